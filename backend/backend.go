@@ -1,0 +1,134 @@
+package backend
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+)
+
+// Backend opens queues on one store: a process's memory, a Redis, a RabbitMQ.
+// It is safe for concurrent use.
+type Backend interface {
+	// Open returns the queue of that name, made when it does not exist yet.
+	// Opening one name twice gives two handles on the same queue, as two
+	// processes would have. The name has passed the portable checks; a store
+	// that reserves more characters answers with an [InvalidError].
+	Open(ctx context.Context, name string, o Options) (Queue, error)
+
+	// Traits says what this store promises. The answer never changes.
+	Traits() Traits
+
+	// Close closes every open queue and gives back what the backend itself
+	// opened; a client that the user passed in stays open. Open after Close
+	// answers [ErrClosed]. A second Close does nothing.
+	Close() error
+}
+
+// Options are what package delayq passes down to every queue.
+type Options struct {
+	// Clock replaces the store's own clock. Nil means the store's own: TIME on
+	// Redis, the broker's timers on RabbitMQ, the process's clock in memory.
+	// A backend that cannot run on another clock answers [ErrUnsupported]. With
+	// a clock given, a waiting Receive sleeps on that clock and on no other.
+	Clock clockwork.Clock
+
+	// Logger takes what no caller can be told: a lost connection, a degraded
+	// mode. It is never nil.
+	Logger *slog.Logger
+}
+
+// Queue holds the messages of one name. It is safe for concurrent use.
+//
+// The methods on several messages answer with one error for each, in the order
+// of the arguments; nil means that all succeeded. One message's failure does
+// not touch the others. A context that ends makes the outcome of what is on
+// the wire unknown: repeating the call must do no harm.
+//
+// After Close every method answers [ErrClosed].
+type Queue interface {
+	// Schedule stores the messages. A nil outcome means stored as durably as
+	// the traits say.
+	//
+	// It is idempotent by id: while a message of that id is scheduled, in
+	// flight or dead, the first one stays as it is and the outcome is
+	// [ErrDuplicate], unless [Traits.KeepsDuplicates]. A store at its limit
+	// answers [ErrFull] and keeps nothing of that message.
+	//
+	// The backend copies Body and Headers before it returns.
+	Schedule(ctx context.Context, ms []Message) []error
+
+	// Receive hands out at least one and at most limit due messages, each under a
+	// lease of its own for that long, in order of (due, push order) unless
+	// [Traits.Unordered]. It waits until one is due. It returns messages or an
+	// error, never both.
+	//
+	// A message whose lease ended is due again, at its old place in the order.
+	//
+	// When ctx ends, or ended before, it returns ctx's error having taken
+	// nothing. When Close is called it returns [ErrClosed] likewise.
+	//
+	// The caller owns what it gets: no Body or Headers is shared with the store
+	// or with another delivery.
+	Receive(ctx context.Context, limit int, lease time.Duration) ([]Delivery, error)
+
+	// Ack deletes the messages: they are done. It is fenced, as are the next
+	// three: a lease that has ended, was settled before or was never given gets
+	// [ErrLeaseLost] and changes nothing. So the second of two acks fails.
+	Ack(ctx context.Context, ls []Lease) []error
+
+	// Nack gives the messages back, each to be due after its own delay.
+	Nack(ctx context.Context, rs []Return) []error
+
+	// Extend makes the leases end the given time from now, sooner or later than
+	// they would have, and returns their new ends. The ends of the failed ones are zero.
+	Extend(ctx context.Context, ls []Lease, lease time.Duration) ([]time.Time, []error)
+
+	// Dead takes the messages out of circulation and keeps them as dead letters
+	// with the reason.
+	Dead(ctx context.Context, bs []Burial) []error
+
+	// Close releases this handle and wakes its waiting Receives. Messages stay
+	// in the store; leases that this handle holds end in their own time. No
+	// goroutine of the handle runs once it has returned. A second Close does
+	// nothing.
+	Close() error
+}
+
+// Canceler is a [Queue] that can take a message back before it is handed out.
+type Canceler interface {
+	// Cancel deletes scheduled messages. A nil outcome means that the message
+	// will never be handed out. One in flight answers [ErrInFlight]; one that is
+	// not there, was settled or is dead answers [ErrNotFound].
+	Cancel(ctx context.Context, ids []string) []error
+}
+
+// Rescheduler is a [Queue] that can move a scheduled message's due time.
+type Rescheduler interface {
+	// Reschedule moves scheduled messages, sooner or later, keeping body,
+	// headers, attempts and push order. Errors are those of Cancel.
+	Reschedule(ctx context.Context, ms []Move) []error
+}
+
+// Inspector is a [Queue] that can count its messages.
+type Inspector interface {
+	// Stats counts the messages of the whole queue, those of other processes
+	// included.
+	Stats(ctx context.Context) (Stats, error)
+}
+
+// DeadLetters is a [Queue] whose dead letters can be looked at and brought back.
+type DeadLetters interface {
+	// ListDead returns up to limit dead letters, oldest death first, from the
+	// cursor on: "" starts, and a returned cursor of "" says that there are no
+	// more. Letters that come or go meanwhile do not make it skip the others.
+	ListDead(ctx context.Context, cursor string, limit int) (ls []DeadLetter, next string, err error)
+
+	// Redrive schedules dead letters again, due at once, whole, with attempts
+	// counted from zero. An id that is not dead answers [ErrNotFound].
+	Redrive(ctx context.Context, ids []string) []error
+
+	// DeleteDead deletes dead letters. An id that is not dead answers [ErrNotFound].
+	DeleteDead(ctx context.Context, ids []string) []error
+}

@@ -1,0 +1,104 @@
+package backend
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The sentinel errors of delayq, all of them. They are matched with [errors.Is];
+// package delayq re-exports each. A call's error wraps at most one of them.
+var (
+	// ErrClosed answers every call on a closed queue or backend.
+	ErrClosed = errors.New("closed")
+
+	// ErrNotFound says that the store has no message of that id in a state the
+	// operation applies to: never pushed, done, cancelled, or dead (for Cancel and
+	// Reschedule) or not dead (for Redrive and Delete).
+	ErrNotFound = errors.New("no such message")
+
+	// ErrInFlight says that a worker holds the message, so that it can no
+	// longer be cancelled or moved.
+	ErrInFlight = errors.New("message is in flight")
+
+	// ErrLeaseLost says that the delivery is no longer the caller's: its lease
+	// ended, or it was settled before. Nothing was changed.
+	ErrLeaseLost = errors.New("lease lost")
+
+	// ErrDuplicate says that a message of that id is in the queue already. The
+	// first one stays as it is; to a caller who repeats a push it means success.
+	ErrDuplicate = errors.New("a message with this id is in the queue")
+
+	// ErrFull says that the store has reached its limit. Nothing was stored.
+	ErrFull = errors.New("queue is full")
+
+	// ErrUnsupported says that this backend cannot do the operation. The error is
+	// an [UnsupportedError].
+	ErrUnsupported = errors.New("not supported")
+
+	// ErrInvalid says that an argument cannot be used. The error is an
+	// [InvalidError], and nothing was changed.
+	ErrInvalid = errors.New("invalid")
+
+	// ErrUnknownScheme says that no backend is registered for a URL's scheme.
+	ErrUnknownScheme = errors.New("unknown URL scheme")
+
+	// ErrDrain says that handlers were still running when a Consume had to end. Their
+	// messages are handed out again once their leases end.
+	ErrDrain = errors.New("handlers outlived the drain")
+)
+
+// InvalidError names a value that cannot be used and what is allowed instead.
+// It matches [ErrInvalid].
+type InvalidError struct {
+	What    string // the argument: "delay", `header "x"`
+	Value   string // as given, shortened
+	Allowed string // what to pass instead
+}
+
+func (e *InvalidError) Error() string {
+	return fmt.Sprintf("invalid %s %s: allowed is %s", e.What, e.Value, e.Allowed)
+}
+
+// Is makes errors.Is(err, ErrInvalid) true.
+func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
+
+// Invalid returns an [InvalidError]. Strings are quoted, long ones cut.
+func Invalid(what string, value any, allowed string) error {
+	return &InvalidError{What: what, Value: show(value), Allowed: allowed}
+}
+
+const shown = 64
+
+func show(value any) string {
+	s, ok := value.(string)
+	switch {
+	case !ok:
+		return fmt.Sprint(value)
+	case len(s) > shown:
+		return fmt.Sprintf("%q… (%d bytes)", s[:shown], len(s))
+	default:
+		return fmt.Sprintf("%q", s)
+	}
+}
+
+// UnsupportedError names a backend and what it cannot do. It matches [ErrUnsupported].
+type UnsupportedError struct {
+	Backend string
+	Op      string
+}
+
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("backend %s does not support %s", e.Backend, e.Op)
+}
+
+// Is makes errors.Is(err, ErrUnsupported) true.
+func (e *UnsupportedError) Is(target error) bool { return target == ErrUnsupported }
+
+// FailAll returns the same error for each of n messages.
+func FailAll(n int, err error) []error {
+	errs := make([]error, n)
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}

@@ -1,0 +1,71 @@
+package backend
+
+import "time"
+
+// Traits are the promises that are not a method. The zero value of each field is
+// the strictest promise, so that a backend says openly what it cannot keep, and
+// package conformance holds it to the rest.
+type Traits struct {
+	// Name is the package's name, as errors and logs show it.
+	Name string
+
+	// Durability says what a stored message survives.
+	Durability Durability
+
+	// Unordered declares that messages may be handed out in an order other
+	// than (due, push order).
+	Unordered bool
+
+	// Resolution is the grain of due times: they are rounded up to a multiple of
+	// it. 0 is the nanosecond.
+	Resolution time.Duration
+
+	// Sweep bounds how late the store may notice by itself what no wake-up tells
+	// it: a lease that ended, a head that another process pushed. 0 is at once.
+	Sweep time.Duration
+
+	// MaxDelay is the longest delay; 0 is the portable [MaxDelay].
+	MaxDelay time.Duration
+
+	// MaxBody is the largest body in bytes; 0 is the portable [MaxBody].
+	MaxBody int
+
+	// StoreMakesIDs declares that a message has an id of the store's making
+	// rather than the pusher's.
+	StoreMakesIDs bool
+
+	// KeepsDuplicates declares that a second push of an id stores a second
+	// message.
+	KeepsDuplicates bool
+
+	// UncountedAttempts declares that Attempt may stay 1 on a redelivery.
+	UncountedAttempts bool
+
+	// Leases says where a lease is kept.
+	Leases LeaseKeeper
+
+	// ForeignNames declares that queues are named by somebody else's rules, so
+	// that the portable ones for names do not apply.
+	ForeignNames bool
+}
+
+// Durability says what a stored message survives.
+type Durability int
+
+const (
+	// Durable messages survive every worker, and the store's own restart as far
+	// as the store is set up to persist.
+	Durable Durability = iota
+	// InProcess messages are lost with the process that holds them.
+	InProcess
+)
+
+// LeaseKeeper says who remembers a lease.
+type LeaseKeeper int
+
+const (
+	// InStore leases are kept by the store and end on its clock.
+	InStore LeaseKeeper = iota
+	// InConnection leases end early when the connection that took them breaks.
+	InConnection
+)

@@ -1,0 +1,120 @@
+package delayq
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// DeadLetter is a message that failed too often, or that a worker gave up on.
+type DeadLetter struct {
+	ID       string
+	Body     []byte
+	Headers  map[string]string // nil when there are none
+	Due      time.Time         // of the last attempt
+	Attempts int               // how often it was handed out
+	Reason   string            // the last failure, with its stack after a panic
+	Died     time.Time         // by the store's clock
+}
+
+// DeadLetters are the dead letters of one queue. Its methods answer [ErrUnsupported] where the
+// backend cannot list them.
+type DeadLetters struct{ q *queue }
+
+func (q *queue) Dead() DeadLetters { return DeadLetters{q} }
+
+// List returns up to limit dead letters, the oldest death first, from a cursor on: "" at the
+// start, then what the call before returned; next is "" after the last. 1 <= limit <= [MaxBatch].
+func (l DeadLetters) List(ctx context.Context, cursor string, limit int) (letters []DeadLetter, next string, err error) {
+	if err := l.check(ctx, "list dead"); err != nil {
+		return nil, "", err
+	}
+	if err := validLimit(limit); err != nil {
+		return nil, "", l.q.fail("list dead", "", err)
+	}
+	page, next, err := l.q.dead.ListDead(ctx, cursor, limit)
+	for _, d := range page {
+		letters = append(letters, DeadLetter(d))
+	}
+	return letters, next, l.q.fail("list dead", "", err)
+}
+
+// All ranges over all dead letters, the oldest death first. It ends after the first error.
+func (l DeadLetters) All(ctx context.Context) iter.Seq2[DeadLetter, error] {
+	return func(yield func(DeadLetter, error) bool) {
+		for cursor := ""; ; {
+			page, next, err := l.List(ctx, cursor, pageOfDead)
+			if err != nil {
+				yield(DeadLetter{}, err)
+				return
+			}
+			for _, d := range page {
+				if !yield(d, nil) {
+					return
+				}
+			}
+			if next == "" {
+				return
+			}
+			cursor = next
+		}
+	}
+}
+
+const pageOfDead = 100
+
+// Redrive puts dead letters back into the queue, whole, due at once, their attempts counted
+// from the start. When it fails for some, [ErrNotFound] for those that are not dead, the others
+// are back and the error is a [*BatchError] with an entry for each.
+func (l DeadLetters) Redrive(ctx context.Context, ids ...string) error {
+	return l.each(ctx, "redrive", ids, func(d backend.DeadLetters) []error { return d.Redrive(ctx, ids) })
+}
+
+// Delete deletes dead letters for good. Errors are those of Redrive.
+func (l DeadLetters) Delete(ctx context.Context, ids ...string) error {
+	return l.each(ctx, "delete dead", ids, func(d backend.DeadLetters) []error { return d.DeleteDead(ctx, ids) })
+}
+
+// RedriveAll redrives each dead letter once, however soon it dies again, and returns how many
+// came back.
+func (l DeadLetters) RedriveAll(ctx context.Context) (n int, err error) {
+	tried := make(map[string]bool)
+	for d, err := range l.All(ctx) {
+		if err != nil || tried[d.ID] { // a second death is at the end of the list: all were tried
+			return n, err
+		}
+		tried[d.ID] = true
+		switch err := l.Redrive(ctx, d.ID); {
+		case err == nil:
+			n++
+		case !errors.Is(err, ErrNotFound): // somebody else was faster
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+func (l DeadLetters) each(ctx context.Context, op string, ids []string, do func(backend.DeadLetters) []error) error {
+	if err := l.check(ctx, op); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := validID(id); err != nil {
+			return l.q.fail(op, id, err)
+		}
+	}
+	if len(ids) == 0 {
+		return l.q.fail(op, "", backend.Invalid("ids", "none", "one or more ids"))
+	}
+	return l.q.fail(op, "", batchError(do(l.q.dead)))
+}
+
+func (l DeadLetters) check(ctx context.Context, op string) error {
+	if l.q.dead == nil {
+		return l.q.fail(op, "", l.q.unsupported(op))
+	}
+	return l.q.fail(op, "", validContext(ctx))
+}

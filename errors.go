@@ -1,0 +1,100 @@
+package delayq
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// The errors that a caller may want to tell apart, matched with [errors.Is]. They are
+// those of package backend, where each is described.
+var (
+	ErrClosed        = backend.ErrClosed        // the queue is closed
+	ErrNotFound      = backend.ErrNotFound      // no message of that id in a fitting state
+	ErrInFlight      = backend.ErrInFlight      // a worker holds the message
+	ErrLeaseLost     = backend.ErrLeaseLost     // the delivery is no longer the caller's
+	ErrDuplicate     = backend.ErrDuplicate     // a message of that id is in the queue already
+	ErrFull          = backend.ErrFull          // the store is at its limit
+	ErrUnsupported   = backend.ErrUnsupported   // the backend cannot do that
+	ErrInvalid       = backend.ErrInvalid       // an argument cannot be used
+	ErrUnknownScheme = backend.ErrUnknownScheme // no backend for that URL
+	ErrDrain         = backend.ErrDrain         // handlers outlived a stop
+)
+
+type (
+	// InvalidError names a value that cannot be used and what is allowed. It matches [ErrInvalid].
+	InvalidError = backend.InvalidError
+
+	// UnsupportedError names a backend and what it cannot do. It matches [ErrUnsupported].
+	UnsupportedError = backend.UnsupportedError
+)
+
+// OpError says what was being done when Err happened.
+type OpError struct {
+	Op    string // "push", "receive", …
+	Queue string
+	ID    string // of the message, where there is one
+	Err   error
+}
+
+func (e *OpError) Error() string {
+	var b strings.Builder
+	b.WriteString("delayq: " + e.Op)
+	if e.Queue != "" {
+		fmt.Fprintf(&b, " on queue %q", e.Queue)
+	}
+	if e.ID != "" {
+		fmt.Fprintf(&b, ", message %q", e.ID)
+	}
+	return b.String() + ": " + e.Err.Error()
+}
+
+func (e *OpError) Unwrap() error { return e.Err }
+
+func opError(op, queue, id string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &OpError{Op: op, Queue: queue, ID: id, Err: err}
+}
+
+// BatchError holds the outcome of each message of a batch of which some failed.
+type BatchError struct {
+	// Errs has one entry for each message, in order; nil where it succeeded.
+	Errs []error
+}
+
+func (e *BatchError) Error() string {
+	failed := e.Unwrap()
+	return fmt.Sprintf("%d of %d messages failed; the first: %v", len(failed), len(e.Errs), failed[0])
+}
+
+// Unwrap returns the errors of the messages that failed.
+func (e *BatchError) Unwrap() []error {
+	var failed []error
+	for _, err := range e.Errs {
+		if err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return failed
+}
+
+// batchError returns a BatchError when any of errs is one.
+func batchError(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return &BatchError{Errs: errs}
+		}
+	}
+	return nil
+}
+
+// one returns the outcome of a call on a single message.
+func one(errs []error) error {
+	if errs == nil {
+		return nil
+	}
+	return errs[0]
+}

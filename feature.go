@@ -1,0 +1,63 @@
+package delayq
+
+import "github.com/delayq/delayq/backend"
+
+// Feature is something that not every backend can do, for [Require].
+type Feature int
+
+// The features. docs/guarantees.md says which backend has which.
+const (
+	Cancelling       Feature = iota + 1 // Cancel
+	Rescheduling                        // Reschedule
+	Counting                            // Stats
+	Redriving                           // Dead: list, redrive, delete
+	Ordering                            // messages come by (due, push order)
+	Deduplicating                       // a second push of an id stores nothing
+	CountingAttempts                    // Attempt counts every hand-out
+	Durability                          // messages survive the process
+)
+
+var featureNames = map[Feature]string{
+	Cancelling:       "cancelling",
+	Rescheduling:     "rescheduling",
+	Counting:         "counting messages",
+	Redriving:        "dead letters",
+	Ordering:         "order by due time",
+	Deduplicating:    "deduplication by id",
+	CountingAttempts: "counting attempts",
+	Durability:       "durable messages",
+}
+
+// String returns the feature's name as errors show it.
+func (f Feature) String() string { return featureNames[f] }
+
+func (q *queue) require(fs []Feature) error {
+	for _, f := range fs {
+		if !q.has(f) {
+			return q.unsupported(f.String())
+		}
+	}
+	return nil
+}
+
+func (q *queue) has(f Feature) bool {
+	switch f {
+	case Cancelling:
+		return q.cancel != nil
+	case Rescheduling:
+		return q.reschedule != nil
+	case Counting:
+		return q.inspect != nil
+	case Redriving:
+		return q.dead != nil
+	case Ordering:
+		return !q.traits.Unordered
+	case Deduplicating:
+		return !q.traits.KeepsDuplicates
+	case CountingAttempts:
+		return !q.traits.UncountedAttempts
+	case Durability:
+		return q.traits.Durability == backend.Durable
+	}
+	return false
+}

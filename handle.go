@@ -1,0 +1,114 @@
+package delayq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// PanicError is what a message failed with when its handler panicked.
+type PanicError struct {
+	Value any    // what panic was called with
+	Stack []byte // of the handler's goroutine
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("handler panicked: %v\n%s", e.Value, e.Stack) }
+
+// Unwrap returns the value where it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// start handles a message in a goroutine of its own, with an idle worker's place.
+func (c *consumer) start(handling context.Context, d *Delivery) {
+	ctx, cancel := context.WithCancelCause(handling)
+	c.mu.Lock()
+	c.running[d] = cancel
+	c.mu.Unlock()
+	go c.handle(ctx, d)
+}
+
+func (c *consumer) handle(ctx context.Context, d *Delivery) {
+	if c.maxAttempts > 0 && d.Attempt > c.maxAttempts {
+		defer c.finish(ctx, d, nil)
+		c.bury(ctx, d, fmt.Errorf("%d attempts ended without a word from the worker", c.maxAttempts))
+		return
+	}
+	err := errGoexit
+	defer func() { c.finish(ctx, d, err) }() // also when the handler ends its goroutine
+	err = c.call(ctx, d)
+}
+
+var errGoexit = errors.New("handler ended its goroutine (runtime.Goexit)")
+
+func (c *consumer) call(ctx context.Context, d *Delivery) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return c.handler(ctx, d)
+}
+
+// finish settles the message by the handler's error and frees the worker.
+func (c *consumer) finish(ctx context.Context, d *Delivery, err error) {
+	c.settleBy(ctx, d, err)
+	c.mu.Lock()
+	cancel := c.running[d]
+	delete(c.running, d)
+	c.mu.Unlock()
+	cancel(nil)
+	c.release(1)
+}
+
+func (c *consumer) settleBy(ctx context.Context, d *Delivery, err error) {
+	cause := context.Cause(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
+	defer cancel()
+	switch {
+	case d.settled.Load():
+		if err != nil {
+			c.log.Warn("delayq: handler settled the message and failed", "id", d.ID, "err", err)
+		}
+	case err == nil:
+		c.settled(d, d.Ack(ctx))
+	case errors.Is(cause, ErrLeaseLost):
+		c.log.Warn("delayq: handler lost its lease", "id", d.ID, "attempt", d.Attempt, "err", err)
+	case cause == errDrained: // it was stopped, which says nothing about the message
+		c.settled(d, d.handBack(ctx))
+	case c.maxAttempts > 0 && d.Attempt >= c.maxAttempts:
+		c.bury(ctx, d, err)
+	default:
+		c.retryLater(ctx, d, err)
+	}
+}
+
+// settleWithin bounds a settle by its own context, since the handler's may have ended.
+const settleWithin = 30 * time.Second
+
+func (c *consumer) bury(ctx context.Context, d *Delivery, err error) {
+	c.log.Error("delayq: message is dead", "id", d.ID, "attempt", d.Attempt, "err", err)
+	c.settled(d, d.Dead(ctx, err.Error()))
+}
+
+func (c *consumer) retryLater(ctx context.Context, d *Delivery, err error) {
+	delay := c.retry.Delay(d.Attempt, err)
+	if bad := validDelay(delay, c.traits); bad != nil {
+		c.log.Error("delayq: retry policy", "id", d.ID, "err", bad)
+		delay = min(max(delay, 0), backend.MaxDelay)
+	}
+	c.log.Warn("delayq: handler failed", "id", d.ID, "attempt", d.Attempt, "retry", delay, "err", err)
+	c.settled(d, d.Nack(ctx, delay))
+}
+
+// settled logs what no caller hears. The message comes back when its lease ends.
+func (c *consumer) settled(d *Delivery, err error) {
+	if err != nil {
+		c.log.Warn("delayq: settling failed", "id", d.ID, "attempt", d.Attempt, "err", err)
+	}
+}

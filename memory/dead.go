@@ -1,0 +1,117 @@
+package memory
+
+import (
+	"sort"
+	"strconv"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// A deadList keeps dead letters in the order of their deaths. A removed one leaves a
+// hole; when half of the list is holes, it is packed.
+type deadList struct {
+	nodes   *slab
+	letters []letter
+	holes   int
+	deaths  uint64
+}
+
+type letter struct {
+	slot   uint32 // none for a hole
+	seq    uint64 // of the death; the cursor of a listing
+	due    int64
+	died   int64
+	reason string
+}
+
+func (l *deadList) len() int { return len(l.letters) - l.holes }
+
+func (l *deadList) add(slot uint32, due, died int64, reason string) {
+	l.deaths++
+	l.nodes.at(slot).pos = uint32(len(l.letters))
+	l.letters = append(l.letters, letter{slot, l.deaths, due, died, reason})
+}
+
+func (l *deadList) remove(slot uint32) {
+	at := &l.letters[l.nodes.at(slot).pos]
+	at.slot, at.reason = none, ""
+	l.holes++
+	if l.holes > len(l.letters)/2 {
+		l.pack()
+	}
+}
+
+func (l *deadList) pack() {
+	packed := make([]letter, 0, l.len())
+	for _, d := range l.letters {
+		if d.slot != none {
+			l.nodes.at(d.slot).pos = uint32(len(packed))
+			packed = append(packed, d)
+		}
+	}
+	l.letters, l.holes = packed, 0
+}
+
+// from returns the letters after the cursor.
+func (l *deadList) from(cursor string) ([]letter, error) {
+	if cursor == "" {
+		return l.letters, nil
+	}
+	seq, err := strconv.ParseUint(cursor, 10, 64)
+	if err != nil {
+		return nil, backend.Invalid("cursor", cursor, "one that a listing returned")
+	}
+	i := sort.Search(len(l.letters), func(i int) bool { return l.letters[i].seq > seq })
+	return l.letters[i:], nil
+}
+
+// listDeadLocked returns a page of dead letters and the cursor of the next.
+func (s *store) listDeadLocked(cursor string, limit int) ([]backend.DeadLetter, string, error) {
+	rest, err := s.dead.from(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	var page []backend.DeadLetter
+	var last uint64
+	for _, l := range rest {
+		if l.slot == none {
+			continue
+		}
+		if len(page) == limit {
+			return page, strconv.FormatUint(last, 10), nil
+		}
+		page = append(page, s.letterLocked(l))
+		last = l.seq
+	}
+	return page, "", nil
+}
+
+func (s *store) letterLocked(l letter) backend.DeadLetter {
+	n := s.nodes.at(l.slot)
+	id, headers, body := getRecord(s.arena.bytes(n.rec))
+	return backend.DeadLetter{
+		ID: id, Headers: headers, Body: body,
+		Due:      moment(l.due),
+		Attempts: n.attempt(),
+		Reason:   l.reason,
+		Died:     moment(l.died),
+	}
+}
+
+// buryLocked makes a message in flight a dead letter.
+func (s *store) buryLocked(slot uint32, now int64, reason string) {
+	due := s.held[slot].when
+	s.endLeaseLocked(slot)
+	s.nodes.at(slot).enter(dead)
+	s.dead.add(slot, due, now, reason)
+}
+
+// redriveLocked schedules a dead letter as if it had just been pushed.
+func (s *store) redriveLocked(slot uint32, now int64) {
+	s.dead.remove(slot)
+	n := s.nodes.at(slot)
+	n.enter(scheduled)
+	n.setAttempt(0)
+	s.pushes++
+	s.due.push(key{now, s.pushes}, slot)
+}

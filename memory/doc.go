@@ -1,0 +1,28 @@
+// Package memory is the backend that needs nothing: messages live in the process.
+// It is the default of delayq.New, and what the tests of a user's own code run on.
+//
+// # URLs
+//
+// memory:///QUEUE is a queue in the process's common store, memory://STORE/QUEUE one in
+// a store of that name; both live as long as the process. The parameters
+// max_messages and max_bytes are [MaxMessages] and [MaxBytes].
+//
+// # What it promises
+//
+// Everything that package delayq offers, exactly: due times to the nanosecond, order by
+// (due, push order), cancelling, rescheduling, dead letters. What it cannot promise is
+// durability: when the process ends, its messages are gone.
+//
+// # Time
+//
+// Its clock is the process's wall clock, or the one given with delayq.WithClock; under
+// clockwork's fake clock a queue runs in virtual time. A message is handed out when the
+// runtime's timers notice, about half a millisecond after it is due and never before. A
+// jump of the wall clock is noticed within a minute.
+//
+// # Cost
+//
+// A pending message takes about 64 bytes beside its body and headers, its id included,
+// in memory without pointers, so that millions of them do not slow the garbage collector.
+// Push, hand-out and cancel are O(log n), and none ever waits for a table to grow.
+package memory

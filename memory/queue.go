@@ -1,0 +1,231 @@
+package memory
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// A queue is one handle on a store.
+type queue struct {
+	*store
+	closed  chan struct{}
+	once    sync.Once
+	onClose func(*queue)
+}
+
+var (
+	_ backend.Queue       = (*queue)(nil)
+	_ backend.Canceler    = (*queue)(nil)
+	_ backend.Rescheduler = (*queue)(nil)
+	_ backend.Inspector   = (*queue)(nil)
+	_ backend.DeadLetters = (*queue)(nil)
+)
+
+func newQueue(s *store, onClose func(*queue)) *queue {
+	return &queue{store: s, closed: make(chan struct{}), onClose: onClose}
+}
+
+func (q *queue) Close() error {
+	q.once.Do(func() {
+		close(q.closed)
+		q.onClose(q)
+	})
+	return nil
+}
+
+func (q *queue) check(ctx context.Context) error {
+	select {
+	case <-q.closed:
+		return backend.ErrClosed
+	default:
+		return ctx.Err()
+	}
+}
+
+// each does one thing to each of n messages under one lock, and then wakes who waits.
+func (q *queue) each(ctx context.Context, n int, do func(i int, now int64) error) []error {
+	if err := q.check(ctx); err != nil {
+		return backend.FailAll(n, err)
+	}
+	var errs []error
+	now := q.enter()
+	defer q.mu.Unlock()
+	for i := range n {
+		if err := do(i, now); err != nil {
+			if errs == nil {
+				errs = make([]error, n)
+			}
+			errs[i] = err
+		}
+	}
+	q.rouseLocked(now)
+	return errs
+}
+
+func (q *queue) Schedule(ctx context.Context, ms []backend.Message) []error {
+	return q.each(ctx, len(ms), func(i int, now int64) error { return q.addLocked(&ms[i], now) })
+}
+
+func (q *queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	var z *sleeper
+	for {
+		if err := q.check(ctx); err != nil {
+			return nil, q.giveUp(z, err)
+		}
+		var ds []backend.Delivery
+		if ds, z = q.takeOrSleep(z, limit, lease); ds != nil {
+			return ds, nil
+		}
+		select {
+		case <-z.wake:
+		case <-ctx.Done():
+		case <-q.closed:
+		}
+	}
+}
+
+func (q *queue) takeOrSleep(z *sleeper, limit int, lease time.Duration) ([]backend.Delivery, *sleeper) {
+	now := q.enter()
+	defer q.mu.Unlock()
+	if ds := q.takeLocked(now, limit, lease); ds != nil {
+		q.rouseLocked(now)
+		return ds, nil
+	}
+	if z == nil {
+		z = newSleeper()
+	}
+	q.fallAsleepLocked(z, now)
+	return nil, z
+}
+
+func (q *queue) giveUp(z *sleeper, err error) error {
+	if z != nil {
+		q.leave(z)
+	}
+	return err
+}
+
+// settle does one thing to each message that its lease still holds.
+func (q *queue) settle(ctx context.Context, n int, lease func(i int) backend.Lease, do func(i int, slot uint32, now int64)) []error {
+	return q.each(ctx, n, func(i int, now int64) error {
+		slot, err := q.heldLocked(lease(i))
+		if err == nil {
+			do(i, slot, now)
+		}
+		return err
+	})
+}
+
+func (q *queue) Ack(ctx context.Context, ls []backend.Lease) []error {
+	return q.settle(ctx, len(ls), func(i int) backend.Lease { return ls[i] },
+		func(_ int, slot uint32, _ int64) {
+			q.endLeaseLocked(slot)
+			q.forgetLocked(slot)
+		})
+}
+
+func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
+	return q.settle(ctx, len(rs), func(i int) backend.Lease { return rs[i].Lease },
+		func(i int, slot uint32, now int64) {
+			k := q.held[slot]
+			if rs[i].Untouched {
+				n := q.nodes.at(slot)
+				n.setAttempt(n.attempt() - 1)
+			} else {
+				k.when = after(now, rs[i].Delay)
+			}
+			q.giveBackLocked(slot, k)
+		})
+}
+
+func (q *queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
+	ends := make([]time.Time, len(ls))
+	errs := q.settle(ctx, len(ls), func(i int) backend.Lease { return ls[i] },
+		func(i int, slot uint32, now int64) {
+			until := after(now, lease)
+			q.leases.move(slot, key{until, ls[i].Token.Lo})
+			ends[i] = moment(until)
+		})
+	return ends, errs
+}
+
+func (q *queue) Dead(ctx context.Context, bs []backend.Burial) []error {
+	return q.settle(ctx, len(bs), func(i int) backend.Lease { return bs[i].Lease },
+		func(i int, slot uint32, now int64) { q.buryLocked(slot, now, bs[i].Reason) })
+}
+
+func (q *queue) Cancel(ctx context.Context, ids []string) []error {
+	return q.each(ctx, len(ids), func(i int, _ int64) error {
+		slot, err := q.waitingLocked(ids[i])
+		if err == nil {
+			q.due.remove(slot)
+			q.forgetLocked(slot)
+		}
+		return err
+	})
+}
+
+func (q *queue) Reschedule(ctx context.Context, ms []backend.Move) []error {
+	return q.each(ctx, len(ms), func(i int, now int64) error {
+		slot, err := q.waitingLocked(ms[i].ID)
+		if err == nil {
+			k := q.due.key(slot)
+			k.when = dueTime(ms[i].Due, ms[i].Delay, now)
+			q.due.move(slot, k)
+		}
+		return err
+	})
+}
+
+func (q *queue) Stats(ctx context.Context) (backend.Stats, error) {
+	if err := q.check(ctx); err != nil {
+		return backend.Stats{}, err
+	}
+	now := q.enter()
+	defer q.mu.Unlock()
+	ready := q.due.countUntil(now)
+	st := backend.Stats{
+		Scheduled: int64(q.due.len() - ready),
+		Ready:     int64(ready),
+		InFlight:  int64(q.leases.len()),
+		Dead:      int64(q.dead.len()),
+	}
+	if q.due.len() > 0 {
+		k, _ := q.due.head()
+		st.HeadDue = moment(k.when)
+	}
+	return st, nil
+}
+
+func (q *queue) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
+	if err := q.check(ctx); err != nil {
+		return nil, "", err
+	}
+	q.enter()
+	defer q.mu.Unlock()
+	return q.listDeadLocked(cursor, limit)
+}
+
+func (q *queue) Redrive(ctx context.Context, ids []string) []error {
+	return q.each(ctx, len(ids), func(i int, now int64) error {
+		slot, err := q.deadLocked(ids[i])
+		if err == nil {
+			q.redriveLocked(slot, now)
+		}
+		return err
+	})
+}
+
+func (q *queue) DeleteDead(ctx context.Context, ids []string) []error {
+	return q.each(ctx, len(ids), func(i int, _ int64) error {
+		slot, err := q.deadLocked(ids[i])
+		if err == nil {
+			q.dead.remove(slot)
+			q.forgetLocked(slot)
+		}
+		return err
+	})
+}

@@ -1,0 +1,69 @@
+package memory
+
+// A slab holds the nodes of all messages of a queue, each at a slot that stays its
+// own while the message lives. It has no pointer for the garbage collector.
+type slab struct {
+	nodes paged[node]
+	used  uint32 // slots given out ever; the free ones among them are chained
+	free  uint32 // first free slot, or none
+	live  uint32
+}
+
+const none = ^uint32(0)
+
+type node struct {
+	rec      ref    // id, headers and body
+	pos      uint32 // in the heap or the list of its state
+	next     uint32 // in its bucket of the id index, or in the chain of free slots
+	attempts uint32 // the two top bits are the state
+}
+
+type state uint32
+
+const (
+	scheduled state = iota
+	leased
+	dead
+)
+
+const (
+	stateShift  = 30
+	maxAttempts = 1<<stateShift - 1
+)
+
+func (n *node) state() state  { return state(n.attempts >> stateShift) }
+func (n *node) attempt() int  { return int(n.attempts & maxAttempts) }
+func (n *node) enter(s state) { n.attempts = uint32(s)<<stateShift | n.attempts&maxAttempts }
+
+func (n *node) setAttempt(a int) {
+	n.attempts = n.attempts&^maxAttempts | uint32(min(max(a, 0), maxAttempts))
+}
+
+func newSlab() *slab { return &slab{free: none} }
+
+func (s *slab) at(slot uint32) *node { return s.nodes.at(slot) }
+
+func (s *slab) add(rec ref) uint32 {
+	slot := s.free
+	if slot == none {
+		slot = s.used
+		s.used++
+		s.nodes.grow(s.used)
+	} else {
+		s.free = s.at(slot).next
+	}
+	*s.at(slot) = node{rec: rec}
+	s.live++
+	return slot
+}
+
+// remove frees the slot. An empty slab gives its memory back.
+func (s *slab) remove(slot uint32) {
+	s.at(slot).next = s.free
+	s.free = slot
+	s.live--
+	if s.live == 0 {
+		s.used, s.free = 0, none
+		s.nodes.shrink(0)
+	}
+}

@@ -1,0 +1,133 @@
+package memory
+
+import (
+	"time"
+
+	"github.com/jonboulle/clockwork"
+)
+
+// Sleepers are the Receive calls that wait. One timer serves them all; a wake-up is
+// a hint to look again, passed from the one who took to the next while messages are
+// due, so that a sleeper that leaves can lose none.
+type sleepers struct {
+	first, last *sleeper
+	timer       clockwork.Timer
+	armed       int64 // when the timer fires; 0 when it does not
+	fired       func()
+}
+
+type sleeper struct {
+	wake       chan struct{} // holds one
+	prev, next *sleeper
+	asleep     bool // in the list
+}
+
+// maxSleep bounds how long a jump of the wall clock, which no timer hears of, goes unnoticed.
+const maxSleep = time.Minute
+
+func newSleeper() *sleeper { return &sleeper{wake: make(chan struct{}, 1)} }
+
+func (l *sleepers) add(s *sleeper) {
+	s.prev, s.next, s.asleep = l.last, nil, true
+	if l.last == nil {
+		l.first = s
+	} else {
+		l.last.next = s
+	}
+	l.last = s
+}
+
+func (l *sleepers) remove(s *sleeper) {
+	if s.prev == nil {
+		l.first = s.next
+	} else {
+		s.prev.next = s.next
+	}
+	if s.next == nil {
+		l.last = s.prev
+	} else {
+		s.next.prev = s.prev
+	}
+	s.prev, s.next, s.asleep = nil, nil, false
+}
+
+func (l *sleepers) wakeFirst() {
+	if s := l.first; s != nil {
+		l.remove(s)
+		s.wake <- struct{}{}
+	}
+}
+
+// arm makes the timer fire at t or before.
+func (l *sleepers) arm(clock clockwork.Clock, now, t int64) {
+	if l.armed != 0 && l.armed <= t {
+		return
+	}
+	d := min(time.Duration(t-now), maxSleep)
+	l.armed = after(now, d)
+	if l.timer == nil {
+		l.timer = clock.AfterFunc(d, l.fired)
+	} else {
+		l.timer.Reset(d)
+	}
+}
+
+func (l *sleepers) disarm() {
+	if l.armed != 0 {
+		l.timer.Stop()
+		l.armed = 0
+	}
+}
+
+// rouseLocked wakes a sleeper when a message is due, else sets the timer for the
+// next event. Every change that may make one due ends with it.
+func (s *store) rouseLocked(now int64) {
+	switch {
+	case s.sleep.first == nil:
+		s.sleep.disarm()
+	case s.readyLocked(now):
+		s.sleep.wakeFirst()
+	default:
+		if t, ok := s.nextEventLocked(); ok {
+			s.sleep.arm(s.clock, now, t)
+		}
+	}
+}
+
+// nextEventLocked is when a message becomes due or a lease ends.
+func (s *store) nextEventLocked() (t int64, ok bool) {
+	if s.due.len() > 0 {
+		k, _ := s.due.head()
+		t, ok = k.when, true
+	}
+	if s.leases.len() > 0 {
+		if k, _ := s.leases.head(); !ok || k.when < t {
+			t, ok = k.when, true
+		}
+	}
+	return t, ok
+}
+
+// wakeUp runs when the timer fires.
+func (s *store) wakeUp() {
+	now := s.enter()
+	defer s.mu.Unlock()
+	s.sleep.armed = 0
+	s.rouseLocked(now)
+}
+
+// fallAsleepLocked enters a sleeper.
+func (s *store) fallAsleepLocked(z *sleeper, now int64) {
+	s.sleep.add(z)
+	s.rouseLocked(now)
+}
+
+// leave takes a sleeper out that gives up. One that was woken passes that on.
+func (s *store) leave(z *sleeper) {
+	now := s.enter()
+	defer s.mu.Unlock()
+	if z.asleep {
+		s.sleep.remove(z)
+	}
+	s.rouseLocked(now)
+}

@@ -1,0 +1,221 @@
+package memory
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// A store is one queue's messages. Each is in exactly one of three places: due,
+// leases or dead. A method whose name ends in Locked needs mu.
+type store struct {
+	clock  clockwork.Clock
+	limits limits
+
+	mu     sync.Mutex
+	nodes  *slab
+	arena  *arena
+	ids    *index
+	due    heap           // scheduled and ready messages by (due, push order)
+	leases heap           // those in flight by (end of lease, token)
+	held   map[uint32]key // the key in due that a message in flight had
+	dead   deadList
+	pushes uint64 // push order
+	tokens uint64 // leases given, ever
+	bytes  int64  // in cells of the arena
+	packed []byte // scratch for an id
+	sleep  sleepers
+}
+
+// limits are the caps on one queue; 0 is none.
+type limits struct {
+	messages int
+	bytes    int64
+}
+
+func newStore(clock clockwork.Clock, l limits) *store {
+	nodes, arena := newSlab(), newArena()
+	s := &store{
+		clock:  clock,
+		limits: l,
+		nodes:  nodes,
+		arena:  arena,
+		ids:    newIndex(nodes, arena),
+		due:    heap{nodes: nodes},
+		leases: heap{nodes: nodes},
+		held:   make(map[uint32]key),
+		dead:   deadList{nodes: nodes},
+	}
+	s.sleep.fired = s.wakeUp
+	return s
+}
+
+// enter locks the store and brings it up to date.
+func (s *store) enter() (now int64) {
+	s.mu.Lock()
+	now = s.clock.Now().UnixNano()
+	s.expireLocked(now)
+	return now
+}
+
+// expireLocked gives back what ended leases held.
+func (s *store) expireLocked(now int64) {
+	for s.leases.len() > 0 {
+		k, slot := s.leases.head()
+		if k.when > now {
+			return
+		}
+		s.giveBackLocked(slot, s.held[slot])
+	}
+}
+
+// addLocked stores a new message.
+func (s *store) addLocked(m *backend.Message, now int64) error {
+	s.packed = packID(s.packed[:0], m.ID)
+	if _, ok := s.ids.find(s.packed); ok {
+		return backend.ErrDuplicate
+	}
+	size := recordSize(s.packed, m.Headers, m.Body)
+	if s.fullLocked(size) {
+		return backend.ErrFull
+	}
+	rec := s.arena.add(size)
+	cell := s.arena.bytes(rec)
+	putRecord(cell, s.packed, m.Headers, m.Body)
+	s.bytes += int64(len(cell))
+	slot := s.nodes.add(rec)
+	s.ids.add(slot)
+	s.pushes++
+	s.due.push(key{dueTime(m.Due, m.Delay, now), s.pushes}, slot)
+	return nil
+}
+
+func (s *store) fullLocked(size int) bool {
+	l := s.limits
+	return l.messages > 0 && int(s.nodes.live) >= l.messages ||
+		l.bytes > 0 && s.bytes+int64(cellSize(size)) > l.bytes
+}
+
+func dueTime(due time.Time, delay time.Duration, now int64) int64 {
+	if !due.IsZero() {
+		return due.UnixNano()
+	}
+	return after(now, delay)
+}
+
+// after adds without running over the end of time.
+func after(now int64, d time.Duration) int64 {
+	if int64(d) > math.MaxInt64-now {
+		return math.MaxInt64
+	}
+	return now + int64(d)
+}
+
+// readyLocked reports whether a message is due.
+func (s *store) readyLocked(now int64) bool {
+	if s.due.len() == 0 {
+		return false
+	}
+	k, _ := s.due.head()
+	return k.when <= now
+}
+
+// takeLocked leases up to limit due messages.
+func (s *store) takeLocked(now int64, limit int, lease time.Duration) []backend.Delivery {
+	var ds []backend.Delivery
+	for len(ds) < limit && s.readyLocked(now) {
+		if ds == nil {
+			ds = make([]backend.Delivery, 0, min(limit, s.due.len()))
+		}
+		ds = append(ds, s.leaseLocked(after(now, lease)))
+	}
+	return ds
+}
+
+// leaseLocked moves the head of due to leases.
+func (s *store) leaseLocked(until int64) backend.Delivery {
+	k, slot := s.due.head()
+	s.due.remove(slot)
+	s.held[slot] = k
+	s.tokens++
+	s.leases.push(key{until, s.tokens}, slot)
+	n := s.nodes.at(slot)
+	n.enter(leased)
+	n.setAttempt(n.attempt() + 1)
+	id, headers, body := getRecord(s.arena.bytes(n.rec))
+	return backend.Delivery{
+		ID: id, Headers: headers, Body: body,
+		Due:     moment(k.when),
+		Attempt: n.attempt(),
+		Token:   backend.Token{Lo: s.tokens},
+		Until:   moment(until),
+	}
+}
+
+func moment(ns int64) time.Time { return time.Unix(0, ns).UTC() }
+
+// giveBackLocked moves a message in flight to due.
+func (s *store) giveBackLocked(slot uint32, k key) {
+	s.endLeaseLocked(slot)
+	s.nodes.at(slot).enter(scheduled)
+	s.due.push(k, slot)
+}
+
+func (s *store) endLeaseLocked(slot uint32) {
+	s.leases.remove(slot)
+	delete(s.held, slot)
+}
+
+// heldLocked finds the message that a lease still holds.
+func (s *store) heldLocked(l backend.Lease) (uint32, error) {
+	slot, ok := s.findLocked(l.ID)
+	if !ok || s.nodes.at(slot).state() != leased || s.leases.key(slot).seq != l.Token.Lo {
+		return none, backend.ErrLeaseLost
+	}
+	return slot, nil
+}
+
+func (s *store) findLocked(id string) (uint32, bool) {
+	s.packed = packID(s.packed[:0], id)
+	return s.ids.find(s.packed)
+}
+
+// waitingLocked finds a message that may still be cancelled or moved.
+func (s *store) waitingLocked(id string) (uint32, error) {
+	slot, ok := s.findLocked(id)
+	switch {
+	case !ok || s.nodes.at(slot).state() == dead:
+		return none, backend.ErrNotFound
+	case s.nodes.at(slot).state() == leased:
+		return none, backend.ErrInFlight
+	}
+	return slot, nil
+}
+
+// deadLocked finds a dead letter.
+func (s *store) deadLocked(id string) (uint32, error) {
+	slot, ok := s.findLocked(id)
+	if !ok || s.nodes.at(slot).state() != dead {
+		return none, backend.ErrNotFound
+	}
+	return slot, nil
+}
+
+// forgetLocked frees a message that is in no heap and no list any more.
+func (s *store) forgetLocked(slot uint32) {
+	s.ids.remove(slot)
+	rec := s.nodes.at(slot).rec
+	s.bytes -= int64(len(s.arena.bytes(rec)))
+	s.arena.remove(rec)
+	s.nodes.remove(slot)
+}
+
+func (s *store) usage() (messages int, bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int(s.nodes.live), s.bytes
+}

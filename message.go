@@ -1,0 +1,90 @@
+package delayq
+
+import (
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Message is one message of a PushBatch. Its zero value is a message without content,
+// due at once.
+type Message struct {
+	// ID names the message: 1 to 255 bytes of UTF-8 without control characters. Empty,
+	// it gets an id of its own. While a message of that id is in the queue, a further
+	// one is refused with [ErrDuplicate].
+	ID string
+
+	// Body is up to 16 MiB, any bytes. The queue keeps no reference to it.
+	Body []byte
+
+	// Headers are up to 64 KiB in all; a key is 1 to 255 bytes of UTF-8 without control
+	// characters and does not begin with "delayq-"; a value is any bytes.
+	Headers map[string]string
+
+	// Due is when the message may be handed out, from 1970 to 2200; in the past it is
+	// due at once. It is taken as given, by the store's clock. Delay, up to a hundred
+	// years, counts from the store's own now, whatever the clock here shows. At most one is set.
+	Due   time.Time
+	Delay time.Duration
+}
+
+// PushOption sets a part of a message in Push.
+type PushOption func(*Message) error
+
+func (m *Message) apply(opts []PushOption) error {
+	for _, set := range opts {
+		if set == nil {
+			return backend.Invalid("push option", "nil", "the result of After, At, ID or Header")
+		}
+		if err := set(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// After makes the message due that long from now by the store's clock, so that a wrong
+// clock in this process does no harm: 0 to a hundred years.
+func After(d time.Duration) PushOption {
+	return func(m *Message) error {
+		if !m.Due.IsZero() {
+			return errDueAndDelay
+		}
+		m.Delay = d
+		return nil
+	}
+}
+
+// At makes the message due at t, from 1970 to 2200, by the store's clock. A time in the past
+// is due at once.
+func At(t time.Time) PushOption {
+	return func(m *Message) error {
+		if m.Delay != 0 {
+			return errDueAndDelay
+		}
+		m.Due = t
+		return validDue(t)
+	}
+}
+
+// ID gives the message an id, as [Message] describes. A push that may have happened can
+// be repeated under it.
+func ID(id string) PushOption {
+	return func(m *Message) error {
+		m.ID = id
+		return validID(id)
+	}
+}
+
+// Header adds a header, or replaces it.
+func Header(key, value string) PushOption {
+	return func(m *Message) error {
+		if m.Headers == nil {
+			m.Headers = make(map[string]string)
+		}
+		m.Headers[key] = value
+		return nil
+	}
+}
+
+var errDueAndDelay = backend.Invalid("message", "with a due time and a delay", "one of After and At")

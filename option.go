@@ -1,0 +1,97 @@
+package delayq
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Option sets up a queue in [New] and [Open].
+type Option func(*options) error
+
+type options struct {
+	backend  backend.Backend
+	clock    clockwork.Clock
+	logger   *slog.Logger
+	lease    time.Duration
+	required []Feature
+}
+
+const defaultLease = 30 * time.Second // as Amazon SQS's visibility timeout
+
+func newOptions(opts []Option) (*options, error) {
+	o := &options{lease: defaultLease, logger: slog.Default()}
+	for _, set := range opts {
+		if set == nil {
+			return nil, backend.Invalid("option", "nil", "the result of a With… function")
+		}
+		if err := set(o); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// WithBackend puts the queue on a backend. The caller closes the backend, after the
+// queues on it.
+func WithBackend(b backend.Backend) Option {
+	return func(o *options) error {
+		if b == nil {
+			return backend.Invalid("WithBackend", "nil", "a backend, as memory.New() returns one")
+		}
+		o.backend = b
+		return nil
+	}
+}
+
+// WithLease sets how long a worker may hold a message without a sign of life, 1 ms to
+// 24 h, 30 s by default. After that the message is handed out again. Consume renews the
+// lease at each third of it, so that a handler may take longer.
+func WithLease(d time.Duration) Option {
+	return func(o *options) error {
+		o.lease = d
+		return validLease("WithLease", d)
+	}
+}
+
+// WithClock runs the queue on another clock than the store's own: clockwork.NewFakeClock
+// in a test, which then passes days in no time. A backend that cannot answers
+// [ErrUnsupported].
+func WithClock(c clockwork.Clock) Option {
+	return func(o *options) error {
+		if c == nil {
+			return backend.Invalid("WithClock", "nil", "a clock; leave the option out for the store's own")
+		}
+		o.clock = c
+		return nil
+	}
+}
+
+// WithLogger sets where the queue logs what no caller can be told, by default
+// [slog.Default].
+func WithLogger(l *slog.Logger) Option {
+	return func(o *options) error {
+		if l == nil {
+			return backend.Invalid("WithLogger", "nil", "a logger; slog.New(slog.DiscardHandler) for silence")
+		}
+		o.logger = l
+		return nil
+	}
+}
+
+// Require makes [New] and [Open] fail with [ErrUnsupported] when the backend lacks one
+// of the features, rather than a call at three in the morning.
+func Require(fs ...Feature) Option {
+	return func(o *options) error {
+		for _, f := range fs {
+			if _, known := featureNames[f]; !known {
+				return backend.Invalid("feature", int(f), "one of the Feature constants")
+			}
+		}
+		o.required = append(o.required, fs...)
+		return nil
+	}
+}

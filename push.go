@@ -1,0 +1,83 @@
+package delayq
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+func (q *queue) Push(ctx context.Context, body []byte, opts ...PushOption) (string, error) {
+	m := Message{Body: body}
+	if err := m.apply(opts); err != nil {
+		return "", q.fail("push", m.ID, err)
+	}
+	made, err := q.prepare(ctx, &m)
+	if err != nil {
+		return "", q.fail("push", m.ID, err)
+	}
+	err = one(q.store.Schedule(ctx, []backend.Message{backend.Message(m)}))
+	return m.ID, q.fail("push", m.ID, pushed(err, made))
+}
+
+func (q *queue) PushBatch(ctx context.Context, ms []Message) ([]string, error) {
+	batch := make([]backend.Message, len(ms))
+	ids := make([]string, len(ms))
+	made := make([]bool, len(ms))
+	for i, m := range ms {
+		var err error
+		if made[i], err = q.prepare(ctx, &m); err != nil {
+			return nil, q.fail("push", m.ID, err)
+		}
+		batch[i], ids[i] = backend.Message(m), m.ID
+	}
+	if len(ms) == 0 {
+		return ids, q.fail("push", "", validContext(ctx))
+	}
+	errs := q.store.Schedule(ctx, batch)
+	for i, err := range errs {
+		errs[i] = pushed(err, made[i])
+	}
+	return ids, q.fail("push", "", batchError(errs))
+}
+
+// prepare validates a message and gives it an id where it has none.
+func (q *queue) prepare(ctx context.Context, m *Message) (madeID bool, err error) {
+	if err := validContext(ctx); err != nil {
+		return false, err
+	}
+	if m.ID == "" {
+		m.ID, madeID = newID(), true
+	}
+	return madeID, q.validMessage(m)
+}
+
+// pushed judges the outcome of a push. Nobody else has an id that was made here, so a
+// message of that id is this one, stored by an earlier try of the client library.
+func pushed(err error, madeID bool) error {
+	if madeID && errors.Is(err, ErrDuplicate) {
+		return nil
+	}
+	return err
+}
+
+func (q *queue) Cancel(ctx context.Context, id string) error {
+	if q.cancel == nil {
+		return q.fail("cancel", id, q.unsupported("cancel"))
+	}
+	if err := firstError(validContext(ctx), validID(id)); err != nil {
+		return q.fail("cancel", id, err)
+	}
+	return q.fail("cancel", id, one(q.cancel.Cancel(ctx, []string{id})))
+}
+
+func (q *queue) Reschedule(ctx context.Context, id string, due time.Time) error {
+	if q.reschedule == nil {
+		return q.fail("reschedule", id, q.unsupported("reschedule"))
+	}
+	if err := firstError(validContext(ctx), validID(id), validDue(due)); err != nil {
+		return q.fail("reschedule", id, err)
+	}
+	return q.fail("reschedule", id, one(q.reschedule.Reschedule(ctx, []backend.Move{{ID: id, Due: due}})))
+}

@@ -1,0 +1,242 @@
+package delayq
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/memory"
+)
+
+// Queue is a delay queue: a message stays hidden until it is due, is handed to
+// exactly one worker, and is handed out again until a worker says that it is done.
+//
+// [New] and [Open] return the only implementation; methods may be added. Every method
+// is safe for concurrent use, blocks for no longer than its context allows, and
+// answers [ErrClosed] after Close and [ErrInvalid] to an argument that cannot be
+// used. Errors are of type [*OpError].
+type Queue interface {
+	// Push stores a message that is due at once, or when [After] or [At] says. It
+	// returns the message's id: the one given with [ID], or a new one, which sorts by
+	// the time of the push. When err is nil the message is stored as durably as the
+	// backend keeps any. After an error other than [ErrInvalid], [ErrFull] and
+	// [ErrDuplicate] it may be stored or not: push again with the returned id, and it
+	// is stored once.
+	Push(ctx context.Context, body []byte, opts ...PushOption) (id string, err error)
+
+	// PushBatch stores messages in one round trip where the backend has one, and
+	// returns their ids in the order of ms. When a message is invalid none is stored.
+	// When the store refuses some, the others are stored, and the error is a
+	// [*BatchError] with an entry for each.
+	PushBatch(ctx context.Context, ms []Message) (ids []string, err error)
+
+	// Cancel takes a message back. When it returns nil the message will never be
+	// handed out. It answers [ErrInFlight] when a worker has it, [ErrNotFound] when
+	// it is done, dead or unknown, and [ErrUnsupported] where the backend cannot.
+	Cancel(ctx context.Context, id string) error
+
+	// Reschedule makes a message that waits due at another time, sooner or later. The
+	// rest of it stays as it is. Errors are those of Cancel.
+	Reschedule(ctx context.Context, id string, due time.Time) error
+
+	// Receive waits for a message to be due and takes it under a lease of the length
+	// set with [WithLease]. Settle it before the lease ends, or [Delivery.Extend] the
+	// lease: a message whose lease ends is handed out again. When ctx ends, nothing is
+	// taken and nothing lost.
+	Receive(ctx context.Context) (*Delivery, error)
+
+	// ReceiveBatch waits like Receive and takes up to limit messages that are due by
+	// then, at least one, each under a lease of its own; 1 <= limit <= [MaxBatch].
+	ReceiveBatch(ctx context.Context, limit int) ([]*Delivery, error)
+
+	// AckBatch acknowledges messages in one round trip where the backend has one. When
+	// it fails for some, the error is a [*BatchError] with an entry for each.
+	AckBatch(ctx context.Context, ds []*Delivery) error
+
+	// Consume calls h for each message as it becomes due until ctx ends or the queue is
+	// closed, and settles the message by what h returns: nil acknowledges it, an
+	// error or a panic gives it back to be due again later, and after the last attempt
+	// makes it a dead letter. While h runs, the lease is renewed. See [Workers],
+	// [Retry], [MaxAttempts] and [Drain] for what can be set.
+	//
+	// To stop it takes no more messages, gives back untouched what h has not seen, and
+	// waits for handlers as long as [Drain] says. It returns nil once all have
+	// returned, and [ErrDrain] when some have not. Failures of the store do not stop
+	// it: it logs them and tries again, less and less often.
+	Consume(ctx context.Context, h Handler, opts ...ConsumeOption) error
+
+	// Stats counts the queue's messages, those that other processes hold included. It
+	// answers [ErrUnsupported] where the backend cannot count.
+	Stats(ctx context.Context) (Stats, error)
+
+	// Dead gives access to the queue's dead letters.
+	Dead() DeadLetters
+
+	// Close stops every Consume and waits until it has returned, then wakes every
+	// Receive with [ErrClosed]. Messages stay in the store, except those of a memory
+	// backend that New made by itself. A handler must not call Close. A second
+	// Close does nothing.
+	Close() error
+}
+
+// Handler handles one message: nil means done. ctx ends when the handler must stop:
+// its lease is lost, or a stop has taken longer than [Drain] allows.
+// [context.Cause] tells which. The handler may settle the message itself; what it
+// returns then only goes to the log.
+type Handler func(ctx context.Context, d *Delivery) error
+
+// MaxBatch is the largest limit of ReceiveBatch.
+const MaxBatch = 10_000
+
+// New returns the queue of that name on the backend given with [WithBackend], by
+// default on a memory backend of its own.
+//
+// A name is up to 200 letters, digits and "-_.:" (other characters mean something to
+// one store or another). An option out of range answers [ErrInvalid]; a feature
+// asked for with [Require] that the backend lacks answers [ErrUnsupported].
+func New(ctx context.Context, name string, opts ...Option) (Queue, error) {
+	o, err := newOptions(opts)
+	if err != nil {
+		return nil, opError("new", name, "", err)
+	}
+	if err := validContext(ctx); err != nil {
+		return nil, opError("new", name, "", err)
+	}
+	own := o.backend == nil
+	if own {
+		o.backend = memory.New()
+	}
+	return open(ctx, "new", name, o, own)
+}
+
+// Open returns the queue that a URL names, on the backend whose package is the URL's
+// scheme: "memory:///orders". The package must be imported, if only for its side effect:
+//
+//	import _ "github.com/delayq/delayq/memory"
+//
+// The backend's package documents its URLs; memory is always there. An unknown scheme answers
+// [ErrUnknownScheme]. Close also closes the connection that Open made.
+func Open(ctx context.Context, rawURL string, opts ...Option) (Queue, error) {
+	o, err := newOptions(opts)
+	if err == nil && o.backend != nil {
+		err = backend.Invalid("option", "WithBackend", "a URL or a backend, not both")
+	}
+	if err == nil {
+		err = validContext(ctx)
+	}
+	if err != nil {
+		return nil, opError("open", "", "", err)
+	}
+	b, name, err := backend.DefaultMux().Open(ctx, rawURL)
+	if err != nil {
+		return nil, opError("open", "", "", err)
+	}
+	o.backend = b
+	return open(ctx, "open", name, o, true)
+}
+
+func open(ctx context.Context, op, name string, o *options, own bool) (Queue, error) {
+	q, err := openQueue(ctx, name, o)
+	if err == nil {
+		q.own = own
+		return q, nil
+	}
+	if own {
+		_ = o.backend.Close()
+	}
+	return nil, opError(op, name, "", err)
+}
+
+// queue is the one Queue. What is common to all backends happens here and nowhere else.
+type queue struct {
+	name    string
+	clock   clockwork.Clock
+	log     *slog.Logger
+	lease   time.Duration
+	backend backend.Backend
+	own     bool // the backend is closed with the queue
+	traits  backend.Traits
+
+	store      backend.Queue
+	cancel     backend.Canceler // nil where the backend has none, as are the next three
+	reschedule backend.Rescheduler
+	inspect    backend.Inspector
+	dead       backend.DeadLetters
+
+	stopping  context.Context // ends when Close begins
+	stop      context.CancelFunc
+	consumers sync.WaitGroup
+	mu        sync.Mutex // between the start of a Consume and Close
+	closeOnce sync.Once
+	closeErr  error
+}
+
+func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
+	traits := o.backend.Traits()
+	if err := validName(name, traits); err != nil {
+		return nil, err
+	}
+	log := o.logger.With("queue", name, "backend", traits.Name)
+	store, err := o.backend.Open(ctx, name, backend.Options{Clock: o.clock, Logger: log})
+	if err != nil {
+		return nil, err
+	}
+	q := &queue{name: name, clock: o.clock, log: log, lease: o.lease, backend: o.backend, traits: traits, store: store}
+	if q.clock == nil {
+		q.clock = clockwork.NewRealClock()
+	}
+	q.discover()
+	if err := q.require(o.required); err != nil {
+		_ = store.Close()
+		return nil, err
+	}
+	q.stopping, q.stop = context.WithCancel(context.Background())
+	return q, nil
+}
+
+// discover finds out once what the backend can do.
+func (q *queue) discover() {
+	q.cancel, _ = q.store.(backend.Canceler)
+	q.reschedule, _ = q.store.(backend.Rescheduler)
+	q.inspect, _ = q.store.(backend.Inspector)
+	q.dead, _ = q.store.(backend.DeadLetters)
+}
+
+func (q *queue) Close() error {
+	q.closeOnce.Do(func() {
+		q.mu.Lock()
+		q.stop()
+		q.mu.Unlock()
+		q.consumers.Wait()
+		err := q.store.Close()
+		if q.own {
+			err = firstError(err, q.backend.Close())
+		}
+		q.closeErr = q.fail("close", "", err)
+	})
+	return q.closeErr
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fail wraps a backend's error with what was being done; nil stays nil.
+func (q *queue) fail(op, id string, err error) error { return opError(op, q.name, id, err) }
+
+func (q *queue) unsupported(op string) error {
+	return &backend.UnsupportedError{Backend: q.traits.Name, Op: op}
+}
+
+// String helps a %v in a log.
+func (q *queue) String() string { return fmt.Sprintf("%s queue %q", q.traits.Name, q.name) }

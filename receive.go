@@ -1,0 +1,69 @@
+package delayq
+
+import (
+	"context"
+
+	"github.com/delayq/delayq/backend"
+)
+
+func (q *queue) Receive(ctx context.Context) (*Delivery, error) {
+	ds, err := q.receive(ctx, 1)
+	if err != nil {
+		return nil, q.fail("receive", "", err)
+	}
+	return ds[0], nil
+}
+
+func (q *queue) ReceiveBatch(ctx context.Context, limit int) ([]*Delivery, error) {
+	if err := validLimit(limit); err != nil {
+		return nil, q.fail("receive", "", err)
+	}
+	ds, err := q.receive(ctx, limit)
+	return ds, q.fail("receive", "", err)
+}
+
+func (q *queue) receive(ctx context.Context, limit int) ([]*Delivery, error) {
+	if err := validContext(ctx); err != nil {
+		return nil, err
+	}
+	got, err := q.store.Receive(ctx, limit, q.lease)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Delivery, len(got))
+	ds := make([]*Delivery, len(got))
+	for i := range got {
+		ds[i] = &all[i]
+		ds[i].take(q, &got[i])
+	}
+	return ds, nil
+}
+
+func (q *queue) AckBatch(ctx context.Context, ds []*Delivery) error {
+	if err := firstError(validContext(ctx), q.validDeliveries(ds)); err != nil {
+		return q.fail("ack", "", err)
+	}
+	if len(ds) == 0 {
+		return nil
+	}
+	ls := make([]backend.Lease, len(ds))
+	for i, d := range ds {
+		ls[i] = d.lease
+	}
+	errs := q.store.Ack(ctx, ls)
+	for i, d := range ds {
+		if errs == nil || errs[i] == nil {
+			d.settled.Store(true)
+		}
+	}
+	return q.fail("ack", "", batchError(errs))
+}
+
+func (q *queue) validDeliveries(ds []*Delivery) error {
+	for _, d := range ds {
+		if d == nil || d.q != q {
+			return backend.Invalid("delivery", "nil or of another queue", "deliveries that this queue handed out")
+		}
+	}
+	return nil
+}

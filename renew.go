@@ -1,0 +1,67 @@
+package delayq
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// renewals is how often a lease is renewed in its length: two may fail before it is lost.
+const renewals = 3
+
+// renew extends the leases of all messages being handled, in one call, until ctx ends.
+func (c *consumer) renew(ctx context.Context) {
+	t := c.clock.NewTicker(c.lease / renewals)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.Chan():
+			c.renewAll(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *consumer) renewAll(ctx context.Context) {
+	ds, ls := c.held()
+	if len(ds) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(c.lease/renewals, time.Second))
+	defer cancel()
+	ends, errs := c.store.Extend(ctx, ls, c.lease)
+	for i, d := range ds {
+		switch {
+		case errs == nil || errs[i] == nil:
+			d.until.Store(ends[i].UnixNano())
+		case errors.Is(errs[i], ErrLeaseLost):
+			c.stopHandler(d)
+		case ctx.Err() == nil || !errors.Is(errs[i], context.Canceled):
+			c.log.Warn("delayq: renewing a lease failed", "id", d.ID, "err", errs[i])
+		}
+	}
+}
+
+func (c *consumer) held() (ds []*Delivery, ls []backend.Lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for d := range c.running {
+		if !d.settled.Load() {
+			ds = append(ds, d)
+			ls = append(ls, d.lease)
+		}
+	}
+	return ds, ls
+}
+
+// stopHandler ends the context of a handler whose message is no longer its own.
+func (c *consumer) stopHandler(d *Delivery) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cancel := c.running[d]; cancel != nil && !d.settled.Load() {
+		cancel(ErrLeaseLost)
+	}
+}

@@ -1,0 +1,53 @@
+package delayq
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// RetryPolicy says how long a message waits after a failure. It is called from many goroutines.
+type RetryPolicy interface {
+	// Delay returns the wait after the given attempt, 1 for the first, failed with err:
+	// 0 to a hundred years.
+	Delay(attempt int, err error) time.Duration
+}
+
+// Backoff is a [RetryPolicy] that waits longer after each failure: Base after the first, Factor
+// times as long after each further one, Max at most. Of that it takes off a random part, up to
+// the fraction Jitter, so that messages that failed together do not come back together.
+type Backoff struct {
+	Base   time.Duration // more than 0
+	Max    time.Duration // Base or more
+	Factor float64       // 1 or more; 1 waits equally long each time
+	Jitter float64       // 0 to 1
+}
+
+// Exponential returns a Backoff that doubles, with a Jitter of a half ("equal jitter" in
+// Marc Brooker's comparison, "Exponential Backoff and Jitter", 2015).
+func Exponential(base, limit time.Duration) Backoff {
+	return Backoff{Base: base, Max: limit, Factor: 2, Jitter: 0.5}
+}
+
+// Delay implements [RetryPolicy].
+func (b Backoff) Delay(attempt int, _ error) time.Duration {
+	grown := float64(b.Base) * math.Pow(b.Factor, float64(attempt-1))
+	d := min(grown, float64(b.Max)) // also where grown is infinite
+	return time.Duration(d * (1 - b.Jitter*rand.Float64()))
+}
+
+func (b Backoff) validate() error {
+	switch {
+	case b.Base <= 0 || b.Base > backend.MaxDelay:
+		return backend.Invalid("Backoff.Base", b.Base, "more than 0, up to a hundred years")
+	case b.Max < b.Base || b.Max > backend.MaxDelay:
+		return backend.Invalid("Backoff.Max", b.Max, "Base or more, up to a hundred years")
+	case !(b.Factor >= 1) || math.IsInf(b.Factor, 1):
+		return backend.Invalid("Backoff.Factor", b.Factor, "a finite number, 1 or more")
+	case !(b.Jitter >= 0 && b.Jitter <= 1):
+		return backend.Invalid("Backoff.Jitter", b.Jitter, "0 to 1")
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package delayq
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/delayq/delayq/backend"
+)
+
+func validContext(ctx context.Context) error {
+	if ctx == nil {
+		return backend.Invalid("context", nil, "context.Background() or one made from it")
+	}
+	return nil
+}
+
+func validName(name string, traits backend.Traits) error {
+	const allowed = `1 to 200 bytes of letters, digits and "-_.:"`
+	if name == "" || len(name) > backend.MaxName {
+		return backend.Invalid("queue name", name, allowed)
+	}
+	if traits.ForeignNames {
+		return nil
+	}
+	for _, r := range name {
+		if !portable(r) {
+			return backend.Invalid("queue name", name, allowed)
+		}
+	}
+	return nil
+}
+
+// portable leaves out what means something to a store: braces to a Redis Cluster, stars
+// and hashes to RabbitMQ's bindings, slashes to a URL.
+func portable(r rune) bool {
+	return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_.:", r))
+}
+
+func (q *queue) validMessage(m *Message) error {
+	if err := validID(m.ID); err != nil {
+		return err
+	}
+	if err := validBody(m.Body, q.traits); err != nil {
+		return err
+	}
+	if err := validHeaders(m.Headers); err != nil {
+		return err
+	}
+	if m.Due.IsZero() {
+		return validDelay(m.Delay, q.traits)
+	}
+	if m.Delay != 0 {
+		return errDueAndDelay
+	}
+	return validDue(m.Due)
+}
+
+func validID(id string) error {
+	if id == "" || len(id) > backend.MaxID || !printable(id) {
+		return backend.Invalid("id", id, "1 to 255 bytes of UTF-8 without control characters")
+	}
+	return nil
+}
+
+func printable(s string) bool {
+	return utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0
+}
+
+func validBody(body []byte, traits backend.Traits) error {
+	limit := backend.MaxBody
+	if traits.MaxBody > 0 {
+		limit = traits.MaxBody
+	}
+	if len(body) > limit {
+		return backend.Invalid("body", fmt.Sprintf("of %d bytes", len(body)), fmt.Sprintf("up to %d bytes", limit))
+	}
+	return nil
+}
+
+// reservedPrefix begins the headers that a backend may add for itself.
+const reservedPrefix = "delayq-"
+
+func validHeaders(headers map[string]string) error {
+	total := 0
+	for k, v := range headers {
+		if k == "" || len(k) > backend.MaxHeaderKey || !printable(k) {
+			return backend.Invalid("header key", k, "1 to 255 bytes of UTF-8 without control characters")
+		}
+		if strings.HasPrefix(k, reservedPrefix) {
+			return backend.Invalid("header key", k, `one that does not begin with "delayq-"`)
+		}
+		total += len(k) + len(v)
+	}
+	if total > backend.MaxHeaders {
+		return backend.Invalid("headers", fmt.Sprintf("of %d bytes", total), fmt.Sprintf("up to %d bytes in all", backend.MaxHeaders))
+	}
+	return nil
+}
+
+func validDelay(d time.Duration, traits backend.Traits) error {
+	limit := time.Duration(backend.MaxDelay)
+	if traits.MaxDelay > 0 {
+		limit = traits.MaxDelay
+	}
+	if d < 0 || d > limit {
+		return backend.Invalid("delay", d, fmt.Sprintf("0 to %v", limit))
+	}
+	return nil
+}
+
+func validDue(t time.Time) error {
+	if t.Before(backend.EarliestDue) || t.After(backend.LatestDue) {
+		return backend.Invalid("due time", t, fmt.Sprintf("%s to %s",
+			backend.EarliestDue.Format(time.RFC3339), backend.LatestDue.Format(time.RFC3339)))
+	}
+	return nil
+}
+
+func validLease(what string, d time.Duration) error {
+	if d < backend.MinLease || d > backend.MaxLease {
+		return backend.Invalid(what, d, fmt.Sprintf("%v to %v", backend.MinLease, backend.MaxLease))
+	}
+	return nil
+}
+
+func validLimit(limit int) error {
+	if limit < 1 || limit > MaxBatch {
+		return backend.Invalid("limit", limit, fmt.Sprintf("1 to %d", MaxBatch))
+	}
+	return nil
+}
