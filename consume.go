@@ -68,17 +68,10 @@ func (c *consumer) run(ctx context.Context) error {
 	defer context.AfterFunc(c.stopping, stop)()
 	handling, abort := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abort(nil)
-	renewed := make(chan struct{})
-	renewing, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))
-	go func() {
-		defer close(renewed)
-		c.renew(renewing)
-	}()
+	stopRenewing := c.keepRenewing(context.WithoutCancel(ctx))
+	defer stopRenewing()
 	c.fetch(fetching, handling)
-	err := c.drained(abort)
-	stopRenewing()
-	<-renewed
-	return err
+	return c.drained(abort)
 }
 
 // fetch takes as many messages as there are idle workers, until ctx ends.
@@ -139,6 +132,8 @@ func (c *consumer) release(n int) {
 // handBack gives back messages that no handler has seen.
 func (c *consumer) handBack(ctx context.Context, ds []*Delivery) {
 	defer c.release(len(ds))
+	ctx, cancel := context.WithTimeout(ctx, settleWithin)
+	defer cancel()
 	for _, d := range ds {
 		c.settled(d, d.handBack(ctx))
 	}

@@ -11,13 +11,27 @@ import (
 // renewals is how often a lease is renewed in its length: two may fail before it is lost.
 const renewals = 3
 
-// renew extends the leases of all messages being handled, in one call, until ctx ends.
-func (c *consumer) renew(ctx context.Context) {
+// keepRenewing extends the leases of all messages being handled, in one call each time, until it
+// is stopped. It has set its ticker when it returns, so that no lease is taken before.
+func (c *consumer) keepRenewing(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	t := c.clock.NewTicker(c.lease / renewals)
-	defer t.Stop()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer t.Stop()
+		c.renew(ctx, t.Chan())
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+func (c *consumer) renew(ctx context.Context, tick <-chan time.Time) {
 	for {
 		select {
-		case <-t.Chan():
+		case <-tick:
 			c.renewAll(ctx)
 		case <-ctx.Done():
 			return

@@ -1,0 +1,257 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// newID returns an id that sorts after those before it.
+func (t *trial) newID() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ids++
+	return fmt.Sprintf("m%06d", t.ids)
+}
+
+// after makes a message due that long from now.
+func (t *trial) after(d time.Duration) backend.Message {
+	id := t.newID()
+	return backend.Message{ID: id, Body: []byte("body of " + id), Headers: map[string]string{"of": id}, Delay: d}
+}
+
+// at makes a message due at a time.
+func (t *trial) at(due time.Time) backend.Message {
+	m := t.after(0)
+	m.Due = due
+	return m
+}
+
+// push schedules messages and expects them.
+func (t *trial) push(ms ...backend.Message) {
+	t.expect(ms...)
+	for i, err := range t.q.Schedule(t.ctx, ms) {
+		t.must(err, "scheduling message %s", ms[i].ID)
+	}
+}
+
+// pushAfter schedules a message and returns its id.
+func (t *trial) pushAfter(d time.Duration) string {
+	m := t.after(d)
+	t.push(m)
+	return m.ID
+}
+
+// expect notes that messages may come, and not before they are due.
+func (t *trial) expect(ms ...backend.Message) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, m := range ms {
+		due := m.Due
+		if due.IsZero() {
+			due = t.now().Add(m.Delay)
+		}
+		t.pushed[m.ID] = &expectation{m, due}
+	}
+}
+
+// expectAgain notes that a message may not come before then.
+func (t *trial) expectAgain(id string, notBefore time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pushed[id].notBefore = notBefore
+}
+
+// taken holds a hand-out against what is known of the message.
+func (t *trial) taken(d backend.Delivery) error {
+	now := t.now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e, ok := t.pushed[d.ID]
+	switch {
+	case !ok:
+		return fmt.Errorf("message %q came, which nobody pushed", d.ID)
+	case now.Before(e.notBefore):
+		return fmt.Errorf("message %s came %v early", d.ID, e.notBefore.Sub(now))
+	case d.Token == backend.Token{}:
+		return fmt.Errorf("message %s came without a lease token", d.ID)
+	}
+	return sameContent(d, e.Message)
+}
+
+// receive takes up to limit messages; what names the queue in errors.
+func (t *trial) receive(q backend.Queue, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	ctx, cancel := context.WithTimeout(t.ctx, t.Patience)
+	defer cancel()
+	ds, err := q.Receive(ctx, limit, lease)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, fmt.Errorf("no message came within %v, though one was due", t.Patience)
+	case err != nil:
+		return nil, fmt.Errorf("receiving: %w", err)
+	case len(ds) == 0 || len(ds) > limit:
+		return nil, fmt.Errorf("%d messages came; asked for was 1 to %d", len(ds), limit)
+	}
+	for _, d := range ds {
+		if err := t.taken(d); err != nil {
+			return nil, err
+		}
+	}
+	return ds, nil
+}
+
+// lease is the length of the leases that checks take.
+func (t *trial) lease() time.Duration { return 10 * t.Tick }
+
+// take waits for one message.
+func (t *trial) take() backend.Delivery { return t.takeFor(t.lease()) }
+
+func (t *trial) takeFor(lease time.Duration) backend.Delivery {
+	ds, err := t.receive(t.q, 1, lease)
+	t.must(err, "taking a message")
+	return ds[0]
+}
+
+// takeID waits for one message and checks which one it is.
+func (t *trial) takeID(id string) backend.Delivery {
+	d := t.take()
+	if d.ID != id {
+		t.fail("message %s came; expected was %s", d.ID, id)
+	}
+	return d
+}
+
+// takeAll takes n messages, up to limit at once.
+func (t *trial) takeAll(n, limit int) []backend.Delivery {
+	var all []backend.Delivery
+	for len(all) < n {
+		ds, err := t.receive(t.q, min(limit, n-len(all)), t.lease())
+		t.must(err, "taking message %d of %d", len(all)+1, n)
+		all = append(all, ds...)
+	}
+	return all
+}
+
+// nothing looks for a message that must not come.
+func (t *trial) nothing(because string) {
+	ctx, cancel := context.WithTimeout(t.ctx, t.Quiet)
+	defer cancel()
+	ds, err := t.q.Receive(ctx, 1, t.lease())
+	if err == nil && len(ds) > 0 {
+		t.fail("message %s came at attempt %d, though %s", ds[0].ID, ds[0].Attempt, because)
+	}
+	t.want(err, context.DeadlineExceeded, "receiving while %s", because)
+}
+
+// sleeper is a Receive that waits.
+type sleeper struct {
+	t      *trial
+	result chan []backend.Delivery
+	err    error
+	at     atomic.Pointer[time.Time] // when it returned
+	cancel context.CancelFunc
+}
+
+// sleep starts a Receive of one message and returns once it is likely to wait.
+func (t *trial) sleep(q backend.Queue) *sleeper {
+	ctx, cancel := context.WithCancel(t.ctx)
+	s := &sleeper{t: t, result: make(chan []backend.Delivery, 1), cancel: cancel}
+	go func() {
+		ds, err := q.Receive(ctx, 1, t.lease())
+		now := t.now()
+		s.at.Store(&now)
+		s.err = err
+		s.result <- ds
+	}()
+	t.settleDown()
+	return s
+}
+
+// woken waits until the sleeper has the message.
+func (s *sleeper) woken(id, by string) backend.Delivery {
+	d := s.wokenBy(by)
+	if d.ID != id {
+		s.t.fail("message %s came; expected was %s", d.ID, id)
+	}
+	return d
+}
+
+// wokenBy waits until the sleeper has a message.
+func (s *sleeper) wokenBy(what string) backend.Delivery {
+	defer s.cancel()
+	select {
+	case ds := <-s.result:
+		s.t.must(s.err, "receiving")
+		s.t.must(s.t.taken(ds[0]), "receiving")
+		return ds[0]
+	case <-time.After(s.t.Patience):
+		s.t.fail("a waiting Receive slept on for %v after %s", s.t.Patience, what)
+	}
+	return backend.Delivery{}
+}
+
+// stop ends the sleeper's context and returns what it answers.
+func (s *sleeper) stop() ([]backend.Delivery, error) {
+	s.cancel()
+	select {
+	case ds := <-s.result:
+		return ds, s.err
+	case <-time.After(s.t.Patience):
+		s.t.fail("Receive went on for %v after its context ended", s.t.Patience)
+	}
+	return nil, nil
+}
+
+// outcome returns the outcome of a call on one message.
+func outcome(errs []error) error {
+	if errs == nil {
+		return nil
+	}
+	return errs[0]
+}
+
+func (t *trial) ack(ds ...backend.Delivery) {
+	for _, d := range ds {
+		t.must(outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})), "acknowledging message %s", d.ID)
+	}
+}
+
+// nack gives a message back and expects it after the delay.
+func (t *trial) nack(d backend.Delivery, delay time.Duration) {
+	t.expectAgain(d.ID, t.now().Add(delay))
+	t.must(t.tryNack(d, delay), "giving message %s back", d.ID)
+}
+
+func (t *trial) tryNack(d backend.Delivery, delay time.Duration) error {
+	return outcome(t.q.Nack(t.ctx, []backend.Return{{Lease: d.Lease(), Delay: delay}}))
+}
+
+func (t *trial) untouched(d backend.Delivery) {
+	r := backend.Return{Lease: d.Lease(), Untouched: true}
+	t.must(outcome(t.q.Nack(t.ctx, []backend.Return{r})), "giving message %s back untouched", d.ID)
+}
+
+func (t *trial) extend(d backend.Delivery, lease time.Duration) (time.Time, error) {
+	ends, errs := t.q.Extend(t.ctx, []backend.Lease{d.Lease()}, lease)
+	if err := outcome(errs); err != nil {
+		return time.Time{}, err
+	}
+	return ends[0], nil
+}
+
+func (t *trial) bury(d backend.Delivery, reason string) error {
+	return outcome(t.q.Dead(t.ctx, []backend.Burial{{Lease: d.Lease(), Reason: reason}}))
+}
+
+func (t *trial) cancelID(id string) error {
+	return outcome(t.q.(backend.Canceler).Cancel(t.ctx, []string{id}))
+}
+
+// move reschedules a message to that long from now.
+func (t *trial) move(id string, delay time.Duration) error {
+	return outcome(t.q.(backend.Rescheduler).Reschedule(t.ctx, []backend.Move{{ID: id, Delay: delay}}))
+}

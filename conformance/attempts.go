@@ -1,0 +1,66 @@
+package conformance
+
+import "github.com/delayq/delayq/backend"
+
+// Invariant 8: redelivery is counted.
+var attemptChecks = []Check{
+	{
+		Name: "attempt-counts-crashes", Invariant: 8, needs: []need{attempts, storeLease},
+		Rule: "Attempt is 1 at first and rises by exactly one when a worker dies without a word.",
+		run: func(t *trial) {
+			t.counts(func(backend.Delivery) { t.pass(t.Tick + t.late()) })
+		},
+	},
+	{
+		Name: "attempt-counts-nacks", Invariant: 8, needs: []need{attempts},
+		Rule: "Attempt rises by exactly one when a message is given back.",
+		run:  func(t *trial) { t.counts(func(d backend.Delivery) { t.nack(d, 0) }) },
+	},
+	{
+		Name: "untouched-is-not-counted", Invariant: 10, needs: []need{attempts},
+		Rule: "A message given back untouched is due at once and keeps its attempts.",
+		run:  untouchedIsNotCounted,
+	},
+	{
+		Name: "lease-end-wakes", Invariant: 8, needs: []need{storeLease},
+		Rule: "A waiting worker gets a dead worker's message when the lease ends, within the sweep.",
+		run:  leaseEndWakes,
+	},
+}
+
+func (t *trial) counts(giveUp func(backend.Delivery)) {
+	id := t.pushAfter(0)
+	for want := 1; want <= 4; want++ {
+		d := t.takeIDFor(id, t.Tick)
+		if d.Attempt != want {
+			t.fail("message %s came with attempt %d; it is its hand-out number %d", id, d.Attempt, want)
+		}
+		giveUp(d)
+	}
+}
+
+func untouchedIsNotCounted(t *trial) {
+	id := t.pushAfter(0)
+	t.nack(t.takeID(id), 0)
+	for range 3 {
+		d := t.takeID(id)
+		if d.Attempt != 2 {
+			t.fail("message %s came with attempt %d; only one worker had touched it", id, d.Attempt)
+		}
+		t.untouched(d)
+	}
+	t.ack(t.takeID(id))
+}
+
+func leaseEndWakes(t *trial) {
+	id := t.pushAfter(0)
+	t.takeIDFor(id, 2*t.Tick)
+	end := t.now().Add(2 * t.Tick)
+	s := t.sleep(t.second())
+	t.pass(end.Sub(t.now()) + t.late())
+	d := s.woken(id, "the lease ended")
+	t.ack(d)
+	if at := *s.at.Load(); at.After(end.Add(t.late())) {
+		t.fail("the message came %v after the lease ended; allowed is %v", at.Sub(end), t.late())
+	}
+}

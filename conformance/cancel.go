@@ -1,0 +1,127 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Invariant 6: cancel is linearizable.
+var cancelChecks = []Check{
+	{
+		Name: "cancel", Invariant: 6, needs: []need{cancelling, ownIDs},
+		Rule: "A cancelled message is never handed out, whether it was scheduled, due, or waiting for a retry; a second cancel answers ErrNotFound.",
+		run:  cancelWaiting,
+	},
+	{
+		Name: "cancel-in-flight", Invariant: 6, needs: []need{cancelling, ownIDs},
+		Rule: "Cancelling a message in flight answers ErrInFlight and leaves it with its worker.",
+		run:  cancelInFlight,
+	},
+	{
+		Name: "cancel-settled", Invariant: 6, needs: []need{cancelling, ownIDs},
+		Rule: "Cancelling a message that is done, dead or unknown answers ErrNotFound and changes nothing.",
+		run:  cancelSettled,
+	},
+	{
+		Name: "cancel-race", Invariant: 6, needs: []need{cancelling, ownIDs},
+		Rule: "When Cancel and Receive race for a message, exactly one of them gets it.",
+		run:  cancelRace,
+	},
+}
+
+func cancelWaiting(t *trial) {
+	scheduled, due := t.pushAfter(t.Tick), t.pushAfter(0)
+	t.must(t.cancelID(scheduled), "cancelling a scheduled message")
+	t.must(t.cancelID(due), "cancelling a message that is due")
+	t.want(t.cancelID(due), backend.ErrNotFound, "cancelling a second time")
+	t.nothing("it was cancelled")
+	retried := t.pushAfter(0)
+	t.nack(t.takeID(retried), t.Tick)
+	t.must(t.cancelID(retried), "cancelling a message that waits for a retry")
+	t.pass(2*t.Tick + t.late())
+	t.nothing("all were cancelled")
+	t.push(backend.Message{ID: due, Body: []byte("again")})
+	t.ack(t.takeID(due))
+}
+
+func cancelInFlight(t *trial) {
+	id := t.pushAfter(0)
+	d := t.takeID(id)
+	t.want(t.cancelID(id), backend.ErrInFlight, "cancelling a message in flight")
+	t.nothing("it is in flight")
+	t.nack(d, 0)
+	d = t.takeID(id)
+	t.want(t.cancelID(id), backend.ErrInFlight, "cancelling a message in flight again")
+	t.ack(d)
+}
+
+func cancelSettled(t *trial) {
+	id := t.pushAfter(0)
+	t.ack(t.takeID(id))
+	t.want(t.cancelID(id), backend.ErrNotFound, "cancelling a message that is done")
+	t.want(t.cancelID("nobody"), backend.ErrNotFound, "cancelling an unknown id")
+	dead := t.pushAfter(0)
+	t.must(t.bury(t.takeID(dead), "of the check"), "Dead")
+	t.want(t.cancelID(dead), backend.ErrNotFound, "cancelling a dead letter")
+	if letters, ok := t.q.(backend.DeadLetters); ok {
+		t.must(outcome(letters.DeleteDead(t.ctx, []string{dead})), "deleting the dead letter that could not be cancelled")
+	}
+}
+
+func cancelRace(t *trial) {
+	const n = 300
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = t.pushAfter(0)
+	}
+	var mu sync.Mutex
+	fates := make(map[string][]string)
+	note := func(id, fate string) {
+		mu.Lock()
+		defer mu.Unlock()
+		fates[id] = append(fates[id], fate)
+	}
+	t.all(append(spread(2, func(i int) error { return t.cancelEach(ids, i, note) }),
+		spread(2, func(int) error { return t.takeWhatComes(note) })...)...)
+	for _, id := range ids {
+		if len(fates[id]) != 1 {
+			t.fail("message %s had the fates %v; it must have one", id, fates[id])
+		}
+	}
+}
+
+// cancelEach cancels every second message, from the end, since workers take from the start.
+func (t *trial) cancelEach(ids []string, from int, note func(id, fate string)) error {
+	for i := len(ids) - 1 - from; i >= 0; i -= 2 {
+		switch err := t.cancelID(ids[i]); {
+		case err == nil:
+			note(ids[i], "cancelled")
+		case !errors.Is(err, backend.ErrInFlight) && !errors.Is(err, backend.ErrNotFound):
+			return fmt.Errorf("cancelling: %w", err)
+		}
+	}
+	return nil
+}
+
+// takeWhatComes takes and acknowledges until nothing comes.
+func (t *trial) takeWhatComes(note func(id, fate string)) error {
+	for {
+		ctx, cancel := context.WithTimeout(t.ctx, 4*t.Quiet)
+		ds, err := t.q.Receive(ctx, 1, t.lease())
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("receiving: %w", err)
+		}
+		note(ds[0].ID, "handed out")
+		if err := outcome(t.q.Ack(t.ctx, []backend.Lease{ds[0].Lease()})); err != nil {
+			return fmt.Errorf("acknowledging: %w", err)
+		}
+	}
+}

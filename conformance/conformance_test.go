@@ -1,0 +1,71 @@
+package conformance_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/conformance"
+	"github.com/delayq/delayq/memory"
+)
+
+var update = flag.Bool("update", false, "write the golden files of skips anew")
+
+// backends are all backends in the tree, each in the times that it can run in.
+func backends() map[string]conformance.Harness {
+	return map[string]conformance.Harness{
+		"memory":          {New: newMemory, Leftovers: memoryLeftovers, Virtual: true},
+		"memory-realtime": {New: newMemory, Leftovers: memoryLeftovers},
+	}
+}
+
+func newMemory(context.Context) (backend.Backend, func(), error) { return memory.New(), nil, nil }
+
+func memoryLeftovers(_ context.Context, b backend.Backend) ([]string, error) {
+	messages, bytes := b.(*memory.Backend).Usage()
+	if messages == 0 && bytes == 0 {
+		return nil, nil
+	}
+	return []string{fmt.Sprintf("%d messages of %d bytes", messages, bytes)}, nil
+}
+
+func TestConformance(t *testing.T) {
+	for name, h := range backends() {
+		t.Run(name, func(t *testing.T) {
+			pinSkips(t, name, h)
+			conformance.Run(t, h)
+		})
+	}
+}
+
+// pinSkips compares the checks that a backend's claims leave out with its golden file, so that a
+// lost capability cannot hide as a skip.
+func pinSkips(t *testing.T, name string, h conformance.Harness) {
+	t.Helper()
+	skips, err := conformance.Skips(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	for _, s := range skips {
+		fmt.Fprintf(&got, "%s: %s\n", s.Check, s.Reason)
+	}
+	golden := filepath.Join("testdata", "skips", name+".golden")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatalf("%v; run the test with -update and look at what it skips", err)
+	}
+	if got.String() != string(want) {
+		t.Errorf("the skipped checks have changed; if that is right, run with -update\ngot:\n%s\nwant:\n%s", got.String(), want)
+	}
+}

@@ -1,0 +1,115 @@
+package conformance
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Invariant 3: nothing unexpected.
+var contentChecks = []Check{
+	{
+		Name: "content-intact", Invariant: 3,
+		Rule: "Bodies and headers come back byte for byte: empty, with NUL, invalid UTF-8, 1 MiB.",
+		run:  contentIntact,
+	},
+	{
+		Name: "content-after-retry", Invariant: 3,
+		Rule: "A redelivered message is as whole as the first time, whatever the holder before did to its copy.",
+		run:  contentAfterRetry,
+	},
+	{
+		Name: "owns-its-memory", Invariant: 3,
+		Rule: "What the pusher does to body and headers after Schedule has returned does not reach the store.",
+		run:  ownsItsMemory,
+	},
+	{
+		Name: "queues-are-apart", Invariant: 3,
+		Rule: "Queues of different names share nothing, however alike the names.",
+		run:  queuesAreApart,
+	},
+}
+
+// awkward are contents that stores have been seen to spoil.
+func awkward() (bodies [][]byte, headers []map[string]string) {
+	big := make([]byte, 1<<20)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range big {
+		big[i] = byte(r.Uint32())
+	}
+	bodies = [][]byte{
+		nil, {}, {0}, []byte("a\x00b"), []byte("\xff\xfe\xc0\x80"), []byte("\r\n$-1\r\n"),
+		[]byte(`{"json": "ünïcödé 中文 😀"}`), bytes.Repeat([]byte{0}, 1000), big,
+	}
+	headers = []map[string]string{
+		nil,
+		{"plain": "text", "empty": ""},
+		{"nul": "a\x00b", "invalid": "\xff\xfe", "crlf": "\r\n"},
+		{"ключ 中文 😀": "значение", "x:y/z=1&2": "{}[]", strings.Repeat("k", 255): strings.Repeat("v", 1000)},
+	}
+	return bodies, headers
+}
+
+func contentIntact(t *trial) {
+	bodies, headers := awkward()
+	for i, body := range bodies {
+		m := t.after(0)
+		m.Body, m.Headers = body, headers[i%len(headers)]
+		t.push(m)
+		t.ack(t.takeID(m.ID)) // take compares
+	}
+	for _, h := range headers {
+		m := t.after(0)
+		m.Headers = h
+		t.push(m)
+		t.ack(t.takeID(m.ID))
+	}
+}
+
+func contentAfterRetry(t *trial) {
+	bodies, headers := awkward()
+	for i, body := range bodies {
+		m := t.after(0)
+		m.Body, m.Headers = body, headers[i%len(headers)]
+		t.push(m)
+		for range 2 {
+			d := t.takeID(m.ID)
+			scribble(d.Body, d.Headers)
+			t.nack(d, 0)
+		}
+		t.ack(t.takeID(m.ID))
+	}
+}
+
+func scribble(body []byte, headers map[string]string) {
+	for i := range body {
+		body[i] ^= 0x55
+	}
+	for k := range headers {
+		headers[k] = "scribbled"
+	}
+}
+
+func ownsItsMemory(t *trial) {
+	m := t.after(0)
+	mine := backend.Message{ID: m.ID, Body: bytes.Clone(m.Body), Headers: map[string]string{"of": m.ID}}
+	t.expect(m)
+	t.must(outcome(t.q.Schedule(t.ctx, []backend.Message{mine})), "scheduling")
+	scribble(mine.Body, mine.Headers)
+	t.ack(t.takeID(m.ID))
+}
+
+func queuesAreApart(t *trial) {
+	id := t.pushAfter(0)
+	for _, name := range []string{t.name() + ".x", t.name() + ":", strings.ToUpper(t.name()), "x"} {
+		other, err := t.openOn(t.b, name)
+		t.must(err, "opening another queue")
+		mine := t.q
+		t.q = other
+		t.nothing("queue " + name + " is empty")
+		t.q = mine
+	}
+	t.ack(t.takeID(id))
+}

@@ -1,0 +1,239 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+)
+
+// Invariant 9: poison messages die, and can be brought back.
+var deadChecks = []Check{
+	{
+		Name: "poison", Invariant: 9, needs: []need{attempts, redriving},
+		Rule: "A message whose handler always fails is dead after exactly MaxAttempts, with the last error as reason.",
+		run:  poison,
+	},
+	{
+		Name: "poison-kills-worker", Invariant: 9, needs: []need{attempts, redriving, storeLease},
+		Rule: "A message that kills its worker each time is dead after exactly MaxAttempts: no further handler sees it.",
+		run:  poisonKillsWorker,
+	},
+	{
+		Name: "dead-is-out", Invariant: 9,
+		Rule: "A dead message is not handed out, not after any lease.",
+		run:  deadIsOut,
+	},
+	{
+		Name: "dead-list", Invariant: 9, needs: []need{redriving, ownIDs},
+		Rule: "Dead letters are listed whole, with reason and attempts, by time of death, page by page.",
+		run:  deadList,
+	},
+	{
+		Name: "redrive", Invariant: 9, needs: []need{redriving, ownIDs},
+		Rule: "A redriven message is due at once, whole, with its attempts counted from the start, and is dead no more.",
+		run:  redrive,
+	},
+	{
+		Name: "delete-dead", Invariant: 9, needs: []need{redriving, ownIDs},
+		Rule: "A deleted dead letter is gone; redriving or deleting what is not dead answers ErrNotFound and changes nothing.",
+		run:  deleteDead,
+	},
+}
+
+var errPoison = errors.New("poison of the check")
+
+func poison(t *trial) {
+	const maxAttempts = 3
+	m := t.after(0)
+	t.push(m)
+	var handled atomic.Int64
+	t.consume(func(context.Context, *delayq.Delivery) error {
+		handled.Add(1)
+		return errPoison
+	}, t.hasDied, delayq.MaxAttempts(maxAttempts), delayq.Retry(t.backoff()))
+	t.handledTimes(handled.Load(), maxAttempts)
+	l := t.theLetter()
+	if l.ID != m.ID && !t.traits.StoreMakesIDs || l.Reason != errPoison.Error() || l.Attempts != maxAttempts {
+		t.fail("the dead letter is %s with %d attempts for %q; want %s, %d, %q", l.ID, l.Attempts, l.Reason, m.ID, maxAttempts, errPoison)
+	}
+}
+
+// backoff waits a tick, without a random part.
+func (t *trial) backoff() delayq.Backoff {
+	return delayq.Backoff{Base: t.Tick, Max: t.Tick, Factor: 1}
+}
+
+// consume runs a Consume until a condition holds, while time passes, and stops it.
+func (t *trial) consume(h delayq.Handler, until func() bool, opts ...delayq.ConsumeOption) {
+	q := t.portable(delayq.WithLease(t.longLease()))
+	ctx, stop := context.WithCancel(t.ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- q.Consume(ctx, h, opts...) }()
+	t.eventually(t.step(), "the end of the check's work", until)
+	stop()
+	select {
+	case err := <-ended:
+		t.must(err, "Consume")
+	case <-time.After(t.Patience):
+		t.fail("Consume went on for %v after its context ended", t.Patience)
+	}
+}
+
+// longLease is one that a poller's steps do not outrun.
+func (t *trial) longLease() time.Duration {
+	if t.fake != nil {
+		return backend.MaxLease
+	}
+	return t.lease()
+}
+
+// step is how time passes while somebody polls.
+func (t *trial) step() time.Duration {
+	if t.fake != nil {
+		return t.Tick / 4
+	}
+	return 0
+}
+
+func (t *trial) hasDied() bool { return len(t.letters()) > 0 }
+
+func (t *trial) letters() []backend.DeadLetter {
+	ls, _, err := t.q.(backend.DeadLetters).ListDead(t.ctx, "", 100)
+	t.must(err, "ListDead")
+	return ls
+}
+
+func (t *trial) theLetter() backend.DeadLetter {
+	ls := t.letters()
+	if len(ls) != 1 {
+		t.fail("there are %d dead letters; want 1", len(ls))
+	}
+	return ls[0]
+}
+
+func (t *trial) handledTimes(got, want int64) {
+	if got != want {
+		t.fail("the handler ran %d times; want %d", got, want)
+	}
+}
+
+func poisonKillsWorker(t *trial) {
+	const maxAttempts = 3
+	id := t.pushAfter(0)
+	for range maxAttempts {
+		t.takeIDFor(id, t.Tick) // and dies
+		t.pass(t.Tick + t.late())
+	}
+	var handled atomic.Int64
+	t.consume(func(context.Context, *delayq.Delivery) error {
+		handled.Add(1)
+		return nil
+	}, t.hasDied, delayq.MaxAttempts(maxAttempts))
+	t.handledTimes(handled.Load(), 0)
+	t.theLetter()
+}
+
+func deadIsOut(t *trial) {
+	id := t.pushAfter(0)
+	t.must(t.bury(t.takeID(id), "of the check"), "Dead")
+	t.nothing("it is dead")
+	t.pass(t.lease() + t.late())
+	t.nothing("it is dead")
+}
+
+func deadList(t *trial) {
+	const n = 7
+	ms := make(map[string]backend.Message)
+	var ids []string
+	for range n {
+		m := t.after(0)
+		m.Body, m.Headers = []byte("dead \x00\xff"+m.ID), map[string]string{"h": "\x00" + m.ID}
+		t.push(m)
+		t.must(t.bury(t.takeID(m.ID), "reason of "+m.ID), "Dead")
+		ms[m.ID], ids = m, append(ids, m.ID)
+		t.pass(max(t.traits.Resolution, time.Millisecond)) // so that deaths have an order
+	}
+	listed := t.listPages(3)
+	if len(listed) != n {
+		t.fail("%d of %d dead letters were listed", len(listed), n)
+	}
+	for i, l := range listed {
+		if l.ID != ids[i] {
+			t.fail("dead letter %d is %s; by time of death it is %s", i, l.ID, ids[i])
+		}
+		t.must(sameLetter(l, ms[l.ID]), "listing")
+	}
+}
+
+func sameLetter(l backend.DeadLetter, m backend.Message) error {
+	if l.Reason != "reason of "+l.ID {
+		return fmt.Errorf("dead letter %s has the reason %q", l.ID, l.Reason)
+	}
+	if l.Died.IsZero() {
+		return fmt.Errorf("dead letter %s has no time of death", l.ID)
+	}
+	return sameContent(backend.Delivery{ID: l.ID, Body: l.Body, Headers: l.Headers}, m)
+}
+
+// listPages lists all dead letters, a few at a time.
+func (t *trial) listPages(limit int) []backend.DeadLetter {
+	var all []backend.DeadLetter
+	for cursor := ""; ; {
+		page, next, err := t.q.(backend.DeadLetters).ListDead(t.ctx, cursor, limit)
+		t.must(err, "ListDead after %d", len(all))
+		if len(page) > limit {
+			t.fail("a page of at most %d had %d dead letters", limit, len(page))
+		}
+		if all = append(all, page...); next == "" || len(all) > 100 {
+			return all
+		}
+		cursor = next
+	}
+}
+
+func redrive(t *trial) {
+	m := t.after(0)
+	m.Body, m.Headers = []byte("\x00redriven\xff"), map[string]string{"h": "\x00v"}
+	t.push(m)
+	t.nack(t.takeID(m.ID), 0)
+	t.must(t.bury(t.takeID(m.ID), "of the check"), "Dead")
+	dead := t.q.(backend.DeadLetters)
+	s := t.sleep(t.q)
+	t.must(outcome(dead.Redrive(t.ctx, []string{m.ID})), "Redrive")
+	t.grace()
+	d := s.woken(m.ID, "a message was redriven")
+	if d.Attempt != 1 {
+		t.fail("the redriven message came at attempt %d; want 1", d.Attempt)
+	}
+	if len(t.letters()) != 0 {
+		t.fail("the redriven message is still listed as dead")
+	}
+	t.ack(d)
+	t.want(outcome(dead.Redrive(t.ctx, []string{m.ID})), backend.ErrNotFound, "Redrive of a message that is done")
+}
+
+func deleteDead(t *trial) {
+	dead := t.q.(backend.DeadLetters)
+	gone, live := t.pushAfter(0), t.pushAfter(t.Tick)
+	t.must(t.bury(t.takeID(gone), "of the check"), "Dead")
+	for _, id := range []string{live, "nobody"} {
+		t.want(outcome(dead.Redrive(t.ctx, []string{id})), backend.ErrNotFound, "Redrive of %s", id)
+		t.want(outcome(dead.DeleteDead(t.ctx, []string{id})), backend.ErrNotFound, "DeleteDead of %s", id)
+	}
+	t.must(outcome(dead.DeleteDead(t.ctx, []string{gone})), "DeleteDead")
+	t.want(outcome(dead.DeleteDead(t.ctx, []string{gone})), backend.ErrNotFound, "DeleteDead a second time")
+	t.want(outcome(dead.Redrive(t.ctx, []string{gone})), backend.ErrNotFound, "Redrive of what was deleted")
+	if len(t.letters()) != 0 {
+		t.fail("the deleted dead letter is still listed")
+	}
+	t.pass(t.Tick)
+	t.grace()
+	t.ack(t.takeID(live))
+	t.nothing("the other was deleted")
+}

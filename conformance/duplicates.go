@@ -1,0 +1,146 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Invariant 4: no duplicates without a cause.
+var duplicateChecks = []Check{
+	{
+		Name: "exactly-one-worker", Invariant: 4,
+		Rule: "Without a fault each message is handed to exactly one of many workers, on one client or on several.",
+		run:  exactlyOneWorker,
+	},
+	{
+		Name: "done-is-done", Invariant: 4,
+		Rule: "An acknowledged message is never handed out again, not after any lease.",
+		run:  doneIsDone,
+	},
+	{
+		Name: "same-id", Invariant: 4, needs: []need{deduping, ownIDs},
+		Rule: "While a message is scheduled, in flight or dead, a second push of its id answers ErrDuplicate and the first one stays; once it is done the id is free.",
+		run:  sameID,
+	},
+}
+
+func exactlyOneWorker(t *trial) {
+	const n, workers = 400, 8
+	for range n / 4 {
+		t.push(t.after(0), t.after(0), t.after(t.Tick/4), t.after(t.Tick/2))
+	}
+	seen := counter{counts: make(map[string]int)}
+	ctx, stop := context.WithCancel(t.ctx)
+	defer stop()
+	var done atomic.Int64
+	queues := []backend.Queue{t.q, t.second()}
+	work := spread(workers, func(i int) error {
+		return t.work(ctx, queues[i%len(queues)], func(d backend.Delivery) error {
+			seen.add(d.ID)
+			if err := outcome(queues[i%len(queues)].Ack(t.ctx, []backend.Lease{d.Lease()})); err != nil {
+				return fmt.Errorf("acknowledging message %s: %w", d.ID, err)
+			}
+			if done.Add(1) == n {
+				stop()
+			}
+			return nil
+		})
+	})
+	work = append(work, func() error { return errors.Join(t.letPass(ctx, n), stopped(stop)) })
+	t.all(work...)
+	for id, times := range seen.counts {
+		if times != 1 {
+			t.fail("message %s was handed out %d times", id, times)
+		}
+	}
+	t.nothing("all are done")
+}
+
+// work takes and handles messages until ctx ends or one fails.
+func (t *trial) work(ctx context.Context, q backend.Queue, handle func(backend.Delivery) error) error {
+	for {
+		ds, err := q.Receive(ctx, 5, t.lease())
+		if ctx.Err() != nil && err != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("receiving: %w", err)
+		}
+		for _, d := range ds {
+			if err := errors.Join(t.taken(d), handle(d)); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// letPass passes a tick, in steps, while workers work, and waits until ctx ends. It passes no more, so
+// that on the fake clock no lease ends behind a worker's back.
+func (t *trial) letPass(ctx context.Context, want int) error {
+	for range 4 {
+		t.settleDown()
+		t.pass(t.Tick / 4)
+	}
+	t.grace()
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-time.After(t.Patience):
+		return fmt.Errorf("the workers did not get all %d messages within %v", want, t.Patience)
+	}
+}
+
+func stopped(stop context.CancelFunc) error { stop(); return nil }
+
+// counter counts hand-outs by id.
+type counter struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func (c *counter) add(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts[id]++
+}
+
+func doneIsDone(t *trial) {
+	const n = 5
+	for range n {
+		t.pushAfter(0)
+	}
+	for _, d := range t.takeAll(n, n) {
+		t.ack(d)
+	}
+	t.nothing("all are done")
+	t.pass(t.lease() + t.late())
+	t.nothing("all are done, whatever became of their leases")
+}
+
+func sameID(t *trial) {
+	m := t.after(t.Tick)
+	t.push(m)
+	again := func(state string) {
+		second := backend.Message{ID: m.ID, Body: []byte("second"), Delay: 0}
+		t.want(outcome(t.q.Schedule(t.ctx, []backend.Message{second})), backend.ErrDuplicate, "pushing the id of a message that is %s", state)
+	}
+	again("scheduled")
+	t.nothing("the first message stays, and is not due")
+	t.pass(t.Tick + t.late())
+	d := t.takeID(m.ID)
+	again("in flight")
+	t.must(t.bury(d, "of the check"), "Dead")
+	again("dead")
+	t.nothing("it is dead")
+	if dead, ok := t.q.(backend.DeadLetters); ok {
+		t.must(outcome(dead.DeleteDead(t.ctx, []string{m.ID})), "deleting the dead letter")
+		t.push(backend.Message{ID: m.ID, Body: []byte("third")})
+		t.ack(t.takeID(m.ID))
+	}
+}

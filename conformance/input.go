@@ -1,0 +1,123 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+)
+
+// Invariant 15: bad input changes nothing.
+var inputChecks = []Check{
+	{
+		Name: "bad-input", Invariant: 15,
+		Rule: "Input that cannot be used gets a typed error that names the value and what is allowed, and changes nothing.",
+		run:  badInput,
+	},
+	{
+		Name: "unsupported", Invariant: 15,
+		Rule: "What the backend does not claim answers ErrUnsupported with backend and operation, at New for those who require it.",
+		run:  unsupported,
+	},
+	{
+		Name: "odd-ids", Invariant: 15, needs: []need{ownIDs},
+		Rule: "Every id that the limits allow works, whatever it looks like.",
+		run:  oddIDs,
+	},
+}
+
+func badInput(t *trial) {
+	q := t.portable()
+	id := t.pushAfter(t.Tick)
+	for what, m := range badMessages() {
+		_, err := q.PushBatch(t.ctx, []delayq.Message{{Body: []byte("good")}, m})
+		t.refused(err, what)
+	}
+	for _, d := range []time.Duration{-1, math.MaxInt64} {
+		_, err := q.Push(t.ctx, nil, delayq.After(d))
+		t.refused(err, "a delay of "+d.String())
+	}
+	for _, due := range []time.Time{{}, time.Date(300000, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		_, err := q.Push(t.ctx, nil, delayq.At(due))
+		t.refused(err, "a due time of "+due.String())
+	}
+	var none context.Context
+	_, err := q.Receive(none)
+	t.refused(err, "a nil context")
+	for _, name := range []string{"", strings.Repeat("n", backend.MaxName+1)} {
+		_, err := t.tryPortable(name)
+		t.refused(err, "the queue name "+name)
+	}
+	t.nothing("all bad input was refused")
+	t.pass(t.Tick)
+	t.grace()
+	t.ack(t.takeID(id))
+	t.nothing("all bad input was refused")
+}
+
+func badMessages() map[string]delayq.Message {
+	return map[string]delayq.Message{
+		"a negative delay":            {Delay: -time.Second},
+		"a delay of 292 years":        {Delay: math.MaxInt64},
+		"a due time before 1970":      {Due: time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC)},
+		"a due time in year 300000":   {Due: time.Date(300000, 1, 1, 0, 0, 0, 0, time.UTC)},
+		"a due time and a delay":      {Due: time.Unix(1e9, 0), Delay: 1},
+		"an id with NUL":              {ID: "a\x00b"},
+		"an id of 256 bytes":          {ID: strings.Repeat("x", backend.MaxID+1)},
+		"an id that is not UTF-8":     {ID: "\xff"},
+		"a body of 2 GiB":             {Body: make([]byte, 2<<30)},
+		"a header key with NUL":       {Headers: map[string]string{"a\x00b": ""}},
+		"an empty header key":         {Headers: map[string]string{"": "x"}},
+		"a reserved header key":       {Headers: map[string]string{"delayq-x": "x"}},
+		"headers of more than 64 KiB": {Headers: map[string]string{"x": strings.Repeat("x", backend.MaxHeaders)}},
+	}
+}
+
+// refused fails unless err says what was wrong and what is allowed.
+func (t *trial) refused(err error, what string) {
+	t.want(err, backend.ErrInvalid, "pushing %s", what)
+	if msg := err.Error(); !strings.Contains(msg, "allowed is") {
+		t.fail("the error for %s does not say what is allowed: %s", what, msg)
+	}
+}
+
+func unsupported(t *trial) {
+	q := t.portable()
+	calls := []struct {
+		feature delayq.Feature
+		claimed bool
+		call    func() error
+	}{
+		{delayq.Cancelling, cancelling.met(t), func() error { return q.Cancel(t.ctx, "nobody") }},
+		{delayq.Rescheduling, moving.met(t), func() error { return q.Reschedule(t.ctx, "nobody", t.now()) }},
+		{delayq.Counting, counting.met(t), func() error { _, err := q.Stats(t.ctx); return err }},
+		{delayq.Redriving, redriving.met(t), func() error { return q.Dead().Redrive(t.ctx, "nobody") }},
+	}
+	for _, c := range calls {
+		_, require := t.tryPortable(t.name(), delayq.Require(c.feature))
+		for _, err := range []error{c.call(), require} {
+			if got := isUnsupported(err); got == c.claimed {
+				t.fail("the backend claims %v: %t; yet the answer is %v", c.feature, c.claimed, err)
+			}
+		}
+	}
+}
+
+func isUnsupported(err error) bool {
+	var e *backend.UnsupportedError
+	return errors.Is(err, backend.ErrUnsupported) && errors.As(err, &e) && e.Backend != "" && e.Op != ""
+}
+
+func oddIDs(t *trial) {
+	for _, id := range []string{
+		"0", " ", "a b", "{a}", "a:b", "*", "#", "a.b", "../x", "ünïcödé 中文 😀", strings.Repeat("x", backend.MaxID),
+		"01ARZ3NDEKTSV4RRFFQ69G5FAV", "01arz3ndektsv4rrffq69g5fav", "-1", "1e400", "nil", "false",
+	} {
+		t.push(backend.Message{ID: id, Body: []byte("body of " + id)})
+		t.ack(t.takeID(id))
+	}
+}

@@ -1,0 +1,162 @@
+package conformance
+
+import (
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Invariant 5: leases exclude.
+var leaseChecks = []Check{
+	{
+		Name: "lease-excludes", Invariant: 5,
+		Rule: "While one worker's lease lasts, nobody else gets the message.",
+		run:  leaseExcludes,
+	},
+	{
+		Name: "lease-ends", Invariant: 8, needs: []need{storeLease},
+		Rule: "A message whose lease has ended is handed out again, whole, under a new lease.",
+		run:  leaseEnds,
+	},
+	{
+		Name: "stale-ack", Invariant: 5, needs: []need{storeLease},
+		Rule: "An ack under a lease that has ended answers ErrLeaseLost and changes nothing.",
+		run: func(t *trial) {
+			t.stale("Ack", func(d backend.Delivery) error { return outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})) })
+		},
+	},
+	{
+		Name: "stale-nack", Invariant: 5, needs: []need{storeLease},
+		Rule: "A nack under a lease that has ended answers ErrLeaseLost and changes nothing.",
+		run:  func(t *trial) { t.stale("Nack", func(d backend.Delivery) error { return t.tryNack(d, 0) }) },
+	},
+	{
+		Name: "stale-extend", Invariant: 5, needs: []need{storeLease},
+		Rule: "An extension of a lease that has ended answers ErrLeaseLost and changes nothing.",
+		run: func(t *trial) {
+			t.stale("Extend", func(d backend.Delivery) error { _, err := t.extend(d, t.Tick); return err })
+		},
+	},
+	{
+		Name: "stale-dead", Invariant: 5, needs: []need{storeLease},
+		Rule: "A burial under a lease that has ended answers ErrLeaseLost and changes nothing.",
+		run: func(t *trial) {
+			t.stale("Dead", func(d backend.Delivery) error { return t.bury(d, "stale") })
+		},
+	},
+	{
+		Name: "settle-once", Invariant: 5,
+		Rule: "A delivery is settled once: any settling after the first answers ErrLeaseLost, as does a lease that was never given.",
+		run:  settleOnce,
+	},
+	{
+		Name: "extend-holds", Invariant: 5, needs: []need{storeLease},
+		Rule: "An extended lease lasts until its new end, which Extend returns, and no longer.",
+		run:  extendHolds,
+	},
+	{
+		Name: "extend-shortens", Invariant: 5, needs: []need{storeLease},
+		Rule: "An extension to sooner ends the lease sooner.",
+		run:  extendShortens,
+	},
+}
+
+func leaseExcludes(t *trial) {
+	id := t.pushAfter(0)
+	d := t.takeIDFor(id, 4*t.Tick)
+	if t.fake != nil && !d.Until.Equal(t.now().Add(4*t.Tick)) {
+		t.fail("the lease of message %s ends at %v; asked for was %v", id, d.Until, t.now().Add(4*t.Tick))
+	}
+	t.quietFor(t.Tick, "it is leased")
+	t.quietFor(t.Tick, "it is leased")
+	t.hush(2*t.Tick, "it is leased")
+	t.ack(d)
+	t.nothing("it is done")
+}
+
+func leaseEnds(t *trial) {
+	id := t.pushAfter(0)
+	for range 3 {
+		asked := t.now()
+		t.takeIDFor(id, t.Tick)
+		t.expectAgain(id, asked.Add(t.Tick)) // the lease began when the store answered, no sooner
+		t.quietFor(t.Tick, "it is leased")
+		t.grace()
+	}
+	t.ack(t.takeID(id))
+}
+
+func (t *trial) takeIDFor(id string, lease time.Duration) backend.Delivery {
+	d := t.takeFor(lease)
+	if d.ID != id {
+		t.fail("message %s came; expected was %s", d.ID, id)
+	}
+	return d
+}
+
+// stale settles under a lease that has ended: before anybody else has the message, while
+// another worker has it, and after that one is done.
+func (t *trial) stale(op string, settle func(backend.Delivery) error) {
+	id := t.pushAfter(0)
+	old := t.takeIDFor(id, t.Tick)
+	t.pass(t.Tick + t.late())
+	t.want(settle(old), backend.ErrLeaseLost, "%s after the lease ended", op)
+	holder := t.takeID(id)
+	t.want(settle(old), backend.ErrLeaseLost, "%s under the old lease while another worker holds the message", op)
+	t.pass(t.Tick + t.late())
+	t.nothing("the other worker holds it, whatever the first one said")
+	t.ack(holder)
+	t.want(settle(old), backend.ErrLeaseLost, "%s under the old lease after the message is done", op)
+	t.nothing("it is done")
+}
+
+func settleOnce(t *trial) {
+	settlings := map[string]func(backend.Delivery) error{
+		"Ack":    func(d backend.Delivery) error { return outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})) },
+		"Nack":   func(d backend.Delivery) error { return t.tryNack(d, t.Tick) },
+		"Dead":   func(d backend.Delivery) error { return t.bury(d, "of the check") },
+		"Extend": func(d backend.Delivery) error { _, err := t.extend(d, t.Tick); return err },
+	}
+	for _, first := range []string{"Ack", "Nack", "Dead"} {
+		t.pushAfter(0)
+		d := t.take()
+		forged := d
+		forged.Token.Lo++
+		t.want(settlings["Ack"](forged), backend.ErrLeaseLost, "Ack under a lease that was never given")
+		t.must(settlings[first](d), "%s", first)
+		for second, settle := range settlings {
+			t.want(settle(d), backend.ErrLeaseLost, "%s after %s", second, first)
+		}
+		t.nothing("it was settled with " + first)
+	}
+}
+
+func extendHolds(t *trial) {
+	id := t.pushAfter(0)
+	d := t.takeIDFor(id, 2*t.Tick)
+	end, err := t.extend(d, 6*t.Tick)
+	t.must(err, "extending the lease")
+	if t.fake != nil && !end.Equal(t.now().Add(6*t.Tick)) {
+		t.fail("the extended lease ends at %v; asked for was %v", end, t.now().Add(6*t.Tick))
+	}
+	t.quietFor(2*t.Tick, "it is leased")
+	t.quietFor(2*t.Tick, "its lease was extended")
+	asked := t.now()
+	_, err = t.extend(d, 4*t.Tick)
+	t.must(err, "extending the lease again")
+	t.expectAgain(id, asked.Add(4*t.Tick))
+	t.quietFor(4*t.Tick, "its lease was extended again")
+	t.pass(t.late())
+	t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})), backend.ErrLeaseLost, "Ack after the extended lease ended")
+	t.ack(t.takeID(id))
+}
+
+func extendShortens(t *trial) {
+	id := t.pushAfter(0)
+	d := t.takeIDFor(id, 100*t.Tick)
+	_, err := t.extend(d, t.Tick)
+	t.must(err, "shortening the lease")
+	t.quietFor(t.Tick, "it is leased")
+	t.grace()
+	t.ack(t.takeID(id))
+}

@@ -1,0 +1,81 @@
+package conformance
+
+import (
+	"strings"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Invariant 14: nothing is left behind.
+var leftoverChecks = []Check{
+	{
+		Name: "leaves-nothing", Invariant: 14,
+		Rule: "When every message is done, cancelled or deleted, the store holds nothing of the queue any more.",
+		run:  leavesNothing,
+	},
+}
+
+func leavesNothing(t *trial) {
+	const n = 12
+	for range n {
+		t.pushAfter(0)
+	}
+	for i, d := range t.takeAll(n, 5) {
+		switch i % 4 {
+		case 0:
+			t.ack(d)
+		case 1:
+			t.nack(d, 0)
+		case 2:
+			t.untouched(d)
+		case 3:
+			t.buryAndForget(d)
+		}
+	}
+	t.ack(t.takeAll(n/2, 5)...)
+	t.crashAndFinish()
+	t.cancelOne()
+	t.nothing("all are settled")
+	t.empty()
+}
+
+func (t *trial) buryAndForget(d backend.Delivery) {
+	dead, ok := t.q.(backend.DeadLetters)
+	if !ok {
+		t.ack(d)
+		return
+	}
+	t.must(t.bury(d, "of the check"), "Dead")
+	ls := t.letters()
+	t.must(outcome(dead.DeleteDead(t.ctx, []string{ls[0].ID})), "DeleteDead")
+}
+
+func (t *trial) crashAndFinish() {
+	t.pushAfter(0)
+	t.takeFor(t.Tick)
+	t.pass(t.Tick + t.late())
+	t.ack(t.take())
+}
+
+func (t *trial) cancelOne() {
+	if _, ok := t.q.(backend.Canceler); ok && !t.traits.StoreMakesIDs {
+		t.must(t.cancelID(t.pushAfter(t.Tick)), "Cancel")
+	}
+}
+
+// empty asks everybody who may know.
+func (t *trial) empty() {
+	if _, ok := t.q.(backend.Inspector); ok {
+		if s := t.stats(); s != (backend.Stats{}) {
+			t.fail("Stats says %s, head due at %v; all messages are settled", countsOf(s), s.HeadDue)
+		}
+	}
+	if t.Leftovers == nil {
+		return
+	}
+	left, err := t.Leftovers(t.ctx, t.b)
+	t.must(err, "listing what is left")
+	if len(left) > 0 {
+		t.fail("the store still holds %s", strings.Join(left, ", "))
+	}
+}

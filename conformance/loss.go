@@ -1,0 +1,150 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Invariant 2: never lost.
+var lossChecks = []Check{
+	{
+		Name: "nack-keeps", Invariant: 2,
+		Rule: "A message given back is handed out again, whole, as often as that happens.",
+		run:  nackKeeps,
+	},
+	{
+		Name: "batch-outcomes", Invariant: 2, needs: []need{deduping, ownIDs},
+		Rule: "Each message of a batch has an outcome of its own; one's failure does not touch the others.",
+		run:  batchOutcomes,
+	},
+	{
+		Name: "receive-limit", Invariant: 2,
+		Rule: "Receive hands out at least one and at most as many messages as asked for, and keeps the rest.",
+		run:  receiveLimit,
+	},
+	{
+		Name: "context-ended", Invariant: 2,
+		Rule: "A call whose context has ended fails with the context's error; a Receive takes nothing.",
+		run:  contextEnded,
+	},
+	{
+		Name: "context-end-loses-nothing", Invariant: 2,
+		Rule: "A Receive whose context ends while it waits takes nothing: the next one gets the message, untouched.",
+		run:  contextEndLosesNothing,
+	},
+	{
+		Name: "stats", Invariant: 2, needs: []need{counting},
+		Rule: "Stats counts each message once, in the state it is in, and knows the earliest due time.",
+		run:  statsCount,
+	},
+}
+
+func nackKeeps(t *trial) {
+	const n, rounds = 10, 3
+	for range n {
+		t.pushAfter(0)
+	}
+	for range rounds {
+		for _, d := range t.takeAll(n, 4) {
+			t.nack(d, 0)
+		}
+	}
+	t.ack(t.takeAll(n, 4)...)
+	t.nothing("all are done")
+}
+
+func batchOutcomes(t *trial) {
+	first, other := t.after(0), t.after(0)
+	t.push(first)
+	again := backend.Message{ID: first.ID, Body: []byte("another body")}
+	t.expect(other)
+	errs := t.q.Schedule(t.ctx, []backend.Message{again, other, other})
+	if len(errs) != 3 {
+		t.fail("a batch of three with two duplicates had %d outcomes", len(errs))
+	}
+	t.want(errs[0], backend.ErrDuplicate, "scheduling an id that is there")
+	t.must(errs[1], "scheduling beside a duplicate")
+	t.want(errs[2], backend.ErrDuplicate, "scheduling an id twice in one batch")
+	t.ack(t.takeAll(2, 1)...)
+	t.nothing("both are done")
+}
+
+func receiveLimit(t *trial) {
+	const n = 25
+	for range n {
+		t.pushAfter(0)
+	}
+	for left := n; left > 0; {
+		ds, err := t.receive(t.q, 4, t.lease())
+		t.must(err, "taking up to 4 of %d messages", left)
+		t.ack(ds...)
+		left -= len(ds)
+	}
+	t.nothing("all are done")
+}
+
+func contextEnded(t *trial) {
+	ended, cancel := context.WithCancel(t.ctx)
+	cancel()
+	id := t.pushAfter(0)
+	if ds, err := t.q.Receive(ended, 1, t.lease()); len(ds) > 0 || err == nil {
+		t.fail("Receive took %d messages under a context that had ended", len(ds))
+	}
+	d := t.takeID(id)
+	if d.Attempt != 1 {
+		t.fail("a Receive under a context that had ended counted as an attempt")
+	}
+	t.want(outcome(t.q.Ack(ended, []backend.Lease{d.Lease()})), context.Canceled, "Ack under a context that had ended")
+	m := t.after(0)
+	t.want(outcome(t.q.Schedule(ended, []backend.Message{m})), context.Canceled, "Schedule under a context that had ended")
+}
+
+func contextEndLosesNothing(t *trial) {
+	id := t.pushAfter(t.Tick)
+	s := t.sleep(t.q)
+	if ds, err := s.stop(); len(ds) > 0 {
+		t.fail("a Receive whose context ended returned %d messages", len(ds))
+	} else {
+		t.want(err, context.Canceled, "Receive whose context ended")
+	}
+	t.pass(t.Tick + t.late())
+	d := t.takeID(id)
+	if d.Attempt != 1 {
+		t.fail("the message came at attempt %d; nobody else has had it", d.Attempt)
+	}
+	t.ack(d)
+}
+
+func statsCount(t *trial) {
+	want := func(step string, w backend.Stats) {
+		if s := t.stats(); s.Scheduled != w.Scheduled || s.Ready != w.Ready || s.InFlight != w.InFlight || s.Dead != w.Dead {
+			t.fail("after %s Stats says %s; the truth is %s", step, countsOf(s), countsOf(w))
+		}
+	}
+	want("nothing", backend.Stats{})
+	first := t.now()
+	t.pushAfter(10 * t.Tick)
+	t.pushAfter(20 * t.Tick)
+	want("two pushes", backend.Stats{Scheduled: 2})
+	if head := t.stats().HeadDue; head.Before(first.Add(10*t.Tick)) || head.After(t.now().Add(10*t.Tick+t.traits.Resolution)) {
+		t.fail("Stats says the head is due at %v, it is at %v", head, first.Add(10*t.Tick))
+	}
+	t.pass(10*t.Tick + t.traits.Resolution)
+	want("one became due", backend.Stats{Scheduled: 1, Ready: 1})
+	d := t.take()
+	want("one was taken", backend.Stats{Scheduled: 1, InFlight: 1})
+	t.must(t.bury(d, "of the check"), "Dead")
+	want("it died", backend.Stats{Scheduled: 1, Dead: 1})
+	t.pass(10*t.Tick + t.traits.Resolution)
+	t.takeFor(t.Tick)
+	t.pass(t.Tick + t.traits.Sweep)
+	want("the other's lease ended", backend.Stats{Ready: 1, Dead: 1})
+	t.ack(t.take())
+	want("it is done", backend.Stats{Dead: 1})
+}
+
+func countsOf(s backend.Stats) string {
+	return fmt.Sprintf("%d scheduled, %d ready, %d in flight, %d dead", s.Scheduled, s.Ready, s.InFlight, s.Dead)
+}

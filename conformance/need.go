@@ -1,0 +1,31 @@
+package conformance
+
+import "github.com/delayq/delayq/backend"
+
+// A need is a claim without which a check says nothing.
+type need struct {
+	claim string
+	met   func(*trial) bool
+}
+
+var (
+	cancelling = need{"cancelling", func(t *trial) bool { _, ok := t.q.(backend.Canceler); return ok }}
+	moving     = need{"rescheduling", func(t *trial) bool { _, ok := t.q.(backend.Rescheduler); return ok }}
+	counting   = need{"counting messages", func(t *trial) bool { _, ok := t.q.(backend.Inspector); return ok }}
+	redriving  = need{"listing dead letters", func(t *trial) bool { _, ok := t.q.(backend.DeadLetters); return ok }}
+	ordering   = need{"order by due time", func(t *trial) bool { return !t.traits.Unordered }}
+	ownIDs     = need{"the pusher's ids", func(t *trial) bool { return !t.traits.StoreMakesIDs }}
+	deduping   = need{"deduplication by id", func(t *trial) bool { return !t.traits.KeepsDuplicates }}
+	attempts   = need{"counting attempts", func(t *trial) bool { return !t.traits.UncountedAttempts }}
+	storeLease = need{"leases kept by the store", func(t *trial) bool { return t.traits.Leases == backend.InStore }}
+)
+
+// missing names the first claim that the backend does not make.
+func (t *trial) missing(needs []need) string {
+	for _, n := range needs {
+		if !n.met(t) {
+			return t.traits.Name + " does not claim " + n.claim
+		}
+	}
+	return ""
+}

@@ -1,0 +1,89 @@
+package conformance
+
+import (
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Invariant 7: order.
+var orderChecks = []Check{
+	{
+		Name: "order", Invariant: 7, needs: []need{ordering},
+		Rule: "One consumer that takes one message at a time gets them by due time.",
+		run:  order,
+	},
+	{
+		Name: "order-of-ties", Invariant: 7, needs: []need{ordering},
+		Rule: "Messages with the same due time come in the order in which they were pushed, taken singly or in batches.",
+		run:  orderOfTies,
+	},
+	{
+		Name: "order-after-lease", Invariant: 7, needs: []need{ordering, storeLease},
+		Rule: "A message whose lease ended, or that was given back untouched, is at its old place in the order.",
+		run:  orderAfterLease,
+	},
+}
+
+func order(t *trial) {
+	const n = 40
+	due := t.now().Add(t.Tick)
+	byDue := make([]string, n)
+	for i := range n {
+		at := i * 17 % n
+		m := t.at(due.Add(time.Duration(at) * max(t.traits.Resolution, time.Millisecond)))
+		byDue[at] = m.ID
+		t.push(m)
+	}
+	t.pass(due.Sub(t.now()) + n*max(t.traits.Resolution, time.Millisecond) + t.late())
+	t.inOrder(byDue, 1)
+}
+
+// inOrder takes the messages in this order, up to limit at once.
+func (t *trial) inOrder(ids []string, limit int) {
+	for i := 0; i < len(ids); {
+		ds, err := t.receive(t.q, limit, t.lease())
+		t.must(err, "taking message %d of %d", i+1, len(ids))
+		for _, d := range ds {
+			if d.ID != ids[i] {
+				t.fail("message %s came at place %d; %s was next in the order", d.ID, i+1, ids[i])
+			}
+			t.ack(d)
+			i++
+		}
+	}
+}
+
+func orderOfTies(t *trial) {
+	for _, limit := range []int{1, 7} {
+		const n = 50
+		due := t.now().Add(t.Tick)
+		var ids []string
+		var batch []backend.Message
+		for i := range n {
+			m := t.at(due)
+			ids = append(ids, m.ID)
+			if batch = append(batch, m); i%5 == 4 {
+				t.push(batch...)
+				batch = nil
+			}
+		}
+		t.pass(t.Tick + t.late())
+		t.inOrder(ids, limit)
+	}
+}
+
+func orderAfterLease(t *trial) {
+	due := t.now().Add(t.Tick)
+	var ids []string
+	for range 3 {
+		m := t.at(due)
+		ids = append(ids, m.ID)
+		t.push(m)
+	}
+	t.pass(t.Tick + t.late())
+	t.takeIDFor(ids[0], t.Tick)
+	t.untouched(t.takeID(ids[1]))
+	t.pass(t.Tick + t.late())
+	t.inOrder(ids, 1)
+}

@@ -1,0 +1,142 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// Check is one rule and the code that tries to find it broken.
+type Check struct {
+	Name string // as the subtest is called
+
+	// Invariant is the number of the promise in docs/guarantees.md.
+	Invariant int
+
+	// Rule is what the check enforces, in one sentence.
+	Rule string
+
+	needs []need
+	run   func(*trial)
+}
+
+// Checks returns all checks, by invariant.
+func Checks() []Check {
+	return slices.Concat(
+		dueChecks, lossChecks, contentChecks, duplicateChecks, leaseChecks, cancelChecks,
+		orderChecks, attemptChecks, deadChecks, closeChecks, workerChecks, wakeChecks,
+		chaosChecks, leftoverChecks, inputChecks, modelChecks,
+	)
+}
+
+// Run runs every check as a subtest. A check that the backend's claims do not call for is
+// skipped with the reason.
+func Run(t *testing.T, h Harness) {
+	for _, c := range Checks() {
+		t.Run(c.Name, func(t *testing.T) {
+			switch v := c.judge(t.Context(), h); {
+			case v.Skipped != "":
+				t.Skip(v.Skipped)
+			case v.Err != nil:
+				t.Error(v.Err)
+			}
+		})
+	}
+}
+
+// Verdict is the outcome of one check: broken when Err is set, left out when Skipped is, else kept.
+type Verdict struct {
+	Check   Check
+	Skipped string // the claim that is missing
+	Err     error  // a [*Violation], or what kept the check from running
+}
+
+// Violation is a broken rule.
+type Violation struct {
+	Check  string
+	Rule   string
+	Detail string
+}
+
+func (v *Violation) Error() string {
+	return fmt.Sprintf("%s: %s\nthe rule is: %s", v.Check, v.Detail, v.Rule)
+}
+
+// Judge runs the named checks, all of them when there are no names, and returns a verdict for each.
+func Judge(ctx context.Context, h Harness, names ...string) ([]Verdict, error) {
+	checks, err := named(names)
+	if err != nil {
+		return nil, err
+	}
+	var vs []Verdict
+	for _, c := range checks {
+		if err := ctx.Err(); err != nil {
+			return vs, err
+		}
+		vs = append(vs, c.judge(ctx, h))
+	}
+	return vs, nil
+}
+
+// Verify runs the named checks, all of them when there are no names, and returns what they found
+// broken, joined, or nil.
+func Verify(ctx context.Context, h Harness, names ...string) error {
+	vs, err := Judge(ctx, h, names...)
+	errs := []error{err}
+	for _, v := range vs {
+		errs = append(errs, v.Err)
+	}
+	return errors.Join(errs...)
+}
+
+// Skip is a check that a backend's claims do not call for.
+type Skip struct{ Check, Reason string }
+
+// Skips lists them for a golden file.
+func Skips(ctx context.Context, h Harness) ([]Skip, error) {
+	t, err := newTrial(ctx, h, Check{Name: "skips"})
+	if err != nil {
+		return nil, err
+	}
+	defer t.close()
+	var skips []Skip
+	for _, c := range Checks() {
+		if reason := t.missing(c.needs); reason != "" {
+			skips = append(skips, Skip{c.Name, reason})
+		}
+	}
+	return skips, nil
+}
+
+func named(names []string) ([]Check, error) {
+	all := Checks()
+	if len(names) == 0 {
+		return all, nil
+	}
+	var checks []Check
+	for _, name := range names {
+		i := slices.IndexFunc(all, func(c Check) bool { return c.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("conformance: no check is called %q", name)
+		}
+		checks = append(checks, all[i])
+	}
+	return checks, nil
+}
+
+// judge runs one check on a backend of its own.
+func (c Check) judge(ctx context.Context, h Harness) (v Verdict) {
+	v.Check = c
+	t, err := newTrial(ctx, h, c)
+	if err != nil {
+		v.Err = fmt.Errorf("%s: setting up: %w", c.Name, err)
+		return v
+	}
+	defer func() { v.Err = errors.Join(v.Err, t.close()) }()
+	if v.Skipped = t.missing(c.needs); v.Skipped == "" {
+		v.Err = t.attempt()
+	}
+	return v
+}

@@ -1,0 +1,221 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+)
+
+// A trial is one check on one backend. It remembers what was pushed and when that may come,
+// by the suite's own reckoning, and holds every hand-out against it. Its methods end the check at
+// the first violation.
+type trial struct {
+	Harness
+	check  Check
+	ctx    context.Context
+	cancel context.CancelFunc
+	fake   *clockwork.FakeClock // nil in real time
+
+	b       backend.Backend
+	q       backend.Queue
+	traits  backend.Traits
+	cleanup []func() error
+
+	mu     sync.Mutex
+	ids    int
+	pushed map[string]*expectation
+}
+
+// expectation is what is known of a pushed message.
+type expectation struct {
+	backend.Message
+	notBefore time.Time // a hand-out before it is early
+}
+
+// trialTime bounds one check.
+const trialTime = 5 * time.Minute
+
+func newTrial(ctx context.Context, h Harness, c Check) (*trial, error) {
+	t := &trial{Harness: h.withDefaults(), check: c, pushed: make(map[string]*expectation)}
+	t.ctx, t.cancel = context.WithTimeout(ctx, trialTime)
+	if t.Virtual {
+		t.fake = clockwork.NewFakeClockAt(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
+	}
+	if err := t.open(); err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	return t, nil
+}
+
+func (t *trial) open() error {
+	b, cleanup, err := t.New(t.ctx)
+	if err != nil {
+		return fmt.Errorf("making a backend: %w", err)
+	}
+	if cleanup != nil {
+		t.later(func() error { cleanup(); return nil })
+	}
+	t.later(b.Close)
+	t.b, t.traits = b, b.Traits()
+	t.q, err = t.openOn(b, t.name())
+	return err
+}
+
+func (t *trial) name() string { return "conformance." + t.check.Name }
+
+// openOn opens a queue for the trial's time.
+func (t *trial) openOn(b backend.Backend, name string) (backend.Queue, error) {
+	o := backend.Options{Logger: slog.New(slog.DiscardHandler)}
+	if t.fake != nil {
+		o.Clock = t.fake
+	}
+	q, err := b.Open(t.ctx, name, o)
+	if err != nil {
+		return nil, fmt.Errorf("opening queue %q: %w", name, err)
+	}
+	t.later(q.Close)
+	return q, nil
+}
+
+// later runs f when the trial ends, the last first.
+func (t *trial) later(f func() error) { t.cleanup = append(t.cleanup, f) }
+
+func (t *trial) close() error {
+	var errs []error
+	for i := len(t.cleanup) - 1; i >= 0; i-- {
+		errs = append(errs, t.cleanup[i]())
+	}
+	t.cancel()
+	return errors.Join(errs...)
+}
+
+// broken is what a violation panics with, to end the check.
+type broken struct{ detail string }
+
+// attempt runs the check and returns the violation that it found.
+func (t *trial) attempt() (err error) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case broken:
+			err = t.violation(v.detail)
+		default:
+			err = t.violation(fmt.Sprintf("panic: %v\n%s", v, debug.Stack()))
+		}
+	}()
+	t.check.run(t)
+	return nil
+}
+
+func (t *trial) violation(detail string) error {
+	return &Violation{Check: t.check.Name, Rule: t.check.Rule, Detail: detail}
+}
+
+// fail ends the check. Only the check's own goroutine may call it.
+func (t *trial) fail(format string, args ...any) { panic(broken{fmt.Sprintf(format, args...)}) }
+
+// must fails on an error of what was being done.
+func (t *trial) must(err error, doing string, args ...any) {
+	if err != nil {
+		t.fail("%s: %v", fmt.Sprintf(doing, args...), err)
+	}
+}
+
+// want fails on another error than the wanted one.
+func (t *trial) want(err, wanted error, doing string, args ...any) {
+	if !errors.Is(err, wanted) {
+		t.fail("%s: got error %v; want %v", fmt.Sprintf(doing, args...), err, wanted)
+	}
+}
+
+// all runs functions at once, and fails with the first error of one.
+func (t *trial) all(fs ...func() error) {
+	errs := make([]error, len(fs))
+	var wg sync.WaitGroup
+	for i, f := range fs {
+		wg.Go(func() { errs[i] = f() })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			t.fail("%v", err)
+		}
+	}
+}
+
+// spread is one function n times, for all.
+func spread(n int, f func(i int) error) []func() error {
+	fs := make([]func() error, n)
+	for i := range fs {
+		fs[i] = func() error { return f(i) }
+	}
+	return fs
+}
+
+// second opens the queue as another process would.
+func (t *trial) second() backend.Queue {
+	b := t.b
+	if t.Attach != nil {
+		var err error
+		b, err = t.Attach(t.ctx, t.b)
+		t.must(err, "attaching a second client")
+		t.later(b.Close)
+	}
+	q, err := t.openOn(b, t.name())
+	t.must(err, "second client")
+	return q
+}
+
+// portable puts the library's own queue on the backend.
+func (t *trial) portable(opts ...delayq.Option) delayq.Queue {
+	q, err := t.tryPortable(t.name(), opts...)
+	t.must(err, "delayq.New")
+	return q
+}
+
+func (t *trial) tryPortable(name string, opts ...delayq.Option) (delayq.Queue, error) {
+	opts = append(opts, delayq.WithBackend(t.b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	if t.fake != nil {
+		opts = append(opts, delayq.WithClock(t.fake))
+	}
+	q, err := delayq.New(t.ctx, name, opts...)
+	if err == nil {
+		t.later(q.Close)
+	}
+	return q, err
+}
+
+func (t *trial) stats() backend.Stats {
+	s, err := t.q.(backend.Inspector).Stats(t.ctx)
+	t.must(err, "Stats")
+	return s
+}
+
+// sameContent compares a delivery with what was pushed.
+func sameContent(d backend.Delivery, m backend.Message) error {
+	switch {
+	case !bytes.Equal(d.Body, m.Body):
+		return fmt.Errorf("message %s came with another body: %s, pushed was %s", d.ID, brief(d.Body), brief(m.Body))
+	case !maps.Equal(d.Headers, m.Headers):
+		return fmt.Errorf("message %s came with other headers: %q, pushed were %q", d.ID, d.Headers, m.Headers)
+	}
+	return nil
+}
+
+func brief(b []byte) string {
+	if len(b) > 40 {
+		return fmt.Sprintf("%q… (%d bytes)", b[:40], len(b))
+	}
+	return fmt.Sprintf("%q", b)
+}

@@ -1,0 +1,111 @@
+package conformance
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/delayq/delayq"
+)
+
+// Invariant 11: workers do not get into each other's way.
+var workerChecks = []Check{
+	{
+		Name: "stuck-handler", Invariant: 11,
+		Rule: "A handler that hangs delays no other worker, and its lease is renewed while it lives: nobody else gets its message.",
+		run:  stuckHandler,
+	},
+	{
+		Name: "consume", Invariant: 11,
+		Rule: "Consume hands each message to a handler once it is due, acknowledges what succeeds and retries what fails until it succeeds.",
+		run:  consume,
+	},
+}
+
+func stuckHandler(t *trial) {
+	stuck := t.pushAfter(0)
+	q := t.portable(delayq.WithLease(3 * t.Tick))
+	ctx, stop := context.WithCancel(t.ctx)
+	defer stop()
+	started, stuckOn := make(chan *delayq.Delivery, 1), make(chan struct{})
+	release := sync.OnceFunc(func() { close(stuckOn) })
+	defer release() // also when the check ends here: Close waits for handlers
+	var runs, others atomic.Int64
+	ended := make(chan error, 1)
+	go func() {
+		ended <- q.Consume(ctx, func(_ context.Context, d *delayq.Delivery) error {
+			if string(d.Body) != "body of "+stuck {
+				others.Add(1)
+				return nil
+			}
+			if runs.Add(1) == 1 {
+				started <- d
+				<-stuckOn
+			}
+			return nil
+		}, delayq.Workers(2))
+	}()
+	d := t.wait(started)
+	t.pushWhileStuck(d, &others)
+	release()
+	stop()
+	t.must(<-ended, "Consume")
+	t.handledTimes(runs.Load(), 1)
+	t.pass(3*t.Tick + t.late())
+	t.nothing("all are done")
+}
+
+// pushWhileStuck keeps the other workers busy while the lease of d is renewed several times.
+func (t *trial) pushWhileStuck(d *delayq.Delivery, handled *atomic.Int64) {
+	for n := range int64(5) {
+		t.outlive(d)
+		t.pushAfter(0)
+		t.grace()
+		t.eventually(0, "the handling of another message", func() bool { return handled.Load() == n+1 })
+	}
+	t.nothing("its handler lives, and the others are done")
+}
+
+func (t *trial) wait(started <-chan *delayq.Delivery) *delayq.Delivery {
+	select {
+	case d := <-started:
+		return d
+	case <-time.After(t.Patience):
+		t.fail("no handler was called within %v", t.Patience)
+		return nil
+	}
+}
+
+// outlive lets a third of a lease pass and waits for the renewal.
+func (t *trial) outlive(d *delayq.Delivery) {
+	before := d.LeaseUntil()
+	if t.fake != nil {
+		t.pass(t.Tick)
+	}
+	t.eventually(0, "the renewal of a lease", func() bool { return d.LeaseUntil().After(before) })
+}
+
+func consume(t *trial) {
+	const n = 30
+	for i := range n {
+		t.pushAfter(time.Duration(i%3) * t.Tick)
+	}
+	var done atomic.Int64
+	seen := counter{counts: make(map[string]int)}
+	t.consume(func(_ context.Context, d *delayq.Delivery) error {
+		seen.add(string(d.Body))
+		if d.Attempt == 1 && len(d.Body)%2 == 0 || string(d.Body)[len(d.Body)-1] == '7' && seen.of(string(d.Body)) < 3 {
+			return errPoison
+		}
+		done.Add(1)
+		return nil
+	}, func() bool { return done.Load() == n }, delayq.Workers(5), delayq.Retry(t.backoff()))
+	t.nothing("all are done")
+}
+
+func (c *counter) of(id string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts[id]
+}
