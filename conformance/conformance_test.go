@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/conformance"
@@ -19,8 +20,11 @@ var update = flag.Bool("update", false, "write the golden files of skips anew")
 // backends are all backends in the tree, each in the times that it can run in.
 func backends() map[string]conformance.Harness {
 	return map[string]conformance.Harness{
-		"memory":          {New: newMemory, Leftovers: memoryLeftovers, Virtual: true},
-		"memory-realtime": {New: newMemory, Leftovers: memoryLeftovers},
+		"memory": {New: newMemory, Leftovers: memoryLeftovers, Virtual: true},
+		"memory-realtime": {
+			New: newMemory, Leftovers: memoryLeftovers,
+			Tick: 60 * time.Millisecond, Slack: 100 * time.Millisecond, Quiet: 10 * time.Millisecond,
+		},
 	}
 }
 

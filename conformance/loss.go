@@ -110,6 +110,7 @@ func contextEndLosesNothing(t *trial) {
 		t.want(err, context.Canceled, "Receive whose context ended")
 	}
 	t.pass(t.Tick + t.late())
+	t.moment()
 	d := t.takeID(id)
 	if d.Attempt != 1 {
 		t.fail("the message came at attempt %d; nobody else has had it", d.Attempt)

@@ -81,7 +81,7 @@ func orderAfterLease(t *trial) {
 		ids = append(ids, m.ID)
 		t.push(m)
 	}
-	t.pass(t.Tick + t.late())
+	t.pass(2*t.Tick + t.late())
 	t.takeIDFor(ids[0], t.Tick)
 	t.untouched(t.takeID(ids[1]))
 	t.pass(t.Tick + t.late())

@@ -1,0 +1,124 @@
+package broken
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+var contentFaults = []Fault{
+	{"drops a header", "content-intact", func(q *queue) backend.Queue {
+		return &shifted{q, func(m *backend.Message) {
+			m.Headers = maps.Clone(m.Headers)
+			for k := range m.Headers {
+				delete(m.Headers, k)
+				return
+			}
+		}}
+	}},
+	{"truncates bodies at NUL", "content-intact", func(q *queue) backend.Queue {
+		return &shifted{q, func(m *backend.Message) { m.Body, _, _ = bytes.Cut(m.Body, []byte{0}) }}
+	}},
+	{"repairs invalid UTF-8", "content-intact", func(q *queue) backend.Queue {
+		return &shifted{q, func(m *backend.Message) { m.Body = bytes.ToValidUTF8(m.Body, []byte("\ufffd")) }}
+	}},
+	{"makes ids upper case", "odd-ids", func(q *queue) backend.Queue {
+		return &renamed{q, func(id string) string { return strings.ToUpper(id) }}
+	}},
+	{"shares the memory of a delivery with its store", "content-after-retry", func(q *queue) backend.Queue { return &shared{queue: q, bodies: map[string][]byte{}} }},
+	{"keeps the pusher's memory", "owns-its-memory", func(q *queue) backend.Queue { return &borrower{queue: q, bodies: map[string][]byte{}} }},
+	{"redrives without the body", "redrive", func(q *queue) backend.Queue { return &forgetful{queue: q, redriven: map[string]bool{}} }},
+	{"lists dead letters without their reasons", "dead-list", func(q *queue) backend.Queue {
+		return &lister{q, func(l *backend.DeadLetter) { l.Reason = "" }}
+	}},
+}
+
+// renamed changes ids on their way out.
+type renamed struct {
+	*queue
+	rename func(string) string
+}
+
+func (q *renamed) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	return q.handed(ctx, limit, lease, func(d *backend.Delivery) { d.ID = q.rename(d.ID) })
+}
+
+// handed changes deliveries on their way out.
+func (q *queue) handed(ctx context.Context, limit int, lease time.Duration, change func(*backend.Delivery)) ([]backend.Delivery, error) {
+	ds, err := q.whole.Receive(ctx, limit, lease)
+	for i := range ds {
+		change(&ds[i])
+	}
+	return ds, err
+}
+
+// shared hands out the same bytes each time.
+type shared struct {
+	*queue
+	bodies map[string][]byte
+}
+
+func (q *shared) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	return q.handed(ctx, limit, lease, func(d *backend.Delivery) {
+		if q.bodies[d.ID] == nil {
+			q.bodies[d.ID] = d.Body
+		}
+		d.Body = q.bodies[d.ID]
+	})
+}
+
+// borrower looks at the pusher's memory when it hands out.
+type borrower struct {
+	*queue
+	bodies map[string][]byte
+}
+
+func (q *borrower) Schedule(ctx context.Context, ms []backend.Message) []error {
+	for _, m := range ms {
+		q.bodies[m.ID] = m.Body
+	}
+	return q.whole.Schedule(ctx, ms)
+}
+
+func (q *borrower) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	return q.handed(ctx, limit, lease, func(d *backend.Delivery) { d.Body = slices.Clone(q.bodies[d.ID]) })
+}
+
+type forgetful struct {
+	*queue
+	redriven map[string]bool
+}
+
+func (q *forgetful) Redrive(ctx context.Context, ids []string) []error {
+	for _, id := range ids {
+		q.redriven[id] = true
+	}
+	return q.whole.Redrive(ctx, ids)
+}
+
+func (q *forgetful) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	return q.handed(ctx, limit, lease, func(d *backend.Delivery) {
+		if q.redriven[d.ID] {
+			d.Body = nil
+		}
+	})
+}
+
+// lister changes dead letters in a listing.
+type lister struct {
+	*queue
+	change func(*backend.DeadLetter)
+}
+
+func (q *lister) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
+	ls, next, err := q.whole.ListDead(ctx, cursor, limit)
+	for i := range ls {
+		q.change(&ls[i])
+	}
+	return ls, next, err
+}

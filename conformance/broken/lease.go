@@ -1,0 +1,193 @@
+package broken
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+var leaseFaults = []Fault{
+	{"lets a lease end early, so that two hold a message", "lease-excludes", func(q *queue) backend.Queue { return &shortLease{q} }},
+	{"accepts a stale ack", "stale-ack", func(q *queue) backend.Queue { return newUnfenced(q, "ack") }},
+	{"accepts a stale nack", "stale-nack", func(q *queue) backend.Queue { return newUnfenced(q, "nack") }},
+	{"accepts a stale extension", "stale-extend", func(q *queue) backend.Queue { return newUnfenced(q, "extend") }},
+	{"accepts a stale burial", "stale-dead", func(q *queue) backend.Queue { return newUnfenced(q, "dead") }},
+	{"accepts a second ack", "settle-once", func(q *queue) backend.Queue { return &lenient{q} }},
+	{"does not extend a lease, and says it did", "extend-holds", func(q *queue) backend.Queue { return &unextended{q} }},
+	{"never shortens a lease", "extend-shortens", func(q *queue) backend.Queue { return &stretching{q} }},
+	{"never ends a lease", "lease-ends", func(q *queue) backend.Queue { return &endless{q} }},
+	{"does not count the attempt of a worker that died", "attempt-counts-crashes", func(q *queue) backend.Queue {
+		return &uncounted{queue: q, given: map[string]bool{}, missed: map[string]int{}}
+	}},
+	{"does not count a message given back at once", "attempt-counts-nacks", func(q *queue) backend.Queue { return &uncountedNack{q} }},
+	{"counts a message given back untouched", "untouched-is-not-counted", func(q *queue) backend.Queue { return &counted{q} }},
+	{"puts a message given back untouched at the end", "order-after-lease", func(q *queue) backend.Queue { return &counted{q} }},
+	{"notices the end of a lease only when asked anew", "lease-end-wakes", func(q *queue) backend.Queue { return &sluggish{q} }},
+	{"keeps a stuck handler's lease no longer than a tick", "stuck-handler", func(q *queue) backend.Queue { return &unextended{q} }},
+}
+
+type shortLease struct{ *queue }
+
+func (q *shortLease) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	return q.handed(ctx, limit, lease-lease/10, func(d *backend.Delivery) { d.Until = d.Until.Add(lease / 10) })
+}
+
+// unfenced settles, for one operation, by the id alone: whoever holds the message now.
+type unfenced struct {
+	*queue
+	op   string
+	mu   sync.Mutex
+	last map[string]backend.Token
+}
+
+func newUnfenced(q *queue, op string) *unfenced {
+	return &unfenced{queue: q, op: op, last: map[string]backend.Token{}}
+}
+
+func (q *unfenced) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.handed(ctx, limit, lease, func(d *backend.Delivery) { q.last[d.ID] = d.Token })
+}
+
+func (q *unfenced) lease(op string, l backend.Lease) backend.Lease {
+	if op == q.op {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		l.Token = q.last[l.ID]
+	}
+	return l
+}
+
+func (q *unfenced) leases(op string, ls []backend.Lease) []backend.Lease {
+	out := make([]backend.Lease, len(ls))
+	for i, l := range ls {
+		out[i] = q.lease(op, l)
+	}
+	return out
+}
+
+func (q *unfenced) Ack(ctx context.Context, ls []backend.Lease) []error {
+	return q.whole.Ack(ctx, q.leases("ack", ls))
+}
+
+func (q *unfenced) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
+	return q.whole.Extend(ctx, q.leases("extend", ls), lease)
+}
+
+func (q *unfenced) Nack(ctx context.Context, rs []backend.Return) []error {
+	out := make([]backend.Return, len(rs))
+	for i, r := range rs {
+		r.Lease = q.lease("nack", r.Lease)
+		out[i] = r
+	}
+	return q.whole.Nack(ctx, out)
+}
+
+func (q *unfenced) Dead(ctx context.Context, bs []backend.Burial) []error {
+	out := make([]backend.Burial, len(bs))
+	for i, b := range bs {
+		b.Lease = q.lease("dead", b.Lease)
+		out[i] = b
+	}
+	return q.whole.Dead(ctx, out)
+}
+
+type lenient struct{ *queue }
+
+func (q *lenient) Ack(ctx context.Context, ls []backend.Lease) []error {
+	q.whole.Ack(ctx, ls)
+	return nil
+}
+
+type unextended struct{ *queue }
+
+func (q *unextended) Extend(_ context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
+	ends := make([]time.Time, len(ls))
+	for i := range ends {
+		ends[i] = q.clock().Now().Add(lease)
+	}
+	return ends, nil
+}
+
+type stretching struct{ *queue }
+
+func (q *stretching) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
+	return q.whole.Extend(ctx, ls, lease+24*time.Hour)
+}
+
+type endless struct{ *queue }
+
+func (q *endless) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	return q.handed(ctx, limit, lease+10000*time.Hour, func(d *backend.Delivery) { d.Until = d.Until.Add(-10000 * time.Hour) })
+}
+
+// uncounted counts attempts when a message is settled, which a dead worker does not do.
+type uncounted struct {
+	*queue
+	mu     sync.Mutex
+	given  map[string]bool
+	missed map[string]int
+}
+
+func (q *uncounted) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	ds, err := q.whole.Receive(ctx, limit, lease)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i := range ds {
+		id := ds[i].ID
+		if q.given[id] {
+			q.missed[id]++
+		}
+		q.given[id] = true
+		ds[i].Attempt -= q.missed[id]
+	}
+	return ds, err
+}
+
+func (q *uncounted) Nack(ctx context.Context, rs []backend.Return) []error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, r := range rs {
+		q.given[r.ID] = false
+	}
+	return q.whole.Nack(ctx, rs)
+}
+
+type uncountedNack struct{ *queue }
+
+func (q *uncountedNack) Nack(ctx context.Context, rs []backend.Return) []error {
+	out := make([]backend.Return, len(rs))
+	for i, r := range rs {
+		r.Untouched = r.Delay == 0
+		out[i] = r
+	}
+	return q.whole.Nack(ctx, out)
+}
+
+type counted struct{ *queue }
+
+func (q *counted) Nack(ctx context.Context, rs []backend.Return) []error {
+	out := make([]backend.Return, len(rs))
+	for i, r := range rs {
+		r.Untouched = false
+		out[i] = r
+	}
+	return q.whole.Nack(ctx, out)
+}
+
+// sluggish does not hear of leases that end while it waits.
+type sluggish struct{ *queue }
+
+func (q *sluggish) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	if s, err := q.Stats(ctx); err != nil || s.InFlight == 0 {
+		return q.whole.Receive(ctx, limit, lease)
+	}
+	if ds, err := q.now(limit, lease); err == nil {
+		return ds, nil
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}

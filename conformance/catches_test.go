@@ -1,0 +1,60 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/conformance"
+	"github.com/delayq/delayq/conformance/broken"
+	"github.com/delayq/delayq/memory"
+)
+
+// judging is memory with a fault, in virtual time, with little patience: a fault that shows as
+// silence costs all of it.
+func judging(f broken.Fault) conformance.Harness {
+	return conformance.Harness{
+		New: func(context.Context) (backend.Backend, func(), error) { return f.Wrap(memory.New()), nil, nil },
+		Leftovers: func(ctx context.Context, b backend.Backend) ([]string, error) {
+			return memoryLeftovers(ctx, b.(interface{ Unwrap() backend.Backend }).Unwrap())
+		},
+		Virtual:  true,
+		Patience: 300 * time.Millisecond,
+	}
+}
+
+// TestSuiteCatches proves that the suite bites: each broken backend is caught by the check that is
+// named for the rule it breaks.
+func TestSuiteCatches(t *testing.T) {
+	for _, f := range broken.Faults() {
+		t.Run(f.Name, func(t *testing.T) {
+			err := conformance.Verify(t.Context(), judging(f), f.Rule)
+			var v *conformance.Violation
+			if !errors.As(err, &v) {
+				t.Fatalf("check %s did not catch a backend that %s: %v", f.Rule, f.Name, err)
+			}
+			t.Logf("caught by %s: %s", v.Check, firstLine(v.Detail))
+		})
+	}
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// TestEveryCheckCatches proves that no check is there for nothing: each has a fault that it catches.
+func TestEveryCheckCatches(t *testing.T) {
+	caught := make(map[string]bool)
+	for _, f := range broken.Faults() {
+		caught[f.Rule] = true
+	}
+	for _, c := range conformance.Checks() {
+		if !caught[c.Name] {
+			t.Errorf("no broken backend is caught by check %s", c.Name)
+		}
+	}
+}
