@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/delayq/delayq"
+)
+
+const promisesKept = "| early 0 lost 0 duplicates 0 fired-after-cancel 0 altered 0 left 0 |"
+
+func TestScenes(t *testing.T) {
+	t.Parallel()
+	r := delayqRun(t, "demo", "--speed=20")
+	r.wantCode(t, 0)
+	r.wantOutput(t,
+		"1. Orders", "(3h20m pass in a second: 12000x)",
+		"paid in time: its timeout is cancelled", "not paid: the order cancels itself",
+		"2. A merchant", "3. A review",
+		"worker A takes it as attempt 1 and dies", "worker B gets it as attempt 2",
+		"attempt 3: the handler panics",
+		"is a dead letter after 3 attempts: handler panicked: no VAT rate for Atlantis (and ",
+		"goes back into the queue",
+	)
+	s := r.summary(t)
+	for _, want := range []string{"pushed 35 ", "dead 1 redriven 1 ", promisesKept} {
+		if !strings.Contains(s, want) {
+			t.Errorf("no %q in %q", want, s)
+		}
+	}
+	if r.stderr != "" || strings.Contains(r.stdout, "\x1b") {
+		t.Errorf("log on standard error or colours in a pipe: %q", r.stderr)
+	}
+}
+
+func TestVerboseShowsTheLog(t *testing.T) {
+	t.Parallel()
+	r := delayqRun(t, "demo", "--speed=100", "--verbose", "--workers=1")
+	r.wantCode(t, 0)
+	if !strings.Contains(r.stderr, `msg="delayq: message is dead"`) {
+		t.Errorf("no word of the dead message in %q", r.stderr)
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out := &tripwire{word: "order-03", pull: cancel}
+	code := run(ctx, []string{"demo"}, nil, out, io.Discard)
+	r := result{code: code, stdout: out.buf.String()}
+	r.wantCode(t, 130)
+	r.wantOutput(t, "not handled yet: ")
+	if s := r.summary(t); !strings.Contains(s, promisesKept) {
+		t.Errorf("a run cut short has broken nothing; got %q", s)
+	}
+}
+
+func TestInterruptedWhileReading(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	stdin, writer := io.Pipe()
+	defer func() { _ = writer.Close() }()
+	go func() {
+		_, _ = writer.Write([]byte("{}\n")) // returns when the program reads
+		cancel()
+	}()
+	runIn(ctx, stdin, "demo", "--input=-").wantCode(t, 130)
+}
+
+// newURL names a queue that no test has used before, not even this one: stores live as long as
+// the process.
+func newURL(scheme string) string { return scheme + ":///" + rand.Text() }
+
+func TestQueueInUse(t *testing.T) {
+	t.Parallel()
+	url := newURL("memory")
+	q, err := delayq.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = q.Close() }()
+	if _, err := q.Push(t.Context(), []byte("theirs")); err != nil {
+		t.Fatal(err)
+	}
+	r := delayqRun(t, "demo", "--url", url)
+	r.wantCode(t, 2)
+	if want := "the queue holds 1 message: the demo needs one of its own"; !strings.Contains(r.stderr, want) {
+		t.Errorf("got %q, want %q", r.stderr, want)
+	}
+}
+
+func TestForeignMessageIsGivenBack(t *testing.T) {
+	t.Parallel()
+	url := newURL("memory")
+	q, err := delayq.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = q.Close() }()
+	push := func() { _, err = q.Push(t.Context(), nil, delayq.ID("theirs")) }
+	out := &tripwire{word: "order-03", pull: sync.OnceFunc(push)}
+	code := run(t.Context(), []string{"demo", "--speed=20", "--url", url}, nil, out, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := result{code: code, stdout: out.buf.String()}
+	r.wantCode(t, 0)
+	r.wantOutput(t, "theirs was not pushed by this demo: given back for 1m")
+	if s, err := q.Stats(t.Context()); err != nil || s.Scheduled != 1 {
+		t.Errorf("got %+v, %v; want their message back in the queue", s, err)
+	}
+}
+
+func file(t *testing.T, content string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "orders.jsonl")
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+const goodInput = `{"id":"late","delay":"2m","body":{"total": 12.50}}
+
+{"id":"soon","delay":"1m","body":"hello"}
+{"body":"\u001b[31mred"}
+{"id":"past","due":"2001-01-01T00:00:00Z"}`
+
+func TestReplay(t *testing.T) {
+	t.Parallel()
+	r := delayqRun(t, "demo", "--speed=600", "--input", file(t, goodInput))
+	r.wantCode(t, 0)
+	r.wantOutput(t, "4 messages from ", "at speed 600; the last is due in 200ms.", `{"total": 12.50} (`, `line-4      "\x1b[31mred" (`)
+	if soon, late := strings.Index(r.stdout, "  soon  "), strings.Index(r.stdout, "  late  "); soon < 0 || late < soon {
+		t.Errorf("soon at %d, late at %d; want them in this order:\n%s", soon, late, r.stdout)
+	}
+	if s := r.summary(t); !strings.HasPrefix(s, "summary: pushed 4 handled 4 cancelled 0 dead 0 redriven 0 "+promisesKept) {
+		t.Errorf("got %q", s)
+	}
+}
+
+func TestReplayOfStandardInput(t *testing.T) {
+	t.Parallel()
+	for input, want := range map[string]string{
+		goodInput: "summary: pushed 4 handled 4 ",
+		"":        "summary: pushed 0 handled 0 ",
+		"\n \n":   "summary: pushed 0 handled 0 ",
+	} {
+		r := runIn(t.Context(), strings.NewReader(input), "demo", "--speed=1e6", "--input=-")
+		r.wantCode(t, 0)
+		if s := r.summary(t); !strings.HasPrefix(s, want) {
+			t.Errorf("%q: got %q, want %q", input, s, want)
+		}
+	}
+}
+
+func TestReplayOfManyMessages(t *testing.T) {
+	t.Parallel()
+	const n = 20_000
+	var input strings.Builder
+	for i := range n {
+		_, _ = fmt.Fprintf(&input, "{\"id\":\"m%d\",\"delay\":\"%dms\",\"body\":%d}\n", i, i%100, i)
+	}
+	r := runIn(t.Context(), strings.NewReader(input.String()), "demo", "--input=-", "--workers=32")
+	r.wantCode(t, 0)
+	if s := r.summary(t); !strings.HasPrefix(s, fmt.Sprintf("summary: pushed %d handled %d cancelled 0 dead 0 redriven 0 %s", n, n, promisesKept)) {
+		t.Errorf("got %q", s)
+	}
+}
+
+func TestReplayOfBadInput(t *testing.T) {
+	t.Parallel()
+	name := file(t, "{\"id\":\"a\"}\n{\"delay\":\"3 minutes\"}\n{\"id\":\"a\"}\n")
+	r := delayqRun(t, "demo", "--input", name)
+	r.wantCode(t, 2)
+	want := "delayq: NAME: 2 bad lines; nothing was pushed\n" +
+		"NAME:2: delay \"3 minutes\": allowed is a string with a Go duration, 0 or more, as \"1.5s\" or \"30m\"\n" +
+		"NAME:3: id \"a\" is that of line 1: allowed is one line for each id\n"
+	if got := strings.ReplaceAll(r.stderr, name, "NAME"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if r.stdout != "" {
+		t.Errorf("on standard output: %s", r.stdout)
+	}
+}
+
+func TestReplayIntoAFullQueue(t *testing.T) {
+	t.Parallel()
+	input := strings.Repeat("{\"delay\":\"1h\"}\n", 5)
+	r := runIn(t.Context(), strings.NewReader(input), "demo", "--input=-", "--url", newURL("memory")+"?max_messages=3")
+	r.wantCode(t, 2)
+	if want := "delayq: stdin:4: pushing it: queue is full\n"; r.stderr != want {
+		t.Errorf("got %q, want %q", r.stderr, want)
+	}
+	if s := r.summary(t); !strings.HasPrefix(s, "summary: pushed 3 handled 0 ") {
+		t.Errorf("got %q", s)
+	}
+}
+
+// The faults are those of broken_test.go. Each is one that a user would want to hear of.
+func TestBrokenPromisesAreNoticed(t *testing.T) {
+	t.Parallel()
+	for fault, want := range map[string]string{
+		"early":     ` early [1-9]`,
+		"lossy":     ` lost ([2-9]|1[0-9])`, // in two scenes
+		"burial":    ` lost [1-9]`,
+		"twice":     ` (duplicates|left) [1-9]`,
+		"uncancel":  ` fired-after-cancel [1-9]`,
+		"altering":  ` altered [1-9]`,
+		"forgetful": ` left [1-9]`,
+	} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			r := delayqRun(t, "demo", "--speed=20", "--patience=300ms", "--url", newURL("broken-"+fault))
+			r.wantCode(t, 1)
+			if s := r.summary(t); !regexp.MustCompile(want).MatchString(s) {
+				t.Errorf("got %q, want%s", s, want)
+			}
+			if !strings.Contains(r.stderr, "a promise was broken") {
+				t.Errorf("no word of it on standard error: %q", r.stderr)
+			}
+		})
+	}
+}
+
+func TestBackendWithoutExtras(t *testing.T) {
+	t.Parallel()
+	r := delayqRun(t, "demo", "--speed=20", "--url", newURL("plain"))
+	r.wantCode(t, 0)
+	r.wantOutput(t, "this backend cannot cancel", "timeout finds it answered", "left out: ")
+	if s := r.summary(t); !strings.Contains(s, "cancelled 0 dead 0 redriven 0 "+promisesKept) {
+		t.Errorf("got %q", s)
+	}
+}

@@ -1,0 +1,117 @@
+package demo
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestShown(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"":                      "",
+		"plain, ünïcode":        "plain, ünïcode",
+		"\x1b[31mred":           `"\x1b[31mred"`,
+		"two\nlines":            `"two\nlines"`,
+		"\xff":                  `"\xff"`,
+		strings.Repeat("é", 60): strings.Repeat("é", 60),
+		strings.Repeat("é", 61): strings.Repeat("é", 60) + "…",
+	} {
+		if got := shown(in); got != want {
+			t.Errorf("%q: got %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestDurationsAsText(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		20 * time.Millisecond:      "0.02s",
+		90 * time.Second:           "1m 30s",
+		25*time.Hour + time.Minute: "1d 01h",
+		5 * time.Hour:              "5h 00m",
+	} {
+		if got := storyTime(d); got != want {
+			t.Errorf("story time of %v: got %s, want %s", d, got, want)
+		}
+	}
+	for d, want := range map[time.Duration]string{
+		0:                "0s",
+		10 * time.Second: "10s",
+		30 * time.Minute: "30m",
+		20 * time.Hour:   "20h",
+		48 * time.Hour:   "2d",
+		90 * time.Second: "1m30s",
+	} {
+		if got := brief(d); got != want {
+			t.Errorf("brief %v: got %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestColorsOnlyWhenAsked(t *testing.T) {
+	t.Parallel()
+	for _, color := range []bool{false, true} {
+		var out bytes.Buffer
+		n := newNarrator(&out, color)
+		n.heading("scene", "(fast)")
+		n.event(good, time.Minute, "m", "done")
+		n.broken("m", "lost")
+		n.summary(summary{lost: 1})
+		if got := strings.Contains(out.String(), "\x1b["); got != color {
+			t.Errorf("color %v: escapes %v in %q", color, got, out.String())
+		}
+	}
+}
+
+func TestFailureToWriteIsKept(t *testing.T) {
+	t.Parallel()
+	full := errors.New("disk full")
+	n := newNarrator(failingWriter{full}, false)
+	n.plain("a")
+	n.plain("b")
+	if err := n.failure(); !errors.Is(err, full) {
+		t.Errorf("got %v, want %v", err, full)
+	}
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
+
+func TestLateness(t *testing.T) {
+	t.Parallel()
+	l := newLateness()
+	if p50, p99, worst := l.quantiles(); p50 != nil || p99 != nil || worst != nil {
+		t.Error("quantiles of nothing")
+	}
+	for i := range 1000 {
+		l.record(time.Duration(i+1) * time.Millisecond)
+	}
+	l.record(1000 * time.Hour) // more than the histogram holds
+	p50, p99, worst := l.quantiles()
+	about(t, "p50", *p50, 500*time.Millisecond)
+	about(t, "p99", *p99, 990*time.Millisecond)
+	about(t, "max", *worst, 1000*time.Hour)
+}
+
+// about allows for the histogram's three digits.
+func about(t *testing.T, what string, got, want time.Duration) {
+	t.Helper()
+	if d := (got - want).Abs(); d > want/100 {
+		t.Errorf("%s: got %v, want about %v", what, got, want)
+	}
+}
+
+func TestScalingSaturates(t *testing.T) {
+	t.Parallel()
+	const most = time.Duration(1<<63 - 1)
+	if got := stretched(time.Hour, 1e12); got != most {
+		t.Errorf("stretched: got %v, want %v", got, most)
+	}
+	if got := shrunk(-time.Hour, 1e-12); got != -most-1 {
+		t.Errorf("shrunk: got %v, want %v", got, -most-1)
+	}
+}

@@ -1,0 +1,144 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/delayq/delayq"
+)
+
+// timeouts is the scene of things that happen by themselves unless somebody answers in time. Each
+// thing pushes a message for its timeout, and an answer cancels it.
+type timeouts struct {
+	title   string
+	scale   float64
+	noun    string
+	count   int
+	every   time.Duration         // from one thing to the next
+	after   time.Duration         // the timeout
+	answers map[int]time.Duration // of the thing of that number, from its beginning on
+
+	opened, answered, tooLate, fired string // what to say then
+}
+
+var unpaidOrders = timeouts{
+	title: "Orders that are not paid within 30 minutes cancel themselves",
+	scale: 600,
+	noun:  "order", count: 16, every: time.Minute, after: 30 * time.Minute,
+	answers: map[int]time.Duration{
+		2: 4 * time.Minute, 3: 11 * time.Minute, 5: 28 * time.Minute, 7: 8 * time.Minute,
+		8: 20 * time.Minute, 10: 15 * time.Minute, 12: 3 * time.Minute, 14: 25 * time.Minute,
+		15: 32 * time.Minute,
+	},
+	opened:   "placed, to be paid within 30m",
+	answered: "paid in time: its timeout is cancelled",
+	tooLate:  "paid too late: the money goes back",
+	fired:    "not paid: the order cancels itself",
+}
+
+var slowMerchants = timeouts{
+	title: "A merchant has 5 minutes to accept an order",
+	scale: 120,
+	noun:  "meal", count: 8, every: 20 * time.Second, after: 5 * time.Minute,
+	answers: map[int]time.Duration{
+		1: 40 * time.Second, 2: 2 * time.Minute, 4: 280 * time.Second,
+		5: 90 * time.Second, 7: 3 * time.Minute,
+	},
+	opened:   "sent to the merchant, who has 5m",
+	answered: "accepted: its timeout is cancelled",
+	tooLate:  "accepted too late: the order is gone",
+	fired:    "no answer: the order is declined and the guest told",
+}
+
+var missingReviews = timeouts{
+	title: "A review falls back to its default after 7 days",
+	scale: 2 * 24 * 60 * 60,
+	noun:  "review", count: 6, every: 6 * time.Hour, after: 7 * day,
+	answers: map[int]time.Duration{
+		1: 2 * day, 4: 5*day + 7*time.Hour, 6: 12 * time.Hour,
+	},
+	opened:   "asked for, open for 7d",
+	answered: "written: its timeout is cancelled",
+	tooLate:  "written too late: the default stands",
+	fired:    "nobody wrote one: five stars by default",
+}
+
+func (t *timeouts) scene() scene { return scene{title: t.title, scale: t.scale, play: t.play} }
+
+func (t *timeouts) play(ctx context.Context, s *stage) error {
+	p := &timeoutPlay{timeouts: t, stage: s, settled: make(map[string]bool)}
+	return s.serve(ctx, s.attend(p.timeout), func(ctx context.Context) error {
+		return s.perform(ctx, p.cues())
+	})
+}
+
+// timeoutPlay is one performance of the scene.
+type timeoutPlay struct {
+	*timeouts
+	*stage
+
+	mu      sync.Mutex
+	settled map[string]bool // answered, and not cancelled because the backend cannot
+}
+
+func (p *timeoutPlay) cues() (cues []cue) {
+	for i := 1; i <= p.count; i++ {
+		id := fmt.Sprintf("%s%s-%02d", p.tag, p.noun, i)
+		opens := time.Duration(i-1) * p.every
+		cues = append(cues, cue{opens, func(ctx context.Context) error { return p.begin(ctx, id) }})
+		if after, ok := p.answers[i]; ok {
+			cues = append(cues, cue{opens + after, func(ctx context.Context) error { return p.answer(ctx, id) }})
+		}
+	}
+	return cues
+}
+
+func (p *timeoutPlay) begin(ctx context.Context, id string) error {
+	p.note(calm, id, p.opened)
+	return p.push(ctx, id, p.noun+" timeout", p.after)
+}
+
+func (p *timeoutPlay) answer(ctx context.Context, id string) error {
+	err := p.queue.Cancel(ctx, id)
+	switch {
+	case err == nil:
+		p.note(good, id, p.answered)
+		if p.ledger.cancelled(id) {
+			p.say.broken(p.name(id), "cancelled although a worker has it")
+		}
+	case errors.Is(err, delayq.ErrNotFound), errors.Is(err, delayq.ErrInFlight):
+		p.note(trouble, id, p.tooLate)
+	case errors.Is(err, delayq.ErrUnsupported):
+		p.settle(id)
+	default:
+		return err
+	}
+	return nil
+}
+
+// settle notes an answer that a timeout will find, on a backend that cannot cancel.
+func (p *timeoutPlay) settle(id string) {
+	p.mu.Lock()
+	p.settled[id] = true
+	p.mu.Unlock()
+	p.note(good, id, "answered in time; this backend cannot cancel, so the timeout will find it done")
+}
+
+func (p *timeoutPlay) timeout(d *delayq.Delivery, late time.Duration) error {
+	p.mu.Lock()
+	settled := p.settled[d.ID]
+	p.mu.Unlock()
+	if settled {
+		p.note(calm, d.ID, "timeout finds it answered: nothing to do"+lateText(late))
+	} else {
+		p.note(stopped, d.ID, p.fired+lateText(late))
+	}
+	return nil
+}
+
+func lateText(late time.Duration) string {
+	return fmt.Sprintf(" (%s late)", millis(&late))
+}

@@ -1,0 +1,63 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/delayq/delayq"
+)
+
+// work is a scene's own part of a handler. late is how late the message came.
+type work func(d *delayq.Delivery, late time.Duration) error
+
+// attend makes a handler that keeps the ledger.
+func (r *run) attend(do work) delayq.Handler {
+	return func(ctx context.Context, d *delayq.Delivery) error {
+		h := r.take(d)
+		if !h.known {
+			return r.returnForeign(ctx, d)
+		}
+		if err := do(d, h.late); err != nil {
+			return err
+		}
+		r.ledger.done(d.ID)
+		return nil
+	}
+}
+
+// take enters a delivery in the ledger.
+func (r *run) take(d *delayq.Delivery) handOut {
+	h := r.ledger.handOut(d.ID, d.Body, time.Now())
+	for _, b := range h.breaches {
+		r.say.broken(r.name(d.ID), b)
+	}
+	return h
+}
+
+// foreignWait keeps a message of somebody else out of the demo's way.
+const foreignWait = time.Minute
+
+func (r *run) returnForeign(ctx context.Context, d *delayq.Delivery) error {
+	r.say.plain(fmt.Sprintf("%s was not pushed by this demo: given back for %s", shown(d.ID), brief(foreignWait)))
+	return d.Nack(ctx, foreignWait)
+}
+
+// serve lets workers handle messages while script runs and until all are settled.
+func (r *run) serve(ctx context.Context, h delayq.Handler, script func(context.Context) error, opts ...delayq.ConsumeOption) error {
+	ctx, stop := context.WithCancel(ctx)
+	consumed := make(chan error, 1)
+	go func() {
+		defer stop() // nothing would be handled any more
+		consumed <- r.queue.Consume(ctx, h, append(opts, delayq.Workers(r.Workers))...)
+	}()
+	err := script(ctx)
+	if err == nil {
+		err = r.ledger.wait(ctx, r.Patience)
+	}
+	stop()
+	if failed := <-consumed; failed != nil {
+		return failed
+	}
+	return err
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// result is what a run of the program leaves behind.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+func runIn(ctx context.Context, stdin io.Reader, args ...string) result {
+	var stdout, stderr bytes.Buffer
+	code := run(ctx, args, stdin, &stdout, &stderr)
+	return result{code, stdout.String(), stderr.String()}
+}
+
+func delayqRun(t *testing.T, args ...string) result {
+	t.Helper()
+	return runIn(t.Context(), strings.NewReader(""), args...)
+}
+
+// wantCode also shows what the program said, for the reason of a wrong code.
+func (r result) wantCode(t *testing.T, want int) {
+	t.Helper()
+	if r.code != want {
+		t.Errorf("exit code: got %d, want %d\n%s%s", r.code, want, r.stdout, r.stderr)
+	}
+}
+
+func (r result) wantOutput(t *testing.T, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if !strings.Contains(r.stdout, p) {
+			t.Errorf("no %q in the output:\n%s", p, r.stdout)
+		}
+	}
+}
+
+// summary returns the last line, having checked that it is the only one of its kind.
+func (r result) summary(t *testing.T) string {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(r.stdout, "\n"), "\n")
+	last := lines[len(lines)-1]
+	if n := strings.Count(r.stdout, "summary:"); n != 1 || !strings.HasPrefix(last, "summary: ") {
+		t.Errorf("%d summaries, and the last line is %q; want one, at the end", n, last)
+	}
+	return last
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--help"}, {"demo", "--help"}} {
+		r := delayqRun(t, args...)
+		r.wantCode(t, 0)
+		if r.stderr != "" {
+			t.Errorf("%q: on standard error: %s", args, r.stderr)
+		}
+	}
+	delayqRun(t, "--help").wantOutput(t, "Exit codes: 0", "1 a promise was broken", "130 interrupted", "demo [flags]")
+	delayqRun(t, "demo", "--help").wantOutput(t, "time scale of its own", "--speed", "--input", "--url", "--workers", `{"id": "order-17"`)
+}
+
+func TestWrongUsage(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"":                           `expected "demo" (see delayq --help)`,
+		"dmeo":                       `unexpected argument dmeo, did you mean "demo"? (see delayq --help)`,
+		"demo extra":                 `unexpected argument extra (see delayq demo --help)`,
+		"demo --fast":                `unknown flag --fast (see delayq demo --help)`,
+		"demo --speed=fast":          `--speed: expected a float but got "fast" (string) (see delayq demo --help)`,
+		"demo --speed=0":             `demo: --speed=0: allowed for the scenes is 0.01 to 100 (see delayq demo --help)`,
+		"demo --speed=-1":            `demo: --speed=-1: allowed for the scenes is 0.01 to 100 (see delayq demo --help)`,
+		"demo --speed=NaN":           `demo: --speed=NaN: allowed for the scenes is 0.01 to 100 (see delayq demo --help)`,
+		"demo --speed=+Inf":          `demo: --speed=+Inf: allowed for the scenes is 0.01 to 100 (see delayq demo --help)`,
+		"demo --speed=101":           `demo: --speed=101: allowed for the scenes is 0.01 to 100 (see delayq demo --help)`,
+		"demo --speed=1e8 --input=-": `demo: --speed=1e+08: allowed with --input is 0.001 to 10000000 (see delayq demo --help)`,
+		"demo --workers=0":           `demo: --workers=0: allowed is 1 to 10000 (see delayq demo --help)`,
+		"demo --workers=10001":       `demo: --workers=10001: allowed is 1 to 10000 (see delayq demo --help)`,
+		"demo --patience=0s":         `demo: --patience=0s: allowed is 10ms to 1h (see delayq demo --help)`,
+		"demo --url=nosuch:///q":     `unknown URL scheme "nosuch"`,
+		"demo --url=memory:///":      `invalid queue name ""`,
+		"demo --url=:":               `invalid URL`,
+		"demo --input=no-such-file":  `reading the input: open no-such-file`,
+	} {
+		r := delayqRun(t, strings.Fields(args)...)
+		r.wantCode(t, 2)
+		if !strings.HasPrefix(r.stderr, "delayq: ") || !strings.Contains(r.stderr, want) || strings.Count(r.stderr, "\n") != 1 {
+			t.Errorf("%q\ngot  %swant one line with %s", args, r.stderr, want)
+		}
+		if r.stdout != "" {
+			t.Errorf("%q: on standard output: %s", args, r.stdout)
+		}
+	}
+}
+
+// A tripwire calls pull once what is written to it contains a word.
+type tripwire struct {
+	word string
+	pull func()
+
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (w *tripwire) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.buf.Write(p)
+	if bytes.Contains(p, []byte(w.word)) {
+		w.pull()
+	}
+	return len(p), nil
+}
