@@ -62,6 +62,9 @@ func Retry(p RetryPolicy) ConsumeOption {
 		case Backoff:
 			return p.validate()
 		case *Backoff:
+			if p == nil {
+				return Retry(nil)(o)
+			}
 			return p.validate()
 		}
 		return nil

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
-
-	"github.com/delayq/delayq/backend"
 )
 
 // PanicError is what a message failed with when its handler panicked.
@@ -34,13 +32,12 @@ func (c *consumer) start(handling context.Context, d *Delivery) {
 }
 
 func (c *consumer) handle(ctx context.Context, d *Delivery) {
-	if c.maxAttempts > 0 && d.Attempt > c.maxAttempts {
-		defer c.finish(ctx, d, nil)
-		c.bury(ctx, d, fmt.Errorf("%d attempts ended without a word from the worker", c.maxAttempts))
-		return
-	}
 	err := errGoexit
 	defer func() { c.finish(ctx, d, err) }() // also when the handler ends its goroutine
+	if c.maxAttempts > 0 && d.Attempt > c.maxAttempts {
+		err = fmt.Errorf("%d attempts ended without a word from the worker", c.maxAttempts)
+		return
+	}
 	err = c.call(ctx, d)
 }
 
@@ -79,7 +76,7 @@ func (c *consumer) settleBy(ctx context.Context, d *Delivery, err error) {
 		c.settled(d, d.Ack(ctx))
 	case errors.Is(cause, ErrLeaseLost):
 		c.log.Warn("delayq: handler lost its lease", "id", d.ID, "attempt", d.Attempt, "err", err)
-	case cause == errDrained: // it was stopped, which says nothing about the message
+	case errors.Is(cause, errDrained): // it was stopped, which says nothing about the message
 		c.settled(d, d.handBack(ctx))
 	case c.maxAttempts > 0 && d.Attempt >= c.maxAttempts:
 		c.bury(ctx, d, err)
@@ -100,7 +97,7 @@ func (c *consumer) retryLater(ctx context.Context, d *Delivery, err error) {
 	delay := c.retry.Delay(d.Attempt, err)
 	if bad := validDelay(delay, c.traits); bad != nil {
 		c.log.Error("delayq: retry policy", "id", d.ID, "err", bad)
-		delay = min(max(delay, 0), backend.MaxDelay)
+		delay = min(max(delay, 0), maxDelay(c.traits))
 	}
 	c.log.Warn("delayq: handler failed", "id", d.ID, "attempt", d.Attempt, "retry", delay, "err", err)
 	c.settled(d, d.Nack(ctx, delay))

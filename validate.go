@@ -102,14 +102,17 @@ func validHeaders(headers map[string]string) error {
 }
 
 func validDelay(d time.Duration, traits backend.Traits) error {
-	limit := time.Duration(backend.MaxDelay)
-	if traits.MaxDelay > 0 {
-		limit = traits.MaxDelay
-	}
-	if d < 0 || d > limit {
+	if limit := maxDelay(traits); d < 0 || d > limit {
 		return backend.Invalid("delay", d, fmt.Sprintf("0 to %v", limit))
 	}
 	return nil
+}
+
+func maxDelay(traits backend.Traits) time.Duration {
+	if traits.MaxDelay > 0 {
+		return traits.MaxDelay
+	}
+	return backend.MaxDelay
 }
 
 func validDue(t time.Time) error {

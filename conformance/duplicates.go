@@ -52,7 +52,10 @@ func exactlyOneWorker(t *trial) {
 			return nil
 		})
 	})
-	work = append(work, func() error { return errors.Join(t.letPass(ctx, n), stopped(stop)) })
+	work = append(work, func() error {
+		defer stop()
+		return t.letPass(ctx, n)
+	})
 	t.all(work...)
 	for id, times := range seen.counts {
 		if times != 1 {
@@ -66,10 +69,11 @@ func exactlyOneWorker(t *trial) {
 func (t *trial) work(ctx context.Context, q backend.Queue, handle func(backend.Delivery) error) error {
 	for {
 		ds, err := q.Receive(ctx, 5, t.lease())
-		if ctx.Err() != nil && err != nil {
-			return nil
-		}
-		if err != nil {
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // the check has ended the context: its work is done
+		default:
 			return fmt.Errorf("receiving: %w", err)
 		}
 		for _, d := range ds {
@@ -95,8 +99,6 @@ func (t *trial) letPass(ctx context.Context, want int) error {
 		return fmt.Errorf("the workers did not get all %d messages within %v", want, t.Patience)
 	}
 }
-
-func stopped(stop context.CancelFunc) error { stop(); return nil }
 
 // counter counts hand-outs by id.
 type counter struct {

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,11 +25,13 @@ type Check struct {
 
 // Checks returns all checks, by invariant.
 func Checks() []Check {
-	return slices.Concat(
+	all := slices.Concat(
 		dueChecks, lossChecks, contentChecks, duplicateChecks, leaseChecks, cancelChecks,
 		orderChecks, attemptChecks, deadChecks, closeChecks, workerChecks, wakeChecks,
 		chaosChecks, leftoverChecks, inputChecks, modelChecks,
 	)
+	slices.SortStableFunc(all, func(a, b Check) int { return cmp.Compare(a.Invariant, b.Invariant) })
+	return all
 }
 
 // Run runs every check as a subtest. A check that the backend's claims do not call for is
@@ -100,14 +103,13 @@ func Skips(ctx context.Context, h Harness) ([]Skip, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
 	var skips []Skip
 	for _, c := range Checks() {
 		if reason := t.missing(c.needs); reason != "" {
 			skips = append(skips, Skip{c.Name, reason})
 		}
 	}
-	return skips, nil
+	return skips, t.close()
 }
 
 func named(names []string) ([]Check, error) {

@@ -28,7 +28,7 @@ var contentFaults = []Fault{
 		return &shifted{q, func(m *backend.Message) { m.Body = bytes.ToValidUTF8(m.Body, []byte("\ufffd")) }}
 	}},
 	{"makes ids upper case", "odd-ids", func(q *queue) backend.Queue {
-		return &renamed{q, func(id string) string { return strings.ToUpper(id) }}
+		return &renamed{q, strings.ToUpper}
 	}},
 	{"shares the memory of a delivery with its store", "content-after-retry", func(q *queue) backend.Queue { return &shared{queue: q, bodies: map[string][]byte{}} }},
 	{"keeps the pusher's memory", "owns-its-memory", func(q *queue) backend.Queue { return &borrower{queue: q, bodies: map[string][]byte{}} }},

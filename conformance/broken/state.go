@@ -184,7 +184,7 @@ func (q *greedy) Receive(ctx context.Context, limit int, lease time.Duration) ([
 	if err != nil {
 		return ds, err
 	}
-	ahead, err := q.now(10, lease)
+	ahead, _ := q.now(10, lease)
 	for _, d := range ahead {
 		q.Nack(context.Background(), []backend.Return{{Lease: d.Lease()}})
 	}

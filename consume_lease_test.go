@@ -1,0 +1,146 @@
+package delayq_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/delayq/delayq"
+)
+
+func TestLeaseIsRenewedWhileAHandlerRuns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, delayq.WithLease(10*time.Second))
+		push(t, q)
+		calls := 0
+		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+			calls++
+			for range 3600 {
+				time.Sleep(time.Second)
+				if left := time.Until(d.LeaseUntil()); left <= 0 || ctx.Err() != nil {
+					t.Fatalf("lease ends in %v, context %v", left, ctx.Err())
+				}
+			}
+			return nil
+		}, delayq.Workers(2))
+		time.Sleep(2 * time.Hour)
+		must(t, r.end())
+		if calls != 1 {
+			t.Errorf("%d calls, want 1", calls)
+		}
+		wantCounts(t, q, delayq.Stats{})
+	})
+}
+
+// The clock that a user gives drives the renewal, too.
+func TestLeaseIsRenewedOnAFakeClock(t *testing.T) {
+	t.Parallel()
+	const lease = 30 * time.Second
+	clock := clockwork.NewFakeClock()
+	q := newQueue(t, delayq.WithClock(clock), delayq.WithLease(lease))
+	push(t, q)
+	held, finish := make(chan *delayq.Delivery), make(chan struct{})
+	r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+		held <- d
+		<-finish
+		return ctx.Err()
+	})
+	d := <-held
+	must(t, clock.BlockUntilContext(t.Context(), 1)) // the renewal's ticker
+	for range 12 {
+		clock.Advance(lease / 3)
+		want := clock.Now().Add(lease)
+		eventually(t, "the lease is renewed", func() bool { return d.LeaseUntil().Equal(want) })
+	}
+	close(finish)
+	must(t, r.end())
+	wantCounts(t, q, delayq.Stats{})
+}
+
+func TestLostLeaseStopsTheHandler(t *testing.T) {
+	t.Parallel()
+	const lease = 9 * time.Second
+	for _, tt := range []struct {
+		name   string
+		result func(context.Context) error
+		logged string
+	}{
+		{"handler fails", context.Cause, "handler lost its lease"},
+		{"handler succeeds", func(context.Context) error { return nil }, "settling failed"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var log journal
+				s := newSeam()
+				began := time.Now()
+				s.before = func(_ context.Context, op string) error {
+					if op == "extend" && time.Since(began) < lease+1 {
+						return errStore
+					}
+					return nil
+				}
+				q := newQueue(t, s.option(), log.logger(), delayq.WithLease(lease))
+				push(t, q)
+				var attempts []int
+				r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+					attempts = append(attempts, d.Attempt)
+					if d.Attempt > 1 {
+						return nil
+					}
+					<-ctx.Done()
+					if cause := context.Cause(ctx); !errors.Is(cause, delayq.ErrLeaseLost) {
+						t.Errorf("context ended with %v, want ErrLeaseLost", cause)
+					}
+					return tt.result(ctx)
+				})
+				time.Sleep(time.Hour)
+				must(t, r.end())
+				if len(attempts) != 2 {
+					t.Errorf("attempts %v, want a second one", attempts)
+				}
+				for _, line := range []string{"renewing a lease failed", tt.logged} {
+					if !strings.Contains(log.String(), line) {
+						t.Errorf("log lacks %q: %s", line, log.String())
+					}
+				}
+				wantCounts(t, q, delayq.Stats{})
+			})
+		})
+	}
+}
+
+// On a clock that jumps past the lease, as when the machine slept.
+func TestLostLeaseOnAFakeClock(t *testing.T) {
+	t.Parallel()
+	clock := clockwork.NewFakeClock()
+	q := newQueue(t, delayq.WithClock(clock), delayq.WithLease(time.Minute))
+	push(t, q)
+	first, causes := make(chan struct{}), make(chan error, 1)
+	second := make(chan struct{})
+	r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+		if d.Attempt > 1 {
+			close(second)
+			return nil
+		}
+		close(first)
+		<-ctx.Done()
+		causes <- context.Cause(ctx)
+		return ctx.Err()
+	})
+	<-first
+	must(t, clock.BlockUntilContext(t.Context(), 1))
+	clock.Advance(time.Minute)
+	if cause := <-causes; !errors.Is(cause, delayq.ErrLeaseLost) {
+		t.Errorf("context ended with %v, want ErrLeaseLost", cause)
+	}
+	<-second
+	must(t, r.end())
+	wantCounts(t, q, delayq.Stats{})
+}

@@ -1,0 +1,256 @@
+package delayq_test
+
+import (
+	"context"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/memory"
+)
+
+// How a user meets each sentinel.
+var sentinels = map[string]struct {
+	sentinel error
+	provoke  func(*testing.T) error
+}{
+	"ErrClosed": {delayq.ErrClosed, func(t *testing.T) error {
+		q := newQueue(t)
+		must(t, q.Close())
+		_, err := q.Push(t.Context(), nil)
+		return err
+	}},
+	"ErrNotFound": {delayq.ErrNotFound, func(t *testing.T) error { return newQueue(t).Cancel(t.Context(), "x") }},
+	"ErrInFlight": {delayq.ErrInFlight, func(t *testing.T) error { return newScene(t).Cancel(t.Context(), "held") }},
+	"ErrLeaseLost": {delayq.ErrLeaseLost, func(t *testing.T) error {
+		s := newScene(t)
+		must(t, s.held.Ack(t.Context()))
+		return s.held.Nack(t.Context(), 0)
+	}},
+	"ErrDuplicate": {delayq.ErrDuplicate, func(t *testing.T) error {
+		_, err := newScene(t).Push(t.Context(), nil, delayq.ID("dead"))
+		return err
+	}},
+	"ErrFull": {delayq.ErrFull, func(t *testing.T) error {
+		q := newQueue(t, delayq.WithBackend(memory.New(memory.MaxBytes(100))))
+		_, err := q.Push(t.Context(), make([]byte, 101))
+		return err
+	}},
+	"ErrUnsupported": {delayq.ErrUnsupported, func(t *testing.T) error {
+		s := newSeam()
+		s.plain = true
+		return newQueue(t, s.option()).Cancel(t.Context(), "x")
+	}},
+	"ErrInvalid": {delayq.ErrInvalid, func(t *testing.T) error {
+		_, err := newQueue(t).Push(t.Context(), nil, delayq.After(-1))
+		return err
+	}},
+	"ErrUnknownScheme": {delayq.ErrUnknownScheme, func(t *testing.T) error {
+		_, err := delayq.Open(t.Context(), "pigeon:///orders")
+		return err
+	}},
+	"ErrDrain": {delayq.ErrDrain, func(t *testing.T) (err error) {
+		synctest.Test(t, func(t *testing.T) {
+			q := newQueue(t)
+			push(t, q)
+			err = q.Consume(t.Context(), func(context.Context, *delayq.Delivery) error {
+				go func() { _ = q.Close() }()
+				time.Sleep(time.Hour)
+				return nil
+			})
+			time.Sleep(time.Hour)
+		})
+		return err
+	}},
+}
+
+func TestSentinelsAreReachable(t *testing.T) {
+	t.Parallel()
+	for name, tt := range sentinels {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := tt.provoke(t)
+			wantIs(t, err, tt.sentinel)
+			for other, o := range sentinels {
+				if other != name && errors.Is(err, o.sentinel) {
+					t.Errorf("%v is %s, too", err, other)
+				}
+			}
+			if !strings.HasPrefix(err.Error(), "delayq: ") {
+				t.Errorf("message %q does not say where it comes from", err)
+			}
+		})
+	}
+}
+
+// Each sentinel lives in backend/errors.go, is described there, and is exported here once.
+func TestSentinelsAreExportedOnce(t *testing.T) {
+	t.Parallel()
+	theirs, ours := errorVars(t, "backend"), errorVars(t, ".")
+	for name, v := range theirs {
+		if v.file != "errors.go" {
+			t.Errorf("backend.%s is in %s, away from the others", name, v.file)
+		}
+		if !strings.HasPrefix(v.doc, name+" ") {
+			t.Errorf("backend.%s has no comment that begins with its name", name)
+		}
+		if v.value != "errors.New" {
+			t.Errorf("backend.%s is made by %s", name, v.value)
+		}
+		if _, ok := ours[name]; !ok {
+			t.Errorf("backend.%s is not exported by package delayq", name)
+		}
+		if _, ok := sentinels[name]; !ok {
+			t.Errorf("%s is not tested", name)
+		}
+	}
+	for name, v := range ours {
+		if v.value != "backend."+name {
+			t.Errorf("%s is %s, want backend.%s", name, v.value, name)
+		}
+		if v.doc == "" {
+			t.Errorf("%s has no comment", name)
+		}
+	}
+}
+
+type errorVar struct{ file, doc, value string }
+
+// errorVars reads the exported sentinels of the package in a directory.
+func errorVars(t *testing.T, dir string) map[string]errorVar {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	must(t, err)
+	vars := make(map[string]errorVar)
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		must(t, err)
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || !strings.HasPrefix(spec.Names[0].Name, "Err") {
+				return true
+			}
+			name := spec.Names[0].Name
+			if _, twice := vars[name]; twice || len(spec.Names) != 1 || len(spec.Values) != 1 {
+				t.Errorf("%s: %s is not declared once, on its own", path, name)
+				return true
+			}
+			vars[name] = errorVar{filepath.Base(path), spec.Doc.Text() + spec.Comment.Text(), written(spec.Values[0])}
+			return true
+		})
+	}
+	if len(vars) == 0 {
+		t.Fatalf("no sentinels in %s", dir)
+	}
+	return vars
+}
+
+// written returns what an expression selects or calls: "pkg.Name".
+func written(e ast.Expr) string {
+	if call, ok := e.(*ast.CallExpr); ok {
+		e = call.Fun
+	}
+	if sel, ok := e.(*ast.SelectorExpr); ok {
+		if pkg, ok := sel.X.(*ast.Ident); ok {
+			return pkg.Name + "." + sel.Sel.Name
+		}
+	}
+	return "something else"
+}
+
+func TestOpErrorSaysWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("cause")
+	for _, tt := range []struct {
+		err  delayq.OpError
+		want string
+	}{
+		{delayq.OpError{Op: "open", Err: cause}, "delayq: open: cause"},
+		{delayq.OpError{Op: "stats", Queue: "q", Err: cause}, `delayq: stats on queue "q": cause`},
+		{delayq.OpError{Op: "ack", Queue: "q", ID: "m\n", Err: cause}, `delayq: ack on queue "q", message "m\n": cause`},
+	} {
+		if got := tt.err.Error(); got != tt.want {
+			t.Errorf("got %s, want %s", got, tt.want)
+		}
+		if !errors.Is(&tt.err, cause) {
+			t.Errorf("%v hides its cause", &tt.err)
+		}
+	}
+}
+
+func TestBatchErrorWrapsAllThatFailed(t *testing.T) {
+	t.Parallel()
+	err := &delayq.BatchError{Errs: []error{nil, delayq.ErrFull, nil, delayq.ErrDuplicate}}
+	if !errors.Is(err, delayq.ErrFull) || !errors.Is(err, delayq.ErrDuplicate) || errors.Is(err, delayq.ErrClosed) {
+		t.Errorf("%v does not wrap what failed", err)
+	}
+	if want := "2 of 4 messages failed; the first: queue is full"; err.Error() != want {
+		t.Errorf("got %q, want %q", err, want)
+	}
+}
+
+func TestWhatABackendLacks(t *testing.T) {
+	t.Parallel()
+	s := newSeam()
+	s.plain = true
+	s.traits = func(tr *backend.Traits) {
+		tr.Unordered, tr.KeepsDuplicates, tr.UncountedAttempts = true, true, true
+	}
+	q := newQueue(t, s.option())
+	plain := &scene{Queue: q}
+	for method, op := range map[string]string{
+		"Queue.Cancel":           "cancel",
+		"Queue.Reschedule":       "reschedule",
+		"Queue.Stats":            "stats",
+		"DeadLetters.List":       "list dead",
+		"DeadLetters.All":        "list dead",
+		"DeadLetters.Redrive":    "redrive",
+		"DeadLetters.RedriveAll": "list dead",
+		"DeadLetters.Delete":     "delete dead",
+	} {
+		wantUnsupported(t, methods[method](plain, t.Context()), op)
+	}
+
+	for feature := delayq.Cancelling; feature <= delayq.Durability; feature++ {
+		if feature.String() == "" {
+			t.Errorf("feature %d has no name", feature)
+		}
+		_, err := delayq.New(t.Context(), "orders", s.option(), delayq.Require(feature))
+		wantUnsupported(t, err, feature.String())
+	}
+}
+
+func wantUnsupported(t *testing.T, err error, op string) {
+	t.Helper()
+	wantIs(t, err, delayq.ErrUnsupported)
+	var missing *delayq.UnsupportedError
+	if !errors.As(err, &missing) || missing.Backend != "memory" || missing.Op != op {
+		t.Errorf("%v does not name the backend and %q", err, op)
+	}
+}
+
+func TestRequirementsAddUp(t *testing.T) {
+	t.Parallel()
+	_, err := delayq.New(t.Context(), "orders", delayq.Require(delayq.Durability), delayq.Require(delayq.Cancelling))
+	wantUnsupported(t, err, delayq.Durability.String())
+}
+
+func TestRequireWhatIsThere(t *testing.T) {
+	t.Parallel()
+	s := newSeam()
+	s.traits = func(tr *backend.Traits) { tr.Durability = backend.Durable }
+	newQueue(t, s.option(),
+		delayq.Require(delayq.Cancelling, delayq.Rescheduling, delayq.Counting, delayq.Redriving),
+		delayq.Require(delayq.Ordering, delayq.Deduplicating, delayq.CountingAttempts, delayq.Durability))
+}

@@ -1,0 +1,293 @@
+package delayq_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/memory"
+)
+
+// patience is how long a test waits, in real time, for what must happen: long, since only a
+// failing test ever waits that long.
+const patience = 30 * time.Second
+
+var silent = slog.New(slog.DiscardHandler)
+
+// newQueue returns a quiet queue on memory that is closed with the test.
+func newQueue(t *testing.T, opts ...delayq.Option) delayq.Queue {
+	t.Helper()
+	q, err := delayq.New(t.Context(), "orders", append([]delayq.Option{delayq.WithLogger(silent)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := q.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return q
+}
+
+func push(t *testing.T, q delayq.Queue, opts ...delayq.PushOption) string {
+	t.Helper()
+	id, err := q.Push(t.Context(), []byte("body"), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func receive(t *testing.T, q delayq.Queue) *delayq.Delivery {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	d, err := q.Receive(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// bury pushes a message and makes it a dead letter.
+func bury(t *testing.T, q delayq.Queue, id, reason string) {
+	t.Helper()
+	push(t, q, delayq.ID(id))
+	d := receive(t, q)
+	if d.ID != id {
+		t.Fatalf("received %s, want %s", d.ID, id)
+	}
+	must(t, d.Dead(t.Context(), reason))
+}
+
+func stats(t *testing.T, q delayq.Queue) delayq.Stats {
+	t.Helper()
+	s, err := q.Stats(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// wantCounts checks the counts of Stats and leaves out the due time.
+func wantCounts(t *testing.T, q delayq.Queue, want delayq.Stats) {
+	t.Helper()
+	got := stats(t, q)
+	got.HeadDue = time.Time{}
+	if got != want {
+		t.Errorf("stats %+v, want %+v", got, want)
+	}
+}
+
+func deadLetters(t *testing.T, q delayq.Queue) (letters []delayq.DeadLetter) {
+	t.Helper()
+	for l, err := range q.Dead().All(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		letters = append(letters, l)
+	}
+	return letters
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantIs checks that an error is the sentinel and says what was being done.
+func wantIs(t *testing.T, err, sentinel error) {
+	t.Helper()
+	if !errors.Is(err, sentinel) {
+		t.Fatalf("error %v, want %v", err, sentinel)
+	}
+	var op *delayq.OpError
+	if !errors.As(err, &op) || op.Op == "" {
+		t.Errorf("error %v does not say what was being done", err)
+	}
+}
+
+// eventually waits for a condition that nothing announces.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !done(); time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(end) {
+			t.Fatalf("timed out: %s", what)
+		}
+	}
+}
+
+// A journal keeps what is logged.
+type journal struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.buf.String()
+}
+
+func (j *journal) logger() delayq.Option {
+	return delayq.WithLogger(slog.New(slog.NewTextHandler(j, nil)))
+}
+
+// A seam is a memory backend with a place to put faults between it and the queue: the rest is
+// the real thing.
+type seam struct {
+	backend.Backend
+
+	// before runs ahead of each call of the store; an error is answered in the call's stead.
+	before func(ctx context.Context, op string) error
+	// after runs when the call has been done.
+	after func(op string)
+	// traits changes what the backend promises.
+	traits func(*backend.Traits)
+	// plain leaves out all that a backend may leave out.
+	plain bool
+	// largest is the largest limit that a Receive was given.
+	largest atomic.Int64
+	// closed counts the calls of the backend's Close, which answers closeErr.
+	closed   atomic.Int64
+	closeErr error
+}
+
+func newSeam() *seam { return &seam{Backend: memory.New()} }
+
+func (s *seam) option() delayq.Option { return delayq.WithBackend(s) }
+
+func (s *seam) Traits() backend.Traits {
+	tr := s.Backend.Traits()
+	if s.traits != nil {
+		s.traits(&tr)
+	}
+	return tr
+}
+
+func (s *seam) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	if err := s.enter(ctx, "open"); err != nil {
+		return nil, err
+	}
+	q, err := s.Backend.Open(ctx, name, o)
+	if err != nil {
+		return nil, err
+	}
+	sq := &seamQueue{Queue: q, s: s}
+	if s.plain {
+		return sq, nil
+	}
+	return &wholeSeamQueue{seamQueue: sq, extras: q.(extras)}, nil
+}
+
+func (s *seam) Close() error {
+	s.closed.Add(1)
+	return errors.Join(s.closeErr, s.Backend.Close())
+}
+
+func (s *seam) enter(ctx context.Context, op string) error {
+	if s.before == nil {
+		return nil
+	}
+	return s.before(ctx, op)
+}
+
+func (s *seam) leave(op string) {
+	if s.after != nil {
+		s.after(op)
+	}
+}
+
+// each answers a call on n messages.
+func (s *seam) each(ctx context.Context, op string, n int, do func() []error) []error {
+	if err := s.enter(ctx, op); err != nil {
+		return backend.FailAll(n, err)
+	}
+	defer s.leave(op)
+	return do()
+}
+
+type seamQueue struct {
+	backend.Queue
+	s *seam
+}
+
+type extras interface {
+	backend.Canceler
+	backend.Rescheduler
+	backend.Inspector
+	backend.DeadLetters
+}
+
+type wholeSeamQueue struct {
+	*seamQueue
+	extras
+}
+
+func (q *wholeSeamQueue) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
+	if err := q.s.enter(ctx, "list dead"); err != nil {
+		return nil, "", err
+	}
+	return q.extras.ListDead(ctx, cursor, limit)
+}
+
+func (q *wholeSeamQueue) Redrive(ctx context.Context, ids []string) []error {
+	return q.s.each(ctx, "redrive", len(ids), func() []error { return q.extras.Redrive(ctx, ids) })
+}
+
+func (q *seamQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
+	return q.s.each(ctx, "schedule", len(ms), func() []error { return q.Queue.Schedule(ctx, ms) })
+}
+
+func (q *seamQueue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	if err := q.s.enter(ctx, "receive"); err != nil {
+		return nil, err
+	}
+	q.s.largest.Store(max(q.s.largest.Load(), int64(limit)))
+	ds, err := q.Queue.Receive(ctx, limit, lease)
+	if err == nil {
+		q.s.leave("receive")
+	}
+	return ds, err
+}
+
+func (q *seamQueue) Ack(ctx context.Context, ls []backend.Lease) []error {
+	return q.s.each(ctx, "ack", len(ls), func() []error { return q.Queue.Ack(ctx, ls) })
+}
+
+func (q *seamQueue) Nack(ctx context.Context, rs []backend.Return) []error {
+	return q.s.each(ctx, "nack", len(rs), func() []error { return q.Queue.Nack(ctx, rs) })
+}
+
+func (q *seamQueue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) (ends []time.Time, errs []error) {
+	ends = make([]time.Time, len(ls))
+	errs = q.s.each(ctx, "extend", len(ls), func() (errs []error) {
+		ends, errs = q.Queue.Extend(ctx, ls, lease)
+		return errs
+	})
+	return ends, errs
+}
+
+func (q *seamQueue) Dead(ctx context.Context, bs []backend.Burial) []error {
+	return q.s.each(ctx, "dead", len(bs), func() []error { return q.Queue.Dead(ctx, bs) })
+}
+
+func (q *seamQueue) Close() error {
+	err := q.s.enter(context.Background(), "close")
+	return errors.Join(err, q.Queue.Close())
+}

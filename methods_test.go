@@ -1,0 +1,139 @@
+package delayq_test
+
+import (
+	"context"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq"
+)
+
+// methods are all that take a context, each called so that it would succeed.
+var methods = map[string]func(*scene, context.Context) error{
+	"Queue.Push": pushing(),
+	"Queue.PushBatch": func(s *scene, ctx context.Context) error {
+		_, err := s.PushBatch(ctx, make([]delayq.Message, 2))
+		return err
+	},
+	"Queue.Cancel": func(s *scene, ctx context.Context) error { return s.Cancel(ctx, "scheduled") },
+	"Queue.Reschedule": func(s *scene, ctx context.Context) error {
+		return s.Reschedule(ctx, "scheduled", time.Now())
+	},
+	"Queue.Receive": func(s *scene, ctx context.Context) error {
+		_, err := s.Receive(ctx)
+		return err
+	},
+	"Queue.ReceiveBatch": receivingBatch(2),
+	"Queue.AckBatch":     func(s *scene, ctx context.Context) error { return s.AckBatch(ctx, []*delayq.Delivery{s.held}) },
+	"Queue.Consume":      consuming(),
+	"Queue.Stats": func(s *scene, ctx context.Context) error {
+		_, err := s.Stats(ctx)
+		return err
+	},
+	"DeadLetters.List": listing("", 1),
+	"DeadLetters.All": func(s *scene, ctx context.Context) error {
+		for _, err := range s.Dead().All(ctx) {
+			return err
+		}
+		return nil
+	},
+	"DeadLetters.Redrive": func(s *scene, ctx context.Context) error { return s.Dead().Redrive(ctx, "dead") },
+	"DeadLetters.RedriveAll": func(s *scene, ctx context.Context) error {
+		_, err := s.Dead().RedriveAll(ctx)
+		return err
+	},
+	"DeadLetters.Delete": func(s *scene, ctx context.Context) error { return s.Dead().Delete(ctx, "dead") },
+	"Delivery.Ack":       func(s *scene, ctx context.Context) error { return s.held.Ack(ctx) },
+	"Delivery.Nack":      func(s *scene, ctx context.Context) error { return s.held.Nack(ctx, 0) },
+	"Delivery.Extend":    func(s *scene, ctx context.Context) error { return s.held.Extend(ctx, time.Minute) },
+	"Delivery.Dead":      func(s *scene, ctx context.Context) error { return s.held.Dead(ctx, "a reason") },
+}
+
+// A method that is added has to be added to the tests below.
+func TestMethodsAreAll(t *testing.T) {
+	t.Parallel()
+	takesContext := func(f reflect.Type) bool {
+		for i := range f.NumIn() {
+			if f.In(i) == reflect.TypeFor[context.Context]() {
+				return true
+			}
+		}
+		return false
+	}
+	for _, typ := range []reflect.Type{
+		reflect.TypeFor[delayq.Queue](), reflect.TypeFor[*delayq.Delivery](), reflect.TypeFor[delayq.DeadLetters](),
+	} {
+		name := typ.Name()
+		if name == "" {
+			name = typ.Elem().Name()
+		}
+		for i := range typ.NumMethod() {
+			m := typ.Method(i)
+			if key := name + "." + m.Name; takesContext(m.Type) && methods[key] == nil {
+				t.Errorf("%s is not tested", key)
+			}
+		}
+	}
+}
+
+func TestNilContextIsRefused(t *testing.T) {
+	t.Parallel()
+	var none context.Context
+	for name, call := range methods {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			s.wantUnchanged(t, func() { wantInvalid(t, call(s, none), "context", "nil") })
+		})
+	}
+	t.Run("New", func(t *testing.T) {
+		t.Parallel()
+		_, err := delayq.New(none, "orders")
+		wantInvalid(t, err, "context", "nil")
+	})
+	t.Run("Open", func(t *testing.T) {
+		t.Parallel()
+		_, err := delayq.Open(none, "memory:///orders")
+		wantInvalid(t, err, "context", "nil")
+	})
+	t.Run("empty batches", func(t *testing.T) {
+		t.Parallel()
+		q := newQueue(t)
+		_, err := q.PushBatch(none, nil)
+		wantInvalid(t, err, "context", "nil")
+		wantInvalid(t, q.AckBatch(none, nil), "context", "nil")
+	})
+}
+
+func TestClosedQueueAnswersErrClosed(t *testing.T) {
+	t.Parallel()
+	for name, call := range methods {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			must(t, s.Close())
+			wantIs(t, call(s, t.Context()), delayq.ErrClosed)
+		})
+	}
+}
+
+func TestEndedContextChangesNothing(t *testing.T) {
+	t.Parallel()
+	for name, call := range methods {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ended, end := context.WithCancel(t.Context())
+			end()
+			s := newScene(t)
+			s.wantUnchanged(t, func() {
+				err := call(s, ended)
+				if name == "Queue.Consume" { // which the end of its context stops, without an error
+					must(t, err)
+					return
+				}
+				wantIs(t, err, context.Canceled)
+			})
+		})
+	}
+}
