@@ -12,9 +12,12 @@ import (
 func (q *queue) Consume(ctx context.Context, h Handler, opts ...ConsumeOption) error {
 	o, err := newConsumeOptions(opts)
 	if err == nil && h == nil {
-		err = backend.Invalid("handler", "nil", "a function")
+		err = backend.Invalid("handler", described("nil"), "a function")
 	}
-	if err = firstError(err, validContext(ctx)); err != nil {
+	if err = firstError(err, validContext(ctx)); err == nil && q.traits.UncountedAttempts {
+		err = o.uncounted(q)
+	}
+	if err != nil {
 		return q.fail("consume", "", err)
 	}
 	if !q.join() {
@@ -58,9 +61,6 @@ func newConsumer(q *queue, h Handler, o *consumeOptions) *consumer {
 	c.release(o.workers)
 	return c
 }
-
-// errDrained is the cause with which handlers are stopped.
-var errDrained = errors.New("delayq: the consumer has stopped")
 
 func (c *consumer) run(ctx context.Context) error {
 	fetching, stop := context.WithCancel(ctx)
@@ -158,7 +158,7 @@ func (c *consumer) drained(abort context.CancelCauseFunc) error {
 		return nil
 	}
 	c.log.Warn("delayq: stopping handlers that outlived the drain", "handlers", left, "drain", c.drain)
-	abort(errDrained)
+	abort(ErrDrain)
 	if left = c.idleWithin(left, obeyWithin); left > 0 {
 		c.log.Error("delayq: handlers ignore their contexts; their messages return when the leases end", "handlers", left)
 		return ErrDrain

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
 )
 
 // receiveFails makes Receive fail as long as failing says, and keeps when it was tried.
@@ -144,4 +145,45 @@ func TestFailureToSettleIsLogged(t *testing.T) {
 			})
 		})
 	}
+}
+
+type panickyPolicy struct{}
+
+func (panickyPolicy) Delay(int, error) time.Duration { panic("no table for this one") }
+
+// A policy that panics costs the message its own delay, not the process.
+func TestRetryPolicyPanics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log journal
+		q := newQueue(t, log.logger())
+		push(t, q)
+		calls := 0
+		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+			if calls++; d.Attempt == 1 {
+				return errHandler
+			}
+			return nil
+		}, delayq.Retry(panickyPolicy{}))
+		time.Sleep(time.Minute)
+		must(t, r.end())
+		if calls != 2 || !strings.Contains(log.String(), "no table for this one") {
+			t.Errorf("%d calls, want 2; log: %s", calls, log.String())
+		}
+		wantCounts(t, q, delayq.Stats{})
+	})
+}
+
+// A limit that nobody can keep is refused when it is asked for, and left out when it is not.
+func TestMaxAttemptsWithoutAttempts(t *testing.T) {
+	t.Parallel()
+	s := newSeam()
+	s.traits = func(tr *backend.Traits) { tr.UncountedAttempts = true }
+	q := newQueue(t, s.option())
+	handler := func(context.Context, *delayq.Delivery) error { return nil }
+	wantIs(t, q.Consume(t.Context(), handler, delayq.MaxAttempts(3)), delayq.ErrUnsupported)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	must(t, q.Consume(ended, handler))
+	must(t, q.Consume(ended, handler, delayq.MaxAttempts(0)))
 }

@@ -144,3 +144,40 @@ func TestLostLeaseOnAFakeClock(t *testing.T) {
 	must(t, r.end())
 	wantCounts(t, q, delayq.Stats{})
 }
+
+// A store that does not answer cannot say that a lease is lost, but gives the message to another
+// worker all the same.
+func TestLeaseEndsThoughTheStoreIsSilent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const lease = 30 * time.Second
+		s := newSeam()
+		s.before = func(_ context.Context, op string) error {
+			if op == "extend" {
+				return errStore
+			}
+			return nil
+		}
+		q := newQueue(t, s.option(), delayq.WithLease(lease))
+		push(t, q)
+		began := time.Now()
+		var stopped time.Duration
+		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+			if d.Attempt > 1 {
+				return nil
+			}
+			<-ctx.Done()
+			stopped = time.Since(began)
+			if cause := context.Cause(ctx); !errors.Is(cause, delayq.ErrLeaseLost) {
+				t.Errorf("the handler's context ended with %v, want ErrLeaseLost", cause)
+			}
+			return ctx.Err()
+		})
+		time.Sleep(10 * lease)
+		must(t, r.end())
+		if stopped != lease {
+			t.Errorf("the handler was stopped after %v, want %v", stopped, lease)
+		}
+		wantCounts(t, q, delayq.Stats{})
+	})
+}

@@ -14,6 +14,7 @@ type consumeOptions struct {
 	workers     int
 	retry       RetryPolicy
 	maxAttempts int
+	limited     bool // maxAttempts was asked for
 	drain       time.Duration
 }
 
@@ -24,16 +25,18 @@ const (
 	maxDrain           = 24 * time.Hour
 )
 
+var defaultRetry = Exponential(time.Second, 10*time.Minute)
+
 func newConsumeOptions(opts []ConsumeOption) (*consumeOptions, error) {
 	o := &consumeOptions{
 		workers:     1,
-		retry:       Exponential(time.Second, 10*time.Minute),
+		retry:       defaultRetry,
 		maxAttempts: defaultMaxAttempts,
 		drain:       defaultDrain,
 	}
 	for _, set := range opts {
 		if set == nil {
-			return nil, backend.Invalid("consume option", "nil", "the result of Workers, Retry, MaxAttempts or Drain")
+			return nil, backend.Invalid("consume option", described("nil"), "the result of Workers, Retry, MaxAttempts or Drain")
 		}
 		if err := set(o); err != nil {
 			return nil, err
@@ -42,8 +45,17 @@ func newConsumeOptions(opts []ConsumeOption) (*consumeOptions, error) {
 	return o, nil
 }
 
-// Workers sets how many messages are handled at once, 1 to 100,000, 1 by default. As many
-// messages are held, no more.
+// uncounted lifts the limit that a backend without attempts cannot keep, unless it was asked for.
+func (o *consumeOptions) uncounted(q *queue) error {
+	if o.limited {
+		return q.unsupported("MaxAttempts")
+	}
+	o.maxAttempts = 0
+	return nil
+}
+
+// Workers sets how many messages are handled at once, 1 to 100,000, 1 by default. No more
+// than that are leased at a time.
 func Workers(n int) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.workers = n
@@ -51,14 +63,14 @@ func Workers(n int) ConsumeOption {
 	}
 }
 
-// Retry sets how long a message waits after a failure, by default from 1 s to 10 min,
-// doubling, with jitter.
+// Retry sets how long a message waits after a failure, by default 1 s after the first and twice
+// as long after each further one, up to 10 min, less a random part of up to a half.
 func Retry(p RetryPolicy) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.retry = p
 		switch p := p.(type) {
 		case nil:
-			return backend.Invalid("Retry", "nil", "a RetryPolicy, as Exponential returns one")
+			return backend.Invalid("Retry", described("nil"), "a RetryPolicy, as Exponential returns one")
 		case Backoff:
 			return p.validate()
 		case *Backoff:
@@ -72,16 +84,18 @@ func Retry(p RetryPolicy) ConsumeOption {
 }
 
 // MaxAttempts sets after how many failures a message becomes a dead letter, 25 by default. A
-// worker that dies with the message counts as a failure. 0 sets no limit.
+// worker that dies with the message, or loses its lease, counts as a failure. 0 sets no limit. Where
+// the backend does not count attempts there is no limit, and asking for one answers [ErrUnsupported].
 func MaxAttempts(n int) ConsumeOption {
 	return func(o *consumeOptions) error {
-		o.maxAttempts = n
+		o.maxAttempts, o.limited = n, n > 0
 		return within("MaxAttempts", n, 0, 1<<30)
 	}
 }
 
 // Drain sets how long a stop waits for handlers before it ends their contexts, 0 to 24 h, 30 s
-// by default. They then have five seconds more to return.
+// by default; 0 ends them at once. They then have five seconds more to return before Consume answers
+// [ErrDrain].
 func Drain(d time.Duration) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.drain = d
@@ -90,11 +104,4 @@ func Drain(d time.Duration) ConsumeOption {
 		}
 		return nil
 	}
-}
-
-func within(what string, n, low, high int) error {
-	if n < low || n > high {
-		return backend.Invalid(what, n, fmt.Sprintf("%d to %d", low, high))
-	}
-	return nil
 }

@@ -106,13 +106,19 @@ func (l DeadLetters) each(ctx context.Context, op string, ids []string, do func(
 			return l.q.fail(op, id, err)
 		}
 	}
+	if err := l.q.validBatch(ctx, len(ids)); err != nil {
+		return l.q.fail(op, "", err)
+	}
 	if len(ids) == 0 {
-		return l.q.fail(op, "", backend.Invalid("ids", "none", "one or more ids"))
+		return l.q.fail(op, "", backend.Invalid("ids", described("none"), "one or more ids"))
 	}
 	return l.q.fail(op, "", batchError(do(l.q.dead)))
 }
 
 func (l DeadLetters) check(ctx context.Context, op string) error {
+	if l.q == nil {
+		return opError(op, "", "", backend.Invalid("dead letters", described("of no queue"), "those that Queue.Dead returns"))
+	}
 	if l.q.dead == nil {
 		return l.q.fail(op, "", l.q.unsupported(op))
 	}

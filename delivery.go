@@ -2,9 +2,11 @@ package delayq
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/delayq/delayq/backend"
 )
@@ -12,7 +14,7 @@ import (
 // Delivery is a message in a worker's hands, until it is settled with Ack, Nack or Dead or
 // its lease ends. Its methods are safe for concurrent use and answer [ErrLeaseLost], having
 // changed nothing, when the message is no longer the caller's: the lease ended or the message
-// is settled.
+// is settled. After the queue's Close they answer [ErrClosed].
 type Delivery struct {
 	ID      string
 	Body    []byte
@@ -25,14 +27,20 @@ type Delivery struct {
 
 	q       *queue
 	lease   backend.Lease
-	until   atomic.Int64 // nanoseconds since 1970
-	settled atomic.Bool
+	until   atomic.Int64 // end of the lease by the store's clock, nanoseconds since 1970
+	kept    atomic.Int64 // the same by the queue's own clock, for when the store cannot be asked
+	settled atomic.Bool  // or being settled, or lost
 }
 
 func (d *Delivery) take(q *queue, got *backend.Delivery) {
 	d.ID, d.Body, d.Headers, d.Due, d.Attempt = got.ID, got.Body, got.Headers, got.Due, got.Attempt
 	d.q, d.lease = q, got.Lease()
-	d.until.Store(got.Until.UnixNano())
+	d.keep(got.Until, q.clock.Now().Add(q.lease))
+}
+
+func (d *Delivery) keep(until, kept time.Time) {
+	d.until.Store(until.UnixNano())
+	d.kept.Store(kept.UnixNano())
 }
 
 // LeaseUntil returns when the lease ends by the store's clock. It moves as the lease is extended.
@@ -40,60 +48,93 @@ func (d *Delivery) LeaseUntil() time.Time { return time.Unix(0, d.until.Load()).
 
 // Ack says that the message is done. It is deleted.
 func (d *Delivery) Ack(ctx context.Context) error {
-	if err := validContext(ctx); err != nil {
-		return d.fail("ack", err)
-	}
-	return d.settle("ack", one(d.q.store.Ack(ctx, []backend.Lease{d.lease})))
+	return d.settle(ctx, "ack", nil, func() []error {
+		return d.q.store.Ack(ctx, []backend.Lease{d.lease})
+	})
 }
 
 // Nack gives the message back, to be due again after delay, 0 to a hundred years.
 func (d *Delivery) Nack(ctx context.Context, delay time.Duration) error {
-	if err := firstError(validContext(ctx), validDelay(delay, d.q.traits)); err != nil {
-		return d.fail("nack", err)
-	}
-	return d.giveBack(ctx, backend.Return{Lease: d.lease, Delay: delay})
+	return d.settle(ctx, "nack", func() error { return validDelay(delay, d.q.traits) }, func() []error {
+		return d.q.store.Nack(ctx, []backend.Return{{Lease: d.lease, Delay: delay}})
+	})
 }
 
 // handBack gives the message back as if nobody had had it.
 func (d *Delivery) handBack(ctx context.Context) error {
-	return d.giveBack(ctx, backend.Return{Lease: d.lease, Untouched: true})
-}
-
-func (d *Delivery) giveBack(ctx context.Context, r backend.Return) error {
-	return d.settle("nack", one(d.q.store.Nack(ctx, []backend.Return{r})))
-}
-
-// Extend makes the lease end that long from now, 1 ms to 24 h. Consume does it by itself.
-func (d *Delivery) Extend(ctx context.Context, lease time.Duration) error {
-	if err := firstError(validContext(ctx), validLease("lease", lease)); err != nil {
-		return d.fail("extend", err)
-	}
-	ends, errs := d.q.store.Extend(ctx, []backend.Lease{d.lease}, lease)
-	if err := one(errs); err != nil {
-		return d.fail("extend", err)
-	}
-	d.until.Store(ends[0].UnixNano())
-	return nil
+	return d.settle(ctx, "nack", nil, func() []error {
+		return d.q.store.Nack(ctx, []backend.Return{{Lease: d.lease, Untouched: true}})
+	})
 }
 
 // Dead makes the message a dead letter, to be looked at with [Queue.Dead]. A reason of more
 // than 16 KiB is cut.
 func (d *Delivery) Dead(ctx context.Context, reason string) error {
-	if err := validContext(ctx); err != nil {
-		return d.fail("dead", err)
-	}
-	reason = reason[:min(len(reason), backend.MaxReason)]
-	return d.settle("dead", one(d.q.store.Dead(ctx, []backend.Burial{{Lease: d.lease, Reason: reason}})))
+	return d.settle(ctx, "dead", nil, func() []error {
+		return d.q.store.Dead(ctx, []backend.Burial{{Lease: d.lease, Reason: cut(reason, backend.MaxReason)}})
+	})
 }
 
-func (d *Delivery) settle(op string, err error) error {
-	if err == nil {
-		d.settled.Store(true)
+// Extend makes the lease end that long from now, 1 ms to 24 h. Consume does it by itself.
+func (d *Delivery) Extend(ctx context.Context, lease time.Duration) error {
+	if err := firstError(d.valid(ctx), validLease("lease", lease)); err != nil {
+		return d.fail("extend", err)
 	}
+	kept := d.q.clock.Now().Add(lease)
+	ends, errs := d.q.store.Extend(ctx, []backend.Lease{d.lease}, lease)
+	if err := one(errs); err != nil {
+		return d.fail("extend", err)
+	}
+	d.keep(ends[0], kept)
+	return nil
+}
+
+// settle makes the one call that ends the delivery. While it is under way, the lease is not renewed.
+func (d *Delivery) settle(ctx context.Context, op string, check func() error, call func() []error) error {
+	err := d.valid(ctx)
+	if err == nil && check != nil {
+		err = check()
+	}
+	if err != nil {
+		return d.fail(op, err)
+	}
+	d.settled.Store(true)
+	err = one(call())
+	d.settledBy(err)
 	return d.fail(op, err)
 }
 
-func (d *Delivery) fail(op string, err error) error { return d.q.fail(op, d.ID, err) }
+// settledBy notes the outcome of a settling. What is lost needs no settling either.
+func (d *Delivery) settledBy(err error) {
+	if err != nil && !errors.Is(err, ErrLeaseLost) {
+		d.settled.Store(false)
+	}
+}
+
+func (d *Delivery) valid(ctx context.Context) error {
+	if d.q == nil {
+		return backend.Invalid("delivery", described("of no queue"), "one that Receive returned or a handler was given")
+	}
+	return validContext(ctx)
+}
+
+func (d *Delivery) fail(op string, err error) error {
+	if d.q == nil {
+		return opError(op, "", d.ID, err)
+	}
+	return d.q.fail(op, d.ID, err)
+}
+
+// cut shortens a text to at most n bytes, at the end of a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
 
 // String helps a %v in a log; it leaves the body out.
 func (d *Delivery) String() string {

@@ -14,7 +14,13 @@
 //
 // [New] puts a queue on the backend given with [WithBackend], [Open] on the one that a URL names.
 // Without either, messages live in the process's memory. All backends pass one conformance suite;
-// what a backend cannot do answers [ErrUnsupported], at the start for those who say [Require].
+// what a backend cannot do answers [ErrUnsupported], and [Require] makes New fail at once instead.
+//
+// # Two ways to work
+//
+// [Queue.Consume] is the usual one: it calls a handler for each message, on several workers, renews
+// leases, retries, and makes dead letters of what fails too often. [Queue.Receive] hands out one message
+// and leaves all that to the caller.
 //
 // # What a user can rely on
 //
@@ -24,7 +30,7 @@
 // not renewing the lease, and that attempt counts. So a message may be handled twice, where a worker
 // dies or stalls after its work and before its Ack: make handlers idempotent, by the message's id.
 //
-// # Names
+// # Terms
 //
 // A message is due at a time or after a delay. A worker holds it under a lease until it settles it: Ack
 // (done), Nack (back, after a delay) or Dead (a dead letter, which Redrive brings back).

@@ -2,6 +2,7 @@ package delayq
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/delayq/delayq/backend"
@@ -11,15 +12,15 @@ import (
 // those of package backend, where each is described.
 var (
 	ErrClosed        = backend.ErrClosed        // the queue is closed
-	ErrNotFound      = backend.ErrNotFound      // no message of that id in a fitting state
+	ErrNotFound      = backend.ErrNotFound      // no message of that id, or in another state
 	ErrInFlight      = backend.ErrInFlight      // a worker holds the message
-	ErrLeaseLost     = backend.ErrLeaseLost     // the delivery is no longer the caller's
-	ErrDuplicate     = backend.ErrDuplicate     // a message of that id is in the queue already
-	ErrFull          = backend.ErrFull          // the store is at its limit
-	ErrUnsupported   = backend.ErrUnsupported   // the backend cannot do that
-	ErrInvalid       = backend.ErrInvalid       // an argument cannot be used
-	ErrUnknownScheme = backend.ErrUnknownScheme // no backend for that URL
-	ErrDrain         = backend.ErrDrain         // handlers outlived a stop
+	ErrLeaseLost     = backend.ErrLeaseLost     // the lease ended, or the message is settled; nothing changed
+	ErrDuplicate     = backend.ErrDuplicate     // the first message of that id stays; success to who repeats a push
+	ErrFull          = backend.ErrFull          // the store is at its limit; nothing was stored
+	ErrUnsupported   = backend.ErrUnsupported   // the backend cannot do that; an UnsupportedError
+	ErrInvalid       = backend.ErrInvalid       // an argument cannot be used; an InvalidError, nothing changed
+	ErrUnknownScheme = backend.ErrUnknownScheme // no backend for that URL: forgotten import?
+	ErrDrain         = backend.ErrDrain         // handlers outlived a stop; their messages come back
 )
 
 type (
@@ -67,7 +68,8 @@ type BatchError struct {
 
 func (e *BatchError) Error() string {
 	failed := e.Unwrap()
-	return fmt.Sprintf("%d of %d messages failed; the first: %v", len(failed), len(e.Errs), failed[0])
+	first := slices.IndexFunc(e.Errs, func(err error) bool { return err != nil })
+	return fmt.Sprintf("%d of %d messages failed; the first is Errs[%d]: %v", len(failed), len(e.Errs), first, e.Errs[first])
 }
 
 // Unwrap returns the errors of the messages that failed.

@@ -195,7 +195,7 @@ func TestBatchErrorWrapsAllThatFailed(t *testing.T) {
 	if !errors.Is(err, delayq.ErrFull) || !errors.Is(err, delayq.ErrDuplicate) || errors.Is(err, delayq.ErrClosed) {
 		t.Errorf("%v does not wrap what failed", err)
 	}
-	if want := "2 of 4 messages failed; the first: queue is full"; err.Error() != want {
+	if want := "2 of 4 messages failed; the first is Errs[1]: queue is full"; err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
 	}
 }

@@ -1,6 +1,10 @@
 package delayq
 
-import "github.com/delayq/delayq/backend"
+import (
+	"fmt"
+
+	"github.com/delayq/delayq/backend"
+)
 
 // Feature is something that not every backend can do, for [Require].
 type Feature int
@@ -29,18 +33,23 @@ var featureNames = map[Feature]string{
 }
 
 // String returns the feature's name as errors show it.
-func (f Feature) String() string { return featureNames[f] }
+func (f Feature) String() string {
+	if name, ok := featureNames[f]; ok {
+		return name
+	}
+	return fmt.Sprintf("Feature(%d)", int(f))
+}
 
 func (q *queue) require(fs []Feature) error {
 	for _, f := range fs {
-		if !q.has(f) {
+		if !q.Supports(f) {
 			return q.unsupported(f.String())
 		}
 	}
 	return nil
 }
 
-func (q *queue) has(f Feature) bool {
+func (q *queue) Supports(f Feature) bool {
 	switch f {
 	case Cancelling:
 		return q.cancel != nil

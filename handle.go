@@ -76,7 +76,7 @@ func (c *consumer) settleBy(ctx context.Context, d *Delivery, err error) {
 		c.settled(d, d.Ack(ctx))
 	case errors.Is(cause, ErrLeaseLost):
 		c.log.Warn("delayq: handler lost its lease", "id", d.ID, "attempt", d.Attempt, "err", err)
-	case errors.Is(cause, errDrained): // it was stopped, which says nothing about the message
+	case errors.Is(cause, ErrDrain): // it was stopped, which says nothing about the message
 		c.settled(d, d.handBack(ctx))
 	case c.maxAttempts > 0 && d.Attempt >= c.maxAttempts:
 		c.bury(ctx, d, err)
@@ -94,13 +94,25 @@ func (c *consumer) bury(ctx context.Context, d *Delivery, err error) {
 }
 
 func (c *consumer) retryLater(ctx context.Context, d *Delivery, err error) {
-	delay := c.retry.Delay(d.Attempt, err)
+	delay := c.delayAfter(d, err)
+	c.log.Warn("delayq: handler failed", "id", d.ID, "attempt", d.Attempt, "retry", delay, "err", err)
+	c.settled(d, d.Nack(ctx, delay))
+}
+
+// delayAfter asks the retry policy, which may be wrong or panic.
+func (c *consumer) delayAfter(d *Delivery, err error) (delay time.Duration) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.log.Error("delayq: retry policy panicked", "id", d.ID, "panic", v, "stack", string(debug.Stack()))
+			delay = defaultRetry.Delay(d.Attempt, err)
+		}
+	}()
+	delay = c.retry.Delay(d.Attempt, err)
 	if bad := validDelay(delay, c.traits); bad != nil {
 		c.log.Error("delayq: retry policy", "id", d.ID, "err", bad)
 		delay = min(max(delay, 0), maxDelay(c.traits))
 	}
-	c.log.Warn("delayq: handler failed", "id", d.ID, "attempt", d.Attempt, "retry", delay, "err", err)
-	c.settled(d, d.Nack(ctx, delay))
+	return delay
 }
 
 // settled logs what no caller hears. The message comes back when its lease ends.

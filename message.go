@@ -34,7 +34,7 @@ type PushOption func(*Message) error
 func (m *Message) apply(opts []PushOption) error {
 	for _, set := range opts {
 		if set == nil {
-			return backend.Invalid("push option", "nil", "the result of After, At, ID or Header")
+			return backend.Invalid("push option", described("nil"), "the result of After, At, ID or Header")
 		}
 		if err := set(m); err != nil {
 			return err
@@ -47,9 +47,6 @@ func (m *Message) apply(opts []PushOption) error {
 // clock in this process does no harm: 0 to a hundred years.
 func After(d time.Duration) PushOption {
 	return func(m *Message) error {
-		if !m.Due.IsZero() {
-			return errDueAndDelay
-		}
 		m.Delay = d
 		return nil
 	}
@@ -59,9 +56,6 @@ func After(d time.Duration) PushOption {
 // is due at once.
 func At(t time.Time) PushOption {
 	return func(m *Message) error {
-		if m.Delay != 0 {
-			return errDueAndDelay
-		}
 		m.Due = t
 		return validDue(t)
 	}
@@ -87,4 +81,4 @@ func Header(key, value string) PushOption {
 	}
 }
 
-var errDueAndDelay = backend.Invalid("message", "with a due time and a delay", "one of After and At")
+var errDueAndDelay = backend.Invalid("message", described("with a due time and a delay"), "one of the two")

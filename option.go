@@ -26,7 +26,7 @@ func newOptions(opts []Option) (*options, error) {
 	o := &options{lease: defaultLease, logger: slog.Default()}
 	for _, set := range opts {
 		if set == nil {
-			return nil, backend.Invalid("option", "nil", "the result of a With… function")
+			return nil, backend.Invalid("option", described("nil"), "the result of a With… function")
 		}
 		if err := set(o); err != nil {
 			return nil, err
@@ -40,7 +40,7 @@ func newOptions(opts []Option) (*options, error) {
 func WithBackend(b backend.Backend) Option {
 	return func(o *options) error {
 		if b == nil {
-			return backend.Invalid("WithBackend", "nil", "a backend, as memory.New() returns one")
+			return backend.Invalid("WithBackend", described("nil"), "a backend, as memory.New() returns one")
 		}
 		o.backend = b
 		return nil
@@ -58,12 +58,13 @@ func WithLease(d time.Duration) Option {
 }
 
 // WithClock runs the queue on another clock than the store's own: clockwork.NewFakeClock
-// in a test, which then passes days in no time. A backend that cannot answers
-// [ErrUnsupported].
+// in a test, which then passes days in no time. Lease renewal, retries and [Drain] move with
+// that clock too. A backend that cannot answers [ErrUnsupported]. The memory backend needs no option
+// inside a testing/synctest bubble.
 func WithClock(c clockwork.Clock) Option {
 	return func(o *options) error {
 		if c == nil {
-			return backend.Invalid("WithClock", "nil", "a clock; leave the option out for the store's own")
+			return backend.Invalid("WithClock", described("nil"), "a clock; leave the option out for the store's own")
 		}
 		o.clock = c
 		return nil
@@ -75,7 +76,7 @@ func WithClock(c clockwork.Clock) Option {
 func WithLogger(l *slog.Logger) Option {
 	return func(o *options) error {
 		if l == nil {
-			return backend.Invalid("WithLogger", "nil", "a logger; slog.New(slog.DiscardHandler) for silence")
+			return backend.Invalid("WithLogger", described("nil"), "a logger; slog.New(slog.DiscardHandler) for silence")
 		}
 		o.logger = l
 		return nil

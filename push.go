@@ -3,6 +3,7 @@ package delayq
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -22,18 +23,18 @@ func (q *queue) Push(ctx context.Context, body []byte, opts ...PushOption) (stri
 }
 
 func (q *queue) PushBatch(ctx context.Context, ms []Message) ([]string, error) {
+	if err := q.validBatch(ctx, len(ms)); err != nil || len(ms) == 0 {
+		return nil, q.fail("push", "", err)
+	}
 	batch := make([]backend.Message, len(ms))
 	ids := make([]string, len(ms))
 	made := make([]bool, len(ms))
 	for i, m := range ms {
 		var err error
 		if made[i], err = q.prepare(ctx, &m); err != nil {
-			return nil, q.fail("push", m.ID, err)
+			return nil, q.fail("push", "", fmt.Errorf("message %d of the batch: %w", i, err))
 		}
 		batch[i], ids[i] = backend.Message(m), m.ID
-	}
-	if len(ms) == 0 {
-		return ids, q.fail("push", "", validContext(ctx))
 	}
 	errs := q.store.Schedule(ctx, batch)
 	for i, err := range errs {

@@ -17,22 +17,22 @@ import (
 // exactly one worker, and is handed out again until a worker says that it is done.
 //
 // [New] and [Open] return the only implementation; methods may be added. Every method
-// is safe for concurrent use, blocks for no longer than its context allows, and
-// answers [ErrClosed] after Close and [ErrInvalid] to an argument that cannot be
-// used. Errors are of type [*OpError].
+// is safe for concurrent use and answers [ErrClosed] after Close and [ErrInvalid] to an
+// argument that cannot be used. All but Consume and Close block for no longer than their
+// context allows. Errors are of type [*OpError].
 type Queue interface {
 	// Push stores a message that is due at once, or when [After] or [At] says. It
 	// returns the message's id: the one given with [ID], or a new one, which sorts by
 	// the time of the push. When err is nil the message is stored as durably as the
 	// backend keeps any. After an error other than [ErrInvalid], [ErrFull] and
 	// [ErrDuplicate] it may be stored or not: push again with the returned id, and it
-	// is stored once.
+	// is stored once, on every backend with the feature [Deduplicating].
 	Push(ctx context.Context, body []byte, opts ...PushOption) (id string, err error)
 
 	// PushBatch stores messages in one round trip where the backend has one, and
 	// returns their ids in the order of ms. When a message is invalid none is stored.
 	// When the store refuses some, the others are stored, and the error is a
-	// [*BatchError] with an entry for each.
+	// [*BatchError] with an entry for each. At most [MaxBatch] messages.
 	PushBatch(ctx context.Context, ms []Message) (ids []string, err error)
 
 	// Cancel takes a message back. When it returns nil the message will never be
@@ -64,33 +64,36 @@ type Queue interface {
 	// makes it a dead letter. While h runs, the lease is renewed. See [Workers],
 	// [Retry], [MaxAttempts] and [Drain] for what can be set.
 	//
-	// To stop it takes no more messages, gives back untouched what h has not seen, and
-	// waits for handlers as long as [Drain] says. It returns nil once all have
-	// returned, and [ErrDrain] when some have not. Failures of the store do not stop
-	// it: it logs them and tries again, less and less often.
+	// When it stops it takes no more messages, gives back untouched what h has not seen, and
+	// waits for handlers as long as [Drain] says, and five seconds more. It returns nil once
+	// all have returned, and [ErrDrain] when some have not. Failures of the store do not
+	// stop it: it logs them and tries again, less and less often.
 	Consume(ctx context.Context, h Handler, opts ...ConsumeOption) error
 
 	// Stats counts the queue's messages, those that other processes hold included. It
 	// answers [ErrUnsupported] where the backend cannot count.
 	Stats(ctx context.Context) (Stats, error)
 
+	// Supports reports whether the backend has a feature.
+	Supports(f Feature) bool
+
 	// Dead gives access to the queue's dead letters.
 	Dead() DeadLetters
 
-	// Close stops every Consume and waits until it has returned, then wakes every
-	// Receive with [ErrClosed]. Messages stay in the store, except those of a memory
+	// Close stops every Consume and waits until it has returned, which may take as long as its
+	// [Drain] and five seconds more, then wakes every Receive with [ErrClosed]. Messages stay in the store, except those of a memory
 	// backend that New made by itself. A handler must not call Close. A second
 	// Close does nothing.
 	Close() error
 }
 
 // Handler handles one message: nil means done. ctx ends when the handler must stop:
-// its lease is lost, or a stop has taken longer than [Drain] allows.
-// [context.Cause] tells which. The handler may settle the message itself; what it
+// its lease is lost, or a stop has taken longer than [Drain] allows. [context.Cause] is
+// [ErrLeaseLost] or [ErrDrain]. The handler may settle the message itself; what it
 // returns then only goes to the log.
 type Handler func(ctx context.Context, d *Delivery) error
 
-// MaxBatch is the largest limit of ReceiveBatch.
+// MaxBatch is the largest number of messages, ids or dead letters in one call.
 const MaxBatch = 10_000
 
 // New returns the queue of that name on the backend given with [WithBackend], by
@@ -124,7 +127,7 @@ func New(ctx context.Context, name string, opts ...Option) (Queue, error) {
 func Open(ctx context.Context, rawURL string, opts ...Option) (Queue, error) {
 	o, err := newOptions(opts)
 	if err == nil && o.backend != nil {
-		err = backend.Invalid("option", "WithBackend", "a URL or a backend, not both")
+		err = backend.Invalid("option", described("WithBackend"), "a URL or a backend, not both")
 	}
 	if err == nil {
 		err = validContext(ctx)
@@ -227,6 +230,18 @@ func firstError(errs ...error) error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// validBatch checks a call on n messages. One on none asks nothing of the store, and is answered
+// here as the store would.
+func (q *queue) validBatch(ctx context.Context, n int) error {
+	if err := firstError(validContext(ctx), within("batch size", n, 0, MaxBatch)); err != nil {
+		return err
+	}
+	if n == 0 && q.stopping.Err() != nil {
+		return ErrClosed
 	}
 	return nil
 }

@@ -40,21 +40,19 @@ func (q *queue) receive(ctx context.Context, limit int) ([]*Delivery, error) {
 }
 
 func (q *queue) AckBatch(ctx context.Context, ds []*Delivery) error {
-	if err := firstError(validContext(ctx), q.validDeliveries(ds)); err != nil {
+	if err := firstError(q.validBatch(ctx, len(ds)), q.validDeliveries(ds)); err != nil || len(ds) == 0 {
 		return q.fail("ack", "", err)
-	}
-	if len(ds) == 0 {
-		return nil
 	}
 	ls := make([]backend.Lease, len(ds))
 	for i, d := range ds {
 		ls[i] = d.lease
 	}
+	for _, d := range ds {
+		d.settled.Store(true)
+	}
 	errs := q.store.Ack(ctx, ls)
-	for i, d := range ds {
-		if errs == nil || errs[i] == nil {
-			d.settled.Store(true)
-		}
+	for i, err := range errs {
+		ds[i].settledBy(err)
 	}
 	return q.fail("ack", "", batchError(errs))
 }
@@ -62,7 +60,7 @@ func (q *queue) AckBatch(ctx context.Context, ds []*Delivery) error {
 func (q *queue) validDeliveries(ds []*Delivery) error {
 	for _, d := range ds {
 		if d == nil || d.q != q {
-			return backend.Invalid("delivery", "nil or of another queue", "deliveries that this queue handed out")
+			return backend.Invalid("delivery", described("nil or of another queue"), "deliveries that this queue handed out")
 		}
 	}
 	return nil

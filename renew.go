@@ -46,16 +46,30 @@ func (c *consumer) renewAll(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(c.lease/renewals, time.Second))
 	defer cancel()
+	kept := c.clock.Now().Add(c.lease)
 	ends, errs := c.store.Extend(ctx, ls, c.lease)
 	for i, d := range ds {
-		switch {
-		case errs == nil || errs[i] == nil:
-			d.until.Store(ends[i].UnixNano())
-		case errors.Is(errs[i], ErrLeaseLost):
-			c.stopHandler(d)
-		case ctx.Err() == nil || !errors.Is(errs[i], context.Canceled):
-			c.log.Warn("delayq: renewing a lease failed", "id", d.ID, "err", errs[i])
+		if errs == nil || errs[i] == nil {
+			d.keep(ends[i], kept)
+		} else {
+			c.notRenewed(d, errs[i])
 		}
+	}
+}
+
+// notRenewed stops the handler of a lost message. A store that cannot be asked has given the
+// message to another worker once the lease is over.
+func (c *consumer) notRenewed(d *Delivery, err error) {
+	switch {
+	case errors.Is(err, ErrLeaseLost):
+		c.stopHandler(d)
+		return
+	case errors.Is(err, context.Canceled): // the consumer has ended
+		return
+	}
+	c.log.Warn("delayq: renewing a lease failed", "id", d.ID, "err", err)
+	if c.clock.Now().UnixNano() >= d.kept.Load() {
+		c.stopHandler(d)
 	}
 }
 

@@ -11,9 +11,12 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
+// described is a value that an error shows as it is, without quotes.
+type described string
+
 func validContext(ctx context.Context) error {
 	if ctx == nil {
-		return backend.Invalid("context", nil, "context.Background() or one made from it")
+		return backend.Invalid("context", described("nil"), "context.Background() or one made from it")
 	}
 	return nil
 }
@@ -76,7 +79,7 @@ func validBody(body []byte, traits backend.Traits) error {
 		limit = traits.MaxBody
 	}
 	if len(body) > limit {
-		return backend.Invalid("body", fmt.Sprintf("of %d bytes", len(body)), fmt.Sprintf("up to %d bytes", limit))
+		return backend.Invalid("body", described(fmt.Sprintf("of %d bytes", len(body))), fmt.Sprintf("up to %d bytes", limit))
 	}
 	return nil
 }
@@ -96,7 +99,7 @@ func validHeaders(headers map[string]string) error {
 		total += len(k) + len(v)
 	}
 	if total > backend.MaxHeaders {
-		return backend.Invalid("headers", fmt.Sprintf("of %d bytes", total), fmt.Sprintf("up to %d bytes in all", backend.MaxHeaders))
+		return backend.Invalid("headers", described(fmt.Sprintf("of %d bytes", total)), fmt.Sprintf("up to %d bytes in all", backend.MaxHeaders))
 	}
 	return nil
 }
@@ -130,9 +133,11 @@ func validLease(what string, d time.Duration) error {
 	return nil
 }
 
-func validLimit(limit int) error {
-	if limit < 1 || limit > MaxBatch {
-		return backend.Invalid("limit", limit, fmt.Sprintf("1 to %d", MaxBatch))
+func validLimit(limit int) error { return within("limit", limit, 1, MaxBatch) }
+
+func within(what string, n, low, high int) error {
+	if n < low || n > high {
+		return backend.Invalid(what, n, fmt.Sprintf("%d to %d", low, high))
 	}
 	return nil
 }

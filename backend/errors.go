@@ -6,7 +6,7 @@ import (
 )
 
 // The sentinel errors of delayq, all of them. They are matched with [errors.Is];
-// package delayq re-exports each. A call's error wraps at most one of them.
+// package delayq re-exports each. The outcome of one message wraps at most one of them.
 var (
 	// ErrClosed answers every call on a closed queue or backend.
 	ErrClosed = errors.New("closed")
@@ -94,7 +94,7 @@ func (e *UnsupportedError) Error() string {
 // Is makes errors.Is(err, ErrUnsupported) true.
 func (e *UnsupportedError) Is(target error) bool { return target == ErrUnsupported }
 
-// FailAll returns the same error for each of n messages.
+// FailAll is the outcome of a call on n messages that failed as a whole.
 func FailAll(n int, err error) []error {
 	errs := make([]error, n)
 	for i := range errs {

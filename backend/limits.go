@@ -23,7 +23,7 @@ const (
 	// MaxReason is the longest reason of a dead letter in bytes; longer ones are cut.
 	MaxReason = 16 << 10
 
-	// MaxDelay is a hundred years, the longest delay and the longest lead of a due time.
+	// MaxDelay is a hundred years, the longest delay.
 	MaxDelay = 100 * 365 * 24 * time.Hour
 
 	// MinLease and MaxLease bound a lease.

@@ -24,7 +24,9 @@ type Traits struct {
 	// it: a lease that ended, a head that another process pushed. 0 is at once.
 	Sweep time.Duration
 
-	// MaxDelay is the longest delay; 0 is the portable [MaxDelay].
+	// MaxDelay is the longest delay; 0 is the portable [MaxDelay]. A due time farther away than
+	// that, which only the store's clock can tell, is for the backend to refuse with an
+	// [InvalidError].
 	MaxDelay time.Duration
 
 	// MaxBody is the largest body in bytes; 0 is the portable [MaxBody].
