@@ -17,7 +17,10 @@ type arena struct {
 }
 
 // A ref is where a record is.
-type ref struct{ page, cell uint32 }
+type ref struct {
+	page uint32
+	cell uint16
+}
 
 type bytePage struct {
 	buf   []byte
@@ -35,7 +38,7 @@ type class struct {
 }
 
 const (
-	minCell     = 8
+	minCell     = 8        // at least maxPageSize >> 16, so that a cell's number fits into 16 bits
 	firstCells  = 4        // of a class's first page, so that a small queue stays small
 	maxPageSize = 64 << 10 // a larger record has a page of its own
 )
@@ -62,14 +65,14 @@ func (a *arena) add(n int) ref {
 	if p.full() {
 		a.leaveRoom(p)
 	}
-	return ref{page, cell}
+	return ref{page, uint16(cell)}
 }
 
 // bytes returns the cell's bytes, those beyond what was asked for included.
 func (a *arena) bytes(r ref) []byte {
 	p := a.pages[r.page]
-	size := p.class.size
-	return p.buf[r.cell*size : (r.cell+1)*size]
+	size, cell := p.class.size, uint32(r.cell)
+	return p.buf[cell*size : (cell+1)*size]
 }
 
 func (a *arena) remove(r ref) {
@@ -78,7 +81,7 @@ func (a *arena) remove(r ref) {
 		p.room = len(p.class.room)
 		p.class.room = append(p.class.room, r.page)
 	}
-	p.give(r.cell)
+	p.give(uint32(r.cell))
 	if p.live == 0 && (len(p.class.room) > 1 || p.class.size > maxPageSize) {
 		a.removePage(r.page)
 	}

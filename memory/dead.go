@@ -10,7 +10,7 @@ import (
 // A deadList keeps dead letters in the order of their deaths. A removed one leaves a
 // hole; when half of the list is holes, it is packed.
 type deadList struct {
-	nodes   *slab
+	pos     *paged[uint32] // of each slot
 	letters []letter
 	holes   int
 	deaths  uint64
@@ -28,12 +28,12 @@ func (l *deadList) len() int { return len(l.letters) - l.holes }
 
 func (l *deadList) add(slot uint32, due, died int64, reason string) {
 	l.deaths++
-	l.nodes.at(slot).pos = uint32(len(l.letters))
+	*l.pos.at(slot) = uint32(len(l.letters))
 	l.letters = append(l.letters, letter{slot, l.deaths, due, died, reason})
 }
 
 func (l *deadList) remove(slot uint32) {
-	at := &l.letters[l.nodes.at(slot).pos]
+	at := &l.letters[*l.pos.at(slot)]
 	at.slot, at.reason = none, ""
 	l.holes++
 	if l.holes > len(l.letters)/2 {
@@ -45,7 +45,7 @@ func (l *deadList) pack() {
 	packed := make([]letter, 0, l.len())
 	for _, d := range l.letters {
 		if d.slot != none {
-			l.nodes.at(d.slot).pos = uint32(len(packed))
+			*l.pos.at(d.slot) = uint32(len(packed))
 			packed = append(packed, d)
 		}
 	}
@@ -88,7 +88,7 @@ func (s *store) listDeadLocked(cursor string, limit int) ([]backend.DeadLetter, 
 
 func (s *store) letterLocked(l letter) backend.DeadLetter {
 	n := s.nodes.at(l.slot)
-	id, headers, body := getRecord(s.arena.bytes(n.rec))
+	id, headers, body := getRecord(s.arena.bytes(n.rec()))
 	return backend.DeadLetter{
 		ID: id, Headers: headers, Body: body,
 		Due:      moment(l.due),

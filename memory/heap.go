@@ -2,13 +2,13 @@ package memory
 
 // A heap orders slots by (when, seq). It is 4-ary, which halves the levels of a
 // binary one, and keeps plain values without a pointer, so that the garbage
-// collector has nothing to look at. Each slot's node knows its place, which makes
+// collector has nothing to look at. Each slot's place is known, which makes
 // removal from the middle O(log n).
 //
 // The root is at index 3, so that four siblings begin at a multiple of four and
 // their keys share one cache line.
 type heap struct {
-	nodes *slab
+	pos   *paged[uint32] // of each slot
 	keys  paged[key]
 	slots paged[uint32]
 	n     uint32
@@ -33,7 +33,7 @@ func (h *heap) len() int { return int(h.n) }
 // head returns the first slot; the heap must not be empty.
 func (h *heap) head() (key, uint32) { return *h.keys.at(root), *h.slots.at(root) }
 
-func (h *heap) key(slot uint32) key { return *h.keys.at(h.nodes.at(slot).pos) }
+func (h *heap) key(slot uint32) key { return *h.keys.at(*h.pos.at(slot)) }
 
 func (h *heap) push(k key, slot uint32) {
 	i := root + h.n
@@ -45,7 +45,7 @@ func (h *heap) push(k key, slot uint32) {
 
 // remove takes a slot out, wherever it is.
 func (h *heap) remove(slot uint32) {
-	i := h.nodes.at(slot).pos
+	i := *h.pos.at(slot)
 	h.n--
 	last := root + h.n
 	k, moved := *h.keys.at(last), *h.slots.at(last)
@@ -57,7 +57,7 @@ func (h *heap) remove(slot uint32) {
 }
 
 // move gives a slot another key.
-func (h *heap) move(slot uint32, k key) { h.place(h.nodes.at(slot).pos, k, slot) }
+func (h *heap) move(slot uint32, k key) { h.place(*h.pos.at(slot), k, slot) }
 
 // place puts a slot into the hole at i, then where it belongs.
 func (h *heap) place(i uint32, k key, slot uint32) {
@@ -109,23 +109,23 @@ func (h *heap) leastChild(i uint32) (uint32, bool) {
 func (h *heap) set(i uint32, k key, slot uint32) {
 	*h.keys.at(i) = k
 	*h.slots.at(i) = slot
-	h.nodes.at(slot).pos = i
+	*h.pos.at(slot) = i
 }
 
-// countUntil counts the slots whose when is at or before t, looking at no more
-// than those and their children.
-func (h *heap) countUntil(t int64) int {
-	return h.countUnder(root, t)
+// countUntil counts the slots whose when is at or before t, up to limit, looking at no
+// more than those and their children.
+func (h *heap) countUntil(t int64, limit int) int {
+	return h.countUnder(root, t, limit)
 }
 
-func (h *heap) countUnder(i uint32, t int64) int {
-	if i >= root+h.n || h.keys.at(i).when > t {
+func (h *heap) countUnder(i uint32, t int64, limit int) int {
+	if limit == 0 || i >= root+h.n || h.keys.at(i).when > t {
 		return 0
 	}
 	n := 1
 	first := firstChild(i)
 	for c := first; c < first+4; c++ {
-		n += h.countUnder(c, t)
+		n += h.countUnder(c, t, limit-n)
 	}
 	return n
 }

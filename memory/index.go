@@ -7,55 +7,84 @@ import (
 
 // An index finds a message's slot by its packed id. It is a linear hash table
 // (W. Litwin, 1980): it grows and shrinks one bucket at a time, so that no push ever
-// waits for a rehash of everything, and costs 2 bytes a message beside the chain in
+// waits for a rehash of everything, and costs 3 bytes a message beside the chains in
 // the nodes. The hash is seeded, so that nobody can choose ids that collide.
 type index struct {
-	nodes *slab
-	arena *arena
-	seed  maphash.Seed
-	heads paged[uint32]
-	n     uint32 // buckets in use
-	low   uint32 // the power of two at or below n
-	count uint32
+	nodes   *slab
+	arena   *arena
+	seed    maphash.Seed
+	buckets paged[bucket]
+	n       uint32 // buckets in use
+	low     uint32 // the power of two at or below n
+	count   uint32
+}
+
+// A bucket is a chain of slots. A push looks for an id that is not there, and with
+// millions of messages each node on its way is a cache miss: seen has a bit for each tag
+// in the chain, so that most such searches end here. It may have bits of slots that left.
+type bucket struct {
+	first uint32
+	seen  uint32
 }
 
 const (
 	minBuckets = 4
-	perBucket  = 2 // mean length of a chain
+	perBucket  = 3 // mean length of a chain
 )
 
 func newIndex(nodes *slab, a *arena) *index {
 	x := &index{nodes: nodes, arena: a, seed: maphash.MakeSeed(), n: minBuckets, low: minBuckets}
-	x.heads.grow(minBuckets)
+	x.buckets.grow(minBuckets)
 	for b := range uint32(minBuckets) {
-		*x.heads.at(b) = none
+		*x.buckets.at(b) = bucket{first: none}
 	}
 	return x
 }
 
-// bucket returns where an id belongs among the n buckets.
-func (x *index) bucket(id []byte) uint32 {
-	h := uint32(maphash.Bytes(x.seed, id))
-	if b := h & (2*x.low - 1); b < x.n {
-		return b
+// bucket returns where a hash belongs among the n buckets.
+func (x *index) bucket(h uint64) *bucket {
+	b := uint32(h) & (2*x.low - 1)
+	if b >= x.n {
+		b &= x.low - 1
 	}
-	return h & (x.low - 1)
+	return x.buckets.at(b)
 }
 
-func (x *index) id(slot uint32) []byte { return packedID(x.arena.bytes(x.nodes.at(slot).rec)) }
+// tag returns bits of a hash that do not choose the bucket.
+func tag(h uint64) uint16 { return uint16(h >> 48) }
+
+func seenBit(tag uint16) uint32 { return 1 << (tag % 32) }
+
+func (x *index) hash(id []byte) uint64 { return maphash.Bytes(x.seed, id) }
+
+func (x *index) hashOf(slot uint32) uint64 { return x.hash(x.id(x.nodes.at(slot))) }
+
+func (x *index) id(n *node) []byte { return packedID(x.arena.bytes(n.rec())) }
 
 func (x *index) find(id []byte) (uint32, bool) {
-	for slot := *x.heads.at(x.bucket(id)); slot != none; slot = x.nodes.at(slot).next {
-		if bytes.Equal(x.id(slot), id) {
+	h := x.hash(id)
+	b := x.bucket(h)
+	if b.seen&seenBit(tag(h)) == 0 {
+		return none, false
+	}
+	var seen uint32
+	for slot := b.first; slot != none; {
+		n := x.nodes.at(slot)
+		if n.tag == tag(h) && bytes.Equal(x.id(n), id) {
 			return slot, true
 		}
+		seen |= seenBit(n.tag)
+		slot = n.next
 	}
+	b.seen = seen
 	return none, false
 }
 
 // add enters a slot whose id is not there yet.
 func (x *index) add(slot uint32) {
-	x.link(x.bucket(x.id(slot)), slot)
+	h := x.hashOf(slot)
+	x.nodes.at(slot).tag = tag(h)
+	x.link(x.bucket(h), slot)
 	x.count++
 	if x.count > perBucket*x.n {
 		x.split()
@@ -64,7 +93,7 @@ func (x *index) add(slot uint32) {
 
 // remove takes a slot out; its record must still be readable.
 func (x *index) remove(slot uint32) {
-	link := x.heads.at(x.bucket(x.id(slot)))
+	link := &x.bucket(x.hashOf(slot)).first
 	for *link != slot {
 		link = &x.nodes.at(*link).next
 	}
@@ -75,17 +104,18 @@ func (x *index) remove(slot uint32) {
 	}
 }
 
-func (x *index) link(bucket, slot uint32) {
-	head := x.heads.at(bucket)
-	x.nodes.at(slot).next = *head
-	*head = slot
+func (x *index) link(b *bucket, slot uint32) {
+	n := x.nodes.at(slot)
+	n.next = b.first
+	b.first = slot
+	b.seen |= seenBit(n.tag)
 }
 
 // split adds a bucket and shares out the one that it takes from.
 func (x *index) split() {
 	from := x.n - x.low
-	x.heads.grow(x.n + 1)
-	*x.heads.at(x.n) = none
+	x.buckets.grow(x.n + 1)
+	*x.buckets.at(x.n) = bucket{first: none}
 	x.n++
 	if x.n == 2*x.low {
 		x.low = x.n
@@ -100,16 +130,17 @@ func (x *index) merge() {
 		x.low /= 2
 	}
 	x.rehash(x.n)
-	x.heads.shrink(x.n)
+	x.buckets.shrink(x.n)
 }
 
 // rehash moves each slot of a bucket to where it belongs now.
-func (x *index) rehash(bucket uint32) {
-	slot := *x.heads.at(bucket)
-	*x.heads.at(bucket) = none
+func (x *index) rehash(i uint32) {
+	b := x.buckets.at(i)
+	slot := b.first
+	*b = bucket{first: none}
 	for slot != none {
 		next := x.nodes.at(slot).next
-		x.link(x.bucket(x.id(slot)), slot)
+		x.link(x.bucket(x.hashOf(slot)), slot)
 		slot = next
 	}
 }

@@ -51,10 +51,17 @@ func MaxBytes(n int64) Option {
 // New returns an empty backend of its own. An option out of range is reported by Open.
 func New(opts ...Option) *Backend {
 	b := &Backend{stores: make(map[string]*store), handles: make(map[*queue]struct{})}
-	for _, o := range opts {
-		o(b)
+	for _, set := range opts {
+		if set == nil {
+			set = invalidOption
+		}
+		set(b)
 	}
 	return b
+}
+
+func invalidOption(b *Backend) {
+	b.err = backend.Invalid("memory option", "nil", "the result of MaxMessages or MaxBytes")
 }
 
 // Traits returns the strictest promises but one: messages live in the process.

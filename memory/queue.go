@@ -186,7 +186,7 @@ func (q *queue) Stats(ctx context.Context) (backend.Stats, error) {
 	}
 	now := q.enter()
 	defer q.mu.Unlock()
-	ready := q.due.countUntil(now)
+	ready := q.due.countUntil(now, q.due.len())
 	st := backend.Stats{
 		Scheduled: int64(q.due.len() - ready),
 		Ready:     int64(ready),

@@ -4,19 +4,23 @@ package memory
 // own while the message lives. It has no pointer for the garbage collector.
 type slab struct {
 	nodes paged[node]
-	used  uint32 // slots given out ever; the free ones among them are chained
-	free  uint32 // first free slot, or none
+	pos   paged[uint32] // of each slot, in the heap or the list of its state
+	used  uint32        // slots given out ever; the free ones among them are chained
+	free  uint32        // first free slot, or none
 	live  uint32
 }
 
 const none = ^uint32(0)
 
 type node struct {
-	rec      ref    // id, headers and body
-	pos      uint32 // in the heap or the list of its state
+	page     uint32 // of the record, as is cell
+	cell     uint16
+	tag      uint16 // bits of the id's hash, so that most other ids need not be looked at
 	next     uint32 // in its bucket of the id index, or in the chain of free slots
 	attempts uint32 // the two top bits are the state
 }
+
+func (n *node) rec() ref { return ref{n.page, n.cell} }
 
 type state uint32
 
@@ -49,10 +53,11 @@ func (s *slab) add(rec ref) uint32 {
 		slot = s.used
 		s.used++
 		s.nodes.grow(s.used)
+		s.pos.grow(s.used)
 	} else {
 		s.free = s.at(slot).next
 	}
-	*s.at(slot) = node{rec: rec}
+	*s.at(slot) = node{page: rec.page, cell: rec.cell}
 	s.live++
 	return slot
 }
@@ -65,5 +70,6 @@ func (s *slab) remove(slot uint32) {
 	if s.live == 0 {
 		s.used, s.free = 0, none
 		s.nodes.shrink(0)
+		s.pos.shrink(0)
 	}
 }

@@ -58,13 +58,24 @@ func (l *sleepers) wakeFirst() {
 	}
 }
 
-// arm makes the timer fire at t or before.
+// arm makes the timer fire at t or before. A clock may jump between a look at it and the
+// start of the timer, a fake one by hours, and the timer would be late by as much: then it
+// is set again.
 func (l *sleepers) arm(clock clockwork.Clock, now, t int64) {
-	if l.armed != 0 && l.armed <= t {
+	if now < l.armed && l.armed <= t {
 		return
 	}
-	d := min(time.Duration(t-now), maxSleep)
-	l.armed = after(now, d)
+	for range 3 { // a clock that never stands still is let go
+		now = clock.Now().UnixNano()
+		l.armed = min(t, after(now, maxSleep))
+		l.start(clock, time.Duration(l.armed-now))
+		if clock.Now().UnixNano()-now < int64(time.Millisecond) {
+			return
+		}
+	}
+}
+
+func (l *sleepers) start(clock clockwork.Clock, d time.Duration) {
 	if l.timer == nil {
 		l.timer = clock.AfterFunc(d, l.fired)
 	} else {

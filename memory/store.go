@@ -45,10 +45,10 @@ func newStore(clock clockwork.Clock, l limits) *store {
 		nodes:  nodes,
 		arena:  arena,
 		ids:    newIndex(nodes, arena),
-		due:    heap{nodes: nodes},
-		leases: heap{nodes: nodes},
+		due:    heap{pos: &nodes.pos},
+		leases: heap{pos: &nodes.pos},
 		held:   make(map[uint32]key),
-		dead:   deadList{nodes: nodes},
+		dead:   deadList{pos: &nodes.pos},
 	}
 	s.sleep.fired = s.wakeUp
 	return s
@@ -109,10 +109,10 @@ func dueTime(due time.Time, delay time.Duration, now int64) int64 {
 
 // after adds without running over the end of time.
 func after(now int64, d time.Duration) int64 {
-	if int64(d) > math.MaxInt64-now {
-		return math.MaxInt64
+	if t := now + int64(d); t >= now {
+		return t
 	}
-	return now + int64(d)
+	return math.MaxInt64
 }
 
 // readyLocked reports whether a message is due.
@@ -126,12 +126,13 @@ func (s *store) readyLocked(now int64) bool {
 
 // takeLocked leases up to limit due messages.
 func (s *store) takeLocked(now int64, limit int, lease time.Duration) []backend.Delivery {
-	var ds []backend.Delivery
-	for len(ds) < limit && s.readyLocked(now) {
-		if ds == nil {
-			ds = make([]backend.Delivery, 0, min(limit, s.due.len()))
-		}
-		ds = append(ds, s.leaseLocked(after(now, lease)))
+	n := s.due.countUntil(now, limit)
+	if n == 0 {
+		return nil
+	}
+	ds := make([]backend.Delivery, n)
+	for i := range ds {
+		ds[i] = s.leaseLocked(after(now, lease))
 	}
 	return ds
 }
@@ -146,7 +147,7 @@ func (s *store) leaseLocked(until int64) backend.Delivery {
 	n := s.nodes.at(slot)
 	n.enter(leased)
 	n.setAttempt(n.attempt() + 1)
-	id, headers, body := getRecord(s.arena.bytes(n.rec))
+	id, headers, body := getRecord(s.arena.bytes(n.rec()))
 	return backend.Delivery{
 		ID: id, Headers: headers, Body: body,
 		Due:     moment(k.when),
@@ -208,7 +209,7 @@ func (s *store) deadLocked(id string) (uint32, error) {
 // forgetLocked frees a message that is in no heap and no list any more.
 func (s *store) forgetLocked(slot uint32) {
 	s.ids.remove(slot)
-	rec := s.nodes.at(slot).rec
+	rec := s.nodes.at(slot).rec()
 	s.bytes -= int64(len(s.arena.bytes(rec)))
 	s.arena.remove(rec)
 	s.nodes.remove(slot)

@@ -22,7 +22,11 @@ type shared struct {
 // open reads memory://[STORE]/QUEUE[?max_messages=N&max_bytes=N]. Store and limits
 // together name a backend of this process.
 func (s *shared) open(_ context.Context, u *url.URL) (backend.Backend, string, error) {
-	opts, err := urlOptions(u.Query())
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, "", backend.Invalid("URL parameters", u.RawQuery, "max_messages=N&max_bytes=N, percent-encoded")
+	}
+	opts, err := urlOptions(query)
 	if err != nil {
 		return nil, "", err
 	}
@@ -34,7 +38,7 @@ func (s *shared) open(_ context.Context, u *url.URL) (backend.Backend, string, e
 	if s.backends == nil {
 		s.backends = make(map[string]*Backend)
 	}
-	which := u.Host + "?" + u.Query().Encode()
+	which := u.Host + "?" + query.Encode()
 	if s.backends[which] == nil {
 		s.backends[which] = New(opts...)
 	}
@@ -46,21 +50,24 @@ type borrowed struct{ *Backend }
 
 func (borrowed) Close() error { return nil }
 
+var urlLimits = map[string]func(int64) Option{
+	"max_messages": func(n int64) Option { return MaxMessages(int(n)) },
+	"max_bytes":    MaxBytes,
+}
+
 func urlOptions(query url.Values) ([]Option, error) {
 	var opts []Option
 	for k, vs := range query {
-		n, err := strconv.ParseInt(vs[len(vs)-1], 10, 64)
-		if err != nil || n < 1 {
-			return nil, backend.Invalid("URL parameter "+k, vs[len(vs)-1], "a number, 1 or more")
-		}
-		switch k {
-		case "max_messages":
-			opts = append(opts, MaxMessages(int(n)))
-		case "max_bytes":
-			opts = append(opts, MaxBytes(n))
-		default:
+		limit, known := urlLimits[k]
+		if !known {
 			return nil, backend.Invalid("URL parameter", k, "max_messages or max_bytes")
 		}
+		value := strings.Join(vs, ",") // given twice it is no number either
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || n < 1 {
+			return nil, backend.Invalid("URL parameter "+k, value, "a number, 1 or more")
+		}
+		opts = append(opts, limit(n))
 	}
 	return opts, nil
 }

@@ -1,0 +1,47 @@
+package bench
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq"
+)
+
+// BenchmarkBurst measures how fast 32 workers of one Consume drain 100,000 messages that are
+// due at one instant, in msgs/s from that instant to the last ack.
+func BenchmarkBurst(b *testing.B) {
+	overTargets(b, func(b *testing.B, t target) {
+		const messages = 100_000
+		q := t.queue(b)
+		lead := 500 * time.Millisecond
+		var all time.Duration
+		for b.Loop() {
+			took, inTime := burst(b, q, messages, lead)
+			for ; !inTime; took, inTime = burst(b, q, messages, lead) {
+				lead *= 2
+			}
+			all += took
+		}
+		b.ReportMetric(float64(messages)*float64(b.N)/all.Seconds(), "msgs/s")
+	})
+}
+
+// burst pushes messages that are all due after the lead and returns how long they take from
+// then on, unless the pushes took longer than that.
+func burst(b *testing.B, q delayq.Queue, messages int, lead time.Duration) (took time.Duration, inTime bool) {
+	b.StopTimer()
+	due := time.Now().Add(lead)
+	t := newTally(slices.Repeat([]time.Time{due}, messages))
+	for ms := range slices.Chunk(t.messages(), 1000) {
+		_, err := q.PushBatch(context.Background(), ms)
+		must(b, err)
+	}
+	inTime = time.Now().Before(due)
+	wait := consume(b, q, t)
+	time.Sleep(time.Until(due))
+	b.StartTimer()
+	wait()
+	return time.Since(due), inTime
+}

@@ -1,0 +1,59 @@
+package bench
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq"
+)
+
+// BenchmarkCancel measures what it costs to cancel a message among a million pending ones, in
+// ns per call. The ids are random ones; after each 10,000 the queue is filled up again, which
+// is not counted.
+func BenchmarkCancel(b *testing.B) {
+	overTargets(b, func(b *testing.B, t target) {
+		if !cancels(b, t) {
+			b.Skip("the backend cannot cancel")
+		}
+		b.Run("pending=1M", func(b *testing.B) { cancelAmong(b, t.queue(b), 1_000_000) })
+	})
+}
+
+func cancels(b *testing.B, t target) bool {
+	store := t.open(b)
+	defer func() { must(b, store.Close()) }()
+	q, err := delayq.New(context.Background(), "bench", delayq.WithBackend(store), delayq.Require(delayq.Cancelling))
+	if err == nil {
+		must(b, q.Close())
+	}
+	return err == nil
+}
+
+func cancelAmong(b *testing.B, q delayq.Queue, pending int) {
+	const turn = 10_000
+	due := farAhead(time.Now())
+	ids := fill(b, q, pending, due)
+	shuffle := newRand()
+	var took time.Duration
+	for b.Loop() {
+		b.StopTimer()
+		shuffle.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
+		b.StartTimer()
+		start := time.Now()
+		cancelAll(b, q, ids[:turn])
+		took += time.Since(start)
+		b.StopTimer()
+		copy(ids, fill(b, q, turn, due))
+		b.StartTimer()
+	}
+	mustHold(b, q, pending)
+	b.ReportMetric(float64(took)/float64(b.N*turn), "ns/op")
+}
+
+func cancelAll(b *testing.B, q delayq.Queue, ids []string) {
+	ctx := context.Background()
+	for _, id := range ids {
+		must(b, q.Cancel(ctx, id))
+	}
+}

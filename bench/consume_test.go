@@ -1,0 +1,30 @@
+package bench
+
+import (
+	"context"
+	"testing"
+
+	"github.com/delayq/delayq"
+)
+
+// consume notes in t what 32 workers get, and returns what waits for the last message and
+// stops them.
+func consume(b *testing.B, q delayq.Queue, t *tally) (wait func()) {
+	const workers = 32
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- q.Consume(ctx, func(_ context.Context, d *delayq.Delivery) error {
+			t.arrived(number(d.Body))
+			return nil
+		}, delayq.Workers(workers))
+	}()
+	return func() {
+		b.Helper()
+		t.wait(b)
+		stop()
+		must(b, <-ended)
+		t.mustHold(b)
+		mustHold(b, q, 0)
+	}
+}

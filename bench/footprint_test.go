@@ -1,0 +1,69 @@
+package bench
+
+import (
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"testing"
+	"time"
+)
+
+// BenchmarkFootprint measures what ten million pending messages of 100 bytes cost a process that
+// holds them itself:
+//
+//	overhead-B/msg   heap beside the bodies, ids that the library made included; goal 64
+//	gc-ms            a full garbage collection from start to end, as is ns/op
+//	gc-pause-us      how long it stops the world, the median of all runs; goal 1,000
+//	gc-pause-max-us  the longest, which on a busy machine is the scheduler's
+//
+// It takes some seconds and 2 GB, so -short skips it. Other backends keep messages elsewhere.
+func BenchmarkFootprint(b *testing.B) {
+	if testing.Short() {
+		b.Skip("needs 2 GB of memory")
+	}
+	for _, t := range targets {
+		if t.inProcess {
+			b.Run("backend="+t.name, func(b *testing.B) { footprint(b, t) })
+		}
+	}
+}
+
+func footprint(b *testing.B, t target) {
+	const pending, chunk = 10_000_000, 100_000
+	b.Cleanup(debug.FreeOSMemory) // the next benchmark must not pay for this one
+	q := t.queue(b)
+	before := heapBytes()
+	due := farAhead(time.Now())
+	for range pending / chunk {
+		fill(b, q, chunk, due)
+	}
+	overhead := float64(heapBytes()-before)/pending - bodySize
+	var pauses []time.Duration
+	for b.Loop() {
+		runtime.GC()
+		pauses = append(pauses, lastPause())
+	}
+	mustHold(b, q, pending)
+	slices.Sort(pauses)
+	b.ReportMetric(overhead, "overhead-B/msg")
+	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/1e6, "gc-ms")
+	b.ReportMetric(micros(pauses[len(pauses)/2]), "gc-pause-us")
+	b.ReportMetric(micros(pauses[len(pauses)-1]), "gc-pause-max-us")
+}
+
+// heapBytes returns what lives on the heap, as the allocator rounds it.
+func heapBytes() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// lastPause returns how long the last collection stopped the world, all its stops together.
+func lastPause() time.Duration {
+	var s debug.GCStats
+	debug.ReadGCStats(&s)
+	return s.Pause[0]
+}
+
+func micros(d time.Duration) float64 { return float64(d) / 1e3 }

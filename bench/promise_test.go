@@ -1,0 +1,38 @@
+package bench
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq"
+)
+
+const bodySize = 100 // bytes, as the figures of other queues are given
+
+var body = make([]byte, bodySize)
+
+func must(b *testing.B, err error) {
+	if err != nil {
+		b.Helper()
+		b.Fatal(err)
+	}
+}
+
+// mustHold fails unless the queue holds that many messages, all of them scheduled.
+func mustHold(b *testing.B, q delayq.Queue, n int) {
+	b.Helper()
+	s, err := q.Stats(context.Background())
+	must(b, err)
+	if s.Scheduled != int64(n) || s.Ready+s.InFlight+s.Dead != 0 {
+		b.Fatalf("want %d messages scheduled and no other, got %+v", n, s)
+	}
+}
+
+// mustBeWhole fails when a delivery is not what was pushed, or came before it was due.
+func mustBeWhole(b *testing.B, d *delayq.Delivery, now time.Time) {
+	if len(d.Body) != bodySize || d.Attempt != 1 || now.UnixNano() < d.Due.UnixNano() {
+		b.Helper()
+		b.Fatalf("%v: %d bytes at %v", d, len(d.Body), now)
+	}
+}

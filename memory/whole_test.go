@@ -1,0 +1,82 @@
+package memory
+
+// What must hold of a store's inner parts whenever nobody is at work in it.
+
+func mustBeWhole(t tb, s *store) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	mustBeHeap(t, &s.due)
+	mustBeHeap(t, &s.leases)
+	mustBeIndex(t, s.ids)
+	mustBeArena(t, s.arena)
+	mustBePlaced(t, s)
+	mustBeCounted(t, s)
+}
+
+// mustBePlaced says that each message is where its state says, and nowhere else.
+func mustBePlaced(t tb, s *store) {
+	t.Helper()
+	places := make(map[uint32]state)
+	place := func(slot uint32, st state) {
+		if other, twice := places[slot]; twice {
+			t.Fatalf("slot %d is in places %d and %d", slot, other, st)
+		}
+		if places[slot] = st; s.nodes.at(slot).state() != st {
+			t.Fatalf("slot %d is in place %d, its state is %d", slot, st, s.nodes.at(slot).state())
+		}
+	}
+	for _, slot := range heapSlots(&s.due) {
+		place(slot, scheduled)
+	}
+	for _, slot := range heapSlots(&s.leases) {
+		place(slot, leased)
+		if _, ok := s.held[slot]; !ok {
+			t.Fatalf("slot %d is leased without a key to come back with", slot)
+		}
+	}
+	for _, slot := range deadSlots(t, &s.dead) {
+		place(slot, dead)
+	}
+	if len(places) != int(s.nodes.live) {
+		t.Fatalf("%d slots are in places, %d are in use", len(places), s.nodes.live)
+	}
+}
+
+// mustBeCounted says that the parts agree on how much there is.
+func mustBeCounted(t tb, s *store) {
+	t.Helper()
+	live := int(s.nodes.live)
+	if records := liveCells(s.arena); int(s.ids.count) != live || records != live || len(s.held) != s.leases.len() {
+		t.Fatalf("%d slots, %d ids, %d records; %d leases, %d held", live, s.ids.count, records, s.leases.len(), len(s.held))
+	}
+	var bytes int64
+	for _, slot := range indexSlots(s.ids) {
+		bytes += int64(len(s.arena.bytes(s.nodes.at(slot).rec())))
+	}
+	if bytes != s.bytes {
+		t.Fatalf("%d bytes counted, %d are in use", s.bytes, bytes)
+	}
+}
+
+// mustBeEmpty says that nothing is left of any message, nor of any sleeper.
+func mustBeEmpty(t tb, s *store) {
+	t.Helper()
+	mustBeWhole(t, s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.nodes.live != 0 || s.bytes != 0 || len(s.dead.letters) != 0 || s.ids.n != minBuckets {
+		t.Fatalf("left: %d messages, %d bytes, %d dead letters, %d buckets",
+			s.nodes.live, s.bytes, len(s.dead.letters), s.ids.n)
+	}
+	if s.sleep.first != nil || s.sleep.last != nil || s.sleep.armed != 0 {
+		t.Fatalf("left: a sleeper, or the timer")
+	}
+	for what, pages := range map[string]int{
+		"nodes": len(s.nodes.nodes.pages), "due": len(s.due.keys.pages), "leases": len(s.leases.keys.pages),
+	} {
+		if pages > 2 { // one in use by the heap's root, one to spare
+			t.Fatalf("left: %d pages of %s", pages, what)
+		}
+	}
+}
