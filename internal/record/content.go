@@ -1,0 +1,76 @@
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// Content is headers and body in one run of bytes:
+//
+//	length of the headers | headers | body
+//
+// Lengths are uvarints; each header is key length, key, value length, value.
+
+// ErrCorrupt says that bytes are not what was written here.
+var ErrCorrupt = errors.New("corrupt record")
+
+// AppendContent appends headers and body to dst.
+func AppendContent(dst []byte, headers map[string]string, body []byte) []byte {
+	dst = binary.AppendUvarint(dst, uint64(headersSize(headers)))
+	for k, v := range headers {
+		dst = appendString(appendString(dst, k), v)
+	}
+	return append(dst, body...)
+}
+
+func headersSize(headers map[string]string) int {
+	n := 0
+	for k, v := range headers {
+		n += uvarintSize(len(k)) + len(k) + uvarintSize(len(v)) + len(v)
+	}
+	return n
+}
+
+func uvarintSize(n int) int {
+	size := 1
+	for ; n >= 0x80; n >>= 7 {
+		size++
+	}
+	return size
+}
+
+func appendString(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+// Content copies headers and body out of b.
+func Content(b []byte) (headers map[string]string, body []byte, err error) {
+	h, body, ok := cut(b)
+	if !ok {
+		return nil, nil, ErrCorrupt
+	}
+	for len(h) > 0 {
+		var k, v []byte
+		if k, h, ok = cut(h); ok {
+			v, h, ok = cut(h)
+		}
+		if !ok {
+			return nil, nil, ErrCorrupt
+		}
+		if headers == nil {
+			headers = make(map[string]string)
+		}
+		headers[string(k)] = string(v)
+	}
+	return headers, append(make([]byte, 0, len(body)), body...), nil
+}
+
+// cut takes a length and as many bytes off the front.
+func cut(b []byte) (part, rest []byte, ok bool) {
+	n, size := binary.Uvarint(b)
+	if size <= 0 || n > uint64(len(b)-size) {
+		return nil, nil, false
+	}
+	b = b[size:]
+	return b[:n], b[n:], true
+}

@@ -1,0 +1,123 @@
+package redisstore
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Hub is the one subscription that all queues of a backend share. Wake-ups are hints: one that is lost
+// costs the interval at most.
+type Hub struct {
+	client redis.UniversalClient
+	poll   time.Duration
+	log    *slog.Logger
+
+	mu     sync.Mutex
+	pubsub *redis.PubSub
+	queues map[string]map[*Queue]struct{} // by channel
+	open   int
+	ended  sync.WaitGroup
+}
+
+// NewHub returns a hub whose queues look by themselves after poll, when no wake-up comes.
+func NewHub(client redis.UniversalClient, poll time.Duration, log *slog.Logger) *Hub {
+	return &Hub{client: client, poll: poll, log: log, queues: make(map[string]map[*Queue]struct{})}
+}
+
+// queuesPerSecond bounds what idle queues cost together.
+const queuesPerSecond = 100
+
+// interval is how long an idle queue sleeps: longer when there are very many.
+func (h *Hub) interval() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return max(h.poll, time.Duration(h.open)*time.Second/queuesPerSecond)
+}
+
+func (h *Hub) add(q *Queue) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open++
+	channel := q.Channel()
+	if h.queues[channel] != nil {
+		h.queues[channel][q] = struct{}{}
+		return
+	}
+	h.queues[channel] = map[*Queue]struct{}{q: {}}
+	if h.pubsub == nil {
+		h.start(channel)
+		return
+	}
+	h.subscribed(h.pubsub.Subscribe(context.Background(), channel))
+}
+
+// start subscribes to the first channel. The client's library subscribes again after a disconnect.
+func (h *Hub) start(channel string) {
+	h.pubsub = h.client.Subscribe(context.Background(), channel)
+	events := h.pubsub.ChannelWithSubscriptions()
+	h.ended.Go(func() {
+		for e := range events {
+			h.heard(e)
+		}
+	})
+}
+
+func (h *Hub) subscribed(err error) {
+	if err != nil {
+		h.log.Warn("delayq: subscribing to wake-ups failed; queues look at their interval", "err", err)
+	}
+}
+
+// heard passes a wake-up on. After a subscription, also one anew, wake-ups may have been missed.
+func (h *Hub) heard(event any) {
+	switch e := event.(type) {
+	case *redis.Subscription:
+		h.nudge(e.Channel, time.Time{})
+	case *redis.Message:
+		if ms, err := strconv.ParseInt(e.Payload, 10, 64); err == nil {
+			h.nudge(e.Channel, time.UnixMilli(ms))
+		}
+	}
+}
+
+func (h *Hub) nudge(channel string, due time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for q := range h.queues[channel] {
+		q.nudge(due)
+	}
+}
+
+func (h *Hub) remove(q *Queue) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open--
+	channel := q.Channel()
+	delete(h.queues[channel], q)
+	if len(h.queues[channel]) > 0 {
+		return
+	}
+	delete(h.queues, channel)
+	if h.pubsub != nil {
+		h.subscribed(h.pubsub.Unsubscribe(context.Background(), channel))
+	}
+}
+
+// Close ends the subscription.
+func (h *Hub) Close() error {
+	h.mu.Lock()
+	pubsub := h.pubsub
+	h.pubsub = nil
+	h.mu.Unlock()
+	if pubsub == nil {
+		return nil
+	}
+	err := pubsub.Close()
+	h.ended.Wait()
+	return err
+}

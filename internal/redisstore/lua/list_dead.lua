@@ -1,0 +1,11 @@
+-- Lists dead letters: the cursor, how many. Returns for each order of death, id, content, grave.
+local out = {}
+local page = redis.call('ZRANGEBYSCORE', DEAD, '(' .. ARGV[FIRST], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[FIRST + 1])
+for i = 1, #page, 2 do
+  local id = page[i]
+  out[#out + 1] = int(tonumber(page[i + 1]))
+  out[#out + 1] = id
+  out[#out + 1] = content_of(redis.call('HGET', MSG, id))
+  out[#out + 1] = redis.call('HGET', GRAVES, id)
+end
+return out

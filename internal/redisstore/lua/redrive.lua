@@ -1,0 +1,18 @@
+-- Schedules dead letters again, due now, as if they had just been pushed: an id each. Returns 1 done, 0 not dead.
+local outcomes = {}
+for i = FIRST, #ARGV do
+  local id = ARGV[i]
+  if redis.call('ZREM', DEAD, id) == 1 then
+    redis.call('HDEL', GRAVES, id)
+    redis.call('HDEL', GENS, id)
+    local seq = next_seq()
+    redis.call('HSET', MSG, id, seq .. content_of(redis.call('HGET', MSG, id)))
+    local m = member(seq, 0, id)
+    redis.call('ZADD', DUE, int(after(0)), m)
+    announce(m, NOW)
+    outcomes[#outcomes + 1] = 1
+  else
+    outcomes[#outcomes + 1] = 0
+  end
+end
+return outcomes

@@ -1,0 +1,15 @@
+-- Moves messages that wait: for each id, due time in ms or '', delay in us. Returns OK, NONE or HELD.
+local outcomes = {}
+for i = FIRST, #ARGV, 3 do
+  local id = ARGV[i]
+  local m, why = take_waiting(id)
+  if m then
+    local due = due_of(ARGV[i + 1], ARGV[i + 2])
+    redis.call('ZADD', DUE, int(due), m)
+    drop_trigger(id)
+    set_trigger(id, due)
+    announce(m, due)
+  end
+  outcomes[#outcomes + 1] = why or 'OK'
+end
+return outcomes

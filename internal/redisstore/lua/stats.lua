@@ -1,0 +1,11 @@
+-- Counts: scheduled, ready, in flight, dead, head due in ms or -1.
+expire(1000)
+local ready = redis.call('ZCOUNT', DUE, '-inf', NOW)
+local head = redis.call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2]
+return {
+  redis.call('ZCARD', DUE) - ready,
+  ready + redis.call('LLEN', READY),
+  redis.call('ZCARD', LEASES),
+  redis.call('ZCARD', DEAD),
+  head and int(tonumber(head)) or '-1',
+}

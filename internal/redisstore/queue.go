@@ -1,0 +1,158 @@
+package redisstore
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Claimer leases up to limit due messages; see [Store.Claim].
+type Claimer func(ctx context.Context, limit int, lease time.Duration, name string) (Claim, error)
+
+// Queue is a handle on a store. All its Receive calls share one fetcher: a goroutine that claims for
+// all of them at once, and sleeps until something is due.
+type Queue struct {
+	*Store
+	claim Claimer
+	clock clockwork.Clock
+	log   *slog.Logger
+	hub   *Hub
+
+	fetching context.Context // ends with Close
+	stop     context.CancelFunc
+	fetched  sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	started bool // the fetcher
+	waiting []*waiter
+	arrived chan struct{} // holds one when somebody waits
+	nudged  chan struct{} // holds one when soonest has changed
+	soonest time.Time     // what the fetcher was told is due
+	closing sync.Once
+	onClose func(*Queue) // nil for none
+}
+
+var (
+	_ backend.Queue       = (*Queue)(nil)
+	_ backend.Canceler    = (*Queue)(nil)
+	_ backend.Rescheduler = (*Queue)(nil)
+	_ backend.Inspector   = (*Queue)(nil)
+	_ backend.DeadLetters = (*Queue)(nil)
+)
+
+// A waiter is one Receive.
+type waiter struct {
+	limit int
+	lease time.Duration
+	got   chan received // holds one
+}
+
+type received struct {
+	ds  []backend.Delivery
+	err error
+}
+
+// NewQueue returns a handle that claims with claim and learns of new heads from hub.
+func NewQueue(s *Store, claim Claimer, hub *Hub, log *slog.Logger) *Queue {
+	q := &Queue{
+		Store: s, claim: claim, clock: s.clock, log: log, hub: hub,
+		arrived: make(chan struct{}, 1), nudged: make(chan struct{}, 1),
+	}
+	if q.clock == nil {
+		q.clock = clockwork.NewRealClock()
+	}
+	q.fetching, q.stop = context.WithCancel(context.Background())
+	return q
+}
+
+// Receive is as in backend.Queue.
+func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	w := &waiter{limit: limit, lease: lease, got: make(chan received, 1)}
+	if err := q.wait(w); err != nil {
+		return nil, err
+	}
+	select {
+	case r := <-w.got:
+		return r.ds, r.err
+	case <-ctx.Done():
+		return q.leave(w, ctx.Err())
+	case <-q.fetching.Done():
+		return q.leave(w, backend.ErrClosed)
+	}
+}
+
+// wait enters a waiter, and starts the fetcher with the first.
+func (q *Queue) wait(w *waiter) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return backend.ErrClosed
+	}
+	if !q.started {
+		q.started = true
+		q.hub.add(q)
+		q.fetched.Go(q.fetch)
+	}
+	q.waiting = append(q.waiting, w)
+	signal(q.arrived)
+	return nil
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// leave takes out a waiter that gives up. What it was given in the same moment it gets all the same.
+func (q *Queue) leave(w *waiter, err error) ([]backend.Delivery, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, other := range q.waiting {
+		if other == w {
+			q.waiting = append(q.waiting[:i], q.waiting[i+1:]...)
+			return nil, err
+		}
+	}
+	r := <-w.got
+	return r.ds, r.err
+}
+
+// Close is as in backend.Queue.
+func (q *Queue) Close() error {
+	q.closing.Do(func() {
+		q.mu.Lock()
+		q.closed = true
+		started := q.started
+		q.mu.Unlock()
+		q.stop()
+		q.fetched.Wait()
+		if started {
+			q.hub.remove(q)
+		}
+		if q.onClose != nil {
+			q.onClose(q)
+		}
+	})
+	return nil
+}
+
+// open answers ErrClosed for a closed handle.
+func (q *Queue) open() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return backend.ErrClosed
+	}
+	return nil
+}

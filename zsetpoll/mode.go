@@ -1,0 +1,31 @@
+package zsetpoll
+
+import "github.com/delayq/delayq/internal/redisstore"
+
+// Mode is a way to claim messages that are due. All keep the same promises.
+type Mode int
+
+const (
+	// Script claims a batch in one script. It is the fastest, and the default.
+	Script Mode = iota
+
+	// Arbitrate reads what is due, and lets ZREM decide the owner of each message among all
+	// workers, in one MULTI with the move to the leases: no script is needed to take a message, at the
+	// price of workers that lose races.
+	Arbitrate
+
+	// Mover moves what is due to a list, and takes from there: the layout that asynq and Sidekiq
+	// users know.
+	Mover
+)
+
+func (m Mode) claimer(s *redisstore.Store) redisstore.Claimer {
+	switch m {
+	case Arbitrate:
+		return s.Arbitrate
+	case Mover:
+		return s.MoveAndTake
+	default:
+		return s.Claim
+	}
+}

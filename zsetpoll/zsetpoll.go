@@ -1,0 +1,74 @@
+package zsetpoll
+
+import (
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisstore"
+)
+
+// Backend keeps queues in Redis. It is safe for concurrent use.
+type Backend struct{ *redisstore.Backend }
+
+var _ backend.Backend = (*Backend)(nil)
+
+// An Option sets up a backend in [New]. One out of range is reported by Open.
+type Option func(*options)
+
+type options struct {
+	redisstore.Config
+	mode Mode
+}
+
+// New returns a backend on a client of a single server, a Cluster or a Sentinel group. The caller
+// closes the client, after the backend. Nothing is sent before the first queue is opened.
+func New(client redis.UniversalClient, opts ...Option) *Backend {
+	o := options{Config: redisstore.Config{
+		Name: "zsetpoll", Client: client, Prefix: redisstore.DefaultPrefix, Poll: redisstore.DefaultPoll,
+	}}
+	for _, set := range opts {
+		set(&o)
+	}
+	if client == nil {
+		o.Err = backend.Invalid("client", nil, "a go-redis client")
+	}
+	o.Claimer = o.mode.claimer
+	return &Backend{redisstore.NewBackend(o.Config)}
+}
+
+// Claims chooses how workers claim messages, by default [Script].
+func Claims(m Mode) Option {
+	return func(o *options) {
+		if m < Script || m > Mover {
+			o.Err = backend.Invalid("zsetpoll.Claims", int(m), "Script, Arbitrate or Mover")
+		}
+		o.mode = m
+	}
+}
+
+// Poll sets how long an idle queue sleeps when no wake-up comes, 10 ms to 1 min, 1 s by default. It
+// bounds how late a lost wake-up can make a message. More than a hundred open queues share a hundred
+// looks a second.
+func Poll(d time.Duration) Option {
+	return func(o *options) {
+		if d < 10*time.Millisecond || d > time.Minute {
+			o.Err = backend.Invalid("zsetpoll.Poll", d, "10ms to 1m")
+		}
+		o.Poll = d
+	}
+}
+
+// Prefix sets what all keys begin with, "delayq" by default: 1 to 64 bytes without braces.
+func Prefix(p string) Option {
+	return func(o *options) {
+		o.Err = redisstore.ValidPrefix(p)
+		o.Prefix = p
+	}
+}
+
+// Traits returns what the backend promises: everything, to the millisecond.
+func (b *Backend) Traits() backend.Traits {
+	return backend.Traits{Name: "zsetpoll", Resolution: redisstore.Resolution, Sweep: b.Poll}
+}
