@@ -2,15 +2,210 @@ package redisstore
 
 import (
 	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/record"
 )
 
-// Arbitrate reads what is due.
+// Arbitrate claims without a script. It reads what is due; then, in one MULTI, it takes each message out
+// of the due ones and puts it among the leased ones. ZREM says who was first. Nothing lies between the
+// two, so that a worker that dies loses nothing.
+//
+// A loser's entry among the leases is harmless: its member is one that the message no longer has. The
+// loser takes it out again; if it dies first, the entry ends like a lease, and end_lease drops it.
 func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, name string) (Claim, error) {
-	return s.Claim(ctx, limit, lease, name)
+	node, err := s.node(ctx)
+	if err != nil {
+		return Claim{}, err
+	}
+	c, due, err := s.look(ctx, node, min(limit, chunkMessages))
+	if err != nil || len(due) == 0 {
+		return c, err
+	}
+	bids := makeBids(due, c.Now, lease, name)
+	if err := s.contend(ctx, node, bids); err != nil {
+		if !unknown(ctx, err) {
+			return c, fmt.Errorf("arbitrating: %w", translate(err))
+		}
+		return s.reclaim(ctx, limit, lease, name) // the MULTI may have gone through
+	}
+	c.Next = c.Now // there may be more, and losers look again
+	c.Deliveries, err = s.won(ctx, node, bids)
+	return c, err
 }
 
-// MoveAndTake moves.
-func (s *Store) MoveAndTake(ctx context.Context, limit int, lease time.Duration, name string) (Claim, error) {
-	return s.Claim(ctx, limit, lease, name)
+// node is the server that has the queue: the commands are one transaction there.
+func (s *Store) node(ctx context.Context) (redis.Cmdable, error) {
+	cluster, ok := s.client.(*redis.ClusterClient)
+	if !ok {
+		return s.client, nil
+	}
+	node, err := cluster.MasterForKey(ctx, s.keys.due())
+	if err != nil {
+		return nil, fmt.Errorf("finding the queue's server: %w", err)
+	}
+	return node, nil
+}
+
+// look reads the time, what is due, and when the next thing happens.
+func (s *Store) look(ctx context.Context, node redis.Cmdable, limit int) (c Claim, due []redis.Z, err error) {
+	pipe := node.Pipeline()
+	now := pipe.Time(ctx)
+	heads := pipe.ZRangeWithScores(ctx, s.keys.due(), 0, int64(limit)-1)
+	leases := pipe.ZRangeWithScores(ctx, s.keys.leases(), 0, 0)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return c, nil, fmt.Errorf("looking for due messages: %w", translate(err))
+	}
+	c.Now = now.Val().UTC()
+	if s.clock != nil {
+		c.Now = s.clock.Now()
+	}
+	if first := leases.Val(); len(first) > 0 {
+		c.Next = scoreTime(first[0].Score)
+		if !c.Next.After(c.Now) {
+			c.Next = c.Now
+			_, err = s.run(ctx, expireScript, limit+100)
+		}
+	}
+	for _, z := range heads.Val() {
+		if at := scoreTime(z.Score); at.After(c.Now) {
+			c.Next = sooner(c.Next, at)
+			break
+		}
+		due = append(due, z)
+	}
+	return c, due, err
+}
+
+func scoreTime(score float64) time.Time { return time.UnixMilli(int64(score)).UTC() }
+
+// sooner is the earlier of two times of which the first may be missing.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// A bid is one message that this worker contends for.
+type bid struct {
+	member string
+	due    time.Time
+	until  time.Time
+	held   []byte
+
+	removed, entered *redis.IntCmd
+	noted            *redis.BoolCmd
+}
+
+func makeBids(due []redis.Z, now time.Time, lease time.Duration, name string) []*bid {
+	until := ceilMS(now.Add(lease))
+	bids := make([]*bid, len(due))
+	for i, z := range due {
+		member, _ := z.Member.(string)
+		held := binary.BigEndian.AppendUint64(nil, math.Float64bits(z.Score))
+		bids[i] = &bid{member: member, due: scoreTime(z.Score), until: until, held: append(held, name...)}
+	}
+	return bids
+}
+
+func ceilMS(t time.Time) time.Time {
+	if ms := t.Truncate(time.Millisecond); ms.Before(t) {
+		return ms.Add(time.Millisecond)
+	}
+	return t
+}
+
+// contend makes all bids in one MULTI. It is not repeated by itself: reclaim finds out what became of it.
+func (s *Store) contend(ctx context.Context, node redis.Cmdable, bids []*bid) error {
+	tx := node.TxPipeline()
+	for _, b := range bids {
+		b.removed = tx.ZRem(ctx, s.keys.due(), b.member)
+		b.entered = tx.ZAddNX(ctx, s.keys.leases(), redis.Z{Score: float64(b.until.UnixMilli()), Member: b.member})
+		b.noted = tx.HSetNX(ctx, s.keys.held(), b.member, b.held)
+	}
+	_ = tx.Process(ctx, once{redis.NewCmd(ctx, "ping")}) // keeps the client library from repeating the whole
+	_, err := tx.Exec(ctx)
+	return err
+}
+
+// reclaim returns what a claim of that name has leased, else claims anew.
+func (s *Store) reclaim(ctx context.Context, limit int, lease time.Duration, name string) (Claim, error) {
+	reply, err := s.runOnce(ctx, claimScript, true, []any{limit, delayArg(lease), name})
+	if err != nil {
+		return Claim{}, wrap(claimScript, err)
+	}
+	return parseClaim(reply)
+}
+
+// won reads the messages of the bids that won, and takes back what the others entered.
+func (s *Store) won(ctx context.Context, node redis.Cmdable, bids []*bid) ([]backend.Delivery, error) {
+	var winners []*bid
+	var ids, ghosts []string
+	for _, b := range bids {
+		switch {
+		case b.removed.Val() == 1:
+			winners = append(winners, b)
+			ids = append(ids, b.member[seqLen+genLen:])
+		case b.noted.Val():
+			ghosts = append(ghosts, b.member)
+		}
+	}
+	s.dropGhosts(ctx, node, ghosts)
+	if len(winners) == 0 {
+		return nil, nil
+	}
+	return s.read(ctx, node, winners, ids)
+}
+
+func (s *Store) dropGhosts(ctx context.Context, node redis.Cmdable, members []string) {
+	if len(members) == 0 {
+		return
+	}
+	pipe := node.Pipeline()
+	for _, m := range members {
+		pipe.ZRem(ctx, s.keys.leases(), m)
+		pipe.HDel(ctx, s.keys.held(), m)
+	}
+	_, _ = pipe.Exec(ctx) // else they end like leases
+}
+
+// read makes deliveries of won messages.
+func (s *Store) read(ctx context.Context, node redis.Cmdable, winners []*bid, ids []string) ([]backend.Delivery, error) {
+	pipe := node.Pipeline()
+	contents := pipe.HMGet(ctx, s.keys.messages(), ids...)
+	gens := pipe.HMGet(ctx, s.keys.gens(), ids...)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("reading messages: %w", translate(err))
+	}
+	ds := make([]backend.Delivery, 0, len(winners))
+	for i, b := range winners {
+		d, err := b.delivery(contents.Val()[i], gens.Val()[i])
+		if err != nil {
+			return ds, fmt.Errorf("reading messages: %w", err)
+		}
+		ds = append(ds, d)
+	}
+	return ds, nil
+}
+
+// delivery reads a message: seq and content; gens, where there are any: gen and how often untouched.
+func (b *bid) delivery(message, gens any) (d backend.Delivery, err error) {
+	rec, _ := message.(string)
+	lease, err := leaseOf(b.member)
+	if err != nil || len(rec) < seqLen {
+		return d, record.ErrCorrupt
+	}
+	d = backend.Delivery{ID: lease.ID, Token: lease.Token, Due: b.due, Until: b.until, Attempt: int(lease.Token.Lo) + 1}
+	if g, ok := gens.(string); ok && len(g) == 2*genLen {
+		d.Attempt -= int(binary.BigEndian.Uint32([]byte(g[genLen:])))
+	}
+	d.Headers, d.Body, err = record.Content([]byte(rec[seqLen:]))
+	return d, err
 }

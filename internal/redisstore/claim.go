@@ -36,7 +36,7 @@ func parseClaim(reply any) (c Claim, err error) {
 	if !ok || len(r) < 2 || (len(r)-2)%claimFields != 0 {
 		return c, fmt.Errorf("script claim: unexpected reply %v", reply)
 	}
-	c.Now, c.Next = time.UnixMicro(parseInt(r[0])).UTC(), parseMS(r[1])
+	c.Now, c.Next = parseUS(r[0]), parseMS(r[1])
 	for i := 2; i < len(r); i += claimFields {
 		d, err := parseDelivery(r[i : i+claimFields])
 		if err != nil {
@@ -65,3 +65,5 @@ func parseInt(reply any) int64 {
 	n, _ := strconv.ParseInt(text, 10, 64)
 	return n
 }
+
+func parseUS(reply any) time.Time { return time.UnixMicro(parseInt(reply)).UTC() }

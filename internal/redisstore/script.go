@@ -38,6 +38,9 @@ func read(name string) string {
 var (
 	scheduleScript   = load("schedule")
 	claimScript      = load("claim")
+	expireScript     = load("expire")
+	moveScript       = load("move")
+	takeScript       = load("take")
 	ackScript        = load("ack")
 	nackScript       = load("nack")
 	extendScript     = load("extend")

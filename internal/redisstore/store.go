@@ -55,6 +55,12 @@ func newKeys(prefix, queue string) keys {
 	return k
 }
 
+func (k *keys) due() string      { return k.list[0] }
+func (k *keys) messages() string { return k.list[1] }
+func (k *keys) leases() string   { return k.list[2] }
+func (k *keys) held() string     { return k.list[3] }
+func (k *keys) gens() string     { return k.list[4] }
+
 // triggerKey and wakeChannel follow a queue's prefix.
 const (
 	triggerKey  = "trigger:"

@@ -1,8 +1,8 @@
 -- Common to all scripts: what the keys are called, the clock, and the moves between them.
 --
 -- A member is seq (7 bytes) | gen (4 bytes) | packed id. seq is the push order. gen counts how
--- often the message came back, so that no lease has the member of an earlier one: a member in
--- LEASES is the lease's token.
+-- often the message came back or was moved, so that no lease has the member of an earlier one, and who
+-- saw it due before sees another member since: a member in LEASES is the lease's token.
 local DUE, MSG, LEASES, HELD, GENS, DEAD, GRAVES, SEQ, READY =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local GIVEN_NOW, RETRY, CHANNEL, TRIGGER = ARGV[1], ARGV[2] == '1', ARGV[3], ARGV[4]
@@ -20,8 +20,12 @@ end
 local NOW_US = clock()
 local NOW = math.floor(NOW_US / 1000)
 
--- Milliseconds from now until so many microseconds have passed, rounded up.
+-- The first whole millisecond at which so many microseconds have passed. What is due at once is due in
+-- this one.
 local function after(us)
+  if us == 0 then
+    return NOW
+  end
   return math.ceil((NOW_US + us) / 1000)
 end
 
@@ -175,7 +179,11 @@ local function take_waiting(id)
     end_lease(m)
     return m
   end
-  if redis.call('ZREM', DUE, m) == 1 or redis.call('LREM', READY, 1, m) == 1 then
+  if redis.call('ZREM', DUE, m) == 1 then
+    return m
+  end
+  if redis.call('LREM', READY, 1, m) == 1 then
+    redis.call('HDEL', HELD, m)
     return m
   end
   return nil, 'NONE'
@@ -189,6 +197,37 @@ local function count()
     redis.call('SET', SEQ, int(tonumber(t[1]) * 1000000 + tonumber(t[2])))
   end
   return redis.call('INCR', SEQ)
+end
+
+-- Adds a delivery to out: member, content, due, attempt, end of the lease.
+local function hand_out(out, m, due, till)
+  local id = id_of(m)
+  local gen, untouched = gens(id)
+  out[#out + 1] = m
+  out[#out + 1] = content_of(redis.call('HGET', MSG, id))
+  out[#out + 1] = int(due)
+  out[#out + 1] = gen + 1 - untouched
+  out[#out + 1] = int(till)
+end
+
+-- Leases a message that the caller has taken from where it waited.
+local function lease(out, m, due, till, claim)
+  redis.call('ZADD', LEASES, int(till), m)
+  redis.call('HSET', HELD, m, struct.pack('>d', due) .. claim)
+  hand_out(out, m, due, till)
+end
+
+-- Adds what a claim of this name has leased already; whether there was any.
+local function claimed_before(out, claim)
+  local all = redis.call('HGETALL', HELD)
+  local found = false
+  for i = 1, #all, 2 do
+    if string.sub(all[i + 1], 9) == claim and holds(all[i]) then
+      hand_out(out, all[i], held_due(all[i]), tonumber(redis.call('ZSCORE', LEASES, all[i])))
+      found = true
+    end
+  end
+  return found
 end
 
 local function next_seq()

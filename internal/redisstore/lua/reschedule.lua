@@ -5,7 +5,7 @@ for i = FIRST, #ARGV, 3 do
   local m, why = take_waiting(id)
   if m then
     local due = due_of(ARGV[i + 1], ARGV[i + 2])
-    redis.call('ZADD', DUE, int(due), m)
+    m = put_back(m, due, true)
     drop_trigger(id)
     set_trigger(id, due)
     announce(m, due)
