@@ -1,0 +1,61 @@
+package testenv
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Cluster is a test's handle on a Redis Cluster of three masters. Its methods end the test when
+// they fail, so only the test's own goroutine may call them.
+type Cluster struct {
+	tb      testing.TB
+	cluster *localCluster
+	private bool
+}
+
+// RedisCluster returns a Cluster that no other test uses, and that ends with the test. It is
+// always made of processes started here, whatever DELAYQ_REDIS_URL says. The options hold for
+// every node.
+func RedisCluster(tb testing.TB, opts ...Option) *Cluster {
+	tb.Helper()
+	cluster, err := launchCluster(opts)
+	mustStart(tb, err)
+	tb.Cleanup(func() { mustStop(tb, cluster.remove()) })
+	return &Cluster{tb: tb, cluster: cluster, private: true}
+}
+
+// Addrs are the hosts and ports of the nodes.
+func (c *Cluster) Addrs() []string { return c.cluster.addrs() }
+
+// Nodes are the servers of the Cluster, one by one.
+func (c *Cluster) Nodes() []*RedisServer {
+	nodes := make([]*RedisServer, len(c.cluster.nodes))
+	for i, node := range c.cluster.nodes {
+		nodes[i] = &RedisServer{tb: c.tb, url: node.url()}
+		if c.private {
+			nodes[i].local = node
+		}
+	}
+	return nodes
+}
+
+// Client returns a client of the Cluster, which is closed when tb ends.
+func (c *Cluster) Client(tb testing.TB, tune ...func(*redis.ClusterOptions)) *redis.ClusterClient {
+	tb.Helper()
+	opt := &redis.ClusterOptions{Addrs: c.Addrs()}
+	for _, f := range tune {
+		f(opt)
+	}
+	client := redis.NewClusterClient(opt)
+	tb.Cleanup(func() { _ = client.Close() }) // the test may have closed it
+	return client
+}
+
+// AwaitOK returns when every node finds the Cluster whole, for example after the restart of one.
+func (c *Cluster) AwaitOK() {
+	c.tb.Helper()
+	if err := c.cluster.awaitOK(); err != nil {
+		c.tb.Fatalf("%v", err)
+	}
+}

@@ -1,0 +1,134 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	clusterNodes = 3
+	clusterSlots = 16384
+)
+
+// localCluster is a Redis Cluster of processes started here.
+type localCluster struct{ nodes []*localRedis }
+
+func launchCluster(opts []Option) (*localCluster, error) {
+	if err := checkRequire(os.Getenv(requireVar)); err != nil {
+		return nil, err
+	}
+	binary := findServer("redis-server")
+	if binary == "" {
+		return nil, noRedis(true)
+	}
+	c := &localCluster{}
+	if err := c.launch(binary, settle(append(clusterOptions(), opts...))); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting a Redis Cluster: %w", err), c.remove())
+	}
+	return c, nil
+}
+
+func clusterOptions() []Option {
+	return []Option{
+		Directive("cluster-enabled", "yes"),
+		Directive("cluster-announce-ip", localhost),
+		// Long enough for a busy machine, short enough for a test of a node that is gone.
+		Directive("cluster-node-timeout", "5000"),
+	}
+}
+
+func (c *localCluster) launch(binary string, set settings) error {
+	for range clusterNodes {
+		node, err := launchLocal(binary, set)
+		if err != nil {
+			return err
+		}
+		c.nodes = append(c.nodes, node)
+	}
+	for i := range c.nodes {
+		if err := c.join(i); err != nil {
+			return err
+		}
+	}
+	return c.awaitOK()
+}
+
+// join gives a node its share of the slots and introduces it to the first.
+func (c *localCluster) join(i int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	client := redis.NewClient(&redis.Options{Addr: c.nodes[i].addr()})
+	defer func() { _ = client.Close() }()
+	from, to := i*clusterSlots/clusterNodes, (i+1)*clusterSlots/clusterNodes-1
+	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.Do(ctx, "cluster", "set-config-epoch", i+1) // else the nodes quarrel over it for seconds
+		p.ClusterAddSlotsRange(ctx, from, to)
+		if i > 0 {
+			p.Do(ctx, "cluster", "meet", localhost, c.nodes[0].port, c.nodes[0].bus)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("giving slots %d to %d to node %s: %w", from, to, c.nodes[i].addr(), err)
+	}
+	return nil
+}
+
+func (c *localCluster) awaitOK() error {
+	for _, node := range c.nodes {
+		if err := node.awaitCluster(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitCluster returns when the node knows all nodes and finds every slot served.
+func (r *localRedis) awaitCluster() error {
+	client := redis.NewClient(&redis.Options{Addr: r.addr()})
+	defer func() { _ = client.Close() }()
+	want := []string{
+		"cluster_state:ok",
+		fmt.Sprintf("cluster_slots_ok:%d", clusterSlots),
+		fmt.Sprintf("cluster_size:%d", clusterNodes),
+	}
+	return await("node "+r.addr()+" to find the Cluster whole", func() (bool, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		info, err := client.ClusterInfo(ctx).Result()
+		if err != nil {
+			return false, err
+		}
+		return false, lacks(info, want)
+	})
+}
+
+func lacks(info string, lines []string) error {
+	for _, line := range lines {
+		if !strings.Contains(info, line+"\r\n") {
+			return fmt.Errorf("no %s in:\n%s", line, info)
+		}
+	}
+	return nil
+}
+
+func (c *localCluster) addrs() []string {
+	addrs := make([]string, len(c.nodes))
+	for i, node := range c.nodes {
+		addrs[i] = node.addr()
+	}
+	return addrs
+}
+
+func (c *localCluster) remove() error {
+	var errs []error
+	for _, node := range c.nodes {
+		errs = append(errs, node.remove())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,10 @@
+//go:build unix && !linux
+
+package testenv
+
+import "syscall"
+
+// Only Linux can tie a process to its parent.
+func dieWithParent(*syscall.SysProcAttr) {}
+
+func standsStill(int) error { return nil }

@@ -1,0 +1,135 @@
+package testenv
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// process is a server that was started here. It leads a process group, so that signals also
+// reach what it forks.
+type process struct {
+	cmd  *exec.Cmd
+	pid  int
+	log  string
+	from int64         // where its own part of the log begins
+	done chan struct{} // closed when it has ended
+}
+
+// startProcess appends what the command writes to a log file.
+func startProcess(cmd *exec.Cmd, log string) (*process, error) {
+	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log of %s: %w", cmd.Path, err)
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("opening the log of %s: %w", cmd.Path, err)
+	}
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = f, f, processAttr()
+	p := &process{cmd: cmd, log: log, from: info.Size(), done: make(chan struct{})}
+	started := make(chan error, 1)
+	go p.run(started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("starting %s: %w", cmd.Path, err)
+	}
+	return p, nil
+}
+
+func (p *process) run(started chan<- error) {
+	// The kernel takes the end of the thread that forked for the end of the parent.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := p.cmd.Start()
+	if err == nil {
+		p.pid = p.cmd.Process.Pid
+	}
+	started <- err
+	if err == nil {
+		_ = p.cmd.Wait() // how it ended is in the log
+		close(p.done)
+	}
+}
+
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (p *process) signal(s syscall.Signal) error {
+	if p.ended() {
+		return fmt.Errorf("sending %v to process %d: %w", s, p.pid, os.ErrProcessDone)
+	}
+	if err := signalGroup(p.pid, s); err != nil {
+		return fmt.Errorf("sending %v to process %d: %w", s, p.pid, err)
+	}
+	return nil
+}
+
+// kill ends the process at once; one that has ended is left alone.
+func (p *process) kill() error {
+	if err := p.signal(sigKill); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-p.done
+	return nil
+}
+
+// stop asks the process to end, and kills it when it does not.
+func (p *process) stop() error {
+	for _, s := range []syscall.Signal{sigTerm, sigCont} {
+		if err := p.signal(s); err != nil {
+			return p.kill()
+		}
+	}
+	select {
+	case <-p.done:
+		return nil
+	case <-time.After(patience):
+		return p.kill()
+	}
+}
+
+// pause returns when the process stands still.
+func (p *process) pause() error {
+	if err := p.signal(sigStop); err != nil {
+		return err
+	}
+	return await("the process to stand still", func() (bool, error) {
+		if p.ended() {
+			return true, os.ErrProcessDone
+		}
+		return false, standsStill(p.pid)
+	})
+}
+
+func (p *process) resume() error { return p.signal(sigCont) }
+
+// tail returns the end of what the process wrote.
+func (p *process) tail() string {
+	const most = 2000
+	f, err := os.Open(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil {
+		return err.Error()
+	}
+	text, err := io.ReadAll(io.NewSectionReader(f, max(p.from, info.Size()-most), most))
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

@@ -1,0 +1,160 @@
+package testenv
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// FaultProxy passes TCP connections on to a server and does to them what networks do. Its methods
+// may be called at any time from any goroutine; Refuse only from the test's own.
+type FaultProxy struct {
+	tb             testing.TB
+	addr, upstream string
+	tasks          sync.WaitGroup
+
+	mu       sync.Mutex
+	listener net.Listener // nil while it refuses
+	links    map[*link]struct{}
+	faults   faults
+	conns    int
+	cuts     int
+}
+
+type faults struct {
+	seed    uint64
+	cut     float64
+	latency time.Duration
+	hole    bool
+}
+
+// Proxy starts a proxy in front of a server, which ends with the test. At first it only passes on.
+func Proxy(tb testing.TB, upstream string) *FaultProxy {
+	tb.Helper()
+	l, err := listen()
+	if err != nil {
+		tb.Fatalf("starting a proxy: %v", err)
+	}
+	p := &FaultProxy{tb: tb, addr: l.Addr().String(), upstream: upstream, links: map[*link]struct{}{}}
+	p.serve(l)
+	tb.Cleanup(p.close)
+	return p
+}
+
+// Addr is the host and port to connect to instead of the server's.
+func (p *FaultProxy) Addr() string { return p.addr }
+
+// Seed fixes which replies are cut: the nth connection from the start of the proxy always sees the
+// same cuts, counted in replies. It holds for connections made from now on; the first seed is 0.
+func (p *FaultProxy) Seed(seed uint64) { p.change(func(f *faults) { f.seed = seed }) }
+
+// CutReplies makes each reply vanish with a probability, and the connection with it: the server has
+// done what was asked, and the client does not know.
+func (p *FaultProxy) CutReplies(probability float64) {
+	p.change(func(f *faults) { f.cut = probability })
+}
+
+// Latency makes every reply arrive later. Those that follow do not wait for it longer than that.
+func (p *FaultProxy) Latency(d time.Duration) { p.change(func(f *faults) { f.latency = d }) }
+
+// Blackhole makes what is sent in either direction vanish, while connections stay open and new ones
+// are accepted. When it is over, those that lost something are cut.
+func (p *FaultProxy) Blackhole(on bool) {
+	p.change(func(f *faults) { f.hole = on })
+	if !on {
+		p.closeLinks(func(l *link) bool { return l.robbed })
+	}
+}
+
+// CloseAll cuts all connections.
+func (p *FaultProxy) CloseAll() { p.closeLinks(func(*link) bool { return true }) }
+
+// Refuse turns new connections away, as if no server were there. Open ones live on.
+func (p *FaultProxy) Refuse(on bool) {
+	p.tb.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case on && p.listener != nil:
+		_ = p.listener.Close() // it is open, so that this cannot fail
+		p.listener = nil
+	case !on && p.listener == nil:
+		l, err := net.Listen("tcp", p.addr)
+		if err != nil {
+			p.tb.Fatalf("accepting connections again: %v", err)
+		}
+		p.serve(l)
+	}
+}
+
+// Connections counts the connections that were accepted.
+func (p *FaultProxy) Connections() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.conns
+}
+
+// Cuts counts the replies that CutReplies made vanish.
+func (p *FaultProxy) Cuts() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cuts
+}
+
+func (p *FaultProxy) change(f func(*faults)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f(&p.faults)
+}
+
+func (p *FaultProxy) serve(l net.Listener) {
+	p.listener = l
+	p.tasks.Go(func() {
+		for {
+			client, err := l.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err != nil {
+				p.tb.Errorf("accepting a connection to %s: %v", p.addr, err)
+				return
+			}
+			p.open(l, client)
+		}
+	})
+}
+
+func (p *FaultProxy) open(from net.Listener, client net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.listener != from { // it was closed while this one came in
+		_ = client.Close()
+		return
+	}
+	p.conns++
+	l := &link{
+		proxy: p, client: client, gone: make(chan struct{}),
+		dice: rand.New(rand.NewPCG(p.faults.seed, uint64(p.conns))),
+	}
+	p.links[l] = struct{}{}
+	p.tasks.Go(l.run)
+}
+
+func (p *FaultProxy) closeLinks(which func(*link) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		if which(l) {
+			l.close()
+		}
+	}
+}
+
+func (p *FaultProxy) close() {
+	p.Refuse(true)
+	p.CloseAll()
+	p.tasks.Wait()
+}

@@ -1,0 +1,178 @@
+package testenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func TestRedisEndsWithItsTest(t *testing.T) {
+	var s *RedisServer
+	var client *redis.Client
+	t.Run("its test", func(t *testing.T) {
+		s = Redis(t, Private())
+		client = s.Client(t)
+		mustPing(t, client)
+		must(t, os.WriteFile(s.local.dir+"/dump.rdb", []byte("left"), 0o600))
+	})
+	if err := client.Ping(context.Background()).Err(); !errors.Is(err, redis.ErrClosed) {
+		t.Errorf("the client is not closed: %v", err)
+	}
+	if !s.local.process.ended() {
+		t.Error("the server still runs")
+	}
+	if _, err := os.Stat(s.local.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its directory is still there: %v", err)
+	}
+}
+
+func TestServersAreApart(t *testing.T) {
+	ctx := context.Background()
+	a, b := Redis(t, Private()).Client(t), Redis(t, Private()).Client(t)
+	must(t, a.Set(ctx, "key", "a", 0).Err())
+	if n, err := b.Exists(ctx, "key").Result(); n != 0 || err != nil {
+		t.Errorf("the other server has the key: %d, %v", n, err)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	s := Redis(t, MaxMemory("64mb", "allkeys-lru"), AOF(), Directive("hz", "50"), Directive("notify-keyspace-events", ""))
+	client := s.Client(t)
+	for name, want := range map[string]string{
+		"maxmemory": "67108864", "maxmemory-policy": "allkeys-lru", "hz": "50",
+		"appendonly": "yes", "appendfsync": "everysec", "save": "", "notify-keyspace-events": "",
+	} {
+		got, err := client.ConfigGet(context.Background(), name).Result()
+		must(t, err)
+		if got[name] != want {
+			t.Errorf("%s is %q; want %q", name, got[name], want)
+		}
+	}
+}
+
+func TestFlags(t *testing.T) {
+	set := settle([]Option{MaxMemory("1mb", "noeviction")})
+	want := "--save||--appendonly|no|--maxmemory|1mb|--maxmemory-policy|noeviction"
+	if got := strings.Join(set.flags(), "|"); got != want {
+		t.Errorf("flags %q; want %q", got, want)
+	}
+}
+
+func TestKillAndRestartKeepsData(t *testing.T) {
+	ctx := context.Background()
+	s := Redis(t, Private(), AOF())
+	client := s.Client(t, oneTry)
+	addr := s.Addr()
+	for i := range 1000 {
+		must(t, client.Set(ctx, fmt.Sprint(i), "x", 0).Err())
+	}
+	awaitWritten(t, client)
+	s.Kill()
+	s.Kill() // that it is dead already does no harm
+	if err := client.Ping(ctx).Err(); err == nil {
+		t.Fatal("a killed server answers")
+	}
+	s.Restart()
+	if s.Addr() != addr {
+		t.Errorf("it came back at %s; want %s", s.Addr(), addr)
+	}
+	if n, err := s.Client(t).DBSize(ctx).Result(); n != 1000 || err != nil {
+		t.Errorf("%d keys, %v; want 1000", n, err)
+	}
+}
+
+// awaitWritten waits while Redis holds back writes because the disk is busy.
+func awaitWritten(t *testing.T, client *redis.Client) {
+	t.Helper()
+	must(t, await("the append-only file to be written", func() (bool, error) {
+		info, err := client.Info(context.Background(), "persistence").Result()
+		if err != nil {
+			return false, err
+		}
+		return false, lacks(info, []string{"aof_buffer_length:0"})
+	}))
+}
+
+func TestKillWithoutPersistenceLosesData(t *testing.T) {
+	ctx := context.Background()
+	s := Redis(t, Private())
+	must(t, s.Client(t).Set(ctx, "key", "x", 0).Err())
+	s.Kill()
+	s.Restart()
+	if n, err := s.Client(t).DBSize(ctx).Result(); n != 0 || err != nil {
+		t.Errorf("%d keys, %v; want none", n, err)
+	}
+}
+
+func TestRestartOfARunningServer(t *testing.T) {
+	ctx := context.Background()
+	s := Redis(t, Private(), AOF())
+	must(t, s.Client(t).Set(ctx, "key", "x", 0).Err())
+	s.Pause()
+	s.Restart()
+	if got, err := s.Client(t).Get(ctx, "key").Result(); got != "x" || err != nil {
+		t.Errorf("key is %q, %v", got, err)
+	}
+}
+
+func TestPauseAndResume(t *testing.T) {
+	ctx := context.Background()
+	s := Redis(t, Private())
+	client := s.Client(t, hasty)
+	mustPing(t, s.Client(t))
+	s.Pause()
+	var timeout net.Error
+	if err := client.Ping(ctx).Err(); !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Errorf("a paused server gives %v; want a timeout", err)
+	}
+	s.Resume()
+	mustPing(t, s.Client(t))
+}
+
+func TestKillOfAPausedServer(t *testing.T) {
+	s := Redis(t, Private())
+	s.Pause()
+	s.Kill()
+	for name, f := range map[string]func(*RedisServer){"pause": (*RedisServer).Pause, "resume": (*RedisServer).Resume} {
+		r := record(t, func(tb testing.TB) { f(&RedisServer{tb: tb, url: s.url, local: s.local}) })
+		if !strings.Contains(r.failed, "cannot "+name) || !strings.Contains(r.failed, os.ErrProcessDone.Error()) {
+			t.Errorf("%s of a dead server ended with %q", name, r.failed)
+		}
+	}
+}
+
+func TestFailedStartShowsTheLog(t *testing.T) {
+	began := time.Now()
+	r := record(t, func(tb testing.TB) { Redis(tb, Private(), Directive("no-such-directive", "1")) })
+	if !strings.Contains(r.failed, "Bad directive") || !strings.Contains(r.failed, "no-such-directive") {
+		t.Errorf("failed with %q; want the log in it", r.failed)
+	}
+	if took := time.Since(began); took > patience/2 {
+		t.Errorf("it took %v to see that the server had ended", took)
+	}
+}
+
+func TestPortTaken(t *testing.T) {
+	l, err := listen()
+	must(t, err)
+	defer func() { must(t, l.Close()) }()
+	r := &localRedis{binary: findServer("redis-server"), dir: t.TempDir(), set: settle(nil), port: l.Addr().(*net.TCPAddr).Port}
+	if err := r.start(); !errors.Is(err, errPortTaken) {
+		t.Errorf("start on a port in use gives %v", err)
+	}
+}
+
+func TestAnotherServerIsNotOurs(t *testing.T) {
+	s, other := Redis(t, Private()), Redis(t, Private())
+	mixed := &localRedis{port: other.local.port, process: s.local.process}
+	if final, err := mixed.answers(); final || err == nil || !strings.Contains(err.Error(), "answers instead of") {
+		t.Errorf("another server on the port gives %v", err)
+	}
+}

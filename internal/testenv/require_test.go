@@ -1,0 +1,77 @@
+package testenv
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestCheckRequire(t *testing.T) {
+	for list, unknown := range map[string]string{
+		"":               "",
+		"redis":          "",
+		" redis , redis": "",
+		",":              "",
+		"reddis":         `"reddis"`,
+		"redis,Redis":    `"Redis"`,
+		"redis redis":    `"redis redis"`,
+	} {
+		err := checkRequire(list)
+		if unknown == "" {
+			must(t, err)
+		} else if err == nil || !strings.Contains(err.Error(), unknown) {
+			t.Errorf("checkRequire(%q) = %v; want an error that names %s", list, err, unknown)
+		}
+	}
+}
+
+func TestSkips(t *testing.T) {
+	missing := &absentError{"redis", "install it"}
+	for _, c := range []struct {
+		list string
+		err  error
+		want bool
+	}{
+		{"", missing, true},
+		{"", fmt.Errorf("starting: %w", missing), true},
+		{"other", missing, true},
+		{"redis", missing, false},
+		{"other, redis", missing, false},
+		{"", errors.New("it crashed"), false},
+		{"redis", errors.New("it crashed"), false},
+	} {
+		if got := skips(c.list, c.err); got != c.want {
+			t.Errorf("skips(%q, %v) = %v", c.list, c.err, got)
+		}
+	}
+}
+
+func TestMissingServer(t *testing.T) {
+	start := func(tb testing.TB) { mustStart(tb, noRedis(false)) }
+
+	t.Setenv(requireVar, "")
+	r := record(t, start)
+	if r.failed != "" || !strings.Contains(r.skipped, "apt-get install redis-server") {
+		t.Errorf("not required: failed with %q, skipped with %q", r.failed, r.skipped)
+	}
+
+	t.Setenv(requireVar, "redis")
+	r = record(t, start)
+	if r.skipped != "" || !strings.Contains(r.failed, "apt-get install redis-server") {
+		t.Errorf("required: failed with %q, skipped with %q", r.failed, r.skipped)
+	}
+}
+
+func TestUnknownRequirement(t *testing.T) {
+	t.Setenv(requireVar, "redis,reddis")
+	for name, start := range map[string]func(testing.TB){
+		"Redis":        func(tb testing.TB) { Redis(tb) },
+		"RedisCluster": func(tb testing.TB) { RedisCluster(tb) },
+	} {
+		r := record(t, start)
+		if !strings.Contains(r.failed, `"reddis" is unknown; known: redis`) {
+			t.Errorf("%s: failed with %q, skipped with %q", name, r.failed, r.skipped)
+		}
+	}
+}
