@@ -3,6 +3,8 @@ package memory
 import (
 	"bytes"
 	"hash/maphash"
+
+	"github.com/delayq/delayq/internal/record"
 )
 
 // An index finds a message's slot by its packed id. It is a linear hash table
@@ -59,7 +61,7 @@ func (x *index) hash(id []byte) uint64 { return maphash.Bytes(x.seed, id) }
 
 func (x *index) hashOf(slot uint32) uint64 { return x.hash(x.id(x.nodes.at(slot))) }
 
-func (x *index) id(n *node) []byte { return packedID(x.arena.bytes(n.rec())) }
+func (x *index) id(n *node) []byte { return record.PackedID(x.arena.bytes(n.rec())) }
 
 func (x *index) find(id []byte) (uint32, bool) {
 	h := x.hash(id)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/delayq/delayq/internal/record"
 )
 
 func TestIndexIsAMap(t *testing.T) {
@@ -50,7 +52,7 @@ func many(t *rapid.T, do func()) {
 func (m *indexModel) add() {
 	m.made++
 	id := fmt.Sprint("id ", m.made)
-	packed := packID(nil, id)
+	packed := record.PackID(nil, id)
 	size := recordSize(packed, nil, nil)
 	rec := m.arena.add(size)
 	putRecord(m.arena.bytes(rec), packed, nil, nil)
@@ -81,7 +83,7 @@ func (m *indexModel) remove(i int) {
 
 func (m *indexModel) find(t *rapid.T) {
 	id := m.ids[m.any(t)]
-	if slot, ok := m.index.find(packID(nil, id)); !ok || slot != m.slots[id] {
+	if slot, ok := m.index.find(record.PackID(nil, id)); !ok || slot != m.slots[id] {
 		t.Fatalf("find %q: %d %v, want %d", id, slot, ok, m.slots[id])
 	}
 }
@@ -90,7 +92,7 @@ func (m *indexModel) find(t *rapid.T) {
 func (m *indexModel) findNone(t *rapid.T) {
 	for i := range 30 {
 		for _, id := range []string{fmt.Sprint("id ", i+1), fmt.Sprint("no id ", i)} {
-			slot, ok := m.index.find(packID(nil, id))
+			slot, ok := m.index.find(record.PackID(nil, id))
 			if want, there := m.slots[id]; ok != there || ok && slot != want {
 				t.Fatalf("find %q: %d %v, want %d %v", id, slot, ok, want, there)
 			}
@@ -152,7 +154,7 @@ func TestIndexForgetsWhatLeft(t *testing.T) {
 		m.remove(0)
 	}
 	for i := range 10_000 {
-		m.index.find(packID(nil, fmt.Sprint("no id ", i)))
+		m.index.find(record.PackID(nil, fmt.Sprint("no id ", i)))
 	}
 	for i := range m.index.n {
 		if seen := m.index.buckets.at(i).seen; seen != 0 {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/delayq/delayq/internal/record"
 )
 
 func TestRecordRoundTrip(t *testing.T) {
@@ -56,7 +58,7 @@ func nearlyULIDs() []string {
 }
 
 func roundTrip(id string, headers map[string]string, body []byte) (string, map[string]string, []byte) {
-	packed := packID(nil, id)
+	packed := record.PackID(nil, id)
 	rec := make([]byte, recordSize(packed, headers, body))
 	putRecord(rec, packed, headers, body)
 	return getRecord(rec)
@@ -64,15 +66,15 @@ func roundTrip(id string, headers map[string]string, body []byte) (string, map[s
 
 func TestNearlyULIDsStayAsTheyAre(t *testing.T) {
 	for _, id := range nearlyULIDs() {
-		packed := packID(nil, id)
-		if got := unpackID(packed); got != id {
+		packed := record.PackID(nil, id)
+		if got := record.UnpackID(packed); got != id {
 			t.Errorf("%q came back as %q", id, got)
 		}
-		if long := slices.Concat(packed, []byte("what follows")); !bytes.Equal(packedID(long), packed) {
-			t.Errorf("%q: a record begins with %q, want %q", id, packedID(long), packed)
+		if long := slices.Concat(packed, []byte("what follows")); !bytes.Equal(record.PackedID(long), packed) {
+			t.Errorf("%q: a record begins with %q, want %q", id, record.PackedID(long), packed)
 		}
 	}
-	if n := len(packID(nil, canonical)); n != 17 {
+	if n := len(record.PackID(nil, canonical)); n != 17 {
 		t.Errorf("a canonical ULID takes %d bytes", n)
 	}
 }
@@ -103,7 +105,7 @@ func FuzzRecord(f *testing.F) {
 
 // inCell returns a record that was put where other bytes lay.
 func inCell(before byte, id string, headers map[string]string, body []byte) []byte {
-	packed := packID(nil, id)
+	packed := record.PackID(nil, id)
 	rec := bytes.Repeat([]byte{before}, recordSize(packed, headers, body))
 	putRecord(rec, packed, headers, body)
 	return rec

@@ -8,6 +8,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/record"
 )
 
 // A store is one queue's messages. Each is in exactly one of three places: due,
@@ -75,7 +76,7 @@ func (s *store) expireLocked(now int64) {
 
 // addLocked stores a new message.
 func (s *store) addLocked(m *backend.Message, now int64) error {
-	s.packed = packID(s.packed[:0], m.ID)
+	s.packed = record.PackID(s.packed[:0], m.ID)
 	if _, ok := s.ids.find(s.packed); ok {
 		return backend.ErrDuplicate
 	}
@@ -181,7 +182,7 @@ func (s *store) heldLocked(l backend.Lease) (uint32, error) {
 }
 
 func (s *store) findLocked(id string) (uint32, bool) {
-	s.packed = packID(s.packed[:0], id)
+	s.packed = record.PackID(s.packed[:0], id)
 	return s.ids.find(s.packed)
 }
 

@@ -23,15 +23,22 @@ func AppendContent(dst []byte, headers map[string]string, body []byte) []byte {
 	return append(dst, body...)
 }
 
+// ContentSize is how many bytes AppendContent appends.
+func ContentSize(headers map[string]string, body []byte) int {
+	h := headersSize(headers)
+	return UvarintSize(h) + h + len(body)
+}
+
 func headersSize(headers map[string]string) int {
 	n := 0
 	for k, v := range headers {
-		n += uvarintSize(len(k)) + len(k) + uvarintSize(len(v)) + len(v)
+		n += UvarintSize(len(k)) + len(k) + UvarintSize(len(v)) + len(v)
 	}
 	return n
 }
 
-func uvarintSize(n int) int {
+// UvarintSize is how many bytes the uvarint of n takes.
+func UvarintSize(n int) int {
 	size := 1
 	for ; n >= 0x80; n >>= 7 {
 		size++
