@@ -27,9 +27,11 @@ type Queue struct {
 	stop     context.CancelFunc
 	fetched  sync.WaitGroup
 
+	life    sync.Mutex // of the fetcher: held while it starts or ends, and never within mu
+	started bool
+
 	mu      sync.Mutex
 	closed  bool
-	started bool // the fetcher
 	waiting []*waiter
 	arrived chan struct{} // holds one when somebody waits
 	nudged  chan struct{} // holds one when soonest has changed
@@ -80,6 +82,7 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]
 	if err := q.wait(w); err != nil {
 		return nil, err
 	}
+	q.start()
 	select {
 	case r := <-w.got:
 		return r.ds, r.err
@@ -90,17 +93,24 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]
 	}
 }
 
-// wait enters a waiter, and starts the fetcher with the first.
+// start starts the fetcher with the first who waits.
+func (q *Queue) start() {
+	q.life.Lock()
+	defer q.life.Unlock()
+	if q.started || q.fetching.Err() != nil {
+		return
+	}
+	q.started = true
+	q.hub.add(q)
+	q.fetched.Go(q.fetch)
+}
+
+// wait enters a waiter.
 func (q *Queue) wait(w *waiter) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return backend.ErrClosed
-	}
-	if !q.started {
-		q.started = true
-		q.hub.add(q)
-		q.fetched.Go(q.fetch)
 	}
 	q.waiting = append(q.waiting, w)
 	signal(q.arrived)
@@ -133,11 +143,12 @@ func (q *Queue) Close() error {
 	q.closing.Do(func() {
 		q.mu.Lock()
 		q.closed = true
-		started := q.started
 		q.mu.Unlock()
 		q.stop()
-		q.fetched.Wait()
-		if started {
+		q.life.Lock()
+		defer q.life.Unlock()
+		if q.started {
+			q.fetched.Wait()
 			q.hub.remove(q)
 		}
 		if q.onClose != nil {

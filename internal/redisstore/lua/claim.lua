@@ -7,7 +7,9 @@ if not (RETRY and claimed_before(out, claim)) then
   local ready = redis.call('ZRANGEBYSCORE', DUE, '-inf', NOW, 'WITHSCORES', 'LIMIT', 0, limit)
   for i = 1, #ready, 2 do
     redis.call('ZREM', DUE, ready[i])
-    lease(out, ready[i], tonumber(ready[i + 1]), till, claim)
+    if not lease(out, ready[i], tonumber(ready[i + 1]), till, claim) then
+      break
+    end
   end
 end
 out[2] = int(next_event())

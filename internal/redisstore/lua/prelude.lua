@@ -81,8 +81,12 @@ end
 
 -- A trigger is a key that expires when a message is due, for who listens to expiries. Without such
 -- listeners TRIGGER is empty; else it is what the key begins with.
+local function triggers(due)
+  return TRIGGER ~= '' and due > NOW
+end
+
 local function set_trigger(id, due)
-  if TRIGGER ~= '' and due > NOW then
+  if triggers(due) then
     redis.call('SET', TRIGGER .. id, '', 'PX', int(due - NOW))
   end
 end
@@ -93,10 +97,10 @@ local function drop_trigger(id)
   end
 end
 
--- Tells sleepers of a message that is now the first.
+-- Tells sleepers of a message that is now the first: when it is due, and whether a trigger will tell then.
 local function announce(m, due)
   if redis.call('ZRANGE', DUE, 0, 0)[1] == m then
-    redis.call('PUBLISH', CHANNEL, int(due))
+    redis.call('PUBLISH', CHANNEL, int(due) .. (triggers(due) and ' trigger' or ''))
   end
 end
 
@@ -210,11 +214,16 @@ local function hand_out(out, m, due, till)
   out[#out + 1] = int(till)
 end
 
--- Leases a message that the caller has taken from where it waited.
+-- A claim stops at so many bytes of content, that a reply of large messages stays bearable.
+local ROOM = 8 * 1024 * 1024
+
+-- Leases a message that the caller has taken from where it waited. False when the reply is full.
 local function lease(out, m, due, till, claim)
   redis.call('ZADD', LEASES, int(till), m)
   redis.call('HSET', HELD, m, struct.pack('>d', due) .. claim)
   hand_out(out, m, due, till)
+  ROOM = ROOM - #out[#out - 3]
+  return ROOM > 0
 end
 
 -- Adds what a claim of this name has leased already; whether there was any.

@@ -7,7 +7,9 @@ if not (RETRY and claimed_before(out, claim)) then
     if not m then
       break
     end
-    lease(out, m, held_due(m), till, claim)
+    if not lease(out, m, held_due(m), till, claim) then
+      break
+    end
   end
 end
 out[2] = int(next_event())
