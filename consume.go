@@ -83,7 +83,7 @@ func (c *consumer) fetch(ctx, handling context.Context) {
 			return
 		}
 		ds, err := c.receive(ctx, n)
-		c.release(n - len(ds))
+		c.release(max(n-len(ds), 0))
 		switch {
 		case ctx.Err() != nil || errors.Is(err, ErrClosed):
 			c.handBack(handling, ds)

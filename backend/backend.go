@@ -31,7 +31,9 @@ type Options struct {
 	// Clock replaces the store's own clock. Nil means the store's own: TIME on
 	// Redis, the broker's timers on RabbitMQ, the process's clock in memory.
 	// A backend that cannot run on another clock answers [ErrUnsupported]. With
-	// a clock given, a waiting Receive sleeps on that clock and on no other.
+	// a clock given, a waiting Receive sleeps on that clock and on no other. A fake
+	// clock jumps: who starts a timer looks at the clock once more after that, or
+	// a jump between the look before and the start is slept through.
 	Clock clockwork.Clock
 
 	// Logger takes what no caller can be told: a lost connection, a degraded
@@ -60,9 +62,9 @@ type Queue interface {
 	Schedule(ctx context.Context, ms []Message) []error
 
 	// Receive hands out at least one and at most limit due messages, each under a
-	// lease of its own for that long, in order of (due, push order) unless
-	// [Traits.Unordered]. It waits until one is due. It returns messages or an
-	// error, never both.
+	// lease of its own for that long, rounded up to the resolution, in order of (due,
+	// push order) unless [Traits.Unordered]. It waits until one is due. It returns
+	// messages or an error, never both.
 	//
 	// A message whose lease ended is due again, at its old place in the order.
 	//
@@ -75,7 +77,8 @@ type Queue interface {
 
 	// Ack deletes the messages: they are done. It is fenced, as are the next
 	// three: a lease that has ended, was settled before or was never given gets
-	// [ErrLeaseLost] and changes nothing. So the second of two acks fails.
+	// [ErrLeaseLost] and changes nothing. So the second of two acks fails. A lease
+	// is settled through the handle that received it.
 	Ack(ctx context.Context, ls []Lease) []error
 
 	// Nack gives the messages back, each to be due after its own delay.

@@ -16,12 +16,13 @@ type Traits struct {
 	// than (due, push order).
 	Unordered bool
 
-	// Resolution is the grain of due times: they are rounded up to a multiple of
-	// it. 0 is the nanosecond.
+	// Resolution is the grain of due times and of the ends of leases: they are rounded
+	// up to a multiple of it. 0 is the nanosecond.
 	Resolution time.Duration
 
 	// Sweep bounds how late the store may notice by itself what no wake-up tells
-	// it: a lease that ended, a head that another process pushed. 0 is at once.
+	// it: a lease that ended, a head that another process pushed. 0 is at once. It
+	// delays hand-outs and counts and never fencing: a lease is lost when it ends.
 	Sweep time.Duration
 
 	// MaxDelay is the longest delay; 0 is the portable [MaxDelay]. A due time farther away than

@@ -55,7 +55,7 @@ func (t *trial) expect(ms ...backend.Message) {
 		if due.IsZero() {
 			due = t.now().Add(m.Delay)
 		}
-		t.pushed[m.ID] = &expectation{m, due}
+		t.pushed[m.ID] = &expectation{Message: m, notBefore: due}
 	}
 }
 
@@ -63,7 +63,28 @@ func (t *trial) expect(ms ...backend.Message) {
 func (t *trial) expectAgain(id string, notBefore time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.pushed[id].notBefore = notBefore
+	t.pushed[id].notBefore, t.pushed[id].over = notBefore, ""
+}
+
+// expectNoMore notes that a message is done with.
+func (t *trial) expectNoMore(id, because string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e := t.pushed[id]; e != nil {
+		e.over = because
+	}
+}
+
+// leased notes that a message may not come again while its lease lasts, which began after it was
+// asked for and not before the message was due.
+func (t *trial) leased(d backend.Delivery, asked time.Time, lease time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.pushed[d.ID]
+	if e.notBefore.After(asked) {
+		asked = e.notBefore
+	}
+	e.notBefore = asked.Add(lease)
 }
 
 // taken holds a hand-out against what is known of the message.
@@ -75,6 +96,8 @@ func (t *trial) taken(d backend.Delivery) error {
 	switch {
 	case !ok:
 		return fmt.Errorf("message %q came, which nobody pushed", d.ID)
+	case e.over != "":
+		return fmt.Errorf("message %s came at attempt %d, though it was %s", d.ID, d.Attempt, e.over)
 	case now.Before(e.notBefore):
 		return fmt.Errorf("message %s came %v early", d.ID, e.notBefore.Sub(now))
 	case d.Token == backend.Token{}:
@@ -87,6 +110,7 @@ func (t *trial) taken(d backend.Delivery) error {
 func (t *trial) receive(q backend.Queue, limit int, lease time.Duration) ([]backend.Delivery, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, t.Patience)
 	defer cancel()
+	asked := t.now()
 	ds, err := q.Receive(ctx, limit, lease)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -100,12 +124,13 @@ func (t *trial) receive(q backend.Queue, limit int, lease time.Duration) ([]back
 		if err := t.taken(d); err != nil {
 			return nil, err
 		}
+		t.leased(d, asked, lease)
 	}
 	return ds, nil
 }
 
-// lease is the length of the leases that checks take.
-func (t *trial) lease() time.Duration { return 10 * t.Tick }
+// lease is the length of leases that outlive what a check does meanwhile.
+func (t *trial) lease() time.Duration { return 10*t.Tick + 2*t.late() }
 
 // take waits for one message.
 func (t *trial) take() backend.Delivery { return t.takeFor(t.lease()) }
@@ -136,12 +161,19 @@ func (t *trial) takeAll(n, limit int) []backend.Delivery {
 	return all
 }
 
-// nothing looks for a message that must not come.
-func (t *trial) nothing(because string) {
+// nothing looks for a message that must not come. In real time a machine that stood still may have
+// slept through the time until when it must not: then it is given back.
+func (t *trial) nothing(because string) { t.nothingOn(t.q, because) }
+
+func (t *trial) nothingOn(q backend.Queue, because string) {
 	ctx, cancel := context.WithTimeout(t.ctx, t.Quiet)
 	defer cancel()
-	ds, err := t.q.Receive(ctx, 1, t.lease())
+	ds, err := q.Receive(ctx, 1, t.lease())
 	if err == nil && len(ds) > 0 {
+		if t.fake == nil && q == t.q && t.taken(ds[0]) == nil {
+			t.untouched(ds[0])
+			return
+		}
 		t.fail("message %s came at attempt %d, though %s", ds[0].ID, ds[0].Attempt, because)
 	}
 	t.want(err, context.DeadlineExceeded, "receiving while %s", because)
@@ -150,6 +182,7 @@ func (t *trial) nothing(because string) {
 // sleeper is a Receive that waits.
 type sleeper struct {
 	t      *trial
+	asked  time.Time
 	result chan []backend.Delivery
 	err    error
 	at     atomic.Pointer[time.Time] // when it returned
@@ -159,7 +192,7 @@ type sleeper struct {
 // sleep starts a Receive of one message and returns once it is likely to wait.
 func (t *trial) sleep(q backend.Queue) *sleeper {
 	ctx, cancel := context.WithCancel(t.ctx)
-	s := &sleeper{t: t, result: make(chan []backend.Delivery, 1), cancel: cancel}
+	s := &sleeper{t: t, asked: t.now(), result: make(chan []backend.Delivery, 1), cancel: cancel}
 	go func() {
 		ds, err := q.Receive(ctx, 1, t.lease())
 		now := t.now()
@@ -187,6 +220,7 @@ func (s *sleeper) wokenBy(what string) backend.Delivery {
 	case ds := <-s.result:
 		s.t.must(s.err, "receiving")
 		s.t.must(s.t.taken(ds[0]), "receiving")
+		s.t.leased(ds[0], s.asked, s.t.lease())
 		return ds[0]
 	case <-time.After(s.t.Patience):
 		s.t.fail("a waiting Receive slept on for %v after %s", s.t.Patience, what)
@@ -214,9 +248,12 @@ func outcome(errs []error) error {
 	return errs[0]
 }
 
-func (t *trial) ack(ds ...backend.Delivery) {
+func (t *trial) ack(ds ...backend.Delivery) { t.ackOn(t.q, ds...) }
+
+func (t *trial) ackOn(q backend.Queue, ds ...backend.Delivery) {
 	for _, d := range ds {
-		t.must(outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})), "acknowledging message %s", d.ID)
+		t.must(outcome(q.Ack(t.ctx, []backend.Lease{d.Lease()})), "acknowledging message %s", d.ID)
+		t.expectNoMore(d.ID, "acknowledged")
 	}
 }
 
@@ -232,23 +269,43 @@ func (t *trial) tryNack(d backend.Delivery, delay time.Duration) error {
 
 func (t *trial) untouched(d backend.Delivery) {
 	r := backend.Return{Lease: d.Lease(), Untouched: true}
+	t.expectAgain(d.ID, time.Time{})
 	t.must(outcome(t.q.Nack(t.ctx, []backend.Return{r})), "giving message %s back untouched", d.ID)
 }
 
 func (t *trial) extend(d backend.Delivery, lease time.Duration) (time.Time, error) {
+	asked := t.now()
 	ends, errs := t.q.Extend(t.ctx, []backend.Lease{d.Lease()}, lease)
 	if err := outcome(errs); err != nil {
 		return time.Time{}, err
 	}
+	t.expectAgain(d.ID, asked.Add(lease))
 	return ends[0], nil
 }
 
 func (t *trial) bury(d backend.Delivery, reason string) error {
-	return outcome(t.q.Dead(t.ctx, []backend.Burial{{Lease: d.Lease(), Reason: reason}}))
+	err := outcome(t.q.Dead(t.ctx, []backend.Burial{{Lease: d.Lease(), Reason: reason}}))
+	if err == nil {
+		t.expectNoMore(d.ID, "buried")
+	}
+	return err
 }
 
 func (t *trial) cancelID(id string) error {
-	return outcome(t.q.(backend.Canceler).Cancel(t.ctx, []string{id}))
+	err := outcome(t.q.(backend.Canceler).Cancel(t.ctx, []string{id}))
+	if err == nil {
+		t.expectNoMore(id, "cancelled")
+	}
+	return err
+}
+
+// ends fails when a lease that was asked for at a time ends at another time than it should. In
+// real time that cannot be known.
+func (t *trial) ends(end, asked time.Time, lease time.Duration) {
+	want := asked.Add(lease)
+	if t.fake != nil && (end.Before(want) || end.Sub(want) > t.traits.Resolution) {
+		t.fail("the lease ends at %v; asked for was %v, and the resolution is %v", end, want, t.traits.Resolution)
+	}
 }
 
 // move reschedules a message to that long from now.

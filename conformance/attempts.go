@@ -1,6 +1,10 @@
 package conformance
 
-import "github.com/delayq/delayq/backend"
+import (
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
 
 // Invariant 8: redelivery is counted.
 var attemptChecks = []Check{
@@ -8,13 +12,13 @@ var attemptChecks = []Check{
 		Name: "attempt-counts-crashes", Invariant: 8, needs: []need{attempts, storeLease},
 		Rule: "Attempt is 1 at first and rises by exactly one when a worker dies without a word.",
 		run: func(t *trial) {
-			t.counts(func(backend.Delivery) { t.pass(t.Tick + t.late()) })
+			t.counts(t.Tick, func(backend.Delivery) { t.outlast(t.Tick) })
 		},
 	},
 	{
 		Name: "attempt-counts-nacks", Invariant: 8, needs: []need{attempts},
 		Rule: "Attempt rises by exactly one when a message is given back.",
-		run:  func(t *trial) { t.counts(func(d backend.Delivery) { t.nack(d, 0) }) },
+		run:  func(t *trial) { t.counts(t.lease(), func(d backend.Delivery) { t.nack(d, 0) }) },
 	},
 	{
 		Name: "untouched-is-not-counted", Invariant: 10, needs: []need{attempts},
@@ -28,10 +32,10 @@ var attemptChecks = []Check{
 	},
 }
 
-func (t *trial) counts(giveUp func(backend.Delivery)) {
+func (t *trial) counts(lease time.Duration, giveUp func(backend.Delivery)) {
 	id := t.pushAfter(0)
 	for want := 1; want <= 4; want++ {
-		d := t.takeIDFor(id, t.Tick)
+		d := t.takeIDFor(id, lease)
 		if d.Attempt != want {
 			t.fail("message %s came with attempt %d; it is its hand-out number %d", id, d.Attempt, want)
 		}
@@ -56,10 +60,10 @@ func leaseEndWakes(t *trial) {
 	id := t.pushAfter(0)
 	t.takeIDFor(id, 2*t.Tick)
 	end := t.now().Add(2 * t.Tick)
-	s := t.sleep(t.second())
-	t.pass(end.Sub(t.now()) + t.late())
-	d := s.woken(id, "the lease ended")
-	t.ack(d)
+	q := t.second()
+	s := t.sleep(q)
+	t.pass(end.Sub(t.now()) + t.lag())
+	t.ackOn(q, s.woken(id, "the lease ended"))
 	if at := *s.at.Load(); at.After(end.Add(t.late())) {
 		t.fail("the message came %v after the lease ended; allowed is %v", at.Sub(end), t.late())
 	}

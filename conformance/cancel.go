@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/delayq/delayq/backend"
 )
@@ -42,7 +43,7 @@ func cancelWaiting(t *trial) {
 	retried := t.pushAfter(0)
 	t.nack(t.takeID(retried), t.Tick)
 	t.must(t.cancelID(retried), "cancelling a message that waits for a retry")
-	t.pass(2*t.Tick + t.late())
+	t.pass(2*t.Tick + t.lag())
 	t.nothing("all were cancelled")
 	t.push(backend.Message{ID: due, Body: []byte("again")})
 	t.ack(t.takeID(due))
@@ -85,8 +86,20 @@ func cancelRace(t *trial) {
 		defer mu.Unlock()
 		fates[id] = append(fates[id], fate)
 	}
-	t.all(append(spread(2, func(i int) error { return t.cancelEach(ids, i, note) }),
-		spread(2, func(int) error { return t.takeWhatComes(note) })...)...)
+	over := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(fates) == n
+	}
+	begun := make(chan struct{}) // or the workers may be done before the first cancel
+	begin := sync.OnceFunc(func() { close(begun) })
+	t.all(append(spread(2, func(i int) error {
+		defer begin()
+		return t.cancelEach(ids, i, func(id, fate string) { note(id, fate); begin() })
+	}), spread(2, func(int) error {
+		<-begun
+		return t.takeWhatComes(note, over)
+	})...)...)
 	for _, id := range ids {
 		if len(fates[id]) != 1 {
 			t.fail("message %s had the fates %v; it must have one", id, fates[id])
@@ -107,16 +120,19 @@ func (t *trial) cancelEach(ids []string, from int, note func(id, fate string)) e
 	return nil
 }
 
-// takeWhatComes takes and acknowledges until nothing comes.
-func (t *trial) takeWhatComes(note func(id, fate string)) error {
-	for {
+// takeWhatComes takes and acknowledges until it is over and nothing comes.
+func (t *trial) takeWhatComes(note func(id, fate string), over func() bool) error {
+	for until := time.Now().Add(t.Patience); ; {
+		wasOver := over() || time.Now().After(until)
 		ctx, cancel := context.WithTimeout(t.ctx, 4*t.Quiet)
 		ds, err := t.q.Receive(ctx, 1, t.lease())
 		cancel()
-		if errors.Is(err, context.DeadlineExceeded) {
+		switch {
+		case errors.Is(err, context.DeadlineExceeded) && wasOver:
 			return nil
-		}
-		if err != nil {
+		case errors.Is(err, context.DeadlineExceeded):
+			continue
+		case err != nil:
 			return fmt.Errorf("receiving: %w", err)
 		}
 		note(ds[0].ID, "handed out")

@@ -48,7 +48,7 @@ func randomCancellations(t *trial) {
 	const workers, rounds = 8, 500 // about 2.5 calls a round
 	l := &ledger{trial: t, fates: make(map[string]*fate)}
 	t.all(spread(workers, func(i int) error { return l.breakOff(rand.New(rand.NewPCG(uint64(i), 13)), rounds) })...)
-	t.pass(t.lease() + t.late())
+	t.outlast(l.doomed())
 	l.drain()
 	l.buried()
 	for id, f := range l.fates {
@@ -117,7 +117,7 @@ func (l *ledger) known(err error) error {
 func (l *ledger) takeSome(r *rand.Rand) error {
 	var ds []backend.Delivery
 	err := l.broken(r, func(ctx context.Context) (err error) {
-		ds, err = l.q.Receive(ctx, 1+r.IntN(3), l.lease())
+		ds, err = l.q.Receive(ctx, 1+r.IntN(3), l.doomed())
 		return err
 	})
 	for _, d := range ds {
@@ -151,22 +151,38 @@ func (l *ledger) settleOne(r *rand.Rand, d backend.Delivery) error {
 	return l.known(err)
 }
 
-// drain hands out and acknowledges what is left.
+// doomed is the length of the leases, whose holders may die.
+func (l *ledger) doomed() time.Duration { return 2 * l.Tick }
+
+// drain hands out and acknowledges what is left, until the store says that there is nothing, or
+// for long nothing comes.
 func (l *ledger) drain() {
 	quiet := max(l.Quiet, 20*time.Millisecond)
-	for {
+	for silent := 0; ; silent++ {
 		ctx, cancel := context.WithTimeout(l.ctx, quiet)
 		ds, err := l.q.Receive(ctx, 100, l.lease())
 		cancel()
 		if errors.Is(err, context.DeadlineExceeded) {
-			return
+			if l.drained() || silent == 20 {
+				return
+			}
+			continue
 		}
+		silent = 0
 		l.must(err, "draining")
 		for _, d := range ds {
 			l.of(d.ID, func(f *fate) { f.drained++ })
 		}
 		l.ack(ds...)
 	}
+}
+
+func (l *ledger) drained() bool {
+	if _, ok := l.q.(backend.Inspector); !ok {
+		return false
+	}
+	s := l.stats()
+	return s.Scheduled+s.Ready+s.InFlight == 0
 }
 
 // buried finds the dead letters, and deletes them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,14 +19,19 @@ import (
 var update = flag.Bool("update", false, "write the golden files of skips anew")
 
 // backends are all backends in the tree, each in the times that it can run in.
-func backends() map[string]conformance.Harness {
-	return map[string]conformance.Harness{
+func backends(t *testing.T) map[string]conformance.Harness {
+	t.Helper()
+	hs := map[string]conformance.Harness{
 		"memory": {New: newMemory, Leftovers: memoryLeftovers, Virtual: true},
 		"memory-realtime": {
 			New: newMemory, Leftovers: memoryLeftovers,
-			Tick: 60 * time.Millisecond, Slack: 100 * time.Millisecond, Quiet: 10 * time.Millisecond,
+			Tick: 60 * time.Millisecond, Quiet: 10 * time.Millisecond,
 		},
+		"coarse":          {New: newCoarse, Attach: attachCoarse, Leftovers: coarseLeftovers, Virtual: true},
+		"coarse-realtime": {New: newCoarse, Attach: attachCoarse, Leftovers: coarseLeftovers, Tick: 60 * time.Millisecond, Quiet: 10 * time.Millisecond},
 	}
+	maps.Copy(hs, redisBackends(t))
+	return hs
 }
 
 func newMemory(context.Context) (backend.Backend, func(), error) { return memory.New(), nil, nil }
@@ -39,7 +45,7 @@ func memoryLeftovers(_ context.Context, b backend.Backend) ([]string, error) {
 }
 
 func TestConformance(t *testing.T) {
-	for name, h := range backends() {
+	for name, h := range backends(t) {
 		t.Run(name, func(t *testing.T) {
 			pinSkips(t, name, h)
 			conformance.Run(t, h)

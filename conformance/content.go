@@ -106,10 +106,7 @@ func queuesAreApart(t *trial) {
 	for _, name := range []string{t.name() + ".x", t.name() + ":", strings.ToUpper(t.name()), "x"} {
 		other, err := t.openOn(t.b, name)
 		t.must(err, "opening another queue")
-		mine := t.q
-		t.q = other
-		t.nothing("queue " + name + " is empty")
-		t.q = mine
+		t.nothingOn(other, "queue "+name+" is empty")
 	}
 	t.ack(t.takeID(id))
 }

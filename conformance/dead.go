@@ -77,6 +77,11 @@ func (t *trial) consume(h delayq.Handler, until func() bool, opts ...delayq.Cons
 	go func() { ended <- q.Consume(ctx, h, opts...) }()
 	t.eventually(t.step(), "the end of the check's work", until)
 	stop()
+	t.stopped(ended)
+}
+
+// stopped waits for a Consume whose context has ended.
+func (t *trial) stopped(ended <-chan error) {
 	select {
 	case err := <-ended:
 		t.must(err, "Consume")
@@ -128,7 +133,7 @@ func poisonKillsWorker(t *trial) {
 	id := t.pushAfter(0)
 	for range maxAttempts {
 		t.takeIDFor(id, t.Tick) // and dies
-		t.pass(t.Tick + t.late())
+		t.outlast(t.Tick)
 	}
 	var handled atomic.Int64
 	t.consume(func(context.Context, *delayq.Delivery) error {
@@ -141,9 +146,10 @@ func poisonKillsWorker(t *trial) {
 
 func deadIsOut(t *trial) {
 	id := t.pushAfter(0)
-	t.must(t.bury(t.takeID(id), "of the check"), "Dead")
+	lease := t.Tick + t.noise()
+	t.must(t.bury(t.takeIDFor(id, lease), "of the check"), "Dead")
 	t.nothing("it is dead")
-	t.pass(t.lease() + t.late())
+	t.pass(lease + t.lag())
 	t.nothing("it is dead")
 }
 
@@ -205,6 +211,7 @@ func redrive(t *trial) {
 	t.must(t.bury(t.takeID(m.ID), "of the check"), "Dead")
 	dead := t.q.(backend.DeadLetters)
 	s := t.sleep(t.q)
+	t.expectAgain(m.ID, t.now())
 	t.must(outcome(dead.Redrive(t.ctx, []string{m.ID})), "Redrive")
 	t.grace()
 	d := s.woken(m.ID, "a message was redriven")

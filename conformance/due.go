@@ -57,7 +57,7 @@ func neverEarly(t *trial) {
 	t.quietFor(t.Tick, "it is not due yet")
 	t.grace()
 	d := t.takeID(m.ID)
-	if got := d.Due; t.fake != nil && got.Before(t.now().Add(-t.late())) {
+	if got := d.Due; t.fake != nil && got.Before(t.now().Add(-t.lag())) {
 		t.fail("message %s says it was due at %v, before its time", m.ID, got)
 	}
 	t.ack(d)
@@ -113,7 +113,7 @@ func dueAt(t *trial) {
 	past, future := t.at(t.now().Add(-time.Hour)), t.at(t.now().Add(t.Tick))
 	t.push(past, future)
 	t.ack(t.takeID(past.ID))
-	t.quietFor(future.Due.Sub(t.now()), "it is not due yet")
+	t.quietUntil(future.Due, "it is not due yet")
 	t.grace()
 	t.ack(t.takeID(future.ID))
 }
@@ -124,10 +124,10 @@ func roundsUp(t *trial) {
 		due := t.now().Truncate(grain).Add(t.Tick + part)
 		m := t.at(due)
 		t.push(m)
-		t.quietFor(due.Sub(t.now()), "it is not due yet")
+		t.quietUntil(due, "it is not due yet")
 		t.grace()
 		d := t.takeID(m.ID)
-		if d.Due.Before(due) || d.Due.Sub(due) > t.traits.Resolution {
+		if d.Due.Before(due) || d.Due.Sub(due) >= max(t.traits.Resolution, 1) {
 			t.fail("due time %v was rounded to %v; the resolution is %v", due, d.Due, t.traits.Resolution)
 		}
 		t.ack(d)
@@ -146,12 +146,13 @@ func reschedule(t *trial) {
 	sooner, later := t.pushAfter(100*t.Tick), t.pushAfter(2*t.Tick)
 	t.expectAgain(sooner, t.now().Add(t.Tick))
 	t.must(t.move(sooner, t.Tick), "rescheduling to sooner")
-	t.expectAgain(later, t.now().Add(4*t.Tick))
+	end := t.now().Add(4 * t.Tick)
+	t.expectAgain(later, end)
 	t.must(t.move(later, 4*t.Tick), "rescheduling to later")
 	t.pass(t.Tick)
 	t.grace()
 	t.ack(t.takeID(sooner))
-	t.quietFor(3*t.Tick-t.late(), "it was rescheduled to later")
+	t.quietUntil(end, "it was rescheduled to later")
 	t.grace()
 	t.ack(t.takeID(later))
 }
@@ -174,7 +175,7 @@ func longestDelay(t *trial) {
 	}
 	id := t.pushAfter(longest)
 	t.pass(t.Tick)
-	t.nothing("it is due in a hundred years")
+	t.nothing("its delay is the longest there is")
 	if _, ok := t.q.(backend.Canceler); ok {
 		t.must(t.cancelID(id), "cancelling it")
 	}

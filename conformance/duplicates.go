@@ -46,6 +46,7 @@ func exactlyOneWorker(t *trial) {
 			if err := outcome(queues[i%len(queues)].Ack(t.ctx, []backend.Lease{d.Lease()})); err != nil {
 				return fmt.Errorf("acknowledging message %s: %w", d.ID, err)
 			}
+			t.expectNoMore(d.ID, "acknowledged")
 			if done.Add(1) == n {
 				stop()
 			}
@@ -117,11 +118,12 @@ func doneIsDone(t *trial) {
 	for range n {
 		t.pushAfter(0)
 	}
-	for _, d := range t.takeAll(n, n) {
-		t.ack(d)
+	lease := t.Tick + t.noise()
+	for range n {
+		t.ack(t.takeFor(lease))
 	}
 	t.nothing("all are done")
-	t.pass(t.lease() + t.late())
+	t.pass(lease + t.lag())
 	t.nothing("all are done, whatever became of their leases")
 }
 
@@ -134,7 +136,7 @@ func sameID(t *trial) {
 	}
 	again("scheduled")
 	t.nothing("the first message stays, and is not due")
-	t.pass(t.Tick + t.late())
+	t.pass(t.Tick + t.lag())
 	d := t.takeID(m.ID)
 	again("in flight")
 	t.must(t.bury(d, "of the check"), "Dead")
@@ -142,7 +144,9 @@ func sameID(t *trial) {
 	t.nothing("it is dead")
 	if dead, ok := t.q.(backend.DeadLetters); ok {
 		t.must(outcome(dead.DeleteDead(t.ctx, []string{m.ID})), "deleting the dead letter")
-		t.push(backend.Message{ID: m.ID, Body: []byte("third")})
-		t.ack(t.takeID(m.ID))
+		for _, body := range []string{"after the deletion", "after the ack"} {
+			t.push(backend.Message{ID: m.ID, Body: []byte(body)})
+			t.ack(t.takeID(m.ID))
+		}
 	}
 }

@@ -63,10 +63,8 @@ var leaseChecks = []Check{
 
 func leaseExcludes(t *trial) {
 	id := t.pushAfter(0)
-	d := t.takeIDFor(id, 4*t.Tick)
-	if t.fake != nil && !d.Until.Equal(t.now().Add(4*t.Tick)) {
-		t.fail("the lease of message %s ends at %v; asked for was %v", id, d.Until, t.now().Add(4*t.Tick))
-	}
+	d := t.takeIDFor(id, 4*t.Tick+t.noise())
+	t.ends(d.Until, t.now(), 4*t.Tick)
 	t.quietFor(t.Tick, "it is leased")
 	t.quietFor(t.Tick, "it is leased")
 	t.hush(2*t.Tick, "it is leased")
@@ -77,9 +75,7 @@ func leaseExcludes(t *trial) {
 func leaseEnds(t *trial) {
 	id := t.pushAfter(0)
 	for range 3 {
-		asked := t.now()
 		t.takeIDFor(id, t.Tick)
-		t.expectAgain(id, asked.Add(t.Tick)) // the lease began when the store answered, no sooner
 		t.quietFor(t.Tick, "it is leased")
 		t.grace()
 	}
@@ -99,11 +95,12 @@ func (t *trial) takeIDFor(id string, lease time.Duration) backend.Delivery {
 func (t *trial) stale(op string, settle func(backend.Delivery) error) {
 	id := t.pushAfter(0)
 	old := t.takeIDFor(id, t.Tick)
-	t.pass(t.Tick + t.late())
+	t.pass(t.Tick + t.traits.Resolution)
 	t.want(settle(old), backend.ErrLeaseLost, "%s after the lease ended", op)
+	t.pass(t.traits.Sweep)
 	holder := t.takeID(id)
 	t.want(settle(old), backend.ErrLeaseLost, "%s under the old lease while another worker holds the message", op)
-	t.pass(t.Tick + t.late())
+	t.pass(t.Tick + t.lag())
 	t.nothing("the other worker holds it, whatever the first one said")
 	t.ack(holder)
 	t.want(settle(old), backend.ErrLeaseLost, "%s under the old lease after the message is done", op)
@@ -113,7 +110,7 @@ func (t *trial) stale(op string, settle func(backend.Delivery) error) {
 func settleOnce(t *trial) {
 	settlings := map[string]func(backend.Delivery) error{
 		"Ack":    func(d backend.Delivery) error { return outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})) },
-		"Nack":   func(d backend.Delivery) error { return t.tryNack(d, t.Tick) },
+		"Nack":   func(d backend.Delivery) error { return t.tryNack(d, 1000*t.Tick) },
 		"Dead":   func(d backend.Delivery) error { return t.bury(d, "of the check") },
 		"Extend": func(d backend.Delivery) error { _, err := t.extend(d, t.Tick); return err },
 	}
@@ -124,6 +121,7 @@ func settleOnce(t *trial) {
 		forged.Token.Lo++
 		t.want(settlings["Ack"](forged), backend.ErrLeaseLost, "Ack under a lease that was never given")
 		t.must(settlings[first](d), "%s", first)
+		t.expectNoMore(d.ID, "settled with "+first)
 		for second, settle := range settlings {
 			t.want(settle(d), backend.ErrLeaseLost, "%s after %s", second, first)
 		}
@@ -133,21 +131,18 @@ func settleOnce(t *trial) {
 
 func extendHolds(t *trial) {
 	id := t.pushAfter(0)
-	d := t.takeIDFor(id, 2*t.Tick)
-	end, err := t.extend(d, 6*t.Tick)
+	d := t.takeIDFor(id, 2*t.Tick+t.noise())
+	end, err := t.extend(d, 6*t.Tick+t.noise())
 	t.must(err, "extending the lease")
-	if t.fake != nil && !end.Equal(t.now().Add(6*t.Tick)) {
-		t.fail("the extended lease ends at %v; asked for was %v", end, t.now().Add(6*t.Tick))
-	}
-	t.quietFor(2*t.Tick, "it is leased")
+	t.ends(end, t.now(), 6*t.Tick)
+	t.quietFor(2*t.Tick+t.noise(), "it is leased")
 	t.quietFor(2*t.Tick, "its lease was extended")
-	asked := t.now()
 	_, err = t.extend(d, 4*t.Tick)
 	t.must(err, "extending the lease again")
-	t.expectAgain(id, asked.Add(4*t.Tick))
 	t.quietFor(4*t.Tick, "its lease was extended again")
-	t.pass(t.late())
+	t.pass(t.traits.Resolution)
 	t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})), backend.ErrLeaseLost, "Ack after the extended lease ended")
+	t.pass(t.traits.Sweep)
 	t.ack(t.takeID(id))
 }
 

@@ -53,7 +53,7 @@ func (t *trial) buryAndForget(d backend.Delivery) {
 func (t *trial) crashAndFinish() {
 	t.pushAfter(0)
 	t.takeFor(t.Tick)
-	t.pass(t.Tick + t.late())
+	t.pass(t.Tick + t.lag())
 	t.ack(t.take())
 }
 

@@ -35,7 +35,7 @@ func order(t *trial) {
 		byDue[at] = m.ID
 		t.push(m)
 	}
-	t.pass(due.Sub(t.now()) + n*max(t.traits.Resolution, time.Millisecond) + t.late())
+	t.pass(due.Sub(t.now()) + n*max(t.traits.Resolution, time.Millisecond) + t.lag())
 	t.inOrder(byDue, 1)
 }
 
@@ -68,7 +68,7 @@ func orderOfTies(t *trial) {
 				batch = nil
 			}
 		}
-		t.pass(t.Tick + t.late())
+		t.pass(t.Tick + t.lag())
 		t.inOrder(ids, limit)
 	}
 }
@@ -81,9 +81,10 @@ func orderAfterLease(t *trial) {
 		ids = append(ids, m.ID)
 		t.push(m)
 	}
-	t.pass(2*t.Tick + t.late())
-	t.takeIDFor(ids[0], t.Tick)
+	t.pass(2*t.Tick + t.lag())
+	lease := t.Tick + t.noise()
+	t.takeIDFor(ids[0], lease)
 	t.untouched(t.takeID(ids[1]))
-	t.pass(t.Tick + t.late())
+	t.outlast(lease)
 	t.inOrder(ids, 1)
 }

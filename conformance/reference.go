@@ -15,6 +15,7 @@ type reference struct {
 	pushes int
 	ms     map[string]*refMessage
 	grain  time.Duration // due times are rounded up to it
+	lag    time.Duration // within which an ended lease is noticed
 }
 
 type refMessage struct {
@@ -44,14 +45,19 @@ func (r *reference) roundUp(delay time.Duration) time.Time {
 	return due
 }
 
-// pass lets time go by; leases end.
-func (r *reference) pass(d time.Duration) {
+// pass lets time go by; leases end. It reports whether one has ended that need not have been
+// noticed yet, so that nobody can say where its message is.
+func (r *reference) pass(d time.Duration) (unsure bool) {
 	r.now = r.now.Add(d)
 	for _, m := range r.in("leased") {
-		if !m.until.After(r.now) {
+		switch {
+		case !m.until.Add(r.lag).After(r.now):
 			m.state = "scheduled"
+		case !m.until.After(r.now):
+			unsure = true
 		}
 	}
+	return unsure
 }
 
 // in returns the messages in a state, by id.

@@ -3,6 +3,8 @@ package conformance
 import (
 	"context"
 	"time"
+
+	"github.com/delayq/delayq/backend"
 )
 
 // now reads the trial's clock.
@@ -29,24 +31,37 @@ func (t *trial) pass(d time.Duration) {
 // real time that moment cannot be met: it only looks at once. What comes later is held against
 // its due time anyway.
 func (t *trial) hush(d time.Duration, because string) {
-	if t.fake != nil {
+	if t.fake != nil && d > 0 {
 		t.pass(d - 1)
 	}
 	t.nothing(because)
 }
 
 // quietFor hushes, and lets the rest of d pass.
-func (t *trial) quietFor(d time.Duration, because string) {
-	over := t.now().Add(d)
-	t.hush(d, because)
-	t.pass(over.Sub(t.now()))
+func (t *trial) quietFor(d time.Duration, because string) { t.quietUntil(t.now().Add(d), because) }
+
+func (t *trial) quietUntil(end time.Time, because string) {
+	t.hush(end.Sub(t.now()), because)
+	t.pass(max(0, end.Sub(t.now())))
 }
 
-// grace lets the lateness that the traits declare pass in virtual time. In real time whoever
+// grace lets the lag that the traits declare pass in virtual time. In real time whoever
 // waits for a message waits for that too.
 func (t *trial) grace() {
 	if t.fake != nil {
-		t.pass(t.late())
+		t.pass(t.lag())
+	}
+}
+
+// outlast lets time pass until a lease of that length has ended and the store has noticed.
+func (t *trial) outlast(lease time.Duration) {
+	t.pass(lease + t.lag())
+	if c, ok := t.q.(backend.Inspector); ok && t.traits.Sweep > 0 && t.traits.Leases == backend.InStore {
+		t.eventually(0, "the sweep of ended leases", func() bool {
+			s, err := c.Stats(t.ctx)
+			t.must(err, "Stats")
+			return s.InFlight == 0
+		})
 	}
 }
 
@@ -54,13 +69,19 @@ func (t *trial) grace() {
 // needs it says less without, and never more.
 func (t *trial) moment() { time.Sleep(t.Quiet) }
 
-// late is what a hand-out may come late by, at the rounding of due times and the sweep's grain.
-func (t *trial) late() time.Duration {
+// lag is what the traits declare that a hand-out may come late by.
+func (t *trial) lag() time.Duration { return t.traits.Resolution + t.traits.Sweep }
+
+// noise is what the machine may add to that, and what it may hold up the suite by.
+func (t *trial) noise() time.Duration {
 	if t.fake != nil {
-		return t.traits.Resolution + t.traits.Sweep
+		return 0
 	}
-	return t.traits.Resolution + t.traits.Sweep + t.Slack
+	return t.Slack
 }
+
+// late is the lateness that a hand-out is judged by.
+func (t *trial) late() time.Duration { return t.lag() + t.noise() }
 
 // settleDown waits, on the fake clock, until somebody sleeps on it, so that what comes next really
 // has to wake them. Nobody may: then the wait is in vain and the check says less.
@@ -72,6 +93,7 @@ func (t *trial) settleDown() {
 	ctx, cancel := context.WithTimeout(t.ctx, 4*t.Quiet)
 	defer cancel()
 	_ = t.fake.BlockUntilContext(ctx, 1)
+	t.moment() // that one may be another than who was meant
 }
 
 // eventually polls until ok, letting time go by in small steps where step is not 0.

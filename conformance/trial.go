@@ -41,7 +41,12 @@ type trial struct {
 type expectation struct {
 	backend.Message
 	notBefore time.Time // a hand-out before it is early
+	over      string    // what ended it, after which it may not come at all
 }
+
+// virtualStart is a multiple of every store's resolution: what is due at once is due without the
+// clock moving on.
+var virtualStart = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // trialTime bounds one check.
 const trialTime = 5 * time.Minute
@@ -50,7 +55,7 @@ func newTrial(ctx context.Context, h Harness, c Check) (*trial, error) {
 	t := &trial{Harness: h.withDefaults(), check: c, pushed: make(map[string]*expectation)}
 	t.ctx, t.cancel = context.WithTimeout(ctx, trialTime)
 	if t.Virtual {
-		t.fake = clockwork.NewFakeClockAt(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
+		t.fake = clockwork.NewFakeClockAt(virtualStart)
 	}
 	if err := t.open(); err != nil {
 		return nil, errors.Join(err, t.close())
@@ -63,10 +68,7 @@ func (t *trial) open() error {
 	if err != nil {
 		return fmt.Errorf("making a backend: %w", err)
 	}
-	if cleanup != nil {
-		t.later(func() error { cleanup(); return nil })
-	}
-	t.later(b.Close)
+	t.cleanUp(b, cleanup)
 	t.b, t.traits = b, b.Traits()
 	t.q, err = t.openOn(b, t.name())
 	return err
@@ -86,6 +88,14 @@ func (t *trial) openOn(b backend.Backend, name string) (backend.Queue, error) {
 	}
 	t.later(q.Close)
 	return q, nil
+}
+
+// cleanUp closes a backend when the trial ends, and then what is under it.
+func (t *trial) cleanUp(b backend.Backend, under func()) {
+	if under != nil {
+		t.later(func() error { under(); return nil })
+	}
+	t.later(b.Close)
 }
 
 // later runs f when the trial ends, the last first.
@@ -167,10 +177,10 @@ func spread(n int, f func(i int) error) []func() error {
 func (t *trial) second() backend.Queue {
 	b := t.b
 	if t.Attach != nil {
-		var err error
-		b, err = t.Attach(t.ctx, t.b)
+		second, cleanup, err := t.Attach(t.ctx, t.b)
 		t.must(err, "attaching a second client")
-		t.later(b.Close)
+		t.cleanUp(second, cleanup)
+		b = second
 	}
 	q, err := t.openOn(b, t.name())
 	t.must(err, "second client")

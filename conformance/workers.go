@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +26,8 @@ var workerChecks = []Check{
 
 func stuckHandler(t *trial) {
 	stuck := t.pushAfter(0)
-	q := t.portable(delayq.WithLease(3 * t.Tick))
+	lease := 3 * (t.Tick + t.noise()/3)
+	q := t.portable(delayq.WithLease(lease))
 	ctx, stop := context.WithCancel(t.ctx)
 	defer stop()
 	started, stuckOn := make(chan *delayq.Delivery, 1), make(chan struct{})
@@ -50,9 +52,10 @@ func stuckHandler(t *trial) {
 	t.pushWhileStuck(d, &others)
 	release()
 	stop()
-	t.must(<-ended, "Consume")
+	t.stopped(ended)
 	t.handledTimes(runs.Load(), 1)
-	t.pass(3*t.Tick + t.late())
+	t.pass(lease + t.lag())
+	t.handled()
 	t.nothing("all are done")
 }
 
@@ -92,16 +95,43 @@ func consume(t *trial) {
 		t.pushAfter(time.Duration(i%3) * t.Tick)
 	}
 	var done atomic.Int64
+	var early atomic.Pointer[string]
 	seen := counter{counts: make(map[string]int)}
 	t.consume(func(_ context.Context, d *delayq.Delivery) error {
 		seen.add(string(d.Body))
-		if d.Attempt == 1 && len(d.Body)%2 == 0 || string(d.Body)[len(d.Body)-1] == '7' && seen.of(string(d.Body)) < 3 {
+		early.CompareAndSwap(nil, t.early(d))
+		last, times := d.Body[len(d.Body)-1], seen.of(string(d.Body))
+		if last%2 == 0 && times == 1 || last == '7' && times < 3 {
 			return errPoison
 		}
 		done.Add(1)
 		return nil
 	}, func() bool { return done.Load() == n }, delayq.Workers(5), delayq.Retry(t.backoff()))
+	if detail := early.Load(); detail != nil {
+		t.fail("%s", *detail)
+	}
+	t.handled()
 	t.nothing("all are done")
+}
+
+// early describes a message that a handler got before it was due; nil is none.
+func (t *trial) early(d *delayq.Delivery) *string {
+	now := t.now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.pushed[d.ID]
+	if e == nil || !now.Before(e.notBefore) {
+		return nil
+	}
+	detail := fmt.Sprintf("message %s came %v early", d.ID, e.notBefore.Sub(now))
+	return &detail
+}
+
+// handled notes that handlers have done with all messages.
+func (t *trial) handled() {
+	for id := range t.pushed {
+		t.expectNoMore(id, "handled")
+	}
 }
 
 func (c *counter) of(id string) int {

@@ -1,6 +1,7 @@
 package zsetpoll
 
 import (
+	"context"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -10,7 +11,10 @@ import (
 )
 
 // Backend keeps queues in Redis. It is safe for concurrent use.
-type Backend struct{ *redisstore.Backend }
+type Backend struct {
+	store *redisstore.Backend
+	poll  time.Duration
+}
 
 var _ backend.Backend = (*Backend)(nil)
 
@@ -35,8 +39,17 @@ func New(client redis.UniversalClient, opts ...Option) *Backend {
 		o.Err = backend.Invalid("client", nil, "a go-redis client")
 	}
 	o.Claimer = o.mode.claimer
-	return &Backend{redisstore.NewBackend(o.Config)}
+	return &Backend{store: redisstore.NewBackend(o.Config), poll: o.Poll}
 }
+
+// Open returns a handle on the queue of that name. The first Open checks the server and warns of what
+// may lose messages.
+func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	return b.store.Open(ctx, name, o)
+}
+
+// Close closes all queues, and the client where a URL made it. Messages stay in Redis.
+func (b *Backend) Close() error { return b.store.Close() }
 
 // Claims chooses how workers claim messages, by default [Script].
 func Claims(m Mode) Option {
@@ -70,5 +83,5 @@ func Prefix(p string) Option {
 
 // Traits returns what the backend promises: everything, to the millisecond.
 func (b *Backend) Traits() backend.Traits {
-	return backend.Traits{Name: "zsetpoll", Resolution: redisstore.Resolution, Sweep: b.Poll}
+	return backend.Traits{Name: "zsetpoll", Resolution: redisstore.Resolution, Sweep: b.poll}
 }

@@ -195,7 +195,7 @@ var verdicts = []struct {
 	},
 }
 
-func take(l *ledger, at time.Time) handOut { return l.handOut("m", []byte("b"), at) }
+func take(l *ledger, at time.Time) { l.handOut("m", []byte("b"), at) }
 
 func TestVerdict(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,92 @@
+package conformance_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/conformance"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/zsetpoll"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// redisBackends are the backends on Redis: each way to claim, on one server and on a Cluster.
+func redisBackends(t *testing.T) map[string]conformance.Harness {
+	t.Helper()
+	single := func() redis.UniversalClient { return redis.NewClient(testenv.SharedRedis(t).Options()) }
+	cluster := func() redis.UniversalClient {
+		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: testenv.SharedRedisCluster(t).Addrs()})
+	}
+	hs := make(map[string]conformance.Harness)
+	for name, mode := range map[string]zsetpoll.Mode{
+		"zsetpoll": zsetpoll.Script, "zsetpoll-arbitrate": zsetpoll.Arbitrate, "zsetpoll-mover": zsetpoll.Mover,
+	} {
+		open := func(c redis.UniversalClient, prefix string) backend.Backend {
+			return zsetpoll.New(c, zsetpoll.Claims(mode), zsetpoll.Prefix(prefix))
+		}
+		hs[name] = redisHarness(single, open)
+		hs[name+"-cluster"] = redisHarness(cluster, open)
+	}
+	realtime := hs["zsetpoll"]
+	realtime.Virtual = false
+	hs["zsetpoll-realtime"] = realtime
+	return hs
+}
+
+// redisHarness gives each backend a prefix and a client of its own, on a shared server.
+func redisHarness(dial func() redis.UniversalClient, open func(redis.UniversalClient, string) backend.Backend) conformance.Harness {
+	var places sync.Map // of the backends that New made
+	return conformance.Harness{
+		New: func(context.Context) (backend.Backend, func(), error) {
+			p := place{dial(), fmt.Sprintf("conformance%d", prefixes.Add(1))}
+			b := open(p.client, p.prefix)
+			places.Store(b, p)
+			return b, func() { _ = p.client.Close() }, nil
+		},
+		Attach: func(_ context.Context, b backend.Backend) (backend.Backend, func(), error) {
+			p, _ := places.Load(b)
+			client := dial()
+			return open(client, p.(place).prefix), func() { _ = client.Close() }, nil
+		},
+		Leftovers: func(ctx context.Context, b backend.Backend) ([]string, error) {
+			p, _ := places.Load(b)
+			return keysWith(ctx, p.(place))
+		},
+		Virtual: true,
+		Quiet:   30 * time.Millisecond,
+	}
+}
+
+var prefixes atomic.Int64
+
+type place struct {
+	client redis.UniversalClient
+	prefix string
+}
+
+func keysWith(ctx context.Context, p place) (keys []string, err error) {
+	list := func(ctx context.Context, c *redis.Client) error {
+		some, err := c.Keys(ctx, p.prefix+":*").Result()
+		keys = append(keys, some...)
+		return err
+	}
+	if c, ok := p.client.(*redis.ClusterClient); ok {
+		var mu sync.Mutex
+		err = c.ForEachMaster(ctx, func(ctx context.Context, c *redis.Client) error {
+			mu.Lock()
+			defer mu.Unlock()
+			return list(ctx, c)
+		})
+		return keys, err
+	}
+	err = list(ctx, p.client.(*redis.Client))
+	return keys, err
+}
