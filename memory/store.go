@@ -110,7 +110,7 @@ func dueTime(due time.Time, delay time.Duration, now int64) int64 {
 
 // after adds without running over the end of time.
 func after(now int64, d time.Duration) int64 {
-	if t := now + int64(d); t >= now {
+	if t := now + int64(d); d <= 0 || t > now {
 		return t
 	}
 	return math.MaxInt64

@@ -7,8 +7,18 @@
 //
 // # URLs
 //
-// zsetpoll://[USER:PASSWORD@]HOST[:PORT]/QUEUE opens a queue; package internal/redisurl documents the parameters for TLS,
-// databases, Clusters and Sentinel; claims and poll are [Claims] and [Poll].
+//	zsetpoll://[USER:PASSWORD@]HOST[:PORT]/QUEUE[?NAME=VALUE&…]
+//
+//	claims=script|arbitrate|mover, poll=1s, prefix=delayq
+//	db=N                        the database
+//	socket=PATH                 a Unix socket; HOST is then empty
+//	cluster=true                a Cluster, of which HOST is a node
+//	master=NAME                 what Sentinel calls it; HOST is then a Sentinel
+//	sentinel_user=U, sentinel_password=P
+//	addr=HOST[:PORT]            one more node or Sentinel; may be repeated
+//	tls=true                    TLS, verified; with tls_server_name=NAME, tls_ca=FILE,
+//	                            tls_cert=FILE, tls_key=FILE, or tls_insecure=true
+//	pool_size=N, dial_timeout=5s, read_timeout=5s, write_timeout=5s
 //
 // # What it promises
 //

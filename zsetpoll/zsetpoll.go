@@ -2,6 +2,7 @@ package zsetpoll
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -32,11 +33,15 @@ func New(client redis.UniversalClient, opts ...Option) *Backend {
 	o := options{Config: redisstore.Config{
 		Name: "zsetpoll", Client: client, Prefix: redisstore.DefaultPrefix, Poll: redisstore.DefaultPoll,
 	}}
-	for _, set := range opts {
-		set(&o)
-	}
 	if client == nil {
-		o.Err = backend.Invalid("client", nil, "a go-redis client")
+		o.reject(backend.Invalid("client", nil, "a go-redis client"))
+	}
+	for _, set := range opts {
+		if set == nil {
+			o.reject(backend.Invalid("zsetpoll option", nil, "the result of Claims, Poll or Prefix"))
+			continue
+		}
+		set(&o)
 	}
 	o.Claimer = o.mode.claimer
 	return &Backend{store: redisstore.NewBackend(o.Config), poll: o.Poll}
@@ -51,11 +56,13 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 // Close closes all queues, and the client where a URL made it. Messages stay in Redis.
 func (b *Backend) Close() error { return b.store.Close() }
 
+func (o *options) reject(err error) { o.Err = errors.Join(o.Err, err) }
+
 // Claims chooses how workers claim messages, by default [Script].
 func Claims(m Mode) Option {
 	return func(o *options) {
 		if m < Script || m > Mover {
-			o.Err = backend.Invalid("zsetpoll.Claims", int(m), "Script, Arbitrate or Mover")
+			o.reject(backend.Invalid("zsetpoll.Claims", int(m), "Script, Arbitrate or Mover"))
 		}
 		o.mode = m
 	}
@@ -67,7 +74,7 @@ func Claims(m Mode) Option {
 func Poll(d time.Duration) Option {
 	return func(o *options) {
 		if d < 10*time.Millisecond || d > time.Minute {
-			o.Err = backend.Invalid("zsetpoll.Poll", d, "10ms to 1m")
+			o.reject(backend.Invalid("zsetpoll.Poll", d, "10ms to 1m"))
 		}
 		o.Poll = d
 	}
@@ -76,7 +83,7 @@ func Poll(d time.Duration) Option {
 // Prefix sets what all keys begin with, "delayq" by default: 1 to 64 bytes without braces.
 func Prefix(p string) Option {
 	return func(o *options) {
-		o.Err = redisstore.ValidPrefix(p)
+		o.reject(redisstore.ValidPrefix(p))
 		o.Prefix = p
 	}
 }

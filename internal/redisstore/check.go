@@ -2,10 +2,106 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// CheckServer warns, with the remedy, about a server that may lose messages.
-func CheckServer(context.Context, redis.UniversalClient, *slog.Logger) {}
+// checkWithin bounds what the check adds to the first Open.
+const checkWithin = 2 * time.Second
+
+// CheckServer warns, with the remedy, about servers that may lose messages or refuse them. It never
+// fails: who cannot be asked is not warned about.
+func CheckServer(ctx context.Context, client redis.UniversalClient, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	type answer struct {
+		facts []Facts
+		err   error
+	}
+	// Not every client gives up when the context ends; Open does not wait for it.
+	answers := make(chan answer, 1)
+	go func() {
+		facts, err := Inspect(ctx, client)
+		answers <- answer{facts, err}
+	}()
+	var a answer
+	select {
+	case a = <-answers:
+	case <-ctx.Done():
+		a.err = ctx.Err()
+	}
+	if a.err != nil {
+		log.DebugContext(ctx, "delayq: the start-up check could not ask the server", "err", a.err)
+	}
+	report(ctx, log, a.facts)
+}
+
+// report logs each finding once, with all the servers that it is about: the masters of a Cluster are
+// mostly configured alike.
+func report(ctx context.Context, log *slog.Logger, facts []Facts) {
+	servers := make(map[Finding][]string)
+	var order []Finding
+	for _, f := range facts {
+		for _, found := range f.Findings() {
+			if servers[found] == nil {
+				order = append(order, found)
+			}
+			servers[found] = append(servers[found], f.Server)
+		}
+	}
+	for _, found := range order {
+		slices.Sort(servers[found])
+		log.Log(ctx, found.Level, "delayq: "+found.String(), "servers", strings.Join(servers[found], ", "))
+	}
+}
+
+// Inspect asks each server that a client writes to: one, the masters of a Cluster, or the shards of a
+// Ring. With an error come the facts of those that answered.
+func Inspect(ctx context.Context, client redis.UniversalClient) ([]Facts, error) {
+	switch c := client.(type) {
+	case *redis.ClusterClient:
+		return inspectAll(ctx, c.ForEachMaster)
+	case *redis.Ring:
+		return inspectAll(ctx, c.ForEachShard)
+	default:
+		f, err := ask(ctx, client)
+		if err != nil {
+			return nil, fmt.Errorf("asking the server for its state: %w", err)
+		}
+		f.Server = addressOf(client)
+		f.Astray = f.Clustered == Yes
+		return []Facts{f}, nil
+	}
+}
+
+func addressOf(client redis.UniversalClient) string {
+	if c, ok := client.(*redis.Client); ok {
+		return c.Options().Addr
+	}
+	return "the server"
+}
+
+func inspectAll(ctx context.Context, forEach func(context.Context, func(context.Context, *redis.Client) error) error) ([]Facts, error) {
+	var mu sync.Mutex
+	var all []Facts
+	err := forEach(ctx, func(ctx context.Context, node *redis.Client) error {
+		f, err := ask(ctx, node)
+		if err != nil {
+			return fmt.Errorf("asking %s for its state: %w", node.Options().Addr, err)
+		}
+		f.Server = node.Options().Addr
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, f)
+		return nil
+	})
+	mu.Lock() // a client may return before its last node does
+	defer mu.Unlock()
+	return slices.Clone(all), err
+}

@@ -1,0 +1,58 @@
+package zsetpoll
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisurl"
+)
+
+func init() { backend.Register("zsetpoll", openURL) }
+
+// modes are the values of the parameter claims.
+var modes = map[string]Mode{"script": Script, "arbitrate": Arbitrate, "mover": Mover}
+
+// openURL reads zsetpoll://[USER:PASSWORD@]HOST[:PORT]/QUEUE[?claims=…&poll=…&prefix=…]; package redisurl has the
+// parameters of the connection.
+func openURL(ctx context.Context, u *url.URL) (backend.Backend, string, error) {
+	target, opts, err := parseURL(u)
+	if err != nil {
+		return nil, "", err
+	}
+	client, err := target.Connect(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	return New(client, append(opts, owned)...), target.Queue, nil
+}
+
+func parseURL(u *url.URL) (*redisurl.Target, []Option, error) {
+	var opts []Option
+	add := func(set Option) string {
+		opts = append(opts, set)
+		return refusal(set)
+	}
+	target, err := redisurl.Parse(u, redisurl.Params{
+		"claims": redisurl.Choice(modes, func(m Mode) string { return add(Claims(m)) }),
+		"poll":   redisurl.Duration(func(d time.Duration) string { return add(Poll(d)) }),
+		"prefix": func(p string) string { return add(Prefix(p)) },
+	})
+	return target, opts, err
+}
+
+// refusal is what an option allows instead of what it was given, so that the error can name the URL's parameter.
+func refusal(set Option) string {
+	var o options
+	set(&o)
+	var refused *backend.InvalidError
+	if errors.As(o.Err, &refused) {
+		return refused.Allowed
+	}
+	return ""
+}
+
+// owned makes Close close the client too.
+func owned(o *options) { o.Owned = true }
