@@ -13,6 +13,7 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/conformance"
 	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/zsetpoll"
 )
 
@@ -35,9 +36,16 @@ func redisBackends(t *testing.T) map[string]conformance.Harness {
 		hs[name] = redisHarness(single, open)
 		hs[name+"-cluster"] = redisHarness(cluster, open)
 	}
-	realtime := hs["zsetpoll"]
-	realtime.Virtual = false
-	hs["zsetpoll-realtime"] = realtime
+	swept := func(c redis.UniversalClient, prefix string) backend.Backend {
+		return keyspace.New(c, keyspace.Prefix(prefix), keyspace.Sweep(200*time.Millisecond))
+	}
+	hs["keyspace"] = redisHarness(single, swept)
+	hs["keyspace-cluster"] = redisHarness(cluster, swept)
+	for _, name := range []string{"zsetpoll", "keyspace", "keyspace-cluster"} {
+		realtime := hs[name]
+		realtime.Virtual = false
+		hs[name+"-realtime"] = realtime
+	}
 	return hs
 }
 
