@@ -2,6 +2,9 @@
 //
 //	go test -bench . ./bench
 //
+// Backends on Redis need a redis-server on the PATH, or Docker; without, they are skipped. Each
+// store has a server of its own without persistence, on this machine, that shares its processors.
+//
 // One backend: -bench '/backend=memory'. Two versions are compared with benchstat, two
 // backends with benchstat -col /backend. A benchmark fails when a promise is broken, an early
 // or a lost message, and never because the machine is slow; the goals are in the comments.
@@ -12,9 +15,13 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/memory"
+	"github.com/delayq/delayq/zsetpoll"
 )
 
 // A target is a backend to measure. A new one joins by an entry in targets.
@@ -29,13 +36,26 @@ type target struct {
 
 	// inProcess stores hold their messages in this process's heap.
 	inProcess bool
+
+	// onRedis makes a backend on a client; nil for stores elsewhere.
+	onRedis func(redis.UniversalClient) backend.Backend
 }
 
 var targets = []target{
 	{name: "memory", open: openMemory, virtual: true, inProcess: true},
+	onRedis("zsetpoll-script", openZset(zsetpoll.Script)),
+	onRedis("zsetpoll-arbitrate", openZset(zsetpoll.Arbitrate)),
+	onRedis("zsetpoll-mover", openZset(zsetpoll.Mover)),
+	onRedis("keyspace", openKeyspace),
 }
 
 func openMemory(testing.TB) backend.Backend { return memory.New() }
+
+func openZset(m zsetpoll.Mode) func(redis.UniversalClient) backend.Backend {
+	return func(c redis.UniversalClient) backend.Backend { return zsetpoll.New(c, zsetpoll.Claims(m)) }
+}
+
+func openKeyspace(c redis.UniversalClient) backend.Backend { return keyspace.New(c) }
 
 // overTargets runs a benchmark over each backend.
 func overTargets(b *testing.B, run func(*testing.B, target)) {
@@ -44,11 +64,13 @@ func overTargets(b *testing.B, run func(*testing.B, target)) {
 	}
 }
 
+var quiet = delayq.WithLogger(slog.New(slog.DiscardHandler))
+
 // queue opens a queue that is closed when the benchmark ends.
 func (t target) queue(b *testing.B, opts ...delayq.Option) delayq.Queue {
 	b.Helper()
 	store := t.open(b)
-	opts = append(opts, delayq.WithBackend(store), delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	opts = append(opts, delayq.WithBackend(store), quiet)
 	q, err := delayq.New(context.Background(), "bench", opts...)
 	must(b, err)
 	b.Cleanup(func() {

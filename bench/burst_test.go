@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -10,12 +9,13 @@ import (
 )
 
 // BenchmarkBurst measures how fast 32 workers of one Consume drain 100,000 messages that are
-// due at one instant, in msgs/s from that instant to the last ack.
+// due at one instant, in msgs/s from that instant to the last ack. Goal for zsetpoll: five times
+// the rate of asynq, which is 20,000 on a machine of two processors.
 func BenchmarkBurst(b *testing.B) {
 	overTargets(b, func(b *testing.B, t target) {
-		const messages = 100_000
+		messages := t.size(100_000, 10_000)
 		q := t.queue(b)
-		lead := 500 * time.Millisecond
+		lead := t.lead()
 		var all time.Duration
 		for b.Loop() {
 			took, inTime := burst(b, q, messages, lead)
@@ -28,16 +28,21 @@ func BenchmarkBurst(b *testing.B) {
 	})
 }
 
+// lead is how long a store that is not slow takes to be pushed a burst.
+func (t target) lead() time.Duration {
+	if t.inProcess || testing.Short() {
+		return 500 * time.Millisecond
+	}
+	return 3 * time.Second
+}
+
 // burst pushes messages that are all due after the lead and returns how long they take from
 // then on, unless the pushes took longer than that.
 func burst(b *testing.B, q delayq.Queue, messages int, lead time.Duration) (took time.Duration, inTime bool) {
 	b.StopTimer()
 	due := time.Now().Add(lead)
 	t := newTally(slices.Repeat([]time.Time{due}, messages))
-	for ms := range slices.Chunk(t.messages(), 1000) {
-		_, err := q.PushBatch(context.Background(), ms)
-		must(b, err)
-	}
+	pushAll(b, q, t)
 	inTime = time.Now().Before(due)
 	wait := consume(b, q, t)
 	time.Sleep(time.Until(due))

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,14 +17,15 @@ func BenchmarkCancel(b *testing.B) {
 		if !cancels(b, t) {
 			b.Skip("the backend cannot cancel")
 		}
-		b.Run("pending=1M", func(b *testing.B) { cancelAmong(b, t.queue(b), 1_000_000) })
+		pending := t.size(1_000_000, 10_000)
+		b.Run("pending="+strconv.Itoa(pending), func(b *testing.B) { cancelAmong(b, t.queue(b), pending) })
 	})
 }
 
 func cancels(b *testing.B, t target) bool {
 	store := t.open(b)
 	defer func() { must(b, store.Close()) }()
-	q, err := delayq.New(context.Background(), "bench", delayq.WithBackend(store), delayq.Require(delayq.Cancelling))
+	q, err := delayq.New(context.Background(), "bench", delayq.WithBackend(store), quiet, delayq.Require(delayq.Cancelling))
 	if err == nil {
 		must(b, q.Close())
 	}
@@ -31,7 +33,7 @@ func cancels(b *testing.B, t target) bool {
 }
 
 func cancelAmong(b *testing.B, q delayq.Queue, pending int) {
-	const turn = 10_000
+	turn := min(10_000, pending/10)
 	due := farAhead(time.Now())
 	ids := fill(b, q, pending, due)
 	shuffle := newRand()

@@ -13,12 +13,7 @@ func consume(b *testing.B, q delayq.Queue, t *tally) (wait func()) {
 	const workers = 32
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() {
-		ended <- q.Consume(ctx, func(_ context.Context, d *delayq.Delivery) error {
-			t.arrived(number(d.Body))
-			return nil
-		}, delayq.Workers(workers))
-	}()
+	go func() { ended <- q.Consume(ctx, t.handle, delayq.Workers(workers)) }()
 	return func() {
 		b.Helper()
 		t.wait(b)

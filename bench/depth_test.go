@@ -11,10 +11,14 @@ import (
 	"github.com/delayq/delayq"
 )
 
-var depths = []struct {
+type depth struct {
 	name    string
 	pending int
-}{{"1k", 1_000}, {"10k", 10_000}, {"100k", 100_000}, {"1M", 1_000_000}}
+}
+
+var allDepths = []depth{{"1k", 1_000}, {"10k", 10_000}, {"100k", 100_000}, {"1M", 1_000_000}}
+
+func (t target) depths() []depth { return allDepths[:t.size(len(allDepths), 2)] }
 
 // BenchmarkDepth measures what a message costs, push, receive and ack, while others wait.
 //
@@ -41,7 +45,7 @@ func BenchmarkDepth(b *testing.B) {
 type load interface{ live(b *testing.B, n int) int }
 
 func compareDepths(b *testing.B, open func(*testing.B, target, int) load, t target) {
-	const turn = 1000
+	turn, depths := t.size(1000, 100), t.depths()
 	loads := make([]load, len(depths))
 	for i, d := range depths {
 		loads[i] = open(b, t, d.pending)
@@ -56,10 +60,10 @@ func compareDepths(b *testing.B, open func(*testing.B, target, int) load, t targ
 			took[i] += time.Since(start)
 		}
 	}
-	reportDepths(b, took, lived)
+	reportDepths(b, depths, took, lived)
 }
 
-func reportDepths(b *testing.B, took []time.Duration, lived []int) {
+func reportDepths(b *testing.B, depths []depth, took []time.Duration, lived []int) {
 	var all time.Duration
 	var messages int
 	cost := make([]float64, len(depths))

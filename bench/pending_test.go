@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -24,6 +25,24 @@ func fill(b *testing.B, q delayq.Queue, n int, due func() time.Time) (ids []stri
 		ids = append(ids, pushed...)
 	}
 	return ids
+}
+
+// pushAll pushes the messages of a tally.
+func pushAll(b *testing.B, q delayq.Queue, t *tally) {
+	b.Helper()
+	for ms := range slices.Chunk(t.messages(), delayq.MaxBatch) {
+		_, err := q.PushBatch(context.Background(), ms)
+		must(b, err)
+	}
+}
+
+// size is how many messages to measure with: fewer on a server when a run is only to show that
+// the benchmarks work.
+func (t target) size(full, short int) int {
+	if testing.Short() && !t.inProcess {
+		return short
+	}
+	return full
 }
 
 // farAhead is a random due time of the day that begins in an hour.

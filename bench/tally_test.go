@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"encoding/binary"
 	"sync/atomic"
 	"testing"
@@ -46,6 +47,12 @@ func (t *tally) messages() []delayq.Message {
 }
 
 func number(body []byte) int { return int(binary.LittleEndian.Uint64(body)) }
+
+// handle is a handler that notes what it gets.
+func (t *tally) handle(_ context.Context, d *delayq.Delivery) error {
+	t.arrived(number(d.Body))
+	return nil
+}
 
 // arrived notes message i. It is called from many goroutines.
 func (t *tally) arrived(i int) {

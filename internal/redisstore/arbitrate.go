@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -24,20 +25,40 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 	if err != nil {
 		return Claim{}, err
 	}
-	c, due, err := s.look(ctx, node, min(limit, chunkMessages))
-	if err != nil || len(due) == 0 {
+	limit = min(limit, chunkMessages)
+	c, due, moved, err := s.look(ctx, node, limit)
+	switch {
+	case err != nil:
 		return c, err
+	case moved:
+		return s.Claim(ctx, limit, lease, name)
+	case len(due) == 0:
+		return c, nil
 	}
 	bids := makeBids(due, c.Now, lease, name)
 	if err := s.contend(ctx, node, bids); err != nil {
-		if !unknown(ctx, err) {
-			return c, fmt.Errorf("arbitrating: %w", translate(err))
-		}
-		return s.reclaim(ctx, limit, lease, name) // the MULTI may have gone through
+		return s.withoutBids(ctx, limit, lease, name, err)
 	}
 	c.Next = c.Now // there may be more, and losers look again
 	c.Deliveries, err = s.won(ctx, node, bids)
+	if unknown(ctx, err) {
+		return s.reclaim(ctx, limit, lease, name)
+	}
 	return c, err
+}
+
+// withoutBids claims where the MULTI failed. A server that is out of memory takes none that adds anything,
+// even after it has removed; if the reply was lost, the MULTI may have gone through.
+func (s *Store) withoutBids(ctx context.Context, limit int, lease time.Duration, name string, failed error) (Claim, error) {
+	err := translate(failed)
+	switch {
+	case unknown(ctx, failed):
+		return s.reclaim(ctx, limit, lease, name)
+	case errors.Is(err, errFull), redis.HasErrorPrefix(failed, "EXECABORT"):
+		return s.Claim(ctx, limit, lease, name)
+	default:
+		return Claim{}, fmt.Errorf("arbitrating: %w", err)
+	}
 }
 
 // node is the server that has the queue: the commands are one transaction there.
@@ -53,14 +74,15 @@ func (s *Store) node(ctx context.Context) (redis.Cmdable, error) {
 	return node, nil
 }
 
-// look reads the time, what is due, and when the next thing happens.
-func (s *Store) look(ctx context.Context, node redis.Cmdable, limit int) (c Claim, due []redis.Z, err error) {
+// look reads the time, what is due, whether a mover left messages, and when the next thing happens.
+func (s *Store) look(ctx context.Context, node redis.Cmdable, limit int) (c Claim, due []redis.Z, moved bool, err error) {
 	pipe := node.Pipeline()
 	now := pipe.Time(ctx)
 	heads := pipe.ZRangeWithScores(ctx, s.keys.due(), 0, int64(limit)-1)
 	leases := pipe.ZRangeWithScores(ctx, s.keys.leases(), 0, 0)
+	ready := pipe.LLen(ctx, s.keys.ready())
 	if _, err := pipe.Exec(ctx); err != nil {
-		return c, nil, fmt.Errorf("looking for due messages: %w", translate(err))
+		return c, nil, false, fmt.Errorf("looking for due messages: %w", translate(err))
 	}
 	c.Now = now.Val().UTC()
 	if s.clock != nil {
@@ -80,7 +102,7 @@ func (s *Store) look(ctx context.Context, node redis.Cmdable, limit int) (c Clai
 		}
 		due = append(due, z)
 	}
-	return c, due, err
+	return c, due, ready.Val() > 0, err
 }
 
 func scoreTime(score float64) time.Time { return time.UnixMilli(int64(score)).UTC() }
@@ -137,9 +159,9 @@ func (s *Store) contend(ctx context.Context, node redis.Cmdable, bids []*bid) er
 
 // reclaim returns what a claim of that name has leased, else claims anew.
 func (s *Store) reclaim(ctx context.Context, limit int, lease time.Duration, name string) (Claim, error) {
-	reply, err := s.runOnce(ctx, claimScript, true, []any{limit, delayArg(lease), name})
+	reply, err := s.repeat(ctx, claimScript, true, []any{limit, delayArg(lease), name})
 	if err != nil {
-		return Claim{}, wrap(claimScript, err)
+		return Claim{}, err
 	}
 	return parseClaim(reply)
 }

@@ -47,8 +47,14 @@ type Backend struct {
 
 // NewBackend returns a backend; nothing is sent before the first Open.
 func NewBackend(c Config) *Backend {
-	return &Backend{Config: c, hub: NewHub(c.Client, c.Poll, slog.Default()), queues: make(map[*Queue]struct{})}
+	b := &Backend{Config: c, hub: NewHub(c.Client, c.Poll, slog.Default()), queues: make(map[*Queue]struct{})}
+	b.hub.triggers = c.Triggers
+	return b
 }
+
+// HubOf returns what wakes a backend's queues. It is no method, since the backends that users see have
+// the methods of this one.
+func HubOf(b *Backend) *Hub { return b.hub }
 
 // Open is as in backend.Backend.
 func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {

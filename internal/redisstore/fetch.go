@@ -122,11 +122,12 @@ func (q *Queue) giveBack(ds []backend.Delivery) {
 	}
 }
 
-// sleep waits until something may be due: the next event of the claim, a wake-up, or, since wake-ups
-// can be lost, the hub's interval. at is the time here that was c.Now in the store.
+// sleep waits until something may be due: the next event of the claim, unless it is for triggers to
+// tell, a wake-up, or, since wake-ups can be lost, the hub's interval. at is the time here that was c.Now
+// in the store.
 func (q *Queue) sleep(c Claim, at time.Time) {
 	left := q.hub.interval()
-	if !c.Next.IsZero() {
+	if !c.Next.IsZero() && !q.triggers {
 		left = min(left, c.Next.Sub(c.Now))
 	}
 	for {

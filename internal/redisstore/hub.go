@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +17,8 @@ type Hub struct {
 	client redis.UniversalClient
 	poll   time.Duration
 	log    *slog.Logger
+
+	triggers bool // who waits is woken by triggers where there are any
 
 	mu     sync.Mutex
 	pubsub *redis.PubSub
@@ -59,12 +62,20 @@ func (h *Hub) add(q *Queue) {
 // start subscribes to the first channel. The client's library subscribes again after a disconnect.
 func (h *Hub) start(channel string) {
 	h.pubsub = h.client.Subscribe(context.Background(), channel)
-	events := h.pubsub.ChannelWithSubscriptions()
+	events := Events(h.pubsub)
 	h.ended.Go(func() {
 		for e := range events {
 			h.heard(e)
 		}
 	})
+}
+
+// checkEvery is how often a silent subscription is checked to be alive: rarely, since it is only for hints.
+const checkEvery = time.Minute
+
+// Events are those of a subscription, the ends of disconnects among them.
+func Events(p *redis.PubSub) <-chan any {
+	return p.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(checkEvery))
 }
 
 func (h *Hub) subscribed(err error) {
@@ -79,8 +90,27 @@ func (h *Hub) heard(event any) {
 	case *redis.Subscription:
 		h.nudge(e.Channel, time.Time{})
 	case *redis.Message:
-		if ms, err := strconv.ParseInt(e.Payload, 10, 64); err == nil {
+		due, trigger, _ := strings.Cut(e.Payload, " ")
+		if ms, err := strconv.ParseInt(due, 10, 64); err == nil && (trigger == "" || !h.triggers) {
 			h.nudge(e.Channel, time.UnixMilli(ms))
+		}
+	}
+}
+
+// Expired wakes the queues of which that key was a trigger. Other keys are nobody's.
+func (h *Hub) Expired(key string) {
+	if queue, _, ok := strings.Cut(key, "}:"+triggerKey); ok {
+		h.nudge(queue+"}:"+wakeChannel, time.Time{})
+	}
+}
+
+// WakeAll makes all queues look at once.
+func (h *Hub) WakeAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, queues := range h.queues {
+		for q := range queues {
+			q.nudge(time.Time{})
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -66,17 +67,34 @@ const (
 
 // run runs a script, up to three times when replies are lost.
 func (s *Store) run(ctx context.Context, sc *script, args ...any) (any, error) {
+	return s.repeat(ctx, sc, false, args)
+}
+
+// repeat is run; again says that what the script does may have been done already.
+func (s *Store) repeat(ctx context.Context, sc *script, again bool, args []any) (any, error) {
+	began := time.Now()
 	var err error
 	for try := range tries {
 		if try > 0 && !pause(ctx, retryPause<<try) {
 			break
 		}
+		var age time.Duration
+		if again {
+			age = max(time.Since(began), time.Microsecond)
+		}
 		var reply any
-		if reply, err = s.runOnce(ctx, sc, try > 0, args); !unknown(ctx, err) {
+		if reply, err = s.runOnce(ctx, sc, age, args); !unknown(ctx, err) {
 			return reply, wrap(sc, err)
 		}
+		again = again || !unsent(err)
 	}
 	return nil, wrap(sc, err)
+}
+
+// unsent reports whether there was no connection to send anything on.
+func unsent(err error) bool {
+	var op *net.OpError
+	return errors.Is(err, redis.ErrPoolTimeout) || errors.As(err, &op) && op.Op == "dial"
 }
 
 func wrap(sc *script, err error) error {
@@ -103,24 +121,25 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-func (s *Store) runOnce(ctx context.Context, sc *script, again bool, args []any) (any, error) {
-	reply, err := s.evalSHA(ctx, sc, again, args)
-	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
-		return reply, err
+// runOnce runs a script whose first try was sent that long ago, 0 for none.
+func (s *Store) runOnce(ctx context.Context, sc *script, age time.Duration, args []any) (any, error) {
+	reply, err := s.evalSHA(ctx, sc, age, args)
+	for try := 0; try < tries && redis.HasErrorPrefix(err, "NOSCRIPT"); try++ { // it may be flushed once more
+		if err := s.client.ScriptLoad(ctx, sc.text).Err(); err != nil {
+			return nil, fmt.Errorf("loading: %w", err)
+		}
+		reply, err = s.evalSHA(ctx, sc, age, args)
 	}
-	if err := s.client.ScriptLoad(ctx, sc.text).Err(); err != nil {
-		return nil, fmt.Errorf("loading: %w", err)
-	}
-	return s.evalSHA(ctx, sc, again, args)
+	return reply, err
 }
 
-func (s *Store) evalSHA(ctx context.Context, sc *script, again bool, args []any) (any, error) {
+func (s *Store) evalSHA(ctx context.Context, sc *script, age time.Duration, args []any) (any, error) {
 	all := make([]any, 0, 3+len(s.keys.list)+4+len(args))
 	all = append(all, "evalsha", sc.sha, len(s.keys.list))
 	for _, k := range s.keys.list {
 		all = append(all, k)
 	}
-	all = append(all, s.now(), flag(again), s.keys.channel, s.trigger())
+	all = append(all, s.now(), delayArg(age), s.keys.channel, s.trigger())
 	cmd := once{redis.NewCmd(ctx, append(all, args...)...)}
 	cmd.SetFirstKeyPos(3)
 	_ = s.client.Process(ctx, cmd)

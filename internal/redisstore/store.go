@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -19,6 +20,9 @@ import (
 var (
 	errFull   = backend.ErrFull
 	errClosed = backend.ErrClosed
+
+	// errUnknown is for a reply that was lost where the second try cannot tell whether there was a first.
+	errUnknown = errors.New("outcome unknown: the reply was lost")
 )
 
 // Resolution is that of due times and leases: scores are whole milliseconds.
@@ -60,6 +64,7 @@ func (k *keys) messages() string { return k.list[1] }
 func (k *keys) leases() string   { return k.list[2] }
 func (k *keys) held() string     { return k.list[3] }
 func (k *keys) gens() string     { return k.list[4] }
+func (k *keys) ready() string    { return k.list[8] }
 
 // triggerKey and wakeChannel follow a queue's prefix.
 const (
@@ -127,13 +132,17 @@ func outcomes(replies []any, outcome func(any) error) []error {
 	return errs
 }
 
-// oneOr is nil for 1.
+// oneOr is nil for 1, and for 2 that nobody can tell.
 func oneOr(err error) func(any) error {
 	return func(reply any) error {
-		if reply == int64(1) {
+		switch reply {
+		case int64(1):
 			return nil
+		case int64(2):
+			return errUnknown
+		default:
+			return err
 		}
-		return err
 	}
 }
 
@@ -144,6 +153,8 @@ func waited(reply any) error {
 		return nil
 	case "HELD":
 		return backend.ErrInFlight
+	case "UNKNOWN":
+		return errUnknown
 	default:
 		return backend.ErrNotFound
 	}

@@ -1,4 +1,5 @@
--- Deletes dead letters: an id each. Returns 1 done, 0 not dead.
+-- Deletes dead letters: an id each. Returns 1 done, 0 not dead, 2 not dead or deleted by the
+-- first try.
 local outcomes = {}
 for i = FIRST, #ARGV do
   local done = redis.call('ZREM', DEAD, ARGV[i])
@@ -6,6 +7,6 @@ for i = FIRST, #ARGV do
     redis.call('HDEL', GRAVES, ARGV[i])
     forget(ARGV[i])
   end
-  outcomes[#outcomes + 1] = done
+  outcomes[#outcomes + 1] = (RETRY and done == 0) and 2 or done
 end
 return outcomes

@@ -4,7 +4,8 @@ local till = after(tonumber(ARGV[FIRST]))
 local ends = {}
 for i = FIRST + 1, #ARGV do
   if holds(ARGV[i]) then
-    redis.call('ZADD', LEASES, 'XX', int(till), ARGV[i])
+    redis.call('ZREM', LEASES, ARGV[i]) -- an addition alone is refused by a server out of memory
+    redis.call('ZADD', LEASES, int(till), ARGV[i])
     ends[#ends + 1] = int(till)
   else
     ends[#ends + 1] = '0'

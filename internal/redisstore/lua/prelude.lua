@@ -5,7 +5,11 @@
 -- saw it due before sees another member since: a member in LEASES is the lease's token.
 local DUE, MSG, LEASES, HELD, GENS, DEAD, GRAVES, SEQ, READY =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
-local GIVEN_NOW, RETRY, CHANNEL, TRIGGER = ARGV[1], ARGV[2] == '1', ARGV[3], ARGV[4]
+local GIVEN_NOW, CHANNEL, TRIGGER = ARGV[1], ARGV[3], ARGV[4]
+
+-- How many us ago the first try may have run whose reply was lost; 0 in a first try.
+local AGE = tonumber(ARGV[2])
+local RETRY = AGE > 0
 local FIRST = 5 -- the first argument of the script's own
 
 -- The server's clock in microseconds, unless one is given.
@@ -224,6 +228,22 @@ local function lease(out, m, due, till, claim)
   hand_out(out, m, due, till)
   ROOM = ROOM - #out[#out - 3]
   return ROOM > 0
+end
+
+-- Leases up to limit messages that were moved to READY; returns how many it still may. An entry that is
+-- no message's member any more only goes away.
+local function lease_ready(out, limit, till, claim)
+  while limit > 0 do
+    local m = redis.call('LPOP', READY)
+    if not m then
+      break
+    end
+    local due = held_due(m)
+    if due and current(id_of(m)) == m then
+      limit = lease(out, m, due, till, claim) and limit - 1 or 0
+    end
+  end
+  return limit
 end
 
 -- Adds what a claim of this name has leased already; whether there was any.

@@ -1,4 +1,5 @@
--- Schedules dead letters again, due now, as if they had just been pushed: an id each. Returns 1 done, 0 not dead.
+-- Schedules dead letters again, due now, as if they had just been pushed: an id each. Returns 1 done,
+-- 0 not dead, 2 not dead or done by the first try.
 local outcomes = {}
 for i = FIRST, #ARGV do
   local id = ARGV[i]
@@ -12,7 +13,7 @@ for i = FIRST, #ARGV do
     announce(m, NOW)
     outcomes[#outcomes + 1] = 1
   else
-    outcomes[#outcomes + 1] = 0
+    outcomes[#outcomes + 1] = RETRY and 2 or 0
   end
 end
 return outcomes

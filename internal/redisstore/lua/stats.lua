@@ -4,7 +4,7 @@ local ready = redis.call('ZCOUNT', DUE, '-inf', NOW)
 local head = redis.call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2]
 local moved = redis.call('LINDEX', READY, 0)
 if moved then
-  head = math.min(held_due(moved), tonumber(head or math.huge))
+  head = math.min(held_due(moved) or NOW, tonumber(head or math.huge))
 end
 return {
   redis.call('ZCARD', DUE) - ready,

@@ -1,0 +1,52 @@
+package bench
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq"
+)
+
+// BenchmarkIdle measures what idle queues with a worker waiting at each cost a server, in
+// commands/s of all of them together; goals: 1 for one queue, 100 for a thousand of one process.
+func BenchmarkIdle(b *testing.B) {
+	overRedis(b, func(b *testing.B, t target) {
+		b.Run("queues=1", func(b *testing.B) { idle(b, t, 1, window(5*time.Second)) })
+		if !testing.Short() {
+			b.Run("queues=1000", func(b *testing.B) { idle(b, t, 1000, 10*time.Second) })
+		}
+	})
+}
+
+func window(full time.Duration) time.Duration {
+	if testing.Short() {
+		return time.Second / 2
+	}
+	return full
+}
+
+func idle(b *testing.B, t target, queues int, watch time.Duration) {
+	store, count := t.connect(b, ownRedis(b))
+	ctx, stop := context.WithCancel(context.Background())
+	var workers sync.WaitGroup
+	for i := range queues {
+		q := open(b, store, "idle-"+strconv.Itoa(i))
+		workers.Go(func() { waitInVain(ctx, b, q) })
+	}
+	time.Sleep(window(2 * time.Second)) // until all have subscribed and looked
+	before := count.commands.Load()
+	time.Sleep(watch)
+	b.ReportMetric(float64(count.commands.Load()-before)/watch.Seconds(), "commands/s")
+	b.ReportMetric(0, "ns/op") // means nothing here
+	stop()
+	workers.Wait()
+}
+
+func waitInVain(ctx context.Context, b *testing.B, q delayq.Queue) {
+	if d, err := q.Receive(ctx); err == nil {
+		b.Errorf("an empty queue handed out %v", d)
+	}
+}

@@ -1,0 +1,101 @@
+package bench
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+)
+
+// onRedis is a target whose stores are each on a server of their own.
+func onRedis(name string, make func(redis.UniversalClient) backend.Backend) target {
+	return target{
+		name:    name,
+		onRedis: make,
+		open:    func(tb testing.TB) backend.Backend { return make(ownRedis(tb).Client(tb)) },
+		virtual: true,
+	}
+}
+
+// ownRedis starts a server that is empty and does nothing else. It has no disk to wait for.
+func ownRedis(tb testing.TB) *testenv.RedisServer {
+	tb.Helper()
+	return testenv.Redis(tb, testenv.Directive("appendonly", "no"))
+}
+
+// overRedis runs a benchmark over the backends on Redis.
+func overRedis(b *testing.B, run func(*testing.B, target)) {
+	for _, t := range targets {
+		if t.onRedis != nil {
+			b.Run("backend="+t.name, func(b *testing.B) { run(b, t) })
+		}
+	}
+}
+
+// connect opens a backend with a client of its own, as another process would, and counts what
+// that sends.
+func (t target) connect(b *testing.B, server *testenv.RedisServer) (backend.Backend, *sent) {
+	b.Helper()
+	count := new(sent)
+	client := server.Client(b)
+	client.AddHook(count)
+	store := t.onRedis(client)
+	b.Cleanup(func() { must(b, store.Close()) })
+	return store, count
+}
+
+func open(b *testing.B, store backend.Backend, name string) delayq.Queue {
+	b.Helper()
+	q, err := delayq.New(context.Background(), name, delayq.WithBackend(store), quiet)
+	must(b, err)
+	b.Cleanup(func() { must(b, q.Close()) })
+	return q
+}
+
+// tripTime is the 99th percentile of a round trip to an idle server.
+func tripTime(b *testing.B) time.Duration {
+	b.Helper()
+	client := ownRedis(b).Client(b)
+	trips := newHistogram()
+	for range 2000 {
+		start := time.Now()
+		must(b, client.Ping(context.Background()).Err())
+		record(trips, []time.Duration{time.Since(start)})
+	}
+	return time.Duration(trips.ValueAtQuantile(99))
+}
+
+// sent counts what a client sends, its subscriptions left out.
+type sent struct{ commands, trips atomic.Int64 }
+
+var _ redis.Hook = (*sent)(nil)
+
+func (s *sent) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (s *sent) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		s.add(1)
+		return next(ctx, cmd)
+	}
+}
+
+func (s *sent) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		s.add(len(cmds))
+		return next(ctx, cmds)
+	}
+}
+
+func (s *sent) add(commands int) {
+	s.commands.Add(int64(commands))
+	s.trips.Add(1)
+}

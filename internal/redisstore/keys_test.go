@@ -1,0 +1,85 @@
+package redisstore_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisstore"
+	"github.com/delayq/delayq/internal/testenv"
+)
+
+// TestKeys fills every key that a queue can have, on a Cluster, where a key of another slot would be refused.
+func TestKeys(t *testing.T) {
+	cluster := testenv.SharedRedisCluster(t)
+	for _, name := range []string{"orders", "a:b", "with space", "ünï", "tab\tand*and?[x]", strings.Repeat("n", backend.MaxName)} {
+		t.Run(name, func(t *testing.T) {
+			b := &bench{t: t, ctx: t.Context(), prefix: "keys:{" + name + "}:"}
+			client := cluster.Client(t)
+			b.Store = redisstore.New(redisstore.Config{Client: client, Prefix: "keys", Triggers: true}, name, nil)
+			b.fill()
+			var all []string
+			for _, node := range cluster.Nodes() {
+				keys, err := node.Client(t).Keys(b.ctx, "*").Result()
+				b.all([]error{err})
+				all = append(all, keys...)
+			}
+			b.checkKeys(all)
+			b.all([]error{client.Del(b.ctx, all...).Err()})
+		})
+	}
+}
+
+// fill makes all keys that there are: messages that wait, come back, are held, ready or dead.
+func (b *bench) fill() {
+	b.t.Helper()
+	b.push("dead", "nacked", "held")
+	c := b.claim(b.Claim, time.Minute)
+	b.all(b.Dead(b.ctx, []backend.Burial{{Lease: c.Deliveries[0].Lease()}}))
+	b.all(b.Nack(b.ctx, []backend.Return{{Lease: c.Deliveries[1].Lease(), Delay: time.Hour}}))
+	b.pushAfter(time.Hour, "later")
+}
+
+func (b *bench) checkKeys(all []string) {
+	b.t.Helper()
+	triggers := 0
+	for _, k := range all {
+		if !strings.HasPrefix(k, b.prefix) {
+			b.t.Errorf("key %q does not begin with %q", k, b.prefix)
+		}
+		if strings.HasPrefix(k, b.prefix+"trigger:") {
+			triggers++
+		}
+	}
+	// due, messages, leases, held, gens, dead, graves and seq; and a trigger for each that waits.
+	if len(all) != 10 || triggers != 2 {
+		b.t.Errorf("%d keys, %d triggers: %q", len(all), triggers, all)
+	}
+}
+
+func TestQueuesAreApart(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	other := redisstore.New(redisstore.Config{Client: b.raw, Prefix: "test"}, t.Name()+":", nil)
+	elsewhere := redisstore.New(redisstore.Config{Client: b.raw, Prefix: "test:"}, t.Name(), nil)
+	b.push("a")
+	for _, s := range []*redisstore.Store{other, elsewhere} {
+		b.nothing(s.Claim)
+		b.want(s.Cancel(b.ctx, []string{"a"}), backend.ErrNotFound)
+	}
+	b.ack(b.next(b.Claim, time.Minute, "a"))
+	b.empty()
+}
+
+func TestValidPrefix(t *testing.T) {
+	t.Parallel()
+	for prefix, ok := range map[string]bool{
+		"delayq": true, "a:b": true, strings.Repeat("p", 64): true,
+		"": false, "{a}": false, "a{": false, "a}": false, "\x00": false, strings.Repeat("p", 65): false,
+	} {
+		if err := redisstore.ValidPrefix(prefix); (err == nil) != ok {
+			t.Errorf("prefix %q: %v", prefix, err)
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package keyspace_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/keyspace"
+)
+
+// cutSubscriptions ends all subscriptions again and again until it is stopped.
+func cutSubscriptions(t *testing.T, client redis.UniversalClient) (stop func()) {
+	t.Helper()
+	done, ended := make(chan struct{}), make(chan struct{})
+	ctx := t.Context()
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-done:
+				return
+			case <-time.After(5 * time.Millisecond):
+				_ = client.ClientKillByFilter(ctx, "TYPE", "pubsub").Err()
+			}
+		}
+	}()
+	return func() { close(done); <-ended }
+}
+
+// With a sweep of a minute, what expired unheard is found because a new subscription makes all look.
+func TestSubscribingAgainLooks(t *testing.T) {
+	t.Parallel()
+	client := server(t).Client(t)
+	q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q")
+	for i := range 3 {
+		s := sleep(t, q)
+		stop := cutSubscriptions(t, client)
+		id := numbered("m", i)
+		push(t, q, id, 200*time.Millisecond)
+		time.Sleep(600 * time.Millisecond)
+		stop()
+		s.woken(t, id, time.Second+noise)
+	}
+}
+
+func TestDroppedEventsLoseNothing(t *testing.T) {
+	t.Parallel()
+	client := server(t).Client(t)
+	q := open(t, newBackend(t, client, keyspace.Sweep(200*time.Millisecond)), "q")
+	stop := cutSubscriptions(t, client)
+	defer stop()
+	const n = 500
+	ms := make([]backend.Message, n)
+	for i := range ms {
+		ms[i] = backend.Message{ID: numbered("m", i), Delay: time.Duration(i) * 4 * time.Millisecond}
+	}
+	must(t, errors.Join(q.Schedule(t.Context(), ms)...))
+	seen := make(map[string]bool)
+	for len(seen) < n {
+		d := take(t, q, 5*time.Second)
+		if seen[d.ID] {
+			t.Fatalf("message %s came twice", d.ID)
+		}
+		seen[d.ID] = true
+		must(t, errors.Join(q.Ack(t.Context(), []backend.Lease{d.Lease()})...))
+	}
+}

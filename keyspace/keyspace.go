@@ -1,0 +1,115 @@
+package keyspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisstore"
+)
+
+// Backend keeps queues in Redis. It is safe for concurrent use.
+type Backend struct {
+	*redisstore.Backend
+	listener *listener
+}
+
+var _ backend.Backend = (*Backend)(nil)
+
+// An Option sets up a backend in [New]. One out of range is reported by Open.
+type Option func(*redisstore.Config)
+
+// New returns a backend on a client of a single server, a Cluster or a Sentinel group. The caller
+// closes the client, after the backend. Nothing is sent before the first queue is opened.
+func New(client redis.UniversalClient, opts ...Option) *Backend {
+	c := redisstore.Config{
+		Name: "keyspace", Client: client, Prefix: redisstore.DefaultPrefix, Poll: redisstore.DefaultPoll, Triggers: true,
+		Claimer: func(s *redisstore.Store) redisstore.Claimer { return s.Claim },
+	}
+	masters, err := mastersOf(client)
+	reject(&c, err)
+	for _, set := range opts {
+		if set == nil {
+			set = func(c *redisstore.Config) {
+				reject(c, backend.Invalid("keyspace option", "nil", "the result of Sweep or Prefix"))
+			}
+		}
+		set(&c)
+	}
+	b := redisstore.NewBackend(c)
+	return &Backend{Backend: b, listener: newListener(masters, redisstore.HubOf(b), c.Prefix, c.Poll)}
+}
+
+func reject(c *redisstore.Config, err error) { c.Err = errors.Join(c.Err, err) }
+
+// Sweep sets how often an idle queue looks by itself, 10 ms to 1 min, 1 s by default. It bounds how late
+// a message is whose expiry Redis notices late, or not at all. More than a hundred open queues share
+// a hundred looks a second, and their bound grows with their number.
+func Sweep(d time.Duration) Option {
+	return func(c *redisstore.Config) {
+		if d < 10*time.Millisecond || d > time.Minute {
+			reject(c, backend.Invalid("keyspace.Sweep", d, "10ms to 1m"))
+		}
+		c.Poll = d
+	}
+}
+
+// Prefix sets what all keys begin with, "delayq" by default: 1 to 64 bytes without braces.
+func Prefix(p string) Option {
+	return func(c *redisstore.Config) {
+		reject(c, redisstore.ValidPrefix(p))
+		c.Prefix = p
+	}
+}
+
+// Traits returns what the backend promises: everything, to the millisecond, within a sweep.
+func (b *Backend) Traits() backend.Traits {
+	return backend.Traits{Name: b.Name, Resolution: redisstore.Resolution, Sweep: b.Poll}
+}
+
+// Open is as in backend.Backend. The first Open subscribes to expiries, and enables the notifications
+// where it may. If it may not, it says so to the logger; see [Backend.Degraded].
+func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	q, err := b.Backend.Open(ctx, name, o)
+	if err == nil && o.Clock == nil {
+		b.listener.start(ctx, o.Logger)
+	}
+	return q, err
+}
+
+// Degraded returns nil while expiries wake the workers, and before the first queue is opened. Otherwise
+// it tells why they do not, on which servers; then messages wait for the sweep. It looks again every
+// minute, so that a remedy shows.
+func (b *Backend) Degraded() error { return b.listener.degraded() }
+
+// Close is as in backend.Backend.
+func (b *Backend) Close() error {
+	b.listener.close()
+	return b.Backend.Close()
+}
+
+// A server is one that expires keys and tells so itself.
+type server interface {
+	redis.UniversalClient
+	Options() *redis.Options
+}
+
+type cluster interface {
+	ForEachMaster(ctx context.Context, do func(context.Context, *redis.Client) error) error
+}
+
+// mastersOf returns what lists the servers behind a client.
+func mastersOf(client redis.UniversalClient) (func(context.Context) ([]server, error), error) {
+	switch c := client.(type) {
+	case cluster:
+		return func(ctx context.Context) ([]server, error) { return listMasters(ctx, c) }, nil
+	case server:
+		return func(context.Context) ([]server, error) { return []server{c}, nil }, nil
+	default:
+		return nil, backend.Invalid("client", fmt.Sprintf("%T", client), "a *redis.Client or a *redis.ClusterClient")
+	}
+}

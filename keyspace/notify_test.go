@@ -1,0 +1,149 @@
+package keyspace_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/keyspace"
+)
+
+func TestOpenEnablesNotifications(t *testing.T) {
+	t.Parallel()
+	client := server(t).Client(t)
+	for _, before := range []string{"", "K", "Kg", "KEg$", "AK", "AKE"} {
+		must(t, client.ConfigSet(t.Context(), "notify-keyspace-events", before).Err())
+		before = flags(t, client)
+		b := newBackend(t, client)
+		open(t, b, "q")
+		after := flags(t, client)
+		if !strings.Contains(after, "E") || !strings.ContainsAny(after, "xA") {
+			t.Errorf("%q became %q, which does not tell of expiries", before, after)
+		}
+		for _, f := range before {
+			if !strings.ContainsRune(after, f) {
+				t.Errorf("%q became %q, which lacks %c", before, after, f)
+			}
+		}
+		must(t, b.Degraded())
+		must(t, b.Close())
+	}
+}
+
+// Without notifications the sweep finds what is due, and the backend says so.
+func TestRefusedNotifications(t *testing.T) {
+	t.Parallel()
+	client := server(t, noConfig).Client(t)
+	b := newBackend(t, client, keyspace.Sweep(200*time.Millisecond))
+	var log logged
+	q := openLogging(t, b, "q", log.logger())
+	openLogging(t, b, "another", log.logger())
+	if err := b.Degraded(); err == nil || !strings.Contains(err.Error(), "notify-keyspace-events") {
+		t.Errorf("degraded: %v", err)
+	}
+	if n := log.count("level=WARN", "hears of no expiries", "remedy=", "Ex", client.Options().Addr); n != 1 {
+		t.Errorf("%d warnings of it in:\n%s", n, &log)
+	}
+	s := sleep(t, q)
+	push(t, q, "m", 300*time.Millisecond)
+	s.woken(t, "m", 500*time.Millisecond+noise)
+}
+
+var noConfig = testenv.Directive("rename-command", "CONFIG", "")
+
+// The setting may be there though nobody may read it. RESP2 and RESP3 tell of a PING differently.
+func TestNotificationsBehindARefusal(t *testing.T) {
+	t.Parallel()
+	srv := server(t, noConfig, testenv.Directive("notify-keyspace-events", "Ex"))
+	for _, protocol := range []int{2, 3} {
+		client := srv.Client(t, func(o *redis.Options) { o.Protocol = protocol })
+		b := newBackend(t, client, keyspace.Sweep(time.Minute))
+		var log logged
+		q := openLogging(t, b, "q", log.logger())
+		if err := b.Degraded(); err != nil || log.count("hears of no expiries") > 0 {
+			t.Errorf("degraded: %v, log:\n%s", err, &log)
+		}
+		s := sleep(t, q)
+		id := numbered("protocol", protocol)
+		push(t, q, id, 300*time.Millisecond)
+		s.woken(t, id, time.Second+noise)
+	}
+	left, err := srv.Client(t).Keys(t.Context(), "*probe*").Result()
+	must(t, err)
+	if len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Users may be kept from commands and from channels.
+func TestUsersWithoutRights(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	admin := srv.Client(t)
+	must(t, admin.ConfigSet(t.Context(), "notify-keyspace-events", "Ex").Err())
+	for name, tt := range map[string]struct {
+		rules    []any
+		degraded string
+	}{
+		"noconfig":   {[]any{"~*", "&*", "+@all", "-config"}, ""},
+		"readconfig": {[]any{"~*", "&*", "+@all", "-config", "+config|get"}, ""},
+		"nochannels": {[]any{"~*", "resetchannels", "&delayq:*", "+@all"}, "not confirmed"},
+	} {
+		must(t, admin.Do(t.Context(), append([]any{"acl", "setuser", name, "on", "nopass"}, tt.rules...)...).Err())
+		b := newBackend(t, srv.Client(t, func(o *redis.Options) { o.Username, o.Password = name, "x" }), keyspace.Sweep(100*time.Millisecond))
+		q := open(t, b, name)
+		switch err := b.Degraded(); {
+		case tt.degraded == "" && err != nil:
+			t.Errorf("%s: degraded: %v", name, err)
+		case tt.degraded != "" && (err == nil || !strings.Contains(err.Error(), tt.degraded)):
+			t.Errorf("%s: degraded: %v; want %s", name, err, tt.degraded)
+		}
+		push(t, q, "m", 50*time.Millisecond)
+		take(t, q, 2*time.Second)
+	}
+}
+
+// A server forgets a setting that was made while it ran.
+func TestRestartEnablesAgain(t *testing.T) {
+	t.Parallel()
+	srv := server(t, testenv.AOF())
+	client := srv.Client(t)
+	b := newBackend(t, client, keyspace.Sweep(time.Minute))
+	q := open(t, b, "q")
+	push(t, q, "before", time.Second)
+	srv.Restart()
+	eventually(t, 5*time.Second, "notifying again", func() bool { return strings.Contains(flags(t, client), "E") })
+	take(t, q, 3*time.Second)
+	s := sleep(t, q)
+	push(t, q, "after", 300*time.Millisecond)
+	s.woken(t, "after", time.Second+noise)
+	must(t, b.Degraded())
+}
+
+func TestServerThatComesLater(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	client := srv.Client(t)
+	srv.Kill()
+	b := newBackend(t, client, keyspace.Sweep(time.Minute))
+	var log logged
+	begun := time.Now()
+	q := openLogging(t, b, "q", log.logger())
+	if took := time.Since(begun); took > 7*time.Second {
+		t.Errorf("Open took %v", took)
+	}
+	if err := b.Degraded(); err == nil || log.count("level=WARN", "hears of no expiries") != 1 {
+		t.Errorf("degraded: %v, log:\n%s", err, &log)
+	}
+	srv.Restart()
+	eventually(t, 10*time.Second, "recovery", func() bool { return b.Degraded() == nil })
+	if log.count("level=INFO", "hears of expiries again") != 1 {
+		t.Errorf("log:\n%s", &log)
+	}
+	s := sleep(t, q)
+	push(t, q, "m", 300*time.Millisecond)
+	s.woken(t, "m", time.Second+noise)
+}

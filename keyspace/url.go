@@ -1,0 +1,55 @@
+package keyspace
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisstore"
+	"github.com/delayq/delayq/internal/redisurl"
+)
+
+func init() { backend.Register("keyspace", openURL) }
+
+// openURL reads keyspace://[USER:PASSWORD@]HOST[:PORT]/QUEUE[?prefix=…&sweep=…]; package redisurl has the
+// parameters of the connection. The events are those of the client's own database.
+func openURL(ctx context.Context, u *url.URL) (backend.Backend, string, error) {
+	target, opts, err := parseURL(u)
+	if err != nil {
+		return nil, "", err
+	}
+	client, err := target.Connect(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	return New(client, append(opts, owned)...), target.Queue, nil
+}
+
+func parseURL(u *url.URL) (*redisurl.Target, []Option, error) {
+	var opts []Option
+	add := func(set Option) string {
+		opts = append(opts, set)
+		return refusal(set)
+	}
+	target, err := redisurl.Parse(u, redisurl.Params{
+		"prefix": func(p string) string { return add(Prefix(p)) },
+		"sweep":  redisurl.Duration(func(d time.Duration) string { return add(Sweep(d)) }),
+	})
+	return target, opts, err
+}
+
+// refusal is what an option allows instead of what it was given, so that the error can name the URL's parameter.
+func refusal(set Option) string {
+	var c redisstore.Config
+	set(&c)
+	var refused *backend.InvalidError
+	if errors.As(c.Err, &refused) {
+		return refused.Allowed
+	}
+	return ""
+}
+
+// owned makes Close close the client too.
+func owned(c *redisstore.Config) { c.Owned = true }

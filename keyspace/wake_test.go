@@ -1,0 +1,149 @@
+package keyspace_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/keyspace"
+	"github.com/delayq/delayq/zsetpoll"
+)
+
+// With a sweep of a minute, only a wake-up can be in time.
+
+func TestExpiryWakes(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	for _, db := range []int{0, 5} {
+		client := srv.Client(t, func(o *redis.Options) { o.DB = db })
+		q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q")
+		for i := range 3 {
+			s := sleep(t, q)
+			id := numbered("m", i)
+			push(t, q, id, 300*time.Millisecond)
+			s.woken(t, id, time.Second+noise)
+		}
+	}
+}
+
+// The timer of a worker is the sweep's: without events, a message that a claim has seen waits for it.
+func TestOnlyExpiryWakes(t *testing.T) {
+	t.Parallel()
+	client := server(t).Client(t)
+	q := open(t, newBackend(t, client, keyspace.Sweep(2*time.Second)), "q")
+	push(t, q, "m", 600*time.Millisecond)
+	must(t, client.ConfigSet(t.Context(), "notify-keyspace-events", "").Err())
+	begun := time.Now()
+	take(t, q, 3*time.Second+noise)
+	if took := time.Since(begun); took < 1900*time.Millisecond {
+		t.Errorf("the message came after %v, before the sweep; who told?", took)
+	}
+}
+
+func TestEveryWayToBecomeDueWakes(t *testing.T) {
+	t.Parallel()
+	client := server(t).Client(t)
+	b := newBackend(t, client, keyspace.Sweep(time.Minute))
+	q, other := open(t, b, "q"), open(t, b, "q")
+	s := sleep(t, q)
+	push(t, other, "m", time.Hour)
+	must(t, errors.Join(other.(backend.Rescheduler).Reschedule(t.Context(), []backend.Move{{ID: "m", Delay: 300 * time.Millisecond}})...))
+	s.woken(t, "m", time.Second+noise)
+
+	push(t, other, "n", 0)
+	d := take(t, other, time.Second)
+	s = sleep(t, q)
+	must(t, errors.Join(other.Nack(t.Context(), []backend.Return{{Lease: d.Lease(), Delay: 300 * time.Millisecond}})...))
+	s.woken(t, "n", time.Second+noise)
+}
+
+// What is due at once has no key to expire, and its push wakes.
+func TestDueAtOnceWakesWithoutTrigger(t *testing.T) {
+	t.Parallel()
+	client := server(t).Client(t)
+	q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q")
+	for i, m := range []backend.Message{{ID: "now"}, {ID: "past", Due: time.Now().Add(-time.Hour)}} {
+		s := sleep(t, q)
+		must(t, errors.Join(q.Schedule(t.Context(), []backend.Message{m})...))
+		s.woken(t, m.ID, noise)
+		if n := sent(t, client, "publish"); n < i+1 {
+			t.Errorf("%d wake-ups were published for %d messages", n, i+1)
+		}
+	}
+	if n := triggers(t, client); n != 0 {
+		t.Errorf("%d triggers for messages that were due at once", n)
+	}
+}
+
+func TestTriggersGoWithTheirMessages(t *testing.T) {
+	t.Parallel()
+	client := server(t).Client(t)
+	q := open(t, newBackend(t, client), "q")
+	push(t, q, "cancelled", time.Hour)
+	push(t, q, "stays", time.Hour)
+	if n := triggers(t, client); n != 2 {
+		t.Errorf("%d triggers for two messages", n)
+	}
+	must(t, errors.Join(q.(backend.Canceler).Cancel(t.Context(), []string{"cancelled"})...))
+	if n := triggers(t, client); n != 1 {
+		t.Errorf("%d triggers after a cancellation", n)
+	}
+	must(t, errors.Join(q.(backend.Rescheduler).Reschedule(t.Context(), []backend.Move{{ID: "stays", Due: time.Now().Add(-time.Second)}})...))
+	if n := triggers(t, client); n != 0 {
+		t.Errorf("%d triggers after a move into the past", n)
+	}
+}
+
+func triggers(t *testing.T, client redis.Cmdable) int {
+	t.Helper()
+	keys, err := client.Keys(t.Context(), "*:trigger:*").Result()
+	must(t, err)
+	return len(keys)
+}
+
+// Keys that expire in masses and are not ours cause no look.
+func TestForeignExpiriesWakeNobody(t *testing.T) {
+	t.Parallel()
+	client := server(t).Client(t)
+	q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q")
+	s := sleep(t, q)
+	before := sent(t, client, "evalsha")
+	const n = 300
+	for i := range n {
+		for _, format := range []string{"cache%d", "delayq:{other}:trigger:%d", "app:{q}:trigger:%d", "delayq:{q}:other:%d", "trigger:%d", "}:trigger:%d"} {
+			must(t, client.Set(t.Context(), fmt.Sprintf(format, i), "", time.Millisecond).Err())
+		}
+	}
+	eventually(t, 10*time.Second, "expiry of the keys", func() bool {
+		size, err := client.DBSize(t.Context()).Result()
+		must(t, err)
+		return size == 0
+	})
+	time.Sleep(100 * time.Millisecond)
+	if looks := sent(t, client, "evalsha") - before; looks != 0 {
+		t.Errorf("%d looks at the queue for %d foreign expiries", looks, 6*n)
+	}
+	push(t, q, "m", 300*time.Millisecond)
+	s.woken(t, "m", time.Second+noise)
+}
+
+// Both backends keep messages alike: a worker of either takes what a client of the other pushes.
+func TestSharesQueuesWithZsetpoll(t *testing.T) {
+	t.Parallel()
+	client := server(t).Client(t)
+	zset := zsetpoll.New(client, zsetpoll.Poll(time.Minute))
+	t.Cleanup(func() { must(t, zset.Close()) })
+	ours, theirs := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q"), open(t, zset, "q")
+	for name, tt := range map[string]struct{ pusher, worker backend.Queue }{
+		"pushed by zsetpoll": {theirs, ours},
+		"pushed by keyspace": {ours, theirs},
+	} {
+		s := sleep(t, tt.worker)
+		push(t, tt.pusher, name, 300*time.Millisecond)
+		s.woken(t, name, time.Second+noise)
+	}
+}

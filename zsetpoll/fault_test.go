@@ -1,0 +1,188 @@
+package zsetpoll_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/zsetpoll"
+)
+
+// TestServerRestarts kills a server that keeps a log. Messages, leases and tokens are there afterwards.
+func TestServerRestarts(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
+		ctx := deadline(t, 60*time.Second)
+		server := testenv.Redis(t, testenv.AOF(), testenv.Directive("appendfsync", "always"))
+		client := server.Client(t)
+		q := open(t, client, zsetpoll.Claims(mode))
+		must(t, q.Schedule(ctx, append(message("held", 0), message("lapses", 0)...))...)
+		held := receiveOne(t, ctx, q, time.Minute, "held")
+		lapses := receiveOne(t, ctx, q, 300*time.Millisecond, "lapses")
+		must(t, q.Schedule(ctx, message("later", 500*time.Millisecond))...)
+		server.Kill()
+		server.Restart()
+		again := patient(t, ctx, q, "lapses")
+		if again.Attempt != 2 || again.Until.Add(-time.Minute).Before(lapses.Until) {
+			t.Errorf("got %+v; its lease before ended at %v", again, lapses.Until)
+		}
+		later := patient(t, ctx, q, "later")
+		must(t, q.Ack(ctx, leases([]backend.Delivery{held, again, later}))...)
+		drained(t, ctx, q, client)
+	})
+}
+
+// patient receives although the server may be away for a moment.
+func patient(t *testing.T, ctx context.Context, q backend.Queue, id string) backend.Delivery {
+	t.Helper()
+	for {
+		ds, err := q.Receive(ctx, 1, time.Minute)
+		if err == nil {
+			if len(ds) != 1 || ds[0].ID != id {
+				t.Fatalf("got %+v, want %q", ds, id)
+			}
+			return ds[0]
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("waiting for %q: %v", id, err)
+		}
+		sleep(ctx, 10*time.Millisecond)
+	}
+}
+
+// waiting has a Receive wait whose fetcher sleeps, since it has looked and subscribed.
+func waiting(t *testing.T, ctx context.Context, q backend.Queue, client *redis.Client) <-chan backend.Delivery {
+	t.Helper()
+	got := make(chan backend.Delivery, 1)
+	go func() {
+		defer close(got)
+		for ctx.Err() == nil {
+			if ds, err := q.Receive(ctx, 1, time.Minute); err == nil {
+				got <- ds[0]
+				return
+			}
+		}
+	}()
+	await(t, "the subscription", func() bool {
+		channels, err := client.PubSubChannels(ctx, "delayq:{"+t.Name()+"}:wake").Result()
+		return err == nil && len(channels) == 1
+	})
+	return got
+}
+
+func within(t *testing.T, ctx context.Context, got <-chan backend.Delivery, id string, longest time.Duration) backend.Delivery {
+	t.Helper()
+	began := time.Now()
+	select {
+	case d, ok := <-got:
+		if took := time.Since(began); !ok || d.ID != id || took > longest {
+			t.Fatalf("got %+v after %v, want %q within %v", d, took, id, longest)
+		}
+		return d
+	case <-ctx.Done():
+		t.Fatalf("waited in vain for %q", id)
+		return backend.Delivery{}
+	}
+}
+
+// TestConnectionsKilled cuts connections under a sleeping worker. A push by somebody else wakes it after Poll
+// at the latest.
+func TestConnectionsKilled(t *testing.T) {
+	const poll, noise = 500 * time.Millisecond, 3 * time.Second
+	for _, kind := range []string{"normal", "pubsub"} {
+		t.Run(kind, func(t *testing.T) {
+			eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
+				ctx := deadline(t, 60*time.Second)
+				server := testenv.Redis(t, testenv.Private())
+				client, other := server.Client(t), server.Client(t)
+				q := open(t, client, zsetpoll.Claims(mode), zsetpoll.Poll(poll))
+				pusher := open(t, other, zsetpoll.Claims(mode))
+				for i := range 5 {
+					got := waiting(t, ctx, q, other)
+					must(t, other.Do(ctx, "client", "kill", "type", kind).Err())
+					must(t, pusher.Schedule(ctx, message(fmt.Sprint(i), 0))...)
+					d := within(t, ctx, got, fmt.Sprint(i), poll+noise)
+					must(t, q.Ack(ctx, []backend.Lease{d.Lease()})...)
+				}
+				drained(t, ctx, q, other)
+			})
+		})
+	}
+}
+
+// TestWakeUp has a sleeping worker with a long Poll learn at once of a message pushed elsewhere.
+func TestWakeUp(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
+		ctx := deadline(t, 60*time.Second)
+		server := testenv.SharedRedis(t)
+		client := server.Client(t)
+		q := open(t, client, zsetpoll.Claims(mode), zsetpoll.Poll(time.Minute))
+		pusher := open(t, server.Client(t))
+		must(t, pusher.Schedule(ctx, message("far", time.Hour))...)
+		for i := range 20 {
+			got := waiting(t, ctx, q, client)
+			must(t, pusher.Schedule(ctx, message(fmt.Sprint(i), time.Duration(i%3)*10*time.Millisecond))...)
+			d := within(t, ctx, got, fmt.Sprint(i), 5*time.Second)
+			must(t, q.Ack(ctx, []backend.Lease{d.Lease()})...)
+		}
+		must(t, pusher.Cancel(ctx, []string{"far"})...)
+		drained(t, ctx, q, client)
+	})
+}
+
+// TestServerPaused has the server stand still for longer than a client waits for a reply.
+func TestServerPaused(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
+		ctx := deadline(t, 60*time.Second)
+		server := testenv.Redis(t, testenv.Private())
+		client := server.Client(t, func(o *redis.Options) { o.ReadTimeout = 100 * time.Millisecond })
+		q := open(t, client, zsetpoll.Claims(mode))
+		must(t, q.Schedule(ctx, message("held", 0))...)
+		held := receiveOne(t, ctx, q, time.Hour, "held")
+		must(t, q.Schedule(ctx, message("due", 200*time.Millisecond))...)
+		server.Pause()
+		pushed := make(chan []error, 1)
+		go func() { pushed <- q.Schedule(ctx, message("lost", time.Hour)) }()
+		if errs := <-pushed; errs == nil {
+			t.Error("a push to a server that stands still succeeds")
+		}
+		server.Resume()
+		due := patient(t, ctx, q, "due")
+		await(t, "the ack", func() bool { return q.Ack(ctx, leases([]backend.Delivery{held, due})) == nil })
+		if err := errors.Join(q.Cancel(ctx, []string{"lost"})...); err != nil && !errors.Is(err, backend.ErrNotFound) {
+			t.Errorf("the push that told nothing: %v", err)
+		}
+		drained(t, ctx, q, client)
+	})
+}
+
+// TestContextEndsInABlackHole ends a Receive whose claim gets no answer. It does not wait for one.
+func TestContextEndsInABlackHole(t *testing.T) {
+	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
+		server := testenv.SharedRedis(t)
+		proxy := testenv.Proxy(t, server.Addr())
+		client := server.Client(t, func(o *redis.Options) { o.Addr, o.ReadTimeout = proxy.Addr(), 2*time.Second })
+		q := open(t, client, zsetpoll.Claims(mode), zsetpoll.Poll(10*time.Millisecond))
+		must(t, q.Schedule(t.Context(), message("a", 0))...)
+		must(t, q.Ack(t.Context(), leases([]backend.Delivery{receiveOne(t, t.Context(), q, time.Minute, "a")}))...)
+		proxy.Blackhole(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		ds, err := q.Receive(ctx, 1, time.Minute)
+		end, _ := ctx.Deadline()
+		late := time.Since(end)
+		if len(ds) > 0 || !errors.Is(err, context.DeadlineExceeded) || late > 100*time.Millisecond {
+			t.Errorf("%v after its context ended, Receive gave %+v, %v", late, ds, err)
+		}
+		proxy.Blackhole(false)
+		must(t, open(t, server.Client(t)).Schedule(t.Context(), message("b", 0))...)
+		b := patient(t, deadline(t, patience), q, "b")
+		must(t, q.Ack(t.Context(), []backend.Lease{b.Lease()})...)
+		drained(t, deadline(t, patience), q, server.Client(t))
+	})
+}

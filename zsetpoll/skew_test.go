@@ -1,0 +1,180 @@
+package zsetpoll_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/zsetpoll"
+)
+
+// skewed starts a server whose clock differs from this process's: to the server it is the client's clock
+// that is wrong. A C compiler makes the library that shifts it; the race detector needs one as well.
+func skewed(t *testing.T, skew time.Duration) *testenv.RedisServer {
+	t.Helper()
+	server, err := exec.LookPath("redis-server")
+	if err != nil || runtime.GOOS != "linux" {
+		t.Skip("needs redis-server on Linux; TestNoClientTime shows in part what this test does")
+	}
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("needs a C compiler; TestNoClientTime shows in part what this test does")
+	}
+	dir := t.TempDir()
+	lib := filepath.Join(dir, "skew.so")
+	build := exec.CommandContext(t.Context(), cc, "-shared", "-fPIC", fmt.Sprintf("-DSKEW=(%d)", int(skew.Seconds())), "-o", lib, "testdata/skew.c")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	script := fmt.Sprintf("#!/bin/sh\nLD_PRELOAD=%s exec %s \"$@\"\n", lib, server)
+	must(t, os.WriteFile(filepath.Join(dir, "redis-server"), []byte(script), 0o755))
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	return testenv.Redis(t, testenv.Private())
+}
+
+func serverTime(t *testing.T, ctx context.Context, client *redis.Client) time.Time {
+	t.Helper()
+	now, err := client.Time(ctx).Result()
+	must(t, err)
+	return now
+}
+
+// TestClockIsWrong has clients whose clock is an hour behind and ahead of the server's. Nothing is early or
+// late by the server's.
+func TestClockIsWrong(t *testing.T) {
+	for _, skew := range []time.Duration{time.Hour, -time.Hour} {
+		t.Run(fmt.Sprint(skew), func(t *testing.T) {
+			server := skewed(t, skew)
+			t.Run("modes", func(t *testing.T) {
+				eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
+					ctx := deadline(t, 60*time.Second)
+					client := server.Client(t)
+					if off := serverTime(t, ctx, client).Sub(time.Now()); (off - skew).Abs() > time.Minute {
+						t.Fatalf("the server's clock is off by %v, want %v", off, skew)
+					}
+					q := open(t, client, zsetpoll.Claims(mode))
+					punctual(t, ctx, q, client)
+					comesBack(t, ctx, q, client)
+					drained(t, ctx, q, client)
+				})
+			})
+		})
+	}
+}
+
+const (
+	waves  = 100
+	tardy  = 5 * time.Second // far below the hour, far above the noise of a busy machine
+	afewms = 7 * time.Millisecond
+)
+
+// punctual pushes messages with delays and due times, and checks when they come by the server's clock.
+func punctual(t *testing.T, ctx context.Context, q queue, client *redis.Client) {
+	t.Helper()
+	earliest := make(map[string]time.Time)
+	began := serverTime(t, ctx, client)
+	for i := range waves {
+		delay := time.Duration(i) * afewms
+		after, at := message(fmt.Sprint("after ", i), delay), message(fmt.Sprint("at ", i), 0)
+		at[0].Due = began.Add(delay)
+		earliest[after[0].ID], earliest[at[0].ID] = serverTime(t, ctx, client).Add(delay), at[0].Due
+		must(t, q.Schedule(ctx, append(after, at...))...)
+	}
+	for len(earliest) > 0 {
+		ds, err := q.Receive(ctx, 10, time.Minute)
+		must(t, err)
+		for _, d := range ds {
+			onTime(t, d, earliest[d.ID], time.Minute)
+			delete(earliest, d.ID)
+		}
+		must(t, q.Ack(ctx, leases(ds))...)
+	}
+}
+
+// onTime checks the server's time of the claim: it is the end of the lease less the lease, rounded up.
+func onTime(t *testing.T, d backend.Delivery, earliest time.Time, lease time.Duration) {
+	t.Helper()
+	claimed := d.Until.Add(-lease)
+	if d.Due.Before(earliest) || claimed.Before(d.Due) || claimed.After(earliest.Add(tardy)) {
+		t.Errorf("%s, to come at %v, was due at %v and came at %v", d.ID, earliest, d.Due, claimed)
+	}
+}
+
+// comesBack lets leases end, extends one, and gives one back with a delay.
+func comesBack(t *testing.T, ctx context.Context, q queue, client *redis.Client) {
+	t.Helper()
+	const lease, delay = 100 * time.Millisecond, 150 * time.Millisecond
+	must(t, q.Schedule(ctx, message("a", 0))...)
+	d := receiveOne(t, ctx, q, time.Minute, "a")
+	before := serverTime(t, ctx, client)
+	ends, errs := q.Extend(ctx, []backend.Lease{d.Lease()}, lease)
+	must(t, errs...)
+	if ends[0].Before(before.Add(lease)) || ends[0].After(before.Add(lease+tardy)) {
+		t.Errorf("a lease extended by %v at %v ends at %v", lease, before, ends[0])
+	}
+	second := receiveOne(t, ctx, q, time.Minute, "a")
+	if claimed := second.Until.Add(-time.Minute); claimed.Before(ends[0]) || claimed.After(ends[0].Add(tardy)) {
+		t.Errorf("the lease ended at %v, and the message came back at %v", ends[0], claimed)
+	}
+	before = serverTime(t, ctx, client)
+	must(t, q.Nack(ctx, []backend.Return{{Lease: second.Lease(), Delay: delay}})...)
+	third := receiveOne(t, ctx, q, time.Minute, "a")
+	onTime(t, third, before.Add(delay), time.Minute)
+	must(t, q.Ack(ctx, []backend.Lease{third.Lease()})...)
+}
+
+// TestNoClientTime looks at all that clients send: no argument is a time of theirs. Arbitrate sends ends of
+// leases, which it counts from the server's clock; TestClockIsWrong tells the clocks apart.
+func TestNoClientTime(t *testing.T) {
+	for name, mode := range modes {
+		if mode == zsetpoll.Arbitrate {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			ctx := deadline(t, 60*time.Second)
+			server := testenv.Redis(t, testenv.Private())
+			client := server.Client(t)
+			sent := listen(t, server.Addr())
+			q := open(t, client, zsetpoll.Claims(mode))
+			must(t, q.Schedule(ctx, message("first", 10*time.Millisecond))...)
+			must(t, q.Ack(ctx, leases([]backend.Delivery{receiveOne(t, ctx, q, time.Minute, "first")}))...)
+			comesBack(t, ctx, q, client)
+			must(t, client.Echo(ctx, theEnd).Err())
+			lines := sent()
+			if len(lines) < 10 {
+				t.Errorf("only %d commands were seen", len(lines))
+			}
+			for _, line := range lines {
+				noTime(t, line)
+			}
+		})
+	}
+}
+
+var number = regexp.MustCompile(`"(\d{9,19})"`)
+
+func noTime(t *testing.T, line string) {
+	t.Helper()
+	_, sent, _ := strings.Cut(line, "]")
+	for _, n := range number.FindAllStringSubmatch(sent, -1) {
+		v, err := strconv.ParseInt(n[1], 10, 64)
+		must(t, err)
+		for _, at := range []time.Time{time.Unix(min(v, 1<<40), 0), time.UnixMilli(v), time.UnixMicro(v), time.Unix(0, v)} {
+			if time.Since(at).Abs() < 24*time.Hour {
+				t.Errorf("a client sent the time %v: %s", at, line)
+			}
+		}
+	}
+}
