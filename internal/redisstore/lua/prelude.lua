@@ -184,8 +184,9 @@ local function take_waiting(id)
     if holds(m) then
       return nil, 'HELD'
     end
-    end_lease(m)
-    return m
+    local back = put_back(m, end_lease(m) or NOW, false) -- the ended lease counts as an attempt
+    redis.call('ZREM', DUE, back)
+    return back
   end
   if redis.call('ZREM', DUE, m) == 1 then
     return m
