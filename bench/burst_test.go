@@ -30,10 +30,10 @@ func BenchmarkBurst(b *testing.B) {
 
 // lead is how long a store that is not slow takes to be pushed a burst.
 func (t target) lead() time.Duration {
-	if t.inProcess || testing.Short() {
-		return 500 * time.Millisecond
+	if t.inProcess {
+		return time.Second / 2
 	}
-	return 3 * time.Second
+	return window(3 * time.Second)
 }
 
 // burst pushes messages that are all due after the lead and returns how long they take from

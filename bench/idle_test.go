@@ -21,12 +21,7 @@ func BenchmarkIdle(b *testing.B) {
 	})
 }
 
-func window(full time.Duration) time.Duration {
-	if testing.Short() {
-		return time.Second / 2
-	}
-	return full
-}
+func window(full time.Duration) time.Duration { return unlessShort(full, time.Second/2) }
 
 func idle(b *testing.B, t target, queues int, watch time.Duration) {
 	store, count := t.connect(b, ownRedis(b))

@@ -29,9 +29,9 @@ func BenchmarkLateness(b *testing.B) {
 	overTargets(b, func(b *testing.B, t target) {
 		q := t.queue(b)
 		queue, bare := newHistogram(), newHistogram()
-		for range t.size(2, 1) {
-			record(bare, t.lateBare(b))
-			record(queue, t.lateQueue(b, q))
+		for range unlessShort(2, 1) {
+			record(bare, lateBare(b))
+			record(queue, lateQueue(b, q))
 		}
 		reportLateness(b, "", queue)
 		reportLateness(b, "bare-", bare)
@@ -46,10 +46,10 @@ func BenchmarkLateness(b *testing.B) {
 const lateInterval = 500 * time.Microsecond
 
 // plan returns the due times of one turn: message i is to be pushed after i intervals.
-func (t target) plan(start time.Time) *tally {
+func plan(start time.Time) *tally {
 	r := newRand()
-	due := make([]time.Time, t.size(5000, 200))
-	least := time.Duration(t.size(int(time.Second), int(time.Second/10)))
+	due := make([]time.Time, unlessShort(5000, 200))
+	least := unlessShort(time.Second, time.Second/10)
 	for i := range due {
 		delay := least + time.Duration(r.Int64N(int64(2*least)))
 		due[i] = start.Add(time.Duration(i)*lateInterval + delay)
@@ -65,9 +65,9 @@ func atPace(start time.Time, n int, push func(i int)) {
 	}
 }
 
-func (t target) lateBare(b *testing.B) []time.Duration {
+func lateBare(b *testing.B) []time.Duration {
 	start := time.Now()
-	load := t.plan(start)
+	load := plan(start)
 	atPace(start, len(load.due), func(i int) {
 		time.AfterFunc(time.Until(load.due[i]), func() { load.arrived(i) })
 	})
@@ -75,9 +75,9 @@ func (t target) lateBare(b *testing.B) []time.Duration {
 	return load.late
 }
 
-func (t target) lateQueue(b *testing.B, q delayq.Queue) []time.Duration {
+func lateQueue(b *testing.B, q delayq.Queue) []time.Duration {
 	start := time.Now()
-	load := t.plan(start)
+	load := plan(start)
 	wait := consume(b, q, load)
 	atPace(start, len(load.due), func(i int) {
 		m := load.message(i)

@@ -39,7 +39,14 @@ func pushAll(b *testing.B, q delayq.Queue, t *tally) {
 // size is how many messages to measure with: fewer on a server when a run is only to show that
 // the benchmarks work.
 func (t target) size(full, short int) int {
-	if testing.Short() && !t.inProcess {
+	if t.inProcess {
+		return full
+	}
+	return unlessShort(full, short)
+}
+
+func unlessShort[T any](full, short T) T {
+	if testing.Short() {
 		return short
 	}
 	return full

@@ -15,11 +15,11 @@ import (
 )
 
 // onRedis is a target whose stores are each on a server of their own.
-func onRedis(name string, make func(redis.UniversalClient) backend.Backend) target {
+func onRedis(name string, over func(redis.UniversalClient) backend.Backend) target {
 	return target{
 		name:    name,
-		onRedis: make,
-		open:    func(tb testing.TB) backend.Backend { return make(ownRedis(tb).Client(tb)) },
+		onRedis: over,
+		open:    func(tb testing.TB) backend.Backend { return over(ownRedis(tb).Client(tb)) },
 		virtual: true,
 	}
 }
