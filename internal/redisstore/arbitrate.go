@@ -14,19 +14,21 @@ import (
 	"github.com/delayq/delayq/internal/record"
 )
 
-// Arbitrate claims without a script. It reads what is due; then, in one MULTI, it takes each message out
+// Arbitrate takes messages without a script. It reads what is due; then, in one MULTI, it takes each message out
 // of the due ones and puts it among the leased ones. ZREM says who was first. Nothing lies between the
 // two, so that a worker that dies loses nothing.
 //
 // A loser's entry among the leases is harmless: its member is one that the message no longer has. The
 // loser takes it out again; if it dies first, the entry ends like a lease, and end_lease drops it.
+// Where a mover works on the same queue, the message may wait in its list under that member: then the
+// entry's end, if it comes first, counts as an attempt.
 func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, name string) (Claim, error) {
 	node, err := s.node(ctx)
 	if err != nil {
 		return Claim{}, err
 	}
 	limit = min(limit, chunkMessages)
-	c, due, moved, err := s.look(ctx, node, limit)
+	c, due, moved, err := s.look(ctx, limit)
 	switch {
 	case err != nil:
 		return c, err
@@ -74,36 +76,35 @@ func (s *Store) node(ctx context.Context) (redis.Cmdable, error) {
 	return node, nil
 }
 
-// look reads the time, what is due, whether a mover left messages, and when the next thing happens.
-func (s *Store) look(ctx context.Context, node redis.Cmdable, limit int) (c Claim, due []redis.Z, moved bool, err error) {
-	pipe := node.Pipeline()
-	now := pipe.Time(ctx)
-	heads := pipe.ZRangeWithScores(ctx, s.keys.due(), 0, int64(limit)-1)
-	leases := pipe.ZRangeWithScores(ctx, s.keys.leases(), 0, 0)
-	ready := pipe.LLen(ctx, s.keys.ready())
-	if _, err := pipe.Exec(ctx); err != nil {
-		return c, nil, false, fmt.Errorf("looking for due messages: %w", translate(err))
+// look reads the time, what is due, whether a mover left messages, and when the next thing happens, in
+// one command: a queue may be idle for long.
+func (s *Store) look(ctx context.Context, limit int) (c Claim, due []redis.Z, moved bool, err error) {
+	reply, err := s.run(ctx, lookScript, limit)
+	if err != nil {
+		return c, nil, false, err
 	}
-	c.Now = now.Val().UTC()
-	if s.clock != nil {
-		c.Now = s.clock.Now()
+	r, ok := reply.([]any)
+	if !ok || len(r) < lookHead || (len(r)-lookHead)%2 != 0 {
+		return c, nil, false, fmt.Errorf("script look: unexpected reply %v", reply)
 	}
-	if first := leases.Val(); len(first) > 0 {
-		c.Next = scoreTime(first[0].Score)
-		if !c.Next.After(c.Now) {
-			c.Next = c.Now
-			_, err = s.run(ctx, expireScript, limit+100)
-		}
+	c.Now, c.Next = parseUS(r[0]), parseMS(r[1])
+	if !c.Next.IsZero() && !c.Next.After(c.Now) {
+		c.Next = c.Now
+		_, err = s.run(ctx, expireScript, limit+100)
 	}
-	for _, z := range heads.Val() {
+	for i := lookHead; i < len(r); i += 2 {
+		z := redis.Z{Member: r[i], Score: float64(parseInt(r[i+1]))}
 		if at := scoreTime(z.Score); at.After(c.Now) {
 			c.Next = sooner(c.Next, at)
 			break
 		}
 		due = append(due, z)
 	}
-	return c, due, ready.Val() > 0, err
+	return c, due, r[2] != int64(0), err
 }
+
+// lookHead is how many values are before the messages.
+const lookHead = 3
 
 func scoreTime(score float64) time.Time { return time.UnixMilli(int64(score)).UTC() }
 

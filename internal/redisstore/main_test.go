@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ const patience = 20 * time.Second
 type bench struct {
 	*redisstore.Store
 	t      *testing.T
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // the test's: every call takes it
 	raw    *redis.Client
 	prefix string
 }
@@ -41,7 +42,16 @@ func on(t *testing.T, server *testenv.RedisServer) *bench {
 	t.Cleanup(cancel)
 	b := &bench{t: t, ctx: ctx, raw: server.Client(t), prefix: "test:{" + t.Name() + "}:"}
 	b.Store = b.with(b.raw)
+	t.Cleanup(b.clear)
 	return b
+}
+
+// clear makes the queue new for a test that runs again on a shared server.
+func (b *bench) clear() {
+	b.ctx = context.WithoutCancel(b.ctx)
+	if keys := b.left(); len(keys) > 0 {
+		b.all([]error{b.raw.Del(b.ctx, keys...).Err()})
+	}
 }
 
 // with is the same queue's store on another client.
@@ -92,13 +102,12 @@ func ways(s *redisstore.Store) map[string]claimer {
 	return map[string]claimer{"script": s.Claim, "arbitrate": s.Arbitrate, "mover": s.MoveAndTake}
 }
 
-var names int
+var names atomic.Int64
 
 // claim claims once with a name of its own.
 func (b *bench) claim(way claimer, lease time.Duration) redisstore.Claim {
 	b.t.Helper()
-	names++
-	c, err := way(b.ctx, 100, lease, fmt.Sprint("claim ", names))
+	c, err := way(b.ctx, 100, lease, fmt.Sprint("claim ", names.Add(1)))
 	if err != nil {
 		b.t.Fatal(err)
 	}

@@ -40,6 +40,7 @@ var (
 	scheduleScript   = load("schedule")
 	claimScript      = load("claim")
 	expireScript     = load("expire")
+	lookScript       = load("look")
 	moveScript       = load("move")
 	takeScript       = load("take")
 	ackScript        = load("ack")
@@ -123,19 +124,23 @@ func pause(ctx context.Context, d time.Duration) bool {
 
 // runOnce runs a script whose first try was sent that long ago, 0 for none.
 func (s *Store) runOnce(ctx context.Context, sc *script, age time.Duration, args []any) (any, error) {
-	reply, err := s.evalSHA(ctx, sc, age, args)
-	for try := 0; try < tries && redis.HasErrorPrefix(err, "NOSCRIPT"); try++ { // it may be flushed once more
-		if err := s.client.ScriptLoad(ctx, sc.text).Err(); err != nil {
-			return nil, fmt.Errorf("loading: %w", err)
-		}
-		reply, err = s.evalSHA(ctx, sc, age, args)
+	reply, err := s.eval(ctx, "evalsha", sc.sha, age, args)
+	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return reply, err
 	}
-	return reply, err
+	if err := s.client.ScriptLoad(ctx, sc.text).Err(); err != nil {
+		return nil, fmt.Errorf("loading: %w", err)
+	}
+	reply, err = s.eval(ctx, "evalsha", sc.sha, age, args)
+	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return reply, err
+	}
+	return s.eval(ctx, "eval", sc.text, age, args) // it was forgotten in between
 }
 
-func (s *Store) evalSHA(ctx context.Context, sc *script, age time.Duration, args []any) (any, error) {
+func (s *Store) eval(ctx context.Context, command, sc string, age time.Duration, args []any) (any, error) {
 	all := make([]any, 0, 3+len(s.keys.list)+4+len(args))
-	all = append(all, "evalsha", sc.sha, len(s.keys.list))
+	all = append(all, command, sc, len(s.keys.list))
 	for _, k := range s.keys.list {
 		all = append(all, k)
 	}
