@@ -20,11 +20,12 @@ func ExampleNew() {
 
 	q, err := delayq.New(context.Background(), "orders", delayq.WithBackend(b))
 	if err != nil {
-		log.Fatal(err)
+		log.Print(err)
+		return
 	}
 	defer func() { _ = q.Close() }()
 	if _, err := q.Push(context.Background(), []byte("order 17"), delayq.After(30*time.Minute)); err != nil {
-		log.Fatal(err)
+		log.Print(err)
 	}
 }
 

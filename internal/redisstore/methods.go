@@ -9,7 +9,7 @@ import (
 
 // The methods of a handle are those of its store while it is open.
 
-func guarded(q *Queue, ctx context.Context, n int, do func() []error) []error {
+func (q *Queue) guarded(ctx context.Context, n int, do func() []error) []error {
 	if err := q.open(); err != nil {
 		return backend.FailAll(n, err)
 	}
@@ -21,23 +21,23 @@ func guarded(q *Queue, ctx context.Context, n int, do func() []error) []error {
 
 // Schedule is as in backend.Queue.
 func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
-	return guarded(q, ctx, len(ms), func() []error { return q.Store.Schedule(ctx, ms) })
+	return q.guarded(ctx, len(ms), func() []error { return q.Store.Schedule(ctx, ms) })
 }
 
 // Ack is as in backend.Queue.
 func (q *Queue) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return guarded(q, ctx, len(ls), func() []error { return q.Store.Ack(ctx, ls) })
+	return q.guarded(ctx, len(ls), func() []error { return q.Store.Ack(ctx, ls) })
 }
 
 // Nack is as in backend.Queue.
 func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
-	return guarded(q, ctx, len(rs), func() []error { return q.Store.Nack(ctx, rs) })
+	return q.guarded(ctx, len(rs), func() []error { return q.Store.Nack(ctx, rs) })
 }
 
 // Extend is as in backend.Queue.
 func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) (ends []time.Time, errs []error) {
 	ends = make([]time.Time, len(ls))
-	errs = guarded(q, ctx, len(ls), func() (errs []error) {
+	errs = q.guarded(ctx, len(ls), func() (errs []error) {
 		ends, errs = q.Store.Extend(ctx, ls, lease)
 		return errs
 	})
@@ -46,27 +46,27 @@ func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Durat
 
 // Dead is as in backend.Queue.
 func (q *Queue) Dead(ctx context.Context, bs []backend.Burial) []error {
-	return guarded(q, ctx, len(bs), func() []error { return q.Store.Dead(ctx, bs) })
+	return q.guarded(ctx, len(bs), func() []error { return q.Store.Dead(ctx, bs) })
 }
 
 // Cancel is as in backend.Canceler.
 func (q *Queue) Cancel(ctx context.Context, ids []string) []error {
-	return guarded(q, ctx, len(ids), func() []error { return q.Store.Cancel(ctx, ids) })
+	return q.guarded(ctx, len(ids), func() []error { return q.Store.Cancel(ctx, ids) })
 }
 
 // Reschedule is as in backend.Rescheduler.
 func (q *Queue) Reschedule(ctx context.Context, ms []backend.Move) []error {
-	return guarded(q, ctx, len(ms), func() []error { return q.Store.Reschedule(ctx, ms) })
+	return q.guarded(ctx, len(ms), func() []error { return q.Store.Reschedule(ctx, ms) })
 }
 
 // Redrive is as in backend.DeadLetters.
 func (q *Queue) Redrive(ctx context.Context, ids []string) []error {
-	return guarded(q, ctx, len(ids), func() []error { return q.Store.Redrive(ctx, ids) })
+	return q.guarded(ctx, len(ids), func() []error { return q.Store.Redrive(ctx, ids) })
 }
 
 // DeleteDead is as in backend.DeadLetters.
 func (q *Queue) DeleteDead(ctx context.Context, ids []string) []error {
-	return guarded(q, ctx, len(ids), func() []error { return q.Store.DeleteDead(ctx, ids) })
+	return q.guarded(ctx, len(ids), func() []error { return q.Store.DeleteDead(ctx, ids) })
 }
 
 // ListDead is as in backend.DeadLetters.

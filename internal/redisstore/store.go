@@ -64,7 +64,6 @@ func (k *keys) messages() string { return k.list[1] }
 func (k *keys) leases() string   { return k.list[2] }
 func (k *keys) held() string     { return k.list[3] }
 func (k *keys) gens() string     { return k.list[4] }
-func (k *keys) ready() string    { return k.list[8] }
 
 // triggerKey and wakeChannel follow a queue's prefix.
 const (
