@@ -22,23 +22,23 @@ func TestServerRestarts(t *testing.T) {
 		client := server.Client(t)
 		q := open(t, client, zsetpoll.Claims(mode))
 		must(t, q.Schedule(ctx, append(message("held", 0), message("lapses", 0)...))...)
-		held := receiveOne(t, ctx, q, time.Minute, "held")
-		lapses := receiveOne(t, ctx, q, 300*time.Millisecond, "lapses")
+		held := receiveOne(ctx, t, q, time.Minute, "held")
+		lapses := receiveOne(ctx, t, q, 300*time.Millisecond, "lapses")
 		must(t, q.Schedule(ctx, message("later", 500*time.Millisecond))...)
 		server.Kill()
 		server.Restart()
-		again := patient(t, ctx, q, "lapses")
+		again := patient(ctx, t, q, "lapses")
 		if again.Attempt != 2 || again.Until.Add(-time.Minute).Before(lapses.Until) {
 			t.Errorf("got %+v; its lease before ended at %v", again, lapses.Until)
 		}
-		later := patient(t, ctx, q, "later")
+		later := patient(ctx, t, q, "later")
 		must(t, q.Ack(ctx, leases([]backend.Delivery{held, again, later}))...)
-		drained(t, ctx, q, client)
+		drained(ctx, t, q, client)
 	})
 }
 
 // patient receives although the server may be away for a moment.
-func patient(t *testing.T, ctx context.Context, q backend.Queue, id string) backend.Delivery {
+func patient(ctx context.Context, t *testing.T, q backend.Queue, id string) backend.Delivery {
 	t.Helper()
 	for {
 		ds, err := q.Receive(ctx, 1, time.Minute)
@@ -56,7 +56,7 @@ func patient(t *testing.T, ctx context.Context, q backend.Queue, id string) back
 }
 
 // waiting has a Receive wait whose fetcher sleeps, since it has looked and subscribed.
-func waiting(t *testing.T, ctx context.Context, q backend.Queue, client *redis.Client) <-chan backend.Delivery {
+func waiting(ctx context.Context, t *testing.T, q backend.Queue, client *redis.Client) <-chan backend.Delivery {
 	t.Helper()
 	got := make(chan backend.Delivery, 1)
 	go func() {
@@ -75,7 +75,7 @@ func waiting(t *testing.T, ctx context.Context, q backend.Queue, client *redis.C
 	return got
 }
 
-func within(t *testing.T, ctx context.Context, got <-chan backend.Delivery, id string, longest time.Duration) backend.Delivery {
+func within(ctx context.Context, t *testing.T, got <-chan backend.Delivery, id string, longest time.Duration) backend.Delivery {
 	t.Helper()
 	began := time.Now()
 	select {
@@ -103,13 +103,13 @@ func TestConnectionsKilled(t *testing.T) {
 				q := open(t, client, zsetpoll.Claims(mode), zsetpoll.Poll(poll))
 				pusher := open(t, other, zsetpoll.Claims(mode))
 				for i := range 5 {
-					got := waiting(t, ctx, q, other)
+					got := waiting(ctx, t, q, other)
 					must(t, other.Do(ctx, "client", "kill", "type", kind).Err())
 					must(t, pusher.Schedule(ctx, message(fmt.Sprint(i), 0))...)
-					d := within(t, ctx, got, fmt.Sprint(i), poll+noise)
+					d := within(ctx, t, got, fmt.Sprint(i), poll+noise)
 					must(t, q.Ack(ctx, []backend.Lease{d.Lease()})...)
 				}
-				drained(t, ctx, q, other)
+				drained(ctx, t, q, other)
 			})
 		})
 	}
@@ -125,13 +125,13 @@ func TestWakeUp(t *testing.T) {
 		pusher := open(t, server.Client(t))
 		must(t, pusher.Schedule(ctx, message("far", time.Hour))...)
 		for i := range 20 {
-			got := waiting(t, ctx, q, client)
+			got := waiting(ctx, t, q, client)
 			must(t, pusher.Schedule(ctx, message(fmt.Sprint(i), time.Duration(i%3)*10*time.Millisecond))...)
-			d := within(t, ctx, got, fmt.Sprint(i), 5*time.Second)
+			d := within(ctx, t, got, fmt.Sprint(i), 5*time.Second)
 			must(t, q.Ack(ctx, []backend.Lease{d.Lease()})...)
 		}
 		must(t, pusher.Cancel(ctx, []string{"far"})...)
-		drained(t, ctx, q, client)
+		drained(ctx, t, q, client)
 	})
 }
 
@@ -143,7 +143,7 @@ func TestServerPaused(t *testing.T) {
 		client := server.Client(t, func(o *redis.Options) { o.ReadTimeout = 100 * time.Millisecond })
 		q := open(t, client, zsetpoll.Claims(mode))
 		must(t, q.Schedule(ctx, message("held", 0))...)
-		held := receiveOne(t, ctx, q, time.Hour, "held")
+		held := receiveOne(ctx, t, q, time.Hour, "held")
 		must(t, q.Schedule(ctx, message("due", 200*time.Millisecond))...)
 		server.Pause()
 		pushed := make(chan []error, 1)
@@ -152,12 +152,12 @@ func TestServerPaused(t *testing.T) {
 			t.Error("a push to a server that stands still succeeds")
 		}
 		server.Resume()
-		due := patient(t, ctx, q, "due")
+		due := patient(ctx, t, q, "due")
 		await(t, "the ack", func() bool { return q.Ack(ctx, leases([]backend.Delivery{held, due})) == nil })
 		if err := errors.Join(q.Cancel(ctx, []string{"lost"})...); err != nil && !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("the push that told nothing: %v", err)
 		}
-		drained(t, ctx, q, client)
+		drained(ctx, t, q, client)
 	})
 }
 
@@ -169,7 +169,7 @@ func TestContextEndsInABlackHole(t *testing.T) {
 		client := server.Client(t, func(o *redis.Options) { o.Addr, o.ReadTimeout = proxy.Addr(), 2*time.Second })
 		q := open(t, client, zsetpoll.Claims(mode), zsetpoll.Poll(10*time.Millisecond))
 		must(t, q.Schedule(t.Context(), message("a", 0))...)
-		must(t, q.Ack(t.Context(), leases([]backend.Delivery{receiveOne(t, t.Context(), q, time.Minute, "a")}))...)
+		must(t, q.Ack(t.Context(), leases([]backend.Delivery{receiveOne(t.Context(), t, q, time.Minute, "a")}))...)
 		proxy.Blackhole(true)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
@@ -181,8 +181,8 @@ func TestContextEndsInABlackHole(t *testing.T) {
 		}
 		proxy.Blackhole(false)
 		must(t, open(t, server.Client(t)).Schedule(t.Context(), message("b", 0))...)
-		b := patient(t, deadline(t, patience), q, "b")
+		b := patient(deadline(t, patience), t, q, "b")
 		must(t, q.Ack(t.Context(), []backend.Lease{b.Lease()})...)
-		drained(t, deadline(t, patience), q, server.Client(t))
+		drained(deadline(t, patience), t, q, server.Client(t))
 	})
 }

@@ -60,7 +60,9 @@ func work(url string) error {
 			return err
 		}
 		for _, d := range ds {
-			fmt.Fprintln(os.Stdout, d.ID, d.Attempt, d.Until.UnixMilli())
+			if _, err := fmt.Fprintln(os.Stdout, d.ID, d.Attempt, d.Until.UnixMilli()); err != nil {
+				return err
+			}
 		}
 	}
 }

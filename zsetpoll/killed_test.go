@@ -34,7 +34,7 @@ func TestWorkerKilled(t *testing.T) {
 			must(t, q.Ack(ctx, leases(ds))...)
 			got += len(ds)
 		}
-		drained(t, ctx, q, client)
+		drained(ctx, t, q, client)
 	})
 }
 

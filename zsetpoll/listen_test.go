@@ -10,7 +10,7 @@ import (
 )
 
 // theEnd is what a test echoes to end what it listens to.
-const theEnd = "the end"
+const theEnd = "no more to hear"
 
 // listen returns a function that returns what the server is sent from now on up to theEnd, without what
 // scripts do there.

@@ -35,14 +35,14 @@ func TestServerFull(t *testing.T) {
 		f.drain()
 		f.setLimit(12 << 20)
 		must(t, q.Schedule(ctx, message("after", 0))...)
-		must(t, q.Ack(ctx, leases([]backend.Delivery{receiveOne(t, ctx, q, time.Minute, "after")}))...)
-		drained(t, ctx, q, client)
+		must(t, q.Ack(ctx, leases([]backend.Delivery{receiveOne(ctx, t, q, time.Minute, "after")}))...)
+		drained(ctx, t, q, client)
 	})
 }
 
 type full struct {
 	t      *testing.T
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // the test's: every call takes it
 	q      queue
 	client *redis.Client
 	stored map[string]bool
@@ -127,10 +127,10 @@ func (f *full) any() string {
 
 func (f *full) cancelAndMove() {
 	f.t.Helper()
-	gone, moved := f.any(), ""
+	gone := f.any()
 	must(f.t, f.q.Cancel(f.ctx, []string{gone})...)
 	delete(f.stored, gone)
-	moved = f.any()
+	moved := f.any()
 	must(f.t, f.q.Reschedule(f.ctx, []backend.Move{{ID: moved, Delay: time.Millisecond}})...)
 	f.whole()
 }

@@ -127,14 +127,15 @@ func pushAll(ctx context.Context, q backend.Queue, y *tally, n int) {
 	var wg sync.WaitGroup
 	for w := range pushers {
 		wg.Go(func() {
-			for i, size := 0, 0; i < n/pushers; i += size {
-				size = min(100, n/pushers-i)
+			for i := 0; i < n/pushers; {
+				size := min(100, n/pushers-i)
 				if i < n/pushers/5 {
 					size = 1
 				}
 				ms := make([]backend.Message, size)
 				for j := range ms {
-					ms[j] = message(fmt.Sprintf("%d-%d", w, i+j), 0)[0]
+					ms[j] = message(fmt.Sprintf("%d-%d", w, i), 0)[0]
+					i++
 				}
 				y.pushes(ms, q.Schedule(ctx, ms))
 			}
@@ -192,7 +193,7 @@ func TestRepliesCut(t *testing.T) {
 		drain(ctx, q, y, y.complete)
 		proxy.CutReplies(0)
 		y.check(proxy)
-		settled(t, ctx, q, y, raw)
+		settled(ctx, t, q, y, raw)
 	})
 }
 
@@ -212,13 +213,13 @@ func TestRepliesCutWhileConsumed(t *testing.T) {
 		wg.Wait()
 		proxy.CutReplies(0)
 		y.check(proxy)
-		settled(t, ctx, q, y, raw)
+		settled(ctx, t, q, y, raw)
 	})
 }
 
 // settled checks that what the tally says is what the store says. Some acks and pushes have told their
 // callers nothing: what is left of them is in flight or waits.
-func settled(t *testing.T, ctx context.Context, q queue, y *tally, raw *redis.Client) {
+func settled(ctx context.Context, t *testing.T, q queue, y *tally, raw *redis.Client) {
 	t.Helper()
 	left, err := raw.HLen(ctx, "delayq:{"+t.Name()+"}:messages").Result()
 	must(t, err)
