@@ -79,3 +79,13 @@ func parseLetter(r []any) (l backend.DeadLetter, err error) {
 func parseDouble(s string) time.Time {
 	return time.UnixMilli(int64(math.Float64frombits(binary.BigEndian.Uint64([]byte(s))))).UTC()
 }
+
+// Redrive is as in backend.DeadLetters.
+func (s *Store) Redrive(ctx context.Context, ids []string) []error {
+	return s.byID(ctx, redriveScript, ids, oneOr(backend.ErrNotFound))
+}
+
+// DeleteDead is as in backend.DeadLetters.
+func (s *Store) DeleteDead(ctx context.Context, ids []string) []error {
+	return s.byID(ctx, deleteDeadScript, ids, oneOr(backend.ErrNotFound))
+}

@@ -1,0 +1,38 @@
+package redisstore
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/record"
+)
+
+// The token of a lease is what its member has beside the id.
+const (
+	seqLen = 7
+	genLen = 4
+)
+
+func memberOf(l backend.Lease) []byte {
+	var buf [8]byte
+	binary.BigEndian.PutUint64(buf[:], l.Token.Hi)
+	m := append(make([]byte, 0, seqLen+genLen+len(l.ID)+1), buf[1:]...)
+	m = binary.BigEndian.AppendUint32(m, uint32(min(l.Token.Lo, math.MaxUint32)))
+	return record.PackID(m, l.ID)
+}
+
+func leaseOf(member string) (backend.Lease, error) {
+	if len(member) < seqLen+genLen+2 {
+		return backend.Lease{}, record.ErrCorrupt
+	}
+	var buf [8]byte
+	copy(buf[1:], member[:seqLen])
+	return backend.Lease{
+		ID: record.UnpackID([]byte(member[seqLen+genLen:])),
+		Token: backend.Token{
+			Hi: binary.BigEndian.Uint64(buf[:]),
+			Lo: uint64(binary.BigEndian.Uint32([]byte(member[seqLen:]))),
+		},
+	}, nil
+}
