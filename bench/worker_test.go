@@ -125,12 +125,12 @@ func work(spec string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Println("ready")
+		fmt.Fprintln(os.Stdout, "ready")
 		if err := q.Consume(ctx, acked.add, delayq.Workers(workers)); err != nil {
 			return err
 		}
 	}
-	fmt.Println(acked.n.Load())
+	fmt.Fprintln(os.Stdout, acked.n.Load())
 	return nil
 }
 
