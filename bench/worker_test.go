@@ -125,12 +125,12 @@ func work(spec string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(os.Stdout, "ready")
+		_, _ = fmt.Fprintln(os.Stdout, "ready")
 		if err := q.Consume(ctx, acked.add, delayq.Workers(workers)); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintln(os.Stdout, acked.n.Load())
+	_, _ = fmt.Fprintln(os.Stdout, acked.n.Load())
 	return nil
 }
 
