@@ -18,8 +18,10 @@ test: tools check ## Run every test with the race detector, and each benchmark o
 	go test -short -run '^$$' -bench . -benchtime 1x ./bench
 
 .PHONY: flakes
-flakes: tools ## Run the tests of concurrent code 20 times with the race detector
-	go test -race -count=20 -timeout 40m ./memory/... ./conformance/...
+flakes: tools ## Run the tests of concurrent code 20 times, on Redis 10 times, with the race detector (an hour)
+	go test -race -count=20 -timeout 60m ./memory/...
+	go test -race -count=20 -timeout 60m -run 'TestConformance/(memory|coarse)|Catches' ./conformance
+	go test -race -count=10 -timeout 90m -run 'TestConformance/(zsetpoll|keyspace)' ./conformance
 
 .PHONY: bench
 bench: ## Run the benchmarks in full (some minutes)
@@ -28,6 +30,7 @@ bench: ## Run the benchmarks in full (some minutes)
 .PHONY: fuzz
 fuzz: ## Fuzz what parses bytes, 30 s each
 	go test -run '^$$' -fuzz FuzzRecord -fuzztime 30s ./memory
+	go test -run '^$$' -fuzz FuzzContent -fuzztime 30s ./internal/record
 
 .PHONY: cover
 cover: tools ## Print the test coverage by package
