@@ -51,10 +51,12 @@ func drainBy(b *testing.B, t target, processes, messages int) {
 		workers = append(workers, startWorker(b, t.name, server.Addr(), 32/processes))
 	}
 	time.Sleep(time.Until(due))
-	for left := int64(messages); left > 0; time.Sleep(5 * time.Millisecond) {
+	for left := int64(messages); left > 0; time.Sleep(5 * time.Millisecond) { // polling, until the deadline
 		s, err := q.Stats(context.Background())
 		must(b, err)
-		left = s.Scheduled + s.Ready + s.InFlight
+		if left = s.Scheduled + s.Ready + s.InFlight; left > 0 && time.Since(due) > drainWithin {
+			b.Fatalf("%d messages of %d are left after %v", left, messages, drainWithin)
+		}
 	}
 	b.ReportMetric(float64(messages)/time.Since(due).Seconds(), "msgs/s")
 	acked := 0
@@ -65,6 +67,9 @@ func drainBy(b *testing.B, t target, processes, messages int) {
 		b.Fatalf("the processes acknowledged %d messages of %d", acked, messages)
 	}
 }
+
+// drainWithin only matters when messages are stuck.
+const drainWithin = 2 * time.Minute
 
 // workerEnv tells the test binary to be a worker: target, address, workers.
 const workerEnv = "DELAYQ_BENCH_WORKER"
