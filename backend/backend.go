@@ -58,7 +58,8 @@ type Queue interface {
 	// [ErrDuplicate], unless [Traits.KeepsDuplicates]. A store at its limit
 	// answers [ErrFull] and keeps nothing of that message.
 	//
-	// The backend copies Body and Headers before it returns.
+	// The backend copies Body and Headers before it returns. It leaves the messages as they
+	// are, but for the ids where [Traits.StoreMakesIDs].
 	Schedule(ctx context.Context, ms []Message) []error
 
 	// Receive hands out at least one and at most limit due messages, each under a

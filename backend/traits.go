@@ -34,8 +34,14 @@ type Traits struct {
 	MaxBody int
 
 	// StoreMakesIDs declares that a message has an id of the store's making
-	// rather than the pusher's.
+	// rather than the pusher's. Schedule writes it into each message of its argument
+	// whose outcome is nil, and takes no notice of the id that was there. The id is the
+	// message's from then on: deliveries, Cancel and dead letters know it by that one.
 	StoreMakesIDs bool
+
+	// NoHeaders declares that a message has no headers: Schedule answers one that has
+	// some with [ErrUnsupported].
+	NoHeaders bool
 
 	// KeepsDuplicates declares that a second push of an id stores a second
 	// message.
