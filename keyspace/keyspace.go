@@ -9,12 +9,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisqueue"
 	"github.com/delayq/delayq/internal/redisstore"
 )
 
 // Backend keeps queues in Redis. It is safe for concurrent use.
 type Backend struct {
-	*redisstore.Backend
+	store    *redisqueue.Backend
+	sweep    time.Duration
 	listener *listener
 }
 
@@ -27,8 +29,9 @@ type Option func(*redisstore.Config)
 // closes the client, after the backend. Nothing is sent before the first queue is opened.
 func New(client redis.UniversalClient, opts ...Option) *Backend {
 	c := redisstore.Config{
-		Name: "keyspace", Client: client, Prefix: redisstore.DefaultPrefix, Poll: redisstore.DefaultPoll, Triggers: true,
-		Claimer: func(s *redisstore.Store) redisstore.Claimer { return s.Claim },
+		Config:  redisqueue.Config{Name: "keyspace", Client: client, Poll: redisqueue.DefaultPoll, Triggered: true},
+		Prefix:  redisstore.DefaultPrefix,
+		Claimer: func(s *redisstore.Store) redisqueue.Claimer { return s.Claim },
 	}
 	masters, err := mastersOf(client)
 	reject(&c, err)
@@ -41,7 +44,7 @@ func New(client redis.UniversalClient, opts ...Option) *Backend {
 		set(&c)
 	}
 	b := redisstore.NewBackend(c)
-	return &Backend{Backend: b, listener: newListener(masters, redisstore.HubOf(b), c.Prefix, c.Poll)}
+	return &Backend{store: b, sweep: c.Poll, listener: newListener(masters, redisqueue.HubOf(b), c.Prefix, c.Poll)}
 }
 
 func reject(c *redisstore.Config, err error) { c.Err = errors.Join(c.Err, err) }
@@ -68,13 +71,13 @@ func Prefix(p string) Option {
 
 // Traits returns what the backend promises: everything, to the millisecond, within a sweep.
 func (b *Backend) Traits() backend.Traits {
-	return backend.Traits{Name: b.Name, Resolution: redisstore.Resolution, Sweep: b.Poll}
+	return backend.Traits{Name: "keyspace", Resolution: redisstore.Resolution, Sweep: b.sweep}
 }
 
 // Open is as in backend.Backend. The first Open subscribes to expiries, and enables the notifications
 // where it may. If it may not, it says so to the logger; see [Backend.Degraded].
 func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
-	q, err := b.Backend.Open(ctx, name, o)
+	q, err := b.store.Open(ctx, name, o)
 	if err == nil && o.Clock == nil {
 		b.listener.start(ctx, o.Logger)
 	}
@@ -89,7 +92,7 @@ func (b *Backend) Degraded() error { return b.listener.degraded() }
 // Close is as in backend.Backend.
 func (b *Backend) Close() error {
 	b.listener.close()
-	return b.Backend.Close()
+	return b.store.Close()
 }
 
 // A server is one that expires keys and tells so itself.

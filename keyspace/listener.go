@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/delayq/delayq/internal/redisstore"
+	"github.com/delayq/delayq/internal/redisqueue"
 )
 
 // followEvery is how often the masters of a Cluster are listed anew. Until then the sweep finds
@@ -24,7 +24,7 @@ const followEvery = 10 * time.Second
 // for each master, since a server tells its own expiries only.
 type listener struct {
 	masters func(context.Context) ([]server, error)
-	hub     *redisstore.Hub
+	hub     *redisqueue.Hub
 	prefix  string
 	sweep   time.Duration
 
@@ -37,7 +37,7 @@ type listener struct {
 	ended  sync.WaitGroup
 }
 
-func newListener(masters func(context.Context) ([]server, error), hub *redisstore.Hub, prefix string, sweep time.Duration) *listener {
+func newListener(masters func(context.Context) ([]server, error), hub *redisqueue.Hub, prefix string, sweep time.Duration) *listener {
 	return &listener{
 		masters: masters, hub: hub, prefix: prefix, sweep: sweep,
 		known: make(chan struct{}), nodes: make(map[server]*node),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/delayq/delayq/internal/redisqueue"
 	"github.com/delayq/delayq/internal/redisstore"
 )
 
@@ -54,7 +55,7 @@ func (n *node) listen(ctx context.Context) {
 	unconfirmed := time.AfterFunc(confirmWithin, func() { n.report(ctx, errUnconfirmed) })
 	defer unconfirmed.Stop()
 	_ = n.pubsub.Subscribe(ctx, expiries(n.server)) // the client's library tries again
-	events := redisstore.Events(n.pubsub)
+	events := redisqueue.Events(n.pubsub)
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
 	for {
@@ -77,7 +78,9 @@ func (n *node) listen(ctx context.Context) {
 func (n *node) heard(ctx context.Context, event any) {
 	switch e := event.(type) {
 	case *redis.Message:
-		n.listener.hub.Expired(e.Payload)
+		if channel, ok := redisstore.Triggered(e.Payload); ok {
+			n.listener.hub.Wake(channel)
+		}
 	case *redis.Subscription:
 		n.mu.Lock()
 		n.subscribed = true

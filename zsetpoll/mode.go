@@ -1,6 +1,9 @@
 package zsetpoll
 
-import "github.com/delayq/delayq/internal/redisstore"
+import (
+	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redisstore"
+)
 
 // Mode is a way to claim messages that are due. All keep the same promises.
 type Mode int
@@ -19,7 +22,7 @@ const (
 	Mover
 )
 
-func (m Mode) claimer(s *redisstore.Store) redisstore.Claimer {
+func (m Mode) claimer(s *redisstore.Store) redisqueue.Claimer {
 	switch m {
 	case Arbitrate:
 		return s.Arbitrate

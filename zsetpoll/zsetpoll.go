@@ -8,12 +8,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisqueue"
 	"github.com/delayq/delayq/internal/redisstore"
 )
 
 // Backend keeps queues in Redis. It is safe for concurrent use.
 type Backend struct {
-	store *redisstore.Backend
+	store *redisqueue.Backend
 	poll  time.Duration
 }
 
@@ -31,7 +32,8 @@ type options struct {
 // closes the client, after the backend. Nothing is sent before the first queue is opened.
 func New(client redis.UniversalClient, opts ...Option) *Backend {
 	o := options{Config: redisstore.Config{
-		Name: "zsetpoll", Client: client, Prefix: redisstore.DefaultPrefix, Poll: redisstore.DefaultPoll,
+		Config: redisqueue.Config{Name: "zsetpoll", Client: client, Poll: redisqueue.DefaultPoll},
+		Prefix: redisstore.DefaultPrefix,
 	}}
 	if client == nil {
 		o.reject(backend.Invalid("client", nil, "a go-redis client"))

@@ -12,6 +12,8 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/record"
+	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redisscript"
 )
 
 // Arbitrate takes messages without a script. It reads what is due; then, in one MULTI, it takes each message out
@@ -22,12 +24,12 @@ import (
 // loser takes it out again; if it dies first, the entry ends like a lease, and end_lease drops it.
 // Where a mover works on the same queue, the message may wait in its list under that member: then the
 // entry's end, if it comes first, counts as an attempt.
-func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, name string) (Claim, error) {
+func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, name string) (redisqueue.Claim, error) {
 	node, err := s.node(ctx)
 	if err != nil {
-		return Claim{}, err
+		return redisqueue.Claim{}, err
 	}
-	limit = min(limit, chunkMessages)
+	limit = min(limit, redisscript.ChunkMessages)
 	c, due, moved, err := s.look(ctx, limit)
 	switch {
 	case err != nil:
@@ -43,7 +45,7 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 	}
 	c.Next = c.Now // there may be more, and losers look again
 	c.Deliveries, err = s.won(ctx, node, bids)
-	if unknown(ctx, err) {
+	if redisscript.Unknown(ctx, err) {
 		return s.reclaim(ctx, limit, lease, name)
 	}
 	return c, err
@@ -51,23 +53,23 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 
 // withoutBids claims where the MULTI failed. A server that is out of memory takes none that adds anything,
 // even after it has removed; if the reply was lost, the MULTI may have gone through.
-func (s *Store) withoutBids(ctx context.Context, limit int, lease time.Duration, name string, failed error) (Claim, error) {
-	err := translate(failed)
+func (s *Store) withoutBids(ctx context.Context, limit int, lease time.Duration, name string, failed error) (redisqueue.Claim, error) {
+	err := redisscript.Translate(failed)
 	switch {
-	case unknown(ctx, failed):
+	case redisscript.Unknown(ctx, failed):
 		return s.reclaim(ctx, limit, lease, name)
-	case errors.Is(err, errFull), redis.HasErrorPrefix(failed, "EXECABORT"):
+	case errors.Is(err, backend.ErrFull), redis.HasErrorPrefix(failed, "EXECABORT"):
 		return s.Claim(ctx, limit, lease, name)
 	default:
-		return Claim{}, fmt.Errorf("arbitrating: %w", err)
+		return redisqueue.Claim{}, fmt.Errorf("arbitrating: %w", err)
 	}
 }
 
 // node is the server that has the queue: the commands are one transaction there.
 func (s *Store) node(ctx context.Context) (redis.Cmdable, error) {
-	cluster, ok := s.client.(*redis.ClusterClient)
+	cluster, ok := s.Client.(*redis.ClusterClient)
 	if !ok {
-		return s.client, nil
+		return s.Client, nil
 	}
 	node, err := cluster.MasterForKey(ctx, s.keys.due())
 	if err != nil {
@@ -78,8 +80,8 @@ func (s *Store) node(ctx context.Context) (redis.Cmdable, error) {
 
 // look reads the time, what is due, whether a mover left messages, and when the next thing happens, in
 // one command: a queue may be idle for long.
-func (s *Store) look(ctx context.Context, limit int) (c Claim, due []redis.Z, moved bool, err error) {
-	reply, err := s.run(ctx, lookScript, limit)
+func (s *Store) look(ctx context.Context, limit int) (c redisqueue.Claim, due []redis.Z, moved bool, err error) {
+	reply, err := s.Run(ctx, lookScript, limit)
 	if err != nil {
 		return c, nil, false, err
 	}
@@ -87,13 +89,13 @@ func (s *Store) look(ctx context.Context, limit int) (c Claim, due []redis.Z, mo
 	if !ok || len(r) < lookHead || (len(r)-lookHead)%2 != 0 {
 		return c, nil, false, fmt.Errorf("script look: unexpected reply %v", reply)
 	}
-	c.Now, c.Next = parseUS(r[0]), parseMS(r[1])
+	c.Now, c.Next = redisscript.US(r[0]), redisscript.MS(r[1])
 	if !c.Next.IsZero() && !c.Next.After(c.Now) {
 		c.Next = c.Now
-		_, err = s.run(ctx, expireScript, limit+100)
+		_, err = s.Run(ctx, expireScript, limit+100)
 	}
 	for i := lookHead; i < len(r); i += 2 {
-		z := redis.Z{Member: r[i], Score: float64(parseInt(r[i+1]))}
+		z := redis.Z{Member: r[i], Score: float64(redisscript.Int(r[i+1]))}
 		if at := scoreTime(z.Score); at.After(c.Now) {
 			c.Next = sooner(c.Next, at)
 			break
@@ -153,16 +155,16 @@ func (s *Store) contend(ctx context.Context, node redis.Cmdable, bids []*bid) er
 		b.entered = tx.ZAddNX(ctx, s.keys.leases(), redis.Z{Score: float64(b.until.UnixMilli()), Member: b.member})
 		b.noted = tx.HSetNX(ctx, s.keys.held(), b.member, b.held)
 	}
-	_ = tx.Process(ctx, once{redis.NewCmd(ctx, "ping")}) // keeps the client library from repeating the whole
+	_ = tx.Process(ctx, redisscript.NewOnce(ctx, "ping")) // keeps the client library from repeating the whole
 	_, err := tx.Exec(ctx)
 	return err
 }
 
 // reclaim returns what a claim of that name has leased, else claims anew.
-func (s *Store) reclaim(ctx context.Context, limit int, lease time.Duration, name string) (Claim, error) {
-	reply, err := s.repeat(ctx, claimScript, true, []any{limit, delayArg(lease), name})
+func (s *Store) reclaim(ctx context.Context, limit int, lease time.Duration, name string) (redisqueue.Claim, error) {
+	reply, err := s.Again(ctx, claimScript, limit, redisscript.Delay(lease), name)
 	if err != nil {
-		return Claim{}, err
+		return redisqueue.Claim{}, err
 	}
 	return parseClaim(reply)
 }
@@ -205,7 +207,7 @@ func (s *Store) read(ctx context.Context, node redis.Cmdable, winners []*bid, id
 	contents := pipe.HMGet(ctx, s.keys.messages(), ids...)
 	gens := pipe.HMGet(ctx, s.keys.gens(), ids...)
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("reading messages: %w", translate(err))
+		return nil, fmt.Errorf("reading messages: %w", redisscript.Translate(err))
 	}
 	ds := make([]backend.Delivery, 0, len(winners))
 	for i, b := range winners {

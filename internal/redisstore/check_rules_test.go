@@ -166,13 +166,13 @@ var since = map[string]string{
 
 func TestScriptsRunOnTheOldestVersion(t *testing.T) {
 	t.Parallel()
-	files, err := sources.ReadDir("lua")
+	list, err := files.ReadDir("lua")
 	if err != nil {
 		t.Fatal(err)
 	}
 	calls := regexp.MustCompile(`redis\.p?call\(\s*['"](\w+)['"]`)
-	for _, f := range files {
-		text, err := sources.ReadFile("lua/" + f.Name())
+	for _, f := range list {
+		text, err := files.ReadFile("lua/" + f.Name())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/record"
+	"github.com/delayq/delayq/internal/redisscript"
 )
 
 const deadFields = 4
@@ -20,7 +21,7 @@ func (s *Store) ListDead(ctx context.Context, cursor string, limit int) ([]backe
 	if err != nil {
 		return nil, "", err
 	}
-	reply, err := s.run(ctx, listDeadScript, after, limit+1)
+	reply, err := s.Run(ctx, listDeadScript, after, limit+1)
 	if err != nil {
 		return nil, "", err
 	}
@@ -82,10 +83,10 @@ func parseDouble(s string) time.Time {
 
 // Redrive is as in backend.DeadLetters.
 func (s *Store) Redrive(ctx context.Context, ids []string) []error {
-	return s.byID(ctx, redriveScript, ids, oneOr(backend.ErrNotFound))
+	return s.byID(ctx, redriveScript, ids, redisscript.OneOr(backend.ErrNotFound))
 }
 
 // DeleteDead is as in backend.DeadLetters.
 func (s *Store) DeleteDead(ctx context.Context, ids []string) []error {
-	return s.byID(ctx, deleteDeadScript, ids, oneOr(backend.ErrNotFound))
+	return s.byID(ctx, deleteDeadScript, ids, redisscript.OneOr(backend.ErrNotFound))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisqueue"
 	"github.com/delayq/delayq/internal/redisstore"
 )
 
@@ -16,7 +17,7 @@ func TestRescheduledAfterItsLeaseEnded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	clock := clockwork.NewFakeClockAt(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
-	s := redisstore.New(redisstore.Config{Client: b.raw, Prefix: "test"}, t.Name(), clock)
+	s := redisstore.New(redisstore.Config{Config: redisqueue.Config{Client: b.raw}, Prefix: "test"}, t.Name(), clock)
 	b.all(s.Schedule(b.ctx, []backend.Message{{ID: "m"}}))
 	claim := func(attempt int) {
 		t.Helper()

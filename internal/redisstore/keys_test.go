@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisqueue"
 	"github.com/delayq/delayq/internal/redisstore"
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -17,7 +18,7 @@ func TestKeys(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := &bench{t: t, ctx: t.Context(), prefix: "keys:{" + name + "}:"}
 			client := cluster.Client(t)
-			b.Store = redisstore.New(redisstore.Config{Client: client, Prefix: "keys", Triggers: true}, name, nil)
+			b.Store = redisstore.New(redisstore.Config{Config: redisqueue.Config{Client: client, Triggered: true}, Prefix: "keys"}, name, nil)
 			b.fill()
 			var all []string
 			for _, node := range cluster.Nodes() {
@@ -61,8 +62,8 @@ func (b *bench) checkKeys(all []string) {
 func TestQueuesAreApart(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	other := redisstore.New(redisstore.Config{Client: b.raw, Prefix: "test"}, t.Name()+":", nil)
-	elsewhere := redisstore.New(redisstore.Config{Client: b.raw, Prefix: "test:"}, t.Name(), nil)
+	other := redisstore.New(redisstore.Config{Config: redisqueue.Config{Client: b.raw}, Prefix: "test"}, t.Name()+":", nil)
+	elsewhere := redisstore.New(redisstore.Config{Config: redisqueue.Config{Client: b.raw}, Prefix: "test:"}, t.Name(), nil)
 	b.push("a")
 	for _, s := range []*redisstore.Store{other, elsewhere} {
 		b.nothing(s.Claim)

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisqueue"
 	"github.com/delayq/delayq/internal/redisstore"
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -56,7 +57,7 @@ func (b *bench) clear() {
 
 // with is the same queue's store on another client.
 func (b *bench) with(client redis.UniversalClient) *redisstore.Store {
-	return redisstore.New(redisstore.Config{Client: client, Prefix: "test"}, b.t.Name(), nil)
+	return redisstore.New(redisstore.Config{Config: redisqueue.Config{Client: client}, Prefix: "test"}, b.t.Name(), nil)
 }
 
 func (b *bench) key(name string) string { return b.prefix + name }
@@ -95,7 +96,7 @@ func (b *bench) want(errs []error, want error) {
 }
 
 // A way to claim.
-type claimer func(ctx context.Context, limit int, lease time.Duration, name string) (redisstore.Claim, error)
+type claimer func(ctx context.Context, limit int, lease time.Duration, name string) (redisqueue.Claim, error)
 
 // ways are all ways to claim with a store.
 func ways(s *redisstore.Store) map[string]claimer {
@@ -105,7 +106,7 @@ func ways(s *redisstore.Store) map[string]claimer {
 var names atomic.Int64
 
 // claim claims once with a name of its own.
-func (b *bench) claim(way claimer, lease time.Duration) redisstore.Claim {
+func (b *bench) claim(way claimer, lease time.Duration) redisqueue.Claim {
 	b.t.Helper()
 	c, err := way(b.ctx, 100, lease, fmt.Sprint("claim ", names.Add(1)))
 	if err != nil {
@@ -134,7 +135,7 @@ func (b *bench) next(way claimer, lease time.Duration, id string) backend.Delive
 }
 
 // napUntil waits for what a claim said is next, by the server's clock.
-func (b *bench) napUntil(c redisstore.Claim) {
+func (b *bench) napUntil(c redisqueue.Claim) {
 	wait := time.Millisecond
 	if c.Next.After(c.Now) {
 		wait = c.Next.Sub(c.Now)

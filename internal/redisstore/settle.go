@@ -5,44 +5,45 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisscript"
 )
 
 // Ack is as in backend.Queue.
 func (s *Store) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return chunked(ls, small, func(part []backend.Lease) []error {
-		return each(ctx, s, ackScript, part, nil, func(args []any, l backend.Lease) []any {
+	return redisscript.Chunked(ls, redisscript.Small, func(part []backend.Lease) []error {
+		return redisscript.Each(ctx, &s.Runner, ackScript, part, nil, func(args []any, l backend.Lease) []any {
 			return append(args, memberOf(l))
-		}, oneOr(backend.ErrLeaseLost))
+		}, redisscript.OneOr(backend.ErrLeaseLost))
 	})
 }
 
 // Nack is as in backend.Queue.
 func (s *Store) Nack(ctx context.Context, rs []backend.Return) []error {
-	return chunked(rs, small, func(part []backend.Return) []error {
-		return each(ctx, s, nackScript, part, nil, func(args []any, r backend.Return) []any {
-			return append(args, memberOf(r.Lease), delayArg(r.Delay), flag(r.Untouched))
-		}, oneOr(backend.ErrLeaseLost))
+	return redisscript.Chunked(rs, redisscript.Small, func(part []backend.Return) []error {
+		return redisscript.Each(ctx, &s.Runner, nackScript, part, nil, func(args []any, r backend.Return) []any {
+			return append(args, memberOf(r.Lease), redisscript.Delay(r.Delay), redisscript.Flag(r.Untouched))
+		}, redisscript.OneOr(backend.ErrLeaseLost))
 	})
 }
 
 // Dead is as in backend.Queue.
 func (s *Store) Dead(ctx context.Context, bs []backend.Burial) []error {
-	return chunked(bs, func(b backend.Burial) int { return len(b.Reason) }, func(part []backend.Burial) []error {
-		return each(ctx, s, buryScript, part, nil, func(args []any, b backend.Burial) []any {
+	return redisscript.Chunked(bs, func(b backend.Burial) int { return len(b.Reason) }, func(part []backend.Burial) []error {
+		return redisscript.Each(ctx, &s.Runner, buryScript, part, nil, func(args []any, b backend.Burial) []any {
 			return append(args, memberOf(b.Lease), b.Reason)
-		}, oneOr(backend.ErrLeaseLost))
+		}, redisscript.OneOr(backend.ErrLeaseLost))
 	})
 }
 
 // Extend is as in backend.Queue.
 func (s *Store) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
 	ends := make([]time.Time, 0, len(ls))
-	errs := chunked(ls, small, func(part []backend.Lease) []error {
+	errs := redisscript.Chunked(ls, redisscript.Small, func(part []backend.Lease) []error {
 		after := len(ends) + len(part)
-		errs := each(ctx, s, extendScript, part, []any{delayArg(lease)}, func(args []any, l backend.Lease) []any {
+		errs := redisscript.Each(ctx, &s.Runner, extendScript, part, []any{redisscript.Delay(lease)}, func(args []any, l backend.Lease) []any {
 			return append(args, memberOf(l))
 		}, func(reply any) error {
-			ends = append(ends, parseMS(reply))
+			ends = append(ends, redisscript.MS(reply))
 			if ends[len(ends)-1].IsZero() {
 				return backend.ErrLeaseLost
 			}

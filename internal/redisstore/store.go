@@ -1,21 +1,13 @@
 package redisstore
 
 import (
-	"errors"
+	"context"
 	"time"
 
 	"github.com/jonboulle/clockwork"
-	"github.com/redis/go-redis/v9"
 
-	"github.com/delayq/delayq/backend"
-)
-
-var (
-	errFull   = backend.ErrFull
-	errClosed = backend.ErrClosed
-
-	// errUnknown is for a reply that was lost where the second try cannot tell whether there was a first.
-	errUnknown = errors.New("outcome unknown: the reply was lost")
+	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redisscript"
 )
 
 // Resolution is that of due times and leases: scores are whole milliseconds.
@@ -24,14 +16,27 @@ const Resolution = time.Millisecond
 // Store is one queue's messages. It is safe for concurrent use; every method is one script or, for
 // large batches, a few.
 type Store struct {
-	client redis.UniversalClient
-	keys   keys
-	clock  clockwork.Clock // nil for the server's own
-
-	triggers bool // a key for each message that expires when it is due
+	redisscript.Runner
+	keys keys
 }
 
 // New returns the store of a queue. A clock replaces the server's own.
 func New(c Config, queue string, clock clockwork.Clock) *Store {
-	return &Store{client: c.Client, keys: newKeys(c.Prefix, queue), clock: clock, triggers: c.Triggers}
+	k := newKeys(c.Prefix, queue)
+	trigger := ""
+	if c.Triggered && clock == nil { // an injected clock's time is not that of expiries
+		trigger = k.prefix + triggerKey
+	}
+	return &Store{
+		Runner: redisscript.Runner{Client: c.Client, Keys: k.list, Clock: clock, Args: []any{k.channel, trigger}},
+		keys:   k,
+	}
+}
+
+var _ redisqueue.Messages = (*Store)(nil)
+
+func (s *Store) byID(ctx context.Context, sc *redisscript.Script, ids []string, outcome func(any) error) []error {
+	return redisscript.Chunked(ids, redisscript.Small, func(part []string) []error {
+		return redisscript.Each(ctx, &s.Runner, sc, part, nil, func(args []any, id string) []any { return append(args, packed(id)) }, outcome)
+	})
 }

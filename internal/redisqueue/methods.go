@@ -1,4 +1,4 @@
-package redisstore
+package redisqueue
 
 import (
 	"context"
@@ -21,24 +21,24 @@ func (q *Queue) guarded(ctx context.Context, n int, do func() []error) []error {
 
 // Schedule is as in backend.Queue.
 func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
-	return q.guarded(ctx, len(ms), func() []error { return q.Store.Schedule(ctx, ms) })
+	return q.guarded(ctx, len(ms), func() []error { return q.Messages.Schedule(ctx, ms) })
 }
 
 // Ack is as in backend.Queue.
 func (q *Queue) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return q.guarded(ctx, len(ls), func() []error { return q.Store.Ack(ctx, ls) })
+	return q.guarded(ctx, len(ls), func() []error { return q.Messages.Ack(ctx, ls) })
 }
 
 // Nack is as in backend.Queue.
 func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
-	return q.guarded(ctx, len(rs), func() []error { return q.Store.Nack(ctx, rs) })
+	return q.guarded(ctx, len(rs), func() []error { return q.Messages.Nack(ctx, rs) })
 }
 
 // Extend is as in backend.Queue.
 func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) (ends []time.Time, errs []error) {
 	ends = make([]time.Time, len(ls))
 	errs = q.guarded(ctx, len(ls), func() (errs []error) {
-		ends, errs = q.Store.Extend(ctx, ls, lease)
+		ends, errs = q.Messages.Extend(ctx, ls, lease)
 		return errs
 	})
 	return ends, errs
@@ -46,27 +46,27 @@ func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Durat
 
 // Dead is as in backend.Queue.
 func (q *Queue) Dead(ctx context.Context, bs []backend.Burial) []error {
-	return q.guarded(ctx, len(bs), func() []error { return q.Store.Dead(ctx, bs) })
+	return q.guarded(ctx, len(bs), func() []error { return q.Messages.Dead(ctx, bs) })
 }
 
 // Cancel is as in backend.Canceler.
 func (q *Queue) Cancel(ctx context.Context, ids []string) []error {
-	return q.guarded(ctx, len(ids), func() []error { return q.Store.Cancel(ctx, ids) })
+	return q.guarded(ctx, len(ids), func() []error { return q.Messages.Cancel(ctx, ids) })
 }
 
 // Reschedule is as in backend.Rescheduler.
 func (q *Queue) Reschedule(ctx context.Context, ms []backend.Move) []error {
-	return q.guarded(ctx, len(ms), func() []error { return q.Store.Reschedule(ctx, ms) })
+	return q.guarded(ctx, len(ms), func() []error { return q.Messages.Reschedule(ctx, ms) })
 }
 
 // Redrive is as in backend.DeadLetters.
 func (q *Queue) Redrive(ctx context.Context, ids []string) []error {
-	return q.guarded(ctx, len(ids), func() []error { return q.Store.Redrive(ctx, ids) })
+	return q.guarded(ctx, len(ids), func() []error { return q.Messages.Redrive(ctx, ids) })
 }
 
 // DeleteDead is as in backend.DeadLetters.
 func (q *Queue) DeleteDead(ctx context.Context, ids []string) []error {
-	return q.guarded(ctx, len(ids), func() []error { return q.Store.DeleteDead(ctx, ids) })
+	return q.guarded(ctx, len(ids), func() []error { return q.Messages.DeleteDead(ctx, ids) })
 }
 
 // ListDead is as in backend.DeadLetters.
@@ -74,7 +74,7 @@ func (q *Queue) ListDead(ctx context.Context, cursor string, limit int) ([]backe
 	if err := q.open(); err != nil {
 		return nil, "", err
 	}
-	return q.Store.ListDead(ctx, cursor, limit)
+	return q.Messages.ListDead(ctx, cursor, limit)
 }
 
 // Stats is as in backend.Inspector.
@@ -82,5 +82,5 @@ func (q *Queue) Stats(ctx context.Context) (backend.Stats, error) {
 	if err := q.open(); err != nil {
 		return backend.Stats{}, err
 	}
-	return q.Store.Stats(ctx)
+	return q.Messages.Stats(ctx)
 }

@@ -1,4 +1,4 @@
-package redisstore
+package redisqueue
 
 import (
 	"context"
@@ -7,32 +7,31 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jonboulle/clockwork"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
 )
 
-// Config is what the backends on this store have in common.
+// Config is what the backends on Redis have in common.
 type Config struct {
 	Name   string // of the backend
 	Client redis.UniversalClient
 	Owned  bool          // Close closes the client
-	Prefix string        // of all keys
 	Poll   time.Duration // how long an idle queue sleeps without a wake-up
 	Err    error         // of an option; Open reports it
 
-	// Triggers gives each message that is not due yet a key that expires when it is.
-	Triggers bool
+	// Triggered says that keys which expire tell what is due.
+	Triggered bool
 
-	// Claimer makes a queue's way to claim.
-	Claimer func(*Store) Claimer
+	// Store makes a queue's. A clock replaces the server's own.
+	Store func(ctx context.Context, name string, clock clockwork.Clock) (Store, error)
+	// Check warns of what is wrong with the server, before the first queue.
+	Check func(ctx context.Context, client redis.UniversalClient, log *slog.Logger)
 }
 
-// Defaults of a Config.
-const (
-	DefaultPrefix = "delayq"
-	DefaultPoll   = time.Second
-)
+// DefaultPoll is that of a Config.
+const DefaultPoll = time.Second
 
 // Backend opens queues on one client. All of them share one subscription.
 type Backend struct {
@@ -48,7 +47,7 @@ type Backend struct {
 // NewBackend returns a backend; nothing is sent before the first Open.
 func NewBackend(c Config) *Backend {
 	b := &Backend{Config: c, hub: NewHub(c.Client, c.Poll, slog.Default()), queues: make(map[*Queue]struct{})}
-	b.hub.triggers = c.Triggers
+	b.hub.triggered = c.Triggered
 	return b
 }
 
@@ -58,19 +57,38 @@ func HubOf(b *Backend) *Hub { return b.hub }
 
 // Open is as in backend.Backend.
 func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	q, err := OpenOn(ctx, b, name, o)
+	if err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// OpenOn opens a queue on a backend, for who adds to the handle.
+func OpenOn(ctx context.Context, b *Backend, name string, o backend.Options) (*Queue, error) {
 	if err := errors.Join(b.Err, ctx.Err()); err != nil {
 		return nil, err
 	}
-	b.checked.Do(func() { CheckServer(ctx, b.Client, o.Logger) })
-	s := New(b.Config, name, o.Clock)
-	q := NewQueue(s, b.Claimer(s), b.hub, o.Logger)
+	b.checked.Do(func() { b.Check(ctx, b.Client, o.Logger) })
+	s, err := b.Store(ctx, name, o.Clock)
+	if err != nil {
+		return nil, err
+	}
+	return b.enter(NewQueue(s, b.hub, o.Logger))
+}
+
+func (b *Backend) enter(q *Queue) (*Queue, error) {
 	q.onClose = b.forget
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	if b.closed {
+		b.mu.Unlock()
 		return nil, backend.ErrClosed
 	}
 	b.queues[q] = struct{}{}
+	b.mu.Unlock()
+	if q.Tend != nil {
+		q.start()
+	}
 	return q, nil
 }
 

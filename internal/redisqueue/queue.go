@@ -1,4 +1,4 @@
-package redisstore
+package redisqueue
 
 import (
 	"context"
@@ -11,15 +11,11 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Claimer leases up to limit due messages; see [Store.Claim].
-type Claimer func(ctx context.Context, limit int, lease time.Duration, name string) (Claim, error)
-
 // Queue is a handle on a store. All its Receive calls share one fetcher: a goroutine that claims for
 // all of them at once, and sleeps until something is due.
 type Queue struct {
-	*Store
-	claim Claimer
-	clock clockwork.Clock
+	Store
+	clock clockwork.Clock // to sleep on
 	log   *slog.Logger
 	hub   *Hub
 
@@ -60,10 +56,10 @@ type received struct {
 	err error
 }
 
-// NewQueue returns a handle that claims with claim and learns of new heads from hub.
-func NewQueue(s *Store, claim Claimer, hub *Hub, log *slog.Logger) *Queue {
+// NewQueue returns a handle on a store that learns of new heads from hub.
+func NewQueue(s Store, hub *Hub, log *slog.Logger) *Queue {
 	q := &Queue{
-		Store: s, claim: claim, clock: s.clock, log: log, hub: hub,
+		Store: s, clock: s.Clock, log: log, hub: hub,
 		arrived: make(chan struct{}, 1), nudged: make(chan struct{}, 1),
 	}
 	if q.clock == nil {
@@ -93,7 +89,7 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]
 	}
 }
 
-// start starts the fetcher with the first who waits.
+// start starts the fetcher: with the first who waits, or at once where there is something to tend.
 func (q *Queue) start() {
 	q.life.Lock()
 	defer q.life.Unlock()

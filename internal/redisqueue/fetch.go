@@ -1,4 +1,4 @@
-package redisstore
+package redisqueue
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisscript"
 )
 
 // fetch claims for all who wait until Close.
@@ -22,7 +23,7 @@ func (q *Queue) fetch() {
 
 func (q *Queue) fetchOnce(limit int, lease time.Duration) {
 	asked := q.clock.Now()
-	c, err := q.claim(q.fetching, limit, lease, rand.Text())
+	c, err := q.Claim(q.fetching, limit, lease, rand.Text())
 	switch {
 	case err != nil:
 		q.deliver(received{err: err})
@@ -30,7 +31,7 @@ func (q *Queue) fetchOnce(limit int, lease time.Duration) {
 		q.deliverAll(c.Deliveries, lease)
 	case len(c.Deliveries) > 0: // the reply took longer than the leases lasted
 		q.giveBack(c.Deliveries)
-	case q.Store.clock != nil:
+	case q.Clock != nil:
 		q.sleep(c, asked)
 	default: // the server read its clock on the way; better late than early
 		q.sleep(c, q.clock.Now())
@@ -49,10 +50,7 @@ func (q *Queue) somebodyWaits() bool {
 		if n > 0 {
 			return true
 		}
-		select {
-		case <-q.arrived:
-		case <-q.fetching.Done():
-		}
+		q.idle()
 	}
 }
 
@@ -69,7 +67,7 @@ func (q *Queue) wanted() (limit int, lease time.Duration) {
 			limit += w.limit
 		}
 	}
-	return min(limit, chunkMessages), lease
+	return min(limit, redisscript.ChunkMessages), lease
 }
 
 // deliver gives all who wait the same answer.
@@ -115,7 +113,7 @@ func (q *Queue) giveBack(ds []backend.Delivery) {
 	for i, d := range ds {
 		rs[i] = backend.Return{Lease: d.Lease(), Untouched: true}
 	}
-	for _, err := range q.Store.Nack(ctx, rs) {
+	for _, err := range q.Messages.Nack(ctx, rs) {
 		if err != nil {
 			q.log.Warn("delayq: giving a message back failed; it returns when its lease ends", "err", err)
 		}
@@ -125,14 +123,17 @@ func (q *Queue) giveBack(ds []backend.Delivery) {
 // sleep waits until something may be due: the next event of the claim, unless it is for triggers to
 // tell, a wake-up, or, since wake-ups can be lost, the hub's interval. at is the time here that was c.Now
 // in the store.
-func (q *Queue) sleep(c Claim, at time.Time) {
+func (q *Queue) sleep(c Claim, at time.Time) { q.sleepUntil(c, at, nil) }
+
+// sleepUntil is sleep that ends with an arrival too.
+func (q *Queue) sleepUntil(c Claim, at time.Time, arrived <-chan struct{}) {
 	left := q.hub.interval()
-	if !c.Next.IsZero() && !q.triggers {
+	if !c.Next.IsZero() && !q.Triggered {
 		left = min(left, c.Next.Sub(c.Now))
 	}
 	for {
 		t := q.clock.NewTimer(max(left-q.clock.Since(at), 0))
-		if q.clock.Since(at) >= left || !q.dream(t) {
+		if q.clock.Since(at) >= left || !q.dream(t, arrived) {
 			t.Stop()
 			return
 		}
@@ -141,12 +142,13 @@ func (q *Queue) sleep(c Claim, at time.Time) {
 	}
 }
 
-// dream waits for the timer or a nudge, and reports whether it was a nudge.
-func (q *Queue) dream(t clockwork.Timer) (nudged bool) {
+// dream waits for the timer, an arrival or a nudge, and reports whether it was a nudge.
+func (q *Queue) dream(t clockwork.Timer, arrived <-chan struct{}) (nudged bool) {
 	select {
 	case <-q.nudged:
 		return true
 	case <-t.Chan():
+	case <-arrived:
 	case <-q.fetching.Done():
 	}
 	return false

@@ -1,4 +1,4 @@
-package redisstore
+package redisqueue
 
 import (
 	"context"
@@ -18,7 +18,7 @@ type Hub struct {
 	poll   time.Duration
 	log    *slog.Logger
 
-	triggers bool // who waits is woken by triggers where there are any
+	triggered bool // who waits is woken by triggers where there are any
 
 	mu     sync.Mutex
 	pubsub *redis.PubSub
@@ -91,18 +91,14 @@ func (h *Hub) heard(event any) {
 		h.nudge(e.Channel, time.Time{})
 	case *redis.Message:
 		due, trigger, _ := strings.Cut(e.Payload, " ")
-		if ms, err := strconv.ParseInt(due, 10, 64); err == nil && (trigger == "" || !h.triggers) {
+		if ms, err := strconv.ParseInt(due, 10, 64); err == nil && (trigger == "" || !h.triggered) {
 			h.nudge(e.Channel, time.UnixMilli(ms))
 		}
 	}
 }
 
-// Expired wakes the queues of which that key was a trigger. Other keys are nobody's.
-func (h *Hub) Expired(key string) {
-	if queue, _, ok := strings.Cut(key, "}:"+triggerKey); ok {
-		h.nudge(queue+"}:"+wakeChannel, time.Time{})
-	}
-}
+// Wake makes the queues of a channel look at once.
+func (h *Hub) Wake(channel string) { h.nudge(channel, time.Time{}) }
 
 // WakeAll makes all queues look at once.
 func (h *Hub) WakeAll() {

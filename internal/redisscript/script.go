@@ -1,0 +1,38 @@
+// Package redisscript runs Lua scripts on Redis. What it adds to the client library is that a script whose reply was
+// lost is repeated knowing that it is, and that outcomes are sorted out message by message.
+package redisscript
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"io/fs"
+)
+
+// Script is a Lua file behind the prelude that all of its store share. It finds
+//
+//	ARGV[1]  the injected clock's time in microseconds, or nothing for the server's own
+//	ARGV[2]  how many microseconds ago the first try was sent whose reply was lost; 0 in a first try
+//
+// and then what its [Runner] says in front of its own arguments.
+type Script struct {
+	name, text, sha string
+}
+
+// Load makes a script of lua/prelude.lua and lua/NAME.lua. It panics where there is no such file: they are embedded.
+func Load(files fs.FS, name string) *Script {
+	return Parse(name, read(files, "prelude")+read(files, name))
+}
+
+// Parse makes a script of its text.
+func Parse(name, text string) *Script {
+	sum := sha1.Sum([]byte(text)) // Redis names scripts by it
+	return &Script{name: name, text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+func read(files fs.FS, name string) string {
+	text, err := fs.ReadFile(files, "lua/"+name+".lua")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,38 @@
+package redisstore
+
+import (
+	"context"
+	"strings"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/delayq/delayq/internal/redisqueue"
+)
+
+// Config is what the backends on this store have in common.
+type Config struct {
+	redisqueue.Config
+	Prefix string // of all keys
+
+	// Claimer makes a queue's way to claim.
+	Claimer func(*Store) redisqueue.Claimer
+}
+
+// DefaultPrefix is that of a Config.
+const DefaultPrefix = "delayq"
+
+// NewBackend returns a backend on such stores; nothing is sent before the first Open.
+func NewBackend(c Config) *redisqueue.Backend {
+	c.Check = CheckServer
+	c.Store = func(_ context.Context, name string, clock clockwork.Clock) (redisqueue.Store, error) {
+		s := New(c, name, clock)
+		return redisqueue.Store{Messages: s, Claim: c.Claimer(s), Clock: clock, Triggered: c.Triggered}, nil
+	}
+	return redisqueue.NewBackend(c.Config)
+}
+
+// Triggered returns the channel of the queue of which that key was a trigger.
+func Triggered(key string) (channel string, ok bool) {
+	queue, _, ok := strings.Cut(key, "}:"+triggerKey)
+	return queue + "}:" + wakeChannel, ok
+}
