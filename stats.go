@@ -12,6 +12,10 @@ type Stats struct {
 	InFlight  int64 // a worker has it
 	Dead      int64 // dead letters
 
+	// Quarantined counts what others wrote into a shared store and nobody can read. It is none
+	// of the four; only backends that share queues with other programs have any.
+	Quarantined int64
+
 	// HeadDue is the earliest due time among scheduled and ready messages; the zero
 	// time without any.
 	HeadDue time.Time

@@ -84,6 +84,9 @@ type Stats struct {
 	InFlight  int64 // leased
 	Dead      int64 // dead letters
 
+	// Quarantined counts what others wrote and nobody can read. It is none of the four.
+	Quarantined int64
+
 	// HeadDue is the earliest due time among scheduled and ready messages; zero
 	// without any.
 	HeadDue time.Time

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jonboulle/clockwork"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
@@ -24,8 +23,8 @@ type Config struct {
 	// Triggered says that keys which expire tell what is due.
 	Triggered bool
 
-	// Store makes a queue's. A clock replaces the server's own.
-	Store func(ctx context.Context, name string, clock clockwork.Clock) (Store, error)
+	// Store makes a queue's.
+	Store func(ctx context.Context, name string, o backend.Options) (Store, error)
 	// Check warns of what is wrong with the server, before the first queue.
 	Check func(ctx context.Context, client redis.UniversalClient, log *slog.Logger)
 }
@@ -70,7 +69,7 @@ func OpenOn(ctx context.Context, b *Backend, name string, o backend.Options) (*Q
 		return nil, err
 	}
 	b.checked.Do(func() { b.Check(ctx, b.Client, o.Logger) })
-	s, err := b.Store(ctx, name, o.Clock)
+	s, err := b.Store(ctx, name, o)
 	if err != nil {
 		return nil, err
 	}

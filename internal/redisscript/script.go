@@ -18,9 +18,14 @@ type Script struct {
 	name, text, sha string
 }
 
-// Load makes a script of lua/prelude.lua and lua/NAME.lua. It panics where there is no such file: they are embedded.
-func Load(files fs.FS, name string) *Script {
-	return Parse(name, read(files, "prelude")+read(files, name))
+// Load makes a script of lua/prelude.lua and further files, of which the last one names it. It panics where there is no such
+// file: they are embedded.
+func Load(files fs.FS, names ...string) *Script {
+	text := read(files, "prelude")
+	for _, name := range names {
+		text += read(files, name)
+	}
+	return Parse(names[len(names)-1], text)
 }
 
 // Parse makes a script of its text.

@@ -4,8 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/jonboulle/clockwork"
-
+	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redisqueue"
 )
 
@@ -24,9 +23,9 @@ const DefaultPrefix = "delayq"
 // NewBackend returns a backend on such stores; nothing is sent before the first Open.
 func NewBackend(c Config) *redisqueue.Backend {
 	c.Check = CheckServer
-	c.Store = func(_ context.Context, name string, clock clockwork.Clock) (redisqueue.Store, error) {
-		s := New(c, name, clock)
-		return redisqueue.Store{Messages: s, Claim: c.Claimer(s), Clock: clock, Triggered: c.Triggered}, nil
+	c.Store = func(_ context.Context, name string, o backend.Options) (redisqueue.Store, error) {
+		s := New(c, name, o.Clock)
+		return redisqueue.Store{Messages: s, Claim: c.Claimer(s), Clock: o.Clock, Triggered: c.Triggered}, nil
 	}
 	return redisqueue.NewBackend(c.Config)
 }

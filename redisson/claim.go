@@ -1,0 +1,113 @@
+package redisson
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redisscript"
+)
+
+// claimName is how many bytes of a claim's name are kept.
+const claimName = 8
+
+// claim leases up to limit due messages in one script. What the codec does not read becomes a dead
+// letter, whole.
+func (s *store) claim(ctx context.Context, limit int, lease time.Duration, name string) (redisqueue.Claim, error) {
+	reply, err := s.Run(ctx, claimScript, min(limit, redisscript.ChunkMessages), redisscript.Delay(lease), name[:claimName])
+	if err != nil {
+		return redisqueue.Claim{}, err
+	}
+	c, bad, err := s.parseClaim(reply)
+	if len(bad) > 0 {
+		s.putAway(ctx, bad)
+		c.Next = c.Now // there may be more
+	}
+	return c, err
+}
+
+const claimFields = 7
+
+func (s *store) parseClaim(reply any) (c redisqueue.Claim, bad []backend.Burial, err error) {
+	r, ok := reply.([]any)
+	if !ok || len(r) < 2 || (len(r)-2)%claimFields != 0 {
+		return c, nil, redisscript.Unexpected(claimScript, reply)
+	}
+	c.Now, c.Next = redisscript.US(r[0]), redisscript.MS(r[1])
+	for i := 2; i < len(r); i += claimFields {
+		d, err := s.delivery(r[i : i+claimFields])
+		if err != nil {
+			bad = append(bad, backend.Burial{Lease: d.Lease(), Reason: err.Error()})
+			continue
+		}
+		c.Deliveries = append(c.Deliveries, d)
+	}
+	return c, bad, nil
+}
+
+// delivery reads number, key, payload, due, origin, attempt, end of the lease.
+func (s *store) delivery(r []any) (d backend.Delivery, err error) {
+	key, _ := r[1].(string)
+	payload, _ := r[2].(string)
+	end := redisscript.Int(r[6])
+	d = backend.Delivery{
+		ID:      s.id(key, redisscript.Int(r[4])),
+		Due:     time.UnixMilli(redisscript.Int(r[3])).UTC(),
+		Attempt: int(redisscript.Int(r[5])),
+		Token:   backend.Token{Hi: uint64(redisscript.Int(r[0])), Lo: uint64(end)},
+		Until:   time.UnixMilli(end).UTC(),
+	}
+	d.Headers, d.Body, err = s.open([]byte(payload))
+	return d, err
+}
+
+// open reads a payload.
+func (s *store) open(payload []byte) (headers map[string]string, body []byte, err error) {
+	if s.envelopes() {
+		return unseal(payload)
+	}
+	body, err = s.codec.Decode(payload)
+	return nil, body, err
+}
+
+// putAway buries what the codec does not read.
+func (s *store) putAway(ctx context.Context, bs []backend.Burial) {
+	for i, err := range s.Dead(ctx, bs) {
+		if err != nil {
+			s.log.ErrorContext(ctx, "delayq: burying an unreadable message failed; it comes again when its lease ends", "id", bs[i].ID, "err", err)
+		}
+	}
+	for _, b := range bs {
+		s.log.ErrorContext(ctx, "delayq: a message that the codec does not read is a dead letter now", "id", b.ID, "reason", b.Reason)
+	}
+}
+
+// handOver is up to how many messages wait in the destination list for Java. More would wait there without
+// being theirs to sort any more; fewer would make Java wait for us.
+const handOver = 500
+
+// tend does what is to be done while no worker waits: it ends leases and hands what is due over to Java.
+func (s *store) tend(ctx context.Context) (c redisqueue.Claim, err error) {
+	reply, err := s.Run(ctx, tendScript, handOver)
+	if err != nil {
+		return c, err
+	}
+	r, ok := reply.([]any)
+	if !ok || len(r) != 2 {
+		return c, redisscript.Unexpected(tendScript, reply)
+	}
+	c.Now, c.Next = redisscript.US(r[0]), redisscript.MS(r[1])
+	return c, nil
+}
+
+// described makes an error of bytes that are no payload of the codec, for who lists them.
+func described(err error) string {
+	var bad *UnreadableError
+	if errors.As(err, &bad) {
+		return bad.Reason
+	}
+	return fmt.Sprint(err)
+}

@@ -1,0 +1,51 @@
+package redisson
+
+import (
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/delayq/delayq/internal/record"
+)
+
+// The id of a message that Java can see is its member's id in hex, with the length byte where there is one, and
+// the due time that it was pushed with, in ms: that finds the member among millions. In an envelope it is the pusher's.
+
+// identity is what the scripts know a message by.
+type identity struct {
+	key    []byte
+	origin int64 // unused in envelopes
+}
+
+func (s *store) identify(id string) (identity, bool) {
+	if s.envelopes() {
+		return identity{key: record.PackID(nil, id)}, true
+	}
+	key, origin, ok := strings.Cut(id, "-")
+	ms, err := strconv.ParseInt(origin, 10, 64)
+	raw, hexErr := hex.DecodeString(key)
+	return identity{raw, ms}, ok && err == nil && hexErr == nil && len(raw) >= 2
+}
+
+// id is the other way round.
+func (s *store) id(key string, origin int64) string {
+	if s.envelopes() {
+		if len(key) < 2 {
+			return ""
+		}
+		return record.UnpackID([]byte(key))
+	}
+	return hex.EncodeToString([]byte(key)) + "-" + strconv.FormatInt(origin, 10)
+}
+
+// MemberID returns the id by which a queue shared with Java knows a message that waits: to cancel or to move what Java has
+// pushed. member is an entry of the sorted set of due times, and due its score. Its error is an [UnreadableError].
+func MemberID(member []byte, due time.Time) (string, error) {
+	m, err := ParseMember(member)
+	if err != nil {
+		return "", err
+	}
+	key := member[:len(member)-len(m.Payload)-lenLen]
+	return hex.EncodeToString(key) + "-" + strconv.FormatInt(due.UnixMilli(), 10), nil
+}

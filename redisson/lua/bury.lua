@@ -1,0 +1,14 @@
+-- Makes messages dead letters: for each the lease's number, its first end in ms, reason. Returns 1 done, 0 the lease is
+-- lost, 2 unknown. GRAVES has due time, origin, attempts, time of death, length of the reason, reason, member.
+local outcomes = {}
+for i = FIRST, #ARGV, 3 do
+  local msg, reason = release(ARGV[i], ARGV[i + 1]), ARGV[i + 2]
+  if msg then
+    local grave = struct.pack('>ddI4dI4', msg.due, msg.origin, msg.attempts, NOW, #reason)
+    redis.call('ZADD', DEAD, int(reserve(1) + 1), msg.key)
+    redis.call('HSET', GRAVES, msg.key, grave .. reason .. msg.member)
+    redis.call('HSET', STATES, msg.key, 'D')
+  end
+  outcomes[#outcomes + 1] = msg and 1 or lost(ARGV[i + 1])
+end
+return outcomes

@@ -1,0 +1,331 @@
+-- Common to all scripts: what the keys are called, the clock, and the moves between them.
+--
+-- DEST, TIMES and INDEX are Redisson's own: what is due, what waits with its due time in ms, and what waits in
+-- the order of offers. A member of TIMES and INDEX is id | length | payload. The rest is ours, beside them:
+--
+--   LEASES      a lease's number, by its end in ms
+--   HELD        for each lease: due, origin, attempts, claim, key, member
+--   STATES      for a message's key: where it is, when TIMES alone does not tell
+--   DEAD        keys of dead letters, by order of death; GRAVES has what they were
+--   HANDED      members that were moved to DEST, with their due times, in the order of DEST
+--   QUARANTINE  what nobody can read, by due time
+--   SEQ         the last number given out
+--
+-- A message's key is its id, with the length byte where there is one; in an envelope, the id that the
+-- envelope has. Its origin is the due time that it was pushed with: the two name it for good.
+local DEST, TIMES, INDEX, LEASES, HELD, STATES, DEAD, GRAVES, SEQ, HANDED, QUARANTINE =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
+local GIVEN_NOW, CHANNEL = ARGV[1], ARGV[3]
+local ENVELOPE = string.find(ARGV[4], 'e', 1, true) ~= nil
+local LISTED = string.find(ARGV[4], 'l', 1, true) ~= nil -- in INDEX too
+local FORMAT = ARGV[5] -- of members: 'V1', 'V2' or 'Both'
+local FIRST = 6 -- the first argument of the script's own
+
+-- How many us ago the first try may have run whose reply was lost; 0 in a first try.
+local AGE = tonumber(ARGV[2])
+local RETRY = AGE > 0
+
+-- The server's clock in microseconds, unless one is given.
+local function clock()
+  if GIVEN_NOW ~= '' then
+    return tonumber(GIVEN_NOW)
+  end
+  local t = redis.call('TIME')
+  return tonumber(t[1]) * 1000000 + tonumber(t[2])
+end
+
+local NOW_US = clock()
+local NOW = math.floor(NOW_US / 1000)
+
+-- A script that moves messages stops after so many microseconds or so many entries of INDEX walked over, which is as
+-- long. Both stay below what a client notices. Since Redis 7.2 TIME stands still while a script runs, and
+-- only the second tells.
+local BUDGET, WALK = 800, 40000
+local walked, asked = 0, 0
+local began = redis.call('TIME')
+
+local function spent()
+  asked = asked + 1
+  if walked > WALK or asked % 8 ~= 0 then
+    return walked > WALK
+  end
+  local t = redis.call('TIME')
+  return (tonumber(t[1]) - tonumber(began[1])) * 1000000 + tonumber(t[2]) - tonumber(began[2]) > BUDGET
+end
+
+-- The first whole millisecond at which so many microseconds have passed. What is due at once is due in
+-- this one.
+local function after(us)
+  if us == 0 then
+    return NOW
+  end
+  return math.ceil((NOW_US + us) / 1000)
+end
+
+-- Due by a due time in milliseconds where there is one, else by a delay in microseconds.
+local function due_of(due, delay)
+  if due ~= '' then
+    return tonumber(due)
+  end
+  return after(tonumber(delay))
+end
+
+-- tostring would write 1.7e+15, which Java does not read.
+local function int(n)
+  return string.format('%.0f', n)
+end
+
+-- Calls a command on some values, if there are any.
+local function on(command, key, values)
+  if #values > 0 then
+    return redis.call(command, key, unpack(values))
+  end
+end
+
+-- Reserves n numbers and returns the one before the first. SEQ goes away with the last message. It begins at the
+-- server's microseconds, given clock or not, so that no number comes twice.
+local function reserve(n)
+  local last = redis.call('INCRBY', SEQ, n)
+  if last == n then
+    local t = redis.call('TIME')
+    last = tonumber(t[1]) * 1000000 + tonumber(t[2]) + n
+    redis.call('SET', SEQ, int(last))
+  end
+  return last - n
+end
+
+local function number(n)
+  return struct.pack('>I7', n)
+end
+
+-- Makes a member whose id is a number: members of one due time sort as they were pushed. With 07 before the number
+-- both kinds of reader find the same payload: one takes 8 bytes for the id, the other 1 and 7.
+local function new_member(n, payload, format)
+  local before = format == 'V2' and '\8\0' or format == 'V1' and '\0' or '\7'
+  return before .. number(n) .. struct.pack('<I8', #payload) .. payload
+end
+
+-- How many bytes a member has before its payload, and how many of these are its id; nil for what no
+-- version of Redisson can read.
+local function header(m)
+  local n, first = #m, string.byte(m, 1)
+  if n >= 17 and first == 8 and struct.unpack('<I8', m, 10) == n - 17 then
+    return 17, 9
+  end
+  if n >= 16 and struct.unpack('<I8', m, 9) == n - 16 then
+    return 16, 8
+  end
+  if n >= 10 and first > 0 and n >= first + 9 and struct.unpack('<I8', m, first + 2) == n - first - 9 then
+    return first + 9, first + 1
+  end
+  return nil
+end
+
+local function prefix_of(m)
+  local _, n = header(m)
+  return string.sub(m, 1, n)
+end
+
+local function payload_of(m)
+  return string.sub(m, header(m) + 1)
+end
+
+local function format_of(m)
+  local _, n = header(m)
+  if not n then
+    return nil
+  end
+  if n ~= 8 then
+    return 'V2'
+  end
+  return string.byte(m, 1) == 7 and 'Both' or 'V1'
+end
+
+-- Whether a member seems to be one of ours, and its number then. Java's ids are random: now and then one looks like it.
+local function ours(m)
+  local a, b = string.byte(m, 1, 2)
+  if #m < 16 then
+    return nil
+  elseif a == 8 and b == 0 then
+    return struct.unpack('>I7', m, 3)
+  elseif a == 0 or a == 7 and b < 128 then
+    return struct.unpack('>I7', m, 2)
+  end
+  return nil
+end
+
+-- An envelope is MAGIC | packed id | content.
+local MAGIC = '\221dq\1'
+
+-- The packed id of an envelope; nil for what is none.
+local function enveloped(payload)
+  local n = string.byte(payload, 5)
+  if not n or string.sub(payload, 1, 4) ~= MAGIC then
+    return nil
+  end
+  local last = 5 + (n == 0 and 16 or n)
+  return #payload >= last and string.sub(payload, 5, last) or nil
+end
+
+-- The key of a member's message, nil for what nobody can read.
+local function key_of(m)
+  local h, n = header(m)
+  if not h then
+    return nil
+  end
+  if ENVELOPE then
+    return enveloped(string.sub(m, h + 1))
+  end
+  return string.sub(m, 1, n)
+end
+
+-- STATES has for a key
+--   W | due, origin, attempts | prefix   it waits, in TIMES or HANDED under that prefix
+--   L | number                           it is leased
+--   D                                    it is dead
+--   A | key                              it is the prefix of that message
+-- A message shared with Java that nothing has happened to yet has no entry.
+local function waiting(due, origin, attempts, prefix)
+  return 'W' .. struct.pack('>ddI4', due, origin, attempts) .. prefix
+end
+
+-- Makes a message of a member in TIMES or HANDED and what STATES has for its key.
+local function message(m, due, state)
+  local msg = {key = key_of(m), member = m, due = due, origin = due, attempts = 0}
+  if state and string.sub(state, 1, 1) == 'A' then
+    msg.alias, msg.key = msg.key, string.sub(state, 2)
+    state = redis.call('HGET', STATES, msg.key)
+  end
+  if state and string.sub(state, 1, 1) == 'W' then
+    local _
+    _, msg.origin, msg.attempts = struct.unpack('>ddI4', state, 2)
+  end
+  return msg
+end
+
+-- Notes where a waiting message is.
+local function remember(msg, due, attempts)
+  local prefix = prefix_of(msg.member)
+  local moved = not ENVELOPE and prefix ~= msg.key
+  if ENVELOPE or moved or attempts > 0 or due ~= msg.origin then
+    redis.call('HSET', STATES, msg.key, waiting(due, msg.origin, attempts, prefix))
+  else
+    redis.call('HDEL', STATES, msg.key)
+  end
+  if moved then
+    redis.call('HSET', STATES, prefix, 'A' .. msg.key)
+  end
+end
+
+-- Puts a message that was taken out back, to where it is among those of its due time. The caller has taken
+-- something out before, so that a server that is out of memory lets this write pass.
+local function put_back(msg, due, attempts)
+  redis.call('ZADD', TIMES, int(due), msg.member)
+  if LISTED then
+    redis.call('LPUSH', INDEX, msg.member) -- it is older than most
+  end
+  remember(msg, due, attempts)
+end
+
+-- Tells sleepers, Java's among them, of a member that is now the first.
+local function announce(m, due)
+  if m and redis.call('ZRANGE', TIMES, 0, 0)[1] == m then
+    redis.call('PUBLISH', CHANNEL, int(due))
+  end
+end
+
+-- Where Java may take messages too, a leased one stays in TIMES under another id, to be due a while after the
+-- lease has ended: should nobody of us be there then, Java hands it out. It is not in INDEX, where
+-- Java looks for what waits.
+local GRACE = 2000
+
+local function rescue(lease, payload)
+  return '\7' .. string.char(string.byte(lease, 1) + 128) .. string.sub(lease, 2) .. struct.pack('<I8', #payload) .. payload
+end
+
+local function is_rescue(m)
+  local a, b = string.byte(m, 1, 2)
+  return #m >= 16 and a == 7 and b >= 128 and redis.call('HEXISTS', HELD, string.char(b - 128) .. string.sub(m, 3, 8)) == 1
+end
+
+-- HELD is due | origin | attempts, this hand-out counted | first end | claim (8 bytes) | length of the key | key | member.
+local function hold(msg, ends, claim)
+  return struct.pack('>ddI4d', msg.due, msg.origin, msg.attempts + 1, ends) .. claim .. struct.pack('>I2', #msg.key) .. msg.key .. msg.member
+end
+
+local function held(lease)
+  local v = redis.call('HGET', HELD, lease)
+  if not v then
+    return nil
+  end
+  local msg = {claim = string.sub(v, 29, 36)}
+  msg.due, msg.origin, msg.attempts, msg.ends = struct.unpack('>ddI4d', v)
+  local n = struct.unpack('>I2', v, 37)
+  msg.key, msg.member = string.sub(v, 39, 38 + n), string.sub(v, 39 + n)
+  return msg
+end
+
+-- Ends a lease; returns the message, or nil where Java has had it: then it is not ours any more.
+local function end_lease(lease)
+  local msg = held(lease)
+  redis.call('ZREM', LEASES, lease)
+  redis.call('HDEL', HELD, lease)
+  if msg and not ENVELOPE and redis.call('ZREM', TIMES, rescue(lease, payload_of(msg.member))) == 0 then
+    redis.call('HDEL', STATES, msg.key)
+    return nil
+  end
+  return msg
+end
+
+-- Whether a lease is in force.
+local function in_force(lease)
+  local till = redis.call('ZSCORE', LEASES, lease)
+  return till and tonumber(till) > NOW
+end
+
+-- A lease as its holder names it, by its number and its first end; nil where none was given like that.
+local function given(n, ends)
+  local lease = number(tonumber(n))
+  local v = redis.call('HGET', HELD, lease)
+  return v and struct.unpack('>d', v, 21) == tonumber(ends) and lease or nil
+end
+
+-- Ends a lease that is in force; returns the message, or nil where it was not.
+local function release(n, ends)
+  local lease = given(n, ends)
+  if lease and in_force(lease) then
+    return end_lease(lease)
+  end
+  return nil
+end
+
+-- Gives back what up to limit ended leases held.
+local function expire(limit)
+  for _, lease in ipairs(redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW), 'LIMIT', 0, limit)) do
+    local msg = end_lease(lease)
+    if msg then
+      put_back(msg, msg.due, msg.attempts)
+    end
+  end
+end
+
+-- Puts aside what nobody can read: kind T from TIMES, D from DEST.
+local function quarantine(kind, what, due)
+  redis.call('ZADD', QUARANTINE, int(due), kind .. what)
+end
+
+-- Forgets what is kept for messages when there are none.
+local function tidy()
+  if redis.call('EXISTS', TIMES, LEASES, DEAD, QUARANTINE, DEST) == 0 then
+    redis.call('DEL', SEQ, STATES, HANDED, INDEX)
+  end
+end
+
+-- The outcome of settling a lease that is not in force: 0 lost, or for a repeated script 1, the first try has done
+-- it, since the lease could not have ended by itself, or 2, nobody can tell.
+local function lost(till)
+  if not RETRY then
+    return 0
+  end
+  return NOW < tonumber(till) and 1 or 2
+end

@@ -1,0 +1,71 @@
+-- Stores messages: for each its key, in an envelope, or nothing, payload, due time in ms or '', delay in us. The key makes
+-- it idempotent: one that is there stays. Returns an outcome for each: 1 stored, 0 a message of that key is
+-- there, 2 unknown: the first try may have stored one that was due and done since, which must not come
+-- again; without keys, due time and key. Before anything is written, members that show of which
+-- format Java's readers are can refuse it all: -FORMAT and theirs.
+local FORCE = ARGV[FIRST] == '1'
+
+local function refused()
+  local last = LISTED and redis.call('LINDEX', INDEX, -1) or redis.call('ZRANGE', TIMES, -1, -1)[1]
+  for _, m in ipairs({redis.call('ZRANGE', TIMES, 0, 0)[1] or '', last or ''}) do
+    local theirs = format_of(m)
+    if theirs and theirs ~= 'Both' and theirs ~= FORMAT then
+      return theirs
+    end
+  end
+end
+
+-- What a message of a key has for a payload, wherever it is.
+local function content_of(key, state)
+  local kind = string.sub(state, 1, 1)
+  if kind == 'L' then
+    local msg = held(string.sub(state, 2))
+    return msg and payload_of(msg.member)
+  elseif kind == 'W' then
+    local due, _, _, rest = struct.unpack('>ddI4', state, 2)
+    local m = find(string.sub(state, rest), due)
+    return m and payload_of(m)
+  end
+end
+
+local theirs = FORMAT ~= 'Both' and not FORCE and refused()
+if theirs then
+  return redis.error_reply('FORMAT ' .. theirs)
+end
+
+local outcomes, times, members, states = {}, {}, {}, {}
+local earliest, first, last
+for i = FIRST + 1, #ARGV, 4 do
+  local key, payload = ARGV[i], ARGV[i + 1]
+  local due = due_of(ARGV[i + 2], ARGV[i + 3])
+  local state = key ~= '' and (states[key] or redis.call('HGET', STATES, key))
+  if state then
+    -- A repeated push finds what its first try has stored.
+    outcomes[#outcomes + 1] = (RETRY and content_of(key, state) == payload) and 1 or 0
+  elseif RETRY and due - math.ceil(AGE / 1000) <= NOW then
+    outcomes[#outcomes + 1] = 2
+  else
+    last = (last or reserve((#ARGV - FIRST) / 4)) + 1
+    local m = new_member(last, payload, FORMAT)
+    times[#times + 1], times[#times + 2] = int(due), m
+    members[#members + 1] = m
+    if key ~= '' then
+      states[key] = waiting(due, due, 0, prefix_of(m))
+    end
+    if not first or due < earliest then
+      earliest, first = due, m
+    end
+    outcomes[#outcomes + 1] = key ~= '' and 1 or int(due) .. ' ' .. prefix_of(m)
+  end
+end
+on('ZADD', TIMES, times)
+if LISTED then
+  on('RPUSH', INDEX, members)
+end
+local entries = {}
+for key, state in pairs(states) do
+  entries[#entries + 1], entries[#entries + 2] = key, state
+end
+on('HSET', STATES, entries)
+announce(first, earliest)
+return outcomes

@@ -1,0 +1,111 @@
+package redisson
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+type seenNames struct {
+	Kind, Name, MapperPrefix         string
+	Destination, Zset, List, Channel string
+}
+
+// TestNamesAreThoseSeen takes the names of what all four releases of Redisson wrote.
+func TestNamesAreThoseSeen(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/vectors-*.jsonl")
+	if err != nil || len(files) != 4 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	seen := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(bytes.NewReader(text))
+		lines.Buffer(nil, 1<<20)
+		for lines.Scan() {
+			var v seenNames
+			if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
+				t.Fatal(err)
+			}
+			if v.Kind == "keys" {
+				seen++
+				v.check(t)
+			}
+		}
+	}
+	if seen != 4*9 {
+		t.Errorf("%d queues, want 36", seen)
+	}
+}
+
+func (v seenNames) check(t *testing.T) {
+	t.Helper()
+	n := namesOf(v.MapperPrefix + v.Name)
+	if want := (names{v.Destination, v.Zset, v.List, v.Channel}); n != want {
+		t.Errorf("%q has the names %+v, want %+v", v.Name, n, want)
+	}
+	if want := []string{v.Destination, v.Zset, v.List}; !slices.Equal(n.keys(), want) {
+		t.Errorf("%q has the keys %q, want %q", v.Name, n.keys(), want)
+	}
+}
+
+// Redisson 3.16.8 and 4.7.0 fail on a Cluster with the names that are false here, at the offer.
+func TestSlotsOfAQueue(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{
+		"a": true, "orders:delay": true, "my queue": true, "{a}": true, "a{b}c": true, "a}{b}": true, "{a}{b}": true,
+		"a{": false, "a{b": false, "a{}b": false, "a}b": false,
+	} {
+		if got := sameSlot(namesOf(name).keys()...); got != want {
+			t.Errorf("%q: %v, want %v", name, got, want)
+		}
+	}
+}
+
+// The slots are those that CLUSTER KEYSLOT of Redis 7.0.15 gives.
+func TestSlot(t *testing.T) {
+	t.Parallel()
+	if got := crc16("123456789"); got != 0x31c3 {
+		t.Errorf("check value %04x, want 31c3", got)
+	}
+	for key, want := range keySlots {
+		if got := slot(key); got != want {
+			t.Errorf("%q: slot %d, want %d", key, got, want)
+		}
+	}
+}
+
+var keySlots = map[string]uint16{
+	"":                                    0,
+	"a":                                   15495,
+	"foo":                                 12182,
+	"123456789":                           12739,
+	"{user1000}.following":                3443,
+	"user1000":                            3443,
+	"foo{}{bar}":                          8363,
+	"foo{{bar}}zap":                       4015,
+	"{bar":                                4015,
+	"foo{bar}{zap}":                       5061,
+	"a{":                                  14311,
+	"a{b":                                 13340,
+	"a{}b":                                13694,
+	"a}b":                                 7866,
+	"a}{b}":                               3300,
+	"}{":                                  12793,
+	"{}":                                  15257,
+	"{}{a}":                               13650,
+	"中文":                                  13257,
+	"\x00x":                               16287,
+	"redisson_delay_queue:{orders:delay}": 5324,
+	"redisson_delay_queue_timeout:{a}b}":  15495,
+	strings.Repeat("x", 200):              9756,
+}

@@ -1,0 +1,165 @@
+package redisson
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/record"
+	"github.com/delayq/delayq/internal/redisscript"
+)
+
+// sealed is a message as the scripts take it.
+type sealed struct {
+	*backend.Message
+	key, payload []byte
+}
+
+// Schedule is as in backend.Queue. Where the store makes the ids, a call whose reply was lost is not repeated: nothing would tell
+// the second message from the first.
+func (s *store) Schedule(ctx context.Context, ms []backend.Message) []error {
+	ready, errs := s.seal(ms)
+	size := func(m sealed) int { return len(m.payload) }
+	stored := redisscript.Chunked(ready, size, func(part []sealed) []error { return s.schedule(ctx, part) })
+	if errs == nil {
+		return stored
+	}
+	return merge(errs, stored)
+}
+
+// seal makes payloads; the error of one message leaves the others alone.
+func (s *store) seal(ms []backend.Message) (ready []sealed, errs []error) {
+	ready = make([]sealed, 0, len(ms))
+	for i := range ms {
+		m, err := s.sealOne(&ms[i])
+		if err != nil {
+			if errs == nil {
+				errs = make([]error, len(ms))
+			}
+			errs[i] = err
+			continue
+		}
+		ready = append(ready, m)
+	}
+	return ready, errs
+}
+
+func (s *store) sealOne(m *backend.Message) (sealed, error) {
+	if s.envelopes() {
+		return sealed{m, record.PackID(nil, m.ID), seal(m)}, nil
+	}
+	if len(m.Headers) > 0 {
+		return sealed{}, &backend.UnsupportedError{Backend: name, Op: "headers on a queue shared with Java"}
+	}
+	payload, err := s.codec.Encode(m.Body)
+	if err != nil {
+		return sealed{}, fmt.Errorf("codec %s: %w", s.codec.Name(), err)
+	}
+	return sealed{m, nil, payload}, nil
+}
+
+// merge puts outcomes where errs has none.
+func merge(errs, stored []error) []error {
+	next := 0
+	for i, err := range errs {
+		if err != nil {
+			continue
+		}
+		if stored != nil {
+			errs[i] = stored[next]
+		}
+		next++
+	}
+	return errs
+}
+
+func (s *store) schedule(ctx context.Context, ms []sealed) []error {
+	args := make([]any, 0, 1+4*len(ms))
+	args = append(args, redisscript.Flag(s.force))
+	for _, m := range ms {
+		args = append(args, m.key, m.payload, redisscript.Due(m.Due), redisscript.Delay(m.Delay))
+	}
+	run := s.Once
+	if s.envelopes() {
+		run = s.Run
+	}
+	reply, err := run(ctx, scheduleScript, args...)
+	return redisscript.Outcomes(scheduleScript, len(ms), reply, s.refused(err), func(i int, reply any) error {
+		if text, ok := reply.(string); ok {
+			return s.name(ms[i].Message, text)
+		}
+		return redisscript.OneOr(backend.ErrDuplicate)(reply)
+	})
+}
+
+// name gives a stored message the id that was made.
+func (s *store) name(m *backend.Message, reply string) error {
+	due, key, ok := strings.Cut(reply, " ")
+	if !ok {
+		return redisscript.Unexpected(scheduleScript, reply)
+	}
+	m.ID = s.id(key, redisscript.Int(due))
+	return nil
+}
+
+// refused explains the refusal of a format.
+func (s *store) refused(err error) error {
+	const mark = "FORMAT "
+	if err == nil {
+		return nil
+	}
+	var reply interface{ RedisError() }
+	if i := strings.Index(err.Error(), mark); i >= 0 && errors.As(err, &reply) {
+		theirs := strings.TrimSpace(err.Error()[i+len(mark):])
+		return backend.Invalid("member format", s.format, fmt.Sprintf(
+			"Both, which every version of Redisson reads, or %s: this queue has members that Java wrote as %s, and such a version reads no others; AnyFormat writes them all the same", theirs, theirs))
+	}
+	return err
+}
+
+// Cancel is as in backend.Canceler.
+func (s *store) Cancel(ctx context.Context, ids []string) []error {
+	known, errs := s.known(ids)
+	return merge(errs, redisscript.Chunked(known, redisscript.Small, func(part []identity) []error {
+		return redisscript.Each(ctx, &s.Runner, cancelScript, part, nil, func(args []any, id identity) []any {
+			return append(args, id.key, id.origin)
+		}, redisscript.Waited)
+	}))
+}
+
+// known are the ids that may name something. The others name nothing.
+func (s *store) known(ids []string) (known []identity, errs []error) {
+	errs = make([]error, len(ids))
+	for i, id := range ids {
+		if k, ok := s.identify(id); ok {
+			known = append(known, k)
+		} else {
+			errs[i] = backend.ErrNotFound
+		}
+	}
+	return known, errs
+}
+
+// Reschedule is as in backend.Rescheduler.
+func (s *store) Reschedule(ctx context.Context, ms []backend.Move) []error {
+	type move struct {
+		identity
+		backend.Move
+	}
+	var known []move
+	errs := make([]error, len(ms))
+	for i, m := range ms {
+		if k, ok := s.identify(m.ID); ok {
+			known = append(known, move{k, m})
+		} else {
+			errs[i] = backend.ErrNotFound
+		}
+	}
+	return merge(errs, redisscript.Chunked(known, redisscript.Small, func(part []move) []error {
+		return redisscript.Each(ctx, &s.Runner, rescheduleScript, part, nil, func(args []any, m move) []any {
+			return append(args, m.key, m.origin, redisscript.Due(m.Due), redisscript.Delay(m.Delay))
+		}, redisscript.Waited)
+	}))
+}

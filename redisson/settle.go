@@ -1,0 +1,64 @@
+package redisson
+
+import (
+	"context"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisscript"
+)
+
+// A lease's token is its number and when it was to end first: a repeated script that does not find it any more, before
+// that time, knows that the first try has settled it.
+func token(l backend.Lease) (number, end any) { return l.Token.Hi, l.Token.Lo }
+
+// Ack is as in backend.Queue.
+func (s *store) Ack(ctx context.Context, ls []backend.Lease) []error {
+	return settle(ctx, s, ackScript, ls, func(args []any, l backend.Lease) []any {
+		number, end := token(l)
+		return append(args, number, end)
+	})
+}
+
+// Nack is as in backend.Queue.
+func (s *store) Nack(ctx context.Context, rs []backend.Return) []error {
+	return settle(ctx, s, nackScript, rs, func(args []any, r backend.Return) []any {
+		number, end := token(r.Lease)
+		return append(args, number, end, redisscript.Delay(r.Delay), redisscript.Flag(r.Untouched))
+	})
+}
+
+// Dead is as in backend.Queue.
+func (s *store) Dead(ctx context.Context, bs []backend.Burial) []error {
+	return settle(ctx, s, buryScript, bs, func(args []any, b backend.Burial) []any {
+		number, end := token(b.Lease)
+		return append(args, number, end, b.Reason)
+	})
+}
+
+func settle[T any](ctx context.Context, s *store, sc *redisscript.Script, items []T, args func([]any, T) []any) []error {
+	return redisscript.Chunked(items, redisscript.Small, func(part []T) []error {
+		return redisscript.Each(ctx, &s.Runner, sc, part, nil, args, redisscript.OneOr(backend.ErrLeaseLost))
+	})
+}
+
+// Extend is as in backend.Queue.
+func (s *store) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
+	ends := make([]time.Time, 0, len(ls))
+	errs := redisscript.Chunked(ls, redisscript.Small, func(part []backend.Lease) []error {
+		after := len(ends) + len(part)
+		errs := redisscript.Each(ctx, &s.Runner, extendScript, part, []any{redisscript.Delay(lease)}, func(args []any, l backend.Lease) []any {
+			number, end := token(l)
+			return append(args, number, end)
+		}, func(reply any) error {
+			ends = append(ends, redisscript.MS(reply))
+			if ends[len(ends)-1].IsZero() {
+				return backend.ErrLeaseLost
+			}
+			return nil
+		})
+		ends = append(ends, make([]time.Time, after-len(ends))...) // when there was no reply
+		return errs
+	})
+	return ends, errs
+}

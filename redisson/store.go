@@ -1,0 +1,67 @@
+package redisson
+
+import (
+	"log/slog"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redisscript"
+)
+
+// store is one queue's messages. It is safe for concurrent use; every method is one script or, for
+// large batches, a few.
+type store struct {
+	redisscript.Runner
+	options
+	names names
+	log   *slog.Logger
+}
+
+var _ redisqueue.Messages = (*store)(nil)
+
+// own are the keys beside Redisson's, in the order in which the scripts take them.
+var own = []string{"leases", "held", "states", "dead", "graves", "seq", "handed", "quarantine"}
+
+func (b *Backend) store(queue string, o backend.Options) (*store, error) {
+	n := namesOf(b.setup.prefix + queue)
+	keys := n.keys()
+	for _, key := range own {
+		keys = append(keys, keyName("delayq_"+key, n.destination))
+	}
+	if err := fitsCluster(b.queues.Client, queue, keys); err != nil {
+		return nil, err
+	}
+	s := &store{options: b.setup, names: n, log: o.Logger}
+	s.Runner = redisscript.Runner{
+		Client: b.queues.Client, Keys: keys, Clock: o.Clock,
+		Args: []any{n.channel, s.flags(), s.format.String()},
+	}
+	return s, nil
+}
+
+// fitsCluster refuses names whose keys are not all in one slot of a Cluster, as Redisson's own offers would be refused.
+func fitsCluster(client redis.UniversalClient, queue string, keys []string) error {
+	if _, cluster := client.(*redis.ClusterClient); cluster && !sameSlot(keys...) {
+		return backend.Invalid("queue name", queue, "on a Cluster, a name without braces or with one {tag}: the keys that Redisson makes of this one are in different slots")
+	}
+	return nil
+}
+
+func (s *store) envelopes() bool { return s.codec == Envelope }
+
+func (s *store) flags() string {
+	var f strings.Builder
+	if s.envelopes() {
+		f.WriteByte('e')
+	}
+	if s.index {
+		f.WriteByte('l')
+	}
+	return f.String()
+}
+
+// Channel is where Redisson announces a message that becomes the head, with its due time in ms.
+func (s *store) Channel() string { return s.names.channel }
