@@ -48,30 +48,30 @@ func (d *Delivery) LeaseUntil() time.Time { return time.Unix(0, d.until.Load()).
 
 // Ack says that the message is done. It is deleted.
 func (d *Delivery) Ack(ctx context.Context) error {
-	return d.settle(ctx, "ack", nil, func() []error {
-		return d.q.store.Ack(ctx, []backend.Lease{d.lease})
+	return d.settle(ctx, "ack", nil, func() error {
+		return d.q.acks.do(ctx, &[1]backend.Lease{d.lease})
 	})
 }
 
 // Nack gives the message back, to be due again after delay, 0 to a hundred years.
 func (d *Delivery) Nack(ctx context.Context, delay time.Duration) error {
-	return d.settle(ctx, "nack", func() error { return validDelay(delay, d.q.traits) }, func() []error {
-		return d.q.store.Nack(ctx, []backend.Return{{Lease: d.lease, Delay: delay}})
+	return d.settle(ctx, "nack", func() error { return validDelay(delay, d.q.traits) }, func() error {
+		return d.q.nacks.do(ctx, &[1]backend.Return{{Lease: d.lease, Delay: delay}})
 	})
 }
 
 // handBack gives the message back as if nobody had had it.
 func (d *Delivery) handBack(ctx context.Context) error {
-	return d.settle(ctx, "nack", nil, func() []error {
-		return d.q.store.Nack(ctx, []backend.Return{{Lease: d.lease, Untouched: true}})
+	return d.settle(ctx, "nack", nil, func() error {
+		return d.q.nacks.do(ctx, &[1]backend.Return{{Lease: d.lease, Untouched: true}})
 	})
 }
 
 // Dead makes the message a dead letter, to be looked at with [Queue.Dead]. A reason of more
 // than 16 KiB is cut.
 func (d *Delivery) Dead(ctx context.Context, reason string) error {
-	return d.settle(ctx, "dead", nil, func() []error {
-		return d.q.store.Dead(ctx, []backend.Burial{{Lease: d.lease, Reason: cut(reason, backend.MaxReason)}})
+	return d.settle(ctx, "dead", nil, func() error {
+		return one(d.q.store.Dead(ctx, []backend.Burial{{Lease: d.lease, Reason: cut(reason, backend.MaxReason)}}))
 	})
 }
 
@@ -90,7 +90,7 @@ func (d *Delivery) Extend(ctx context.Context, lease time.Duration) error {
 }
 
 // settle makes the one call that ends the delivery. While it is under way, the lease is not renewed.
-func (d *Delivery) settle(ctx context.Context, op string, check func() error, call func() []error) error {
+func (d *Delivery) settle(ctx context.Context, op string, check, call func() error) error {
 	err := d.valid(ctx)
 	if err == nil && check != nil {
 		err = check()
@@ -99,7 +99,7 @@ func (d *Delivery) settle(ctx context.Context, op string, check func() error, ca
 		return d.fail(op, err)
 	}
 	d.settled.Store(true)
-	err = one(call())
+	err = call()
 	d.settledBy(err)
 	return d.fail(op, err)
 }

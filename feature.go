@@ -19,6 +19,8 @@ const (
 	Deduplicating                       // a second push of an id stores nothing
 	CountingAttempts                    // Attempt counts every hand-out
 	Durability                          // messages survive the process
+	OwnIDs                              // a message has the id that its pusher gives it
+	Headers                             // a message may have headers
 )
 
 var featureNames = map[Feature]string{
@@ -30,6 +32,8 @@ var featureNames = map[Feature]string{
 	Deduplicating:    "deduplication by id",
 	CountingAttempts: "counting attempts",
 	Durability:       "durable messages",
+	OwnIDs:           "the pusher's ids",
+	Headers:          "headers",
 }
 
 // String returns the feature's name as errors show it.
@@ -67,6 +71,10 @@ func (q *queue) Supports(f Feature) bool {
 		return !q.traits.UncountedAttempts
 	case Durability:
 		return q.traits.Durability == backend.Durable
+	case OwnIDs:
+		return !q.traits.StoreMakesIDs
+	case Headers:
+		return !q.traits.NoHeaders
 	}
 	return false
 }

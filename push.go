@@ -18,7 +18,10 @@ func (q *queue) Push(ctx context.Context, body []byte, opts ...PushOption) (stri
 	if err != nil {
 		return "", q.fail("push", m.ID, err)
 	}
-	err = one(q.store.Schedule(ctx, []backend.Message{backend.Message(m)}))
+	item := &[1]backend.Message{backend.Message(m)}
+	if err = q.pushes.do(ctx, item); err == nil {
+		m.ID = item[0].ID // also where the store made it
+	}
 	return m.ID, q.fail("push", m.ID, pushed(err, made))
 }
 
@@ -27,28 +30,40 @@ func (q *queue) PushBatch(ctx context.Context, ms []Message) ([]string, error) {
 		return nil, q.fail("push", "", err)
 	}
 	batch := make([]backend.Message, len(ms))
-	ids := make([]string, len(ms))
 	made := make([]bool, len(ms))
 	for i, m := range ms {
 		var err error
 		if made[i], err = q.prepare(ctx, &m); err != nil {
 			return nil, q.fail("push", "", fmt.Errorf("message %d of the batch: %w", i, err))
 		}
-		batch[i], ids[i] = backend.Message(m), m.ID
+		batch[i] = backend.Message(m)
 	}
 	errs := q.store.Schedule(ctx, batch)
+	ids := q.idsOf(batch, errs)
 	for i, err := range errs {
 		errs[i] = pushed(err, made[i])
 	}
 	return ids, q.fail("push", "", batchError(errs))
 }
 
-// prepare validates a message and gives it an id where it has none.
+// idsOf returns the ids of messages that were pushed. A store that makes them has made none for
+// what it refused.
+func (q *queue) idsOf(ms []backend.Message, errs []error) []string {
+	ids := make([]string, len(ms))
+	for i := range ms {
+		if refused := errs != nil && errs[i] != nil; !refused || !q.traits.StoreMakesIDs {
+			ids[i] = ms[i].ID
+		}
+	}
+	return ids
+}
+
+// prepare validates a message and gives it an id where it has none, and the store makes none.
 func (q *queue) prepare(ctx context.Context, m *Message) (madeID bool, err error) {
 	if err := validContext(ctx); err != nil {
 		return false, err
 	}
-	if m.ID == "" {
+	if m.ID == "" && !q.traits.StoreMakesIDs {
 		m.ID, madeID = newID(), true
 	}
 	return madeID, q.validMessage(m)

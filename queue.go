@@ -26,13 +26,18 @@ type Queue interface {
 	// the time of the push. When err is nil the message is stored as durably as the
 	// backend keeps any. After an error other than [ErrInvalid], [ErrFull] and
 	// [ErrDuplicate] it may be stored or not: push again with the returned id, and it
-	// is stored once, on every backend with the feature [Deduplicating].
+	// is stored once, on every backend with the feature [Deduplicating]. A backend without
+	// [OwnIDs] makes the id: it answers [ErrUnsupported] to [ID], and there is none after an error.
+	//
+	// Concurrent calls of Push, Ack and Nack share round trips to stores that need them. Nobody waits for
+	// company: while some calls are on the wire, the next ones gather.
 	Push(ctx context.Context, body []byte, opts ...PushOption) (id string, err error)
 
 	// PushBatch stores messages in one round trip where the backend has one, and
 	// returns their ids in the order of ms. When a message is invalid none is stored.
 	// When the store refuses some, the others are stored, and the error is a
-	// [*BatchError] with an entry for each. At most [MaxBatch] messages.
+	// [*BatchError] with an entry for each. At most [MaxBatch] messages. Where the
+	// backend makes the ids, those of refused messages are empty.
 	PushBatch(ctx context.Context, ms []Message) (ids []string, err error)
 
 	// Cancel takes a message back. When it returns nil the message will never be
@@ -171,6 +176,10 @@ type queue struct {
 	inspect    backend.Inspector
 	dead       backend.DeadLetters
 
+	pushes *combiner[backend.Message]
+	acks   *combiner[backend.Lease]
+	nacks  *combiner[backend.Return]
+
 	stopping  context.Context // ends when Close begins
 	stop      context.CancelFunc
 	consumers sync.WaitGroup
@@ -194,6 +203,7 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 		q.clock = clockwork.NewRealClock()
 	}
 	q.discover()
+	q.combine()
 	if err := q.require(o.required); err != nil {
 		_ = store.Close()
 		return nil, err

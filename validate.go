@@ -44,13 +44,13 @@ func portable(r rune) bool {
 }
 
 func (q *queue) validMessage(m *Message) error {
-	if err := validID(m.ID); err != nil {
+	if err := q.validPushID(m.ID); err != nil {
 		return err
 	}
 	if err := validBody(m.Body, q.traits); err != nil {
 		return err
 	}
-	if err := validHeaders(m.Headers); err != nil {
+	if err := q.validHeaders(m.Headers); err != nil {
 		return err
 	}
 	if m.Due.IsZero() {
@@ -60,6 +60,17 @@ func (q *queue) validMessage(m *Message) error {
 		return errDueAndDelay
 	}
 	return validDue(m.Due)
+}
+
+func (q *queue) validPushID(id string) error {
+	switch {
+	case !q.traits.StoreMakesIDs:
+		return validID(id)
+	case id != "":
+		return q.unsupported("pushes with an id")
+	default:
+		return nil
+	}
 }
 
 func validID(id string) error {
@@ -87,21 +98,33 @@ func validBody(body []byte, traits backend.Traits) error {
 // reservedPrefix begins the headers that a backend may add for itself.
 const reservedPrefix = "delayq-"
 
+func (q *queue) validHeaders(headers map[string]string) error {
+	if q.traits.NoHeaders && len(headers) > 0 {
+		return q.unsupported("headers")
+	}
+	return validHeaders(headers)
+}
+
 func validHeaders(headers map[string]string) error {
-	total := 0
-	for k, v := range headers {
+	for k := range headers {
 		if k == "" || len(k) > backend.MaxHeaderKey || !printable(k) {
 			return backend.Invalid("header key", k, "1 to 255 bytes of UTF-8 without control characters")
 		}
 		if strings.HasPrefix(k, reservedPrefix) {
 			return backend.Invalid("header key", k, `one that does not begin with "delayq-"`)
 		}
-		total += len(k) + len(v)
 	}
-	if total > backend.MaxHeaders {
+	if total := headerBytes(headers); total > backend.MaxHeaders {
 		return backend.Invalid("headers", described(fmt.Sprintf("of %d bytes", total)), fmt.Sprintf("up to %d bytes in all", backend.MaxHeaders))
 	}
 	return nil
+}
+
+func headerBytes(headers map[string]string) (total int) {
+	for k, v := range headers {
+		total += len(k) + len(v)
+	}
+	return total
 }
 
 func validDelay(d time.Duration, traits backend.Traits) error {

@@ -1,0 +1,445 @@
+package delayq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/memory"
+)
+
+// A far is memory behind round trips, so that calls are combined. It counts them by size.
+type far struct {
+	backend.Backend
+	change func(*backend.Traits)
+	trip   func(ctx context.Context, op string) error // ahead of a call
+	makes  bool                                       // it makes the ids
+
+	mu    sync.Mutex
+	sizes map[string][]int
+}
+
+func newFar(trip func(context.Context, string) error) *far {
+	return &far{Backend: memory.New(), trip: trip, sizes: make(map[string][]int)}
+}
+
+// seconds is a trip of one second, in virtual time.
+func seconds(ctx context.Context, _ string) error {
+	select {
+	case <-time.After(time.Second):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (f *far) Traits() backend.Traits {
+	tr := f.Backend.Traits()
+	tr.Durability = backend.Durable
+	if f.change != nil {
+		f.change(&tr)
+	}
+	return tr
+}
+
+func (f *far) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	q, err := f.Backend.Open(ctx, name, o)
+	if err != nil {
+		return nil, err
+	}
+	return &farQueue{Queue: q, Inspector: q.(backend.Inspector), far: f}, nil
+}
+
+func (f *far) travel(ctx context.Context, op string, n int, do func() []error) []error {
+	f.mu.Lock()
+	f.sizes[op] = append(f.sizes[op], n)
+	f.mu.Unlock()
+	if f.trip != nil {
+		if err := f.trip(ctx, op); err != nil {
+			return backend.FailAll(n, err)
+		}
+	}
+	return do()
+}
+
+// trips returns how many calls there were and the largest.
+func (f *far) trips(op string) (n, largest int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.sizes[op]), slices.Max(append(f.sizes[op], 0))
+}
+
+type farQueue struct {
+	backend.Queue
+	backend.Inspector
+	far *far
+}
+
+func (q *farQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
+	return q.far.travel(ctx, "schedule", len(ms), func() []error {
+		for i := range ms {
+			if q.far.makes {
+				ms[i].ID = fmt.Sprintf("made-%s", ms[i].Body)
+			}
+		}
+		return q.Queue.Schedule(ctx, ms)
+	})
+}
+
+func (q *farQueue) Ack(ctx context.Context, ls []backend.Lease) []error {
+	return q.far.travel(ctx, "ack", len(ls), func() []error { return q.Queue.Ack(ctx, ls) })
+}
+
+func (q *farQueue) Nack(ctx context.Context, rs []backend.Return) []error {
+	return q.far.travel(ctx, "nack", len(rs), func() []error { return q.Queue.Nack(ctx, rs) })
+}
+
+// together runs f many times at once and returns how long that takes.
+func together(n int, f func(i int)) time.Duration {
+	start := time.Now()
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { f(i) })
+	}
+	all.Wait()
+	return time.Since(start)
+}
+
+// wantShared checks that calls of an operation were combined.
+func (f *far) wantShared(t *testing.T, op string, calls int, took time.Duration) {
+	t.Helper()
+	if n, largest := f.trips(op); n > calls/10 || largest < calls*9/10 || took > 2*time.Second {
+		t.Errorf("%d calls of %s took %d round trips of up to %d and %v", calls, op, n, largest, took)
+	}
+}
+
+func TestConcurrentCallsShareRoundTrips(t *testing.T) {
+	t.Parallel()
+	const calls = 200
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar(seconds)
+		q := newQueue(t, delayq.WithBackend(f), delayq.WithLease(time.Hour))
+		took := together(calls, func(i int) {
+			_, err := q.Push(t.Context(), []byte{byte(i)})
+			mustNot(t, err)
+		})
+		f.wantShared(t, "schedule", calls, took)
+		ds, err := q.ReceiveBatch(t.Context(), calls)
+		must(t, err)
+		f.wantShared(t, "nack", calls, together(calls, func(i int) { mustNot(t, ds[i].Nack(t.Context(), 0)) }))
+		ds, err = q.ReceiveBatch(t.Context(), calls)
+		must(t, err)
+		f.wantShared(t, "ack", calls, together(calls, func(i int) { mustNot(t, ds[i].Ack(t.Context())) }))
+		wantCounts(t, q, delayq.Stats{})
+	})
+}
+
+// mustNot is must for goroutines other than the test's.
+func mustNot(t *testing.T, err error) {
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSharedRoundTripKeepsErrorsApart(t *testing.T) {
+	t.Parallel()
+	const calls = 100
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, delayq.WithBackend(newFar(seconds)), delayq.WithLease(time.Hour))
+		var stored, duplicate atomic.Int64
+		together(calls, func(i int) {
+			id := fmt.Sprint("id-", i/2) // each is pushed twice
+			got, err := q.Push(t.Context(), nil, delayq.ID(id))
+			switch {
+			case err == nil && got == id:
+				stored.Add(1)
+			case errors.Is(err, delayq.ErrDuplicate):
+				duplicate.Add(1)
+			default:
+				t.Errorf("push of %s: %q, %v", id, got, err)
+			}
+		})
+		if s, d := stored.Load(), duplicate.Load(); s != calls/2 || d != calls/2 {
+			t.Errorf("%d stored, %d duplicates, want half and half", s, d)
+		}
+		ds, err := q.ReceiveBatch(t.Context(), calls)
+		must(t, err)
+		var acked atomic.Int64
+		together(calls, func(i int) {
+			switch err := ds[i/2].Ack(t.Context()); {
+			case err == nil:
+				acked.Add(1)
+			case !errors.Is(err, delayq.ErrLeaseLost):
+				t.Error(err)
+			}
+		})
+		if acked.Load() != calls/2 {
+			t.Errorf("%d acks succeeded, want %d", acked.Load(), calls/2)
+		}
+	})
+}
+
+func TestFailureOfARoundTripIsEverybodys(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar(func(ctx context.Context, op string) error { return errors.Join(seconds(ctx, op), errStore) })
+		q := newQueue(t, delayq.WithBackend(f))
+		together(100, func(int) {
+			id, err := q.Push(t.Context(), nil)
+			if id == "" || !errors.Is(err, errStore) {
+				t.Errorf("push: %q, %v", id, err)
+			}
+		})
+		wantCounts(t, q, delayq.Stats{})
+	})
+}
+
+// A push that has returned owes its caller nothing: its body may be used again.
+func TestLeaverTakesItsBodyBack(t *testing.T) {
+	t.Parallel()
+	const calls = 50
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, delayq.WithBackend(newFar(seconds)), delayq.WithLease(time.Hour))
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		var left atomic.Int64
+		together(calls, func(i int) {
+			ctx := ctx
+			if i%2 == 0 {
+				ctx = t.Context() // who stays keeps the batch going
+			}
+			body := []byte("whole")
+			headers := map[string]string{"k": "whole"}
+			if _, err := q.Push(ctx, body, func(m *delayq.Message) error { m.Headers = headers; return nil }); err != nil {
+				wantDeadline(t, err)
+				left.Add(1)
+			}
+			copy(body, "spoil")
+			headers["k"] = "spoil"
+		})
+		if left.Load() == 0 {
+			t.Error("nobody left")
+		}
+		ds, err := q.ReceiveBatch(t.Context(), calls)
+		must(t, err)
+		if len(ds) != calls {
+			t.Errorf("%d messages are there, want %d", len(ds), calls)
+		}
+		for _, d := range ds {
+			if string(d.Body) != "whole" || d.Headers["k"] != "whole" {
+				t.Fatalf("a message of body %q and headers %v", d.Body, d.Headers)
+			}
+		}
+	})
+}
+
+func wantDeadline(t *testing.T, err error) {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v, want a deadline", err)
+	}
+}
+
+// A settling whose caller left can be repeated, and is done or lost.
+func TestLeaverOfASettlingTriesAgain(t *testing.T) {
+	t.Parallel()
+	const calls = 50
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, delayq.WithBackend(newFar(seconds)), delayq.WithLease(time.Hour))
+		ms := make([]delayq.Message, calls)
+		_, err := q.PushBatch(t.Context(), ms)
+		must(t, err)
+		ds, err := q.ReceiveBatch(t.Context(), calls)
+		must(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		together(calls, func(i int) {
+			if err := ds[i].Ack(ctx); err != nil {
+				wantDeadline(t, err)
+				if err := ds[i].Ack(t.Context()); err != nil && !errors.Is(err, delayq.ErrLeaseLost) {
+					t.Error(err)
+				}
+			}
+		})
+		wantCounts(t, q, delayq.Stats{})
+	})
+}
+
+func TestCloseAnswersThoseThatWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, delayq.WithBackend(newFar(seconds)))
+		go func() {
+			time.Sleep(time.Second / 2)
+			mustNot(t, q.Close())
+		}()
+		together(100, func(int) {
+			if _, err := q.Push(t.Context(), nil); !errors.Is(err, delayq.ErrClosed) {
+				t.Errorf("push: %v, want %v", err, delayq.ErrClosed)
+			}
+		})
+	})
+}
+
+func TestPushesOfOneGoroutineKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	const goroutines, each = 16, 20
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, delayq.WithBackend(newFar(seconds)), delayq.WithLease(time.Hour))
+		due := time.Now()
+		together(goroutines, func(g int) {
+			for i := range each {
+				_, err := q.Push(t.Context(), []byte{byte(g), byte(i)}, delayq.At(due))
+				mustNot(t, err)
+			}
+		})
+		ds, err := q.ReceiveBatch(t.Context(), goroutines*each)
+		must(t, err)
+		next := make(map[byte]byte)
+		for _, d := range ds {
+			if g, i := d.Body[0], d.Body[1]; i != next[g] {
+				t.Fatalf("message %d of goroutine %d came in place %d", i, g, next[g])
+			}
+			next[d.Body[0]]++
+		}
+	})
+}
+
+// With callers that leave at any moment, each push that returned nil is in the store, once, and
+// each settling is done once.
+func TestCallsAmidLeavers(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t, delayq.WithBackend(newFar(bumpy)), delayq.WithLease(time.Hour))
+	outcomes := pushImpatiently(t, q, 32, 40)
+	there := drain(t, q)
+	for id, err := range outcomes {
+		switch {
+		case err == nil && there[id] != 1:
+			t.Errorf("message %s was pushed and came %d times", id, there[id])
+		case err != nil && !errors.Is(err, context.Canceled):
+			t.Error(err)
+		}
+	}
+	if n := stats(t, q).InFlight; n != 0 {
+		t.Errorf("%d messages are in flight, though all are settled", n)
+	}
+}
+
+// bumpy is a trip of up to a millisecond or so, in real time.
+func bumpy(ctx context.Context, _ string) error {
+	time.Sleep(time.Duration(rand.IntN(100)) * time.Microsecond)
+	return ctx.Err()
+}
+
+func pushImpatiently(t *testing.T, q delayq.Queue, goroutines, each int) map[string]error {
+	var mu sync.Mutex
+	outcomes := make(map[string]error)
+	together(goroutines, func(int) {
+		for range each {
+			impatient(t.Context(), func(ctx context.Context) {
+				id, err := q.Push(ctx, []byte("body"))
+				mu.Lock()
+				defer mu.Unlock()
+				outcomes[id] = err
+			})
+		}
+	})
+	return outcomes
+}
+
+// drain takes and acknowledges what is there, and counts it by id.
+func drain(t *testing.T, q delayq.Queue) map[string]int {
+	t.Helper()
+	there := make(map[string]int)
+	for stats(t, q).Ready > 0 {
+		ds, err := q.ReceiveBatch(t.Context(), delayq.MaxBatch)
+		must(t, err)
+		together(len(ds), func(i int) { ackImpatiently(t, ds[i]) })
+		for _, d := range ds {
+			there[d.ID]++
+		}
+	}
+	return there
+}
+
+func ackImpatiently(t *testing.T, d *delayq.Delivery) {
+	var err error
+	impatient(t.Context(), func(ctx context.Context) { err = d.Ack(ctx) })
+	if err == nil {
+		return
+	}
+	if err := d.Ack(t.Context()); err != nil && !errors.Is(err, delayq.ErrLeaseLost) {
+		t.Error(err)
+	}
+}
+
+// impatient ends the context of a third of the calls at any moment.
+func impatient(ctx context.Context, f func(context.Context)) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if rand.IntN(3) == 0 {
+		defer time.AfterFunc(time.Duration(rand.IntN(200))*time.Microsecond, cancel).Stop()
+	}
+	f(ctx)
+}
+
+func TestStoreThatMakesIDs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFar(seconds)
+		f.makes, f.change = true, func(tr *backend.Traits) { tr.StoreMakesIDs = true }
+		q := newQueue(t, delayq.WithBackend(f))
+		ctx := t.Context()
+		together(50, func(i int) {
+			if id, err := q.Push(ctx, fmt.Append(nil, i)); err != nil || id != fmt.Sprint("made-", i) {
+				t.Errorf("push %d: %q, %v", i, id, err)
+			}
+		})
+		id, err := q.Push(ctx, []byte("1"))
+		if wantIs(t, err, delayq.ErrDuplicate); id != "" {
+			t.Errorf("a refused message has the id %q", id)
+		}
+		ids, err := q.PushBatch(ctx, []delayq.Message{{Body: []byte("a")}, {Body: []byte("1")}, {Body: []byte("b")}})
+		if wantIs(t, err, delayq.ErrDuplicate); !slices.Equal(ids, []string{"made-a", "", "made-b"}) {
+			t.Errorf("ids %q", ids)
+		}
+		_, err = q.Push(ctx, nil, delayq.ID("mine"))
+		wantUnsupported(t, err, "pushes with an id")
+		_, err = q.PushBatch(ctx, []delayq.Message{{Body: []byte("c")}, {ID: "mine"}})
+		wantUnsupported(t, err, "pushes with an id")
+		wantCounts(t, q, delayq.Stats{Ready: 52})
+	})
+}
+
+func TestStoreWithoutHeaders(t *testing.T) {
+	t.Parallel()
+	f := newFar(nil)
+	f.change = func(tr *backend.Traits) { tr.NoHeaders = true }
+	q, ctx := newQueue(t, delayq.WithBackend(f)), t.Context()
+	_, err := q.Push(ctx, nil, delayq.Header("k", "v"))
+	wantUnsupported(t, err, "headers")
+	_, err = q.PushBatch(ctx, []delayq.Message{{}, {Headers: map[string]string{"k": "v"}}})
+	wantUnsupported(t, err, "headers")
+	wantCounts(t, q, delayq.Stats{})
+	_, err = q.PushBatch(ctx, []delayq.Message{{Headers: map[string]string{}}})
+	must(t, err)
+}
+
+func TestRequireOfIDsAndHeaders(t *testing.T) {
+	t.Parallel()
+	f := newFar(nil)
+	newQueue(t, delayq.WithBackend(f), delayq.Require(delayq.OwnIDs, delayq.Headers))
+	f.change = func(tr *backend.Traits) { tr.StoreMakesIDs, tr.NoHeaders = true, true }
+	for _, feature := range []delayq.Feature{delayq.OwnIDs, delayq.Headers} {
+		_, err := delayq.New(t.Context(), "orders", delayq.WithBackend(f), delayq.Require(feature))
+		wantUnsupported(t, err, feature.String())
+	}
+}
