@@ -21,7 +21,15 @@ func (t *trial) newID() string {
 // after makes a message due that long from now.
 func (t *trial) after(d time.Duration) backend.Message {
 	id := t.newID()
-	return backend.Message{ID: id, Body: []byte("body of " + id), Headers: map[string]string{"of": id}, Delay: d}
+	return backend.Message{ID: id, Body: []byte("body of " + id), Headers: t.headers("of", id), Delay: d}
+}
+
+// headers makes the headers of a message, none where the store keeps none.
+func (t *trial) headers(key, value string) map[string]string {
+	if t.traits.NoHeaders {
+		return nil
+	}
+	return map[string]string{key: value}
 }
 
 // at makes a message due at a time.

@@ -13,22 +13,22 @@ import (
 // Invariant 6: cancel is linearizable.
 var cancelChecks = []Check{
 	{
-		Name: "cancel", Invariant: 6, needs: []need{cancelling, ownIDs},
+		Name: "cancel", Invariant: 6, needs: []need{cancelling},
 		Rule: "A cancelled message is never handed out, whether it was scheduled, due, or waiting for a retry; a second cancel answers ErrNotFound.",
 		run:  cancelWaiting,
 	},
 	{
-		Name: "cancel-in-flight", Invariant: 6, needs: []need{cancelling, ownIDs},
+		Name: "cancel-in-flight", Invariant: 6, needs: []need{cancelling},
 		Rule: "Cancelling a message in flight answers ErrInFlight and leaves it with its worker.",
 		run:  cancelInFlight,
 	},
 	{
-		Name: "cancel-settled", Invariant: 6, needs: []need{cancelling, ownIDs},
+		Name: "cancel-settled", Invariant: 6, needs: []need{cancelling},
 		Rule: "Cancelling a message that is done, dead or unknown answers ErrNotFound and changes nothing.",
 		run:  cancelSettled,
 	},
 	{
-		Name: "cancel-race", Invariant: 6, needs: []need{cancelling, ownIDs},
+		Name: "cancel-race", Invariant: 6, needs: []need{cancelling},
 		Rule: "When Cancel and Receive race for a message, exactly one of them gets it.",
 		run:  cancelRace,
 	},

@@ -27,8 +27,10 @@ func backends(t *testing.T) map[string]conformance.Harness {
 			New: newMemory, Leftovers: memoryLeftovers,
 			Tick: 60 * time.Millisecond, Quiet: 10 * time.Millisecond,
 		},
-		"coarse":          {New: newCoarse, Attach: attachCoarse, Leftovers: coarseLeftovers, Virtual: true},
-		"coarse-realtime": {New: newCoarse, Attach: attachCoarse, Leftovers: coarseLeftovers, Tick: 60 * time.Millisecond, Quiet: 10 * time.Millisecond},
+		"coarse":            {New: newCoarse, Attach: attachCoarse, Leftovers: coarseLeftovers, Virtual: true},
+		"coarse-realtime":   {New: newCoarse, Attach: attachCoarse, Leftovers: coarseLeftovers, Tick: 60 * time.Millisecond, Quiet: 10 * time.Millisecond},
+		"numbered":          {New: newNumbered, Attach: attachNumbered, Leftovers: numberedLeftovers, Virtual: true},
+		"numbered-realtime": {New: newNumbered, Attach: attachNumbered, Leftovers: numberedLeftovers, Tick: 60 * time.Millisecond, Quiet: 10 * time.Millisecond},
 	}
 	maps.Copy(hs, redisBackends(t))
 	return hs

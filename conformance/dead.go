@@ -29,17 +29,17 @@ var deadChecks = []Check{
 		run:  deadIsOut,
 	},
 	{
-		Name: "dead-list", Invariant: 9, needs: []need{redriving, ownIDs},
+		Name: "dead-list", Invariant: 9, needs: []need{redriving},
 		Rule: "Dead letters are listed whole, with reason and attempts, by time of death, page by page.",
 		run:  deadList,
 	},
 	{
-		Name: "redrive", Invariant: 9, needs: []need{redriving, ownIDs},
+		Name: "redrive", Invariant: 9, needs: []need{redriving},
 		Rule: "A redriven message is due at once, whole, with its attempts counted from the start, and is dead no more.",
 		run:  redrive,
 	},
 	{
-		Name: "delete-dead", Invariant: 9, needs: []need{redriving, ownIDs},
+		Name: "delete-dead", Invariant: 9, needs: []need{redriving},
 		Rule: "A deleted dead letter is gone; redriving or deleting what is not dead answers ErrNotFound and changes nothing.",
 		run:  deleteDead,
 	},
@@ -58,7 +58,7 @@ func poison(t *trial) {
 	}, t.hasDied, delayq.MaxAttempts(maxAttempts), delayq.Retry(t.backoff()))
 	t.handledTimes(handled.Load(), maxAttempts)
 	l := t.theLetter()
-	if l.ID != m.ID && !t.traits.StoreMakesIDs || l.Reason != errPoison.Error() || l.Attempts != maxAttempts {
+	if l.ID != m.ID || l.Reason != errPoison.Error() || l.Attempts != maxAttempts {
 		t.fail("the dead letter is %s with %d attempts for %q; want %s, %d, %q", l.ID, l.Attempts, l.Reason, m.ID, maxAttempts, errPoison)
 	}
 }
@@ -159,7 +159,7 @@ func deadList(t *trial) {
 	var ids []string
 	for range n {
 		m := t.after(0)
-		m.Body, m.Headers = []byte("dead \x00\xff"+m.ID), map[string]string{"h": "\x00" + m.ID}
+		m.Body, m.Headers = []byte("dead \x00\xff"+m.ID), t.headers("h", "\x00"+m.ID)
 		t.push(m)
 		t.must(t.bury(t.takeID(m.ID), "reason of "+m.ID), "Dead")
 		ms[m.ID], ids = m, append(ids, m.ID)
@@ -205,7 +205,7 @@ func (t *trial) listPages(limit int) []backend.DeadLetter {
 
 func redrive(t *trial) {
 	m := t.after(0)
-	m.Body, m.Headers = []byte("\x00redriven\xff"), map[string]string{"h": "\x00v"}
+	m.Body, m.Headers = []byte("\x00redriven\xff"), t.headers("h", "\x00v")
 	t.push(m)
 	t.nack(t.takeID(m.ID), 0)
 	t.must(t.bury(t.takeID(m.ID), "of the check"), "Dead")

@@ -12,6 +12,10 @@
 // that a lost capability cannot hide as a skip. [Judge] and [Verify] run the same checks
 // outside of package testing.
 //
+// The checks call messages by names of their own. Where the store makes the ids they are translated on the
+// way, so that only a check of what a given id does is skipped there. Where it keeps no headers, messages
+// have none.
+//
 // The checks are the same in virtual and in real time. In virtual time ([Harness.Virtual]) the
 // backend runs on a fake clock, days pass in no time, and nothing depends on the machine's
 // speed. In real time earliness still has zero tolerance; lateness has the bound that the traits and

@@ -35,12 +35,12 @@ var dueChecks = []Check{
 		run:  nackDelay,
 	},
 	{
-		Name: "reschedule", Invariant: 1, needs: []need{moving, ownIDs},
+		Name: "reschedule", Invariant: 1, needs: []need{moving},
 		Rule: "A rescheduled message is handed out at its new due time, sooner or later than the old one, whole.",
 		run:  reschedule,
 	},
 	{
-		Name: "reschedule-states", Invariant: 6, needs: []need{moving, ownIDs},
+		Name: "reschedule-states", Invariant: 6, needs: []need{moving},
 		Rule: "Reschedule answers ErrInFlight for a message in flight and ErrNotFound for one that is done or unknown, and changes nothing.",
 		run:  rescheduleStates,
 	},

@@ -37,7 +37,9 @@ func badInput(t *trial) {
 	held := t.takeFor(100 * t.Tick)
 	for what, m := range badMessages(cmp.Or(t.traits.MaxBody, backend.MaxBody)) {
 		_, err := q.PushBatch(t.ctx, []delayq.Message{{Body: []byte("good")}, m})
-		t.refused(err, what)
+		if !t.lacksPart(m) || !isUnsupported(err) {
+			t.refused(err, what)
+		}
 	}
 	for _, d := range []time.Duration{-1, math.MaxInt64} {
 		_, err := q.Push(t.ctx, nil, delayq.After(d))
@@ -82,6 +84,11 @@ func badMessages(largest int) map[string]delayq.Message {
 	}
 }
 
+// lacksPart tells whether a message has a part that the store does not have, good or bad.
+func (t *trial) lacksPart(m delayq.Message) bool {
+	return m.ID != "" && t.traits.StoreMakesIDs || len(m.Headers) > 0 && t.traits.NoHeaders
+}
+
 // refused fails unless err says what was wrong and what is allowed.
 func (t *trial) refused(err error, what string) {
 	t.want(err, backend.ErrInvalid, "pushing %s", what)
@@ -110,6 +117,43 @@ func unsupported(t *trial) {
 			}
 		}
 	}
+	if t.traits.StoreMakesIDs {
+		t.refusesPart(q, delayq.OwnIDs, delayq.ID("mine"))
+	}
+	if t.traits.NoHeaders {
+		t.refusesPart(q, delayq.Headers, delayq.Header("key", "value"))
+		t.refusesHeaders()
+	}
+}
+
+// refusesPart pushes, in all ways there are, a message with a part that the backend does not have.
+func (t *trial) refusesPart(q delayq.Queue, what delayq.Feature, part delayq.PushOption) {
+	var m delayq.Message
+	t.must(part(&m), "setting a part of a message")
+	_, require := t.tryPortable(t.name(), delayq.Require(what))
+	_, single := q.Push(t.ctx, nil, part)
+	_, batch := q.PushBatch(t.ctx, []delayq.Message{{Body: []byte("good")}, m})
+	for _, err := range []error{require, single, batch} {
+		if !isUnsupported(err) {
+			t.fail("the backend does not claim %v; yet the answer is %v", what, err)
+		}
+	}
+	t.nothing("a message was refused for lack of " + what.String())
+}
+
+// refusesHeaders asks the backend itself.
+func (t *trial) refusesHeaders() {
+	bad, good := t.after(0), t.after(0)
+	bad.Headers = map[string]string{"key": "value"}
+	t.expect(good)
+	errs := t.q.Schedule(t.ctx, []backend.Message{bad, good})
+	if err := at(errs, 0); !isUnsupported(err) {
+		t.fail("the backend claims to have no headers; yet the answer to one is %v", err)
+	}
+	t.must(at(errs, 1), "scheduling beside a message with headers")
+	t.ack(t.takeID(good.ID))
+	t.nothing("the message with headers was refused")
+	t.empty()
 }
 
 func isUnsupported(err error) bool {

@@ -132,7 +132,7 @@ func settleOnce(t *trial) {
 func extendHolds(t *trial) {
 	id := t.pushAfter(0)
 	d := t.takeIDFor(id, 2*t.Tick+t.noise())
-	end, err := t.extend(d, 6*t.Tick+t.noise())
+	end, err := t.extend(d, 6*t.Tick+2*t.noise())
 	t.must(err, "extending the lease")
 	t.ends(end, t.now(), 6*t.Tick)
 	t.quietFor(2*t.Tick+t.noise(), "it is leased")

@@ -58,7 +58,7 @@ func (t *trial) crashAndFinish() {
 }
 
 func (t *trial) cancelOne() {
-	if _, ok := t.q.(backend.Canceler); ok && !t.traits.StoreMakesIDs {
+	if _, ok := t.q.(backend.Canceler); ok {
 		t.must(t.cancelID(t.pushAfter(t.Tick)), "Cancel")
 	}
 }

@@ -15,7 +15,7 @@ var lossChecks = []Check{
 		run:  nackKeeps,
 	},
 	{
-		Name: "batch-outcomes", Invariant: 2, needs: []need{deduping, ownIDs},
+		Name: "batch-outcomes", Invariant: 2,
 		Rule: "Each message of a batch has an outcome of its own; one's failure does not touch the others.",
 		run:  batchOutcomes,
 	},
@@ -58,17 +58,62 @@ func nackKeeps(t *trial) {
 func batchOutcomes(t *trial) {
 	first, other := t.after(0), t.after(0)
 	t.push(first)
-	again := backend.Message{ID: first.ID, Body: []byte("another body")}
 	t.expect(other)
-	errs := t.q.Schedule(t.ctx, []backend.Message{again, other, other})
-	if len(errs) != 3 {
-		t.fail("a batch of three with two duplicates had %d outcomes", len(errs))
+	batch := []backend.Message{t.unwelcome(first), other, t.unwelcome(other)}
+	refusal := t.refusal()
+	errs := t.q.Schedule(t.ctx, batch)
+	if refusal != nil && len(errs) != len(batch) {
+		t.fail("a batch of three of which two are refused had %d outcomes", len(errs))
 	}
-	t.want(errs[0], backend.ErrDuplicate, "scheduling an id that is there")
-	t.must(errs[1], "scheduling beside a duplicate")
-	t.want(errs[2], backend.ErrDuplicate, "scheduling an id twice in one batch")
-	t.ack(t.takeAll(2, 1)...)
-	t.nothing("both are done")
+	t.want(at(errs, 0), refusal, "scheduling what is refused, as the first of a batch")
+	t.must(at(errs, 1), "scheduling beside what is refused")
+	t.want(at(errs, 2), refusal, "scheduling what is refused, as the last of a batch")
+	n := 2
+	if refusal == nil {
+		n = len(batch) + 1
+	}
+	t.ackBeside(t.takeAll(n, 1))
+	t.nothing("all are done")
+}
+
+// refusal is what the store answers to an unwelcome message; nil when it takes everything.
+func (t *trial) refusal() error {
+	switch {
+	case !t.traits.KeepsDuplicates:
+		return backend.ErrDuplicate
+	case t.traits.NoHeaders:
+		return backend.ErrUnsupported
+	}
+	return nil
+}
+
+// unwelcome makes a message that the store refuses beside that one, if there is any.
+func (t *trial) unwelcome(beside backend.Message) backend.Message {
+	m := backend.Message{ID: beside.ID, Body: []byte("another body")}
+	if t.traits.KeepsDuplicates {
+		m = t.after(0)
+		m.Headers = map[string]string{"of": m.ID}
+		if !t.traits.NoHeaders {
+			t.expect(m)
+		}
+	}
+	return m
+}
+
+// ackBeside acknowledges messages in one call with a lease that was never given.
+func (t *trial) ackBeside(ds []backend.Delivery) {
+	forged := ds[0].Lease()
+	forged.Token.Lo++
+	leases := []backend.Lease{forged}
+	for _, d := range ds {
+		leases = append(leases, d.Lease())
+		t.expectNoMore(d.ID, "acknowledged")
+	}
+	errs := t.q.Ack(t.ctx, leases)
+	t.want(at(errs, 0), backend.ErrLeaseLost, "Ack under a lease that was never given, beside others")
+	for i, d := range ds {
+		t.must(at(errs, i+1), "acknowledging message %s beside a lease that was never given", d.ID)
+	}
 }
 
 func receiveLimit(t *trial) {

@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/delayq/delayq/conformance"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
+	"github.com/delayq/delayq/redisson"
 	"github.com/delayq/delayq/zsetpoll"
 )
 
@@ -41,7 +43,14 @@ func redisBackends(t *testing.T) map[string]conformance.Harness {
 	}
 	hs["keyspace"] = redisHarness(single, swept)
 	hs["keyspace-cluster"] = redisHarness(cluster, swept)
-	for _, name := range []string{"zsetpoll", "keyspace", "keyspace-cluster"} {
+	for name, opts := range redissonModes() {
+		open := func(c redis.UniversalClient, prefix string) backend.Backend {
+			return redisson.New(c, append(opts, redisson.NamePrefix(prefix+":"), redisson.Sweep(200*time.Millisecond))...)
+		}
+		hs[name] = redisHarness(single, open)
+		hs[name+"-cluster"] = redisHarness(cluster, open)
+	}
+	for _, name := range []string{"zsetpoll", "keyspace", "keyspace-cluster", "redisson-v2", "redisson-envelope-v2"} {
 		realtime := hs[name]
 		realtime.Virtual = false
 		hs[name+"-realtime"] = realtime
@@ -49,12 +58,27 @@ func redisBackends(t *testing.T) map[string]conformance.Harness {
 	return hs
 }
 
+// redissonModes are who shares the queue, what members look like, and whether the index list has them: Go and Java, V2 and the
+// index unless the name says otherwise.
+func redissonModes() map[string][]redisson.Option {
+	modes := make(map[string][]redisson.Option)
+	for who, codec := range map[string]redisson.Codec{"redisson": redisson.Bytes, "redisson-envelope": redisson.Envelope} {
+		for format, f := range map[string]redisson.MemberFormat{"-v1": redisson.V1, "-v2": redisson.V2} {
+			opts := []redisson.Option{redisson.WithCodec(codec), redisson.Format(f)}
+			modes[who+format] = opts
+			modes[who+format+"-noindex"] = append(slices.Clone(opts), redisson.NoIndex())
+		}
+	}
+	modes["redisson-both"] = []redisson.Option{redisson.WithCodec(redisson.Bytes), redisson.Format(redisson.Both)}
+	return modes
+}
+
 // redisHarness gives each backend a prefix and a client of its own, on a shared server.
 func redisHarness(dial func() redis.UniversalClient, open func(redis.UniversalClient, string) backend.Backend) conformance.Harness {
 	var places sync.Map // of the backends that New made
 	return conformance.Harness{
 		New: func(context.Context) (backend.Backend, func(), error) {
-			p := place{dial(), fmt.Sprintf("conformance%d", prefixes.Add(1))}
+			p := place{dial(), fmt.Sprintf("conformance-%d", prefixes.Add(1))}
 			b := open(p.client, p.prefix)
 			places.Store(b, p)
 			return b, func() { _ = p.client.Close() }, nil
@@ -82,7 +106,7 @@ type place struct {
 
 func keysWith(ctx context.Context, p place) (keys []string, err error) {
 	list := func(ctx context.Context, c *redis.Client) error {
-		some, err := c.Keys(ctx, p.prefix+":*").Result()
+		some, err := c.Keys(ctx, "*"+p.prefix+":*").Result()
 		keys = append(keys, some...)
 		return err
 	}

@@ -26,7 +26,7 @@ type Check struct {
 // Checks returns all checks, by invariant.
 func Checks() []Check {
 	all := slices.Concat(
-		dueChecks, lossChecks, contentChecks, duplicateChecks, leaseChecks, cancelChecks,
+		dueChecks, lossChecks, contentChecks, idChecks, duplicateChecks, leaseChecks, cancelChecks,
 		orderChecks, attemptChecks, deadChecks, closeChecks, workerChecks, wakeChecks,
 		chaosChecks, leftoverChecks, inputChecks, modelChecks,
 	)

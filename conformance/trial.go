@@ -35,6 +35,7 @@ type trial struct {
 	mu     sync.Mutex
 	ids    int
 	pushed map[string]*expectation
+	names  map[string]*names // by queue; none where the pusher's ids are the store's
 }
 
 // expectation is what is known of a pushed message.
@@ -52,7 +53,7 @@ var virtualStart = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 const trialTime = 5 * time.Minute
 
 func newTrial(ctx context.Context, h Harness, c Check) (*trial, error) {
-	t := &trial{Harness: h.withDefaults(), check: c, pushed: make(map[string]*expectation)}
+	t := &trial{Harness: h.withDefaults(), check: c, pushed: make(map[string]*expectation), names: make(map[string]*names)}
 	t.ctx, t.cancel = context.WithTimeout(ctx, trialTime)
 	if t.Virtual {
 		t.fake = clockwork.NewFakeClockAt(virtualStart)
@@ -78,6 +79,15 @@ func (t *trial) name() string { return "conformance." + t.check.Name }
 
 // openOn opens a queue for the trial's time.
 func (t *trial) openOn(b backend.Backend, name string) (backend.Queue, error) {
+	q, err := t.openAsIs(b, name)
+	if err != nil {
+		return nil, err
+	}
+	return t.named(q, name), nil
+}
+
+// openAsIs opens a queue that shows the store's own ids.
+func (t *trial) openAsIs(b backend.Backend, name string) (backend.Queue, error) {
 	o := backend.Options{Logger: slog.New(slog.DiscardHandler)}
 	if t.fake != nil {
 		o.Clock = t.fake
@@ -88,6 +98,30 @@ func (t *trial) openOn(b backend.Backend, name string) (backend.Queue, error) {
 	}
 	t.later(q.Close)
 	return q, nil
+}
+
+// named lets the checks call messages by names of their own on any store.
+func (t *trial) named(q backend.Queue, queue string) backend.Queue {
+	if !t.traits.StoreMakesIDs {
+		return q
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.names[queue] == nil {
+		t.names[queue] = newNames()
+	}
+	return translated(q, t.names[queue])
+}
+
+// nameOf returns what the checks call a message that did not come through one of their queues.
+func (t *trial) nameOf(id string, body []byte) string {
+	t.mu.Lock()
+	n := t.names[t.name()]
+	t.mu.Unlock()
+	if n != nil {
+		return n.name(id, body)
+	}
+	return id
 }
 
 // cleanUp closes a backend when the trial ends, and then what is under it.

@@ -29,7 +29,7 @@ var wakeChecks = []Check{
 		run:  wakeUpByNack,
 	},
 	{
-		Name: "wake-up-by-reschedule", Invariant: 12, needs: []need{moving, ownIDs},
+		Name: "wake-up-by-reschedule", Invariant: 12, needs: []need{moving},
 		Rule: "A waiting worker gets a message that is rescheduled to sooner.",
 		run:  wakeUpByReschedule,
 	},

@@ -116,14 +116,14 @@ func consume(t *trial) {
 
 // early describes a message that a handler got before it was due; nil is none.
 func (t *trial) early(d *delayq.Delivery) *string {
-	now := t.now()
+	now, name := t.now(), t.nameOf(d.ID, d.Body)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := t.pushed[d.ID]
+	e := t.pushed[name]
 	if e == nil || !now.Before(e.notBefore) {
 		return nil
 	}
-	detail := fmt.Sprintf("message %s came %v early", d.ID, e.notBefore.Sub(now))
+	detail := fmt.Sprintf("message %s came %v early", name, e.notBefore.Sub(now))
 	return &detail
 }
 

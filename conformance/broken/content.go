@@ -30,6 +30,7 @@ var contentFaults = []Fault{
 	{"makes ids upper case", "odd-ids", func(q *queue) backend.Queue {
 		return &renamed{q, strings.ToUpper}
 	}},
+	{"tells another id than it hands out", "ids", func(q *queue) backend.Queue { return &liar{q} }},
 	{"shares the memory of a delivery with its store", "content-after-retry", func(q *queue) backend.Queue { return &shared{queue: q, bodies: map[string][]byte{}} }},
 	{"keeps the pusher's memory", "owns-its-memory", func(q *queue) backend.Queue { return &borrower{queue: q, bodies: map[string][]byte{}} }},
 	{"redrives without the body", "redrive", func(q *queue) backend.Queue { return &forgetful{queue: q, redriven: map[string]bool{}} }},
@@ -46,6 +47,17 @@ type renamed struct {
 
 func (q *renamed) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
 	return q.handed(ctx, limit, lease, func(d *backend.Delivery) { d.ID = q.rename(d.ID) })
+}
+
+// liar writes another id into what was pushed.
+type liar struct{ *queue }
+
+func (q *liar) Schedule(ctx context.Context, ms []backend.Message) []error {
+	errs := q.whole.Schedule(ctx, ms)
+	for i := range ms {
+		ms[i].ID += "+"
+	}
+	return errs
 }
 
 // handed changes deliveries on their way out.

@@ -39,8 +39,8 @@ func playDeadWorker(ctx context.Context, s *stage) (err error) {
 	if err := s.doom(ctx, q, id, lease); err != nil {
 		return err
 	}
-	rescue := func(d *delayq.Delivery, _ time.Duration) error {
-		s.note(good, d.ID, fmt.Sprintf("worker B gets it as attempt %d, and handles it", d.Attempt))
+	rescue := func(d *delayq.Delivery, name string, _ time.Duration) error {
+		s.note(good, name, fmt.Sprintf("worker B gets it as attempt %d, and handles it", d.Attempt))
 		return nil
 	}
 	return s.serve(ctx, s.attend(rescue), func(context.Context) error { return nil })
@@ -70,8 +70,7 @@ func (s *stage) grab(ctx context.Context, q delayq.Queue, id string, lease time.
 	if err != nil {
 		return err
 	}
-	s.take(d)
-	if d.ID != id {
+	if name, _ := s.take(d); name != id {
 		return fmt.Errorf("got message %s, which is not of this scene", shown(d.ID))
 	}
 	s.ledger.died(id, lease)

@@ -55,8 +55,9 @@ func Run(ctx context.Context, cfg Config) error {
 // A run is one demo from its start to its summary.
 type run struct {
 	Config
-	tag    string // begins the ids made here, so that they are nobody else's
+	tag    string // begins the names made here, so that as ids they are nobody else's
 	queue  delayq.Queue
+	names  *names
 	ledger *ledger
 	say    *narrator
 }
@@ -89,7 +90,7 @@ func (r *run) open(ctx context.Context) error {
 	if err := requireEmpty(ctx, q); err != nil {
 		return errors.Join(err, q.Close())
 	}
-	r.queue = q
+	r.queue, r.names = q, newNames(q.Supports(delayq.OwnIDs))
 	return nil
 }
 
@@ -126,5 +127,5 @@ func (r *run) where() string {
 	return u.Redacted()
 }
 
-// name is the part of an id that means something to the reader.
-func (r *run) name(id string) string { return strings.TrimPrefix(id, r.tag) }
+// name is the part of a message's name that means something to the reader.
+func (r *run) name(whole string) string { return strings.TrimPrefix(whole, r.tag) }

@@ -54,7 +54,7 @@ func (r *run) withdraw(ctx context.Context) {
 	defer cancel()
 	back := 0
 	for _, id := range open {
-		if r.takeBack(ctx, id) == nil {
+		if r.takeBack(ctx, r.names.id(id)) == nil {
 			back++
 		}
 	}

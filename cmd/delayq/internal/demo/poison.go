@@ -67,24 +67,24 @@ func (p *poisonPlay) redrive(ctx context.Context) error {
 	p.fixed.Store(true)
 	p.note(calm, p.id, "the bug is fixed; the dead letter goes back into the queue")
 	p.ledger.redriven(p.id)
-	return p.queue.Dead().Redrive(ctx, p.id)
+	return p.queue.Dead().Redrive(ctx, p.names.id(p.id))
 }
 
-func (p *poisonPlay) invoice(d *delayq.Delivery, late time.Duration) error {
-	if d.ID == p.id && !p.fixed.Load() {
+func (p *poisonPlay) invoice(d *delayq.Delivery, name string, late time.Duration) error {
+	if name == p.id && !p.fixed.Load() {
 		p.fail(d)
 	}
-	p.note(good, d.ID, fmt.Sprintf("attempt %d: sent%s", d.Attempt, lateText(late)))
+	p.note(good, name, fmt.Sprintf("attempt %d: sent%s", d.Attempt, lateText(late)))
 	return nil
 }
 
 func (p *poisonPlay) fail(d *delayq.Delivery) {
 	again := ""
 	if p.tries.Add(1) < poisonTries {
-		p.ledger.failed(d.ID, time.Now().Add(p.wait))
+		p.ledger.failed(p.id, time.Now().Add(p.wait))
 		again = fmt.Sprintf("; again in %v", poisonRetry)
 	}
-	p.note(trouble, d.ID, fmt.Sprintf("attempt %d: the handler panics%s", d.Attempt, again))
+	p.note(trouble, p.id, fmt.Sprintf("attempt %d: the handler panics%s", d.Attempt, again))
 	panic("no VAT rate for Atlantis")
 }
 
@@ -92,7 +92,7 @@ func (p *poisonPlay) fail(d *delayq.Delivery) {
 func (p *poisonPlay) deadLetter(ctx context.Context) (*delayq.DeadLetter, error) {
 	for {
 		for l, err := range p.queue.Dead().All(ctx) {
-			if err != nil || l.ID == p.id {
+			if err != nil || p.names.of(l.ID) == p.id {
 				return &l, err
 			}
 		}

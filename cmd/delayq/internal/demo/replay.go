@@ -17,9 +17,9 @@ const chunk = 1000
 func (r *run) replay(ctx context.Context, messages []message) error {
 	began := time.Now()
 	r.announce(messages, began)
-	show := func(d *delayq.Delivery, late time.Duration) error {
+	show := func(d *delayq.Delivery, name string, late time.Duration) error {
 		story := stretched(time.Since(began), r.Speed)
-		r.say.event(stopped, story, r.name(d.ID), shown(string(d.Body))+lateText(late))
+		r.say.event(stopped, story, r.name(name), shown(string(d.Body))+lateText(late))
 		return nil
 	}
 	return r.serve(ctx, r.attend(show), func(ctx context.Context) error {
@@ -48,16 +48,16 @@ func (r *run) announce(messages []message, began time.Time) {
 
 func (r *run) pushAll(ctx context.Context, part []message, began time.Time) error {
 	now := time.Now()
-	batch := make([]delayq.Message, len(part))
+	batch, names := make([]delayq.Message, len(part)), make([]string, len(part))
 	for i, m := range part {
-		id := m.id
-		if id == "" {
-			id = fmt.Sprintf("%sline-%d", r.tag, m.line)
+		names[i] = m.id
+		if m.id == "" {
+			names[i] = fmt.Sprintf("%sline-%d", r.tag, m.line)
 		}
-		batch[i] = delayq.Message{ID: id, Body: m.body, Delay: m.delay(began, now, r.Speed)}
-		r.ledger.push(id, m.body, now.Add(batch[i].Delay))
+		batch[i] = delayq.Message{ID: names[i], Body: m.body, Delay: m.delay(began, now, r.Speed)}
+		r.ledger.push(names[i], m.body, now.Add(batch[i].Delay))
 	}
-	_, err := r.queue.PushBatch(ctx, batch)
+	err := r.names.learn(names, func() ([]string, error) { return r.queue.PushBatch(ctx, r.names.unnamed(batch)) })
 	return r.pushFailed(err, part, batch)
 }
 

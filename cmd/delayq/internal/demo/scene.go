@@ -91,15 +91,18 @@ func (s *stage) real(story time.Duration) time.Duration { return shrunk(story, s
 // story is the time in the story.
 func (s *stage) story() time.Duration { return stretched(time.Since(s.began), s.scale) }
 
-func (s *stage) note(t tone, id, text string) { s.say.event(t, s.story(), s.name(id), text) }
+func (s *stage) note(t tone, name, text string) { s.say.event(t, s.story(), s.name(name), text) }
 
 // push pushes a message that is due after a time of the story.
-func (s *stage) push(ctx context.Context, id, body string, after time.Duration) error {
+func (s *stage) push(ctx context.Context, name, body string, after time.Duration) error {
 	delay := s.real(after)
-	s.ledger.push(id, []byte(body), time.Now().Add(delay))
-	_, err := s.queue.Push(ctx, []byte(body), delayq.ID(id), delayq.After(delay))
+	s.ledger.push(name, []byte(body), time.Now().Add(delay))
+	err := s.names.learn([]string{name}, func() ([]string, error) {
+		id, err := s.queue.Push(ctx, []byte(body), s.names.option(name), delayq.After(delay))
+		return []string{id}, err
+	})
 	if err != nil {
-		s.ledger.unpush(id)
+		s.ledger.unpush(name)
 	}
 	return err
 }

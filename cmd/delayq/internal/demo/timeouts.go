@@ -102,7 +102,7 @@ func (p *timeoutPlay) begin(ctx context.Context, id string) error {
 }
 
 func (p *timeoutPlay) answer(ctx context.Context, id string) error {
-	err := p.queue.Cancel(ctx, id)
+	err := p.queue.Cancel(ctx, p.names.id(id))
 	switch {
 	case err == nil:
 		p.note(good, id, p.answered)
@@ -127,14 +127,14 @@ func (p *timeoutPlay) settle(id string) {
 	p.note(good, id, "answered in time; this backend cannot cancel, so the timeout will find it done")
 }
 
-func (p *timeoutPlay) timeout(d *delayq.Delivery, late time.Duration) error {
+func (p *timeoutPlay) timeout(_ *delayq.Delivery, name string, late time.Duration) error {
 	p.mu.Lock()
-	settled := p.settled[d.ID]
+	settled := p.settled[name]
 	p.mu.Unlock()
 	if settled {
-		p.note(calm, d.ID, "timeout finds it answered: nothing to do"+lateText(late))
+		p.note(calm, name, "timeout finds it answered: nothing to do"+lateText(late))
 	} else {
-		p.note(stopped, d.ID, p.fired+lateText(late))
+		p.note(stopped, name, p.fired+lateText(late))
 	}
 	return nil
 }

@@ -8,31 +8,33 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// work is a scene's own part of a handler. late is how late the message came.
-type work func(d *delayq.Delivery, late time.Duration) error
+// work is a scene's own part of a handler. name is what the demo calls the message, late is how late it came.
+type work func(d *delayq.Delivery, name string, late time.Duration) error
 
 // attend makes a handler that keeps the ledger.
 func (r *run) attend(do work) delayq.Handler {
 	return func(ctx context.Context, d *delayq.Delivery) error {
-		h := r.take(d)
+		name, h := r.take(d)
 		if !h.known {
 			return r.returnForeign(ctx, d)
 		}
-		if err := do(d, h.late); err != nil {
+		if err := do(d, name, h.late); err != nil {
 			return err
 		}
-		r.ledger.done(d.ID)
+		r.ledger.done(name)
 		return nil
 	}
 }
 
 // take enters a delivery in the ledger.
-func (r *run) take(d *delayq.Delivery) handOut {
-	h := r.ledger.handOut(d.ID, d.Body, time.Now())
+func (r *run) take(d *delayq.Delivery) (name string, h handOut) {
+	came := time.Now()
+	name = r.names.of(d.ID)
+	h = r.ledger.handOut(name, d.Body, came)
 	for _, b := range h.breaches {
-		r.say.broken(r.name(d.ID), b)
+		r.say.broken(r.name(name), b)
 	}
-	return h
+	return name, h
 }
 
 // foreignWait keeps a message of somebody else out of the demo's way.

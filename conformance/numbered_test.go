@@ -1,0 +1,176 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/conformance"
+	"github.com/delayq/delayq/conformance/broken"
+	"github.com/delayq/delayq/memory"
+)
+
+// The numbered backend is memory as a store that numbers its messages and keeps no headers. Its
+// answers take a moment, as on a wire: hand-outs overtake them, and a context that ends meanwhile leaves
+// the pusher in doubt.
+type numbered struct {
+	backend.Backend
+	numbers *sync.Map // of the last message, by queue
+}
+
+const numberedReply = 50 * time.Microsecond
+
+func newNumbered(context.Context) (backend.Backend, func(), error) {
+	return numberedOn(memory.New()), nil, nil
+}
+
+func numberedOn(b backend.Backend) backend.Backend { return numbered{b, new(sync.Map)} }
+
+func attachNumbered(_ context.Context, b backend.Backend) (backend.Backend, func(), error) {
+	n := b.(numbered)
+	return numbered{unclosed{n.Backend}, n.numbers}, nil, nil
+}
+
+func numberedLeftovers(ctx context.Context, b backend.Backend) ([]string, error) {
+	return memoryLeftovers(ctx, b.(numbered).Backend)
+}
+
+func (b numbered) Traits() backend.Traits {
+	t := b.Backend.Traits()
+	t.Name, t.StoreMakesIDs, t.KeepsDuplicates, t.NoHeaders = "numbered", true, true, true
+	return t
+}
+
+func (b numbered) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	q, err := b.Backend.Open(ctx, name, o)
+	if err != nil {
+		return nil, err
+	}
+	last, _ := b.numbers.LoadOrStore(name, new(atomic.Int64))
+	return &numberedQueue{whole: q.(whole), last: last.(*atomic.Int64)}, nil
+}
+
+type numberedQueue struct {
+	whole
+	last *atomic.Int64
+}
+
+func (q *numberedQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
+	errs := make([]error, len(ms))
+	var kept []backend.Message
+	var places []int
+	for i, m := range ms {
+		if len(m.Headers) > 0 {
+			errs[i] = &backend.UnsupportedError{Backend: "numbered", Op: "headers"}
+			continue
+		}
+		m.ID = fmt.Sprint(q.last.Add(1))
+		kept, places = append(kept, m), append(places, i)
+	}
+	for k, err := range q.whole.Schedule(ctx, kept) {
+		errs[places[k]] = err
+	}
+	return q.reply(ctx, errs, func() {
+		for k, i := range places {
+			if errs[i] == nil {
+				ms[i].ID = kept[k].ID
+			}
+		}
+	})
+}
+
+// reply takes its time.
+func (q *numberedQueue) reply(ctx context.Context, errs []error, tell func()) []error {
+	select {
+	case <-time.After(numberedReply):
+		tell()
+		return errs
+	case <-ctx.Done():
+		return backend.FailAll(len(errs), ctx.Err())
+	}
+}
+
+// TestSuiteCatchesWhereIDsAreMade proves that the suite is no blinder on a store that makes ids: the faults are
+// under the numbered backend, which is sound.
+func TestSuiteCatchesWhereIDsAreMade(t *testing.T) {
+	for _, f := range broken.Faults() {
+		t.Run(f.Name, func(t *testing.T) {
+			vs, err := conformance.Judge(t.Context(), numbering(f), f.Rule)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var v *conformance.Violation
+			switch {
+			case vs[0].Skipped != "":
+				t.Skip(vs[0].Skipped)
+			case f.Name == "drops a header":
+				t.Skip("the backend has no headers")
+			case !errors.As(vs[0].Err, &v):
+				t.Fatalf("check %s did not catch a backend that %s: %v", f.Rule, f.Name, vs[0].Err)
+			}
+			t.Logf("caught by %s: %s", v.Check, firstLine(v.Detail))
+		})
+	}
+}
+
+// numbering is the numbered backend over memory with a fault. A fault that shows only when a part of a batch
+// is refused is over it.
+func numbering(f broken.Fault) conformance.Harness {
+	h := judging(f)
+	h.Leftovers = nil
+	h.New = func(context.Context) (backend.Backend, func(), error) {
+		if f.Rule == "batch-outcomes" {
+			return f.Wrap(numberedOn(memory.New())), nil, nil
+		}
+		return numberedOn(f.Wrap(memory.New())), nil, nil
+	}
+	if f.Rule == "leaves-nothing" {
+		faulty := judging(f).Leftovers
+		h.Leftovers = func(ctx context.Context, b backend.Backend) ([]string, error) {
+			return faulty(ctx, b.(numbered).Backend)
+		}
+	}
+	return h
+}
+
+// pretender is a backend that claims what is not so.
+type pretender struct {
+	backend.Backend
+	claim func(*backend.Traits)
+}
+
+func (b pretender) Traits() backend.Traits {
+	t := b.Backend.Traits()
+	b.claim(&t)
+	return t
+}
+
+// TestSuiteCatchesClaims proves that nobody gets off lightly by declaring too little.
+func TestSuiteCatchesClaims(t *testing.T) {
+	for _, c := range []struct {
+		name, rule string
+		claim      func(*backend.Traits)
+	}{
+		{"keeps the pusher's ids", "ids", func(t *backend.Traits) { t.StoreMakesIDs, t.KeepsDuplicates = true, true }},
+		{"deduplicates by ids that it ignores", "ids", func(t *backend.Traits) { t.StoreMakesIDs = true }},
+		{"has headers", "unsupported", func(t *backend.Traits) { t.NoHeaders = true }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := conformance.Harness{Virtual: true, Patience: 300 * time.Millisecond}
+			h.New = func(context.Context) (backend.Backend, func(), error) {
+				return pretender{memory.New(), c.claim}, nil, nil
+			}
+			var v *conformance.Violation
+			if err := conformance.Verify(t.Context(), h, c.rule); !errors.As(err, &v) {
+				t.Errorf("check %s did not catch a backend that %s and says otherwise: %v", c.rule, c.name, err)
+			} else {
+				t.Log(firstLine(v.Detail))
+			}
+		})
+	}
+}
