@@ -21,6 +21,7 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/memory"
+	"github.com/delayq/delayq/redisson"
 	"github.com/delayq/delayq/zsetpoll"
 )
 
@@ -47,6 +48,9 @@ var targets = []target{
 	onRedis("zsetpoll-arbitrate", openZset(zsetpoll.Arbitrate)),
 	onRedis("zsetpoll-mover", openZset(zsetpoll.Mover)),
 	onRedis("keyspace", openKeyspace),
+	onRedis("redisson", openRedisson()),
+	onRedis("redisson-noindex", openRedisson(redisson.NoIndex())),
+	onRedis("redisson-envelope", openRedisson(redisson.WithCodec(redisson.Envelope))),
 }
 
 func openMemory(testing.TB) backend.Backend { return memory.New() }
@@ -56,6 +60,11 @@ func openZset(m zsetpoll.Mode) func(redis.UniversalClient) backend.Backend {
 }
 
 func openKeyspace(c redis.UniversalClient) backend.Backend { return keyspace.New(c) }
+
+func openRedisson(opts ...redisson.Option) func(redis.UniversalClient) backend.Backend {
+	opts = append([]redisson.Option{redisson.WithCodec(redisson.Bytes)}, opts...)
+	return func(c redis.UniversalClient) backend.Backend { return redisson.New(c, opts...) }
+}
 
 // overTargets runs a benchmark over each backend.
 func overTargets(b *testing.B, run func(*testing.B, target)) {
