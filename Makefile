@@ -31,6 +31,10 @@ bench: ## Run the benchmarks in full (some minutes)
 fuzz: ## Fuzz what parses bytes, 30 s each
 	go test -run '^$$' -fuzz FuzzRecord -fuzztime 30s ./memory
 	go test -run '^$$' -fuzz FuzzContent -fuzztime 30s ./internal/record
+	go test -run '^$$' -fuzz FuzzMember -fuzztime 30s ./redisson
+	go test -run '^$$' -fuzz FuzzWrittenMember -fuzztime 30s ./redisson
+	go test -run '^$$' -fuzz FuzzCodecs -fuzztime 30s ./redisson
+	go test -run '^$$' -fuzz FuzzEncode -fuzztime 30s ./redisson
 
 .PHONY: cover
 cover: tools ## Print the test coverage by package
@@ -46,15 +50,17 @@ check: ## Check formatting and go vet
 lint: ## Run golangci-lint
 	@if command -v golangci-lint >/dev/null; then golangci-lint run; else go run $(LINT) run; fi
 
-# A test that finds no server fails instead of being skipped.
-test flakes cover: export DELAYQ_REQUIRE ?= redis
+# A test that finds no server or no JDK fails instead of being skipped.
+test flakes cover: export DELAYQ_REQUIRE ?= redis,java
 
-# The race detector needs a C compiler, and the backends their servers.
+# The race detector needs a C compiler, the backends their servers, and real Redisson a JDK and Maven.
 .PHONY: tools
 tools:
 	@missing=; \
 	command -v $${CC:-cc} >/dev/null || missing+=" gcc libc6-dev"; \
 	(PATH+=:/usr/sbin:/usr/local/bin:/usr/bin; command -v redis-server) >/dev/null || missing+=" redis-server"; \
+	{ command -v java && command -v javac; } >/dev/null || missing+=" default-jdk-headless"; \
+	command -v mvn >/dev/null || missing+=" maven"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \

@@ -12,12 +12,12 @@ import (
 const requireVar = "DELAYQ_REQUIRE"
 
 // kinds are the words that DELAYQ_REQUIRE may hold.
-var kinds = []string{"redis"}
+var kinds = []string{"redis", "java"}
 
-// absentError says that a server cannot be had on this machine, and how to get one.
+// absentError says that something cannot be had on this machine, and how to get it.
 type absentError struct{ kind, remedy string }
 
-func (e *absentError) Error() string { return "no " + e.kind + " server: " + e.remedy }
+func (e *absentError) Error() string { return "no " + e.kind + " here: " + e.remedy }
 
 // checkRequire refuses words that are not known: a misspelt one would require nothing, and
 // nobody would notice.
@@ -40,14 +40,21 @@ func words(list string) []string {
 	return found
 }
 
-// skips decides about a test that got no server: it is skipped if the machine has none and none
-// is required. Else it fails.
+// skips decides about a test that did not get what it needs: it is skipped if the machine has none
+// and none is required. Else it fails.
 func skips(list string, err error) bool {
 	var missing *absentError
 	return errors.As(err, &missing) && !slices.Contains(words(list), missing.kind)
 }
 
-// mustStart ends the test that got no server.
+// Require ends the test when err is not nil: it is skipped where err says that the machine lacks
+// something that DELAYQ_REQUIRE does not name, and fails otherwise.
+func Require(tb testing.TB, err error) {
+	tb.Helper()
+	mustStart(tb, err)
+}
+
+// mustStart ends the test that did not get what it needs.
 func mustStart(tb testing.TB, err error) {
 	tb.Helper()
 	list := os.Getenv(requireVar)

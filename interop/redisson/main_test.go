@@ -1,0 +1,47 @@
+package interop
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// testContext bounds what a test asks for, below the time limit of the tests.
+func testContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// got fails the test on an error, and passes the value on.
+func got[T any](value T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		must(t, err)
+		return value
+	}
+}
+
+// eventually waits for a condition.
+func eventually(ctx context.Context, t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for !condition() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waiting for %s: %v", what, ctx.Err())
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package interop;
+
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.net.URI;
+import java.util.HashMap;
+import java.util.Map;
+
+import org.redisson.Redisson;
+import org.redisson.api.RedissonClient;
+import org.redisson.config.BaseConfig;
+import org.redisson.config.Config;
+import org.redisson.config.SingleServerConfig;
+
+/** Redisson clients with their default settings but one, one for each prefix of names. */
+final class Clients {
+    /** Milliseconds. With the default of 3,000, a first subscription has failed on a busy machine. */
+    private static final int PATIENCE = 15_000;
+
+    private final URI server;
+    private final boolean cluster;
+    private final Map<String, RedissonClient> open = new HashMap<>();
+
+    Clients(String address, boolean cluster) {
+        this.server = URI.create(address.contains("://") ? address : "redis://" + address);
+        this.cluster = cluster;
+    }
+
+    synchronized RedissonClient get(String prefix) throws ReflectiveOperationException {
+        RedissonClient client = open.get(prefix);
+        if (client == null) {
+            client = Redisson.create(config(prefix));
+            open.put(prefix, client);
+        }
+        return client;
+    }
+
+    synchronized void shutdown() {
+        for (RedissonClient client : open.values()) {
+            client.shutdown();
+        }
+        open.clear();
+    }
+
+    private Config config(String prefix) throws ReflectiveOperationException {
+        Config config = new Config();
+        BaseConfig<?> servers = cluster ? cluster(config) : single(config);
+        servers.setTimeout(PATIENCE);
+        String[] credentials = server.getUserInfo() == null ? new String[0] : server.getUserInfo().split(":", 2);
+        if (credentials.length == 2) {
+            servers.setPassword(credentials[1]);
+            servers.setUsername(credentials[0].isEmpty() ? null : credentials[0]);
+        }
+        if (!prefix.isEmpty()) {
+            mapNames(servers, prefix);
+        }
+        return config;
+    }
+
+    private BaseConfig<?> cluster(Config config) {
+        return config.useClusterServers().addNodeAddress(node());
+    }
+
+    private BaseConfig<?> single(Config config) {
+        SingleServerConfig single = config.useSingleServer().setAddress(node());
+        String path = server.getPath().replace("/", "");
+        if (!path.isEmpty()) {
+            single.setDatabase(Integer.parseInt(path));
+        }
+        return single;
+    }
+
+    private String node() {
+        return server.getScheme() + "://" + server.getHost() + ':' + server.getPort();
+    }
+
+    /** NameMapper has moved from package to package, so that no import finds it in all releases. */
+    private static void mapNames(BaseConfig<?> servers, String prefix) throws ReflectiveOperationException {
+        for (Method method : servers.getClass().getMethods()) {
+            if (method.getName().equals("setNameMapper")) {
+                method.invoke(servers, mapper(method.getParameterTypes()[0], prefix));
+                return;
+            }
+        }
+        throw new NoSuchMethodException("setNameMapper");
+    }
+
+    private static Object mapper(Class<?> type, String prefix) {
+        return Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type}, (self, method, arguments) -> {
+            switch (method.getName()) {
+                case "map": return prefix + arguments[0];
+                case "unmap": return ((String) arguments[0]).substring(prefix.length());
+                case "equals": return self == arguments[0];
+                case "hashCode": return System.identityHashCode(self);
+                default: return "prefix " + prefix;
+            }
+        });
+    }
+}

@@ -1,0 +1,6 @@
+package interop;
+
+/** What a request can ask for. */
+interface Operation {
+    Object run(Request request) throws Exception;
+}
