@@ -52,16 +52,25 @@ func (s *store) parseClaim(reply any) (c redisqueue.Claim, bad []backend.Burial,
 func (s *store) delivery(r []any) (d backend.Delivery, err error) {
 	key, _ := r[1].(string)
 	payload, _ := r[2].(string)
+	lease, _ := r[0].(string)
 	end := redisscript.Int(r[6])
 	d = backend.Delivery{
 		ID:      s.id(key, redisscript.Int(r[4])),
 		Due:     time.UnixMilli(redisscript.Int(r[3])).UTC(),
 		Attempt: int(redisscript.Int(r[5])),
-		Token:   backend.Token{Hi: uint64(redisscript.Int(r[0])), Lo: uint64(end)},
+		Token:   backend.Token{Hi: leaseNumber(lease), Lo: uint64(end)},
 		Until:   time.UnixMilli(end).UTC(),
 	}
 	d.Headers, d.Body, err = s.open([]byte(payload))
 	return d, err
+}
+
+// leaseNumber reads the 7 bytes that the scripts know a lease by.
+func leaseNumber(s string) (n uint64) {
+	for _, b := range []byte(s) {
+		n = n<<8 | uint64(b)
+	}
+	return n
 }
 
 // open reads a payload.

@@ -1,13 +1,32 @@
 -- Deletes messages: for each the lease's number and its first end in ms. Returns 1 done, 0 the lease is lost, 2
 -- unknown.
-local outcomes, keys = {}, {}
+local leases = {}
 for i = FIRST, #ARGV, 2 do
-  local msg = release(ARGV[i], ARGV[i + 1])
-  if msg then
-    keys[#keys + 1] = msg.key
-  end
-  outcomes[#outcomes + 1] = msg and 1 or lost(ARGV[i + 1])
+  leases[#leases + 1] = number(tonumber(ARGV[i]))
 end
+local holds = redis.call('HMGET', HELD, unpack(leases))
+
+-- Whether it was the holder's to the end.
+local function mine(lease, v, ends)
+  if not v or struct.unpack('>d', v, 21) ~= tonumber(ends) or not in_force(lease) then
+    return false
+  end
+  return ENVELOPE or redis.call('ZREM', TIMES, rescue(lease, held(v).payload)) == 1
+end
+
+local outcomes, done, keys, seen = {}, {}, {}, {}
+for i, lease in ipairs(leases) do
+  local v, ends = holds[i], ARGV[FIRST + 2 * i - 1]
+  if not seen[lease] and mine(lease, v, ends) then
+    seen[lease] = true
+    done[#done + 1], keys[#keys + 1] = lease, held_key(v)
+    outcomes[i] = 1
+  else
+    outcomes[i] = lost(ends)
+  end
+end
+on('ZREM', LEASES, done)
+on('HDEL', HELD, done)
 on('HDEL', STATES, keys)
 tidy()
 return outcomes

@@ -1,5 +1,5 @@
 -- Leases up to limit messages that are due: limit, lease in us, the claim's own name of 8 bytes. Returns the
--- time in us, the next event in ms, and for each message the lease's number, key, payload, due time, origin, attempt
+-- time in us, the next event in ms, and for each message the lease's number (7 bytes), key, payload, due time, origin, attempt
 -- and the end of the lease. A repeated claim returns what its first try has leased. What is in DEST is
 -- taken too: it may have come from Java.
 local limit, till, claim = tonumber(ARGV[FIRST]), after(tonumber(ARGV[FIRST + 1])), ARGV[FIRST + 2]
@@ -9,58 +9,77 @@ local out = {int(NOW_US), ''}
 local ROOM = 8 * 1024 * 1024
 
 local function hand_out(lease, msg, attempt, ends)
-  local payload = payload_of(msg.member)
-  out[#out + 1] = int(struct.unpack('>I7', lease))
-  out[#out + 1] = msg.key
-  out[#out + 1] = payload
-  out[#out + 1] = int(msg.due)
-  out[#out + 1] = int(msg.origin)
-  out[#out + 1] = attempt
-  out[#out + 1] = int(ends)
+  local n = #out
+  out[n + 1] = lease
+  out[n + 2] = msg.key
+  out[n + 3] = msg.payload
+  out[n + 4] = int(msg.due)
+  out[n + 5] = int(msg.origin)
+  out[n + 6] = attempt
+  out[n + 7] = int(ends)
 end
 
 local function claimed_before()
   local since = math.floor(till - AGE / 1000) - 1
   for _, lease in ipairs(redis.call('ZRANGEBYSCORE', LEASES, int(since), int(till))) do
-    local msg = held(lease)
-    if msg and msg.claim == claim and in_force(lease) then
+    local v = redis.call('HGET', HELD, lease)
+    local msg = v and in_force(lease) and held(v)
+    if msg and msg.claim == claim then
       hand_out(lease, msg, msg.attempts, msg.ends)
     end
   end
   return #out > 2
 end
 
--- Whether an item of DEST comes before a member of TIMES.
-local function before(item, m, due)
-  if not item.due or not m or item.due ~= due then
-    return not item.due or not m or item.due < due
+-- Whether an item of DEST comes before a message in TIMES.
+local function before(item, msg)
+  if not item.msg or not msg then
+    return true
+  elseif item.msg.due ~= msg.due then
+    return item.msg.due < msg.due
   end
-  return compare(item.member, m, 17) < 0
+  return compare(item.msg.member, msg.member, 17) < 0
 end
 
--- Chooses what is due, in order, and takes it out of DEST, HANDED and INDEX.
-local function choose(due, items)
-  local chosen, at, handed = {}, 1, 0
-  while #chosen < limit and ROOM > 0 and (#chosen == 0 or not spent()) do
-    local m, score = due.peek()
+-- Takes items of DEST, and with them the entries of HANDED up to theirs.
+local function taker(items)
+  local at, handed = 1, 0
+  local t = {}
+
+  function t.peek()
+    return items[at]
+  end
+
+  function t.pop()
     local item = items[at]
-    if item and before(item, m, score) then
-      at = at + 1
-      redis.call('LPOP', DEST)
-      if item.place then
-        redis.call('LTRIM', HANDED, item.place - handed, -1)
-        handed = item.place
-      end
+    at = at + 1
+    redis.call('LPOP', DEST)
+    if item.place then
+      redis.call('LTRIM', HANDED, item.place - handed, -1)
+      handed = item.place
+    end
+  end
+
+  return t
+end
+
+-- Chooses what is due, in order, and takes it out.
+local function choose(due, there)
+  local chosen = {}
+  while #chosen < limit and ROOM > 0 and (#chosen == 0 or not spent()) do
+    local msg, item = due.peek(), there.peek()
+    if item and before(item, msg) then
+      there.pop()
       if item.unreadable then
         quarantine('D', item.payload, NOW)
       else
         chosen[#chosen + 1] = item
         ROOM = ROOM - #item.payload
       end
-    elseif m then
-      due.pop(m)
-      chosen[#chosen + 1] = {member = m, due = score}
-      ROOM = ROOM - #m
+    elseif msg then
+      due.pop()
+      chosen[#chosen + 1] = {msg = msg}
+      ROOM = ROOM - #msg.payload
     else
       break
     end
@@ -70,41 +89,43 @@ local function choose(due, items)
 end
 
 -- What came from DEST and is unknown gets an id of its own, in the form that all versions read.
-local function identify(chosen, number_before)
-  local keys = {}
+local function identify(chosen, last)
+  local msgs, keys = {}, {}
   for i, c in ipairs(chosen) do
-    if not c.member then
-      c.member, c.due = new_member(number_before + i, c.payload, 'Both'), NOW
-    end
-    keys[i] = key_of(c.member)
+    msgs[i] = c.msg or parse(new_member(last + i, c.payload, 'Both'), NOW)
+    keys[i] = msgs[i].key
   end
-  local states = redis.call('HMGET', STATES, unpack(keys))
-  for i, c in ipairs(chosen) do
-    chosen[i] = message(c.member, c.due, states[i])
+  for i, state in ipairs(redis.call('HMGET', STATES, unpack(keys))) do
+    recall(msgs[i], state)
   end
+  return msgs
 end
 
 local function lease_all(chosen)
-  local n = reserve(2 * #chosen)
-  identify(chosen, n)
+  local last = reserve(2 * #chosen)
+  local msgs = identify(chosen, last)
   local leases, holds, states, rescues, aliases = {}, {}, {}, {}, {}
-  for i, msg in ipairs(chosen) do
-    local lease = number(n + #chosen + i)
-    leases[2 * i - 1], leases[2 * i] = int(till), lease
-    holds[2 * i - 1], holds[2 * i] = lease, hold(msg, till, claim)
-    states[2 * i - 1], states[2 * i] = msg.key, 'L' .. lease
-    rescues[2 * i - 1], rescues[2 * i] = int(till + GRACE), rescue(lease, payload_of(msg.member))
-    aliases[#aliases + 1] = msg.alias
+  local ends, end_of_rescue = int(till), int(till + GRACE)
+  for i, msg in ipairs(msgs) do
+    local lease = number(last + #msgs + i)
+    local a, b = 2 * i - 1, 2 * i
+    leases[a], leases[b] = ends, lease
+    holds[a], holds[b] = lease, hold(msg, till, claim)
+    states[a], states[b] = msg.key, 'L' .. lease
+    if not ENVELOPE then
+      rescues[a], rescues[b] = end_of_rescue, rescue(lease, msg.payload)
+    end
+    if renamed(msg) then
+      aliases[#aliases + 1] = msg.prefix
+    end
     hand_out(lease, msg, msg.attempts + 1, till)
   end
   on('HDEL', STATES, aliases)
   on('ZADD', LEASES, leases)
   on('HSET', HELD, holds)
   on('HSET', STATES, states)
-  if not ENVELOPE then
-    on('ZADD', TIMES, rescues)
-    announce(rescues[2], till + GRACE)
-  end
+  on('ZADD', TIMES, rescues)
+  announce(rescues[2], till + GRACE)
 end
 
 local function next_event()
@@ -121,7 +142,7 @@ end
 local items = destination(limit) -- an error where DEST is no list comes before any write
 if not (RETRY and claimed_before()) then
   expire(100)
-  local chosen = choose(reader(limit), items)
+  local chosen = choose(reader(limit), taker(items))
   if #chosen > 0 then
     lease_all(chosen)
   else

@@ -31,7 +31,7 @@ local function recognize(items)
     end
     if mine and mine[1] then
       last = mine[1]
-      item.place, item.member, item.due = last, string.sub(entries[last], 9), struct.unpack('>d', entries[last])
+      item.place, item.msg = last, parse(string.sub(entries[last], 9), (struct.unpack('>d', entries[last])))
     end
   end
 end
@@ -42,12 +42,12 @@ local function open_envelope(item)
   local state = key and redis.call('HGET', STATES, key)
   if state and string.sub(state, 1, 1) == 'W' then
     local due, _, _, rest = struct.unpack('>ddI4', state, 2)
-    item.due, item.member = due, string.sub(state, rest) .. struct.pack('<I8', #item.payload) .. item.payload
+    item.msg = parse(string.sub(state, rest) .. struct.pack('<I8', #item.payload) .. item.payload, due)
   end
   item.unreadable = not key
 end
 
--- The first items of DEST: payload, and where it is known, member and due time.
+-- The first items of DEST: payload, and where it is known, the message.
 local function destination(limit)
   local items = {}
   for _, payload in ipairs(redis.call('LRANGE', DEST, 0, limit - 1)) do
@@ -92,8 +92,28 @@ local function take_ended(lease)
   if in_force(lease) then
     return nil, 'HELD'
   end
-  local msg = end_lease(lease)
+  local msg = end_lease(lease, redis.call('HGET', HELD, lease))
   return msg, not msg and 'NONE' or nil
+end
+
+-- Where a message waits by its state, or without one: due, origin, attempts, prefix.
+local function place_of(key, origin, state)
+  if not state then
+    return origin, origin, 0, key
+  end
+  local due, first, attempts, rest = struct.unpack('>ddI4', state, 2)
+  return due, first, attempts, string.sub(state, rest)
+end
+
+-- Takes the member with that prefix from wherever it waits, nil where it is gone.
+local function take_member(prefix, due, key)
+  local m = find(prefix, due)
+  if m then
+    redis.call('ZREM', TIMES, m)
+    unlist(m)
+    return m
+  end
+  return ENVELOPE and take_envelope(key, prefix) or not ENVELOPE and take_handed(prefix) or nil
 end
 
 -- Takes a message that waits out of where it waits. Returns it, or nil and the reason: NONE or HELD.
@@ -105,24 +125,13 @@ local function take_waiting(key, origin)
   elseif kind == 'D' or kind == 'A' or ENVELOPE and not state then
     return nil, 'NONE'
   end
-  local due, attempts, prefix = origin, 0, key
-  if kind == 'W' then
-    local rest
-    due, origin, attempts, rest = struct.unpack('>ddI4', state, 2)
-    prefix = string.sub(state, rest)
-  end
-  local m = find(prefix, due)
-  if m then
-    redis.call('ZREM', TIMES, m)
-    unlist(m)
-  elseif ENVELOPE then
-    m = take_envelope(key, prefix)
-  else
-    m = take_handed(prefix)
-  end
+  local due, first, attempts, prefix = place_of(key, origin, state)
+  local m = take_member(prefix, due, key)
   redis.call('HDEL', STATES, key, prefix)
   if not m then
     return nil, 'NONE'
   end
-  return {key = key, member = m, due = due, origin = origin, attempts = attempts}
+  local msg = parse(m, due)
+  msg.key, msg.origin, msg.attempts = key, first, attempts
+  return msg
 end

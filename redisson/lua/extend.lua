@@ -1,12 +1,11 @@
--- Makes leases end in so many us: lease, then for each its number and its first end in ms. Returns the end of each in ms, or 0 where the lease is
--- lost.
+-- Makes leases end in so many us: lease, then for each its number and its first end in ms. Returns the end of each in
+-- ms, or 0 where the lease is lost.
 local till = after(tonumber(ARGV[FIRST]))
 local ends = {}
 
 -- An addition alone is refused by a server out of memory.
-local function move(lease)
-  local msg = held(lease)
-  local spare = not ENVELOPE and rescue(lease, payload_of(msg.member))
+local function move(lease, v)
+  local spare = not ENVELOPE and rescue(lease, held(v).payload)
   if spare and redis.call('ZREM', TIMES, spare) == 0 then
     return false
   end
@@ -20,7 +19,7 @@ local function move(lease)
 end
 
 for i = FIRST + 1, #ARGV, 2 do
-  local lease = given(ARGV[i], ARGV[i + 1])
-  ends[#ends + 1] = lease and in_force(lease) and move(lease) and int(till) or '0'
+  local lease, v = given(ARGV[i], ARGV[i + 1])
+  ends[#ends + 1] = lease and move(lease, v) and int(till) or '0'
 end
 return ends

@@ -57,60 +57,96 @@ local function find(prefix, due)
   return nil
 end
 
--- A reader goes through up to limit messages that are due: peek returns a member and its due time, and pop takes it out
--- of INDEX and, together with all others, at done, out of TIMES. Those of one due time that Java has offered
--- come as INDEX has them: in the order of offers, and from its head.
+-- Pops INDEX at its head. It reads ahead, more each time, and takes out at once what was popped.
+local function popper()
+  local read, at, ahead = {}, 1, 1
+  local p = {}
+
+  function p.flush()
+    if at > 1 then
+      redis.call('LTRIM', INDEX, at - 1, -1)
+    end
+    read, at = {}, 1
+  end
+
+  -- The head, nil when INDEX is empty.
+  function p.head()
+    if at > #read then
+      p.flush()
+      read = redis.call('LRANGE', INDEX, 0, ahead - 1)
+      ahead = math.min(ahead * 2, 128)
+    end
+    return read[at]
+  end
+
+  function p.take(m)
+    local head = p.head()
+    if head == m then
+      at = at + 1
+    elseif head then
+      p.flush()
+      remove(m, head)
+      ahead = 1
+    end
+  end
+
+  return p
+end
+
+-- A reader goes through up to limit messages that are due: peek returns one, and pop takes it out, though of TIMES and INDEX
+-- only at done, together with all others. Those of one due time that Java has offered come as INDEX has them: in
+-- the order of offers, and from its head.
 local function reader(limit)
   local due = redis.call('ZRANGEBYSCORE', TIMES, '-inf', int(NOW), 'WITHSCORES', 'LIMIT', 0, limit)
-  local i, head, popped, gone, aside = 1, nil, {}, {}, {}
-  local r = {}
+  local i, list, popped, gone, unreadable = 1, popper(), {}, {}, {}
+  local r, next_one = {}, nil
 
-  local function other_first(m, score)
-    if not head or head == m or ours(head) and ours(m) or not key_of(head) or is_rescue(head) then
-      return false
+  -- The head of INDEX where it goes before msg, which has the same due time.
+  local function offered_before(msg)
+    local head = list.head()
+    if not head or head == msg.member or ours(head) and ours(msg.member) or is_rescue(head) then
+      return nil
     end
-    local s = redis.call('ZSCORE', TIMES, head)
-    return s and tonumber(s) == score
+    local score = redis.call('ZSCORE', TIMES, head)
+    return score and tonumber(score) == msg.due and parse(head, msg.due)
+  end
+
+  local function first()
+    while due[i] do
+      local m, score = due[i], tonumber(due[i + 1])
+      if not gone[m] and not is_rescue(m) then
+        local msg = parse(m, score)
+        if msg then
+          return msg
+        end
+        unreadable[#unreadable + 1] = {m, score}
+      end
+      i = i + 2
+    end
   end
 
   function r.peek()
-    while due[i] do
-      local m, score = due[i], tonumber(due[i + 1])
-      if not key_of(m) then
-        aside[#aside + 1] = {m, score}
-        i = i + 2
-      elseif gone[m] or is_rescue(m) then
-        i = i + 2
-      else
-        if head == nil then
-          head = redis.call('LINDEX', INDEX, 0)
-        end
-        if other_first(m, score) then
-          return head, score
-        end
-        return m, score
-      end
+    if not next_one then
+      local msg = first()
+      next_one = msg and (offered_before(msg) or msg)
     end
-    return nil
+    return next_one
   end
 
-  function r.pop(m)
-    gone[m] = true
+  function r.pop()
+    local m = next_one.member
+    gone[m], next_one = true, nil
     popped[#popped + 1] = m
-    if head == m then
-      redis.call('LPOP', INDEX)
-      head = nil
-    elseif head then
-      remove(m, head)
-    end
+    list.take(m)
   end
 
   function r.done()
+    list.flush()
     on('ZREM', TIMES, popped)
-    for _, a in ipairs(aside) do
-      redis.call('ZREM', TIMES, a[1])
-      unlist(a[1])
-      quarantine('T', a[1], a[2])
+    for _, u in ipairs(unreadable) do
+      redis.call('ZREM', TIMES, u[1])
+      unlist(u[1])
+      quarantine('T', u[1], u[2])
     end
   end
 

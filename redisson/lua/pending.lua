@@ -5,9 +5,9 @@ local from, n = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1])
 local page = redis.call('ZRANGE', TIMES, from, from + n - 1, 'WITHSCORES')
 for i = 1, #page, 2 do
   local m, due = page[i], tonumber(page[i + 1])
-  local key = key_of(m)
-  if not (key and is_rescue(m)) then
-    local msg = key and message(m, due, redis.call('HGET', STATES, key)) or {key = '', origin = due, attempts = 0}
+  if not is_rescue(m) then
+    local msg = parse(m, due) or {key = '', due = due, origin = due, attempts = 0}
+    recall(msg, redis.call('HGET', STATES, msg.key))
     out[#out + 1] = msg.key
     out[#out + 1] = int(due)
     out[#out + 1] = int(msg.origin)

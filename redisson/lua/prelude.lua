@@ -71,8 +71,12 @@ local function due_of(due, delay)
 end
 
 -- tostring would write 1.7e+15, which Java does not read.
+local texts = {}
+
 local function int(n)
-  return string.format('%.0f', n)
+  local text = texts[n] or string.format('%.0f', n)
+  texts[n] = text
+  return text
 end
 
 -- Calls a command on some values, if there are any.
@@ -121,11 +125,6 @@ local function header(m)
   return nil
 end
 
-local function prefix_of(m)
-  local _, n = header(m)
-  return string.sub(m, 1, n)
-end
-
 local function payload_of(m)
   return string.sub(m, header(m) + 1)
 end
@@ -167,16 +166,19 @@ local function enveloped(payload)
   return #payload >= last and string.sub(payload, 5, last) or nil
 end
 
--- The key of a member's message, nil for what nobody can read.
-local function key_of(m)
+-- Takes a member apart: its prefix is the id, with the length byte where there is one. Returns the message that it is, nil for
+-- what nobody can read.
+local function parse(m, due)
   local h, n = header(m)
   if not h then
     return nil
   end
+  local msg = {member = m, payload = string.sub(m, h + 1), prefix = string.sub(m, 1, n), due = due, origin = due, attempts = 0}
+  msg.key = msg.prefix
   if ENVELOPE then
-    return enveloped(string.sub(m, h + 1))
+    msg.key = enveloped(msg.payload)
   end
-  return string.sub(m, 1, n)
+  return msg.key and msg or nil
 end
 
 -- STATES has for a key
@@ -189,31 +191,32 @@ local function waiting(due, origin, attempts, prefix)
   return 'W' .. struct.pack('>ddI4', due, origin, attempts) .. prefix
 end
 
--- Makes a message of a member in TIMES or HANDED and what STATES has for its key.
-local function message(m, due, state)
-  local msg = {key = key_of(m), member = m, due = due, origin = due, attempts = 0}
+-- Adds to a message what STATES has for its key.
+local function recall(msg, state)
   if state and string.sub(state, 1, 1) == 'A' then
-    msg.alias, msg.key = msg.key, string.sub(state, 2)
+    msg.key = string.sub(state, 2)
     state = redis.call('HGET', STATES, msg.key)
   end
   if state and string.sub(state, 1, 1) == 'W' then
     local _
     _, msg.origin, msg.attempts = struct.unpack('>ddI4', state, 2)
   end
-  return msg
+end
+
+-- Whether a message is under another id than the one that names it: it was redriven.
+local function renamed(msg)
+  return not ENVELOPE and msg.prefix ~= msg.key
 end
 
 -- Notes where a waiting message is.
 local function remember(msg, due, attempts)
-  local prefix = prefix_of(msg.member)
-  local moved = not ENVELOPE and prefix ~= msg.key
-  if ENVELOPE or moved or attempts > 0 or due ~= msg.origin then
-    redis.call('HSET', STATES, msg.key, waiting(due, msg.origin, attempts, prefix))
+  if ENVELOPE or renamed(msg) or attempts > 0 or due ~= msg.origin then
+    redis.call('HSET', STATES, msg.key, waiting(due, msg.origin, attempts, msg.prefix))
   else
     redis.call('HDEL', STATES, msg.key)
   end
-  if moved then
-    redis.call('HSET', STATES, prefix, 'A' .. msg.key)
+  if renamed(msg) then
+    redis.call('HSET', STATES, msg.prefix, 'A' .. msg.key)
   end
 end
 
@@ -253,24 +256,27 @@ local function hold(msg, ends, claim)
   return struct.pack('>ddI4d', msg.due, msg.origin, msg.attempts + 1, ends) .. claim .. struct.pack('>I2', #msg.key) .. msg.key .. msg.member
 end
 
-local function held(lease)
-  local v = redis.call('HGET', HELD, lease)
-  if not v then
-    return nil
-  end
-  local msg = {claim = string.sub(v, 29, 36)}
-  msg.due, msg.origin, msg.attempts, msg.ends = struct.unpack('>ddI4d', v)
+local function held_key(v)
+  return string.sub(v, 39, 38 + struct.unpack('>I2', v, 37))
+end
+
+-- The message that an entry of HELD holds.
+local function held(v)
+  local due, origin, attempts, ends = struct.unpack('>ddI4d', v)
   local n = struct.unpack('>I2', v, 37)
-  msg.key, msg.member = string.sub(v, 39, 38 + n), string.sub(v, 39 + n)
+  local msg = parse(string.sub(v, 39 + n), due)
+  msg.key, msg.origin, msg.attempts = string.sub(v, 39, 38 + n), origin, attempts
+  msg.ends, msg.claim = ends, string.sub(v, 29, 36)
   return msg
 end
 
--- Ends a lease; returns the message, or nil where Java has had it: then it is not ours any more.
-local function end_lease(lease)
-  local msg = held(lease)
+-- Ends a lease of which v is in HELD; returns the message, or nil where Java has had it: then it is not
+-- ours any more.
+local function end_lease(lease, v)
   redis.call('ZREM', LEASES, lease)
   redis.call('HDEL', HELD, lease)
-  if msg and not ENVELOPE and redis.call('ZREM', TIMES, rescue(lease, payload_of(msg.member))) == 0 then
+  local msg = v and held(v)
+  if msg and not ENVELOPE and redis.call('ZREM', TIMES, rescue(lease, msg.payload)) == 0 then
     redis.call('HDEL', STATES, msg.key)
     return nil
   end
@@ -283,26 +289,27 @@ local function in_force(lease)
   return till and tonumber(till) > NOW
 end
 
--- A lease as its holder names it, by its number and its first end; nil where none was given like that.
+-- A lease as its holder names it, by its number and its first end, and what is in HELD of it; nil where it is not in
+-- force or none was given like that.
 local function given(n, ends)
   local lease = number(tonumber(n))
   local v = redis.call('HGET', HELD, lease)
-  return v and struct.unpack('>d', v, 21) == tonumber(ends) and lease or nil
+  if v and struct.unpack('>d', v, 21) == tonumber(ends) and in_force(lease) then
+    return lease, v
+  end
+  return nil
 end
 
 -- Ends a lease that is in force; returns the message, or nil where it was not.
 local function release(n, ends)
-  local lease = given(n, ends)
-  if lease and in_force(lease) then
-    return end_lease(lease)
-  end
-  return nil
+  local lease, v = given(n, ends)
+  return lease and end_lease(lease, v)
 end
 
 -- Gives back what up to limit ended leases held.
 local function expire(limit)
   for _, lease in ipairs(redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW), 'LIMIT', 0, limit)) do
-    local msg = end_lease(lease)
+    local msg = end_lease(lease, redis.call('HGET', HELD, lease))
     if msg then
       put_back(msg, msg.due, msg.attempts)
     end

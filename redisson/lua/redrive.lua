@@ -13,7 +13,9 @@ for i = FIRST, #ARGV do
     if LISTED then
       redis.call('RPUSH', INDEX, m)
     end
-    remember({key = key, member = m, origin = origin}, NOW, 0)
+    local msg = parse(m, NOW)
+    msg.key, msg.origin = key, origin
+    remember(msg, NOW, 0)
     announce(m, NOW)
     outcomes[#outcomes + 1] = 1
   else

@@ -4,6 +4,7 @@
 -- again; without keys, due time and key. Before anything is written, members that show of which
 -- format Java's readers are can refuse it all: -FORMAT and theirs.
 local FORCE = ARGV[FIRST] == '1'
+local PREFIX = FORMAT == 'V2' and 9 or 8 -- the length of what is before the payload's
 
 local function refused()
   local last = LISTED and redis.call('LINDEX', INDEX, -1) or redis.call('ZRANGE', TIMES, -1, -1)[1]
@@ -19,8 +20,8 @@ end
 local function content_of(key, state)
   local kind = string.sub(state, 1, 1)
   if kind == 'L' then
-    local msg = held(string.sub(state, 2))
-    return msg and payload_of(msg.member)
+    local v = redis.call('HGET', HELD, string.sub(state, 2))
+    return v and held(v).payload
   elseif kind == 'W' then
     local due, _, _, rest = struct.unpack('>ddI4', state, 2)
     local m = find(string.sub(state, rest), due)
@@ -50,12 +51,12 @@ for i = FIRST + 1, #ARGV, 4 do
     times[#times + 1], times[#times + 2] = int(due), m
     members[#members + 1] = m
     if key ~= '' then
-      states[key] = waiting(due, due, 0, prefix_of(m))
+      states[key] = waiting(due, due, 0, string.sub(m, 1, PREFIX))
     end
     if not first or due < earliest then
       earliest, first = due, m
     end
-    outcomes[#outcomes + 1] = key ~= '' and 1 or int(due) .. ' ' .. prefix_of(m)
+    outcomes[#outcomes + 1] = key ~= '' and 1 or int(due) .. ' ' .. string.sub(m, 1, PREFIX)
   end
 end
 on('ZADD', TIMES, times)

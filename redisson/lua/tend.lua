@@ -27,18 +27,15 @@ local function hand_over(room)
   local due, moved = reader(room), 0
   local last = redis.call('LINDEX', HANDED, -1)
   local payloads, entries, back = {}, {}, {}
-  while moved < room and (moved == 0 or not spent()) do
-    local m, score = due.peek()
-    if not m then
-      break
-    end
-    due.pop(m)
+  while moved < room and (moved == 0 or not spent()) and due.peek() do
+    local msg = due.peek()
+    due.pop()
     moved = moved + 1
-    local entry = struct.pack('>d', score) .. m
+    local entry = struct.pack('>d', msg.due) .. msg.member
     if last and sorts_before(entry, last) then
       back[#back + 1] = entry
     else
-      payloads[#payloads + 1], entries[#entries + 1] = payload_of(m), entry
+      payloads[#payloads + 1], entries[#entries + 1] = msg.payload, entry
     end
   end
   due.done()
