@@ -71,10 +71,10 @@ local function popper()
 
   -- The head, nil when INDEX is empty.
   function p.head()
-    if at > #read then
+    if at > #read and ahead > 0 then
       p.flush()
       read = redis.call('LRANGE', INDEX, 0, ahead - 1)
-      ahead = math.min(ahead * 2, 128)
+      ahead = #read > 0 and math.min(ahead * 2, 128) or 0 -- there is no more
     end
     return read[at]
   end
