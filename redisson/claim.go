@@ -2,11 +2,13 @@ package redisson
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/record"
 	"github.com/delayq/delayq/internal/redisqueue"
 	"github.com/delayq/delayq/internal/redisscript"
 )
@@ -29,16 +31,19 @@ func (s *store) claim(ctx context.Context, limit int, lease time.Duration, name 
 	return c, err
 }
 
-const claimFields = 7
+const claimFields = 2
 
 func (s *store) parseClaim(reply any) (c redisqueue.Claim, bad []backend.Burial, err error) {
 	r, ok := reply.([]any)
-	if !ok || len(r) < 2 || (len(r)-2)%claimFields != 0 {
+	if !ok || len(r) < 2 || len(r)%claimFields != 0 {
 		return c, nil, redisscript.Unexpected(claimScript, reply)
 	}
 	c.Now, c.Next = redisscript.US(r[0]), redisscript.MS(r[1])
+	c.Deliveries = make([]backend.Delivery, 0, len(r)/claimFields-1)
 	for i := 2; i < len(r); i += claimFields {
-		d, err := s.delivery(r[i : i+claimFields])
+		lease, _ := r[i].(string)
+		held, _ := r[i+1].(string)
+		d, err := s.delivery(lease, []byte(held))
 		if err != nil {
 			bad = append(bad, backend.Burial{Lease: d.Lease(), Reason: err.Error()})
 			continue
@@ -48,20 +53,28 @@ func (s *store) parseClaim(reply any) (c redisqueue.Claim, bad []backend.Burial,
 	return c, bad, nil
 }
 
-// delivery reads number, key, payload, due, origin, attempt, end of the lease.
-func (s *store) delivery(r []any) (d backend.Delivery, err error) {
-	key, _ := r[1].(string)
-	payload, _ := r[2].(string)
-	lease, _ := r[0].(string)
-	end := redisscript.Int(r[6])
+// A record of a lease is due time and origin (ms, doubles) | attempts (4 bytes) | first end (ms, a double) | claim (8 bytes) | lengths of
+// key and prefix (2 bytes each) | key | member.
+const heldLen = 8 + 8 + 4 + 8 + claimName + 2 + 2
+
+func (s *store) delivery(lease string, held []byte) (d backend.Delivery, err error) {
+	if len(held) < heldLen {
+		return d, record.ErrCorrupt
+	}
+	key, prefix := int(binary.BigEndian.Uint16(held[36:])), int(binary.BigEndian.Uint16(held[38:]))
+	payload := heldLen + key + prefix + lenLen
+	if len(held) < payload {
+		return d, record.ErrCorrupt
+	}
+	end := double(held[20:])
 	d = backend.Delivery{
-		ID:      s.id(key, redisscript.Int(r[4])),
-		Due:     time.UnixMilli(redisscript.Int(r[3])).UTC(),
-		Attempt: int(redisscript.Int(r[5])),
+		ID:      s.id(string(held[heldLen:heldLen+key]), double(held[8:])),
+		Due:     time.UnixMilli(double(held)).UTC(),
+		Attempt: int(binary.BigEndian.Uint32(held[16:])),
 		Token:   backend.Token{Hi: leaseNumber(lease), Lo: uint64(end)},
 		Until:   time.UnixMilli(end).UTC(),
 	}
-	d.Headers, d.Body, err = s.open([]byte(payload))
+	d.Headers, d.Body, err = s.open(held[payload:])
 	return d, err
 }
 

@@ -6,24 +6,24 @@ for i = FIRST, #ARGV, 2 do
 end
 local holds = redis.call('HMGET', HELD, unpack(leases))
 
--- Whether it was the holder's to the end.
+-- The key of what was the holder's to the end.
 local function mine(lease, v, ends)
-  if not v or struct.unpack('>d', v, 21) ~= tonumber(ends) or not in_force(lease) then
-    return false
+  if not v or first_end(v) ~= tonumber(ends) or not in_force(lease) then
+    return nil
   end
-  return ENVELOPE or redis.call('ZREM', TIMES, rescue(lease, held(v).payload)) == 1
+  local key, tail = held_parts(v)
+  return (ENVELOPE or redis.call('ZREM', TIMES, rescue(lease, tail)) == 1) and key
 end
 
 local outcomes, done, keys, seen = {}, {}, {}, {}
 for i, lease in ipairs(leases) do
-  local v, ends = holds[i], ARGV[FIRST + 2 * i - 1]
-  if not seen[lease] and mine(lease, v, ends) then
+  local ends = ARGV[FIRST + 2 * i - 1]
+  local key = not seen[lease] and mine(lease, holds[i], ends)
+  if key then
     seen[lease] = true
-    done[#done + 1], keys[#keys + 1] = lease, held_key(v)
-    outcomes[i] = 1
-  else
-    outcomes[i] = lost(ends)
+    done[#done + 1], keys[#keys + 1] = lease, key
   end
+  outcomes[i] = key and 1 or lost(ends)
 end
 on('ZREM', LEASES, done)
 on('HDEL', HELD, done)

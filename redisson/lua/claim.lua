@@ -1,6 +1,5 @@
 -- Leases up to limit messages that are due: limit, lease in us, the claim's own name of 8 bytes. Returns the
--- time in us, the next event in ms, and for each message the lease's number (7 bytes), key, payload, due time, origin, attempt
--- and the end of the lease. A repeated claim returns what its first try has leased. What is in DEST is
+-- time in us, the next event in ms, and for each message the lease's number (7 bytes) and what is in HELD. A repeated claim returns what its first try has leased. What is in DEST is
 -- taken too: it may have come from Java.
 local limit, till, claim = tonumber(ARGV[FIRST]), after(tonumber(ARGV[FIRST + 1])), ARGV[FIRST + 2]
 local out = {int(NOW_US), ''}
@@ -8,24 +7,17 @@ local out = {int(NOW_US), ''}
 -- A claim stops at so many bytes of payload, that a reply of large messages stays bearable.
 local ROOM = 8 * 1024 * 1024
 
-local function hand_out(lease, msg, attempt, ends)
-  local n = #out
-  out[n + 1] = lease
-  out[n + 2] = msg.key
-  out[n + 3] = msg.payload
-  out[n + 4] = int(msg.due)
-  out[n + 5] = int(msg.origin)
-  out[n + 6] = attempt
-  out[n + 7] = int(ends)
+local function hand_out(lease, v)
+  out[#out + 1] = lease
+  out[#out + 1] = v
 end
 
 local function claimed_before()
   local since = math.floor(till - AGE / 1000) - 1
   for _, lease in ipairs(redis.call('ZRANGEBYSCORE', LEASES, int(since), int(till))) do
     local v = redis.call('HGET', HELD, lease)
-    local msg = v and in_force(lease) and held(v)
-    if msg and msg.claim == claim then
-      hand_out(lease, msg, msg.attempts, msg.ends)
+    if v and string.sub(v, 29, 36) == claim and in_force(lease) then
+      hand_out(lease, v)
     end
   end
   return #out > 2
@@ -79,7 +71,7 @@ local function choose(due, there)
     elseif msg then
       due.pop()
       chosen[#chosen + 1] = {msg = msg}
-      ROOM = ROOM - #msg.payload
+      ROOM = ROOM - #msg.member
     else
       break
     end
@@ -110,15 +102,16 @@ local function lease_all(chosen)
     local lease = number(last + #msgs + i)
     local a, b = 2 * i - 1, 2 * i
     leases[a], leases[b] = ends, lease
-    holds[a], holds[b] = lease, hold(msg, till, claim)
+    local v = hold(msg, till, claim)
+    holds[a], holds[b] = lease, v
     states[a], states[b] = msg.key, 'L' .. lease
     if not ENVELOPE then
-      rescues[a], rescues[b] = end_of_rescue, rescue(lease, msg.payload)
+      rescues[a], rescues[b] = end_of_rescue, rescue(lease, tail_of(msg))
     end
     if renamed(msg) then
-      aliases[#aliases + 1] = msg.prefix
+      aliases[#aliases + 1] = prefix_of(msg)
     end
-    hand_out(lease, msg, msg.attempts + 1, till)
+    hand_out(lease, v)
   end
   on('HDEL', STATES, aliases)
   on('ZADD', LEASES, leases)

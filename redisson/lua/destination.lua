@@ -12,7 +12,7 @@ end
 local function places(entries)
   local at = {}
   for i, e in ipairs(entries) do
-    local payload = payload_of(string.sub(e, 9))
+    local payload = payload_of(parse(string.sub(e, 9)))
     at[payload] = at[payload] or {}
     table.insert(at[payload], i)
   end
@@ -38,7 +38,7 @@ end
 
 -- An envelope says itself which message it is.
 local function open_envelope(item)
-  local key = enveloped(item.payload)
+  local key = enveloped(item.payload, 0)
   local state = key and redis.call('HGET', STATES, key)
   if state and string.sub(state, 1, 1) == 'W' then
     local due, _, _, rest = struct.unpack('>ddI4', state, 2)
@@ -71,7 +71,7 @@ local function take_handed(prefix)
     local m = string.sub(e, 9)
     if string.sub(m, 1, #prefix) == prefix then
       redis.call('LREM', HANDED, 1, e)
-      return redis.call('LREM', DEST, 1, payload_of(m)) == 1 and m or nil
+      return redis.call('LREM', DEST, 1, payload_of(parse(m))) == 1 and m or nil
     end
   end
   return nil
@@ -80,7 +80,7 @@ end
 -- The same for an envelope that Java has moved.
 local function take_envelope(key, prefix)
   for _, payload in ipairs(redis.call('LRANGE', DEST, 0, -1)) do
-    if enveloped(payload) == key and redis.call('LREM', DEST, 1, payload) == 1 then
+    if enveloped(payload, 0) == key and redis.call('LREM', DEST, 1, payload) == 1 then
       return prefix .. struct.pack('<I8', #payload) .. payload
     end
   end

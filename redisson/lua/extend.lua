@@ -5,7 +5,7 @@ local ends = {}
 
 -- An addition alone is refused by a server out of memory.
 local function move(lease, v)
-  local spare = not ENVELOPE and rescue(lease, held(v).payload)
+  local spare = not ENVELOPE and rescue(lease, tail_of(held(v)))
   if spare and redis.call('ZREM', TIMES, spare) == 0 then
     return false
   end

@@ -125,10 +125,6 @@ local function header(m)
   return nil
 end
 
-local function payload_of(m)
-  return string.sub(m, header(m) + 1)
-end
-
 local function format_of(m)
   local _, n = header(m)
   if not n then
@@ -156,29 +152,35 @@ end
 -- An envelope is MAGIC | packed id | content.
 local MAGIC = '\221dq\1'
 
--- The packed id of an envelope; nil for what is none.
-local function enveloped(payload)
-  local n = string.byte(payload, 5)
-  if not n or string.sub(payload, 1, 4) ~= MAGIC then
+-- The packed id of an envelope that begins after so many bytes; nil for what is none.
+local function enveloped(s, from)
+  local n = string.byte(s, from + 5)
+  if not n or string.sub(s, from + 1, from + 4) ~= MAGIC then
     return nil
   end
-  local last = 5 + (n == 0 and 16 or n)
-  return #payload >= last and string.sub(payload, 5, last) or nil
+  local last = from + 5 + (n == 0 and 16 or n)
+  return #s >= last and string.sub(s, from + 5, last) or nil
 end
 
--- Takes a member apart: its prefix is the id, with the length byte where there is one. Returns the message that it is, nil for
--- what nobody can read.
+-- A message is a table: member, of which the first n bytes are its prefix, the id with the length byte where there
+-- is one; key, due, origin, attempts. parse makes one of a member, nil for what nobody can read.
 local function parse(m, due)
   local h, n = header(m)
-  if not h then
-    return nil
-  end
-  local msg = {member = m, payload = string.sub(m, h + 1), prefix = string.sub(m, 1, n), due = due, origin = due, attempts = 0}
-  msg.key = msg.prefix
-  if ENVELOPE then
-    msg.key = enveloped(msg.payload)
-  end
-  return msg.key and msg or nil
+  local key = h and (ENVELOPE and enveloped(m, h) or not ENVELOPE and string.sub(m, 1, n))
+  return key and {member = m, n = n, key = key, due = due, origin = due, attempts = 0} or nil
+end
+
+local function prefix_of(msg)
+  return string.sub(msg.member, 1, msg.n)
+end
+
+-- Length and payload: what a member has behind its prefix.
+local function tail_of(msg)
+  return string.sub(msg.member, msg.n + 1)
+end
+
+local function payload_of(msg)
+  return string.sub(msg.member, msg.n + 9)
 end
 
 -- STATES has for a key
@@ -205,18 +207,18 @@ end
 
 -- Whether a message is under another id than the one that names it: it was redriven.
 local function renamed(msg)
-  return not ENVELOPE and msg.prefix ~= msg.key
+  return not ENVELOPE and (msg.n ~= #msg.key or prefix_of(msg) ~= msg.key)
 end
 
 -- Notes where a waiting message is.
 local function remember(msg, due, attempts)
   if ENVELOPE or renamed(msg) or attempts > 0 or due ~= msg.origin then
-    redis.call('HSET', STATES, msg.key, waiting(due, msg.origin, attempts, msg.prefix))
+    redis.call('HSET', STATES, msg.key, waiting(due, msg.origin, attempts, prefix_of(msg)))
   else
     redis.call('HDEL', STATES, msg.key)
   end
   if renamed(msg) then
-    redis.call('HSET', STATES, msg.prefix, 'A' .. msg.key)
+    redis.call('HSET', STATES, prefix_of(msg), 'A' .. msg.key)
   end
 end
 
@@ -242,8 +244,8 @@ end
 -- Java looks for what waits.
 local GRACE = 2000
 
-local function rescue(lease, payload)
-  return '\7' .. string.char(string.byte(lease, 1) + 128) .. string.sub(lease, 2) .. struct.pack('<I8', #payload) .. payload
+local function rescue(lease, tail)
+  return '\7' .. string.char(string.byte(lease, 1) + 128) .. string.sub(lease, 2) .. tail
 end
 
 local function is_rescue(m)
@@ -251,23 +253,28 @@ local function is_rescue(m)
   return #m >= 16 and a == 7 and b >= 128 and redis.call('HEXISTS', HELD, string.char(b - 128) .. string.sub(m, 3, 8)) == 1
 end
 
--- HELD is due | origin | attempts, this hand-out counted | first end | claim (8 bytes) | length of the key | key | member.
+-- HELD is due | origin | attempts, this hand-out counted | first end | claim (8 bytes) | lengths of key and prefix | key | member.
 local function hold(msg, ends, claim)
-  return struct.pack('>ddI4d', msg.due, msg.origin, msg.attempts + 1, ends) .. claim .. struct.pack('>I2', #msg.key) .. msg.key .. msg.member
+  return struct.pack('>ddI4d', msg.due, msg.origin, msg.attempts + 1, ends)
+    .. claim .. struct.pack('>I2I2', #msg.key, msg.n) .. msg.key .. msg.member
 end
 
-local function held_key(v)
-  return string.sub(v, 39, 38 + struct.unpack('>I2', v, 37))
+local function first_end(v)
+  return (struct.unpack('>d', v, 21))
+end
+
+-- The key that an entry of HELD has, and its member's tail.
+local function held_parts(v)
+  local k, n = struct.unpack('>I2I2', v, 37)
+  return string.sub(v, 41, 40 + k), string.sub(v, 41 + k + n)
 end
 
 -- The message that an entry of HELD holds.
 local function held(v)
-  local due, origin, attempts, ends = struct.unpack('>ddI4d', v)
-  local n = struct.unpack('>I2', v, 37)
-  local msg = parse(string.sub(v, 39 + n), due)
-  msg.key, msg.origin, msg.attempts = string.sub(v, 39, 38 + n), origin, attempts
-  msg.ends, msg.claim = ends, string.sub(v, 29, 36)
-  return msg
+  local due, origin, attempts = struct.unpack('>ddI4', v)
+  local k, n = struct.unpack('>I2I2', v, 37)
+  local key, m = string.sub(v, 41, 40 + k), string.sub(v, 41 + k)
+  return {member = m, n = n, key = key, due = due, origin = origin, attempts = attempts}
 end
 
 -- Ends a lease of which v is in HELD; returns the message, or nil where Java has had it: then it is not
@@ -276,7 +283,7 @@ local function end_lease(lease, v)
   redis.call('ZREM', LEASES, lease)
   redis.call('HDEL', HELD, lease)
   local msg = v and held(v)
-  if msg and not ENVELOPE and redis.call('ZREM', TIMES, rescue(lease, msg.payload)) == 0 then
+  if msg and not ENVELOPE and redis.call('ZREM', TIMES, rescue(lease, tail_of(msg))) == 0 then
     redis.call('HDEL', STATES, msg.key)
     return nil
   end
@@ -294,7 +301,7 @@ end
 local function given(n, ends)
   local lease = number(tonumber(n))
   local v = redis.call('HGET', HELD, lease)
-  if v and struct.unpack('>d', v, 21) == tonumber(ends) and in_force(lease) then
+  if v and first_end(v) == tonumber(ends) and in_force(lease) then
     return lease, v
   end
   return nil

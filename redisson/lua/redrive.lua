@@ -8,7 +8,7 @@ for i = FIRST, #ARGV do
     redis.call('HDEL', GRAVES, key)
     local _, origin, _, _, n, rest = struct.unpack('>ddI4dI4', grave)
     local old = string.sub(grave, rest + n)
-    local m = new_member(reserve(1) + 1, payload_of(old), format_of(old))
+    local m = new_member(reserve(1) + 1, payload_of(parse(old)), format_of(old))
     redis.call('ZADD', TIMES, int(NOW), m)
     if LISTED then
       redis.call('RPUSH', INDEX, m)

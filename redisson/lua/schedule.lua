@@ -21,11 +21,11 @@ local function content_of(key, state)
   local kind = string.sub(state, 1, 1)
   if kind == 'L' then
     local v = redis.call('HGET', HELD, string.sub(state, 2))
-    return v and held(v).payload
+    return v and payload_of(held(v))
   elseif kind == 'W' then
     local due, _, _, rest = struct.unpack('>ddI4', state, 2)
     local m = find(string.sub(state, rest), due)
-    return m and payload_of(m)
+    return m and payload_of(parse(m))
   end
 end
 

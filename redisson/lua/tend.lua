@@ -17,7 +17,7 @@ local function insert(entry)
   for _, e in ipairs(there) do
     if sorts_before(entry, e) then
       redis.call('LINSERT', HANDED, 'BEFORE', e, entry)
-      redis.call('LINSERT', DEST, 'BEFORE', payload_of(string.sub(e, 9)), payload_of(string.sub(entry, 9)))
+      redis.call('LINSERT', DEST, 'BEFORE', payload_of(parse(string.sub(e, 9))), payload_of(parse(string.sub(entry, 9))))
       return
     end
   end
@@ -35,7 +35,7 @@ local function hand_over(room)
     if last and sorts_before(entry, last) then
       back[#back + 1] = entry
     else
-      payloads[#payloads + 1], entries[#entries + 1] = msg.payload, entry
+      payloads[#payloads + 1], entries[#entries + 1] = payload_of(msg), entry
     end
   end
   due.done()
