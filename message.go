@@ -11,14 +11,16 @@ import (
 type Message struct {
 	// ID names the message: 1 to 255 bytes of UTF-8 without control characters. Empty,
 	// it gets an id of its own. While a message of that id is in the queue, a further
-	// one is refused with [ErrDuplicate].
+	// one is refused with [ErrDuplicate]. A store that makes the ids itself, which lacks the
+	// feature [OwnIDs], answers [ErrUnsupported] to one that is given.
 	ID string
 
 	// Body is up to 16 MiB, any bytes. The queue keeps no reference to it.
 	Body []byte
 
 	// Headers are up to 64 KiB in all; a key is 1 to 255 bytes of UTF-8 without control
-	// characters and does not begin with "delayq-"; a value is any bytes.
+	// characters and does not begin with "delayq-"; a value is any bytes. A store without
+	// the feature [Headers] answers [ErrUnsupported] to any.
 	Headers map[string]string
 
 	// Due is when the message may be handed out, from 1970 to 2200; in the past it is
@@ -62,7 +64,7 @@ func At(t time.Time) PushOption {
 }
 
 // ID gives the message an id, as [Message] describes. A push that may have happened can
-// be repeated under it.
+// be repeated under it. Push answers [ErrUnsupported] where the store makes the ids; see [OwnIDs].
 func ID(id string) PushOption {
 	return func(m *Message) error {
 		m.ID = id
@@ -70,7 +72,7 @@ func ID(id string) PushOption {
 	}
 }
 
-// Header adds a header, or replaces it.
+// Header adds a header, or replaces it. Push answers [ErrUnsupported] where the store keeps none; see [Headers].
 func Header(key, value string) PushOption {
 	return func(m *Message) error {
 		if m.Headers == nil {

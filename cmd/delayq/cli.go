@@ -25,7 +25,8 @@ const description = `A delay queue keeps a message hidden until it is due, then 
 Exit codes: 0 all went well, 1 a promise was broken, 2 wrong usage, bad input or a store that fails, 130 interrupted.`
 
 type cli struct {
-	Demo demoCommand `cmd:"" help:"Watch a delay queue at work, or replay a file of messages through one."`
+	Demo     demoCommand     `cmd:"" help:"Watch a delay queue at work, or replay a file of messages through one."`
+	Redisson redissonCommand `cmd:"" help:"Look into a queue that is shared with Java."`
 }
 
 // streams are where a command reads and writes.
@@ -82,7 +83,7 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.Is(err, demo.ErrBroken): // outranks what else went wrong
 		return exitBroken
-	case errors.Is(err, demo.ErrInterrupted):
+	case errors.Is(err, demo.ErrInterrupted), errors.Is(err, context.Canceled):
 		return exitInterrupted
 	}
 	return exitUnusable

@@ -8,10 +8,10 @@ import (
 	"sync"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/delayq/delayq/internal/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // result is what a run of the program leaves behind.
 type result struct {
@@ -60,7 +60,10 @@ func (r result) summary(t *testing.T) string {
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--help"}, {"demo", "--help"}} {
+	for _, args := range [][]string{
+		{"--help"}, {"demo", "--help"}, {"redisson", "--help"},
+		{"redisson", "inspect", "--help"}, {"redisson", "quarantine", "--help"}, {"redisson", "restore", "--help"},
+	} {
 		r := delayqRun(t, args...)
 		r.wantCode(t, 0)
 		if r.stderr != "" {
@@ -74,7 +77,7 @@ func TestHelp(t *testing.T) {
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"":                           `expected "demo" (see delayq --help)`,
+		"":                           `expected one of "demo", "redisson" (see delayq --help)`,
 		"dmeo":                       `unexpected argument dmeo, did you mean "demo"? (see delayq --help)`,
 		"demo extra":                 `unexpected argument extra (see delayq demo --help)`,
 		"demo --fast":                `unknown flag --fast (see delayq demo --help)`,

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/redisson"
+)
+
+type redissonCommand struct {
+	Inspect    inspectCommand    `cmd:"" help:"Show a queue's keys, counts and member formats, and the first messages that wait."`
+	Quarantine quarantineCommand `cmd:"" help:"List what nobody could read and was put aside, or delete some of it for good."`
+	Restore    restoreCommand    `cmd:"" help:"Put things from the quarantine back where they were."`
+}
+
+// sharedQueue is the queue that a URL names.
+type sharedQueue struct {
+	URL string `arg:"" name:"url" placeholder:"URL" help:"The queue: redisson://[USER:PASSWORD@]HOST[:PORT]/QUEUE[?codec=…&prefix=…]"`
+}
+
+// use calls f with the backend and the queue's name.
+func (q *sharedQueue) use(ctx context.Context, f func(b *redisson.Backend, queue string) error) (err error) {
+	b, queue, err := redisson.OpenURL(ctx, q.URL)
+	if err != nil {
+		return fmt.Errorf("opening the queue: %w", err)
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	return f(b, queue)
+}
+
+// lister gets a page of a listing.
+type lister[T any] func(ctx context.Context, cursor string, limit int) (page []T, next string, err error)
+
+// longestPage is the most that one call of a lister returns.
+const longestPage = 1000
+
+// first gets the first n items, page by page, and reports whether there are more.
+func first[T any](ctx context.Context, list lister[T], n int) (items []T, more bool, err error) {
+	cursor := ""
+	for n > len(items) {
+		page, next, err := list(ctx, cursor, min(n-len(items), longestPage))
+		if err != nil {
+			return nil, false, err
+		}
+		items = append(items, page...)
+		if next == "" {
+			return items, false, nil
+		}
+		cursor = next
+	}
+	return items, true, nil
+}
+
+// report tells how many things were dealt with, and returns which were not. errs is nil where all were.
+func report(out io.Writer, done string, ids []string, errs []error) error {
+	n := len(ids)
+	var failed []error
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		n--
+		if errors.Is(err, backend.ErrNotFound) {
+			err = errors.New("nothing of that id is in the quarantine")
+		}
+		failed = append(failed, fmt.Errorf("%q: %w", ids[i], err))
+	}
+	return errors.Join(append(failed, write(out, fmt.Sprintf("%s %d\n", done, n)))...)
+}
+
+func write(w io.Writer, text string) error {
+	if _, err := io.WriteString(w, text); err != nil {
+		return fmt.Errorf("writing: %w", err)
+	}
+	return nil
+}
