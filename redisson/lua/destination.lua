@@ -105,10 +105,13 @@ local function place_of(key, origin, state)
   return due, first, attempts, string.sub(state, rest)
 end
 
--- Takes the member with that prefix from wherever it waits, nil where it is gone.
+-- Takes the member with that prefix from wherever it waits, nil where it is gone. What stands for a lease is not
+-- to be taken, and says so.
 local function take_member(prefix, due, key)
   local m = find(prefix, due)
-  if m then
+  if m and is_rescue(m) then
+    return nil, 'HELD'
+  elseif m then
     redis.call('ZREM', TIMES, m)
     unlist(m)
     return m
@@ -126,10 +129,10 @@ local function take_waiting(key, origin)
     return nil, 'NONE'
   end
   local due, first, attempts, prefix = place_of(key, origin, state)
-  local m = take_member(prefix, due, key)
+  local m, why = take_member(prefix, due, key)
   redis.call('HDEL', STATES, key, prefix)
   if not m then
-    return nil, 'NONE'
+    return nil, why or 'NONE'
   end
   local msg = parse(m, due)
   msg.key, msg.origin, msg.attempts = key, first, attempts

@@ -38,7 +38,7 @@ local function compare(a, b, n)
   return 0
 end
 
--- Finds the member with a prefix among those of a due time.
+-- Finds the member with a prefix among those of a due time. One that only begins like it is another.
 local function find(prefix, due)
   local first = redis.call('ZCOUNT', TIMES, '-inf', '(' .. int(due))
   local last = first + redis.call('ZCOUNT', TIMES, int(due), int(due)) - 1
@@ -47,7 +47,8 @@ local function find(prefix, due)
     local m = redis.call('ZRANGE', TIMES, middle, middle)[1]
     local c = compare(m, prefix, #prefix)
     if c == 0 then
-      return m
+      local _, n = header(m)
+      return n == #prefix and m or nil
     elseif c < 0 then
       first = middle + 1
     else
@@ -104,7 +105,7 @@ local function reader(limit)
   -- The head of INDEX where it goes before msg, which has the same due time.
   local function offered_before(msg)
     local head = list.head()
-    if not head or head == msg.member or ours(head) and ours(msg.member) or is_rescue(head) then
+    if not head or head == msg.member or gone[head] or ours(head) and ours(msg.member) or is_rescue(head) then
       return nil
     end
     local score = redis.call('ZSCORE', TIMES, head)
@@ -143,7 +144,10 @@ local function reader(limit)
   function r.done()
     list.flush()
     on('ZREM', TIMES, popped)
-    for _, u in ipairs(unreadable) do
+    for j, u in ipairs(unreadable) do
+      if j > 1 and walked > WALK then
+        return -- the next script finds the others
+      end
       redis.call('ZREM', TIMES, u[1])
       unlist(u[1])
       quarantine('T', u[1], u[2])

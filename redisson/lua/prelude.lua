@@ -136,17 +136,17 @@ local function format_of(m)
   return string.byte(m, 1) == 7 and 'Both' or 'V1'
 end
 
--- Whether a member seems to be one of ours, and its number then. Java's ids are random: now and then one looks like it.
+-- Numbers of ours are microseconds between 2001 and 2096.
+local LEAST, MOST = 1e15, 4e15
+
+-- Whether a member seems to be one of ours, and its number then. Java's ids are random: one of many thousands looks like it.
 local function ours(m)
   local a, b = string.byte(m, 1, 2)
-  if #m < 16 then
+  if #m < 16 or a ~= 0 and a ~= 7 and (a ~= 8 or b ~= 0) then
     return nil
-  elseif a == 8 and b == 0 then
-    return struct.unpack('>I7', m, 3)
-  elseif a == 0 or a == 7 and b < 128 then
-    return struct.unpack('>I7', m, 2)
   end
-  return nil
+  local n = struct.unpack('>I7', m, a == 8 and 3 or 2)
+  return n > LEAST and n < MOST and n or nil
 end
 
 -- An envelope is MAGIC | packed id | content.

@@ -11,16 +11,17 @@ local function sorts_before(a, b)
   return compare(string.sub(a, 9), string.sub(b, 9), 17) < 0
 end
 
--- Adds to DEST what is older than something there: a message that came back.
+-- Adds to DEST what is older than something there: a message that came back. Java may have taken the other by now.
 local function insert(entry)
-  local there = redis.call('LRANGE', HANDED, 0, -1)
-  for _, e in ipairs(there) do
-    if sorts_before(entry, e) then
+  local payload = payload_of(parse(string.sub(entry, 9)))
+  for _, e in ipairs(redis.call('LRANGE', HANDED, 0, -1)) do
+    if sorts_before(entry, e) and redis.call('LINSERT', DEST, 'BEFORE', payload_of(parse(string.sub(e, 9))), payload) > 0 then
       redis.call('LINSERT', HANDED, 'BEFORE', e, entry)
-      redis.call('LINSERT', DEST, 'BEFORE', payload_of(parse(string.sub(e, 9))), payload_of(parse(string.sub(entry, 9))))
       return
     end
   end
+  redis.call('RPUSH', DEST, payload)
+  redis.call('RPUSH', HANDED, entry)
 end
 
 local function hand_over(room)

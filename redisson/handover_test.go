@@ -1,0 +1,272 @@
+package redisson_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/redisson"
+)
+
+func numbered(n int) []string {
+	texts := make([]string, n)
+	for i := range texts {
+		texts[i] = fmt.Sprint("body ", i)
+	}
+	return texts
+}
+
+// handedKey is the list that tells what lies in the destination.
+func (p *place) handedKey() string { return p.own("handed") }
+
+// A burst without a worker of ours goes to Java a part at a time, in order.
+func TestABurstIsHandedOver(t *testing.T) {
+	t.Parallel()
+	for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2} {
+		t.Run(f.String(), func(t *testing.T) {
+			t.Parallel()
+			p := setup(t)
+			q := p.open(redisson.Format(f))
+			want := numbered(1200)
+			p.push(q, 0, want...)
+			await(t, "the first part", func() bool { return p.raw.LLen(p.ctx, p.name).Val() == 500 })
+			for i, w := range want {
+				if got := p.blpop(); got != w {
+					t.Fatalf("item %d is %q, want %q", i, got, w)
+				}
+				if n := p.raw.LLen(p.ctx, p.name).Val(); n > 500 {
+					t.Fatalf("%d items lie in the destination list", n)
+				}
+			}
+			p.empty()
+		})
+	}
+}
+
+// HANDED tells no more than the destination has, whoever takes from it.
+func TestWhatIsHandedOverIsForgotten(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	q := p.open()
+	p.push(q, time.Hour, "far") // so that the queue is never empty
+	for round := range 5 {
+		want := numbered(20)
+		p.push(q, 0, want...)
+		await(t, "the hand-over", func() bool { return p.raw.LLen(p.ctx, p.name).Val() == 20 })
+		p.pops(want[:15]...)
+		p.push(q, 0, "more")
+		await(t, "one more", func() bool { return p.raw.LLen(p.ctx, p.name).Val() == 6 })
+		if n := p.raw.LLen(p.ctx, p.handedKey()).Val(); n > 6 {
+			t.Errorf("round %d: %d entries for 6 items", round, n)
+		}
+		p.takes(q, append(want[15:], "more")...)
+		if n := p.raw.LLen(p.ctx, p.handedKey()).Val(); n != 0 {
+			t.Errorf("round %d: %d entries for no items", round, n)
+		}
+	}
+}
+
+// What has states is taken by Java: they are forgotten though the queue is never empty.
+func TestStatesOfWhatJavaTookAreForgotten(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	q := p.open(redisson.Sweep(10 * time.Millisecond))
+	p.push(q, time.Hour, "far")
+	want := numbered(10)
+	p.push(q, 0, want...)
+	ds := p.take(q, 10, time.Minute)
+	must(t, q.Dead(p.ctx, []backend.Burial{{Lease: ds[9].Lease()}})...)
+	rs := make([]backend.Return, 9)
+	for i := range rs {
+		rs[i] = backend.Return{Lease: ds[i].Lease()}
+	}
+	must(t, q.Nack(p.ctx, rs)...)
+	must(t, q.Redrive(p.ctx, []string{ds[9].ID})...)
+	await(t, "the hand-over", func() bool { return p.raw.LLen(p.ctx, p.name).Val() == 10 })
+	if n := p.raw.HLen(p.ctx, p.own("states")).Val(); n != 11 { // an alias
+		t.Errorf("%d states", n)
+	}
+	p.pops(want...)
+	await(t, "the states", func() bool { return p.raw.HLen(p.ctx, p.own("states")).Val() == 0 })
+}
+
+// A worker that comes late gets what lies in the destination as if it had come before.
+func TestAWorkerComesLate(t *testing.T) {
+	t.Parallel()
+	eachFormat(t, func(p *place, ours, _ redisson.MemberFormat) {
+		q := p.open(redisson.Format(ours))
+		ids := p.push(q, 0, "a", "b", "c")
+		first := p.take(q, 3, time.Minute)
+		must(p.t, q.Nack(p.ctx, []backend.Return{
+			{Lease: first[0].Lease(), Untouched: true}, {Lease: first[1].Lease(), Delay: time.Millisecond}, {Lease: first[2].Lease(), Untouched: true},
+		})...)
+		p.handed("a", "c", "b")
+		again := p.takes(q, "a", "c", "b")
+		for i, want := range []struct {
+			id      string
+			attempt int
+			due     time.Time
+		}{{ids[0], 1, first[0].Due}, {ids[2], 1, first[2].Due}, {ids[1], 2, again[2].Due}} {
+			if d := again[i]; d.ID != want.id || d.Attempt != want.attempt || !d.Due.Equal(want.due) {
+				p.t.Errorf("got %s, attempt %d, due %v; want %+v", d.ID, d.Attempt, d.Due, want)
+			}
+		}
+		p.empty()
+	})
+}
+
+// Messages in the destination are cancelled and moved by their ids, while Java takes others.
+func TestCancelInTheDestination(t *testing.T) {
+	t.Parallel()
+	eachFormat(t, func(p *place, ours, _ redisson.MemberFormat) {
+		q := p.open(redisson.Format(ours))
+		want := numbered(8)
+		ids := p.push(q, 0, want...)
+		p.handed(want...)
+		must(p.t, q.Cancel(p.ctx, []string{ids[2]})...)
+		p.pops(want[:2]...)
+		must(p.t, q.Reschedule(p.ctx, []backend.Move{{ID: ids[4], Delay: time.Hour}})...)
+		wants(p.t, q.Cancel(p.ctx, []string{ids[0], ids[1], ids[2]}), backend.ErrNotFound)
+		p.pops(want[3])
+		ds := p.takes(q, want[5:]...)
+		if ds[0].ID != ids[5] || ds[1].ID != ids[6] || ds[2].ID != ids[7] {
+			p.t.Errorf("got %+v, want the ids %q", ds, ids[5:])
+		}
+		if s := p.stats(q); s.Scheduled != 1 || s.Ready+s.InFlight != 0 {
+			p.t.Errorf("stats %+v", s)
+		}
+		must(p.t, q.Reschedule(p.ctx, []backend.Move{{ID: ids[4]}})...)
+		p.handed(want[4])
+		if d := p.takes(q, want[4])[0]; d.ID != ids[4] || d.Attempt != 1 {
+			p.t.Errorf("got %+v, want %s", d, ids[4])
+		}
+		p.empty()
+	})
+}
+
+func TestIdenticalPayloads(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	q := p.open()
+	same := slices.Repeat([]string{"same"}, 10)
+	ids := p.push(q, 0, same...)
+	p.handed(same...)
+	p.pops(same[:3]...)
+	p.takes(q, same[:5]...)
+	if err := errors.Join(q.Cancel(p.ctx, ids[8:])...); err != nil {
+		t.Error(err)
+	}
+	p.empty()
+}
+
+// Java has taken the item before which one that came back belongs, and has put one of its own behind it.
+func TestWhatComesBackIsNotLost(t *testing.T) {
+	t.Parallel()
+	eachFormat(t, func(p *place, ours, _ redisson.MemberFormat) {
+		q := p.open(redisson.Format(ours))
+		p.push(q, 0, "older")
+		held := p.take(q, 1, time.Minute)
+		p.push(q, 5*time.Millisecond, "younger")
+		p.handed("younger")
+		must(p.t, p.raw.RPush(p.ctx, p.name, "Java's").Err())
+		p.pops("younger")
+		must(p.t, q.Nack(p.ctx, []backend.Return{{Lease: held[0].Lease(), Untouched: true}})...)
+		await(p.t, "the hand-over", func() bool { return len(p.members()) == 0 })
+		got := bodies(p.take(q, 1, time.Minute))
+		got = append(got, bodies(p.take(q, 1, time.Minute))...)
+		if !sameSet(got, []string{"older", "Java's"}) {
+			p.t.Errorf("got %q", got)
+		}
+	})
+}
+
+// And where nothing has happened to that item, it goes there.
+func TestWhatComesBackGoesToItsPlace(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	q := p.open()
+	p.push(q, 0, "a")
+	held := p.take(q, 1, time.Minute)
+	p.push(q, 5*time.Millisecond, "b", "c")
+	p.handed("b", "c")
+	must(t, q.Nack(p.ctx, []backend.Return{{Lease: held[0].Lease(), Untouched: true}})...)
+	p.handed("a", "b", "c")
+	if ds := p.takes(q, "a", "b", "c"); ds[0].ID != held[0].ID {
+		t.Errorf("got %+v, want %s", ds, held[0].ID)
+	}
+	p.empty()
+}
+
+// Java's worker and one of ours take from one queue at the same time: each message once.
+func TestBothSidesTake(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	q := p.open()
+	const n = 2000
+	var mu sync.Mutex
+	times, left := make(map[string]int), n
+	count := func(texts ...string) {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, text := range texts {
+			times[text]++
+		}
+		left -= len(texts)
+	}
+	over := func() bool { mu.Lock(); defer mu.Unlock(); return left <= 0 }
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for !over() && p.ctx.Err() == nil {
+				if item, err := p.raw.Do(p.ctx, "blpop", p.name, "0.05").StringSlice(); err == nil {
+					count(item[1])
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for !over() && p.ctx.Err() == nil {
+			p.receiveSome(q, count)
+		}
+	})
+	for i := 0; i < n; i += 100 {
+		ms := make([]backend.Message, 100)
+		for j := range ms {
+			ms[j] = backend.Message{Body: fmt.Appendf(nil, "%d", i+j), Delay: time.Duration(j%7) * 5 * time.Millisecond}
+		}
+		must(t, q.Schedule(p.ctx, ms)...)
+	}
+	wg.Wait()
+	for text, k := range times {
+		if k != 1 {
+			t.Errorf("%q came %d times", text, k)
+		}
+	}
+	if len(times) != n {
+		t.Errorf("%d messages of %d came", len(times), n)
+	}
+	p.empty()
+}
+
+// receiveSome takes and acks a few messages, and pauses for as long as the queue needs to be handed over.
+func (p *place) receiveSome(q backend.Queue, count func(...string)) {
+	ctx, cancel := context.WithTimeout(p.ctx, 100*time.Millisecond)
+	defer cancel()
+	ds, err := q.Receive(ctx, 7, time.Minute)
+	if err != nil {
+		return
+	}
+	if err := errors.Join(q.Ack(p.ctx, leases(ds))...); err != nil {
+		p.t.Errorf("acking: %v", err)
+	}
+	count(bodies(ds)...)
+	select {
+	case <-time.After(30 * time.Millisecond):
+	case <-p.ctx.Done():
+	}
+}

@@ -1,0 +1,209 @@
+package redisson_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/redisson"
+)
+
+// eachFormat runs f for what each version of Redisson reads.
+func eachFormat(t *testing.T, f func(p *place, ours, javas redisson.MemberFormat)) {
+	for _, tt := range []struct {
+		name        string
+		ours, javas redisson.MemberFormat
+	}{
+		{"V1", redisson.V1, redisson.V1}, {"V2", redisson.V2, redisson.V2},
+		{"Both to V1", redisson.Both, redisson.V1}, {"Both to V2", redisson.Both, redisson.V2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f(setup(t), tt.ours, tt.javas)
+		})
+	}
+}
+
+func TestALeaseStandsAmongTheMembers(t *testing.T) {
+	t.Parallel()
+	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
+		j := p.java(javas)
+		q := p.open(redisson.Format(ours))
+		p.push(q, 0, "held")
+		held := p.take(q, 1, time.Minute)[0]
+		p.rescued(held.Until)
+		if n := j.transfer(time.Now()); n != 0 {
+			p.t.Errorf("Java moved %d messages", n)
+		}
+		if n := j.transfer(held.Until.Add(grace - time.Millisecond)); n != 0 {
+			p.t.Errorf("Java moved %d messages in the time of grace", n)
+		}
+		if j.sees(); j.contains("held") || j.remove("held") || j.poll() != "" {
+			p.t.Error("Java finds the leased message")
+		}
+		ends, errs := q.Extend(p.ctx, []backend.Lease{held.Lease()}, time.Hour)
+		must(p.t, errs...)
+		p.rescued(ends[0])
+		ends, errs = q.Extend(p.ctx, []backend.Lease{held.Lease()}, 10*time.Second)
+		must(p.t, errs...)
+		p.rescued(ends[0])
+		must(p.t, q.Ack(p.ctx, []backend.Lease{held.Lease()})...)
+		p.empty()
+	})
+}
+
+// rescued checks that one member stands for a lease until then, and is in no list.
+func (p *place) rescued(until time.Time) {
+	p.t.Helper()
+	members, items := p.members(), p.list(p.index())
+	if len(members) != 1 || len(items)+len(p.list(p.name)) > 0 || int64(members[0].Score) != until.Add(grace).UnixMilli() {
+		p.t.Errorf("members %v, in the lists %q; the lease ends at %d", members, items, until.UnixMilli())
+		return
+	}
+	m, err := redisson.ParseMember([]byte(members[0].Member.(string)))
+	if err != nil || m.Format != redisson.Both || string(m.Payload) != "held" {
+		p.t.Errorf("member %+v, error %v", m, err)
+	}
+}
+
+// Nobody of us is there any more: Java hands the message out when lease and grace are over.
+func TestJavaTakesALeaseOver(t *testing.T) {
+	t.Parallel()
+	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
+		b := p.backend(redisson.Format(ours))
+		q := p.openOn(b)
+		p.push(q, 0, "held")
+		held := p.take(q, 1, time.Minute)[0]
+		must(p.t, b.Close())
+		if n := p.java(javas).transfer(held.Until.Add(grace)); n != 1 {
+			p.t.Errorf("Java moved %d messages", n)
+		}
+		if got := p.blpop(); got != "held" {
+			p.t.Errorf("Java got %q", got)
+		}
+		p.open(redisson.Format(ours)) // and it comes no second time
+		p.wornOut(held)
+	})
+}
+
+// wornOut waits until a lease that Java has taken over is forgotten, as when its end comes.
+func (p *place) wornOut(held backend.Delivery) {
+	p.t.Helper()
+	leases, err := p.raw.ZRange(p.ctx, p.own("leases"), 0, -1).Result()
+	must(p.t, err)
+	if len(leases) != 1 {
+		p.t.Fatalf("leases %q, want that of %s", leases, held.ID)
+	}
+	must(p.t, p.raw.ZIncrBy(p.ctx, p.own("leases"), -3600_000, leases[0]).Err())
+	p.empty()
+}
+
+// Java's clock is fast by more than lease and grace: the message is Java's, and the worker hears of it.
+func TestAFastJavaTakesFromUnderALease(t *testing.T) {
+	t.Parallel()
+	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
+		q := p.open(redisson.Format(ours))
+		for settle := range settlements {
+			p.push(q, 0, "held")
+			held := p.take(q, 1, time.Minute)[0]
+			if n := p.java(javas).transfer(held.Until.Add(grace)); n != 1 {
+				p.t.Errorf("Java moved %d messages", n)
+			}
+			wants(p.t, settlements[settle](p, q, held.Lease()), backend.ErrLeaseLost)
+			if got := p.blpop(); got != "held" {
+				p.t.Errorf("%s: Java got %q", settle, got)
+			}
+			if n := p.raw.ZCard(p.ctx, p.own("leases")).Val(); n > 0 {
+				p.wornOut(held)
+			}
+		}
+		p.empty()
+	})
+}
+
+var settlements = map[string]func(*place, queue, backend.Lease) []error{
+	"ack":  func(p *place, q queue, l backend.Lease) []error { return q.Ack(p.ctx, []backend.Lease{l}) },
+	"nack": func(p *place, q queue, l backend.Lease) []error { return q.Nack(p.ctx, []backend.Return{{Lease: l}}) },
+	"dead": func(p *place, q queue, l backend.Lease) []error { return q.Dead(p.ctx, []backend.Burial{{Lease: l}}) },
+	"extend": func(p *place, q queue, l backend.Lease) []error {
+		ends, errs := q.Extend(p.ctx, []backend.Lease{l}, time.Hour)
+		if len(ends) != 1 || !ends[0].IsZero() {
+			p.t.Errorf("the lease ends at %v", ends)
+		}
+		return errs
+	},
+}
+
+// The worker forgets its message, and one of Java's gets it, since a handle looks after the queue.
+func TestAnEndedLeaseGoesToJava(t *testing.T) {
+	t.Parallel()
+	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
+		q := p.open(redisson.Format(ours))
+		p.push(q, 0, "held")
+		held := p.take(q, 1, 100*time.Millisecond)[0]
+		if got := p.blpop(); got != "held" || time.Now().Before(held.Until) {
+			p.t.Errorf("Java got %q before %v", got, held.Until)
+		}
+		wants(p.t, q.Ack(p.ctx, []backend.Lease{held.Lease()}), backend.ErrLeaseLost)
+		if n := p.java(javas).transfer(held.Until.Add(time.Hour)); n != 0 {
+			p.t.Errorf("Java moved %d messages", n)
+		}
+		p.empty()
+	})
+}
+
+func TestAttemptsRiseWithEndedLeases(t *testing.T) {
+	t.Parallel()
+	eachFormat(t, func(p *place, ours, _ redisson.MemberFormat) {
+		q := p.open(redisson.Format(ours))
+		ids := p.push(q, 0, "a")
+		for attempt := 1; attempt <= 3; attempt++ {
+			d := p.take(q, 1, 50*time.Millisecond)[0]
+			if d.ID != ids[0] || d.Attempt != attempt || string(d.Body) != "a" {
+				p.t.Errorf("got %+v, want attempt %d of %s", d, attempt, ids[0])
+			}
+			p.handed("a") // nobody waits, so that it is for Java to take too
+		}
+		if d := p.takes(q, "a")[0]; d.ID != ids[0] || d.Attempt != 4 {
+			p.t.Errorf("got %+v, want attempt 4 of %s", d, ids[0])
+		}
+		p.empty()
+	})
+}
+
+// Java's own view of a queue is right with messages of ours in every state.
+func TestJavasScriptsReadOurMembers(t *testing.T) {
+	t.Parallel()
+	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
+		j := p.java(javas)
+		q := p.open(redisson.Format(ours))
+		p.push(q, 0, "held", "back", "dead", "again")
+		ds := p.take(q, 4, time.Minute)
+		p.push(q, time.Hour, "one", "two", "three", "four")
+		j.sees("one", "two", "three", "four")
+		must(p.t, q.Nack(p.ctx, []backend.Return{{Lease: ds[1].Lease(), Delay: time.Hour}})...)
+		must(p.t, q.Dead(p.ctx, []backend.Burial{{Lease: ds[2].Lease()}, {Lease: ds[3].Lease()}})...)
+		j.sees("back", "one", "two", "three", "four")
+		if !j.contains("three") || j.contains("held") || !j.remove("two") || j.remove("two") || !j.remove("back") {
+			p.t.Error("Java finds what is not there, or not what is")
+		}
+		if got := j.poll(); got != "one" {
+			p.t.Errorf("Java polls %q", got)
+		}
+		if n := j.transfer(time.Now().Add(2 * time.Hour)); n != 3 {
+			p.t.Errorf("Java moved %d messages", n) // a clock as fast as that ends leases too
+		}
+		got := p.list(p.name)
+		if slices.Sort(got); !slices.Equal(got, []string{"four", "held", "three"}) {
+			p.t.Errorf("Java handed %q out", got)
+		}
+		wants(p.t, q.Ack(p.ctx, leases(ds[:1])), backend.ErrLeaseLost)
+		must(p.t, p.raw.Del(p.ctx, p.name).Err())
+		must(p.t, q.DeleteDead(p.ctx, []string{ds[2].ID})...)
+		must(p.t, q.Redrive(p.ctx, []string{ds[3].ID})...)
+		p.handed("again")
+		p.takes(q, "again")
+		p.wornOut(ds[0])
+	})
+}

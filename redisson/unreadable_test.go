@@ -1,0 +1,89 @@
+package redisson_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/redisson"
+)
+
+// logged collects what a handle logs.
+type logged struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logged) has(text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.b.String(), text)
+}
+
+// A payload that the codec does not read is a dead letter, whole. The others are not held up.
+func TestUnreadablePayloads(t *testing.T) {
+	t.Parallel()
+	for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2} {
+		t.Run(f.String(), func(t *testing.T) {
+			t.Parallel()
+			p := setup(t)
+			var log logged
+			q := p.openLogging(p.backend(redisson.WithCodec(redisson.Kryo5String)), slog.New(slog.NewTextHandler(&log, nil)))
+			const integer = "\x02\x02"
+			now := time.Now()
+			for i, payload := range []string{"\x03on\xe5", integer, "\x03tw\xef", integer, "\x03thre\xe5"} {
+				p.offer(javaMember(f, payload), now.Add(time.Duration(i-10)*time.Millisecond))
+			}
+			p.takes(q, "one", "two", "three")
+			await(t, "the burials", func() bool { return p.stats(q) == backend.Stats{Dead: 2} })
+			ls, next, err := q.ListDead(p.ctx, "", 10)
+			must(t, err)
+			if len(ls) != 2 || next != "" {
+				t.Fatalf("dead letters %+v, %q", ls, next)
+			}
+			for _, l := range ls {
+				if string(l.Body) != integer || l.Attempts != 1 || !strings.Contains(l.Reason, "class id 02") || !log.has(l.ID) {
+					t.Errorf("dead letter %+v", l)
+				}
+			}
+			p.redriveToJava(f, q, ls)
+		})
+	}
+}
+
+// redriveToJava brings a dead letter back for Java to take: the payload is as it was.
+func (p *place) redriveToJava(f redisson.MemberFormat, q queue, ls []backend.DeadLetter) {
+	p.t.Helper()
+	must(p.t, q.DeleteDead(p.ctx, []string{ls[1].ID})...)
+	must(p.t, q.Redrive(p.ctx, []string{ls[0].ID})...)
+	if got := p.blpop(); got != string(ls[0].Body) {
+		p.t.Errorf("Java gets %q, format %v", got, f)
+	}
+	p.empty()
+}
+
+// What lies in the destination is buried likewise.
+func TestUnreadablePayloadsInTheDestination(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	q := p.open(redisson.WithCodec(redisson.MarshallingString))
+	must(t, p.raw.RPush(p.ctx, p.name, "garbage", "\x04\x3e\x02ok").Err())
+	p.takes(q, "ok")
+	await(t, "the burial", func() bool { return p.stats(q) == backend.Stats{Dead: 1} })
+	ls, _, err := q.ListDead(p.ctx, "", 1)
+	if err != nil || len(ls) != 1 || string(ls[0].Body) != "garbage" {
+		t.Fatalf("dead letters %+v, %v", ls, err)
+	}
+	must(t, q.DeleteDead(p.ctx, []string{ls[0].ID})...)
+	p.empty()
+}
