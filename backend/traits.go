@@ -50,6 +50,10 @@ type Traits struct {
 	// UncountedAttempts declares that Attempt may stay 1 on a redelivery.
 	UncountedAttempts bool
 
+	// CopiesMessages declares that Nack, Dead and Redrive store a copy of the message and then delete the one
+	// that was there: a crash, or a context that ends between the two, leaves both.
+	CopiesMessages bool
+
 	// Leases says where a lease is kept.
 	Leases LeaseKeeper
 
@@ -75,6 +79,7 @@ type LeaseKeeper int
 const (
 	// InStore leases are kept by the store and end on its clock.
 	InStore LeaseKeeper = iota
-	// InConnection leases end early when the connection that took them breaks.
+	// InConnection leases are timers of the handle that took them. They end early when its
+	// connection breaks, and with Close.
 	InConnection
 )

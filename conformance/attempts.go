@@ -9,7 +9,7 @@ import (
 // Invariant 8: redelivery is counted.
 var attemptChecks = []Check{
 	{
-		Name: "attempt-counts-crashes", Invariant: 8, needs: []need{attempts, storeLease},
+		Name: "attempt-counts-crashes", Invariant: 8, needs: []need{attempts},
 		Rule: "Attempt is 1 at first and rises by exactly one when a worker dies without a word.",
 		run: func(t *trial) {
 			t.counts(t.Tick, func(backend.Delivery) { t.outlast(t.Tick) })
@@ -26,7 +26,7 @@ var attemptChecks = []Check{
 		run:  untouchedIsNotCounted,
 	},
 	{
-		Name: "lease-end-wakes", Invariant: 8, needs: []need{storeLease},
+		Name: "lease-end-wakes", Invariant: 8,
 		Rule: "A waiting worker gets a dead worker's message when the lease ends, within the sweep.",
 		run:  leaseEndWakes,
 	},

@@ -15,7 +15,7 @@ import (
 // Invariant 13: calls that are broken off keep the books balanced.
 var chaosChecks = []Check{
 	{
-		Name: "random-cancellations", Invariant: 13, needs: []need{storeLease},
+		Name: "random-cancellations", Invariant: 13, needs: []need{oneCopy},
 		Rule: "After 10,000 calls whose contexts end at random moments, each message is in exactly one place: scheduled, leased, done, dead or cancelled.",
 		run:  randomCancellations,
 	},

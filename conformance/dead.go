@@ -19,7 +19,7 @@ var deadChecks = []Check{
 		run:  poison,
 	},
 	{
-		Name: "poison-kills-worker", Invariant: 9, needs: []need{attempts, redriving, storeLease},
+		Name: "poison-kills-worker", Invariant: 9, needs: []need{attempts, redriving},
 		Rule: "A message that kills its worker each time is dead after exactly MaxAttempts: no further handler sees it.",
 		run:  poisonKillsWorker,
 	},

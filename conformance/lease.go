@@ -14,31 +14,31 @@ var leaseChecks = []Check{
 		run:  leaseExcludes,
 	},
 	{
-		Name: "lease-ends", Invariant: 8, needs: []need{storeLease},
+		Name: "lease-ends", Invariant: 8,
 		Rule: "A message whose lease has ended is handed out again, whole, under a new lease.",
 		run:  leaseEnds,
 	},
 	{
-		Name: "stale-ack", Invariant: 5, needs: []need{storeLease},
+		Name: "stale-ack", Invariant: 5,
 		Rule: "An ack under a lease that has ended answers ErrLeaseLost and changes nothing.",
 		run: func(t *trial) {
 			t.stale("Ack", func(d backend.Delivery) error { return outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})) })
 		},
 	},
 	{
-		Name: "stale-nack", Invariant: 5, needs: []need{storeLease},
+		Name: "stale-nack", Invariant: 5,
 		Rule: "A nack under a lease that has ended answers ErrLeaseLost and changes nothing.",
 		run:  func(t *trial) { t.stale("Nack", func(d backend.Delivery) error { return t.tryNack(d, 0) }) },
 	},
 	{
-		Name: "stale-extend", Invariant: 5, needs: []need{storeLease},
+		Name: "stale-extend", Invariant: 5,
 		Rule: "An extension of a lease that has ended answers ErrLeaseLost and changes nothing.",
 		run: func(t *trial) {
 			t.stale("Extend", func(d backend.Delivery) error { _, err := t.extend(d, t.Tick); return err })
 		},
 	},
 	{
-		Name: "stale-dead", Invariant: 5, needs: []need{storeLease},
+		Name: "stale-dead", Invariant: 5,
 		Rule: "A burial under a lease that has ended answers ErrLeaseLost and changes nothing.",
 		run: func(t *trial) {
 			t.stale("Dead", func(d backend.Delivery) error { return t.bury(d, "stale") })
@@ -50,12 +50,12 @@ var leaseChecks = []Check{
 		run:  settleOnce,
 	},
 	{
-		Name: "extend-holds", Invariant: 5, needs: []need{storeLease},
+		Name: "extend-holds", Invariant: 5,
 		Rule: "An extended lease lasts until its new end, which Extend returns, and no longer.",
 		run:  extendHolds,
 	},
 	{
-		Name: "extend-shortens", Invariant: 5, needs: []need{storeLease},
+		Name: "extend-shortens", Invariant: 5,
 		Rule: "An extension to sooner ends the lease sooner.",
 		run:  extendShortens,
 	},

@@ -17,7 +17,7 @@ var (
 	ownIDs     = need{"the pusher's ids", func(t *trial) bool { return !t.traits.StoreMakesIDs }}
 	deduping   = need{"deduplication by id", func(t *trial) bool { return !t.traits.KeepsDuplicates }}
 	attempts   = need{"counting attempts", func(t *trial) bool { return !t.traits.UncountedAttempts }}
-	storeLease = need{"leases kept by the store", func(t *trial) bool { return t.traits.Leases == backend.InStore }}
+	oneCopy    = need{"messages that are moved in one step", func(t *trial) bool { return !t.traits.CopiesMessages }}
 )
 
 // missing names the first claim that the backend does not make.

@@ -19,7 +19,7 @@ var orderChecks = []Check{
 		run:  orderOfTies,
 	},
 	{
-		Name: "order-after-lease", Invariant: 7, needs: []need{ordering, storeLease},
+		Name: "order-after-lease", Invariant: 7, needs: []need{ordering},
 		Rule: "A message whose lease ended, or that was given back untouched, is at its old place in the order.",
 		run:  orderAfterLease,
 	},
