@@ -3,6 +3,7 @@ package redisson
 import (
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -37,7 +38,7 @@ func (b *Backend) store(queue string, o backend.Options) (*store, error) {
 	s := &store{options: b.setup, names: n, log: o.Logger}
 	s.Runner = redisscript.Runner{
 		Client: b.queues.Client, Keys: keys, Clock: o.Clock,
-		Args: []any{n.channel, s.flags(), s.format.String()},
+		Args: []any{n.channel, s.flags(), s.format.String(), s.grace()},
 	}
 	return s, nil
 }
@@ -62,6 +63,13 @@ func (s *store) flags() string {
 	}
 	return f.String()
 }
+
+// leastGrace is how long after a lease has ended Java may take its message, at least. Until then one of us has looked, if
+// there is any, and Java's clocks may be ahead by that much.
+const leastGrace = 2 * time.Second
+
+// grace is in ms.
+func (s *store) grace() int64 { return max(leastGrace, 2*s.sweep).Milliseconds() }
 
 // Channel is where Redisson announces a message that becomes the head, with its due time in ms.
 func (s *store) Channel() string { return s.names.channel }

@@ -38,6 +38,9 @@ func (Once) NoRetry() bool { return true }
 const (
 	tries      = 3
 	retryPause = 10 * time.Millisecond
+
+	// connecting is how much later than it is sent a repeated script may run: it may have to wait for a new connection.
+	connecting = time.Second
 )
 
 // Run runs a script, up to three times when replies are lost.
@@ -68,7 +71,7 @@ func (r *Runner) repeat(ctx context.Context, sc *Script, again bool, args []any)
 		}
 		var age time.Duration
 		if again {
-			age = max(time.Since(began), time.Microsecond)
+			age = time.Since(began) + connecting
 		}
 		var reply any
 		if reply, err = r.runOnce(ctx, sc, age, args); !Unknown(ctx, err) {

@@ -6,24 +6,21 @@ for i = FIRST, #ARGV, 2 do
 end
 local holds = redis.call('HMGET', HELD, unpack(leases))
 
--- The key of what was the holder's to the end.
-local function mine(lease, v, ends)
-  if not v or first_end(v) ~= tonumber(ends) or not in_force(lease) then
-    return nil
-  end
+-- Whether it was the holder's to the end: not when Java has had it.
+local function mine(lease, v)
   local key, tail = held_parts(v)
-  return (ENVELOPE or redis.call('ZREM', TIMES, rescue(lease, tail)) == 1) and key
+  return ENVELOPE or redis.call('ZREM', TIMES, rescue(lease, tail)) == 1, key
 end
 
 local outcomes, done, keys, seen = {}, {}, {}, {}
 for i, lease in ipairs(leases) do
-  local ends = ARGV[FIRST + 2 * i - 1]
-  local key = not seen[lease] and mine(lease, holds[i], ends)
-  if key then
+  local v, ends, held_on = holds[i], ARGV[FIRST + 2 * i - 1], false
+  if v and not seen[lease] and first_end(v) == tonumber(ends) and in_force(lease) then
     seen[lease] = true
-    done[#done + 1], keys[#keys + 1] = lease, key
+    held_on, keys[#keys + 1] = mine(lease, v)
+    done[#done + 1] = lease
   end
-  outcomes[i] = key and 1 or lost(ends)
+  outcomes[i] = held_on and 1 or lost(ends)
 end
 on('ZREM', LEASES, done)
 on('HDEL', HELD, done)

@@ -36,28 +36,6 @@ local function before(item, msg)
   return compare(item.msg.member, msg.member, 17) < 0
 end
 
--- Takes items of DEST, and with them the entries of HANDED up to theirs.
-local function taker(items)
-  local at, handed = 1, 0
-  local t = {}
-
-  function t.peek()
-    return items[at]
-  end
-
-  function t.pop()
-    local item = items[at]
-    at = at + 1
-    redis.call('LPOP', DEST)
-    if item.place then
-      redis.call('LTRIM', HANDED, item.place - handed, -1)
-      handed = item.place
-    end
-  end
-
-  return t
-end
-
 -- Chooses what is due, in order, and takes it out.
 local function choose(due, there)
   local chosen = {}
@@ -65,11 +43,11 @@ local function choose(due, there)
     local msg, item = due.peek(), there.peek()
     if item and before(item, msg) then
       there.pop()
-      if item.unreadable then
-        quarantine('D', item.payload, NOW)
-      else
+      if item.readable then
         chosen[#chosen + 1] = item
         ROOM = ROOM - #item.payload
+      else
+        quarantine('D', item.payload, NOW)
       end
     elseif msg then
       due.pop()
@@ -135,13 +113,14 @@ local function next_event()
   return math.min(tonumber(head or ends), tonumber(ends or head))
 end
 
-local items = destination(limit) -- an error where DEST is no list comes before any write
+redis.call('LLEN', DEST) -- where it is no list, the error comes before any write
 if not (RETRY and claimed_before()) then
   expire(100)
-  local chosen = choose(reader(limit), taker(items))
+  local chosen = choose(reader(limit), taker())
   if #chosen > 0 then
     lease_all(chosen)
   else
+    forget_some()
     tidy()
   end
 end

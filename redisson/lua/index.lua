@@ -1,30 +1,35 @@
 -- INDEX has every waiting member in the order of offers. Removing one from its middle walks there from an
 -- end, so it is popped at the head wherever that can be.
 
--- Removes a member from the end that it is nearer to, as far as the numbers of ours tell. Java's are looked for from the
--- head.
-local function remove(m, head)
-  local tail = redis.call('LINDEX', INDEX, -1)
-  local at, first, last = ours(m), ours(head), ours(tail)
-  local share, from = 0.5, 1
-  if at and first and last and last > first then
-    share = (at - first) / (last - first)
-    from = share > 0.5 and -1 or 1
-    share = math.max(math.min(share, 1 - share), 0)
-  end
-  walked = walked + share * redis.call('LLEN', INDEX)
-  redis.call('LREM', INDEX, from, m)
+-- How many entries lie between two members of ours at most, by their numbers; nil when one is not ours.
+local function apart(a, b)
+  local x, y = ours(a), ours(b)
+  return x and y and math.abs(x - y)
 end
 
+-- Removes a member from the end that it is nearer to, as far as the numbers of ours tell. Others are looked for from the
+-- head.
+local function remove(m, head)
+  local middle = redis.call('LLEN', INDEX) / 2
+  local from_head, from_tail = apart(m, head), apart(m, redis.call('LINDEX', INDEX, -1))
+  local from, steps = 1, from_head or middle
+  if from_tail and from_tail < (from_head or middle) then
+    from, steps = -1, from_tail
+  end
+  walked = walked + math.min(steps, middle)
+  return redis.call('LREM', INDEX, from, m)
+end
+
+-- Returns whether it was there.
 local function unlist(m)
   local head = redis.call('LINDEX', INDEX, 0)
   if not head then
-    return
+    return false
   elseif head == m then
     redis.call('LPOP', INDEX)
-  else
-    remove(m, head)
+    return true
   end
+  return remove(m, head) > 0
 end
 
 -- Compares the beginnings of two strings byte by byte, as TIMES sorts; Lua's own comparison goes by the locale.
@@ -149,8 +154,7 @@ local function reader(limit)
         return -- the next script finds the others
       end
       redis.call('ZREM', TIMES, u[1])
-      unlist(u[1])
-      quarantine('T', u[1], u[2])
+      quarantine(unlist(u[1]) and 'I' or 'T', u[1], u[2])
     end
   end
 

@@ -7,7 +7,7 @@
 --   HELD        for each lease: due, origin, attempts, claim, key, member
 --   STATES      for a message's key: where it is, when TIMES alone does not tell
 --   DEAD        keys of dead letters, by order of death; GRAVES has what they were
---   HANDED      members that were moved to DEST, with their due times, in the order of DEST
+--   HANDED      which messages were moved to DEST, in its order
 --   QUARANTINE  what nobody can read, by due time
 --   SEQ         the last number given out
 --
@@ -19,7 +19,7 @@ local GIVEN_NOW, CHANNEL = ARGV[1], ARGV[3]
 local ENVELOPE = string.find(ARGV[4], 'e', 1, true) ~= nil
 local LISTED = string.find(ARGV[4], 'l', 1, true) ~= nil -- in INDEX too
 local FORMAT = ARGV[5] -- of members: 'V1', 'V2' or 'Both'
-local FIRST = 6 -- the first argument of the script's own
+local FIRST = 7 -- the first argument of the script's own
 
 -- How many us ago the first try may have run whose reply was lost; 0 in a first try.
 local AGE = tonumber(ARGV[2])
@@ -242,7 +242,7 @@ end
 -- Where Java may take messages too, a leased one stays in TIMES under another id, to be due a while after the
 -- lease has ended: should nobody of us be there then, Java hands it out. It is not in INDEX, where
 -- Java looks for what waits.
-local GRACE = 2000
+local GRACE = tonumber(ARGV[6])
 
 local function rescue(lease, tail)
   return '\7' .. string.char(string.byte(lease, 1) + 128) .. string.sub(lease, 2) .. tail
@@ -323,7 +323,7 @@ local function expire(limit)
   end
 end
 
--- Puts aside what nobody can read: kind T from TIMES, D from DEST.
+-- Puts aside what nobody can read: kind T from TIMES alone, I from TIMES and INDEX, D from DEST.
 local function quarantine(kind, what, due)
   redis.call('ZADD', QUARANTINE, int(due), kind .. what)
 end

@@ -13,7 +13,9 @@ for i = FIRST + 1, #ARGV do
       redis.call('RPUSH', DEST, rest)
     else
       redis.call('ZADD', TIMES, due, rest)
-      redis.call('LPUSH', INDEX, rest)
+      if kind == 'I' then
+        redis.call('LPUSH', INDEX, rest)
+      end
       announce(rest, tonumber(due))
     end
   end

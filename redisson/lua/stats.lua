@@ -1,7 +1,7 @@
 -- Counts: scheduled, ready, in flight, dead, quarantined, head due in ms or -1.
 local function head_due()
-  local item = destination(1)[1]
-  local head = item and (item.due or NOW) or math.huge
+  local item = taker().peek()
+  local head = item and (item.msg and item.msg.due or NOW) or math.huge
   for from = 0, redis.call('ZCARD', TIMES) - 1, 100 do
     local some = redis.call('ZRANGE', TIMES, from, from + 99, 'WITHSCORES')
     for i = 1, #some, 2 do

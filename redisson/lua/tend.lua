@@ -2,20 +2,33 @@
 -- it has as many: how many. Returns the time in us and the next event in ms.
 local wanted = tonumber(ARGV[FIRST])
 
+-- A script moves so many bytes of payload, that Redis is not kept long.
+local ROOM = 1024 * 1024
+
 -- Whether an entry of HANDED comes before another.
 local function sorts_before(a, b)
   local x, y = struct.unpack('>d', a), struct.unpack('>d', b)
   if x ~= y then
     return x < y
   end
-  return compare(string.sub(a, 9), string.sub(b, 9), 17) < 0
+  return compare(string.sub(a, 9 + DIGEST), string.sub(b, 9 + DIGEST), 17) < 0
 end
 
--- Adds to DEST what is older than something there: a message that came back. Java may have taken the other by now.
-local function insert(entry)
-  local payload = payload_of(parse(string.sub(entry, 9)))
+-- The payload of an entry of HANDED in DEST, nil where Java has taken it.
+local function lies_there(entry)
+  for _, payload in ipairs(redis.call('LRANGE', DEST, 0, -1)) do
+    if redis.sha1hex(payload) == handed_digest(entry) then
+      return payload
+    end
+  end
+end
+
+-- Adds to DEST what is older than something there: a message that came back.
+local function insert(entry, payload)
   for _, e in ipairs(redis.call('LRANGE', HANDED, 0, -1)) do
-    if sorts_before(entry, e) and redis.call('LINSERT', DEST, 'BEFORE', payload_of(parse(string.sub(e, 9))), payload) > 0 then
+    local next_one = sorts_before(entry, e) and lies_there(e)
+    if next_one then
+      redis.call('LINSERT', DEST, 'BEFORE', next_one, payload)
       redis.call('LINSERT', HANDED, 'BEFORE', e, entry)
       return
     end
@@ -28,56 +41,33 @@ local function hand_over(room)
   local due, moved = reader(room), 0
   local last = redis.call('LINDEX', HANDED, -1)
   local payloads, entries, back = {}, {}, {}
-  while moved < room and (moved == 0 or not spent()) and due.peek() do
+  while moved < room and ROOM > 0 and (moved == 0 or not spent()) and due.peek() do
     local msg = due.peek()
     due.pop()
     moved = moved + 1
-    local entry = struct.pack('>d', msg.due) .. msg.member
+    local entry, payload = handed_entry(msg), payload_of(msg)
+    ROOM = ROOM - #payload
     if last and sorts_before(entry, last) then
-      back[#back + 1] = entry
+      back[#back + 1] = {entry, payload}
     else
-      payloads[#payloads + 1], entries[#entries + 1] = payload_of(msg), entry
+      payloads[#payloads + 1], entries[#entries + 1] = payload, entry
     end
   end
   due.done()
   on('RPUSH', DEST, payloads)
   on('RPUSH', HANDED, entries)
-  for _, entry in ipairs(back) do
-    insert(entry)
-  end
-end
-
--- Forgets states of messages that Java has taken: a few at random each time.
-local function forget_some()
-  local keys = redis.call('HLEN', STATES) > 0 and redis.pcall('HRANDFIELD', STATES, 5) or {}
-  for _, key in ipairs(keys.err and {} or keys) do
-    local state = redis.call('HGET', STATES, key)
-    local kind, gone = string.sub(state, 1, 1), false
-    if kind == 'W' then
-      local due, _, _, rest = struct.unpack('>ddI4', state, 2)
-      gone = not find(string.sub(state, rest), due)
-    elseif kind == 'A' then
-      gone = redis.call('HEXISTS', STATES, string.sub(state, 2)) == 0
-    elseif kind == 'L' then
-      gone = redis.call('HEXISTS', HELD, string.sub(state, 2)) == 0
-    end
-    if gone then
-      redis.call('HDEL', STATES, key)
-    end
+  for _, b in ipairs(back) do
+    insert(b[1], b[2])
   end
 end
 
 local there = redis.call('LLEN', DEST)
 expire(100)
-if not ENVELOPE then
-  trim_handed()
-  if there < wanted then
-    hand_over(wanted - there)
-  end
+trim_handed()
+if there < wanted then
+  hand_over(wanted - there)
 end
-if redis.call('LLEN', DEST) == 0 then
-  forget_some()
-end
+forget_some()
 tidy()
 
 local head = redis.call('ZRANGE', TIMES, 0, 0, 'WITHSCORES')[2]
