@@ -51,9 +51,10 @@ lint: ## Run golangci-lint
 	@if command -v golangci-lint >/dev/null; then golangci-lint run; else go run $(LINT) run; fi
 
 # A test that finds no server or no JDK fails instead of being skipped.
-test flakes cover: export DELAYQ_REQUIRE ?= redis,java
+test flakes cover: export DELAYQ_REQUIRE ?= redis,rabbitmq,java
 
 # The race detector needs a C compiler, the backends their servers, and real Redisson a JDK and Maven.
+# The tests start servers of their own: the policy keeps a package from starting one when it is installed.
 .PHONY: tools
 tools:
 	@missing=; \
@@ -61,8 +62,11 @@ tools:
 	(PATH+=:/usr/sbin:/usr/local/bin:/usr/bin; command -v redis-server) >/dev/null || missing+=" redis-server"; \
 	{ command -v java && command -v javac; } >/dev/null || missing+=" default-jdk-headless"; \
 	command -v mvn >/dev/null || missing+=" maven"; \
+	(PATH+=:/usr/lib/rabbitmq/bin:/usr/sbin; command -v rabbitmq-server) >/dev/null || missing+=" rabbitmq-server"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  policy=/usr/sbin/policy-rc.d; \
+	  if [ ! -e $$policy ]; then trap "rm -f $$policy" EXIT; printf '#!/bin/sh\nexit 101\n' >$$policy; chmod +x $$policy; fi; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing >/dev/null; \
 	else \
 	  echo "the tests need programs that are missing; on Debian: sudo apt-get install$$missing"; exit 1; \

@@ -13,8 +13,10 @@ func TestCheckRequire(t *testing.T) {
 		"redis":          "",
 		" redis , redis": "",
 		"redis,java":     "",
+		"rabbitmq":       "",
 		",":              "",
 		"reddis":         `"reddis"`,
+		"rabbit":         `"rabbit"`,
 		"redis,Redis":    `"Redis"`,
 		"redis redis":    `"redis redis"`,
 	} {

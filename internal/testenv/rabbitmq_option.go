@@ -1,0 +1,45 @@
+package testenv
+
+import (
+	"fmt"
+	"strings"
+)
+
+// RabbitOption says what a test needs of its RabbitMQ broker. A broker from a URL has none of it,
+// so a test with options gets one that was started for it.
+type RabbitOption func(*rabbitSettings)
+
+type rabbitSettings struct {
+	private bool
+	config  []directive
+}
+
+// PrivateRabbit asks for a broker that the test may kill, pause and restart.
+func PrivateRabbit() RabbitOption { return func(s *rabbitSettings) { s.private = true } }
+
+// RabbitConfig adds a line to the broker's rabbitmq.conf, for example
+// RabbitConfig("consumer_timeout", "10000"). Of two lines with one key the later counts.
+func RabbitConfig(key, value string) RabbitOption {
+	return func(s *rabbitSettings) { s.add(key, value) }
+}
+
+func settleRabbit(opts []RabbitOption) rabbitSettings {
+	var s rabbitSettings
+	for _, opt := range opts {
+		opt(&s)
+	}
+	return s
+}
+
+func (s *rabbitSettings) add(key, value string) {
+	s.config = append(s.config, directive{key, []string{value}})
+}
+
+// text is the configuration as a file.
+func (s *rabbitSettings) text() string {
+	var b strings.Builder
+	for _, d := range s.config {
+		fmt.Fprintf(&b, "%s = %s\n", d.name, strings.Join(d.args, " "))
+	}
+	return b.String()
+}

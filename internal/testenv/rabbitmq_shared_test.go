@@ -1,0 +1,140 @@
+package testenv
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+func TestSharedRabbitMQ(t *testing.T) {
+	var first, second string
+	var left *amqp.Connection
+	t.Run("first", func(t *testing.T) {
+		s := SharedRabbitMQ(t)
+		first = s.Vhost(t)
+		var err error
+		left, err = amqp.Dial(s.VhostURL(first))
+		must(t, err)
+		declare(t, openChannel(t, left), "classic")
+	})
+	s := SharedRabbitMQ(t)
+	must(t, await("the end of a connection to a deleted vhost", func() (bool, error) {
+		if left.IsClosed() {
+			return false, nil
+		}
+		return false, errors.New("it is open")
+	}))
+	t.Run("second", func(t *testing.T) {
+		second = s.Vhost(t)
+		ch := openChannel(t, dialRabbit(t, s.VhostURL(second)))
+		if _, err := ch.QueueDeclarePassive("classic", true, false, false, false, nil); !isAMQP(err, amqp.NotFound) {
+			t.Errorf("the queue of another test gives %v", err)
+		}
+	})
+	if first == second {
+		t.Errorf("two tests got the vhost %s", first)
+	}
+	if vhosts := s.Ctl("list_vhosts", "--no-table-headers"); vhosts != "/" {
+		t.Errorf("left are the vhosts %q", vhosts)
+	}
+	r := record(t, func(tb testing.TB) { SharedRabbitMQ(tb).Kill() })
+	if !strings.Contains(r.failed, "not this test's own") {
+		t.Errorf("killing the shared broker ended with %q, %q", r.failed, r.skipped)
+	}
+}
+
+func isAMQP(err error, code int) bool {
+	var e *amqp.Error
+	return errors.As(err, &e) && e.Code == code
+}
+
+func TestRabbitVhostNames(t *testing.T) {
+	s := SharedRabbitMQ(t)
+	for _, name := range []string{"a/b c", `"quoted" \ü%2f`} {
+		s.AddVhost(name)
+		dialRabbit(t, s.VhostURL(name))
+		s.DeleteVhost(name)
+		if err := greet(s.VhostURL(name), patience); err == nil {
+			t.Errorf("%s is still there", name)
+		}
+	}
+	r := record(t, func(tb testing.TB) {
+		(&RabbitServer{tb: tb, url: s.url, control: s.control}).DeleteVhost("no such vhost")
+	})
+	if !strings.Contains(r.failed, "no_such_vhost") {
+		t.Errorf("deleting a vhost that is not there ended with %q", r.failed)
+	}
+}
+
+func TestRabbitUser(t *testing.T) {
+	t.Parallel()
+	s := SharedRabbitMQ(t)
+	vhost := s.Vhost(t)
+	s.AddUser("guest of "+vhost, "p:/@ß", vhost, RabbitPermissions{Configure: "^own-", Read: ".*"})
+	conn := dialRabbit(t, s.UserURL("guest of "+vhost, "p:/@ß", vhost))
+	_, err := openChannel(t, conn).QueueDeclare("own-queue", true, false, false, false, nil)
+	must(t, err)
+	if _, err := openChannel(t, conn).QueueDeclare("queue", true, false, false, false, nil); !isAMQP(err, amqp.AccessRefused) {
+		t.Errorf("declaring what it may not gives %v", err)
+	}
+	if err := greet(s.UserURL("guest of "+vhost, "wrong", vhost), patience); !isAMQP(err, amqp.AccessRefused) {
+		t.Errorf("another password gives %v", err)
+	}
+	s.Ctl("delete_user", "guest of "+vhost)
+}
+
+func TestRabbitCtlFails(t *testing.T) {
+	s := SharedRabbitMQ(t)
+	r := record(t, func(tb testing.TB) {
+		(&RabbitServer{tb: tb, url: s.url, control: s.control}).Ctl("no_such_command")
+	})
+	if !strings.Contains(r.failed, "no_such_command") || !strings.Contains(r.failed, "exit status") {
+		t.Errorf("ended with %q", r.failed)
+	}
+}
+
+func TestProxyCutsRabbitConnections(t *testing.T) {
+	s := SharedRabbitMQ(t)
+	vhost := s.Vhost(t)
+	p := Proxy(t, s.Addr())
+	url := strings.Replace(s.VhostURL(vhost), s.Addr(), p.Addr(), 1)
+	direct := openChannel(t, dialRabbit(t, s.VhostURL(vhost)))
+	declare(t, direct, "classic")
+	for range 10 {
+		conn := dialRabbit(t, url)
+		end := conn.NotifyClose(make(chan *amqp.Error, 1))
+		publish(t, openChannel(t, conn), "classic", 10)
+		p.CloseAll()
+		select {
+		case err := <-end:
+			if err == nil {
+				t.Error("a cut looks like an end in good order")
+			}
+		case <-time.After(patience):
+			t.Fatal("the connection stays open")
+		}
+	}
+	mustDrain(t, direct, "classic", 100)
+	if p.Connections() != 10 {
+		t.Errorf("%d connections; want 10", p.Connections())
+	}
+}
+
+func TestEndWith(t *testing.T) {
+	for _, used := range []bool{false, true} {
+		own, also := 0, 0
+		s := shared[int]{start: func() (int, func() error, error) {
+			return 7, func() error { own++; return nil }, nil
+		}}
+		endWith(&s, func() error { also++; return errors.New("broken") })
+		if used && s.get(t) != 7 {
+			t.Error("its value changed")
+		}
+		if err := s.end(); err == nil || also != 1 || (own == 1) != used {
+			t.Errorf("used %v: ended %d and %d times, %v", used, own, also, err)
+		}
+	}
+}
