@@ -1,0 +1,219 @@
+package rabbitmq
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// A consumer is one subscription to the queue. The broker sends it up to prefetch messages that are not settled. There are some
+// only while somebody waits for messages: what is sent here cannot be taken elsewhere. When more is wanted, another one
+// joins. None is exchanged for a larger one, since the broker counts what crosses the end of a subscription as a
+// failed attempt.
+type consumer struct {
+	tag       string
+	prefetch  int
+	unsettled int
+}
+
+// An arrival is a delivery, or the end of a subscription.
+type arrival struct {
+	from     *consumer
+	delivery amqp.Delivery
+	ended    bool
+}
+
+const (
+	// idleAfter is how long nobody has to wait for messages before the subscription ends.
+	idleAfter = 50 * time.Millisecond
+
+	// holdAtMost is how early a message may come to be held here. Levels are some tenths of a millisecond early; what
+	// is earlier than this has a delay longer than the levels', and goes through them once more.
+	holdAtMost = time.Second
+
+	mostPrefetch = 2000
+)
+
+// A waiter is one Receive.
+type waiter struct {
+	limit int
+	lease time.Duration
+	over  atomic.Bool // it was given messages, or has left
+	got   chan []backend.Delivery
+}
+
+func (d *desk) receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	w := &waiter{limit: limit, lease: lease, got: make(chan []backend.Delivery, 1)}
+	if err := d.do(ctx, func() { d.waiting = append(d.waiting, w) }); err != nil {
+		return nil, err
+	}
+	select {
+	case ds := <-w.got:
+		return ds, nil
+	case <-ctx.Done():
+		return w.leave(ctx.Err())
+	case <-d.life.Done():
+		return w.leave(backend.ErrClosed)
+	}
+}
+
+// leave gives up waiting. What was given in the same moment is taken all the same.
+func (w *waiter) leave(err error) ([]backend.Delivery, error) {
+	if w.over.CompareAndSwap(false, true) {
+		return nil, err
+	}
+	return <-w.got, nil
+}
+
+// arrive takes a delivery in. The broker ends a subscription when the queue is deleted.
+func (d *desk) arrive(a arrival) {
+	if !d.subscribed(a.from) {
+		return // on a channel that was lost
+	}
+	if a.ended {
+		d.consumers = slices.DeleteFunc(d.consumers, func(c *consumer) bool { return c == a.from })
+		return
+	}
+	h := &holding{record: readRecord(&a.delivery), tag: a.delivery.DeliveryTag, from: a.from}
+	a.from.unsettled++
+	switch wait := time.Until(h.due); {
+	case wait <= 0:
+		d.buffer = append(d.buffer, h)
+	case wait <= holdAtMost:
+		d.early = append(d.early, h)
+	default:
+		d.giveBack([]*holding{h})
+	}
+}
+
+func (d *desk) subscribed(c *consumer) bool { return slices.Contains(d.consumers, c) }
+
+// release moves what has become due.
+func (d *desk) release(now time.Time) {
+	rest := d.early[:0]
+	for _, h := range d.early {
+		if h.due.After(now) {
+			rest = append(rest, h)
+		} else {
+			d.buffer = append(d.buffer, h)
+		}
+	}
+	clear(d.early[len(rest):])
+	d.early = rest
+}
+
+// handOut gives waiters what there is, first come, first served.
+func (d *desk) handOut(now time.Time) {
+	for len(d.waiting) > 0 && len(d.buffer) > 0 {
+		w := d.waiting[0]
+		d.waiting = d.waiting[1:]
+		if w.over.CompareAndSwap(false, true) {
+			n := min(w.limit, len(d.buffer))
+			w.got <- d.lease(d.buffer[:n], now.Add(w.lease))
+			d.buffer = d.buffer[n:]
+		}
+	}
+}
+
+// lease puts messages under a lease.
+func (d *desk) lease(hs []*holding, until time.Time) []backend.Delivery {
+	ds := make([]backend.Delivery, len(hs))
+	for i, h := range hs {
+		h.until = ceil(until)
+		h.attempts++
+		token := backend.Token{Hi: d.number, Lo: h.tag}
+		d.leased[token] = h
+		ds[i] = backend.Delivery{
+			ID: h.id, Body: bytes.Clone(h.body), Headers: maps.Clone(h.headers), Due: h.due, Attempt: h.attempts, Token: token, Until: h.until,
+		}
+	}
+	return ds
+}
+
+// adjust makes the subscriptions fit those who wait.
+func (d *desk) adjust(now time.Time) {
+	wanted := d.wanted()
+	switch {
+	case wanted > 0:
+		d.idleSince = time.Time{}
+		if lacking := wanted - d.expected(); lacking > 0 && d.ch != nil {
+			d.subscribe(lacking)
+		}
+	case d.idleSince.IsZero():
+		d.idleSince = now
+	case len(d.consumers) > 0 && now.Sub(d.idleSince) >= idleAfter:
+		d.cancel()
+		d.giveBack(append(d.buffer, d.early...))
+		d.buffer, d.early = nil, nil
+	}
+}
+
+// expected is how many messages the broker may send as things are.
+func (d *desk) expected() (n int) {
+	for _, c := range d.consumers {
+		n += c.prefetch - c.unsettled
+	}
+	return n
+}
+
+// wanted is how many messages those ask for who still wait.
+func (d *desk) wanted() (n int) {
+	rest := d.waiting[:0]
+	for _, w := range d.waiting {
+		if !w.over.Load() {
+			rest = append(rest, w)
+			n += w.limit
+		}
+	}
+	clear(d.waiting[len(rest):])
+	d.waiting = rest
+	return min(n, mostPrefetch)
+}
+
+// subscribe makes a further subscription, at least as large as all that there are: those who wait come one by one.
+func (d *desk) subscribe(lacking int) {
+	c := &consumer{tag: fmt.Sprintf("delayq-%d-%d", d.number, d.tags)}
+	d.tags++
+	for _, other := range d.consumers {
+		c.prefetch += other.prefetch
+	}
+	c.prefetch = min(max(c.prefetch, lacking), mostPrefetch)
+	if d.ch.Qos(c.prefetch, 0, false) != nil {
+		return // the channel is about to be lost
+	}
+	deliveries, err := d.ch.Consume(d.q.names.queue(d.q.name), c.tag, false, false, false, false, nil)
+	if err != nil {
+		d.q.log.Warn("delayq: subscribing failed", "err", explain("consuming from "+d.q.names.queue(d.q.name), err))
+		return
+	}
+	d.consumers = append(d.consumers, c)
+	d.over.Go(func() { d.forward(c, deliveries) })
+}
+
+// forward passes deliveries on until the subscription ends.
+func (d *desk) forward(c *consumer, deliveries <-chan amqp.Delivery) {
+	for delivery := range deliveries {
+		d.incoming <- arrival{from: c, delivery: delivery}
+	}
+	d.incoming <- arrival{from: c, ended: true}
+}
+
+// cancel ends all subscriptions and takes in what was on its way.
+func (d *desk) cancel() {
+	for _, c := range d.consumers {
+		if d.ch.Cancel(c.tag, false) != nil {
+			break // the channel is lost, and with it all subscriptions
+		}
+	}
+	for len(d.consumers) > 0 {
+		d.arrive(<-d.incoming)
+	}
+}

@@ -1,0 +1,78 @@
+package rabbitmq
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// buckets keep delays in a queue each. A delay without one is rounded up to the next; what is longer than the longest passes
+// through that one again and again.
+type buckets struct {
+	waits   []time.Duration // sorted
+	only    bool            // no other delay is accepted
+	classic bool
+}
+
+func (b buckets) declare(ch *amqp.Channel, n names) error {
+	for _, wait := range b.waits {
+		if err := declareWaiting(ch, n.bucket(wait.Milliseconds()), wait, n.deliver(), b.classic); err != nil {
+			return err
+		}
+		if err := declareExchange(ch, n.bucket(wait.Milliseconds()), "fanout", nil); err != nil {
+			return err
+		}
+		if err := bind(ch, n.bucket(wait.Milliseconds()), "", n.bucket(wait.Milliseconds())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b buckets) route(n names, dest string, ms int64) (route, int64) {
+	wait := time.Duration(ms) * time.Millisecond
+	i := slices.IndexFunc(b.waits, func(w time.Duration) bool { return w >= wait })
+	if i < 0 {
+		i = len(b.waits) - 1
+	}
+	return route{exchange: n.bucket(b.waits[i].Milliseconds()), key: word(dest)}, max(ms-b.waits[i].Milliseconds(), 0)
+}
+
+// accepts refuses what would have to wait behind longer delays in one queue. What is due is no delay.
+func (b buckets) accepts(wait time.Duration) error {
+	if !b.only || wait <= 0 || wait == b.waits[0] {
+		return nil
+	}
+	return backend.Invalid("delay", wait, fmt.Sprintf("0 or %v: all messages of a Fixed backend wait in one queue, each behind those before it", b.waits[0]))
+}
+
+// delayedExchange leaves the waiting to the plugin rabbitmq_delayed_message_exchange.
+type delayedExchange struct{}
+
+// longestXDelay is the longest delay that the plugin knows; it delivers at once what is longer.
+const longestXDelay = 1<<32 - 1
+
+func (delayedExchange) name(n names) string { return n.prefix + ".delayed" }
+
+func (e delayedExchange) declare(ch *amqp.Channel, n names) error {
+	err := declareExchange(ch, e.name(n), "x-delayed-message", amqp.Table{"x-delayed-type": "topic"})
+	var refusal *amqp.Error
+	if errors.As(err, &refusal) && (refusal.Code == amqp.CommandInvalid || refusal.Code == amqp.PreconditionFailed) {
+		return fmt.Errorf("the broker lacks the plugin rabbitmq_delayed_message_exchange, or has another exchange of this name; leave DelayedExchange out to do without: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	return bindExchange(ch, n.deliver(), "#", e.name(n))
+}
+
+func (e delayedExchange) route(n names, dest string, ms int64) (route, int64) {
+	left := max(ms-longestXDelay, 0)
+	// The plugin routes later, so that to be told of the unroutable is to be told so of all.
+	return route{exchange: e.name(n), key: word(dest), headers: amqp.Table{"x-delay": ms - left}, blind: true}, left
+}

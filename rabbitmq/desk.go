@@ -1,0 +1,260 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// A desk is where one goroutine does all that a handle does with its channel: consuming, settling, the timers
+// of leases. Others hand it functions to run. A lease is an unsettled delivery of the current channel; its token
+// has the channel's number, so that nothing from before a break can settle what came after it.
+type desk struct {
+	q   *queue
+	ops chan func()
+
+	// incoming is read until every subscription has ended, so that none waits for a desk that is gone.
+	incoming chan arrival
+
+	life  context.Context // ends with close
+	stop  context.CancelFunc
+	begin sync.Once
+	desk  sync.WaitGroup // the goroutine
+	over  sync.WaitGroup // those that work for it
+
+	// The rest belongs to the goroutine.
+	connected chan *session
+	ch        *amqp.Channel // nil without a connection
+	lost      chan *amqp.Error
+	number    uint64 // of the channel
+	tags      int    // given to subscriptions
+	consumers []*consumer
+	waiting   []*waiter
+	buffer    []*holding // due, and nobody's yet
+	early     []*holding // not due yet
+	leased    map[backend.Token]*holding
+	acked     []func(error) // to be told once the broker has seen their acks
+	idleSince time.Time     // nobody has waited since; zero while somebody does
+	timer     *time.Timer
+}
+
+// A holding is a delivery that is not settled.
+type holding struct {
+	record
+	tag   uint64
+	from  *consumer
+	until time.Time // end of the lease
+	busy  bool      // on its way to where it will be instead
+}
+
+func newDesk(q *queue) *desk {
+	d := &desk{
+		q: q, ops: make(chan func()), incoming: make(chan arrival), connected: make(chan *session, 1),
+		leased: make(map[backend.Token]*holding), timer: time.NewTimer(time.Hour),
+	}
+	d.life, d.stop = context.WithCancel(context.Background())
+	return d
+}
+
+// do has the desk run f, and waits until it has.
+func (d *desk) do(ctx context.Context, f func()) error {
+	d.begin.Do(func() { d.desk.Go(d.run) })
+	done := make(chan struct{})
+	select {
+	case d.ops <- func() { f(); close(done) }:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-d.life.Done():
+		return backend.ErrClosed
+	}
+	<-done
+	return nil
+}
+
+func (d *desk) close() {
+	d.stop()
+	d.desk.Wait()
+	ended := make(chan struct{})
+	go func() { d.over.Wait(); close(ended) }()
+	for {
+		select {
+		case <-d.incoming: // of subscriptions that the desk has forgotten
+		case <-ended:
+			return
+		}
+	}
+}
+
+func (d *desk) run() {
+	defer d.timer.Stop()
+	d.await()
+	for {
+		select {
+		case op := <-d.ops:
+			op()
+			d.runWaiting()
+		case s := <-d.connected:
+			d.enter(s)
+		case a := <-d.incoming:
+			d.arrive(a)
+			d.arriveMore()
+		case <-d.lost:
+			d.leave()
+		case <-d.timer.C:
+		case <-d.life.Done():
+			d.finish()
+			return
+		}
+		d.tidy()
+	}
+}
+
+// runWaiting runs what others ask for at the same time, so that they share the round trip.
+func (d *desk) runWaiting() {
+	for {
+		select {
+		case op := <-d.ops:
+			op()
+		default:
+			return
+		}
+	}
+}
+
+// arriveMore takes in what else is there, so that it is handed out together.
+func (d *desk) arriveMore() {
+	for range mostPrefetch {
+		select {
+		case a := <-d.incoming:
+			d.arrive(a)
+		default:
+			return
+		}
+	}
+}
+
+// tidy does what is due after anything has happened.
+func (d *desk) tidy() {
+	d.confirmAcks()
+	now := time.Now()
+	d.endLeases(now)
+	d.release(now)
+	d.handOut(now)
+	d.adjust(now)
+	d.arm(now)
+}
+
+// await asks for the next connection.
+func (d *desk) await() {
+	d.over.Go(func() {
+		if s, err := d.q.b.sub.session(d.life); err == nil {
+			d.connected <- s
+		}
+	})
+}
+
+// enter opens a channel on a new connection. Where that fails the connection is about to break, or the
+// queue cannot be declared any more: then it is tried again.
+func (d *desk) enter(s *session) {
+	ch, err := s.conn.Channel()
+	if err == nil {
+		d.ch, d.lost = ch, ch.NotifyClose(make(chan *amqp.Error, 1))
+		d.number++
+		if err = declareOwn(ch, d.q.names, d.q.name, d.q.b.classic); err == nil {
+			return
+		}
+		_ = ch.Close()
+	}
+	d.ch, d.lost = nil, nil
+	d.q.log.Warn("delayq: opening a channel failed; trying again", "err", err)
+	d.over.Go(func() {
+		if sleep(d.life, longestPause/5) {
+			d.await()
+		}
+	})
+}
+
+// leave forgets all that the lost channel had: the broker hands it out again.
+func (d *desk) leave() {
+	d.ch, d.lost, d.consumers = nil, nil, nil
+	d.buffer, d.early = nil, nil
+	clear(d.leased)
+	d.confirmAcks()
+	d.await()
+}
+
+var errAckUnknown = errors.New("outcome unknown: the connection broke before the broker answered")
+
+// confirmAcks makes sure that the broker has read the acks: the protocol has no answer to them, but answers what follows.
+func (d *desk) confirmAcks() {
+	if len(d.acked) == 0 {
+		return
+	}
+	err := errAckUnknown
+	if d.ch != nil && d.ch.Confirm(false) == nil {
+		err = nil
+	}
+	for _, tell := range d.acked {
+		tell(err)
+	}
+	d.acked = nil
+}
+
+// finish gives back what no handler has seen, without spending an attempt, and the rest by closing the channel.
+func (d *desk) finish() {
+	if d.ch == nil {
+		return
+	}
+	d.cancel()
+	unseen := append(d.buffer, d.early...)
+	if len(unseen) > 0 {
+		ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)
+		defer cancel()
+		for i, err := range d.q.b.pub.publish(ctx, d.again(unseen)) {
+			if err == nil {
+				_ = d.ch.Ack(unseen[i].tag, false)
+			}
+		}
+		_ = d.ch.Confirm(false)
+	}
+	_ = d.ch.Close()
+}
+
+// giveBackWithin bounds the return of what nobody has seen. If it fails, the broker counts an attempt.
+const giveBackWithin = 5 * time.Second
+
+// again are messages on their way to where they were.
+func (d *desk) again(hs []*holding) []outgoing {
+	out := make([]outgoing, len(hs))
+	for i, h := range hs {
+		out[i] = d.q.scheduled(&h.record, time.Now())
+	}
+	return out
+}
+
+// arm sets the timer to the next thing that happens by itself.
+func (d *desk) arm(now time.Time) {
+	next := now.Add(time.Hour)
+	sooner := func(t time.Time) {
+		if t.Before(next) {
+			next = t
+		}
+	}
+	for _, h := range d.leased {
+		if !h.busy {
+			sooner(h.until)
+		}
+	}
+	for _, h := range d.early {
+		sooner(h.due)
+	}
+	if len(d.consumers) > 0 && !d.idleSince.IsZero() {
+		sooner(d.idleSince.Add(idleAfter))
+	}
+	d.timer.Reset(max(next.Sub(now), 0))
+}

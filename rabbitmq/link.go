@@ -1,0 +1,250 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// A link keeps one connection alive: when it breaks, it connects again, for ever, and counts sessions. The client
+// library's own recovery is not used: after it an old delivery's tag would settle a new delivery.
+type link struct {
+	purpose string // for the log
+	dial    func(context.Context) (*amqp.Connection, error)
+	setup   func(*amqp.Connection) error // declares what the session needs
+	log     *slog.Logger
+
+	life context.Context // ends with close
+	stop context.CancelFunc
+	over sync.WaitGroup
+
+	mu      sync.Mutex
+	started bool
+	count   uint64
+	current *session
+	changed chan struct{} // closed when current changes
+	failure error         // of the last try
+}
+
+// A session is one connection's time. What was received in it can be settled in it only.
+type session struct {
+	number uint64
+	conn   *amqp.Connection
+	gone   chan struct{} // closed when the connection is
+
+	mu      sync.Mutex
+	blocked string        // why the broker takes no messages; empty when it does
+	moved   chan struct{} // closed when blocked changes
+}
+
+func newLink(purpose string, log *slog.Logger, dial func(context.Context) (*amqp.Connection, error), setup func(*amqp.Connection) error) *link {
+	l := &link{purpose: purpose, dial: dial, setup: setup, log: log, changed: make(chan struct{})}
+	l.life, l.stop = context.WithCancel(context.Background())
+	return l
+}
+
+// start makes the first connection, whose failure is the caller's to know, and sees to all further ones.
+func (l *link) start(ctx context.Context) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.life.Err() != nil {
+		return backend.ErrClosed
+	}
+	if l.started {
+		return nil
+	}
+	conn, err := l.connect(ctx)
+	if err != nil {
+		return err
+	}
+	l.started = true
+	s := l.enterLocked(conn)
+	l.over.Go(func() { l.keep(s) })
+	return nil
+}
+
+// connect connects and declares.
+func (l *link) connect(ctx context.Context) (*amqp.Connection, error) {
+	conn, err := l.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.setup(conn); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+func (l *link) enterLocked(conn *amqp.Connection) *session {
+	l.count++
+	s := &session{number: l.count, conn: conn, gone: make(chan struct{}), moved: make(chan struct{})}
+	l.changeLocked(s)
+	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
+	blockings := conn.NotifyBlocked(make(chan amqp.Blocking, 16))
+	l.over.Go(func() { s.watch(closed, blockings) })
+	return s
+}
+
+func (l *link) changeLocked(s *session) {
+	l.current = s
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// watch notes blockings until the connection ends.
+func (s *session) watch(closed <-chan *amqp.Error, blockings <-chan amqp.Blocking) {
+	defer close(s.gone)
+	for {
+		select {
+		case b, open := <-blockings:
+			if !open {
+				return
+			}
+			s.block(b)
+		case <-closed:
+			return
+		}
+	}
+}
+
+func (s *session) block(b amqp.Blocking) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.blocked = ""
+	if b.Active {
+		s.blocked = "the broker takes no messages: " + b.Reason
+	}
+	close(s.moved)
+	s.moved = make(chan struct{})
+}
+
+// flowing waits until the broker takes messages.
+func (s *session) flowing(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		why, moved := s.blocked, s.moved
+		s.mu.Unlock()
+		if why == "" {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-s.gone:
+			return errGone
+		case <-ctx.Done():
+			return &blockedError{why, ctx.Err()}
+		}
+	}
+}
+
+// blockedError says why a push waited for as long as its context let it.
+type blockedError struct {
+	why string
+	err error
+}
+
+func (e *blockedError) Error() string { return e.why + ": " + e.err.Error() }
+func (e *blockedError) Unwrap() error { return e.err }
+
+var errGone = errors.New("the connection broke")
+
+// keep connects again each time that the connection breaks.
+func (l *link) keep(s *session) {
+	for {
+		select {
+		case <-s.gone:
+		case <-l.life.Done():
+			l.hangUp(s)
+			return
+		}
+		l.mu.Lock()
+		l.changeLocked(nil)
+		l.mu.Unlock()
+		l.log.Warn("delayq: the connection to RabbitMQ broke; connecting again", "for", l.purpose)
+		if s = l.reconnect(); s == nil {
+			return
+		}
+		l.log.Info("delayq: connected to RabbitMQ again", "for", l.purpose)
+	}
+}
+
+// hangUp closes a connection without waiting for a broker that does not answer.
+func (l *link) hangUp(s *session) {
+	_ = s.conn.CloseDeadline(time.Now().Add(hangUpWithin))
+	<-s.gone
+}
+
+const (
+	hangUpWithin = 2 * time.Second
+	firstPause   = 20 * time.Millisecond
+	longestPause = 5 * time.Second
+)
+
+// reconnect tries until it succeeds, nil when the link is closed.
+func (l *link) reconnect() *session {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		if !sleep(l.life, pause/2+rand.N(pause/2)) {
+			return nil
+		}
+		conn, err := l.connect(l.life)
+		if err == nil {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return l.enterLocked(conn)
+		}
+		l.fail(err)
+	}
+}
+
+func (l *link) fail(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failure == nil || l.failure.Error() != err.Error() {
+		l.log.Warn("delayq: connecting to RabbitMQ failed; trying on", "for", l.purpose, "err", err)
+	}
+	l.failure = err
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// session waits for a connection.
+func (l *link) session(ctx context.Context) (*session, error) {
+	for {
+		l.mu.Lock()
+		s, changed := l.current, l.changed
+		l.mu.Unlock()
+		if s != nil {
+			return s, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-l.life.Done():
+			return nil, backend.ErrClosed
+		}
+	}
+}
+
+// close ends the connection for good.
+func (l *link) close() {
+	l.stop()
+	l.over.Wait()
+}

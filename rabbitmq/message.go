@@ -1,0 +1,111 @@
+package rabbitmq
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// The headers of a message. Everything else that brokers and other clients put there stays behind when a message is
+// published again: brokers before 4.0 drop a message whose x-death says that it has been there before.
+const (
+	dueHeader      = "delayq-due"      // µs since 1970
+	attemptsHeader = "delayq-attempts" // hand-outs before it was last published
+	headersHeader  = "delayq-headers"  // the user's, as a table
+	reasonHeader   = "delayq-reason"   // of a dead letter
+	diedHeader     = "delayq-died"     // µs since 1970
+
+	// countHeader is the broker's: how often a quorum queue has taken the message back.
+	countHeader = "x-delivery-count"
+)
+
+// record is a message as it travels.
+type record struct {
+	id       string
+	body     []byte
+	headers  map[string]string
+	due      time.Time
+	attempts int // hand-outs so far
+}
+
+func (r *record) publishing() amqp.Publishing {
+	h := amqp.Table{dueHeader: r.due.UnixMicro(), attemptsHeader: int64(r.attempts)}
+	if len(r.headers) > 0 {
+		user := make(amqp.Table, len(r.headers))
+		for k, v := range r.headers {
+			user[k] = []byte(v) // text would have to be UTF-8
+		}
+		h[headersHeader] = user
+	}
+	return amqp.Publishing{Headers: h, DeliveryMode: amqp.Persistent, MessageId: r.id, Body: r.body}
+}
+
+// readRecord takes a delivery apart. What other programs have put into the queue is a message too.
+func readRecord(d *amqp.Delivery) record {
+	r := record{id: d.MessageId, body: d.Body, due: time.Now(), attempts: int(number(d.Headers[attemptsHeader]) + number(d.Headers[countHeader]))}
+	if d.Headers[countHeader] == nil && d.Redelivered {
+		r.attempts++ // a classic queue tells no more
+	}
+	if due := number(d.Headers[dueHeader]); due > 0 {
+		r.due = time.UnixMicro(due).UTC()
+	}
+	if r.id == "" {
+		r.id = fmt.Sprintf("delivery-%d", d.DeliveryTag)
+	}
+	if user, ok := d.Headers[headersHeader].(amqp.Table); ok && len(user) > 0 {
+		r.headers = make(map[string]string, len(user))
+		for k, v := range user {
+			r.headers[k] = text(v)
+		}
+	}
+	return r
+}
+
+func number(v any) int64 {
+	switch n := v.(type) {
+	case int64:
+		return n
+	case int32:
+		return int64(n)
+	case int16:
+		return int64(n)
+	case int8:
+		return int64(n)
+	case uint8:
+		return int64(n)
+	default:
+		return 0
+	}
+}
+
+func text(v any) string {
+	switch s := v.(type) {
+	case []byte:
+		return string(s)
+	case string:
+		return s
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// ceil rounds up to whole milliseconds.
+func ceil(t time.Time) time.Time {
+	if ms := t.Truncate(time.Millisecond); ms.Before(t) {
+		return ms.Add(time.Millisecond)
+	}
+	return t
+}
+
+// newRecord is a message as it is pushed.
+func newRecord(m *backend.Message, now time.Time) record {
+	due := m.Due
+	if due.IsZero() {
+		due = now.Add(m.Delay)
+	}
+	return record{id: m.ID, body: bytes.Clone(m.Body), headers: m.Headers, due: ceil(due)}
+}

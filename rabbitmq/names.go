@@ -1,0 +1,34 @@
+package rabbitmq
+
+import (
+	"fmt"
+	"strings"
+)
+
+// version is in every name: arguments of a queue cannot change, so another topology gets other names.
+const version = "v1"
+
+// names are what a namespace's exchanges and queues are called.
+type names struct{ prefix string }
+
+func namesOf(namespace string) names { return names{namespace + "." + version} }
+
+// deliver is where the levels end and each queue is bound; what is bound nowhere goes to undeliverable.
+func (n names) deliver() string       { return n.prefix + ".deliver" }
+func (n names) undeliverable() string { return n.prefix + ".undeliverable" }
+
+// level is the exchange of a digit, and levelQueue where messages with that digit wait.
+func (n names) level(set string, k int) string { return fmt.Sprintf("%s.%sl%d", n.prefix, set, k) }
+
+func (n names) levelQueue(set string, k, digit int) string {
+	return fmt.Sprintf("%s.%sl%d.%x", n.prefix, set, k, digit)
+}
+
+// bucket is where messages of one delay wait.
+func (n names) bucket(ms int64) string { return fmt.Sprintf("%s.b%d", n.prefix, ms) }
+
+func (n names) queue(name string) string { return n.prefix + ".q." + name }
+func (n names) dead(name string) string  { return n.prefix + ".dead." + name }
+
+// word is a queue's name in a routing key, where a dot would begin another word. Names have no slash.
+func word(name string) string { return strings.ReplaceAll(name, ".", "/") }

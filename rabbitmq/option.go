@@ -1,0 +1,140 @@
+package rabbitmq
+
+import (
+	"crypto/tls"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// An Option sets up a backend in [New]. One out of range is reported by Open.
+type Option func(*options)
+
+type options struct {
+	url       string
+	namespace string
+	grain     time.Duration
+	buckets   []time.Duration
+	only      bool
+	plugin    bool
+	ways      int // to wait that were chosen
+	classic   bool
+	tls       *tls.Config
+	delayer   delayer
+	err       error
+}
+
+// DefaultNamespace begins the names of all exchanges and queues.
+const DefaultNamespace = "delayq"
+
+func newOptions(url string, opts []Option) options {
+	o := options{url: url, namespace: DefaultNamespace, grain: time.Millisecond}
+	if _, err := amqp.ParseURI(url); err != nil {
+		o.reject(backend.Invalid("URL", "(hidden)", "amqp://user:password@host:port/vhost, percent-encoded, or amqps://"))
+	}
+	for _, set := range opts {
+		if set == nil {
+			o.reject(backend.Invalid("rabbitmq option", nil, "the result of Namespace, Grain or another option"))
+			continue
+		}
+		set(&o)
+	}
+	if o.ways > 1 {
+		o.reject(backend.Invalid("rabbitmq options", "several of Grain, Buckets, Fixed and DelayedExchange", "one of them"))
+	}
+	o.delayer = o.chosen()
+	return o
+}
+
+func (o *options) chosen() delayer {
+	switch {
+	case o.plugin:
+		return delayedExchange{}
+	case len(o.buckets) > 0:
+		return buckets{waits: slices.Sorted(slices.Values(o.buckets)), only: o.only, classic: o.classic}
+	default:
+		return hexLevels{grain: o.grain.Milliseconds(), classic: o.classic}
+	}
+}
+
+func (o *options) reject(err error) { o.err = errors.Join(o.err, err) }
+
+// Namespace sets what the names of all exchanges and queues begin with, "delayq" by default: 1 to 32 letters, digits, - and _.
+func Namespace(ns string) Option {
+	return func(o *options) {
+		if ns == "" || len(ns) > 32 || strings.Trim(ns, nameRunes) != "" {
+			o.reject(backend.Invalid("rabbitmq.Namespace", ns, "1 to 32 letters, digits, - and _"))
+		}
+		o.namespace = ns
+	}
+}
+
+const nameRunes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+
+// Grain sets to what delays are rounded up inside the broker, a whole number of milliseconds up to a minute, 1 ms by default.
+// With 16 ms a message takes a hop less, for up to 16 ms of lateness.
+func Grain(d time.Duration) Option {
+	return func(o *options) {
+		if d < time.Millisecond || d > time.Minute || d%time.Millisecond != 0 {
+			o.reject(backend.Invalid("rabbitmq.Grain", d, "1ms to 1m, whole milliseconds"))
+			return
+		}
+		o.grain = d
+		o.ways++
+	}
+}
+
+// longestTTL is what a broker takes for a queue, ten years.
+const longestTTL = 315_360_000_000 * time.Millisecond
+
+func waitable(d time.Duration) bool {
+	return d >= time.Millisecond && d <= longestTTL && d%time.Millisecond == 0
+}
+
+// Buckets keeps one queue for each of these delays, 1 to 100 of them, instead of the levels: one hop rather than up to eight. It is for a few delays
+// that are known beforehand, as retries have. Another delay is rounded up to the next of them; a longer one takes the longest several times.
+func Buckets(delays ...time.Duration) Option {
+	return func(o *options) {
+		if len(delays) == 0 || len(delays) > 100 || slices.ContainsFunc(delays, func(d time.Duration) bool { return !waitable(d) }) {
+			o.reject(backend.Invalid("rabbitmq.Buckets", delays, "1 to 100 delays of 1ms to 10 years, whole milliseconds"))
+			return
+		}
+		o.buckets = slices.Compact(slices.Sorted(slices.Values(delays)))
+		o.ways++
+	}
+}
+
+// Fixed keeps one queue in which every message waits equally long, as textbooks do it. It answers any other delay but 0 with a
+// [backend.InvalidError]: a message would wait behind those before it.
+func Fixed(delay time.Duration) Option {
+	return func(o *options) {
+		if !waitable(delay) {
+			o.reject(backend.Invalid("rabbitmq.Fixed", delay, "1ms to 10 years, whole milliseconds"))
+			return
+		}
+		o.buckets, o.only = []time.Duration{delay}, true
+		o.ways++
+	}
+}
+
+// DelayedExchange leaves the waiting to the plugin rabbitmq_delayed_message_exchange, which exists for RabbitMQ up to 4.2. It keeps
+// a single copy of each message, on one node, and is not meant for hundreds of thousands of them; that a message is confirmed says nothing about its
+// routing. Open fails where the plugin is missing.
+func DelayedExchange() Option {
+	return func(o *options) {
+		o.plugin = true
+		o.ways++
+	}
+}
+
+// Classic keeps messages in classic queues instead of quorum queues. They lose messages that are just passing from level to level
+// when the broker crashes, also confirmed ones, and tell no more of attempts than that there was one before.
+func Classic() Option { return func(o *options) { o.classic = true } }
+
+// TLS sets the configuration for amqps:// URLs. Without it, certificates are verified by the system's authorities.
+func TLS(c *tls.Config) Option { return func(o *options) { o.tls = c } }

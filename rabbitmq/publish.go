@@ -1,0 +1,269 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// window is how many messages are on their way to the broker without its confirmation: enough to keep it busy over a
+// slow network, and few enough that returned ones are never dropped by the client library.
+const window = 2048
+
+// errUnknown is for a message whose confirmation never came.
+var errUnknown = errors.New("outcome unknown: the connection broke before the broker confirmed the message")
+
+// errRefused is for a message that the broker did not take.
+var errRefused = errors.New("the broker refused the message: a queue on its way is full or has no leader")
+
+// outgoing is a message on its way.
+type outgoing struct {
+	route
+	amqp.Publishing
+}
+
+// A publisher publishes for all queues of a backend, on a connection of its own: a consumer's unread deliveries
+// would hold it up. It is safe for concurrent use.
+type publisher struct {
+	link *link
+
+	mu sync.Mutex
+	ch *confirmed
+}
+
+// confirmed is a channel in confirm mode. The broker returns what it cannot route before it confirms it.
+type confirmed struct {
+	*amqp.Channel
+	session *session
+	slots   chan struct{} // one for each message under way
+	returns chan amqp.Return
+
+	// worn says that the broker refused a message here. A channel whose first message met a queue without a leader is
+	// refused for good, also when there is one again.
+	worn atomic.Bool
+
+	mu       sync.Mutex
+	next     uint64
+	returned map[string]string // why, by correlation id
+}
+
+// leaveWithin is how long a call whose context has ended waits for an account of what became of its messages.
+const leaveWithin = 100 * time.Millisecond
+
+// publish sends messages and waits for what the broker says of each. A context that ends makes outcomes unknown. The
+// client library knows no contexts, so a write that hangs is left behind.
+func (p *publisher) publish(ctx context.Context, ms []outgoing) []error {
+	done := make(chan []error, 1)
+	go func() { done <- p.publishAll(ctx, ms) }()
+	select {
+	case errs := <-done:
+		return errs
+	case <-ctx.Done():
+	}
+	select {
+	case errs := <-done:
+		return errs
+	case <-time.After(leaveWithin):
+		return backend.FailAll(len(ms), ctx.Err())
+	}
+}
+
+// insistFor bounds how long a message is offered again that the broker refuses: a quorum queue without a leader takes none, and
+// gets one within seconds if it can.
+const insistFor = 10 * time.Second
+
+// publishAll offers messages, those that are refused again.
+func (p *publisher) publishAll(ctx context.Context, ms []outgoing) []error {
+	errs := p.offer(ctx, ms)
+	for began, pause := time.Now(), firstPause; time.Since(began) < insistFor; pause = min(2*pause, time.Second) {
+		var again []outgoing
+		var at []int
+		for i, err := range errs {
+			if errors.Is(err, errRefused) {
+				again, at = append(again, ms[i]), append(at, i)
+			}
+		}
+		if len(again) == 0 || !sleep(ctx, pause) {
+			break
+		}
+		for j, err := range p.offer(ctx, again) {
+			errs[at[j]] = err
+		}
+	}
+	return errs
+}
+
+// offer sends messages once and waits for what becomes of them.
+func (p *publisher) offer(ctx context.Context, ms []outgoing) []error {
+	errs := make([]error, len(ms))
+	pending := make([]*promise, len(ms))
+	for i := range ms {
+		if pending[i], errs[i] = p.send(ctx, &ms[i]); errs[i] != nil && ctx.Err() != nil {
+			copy(errs[i:], backend.FailAll(len(ms)-i, errs[i]))
+			break
+		}
+	}
+	for i, c := range pending {
+		if c != nil {
+			errs[i] = c.outcome(ctx)
+		}
+	}
+	return errs
+}
+
+// A promise is a message that the broker has yet to confirm.
+type promise struct {
+	ch           *confirmed
+	id           string
+	confirmation *amqp.DeferredConfirmation
+}
+
+// send sends one message on whatever connection there is. One that breaks before anything was sent is no reason to
+// give up.
+func (p *publisher) send(ctx context.Context, m *outgoing) (*promise, error) {
+	for {
+		ch, err := p.channel(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c, err := ch.send(ctx, m)
+		if err == nil || ctx.Err() != nil || !errors.Is(err, errGone) {
+			return c, err
+		}
+	}
+}
+
+// channel returns the channel of the current session, a new one after a break.
+func (p *publisher) channel(ctx context.Context) (*confirmed, error) {
+	s, err := p.link.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ch != nil && p.ch.session == s && !p.ch.IsClosed() && !p.ch.worn.Load() {
+		return p.ch, nil
+	}
+	ch, err := s.conn.Channel()
+	if err == nil {
+		err = ch.Confirm(false)
+	}
+	if err != nil {
+		if s.conn.IsClosed() {
+			<-s.gone
+			return p.later(ctx)
+		}
+		return nil, explain("opening a channel", err)
+	}
+	if p.ch != nil {
+		go p.ch.retire()
+	}
+	p.ch = &confirmed{
+		Channel: ch, session: s, slots: make(chan struct{}, window), returned: make(map[string]string),
+		returns: ch.NotifyReturn(make(chan amqp.Return, window)),
+	}
+	return p.ch, nil
+}
+
+// retire closes a channel once the broker has answered for all that was sent on it.
+func (c *confirmed) retire() {
+	for range window {
+		select {
+		case c.slots <- struct{}{}:
+		case <-c.session.gone:
+			return
+		}
+	}
+	_ = c.Close()
+}
+
+// later is channel when the connection has just broken.
+func (p *publisher) later(ctx context.Context) (*confirmed, error) {
+	p.mu.Unlock()
+	defer p.mu.Lock()
+	return p.channel(ctx)
+}
+
+// send sends one message when there is room for it. errGone says that nothing was sent.
+func (c *confirmed) send(ctx context.Context, m *outgoing) (*promise, error) {
+	if err := c.session.flowing(ctx); err != nil {
+		return nil, err
+	}
+	select {
+	case c.slots <- struct{}{}:
+	case <-c.session.gone:
+		return nil, errGone
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next++
+	m.CorrelationId = strconv.FormatUint(c.next, 36)
+	confirmation, err := c.PublishWithDeferredConfirm(m.exchange, m.key, !m.blind, false, m.Publishing)
+	switch {
+	case err == nil:
+		return &promise{c, m.CorrelationId, confirmation}, nil
+	case errors.Is(err, amqp.ErrClosed):
+		<-c.slots
+		return nil, errGone
+	default: // part of it may be on the wire
+		<-c.slots
+		return nil, fmt.Errorf("%w: %w", errUnknown, err)
+	}
+}
+
+// outcome waits for the broker's word.
+func (p *promise) outcome(ctx context.Context) error {
+	select {
+	case <-p.confirmation.Done():
+		<-p.ch.slots
+	case <-ctx.Done():
+		go func() {
+			<-p.confirmation.Done()
+			<-p.ch.slots
+		}()
+		return ctx.Err()
+	}
+	why, returned := p.ch.takeReturned(p.id)
+	switch {
+	case returned:
+		return fmt.Errorf("the broker could not route the message: %s", why)
+	case p.confirmation.Acked():
+		return nil
+	case p.ch.IsClosed():
+		return errUnknown
+	default:
+		p.ch.worn.Store(true)
+		return errRefused
+	}
+}
+
+// takeReturned tells whether a message that was confirmed has come back.
+func (c *confirmed) takeReturned(id string) (why string, returned bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		select {
+		case r, open := <-c.returns:
+			if open {
+				c.returned[r.CorrelationId] = r.ReplyText
+				continue
+			}
+			c.returns = nil
+		default:
+		}
+		break
+	}
+	why, returned = c.returned[id]
+	delete(c.returned, id)
+	return why, returned
+}

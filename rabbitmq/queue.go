@@ -1,0 +1,173 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// queue is a handle. One goroutine, its desk, owns the channel that it consumes on and all that is in its hands.
+type queue struct {
+	b     *Backend
+	name  string
+	names names
+	log   *slog.Logger
+	desk  *desk
+
+	closing sync.Once
+}
+
+var (
+	_ backend.Queue       = (*queue)(nil)
+	_ backend.DeadLetters = (*queue)(nil)
+)
+
+func newQueue(b *Backend, name string, log *slog.Logger) *queue {
+	q := &queue{b: b, name: name, names: b.names, log: log}
+	q.desk = newDesk(q)
+	return q
+}
+
+// declare declares the queue on a channel of its own: a refusal closes the channel.
+func (q *queue) declare(ctx context.Context) error {
+	s, err := q.b.sub.session(ctx)
+	if err != nil {
+		return err
+	}
+	ch, err := s.conn.Channel()
+	if err != nil {
+		return explain("opening a channel", err)
+	}
+	defer func() { _ = ch.Close() }()
+	return declareOwn(ch, q.names, q.name, q.b.classic)
+}
+
+// Schedule is as in backend.Queue. A message of which it is not known whether the broker has it is not pushed again.
+func (q *queue) Schedule(ctx context.Context, ms []backend.Message) []error {
+	return q.guarded(ctx, len(ms), func() []error {
+		now := time.Now()
+		out := make([]outgoing, 0, len(ms))
+		errs, at := make([]error, len(ms)), make([]int, 0, len(ms))
+		for i := range ms {
+			r := newRecord(&ms[i], now)
+			if errs[i] = q.accepts(&ms[i], r.due.Sub(now)); errs[i] == nil {
+				out, at = append(out, q.scheduled(&r, now)), append(at, i)
+			}
+		}
+		for j, err := range q.b.pub.publish(ctx, out) {
+			errs[at[j]] = err
+		}
+		return errs
+	})
+}
+
+// accepts refuses a delay that this backend does not take.
+func (q *queue) accepts(m *backend.Message, wait time.Duration) error {
+	b, ok := q.b.delayer.(buckets)
+	if !ok {
+		return nil
+	}
+	if m.Due.IsZero() {
+		wait = m.Delay
+	}
+	return b.accepts(wait)
+}
+
+// scheduled is a message on its way to its due time.
+func (q *queue) scheduled(r *record, now time.Time) outgoing {
+	to := immediate(q.names, q.name)
+	if wait := r.due.Sub(now); wait > 0 {
+		ms := int64((wait + time.Millisecond - 1) / time.Millisecond)
+		to, _ = q.b.delayer.route(q.names, q.name, ms) // what is left is waited for when it arrives
+	}
+	p := r.publishing()
+	maps.Copy(p.Headers, to.headers)
+	return outgoing{route: to, Publishing: p}
+}
+
+func (q *queue) guarded(ctx context.Context, n int, do func() []error) []error {
+	if err := q.open(ctx); err != nil {
+		return backend.FailAll(n, err)
+	}
+	return do()
+}
+
+func (q *queue) open(ctx context.Context) error {
+	if q.desk.life.Err() != nil {
+		return backend.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// Receive is as in backend.Queue. While there is no connection it waits.
+func (q *queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	if err := q.open(ctx); err != nil {
+		return nil, err
+	}
+	return q.desk.receive(ctx, limit, lease)
+}
+
+// Ack is as in backend.Queue. It returns when the broker's end of the channel has seen it.
+func (q *queue) Ack(ctx context.Context, ls []backend.Lease) []error {
+	return q.guarded(ctx, len(ls), func() []error { return q.desk.ack(ctx, ls) })
+}
+
+// Nack is as in backend.Queue: the message is published again, then acknowledged. Between the two a crash makes two of it.
+func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
+	leases := make([]backend.Lease, len(rs))
+	for i, r := range rs {
+		leases[i] = r.Lease
+	}
+	return q.guarded(ctx, len(rs), func() []error {
+		return q.desk.replace(ctx, leases, func(i int, r *record) outgoing {
+			if rs[i].Untouched {
+				r.attempts--
+			} else {
+				r.due = ceil(time.Now().Add(rs[i].Delay))
+			}
+			return q.scheduled(r, time.Now())
+		})
+	})
+}
+
+// Dead is as in backend.Queue, in the way of Nack.
+func (q *queue) Dead(ctx context.Context, bs []backend.Burial) []error {
+	leases := make([]backend.Lease, len(bs))
+	for i, b := range bs {
+		leases[i] = b.Lease
+	}
+	return q.guarded(ctx, len(bs), func() []error {
+		return q.desk.replace(ctx, leases, func(i int, r *record) outgoing {
+			p := r.publishing()
+			p.Headers[reasonHeader] = []byte(bs[i].Reason)
+			p.Headers[diedHeader] = time.Now().UnixMicro()
+			return outgoing{route: route{key: q.names.dead(q.name)}, Publishing: p}
+		})
+	})
+}
+
+// Extend is as in backend.Queue. The lease is this handle's own timer.
+func (q *queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) (ends []time.Time, errs []error) {
+	ends = make([]time.Time, len(ls))
+	errs = q.guarded(ctx, len(ls), func() []error { return q.desk.extend(ctx, ls, lease, ends) })
+	return ends, errs
+}
+
+// Close is as in backend.Queue. What the handle has leased returns to the queue at once.
+func (q *queue) Close() error {
+	q.closing.Do(func() {
+		q.desk.close()
+		q.b.handles.Delete(q)
+	})
+	return nil
+}
+
+// isGone reports whether a call failed since channel or connection are closed.
+func isGone(err error) bool { return errors.Is(err, amqp.ErrClosed) || errors.Is(err, errGone) }

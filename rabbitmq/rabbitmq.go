@@ -1,0 +1,150 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Backend keeps queues in RabbitMQ. It is safe for concurrent use.
+type Backend struct {
+	options
+	names   names
+	pub     *publisher
+	sub     *link
+	handles sync.Map // of *queue, to struct{}
+	once    sync.Once
+	err     error
+}
+
+var _ backend.Backend = (*Backend)(nil)
+
+// New returns a backend on the broker that an AMQP URL names: amqp://user:password@host:port/vhost. It has two connections, one
+// to publish and one to consume, made by the first Open and made again whenever they break.
+func New(url string, opts ...Option) *Backend {
+	o := newOptions(url, opts)
+	b := &Backend{options: o, names: namesOf(o.namespace)}
+	b.pub = &publisher{link: newLink("publishing", slog.Default(), o.connect, b.declare)}
+	b.sub = newLink("consuming", slog.Default(), o.connect, func(*amqp.Connection) error { return nil })
+	return b
+}
+
+// declare declares what all queues share, each time that a connection is made.
+func (b *Backend) declare(conn *amqp.Connection) error {
+	ch, err := conn.Channel()
+	if err != nil {
+		return explain("opening a channel", err)
+	}
+	defer func() { _ = ch.Close() }()
+	return declareCommon(ch, b.names, b.delayer, b.classic)
+}
+
+// connect makes a connection. The context bounds it.
+func (o *options) connect(ctx context.Context) (*amqp.Connection, error) {
+	config := amqp.Config{
+		Heartbeat:       heartbeat,
+		TLSClientConfig: o.tls,
+		Properties:      amqp.Table{"connection_name": "delayq"},
+		Dial: func(network, addr string) (net.Conn, error) {
+			return dial(ctx, network, addr)
+		},
+	}
+	conn, err := amqp.DialConfig(o.url, config)
+	if err != nil {
+		return nil, explainConnect(err)
+	}
+	return conn, nil
+}
+
+const (
+	heartbeat   = 10 * time.Second
+	dialTimeout = 10 * time.Second
+)
+
+func dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	deadline, _ := ctx.Deadline()
+	return conn, conn.SetDeadline(deadline) // the client library takes it off once the connection is open
+}
+
+// explainConnect says what to do about a refusal.
+func explainConnect(err error) error {
+	var refusal *amqp.Error
+	switch {
+	case errors.Is(err, amqp.ErrCredentials) || errors.As(err, &refusal) && refusal.Code == amqp.AccessRefused:
+		return &connectError{"the broker refused the user or password", err}
+	case errors.Is(err, amqp.ErrVhost) || errors.As(err, &refusal) && refusal.Code == amqp.NotAllowed:
+		return &connectError{"the broker has no such virtual host, or the user may not use it", err}
+	default:
+		return &connectError{"connecting to RabbitMQ", err}
+	}
+}
+
+type connectError struct {
+	what string
+	err  error
+}
+
+func (e *connectError) Error() string { return e.what + ": " + e.err.Error() }
+func (e *connectError) Unwrap() error { return e.err }
+
+// Open returns a handle on the queue of that name, and declares it where it is not there. The first Open connects, and answers
+// with the failure if that fails; later the backend connects again by itself. It runs on no clock but the broker's.
+func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	if err := errors.Join(b.options.err, ctx.Err()); err != nil {
+		return nil, err
+	}
+	if o.Clock != nil {
+		return nil, &backend.UnsupportedError{Backend: traitName, Op: "another clock than the broker's"}
+	}
+	if strings.Contains(name, "/") {
+		return nil, backend.Invalid("queue name", name, "one without a slash")
+	}
+	for _, l := range []*link{b.pub.link, b.sub} {
+		if err := l.start(ctx); err != nil {
+			return nil, err
+		}
+	}
+	q := newQueue(b, name, o.Logger)
+	if err := q.declare(ctx); err != nil {
+		return nil, err
+	}
+	b.handles.Store(q, struct{}{})
+	return q, nil
+}
+
+// Close closes all queues and the connections. Messages stay in the broker; those in flight are handed out again.
+func (b *Backend) Close() error {
+	b.once.Do(func() {
+		b.handles.Range(func(q, _ any) bool {
+			b.err = errors.Join(b.err, q.(*queue).Close())
+			return true
+		})
+		b.sub.close()
+		b.pub.link.close()
+	})
+	return b.err
+}
+
+const traitName = "rabbitmq"
+
+// Traits returns what the backend promises: no order, two messages for two pushes of an id, leases that end with the connection.
+func (b *Backend) Traits() backend.Traits {
+	return backend.Traits{
+		Name: traitName, Resolution: time.Millisecond, Unordered: true, KeepsDuplicates: true,
+		CopiesMessages: true, Leases: backend.InConnection, UncountedAttempts: b.classic,
+	}
+}

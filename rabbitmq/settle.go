@@ -1,0 +1,182 @@
+package rabbitmq
+
+import (
+	"context"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// held returns what is under a lease in force, nil when there is none.
+func (d *desk) held(l backend.Lease) *holding {
+	h := d.leased[l.Token]
+	if h == nil || h.busy || h.id != l.ID || !time.Now().Before(h.until) {
+		return nil
+	}
+	return h
+}
+
+// settled acknowledges a delivery. The caller of confirmAcks hears whether the broker has read it.
+func (d *desk) settled(token backend.Token, h *holding) {
+	delete(d.leased, token)
+	h.from.unsettled--
+	_ = d.ch.Ack(h.tag, false)
+}
+
+func (d *desk) ack(ctx context.Context, ls []backend.Lease) []error {
+	errs := make([]error, len(ls))
+	answered := make(chan error, 1)
+	if err := d.do(ctx, func() { d.ackHere(ls, errs, answered) }); err != nil {
+		return backend.FailAll(len(ls), err)
+	}
+	if err := d.hear(ctx, answered); err != nil {
+		fill(errs, err)
+	}
+	return errs
+}
+
+func (d *desk) ackHere(ls []backend.Lease, errs []error, answered chan<- error) {
+	for i, l := range ls {
+		h := d.held(l)
+		if h == nil {
+			errs[i] = backend.ErrLeaseLost
+			continue
+		}
+		d.settled(l.Token, h)
+	}
+	d.acked = append(d.acked, func(err error) { answered <- err })
+}
+
+// hear waits for what the broker answers to acks.
+func (d *desk) hear(ctx context.Context, answered <-chan error) error {
+	select {
+	case err := <-answered:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-d.life.Done():
+		return backend.ErrClosed
+	}
+}
+
+// fill is the outcome of those that have none.
+func fill(errs []error, err error) {
+	for i := range errs {
+		if errs[i] == nil {
+			errs[i] = err
+		}
+	}
+}
+
+func (d *desk) extend(ctx context.Context, ls []backend.Lease, lease time.Duration, ends []time.Time) []error {
+	errs := make([]error, len(ls))
+	err := d.do(ctx, func() {
+		until := ceil(time.Now().Add(lease))
+		for i, l := range ls {
+			if h := d.held(l); h != nil {
+				h.until, ends[i] = until, until
+			} else {
+				errs[i] = backend.ErrLeaseLost
+			}
+		}
+	})
+	if err != nil {
+		return backend.FailAll(len(ls), err)
+	}
+	return errs
+}
+
+// endLeases gives messages back whose lease has ended. The broker counts the attempt.
+func (d *desk) endLeases(now time.Time) {
+	for token, h := range d.leased {
+		if !h.busy && !now.Before(h.until) {
+			delete(d.leased, token)
+			h.from.unsettled--
+			_ = d.ch.Nack(h.tag, false, true)
+		}
+	}
+}
+
+// replace publishes leased messages as what make says, and acknowledges those that the broker has confirmed. Until then the
+// lease does not end by itself; if the publishing fails it goes on.
+func (d *desk) replace(ctx context.Context, ls []backend.Lease, remake func(int, *record) outgoing) []error {
+	errs := make([]error, len(ls))
+	hs := make([]*holding, len(ls))
+	if err := d.do(ctx, func() { d.seize(ls, hs, errs) }); err != nil {
+		return backend.FailAll(len(ls), err)
+	}
+	var out []outgoing
+	var at []int
+	for i, h := range hs {
+		if h != nil {
+			r := h.record
+			out, at = append(out, remake(i, &r)), append(at, i)
+		}
+	}
+	answered := make(chan error, 1)
+	published := d.q.b.pub.publish(ctx, out)
+	err := d.do(context.WithoutCancel(ctx), func() { d.conclude(ls, hs, at, published, errs, answered) })
+	if err == nil {
+		err = d.hear(ctx, answered)
+	}
+	if err != nil {
+		fill(errs, err)
+	}
+	return errs
+}
+
+func (d *desk) seize(ls []backend.Lease, hs []*holding, errs []error) {
+	for i, l := range ls {
+		if h := d.held(l); h != nil {
+			h.busy, hs[i] = true, h
+		} else {
+			errs[i] = backend.ErrLeaseLost
+		}
+	}
+}
+
+// conclude settles what was published. What a break has taken away meanwhile is there twice now.
+func (d *desk) conclude(ls []backend.Lease, hs []*holding, at []int, published, errs []error, answered chan<- error) {
+	for j, i := range at {
+		h := hs[i]
+		h.busy = false
+		switch {
+		case published[j] != nil:
+			errs[i] = published[j]
+		case d.leased[ls[i].Token] != h:
+			errs[i] = errAckUnknown
+		default:
+			d.settled(ls[i].Token, h)
+		}
+	}
+	d.acked = append(d.acked, func(err error) { answered <- err })
+}
+
+// giveBack publishes again what nobody has seen, so that it costs no attempt, and then acknowledges it.
+func (d *desk) giveBack(hs []*holding) {
+	if len(hs) == 0 {
+		return
+	}
+	number := d.number
+	out := d.again(hs)
+	d.over.Go(func() {
+		ctx, cancel := context.WithTimeout(d.life, giveBackWithin)
+		defer cancel()
+		errs := d.q.b.pub.publish(ctx, out)
+		_ = d.do(d.life, func() { d.gaveBack(number, hs, errs) })
+	})
+}
+
+func (d *desk) gaveBack(number uint64, hs []*holding, errs []error) {
+	if d.ch == nil || d.number != number {
+		return
+	}
+	for i, h := range hs {
+		h.from.unsettled--
+		if errs[i] == nil {
+			_ = d.ch.Ack(h.tag, false)
+		} else {
+			_ = d.ch.Nack(h.tag, false, true) // it costs an attempt, but nothing is lost
+		}
+	}
+}
