@@ -14,6 +14,12 @@ func (q *Queue) idle() {
 	if !q.rest(t.Chan()) {
 		return
 	}
+	for q.tendOnce() {
+	}
+}
+
+// tendOnce reports whether there is more to do at once. Else it sleeps until there is.
+func (q *Queue) tendOnce() (more bool) {
 	q.forgetSoonest()
 	asked := q.clock.Now()
 	c, err := q.Tend(q.fetching)
@@ -23,7 +29,18 @@ func (q *Queue) idle() {
 	if q.Clock == nil {
 		asked = q.clock.Now()
 	}
+	if !c.Next.IsZero() && !c.Next.After(c.Now) {
+		return q.undisturbed()
+	}
 	q.sleepUntil(c, asked, q.arrived)
+	return false
+}
+
+// undisturbed reports whether still nobody waits and the handle is open.
+func (q *Queue) undisturbed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting) == 0 && q.fetching.Err() == nil
 }
 
 // rest waits for a worker, the end or the timer, and reports whether it was the timer.

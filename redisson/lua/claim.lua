@@ -50,9 +50,10 @@ local function choose(due, there)
         quarantine('D', item.payload, NOW)
       end
     elseif msg then
-      due.pop()
-      chosen[#chosen + 1] = {msg = msg}
-      ROOM = ROOM - #msg.member
+      if due.pop() then
+        chosen[#chosen + 1] = {msg = msg}
+        ROOM = ROOM - #msg.member
+      end
     else
       break
     end

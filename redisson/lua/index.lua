@@ -85,22 +85,42 @@ local function popper()
     return read[at]
   end
 
+  -- Returns whether it was there.
   function p.take(m)
     local head = p.head()
     if head == m then
       at = at + 1
-    elseif head then
-      p.flush()
-      remove(m, head)
-      ahead = 1
+      return true
+    elseif not head then
+      return false
     end
+    p.flush()
+    ahead = 1
+    return remove(m, head) > 0
   end
 
   return p
 end
 
+-- A transfer of Java's that meets a member of a layout that it cannot read breaks off, when it has copied to DEST what is due
+-- before that one, and has taken it out of INDEX, but not out of TIMES: it would come twice. Such a member is one of
+-- Java's that INDEX lacks while another layout is due.
+local function copied_already(m)
+  local layout = format_of(m)
+  if layout == 'Both' or ours(m) then
+    return false
+  end
+  for _, other in ipairs(redis.call('ZRANGEBYSCORE', TIMES, '-inf', int(NOW), 'LIMIT', 0, 100)) do
+    local theirs = format_of(other)
+    if theirs and theirs ~= 'Both' and theirs ~= layout then
+      return true
+    end
+  end
+  return false
+end
+
 -- A reader goes through up to limit messages that are due: peek returns one, and pop takes it out, though of TIMES and INDEX
--- only at done, together with all others. Those of one due time that Java has offered come as INDEX has them: in
+-- only at done, together with all others; it returns false for one that is in DEST already. Those of one due time that Java has offered come as INDEX has them: in
 -- the order of offers, and from its head.
 local function reader(limit)
   local due = redis.call('ZRANGEBYSCORE', TIMES, '-inf', int(NOW), 'WITHSCORES', 'LIMIT', 0, limit)
@@ -143,7 +163,7 @@ local function reader(limit)
     local m = next_one.member
     gone[m], next_one = true, nil
     popped[#popped + 1] = m
-    list.take(m)
+    return list.take(m) or not LISTED or not copied_already(m)
   end
 
   function r.done()

@@ -226,7 +226,7 @@ end
 -- something out before, so that a server that is out of memory lets this write pass.
 local function put_back(msg, due, attempts)
   redis.call('ZADD', TIMES, int(due), msg.member)
-  if LISTED then
+  if LISTED or not ours(msg.member) then -- Java's are always there
     redis.call('LPUSH', INDEX, msg.member) -- it is older than most
   end
   remember(msg, due, attempts)
@@ -250,7 +250,7 @@ end
 
 local function is_rescue(m)
   local a, b = string.byte(m, 1, 2)
-  return #m >= 16 and a == 7 and b >= 128 and redis.call('HEXISTS', HELD, string.char(b - 128) .. string.sub(m, 3, 8)) == 1
+  return #m >= 16 and a == 7 and b >= 128 and redis.call('ZSCORE', LEASES, string.char(b - 128) .. string.sub(m, 3, 8)) ~= false
 end
 
 -- HELD is due | origin | attempts, this hand-out counted | first end | claim (8 bytes) | lengths of key and prefix | key | member.

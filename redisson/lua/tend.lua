@@ -43,14 +43,15 @@ local function hand_over(room)
   local payloads, entries, back = {}, {}, {}
   while moved < room and ROOM > 0 and (moved == 0 or not spent()) and due.peek() do
     local msg = due.peek()
-    due.pop()
     moved = moved + 1
-    local entry, payload = handed_entry(msg), payload_of(msg)
-    ROOM = ROOM - #payload
-    if last and sorts_before(entry, last) then
-      back[#back + 1] = {entry, payload}
-    else
-      payloads[#payloads + 1], entries[#entries + 1] = payload, entry
+    if due.pop() then
+      local entry, payload = handed_entry(msg), payload_of(msg)
+      ROOM = ROOM - #payload
+      if last and sorts_before(entry, last) then
+        back[#back + 1] = {entry, payload}
+      else
+        payloads[#payloads + 1], entries[#entries + 1] = payload, entry
+      end
     end
   end
   due.done()
@@ -73,7 +74,7 @@ tidy()
 local head = redis.call('ZRANGE', TIMES, 0, 0, 'WITHSCORES')[2]
 local ends = redis.call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2]
 local soonest = math.min(tonumber(head or math.huge), tonumber(ends or math.huge))
-if soonest <= NOW then
-  soonest = NOW + 50 -- DEST is full, or the script stopped early
+if soonest <= NOW and redis.call('LLEN', DEST) >= wanted then
+  soonest = NOW + 50 -- it is for Java now
 end
 return {int(NOW_US), soonest < math.huge and int(soonest) or '-1'}
