@@ -95,6 +95,12 @@ func (c *Consumer) Received() []Received {
 	return slices.Clone(c.all)
 }
 
+func (c *Consumer) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.all)
+}
+
 // Stop returns when the threads have ended, which takes up to a second. What they have taken has
 // been received then.
 func (c *Consumer) Stop(ctx context.Context) error {

@@ -45,8 +45,17 @@ var queueNumber atomic.Int64
 func (f fixture) name() string {
 	f.Helper()
 	name := fmt.Sprintf("interop-%d-%d", time.Now().UnixNano(), queueNumber.Add(1))
-	f.Cleanup(func() { f.redis.Del(context.Background(), keysOf(name).all()...) })
+	f.Cleanup(func() { f.wipe(name) })
 	return name
+}
+
+// wipe deletes all keys with that in their names, those of this side among them.
+func (f fixture) wipe(name string) {
+	f.Helper()
+	ctx := context.Background()
+	if all := got(f.redis.Keys(ctx, "*"+name+"*").Result())(f.T); len(all) > 0 {
+		must(f.T, f.redis.Del(ctx, all...).Err())
+	}
 }
 
 // queue returns a queue that no other test uses. This JVM lets go of it when the test ends.

@@ -2,13 +2,24 @@ package interop
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m) }
+func TestMain(m *testing.M) {
+	if spec := os.Getenv(takerEnv); spec != "" {
+		if err := hold(spec); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	testenv.Main(m)
+}
 
 // testContext bounds what a test asks for, below the time limit of the tests.
 func testContext(t *testing.T) context.Context {

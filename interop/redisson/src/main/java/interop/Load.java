@@ -9,6 +9,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.LockSupport;
 
 import org.redisson.api.RDelayedQueue;
 
@@ -21,7 +22,11 @@ final class Load {
     private final long most;
     private final int threads;
     private final String prefix;
+    private final boolean stamped;
+    private final long due;
+    private final long rate;
     private final AtomicInteger next = new AtomicInteger();
+    private long began;
 
     Load(RDelayedQueue<Object> delayed, Request request) {
         this.delayed = delayed;
@@ -31,6 +36,9 @@ final class Load {
         most = request.number(3);
         threads = (int) request.number(4);
         prefix = request.text(5);
+        stamped = (Boolean) request.value(6);
+        due = request.number(7);
+        rate = request.number(8);
     }
 
     /** Returns the nanoseconds that it took. */
@@ -44,7 +52,7 @@ final class Load {
     }
 
     private long timed(ExecutorService pool) throws InterruptedException, ExecutionException {
-        long began = System.nanoTime();
+        began = System.nanoTime();
         List<Future<?>> ends = new ArrayList<>();
         for (int i = 0; i < threads; i++) {
             ends.add(pool.submit(this::offer));
@@ -57,13 +65,34 @@ final class Load {
 
     private void offer() {
         for (int i = next.getAndIncrement(); i < count; i = next.getAndIncrement()) {
-            long delay = ThreadLocalRandom.current().nextLong(least, most + 1);
-            delayed.offer(padded(i), delay, TimeUnit.MILLISECONDS);
+            awaitTurn(i);
+            long delay = delay();
+            delayed.offer(value(i, delay), delay, TimeUnit.MILLISECONDS);
         }
     }
 
-    private String padded(int i) {
+    private void awaitTurn(int i) {
+        while (rate > 0) {
+            long left = began + i * 1_000_000_000L / rate - System.nanoTime();
+            if (left <= 0) {
+                return;
+            }
+            LockSupport.parkNanos(left);
+        }
+    }
+
+    private long delay() {
+        if (due > 0) {
+            return Math.max(due - System.currentTimeMillis(), 0);
+        }
+        return ThreadLocalRandom.current().nextLong(least, most + 1);
+    }
+
+    private String value(int i, long delay) {
         StringBuilder value = new StringBuilder(prefix).append('-').append(i);
+        if (stamped) {
+            value.append('@').append(System.currentTimeMillis() + delay);
+        }
         while (value.length() < size) {
             value.append('.');
         }

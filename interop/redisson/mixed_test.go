@@ -1,0 +1,143 @@
+package interop
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/redisson"
+)
+
+// mix is a queue on which two releases offer that cannot read each other's members.
+type mix struct {
+	both
+	newer, older *Queue
+}
+
+func newMix(t *testing.T) mix {
+	t.Helper()
+	server := testenv.SharedRedis(t)
+	newer, older := Start(t, "3.52.0", server.URL()), Start(t, "3.20.1", server.URL())
+	f := fixture{t, newer, server, server.Client(t)}
+	name := f.name()
+	b := both{f, newer.Queue(name, WithCodec(String)), f.backend(String, redisson.Format(redisson.Both))}
+	return mix{b, b.java, older.Queue(name, WithCodec(String))}
+}
+
+// offer offers n values alternately, newer first, to be due 20 ms apart.
+func (m mix) offer(ctx context.Context, n int) {
+	m.Helper()
+	const apart = 20 * time.Millisecond
+	m.is(m.newer.Size(ctx))(0) // both know the queue from here on
+	m.is(m.older.Size(ctx))(0)
+	first := time.Now().Add(time.Second + time.Duration(n)*5*time.Millisecond)
+	for i := range n {
+		by, prefix := m.newer, "newer"
+		if i%2 == 1 {
+			by, prefix = m.older, "older"
+		}
+		due := first.Add(time.Duration(i) * apart)
+		must(m.T, by.Offer(ctx, stamped(prefix, i/2, due.Add(-2*time.Millisecond)), max(time.Until(due), 0)))
+	}
+}
+
+func (m mix) takers(ctx context.Context) []*Consumer {
+	m.Helper()
+	return []*Consumer{got(m.newer.Consume(ctx, 2))(m.T), got(m.older.Consume(ctx, 2))(m.T)}
+}
+
+// TestMixedFormats shows that a worker of this side keeps alive a queue on which two releases of Redisson that cannot read
+// each other stop each other for good.
+func TestMixedFormats(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{5, unlessShort(200, 50)} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			ctx := testContext(t)
+			m := newMix(t)
+			arrivals := newArrivals(n)
+			stop := m.consume(ctx, m.workers(ctx), arrivals)
+			takers := m.takers(ctx)
+			m.offer(ctx, n)
+			arrivals.awaitAll(ctx, t, takers...)
+			m.empty(ctx)
+			must(t, stop())
+			for _, c := range takers {
+				must(t, c.Stop(ctx))
+			}
+			arrivals.addFrom(takers...)
+			arrivals.check(t, map[string]int{"newer": (n + 1) / 2, "older": n / 2})
+			t.Logf("%d in Go, %d in Java", len(arrivals.inGo), len(arrivals.inJava))
+			if put, _, err := m.ours.Quarantine(m.java.Name()).List(ctx, "", 100); len(put) != 0 || err != nil {
+				t.Errorf("quarantined: %v, %v", put, err)
+			}
+		})
+	}
+}
+
+// TestMixedFormatsAlone only tells what Redisson does without this side: some values come again every 5 s, and others never.
+func TestMixedFormatsAlone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes 12 s, and decides nothing")
+	}
+	t.Parallel()
+	ctx := testContext(t)
+	m := newMix(t)
+	takers := m.takers(ctx)
+	m.offer(ctx, 5)
+	time.Sleep(12 * time.Second)
+	times := map[string]int{}
+	for _, c := range takers {
+		for _, r := range c.Received() {
+			times[fmt.Sprintf("%.7s", r.Value)]++
+		}
+	}
+	k := keysOf(m.java.Name())
+	t.Logf("after 12 s: received %v; %d values of 5 in the sorted set, %d in the index",
+		times, m.redis.ZCard(ctx, k.due).Val(), m.redis.LLen(ctx, k.index).Val())
+}
+
+// TestMixedFormatsStuck comes to a queue whose releases have stopped each other already. What was moved without being taken
+// out of the sorted set, again every 5 s, comes as often as Java has moved it before, and not once more; the others come once.
+func TestMixedFormatsStuck(t *testing.T) {
+	t.Parallel()
+	ctx := testContext(t)
+	m := newMix(t)
+	m.offer(ctx, 5)
+	k := keysOf(m.java.Name())
+	eventually(ctx, t, "a transfer that fails", func() bool { return m.redis.LLen(ctx, k.ready).Val() > 0 })
+	time.Sleep(200 * time.Millisecond) // for the others to fall due, and to be moved as far as they can be
+	m.newer.jvm.Kill()                 // an older one would go on after Destroy
+	m.older.jvm.Kill()
+	want := map[string]int{}
+	for _, body := range m.redis.LRange(ctx, k.ready, 0, -1).Val() {
+		want[body[:7]]++
+	}
+	t.Logf("moved, and still there: %v", want)
+	for _, name := range []string{"newer-0", "older-0", "newer-1", "older-1", "newer-2"} {
+		want[name] = max(want[name], 1)
+	}
+	seen := map[string]int{}
+	q := m.open(ctx)
+	for _, body := range take(ctx, t, q, 5) {
+		seen[body[:7]]++
+	}
+	for m.stats(ctx, q).Ready > 0 {
+		for _, body := range take(ctx, t, q, 1) {
+			seen[body[:7]]++
+		}
+	}
+	if !maps.Equal(seen, want) {
+		t.Errorf("received %v, want %v", seen, want)
+	}
+	m.empty(ctx)
+}
+
+func (b both) stats(ctx context.Context, q handle) backend.Stats {
+	b.Helper()
+	return got(q.Stats(ctx))(b.T)
+}
