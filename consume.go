@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jonboulle/clockwork"
+
 	"github.com/delayq/delayq/backend"
 )
 
@@ -44,100 +46,72 @@ type consumer struct {
 	*queue
 	handler Handler
 	*consumeOptions
-	idle chan struct{} // one for each worker without a message
+	fetching context.Context //nolint:containedctx // ends with the loop
+	handling context.Context //nolint:containedctx // ends with the last handler
+
+	changed   chan struct{}  // a hint that a worker is idle or that there is room
+	returning sync.WaitGroup // messages being given back
 
 	mu      sync.Mutex
+	idle    int // workers without a message; none while one waits
 	running map[*Delivery]context.CancelCauseFunc
+	ahead   prefetch
+	watch   clockwork.Timer // on what waits, nil for none
 }
 
 func newConsumer(q *queue, h Handler, o *consumeOptions) *consumer {
-	c := &consumer{
+	return &consumer{
 		queue:          q,
 		handler:        h,
 		consumeOptions: o,
-		idle:           make(chan struct{}, o.workers),
+		changed:        make(chan struct{}, 1),
+		idle:           o.workers,
 		running:        make(map[*Delivery]context.CancelCauseFunc),
+		ahead:          newPrefetch(o, q.lease, q.clock.Now()),
 	}
-	c.release(o.workers)
-	return c
 }
 
 func (c *consumer) run(ctx context.Context) error {
-	fetching, stop := context.WithCancel(ctx)
+	var stop context.CancelFunc
+	c.fetching, stop = context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(c.stopping, stop)()
-	handling, abort := context.WithCancelCause(context.WithoutCancel(ctx))
+	var abort context.CancelCauseFunc
+	c.handling, abort = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abort(nil)
 	stopRenewing := c.keepRenewing(context.WithoutCancel(ctx))
 	defer stopRenewing()
-	c.fetch(fetching, handling)
+	c.giveBack(c.fetch(c.fetching))
+	defer c.returning.Wait()
 	return c.drained(abort)
 }
 
-// fetch takes as many messages as there are idle workers, until ctx ends.
-func (c *consumer) fetch(ctx, handling context.Context) {
+// fetch claims messages and hands them to the workers, until ctx ends. It returns what it has
+// claimed by then.
+func (c *consumer) fetch(ctx context.Context) []*Delivery {
 	var failures int
 	for {
-		n := c.acquire(ctx)
+		n := c.demand(ctx)
 		if n == 0 {
-			return
+			return nil
 		}
 		ds, err := c.receive(ctx, n)
-		c.release(max(n-len(ds), 0))
 		switch {
 		case ctx.Err() != nil || errors.Is(err, ErrClosed):
-			c.handBack(handling, ds)
-			return
+			return ds
 		case err != nil:
 			failures++
 			c.log.Warn("delayq: receiving failed; trying again", "err", err, "failures", failures)
 			c.pause(ctx, refetch.Delay(failures, err))
 		default:
 			failures = 0
-			for _, d := range ds {
-				c.start(handling, d)
-			}
+			c.hand(ds, n)
 		}
 	}
 }
 
 // refetch spaces the tries of a consumer whose store fails.
 var refetch = Exponential(50*time.Millisecond, 5*time.Second)
-
-// acquire waits for an idle worker and takes all there are, up to MaxBatch; 0 when ctx has ended.
-func (c *consumer) acquire(ctx context.Context) (n int) {
-	select {
-	case <-c.idle:
-		n = 1
-	case <-ctx.Done():
-		return 0
-	}
-	for n < MaxBatch {
-		select {
-		case <-c.idle:
-			n++
-		default:
-			return n
-		}
-	}
-	return n
-}
-
-func (c *consumer) release(n int) {
-	for range n {
-		c.idle <- struct{}{}
-	}
-}
-
-// handBack gives back messages that no handler has seen.
-func (c *consumer) handBack(ctx context.Context, ds []*Delivery) {
-	defer c.release(len(ds))
-	ctx, cancel := context.WithTimeout(ctx, settleWithin)
-	defer cancel()
-	for _, d := range ds {
-		c.settled(d, d.handBack(ctx))
-	}
-}
 
 func (c *consumer) pause(ctx context.Context, d time.Duration) {
 	t := c.clock.NewTimer(d)
@@ -153,34 +127,35 @@ const obeyWithin = 5 * time.Second
 
 // drained waits until all workers are idle, as long as it may.
 func (c *consumer) drained(abort context.CancelCauseFunc) error {
-	left := c.idleWithin(c.workers, c.drain)
+	left := c.busyAfter(c.drain)
 	if left == 0 {
 		return nil
 	}
 	c.log.Warn("delayq: stopping handlers that outlived the drain", "handlers", left, "drain", c.drain)
 	abort(ErrDrain)
-	if left = c.idleWithin(left, obeyWithin); left > 0 {
+	if left = c.busyAfter(obeyWithin); left > 0 {
 		c.log.Error("delayq: handlers ignore their contexts; their messages return when the leases end", "handlers", left)
 		return ErrDrain
 	}
 	return nil
 }
 
-// idleWithin waits for n workers to be idle and returns how many are not by then.
-func (c *consumer) idleWithin(n int, d time.Duration) int {
+// busyAfter waits for d, or until all workers are idle, and returns how many are not.
+func (c *consumer) busyAfter(d time.Duration) (n int) {
 	t := c.clock.NewTimer(d)
 	defer t.Stop()
-	for ; n > 0; n-- {
+	for n = c.busy(); n > 0; n = c.busy() {
 		select {
-		case <-c.idle:
-			continue
-		default:
-		}
-		select {
-		case <-c.idle:
+		case <-c.changed:
 		case <-t.Chan():
-			return n
+			return c.busy()
 		}
 	}
 	return 0
+}
+
+func (c *consumer) busy() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.workers - c.idle
 }

@@ -22,9 +22,9 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// start handles a message in a goroutine of its own, with an idle worker's place.
-func (c *consumer) start(handling context.Context, d *Delivery) {
-	ctx, cancel := context.WithCancelCause(handling)
+// start handles a message in a goroutine of its own, which is a worker.
+func (c *consumer) start(d *Delivery) {
+	ctx, cancel := context.WithCancelCause(c.handling)
 	c.mu.Lock()
 	c.running[d] = cancel
 	c.mu.Unlock()
@@ -52,15 +52,14 @@ func (c *consumer) call(ctx context.Context, d *Delivery) (err error) {
 	return c.handler(ctx, d)
 }
 
-// finish settles the message by the handler's error and frees the worker.
+// finish settles the message by the handler's error and has the worker take the next one.
 func (c *consumer) finish(ctx context.Context, d *Delivery, err error) {
 	c.settleBy(ctx, d, err)
-	c.mu.Lock()
-	cancel := c.running[d]
-	delete(c.running, d)
-	c.mu.Unlock()
+	cancel, next := c.leave(d)
 	cancel(nil)
-	c.release(1)
+	if next != nil {
+		c.start(next)
+	}
 }
 
 func (c *consumer) settleBy(ctx context.Context, d *Delivery, err error) {

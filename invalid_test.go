@@ -206,6 +206,8 @@ func TestBadInputIsRefused(t *testing.T) {
 		{"consume: too many attempts", consuming(delayq.MaxAttempts(1<<30 + 1)), "MaxAttempts", "1073741825"},
 		{"consume: drain negative", consuming(delayq.Drain(-1)), "Drain", "-1ns"},
 		{"consume: drain too long", consuming(delayq.Drain(24*time.Hour + 1)), "Drain", "24h0m0.000000001s"},
+		{"consume: prefetch negative", consuming(delayq.Prefetch(-1)), "Prefetch", "-1"},
+		{"consume: prefetch too many", consuming(delayq.Prefetch(delayq.MaxBatch + 1)), "Prefetch", "10001"},
 		{"consume: policy nil", consuming(delayq.Retry(nil)), "Retry", "nil"},
 		{"consume: policy nil pointer", consuming(delayq.Retry((*delayq.Backoff)(nil))), "Retry", "nil"},
 		{"consume: policy by pointer", consuming(delayq.Retry(&delayq.Backoff{})), "Backoff.Base", "0s"},
@@ -310,7 +312,7 @@ func TestLimitsAreInclusive(t *testing.T) {
 			widest := delayq.Backoff{Base: 1, Max: backend.MaxDelay, Factor: 1, Jitter: 1}
 			return s.Consume(ctx, func(context.Context, *delayq.Delivery) error { return nil },
 				delayq.Workers(100_000), delayq.MaxAttempts(0), delayq.MaxAttempts(1<<30),
-				delayq.Drain(0), delayq.Drain(24*time.Hour), delayq.Retry(widest), delayq.Retry(&widest))
+				delayq.Drain(0), delayq.Drain(24*time.Hour), delayq.Prefetch(0), delayq.Prefetch(delayq.MaxBatch), delayq.Retry(widest), delayq.Retry(&widest))
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

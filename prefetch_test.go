@@ -1,0 +1,388 @@
+package delayq_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/memory"
+)
+
+// A claims is a memory backend that notes how many messages each Receive asked for. A Receive
+// takes half a millisecond, so that there is a pace to measure in virtual time.
+type claims struct {
+	*seam
+	mu    sync.Mutex
+	asked []int
+}
+
+const claimTrip = 500 * time.Microsecond
+
+func newClaims() *claims { return &claims{seam: newSeam()} }
+
+func (c *claims) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	q, err := c.seam.Open(ctx, name, o)
+	if err != nil {
+		return nil, err
+	}
+	return &claimsQueue{wholeSeamQueue: q.(*wholeSeamQueue), c: c}, nil
+}
+
+type claimsQueue struct {
+	*wholeSeamQueue
+	c *claims
+}
+
+func (q *claimsQueue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	q.c.mu.Lock()
+	q.c.asked = append(q.c.asked, limit)
+	q.c.mu.Unlock()
+	time.Sleep(claimTrip)
+	return q.wholeSeamQueue.Receive(ctx, limit, lease)
+}
+
+// most is the most that a Receive has asked for.
+func (c *claims) most() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Max(append(c.asked, 0))
+}
+
+// crowd is a queue with n messages that are due, and one more handle on the same store.
+func crowd(t *testing.T, n int, opts ...delayq.Option) (c *claims, q, witness delayq.Queue) {
+	t.Helper()
+	c = newClaims()
+	q = newQueue(t, append(opts, delayq.WithBackend(c))...)
+	witness = newQueue(t, delayq.WithBackend(c.seam.Backend))
+	pushCrowd(t, witness, n, 0)
+	return c, q, witness
+}
+
+// pushCrowd pushes messages that carry their number.
+func pushCrowd(t *testing.T, q delayq.Queue, n, size int) {
+	t.Helper()
+	ms := make([]delayq.Message, n)
+	for i := range ms {
+		ms[i].Body = append(fmt.Appendf(nil, "%06d", i), make([]byte, size)...)
+	}
+	for some := range slices.Chunk(ms, delayq.MaxBatch) {
+		_, err := q.PushBatch(t.Context(), some)
+		must(t, err)
+	}
+}
+
+// lasting is a handler that takes as long.
+func lasting(d time.Duration) delayq.Handler {
+	return func(context.Context, *delayq.Delivery) error {
+		time.Sleep(d)
+		return nil
+	}
+}
+
+func TestClaimsGrowUnderLoad(t *testing.T) {
+	t.Parallel()
+	const workers = 32
+	for _, tt := range []struct {
+		name      string
+		opts      []delayq.ConsumeOption
+		low, high int
+	}{
+		{"as it is", nil, 4 * workers, workers + 1000},
+		{"bounded", []delayq.ConsumeOption{delayq.Prefetch(40)}, workers + 1, workers + 40},
+		{"off", []delayq.ConsumeOption{delayq.Prefetch(0)}, workers, workers},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c, q, witness := crowd(t, 4000)
+				r := start(t, q, lasting(100*time.Microsecond), append(tt.opts, delayq.Workers(workers))...)
+				time.Sleep(10 * time.Second)
+				must(t, r.end())
+				wantCounts(t, witness, delayq.Stats{})
+				if most := c.most(); most < tt.low || most > tt.high {
+					t.Errorf("the largest claim asked for %d messages, want %d to %d", most, tt.low, tt.high)
+				}
+			})
+		})
+	}
+}
+
+func TestSlowHandlersHaveNothingClaimedAhead(t *testing.T) {
+	t.Parallel()
+	const workers = 8
+	for _, d := range []time.Duration{5 * workers * time.Millisecond, time.Second} {
+		t.Run(d.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c, q, _ := crowd(t, 1000)
+				r := start(t, q, lasting(d), delayq.Workers(workers))
+				time.Sleep(100 * d)
+				must(t, r.end())
+				if most := c.most(); most != workers {
+					t.Errorf("the largest claim asked for %d messages, want %d", most, workers)
+				}
+			})
+		})
+	}
+}
+
+// slowDown is a handler that is fast until it is told, and stuck from then on.
+type slowDown struct {
+	stuck    atomic.Bool
+	handled  atomic.Int64
+	released chan struct{}
+}
+
+func newSlowDown() *slowDown { return &slowDown{released: make(chan struct{})} }
+
+func (s *slowDown) handle(context.Context, *delayq.Delivery) error {
+	if s.stuck.Load() {
+		<-s.released
+	}
+	time.Sleep(100 * time.Microsecond)
+	s.handled.Add(1)
+	return nil
+}
+
+// ahead lets the handlers run until messages are claimed ahead, and stops them then.
+func (s *slowDown) ahead(t *testing.T, witness delayq.Queue, workers int64) {
+	t.Helper()
+	for range 1000 {
+		time.Sleep(time.Millisecond)
+		if stats(t, witness).InFlight >= 2*workers {
+			s.stuck.Store(true)
+			return
+		}
+	}
+	t.Fatal("nothing was claimed ahead")
+}
+
+func TestStuckWorkersHoldNothingUp(t *testing.T) {
+	t.Parallel()
+	const workers = 16
+	for _, tt := range []struct{ lease, hold time.Duration }{
+		{30 * time.Second, 100 * time.Millisecond},
+		{150 * time.Millisecond, 50 * time.Millisecond},
+	} {
+		t.Run(tt.lease.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				_, q, witness := crowd(t, 4000, delayq.WithLease(tt.lease))
+				s := newSlowDown()
+				r := start(t, q, s.handle, delayq.Workers(workers))
+				s.ahead(t, witness, workers)
+				time.Sleep(tt.hold + 2*claimTrip)
+				if held := stats(t, witness).InFlight; held != workers {
+					t.Errorf("%d messages are held, want those of %d workers", held, workers)
+				}
+				ds, err := witness.ReceiveBatch(t.Context(), delayq.MaxBatch)
+				must(t, err)
+				for _, d := range ds {
+					if d.Attempt != 1 {
+						t.Fatalf("%v came back, want it untouched", d)
+					}
+				}
+				must(t, witness.AckBatch(t.Context(), ds))
+				close(s.released)
+				time.Sleep(30 * time.Second)
+				must(t, r.end())
+				wantCounts(t, witness, delayq.Stats{})
+			})
+		})
+	}
+}
+
+func TestStopGivesBackWhatIsClaimedAhead(t *testing.T) {
+	t.Parallel()
+	const workers, n = 16, 4000
+	for name, stop := range stops {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c, q, witness := crowd(t, n)
+				var nacks atomic.Int64
+				c.before = func(_ context.Context, op string) error {
+					if op == "nack" {
+						nacks.Add(1)
+					}
+					return nil
+				}
+				s := newSlowDown()
+				r := start(t, q, s.handle, delayq.Workers(workers))
+				s.ahead(t, witness, workers)
+				time.Sleep(2 * time.Millisecond) // until all are stuck
+				stop(t, q, r)
+				time.Sleep(claimTrip)
+				synctest.Wait()
+				wantCounts(t, witness, delayq.Stats{InFlight: workers, Ready: n - workers - s.handled.Load()})
+				close(s.released)
+				must(t, <-r.done)
+				left := n - s.handled.Load()
+				wantCounts(t, witness, delayq.Stats{Ready: left})
+				if got := nacks.Load(); got != 1 {
+					t.Errorf("%d calls to give back, want 1", got)
+				}
+				wantUntouched(t, witness, int(left))
+			})
+		})
+	}
+}
+
+func wantUntouched(t *testing.T, q delayq.Queue, n int) {
+	t.Helper()
+	for n > 0 {
+		ds, err := q.ReceiveBatch(t.Context(), delayq.MaxBatch)
+		must(t, err)
+		for _, d := range ds {
+			if d.Attempt != 1 {
+				t.Fatalf("%v came back, want it untouched", d)
+			}
+		}
+		n -= len(ds)
+	}
+}
+
+// With a store that does not take them back, a stop lasts no longer than the handlers and the settling.
+func TestStopWhenNothingCanBeGivenBack(t *testing.T) {
+	t.Parallel()
+	const workers = 16
+	synctest.Test(t, func(t *testing.T) {
+		c, q, witness := crowd(t, 4000)
+		c.before = func(ctx context.Context, op string) error {
+			if op == "nack" {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}
+		s := newSlowDown()
+		r := start(t, q, s.handle, delayq.Workers(workers), delayq.Drain(time.Second))
+		s.ahead(t, witness, workers)
+		time.Sleep(2 * time.Millisecond)
+		began := time.Now()
+		wantIs(t, r.end(), delayq.ErrDrain)
+		if took := time.Since(began).Truncate(time.Second); took != 30*time.Second {
+			t.Errorf("stopped within %v, want 30 s", took)
+		}
+		close(s.released)
+		time.Sleep(time.Second)
+	})
+}
+
+// What is claimed ahead of messages that turn large is given back where it is too much.
+func TestPrefetchIsBoundInBytes(t *testing.T) {
+	t.Parallel()
+	const workers, size = 8, 256 << 10
+	synctest.Test(t, func(t *testing.T) {
+		_, q, witness := crowd(t, 2000)
+		pushCrowd(t, witness, 300, size)
+		var mu sync.Mutex
+		var most int64
+		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+			time.Sleep(73 * time.Microsecond) // never at the moment of a claim, of which too much goes back at once
+			mu.Lock()
+			defer mu.Unlock()
+			if len(d.Body) > size {
+				most = max(most, stats(t, witness).InFlight)
+			}
+			return nil
+		}, delayq.Workers(workers))
+		time.Sleep(5 * time.Second)
+		must(t, r.end())
+		wantCounts(t, witness, delayq.Stats{})
+		if limit := int64(workers + 8<<20/size + 1); most > limit || most <= workers {
+			t.Errorf("%d large messages were held, want %d to %d", most, workers+1, limit)
+		}
+	})
+}
+
+func TestOrderWithPrefetch(t *testing.T) {
+	t.Parallel()
+	for _, workers := range []int{1, 16} {
+		t.Run(fmt.Sprint(workers), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const n = 2000
+				c, q, _ := crowd(t, n)
+				var mu sync.Mutex
+				last, seen := -1, 0
+				r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+					mu.Lock()
+					var i int
+					_, _ = fmt.Sscanf(string(d.Body[:6]), "%d", &i)
+					if i < last-workers || i > seen+workers {
+						t.Errorf("message %d is in place %d", i, seen)
+					}
+					last, seen = max(last, i), seen+1
+					mu.Unlock()
+					time.Sleep(100 * time.Microsecond)
+					return nil
+				}, delayq.Workers(workers), delayq.Prefetch(500))
+				time.Sleep(time.Minute)
+				must(t, r.end())
+				if seen != n || c.most() <= workers {
+					t.Errorf("%d handled in claims of up to %d", seen, c.most())
+				}
+			})
+		})
+	}
+}
+
+// One worker takes one message at a time, unless it is told otherwise: what is pushed with an earlier
+// due time comes first.
+func TestOneWorkerClaimsOneMessage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, q, _ := crowd(t, 1000)
+		r := start(t, q, lasting(50*time.Microsecond))
+		time.Sleep(time.Minute)
+		must(t, r.end())
+		if most := c.most(); most != 1 {
+			t.Errorf("the largest claim asked for %d messages, want 1", most)
+		}
+	})
+}
+
+// Two consumers in real time, with handlers that hang at times: each message is handled once.
+func TestPrefetchLosesNothing(t *testing.T) {
+	t.Parallel()
+	const n = 4000
+	b := memory.New()
+	one, two := newQueue(t, delayq.WithBackend(b)), newQueue(t, delayq.WithBackend(b))
+	pushCrowd(t, one, n, 0)
+	seen := make([]atomic.Int64, n)
+	var handled atomic.Int64
+	handle := func(_ context.Context, d *delayq.Delivery) error {
+		var i int
+		_, _ = fmt.Sscanf(string(d.Body[:6]), "%d", &i)
+		if i%1000 == 0 {
+			time.Sleep(150 * time.Millisecond)
+		}
+		seen[i].Add(1)
+		handled.Add(1)
+		return nil
+	}
+	var rs []*running
+	for _, q := range []delayq.Queue{one, one, two} {
+		rs = append(rs, start(t, q, handle, delayq.Workers(4)))
+	}
+	eventually(t, "half are handled", func() bool { return handled.Load() > n/2 })
+	must(t, rs[0].end())
+	eventually(t, "all are handled", func() bool { return handled.Load() >= n })
+	for _, r := range rs[1:] {
+		must(t, r.end())
+	}
+	wantCounts(t, one, delayq.Stats{})
+	for i := range seen {
+		if times := seen[i].Load(); times != 1 {
+			t.Errorf("message %d was handled %d times", i, times)
+		}
+	}
+}
