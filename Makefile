@@ -18,10 +18,10 @@ test: tools check ## Run every test with the race detector, and each benchmark o
 	go test -short -run '^$$' -bench . -benchtime 1x ./bench
 
 .PHONY: flakes
-flakes: tools ## Run the tests of concurrent code 20 times, on Redis 10 times, with the race detector (an hour)
+flakes: tools ## Run the tests of concurrent code 20 times, on Redis 10 times, with the race detector (two hours)
 	go test -race -count=20 -timeout 60m ./memory/...
 	go test -race -count=20 -timeout 60m -run 'TestConformance/(memory|coarse)|Catches' ./conformance
-	go test -race -count=10 -timeout 90m -run 'TestConformance/(zsetpoll|keyspace)' ./conformance
+	go test -race -count=10 -timeout 120m -run 'TestConformance/(zsetpoll|keyspace|redisson)' ./conformance
 
 .PHONY: bench
 bench: ## Run the benchmarks in full (some minutes)

@@ -2,14 +2,13 @@ package redisson
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redischeck"
 	"github.com/delayq/delayq/internal/redisqueue"
-	"github.com/delayq/delayq/internal/redisstore"
 )
 
 // Backend keeps queues in Redis as Redisson does. It is safe for concurrent use.
@@ -31,9 +30,7 @@ func newBackend(client redis.UniversalClient, o options, owned bool) *Backend {
 	b := &Backend{setup: o}
 	b.queues = redisqueue.NewBackend(redisqueue.Config{
 		Name: name, Client: client, Owned: owned, Poll: o.sweep, Err: o.err,
-		Check: func(ctx context.Context, c redis.UniversalClient, log *slog.Logger) {
-			redisstore.CheckServer(ctx, c, log)
-		},
+		Check: redischeck.Check,
 		Store: b.openStore,
 	})
 	return b

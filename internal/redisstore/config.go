@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redischeck"
 	"github.com/delayq/delayq/internal/redisqueue"
 )
 
@@ -22,7 +23,7 @@ const DefaultPrefix = "delayq"
 
 // NewBackend returns a backend on such stores; nothing is sent before the first Open.
 func NewBackend(c Config) *redisqueue.Backend {
-	c.Check = CheckServer
+	c.Check = redischeck.Check
 	c.Store = func(_ context.Context, name string, o backend.Options) (redisqueue.Store, error) {
 		s := New(c, name, o.Clock)
 		return redisqueue.Store{Messages: s, Claim: c.Claimer(s), Clock: o.Clock, Triggered: c.Triggered}, nil

@@ -1,4 +1,5 @@
-package redisstore
+// Package redischeck tells what about a Redis server may lose messages or refuse them, and what to do about it.
+package redischeck
 
 import (
 	"context"
@@ -15,9 +16,9 @@ import (
 // checkWithin bounds what the check adds to the first Open.
 const checkWithin = 2 * time.Second
 
-// CheckServer warns, with the remedy, about servers that may lose messages or refuse them. It never
+// Check warns, with the remedy, about servers that may lose messages or refuse them. It never
 // fails: who cannot be asked is not warned about.
-func CheckServer(ctx context.Context, client redis.UniversalClient, log *slog.Logger) {
+func Check(ctx context.Context, client redis.UniversalClient, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
 	type answer struct {

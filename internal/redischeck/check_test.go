@@ -1,4 +1,4 @@
-package redisstore
+package redischeck
 
 import (
 	"context"
@@ -35,7 +35,7 @@ func (l *lines) Handle(_ context.Context, r slog.Record) error {
 func checked(t *testing.T, client redis.UniversalClient) []string {
 	t.Helper()
 	l := &lines{Handler: slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})}
-	CheckServer(t.Context(), client, slog.New(l))
+	Check(t.Context(), client, slog.New(l))
 	return l.all
 }
 
@@ -47,7 +47,7 @@ func mustLog(t *testing.T, got []string, want ...string) {
 	}
 }
 
-func TestCheckServer(t *testing.T) {
+func TestCheck(t *testing.T) {
 	t.Parallel()
 	const nothing = "WARN delayq: the server keeps nothing on disk: a restart loses every message; run CONFIG SET appendonly yes"
 	for name, tt := range map[string]struct {
@@ -195,5 +195,5 @@ func TestCheckAfterTheContextEnded(t *testing.T) {
 	cancel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	t.Cleanup(func() { _ = client.Close() })
-	CheckServer(ctx, client, slog.New(slog.DiscardHandler))
+	Check(ctx, client, slog.New(slog.DiscardHandler))
 }
