@@ -44,14 +44,14 @@ local function choose(due, there)
     if item and before(item, msg) then
       there.pop()
       if item.readable then
-        chosen[#chosen + 1] = item
+        chosen[#chosen + 1] = item.msg or item
         ROOM = ROOM - #item.payload
       else
         quarantine('D', item.payload, NOW)
       end
     elseif msg then
       if due.pop() then
-        chosen[#chosen + 1] = {msg = msg}
+        chosen[#chosen + 1] = msg
         ROOM = ROOM - #msg.member
       end
     else
@@ -64,20 +64,23 @@ end
 
 -- What came from DEST and is unknown gets an id of its own, in the form that all versions read.
 local function identify(chosen, last)
-  local msgs, keys = {}, {}
+  local keys = {}
   for i, c in ipairs(chosen) do
-    msgs[i] = c.msg or parse(new_member(last + i, c.payload, 'Both'), NOW)
-    keys[i] = msgs[i].key
+    if not c.member then
+      chosen[i] = parse(new_member(last + i, c.payload, 'Both'), NOW)
+    end
+    keys[i] = chosen[i].key
   end
   for i, state in ipairs(redis.call('HMGET', STATES, unpack(keys))) do
-    recall(msgs[i], state)
+    if state then
+      recall(chosen[i], state)
+    end
   end
-  return msgs
 end
 
-local function lease_all(chosen)
-  local last = reserve(2 * #chosen)
-  local msgs = identify(chosen, last)
+local function lease_all(msgs)
+  local last = reserve(2 * #msgs)
+  identify(msgs, last)
   local leases, holds, states, rescues, aliases = {}, {}, {}, {}, {}
   local ends, end_of_rescue = int(till), int(till + GRACE)
   for i, msg in ipairs(msgs) do
@@ -90,9 +93,7 @@ local function lease_all(chosen)
     if not ENVELOPE then
       rescues[a], rescues[b] = end_of_rescue, rescue(lease, tail_of(msg))
     end
-    if renamed(msg) then
-      aliases[#aliases + 1] = prefix_of(msg)
-    end
+    aliases[#aliases + 1] = msg.alias
     hand_out(lease, v)
   end
   on('HDEL', STATES, aliases)

@@ -154,7 +154,7 @@ local function reader(limit)
   function r.peek()
     if not next_one then
       local msg = first()
-      next_one = msg and (offered_before(msg) or msg)
+      next_one = msg and msg.member ~= list.head() and offered_before(msg) or msg
     end
     return next_one
   end

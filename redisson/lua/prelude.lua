@@ -196,7 +196,7 @@ end
 -- Adds to a message what STATES has for its key.
 local function recall(msg, state)
   if state and string.sub(state, 1, 1) == 'A' then
-    msg.key = string.sub(state, 2)
+    msg.key, msg.alias = string.sub(state, 2), msg.key
     state = redis.call('HGET', STATES, msg.key)
   end
   if state and string.sub(state, 1, 1) == 'W' then
@@ -250,7 +250,7 @@ end
 
 local function is_rescue(m)
   local a, b = string.byte(m, 1, 2)
-  return #m >= 16 and a == 7 and b >= 128 and redis.call('ZSCORE', LEASES, string.char(b - 128) .. string.sub(m, 3, 8)) ~= false
+  return a == 7 and #m >= 16 and b >= 128 and redis.call('ZSCORE', LEASES, string.char(b - 128) .. string.sub(m, 3, 8)) ~= false
 end
 
 -- HELD is due | origin | attempts, this hand-out counted | first end | claim (8 bytes) | lengths of key and prefix | key | member.
