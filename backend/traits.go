@@ -50,6 +50,10 @@ type Traits struct {
 	// UncountedAttempts declares that Attempt may stay 1 on a redelivery.
 	UncountedAttempts bool
 
+	// RecountsAttempts declares that Attempt may also rise without a hand-out: a message that was on its
+	// way to a worker when its connection broke, or when the worker stopped to wait, counts as handed out.
+	RecountsAttempts bool
+
 	// CopiesMessages declares that Nack, Dead and Redrive store a copy of the message and then delete the one
 	// that was there: a crash, or a context that ends between the two, leaves both.
 	CopiesMessages bool

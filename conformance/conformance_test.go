@@ -33,6 +33,7 @@ func backends(t *testing.T) map[string]conformance.Harness {
 		"numbered-realtime": {New: newNumbered, Attach: attachNumbered, Leftovers: numberedLeftovers, Tick: 60 * time.Millisecond, Quiet: 10 * time.Millisecond},
 	}
 	maps.Copy(hs, redisBackends(t))
+	maps.Copy(hs, rabbitBackends(t))
 	return hs
 }
 

@@ -17,7 +17,7 @@ import (
 // All invariants at once: the backend and the reference are driven by the same random operations.
 var modelChecks = []Check{
 	{
-		Name: "model", Invariant: 3, needs: []need{attempts},
+		Name: "model", Invariant: 3, needs: []need{attempts, exactly},
 		Rule: "Whatever the operations, the backend answers what the reference queue answers.",
 		run:  modelled,
 	},

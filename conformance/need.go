@@ -17,6 +17,7 @@ var (
 	ownIDs     = need{"the pusher's ids", func(t *trial) bool { return !t.traits.StoreMakesIDs }}
 	deduping   = need{"deduplication by id", func(t *trial) bool { return !t.traits.KeepsDuplicates }}
 	attempts   = need{"counting attempts", func(t *trial) bool { return !t.traits.UncountedAttempts }}
+	exactly    = need{"attempts that rise by hand-outs alone", func(t *trial) bool { return !t.traits.RecountsAttempts }}
 	oneCopy    = need{"messages that are moved in one step", func(t *trial) bool { return !t.traits.CopiesMessages }}
 )
 

@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,8 +47,9 @@ const (
 type waiter struct {
 	limit int
 	lease time.Duration
-	over  atomic.Bool // it was given messages, or has left
+	over  atomic.Bool // it was given messages or an error, or has left
 	got   chan []backend.Delivery
+	err   error // set before got has nothing
 }
 
 func (d *desk) receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
@@ -57,7 +59,7 @@ func (d *desk) receive(ctx context.Context, limit int, lease time.Duration) ([]b
 	}
 	select {
 	case ds := <-w.got:
-		return ds, nil
+		return ds, w.err
 	case <-ctx.Done():
 		return w.leave(ctx.Err())
 	case <-d.life.Done():
@@ -70,7 +72,7 @@ func (w *waiter) leave(err error) ([]backend.Delivery, error) {
 	if w.over.CompareAndSwap(false, true) {
 		return nil, err
 	}
-	return <-w.got, nil
+	return <-w.got, w.err
 }
 
 // arrive takes a delivery in. The broker ends a subscription when the queue is deleted.
@@ -151,7 +153,7 @@ func (d *desk) adjust(now time.Time) {
 		d.idleSince = now
 	case len(d.consumers) > 0 && now.Sub(d.idleSince) >= idleAfter:
 		d.cancel()
-		d.giveBack(append(d.buffer, d.early...))
+		d.giveBack(slices.Concat(d.buffer, d.early))
 		d.buffer, d.early = nil, nil
 	}
 }
@@ -180,8 +182,8 @@ func (d *desk) wanted() (n int) {
 
 // subscribe makes a further subscription, at least as large as all that there are: those who wait come one by one.
 func (d *desk) subscribe(lacking int) {
-	c := &consumer{tag: fmt.Sprintf("delayq-%d-%d", d.number, d.tags)}
-	d.tags++
+	c := &consumer{tag: fmt.Sprintf("delayq-%d-%d", d.number, d.subs)}
+	d.subs++
 	for _, other := range d.consumers {
 		c.prefetch += other.prefetch
 	}
@@ -191,11 +193,26 @@ func (d *desk) subscribe(lacking int) {
 	}
 	deliveries, err := d.ch.Consume(d.q.names.queue(d.q.name), c.tag, false, false, false, false, nil)
 	if err != nil {
-		d.q.log.Warn("delayq: subscribing failed", "err", explain("consuming from "+d.q.names.queue(d.q.name), err))
+		d.refuse(explain("consuming from "+d.q.names.queue(d.q.name), err))
 		return
 	}
 	d.consumers = append(d.consumers, c)
 	d.over.Go(func() { d.forward(c, deliveries) })
+}
+
+// refuse answers those who wait with what the broker refuses to a user. Other failures are of the moment.
+func (d *desk) refuse(err error) {
+	var refusal *amqp.Error
+	if !errors.As(err, &refusal) || refusal.Code != amqp.AccessRefused {
+		d.q.log.Warn("delayq: subscribing failed; trying again", "err", err)
+		return
+	}
+	for _, w := range d.waiting {
+		if w.over.CompareAndSwap(false, true) {
+			w.err = err
+			w.got <- nil
+		}
+	}
 }
 
 // forward passes deliveries on until the subscription ends.

@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -47,7 +48,12 @@ func (q *queue) exhume(ctx context.Context, f func(*amqp.Channel, []grave) error
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return f(ch, all)
+	return errors.Join(f(ch, all), giveBackGraves(ch))
+}
+
+// giveBackGraves returns what was not acknowledged. What a closing channel returns may be missing for some ms more.
+func giveBackGraves(ch *amqp.Channel) error {
+	return explain("giving dead letters back", errors.Join(ch.Nack(0, true, true), ch.Confirm(false)))
 }
 
 func readGrave(d *amqp.Delivery) grave {
@@ -132,7 +138,7 @@ func (q *queue) disinter(ctx context.Context, ids []string, before func(*amqp.Ch
 					_ = ch.Ack(found[i].tag, false)
 				}
 			}
-			return explain("acknowledging dead letters", ch.Confirm(false))
+			return nil
 		})
 		if err != nil {
 			return backend.FailAll(len(ids), err)

@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,23 +22,32 @@ type desk struct {
 	// incoming is read until every subscription has ended, so that none waits for a desk that is gone.
 	incoming chan arrival
 
+	// returned takes what is to be done when messages have been published that are then to be acknowledged.
+	returned chan func()
+
 	life  context.Context // ends with close
 	stop  context.CancelFunc
 	begin sync.Once
+	ended chan struct{}  // closed when the goroutine has ended, or will not begin
 	desk  sync.WaitGroup // the goroutine
 	over  sync.WaitGroup // those that work for it
 
 	// The rest belongs to the goroutine.
 	connected chan *session
+	session   *session      // of the channel
 	ch        *amqp.Channel // nil without a connection
 	lost      chan *amqp.Error
+	lasts     context.Context // as long as the channel
+	ends      context.CancelFunc
 	number    uint64 // of the channel
-	tags      int    // given to subscriptions
+	tags      tags   // of its deliveries
+	subs      int    // subscriptions so far
 	consumers []*consumer
 	waiting   []*waiter
 	buffer    []*holding // due, and nobody's yet
 	early     []*holding // not due yet
 	leased    map[backend.Token]*holding
+	returning int           // how many returned is to take
 	acked     []func(error) // to be told once the broker has seen their acks
 	idleSince time.Time     // nobody has waited since; zero while somebody does
 	timer     *time.Timer
@@ -55,9 +65,10 @@ type holding struct {
 func newDesk(q *queue) *desk {
 	d := &desk{
 		q: q, ops: make(chan func()), incoming: make(chan arrival), connected: make(chan *session, 1),
-		leased: make(map[backend.Token]*holding), timer: time.NewTimer(time.Hour),
+		returned: make(chan func()), ended: make(chan struct{}), leased: make(map[backend.Token]*holding), timer: time.NewTimer(time.Hour),
 	}
 	d.life, d.stop = context.WithCancel(context.Background())
+	d.lasts, d.ends = context.WithCancel(context.Background())
 	return d
 }
 
@@ -76,8 +87,21 @@ func (d *desk) do(ctx context.Context, f func()) error {
 	return nil
 }
 
+// conclude has the desk do the last part of what returning counts. It waits until that is done.
+func (d *desk) conclude(f func()) error {
+	done := make(chan struct{})
+	select {
+	case d.returned <- func() { d.returning--; f(); close(done) }:
+		<-done
+		return nil
+	case <-d.ended:
+		return backend.ErrClosed
+	}
+}
+
 func (d *desk) close() {
 	d.stop()
+	d.begin.Do(func() { close(d.ended) })
 	d.desk.Wait()
 	ended := make(chan struct{})
 	go func() { d.over.Wait(); close(ended) }()
@@ -91,6 +115,8 @@ func (d *desk) close() {
 }
 
 func (d *desk) run() {
+	defer close(d.ended)
+	defer func() { d.ends() }()
 	defer d.timer.Stop()
 	d.await()
 	for {
@@ -98,6 +124,8 @@ func (d *desk) run() {
 		case op := <-d.ops:
 			op()
 			d.runWaiting()
+		case f := <-d.returned:
+			f()
 		case s := <-d.connected:
 			d.enter(s)
 		case a := <-d.incoming:
@@ -163,35 +191,54 @@ func (d *desk) await() {
 func (d *desk) enter(s *session) {
 	ch, err := s.conn.Channel()
 	if err == nil {
-		d.ch, d.lost = ch, ch.NotifyClose(make(chan *amqp.Error, 1))
+		d.session, d.ch, d.lost = s, ch, ch.NotifyClose(make(chan *amqp.Error, 1))
 		d.number++
+		d.tags = tags{}
+		d.lasts, d.ends = context.WithCancel(context.Background())
 		if err = declareOwn(ch, d.q.names, d.q.name, d.q.b.classic); err == nil {
 			return
 		}
 		_ = ch.Close()
 	}
 	d.ch, d.lost = nil, nil
-	d.q.log.Warn("delayq: opening a channel failed; trying again", "err", err)
+	if !s.conn.IsClosed() {
+		d.q.log.Warn("delayq: opening a channel failed; trying again", "err", err)
+	}
+	d.awaitAfter(s)
+}
+
+// awaitAfter asks for the next connection, or for the same one after a while: what closed the channel may do so again.
+func (d *desk) awaitAfter(s *session) {
+	if s.conn.IsClosed() {
+		d.await()
+		return
+	}
 	d.over.Go(func() {
-		if sleep(d.life, longestPause/5) {
+		if sleep(d.life, channelPause) {
 			d.await()
 		}
 	})
 }
 
+const channelPause = 500 * time.Millisecond
+
 // leave forgets all that the lost channel had: the broker hands it out again.
 func (d *desk) leave() {
+	d.ends() // the broker hands the messages out again: they are not to be published again as well
 	d.ch, d.lost, d.consumers = nil, nil, nil
 	d.buffer, d.early = nil, nil
 	clear(d.leased)
 	d.confirmAcks()
-	d.await()
+	d.awaitAfter(d.session)
 }
 
 var errAckUnknown = errors.New("outcome unknown: the connection broke before the broker answered")
 
 // confirmAcks makes sure that the broker has read the acks: the protocol has no answer to them, but answers what follows.
 func (d *desk) confirmAcks() {
+	if d.ch != nil {
+		d.tags.send(d.ch)
+	}
 	if len(d.acked) == 0 {
 		return
 	}
@@ -211,18 +258,34 @@ func (d *desk) finish() {
 		return
 	}
 	d.cancel()
-	unseen := append(d.buffer, d.early...)
+	d.awaitReturning()
+	unseen := slices.Concat(d.buffer, d.early)
 	if len(unseen) > 0 {
 		ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)
 		defer cancel()
 		for i, err := range d.q.b.pub.publish(ctx, d.again(unseen)) {
 			if err == nil {
-				_ = d.ch.Ack(unseen[i].tag, false)
+				d.tags.ack(unseen[i].tag)
 			}
 		}
-		_ = d.ch.Confirm(false)
 	}
+	d.tags.send(d.ch)
+	_ = d.ch.Confirm(false)
 	_ = d.ch.Close()
+}
+
+// awaitReturning sees to it that what was published is acknowledged too, lest it be there twice.
+func (d *desk) awaitReturning() {
+	timeout := time.After(giveBackWithin)
+	for d.returning > 0 {
+		select {
+		case f := <-d.returned:
+			f()
+		case <-timeout:
+			return
+		}
+	}
+	d.confirmAcks()
 }
 
 // giveBackWithin bounds the return of what nobody has seen. If it fails, the broker counts an attempt.

@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -19,7 +20,7 @@ type link struct {
 	purpose string // for the log
 	dial    func(context.Context) (*amqp.Connection, error)
 	setup   func(*amqp.Connection) error // declares what the session needs
-	log     *slog.Logger
+	log     *slog.Logger                 // of who opened first
 
 	life context.Context // ends with close
 	stop context.CancelFunc
@@ -44,14 +45,14 @@ type session struct {
 	moved   chan struct{} // closed when blocked changes
 }
 
-func newLink(purpose string, log *slog.Logger, dial func(context.Context) (*amqp.Connection, error), setup func(*amqp.Connection) error) *link {
-	l := &link{purpose: purpose, dial: dial, setup: setup, log: log, changed: make(chan struct{})}
+func newLink(purpose string, dial func(context.Context) (*amqp.Connection, error), setup func(*amqp.Connection) error) *link {
+	l := &link{purpose: purpose, dial: dial, setup: setup, changed: make(chan struct{})}
 	l.life, l.stop = context.WithCancel(context.Background())
 	return l
 }
 
 // start makes the first connection, whose failure is the caller's to know, and sees to all further ones.
-func (l *link) start(ctx context.Context) error {
+func (l *link) start(ctx context.Context, log *slog.Logger) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.life.Err() != nil {
@@ -64,33 +65,42 @@ func (l *link) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.started = true
+	l.started, l.log = true, log
 	s := l.enterLocked(conn)
 	l.over.Go(func() { l.keep(s) })
 	return nil
 }
 
-// connect connects and declares.
+// connect connects and declares. The context bounds both.
 func (l *link) connect(ctx context.Context) (*amqp.Connection, error) {
 	conn, err := l.dial(ctx)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(ctx.Err(), err)
 	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now()) })
+	defer stop()
 	if err := l.setup(conn); err != nil {
-		_ = conn.Close()
-		return nil, err
+		_ = conn.CloseDeadline(time.Now().Add(hangUpWithin))
+		return nil, errors.Join(ctx.Err(), err)
 	}
 	return conn, nil
 }
 
 func (l *link) enterLocked(conn *amqp.Connection) *session {
 	l.count++
+	l.failure = nil
 	s := &session{number: l.count, conn: conn, gone: make(chan struct{}), moved: make(chan struct{})}
 	l.changeLocked(s)
 	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
 	blockings := conn.NotifyBlocked(make(chan amqp.Blocking, 16))
 	l.over.Go(func() { s.watch(closed, blockings) })
 	return s
+}
+
+func (l *link) change(s *session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.changeLocked(s)
 }
 
 func (l *link) changeLocked(s *session) {
@@ -145,6 +155,16 @@ func (s *session) flowing(ctx context.Context) error {
 	}
 }
 
+// because says why a call waited until its context ended.
+func (s *session) because(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.blocked == "" {
+		return err
+	}
+	return &blockedError{s.blocked, err}
+}
+
 // blockedError says why a push waited for as long as its context let it.
 type blockedError struct {
 	why string
@@ -163,11 +183,10 @@ func (l *link) keep(s *session) {
 		case <-s.gone:
 		case <-l.life.Done():
 			l.hangUp(s)
+			l.change(nil)
 			return
 		}
-		l.mu.Lock()
-		l.changeLocked(nil)
-		l.mu.Unlock()
+		l.change(nil)
 		l.log.Warn("delayq: the connection to RabbitMQ broke; connecting again", "for", l.purpose)
 		if s = l.reconnect(); s == nil {
 			return
@@ -224,22 +243,36 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// session waits for a connection.
+// session waits for a connection. One that has just broken is none.
 func (l *link) session(ctx context.Context) (*session, error) {
 	for {
 		l.mu.Lock()
 		s, changed := l.current, l.changed
 		l.mu.Unlock()
-		if s != nil {
+		if s != nil && !s.conn.IsClosed() {
 			return s, nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, l.because(ctx.Err())
 		case <-l.life.Done():
 			return nil, backend.ErrClosed
 		}
+	}
+}
+
+// because says why a call waited until its context ended.
+func (l *link) because(err error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.current != nil && !l.current.conn.IsClosed():
+		return l.current.because(err)
+	case l.failure != nil:
+		return fmt.Errorf("there is no connection (%w): %w", l.failure, err)
+	default:
+		return err
 	}
 }
 

@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"crypto/tls"
 	"errors"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ type Option func(*options)
 
 type options struct {
 	url       string
+	hosts     []string // to try after the URL's
 	namespace string
 	grain     time.Duration
 	buckets   []time.Duration
@@ -32,9 +34,9 @@ type options struct {
 // DefaultNamespace begins the names of all exchanges and queues.
 const DefaultNamespace = "delayq"
 
-func newOptions(url string, opts []Option) options {
-	o := options{url: url, namespace: DefaultNamespace, grain: time.Millisecond}
-	if _, err := amqp.ParseURI(url); err != nil {
+func newOptions(broker string, opts []Option) options {
+	o := options{url: broker, namespace: DefaultNamespace, grain: time.Millisecond}
+	if _, err := amqp.ParseURI(broker); err != nil {
 		o.reject(backend.Invalid("URL", "(hidden)", "amqp://user:password@host:port/vhost, percent-encoded, or amqps://"))
 	}
 	for _, set := range opts {
@@ -135,6 +137,19 @@ func DelayedExchange() Option {
 // Classic keeps messages in classic queues instead of quorum queues. They lose messages that are just passing from level to level
 // when the broker crashes, also confirmed ones, and tell no more of attempts than that there was one before.
 func Classic() Option { return func(o *options) { o.classic = true } }
+
+// Hosts names further nodes of a cluster, each HOST or HOST:PORT. Whenever a connection is made they are tried in turn, with the user, virtual host
+// and scheme of the URL, beginning with the one that answered last.
+func Hosts(hosts ...string) Option {
+	return func(o *options) {
+		for _, host := range hosts {
+			if u, err := url.Parse("amqp://" + host); err != nil || u.Host != host || u.Hostname() == "" {
+				o.reject(backend.Invalid("rabbitmq.Hosts", host, "HOST or HOST:PORT"))
+			}
+		}
+		o.hosts = append(o.hosts, hosts...)
+	}
+}
 
 // TLS sets the configuration for amqps:// URLs. Without it, certificates are verified by the system's authorities.
 func TLS(c *tls.Config) Option { return func(o *options) { o.tls = c } }

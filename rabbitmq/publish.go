@@ -19,7 +19,7 @@ import (
 const window = 2048
 
 // errUnknown is for a message whose confirmation never came.
-var errUnknown = errors.New("outcome unknown: the connection broke before the broker confirmed the message")
+var errUnknown = errors.New("outcome unknown: the channel closed before the broker confirmed the message")
 
 // errRefused is for a message that the broker did not take.
 var errRefused = errors.New("the broker refused the message: a queue on its way is full or has no leader")
@@ -43,15 +43,21 @@ type publisher struct {
 type confirmed struct {
 	*amqp.Channel
 	session *session
-	slots   chan struct{} // one for each message under way
-	returns chan amqp.Return
+	slots   chan struct{}                   // one for each message under way
+	sent    chan *amqp.DeferredConfirmation // those messages
+
+	ended  chan struct{} // closed when the channel is
+	reason *amqp.Error   // why, once it has ended
 
 	// worn says that the broker refused a message here. A channel whose first message met a queue without a leader is
 	// refused for good, also when there is one again.
 	worn atomic.Bool
 
-	mu       sync.Mutex
-	next     uint64
+	mu   sync.Mutex // held while something is written
+	next uint64
+
+	mail     sync.Mutex
+	returns  chan amqp.Return
 	returned map[string]string // why, by correlation id
 }
 
@@ -72,7 +78,7 @@ func (p *publisher) publish(ctx context.Context, ms []outgoing) []error {
 	case errs := <-done:
 		return errs
 	case <-time.After(leaveWithin):
-		return backend.FailAll(len(ms), ctx.Err())
+		return backend.FailAll(len(ms), p.link.because(ctx.Err()))
 	}
 }
 
@@ -131,10 +137,10 @@ type promise struct {
 func (p *publisher) send(ctx context.Context, m *outgoing) (*promise, error) {
 	for {
 		ch, err := p.channel(ctx)
-		if err != nil {
-			return nil, err
+		var c *promise
+		if err == nil {
+			c, err = ch.send(ctx, m)
 		}
-		c, err := ch.send(ctx, m)
 		if err == nil || ctx.Err() != nil || !errors.Is(err, errGone) {
 			return c, err
 		}
@@ -158,19 +164,40 @@ func (p *publisher) channel(ctx context.Context) (*confirmed, error) {
 	}
 	if err != nil {
 		if s.conn.IsClosed() {
-			<-s.gone
-			return p.later(ctx)
+			return nil, errGone
 		}
 		return nil, explain("opening a channel", err)
 	}
 	if p.ch != nil {
 		go p.ch.retire()
 	}
-	p.ch = &confirmed{
-		Channel: ch, session: s, slots: make(chan struct{}, window), returned: make(map[string]string),
-		returns: ch.NotifyReturn(make(chan amqp.Return, window)),
-	}
+	p.ch = newConfirmed(ch, s)
 	return p.ch, nil
+}
+
+func newConfirmed(ch *amqp.Channel, s *session) *confirmed {
+	c := &confirmed{
+		Channel: ch, session: s, slots: make(chan struct{}, window), sent: make(chan *amqp.DeferredConfirmation, window),
+		ended: make(chan struct{}), returns: ch.NotifyReturn(make(chan amqp.Return, window)), returned: make(map[string]string),
+	}
+	closed := ch.NotifyClose(make(chan *amqp.Error, 1))
+	go c.watch(closed)
+	return c
+}
+
+// watch frees the slots of messages that the broker has answered for, whether or not anybody still wants to know.
+func (c *confirmed) watch(closed <-chan *amqp.Error) {
+	defer close(c.ended)
+	for {
+		select {
+		case confirmation := <-c.sent:
+			<-confirmation.Done()
+			c.collect()
+			<-c.slots
+		case c.reason = <-closed:
+			return
+		}
+	}
 }
 
 // retire closes a channel once the broker has answered for all that was sent on it.
@@ -178,18 +205,11 @@ func (c *confirmed) retire() {
 	for range window {
 		select {
 		case c.slots <- struct{}{}:
-		case <-c.session.gone:
+		case <-c.ended:
 			return
 		}
 	}
 	_ = c.Close()
-}
-
-// later is channel when the connection has just broken.
-func (p *publisher) later(ctx context.Context) (*confirmed, error) {
-	p.mu.Unlock()
-	defer p.mu.Lock()
-	return p.channel(ctx)
 }
 
 // send sends one message when there is room for it. errGone says that nothing was sent.
@@ -199,10 +219,10 @@ func (c *confirmed) send(ctx context.Context, m *outgoing) (*promise, error) {
 	}
 	select {
 	case c.slots <- struct{}{}:
-	case <-c.session.gone:
+	case <-c.ended:
 		return nil, errGone
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, c.session.because(ctx.Err())
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,6 +231,7 @@ func (c *confirmed) send(ctx context.Context, m *outgoing) (*promise, error) {
 	confirmation, err := c.PublishWithDeferredConfirm(m.exchange, m.key, !m.blind, false, m.Publishing)
 	switch {
 	case err == nil:
+		c.sent <- confirmation
 		return &promise{c, m.CorrelationId, confirmation}, nil
 	case errors.Is(err, amqp.ErrClosed):
 		<-c.slots
@@ -225,13 +246,9 @@ func (c *confirmed) send(ctx context.Context, m *outgoing) (*promise, error) {
 func (p *promise) outcome(ctx context.Context) error {
 	select {
 	case <-p.confirmation.Done():
-		<-p.ch.slots
 	case <-ctx.Done():
-		go func() {
-			<-p.confirmation.Done()
-			<-p.ch.slots
-		}()
-		return ctx.Err()
+		go p.forget()
+		return p.ch.session.because(ctx.Err())
 	}
 	why, returned := p.ch.takeReturned(p.id)
 	switch {
@@ -240,30 +257,52 @@ func (p *promise) outcome(ctx context.Context) error {
 	case p.confirmation.Acked():
 		return nil
 	case p.ch.IsClosed():
-		return errUnknown
+		return p.ch.lost()
 	default:
 		p.ch.worn.Store(true)
 		return errRefused
 	}
 }
 
+// forget waits for the broker's word on behalf of nobody.
+func (p *promise) forget() {
+	<-p.confirmation.Done()
+	p.ch.takeReturned(p.id)
+}
+
+// lost is the outcome of what was under way when the channel closed. The broker closes it when a user may not publish.
+func (c *confirmed) lost() error {
+	<-c.ended
+	if c.reason != nil && (c.reason.Code == amqp.AccessRefused || c.reason.Code == amqp.NotFound) {
+		return fmt.Errorf("%w: %w", errUnknown, explain("publishing", c.reason))
+	}
+	return errUnknown
+}
+
 // takeReturned tells whether a message that was confirmed has come back.
 func (c *confirmed) takeReturned(id string) (why string, returned bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for {
-		select {
-		case r, open := <-c.returns:
-			if open {
-				c.returned[r.CorrelationId] = r.ReplyText
-				continue
-			}
-			c.returns = nil
-		default:
-		}
-		break
-	}
+	c.collect()
+	c.mail.Lock()
+	defer c.mail.Unlock()
 	why, returned = c.returned[id]
 	delete(c.returned, id)
 	return why, returned
+}
+
+// collect takes in what has come back.
+func (c *confirmed) collect() {
+	c.mail.Lock()
+	defer c.mail.Unlock()
+	for {
+		select {
+		case r, open := <-c.returns:
+			if !open {
+				c.returns = nil
+				return
+			}
+			c.returned[r.CorrelationId] = r.ReplyText
+		default:
+			return
+		}
+	}
 }

@@ -2,13 +2,10 @@ package rabbitmq
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"sync"
 	"time"
-
-	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq/backend"
 )
@@ -83,7 +80,7 @@ func (q *queue) accepts(m *backend.Message, wait time.Duration) error {
 // scheduled is a message on its way to its due time.
 func (q *queue) scheduled(r *record, now time.Time) outgoing {
 	to := immediate(q.names, q.name)
-	if wait := r.due.Sub(now); wait > 0 {
+	if wait := r.due.Sub(now); wait >= time.Millisecond { // less is waited for when it arrives
 		ms := int64((wait + time.Millisecond - 1) / time.Millisecond)
 		to, _ = q.b.delayer.route(q.names, q.name, ms) // what is left is waited for when it arrives
 	}
@@ -168,6 +165,3 @@ func (q *queue) Close() error {
 	})
 	return nil
 }
-
-// isGone reports whether a call failed since channel or connection are closed.
-func isGone(err error) bool { return errors.Is(err, amqp.ErrClosed) || errors.Is(err, errGone) }

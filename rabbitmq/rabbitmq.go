@@ -3,8 +3,6 @@ package rabbitmq
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"net"
 	"strings"
 	"sync"
 	"time"
@@ -22,7 +20,6 @@ type Backend struct {
 	sub     *link
 	handles sync.Map // of *queue, to struct{}
 	once    sync.Once
-	err     error
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -32,8 +29,8 @@ var _ backend.Backend = (*Backend)(nil)
 func New(url string, opts ...Option) *Backend {
 	o := newOptions(url, opts)
 	b := &Backend{options: o, names: namesOf(o.namespace)}
-	b.pub = &publisher{link: newLink("publishing", slog.Default(), o.connect, b.declare)}
-	b.sub = newLink("consuming", slog.Default(), o.connect, func(*amqp.Connection) error { return nil })
+	b.pub = &publisher{link: newLink("publishing", newDialer(o).connect, b.declare)}
+	b.sub = newLink("consuming", newDialer(o).connect, func(*amqp.Connection) error { return nil })
 	return b
 }
 
@@ -46,60 +43,6 @@ func (b *Backend) declare(conn *amqp.Connection) error {
 	defer func() { _ = ch.Close() }()
 	return declareCommon(ch, b.names, b.delayer, b.classic)
 }
-
-// connect makes a connection. The context bounds it.
-func (o *options) connect(ctx context.Context) (*amqp.Connection, error) {
-	config := amqp.Config{
-		Heartbeat:       heartbeat,
-		TLSClientConfig: o.tls,
-		Properties:      amqp.Table{"connection_name": "delayq"},
-		Dial: func(network, addr string) (net.Conn, error) {
-			return dial(ctx, network, addr)
-		},
-	}
-	conn, err := amqp.DialConfig(o.url, config)
-	if err != nil {
-		return nil, explainConnect(err)
-	}
-	return conn, nil
-}
-
-const (
-	heartbeat   = 10 * time.Second
-	dialTimeout = 10 * time.Second
-)
-
-func dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-	if err != nil {
-		return nil, err
-	}
-	deadline, _ := ctx.Deadline()
-	return conn, conn.SetDeadline(deadline) // the client library takes it off once the connection is open
-}
-
-// explainConnect says what to do about a refusal.
-func explainConnect(err error) error {
-	var refusal *amqp.Error
-	switch {
-	case errors.Is(err, amqp.ErrCredentials) || errors.As(err, &refusal) && refusal.Code == amqp.AccessRefused:
-		return &connectError{"the broker refused the user or password", err}
-	case errors.Is(err, amqp.ErrVhost) || errors.As(err, &refusal) && refusal.Code == amqp.NotAllowed:
-		return &connectError{"the broker has no such virtual host, or the user may not use it", err}
-	default:
-		return &connectError{"connecting to RabbitMQ", err}
-	}
-}
-
-type connectError struct {
-	what string
-	err  error
-}
-
-func (e *connectError) Error() string { return e.what + ": " + e.err.Error() }
-func (e *connectError) Unwrap() error { return e.err }
 
 // Open returns a handle on the queue of that name, and declares it where it is not there. The first Open connects, and answers
 // with the failure if that fails; later the backend connects again by itself. It runs on no clock but the broker's.
@@ -114,7 +57,7 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 		return nil, backend.Invalid("queue name", name, "one without a slash")
 	}
 	for _, l := range []*link{b.pub.link, b.sub} {
-		if err := l.start(ctx); err != nil {
+		if err := l.start(ctx, o.Logger); err != nil {
 			return nil, err
 		}
 	}
@@ -129,15 +72,21 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 // Close closes all queues and the connections. Messages stay in the broker; those in flight are handed out again.
 func (b *Backend) Close() error {
 	b.once.Do(func() {
+		defer time.AfterFunc(closeWithin, b.sub.stop).Stop() // a broker that stands still answers no handle
+		var handles sync.WaitGroup
 		b.handles.Range(func(q, _ any) bool {
-			b.err = errors.Join(b.err, q.(*queue).Close())
+			handles.Go(func() { _ = q.(*queue).Close() }) // it never fails
 			return true
 		})
+		handles.Wait()
 		b.sub.close()
 		b.pub.link.close()
 	})
-	return b.err
+	return nil
 }
+
+// closeWithin bounds how long handles wait for the broker in Close.
+const closeWithin = 2 * giveBackWithin
 
 const traitName = "rabbitmq"
 
@@ -145,6 +94,6 @@ const traitName = "rabbitmq"
 func (b *Backend) Traits() backend.Traits {
 	return backend.Traits{
 		Name: traitName, Resolution: time.Millisecond, Unordered: true, KeepsDuplicates: true,
-		CopiesMessages: true, Leases: backend.InConnection, UncountedAttempts: b.classic,
+		RecountsAttempts: true, CopiesMessages: true, Leases: backend.InConnection, UncountedAttempts: b.classic,
 	}
 }

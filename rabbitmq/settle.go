@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -16,11 +17,11 @@ func (d *desk) held(l backend.Lease) *holding {
 	return h
 }
 
-// settled acknowledges a delivery. The caller of confirmAcks hears whether the broker has read it.
+// settled acknowledges a delivery with the next confirmAcks.
 func (d *desk) settled(token backend.Token, h *holding) {
 	delete(d.leased, token)
 	h.from.unsettled--
-	_ = d.ch.Ack(h.tag, false)
+	d.tags.ack(h.tag)
 }
 
 func (d *desk) ack(ctx context.Context, ls []backend.Lease) []error {
@@ -54,7 +55,12 @@ func (d *desk) hear(ctx context.Context, answered <-chan error) error {
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-d.life.Done():
+	case <-d.ended:
+	}
+	select {
+	case err := <-answered:
+		return err
+	default:
 		return backend.ErrClosed
 	}
 }
@@ -92,7 +98,7 @@ func (d *desk) endLeases(now time.Time) {
 		if !h.busy && !now.Before(h.until) {
 			delete(d.leased, token)
 			h.from.unsettled--
-			_ = d.ch.Nack(h.tag, false, true)
+			d.tags.nack(d.ch, h.tag)
 		}
 	}
 }
@@ -102,7 +108,8 @@ func (d *desk) endLeases(now time.Time) {
 func (d *desk) replace(ctx context.Context, ls []backend.Lease, remake func(int, *record) outgoing) []error {
 	errs := make([]error, len(ls))
 	hs := make([]*holding, len(ls))
-	if err := d.do(ctx, func() { d.seize(ls, hs, errs) }); err != nil {
+	lasts := make(chan context.Context, 1)
+	if err := d.do(ctx, func() { d.seize(ls, hs, errs); lasts <- d.lasts }); err != nil {
 		return backend.FailAll(len(ls), err)
 	}
 	var out []outgoing
@@ -114,8 +121,8 @@ func (d *desk) replace(ctx context.Context, ls []backend.Lease, remake func(int,
 		}
 	}
 	answered := make(chan error, 1)
-	published := d.q.b.pub.publish(ctx, out)
-	err := d.do(context.WithoutCancel(ctx), func() { d.conclude(ls, hs, at, published, errs, answered) })
+	published := d.publish(ctx, <-lasts, out)
+	err := d.conclude(func() { d.replaced(ls, hs, at, published, errs, answered) })
 	if err == nil {
 		err = d.hear(ctx, answered)
 	}
@@ -125,7 +132,25 @@ func (d *desk) replace(ctx context.Context, ls []backend.Lease, remake func(int,
 	return errs
 }
 
+// publish publishes copies of messages while the channel lasts that holds them. What it could not send by then comes again by itself.
+func (d *desk) publish(ctx, lasts context.Context, out []outgoing) []error {
+	bounded, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(lasts, cancel)
+	defer stop()
+	errs := d.q.b.pub.publish(bounded, out)
+	if ctx.Err() == nil && lasts.Err() != nil {
+		for i, err := range errs {
+			if errors.Is(err, context.Canceled) {
+				errs[i] = errUnknown
+			}
+		}
+	}
+	return errs
+}
+
 func (d *desk) seize(ls []backend.Lease, hs []*holding, errs []error) {
+	d.returning++
 	for i, l := range ls {
 		if h := d.held(l); h != nil {
 			h.busy, hs[i] = true, h
@@ -135,8 +160,8 @@ func (d *desk) seize(ls []backend.Lease, hs []*holding, errs []error) {
 	}
 }
 
-// conclude settles what was published. What a break has taken away meanwhile is there twice now.
-func (d *desk) conclude(ls []backend.Lease, hs []*holding, at []int, published, errs []error, answered chan<- error) {
+// replaced settles what was published. What a break has taken away meanwhile is there twice now.
+func (d *desk) replaced(ls []backend.Lease, hs []*holding, at []int, published, errs []error, answered chan<- error) {
 	for j, i := range at {
 		h := hs[i]
 		h.busy = false
@@ -157,13 +182,14 @@ func (d *desk) giveBack(hs []*holding) {
 	if len(hs) == 0 {
 		return
 	}
-	number := d.number
+	number, lasts := d.number, d.lasts
 	out := d.again(hs)
+	d.returning++
 	d.over.Go(func() {
-		ctx, cancel := context.WithTimeout(d.life, giveBackWithin)
+		ctx, cancel := context.WithTimeout(lasts, giveBackWithin)
 		defer cancel()
 		errs := d.q.b.pub.publish(ctx, out)
-		_ = d.do(d.life, func() { d.gaveBack(number, hs, errs) })
+		_ = d.conclude(func() { d.gaveBack(number, hs, errs) }) // else the broker hands them out again
 	})
 }
 
@@ -174,9 +200,9 @@ func (d *desk) gaveBack(number uint64, hs []*holding, errs []error) {
 	for i, h := range hs {
 		h.from.unsettled--
 		if errs[i] == nil {
-			_ = d.ch.Ack(h.tag, false)
+			d.tags.ack(h.tag)
 		} else {
-			_ = d.ch.Nack(h.tag, false, true) // it costs an attempt, but nothing is lost
+			d.tags.nack(d.ch, h.tag) // it costs an attempt, but nothing is lost
 		}
 	}
 }

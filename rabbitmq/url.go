@@ -78,11 +78,11 @@ func readParams(u *url.URL) (opts []Option, err error) {
 	if u.Scheme != "rabbitmqs" {
 		return nil, backend.Invalid("URL scheme", u.Scheme, "rabbitmqs with TLS parameters")
 	}
-	config, err := ca.config(u.Hostname())
+	config, err := ca.config()
 	return append(opts, TLS(config)), err
 }
 
-var paramNames = []string{"buckets", "classic", "delayed_exchange", "fixed", "grain", "namespace", "tls_ca", "tls_cert", "tls_key", "tls_server_name"}
+var paramNames = []string{"buckets", "classic", "delayed_exchange", "fixed", "grain", "hosts", "namespace", "tls_ca", "tls_cert", "tls_key", "tls_server_name"}
 
 func nothing(*options) {}
 
@@ -90,6 +90,8 @@ func readParam(name, value string, files *tlsFiles) (Option, error) {
 	switch name {
 	case "namespace":
 		return Namespace(value), nil
+	case "hosts":
+		return Hosts(strings.Split(value, ",")...), nil
 	case "grain":
 		return withDuration(name, value, Grain)
 	case "fixed":
@@ -149,11 +151,8 @@ func withSwitch(name, value string, option func() Option) (Option, error) {
 // tlsFiles are what a URL says about TLS beside its scheme.
 type tlsFiles struct{ ca, cert, key, serverName string }
 
-func (f tlsFiles) config(host string) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}
-	if f.serverName != "" {
-		c.ServerName = f.serverName
-	}
+func (f tlsFiles) config() (*tls.Config, error) {
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.serverName} // that of the host connected to, if none
 	if f.ca != "" {
 		pem, err := os.ReadFile(f.ca)
 		if err != nil {

@@ -1,0 +1,66 @@
+package conformance_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/conformance"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/rabbitmq"
+)
+
+// rabbitBackends are the backends on RabbitMQ. The ways to wait but the default differ in little else.
+func rabbitBackends(t *testing.T) map[string]conformance.Harness {
+	t.Helper()
+	return map[string]conformance.Harness{"rabbitmq": rabbitHarness(t, "hex")}
+}
+
+// rabbitHarness has all its backends share the levels of one namespace, which are expensive to declare. Each check names its
+// queues by itself.
+func rabbitHarness(t *testing.T, namespace string, opts ...rabbitmq.Option) conformance.Harness {
+	t.Helper()
+	url := sync.OnceValue(func() string {
+		server := testenv.SharedRabbitMQ(t)
+		return server.VhostURL(server.Vhost(t))
+	})
+	opts = append(opts, rabbitmq.Namespace(namespace))
+	return conformance.Harness{
+		New: func(context.Context) (backend.Backend, func(), error) { return rabbitmq.New(url(), opts...), nil, nil },
+		Attach: func(context.Context, backend.Backend) (backend.Backend, func(), error) {
+			return rabbitmq.New(url(), opts...), nil, nil
+		},
+		Leftovers: func(context.Context, backend.Backend) ([]string, error) {
+			return messagesIn(url(), namespace+".v1.q.conformance.leaves-nothing", namespace+".v1.dead.conformance.leaves-nothing", namespace+".v1.undeliverable")
+		},
+		Tick: 400 * time.Millisecond,
+	}
+}
+
+// messagesIn names the queues that are not empty.
+func messagesIn(url string, queues ...string) (full []string, err error) {
+	conn, err := amqp.Dial(url)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	ch, err := conn.Channel()
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range queues {
+		q, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		if err != nil {
+			return nil, err
+		}
+		if q.Messages > 0 {
+			full = append(full, fmt.Sprintf("%d messages in %s", q.Messages, name))
+		}
+	}
+	return full, nil
+}

@@ -1,0 +1,60 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/rabbitmq"
+)
+
+// TestBlocked raises the broker's memory alarm: pushes wait and say why, taking and acknowledging go on.
+func TestBlocked(t *testing.T) {
+	ctx := deadline(t, 100*time.Second)
+	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
+	b := rabbitmq.New(server.URL())
+	defer func() { must(t, b.Close()) }()
+	q := openOn(t, b, "q")
+	must(t, q.Schedule(ctx, append(message("a", 0), message("b", time.Second)...))...)
+	server.SetMemoryAlarm(true)
+	for range 2 { // the broker says so once it has read a message
+		short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+		err := q.Schedule(short, message("late", 0))[0]
+		cancel()
+		wants(t, err, "the broker takes no messages", "memory", context.DeadlineExceeded.Error())
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v does not match the context's error", err)
+		}
+	}
+	ack(ctx, t, q, receiveOne(ctx, t, q, "a"))
+	ack(ctx, t, q, receiveOne(ctx, t, q, "b"))
+	pushed := make(chan error, 1)
+	go func() { pushed <- q.Schedule(ctx, message("c", 0))[0] }()
+	select {
+	case err := <-pushed:
+		t.Fatalf("a push went through: %v", err)
+	case <-time.After(300 * time.Millisecond):
+	}
+	server.SetMemoryAlarm(false)
+	must(t, <-pushed)
+	for got := ""; got != "c"; {
+		ds, err := q.Receive(ctx, 1, time.Minute)
+		must(t, err)
+		got = ds[0].ID // the others are those whose outcome was unknown
+		ack(ctx, t, q, ds...)
+	}
+	server.SetMemoryAlarm(true)
+	defer server.SetMemoryAlarm(false)
+	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+	defer cancel()
+	_ = q.Schedule(short, message("d", 0)) // so that the broker says so
+	go func() { pushed <- q.Schedule(ctx, message("d", 0))[0] }()
+	time.Sleep(50 * time.Millisecond) // the push waits, and if not, the test says less
+	must(t, b.Close())
+	if err := <-pushed; !errors.Is(err, backend.ErrClosed) {
+		t.Errorf("a push that waited says %v after Close", err)
+	}
+}

@@ -1,0 +1,120 @@
+package rabbitmq_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/rabbitmq"
+)
+
+// TestCloseUnderPushes closes a backend while others push, take and acknowledge. Every call ends, and says why.
+func TestCloseUnderPushes(t *testing.T) {
+	url := vhost(t)
+	for range 5 {
+		b := rabbitmq.New(url)
+		q := openOn(t, b, queueOf(t))
+		var calls sync.WaitGroup
+		for i := range 8 {
+			calls.Go(func() { pushUntilClosed(t, q, fmt.Sprint(i)) })
+			calls.Go(func() { takeUntilClosed(t, q) })
+		}
+		time.Sleep(30 * time.Millisecond) // the calls are under way, and if not, the test says less
+		must(t, b.Close())
+		calls.Wait()
+	}
+}
+
+func pushUntilClosed(t *testing.T, q backend.Queue, id string) {
+	ctx := deadline(t, patience)
+	for {
+		err := errors.Join(q.Schedule(ctx, batch(id, 500, time.Hour))...)
+		if errors.Is(err, backend.ErrClosed) {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Errorf("pushing went on: %v", err)
+			return
+		}
+	}
+}
+
+func takeUntilClosed(t *testing.T, q backend.Queue) {
+	ctx := deadline(t, patience)
+	for {
+		ds, err := q.Receive(ctx, 3, time.Minute)
+		if errors.Is(err, backend.ErrClosed) {
+			return
+		}
+		if err != nil {
+			t.Errorf("taking: %v", err)
+			return
+		}
+		_ = q.Ack(ctx, leases(ds)) // may be in the middle of Close
+	}
+}
+
+// TestCloseWhileGivingBack closes handles that are just giving back what nobody took. No message is there twice.
+func TestCloseWhileGivingBack(t *testing.T) {
+	const n = 50
+	ctx := deadline(t, 60*time.Second)
+	url := vhost(t)
+	b := rabbitmq.New(url)
+	defer func() { must(t, b.Close()) }()
+	pusher := openOn(t, b, queueOf(t))
+	for i := range n {
+		must(t, pusher.Schedule(ctx, message(fmt.Sprint(i), 0))...)
+	}
+	ch := channel(t, url)
+	name := "delayq.v1.q." + queueOf(t)
+	await(t, "all messages", func() bool { return ready(t, ch, name) == n })
+	for i := range 40 {
+		q := openOn(t, b, queueOf(t))
+		ds, err := q.Receive(ctx, 40, time.Minute)
+		must(t, err)
+		for _, d := range ds {
+			must(t, q.Nack(ctx, []backend.Return{{Lease: d.Lease(), Untouched: true}})...)
+		}
+		time.Sleep(45*time.Millisecond + time.Duration(i)*300*time.Microsecond)
+		must(t, q.Close())
+	}
+	got := make(map[string]int)
+	for len(got) < n {
+		ds, err := pusher.Receive(ctx, n, time.Minute)
+		must(t, err)
+		for _, d := range ds {
+			got[d.ID]++
+		}
+		ack(ctx, t, pusher, ds...)
+	}
+	nothing(t, pusher, 300*time.Millisecond)
+	for id, times := range got {
+		if times > 1 {
+			t.Errorf("message %s came %d times", id, times)
+		}
+	}
+}
+
+// TestCloseAfterAcks closes a handle right after many acks. What was acknowledged stays away.
+func TestCloseAfterAcks(t *testing.T) {
+	const n = 500
+	ctx := deadline(t, 60*time.Second)
+	b := rabbitmq.New(vhost(t))
+	defer func() { must(t, b.Close()) }()
+	other := openOn(t, b, queueOf(t))
+	for round := range 5 {
+		must(t, other.Schedule(ctx, batch(fmt.Sprint(round), n, 0))...)
+		q := openOn(t, b, queueOf(t))
+		for got := 0; got < n; {
+			ds, err := q.Receive(ctx, n, time.Minute)
+			must(t, err)
+			got += len(ds)
+			ack(ctx, t, q, ds...)
+		}
+		must(t, q.Close())
+		nothing(t, other, 200*time.Millisecond)
+	}
+}

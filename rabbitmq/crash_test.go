@@ -1,0 +1,190 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/rabbitmq"
+)
+
+// A book holds what was pushed against what comes.
+type book struct {
+	t *testing.T
+	q backend.Queue
+
+	mu        sync.Mutex
+	due       map[string]time.Time // of what the broker has confirmed, or may have
+	confirmed map[string]bool
+	came      map[string]int
+	acked     map[string]bool
+	again     map[string]int // by reason
+}
+
+func newBook(t *testing.T, q backend.Queue) *book {
+	return &book{
+		t: t, q: q, due: make(map[string]time.Time), confirmed: make(map[string]bool), came: make(map[string]int),
+		acked: make(map[string]bool), again: make(map[string]int),
+	}
+}
+
+// push pushes n messages with random delays, and remembers which ones the broker has confirmed.
+func (b *book) push(ctx context.Context, n int, longest time.Duration) {
+	const size = 250
+	for first := 0; first < n; first += size {
+		ms := make([]backend.Message, min(size, n-first))
+		b.mu.Lock()
+		for i := range ms {
+			ms[i] = message(fmt.Sprint("m", first+i), rand.N(longest))[0]
+			b.due[ms[i].ID] = time.Now().Add(ms[i].Delay)
+		}
+		b.mu.Unlock()
+		errs := b.q.Schedule(ctx, ms)
+		b.mu.Lock()
+		for i := range ms {
+			b.confirmed[ms[i].ID] = errs == nil || errs[i] == nil
+		}
+		b.mu.Unlock()
+	}
+}
+
+// take takes and acknowledges until the context ends.
+func (b *book) take(ctx context.Context) {
+	for {
+		ds, err := b.q.Receive(ctx, 100, time.Minute)
+		if err != nil {
+			return
+		}
+		b.note(ds, time.Now())
+		errs := b.q.Ack(ctx, leases(ds))
+		b.mu.Lock()
+		for i := range ds {
+			b.acked[ds[i].ID] = errs == nil || errs[i] == nil
+		}
+		b.mu.Unlock()
+	}
+}
+
+func (b *book) note(ds []backend.Delivery, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, d := range ds {
+		due, ok := b.due[d.ID]
+		if !ok || now.Before(due) || now.Before(d.Due) || string(d.Body) != "body of "+d.ID {
+			b.t.Errorf("%v: got %+v, due at %v", now, d, due)
+		}
+		if b.came[d.ID]++; b.came[d.ID] > 1 {
+			b.again[b.reason(d)]++
+		}
+	}
+}
+
+// reason tells why a message came again.
+func (b *book) reason(d backend.Delivery) string {
+	switch {
+	case b.acked[d.ID]:
+		return "the ack was read, and lost with the broker"
+	case d.Attempt > 1:
+		return "it was held, or its ack was under way"
+	default:
+		return "it was passed on twice, or its ack was lost with the count"
+	}
+}
+
+// missing counts what was confirmed and has not come.
+func (b *book) missing() (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id, ok := range b.confirmed {
+		if ok && b.came[id] == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (b *book) arrived() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.came)
+}
+
+// survive pushes messages, has some workers take them, breaks something in the middle, and waits for all that was confirmed.
+func (b *book) survive(n int, longest time.Duration, breakSomething func()) {
+	b.t.Helper()
+	ctx, stop := context.WithTimeout(b.t.Context(), 5*time.Minute)
+	defer stop()
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	for range 4 {
+		all.Go(func() { b.take(ctx) })
+	}
+	b.push(ctx, n, longest)
+	await(b.t, "a third of the messages", func() bool { return b.arrived() >= n/3 })
+	breakSomething()
+	broke := time.Now()
+	for end := broke.Add(longest + 4*time.Minute); b.missing() > 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			b.t.Fatalf("%d confirmed messages never came", b.missing())
+		}
+	}
+	confirmed := 0
+	for _, ok := range b.confirmed {
+		if ok {
+			confirmed++
+		}
+	}
+	b.t.Logf("%d pushed, %d confirmed, all there %v after the fault; came again: %v", n, confirmed, time.Since(broke).Round(time.Millisecond), b.again)
+	if confirmed < n/2 {
+		b.t.Errorf("only %d of %d pushes were confirmed", confirmed, n)
+	}
+}
+
+// scale is how many messages with how long delays a crash test has.
+func scale() (n int, longest time.Duration) {
+	if testing.Short() {
+		return 2000, 5 * time.Second
+	}
+	return 20_000, 20 * time.Second
+}
+
+// TestBrokerKilled kills the broker while messages are passed from level to level, and starts it again. What a level was just passing on
+// to a queue that comes up later than itself it passes on again after 180 s, which rabbitmq.conf cannot change.
+func TestBrokerKilled(t *testing.T) {
+	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
+	q := open(t, server.URL())
+	server.Sync()
+	n, longest := scale()
+	newBook(t, q).survive(n, longest, func() {
+		server.Kill()
+		server.Restart()
+	})
+}
+
+// TestNodeKilled kills one node of three: one that the queues are led by and others are connected to, and one that the
+// backend is connected to.
+func TestNodeKilled(t *testing.T) {
+	t.Skip("open: of 2,000 messages 814 had not come four minutes after the node was killed, and it is not known where they are; rabbitmq is not proven on a cluster")
+	cluster := testenv.RabbitCluster(t, 3)
+	nodes := cluster.Nodes()
+	n, longest := scale()
+	for name, home := range map[string]int{"ours": 0, "another": 1} {
+		t.Run(name, func(t *testing.T) {
+			ns := rabbitmq.Namespace(name)
+			open(t, nodes[0].URL(), ns) // leads what it declares
+			for _, node := range nodes {
+				node.Sync()
+			}
+			q := open(t, nodes[home].URL(), ns, rabbitmq.Hosts(nodes[1].Addr(), nodes[2].Addr()))
+			newBook(t, q).survive(n, longest, func() { nodes[0].Kill() })
+			nodes[0].Restart()
+			cluster.AwaitOK()
+		})
+	}
+}

@@ -1,0 +1,194 @@
+package rabbitmq_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/rabbitmq"
+)
+
+// TestUnroutable takes the binding away from a queue for which messages wait: more of them than a level passes on at once. Those
+// of another queue come through the same levels, and the others are kept aside.
+func TestUnroutable(t *testing.T) {
+	const n, delay = 100, 2 * time.Second // its digits are 7, d and 0
+	ctx := deadline(t, 60*time.Second)
+	url := vhost(t)
+	b := rabbitmq.New(url)
+	defer func() { must(t, b.Close()) }()
+	lost, kept := openOn(t, b, "lost"), openOn(t, b, "kept")
+	must(t, lost.Schedule(ctx, batch("lost", n, delay))...)
+	must(t, kept.Schedule(ctx, batch("kept", n, delay+100*time.Millisecond))...)
+	ch := channel(t, url)
+	must(t, ch.QueueUnbind("delayq.v1.q.lost", "#.lost", "delayq.v1.deliver", nil))
+	for got := 0; got < n; {
+		ds, err := kept.Receive(ctx, n, time.Minute)
+		must(t, err)
+		got += len(ds)
+		ack(ctx, t, kept, ds...)
+	}
+	await(t, "those that cannot be routed", func() bool { return ready(t, ch, "delayq.v1.undeliverable") == n })
+	nothing(t, lost, 100*time.Millisecond)
+}
+
+// publish puts a message into the test's queue as a level would.
+func publish(t *testing.T, ch *amqp.Channel, id string, headers amqp.Table) {
+	t.Helper()
+	must(t, ch.PublishWithContext(t.Context(), "delayq.v1.deliver", "0."+queueOf(t), true, false, amqp.Publishing{
+		MessageId: id, Headers: headers, Body: []byte("body of " + id), DeliveryMode: amqp.Persistent,
+	}))
+}
+
+// TestArrivesEarly has messages arrive before they are due. Those by little are held, the others wait once more, in the levels. Both are
+// handed out when they are due and not before, once.
+func TestArrivesEarly(t *testing.T) {
+	for _, early := range []time.Duration{5 * time.Millisecond, 300 * time.Millisecond, 3 * time.Second} {
+		t.Run(early.String(), func(t *testing.T) {
+			ctx := deadline(t, 60*time.Second)
+			url := vhost(t)
+			q, ch := open(t, url), channel(t, url)
+			due := time.Now().Add(early)
+			publish(t, ch, "early", amqp.Table{"delayq-due": due.UnixMicro(), "x-death": []any{amqp.Table{"queue": "delayq.v1.l0.1"}}})
+			d := receiveOne(ctx, t, q, "early")
+			if now := time.Now(); now.Before(due) || now.Sub(due) > 2*time.Second || d.Attempt != 1 {
+				t.Errorf("%v after it was due: %+v", now.Sub(due), d)
+			}
+			ack(ctx, t, q, d)
+			nothing(t, q, 300*time.Millisecond)
+		})
+	}
+}
+
+// TestWaitsOnceMore looks at a message that arrived far too early in its level.
+func TestWaitsOnceMore(t *testing.T) {
+	url := vhost(t)
+	q, ch := open(t, url), channel(t, url)
+	due := time.Now().Add(100 * 24 * time.Hour)
+	publish(t, ch, "far", amqp.Table{"delayq-due": due.UnixMicro(), "delayq-attempts": int64(3), "x-death": []any{amqp.Table{"queue": "x"}}, "x-other": "y"})
+	_, err := q.Receive(deadline(t, time.Second), 1, time.Minute)
+	if err == nil {
+		t.Fatal("it came")
+	}
+	var d amqp.Delivery
+	await(t, "the message at its highest digit", func() bool {
+		got, ok, err := ch.Get("delayq.v1.l7.f", false)
+		must(t, err)
+		d = got
+		return ok
+	})
+	delete(d.Headers, "x-delivery-count") // the broker's
+	want := amqp.Table{"delayq-due": due.UnixMicro(), "delayq-attempts": int64(3)}
+	if fmt.Sprint(d.Headers) != fmt.Sprint(want) || d.MessageId != "far" || string(d.Body) != "body of far" {
+		t.Errorf("got %+v, want the headers %v", d, want)
+	}
+	if want := "f.f.f.f.f.f.f.f." + queueOf(t); d.RoutingKey != want {
+		t.Errorf("its key is %q, want %q", d.RoutingKey, want)
+	}
+	must(t, d.Ack(false))
+}
+
+// TestManyRetries gives a message back more often than a broker before 4.0 lets one pass the same queue with its history.
+func TestManyRetries(t *testing.T) {
+	ctx := deadline(t, 60*time.Second)
+	url := vhost(t)
+	q := open(t, url)
+	must(t, q.Schedule(ctx, message("a", 17*time.Millisecond))...)
+	for attempt := 1; attempt <= 30; attempt++ {
+		d := receiveOne(ctx, t, q, "a")
+		if d.Attempt != attempt {
+			t.Fatalf("got attempt %d, want %d", d.Attempt, attempt)
+		}
+		must(t, q.Nack(ctx, []backend.Return{{Lease: d.Lease(), Delay: 17 * time.Millisecond}})...)
+	}
+	ack(ctx, t, q, receiveOne(ctx, t, q, "a"))
+	nothing(t, q, 200*time.Millisecond)
+}
+
+// TestWaysToWait delivers random delays by each way that takes any.
+func TestWaysToWait(t *testing.T) {
+	const n = 300
+	for name, opts := range map[string][]rabbitmq.Option{
+		"hex":     nil,
+		"grain":   {rabbitmq.Grain(16 * time.Millisecond)},
+		"odd":     {rabbitmq.Grain(7 * time.Millisecond)},
+		"buckets": {rabbitmq.Buckets(time.Second, 100*time.Millisecond, 400*time.Millisecond, 400*time.Millisecond)},
+		"short":   {rabbitmq.Buckets(150 * time.Millisecond)},
+		"classic": {rabbitmq.Classic()},
+		"small":   {rabbitmq.Classic(), rabbitmq.Buckets(300 * time.Millisecond)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := deadline(t, 60*time.Second)
+			b := newBook(t, open(t, vhost(t), opts...))
+			b.push(ctx, n, 3*time.Second)
+			for b.missing() > 0 {
+				ds, err := b.q.Receive(ctx, 50, time.Minute)
+				must(t, err)
+				b.note(ds, time.Now())
+				ack(ctx, t, b.q, ds...)
+			}
+			nothing(t, b.q, 300*time.Millisecond)
+			if len(b.again) > 0 {
+				t.Errorf("came again: %v", b.again)
+			}
+		})
+	}
+}
+
+// TestFixed takes one delay only.
+func TestFixed(t *testing.T) {
+	ctx := deadline(t, 60*time.Second)
+	q := open(t, vhost(t), rabbitmq.Fixed(300*time.Millisecond))
+	began := time.Now()
+	errs := q.Schedule(ctx, []backend.Message{
+		{ID: "a", Body: []byte("body of a"), Delay: 300 * time.Millisecond},
+		{ID: "b", Delay: 200 * time.Millisecond},
+		{ID: "c", Body: []byte("body of c")},
+		{ID: "d", Due: time.Now().Add(time.Hour)},
+	})
+	var refusal *backend.InvalidError
+	if errs[0] != nil || errs[2] != nil || !errors.As(errs[1], &refusal) || !errors.Is(errs[3], backend.ErrInvalid) {
+		t.Fatalf("got %v", errs)
+	}
+	ack(ctx, t, q, receiveOne(ctx, t, q, "c"))
+	a := receiveOne(ctx, t, q, "a")
+	if waited := time.Since(began); waited < 300*time.Millisecond {
+		t.Errorf("a came after %v", waited)
+	}
+	ack(ctx, t, q, a)
+	nothing(t, q, 200*time.Millisecond)
+}
+
+// TestLongestDelays pushes what takes several rounds, and what takes all digits.
+func TestLongestDelays(t *testing.T) {
+	ctx := deadline(t, 60*time.Second)
+	url := vhost(t)
+	q, ch := open(t, url), channel(t, url)
+	for queue, delay := range map[string]time.Duration{
+		"delayq.v1.l0.f": 15 * time.Millisecond, // gone before anybody looks
+		"delayq.v1.l7.e": 0xeffffff0 * time.Millisecond,
+		"delayq.v1.l7.f": backend.MaxDelay,
+		"delayq.v1.l6.1": 0x1000100*time.Millisecond - 200*time.Millisecond + rand.N(100*time.Millisecond),
+	} {
+		must(t, q.Schedule(ctx, message(queue, delay))...)
+		if delay > time.Minute {
+			await(t, queue, func() bool { return ready(t, ch, queue) == 1 })
+		}
+	}
+	ack(ctx, t, q, receiveOne(ctx, t, q, "delayq.v1.l0.f"))
+}
+
+// TestDelayedExchange is refused where the plugin is missing.
+func TestDelayedExchange(t *testing.T) {
+	b := rabbitmq.New(vhost(t), rabbitmq.DelayedExchange())
+	defer func() { must(t, b.Close()) }()
+	_, err := b.Open(deadline(t, patience), "q", quiet())
+	if err == nil {
+		t.Skip("this broker has the plugin")
+	}
+	wants(t, err, "lacks the plugin rabbitmq_delayed_message_exchange", "leave DelayedExchange out")
+}

@@ -1,0 +1,135 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/rabbitmq"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// patience bounds what must happen; it only matters when something is broken.
+const patience = 30 * time.Second
+
+func deadline(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await asks until the condition holds.
+func await(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); {
+		if time.Now().After(end) {
+			t.Fatalf("waited %v for %s", patience, what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// vhost returns the URL of a place of the test's own on the shared broker.
+func vhost(t *testing.T) string {
+	t.Helper()
+	server := testenv.SharedRabbitMQ(t)
+	return server.VhostURL(server.Vhost(t))
+}
+
+// open opens the test's queue. What it opens ends with the test.
+func open(t *testing.T, url string, opts ...rabbitmq.Option) backend.Queue {
+	t.Helper()
+	b := rabbitmq.New(url, opts...)
+	t.Cleanup(func() { must(t, b.Close()) })
+	return openOn(t, b, queueOf(t))
+}
+
+// queueOf is the test's name as a queue can have it.
+func queueOf(t *testing.T) string {
+	t.Helper()
+	return strings.ReplaceAll(t.Name(), "/", ":")
+}
+
+func openOn(t *testing.T, b *rabbitmq.Backend, name string) backend.Queue {
+	t.Helper()
+	q, err := b.Open(t.Context(), name, quiet())
+	must(t, err)
+	return q
+}
+
+func quiet() backend.Options { return backend.Options{Logger: slog.New(slog.DiscardHandler)} }
+
+func message(id string, delay time.Duration) []backend.Message {
+	return []backend.Message{{ID: id, Body: []byte("body of " + id), Delay: delay}}
+}
+
+// receiveOne waits for one message, which must be that.
+func receiveOne(ctx context.Context, t *testing.T, q backend.Queue, id string) backend.Delivery {
+	t.Helper()
+	ds, err := q.Receive(ctx, 1, time.Minute)
+	must(t, err)
+	if len(ds) != 1 || ds[0].ID != id || string(ds[0].Body) != "body of "+id {
+		t.Fatalf("got %+v, want %q", ds, id)
+	}
+	return ds[0]
+}
+
+func ack(ctx context.Context, t *testing.T, q backend.Queue, ds ...backend.Delivery) {
+	t.Helper()
+	must(t, q.Ack(ctx, leases(ds))...)
+}
+
+func leases(ds []backend.Delivery) []backend.Lease {
+	ls := make([]backend.Lease, len(ds))
+	for i := range ds {
+		ls[i] = ds[i].Lease()
+	}
+	return ls
+}
+
+// nothing looks for a message that must not come.
+func nothing(t *testing.T, q backend.Queue, d time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	if ds, err := q.Receive(ctx, 1, time.Minute); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %+v, %v; want no message", ds, err)
+	}
+}
+
+// channel opens a channel beside the backend's.
+func channel(t *testing.T, url string) *amqp.Channel {
+	t.Helper()
+	conn, err := amqp.Dial(url)
+	must(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	ch, err := conn.Channel()
+	must(t, err)
+	return ch
+}
+
+// ready is how many messages a queue has that nobody holds.
+func ready(t *testing.T, ch *amqp.Channel, queue string) int {
+	t.Helper()
+	q, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+	must(t, err)
+	return q.Messages
+}
+
+func replaceOnce(s, what, by string) string { return strings.Replace(s, what, by, 1) }

@@ -1,0 +1,139 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/rabbitmq"
+)
+
+// wants checks that an error says all that, and shows no password.
+func wants(t *testing.T, err error, texts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error; want one that says %q", texts)
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%q does not say %q", err, text)
+		}
+	}
+	if strings.Contains(err.Error(), password) {
+		t.Errorf("%q shows a password", err)
+	}
+}
+
+const password = "pass-w0rd"
+
+// TestOtherArguments finds a queue of its name with other arguments.
+func TestOtherArguments(t *testing.T) {
+	url := vhost(t)
+	ch := channel(t, url)
+	_, err := ch.QueueDeclare("delayq.v1.q.taken", true, false, false, false, nil)
+	must(t, err)
+	b := rabbitmq.New(url)
+	defer func() { must(t, b.Close()) }()
+	_, err = b.Open(deadline(t, patience), "taken", quiet())
+	wants(t, err, "declaring queue delayq.v1.q.taken", "other arguments", "another namespace")
+	openOn(t, b, "free")
+}
+
+// TestPermissions opens, pushes, takes and buries as users who may not.
+func TestPermissions(t *testing.T) {
+	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
+	vhost := server.Vhost(t)
+	open(t, server.VhostURL(vhost))
+	all := testenv.RabbitPermissions{Configure: ".*", Write: ".*", Read: ".*"}
+	for name, c := range map[string]struct {
+		may   testenv.RabbitPermissions
+		texts []string
+	}{
+		"configure": {testenv.RabbitPermissions{Configure: "", Write: ".*", Read: ".*"}, []string{"declaring exchange delayq.v1.undeliverable", "lacks a permission", "configure to declare"}},
+		"write":     {testenv.RabbitPermissions{Configure: ".*", Write: "", Read: ".*"}, []string{"binding queue delayq.v1.undeliverable", "lacks a permission", "write to publish and to bind a queue"}},
+		"read":      {testenv.RabbitPermissions{Configure: ".*", Write: ".*", Read: ""}, []string{"lacks a permission", "read to consume"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server.AddUser(name, password, vhost, c.may)
+			b := rabbitmq.New(server.UserURL(name, password, vhost))
+			defer func() { must(t, b.Close()) }()
+			_, err := b.Open(deadline(t, patience), "q", quiet())
+			wants(t, err, c.texts...)
+		})
+	}
+	ctx := deadline(t, 60*time.Second)
+	server.AddUser("worker", password, vhost, all)
+	q := open(t, server.UserURL("worker", password, vhost))
+	must(t, q.Schedule(ctx, message("a", 0))...)
+	a := receiveOne(ctx, t, q, "a")
+	must(t, q.Schedule(ctx, message("b", 0))...)
+	t.Run("publish", func(t *testing.T) {
+		server.AddUser("worker", password, vhost, testenv.RabbitPermissions{Configure: ".*", Write: `^delayq\.v1\.(q|dead|undel)`, Read: ".*"})
+		await(t, "the refusal", func() bool { return errors.Join(q.Schedule(ctx, message("c", time.Hour))...) != nil })
+		wants(t, q.Schedule(ctx, message("c", time.Hour))[0], "publishing", "lacks a permission", "write to publish", "delayq.v1.l")
+		wants(t, q.Dead(ctx, []backend.Burial{{Lease: a.Lease()}})[0], "publishing", "lacks a permission", "amq.default")
+	})
+	ack(ctx, t, q, a)
+	t.Run("consume", func(t *testing.T) {
+		server.AddUser("worker", password, vhost, testenv.RabbitPermissions{Configure: ".*", Write: ".*", Read: `^delayq\.v1\.(l|deliver|undel)`})
+		server.CloseConnections(vhost) // an open channel remembers what it may do
+		_, err := q.Receive(ctx, 1, time.Minute)
+		wants(t, err, "consuming from delayq.v1.q.", "lacks a permission", "read to consume")
+	})
+	server.AddUser("worker", password, vhost, all)
+	ack(ctx, t, q, receiveOne(ctx, t, q, "b"))
+}
+
+// TestNoEntry connects with a wrong password, to a virtual host that is not there, and to nobody.
+func TestNoEntry(t *testing.T) {
+	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
+	server.AddUser("guest2", password, "/", testenv.RabbitPermissions{})
+	server.AddVhost("closed")
+	free := testenv.Proxy(t, server.Addr())
+	free.Refuse(true)
+	for name, c := range map[string]struct {
+		url   string
+		texts []string
+	}{
+		"password":   {server.UserURL("guest2", "another-"+"one", "/"), []string{"refused the user or password"}},
+		"vhost":      {server.VhostURL("missing"), []string{"no such virtual host"}},
+		"not for us": {server.UserURL("guest2", password, "closed"), []string{"no such virtual host, or the user may not use it"}},
+		"nobody":     {"amqp://guest2:" + password + "@" + free.Addr() + "/", []string{"connecting to RabbitMQ", "connection refused"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := rabbitmq.New(c.url)
+			defer func() { must(t, b.Close()) }()
+			_, err := b.Open(deadline(t, patience), "q", quiet())
+			wants(t, err, c.texts...)
+		})
+	}
+}
+
+// TestOpenIsBounded opens on a broker that answers nothing, and closes.
+func TestOpenIsBounded(t *testing.T) {
+	proxy := testenv.Proxy(t, testenv.SharedRabbitMQ(t).Addr())
+	proxy.Blackhole(true)
+	b := rabbitmq.New("amqp://guest:" + password + "@" + proxy.Addr() + "/")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err := b.Open(ctx, "q", quiet())
+	wants(t, err, context.DeadlineExceeded.Error())
+	must(t, b.Close())
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// TestReservedNames refuses what would be several words of a key.
+func TestReservedNames(t *testing.T) {
+	b := rabbitmq.New(vhost(t))
+	defer func() { must(t, b.Close()) }()
+	_, err := b.Open(t.Context(), "a/b", quiet())
+	wants(t, err, "queue name", "slash")
+}
