@@ -73,10 +73,21 @@ func connect(ctx context.Context, url string, c *tls.Config) (*amqp.Connection, 
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
+	if over := late(ctx); over != nil && err != nil {
+		return nil, explainConnect(over) // the connection's deadline may strike before the context's
+	}
 	if err != nil {
 		return nil, explainConnect(err)
 	}
 	return conn, nil
+}
+
+// late is the context's error, also at the very end of its time.
+func late(ctx context.Context) error {
+	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
+		return context.DeadlineExceeded
+	}
+	return ctx.Err()
 }
 
 // explainConnect says what to do about a refusal.
