@@ -31,19 +31,19 @@ func (s *store) claim(ctx context.Context, limit int, lease time.Duration, name 
 	return c, err
 }
 
-const claimFields = 2
+// claimHead is what a claim's reply has before the messages: the time and the next event.
+const claimHead = 2
 
 func (s *store) parseClaim(reply any) (c redisqueue.Claim, bad []backend.Burial, err error) {
 	r, ok := reply.([]any)
-	if !ok || len(r) < 2 || len(r)%claimFields != 0 {
+	if !ok || len(r) < claimHead {
 		return c, nil, redisscript.Unexpected(claimScript, reply)
 	}
 	c.Now, c.Next = redisscript.US(r[0]), redisscript.MS(r[1])
-	c.Deliveries = make([]backend.Delivery, 0, len(r)/claimFields-1)
-	for i := 2; i < len(r); i += claimFields {
-		lease, _ := r[i].(string)
-		held, _ := r[i+1].(string)
-		d, err := s.delivery(lease, []byte(held))
+	c.Deliveries = make([]backend.Delivery, 0, len(r)-claimHead)
+	for _, reply := range r[claimHead:] {
+		held, _ := reply.(string)
+		d, err := s.delivery([]byte(held))
 		if err != nil {
 			bad = append(bad, backend.Burial{Lease: d.Lease(), Reason: err.Error()})
 			continue
@@ -53,37 +53,49 @@ func (s *store) parseClaim(reply any) (c redisqueue.Claim, bad []backend.Burial,
 	return c, bad, nil
 }
 
-// A record of a lease is due time and origin (ms, doubles) | attempts (4 bytes) | first end (ms, a double) | claim (8 bytes) | lengths of
-// key and prefix (2 bytes each) | key | member.
-const heldLen = 8 + 8 + 4 + 8 + claimName + 2 + 2
+// A record of a lease is stamp: number (8 bytes), first end (ms, 8) | claim (8) | due time and origin (ms, doubles) | attempts (4) | lengths of
+// key and prefix (2 each) | key | member. The key is left out where the member has it.
+const (
+	stampLen = 8 + 8
+	heldLen  = stampLen + claimName + 8 + 8 + 4 + 2 + 2
+)
 
-func (s *store) delivery(lease string, held []byte) (d backend.Delivery, err error) {
+func (s *store) delivery(held []byte) (d backend.Delivery, err error) {
 	if len(held) < heldLen {
 		return d, record.ErrCorrupt
 	}
-	key, prefix := int(binary.BigEndian.Uint16(held[36:])), int(binary.BigEndian.Uint16(held[38:]))
-	payload := heldLen + key + prefix + lenLen
+	keyLen, prefixLen := int(binary.BigEndian.Uint16(held[44:])), int(binary.BigEndian.Uint16(held[46:]))
+	member := heldLen + keyLen
+	payload := member + prefixLen + lenLen
 	if len(held) < payload {
 		return d, record.ErrCorrupt
 	}
-	end := double(held[20:])
+	key, ok := s.keyOf(held[heldLen:member], held[member:member+prefixLen], held[payload:])
+	if !ok {
+		return d, record.ErrCorrupt
+	}
+	end := binary.BigEndian.Uint64(held[8:])
 	d = backend.Delivery{
-		ID:      s.id(string(held[heldLen:heldLen+key]), double(held[8:])),
-		Due:     time.UnixMilli(double(held)).UTC(),
-		Attempt: int(binary.BigEndian.Uint32(held[16:])),
-		Token:   backend.Token{Hi: leaseNumber(lease), Lo: uint64(end)},
-		Until:   time.UnixMilli(end).UTC(),
+		ID:      s.id(key, double(held[32:])),
+		Due:     time.UnixMilli(double(held[24:])).UTC(),
+		Attempt: int(binary.BigEndian.Uint32(held[40:])),
+		Token:   backend.Token{Hi: binary.BigEndian.Uint64(held), Lo: end},
+		Until:   time.UnixMilli(int64(end)).UTC(), //nolint:gosec // a time
 	}
 	d.Headers, d.Body, err = s.open(held[payload:])
 	return d, err
 }
 
-// leaseNumber reads the 7 bytes that the scripts know a lease by.
-func leaseNumber(s string) (n uint64) {
-	for _, b := range []byte(s) {
-		n = n<<8 | uint64(b)
+// keyOf is by what the scripts know a leased message: a key of its own, the id in its envelope, or else its prefix.
+func (s *store) keyOf(own, prefix, payload []byte) (key string, ok bool) {
+	switch {
+	case len(own) > 0:
+		return string(own), true
+	case s.envelopes():
+		return envelopeKey(payload)
+	default:
+		return string(prefix), true
 	}
-	return n
 }
 
 // open reads a payload.

@@ -49,6 +49,18 @@ func unseal(payload []byte) (headers map[string]string, body []byte, err error) 
 	return headers, body, nil
 }
 
+// envelopeKey is the packed id of an envelope.
+func envelopeKey(payload []byte) (key string, ok bool) {
+	if len(payload) <= len(magic) || string(payload[:len(magic)]) != magic {
+		return "", false
+	}
+	b := payload[len(magic):]
+	if len(b) < packedLen(b[0]) {
+		return "", false
+	}
+	return string(b[:packedLen(b[0])]), true
+}
+
 // packedLen is the length of a packed id that begins with b.
 func packedLen(b byte) int {
 	if b == 0 {

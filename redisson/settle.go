@@ -2,37 +2,42 @@ package redisson
 
 import (
 	"context"
+	"encoding/binary"
 	"time"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redisscript"
 )
 
-// A lease's token is its number and when it was to end first: a repeated script that does not find it any more, before
-// that time, knows that the first try has settled it.
-func token(l backend.Lease) (number, end any) { return l.Token.Hi, l.Token.Lo }
+// given is how the scripts know a lease: by the message's key and a stamp, its number and when it was to end first. A repeated script that does not
+// find it any more, before that time, knows that the first try has settled it.
+func (s *store) given(l backend.Lease) (key, stamp []byte) {
+	id, _ := s.identify(l.ID) // what names nothing has no lease either
+	stamp = binary.BigEndian.AppendUint64(make([]byte, 0, stampLen), l.Token.Hi)
+	return id.key, binary.BigEndian.AppendUint64(stamp, l.Token.Lo)
+}
 
 // Ack is as in backend.Queue.
 func (s *store) Ack(ctx context.Context, ls []backend.Lease) []error {
 	return settle(ctx, s, ackScript, ls, func(args []any, l backend.Lease) []any {
-		number, end := token(l)
-		return append(args, number, end)
+		key, stamp := s.given(l)
+		return append(args, key, stamp)
 	})
 }
 
 // Nack is as in backend.Queue.
 func (s *store) Nack(ctx context.Context, rs []backend.Return) []error {
 	return settle(ctx, s, nackScript, rs, func(args []any, r backend.Return) []any {
-		number, end := token(r.Lease)
-		return append(args, number, end, redisscript.Delay(r.Delay), redisscript.Flag(r.Untouched))
+		key, stamp := s.given(r.Lease)
+		return append(args, key, stamp, redisscript.Delay(r.Delay), redisscript.Flag(r.Untouched))
 	})
 }
 
 // Dead is as in backend.Queue.
 func (s *store) Dead(ctx context.Context, bs []backend.Burial) []error {
 	return settle(ctx, s, buryScript, bs, func(args []any, b backend.Burial) []any {
-		number, end := token(b.Lease)
-		return append(args, number, end, b.Reason)
+		key, stamp := s.given(b.Lease)
+		return append(args, key, stamp, b.Reason)
 	})
 }
 
@@ -48,8 +53,8 @@ func (s *store) Extend(ctx context.Context, ls []backend.Lease, lease time.Durat
 	errs := redisscript.Chunked(ls, redisscript.Small, func(part []backend.Lease) []error {
 		after := len(ends) + len(part)
 		errs := redisscript.Each(ctx, &s.Runner, extendScript, part, []any{redisscript.Delay(lease)}, func(args []any, l backend.Lease) []any {
-			number, end := token(l)
-			return append(args, number, end)
+			key, stamp := s.given(l)
+			return append(args, key, stamp)
 		}, func(reply any) error {
 			ends = append(ends, redisscript.MS(reply))
 			if ends[len(ends)-1].IsZero() {

@@ -1,5 +1,5 @@
--- Makes messages dead letters: for each the lease's number, its first end in ms, reason. Returns 1 done, 0 the lease is
--- lost, 2 unknown. GRAVES has due time, origin, attempts, time of death, length of the reason, reason, member.
+-- Makes messages dead letters: for each its key, the lease's stamp, reason. Returns 1 done, 0 the lease is lost, 2
+-- unknown. GRAVES has due time, origin, attempts, time of death, length of the reason, reason, member.
 local outcomes = {}
 for i = FIRST, #ARGV, 3 do
   local msg, reason = release(ARGV[i], ARGV[i + 1]), ARGV[i + 2]

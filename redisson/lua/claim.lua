@@ -1,26 +1,21 @@
 -- Leases up to limit messages that are due: limit, lease in us, the claim's own name of 8 bytes. Returns the
--- time in us, the next event in ms, and for each message the lease's number (7 bytes) and what is in HELD. A repeated claim returns what its first try has leased. What is in DEST is
--- taken too: it may have come from Java.
+-- time in us, the next event in ms, and for each message what is in HELD. A repeated claim returns what its first try
+-- has leased. What is in DEST is taken too: it may have come from Java.
 local limit, till, claim = tonumber(ARGV[FIRST]), after(tonumber(ARGV[FIRST + 1])), ARGV[FIRST + 2]
 local out = {int(NOW_US), ''}
 
 -- A claim stops at so many bytes of payload, that a reply of large messages stays bearable.
 local ROOM = 8 * 1024 * 1024
 
-local function hand_out(lease, v)
-  out[#out + 1] = lease
-  out[#out + 1] = v
-end
-
 -- The first try may be so many ms older than AGE says: this one has had to connect first.
 local CONNECTING = 5000
 
 local function claimed_before()
   local since = math.floor(till - AGE / 1000) - CONNECTING
-  for _, lease in ipairs(redis.call('ZRANGEBYSCORE', LEASES, int(since), int(till))) do
-    local v = redis.call('HGET', HELD, lease)
-    if v and string.sub(v, 29, 36) == claim and in_force(lease) then
-      hand_out(lease, v)
+  for _, key in ipairs(redis.call('ZRANGEBYSCORE', LEASES, int(since), int(till))) do
+    local v = redis.call('HGET', HELD, key)
+    if v and claim_of(v) == claim and in_force(key) then
+      out[#out + 1] = v
     end
   end
   return #out > 2
@@ -62,46 +57,85 @@ local function choose(due, there)
   return chosen
 end
 
+-- Adds to messages what STATES has for them, and takes it out.
+local function recall_all(msgs)
+  if redis.call('EXISTS', STATES) == 0 then
+    return
+  end
+  local keys, known = {}, {}
+  for i, msg in ipairs(msgs) do
+    keys[i] = msg.key
+  end
+  for i, state in ipairs(redis.call('HMGET', STATES, unpack(keys))) do
+    if state then
+      recall(msgs[i], state)
+      known[#known + 1] = msgs[i].key
+    end
+  end
+  on('HDEL', STATES, known)
+end
+
 -- What came from DEST and is unknown gets an id of its own, in the form that all versions read.
 local function identify(chosen, last)
-  local keys = {}
   for i, c in ipairs(chosen) do
     if not c.member then
       chosen[i] = parse(new_member(last + i, c.payload, 'Both'), NOW)
     end
-    keys[i] = chosen[i].key
   end
-  for i, state in ipairs(redis.call('HMGET', STATES, unpack(keys))) do
-    if state then
-      recall(chosen[i], state)
+  recall_all(chosen)
+end
+
+-- Leases messages by their keys. Returns whether none of these had a lease.
+local function lease_keys(msgs)
+  local ends, args = int(till), {'NX'}
+  for i, msg in ipairs(msgs) do
+    args[2 * i], args[2 * i + 1] = ends, msg.key
+  end
+  return on('ZADD', LEASES, args) == #msgs
+end
+
+-- Java's ids are random. A message with the id of one that is leased gets an id of its own.
+local function part_twins(msgs, last)
+  local keys, seen = {}, {}
+  for i, msg in ipairs(msgs) do
+    keys[i] = msg.key
+  end
+  for i, v in ipairs(redis.call('HMGET', HELD, unpack(keys))) do
+    local msg = msgs[i]
+    if v or seen[msg.key] then
+      redis.call('ZREM', TIMES, msg.member)
+      msgs[i] = parse(new_member(last + i, payload_of(msg), 'Both'), msg.due)
     end
+    seen[msg.key] = true
+  end
+end
+
+local function hold_all(msgs, mark)
+  local due_again = int(till + GRACE)
+  local holds, times = {}, {}
+  for i, msg in ipairs(msgs) do
+    local a, b = 2 * i - 1, 2 * i
+    local v = hold(msg, mark)
+    holds[a], holds[b] = msg.key, v
+    times[a], times[b] = due_again, msg.member
+    out[i + 2] = v
+  end
+  on('HSET', HELD, holds)
+  if not ENVELOPE then
+    on('ZADD', TIMES, times)
+    announce_time(till + GRACE)
   end
 end
 
 local function lease_all(msgs)
-  local last = reserve(2 * #msgs)
+  redis.call('ZREM', TIMES, '') -- a server out of memory allows this, and then what comes after it
+  local last = reserve(2 * #msgs + 1)
   identify(msgs, last)
-  local leases, holds, states, rescues, aliases = {}, {}, {}, {}, {}
-  local ends, end_of_rescue = int(till), int(till + GRACE)
-  for i, msg in ipairs(msgs) do
-    local lease = number(last + #msgs + i)
-    local a, b = 2 * i - 1, 2 * i
-    leases[a], leases[b] = ends, lease
-    local v = hold(msg, till, claim)
-    holds[a], holds[b] = lease, v
-    states[a], states[b] = msg.key, 'L' .. lease
-    if not ENVELOPE then
-      rescues[a], rescues[b] = end_of_rescue, rescue(lease, tail_of(msg))
-    end
-    aliases[#aliases + 1] = msg.alias
-    hand_out(lease, v)
+  if not lease_keys(msgs) then
+    part_twins(msgs, last + #msgs)
+    lease_keys(msgs)
   end
-  on('HDEL', STATES, aliases)
-  on('ZADD', LEASES, leases)
-  on('HSET', HELD, holds)
-  on('HSET', STATES, states)
-  on('ZADD', TIMES, rescues)
-  announce(rescues[2], till + GRACE)
+  hold_all(msgs, stamp(last + 2 * #msgs + 1, till) .. claim)
 end
 
 local function next_event()
@@ -118,7 +152,7 @@ end
 redis.call('LLEN', DEST) -- where it is no list, the error comes before any write
 if not (RETRY and claimed_before()) then
   expire(100)
-  local chosen = choose(reader(limit), taker())
+  local chosen = choose(reader(limit, not ENVELOPE), taker())
   if #chosen > 0 then
     lease_all(chosen)
   else

@@ -134,11 +134,11 @@ local function take_envelope(key, prefix)
 end
 
 -- Takes a message under an ended lease.
-local function take_ended(lease)
-  if in_force(lease) then
+local function take_ended(key, v)
+  if in_force(key) then
     return nil, 'HELD'
   end
-  local msg = end_lease(lease, redis.call('HGET', HELD, lease))
+  local msg = end_lease(key, v)
   return msg, not msg and 'NONE' or nil
 end
 
@@ -151,13 +151,10 @@ local function place_of(key, origin, state)
   return due, first, attempts, string.sub(state, rest)
 end
 
--- Takes the member with that prefix from wherever it waits, nil where it is gone. What stands for a lease is not
--- to be taken, and says so.
+-- Takes the member with that prefix from wherever it waits, nil where it is gone.
 local function take_member(prefix, due, key)
   local m = find(prefix, due)
-  if m and is_rescue(m) then
-    return nil, 'HELD'
-  elseif m then
+  if m then
     redis.call('ZREM', TIMES, m)
     unlist(m)
     return m
@@ -169,20 +166,22 @@ end
 local take_waiting
 
 function take_waiting(key, origin)
+  local v = redis.call('HGET', HELD, key)
+  if v then
+    return take_ended(key, v)
+  end
   local state = redis.call('HGET', STATES, key)
   local kind = state and string.sub(state, 1, 1)
   if kind == 'A' then -- a redriven message, named by the id that it has now
     return take_waiting(string.sub(state, 2), origin)
-  elseif kind == 'L' then
-    return take_ended(string.sub(state, 2))
   elseif kind == 'D' or ENVELOPE and not state then
     return nil, 'NONE'
   end
   local due, first, attempts, prefix = place_of(key, origin, state)
-  local m, why = take_member(prefix, due, key)
+  local m = take_member(prefix, due, key)
   redis.call('HDEL', STATES, key, prefix)
   if not m then
-    return nil, why or 'NONE'
+    return nil, 'NONE'
   end
   local msg = parse(m, due)
   msg.key, msg.origin, msg.attempts = key, first, attempts
@@ -200,9 +199,8 @@ local function forget_some()
       local due, _, _, rest = struct.unpack('>ddI4', state, 2)
       gone = not find(string.sub(state, rest), due)
     elseif kind == 'A' then
-      gone = redis.call('HEXISTS', STATES, string.sub(state, 2)) == 0
-    elseif kind == 'L' then
-      gone = redis.call('HEXISTS', HELD, string.sub(state, 2)) == 0
+      local other = string.sub(state, 2)
+      gone = redis.call('HEXISTS', STATES, other) == 0 and redis.call('HEXISTS', HELD, other) == 0
     end
     if gone then
       redis.call('HDEL', STATES, key)

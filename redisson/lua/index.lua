@@ -120,17 +120,17 @@ local function copied_already(m)
 end
 
 -- A reader goes through up to limit messages that are due: peek returns one, and pop takes it out, though of TIMES and INDEX
--- only at done, together with all others; it returns false for one that is in DEST already. Those of one due time that Java has offered come as INDEX has them: in
--- the order of offers, and from its head.
-local function reader(limit)
+-- only at done, together with all others; it returns false for one that is in DEST already. What is to stay stays in TIMES. Those of one
+-- due time that Java has offered come as INDEX has them: in the order of offers, and from its head.
+local function reader(limit, stay)
   local due = redis.call('ZRANGEBYSCORE', TIMES, '-inf', int(NOW), 'WITHSCORES', 'LIMIT', 0, limit)
-  local i, list, popped, gone, unreadable = 1, popper(), {}, {}, {}
+  local i, list, gone, out_of_times, unreadable = 1, popper(), {}, {}, {}
   local r, next_one = {}, nil
 
   -- The head of INDEX where it goes before msg, which has the same due time.
   local function offered_before(msg)
     local head = list.head()
-    if not head or head == msg.member or gone[head] or ours(head) and ours(msg.member) or is_rescue(head) then
+    if not head or head == msg.member or gone[head] or ours(head) and ours(msg.member) then
       return nil
     end
     local score = redis.call('ZSCORE', TIMES, head)
@@ -140,7 +140,7 @@ local function reader(limit)
   local function first()
     while due[i] do
       local m, score = due[i], tonumber(due[i + 1])
-      if not gone[m] and not is_rescue(m) then
+      if not gone[m] and not (more_ended and leased(m)) then
         local msg = parse(m, score)
         if msg then
           return msg
@@ -162,13 +162,16 @@ local function reader(limit)
   function r.pop()
     local m = next_one.member
     gone[m], next_one = true, nil
-    popped[#popped + 1] = m
-    return list.take(m) or not LISTED or not copied_already(m)
+    local fresh = list.take(m) or not LISTED or not copied_already(m)
+    if not (fresh and stay) then
+      out_of_times[#out_of_times + 1] = m
+    end
+    return fresh
   end
 
   function r.done()
     list.flush()
-    on('ZREM', TIMES, popped)
+    on('ZREM', TIMES, out_of_times)
     for j, u in ipairs(unreadable) do
       if j > 1 and walked > WALK then
         return -- the next script finds the others

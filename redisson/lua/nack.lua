@@ -1,5 +1,5 @@
--- Gives messages back: for each the lease's number, its first end in ms, delay in us, '1' when untouched. Returns 1
--- done, 0 the lease is lost, 2 unknown.
+-- Gives messages back: for each its key, the lease's stamp, delay in us, '1' when untouched. Returns 1 done, 0 the
+-- lease is lost, 2 unknown.
 local outcomes = {}
 local earliest, first
 for i = FIRST, #ARGV, 4 do

@@ -1,11 +1,11 @@
 -- Lists what waits in TIMES, by due time: how many to pass over, how many. Returns for each key, due time, origin,
--- attempts, member; the key is empty for what nobody can read. What rescues leases is left out.
+-- attempts, member; the key is empty for what nobody can read. What is leased is left out.
 local out = {}
 local from, n = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1])
 local page = redis.call('ZRANGE', TIMES, from, from + n - 1, 'WITHSCORES')
 for i = 1, #page, 2 do
   local m, due = page[i], tonumber(page[i + 1])
-  if not is_rescue(m) then
+  if not leased(m) then
     local msg = parse(m, due) or {key = '', due = due, origin = due, attempts = 0}
     recall(msg, redis.call('HGET', STATES, msg.key))
     out[#out + 1] = msg.key

@@ -3,9 +3,9 @@
 -- DEST, TIMES and INDEX are Redisson's own: what is due, what waits with its due time in ms, and what waits in
 -- the order of offers. A member of TIMES and INDEX is id | length | payload. The rest is ours, beside them:
 --
---   LEASES      a lease's number, by its end in ms
---   HELD        for each lease: due, origin, attempts, claim, key, member
---   STATES      for a message's key: where it is, when TIMES alone does not tell
+--   LEASES      keys of leased messages, by the lease's end in ms
+--   HELD        for each of these what is leased
+--   STATES      for the key of one that waits or is dead: where it is, when TIMES alone does not tell
 --   DEAD        keys of dead letters, by order of death; GRAVES has what they were
 --   HANDED      which messages were moved to DEST, in its order
 --   QUARANTINE  what nobody can read, by due time
@@ -174,20 +174,14 @@ local function prefix_of(msg)
   return string.sub(msg.member, 1, msg.n)
 end
 
--- Length and payload: what a member has behind its prefix.
-local function tail_of(msg)
-  return string.sub(msg.member, msg.n + 1)
-end
-
 local function payload_of(msg)
   return string.sub(msg.member, msg.n + 9)
 end
 
 -- STATES has for a key
 --   W | due, origin, attempts | prefix   it waits, in TIMES or HANDED under that prefix
---   L | number                           it is leased
 --   D                                    it is dead
---   A | key                              it is the prefix of that message
+--   A | key                              it is the prefix of that message, which waits or is leased
 -- A message shared with Java that nothing has happened to yet has no entry.
 local function waiting(due, origin, attempts, prefix)
   return 'W' .. struct.pack('>ddI4', due, origin, attempts) .. prefix
@@ -196,7 +190,7 @@ end
 -- Adds to a message what STATES has for its key.
 local function recall(msg, state)
   if state and string.sub(state, 1, 1) == 'A' then
-    msg.key, msg.alias = string.sub(state, 2), msg.key
+    msg.key = string.sub(state, 2)
     state = redis.call('HGET', STATES, msg.key)
   end
   if state and string.sub(state, 1, 1) == 'W' then
@@ -239,88 +233,113 @@ local function announce(m, due)
   end
 end
 
--- Where Java may take messages too, a leased one stays in TIMES under another id, to be due a while after the
--- lease has ended: should nobody of us be there then, Java hands it out. It is not in INDEX, where
--- Java looks for what waits.
+-- The same for several members of one due time.
+local function announce_time(due)
+  if tonumber(redis.call('ZRANGE', TIMES, 0, 0, 'WITHSCORES')[2]) == due then
+    redis.call('PUBLISH', CHANNEL, int(due))
+  end
+end
+
+-- Where Java may take messages too, a leased one stays in TIMES, to be due a while after the lease has ended:
+-- should nobody of us be there then, Java hands it out. It is not in INDEX, where Java looks for what waits.
 local GRACE = tonumber(ARGV[6])
 
-local function rescue(lease, tail)
-  return '\7' .. string.char(string.byte(lease, 1) + 128) .. string.sub(lease, 2) .. tail
+-- HELD is stamp | claim (8 bytes) | due, origin | attempts, this hand-out counted | lengths of key and prefix | key | member. The stamp,
+-- the claim's number and the first end in ms, is what tells one lease of a message from the next. There is no key where the member has it.
+local STAMP = 16
+
+local function stamp(n, ends)
+  return struct.pack('>I8I8', n, ends)
 end
 
-local function is_rescue(m)
-  local a, b = string.byte(m, 1, 2)
-  return a == 7 and #m >= 16 and b >= 128 and redis.call('ZSCORE', LEASES, string.char(b - 128) .. string.sub(m, 3, 8)) ~= false
+local function first_end(mark)
+  return (struct.unpack('>I8', mark, 9))
 end
 
--- HELD is due | origin | attempts, this hand-out counted | first end | claim (8 bytes) | lengths of key and prefix | key | member.
-local function hold(msg, ends, claim)
-  return struct.pack('>ddI4d', msg.due, msg.origin, msg.attempts + 1, ends)
-    .. claim .. struct.pack('>I2I2', #msg.key, msg.n) .. msg.key .. msg.member
+local function claim_of(v)
+  return string.sub(v, STAMP + 1, STAMP + 8)
 end
 
-local function first_end(v)
-  return (struct.unpack('>d', v, 21))
+local function hold(msg, mark)
+  local key = renamed(msg) and msg.key or ''
+  return mark .. struct.pack('>ddI4I2I2', msg.due, msg.origin, msg.attempts + 1, #key, msg.n) .. key .. msg.member
 end
 
--- The key that an entry of HELD has, and its member's tail.
-local function held_parts(v)
-  local k, n = struct.unpack('>I2I2', v, 37)
-  return string.sub(v, 41, 40 + k), string.sub(v, 41 + k + n)
+-- Where a member begins in an entry of HELD.
+local function member_at(v)
+  local a, b = string.byte(v, 45, 46)
+  return 49 + a * 256 + b
 end
 
 -- The message that an entry of HELD holds.
-local function held(v)
-  local due, origin, attempts = struct.unpack('>ddI4', v)
-  local k, n = struct.unpack('>I2I2', v, 37)
-  local key, m = string.sub(v, 41, 40 + k), string.sub(v, 41 + k)
-  return {member = m, n = n, key = key, due = due, origin = origin, attempts = attempts}
+local function held(key, v)
+  local due, origin, attempts, _, n = struct.unpack('>ddI4I2I2', v, 25)
+  return {member = string.sub(v, member_at(v)), n = n, key = key, due = due, origin = origin, attempts = attempts}
 end
 
--- Ends a lease of which v is in HELD; returns the message, or nil where Java has had it: then it is not
+-- Ends the lease of a key that has v in HELD; returns the message, or nil where Java has had it: then it is not
 -- ours any more.
-local function end_lease(lease, v)
-  redis.call('ZREM', LEASES, lease)
-  redis.call('HDEL', HELD, lease)
-  local msg = v and held(v)
-  if msg and not ENVELOPE and redis.call('ZREM', TIMES, rescue(lease, tail_of(msg))) == 0 then
-    redis.call('HDEL', STATES, msg.key)
+local function end_lease(key, v)
+  redis.call('ZREM', LEASES, key)
+  redis.call('HDEL', HELD, key)
+  local msg = v and held(key, v)
+  if msg and renamed(msg) then
+    redis.call('HDEL', STATES, prefix_of(msg))
+  end
+  if msg and not ENVELOPE and redis.call('ZREM', TIMES, msg.member) == 0 then
     return nil
   end
   return msg
 end
 
--- Whether a lease is in force.
-local function in_force(lease)
-  local till = redis.call('ZSCORE', LEASES, lease)
-  return till and tonumber(till) > NOW
+-- Whether the lease of a key in HELD is in force. Mostly one look tells that for all.
+local all_in_force
+
+local function in_force(key)
+  if all_in_force == nil then
+    all_in_force = redis.call('ZCOUNT', LEASES, '-inf', int(NOW)) == 0
+  end
+  return all_in_force or tonumber(redis.call('ZSCORE', LEASES, key) or 0) > NOW
 end
 
--- A lease as its holder names it, by its number and its first end, and what is in HELD of it; nil where it is not in
--- force or none was given like that.
-local function given(n, ends)
-  local lease = number(tonumber(n))
-  local v = redis.call('HGET', HELD, lease)
-  if v and first_end(v) == tonumber(ends) and in_force(lease) then
-    return lease, v
-  end
-  return nil
+-- What is in HELD of a lease as its holder names it, by key and stamp; nil where it is not in force or none was given like that.
+local function given(key, mark)
+  local v = redis.call('HGET', HELD, key)
+  return v and string.sub(v, 1, STAMP) == mark and in_force(key) and v or nil
 end
 
 -- Ends a lease that is in force; returns the message, or nil where it was not.
-local function release(n, ends)
-  local lease, v = given(n, ends)
-  return lease and end_lease(lease, v)
+local function release(key, mark)
+  local v = given(key, mark)
+  return v and end_lease(key, v)
 end
 
--- Gives back what up to limit ended leases held.
+-- Gives back what up to limit ended leases held, and remembers whether there may be more.
+local more_ended = false
+
 local function expire(limit)
-  for _, lease in ipairs(redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW), 'LIMIT', 0, limit)) do
-    local msg = end_lease(lease, redis.call('HGET', HELD, lease))
+  local keys = redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW), 'LIMIT', 0, limit)
+  for _, key in ipairs(keys) do
+    local msg = end_lease(key, redis.call('HGET', HELD, key))
     if msg then
       put_back(msg, msg.due, msg.attempts)
     end
   end
+  more_ended = #keys == limit
+end
+
+-- Whether a member of TIMES is there for a lease.
+local function leased(m)
+  local _, n = header(m)
+  if ENVELOPE or not n then
+    return false
+  end
+  local key = string.sub(m, 1, n)
+  if redis.call('HEXISTS', HELD, key) == 1 then
+    return true
+  end
+  local state = redis.call('HGET', STATES, key)
+  return state and string.sub(state, 1, 1) == 'A' and redis.call('HEXISTS', HELD, string.sub(state, 2)) == 1
 end
 
 -- Puts aside what nobody can read: kind T from TIMES alone, I from TIMES and INDEX, D from DEST.
@@ -337,9 +356,9 @@ end
 
 -- The outcome of settling a lease that is not in force: 0 lost, or for a repeated script 1, the first try has done
 -- it, since the lease could not have ended by itself, or 2, nobody can tell.
-local function lost(till)
+local function lost(mark)
   if not RETRY then
     return 0
   end
-  return NOW < tonumber(till) and 1 or 2
+  return NOW < first_end(mark) and 1 or 2
 end

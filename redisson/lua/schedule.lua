@@ -16,12 +16,16 @@ local function refused()
   end
 end
 
+-- Where a message of a key is, by STATES or HELD; nil for a new one.
+local function known(key)
+  return redis.call('HGET', STATES, key) or redis.call('HEXISTS', HELD, key) == 1 and 'L' or nil
+end
+
 -- What a message of a key has for a payload, wherever it is.
 local function content_of(key, state)
   local kind = string.sub(state, 1, 1)
   if kind == 'L' then
-    local v = redis.call('HGET', HELD, string.sub(state, 2))
-    return v and payload_of(held(v))
+    return payload_of(held(key, redis.call('HGET', HELD, key)))
   elseif kind == 'W' then
     local due, _, _, rest = struct.unpack('>ddI4', state, 2)
     local m = find(string.sub(state, rest), due)
@@ -39,7 +43,7 @@ local earliest, first, last
 for i = FIRST + 1, #ARGV, 4 do
   local key, payload = ARGV[i], ARGV[i + 1]
   local due = due_of(ARGV[i + 2], ARGV[i + 3])
-  local state = key ~= '' and (states[key] or redis.call('HGET', STATES, key))
+  local state = key ~= '' and (states[key] or known(key))
   if state then
     -- A repeated push finds what its first try has stored.
     outcomes[#outcomes + 1] = (RETRY and content_of(key, state) == payload) and 1 or 0

@@ -5,7 +5,7 @@ local function head_due()
   for from = 0, redis.call('ZCARD', TIMES) - 1, 100 do
     local some = redis.call('ZRANGE', TIMES, from, from + 99, 'WITHSCORES')
     for i = 1, #some, 2 do
-      if not is_rescue(some[i]) then
+      if not leased(some[i]) then
         return math.min(head, tonumber(some[i + 1]))
       end
     end
@@ -15,12 +15,12 @@ end
 
 expire(1000)
 local due = redis.call('ZCOUNT', TIMES, '-inf', int(NOW))
-local leased = redis.call('ZCARD', LEASES)
+local in_flight = redis.call('ZCARD', LEASES)
 local head = head_due()
 return {
-  math.max(redis.call('ZCARD', TIMES) - due - (ENVELOPE and 0 or leased), 0),
+  math.max(redis.call('ZCARD', TIMES) - due - (ENVELOPE and 0 or in_flight), 0),
   due + redis.call('LLEN', DEST),
-  leased,
+  in_flight,
   redis.call('ZCARD', DEAD),
   redis.call('ZCARD', QUARANTINE),
   head < math.huge and int(head) or '-1',
