@@ -40,6 +40,13 @@ func (q *queue) join() bool {
 	return true
 }
 
+// A run is a message in a handler's hands.
+type run struct {
+	cancel   context.CancelCauseFunc
+	timer    clockwork.Timer // nil without a timeout
+	forsaken bool            // its lease is renewed no longer
+}
+
 // A consumer is one running Consume: a loop that fetches, a goroutine for each message being
 // handled, and one that renews their leases.
 type consumer struct {
@@ -54,7 +61,7 @@ type consumer struct {
 
 	mu      sync.Mutex
 	idle    int // workers without a message; none while one waits
-	running map[*Delivery]context.CancelCauseFunc
+	running map[*Delivery]*run
 	ahead   prefetch
 	watch   clockwork.Timer // on what waits, nil for none
 }
@@ -62,11 +69,11 @@ type consumer struct {
 func newConsumer(q *queue, h Handler, o *consumeOptions) *consumer {
 	return &consumer{
 		queue:          q,
-		handler:        h,
+		handler:        o.wrapped(h),
 		consumeOptions: o,
 		changed:        make(chan struct{}, 1),
 		idle:           o.workers,
-		running:        make(map[*Delivery]context.CancelCauseFunc),
+		running:        make(map[*Delivery]*run),
 		ahead:          newPrefetch(o, q.lease, q.clock.Now()),
 	}
 }
@@ -81,24 +88,36 @@ func (c *consumer) run(ctx context.Context) error {
 	defer abort(nil)
 	stopRenewing := c.keepRenewing(context.WithoutCancel(ctx))
 	defer stopRenewing()
-	c.giveBack(c.fetch(c.fetching))
+	c.fetch(c.fetching)
 	defer c.returning.Wait()
 	return c.drained(abort)
 }
 
-// fetch claims messages and hands them to the workers, until ctx ends. It returns what it has
-// claimed by then.
-func (c *consumer) fetch(ctx context.Context) []*Delivery {
+// fetch claims messages and hands them to the workers, until ctx ends, but not while the queue is paused. What no worker has
+// then is given back.
+func (c *consumer) fetch(ctx context.Context) {
+	for closed := false; ctx.Err() == nil && !closed; {
+		flowing, stop := c.gate.pass(ctx)
+		var unseen []*Delivery
+		unseen, closed = c.fetchWhile(flowing)
+		c.giveBack(unseen)
+		stop()
+	}
+}
+
+// fetchWhile returns what it has claimed when ctx ends, and whether the store is closed.
+func (c *consumer) fetchWhile(ctx context.Context) (unseen []*Delivery, closed bool) {
 	var failures int
 	for {
-		n := c.demand(ctx)
+		n := c.allowed(ctx, c.demand(ctx))
 		if n == 0 {
-			return nil
+			return nil, false
 		}
 		ds, err := c.receive(ctx, n)
+		c.spend(len(ds))
 		switch {
-		case ctx.Err() != nil || errors.Is(err, ErrClosed):
-			return ds
+		case ctx.Err() != nil || c.gate.isShut() || errors.Is(err, ErrClosed):
+			return ds, errors.Is(err, ErrClosed)
 		case err != nil:
 			failures++
 			c.log.Warn("delayq: receiving failed; trying again", "err", err, "failures", failures)

@@ -55,10 +55,10 @@ func (c *consumer) share(ds []*Delivery, asked int) (now, surplus []*Delivery) {
 }
 
 // leave ends what is kept of a handler and takes the next message for its worker.
-func (c *consumer) leave(d *Delivery) (cancel context.CancelCauseFunc, next *Delivery) {
+func (c *consumer) leave(d *Delivery) (left *run, next *Delivery) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	cancel = c.running[d]
+	left = c.running[d]
 	delete(c.running, d)
 	c.ahead.finished++
 	if len(c.ahead.waiting) > 0 && c.fetching.Err() == nil {
@@ -70,7 +70,7 @@ func (c *consumer) leave(d *Delivery) (cancel context.CancelCauseFunc, next *Del
 	if c.demandLocked() > 0 {
 		c.notify()
 	}
-	return cancel, next
+	return left, next
 }
 
 func (c *consumer) notify() {
@@ -117,8 +117,8 @@ func (c *consumer) takeOverdue(now time.Time) []*Delivery {
 func (c *consumer) giveBack(unseen []*Delivery) {
 	c.mu.Lock()
 	ds := append(c.ahead.takeAll(), unseen...)
-	if c.watch != nil {
-		c.watch.Stop()
+	if c.watch != nil && c.watch.Stop() {
+		c.watch = nil
 	}
 	c.mu.Unlock()
 	if len(ds) > 0 {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/delayq/delayq/backend"
 )
 
@@ -17,6 +19,9 @@ type consumeOptions struct {
 	limited     bool // maxAttempts was asked for
 	drain       time.Duration
 	prefetch    int
+	timeout     time.Duration // 0 for none
+	rate        *rate.Limiter // nil for none
+	around      []Middleware
 }
 
 const (
@@ -40,7 +45,7 @@ func newConsumeOptions(opts []ConsumeOption) (*consumeOptions, error) {
 	}
 	for _, set := range opts {
 		if set == nil {
-			return nil, backend.Invalid("consume option", described("nil"), "the result of Workers, Retry, MaxAttempts, Drain or Prefetch")
+			return nil, backend.Invalid("consume option", described("nil"), "the result of Workers, Retry or another option")
 		}
 		if err := set(o); err != nil {
 			return nil, err
@@ -93,6 +98,8 @@ func Retry(p RetryPolicy) ConsumeOption {
 			if p == nil {
 				return Retry(nil)(o)
 			}
+			return p.validate()
+		case Delays:
 			return p.validate()
 		}
 		return nil

@@ -21,6 +21,9 @@ var (
 	ErrInvalid       = backend.ErrInvalid       // an argument cannot be used; an InvalidError, nothing changed
 	ErrUnknownScheme = backend.ErrUnknownScheme // no backend for that URL: forgotten import?
 	ErrDrain         = backend.ErrDrain         // handlers outlived a stop; their messages come back
+	ErrTimeout       = backend.ErrTimeout       // a handler took longer than Timeout allows
+	ErrDrop          = backend.ErrDrop          // a handler returns it: the message is done, though it failed
+	ErrDeadLetter    = backend.ErrDeadLetter    // a handler returns it: the message is dead, whatever attempts are left
 )
 
 type (

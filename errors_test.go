@@ -108,7 +108,7 @@ func TestSentinelsAreExportedOnce(t *testing.T) {
 		if _, ok := ours[name]; !ok {
 			t.Errorf("backend.%s is not exported by package delayq", name)
 		}
-		if _, ok := sentinels[name]; !ok {
+		if _, ok := sentinels[name]; !ok && verdicts[name] == nil {
 			t.Errorf("%s is not tested", name)
 		}
 	}

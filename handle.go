@@ -26,7 +26,7 @@ func (e *PanicError) Unwrap() error {
 func (c *consumer) start(d *Delivery) {
 	ctx, cancel := context.WithCancelCause(c.handling)
 	c.mu.Lock()
-	c.running[d] = cancel
+	c.running[d] = &run{cancel: cancel, timer: c.clockFor(d)}
 	c.mu.Unlock()
 	go c.handle(ctx, d)
 }
@@ -55,8 +55,11 @@ func (c *consumer) call(ctx context.Context, d *Delivery) (err error) {
 // finish settles the message by the handler's error and has the worker take the next one.
 func (c *consumer) finish(ctx context.Context, d *Delivery, err error) {
 	c.settleBy(ctx, d, err)
-	cancel, next := c.leave(d)
-	cancel(nil)
+	left, next := c.leave(d)
+	left.cancel(nil)
+	if left.timer != nil {
+		left.timer.Stop()
+	}
 	if next != nil {
 		c.start(next)
 	}
@@ -64,6 +67,9 @@ func (c *consumer) finish(ctx context.Context, d *Delivery, err error) {
 
 func (c *consumer) settleBy(ctx context.Context, d *Delivery, err error) {
 	cause := context.Cause(ctx)
+	if err != nil && errors.Is(cause, ErrTimeout) {
+		err = fmt.Errorf("%w (%v): %w", ErrTimeout, c.timeout, err)
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()
 	switch {
@@ -77,6 +83,11 @@ func (c *consumer) settleBy(ctx context.Context, d *Delivery, err error) {
 		c.log.Warn("delayq: handler lost its lease", "id", d.ID, "attempt", d.Attempt, "err", err)
 	case errors.Is(cause, ErrDrain): // it was stopped, which says nothing about the message
 		c.settled(d, d.handBack(ctx))
+	case errors.Is(err, ErrDrop):
+		c.log.Warn("delayq: handler dropped the message", "id", d.ID, "attempt", d.Attempt, "err", err)
+		c.settled(d, d.Ack(ctx))
+	case errors.Is(err, ErrDeadLetter):
+		c.bury(ctx, d, err)
 	case c.maxAttempts > 0 && d.Attempt >= c.maxAttempts:
 		c.bury(ctx, d, err)
 	default:
@@ -98,7 +109,7 @@ func (c *consumer) retryLater(ctx context.Context, d *Delivery, err error) {
 	c.settled(d, d.Nack(ctx, delay))
 }
 
-// delayAfter asks the retry policy, which may be wrong or panic.
+// delayAfter asks the error, then the retry policy, which may be wrong or panic.
 func (c *consumer) delayAfter(d *Delivery, err error) (delay time.Duration) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -106,9 +117,12 @@ func (c *consumer) delayAfter(d *Delivery, err error) (delay time.Duration) {
 			delay = defaultRetry.Delay(d.Attempt, err)
 		}
 	}()
-	delay = c.retry.Delay(d.Attempt, err)
+	delay, ok := asked(err)
+	if !ok {
+		delay = c.retry.Delay(d.Attempt, err)
+	}
 	if bad := validDelay(delay, c.traits); bad != nil {
-		c.log.Error("delayq: retry policy", "id", d.ID, "err", bad)
+		c.log.Error("delayq: retry policy or handler asks for a wrong delay", "id", d.ID, "err", bad)
 		delay = min(max(delay, 0), maxDelay(c.traits))
 	}
 	return delay

@@ -208,6 +208,16 @@ func TestBadInputIsRefused(t *testing.T) {
 		{"consume: drain too long", consuming(delayq.Drain(24*time.Hour + 1)), "Drain", "24h0m0.000000001s"},
 		{"consume: prefetch negative", consuming(delayq.Prefetch(-1)), "Prefetch", "-1"},
 		{"consume: prefetch too many", consuming(delayq.Prefetch(delayq.MaxBatch + 1)), "Prefetch", "10001"},
+		{"consume: no timeout", consuming(delayq.Timeout(0)), "Timeout", "0s"},
+		{"consume: timeout too long", consuming(delayq.Timeout(24*time.Hour + 1)), "Timeout", "24h0m0.000000001s"},
+		{"consume: rate of zero", consuming(delayq.RateLimit(0, 1)), "RateLimit", "0"},
+		{"consume: rate of NaN", consuming(delayq.RateLimit(math.NaN(), 1)), "RateLimit", "NaN"},
+		{"consume: rate without end", consuming(delayq.RateLimit(math.Inf(1), 1)), "RateLimit", "+Inf"},
+		{"consume: burst of none", consuming(delayq.RateLimit(1, 0)), "RateLimit burst", "0"},
+		{"consume: burst too large", consuming(delayq.RateLimit(1, delayq.MaxBatch+1)), "RateLimit burst", "10001"},
+		{"consume: nil middleware", consuming(delayq.Use(nil)), "Use", "nil"},
+		{"consume: empty table", consuming(delayq.Retry(delayq.Delays{})), "Delays", "none"},
+		{"consume: negative delay in a table", consuming(delayq.Retry(delayq.Delays{1, -1})), "Delays", "-1ns"},
 		{"consume: policy nil", consuming(delayq.Retry(nil)), "Retry", "nil"},
 		{"consume: policy nil pointer", consuming(delayq.Retry((*delayq.Backoff)(nil))), "Retry", "nil"},
 		{"consume: policy by pointer", consuming(delayq.Retry(&delayq.Backoff{})), "Backoff.Base", "0s"},
@@ -312,7 +322,8 @@ func TestLimitsAreInclusive(t *testing.T) {
 			widest := delayq.Backoff{Base: 1, Max: backend.MaxDelay, Factor: 1, Jitter: 1}
 			return s.Consume(ctx, func(context.Context, *delayq.Delivery) error { return nil },
 				delayq.Workers(100_000), delayq.MaxAttempts(0), delayq.MaxAttempts(1<<30),
-				delayq.Drain(0), delayq.Drain(24*time.Hour), delayq.Prefetch(0), delayq.Prefetch(delayq.MaxBatch), delayq.Retry(widest), delayq.Retry(&widest))
+				delayq.Timeout(time.Millisecond), delayq.Timeout(24*time.Hour), delayq.RateLimit(1e-9, 1), delayq.RateLimit(1e12, delayq.MaxBatch), delayq.Use(),
+				delayq.Retry(delayq.Delays{0, backend.MaxDelay}), delayq.Drain(0), delayq.Drain(24*time.Hour), delayq.Prefetch(0), delayq.Prefetch(delayq.MaxBatch), delayq.Retry(widest), delayq.Retry(&widest))
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -75,6 +75,14 @@ type Queue interface {
 	// stop it: it logs them and tries again, less and less often.
 	Consume(ctx context.Context, h Handler, opts ...ConsumeOption) error
 
+	// Pause makes every Consume of this handle take no more messages, until Resume; other handles and processes go on. Handlers that run
+	// finish, and what none has seen is given back untouched. It does not block, nor does Resume, and calling either twice is
+	// calling it once. Receive is not held back.
+	Pause()
+
+	// Resume ends a Pause.
+	Resume()
+
 	// Stats counts the queue's messages, those that other processes hold included. It
 	// answers [ErrUnsupported] where the backend cannot count.
 	Stats(ctx context.Context) (Stats, error)
@@ -92,9 +100,9 @@ type Queue interface {
 	Close() error
 }
 
-// Handler handles one message: nil means done. ctx ends when the handler must stop:
-// its lease is lost, or a stop has taken longer than [Drain] allows. [context.Cause] is
-// [ErrLeaseLost] or [ErrDrain]. The handler may settle the message itself; what it
+// Handler handles one message: nil means done, and an error that it failed; [ErrDrop], [ErrDeadLetter] and [RetryAfter] say more. ctx ends when
+// the handler must stop: its lease is lost, it has taken longer than [Timeout] allows, or a stop longer than [Drain] does. [context.Cause]
+// is [ErrLeaseLost], [ErrTimeout] or [ErrDrain]. The handler may settle the message itself; what it
 // returns then only goes to the log.
 type Handler func(ctx context.Context, d *Delivery) error
 
@@ -180,6 +188,7 @@ type queue struct {
 	acks   *combiner[backend.Lease]
 	nacks  *combiner[backend.Return]
 
+	gate      *gate
 	stopping  context.Context // ends when Close begins
 	stop      context.CancelFunc
 	consumers sync.WaitGroup
@@ -198,7 +207,7 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &queue{name: name, clock: o.clock, log: log, lease: o.lease, backend: o.backend, traits: traits, store: store}
+	q := &queue{name: name, clock: o.clock, log: log, lease: o.lease, backend: o.backend, traits: traits, store: store, gate: newGate()}
 	if q.clock == nil {
 		q.clock = clockwork.NewRealClock()
 	}

@@ -76,8 +76,8 @@ func (c *consumer) notRenewed(d *Delivery, err error) {
 func (c *consumer) held() (ds []*Delivery, ls []backend.Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for d := range c.running {
-		if !d.settled.Load() {
+	for d, r := range c.running {
+		if !d.settled.Load() && !r.forsaken {
 			ds = append(ds, d)
 			ls = append(ls, d.lease)
 		}
@@ -89,7 +89,7 @@ func (c *consumer) held() (ds []*Delivery, ls []backend.Lease) {
 func (c *consumer) stopHandler(d *Delivery) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if cancel := c.running[d]; cancel != nil && !d.settled.Load() {
-		cancel(ErrLeaseLost)
+	if r := c.running[d]; r != nil && !d.settled.Load() {
+		r.cancel(ErrLeaseLost)
 	}
 }

@@ -38,6 +38,27 @@ func (b Backoff) Delay(attempt int, _ error) time.Duration {
 	return time.Duration(d * (1 - b.Jitter*rand.Float64()))
 }
 
+// Delays is a [RetryPolicy] with a table: the wait after the first failure, the second, and so on. The last one holds for all that
+// follow. Each is 0 to a hundred years.
+type Delays []time.Duration
+
+// Delay implements [RetryPolicy].
+func (ds Delays) Delay(attempt int, _ error) time.Duration {
+	return ds[max(min(attempt, len(ds)), 1)-1]
+}
+
+func (ds Delays) validate() error {
+	if len(ds) == 0 {
+		return backend.Invalid("Delays", described("none"), "at least one delay")
+	}
+	for _, d := range ds {
+		if d < 0 || d > backend.MaxDelay {
+			return backend.Invalid("Delays", d, "0 to a hundred years")
+		}
+	}
+	return nil
+}
+
 func (b Backoff) validate() error {
 	switch {
 	case b.Base <= 0 || b.Base > backend.MaxDelay:

@@ -45,6 +45,18 @@ var (
 	// ErrDrain says that handlers were still running when a Consume had to end. Their
 	// messages are handed out again once their leases end.
 	ErrDrain = errors.New("handlers outlived the drain")
+
+	// ErrTimeout is the cause of the end of a handler's context when it has taken longer than
+	// it may. The message failed with it, unless the handler returns nil all the same.
+	ErrTimeout = errors.New("handler took too long")
+
+	// ErrDrop is for a handler to return, by itself or wrapped: the message failed and is done all
+	// the same. It is acknowledged, and the error goes to the log.
+	ErrDrop = errors.New("message dropped")
+
+	// ErrDeadLetter is for a handler to return, by itself or wrapped: trying again would not help, so
+	// the message becomes a dead letter now.
+	ErrDeadLetter = errors.New("message cannot be handled")
 )
 
 // InvalidError names a value that cannot be used and what is allowed instead.

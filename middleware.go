@@ -1,0 +1,30 @@
+package delayq
+
+import (
+	"slices"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Middleware wraps a handler: to log, to measure, to open a transaction around it. What it returns is called from many
+// goroutines.
+type Middleware func(Handler) Handler
+
+// Use wraps the handler in middleware, of which the first is the outermost: it is called first and sees the others' errors. A second
+// Use goes on where the first ended. Panics pass through them.
+func Use(ms ...Middleware) ConsumeOption {
+	return func(o *consumeOptions) error {
+		if slices.ContainsFunc(ms, func(m Middleware) bool { return m == nil }) {
+			return backend.Invalid("Use", described("nil"), "a func(Handler) Handler")
+		}
+		o.around = append(o.around, ms...)
+		return nil
+	}
+}
+
+func (o *consumeOptions) wrapped(h Handler) Handler {
+	for _, m := range slices.Backward(o.around) {
+		h = m(h)
+	}
+	return h
+}

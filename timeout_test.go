@@ -1,0 +1,147 @@
+package delayq_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/delayq/delayq"
+)
+
+// Another worker has the message once the lease of one that ignores its timeout has ended; the others never wait.
+func TestTimeoutIgnored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const lease = 9 * time.Second
+		var log journal
+		q := newQueue(t, log.logger(), delayq.WithLease(lease))
+		push(t, q, delayq.ID("17"))
+		began := time.Now()
+		var mu sync.Mutex
+		var attempts []time.Duration
+		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+			mu.Lock()
+			attempts = append(attempts, time.Since(began))
+			mu.Unlock()
+			if d.Attempt == 1 {
+				time.Sleep(time.Hour)
+			}
+			return nil
+		}, delayq.Timeout(time.Minute), delayq.Workers(2))
+		time.Sleep(2 * time.Hour)
+		must(t, r.end())
+		again := time.Minute + 5*time.Second
+		if len(attempts) != 2 || attempts[1] < again || attempts[1] > again+lease {
+			t.Errorf("attempts at %v, want the second within a lease after %v", attempts, again)
+		}
+		wantCounts(t, q, delayq.Stats{})
+		wantLogged(t, &log, "handler ignores its timeout", "id=17", "settling failed")
+	})
+}
+
+// What ends in time, or just after, is done.
+func TestTimeoutKept(t *testing.T) {
+	t.Parallel()
+	for _, took := range []time.Duration{0, time.Minute - 1, time.Minute + 1, time.Minute + 6*time.Second} {
+		t.Run(took.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				q := newQueue(t)
+				push(t, q)
+				calls := 0
+				r := start(t, q, func(context.Context, *delayq.Delivery) error {
+					calls++
+					time.Sleep(took)
+					return nil
+				}, delayq.Timeout(time.Minute))
+				time.Sleep(time.Hour)
+				must(t, r.end())
+				if calls != 1 {
+					t.Errorf("%d calls, want 1", calls)
+				}
+				wantCounts(t, q, delayq.Stats{})
+			})
+		})
+	}
+}
+
+func TestMiddleware(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		push(t, q)
+		var calls []string
+		layer := func(name string) delayq.Middleware {
+			return func(next delayq.Handler) delayq.Handler {
+				return func(ctx context.Context, d *delayq.Delivery) error {
+					calls = append(calls, name)
+					err := next(ctx, d)
+					calls = append(calls, name+" after "+err.Error())
+					return nil
+				}
+			}
+		}
+		inner := func(next delayq.Handler) delayq.Handler {
+			return func(ctx context.Context, d *delayq.Delivery) error { return next(ctx, d) }
+		}
+		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+			calls = append(calls, "handler")
+			return errHandler
+		}, delayq.Use(layer("a")), delayq.Use(inner, inner))
+		time.Sleep(time.Hour)
+		must(t, r.end())
+		if want := []string{"a", "handler", "a after " + errHandler.Error()}; !slices.Equal(calls, want) {
+			t.Errorf("calls %q, want %q", calls, want)
+		}
+		wantCounts(t, q, delayq.Stats{}) // the middleware's error counts
+	})
+}
+
+func TestRateLimit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		const n = 100
+		for range n {
+			push(t, q)
+		}
+		began := time.Now()
+		var at []time.Duration
+		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+			at = append(at, time.Since(began))
+			return nil
+		}, delayq.RateLimit(2, 10))
+		time.Sleep(time.Hour)
+		must(t, r.end())
+		if len(at) != n {
+			t.Fatalf("%d messages, want %d", len(at), n)
+		}
+		for i, when := range at {
+			if least := time.Duration(max(i-9, 0)) * time.Second / 2; when < least || when > least+time.Millisecond {
+				t.Errorf("message %d after %v, want %v", i, when, least)
+			}
+		}
+	})
+}
+
+// A limit leaves what it does not let pass to others.
+func TestRateLimitLeavesTheRest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		for range 10 {
+			push(t, q)
+		}
+		r := start(t, q, func(context.Context, *delayq.Delivery) error { return nil }, delayq.RateLimit(0.001, 1), delayq.Workers(8))
+		time.Sleep(time.Second)
+		wantCounts(t, q, delayq.Stats{Ready: 9})
+		began := time.Now()
+		must(t, r.end())
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the stop took %v", took)
+		}
+	})
+}
