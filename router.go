@@ -1,0 +1,50 @@
+package delayq
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// TypeHeader is the header by which a [Router] chooses. [Type] sets it.
+const TypeHeader = "type"
+
+// Type says of what type a message is, for a [Router]: it is the [TypeHeader].
+func Type(name string) PushOption { return Header(TypeHeader, name) }
+
+// A Router hands messages of several types in one queue each to its own handler. The handler of "" has those without a type. It must not
+// be changed while a Consume uses it.
+//
+//	err := q.Consume(ctx, delayq.Router{
+//		"payment-timeout": cancelUnpaid,
+//		"review-default":  delayq.Decoded(delayq.JSON, reviewByDefault),
+//	}.Handle)
+type Router map[string]Handler
+
+// Handle is a [Handler]. A message of a type that nobody handles becomes a dead letter at once, with the reason.
+func (r Router) Handle(ctx context.Context, d *Delivery) error {
+	name, typed := d.Headers[TypeHeader]
+	if h := r[name]; h != nil {
+		return h(ctx, d)
+	}
+	if !typed {
+		return fmt.Errorf("%w: it has no header %q; handled are %s", ErrDeadLetter, TypeHeader, r.types())
+	}
+	return fmt.Errorf("%w: nobody handles type %q; handled are %s", ErrDeadLetter, name, r.types())
+}
+
+func (r Router) types() string {
+	if len(r) == 0 {
+		return "none"
+	}
+	var b strings.Builder
+	for i, name := range slices.Sorted(maps.Keys(r)) {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%q", name)
+	}
+	return b.String()
+}

@@ -1,0 +1,77 @@
+package delayq
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Format turns values into bodies and back. Its methods are called from many goroutines.
+type Format interface {
+	Marshal(v any) ([]byte, error)
+	Unmarshal(body []byte, v any) error
+}
+
+// JSON is the format of encoding/json.
+var JSON Format = jsonFormat{}
+
+type jsonFormat struct{}
+
+func (jsonFormat) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
+func (jsonFormat) Unmarshal(body []byte, v any) error { return json.Unmarshal(body, v) }
+
+// TypedQueue is a queue of values of one type, as [Typed] returns it. It is safe for concurrent use; the queue below stays the
+// caller's, to close, to count, to cancel.
+type TypedQueue[T any] struct {
+	queue  Queue
+	format Format
+}
+
+// Typed is a view of q whose messages are values of type T in a format. One view may push what another one takes, so long as type and format
+// understand each other.
+func Typed[T any](q Queue, f Format) *TypedQueue[T] { return &TypedQueue[T]{queue: q, format: f} }
+
+// Push is [Queue.Push] of a value. One that the format cannot write is an error, and nothing is stored.
+func (t *TypedQueue[T]) Push(ctx context.Context, v T, opts ...PushOption) (id string, err error) {
+	if err := t.valid(); err != nil {
+		return "", opError("push", "", "", err)
+	}
+	body, err := t.format.Marshal(v)
+	if err != nil {
+		return "", opError("push", "", "", fmt.Errorf("encoding a %T: %w", v, err))
+	}
+	return t.queue.Push(ctx, body, opts...)
+}
+
+// Consume is [Queue.Consume] with the value as a further argument. A body that the format cannot read becomes a dead letter at
+// once, with the reason, and h is not called.
+func (t *TypedQueue[T]) Consume(ctx context.Context, h func(ctx context.Context, v T, d *Delivery) error, opts ...ConsumeOption) error {
+	if err := t.valid(); err != nil {
+		return opError("consume", "", "", err)
+	}
+	if h == nil {
+		return t.queue.Consume(ctx, nil, opts...)
+	}
+	return t.queue.Consume(ctx, Decoded(t.format, h), opts...)
+}
+
+func (t *TypedQueue[T]) valid() error {
+	if t.queue == nil || t.format == nil {
+		return backend.Invalid("Typed", described("nil"), "a queue, and a format such as JSON")
+	}
+	return nil
+}
+
+// Decoded makes a handler of one that takes a value, for a [Router] or middleware. It does with unreadable bodies what
+// [TypedQueue.Consume] does.
+func Decoded[T any](f Format, h func(ctx context.Context, v T, d *Delivery) error) Handler {
+	return func(ctx context.Context, d *Delivery) error {
+		var v T
+		if err := f.Unmarshal(d.Body, &v); err != nil {
+			return fmt.Errorf("%w: decoding a %T: %w", ErrDeadLetter, v, err)
+		}
+		return h(ctx, v, d)
+	}
+}
