@@ -21,9 +21,10 @@ func dockerRabbit(set rabbitSettings) (*runningRabbit, error) {
 	ctx := context.Background() // pulling the image takes as long as it takes
 	container, err := testcontainers.Run(ctx, rabbitImage,
 		testcontainers.WithExposedPorts(rabbitPort),
-		testcontainers.WithFiles(testcontainers.ContainerFile{
-			Reader: strings.NewReader(set.text()), ContainerFilePath: "/etc/rabbitmq/conf.d/90-test.conf", FileMode: 0o644,
-		}),
+		testcontainers.WithFiles(
+			testcontainers.ContainerFile{Reader: strings.NewReader(set.text()), ContainerFilePath: "/etc/rabbitmq/conf.d/90-test.conf", FileMode: 0o644},
+			testcontainers.ContainerFile{Reader: strings.NewReader(set.advancedText()), ContainerFilePath: "/etc/rabbitmq/advanced.config", FileMode: 0o644},
+		),
 		testcontainers.WithWaitStrategy(wait.ForLog("Server startup complete"), wait.ForListeningPort(rabbitPort)),
 	)
 	stop := func() error { return testcontainers.TerminateContainer(container) }

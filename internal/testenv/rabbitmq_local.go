@@ -92,7 +92,7 @@ func (r *localRabbit) start() error {
 }
 
 func (r *localRabbit) spawn() error {
-	if err := os.WriteFile(r.file("rabbitmq.conf"), []byte(r.config()), 0o600); err != nil {
+	if err := r.configure(); err != nil {
 		return fmt.Errorf("configuring rabbitmq-server: %w", err)
 	}
 	cmd := exec.Command(findRabbit("rabbitmq-server"))
@@ -153,6 +153,13 @@ func (r *localRabbit) answers() (final bool, err error) {
 		time.Sleep(20 * time.Millisecond) // leaves the processor to the broker
 	}
 	return false, err
+}
+
+func (r *localRabbit) configure() error {
+	return errors.Join(
+		os.WriteFile(r.file("rabbitmq.conf"), []byte(r.config()), 0o600),
+		os.WriteFile(r.file("advanced.config"), []byte(r.set.advancedText()), 0o600),
+	)
 }
 
 func (r *localRabbit) config() string {

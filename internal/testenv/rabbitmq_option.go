@@ -10,8 +10,9 @@ import (
 type RabbitOption func(*rabbitSettings)
 
 type rabbitSettings struct {
-	private bool
-	config  []directive
+	private  bool
+	config   []directive
+	advanced []directive
 }
 
 // PrivateRabbit asks for a broker that the test may kill, pause and restart.
@@ -21,6 +22,14 @@ func PrivateRabbit() RabbitOption { return func(s *rabbitSettings) { s.private =
 // RabbitConfig("consumer_timeout", "10000"). Of two lines with one key the later counts.
 func RabbitConfig(key, value string) RabbitOption {
 	return func(s *rabbitSettings) { s.add(key, value) }
+}
+
+// RabbitAdvanced sets what rabbitmq.conf has no key for: a parameter of the broker's application
+// rabbit, in its advanced.config. The value is an Erlang term.
+func RabbitAdvanced(parameter, value string) RabbitOption {
+	return func(s *rabbitSettings) {
+		s.advanced = append(s.advanced, directive{parameter, []string{value}})
+	}
 }
 
 func settleRabbit(opts []RabbitOption) rabbitSettings {
@@ -35,6 +44,9 @@ func (s *rabbitSettings) add(key, value string) {
 	s.config = append(s.config, directive{key, []string{value}})
 }
 
+// special says that a broker without these settings will not do.
+func (s *rabbitSettings) special() bool { return len(s.config)+len(s.advanced) > 0 }
+
 // text is the configuration as a file.
 func (s *rabbitSettings) text() string {
 	var b strings.Builder
@@ -42,4 +54,13 @@ func (s *rabbitSettings) text() string {
 		fmt.Fprintf(&b, "%s = %s\n", d.name, strings.Join(d.args, " "))
 	}
 	return b.String()
+}
+
+// advancedText is the advanced configuration as a file.
+func (s *rabbitSettings) advancedText() string {
+	parameters := make([]string, len(s.advanced))
+	for i, d := range s.advanced {
+		parameters[i] = fmt.Sprintf("{%s, %s}", d.name, strings.Join(d.args, " "))
+	}
+	return fmt.Sprintf("[{rabbit, [%s]}].\n", strings.Join(parameters, ", "))
 }

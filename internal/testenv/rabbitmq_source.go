@@ -26,7 +26,7 @@ func provideRabbit(set rabbitSettings) (*runningRabbit, error) {
 		return nil, err
 	}
 	url, binary := os.Getenv(rabbitURLVar), findRabbit("rabbitmq-server")
-	switch chooseRedis(url, binary, dockerRuns, set.private, len(set.config) > 0) {
+	switch chooseRedis(url, binary, dockerRuns, set.private, set.special()) {
 	case redisFromURL:
 		return useRabbit(url)
 	case redisFromBinary:

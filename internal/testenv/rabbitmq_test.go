@@ -111,9 +111,12 @@ func TestPrivateRabbit(t *testing.T) {
 	heavy(t)
 	var s *RabbitServer
 	t.Run("its test", func(t *testing.T) {
-		s = RabbitMQ(t, PrivateRabbit(), RabbitConfig("channel_max", "77"))
+		s = RabbitMQ(t, PrivateRabbit(), RabbitConfig("channel_max", "77"), RabbitAdvanced("msg_store_file_size_limit", "1234567"))
 		if conn := dialRabbit(t, s.URL()); conn.Config.ChannelMax != 77 {
 			t.Errorf("%d channels; want the option's 77", conn.Config.ChannelMax)
+		}
+		if limit := s.Ctl("eval", "application:get_env(rabbit, msg_store_file_size_limit)."); limit != "{ok,1234567}" {
+			t.Errorf("the limit is %s; want the option's 1234567", limit)
 		}
 		if n := len(processesOf(t, s.local.dir)); n == 0 {
 			t.Error("its processes are not found")
