@@ -1,0 +1,56 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+const said = `due after 300ms, attempt 1, early: false
+due after 600ms, attempt 1, early: false
+due after 900ms, attempt 1, early: false
+due after 600ms, attempt 2, early: false
+`
+
+// Every store makes the program say the same.
+func TestSwap(t *testing.T) {
+	t.Parallel()
+	for scheme, at := range map[string]func(*testing.T) string{
+		"memory":   func(*testing.T) string { return "memory:///swap" },
+		"zsetpoll": onRedis, "keyspace": onRedis, "redisson": onRedis,
+		"rabbitmq": func(t *testing.T) string { return testenv.SharedRabbitMQ(t).URL() + "/swap?namespace=swap" },
+	} {
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			u, err := url.Parse(at(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			u.Scheme = scheme
+			if u.Path == "" || u.Path == "/" {
+				u.Path = "/swap-" + scheme
+			}
+			var out bytes.Buffer
+			if err := run(ctx, u.String(), &out); err != nil {
+				t.Fatal(err)
+			}
+			if out.String() != said {
+				t.Errorf("it said\n%swant\n%s", out.String(), said)
+			}
+		})
+	}
+}
+
+func onRedis(t *testing.T) string {
+	at, _, _ := strings.Cut(testenv.SharedRedis(t).URL(), "?")
+	return at
+}
