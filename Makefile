@@ -15,6 +15,7 @@ demo: ## Watch a delay queue at work (about 15 s)
 .PHONY: test
 test: tools check ## Run every test with the race detector, and each benchmark once
 	go test -race -timeout 40m ./...
+	cd examples/listbackend && go vet ./... && go test -race -timeout 10m ./...
 	go test -short -run '^$$' -bench . -benchtime 1x ./bench
 
 .PHONY: flakes
