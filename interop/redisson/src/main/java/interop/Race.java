@@ -69,7 +69,8 @@ final class Race {
     }
 
     private Long round(RBlockingQueue<Object> ready, RDelayedQueue<Object> delayed, String item) throws InterruptedException {
-        long due = Clock.nanos() + TimeUnit.MILLISECONDS.toNanos(near);
+        long now = TimeUnit.NANOSECONDS.toMillis(Clock.nanos()); // as Redisson cuts it
+        long due = TimeUnit.MILLISECONDS.toNanos(now + near);
         delayed.offer(item, near, TimeUnit.MILLISECONDS);
         Object got = ready.poll(patience, TimeUnit.MILLISECONDS);
         if (got == null) {
