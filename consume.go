@@ -45,6 +45,7 @@ type run struct {
 	cancel   context.CancelCauseFunc
 	timer    clockwork.Timer // nil without a timeout
 	forsaken bool            // its lease is renewed no longer
+	lost     bool            // its lease is lost
 }
 
 // A consumer is one running Consume: a loop that fetches, a goroutine for each message being
@@ -86,6 +87,7 @@ func (c *consumer) run(ctx context.Context) error {
 	var abort context.CancelCauseFunc
 	c.handling, abort = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abort(nil)
+	defer c.meter.employ(c.workers)()
 	stopRenewing := c.keepRenewing(context.WithoutCancel(ctx))
 	defer stopRenewing()
 	c.fetch(c.fetching)
@@ -120,6 +122,7 @@ func (c *consumer) fetchWhile(ctx context.Context) (unseen []*Delivery, closed b
 			return ds, errors.Is(err, ErrClosed)
 		case err != nil:
 			failures++
+			c.meter.failure(ctx, failedReceive, 1)
 			c.log.Warn("delayq: receiving failed; trying again", "err", err, "failures", failures)
 			c.pause(ctx, refetch.Delay(failures, err))
 		default:
@@ -153,6 +156,7 @@ func (c *consumer) drained(abort context.CancelCauseFunc) error {
 	c.log.Warn("delayq: stopping handlers that outlived the drain", "handlers", left, "drain", c.drain)
 	abort(ErrDrain)
 	if left = c.busyAfter(obeyWithin); left > 0 {
+		c.meter.failure(context.Background(), ignoresStop, left)
 		c.log.Error("delayq: handlers ignore their contexts; their messages return when the leases end", "handlers", left)
 		return ErrDrain
 	}

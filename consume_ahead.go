@@ -136,14 +136,12 @@ func (c *consumer) handBack(ds []*Delivery) {
 		for i, d := range some {
 			rs[i] = backend.Return{Lease: d.lease, Untouched: true}
 		}
-		c.returned(some, c.store.Nack(ctx, rs))
+		c.returned(ctx, some, c.store.Nack(ctx, rs))
 	}
 }
 
-func (c *consumer) returned(ds []*Delivery, errs []error) {
+func (c *consumer) returned(ctx context.Context, ds []*Delivery, errs []error) {
 	for i, err := range errs {
-		if err != nil {
-			c.log.Warn("delayq: settling failed", "id", ds[i].ID, "attempt", ds[i].Attempt, "err", err)
-		}
+		_ = c.settled(ctx, ds[i], err)
 	}
 }

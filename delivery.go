@@ -29,6 +29,7 @@ type Delivery struct {
 	lease   backend.Lease
 	until   atomic.Int64 // end of the lease by the store's clock, nanoseconds since 1970
 	kept    atomic.Int64 // the same by the queue's own clock, for when the store cannot be asked
+	ahead   int64        // of the queue's own clock is the store's, in nanoseconds, as the hand-out showed
 	settled atomic.Bool  // or being settled, or lost
 }
 
@@ -36,11 +37,17 @@ func (d *Delivery) take(q *queue, got *backend.Delivery) {
 	d.ID, d.Body, d.Headers, d.Due, d.Attempt = got.ID, got.Body, got.Headers, got.Due, got.Attempt
 	d.q, d.lease = q, got.Lease()
 	d.keep(got.Until, q.clock.Now().Add(q.lease))
+	d.ahead = d.until.Load() - d.kept.Load()
 }
 
 func (d *Delivery) keep(until, kept time.Time) {
 	d.until.Store(until.UnixNano())
 	d.kept.Store(kept.UnixNano())
+}
+
+// lateness is how long before now, by the queue's own clock, the message was due by the store's: the two may differ.
+func (d *Delivery) lateness(now time.Time) time.Duration {
+	return max(time.Duration(now.UnixNano()+d.ahead-d.Due.UnixNano()), 0)
 }
 
 // LeaseUntil returns when the lease ends by the store's clock. It moves as the lease is extended.
@@ -80,9 +87,12 @@ func (d *Delivery) Extend(ctx context.Context, lease time.Duration) error {
 	if err := firstError(d.valid(ctx), validLease("lease", lease)); err != nil {
 		return d.fail("extend", err)
 	}
+	began := d.q.meter.begin()
 	kept := d.q.clock.Now().Add(lease)
 	ends, errs := d.q.store.Extend(ctx, []backend.Lease{d.lease}, lease)
-	if err := one(errs); err != nil {
+	err := one(errs)
+	d.q.meter.operated(ctx, opExtend, began, err)
+	if err != nil {
 		return d.fail("extend", err)
 	}
 	d.keep(ends[0], kept)
@@ -99,8 +109,10 @@ func (d *Delivery) settle(ctx context.Context, op string, check, call func() err
 		return d.fail(op, err)
 	}
 	d.settled.Store(true)
+	began := d.q.meter.begin()
 	err = call()
 	d.settledBy(err)
+	d.q.meter.settled(ctx, op, began, err)
 	return d.fail(op, err)
 }
 

@@ -21,6 +21,9 @@ const (
 	Durability                          // messages survive the process
 	OwnIDs                              // a message has the id that its pusher gives it
 	Headers                             // a message may have headers
+	UniqueWindows                       // UniqueFor keeps an id taken when its message is gone
+	Peeking                             // Peek
+	Purging                             // Purge
 )
 
 var featureNames = map[Feature]string{
@@ -34,6 +37,9 @@ var featureNames = map[Feature]string{
 	Durability:       "durable messages",
 	OwnIDs:           "the pusher's ids",
 	Headers:          "headers",
+	UniqueWindows:    "ids that stay taken (UniqueFor)",
+	Peeking:          "peeking",
+	Purging:          "purging",
 }
 
 // String returns the feature's name as errors show it.
@@ -75,6 +81,12 @@ func (q *queue) Supports(f Feature) bool {
 		return !q.traits.StoreMakesIDs
 	case Headers:
 		return !q.traits.NoHeaders
+	case UniqueWindows:
+		return !q.traits.NoUniqueFor && !q.traits.StoreMakesIDs
+	case Peeking:
+		return q.peek != nil
+	case Purging:
+		return q.purge != nil
 	}
 	return false
 }

@@ -33,11 +33,14 @@ func (c *consumer) start(d *Delivery) {
 
 func (c *consumer) handle(ctx context.Context, d *Delivery) {
 	err := errGoexit
-	defer func() { c.finish(ctx, d, err) }() // also when the handler ends its goroutine
+	var p processing
+	defer func() { c.finish(ctx, d, p, err) }() // also when the handler ends its goroutine
 	if c.maxAttempts > 0 && d.Attempt > c.maxAttempts {
 		err = fmt.Errorf("%d attempts ended without a word from the worker", c.maxAttempts)
+		c.meter.failure(ctx, failedAbandoned, 1)
 		return
 	}
+	ctx, p = c.processing(ctx, d)
 	err = c.call(ctx, d)
 }
 
@@ -53,8 +56,10 @@ func (c *consumer) call(ctx context.Context, d *Delivery) (err error) {
 }
 
 // finish settles the message by the handler's error and has the worker take the next one.
-func (c *consumer) finish(ctx context.Context, d *Delivery, err error) {
-	c.settleBy(ctx, d, err)
+func (c *consumer) finish(ctx context.Context, d *Delivery, p processing, err error) {
+	p.returned(ctx, err)
+	outcome, unsettled := c.settleBy(ctx, d, err)
+	p.end(outcome, unsettled)
 	left, next := c.leave(d)
 	left.cancel(nil)
 	if left.timer != nil {
@@ -65,7 +70,8 @@ func (c *consumer) finish(ctx context.Context, d *Delivery, err error) {
 	}
 }
 
-func (c *consumer) settleBy(ctx context.Context, d *Delivery, err error) {
+// settleBy returns what became of the message, and the error of a settling that failed.
+func (c *consumer) settleBy(ctx context.Context, d *Delivery, err error) (outcome string, unsettled error) {
 	cause := context.Cause(ctx)
 	if err != nil && errors.Is(cause, ErrTimeout) {
 		err = fmt.Errorf("%w (%v): %w", ErrTimeout, c.timeout, err)
@@ -77,36 +83,37 @@ func (c *consumer) settleBy(ctx context.Context, d *Delivery, err error) {
 		if err != nil {
 			c.log.Warn("delayq: handler settled the message and failed", "id", d.ID, "err", err)
 		}
+		return outcomeSettled, nil
 	case err == nil:
-		c.settled(d, d.Ack(ctx))
+		return outcomeAcked, c.settled(ctx, d, d.Ack(ctx))
 	case errors.Is(cause, ErrLeaseLost):
 		c.log.Warn("delayq: handler lost its lease", "id", d.ID, "attempt", d.Attempt, "err", err)
+		return outcomeLost, nil
 	case errors.Is(cause, ErrDrain): // it was stopped, which says nothing about the message
-		c.settled(d, d.handBack(ctx))
+		return outcomeReturned, c.settled(ctx, d, d.handBack(ctx))
 	case errors.Is(err, ErrDrop):
 		c.log.Warn("delayq: handler dropped the message", "id", d.ID, "attempt", d.Attempt, "err", err)
-		c.settled(d, d.Ack(ctx))
+		return outcomeDropped, c.settled(ctx, d, d.Ack(ctx))
 	case errors.Is(err, ErrDeadLetter):
-		c.bury(ctx, d, err)
+		return outcomeDead, c.bury(ctx, d, err)
 	case c.maxAttempts > 0 && d.Attempt >= c.maxAttempts:
-		c.bury(ctx, d, err)
-	default:
-		c.retryLater(ctx, d, err)
+		return outcomeDead, c.bury(ctx, d, err)
 	}
+	return outcomeRetried, c.retryLater(ctx, d, err)
 }
 
 // settleWithin bounds a settle by its own context, since the handler's may have ended.
 const settleWithin = 30 * time.Second
 
-func (c *consumer) bury(ctx context.Context, d *Delivery, err error) {
+func (c *consumer) bury(ctx context.Context, d *Delivery, err error) (unsettled error) {
 	c.log.Error("delayq: message is dead", "id", d.ID, "attempt", d.Attempt, "err", err)
-	c.settled(d, d.Dead(ctx, err.Error()))
+	return c.settled(ctx, d, d.Dead(ctx, err.Error()))
 }
 
-func (c *consumer) retryLater(ctx context.Context, d *Delivery, err error) {
+func (c *consumer) retryLater(ctx context.Context, d *Delivery, err error) (unsettled error) {
 	delay := c.delayAfter(d, err)
 	c.log.Warn("delayq: handler failed", "id", d.ID, "attempt", d.Attempt, "retry", delay, "err", err)
-	c.settled(d, d.Nack(ctx, delay))
+	return c.settled(ctx, d, d.Nack(ctx, delay))
 }
 
 // delayAfter asks the error, then the retry policy, which may be wrong or panic.
@@ -129,8 +136,10 @@ func (c *consumer) delayAfter(d *Delivery, err error) (delay time.Duration) {
 }
 
 // settled logs what no caller hears. The message comes back when its lease ends.
-func (c *consumer) settled(d *Delivery, err error) {
+func (c *consumer) settled(ctx context.Context, d *Delivery, err error) (unsettled error) {
 	if err != nil {
+		c.meter.failure(ctx, failedSettle, 1)
 		c.log.Warn("delayq: settling failed", "id", d.ID, "attempt", d.Attempt, "err", err)
 	}
+	return err
 }

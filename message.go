@@ -28,6 +28,12 @@ type Message struct {
 	// years, counts from the store's own now, whatever the clock here shows. At most one is set.
 	Due   time.Time
 	Delay time.Duration
+
+	// UniqueFor, 1 ms to 400 days, keeps the ID taken for that long from the push on, by the store's clock:
+	// also when the message is done, dead or cancelled, a further push of the ID is refused with [ErrDuplicate]
+	// until then, with UniqueFor or without. A refused push lengthens nothing. It asks for an ID. 0 is off: the
+	// ID is free when the message is gone. A store without the feature [UniqueWindows] answers [ErrUnsupported].
+	UniqueFor time.Duration
 }
 
 // PushOption sets a part of a message in Push.
@@ -36,7 +42,7 @@ type PushOption func(*Message) error
 func (m *Message) apply(opts []PushOption) error {
 	for _, set := range opts {
 		if set == nil {
-			return backend.Invalid("push option", described("nil"), "the result of After, At, ID or Header")
+			return backend.Invalid("push option", described("nil"), "the result of After, At, ID, UniqueFor or Header")
 		}
 		if err := set(m); err != nil {
 			return err
@@ -69,6 +75,16 @@ func ID(id string) PushOption {
 	return func(m *Message) error {
 		m.ID = id
 		return validID(id)
+	}
+}
+
+// UniqueFor keeps the id that [ID] gives taken for that long from the push on, by the store's clock, whatever becomes of
+// the message: 1 ms to 400 days, 0 for off. A second push of it within that time answers [ErrDuplicate]. Push answers
+// [ErrInvalid] without an ID, and [ErrUnsupported] where the store keeps no ids beyond their messages; see [UniqueWindows].
+func UniqueFor(d time.Duration) PushOption {
+	return func(m *Message) error {
+		m.UniqueFor = d
+		return validWindow(d)
 	}
 }
 

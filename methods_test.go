@@ -27,8 +27,16 @@ var methods = map[string]func(*scene, context.Context) error{
 	"Queue.ReceiveBatch": receivingBatch(2),
 	"Queue.AckBatch":     func(s *scene, ctx context.Context) error { return s.AckBatch(ctx, []*delayq.Delivery{s.held}) },
 	"Queue.Consume":      consuming(),
+	"Queue.Repeat": func(s *scene, ctx context.Context) error {
+		return s.Repeat(ctx, "name", delayq.Every(time.Hour), nil)
+	},
 	"Queue.Stats": func(s *scene, ctx context.Context) error {
 		_, err := s.Stats(ctx)
+		return err
+	},
+	"Queue.Peek": peeking("", 1),
+	"Queue.Purge": func(s *scene, ctx context.Context) error {
+		_, err := s.Purge(ctx)
 		return err
 	},
 	"DeadLetters.List": listing("", 1),
@@ -128,7 +136,7 @@ func TestEndedContextChangesNothing(t *testing.T) {
 			s := newScene(t)
 			s.wantUnchanged(t, func() {
 				err := call(s, ended)
-				if name == "Queue.Consume" { // which the end of its context stops, without an error
+				if name == "Queue.Consume" || name == "Queue.Repeat" { // which the end of its context stops, without an error
 					must(t, err)
 					return
 				}

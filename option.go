@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/jonboulle/clockwork"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/delayq/delayq/backend"
 )
@@ -18,12 +21,16 @@ type options struct {
 	logger   *slog.Logger
 	lease    time.Duration
 	required []Feature
+
+	metrics    metric.MeterProvider // nil for none
+	traces     trace.TracerProvider // nil for none
+	propagator propagation.TextMapPropagator
 }
 
 const defaultLease = 30 * time.Second // as Amazon SQS's visibility timeout
 
 func newOptions(opts []Option) (*options, error) {
-	o := &options{lease: defaultLease, logger: slog.Default()}
+	o := &options{lease: defaultLease, logger: slog.Default(), propagator: propagation.TraceContext{}}
 	for _, set := range opts {
 		if set == nil {
 			return nil, backend.Invalid("option", described("nil"), "the result of a With… function")
@@ -79,6 +86,48 @@ func WithLogger(l *slog.Logger) Option {
 			return backend.Invalid("WithLogger", described("nil"), "a logger; slog.New(slog.DiscardHandler) for silence")
 		}
 		o.logger = l
+		return nil
+	}
+}
+
+// WithMeterProvider has the queue keep metrics there, by default nowhere: otel.GetMeterProvider() for those of the whole
+// process. docs/observability.md lists them. Where the backend can count its messages, each collection asks the store once
+// for each queue, and waits 5 s for it at most.
+func WithMeterProvider(p metric.MeterProvider) Option {
+	return func(o *options) error {
+		if p == nil {
+			return backend.Invalid("WithMeterProvider", described("nil"), "a provider; leave the option out for no metrics")
+		}
+		o.metrics = p
+		return nil
+	}
+}
+
+// WithTracerProvider has the queue make a span for each push, and one around each message that Consume hands to its handler,
+// by default none: otel.GetTracerProvider() for those of the whole process. A message then carries the trace of its push in its
+// headers, as [WithPropagator] says, and the span of the handler, whose context has it, links to that of the push.
+func WithTracerProvider(p trace.TracerProvider) Option {
+	return func(o *options) error {
+		if p == nil {
+			return backend.Invalid("WithTracerProvider", described("nil"), "a provider; leave the option out for no traces")
+		}
+		o.traces = p
+		return nil
+	}
+}
+
+// WithPropagator sets what messages carry from push to handler where there is a [WithTracerProvider], by default the W3C trace
+// context of spans that are recorded: the headers "traceparent" and "tracestate", about 70 bytes of each message for as long as
+// it waits. otel.GetTextMapPropagator() carries what the process carries elsewhere, baggage perhaps.
+//
+// Workers see these headers as any others. None are added where the backend keeps no headers, where the pusher has set one of
+// them, or where they would take the message's headers beyond their limit.
+func WithPropagator(p propagation.TextMapPropagator) Option {
+	return func(o *options) error {
+		if p == nil {
+			return backend.Invalid("WithPropagator", described("nil"), "a propagator; leave the option out for the W3C trace context")
+		}
+		o.propagator = p
 		return nil
 	}
 }

@@ -19,10 +19,13 @@ func (q *queue) Push(ctx context.Context, body []byte, opts ...PushOption) (stri
 		return "", q.fail("push", m.ID, err)
 	}
 	item := &[1]backend.Message{backend.Message(m)}
+	ctx, sending := q.sending(ctx, item[:])
 	if err = q.pushes.do(ctx, item); err == nil {
 		m.ID = item[0].ID // also where the store made it
 	}
-	return m.ID, q.fail("push", m.ID, pushed(err, made))
+	err = pushed(err, made)
+	sending.end(ctx, item[:], err)
+	return m.ID, q.fail("push", m.ID, err)
 }
 
 func (q *queue) PushBatch(ctx context.Context, ms []Message) ([]string, error) {
@@ -38,11 +41,13 @@ func (q *queue) PushBatch(ctx context.Context, ms []Message) ([]string, error) {
 		}
 		batch[i] = backend.Message(m)
 	}
+	ctx, sending := q.sending(ctx, batch)
 	errs := q.store.Schedule(ctx, batch)
 	ids := q.idsOf(batch, errs)
 	for i, err := range errs {
 		errs[i] = pushed(err, made[i])
 	}
+	sending.end(ctx, batch, errs...)
 	return ids, q.fail("push", "", batchError(errs))
 }
 
@@ -60,7 +65,7 @@ func (q *queue) idsOf(ms []backend.Message, errs []error) []string {
 
 // prepare validates a message and gives it an id where it has none, and the store makes none.
 func (q *queue) prepare(ctx context.Context, m *Message) (madeID bool, err error) {
-	if err := validContext(ctx); err != nil {
+	if err := firstError(validContext(ctx), q.validUnique(m)); err != nil {
 		return false, err
 	}
 	if m.ID == "" && !q.traits.StoreMakesIDs {
@@ -85,7 +90,10 @@ func (q *queue) Cancel(ctx context.Context, id string) error {
 	if err := firstError(validContext(ctx), validID(id)); err != nil {
 		return q.fail("cancel", id, err)
 	}
-	return q.fail("cancel", id, one(q.cancel.Cancel(ctx, []string{id})))
+	began := q.meter.begin()
+	err := one(q.cancel.Cancel(ctx, []string{id}))
+	q.meter.operated(ctx, opCancel, began, err)
+	return q.fail("cancel", id, err)
 }
 
 func (q *queue) Reschedule(ctx context.Context, id string, due time.Time) error {
@@ -95,5 +103,8 @@ func (q *queue) Reschedule(ctx context.Context, id string, due time.Time) error 
 	if err := firstError(validContext(ctx), validID(id), validDue(due)); err != nil {
 		return q.fail("reschedule", id, err)
 	}
-	return q.fail("reschedule", id, one(q.reschedule.Reschedule(ctx, []backend.Move{{ID: id, Due: due}})))
+	began := q.meter.begin()
+	err := one(q.reschedule.Reschedule(ctx, []backend.Move{{ID: id, Due: due}}))
+	q.meter.operated(ctx, opReschedule, began, err)
+	return q.fail("reschedule", id, err)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/jonboulle/clockwork"
+	"go.opentelemetry.io/otel/metric"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/memory"
@@ -28,6 +29,7 @@ type Queue interface {
 	// [ErrDuplicate] it may be stored or not: push again with the returned id, and it
 	// is stored once, on every backend with the feature [Deduplicating]. A backend without
 	// [OwnIDs] makes the id: it answers [ErrUnsupported] to [ID], and there is none after an error.
+	// [UniqueFor] keeps the id taken when the message is gone.
 	//
 	// Concurrent calls of Push, Ack and Nack share round trips to stores that need them. Nobody waits for
 	// company: while some calls are on the wire, the next ones gather.
@@ -75,6 +77,24 @@ type Queue interface {
 	// stop it: it logs them and tries again, less and less often.
 	Consume(ctx context.Context, h Handler, opts ...ConsumeOption) error
 
+	// Repeat pushes a message with this body at each occurrence of the schedule, until ctx ends or the queue is closed;
+	// then it returns nil. However many processes run it with one name, each occurrence is one message. See [Schedule].
+	//
+	// It pushes the next occurrence as soon as the one before is due, as a message due then, with an id made of the
+	// name and the time, such as "report@2026-05-01T12:00:00Z", and with [UniqueFor] an hour and more beyond it: the
+	// clocks of the processes may differ by up to an hour. So the next occurrence also comes when all of these
+	// processes end meanwhile; those after it do not, and nobody makes up for them. It also comes when the schedule has
+	// changed since: Cancel takes it back by its id. An occurrence farther ahead than 399 days, or than the backend's
+	// longest delay, is pushed when no more than that is left.
+	//
+	// Failures of the store do not stop it: it logs them and tries again, less and less often. An occurrence that it
+	// could not push until a minute after its time is left out, and that is logged too.
+	//
+	// The name is 1 to 200 bytes of UTF-8 without control characters. Of the options only [Header] may be given. It
+	// answers [ErrUnsupported] where the backend lacks [OwnIDs] or [UniqueWindows], and returns nil early when the
+	// schedule has no further occurrence.
+	Repeat(ctx context.Context, name string, s Schedule, body []byte, opts ...PushOption) error
+
 	// Pause makes every Consume of this handle take no more messages, until Resume; other handles and processes go on. Handlers that run
 	// finish, and what none has seen is given back untouched. It does not block, nor does Resume, and calling either twice is
 	// calling it once. Receive is not held back.
@@ -87,13 +107,29 @@ type Queue interface {
 	// answers [ErrUnsupported] where the backend cannot count.
 	Stats(ctx context.Context) (Stats, error)
 
+	// Peek returns up to limit messages that wait, the first due first, without taking them: it counts no attempt and
+	// keeps nobody from them. cursor is "" at the start, then what the call before returned; next is "" after the last, and
+	// a page may be short, or empty, before that. 1 <= limit <= [MaxBatch]. Messages in flight and dead letters are left out.
+	//
+	// It is a look at what goes on changing. Of the messages that are not due yet, those that come, go or move while pages are
+	// read make it skip none of the others. A page is a few hundred messages at most on some backends, whatever limit says. On
+	// a memory backend it costs a walk over what comes before it. It answers [ErrUnsupported] where the backend cannot.
+	Peek(ctx context.Context, cursor string, limit int) (page []Pending, next string, err error)
+
+	// Purge deletes all that the store keeps of the queue, for every process: messages that wait, messages in flight, dead
+	// letters, what is quarantined, and ids that [UniqueFor] keeps taken. Handlers that run go on, lose their
+	// leases, and get [ErrLeaseLost] when they settle. What was pushed before the call is gone when it returns nil; what is pushed
+	// meanwhile may be. It returns how many messages it deleted, as far as is known where a reply was lost. It answers
+	// [ErrUnsupported] where the backend cannot.
+	Purge(ctx context.Context) (removed int64, err error)
+
 	// Supports reports whether the backend has a feature.
 	Supports(f Feature) bool
 
 	// Dead gives access to the queue's dead letters.
 	Dead() DeadLetters
 
-	// Close stops every Consume and waits until it has returned, which may take as long as its
+	// Close stops every Consume and Repeat and waits until they have returned, which may take as long as its
 	// [Drain] and five seconds more, then wakes every Receive with [ErrClosed]. Messages stay in the store, except those of a memory
 	// backend that New made by itself. A handler must not call Close. A second
 	// Close does nothing.
@@ -179,14 +215,20 @@ type queue struct {
 	traits  backend.Traits
 
 	store      backend.Queue
-	cancel     backend.Canceler // nil where the backend has none, as are the next three
+	cancel     backend.Canceler // nil where the backend has none, as are the next five
 	reschedule backend.Rescheduler
 	inspect    backend.Inspector
 	dead       backend.DeadLetters
+	peek       backend.Peeker
+	purge      backend.Purger
 
 	pushes *combiner[backend.Message]
 	acks   *combiner[backend.Lease]
 	nacks  *combiner[backend.Return]
+
+	meter  *meter // nil without a provider, as are the next two
+	tracer *tracer
+	gauges metric.Registration
 
 	gate      *gate
 	stopping  context.Context // ends when Close begins
@@ -218,6 +260,10 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 		return nil, err
 	}
 	q.stopping, q.stop = context.WithCancel(context.Background())
+	if err := q.observe(o); err != nil {
+		_ = store.Close()
+		return nil, err
+	}
 	return q, nil
 }
 
@@ -227,6 +273,8 @@ func (q *queue) discover() {
 	q.reschedule, _ = q.store.(backend.Rescheduler)
 	q.inspect, _ = q.store.(backend.Inspector)
 	q.dead, _ = q.store.(backend.DeadLetters)
+	q.peek, _ = q.store.(backend.Peeker)
+	q.purge, _ = q.store.(backend.Purger)
 }
 
 func (q *queue) Close() error {
@@ -235,7 +283,7 @@ func (q *queue) Close() error {
 		q.stop()
 		q.mu.Unlock()
 		q.consumers.Wait()
-		err := q.store.Close()
+		err := firstError(q.unobserve(), q.store.Close())
 		if q.own {
 			err = firstError(err, q.backend.Close())
 		}

@@ -11,6 +11,7 @@ func (q *queue) Receive(ctx context.Context) (*Delivery, error) {
 	if err != nil {
 		return nil, q.fail("receive", "", err)
 	}
+	q.meter.handedOut(ctx, opReceive, ds...)
 	return ds[0], nil
 }
 
@@ -19,6 +20,7 @@ func (q *queue) ReceiveBatch(ctx context.Context, limit int) ([]*Delivery, error
 		return nil, q.fail("receive", "", err)
 	}
 	ds, err := q.receive(ctx, limit)
+	q.meter.handedOut(ctx, opReceive, ds...)
 	return ds, q.fail("receive", "", err)
 }
 
@@ -50,11 +52,14 @@ func (q *queue) AckBatch(ctx context.Context, ds []*Delivery) error {
 	for _, d := range ds {
 		d.settled.Store(true)
 	}
+	began := q.meter.begin()
 	errs := q.store.Ack(ctx, ls)
 	for i, err := range errs {
 		ds[i].settledBy(err)
 	}
-	return q.fail("ack", "", batchError(errs))
+	err := batchError(errs)
+	q.meter.settled(ctx, opAck, began, err)
+	return q.fail("ack", "", err)
 }
 
 func (q *queue) validDeliveries(ds []*Delivery) error {

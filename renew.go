@@ -67,6 +67,7 @@ func (c *consumer) notRenewed(d *Delivery, err error) {
 	case errors.Is(err, context.Canceled): // the consumer has ended
 		return
 	}
+	c.meter.failure(c.handling, failedRenew, 1)
 	c.log.Warn("delayq: renewing a lease failed", "id", d.ID, "err", err)
 	if c.clock.Now().UnixNano() >= d.kept.Load() {
 		c.stopHandler(d)
@@ -89,7 +90,10 @@ func (c *consumer) held() (ds []*Delivery, ls []backend.Lease) {
 func (c *consumer) stopHandler(d *Delivery) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r := c.running[d]; r != nil && !d.settled.Load() {
+	if r := c.running[d]; r != nil && !r.lost && !d.settled.Load() {
+		r.lost = true
 		r.cancel(ErrLeaseLost)
+		c.meter.failure(c.handling, failedLeaseLost, 1)
+		c.log.Warn("delayq: a lease is lost while its handler runs; another worker may have the message", "id", d.ID, "attempt", d.Attempt)
 	}
 }

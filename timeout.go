@@ -47,6 +47,7 @@ func (c *consumer) forsake(d *Delivery) {
 	defer c.mu.Unlock()
 	if r := c.running[d]; r != nil && !d.settled.Load() {
 		r.forsaken = true
+		c.meter.failure(c.handling, ignoresTimeout, 1)
 		c.log.Error("delayq: handler ignores its timeout; its message returns when the lease ends", "id", d.ID, "attempt", d.Attempt, "timeout", c.timeout)
 	}
 }

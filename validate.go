@@ -80,6 +80,26 @@ func validID(id string) error {
 	return nil
 }
 
+// validUnique is asked before a message without an id gets one, which nobody would push again.
+func (q *queue) validUnique(m *Message) error {
+	switch {
+	case m.UniqueFor == 0:
+		return nil
+	case !q.Supports(UniqueWindows):
+		return q.unsupported(UniqueWindows.String())
+	case m.ID == "":
+		return backend.Invalid("UniqueFor", described("without an ID"), "with an ID, which is what stays taken")
+	}
+	return validWindow(m.UniqueFor)
+}
+
+func validWindow(d time.Duration) error {
+	if d != 0 && (d < backend.MinUnique || d > backend.MaxUnique) {
+		return backend.Invalid("UniqueFor", d, fmt.Sprintf("0, or %v to %v", backend.MinUnique, backend.MaxUnique))
+	}
+	return nil
+}
+
 func printable(s string) bool {
 	return utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0
 }

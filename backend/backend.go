@@ -58,6 +58,10 @@ type Queue interface {
 	// [ErrDuplicate], unless [Traits.KeepsDuplicates]. A store at its limit
 	// answers [ErrFull] and keeps nothing of that message.
 	//
+	// A stored message with UniqueFor opens a window, rounded up to the resolution: until it ends,
+	// every push of that id answers [ErrDuplicate], with UniqueFor or without, whatever has become of the
+	// message. A push that is refused opens no window and lengthens none.
+	//
 	// The backend copies Body and Headers before it returns. It leaves the messages as they
 	// are, but for the ids where [Traits.StoreMakesIDs].
 	Schedule(ctx context.Context, ms []Message) []error

@@ -7,9 +7,9 @@
 // # How to write a backend
 //
 //  1. Implement [Backend] and [Queue]. Their comments are the specification.
-//  2. Implement those of [Canceler], [Rescheduler], [Inspector] and
-//     [DeadLetters] that the store can keep. Leave the others out: package
-//     delayq answers them with [ErrUnsupported].
+//  2. Implement those of [Canceler], [Rescheduler], [Inspector], [DeadLetters],
+//     [Peeker] and [Purger] that the store can keep. Leave the others out:
+//     package delayq answers them with [ErrUnsupported].
 //  3. Declare in [Traits] every promise that the store cannot keep. The zero
 //     value claims the most.
 //  4. Run package conformance over it. It checks every rule by name.

@@ -24,8 +24,8 @@ var (
 	// ended, or it was settled before. Nothing was changed.
 	ErrLeaseLost = errors.New("lease lost")
 
-	// ErrDuplicate says that a message of that id is in the queue already. The
-	// first one stays as it is; to a caller who repeats a push it means success.
+	// ErrDuplicate says that a message of that id is in the queue already, or was and UniqueFor
+	// keeps the id taken. The first one stays as it is; to a caller who repeats a push it means success.
 	ErrDuplicate = errors.New("a message with this id is in the queue")
 
 	// ErrFull says that the store has reached its limit. Nothing was stored.

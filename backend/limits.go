@@ -29,6 +29,10 @@ const (
 	// MinLease and MaxLease bound a lease.
 	MinLease = time.Millisecond
 	MaxLease = 24 * time.Hour
+
+	// MinUnique and MaxUnique bound UniqueFor.
+	MinUnique = time.Millisecond
+	MaxUnique = 400 * 24 * time.Hour
 )
 
 // EarliestDue and LatestDue bound a due time. Both fit into 63 bits of nanoseconds

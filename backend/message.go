@@ -13,6 +13,10 @@ type Message struct {
 	// clock does no harm. It is rounded up to the store's resolution.
 	Due   time.Time
 	Delay time.Duration
+
+	// UniqueFor keeps the id taken for that long from the push on, by the store's clock: 0 for no
+	// longer than the message is in the queue, else [MinUnique] to [MaxUnique].
+	UniqueFor time.Duration
 }
 
 // Delivery is a message in a worker's hands.

@@ -47,6 +47,10 @@ type Traits struct {
 	// message.
 	KeepsDuplicates bool
 
+	// NoUniqueFor declares that ids are not kept beyond their messages. Schedule is then given no
+	// message with UniqueFor: package delayq answers its push with [ErrUnsupported].
+	NoUniqueFor bool
+
 	// UncountedAttempts declares that Attempt may stay 1 on a redelivery.
 	UncountedAttempts bool
 
@@ -57,6 +61,10 @@ type Traits struct {
 	// CopiesMessages declares that Nack, Dead and Redrive store a copy of the message and then delete the one
 	// that was there: a crash, or a context that ends between the two, leaves both.
 	CopiesMessages bool
+
+	// CancelsUnseen declares that Cancel cannot look for a message. It remembers the id: the message stays in the store
+	// until it is due and is then left out. For an id that is not there, or has not been for a while, the outcome is nil.
+	CancelsUnseen bool
 
 	// Leases says where a lease is kept.
 	Leases LeaseKeeper

@@ -24,7 +24,7 @@ var cancelChecks = []Check{
 	},
 	{
 		Name: "cancel-settled", Invariant: 6, needs: []need{cancelling},
-		Rule: "Cancelling a message that is done, dead or unknown answers ErrNotFound and changes nothing.",
+		Rule: "Cancelling a message that is done, dead or unknown answers ErrNotFound and changes nothing; where a store cannot see what waits, an unknown one answers nil, and can be pushed all the same.",
 		run:  cancelSettled,
 	},
 	{
@@ -64,13 +64,24 @@ func cancelSettled(t *trial) {
 	id := t.pushAfter(0)
 	t.ack(t.takeID(id))
 	t.want(t.cancelID(id), backend.ErrNotFound, "cancelling a message that is done")
-	t.want(t.cancelID("nobody"), backend.ErrNotFound, "cancelling an unknown id")
+	t.cancelUnknown()
 	dead := t.pushAfter(0)
 	t.must(t.bury(t.takeID(dead), "of the check"), "Dead")
 	t.want(t.cancelID(dead), backend.ErrNotFound, "cancelling a dead letter")
 	if letters, ok := t.q.(backend.DeadLetters); ok {
 		t.must(outcome(letters.DeleteDead(t.ctx, []string{dead})), "deleting the dead letter that could not be cancelled")
 	}
+}
+
+func (t *trial) cancelUnknown() {
+	if !t.traits.CancelsUnseen {
+		t.want(t.cancelID("nobody"), backend.ErrNotFound, "cancelling an unknown id")
+		return
+	}
+	t.must(t.cancelID("nobody"), "cancelling an unknown id where none can be seen")
+	t.push(backend.Message{ID: "nobody", Body: []byte("pushed after the cancel")})
+	t.ack(t.takeID("nobody"))
+	t.want(t.cancelID("nobody"), backend.ErrNotFound, "cancelling a message that is done")
 }
 
 func cancelRace(t *trial) {

@@ -82,6 +82,14 @@ func (t *trial) closedOptional(q backend.Queue, id string) {
 		t.want(outcome(d.Redrive(t.ctx, ids)), backend.ErrClosed, "Redrive on a closed queue")
 		t.want(outcome(d.DeleteDead(t.ctx, ids)), backend.ErrClosed, "DeleteDead on a closed queue")
 	}
+	if p, ok := peeker(q); ok {
+		_, _, err := p.Peek(t.ctx, "", 1)
+		t.want(err, backend.ErrClosed, "Peek on a closed queue")
+	}
+	if p, ok := purger(q); ok {
+		_, err := p.Purge(t.ctx)
+		t.want(err, backend.ErrClosed, "Purge on a closed queue")
+	}
 }
 
 func closeWakes(t *trial) {

@@ -65,6 +65,8 @@ type whole interface {
 	backend.Rescheduler
 	backend.Inspector
 	backend.DeadLetters
+	backend.Peeker
+	backend.Purger
 }
 
 // coarseQueue is one client's handle. In the store under it a lease lasts until the sweep after its

@@ -17,7 +17,7 @@ func TestTranslatorHasWhatTheQueueHas(t *testing.T) {
 		backend.DeadLetters
 	}
 	for bits := range 2 * buries {
-		q := translated(withOnly(bits, struct{ backend.Queue }{}, whole{}, whole{}, whole{}, whole{}), newNames())
+		q := translated(withOnly(bits, &translator{}, whole{}, whole{}, whole{}, whole{}), newNames())
 		_, c := q.(backend.Canceler)
 		_, m := q.(backend.Rescheduler)
 		_, i := q.(backend.Inspector)

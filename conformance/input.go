@@ -78,6 +78,10 @@ func badMessages(largest int) map[string]delayq.Message {
 		"an id that is not UTF-8":     {ID: "\xff"},
 		"too large a body":            {Body: make([]byte, largest+1)},
 		"a header key with NUL":       {Headers: map[string]string{"a\x00b": ""}},
+		"UniqueFor without an id":     {UniqueFor: time.Minute},
+		"a negative UniqueFor":        {ID: "unique", UniqueFor: -time.Second},
+		"too short a UniqueFor":       {ID: "unique", UniqueFor: backend.MinUnique - 1},
+		"too long a UniqueFor":        {ID: "unique", UniqueFor: backend.MaxUnique + 1},
 		"an empty header key":         {Headers: map[string]string{"": "x"}},
 		"a reserved header key":       {Headers: map[string]string{"delayq-x": "x"}},
 		"headers of more than 64 KiB": {Headers: map[string]string{"x": strings.Repeat("x", backend.MaxHeaders)}},
@@ -86,7 +90,7 @@ func badMessages(largest int) map[string]delayq.Message {
 
 // lacksPart tells whether a message has a part that the store does not have, good or bad.
 func (t *trial) lacksPart(m delayq.Message) bool {
-	return m.ID != "" && t.traits.StoreMakesIDs || len(m.Headers) > 0 && t.traits.NoHeaders
+	return m.ID != "" && t.traits.StoreMakesIDs || m.UniqueFor != 0 && !windows.met(t) || len(m.Headers) > 0 && t.traits.NoHeaders
 }
 
 // refused fails unless err says what was wrong and what is allowed.
@@ -107,6 +111,8 @@ func unsupported(t *trial) {
 		{delayq.Cancelling, cancelling.met(t), func() error { return q.Cancel(t.ctx, "nobody") }},
 		{delayq.Rescheduling, moving.met(t), func() error { return q.Reschedule(t.ctx, "nobody", t.now()) }},
 		{delayq.Counting, counting.met(t), func() error { _, err := q.Stats(t.ctx); return err }},
+		{delayq.Peeking, peeking.met(t), func() error { _, _, err := q.Peek(t.ctx, "", 1); return err }},
+		{delayq.Purging, purging.met(t), func() error { _, err := q.Purge(t.ctx); return err }},
 		{delayq.Redriving, redriving.met(t), func() error { return q.Dead().Redrive(t.ctx, "nobody") }},
 	}
 	for _, c := range calls {
@@ -119,6 +125,9 @@ func unsupported(t *trial) {
 	}
 	if t.traits.StoreMakesIDs {
 		t.refusesPart(q, delayq.OwnIDs, delayq.ID("mine"))
+	}
+	if !windows.met(t) {
+		t.refusesPart(q, delayq.UniqueWindows, delayq.UniqueFor(time.Minute))
 	}
 	if t.traits.NoHeaders {
 		t.refusesPart(q, delayq.Headers, delayq.Header("key", "value"))

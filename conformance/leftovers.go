@@ -10,7 +10,7 @@ import (
 var leftoverChecks = []Check{
 	{
 		Name: "leaves-nothing", Invariant: 14,
-		Rule: "When every message is done, cancelled or deleted, the store holds nothing of the queue any more.",
+		Rule: "When every message is done, cancelled or deleted, the store holds nothing of the queue any more; where it cannot see what waits, once what was cancelled has been due and left out.",
 		run:  leavesNothing,
 	},
 }
@@ -58,9 +58,27 @@ func (t *trial) crashAndFinish() {
 }
 
 func (t *trial) cancelOne() {
-	if _, ok := t.q.(backend.Canceler); ok {
-		t.must(t.cancelID(t.pushAfter(t.Tick)), "Cancel")
+	if _, ok := t.q.(backend.Canceler); !ok {
+		return
 	}
+	t.must(t.cancelID(t.pushAfter(t.Tick)), "Cancel")
+	if t.traits.CancelsUnseen {
+		t.pass(t.Tick + t.lag())
+		t.leaveOut()
+	}
+}
+
+// leaveOut has a worker wait until the store has left out what was cancelled.
+func (t *trial) leaveOut() {
+	if t.Leftovers == nil {
+		return
+	}
+	t.eventually(0, "the end of a cancelled message that is due", func() bool {
+		t.nothing("it was cancelled")
+		left, err := t.Leftovers(t.ctx, t.b)
+		t.must(err, "listing what is left")
+		return len(left) == 0
+	})
 }
 
 // empty asks everybody who may know.

@@ -92,6 +92,8 @@ type translator struct {
 	move    backend.Rescheduler
 	inspect backend.Inspector
 	dead    backend.DeadLetters
+	peek    backend.Peeker
+	purge   backend.Purger
 }
 
 // translated returns the queue with names for ids, and with the same optional interfaces.
@@ -101,6 +103,8 @@ func translated(q backend.Queue, n *names) backend.Queue {
 	t.move, _ = q.(backend.Rescheduler)
 	t.inspect, _ = q.(backend.Inspector)
 	t.dead, _ = q.(backend.DeadLetters)
+	t.peek, _ = q.(backend.Peeker)
+	t.purge, _ = q.(backend.Purger)
 	return t.exposed()
 }
 

@@ -13,9 +13,12 @@ var (
 	moving     = need{"rescheduling", func(t *trial) bool { _, ok := t.q.(backend.Rescheduler); return ok }}
 	counting   = need{"counting messages", func(t *trial) bool { _, ok := t.q.(backend.Inspector); return ok }}
 	redriving  = need{"listing dead letters", func(t *trial) bool { _, ok := t.q.(backend.DeadLetters); return ok }}
+	peeking    = need{"peeking", func(t *trial) bool { _, ok := peeker(t.q); return ok }}
+	purging    = need{"purging", func(t *trial) bool { _, ok := purger(t.q); return ok }}
 	ordering   = need{"order by due time", func(t *trial) bool { return !t.traits.Unordered }}
 	ownIDs     = need{"the pusher's ids", func(t *trial) bool { return !t.traits.StoreMakesIDs }}
 	deduping   = need{"deduplication by id", func(t *trial) bool { return !t.traits.KeepsDuplicates }}
+	windows    = need{"ids that stay taken (UniqueFor)", func(t *trial) bool { return !t.traits.NoUniqueFor }}
 	attempts   = need{"counting attempts", func(t *trial) bool { return !t.traits.UncountedAttempts }}
 	exactly    = need{"attempts that rise by hand-outs alone", func(t *trial) bool { return !t.traits.RecountsAttempts }}
 	oneCopy    = need{"messages that are moved in one step", func(t *trial) bool { return !t.traits.CopiesMessages }}

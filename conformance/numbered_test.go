@@ -42,7 +42,7 @@ func numberedLeftovers(ctx context.Context, b backend.Backend) ([]string, error)
 
 func (b numbered) Traits() backend.Traits {
 	t := b.Backend.Traits()
-	t.Name, t.StoreMakesIDs, t.KeepsDuplicates, t.NoHeaders = "numbered", true, true, true
+	t.Name, t.StoreMakesIDs, t.KeepsDuplicates, t.NoHeaders, t.NoUniqueFor = "numbered", true, true, true, true
 	return t
 }
 
@@ -159,6 +159,7 @@ func TestSuiteCatchesClaims(t *testing.T) {
 		{"keeps the pusher's ids", "ids", func(t *backend.Traits) { t.StoreMakesIDs, t.KeepsDuplicates = true, true }},
 		{"deduplicates by ids that it ignores", "ids", func(t *backend.Traits) { t.StoreMakesIDs = true }},
 		{"has headers", "unsupported", func(t *backend.Traits) { t.NoHeaders = true }},
+		{"sees what it cancels", "cancel-settled", func(t *backend.Traits) { t.CancelsUnseen = true }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := conformance.Harness{Virtual: true, Patience: 300 * time.Millisecond}

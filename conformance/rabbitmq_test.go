@@ -13,28 +13,42 @@ import (
 	"github.com/delayq/delayq/conformance"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/rabbitmq"
+	"github.com/delayq/delayq/rabbitmq/tombstone"
+	"github.com/delayq/delayq/rabbitmq/tombstone/redistomb"
 )
 
 // rabbitBackends are the backends on RabbitMQ. The ways to wait but the default differ in little else.
 func rabbitBackends(t *testing.T) map[string]conformance.Harness {
 	t.Helper()
-	return map[string]conformance.Harness{"rabbitmq": rabbitHarness(t, "hex")}
+	inMemory := tombstone.NewMemory()
+	inRedis := sync.OnceValue(func() rabbitmq.Tombstones {
+		return redistomb.New(testenv.SharedRedis(t).Client(t), redistomb.Prefix(fmt.Sprint("conformance-", time.Now().UnixNano())))
+	})
+	return map[string]conformance.Harness{
+		"rabbitmq":                  rabbitHarness(t, "hex", func() rabbitmq.Tombstones { return nil }),
+		"rabbitmq-tombstones":       rabbitHarness(t, "tombs", func() rabbitmq.Tombstones { return inMemory }),
+		"rabbitmq-tombstones-redis": rabbitHarness(t, "redistombs", inRedis),
+	}
 }
 
 // rabbitHarness has all its backends share the levels of one namespace, which are expensive to declare. Each check names its
 // queues by itself.
-func rabbitHarness(t *testing.T, namespace string, opts ...rabbitmq.Option) conformance.Harness {
+func rabbitHarness(t *testing.T, namespace string, tombstones func() rabbitmq.Tombstones) conformance.Harness {
 	t.Helper()
 	url := sync.OnceValue(func() string {
 		server := testenv.SharedRabbitMQ(t)
 		return server.VhostURL(server.Vhost(t))
 	})
-	opts = append(opts, rabbitmq.Namespace(namespace))
+	open := func() backend.Backend {
+		opts := []rabbitmq.Option{rabbitmq.Namespace(namespace)}
+		if store := tombstones(); store != nil {
+			opts = append(opts, rabbitmq.WithTombstones(store))
+		}
+		return rabbitmq.New(url(), opts...)
+	}
 	return conformance.Harness{
-		New: func(context.Context) (backend.Backend, func(), error) { return rabbitmq.New(url(), opts...), nil, nil },
-		Attach: func(context.Context, backend.Backend) (backend.Backend, func(), error) {
-			return rabbitmq.New(url(), opts...), nil, nil
-		},
+		New:    func(context.Context) (backend.Backend, func(), error) { return open(), nil, nil },
+		Attach: func(context.Context, backend.Backend) (backend.Backend, func(), error) { return open(), nil, nil },
 		Leftovers: func(context.Context, backend.Backend) ([]string, error) {
 			return messagesIn(url(), namespace+".v1.q.conformance.leaves-nothing", namespace+".v1.dead.conformance.leaves-nothing", namespace+".v1.undeliverable")
 		},

@@ -26,9 +26,9 @@ type Check struct {
 // Checks returns all checks, by invariant.
 func Checks() []Check {
 	all := slices.Concat(
-		dueChecks, lossChecks, contentChecks, idChecks, duplicateChecks, leaseChecks, cancelChecks,
+		dueChecks, lossChecks, peekChecks, contentChecks, idChecks, duplicateChecks, uniqueChecks, leaseChecks, cancelChecks,
 		orderChecks, attemptChecks, deadChecks, closeChecks, workerChecks, wakeChecks,
-		chaosChecks, leftoverChecks, inputChecks, modelChecks,
+		chaosChecks, leftoverChecks, purgeChecks, inputChecks, modelChecks,
 	)
 	slices.SortStableFunc(all, func(a, b Check) int { return cmp.Compare(a.Invariant, b.Invariant) })
 	return all

@@ -43,6 +43,7 @@ func (m *heapModel) run(t *rapid.T) {
 		"remove":   func(t *rapid.T) { m.remove(m.any(t)) },
 		"move":     func(t *rapid.T) { m.move(m.any(t), when(t)) },
 		"count":    m.count,
+		"after":    m.after,
 		"check":    m.check,
 	})
 	m.check(t)
@@ -109,6 +110,21 @@ func (m *heapModel) count(t *rapid.T) {
 	}
 	if got := m.heap.countUntil(until, limit); got != want {
 		t.Fatalf("countUntil(%d, %d) = %d, want %d", until, limit, got, want)
+	}
+}
+
+// after goes on behind an entry, or behind a place where none is any more.
+func (m *heapModel) after(t *rapid.T) {
+	k := key{when(t), rapid.Uint64Range(0, m.pushes).Draw(t, "seq")}
+	n := rapid.IntRange(0, 50).Draw(t, "n")
+	var want []uint32
+	for _, e := range m.sorted {
+		if k.before(e.key) && len(want) < n {
+			want = append(want, e.slot)
+		}
+	}
+	if got := m.heap.after(k, n); !slices.Equal(got, want) {
+		t.Fatalf("after(%v, %d) = %v, want %v", k, n, got, want)
 	}
 }
 

@@ -38,7 +38,8 @@ func MaxMessages(n int) Option {
 
 // MaxBytes caps the memory that ids, headers and bodies of one queue's messages take:
 // n >= 1 bytes. A message counts with up to an eighth more than its length, as it lies in
-// memory. A push beyond it answers backend.ErrFull. Without it there is no cap.
+// memory. An id that UniqueFor keeps taken counts apart from its message, until its time is over. A push beyond the
+// cap answers backend.ErrFull. Without it there is no cap.
 func MaxBytes(n int64) Option {
 	return func(b *Backend) {
 		if n < 1 {
@@ -108,7 +109,7 @@ func (b *Backend) usableLocked(ctx context.Context) error {
 }
 
 // Usage returns how many messages all queues hold, in flight and dead ones included,
-// and the bytes that their ids, headers and bodies take.
+// and the bytes that their ids, headers and bodies take, and ids that UniqueFor keeps taken.
 func (b *Backend) Usage() (messages int, bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

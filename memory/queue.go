@@ -22,6 +22,8 @@ var (
 	_ backend.Rescheduler = (*queue)(nil)
 	_ backend.Inspector   = (*queue)(nil)
 	_ backend.DeadLetters = (*queue)(nil)
+	_ backend.Peeker      = (*queue)(nil)
+	_ backend.Purger      = (*queue)(nil)
 )
 
 func newQueue(s *store, onClose func(*queue)) *queue {
@@ -198,6 +200,26 @@ func (q *queue) Stats(ctx context.Context) (backend.Stats, error) {
 		st.HeadDue = moment(k.when)
 	}
 	return st, nil
+}
+
+func (q *queue) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
+	if err := q.check(ctx); err != nil {
+		return nil, "", err
+	}
+	q.enter()
+	defer q.mu.Unlock()
+	return q.peekLocked(cursor, limit)
+}
+
+func (q *queue) Purge(ctx context.Context) (int64, error) {
+	if err := q.check(ctx); err != nil {
+		return 0, err
+	}
+	q.enter()
+	defer q.mu.Unlock()
+	n := int64(q.nodes.live)
+	q.emptyLocked()
+	return n, nil
 }
 
 func (q *queue) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {

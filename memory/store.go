@@ -17,19 +17,20 @@ type store struct {
 	clock  clockwork.Clock
 	limits limits
 
-	mu     sync.Mutex
-	nodes  *slab
-	arena  *arena
-	ids    *index
-	due    heap           // scheduled and ready messages by (due, push order)
-	leases heap           // those in flight by (end of lease, token)
-	held   map[uint32]key // the key in due that a message in flight had
-	dead   deadList
-	pushes uint64 // push order
-	tokens uint64 // leases given, ever
-	bytes  int64  // in cells of the arena
-	packed []byte // scratch for an id
-	sleep  sleepers
+	mu      sync.Mutex
+	nodes   *slab
+	arena   *arena
+	ids     *index
+	due     heap           // scheduled and ready messages by (due, push order)
+	leases  heap           // those in flight by (end of lease, token)
+	held    map[uint32]key // the key in due that a message in flight had
+	dead    deadList
+	pushes  uint64   // push order
+	tokens  uint64   // leases given, ever
+	bytes   int64    // in cells of the arena
+	windows *windows // nil when none lasts
+	packed  []byte   // scratch for an id
+	sleep   sleepers
 }
 
 // limits are the caps on one queue; 0 is none.
@@ -39,20 +40,20 @@ type limits struct {
 }
 
 func newStore(clock clockwork.Clock, l limits) *store {
-	nodes, arena := newSlab(), newArena()
-	s := &store{
-		clock:  clock,
-		limits: l,
-		nodes:  nodes,
-		arena:  arena,
-		ids:    newIndex(nodes, arena),
-		due:    heap{pos: &nodes.pos},
-		leases: heap{pos: &nodes.pos},
-		held:   make(map[uint32]key),
-		dead:   deadList{pos: &nodes.pos},
-	}
+	s := &store{clock: clock, limits: l}
+	s.emptyLocked()
 	s.sleep.fired = s.wakeUp
 	return s
+}
+
+// emptyLocked drops all messages at once. The counters go on: no later lease has the token of an earlier one.
+func (s *store) emptyLocked() {
+	nodes, arena := newSlab(), newArena()
+	s.nodes, s.arena, s.ids = nodes, arena, newIndex(nodes, arena)
+	s.due, s.leases = heap{pos: &nodes.pos}, heap{pos: &nodes.pos}
+	s.held = make(map[uint32]key)
+	s.dead = deadList{pos: &nodes.pos, deaths: s.dead.deaths}
+	s.bytes, s.windows = 0, nil
 }
 
 // enter locks the store and brings it up to date.
@@ -60,6 +61,7 @@ func (s *store) enter() (now int64) {
 	s.mu.Lock()
 	now = s.clock.Now().UnixNano()
 	s.expireLocked(now)
+	s.forgetWindowsLocked(now, fewWindows)
 	return now
 }
 
@@ -77,12 +79,15 @@ func (s *store) expireLocked(now int64) {
 // addLocked stores a new message.
 func (s *store) addLocked(m *backend.Message, now int64) error {
 	s.packed = record.PackID(s.packed[:0], m.ID)
-	if _, ok := s.ids.find(s.packed); ok {
+	if _, ok := s.ids.find(s.packed); ok || s.windows.cover(s.packed, now) {
 		return backend.ErrDuplicate
 	}
 	size := recordSize(s.packed, m.Headers, m.Body)
 	if s.fullLocked(size) {
 		return backend.ErrFull
+	}
+	if m.UniqueFor > 0 {
+		s.openWindowLocked(now, after(now, m.UniqueFor))
 	}
 	rec := s.arena.add(size)
 	cell := s.arena.bytes(rec)
@@ -98,7 +103,7 @@ func (s *store) addLocked(m *backend.Message, now int64) error {
 func (s *store) fullLocked(size int) bool {
 	l := s.limits
 	return l.messages > 0 && int(s.nodes.live) >= l.messages ||
-		l.bytes > 0 && s.bytes+int64(cellSize(size)) > l.bytes
+		l.bytes > 0 && s.bytes+s.windows.size()+int64(cellSize(size)) > l.bytes
 }
 
 func dueTime(due time.Time, delay time.Duration, now int64) int64 {
@@ -219,5 +224,6 @@ func (s *store) forgetLocked(slot uint32) {
 func (s *store) usage() (messages int, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return int(s.nodes.live), s.bytes
+	s.forgetWindowsLocked(s.clock.Now().UnixNano(), math.MaxInt)
+	return int(s.nodes.live), s.bytes + s.windows.size()
 }

@@ -12,6 +12,28 @@ func mustBeWhole(t tb, s *store) {
 	mustBeArena(t, s.arena)
 	mustBePlaced(t, s)
 	mustBeCounted(t, s)
+	if s.windows != nil {
+		mustBeWindows(t, s.windows)
+	}
+}
+
+// mustBeWindows says that the parts of the windows agree, and that there are any.
+func mustBeWindows(t tb, w *windows) {
+	t.Helper()
+	mustBeHeap(t, &w.ends)
+	mustBeIndex(t, w.ids)
+	mustBeArena(t, w.arena)
+	live := int(w.nodes.live)
+	if live == 0 || w.ends.len() != live || int(w.ids.count) != live || liveCells(w.arena) != live {
+		t.Fatalf("%d slots, %d ends, %d ids, %d records of windows", live, w.ends.len(), w.ids.count, liveCells(w.arena))
+	}
+	var bytes int64
+	for _, slot := range indexSlots(w.ids) {
+		bytes += int64(len(w.arena.bytes(w.nodes.at(slot).rec())))
+	}
+	if bytes != w.bytes {
+		t.Fatalf("%d bytes of windows counted, %d are in use", w.bytes, bytes)
+	}
 }
 
 // mustBePlaced says that each message is where its state says, and nowhere else.

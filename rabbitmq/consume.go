@@ -112,24 +112,38 @@ func (d *desk) release(now time.Time) {
 	d.early = rest
 }
 
-// handOut gives waiters what there is, first come, first served.
+// handOut gives waiters what there is, or asks whether they may have it.
 func (d *desk) handOut(now time.Time) {
-	for len(d.waiting) > 0 && len(d.buffer) > 0 {
+	if d.gate == nil {
+		d.buffer = d.serve(d.buffer, now, time.Time{})
+	} else {
+		d.ask(now)
+	}
+}
+
+// serve gives messages to waiters, first come, first served, and returns the rest. No lease goes beyond end, if there is one.
+func (d *desk) serve(hs []*holding, now, end time.Time) []*holding {
+	for len(d.waiting) > 0 && len(hs) > 0 {
 		w := d.waiting[0]
+		until := ceil(now.Add(w.lease))
+		if !end.IsZero() && until.After(end) {
+			break
+		}
 		d.waiting = d.waiting[1:]
 		if w.over.CompareAndSwap(false, true) {
-			n := min(w.limit, len(d.buffer))
-			w.got <- d.lease(d.buffer[:n], now.Add(w.lease))
-			d.buffer = d.buffer[n:]
+			n := min(w.limit, len(hs))
+			w.got <- d.lease(hs[:n], until)
+			hs = hs[n:]
 		}
 	}
+	return hs
 }
 
 // lease puts messages under a lease.
 func (d *desk) lease(hs []*holding, until time.Time) []backend.Delivery {
 	ds := make([]backend.Delivery, len(hs))
 	for i, h := range hs {
-		h.until = ceil(until)
+		h.until = until
 		h.attempts++
 		token := backend.Token{Hi: d.number, Lo: h.tag}
 		d.leased[token] = h
@@ -146,12 +160,12 @@ func (d *desk) adjust(now time.Time) {
 	switch {
 	case wanted > 0:
 		d.idleSince = time.Time{}
-		if lacking := wanted - d.expected(); lacking > 0 && d.ch != nil {
+		if lacking := wanted - d.expected() - d.atHand(); lacking > 0 && d.ch != nil {
 			d.subscribe(lacking)
 		}
 	case d.idleSince.IsZero():
 		d.idleSince = now
-	case len(d.consumers) > 0 && now.Sub(d.idleSince) >= idleAfter:
+	case len(d.consumers) > 0 && now.Sub(d.idleSince) >= idleAfter && !d.asking():
 		d.cancel()
 		d.giveBack(slices.Concat(d.buffer, d.early))
 		d.buffer, d.early = nil, nil

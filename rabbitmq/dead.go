@@ -112,13 +112,12 @@ func parseCursor(cursor string) (string, error) {
 // Redrive is as in backend.DeadLetters: published, then acknowledged.
 func (q *queue) Redrive(ctx context.Context, ids []string) []error {
 	return q.disinter(ctx, ids, func(ch *amqp.Channel, gs []grave) []error {
-		out := make([]outgoing, len(gs))
+		rs := make([]record, len(gs))
 		for i, g := range gs {
-			r := g.record
-			r.attempts, r.due = 0, ceil(time.Now())
-			out[i] = outgoing{route: immediate(q.names, q.name), Publishing: r.publishing()}
+			rs[i] = g.record
+			rs[i].attempts, rs[i].due = 0, ceil(time.Now())
 		}
-		return q.b.pub.publish(ctx, out)
+		return q.push(ctx, rs)
 	})
 }
 

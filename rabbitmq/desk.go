@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -51,6 +52,7 @@ type desk struct {
 	acked     []func(error) // to be told once the broker has seen their acks
 	idleSince time.Time     // nobody has waited since; zero while somebody does
 	timer     *time.Timer
+	gate      *gate // nil without a tombstone store
 }
 
 // A holding is a delivery that is not settled.
@@ -60,6 +62,7 @@ type holding struct {
 	from  *consumer
 	until time.Time // end of the lease
 	busy  bool      // on its way to where it will be instead
+	token string    // by which the tombstone store may know it
 }
 
 func newDesk(q *queue) *desk {
@@ -69,6 +72,7 @@ func newDesk(q *queue) *desk {
 	}
 	d.life, d.stop = context.WithCancel(context.Background())
 	d.lasts, d.ends = context.WithCancel(context.Background())
+	d.gate = newGate(q.marks)
 	return d
 }
 
@@ -226,6 +230,8 @@ const channelPause = 500 * time.Millisecond
 func (d *desk) leave() {
 	d.ends() // the broker hands the messages out again: they are not to be published again as well
 	d.ch, d.lost, d.consumers = nil, nil, nil
+	d.letGo(d.inHand())
+	d.gate.forget()
 	d.buffer, d.early = nil, nil
 	clear(d.leased)
 	d.confirmAcks()
@@ -272,6 +278,12 @@ func (d *desk) finish() {
 	d.tags.send(d.ch)
 	_ = d.ch.Confirm(false)
 	_ = d.ch.Close()
+	d.letGo(d.inHand())
+}
+
+// inHand are the messages that somebody has or could be given.
+func (d *desk) inHand() []*holding {
+	return slices.AppendSeq(slices.Clone(d.buffer), maps.Values(d.leased))
 }
 
 // awaitReturning sees to it that what was published is acknowledged too, lest it be there twice.
@@ -316,8 +328,11 @@ func (d *desk) arm(now time.Time) {
 	for _, h := range d.early {
 		sooner(h.due)
 	}
-	if len(d.consumers) > 0 && !d.idleSince.IsZero() {
+	if len(d.consumers) > 0 && !d.idleSince.IsZero() && !d.asking() {
 		sooner(d.idleSince.Add(idleAfter))
+	}
+	if d.gate != nil && d.gate.notTill.After(now) {
+		sooner(d.gate.notTill)
 	}
 	d.timer.Reset(max(next.Sub(now), 0))
 }

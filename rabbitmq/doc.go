@@ -21,8 +21,8 @@
 //
 // # What it promises
 //
-// What the broker has confirmed survives its crash. Messages come without order. Two pushes of one id are two messages. They cannot be cancelled, moved or
-// counted: the broker has no way to.
+// What the broker has confirmed survives its crash. Messages come without order. Two pushes of one id are two messages. They cannot be moved or
+// counted: the broker has no way to. Nor can they be cancelled, unless [WithTombstones] gives the backend a store that remembers what was.
 //
 // A lease is an unsettled delivery of one connection. Its end is a timer of the handle that took it, which then gives the message back; it
 // ends early when the connection breaks, and with Close. A settlement from before a break answers delayq.ErrLeaseLost. Attempts are counted by the broker's delivery count and by a

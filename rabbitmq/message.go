@@ -15,6 +15,7 @@ import (
 const (
 	dueHeader      = "delayq-due"      // µs since 1970
 	attemptsHeader = "delayq-attempts" // hand-outs before it was last published
+	stampHeader    = "delayq-stamp"    // of the tombstone store; none without
 	headersHeader  = "delayq-headers"  // the user's, as a table
 	reasonHeader   = "delayq-reason"   // of a dead letter
 	diedHeader     = "delayq-died"     // µs since 1970
@@ -29,11 +30,15 @@ type record struct {
 	body     []byte
 	headers  map[string]string
 	due      time.Time
-	attempts int // hand-outs so far
+	attempts int   // hand-outs so far
+	stamp    int64 // of the tombstone store
 }
 
 func (r *record) publishing() amqp.Publishing {
 	h := amqp.Table{dueHeader: r.due.UnixMicro(), attemptsHeader: int64(r.attempts)}
+	if r.stamp > 0 {
+		h[stampHeader] = r.stamp
+	}
 	if len(r.headers) > 0 {
 		user := make(amqp.Table, len(r.headers))
 		for k, v := range r.headers {
@@ -47,6 +52,7 @@ func (r *record) publishing() amqp.Publishing {
 // readRecord takes a delivery apart. What other programs have put into the queue is a message too.
 func readRecord(d *amqp.Delivery) record {
 	r := record{id: d.MessageId, body: d.Body, due: time.Now(), attempts: int(number(d.Headers[attemptsHeader]) + number(d.Headers[countHeader]))}
+	r.stamp = number(d.Headers[stampHeader])
 	if d.Headers[countHeader] == nil && d.Redelivered {
 		r.attempts++ // a classic queue tells no more
 	}

@@ -28,7 +28,12 @@ type options struct {
 	classic   bool
 	tls       *tls.Config
 	delayer   delayer
-	err       error
+
+	tombstones    Tombstones
+	keepCancelled time.Duration
+	keepSettled   time.Duration
+
+	err error
 }
 
 // DefaultNamespace begins the names of all exchanges and queues.
@@ -50,6 +55,7 @@ func newOptions(broker string, opts []Option) options {
 		o.reject(backend.Invalid("rabbitmq options", "several of Grain, Buckets, Fixed and DelayedExchange", "one of them"))
 	}
 	o.delayer = o.chosen()
+	o.remember()
 	return o
 }
 

@@ -16,6 +16,7 @@ type queue struct {
 	name  string
 	names names
 	log   *slog.Logger
+	marks *marks // nil without a tombstone store
 	desk  *desk
 
 	closing sync.Once
@@ -28,6 +29,7 @@ var (
 
 func newQueue(b *Backend, name string, log *slog.Logger) *queue {
 	q := &queue{b: b, name: name, names: b.names, log: log}
+	q.marks = newMarks(&b.options, b.names.queue(name), log)
 	q.desk = newDesk(q)
 	return q
 }
@@ -50,31 +52,45 @@ func (q *queue) declare(ctx context.Context) error {
 func (q *queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	return q.guarded(ctx, len(ms), func() []error {
 		now := time.Now()
-		out := make([]outgoing, 0, len(ms))
+		rs := make([]record, 0, len(ms))
 		errs, at := make([]error, len(ms)), make([]int, 0, len(ms))
 		for i := range ms {
 			r := newRecord(&ms[i], now)
 			if errs[i] = q.accepts(&ms[i], r.due.Sub(now)); errs[i] == nil {
-				out, at = append(out, q.scheduled(&r, now)), append(at, i)
+				rs, at = append(rs, r), append(at, i)
 			}
 		}
-		for j, err := range q.b.pub.publish(ctx, out) {
+		for j, err := range q.push(ctx, rs) {
 			errs[at[j]] = err
 		}
 		return errs
 	})
 }
 
+// push publishes messages for the first time.
+func (q *queue) push(ctx context.Context, rs []record) []error {
+	if err := q.marks.enroll(ctx, rs); err != nil {
+		return backend.FailAll(len(rs), err)
+	}
+	out := make([]outgoing, len(rs))
+	for i, now := 0, time.Now(); i < len(rs); i++ {
+		out[i] = q.scheduled(&rs[i], now)
+	}
+	return q.b.pub.publish(ctx, out)
+}
+
 // accepts refuses a delay that this backend does not take.
 func (q *queue) accepts(m *backend.Message, wait time.Duration) error {
-	b, ok := q.b.delayer.(buckets)
-	if !ok {
-		return nil
-	}
 	if m.Due.IsZero() {
 		wait = m.Delay
 	}
-	return b.accepts(wait)
+	if limit := q.b.maxDelay(); limit > 0 && wait > limit {
+		return backend.Invalid("delay", wait, "up to "+limit.String()+", half of what KeepCancelled says")
+	}
+	if b, ok := q.b.delayer.(buckets); ok {
+		return b.accepts(wait)
+	}
+	return nil
 }
 
 // scheduled is a message on its way to its due time.
@@ -123,7 +139,7 @@ func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 		leases[i] = r.Lease
 	}
 	return q.guarded(ctx, len(rs), func() []error {
-		return q.desk.replace(ctx, leases, func(i int, r *record) outgoing {
+		return q.desk.replace(ctx, leases, q.marks.release, func(i int, r *record) outgoing {
 			if rs[i].Untouched {
 				r.attempts--
 			} else {
@@ -141,7 +157,7 @@ func (q *queue) Dead(ctx context.Context, bs []backend.Burial) []error {
 		leases[i] = b.Lease
 	}
 	return q.guarded(ctx, len(bs), func() []error {
-		return q.desk.replace(ctx, leases, func(i int, r *record) outgoing {
+		return q.desk.replace(ctx, leases, q.marks.settle, func(i int, r *record) outgoing {
 			p := r.publishing()
 			p.Headers[reasonHeader] = []byte(bs[i].Reason)
 			p.Headers[diedHeader] = time.Now().UnixMicro()

@@ -66,6 +66,9 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 		return nil, err
 	}
 	b.handles.Store(q, struct{}{})
+	if q.marks != nil {
+		return cancelling{q}, nil
+	}
 	return q, nil
 }
 
@@ -90,10 +93,12 @@ const closeWithin = 2 * giveBackWithin
 
 const traitName = "rabbitmq"
 
-// Traits returns what the backend promises: no order, two messages for two pushes of an id, leases that end with the connection.
+// Traits returns what the backend promises: no order, two messages for two pushes of an id, leases that end with the connection. With
+// tombstones, delays are limited too.
 func (b *Backend) Traits() backend.Traits {
 	return backend.Traits{
-		Name: traitName, Resolution: time.Millisecond, Unordered: true, KeepsDuplicates: true,
+		Name: traitName, Resolution: time.Millisecond, Unordered: true, KeepsDuplicates: true, NoUniqueFor: true,
 		RecountsAttempts: true, CopiesMessages: true, Leases: backend.InConnection, UncountedAttempts: b.classic,
+		CancelsUnseen: b.tombstones != nil, MaxDelay: b.maxDelay(),
 	}
 }

@@ -26,17 +26,19 @@ func (d *desk) settled(token backend.Token, h *holding) {
 
 func (d *desk) ack(ctx context.Context, ls []backend.Lease) []error {
 	errs := make([]error, len(ls))
+	hs := make([]*holding, len(ls))
 	answered := make(chan error, 1)
-	if err := d.do(ctx, func() { d.ackHere(ls, errs, answered) }); err != nil {
+	if err := d.do(ctx, func() { d.ackHere(ls, hs, errs, answered) }); err != nil {
 		return backend.FailAll(len(ls), err)
 	}
 	if err := d.hear(ctx, answered); err != nil {
 		fill(errs, err)
 	}
+	d.tell(ctx, d.q.marks.settle, hs, errs)
 	return errs
 }
 
-func (d *desk) ackHere(ls []backend.Lease, errs []error, answered chan<- error) {
+func (d *desk) ackHere(ls []backend.Lease, hs []*holding, errs []error, answered chan<- error) {
 	for i, l := range ls {
 		h := d.held(l)
 		if h == nil {
@@ -44,6 +46,7 @@ func (d *desk) ackHere(ls []backend.Lease, errs []error, answered chan<- error) 
 			continue
 		}
 		d.settled(l.Token, h)
+		hs[i] = h
 	}
 	d.acked = append(d.acked, func(err error) { answered <- err })
 }
@@ -75,6 +78,9 @@ func fill(errs []error, err error) {
 }
 
 func (d *desk) extend(ctx context.Context, ls []backend.Lease, lease time.Duration, ends []time.Time) []error {
+	if d.gate != nil {
+		return d.prolong(ctx, ls, lease, ends)
+	}
 	errs := make([]error, len(ls))
 	err := d.do(ctx, func() {
 		until := ceil(time.Now().Add(lease))
@@ -94,18 +100,21 @@ func (d *desk) extend(ctx context.Context, ls []backend.Lease, lease time.Durati
 
 // endLeases gives messages back whose lease has ended. The broker counts the attempt.
 func (d *desk) endLeases(now time.Time) {
+	var ended []*holding
 	for token, h := range d.leased {
 		if !h.busy && !now.Before(h.until) {
 			delete(d.leased, token)
 			h.from.unsettled--
 			d.tags.nack(d.ch, h.tag)
+			ended = append(ended, h)
 		}
 	}
+	d.letGo(ended)
 }
 
 // replace publishes leased messages as what make says, and acknowledges those that the broker has confirmed. Until then the
-// lease does not end by itself; if the publishing fails it goes on.
-func (d *desk) replace(ctx context.Context, ls []backend.Lease, remake func(int, *record) outgoing) []error {
+// lease does not end by itself; if the publishing fails it goes on. The tombstone store is told of those that were replaced.
+func (d *desk) replace(ctx context.Context, ls []backend.Lease, told telling, remake func(int, *record) outgoing) []error {
 	errs := make([]error, len(ls))
 	hs := make([]*holding, len(ls))
 	lasts := make(chan context.Context, 1)
@@ -129,6 +138,7 @@ func (d *desk) replace(ctx context.Context, ls []backend.Lease, remake func(int,
 	if err != nil {
 		fill(errs, err)
 	}
+	d.tell(ctx, told, hs, errs)
 	return errs
 }
 
@@ -182,6 +192,7 @@ func (d *desk) giveBack(hs []*holding) {
 	if len(hs) == 0 {
 		return
 	}
+	d.letGo(hs)
 	number, lasts := d.number, d.lasts
 	out := d.again(hs)
 	d.returning++

@@ -61,12 +61,12 @@ func (b *Backend) Open(ctx context.Context, queue string, o backend.Options) (ba
 // Close closes all queues, and the client where a URL made it. Messages stay in Redis.
 func (b *Backend) Close() error { return b.queues.Close() }
 
-// Traits returns what the backend promises. With [Envelope] that is everything, to the millisecond. What is shared
-// with Java has neither headers nor ids of the pusher's.
+// Traits returns what the backend promises. With [Envelope] that is everything, to the millisecond, but for ids that stay
+// taken when their messages are gone. What is shared with Java has neither headers nor ids of the pusher's.
 func (b *Backend) Traits() backend.Traits {
 	shared := b.setup.codec != Envelope
 	return backend.Traits{
 		Name: name, Resolution: time.Millisecond, Sweep: b.setup.sweep, ForeignNames: true,
-		StoreMakesIDs: shared, KeepsDuplicates: shared, NoHeaders: shared,
+		StoreMakesIDs: shared, KeepsDuplicates: shared, NoHeaders: shared, NoUniqueFor: true,
 	}
 }

@@ -25,4 +25,6 @@ var (
 	deleteDeadScript = redisscript.Load(files, "delete_dead")
 	restoreScript    = redisscript.Load(files, "restore")
 	pendingScript    = redisscript.Load(files, "pending")
+	peekScript       = redisscript.Load(files, "index", "destination", "peek")
+	purgeScript      = redisscript.Load(files, "purge")
 )

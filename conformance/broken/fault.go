@@ -42,6 +42,8 @@ type whole interface {
 	backend.Rescheduler
 	backend.Inspector
 	backend.DeadLetters
+	backend.Peeker
+	backend.Purger
 }
 
 // queue is what a fault is put around.
@@ -55,7 +57,7 @@ type queue struct {
 // Faults returns all of them.
 func Faults() []Fault {
 	var all []Fault
-	for _, some := range [][]Fault{timeFaults, contentFaults, lossFaults, leaseFaults, stateFaults, wakeFaults} {
+	for _, some := range [][]Fault{timeFaults, contentFaults, lossFaults, leaseFaults, stateFaults, wakeFaults, uniqueFaults, lookFaults} {
 		all = append(all, some...)
 	}
 	return all

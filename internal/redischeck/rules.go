@@ -91,7 +91,7 @@ func evicting(f Facts) (Finding, bool) {
 		return Finding{slog.LevelDebug, "the server does not tell whether it evicts keys when its memory is full", permit}, true
 	case !dropsAny(f.Policy):
 		return Finding{slog.LevelInfo, "maxmemory-policy " + f.Policy +
-			" drops keys that have an expiry: no message has one, but triggers of the keyspace backend do, and their messages then wait for its sweep", remedy}, true
+			" drops keys that have an expiry: no message has one, but triggers of the keyspace backend do, whose messages then wait for its sweep, and ids that UniqueFor keeps", remedy}, true
 	case f.MaxMemory == 0:
 		return Finding{slog.LevelInfo, "maxmemory-policy " + f.Policy +
 			" drops messages once there is a memory limit; harmless for now, as maxmemory is 0", remedy}, true

@@ -47,7 +47,7 @@ func TestFindings(t *testing.T) {
 		"volatile-lru": {
 			well(func(f *Facts) { f.MaxMemory, f.Policy = 1<<20, "volatile-lru" }), slog.LevelInfo,
 			"maxmemory-policy volatile-lru drops keys that have an expiry: no message has one, " +
-				"but triggers of the keyspace backend do, and their messages then wait for its sweep" + evict,
+				"but triggers of the keyspace backend do, whose messages then wait for its sweep, and ids that UniqueFor keeps" + evict,
 		},
 		"volatile-lru without a limit": {facts: well(func(f *Facts) { f.Policy = "volatile-lru" })},
 		"policy unknown": {
@@ -158,7 +158,7 @@ func TestFactsFromServers(t *testing.T) {
 // since has for each command that the scripts may use the version that brought it in the form they use.
 var since = map[string]string{
 	"DEL": "1.0", "EXISTS": "1.0", "INCR": "1.0", "LINDEX": "1.0", "LLEN": "1.0", "LPOP": "1.0", "LPUSH": "1.0", "LRANGE": "1.0",
-	"LREM": "1.0", "LTRIM": "1.0", "RPOP": "1.0", "RPUSH": "1.0", "ZADD": "3.0.2", "ZCARD": "1.2", "ZRANGE": "1.2", "ZREM": "1.2",
+	"LREM": "1.0", "LTRIM": "1.0", "RPOP": "1.0", "RPUSH": "1.0", "ZADD": "3.0.2", "ZCARD": "1.2", "ZRANGE": "1.2", "ZREM": "1.2", "ZREMRANGEBYRANK": "2.0",
 	"ZSCORE": "1.2", "ZRANGEBYSCORE": "2.0", "ZCOUNT": "2.0", "HDEL": "2.0", "HEXISTS": "2.0", "HGET": "2.0", "HGETALL": "2.0",
 	"HLEN": "2.0", "HMGET": "2.0", "HSETNX": "2.0", "HSET": "4.0", "PUBLISH": "2.0", "PEXPIRE": "2.6", "PTTL": "2.6", "SET": "2.6.12",
 	"TIME":   OldestVersion, // before a write

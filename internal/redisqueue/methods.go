@@ -84,3 +84,19 @@ func (q *Queue) Stats(ctx context.Context) (backend.Stats, error) {
 	}
 	return q.Messages.Stats(ctx)
 }
+
+// Peek is as in backend.Peeker.
+func (q *Queue) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
+	if err := q.open(); err != nil {
+		return nil, "", err
+	}
+	return q.Messages.Peek(ctx, cursor, limit)
+}
+
+// Purge is as in backend.Purger.
+func (q *Queue) Purge(ctx context.Context) (int64, error) {
+	if err := q.open(); err != nil {
+		return 0, err
+	}
+	return q.Messages.Purge(ctx)
+}

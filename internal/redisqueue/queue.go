@@ -42,6 +42,8 @@ var (
 	_ backend.Rescheduler = (*Queue)(nil)
 	_ backend.Inspector   = (*Queue)(nil)
 	_ backend.DeadLetters = (*Queue)(nil)
+	_ backend.Peeker      = (*Queue)(nil)
+	_ backend.Purger      = (*Queue)(nil)
 )
 
 // A waiter is one Receive.

@@ -21,6 +21,8 @@ type Messages interface {
 	backend.Rescheduler
 	backend.Inspector
 	backend.DeadLetters
+	backend.Peeker
+	backend.Purger
 
 	// Channel is where a message that becomes the head is announced, with its due time in ms.
 	Channel() string

@@ -211,6 +211,9 @@ func (s *Store) read(ctx context.Context, node redis.Cmdable, winners []*bid, id
 	}
 	ds := make([]backend.Delivery, 0, len(winners))
 	for i, b := range winners {
+		if contents.Val()[i] == nil { // purged since
+			continue
+		}
 		d, err := b.delivery(contents.Val()[i], gens.Val()[i])
 		if err != nil {
 			return ds, fmt.Errorf("reading messages: %w", err)

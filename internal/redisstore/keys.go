@@ -16,7 +16,7 @@ type keys struct {
 func newKeys(prefix, queue string) keys {
 	p := prefix + ":{" + queue + "}:"
 	k := keys{prefix: p, channel: p + wakeChannel}
-	for _, name := range []string{"due", "messages", "leases", "held", "gens", "dead", "graves", "seq", "ready"} {
+	for _, name := range []string{"due", "messages", "leases", "held", "gens", "dead", "graves", "seq", "ready", "unique"} {
 		k.list = append(k.list, p+name)
 	}
 	return k

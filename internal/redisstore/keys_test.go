@@ -39,7 +39,7 @@ func (b *bench) fill() {
 	c := b.claim(b.Claim, time.Minute)
 	b.all(b.Dead(b.ctx, []backend.Burial{{Lease: c.Deliveries[0].Lease()}}))
 	b.all(b.Nack(b.ctx, []backend.Return{{Lease: c.Deliveries[1].Lease(), Delay: time.Hour}}))
-	b.pushAfter(time.Hour, "later")
+	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "later", Delay: time.Hour, UniqueFor: time.Hour}}))
 }
 
 func (b *bench) checkKeys(all []string) {
@@ -53,8 +53,8 @@ func (b *bench) checkKeys(all []string) {
 			triggers++
 		}
 	}
-	// due, messages, leases, held, gens, dead, graves and seq; and a trigger for each that waits.
-	if len(all) != 10 || triggers != 2 {
+	// due, messages, leases, held, gens, dead, graves, seq and unique; and a trigger for each that waits.
+	if len(all) != 11 || triggers != 2 {
 		b.t.Errorf("%d keys, %d triggers: %q", len(all), triggers, all)
 	}
 }

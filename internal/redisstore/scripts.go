@@ -26,4 +26,6 @@ var (
 	listDeadScript   = redisscript.Load(files, "list_dead")
 	redriveScript    = redisscript.Load(files, "redrive")
 	deleteDeadScript = redisscript.Load(files, "delete_dead")
+	peekScript       = redisscript.Load(files, "peek")
+	purgeScript      = redisscript.Load(files, "purge")
 )

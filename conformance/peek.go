@@ -1,0 +1,126 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Invariant 2, for who looks.
+var peekChecks = []Check{
+	{
+		Name: "peek", Invariant: 2, needs: []need{peeking},
+		Rule: "Peek lists what waits and nothing else, whole, with its due time and attempts, by due time where the backend claims order, page by page, and changes nothing.",
+		run:  peek,
+	},
+	{
+		Name: "peek-pages", Invariant: 2, needs: []need{peeking, cancelling},
+		Rule: "Messages that go while pages are read make Peek skip no other that is not due yet, and list none twice.",
+		run:  peekPages,
+	},
+}
+
+func peek(t *trial) {
+	held := t.takeID(t.pushAfter(0))
+	t.must(t.bury(t.takeID(t.pushAfter(0)), "of the check"), "Dead")
+	retried := t.pushAfter(0)
+	t.nack(t.takeID(retried), 5*t.Tick)
+	third, second := t.pushAfter(3*t.Tick), t.pushAfter(t.Tick)
+	first := t.pushAfter(0)
+	for range 2 { // a look that changed something would show in the next
+		t.lists(map[string]int{retried: 1}, first, second, third, retried)
+	}
+	if d := t.takeID(first); d.Attempt != 1 {
+		t.fail("message %s, which was only looked at, came at attempt %d", first, d.Attempt)
+	}
+	t.lists(map[string]int{retried: 1}, second, third, retried)
+	t.ack(held)
+}
+
+// lists looks at what waits and compares it with what was pushed. Attempts that are not told are 0.
+func (t *trial) lists(attempts map[string]int, want ...string) {
+	all := t.peekAll(2)
+	ids := make([]string, len(all))
+	for i, p := range all {
+		ids[i] = p.ID
+		t.must(t.looksLike(p), "looking at message %s", p.ID)
+		if p.Attempts != attempts[p.ID] && !t.traits.UncountedAttempts {
+			t.fail("message %s shows %d attempts; want %d", p.ID, p.Attempts, attempts[p.ID])
+		}
+	}
+	if t.traits.Unordered {
+		slices.Sort(ids)
+		slices.Sort(want)
+	}
+	if !slices.Equal(ids, want) {
+		t.fail("the messages that wait are %q; shown were %q", want, ids)
+	}
+}
+
+// looksLike compares what is shown of a message with what was pushed.
+func (t *trial) looksLike(p backend.Pending) error {
+	t.mu.Lock()
+	e := t.pushed[p.ID]
+	t.mu.Unlock()
+	switch {
+	case p.Err != nil:
+		return p.Err
+	case e == nil:
+		return fmt.Errorf("nobody pushed it")
+	case p.Due.Before(e.notBefore.Truncate(t.traits.Resolution)) || t.fake != nil && p.Due.Sub(e.notBefore) > t.traits.Resolution:
+		return fmt.Errorf("it shows the due time %v; want %v", p.Due, e.notBefore)
+	}
+	return sameContent(backend.Delivery{ID: p.ID, Body: p.Body, Headers: p.Headers}, e.Message)
+}
+
+// peekAll reads all pages.
+func (t *trial) peekAll(limit int) (all []backend.Pending) {
+	for cursor := ""; ; {
+		page, next := t.peekPage(cursor, limit)
+		if all = append(all, page...); next == "" || len(all) > 100 {
+			return all
+		}
+		cursor = next
+	}
+}
+
+func (t *trial) peekPage(cursor string, limit int) (page []backend.Pending, next string) {
+	p, _ := peeker(t.q)
+	page, next, err := p.Peek(t.ctx, cursor, limit)
+	t.must(err, "Peek after %q", cursor)
+	if len(page) > limit {
+		t.fail("a page of at most %d had %d messages", limit, len(page))
+	}
+	return page, next
+}
+
+func peekPages(t *trial) {
+	const n, limit = 9, 3
+	var ids []string
+	for i := range n {
+		ids = append(ids, t.pushAfter(50*t.Tick+time.Duration(i)*t.Tick))
+	}
+	page, next := t.peekPage("", limit)
+	for _, p := range page[:min(2, len(page))] {
+		t.must(t.cancelID(p.ID), "cancelling %s, which was listed", p.ID)
+	}
+	seen := make(map[string]int)
+	for len(page) > 0 || next != "" {
+		for _, p := range page {
+			seen[p.ID]++
+		}
+		if page = nil; next != "" {
+			page, next = t.peekPage(next, limit)
+		}
+	}
+	for _, id := range ids {
+		if seen[id] != 1 {
+			t.fail("message %s was listed %d times; want 1", id, seen[id])
+		}
+	}
+	p, _ := peeker(t.q)
+	_, _, err := p.Peek(t.ctx, "no such cursor", 1)
+	t.want(err, backend.ErrInvalid, "Peek after a cursor that no Peek returned")
+}

@@ -1,0 +1,82 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/conformance"
+	"github.com/delayq/delayq/memory"
+)
+
+// The unseeing backend is memory as a store that cannot look for what it cancels: an id that was never pushed can be cancelled.
+// With the fault, what is pushed under that id afterwards is lost.
+type unseeing struct {
+	backend.Backend
+	swallows bool
+}
+
+func (b unseeing) Traits() backend.Traits {
+	t := b.Backend.Traits()
+	t.Name, t.CancelsUnseen = "unseeing", true
+	return t
+}
+
+func (b unseeing) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	q, err := b.Backend.Open(ctx, name, o)
+	if err != nil {
+		return nil, err
+	}
+	return &unseeingQueue{whole: q.(whole), swallows: b.swallows, pushed: make(map[string]bool), doomed: make(map[string]bool)}, nil
+}
+
+type unseeingQueue struct {
+	whole
+	swallows bool
+
+	mu             sync.Mutex
+	pushed, doomed map[string]bool
+}
+
+func (q *unseeingQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, m := range ms {
+		q.pushed[m.ID] = true
+	}
+	return q.whole.Schedule(ctx, slices.DeleteFunc(slices.Clone(ms), func(m backend.Message) bool { return q.doomed[m.ID] }))
+}
+
+func (q *unseeingQueue) Cancel(ctx context.Context, ids []string) []error {
+	errs := slices.Clone(q.whole.Cancel(ctx, ids))
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for i, err := range errs {
+		if errors.Is(err, backend.ErrNotFound) && !q.pushed[ids[i]] {
+			errs[i], q.doomed[ids[i]] = nil, q.swallows
+		}
+	}
+	return errs
+}
+
+// TestSuiteCatchesWhereNothingIsSeen proves that such a store is accepted, and not for losing messages.
+func TestSuiteCatchesWhereNothingIsSeen(t *testing.T) {
+	for _, swallows := range []bool{false, true} {
+		h := conformance.Harness{Virtual: true, Patience: 300 * time.Millisecond}
+		h.New = func(context.Context) (backend.Backend, func(), error) {
+			return unseeing{memory.New(), swallows}, nil, nil
+		}
+		err := conformance.Verify(t.Context(), h, "cancel", "cancel-in-flight", "cancel-settled", "cancel-race", "leaves-nothing")
+		var v *conformance.Violation
+		switch found := errors.As(err, &v); {
+		case found != swallows:
+			t.Errorf("a store that swallows pushes: %t; found: %v", swallows, err)
+		case found && v.Check != "cancel-settled":
+			t.Errorf("found by another check: %v", err)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package delayq
+
+import (
+	"strings"
+	"time"
+
+	"github.com/adhocore/gronx"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Cron returns the schedule of a cron expression, in UTC: minute, hour, day of the month, month, day of the week, as in
+// "30 6 * * MON-FRI". A sixth field in front is the second, a seventh at the end the year. @hourly, @daily, @weekly,
+// @monthly and @yearly stand for what they say; L, W and # are understood as in "the last" and "the nearest weekday" and "the
+// second Friday". An expression that cannot be read, or has no occurrence, answers [ErrInvalid].
+func Cron(expr string) (Schedule, error) { return CronIn(expr, time.UTC) }
+
+// CronIn is [Cron] by the clocks of a place. Where they are set forward, the times that they skip do not occur; where
+// they are set back, what they show twice occurs twice, an hour apart. So a daily schedule at half past two fails to
+// occur on one day of the year in most of Europe, and occurs twice on another. UTC knows neither.
+func CronIn(expr string, loc *time.Location) (Schedule, error) {
+	if loc == nil {
+		return nil, opError("cron", "", "", backend.Invalid("location", described("nil"), "time.UTC or another"))
+	}
+	c := &cron{expr: expr, loc: loc}
+	if !validCron(expr) || c.Next(time.Unix(0, 0)).IsZero() {
+		return nil, opError("cron", "", "", backend.Invalid("cron expression", expr, "five to seven fields with an occurrence after 1970"))
+	}
+	return c, nil
+}
+
+type cron struct {
+	expr string
+	loc  *time.Location
+}
+
+// maxOffsets bounds how many changes of a place's clocks are looked across: as many as there are in a century.
+const maxOffsets = 200
+
+// Next goes from one change of the clocks to the next, and asks the parser about clocks that do not change: what it makes of
+// those that do depends on where it starts. After the last occurrence it may answer with that.
+func (c *cron) Next(after time.Time) time.Time {
+	from, inclusive := after.In(c.loc), false
+	for range maxOffsets {
+		_, offset := from.Zone()
+		_, change := from.ZoneBounds()
+		next, err := gronx.NextTickAfter(c.expr, from.In(time.FixedZone("", offset)), inclusive)
+		if err == nil && next.After(after) && (change.IsZero() || next.Before(change)) {
+			return next.UTC()
+		}
+		if change.IsZero() {
+			return time.Time{}
+		}
+		from, inclusive = change, true
+	}
+	return time.Time{}
+}
+
+// validCron has the parser look at each item of a list by itself: it stops at the first that fits the present time.
+func validCron(expr string) bool {
+	fields, err := gronx.Segments(expr)
+	if err != nil || !gronx.IsValid(expr) {
+		return false
+	}
+	for i, field := range fields {
+		for _, item := range strings.Split(field, ",") {
+			alone := []string{"*", "*", "*", "*", "*", "*", "*"}
+			alone[i] = item
+			if !gronx.IsValid(strings.Join(alone, " ")) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,85 @@
+-- Lists what waits, by due time and push order: how many, and behind which place, a due time in ms and a member, or
+-- nothing. Returns for each due time, member, attempts, content, and in front of them 1 where there are more.
+local limit, from_due, from = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1]), ARGV[FIRST + 2]
+
+-- A reply stops at so many bytes of content.
+local room = 8 * 1024 * 1024
+
+-- Byte by byte, as Redis sorts members; Lua's own comparison goes by the locale.
+local function less(a, b)
+  for i = 1, math.min(#a, #b) do
+    local x, y = string.byte(a, i), string.byte(b, i)
+    if x ~= y then
+      return x < y
+    end
+  end
+  return #a < #b
+end
+
+local function before(due, m, other_due, other)
+  if due ~= other_due then
+    return due < other_due
+  end
+  return less(m, other)
+end
+
+-- How many in DUE are at or before the place.
+local function passed()
+  if not from_due then
+    return 0
+  end
+  local first = redis.call('ZCOUNT', DUE, '-inf', '(' .. int(from_due))
+  local last = first + redis.call('ZCOUNT', DUE, int(from_due), int(from_due))
+  while first < last do
+    local middle = math.floor((first + last) / 2)
+    if less(from, redis.call('ZRANGE', DUE, middle, middle)[1]) then
+      last = middle
+    else
+      first = middle + 1
+    end
+  end
+  return first
+end
+
+-- Adds what a mover left, which is due and short.
+local function add_moved(waiting)
+  for _, m in ipairs(redis.call('LRANGE', READY, 0, -1)) do
+    local due = held_due(m)
+    if due and current(id_of(m)) == m and (not from_due or before(from_due, from, due, m)) then
+      waiting[#waiting + 1] = {due, m}
+    end
+  end
+end
+
+local function list()
+  local waiting, skip = {}, passed()
+  local page = redis.call('ZRANGE', DUE, skip, skip + limit, 'WITHSCORES')
+  for i = 1, #page, 2 do
+    waiting[#waiting + 1] = {tonumber(page[i + 1]), page[i]}
+  end
+  add_moved(waiting)
+  table.sort(waiting, function(a, b)
+    return before(a[1], a[2], b[1], b[2])
+  end)
+  return waiting
+end
+
+expire(1000)
+local out, waiting = {0}, list()
+for i, w in ipairs(waiting) do
+  if i > limit or room <= 0 then
+    out[1] = 1
+    break
+  end
+  local id = id_of(w[2])
+  local rec = redis.call('HGET', MSG, id)
+  if rec then
+    local gen, untouched = gens(id)
+    out[#out + 1] = int(w[1])
+    out[#out + 1] = w[2]
+    out[#out + 1] = gen - untouched
+    out[#out + 1] = content_of(rec)
+    room = room - #rec
+  end
+end
+return out

@@ -1,0 +1,91 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/record"
+	"github.com/delayq/delayq/internal/redisscript"
+)
+
+const pendingFields = 4
+
+// Peek is as in backend.Peeker. The cursor is the place of the last one: its due time in ms and its member.
+func (s *Store) Peek(ctx context.Context, cursor string, limit int) (page []backend.Pending, next string, err error) {
+	due, member, err := placeOf(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	reply, err := s.Run(ctx, peekScript, min(limit, redisscript.ChunkMessages), due, member)
+	if err != nil {
+		return nil, "", err
+	}
+	r, ok := reply.([]any)
+	if !ok || len(r)%pendingFields != 1 {
+		return nil, "", redisscript.Unexpected(peekScript, reply)
+	}
+	for i := 1; i < len(r); i += pendingFields {
+		p, err := parsePending(r[i : i+pendingFields])
+		if err != nil {
+			return nil, "", err
+		}
+		page = append(page, p)
+	}
+	if r[0] == int64(1) && len(page) > 0 {
+		next = cursorAt(r[len(r)-pendingFields:])
+	}
+	return page, next, nil
+}
+
+func parsePending(r []any) (p backend.Pending, err error) {
+	member, _ := r[1].(string)
+	content, _ := r[3].(string)
+	lease, err := leaseOf(member)
+	if err != nil {
+		return p, err
+	}
+	p = backend.Pending{ID: lease.ID, Due: time.UnixMilli(redisscript.Int(r[0])).UTC(), Attempts: int(redisscript.Int(r[2]))}
+	p.Headers, p.Body, err = record.Content([]byte(content))
+	return p, err
+}
+
+func cursorAt(r []any) string {
+	member, _ := r[1].(string)
+	return strconv.FormatInt(redisscript.Int(r[0]), 10) + "." + hex.EncodeToString([]byte(member))
+}
+
+func placeOf(cursor string) (due, member string, err error) {
+	if cursor == "" {
+		return "", "", nil
+	}
+	due, encoded, _ := strings.Cut(cursor, ".")
+	raw, err := hex.DecodeString(encoded)
+	if _, err2 := strconv.ParseInt(due, 10, 64); err != nil || err2 != nil || len(raw) == 0 {
+		return "", "", backend.Invalid("cursor", cursor, "one that Peek returned")
+	}
+	return due, string(raw), nil
+}
+
+// purgeAtOnce is how many triggers one script deletes.
+const purgeAtOnce = 5000
+
+// Purge is as in backend.Purger. Without triggers it is one script, whose time does not depend on how many messages there are.
+func (s *Store) Purge(ctx context.Context) (removed int64, err error) {
+	for more := true; more; {
+		reply, err := s.Run(ctx, purgeScript, purgeAtOnce)
+		if err != nil {
+			return removed, err
+		}
+		r, ok := reply.([]any)
+		if !ok || len(r) != 2 {
+			return removed, redisscript.Unexpected(purgeScript, reply)
+		}
+		removed += redisscript.Int(r[0])
+		more = r[1] == int64(1)
+	}
+	return removed, nil
+}

@@ -1,0 +1,140 @@
+package delayq_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+)
+
+func TestDepth(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatcher()
+		q := newQueue(t, w.metrics())
+		const depth, age = "delayq.messages", "delayq.oldest_due.age"
+		w.wantTotal(t, 0, age)
+		bury(t, q, "dead", "a reason")
+		for range 2 {
+			push(t, q)
+			receive(t, q)
+		}
+		for range 3 {
+			push(t, q)
+		}
+		for range 4 {
+			push(t, q, delayq.After(time.Hour))
+		}
+		time.Sleep(10 * time.Second)
+		for name, n := range map[string]float64{"dead": 1, "in_flight": 2, "ready": 3, "scheduled": 4, "quarantined": 0} {
+			w.wantTotal(t, n, depth, state(name))
+		}
+		w.wantTotal(t, 10, age)
+	})
+}
+
+// An age is none while nothing is due.
+func TestAgeOfWhatIsNotDue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatcher()
+		q := newQueue(t, w.metrics())
+		push(t, q, delayq.After(time.Hour))
+		w.wantTotal(t, 0, "delayq.oldest_due.age")
+	})
+}
+
+// A counted backend knows how often its queue is asked for Stats, and may have that wait.
+type counted struct {
+	backend.Backend
+	calls atomic.Int64
+	hangs bool
+}
+
+type countedQueue struct {
+	backend.Queue
+	b *counted
+}
+
+func (b *counted) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	q, err := b.Backend.Open(ctx, name, o)
+	return &countedQueue{q, b}, err
+}
+
+func (q *countedQueue) Stats(ctx context.Context) (backend.Stats, error) {
+	q.b.calls.Add(1)
+	if q.b.hangs {
+		<-ctx.Done()
+		return backend.Stats{}, ctx.Err()
+	}
+	return q.Queue.(backend.Inspector).Stats(ctx)
+}
+
+func TestDepthAsksOnce(t *testing.T) {
+	t.Parallel()
+	b := &counted{Backend: newSeam().Backend}
+	w := newWatcher()
+	q, err := delayq.New(t.Context(), "orders", delayq.WithBackend(b), w.metrics())
+	must(t, err)
+	for range 3 {
+		w.collect(t)
+	}
+	must(t, q.Close())
+	if _, there := w.collect(t)["delayq.messages"]; there {
+		t.Error("a closed queue still has a depth")
+	}
+	if n := b.calls.Load(); n != 3 {
+		t.Errorf("%d calls of Stats for 3 collections, want 3", n)
+	}
+}
+
+func TestDepthOfAStoreThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatcher()
+		newQueue(t, delayq.WithBackend(&counted{Backend: newSeam().Backend, hangs: true}), w.metrics())
+		began := time.Now()
+		err := w.reader.Collect(t.Context(), &metricdata.ResourceMetrics{})
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 5*time.Second {
+			t.Errorf("the collection ended after %v with %v, want 5 s and what failed", time.Since(began), err)
+		}
+	})
+}
+
+// Close ends a collection that is under way.
+func TestCloseEndsACollection(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatcher()
+		q := newQueue(t, delayq.WithBackend(&counted{Backend: newSeam().Backend, hangs: true}), w.metrics())
+		collected := make(chan error, 1)
+		go func() { collected <- w.reader.Collect(context.Background(), &metricdata.ResourceMetrics{}) }()
+		synctest.Wait()
+		began := time.Now()
+		must(t, q.Close())
+		must(t, <-collected)
+		if took := time.Since(began); took != 0 {
+			t.Errorf("Close took %v", took)
+		}
+	})
+}
+
+func TestDepthWithoutStats(t *testing.T) {
+	t.Parallel()
+	w, s := newWatcher(), newSeam()
+	s.plain = true
+	q := newQueue(t, s.option(), w.metrics())
+	push(t, q)
+	got := w.collect(t)
+	if _, there := got["delayq.messages"]; there {
+		t.Error("a backend that cannot count has a depth")
+	}
+	w.wantTotal(t, 1, "messaging.client.sent.messages")
+}

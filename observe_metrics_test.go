@@ -1,0 +1,482 @@
+package delayq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
+	"go.opentelemetry.io/otel/semconv/v1.41.0/messagingconv"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+)
+
+func TestMetricsOfPushes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatcher()
+		s := newSeam()
+		q := newQueue(t, s.option(), w.metrics())
+		push(t, q, delayq.ID("a"))
+		_, err := q.Push(t.Context(), nil, delayq.ID("a"))
+		wantIs(t, err, delayq.ErrDuplicate)
+		_, err = q.PushBatch(t.Context(), []delayq.Message{{ID: "b"}, {ID: "a"}, {ID: "c"}, {ID: "b"}})
+		wantIs(t, err, delayq.ErrDuplicate)
+		_, err = q.Push(t.Context(), nil, delayq.After(-1))
+		wantIs(t, err, delayq.ErrInvalid) // and is not counted
+		s.before = func(context.Context, string) error {
+			time.Sleep(3 * time.Second)
+			return errStore
+		}
+		_, err = q.Push(t.Context(), nil)
+		wantIs(t, err, errStore)
+		s.before = nil
+
+		const sent = "messaging.client.sent.messages"
+		w.wantTotal(t, 3+3+1, sent, operation("push"), attribute.String("messaging.operation.type", "send"))
+		w.wantTotal(t, 3, sent, errorType("duplicate"))
+		w.wantTotal(t, 1, sent, errorType("_OTHER"))
+		const duration = "messaging.client.operation.duration"
+		w.wantTotal(t, 4, duration, operation("push"))
+		if p := w.total(t, duration, errorType("_OTHER")); p.value != 1 || p.sum != 3 {
+			t.Errorf("the failed push is %+v, want one of 3 s", p)
+		}
+	})
+}
+
+func TestMetricsOfDeliveries(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatcher()
+		q := newQueue(t, w.metrics())
+		push(t, q, delayq.After(time.Second))
+		time.Sleep(time.Second + 250*time.Millisecond)
+		d := receive(t, q)
+		must(t, d.Extend(t.Context(), time.Minute))
+		must(t, d.Nack(t.Context(), time.Minute))
+		time.Sleep(time.Minute + 2*time.Second)
+		must(t, receive(t, q).Dead(t.Context(), "a reason"))
+		wantIs(t, d.Ack(t.Context()), delayq.ErrLeaseLost)
+		push(t, q)
+		push(t, q)
+		ds, err := q.ReceiveBatch(t.Context(), 10)
+		must(t, err)
+		must(t, q.AckBatch(t.Context(), ds))
+		wantIs(t, q.Cancel(t.Context(), "none"), delayq.ErrNotFound)
+		wantIs(t, q.Reschedule(t.Context(), "none", time.Now()), delayq.ErrNotFound)
+
+		w.wantTotal(t, 4, "messaging.client.consumed.messages", operation("receive"))
+		w.wantTotal(t, 1, "delayq.redeliveries")
+		w.wantTotal(t, 1, "delayq.dead_letters")
+		again := attribute.Bool("delayq.redelivered", true)
+		if p := w.total(t, "delayq.lateness", again); p.value != 1 || p.sum != 2 {
+			t.Errorf("the redelivery's lateness is %+v, want one of 2 s", p)
+		}
+		if p := w.total(t, "delayq.lateness"); p.value != 4 || p.sum != 2.25 {
+			t.Errorf("lateness is %+v, want 4 of 2.25 s together", p)
+		}
+		const duration = "messaging.client.operation.duration"
+		for op, n := range map[string]float64{"nack": 1, "dead": 1, "extend": 1, "ack": 2, "cancel": 1, "reschedule": 1} {
+			w.wantTotal(t, n, duration, operation(op))
+		}
+		w.wantTotal(t, 1, duration, operation("ack"), errorType("lease_lost"))
+		w.wantTotal(t, 2, duration, errorType("not_found"))
+		w.wantTotal(t, 0, "delayq.failures")
+	})
+}
+
+// A foreign backend's clock is ahead of ours.
+type foreign struct {
+	backend.Backend
+	ahead time.Duration
+}
+
+type foreignQueue struct {
+	backend.Queue
+	ahead time.Duration
+}
+
+func (f *foreign) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	q, err := f.Backend.Open(ctx, name, o)
+	return &foreignQueue{q, f.ahead}, err
+}
+
+func (q *foreignQueue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	ds, err := q.Queue.Receive(ctx, limit, lease)
+	for i := range ds {
+		ds[i].Due, ds[i].Until = ds[i].Due.Add(q.ahead), ds[i].Until.Add(q.ahead)
+	}
+	return ds, err
+}
+
+// Neither a clock that is wrong nor a lease that was renewed shows in the lateness, but the wait for a worker does.
+func TestLatenessIsByTheStoresClock(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []time.Duration{-time.Hour, 0, time.Hour} {
+		t.Run(ahead.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWatcher()
+				q := newQueue(t, delayq.WithBackend(&foreign{newSeam().Backend, ahead}), w.metrics())
+				push(t, q, delayq.After(time.Minute))
+				time.Sleep(time.Minute + 500*time.Millisecond)
+				r := start(t, q, func(context.Context, *delayq.Delivery) error {
+					time.Sleep(time.Hour)
+					return nil
+				})
+				time.Sleep(2 * time.Hour)
+				must(t, r.end())
+				if p := w.total(t, "delayq.lateness"); p.value != 1 || p.sum != 0.5 {
+					t.Errorf("lateness is %+v, want one of 0.5 s", p)
+				}
+			})
+		})
+	}
+}
+
+// failures are all kinds of delayq.failures that a handler or a store alone makes; those of handlers that do not obey are
+// with TestBadHandlersAreSeen.
+var failures = map[string]func(t *testing.T, q delayq.Queue, s *seam){
+	"handler": func(t *testing.T, q delayq.Queue, _ *seam) { consumeFor(t, q, returning(errHandler)) },
+	"panic": func(t *testing.T, q delayq.Queue, _ *seam) {
+		consumeFor(t, q, func(context.Context, *delayq.Delivery) error { panic("no such order") })
+	},
+	"exit": func(t *testing.T, q delayq.Queue, _ *seam) {
+		consumeFor(t, q, func(context.Context, *delayq.Delivery) error {
+			runtime.Goexit()
+			return nil
+		})
+	},
+	"timeout": func(t *testing.T, q delayq.Queue, _ *seam) { consumeFor(t, q, obeying, delayq.Timeout(time.Second)) },
+	"stopped": func(t *testing.T, q delayq.Queue, _ *seam) { consumeFor(t, q, obeying, delayq.Drain(0)) },
+	"receive": func(t *testing.T, q delayq.Queue, s *seam) {
+		s.before = once("receive")
+		consumeFor(t, q, returning(nil))
+	},
+	"settle": func(t *testing.T, q delayq.Queue, s *seam) {
+		s.before = once("ack")
+		consumeFor(t, q, returning(nil))
+	},
+	"renew": func(t *testing.T, q delayq.Queue, s *seam) {
+		s.before = once("extend")
+		consumeFor(t, q, func(context.Context, *delayq.Delivery) error {
+			time.Sleep(time.Minute)
+			return nil
+		})
+	},
+}
+
+// The kinds that the sections on bad handlers show.
+var shownFailures = []string{"timeout_ignored", "stop_ignored", "abandoned", "lease_lost"}
+
+func obeying(ctx context.Context, _ *delayq.Delivery) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// consumeFor consumes for ten minutes, with no second attempt within that time.
+func consumeFor(t *testing.T, q delayq.Queue, h delayq.Handler, opts ...delayq.ConsumeOption) {
+	t.Helper()
+	r := start(t, q, h, append(opts, every(time.Hour))...)
+	time.Sleep(10 * time.Minute)
+	must(t, r.end())
+}
+
+// once has an operation of the store fail the first time.
+func once(op string) func(context.Context, string) error {
+	var failed sync.Once
+	return func(_ context.Context, got string) (err error) {
+		if got == op {
+			failed.Do(func() { err = errStore })
+		}
+		return err
+	}
+}
+
+func TestFailuresAreCounted(t *testing.T) {
+	t.Parallel()
+	for kind, play := range failures {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w, s := newWatcher(), newSeam()
+				q := newQueue(t, s.option(), w.metrics())
+				push(t, q)
+				play(t, q, s)
+				w.wantTotal(t, 1, "delayq.failures")
+				w.wantTotal(t, 1, "delayq.failures", errorType(kind))
+				w.wantTotal(t, 0, "delayq.handlers.running")
+				w.wantTotal(t, 0, "delayq.workers")
+			})
+		})
+	}
+}
+
+func TestFailuresAreDocumented(t *testing.T) {
+	t.Parallel()
+	var rows, counted []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ").FindAllStringSubmatch(observability(t), -1) {
+		rows = append(rows, row[1])
+	}
+	kinds := slices.Clone(shownFailures)
+	for kind := range failures {
+		kinds = append(kinds, kind)
+	}
+	w := newWatcher()
+	q := newQueue(t, w.metrics())
+	must(t, start(t, q, returning(nil)).end())
+	for _, p := range pointsOf(t, w.collect(t)["delayq.failures"]) {
+		kind, _ := p.attributes.Value("error.type")
+		counted = append(counted, kind.AsString())
+	}
+	slices.Sort(rows)
+	slices.Sort(kinds)
+	slices.Sort(counted)
+	if !slices.Equal(rows, kinds) || !slices.Equal(rows, counted) {
+		t.Errorf("docs/observability.md has the failures\n%q, tests\n%q, Consume begins with\n%q", rows, kinds, counted)
+	}
+}
+
+// A register notes what instruments are made, whether they move or not.
+type register struct {
+	metric.MeterProvider
+	mu   sync.Mutex
+	made []string
+}
+
+type registering struct {
+	metric.Meter
+	r *register
+}
+
+func (r *register) Meter(name string, opts ...metric.MeterOption) metric.Meter {
+	return &registering{r.MeterProvider.Meter(name, opts...), r}
+}
+
+func (m *registering) note(name string) {
+	m.r.mu.Lock()
+	defer m.r.mu.Unlock()
+	m.r.made = append(m.r.made, name)
+}
+
+func (m *registering) Int64Counter(name string, opts ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	m.note(name)
+	return m.Meter.Int64Counter(name, opts...)
+}
+
+func (m *registering) Int64UpDownCounter(name string, opts ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
+	m.note(name)
+	return m.Meter.Int64UpDownCounter(name, opts...)
+}
+
+func (m *registering) Float64Histogram(name string, opts ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+	m.note(name)
+	return m.Meter.Float64Histogram(name, opts...)
+}
+
+func (m *registering) Int64ObservableGauge(name string, opts ...metric.Int64ObservableGaugeOption) (metric.Int64ObservableGauge, error) {
+	m.note(name)
+	return m.Meter.Int64ObservableGauge(name, opts...)
+}
+
+func (m *registering) Float64ObservableGauge(
+	name string, opts ...metric.Float64ObservableGaugeOption,
+) (metric.Float64ObservableGauge, error) {
+	m.note(name)
+	return m.Meter.Float64ObservableGauge(name, opts...)
+}
+
+// everything makes each metric move, with each of its attributes, and returns the names of those made.
+func everything(t *testing.T, w *watcher) (made []string) {
+	t.Helper()
+	r := &register{MeterProvider: w.meters}
+	q := newQueue(t, delayq.WithMeterProvider(r))
+	push(t, q, delayq.ID("a"))
+	_, err := q.Push(t.Context(), nil, delayq.ID("a"))
+	wantIs(t, err, delayq.ErrDuplicate)
+	must(t, receive(t, q).Nack(t.Context(), 0))
+	running := start(t, q, obeying, delayq.Timeout(time.Second), delayq.MaxAttempts(3), every(time.Minute))
+	time.Sleep(time.Hour)
+	must(t, running.end())
+	return r.made
+}
+
+// A row is what the table says of a metric, or the SDK.
+type row struct {
+	kind, unit string
+	attributes []string // beside those of all
+}
+
+func (r row) String() string { return fmt.Sprintf("%s of %s with %q", r.kind, r.unit, r.attributes) }
+
+func measured(t *testing.T, m metricdata.Metrics) row {
+	t.Helper()
+	r := row{unit: m.Unit}
+	switch data := m.Data.(type) {
+	case metricdata.Sum[int64]:
+		r.kind = "up-down counter"
+		if data.IsMonotonic {
+			r.kind = "counter"
+		}
+	case metricdata.Histogram[float64]:
+		r.kind = "histogram"
+	case metricdata.Gauge[int64], metricdata.Gauge[float64]:
+		r.kind = "gauge"
+	}
+	ps := pointsOf(t, m)
+	for _, p := range ps {
+		r.attributes = append(r.attributes, keys(t, p.attributes)...)
+	}
+	if len(ps) == 0 {
+		t.Errorf("%s has no value", m.Name)
+	}
+	slices.Sort(r.attributes)
+	r.attributes = slices.Compact(r.attributes)
+	return r
+}
+
+// keys returns the keys of the attributes without those that all metrics have.
+func keys(t *testing.T, set attribute.Set) (names []string) {
+	t.Helper()
+	common := 0
+	for _, kv := range set.ToSlice() {
+		switch kv.Key {
+		case "messaging.system", "messaging.destination.name", "delayq.backend":
+			common++
+		default:
+			names = append(names, string(kv.Key))
+		}
+	}
+	if common != 3 {
+		t.Errorf("attributes %v lack some of those of all metrics", set.ToSlice())
+	}
+	return names
+}
+
+var tableRow = regexp.MustCompile("(?m)^\\| `([a-z._]+)` \\| ([a-z-]+(?: counter)?) \\| `([a-z{}]+)` \\|([^|]*)\\|")
+
+// tabled returns the table of metrics in docs/observability.md.
+func tabled(t *testing.T) map[string]row {
+	t.Helper()
+	rows := make(map[string]row)
+	for _, cells := range tableRow.FindAllStringSubmatch(observability(t), -1) {
+		r := row{kind: cells[2], unit: cells[3]}
+		r.attributes = strings.FieldsFunc(cells[4], func(c rune) bool { return strings.ContainsRune("`, ", c) })
+		slices.Sort(r.attributes)
+		rows[cells[1]] = r
+	}
+	return rows
+}
+
+// The table of metrics and the code agree, in both directions.
+func TestMetricsAreDocumented(t *testing.T) {
+	t.Parallel()
+	table := tabled(t)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatcher()
+		made := everything(t, w)
+		got := w.collect(t)
+		for name := range got {
+			made = append(made, name)
+		}
+		for _, name := range made {
+			if _, ok := table[name]; !ok {
+				t.Errorf("%s is not in docs/observability.md", name)
+			}
+		}
+		for name, want := range table {
+			m, ok := got[name]
+			if !ok {
+				t.Errorf("%s is in docs/observability.md and has not moved", name)
+				continue
+			}
+			if r := measured(t, m); r.String() != want.String() {
+				t.Errorf("%s is a %v, in docs/observability.md a %v", name, r, want)
+			}
+		}
+	})
+}
+
+// What has a name by the semantic conventions is what these say.
+func TestMetricsFollowTheConventions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatcher()
+		everything(t, w)
+		got := w.collect(t)
+		for _, want := range []interface {
+			Name() string
+			Unit() string
+			Description() string
+		}{
+			messagingconv.ClientSentMessages{}, messagingconv.ClientConsumedMessages{},
+			messagingconv.ClientOperationDuration{}, messagingconv.ProcessDuration{},
+		} {
+			if m := got[want.Name()]; m.Unit != want.Unit() || m.Description != want.Description() {
+				t.Errorf("%s is %q in %q, want %q in %q", want.Name(), m.Description, m.Unit, want.Description(), want.Unit())
+			}
+		}
+		var rm metricdata.ResourceMetrics
+		must(t, w.reader.Collect(t.Context(), &rm))
+		if scope := rm.ScopeMetrics[0].Scope; scope.SchemaURL != semconv.SchemaURL || scope.Name != "github.com/delayq/delayq" {
+			t.Errorf("scope %+v, want the schema %s", scope, semconv.SchemaURL)
+		}
+		push := pointsOf(t, got["messaging.client.sent.messages"])[0].attributes
+		for _, key := range []attribute.Key{
+			semconv.MessagingSystemKey, semconv.MessagingDestinationNameKey, semconv.MessagingOperationNameKey, semconv.MessagingOperationTypeKey,
+		} {
+			if !push.HasValue(key) {
+				t.Errorf("%v lacks %s", push.ToSlice(), key)
+			}
+		}
+	})
+}
+
+// No identity of a message is in a metric, however many there are.
+func TestMetricsHaveFewSeries(t *testing.T) {
+	t.Parallel()
+	w := newWatcher()
+	q := newQueue(t, w.metrics())
+	for i := range 100 {
+		push(t, q, delayq.ID(fmt.Sprint("order-", i)))
+		must(t, receive(t, q).Ack(t.Context()))
+	}
+	for name, m := range w.collect(t) {
+		if n := len(pointsOf(t, m)); n > 5 {
+			t.Errorf("%s has %d time series", name, n)
+		}
+	}
+}
+
+// A provider that cannot is known at the start.
+type badProvider struct{ metric.MeterProvider }
+
+type badMeter struct{ metric.Meter }
+
+var errInstrument = errors.New("no more instruments")
+
+func (p badProvider) Meter(name string, opts ...metric.MeterOption) metric.Meter {
+	return badMeter{p.MeterProvider.Meter(name, opts...)}
+}
+
+func (badMeter) Int64Counter(string, ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return nil, errInstrument
+}
+
+func TestMeterProviderThatFails(t *testing.T) {
+	t.Parallel()
+	_, err := delayq.New(t.Context(), "orders", delayq.WithMeterProvider(badProvider{newWatcher().meters}))
+	wantIs(t, err, errInstrument)
+}

@@ -1,0 +1,68 @@
+package delayq
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// What becomes of a message that a handler has had.
+const (
+	outcomeAcked     = "acked"
+	outcomeRetried   = "retried"
+	outcomeDead      = "dead"
+	outcomeDropped   = "dropped"
+	outcomeReturned  = "returned"  // untouched, since the consumer stops
+	outcomeSettled   = "settled"   // by the handler itself
+	outcomeLost      = "lost"      // its lease was lost
+	outcomeUnsettled = "unsettled" // the store did not take the outcome; it comes back when the lease ends
+)
+
+// A processing is a handler's run, as metrics and traces see it. The zero value is one that nobody looks at.
+type processing struct {
+	q     *queue
+	began time.Time
+	span  trace.Span // nil without a tracer
+}
+
+// processing begins a handler's run. The context is the handler's.
+func (q *queue) processing(ctx context.Context, d *Delivery) (context.Context, processing) {
+	if q.meter == nil && q.tracer == nil {
+		return ctx, processing{}
+	}
+	p := processing{q: q, began: q.clock.Now()}
+	if q.tracer != nil {
+		ctx, p.span = q.tracer.process(ctx, d, p.began)
+	}
+	q.meter.handedOut(ctx, opProcess, d)
+	if q.meter != nil {
+		q.meter.running.Add(ctx, 1, q.meter.plain.add...)
+	}
+	return ctx, p
+}
+
+// returned notes that the handler has.
+func (p processing) returned(ctx context.Context, err error) {
+	if p.q == nil {
+		return
+	}
+	failure := failureOf(err, context.Cause(ctx))
+	p.q.meter.handled(ctx, p.began, failure)
+	if p.span != nil && failure != "" {
+		failSpan(p.span, failure, err)
+	}
+}
+
+// end notes what has become of the message, and why the store did not take that.
+func (p processing) end(outcome string, unsettled error) {
+	if p.span == nil {
+		return
+	}
+	if unsettled != nil {
+		outcome = outcomeUnsettled
+		failSpan(p.span, failedSettle, unsettled)
+	}
+	p.span.SetAttributes(keyOutcome.String(outcome))
+	p.span.End()
+}

@@ -1,0 +1,85 @@
+package delayq_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/memory"
+)
+
+func peeking(cursor string, limit int) func(*scene, context.Context) error {
+	return func(s *scene, ctx context.Context) error {
+		_, _, err := s.Peek(ctx, cursor, limit)
+		return err
+	}
+}
+
+func TestPeekRefusesBadArguments(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.wantUnchanged(t, func() {
+		for _, limit := range []int{-1, 0, delayq.MaxBatch + 1} {
+			wantInvalid(t, peeking("", limit)(s, t.Context()), "limit", fmt.Sprint(limit))
+		}
+		for _, cursor := range []string{"x", "1", "1.", ".1", "1.2.3", "-"} {
+			wantInvalid(t, peeking(cursor, 1)(s, t.Context()), "cursor", cursor)
+		}
+	})
+}
+
+// A scene has messages in each state: only two of them wait.
+func TestPeekShowsWhatWaits(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.wantUnchanged(t, func() {
+		page, next, err := s.Peek(t.Context(), "", 1)
+		if err != nil || len(page) != 1 || page[0].ID != "ready" || next == "" {
+			t.Fatalf("got %+v, %q, %v", page, next, err)
+		}
+		page, next, err = s.Peek(t.Context(), next, 1)
+		if err != nil || len(page) != 1 || page[0].ID != "scheduled" || next != "" || page[0].Due.IsZero() {
+			t.Fatalf("got %+v, %q, %v", page, next, err)
+		}
+	})
+}
+
+func TestPurgeTakesAll(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	push(t, s, delayq.ID("unique"), delayq.UniqueFor(time.Hour), delayq.After(time.Hour))
+	n, err := s.Purge(t.Context())
+	if err != nil || n != 5 {
+		t.Errorf("got %d, %v; want 5", n, err)
+	}
+	if got := stats(t, s); got != (delayq.Stats{}) {
+		t.Errorf("left: %+v", got)
+	}
+	wantIs(t, s.held.Ack(t.Context()), delayq.ErrLeaseLost)
+	push(t, s, delayq.ID("unique"))
+}
+
+// bare is a queue without any optional interface.
+type bare struct{ *memory.Backend }
+
+func (b bare) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	q, err := b.Backend.Open(ctx, name, o)
+	return struct{ backend.Queue }{q}, err
+}
+
+func TestPeekAndPurgeMayBeMissing(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t, delayq.WithBackend(bare{memory.New()}))
+	_, _, err := q.Peek(t.Context(), "", 1)
+	wantIs(t, err, delayq.ErrUnsupported)
+	_, err = q.Purge(t.Context())
+	wantIs(t, err, delayq.ErrUnsupported)
+	for _, f := range []delayq.Feature{delayq.Peeking, delayq.Purging} {
+		if q.Supports(f) || !newQueue(t).Supports(f) {
+			t.Errorf("%v: supported without the methods, or not with them", f)
+		}
+	}
+}

@@ -1,0 +1,36 @@
+-- Common to all scripts. KEYS[1] has the queue's last stamp. The other keys are records, a hash each:
+--
+--   c        all up to this stamp are cancelled
+--   d        one of this stamp is done or dead, the highest
+--   s        the last stamp that is known of
+--   t:TOKEN  until when one is held, in us
+--
+-- Stamps are the server's clock in us, pushed ahead where that would not make them rise: it may have been set back, or be
+-- that of another server since a failover.
+local CLOCK, FIRST = KEYS[1], 2
+local MONTHS = 60 * 24 * 3600 * 1000 -- longer than any clock is wrong by
+
+-- How many us ago the first try may have run whose reply was lost; 0 in a first try.
+local AGE = tonumber(ARGV[2])
+
+local t = redis.call('TIME')
+local NOW = tonumber(t[1]) * 1000000 + tonumber(t[2])
+
+-- tostring would write 1.7e+15.
+local function int(n)
+  return string.format('%.0f', n)
+end
+
+local function stamp()
+  local last = tonumber(redis.call('GET', CLOCK) or '0')
+  local s = math.max(NOW, last + 1)
+  redis.call('SET', CLOCK, int(s), 'PX', MONTHS)
+  return s
+end
+
+-- A record never ends sooner than it would have, nor a part of a ms before its holds.
+local function lasts(key, ms)
+  if redis.call('PTTL', key) <= ms then
+    redis.call('PEXPIRE', key, int(ms + 1))
+  end
+end

@@ -1,0 +1,461 @@
+package tombstone_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/rabbitmq"
+	"github.com/delayq/delayq/rabbitmq/tombstone"
+	"github.com/delayq/delayq/rabbitmq/tombstone/redistomb"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// patience bounds what must happen; it only matters when something is broken.
+const patience = 30 * time.Second
+
+// stores are all implementations, which behave alike.
+var stores = map[string]func(*testing.T) rabbitmq.Tombstones{
+	"memory": func(*testing.T) rabbitmq.Tombstones { return tombstone.NewMemory() },
+	"redis": func(t *testing.T) rabbitmq.Tombstones {
+		return redistomb.New(testenv.SharedRedis(t).Client(t), prefix())
+	},
+	"redis-cluster": func(t *testing.T) rabbitmq.Tombstones {
+		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: testenv.SharedRedisCluster(t).Addrs()})
+		t.Cleanup(func() { _ = client.Close() })
+		return redistomb.New(client, prefix())
+	},
+}
+
+var prefixes atomic.Int64
+
+func prefix() redistomb.Option {
+	return redistomb.Prefix(fmt.Sprintf("test-%d-%d", time.Now().UnixNano(), prefixes.Add(1)))
+}
+
+func TestStores(t *testing.T) {
+	for name, open := range stores {
+		t.Run(name, func(t *testing.T) {
+			for name, behave := range behaviours {
+				t.Run(name, func(t *testing.T) {
+					behave(&desk{t, open(t), "orders"})
+				})
+			}
+		})
+	}
+}
+
+// A desk asks a store about one queue and ends the test where an answer is wrong.
+type desk struct {
+	*testing.T
+	store rabbitmq.Tombstones
+	queue string
+}
+
+func (d *desk) must(err error) {
+	d.Helper()
+	if err != nil {
+		d.Fatal(err)
+	}
+}
+
+func (d *desk) enroll(id string) rabbitmq.Hold {
+	d.Helper()
+	stamps, err := d.store.Enroll(d.Context(), d.queue, []string{id})
+	d.must(err)
+	if len(stamps) != 1 || stamps[0] <= 0 {
+		d.Fatalf("stamps %v for one message", stamps)
+	}
+	return rabbitmq.Hold{ID: id, Stamp: stamps[0], Token: "of " + id}
+}
+
+func (d *desk) cancelFor(id string, keep time.Duration) error {
+	d.Helper()
+	errs := d.store.Cancel(d.Context(), d.queue, []string{id}, keep)
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs[0]
+}
+
+func (d *desk) cancel(id string, want error) {
+	d.Helper()
+	if err := d.cancelFor(id, time.Hour); !errors.Is(err, want) {
+		d.Fatalf("Cancel(%q) = %v, want %v", id, err, want)
+	}
+}
+
+func (d *desk) takeFor(h rabbitmq.Hold, lasts time.Duration) bool {
+	d.Helper()
+	cancelled, err := d.store.Take(d.Context(), d.queue, []rabbitmq.Hold{h}, lasts)
+	d.must(err)
+	if len(cancelled) != 1 {
+		d.Fatalf("%v for one message", cancelled)
+	}
+	return cancelled[0]
+}
+
+func (d *desk) take(h rabbitmq.Hold, cancelled bool) {
+	d.Helper()
+	if got := d.takeFor(h, time.Hour); got != cancelled {
+		d.Fatalf("Take(%+v): cancelled is %t", h, got)
+	}
+}
+
+func (d *desk) release(h rabbitmq.Hold) {
+	d.Helper()
+	d.must(d.store.Release(d.Context(), d.queue, []rabbitmq.Hold{h}))
+}
+
+func (d *desk) settle(h rabbitmq.Hold) {
+	d.Helper()
+	d.must(d.store.Settle(d.Context(), d.queue, []rabbitmq.Hold{h}, time.Hour))
+}
+
+// until polls for an end, and returns how long it took since began.
+func (d *desk) until(began time.Time, over func() bool) time.Duration {
+	d.Helper()
+	for !over() {
+		if time.Since(began) > patience {
+			d.Fatalf("it was not over after %v", patience)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+// brief is how long something lasts whose end a test waits for.
+const brief = 200 * time.Millisecond
+
+var behaviours = map[string]func(*desk){
+	"a cancelled message stays so": func(d *desk) {
+		a := d.enroll("a")
+		d.cancel("a", nil)
+		for range 3 {
+			d.take(a, true)
+		}
+		d.cancel("a", backend.ErrNotFound)
+	},
+	"an id that nobody has heard of": func(d *desk) {
+		d.cancel("a", nil)
+		d.cancel("a", backend.ErrNotFound)
+		d.take(d.enroll("a"), false)
+	},
+	"cancelled and pushed again": func(d *desk) {
+		first := d.enroll("a")
+		d.cancel("a", nil)
+		second := d.enroll("a")
+		d.take(first, true)
+		d.take(second, false)
+		d.release(second)
+		d.cancel("a", nil)
+		d.take(first, true)
+		d.take(second, true)
+		d.cancel("a", backend.ErrNotFound)
+	},
+	"held": func(d *desk) {
+		a := d.enroll("a")
+		d.take(a, false)
+		d.cancel("a", backend.ErrInFlight)
+		d.release(a)
+		d.cancel("a", nil)
+		d.take(a, true)
+	},
+	"released twice, and by a token that holds nothing": func(d *desk) {
+		a := d.enroll("a")
+		d.take(a, false)
+		d.release(rabbitmq.Hold{ID: "a", Stamp: a.Stamp, Token: "another"})
+		d.cancel("a", backend.ErrInFlight)
+		d.release(a)
+		d.release(a)
+		d.cancel("a", nil)
+	},
+	"settled": func(d *desk) {
+		a := d.enroll("a")
+		d.take(a, false)
+		d.settle(a)
+		d.settle(a)
+		d.cancel("a", backend.ErrNotFound)
+		again := d.enroll("a")
+		d.cancel("a", nil)
+		d.take(again, true)
+	},
+	"settled after a cancel and a push": func(d *desk) {
+		d.enroll("a")
+		d.cancel("a", nil)
+		second := d.enroll("a")
+		d.take(second, false)
+		d.settle(second)
+		d.cancel("a", backend.ErrNotFound)
+	},
+	"pushed again while held": func(d *desk) {
+		first := d.enroll("a")
+		d.take(first, false)
+		second := d.enroll("a")
+		second.Token = "of the second"
+		d.settle(first)
+		d.cancel("a", nil)
+		d.take(second, true)
+	},
+	"two messages of one id are cancelled together": func(d *desk) {
+		first, second := d.enroll("a"), d.enroll("a")
+		d.cancel("a", nil)
+		d.take(first, true)
+		d.take(second, true)
+	},
+	"two messages of one id, one of them held": func(d *desk) {
+		first, second := d.enroll("a"), d.enroll("a")
+		second.Token = "of the second"
+		d.take(first, false)
+		d.cancel("a", backend.ErrInFlight)
+		d.take(second, false)
+		d.settle(first)
+		d.cancel("a", backend.ErrInFlight)
+		d.release(second)
+		d.cancel("a", nil)
+		d.take(second, true)
+	},
+	// A limit: both were pushed while nothing was known of the id, so that nobody knows of the second.
+	"two messages of one id, one of them settled": func(d *desk) {
+		first, second := d.enroll("a"), d.enroll("a")
+		d.take(first, false)
+		d.settle(first)
+		d.cancel("a", backend.ErrNotFound)
+		d.take(second, false)
+	},
+	"never enrolled": func(d *desk) {
+		a := rabbitmq.Hold{ID: "a", Token: "of a"}
+		d.take(a, false)
+		d.cancel("a", backend.ErrInFlight)
+		d.settle(a)
+		d.cancel("a", backend.ErrNotFound)
+		b := rabbitmq.Hold{ID: "b", Token: "of b"}
+		d.cancel("b", nil)
+		d.take(b, true)
+	},
+	"a hold ends by itself": func(d *desk) {
+		a := d.enroll("a")
+		began := time.Now()
+		d.takeFor(a, brief)
+		took := d.until(began, func() bool {
+			err := d.cancelFor("a", time.Hour)
+			if err != nil && !errors.Is(err, backend.ErrInFlight) {
+				d.Fatal(err)
+			}
+			return err == nil
+		})
+		if took < brief {
+			d.Errorf("it was over after %v, and was to last %v", took, brief)
+		}
+		d.take(a, true)
+	},
+	"a second Take prolongs, and never shortens": func(d *desk) {
+		a, b := d.enroll("a"), d.enroll("b")
+		d.takeFor(a, brief)
+		d.takeFor(a, time.Hour)
+		d.takeFor(b, time.Hour)
+		d.takeFor(b, time.Millisecond)
+		time.Sleep(brief) // however long it takes
+		d.cancel("a", backend.ErrInFlight)
+		d.cancel("b", backend.ErrInFlight)
+		d.release(a)
+		d.cancel("a", nil)
+	},
+	"what was settled is forgotten": func(d *desk) {
+		a := d.enroll("a")
+		d.take(a, false)
+		began := time.Now()
+		d.must(d.store.Settle(d.Context(), d.queue, []rabbitmq.Hold{a}, brief))
+		d.until(began, func() bool {
+			err := d.cancelFor("a", time.Hour)
+			if err != nil && !errors.Is(err, backend.ErrNotFound) {
+				d.Fatal(err)
+			}
+			return err == nil
+		})
+	},
+	"what was cancelled is forgotten": func(d *desk) {
+		a := d.enroll("a")
+		began := time.Now()
+		d.must(d.cancelFor("a", brief))
+		if took := d.until(began, func() bool { return !d.takeFor(a, time.Hour) }); took < brief {
+			d.Errorf("it was forgotten after %v, and was to last %v", took, brief)
+		}
+		d.cancel("a", backend.ErrInFlight)
+	},
+	"a cancel outlives a settlement": func(d *desk) {
+		first := d.enroll("a")
+		d.cancel("a", nil)
+		second := d.enroll("a")
+		d.take(second, false)
+		d.must(d.store.Settle(d.Context(), d.queue, []rabbitmq.Hold{second}, time.Millisecond))
+		time.Sleep(brief) // however long it takes
+		d.take(first, true)
+	},
+	"queues are apart, and ids are any bytes": func(d *desk) {
+		queues := []string{"a", "b", "a:b", "{a}", "a}:b", "a}", "a%7D", "", "/:delayq.v1.q.a"}
+		ids := []string{"b", ":", "}:b", "{x}", "\x00\xff", "a b\n", "c", "t:c", strings.Repeat("x", backend.MaxID)}
+		for i, queue := range queues {
+			for j, id := range ids {
+				d.queue = queue
+				if (i+j)%2 == 0 {
+					d.cancel(id, nil)
+				}
+			}
+		}
+		for i, queue := range queues {
+			for j, id := range ids {
+				d.queue = queue
+				want := error(nil)
+				if (i+j)%2 == 0 {
+					want = backend.ErrNotFound
+				}
+				d.cancel(id, want)
+			}
+		}
+	},
+	"many at once": many,
+	"no ids": func(d *desk) {
+		stamps, err := d.store.Enroll(d.Context(), d.queue, nil)
+		d.must(err)
+		cancelled, err := d.store.Take(d.Context(), d.queue, nil, time.Hour)
+		d.must(errors.Join(err, d.store.Release(d.Context(), d.queue, nil), d.store.Settle(d.Context(), d.queue, nil, time.Hour)))
+		if errs := d.store.Cancel(d.Context(), d.queue, nil, time.Hour); len(stamps)+len(cancelled)+len(errs) > 0 {
+			d.Errorf("answers for no ids: %v, %v, %v", stamps, cancelled, errs)
+		}
+	},
+	"a context that has ended": func(d *desk) {
+		a := d.enroll("a")
+		ended, cancel := context.WithCancel(d.Context())
+		cancel()
+		_, err := d.store.Enroll(ended, d.queue, []string{"a"})
+		_, err2 := d.store.Take(ended, d.queue, []rabbitmq.Hold{a}, time.Hour)
+		err3 := d.store.Cancel(ended, d.queue, []string{"a"}, time.Hour)[0]
+		err4 := d.store.Release(ended, d.queue, []rabbitmq.Hold{a})
+		err5 := d.store.Settle(ended, d.queue, []rabbitmq.Hold{a}, time.Hour)
+		for _, err := range []error{err, err2, err3, err4, err5} {
+			if !errors.Is(err, context.Canceled) {
+				d.Errorf("%v, want %v", err, context.Canceled)
+			}
+		}
+		d.cancel("a", nil)
+	},
+	"stamps rise":       risingStamps,
+	"Cancel races Take": cancelRacesTake,
+}
+
+// many has more ids than go into one script.
+func many(d *desk) {
+	const n = 1300
+	ids, hs := make([]string, n), make([]rabbitmq.Hold, n)
+	for i := range n {
+		ids[i] = fmt.Sprint(i)
+	}
+	stamps, err := d.store.Enroll(d.Context(), d.queue, ids)
+	d.must(err)
+	for i := range n {
+		hs[i] = rabbitmq.Hold{ID: ids[i], Stamp: stamps[i], Token: "of " + ids[i]}
+	}
+	for i := 0; i < n; i += 3 {
+		d.cancel(ids[i], nil)
+	}
+	cancelled, err := d.store.Take(d.Context(), d.queue, hs, time.Hour)
+	d.must(err)
+	for i := range n {
+		if cancelled[i] != (i%3 == 0) {
+			d.Fatalf("message %d: cancelled is %t", i, cancelled[i])
+		}
+	}
+	d.must(d.store.Settle(d.Context(), d.queue, hs[:n/2], time.Hour))
+	d.must(d.store.Release(d.Context(), d.queue, hs[n/2:]))
+	errs := d.store.Cancel(d.Context(), d.queue, ids, time.Hour)
+	for i := range n {
+		want := error(nil)
+		if i%3 == 0 || i < n/2 {
+			want = backend.ErrNotFound
+		}
+		if got := at(errs, i); !errors.Is(got, want) {
+			d.Fatalf("Cancel of message %d: %v, want %v", i, got, want)
+		}
+	}
+}
+
+func at(errs []error, i int) error {
+	if errs == nil {
+		return nil
+	}
+	return errs[i]
+}
+
+func risingStamps(d *desk) {
+	var last atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 100 {
+				before := last.Load()
+				stamps, err := d.store.Enroll(d.Context(), d.queue, []string{"a", "b"})
+				if err != nil || stamps[0] <= before || stamps[1] <= before {
+					d.Errorf("stamps %v after %d (%v)", stamps, before, err)
+					return
+				}
+				for _, s := range stamps {
+					raise(&last, s)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func raise(last *atomic.Int64, to int64) {
+	for now := last.Load(); now < to && !last.CompareAndSwap(now, to); now = last.Load() {
+	}
+}
+
+// cancelRacesTake has many cancel and take the same ids at once. Exactly one of them gets each message, also when it is cancelled, pushed
+// anew and released meanwhile.
+func cancelRacesTake(d *desk) {
+	const n = 300
+	var all sync.WaitGroup
+	for i := range n {
+		id := fmt.Sprint(i)
+		h := d.enroll(id)
+		var taken, refused, cancels atomic.Int64
+		for j := range 2 {
+			all.Go(func() {
+				mine := h
+				mine.Token = fmt.Sprint(j)
+				if d.takeFor(mine, time.Hour) {
+					refused.Add(1)
+				} else {
+					taken.Add(1)
+				}
+			})
+			all.Go(func() {
+				if d.cancelFor(id, time.Hour) == nil {
+					cancels.Add(1)
+				}
+			})
+		}
+		if i%10 == 9 {
+			all.Wait()
+		}
+		d.Cleanup(func() {
+			if won := taken.Load() == 2 && cancels.Load() == 0; !won && (refused.Load() != 2 || cancels.Load() != 1) {
+				d.Errorf("message %s: taken %d times, refused %d times, cancelled %d times", id, taken.Load(), refused.Load(), cancels.Load())
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,476 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/rabbitmq"
+	"github.com/delayq/delayq/rabbitmq/tombstone"
+	"github.com/delayq/delayq/rabbitmq/tombstone/redistomb"
+)
+
+// cancel is the outcome of cancelling one message.
+func cancel(ctx context.Context, q backend.Queue, id string) error {
+	if errs := q.(backend.Canceler).Cancel(ctx, []string{id}); errs != nil {
+		return errs[0]
+	}
+	return nil
+}
+
+func wantCancel(ctx context.Context, t *testing.T, q backend.Queue, id string, want error) {
+	t.Helper()
+	if err := cancel(ctx, q, id); !errors.Is(err, want) {
+		t.Fatalf("cancelling %q: %v, want %v", id, err, want)
+	}
+}
+
+// inRedis returns a store of the test's own on a client that keeps to contexts.
+func inRedis(t *testing.T, server *testenv.RedisServer) *redistomb.Store {
+	t.Helper()
+	client := server.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
+	return redistomb.New(client, redistomb.Prefix(fmt.Sprintf("test-%d", time.Now().UnixNano())))
+}
+
+// eachStore runs a test on both stores.
+func eachStore(t *testing.T, test func(*testing.T, rabbitmq.Tombstones)) {
+	t.Run("memory", func(t *testing.T) { test(t, tombstone.NewMemory()) })
+	t.Run("redis", func(t *testing.T) { test(t, inRedis(t, testenv.SharedRedis(t))) })
+}
+
+// gone waits until the broker has no message of the test's queue that nobody holds.
+func gone(t *testing.T, url string) {
+	t.Helper()
+	ch := channel(t, url)
+	await(t, "an empty queue", func() bool { return ready(t, ch, "delayq.v1.q."+queueOf(t)) == 0 })
+}
+
+// TestCancelBeforeDue cancels every second message before it is due. None of those comes, and the broker keeps none.
+func TestCancelBeforeDue(t *testing.T) {
+	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
+		const n = 200
+		ctx := deadline(t, 2*patience)
+		url := vhost(t)
+		b := rabbitmq.New(url, rabbitmq.WithTombstones(store))
+		t.Cleanup(func() { must(t, b.Close()) })
+		q := openOn(t, b, queueOf(t))
+		must(t, q.Schedule(ctx, batch("m", n, 700*time.Millisecond))...)
+		for i := 0; i < n; i += 2 {
+			wantCancel(ctx, t, q, fmt.Sprint("m-", i), nil)
+		}
+		wantCancel(ctx, t, q, "m-0", backend.ErrNotFound)
+		came := make(map[string]bool)
+		for len(came) < n/2 {
+			ds, err := q.Receive(ctx, 30, time.Minute)
+			must(t, err)
+			for _, d := range ds {
+				var i int
+				if _, err := fmt.Sscanf(d.ID, "m-%d", &i); err != nil || i%2 == 0 || came[d.ID] || d.Attempt != 1 {
+					t.Fatalf("message %s came at attempt %d (%v)", d.ID, d.Attempt, err)
+				}
+				came[d.ID] = true
+			}
+			ack(ctx, t, q, ds...)
+		}
+		nothing(t, q, 300*time.Millisecond)
+		must(t, q.Close())
+		gone(t, url)
+	})
+}
+
+// TestCancelRacesDelivery cancels 1,000 messages from one process while another takes them. Whatever was cancelled never comes, and
+// whatever was not does.
+func TestCancelRacesDelivery(t *testing.T) {
+	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
+		const n = 1000
+		ctx := deadline(t, 2*patience)
+		url := vhost(t)
+		taker, canceler := open(t, url, rabbitmq.WithTombstones(store)), open(t, url, rabbitmq.WithTombstones(store))
+		ms := make([]backend.Message, n)
+		for i := range ms {
+			ms[i] = message(fmt.Sprint(i), rand.N(600*time.Millisecond))[0]
+		}
+		must(t, taker.Schedule(ctx, ms)...)
+		f := &fates{t: t, of: make(map[string][]string)}
+		var all sync.WaitGroup
+		for part := range 4 {
+			all.Go(func() { f.cancel(ctx, canceler, ms, part, 600*time.Millisecond) })
+		}
+		for range 3 {
+			all.Go(func() { f.take(ctx, taker, n) })
+		}
+		all.Wait()
+		cancelled := 0
+		for _, m := range ms {
+			if of := f.of[m.ID]; len(of) != 1 {
+				t.Errorf("message %s had the fates %v; it must have one", m.ID, of)
+			} else if of[0] == "cancelled" {
+				cancelled++
+			}
+		}
+		t.Logf("%d cancelled, %d handed out", cancelled, n-cancelled)
+	})
+}
+
+// fates are what became of messages.
+type fates struct {
+	t *testing.T
+
+	mu sync.Mutex
+	of map[string][]string // by id
+}
+
+func (f *fates) note(id, fate string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.of[id] = append(f.of[id], fate)
+}
+
+func (f *fates) known() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.of)
+}
+
+// cancel cancels every fourth message, spread over the time in which they fall due.
+func (f *fates) cancel(ctx context.Context, q backend.Queue, ms []backend.Message, part int, over time.Duration) {
+	began := time.Now()
+	for i := part; i < len(ms); i += 4 {
+		time.Sleep(time.Until(began.Add(over * time.Duration(i) / time.Duration(len(ms)))))
+		switch err := cancel(ctx, q, ms[i].ID); {
+		case err == nil:
+			f.note(ms[i].ID, "cancelled")
+		case !errors.Is(err, backend.ErrInFlight) && !errors.Is(err, backend.ErrNotFound):
+			f.t.Errorf("cancelling %s: %v", ms[i].ID, err)
+		}
+	}
+}
+
+// take takes and acknowledges until all fates are known and nothing comes any more.
+func (f *fates) take(ctx context.Context, q backend.Queue, n int) {
+	for over := false; !over; {
+		known := f.known() == n
+		short, stop := context.WithTimeout(ctx, 300*time.Millisecond)
+		ds, err := q.Receive(short, 10, time.Minute)
+		stop()
+		for _, d := range ds {
+			f.note(d.ID, "handed out")
+		}
+		if errs := q.Ack(ctx, leases(ds)); ds != nil && errors.Join(errs...) != nil {
+			f.t.Errorf("acknowledging: %v", errs)
+		}
+		over = err != nil && (known || ctx.Err() != nil)
+	}
+}
+
+// TestStoreDown kills the store's server while messages fall due, and lets it stand still. Nothing is handed out unasked, and nothing is lost.
+func TestStoreDown(t *testing.T) {
+	for what, outage := range map[string]struct{ begin, end func(*testenv.RedisServer) }{
+		"killed": {(*testenv.RedisServer).Kill, (*testenv.RedisServer).Restart},
+		"paused": {(*testenv.RedisServer).Pause, (*testenv.RedisServer).Resume},
+	} {
+		t.Run(what, func(t *testing.T) {
+			const n = 50
+			ctx := deadline(t, 2*patience)
+			server := testenv.Redis(t, testenv.AOF(), testenv.Directive("appendfsync", "always"))
+			q := open(t, vhost(t), rabbitmq.WithTombstones(inRedis(t, server)))
+			must(t, q.Schedule(ctx, batch("m", n, 500*time.Millisecond))...)
+			must(t, q.Schedule(ctx, message("held", 0))...)
+			held := receiveOne(ctx, t, q, "held")
+			for i := 0; i < n; i += 2 {
+				wantCancel(ctx, t, q, fmt.Sprint("m-", i), nil)
+			}
+			outage.begin(server)
+			nothing(t, q, 1500*time.Millisecond)
+			failsWithout(t, q, held)
+			outage.end(server)
+			came := make(map[string]bool)
+			for len(came) < n/2 {
+				ds, err := q.Receive(ctx, 30, time.Minute)
+				must(t, err)
+				for _, d := range ds {
+					var i int
+					if _, err := fmt.Sscanf(d.ID, "m-%d", &i); err != nil || i%2 == 0 || came[d.ID] {
+						t.Fatalf("message %s came at attempt %d (%v)", d.ID, d.Attempt, err)
+					}
+					came[d.ID] = true
+				}
+				ack(ctx, t, q, ds...)
+			}
+			nothing(t, q, 300*time.Millisecond)
+			ack(ctx, t, q, held) // its lease has gone on
+		})
+	}
+}
+
+// failsWithout calls what needs the store while that does not answer.
+func failsWithout(t *testing.T, q backend.Queue, held backend.Delivery) {
+	t.Helper()
+	ctx := deadline(t, 300*time.Millisecond)
+	if err := cancel(ctx, q, "m-1"); err == nil || errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrInFlight) {
+		t.Errorf("cancelling without the store: %v", err)
+	}
+	if err := errors.Join(q.Schedule(deadline(t, 300*time.Millisecond), message("m-x", 0))...); err == nil {
+		t.Error("a push went on without the store")
+	}
+	if _, errs := q.Extend(deadline(t, 300*time.Millisecond), []backend.Lease{held.Lease()}, time.Hour); errors.Join(errs...) == nil {
+		t.Error("a lease was extended without the store")
+	}
+}
+
+// TestCancelAndPushAgain cancels a message and pushes one of its id, as who would like to reschedule it does. The new one comes.
+func TestCancelAndPushAgain(t *testing.T) {
+	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
+		ctx := deadline(t, 2*patience)
+		q := open(t, vhost(t), rabbitmq.WithTombstones(store))
+		for range 5 {
+			must(t, q.Schedule(ctx, message("a", 150*time.Millisecond))...)
+			wantCancel(ctx, t, q, "a", nil)
+		}
+		must(t, q.Schedule(ctx, message("a", 300*time.Millisecond))...)
+		a := receiveOne(ctx, t, q, "a")
+		if a.Attempt != 1 {
+			t.Errorf("it came at attempt %d", a.Attempt)
+		}
+		wantCancel(ctx, t, q, "a", backend.ErrInFlight)
+		must(t, q.Nack(ctx, []backend.Return{{Lease: a.Lease(), Delay: 200 * time.Millisecond}})...)
+		wantCancel(ctx, t, q, "a", nil) // the retry
+		nothing(t, q, 500*time.Millisecond)
+	})
+}
+
+// TestCancelOfTheDead finds dead letters out of Cancel's reach, and redriven ones in it.
+func TestCancelOfTheDead(t *testing.T) {
+	ctx := deadline(t, 2*patience)
+	q := open(t, vhost(t), rabbitmq.WithTombstones(inRedis(t, testenv.SharedRedis(t))))
+	must(t, q.Schedule(ctx, message("a", 0))...)
+	a := receiveOne(ctx, t, q, "a")
+	must(t, q.Dead(ctx, []backend.Burial{{Lease: a.Lease(), Reason: "of the test"}})...)
+	wantCancel(ctx, t, q, "a", backend.ErrNotFound)
+	letters := q.(backend.DeadLetters)
+	redrive := func() {
+		t.Helper()
+		await(t, "the dead letter", func() bool { return letters.Redrive(ctx, []string{"a"})[0] == nil })
+	}
+	redrive()
+	a = receiveOne(ctx, t, q, "a")
+	must(t, q.Dead(ctx, []backend.Burial{{Lease: a.Lease(), Reason: "of the test"}})...)
+	redrive()
+	wantCancel(ctx, t, q, "a", nil)
+	nothing(t, q, 300*time.Millisecond)
+}
+
+// TestHoldsEnd lets deliveries end in all ways but by an ack. They can be cancelled then.
+func TestHoldsEnd(t *testing.T) {
+	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
+		server := testenv.SharedRabbitMQ(t)
+		proxy := testenv.Proxy(t, server.Addr())
+		url := through(server, server.Vhost(t), proxy)
+		for what, end := range map[string]func(backend.Queue, backend.Delivery) error{
+			"connection": func(backend.Queue, backend.Delivery) error { proxy.CloseAll(); return nil },
+			"close":      func(q backend.Queue, _ backend.Delivery) error { return q.Close() },
+			"nack": func(q backend.Queue, d backend.Delivery) error {
+				return errors.Join(q.Nack(t.Context(), []backend.Return{{Lease: d.Lease(), Untouched: true}})...)
+			},
+			"lease": func(q backend.Queue, d backend.Delivery) error {
+				_, errs := q.Extend(t.Context(), []backend.Lease{d.Lease()}, 50*time.Millisecond)
+				return errors.Join(errs...)
+			},
+		} {
+			t.Run(what, func(t *testing.T) {
+				ctx := deadline(t, 2*patience)
+				b := rabbitmq.New(url, rabbitmq.WithTombstones(store))
+				t.Cleanup(func() { must(t, b.Close()) })
+				q, other := openOn(t, b, queueOf(t)), openOn(t, b, queueOf(t))
+				must(t, q.Schedule(ctx, message("a", 0))...)
+				d := receiveOne(ctx, t, q, "a")
+				_, errs := q.Extend(ctx, []backend.Lease{d.Lease()}, time.Hour)
+				must(t, errs...)
+				wantCancel(ctx, t, other, "a", backend.ErrInFlight)
+				must(t, end(q, d))
+				await(t, "the end of the hold", func() bool {
+					err := cancel(ctx, other, "a")
+					if err != nil && !errors.Is(err, backend.ErrInFlight) {
+						t.Fatal(err)
+					}
+					return err == nil
+				})
+				nothing(t, other, 300*time.Millisecond)
+			})
+		}
+	})
+}
+
+// blocking lets a test hold up what is asked of a store, and makes it forget sooner.
+type blocking struct {
+	rabbitmq.Tombstones
+	asked, answer chan struct{}
+	keep          time.Duration
+}
+
+func (b *blocking) Take(ctx context.Context, queue string, hs []rabbitmq.Hold, lasts time.Duration) ([]bool, error) {
+	if b.asked != nil {
+		b.asked <- struct{}{}
+		<-b.answer
+	}
+	return b.Tombstones.Take(ctx, queue, hs, lasts)
+}
+
+func (b *blocking) Cancel(ctx context.Context, queue string, ids []string, keep time.Duration) []error {
+	if b.keep > 0 {
+		keep = b.keep
+	}
+	return b.Tombstones.Cancel(ctx, queue, ids, keep)
+}
+
+// TestSlowStore has the store think about a message. Meanwhile the handle does everything else; the connection breaks; the answer is then of no
+// use, and the message comes all the same, once.
+func TestSlowStore(t *testing.T) {
+	ctx := deadline(t, 2*patience)
+	server := testenv.SharedRabbitMQ(t)
+	proxy := testenv.Proxy(t, server.Addr())
+	store := &blocking{Tombstones: tombstone.NewMemory()}
+	q := open(t, through(server, server.Vhost(t), proxy), rabbitmq.WithTombstones(store))
+	must(t, q.Schedule(ctx, message("a", 0))...)
+	a := receiveOne(ctx, t, q, "a")
+	store.asked, store.answer = make(chan struct{}), make(chan struct{})
+	must(t, q.Schedule(ctx, message("b", 0))...)
+	got := make(chan []backend.Delivery, 1)
+	go func() {
+		ds, _ := q.Receive(ctx, 1, time.Minute)
+		got <- ds
+	}()
+	<-store.asked
+	ack(ctx, t, q, a)
+	proxy.CloseAll()
+	<-store.asked // about what came again
+	store.answer <- struct{}{}
+	store.answer <- struct{}{}
+	ds := <-got
+	if len(ds) != 1 || ds[0].ID != "b" || ds[0].Attempt != 2 {
+		t.Fatalf("got %+v, want b at attempt 2", ds)
+	}
+	wantCancel(ctx, t, q, "b", backend.ErrInFlight)
+	ack(ctx, t, q, ds...)
+}
+
+// TestCloseWhileAsking closes a handle whose question is under way. The message goes to another, without an attempt.
+func TestCloseWhileAsking(t *testing.T) {
+	ctx := deadline(t, 2*patience)
+	store := &blocking{Tombstones: tombstone.NewMemory(), asked: make(chan struct{}), answer: make(chan struct{})}
+	url := vhost(t)
+	b, other := rabbitmq.New(url, rabbitmq.WithTombstones(store)), open(t, url, rabbitmq.WithTombstones(store.Tombstones))
+	t.Cleanup(func() { must(t, b.Close()) })
+	q := openOn(t, b, queueOf(t))
+	must(t, q.Schedule(ctx, message("a", 0))...)
+	var receiving, closing sync.WaitGroup
+	receiving.Go(func() {
+		if ds, err := q.Receive(ctx, 1, time.Minute); !errors.Is(err, backend.ErrClosed) {
+			t.Errorf("got %+v, %v from a closed handle", ds, err)
+		}
+	})
+	<-store.asked
+	closing.Go(func() {
+		if err := q.Close(); err != nil {
+			t.Errorf("closing: %v", err)
+		}
+	})
+	receiving.Wait() // the handle is about to close
+	store.answer <- struct{}{}
+	closing.Wait()
+	a := receiveOne(ctx, t, other, "a")
+	if a.Attempt != 1 {
+		t.Errorf("it came at attempt %d", a.Attempt)
+	}
+	ack(ctx, t, other, a)
+	wantCancel(ctx, t, other, "a", backend.ErrNotFound) // no hold is left
+}
+
+// TestForgottenCancel shows a limit: who is due after the cancellation is forgotten is handed out.
+func TestForgottenCancel(t *testing.T) {
+	ctx := deadline(t, 2*patience)
+	store := &blocking{Tombstones: tombstone.NewMemory(), keep: time.Millisecond}
+	q := open(t, vhost(t), rabbitmq.WithTombstones(store))
+	must(t, q.Schedule(ctx, message("a", 500*time.Millisecond))...)
+	wantCancel(ctx, t, q, "a", nil)
+	ack(ctx, t, q, receiveOne(ctx, t, q, "a"))
+}
+
+// TestPushedWithoutStore shows another: a pusher without the store cannot push what was cancelled before.
+func TestPushedWithoutStore(t *testing.T) {
+	ctx := deadline(t, 2*patience)
+	url := vhost(t)
+	q, plain := open(t, url, rabbitmq.WithTombstones(tombstone.NewMemory())), open(t, url)
+	must(t, plain.Schedule(ctx, message("a", 200*time.Millisecond))...)
+	wantCancel(ctx, t, q, "a", nil)
+	must(t, plain.Schedule(ctx, message("a", 200*time.Millisecond))...)
+	must(t, plain.Schedule(ctx, message("b", 0))...)
+	b := receiveOne(ctx, t, q, "b")
+	wantCancel(ctx, t, q, "b", backend.ErrInFlight)
+	ack(ctx, t, q, b)
+	wantCancel(ctx, t, q, "b", backend.ErrNotFound)
+	nothing(t, q, 600*time.Millisecond)
+}
+
+// TestCancellingIsAFeature requires what only a store makes possible, and what not even a store does.
+func TestCancellingIsAFeature(t *testing.T) {
+	url := vhost(t)
+	for _, c := range []struct {
+		what     string
+		opts     []rabbitmq.Option
+		features []delayq.Feature
+		want     error
+	}{
+		{"no store", nil, []delayq.Feature{delayq.Cancelling}, delayq.ErrUnsupported},
+		{"a store", []rabbitmq.Option{rabbitmq.WithTombstones(tombstone.NewMemory())}, []delayq.Feature{delayq.Cancelling}, nil},
+		{"a store", []rabbitmq.Option{rabbitmq.WithTombstones(tombstone.NewMemory())}, []delayq.Feature{delayq.Rescheduling}, delayq.ErrUnsupported},
+	} {
+		b := rabbitmq.New(url, c.opts...)
+		_, err := delayq.New(t.Context(), queueOf(t), delayq.WithBackend(b), delayq.Require(c.features...))
+		if !errors.Is(err, c.want) {
+			t.Errorf("requiring %v with %s: %v, want %v", c.features, c.what, err, c.want)
+		}
+		must(t, b.Close())
+	}
+}
+
+// TestDelaysThatOutliveCancels are refused, through the library and without.
+func TestDelaysThatOutliveCancels(t *testing.T) {
+	ctx := deadline(t, patience)
+	b := rabbitmq.New(vhost(t), rabbitmq.WithTombstones(tombstone.NewMemory()), rabbitmq.KeepCancelled(2*time.Hour))
+	t.Cleanup(func() { must(t, b.Close()) })
+	q, err := delayq.New(ctx, queueOf(t), delayq.WithBackend(b))
+	must(t, err)
+	_, far := q.Push(ctx, nil, delayq.After(time.Hour+1))
+	_, farther := q.Push(ctx, nil, delayq.At(time.Now().Add(2*time.Hour)))
+	_, near := q.Push(ctx, nil, delayq.After(time.Hour))
+	if !errors.Is(far, delayq.ErrInvalid) || !errors.Is(farther, delayq.ErrInvalid) || near != nil {
+		t.Errorf("just too far: %v; too far: %v; just not: %v", far, farther, near)
+	}
+}
+
+func TestBadTombstoneOptions(t *testing.T) {
+	store := rabbitmq.WithTombstones(tombstone.NewMemory())
+	for what, opts := range map[string][]rabbitmq.Option{
+		"no store":           {rabbitmq.WithTombstones(nil)},
+		"short cancellation": {store, rabbitmq.KeepCancelled(59 * time.Second)},
+		"short settlement":   {store, rabbitmq.KeepSettled(time.Millisecond)},
+		"nothing to keep":    {rabbitmq.KeepSettled(time.Minute)},
+		"nothing to cancel":  {rabbitmq.KeepCancelled(time.Hour)},
+	} {
+		b := rabbitmq.New("amqp://127.0.0.1:1/", opts...)
+		if _, err := b.Open(t.Context(), "orders", quiet()); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("%s: %v", what, err)
+		}
+		must(t, b.Close())
+	}
+}

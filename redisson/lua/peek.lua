@@ -1,0 +1,105 @@
+-- Lists what waits. First what is in DEST, in its order, then TIMES by due time: how many; from which place in DEST on, or -1
+-- for behind it; behind which place in TIMES, a due time in ms and the beginning of a member, or nothing. Returns where the
+-- next page begins, in the same three values, all of them empty where there is no more; and for each message where it is, D or T, its
+-- key, due time, origin, attempts, and its payload or member. The key is empty for what nobody can read or has no id yet, the
+-- due time where nobody knows it. What is leased is left out.
+local limit, at = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1])
+local from_due, from = tonumber(ARGV[FIRST + 2]), ARGV[FIRST + 3]
+local out = {'', '', ''}
+
+-- A reply stops at so many bytes.
+local room = 8 * 1024 * 1024
+
+-- A beginning of so many bytes tells all members apart: an id has 256 at most, then comes the length.
+local BEGINNING = 300
+
+local function add(place, msg, bytes)
+  recall(msg, redis.call('HGET', STATES, msg.key))
+  out[#out + 1] = place
+  out[#out + 1] = msg.key
+  out[#out + 1] = msg.due and int(msg.due) or ''
+  out[#out + 1] = msg.due and int(msg.origin) or ''
+  out[#out + 1] = msg.attempts
+  out[#out + 1] = bytes
+  limit = limit - 1
+  room = room - #bytes
+end
+
+local function handed(payload, recognize)
+  local msg
+  if ENVELOPE then
+    msg = open_envelope(payload)
+  else
+    msg = recognize(payload)
+  end
+  return msg or {key = ENVELOPE and enveloped(payload, 0) or '', attempts = 0}
+end
+
+-- Whether DEST was listed to its end.
+local function list_handed()
+  local recognize, last = recognizer(), redis.call('LLEN', DEST)
+  while at < last do
+    for _, payload in ipairs(redis.call('LRANGE', DEST, at, at + 9)) do
+      if limit == 0 or room <= 0 then
+        out[1] = int(at)
+        return false
+      end
+      add('D', handed(payload, recognize), payload)
+      at = at + 1
+    end
+  end
+  return true
+end
+
+-- How many in TIMES are at or before the place.
+local function passed()
+  if not from_due then
+    return 0
+  end
+  local first = redis.call('ZCOUNT', TIMES, '-inf', '(' .. int(from_due))
+  local last = first + redis.call('ZCOUNT', TIMES, int(from_due), int(from_due))
+  while first < last do
+    local middle = math.floor((first + last) / 2)
+    if compare(redis.call('ZRANGE', TIMES, middle, middle)[1], from, #from) > 0 then
+      last = middle
+    else
+      first = middle + 1
+    end
+  end
+  return first
+end
+
+local function list_times()
+  local skip, looked = passed(), limit
+  local last_due, last
+  while looked > 0 do
+    local page = redis.call('ZRANGE', TIMES, skip, skip + math.min(looked, 10) - 1, 'WITHSCORES')
+    if #page == 0 then
+      return
+    end
+    for i = 1, #page, 2 do
+      local m, due = page[i], tonumber(page[i + 1])
+      if room <= 0 then
+        looked = 0
+        break
+      end
+      if not leased(m) then
+        add('T', parse(m, due) or {key = '', due = due, origin = due, attempts = 0}, m)
+      end
+      last_due, last, looked, skip = due, m, looked - 1, skip + 1
+    end
+  end
+  if last and redis.call('ZCARD', TIMES) > skip then
+    out[1], out[2], out[3] = '-1', int(last_due), string.sub(last, 1, BEGINNING)
+  end
+end
+
+expire(1000)
+if at < 0 or list_handed() then
+  if limit > 0 and room > 0 then
+    list_times()
+  elseif redis.call('EXISTS', TIMES) == 1 then
+    out[1] = int(at) -- the end of DEST
+  end
+end
+return out

@@ -1,0 +1,116 @@
+package redisson
+
+import (
+	"context"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisscript"
+)
+
+// A place is where a listing goes on: in the destination list, or behind a member of the sorted set.
+type place struct {
+	handed string // how many of the destination list were passed over; -1 for all
+	due    string // in ms; empty at the beginning, as is member
+	member string // its beginning
+}
+
+const (
+	placeFields   = 3
+	waitingFields = 6
+)
+
+// Peek is as in backend.Peeker. What was handed over to Java comes first, in the order in which Java takes it. What Java itself
+// has moved has neither id nor due time.
+func (s *store) Peek(ctx context.Context, cursor string, limit int) (page []backend.Pending, next string, err error) {
+	from, err := parsePlace(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	reply, err := s.Run(ctx, peekScript, min(limit, redisscript.ChunkMessages), from.handed, from.due, from.member)
+	if err != nil {
+		return nil, "", err
+	}
+	r, ok := reply.([]any)
+	if !ok || len(r) < placeFields || (len(r)-placeFields)%waitingFields != 0 {
+		return nil, "", redisscript.Unexpected(peekScript, reply)
+	}
+	for i := placeFields; i < len(r); i += waitingFields {
+		page = append(page, s.waiting(r[i:i+waitingFields]))
+	}
+	return page, cursorTo(r), nil
+}
+
+// waiting reads a message of a listing.
+func (s *store) waiting(r []any) (p backend.Pending) {
+	where, _ := r[0].(string)
+	key, _ := r[1].(string)
+	due, _ := r[2].(string)
+	bytes, _ := r[5].(string)
+	p.Attempts = int(redisscript.Int(r[4]))
+	if due != "" {
+		p.Due = time.UnixMilli(redisscript.Int(due)).UTC()
+	}
+	if key != "" {
+		p.ID = s.id(key, redisscript.Int(r[3]))
+	}
+	payload := []byte(bytes)
+	if where == "T" {
+		m, err := ParseMember(payload)
+		if err != nil {
+			p.Body, p.Err = payload, err
+			return p
+		}
+		payload = m.Payload
+	}
+	if p.Headers, p.Body, p.Err = s.open(payload); p.Err != nil {
+		p.Body = payload
+	}
+	return p
+}
+
+func cursorTo(r []any) string {
+	handed, _ := r[0].(string)
+	due, _ := r[1].(string)
+	member, _ := r[2].(string)
+	switch {
+	case handed == "":
+		return ""
+	case due == "":
+		return "d." + handed
+	}
+	return "t." + due + "." + hex.EncodeToString([]byte(member))
+}
+
+func parsePlace(cursor string) (p place, err error) {
+	if cursor == "" {
+		return place{handed: "0"}, nil
+	}
+	kind, rest, _ := strings.Cut(cursor, ".")
+	switch kind {
+	case "d":
+		p.handed = rest
+	case "t":
+		var raw []byte
+		due, encoded, _ := strings.Cut(rest, ".")
+		raw, err = hex.DecodeString(encoded)
+		p = place{"-1", due, string(raw)}
+	}
+	if _, bad := strconv.ParseInt(p.handed+p.due, 10, 64); bad != nil || err != nil || kind == "t" && p.due == "" {
+		return p, backend.Invalid("cursor", cursor, "one that Peek returned")
+	}
+	return p, nil
+}
+
+// Purge is as in backend.Purger, in one script: Redisson's three keys go, and ours. Java's processes go on as on a queue that is
+// empty; what one of them holds in its hands is its own.
+func (s *store) Purge(ctx context.Context) (int64, error) {
+	reply, err := s.Run(ctx, purgeScript)
+	if err != nil {
+		return 0, err
+	}
+	return redisscript.Int(reply), nil
+}

@@ -1,0 +1,148 @@
+package redisson_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/redisson"
+)
+
+// looker is what a handle can do for who looks.
+type looker interface {
+	backend.Peeker
+	backend.Purger
+}
+
+// peeks reads all pages.
+func (p *place) peeks(q backend.Queue, limit int) (all []backend.Pending) {
+	p.t.Helper()
+	for cursor := ""; ; {
+		page, next, err := q.(looker).Peek(p.ctx, cursor, limit)
+		must(p.t, err)
+		if all = append(all, page...); next == "" {
+			return all
+		}
+		cursor = next
+	}
+}
+
+func textsOf(ps []backend.Pending) []string {
+	texts := make([]string, len(ps))
+	for i, w := range ps {
+		texts[i] = string(w.Body)
+	}
+	return texts
+}
+
+// What was handed over to Java waits as well: first what lies in the destination, then what is due later.
+func TestPeekShowsWhatWasHandedOver(t *testing.T) {
+	t.Parallel()
+	for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2, redisson.Both} {
+		t.Run(f.String(), func(t *testing.T) {
+			t.Parallel()
+			p := setup(t)
+			q := p.open(redisson.Format(f))
+			ids := p.push(q, 0, numbered(30)...)
+			await(t, "the hand-over", func() bool { return p.raw.LLen(p.ctx, p.name).Val() == 30 })
+			must(t, p.raw.RPush(p.ctx, p.name, "moved by Java").Err())
+			ids = append(append(ids, ""), p.push(q, time.Hour, "x", "y", "z")...)
+			want := append(append(numbered(30), "moved by Java"), "x", "y", "z")
+			for _, limit := range []int{1, 7, 31, 1000} {
+				all := p.peeks(q, limit)
+				if got := textsOf(all); !slices.Equal(got, want) {
+					t.Fatalf("pages of %d: got %q", limit, got)
+				}
+				for i, w := range all {
+					if w.ID != ids[i] || w.Due.IsZero() != (w.ID == "") || w.Err != nil || w.Attempts != 0 {
+						t.Errorf("pages of %d: message %d is %+v, want the id %s", limit, i, w, ids[i])
+					}
+				}
+			}
+			if n, err := q.(looker).Purge(p.ctx); err != nil || n != 34 {
+				t.Errorf("purged %d, %v", n, err)
+			}
+			p.empty()
+		})
+	}
+}
+
+// An envelope that Java has moved says itself which message it is.
+func TestPeekAtEnvelopesThatJavaMoved(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	q := p.open(redisson.WithCodec(redisson.Envelope))
+	must(t, q.Schedule(p.ctx, []backend.Message{{ID: "mine", Body: []byte("body"), Headers: map[string]string{"k": "v"}, Delay: time.Hour}})...)
+	member := p.members()[0].Member.(string)
+	m, err := redisson.ParseMember([]byte(member))
+	must(t, err)
+	must(t, p.raw.ZRem(p.ctx, p.times(), member).Err(), p.raw.RPush(p.ctx, p.name, m.Payload).Err())
+	all := p.peeks(q, 10)
+	if len(all) != 1 || all[0].ID != "mine" || string(all[0].Body) != "body" || all[0].Headers["k"] != "v" {
+		t.Errorf("got %+v", all)
+	}
+}
+
+// What is leased is in the sorted set too, beside what waits: it is passed over, and pages go on.
+func TestPeekPassesLeasesOver(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	q := p.open()
+	p.push(q, 0, numbered(25)...)
+	held := p.take(q, 25, time.Minute)
+	p.push(q, time.Hour, "far")
+	for _, limit := range []int{1, 10, 100} {
+		if got := textsOf(p.peeks(q, limit)); !slices.Equal(got, []string{"far"}) {
+			t.Errorf("pages of %d: got %q", limit, got)
+		}
+	}
+	n, err := q.(looker).Purge(p.ctx)
+	if err != nil || n != 26 {
+		t.Errorf("purged %d, %v; want 26, those in flight included", n, err)
+	}
+	wants(t, q.Ack(p.ctx, leases(held[:1])), backend.ErrLeaseLost)
+	p.empty()
+}
+
+// Members that nobody can read, and payloads that the codec does not, are shown as they are.
+func TestPeekShowsWhatNobodyReads(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	q := p.open()
+	far := float64(time.Now().Add(time.Hour).UnixMilli())
+	for i, m := range []string{"no member", "\x08\x01\x02\x03\x04\x05\x06\x07\x08\x02\x00\x00\x00\x00\x00\x00\x00\xff\xfe"} {
+		must(t, p.raw.ZAdd(p.ctx, p.times(), redis.Z{Score: far + float64(i), Member: m}).Err())
+	}
+	all := p.peeks(q, 1)
+	var bad *redisson.UnreadableError
+	if len(all) != 2 || all[0].ID != "" || string(all[0].Body) != "no member" || !errors.As(all[0].Err, &bad) {
+		t.Fatalf("got %+v", all)
+	}
+	if want := fmt.Sprintf("080102030405060708-%.0f", far+1); all[1].ID != want || string(all[1].Body) != "\xff\xfe" || all[1].Err == nil {
+		t.Errorf("got %+v, want %s", all[1], want)
+	}
+}
+
+// After a purge Java's offers, and ours, find a queue like a new one.
+func TestPurgeTakesWhatIsQuarantined(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	q := p.open()
+	must(t, p.raw.ZAdd(p.ctx, p.times(), redis.Z{Score: 1, Member: "no member"}).Err())
+	p.push(q, time.Hour, "far")
+	await(t, "the quarantine", func() bool { return p.stats(q).Quarantined == 1 })
+	if n, err := q.(looker).Purge(p.ctx); err != nil || n != 2 {
+		t.Errorf("purged %d, %v", n, err)
+	}
+	if s := p.stats(q); s != (backend.Stats{}) {
+		t.Errorf("left: %+v", s)
+	}
+	p.push(q, 0, "again")
+	p.takes(q, "again")
+	p.empty()
+}

@@ -1,0 +1,147 @@
+package delayq_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+)
+
+func TestEvery(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		d           time.Duration
+		after, want string
+	}{
+		{time.Hour, "2026-05-01T12:00:00Z", "2026-05-01T13:00:00Z"},
+		{time.Hour, "2026-05-01T12:59:59.999999999Z", "2026-05-01T13:00:00Z"},
+		{time.Hour, "2026-05-01T14:30:00+05:30", "2026-05-01T10:00:00Z"},
+		{24 * time.Hour, "2026-05-01T12:00:00Z", "2026-05-02T00:00:00Z"},
+		{7 * time.Second, "1970-01-01T00:00:00Z", "1970-01-01T00:00:07Z"},
+		{7 * time.Second, "1969-12-31T23:59:55Z", "1970-01-01T00:00:00Z"},
+		{7 * time.Second, "1969-12-31T23:59:53Z", "1970-01-01T00:00:00Z"},
+		{1500 * time.Millisecond, "1970-01-01T00:00:01Z", "1970-01-01T00:00:01.5Z"},
+	} {
+		if got := delayq.Every(tt.d).Next(at(t, tt.after)); !got.Equal(at(t, tt.want)) || got.Location() != time.UTC {
+			t.Errorf("every %v after %s: %v, want %s", tt.d, tt.after, got, tt.want)
+		}
+	}
+}
+
+func at(t *testing.T, s string) time.Time {
+	t.Helper()
+	tm, err := time.Parse(time.RFC3339Nano, s)
+	must(t, err)
+	return tm
+}
+
+func TestEveryOutOfRange(t *testing.T) {
+	t.Parallel()
+	for _, d := range []time.Duration{-time.Hour, 0, time.Second - 1, backend.MaxUnique + 1} {
+		s := delayq.Every(d)
+		if next := s.Next(time.Unix(1e9, 0)); !next.IsZero() {
+			t.Errorf("every %v: next is %v", d, next)
+		}
+		wantInvalid(t, newQueue(t).Repeat(t.Context(), "name", s, nil), "Every", d.String())
+	}
+}
+
+func TestCron(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ expr, after, want string }{
+		{"* * * * *", "2026-05-01T12:00:00Z", "2026-05-01T12:01:00Z"},
+		{"* * * * *", "2026-05-01T12:00:59.9Z", "2026-05-01T12:01:00Z"},
+		{"30 6 * * MON-FRI", "2026-05-01T06:30:00Z", "2026-05-04T06:30:00Z"},
+		{"30 6 * * 1-5", "2026-05-01T06:29:59.999999999Z", "2026-05-01T06:30:00Z"},
+		{"0 0 1 1 *", "2026-05-01T12:00:00Z", "2027-01-01T00:00:00Z"},
+		{"0 0 29 2 *", "2028-03-01T00:00:00Z", "2032-02-29T00:00:00Z"},
+		{"0 0 29 2 *", "2096-03-01T00:00:00Z", "2104-02-29T00:00:00Z"},
+		{"0 12 L * *", "2026-02-01T00:00:00Z", "2026-02-28T12:00:00Z"},
+		{"0 9 * * 5#2", "2026-05-09T00:00:00Z", "2026-06-12T09:00:00Z"},
+		{"*/20 * * * * *", "2026-05-01T12:00:40Z", "2026-05-01T12:01:00Z"},
+		{"@daily", "2026-05-01T12:00:00+02:00", "2026-05-02T00:00:00Z"},
+	} {
+		if got := mustCron(t, tt.expr, time.UTC).Next(at(t, tt.after)); !got.Equal(at(t, tt.want)) {
+			t.Errorf("%q after %s: %v, want %s", tt.expr, tt.after, got, tt.want)
+		}
+	}
+	if next := mustCron(t, "0 0 0 1 1 * 2020", time.UTC).Next(at(t, "2020-01-01T00:00:00Z")); !next.IsZero() {
+		t.Errorf("after the only occurrence comes %v", next)
+	}
+}
+
+func mustCron(t *testing.T, expr string, loc *time.Location) delayq.Schedule {
+	t.Helper()
+	s, err := delayq.CronIn(expr, loc)
+	must(t, err)
+	return s
+}
+
+func place(t *testing.T, name string) *time.Location {
+	t.Helper()
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		t.Skip(err)
+	}
+	return loc
+}
+
+// TestCronWhereClocksAreSet has the clocks of Berlin skip 02:00 to 03:00 and show it twice, those of New York an hour as
+// well, and those of Lord Howe half an hour.
+func TestCronWhereClocksAreSet(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		place, expr, after string
+		want               []string
+	}{
+		{"Europe/Berlin", "30 2 * * *", "2026-03-28T00:00:00Z", []string{"2026-03-28T02:30:00+01:00", "2026-03-30T02:30:00+02:00"}},
+		{"Europe/Berlin", "30 2 * * *", "2026-10-24T12:00:00Z", []string{"2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00", "2026-10-26T02:30:00+01:00"}},
+		{"Europe/Berlin", "0 3 * * *", "2026-03-28T12:00:00Z", []string{"2026-03-29T03:00:00+02:00", "2026-03-30T03:00:00+02:00"}},
+		{"Europe/Berlin", "0 * * * *", "2026-10-24T23:30:00Z", []string{"2026-10-25T02:00:00+02:00", "2026-10-25T02:00:00+01:00", "2026-10-25T03:00:00+01:00"}},
+		{"America/New_York", "30 1 * * *", "2026-11-01T00:00:00Z", []string{"2026-11-01T01:30:00-04:00", "2026-11-01T01:30:00-05:00", "2026-11-02T01:30:00-05:00"}},
+		{"America/New_York", "30 2 * * *", "2026-03-07T12:00:00Z", []string{"2026-03-09T02:30:00-04:00"}},
+		{"Australia/Lord_Howe", "*/15 * * * *", "2026-04-04T14:40:00Z", []string{
+			"2026-04-05T01:45:00+11:00", "2026-04-05T01:30:00+10:30", "2026-04-05T01:45:00+10:30", "2026-04-05T02:00:00+10:30",
+		}},
+	} {
+		s, next := mustCron(t, tt.expr, place(t, tt.place)), at(t, tt.after)
+		for _, want := range tt.want {
+			if next = s.Next(next); !next.Equal(at(t, want)) {
+				t.Errorf("%q in %s: %v, want %s", tt.expr, tt.place, next, want)
+			}
+		}
+	}
+}
+
+// Whenever a process asks, it finds the occurrences that the others find.
+func TestCronIsTheSameFromEverywhere(t *testing.T) {
+	t.Parallel()
+	for _, where := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "UTC"} {
+		s := mustCron(t, "17,45 */2 * * *", place(t, where))
+		for _, from := range []string{"2026-03-07T00:00:00Z", "2026-03-28T12:00:00Z", "2026-04-04T00:00:00Z", "2026-10-24T12:00:00Z", "2026-11-01T00:00:00Z"} {
+			next := s.Next(at(t, from))
+			for asked := at(t, from); asked.Before(at(t, from).Add(36 * time.Hour)); asked = asked.Add(23 * time.Minute) {
+				if !asked.Before(next) {
+					next = s.Next(next)
+				}
+				if got := s.Next(asked); !got.Equal(next) {
+					t.Fatalf("in %s after %v: %v, want %v", where, asked, got, next)
+				}
+			}
+		}
+	}
+}
+
+func TestBadCronIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, expr := range []string{
+		"", "* * * *", "* * * * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8", "5,99 * * * *", "99,5 * * * *",
+		"*/0 * * * *", "a * * * *", "1-0 * * * *", "0 0 30 2 *", "@fortnightly", "1,,2 * * * *", "-1 * * * *", "0-59/61/2 * * * *",
+	} {
+		_, err := delayq.Cron(expr)
+		wantInvalid(t, err, "cron expression", expr)
+	}
+	_, err := delayq.CronIn("* * * * *", nil)
+	wantInvalid(t, err, "location", "nil")
+}
