@@ -1,0 +1,142 @@
+package delayq_test
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// pages are the Markdown files of the project, by path.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	found := make(map[string]string)
+	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.IsDir() && (e.Name() == "target" || e.Name() == ".git") {
+			return fs.SkipDir
+		}
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		found[path] = string(text)
+		return err
+	})
+	if err != nil || len(found) < 5 {
+		t.Fatalf("%d pages, %v", len(found), err)
+	}
+	return found
+}
+
+var (
+	link       = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading    = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	notAnchor  = regexp.MustCompile("[^a-z0-9 _-]")
+	goProgram  = regexp.MustCompile("(?s)```go\n(package main\n.*?)```")
+	makeTarget = regexp.MustCompile(`(?m)(?:^ {4}|` + "`" + `)make ([a-z-]+)`)
+)
+
+// anchors are those that GitHub gives to the headings of a page.
+func anchors(page string) map[string]bool {
+	all := make(map[string]bool)
+	for _, h := range heading.FindAllStringSubmatch(page, -1) {
+		name := notAnchor.ReplaceAllString(strings.ToLower(h[1]), "")
+		all[strings.ReplaceAll(name, " ", "-")] = true
+	}
+	return all
+}
+
+// Links within the project lead somewhere, to headings too.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	for path, text := range all {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			file, anchor, _ := strings.Cut(m[1], "#")
+			target := path
+			if file != "" {
+				target = filepath.Join(filepath.Dir(path), file)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s: %v", path, m[1], err)
+			} else if anchor != "" && !anchors(all[target])[anchor] {
+				t.Errorf("%s links to %s, which has no such heading", path, m[1])
+			}
+		}
+	}
+}
+
+// What the pages say to make is there.
+func TestMakeTargets(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range pages(t) {
+		for _, m := range makeTarget.FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(string(makefile), "\n"+m[1]+":") {
+				t.Errorf("%s says make %s, which the Makefile does not know", path, m[1])
+			}
+		}
+	}
+}
+
+// The whole programs on the pages are built and run, each in a module of its own as a new user would have, and end well.
+func TestPrograms(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	programs := 0
+	for path, text := range pages(t) {
+		for _, m := range goProgram.FindAllStringSubmatch(text, -1) {
+			programs++
+			out := runProgram(t, m[1])
+			if path == "README.md" && strings.TrimSpace(out) != "order 18 was not paid: cancelling it" {
+				t.Errorf("the README's program says %q", out)
+			}
+		}
+	}
+	if programs == 0 {
+		t.Error("no page has a program")
+	}
+}
+
+func runProgram(t *testing.T, source string) string {
+	t.Helper()
+	root, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sums, err := os.ReadFile("go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	mod := "module program\n\ngo 1.25.0\n\nrequire github.com/delayq/delayq v0.0.0\n\nreplace github.com/delayq/delayq => " + root + "\n"
+	for name, text := range map[string]string{"main.go": source, "go.mod": mod, "go.sum": string(sums)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", "run", "-mod=mod", ".")
+	cmd.Dir = dir
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, log.String())
+	}
+	return out.String()
+}
