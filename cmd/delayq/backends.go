@@ -1,8 +1,9 @@
 package main
 
-// The backends that --url can name, beside memory.
+// The backends that a URL can name, beside memory.
 import (
 	_ "github.com/delayq/delayq/keyspace"
+	_ "github.com/delayq/delayq/rabbitmq"
 	_ "github.com/delayq/delayq/redisson"
 	_ "github.com/delayq/delayq/zsetpoll"
 )

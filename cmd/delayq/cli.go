@@ -8,25 +8,29 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/delayq/delayq/cmd/delayq/internal/demo"
-)
-
-// The exit codes; "delayq --help" shows them.
-const (
-	exitOK          = 0
-	exitBroken      = 1
-	exitUnusable    = 2
-	exitInterrupted = 130 // 128 + SIGINT, as shells count
 )
 
 const description = `A delay queue keeps a message hidden until it is due, then hands it to one worker, until a worker says that it is done.
 
-Exit codes: 0 all went well, 1 a promise was broken, 2 wrong usage, bad input or a store that fails, 130 interrupted.`
+URL names a backend and a queue, as in redisson://HOST:6379/QUEUE, zsetpoll://HOST/QUEUE, keyspace://HOST/QUEUE, rabbitmq://HOST/VHOST/QUEUE or memory:///QUEUE. Of a password in it, nothing is ever shown.
+
+Exit codes:
+
+`
 
 type cli struct {
-	Demo     demoCommand     `cmd:"" help:"Watch a delay queue at work, or replay a file of messages through one."`
-	Redisson redissonCommand `cmd:"" help:"Look into a queue that is shared with Java."`
+	Push       pushCommand       `cmd:"" help:"Push a message, or one for each line of standard input."`
+	Consume    consumeCommand    `cmd:"" help:"Print each message as it becomes due, or run a command for it."`
+	Stats      statsCommand      `cmd:"" help:"Count the messages of a queue, once or all the time."`
+	Peek       peekCommand       `cmd:"" help:"Show the messages that wait, without taking them."`
+	Cancel     cancelCommand     `cmd:"" help:"Take messages back that wait."`
+	Reschedule rescheduleCommand `cmd:"" help:"Make a message that waits due at another time."`
+	Dead       deadCommand       `cmd:"" help:"List dead letters, put them back into the queue, or delete them."`
+	Purge      purgeCommand      `cmd:"" help:"Delete everything that there is of a queue."`
+	Demo       demoCommand       `cmd:"" help:"Watch a delay queue at work, or replay a file of messages through one."`
+	Redisson   redissonCommand   `cmd:"" help:"Look into a queue that is shared with Java."`
+	Completion completionCommand `cmd:"" help:"Print the script that completes commands and flags in a shell."`
+	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete"`
 }
 
 // streams are where a command reads and writes.
@@ -39,22 +43,31 @@ type streams struct {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	err := execute(ctx, args, streams{stdin, stdout, stderr})
 	if err != nil {
-		_, _ = fmt.Fprintln(stderr, "delayq: "+strings.TrimPrefix(err.Error(), "delayq: "))
+		_, _ = fmt.Fprintln(stderr, "delayq: "+withoutSecrets(plain(err), args))
 	}
 	return exitCode(err)
 }
 
-func execute(ctx context.Context, args []string, std streams) error {
-	helped := false
-	parser, err := kong.New(&cli{},
+// plain is an error's text without the name that the library and the program share.
+func plain(err error) string {
+	text := strings.TrimPrefix(err.Error(), "delayq: ")
+	return strings.NewReplacer("\ndelayq: ", "\n", ": delayq: ", ": ").Replace(text)
+}
+
+func newParser(ctx context.Context, std streams, opts ...kong.Option) (*kong.Kong, error) {
+	return kong.New(&cli{}, append(opts,
 		kong.Name("delayq"),
-		kong.Description(description),
+		kong.Description(description+exitTable()),
 		kong.Writers(std.out, std.err),
-		kong.Exit(func(int) { helped = true }),
 		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 100}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(std),
-	)
+	)...)
+}
+
+func execute(ctx context.Context, args []string, std streams) error {
+	helped := false
+	parser, err := newParser(ctx, std, kong.Exit(func(int) { helped = true }))
 	if err != nil {
 		return fmt.Errorf("reading the command line: %w", err)
 	}
@@ -75,16 +88,4 @@ func helpful(err error) string {
 		return wrong.Context.Selected().FullPath()
 	}
 	return "delayq"
-}
-
-func exitCode(err error) int {
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.Is(err, demo.ErrBroken): // outranks what else went wrong
-		return exitBroken
-	case errors.Is(err, demo.ErrInterrupted), errors.Is(err, context.Canceled):
-		return exitInterrupted
-	}
-	return exitUnusable
 }

@@ -197,7 +197,7 @@ func TestReplayIntoAFullQueue(t *testing.T) {
 	t.Parallel()
 	input := strings.Repeat("{\"delay\":\"1h\"}\n", 5)
 	r := runIn(t.Context(), strings.NewReader(input), "demo", "--input=-", "--url", newURL("memory")+"?max_messages=3")
-	r.wantCode(t, 2)
+	r.wantCode(t, 5)
 	if want := "delayq: stdin:4: pushing it: queue is full\n"; r.stderr != want {
 		t.Errorf("got %q, want %q", r.stderr, want)
 	}

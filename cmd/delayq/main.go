@@ -1,6 +1,8 @@
-// Command delayq shows a delay queue at work: "delayq demo" plays the scenes that delay
-// queues are bought for and says at its end whether the queue kept its promises. "delayq redisson"
-// looks into a queue that Go and Java share.
+// Command delayq does from a shell what package delayq does from a program: it pushes messages, runs a command for each as it
+// becomes due, counts, shows, cancels, moves and deletes them. "delayq demo" plays the scenes that delay queues are bought for and
+// says at its end whether the queue kept its promises. "delayq redisson" looks into a queue that Go and Java share.
+//
+// docs/command-line.md has all commands, flags and exit codes.
 package main
 
 import (

@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -11,7 +14,27 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m) }
+// asProgram makes the test binary the program.
+const asProgram = "DELAYQ_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	testenv.Main(m)
+}
+
+// process is the program in a process of its own, not yet started.
+func process(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, args...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	return cmd
+}
 
 // result is what a run of the program leaves behind.
 type result struct {
@@ -61,7 +84,8 @@ func (r result) summary(t *testing.T) string {
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"--help"}, {"demo", "--help"}, {"redisson", "--help"},
+		{"--help"}, {"demo", "--help"}, {"redisson", "--help"}, {"push", "--help"}, {"consume", "--help"}, {"stats", "--help"}, {"peek", "--help"},
+		{"cancel", "--help"}, {"reschedule", "--help"}, {"dead", "--help"}, {"dead", "list", "--help"}, {"purge", "--help"}, {"completion", "--help"},
 		{"redisson", "inspect", "--help"}, {"redisson", "quarantine", "--help"}, {"redisson", "restore", "--help"},
 	} {
 		r := delayqRun(t, args...)
@@ -70,14 +94,19 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%q: on standard error: %s", args, r.stderr)
 		}
 	}
-	delayqRun(t, "--help").wantOutput(t, "Exit codes: 0", "1 a promise was broken", "130 interrupted", "demo [flags]")
+	help := delayqRun(t, "--help")
+	help.wantOutput(t, "demo [flags]")
+	for _, e := range exits {
+		first, _, _ := strings.Cut(e.meaning, ";")
+		help.wantOutput(t, fmt.Sprintf("%3d  %s", e.code, first))
+	}
 	delayqRun(t, "demo", "--help").wantOutput(t, "time scale of its own", "--speed", "--input", "--url", "--workers", `{"id": "order-17"`)
 }
 
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"":                           `expected one of "demo", "redisson" (see delayq --help)`,
+		"":                           `expected one of "push", "consume", "stats", "peek", "cancel", ... (see delayq --help)`,
 		"dmeo":                       `unexpected argument dmeo, did you mean "demo"? (see delayq --help)`,
 		"demo extra":                 `unexpected argument extra (see delayq demo --help)`,
 		"demo --fast":                `unknown flag --fast (see delayq demo --help)`,

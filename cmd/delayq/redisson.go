@@ -25,10 +25,18 @@ type sharedQueue struct {
 func (q *sharedQueue) use(ctx context.Context, f func(b *redisson.Backend, queue string) error) (err error) {
 	b, queue, err := redisson.OpenURL(ctx, q.URL)
 	if err != nil {
-		return fmt.Errorf("opening the queue: %w", err)
+		return fromStore(fmt.Errorf("opening the queue: %w", err))
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	return f(b, queue)
+	return fromStore(f(b, queue))
+}
+
+// fromStore marks what a store failed with. What it answered is none of that, nor is an interruption.
+func fromStore(err error) error {
+	if err == nil || isAny(err, answers...) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return storeError{err}
 }
 
 // lister gets a page of a listing.
@@ -64,12 +72,21 @@ func report(out io.Writer, done string, ids []string, errs []error) error {
 		}
 		n--
 		if errors.Is(err, backend.ErrNotFound) {
-			err = errors.New("nothing of that id is in the quarantine")
+			err = errNotAside
 		}
 		failed = append(failed, fmt.Errorf("%q: %w", ids[i], err))
 	}
 	return errors.Join(append(failed, write(out, fmt.Sprintf("%s %d\n", done, n)))...)
 }
+
+// errNotAside is backend.ErrNotFound in other words.
+var errNotAside error = asideError{}
+
+type asideError struct{}
+
+func (asideError) Error() string { return "nothing of that id is in the quarantine" }
+
+func (asideError) Is(target error) bool { return target == backend.ErrNotFound }
 
 func write(w io.Writer, text string) error {
 	if _, err := io.WriteString(w, text); err != nil {

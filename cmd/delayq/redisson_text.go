@@ -132,6 +132,15 @@ func unreadable(bad *redisson.UnreadableError) string {
 	return fmt.Sprintf("codec %s: %s", bad.What, bad.Reason)
 }
 
+// why is the error of what cannot be read, without the bytes.
+func why(err error) string {
+	var bad *redisson.UnreadableError
+	if errors.As(err, &bad) {
+		return unreadable(bad)
+	}
+	return err.Error()
+}
+
 // misfit shows bytes that could not be read.
 func misfit(w *strings.Builder, reason string, b []byte) {
 	for _, line := range folded("! "+reason, page-4) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
 // deadWorker kills a worker for good: a goroutine that ends without a word. A killed process
@@ -71,7 +72,7 @@ func (s *stage) grab(ctx context.Context, q delayq.Queue, id string, lease time.
 		return err
 	}
 	if name, _ := s.take(d); name != id {
-		return fmt.Errorf("got message %s, which is not of this scene", shown(d.ID))
+		return fmt.Errorf("got message %s, which is not of this scene", jsonl.Shown(d.ID))
 	}
 	s.ledger.died(id, lease)
 	s.note(trouble, id, fmt.Sprintf("worker A takes it as attempt %d and dies: a goroutine that never settles it", d.Attempt))

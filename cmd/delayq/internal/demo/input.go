@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
 // message is one line of the input.
@@ -93,14 +94,14 @@ func readInput(cfg Config) ([]message, error) {
 func parse(name string, r io.Reader, speed float64) ([]message, error) {
 	p := parser{speed: speed, now: time.Now(), lines: make(map[string]int)}
 	bad := &BadInput{name: name}
-	in := newLineReader(r, maxLine)
-	for in.next() {
-		if err := p.line(in.number, in.text, in.tooLong); err != nil {
-			bad.add(in.number, err)
+	in := jsonl.NewReader(r, jsonl.MaxLine)
+	for in.Next() {
+		if err := p.line(in); err != nil {
+			bad.add(in.Number, err)
 		}
 	}
-	if in.err != nil {
-		return nil, fmt.Errorf("reading the input %s, line %d: %w", name, in.number+1, in.err)
+	if in.Err != nil {
+		return nil, fmt.Errorf("reading the input %s, line %d: %w", name, in.Number+1, in.Err)
 	}
 	if bad.total > 0 {
 		return nil, bad
@@ -115,17 +116,12 @@ type parser struct {
 	messages []message
 }
 
-func (p *parser) line(number int, text []byte, tooLong bool) error {
-	if tooLong {
-		return fmt.Errorf("line too long: allowed are up to %d bytes", maxLine)
-	}
-	if err := validText(text); err != nil {
+func (p *parser) line(in *jsonl.Reader) error {
+	text, err := in.Text()
+	if text == nil || err != nil {
 		return err
 	}
-	if blank(text) {
-		return nil
-	}
-	m := message{line: number}
+	m := message{line: in.Number}
 	if err := m.read(text); err != nil {
 		return err
 	}
@@ -144,7 +140,7 @@ func (p *parser) unique(m message) error {
 		return nil
 	}
 	if first, taken := p.lines[m.id]; taken {
-		return fmt.Errorf("id %q is that of line %d: allowed is one line for each id", shown(m.id), first)
+		return fmt.Errorf("id %q is that of line %d: allowed is one line for each id", jsonl.Shown(m.id), first)
 	}
 	p.lines[m.id] = m.line
 	return nil

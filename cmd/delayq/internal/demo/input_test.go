@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
+
+	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
 func TestParse(t *testing.T) {
@@ -127,32 +129,13 @@ func TestAllBadLinesAreCountedTenShown(t *testing.T) {
 	}
 }
 
-func TestLongLines(t *testing.T) {
-	t.Parallel()
-	const limit = 100_000
-	fits := strings.Repeat("x", limit)
-	in := newLineReader(strings.NewReader(fits+"\r\n"+fits+"xyz\n{}\n"+fits+fits), limit)
-	for i, want := range []struct {
-		text    string
-		tooLong bool
-	}{{fits, false}, {"", true}, {"{}", false}, {"", true}} {
-		if !in.next() {
-			t.Fatalf("ended before line %d: %v", i+1, in.err)
-		}
-		if in.number != i+1 || in.tooLong != want.tooLong || (!want.tooLong && string(in.text) != want.text) {
-			t.Errorf("line %d: got number %d, too long %v, %d bytes", i+1, in.number, in.tooLong, len(in.text))
-		}
-	}
-	if in.next() || in.err != nil {
-		t.Errorf("goes on after the end, with error %v", in.err)
-	}
-}
-
 func TestLongLineIsRefused(t *testing.T) {
 	t.Parallel()
 	var p parser
-	err := p.line(1, nil, true)
-	if want := "line too long: allowed are up to 33554432 bytes"; err == nil || err.Error() != want {
+	in := jsonl.NewReader(strings.NewReader("{     }"), 3)
+	in.Next()
+	err := p.line(in)
+	if want := "line too long: allowed are up to 3 bytes"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -3,11 +3,11 @@ package demo
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
+
+	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
 // A narrator writes what happens, a line at a time, from any goroutine.
@@ -68,12 +68,12 @@ func (n *narrator) heading(text, scale string) {
 // event tells what happened to a message, at a time of the story.
 func (n *narrator) event(t tone, story time.Duration, who, text string) {
 	times := fmt.Sprintf("%7.2fs %9s", time.Since(n.began).Seconds(), storyTime(story))
-	n.write(n.paint(faint, times) + fmt.Sprintf("  %-11s ", shown(who)) + n.paint(t, text))
+	n.write(n.paint(faint, times) + fmt.Sprintf("  %-11s ", jsonl.Shown(who)) + n.paint(t, text))
 }
 
 // broken tells of a broken promise.
 func (n *narrator) broken(who, text string) {
-	n.write(n.paint(alarm, fmt.Sprintf("PROMISE BROKEN: %s: %s", shown(who), text)))
+	n.write(n.paint(alarm, fmt.Sprintf("PROMISE BROKEN: %s: %s", jsonl.Shown(who), text)))
 }
 
 func (n *narrator) summary(s summary) {
@@ -82,30 +82,6 @@ func (n *narrator) summary(s summary) {
 		t = alarm
 	}
 	n.write("\n" + n.paint(t, s.String()))
-}
-
-const mostRunes = 60
-
-// shown makes text from a file or a store harmless to a terminal, and short.
-func shown(s string) string {
-	short, more := firstRunes(s, mostRunes)
-	if strings.IndexFunc(short, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) >= 0 {
-		short = strconv.Quote(short)
-	}
-	if more {
-		short += "…"
-	}
-	return short
-}
-
-func firstRunes(s string, n int) (first string, more bool) {
-	for i := range s {
-		if n == 0 {
-			return s[:i], true
-		}
-		n--
-	}
-	return s, false
 }
 
 const day = 24 * time.Hour

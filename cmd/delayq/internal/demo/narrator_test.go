@@ -8,23 +8,6 @@ import (
 	"time"
 )
 
-func TestShown(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"":                      "",
-		"plain, ünïcode":        "plain, ünïcode",
-		"\x1b[31mred":           `"\x1b[31mred"`,
-		"two\nlines":            `"two\nlines"`,
-		"\xff":                  `"\xff"`,
-		strings.Repeat("é", 60): strings.Repeat("é", 60),
-		strings.Repeat("é", 61): strings.Repeat("é", 60) + "…",
-	} {
-		if got := shown(in); got != want {
-			t.Errorf("%q: got %s, want %s", in, got, want)
-		}
-	}
-}
-
 func TestDurationsAsText(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{

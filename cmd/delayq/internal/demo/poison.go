@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
 var poisonMessage = scene{
@@ -59,7 +60,7 @@ func (p *poisonPlay) script(ctx context.Context) error {
 	p.ledger.buried(p.id)
 	reason, stack, _ := strings.Cut(letter.Reason, "\n")
 	p.note(trouble, p.id, fmt.Sprintf("is a dead letter after %d attempts: %s (and %d lines of stack)",
-		letter.Attempts, shown(reason), strings.Count(stack, "\n")))
+		letter.Attempts, jsonl.Shown(reason), strings.Count(stack, "\n")))
 	return p.redrive(ctx)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
 // chunk is how many messages go to the store at a time.
@@ -19,7 +20,7 @@ func (r *run) replay(ctx context.Context, messages []message) error {
 	r.announce(messages, began)
 	show := func(d *delayq.Delivery, name string, late time.Duration) error {
 		story := stretched(time.Since(began), r.Speed)
-		r.say.event(stopped, story, r.name(name), shown(string(d.Body))+lateText(late))
+		r.say.event(stopped, story, r.name(name), jsonl.Shown(string(d.Body))+lateText(late))
 		return nil
 	}
 	return r.serve(ctx, r.attend(show), func(ctx context.Context) error {
@@ -44,6 +45,7 @@ func (r *run) announce(messages []message, began time.Time) {
 	r.say.plain(fmt.Sprintf("%s from %s on %s at speed %g; the last is due in %s.",
 		counted(len(messages), "message"), inputName(r.Input), r.where(), r.Speed, brief(last.Round(time.Millisecond))))
 	r.say.plain("First column: seconds since the start; second: the same times the speed.\n")
+	r.confess(delayq.Counting)
 }
 
 func (r *run) pushAll(ctx context.Context, part []message, began time.Time) error {

@@ -31,6 +31,7 @@ func scenes() []scene {
 
 func (r *run) playScenes(ctx context.Context) error {
 	r.say.plain(fmt.Sprintf("A delay queue at work on %s. First column: seconds since the start; second: time in the story.", r.where()))
+	r.confess(delayq.Cancelling, delayq.Counting)
 	for i, sc := range scenes() {
 		s := &stage{run: r, scale: sc.scale * r.Speed, began: time.Now()}
 		r.say.heading(fmt.Sprintf("%d. %s", i+1, sc.title), scaleText(s.scale))
@@ -124,4 +125,18 @@ func (s *stage) perform(ctx context.Context, cues []cue) error {
 		}
 	}
 	return nil
+}
+
+// confess says what cannot be shown, or not be checked, for want of a feature.
+func (r *run) confess(features ...delayq.Feature) {
+	for _, f := range features {
+		if !r.queue.Supports(f) {
+			r.say.plain(lacking[f])
+		}
+	}
+}
+
+var lacking = map[delayq.Feature]string{
+	delayq.Cancelling: "It cannot cancel: a timeout that was answered in time is handed out all the same, and finds that there is nothing to do.",
+	delayq.Counting:   "It cannot count messages: whether somebody else uses the queue, and whether anything is left at the end, cannot be checked.",
 }

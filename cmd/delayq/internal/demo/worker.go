@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
 // work is a scene's own part of a handler. name is what the demo calls the message, late is how late it came.
@@ -41,7 +42,7 @@ func (r *run) take(d *delayq.Delivery) (name string, h handOut) {
 const foreignWait = time.Minute
 
 func (r *run) returnForeign(ctx context.Context, d *delayq.Delivery) error {
-	r.say.plain(fmt.Sprintf("%s was not pushed by this demo: given back for %s", shown(d.ID), brief(foreignWait)))
+	r.say.plain(fmt.Sprintf("%s was not pushed by this demo: given back for %s", jsonl.Shown(d.ID), brief(foreignWait)))
 	return d.Nack(ctx, foreignWait)
 }
 

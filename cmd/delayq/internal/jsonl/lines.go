@@ -1,4 +1,5 @@
-package demo
+// Package jsonl reads files with one JSON object a line, and says what is wrong with a line in words for who wrote it.
+package jsonl
 
 import (
 	"bufio"
@@ -9,32 +10,48 @@ import (
 	"unicode/utf8"
 )
 
-// maxLine holds the largest body with room for escapes and the other fields.
-const maxLine = 32 << 20
+// MaxLine holds the largest body with room for escapes and the other fields.
+const MaxLine = 32 << 20
 
-// A lineReader reads lines of up to limit bytes, and past longer ones.
-type lineReader struct {
+// A Reader reads lines of up to limit bytes, and past longer ones. The exported fields are those of the line last read.
+type Reader struct {
+	Number int   // from 1
+	Err    error // that ended the reading, but for the end
+
 	in      *bufio.Reader
 	limit   int
-	number  int    // of the line, from 1
-	text    []byte // without its end; valid until next
+	text    []byte // without its end
 	tooLong bool
-	err     error
 }
 
-func newLineReader(r io.Reader, limit int) *lineReader {
-	return &lineReader{in: bufio.NewReaderSize(r, 64<<10), limit: limit}
+// NewReader returns a Reader of lines of up to limit bytes.
+func NewReader(r io.Reader, limit int) *Reader {
+	return &Reader{in: bufio.NewReaderSize(r, 64<<10), limit: limit}
 }
 
-// next reads a line; it returns false at the end and after an error.
-func (l *lineReader) next() bool {
+// Text is the line, valid until Next; nil where it is blank. Its error says why it cannot be read.
+func (l *Reader) Text() ([]byte, error) {
+	if l.tooLong {
+		return nil, fmt.Errorf("line too long: allowed are up to %d bytes", l.limit)
+	}
+	if err := validText(l.text); err != nil {
+		return nil, err
+	}
+	if len(bytes.TrimSpace(l.text)) == 0 {
+		return nil, nil
+	}
+	return l.text, nil
+}
+
+// Next reads a line; it returns false at the end and after an error.
+func (l *Reader) Next() bool {
 	l.text, l.tooLong = l.text[:0], false
 	for {
 		part, err := l.in.ReadSlice('\n')
 		l.keep(part)
 		switch {
 		case err == nil:
-			l.number++
+			l.Number++
 			l.trim()
 			return true
 		case errors.Is(err, bufio.ErrBufferFull):
@@ -42,17 +59,17 @@ func (l *lineReader) next() bool {
 			if len(l.text) == 0 && !l.tooLong {
 				return false
 			}
-			l.number++
+			l.Number++
 			l.trim()
 			return true
 		default:
-			l.err = err
+			l.Err = err
 			return false
 		}
 	}
 }
 
-func (l *lineReader) keep(part []byte) {
+func (l *Reader) keep(part []byte) {
 	if len(l.text)+len(part) > l.limit+len("\r\n") {
 		l.tooLong = true
 	}
@@ -64,10 +81,10 @@ func (l *lineReader) keep(part []byte) {
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // trim takes off what is not of the line: its end, and what Windows programs begin a file with.
-func (l *lineReader) trim() {
+func (l *Reader) trim() {
 	l.text = bytes.TrimSuffix(l.text, []byte("\n"))
 	l.text = bytes.TrimSuffix(l.text, []byte("\r"))
-	if l.number == 1 {
+	if l.Number == 1 {
 		l.text = bytes.TrimPrefix(l.text, byteOrderMark)
 	}
 }
@@ -93,5 +110,3 @@ func validPrefix(text []byte) (n int) {
 	}
 	return n
 }
-
-func blank(text []byte) bool { return len(bytes.TrimSpace(text)) == 0 }

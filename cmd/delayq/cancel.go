@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/delayq/delayq"
+)
+
+type cancelCommand struct {
+	namedQueue
+	IDs  []string `arg:"" name:"id" placeholder:"ID" help:"The messages."`
+	JSON bool     `name:"json" help:"Write a JSON line for each id."`
+}
+
+// Help is the text between the summary and the flags.
+func (cancelCommand) Help() string {
+	return `A message that is cancelled will never be handed out. One that is in a worker's hands, done, dead or unknown is named on standard error, the others are cancelled all the same, and the exit code is then 3.`
+}
+
+// Run cancels.
+func (c *cancelCommand) Run(ctx context.Context, std streams) error {
+	return c.use(ctx, std, func(q delayq.Queue) error {
+		errs := make([]error, len(c.IDs))
+		for i, id := range c.IDs {
+			if errs[i] = q.Cancel(ctx, id); isNoAnswer(errs[i]) {
+				return errs[i]
+			}
+		}
+		return tellOutcomes(std, "cancelled", c.IDs, errs, c.JSON)
+	})
+}
+
+// outcomeJSON is what became of an id.
+type outcomeJSON struct {
+	ID    string `json:"id"`
+	Done  bool   `json:"done"`
+	Error string `json:"error,omitempty"`
+}
+
+// tellOutcomes prints how many things were done, or a JSON line for each, and names the others.
+func tellOutcomes(std streams, done string, ids []string, errs []error, asJSON bool) error {
+	n := 0
+	for i, err := range errs {
+		if asJSON {
+			if err := outcomeLine(std.out, ids[i], err); err != nil {
+				return err
+			}
+		}
+		if err == nil {
+			n++
+			continue
+		}
+		_, _ = fmt.Fprintf(std.err, "delayq: %q: %s\n", ids[i], because(err))
+	}
+	if !asJSON {
+		if err := write(std.out, fmt.Sprintf("%s %d\n", done, n)); err != nil {
+			return err
+		}
+	}
+	if n < len(ids) {
+		return fmt.Errorf("%d of %d: %w", len(ids)-n, len(ids), errPartly)
+	}
+	return nil
+}
+
+// isNoAnswer tells what a store would say of every id from what it says of one.
+func isNoAnswer(err error) bool {
+	return storeFailed(err) || isAny(err, delayq.ErrUnsupported, context.Canceled)
+}
+
+// because is an error without what was being done to which id.
+func because(err error) string {
+	var op *delayq.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	return err.Error()
+}
+
+func outcomeLine(w io.Writer, id string, err error) error {
+	doc := outcomeJSON{ID: id, Done: err == nil}
+	if err != nil {
+		doc.Error = because(err)
+	}
+	return writeJSON(w, doc, "")
+}
+
+type rescheduleCommand struct {
+	namedQueue
+	ID    string         `arg:"" name:"id" placeholder:"ID" help:"The message."`
+	After *time.Duration `placeholder:"DURATION" help:"Due that long from now by the clock of this machine, as 1.5s, 30m or 720h."`
+	At    *time.Time     `placeholder:"TIME" help:"Due at that time, as 2030-01-31T18:00:00Z."`
+	JSON  bool           `name:"json" help:"Write a JSON line."`
+}
+
+// Help is the text between the summary and the flags.
+func (rescheduleCommand) Help() string {
+	return `Sooner or later; a time in the past makes the message due at once. The rest of it stays as it is. The exit code is 3 for a message that is in a worker's hands, done, dead or unknown.`
+}
+
+// Validate is called by the parser.
+func (c *rescheduleCommand) Validate() error {
+	if (c.After == nil) == (c.At == nil) {
+		return errors.New("expected one of --after and --at")
+	}
+	return nil
+}
+
+// Run moves the message.
+func (c *rescheduleCommand) Run(ctx context.Context, std streams) error {
+	var due time.Time
+	if c.At != nil {
+		due = *c.At
+	} else {
+		due = time.Now().Add(*c.After)
+	}
+	return c.use(ctx, std, func(q delayq.Queue) error {
+		if err := q.Reschedule(ctx, c.ID, due); err != nil {
+			return err
+		}
+		if c.JSON {
+			due = due.UTC()
+			return writeJSON(std.out, messageJSON{ID: c.ID, Due: &due}, "")
+		}
+		return write(std.out, fmt.Sprintf("due %s\n", at(due)))
+	})
+}

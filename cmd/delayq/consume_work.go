@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/delayq/delayq"
+)
+
+// work is one run of "delayq consume".
+type work struct {
+	*consumeCommand
+	q        delayq.Queue
+	std      streams // safe for concurrent use
+	stop     context.CancelFunc
+	idle     *idleness
+	left     atomic.Int64 // of --count
+	failure  atomic.Pointer[error]
+	commands commands
+}
+
+func newWork(c *consumeCommand, q delayq.Queue, std streams) *work {
+	w := &work{consumeCommand: c, q: q}
+	w.std = streams{out: &lockedWriter{w: std.out}, err: &lockedWriter{w: std.err}}
+	w.left.Store(c.Count)
+	return w
+}
+
+// lockedWriter writes one thing after the other.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+// run consumes until it was enough. A signal is an end in good order.
+func (w *work) run(ctx context.Context) error {
+	ctx, w.stop = context.WithCancel(ctx)
+	defer w.stop()
+	if w.Idle > 0 {
+		w.idle = newIdleness(w.Idle, w.stop)
+		defer w.idle.end()
+	}
+	if w.Exec {
+		defer w.commands.endOnSecondSignal()()
+	}
+	err := w.consume(ctx)
+	if failure := w.failure.Load(); failure != nil {
+		err = errors.Join(*failure, err)
+	}
+	return err
+}
+
+func (w *work) consume(ctx context.Context) error {
+	if w.Count == 0 {
+		opts := w.options(w.Workers)
+		if w.Rate > 0 {
+			opts = append(opts, rateOption(w.Rate))
+		}
+		return w.q.Consume(ctx, w.handle, opts...)
+	}
+	return w.consumeCounted(ctx)
+}
+
+// consumeCounted handles exactly so many messages: each of several consumers with one worker has a ticket for the message
+// that it takes next, and stops when it gets none for a further one.
+func (w *work) consumeCounted(ctx context.Context) error {
+	n := int(min(int64(w.Workers), w.Count))
+	opts := w.options(1)
+	if w.Rate > 0 {
+		opts = append(opts, rateOption(w.Rate/float64(n)))
+	}
+	if w.Workers < 1 {
+		return w.q.Consume(ctx, w.handle, w.options(w.Workers)...) // which says what is allowed
+	}
+	errs := make([]error, n)
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { errs[i] = w.consumeWithTickets(ctx, opts) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (w *work) ticket() bool { return w.left.Add(-1) >= 0 }
+
+func (w *work) consumeWithTickets(ctx context.Context, opts []delayq.ConsumeOption) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if !w.ticket() {
+		return nil
+	}
+	return w.q.Consume(ctx, func(ctx context.Context, d *delayq.Delivery) error {
+		defer func() {
+			if !w.ticket() {
+				stop()
+			}
+		}()
+		return w.handle(ctx, d)
+	}, opts...)
+}
+
+func (w *work) handle(ctx context.Context, d *delayq.Delivery) error {
+	w.idle.enter()
+	defer w.idle.leave()
+	if w.Exec {
+		return w.execute(ctx, d)
+	}
+	text, err := line(deliveryJSON(d))
+	if err == nil {
+		_, err = w.std.out.Write(text)
+	}
+	if err != nil {
+		w.fail(fmt.Errorf("writing: %w", err))
+	}
+	return err
+}
+
+// fail ends the run: what cannot be written now is for another time.
+func (w *work) fail(err error) {
+	w.failure.CompareAndSwap(nil, &err)
+	w.stop()
+}
+
+// idleness calls stop when nothing was handled for so long. A nil one never does.
+type idleness struct {
+	limit time.Duration
+	timer *time.Timer
+
+	mu   sync.Mutex
+	busy int
+}
+
+func newIdleness(limit time.Duration, stop func()) *idleness {
+	return &idleness{limit: limit, timer: time.AfterFunc(limit, stop)}
+}
+
+func (i *idleness) enter() {
+	if i == nil {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.busy++
+	i.timer.Stop()
+}
+
+func (i *idleness) leave() {
+	if i == nil {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.busy--; i.busy == 0 {
+		i.timer.Reset(i.limit)
+	}
+}
+
+func (i *idleness) end() { i.timer.Stop() }

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/cmd/delayq/internal/demo"
+)
+
+// The exit codes.
+const (
+	exitOK          = 0
+	exitBroken      = 1
+	exitUnusable    = 2
+	exitPartly      = 3
+	exitUnsupported = 4
+	exitStore       = 5
+	exitInterrupted = 130 // 128 + SIGINT, as shells count
+)
+
+// exits is the table of them, for the help and the documentation.
+var exits = []struct {
+	code    int
+	meaning string
+}{
+	{exitOK, "all went well; also for consume and stats --watch when a signal ended them in good order"},
+	{exitBroken, "a promise was broken"},
+	{exitUnusable, "wrong usage or bad input; nothing was done"},
+	{exitPartly, "some of it was not done: a line was bad, a message not there, in a worker's hands, or there already"},
+	{exitUnsupported, "this backend cannot do that"},
+	{exitStore, "the store cannot be reached, fails or is full; later it may go well"},
+	{exitInterrupted, "interrupted before it was done"},
+}
+
+// exitTable is the table as lines of text.
+func exitTable() string {
+	var b strings.Builder
+	for _, e := range exits {
+		fmt.Fprintf(&b, "  %3d  %s\n", e.code, e.meaning)
+	}
+	return b.String()
+}
+
+// errPartly is wrapped by what says how much was not done.
+var errPartly = errors.New("not done")
+
+// storeError is a failure of a store that no operation of a queue reports.
+type storeError struct{ error }
+
+func (e storeError) Unwrap() error { return e.error }
+
+func exitCode(err error) int {
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, demo.ErrBroken): // outranks what else went wrong
+		return exitBroken
+	case isAny(err, demo.ErrInterrupted, context.Canceled, delayq.ErrDrain):
+		return exitInterrupted
+	case storeFailed(err):
+		return exitStore
+	case isAny(err, errPartly, delayq.ErrNotFound, delayq.ErrInFlight, delayq.ErrDuplicate):
+		return exitPartly
+	case errors.Is(err, delayq.ErrUnsupported):
+		return exitUnsupported
+	}
+	return exitUnusable
+}
+
+func isAny(err error, targets ...error) bool {
+	for _, target := range targets {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}
+
+// answers are what a store that works says, beside yes.
+var answers = []error{
+	errPartly, delayq.ErrNotFound, delayq.ErrInFlight, delayq.ErrDuplicate, delayq.ErrUnsupported, delayq.ErrInvalid, delayq.ErrUnknownScheme,
+}
+
+// storeFailed tells failures of the store from its answers.
+func storeFailed(err error) bool {
+	var store storeError
+	var op *delayq.OpError
+	switch {
+	case errors.Is(err, delayq.ErrFull), errors.As(err, &store):
+		return true
+	case errors.As(err, &op):
+		return !isAny(op, answers...)
+	}
+	return false
+}

@@ -1,0 +1,55 @@
+package jsonl
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Fields calls f for each field of a JSON object, in order. Unlike a decoder into a struct it
+// tells fields apart that differ in case, or that come twice.
+func Fields(text []byte, f func(name string, value json.RawMessage) error) error {
+	var whole json.RawMessage
+	if err := json.Unmarshal(text, &whole); err != nil {
+		return notJSON(err)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	if first, err := d.Token(); err != nil || first != json.Delim('{') {
+		return fmt.Errorf("%s: allowed is a JSON object", Shown(string(whole)))
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return notJSON(err)
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return notJSON(err)
+		}
+		if err := f(name.(string), value); err != nil { // the key of an object is a string
+			return err
+		}
+	}
+	return nil
+}
+
+func notJSON(err error) error {
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return fmt.Errorf("not JSON: %w", err)
+	}
+	if strings.HasPrefix(syntax.Error(), "unexpected end") {
+		return fmt.Errorf("not JSON: it ends too early, after byte %d", syntax.Offset)
+	}
+	return fmt.Errorf("not JSON: %w, at byte %d", err, syntax.Offset)
+}
+
+// Text is the text of a JSON string; ok is false for any other value.
+func Text(value json.RawMessage) (s string, ok bool) {
+	if len(value) == 0 || value[0] != '"' {
+		return "", false
+	}
+	return s, json.Unmarshal(value, &s) == nil
+}

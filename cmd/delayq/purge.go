@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/delayq/delayq"
+)
+
+type purgeCommand struct {
+	namedQueue
+	Yes  bool `help:"Do not ask."`
+	JSON bool `name:"json" help:"Write a JSON line."`
+}
+
+// Help is the text between the summary and the flags.
+func (purgeCommand) Help() string {
+	return `Messages that wait, messages in workers' hands, dead letters, what is quarantined, and ids that stay taken: all of it is gone, for every process. Workers lose what they have in their hands: they go on with it, and then hear that it is not theirs.
+
+On a queue shared with Java, Redisson's own keys go too, and with them what Java has pushed. Java's processes go on as on an empty queue.
+
+Asks on a terminal; elsewhere it wants --yes.`
+}
+
+// Run deletes everything.
+func (c *purgeCommand) Run(ctx context.Context, std streams) error {
+	return c.use(ctx, std, func(q delayq.Queue) error {
+		if err := c.confirm(ctx, q, std); err != nil {
+			return err
+		}
+		n, err := q.Purge(ctx)
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			return writeJSON(std.out, struct {
+				Removed int64 `json:"removed"`
+			}{n}, "")
+		}
+		return write(std.out, fmt.Sprintf("deleted %d\n", n))
+	})
+}
+
+func (c *purgeCommand) confirm(ctx context.Context, q delayq.Queue, std streams) error {
+	switch {
+	case c.Yes:
+		return nil
+	case !q.Supports(delayq.Purging):
+		_, err := q.Purge(ctx) // which says so
+		return err
+	case !isTerminal(std.in):
+		return errors.New("purge: expected --yes where nobody can be asked")
+	}
+	what := "everything"
+	if s, err := q.Stats(ctx); err == nil {
+		what = fmt.Sprintf("%d messages", s.Scheduled+s.Ready+s.InFlight+s.Dead+s.Quarantined)
+	}
+	_, _ = fmt.Fprintf(std.err, "Delete %s of %s? [y/N] ", what, shownURL(c.URL))
+	return answered(ctx, std)
+}
+
+var errNotPurged = errors.New("nothing was deleted")
+
+// answered waits for a yes. A signal is a no.
+func answered(ctx context.Context, std streams) error {
+	said := make(chan string, 1)
+	go func() {
+		text, _ := bufio.NewReader(std.in).ReadString('\n')
+		said <- strings.ToLower(strings.TrimSpace(text))
+	}()
+	select {
+	case text := <-said:
+		if text == "y" || text == "yes" {
+			return nil
+		}
+		return errNotPurged
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

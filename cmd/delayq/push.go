@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/delayq/delayq"
+)
+
+type pushCommand struct {
+	namedQueue
+	Body   *string        `arg:"" optional:"" placeholder:"BODY" help:"The message's body. \"-\", or none, reads a message from each line of standard input."`
+	ID     string         `name:"id" placeholder:"ID" help:"The message's id, 1 to 255 bytes. A second push of it is refused while the first message is in the queue."`
+	After  *time.Duration `placeholder:"DURATION" help:"Due that long from now by the store's clock, as 1.5s, 30m or 720h."`
+	At     *time.Time     `placeholder:"TIME" help:"Due at that time, as 2030-01-31T18:00:00Z."`
+	Header []string       `sep:"none" placeholder:"KEY=VALUE" help:"A header; may be repeated."`
+	Type   string         `placeholder:"TYPE" help:"The header by which a Router chooses the handler: \"type\"."`
+	JSON   bool           `name:"json" help:"Print a JSON line for each message instead of its id."`
+
+	headers map[string]string
+}
+
+// Help is the text between the summary and the flags.
+func (pushCommand) Help() string {
+	return `Prints the id of each message that was stored.
+
+Each line of standard input is one message, a JSON object; blank lines are skipped. All of its fields may be left out:
+
+    {"id": "order-17", "after": "30m", "body": {"total": 12}, "headers": {"lang": "en"}, "type": "invoice"}
+    {"due": "2030-01-31T18:00:00Z", "body_base64": "3q2+7w==", "headers_base64": {"raw": "/w=="}}
+
+"body" is a string, whose text is the body, or any other JSON, which is the body as it stands. "after" is a duration from the push on, "due" a time. --after, --at, --header and --type are for lines that do not say themselves. What "delayq consume" and "delayq peek" print is read too: fields that only a store sets ("attempt", "attempts", "reason", "died") are passed over.
+
+Messages are pushed in batches, as they come. A line that is bad, or whose message the store refuses, is named on standard error with the reason, and the others are pushed all the same; the exit code is then 3. When the store itself fails, the program stops and says from which line on.`
+}
+
+// Validate is called by the parser.
+func (c *pushCommand) Validate() error {
+	if c.After != nil && c.At != nil {
+		return errors.New("--after and --at: allowed is one of them")
+	}
+	if c.fromLines() && c.ID != "" {
+		return errors.New("--id: allowed with a BODY; lines have an id each")
+	}
+	for _, h := range c.Header {
+		key, value, ok := strings.Cut(h, "=")
+		if !ok {
+			return fmt.Errorf("--header=%s: allowed is KEY=VALUE", h)
+		}
+		set(&c.headers, key, value)
+	}
+	if c.Type != "" {
+		set(&c.headers, delayq.TypeHeader, c.Type)
+	}
+	return nil
+}
+
+func (c *pushCommand) fromLines() bool { return c.Body == nil || *c.Body == "-" }
+
+// Run pushes.
+func (c *pushCommand) Run(ctx context.Context, std streams) error {
+	return c.use(ctx, std, func(q delayq.Queue) error {
+		if !q.Supports(delayq.Durability) {
+			_, _ = fmt.Fprintln(std.err, "delayq: this queue lives in this process: what is pushed is gone when it ends")
+		}
+		if c.fromLines() {
+			return pushLines(ctx, c, q, std)
+		}
+		id, err := q.Push(ctx, []byte(*c.Body), c.options()...)
+		if err != nil {
+			return err
+		}
+		return c.print(std, 1, id)
+	})
+}
+
+func (c *pushCommand) options() (opts []delayq.PushOption) {
+	if c.After != nil {
+		opts = append(opts, delayq.After(*c.After))
+	}
+	if c.At != nil {
+		opts = append(opts, delayq.At(*c.At))
+	}
+	if c.ID != "" {
+		opts = append(opts, delayq.ID(c.ID))
+	}
+	for k, v := range c.headers {
+		opts = append(opts, delayq.Header(k, v))
+	}
+	return opts
+}
+
+// complete adds what a line does not say.
+func (c *pushCommand) complete(m *pushLine) {
+	if !m.timed && c.After != nil {
+		m.Delay = *c.After
+	}
+	if !m.timed && c.At != nil {
+		m.Due = *c.At
+	}
+	if len(c.headers) > 0 {
+		own := m.Headers
+		m.Headers = maps.Clone(c.headers)
+		maps.Copy(m.Headers, own)
+	}
+}
+
+// pushedJSON is the outcome of a line: an id or an error.
+type pushedJSON struct {
+	Line  int    `json:"line"`
+	ID    string `json:"id,omitempty"`
+	Error string `json:"error,omitempty"`
+}
+
+func (c *pushCommand) print(std streams, number int, id string) error {
+	if c.JSON {
+		return writeJSON(std.out, pushedJSON{Line: number, ID: id}, "")
+	}
+	return write(std.out, id+"\n")
+}

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
+)
+
+// A batch is up to so many messages or bytes.
+const (
+	mostInBatch  = 1000
+	bytesInBatch = 8 << 20
+)
+
+// mostComplaints is how many bad lines are named one by one.
+const mostComplaints = 20
+
+// A pusher pushes the lines of an input.
+type pusher struct {
+	*pushCommand
+	q     delayq.Queue
+	std   streams
+	input *counted
+	bar   *progress
+
+	pushed, refused int
+	failed          error // ended the reading
+}
+
+// counted counts the bytes that were read.
+type counted struct {
+	io.Reader
+	n atomic.Int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+func pushLines(ctx context.Context, c *pushCommand, q delayq.Queue, std streams) error {
+	p := &pusher{pushCommand: c, q: q, std: std, input: &counted{Reader: std.in}}
+	p.bar = newProgress(std, "pushing (bytes of input)", sizeOf(std.in))
+	defer p.bar.end()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	lines := make(chan pushLine, mostInBatch)
+	go p.read(ctx, lines)
+	if err := p.pushAll(ctx, lines); err != nil {
+		return err
+	}
+	if p.failed != nil {
+		return fmt.Errorf("reading standard input: %w", p.failed)
+	}
+	if p.refused > 0 {
+		return fmt.Errorf("%d of %d lines: %w", p.refused, p.pushed+p.refused, errPartly)
+	}
+	return nil
+}
+
+// sizeOf is how many bytes a file has, -1 for what is none.
+func sizeOf(in io.Reader) int64 {
+	if f, ok := in.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			return info.Size()
+		}
+	}
+	return -1
+}
+
+// read sends the lines, the bad ones with what is wrong. When the program ends, a read that blocks ends with it.
+func (p *pusher) read(ctx context.Context, lines chan<- pushLine) {
+	defer close(lines)
+	in := jsonl.NewReader(p.input, jsonl.MaxLine)
+	for in.Next() {
+		m := pushLine{number: in.Number}
+		text, err := in.Text()
+		if text == nil && err == nil {
+			continue
+		}
+		if err == nil {
+			err = m.read(text)
+		}
+		m.err = err
+		p.complete(&m)
+		select {
+		case lines <- m:
+		case <-ctx.Done():
+			return
+		}
+	}
+	p.failed = in.Err
+}
+
+// pushAll pushes what has come by now, and again.
+func (p *pusher) pushAll(ctx context.Context, lines <-chan pushLine) error {
+	for {
+		select {
+		case first, ok := <-lines:
+			if !ok {
+				return nil
+			}
+			if err := p.pushBatch(ctx, gather(first, lines)); err != nil {
+				return err
+			}
+			p.bar.reach(p.input.n.Load())
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// gather waits for nobody.
+func gather(first pushLine, lines <-chan pushLine) []pushLine {
+	batch, bytes := []pushLine{first}, len(first.Body)
+	for len(batch) < mostInBatch && bytes < bytesInBatch {
+		select {
+		case m, ok := <-lines:
+			if !ok {
+				return batch
+			}
+			batch, bytes = append(batch, m), bytes+len(m.Body)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// pushBatch pushes the good lines, and tells of all in their order.
+func (p *pusher) pushBatch(ctx context.Context, batch []pushLine) error {
+	var good []delayq.Message
+	for _, m := range batch {
+		if m.err == nil {
+			good = append(good, m.Message)
+		}
+	}
+	ids, errs := p.push(ctx, good)
+	var fatal error
+	for i, k := 0, 0; i < len(batch); i++ {
+		m, id := &batch[i], ""
+		if m.err == nil {
+			id, m.err = ids[k], errs[k]
+			k++
+		}
+		if err := p.tell(m, id); err != nil {
+			return err
+		}
+		if fatal == nil && isFatal(m.err) {
+			fatal = fmt.Errorf("stdin:%d: %w", m.number, storeError{m.err})
+		}
+	}
+	return fatal
+}
+
+// isFatal tells what a store says of one message from what it would say of all.
+func isFatal(err error) bool {
+	return err != nil && (errors.Is(err, delayq.ErrFull) || isFromStore(err) && !isAny(err, answers...))
+}
+
+// isFromStore tells the errors of lines apart, which have no sentinel either.
+func isFromStore(err error) bool {
+	var refusal *refusalError
+	return errors.As(err, &refusal)
+}
+
+// refusalError is what a store said of a message.
+type refusalError struct{ error }
+
+func (e *refusalError) Unwrap() error { return e.error }
+
+// push returns an id and an outcome for each message.
+func (p *pusher) push(ctx context.Context, ms []delayq.Message) ([]string, []error) {
+	errs := make([]error, len(ms))
+	ids, err := p.q.PushBatch(ctx, ms)
+	var some *delayq.BatchError
+	switch {
+	case err == nil:
+		return ids, errs
+	case errors.As(err, &some):
+		errs = some.Errs
+	case len(ms) > 1 && isAny(err, delayq.ErrInvalid, delayq.ErrUnsupported): // nothing was stored, for one of them
+		return p.pushSingly(ctx, ms)
+	default:
+		ids = make([]string, len(ms))
+		for i := range errs {
+			errs[i] = err
+		}
+	}
+	for i, err := range errs {
+		if err != nil {
+			errs[i] = &refusalError{err}
+		}
+	}
+	return ids, errs
+}
+
+func (p *pusher) pushSingly(ctx context.Context, ms []delayq.Message) (ids []string, errs []error) {
+	for i := range ms {
+		id, err := p.push(ctx, ms[i:i+1])
+		ids, errs = append(ids, id[0]), append(errs, err[0])
+	}
+	return ids, errs
+}
+
+// tell prints what became of a line.
+func (p *pusher) tell(m *pushLine, id string) error {
+	if m.err == nil {
+		p.pushed++
+		return p.print(p.std, m.number, id)
+	}
+	p.refused++
+	why := reason(m.err)
+	switch {
+	case p.refused <= mostComplaints:
+		_, _ = fmt.Fprintf(p.std.err, "delayq: stdin:%d: %s\n", m.number, why)
+	case p.refused == mostComplaints+1:
+		_, _ = fmt.Fprintln(p.std.err, "delayq: more lines were not pushed; --json names all of them")
+	}
+	if p.JSON {
+		return writeJSON(p.std.out, pushedJSON{Line: m.number, Error: why}, "")
+	}
+	return nil
+}
+
+// reason is what the library says of one message, without the batch around it.
+func reason(err error) string {
+	var invalid *delayq.InvalidError
+	var unsupported *delayq.UnsupportedError
+	switch {
+	case errors.As(err, &invalid):
+		return invalid.Error()
+	case errors.As(err, &unsupported):
+		return unsupported.Error()
+	}
+	return plain(err)
+}

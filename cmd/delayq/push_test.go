@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/testenv"
+)
+
+// redisURL names a queue of its own on a server that all tests share.
+func redisURL(t *testing.T, scheme string) string {
+	t.Helper()
+	return scheme + strings.TrimPrefix(testenv.SharedRedis(t).URL(), "redis") + "/" + rand.Text()
+}
+
+func openQueue(t *testing.T, url string) delayq.Queue {
+	t.Helper()
+	q, err := delayq.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = q.Close() })
+	return q
+}
+
+// waiting lists what waits, as the command shows it.
+func waiting(t *testing.T, url string) []messageJSON {
+	t.Helper()
+	r := delayqRun(t, "peek", url, "--json", "--limit=100000")
+	r.wantCode(t, exitOK)
+	return decodeLines[messageJSON](t, r.stdout)
+}
+
+func decodeLines[T any](t *testing.T, text string) (all []T) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		var one T
+		d := json.NewDecoder(strings.NewReader(line))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&one); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+func TestPushOne(t *testing.T) {
+	t.Parallel()
+	url := newURL("memory")
+	r := delayqRun(t, "push", url, "hello", "--at=2100-01-31T18:00:00Z", "--header", "a=b=c;d", "--header=e=", "--type=invoice")
+	r.wantCode(t, exitOK)
+	if !strings.Contains(r.stderr, "gone when it ends") {
+		t.Errorf("no word of the queue's short life: %q", r.stderr)
+	}
+	id := strings.TrimSuffix(r.stdout, "\n")
+	all := waiting(t, url)
+	if len(all) != 1 || all[0].ID != id || *all[0].Body != "hello" || *all[0].Attempts != 0 || all[0].Due.Year() != 2100 {
+		t.Fatalf("got %+v, want message %s", all, id)
+	}
+	if h := all[0].Headers; len(h) != 3 || h["a"] != "b=c;d" || h["e"] != "" || h["type"] != "invoice" {
+		t.Errorf("got the headers %q", h)
+	}
+	r = delayqRun(t, "push", url, "", "--id=mine", "--after=1h", "--json")
+	r.wantCode(t, exitOK)
+	if r.stdout != "{\"line\":1,\"id\":\"mine\"}\n" {
+		t.Errorf("got %q", r.stdout)
+	}
+	r = delayqRun(t, "push", url, "again", "--id=mine")
+	r.wantCode(t, exitPartly)
+	if !strings.Contains(r.stderr, `message "mine": a message with this id is in the queue`) {
+		t.Errorf("got %q", r.stderr)
+	}
+	if all := waiting(t, url); len(all) != 2 || all[0].ID != "mine" || *all[0].Body != "" || time.Until(*all[0].Due) < 59*time.Minute {
+		t.Errorf("got %+v", all)
+	}
+}
+
+const pushLinesInput = `{"id":"one","body":"text","after":"1h"}
+
+{"id":"two","body":{"n": 1.50},"due":"2101-01-01T00:00:00Z","headers":{"k":"v"},"type":"t"}
+{"id":"three","body_base64":"/wA=","headers_base64":{"raw":"/w=="},"after":"3h"}
+{"id":"one"}
+nonsense
+{"body":"x","body_base64":"eA=="}
+{"after":"3 minutes"}
+{"after":"-1s"}
+{"id":"a","delay":"1s"}
+{"id":"a","id":"b"}
+{"headers":{"delayq-x":"1"}}
+{"headers":{"k":1}}
+{"headers":{"type":"a"},"type":"b"}
+{"id":"","due":"2101-01-01T00:00:00Z"}
+{"due":"tomorrow"}
+[1]
+{"attempt":3,"attempts":2,"reason":"r","died":"2020-01-01T00:00:00Z","id":"last"}
+`
+
+func TestPushLines(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{newURL("memory"), redisURL(t, "zsetpoll"), redisURL(t, "redisson") + "?codec=envelope"} {
+		r := runIn(t.Context(), strings.NewReader(pushLinesInput), "push", url, "--json", "--after=2h", "--header=h=default", "--header=k=default")
+		r.wantCode(t, exitPartly)
+		var ids []string
+		refused := make(map[int]string)
+		for _, o := range decodeLines[pushedJSON](t, r.stdout) {
+			if o.Error != "" {
+				refused[o.Line] = o.Error
+				continue
+			}
+			ids = append(ids, o.ID)
+		}
+		if got := strings.Join(ids, " "); got != "one two three last" {
+			t.Errorf("pushed: %s", got)
+		}
+		for number, want := range map[int]string{
+			5: "a message with this id is in the queue", 6: "not JSON: ", 7: `"body" and "body_base64": allowed is one of them`,
+			8: `after "3 minutes": allowed is`, 9: "invalid delay -1s: allowed is", 10: `field "delay": allowed are id,`,
+			11: `field "id" twice`, 12: `invalid header key "delayq-x": allowed is`, 13: `headers: header "k" is 1: allowed is a string`,
+			14: `header "type" twice`, 15: `id "": allowed is`, 16: `due "tomorrow": allowed is`, 17: "[1]: allowed is a JSON object",
+		} {
+			if !strings.Contains(refused[number], want) {
+				t.Errorf("line %d: got %q, want %q", number, refused[number], want)
+			}
+			if !strings.Contains(r.stderr, fmt.Sprintf("delayq: stdin:%d: ", number)) {
+				t.Errorf("line %d is not named: %s", number, r.stderr)
+			}
+		}
+		if len(refused) != 13 || !strings.HasSuffix(r.stderr, "delayq: 13 of 17 lines: not done\n") {
+			t.Errorf("refused %d: %s", len(refused), r.stderr)
+		}
+		wantPushedLines(t, waiting(t, url))
+	}
+}
+
+func wantPushedLines(t *testing.T, all []messageJSON) {
+	t.Helper()
+	if len(all) != 4 {
+		t.Fatalf("got %d messages: %+v", len(all), all)
+	}
+	one, last, three, two := all[0], all[1], all[2], all[3] // by due time
+	if one.ID != "one" || *one.Body != "text" || one.Headers["k"] != "default" || one.Headers["h"] != "default" {
+		t.Errorf("got %+v", one)
+	}
+	if last.ID != "last" || *last.Body != "" || *last.Attempts != 0 {
+		t.Errorf("got %+v", last)
+	}
+	if three.ID != "three" || string(three.BodyBase64) != "\xff\x00" || three.Body != nil || string(three.HeadersBase64["raw"]) != "\xff" {
+		t.Errorf("got %+v", three)
+	}
+	if two.ID != "two" || *two.Body != `{"n": 1.50}` || two.Headers["k"] != "v" || two.Headers["type"] != "t" || two.Due.Year() != 2101 {
+		t.Errorf("got %+v", two)
+	}
+}
+
+func TestPushManyLines(t *testing.T) {
+	t.Parallel()
+	const n = 5000
+	var input strings.Builder
+	for i := range n {
+		fmt.Fprintf(&input, "{\"id\":\"m%d\",\"body\":%d,\"after\":\"1h\"}\n", i, i)
+	}
+	url := redisURL(t, "zsetpoll")
+	r := runIn(t.Context(), strings.NewReader(input.String()), "push", url, "-")
+	r.wantCode(t, exitOK)
+	ids := strings.Fields(r.stdout)
+	if len(ids) != n || ids[0] != "m0" || ids[n-1] != fmt.Sprintf("m%d", n-1) || r.stderr != "" {
+		t.Fatalf("got %d ids; %s", len(ids), r.stderr)
+	}
+	r = runIn(t.Context(), strings.NewReader(input.String()), "push", url, "-")
+	r.wantCode(t, exitPartly)
+	if strings.Count(r.stderr, "\n") != mostComplaints+2 || !strings.Contains(r.stderr, "delayq: 5000 of 5000 lines: not done") {
+		t.Errorf("got %s", r.stderr)
+	}
+}
+
+// A pusher that waits for more lines has pushed those that came.
+func TestPushDoesNotWaitForTheEnd(t *testing.T) {
+	t.Parallel()
+	in, writer := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	out := &tripwire{word: "early", pull: cancel}
+	ended := make(chan int, 1)
+	go func() { ended <- run(ctx, []string{"push", newURL("memory"), "-"}, in, out, io.Discard) }()
+	if _, err := io.WriteString(writer, "{\"id\":\"early\"}\n"); err != nil {
+		t.Fatal(err)
+	}
+	if code := <-ended; code != exitInterrupted {
+		t.Errorf("exit code %d", code)
+	}
+	_ = writer.Close()
+}
+
+func TestPushIntoAFullQueue(t *testing.T) {
+	t.Parallel()
+	input := strings.Repeat("{\"after\":\"1h\"}\n", 5)
+	r := runIn(t.Context(), strings.NewReader(input), "push", newURL("memory")+"?max_messages=3")
+	r.wantCode(t, exitStore)
+	if len(strings.Fields(r.stdout)) != 3 || !strings.Contains(r.stderr, "delayq: stdin:4: queue is full\n") {
+		t.Errorf("got %q, %q", r.stdout, r.stderr)
+	}
+}
+
+func TestPushUsage(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"push":                                                    `expected "<url>" (see delayq push --help)`,
+		"push memory:///q - --id=a":                               "--id: allowed with a BODY",
+		"push memory:///q --id=a":                                 "--id: allowed with a BODY",
+		"push memory:///q x --header=a":                           "--header=a: allowed is KEY=VALUE",
+		"push memory:///q x --after=1":                            "--after",
+		"push memory:///q x --at=tomorrow":                        "--at",
+		"push memory:///q x --header=delayq-a=":                   `invalid header key "delayq-a"`,
+		"push memory:///q x --after=-1s":                          "invalid delay -1s",
+		"push memory:///q x --after=1s --at=2030-01-31T18:00:00Z": "--after and --at: allowed is one of them",
+	} {
+		r := delayqRun(t, strings.Fields(args)...)
+		r.wantCode(t, exitUnusable)
+		if !strings.Contains(r.stderr, want) || r.stdout != "" {
+			t.Errorf("%q\ngot  %swant %s", args, r.stderr, want)
+		}
+	}
+}

@@ -1,0 +1,339 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq"
+)
+
+// everyBackend is a queue of each kind that can be looked at from several processes, and memory.
+func everyBackend(t *testing.T) []string {
+	t.Helper()
+	return []string{newURL("memory"), redisURL(t, "zsetpoll"), redisURL(t, "keyspace"), redisURL(t, "redisson") + "?codec=envelope"}
+}
+
+func schedule(t *testing.T, q delayq.Queue, n int) {
+	t.Helper()
+	for i := range n {
+		if _, err := q.Push(t.Context(), []byte(fmt.Sprint("body ", i)), delayq.ID(fmt.Sprint("m", i)), delayq.After(time.Hour+time.Duration(i)*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// bury makes dead letters of new messages.
+func bury(t *testing.T, q delayq.Queue, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		push(t, q, id)
+		d, err := q.Receive(t.Context())
+		if err == nil {
+			err = d.Dead(t.Context(), "reason of "+id+"\nstack")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestStats(t *testing.T) {
+	t.Parallel()
+	for _, url := range everyBackend(t) {
+		q := openQueue(t, url)
+		r := delayqRun(t, "stats", url)
+		r.wantOutput(t, "scheduled               0\n", "head due     -\n")
+		schedule(t, q, 3)
+		bury(t, q, "d")
+		push(t, q, "now")
+		r = delayqRun(t, "stats", url)
+		r.wantCode(t, exitOK)
+		r.wantOutput(t, "scheduled               3\n", "ready                   1\n", "dead                    1\n", "in flight               0\n", " ago)\n")
+		r = delayqRun(t, "stats", url, "--json")
+		var s statsJSON
+		r.decode(t, &s)
+		if s.Scheduled != 3 || s.Ready != 1 || s.Dead != 1 || s.HeadDue == nil || time.Since(*s.HeadDue) < 0 {
+			t.Errorf("got %+v", s)
+		}
+	}
+}
+
+// In a pipe there is a line each time, and a signal is an end in good order.
+func TestStatsWatch(t *testing.T) {
+	t.Parallel()
+	url := newURL("memory")
+	for _, args := range [][]string{{}, {"--json"}} {
+		ctx, cancel := context.WithCancel(t.Context())
+		out := &lineCounter{after: 3, call: cancel}
+		code := run(ctx, append([]string{"stats", url, "--watch", "--every=100ms"}, args...), nil, out, &bytes.Buffer{})
+		if code != exitOK || strings.Contains(out.buf.String(), "\x1b") {
+			t.Errorf("exit code %d: %s", code, out.buf.String())
+		}
+		lines := strings.Split(strings.TrimSuffix(out.buf.String(), "\n"), "\n")
+		if len(lines) < 3 {
+			t.Errorf("got %d lines", len(lines))
+		}
+		for _, line := range lines {
+			if !strings.Contains(line, "scheduled") || strings.HasPrefix(line, "{") != (len(args) == 1) {
+				t.Errorf("got %s", line)
+			}
+		}
+	}
+}
+
+type lineCounter struct {
+	after int
+	call  func()
+	buf   bytes.Buffer
+}
+
+func (c *lineCounter) Write(p []byte) (int, error) {
+	c.buf.Write(p)
+	if strings.Count(c.buf.String(), "\n") >= c.after {
+		c.call()
+	}
+	return len(p), nil
+}
+
+func TestStatsFrames(t *testing.T) {
+	t.Parallel()
+	var c statsCommand
+	lines := 0
+	first, err := c.frame(delayq.Stats{}, true, &lines)
+	second, err2 := c.frame(delayq.Stats{Dead: 7}, true, &lines)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(first, "\x1b") || !strings.HasPrefix(second, fmt.Sprintf("\x1b[%dA\x1b[J", strings.Count(first, "\n"))) {
+		t.Errorf("the second does not take the place of the first:\n%q\n%q", first, second)
+	}
+}
+
+func TestPeek(t *testing.T) {
+	t.Parallel()
+	for _, url := range everyBackend(t) {
+		q := openQueue(t, url)
+		delayqRun(t, "peek", url).wantOutput(t, "Nothing waits.\n")
+		schedule(t, q, 12)
+		r := delayqRun(t, "peek", url)
+		r.wantCode(t, exitOK)
+		r.wantOutput(t, "DUE", "         0  m0\n    \"body 0\"\n", "  m9\n", "There are more than these 10; --limit=N shows them.\n")
+		if strings.Contains(r.stdout, "m10") {
+			t.Errorf("got %s", r.stdout)
+		}
+		all := waiting(t, url)
+		if len(all) != 12 || all[11].ID != "m11" || *all[3].Body != "body 3" {
+			t.Errorf("got %+v", all)
+		}
+	}
+}
+
+// What Java has moved has no id yet.
+func TestPeekOfAQueueSharedWithJava(t *testing.T) {
+	t.Parallel()
+	q := newJavaQueue(t)
+	due := q.offerOneOfEach(t)
+	if err := q.client.RPush(t.Context(), q.name, "moved by Java").Err(); err != nil {
+		t.Fatal(err)
+	}
+	all := waiting(t, q.url)
+	if len(all) != 6 || all[0].ID != "" || all[0].Due != nil || *all[0].Body != "moved by Java" {
+		t.Fatalf("got %+v", all)
+	}
+	if first := all[1]; !first.Due.Equal(due) || *first.Body != "hello" || !strings.HasSuffix(first.ID, fmt.Sprint("-", due.UnixMilli())) {
+		t.Errorf("got %+v", first)
+	}
+	if bad := all[4]; !strings.Contains(bad.Error, "not UTF-8") || bad.ID == "" || string(bad.BodyBase64) != "\xff\xfe" {
+		t.Errorf("got %+v", bad)
+	}
+	if bad := all[5]; bad.Error == "" || bad.ID != "" || *bad.Body != "no member of Redisson's" {
+		t.Errorf("got %+v", bad)
+	}
+	delayqRun(t, "peek", q.url).wantOutput(t, "-                                0  -\n    \"moved by Java\"\n", "    ! codec string: not UTF-8\n")
+	r := delayqRun(t, "purge", q.url, "--yes")
+	r.wantCode(t, exitOK)
+	if keys := q.dump(t); r.stdout != "deleted 6\n" || len(keys) != 0 {
+		t.Errorf("got %q, left %q", r.stdout, keys)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	for _, url := range everyBackend(t) {
+		q := openQueue(t, url)
+		schedule(t, q, 4)
+		push(t, q, "held")
+		if _, err := q.Receive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r := delayqRun(t, "cancel", url, "m0", "m1")
+		r.wantCode(t, exitOK)
+		r.wantOutput(t, "cancelled 2\n")
+		r = delayqRun(t, "cancel", url, "m2", "m0", "held")
+		r.wantCode(t, exitPartly)
+		if r.stdout != "cancelled 1\n" ||
+			r.stderr != "delayq: \"m0\": no such message\ndelayq: \"held\": message is in flight\ndelayq: 2 of 3: not done\n" {
+			t.Errorf("got %q, %q", r.stdout, r.stderr)
+		}
+		r = delayqRun(t, "cancel", url, "m3", "m3", "--json")
+		r.wantCode(t, exitPartly)
+		if r.stdout != "{\"id\":\"m3\",\"done\":true}\n{\"id\":\"m3\",\"done\":false,\"error\":\"no such message\"}\n" {
+			t.Errorf("got %q", r.stdout)
+		}
+	}
+}
+
+func TestReschedule(t *testing.T) {
+	t.Parallel()
+	for _, url := range everyBackend(t) {
+		q := openQueue(t, url)
+		schedule(t, q, 2)
+		r := delayqRun(t, "reschedule", url, "m0", "--at=2101-02-03T04:05:06Z")
+		r.wantCode(t, exitOK)
+		r.wantOutput(t, "due 2101-02-03T04:05:06.000Z\n")
+		r = delayqRun(t, "reschedule", url, "m1", "--after=3h", "--json")
+		r.wantCode(t, exitOK)
+		all := waiting(t, url)
+		if wait := time.Until(*all[0].Due); len(all) != 2 || all[0].ID != "m1" || wait < 2*time.Hour+50*time.Minute || all[1].Due.Year() != 2101 {
+			t.Errorf("got %+v", all)
+		}
+		delayqRun(t, "reschedule", url, "nobody", "--after=1s").wantCode(t, exitPartly)
+		for _, bad := range []string{"", "--after=1s --at=2101-02-03T04:05:06Z", "--at=3000-01-01T00:00:00Z"} {
+			delayqRun(t, append([]string{"reschedule", url, "m0"}, strings.Fields(bad)...)...).wantCode(t, exitUnusable)
+		}
+	}
+}
+
+func TestDead(t *testing.T) {
+	t.Parallel()
+	for _, url := range everyBackend(t) {
+		q := openQueue(t, url)
+		delayqRun(t, "dead", "list", url).wantOutput(t, "There are no dead letters.\n")
+		bury(t, q, "a", "b", "c", "d", "e")
+		r := delayqRun(t, "dead", "list", url, "--limit=2")
+		r.wantCode(t, exitOK)
+		r.wantOutput(t, "         1  a\n    ! reason of a\n    \"body of a\"\n", "There are more than these 2; --limit=N shows them.\n")
+		r = delayqRun(t, "dead", "list", url, "--json")
+		all := decodeLines[messageJSON](t, r.stdout)
+		if len(all) != 5 || all[4].ID != "e" || *all[4].Reason != "reason of e\nstack" || *all[4].Attempts != 1 || all[4].Died == nil || *all[4].Body != "body of e" {
+			t.Errorf("got %s", r.stdout)
+		}
+		r = delayqRun(t, "dead", "redrive", url, "a", "nobody")
+		r.wantCode(t, exitPartly)
+		if r.stdout != "redriven 1\n" || r.stderr != "delayq: \"nobody\": no such message\ndelayq: 1 of 2: not done\n" {
+			t.Errorf("got %q, %q", r.stdout, r.stderr)
+		}
+		r = delayqRun(t, "dead", "delete", url, "b", "c", "--json")
+		r.wantCode(t, exitOK)
+		wantStats(t, q, 0, 1, 2)
+		delayqRun(t, "dead", "redrive", url, "--all").wantOutput(t, "redriven 2\n")
+		delayqRun(t, "dead", "delete", url, "--all").wantOutput(t, "deleted 0\n")
+		wantStats(t, q, 0, 3, 0)
+		delayqRun(t, "dead", "redrive", url).wantCode(t, exitUnusable)
+		delayqRun(t, "dead", "delete", url, "a", "--all").wantCode(t, exitUnusable)
+	}
+}
+
+func TestDeadInParts(t *testing.T) {
+	t.Parallel()
+	url := newURL("memory")
+	q := openQueue(t, url)
+	const n = 2*lettersAtOnce + 7
+	for i := range n {
+		bury(t, q, fmt.Sprint("m", i))
+	}
+	delayqRun(t, "dead", "delete", url, "--all").wantOutput(t, fmt.Sprintf("deleted %d\n", n))
+	wantStats(t, q, 0, 0, 0)
+}
+
+func TestPurge(t *testing.T) {
+	t.Parallel()
+	for _, url := range everyBackend(t) {
+		q := openQueue(t, url)
+		schedule(t, q, 3)
+		bury(t, q, "d")
+		r := delayqRun(t, "purge", url)
+		r.wantCode(t, exitUnusable)
+		if !strings.Contains(r.stderr, "expected --yes") {
+			t.Errorf("got %q", r.stderr)
+		}
+		wantStats(t, q, 3, 0, 1)
+		r = delayqRun(t, "purge", url, "--yes")
+		r.wantCode(t, exitOK)
+		r.wantOutput(t, "deleted 4\n")
+		wantStats(t, q, 0, 0, 0)
+		delayqRun(t, "purge", url, "--yes", "--json").wantOutput(t, "{\"removed\":0}\n")
+	}
+}
+
+// A backend that lacks something says so, with an exit code of its own.
+func TestUnsupportedCommands(t *testing.T) {
+	t.Parallel()
+	url := newURL("plain")
+	for _, args := range []string{
+		"stats URL", "peek URL", "cancel URL a", "reschedule URL a --after=1s", "dead list URL", "dead redrive URL a", "dead delete URL --all",
+		"purge URL --yes", "purge URL",
+	} {
+		r := delayqRun(t, strings.Fields(strings.Replace(args, "URL", url, 1))...)
+		r.wantCode(t, exitUnsupported)
+		if !strings.Contains(r.stderr, "backend memory does not support") {
+			t.Errorf("%s: got %q", args, r.stderr)
+		}
+	}
+}
+
+func TestStoreFailures(t *testing.T) {
+	t.Parallel()
+	for _, scheme := range []string{"zsetpoll", "keyspace", "redisson", "rabbitmq"} {
+		url := scheme + "://127.0.0.1:" + closedPort(t) + "/q"
+		for _, args := range []string{"push URL x", "consume URL", "stats URL", "dead list URL"} {
+			r := delayqRun(t, strings.Fields(strings.Replace(args, "URL", url, 1))...)
+			r.wantCode(t, exitStore)
+			if !strings.Contains(r.stderr, "connection refused") {
+				t.Errorf("%s: got %q", args, r.stderr)
+			}
+		}
+	}
+}
+
+// The built program ends in good order when a signal comes, whatever a command waits for.
+func TestSignalEndsWatching(t *testing.T) {
+	t.Parallel()
+	cmd := process(t, "stats", redisURL(t, "zsetpoll"), "--watch", "--every=100ms")
+	var out, said safeBuffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "second line", func() bool { return strings.Count(out.String(), "\n") > 1 }, &said)
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, said.String())
+	}
+}
+
+type safeBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

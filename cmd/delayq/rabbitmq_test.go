@@ -1,0 +1,55 @@
+package main
+
+import (
+	"cmp"
+	"crypto/rand"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/delayq/delayq/internal/testenv"
+)
+
+// rabbitURL names a queue of its own on a broker that all tests share.
+func rabbitURL(t *testing.T) string {
+	t.Helper()
+	u, err := url.Parse(testenv.SharedRabbitMQ(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	vhost := cmp.Or(strings.TrimPrefix(u.EscapedPath(), "/"), "%2F")
+	return "rabbitmq://" + u.User.String() + "@" + u.Host + "/" + vhost + "/" + rand.Text()
+}
+
+func TestRabbitMQ(t *testing.T) {
+	t.Parallel()
+	queue := rabbitURL(t)
+	r := runIn(t.Context(), strings.NewReader("{\"id\":\"b\",\"body\":\"later\",\"after\":\"300ms\"}\n{\"id\":\"a\",\"body\":\"65\"}\n"), "push", queue)
+	r.wantCode(t, exitOK)
+	if r.stdout != "b\na\n" {
+		t.Errorf("pushed %q", r.stdout)
+	}
+	r = delayqRun(t, "consume", queue, "--exec", "--count=2", "--", "sh", "-c", `read body; echo "$DELAYQ_ID $body"; test "$body" != 65 || exit 65`)
+	r.wantCode(t, exitOK)
+	r.wantOutput(t, "a 65\n", "b later\n")
+	r = delayqRun(t, "dead", "list", queue, "--json")
+	if ls := decodeLines[messageJSON](t, r.stdout); len(ls) != 1 || ls[0].ID != "a" {
+		t.Errorf("dead: %s", r.stdout)
+	}
+	delayqRun(t, "dead", "redrive", queue, "--all").wantOutput(t, "redriven 1\n")
+	delayqRun(t, "consume", queue, "--count=1").wantOutput(t, `"id":"a"`)
+	for _, args := range []string{"stats URL", "peek URL", "cancel URL a", "reschedule URL a --after=1s", "purge URL --yes"} {
+		delayqRun(t, strings.Fields(strings.Replace(args, "URL", queue, 1))...).wantCode(t, exitUnsupported)
+	}
+}
+
+// The demo says at its beginning what it cannot show on this backend, and shows the rest.
+func TestDemoOnRabbitMQ(t *testing.T) {
+	t.Parallel()
+	r := delayqRun(t, "demo", "--speed=10", "--url", rabbitURL(t))
+	r.wantCode(t, exitOK)
+	r.wantOutput(t, "It cannot cancel: ", "It cannot count messages: ", "this backend cannot cancel", "timeout finds it answered")
+	if s := r.summary(t); !strings.Contains(s, "cancelled 0 ") || !strings.Contains(s, "early 0 lost 0 duplicates 0 ") {
+		t.Errorf("got %q", s)
+	}
+}
