@@ -2,8 +2,9 @@
 //
 //	go test -bench . ./bench
 //
-// Backends on Redis need a redis-server on the PATH, or Docker; without, they are skipped. Each
-// store has a server of its own without persistence, on this machine, that shares its processors.
+// Backends on Redis need a redis-server on the PATH, or Docker, and rabbitmq a rabbitmq-server; without, they are
+// skipped. Each store on Redis has a server of its own without persistence, rabbitmq one broker that
+// writes to disk, on this machine, that shares its processors.
 //
 // One backend: -bench '/backend=memory'. Two versions are compared with benchstat, two
 // backends with benchstat -col /backend. A benchmark fails when a promise is broken, an early
@@ -38,6 +39,9 @@ type target struct {
 	// inProcess stores hold their messages in this process's heap.
 	inProcess bool
 
+	// most is how many messages to let wait there, where that is fewer than other stores take.
+	most int
+
 	// onRedis makes a backend on a client; nil for stores elsewhere.
 	onRedis func(redis.UniversalClient) backend.Backend
 }
@@ -51,6 +55,7 @@ var targets = []target{
 	onRedis("redisson", openRedisson()),
 	onRedis("redisson-noindex", openRedisson(redisson.NoIndex())),
 	onRedis("redisson-envelope", openRedisson(redisson.WithCodec(redisson.Envelope))),
+	{name: "rabbitmq", open: openRabbit, most: 20_000},
 }
 
 func openMemory(testing.TB) backend.Backend { return memory.New() }

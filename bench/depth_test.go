@@ -18,7 +18,14 @@ type depth struct {
 
 var allDepths = []depth{{"1k", 1_000}, {"10k", 10_000}, {"100k", 100_000}, {"1M", 1_000_000}}
 
-func (t target) depths() []depth { return allDepths[:t.size(len(allDepths), 2)] }
+func (t target) depths() (ds []depth) {
+	for _, d := range allDepths[:t.size(len(allDepths), 2)] {
+		if t.atMost(d.pending) == d.pending {
+			ds = append(ds, d)
+		}
+	}
+	return ds
+}
 
 // BenchmarkDepth measures what a message costs, push, receive and ack, while others wait.
 //

@@ -42,7 +42,14 @@ func (t target) size(full, short int) int {
 	if t.inProcess {
 		return full
 	}
-	return unlessShort(full, short)
+	return t.atMost(unlessShort(full, short))
+}
+
+func (t target) atMost(n int) int {
+	if t.most > 0 {
+		return min(n, t.most)
+	}
+	return n
 }
 
 func unlessShort[T any](full, short T) T {

@@ -139,6 +139,23 @@ func TestWaysToWait(t *testing.T) {
 	}
 }
 
+// A delay that is a bucket's waits there, and not in the next longer one, at whatever part of a millisecond it is pushed.
+func TestExactBucket(t *testing.T) {
+	ctx := deadline(t, 60*time.Second)
+	b := newBook(t, open(t, vhost(t), rabbitmq.Buckets(200*time.Millisecond, time.Hour)))
+	const n = 50
+	for i := range n {
+		m := backend.Message{ID: fmt.Sprint(i), Body: []byte("body of " + fmt.Sprint(i)), Delay: 200 * time.Millisecond}
+		must(t, b.q.Schedule(ctx, []backend.Message{m})...)
+	}
+	for came := 0; came < n; {
+		ds, err := b.q.Receive(ctx, n, time.Minute)
+		must(t, err)
+		came += len(ds)
+		ack(ctx, t, b.q, ds...)
+	}
+}
+
 // TestFixed takes one delay only.
 func TestFixed(t *testing.T) {
 	ctx := deadline(t, 60*time.Second)

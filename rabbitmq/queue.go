@@ -96,9 +96,10 @@ func (q *queue) accepts(m *backend.Message, wait time.Duration) error {
 // scheduled is a message on its way to its due time.
 func (q *queue) scheduled(r *record, now time.Time) outgoing {
 	to := immediate(q.names, q.name)
-	if wait := r.due.Sub(now); wait >= time.Millisecond { // less is waited for when it arrives
-		ms := int64((wait + time.Millisecond - 1) / time.Millisecond)
-		to, _ = q.b.delayer.route(q.names, q.name, ms) // what is left is waited for when it arrives
+	// What is less than a millisecond is waited for when it arrives: the due time is rounded up already, and a delay of a
+	// bucket, or of one digit, has to stay that.
+	if ms := r.due.Sub(now).Milliseconds(); ms > 0 {
+		to, _ = q.b.delayer.route(q.names, q.name, ms) // and so is what is left
 	}
 	p := r.publishing()
 	maps.Copy(p.Headers, to.headers)

@@ -1,0 +1,115 @@
+package bench
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq"
+)
+
+// drainTTL is a delay that the levels wait for in one queue, as raw does: a single hexadecimal digit, 0x2000 ms.
+func drainTTL() time.Duration { return unlessShort(0x2000*time.Millisecond, 0x400*time.Millisecond) }
+
+// drainDelay is what to ask for to wait that long: due times are whole milliseconds, and so is what is left of them.
+func drainDelay() time.Duration { return drainTTL() - time.Millisecond }
+
+// BenchmarkRabbitDrain measures messages of 100 bytes that have all waited in one queue, in msgs/s from the moment that the first is due
+// until the broker has read the last ack.
+//
+//	go         32 workers of Consume
+//	go-batch   ReceiveBatch and AckBatch of 100 messages by four goroutines
+//	go-mixed   32 workers, but all messages are due at one instant: they go through four levels or so, by what was left
+//	           of their delays when they were pushed
+//	raw        a quorum queue with the same time to live, dead-lettering at least once into the quorum queue that is consumed,
+//	           2,000 messages unacknowledged, an ack for 200
+//
+// Goal for go/raw and go-batch/raw: 0.8. The messages are due at the pace at which they were pushed: where the pushes took as
+// long as the drain, it says so.
+func BenchmarkRabbitDrain(b *testing.B) {
+	messages := unlessShort(30_000, 2000)
+	url := ownVhost(b)
+	q, r := onRabbit(b, url), newRaw(b, url)
+	to := r.declare(b, "raw", quorum())
+	wait := r.declare(b, "raw.wait", waiting(drainTTL(), to))
+	must(b, r.subscribe(to, rawWindow))
+	sides := newRace()
+	for range unlessShort(3, 1) {
+		sides.note("go", drainHere(b, q, messages, consume))
+		sides.note("raw", r.drain(b, wait, messages))
+		sides.note("go-batch", drainHere(b, q, messages, consumeBatches))
+		if !testing.Short() {
+			sides.note("go-mixed", drainMixed(b, q, messages))
+		}
+	}
+	sides.report(b, "raw")
+}
+
+// drainHere returns the rate.
+func drainHere(b *testing.B, q delayq.Queue, n int, consume func(*testing.B, delayq.Queue, *tally) func()) float64 {
+	b.Helper()
+	first := time.Now().Add(drainDelay())
+	t := newTally(slices.Repeat([]time.Time{first}, n))
+	ms := t.messages()
+	for i := range ms {
+		ms[i].Due, ms[i].Delay = time.Time{}, drainDelay()
+	}
+	pushConcurrently(b, q, ms, 16)
+	pushed := time.Since(first.Add(-drainDelay()))
+	wait := consume(b, q, t)
+	wait()
+	return drained(b, n, pushed, time.Since(first))
+}
+
+func drainMixed(b *testing.B, q delayq.Queue, n int) float64 {
+	b.Helper()
+	start := time.Now()
+	due := start.Add(drainTTL())
+	t := newTally(slices.Repeat([]time.Time{due}, n))
+	pushConcurrently(b, q, t.messages(), 16)
+	wait := consume(b, q, t)
+	if late := time.Since(due); late > 0 {
+		b.Logf("the pushes took %v too long: the rate is too low", late)
+	}
+	wait()
+	return float64(n) / time.Since(due).Seconds()
+}
+
+// drained is the rate of a drain.
+func drained(b *testing.B, n int, pushed, took time.Duration) float64 {
+	b.Helper()
+	if took < pushed*5/4 {
+		b.Logf("pushing %d messages took %v and draining them %v: the rate may be that of the pushes", n, pushed, took)
+	}
+	return float64(n) / took.Seconds()
+}
+
+// drain returns the rate.
+func (r *raw) drain(b *testing.B, queue string, n int) float64 {
+	b.Helper()
+	start := time.Now()
+	r.publish(b, queue, n, func(int) amqp.Publishing { return bare(body) })
+	pushed := time.Since(start)
+	r.take(b, n, func(amqp.Delivery) {})
+	must(b, r.consuming.Qos(rawWindow, 0, false)) // the broker answers once it has read the acks
+	return drained(b, n, pushed, time.Since(start.Add(drainTTL())))
+}
+
+// take takes n messages, with an ack for 200.
+func (r *raw) take(b *testing.B, n int, note func(amqp.Delivery)) {
+	b.Helper()
+	lost := time.After(time.Minute + drainTTL())
+	for i := 1; i <= n; i++ {
+		select {
+		case d := <-r.deliveries:
+			note(d)
+			if i%200 == 0 || i == n {
+				must(b, r.consuming.Ack(d.DeliveryTag, true))
+			}
+		case <-lost:
+			b.Fatalf("%d of %d messages are lost", n-i+1, n)
+		}
+	}
+}

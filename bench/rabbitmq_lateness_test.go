@@ -1,0 +1,209 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/rabbitmq"
+)
+
+// BenchmarkRabbitLateness measures how late messages are by each way to wait: 2,000 a second, random delays of 1 to 4 s, 32
+// workers, 5,000 messages a turn and two turns.
+//
+//	hex             any delay to the millisecond; goal for hex-p99-us: 40,000
+//	grain           the same with Grain(16ms), which itself makes up to 16 ms of lateness
+//	buckets         Buckets, 50 of them, 60 ms apart
+//	classic         hex with Classic, which may lose messages
+//	queues          by hand, as textbooks do it: a queue for each of these 50 delays, dead-lettering at least once into the queue
+//	                that is consumed
+//	classic-queues  the same with classic queues, which may lose messages
+//
+// Lateness counts from just before the push, plus the delay that it asks for; where there are only 50 delays it asks for one of them.
+func BenchmarkRabbitLateness(b *testing.B) {
+	ways := []*way{
+		libraryWay(b, "hex"),
+		libraryWay(b, "grain", rabbitmq.Grain(16*time.Millisecond)),
+		bucketsWay(b),
+		libraryWay(b, "classic", rabbitmq.Classic()),
+		queuesWay(b, "queues", waiting, quorum()),
+		queuesWay(b, "classic-queues", classicWaiting, nil),
+	}
+	for range unlessShort(2, 1) {
+		for _, w := range ways {
+			record(w.late, w.turn(b))
+		}
+	}
+	for _, w := range ways {
+		reportLateness(b, w.name+"-", w.late)
+	}
+	onePass(b)
+}
+
+// A way to have messages wait.
+type way struct {
+	name string
+	late *hdrhistogram.Histogram
+
+	rounded bool // to a delay of fewDelays
+	push    func(body []byte, delay time.Duration) error
+	consume func(ctx context.Context, arrived func(body []byte)) error // until ctx ends
+}
+
+// fewDelays are what random delays are rounded up to where each needs a queue of its own.
+func fewDelays() []time.Duration {
+	delays := make([]time.Duration, 50)
+	for i := range delays {
+		delays[i] = time.Second + time.Duration(i+1)*fewApart
+	}
+	return delays
+}
+
+const fewApart = 60 * time.Millisecond
+
+func (w *way) delays() []time.Duration {
+	r := newRand()
+	delays := make([]time.Duration, unlessShort(5000, 200))
+	for i := range delays {
+		delays[i] = time.Second + time.Duration(r.Int64N(int64(unlessShort(3*time.Second, time.Second/5))))
+		if w.rounded {
+			delays[i] = time.Second + (delays[i] - time.Second).Truncate(fewApart) + fewApart
+		}
+	}
+	return delays
+}
+
+// turn pushes at a steady pace, and returns how late the messages were.
+func (w *way) turn(b *testing.B) []time.Duration {
+	b.Helper()
+	delays := w.delays()
+	late := make(chan time.Duration, 2*len(delays))
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- w.consume(ctx, func(body []byte) { late <- time.Since(time.Unix(0, int64(binary.LittleEndian.Uint64(body)))) })
+	}()
+	w.pushAll(b, delays)
+	all := make([]time.Duration, len(delays))
+	for i := range all {
+		select {
+		case all[i] = <-late:
+		case <-time.After(time.Minute):
+			b.Fatalf("%s: %d messages of %d came", w.name, i, len(all))
+		}
+	}
+	stop()
+	must(b, <-ended)
+	if len(late) > 0 {
+		b.Fatalf("%s: %d messages came twice", w.name, len(late))
+	}
+	return all
+}
+
+// waysPushers are enough to keep the pace though each waits for the broker to confirm.
+const waysPushers = 64
+
+func (w *way) pushAll(b *testing.B, delays []time.Duration) {
+	b.Helper()
+	start := time.Now()
+	var all sync.WaitGroup
+	for from := range waysPushers {
+		all.Go(func() {
+			for i := from; i < len(delays) && !b.Failed(); i += waysPushers {
+				time.Sleep(time.Until(start.Add(time.Duration(i) * lateInterval)))
+				body := make([]byte, bodySize)
+				binary.LittleEndian.PutUint64(body, uint64(time.Now().Add(delays[i]).UnixNano()))
+				if err := w.push(body, delays[i]); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func libraryWay(b *testing.B, name string, opts ...rabbitmq.Option) *way {
+	b.Helper()
+	q := onRabbit(b, ownVhost(b), opts...)
+	return &way{
+		name: name, late: newHistogram(),
+		push: func(body []byte, delay time.Duration) error {
+			_, err := q.Push(context.Background(), body, delayq.After(delay))
+			return err
+		},
+		consume: func(ctx context.Context, arrived func([]byte)) error {
+			return q.Consume(ctx, func(_ context.Context, d *delayq.Delivery) error {
+				arrived(d.Body)
+				return nil
+			}, delayq.Workers(32))
+		},
+	}
+}
+
+// bucketsWay asks for a millisecond less than a bucket: due times are whole milliseconds, and what is left until then is rounded
+// up to the next bucket. Lateness counts from the bucket's own due time all the same.
+func bucketsWay(b *testing.B) *way {
+	b.Helper()
+	w := libraryWay(b, "buckets", rabbitmq.Buckets(fewDelays()...))
+	push := w.push
+	w.rounded, w.push = true, func(body []byte, delay time.Duration) error { return push(body, delay-time.Millisecond) }
+	return w
+}
+
+func classicWaiting(ttl time.Duration, to string) amqp.Table {
+	return amqp.Table{"x-message-ttl": ttl.Milliseconds(), "x-dead-letter-exchange": "", "x-dead-letter-routing-key": to}
+}
+
+var errRefused = errors.New("the broker refused the message")
+
+// queuesWay has a queue for each delay, made beforehand.
+func queuesWay(b *testing.B, name string, args func(time.Duration, string) amqp.Table, to amqp.Table) *way {
+	b.Helper()
+	r := newRaw(b, ownVhost(b))
+	queue := r.declare(b, "raw", to)
+	for _, delay := range fewDelays() {
+		r.declare(b, nameOf(delay), args(delay, queue))
+	}
+	return &way{
+		name: name, late: newHistogram(), rounded: true,
+		push: func(body []byte, delay time.Duration) error {
+			c, err := r.publishing.PublishWithDeferredConfirm("", nameOf(delay), true, false, bare(body))
+			if err == nil && !c.Wait() {
+				err = errRefused
+			}
+			return err
+		},
+		consume: func(ctx context.Context, arrived func([]byte)) error { return r.work(ctx, queue, arrived) },
+	}
+}
+
+func nameOf(delay time.Duration) string { return "raw." + strconv.FormatInt(delay.Milliseconds(), 10) }
+
+// work takes messages until ctx ends, with an ack for each, as 32 workers would.
+func (r *raw) work(ctx context.Context, queue string, arrived func(body []byte)) error {
+	if r.deliveries == nil {
+		if err := r.subscribe(queue, 32); err != nil {
+			return err
+		}
+	}
+	for {
+		select {
+		case d := <-r.deliveries:
+			arrived(d.Body)
+			if err := d.Ack(false); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
