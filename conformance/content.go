@@ -107,7 +107,7 @@ func ownsItsMemory(t *trial) {
 
 func queuesAreApart(t *trial) {
 	id := t.pushAfter(0)
-	for _, name := range []string{t.name() + ".x", t.name() + ":", strings.ToUpper(t.name()), "x"} {
+	for _, name := range []string{t.name() + ".x", t.name() + ":", strings.ToUpper(t.name()), t.Prefix + "x"} {
 		other, err := t.openOn(t.b, name)
 		t.must(err, "opening another queue")
 		t.nothingOn(other, "queue "+name+" is empty")

@@ -10,7 +10,8 @@
 // is broken. What a check needs is read from the backend's traits and interfaces; a check whose
 // need is not claimed is skipped, and [Skips] lists those, to be pinned in a golden file, so
 // that a lost capability cannot hide as a skip. [Judge] and [Verify] run the same checks
-// outside of package testing.
+// outside of package testing, as "delayq verify" does; [Verdict.Outcome] says what became of each. With
+// [Harness.Prefix] they can run on a store that others use.
 //
 // The checks call messages by names of their own. Where the store makes the ids they are translated on the
 // way, so that only a check of what a given id does is skipped there. Where it keeps no headers, messages

@@ -26,8 +26,17 @@ type Harness struct {
 	// client that New passes to all of them, say. They are not leaks.
 	Shared []string
 
+	// Prefix begins the names of all queues that the suite opens, so that it can run on a store that has others: "" by
+	// default. Their names go on with "conformance." and the check's name, but for one that is Prefix and "x".
+	Prefix string
+
+	// Skew is how far the store's clock may differ from this machine's, in real time: 0 by default, which is no tolerance at
+	// all. What is due at a time, rather than after a delay, may come that much earlier by this machine's clock. For as much lateness,
+	// add to Slack.
+	Skew time.Duration
+
 	// Virtual runs the backend on a fake clock. In real time the store's clock has to agree with this
-	// machine's.
+	// machine's but for what Skew and Slack allow.
 	Virtual bool
 
 	// Tick is the unit of all delays and leases: a minute in virtual time, else 200 ms.

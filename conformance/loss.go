@@ -176,7 +176,7 @@ func statsCount(t *trial) {
 	t.pushAfter(10 * t.Tick)
 	t.pushAfter(20 * t.Tick)
 	want("two pushes", backend.Stats{Scheduled: 2})
-	if head := t.stats().HeadDue; head.Before(first.Add(10*t.Tick)) || head.After(t.now().Add(10*t.Tick+t.traits.Resolution)) {
+	if head := t.stats().HeadDue; head.Before(first.Add(10*t.Tick-t.Skew)) || head.After(t.now().Add(10*t.Tick+t.traits.Resolution+t.Skew)) {
 		t.fail("Stats says the head is due at %v, it is at %v", head, first.Add(10*t.Tick))
 	}
 	t.pass(10*t.Tick + t.traits.Resolution)

@@ -69,7 +69,7 @@ func (t *trial) looksLike(p backend.Pending) error {
 		return p.Err
 	case e == nil:
 		return fmt.Errorf("nobody pushed it")
-	case p.Due.Before(e.notBefore.Truncate(t.traits.Resolution)) || t.fake != nil && p.Due.Sub(e.notBefore) > t.traits.Resolution:
+	case p.Due.Before(e.notBefore.Add(-t.Skew).Truncate(t.traits.Resolution)) || t.fake != nil && p.Due.Sub(e.notBefore) > t.traits.Resolution:
 		return fmt.Errorf("it shows the due time %v; want %v", p.Due, e.notBefore)
 	}
 	return sameContent(backend.Delivery{ID: p.ID, Body: p.Body, Headers: p.Headers}, e.Message)

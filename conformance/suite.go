@@ -49,12 +49,51 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Verdict is the outcome of one check: broken when Err is set, left out when Skipped is, else kept.
+// Verdict is what became of one check. [Verdict.Outcome] tells it in a word.
 type Verdict struct {
 	Check   Check
 	Skipped string // the claim that is missing
 	Err     error  // a [*Violation], or what kept the check from running
 }
+
+// Outcome is what a verdict comes down to.
+type Outcome int
+
+// Outcomes.
+const (
+	Kept       Outcome = iota // the check found nothing
+	Broken                    // Err has a [*Violation]
+	NotOffered                // the backend does not claim what the check is about: Skipped says what
+	NotJudged                 // the check did not run to its end: Err says why
+)
+
+var outcomeNames = [...]string{Kept: "kept", Broken: "broken", NotOffered: "not offered", NotJudged: "not judged"}
+
+// String returns the outcome as delayq verify shows it.
+func (o Outcome) String() string {
+	if o < 0 || int(o) >= len(outcomeNames) {
+		return fmt.Sprintf("Outcome(%d)", int(o))
+	}
+	return outcomeNames[o]
+}
+
+// Outcome tells whether the rule is kept. What goes wrong once the context has ended proves nothing.
+func (v Verdict) Outcome() Outcome {
+	var broken *Violation
+	switch {
+	case errors.As(v.Err, &broken) && !errors.Is(v.Err, errStopped):
+		return Broken
+	case v.Err != nil:
+		return NotJudged
+	case v.Skipped != "":
+		return NotOffered
+	default:
+		return Kept
+	}
+}
+
+// errStopped marks what a check found when it was being stopped.
+var errStopped = errors.New("the check was stopped")
 
 // Violation is a broken rule.
 type Violation struct {
@@ -139,6 +178,9 @@ func (c Check) judge(ctx context.Context, h Harness) (v Verdict) {
 	defer func() { v.Err = errors.Join(v.Err, t.close()) }()
 	if v.Skipped = t.missing(c.needs); v.Skipped == "" {
 		v.Err = t.attempt()
+	}
+	if ctx.Err() != nil {
+		v.Err = errors.Join(v.Err, errStopped)
 	}
 	return v
 }

@@ -75,7 +75,7 @@ func (t *trial) open() error {
 	return err
 }
 
-func (t *trial) name() string { return "conformance." + t.check.Name }
+func (t *trial) name() string { return t.Prefix + "conformance." + t.check.Name }
 
 // openOn opens a queue for the trial's time.
 func (t *trial) openOn(b backend.Backend, name string) (backend.Queue, error) {
@@ -144,6 +144,9 @@ func (t *trial) close() error {
 	return errors.Join(errs...)
 }
 
+// unsuited is what a check panics with that cannot be run on this store.
+type unsuited struct{ error }
+
 // broken is what a violation panics with, to end the check.
 type broken struct{ detail string }
 
@@ -154,6 +157,8 @@ func (t *trial) attempt() (err error) {
 		case nil:
 		case broken:
 			err = t.violation(v.detail)
+		case unsuited:
+			err = fmt.Errorf("%s: %w", t.check.Name, v.error)
 		default:
 			err = t.violation(fmt.Sprintf("panic: %v\n%s", v, debug.Stack()))
 		}

@@ -15,6 +15,9 @@ type delayer interface {
 	// route says where to publish what is to wait that long, in ms and more than 0. left is what of it has to
 	// be waited for in a further round.
 	route(n names, dest string, ms int64) (r route, left int64)
+
+	// parts names what declare declares.
+	parts(n names) (exchanges, queues []string)
 }
 
 // A route is where to publish and with what key and headers.

@@ -32,6 +32,7 @@ func newBackend(client redis.UniversalClient, o options, owned bool) *Backend {
 		Name: name, Client: client, Owned: owned, Poll: o.sweep, Err: o.err,
 		Check: redischeck.Check,
 		Store: b.openStore,
+		KeyOf: b.keyOf,
 	})
 	return b
 }

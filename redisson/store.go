@@ -28,10 +28,7 @@ var own = []string{"leases", "held", "states", "dead", "graves", "seq", "handed"
 
 func (b *Backend) store(queue string, o backend.Options) (*store, error) {
 	n := namesOf(b.setup.prefix + queue)
-	keys := n.keys()
-	for _, key := range own {
-		keys = append(keys, keyName("delayq_"+key, n.destination))
-	}
+	keys := n.allKeys()
 	if err := fitsCluster(b.queues.Client, queue, keys); err != nil {
 		return nil, err
 	}
@@ -41,6 +38,15 @@ func (b *Backend) store(queue string, o backend.Options) (*store, error) {
 		Args: []any{n.channel, s.flags(), s.format.String(), s.grace()},
 	}
 	return s, nil
+}
+
+// allKeys are Redisson's and ours.
+func (n names) allKeys() []string {
+	keys := n.keys()
+	for _, key := range own {
+		keys = append(keys, keyName("delayq_"+key, n.destination))
+	}
+	return keys
 }
 
 // fitsCluster refuses names whose keys are not all in one slot of a Cluster, as Redisson's own offers would be refused.

@@ -27,6 +27,8 @@ type cli struct {
 	Reschedule rescheduleCommand `cmd:"" help:"Make a message that waits due at another time."`
 	Dead       deadCommand       `cmd:"" help:"List dead letters, put them back into the queue, or delete them."`
 	Purge      purgeCommand      `cmd:"" help:"Delete everything that there is of a queue."`
+	Doctor     doctorCommand     `cmd:"" help:"See whether a store is set up well, and what to change."`
+	Verify     verifyCommand     `cmd:"" help:"Run the conformance suite against your own server."`
 	Demo       demoCommand       `cmd:"" help:"Watch a delay queue at work, or replay a file of messages through one."`
 	Redisson   redissonCommand   `cmd:"" help:"Look into a queue that is shared with Java."`
 	Completion completionCommand `cmd:"" help:"Print the script that completes commands and flags in a shell."`

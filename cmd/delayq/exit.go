@@ -27,7 +27,7 @@ var exits = []struct {
 	meaning string
 }{
 	{exitOK, "all went well; also for consume and stats --watch when a signal ended them in good order"},
-	{exitBroken, "a promise was broken"},
+	{exitBroken, "a promise was broken; doctor found worse than a note"},
 	{exitUnusable, "wrong usage or bad input; nothing was done"},
 	{exitPartly, "some of it was not done: a line was bad, a message not there, in a worker's hands, or there already"},
 	{exitUnsupported, "this backend cannot do that"},
@@ -56,7 +56,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, demo.ErrBroken): // outranks what else went wrong
+	case isAny(err, demo.ErrBroken, errBroken): // outranks what else went wrong
 		return exitBroken
 	case isAny(err, demo.ErrInterrupted, context.Canceled, delayq.ErrDrain):
 		return exitInterrupted

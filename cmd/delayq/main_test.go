@@ -86,7 +86,7 @@ func TestHelp(t *testing.T) {
 	for _, args := range [][]string{
 		{"--help"}, {"demo", "--help"}, {"redisson", "--help"}, {"push", "--help"}, {"consume", "--help"}, {"stats", "--help"}, {"peek", "--help"},
 		{"cancel", "--help"}, {"reschedule", "--help"}, {"dead", "--help"}, {"dead", "list", "--help"}, {"purge", "--help"}, {"completion", "--help"},
-		{"redisson", "inspect", "--help"}, {"redisson", "quarantine", "--help"}, {"redisson", "restore", "--help"},
+		{"doctor", "--help"}, {"verify", "--help"}, {"redisson", "inspect", "--help"}, {"redisson", "quarantine", "--help"}, {"redisson", "restore", "--help"},
 	} {
 		r := delayqRun(t, args...)
 		r.wantCode(t, 0)

@@ -25,6 +25,8 @@ type Config struct {
 
 	// Store makes a queue's.
 	Store func(ctx context.Context, name string, o backend.Options) (Store, error)
+	// KeyOf tells whether a key is one of a queue's.
+	KeyOf func(key, queue string) bool
 	// Check warns of what is wrong with the server, before the first queue.
 	Check func(ctx context.Context, client redis.UniversalClient, log *slog.Logger)
 }

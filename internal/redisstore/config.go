@@ -24,6 +24,7 @@ const DefaultPrefix = "delayq"
 // NewBackend returns a backend on such stores; nothing is sent before the first Open.
 func NewBackend(c Config) *redisqueue.Backend {
 	c.Check = redischeck.Check
+	c.KeyOf = func(key, queue string) bool { return strings.HasPrefix(key, c.Prefix+":{"+queue+"}:") }
 	c.Store = func(_ context.Context, name string, o backend.Options) (redisqueue.Store, error) {
 		s := New(c, name, o.Clock)
 		return redisqueue.Store{Messages: s, Claim: c.Claimer(s), Clock: o.Clock, Triggered: c.Triggered}, nil

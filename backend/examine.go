@@ -1,0 +1,87 @@
+package backend
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Examiner is a [Backend] that can tell how well its store is set up.
+type Examiner interface {
+	// Examine asks the store's servers about all that messages depend on. What it leaves behind is at most what
+	// the first Open would have made. An error says that the store could not be asked at all; what a server does not
+	// tell is a finding.
+	Examine(ctx context.Context) (Examination, error)
+}
+
+// Examination is what an [Examiner] found.
+type Examination struct {
+	Findings []Finding
+	Clocks   []ClockDifference // none where clocks cannot be read
+}
+
+// Finding is something about a store, good or bad.
+type Finding struct {
+	Severity Severity
+	About    string // a word or two: "version", "eviction"
+	Servers  string // host:port of those that it is about, with ", " between them; empty for the store as a whole
+	Text     string
+	Remedy   string // what to do; empty where there is nothing
+}
+
+// Severity says how bad a finding is. The larger, the worse.
+type Severity int
+
+// Severities.
+const (
+	Fine    Severity = iota // as it should be
+	Note                    // good to know, or could not be found out
+	Warning                 // messages may get lost, be refused or come late
+	Problem                 // nothing works, or soon nothing will
+)
+
+var severityNames = [...]string{Fine: "ok", Note: "note", Warning: "warning", Problem: "problem"}
+
+// String returns the severity as delayq doctor shows it.
+func (s Severity) String() string {
+	if s < 0 || int(s) >= len(severityNames) {
+		return fmt.Sprintf("Severity(%d)", int(s))
+	}
+	return severityNames[s]
+}
+
+// ClockDifference is how a server's clock was found to differ from this machine's.
+type ClockDifference struct {
+	Server string        // host:port
+	Ahead  time.Duration // of the server's clock; less than 0 where it is behind
+	Within time.Duration // how far off that may be: half of a round trip
+}
+
+const (
+	closeClocks = 100 * time.Millisecond
+	apartClocks = time.Second
+)
+
+// Finding judges the difference.
+func (d ClockDifference) Finding() Finding {
+	f := Finding{About: "clock", Servers: d.Server, Text: d.String()}
+	switch off := d.Ahead.Abs() - d.Within; {
+	case off > apartClocks:
+		f.Severity = Warning
+	case off > closeClocks:
+		f.Severity = Note
+	default:
+		return f
+	}
+	f.Remedy = "run NTP on both: a message that a program makes due at a time of its own clock comes early or late by that much"
+	return f
+}
+
+// String says which clock is ahead.
+func (d ClockDifference) String() string {
+	which := "ahead of"
+	if d.Ahead < 0 {
+		which = "behind"
+	}
+	return fmt.Sprintf("the server's clock is %v %s this machine's, give or take %v", d.Ahead.Abs(), which, d.Within)
+}

@@ -1,0 +1,105 @@
+package peers
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+)
+
+// asynqSettings are what its documentation lets one choose.
+type asynqSettings struct {
+	servers     int           // that share the 32 workers
+	connections int           // of the client that enqueues, 0 for its default
+	interval    time.Duration // between looks at what is due, and at an empty queue; 0 for its defaults, 5 s and 1 s
+}
+
+var (
+	asDocumented = asynqSettings{servers: 1}
+
+	// Shorter intervals gain nothing: tasks become due by whole seconds.
+	tuned = asynqSettings{servers: 1, connections: 256, interval: 10 * time.Millisecond}
+
+	// A server fetches tasks one after the other, so several of them fetch faster.
+	tunedServers = asynqSettings{servers: 4, connections: 256, interval: 10 * time.Millisecond}
+)
+
+type asynqSystem struct {
+	redisServer
+	asynqSettings
+	enqueuer *asynq.Client
+}
+
+func openAsynq(set asynqSettings) func(*testing.B) system {
+	return func(b *testing.B) system {
+		b.Helper()
+		server := ownRedis(b)
+		c := asynq.NewClient(asynq.RedisClientOpt{Addr: server.Addr(), PoolSize: set.connections})
+		b.Cleanup(func() { must(b, c.Close()) })
+		return asynqSystem{server, set, c}
+	}
+}
+
+func (s asynqSystem) push(ctx context.Context, m message) error {
+	_, err := s.enqueuer.EnqueueContext(ctx, asynq.NewTask("bench", m.body), asynq.ProcessAt(m.due))
+	return err
+}
+
+// pushAll enqueues one by one: this release knows no batches.
+func (s asynqSystem) pushAll(ctx context.Context, ms []message) error {
+	for _, m := range ms {
+		if err := s.push(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s asynqSystem) consume(b *testing.B, handle func(body []byte)) (stop func()) {
+	b.Helper()
+	take := func(_ context.Context, t *asynq.Task) error {
+		handle(t.Payload())
+		return nil
+	}
+	var servers []*asynq.Server
+	for range s.servers {
+		server := asynq.NewServer(asynq.RedisClientOpt{Addr: s.Addr()}, s.config())
+		must(b, server.Start(asynq.HandlerFunc(take)))
+		servers = append(servers, server)
+	}
+	return func() {
+		for _, server := range servers {
+			server.Shutdown()
+		}
+	}
+}
+
+func (s asynqSystem) config() asynq.Config {
+	return asynq.Config{
+		Concurrency:              workers / s.servers,
+		DelayedTaskCheckInterval: s.interval,
+		TaskCheckInterval:        s.interval,
+		LogLevel:                 asynq.ErrorLevel,
+	}
+}
+
+// left reads the keys, for asynq's own inspector reads messages too.
+func (s asynqSystem) left(ctx context.Context) (n int64, err error) {
+	pipe := s.client.Pipeline()
+	for _, set := range []string{"scheduled", "retry", "archived"} {
+		pipe.ZCard(ctx, "asynq:{default}:"+set)
+	}
+	for _, list := range []string{"pending", "active"} {
+		pipe.LLen(ctx, "asynq:{default}:"+list)
+	}
+	counts, err := pipe.Exec(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("counting tasks: %w", err)
+	}
+	for _, c := range counts {
+		n += c.(interface{ Val() int64 }).Val()
+	}
+	return n, nil
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+type doctorCommand struct {
+	namedQueue
+	JSON bool `name:"json" help:"Write JSON, one line for each finding."`
+}
+
+// Help is the text between the summary and the flags.
+func (doctorCommand) Help() string {
+	return `Connects, asks the server how it is set up, and sends a message through it. Each finding is "ok", a "note", a "warning" (messages may get lost, be refused or come late) or a "problem" (nothing works), and says what to do.
+
+Of Redis: its version, whether it takes writes, Cluster or not, eviction, persistence, for keyspace:// the notifications of expiries, and how its clock differs from this machine's. Of RabbitMQ: its version, whether the user may do what workers must, the types of queues, alarms, and messages that no queue was there for; the management API is not asked.
+
+The message goes through a queue of a random name, which is deleted afterwards; the queue that the URL names is never opened. Opening a queue makes what the first worker would make: on RabbitMQ the exchanges and queues that all queues of the namespace share, with keyspace:// the setting of notifications.
+
+The exit code is 0 when nothing is worse than a note.`
+}
+
+// Run examines the store.
+func (c *doctorCommand) Run(ctx context.Context, std streams) (err error) {
+	d := &diagnosis{scratch: newScratch(c.URL, "doctor", c.logger(std, slog.LevelError))}
+	b, err := d.open(ctx)
+	if err != nil {
+		return c.unreachable(std, fromStore(err))
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if err := d.examine(ctx, b.Backend); err != nil {
+		return c.unreachable(std, fromStore(err))
+	}
+	d.add(d.probe(ctx, b))
+	d.clearUp(ctx)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return errors.Join(c.show(std, d.findings), d.verdict())
+}
+
+// unreachable is for a store that does not answer, which is a finding too. A bad URL is none.
+func (c *doctorCommand) unreachable(std streams, err error) error {
+	if !storeFailed(err) {
+		return err
+	}
+	f := backend.Finding{
+		Severity: backend.Problem, About: "connection", Text: withoutSecrets(plain(err), []string{c.URL}),
+		Remedy: "see that the server runs, that host, port, user and password in the URL are right, and that nothing between here and there forbids it",
+	}
+	return errors.Join(c.show(std, []backend.Finding{f}), err)
+}
+
+// A diagnosis is what was found.
+type diagnosis struct {
+	*scratch
+	findings []backend.Finding
+}
+
+func (d *diagnosis) add(fs ...backend.Finding) { d.findings = append(d.findings, fs...) }
+
+// examineWithin bounds what a server that hangs is waited for.
+const examineWithin = 30 * time.Second
+
+func (d *diagnosis) examine(ctx context.Context, b backend.Backend) error {
+	ctx, cancel := context.WithTimeout(ctx, examineWithin)
+	defer cancel()
+	e, ok := b.(backend.Examiner)
+	if !ok {
+		d.add(backend.Finding{
+			Severity: backend.Note, About: "set-up", Text: "the backend " + b.Traits().Name + " cannot tell how its store is set up",
+		})
+		return nil
+	}
+	x, err := e.Examine(ctx)
+	d.add(x.Findings...)
+	return err
+}
+
+// clearUp removes the queue that the message went through.
+func (d *diagnosis) clearUp(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearWithin)
+	defer cancel()
+	left, err := d.clear(ctx)
+	if err != nil {
+		left = append(left, err.Error())
+	}
+	if len(left) > 0 {
+		d.add(backend.Finding{
+			Severity: backend.Warning, About: "clearing up", Text: "left in the store: " + strings.Join(left, ", "),
+			Remedy: "delete what has " + strings.TrimSuffix(d.prefix, ".") + " in its name",
+		})
+	}
+}
+
+// verdict sums up for the exit code.
+func (d *diagnosis) verdict() error {
+	n := make(map[backend.Severity]int)
+	for _, f := range d.findings {
+		n[f.Severity]++
+	}
+	if n[backend.Warning]+n[backend.Problem] == 0 {
+		return nil
+	}
+	return ailing{n[backend.Problem], n[backend.Warning]}
+}
+
+// ailing counts what is worse than a note.
+type ailing struct{ problems, warnings int }
+
+func (a ailing) Error() string {
+	return fmt.Sprintf("%d problems, %d warnings", a.problems, a.warnings)
+}
+
+func (ailing) Is(target error) bool { return target == errBroken }
+
+// findingJSON is a finding.
+type findingJSON struct {
+	Level   string `json:"level"`
+	About   string `json:"about"`
+	Servers string `json:"servers,omitempty"`
+	Text    string `json:"text"`
+	Remedy  string `json:"remedy,omitempty"`
+}
+
+func (c *doctorCommand) show(std streams, fs []backend.Finding) error {
+	if !c.JSON {
+		return write(std.out, findingsText(fs))
+	}
+	for _, f := range fs {
+		if err := writeJSON(std.out, findingJSON{f.Severity.String(), f.About, f.Servers, f.Text, f.Remedy}, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func findingsText(fs []backend.Finding) string {
+	var w strings.Builder
+	for _, f := range fs {
+		text := f.Text
+		if f.Servers != "" {
+			text += " (" + f.Servers + ")"
+		}
+		lines := folded(printable(text), page-findingIndent)
+		if f.Remedy != "" {
+			lines = append(lines, folded("→ "+printable(f.Remedy), page-findingIndent)...)
+		}
+		fmt.Fprintf(&w, "%-8s  %-14s  %s\n", f.Severity, f.About, lines[0])
+		for _, line := range lines[1:] {
+			fmt.Fprintf(&w, "%*s%s\n", findingIndent, "", line)
+		}
+	}
+	return w.String()
+}
+
+// findingIndent is where the text of findings begins.
+const findingIndent = 26

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/conformance"
+	"github.com/delayq/delayq/internal/testenv"
+)
+
+// verified reads what --json has written: the verdicts, and the line about them all.
+func verified(t *testing.T, r result) (all map[string]checkJSON, sum verifyJSON) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
+	last := len(lines) - 1
+	if err := json.Unmarshal([]byte(lines[last]), &sum); err != nil {
+		t.Fatalf("%v: %s", err, r.stdout)
+	}
+	all = make(map[string]checkJSON)
+	if last > 0 {
+		for _, c := range decodeLines[checkJSON](t, strings.Join(lines[:last], "\n")) {
+			all[c.Check] = c
+		}
+	}
+	if len(all) != sum.Checks || sum.Kept+sum.Broken+sum.NotOffered+sum.NotJudged != sum.Checks {
+		t.Errorf("%d lines; the last one says %+v", len(all), sum)
+	}
+	return all, sum
+}
+
+// TestVerifyMemory runs the whole suite.
+func TestVerifyMemory(t *testing.T) {
+	t.Parallel()
+	r := delayqRun(t, "verify", "memory:///orders", "--tick=60ms", "--json")
+	r.wantCode(t, exitOK)
+	all, sum := verified(t, r)
+	for _, c := range conformance.Checks() {
+		if got := all[c.Name]; got.Verdict != "kept" || got.Rule != c.Invariant || got.Says != c.Rule {
+			t.Errorf("check %s: got %+v", c.Name, got)
+		}
+	}
+	if sum.Kept != len(conformance.Checks()) || len(sum.Left) > 0 {
+		t.Errorf("got %+v", sum)
+	}
+}
+
+// fewChecks are quick ones, with one that looks for what is left and one that opens queues of other names.
+const fewChecks = "^(never-early|leaves-nothing|queues-are-apart|lease-ends|cancel)$"
+
+// TestVerifyRedis leaves alone what is in the queue, and leaves no key.
+func TestVerifyRedis(t *testing.T) {
+	t.Parallel()
+	for _, scheme := range []string{"zsetpoll", "keyspace", "redisson"} {
+		server := testenv.Redis(t, testenv.Private())
+		client := server.Client(t)
+		url := urlOf(server, scheme)
+		if scheme == "redisson" {
+			url += "?codec=envelope"
+		}
+		push(t, openQueue(t, url), "theirs")
+		before := keysOf(t, client)
+		r := delayqRun(t, "verify", url, "--run", fewChecks)
+		r.wantCode(t, exitOK)
+		r.wantOutput(t, "never-early", "leaves-nothing", " 0 broken, 0 not offered, 0 not judged\n")
+		if after := keysOf(t, client); len(before) == 0 || after != before {
+			t.Errorf("%s: keys before: %s; after: %s", scheme, before, after)
+		}
+	}
+}
+
+func keysOf(t *testing.T, client *redis.Client) string {
+	t.Helper()
+	keys, err := client.Keys(t.Context(), "*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(keys)
+	return strings.Join(keys, " ")
+}
+
+func TestVerifyRabbitMQ(t *testing.T) {
+	t.Parallel()
+	server := testenv.SharedRabbitMQ(t)
+	vhost := server.Vhost(t)
+	url := "rabbitmq" + strings.TrimPrefix(server.VhostURL(vhost), "amqp") + "/orders"
+	r := delayqRun(t, "verify", url, "--run", fewChecks, "--json")
+	r.wantCode(t, exitOK)
+	all, sum := verified(t, r)
+	if c := all["cancel"]; sum.NotOffered == 0 || c.Verdict != "not offered" || !strings.Contains(c.Detail, "rabbitmq does not claim") {
+		t.Errorf("cancel: %+v", c)
+	}
+	if all["never-early"].Verdict != "kept" || all["leaves-nothing"].Verdict != "kept" {
+		t.Errorf("got %+v", all)
+	}
+	if qs := server.Ctl("list_queues", "-q", "--no-table-headers", "-p", vhost, "name"); strings.TrimSpace(qs) != "" {
+		t.Errorf("left behind: %s", qs)
+	}
+}
+
+// TestVerifyBroken shows the check that proves it.
+func TestVerifyBroken(t *testing.T) {
+	t.Parallel()
+	for fault, check := range map[string]string{"broken-early": "never-early", "broken-twice": "done-is-done", "broken-burial": "dead-list"} {
+		r := delayqRun(t, "verify", fault+":///q", "--tick=60ms", "--run", "^"+check+"$")
+		r.wantCode(t, exitBroken)
+		r.wantOutput(t, check, "broken\n", "the rule: ", " 1 broken")
+		if !strings.Contains(r.stderr, "rules: broken") {
+			t.Errorf("got %s", r.stderr)
+		}
+	}
+	r := delayqRun(t, "verify", "broken-early:///q", "--run=^never-early$", "--json")
+	r.wantCode(t, exitBroken)
+	if all, _ := verified(t, r); all["never-early"].Verdict != "broken" || all["never-early"].Detail == "" {
+		t.Errorf("got %+v", all)
+	}
+}
+
+// TestVerifyTextOnly has a queue whose codec takes no bytes that are not text.
+func TestVerifyTextOnly(t *testing.T) {
+	t.Parallel()
+	r := delayqRun(t, "verify", redisURL(t, "redisson"), "--run=^(content-intact|never-early)$")
+	r.wantCode(t, exitPartly)
+	r.wantOutput(t, "not judged\n      content-intact: the store takes no such body", "codec bytes", " 1 kept, 0 broken, 0 not offered, 1 not judged")
+}
+
+func TestVerifyNotOffered(t *testing.T) {
+	t.Parallel()
+	r := delayqRun(t, "verify", "plain:///q", "--run=^cancel$")
+	r.wantCode(t, exitOK)
+	r.wantOutput(t, "not offered\n      ", "does not claim cancelling", " 0 kept, 0 broken, 1 not offered")
+}
+
+// TestVerifyBadUsage leaves the store alone.
+func TestVerifyBadUsage(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"memory:///q --run=(":        "--run=(: error parsing regexp",
+		"memory:///q --run=nosuch":   "--run=nosuch: no check is called that",
+		"memory:///q --slack=1ms":    "--slack=1ms: allowed is 10ms to 1m",
+		"memory:///q --tick=2m":      "--tick=2m0s: allowed is 10ms to 1m",
+		"memory:///q --test.v":       "unknown flag --test.v",
+		"memory:///q --rapid.checks": "unknown flag --rapid.checks",
+		"nosuch:///q":                "unknown URL scheme",
+		"zsetpoll://localhost":       "invalid URL path",
+		"rabbitmq://%zz/q":           "invalid URL",
+	} {
+		r := delayqRun(t, append([]string{"verify"}, strings.Fields(args)...)...)
+		r.wantCode(t, exitUnusable)
+		if !strings.Contains(r.stderr, want) || r.stdout != "" {
+			t.Errorf("%s: got %s%s", args, r.stderr, r.stdout)
+		}
+	}
+}
+
+// verifyUntil runs the suite on a server of its own, and calls f once the suite is at work there.
+func verifyUntil(t *testing.T, f func(server *testenv.RedisServer, stop context.CancelFunc)) (result, *testenv.RedisServer) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	server := testenv.Redis(t, testenv.Private())
+	client := server.Client(t)
+	done := make(chan result, 1)
+	go func() {
+		done <- runIn(ctx, strings.NewReader(""), "verify", urlOf(server, "zsetpoll"), "--tick=1s", "--run=^never-early$")
+	}()
+	for end := time.Now().Add(30 * time.Second); ; {
+		keys, err := client.Keys(ctx, "*{verify-*").Result()
+		if err == nil && len(keys) > 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no queue of the suite: %v", err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	f(server, stop)
+	return <-done, server
+}
+
+// TestVerifyInterrupted takes away what it made.
+func TestVerifyInterrupted(t *testing.T) {
+	t.Parallel()
+	r, server := verifyUntil(t, func(_ *testenv.RedisServer, stop context.CancelFunc) { stop() })
+	r.wantCode(t, exitInterrupted)
+	if strings.Contains(r.stdout, "broken\n") {
+		t.Errorf("a check that was stopped is called broken:\n%s", r.stdout)
+	}
+	if left := keysOf(t, server.Client(t)); left != "" {
+		t.Errorf("left behind: %s", left)
+	}
+}
+
+// TestVerifyStoreGone does not call a rule broken because the server went down.
+func TestVerifyStoreGone(t *testing.T) {
+	t.Parallel()
+	r, _ := verifyUntil(t, func(server *testenv.RedisServer, _ context.CancelFunc) { server.Kill() })
+	r.wantCode(t, exitStore)
+	r.wantOutput(t, " 0 broken", "Left in the store:\n  verify-")
+	if !strings.Contains(r.stderr, "check never-early: connecting to") {
+		t.Errorf("got %s", r.stderr)
+	}
+}
+
+func TestVerifyUnreachable(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{"zsetpoll://u:secret@127.0.0.1:1/q", "rabbitmq://u:secret@127.0.0.1:1/q"} {
+		r := delayqRun(t, "verify", url)
+		r.wantCode(t, exitStore)
+		if r.stdout != "" || !strings.Contains(r.stderr, "refused") || strings.Contains(r.stderr, "secret") {
+			t.Errorf("got %s%s", r.stdout, r.stderr)
+		}
+	}
+}
+
+// TestFence keeps every queue but those of the scratch closed.
+func TestFence(t *testing.T) {
+	t.Parallel()
+	s := newScratch("memory:///orders", "verify", nil)
+	b, err := s.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"orders", "x", "verify-", strings.TrimSuffix(s.prefix, ".")} {
+		if _, err := delayq.New(t.Context(), name, delayq.WithBackend(b)); !errors.Is(err, delayq.ErrInvalid) {
+			t.Errorf("queue %q: got %v", name, err)
+		}
+	}
+	q, err := delayq.New(t.Context(), s.prefix+"orders", delayq.WithBackend(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,194 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/conformance"
+	"github.com/delayq/delayq/conformance/broken"
+	"github.com/delayq/delayq/memory"
+)
+
+// outcome judges by one check.
+func outcome(ctx context.Context, t *testing.T, h conformance.Harness, check string) (conformance.Outcome, conformance.Verdict) {
+	t.Helper()
+	vs, err := conformance.Judge(ctx, h, check)
+	if err != nil || len(vs) != 1 {
+		t.Fatalf("%d verdicts, %v", len(vs), err)
+	}
+	return vs[0].Outcome(), vs[0]
+}
+
+func wantOutcome(t *testing.T, h conformance.Harness, check string, want conformance.Outcome) {
+	t.Helper()
+	if got, v := outcome(t.Context(), t, h, check); got != want {
+		t.Errorf("check %s: got %v, want %v: %v %s", check, got, want, v.Err, v.Skipped)
+	}
+}
+
+func fault(t *testing.T, name string) broken.Fault {
+	t.Helper()
+	for _, f := range broken.Faults() {
+		if strings.Contains(f.Name, name) {
+			return f
+		}
+	}
+	t.Fatalf("no fault has %q in its name", name)
+	return broken.Fault{}
+}
+
+// TestOutcomes has one backend that keeps a rule, one that breaks it, one that claims nothing about it, and one that nobody can open.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	good := conformance.Harness{New: newMemory, Virtual: true}
+	wantOutcome(t, good, "never-early", conformance.Kept)
+	for _, f := range broken.Faults()[:3] {
+		wantOutcome(t, judging(f), f.Rule, conformance.Broken)
+	}
+	numbered := conformance.Harness{New: newNumbered, Attach: attachNumbered, Virtual: true}
+	wantOutcome(t, numbered, "odd-ids", conformance.NotOffered)
+	none := conformance.Harness{New: func(context.Context) (backend.Backend, func(), error) { return nil, nil, errors.New("down") }}
+	wantOutcome(t, none, "never-early", conformance.NotJudged)
+}
+
+// TestStoppedCheckProvesNothing ends the context of a check that waits for what never comes.
+func TestStoppedCheckProvesNothing(t *testing.T) {
+	t.Parallel()
+	h := judging(fault(t, "loses a message on nack"))
+	rule := fault(t, "loses a message on nack").Rule
+	wantOutcome(t, h, rule, conformance.Broken)
+	ctx, cancel := context.WithCancel(t.Context())
+	open := h.New
+	h.New = func(ctx context.Context) (backend.Backend, func(), error) {
+		b, cleanup, err := open(ctx)
+		cancel() // the backend is there, and nothing after that counts
+		return b, cleanup, err
+	}
+	if got, v := outcome(ctx, t, h, rule); got != conformance.NotJudged {
+		t.Errorf("got %v: %v", got, v.Err)
+	}
+}
+
+// A witness notes which queues are opened.
+type witness struct {
+	backend.Backend
+	mu   *sync.Mutex
+	seen map[string]bool
+}
+
+func (w witness) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	w.mu.Lock()
+	w.seen[name] = true
+	w.mu.Unlock()
+	return w.Backend.Open(ctx, name, o)
+}
+
+// TestPrefix runs all checks, and sees that they leave the queues of others alone.
+func TestPrefix(t *testing.T) {
+	t.Parallel()
+	w := witness{mu: new(sync.Mutex), seen: make(map[string]bool)}
+	h := conformance.Harness{Prefix: "mine-", Virtual: true, New: func(context.Context) (backend.Backend, func(), error) {
+		return witness{memory.New(), w.mu, w.seen}, nil, nil
+	}}
+	if err := conformance.Verify(t.Context(), h); err != nil {
+		t.Error(err)
+	}
+	for name := range w.seen {
+		if !strings.HasPrefix(strings.ToLower(name), "mine-") {
+			t.Errorf("queue %q was opened", name)
+		}
+	}
+	if len(w.seen) < len(conformance.Checks()) {
+		t.Errorf("%d queues for %d checks", len(w.seen), len(conformance.Checks()))
+	}
+}
+
+// fast is a store whose clock is ahead of this machine's.
+type fast struct {
+	backend.Backend
+	by time.Duration
+}
+
+func (f fast) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	q, err := f.Backend.Open(ctx, name, o)
+	if err != nil {
+		return nil, err
+	}
+	return fastQueue{q, f.by}, nil
+}
+
+type fastQueue struct {
+	backend.Queue
+	by time.Duration
+}
+
+func (q fastQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
+	earlier := make([]backend.Message, len(ms))
+	for i, m := range ms {
+		if !m.Due.IsZero() {
+			m.Due = m.Due.Add(-q.by)
+		}
+		earlier[i] = m
+	}
+	return q.Queue.Schedule(ctx, earlier)
+}
+
+// TestSkew allows for a clock that is ahead where a due time is given, and never where a delay is.
+func TestSkew(t *testing.T) {
+	t.Parallel()
+	const by = time.Second
+	h := conformance.Harness{Tick: 300 * time.Millisecond, Quiet: 10 * time.Millisecond, New: func(context.Context) (backend.Backend, func(), error) {
+		return fast{memory.New(), by}, nil, nil
+	}}
+	wantOutcome(t, h, "due-at", conformance.Broken)
+	h.Skew = by
+	wantOutcome(t, h, "due-at", conformance.Kept)
+	early := judging(fault(t, "hands out 1 ms early"))
+	early.Skew = by
+	wantOutcome(t, early, "never-early", conformance.Broken)
+}
+
+// TestEarlyInRealTime has a backend whose delays are too short by a half, which only who looks before the time is over sees.
+func TestEarlyInRealTime(t *testing.T) {
+	t.Parallel()
+	h := conformance.Harness{Tick: 100 * time.Millisecond, Quiet: 10 * time.Millisecond, New: func(context.Context) (backend.Backend, func(), error) {
+		return hasty{memory.New()}, nil, nil
+	}}
+	for _, check := range []string{"never-early", "never-early-under-load", "nack-delay"} {
+		wantOutcome(t, h, check, conformance.Broken)
+	}
+}
+
+type hasty struct{ backend.Backend }
+
+func (b hasty) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	q, err := b.Backend.Open(ctx, name, o)
+	if err != nil {
+		return nil, err
+	}
+	return hastyQueue{q}, nil
+}
+
+type hastyQueue struct{ backend.Queue }
+
+func (q hastyQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
+	sooner := slices.Clone(ms)
+	for i := range sooner {
+		sooner[i].Delay /= 2
+	}
+	return q.Queue.Schedule(ctx, sooner)
+}
+
+func (q hastyQueue) Nack(ctx context.Context, rs []backend.Return) []error {
+	sooner := slices.Clone(rs)
+	for i := range sooner {
+		sooner[i].Delay /= 2
+	}
+	return q.Queue.Nack(ctx, sooner)
+}

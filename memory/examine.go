@@ -1,0 +1,57 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/delayq/delayq/backend"
+)
+
+var (
+	_ backend.Examiner = (*Backend)(nil)
+	_ backend.Remover  = (*Backend)(nil)
+)
+
+// Examine is as in backend.Examiner.
+func (b *Backend) Examine(ctx context.Context) (backend.Examination, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.usableLocked(ctx); err != nil {
+		return backend.Examination{}, err
+	}
+	return backend.Examination{Findings: []backend.Finding{
+		{
+			Severity: backend.Note, About: "persistence", Text: "messages live in this process, and are lost with it",
+			Remedy: "for messages that must survive use zsetpoll, keyspace, redisson or rabbitmq",
+		},
+		{About: "clock", Text: "due times are by this machine's own clock"},
+	}}, nil
+}
+
+// Remove is as in backend.Remover. Handles that are open on the queue work on a store that nobody else has.
+func (b *Backend) Remove(ctx context.Context, queue string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.usableLocked(ctx); err != nil {
+		return err
+	}
+	delete(b.stores, queue)
+	return nil
+}
+
+// Remains is as in backend.Remover.
+func (b *Backend) Remains(ctx context.Context, queues ...string) (left []string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.usableLocked(ctx); err != nil {
+		return nil, err
+	}
+	for _, q := range queues {
+		if s := b.stores[q]; s != nil {
+			if messages, bytes := s.usage(); messages > 0 || bytes > 0 {
+				left = append(left, fmt.Sprintf("%d messages of %d bytes in queue %s", messages, bytes, q))
+			}
+		}
+	}
+	return left, nil
+}

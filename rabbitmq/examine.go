@@ -1,0 +1,191 @@
+package rabbitmq
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+)
+
+var _ backend.Examiner = (*Backend)(nil)
+
+// Examine is as in backend.Examiner: the broker's version, whether the user may declare and which types of queues there are, alarms, and what
+// nobody takes. It declares queues of its own, which it deletes. What only the management API tells is not asked for.
+func (b *Backend) Examine(ctx context.Context) (x backend.Examination, err error) {
+	err = b.withConnection(ctx, func(conn *amqp.Connection) error {
+		e := examiner{b, conn}
+		x.Findings = append(e.brokers(), e.kinds()...)
+		x.Findings = append(x.Findings, e.undeliverable(), clock, e.alarm(ctx)) // the last: a blocked connection answers nothing more
+		return ctx.Err()
+	})
+	return x, err
+}
+
+var clock = backend.Finding{
+	Severity: backend.Note, About: "clock", Text: "a broker does not tell its clock; each message carries its due time, and a worker holds what comes early by its own clock",
+	Remedy: "run NTP on every machine that pushes or works",
+}
+
+// An examiner looks at a broker over a connection of its own.
+type examiner struct {
+	b    *Backend
+	conn *amqp.Connection
+}
+
+// brokers judges the broker's version.
+func (e examiner) brokers() []backend.Finding {
+	version, _ := e.conn.Properties["version"].(string)
+	product, _ := e.conn.Properties["product"].(string)
+	f := backend.Finding{About: "version", Text: product + " " + version}
+	switch {
+	case version == "":
+		f.Severity, f.Text = backend.Note, "the broker does not tell its version"
+	case e.b.classic:
+	case olderThan(version, 3, 10, 0):
+		f.Severity, f.Text = backend.Problem, f.Text+" is too old: its quorum queues cannot pass messages on at least once"
+		f.Remedy = "upgrade to 3.10 or newer"
+	case olderThan(version, 3, 12, 5):
+		f.Severity, f.Text = backend.Note, f.Text+": on a cluster, a node that is down can hold messages up until it is back"
+		f.Remedy = "on a cluster, upgrade to 3.12.5 or newer"
+	}
+	return []backend.Finding{f}
+}
+
+func olderThan(version string, major, minor, patch int) bool {
+	var a, b, c int
+	_, _ = fmt.Sscanf(version, "%d.%d.%d", &a, &b, &c) // what is missing counts as 0
+	switch {
+	case a != major:
+		return a < major
+	case b != minor:
+		return b < minor
+	default:
+		return c < patch
+	}
+}
+
+// kinds declares what the backend declares, under names of its own.
+func (e examiner) kinds() (fs []backend.Finding) {
+	name := e.b.names.queue("examine-" + rand.Text())
+	if e.b.classic {
+		fs = append(fs, e.trial("queues", name, fleeting(nil), "classic queues can be declared",
+			"allow the user to configure "+e.b.names.prefix+".*"))
+		return append(fs, backend.Finding{
+			Severity: backend.Warning, About: "classic", Text: "classic queues lose messages on their way from level to level when the broker crashes",
+			Remedy: "leave classic=true out",
+		})
+	}
+	fs = append(fs, e.trial("quorum queues", name, fleeting(keeping(false)), "they can be declared",
+		"allow the user to configure "+e.b.names.prefix+".*, and enable the feature flag quorum_queue: rabbitmqctl enable_feature_flag all"))
+	if fs[0].Severity != backend.Fine {
+		return fs
+	}
+	return append(fs, e.trial("dead-lettering", name+".stream", amqp.Table{"x-queue-type": "stream"},
+		"the feature flag stream_queue is on, which passing messages on at least once takes",
+		"enable the feature flag stream_queue, without which a broker that crashes loses messages on their way: rabbitmqctl enable_feature_flag all"))
+}
+
+// fleeting lets the broker delete a queue that a trial could not.
+func fleeting(args amqp.Table) amqp.Table {
+	all := amqp.Table{"x-expires": time.Minute.Milliseconds()}
+	maps.Copy(all, args)
+	return all
+}
+
+// trial declares a queue and deletes it.
+func (e examiner) trial(about, queue string, args amqp.Table, well, remedy string) backend.Finding {
+	ch, err := e.conn.Channel()
+	if err == nil {
+		defer func() { _ = ch.Close() }() // the broker has, if it refused
+		err = declareQueue(ch, queue, args)
+	}
+	if err == nil {
+		_, err = ch.QueueDelete(queue, false, false, false)
+	}
+	if err != nil {
+		return backend.Finding{Severity: backend.Problem, About: about, Text: err.Error(), Remedy: remedy}
+	}
+	return backend.Finding{About: about, Text: well}
+}
+
+// undeliverable counts the messages that no queue was there for.
+func (e examiner) undeliverable() backend.Finding {
+	const about = "undeliverable"
+	name := e.b.names.undeliverable()
+	switch n, err := length(e.conn, name); {
+	case err != nil:
+		return backend.Finding{Severity: backend.Warning, About: about, Text: err.Error()}
+	case n > 0:
+		return backend.Finding{
+			Severity: backend.Warning, About: about, Text: fmt.Sprintf("%d messages in %s: their queue was not there when they were due", n, name),
+			Remedy: "the end of a message's routing key names its queue, with / for each dot: open that queue, move the messages there with a shovel, or delete them",
+		}
+	default:
+		return backend.Finding{About: about, Text: "no messages in " + name}
+	}
+}
+
+// alarmWithin is how long a message to nobody may take to be confirmed.
+const alarmWithin = 3 * time.Second
+
+// alarm publishes a message to nobody: a broker that has an alarm says so to who publishes.
+func (e examiner) alarm(ctx context.Context) backend.Finding {
+	ctx, cancel := context.WithTimeout(ctx, alarmWithin)
+	defer cancel()
+	f := backend.Finding{About: "alarms", Text: "the broker takes messages"}
+	why, err := e.blocked(ctx)
+	switch {
+	case why != "":
+		f.Severity, f.Text = backend.Problem, "the broker takes no messages: "+why
+		f.Remedy = "give the broker memory or disk space, or drain its queues; pushes wait until then"
+	case err != nil:
+		f.Severity, f.Text = backend.Problem, fmt.Sprintf("the broker does not confirm a message: %v", err)
+		f.Remedy = "allow the user to write to amq.default, as dead letters need it, and see the broker's log"
+	}
+	return f
+}
+
+func (e examiner) blocked(ctx context.Context) (why string, err error) {
+	blocked := e.conn.NotifyBlocked(make(chan amqp.Blocking, 16))
+	ch, err := e.conn.Channel()
+	if err == nil {
+		err = ch.Confirm(false)
+	}
+	if err != nil {
+		return "", explain("opening a channel", err)
+	}
+	closed := ch.NotifyClose(make(chan *amqp.Error, 1))
+	confirmed, err := ch.PublishWithDeferredConfirm("", e.b.names.queue("examine-"+rand.Text()), false, false, amqp.Publishing{})
+	if err != nil {
+		return "", explain("publishing", err)
+	}
+	select {
+	case b := <-blocked:
+		return b.Reason, nil
+	case <-confirmed.Done():
+		if confirmed.Acked() {
+			return "", nil
+		}
+		return "", closing(closed)
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// closing is why a channel closed before the broker had confirmed a message.
+func closing(closed <-chan *amqp.Error) error {
+	select {
+	case why := <-closed:
+		if why != nil {
+			return explain("publishing", why)
+		}
+	case <-time.After(time.Second):
+	}
+	return errors.New("the broker refused it")
+}

@@ -1,0 +1,126 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/rabbitmq"
+)
+
+// examined returns what is found, by what it is about.
+func examined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq.Option) map[string]backend.Finding {
+	t.Helper()
+	b := rabbitmq.New(url, opts...)
+	defer func() { must(t, b.Close()) }()
+	x, err := b.Examine(ctx)
+	must(t, err)
+	all := make(map[string]backend.Finding)
+	for _, f := range x.Findings {
+		all[f.About] = f
+	}
+	return all
+}
+
+// finds checks a finding, and that what is wrong has a remedy.
+func finds(t *testing.T, all map[string]backend.Finding, about string, s backend.Severity, text string) {
+	t.Helper()
+	f, ok := all[about]
+	if !ok || f.Severity != s || !strings.Contains(f.Text, text) || s > backend.Fine && f.Remedy == "" {
+		t.Errorf("about %s: got %v %+v; want %v and %q", about, f.Severity, f, s, text)
+	}
+}
+
+// queuesOf lists the queues of a vhost.
+func queuesOf(t *testing.T, server *testenv.RabbitServer, vhost string) []string {
+	t.Helper()
+	return strings.Fields(server.Ctl("list_queues", "-q", "--no-table-headers", "-p", vhost, "name"))
+}
+
+func TestExamine(t *testing.T) {
+	ctx := deadline(t, 90*time.Second)
+	server := testenv.SharedRabbitMQ(t)
+	vhost := server.Vhost(t)
+	url := server.VhostURL(vhost)
+	all := examined(ctx, t, url)
+	finds(t, all, "quorum queues", backend.Fine, "can be declared")
+	finds(t, all, "dead-lettering", backend.Fine, "stream_queue")
+	finds(t, all, "alarms", backend.Fine, "takes messages")
+	finds(t, all, "undeliverable", backend.Fine, "no messages")
+	if v := all["version"]; !strings.Contains(v.Text, "RabbitMQ ") || v.Severity > backend.Note {
+		t.Errorf("version: %+v", v)
+	}
+	if qs := queuesOf(t, server, vhost); len(qs) > 0 {
+		t.Errorf("left behind: %q", qs)
+	}
+	finds(t, examined(ctx, t, url, rabbitmq.Classic()), "classic", backend.Warning, "lose messages")
+}
+
+// TestExamineUndeliverable has a message for a queue that is not there any more.
+func TestExamineUndeliverable(t *testing.T) {
+	ctx := deadline(t, 90*time.Second)
+	url := vhost(t)
+	b := rabbitmq.New(url, rabbitmq.Buckets(time.Second))
+	defer func() { must(t, b.Close()) }()
+	q := openOn(t, b, "gone")
+	must(t, q.Schedule(ctx, message("a", 10*time.Millisecond))...)
+	must(t, q.Close(), b.Remove(ctx, "gone"))
+	await(t, "the message to be undeliverable", func() bool {
+		left, err := b.Remains(ctx, "gone")
+		must(t, err)
+		return slices.Equal(left, []string{"1 messages in delayq.v1.undeliverable"})
+	})
+	finds(t, examined(ctx, t, url, rabbitmq.Buckets(time.Second)), "undeliverable", backend.Warning, "1 messages in delayq.v1.undeliverable")
+}
+
+// TestRemove leaves of two queues and a namespace first one queue, then nothing.
+func TestRemove(t *testing.T) {
+	ctx := deadline(t, 90*time.Second)
+	server := testenv.SharedRabbitMQ(t)
+	vhost := server.Vhost(t)
+	for name, opt := range map[string]rabbitmq.Option{"levels": rabbitmq.Grain(time.Second), "buckets": rabbitmq.Buckets(time.Second, time.Minute)} {
+		b := rabbitmq.New(server.VhostURL(vhost), rabbitmq.Namespace(name), opt)
+		defer func() { must(t, b.Close()) }()
+		one, two := openOn(t, b, "one"), openOn(t, b, "two")
+		must(t, one.Schedule(ctx, message("a", 0))...)
+		must(t, two.Schedule(ctx, message("b", 0))...)
+		must(t, one.Close(), two.Close(), b.Remove(ctx, "one"))
+		await(t, "one queue to be left", func() bool {
+			left, err := b.Remains(ctx, "one", "two")
+			must(t, err)
+			return slices.Equal(left, []string{"1 messages in " + name + ".v1.q.two"})
+		})
+		must(t, b.Remove(ctx, "two"), b.Remove(ctx, "two"), b.RemoveNamespace(ctx), b.RemoveNamespace(ctx))
+	}
+	if qs := queuesOf(t, server, vhost); len(qs) > 0 {
+		t.Errorf("queues left behind: %q", qs)
+	}
+	exchanges := server.Ctl("list_exchanges", "-q", "--no-table-headers", "-p", vhost, "name")
+	if strings.Contains(exchanges, ".v1.") {
+		t.Errorf("exchanges left behind: %q", exchanges)
+	}
+}
+
+// TestExamineABadBroker asks as users who may not, and while there is an alarm.
+func TestExamineABadBroker(t *testing.T) {
+	ctx := deadline(t, 110*time.Second)
+	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
+	vhost := server.Vhost(t)
+	as := func(name string, may testenv.RabbitPermissions) map[string]backend.Finding {
+		server.AddUser(name, password, vhost, may)
+		return examined(ctx, t, server.UserURL(name, password, vhost))
+	}
+	finds(t, as("configure", testenv.RabbitPermissions{Write: ".*", Read: ".*"}), "quorum queues", backend.Problem, "lacks a permission")
+	finds(t, as("write", testenv.RabbitPermissions{Configure: ".*", Read: ".*"}), "alarms", backend.Problem, "lacks a permission")
+	server.SetMemoryAlarm(true)
+	defer server.SetMemoryAlarm(false)
+	finds(t, examined(ctx, t, server.VhostURL(vhost)), "alarms", backend.Problem, "the broker takes no messages: low on memory")
+	b := rabbitmq.New(server.UserURL("configure", "wrong", vhost))
+	_, err := b.Examine(ctx)
+	wants(t, err, "the broker refused the user or password")
+	must(t, b.Close())
+}

@@ -1,0 +1,126 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+)
+
+var _ backend.Remover = (*Backend)(nil)
+
+// Remove is as in backend.Remover: it deletes the queue and its dead letters from the broker. What is on its way through
+// the levels has nowhere to go then, and ends in undeliverable.
+func (b *Backend) Remove(ctx context.Context, queue string) error {
+	return b.withConnection(ctx, func(conn *amqp.Connection) error {
+		return deleteAll(conn, nil, []string{b.names.queue(queue), b.names.dead(queue)})
+	})
+}
+
+// Remains is as in backend.Remover: messages that wait for workers, dead letters, and those of any queue in undeliverable. What is on its way
+// through the levels is not seen.
+func (b *Backend) Remains(ctx context.Context, queues ...string) (left []string, err error) {
+	all := []string{b.names.undeliverable()}
+	for _, q := range queues {
+		all = append(all, b.names.queue(q), b.names.dead(q))
+	}
+	err = b.withConnection(ctx, func(conn *amqp.Connection) error {
+		for _, name := range all {
+			n, err := length(conn, name)
+			if err != nil {
+				return err
+			}
+			if n > 0 {
+				left = append(left, fmt.Sprintf("%d messages in %s", n, name))
+			}
+		}
+		return nil
+	})
+	return left, err
+}
+
+// RemoveNamespace deletes the exchanges and queues that all queues of the namespace share, with every message that
+// is on its way through them. It is for a namespace that nobody uses any more: its queues are to be removed before, with [Backend.Remove]. What has
+// another grain, other buckets or another kind of queue than this backend is left.
+func (b *Backend) RemoveNamespace(ctx context.Context) error {
+	exchanges, queues := b.delayer.parts(b.names)
+	exchanges = append(exchanges, b.names.deliver(), b.names.undeliverable())
+	queues = append(queues, b.names.undeliverable())
+	return b.withConnection(ctx, func(conn *amqp.Connection) error { return deleteAll(conn, exchanges, queues) })
+}
+
+func (h hexLevels) parts(n names) (exchanges, queues []string) {
+	for k := range h.levels() {
+		exchanges = append(exchanges, n.level(h.set(), k))
+		for d := 1; d < digits; d++ {
+			queues = append(queues, n.levelQueue(h.set(), k, d))
+		}
+	}
+	return exchanges, queues
+}
+
+func (b buckets) parts(n names) (exchanges, queues []string) {
+	for _, wait := range b.waits {
+		exchanges = append(exchanges, n.bucket(wait.Milliseconds()))
+	}
+	return exchanges, exchanges[:len(exchanges):len(exchanges)]
+}
+
+func (e delayedExchange) parts(n names) (exchanges, queues []string) { return []string{e.name(n)}, nil }
+
+// withConnection calls do with a connection for this once. The end of the context ends the connection.
+func (b *Backend) withConnection(ctx context.Context, do func(*amqp.Connection) error) error {
+	if err := errors.Join(b.options.err, ctx.Err()); err != nil {
+		return err
+	}
+	conn, err := newDialer(b.options).connect(ctx)
+	if err != nil {
+		return errors.Join(ctx.Err(), err)
+	}
+	defer func() { _ = conn.CloseDeadline(time.Now().Add(hangUpWithin)) }()
+	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now()) })
+	defer stop()
+	if err := do(conn); err != nil {
+		return errors.Join(ctx.Err(), err)
+	}
+	return nil
+}
+
+// deleteAll deletes exchanges before queues, so that nothing is routed to what has gone. What is not there is no error.
+func deleteAll(conn *amqp.Connection, exchanges, queues []string) error {
+	ch, err := conn.Channel()
+	if err != nil {
+		return explain("opening a channel", err)
+	}
+	defer func() { _ = ch.Close() }()
+	for _, name := range exchanges {
+		if err := ch.ExchangeDelete(name, false, false); err != nil {
+			return explain("deleting exchange "+name, err)
+		}
+	}
+	for _, name := range queues {
+		if _, err := ch.QueueDelete(name, false, false, false); err != nil {
+			return explain("deleting queue "+name, err)
+		}
+	}
+	return nil
+}
+
+// length counts the messages of a queue that wait for a worker: none where there is no such queue.
+func length(conn *amqp.Connection, queue string) (int, error) {
+	ch, err := conn.Channel()
+	if err != nil {
+		return 0, explain("opening a channel", err)
+	}
+	defer func() { _ = ch.Close() }() // the broker has, if the queue is not there
+	q, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+	var refusal *amqp.Error
+	if errors.As(err, &refusal) && refusal.Code == amqp.NotFound {
+		return 0, nil
+	}
+	return q.Messages, explain("looking at queue "+queue, err)
+}

@@ -1,0 +1,26 @@
+package redisson
+
+import (
+	"context"
+	"slices"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisqueue"
+)
+
+var _ backend.Remover = (*Backend)(nil)
+
+// Remove is as in backend.Remover.
+func (b *Backend) Remove(ctx context.Context, queue string) error {
+	return redisqueue.Remove(ctx, b.queues, queue)
+}
+
+// Remains is as in backend.Remover. It walks over all keys of the server.
+func (b *Backend) Remains(ctx context.Context, queues ...string) ([]string, error) {
+	return redisqueue.Remains(ctx, b.queues, queues...)
+}
+
+// keyOf knows a key by its name alone, so that keys of programs that share the queue's hash tag are none.
+func (b *Backend) keyOf(key, queue string) bool {
+	return slices.Contains(namesOf(b.setup.prefix+queue).allKeys(), key)
+}
