@@ -10,7 +10,7 @@ import (
 
 // BenchmarkBurst measures how fast 32 workers of one Consume drain 100,000 messages that are
 // due at one instant, in msgs/s from that instant to the last ack. Goal for zsetpoll: five times
-// the rate of asynq, which is 20,000 on a machine of two processors.
+// the rate of asynq, which bench/peers measures.
 func BenchmarkBurst(b *testing.B) {
 	overTargets(b, func(b *testing.B, t target) {
 		messages := t.size(100_000, 10_000)
