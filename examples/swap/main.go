@@ -28,8 +28,9 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
-	defer stop()
-	if err := run(ctx, os.Args[1], os.Stdout); err != nil {
+	err := run(ctx, os.Args[1], os.Stdout)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "swap:", err)
 		os.Exit(1)
 	}
@@ -59,7 +60,9 @@ func handle(ctx context.Context, q delayq.Queue, out io.Writer) error {
 	left := 3
 	return q.Consume(ctx, func(_ context.Context, d *delayq.Delivery) error {
 		early := time.Now().Before(d.Due.Add(-time.Minute)) // a minute for clocks that differ
-		fmt.Fprintf(out, "%s, attempt %d, early: %v\n", d.Body, d.Attempt, early)
+		if _, err := fmt.Fprintf(out, "%s, attempt %d, early: %v\n", d.Body, d.Attempt, early); err != nil {
+			return err
+		}
 		if string(d.Body) == "due after 600ms" && d.Attempt == 1 {
 			return errOnce
 		}
