@@ -85,7 +85,7 @@ func TestPauseAllTheTime(t *testing.T) {
 		defer close(over)
 		for handled.Load() < n {
 			q.Pause()
-			time.Sleep(10 * time.Microsecond)
+			time.Sleep(10 * time.Microsecond) // spreads the pauses over all that a consumer does; nothing depends on how long
 			q.Resume()
 			time.Sleep(100 * time.Microsecond)
 		}

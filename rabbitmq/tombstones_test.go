@@ -145,6 +145,7 @@ func (f *fates) known() int {
 func (f *fates) cancel(ctx context.Context, q backend.Queue, ms []backend.Message, part int, over time.Duration) {
 	began := time.Now()
 	for i := part; i < len(ms); i += 4 {
+		// Paced, so that cancels meet messages that wait, arrive and are held; each outcome is checked, whichever it is.
 		time.Sleep(time.Until(began.Add(over * time.Duration(i) / time.Duration(len(ms)))))
 		switch err := cancel(ctx, q, ms[i].ID); {
 		case err == nil:

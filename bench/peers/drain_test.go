@@ -50,7 +50,7 @@ func (c contestant) drain(b *testing.B, messages int, leads map[string]time.Dura
 		t := newTally(slices.Repeat([]time.Time{due}, messages))
 		c.pushTally(b, t)
 		if left := time.Until(due) - ahead; left > 0 {
-			time.Sleep(left)
+			time.Sleep(left) // the load begins at an instant
 			return c.drainTally(b, t, due)
 		}
 		c.clear(b)

@@ -51,6 +51,7 @@ func (c contestant) lateness(b *testing.B) []time.Duration {
 	stop := c.consume(b, t.arrived)
 	fromMany(pushers, func(p int) {
 		for i := p; i < len(t.due) && !b.Failed(); i += pushers {
+			// The pace is the load.
 			time.Sleep(time.Until(start.Add(time.Duration(i) * lateInterval)))
 			if err := c.push(context.Background(), t.message(i)); err != nil {
 				b.Error(err)

@@ -9,7 +9,7 @@ import (
 func TestRabbitEvalsAtOnce(t *testing.T) {
 	s := SharedRabbitMQ(t)
 	if s.control == nil {
-		t.Skip("only a broker that was started here can be told something")
+		t.Skip("the broker of DELAYQ_RABBITMQ_URL is not ours to command")
 	}
 	var all sync.WaitGroup
 	for range 16 {
