@@ -54,9 +54,10 @@ lint: ## Run golangci-lint
 	@if command -v golangci-lint >/dev/null; then golangci-lint run; else go run $(LINT) run; fi
 
 # A test that finds no server or no JDK fails instead of being skipped.
-test flakes cover: export DELAYQ_REQUIRE ?= redis,rabbitmq,java
+test flakes cover: export DELAYQ_REQUIRE ?= redis,rabbitmq,java,beanstalkd,shells
 
-# The race detector needs a C compiler, the backends their servers, and real Redisson a JDK and Maven.
+# The race detector needs a C compiler, the backends their servers, real Redisson a JDK and Maven, the commands of the
+# documentation their shells, and bench/peers beanstalkd.
 # The tests start servers of their own: the policy keeps a package from starting one when it is installed.
 .PHONY: tools
 tools:
@@ -66,6 +67,8 @@ tools:
 	{ command -v java && command -v javac; } >/dev/null || missing+=" default-jdk-headless"; \
 	command -v mvn >/dev/null || missing+=" maven"; \
 	(PATH+=:/usr/lib/rabbitmq/bin:/usr/sbin; command -v rabbitmq-server) >/dev/null || missing+=" rabbitmq-server"; \
+	for shell in jq zsh fish; do command -v $$shell >/dev/null || missing+=" $$shell"; done; \
+	(PATH+=:/usr/sbin:/usr/bin; command -v beanstalkd) >/dev/null || missing+=" beanstalkd"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  policy=/usr/sbin/policy-rc.d; \

@@ -91,6 +91,20 @@ func TestMakeTargets(t *testing.T) {
 	}
 }
 
+// The first command of the README does what it says there.
+func TestMakeDemo(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("-short leaves out what takes a quarter of a minute; make test does not")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "make", "demo").CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("early 0 lost 0 duplicates 0")) {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 // The whole programs on the pages are built and run, each in a module of its own as a new user would have, and end well.
 func TestPrograms(t *testing.T) {
 	t.Parallel()

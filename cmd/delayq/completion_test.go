@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/delayq/delayq/internal/testenv"
 )
 
 func completed(t *testing.T, words ...string) (all []string) {
@@ -64,7 +66,7 @@ _describe() { echo ${${(P)2}%%:*} }
 for line in "delayq pu" "delayq dead re" "delayq stats --wa"; do
     words=(${(z)line}); CURRENT=${#words}; _delayq
 done`,
-	"fish": `delayq completion fish | source
+	"fish": `cd (mktemp -d) && touch push-file && delayq completion fish | source
 for line in "delayq pu" "delayq dead re" "delayq stats --wa"
     echo (complete -C $line | string split -f1 \t)
 end`,
@@ -76,13 +78,7 @@ func TestCompletionInShells(t *testing.T) {
 	for shell, script := range shells {
 		t.Run(shell, func(t *testing.T) {
 			t.Parallel()
-			path, err := exec.LookPath(shell)
-			if err != nil && shell == "bash" {
-				t.Fatal("make needs bash, and so there is one: ", err)
-			} else if err != nil {
-				t.Skipf("the script for %s is run only where that shell is installed", shell)
-			}
-			cmd := exec.CommandContext(t.Context(), path, "-c", script)
+			cmd := exec.CommandContext(t.Context(), testenv.Shell(t, shell), "-c", script)
 			cmd.Env = append(os.Environ(), asProgram+"=1", "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+t.TempDir())
 			out, err := cmd.CombinedOutput()
 			if want := "push purge\nredrive\n--watch\n"; err != nil || string(out) != want {

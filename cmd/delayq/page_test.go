@@ -1,0 +1,289 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/testenv"
+)
+
+// pageCommand matches what the pages tell a reader to type: a line of an indented block, with or without a prompt.
+var pageCommand = regexp.MustCompile(`(?m)^    (?:\$ )?((?:delayq|jq|source) .*?)(?: {2,}#.*)?$`)
+
+// pageScript matches the handler that is shown.
+var pageScript = regexp.MustCompile(`(?m)^    #!/bin/sh\n(?:    .*\n)+`)
+
+// A reader tries a command in a directory of its own, with a queue on a real Redis.
+type reader struct {
+	dir, page string
+	env       []string
+
+	queue, old, new delayq.Queue
+}
+
+// A trial is a command of a page, as it stands there.
+type trial struct {
+	given func(t *testing.T, r *reader)                // what the page takes for granted
+	until func(r *reader, stdout string) bool          // ends a command that goes on for ever
+	then  func(t *testing.T, r *reader, stdout string) // what the reader sees
+	shell string                                       // bash, if empty
+}
+
+// trials has every command of the page about the command line, above the reference.
+var trials = map[string]trial{
+	`delayq push "$QUEUE" "renew the licence" --after=720h --id=licence-17`:                           {then: prints("licence-17\n")},
+	`delayq push "$QUEUE" '{"order": 17}' --at=2030-01-31T18:00:00Z --header=lang=en --type=reminder`: {then: holds(1, 0)},
+	`delayq push "$QUEUE" < reminders.jsonl > ids.txt`: {
+		given: hasGiven("reminders.jsonl", `{"id": "a", "after": "1h", "body": "x"}`+"\n"+`{"id": "b", "body": "y"}`+"\n"),
+		then:  all(holds(1, 1), hasFile("ids.txt", "a\nb\n")),
+	},
+	`jq -c '{id: .order, after: "30m", body: .}' orders.json | delayq push "$QUEUE"`: {
+		given: hasGiven("orders.json", `{"order": "17", "total": 3}`+"\n"+`{"order": "18", "total": 4}`),
+		then:  all(prints("17\n18\n"), holds(2, 0)),
+	},
+	`delayq consume "$QUEUE"`: {
+		given: due("a"), until: printed(`"id":"a"`), then: holds(0, 0),
+	},
+	`delayq consume "$QUEUE" --count=10 --idle=5s`: {
+		given: due("0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"), then: holds(0, 1),
+	},
+	`delayq consume "$OLD" --idle=5s | tee moved.jsonl | delayq push "$NEW"`: {
+		given: func(t *testing.T, r *reader) { push(t, r.old, "a") },
+		then: func(t *testing.T, r *reader, _ string) {
+			wantStats(t, r.old, 0, 0, 0)
+			wantStats(t, r.new, 0, 1, 0)
+		},
+	},
+	`delayq consume "$QUEUE" --exec --workers=8 --timeout=1m --retry=10s,1m,1h --max-attempts=5 -- ./remind.sh`: {
+		given: both(remindScript, due("ann@example.org")),
+		until: func(r *reader, _ string) bool {
+			sent, _ := os.ReadFile(filepath.Join(r.dir, "sent"))
+			return string(sent) == "to body of ann@example.org: remember\n"
+		},
+		then: holds(0, 0),
+	},
+	`delayq stats "$QUEUE"`:         {given: due("a"), then: contains("ready                   1\n")},
+	`delayq stats "$QUEUE" --watch`: {given: due("a"), until: printed("ready")},
+	`delayq stats "$QUEUE" --watch --json --every=10s >> stats.jsonl`: {until: func(r *reader, _ string) bool {
+		stats, _ := os.ReadFile(filepath.Join(r.dir, "stats.jsonl"))
+		return bytes.Contains(stats, []byte(`"ready":0`))
+	}},
+	`delayq peek "$QUEUE" --limit=3`: {given: due("a", "b", "c", "d"), then: contains("c")},
+	`delayq peek "$QUEUE" --limit=100000 --json | jq -r 'select(.headers.lang == "en") | .id'`: {
+		given: func(t *testing.T, r *reader) {
+			push(t, r.queue, "other")
+			_, err := r.queue.Push(t.Context(), nil, delayq.ID("english"), delayq.Header("lang", "en"))
+			mustDo(t, err)
+		},
+		then: prints("english\n"),
+	},
+	`delayq cancel "$QUEUE" licence-17`:                {given: later("licence-17"), then: holds(0, 0)},
+	`delayq reschedule "$QUEUE" licence-17 --after=1h`: {given: due("licence-17"), then: holds(1, 0)},
+	`delayq peek "$QUEUE" --json | jq -r .id | xargs delayq cancel "$QUEUE"`: {
+		given: later("a", "b"), then: holds(0, 0),
+	},
+	`delayq dead list "$QUEUE"`:            {given: buried("d"), then: contains("reason of d")},
+	`delayq dead redrive "$QUEUE" --all`:   {given: buried("d", "e"), then: holds(0, 2)},
+	`delayq dead delete "$QUEUE" 01J8XYZ…`: {given: buried("01J8XYZ…"), then: holds(0, 0)},
+	`delayq doctor "$QUEUE"`:               {given: wellKept, then: contains("ok        version         Redis ")},
+	`delayq verify "$QUEUE"`:               {then: contains("0 broken")},
+	`delayq verify "$QUEUE" --run='^(never-early|lease)' --slack=3s --json | jq -r 'select(.verdict == "broken") | .check'`: {then: prints("")},
+	`source <(delayq completion bash)`: {then: prints("")},
+	`delayq completion fish | source`:  {shell: "fish", then: prints("")},
+}
+
+// The reader gets what the page promises from each command that it shows, typed as it stands there.
+func TestPageCommands(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(commandsPage)
+	mustDo(t, err)
+	page, _, _ := strings.Cut(string(raw), from)
+	bin := builtCommand(t)
+	var shown []string
+	for _, m := range pageCommand.FindAllStringSubmatch(page, -1) {
+		command := m[1]
+		shown = append(shown, command)
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			trial, known := trials[command]
+			if !known {
+				t.Fatal("nobody has tried this command: give it an entry in trials")
+			}
+			newReader(t, page, bin).try(t, command, trial)
+		})
+	}
+	for command := range trials {
+		if !slices.Contains(shown, command) {
+			t.Errorf("no page shows %s", command)
+		}
+	}
+}
+
+// builtCommand returns a directory with the program as a user builds it.
+func builtCommand(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "delayq"), ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return dir
+}
+
+func newReader(t *testing.T, page, bin string) *reader {
+	t.Helper()
+	r := &reader{dir: t.TempDir(), page: page}
+	path := strings.Join([]string{r.dir, bin, os.Getenv("PATH")}, string(os.PathListSeparator))
+	r.env = append(os.Environ(), "PATH="+path, "HOME="+r.dir)
+	for name, q := range map[string]*delayq.Queue{"QUEUE": &r.queue, "OLD": &r.old, "NEW": &r.new} {
+		url := redisURL(t, "zsetpoll")
+		*q = openQueue(t, url)
+		r.env = append(r.env, name+"="+url)
+	}
+	testenv.Shell(t, "jq")
+	return r
+}
+
+func (r *reader) try(t *testing.T, command string, trial trial) {
+	t.Helper()
+	if trial.given != nil {
+		trial.given(t, r)
+	}
+	args := []string{"-c", command}
+	if trial.shell == "" {
+		trial.shell, args = "bash", append([]string{"-o", "pipefail"}, args...)
+	}
+	cmd := exec.CommandContext(t.Context(), testenv.Shell(t, trial.shell), args...)
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = r.dir, r.env, &syscall.SysProcAttr{Setpgid: true}
+	var stdout, stderr safeBuffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	mustDo(t, cmd.Start())
+	if trial.until != nil {
+		r.interrupt(t, cmd, trial.until, &stdout)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v: %s%s", err, stdout.String(), stderr.String())
+	}
+	if trial.then != nil {
+		trial.then(t, r, stdout.String())
+	}
+}
+
+// interrupt is Ctrl-C, once the reader has seen enough.
+func (r *reader) interrupt(t *testing.T, cmd *exec.Cmd, enough func(*reader, string) bool, stdout *safeBuffer) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !enough(r, stdout.String()) && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond) // what ends the wait is the condition
+	}
+	if !enough(r, stdout.String()) {
+		t.Errorf("a minute shows no more than: %s", stdout.String())
+	}
+	mustDo(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGINT))
+}
+
+func mustDo(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func due(ids ...string) func(*testing.T, *reader) {
+	return func(t *testing.T, r *reader) { push(t, r.queue, ids...) }
+}
+
+func later(ids ...string) func(*testing.T, *reader) {
+	return func(t *testing.T, r *reader) {
+		for _, id := range ids {
+			_, err := r.queue.Push(t.Context(), nil, delayq.ID(id), delayq.After(30*time.Minute))
+			mustDo(t, err)
+		}
+	}
+}
+
+func buried(ids ...string) func(*testing.T, *reader) {
+	return func(t *testing.T, r *reader) { bury(t, r.queue, ids...) }
+}
+
+func hasGiven(name, text string) func(*testing.T, *reader) {
+	return func(t *testing.T, r *reader) { r.write(t, name, text) }
+}
+
+func (r *reader) write(t *testing.T, name, text string) {
+	t.Helper()
+	mustDo(t, os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o700))
+}
+
+// remindScript is the page's own, on a machine that notes what is sent.
+func remindScript(t *testing.T, r *reader) {
+	script := pageScript.FindString(r.page)
+	if !strings.Contains(script, "remind.sh") {
+		t.Fatal("the page shows no remind.sh")
+	}
+	r.write(t, "remind.sh", strings.ReplaceAll(script, "\n    ", "\n")[len("    "):])
+	r.write(t, "reminder.txt", "remember\n")
+	r.write(t, "sendmail", "#!/bin/sh\necho \"to $1: $(cat)\" >> sent\n")
+}
+
+func prints(want string) func(*testing.T, *reader, string) {
+	return func(t *testing.T, _ *reader, got string) {
+		if got != want {
+			t.Errorf("it prints %q, want %q", got, want)
+		}
+	}
+}
+
+func contains(want string) func(*testing.T, *reader, string) {
+	return func(t *testing.T, _ *reader, got string) {
+		if !strings.Contains(got, want) {
+			t.Errorf("it prints %q, without %q", got, want)
+		}
+	}
+}
+
+// wellKept gives the reader a server that keeps what it is told.
+func wellKept(t *testing.T, r *reader) {
+	r.env = append(r.env, "QUEUE="+urlOf(testenv.Redis(t, testenv.AOF()), "zsetpoll"))
+}
+
+func printed(want string) func(*reader, string) bool {
+	return func(_ *reader, got string) bool { return strings.Contains(got, want) }
+}
+
+// holds is what is then in the queue.
+func holds(scheduled, ready int64) func(*testing.T, *reader, string) {
+	return func(t *testing.T, r *reader, _ string) { wantStats(t, r.queue, scheduled, ready, 0) }
+}
+
+func hasFile(name, want string) func(*testing.T, *reader, string) {
+	return func(t *testing.T, r *reader, _ string) {
+		got, err := os.ReadFile(filepath.Join(r.dir, name))
+		if err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+		}
+	}
+}
+
+func all(checks ...func(*testing.T, *reader, string)) func(*testing.T, *reader, string) {
+	return func(t *testing.T, r *reader, stdout string) {
+		for _, check := range checks {
+			check(t, r, stdout)
+		}
+	}
+}
+
+func both(givens ...func(*testing.T, *reader)) func(*testing.T, *reader) {
+	return func(t *testing.T, r *reader) {
+		for _, given := range givens {
+			given(t, r)
+		}
+	}
+}
