@@ -10,7 +10,7 @@ import (
 type instruments struct {
 	sent, consumed, redelivered, dead, failed metric.Int64Counter
 	running, workers                          metric.Int64UpDownCounter
-	duration, handling, lateness              metric.Float64Histogram
+	duration, processed, lateness             metric.Float64Histogram
 }
 
 var (
@@ -40,7 +40,7 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 		workers:     f.upDown("delayq.workers", "{worker}", "Workers of all Consume that run: how many handlers may run at once."),
 		duration: f.histogram("messaging.client.operation.duration",
 			"Duration of messaging operation initiated by a producer or consumer client.", operationBuckets),
-		handling: f.histogram("messaging.process.duration", "Duration of processing operation.", handlingBuckets),
+		processed: f.histogram("messaging.process.duration", "Duration of processing operation.", handlingBuckets),
 		lateness: f.histogram("delayq.lateness", "Time from when a message was due to when it was handed out.", latenessBuckets),
 	}
 	return made, errors.Join(f.errs...)

@@ -14,6 +14,7 @@ import (
 type meter struct {
 	clock clockwork.Clock
 	*instruments
+	runs runs
 
 	identity   []attribute.KeyValue
 	plain      series            // without further attributes
@@ -144,13 +145,24 @@ func (m *meter) handedOut(ctx context.Context, op string, ds ...*Delivery) {
 	}
 }
 
+// handling notes that a handler begins.
+func (m *meter) handling(ctx context.Context, d *Delivery, began time.Time) (run uint64) {
+	m.handedOut(ctx, opProcess, d)
+	if m == nil {
+		return 0
+	}
+	m.running.Add(ctx, 1, m.plain.add...)
+	return m.runs.begin(began)
+}
+
 // handled notes that a handler has returned, having failed so.
-func (m *meter) handled(ctx context.Context, began time.Time, failure string) {
+func (m *meter) handled(ctx context.Context, run uint64, began time.Time, failure string) {
 	if m == nil {
 		return
 	}
+	m.runs.end(run)
 	m.running.Add(ctx, -1, m.plain.add...)
-	m.handling.Record(ctx, m.since(began), m.of(opProcess, failure).record...)
+	m.processed.Record(ctx, m.since(began), m.of(opProcess, failure).record...)
 	if failure != "" && failure != failedLeaseLost { // which was noted when it was lost
 		m.failure(ctx, failure, 1)
 	}

@@ -23,6 +23,7 @@ const (
 type processing struct {
 	q     *queue
 	began time.Time
+	run   uint64
 	span  trace.Span // nil without a tracer
 }
 
@@ -35,10 +36,7 @@ func (q *queue) processing(ctx context.Context, d *Delivery) (context.Context, p
 	if q.tracer != nil {
 		ctx, p.span = q.tracer.process(ctx, d, p.began)
 	}
-	q.meter.handedOut(ctx, opProcess, d)
-	if q.meter != nil {
-		q.meter.running.Add(ctx, 1, q.meter.plain.add...)
-	}
+	p.run = q.meter.handling(ctx, d, p.began)
 	return ctx, p
 }
 
@@ -48,7 +46,7 @@ func (p processing) returned(ctx context.Context, err error) {
 		return
 	}
 	failure := failureOf(err, context.Cause(ctx))
-	p.q.meter.handled(ctx, p.began, failure)
+	p.q.meter.handled(ctx, p.run, p.began, failure)
 	if p.span != nil && failure != "" {
 		failSpan(p.span, failure, err)
 	}

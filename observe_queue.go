@@ -1,6 +1,7 @@
 package delayq
 
 import (
+	"errors"
 	"fmt"
 
 	"go.opentelemetry.io/otel/metric"
@@ -16,8 +17,8 @@ func (q *queue) observe(o *options) error {
 	}
 	m := o.metrics.Meter(scopeName, metric.WithSchemaURL(schemaURL))
 	var err error
-	if q.meter, err = q.newMeter(m); err == nil && q.inspect != nil {
-		q.gauges, err = q.watchDepth(m)
+	if q.meter, err = q.newMeter(m); err == nil {
+		err = q.watch(m)
 	}
 	if err != nil {
 		return fmt.Errorf("making the metrics: %w", err)
@@ -25,10 +26,27 @@ func (q *queue) observe(o *options) error {
 	return nil
 }
 
-// unobserve ends what a collection of metrics would ask of the store.
-func (q *queue) unobserve() error {
-	if q.gauges == nil {
-		return nil
+// watch has collections of metrics ask the queue.
+func (q *queue) watch(m metric.Meter) error {
+	watches := []func(metric.Meter) (metric.Registration, error){q.watchLongest}
+	if q.inspect != nil {
+		watches = append(watches, q.watchDepth)
 	}
-	return q.gauges.Unregister()
+	for _, begin := range watches {
+		g, err := begin(m)
+		if err != nil {
+			return err
+		}
+		q.gauges = append(q.gauges, g)
+	}
+	return nil
+}
+
+// unobserve ends what a collection of metrics would ask.
+func (q *queue) unobserve() error {
+	var errs []error
+	for _, g := range q.gauges {
+		errs = append(errs, g.Unregister())
+	}
+	return errors.Join(errs...)
 }

@@ -228,7 +228,7 @@ type queue struct {
 
 	meter  *meter // nil without a provider, as are the next two
 	tracer *tracer
-	gauges metric.Registration
+	gauges []metric.Registration
 
 	gate      *gate
 	stopping  context.Context // ends when Close begins
