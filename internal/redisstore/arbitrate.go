@@ -118,6 +118,9 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
+// bidMark is before the name of a claim in an entry that is a lease only if its bid has won.
+const bidMark = '?'
+
 // A bid is one message that this worker contends for.
 type bid struct {
 	member string
@@ -135,6 +138,7 @@ func makeBids(due []redis.Z, now time.Time, lease time.Duration, name string) []
 	for i, z := range due {
 		member, _ := z.Member.(string)
 		held := binary.BigEndian.AppendUint64(nil, math.Float64bits(z.Score))
+		held = append(held, bidMark)
 		bids[i] = &bid{member: member, due: scoreTime(z.Score), until: until, held: append(held, name...)}
 	}
 	return bids

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -21,33 +22,47 @@ func (s *Store) Claim(ctx context.Context, limit int, lease time.Duration, name 
 	return parseClaim(reply)
 }
 
-const claimFields = 5
+// A claim's reply is the time, the next event, the end of the leases, and a few fields for each message.
+const (
+	claimHead   = 3
+	claimFields = 3
+)
 
 func parseClaim(reply any) (c redisqueue.Claim, err error) {
 	r, ok := reply.([]any)
-	if !ok || len(r) < 2 || (len(r)-2)%claimFields != 0 {
+	if !ok || len(r) < claimHead || (len(r)-claimHead)%claimFields != 0 {
 		return c, fmt.Errorf("script claim: unexpected reply %v", reply)
 	}
 	c.Now, c.Next = redisscript.US(r[0]), redisscript.MS(r[1])
-	for i := 2; i < len(r); i += claimFields {
-		d, err := parseDelivery(r[i : i+claimFields])
-		if err != nil {
-			return c, fmt.Errorf("script claim: %w", err)
+	until := redisscript.MS(r[2])
+	r = r[claimHead:]
+	if len(r) == 0 {
+		return c, nil
+	}
+	c.Deliveries = make([]backend.Delivery, len(r)/claimFields)
+	for i := range c.Deliveries {
+		if err := parseDelivery(&c.Deliveries[i], r[i*claimFields:], until); err != nil {
+			return redisqueue.Claim{}, fmt.Errorf("script claim: %w", err)
 		}
-		c.Deliveries = append(c.Deliveries, d)
 	}
 	return c, nil
 }
 
-func parseDelivery(r []any) (d backend.Delivery, err error) {
+// parseDelivery reads a member, what is stored of the message, and its due time with how often it came back untouched.
+func parseDelivery(d *backend.Delivery, r []any, until time.Time) error {
 	member, _ := r[0].(string)
-	content, _ := r[1].(string)
-	attempt, _ := r[3].(int64)
+	rec, _ := r[1].(string)
+	when, _ := r[2].(string)
 	lease, err := leaseOf(member)
-	if err != nil {
-		return d, err
+	if err != nil || len(rec) < seqLen {
+		return record.ErrCorrupt
 	}
-	d = backend.Delivery{ID: lease.ID, Token: lease.Token, Due: time.UnixMilli(redisscript.Int(r[2])).UTC(), Attempt: int(attempt), Until: redisscript.MS(r[4])}
-	d.Headers, d.Body, err = record.Content([]byte(content))
-	return d, err
+	due, untouched, _ := strings.Cut(when, " ")
+	*d = backend.Delivery{
+		ID: lease.ID, Token: lease.Token, Until: until,
+		Due:     time.UnixMilli(redisscript.Int(due)).UTC(),
+		Attempt: int(lease.Token.Lo) + 1 - int(redisscript.Int(untouched)),
+	}
+	d.Headers, d.Body, err = record.Content([]byte(rec[seqLen:]))
+	return err
 }

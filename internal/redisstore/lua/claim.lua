@@ -1,18 +1,25 @@
--- Leases up to limit due messages: limit, lease in us, the claim's own name. Returns the time in us,
--- the next event in ms, and the deliveries. A repeated claim returns what its first try has leased.
--- Messages that a mover left in READY come first.
-local limit, till, claim = tonumber(ARGV[FIRST]), after(tonumber(ARGV[FIRST + 1])), ARGV[FIRST + 2]
-local out = {int(NOW_US), ''}
-if not (RETRY and claimed_before(out, claim)) then
-  expire(limit + 100)
-  limit = lease_ready(out, limit, till, claim)
-  local ready = redis.call('ZRANGEBYSCORE', DUE, '-inf', NOW, 'WITHSCORES', 'LIMIT', 0, limit)
-  for i = 1, #ready, 2 do
-    redis.call('ZREM', DUE, ready[i])
-    if not lease(out, ready[i], tonumber(ready[i + 1]), till, claim) then
-      break
-    end
+-- Leases up to limit due messages. A repeated claim returns what its first try has leased. Messages that a mover left in READY
+-- come first.
+local function hand_out_due()
+  local page = redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW), 'WITHSCORES', 'LIMIT', 0, limit)
+  local ms, dues, texts = {}, {}, {}
+  for i = 1, #page, 2 do
+    local score = page[i + 1]
+    local due = texts[score] or int(tonumber(score))
+    texts[score] = due
+    ms[#ms + 1], dues[#dues + 1] = page[i], due
   end
+  local n = hand_out_first(ms, dues)
+  if n > 0 then
+    redis.call('ZREMRANGEBYRANK', DUE, 0, n - 1)
+  end
+end
+
+if not (RETRY and claimed_before()) then
+  expire(limit + 100)
+  hand_out_ready()
+  hand_out_due()
+  lease_all()
 end
 out[2] = int(next_event())
 return out

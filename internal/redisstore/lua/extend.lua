@@ -1,14 +1,15 @@
 -- Makes leases end in so many us: lease, then a member each. Returns the end of each in ms, or 0 where
 -- the lease is lost.
-local till = after(tonumber(ARGV[FIRST]))
-local ends = {}
-for i = FIRST + 1, #ARGV do
-  if holds(ARGV[i]) then
-    redis.call('ZREM', LEASES, ARGV[i]) -- an addition alone is refused by a server out of memory
-    redis.call('ZADD', LEASES, int(till), ARGV[i])
-    ends[#ends + 1] = int(till)
-  else
-    ends[#ends + 1] = '0'
+local till = int(after(tonumber(ARGV[FIRST])))
+local ms = {unpack(ARGV, FIRST + 1)}
+local members, entries, ends = {}, {}, {}
+for i, v in ipairs(holds_all(ms)) do
+  if v then
+    members[#members + 1] = ms[i]
+    entries[#entries + 1], entries[#entries + 2] = till, ms[i]
   end
+  ends[i] = v and till or '0'
 end
+on('ZREM', LEASES, members) -- an addition alone is refused by a server out of memory
+on('ZADD', LEASES, entries)
 return ends

@@ -8,21 +8,30 @@ local function done_before(m, delay)
   return due and (delay == 0 or tonumber(due) > NOW)
 end
 
-local outcomes = {}
+local ms = {}
 for i = FIRST, #ARGV, 3 do
-  local m, untouched = ARGV[i], ARGV[i + 2] == '1'
-  if holds(m) then
-    local due = end_lease(m)
-    if not untouched then
-      due = after(tonumber(ARGV[i + 1]))
-    end
-    announce(put_back(m, due, untouched), due)
+  ms[#ms + 1] = ARGV[i]
+end
+local holds = holds_all(ms)
+release_all(ms, holds)
+
+local outcomes = {}
+local earliest, first
+for i, m in ipairs(ms) do
+  local delay, untouched = tonumber(ARGV[FIRST + 3 * i - 2]), ARGV[FIRST + 3 * i - 1] == '1'
+  if holds[i] then
+    local due = untouched and due_in(holds[i]) or after(delay)
+    local back = put_back(m, due, untouched)
     set_trigger(id_of(m), due)
-    outcomes[#outcomes + 1] = 1
+    if not first or due < earliest then
+      earliest, first = due, back
+    end
+    outcomes[i] = 1
   elseif RETRY then
-    outcomes[#outcomes + 1] = done_before(m, untouched and 0 or tonumber(ARGV[i + 1])) and 1 or 2
+    outcomes[i] = done_before(m, untouched and 0 or delay) and 1 or 2
   else
-    outcomes[#outcomes + 1] = 0
+    outcomes[i] = 0
   end
 end
+announce(first, earliest)
 return outcomes

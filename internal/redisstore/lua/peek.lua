@@ -44,9 +44,9 @@ end
 -- Adds what a mover left, which is due and short.
 local function add_moved(waiting)
   for _, m in ipairs(redis.call('LRANGE', READY, 0, -1)) do
-    local due = held_due(m)
-    if due and current(id_of(m)) == m and (not from_due or before(from_due, from, due, m)) then
-      waiting[#waiting + 1] = {due, m}
+    local v = redis.call('HGET', HELD, m)
+    if v and moved(v) and (not from_due or before(from_due, from, due_in(v), m)) then
+      waiting[#waiting + 1] = {due_in(v), m}
     end
   end
 end

@@ -5,12 +5,13 @@ local removed = 0
 
 -- A trigger is a key of its own. So where there are any, messages go in parts, that Redis is not kept long.
 local function part()
-  for _, m in ipairs(redis.call('ZREVRANGE', DUE, 0, limit - 1)) do
-    local id = id_of(m)
-    redis.call('HDEL', MSG, id)
-    redis.call('HDEL', GENS, id)
-    drop_trigger(id)
+  local ids = {}
+  for i, m in ipairs(redis.call('ZREVRANGE', DUE, 0, limit - 1)) do
+    ids[i] = id_of(m)
   end
+  on('HDEL', MSG, ids)
+  on('HDEL', GENS, ids)
+  drop_triggers(ids)
   return redis.call('ZREMRANGEBYRANK', DUE, -limit, -1)
 end
 

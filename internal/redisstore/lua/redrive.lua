@@ -6,9 +6,10 @@ for i = FIRST, #ARGV do
   if redis.call('ZREM', DEAD, id) == 1 then
     redis.call('HDEL', GRAVES, id)
     redis.call('HDEL', GENS, id)
-    local seq = next_seq()
-    redis.call('HSET', MSG, id, seq .. content_of(redis.call('HGET', MSG, id)))
-    local m = member(seq, 0, id)
+    local content = content_of(redis.call('HGET', MSG, id))
+    local s = seq(reserve(1) + 1, content)
+    redis.call('HSET', MSG, id, s .. content)
+    local m = member(s, 0, id)
     redis.call('ZADD', DUE, int(after(0)), m)
     announce(m, NOW)
     outcomes[#outcomes + 1] = 1

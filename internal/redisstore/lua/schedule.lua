@@ -45,40 +45,49 @@ local function windows()
 end
 
 local unique = (FIELDS > 4 or redis.call('EXISTS', UNIQUE) == 1) and windows()
-local outcomes = {}
-local earliest, first
-for i = FIRST + 1, #ARGV, FIELDS do
-  local id, content = ARGV[i], ARGV[i + 1]
-  local us = FIELDS > 4 and tonumber(ARGV[i + 4]) or 0
+
+-- What a push meets that may not simply be stored: an outcome, or nil.
+local function met(id, content, due, us)
   local rec = redis.call('HGET', MSG, id)
-  local till = unique and not rec and unique.till(id)
   if rec then
     -- A repeated push finds what its first try has stored.
-    outcomes[#outcomes + 1] = (RETRY and content_of(rec) == content) and 1 or 0
-  elseif till then
-    outcomes[#outcomes + 1] = unique.refuse(till, us)
-  elseif RETRY and due_of(ARGV[i + 2], ARGV[i + 3]) - math.ceil(AGE / 1000) <= NOW then
-    outcomes[#outcomes + 1] = 2
-  else
-    local due = due_of(ARGV[i + 2], ARGV[i + 3])
-    local seq = next_seq()
-    local m = member(seq, 0, id)
-    redis.call('HSET', MSG, id, seq .. content)
-    redis.call('ZADD', DUE, int(due), m)
-    set_trigger(id, due)
-    if us > 0 then
-      unique.take(id, us)
-    end
-    if not first or due < earliest then
-      earliest, first = due, m
-    end
-    outcomes[#outcomes + 1] = 1
+    return (RETRY and string.sub(rec, 8) == content) and 1 or 0
   end
+  local till = unique and unique.till(id)
+  if till then
+    return unique.refuse(till, us)
+  end
+  return (RETRY and due - math.ceil(AGE / 1000) <= NOW) and 2 or nil
 end
+
+local outcomes, times = {}, {}
+local earliest, first, last
+for i = FIRST + 1, #ARGV, FIELDS do
+  local id, content = ARGV[i], ARGV[i + 1]
+  local due = due_of(ARGV[i + 2], ARGV[i + 3])
+  local us = FIELDS > 4 and tonumber(ARGV[i + 4]) or 0
+  local outcome = (RETRY or unique) and met(id, content, due, us)
+  if not outcome then
+    last = (last or reserve((#ARGV - FIRST) / FIELDS)) + 1
+    local s = seq(last, content)
+    outcome = redis.call('HSETNX', MSG, id, s .. content)
+    if outcome == 1 then
+      local m = s .. '\0\0\0\0' .. id
+      times[#times + 1], times[#times + 2] = int(due), m
+      set_trigger(id, due)
+      if us > 0 then
+        unique.take(id, us)
+      end
+      if not first or due < earliest then
+        earliest, first = due, m
+      end
+    end
+  end
+  outcomes[#outcomes + 1] = outcome
+end
+on('ZADD', DUE, times)
 if unique then
   unique.tidy()
 end
-if first then
-  announce(first, earliest)
-end
+announce(first, earliest)
 return outcomes

@@ -2,9 +2,10 @@
 expire(1000)
 local ready = redis.call('ZCOUNT', DUE, '-inf', NOW)
 local head = redis.call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2]
-local moved = redis.call('LINDEX', READY, 0)
-if moved then
-  head = math.min(held_due(moved) or NOW, tonumber(head or math.huge))
+local first = redis.call('LINDEX', READY, 0)
+if first then
+  local v = redis.call('HGET', HELD, first)
+  head = math.min(v and due_in(v) or NOW, tonumber(head or math.huge))
 end
 return {
   redis.call('ZCARD', DUE) - ready,

@@ -1,0 +1,9 @@
+-- Forgets messages that are in no list and no set any more: their ids, and those of them that may have come back.
+local function forget(ids, came_back)
+  on('HDEL', MSG, ids)
+  on('HDEL', GENS, came_back)
+  drop_triggers(ids)
+  if redis.call('EXISTS', MSG) == 0 then
+    redis.call('DEL', SEQ)
+  end
+end

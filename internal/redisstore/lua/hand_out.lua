@@ -1,0 +1,101 @@
+-- The arguments of a claim are limit, lease in us and its own name. It returns the time in us, the next event in ms, the end
+-- of its leases in ms, and for each message its member, what MSG has of it, and its due time in ms; with a blank and
+-- how often it came back untouched, if it did.
+local limit, till, claim = tonumber(ARGV[FIRST]), int(after(tonumber(ARGV[FIRST + 1]))), ARGV[FIRST + 2]
+local out = {int(NOW_US), '', till}
+
+-- A claim stops at so many bytes of content, that a reply of large messages stays bearable.
+local ROOM = 8 * 1024 * 1024
+
+-- What is to be leased, as ZADD and HSET take it.
+local ends, holds = {}, {}
+
+-- What HELD gets for a due time: in a burst there are few of them.
+local hold_of = {}
+
+-- Adds a message that the caller takes from where it waits: its due time is a text.
+local function hand_out(m, rec, due)
+  local hold = hold_of[due]
+  if not hold then
+    hold = struct.pack('>d', tonumber(due)) .. claim
+    hold_of[due] = hold
+  end
+  local n = #ends
+  ends[n + 1], ends[n + 2] = till, m
+  holds[n + 1], holds[n + 2] = m, hold
+  if returned(m) then
+    local _, untouched = gens(id_of(m))
+    due = untouched > 0 and due .. ' ' .. int(untouched) or due
+  end
+  n = #out
+  out[n + 1], out[n + 2], out[n + 3] = m, rec, due
+  ROOM = ROOM - #rec
+  limit = ROOM > 0 and limit - 1 or 0
+end
+
+-- Reads what MSG has of some members from that place on, up to the next heavy one: what turns out to find no room was read
+-- in vain.
+local function read(ms, from)
+  local ids, i = {}, from
+  repeat
+    ids[#ids + 1] = id_of(ms[i])
+    i = i + 1
+  until i > #ms or #ids == 100 or string.byte(ms[i], 7) % 2 == 1
+  return redis.call('HMGET', MSG, unpack(ids))
+end
+
+-- Adds the first of some messages, as many as the claim may have. Returns how many places it looked at; those without a due
+-- time or content are no messages any more.
+local function hand_out_first(ms, dues)
+  local n = 0
+  while n < #ms and limit > 0 do
+    for _, rec in ipairs(read(ms, n + 1)) do
+      n = n + 1
+      if rec and dues[n] then
+        hand_out(ms[n], rec, dues[n])
+      end
+      if limit == 0 then
+        break
+      end
+    end
+  end
+  return n
+end
+
+-- Hands out what was moved to READY. The entry of HELD tells whether it waits there still.
+local function hand_out_ready()
+  while limit > 0 do
+    local ms, dues = redis.call('LRANGE', READY, 0, limit - 1), {}
+    for i, v in ipairs(on('HMGET', HELD, ms) or {}) do
+      dues[i] = v and moved(v) and int(due_in(v))
+    end
+    local n = hand_out_first(ms, dues)
+    if n == 0 then
+      return
+    end
+    redis.call('LTRIM', READY, n, -1)
+  end
+end
+
+-- Leases what was handed out. It has been taken from where it waited, so that a server that is out of memory lets these
+-- writes pass.
+local function lease_all()
+  on('ZADD', LEASES, ends)
+  on('HSET', HELD, holds)
+end
+
+-- Adds what a claim of this name has leased already; whether there was any.
+local function claimed_before()
+  local all, found = redis.call('HGETALL', HELD), false
+  ROOM, limit = math.huge, math.huge
+  for i = 1, #all, 2 do
+    local m, v = all[i], all[i + 1]
+    local name = string.sub(v, 9)
+    if (name == claim or name == '?' .. claim) and in_force(m, v) then
+      hand_out(m, redis.call('HGET', MSG, id_of(m)), int(due_in(v)))
+      out[3] = int(tonumber(redis.call('ZSCORE', LEASES, m)))
+      found = true
+    end
+  end
+  return found
+end

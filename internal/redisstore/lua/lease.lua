@@ -1,0 +1,53 @@
+-- HELD has the due time of each lease, and then the name of the claim. An entry of READY has no name. A claim without
+-- a script (see arbitrate) has '?' before its name: it may have lost, and then this is no lease.
+local function due_in(v)
+  return (struct.unpack('>d', v))
+end
+
+local function moved(v)
+  return #v == 8
+end
+
+-- Whether an entry of HELD alone tells that its member is the one that a message has now.
+local function certain(v)
+  return not moved(v) and string.byte(v, 9) ~= 63
+end
+
+-- Whether the lease that has v in HELD is in force. Mostly one look tells for all that none has ended.
+local none_ended
+
+local function in_force(m, v)
+  if not certain(v) then
+    local till = redis.call('ZSCORE', LEASES, m)
+    return till and tonumber(till) > NOW and current(id_of(m)) == m
+  end
+  if none_ended == nil then
+    none_ended = redis.call('ZCOUNT', LEASES, '-inf', int(NOW)) == 0
+  end
+  return none_ended or tonumber(redis.call('ZSCORE', LEASES, m) or 0) > NOW
+end
+
+-- What HELD has of those of some members whose leases are in force, by their places, else false.
+local function holds_all(ms)
+  local holds = on('HMGET', HELD, ms) or {}
+  for i, v in ipairs(holds) do
+    holds[i] = v and in_force(ms[i], v) and v
+  end
+  return holds
+end
+
+-- Ends the leases that are in force, those with something in holds, and returns their members. Of one that is there twice
+-- only the first has had the lease.
+local function release_all(ms, holds)
+  local done, seen = {}, {}
+  for i, m in ipairs(ms) do
+    holds[i] = not seen[m] and holds[i]
+    if holds[i] then
+      done[#done + 1] = m
+      seen[m] = true
+    end
+  end
+  on('ZREM', LEASES, done)
+  on('HDEL', HELD, done)
+  return done
+end
