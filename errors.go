@@ -17,6 +17,7 @@ var (
 	ErrLeaseLost     = backend.ErrLeaseLost     // the lease ended, or the message is settled; nothing changed
 	ErrDuplicate     = backend.ErrDuplicate     // the first message of that id stays; success to who repeats a push
 	ErrFull          = backend.ErrFull          // the store is at its limit; nothing was stored
+	ErrUnconfirmed   = backend.ErrUnconfirmed   // stored, but not where a push was told to wait for, as on replicas
 	ErrUnsupported   = backend.ErrUnsupported   // the backend cannot do that; an UnsupportedError
 	ErrInvalid       = backend.ErrInvalid       // an argument cannot be used; an InvalidError, nothing changed
 	ErrUnknownScheme = backend.ErrUnknownScheme // no backend for that URL: forgotten import?

@@ -3,6 +3,7 @@ package delayq_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -42,6 +43,17 @@ var sentinels = map[string]struct {
 	"ErrFull": {delayq.ErrFull, func(t *testing.T) error {
 		q := newQueue(t, delayq.WithBackend(memory.New(memory.MaxBytes(100))))
 		_, err := q.Push(t.Context(), make([]byte, 101))
+		return err
+	}},
+	"ErrUnconfirmed": {delayq.ErrUnconfirmed, func(t *testing.T) error { // zsetpoll has the real one: TestWaitReplicas
+		s := newSeam()
+		s.before = func(_ context.Context, op string) error {
+			if op != "schedule" {
+				return nil
+			}
+			return fmt.Errorf("%w: no replica did", backend.ErrUnconfirmed)
+		}
+		_, err := newQueue(t, s.option()).Push(t.Context(), nil)
 		return err
 	}},
 	"ErrUnsupported": {delayq.ErrUnsupported, func(t *testing.T) error {

@@ -31,6 +31,11 @@ var (
 	// ErrFull says that the store has reached its limit. Nothing was stored.
 	ErrFull = errors.New("queue is full")
 
+	// ErrUnconfirmed says that the store has the message, but that not all have confirmed it in time for which
+	// a push was told to wait, as replicas or disks. It may be lost with the store. To push it again under
+	// its id waits for them again, and answers ErrDuplicate when they have it.
+	ErrUnconfirmed = errors.New("stored, but not confirmed")
+
 	// ErrUnsupported says that this backend cannot do the operation. The error is
 	// an [UnsupportedError].
 	ErrUnsupported = errors.New("not supported")

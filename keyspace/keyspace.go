@@ -10,6 +10,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redisscript"
 	"github.com/delayq/delayq/internal/redisstore"
 )
 
@@ -38,7 +39,7 @@ func New(client redis.UniversalClient, opts ...Option) *Backend {
 	for _, set := range opts {
 		if set == nil {
 			set = func(c *redisstore.Config) {
-				reject(c, backend.Invalid("keyspace option", "nil", "the result of Sweep or Prefix"))
+				reject(c, backend.Invalid("keyspace option", "nil", "the result of Sweep, Prefix, WaitReplicas or WaitDisk"))
 			}
 		}
 		set(&c)
@@ -66,6 +67,26 @@ func Prefix(p string) Option {
 	return func(c *redisstore.Config) {
 		reject(c, redisstore.ValidPrefix(p))
 		c.Prefix = p
+	}
+}
+
+// WaitReplicas has a push wait until that many replicas have the message too, 1 to 100, and for so long at most, 1 ms to 1 min. What it waits for
+// in vain is [backend.ErrUnconfirmed]: the message is stored, and lost only if the server is. Redis replicates behind its
+// replies, so that without this a message may be lost with a master that its replicas have not kept up with; with it, only
+// when a replica is promoted that is not among those that had it. Concurrent pushes wait together. A cancel or an ack does not wait.
+// On a client of a single server, a Sentinel group or a Cluster.
+func WaitReplicas(n int, within time.Duration) Option {
+	return func(c *redisstore.Config) {
+		c.Wait("keyspace.WaitReplicas", redisscript.Confirmation{Replicas: n, Within: within})
+	}
+}
+
+// WaitDisk is [WaitReplicas] on disk: a push waits until the server has written the message to the disk with its append-only file, and so
+// have that many replicas, 0 to 100. It takes Redis 7.2 or newer with appendonly yes; elsewhere Open fails. With appendfsync
+// everysec a push waits for up to a second.
+func WaitDisk(n int, within time.Duration) Option {
+	return func(c *redisstore.Config) {
+		c.Wait("keyspace.WaitDisk", redisscript.Confirmation{Replicas: n, Disk: true, Within: within})
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 func init() { backend.Register("keyspace", openURL) }
 
-// openURL reads keyspace://[USER:PASSWORD@]HOST[:PORT]/QUEUE[?prefix=…&sweep=…]; package redisurl has the
+// openURL reads keyspace://[USER:PASSWORD@]HOST[:PORT]/QUEUE[?prefix=…&sweep=…&wait_replicas=…&wait_disk=…]; package redisurl has the
 // parameters of the connection. The events are those of the client's own database.
 func openURL(ctx context.Context, u *url.URL) (backend.Backend, string, error) {
 	target, opts, err := parseURL(u)
@@ -35,6 +35,9 @@ func parseURL(u *url.URL) (*redisurl.Target, []Option, error) {
 	}
 	target, err := redisurl.Parse(u, redisurl.Params{
 		"prefix": func(p string) string { return add(Prefix(p)) },
+
+		"wait_disk":     redisstore.WaitParam(WaitDisk, add),
+		"wait_replicas": redisstore.WaitParam(WaitReplicas, add),
 		"sweep":  redisurl.Duration(func(d time.Duration) string { return add(Sweep(d)) }),
 	})
 	return target, opts, err

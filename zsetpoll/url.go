@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisstore"
 	"github.com/delayq/delayq/internal/redisurl"
 )
 
@@ -15,7 +16,7 @@ func init() { backend.Register("zsetpoll", openURL) }
 // modes are the values of the parameter claims.
 var modes = map[string]Mode{"script": Script, "arbitrate": Arbitrate, "mover": Mover}
 
-// openURL reads zsetpoll://[USER:PASSWORD@]HOST[:PORT]/QUEUE[?claims=…&poll=…&prefix=…]; package redisurl has the
+// openURL reads zsetpoll://[USER:PASSWORD@]HOST[:PORT]/QUEUE[?claims=…&poll=…&prefix=…&wait_replicas=…&wait_disk=…]; package redisurl has the
 // parameters of the connection.
 func openURL(ctx context.Context, u *url.URL) (backend.Backend, string, error) {
 	target, opts, err := parseURL(u)
@@ -39,6 +40,9 @@ func parseURL(u *url.URL) (*redisurl.Target, []Option, error) {
 		"claims": redisurl.Choice(modes, func(m Mode) string { return add(Claims(m)) }),
 		"poll":   redisurl.Duration(func(d time.Duration) string { return add(Poll(d)) }),
 		"prefix": func(p string) string { return add(Prefix(p)) },
+
+		"wait_disk":     redisstore.WaitParam(WaitDisk, add),
+		"wait_replicas": redisstore.WaitParam(WaitReplicas, add),
 	})
 	return target, opts, err
 }

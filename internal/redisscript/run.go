@@ -23,6 +23,15 @@ type Runner struct {
 	Keys   []string
 	Clock  clockwork.Clock // nil for the server's own
 	Args   []any           // of every script, before its own
+
+	Confirm Confirmation // what every script waits for
+}
+
+// Confirmed is a Runner of the same keys that waits for that.
+func (r *Runner) Confirmed(c Confirmation) *Runner {
+	other := *r
+	other.Confirm = c
+	return &other
 }
 
 // Once is a command that the client library must not repeat by itself: a reply that is lost leaves open
@@ -98,7 +107,7 @@ func wrap(sc *Script, err error) error {
 // Unknown reports whether a command may have run though there is no reply.
 func Unknown(ctx context.Context, err error) bool {
 	var reply redis.Error
-	return err != nil && ctx.Err() == nil && !errors.As(err, &reply) && !errors.Is(err, redis.ErrClosed)
+	return err != nil && ctx.Err() == nil && !errors.As(err, &reply) && !errors.Is(err, redis.ErrClosed) && !errors.Is(err, backend.ErrUnconfirmed)
 }
 
 func pause(ctx context.Context, d time.Duration) bool {
@@ -137,6 +146,9 @@ func (r *Runner) eval(ctx context.Context, command, sc string, age time.Duration
 	all = append(all, r.now(), Delay(age))
 	cmd := NewOnce(ctx, append(append(all, r.Args...), args...)...)
 	cmd.SetFirstKeyPos(3)
+	if r.Confirm.wanted() {
+		return r.confirmed(ctx, cmd)
+	}
 	_ = r.Client.Process(ctx, cmd)
 	return cmd.Result()
 }

@@ -7,12 +7,16 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redischeck"
 	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redisscript"
 )
 
 // Config is what the backends on this store have in common.
 type Config struct {
 	redisqueue.Config
 	Prefix string // of all keys
+
+	// Confirm is what a push waits for.
+	Confirm redisscript.Confirmation
 
 	// Claimer makes a queue's way to claim.
 	Claimer func(*Store) redisqueue.Claimer
@@ -25,8 +29,11 @@ const DefaultPrefix = "delayq"
 func NewBackend(c Config) *redisqueue.Backend {
 	c.Check = redischeck.Check
 	c.KeyOf = func(key, queue string) bool { return strings.HasPrefix(key, c.Prefix+":{"+queue+"}:") }
-	c.Store = func(_ context.Context, name string, o backend.Options) (redisqueue.Store, error) {
+	c.Store = func(ctx context.Context, name string, o backend.Options) (redisqueue.Store, error) {
 		s := New(c, name, o.Clock)
+		if err := s.pushes.CanConfirm(ctx); err != nil {
+			return redisqueue.Store{}, err
+		}
 		return redisqueue.Store{Messages: s, Claim: c.Claimer(s), Clock: o.Clock, Triggered: c.Triggered}, nil
 	}
 	return redisqueue.NewBackend(c.Config)

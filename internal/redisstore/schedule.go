@@ -14,7 +14,7 @@ func (s *Store) Schedule(ctx context.Context, ms []backend.Message) []error {
 	size := func(m backend.Message) int { return len(m.Body) }
 	return redisscript.Chunked(ms, size, func(part []backend.Message) []error {
 		fields := fieldsOf(part)
-		return redisscript.Each(ctx, &s.Runner, scheduleScript, part, []any{fields}, func(args []any, m backend.Message) []any {
+		return redisscript.Each(ctx, s.pushes, scheduleScript, part, []any{fields}, func(args []any, m backend.Message) []any {
 			args = append(args, packed(m.ID), record.AppendContent(nil, m.Headers, m.Body), redisscript.Due(m.Due), redisscript.Delay(m.Delay))
 			if fields == fieldsUnique {
 				args = append(args, redisscript.Delay(m.UniqueFor))

@@ -17,7 +17,8 @@ const Resolution = time.Millisecond
 // large batches, a few.
 type Store struct {
 	redisscript.Runner
-	keys keys
+	pushes *redisscript.Runner // with what these wait for
+	keys   keys
 }
 
 // New returns the store of a queue. A clock replaces the server's own.
@@ -27,10 +28,8 @@ func New(c Config, queue string, clock clockwork.Clock) *Store {
 	if c.Triggered && clock == nil { // an injected clock's time is not that of expiries
 		trigger = k.prefix + triggerKey
 	}
-	return &Store{
-		Runner: redisscript.Runner{Client: c.Client, Keys: k.list, Clock: clock, Args: []any{k.channel, trigger}},
-		keys:   k,
-	}
+	scripts := redisscript.Runner{Client: c.Client, Keys: k.list, Clock: clock, Args: []any{k.channel, trigger}}
+	return &Store{Runner: scripts, pushes: scripts.Confirmed(c.Confirm), keys: k}
 }
 
 var _ redisqueue.Messages = (*Store)(nil)

@@ -5,13 +5,17 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-const rabbitURLVar = "DELAYQ_RABBITMQ_URL"
+const (
+	rabbitURLVar     = "DELAYQ_RABBITMQ_URL"
+	rabbitScriptsVar = "DELAYQ_RABBITMQ_SCRIPTS"
+)
 
 // runningRabbit is a broker that somebody has started.
 type runningRabbit struct {
@@ -76,10 +80,12 @@ func vhostOf(u *url.URL) string {
 func userOf(u *url.URL) string { return u.User.Username() }
 
 // findRabbit passes over Debian's wrapper on the PATH, which runs the script as the user of the
-// system's own broker.
+// system's own broker. Another directory may be named, for a broker of another version.
 func findRabbit(script string) string {
-	if path, err := exec.LookPath("/usr/lib/rabbitmq/bin/" + script); err == nil {
-		return path
+	for _, dir := range []string{os.Getenv(rabbitScriptsVar), "/usr/lib/rabbitmq/bin"} {
+		if path, err := exec.LookPath(filepath.Join(dir, script)); dir != "" && err == nil {
+			return path
+		}
 	}
 	return findServer(script)
 }

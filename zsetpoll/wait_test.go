@@ -1,0 +1,188 @@
+package zsetpoll_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/zsetpoll"
+)
+
+// A pair is a master and its replica, with a link between them that can be cut.
+type pair struct {
+	master  *testenv.RedisServer
+	link    *testenv.FaultProxy
+	replica *redis.Client
+}
+
+func newPair(t *testing.T) pair {
+	t.Helper()
+	p := pair{master: testenv.Redis(t, testenv.AOF())}
+	p.link = testenv.Proxy(t, p.master.Addr())
+	host, port, err := net.SplitHostPort(p.link.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.replica = testenv.Redis(t, testenv.Directive("replicaof", host, port)).Client(t)
+	await(t, "the replica to follow", func() bool {
+		info, err := p.replica.Info(t.Context(), "replication").Result()
+		return err == nil && strings.Contains(info, "master_link_status:up")
+	})
+	return p
+}
+
+func (p pair) cut(t *testing.T) {
+	t.Helper()
+	p.link.Refuse(true)
+	p.link.CloseAll()
+	await(t, "the replica to have lost its master", func() bool {
+		info, err := p.replica.Info(t.Context(), "replication").Result()
+		return err == nil && strings.Contains(info, "master_link_status:down")
+	})
+}
+
+func (p pair) queue(t *testing.T, opts ...zsetpoll.Option) delayq.Queue {
+	t.Helper()
+	return openWaiting(t, p.master.Client(t), opts...)
+}
+
+func openWaiting(t *testing.T, client redis.UniversalClient, opts ...zsetpoll.Option) delayq.Queue {
+	t.Helper()
+	q, err := delayq.New(t.Context(), "orders", delayq.WithBackend(zsetpoll.New(client, opts...)), delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = q.Close() })
+	return q
+}
+
+func pushLater(t *testing.T, q delayq.Queue, id string) error {
+	t.Helper()
+	_, err := q.Push(t.Context(), []byte("body"), delayq.ID(id), delayq.After(time.Hour))
+	return err
+}
+
+// A push that returns nil is on the replica, and one that it does not reach says so. Pushed again, it waits again.
+func TestWaitReplicas(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	q := p.queue(t, zsetpoll.WaitReplicas(1, 100*time.Millisecond))
+	await(t, "a confirmed push", func() bool { return errors.Is(pushLater(t, q, "first"), delayq.ErrDuplicate) })
+	if n := p.replica.ZCard(t.Context(), "delayq:{orders}:due").Val(); n != 1 {
+		t.Errorf("the replica has %d messages after the push", n)
+	}
+	p.cut(t)
+	for range 2 {
+		if err := pushLater(t, q, "second"); !errors.Is(err, delayq.ErrUnconfirmed) || !strings.Contains(err.Error(), "0 of 1 replicas") {
+			t.Errorf("with the replica away a push answers %v", err)
+		}
+	}
+	if s, err := q.Stats(t.Context()); err != nil || s.Scheduled != 2 {
+		t.Errorf("got %+v, %v; want both messages stored", s, err)
+	}
+	p.link.Refuse(false)
+	await(t, "the replica to have it", func() bool { return errors.Is(pushLater(t, q, "second"), delayq.ErrDuplicate) })
+}
+
+// The replica is promoted while the master's writes do not reach it: what asynchronous replication loses, and what of it a push that
+// waits has told its caller.
+func TestWaitNarrowsLoss(t *testing.T) {
+	t.Parallel()
+	const messages = 200
+	p := newPair(t)
+	plain, waiting := p.queue(t), p.queue(t, zsetpoll.WaitReplicas(1, time.Millisecond))
+	p.cut(t)
+	told, toldWaiting := 0, 0
+	for i := range messages {
+		if pushLater(t, plain, fmt.Sprint("plain-", i)) == nil {
+			told++
+		}
+		if pushLater(t, waiting, fmt.Sprint("waiting-", i)) == nil {
+			toldWaiting++
+		}
+	}
+	if err := p.replica.Do(t.Context(), "replicaof", "no", "one").Err(); err != nil {
+		t.Fatal(err)
+	}
+	p.master.Kill()
+	s, err := openWaiting(t, p.replica).Stats(t.Context())
+	if err != nil || s.Scheduled != 0 {
+		t.Fatalf("the new master has %+v, %v; want nothing of what did not reach it", s, err)
+	}
+	t.Logf("lost though a push returned nil: %d of %d without WaitReplicas, %d with it", told, messages, toldWaiting)
+	if told != messages || toldWaiting != 0 {
+		t.Errorf("lost though a push returned nil: %d without WaitReplicas, want %d; %d with it, want 0", told, messages, toldWaiting)
+	}
+}
+
+// On a Cluster the push waits at the master of its slot.
+func TestWaitReplicasOnACluster(t *testing.T) {
+	t.Parallel()
+	q := openWaiting(t, testenv.SharedRedisCluster(t).Client(t), zsetpoll.WaitReplicas(1, time.Millisecond), zsetpoll.Prefix(t.Name()))
+	if err := pushLater(t, q, "x"); !errors.Is(err, delayq.ErrUnconfirmed) {
+		t.Errorf("masters without replicas answer %v", err)
+	}
+}
+
+// WaitDisk is for servers that have it, and an error of Open on others.
+func TestWaitDisk(t *testing.T) {
+	t.Parallel()
+	kept := testenv.Redis(t, testenv.AOF()).Client(t)
+	b := zsetpoll.New(kept, zsetpoll.WaitDisk(0, 10*time.Second))
+	if kept.Do(t.Context(), "waitaof", 0, 0, 1).Err() != nil {
+		_, err := b.Open(t.Context(), "orders", backend.Options{Logger: slog.New(slog.DiscardHandler)})
+		if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "Redis 7.2") {
+			t.Errorf("a server without WAITAOF: Open answers %v", err)
+		}
+		return
+	}
+	q := openWaiting(t, kept, zsetpoll.WaitDisk(0, 10*time.Second))
+	if err := pushLater(t, q, "x"); err != nil {
+		t.Error(err)
+	}
+	forgetful := zsetpoll.New(testenv.Redis(t).Client(t), zsetpoll.WaitDisk(0, time.Second))
+	if _, err := forgetful.Open(t.Context(), "orders", backend.Options{Logger: slog.New(slog.DiscardHandler)}); !errors.Is(err, backend.ErrInvalid) {
+		t.Errorf("a server without an append-only file: Open answers %v", err)
+	}
+}
+
+func TestWaitRefusesNonsense(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // nothing is sent
+	t.Cleanup(func() { _ = client.Close() })
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
+	t.Cleanup(func() { _ = ring.Close() })
+	for name, b := range map[string]*zsetpoll.Backend{
+		"no replicas":       zsetpoll.New(client, zsetpoll.WaitReplicas(0, time.Second)),
+		"too many replicas": zsetpoll.New(client, zsetpoll.WaitReplicas(101, time.Second)),
+		"less than none":    zsetpoll.New(client, zsetpoll.WaitDisk(-1, time.Second)),
+		"no time":           zsetpoll.New(client, zsetpoll.WaitReplicas(1, 0)),
+		"too long":          zsetpoll.New(client, zsetpoll.WaitDisk(0, time.Minute+1)),
+		"a Ring":            zsetpoll.New(ring, zsetpoll.WaitReplicas(1, time.Second)),
+	} {
+		if _, err := b.Open(t.Context(), "orders", backend.Options{Logger: slog.New(slog.DiscardHandler)}); !errors.Is(err, backend.ErrInvalid) {
+			t.Errorf("%s: Open answers %v", name, err)
+		}
+	}
+}
+
+func TestWaitInURL(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	base := "zsetpoll://" + p.master.Addr() + "/orders"
+	roundTrip(t, base+"?wait_replicas=1,5s")
+	for _, bad := range []string{"wait_replicas=1", "wait_replicas=x,1s", "wait_replicas=0,1s", "wait_disk=0,2h", "wait_disk=0"} {
+		if _, err := delayq.Open(t.Context(), base+"?"+bad); !errors.Is(err, delayq.ErrInvalid) {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
