@@ -6,9 +6,10 @@
 // skipped. Each store on Redis has a server of its own without persistence, rabbitmq one broker that
 // writes to disk, on this machine, that shares its processors.
 //
-// One backend: -bench '/backend=memory'. Two versions are compared with benchstat, two
+// One backend: -bench '/backend=memory'. Two commits are compared by make bench-compare, two
 // backends with benchstat -col /backend. A benchmark fails when a promise is broken, an early
-// or a lost message, and never because the machine is slow; the goals are in the comments.
+// or a lost message, and never because the machine is slow; the goals are in the comments, and
+// make report holds docs/benchmarks.md against them.
 package bench
 
 import (

@@ -6,24 +6,28 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	rawdata "github.com/delayq/delayq/bench/internal/raw"
 )
 
 // BenchmarkBurst measures how fast 32 workers of one Consume drain 100,000 messages that are
 // due at one instant, in msgs/s from that instant to the last ack. Goal for zsetpoll: five times
-// the rate of asynq, which bench/peers measures.
+// the rate of asynq, which bench/peers measures. When each message arrived is kept for the report.
 func BenchmarkBurst(b *testing.B) {
 	overTargets(b, func(b *testing.B, t target) {
 		messages := t.size(100_000, 10_000)
 		q := t.queue(b)
 		lead := t.lead()
 		var all time.Duration
+		var last *tally
 		for b.Loop() {
-			took, inTime := burst(b, q, messages, lead)
-			for ; !inTime; took, inTime = burst(b, q, messages, lead) {
+			t, took, inTime := burst(b, q, messages, lead)
+			for ; !inTime; t, took, inTime = burst(b, q, messages, lead) {
 				lead *= 2
 			}
 			all += took
+			last = t
 		}
+		rawdata.Arrivals(b, "", last.late)
 		b.ReportMetric(float64(messages)*float64(b.N)/all.Seconds(), "msgs/s")
 	})
 }
@@ -36,17 +40,17 @@ func (t target) lead() time.Duration {
 	return window(3 * time.Second)
 }
 
-// burst pushes messages that are all due after the lead and returns how long they take from
+// burst pushes messages that are all due after the lead and returns what became of them and how long they took from
 // then on, unless the pushes took longer than that.
-func burst(b *testing.B, q delayq.Queue, messages int, lead time.Duration) (took time.Duration, inTime bool) {
+func burst(b *testing.B, q delayq.Queue, messages int, lead time.Duration) (t *tally, took time.Duration, inTime bool) {
 	b.StopTimer()
 	due := time.Now().Add(lead)
-	t := newTally(slices.Repeat([]time.Time{due}, messages))
+	t = newTally(slices.Repeat([]time.Time{due}, messages))
 	pushAll(b, q, t)
 	inTime = time.Now().Before(due)
 	wait := consume(b, q, t)
 	time.Sleep(time.Until(due))
 	b.StartTimer()
 	wait()
-	return time.Since(due), inTime
+	return t, time.Since(due), inTime
 }

@@ -4,11 +4,12 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
 
-// BenchmarkFootprint measures what ten million pending messages of 100 bytes cost a process that
+// BenchmarkFootprint measures what a million and ten million pending messages of 100 bytes cost a process that
 // holds them itself:
 //
 //	overhead-B/msg   heap beside the bodies, ids that the library made included; goal 64
@@ -23,13 +24,15 @@ func BenchmarkFootprint(b *testing.B) {
 	}
 	for _, t := range targets {
 		if t.inProcess {
-			b.Run("backend="+t.name, func(b *testing.B) { footprint(b, t) })
+			for _, pending := range []int{1_000_000, 10_000_000} {
+				b.Run("backend="+t.name+"/pending="+strconv.Itoa(pending), func(b *testing.B) { footprint(b, t, pending) })
+			}
 		}
 	}
 }
 
-func footprint(b *testing.B, t target) {
-	const pending, chunk = 10_000_000, 100_000
+func footprint(b *testing.B, t target, pending int) {
+	const chunk = 100_000
 	b.Cleanup(debug.FreeOSMemory) // the next benchmark must not pay for this one
 	q := t.queue(b)
 	before := heapBytes()
@@ -37,7 +40,7 @@ func footprint(b *testing.B, t target) {
 	for range pending / chunk {
 		fill(b, q, chunk, due)
 	}
-	overhead := float64(heapBytes()-before)/pending - bodySize
+	overhead := float64(heapBytes()-before)/float64(pending) - bodySize
 	var pauses []time.Duration
 	for b.Loop() {
 		runtime.GC()

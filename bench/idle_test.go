@@ -11,7 +11,7 @@ import (
 )
 
 // BenchmarkIdle measures what idle queues with a worker waiting at each cost a server, in
-// commands/s of all of them together; goals: 1 for one queue, 100 for a thousand of one process.
+// cmds/s of all of them together; goals: 1 for one queue, 100 for a thousand of one process.
 func BenchmarkIdle(b *testing.B) {
 	overRedis(b, func(b *testing.B, t target) {
 		b.Run("queues=1", func(b *testing.B) { idle(b, t, 1, window(5*time.Second)) })
@@ -34,7 +34,7 @@ func idle(b *testing.B, t target, queues int, watch time.Duration) {
 	time.Sleep(window(2 * time.Second)) // until all have subscribed and looked
 	before := count.commands.Load()
 	time.Sleep(watch)
-	b.ReportMetric(float64(count.commands.Load()-before)/watch.Seconds(), "commands/s")
+	b.ReportMetric(float64(count.commands.Load()-before)/watch.Seconds(), "cmds/s")
 	b.ReportMetric(0, "ns/op") // means nothing here
 	stop()
 	workers.Wait()

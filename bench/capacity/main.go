@@ -1,0 +1,35 @@
+// Command capacity answers how many shards, nodes and bytes a load takes on each backend, by what make report has measured.
+//
+//	go run ./bench/capacity -pending 1e9 -rate 1e6
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/delayq/delayq/bench/internal/capacity"
+	"github.com/delayq/delayq/bench/internal/raw"
+)
+
+func main() {
+	l := capacity.Defaults
+	path := flag.String("raw", "docs/benchmarks/raw.json", "what make report has measured")
+	flag.Float64Var(&l.Pending, "pending", l.Pending, "pending messages")
+	flag.Float64Var(&l.Rate, "rate", l.Rate, "messages a second, pushed and handed out")
+	flag.Float64Var(&l.ShardMemory, "shard-memory", l.ShardMemory, "bytes of messages that a shard may hold")
+	flag.Float64Var(&l.Busy, "busy", l.Busy, "share of the time that a shard may be busy")
+	flag.IntVar(&l.Replicas, "replicas", l.Replicas, "of each Redis server")
+	flag.IntVar(&l.NodeCores, "node-cores", l.NodeCores, "cores of a node")
+	flag.Float64Var(&l.NodeMemory, "node-memory", l.NodeMemory, "bytes of memory of a node")
+	flag.Parse()
+	f, err := raw.Load(*path)
+	if err == nil {
+		err = l.Check()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "capacity:", err)
+		os.Exit(1)
+	}
+	capacity.Print(os.Stdout, f, l)
+}

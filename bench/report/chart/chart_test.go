@@ -1,0 +1,108 @@
+package chart_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/delayq/delayq/bench/report/chart"
+)
+
+// texts returns what a picture says, and fails when it is not well-formed or has a number that is none.
+func texts(t *testing.T, svg []byte) (all []string) {
+	t.Helper()
+	for _, bad := range []string{"NaN", "Inf"} {
+		if bytes.Contains(svg, []byte(bad)) {
+			t.Errorf("the picture has %s: %s", bad, svg)
+		}
+	}
+	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatalf("%v: %s", err, svg)
+		}
+		if text, ok := token.(xml.CharData); ok {
+			all = append(all, string(text))
+		}
+	}
+}
+
+func says(t *testing.T, svg []byte, want ...string) {
+	t.Helper()
+	said := "\n" + strings.Join(texts(t, svg), "\n") + "\n"
+	for _, w := range want {
+		if !strings.Contains(said, "\n"+w+"\n") {
+			t.Errorf("the picture does not say %q: %s", w, said)
+		}
+	}
+}
+
+func TestLinesNameAxesAndSeries(t *testing.T) {
+	svg := chart.Lines{
+		Title: "a < b", X: chart.Axis{Title: "x & more, ms", Scale: chart.Log}, Y: chart.Axis{Title: "share", Scale: chart.Nines},
+		Series: []chart.Series{
+			{Name: "<one>", Points: []chart.Point{{0.1, 0}, {1, 0.5}, {1000, 1}}},
+			{Name: "two", Points: []chart.Point{{0, 0.9}, {5, 0.99}}},
+		},
+	}.SVG()
+	says(t, svg, "a < b", "x & more, ms", "share", "<one>", "two", "0.1", "1", "1,000", "0 %", "90 %", "99 %")
+}
+
+func TestOddSeriesAreDrawnAllTheSame(t *testing.T) {
+	for _, scale := range []chart.Scale{chart.Linear, chart.Log, chart.Nines} {
+		for name, points := range map[string][]chart.Point{
+			"none": nil, "zero": {{0, 0}}, "one": {{1, 1}}, "equal": {{5, 5}, {5, 5}}, "tiny": {{1e-9, 1e-9}, {2e-9, 2e-9}}, "huge": {{1e12, 1e12}},
+			"negative": {{-1, -1}, {1, 1}},
+		} {
+			t.Run(fmt.Sprint(name, scale), func(t *testing.T) {
+				l := chart.Lines{X: chart.Axis{Scale: scale}, Y: chart.Axis{Scale: scale}, Marked: true}
+				l.Series = []chart.Series{{Name: "odd", Points: points}}
+				says(t, l.SVG(), "odd")
+			})
+		}
+	}
+}
+
+func TestBarsNameValues(t *testing.T) {
+	svg := chart.Bars{
+		Title: "rates", X: chart.Axis{Title: "messages a second"},
+		Bars: []chart.Bar{{Name: "we", Value: 96_123, Least: 90_000, Most: 99_000, Ours: true}, {Name: "they", Value: 28_999}, {Name: "nobody"}},
+	}.SVG()
+	says(t, svg, "rates", "messages a second", "we", "96,100", "they", "29,000", "nobody", "0")
+}
+
+func TestBothPagesHaveTheirColours(t *testing.T) {
+	svg := string(chart.Bars{}.SVG())
+	light, dark, both := strings.Cut(svg, "@media (prefers-color-scheme:dark)")
+	if !both {
+		t.Fatal("there is one page")
+	}
+	for i := range chart.MaxSeries {
+		class := fmt.Sprintf(".s%d{stroke:", i)
+		if !strings.Contains(light, class) || !strings.Contains(dark, class) {
+			t.Errorf("series %d lacks a colour", i)
+		}
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", 1: "1", 0.5: "0.5", 0.12345: "0.123", 0.0012345: "0.00123", 12.345: "12.3", 123.45: "123", 999.9: "1,000", 1234567: "1,230,000",
+		100: "100", 1000: "1,000", -12.3: "-12.3", -1234: "-1,230", 9.999: "10", 3: "3",
+	} {
+		if got := chart.Number(v); got != want {
+			t.Errorf("%v is written %s, want %s", v, got, want)
+		}
+	}
+	if got := chart.Number(math.Pi * 1e-9); got != "0.00000000314" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,129 @@
+package main
+
+import "strconv"
+
+// These name lines of bench/peers.
+const (
+	drainPeers  = "BenchmarkDrainPeers/"
+	singlePeers = "BenchmarkPushPeers/single/"
+	batchPeers  = "BenchmarkPushPeers/batch/"
+	latePeers   = "BenchmarkLatenessPeers/"
+	depthPeers  = "BenchmarkDepthPeers/"
+	cancelPeers = "BenchmarkCancelPeers/"
+	idlePeers   = "BenchmarkIdlePeers/"
+)
+
+// goals are what delayq is built to reach.
+var goals = []goal{
+	{
+		what: "early deliveries, on every backend", limit: atMost(number(0)), value: greatest(
+			early("memory"), early("zsetpoll-script"), early("keyspace"), early("redisson"), early("rabbitmq")),
+		dir: "bench", pattern: "^BenchmarkLateness$", benchtime: "1x",
+	},
+	punctual("memory", number(2)),
+	punctual("zsetpoll-script", threeTimers("zsetpoll-script")),
+	punctual("redisson", threeTimers("redisson")),
+	punctual("keyspace", number(1000)), // its sweep
+	punctual("rabbitmq", number(40)),
+	drains("zsetpoll", "asynq", 5, true),
+	drains("zsetpoll", "asynq-tuned", 5, false),
+	drains("zsetpoll", "beanstalkd", 1, false),
+	drains("redisson", "asynq", 3, true),
+	drains("redisson", "asynq-tuned", 3, false),
+	{
+		what: "100,000 due at once: redisson against Redisson in Java", unit: "×",
+		value: at("BenchmarkRedissonBurst/release=4.7.0", "java/go"), limit: atLeast(number(50)),
+		dir: "bench", pattern: "^BenchmarkRedissonBurst$/^release=4.7.0$", benchtime: "1x",
+	},
+	pushes("256 goroutines push: zsetpoll against asynq", singlePeers+"zsetpoll", singlePeers+"asynq", 2, true),
+	pushes("256 goroutines push: zsetpoll against asynq-tuned", singlePeers+"zsetpoll", singlePeers+"asynq-tuned", 2, false),
+	pushes("batches of 100: zsetpoll against single calls of asynq", batchPeers+"zsetpoll", singlePeers+"asynq", 5, true),
+	pushes("batches of 100: zsetpoll against single calls of asynq-tuned", batchPeers+"zsetpoll", singlePeers+"asynq-tuned", 5, false),
+	heavy("zsetpoll-script"), heavy("keyspace"), heavy("redisson"),
+	flat("memory", false), flat("zsetpoll-script", true), flat("keyspace", true), flat("redisson", true),
+	{
+		what: "memory: push, receive and ack, 100 a call", unit: "ns",
+		value: at("BenchmarkThroughput/backend=memory/batch=100", "ns/op"), limit: atMost(number(1500)),
+		dir: "bench", pattern: "^BenchmarkThroughput$/^backend=memory$/^batch=100$", benchtime: "0.3s",
+	},
+	footprintGoal("memory: overhead of each of 10 million pending messages", "overhead-B/msg", 64, "B"),
+	footprintGoal("memory: pause for garbage at 10 million pending messages, median", "gc-pause-us", 1000, "µs"),
+	idles("an idle queue", 1, 1, false),
+	idles("1,000 idle queues of one process, together", 1000, 100, true),
+	byHand("push, a call a message", "Push", "go"), byHand("push, 100 a call", "Push", "go-batch"),
+	byHand("drain, 32 workers", "Drain", "go"), byHand("drain, 100 a call", "Drain", "go-batch"),
+}
+
+func early(store string) expression { return at("BenchmarkLateness/backend="+store, "early/op") }
+
+func punctual(store string, most expression) goal {
+	return goal{
+		what: "lateness p99 at 2,000 a second: " + store, unit: "ms",
+		value: at("BenchmarkLateness/backend="+store, "late-p99-ms"), limit: atMost(most),
+		dir: "bench", pattern: "^BenchmarkLateness$/^backend=" + store + "$", benchtime: "1x",
+	}
+}
+
+// threeTimers are 3 ms, or three bare timers and a round trip of the same run.
+func threeTimers(store string) expression {
+	line := "BenchmarkLateness/backend=" + store
+	return greatest(number(3), sum(times(3, at(line, "bare-late-p99-ms")), at(line, "trip-p99-ms")))
+}
+
+func drains(ours, peer string, least float64, long bool) goal {
+	return goal{
+		what: "100,000 due at once: " + ours + " against " + peer, unit: "×", long: long,
+		value: ratio(at(drainPeers+ours, "msgs/s"), at(drainPeers+peer, "msgs/s")), limit: atLeast(number(least)),
+		dir: "bench/peers", pattern: "^BenchmarkDrainPeers$", benchtime: "1x",
+	}
+}
+
+func pushes(what, ours, peer string, least float64, long bool) goal {
+	return goal{
+		what: what, unit: "×", long: long,
+		value: ratio(at(ours, "msgs/s"), at(peer, "msgs/s")), limit: atLeast(number(least)),
+		dir: "bench/peers", pattern: "^BenchmarkPushPeers$", benchtime: "1x",
+	}
+}
+
+func heavy(store string) goal {
+	return goal{
+		what: "memory of Redis for a pending message of 100 bytes: " + store, unit: "B", long: true,
+		value: at("BenchmarkPending/backend="+store+"/pending=100000", "B/pending"), limit: atMost(number(330)),
+		dir: "bench", pattern: "^BenchmarkPending$/^backend=" + store + "$/^pending=100000$", benchtime: "1x",
+	}
+}
+
+func flat(store string, long bool) goal {
+	return goal{
+		what: "cost of a message at 1 M pending against 1 k: " + store, unit: "×", long: long,
+		value: at("BenchmarkDepth/backend="+store+"/due=now", "1M/1k"), limit: atMost(number(1.5)),
+		dir: "bench", pattern: "^BenchmarkDepth$/^backend=" + store + "$/^due=now$", benchtime: "10x",
+	}
+}
+
+func footprintGoal(what, metric string, most float64, unit string) goal {
+	return goal{
+		what: what, unit: unit, long: true,
+		value: at("BenchmarkFootprint/backend=memory/pending=10000000", metric), limit: atMost(number(most)),
+		dir: "bench", pattern: "^BenchmarkFootprint$/./^pending=10000000$", benchtime: "5x",
+	}
+}
+
+func idles(what string, queues int, most float64, long bool) goal {
+	name := "queues=" + strconv.Itoa(queues)
+	line := func(store string) expression { return at("BenchmarkIdle/backend="+store+"/"+name, "cmds/s") }
+	return goal{
+		what: what + ", on any backend on Redis", unit: "commands/s", long: long,
+		value: greatest(line("zsetpoll-script"), line("keyspace"), line("redisson")), limit: atMost(number(most)),
+		dir: "bench", pattern: "^BenchmarkIdle$/./^" + name + "$", benchtime: "1x",
+	}
+}
+
+func byHand(what, load, side string) goal {
+	return goal{
+		what: "rabbitmq against a program by hand: " + what, unit: "×",
+		value: at("BenchmarkRabbit"+load, side+"/raw"), limit: atLeast(number(0.8)),
+		dir: "bench", pattern: "^BenchmarkRabbit" + load + "$", benchtime: "1x",
+	}
+}

@@ -1,0 +1,113 @@
+// Command report measures delayq and writes docs/benchmarks.md, its pictures and the raw data that they come from.
+//
+//	go run . -short   measure a little of everything, to try the machinery
+//	go run . -draw    draw again what was measured last
+//	go run . check    pass on the output of benchmarks, and fail where one is missing that a goal needs
+//
+// It is a module of its own, so that nobody who uses delayq downloads what it needs.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"github.com/delayq/delayq/bench/internal/raw"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "report:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	root := flag.String("root", "../..", "the root of the repository")
+	short := flag.Bool("short", false, "measure a little of everything")
+	draw := flag.Bool("draw", false, "do not measure")
+	flag.Parse()
+	if flag.Arg(0) == "check" {
+		return check(io.TeeReader(os.Stdin, os.Stdout))
+	}
+	docs := filepath.Join(*root, "docs")
+	if *draw {
+		return redraw(docs)
+	}
+	f, err := measure(ctx, *root, *short, os.Stderr)
+	if err != nil {
+		return err
+	}
+	if err := write(docs, f); err != nil {
+		return err
+	}
+	return failures(f)
+}
+
+const (
+	pageName    = "benchmarks.md"
+	picturesDir = "benchmarks"
+	rawName     = "raw.json"
+)
+
+func redraw(docs string) error {
+	f, err := raw.Load(filepath.Join(docs, picturesDir, rawName))
+	if err != nil {
+		return err
+	}
+	return write(docs, f)
+}
+
+// write writes all files, in place of those of the last report.
+func write(docs string, f *raw.File) error {
+	page, pictures, err := render(f)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(docs, picturesDir)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := f.Save(filepath.Join(dir, rawName)); err != nil {
+		return err
+	}
+	if err := replacePictures(dir, pictures); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(docs, pageName), page, 0o644)
+}
+
+func replacePictures(dir string, pictures map[string][]byte) error {
+	old, err := filepath.Glob(filepath.Join(dir, "*.svg"))
+	if err != nil {
+		return err
+	}
+	for _, path := range old {
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	for name, picture := range pictures {
+		if err := os.WriteFile(filepath.Join(dir, name+".svg"), picture, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// failures says which runs failed, after what they have is written.
+func failures(f *raw.File) (err error) {
+	for _, r := range f.Runs {
+		if r.Failed {
+			err = errors.Join(err, fmt.Errorf("%s in %s failed: %s has what it said", r.Command, r.Dir, rawName))
+		}
+	}
+	return err
+}

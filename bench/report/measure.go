@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/delayq/delayq/bench/internal/raw"
+)
+
+// A suite is one call of go test.
+type suite struct {
+	dir       string // from the root of the repository
+	pattern   string
+	benchtime string
+	timeout   string
+}
+
+// stores are the backends with their default settings, one element of a pattern.
+const stores = "/^backend=(memory|zsetpoll-script|keyspace|redisson|rabbitmq)$"
+
+// full fits into half an hour on two cores. What compares the options of one backend is left to make bench.
+var full = []suite{
+	{"bench", "^BenchmarkPush$" + stores, "0.3s", "10m"},
+	{"bench", "^BenchmarkThroughput$/^backend=memory$", "0.5s", "10m"},
+	{"bench", "^Benchmark(Lateness|WakeUp|Burst)$" + stores, "1x", "10m"},
+	{"bench", "^BenchmarkDepth$/^backend=(memory|zsetpoll-script|keyspace|redisson)$/^due=now$", "10x", "10m"},
+	{"bench", "^BenchmarkDepth$/^backend=rabbitmq$/^due=now$", "2x", "10m"}, // a message takes it milliseconds
+	{"bench", "^Benchmark(Idle|Pending)$" + stores, "1x", "15m"},
+	{"bench", "^BenchmarkFootprint$", "5x", "10m"},
+	{"bench", "^BenchmarkRedissonBurst$/^release=4.7.0$", "1x", "10m"},
+	{"bench", "^BenchmarkRabbit(Push|Drain)$", "1x", "15m"},
+	{"bench/peers", ".", "1x", "30m"},
+}
+
+// short shows that everything works.
+var short = []suite{
+	{"bench", "^BenchmarkPush$" + stores, "0.02s", "5m"},
+	{"bench", "^BenchmarkThroughput$/^backend=memory$", "0.02s", "5m"},
+	{"bench", "^Benchmark(Lateness|WakeUp|Burst|Depth|Cancel|Idle|Pending|Footprint)$" + stores, "1x", "5m"},
+	{"bench", "^BenchmarkRedissonBurst$/^release=4.7.0$", "1x", "5m"},
+	{"bench", "^BenchmarkRabbit(Push|Drain)$", "1x", "5m"},
+	{"bench/peers", ".", "1x", "5m"},
+}
+
+func (s suite) args(trial bool) []string {
+	args := []string{"test", "-run", "^$", "-bench", s.pattern, "-benchtime", s.benchtime, "-timeout", s.timeout}
+	if trial {
+		args = append(args, "-short")
+	}
+	return append(args, ".")
+}
+
+// command is what one would type in the directory.
+func command(args []string) string {
+	words := []string{"go"}
+	for _, a := range args {
+		if strings.ContainsAny(a, "^$()|*? ") {
+			a = "'" + a + "'"
+		}
+		words = append(words, a)
+	}
+	return strings.Join(words, " ")
+}
+
+// measuring is a report in the making.
+type measuring struct {
+	file     *raw.File
+	root     string // of the repository
+	kept     string // the directory for raw data
+	progress io.Writer
+}
+
+// measure runs all suites, one after the other, and goes on when one of them fails.
+func measure(ctx context.Context, root string, trial bool, progress io.Writer) (*raw.File, error) {
+	kept, err := os.MkdirTemp("", "delayq-report-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(kept) }()
+	m := measuring{&raw.File{Machine: describe(ctx, root), Trial: trial}, root, kept, progress}
+	suites := full
+	if trial {
+		suites = short
+	}
+	for _, s := range suites {
+		if err := m.run(ctx, s); err != nil {
+			return nil, err
+		}
+	}
+	m.file.Records, err = raw.Read(kept)
+	return m.file, err
+}
+
+func (m measuring) run(ctx context.Context, s suite) error {
+	args := s.args(m.file.Trial)
+	_, _ = fmt.Fprintf(m.progress, "\n%s: %s\n", s.dir, command(args))
+	start := time.Now()
+	output, failed := m.goTest(ctx, s.dir, args)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	results, versions, err := parse(bytes.NewReader(output))
+	if err != nil {
+		return err
+	}
+	m.file.Runs = append(m.file.Runs, raw.Run{
+		Dir: s.dir, Command: command(args), Seconds: time.Since(start).Round(time.Second).Seconds(),
+		Failed: failed != nil, Output: strings.Split(strings.TrimSpace(string(output)), "\n"),
+	})
+	m.file.Results = append(m.file.Results, results...)
+	addVersions(&m.file.Machine, versions)
+	return nil
+}
+
+// goTest shows what it says while it says it.
+func (m measuring) goTest(ctx context.Context, dir string, args []string) (output []byte, err error) {
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = filepath.Join(m.root, dir)
+	cmd.Env = append(os.Environ(), raw.DirEnv+"="+m.kept)
+	cmd.Stdout = io.MultiWriter(&said, m.progress)
+	cmd.Stderr = cmd.Stdout
+	cmd.WaitDelay = 10 * time.Second
+	err = cmd.Run()
+	return said.Bytes(), err
+}
+
+func addVersions(m *raw.Machine, versions []raw.Version) {
+	known := make(map[string]bool)
+	for _, v := range m.Versions {
+		known[v.Name] = true
+	}
+	for _, v := range versions {
+		if !known[v.Name] {
+			m.Versions = append(m.Versions, v)
+		}
+	}
+}

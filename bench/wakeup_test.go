@@ -1,0 +1,78 @@
+package bench
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq"
+	rawdata "github.com/delayq/delayq/bench/internal/raw"
+)
+
+// BenchmarkWakeUp measures how long a consumer that waits for its first message takes to get one that somebody else pushes and
+// that is due at once, from just before the push until Receive returns:
+//
+//	wake-p50-ms wake-p99-ms wake-max-ms
+//
+// Pusher and consumer have connections of their own, as two processes have, except on memory, which is of one process. Between two
+// messages the consumer waits for 20 ms.
+func BenchmarkWakeUp(b *testing.B) {
+	overTargets(b, func(b *testing.B, t target) {
+		pusher, consumer := t.apart(b)
+		messages := unlessShort(300, 10)
+		var wakes []time.Duration
+		for range messages {
+			wakes = append(wakes, wake(b, pusher, consumer))
+		}
+		h := newHistogram()
+		record(h, wakes)
+		b.ReportMetric(float64(h.ValueAtQuantile(50))/1e6, "wake-p50-ms")
+		b.ReportMetric(float64(h.ValueAtQuantile(99))/1e6, "wake-p99-ms")
+		b.ReportMetric(float64(h.Max())/1e6, "wake-max-ms")
+		rawdata.Lateness(b, "", wakes)
+		onePass(b)
+	})
+}
+
+// apart opens one queue twice, as two processes would.
+func (t target) apart(b *testing.B) (pusher, consumer delayq.Queue) {
+	b.Helper()
+	switch {
+	case t.onRedis != nil:
+		server := ownRedis(b)
+		here, _ := t.connect(b, server)
+		there, _ := t.connect(b, server)
+		return open(b, here, "bench"), open(b, there, "bench")
+	case t.inProcess:
+		q := t.queue(b)
+		return q, q
+	}
+	url := ownVhost(b)
+	return onRabbit(b, url), onRabbit(b, url)
+}
+
+func wake(b *testing.B, pusher, consumer delayq.Queue) time.Duration {
+	b.Helper()
+	const idle = 20 * time.Millisecond
+	arrived := make(chan time.Time, 1)
+	ended := make(chan error, 1)
+	go func() {
+		d, err := consumer.Receive(context.Background())
+		arrived <- time.Now()
+		if err == nil {
+			err = d.Ack(context.Background())
+		}
+		ended <- err
+	}()
+	time.Sleep(idle) // what is measured is a consumer that waits
+	start := time.Now()
+	_, err := pusher.Push(context.Background(), body)
+	must(b, err)
+	select {
+	case err := <-ended:
+		must(b, err)
+	case <-time.After(time.Minute):
+		b.Fatal("the message is lost")
+	}
+	return (<-arrived).Sub(start)
+}
