@@ -49,14 +49,22 @@ BENCHTIME ?= 0.2s
 bench-compare: ## Compare benchmarks with those of a commit: BASE=main, and BENCH, ROUNDS, BENCHTIME
 	@bench/report/compare.sh '$(BASE)' '$(BENCH)' '$(ROUNDS)' '$(BENCHTIME)'
 
+FUZZTIME ?= 30s
 .PHONY: fuzz
-fuzz: ## Fuzz what parses bytes, 30 s each
-	go test -run '^$$' -fuzz FuzzRecord -fuzztime 30s ./memory
-	go test -run '^$$' -fuzz FuzzContent -fuzztime 30s ./internal/record
-	go test -run '^$$' -fuzz FuzzMember -fuzztime 30s ./redisson
-	go test -run '^$$' -fuzz FuzzWrittenMember -fuzztime 30s ./redisson
-	go test -run '^$$' -fuzz FuzzCodecs -fuzztime 30s ./redisson
-	go test -run '^$$' -fuzz FuzzEncode -fuzztime 30s ./redisson
+fuzz: ## Fuzz what parses foreign bytes, each target for FUZZTIME=30s
+	@set -e; grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
+	  for f in $$(grep -ho '^func Fuzz[A-Za-z]*' $$dir/*_test.go | cut -c6-); do \
+	    echo "$$dir $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$dir; \
+	  done; \
+	done
+
+VULN   := golang.org/x/vuln/cmd/govulncheck@v1.9.0
+VULNDB ?= https://vuln.go.dev
+.PHONY: vuln
+vuln: ## Look for known weaknesses in what the module depends on
+	@if ! curl -fsS -o /dev/null --max-time 20 '$(VULNDB)/index/db.json'; then \
+	  echo "vuln: nothing was checked: the database at $(VULNDB) cannot be reached from here (VULNDB= names another)" >&2; exit 69; fi
+	go run $(VULN) -db '$(VULNDB)' ./...
 
 .PHONY: cover
 cover: tools ## Print the test coverage by package

@@ -23,11 +23,14 @@ func CronIn(expr string, loc *time.Location) (Schedule, error) {
 		return nil, opError("cron", "", "", backend.Invalid("location", described("nil"), "time.UTC or another"))
 	}
 	c := &cron{expr: expr, loc: loc}
-	if !validCron(expr) || c.Next(time.Unix(0, 0)).IsZero() {
+	if len(expr) > longestCron || !validCron(expr) || c.Next(time.Unix(0, 0)).IsZero() {
 		return nil, opError("cron", "", "", backend.Invalid("cron expression", expr, "five to seven fields with an occurrence after 1970"))
 	}
 	return c, nil
 }
+
+// longestCron has room for a list of all minutes. The parser looks at each item of a list for each day that it tries.
+const longestCron = 256
 
 type cron struct {
 	expr string
@@ -45,7 +48,10 @@ func (c *cron) Next(after time.Time) time.Time {
 		_, offset := from.Zone()
 		_, change := from.ZoneBounds()
 		next, err := gronx.NextTickAfter(c.expr, from.In(time.FixedZone("", offset)), inclusive)
-		if err == nil && next.After(after) && (change.IsZero() || next.Before(change)) {
+		if err != nil {
+			return time.Time{} // clocks with another offset show the same days
+		}
+		if next.After(after) && (change.IsZero() || next.Before(change)) {
 			return next.UTC()
 		}
 		if change.IsZero() {

@@ -3,6 +3,7 @@ package delayq
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/delayq/delayq/backend"
@@ -47,12 +48,20 @@ func (e *OpError) Error() string {
 	var b strings.Builder
 	b.WriteString("delayq: " + e.Op)
 	if e.Queue != "" {
-		fmt.Fprintf(&b, " on queue %q", e.Queue)
+		b.WriteString(" on queue " + shortened(e.Queue))
 	}
 	if e.ID != "" {
-		fmt.Fprintf(&b, ", message %q", e.ID)
+		b.WriteString(", message " + shortened(e.ID))
 	}
 	return b.String() + ": " + e.Err.Error()
+}
+
+// shortened quotes what may be no name or id at all, since it was refused for that.
+func shortened(s string) string {
+	if len(s) > backend.MaxID {
+		return fmt.Sprintf("%q…", s[:backend.MaxID])
+	}
+	return strconv.Quote(s)
 }
 
 func (e *OpError) Unwrap() error { return e.Err }

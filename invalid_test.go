@@ -406,7 +406,7 @@ func TestBadURLsAreRefused(t *testing.T) {
 		{name: "empty", url: "", sentinel: delayq.ErrUnknownScheme},
 		{name: "no scheme", url: "//user:" + secret + "@host/orders", sentinel: delayq.ErrUnknownScheme},
 		{name: "unknown scheme", url: "pigeon://user:" + secret + "@loft/orders", sentinel: delayq.ErrUnknownScheme},
-		{name: "user in memory", url: "memory://user:" + secret + "@/orders", sentinel: delayq.ErrInvalid, what: "memory URL", value: "xxxxx"},
+		{name: "user in memory", url: "memory://user:" + secret + "@/orders", sentinel: delayq.ErrInvalid, what: "memory URL", value: "(hidden)"},
 		{name: "no name", url: "memory:///", sentinel: delayq.ErrInvalid, what: "queue name", value: `""`},
 		{name: "reserved name", url: "memory:///a%2Fb", sentinel: delayq.ErrInvalid, what: "queue name", value: "a/b"},
 		{name: "unknown parameter", url: "memory:///a?max=1", sentinel: delayq.ErrInvalid, what: "URL parameter", value: "max"},

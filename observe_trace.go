@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -97,7 +98,7 @@ func (t *tracer) joined(headers map[string]string, carrier propagation.MapCarrie
 func (t *tracer) process(ctx context.Context, d *Delivery, now time.Time) (context.Context, trace.Span) {
 	ctx = t.propagator.Extract(trace.ContextWithSpanContext(ctx, trace.SpanContext{}), propagation.MapCarrier(d.Headers))
 	opts := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithAttributes(
-		keyMessageID.String(d.ID),
+		keyMessageID.String(strings.ToValidUTF8(d.ID, "\ufffd")),
 		keyBodySize.Int(len(d.Body)),
 		keyAttempt.Int(d.Attempt),
 		keyLateness.Float64(d.lateness(now).Seconds()),

@@ -24,14 +24,14 @@ type shared struct {
 func (s *shared) open(_ context.Context, u *url.URL) (backend.Backend, string, error) {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, "", backend.Invalid("URL parameters", u.RawQuery, "max_messages=N&max_bytes=N, percent-encoded")
+		return nil, "", backend.Invalid("URL parameters", "(hidden)", "max_messages=N&max_bytes=N, percent-encoded")
 	}
 	opts, err := urlOptions(query)
 	if err != nil {
 		return nil, "", err
 	}
 	if u.User != nil || u.Fragment != "" || u.Opaque != "" {
-		return nil, "", backend.Invalid("memory URL", u.Redacted(), "memory://[store]/queue, without a user or a fragment")
+		return nil, "", backend.Invalid("memory URL", "(hidden)", "memory://[store]/queue, without a user or a fragment")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

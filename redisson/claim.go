@@ -82,6 +82,9 @@ func (s *store) delivery(held []byte) (d backend.Delivery, err error) {
 		Token:   backend.Token{Hi: binary.BigEndian.Uint64(held), Lo: end},
 		Until:   time.UnixMilli(int64(end)).UTC(), //nolint:gosec // a time
 	}
+	if d.ID == "" {
+		return d, record.ErrCorrupt // nobody could settle it
+	}
 	d.Headers, d.Body, err = s.open(held[payload:])
 	return d, err
 }

@@ -36,3 +36,17 @@ func (e *UnreadableError) Is(target error) bool { return target == ErrUnreadable
 func unreadable(what, reason string, b []byte) error {
 	return &UnreadableError{What: what, Reason: reason, Bytes: bytes.Clone(b)}
 }
+
+const shownClass = 80
+
+// ofClass says which Java class a payload names. It is text from a stranger: nothing looks for such a class, let alone makes one.
+func ofClass(name []byte) string {
+	switch n := len(name); {
+	case n == 0:
+		return ""
+	case n > shownClass:
+		return fmt.Sprintf(" of the class %q… (%d bytes)", name[:shownClass], n)
+	default:
+		return fmt.Sprintf(" of the class %q", name)
+	}
+}

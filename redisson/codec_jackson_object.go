@@ -54,38 +54,45 @@ func (c jacksonObject) Decode(payload []byte) ([]byte, error) {
 	return payload, nil
 }
 
-func isTyped(b []byte) bool {
+func isTyped(b []byte) bool { return len(classOf(b)) > 0 }
+
+// classOf is the Java class that JSON names first, or nothing.
+func classOf(b []byte) []byte {
 	b = skipSpace(b)
 	inner := skipSpace(b[1:])
 	switch b[0] {
 	case '{':
-		return isTypedObject(inner)
+		return classOfObject(inner)
 	case '[':
-		return isTypedArray(inner)
+		return classOfArray(inner)
 	default:
-		return false
+		return nil
 	}
 }
 
-func isTypedObject(b []byte) bool {
+func classOfObject(b []byte) []byte {
 	if b[0] != '"' {
-		return false
+		return nil
 	}
 	property, b := cutLiteral(b)
 	value := skipSpace(skipSpace(b)[1:])
 	if string(unquote(property)) != "@class" || value[0] != '"' {
-		return false
+		return nil
 	}
 	class, _ := cutLiteral(value)
-	return len(unquote(class)) > 0
+	return unquote(class)
 }
 
-func isTypedArray(b []byte) bool {
+func classOfArray(b []byte) []byte {
 	if b[0] != '"' {
-		return false
+		return nil
 	}
-	class, b := cutLiteral(b)
-	return className.Match(unquote(class)) && more(b) == 1
+	literal, b := cutLiteral(b)
+	class := unquote(literal)
+	if !className.Match(class) || more(b) != 1 {
+		return nil
+	}
+	return class
 }
 
 // className is a class in a package, perhaps with parameters (java.util.EnumSet<a.B>), or an array's ([I, [La.B;).

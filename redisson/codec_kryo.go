@@ -1,6 +1,7 @@
 package redisson
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 )
@@ -15,6 +16,7 @@ var Kryo5String Codec = kryo5String{}
 type kryo5String struct{}
 
 const (
+	kryoNamed  = 0x01 // a class's name follows
 	kryoString = 0x03
 	kryoNUL    = "\x00"
 
@@ -22,6 +24,8 @@ const (
 	kryoFlag = 0x80
 
 	kryoShortMin, kryoShortMax = 2, 32
+
+	kryoFirstName = 0x00 // of the names in a payload
 )
 
 func (kryo5String) Name() string { return "kryo5" }
@@ -55,7 +59,9 @@ func flagged(b []byte) int {
 
 func (c kryo5String) Decode(payload []byte) (body []byte, err error) {
 	var reason string
-	switch {
+	switch class := kryoClass(payload); {
+	case len(class) > 0:
+		reason = fmt.Sprintf("an object%s, only strings, %02x, are read", ofClass(class), kryoString)
 	case len(payload) > 0 && payload[0] != kryoString:
 		reason = fmt.Sprintf("an object with the class id %02x, only strings, %02x, are read", payload[0], kryoString)
 	case len(payload) < 2:
@@ -69,6 +75,18 @@ func (c kryo5String) Decode(payload []byte) (body []byte, err error) {
 		return nil, unreadable(c.Name(), reason, payload)
 	}
 	return body, nil
+}
+
+// kryoClass is the class that an object begins with whose class was not registered with Kryo.
+func kryoClass(payload []byte) []byte {
+	name, named := bytes.CutPrefix(payload, []byte{kryoNamed, kryoFirstName})
+	last := flagged(name)
+	if !named || last == len(name) {
+		return nil
+	}
+	name = bytes.Clone(name[:last+1])
+	name[last] &^= kryoFlag
+	return name
 }
 
 func readKryoShort(b []byte) (body []byte, reason string) {

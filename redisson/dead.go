@@ -65,7 +65,7 @@ func (s *store) letter(r []any) (l backend.DeadLetter, err error) {
 	key, _ := r[1].(string)
 	text, _ := r[2].(string)
 	grave := []byte(text)
-	if len(grave) < graveLen || len(grave) < graveLen+int(binary.BigEndian.Uint32(grave[28:])) {
+	if len(grave) < graveLen || uint64(len(grave)) < graveLen+uint64(binary.BigEndian.Uint32(grave[28:])) {
 		return l, record.ErrCorrupt
 	}
 	reason := graveLen + int(binary.BigEndian.Uint32(grave[28:]))

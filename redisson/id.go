@@ -31,12 +31,17 @@ func (s *store) identify(id string) (identity, bool) {
 // id is the other way round.
 func (s *store) id(key string, origin int64) string {
 	if s.envelopes() {
-		if len(key) < 2 {
-			return ""
-		}
-		return record.UnpackID([]byte(key))
+		return unpacked(key)
 	}
 	return hex.EncodeToString([]byte(key)) + "-" + strconv.FormatInt(origin, 10)
+}
+
+// unpacked is the id in a packed one, or "" where the bytes are none: who else writes to Redis may have written them.
+func unpacked(key string) string {
+	if len(key) < 2 || len(key) != packedLen(key[0]) {
+		return ""
+	}
+	return record.UnpackID([]byte(key))
 }
 
 // MemberID returns the id by which a queue shared with Java knows a message that waits: to cancel or to move what Java has

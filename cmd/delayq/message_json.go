@@ -29,7 +29,7 @@ type messageJSON struct {
 func contentJSON(id string, body []byte, headers map[string]string, due time.Time) messageJSON {
 	m := messageJSON{ID: id}
 	if !due.IsZero() {
-		m.Due = &due
+		m.Due = writable(due)
 	}
 	if utf8.Valid(body) {
 		text := string(body)
@@ -45,6 +45,23 @@ func contentJSON(id string, body []byte, headers map[string]string, due time.Tim
 		}
 	}
 	return m
+}
+
+// The first and the last time that JSON has a form for.
+var (
+	firstWritable = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
+	lastWritable  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+)
+
+// writable is the nearest time that can be written: other programs say what they like of when a message is due.
+func writable(t time.Time) *time.Time {
+	switch {
+	case t.Before(firstWritable):
+		t = firstWritable
+	case t.After(lastWritable):
+		t = lastWritable
+	}
+	return &t
 }
 
 func set[K comparable, V any](m *map[K]V, key K, value V) {
@@ -71,7 +88,7 @@ func waitingJSON(p delayq.Pending) messageJSON {
 
 func deadJSON(l delayq.DeadLetter) messageJSON {
 	m := contentJSON(l.ID, l.Body, l.Headers, l.Due)
-	m.Attempts, m.Reason, m.Died = &l.Attempts, &l.Reason, &l.Died
+	m.Attempts, m.Reason, m.Died = &l.Attempts, &l.Reason, writable(l.Died)
 	return m
 }
 

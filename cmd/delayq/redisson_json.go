@@ -98,7 +98,7 @@ func (i *inspection) document() inspectionJSON {
 }
 
 func pendingDocument(p redisson.Pending) pendingJSON {
-	doc := pendingJSON{ID: p.ID, Due: p.Due, Attempts: p.Attempts, Format: formatOf(p), Member: p.Member}
+	doc := pendingJSON{ID: p.ID, Due: *writable(p.Due), Attempts: p.Attempts, Format: formatOf(p), Member: p.Member}
 	if p.Err != nil {
 		doc.Error = p.Err.Error()
 		return doc
@@ -110,7 +110,7 @@ func pendingDocument(p redisson.Pending) pendingJSON {
 
 func quarantinedDocument(q redisson.Quarantined) quarantinedJSON {
 	return quarantinedJSON{
-		ID: q.ID, Place: q.Place, Due: q.Due, Reason: q.Reason, Length: len(q.Bytes), Bytes: q.Bytes, Text: textOf(q.Bytes),
+		ID: q.ID, Place: q.Place, Due: *writable(q.Due), Reason: q.Reason, Length: len(q.Bytes), Bytes: q.Bytes, Text: textOf(q.Bytes),
 	}
 }
 

@@ -148,7 +148,7 @@ func statsDocument(s delayq.Stats, now time.Time) statsJSON {
 		Time: now.UTC(), Scheduled: s.Scheduled, Ready: s.Ready, InFlight: s.InFlight, Dead: s.Dead, Quarantined: s.Quarantined,
 	}
 	if !s.HeadDue.IsZero() {
-		doc.HeadDue = &s.HeadDue
+		doc.HeadDue = writable(s.HeadDue)
 	}
 	return doc
 }

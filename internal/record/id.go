@@ -24,6 +24,17 @@ func PackedID(b []byte) []byte {
 	return b[:1+int(b[0])]
 }
 
+// IsPacked tells whether bytes are a packed id and nothing else.
+func IsPacked(b []byte) bool {
+	if len(b) == 0 {
+		return false
+	}
+	if b[0] == packedULID {
+		return len(b) == 1+len(ulid.ULID{})
+	}
+	return len(b) == 1+int(b[0])
+}
+
 // UnpackID returns the id of a packed one.
 func UnpackID(packed []byte) string {
 	if packed[0] == packedULID {

@@ -181,7 +181,7 @@ func (s *Store) won(ctx context.Context, node redis.Cmdable, bids []*bid) ([]bac
 		switch {
 		case b.removed.Val() == 1:
 			winners = append(winners, b)
-			ids = append(ids, b.member[seqLen+genLen:])
+			ids = append(ids, b.member[min(seqLen+genLen, len(b.member)):])
 		case b.noted.Val():
 			ghosts = append(ghosts, b.member)
 		}

@@ -63,7 +63,7 @@ func parseLetter(r []any) (l backend.DeadLetter, err error) {
 	id, _ := r[1].(string)
 	content, _ := r[2].(string)
 	grave, _ := r[3].(string)
-	if len(grave) < graveLen || len(id) < 2 {
+	if len(grave) < graveLen || !record.IsPacked([]byte(id)) {
 		return l, record.ErrCorrupt
 	}
 	l = backend.DeadLetter{

@@ -23,7 +23,7 @@ func memberOf(l backend.Lease) []byte {
 }
 
 func leaseOf(member string) (backend.Lease, error) {
-	if len(member) < seqLen+genLen+2 {
+	if len(member) < seqLen+genLen || !record.IsPacked([]byte(member[seqLen+genLen:])) {
 		return backend.Lease{}, record.ErrCorrupt
 	}
 	var buf [8]byte

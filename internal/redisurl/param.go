@@ -3,6 +3,7 @@ package redisurl
 import (
 	"fmt"
 	"maps"
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -23,10 +24,10 @@ func (t *Target) params() Params {
 	return Params{
 		"addr":              func(v string) string { t.more = append(t.more, v); return "" },
 		"cluster":           boolean(&o.IsClusterMode),
-		"db":                number(&o.DB, 0),
+		"db":                number(&o.DB, 0, math.MaxInt),
 		"dial_timeout":      duration(&o.DialTimeout),
 		"master":            text(&o.MasterName),
-		"pool_size":         number(&o.PoolSize, 1),
+		"pool_size":         number(&o.PoolSize, 1, mostConnections),
 		"read_timeout":      duration(&o.ReadTimeout),
 		"sentinel_password": text(&o.SentinelPassword),
 		"sentinel_user":     text(&o.SentinelUsername),
@@ -110,15 +111,25 @@ func boolean(to *bool) Param {
 	}
 }
 
-func number(to *int, least int) Param {
+// mostConnections is far more than a server takes. The client library makes room for all of them at once.
+const mostConnections = 100_000
+
+func number(to *int, least, most int) Param {
 	return func(v string) string {
 		n, err := strconv.Atoi(v)
-		if err != nil || n < least {
-			return fmt.Sprintf("a number, %d or more", least)
+		if err != nil || n < least || n > most {
+			return numbers(least, most)
 		}
 		*to = n
 		return ""
 	}
+}
+
+func numbers(least, most int) string {
+	if most == math.MaxInt {
+		return fmt.Sprintf("a number, %d or more", least)
+	}
+	return fmt.Sprintf("a number, %d to %d", least, most)
 }
 
 func socketPath(to *string) Param {

@@ -53,7 +53,7 @@ func spilled(u *url.URL, query url.Values, params Params) bool {
 	if strings.Contains(u.Path+u.Fragment+u.Opaque, "@") {
 		return true
 	}
-	if u.User != nil || !strings.Contains(u.RawQuery, "@") {
+	if !strings.Contains(u.RawQuery, "@") {
 		return false
 	}
 	for name := range query {

@@ -87,6 +87,7 @@ func (l *Reader) trim() {
 	if l.Number == 1 {
 		l.text = bytes.TrimPrefix(l.text, byteOrderMark)
 	}
+	l.tooLong = l.tooLong || len(l.text) > l.limit // by what could have been its end
 }
 
 // validText refuses what a JSON decoder would replace in silence or describe badly.
