@@ -81,10 +81,11 @@ lint: ## Run golangci-lint
 	@if command -v golangci-lint >/dev/null; then golangci-lint run; else go run $(LINT) run; fi
 
 # A test that finds no server or no JDK fails instead of being skipped.
-test flakes cover report: export DELAYQ_REQUIRE ?= redis,rabbitmq,java,beanstalkd,shells
+test flakes cover report: export DELAYQ_REQUIRE ?= redis,rabbitmq,java,beanstalkd,postgres,shells
 
 # The race detector needs a C compiler, the backends their servers, real Redisson a JDK and Maven, the commands of the
-# documentation their shells, and bench/peers beanstalkd.
+# documentation their shells, and bench/peers beanstalkd
+# and PostgreSQL.
 # The tests start servers of their own: the policy keeps a package from starting one when it is installed.
 .PHONY: tools
 tools:
@@ -96,6 +97,7 @@ tools:
 	(PATH+=:/usr/lib/rabbitmq/bin:/usr/sbin; command -v rabbitmq-server) >/dev/null || missing+=" rabbitmq-server"; \
 	for shell in jq zsh fish; do command -v $$shell >/dev/null || missing+=" $$shell"; done; \
 	(PATH+=:/usr/sbin:/usr/bin; command -v beanstalkd) >/dev/null || missing+=" beanstalkd"; \
+	{ command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 || missing+=" postgresql"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  policy=/usr/sbin/policy-rc.d; \

@@ -26,39 +26,52 @@ var (
 	tunedServers = asynqSettings{servers: 4, connections: 256, interval: 10 * time.Millisecond}
 )
 
+// asynqSystem cuts due times to whole seconds, as asynq does: messages are up to a second early.
 type asynqSystem struct {
 	redisServer
 	asynqSettings
-	enqueuer *asynq.Client
+	enqueuer  *asynq.Client
+	inspector *asynq.Inspector
 }
 
-func openAsynq(set asynqSettings) func(*testing.B) system {
-	return func(b *testing.B) system {
-		b.Helper()
-		server := ownRedis(b)
-		c := asynq.NewClient(asynq.RedisClientOpt{Addr: server.Addr(), PoolSize: set.connections})
-		b.Cleanup(func() { must(b, c.Close()) })
-		return asynqSystem{server, set, c}
+func openAsynq(set asynqSettings) func(testing.TB) system {
+	return func(tb testing.TB) system {
+		tb.Helper()
+		server := ownRedis(tb)
+		opt := asynq.RedisClientOpt{Addr: server.Addr(), PoolSize: set.connections}
+		c, i := asynq.NewClient(opt), asynq.NewInspector(opt)
+		tb.Cleanup(func() {
+			must(tb, c.Close())
+			must(tb, i.Close())
+		})
+		return asynqSystem{server, set, c, i}
 	}
 }
 
 func (s asynqSystem) push(ctx context.Context, m message) error {
-	_, err := s.enqueuer.EnqueueContext(ctx, asynq.NewTask("bench", m.body), asynq.ProcessAt(m.due))
+	_, err := s.enqueue(ctx, m)
 	return err
+}
+
+func (s asynqSystem) enqueue(ctx context.Context, m message) (*asynq.TaskInfo, error) {
+	return s.enqueuer.EnqueueContext(ctx, asynq.NewTask("bench", m.body), asynq.ProcessAt(m.due))
 }
 
 // pushAll enqueues one by one: this release knows no batches.
 func (s asynqSystem) pushAll(ctx context.Context, ms []message) error {
-	for _, m := range ms {
-		if err := s.push(ctx, m); err != nil {
-			return err
-		}
-	}
-	return nil
+	return oneByOne(ctx, s, ms)
 }
 
-func (s asynqSystem) consume(b *testing.B, handle func(body []byte)) (stop func()) {
-	b.Helper()
+func (s asynqSystem) pushToCancel(ctx context.Context, m message) (func(context.Context) error, error) {
+	task, err := s.enqueue(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return func(context.Context) error { return s.inspector.DeleteTask(task.Queue, task.ID) }, nil
+}
+
+func (s asynqSystem) consume(tb testing.TB, handle func(body []byte)) (stop func()) {
+	tb.Helper()
 	take := func(_ context.Context, t *asynq.Task) error {
 		handle(t.Payload())
 		return nil
@@ -66,7 +79,7 @@ func (s asynqSystem) consume(b *testing.B, handle func(body []byte)) (stop func(
 	var servers []*asynq.Server
 	for range s.servers {
 		server := asynq.NewServer(asynq.RedisClientOpt{Addr: s.Addr()}, s.config())
-		must(b, server.Start(asynq.HandlerFunc(take)))
+		must(tb, server.Start(asynq.HandlerFunc(take)))
 		servers = append(servers, server)
 	}
 	return func() {
@@ -102,4 +115,11 @@ func (s asynqSystem) left(ctx context.Context) (n int64, err error) {
 		n += c.(interface{ Val() int64 }).Val()
 	}
 	return n, nil
+}
+
+// clear leaves the list of queues, which the client writes once.
+func (s asynqSystem) clear(tb testing.TB) {
+	tb.Helper()
+	s.redisServer.clear(tb)
+	must(tb, s.client.SAdd(context.Background(), "asynq:queues", "default").Err())
 }

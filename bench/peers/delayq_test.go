@@ -10,42 +10,39 @@ import (
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/keyspace"
+	"github.com/delayq/delayq/memory"
+	"github.com/delayq/delayq/rabbitmq"
 	"github.com/delayq/delayq/redisson"
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-func openZsetpoll(b *testing.B) system {
-	return openDelayq(b, func(c redis.UniversalClient) backend.Backend { return zsetpoll.New(c) })
+func openZsetpoll(tb testing.TB) system {
+	return openOnRedis(tb, func(c redis.UniversalClient) backend.Backend { return zsetpoll.New(c) })
 }
 
-func openKeyspace(b *testing.B) system {
-	return openDelayq(b, func(c redis.UniversalClient) backend.Backend { return keyspace.New(c) })
+func openKeyspace(tb testing.TB) system {
+	return openOnRedis(tb, func(c redis.UniversalClient) backend.Backend { return keyspace.New(c) })
 }
 
-func openRedisson(b *testing.B) system {
-	return openDelayq(b, func(c redis.UniversalClient) backend.Backend {
+func openRedisson(tb testing.TB) system {
+	return openOnRedis(tb, func(c redis.UniversalClient) backend.Backend {
 		return redisson.New(c, redisson.WithCodec(redisson.Bytes))
 	})
 }
 
 // ours is a queue of this library with its default settings.
-type ours struct {
-	redisServer
-	queue delayq.Queue
-}
+type ours struct{ queue delayq.Queue }
 
-func openDelayq(b *testing.B, over func(redis.UniversalClient) backend.Backend) system {
-	b.Helper()
-	server := ownRedis(b)
-	store := over(server.Client(b))
+func openQueue(tb testing.TB, store backend.Backend) ours {
+	tb.Helper()
 	quiet := delayq.WithLogger(slog.New(slog.DiscardHandler))
 	q, err := delayq.New(context.Background(), "bench", delayq.WithBackend(store), quiet)
-	must(b, err)
-	b.Cleanup(func() {
-		must(b, q.Close())
-		must(b, store.Close())
+	must(tb, err)
+	tb.Cleanup(func() {
+		must(tb, q.Close())
+		must(tb, store.Close())
 	})
-	return ours{server, q}
+	return ours{q}
 }
 
 func (o ours) push(ctx context.Context, m message) error {
@@ -62,15 +59,20 @@ func (o ours) pushAll(ctx context.Context, ms []message) error {
 	return err
 }
 
-func (o ours) consume(b *testing.B, handle func(body []byte)) (stop func()) {
-	b.Helper()
+func (o ours) pushToCancel(ctx context.Context, m message) (func(context.Context) error, error) {
+	id, err := o.queue.Push(ctx, m.body, delayq.At(m.due))
+	return func(ctx context.Context) error { return o.queue.Cancel(ctx, id) }, err
+}
+
+func (o ours) consume(tb testing.TB, handle func(body []byte)) (stop func()) {
+	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- o.queue.Consume(ctx, take(handle), delayq.Workers(workers)) }()
 	return func() {
-		b.Helper()
+		tb.Helper()
 		cancel()
-		must(b, <-ended)
+		must(tb, <-ended)
 	}
 }
 
@@ -85,3 +87,55 @@ func (o ours) left(ctx context.Context) (int64, error) {
 	s, err := o.queue.Stats(ctx)
 	return s.Scheduled + s.Ready + s.InFlight + s.Dead, err
 }
+
+type onRedis struct {
+	redisServer
+	ours
+}
+
+func openOnRedis(tb testing.TB, over func(redis.UniversalClient) backend.Backend) system {
+	tb.Helper()
+	server := ownRedis(tb)
+	return onRedis{server, openQueue(tb, over(server.Client(tb)))}
+}
+
+type inMemory struct{ ours }
+
+func openMemory(tb testing.TB) system {
+	tb.Helper()
+	return inMemory{openQueue(tb, memory.New())}
+}
+
+func (m inMemory) clear(tb testing.TB) {
+	_, err := m.queue.Purge(context.Background())
+	must(tb, err)
+}
+
+func (inMemory) weigh(testing.TB) weight { return weight{memory: heap()} }
+
+// onRabbit counts here, for the broker's counts are behind.
+type onRabbit struct {
+	ours
+	*flow
+}
+
+func openRabbit(tb testing.TB) system {
+	tb.Helper()
+	return onRabbit{openQueue(tb, rabbitmq.New(ownVhost(tb))), new(flow)}
+}
+
+func (r onRabbit) push(ctx context.Context, m message) error {
+	r.came(1)
+	return r.ours.push(ctx, m)
+}
+
+func (r onRabbit) pushAll(ctx context.Context, ms []message) error {
+	r.came(len(ms))
+	return r.ours.pushAll(ctx, ms)
+}
+
+func (r onRabbit) consume(tb testing.TB, handle func(body []byte)) (stop func()) {
+	return r.ours.consume(tb, r.counting(handle))
+}
+
+func (r onRabbit) left(context.Context) (int64, error) { return r.count.Load(), nil }

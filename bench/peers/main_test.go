@@ -4,9 +4,15 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -21,15 +27,48 @@ type redisServer struct {
 	client *redis.Client
 }
 
-func ownRedis(b *testing.B) redisServer {
-	b.Helper()
-	s := testenv.Redis(b, testenv.Directive("appendonly", "no"))
-	return redisServer{s, s.Client(b)}
+func ownRedis(tb testing.TB) redisServer {
+	tb.Helper()
+	s := testenv.Redis(tb, testenv.Directive("appendonly", "no"))
+	return redisServer{s, s.Client(tb)}
 }
 
-func (s redisServer) clear(b *testing.B) {
-	b.Helper()
-	must(b, s.client.FlushAll(context.Background()).Err())
+func (s redisServer) clear(tb testing.TB) {
+	tb.Helper()
+	must(tb, s.client.FlushAll(context.Background()).Err())
+}
+
+func (s redisServer) weigh(tb testing.TB) weight {
+	tb.Helper()
+	return weight{memory: int64(s.figure(tb, "memory", "used_memory"))}
+}
+
+// spent is the processor time of the server so far.
+func (s redisServer) spent(tb testing.TB) time.Duration {
+	tb.Helper()
+	seconds := s.figure(tb, "cpu", "used_cpu_user") + s.figure(tb, "cpu", "used_cpu_sys")
+	return time.Duration(seconds * float64(time.Second))
+}
+
+// trips counts how often the server has read from a connection, but for this call: commands that a script runs are none.
+func (s redisServer) trips(tb testing.TB) float64 {
+	tb.Helper()
+	return s.figure(tb, "stats", "total_reads_processed") - 1
+}
+
+func (s redisServer) figure(tb testing.TB, section, name string) float64 {
+	tb.Helper()
+	info, err := s.client.InfoMap(context.Background(), section).Result()
+	must(tb, err)
+	for _, figures := range info {
+		if text, ok := figures[name]; ok {
+			n, err := strconv.ParseFloat(text, 64)
+			must(tb, err)
+			return n
+		}
+	}
+	tb.Fatalf("the server does not tell its %s", name)
+	return 0
 }
 
 // say puts what is compared above the results, as benchstat reads it: a server, and the modules of the clients.
@@ -37,19 +76,52 @@ func say(b *testing.B, server, version string, modules ...string) {
 	b.Helper()
 	file, err := os.ReadFile("go.mod")
 	must(b, err)
-	said := fmt.Sprintf("%s: %s\n", server, version)
+	configure(server, version)
 	for required := range strings.Lines(string(file)) {
 		words := strings.Fields(required)
 		if len(words) == 2 && slices.Contains(modules, words[0]) {
-			said += fmt.Sprintf("%s: %s\n", words[0], words[1])
+			configure(words[0], words[1])
 		}
 	}
-	_, _ = fmt.Fprint(os.Stdout, said)
 }
 
-func sayRedis(b *testing.B) {
+func configure(key string, value any) { _, _ = fmt.Fprintf(os.Stdout, "%s: %v\n", key, value) }
+
+var described sync.Once
+
+// describe says once what runs where.
+func describe(b *testing.B) {
+	b.Helper()
+	described.Do(func() {
+		configure("cores", runtime.NumCPU())
+		if load, err := os.ReadFile("/proc/loadavg"); err == nil {
+			configure("load", strings.Join(strings.Fields(string(load))[:3], " "))
+		}
+		say(b, "redis", redisVersion(b),
+			"github.com/hibiken/asynq", "github.com/redis/go-redis/v9", "github.com/beanstalkd/go-beanstalk",
+			"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go",
+			"github.com/riverqueue/river", "github.com/jackc/pgx/v5")
+		if binary, err := testenv.FindBeanstalkd(); err == nil {
+			configure("beanstalkd", versionOf(binary, "-v"))
+		}
+		if bin, err := testenv.FindPostgres(); err == nil {
+			configure("postgres", versionOf(filepath.Join(bin, "postgres"), "-V"))
+		}
+		configure("redisson", redissonRelease)
+	})
+}
+
+func redisVersion(b *testing.B) string {
 	b.Helper()
 	info, err := ownRedis(b).client.InfoMap(context.Background(), "server").Result()
 	must(b, err)
-	say(b, "redis", info["Server"]["redis_version"], "github.com/hibiken/asynq", "github.com/redis/go-redis/v9")
+	return info["Server"]["redis_version"]
+}
+
+func versionOf(binary, flag string) string {
+	said, err := exec.Command(binary, flag).CombinedOutput()
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(said))
 }

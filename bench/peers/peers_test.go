@@ -1,32 +1,48 @@
 // Package peers measures delayq beside other queues, each as its own documentation sets it up and once more tuned for
-// speed. It is a module of its own, so that nobody who uses delayq downloads them.
+// speed and lateness. It is a module of its own, so that nobody who uses delayq downloads them.
 //
 //	cd bench/peers && go test -run '^$' -bench . -benchtime 1x -timeout 30m
 //
-// The sides take turns, round by round; after the last one each has a line, on which msgs/s is the median of its rounds and
-// /asynq the median of how many times as fast as asynq it was in a round. Each queue on Redis has a server of its own without
-// persistence, on this machine, that shares its processors; all use the same release of go-redis. A benchmark fails when
-// delayq breaks a promise, an early or a lost message, and never because of a rate; the goals are in the comments.
+// The arguments -args -sides zsetpoll,nats restrict a run to some sides.
 //
-// What the lines say is measured before they are printed: -count repeats the lines and not the measurement, and ns/op and a long
-// -benchtime mean nothing.
+// The sides take turns, round by round; after the last one each has a line with the median of its rounds. All servers run on
+// this machine and share its processors. Redis has no persistence, beanstalkd has none unless the side says binlog, NATS
+// writes files without fsync, and Postgres syncs each commit unless it is the tuned one. A benchmark fails when delayq
+// breaks a promise, an early, a lost or a repeated message, and never because of a rate or of what a peer does; the goals
+// are in the comments.
+//
+// What the lines say is measured before they are printed: -count repeats the lines and not the measurement, and ns/op and a
+// long -benchtime mean nothing.
 package peers
 
 import (
 	"context"
+	"flag"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/delayq/delayq/internal/testenv"
 )
+
+var only = flag.String("sides", "", "measure only these `sides`, separated by commas")
 
 // A peer is a queue to measure. A new one joins by an entry in peers.
 type peer struct {
 	name string
 
-	// open returns an empty queue that nobody else uses; it cleans up after itself.
-	open func(*testing.B) system
+	// open returns an empty queue that nobody else uses; it cleans up when tb ends.
+	open func(tb testing.TB) system
 
-	// punctual peers promise never to be early.
-	punctual bool
+	// needs tells what the machine lacks for it, where that is not Redis.
+	needs func() error
+
+	// in are the loads that it takes part in.
+	in loads
+
+	// ours are those of this library: they promise never to be early, and each message once where nothing breaks.
+	ours bool
 
 	// slow ones are left out of a short run, since they wait for seconds before they begin, or show nothing new.
 	slow bool
@@ -34,17 +50,72 @@ type peer struct {
 	// oneByOne peers know no batches.
 	oneByOne bool
 
-	// tweaks are peers whose settings concern only how they consume; another entry stands for their pushes.
-	tweaks bool
+	// coarse peers count whole seconds from a push, so that their messages cannot be due at one instant. Their workers come
+	// at the instant instead, when all messages have been due for up to a second.
+	coarse bool
+
+	// looks is how often a peer looks for what is due, where that is seconds.
+	looks time.Duration
+
+	// most is how many messages a drain, a push or a depth has at most, where the others' would take minutes; 0 for theirs.
+	most int
 }
 
+type loads int
+
+const (
+	pushes loads = 1 << iota
+	drains
+	delays // the load of lateness
+	depths
+	cancels
+	idles
+
+	everything = pushes | drains | delays | depths | cancels | idles
+)
+
 var peers = []peer{
-	{name: "zsetpoll", open: openZsetpoll, punctual: true},
-	{name: "asynq", open: openAsynq(asDocumented), slow: true, oneByOne: true},
-	{name: "asynq-tuned", open: openAsynq(tuned), oneByOne: true},
-	{name: "asynq-tuned-x4", open: openAsynq(tunedServers), slow: true, oneByOne: true, tweaks: true},
-	{name: "keyspace", open: openKeyspace, punctual: true},
-	{name: "redisson", open: openRedisson, punctual: true},
+	{name: "afterfunc", open: openAfterFunc, in: drains | delays | depths | cancels},
+
+	{name: "memory", open: openMemory, ours: true, in: everything},
+	{name: "zsetpoll", open: openZsetpoll, ours: true, in: everything},
+	{name: "keyspace", open: openKeyspace, ours: true, in: everything},
+	{name: "redisson", open: openRedisson, ours: true, in: everything},
+	{name: "rabbitmq", open: openRabbit, ours: true, in: drains | delays, slow: true, most: 10_000},
+
+	{
+		name: "asynq", open: openAsynq(asDocumented),
+		in: everything &^ depths, slow: true, oneByOne: true, looks: 5 * time.Second,
+	},
+	{name: "asynq-tuned", open: openAsynq(tuned), in: everything, oneByOne: true},
+	{name: "asynq-tuned-x4", open: openAsynq(tunedServers), in: drains, slow: true},
+
+	{
+		name: "beanstalkd", open: openBeanstalkd(beanstalkdSettings{}), needs: lacksBeanstalkd,
+		in: everything, oneByOne: true, coarse: true,
+	},
+	{
+		name: "beanstalkd-tuned", open: openBeanstalkd(beanstalkdSettings{pipelined: true, roundUp: true}), needs: lacksBeanstalkd,
+		in: pushes | delays, coarse: true,
+	},
+	{
+		name: "beanstalkd-binlog", open: openBeanstalkd(beanstalkdSettings{binlog: true}), needs: lacksBeanstalkd,
+		in: pushes | drains | depths, oneByOne: true, coarse: true, slow: true,
+	},
+
+	{name: "nats", open: openNATS(false), in: everything &^ depths},
+	{name: "nats-tuned", open: openNATS(true), in: everything},
+
+	{
+		name: "river", open: openRiver(riverDefaults), needs: lacksPostgres,
+		in: everything &^ depths, slow: true, looks: 5 * time.Second, most: 2000,
+	},
+	{name: "river-tuned", open: openRiver(riverTuned), needs: lacksPostgres, in: everything, most: 10_000},
+
+	{
+		name: "redisson-java", open: openRedissonJava, needs: lacksJava,
+		in: pushes | drains | delays | depths | cancels, oneByOne: true, slow: true, most: 10_000,
+	},
 }
 
 // A system is a peer that runs.
@@ -56,13 +127,33 @@ type system interface {
 	pushAll(ctx context.Context, ms []message) error
 
 	// consume has 32 workers call handle, until stop. That returns when all of them are idle.
-	consume(b *testing.B, handle func(body []byte)) (stop func())
+	consume(tb testing.TB, handle func(body []byte)) (stop func())
 
 	// left counts the messages that are not acknowledged.
 	left(ctx context.Context) (int64, error)
+}
 
-	// clear forgets all messages. Nobody consumes then.
-	clear(b *testing.B)
+// A clearer is a system that can forget all messages while nobody consumes. Others are opened anew.
+type clearer interface{ clear(tb testing.TB) }
+
+// A canceller is a system that takes a message back.
+type canceller interface {
+	pushToCancel(ctx context.Context, m message) (cancel func(context.Context) error, err error)
+}
+
+// A weigher is a system that knows what it occupies.
+type weigher interface{ weigh(tb testing.TB) weight }
+
+// weight is in bytes: of memory, where the server or this process keeps messages there, and of files.
+type weight struct{ memory, disk int64 }
+
+// A foreigner makes and counts its messages in a process of its own, whose calls from here would cost more than what they
+// measure.
+type foreigner interface {
+	pushMany(tb testing.TB, n, threads int)
+	drainMany(tb testing.TB, n int, due time.Time) (_ burst, inTime bool)
+	lateMany(tb testing.TB) outcome
+	cancelSome(tb testing.TB, pending, n int) time.Duration // per message
 }
 
 type message struct {
@@ -75,68 +166,37 @@ const (
 	workers  = 32
 )
 
-// A contestant is a peer that takes part in a benchmark.
-type contestant struct {
-	peer
-	system
-}
-
-// contest opens the peers that a run of this length has time for, as far as they are wanted.
-func contest(b *testing.B, wanted func(peer) bool) (cs []contestant) {
-	b.Helper()
-	for _, p := range peers {
-		if wanted(p) {
-			cs = append(cs, contestant{p, p.open(b)})
-		}
-	}
-	return cs
-}
-
-func inTime(p peer) bool { return !p.slow || !testing.Short() }
-
-// mustHaveLeft fails unless that many messages are not acknowledged.
-func (c contestant) mustHaveLeft(b *testing.B, want int) {
-	b.Helper()
-	n, err := c.left(context.Background())
-	must(b, err)
-	if n != int64(want) {
-		b.Fatalf("%s holds %d messages, want %d", c.name, n, want)
-	}
-}
-
-// drained returns when all messages are acknowledged.
-func (c contestant) drained(b *testing.B) {
-	b.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		n, err := c.left(context.Background())
-		must(b, err)
-		if n == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			b.Fatalf("%s has handled all messages and keeps %d of them", c.name, n)
-		}
-	}
-}
-
-// keep fails when a side that promises otherwise was early, or handed out a message twice.
-func (c contestant) keep(b *testing.B, t *tally) {
-	b.Helper()
-	if early, twice := t.early.Load(), t.twice.Load(); c.punctual && early+twice > 0 {
-		b.Fatalf("%s: %d messages came early, %d twice", c.name, early, twice)
-	}
-}
-
-func must(b *testing.B, err error) {
-	if err != nil {
-		b.Helper()
-		b.Fatal(err)
-	}
-}
-
 func unlessShort[T any](full, short T) T {
 	if testing.Short() {
 		return short
 	}
 	return full
 }
+
+// takePart opens the peers that a run of this length has time for, side by side, as far as the load concerns them.
+func takePart(b *testing.B, load loads) (cs []*contestant) {
+	b.Helper()
+	for _, p := range peersIn(b, load) {
+		c := p.enter(b)
+		b.Cleanup(func() { c.leave() })
+		cs = append(cs, c)
+	}
+	return cs
+}
+
+// peersIn gives those that the machine has no server for a line that is skipped, or that fails where it is required.
+func peersIn(b *testing.B, load loads) (found []peer) {
+	b.Helper()
+	for _, p := range peers {
+		switch {
+		case p.in&load == 0 || p.slow && testing.Short() || !p.asked():
+		case p.needs != nil && p.needs() != nil:
+			b.Run(p.name, func(b *testing.B) { testenv.Require(b, p.needs()) })
+		default:
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+func (p peer) asked() bool { return *only == "" || slices.Contains(strings.Split(*only, ","), p.name) }

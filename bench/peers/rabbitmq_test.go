@@ -3,7 +3,6 @@ package peers
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -30,7 +29,7 @@ func BenchmarkRabbitPush(b *testing.B) {
 	url := ownVhost(b)
 	conn := dial(b, url)
 	say(b, "rabbitmq", fmt.Sprint(conn.Properties["version"]), "github.com/rabbitmq/amqp091-go")
-	q, lone, many := rabbitQueue(b, url), publishers(b, conn, 1), publishers(b, conn, goroutines)
+	q, lone, many := openQueue(b, rabbitmq.New(url)).queue, publishers(b, conn, 1), publishers(b, conn, goroutines)
 	declareWaiting(b, conn)
 	messages, few := unlessShort(20_000, 1000), unlessShort(2000, 100)
 	pushRabbit(b, q, few, goroutines) // the first ones find nothing declared
@@ -43,10 +42,10 @@ func BenchmarkRabbitPush(b *testing.B) {
 	sides.report(b, nothing, "lone", "channels")
 }
 
-func ownVhost(b *testing.B) string {
-	b.Helper()
-	server := testenv.SharedRabbitMQ(b)
-	return server.VhostURL(server.Vhost(b))
+func ownVhost(tb testing.TB) string {
+	tb.Helper()
+	server := testenv.SharedRabbitMQ(tb)
+	return server.VhostURL(server.Vhost(tb))
 }
 
 func dial(b *testing.B, url string) *amqp.Connection {
@@ -55,18 +54,6 @@ func dial(b *testing.B, url string) *amqp.Connection {
 	must(b, err)
 	b.Cleanup(func() { must(b, conn.Close()) })
 	return conn
-}
-
-func rabbitQueue(b *testing.B, url string) delayq.Queue {
-	b.Helper()
-	store := rabbitmq.New(url)
-	q, err := delayq.New(context.Background(), "bench", delayq.WithBackend(store), delayq.WithLogger(slog.New(slog.DiscardHandler)))
-	must(b, err)
-	b.Cleanup(func() {
-		must(b, q.Close())
-		must(b, store.Close())
-	})
-	return q
 }
 
 func pushRabbit(b *testing.B, q delayq.Queue, n, goroutines int) {

@@ -2,6 +2,7 @@ package peers
 
 import (
 	"cmp"
+	"path"
 	"runtime"
 	"slices"
 	"testing"
@@ -65,7 +66,7 @@ func line(b *testing.B, side string, say func(*testing.B)) {
 func (r *race) reportShares(b *testing.B, side string, rivals []string) {
 	for _, rival := range rivals {
 		if !slices.Contains(rivals, side) && r.rates[rival] != nil {
-			b.ReportMetric(r.share(side, rival), "/"+rival)
+			b.ReportMetric(r.share(side, rival), "/"+path.Base(rival))
 		}
 	}
 }

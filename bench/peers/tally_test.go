@@ -2,11 +2,15 @@ package peers
 
 import (
 	"encoding/binary"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 )
+
+// patience is how long nothing may come before what is missing counts as lost.
+const patience = 30 * time.Second
 
 // A tally holds what became of messages that carry their number. Times are of the wall clock, by which stores decide.
 type tally struct {
@@ -14,11 +18,37 @@ type tally struct {
 	late []time.Duration // by number, set once; negative for an early one
 	seen []atomic.Bool
 
-	left, early, twice atomic.Int64
+	left, twice atomic.Int64
 
 	begin sync.Once
 	first time.Time     // when the first arrived
 	done  chan struct{} // closed with the last one
+}
+
+// outcome is what became of messages: how late those are that came, and how many did not or came again.
+type outcome struct {
+	late        []time.Duration
+	twice, lost int
+}
+
+func (o outcome) early() (n int) {
+	for _, l := range o.late {
+		if l < 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (o outcome) and(other outcome) outcome {
+	return outcome{append(o.late, other.late...), o.twice + other.twice, o.lost + other.lost}
+}
+
+// report says how many of the messages came early, in shares of one.
+func (o outcome) report(b *testing.B) {
+	b.ReportMetric(float64(o.early())/float64(max(len(o.late), 1)), "early/op")
+	b.ReportMetric(float64(o.lost), "lost")
+	b.ReportMetric(float64(o.twice), "twice")
 }
 
 func newTally(due []time.Time) *tally {
@@ -51,20 +81,33 @@ func (t *tally) arrived(body []byte) {
 		return
 	}
 	t.late[i] = now.Round(0).Sub(t.due[i].Round(0))
-	if t.late[i] < 0 {
-		t.early.Add(1)
-	}
 	if t.left.Add(-1) == 0 {
 		close(t.done)
 	}
 }
 
-// wait returns when all have arrived. Messages that take a minute more are lost.
-func (t *tally) wait(b *testing.B) {
-	b.Helper()
-	select {
-	case <-t.done:
-	case <-time.After(time.Minute + time.Until(t.due[len(t.due)-1])):
-		b.Fatalf("%d of %d messages are lost", t.left.Load(), len(t.due))
+// wait returns when all have arrived, or none for long after the last was due.
+func (t *tally) wait() {
+	last := slices.MaxFunc(t.due, time.Time.Compare)
+	for left := t.left.Load(); ; left = t.left.Load() {
+		select {
+		case <-t.done:
+			return
+		case <-time.After(patience + time.Until(last)):
+			last = time.Now()
+			if t.left.Load() == left {
+				return
+			}
+		}
 	}
+}
+
+func (t *tally) outcome() outcome {
+	o := outcome{lost: int(t.left.Load()), twice: int(t.twice.Load())}
+	for i := range t.seen {
+		if t.seen[i].Load() {
+			o.late = append(o.late, t.late[i])
+		}
+	}
+	return o
 }

@@ -67,7 +67,7 @@ func TestRabbitUnknownRequirement(t *testing.T) {
 		"RabbitCluster": func(tb testing.TB) { RabbitCluster(tb, 3) },
 	} {
 		r := record(t, start)
-		if !strings.Contains(r.failed, `"rabbit" is unknown; known: redis, rabbitmq, java, beanstalkd, shells`) {
+		if !strings.Contains(r.failed, `"rabbit" is unknown; known: redis, rabbitmq, java, beanstalkd, postgres, shells`) {
 			t.Errorf("%s: failed with %q, skipped with %q", name, r.failed, r.skipped)
 		}
 	}

@@ -1,0 +1,70 @@
+package peers
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// BenchmarkCancelPeers measures what it takes to cancel a message among 10,000, due in an hour, by one caller after the
+// other: us/cancel, the median of the rounds, and least-us/cancel. The slower sides have fewer messages. For river a job
+// that is cancelled is a row that stays for a day.
+func BenchmarkCancelPeers(b *testing.B) {
+	describe(b)
+	took := make(map[string][]float64)
+	cs := takePart(b, cancels)
+	pending, cancelled := unlessShort(10_000, 500), unlessShort(500, 50)
+	for range unlessShort(3, 1) {
+		for _, c := range cs {
+			turn(func() {
+				d := c.cancelSome(b, c.upTo(pending), cancelled)
+				took[c.name] = append(took[c.name], micros(d))
+			})
+			c.clear(b)
+		}
+	}
+	for _, c := range cs {
+		line(b, c.name, func(b *testing.B) {
+			b.ReportMetric(quantile(took[c.name], 0.5), "us/cancel")
+			b.ReportMetric(quantile(took[c.name], 0), "least-us/cancel")
+		})
+	}
+}
+
+// cancelSome returns what each of n cancellations took.
+func (c *contestant) cancelSome(b *testing.B, pending, n int) time.Duration {
+	b.Helper()
+	if f, ok := c.system.(foreigner); ok {
+		return f.cancelSome(b, pending, n)
+	}
+	todo := c.pushAllToCancel(b, pending)
+	rand.New(rand.NewPCG(5, 6)).Shuffle(pending, func(i, j int) { todo[i], todo[j] = todo[j], todo[i] })
+	start := time.Now()
+	for _, cancel := range todo[:n] {
+		must(b, cancel(context.Background()))
+	}
+	took := time.Since(start) / time.Duration(n)
+	c.mustHaveLeft(b, pending-n)
+	return took
+}
+
+func (c *contestant) pushAllToCancel(b *testing.B, n int) []func(context.Context) error {
+	b.Helper()
+	const goroutines = 64
+	s := c.system.(canceller)
+	m := message{make([]byte, bodySize), time.Now().Add(time.Hour)}
+	all := make([]func(context.Context) error, n)
+	fromMany(goroutines, func(from int) {
+		for i := from; i < n && !b.Failed(); i += goroutines {
+			var err error
+			if all[i], err = s.pushToCancel(context.Background(), m); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+	if b.Failed() {
+		b.FailNow()
+	}
+	return all
+}

@@ -1,0 +1,140 @@
+package peers
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// BenchmarkDepthPeers measures what waits: first 1,000 messages, due between an hour and a day ahead, then a million, or
+// 100,000 for the slower sides.
+//
+//	us/msg-at-1k, us/msg-at-1M  what a message costs meanwhile: the time of 64 goroutines that push 5,000 in batches, due at
+//	                            the next whole second, and of 32 workers from the first of these to the last; the lesser of
+//	                            two rounds
+//	1M/1k                       the ratio of the two
+//	B/pending                   what a waiting message of 100 bytes occupies, by the growth between the two depths: of used_memory
+//	                            in Redis, of the heap for what is in this process, of resident memory for beanstalkd
+//	disk-B/pending              the same in files, for NATS, beanstalkd with a binlog, and Postgres
+//
+// The sides do not run side by side here: each has the machine for itself.
+func BenchmarkDepthPeers(b *testing.B) {
+	describe(b)
+	for _, p := range peersIn(b, depths) {
+		b.Run(p.name, func(b *testing.B) {
+			c := p.enter(b)
+			defer c.leave()
+			c.depth(b)
+			b.ReportMetric(0, "ns/op") // means nothing here
+		})
+	}
+}
+
+// deepest is 100,000 messages for peers that store fewer than 100,000 a second here.
+func (c *contestant) deepest() (messages int, name string) {
+	switch {
+	case testing.Short():
+		return 5000, "5k"
+	case c.ours || c.name == "afterfunc":
+		return 1_000_000, "1M"
+	default:
+		return 100_000, "100k"
+	}
+}
+
+func (c *contestant) depth(b *testing.B) {
+	b.Helper()
+	const shallow = 1000
+	deep, name := c.deepest()
+	c.fill(b, shallow)
+	atShallow := c.cost(b)
+	before := c.mass(b) // with what a peer keeps of messages that are done
+	c.fill(b, deep-shallow)
+	c.reportMass(b, before, deep-shallow)
+	atDeep := c.cost(b)
+	if atShallow > 0 {
+		b.ReportMetric(micros(atShallow), "us/msg-at-1k")
+		b.ReportMetric(micros(atDeep), "us/msg-at-"+name)
+		b.ReportMetric(float64(atDeep)/float64(atShallow), name+"/1k")
+	}
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+func (c *contestant) fill(b *testing.B, n int) {
+	b.Helper()
+	if f, ok := c.system.(foreigner); ok {
+		f.pushMany(b, n, 64)
+		return
+	}
+	r := rand.New(rand.NewPCG(3, 4))
+	const most = 50_000 // bounds what this process has to hold
+	for ; n > 0; n -= most {
+		due := make([]time.Time, min(n, most))
+		for i := range due {
+			due[i] = time.Now().Add(time.Hour + time.Duration(r.Int64N(int64(23*time.Hour))))
+		}
+		c.pushTally(b, newTally(due))
+	}
+}
+
+func (c *contestant) mass(b *testing.B) weight {
+	b.Helper()
+	if s, ok := c.system.(weigher); ok {
+		return s.weigh(b)
+	}
+	return weight{}
+}
+
+func (c *contestant) reportMass(b *testing.B, before weight, messages int) {
+	b.Helper()
+	after := c.mass(b)
+	report := func(grown int64, unit string) {
+		if grown > 0 {
+			b.ReportMetric(float64(grown)/float64(messages), unit)
+		}
+	}
+	report(after.memory-before.memory, "B/pending")
+	report(after.disk-before.disk, "disk-B/pending")
+}
+
+// cost is what a message takes to be pushed and to be handled, or 0 for one who cannot say.
+func (c *contestant) cost(b *testing.B) (least time.Duration) {
+	b.Helper()
+	if _, ok := c.system.(foreigner); ok {
+		return 0
+	}
+	waiting, err := c.left(b.Context())
+	must(b, err)
+	for range unlessShort(2, 1) {
+		turn(func() {
+			if took := c.costOnce(b, int(waiting)); least == 0 || took < least {
+				least = took
+			}
+		})
+	}
+	return least
+}
+
+func (c *contestant) costOnce(b *testing.B, waiting int) time.Duration {
+	b.Helper()
+	due := make([]time.Time, c.upTo(unlessShort(5000, 200)))
+	for i, at := 0, time.Now().Truncate(time.Second).Add(unlessShort(time.Second, 0)); i < len(due); i++ {
+		due[i] = at
+	}
+	t := newTally(due)
+	start := time.Now()
+	c.pushTally(b, t)
+	pushed := time.Since(start)
+	if c.coarse {
+		time.Sleep(time.Until(due[0])) // as in a drain
+	}
+	stop := c.consume(b, t.arrived)
+	t.wait()
+	o := t.outcome()
+	c.drained(b, waiting+o.lost)
+	drained := time.Since(t.first)
+	stop()
+	c.keep(b, o)
+	return (pushed + drained) / time.Duration(len(due))
+}

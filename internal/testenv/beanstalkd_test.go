@@ -1,0 +1,58 @@
+package testenv
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"bufio"
+	"io"
+)
+
+// tell sends a line and returns the first line of the answer.
+func tell(t *testing.T, addr, text string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	must(t, err)
+	defer func() { must(t, conn.Close()) }()
+	_, err = io.WriteString(conn, text)
+	must(t, err)
+	answer, err := bufio.NewReader(conn).ReadString('\n')
+	must(t, err)
+	return strings.TrimSpace(answer)
+}
+
+func TestBeanstalkd(t *testing.T) {
+	for _, binlog := range []bool{false, true} {
+		s := Beanstalkd(t, binlog)
+		if answer := tell(t, s.Addr(), "put 0 60 60 3\r\nabc\r\n"); answer != "INSERTED 1" {
+			t.Errorf("it says %q", answer)
+		}
+		if logs, _ := filepath.Glob(filepath.Join(s.Dir(), "binlog.*")); len(logs) > 0 != binlog {
+			t.Errorf("with a binlog %v it has %v", binlog, logs)
+		}
+		must(t, s.remove())
+		if _, err := os.Stat(s.Dir()); !os.IsNotExist(err) {
+			t.Errorf("its directory: %v", err)
+		}
+		if _, err := net.Dial("tcp", s.Addr()); err == nil {
+			t.Error("it listens after its end")
+		}
+	}
+}
+
+func TestProgramsOfBenchmarksAreRequired(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	for kind, find := range map[string]func() (string, error){"beanstalkd": FindBeanstalkd, "postgres": FindPostgres} {
+		t.Setenv(requireVar, "redis,"+kind)
+		if _, err := find(); err != nil && skips("redis,"+kind, err) {
+			t.Errorf("a run that requires %s skips: %v", kind, err)
+		}
+		t.Setenv(requireVar, "redis,"+kind+"x")
+		if _, err := find(); err == nil || !strings.Contains(err.Error(), "is unknown") {
+			t.Errorf("an unknown requirement gives %v", err)
+		}
+	}
+}
