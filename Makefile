@@ -84,8 +84,7 @@ lint: ## Run golangci-lint
 test flakes cover report: export DELAYQ_REQUIRE ?= redis,rabbitmq,java,beanstalkd,postgres,shells
 
 # The race detector needs a C compiler, the backends their servers, real Redisson a JDK and Maven, the commands of the
-# documentation their shells, and bench/peers beanstalkd
-# and PostgreSQL.
+# documentation their shells, and bench/peers beanstalkd and PostgreSQL.
 # The tests start servers of their own: the policy keeps a package from starting one when it is installed.
 .PHONY: tools
 tools:
