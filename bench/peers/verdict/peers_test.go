@@ -1,0 +1,204 @@
+package verdict
+
+import (
+	"time"
+
+	"github.com/delayq/delayq/conformance"
+)
+
+const (
+	asynqModule     = "github.com/hibiken/asynq"
+	beanstalkModule = "github.com/beanstalkd/go-beanstalk"
+	natsModule      = "github.com/nats-io/nats.go"
+	riverModule     = "github.com/riverqueue/river"
+)
+
+// peers are the columns of the page.
+var peers = []peer{
+	{name: "memory", ours: true, open: openMemory, versions: "this tree", made: "none: it is a backend", claims: "all but surviving the process"},
+	{name: "zsetpoll", ours: true, open: openZsetpoll, made: "none: it is a backend", claims: "milliseconds"},
+	{name: "keyspace", ours: true, open: openKeyspace, made: "none: it is a backend", claims: "milliseconds; a sweep of 200 ms as set here"},
+	{name: "redisson", ours: true, open: openRedisson, made: "none: it is a backend, with envelopes", claims: "milliseconds; a sweep of 200 ms as set here"},
+	{name: "rabbitmq", ours: true, slow: true, open: openRabbitMQ, made: "none: it is a backend", claims: "no order, ids do not deduplicate, attempts count broken connections", atOnce: 4},
+	{
+		name: "asynq", open: openAsynq(0, false), modules: []string{asynqModule}, notes: asynqNotes, unjudged: asynqUnjudged,
+		sameProcess: "lease-end-wakes", made: asynqMade, claims: asynqClaims + "; looks every 5 s, and every 1 s at an empty queue: its defaults",
+		ticks: map[string]time.Duration{"never-early-under-load": 5 * time.Second}, // longer than it looks away
+		times: map[string]int{"never-early-under-load": 6},
+	},
+	{
+		name: "asynq, 100 ms", open: openAsynq(100*time.Millisecond, false), modules: []string{asynqModule}, notes: asynqNotes,
+		unjudged: asynqUnjudged, sameProcess: "lease-end-wakes", made: "the same", claims: "the same; both intervals set to 100 ms",
+	},
+	{
+		name: "asynq, 100 ms, rounded up", open: openAsynq(100*time.Millisecond, true), modules: []string{asynqModule}, notes: asynqNotes,
+		unjudged: asynqUnjudged, sameProcess: "lease-end-wakes", made: "the same, and due times and delays are rounded up before asynq gets them", claims: "the same",
+	},
+	{
+		name: "beanstalkd", open: openBeanstalkd(false), needs: lacksBeanstalkd, modules: []string{beanstalkModule}, notes: beanstalkdNotes,
+		times: beanstalkdTimes, made: beanstalkdMade, claims: beanstalkdClaims,
+	},
+	{
+		name: "beanstalkd, rounded up", open: openBeanstalkd(true), needs: lacksBeanstalkd, modules: []string{beanstalkModule},
+		notes: beanstalkdNotes, times: beanstalkdTimes, made: "the same, and delays are rounded up before the client gets them", claims: "the same",
+	},
+	{
+		name: "NATS", open: openNATS(false), modules: []string{natsModule, "github.com/nats-io/nats-server/v2"}, notes: natsNotes, unjudged: natsUnjudged,
+		made: natsMade + "`WithScheduleAt`", claims: natsClaims + "; whole seconds, as the option cuts them",
+	},
+	{
+		name: "NATS, header", open: openNATS(true), modules: []string{natsModule, "github.com/nats-io/nats-server/v2"}, notes: natsNotes, unjudged: natsUnjudged,
+		made: "the same with the header `Nats-Schedule` written by hand, in RFC3339Nano", claims: natsClaims,
+	},
+	{
+		name: "river", open: openRiver, needs: lacksPostgres, modules: []string{riverModule}, notes: riverNotes, unjudged: riverUnjudged,
+		sameProcess: "lease-end-wakes", slow: true, made: riverMade, claims: "no order, no deduplication by a caller's id; microseconds; schedules every 5 s, polls every second",
+	},
+	{
+		name: "Redisson", open: openRedissonJava, needs: lacksJava, slow: true, notes: redissonNotes, made: redissonMade,
+		claims: "at most once: no acknowledgement, no lease; no ids, no headers, no order; milliseconds",
+	},
+}
+
+const (
+	asynqMade = "a `Server` of 64 workers whose handler waits until the message is settled, and returns nil, an error with its delay, one that is no " +
+		"failure, or `SkipRetry`; a lease is the time after which the handler returns an error; ids are `TaskID`, dead letters archived tasks"
+	asynqClaims = "no order; whole seconds (`ProcessAt` does not say so: declared in its favour)"
+
+	beanstalkdMade = "a connection for each worker; jobs have a time to run of 1 s, and are touched for as long as a lease lasts; ids are the server's; dead letters are buried jobs; no binlog"
+
+	beanstalkdClaims = "no order but that of priorities, no headers, no deduplication; whole seconds"
+
+	natsMade = "a stream of scheduled messages that is a work queue, and a pull consumer with an `AckWait` of 1 s, which workers put off by `InProgress` for " +
+		"as long as a lease lasts; what is due at once is published to the work queue itself; files without fsync; "
+	natsClaims = "no order, no deduplication by message, deliveries count whether or not anybody had them; looks every 250 ms"
+
+	riverMade = "on PostgreSQL; a `Client` of 64 workers for each queue, whose worker waits until the message is settled, and returns nil, an error with its " +
+		"`NextRetry`, `JobSnooze(0)`, or `JobCancel`; a lease is the time after which the worker returns an error; body and headers are the job's arguments; dead letters are cancelled jobs"
+)
+
+// Early messages end checks of other rules, too.
+const endedByEarly = "a message that came too early ended the check: it is counted under rule 1"
+
+var asynqNotes = []note{
+	{
+		checks: "due-at|never-early|never-early-under-load|nack-delay|rounds-up", says: "not due yet", is: conformance.Broken, sometimes: true,
+		why: asynqEarly, issues: asynqEarlyIssues,
+	},
+	{checks: "nack-delay", says: "given back with a delay", is: conformance.Broken, sometimes: true, why: asynqEarly, issues: asynqEarlyIssues},
+	{checks: "due-at|never-early|never-early-under-load|nack-delay|rounds-up", says: " early", is: conformance.Broken, sometimes: true, why: asynqEarly, issues: asynqEarlyIssues},
+	{checks: "exactly-one-worker|consume|unique-.*", says: " early", is: conformance.NotJudged, sometimes: true, why: endedByEarly},
+	{checks: "rounds-up", says: "was rounded to 0001", is: conformance.NotOffered, sometimes: true, why: noDueTime},
+	{
+		checks: "content-after-retry", says: "scribbled", is: conformance.Broken,
+		why: "For a retry asynq stores the very bytes and headers that the handler was given, not what was pushed: a handler that writes to them spoils the next attempt. " +
+			"Without the adapter: `TestSpoiltWithoutAdapterAsynq`. Handlers that leave payload and headers alone never see it.",
+	},
+	{checks: "content-intact", says: "invalid UTF-8", is: conformance.NotOffered, why: "headers are text: those that are not UTF-8 are refused, with an error"},
+	{checks: "redrive", says: "the redriven message came at attempt", is: conformance.NotOffered, why: "`RunTask` keeps the count of attempts"},
+	{checks: "close-keeps", says: "at attempt 1", is: conformance.NotOffered, why: "attempts count failures; a server that is shut down puts its tasks back without one"},
+	{checks: "odd-ids", says: "task ID cannot be empty", is: conformance.NotOffered, why: "an id of spaces is refused, with an error"},
+}
+
+const (
+	asynqEarly = "asynq stores due times in whole seconds, cut off. The adapter passes them on as they are; rounded up beforehand, the same adapter keeps the rule. " +
+		"Without the adapter: `TestEarlyWithoutAdapterAsynq`. With the default intervals the look at an empty queue once a second hides most of it."
+	asynqEarlyIssues = "Known: [asynq#1071](https://github.com/hibiken/asynq/issues/1071)."
+	noDueTime        = "a hand-out does not tell when the message was due; it did not come early"
+)
+
+var asynqUnjudged = map[string]string{
+	"model": "a server takes tasks before anybody asks the adapter for them, so that a cancel meets a task in a handler: the adapter's doing",
+}
+
+var beanstalkdNotes = []note{
+	{
+		checks: "due-at|never-early|never-early-under-load|nack-delay|rounds-up", says: "not due yet", is: conformance.Broken, why: beanstalkEarly,
+	},
+	{checks: "never-early-under-load|nack-delay|due-at|never-early", says: " early", is: conformance.Broken, why: beanstalkEarly},
+	{checks: "exactly-one-worker|consume", says: " early", is: conformance.NotJudged, why: endedByEarly},
+	{checks: "rounds-up", says: "was rounded to 0001", is: conformance.NotOffered, why: noDueTime},
+	{
+		checks: "lease-ends|lease-end-wakes|attempt-counts-crashes", is: conformance.Broken, sometimes: true, why: beanstalkdStuck, issues: beanstalkdStuckIssues,
+	},
+	{
+		checks: "lease-.*|attempt-counts-crashes|stale-.*|close-keeps|poison-kills-worker|extend-.*|stats|done-is-done|leaves-nothing", says: "no message came within",
+		is: conformance.Broken, sometimes: true, why: beanstalkdStuck, issues: beanstalkdStuckIssues,
+	},
+	{checks: "stale-nack|stale-extend|stale-dead", says: "got error <nil>", is: conformance.Broken, sometimes: true, why: beanstalkdStuck, issues: beanstalkdStuckIssues},
+	{checks: "extend-.*|stats|leaves-nothing|stale-.*", says: "of ended leases", is: conformance.Broken, sometimes: true, why: beanstalkdStuck, issues: beanstalkdStuckIssues},
+	{checks: "stats", says: "in flight", is: conformance.Broken, sometimes: true, why: beanstalkdStuck, issues: beanstalkdStuckIssues},
+	{checks: "random-cancellations", says: "and is gone", is: conformance.Broken, sometimes: true, why: beanstalkdStuck + " Nothing is lost: what is gone here is ready again when the workers' connections end.", issues: beanstalkdStuckIssues},
+	{
+		checks: "random-cancellations", says: "dead, head due", is: conformance.NotJudged, sometimes: true,
+		why: "the check buries messages and wants them gone at the end, which takes a list of dead letters; the books did balance",
+	},
+	{
+		checks: "stale-ack|extend-holds|settle-once|model", says: "cknowledging m", is: conformance.NotOffered, sometimes: true, why: beanstalkdDelete,
+	},
+	{checks: "stale-ack|extend-holds|settle-once", says: "Ack after", is: conformance.NotOffered, sometimes: true, why: beanstalkdDelete},
+	{checks: "model", is: conformance.NotOffered, why: beanstalkdDelete},
+	{checks: "settle-once", says: "after Dead", is: conformance.NotOffered, sometimes: true, why: beanstalkdDelete},
+	{checks: "cancel-settled", says: "cancelling a dead letter", is: conformance.NotOffered, why: "`delete` takes buried jobs, too, as the protocol says"},
+	{
+		checks: "untouched-is-not-counted|stop-returns-untouched", is: conformance.NotOffered, sometimes: true,
+		why: "reservations are counted, and `release` is the only way back",
+	},
+}
+
+const (
+	beanstalkEarly = "go-beanstalk takes a `time.Duration` and cuts it to whole seconds; a delay of 1.9 s is one of 1 s, and one of 0.9 s is none. " +
+		"The server keeps the seconds that it is given: with delays rounded up beforehand, the same adapter keeps the rule. Without the adapter: `TestEarlyWithoutAdapterBeanstalk`."
+	beanstalkdStuck = "Now and then the server does not notice that a job's time to run is over: the job stays reserved, with a negative time left, until the worker's " +
+		"connection says something or ends. The protocol promises its release. Without the adapter: `TestStuckWithoutAdapterBeanstalkd`, which finds it within some rounds. Seen with times of 1 s."
+	beanstalkdStuckIssues = "Reported: [#262](https://github.com/beanstalkd/beanstalkd/issues/262), [#380](https://github.com/beanstalkd/beanstalkd/issues/380), both closed."
+	beanstalkdDelete      = "`delete` is for jobs that are ready or buried, too, whoever says it, as the protocol says: a worker whose time is over deletes a job that waits for another " +
+		"(`TestStaleDeleteWithoutAdapterBeanstalkd`). `release`, `bury` and `touch` are fenced"
+)
+
+var beanstalkdTimes = map[string]int{"lease-ends": 8, "attempt-counts-crashes": 4, "stop-returns-untouched": 4}
+
+var natsNotes = []note{
+	{checks: "due-at|never-early|never-early-under-load|rounds-up", says: "not due yet", is: conformance.Broken, why: natsEarly},
+	{checks: "due-at|never-early|never-early-under-load|rounds-up", says: " early", is: conformance.Broken, why: natsEarly},
+	{checks: "exactly-one-worker|consume", says: " early", is: conformance.NotJudged, why: endedByEarly},
+	{checks: "rounds-up", says: "was rounded to 0001", is: conformance.NotOffered, sometimes: true, why: noDueTime},
+	{
+		checks: "content-.*", says: "other headers", is: conformance.Broken,
+		why: "nats.go turns the ends of lines in a header's value into spaces, and cuts spaces at both ends, without an error. Without the adapter: `TestHeadersWithoutAdapterNATS`. Bodies are kept.",
+	},
+	{checks: "stale-.*|extend-holds|settle-once", says: "got error <nil>", is: conformance.NotOffered, why: natsFence},
+	{checks: "ids|cancel|cancel-in-flight|cancel-settled", says: "no such message", is: conformance.NotOffered, why: "what waits can be purged by its subject; what is due, in flight or given back is in the work queue, which knows no ids"},
+	{checks: "untouched-is-not-counted|stop-returns-untouched|context-ended|context-end-loses-nothing|close-keeps", says: "attempt", is: conformance.NotOffered, sometimes: true, why: "deliveries are counted, and `Nak` is the only way back"},
+}
+
+const (
+	natsEarly = "The option `WithScheduleAt` of nats.go writes the time in whole seconds, cut off. The server keeps what the header says: written by hand, with all digits, it keeps the rule. " +
+		"Without the adapter: `TestEarlyWithoutAdapterNATS`, `TestEarlyWithoutAdapterNATSHeader`."
+	natsFence = "an acknowledgement holds after `AckWait` and after a redelivery, too, and `Nak`, `Term` and `InProgress` are not answered: nothing is said of fencing (`TestStaleAckWithoutAdapterNATS`)"
+)
+
+var natsUnjudged = map[string]string{
+	"close-leaves-no-goroutine": "the server runs in the process of the test, and its goroutines look like leaks",
+}
+
+var riverNotes = []note{
+	{checks: "redrive", says: "the redriven message came at attempt", is: conformance.NotOffered, why: "`JobRetry` keeps the count of attempts"},
+}
+
+var riverUnjudged = map[string]string{
+	"model": "a client takes jobs before anybody asks the adapter for them, so that a cancel meets a job in a worker: the adapter's doing",
+}
+
+const redissonMade = "real Redisson in a JVM: `RDelayedQueue.offer`, and `poll` of its `RBlockingQueue` every 5 ms; an acknowledgement does nothing; our ids are part of the value"
+
+var redissonNotes = []note{
+	{checks: ".*", says: "no message came within", is: conformance.NotOffered, why: atMostOnce},
+	{checks: "lease-.*", says: "slept on for", is: conformance.NotOffered, why: atMostOnce},
+	{checks: "stale-.*|batch-outcomes|settle-once", says: "got error <nil>", is: conformance.NotOffered, why: atMostOnce},
+	{checks: "stuck-handler", says: "renewal", is: conformance.NotOffered, why: atMostOnce},
+	{checks: "consume", says: "the end of the check's work", is: conformance.NotOffered, why: "what a handler fails at is not given back: " + atMostOnce},
+	{checks: "rounds-up", says: "was rounded to 0001", is: conformance.NotOffered, why: noDueTime},
+}
+
+const atMostOnce = "what is taken is gone from Redis: there is no lease that could end and nothing to acknowledge"

@@ -1,0 +1,350 @@
+package verdict
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/beanstalkd/go-beanstalk"
+	"github.com/hibiken/asynq"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/delayq/delayq/internal/testenv"
+)
+
+// These tests have no adapter: what the suite says of a peer, its own client shows alone. One that fails tells that the peer has
+// changed, and that the page is to be made anew.
+
+func must(tb testing.TB, err error) {
+	if err != nil {
+		tb.Helper()
+		tb.Fatal(err)
+	}
+}
+
+// lateness collects how late messages came, by what was asked for.
+type lateness struct {
+	mu   sync.Mutex
+	all  []time.Duration
+	full chan struct{}
+	n    int
+}
+
+func expecting(n int) *lateness { return &lateness{full: make(chan struct{}), n: n} }
+
+func (l *lateness) note(due time.Time) {
+	late := time.Since(due)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all = append(l.all, late); len(l.all) == l.n {
+		close(l.full)
+	}
+}
+
+// early waits for all and counts those that came before they were due.
+func (l *lateness) early(t *testing.T) (n int, least, most time.Duration) {
+	t.Helper()
+	select {
+	case <-l.full:
+	case <-time.After(30 * time.Second):
+		t.Fatalf("%d of %d messages came within 30 s", len(l.all), l.n)
+	}
+	least, most = math.MaxInt64, math.MinInt64
+	for _, d := range l.all {
+		if least, most = min(least, d), max(most, d); d < 0 {
+			n++
+		}
+	}
+	return n, least, most
+}
+
+// spreadDues are times that no whole second is near.
+func spreadDues(n int) []time.Time {
+	dues := make([]time.Time, n)
+	for i := range dues {
+		dues[i] = time.Now().Truncate(time.Second).Add(2*time.Second + time.Duration(i)*time.Second/2 + 400*time.Millisecond)
+	}
+	return dues
+}
+
+// runAsynq has a server handle tasks that are due at times.
+func runAsynq(t *testing.T, dues []time.Time, interval time.Duration) *lateness {
+	t.Helper()
+	opt := asynq.RedisClientOpt{Addr: testenv.Redis(t).Addr()}
+	client := asynq.NewClient(opt)
+	t.Cleanup(func() { must(t, client.Close()) })
+	server := asynq.NewServer(opt, asynq.Config{LogLevel: asynq.FatalLevel, DelayedTaskCheckInterval: interval, TaskCheckInterval: interval})
+	l := expecting(len(dues))
+	must(t, server.Start(asynq.HandlerFunc(func(_ context.Context, task *asynq.Task) error {
+		var due time.Time
+		if err := due.UnmarshalBinary(task.Payload()); err != nil {
+			return err
+		}
+		l.note(due)
+		return nil
+	})))
+	t.Cleanup(server.Shutdown)
+	for _, due := range dues {
+		payload, err := due.MarshalBinary()
+		must(t, err)
+		_, err = client.Enqueue(asynq.NewTask("early", payload), asynq.ProcessAt(due))
+		must(t, err)
+	}
+	return l
+}
+
+func TestEarlyWithoutAdapterAsynq(t *testing.T) {
+	t.Parallel()
+	n, least, _ := runAsynq(t, spreadDues(8), 100*time.Millisecond).early(t)
+	if n == 0 {
+		t.Error("asynq is early no more")
+	}
+	t.Logf("%d of 8 early, the most by %v", n, -least)
+}
+
+// TestLateWithoutAdapterAsynq has the defaults, which its documentation tells: the suite allows for them.
+func TestLateWithoutAdapterAsynq(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for seconds to show what its documentation says")
+	}
+	t.Parallel()
+	_, _, most := runAsynq(t, spreadDues(12), 0).early(t)
+	if most < time.Second {
+		t.Error("asynq is late no more")
+	}
+	t.Logf("late by up to %v", most)
+}
+
+// TestSpoiltWithoutAdapterAsynq has a handler write to its payload and fail.
+func TestSpoiltWithoutAdapterAsynq(t *testing.T) {
+	t.Parallel()
+	opt := asynq.RedisClientOpt{Addr: testenv.Redis(t).Addr()}
+	client := asynq.NewClient(opt)
+	defer func() { must(t, client.Close()) }()
+	server := asynq.NewServer(opt, asynq.Config{
+		LogLevel: asynq.FatalLevel, DelayedTaskCheckInterval: 100 * time.Millisecond, TaskCheckInterval: 100 * time.Millisecond,
+		RetryDelayFunc: func(int, error, *asynq.Task) time.Duration { return 0 },
+	})
+	second := make(chan string, 1)
+	must(t, server.Start(asynq.HandlerFunc(func(ctx context.Context, task *asynq.Task) error {
+		if retried, _ := asynq.GetRetryCount(ctx); retried == 1 {
+			second <- string(task.Payload())
+			return nil
+		}
+		copy(task.Payload(), "spoilt")
+		return errors.New("try again")
+	})))
+	defer server.Shutdown()
+	_, err := client.Enqueue(asynq.NewTask("spoil", []byte("pushed")))
+	must(t, err)
+	select {
+	case got := <-second:
+		if got != "spoilt" {
+			t.Errorf("the second attempt has %q: asynq keeps what was pushed", got)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("no second attempt")
+	}
+}
+
+// streamOf makes a stream for scheduled messages, with a consumer.
+func streamOf(t *testing.T) (jetstream.JetStream, jetstream.Consumer) {
+	t.Helper()
+	conn, err := nats.Connect(startNATS(t))
+	must(t, err)
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	must(t, err)
+	s, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "S", Subjects: []string{"wait.*", "due"}, AllowMsgSchedules: true})
+	must(t, err)
+	c, err := s.CreateConsumer(t.Context(), jetstream.ConsumerConfig{AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: "due"})
+	must(t, err)
+	return js, c
+}
+
+func runNATS(t *testing.T, dues []time.Time, schedule func(*nats.Msg, time.Time) []jetstream.PublishOpt) *lateness {
+	t.Helper()
+	js, c := streamOf(t)
+	l := expecting(len(dues))
+	consuming, err := c.Consume(func(m jetstream.Msg) {
+		var due time.Time
+		if due.UnmarshalBinary(m.Data()) == nil && m.Ack() == nil {
+			l.note(due)
+		}
+	})
+	must(t, err)
+	t.Cleanup(func() { consuming.Stop(); <-consuming.Closed() })
+	for _, due := range dues {
+		m := nats.NewMsg("wait." + due.Format("150405000"))
+		m.Data, err = due.MarshalBinary()
+		must(t, err)
+		m.Subject = "wait." + nats.NewInbox()[len("_INBOX."):]
+		_, err = js.PublishMsg(t.Context(), m, schedule(m, due)...)
+		must(t, err)
+	}
+	return l
+}
+
+func TestEarlyWithoutAdapterNATS(t *testing.T) {
+	t.Parallel()
+	n, least, _ := runNATS(t, spreadDues(8), func(_ *nats.Msg, due time.Time) []jetstream.PublishOpt {
+		return []jetstream.PublishOpt{jetstream.WithScheduleAt(due), jetstream.WithScheduleTarget("due")}
+	}).early(t)
+	if n == 0 {
+		t.Error("nats.go is early no more")
+	}
+	t.Logf("%d of 8 early, the most by %v", n, -least)
+}
+
+// TestEarlyWithoutAdapterNATSHeader shows that the server is not: the client cuts what it is given.
+func TestEarlyWithoutAdapterNATSHeader(t *testing.T) {
+	t.Parallel()
+	n, least, _ := runNATS(t, spreadDues(8), func(m *nats.Msg, due time.Time) []jetstream.PublishOpt {
+		m.Header.Set(jetstream.ScheduleHeader, "@at "+due.UTC().Format(time.RFC3339Nano))
+		m.Header.Set(jetstream.ScheduleTargetHeader, "due")
+		return nil
+	}).early(t)
+	if n > 0 {
+		t.Errorf("%d of 8 came early, the most by %v, from the server", n, -least)
+	}
+}
+
+func TestHeadersWithoutAdapterNATS(t *testing.T) {
+	t.Parallel()
+	js, c := streamOf(t)
+	m := nats.NewMsg("due")
+	m.Header.Set("crlf", "\r\n")
+	_, err := js.PublishMsg(t.Context(), m)
+	must(t, err)
+	got, err := c.Next()
+	must(t, err)
+	if v := got.Headers().Get("crlf"); v == "\r\n" {
+		t.Error("nats.go keeps the ends of lines in headers")
+	}
+}
+
+// TestStaleAckWithoutAdapterNATS acknowledges what another worker has by now.
+func TestStaleAckWithoutAdapterNATS(t *testing.T) {
+	t.Parallel()
+	js, _ := streamOf(t)
+	c, err := js.CreateConsumer(t.Context(), "S", jetstream.ConsumerConfig{
+		Durable: "stale", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Second, FilterSubject: "due",
+	})
+	must(t, err)
+	_, err = js.Publish(t.Context(), "due", nil)
+	must(t, err)
+	first, err := c.Next()
+	must(t, err)
+	second, err := c.Next(jetstream.FetchMaxWait(10 * time.Second))
+	must(t, err)
+	if err := first.DoubleAck(t.Context()); err != nil {
+		t.Errorf("NATS refuses a stale acknowledgement: %v", err)
+	}
+	if info, err := c.Info(t.Context()); err != nil || info.NumAckPending > 0 {
+		t.Errorf("the other worker's message is not done (%v)", err)
+	}
+	_ = second
+}
+
+func dialBeanstalkd(t *testing.T, addr string) *beanstalk.Conn {
+	t.Helper()
+	c, err := beanstalk.Dial("tcp", addr)
+	must(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestEarlyWithoutAdapterBeanstalk(t *testing.T) {
+	t.Parallel()
+	c := dialBeanstalkd(t, startBeanstalkd(t))
+	pushed := time.Now()
+	_, err := c.Put([]byte("x"), 0, 1900*time.Millisecond, time.Minute)
+	must(t, err)
+	_, _, err = c.Reserve(10 * time.Second)
+	must(t, err)
+	if took := time.Since(pushed); took >= 1900*time.Millisecond {
+		t.Errorf("go-beanstalk is early no more: it came after %v", took)
+	}
+}
+
+// TestStaleDeleteWithoutAdapterBeanstalkd deletes a job that has gone back to the queue.
+func TestStaleDeleteWithoutAdapterBeanstalkd(t *testing.T) {
+	t.Parallel()
+	addr := startBeanstalkd(t)
+	c, other := dialBeanstalkd(t, addr), dialBeanstalkd(t, addr)
+	id, err := c.Put([]byte("x"), 0, 0, time.Minute)
+	must(t, err)
+	_, _, err = c.Reserve(time.Second)
+	must(t, err)
+	must(t, c.Release(id, 0, 0))
+	if err := other.Delete(id); err != nil {
+		t.Errorf("beanstalkd refuses the delete of who has not reserved: %v", err)
+	}
+}
+
+// TestStuckWithoutAdapterBeanstalkd looks for a job that its worker keeps beyond its time to run, as some of them do.
+func TestStuckWithoutAdapterBeanstalkd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes luck, and minutes without")
+	}
+	t.Parallel()
+	const rounds = 400
+	var stuck atomic.Int64
+	var wg sync.WaitGroup
+	for range 4 {
+		addr := startBeanstalkd(t)
+		wg.Go(func() {
+			for i := range rounds / 4 {
+				if stuck.Load() > 0 {
+					return
+				}
+				if stays(t, addr, i) {
+					stuck.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if stuck.Load() == 0 {
+		t.Errorf("in %d rounds each job came back after its time to run", rounds)
+	}
+}
+
+// stays has a worker reserve a job for one second and do nothing, and another one wait for it for four.
+func stays(t *testing.T, addr string, i int) bool {
+	worker, err := beanstalk.Dial("tcp", addr)
+	if err != nil {
+		t.Error(err)
+		return false
+	}
+	defer func() { _ = worker.Close() }()
+	other, err := beanstalk.Dial("tcp", addr)
+	if err != nil {
+		t.Error(err)
+		return false
+	}
+	defer func() { _ = other.Close() }()
+	tube := "t" + string(rune('a'+i%26))
+	id, err := beanstalk.NewTube(worker, tube).Put([]byte("x"), 0, 0, time.Second)
+	if err != nil {
+		t.Error(err)
+		return false
+	}
+	if _, _, err := beanstalk.NewTubeSet(worker, tube).Reserve(time.Second); err != nil {
+		t.Error(err)
+		return false
+	}
+	_, _, err = beanstalk.NewTubeSet(other, tube).Reserve(4 * time.Second)
+	if errors.Is(err, beanstalk.ErrTimeout) {
+		job, _ := worker.StatsJob(id)
+		t.Logf("round %d: four seconds later a job with a time to run of 1 s is %s, with %s s left", i, job["state"], job["time-left"])
+		return true
+	}
+	_ = other.Delete(id)
+	return false
+}
