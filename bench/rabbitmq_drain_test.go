@@ -13,9 +13,6 @@ import (
 // drainTTL is a delay that the levels wait for in one queue, as raw does: a single hexadecimal digit, 0x2000 ms.
 func drainTTL() time.Duration { return unlessShort(0x2000*time.Millisecond, 0x400*time.Millisecond) }
 
-// drainDelay is what to ask for to wait that long: due times are whole milliseconds, and so is what is left of them.
-func drainDelay() time.Duration { return drainTTL() - time.Millisecond }
-
 // BenchmarkRabbitDrain measures messages of 100 bytes that have all waited in one queue, in msgs/s from the moment that the first is due
 // until the broker has read the last ack.
 //
@@ -50,14 +47,14 @@ func BenchmarkRabbitDrain(b *testing.B) {
 // drainHere returns the rate.
 func drainHere(b *testing.B, q delayq.Queue, n int, consume func(*testing.B, delayq.Queue, *tally) func()) float64 {
 	b.Helper()
-	first := time.Now().Add(drainDelay())
+	first := time.Now().Add(drainTTL())
 	t := newTally(slices.Repeat([]time.Time{first}, n))
 	ms := t.messages()
 	for i := range ms {
-		ms[i].Due, ms[i].Delay = time.Time{}, drainDelay()
+		ms[i].Due, ms[i].Delay = time.Time{}, drainTTL()
 	}
 	pushConcurrently(b, q, ms, 16)
-	pushed := time.Since(first.Add(-drainDelay()))
+	pushed := time.Since(first.Add(-drainTTL()))
 	wait := consume(b, q, t)
 	wait()
 	return drained(b, n, pushed, time.Since(first))

@@ -45,7 +45,7 @@ func BenchmarkRabbitPush(b *testing.B) {
 func wholeMessage(i int) amqp.Publishing {
 	m := bare(body)
 	m.MessageId, m.CorrelationId = "0198c2f5e4a07b3c9d1e2f3a4b5c6d7e", strconv.Itoa(i)
-	m.Headers = amqp.Table{"delayq-due": time.Now().UnixMicro(), "delayq-attempts": int64(0)}
+	m.Headers = amqp.Table{"delayq-due": time.Now().UnixMicro()}
 	return m
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +31,34 @@ type arrival struct {
 	from     *consumer
 	delivery amqp.Delivery
 	ended    bool
+}
+
+// An inbox is what has arrived and is not taken in. Prefetch bounds it.
+type inbox struct {
+	filled chan struct{} // has something while there is something
+
+	mu       sync.Mutex
+	arrivals []arrival
+}
+
+func newInbox() inbox { return inbox{filled: make(chan struct{}, 1)} }
+
+func (b *inbox) put(a arrival) {
+	b.mu.Lock()
+	b.arrivals = append(b.arrivals, a)
+	b.mu.Unlock()
+	select {
+	case b.filled <- struct{}{}:
+	default:
+	}
+}
+
+func (b *inbox) empty() []arrival {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := b.arrivals
+	b.arrivals = nil
+	return all
 }
 
 const (
@@ -141,6 +170,7 @@ func (d *desk) serve(hs []*holding, now, end time.Time) []*holding {
 
 // lease puts messages under a lease.
 func (d *desk) lease(hs []*holding, until time.Time) []backend.Delivery {
+	d.endsAt(until)
 	ds := make([]backend.Delivery, len(hs))
 	for i, h := range hs {
 		h.until = until
@@ -232,9 +262,9 @@ func (d *desk) refuse(err error) {
 // forward passes deliveries on until the subscription ends.
 func (d *desk) forward(c *consumer, deliveries <-chan amqp.Delivery) {
 	for delivery := range deliveries {
-		d.incoming <- arrival{from: c, delivery: delivery}
+		d.inbox.put(arrival{from: c, delivery: delivery})
 	}
-	d.incoming <- arrival{from: c, ended: true}
+	d.inbox.put(arrival{from: c, ended: true})
 }
 
 // cancel ends all subscriptions and takes in what was on its way.
@@ -245,6 +275,7 @@ func (d *desk) cancel() {
 		}
 	}
 	for len(d.consumers) > 0 {
-		d.arrive(<-d.incoming)
+		<-d.inbox.filled
+		d.arriveAll()
 	}
 }

@@ -57,13 +57,13 @@ func giveBackGraves(ch *amqp.Channel) error {
 }
 
 func readGrave(d *amqp.Delivery) grave {
-	attempts := int(number(d.Headers[attemptsHeader]))
+	attempts := count(d.Headers[attemptsHeader])
 	r := readRecord(d)
 	return grave{
 		record: r, tag: d.DeliveryTag,
 		DeadLetter: backend.DeadLetter{
 			ID: r.id, Body: r.body, Headers: r.headers, Due: r.due, Attempts: attempts,
-			Reason: text(d.Headers[reasonHeader]), Died: time.UnixMicro(number(d.Headers[diedHeader])).UTC(),
+			Reason: text(d.Headers[reasonHeader]), Died: time.UnixMicro(max(number(d.Headers[diedHeader]), 0)).UTC(),
 		},
 	}
 }
@@ -117,7 +117,7 @@ func (q *queue) Redrive(ctx context.Context, ids []string) []error {
 			rs[i] = g.record
 			rs[i].attempts, rs[i].due = 0, ceil(time.Now())
 		}
-		return q.push(ctx, rs)
+		return q.push(ctx, rs, time.Now())
 	})
 }
 

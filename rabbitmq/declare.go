@@ -11,7 +11,6 @@ import (
 )
 
 func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
-func formatHex(n int64) string { return strconv.FormatInt(n, 16) }
 
 func declareExchange(ch *amqp.Channel, name, kind string, args amqp.Table) error {
 	return explain("declaring exchange "+name, ch.ExchangeDeclare(name, kind, true, false, false, false, args))
@@ -40,6 +39,17 @@ func declareWaiting(ch *amqp.Channel, name string, wait time.Duration, next stri
 		args["x-overflow"] = "reject-publish"
 	}
 	return declareQueue(ch, name, args)
+}
+
+// declareEntered declares such a queue, and an exchange of its name that puts there whatever is published to it.
+func declareEntered(ch *amqp.Channel, name string, wait time.Duration, next string, classic bool) error {
+	if err := declareWaiting(ch, name, wait, next, classic); err != nil {
+		return err
+	}
+	if err := declareExchange(ch, name, "fanout", nil); err != nil {
+		return err
+	}
+	return bind(ch, name, "", name)
 }
 
 // noLimit is how often a message may be redelivered: RabbitMQ 4 drops it after 20 times by default.
@@ -72,14 +82,14 @@ func declareCommon(ch *amqp.Channel, n names, d delayer, classic bool) error {
 	return d.declare(ch, n)
 }
 
-// declareOwn declares a queue and its dead letters. The key ends with the queue's word, whatever digits a delay put before it.
+// declareOwn declares a queue and its dead letters.
 func declareOwn(ch *amqp.Channel, n names, queue string, classic bool) error {
 	for _, name := range []string{n.queue(queue), n.dead(queue)} {
 		if err := declareQueue(ch, name, keeping(classic)); err != nil {
 			return err
 		}
 	}
-	return bind(ch, n.queue(queue), "#."+word(queue), n.deliver())
+	return bind(ch, n.queue(queue), keyOf(queue), n.deliver())
 }
 
 // explain says what was being done, and where the broker refused it, what to do about it.

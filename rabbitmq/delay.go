@@ -2,7 +2,6 @@ package rabbitmq
 
 import (
 	"math/bits"
-	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -61,54 +60,87 @@ func (h hexLevels) set() string {
 
 func (h hexLevels) longest() int64 { return (1<<(digitBits*h.levels()) - 1) * h.grain }
 
-func (h hexLevels) route(n names, dest string, ms int64) (route, int64) {
-	left := max(ms-h.longest(), 0)
+// route is by the exchange of the queue of the highest digit. The digits that follow are further keys, which the broker takes
+// from a header that it then removes: each is for the exchange of the digit before it alone.
+func (h hexLevels) route(n names, dest string, ms int64) (r route, left int64) {
+	left = max(ms-h.longest(), 0)
 	grains := (ms - left + h.grain - 1) / h.grain
-	top, key := -1, make([]string, 0, h.levels()+1)
-	for k := h.levels() - 1; k >= 0; k-- {
-		digit := grains >> (digitBits * k) % digits
-		if digit != 0 && top < 0 {
-			top = k
+	r.key = keyOf(dest)
+	from := (bits.Len64(uint64(grains)) - 1) / digitBits
+	r.exchange = n.levelQueue(h.set(), from, digitOf(grains, from))
+	var keys []any
+	for k := from - 1; k >= 0; k-- {
+		if d := digitOf(grains, k); d != 0 {
+			keys = append(keys, hop(from, k, d))
+			from = k
 		}
-		key = append(key, formatHex(digit))
 	}
-	return route{exchange: n.level(h.set(), top), key: strings.Join(append(key, word(dest)), ".")}, left
+	if len(keys) > 0 {
+		r.headers = amqp.Table{moreKeys: keys}
+	}
+	return r, left
+}
+
+// moreKeys is the header for keys beside the one that a message is published with. They stay with it from queue to queue.
+const moreKeys = "BCC"
+
+func digitOf(grains int64, k int) int { return int(grains >> (digitBits * k) % digits) }
+
+// hop is the key by which what has waited for a digit of level from gets to the queue of digit d of level k. It is no queue's key.
+func hop(from, k, d int) string {
+	const hex = "0123456789abcdef"
+	return string([]byte{hex[from], '>', hex[k], hex[d]})
 }
 
 func (h hexLevels) declare(ch *amqp.Channel, n names) error {
-	top := h.levels() - 1
-	for k := 0; k <= top; k++ {
-		if err := h.declareLevel(ch, n, k, top); err != nil {
+	for k := range h.levels() {
+		if err := h.declareLevel(ch, n, k); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// declareLevel declares the exchange and the queues of a digit. What they lead to is there already.
-func (h hexLevels) declareLevel(ch *amqp.Channel, n names, k, top int) error {
-	exchange, next := n.level(h.set(), k), n.deliver()
+// declareLevel declares the queues of a level, and the exchange that they lead to, which has a binding for each digit of a lower
+// level. What has no lower digit goes to deliver, and so does what has lost its queue: it comes early then, and waits once more.
+func (h hexLevels) declareLevel(ch *amqp.Channel, n names, k int) error {
+	next := n.deliver()
 	if k > 0 {
-		next = n.level(h.set(), k-1)
+		next = n.level(h.set(), k)
+		if err := declareExchange(ch, next, "direct", amqp.Table{"alternate-exchange": n.deliver()}); err != nil {
+			return err
+		}
 	}
-	if err := declareExchange(ch, exchange, "topic", nil); err != nil {
-		return err
-	}
-	before := strings.Repeat("*.", top-k)
 	for d := 1; d < digits; d++ {
-		queue := n.levelQueue(h.set(), k, d)
-		wait := time.Duration(int64(d)<<(digitBits*k)*h.grain) * time.Millisecond
-		if err := declareWaiting(ch, queue, wait, next, h.classic); err != nil {
-			return err
-		}
-		if err := bind(ch, queue, before+formatHex(int64(d))+".#", exchange); err != nil {
+		if err := h.declareDigit(ch, n, k, d, next); err != nil {
 			return err
 		}
 	}
-	return bindExchange(ch, next, before+"0.#", exchange)
+	return h.bindLower(ch, n, k, next)
+}
+
+// bindLower binds the queues of all lower levels. The broker answers the last binding alone: there are hundreds, each time that a
+// connection is made.
+func (h hexLevels) bindLower(ch *amqp.Channel, n names, k int, exchange string) error {
+	for lower := range k {
+		for d := 1; d < digits; d++ {
+			last := lower == k-1 && d == digits-1
+			queue := n.levelQueue(h.set(), lower, d)
+			if err := ch.QueueBind(queue, hop(k, lower, d), exchange, !last, nil); err != nil {
+				return explain("binding queue "+queue+" to exchange "+exchange, err)
+			}
+		}
+	}
+	return nil
+}
+
+// declareDigit declares the queue of a digit, and an exchange by which it is reached whatever other keys a message has.
+func (h hexLevels) declareDigit(ch *amqp.Channel, n names, k, d int, next string) error {
+	wait := time.Duration(int64(d)<<(digitBits*k)*h.grain) * time.Millisecond
+	return declareEntered(ch, n.levelQueue(h.set(), k, d), wait, next, h.classic)
 }
 
 // immediate is the route of what is due.
 func immediate(n names, dest string) route {
-	return route{exchange: n.deliver(), key: word(dest)}
+	return route{exchange: n.deliver(), key: keyOf(dest)}
 }

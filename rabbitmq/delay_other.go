@@ -21,13 +21,7 @@ type buckets struct {
 
 func (b buckets) declare(ch *amqp.Channel, n names) error {
 	for _, wait := range b.waits {
-		if err := declareWaiting(ch, n.bucket(wait.Milliseconds()), wait, n.deliver(), b.classic); err != nil {
-			return err
-		}
-		if err := declareExchange(ch, n.bucket(wait.Milliseconds()), "fanout", nil); err != nil {
-			return err
-		}
-		if err := bind(ch, n.bucket(wait.Milliseconds()), "", n.bucket(wait.Milliseconds())); err != nil {
+		if err := declareEntered(ch, n.bucket(wait.Milliseconds()), wait, n.deliver(), b.classic); err != nil {
 			return err
 		}
 	}
@@ -40,7 +34,7 @@ func (b buckets) route(n names, dest string, ms int64) (route, int64) {
 	if i < 0 {
 		i = len(b.waits) - 1
 	}
-	return route{exchange: n.bucket(b.waits[i].Milliseconds()), key: word(dest)}, max(ms-b.waits[i].Milliseconds(), 0)
+	return route{exchange: n.bucket(b.waits[i].Milliseconds()), key: keyOf(dest)}, max(ms-b.waits[i].Milliseconds(), 0)
 }
 
 // accepts refuses what would have to wait behind longer delays in one queue. What is due is no delay.
@@ -74,5 +68,5 @@ func (e delayedExchange) declare(ch *amqp.Channel, n names) error {
 func (e delayedExchange) route(n names, dest string, ms int64) (route, int64) {
 	left := max(ms-longestXDelay, 0)
 	// The plugin routes later, so that to be told of the unroutable is to be told so of all.
-	return route{exchange: e.name(n), key: word(dest), headers: amqp.Table{"x-delay": ms - left}, blind: true}, left
+	return route{exchange: e.name(n), key: keyOf(dest), headers: amqp.Table{"x-delay": ms - left}, blind: true}, left
 }

@@ -20,8 +20,7 @@ type desk struct {
 	q   *queue
 	ops chan func()
 
-	// incoming is read until every subscription has ended, so that none waits for a desk that is gone.
-	incoming chan arrival
+	inbox inbox
 
 	// returned takes what is to be done when messages have been published that are then to be acknowledged.
 	returned chan func()
@@ -48,6 +47,7 @@ type desk struct {
 	buffer    []*holding // due, and nobody's yet
 	early     []*holding // not due yet
 	leased    map[backend.Token]*holding
+	soonest   time.Time     // no lease ends before
 	returning int           // how many returned is to take
 	acked     []func(error) // to be told once the broker has seen their acks
 	idleSince time.Time     // nobody has waited since; zero while somebody does
@@ -67,7 +67,7 @@ type holding struct {
 
 func newDesk(q *queue) *desk {
 	d := &desk{
-		q: q, ops: make(chan func()), incoming: make(chan arrival), connected: make(chan *session, 1),
+		q: q, ops: make(chan func()), inbox: newInbox(), connected: make(chan *session, 1),
 		returned: make(chan func()), ended: make(chan struct{}), leased: make(map[backend.Token]*holding), timer: time.NewTimer(time.Hour),
 	}
 	d.life, d.stop = context.WithCancel(context.Background())
@@ -107,15 +107,7 @@ func (d *desk) close() {
 	d.stop()
 	d.begin.Do(func() { close(d.ended) })
 	d.desk.Wait()
-	ended := make(chan struct{})
-	go func() { d.over.Wait(); close(ended) }()
-	for {
-		select {
-		case <-d.incoming: // of subscriptions that the desk has forgotten
-		case <-ended:
-			return
-		}
-	}
+	d.over.Wait()
 }
 
 func (d *desk) run() {
@@ -132,9 +124,8 @@ func (d *desk) run() {
 			f()
 		case s := <-d.connected:
 			d.enter(s)
-		case a := <-d.incoming:
-			d.arrive(a)
-			d.arriveMore()
+		case <-d.inbox.filled:
+			d.arriveAll()
 		case <-d.lost:
 			d.leave()
 		case <-d.timer.C:
@@ -158,15 +149,10 @@ func (d *desk) runWaiting() {
 	}
 }
 
-// arriveMore takes in what else is there, so that it is handed out together.
-func (d *desk) arriveMore() {
-	for range mostPrefetch {
-		select {
-		case a := <-d.incoming:
-			d.arrive(a)
-		default:
-			return
-		}
+// arriveAll takes in all that is there, so that it is handed out together.
+func (d *desk) arriveAll() {
+	for _, a := range d.inbox.empty() {
+		d.arrive(a)
 	}
 }
 
@@ -320,10 +306,8 @@ func (d *desk) arm(now time.Time) {
 			next = t
 		}
 	}
-	for _, h := range d.leased {
-		if !h.busy {
-			sooner(h.until)
-		}
+	if len(d.leased) > 0 {
+		sooner(d.soonest)
 	}
 	for _, h := range d.early {
 		sooner(h.due)

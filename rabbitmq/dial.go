@@ -32,7 +32,7 @@ func newDialer(o options) *dialer {
 }
 
 // connect connects to the first node that answers.
-func (d *dialer) connect(ctx context.Context) (conn *amqp.Connection, err error) {
+func (d *dialer) connect(ctx context.Context) (conn *connection, err error) {
 	var errs []error
 	for range d.urls {
 		if conn, err = connect(ctx, d.urls[d.at], d.tls); err == nil {
@@ -50,10 +50,11 @@ const (
 )
 
 // connect makes a connection. The context bounds it.
-func connect(ctx context.Context, url string, c *tls.Config) (*amqp.Connection, error) {
+func connect(ctx context.Context, url string, c *tls.Config) (*connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	stop := func() bool { return true }
+	under := new(cork)
 	config := amqp.Config{
 		Heartbeat:       heartbeat,
 		TLSClientConfig: c.Clone(), // the client library writes into it
@@ -66,7 +67,8 @@ func connect(ctx context.Context, url string, c *tls.Config) (*amqp.Connection, 
 			// The client library takes the deadline off once the connection is open.
 			stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
 			deadline, _ := ctx.Deadline()
-			return conn, conn.SetDeadline(deadline)
+			under.Conn = conn
+			return under, conn.SetDeadline(deadline)
 		},
 	}
 	conn, err := amqp.DialConfig(url, config)
@@ -79,7 +81,7 @@ func connect(ctx context.Context, url string, c *tls.Config) (*amqp.Connection, 
 	if err != nil {
 		return nil, explainConnect(err)
 	}
-	return conn, nil
+	return &connection{conn, under}, nil
 }
 
 // late is the context's error, also at the very end of its time.

@@ -227,6 +227,7 @@ func (d *desk) prolonged(ls []backend.Lease, at []int, cancelled []bool, errs []
 			continue
 		}
 		h.until, ends[j] = until, until
+		d.endsAt(until)
 	}
 	return ends
 }

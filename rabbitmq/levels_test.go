@@ -25,7 +25,7 @@ func TestUnroutable(t *testing.T) {
 	must(t, lost.Schedule(ctx, batch("lost", n, delay))...)
 	must(t, kept.Schedule(ctx, batch("kept", n, delay+100*time.Millisecond))...)
 	ch := channel(t, url)
-	must(t, ch.QueueUnbind("delayq.v1.q.lost", "#.lost", "delayq.v1.deliver", nil))
+	must(t, ch.QueueUnbind("delayq.v1.q.lost", "/lost", "delayq.v1.deliver", nil))
 	for got := 0; got < n; {
 		ds, err := kept.Receive(ctx, n, time.Minute)
 		must(t, err)
@@ -39,7 +39,7 @@ func TestUnroutable(t *testing.T) {
 // publish puts a message into the test's queue as a level would.
 func publish(t *testing.T, ch *amqp.Channel, id string, headers amqp.Table) {
 	t.Helper()
-	must(t, ch.PublishWithContext(t.Context(), "delayq.v1.deliver", "0."+queueOf(t), true, false, amqp.Publishing{
+	must(t, ch.PublishWithContext(t.Context(), "delayq.v1.deliver", "/"+queueOf(t), true, false, amqp.Publishing{
 		MessageId: id, Headers: headers, Body: []byte("body of " + id), DeliveryMode: amqp.Persistent,
 	}))
 }
@@ -86,7 +86,7 @@ func TestWaitsOnceMore(t *testing.T) {
 	if fmt.Sprint(d.Headers) != fmt.Sprint(want) || d.MessageId != "far" || string(d.Body) != "body of far" {
 		t.Errorf("got %+v, want the headers %v", d, want)
 	}
-	if want := "f.f.f.f.f.f.f.f." + queueOf(t); d.RoutingKey != want {
+	if want := "/" + queueOf(t); d.RoutingKey != want {
 		t.Errorf("its key is %q, want %q", d.RoutingKey, want)
 	}
 	must(t, d.Ack(false))

@@ -18,7 +18,7 @@ import (
 // library's own recovery is not used: after it an old delivery's tag would settle a new delivery.
 type link struct {
 	purpose string // for the log
-	dial    func(context.Context) (*amqp.Connection, error)
+	dial    func(context.Context) (*connection, error)
 	setup   func(*amqp.Connection) error // declares what the session needs
 	log     *slog.Logger                 // of who opened first
 
@@ -37,7 +37,7 @@ type link struct {
 // A session is one connection's time. What was received in it can be settled in it only.
 type session struct {
 	number uint64
-	conn   *amqp.Connection
+	conn   *connection
 	gone   chan struct{} // closed when the connection is
 
 	mu      sync.Mutex
@@ -45,7 +45,7 @@ type session struct {
 	moved   chan struct{} // closed when blocked changes
 }
 
-func newLink(purpose string, dial func(context.Context) (*amqp.Connection, error), setup func(*amqp.Connection) error) *link {
+func newLink(purpose string, dial func(context.Context) (*connection, error), setup func(*amqp.Connection) error) *link {
 	l := &link{purpose: purpose, dial: dial, setup: setup, changed: make(chan struct{})}
 	l.life, l.stop = context.WithCancel(context.Background())
 	return l
@@ -72,21 +72,21 @@ func (l *link) start(ctx context.Context, log *slog.Logger) error {
 }
 
 // connect connects and declares. The context bounds both.
-func (l *link) connect(ctx context.Context) (*amqp.Connection, error) {
+func (l *link) connect(ctx context.Context) (*connection, error) {
 	conn, err := l.dial(ctx)
 	if err != nil {
 		return nil, errors.Join(ctx.Err(), err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now()) })
 	defer stop()
-	if err := l.setup(conn); err != nil {
+	if err := l.setup(conn.Connection); err != nil {
 		_ = conn.CloseDeadline(time.Now().Add(hangUpWithin))
 		return nil, errors.Join(ctx.Err(), err)
 	}
 	return conn, nil
 }
 
-func (l *link) enterLocked(conn *amqp.Connection) *session {
+func (l *link) enterLocked(conn *connection) *session {
 	l.count++
 	l.failure = nil
 	s := &session{number: l.count, conn: conn, gone: make(chan struct{}), moved: make(chan struct{})}
@@ -134,6 +134,13 @@ func (s *session) block(b amqp.Blocking) {
 	}
 	close(s.moved)
 	s.moved = make(chan struct{})
+}
+
+// flows tells whether the broker takes messages.
+func (s *session) flows() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.blocked == ""
 }
 
 // flowing waits until the broker takes messages.

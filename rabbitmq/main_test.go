@@ -48,8 +48,14 @@ func await(t *testing.T, what string, holds func() bool) {
 // vhost returns the URL of a place of the test's own on the shared broker.
 func vhost(t *testing.T) string {
 	t.Helper()
-	server := testenv.SharedRabbitMQ(t)
-	return server.VhostURL(server.Vhost(t))
+	server, name := sharedVhost(t)
+	return server.VhostURL(name)
+}
+
+func sharedVhost(t *testing.T) (server *testenv.RabbitServer, name string) {
+	t.Helper()
+	server = testenv.SharedRabbitMQ(t)
+	return server, server.Vhost(t)
 }
 
 // open opens the test's queue. What it opens ends with the test.

@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -14,7 +15,7 @@ import (
 // published again: brokers before 4.0 drop a message whose x-death says that it has been there before.
 const (
 	dueHeader      = "delayq-due"      // µs since 1970
-	attemptsHeader = "delayq-attempts" // hand-outs before it was last published
+	attemptsHeader = "delayq-attempts" // hand-outs before it was last published; none if there were none
 	stampHeader    = "delayq-stamp"    // of the tombstone store; none without
 	headersHeader  = "delayq-headers"  // the user's, as a table
 	reasonHeader   = "delayq-reason"   // of a dead letter
@@ -35,7 +36,10 @@ type record struct {
 }
 
 func (r *record) publishing() amqp.Publishing {
-	h := amqp.Table{dueHeader: r.due.UnixMicro(), attemptsHeader: int64(r.attempts)}
+	h := amqp.Table{dueHeader: r.due.UnixMicro()}
+	if r.attempts > 0 {
+		h[attemptsHeader] = int64(r.attempts)
+	}
 	if r.stamp > 0 {
 		h[stampHeader] = r.stamp
 	}
@@ -51,7 +55,7 @@ func (r *record) publishing() amqp.Publishing {
 
 // readRecord takes a delivery apart. What other programs have put into the queue is a message too.
 func readRecord(d *amqp.Delivery) record {
-	r := record{id: d.MessageId, body: d.Body, due: time.Now(), attempts: int(number(d.Headers[attemptsHeader]) + number(d.Headers[countHeader]))}
+	r := record{id: d.MessageId, body: d.Body, due: time.Now(), attempts: count(d.Headers[attemptsHeader]) + count(d.Headers[countHeader])}
 	r.stamp = number(d.Headers[stampHeader])
 	if d.Headers[countHeader] == nil && d.Redelivered {
 		r.attempts++ // a classic queue tells no more
@@ -70,6 +74,9 @@ func readRecord(d *amqp.Delivery) record {
 	}
 	return r
 }
+
+// count is a number of hand-outs. Another program may have put any number there: one below zero would never reach MaxAttempts.
+func count(v any) int { return int(min(max(number(v), 0), math.MaxInt32)) }
 
 func number(v any) int64 {
 	switch n := v.(type) {

@@ -17,18 +17,20 @@ func namesOf(namespace string) names { return names{namespace + "." + version} }
 func (n names) deliver() string       { return n.prefix + ".deliver" }
 func (n names) undeliverable() string { return n.prefix + ".undeliverable" }
 
-// level is the exchange of a digit, and levelQueue where messages with that digit wait.
+// level is the exchange that the queues of a level lead to, and levelQueue where messages with a digit wait, and the exchange
+// to get there.
 func (n names) level(set string, k int) string { return fmt.Sprintf("%s.%sl%d", n.prefix, set, k) }
 
 func (n names) levelQueue(set string, k, digit int) string {
 	return fmt.Sprintf("%s.%sl%d.%x", n.prefix, set, k, digit)
 }
 
-// bucket is where messages of one delay wait.
+// bucket is where messages of one delay wait, and the exchange to get there.
 func (n names) bucket(ms int64) string { return fmt.Sprintf("%s.b%d", n.prefix, ms) }
 
 func (n names) queue(name string) string { return n.prefix + ".q." + name }
 func (n names) dead(name string) string  { return n.prefix + ".dead." + name }
 
-// word is a queue's name in a routing key, where a dot would begin another word. Names have no slash.
-func word(name string) string { return strings.ReplaceAll(name, ".", "/") }
+// keyOf is the routing key of a queue. A topic exchange looks a key up word by word, and a dot would begin another. Names have no slash, so
+// two names have two keys, and none is a [hop].
+func keyOf(name string) string { return "/" + strings.ReplaceAll(name, ".", "/") }

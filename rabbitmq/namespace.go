@@ -60,7 +60,7 @@ func (h hexLevels) parts(n names) (exchanges, queues []string) {
 			queues = append(queues, n.levelQueue(h.set(), k, d))
 		}
 	}
-	return exchanges, queues
+	return append(exchanges, queues...), queues
 }
 
 func (b buckets) parts(n names) (exchanges, queues []string) {
@@ -84,7 +84,7 @@ func (b *Backend) withConnection(ctx context.Context, do func(*amqp.Connection) 
 	defer func() { _ = conn.CloseDeadline(time.Now().Add(hangUpWithin)) }()
 	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(time.Now()) })
 	defer stop()
-	if err := do(conn); err != nil {
+	if err := do(conn.Connection); err != nil {
 		return errors.Join(ctx.Err(), err)
 	}
 	return nil

@@ -111,11 +111,17 @@ func (p *publisher) publishAll(ctx context.Context, ms []outgoing) []error {
 func (p *publisher) offer(ctx context.Context, ms []outgoing) []error {
 	errs := make([]error, len(ms))
 	pending := make([]*promise, len(ms))
-	for i := range ms {
-		if pending[i], errs[i] = p.send(ctx, &ms[i]); errs[i] != nil && ctx.Err() != nil {
-			copy(errs[i:], backend.FailAll(len(ms)-i, errs[i]))
+	for at := 0; at < len(ms); {
+		n, err := p.send(ctx, ms[at:], pending[at:])
+		if at += n; err == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			copy(errs[at:], backend.FailAll(len(ms)-at, err))
 			break
 		}
+		errs[at] = err
+		at++
 	}
 	for i, c := range pending {
 		if c != nil {
@@ -132,17 +138,19 @@ type promise struct {
 	confirmation *amqp.DeferredConfirmation
 }
 
-// send sends one message on whatever connection there is. One that breaks before anything was sent is no reason to
-// give up.
-func (p *publisher) send(ctx context.Context, m *outgoing) (*promise, error) {
+// send sends messages on whatever connection there is, and returns how many. One that breaks before anything was sent is no
+// reason to give up. The error is of the message after those.
+func (p *publisher) send(ctx context.Context, ms []outgoing, pending []*promise) (n int, err error) {
 	for {
 		ch, err := p.channel(ctx)
-		var c *promise
 		if err == nil {
-			c, err = ch.send(ctx, m)
+			n, err = ch.sendMany(ctx, ms, pending)
 		}
-		if err == nil || ctx.Err() != nil || !errors.Is(err, errGone) {
-			return c, err
+		switch {
+		case err == nil || ctx.Err() != nil || !errors.Is(err, errGone):
+			return n, err
+		case n > 0:
+			return n, nil
 		}
 	}
 }
@@ -155,7 +163,7 @@ func (p *publisher) channel(ctx context.Context) (*confirmed, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ch != nil && p.ch.session == s && !p.ch.IsClosed() && !p.ch.worn.Load() {
+	if p.ch != nil && p.ch.session == s && p.ch.usable() {
 		return p.ch, nil
 	}
 	ch, err := s.conn.Channel()
@@ -212,17 +220,52 @@ func (c *confirmed) retire() {
 	_ = c.Close()
 }
 
-// send sends one message when there is room for it. errGone says that nothing was sent.
-func (c *confirmed) send(ctx context.Context, m *outgoing) (*promise, error) {
+func (c *confirmed) usable() bool { return !c.IsClosed() && !c.worn.Load() }
+
+// sendMany sends messages together, as long as the channel is good, and returns how many. The error is of the one after those.
+func (c *confirmed) sendMany(ctx context.Context, ms []outgoing, pending []*promise) (n int, err error) {
+	cork := c.session.conn.cork
+	cork.hold()
+	defer cork.release()
+	for n = range ms {
+		if n > 0 && !c.usable() {
+			return n, nil
+		}
+		if pending[n], err = c.send(ctx, &ms[n]); err != nil {
+			return n, err
+		}
+	}
+	return len(ms), nil
+}
+
+// enter waits until there is room for a message. It lets go of the cork meanwhile.
+func (c *confirmed) enter(ctx context.Context) error {
+	if c.session.flows() {
+		select {
+		case c.slots <- struct{}{}:
+			return nil
+		default:
+		}
+	}
+	c.session.conn.cork.release()
+	defer c.session.conn.cork.hold()
 	if err := c.session.flowing(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	select {
 	case c.slots <- struct{}{}:
+		return nil
 	case <-c.ended:
-		return nil, errGone
+		return errGone
 	case <-ctx.Done():
-		return nil, c.session.because(ctx.Err())
+		return c.session.because(ctx.Err())
+	}
+}
+
+// send sends one message when there is room for it. errGone says that nothing was sent.
+func (c *confirmed) send(ctx context.Context, m *outgoing) (*promise, error) {
+	if err := c.enter(ctx); err != nil {
+		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -60,21 +60,25 @@ func (q *queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 				rs, at = append(rs, r), append(at, i)
 			}
 		}
-		for j, err := range q.push(ctx, rs) {
+		for j, err := range q.push(ctx, rs, now) {
 			errs[at[j]] = err
 		}
 		return errs
 	})
 }
 
-// push publishes messages for the first time.
-func (q *queue) push(ctx context.Context, rs []record) []error {
+// push publishes messages for the first time. Their due times were made of delays at the time that is given: the same delay has to come
+// out again, since one millisecond less may have four digits instead of one.
+func (q *queue) push(ctx context.Context, rs []record, made time.Time) []error {
 	if err := q.marks.enroll(ctx, rs); err != nil {
 		return backend.FailAll(len(rs), err)
 	}
+	if q.marks != nil {
+		made = time.Now() // the store may have taken its time
+	}
 	out := make([]outgoing, len(rs))
-	for i, now := 0, time.Now(); i < len(rs); i++ {
-		out[i] = q.scheduled(&rs[i], now)
+	for i := range rs {
+		out[i] = q.scheduled(&rs[i], made)
 	}
 	return q.b.pub.publish(ctx, out)
 }

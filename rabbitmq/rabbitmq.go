@@ -53,8 +53,8 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	if o.Clock != nil {
 		return nil, &backend.UnsupportedError{Backend: traitName, Op: "another clock than the broker's"}
 	}
-	if strings.Contains(name, "/") {
-		return nil, backend.Invalid("queue name", name, "one without a slash")
+	if strings.ContainsAny(name, "/*#") { // package delayq refuses them too; here they would be bindings to others' messages
+		return nil, backend.Invalid("queue name", name, "one without a slash, star or hash")
 	}
 	for _, l := range []*link{b.pub.link, b.sub} {
 		if err := l.start(ctx, o.Logger); err != nil {

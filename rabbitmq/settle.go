@@ -87,6 +87,7 @@ func (d *desk) extend(ctx context.Context, ls []backend.Lease, lease time.Durati
 		for i, l := range ls {
 			if h := d.held(l); h != nil {
 				h.until, ends[i] = until, until
+				d.endsAt(until)
 			} else {
 				errs[i] = backend.ErrLeaseLost
 			}
@@ -100,9 +101,17 @@ func (d *desk) extend(ctx context.Context, ls []backend.Lease, lease time.Durati
 
 // endLeases gives messages back whose lease has ended. The broker counts the attempt.
 func (d *desk) endLeases(now time.Time) {
+	if now.Before(d.soonest) {
+		return // there may be thousands, to be looked at each time that anything happens
+	}
 	var ended []*holding
+	d.soonest = now.Add(time.Hour)
 	for token, h := range d.leased {
-		if !h.busy && !now.Before(h.until) {
+		switch {
+		case h.busy:
+		case now.Before(h.until):
+			d.endsAt(h.until)
+		default:
 			delete(d.leased, token)
 			h.from.unsettled--
 			d.tags.nack(d.ch, h.tag)
@@ -110,6 +119,13 @@ func (d *desk) endLeases(now time.Time) {
 		}
 	}
 	d.letGo(ended)
+}
+
+// endsAt notes when a lease ends.
+func (d *desk) endsAt(t time.Time) {
+	if t.Before(d.soonest) {
+		d.soonest = t
+	}
 }
 
 // replace publishes leased messages as what make says, and acknowledges those that the broker has confirmed. Until then the
@@ -175,6 +191,7 @@ func (d *desk) replaced(ls []backend.Lease, hs []*holding, at []int, published, 
 	for j, i := range at {
 		h := hs[i]
 		h.busy = false
+		d.endsAt(h.until)
 		switch {
 		case published[j] != nil:
 			errs[i] = published[j]

@@ -41,7 +41,7 @@ func splitPath(u *url.URL) (broker, queue string, err error) {
 	if len(parts) == 1 {
 		parts = []string{"%2F", parts[0]}
 	}
-	if len(parts) != 2 || parts[1] == "" || u.Host == "" || u.Fragment != "" {
+	if len(parts) != 2 || parts[1] == "" || u.Host == "" || u.Fragment != "" || strings.Contains(u.Path+u.Opaque, "@") {
 		return "", "", backend.Invalid("URL", hidden, u.Scheme+"://USER:PASSWORD@HOST:PORT/VHOST/QUEUE, where the virtual host / is %2F or left out")
 	}
 	if queue, err = url.PathUnescape(parts[1]); err != nil {
@@ -60,6 +60,9 @@ func readParams(u *url.URL) (opts []Option, err error) {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
 		return nil, backend.Invalid("URL parameters", hidden, "NAME=VALUE&…, percent-encoded")
+	}
+	if spilled(u, query) {
+		return nil, backend.Invalid("URL", hidden, "a user and password whose reserved characters, such as @ / ? # %, are percent-encoded")
 	}
 	var ca tlsFiles
 	for name, values := range query {
@@ -80,6 +83,19 @@ func readParams(u *url.URL) (opts []Option, err error) {
 	}
 	config, err := ca.config()
 	return append(opts, TLS(config)), err
+}
+
+// spilled reports whether a password with a bare reserved character seems to have ended up in the parameters.
+func spilled(u *url.URL, query url.Values) bool {
+	if !strings.Contains(u.RawQuery, "@") {
+		return false
+	}
+	for name := range query {
+		if !slices.Contains(paramNames, name) {
+			return true
+		}
+	}
+	return false
 }
 
 var paramNames = []string{"buckets", "classic", "delayed_exchange", "fixed", "grain", "hosts", "namespace", "tls_ca", "tls_cert", "tls_key", "tls_server_name"}
@@ -154,7 +170,7 @@ type tlsFiles struct{ ca, cert, key, serverName string }
 func (f tlsFiles) config() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.serverName} // that of the host connected to, if none
 	if f.ca != "" {
-		pem, err := os.ReadFile(f.ca)
+		pem, err := readPEM(f.ca)
 		if err != nil {
 			return nil, fmt.Errorf("reading tls_ca: %w", err)
 		}
@@ -166,10 +182,38 @@ func (f tlsFiles) config() (*tls.Config, error) {
 	if f.cert == "" && f.key == "" {
 		return c, nil
 	}
-	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+	pair, err := f.pair()
 	if err != nil {
 		return nil, fmt.Errorf("reading tls_cert and tls_key: %w", err)
 	}
 	c.Certificates = []tls.Certificate{pair}
 	return c, nil
+}
+
+func (f tlsFiles) pair() (tls.Certificate, error) {
+	cert, err := readPEM(f.cert)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := readPEM(f.key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(cert, key)
+}
+
+// largestPEM has room for every authority that there is, some ten times over.
+const largestPEM = 4 << 20
+
+// readPEM reads a file of that size at most. A device would never end, and a pipe might never begin.
+func readPEM(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil: // reading has the better words for it
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file", path)
+	case info.Size() > largestPEM:
+		return nil, fmt.Errorf("%s has %d bytes, more than %d", path, info.Size(), largestPEM)
+	}
+	return os.ReadFile(path)
 }

@@ -1,0 +1,213 @@
+package rabbitmq_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/rabbitmq"
+)
+
+// waited is how long a message has waited, by the queues that the broker says it has passed: one of a level at most, and once.
+func waited(t *testing.T, d *amqp.Delivery) (total time.Duration) {
+	t.Helper()
+	passed := make(map[int]bool)
+	deaths, _ := d.Headers["x-death"].([]any)
+	for _, death := range deaths {
+		queue := death.(amqp.Table)["queue"].(string)
+		var level, digit int
+		if _, err := fmt.Sscanf(queue, "delayq.v1.l%d.%x", &level, &digit); err != nil {
+			t.Fatalf("%s has passed %q", d.MessageId, queue)
+		}
+		if passed[level] || death.(amqp.Table)["count"] != int64(1) {
+			t.Errorf("%s has passed a level twice: %v", d.MessageId, deaths)
+		}
+		passed[level] = true
+		total += time.Duration(digit<<(4*level)) * time.Millisecond
+	}
+	return total
+}
+
+// someDelays have all digits of the lowest two levels below all digits of the next, and below the lowest digit of the one above.
+func someDelays() (delays []time.Duration) {
+	dense := func(from, n int) {
+		for i := range n {
+			delays = append(delays, time.Duration(from+i)*time.Millisecond)
+		}
+	}
+	dense(1, 0x1ff)
+	for d := 2; d < 16; d++ {
+		dense(d*0x100-2, 0x14)
+	}
+	dense(0xffe, 0x102)
+	for d := 1; d < 4; d++ {
+		dense(0x1000+d*0x100-2, 4)
+	}
+	slices.Sort(delays)
+	return slices.Compact(delays)
+}
+
+// lateAtMost is what a busy machine keeps, and less than a level too many or a digit of the wrong one would take.
+const lateAtMost = 5 * time.Second
+
+// TestRoutes follows messages through the levels. Each waits in the queues of the digits of its delay, and nowhere else.
+func TestRoutes(t *testing.T) {
+	ctx := deadline(t, 60*time.Second)
+	url := vhost(t)
+	q, ch := open(t, url), channel(t, url)
+	delays := someDelays()
+	ms := make([]backend.Message, len(delays))
+	for i, delay := range delays {
+		ms[i] = message(fmt.Sprint(delay), delay)[0]
+	}
+	deliveries, err := ch.Consume("delayq.v1.q."+queueOf(t), "", true, false, false, false, nil)
+	must(t, err)
+	began := time.Now()
+	must(t, q.Schedule(ctx, ms)...)
+	pushing := time.Since(began)
+	missing := make(map[string]bool)
+	for _, m := range ms {
+		missing[m.ID] = true
+	}
+	for len(missing) > 0 {
+		select {
+		case d := <-deliveries:
+			if !missing[d.MessageId] {
+				t.Fatalf("%s came again", d.MessageId)
+			}
+			delete(missing, d.MessageId)
+			due := time.UnixMicro(d.Headers["delayq-due"].(int64))
+			delay, err := time.ParseDuration(d.MessageId)
+			must(t, err)
+			if w := waited(t, &d); w > delay || w < delay-pushing-time.Millisecond {
+				t.Errorf("%s: it waited for %v, pushed within %v", d.MessageId, w, pushing)
+			}
+			if late := time.Since(due); late > lateAtMost {
+				t.Errorf("%s: it is %v late", d.MessageId, late)
+			}
+			if d.Headers["BCC"] != nil || d.Headers["CC"] != nil {
+				t.Errorf("%s shows its route: %v", d.MessageId, d.Headers)
+			}
+		case <-ctx.Done():
+			t.Fatalf("%d messages are missing: %v", len(missing), slices.Collect(maps.Keys(missing)))
+		}
+	}
+}
+
+// TestHops publishes to the exchange of each level what has any digit of any lower level next, and keys that are for others. It waits
+// in the queue of that digit, and of no other.
+func TestHops(t *testing.T) {
+	const top, longest = 7, 4 // what waits in lower levels would not be found there
+	ctx := deadline(t, 60*time.Second)
+	url := vhost(t)
+	_, ch := open(t, url), channel(t, url)
+	want := make(map[string]int)
+	for from := 1; from <= top; from++ {
+		for k := range from {
+			for d := 1; d < 16; d++ {
+				queue := fmt.Sprintf("delayq.v1.l%d.%x", k, d)
+				if want[queue]++; k < longest {
+					continue
+				}
+				others := []any{fmt.Sprintf("%d>%d%x", (from+1)%8, k, d), fmt.Sprintf("%d>%d%x", from, k, d), fmt.Sprintf("%d>0f", k)}
+				must(t, ch.PublishWithContext(ctx, fmt.Sprintf("delayq.v1.l%d", from), "/"+queueOf(t), true, false, amqp.Publishing{
+					Headers: amqp.Table{"BCC": others}, DeliveryMode: amqp.Persistent,
+				}))
+			}
+		}
+	}
+	for queue, n := range want {
+		if queue[len("delayq.v1.l")] >= '0'+longest {
+			await(t, fmt.Sprint(n, " messages in ", queue), func() bool { return ready(t, ch, queue) == n })
+		}
+	}
+}
+
+// TestBindings compares the bindings of each level with the digits of the levels below.
+func TestBindings(t *testing.T) {
+	server, name := sharedVhost(t)
+	for prefix, opts := range map[string][]rabbitmq.Option{"delayq.v1.": nil, "delayq.v1.g16.": {rabbitmq.Grain(16 * time.Millisecond)}} {
+		levels := 8
+		if opts != nil {
+			levels = 7
+		}
+		open(t, server.VhostURL(name), opts...)
+		var got, want []string
+		for _, line := range strings.Split(server.Ctl("list_bindings", "-q", "--no-table-headers", "-p", name, "source_name", "routing_key", "destination_name"), "\n") {
+			f := strings.Split(strings.TrimSpace(line), "\t")
+			if len(f) == 3 && strings.HasPrefix(f[0], prefix+"l") && f[0] != f[2] {
+				got = append(got, strings.Join(f, " "))
+			}
+		}
+		for from := range levels {
+			for k := range from {
+				for d := 1; d < 16; d++ {
+					want = append(want, fmt.Sprintf("%sl%d %d>%d%x %sl%d.%x", prefix, from, from, k, d, prefix, k, d))
+				}
+			}
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", prefix, got, want)
+		}
+	}
+}
+
+// TestLostLevel deletes a level's queue. What should have waited there comes early, and waits once more.
+func TestLostLevel(t *testing.T) {
+	ctx := deadline(t, 60*time.Second)
+	url := vhost(t)
+	q, ch := open(t, url), channel(t, url)
+	const delay = 0x2f0 * time.Millisecond
+	due := time.Now().Add(delay)
+	for d := 1; d < 16; d++ {
+		_, err := ch.QueueDelete(fmt.Sprintf("delayq.v1.l1.%x", d), false, false, false)
+		must(t, err)
+	}
+	must(t, q.Schedule(ctx, []backend.Message{{ID: "a", Body: []byte("body of a"), Due: due}})...)
+	d := receiveOne(ctx, t, q, "a")
+	if now := time.Now(); now.Before(due) || d.Attempt != 1 {
+		t.Errorf("%v before it was due: %+v", due.Sub(now), d)
+	}
+	ack(ctx, t, q, d)
+	nothing(t, q, 300*time.Millisecond)
+}
+
+// TestUsersKeys has headers of the names by which the broker takes further keys. They are the user's, and no keys.
+func TestUsersKeys(t *testing.T) {
+	ctx := deadline(t, 60*time.Second)
+	url := vhost(t)
+	q := open(t, url)
+	want := map[string]string{"CC": "/other", "BCC": "1>0f", "x-death": "mine"}
+	must(t, q.Schedule(ctx, []backend.Message{{ID: "a", Body: []byte("body of a"), Headers: want, Delay: 0x123 * time.Millisecond}})...)
+	for range 3 {
+		d := receiveOne(ctx, t, q, "a")
+		if !maps.Equal(d.Headers, want) {
+			t.Errorf("got %v, want %v", d.Headers, want)
+		}
+		must(t, q.Nack(ctx, []backend.Return{{Lease: d.Lease(), Delay: 0x11 * time.Millisecond}})...)
+	}
+	d := receiveOne(ctx, t, q, "a")
+	if !maps.Equal(d.Headers, want) {
+		t.Errorf("got %v, want %v", d.Headers, want)
+	}
+	ack(ctx, t, q, d)
+	nothing(t, q, 400*time.Millisecond)
+}
+
+// TestOtherTopology finds an exchange of a level's name of another type.
+func TestOtherTopology(t *testing.T) {
+	url := vhost(t)
+	must(t, channel(t, url).ExchangeDeclare("delayq.v1.l5", "topic", true, false, false, false, nil))
+	b := rabbitmq.New(url)
+	defer func() { must(t, b.Close()) }()
+	_, err := b.Open(deadline(t, patience), "q", quiet())
+	wants(t, err, "declaring exchange delayq.v1.l5", "other arguments", "another namespace")
+}
