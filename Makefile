@@ -18,6 +18,7 @@ test: tools check ## Run every test with the race detector, and each benchmark o
 	cd docs/check && go vet ./... && go test -count=1 -timeout 5m ./...
 	cd examples/listbackend && go vet ./... && go test -race -timeout 10m ./...
 	cd bench/report && go vet ./... && go test -count=1 -timeout 5m ./...
+	cd chaos && go vet ./... && go test -count=1 -timeout 15m ./...
 	cd bench/peers && go vet ./... && go test -short -count=1 -timeout 5m ./verdict
 	@$(MAKE) --no-print-directory bench-once
 
@@ -26,6 +27,10 @@ test: tools check ## Run every test with the race detector, and each benchmark o
 bench-once:
 	set -o pipefail; { go test -short -run '^$$' -bench . -benchtime 1x ./bench && cd bench/peers && \
 	  go test -short -run '^$$' -bench . -benchtime 1x -timeout 5m .; } | (cd bench/report && go run . check)
+
+.PHONY: chaos
+chaos: tools ## Put every backend through faults, and judge what happened (ten minutes)
+	cd chaos && go vet ./... && go test -count=1 -v -timeout 20m -run 'TestChaos|TestMutants' -chaos.for=6m .
 
 .PHONY: flakes
 flakes: tools ## Run the tests of concurrent code 20 times, on Redis 10 times, with the race detector (two hours)
@@ -82,7 +87,7 @@ lint: ## Run golangci-lint
 	@if command -v golangci-lint >/dev/null; then golangci-lint run; else go run $(LINT) run; fi
 
 # A test that finds no server or no JDK fails instead of being skipped.
-test flakes cover report: export DELAYQ_REQUIRE ?= redis,rabbitmq,java,beanstalkd,postgres,shells
+test chaos flakes cover report: export DELAYQ_REQUIRE ?= redis,rabbitmq,java,beanstalkd,postgres,shells
 
 # The race detector needs a C compiler, the backends their servers, real Redisson a JDK and Maven, the commands of the
 # documentation their shells, and bench/peers beanstalkd and PostgreSQL.

@@ -234,7 +234,7 @@ func (b *bid) delivery(message, gens any) (d backend.Delivery, err error) {
 	if err != nil || len(rec) < seqLen {
 		return d, record.ErrCorrupt
 	}
-	d = backend.Delivery{ID: lease.ID, Token: lease.Token, Due: b.due, Until: b.until, Attempt: int(lease.Token.Lo) + 1}
+	d = backend.Delivery{ID: lease.ID, Token: until(lease.Token, b.until), Due: b.due, Until: b.until, Attempt: int(lease.Token.Lo) + 1}
 	if g, ok := gens.(string); ok && len(g) == 2*genLen {
 		d.Attempt -= int(binary.BigEndian.Uint32([]byte(g[genLen:])))
 	}

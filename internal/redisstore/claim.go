@@ -49,7 +49,7 @@ func parseClaim(reply any) (c redisqueue.Claim, err error) {
 }
 
 // parseDelivery reads a member, what is stored of the message, and its due time with how often it came back untouched.
-func parseDelivery(d *backend.Delivery, r []any, until time.Time) error {
+func parseDelivery(d *backend.Delivery, r []any, end time.Time) error {
 	member, _ := r[0].(string)
 	rec, _ := r[1].(string)
 	when, _ := r[2].(string)
@@ -59,7 +59,7 @@ func parseDelivery(d *backend.Delivery, r []any, until time.Time) error {
 	}
 	due, untouched, _ := strings.Cut(when, " ")
 	*d = backend.Delivery{
-		ID: lease.ID, Token: lease.Token, Until: until,
+		ID: lease.ID, Token: until(lease.Token, end), Until: end,
 		Due:     time.UnixMilli(redisscript.Int(due)).UTC(),
 		Attempt: int(lease.Token.Lo) + 1 - int(redisscript.Int(untouched)),
 	}

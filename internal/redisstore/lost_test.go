@@ -88,6 +88,55 @@ func TestScheduleMeetsAnotherAfterItsReplyIsLost(t *testing.T) {
 	b.want(b.losing(b.nothingMeanwhile).Schedule(b.ctx, []backend.Message{{ID: "a", Body: []byte("other")}}), backend.ErrDuplicate)
 }
 
+// The first message of an id is not taken for one that was to be due later.
+func TestScheduleMeetsAnotherTimeAfterItsReplyIsLost(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	due := time.Now().Add(time.Hour)
+	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "a", Delay: time.Hour}}))
+	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "b", Due: due}}))
+	b.want(b.losing(b.nothingMeanwhile).Schedule(b.ctx, []backend.Message{{ID: "a", Delay: 2 * time.Hour}}), backend.ErrDuplicate)
+	b.want(b.losing(b.nothingMeanwhile).Schedule(b.ctx, []backend.Message{{ID: "a", Delay: time.Minute}}), backend.ErrDuplicate)
+	b.want(b.losing(b.nothingMeanwhile).Schedule(b.ctx, []backend.Message{{ID: "b", Due: due.Add(time.Minute)}}), backend.ErrDuplicate)
+}
+
+// A late ack whose reply is lost is no success for who lost the lease: somebody else has done the message.
+func TestAckLosesItsReplyAfterItsLease(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.push("a")
+	first := b.next(b.Claim, 20*time.Millisecond, "a")
+	second := b.next(b.Claim, time.Minute, "a")
+	b.ack(second)
+	b.unknown(b.losing(b.nothingMeanwhile).Ack(b.ctx, []backend.Lease{first.Lease()}))
+	b.empty()
+}
+
+// An id that is pushed again while an ack's reply is lost is no reason to call the lease lost.
+func TestAckLosesItsReplyAndTheIDIsBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.push("a")
+	l := b.next(b.Claim, time.Minute, "a")
+	b.all(b.losing(func() { b.push("a") }).Ack(b.ctx, []backend.Lease{l.Lease()}))
+}
+
+func TestBuryLosesItsReplyAndTheDeadLetter(t *testing.T) {
+	t.Parallel()
+	for name, meanwhile := range map[string]func(*bench) []error{
+		"redriven": func(b *bench) []error { return b.Redrive(b.ctx, []string{"a"}) },
+		"deleted":  func(b *bench) []error { return b.DeleteDead(b.ctx, []string{"a"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.push("a")
+			l := b.next(b.Claim, time.Minute, "a")
+			b.unknown(b.losing(func() { b.all(meanwhile(b)) }).Dead(b.ctx, []backend.Burial{{Lease: l.Lease()}}))
+		})
+	}
+}
+
 func TestSettleLosesItsReply(t *testing.T) {
 	for name, settle := range map[string]func(*bench, *redisstore.Store, backend.Lease) []error{
 		"ack": func(b *bench, s *redisstore.Store, l backend.Lease) []error { return s.Ack(b.ctx, []backend.Lease{l}) },

@@ -12,7 +12,7 @@ import (
 func (s *Store) Ack(ctx context.Context, ls []backend.Lease) []error {
 	return redisscript.Chunked(ls, redisscript.Small, func(part []backend.Lease) []error {
 		return redisscript.Each(ctx, &s.Runner, ackScript, part, nil, func(args []any, l backend.Lease) []any {
-			return append(args, memberOf(l))
+			return append(args, memberOf(l), endOf(l))
 		}, redisscript.OneOr(backend.ErrLeaseLost))
 	})
 }

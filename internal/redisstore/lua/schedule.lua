@@ -46,12 +46,21 @@ end
 
 local unique = (FIELDS > 4 or redis.call('EXISTS', UNIQUE) == 1) and windows()
 
+-- Whether a repeated push finds what its first try may have stored: the same content, and while it waits for the first time a due time
+-- that this try's delay had then.
+local function own(id, rec, content, due)
+  if string.sub(rec, 8) ~= content then
+    return false
+  end
+  local waits = tonumber(redis.call('ZSCORE', DUE, string.sub(rec, 1, 7) .. '\0\0\0\0' .. id))
+  return not waits or waits <= due and waits >= due - math.ceil(AGE / 1000) - 1
+end
+
 -- What a push meets that may not simply be stored: an outcome, or nil.
 local function met(id, content, due, us)
   local rec = redis.call('HGET', MSG, id)
   if rec then
-    -- A repeated push finds what its first try has stored.
-    return (RETRY and string.sub(rec, 8) == content) and 1 or 0
+    return (RETRY and own(id, rec, content, due)) and 1 or 0
   end
   local till = unique and unique.till(id)
   if till then

@@ -1,0 +1,53 @@
+package chaos_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/chaos"
+)
+
+// TestChaos puts every backend through faults. Its parts share the time of -chaos.for by their weight. Without that flag it takes about two
+// minutes, and leaves out what needs several servers.
+func TestChaos(t *testing.T) {
+	total, whole := *forFlag, *forFlag > 0
+	if !whole {
+		total = time.Minute
+	}
+	t.Logf("-chaos.seed=%d", *seedFlag)
+	var reports []chaos.Report
+	for _, part := range parts {
+		if part.several && !whole {
+			continue
+		}
+		t.Run(part.name, func(t *testing.T) {
+			length := time.Duration(float64(total) * part.share)
+			h := put(t, part.venue(t), *seedFlag, length)
+			reports = append(reports, judged(t, h, length))
+		})
+	}
+	var b strings.Builder
+	must(t, chaos.WriteReports(&b, reports))
+	t.Logf("-chaos.seed=%d\n%s", *seedFlag, b.String())
+}
+
+var parts = []struct {
+	name    string
+	venue   venueFunc
+	share   float64
+	several bool // it needs several servers, or a special one
+}{
+	{"memory", memoryVenue, 0.08, false},
+	{"zsetpoll", redisVenue("zsetpoll", 8000), 0.16, false},
+	{"keyspace", redisVenue("keyspace", 6000), 0.14, false},
+	{"redisson", redisVenue("redisson", 6000), 0.14, false},
+	{"redisson-envelope", redisVenue("redisson-envelope", 5000), 0.09, false},
+	{"rabbitmq", rabbitVenue, 0.14, false},
+	{"rabbitmq-cluster", rabbitsVenue, 0.07, true},
+	{"replica", replicaVenue, 0.05, true},
+	{"sentinel", sentinelVenue, 0.04, true},
+	{"cluster", clusterVenue, 0.05, true},
+	{"clocks-behind", skewedVenue("zsetpoll", time.Hour), 0.02, true},
+	{"clocks-ahead", skewedVenue("redisson-envelope", -time.Hour), 0.02, true},
+}

@@ -1,0 +1,57 @@
+package chaos
+
+// attempts is invariant 8: Attempt is 1 at first, and one more with each hand-out, but for those that were given back untouched. A
+// hand-out that nobody saw counts too. There is none unless something broke, or the machine kept a process from its delivery until
+// the lease had ended: that takes a lease's time, and is rare.
+func (j *judge) attempts(l *life) {
+	if j.h.Traits.UncountedAttempts || l.pushes() > 1 {
+		return
+	}
+	hs := l.holds()
+	for i := range hs {
+		if i == 0 {
+			j.counted(l, l.steps[0].Start, hs[0].Due, 1, 1, &hs[0])
+			continue
+		}
+		a, b := &hs[i-1], &hs[i]
+		least, most := a.Attempt+1, a.Attempt+1
+		if s := a.settled; s.Call != nil && s.Op == Nack && s.Untouched {
+			least--
+			if s.Out == OK {
+				most--
+			}
+		}
+		if redriven(l, *a, *b) {
+			least = 1
+		}
+		j.counted(l, a.Start, a.free, least, most, b)
+	}
+}
+
+// counted checks one hand-out. free is since when, by the store's clock, it could have been handed out.
+func (j *judge) counted(l *life, since, free int64, least, most int, h *hold) {
+	switch {
+	case j.h.undone(h.step), j.h.jumped(min(since, h.Start), max(since, h.end())): // by a clock that jumps, nobody knows the order
+	case j.h.Traits.CopiesMessages && (l.unclear() || j.h.broke(since, h.end())):
+	case h.Attempt < least:
+		j.fail("attempts", "came as attempt %d at %s, where %d was the least", h.Attempt, clockOf(h.End), least)
+	case h.Attempt <= most || j.h.Traits.RecountsAttempts:
+	case j.h.broke(since, h.end()):
+		j.counts.Hidden += h.Attempt - most
+	case h.claim()-free >= j.shortest:
+		j.counts.Hidden += h.Attempt - most
+		j.stalled[h.Call] = true
+	default:
+		j.fail("attempts", "came as attempt %d at %s, and nobody had seen attempt %d", h.Attempt, clockOf(h.End), most)
+	}
+}
+
+// stalledOf bounds the calls that told of a hand-out which nobody saw though nothing broke: one in so many. A process that stands still for a
+// moment misses a whole claim, which may be hundreds of messages.
+const stalledOf = 50
+
+func (j *judge) vanished() {
+	if n := len(j.stalled); n > max(j.counts.Calls/stalledOf, 10) {
+		j.fail("attempts", "in %d of %d calls came messages with an attempt that nobody had seen, and nothing broke", n, j.counts.Calls)
+	}
+}

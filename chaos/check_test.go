@@ -1,0 +1,138 @@
+package chaos_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/chaos"
+)
+
+const (
+	msec  = int64(time.Millisecond)
+	epoch = int64(1_700_000_000_000) * msec
+)
+
+// A tale is a history of message 1, told in ms since some moment.
+type tale []chaos.Call
+
+func (s tale) do(proc int, op chaos.Op, start, end int64, it chaos.Item) tale {
+	it.N = 1
+	return append(s, chaos.Call{Proc: proc, Op: op, Start: epoch + start*msec, End: epoch + end*msec, Items: []chaos.Item{it}})
+}
+
+func (s tale) push(start, end, delay int64) tale {
+	return s.do(1, chaos.Push, start, end, chaos.Item{Out: chaos.OK, Delay: delay * msec})
+}
+
+// take is a hand-out by the claim at a time, under a lease of 100 ms.
+func (s tale) take(proc int, at, due int64, attempt int) tale {
+	const lease = 100
+	s = s.do(proc, chaos.Take, at-1, at+1, chaos.Item{
+		Out: chaos.OK, Attempt: attempt, Token: backend.Token{Hi: uint64(at), Lo: 1}, Due: epoch + due*msec, Until: epoch + (at+lease)*msec,
+	})
+	s[len(s)-1].Lease = lease * msec
+	return s
+}
+
+// spoiled has the last message come with another body.
+func (s tale) spoiled() tale {
+	s[len(s)-1].Items[0].Bad = true
+	return s
+}
+
+func (s tale) settle(proc int, op chaos.Op, at, taken int64, out chaos.Outcome) tale {
+	return s.do(proc, op, at, at+1, chaos.Item{Out: out, Token: backend.Token{Hi: uint64(taken), Lo: 1}})
+}
+
+func TestRulesFindWhatBreaksThem(t *testing.T) {
+	t.Parallel()
+	start := tale{}.push(0, 1, 10)
+	for name, tt := range map[string]struct {
+		tale  tale
+		rules []string
+	}{
+		"a plain life":               {start.take(2, 20, 11, 1).settle(2, chaos.Ack, 30, 20, chaos.OK), nil},
+		"a lease that ended":         {start.take(2, 20, 11, 1).take(3, 120, 11, 2).settle(3, chaos.Ack, 130, 120, chaos.OK), nil},
+		"never handed out":           {start, []string{"linear", "lost"}},
+		"handed out and not settled": {start.take(2, 20, 11, 1), []string{"linear", "lost"}},
+		"due too early":              {start.take(2, 20, 9, 1).settle(2, chaos.Ack, 30, 20, chaos.OK), []string{"early"}},
+		"claimed before it was due":  {start.take(2, 20, 21, 1).settle(2, chaos.Ack, 30, 20, chaos.OK), []string{"early"}},
+		"arrived before it was due":  {start.take(2, 5, 11, 1).settle(2, chaos.Ack, 30, 5, chaos.OK), []string{"early"}},
+		"held by two":                {start.take(2, 20, 11, 1).take(3, 119, 11, 2).settle(3, chaos.Ack, 130, 119, chaos.OK), []string{"lease"}},
+		"a stale ack accepted": {
+			start.take(2, 20, 11, 1).take(3, 120, 11, 2).settle(2, chaos.Ack, 130, 20, chaos.OK).settle(3, chaos.Ack, 140, 120, chaos.LeaseLost),
+			[]string{"lease", "linear"},
+		},
+		"a lease refused":           {start.take(2, 20, 11, 1).settle(2, chaos.Ack, 30, 20, chaos.LeaseLost).settle(2, chaos.Ack, 40, 20, chaos.OK), []string{"lease", "linear"}},
+		"done and there again":      {start.take(2, 20, 11, 1).settle(2, chaos.Ack, 30, 20, chaos.OK).take(3, 40, 11, 2), []string{"again", "linear"}},
+		"cancelled and there again": {start.do(1, chaos.Cancel, 2, 3, chaos.Item{Out: chaos.OK}).take(3, 40, 11, 1), []string{"again", "linear"}},
+		"cancelled while held":      {start.take(2, 20, 11, 1).do(1, chaos.Cancel, 25, 26, chaos.Item{Out: chaos.OK}), []string{"linear"}},
+		"an attempt left out":       {start.take(2, 20, 11, 1).take(3, 120, 11, 3).settle(3, chaos.Ack, 130, 120, chaos.OK), []string{"attempts"}},
+		"an attempt not counted":    {start.take(2, 20, 11, 1).take(3, 120, 11, 1).settle(3, chaos.Ack, 130, 120, chaos.OK), []string{"attempts"}},
+		"unknown":                   {tale{}.do(1, chaos.Push, 0, 1, chaos.Item{Out: chaos.Unknown}), nil},
+		"refused and there": {
+			tale{}.do(1, chaos.Push, 0, 1, chaos.Item{Out: chaos.Full}).take(2, 20, 11, 1).settle(2, chaos.Ack, 30, 20, chaos.OK),
+			[]string{"linear", "unexpected"},
+		},
+		"not whole": {start.take(2, 20, 11, 1).spoiled().settle(2, chaos.Ack, 30, 20, chaos.OK), []string{"unexpected"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &chaos.History{Calls: tt.tale, Drained: true}
+			if got := chaos.Check(h).Rules(); !slices.Equal(got, tt.rules) {
+				t.Errorf("found %v, want %v\n%s", got, tt.rules, chaos.Timeline(h, 1))
+			}
+		})
+	}
+}
+
+// TestDeclaredLossIsExcused has the same loss once within what the store declares and once beyond it.
+func TestDeclaredLossIsExcused(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		failover int64
+		cost     int
+		rules    []string
+	}{
+		"just after the push": {50, 1, nil},
+		"long after it":       {5000, 0, []string{"linear", "lost"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := epoch + tt.failover*msec
+			h := &chaos.History{
+				Calls: tale{}.push(0, 1, 10), Drained: true,
+				Windows: []chaos.Window{{Kind: "failover", Start: at, End: at + msec, Undo: int64(time.Second), Pushes: true}},
+			}
+			v := chaos.Check(h)
+			if !slices.Equal(v.Rules(), tt.rules) || v.Counts.UndoneLost != tt.cost {
+				t.Errorf("found %v at a cost of %d, want %v at %d", v.Rules(), v.Counts.UndoneLost, tt.rules, tt.cost)
+			}
+		})
+	}
+}
+
+func TestPoisonHasToDieInTime(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		poison chaos.Poison
+		found  bool
+	}{
+		"as it should":    {chaos.Poison{Max: 3, Seen: []int{1, 2, 3}, Dead: true, Attempts: 4}, false},
+		"alive":           {chaos.Poison{Max: 3, Seen: []int{1, 2, 3}}, true},
+		"too late":        {chaos.Poison{Max: 3, Seen: []int{1, 2, 3, 4}, Dead: true, Attempts: 5}, true},
+		"too soon":        {chaos.Poison{Max: 3, Seen: []int{1, 2}, Dead: true, Attempts: 4}, true},
+		"twice the same":  {chaos.Poison{Max: 3, Seen: []int{1, 1, 2, 3}, Dead: true, Attempts: 4}, true},
+		"wrongly counted": {chaos.Poison{Max: 3, Seen: []int{1, 2, 3}, Dead: true, Attempts: 1}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := chaos.Check(&chaos.History{Poison: []chaos.Poison{tt.poison}, Drained: true})
+			if got := slices.Contains(v.Rules(), "poison"); got != tt.found {
+				t.Errorf("found %v", v.Violations)
+			}
+		})
+	}
+}

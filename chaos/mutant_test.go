@@ -1,0 +1,220 @@
+package chaos_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/testenv"
+)
+
+// mutants are broken backends, each with the rule by which a run has to find it.
+func mutants() []*chaos.Mutant { return append(storeMutants(), redissonMutants()...) }
+
+func storeMutants() []*chaos.Mutant {
+	return []*chaos.Mutant{
+		{
+			Name: "a claim without the lease", Backend: "zsetpoll", Finds: "lost", Edits: []chaos.Edit{
+				{"on('ZADD', LEASES, ends)", ""},
+			},
+		},
+		{
+			Name: "a claim that leaves the message due", Backend: "zsetpoll", Finds: "lease", Edits: []chaos.Edit{
+				{"redis.call('ZREMRANGEBYRANK', DUE, 0, n - 1)\n  end\nend", "end\nend"},
+			},
+		},
+		{
+			Name: "an addition before the removal", Backend: "zsetpoll", Finds: "drains", Faults: []string{"maxmemory"}, Edits: []chaos.Edit{
+				{"on('ZREM', LEASES, members) -- an addition alone is refused by a server out of memory", ""},
+			},
+		},
+		{
+			Name: "a stale token accepted", Backend: "keyspace", Finds: "lease", Edits: []chaos.Edit{
+				{
+					"if holds(m) then\n    end_lease(m)\n    forget(id)",
+					"if redis.call('HEXISTS', MSG, id) == 1 then\n    end_lease(m)\n    redis.call('ZREM', DUE, current(id) or '')\n    forget(id)",
+				},
+				{
+					"local holds = holds_all(ms)\nlocal ids, came_back",
+					"local holds = {}\nfor i, m in ipairs(ms) do holds[i] = redis.call('HEXISTS', MSG, id_of(m)) == 1 end\nlocal ids, came_back",
+				},
+			},
+		},
+		{
+			Name: "due 30 ms early", Backend: "keyspace", Finds: "early", Edits: []chaos.Edit{
+				{"page = redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW),", "page = redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW + 30),"},
+			},
+		},
+		{
+			Name: "due times rounded down", Backend: "zsetpoll", Finds: "early", Edits: []chaos.Edit{
+				{"return math.ceil((NOW_US + us) / 1000)", "return math.floor((NOW_US + us) / 1000)"},
+			},
+		},
+		{
+			Name: "a nack without its delay", Backend: "zsetpoll", Finds: "early", Edits: []chaos.Edit{
+				{"or after(delay)\n    local back", "or NOW\n    local back"},
+			},
+		},
+		{
+			Name: "ended leases are dropped", Backend: "zsetpoll", Finds: "lost", Edits: []chaos.Edit{
+				{"if due then\n      put_back(m, due, false)\n    end", ""},
+			},
+		},
+		{
+			Name: "attempts are not counted", Backend: "keyspace", Finds: "attempts", Edits: []chaos.Edit{
+				{"local _, untouched = gens(id_of(m))", "local untouched = gens(id_of(m))"},
+			},
+		},
+		{
+			Name: "what comes back untouched is counted", Backend: "zsetpoll", Finds: "attempts", Edits: []chaos.Edit{
+				{"if untouched then\n    spared = spared + 1", "if untouched then\n    spared = spared + 0"},
+			},
+		},
+		{
+			Name: "a cancel that takes from the holder", Backend: "zsetpoll", Finds: "linear", Edits: []chaos.Edit{
+				{"if holds_all({m})[1] then\n      return nil, 'HELD'\n    end", "if holds_all({m})[1] then\n      end_lease(m)\n      return m\n    end"},
+			},
+		},
+		{
+			Name: "a cancel that only says so", Backend: "keyspace", Finds: "again", Edits: []chaos.Edit{
+				{"local m, why = take_waiting(ARGV[i])\n  if m then\n    taken", "local m, why = nil, nil\n  if m then\n    taken"},
+			},
+		},
+		{
+			Name: "a second push replaces the first", Backend: "zsetpoll", Finds: "linear", Edits: []chaos.Edit{
+				{"outcome = redis.call('HSETNX', MSG, id, s .. content)", "redis.call('HSET', MSG, id, s .. content)\n    outcome = 1"},
+			},
+		},
+		{
+			Name: "an extension that does not extend", Backend: "zsetpoll", Finds: "lease", Edits: []chaos.Edit{
+				{"on('ZREM', LEASES, members) -- an addition alone is refused by a server out of memory\non('ZADD', LEASES, entries)", ""},
+			},
+		},
+		{
+			Name: "a burial without a grave", Backend: "zsetpoll", Finds: "lost", Edits: []chaos.Edit{
+				{"redis.call('ZADD', DEAD, int(last), id)", "redis.call('HDEL', MSG, id)"},
+			},
+		},
+		{
+			Name: "a byte of the body goes missing", Backend: "keyspace", Finds: "unexpected", Edits: []chaos.Edit{
+				{"redis.call('HSETNX', MSG, id, s .. content)", "redis.call('HSETNX', MSG, id, s .. string.sub(content, 1, -2))"},
+			},
+		},
+		{
+			Name: "an ack that leaves the message", Backend: "zsetpoll", Finds: "again", Edits: []chaos.Edit{
+				{"ipairs(release_all(ms, holds))", "ipairs({})"},
+			},
+		},
+	}
+}
+
+func redissonMutants() []*chaos.Mutant {
+	return []*chaos.Mutant{
+		{
+			Name: "redisson: a stale token accepted", Backend: "redisson", Finds: "lease", Edits: []chaos.Edit{
+				{"string.sub(v, 1, STAMP) == mark and in_force(key)", "true"},
+			},
+		},
+		{
+			Name: "redisson: due 30 ms early", Backend: "redisson-envelope", Finds: "early", Edits: []chaos.Edit{
+				{"local NOW = math.floor(NOW_US / 1000)", "local NOW = math.floor(NOW_US / 1000) + 30"},
+			},
+		},
+		{
+			Name: "redisson: a nack drops the message", Backend: "redisson", Finds: "lost", Edits: []chaos.Edit{
+				{"    put_back(msg, due, attempts)\n    if not first", "    if not first"},
+			},
+		},
+		{
+			Name: "redisson: leases before the removal", Backend: "redisson-envelope", Finds: "drains", Faults: []string{"maxmemory"}, Edits: []chaos.Edit{
+				{"redis.call('ZREM', TIMES, '') -- a server out of memory allows this, and then what comes after it", ""},
+				{"redis.call('ZREM', LEASES, key)\n  redis.call('ZADD', LEASES, int(till), key)", "redis.call('ZADD', LEASES, int(till), key)"},
+			},
+		},
+	}
+}
+
+// TestMutants checks the checkers: each broken backend has to be found by the rule that it breaks. What is broken is a script on its way to
+// the server, by a hook of the client.
+func TestMutants(t *testing.T) {
+	ms := mutants()
+	rows := make([]string, len(ms))
+	t.Run("mutants", func(t *testing.T) {
+		for i, m := range ms {
+			t.Run(m.Name, func(t *testing.T) {
+				t.Parallel()
+				rows[i] = caught(t, m)
+			})
+		}
+	})
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "mutant\tbackend\tto be found by\tfound by\tmessages\t")
+	for _, row := range slices.DeleteFunc(rows, func(row string) bool { return row == "" }) { // those that -run leaves out
+		_, _ = fmt.Fprintln(table, row)
+	}
+	must(t, table.Flush())
+	t.Logf("-chaos.seed=%d\n%s", *seedFlag, b.String())
+}
+
+// mutantTime is how long a mutant's load runs.
+const mutantTime = 3 * time.Second
+
+// caught runs a mutant and returns its row of the table.
+func caught(t *testing.T, m *chaos.Mutant) string {
+	t.Helper()
+	h := put(t, mutantVenue(m)(t), *seedFlag, mutantTime)
+	v := chaos.Check(h)
+	if m.Applied() == 0 {
+		t.Fatalf("no script has what is to be changed: %q", m.Edits)
+	}
+	if !slices.Contains(v.Rules(), m.Finds) {
+		t.Errorf("not found by the rule %q; -chaos.seed=%d found %v\n%s", m.Finds, *seedFlag, v.Rules(), keep(t, h, v))
+	}
+	return fmt.Sprintf("%s\t%s\t%s\t%v\t%d\t", m.Name, m.Backend, m.Finds, v.Rules(), v.Counts.Messages)
+}
+
+// TestOriginals runs what is mutated as it is: nothing may be found.
+func TestOriginals(t *testing.T) {
+	for _, name := range []string{"zsetpoll", "keyspace", "redisson", "redisson-envelope"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := put(t, mutantVenue(&chaos.Mutant{Backend: name, Faults: []string{"maxmemory"}})(t), *seedFlag, mutantTime)
+			judged(t, h, mutantTime)
+		})
+	}
+}
+
+// mutantVenue is a server that nothing happens to, but for the faults that the mutant needs to show.
+func mutantVenue(m *chaos.Mutant) venueFunc {
+	return func(t *testing.T) *venue {
+		t.Helper()
+		s := testenv.Redis(t, testenv.Private())
+		at := chaos.Endpoint{Backend: m.Backend, Addr: s.Addr(), Hooks: []redis.Hook{m}}
+		v := &venue{
+			name: m.Backend, inside: true, rate: 3000, patient: 6 * time.Second, left: remains,
+			opens: []chaos.OpenFunc{at.Open},
+			mix:   often,
+		}
+		for _, f := range redisFaults(s, s.Client(t, patiently)) {
+			if slices.Contains(m.Faults, f.Name) {
+				v.faults = append(v.faults, f)
+			}
+		}
+		return v
+	}
+}
+
+// often has actors do much else than push, take and ack: a mutant's run is short.
+func often(m *chaos.Mix) {
+	m.Nack, m.Untouched, m.Extend, m.Bury, m.Abandon, m.Late = 0.05, 0.03, 0.05, 0.02, 0.02, 0.02
+	m.Cancel, m.Move, m.Again = 0.05, 0.03, 0.02
+	m.Delay = 500 * time.Millisecond
+	m.Leases = []time.Duration{300 * time.Millisecond, 700 * time.Millisecond}
+}

@@ -1,0 +1,78 @@
+package chaos_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/testenv"
+)
+
+// triesSoon has levels try again after 3 s what they could not pass on. By default that is 180 s.
+func triesSoon() testenv.RabbitOption {
+	return testenv.RabbitAdvanced("dead_letter_worker_publisher_confirm_timeout", "3000")
+}
+
+// rabbitRate is what a broker takes whose queues write down each message, eight times over, beside all else that runs here.
+const rabbitRate = 300
+
+func rabbitVenue(t *testing.T) *venue {
+	t.Helper()
+	s := testenv.RabbitMQ(&soft{TB: t}, testenv.PrivateRabbit(), triesSoon())
+	p, w := testenv.Proxy(t, s.Addr()), newWire(t, s.Addr())
+	v := rabbitAt(t, s.URL(), s.URL(), through(t, s.URL(), p.Addr()), through(t, s.URL(), w.addr))
+	s.Sync()
+	network := append(networkFaults(p, rabbitGreeting), wireFaults(w, rabbitGreeting)...)
+	for _, f := range network {
+		f.window.Undo = lastAcks
+	}
+	v.faults = slices.Concat(network, rabbitFaults(s, s.URL()))
+	return v
+}
+
+// rabbitAt is a venue on a broker that can be reached in several ways. Its queues are declared.
+func rabbitAt(t *testing.T, straight string, ways ...string) *venue {
+	t.Helper()
+	at := func(url string) chaos.Endpoint { return chaos.Endpoint{Backend: "rabbitmq", Addr: url} }
+	v := &venue{
+		name: "rabbitmq", rate: rabbitRate, patient: 2 * time.Minute, straight: at(straight), bent: at(ways[len(ways)-1]),
+		mix: func(m *chaos.Mix) {
+			m.Batches = []int{1, 10, 30, 50}
+			m.Cancel, m.Move = 0, 0 // it cannot
+		},
+	}
+	for _, url := range ways {
+		v.opens = append(v.opens, sharing(t, at(url).Open))
+	}
+	declare(t, v.opens[0])
+	return v
+}
+
+// sharing has all actors of this process that go one way share a backend, and its two connections.
+func sharing(t *testing.T, open chaos.OpenFunc) chaos.OpenFunc {
+	t.Helper()
+	b, err := open(t.Context())
+	must(t, err)
+	t.Cleanup(func() { _ = b.Close() })
+	return func(context.Context) (backend.Backend, error) { return lasting{b}, nil }
+}
+
+// lasting is closed by somebody else.
+type lasting struct{ backend.Backend }
+
+func (lasting) Close() error { return nil }
+
+func declare(t *testing.T, open chaos.OpenFunc) {
+	t.Helper()
+	b, err := open(t.Context())
+	must(t, err)
+	defer func() { _ = b.Close() }()
+	for _, name := range []string{queueName, poisonQueue} {
+		q, err := b.Open(t.Context(), name, backend.Options{Logger: quiet().Logger})
+		must(t, err)
+		must(t, q.Close())
+	}
+}

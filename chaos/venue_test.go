@@ -1,0 +1,49 @@
+package chaos_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/chaos"
+)
+
+// A venue is a store, the ways to it, and what can happen there.
+type venue struct {
+	name     string
+	opens    []chaos.OpenFunc // the first one straight, the others through what breaks connections
+	straight chaos.Endpoint   // for processes
+	bent     chaos.Endpoint
+	inside   bool // nobody outside of this process can open it
+	faults   []*fault
+	bare     bool    // no other faults strike: these take long
+	rate     float64 // messages a second
+	mix      func(*chaos.Mix)
+	shift    func() time.Duration
+	settle   func(t *testing.T) chaos.Window // the last fault, before the drain; nil for none
+	moot     bool                            // see chaos.History
+	patient  time.Duration                   // how long a drain may take
+	poison   int                             // messages that kill
+	left     func(context.Context, backend.Backend) ([]string, error)
+}
+
+const queueName = "chaos"
+
+// remains names what the store holds of the queues.
+func remains(ctx context.Context, b backend.Backend) ([]string, error) {
+	r, ok := b.(interface {
+		Remains(ctx context.Context, queues ...string) ([]string, error)
+	})
+	if !ok {
+		return nil, nil
+	}
+	return r.Remains(ctx, queueName, poisonQueue)
+}
+
+const poisonQueue = "poison"
+
+func sanitized(name string) string { return strings.ReplaceAll(name, "/", "-") }
+
+type venueFunc func(t *testing.T) *venue
