@@ -41,7 +41,7 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 		duration: f.histogram("messaging.client.operation.duration",
 			"Duration of messaging operation initiated by a producer or consumer client.", operationBuckets),
 		processed: f.histogram("messaging.process.duration", "Duration of processing operation.", handlingBuckets),
-		lateness: f.histogram("delayq.lateness", "Time from when a message was due to when it was handed out.", latenessBuckets),
+		lateness:  f.histogram("delayq.lateness", "Time from when a message was due to when it was handed out.", latenessBuckets),
 	}
 	return made, errors.Join(f.errs...)
 }

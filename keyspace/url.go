@@ -38,7 +38,7 @@ func parseURL(u *url.URL) (*redisurl.Target, []Option, error) {
 
 		"wait_disk":     redisstore.WaitParam(WaitDisk, add),
 		"wait_replicas": redisstore.WaitParam(WaitReplicas, add),
-		"sweep":  redisurl.Duration(func(d time.Duration) string { return add(Sweep(d)) }),
+		"sweep":         redisurl.Duration(func(d time.Duration) string { return add(Sweep(d)) }),
 	})
 	return target, opts, err
 }
