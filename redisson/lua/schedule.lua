@@ -30,6 +30,10 @@ local function content_of(key, state)
     local due, _, _, rest = struct.unpack('>ddI4', state, 2)
     local m = find(string.sub(state, rest), due)
     return m and payload_of(parse(m))
+  elseif kind == 'D' then
+    local grave = redis.call('HGET', GRAVES, key)
+    local _, _, _, _, n, rest = struct.unpack('>ddI4dI4', grave)
+    return payload_of(parse(string.sub(grave, rest + n)))
   end
 end
 
