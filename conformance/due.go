@@ -110,9 +110,11 @@ func (t *trial) readyNow() int64 {
 }
 
 func dueAt(t *trial) {
-	past, future := t.at(t.now().Add(-time.Hour)), t.at(t.now().Add(t.Tick))
-	t.push(past, future)
+	past := t.at(t.now().Add(-time.Hour))
+	t.push(past)
 	t.ack(t.takeID(past.ID))
+	future := t.at(t.now().Add(t.Tick))
+	t.push(future)
 	t.quietUntil(future.Due, "it is not due yet")
 	t.grace()
 	t.ack(t.takeID(future.ID))
