@@ -73,7 +73,8 @@ func Prefix(p string) Option {
 // WaitReplicas has a push wait until that many replicas have the message too, 1 to 100, and for so long at most, 1 ms to 1 min. What it waits for
 // in vain is [backend.ErrUnconfirmed]: the message is stored, and lost only if the server is. Redis replicates behind its
 // replies, so that without this a message may be lost with a master that its replicas have not kept up with; with it, only
-// when a replica is promoted that is not among those that had it. Concurrent pushes wait together. A cancel or an ack does not wait.
+// when a replica is promoted that is not among those that had it. Concurrent pushes wait together; Redis
+// looks ten times a second whether a wait is over. A cancel or an ack does not wait.
 // On a client of a single server, a Sentinel group or a Cluster.
 func WaitReplicas(n int, within time.Duration) Option {
 	return func(c *redisstore.Config) {

@@ -97,7 +97,7 @@ func TestWaitReplicas(t *testing.T) {
 // waits has told its caller.
 func TestWaitNarrowsLoss(t *testing.T) {
 	t.Parallel()
-	const messages = 200
+	const messages = 50
 	p := newPair(t)
 	plain, waiting := p.queue(t), p.queue(t, zsetpoll.WaitReplicas(1, time.Millisecond))
 	p.cut(t)
