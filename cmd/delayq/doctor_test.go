@@ -1,8 +1,11 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -71,6 +74,24 @@ func TestDoctorGoodRedis(t *testing.T) {
 		r.wantOutput(t, "ok        eviction        nothing is evicted", "ok        probe ")
 		r.wantWidth(t, page, server.Addr())
 	}
+}
+
+// TestDoctorUnsaved has a server that cannot put its snapshot in place: a directory is there.
+func TestDoctorUnsaved(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t, testenv.AOF())
+	client := server.Client(t)
+	dir := client.ConfigGet(t.Context(), "dir").Val()["dir"]
+	mustDo(t, os.MkdirAll(filepath.Join(dir, "dump.rdb", "in-the-way"), 0o700))
+	mustDo(t, client.BgSave(t.Context()).Err())
+	for end := time.Now().Add(time.Minute); !strings.Contains(client.Info(t.Context(), "persistence").Val(), "rdb_last_bgsave_status:err"); {
+		if time.Now().After(end) {
+			t.Fatal("the snapshot has replaced a directory")
+		}
+		time.Sleep(5 * time.Millisecond) // what ends the wait is the condition
+	}
+	all := findings(t, urlOf(server, "zsetpoll"), exitBroken)
+	wantFinding(t, all, "persistence", "warning", "rdb_last_bgsave_status:err")
 }
 
 // TestDoctorRefusedNotifications asks as a user who may not set them.

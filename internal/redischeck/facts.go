@@ -34,6 +34,7 @@ type Facts struct {
 	Policy    string // of eviction; "" when unknown
 	AOF       Answer // whether it keeps an append-only file
 	Snapshots Answer // whether it writes RDB files by itself
+	Unsaved   string // what INFO says of a save that failed; "" for none
 	ReadOnly  Answer // whether it is a replica that refuses writes
 	Master    string // host:port of what it replicates; "" when unknown
 	Clustered Answer // whether it is part of a Cluster
@@ -78,6 +79,7 @@ func factsFrom(info, config map[string]string) Facts {
 		Policy:    firstOf(info["maxmemory_policy"], config["maxmemory-policy"]),
 		AOF:       flagged(firstOf(info["aof_enabled"], config["appendonly"])),
 		Snapshots: snapshots(info, config),
+		Unsaved:   unsaved(info),
 		ReadOnly:  readOnly(info),
 		Clustered: flagged(info["cluster_enabled"]),
 	}
@@ -125,6 +127,16 @@ func snapshots(info, config map[string]string) Answer {
 		return Yes
 	}
 	return Unknown
+}
+
+// unsaved is the last save that failed, as INFO writes it.
+func unsaved(info map[string]string) string {
+	for _, save := range []string{"aof_last_write_status", "aof_last_bgrewrite_status", "rdb_last_bgsave_status"} {
+		if info[save] == "err" {
+			return save + ":err"
+		}
+	}
+	return ""
 }
 
 func readOnly(info map[string]string) Answer {

@@ -108,6 +108,9 @@ const enableAOF = "run CONFIG SET appendonly yes, and put the lines \"appendonly
 
 func forgetful(f Facts) (Finding, bool) {
 	switch {
+	case f.Unsaved != "":
+		return Finding{slog.LevelWarn, "the server's last write to its disk failed (" + f.Unsaved + "): it refuses messages, or loses them in a crash",
+			"see the server's log; mostly the disk is full, or its directory may not be written"}, true
 	case f.AOF == Yes:
 		return Finding{}, false
 	case f.AOF == No && f.Snapshots == No:

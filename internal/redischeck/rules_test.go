@@ -68,6 +68,11 @@ func TestFindings(t *testing.T) {
 			"the server writes snapshots only: a crash loses what came after the last one" + aof,
 		},
 		"AOF only": {facts: well(func(f *Facts) { f.Snapshots = No })},
+		"a save failed": {
+			well(func(f *Facts) { f.Unsaved = "rdb_last_bgsave_status:err" }), slog.LevelWarn,
+			"the server's last write to its disk failed (rdb_last_bgsave_status:err): it refuses messages, or loses them in a crash; " +
+				"see the server's log; mostly the disk is full, or its directory may not be written",
+		},
 		"snapshots unknown": {
 			well(func(f *Facts) { f.AOF, f.Snapshots = No, Unknown }), slog.LevelDebug,
 			"the server does not tell whether it keeps messages on disk" + allow,
