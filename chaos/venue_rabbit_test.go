@@ -21,7 +21,12 @@ const rabbitRate = 300
 
 func rabbitVenue(t *testing.T) *venue {
 	t.Helper()
-	s := testenv.RabbitMQ(&soft{TB: t}, testenv.PrivateRabbit(), triesSoon())
+	return rabbitOn(t, testenv.RabbitMQ(&soft{TB: t}, testenv.PrivateRabbit(), triesSoon()))
+}
+
+// rabbitOn is a venue on one broker.
+func rabbitOn(t *testing.T, s *testenv.RabbitServer) *venue {
+	t.Helper()
 	p, w := testenv.Proxy(t, s.Addr()), newWire(t, s.Addr())
 	v := rabbitAt(t, s.URL(), s.URL(), through(t, s.URL(), p.Addr()), through(t, s.URL(), w.addr))
 	s.Sync()

@@ -29,7 +29,6 @@ const stores = "/^backend=(memory|zsetpoll-script|keyspace|redisson|rabbitmq)$"
 var full = []suite{
 	{"bench", "^BenchmarkPush$" + stores, "0.3s", "10m"},
 	{"bench", "^BenchmarkThroughput$/^backend=memory$", "0.5s", "10m"},
-	{"bench", "^Benchmark(Lateness|WakeUp|Burst)$" + stores, "1x", "10m"},
 	{"bench", "^BenchmarkDepth$/^backend=(memory|zsetpoll-script|keyspace|redisson)$/^due=now$", "10x", "10m"},
 	{"bench", "^BenchmarkDepth$/^backend=rabbitmq$/^due=now$", "2x", "10m"}, // a message takes it milliseconds
 	{"bench", "^Benchmark(Idle|Pending)$" + stores, "1x", "15m"},
@@ -37,6 +36,7 @@ var full = []suite{
 	{"bench", "^BenchmarkRedissonBurst$/^release=4.7.0$", "1x", "10m"},
 	{"bench", "^BenchmarkRabbit(Push|Drain)$", "1x", "15m"},
 	{"bench/peers", ".", "1x", "30m"},
+	{"bench", "^Benchmark(Lateness|WakeUp|Burst)$" + stores, "1x", "10m"},
 }
 
 // short shows that everything works.
