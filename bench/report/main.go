@@ -41,11 +41,8 @@ func run() error {
 	if *draw {
 		return redraw(docs)
 	}
-	f, err := measure(ctx, *root, *short, os.Stderr)
+	f, err := measure(ctx, *root, *short, os.Stderr, func(f *raw.File) error { return write(docs, f) })
 	if err != nil {
-		return err
-	}
-	if err := write(docs, f); err != nil {
 		return err
 	}
 	return failures(f)

@@ -77,8 +77,8 @@ type measuring struct {
 	progress io.Writer
 }
 
-// measure runs all suites, one after the other, and goes on when one of them fails.
-func measure(ctx context.Context, root string, trial bool, progress io.Writer) (*raw.File, error) {
+// measure runs all suites, one after the other, and goes on when one of them fails. What there is after each is saved: half an hour is long.
+func measure(ctx context.Context, root string, trial bool, progress io.Writer, save func(*raw.File) error) (*raw.File, error) {
 	kept, err := os.MkdirTemp("", "delayq-report-")
 	if err != nil {
 		return nil, err
@@ -93,9 +93,14 @@ func measure(ctx context.Context, root string, trial bool, progress io.Writer) (
 		if err := m.run(ctx, s); err != nil {
 			return nil, err
 		}
+		if m.file.Records, err = raw.Read(kept); err == nil {
+			err = save(m.file)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	m.file.Records, err = raw.Read(kept)
-	return m.file, err
+	return m.file, nil
 }
 
 func (m measuring) run(ctx context.Context, s suite) error {
