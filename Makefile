@@ -32,6 +32,11 @@ bench-once:
 chaos: tools ## Put every backend through faults, and judge what happened (ten minutes)
 	cd chaos && go vet ./... && go test -count=1 -v -timeout 20m -run 'TestChaos|TestMutants' -chaos.for=6m .
 
+DURATION ?= 1h
+.PHONY: soak
+soak: tools ## Hold 2,000 messages a second on each store for DURATION=1h in all, with faults, and look for growth
+	cd chaos && go test -count=1 -v -timeout 0 -run 'TestSoak$$' -chaos.soak=$(DURATION) .
+
 .PHONY: flakes
 flakes: tools ## Run the tests of concurrent code 20 times, on Redis 10 times, with the race detector (two hours)
 	go test -race -count=20 -timeout 60m ./memory/...
@@ -87,7 +92,7 @@ lint: ## Run golangci-lint
 	@if command -v golangci-lint >/dev/null; then golangci-lint run; else go run $(LINT) run; fi
 
 # A test that finds no server or no JDK fails instead of being skipped.
-test chaos flakes cover report: export DELAYQ_REQUIRE ?= redis,rabbitmq,java,beanstalkd,postgres,shells
+test chaos soak flakes cover report: export DELAYQ_REQUIRE ?= redis,rabbitmq,java,beanstalkd,postgres,shells
 
 # The race detector needs a C compiler, the backends their servers, real Redisson a JDK and Maven, the commands of the
 # documentation their shells, and bench/peers beanstalkd and PostgreSQL.

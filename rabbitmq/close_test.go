@@ -118,3 +118,42 @@ func TestCloseAfterAcks(t *testing.T) {
 		nothing(t, other, 200*time.Millisecond)
 	}
 }
+
+// TestCloseAfterAcksOutOfTurn acknowledges every other message, so that no ack stands for those before it, and closes. The broker's
+// channel holds back such acks, and must not have any when it closes.
+func TestCloseAfterAcksOutOfTurn(t *testing.T) {
+	const n, rounds = 400, 10
+	ctx := deadline(t, 60*time.Second)
+	b := rabbitmq.New(vhost(t))
+	defer func() { must(t, b.Close()) }()
+	other := openOn(t, b, queueOf(t))
+	done := make(map[string]bool)
+	for round := range rounds {
+		must(t, other.Schedule(ctx, batch(fmt.Sprint(round), n, 0))...)
+		q := openOn(t, b, queueOf(t))
+		var held []backend.Delivery
+		for len(held) < n {
+			ds, err := q.Receive(ctx, n, time.Minute)
+			must(t, err)
+			held = append(held, ds...)
+		}
+		var ls []backend.Lease
+		for i := 1; i < n; i += 2 {
+			ls = append(ls, held[i].Lease())
+			done[held[i].ID] = true
+		}
+		must(t, q.Ack(ctx, ls)...)
+		must(t, q.Close())
+		for got := 0; got < n/2; {
+			ds, err := other.Receive(ctx, n, time.Minute)
+			must(t, err)
+			for _, d := range ds {
+				if done[d.ID] {
+					t.Fatalf("round %d: message %s was acknowledged, and came again", round, d.ID)
+				}
+			}
+			got += len(ds)
+			ack(ctx, t, other, ds...)
+		}
+	}
+}

@@ -251,20 +251,46 @@ func (d *desk) finish() {
 	}
 	d.cancel()
 	d.awaitReturning()
-	unseen := slices.Concat(d.buffer, d.early)
-	if len(unseen) > 0 {
-		ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)
-		defer cancel()
-		for i, err := range d.q.b.pub.publish(ctx, d.again(unseen)) {
+	ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)
+	defer cancel()
+	d.returnUnseen(ctx, slices.Concat(d.buffer, d.early))
+	d.flush(ctx)
+	_ = d.ch.Confirm(false)
+	_ = d.ch.Close()
+	d.letGo(d.inHand())
+}
+
+// returnUnseen gives back what no handler has seen.
+func (d *desk) returnUnseen(ctx context.Context, hs []*holding) {
+	if len(hs) > 0 {
+		for i, err := range d.q.b.pub.publish(ctx, d.again(hs)) {
 			if err == nil {
-				d.tags.ack(unseen[i].tag)
+				d.tags.ack(hs[i].tag)
 			}
 		}
 	}
 	d.tags.send(d.ch)
-	_ = d.ch.Confirm(false)
-	_ = d.ch.Close()
-	d.letGo(d.inHand())
+}
+
+// sentAtOnce is how many acks the channel of a quorum queue sends before it has heard that the queue has the first.
+const sentAtOnce = 32
+
+// flush sees to it that the queue has all acks. The channel holds back those beyond some dozens, and forgets them when it closes: what
+// they acknowledged would come again. A get is answered after what was sent before it. By then the channel has heard of that, and sends the rest, to be
+// answered before the second. What a get brings goes back.
+func (d *desk) flush(ctx context.Context) {
+	if d.q.b.classic || d.tags.sent < sentAtOnce {
+		return
+	}
+	for range 2 {
+		delivery, some, err := d.ch.Get(d.q.names.queue(d.q.name), false)
+		if err != nil {
+			return // the broker hands out again
+		}
+		if some {
+			d.returnUnseen(ctx, []*holding{{record: readRecord(&delivery), tag: delivery.DeliveryTag}})
+		}
+	}
 }
 
 // inHand are the messages that somebody has or could be given.

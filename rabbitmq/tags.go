@@ -12,6 +12,7 @@ type tags struct {
 	below   uint64              // everything up to here is settled
 	settled map[uint64]struct{} // beyond it
 	acks    []uint64            // to be sent
+	sent    int                 // how often something was
 }
 
 func (t *tags) settle(tag uint64) {
@@ -45,9 +46,11 @@ func (t *tags) send(ch *amqp.Channel) {
 	together, _ := slices.BinarySearch(t.acks, t.below+1)
 	if together > 0 {
 		_ = ch.Ack(t.acks[together-1], true)
+		t.sent++
 	}
 	for _, tag := range t.acks[together:] {
 		_ = ch.Ack(tag, false)
+		t.sent++
 	}
 	t.acks = t.acks[:0]
 }
