@@ -9,7 +9,7 @@ func (j *judge) early(l *life) {
 		if s.Op != Take {
 			continue
 		}
-		least, from := l.leastDue(s)
+		least, from := j.leastDue(l, s)
 		late := s.storeEnd() - least
 		switch {
 		case from.Call == nil: // nobody pushed it, which is another rule's
@@ -26,10 +26,11 @@ func (j *judge) early(l *life) {
 }
 
 // leastDue is the earliest due time that a hand-out may have had, and what set it.
-func (l *life) leastDue(take step) (least int64, from step) {
+func (j *judge) leastDue(l *life, take step) (least int64, from step) {
+	copied := j.h.Traits.CopiesMessages && (l.unclear() || j.h.broke(l.steps[0].Start, take.end()))
 	for _, s := range l.steps {
 		due, sets := s.setsDue()
-		if !sets || s.Start > take.end() || l.superseded(s, take) {
+		if !sets || s.Start > take.end() || !copied && l.superseded(s, take) { // a copy keeps its own due time
 			continue
 		}
 		if from.Call == nil || due < least {

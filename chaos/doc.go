@@ -13,6 +13,7 @@
 //	go test -run TestChaos                                  the short form, about two minutes
 //	go test -run TestChaos -chaos.for=6m -timeout 20m       all of it, about ten minutes
 //	go test -run TestChaos/keyspace -chaos.seed=7           one part, with the plan of a seed
+//	go test -run 'TestSoak$' -timeout 0 -chaos.soak=1h      load for an hour, and what grows
 //	go test -run TestMutants                                the broken backends, and by which rule each is found
 //	go test -run TestShow -chaos.show=FILE [-chaos.message=N]   a stored history, judged again or drawn
 //
