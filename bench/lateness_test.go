@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -89,11 +90,21 @@ func lateQueue(b *testing.B, q delayq.Queue) []time.Duration {
 	start := time.Now()
 	load := plan(start)
 	wait := consume(b, q, load)
-	atPace(start, len(load.due), func(i int) {
-		m := load.message(i)
-		_, err := q.Push(context.Background(), m.Body, delayq.At(m.Due))
-		must(b, err)
-	})
+	turns := make(chan int, len(load.due))
+	var pushers sync.WaitGroup
+	for range 64 { // a confirmed push may take longer than the interval
+		pushers.Go(func() {
+			for i := range turns {
+				m := load.message(i)
+				if _, err := q.Push(context.Background(), m.Body, delayq.At(m.Due)); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	atPace(start, len(load.due), func(i int) { turns <- i })
+	close(turns)
+	pushers.Wait()
 	wait()
 	return load.late
 }
