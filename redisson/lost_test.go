@@ -21,7 +21,9 @@ type lossy struct {
 
 func (*lossy) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (*lossy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook { return next }
+func (*lossy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
 
 func (l *lossy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
@@ -43,7 +45,9 @@ func TestScheduleLosesItsReply(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(*place, queue, backend.Delivery){
 		"it is held": func(*place, queue, backend.Delivery) {},
-		"it is dead": func(p *place, q queue, d backend.Delivery) { must(p.t, q.Dead(p.ctx, []backend.Burial{{Lease: d.Lease()}})...) },
+		"it is dead": func(p *place, q queue, d backend.Delivery) {
+			must(p.t, q.Dead(p.ctx, []backend.Burial{{Lease: d.Lease()}})...)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
