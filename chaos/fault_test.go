@@ -122,7 +122,7 @@ func poll(within time.Duration, holds func() bool) bool {
 		if time.Now().After(end) {
 			return false
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(5 * time.Millisecond) // what ends the wait is the condition
 	}
 	return true
 }

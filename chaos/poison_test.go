@@ -84,7 +84,7 @@ func (p *poisoner) live(life int) {
 	p.program, p.err = program, err
 	p.mu.Unlock()
 	if err != nil {
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) // the next life is the next try, not at once
 		return
 	}
 	_, _ = io.Copy(io.Discard, program.Output()) // until it ends

@@ -227,7 +227,7 @@ func (r *run) openAdmin() (q backend.Queue, err error) {
 func (r *run) quiet() bool {
 	const still = 4 * time.Second
 	return poll(r.v.patient, func() bool {
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) // to read all histories takes a while itself; what ends the wait is the condition
 		h := &chaos.History{Calls: r.calls()}
 		open, last := chaos.Outstanding(h)
 		return open == 0 && time.Since(last) > still

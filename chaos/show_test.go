@@ -15,7 +15,7 @@ var (
 // TestShow judges a stored history, and draws what happened to a message.
 func TestShow(t *testing.T) {
 	if *showFlag == "" {
-		t.Skip("-chaos.show names no history")
+		t.Skip("-chaos.show names no history") // a tool, not a test
 	}
 	h, err := chaos.LoadHistory(*showFlag)
 	must(t, err)

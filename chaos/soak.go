@@ -119,7 +119,7 @@ func DepthMeter(b backend.Backend, queue string) Meter {
 func Calm(ctx context.Context, still time.Duration) {
 	last, since := runtime.NumGoroutine(), time.Now()
 	for ctx.Err() == nil && time.Since(since) < still {
-		time.Sleep(still / 20)
+		time.Sleep(still / 20) // between two looks; what ends the wait is that nothing changes
 		if n := runtime.NumGoroutine(); n != last {
 			last, since = n, time.Now()
 		}

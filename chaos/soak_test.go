@@ -40,7 +40,7 @@ var soaked = []struct {
 // and store still hold is sampled: it must not grow.
 func TestSoak(t *testing.T) {
 	if *soakFlag == 0 {
-		t.Skip("-chaos.soak=1h soaks for an hour")
+		t.Skip("-chaos.soak=1h soaks for an hour") // make soak
 	}
 	t.Logf("-chaos.seed=%d", *seedFlag)
 	for _, s := range soaked {

@@ -35,11 +35,11 @@ func skewed(t *testing.T, skew time.Duration) *testenv.RedisServer {
 	t.Helper()
 	server, err := exec.LookPath("redis-server")
 	if err != nil || runtime.GOOS != "linux" {
-		t.Skip("shifting a server's clock needs redis-server on Linux")
+		t.Skip("shifting a server's clock needs redis-server on Linux") // another system has no LD_PRELOAD; make installs the server
 	}
 	cc, err := exec.LookPath("cc")
 	if err != nil {
-		t.Skip("shifting a server's clock needs a C compiler")
+		t.Skip("shifting a server's clock needs a C compiler") // make installs one, for the race detector
 	}
 	dir := t.TempDir()
 	lib := filepath.Join(dir, "clock.so")

@@ -70,7 +70,7 @@ func (c *contestant) mustHaveLeft(b *testing.B, want int) {
 // drained returns when all messages are acknowledged, but for those that a peer has lost.
 func (c *contestant) drained(b *testing.B, lost int) {
 	b.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // ended by the condition
 		n, err := c.left(context.Background())
 		must(b, err)
 		switch {

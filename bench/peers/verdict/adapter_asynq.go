@@ -176,7 +176,7 @@ func (q *asynqStation) retryDelay(_ int, err error, _ *asynq.Task) time.Duration
 
 // written waits until asynq has stored what the handler returned, which it does by itself and tells nobody.
 func (q *asynqStation) written(v *visit) {
-	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) { // ended by the condition
 		task, err := q.inspector.GetTaskInfo(q.name, v.delivery.ID)
 		if err != nil || task.State != asynq.TaskStateActive || task.Retried >= v.delivery.Attempt {
 			return

@@ -195,7 +195,7 @@ func tryBeanstalkd(binary, dir string) (addr string, stop func(), err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) { // ended by the condition
 		if conn, err := net.Dial("tcp", addr); err == nil {
 			return addr, func() { _ = p.Close() }, conn.Close()
 		}

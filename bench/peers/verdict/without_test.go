@@ -110,7 +110,7 @@ func TestEarlyWithoutAdapterAsynq(t *testing.T) {
 // TestLateWithoutAdapterAsynq has the defaults, which its documentation tells: the suite allows for them.
 func TestLateWithoutAdapterAsynq(t *testing.T) {
 	if testing.Short() {
-		t.Skip("waits for seconds to show what its documentation says")
+		t.Skip("waits for seconds to show what its documentation says") // about asynq, nothing of ours
 	}
 	t.Parallel()
 	_, _, most := runAsynq(t, spreadDues(12), 0).early(t)
@@ -290,7 +290,7 @@ func TestStaleDeleteWithoutAdapterBeanstalkd(t *testing.T) {
 // TestStuckWithoutAdapterBeanstalkd looks for a job that its worker keeps beyond its time to run, as some of them do.
 func TestStuckWithoutAdapterBeanstalkd(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes luck, and minutes without")
+		t.Skip("takes luck, and minutes without") // about beanstalkd, nothing of ours
 	}
 	t.Parallel()
 	const rounds = 400
