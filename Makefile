@@ -18,9 +18,10 @@ test: tools check ## Run every test with the race detector, and each benchmark o
 	cd docs/check && go vet ./... && go test -count=1 -timeout 5m ./...
 	cd examples/listbackend && go vet ./... && go test -race -timeout 10m ./...
 	cd bench/report && go vet ./... && go test -count=1 -timeout 5m ./...
-	cd chaos && go vet ./... && go test -count=1 -timeout 15m ./...
+	cd chaos && go vet ./... && go test -count=1 -timeout 15m -parallel 4 ./...
 	cd bench/peers && go vet ./... && go test -short -count=1 -timeout 5m ./verdict
 	@$(MAKE) --no-print-directory bench-once
+	@$(MAKE) --no-print-directory fuzz FUZZTIME=1s
 
 # Benchmarks that rot fail here, and so do those that the goals of the report need and that are gone.
 .PHONY: bench-once
@@ -30,7 +31,7 @@ bench-once:
 
 .PHONY: chaos
 chaos: tools ## Put every backend through faults, and judge what happened (ten minutes)
-	cd chaos && go vet ./... && go test -count=1 -v -timeout 20m -run 'TestChaos|TestMutants' -chaos.for=6m .
+	cd chaos && go vet ./... && go test -count=1 -v -timeout 20m -run 'TestChaos|TestMutants' -chaos.for=4m -parallel 4 .
 
 DURATION ?= 1h
 .PHONY: soak

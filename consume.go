@@ -60,11 +60,12 @@ type consumer struct {
 	changed   chan struct{}  // a hint that a worker is idle or that there is room
 	returning sync.WaitGroup // messages being given back
 
-	mu      sync.Mutex
-	idle    int // workers without a message; none while one waits
-	running map[*Delivery]*run
-	ahead   prefetch
-	watch   clockwork.Timer // on what waits, nil for none
+	mu       sync.Mutex
+	idle     int // workers without a message; none while one waits
+	settling int // messages whose workers have gone on
+	running  map[*Delivery]*run
+	ahead    prefetch
+	watch    clockwork.Timer // on what waits, nil for none
 }
 
 func newConsumer(q *queue, h Handler, o *consumeOptions) *consumer {
@@ -180,5 +181,5 @@ func (c *consumer) busyAfter(d time.Duration) (n int) {
 func (c *consumer) busy() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.workers - c.idle
+	return c.workers - c.idle + c.settling
 }

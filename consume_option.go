@@ -137,6 +137,10 @@ func Drain(d time.Duration) ConsumeOption {
 // A message that no worker has taken after 100 ms, or a third of the lease where that is less, is given
 // back untouched. A process that dies spends an attempt of each message it had claimed.
 //
+// Workers also go on to the next message while the store is told of their last one, up to four for each worker: acks then share
+// round trips as well. A process that dies in between leaves these messages to be handled again. With Prefetch(0), and with one worker
+// unless Prefetch is asked for, a worker waits until its message is settled.
+//
 // One worker takes one message at a time, so that one that is pushed with an earlier due time comes
 // first. Asking for Prefetch gives that up for speed: messages then come in the order claimed.
 func Prefetch(n int) ConsumeOption {

@@ -55,11 +55,24 @@ func (c *consumer) call(ctx context.Context, d *Delivery) (err error) {
 	return c.handler(ctx, d)
 }
 
-// finish settles the message by the handler's error and has the worker take the next one.
+// finish settles the message by the handler's error and has the worker take the next one, first where it need not wait for the store.
 func (c *consumer) finish(ctx context.Context, d *Delivery, p processing, err error) {
 	p.returned(ctx, err)
+	overlap := c.overlap()
+	if overlap {
+		c.release(d)
+	}
 	outcome, unsettled := c.settleBy(ctx, d, err)
 	p.end(outcome, unsettled)
+	if overlap {
+		c.overlapped()
+	} else {
+		c.release(d)
+	}
+}
+
+// release ends what is kept of a handler, and has its worker take the next message.
+func (c *consumer) release(d *Delivery) {
 	left, next := c.leave(d)
 	left.cancel(nil)
 	if left.timer != nil {

@@ -132,7 +132,7 @@ func (l *dueRandom) live(b *testing.B, n int) (lived int) {
 		must(b, err)
 		ms := make([]delayq.Message, len(ds))
 		for i, d := range ds {
-			mustBeWhole(b, d, now)
+			mustBeWhole(b, l.q, d, now)
 			ms[i] = delayq.Message{Body: body, Due: now.Add(l.ahead())}
 		}
 		must(b, l.q.AckBatch(ctx, ds))

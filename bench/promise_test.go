@@ -32,9 +32,11 @@ func mustHold(b *testing.B, q delayq.Queue, n int) {
 	}
 }
 
-// mustBeWhole fails when a delivery is not what was pushed, or came before it was due.
-func mustBeWhole(b *testing.B, d *delayq.Delivery, now time.Time) {
-	if len(d.Body) != bodySize || d.Attempt != 1 || now.UnixNano() < d.Due.UnixNano() {
+// mustBeWhole fails when a delivery is not what was pushed, or came before it was due. The first attempt it has to be where the store says
+// which it is: RabbitMQ, which has no counts either, counts what crosses the end of a subscription.
+func mustBeWhole(b *testing.B, q delayq.Queue, d *delayq.Delivery, now time.Time) {
+	again := d.Attempt != 1 && q.Supports(delayq.Counting)
+	if len(d.Body) != bodySize || again || now.UnixNano() < d.Due.UnixNano() {
 		b.Helper()
 		b.Fatalf("%v: %d bytes at %v", d, len(d.Body), now)
 	}

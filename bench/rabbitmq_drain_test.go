@@ -21,7 +21,8 @@ func drainTTL() time.Duration { return unlessShort(0x2000*time.Millisecond, 0x40
 //	go-mixed   32 workers, but all messages are due at one instant: they go through four levels or so, by what was left
 //	           of their delays when they were pushed
 //	raw        a quorum queue with the same time to live, dead-lettering at least once into the quorum queue that is consumed,
-//	           2,000 messages unacknowledged, an ack for 200
+//	           2,000 messages unacknowledged, an ack for 200; nothing in the messages but the body
+//	raw-whole  the same with the id and the headers that the backend gives its messages
 //
 // Goal for go/raw and go-batch/raw: 0.8. The messages are due at the pace at which they were pushed: where the pushes took as
 // long as the drain, it says so.
@@ -35,8 +36,9 @@ func BenchmarkRabbitDrain(b *testing.B) {
 	sides := newRace()
 	for range unlessShort(3, 1) {
 		sides.note("go", drainHere(b, q, messages, consume))
-		sides.note("raw", r.drain(b, wait, messages))
+		sides.note("raw", r.drain(b, wait, messages, bareMessage))
 		sides.note("go-batch", drainHere(b, q, messages, consumeBatches))
+		sides.note("raw-whole", r.drain(b, wait, messages, wholeMessage))
 		if !testing.Short() {
 			sides.note("go-mixed", drainMixed(b, q, messages))
 		}
@@ -84,10 +86,10 @@ func drained(b *testing.B, n int, pushed, took time.Duration) float64 {
 }
 
 // drain returns the rate.
-func (r *raw) drain(b *testing.B, queue string, n int) float64 {
+func (r *raw) drain(b *testing.B, queue string, n int, message func(int) amqp.Publishing) float64 {
 	b.Helper()
 	start := time.Now()
-	r.publish(b, queue, n, func(int) amqp.Publishing { return bare(body) })
+	r.publish(b, queue, n, rawWindow, message)
 	pushed := time.Since(start)
 	r.take(b, n, func(amqp.Delivery) {})
 	must(b, r.consuming.Qos(rawWindow, 0, false)) // the broker answers once it has read the acks

@@ -22,6 +22,7 @@ import (
 //	raw        publishing to a quorum queue with the arguments of a level, persistent and mandatory, with 2,000 messages
 //	           under way, and nothing in them but the body
 //	raw-whole  the same with the id and the headers that the backend gives its messages
+//	raw-256    as raw, with as many messages under way as there are goroutines
 //
 // Goal for go/raw and go-batch/raw: 0.8.
 func BenchmarkRabbitPush(b *testing.B) {
@@ -33,13 +34,16 @@ func BenchmarkRabbitPush(b *testing.B) {
 	sides := newRace()
 	for range unlessShort(5, 1) {
 		sides.run("go", messages, func() { pushSingly(b, q, messages, 256) })
-		sides.run("raw", messages, func() { r.publish(b, wait, messages, func(int) amqp.Publishing { return bare(body) }) })
+		sides.run("raw", messages, func() { r.publish(b, wait, messages, rawWindow, bareMessage) })
 		sides.run("go-batch", messages, func() { pushInBatches(b, q, messages, 16) })
-		sides.run("raw-whole", messages, func() { r.publish(b, whole, messages, wholeMessage) })
+		sides.run("raw-whole", messages, func() { r.publish(b, whole, messages, rawWindow, wholeMessage) })
+		sides.run("raw-256", messages, func() { r.publish(b, wait, messages, 256, bareMessage) })
 		sides.run("go-lone", messages, func() { pushInBatches(b, q, messages, 1) })
 	}
 	sides.report(b, "raw")
 }
+
+func bareMessage(int) amqp.Publishing { return bare(body) }
 
 // wholeMessage has what the backend would put there.
 func wholeMessage(i int) amqp.Publishing {

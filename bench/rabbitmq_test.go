@@ -98,10 +98,10 @@ func quorum() amqp.Table { return amqp.Table{"x-queue-type": "quorum"} }
 // rawWindow is how many messages are under way without a confirmation.
 const rawWindow = 2000
 
-// publish returns when the broker has confirmed all messages.
-func (r *raw) publish(b *testing.B, queue string, n int, message func(i int) amqp.Publishing) {
+// publish returns when the broker has confirmed all messages. Of these up to window are under way.
+func (r *raw) publish(b *testing.B, queue string, n, window int, message func(i int) amqp.Publishing) {
 	b.Helper()
-	under := make(chan *amqp.DeferredConfirmation, rawWindow)
+	under := make(chan *amqp.DeferredConfirmation, window)
 	acked := make(chan int, 1)
 	go func() { acked <- countAcked(under) }()
 	for i := range n {

@@ -66,7 +66,7 @@ func liveOne(b *testing.B, q delayq.Queue) {
 	must(b, err)
 	d, err := q.Receive(ctx)
 	must(b, err)
-	mustBeWhole(b, d, time.Now())
+	mustBeWhole(b, q, d, time.Now())
 	must(b, d.Ack(ctx))
 }
 
@@ -79,7 +79,7 @@ func liveBatch(b *testing.B, q delayq.Queue, ms []delayq.Message) {
 		must(b, err)
 		now := time.Now()
 		for _, d := range ds {
-			mustBeWhole(b, d, now)
+			mustBeWhole(b, q, d, now)
 		}
 		must(b, q.AckBatch(ctx, ds))
 		left -= len(ds)

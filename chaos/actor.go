@@ -22,8 +22,12 @@ type Stage struct {
 	Mix     Mix
 	Numbers *Numbers
 
-	// Shift is how far the store's clock is off the machine's; nil for not at all.
-	Shift func() time.Duration
+	// Aside says that this is the queue beside the one that all others are on. Its messages have ids that
+	// the other's have too.
+	Aside bool
+
+	// Shift is how far the store's clock is off the machine's when it is left alone. Due times are by that.
+	Shift time.Duration
 
 	Draining atomic.Bool  // takers settle all they get at once
 	Hurry    atomic.Bool  // calls are broken off at random
@@ -162,16 +166,9 @@ func (a *actor) hurried(ctx context.Context, within time.Duration) (context.Cont
 	return ctx, func() { moment.Stop(); cancel() }
 }
 
-func (a *actor) shift() int64 {
-	if a.Shift == nil {
-		return 0
-	}
-	return int64(a.Shift())
-}
-
 // call records a call. do sets what came of the items; an error is that of the whole call.
 func (a *actor) call(ctx context.Context, within time.Duration, c Call, do func(context.Context, *Call) error) Call {
-	c.Proc, c.Handle, c.Shift = a.proc, a.handle, a.shift()
+	c.Proc, c.Handle, c.Aside = a.proc, a.handle, a.Aside
 	ctx, cancel := a.hurried(ctx, within)
 	defer cancel()
 	c.Start = now()
@@ -179,7 +176,7 @@ func (a *actor) call(ctx context.Context, within time.Duration, c Call, do func(
 	if err := do(ctx, &c); err != nil {
 		c.Err = err.Error()
 	}
-	c.End, c.Shift2 = now(), a.shift()
+	c.End = now()
 	a.Rec.End(&c)
 	return c
 }

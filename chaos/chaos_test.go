@@ -8,7 +8,7 @@ import (
 	"github.com/delayq/delayq/chaos"
 )
 
-// TestChaos puts every backend through faults. Its parts share the time of -chaos.for by their weight. Without that flag it takes about two
+// TestChaos puts every backend through faults. Its parts share the time of -chaos.for by their weight. Without that flag it takes about three
 // minutes, and leaves out what needs several servers.
 func TestChaos(t *testing.T) {
 	total, whole := *forFlag, *forFlag > 0
@@ -38,16 +38,22 @@ var parts = []struct {
 	share   float64
 	several bool // it needs several servers, or a special one
 }{
-	{"memory", memoryVenue, 0.08, false},
-	{"zsetpoll", redisVenue("zsetpoll", 8000), 0.16, false},
-	{"keyspace", redisVenue("keyspace", 6000), 0.14, false},
-	{"redisson", redisVenue("redisson", 6000), 0.14, false},
-	{"redisson-envelope", redisVenue("redisson-envelope", 5000), 0.09, false},
-	{"rabbitmq", rabbitVenue, 0.14, false},
-	{"rabbitmq-cluster", rabbitsVenue, 0.07, true},
+	{"memory", memoryVenue, 0.05, false},
+	{"zsetpoll", redisVenue("zsetpoll", 8000), 0.12, false},
+	{"keyspace", redisVenue("keyspace", 6000), 0.10, false},
+	{"redisson", redisVenue("redisson", 6000), 0.10, false},
+	{"redisson-envelope", redisVenue("redisson-envelope", 5000), 0.08, false},
+	{"rabbitmq", rabbitVenue, 0.11, false},
+	{"rabbitmq-cluster", rabbitsVenue, 0.06, true},
 	{"replica", replicaVenue, 0.05, true},
 	{"sentinel", sentinelVenue, 0.04, true},
 	{"cluster", clusterVenue, 0.05, true},
+	{"cluster-failover", failoverVenue, 0.05, true},
+	{"power-cut", powerVenue("zsetpoll", "everysec", everysec), 0.04, true},
+	{"power-cut-redisson", powerVenue("redisson-envelope", "everysec", everysec), 0.03, true},
 	{"clocks-behind", skewedVenue("zsetpoll", time.Hour), 0.02, true},
 	{"clocks-ahead", skewedVenue("redisson-envelope", -time.Hour), 0.02, true},
+	{"clocks-jump-zsetpoll", jumpyVenue("zsetpoll"), 0.03, true},
+	{"clocks-jump-keyspace", jumpyVenue("keyspace"), 0.03, true},
+	{"clocks-jump-envelope", jumpyVenue("redisson-envelope"), 0.03, true},
 }

@@ -6,23 +6,35 @@ import (
 	"slices"
 )
 
-// Rule is what a checker enforces. Invariant is the number of the promise in docs/guarantees.md.
+// Rule is what a checker enforces. Invariants are the numbers of the promises in docs/guarantees.md that it holds a run against.
 type Rule struct {
-	Name      string
-	Invariant int
-	check     func(*judge, *life)
+	Name       string
+	Invariants []int
+	Says       string
+	each       func(*judge, *life) // looks at one message; nil for a rule on the history as a whole
 }
 
-// rules are those on the life of one message.
 var rules = []Rule{
-	{"early", 1, (*judge).early},
-	{"lost", 2, (*judge).lost},
-	{"unexpected", 3, (*judge).unexpected},
-	{"again", 4, (*judge).again},
-	{"lease", 5, (*judge).lease},
-	{"attempts", 8, (*judge).attempts},
-	{"linear", 6, (*judge).linear},
+	{"early", []int{1}, "No message is handed out before the due time that follows from what was pushed, moved and given back.", (*judge).early},
+	{"lost", []int{2, 10}, "What was pushed is done, cancelled or dead in the end.", (*judge).lost},
+	{"drained", []int{2, 11}, "Healed and left alone, the queues run empty.", nil},
+	{"drains", []int{2}, "A store that is full still hands out what it has, and lets go of it.", nil},
+	{"unexpected", []int{3}, "Only what was pushed comes, after its push, whole.", (*judge).unexpected},
+	{"apart", []int{3}, "A message comes out of the queue that it was pushed to, though another has its id too.", (*judge).apart},
+	{"again", []int{4}, "Nothing comes after a successful ack, cancellation or deletion.", (*judge).again},
+	{"lease", []int{5, 11}, "Leases exclude one another, also those that are extended for long; each is settled once, and what comes late is refused.", (*judge).lease},
+	{"attempts", []int{8, 10}, "Attempt rises by one with each hand-out, and by none with what was given back untouched.", (*judge).attempts},
+	{"linear", []int{4, 5, 6}, "Some order of the calls on a message explains all their answers.", (*judge).linear},
+	{"order", []int{7}, "Each batch is sorted by due time and push, and so is all that a queue with one taker hands out.", nil},
+	{"poison", []int{9}, "A message that kills its workers is dead after exactly `MaxAttempts`.", nil},
+	{"wake-up", []int{11, 12}, "While nothing is broken, a taker that waits gets each message within the sweep, and what is under load; also while it sits on another.", nil},
+	{"books", []int{13}, "`Stats` has as many messages as were pushed and are not done, cancelled or deleted.", nil},
+	{"empty", []int{14}, "When all is settled, nothing of the queues is left in the store.", nil},
+	{"input", []int{15}, "Bad input gets its typed error, in the midst of faults too; of what it would have pushed nothing ever comes.", nil},
 }
+
+// Rules are all that [Check] enforces.
+func Rules() []Rule { return slices.Clone(rules) }
 
 // Violation is a broken rule.
 type Violation struct {
@@ -57,6 +69,11 @@ type Counts struct {
 	UndoneLost                int // messages that this has cost
 	Moot                      int // repeated calls that told what was not so
 	Latest                    int64
+	Ordered                   int   // pairs of hand-outs whose order was checked
+	Woken                     int   // messages that somebody waited for while nothing was broken
+	Slowest                   int64 // of these the longest wait
+	Wrong                     int   // calls with bad input
+	Counted                   int   // counts that were checked
 }
 
 // judge works through a history. Its rules look at one message each.
@@ -81,7 +98,7 @@ func Check(h *History) Verdict {
 	for i := range ls {
 		j.judge(&ls[i])
 	}
-	j.whole()
+	j.whole(ls)
 	slices.SortStableFunc(j.found, func(a, b Violation) int { return cmp.Compare(a.N, b.N) })
 	return Verdict{j.found, j.counts}
 }
@@ -96,6 +113,7 @@ func newJudge(h *History) *judge {
 		}
 	}
 	j.counts.Calls = len(h.Calls)
+	h.read()
 	return j
 }
 
@@ -104,7 +122,9 @@ func (j *judge) judge(l *life) {
 	j.moot(l)
 	j.count(l)
 	for _, r := range rules {
-		r.check(j, l)
+		if r.each != nil {
+			r.each(j, l)
+		}
 	}
 }
 
@@ -112,8 +132,15 @@ func (j *judge) fail(rule, format string, args ...any) {
 	j.found = append(j.found, Violation{rule, j.n, fmt.Sprintf(format, args...)})
 }
 
+// failOn is fail for a rule on the history as a whole that finds one message.
+func (j *judge) failOn(n uint32, rule, format string, args ...any) {
+	j.n = n
+	j.fail(rule, format, args...)
+	j.n = 0
+}
+
 // whole applies the rules on the history as a whole.
-func (j *judge) whole() {
+func (j *judge) whole(ls []life) {
 	j.n = 0
 	if !j.h.Drained {
 		j.fail("drained", "healed and left alone, the queue did not run empty in time")
@@ -126,6 +153,11 @@ func (j *judge) whole() {
 	j.copied()
 	j.vanished()
 	j.poison()
+	j.input()
+	j.books(ls)
+	places := placesOf(ls)
+	j.order(places)
+	j.wakes(places)
 }
 
 // alien finds what was handed out and never was a message of ours.

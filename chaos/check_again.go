@@ -16,7 +16,7 @@ func (j *judge) again(l *life) {
 			continue
 		}
 		for _, h := range hs {
-			if h.Start > s.End && !j.copiable(l, h) {
+			if h.begun(l) > s.End && !j.copiable(l, h) {
 				j.fail("again", "came at %s though its %v had succeeded at %s", clockOf(h.End), s.Op, clockOf(s.End))
 			}
 		}
@@ -30,7 +30,7 @@ func (j *judge) cause(l *life, a, b hold) {
 		j.counts.Redriven++
 	case a.settled.Call != nil && a.settled.Op == Nack:
 		j.counts.Nacks++
-	case b.claim() >= a.until:
+	case j.h.latest(a.since, b.at) >= a.until:
 		j.counts.Expiries++
 	default:
 		j.counts.Breaks++

@@ -10,35 +10,51 @@ func (j *judge) attempts(l *life) {
 	hs := l.holds()
 	for i := range hs {
 		if i == 0 {
-			j.counted(l, l.steps[0].Start, hs[0].Due, 1, 1, &hs[0])
+			pushed := l.steps[0].Start
+			j.counted(l, pushed, j.h.shown(pushed, hs[0].Due), 1, 1, &hs[0])
 			continue
 		}
 		a, b := &hs[i-1], &hs[i]
-		least, most := a.Attempt+1, a.Attempt+1
-		if s := a.settled; s.Call != nil && s.Op == Nack && s.Untouched {
-			least--
-			if s.Out == OK {
-				most--
-			}
+		if a.vague || b.vague {
+			continue // nobody knows which came first
 		}
-		if redriven(l, *a, *b) {
-			least = 1
+		least, most := j.leastAfter(l, hs[:i], b), a.Attempt+1
+		if s := a.settled; s.untouched() && s.Out == OK {
+			most--
 		}
 		j.counted(l, a.Start, a.free, least, most, b)
 	}
 }
 
-// counted checks one hand-out. free is since when, by the store's clock, it could have been handed out.
+func (s step) untouched() bool { return s.Call != nil && s.Op == Nack && s.Untouched }
+
+// leastAfter is the least attempt that a hand-out may be, after others. Those that the store may have undone need not have counted.
+func (j *judge) leastAfter(l *life, hs []hold, next *hold) int {
+	for len(hs) > 0 && j.h.undone(hs[len(hs)-1].step) {
+		hs = hs[:len(hs)-1]
+	}
+	switch {
+	case len(hs) == 0:
+		return 1
+	case redriven(l, hs[len(hs)-1], *next):
+		return 1
+	case hs[len(hs)-1].settled.untouched():
+		return hs[len(hs)-1].Attempt
+	}
+	return hs[len(hs)-1].Attempt + 1
+}
+
+// counted checks one hand-out. free is since when, by the machine's clock, it could have been handed out.
 func (j *judge) counted(l *life, since, free int64, least, most int, h *hold) {
 	switch {
-	case j.h.undone(h.step), j.h.jumped(min(since, h.Start), max(since, h.end())): // by a clock that jumps, nobody knows the order
-	case j.h.Traits.CopiesMessages && (l.unclear() || j.h.broke(since, h.end())):
+	case j.h.undone(h.step), j.h.jumped(min(since, h.Start), max(since, h.end())): // leases ended at once, perhaps those of claims on their way
+	case j.h.Traits.CopiesMessages && (l.unclear() || j.h.broke(l.steps[0].Start, h.end())): // a copy has a count of its own
 	case h.Attempt < least:
 		j.fail("attempts", "came as attempt %d at %s, where %d was the least", h.Attempt, clockOf(h.End), least)
 	case h.Attempt <= most || j.h.Traits.RecountsAttempts:
 	case j.h.broke(since, h.end()):
 		j.counts.Hidden += h.Attempt - most
-	case h.claim()-free >= j.shortest:
+	case h.at-free >= j.shortest:
 		j.counts.Hidden += h.Attempt - most
 		j.stalled[h.Call] = true
 	default:

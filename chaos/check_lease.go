@@ -12,7 +12,7 @@ func (j *judge) lease(l *life) {
 	hs := l.holds()
 	for i := range hs {
 		j.settledOnce(&hs[i])
-		j.fenced(&hs[i])
+		j.fenced(l, &hs[i])
 		if i+1 < len(hs) {
 			j.excludes(l, &hs[i], &hs[i+1])
 		}
@@ -21,12 +21,12 @@ func (j *judge) lease(l *life) {
 
 func (j *judge) excludes(l *life, a, b *hold) {
 	switch {
-	case b.claim() >= a.free:
-	case j.h.jumped(a.Start, b.end()), j.h.undone(a.step), j.endedWithConnection(a, b):
+	case b.at >= a.free:
+	case a.vague, b.vague, j.h.undone(a.step), j.endedWithConnection(a, b):
 	case j.h.Traits.CopiesMessages && (l.unclear() || j.h.broke(l.steps[0].Start, b.end())):
 		j.counts.Copies++
 	default:
-		j.fail("lease", "was handed to process %d at %s, %v before the lease of process %d ended", b.Proc, clockOf(b.claim()), time.Duration(a.free-b.claim()), a.Proc)
+		j.fail("lease", "was handed to process %d at %s, %v before the lease of process %d ended", b.Proc, clockOf(b.at), time.Duration(a.free-b.at), a.Proc)
 	}
 }
 
@@ -56,37 +56,35 @@ func (j *judge) settledOnce(h *hold) {
 }
 
 // fenced checks that what is done under an ended lease is refused, and what is done under one in force is not.
-func (j *judge) fenced(h *hold) {
+func (j *judge) fenced(l *life, h *hold) {
 	until := h.Until
 	for i := range h.uses {
 		s := &h.uses[i]
 		switch {
-		case j.h.jumped(h.Start, s.end()):
-			return
-		case s.Out == OK && s.storeStart() >= until:
-			j.fail("lease", "took the %v at %s of a lease that had ended at %s", s.Op, clockOf(s.storeStart()), clockOf(until))
-		case s.Out == LeaseLost && j.inForce(h, s, until):
+		case s.Out == OK && s.low >= until:
+			j.fail("lease", "took the %v at %s of a lease that had ended at %s", s.Op, clockOf(s.low), clockOf(until))
+		case s.Out == LeaseLost && j.inForce(l, h, s, until):
 			j.fail("lease", "refused the %v at %s of a lease in force until %s", s.Op, clockOf(s.Start), clockOf(until))
 		}
 		switch {
 		case s.Op == Extend && s.Out == OK:
 			until = s.Until
 		case s.Op == Extend && s.Out == Unknown:
-			until = max(until, saturate(s.storeEnd(), s.Lease+int64(time.Millisecond)))
+			until = max(until, saturate(l.most(*s), s.Lease+grain))
 		}
 	}
 }
 
 // inForce reports whether a lease was in force for sure all the time that a call took.
-func (j *judge) inForce(h *hold, s *step, until int64) bool {
-	if s.storeEnd() >= min(until, h.freeBefore(s)) || j.h.undone(h.step) {
+func (j *judge) inForce(l *life, h *hold, s *step, until int64) bool {
+	if j.h.latest(h.since, s.end()) >= min(until, h.freeBefore(l, s)) || j.h.undone(h.step) {
 		return false
 	}
 	return j.h.Traits.Leases != backend.InConnection || !j.h.broke(h.Start, s.end())
 }
 
 // freeBefore is when the lease may have ended by what was done before s.
-func (h *hold) freeBefore(s *step) int64 {
+func (h *hold) freeBefore(l *life, s *step) int64 {
 	free := h.Until
 	for i := range h.uses {
 		u := &h.uses[i]
@@ -97,7 +95,7 @@ func (h *hold) freeBefore(s *step) int64 {
 		case u.Op == Extend && u.Out == OK && u.end() <= s.Start:
 			free = u.Until
 		case u.Op == Extend && u.Out.may():
-			free = min(free, u.storeStart()+u.Lease)
+			free = min(free, l.least(*u)+u.Lease)
 		}
 	}
 	return free

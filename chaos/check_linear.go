@@ -91,10 +91,13 @@ func (j *judge) operations(l *life) []porcupine.Operation {
 		if s.Out == Unknown {
 			to = never
 		}
-		add(input{op: s.Op, out: s.Out, token: s.Token, soft: j.h.undone(s)}, s.Start, to)
+		if s.Op != Take {
+			add(input{op: s.Op, out: s.Out, token: s.Token, soft: j.h.undone(s)}, s.Start, to)
+		}
 	}
 	for _, h := range l.holds() {
-		add(input{extra: leaseEnds, token: h.Token}, j.endOf(h), never)
+		add(input{op: Take, out: h.Out, token: h.Token, soft: j.h.undone(h.step)}, h.begun(l), h.end())
+		add(input{extra: leaseEnds, token: h.Token}, max(h.ends, h.begun(l)), never)
 	}
 	if j.h.Drained {
 		last := l.latest()
@@ -109,23 +112,6 @@ func (l *life) latest() (at int64) {
 		at = max(at, s.Start, s.End)
 	}
 	return at
-}
-
-// endOf is when a lease may have ended by itself, by the machine's clock.
-func (j *judge) endOf(h hold) int64 {
-	free := h.Until
-	for _, s := range h.uses {
-		switch {
-		case s.Op == Extend && s.Out == OK:
-			free = s.Until
-		case s.Op == Extend && s.Out.may():
-			free = min(free, s.storeStart()+s.Lease)
-		}
-	}
-	if j.h.jumped(h.Start, never) {
-		return h.Start
-	}
-	return max(free-max(h.Shift, h.Shift2), h.Start)
 }
 
 var lifeModel = (&porcupine.NondeterministicModel{

@@ -114,18 +114,76 @@ func TestDeclaredLossIsExcused(t *testing.T) {
 	}
 }
 
+// TestWritesThatAreSafe has a push within a window that declares loss, once while that may happen and once when it cannot any more.
+func TestWritesThatAreSafe(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		safe  int64
+		cost  int
+		rules []string
+	}{
+		"until the end":     {0, 1, nil},
+		"until after it":    {150, 1, nil},
+		"until long before": {80, 0, []string{"linear", "lost"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := chaos.Window{Kind: "failover", Start: epoch + 50*msec, End: epoch + 200*msec, Undo: 1, Pushes: true}
+			if tt.safe != 0 {
+				w.Safe = epoch + tt.safe*msec
+			}
+			v := chaos.Check(&chaos.History{Calls: tale{}.push(100, 101, 20), Drained: true, Windows: []chaos.Window{w}})
+			if !slices.Equal(v.Rules(), tt.rules) || v.Counts.UndoneLost != tt.cost {
+				t.Errorf("found %v at a cost of %d, want %v at %d", v.Rules(), v.Counts.UndoneLost, tt.rules, tt.cost)
+			}
+		})
+	}
+}
+
+// TestUndoneHandOutsAreNotCounted has hand-outs at 20 and 120, a loss at 160, and another hand-out, which counts those of before that were not
+// undone.
+func TestUndoneHandOutsAreNotCounted(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		undo    int64
+		attempt int
+		rules   []string
+	}{
+		"both undone":               {1000, 1, nil},
+		"one undone":                {50, 2, nil},
+		"one undone, and two gone":  {50, 1, []string{"attempts"}},
+		"none undone, and one gone": {1, 2, []string{"attempts"}},
+		"none undone":               {1, 3, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &chaos.History{
+				Calls: tale{}.push(0, 1, 10).take(2, 20, 11, 1).take(3, 120, 11, 2).
+					take(4, 220, 11, tt.attempt).settle(4, chaos.Ack, 230, 220, chaos.OK),
+				Drained: true,
+				Windows: []chaos.Window{{Kind: "power cut", Start: epoch + 160*msec, End: epoch + 170*msec, Undo: tt.undo * msec, Pushes: true}},
+			}
+			if got := chaos.Check(h).Rules(); !slices.Equal(got, tt.rules) {
+				t.Errorf("found %v, want %v\n%s", got, tt.rules, chaos.Timeline(h, 1))
+			}
+		})
+	}
+}
+
 func TestPoisonHasToDieInTime(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		poison chaos.Poison
 		found  bool
 	}{
-		"as it should":    {chaos.Poison{Max: 3, Seen: []int{1, 2, 3}, Dead: true, Attempts: 4}, false},
+		"as it should":    {chaos.Poison{Max: 3, Seen: []int{1, 2, 3}, Dead: true, Letters: 1, Attempts: 4}, false},
 		"alive":           {chaos.Poison{Max: 3, Seen: []int{1, 2, 3}}, true},
-		"too late":        {chaos.Poison{Max: 3, Seen: []int{1, 2, 3, 4}, Dead: true, Attempts: 5}, true},
-		"too soon":        {chaos.Poison{Max: 3, Seen: []int{1, 2}, Dead: true, Attempts: 4}, true},
-		"twice the same":  {chaos.Poison{Max: 3, Seen: []int{1, 1, 2, 3}, Dead: true, Attempts: 4}, true},
-		"wrongly counted": {chaos.Poison{Max: 3, Seen: []int{1, 2, 3}, Dead: true, Attempts: 1}, true},
+		"too late":        {chaos.Poison{Max: 3, Seen: []int{1, 2, 3, 4}, Dead: true, Letters: 1, Attempts: 5}, true},
+		"too soon":        {chaos.Poison{Max: 3, Seen: []int{1, 2}, Dead: true, Letters: 1, Attempts: 4}, true},
+		"twice the same":  {chaos.Poison{Max: 3, Seen: []int{1, 1, 2, 3}, Dead: true, Letters: 1, Attempts: 4}, true},
+		"wrongly counted": {chaos.Poison{Max: 3, Seen: []int{1, 2, 3}, Dead: true, Letters: 1, Attempts: 1}, true},
+		"spoiled":         {chaos.Poison{Max: 3, Seen: []int{1, 2, 3}, Bad: true, Dead: true, Letters: 1, Attempts: 4}, true},
+		"dead twice":      {chaos.Poison{Max: 3, Seen: []int{1, 2, 3}, Dead: true, Letters: 2, Attempts: 4}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -134,5 +192,21 @@ func TestPoisonHasToDieInTime(t *testing.T) {
 				t.Errorf("found %v", v.Violations)
 			}
 		})
+	}
+}
+
+// TestCopiesCountApart has a break leave a message twice, long before either copy comes. Where nothing broke there are no copies.
+func TestCopiesCountApart(t *testing.T) {
+	t.Parallel()
+	told := tale{}.push(0, 1, 10).take(2, 9000, 11, 2).take(3, 9200, 11, 2).settle(2, chaos.Ack, 9250, 9000, chaos.LeaseLost).
+		settle(3, chaos.Ack, 9260, 9200, chaos.OK)
+	for _, broke := range []bool{true, false} {
+		h := &chaos.History{
+			Calls: told, Drained: true, Traits: backend.Traits{CopiesMessages: true, RecountsAttempts: true},
+			Windows: []chaos.Window{{Kind: "server kill -9", Start: epoch + 5*msec, End: epoch + 8*msec, Breaks: broke}},
+		}
+		if found := slices.Contains(chaos.Check(h).Rules(), "attempts"); found == broke {
+			t.Errorf("where something broke, %v, the count of a copy breaks a rule: %v", broke, found)
+		}
 	}
 }

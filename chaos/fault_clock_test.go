@@ -1,6 +1,7 @@
 package chaos_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -9,8 +10,76 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
+// A leaper makes the clock of a venue's store jump, and notes when.
+type leaper struct {
+	set   func(time.Duration)
+	usual time.Duration // where it belongs
+	last  time.Duration // where all that was pushed is due, and all leases have ended
+	leaps []chaos.Leap
+}
+
+// newLeaper begins where the clock belongs.
+func newLeaper(usual, last time.Duration, set func(time.Duration)) *leaper {
+	return &leaper{set: set, usual: usual, last: last, leaps: []chaos.Leap{{Shift: int64(usual)}}}
+}
+
+// newJumps has a server's clock jump, and end where it never was.
+func newJumps(t *testing.T, clock *testenv.Clock) *leaper {
+	t.Helper()
+	return newLeaper(0, 3*time.Hour, func(to time.Duration) { clock.Set(t, to) })
+}
+
+// leap is for the test's goroutine.
+func (l *leaper) leap(to time.Duration) {
+	l.leaps = append(l.leaps, chaos.LeapTo(to, l.set))
+}
+
+// again sets the clock right for another run.
+func (l *leaper) again() {
+	l.set(l.usual)
+	l.leaps = []chaos.Leap{{Shift: int64(l.usual)}}
+}
+
+// settle is the last leap.
+func (l *leaper) settle(*testing.T) chaos.Window {
+	l.leap(l.last)
+	at := l.leaps[len(l.leaps)-1]
+	return chaos.Window{Kind: clockJumps, Start: at.Start, End: at.End, Effect: 1}
+}
+
+const (
+	clockJumps   = "clock jumps"
+	jumpsByHours = clockJumps + ", up to 1h0m0s"
+)
+
+// reach is how far clocks jump: by what leases and delays last, by what they do not, and by far.
+var reach = []time.Duration{10 * time.Second, 10 * time.Minute, time.Hour}
+
+// jumps are all that.
+func (l *leaper) jumps(length time.Duration) []*fault {
+	all := make([]*fault, len(reach))
+	for i, far := range reach {
+		all[i] = l.jump(far, length)
+	}
+	return all
+}
+
+// jump sets the clock forward or back, sometimes twice, and right again.
+func (l *leaper) jump(far, length time.Duration) *fault {
+	moved := 0
+	return &fault{
+		Kind: chaos.Kind{Name: fmt.Sprintf("%s, up to %v", clockJumps, far), Weight: 1, For: length},
+		on: func(_ *testing.T, dice *rand.Rand) {
+			for moved = 0; moved == 0 || dice.IntN(3) == 0; moved++ {
+				l.leap(l.usual + time.Duration(dice.Int64N(int64(2*far))) - far)
+			}
+		},
+		off: func(*testing.T) int { l.leap(l.usual); return moved + 1 },
+	}
+}
+
 // clocksWrong lasts all the time. It only looks whether the clocks differ as they should.
-func clocksWrong(s *testenv.RedisServer, skew time.Duration) *fault {
+func clocksWrong(s *testenv.RedisServer, clock *testenv.Clock) *fault {
 	wrong := false
 	return &fault{
 		Kind: chaos.Kind{Name: "clocks wrong", Weight: 1},
@@ -19,7 +88,7 @@ func clocksWrong(s *testenv.RedisServer, skew time.Duration) *fault {
 			defer func() { _ = client.Close() }()
 			at, err := client.Time(t.Context()).Result()
 			must(t, err)
-			wrong = (time.Until(at) - skew).Abs() < time.Minute
+			wrong = clock.Skew() != 0 && (time.Until(at)-clock.Skew()).Abs() < time.Second
 		},
 		off: func(*testing.T) int { return count(wrong) },
 	}

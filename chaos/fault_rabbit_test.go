@@ -68,11 +68,12 @@ func connectionsClosed(s *testenv.RabbitServer, vhost, url string) *fault {
 	}
 }
 
-// alarm has the broker take no messages. A connection that tries to publish is told so.
+// alarm has the broker take no messages. A connection that tries to publish is told so. On a machine under load it may last for longer than a level waits until
+// the next queue confirms: then the level passes its messages on once more (docs/rabbitmq.md).
 func alarm(name, url string, set func(bool)) *fault {
 	blocked := false
 	return &fault{
-		Kind: chaos.Kind{Name: name, Weight: 1, For: time.Second, Alone: true},
+		Kind: chaos.Kind{Name: name, Weight: 1, For: time.Second, Alone: true}, breaks: confirmsWithin - time.Second,
 		on: func(t *testing.T, _ *rand.Rand) {
 			try(t, func() { set(true) })
 			blocked = isBlocked(t, url)

@@ -12,7 +12,8 @@ import (
 // A fault can be switched on and off. off tells what it did, in a unit of its own: 0 is a fault that did not strike.
 type fault struct {
 	chaos.Kind
-	window chaos.Window // what it breaks and undoes
+	window chaos.Window  // what it breaks and undoes
+	breaks time.Duration // it breaks something when it lasts for longer than this; 0 for what window says
 	on     func(t *testing.T, dice *rand.Rand)
 	off    func(t *testing.T) int
 }
@@ -110,6 +111,7 @@ func (d *director) heal(kind string) {
 	w := f.window
 	w.Kind, w.Effect = kind, f.off(d.t)
 	w.End = time.Now().UnixNano()
+	w.Breaks = w.Breaks || f.breaks > 0 && w.End-w.Start > int64(f.breaks)
 	d.windows = append(d.windows, w)
 	if w.Effect == 0 {
 		d.t.Logf("%s had no effect", kind)

@@ -120,7 +120,7 @@ func workerFaults(ws []*worker) []*fault {
 func workerKilled(ws []*worker) *fault {
 	worked := false
 	return &fault{
-		Kind: chaos.Kind{Name: "worker kill -9", Weight: 3}, window: chaos.Window{Breaks: true},
+		Kind: chaos.Kind{Name: "worker kill -9", Weight: 3}, window: chaos.Window{Breaks: true, Elsewhere: true},
 		on: func(t *testing.T, dice *rand.Rand) {
 			w := ws[dice.IntN(len(ws))]
 			worked = poll(2*time.Second, func() bool { return w.recorded() > 0 })
@@ -135,7 +135,7 @@ func workerStopped(ws []*worker) *fault {
 	var w *worker
 	var size int64
 	return &fault{
-		Kind: chaos.Kind{Name: "worker SIGSTOP", Weight: 2, For: 1800 * time.Millisecond}, window: chaos.Window{Breaks: true},
+		Kind: chaos.Kind{Name: "worker SIGSTOP", Weight: 2, For: 1800 * time.Millisecond}, window: chaos.Window{Breaks: true, Elsewhere: true},
 		on: func(t *testing.T, dice *rand.Rand) {
 			w = ws[dice.IntN(len(ws))]
 			must(t, w.program.Pause())
@@ -152,8 +152,8 @@ func workerStopped(ws []*worker) *fault {
 // actorFaults are done by the actors of this process themselves.
 func actorFaults(s *chaos.Stage) []*fault {
 	return []*fault{
-		switched("contexts end", 2, chaos.Window{}, s.Hurry.Store, s.Broken.Load),
-		switched("handles closed", 1, chaos.Window{Breaks: true}, s.Reopening.Store, s.Reopened.Load),
+		switched("contexts end", 2, chaos.Window{Elsewhere: true}, s.Hurry.Store, s.Broken.Load),
+		switched("handles closed", 1, chaos.Window{Breaks: true, Elsewhere: true}, s.Reopening.Store, s.Reopened.Load),
 	}
 }
 

@@ -19,12 +19,16 @@ type Call struct {
 	Seq    int    `json:"seq,omitempty"`
 	Op     Op     `json:"op"`
 	Start  int64  `json:"start"`
-	End    int64  `json:"end,omitempty"`   // 0 where nobody saw it return
-	Shift  int64  `json:"shift,omitempty"` // of the store's clock against the machine's, at the start
-	Shift2 int64  `json:"shift2,omitempty"`
+	End    int64  `json:"end,omitempty"` // 0 where nobody saw it return
 	Lease  int64  `json:"lease,omitempty"`
 	Err    string `json:"err,omitempty"`
+	Aside  bool   `json:"aside,omitempty"` // on the queue beside the one that all others are on
 	Items  []Item `json:"items,omitempty"`
+
+	Wrong *Mistake `json:"wrong,omitempty"` // of a call with bad input
+	Count int64    `json:"count,omitempty"` // of all messages, in whatever state, as Stats has them
+
+	low, high int64 // that the store's clock may have shown meanwhile
 }
 
 // Item is one message in a call.
@@ -51,12 +55,13 @@ type Window struct {
 	Breaks bool `json:"breaks,omitempty"`
 
 	// Undo is the declared loss: writes acknowledged so many ns before Start, or in the window, may be undone. Without Pushes that goes
-	// for settlements alone.
+	// for settlements alone. Safe is since when writes stay although the window lasts; 0 for since its end.
 	Undo   int64 `json:"undo,omitempty"`
 	Pushes bool  `json:"pushes,omitempty"`
+	Safe   int64 `json:"safe,omitempty"`
 
-	// Jump says that the store's clock jumped.
-	Jump bool `json:"jump,omitempty"`
+	// Elsewhere says that it struck processes or handles that have nothing to do with the queue beside.
+	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 
 // History is all that is known of a run.
@@ -66,7 +71,8 @@ type History struct {
 	Traits  backend.Traits `json:"traits"`
 	Calls   []Call         `json:"calls"`
 	Windows []Window       `json:"windows"`
-	Left    []string       `json:"left,omitempty"` // in the store, at the end
+	Leaps   []Leap         `json:"leaps,omitempty"` // of the store's clock; before the first it is the machine's
+	Left    []string       `json:"left,omitempty"`  // in the store, at the end
 	Poison  []Poison       `json:"poison,omitempty"`
 	Drained bool           `json:"drained"`
 
@@ -82,17 +88,6 @@ func (c *Call) end() int64 {
 		return never
 	}
 	return c.End
-}
-
-// storeStart is the earliest that the store's clock may have shown.
-func (c *Call) storeStart() int64 { return c.Start + min(c.Shift, c.Shift2) }
-
-// storeEnd is the latest that the store's clock may have shown.
-func (c *Call) storeEnd() int64 {
-	if c.End == 0 {
-		return never
-	}
-	return c.End + max(c.Shift, c.Shift2)
 }
 
 // Save writes the history to a file.
@@ -128,8 +123,10 @@ func (s step) claim() int64 { return s.Until - s.Lease }
 
 // life is what happened to one message, by the calls' starts.
 type life struct {
+	h     *History
 	n     uint32
 	steps []step
+	hs    []hold // see holds
 }
 
 // lives sorts the history by message.
@@ -156,7 +153,7 @@ func (h *History) lives() []life {
 	for n := 1; n+1 < len(counts); n++ {
 		if part := steps[counts[n]:counts[n+1]]; len(part) > 0 {
 			slices.SortStableFunc(part, func(a, b step) int { return cmp.Compare(a.Start, b.Start) })
-			ls = append(ls, life{uint32(n), part})
+			ls = append(ls, life{h: h, n: uint32(n), steps: part})
 		}
 	}
 	return ls
@@ -179,15 +176,31 @@ func (h *History) broke(from, to int64) bool {
 	return slices.ContainsFunc(h.Windows, func(w Window) bool { return w.Breaks && w.Start <= to && from <= w.End+recovery })
 }
 
-// jumped reports whether the store's clock jumped between two times.
-func (h *History) jumped(from, to int64) bool {
-	return slices.ContainsFunc(h.Windows, func(w Window) bool { return w.Jump && w.Start <= to && from <= w.End })
+// calmUntil is how long from then on nothing was broken that the queue beside could feel.
+func (h *History) calmUntil(from int64) int64 {
+	until := int64(never)
+	for _, w := range h.Windows {
+		if !w.Elsewhere && w.End+recovery >= from {
+			until = min(until, w.Start)
+		}
+	}
+	for _, l := range h.Leaps {
+		if l.End+recovery >= from {
+			until = min(until, l.Start)
+		}
+	}
+	return until
+}
+
+// forgot reports whether between two times the store may have forgotten something.
+func (h *History) forgot(from, to int64) bool {
+	return slices.ContainsFunc(h.Windows, func(w Window) bool { return w.Undo > 0 && w.Start-w.Undo <= to && from <= cmp.Or(w.Safe, w.End) })
 }
 
 // undone reports whether the store has declared that it may forget what this call did.
 func (h *History) undone(s step) bool {
 	return slices.ContainsFunc(h.Windows, func(w Window) bool {
-		return w.Undo > 0 && (w.Pushes || s.Op != Push) && s.end() >= w.Start-w.Undo && s.Start <= w.End
+		return w.Undo > 0 && (w.Pushes || s.Op != Push) && s.end() >= w.Start-w.Undo && s.Start <= cmp.Or(w.Safe, w.End)
 	})
 }
 

@@ -15,10 +15,11 @@ import (
 )
 
 var (
-	seedFlag = flag.Uint64("chaos.seed", 0, "what the plans are made of; 0 takes the clock")
-	forFlag  = flag.Duration("chaos.for", 0, "how long the load runs in all, over all venues; 0 for the short form")
-	outFlag  = flag.String("chaos.out", filepath.Join(os.TempDir(), "delayq-chaos"), "where failing histories are stored")
-	planFlag = flag.Bool("chaos.plan", false, "print the plans in full")
+	seedFlag   = flag.Uint64("chaos.seed", 0, "what the plans are made of; 0 takes the clock")
+	forFlag    = flag.Duration("chaos.for", 0, "how long the load runs in all, over all venues; 0 for the short form")
+	outFlag    = flag.String("chaos.out", filepath.Join(os.TempDir(), "delayq-chaos"), "where failing histories are stored")
+	updateFlag = flag.Bool("chaos.update", false, "write the table of rules into docs/guarantees.md")
+	planFlag   = flag.Bool("chaos.plan", false, "print the plans in full")
 )
 
 func TestMain(m *testing.M) {

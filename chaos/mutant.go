@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 
@@ -14,7 +15,7 @@ import (
 // An Edit runs New wherever Old stands in a script.
 type Edit struct{ Old, New string }
 
-// A Mutant changes Lua scripts on their way from a backend to the server, by whichever of its edits finds its place. It is a hook of the
+// A Mutant changes Lua scripts on their way from a backend to the server, by its edits, each of which has to find its place in some script. It is a hook of the
 // client, so that the backend itself stays as it is. It is safe for concurrent use, on several clients of one server.
 type Mutant struct {
 	Name    string
@@ -25,15 +26,16 @@ type Mutant struct {
 
 	mu      sync.Mutex
 	changed map[string]string // names of scripts, as they were and as they are
+	placed  map[Edit]bool     // edits that have found their place
 }
 
 var _ redis.Hook = (*Mutant)(nil)
 
-// Applied counts the scripts that were changed.
-func (m *Mutant) Applied() int {
+// Idle are the edits that have found their place in no script: the scripts have become others since.
+func (m *Mutant) Idle() []Edit {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return len(m.changed)
+	return slices.DeleteFunc(slices.Clone(m.Edits), func(e Edit) bool { return m.placed[e] })
 }
 
 // DialHook changes nothing.
@@ -93,17 +95,19 @@ func (m *Mutant) rewrite(arg any) any {
 	if !ok {
 		return arg
 	}
-	changed := text
-	for _, e := range m.Edits {
-		changed = strings.ReplaceAll(changed, e.Old, e.New)
-	}
-	if changed == text {
-		return arg
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.changed == nil {
-		m.changed = make(map[string]string)
+		m.changed, m.placed = make(map[string]string), make(map[Edit]bool)
+	}
+	changed := text
+	for _, e := range m.Edits {
+		if strings.Contains(changed, e.Old) {
+			changed, m.placed[e] = strings.ReplaceAll(changed, e.Old, e.New), true
+		}
+	}
+	if changed == text {
+		return arg
 	}
 	m.changed[nameOf(text)] = nameOf(changed)
 	return changed

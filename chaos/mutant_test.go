@@ -37,11 +37,7 @@ func storeMutants() []*chaos.Mutant {
 		{
 			Name: "a stale token accepted", Backend: "keyspace", Finds: "lease", Edits: []chaos.Edit{
 				{
-					"if holds(m) then\n    end_lease(m)\n    forget(id)",
-					"if redis.call('HEXISTS', MSG, id) == 1 then\n    end_lease(m)\n    redis.call('ZREM', DUE, current(id) or '')\n    forget(id)",
-				},
-				{
-					"local holds = holds_all(ms)\nlocal ids, came_back",
+					"local holds = holds_all(ms, firsts)\nlocal ids, came_back",
 					"local holds = {}\nfor i, m in ipairs(ms) do holds[i] = redis.call('HEXISTS', MSG, id_of(m)) == 1 end\nlocal ids, came_back",
 				},
 			},
@@ -54,6 +50,19 @@ func storeMutants() []*chaos.Mutant {
 		{
 			Name: "due times rounded down", Backend: "zsetpoll", Finds: "early", Edits: []chaos.Edit{
 				{"return math.ceil((NOW_US + us) / 1000)", "return math.floor((NOW_US + us) / 1000)"},
+			},
+		},
+		{
+			Name: "claims by a clock that is never set back", Backend: "zsetpoll", Finds: "early", Faults: []string{jumpsByHours}, Edits: []chaos.Edit{
+				{"local function hand_out_due()", `NOW = math.max(NOW, tonumber(redis.call('GET', DUE .. 'now') or 0))
+					NOW_US = 1000 * NOW
+					redis.call('SET', DUE .. 'now', int(NOW))
+					local function hand_out_due()`},
+			},
+		},
+		{
+			Name: "leases end 100 ms early, also after jumps", Backend: "keyspace", Finds: "lease", Faults: []string{jumpsByHours}, Edits: []chaos.Edit{
+				{"local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW),", "local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW + 100),"},
 			},
 		},
 		{
@@ -107,6 +116,57 @@ func storeMutants() []*chaos.Mutant {
 			},
 		},
 		{
+			Name: "a batch back to front", Backend: "zsetpoll", Finds: "order", Edits: []chaos.Edit{
+				{"for i = 1, #page, 2 do", "for i = #page - 1, 1, -2 do"},
+			},
+		},
+		{
+			Name: "who takes one gets the last", Backend: "keyspace", Finds: "order", Edits: []chaos.Edit{
+				{
+					"redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW), 'WITHSCORES'",
+					"redis.call(limit == 1 and 'ZREVRANGEBYSCORE' or 'ZRANGEBYSCORE', DUE, limit == 1 and int(NOW) or '-inf', limit == 1 and '-inf' or int(NOW), 'WITHSCORES'",
+				},
+				{"redis.call('ZREMRANGEBYRANK', DUE, 0, n - 1)", "on('ZREM', DUE, ms)"},
+			},
+		},
+		{
+			Name: "two queues on the keys of one", Backend: "zsetpoll", Finds: "apart", Edits: []chaos.Edit{
+				{"local DUE, MSG, LEASES,", "for i, k in ipairs(KEYS) do\n  KEYS[i] = string.gsub(k, 'chaos%-aside', 'chaos')\nend\nlocal DUE, MSG, LEASES,"},
+			},
+		},
+		{
+			Name: "who has found nothing looks again much later", Backend: "zsetpoll", Finds: "wake-up", Edits: []chaos.Edit{
+				{
+					"if not (RETRY and claimed_before()) then\n  expire(limit + 100)",
+					"if redis.call('EXISTS', 'asleep' .. DUE) == 1 then\n  out[2] = '-1'\n  return out\nend\nif not (RETRY and claimed_before()) then\n  expire(limit + 100)",
+				},
+				{
+					"  lease_all()\nend\nlocal event",
+					"  lease_all()\nend\nif #out == 3 and string.find(DUE, 'aside') then\n  redis.call('SET', 'asleep' .. DUE, 1, 'PX', 12000)\nend\nlocal event",
+				},
+			},
+		},
+		{
+			Name: "dead letters are not counted", Backend: "zsetpoll", Finds: "books", Edits: []chaos.Edit{
+				{"redis.call('ZCARD', DEAD),", "0,"},
+			},
+		},
+		{
+			Name: "what is nowhere is cancelled", Backend: "keyspace", Finds: "input", Edits: []chaos.Edit{
+				{"outcomes[#outcomes + 1] = why or 'OK'\nend\nforget", "outcomes[#outcomes + 1] = why ~= 'NONE' and why or 'OK'\nend\nforget"},
+			},
+		},
+		{
+			Name: "an ack that leaves a trace", Backend: "keyspace", Finds: "empty", Edits: []chaos.Edit{
+				{"forget(ids, came_back)", "forget(ids, {})"},
+			},
+		},
+		{
+			Name: "a nack for an hour", Backend: "zsetpoll", Finds: "drained", Edits: []chaos.Edit{
+				{"due_in(holds[i]) or after(delay)", "due_in(holds[i]) or after(delay) + 3600000"},
+			},
+		},
+		{
 			Name: "an ack that leaves the message", Backend: "zsetpoll", Finds: "again", Edits: []chaos.Edit{
 				{"ipairs(release_all(ms, holds))", "ipairs({})"},
 			},
@@ -128,7 +188,7 @@ func redissonMutants() []*chaos.Mutant {
 		},
 		{
 			Name: "redisson: a nack drops the message", Backend: "redisson", Finds: "lost", Edits: []chaos.Edit{
-				{"    put_back(msg, due, attempts)\n    if not first", "    if not first"},
+				{"    put_back(msg, due, attempts)\n    earliest", "    earliest"},
 			},
 		},
 		{
@@ -169,10 +229,14 @@ const mutantTime = 3 * time.Second
 // caught runs a mutant and returns its row of the table.
 func caught(t *testing.T, m *chaos.Mutant) string {
 	t.Helper()
-	h := put(t, mutantVenue(m)(t), *seedFlag, mutantTime)
+	length := mutantTime
+	if slices.Contains(m.Faults, jumpsByHours) {
+		length *= 3 // forward, and for long enough back
+	}
+	h := put(t, mutantVenue(m)(t), *seedFlag, length)
 	v := chaos.Check(h)
-	if m.Applied() == 0 {
-		t.Fatalf("no script has what is to be changed: %q", m.Edits)
+	if idle := m.Idle(); len(idle) > 0 {
+		t.Fatalf("no script has what is to be changed: %q", idle)
 	}
 	if !slices.Contains(v.Rules(), m.Finds) {
 		t.Errorf("not found by the rule %q; -chaos.seed=%d found %v\n%s", m.Finds, *seedFlag, v.Rules(), keep(t, h, v))
@@ -195,14 +259,18 @@ func TestOriginals(t *testing.T) {
 func mutantVenue(m *chaos.Mutant) venueFunc {
 	return func(t *testing.T) *venue {
 		t.Helper()
-		s := testenv.Redis(t, testenv.Private())
+		s, clock := mutantServer(t, slices.Contains(m.Faults, jumpsByHours))
 		at := chaos.Endpoint{Backend: m.Backend, Addr: s.Addr(), Hooks: []redis.Hook{m}}
 		v := &venue{
-			name: m.Backend, inside: true, rate: 3000, patient: 6 * time.Second, left: remains,
+			name: m.Backend, inside: true, rate: 3000, patient: 12 * time.Second, left: remains,
 			opens: []chaos.OpenFunc{at.Open},
 			mix:   often,
 		}
-		for _, f := range redisFaults(s, s.Client(t, patiently)) {
+		faults := redisFaults(s, s.Client(t, patiently))
+		if v.clock = clock; clock != nil {
+			v.settle, faults = clock.settle, append(faults, clock.jumps(2*time.Second)...) // longer than its leases
+		}
+		for _, f := range faults {
 			if slices.Contains(m.Faults, f.Name) {
 				v.faults = append(v.faults, f)
 			}
@@ -211,9 +279,19 @@ func mutantVenue(m *chaos.Mutant) venueFunc {
 	}
 }
 
+// mutantServer is a server whose clock jumps, where that is wanted; else its clock is nil.
+func mutantServer(t *testing.T, jumps bool) (*testenv.RedisServer, *leaper) {
+	t.Helper()
+	if !jumps {
+		return testenv.Redis(t, testenv.Private()), nil
+	}
+	clock := testenv.NewClock(t, 0)
+	return testenv.Redis(t, testenv.OnClock(clock)), newJumps(t, clock)
+}
+
 // often has actors do much else than push, take and ack: a mutant's run is short.
 func often(m *chaos.Mix) {
-	m.Nack, m.Untouched, m.Extend, m.Bury, m.Abandon, m.Late = 0.05, 0.03, 0.05, 0.02, 0.02, 0.02
+	m.Nack, m.Untouched, m.Extend, m.Bury, m.Abandon, m.Late = 0.05, 0.03, 0.05, 0.02, 0.03, 0.08
 	m.Cancel, m.Move, m.Again = 0.05, 0.03, 0.02
 	m.Delay = 500 * time.Millisecond
 	m.Leases = []time.Duration{300 * time.Millisecond, 700 * time.Millisecond}

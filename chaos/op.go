@@ -26,9 +26,11 @@ const (
 	Delete // DeleteDead
 	Seen   // a dead letter, in the last listing
 	Close  // of a handle; it has no items
+	Wrong  // with input that cannot be used
+	Count  // Stats; it has no items
 )
 
-var opNames = []string{"push", "take", "ack", "nack", "extend", "bury", "cancel", "move", "redrive", "delete", "seen", "close"}
+var opNames = []string{"push", "take", "ack", "nack", "extend", "bury", "cancel", "move", "redrive", "delete", "seen", "close", "wrong", "count"}
 
 func (o Op) String() string { return opNames[o] }
 

@@ -18,17 +18,17 @@ import (
 
 // A poisoner keeps starting processes that consume a queue of messages of which each kills its process.
 type poisoner struct {
-	role  chaos.Role
-	dir   string
-	n     int
-	began time.Time
-	stop  chan struct{}
-	ended sync.WaitGroup
+	role    chaos.Role
+	dir     string
+	ids     []string
+	pushed  time.Time
+	patient time.Duration
+	stop    chan struct{}
+	ended   sync.WaitGroup
 
 	mu      sync.Mutex
 	files   []string
 	program *testenv.Program
-	err     error
 }
 
 // poisonAttempts is after how many attempts poison has to be dead.
@@ -36,7 +36,7 @@ const poisonAttempts = 3
 
 func newPoisoner(t *testing.T, v *venue, s *chaos.Stage, dir string) *poisoner {
 	t.Helper()
-	p := &poisoner{dir: dir, n: v.poison, stop: make(chan struct{}), began: time.Now(), role: chaos.Role{
+	p := &poisoner{dir: dir, patient: v.patient, stop: make(chan struct{}), pushed: time.Now(), role: chaos.Role{
 		Play: "poison", Endpoint: v.straight, Queue: poisonQueue, Seed: s.Seed, Traits: s.Traits, Max: poisonAttempts,
 	}}
 	b, err := v.opens[0](t.Context())
@@ -44,14 +44,13 @@ func newPoisoner(t *testing.T, v *venue, s *chaos.Stage, dir string) *poisoner {
 	defer func() { _ = b.Close() }()
 	q, err := b.Open(t.Context(), poisonQueue, quiet())
 	must(t, err)
-	for i := range p.n {
-		ms := []backend.Message{{ID: poisonID(i), Body: []byte("poison")}}
+	for i := range v.poison {
+		ms := []backend.Message{chaos.PoisonMessage(i, s.Traits)}
 		must(t, firstOf(q.Schedule(t.Context(), ms)))
+		p.ids = append(p.ids, ms[0].ID) // it may be of the store's making
 	}
 	return p
 }
-
-func poisonID(i int) string { return fmt.Sprint("poison-", i) }
 
 func firstOf(errs []error) error {
 	i := slices.IndexFunc(errs, func(err error) bool { return err != nil })
@@ -81,7 +80,7 @@ func (p *poisoner) live(life int) {
 	program, err := startRole(role, p.dir)
 	p.mu.Lock()
 	p.files = append(p.files, role.File)
-	p.program, p.err = program, err
+	p.program = program
 	p.mu.Unlock()
 	if err != nil {
 		time.Sleep(100 * time.Millisecond) // the next life is the next try, not at once
@@ -91,23 +90,62 @@ func (p *poisoner) live(life int) {
 	_ = program.Close()
 }
 
-// finish waits until all poison is dead, and returns what became of it.
-func (p *poisoner) finish(t *testing.T, admin backend.Backend) []chaos.Poison {
+// finish waits until all poison is dead, brings it back when nothing breaks any more, waits again, and returns what became of it
+// both times.
+func (p *poisoner) finish(t *testing.T, admin backend.Backend, healed time.Time) []chaos.Poison {
 	t.Helper()
 	q, err := admin.Open(t.Context(), poisonQueue, quiet())
 	must(t, err)
 	defer func() { _ = q.Close() }()
 	dead := q.(backend.DeadLetters)
-	var letters []backend.DeadLetter
-	poll(time.Minute, func() bool {
+	lives := p.life(t, dead, p.pushed)
+	sleepUntil(t.Context(), healed)
+	if again := time.Now(); p.redrive(t, dead, lives) {
+		lives = append(lives, p.life(t, dead, again)...)
+	}
+	p.end()
+	must(t, firstOf(dead.DeleteDead(t.Context(), p.ids)))
+	for i := range lives {
+		p.tell(&lives[i])
+	}
+	return lives
+}
+
+// life waits until all poison is dead.
+func (p *poisoner) life(t *testing.T, dead backend.DeadLetters, since time.Time) []chaos.Poison {
+	t.Helper()
+	all := make([]chaos.Poison, len(p.ids))
+	for i, id := range p.ids {
+		all[i] = chaos.Poison{ID: id, Max: poisonAttempts, Pushed: p.pushed.UnixNano(), Start: since.UnixNano()}
+	}
+	poll(p.patient, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		page, _, err := dead.ListDead(ctx, "", 10*p.n)
-		if err == nil {
-			letters = page
+		letters, _, err := dead.ListDead(ctx, "", 10*len(p.ids))
+		if err != nil {
+			return false
 		}
-		return len(letters) >= p.n
+		for i := range all {
+			all[i].Die(letters, p.role.Traits)
+			all[i].End = time.Now().UnixNano()
+		}
+		return !slices.ContainsFunc(all, func(one chaos.Poison) bool { return !one.Dead })
 	})
+	return all
+}
+
+// redrive brings all poison back. What is not dead, or is so twice, has no second life that could be told from its first.
+func (p *poisoner) redrive(t *testing.T, dead backend.DeadLetters, lives []chaos.Poison) bool {
+	t.Helper()
+	if slices.ContainsFunc(lives, func(one chaos.Poison) bool { return one.Letters != 1 }) {
+		return false
+	}
+	must(t, firstOf(dead.Redrive(t.Context(), p.ids)))
+	return true
+}
+
+// end kills the last process.
+func (p *poisoner) end() {
 	close(p.stop)
 	p.mu.Lock()
 	if p.program != nil {
@@ -115,35 +153,15 @@ func (p *poisoner) finish(t *testing.T, admin backend.Backend) []chaos.Poison {
 	}
 	p.mu.Unlock()
 	p.ended.Wait()
-	for _, l := range letters {
-		must(t, firstOf(dead.DeleteDead(t.Context(), []string{l.ID})))
-	}
-	return p.tell(t, letters)
 }
 
-func (p *poisoner) tell(t *testing.T, letters []backend.DeadLetter) []chaos.Poison {
-	t.Helper()
-	seen := make(map[string][]int)
+func (p *poisoner) tell(one *chaos.Poison) {
 	for _, file := range p.files {
 		calls, err := chaos.ReadCalls(file)
-		if err != nil {
-			continue // it died before it began
-		}
-		for _, c := range calls {
-			seen[c.Err] = append(seen[c.Err], c.Items[0].Attempt)
+		if err == nil { // else it died before it began
+			one.Tell(calls)
 		}
 	}
-	all := make([]chaos.Poison, p.n)
-	for i := range all {
-		id := poisonID(i)
-		all[i] = chaos.Poison{ID: id, Max: poisonAttempts, Seen: seen[id], Start: p.began.UnixNano(), End: time.Now().UnixNano()}
-		for _, l := range letters {
-			if l.ID == id {
-				all[i].Dead, all[i].Attempts = true, l.Attempts
-			}
-		}
-	}
-	return all
 }
 
 func quiet() backend.Options { return backend.Options{Logger: slog.New(slog.DiscardHandler)} }

@@ -59,7 +59,7 @@ func (r Role) stage(rec Recorder) *Stage {
 	s := &Stage{
 		Backend: r.Endpoint.Backend, Queue: r.Queue, Seed: r.Seed, Traits: r.Traits, Rec: rec, Mix: DefaultMix(),
 		Numbers: NewNumbers(r.From, r.To),
-		Shift:   func() time.Duration { return r.Shift },
+		Shift:   r.Shift,
 	}
 	if r.Delay > 0 {
 		s.Mix.Delay = r.Delay
@@ -111,7 +111,8 @@ func (r Role) swallow(ctx context.Context) error {
 	}
 	defer func() { _ = q.Close() }()
 	return q.Consume(ctx, func(_ context.Context, d *delayq.Delivery) error {
-		rec.Begin(&Call{Op: Take, Err: d.ID, Items: []Item{{Attempt: d.Attempt}}})
+		_, whole := recognize(d.Body, d.Headers, !r.Traits.NoHeaders)
+		rec.Begin(&Call{Op: Take, Start: now(), Err: d.ID, Items: []Item{{Attempt: d.Attempt, Bad: !whole}}})
 		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}, delayq.MaxAttempts(r.Max), delayq.Retry(delayq.Delays{poisonRetry}), delayq.Prefetch(0))
 }

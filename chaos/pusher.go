@@ -69,14 +69,21 @@ func (p *pusher) round(ctx context.Context) bool {
 	return true
 }
 
-// idOf is a message's id, where it is the pusher's.
+// idOf is a message's id, where it is the pusher's. On the queue beside it is that of the message before, which is mostly one of the other queue.
+func (s *Stage) idOf(n uint32) string {
+	if s.Aside {
+		n--
+	}
+	return idOf(n)
+}
+
 func idOf(n uint32) string { return fmt.Sprintf("m%d", n) }
 
 func (p *pusher) push(ctx context.Context, first uint32, size int) Call {
 	ms, c := make([]backend.Message, size), Call{Op: Push, Items: make([]Item, size)}
 	for i := range ms {
 		n := first + uint32(i)
-		ms[i], c.Items[i] = backend.Message{ID: idOf(n), Body: bodyOf(n)}, Item{N: n}
+		ms[i], c.Items[i] = backend.Message{ID: p.idOf(n), Body: bodyOf(n)}, Item{N: n}
 		if !p.Traits.NoHeaders {
 			ms[i].Headers = headersOf(n)
 		}
@@ -100,7 +107,7 @@ func (p *pusher) when(m *backend.Message, it *Item) {
 	switch p.dice.IntN(10) {
 	case 0:
 	case 1:
-		due := time.Now().Add(time.Duration(p.shift()) + delay)
+		due := time.Now().Add(p.Shift + delay)
 		m.Due, it.Due = due, due.UnixNano()
 	default:
 		m.Delay, it.Delay = delay, int64(delay)

@@ -19,6 +19,8 @@ type run struct {
 	v       *venue
 	plan    chaos.Plan
 	stage   *chaos.Stage
+	aside   *chaos.Stage
+	began   time.Time
 	log     *chaos.Log
 	troupe  chaos.Troupe
 	workers []*worker
@@ -58,17 +60,23 @@ func newRun(t *testing.T, v *venue, seed uint64) *run {
 	r := &run{t: t, v: v, log: new(chaos.Log), admin: b}
 	r.stage = &chaos.Stage{
 		Backend: v.name, Queue: queueName, Seed: seed, Traits: b.Traits(), Rec: r.log, Mix: chaos.DefaultMix(),
-		Numbers: chaos.NewNumbers(0, 0), Shift: v.shift,
+		Numbers: chaos.NewNumbers(0, 0), Shift: v.usual(),
 	}
 	if v.mix != nil {
 		v.mix(&r.stage.Mix)
 	}
 	r.troupe.Stage = r.stage
+	r.aside = &chaos.Stage{
+		Backend: v.name, Queue: asideQueue, Aside: true, Seed: seed, Traits: r.stage.Traits, Rec: r.log, Mix: chaos.AsideMix(), Numbers: r.stage.Numbers, Shift: v.usual(),
+	}
 	if !v.inside {
 		r.hire()
 	}
 	return r
 }
+
+// asideRate is how many messages a second are pushed to the queue beside.
+const asideRate = 15
 
 // hire prepares worker processes: two that take, and one that pushes.
 func (r *run) hire() {
@@ -80,7 +88,7 @@ func (r *run) hire() {
 		}
 		r.workers = append(r.workers, &worker{dir: dir, numbers: r.stage.Numbers, role: chaos.Role{
 			Play: play, Proc: i + 1, Endpoint: at, Queue: queueName, Seed: r.stage.Seed, Traits: r.stage.Traits,
-			Rate: r.v.rate / 20, Shift: r.shift(), Delay: r.stage.Mix.Delay,
+			Rate: r.v.rate / 20, Shift: r.v.usual(), Delay: r.stage.Mix.Delay,
 		}})
 	}
 	if r.v.poison > 0 {
@@ -88,16 +96,10 @@ func (r *run) hire() {
 	}
 }
 
-func (r *run) shift() time.Duration {
-	if r.v.shift == nil {
-		return 0
-	}
-	return r.v.shift()
-}
-
 // cast has all actors begin.
 func (r *run) cast() {
 	r.t.Helper()
+	r.began = time.Now()
 	proc := 10
 	for i, open := range r.v.opens {
 		share := r.v.rate / 20
@@ -114,7 +116,11 @@ func (r *run) cast() {
 			must(r.t, r.troupe.Add(r.t.Context(), open, chaos.Taker(r.stage, proc)))
 		}
 	}
-	must(r.t, r.troupe.Add(r.t.Context(), r.v.opens[0], chaos.Undertaker(r.stage, proc+1)))
+	for _, play := range []func(context.Context, backend.Backend){
+		chaos.Undertaker(r.stage, proc+1), chaos.Blunderer(r.stage, proc+2), chaos.Watcher(r.aside, proc+3), chaos.Pusher(r.aside, proc+4, asideRate),
+	} {
+		must(r.t, r.troupe.Add(r.t.Context(), r.v.opens[0], play))
+	}
 	for _, w := range r.workers {
 		must(r.t, w.start())
 	}
@@ -148,11 +154,16 @@ func (r *run) finish() *chaos.History {
 		_ = w.drain() // a process that has ended needs not be told
 	}
 	h := &chaos.History{Backend: r.v.name, Seed: r.stage.Seed, Traits: r.stage.Traits, Windows: r.windows, Moot: r.v.moot}
-	h.Drained = r.drained()
+	if !r.v.brief {
+		r.linger()
+	}
+	r.aside.Draining.Store(true)
+	h.Drained = r.drained(r.stage) && r.drained(r.aside)
 	if r.poisons != nil {
-		h.Poison = r.poisons.finish(r.t, r.admin)
+		h.Poison = r.poisons.finish(r.t, r.admin, chaos.Healed(r.windows))
 	}
 	r.stage.Stopping.Store(true)
+	r.aside.Stopping.Store(true)
 	r.troupe.Wait()
 	for _, w := range r.workers {
 		w.leave()
@@ -160,7 +171,7 @@ func (r *run) finish() *chaos.History {
 	if err := r.lastRites(); err != nil {
 		h.Left = append(h.Left, "dead letters that cannot be listed: "+err.Error())
 	}
-	h.Calls = r.calls()
+	h.Calls, h.Leaps = r.calls(), r.v.leaps()
 	if r.v.left != nil && h.Drained {
 		left, err := r.v.left(r.t.Context(), r.admin)
 		must(r.t, err)
@@ -186,10 +197,34 @@ func (r *run) calls() []chaos.Call {
 	return all
 }
 
-// drained waits until nothing waits and nothing is in flight.
-func (r *run) drained() bool {
+// linger lets the queue beside go on while the other one drains, until nothing has been broken for so long that a lost wake-up would show.
+func (r *run) linger() {
 	r.t.Helper()
-	q, err := r.openAdmin()
+	calm := r.began
+	for _, w := range r.windows {
+		if !w.Elsewhere {
+			calm = time.Unix(0, w.End)
+		}
+	}
+	q, err := r.openAdmin(queueName)
+	if err != nil {
+		r.t.Errorf("opening the queue at the end: %v", err)
+		return
+	}
+	defer func() { _ = q.Close() }()
+	look, counts := q.(backend.Inspector)
+	for end := calm.Add(chaos.CalmAtLeast(r.stage.Traits.Sweep)); time.Now().Before(end); {
+		if counts {
+			_, _ = chaos.Audit(r.t.Context(), r.stage, look) // it is recorded
+		}
+		time.Sleep(100 * time.Millisecond) // between two counts; how long it is calm is what this is about
+	}
+}
+
+// drained waits until nothing waits and nothing is in flight.
+func (r *run) drained(s *chaos.Stage) bool {
+	r.t.Helper()
+	q, err := r.openAdmin(s.Queue)
 	if err != nil {
 		r.t.Errorf("opening the queue at the end: %v", err)
 		return false
@@ -203,21 +238,21 @@ func (r *run) drained() bool {
 	empty := poll(r.v.patient, func() bool {
 		ctx, cancel := context.WithTimeout(r.t.Context(), 5*time.Second)
 		defer cancel()
-		s, err := look.Stats(ctx)
-		last = s
-		return err == nil && s.Scheduled+s.Ready+s.InFlight == 0
+		found, err := chaos.Audit(ctx, s, look)
+		last = found
+		return err == nil && found.Scheduled+found.Ready+found.InFlight == 0
 	})
 	if !empty {
-		r.t.Logf("not drained after %v: %+v", r.v.patient, last)
+		r.t.Logf("%s not drained after %v: %+v", s.Queue, r.v.patient, last)
 	}
 	return empty
 }
 
-func (r *run) openAdmin() (q backend.Queue, err error) {
+func (r *run) openAdmin(name string) (q backend.Queue, err error) {
 	poll(30*time.Second, func() bool {
 		ctx, cancel := context.WithTimeout(r.t.Context(), 5*time.Second)
 		defer cancel()
-		q, err = r.admin.Open(ctx, queueName, quiet())
+		q, err = r.admin.Open(ctx, name, quiet())
 		return err == nil
 	})
 	return q, err
@@ -240,6 +275,8 @@ func judged(t *testing.T, h *chaos.History, length time.Duration) chaos.Report {
 	began := time.Now()
 	v := chaos.Check(h)
 	t.Logf("%s: %d messages, %d calls, checked in %v", h.Backend, v.Counts.Messages, v.Counts.Calls, time.Since(began).Round(time.Millisecond))
+	t.Logf("%s: %d pairs in order, %d waited for, the longest for %v, %d calls with bad input, %d counts", h.Backend, v.Counts.Ordered, v.Counts.Woken,
+		time.Duration(v.Counts.Slowest).Round(time.Millisecond), v.Counts.Wrong, v.Counts.Counted)
 	if len(v.Violations) > 0 {
 		t.Errorf("%s, -chaos.seed=%d: %d violations of %v\n%s\nhistory: %s", h.Backend, h.Seed, len(v.Violations), v.Rules(),
 			chaos.Explain(h, v, 2), keep(t, h, v))

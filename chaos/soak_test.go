@@ -124,7 +124,7 @@ func soakRound(t *testing.T, v *venue, seed uint64, length time.Duration) chaos.
 // mild are the faults of a soak: those that take something away, which whoever cleans up carelessly then keeps.
 var mild = []string{
 	"contexts end", "handles closed", "worker kill -9", "replies cut", "connections cut", "CLIENT KILL", "connections closed", "pub/sub dropped",
-	"server kill -9", "clock jumps",
+	"server kill -9", jumpsByHours,
 }
 
 func soakFaults(all []*fault) []*fault {
@@ -160,9 +160,9 @@ func memoryPool(t *testing.T) pool {
 	v := memoryVenue(t)
 	b, err := v.opens[0](t.Context())
 	must(t, err)
-	jumps, left := v.faults[0], v.left
+	left := v.left
 	v.left = func(ctx context.Context, b backend.Backend) ([]string, error) {
-		defer jumps.off(t)
+		defer v.clock.again()
 		return left(ctx, b)
 	}
 	return pool{v, []chaos.Meter{chaos.DepthMeter(b, queueName)}}

@@ -10,7 +10,7 @@ import (
 // Taker takes messages and settles them, mostly with an ack.
 func Taker(s *Stage, proc int) func(context.Context, backend.Backend) {
 	return func(ctx context.Context, b backend.Backend) {
-		t := &taker{actor: newActor(s, proc, b)}
+		t := &taker{actor: newActor(s, proc, b), patience: waitAtMost}
 		defer t.close()
 		for ctx.Err() == nil && !s.Stopping.Load() {
 			t.reopen(ctx)
@@ -23,7 +23,8 @@ func Taker(s *Stage, proc int) func(context.Context, backend.Backend) {
 
 type taker struct {
 	*actor
-	late []lateness
+	patience time.Duration // of a Receive
+	late     []lateness
 }
 
 // lateness is a delivery that is settled later: when its lease has ended, or would have ended had it not been extended.
@@ -54,13 +55,13 @@ func (t *taker) round(ctx context.Context) {
 }
 
 func (t *taker) take(ctx context.Context, limit int, lease time.Duration) (got []held) {
-	t.call(ctx, waitAtMost, Call{Op: Take, Lease: int64(lease)}, func(ctx context.Context, c *Call) error {
+	t.call(ctx, t.patience, Call{Op: Take, Lease: int64(lease)}, func(ctx context.Context, c *Call) error {
 		ds, err := t.q.Receive(ctx, limit, lease)
 		for i := range ds {
 			d := &ds[i]
 			n, whole := recognize(d.Body, d.Headers, !t.Traits.NoHeaders)
 			if !t.Traits.StoreMakesIDs {
-				whole = whole && d.ID == idOf(n)
+				whole = whole && d.ID == t.idOf(n)
 			}
 			got = append(got, held{n, d.Lease()})
 			c.Items = append(c.Items, Item{

@@ -29,6 +29,11 @@ func Timeline(h *History, n uint32) string {
 			lines = append(lines, line{w.Start, w.End, "~~~ " + w.Kind})
 		}
 	}
+	for s := range h.spells(first, last) {
+		if s.shift != 0 {
+			lines = append(lines, line{s.from, s.to, fmt.Sprintf("~~~ the store's clock is off by %v", time.Duration(s.shift))})
+		}
+	}
 	slices.SortStableFunc(lines, func(a, b line) int { return cmp.Compare(a.from, b.from) })
 	var b strings.Builder
 	fmt.Fprintf(&b, "message %d on %s, seed %d; ms since %s\n", n, h.Backend, h.Seed, clockOf(first))

@@ -13,19 +13,20 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// A ring is a Redis Cluster whose masters pass the queue's slot to and fro.
+// A ring is a Redis Cluster of which some node serves the queue's slot.
 type ring struct {
 	addrs   []string
 	clients []*redis.Client
 	ids     []string
 	servers []*testenv.RedisServer
 	slot    int64
+	whole   func() // returns when every node finds it whole
 }
 
-func newRing(t *testing.T) *ring {
+func newRing(t *testing.T, opts ...testenv.Option) *ring {
 	t.Helper()
-	c := testenv.RedisCluster(t, testenv.AOF(), testenv.Directive("appendfsync", "always"), testenv.Directive("cluster-node-timeout", "2000"))
-	r := &ring{addrs: c.Addrs(), servers: c.Nodes()}
+	c := testenv.RedisCluster(t, append([]testenv.Option{testenv.AOF(), testenv.Directive("appendfsync", "always")}, opts...)...)
+	r := &ring{addrs: c.Addrs(), servers: c.Nodes(), whole: c.AwaitOK}
 	for _, s := range r.servers {
 		client := s.Client(t, patiently)
 		id, err := client.Do(t.Context(), "cluster", "myid").Text()
@@ -46,7 +47,7 @@ func (r *ring) owner(t *testing.T) int {
 	for _, s := range shards {
 		for _, some := range s.Slots {
 			if some.Start <= r.slot && r.slot <= some.End {
-				return slices.Index(r.ids, s.Nodes[0].ID)
+				return slices.Index(r.ids, s.Nodes[slices.IndexFunc(s.Nodes, isMaster)].ID)
 			}
 		}
 	}
@@ -54,9 +55,11 @@ func (r *ring) owner(t *testing.T) int {
 	return -1
 }
 
+func isMaster(n redis.Node) bool { return n.Role == "master" }
+
 func clusterVenue(t *testing.T) *venue {
 	t.Helper()
-	r := newRing(t)
+	r := newRing(t, testenv.Directive("cluster-node-timeout", "2000"))
 	at := chaos.Endpoint{Backend: "zsetpoll", Cluster: r.addrs}
 	return &venue{
 		name: "zsetpoll, Cluster", rate: 1500, patient: time.Minute, moot: true, left: remains, straight: at, bent: at,

@@ -3,6 +3,7 @@ package chaos_test
 import (
 	"context"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -11,9 +12,11 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// triesSoon has levels try again after 3 s what they could not pass on. By default that is 180 s.
+// confirmsWithin is after how long levels try again what they could not pass on. By default that is 180 s.
+const confirmsWithin = 3 * time.Second
+
 func triesSoon() testenv.RabbitOption {
-	return testenv.RabbitAdvanced("dead_letter_worker_publisher_confirm_timeout", "3000")
+	return testenv.RabbitAdvanced("dead_letter_worker_publisher_confirm_timeout", strconv.FormatInt(confirmsWithin.Milliseconds(), 10))
 }
 
 // rabbitRate is what a broker takes whose queues write down each message, eight times over, beside all else that runs here.
@@ -44,6 +47,7 @@ func rabbitAt(t *testing.T, straight string, ways ...string) *venue {
 	at := func(url string) chaos.Endpoint { return chaos.Endpoint{Backend: "rabbitmq", Addr: url} }
 	v := &venue{
 		name: "rabbitmq", rate: rabbitRate, patient: 2 * time.Minute, straight: at(straight), bent: at(ways[len(ways)-1]),
+		poison: 1, // of two, the death of a worker by one might count for the other
 		mix: func(m *chaos.Mix) {
 			m.Batches = []int{1, 10, 30, 50}
 			m.Cancel, m.Move = 0, 0 // it cannot
@@ -75,7 +79,7 @@ func declare(t *testing.T, open chaos.OpenFunc) {
 	b, err := open(t.Context())
 	must(t, err)
 	defer func() { _ = b.Close() }()
-	for _, name := range []string{queueName, poisonQueue} {
+	for _, name := range []string{queueName, asideQueue, poisonQueue} {
 		q, err := b.Open(t.Context(), name, backend.Options{Logger: quiet().Logger})
 		must(t, err)
 		must(t, q.Close())

@@ -2,14 +2,10 @@ package chaos_test
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
+	"slices"
 	"testing"
 	"time"
 
-	"github.com/delayq/delayq/chaos"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -17,38 +13,39 @@ import (
 func skewedVenue(backendName string, skew time.Duration) venueFunc {
 	return func(t *testing.T) *venue {
 		t.Helper()
-		s := skewed(t, skew)
-		p := testenv.Proxy(t, s.Addr())
-		at := func(addr string) chaos.Endpoint { return chaos.Endpoint{Backend: backendName, Addr: addr} }
-		admin := s.Client(t, patiently)
-		return &venue{
-			name: fmt.Sprintf("%s, clocks %+.0fh", backendName, -skew.Hours()), rate: 3000, patient: time.Minute, moot: backendName != "redisson", left: remains,
-			straight: at(s.Addr()), bent: at(p.Addr()), opens: []chaos.OpenFunc{at(s.Addr()).Open, at(p.Addr()).Open},
-			shift:  func() time.Duration { return skew },
-			faults: append(networkFaults(p, redisGreeting), scriptFlush(admin), clientKill(admin), clocksWrong(s, skew)),
-		}
+		v, s, clock := onClock(t, backendName, skew)
+		v.name = fmt.Sprintf("%s, clocks %+.0fh", backendName, -skew.Hours())
+		v.faults = append(v.faults, clocksWrong(s, clock))
+		v.clock = newLeaper(skew, skew, nil)
+		return v
 	}
 }
 
-// skewed starts a server under a library that shifts its clock.
-func skewed(t *testing.T, skew time.Duration) *testenv.RedisServer {
+// jumpyVenue is a server whose clock jumps. That is also the test for workers whose clocks jump: between a worker and the server nothing but the
+// difference of their wall clocks counts, and what a worker measures by itself, such as how long a call took, it measures by its
+// monotonic clock, which no jump reaches. The worker's own cannot be moved: Go does not ask the C library for the time.
+func jumpyVenue(backendName string) venueFunc {
+	return func(t *testing.T) *venue {
+		t.Helper()
+		v, _, clock := onClock(t, backendName, 0)
+		v.name = backendName + ", clock jumps"
+		v.clock = newJumps(t, clock)
+		v.settle = v.clock.settle
+		v.faults = slices.DeleteFunc(v.faults, func(f *fault) bool { return !slices.Contains(besideJumps, f.Name) })
+		v.faults = append(v.faults, v.clock.jumps(time.Second)...)
+		return v
+	}
+}
+
+// besideJumps are the faults among which the clock jumps: those after which the server tells the time anew, and that have scripts repeated.
+var besideJumps = []string{"replies cut", "server kill -9"}
+
+// onClock is a venue on a server of its own on a clock of its own.
+func onClock(t *testing.T, backendName string, skew time.Duration) (*venue, *testenv.RedisServer, *testenv.Clock) {
 	t.Helper()
-	server, err := exec.LookPath("redis-server")
-	if err != nil || runtime.GOOS != "linux" {
-		t.Skip("shifting a server's clock needs redis-server on Linux") // another system has no LD_PRELOAD; make installs the server
-	}
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("shifting a server's clock needs a C compiler") // make installs one, for the race detector
-	}
-	dir := t.TempDir()
-	lib := filepath.Join(dir, "clock.so")
-	build := exec.CommandContext(t.Context(), cc, "-shared", "-fPIC", fmt.Sprintf("-DSKEW=(%d)", int(skew.Seconds())), "-o", lib, "testdata/clock.c")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	script := fmt.Sprintf("#!/bin/sh\nLD_PRELOAD=%s exec %s \"$@\"\n", lib, server)
-	must(t, os.WriteFile(filepath.Join(dir, "redis-server"), []byte(script), 0o755))
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	return testenv.Redis(t, testenv.Private())
+	clock := testenv.NewClock(t, skew)
+	s := testenv.Redis(t, slices.Concat(durably(), []testenv.Option{testenv.OnClock(clock)})...)
+	v := redisOn(t, s, backendName, 3000)
+	v.brief = true
+	return v, s, clock
 }

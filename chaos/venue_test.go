@@ -21,15 +21,20 @@ type venue struct {
 	bare     bool    // no other faults strike: these take long
 	rate     float64 // messages a second
 	mix      func(*chaos.Mix)
-	shift    func() time.Duration
+	clock    *leaper                         // of the store; nil for the machine's
 	settle   func(t *testing.T) chaos.Window // the last fault, before the drain; nil for none
 	moot     bool                            // see chaos.History
 	patient  time.Duration                   // how long a drain may take
 	poison   int                             // messages that kill
+	brief    bool                            // it ends without the calm in which a lost wake-up shows; other venues have that
 	left     func(context.Context, backend.Backend) ([]string, error)
 }
 
-const queueName = "chaos"
+// asideQueue begins as queueName does, and its messages have ids that those have.
+const (
+	queueName  = "chaos"
+	asideQueue = "chaos-aside"
+)
 
 // remains names what the store holds of the queues.
 func remains(ctx context.Context, b backend.Backend) ([]string, error) {
@@ -39,7 +44,7 @@ func remains(ctx context.Context, b backend.Backend) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	return r.Remains(ctx, queueName, poisonQueue)
+	return r.Remains(ctx, queueName, asideQueue, poisonQueue)
 }
 
 const poisonQueue = "poison"
@@ -47,3 +52,18 @@ const poisonQueue = "poison"
 func sanitized(name string) string { return strings.ReplaceAll(name, "/", "-") }
 
 type venueFunc func(t *testing.T) *venue
+
+// usual is how far the store's clock is off where it is left alone.
+func (v *venue) usual() time.Duration {
+	if v.clock == nil {
+		return 0
+	}
+	return v.clock.usual
+}
+
+func (v *venue) leaps() []chaos.Leap {
+	if v.clock == nil {
+		return nil
+	}
+	return v.clock.leaps
+}

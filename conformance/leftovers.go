@@ -63,7 +63,7 @@ func (t *trial) cancelOne() {
 	}
 	t.must(t.cancelID(t.pushAfter(t.Tick)), "Cancel")
 	if t.traits.CancelsUnseen {
-		t.pass(t.Tick + t.lag())
+		t.pass(t.Tick + t.late()) // until it has come to be left out, and is not still on its way
 		t.leaveOut()
 	}
 }

@@ -1,5 +1,5 @@
-// Package keyspace is a Redis backend that is woken by Redis: each message has a key that expires when
-// the message is due, and the server tells of the expiry.
+// Package keyspace is a Redis backend that is woken by Redis: each queue has a key that expires when
+// its first message is due, and the server tells of the expiry.
 //
 // Choose it where workers should be idle until Redis itself calls, and a message that is late by the
 // sweep does no harm. Package zsetpoll keeps the same promises, needs no setting on the server and is
@@ -17,9 +17,11 @@
 // Everything that package delayq offers: order by (due, push order), cancelling, rescheduling, dead
 // letters, leases with fencing. Messages are in a sorted set, as in zsetpoll; that set is the truth. An
 // expiry is only a hint to look there, and what is found is claimed in one script, so that of all
-// workers that hear of it one gets the message. Redis sends expiries to who listens at that moment and
-// never again. Therefore every queue also looks by itself, once in each [Sweep] and whenever a
-// subscription was made or made again.
+// workers that hear of it one gets the message. The claim that leaves nothing due sets the key for the next
+// message, and whatever puts a message before all others sets it for that. Redis sends expiries to who
+// listens at that moment and never again. Therefore every queue also looks by itself, once in each [Sweep]
+// and whenever a subscription was made or made again; what is found then, and a key that is missing, is
+// set right.
 //
 // # What the server must do
 //
@@ -31,17 +33,19 @@
 // # Time
 //
 // The clock is the server's, to the millisecond; workers' clocks do not matter. A message that is due at
-// once has no key to expire: its push wakes a worker directly. With delayq.WithClock there are no keys to
-// expire either, and the sweep, on that clock, does the work.
+// once needs no key: its push wakes a worker directly. With delayq.WithClock there is no key to
+// expire either, and the sweep, on that clock, does the work. The end of a lease is found by a claim or the sweep.
 //
 // Nothing is handed out early. How late it may be is the sweep plus a round trip, because Redis tells of
 // an expiry when it removes the key, and it removes a key when somebody reads it or its background job
-// comes by. With no other expiring keys that job finds a due one within milliseconds, or tenths of a
-// second when few are due. Its round takes longer the more keys have a time to live: at the default
-// settings (hz 10, active-expire-effort 1) about one second for each 200 of them, so that among 10,000
-// a key is found after some 20 s and among 100,000 after minutes. The keys of waiting messages count
-// too. From a few hundred such keys on the sweep does most of the work. A higher hz and active-expire-effort
-// make the rounds shorter: 100 and 10 together by a factor of 30.
+// comes by: ten times a second at the default hz of 10. So a message is late by up to a tenth of a second. At
+// 2,000 messages a second half of them were by less than 50 ms, and 99 of 100 by about 100 ms; with an hz of
+// 100, half by less than 6 ms. The job's round takes longer the more keys of the server have a time to live: at
+// the default settings (hz 10, active-expire-effort 1) about one second for each 200 of them, so that among
+// 10,000 a key is found after some 20 s and among 100,000 after minutes. Keys of others count, and one for each
+// queue that has something scheduled. From some hundred such keys on the sweep does most of the work: among 200,
+// half of the messages were late by more than 400 ms. A higher hz and active-expire-effort make the rounds
+// shorter: 100 and 10 together by a factor of 30.
 //
 // # Cost
 //
@@ -49,7 +53,7 @@
 // of a backend share one subscription to pushes and one to expiries, on a Cluster one to each master's,
 // whose list is read every ten seconds. Every expiry of the database goes to every process that
 // listens, other people's keys included, which are ignored. Each process that waits for messages of a
-// queue makes a claim for each of its expiries.
+// queue makes a claim for each of its expiries: ten a second at the default hz, however many messages fall due.
 //
-// A message takes about 180 bytes more in Redis than with zsetpoll, for its key.
+// A message takes as many bytes in Redis as with zsetpoll. The key is about a hundred more for a queue.
 package keyspace

@@ -2,7 +2,6 @@ package keyspace
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"time"
 
@@ -31,7 +30,9 @@ func parseURL(u *url.URL) (*redisurl.Target, []Option, error) {
 	var opts []Option
 	add := func(set Option) string {
 		opts = append(opts, set)
-		return refusal(set)
+		var c redisstore.Config
+		set(&c)
+		return redisurl.Allowed(c.Err)
 	}
 	target, err := redisurl.Parse(u, redisurl.Params{
 		"prefix": func(p string) string { return add(Prefix(p)) },
@@ -41,17 +42,6 @@ func parseURL(u *url.URL) (*redisurl.Target, []Option, error) {
 		"sweep":         redisurl.Duration(func(d time.Duration) string { return add(Sweep(d)) }),
 	})
 	return target, opts, err
-}
-
-// refusal is what an option allows instead of what it was given, so that the error can name the URL's parameter.
-func refusal(set Option) string {
-	var c redisstore.Config
-	set(&c)
-	var refused *backend.InvalidError
-	if errors.As(c.Err, &refused) {
-		return refused.Allowed
-	}
-	return ""
 }
 
 // owned makes Close close the client too.

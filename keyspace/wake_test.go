@@ -79,28 +79,9 @@ func TestDueAtOnceWakesWithoutTrigger(t *testing.T) {
 	}
 }
 
-func TestTriggersGoWithTheirMessages(t *testing.T) {
-	t.Parallel()
-	client := server(t).Client(t)
-	q := open(t, newBackend(t, client), "q")
-	push(t, q, "cancelled", time.Hour)
-	push(t, q, "stays", time.Hour)
-	if n := triggers(t, client); n != 2 {
-		t.Errorf("%d triggers for two messages", n)
-	}
-	must(t, errors.Join(q.(backend.Canceler).Cancel(t.Context(), []string{"cancelled"})...))
-	if n := triggers(t, client); n != 1 {
-		t.Errorf("%d triggers after a cancellation", n)
-	}
-	must(t, errors.Join(q.(backend.Rescheduler).Reschedule(t.Context(), []backend.Move{{ID: "stays", Due: time.Now().Add(-time.Second)}})...))
-	if n := triggers(t, client); n != 0 {
-		t.Errorf("%d triggers after a move into the past", n)
-	}
-}
-
 func triggers(t *testing.T, client redis.Cmdable) int {
 	t.Helper()
-	keys, err := client.Keys(t.Context(), "*:trigger:*").Result()
+	keys, err := client.Keys(t.Context(), "*:trigger*").Result()
 	must(t, err)
 	return len(keys)
 }
@@ -114,7 +95,7 @@ func TestForeignExpiriesWakeNobody(t *testing.T) {
 	before := sent(t, client, "evalsha")
 	const n = 300
 	for i := range n {
-		for _, format := range []string{"cache%d", "delayq:{other}:trigger:%d", "app:{q}:trigger:%d", "delayq:{q}:other:%d", "trigger:%d", "}:trigger:%d"} {
+		for _, format := range []string{"cache%d", "delayq:{other%d}:trigger", "app%d:{q}:trigger", "delayq:{q}:trigger:%d", "trigger%d", "%d}:trigger"} {
 			must(t, client.Set(t.Context(), fmt.Sprintf(format, i), "", time.Millisecond).Err())
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,14 @@ type arrival struct {
 	from     *consumer
 	delivery amqp.Delivery
 	ended    bool
+}
+
+// turn is where it comes among others.
+func (a *arrival) turn() uint64 {
+	if a.ended {
+		return math.MaxUint64
+	}
+	return a.delivery.DeliveryTag
 }
 
 // An inbox is what has arrived and is not taken in. Prefetch bounds it.

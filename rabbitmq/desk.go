@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -47,10 +48,10 @@ type desk struct {
 	buffer    []*holding // due, and nobody's yet
 	early     []*holding // not due yet
 	leased    map[backend.Token]*holding
-	soonest   time.Time     // no lease ends before
-	returning int           // how many returned is to take
-	acked     []func(error) // to be told once the broker has seen their acks
-	idleSince time.Time     // nobody has waited since; zero while somebody does
+	soonest   time.Time  // no lease ends before
+	returning int        // how many returned is to take
+	acked     []settling // to be told once the broker has seen their acks
+	idleSince time.Time  // nobody has waited since; zero while somebody does
 	timer     *time.Timer
 	gate      *gate // nil without a tombstone store
 }
@@ -63,6 +64,12 @@ type holding struct {
 	until time.Time // end of the lease
 	busy  bool      // on its way to where it will be instead
 	token string    // by which the tombstone store may know it
+}
+
+// A settling is a call that waits for the broker to see its acks.
+type settling struct {
+	last uint64 // of its tags
+	tell chan<- error
 }
 
 func newDesk(q *queue) *desk {
@@ -149,16 +156,18 @@ func (d *desk) runWaiting() {
 	}
 }
 
-// arriveAll takes in all that is there, so that it is handed out together.
+// arriveAll takes in all that is there, so that it is handed out together, in the order of the broker, whatever the subscription.
 func (d *desk) arriveAll() {
-	for _, a := range d.inbox.empty() {
+	all := d.inbox.empty()
+	slices.SortStableFunc(all, func(a, b arrival) int { return cmp.Compare(a.turn(), b.turn()) })
+	for _, a := range all {
 		d.arrive(a)
 	}
 }
 
 // tidy does what is due after anything has happened.
 func (d *desk) tidy() {
-	d.confirmAcks()
+	d.confirmAcks(time.Now())
 	now := time.Now()
 	d.endLeases(now)
 	d.release(now)
@@ -219,29 +228,48 @@ func (d *desk) leave() {
 	d.letGo(d.inHand())
 	d.gate.forget()
 	d.buffer, d.early = nil, nil
+	d.tags = tags{} // nothing waits for its turn any more, nor does the timer for that
 	clear(d.leased)
-	d.confirmAcks()
+	d.confirmAcks(time.Now())
 	d.awaitAfter(d.session)
 }
 
 var errAckUnknown = errors.New("outcome unknown: the connection broke before the broker answered")
 
 // confirmAcks makes sure that the broker has read the acks: the protocol has no answer to them, but answers what follows.
-func (d *desk) confirmAcks() {
+func (d *desk) confirmAcks(now time.Time) {
 	if d.ch != nil {
-		d.tags.send(d.ch)
+		d.tags.send(d.ch, now, d.isLeased)
 	}
-	if len(d.acked) == 0 {
+	told := d.acksSent()
+	if len(told) == 0 {
 		return
 	}
 	err := errAckUnknown
 	if d.ch != nil && d.ch.Confirm(false) == nil {
 		err = nil
 	}
-	for _, tell := range d.acked {
-		tell(err)
+	for _, s := range told {
+		s.tell <- err
 	}
-	d.acked = nil
+}
+
+func (d *desk) isLeased(tag uint64) bool {
+	return d.leased[backend.Token{Hi: d.number, Lo: tag}] != nil
+}
+
+// acksSent takes out the calls whose acks have all been sent, or never will be.
+func (d *desk) acksSent() (sent []settling) {
+	var rest []settling
+	for _, s := range d.acked {
+		if d.ch == nil || d.tags.toldUpTo(s.last) {
+			sent = append(sent, s)
+		} else {
+			rest = append(rest, s)
+		}
+	}
+	d.acked = rest
+	return sent
 }
 
 // finish gives back what no handler has seen, without spending an attempt, and the rest by closing the channel.
@@ -250,6 +278,7 @@ func (d *desk) finish() {
 		return
 	}
 	d.cancel()
+	d.tags.hurry(d.ch)
 	d.awaitReturning()
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)
 	defer cancel()
@@ -269,7 +298,7 @@ func (d *desk) returnUnseen(ctx context.Context, hs []*holding) {
 			}
 		}
 	}
-	d.tags.send(d.ch)
+	d.tags.hurry(d.ch)
 }
 
 // sentAtOnce is how many acks the channel of a quorum queue sends before it has heard that the queue has the first.
@@ -309,7 +338,7 @@ func (d *desk) awaitReturning() {
 			return
 		}
 	}
-	d.confirmAcks()
+	d.confirmAcks(time.Now())
 }
 
 // giveBackWithin bounds the return of what nobody has seen. If it fails, the broker counts an attempt.
@@ -340,6 +369,9 @@ func (d *desk) arm(now time.Time) {
 	}
 	if len(d.consumers) > 0 && !d.idleSince.IsZero() && !d.asking() {
 		sooner(d.idleSince.Add(idleAfter))
+	}
+	if !d.tags.since.IsZero() {
+		sooner(d.tags.since.Add(waitTurn))
 	}
 	if d.gate != nil && d.gate.notTill.After(now) {
 		sooner(d.gate.notTill)

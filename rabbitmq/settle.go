@@ -39,6 +39,7 @@ func (d *desk) ack(ctx context.Context, ls []backend.Lease) []error {
 }
 
 func (d *desk) ackHere(ls []backend.Lease, hs []*holding, errs []error, answered chan<- error) {
+	var last uint64
 	for i, l := range ls {
 		h := d.held(l)
 		if h == nil {
@@ -47,8 +48,9 @@ func (d *desk) ackHere(ls []backend.Lease, hs []*holding, errs []error, answered
 		}
 		d.settled(l.Token, h)
 		hs[i] = h
+		last = max(last, h.tag)
 	}
-	d.acked = append(d.acked, func(err error) { answered <- err })
+	d.acked = append(d.acked, settling{last, answered})
 }
 
 // hear waits for what the broker answers to acks.
@@ -188,6 +190,7 @@ func (d *desk) seize(ls []backend.Lease, hs []*holding, errs []error) {
 
 // replaced settles what was published. What a break has taken away meanwhile is there twice now.
 func (d *desk) replaced(ls []backend.Lease, hs []*holding, at []int, published, errs []error, answered chan<- error) {
+	var last uint64
 	for j, i := range at {
 		h := hs[i]
 		h.busy = false
@@ -199,9 +202,10 @@ func (d *desk) replaced(ls []backend.Lease, hs []*holding, at []int, published, 
 			errs[i] = errAckUnknown
 		default:
 			d.settled(ls[i].Token, h)
+			last = max(last, h.tag)
 		}
 	}
-	d.acked = append(d.acked, func(err error) { answered <- err })
+	d.acked = append(d.acked, settling{last, answered})
 }
 
 // giveBack publishes again what nobody has seen, so that it costs no attempt, and then acknowledges it.

@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"slices"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -13,7 +14,20 @@ type tags struct {
 	settled map[uint64]struct{} // beyond it
 	acks    []uint64            // to be sent
 	sent    int                 // how often something was
+	since   time.Time           // acks out of turn wait; zero when none do
+	moving  bool                // below has risen since such a wait was in vain
+	hasty   bool                // nothing waits any more
 }
+
+// acker is what an *amqp.Channel is to acks.
+type acker interface {
+	Ack(tag uint64, multiple bool) error
+}
+
+// waitTurn is how long acks out of turn wait for those before them, to go out with them as one: a quorum queue logs each that comes by
+// itself. They wait only for what somebody is at work on, and only while messages are settled in turn, more or less, so that a handler that
+// hangs holds up nobody's ack.
+const waitTurn = 2 * time.Millisecond
 
 func (t *tags) settle(tag uint64) {
 	if t.settled == nil {
@@ -40,17 +54,47 @@ func (t *tags) nack(ch *amqp.Channel, tag uint64) {
 	_ = ch.Nack(tag, false, true) // it fails if the channel is lost, and then the broker hands out again
 }
 
-// send sends the acks. What comes of it is for who waits for the broker to read them.
-func (t *tags) send(ch *amqp.Channel) {
+// send sends the acks, but for those that wait for their turn, where it is somebody's as inHand tells. What comes of it is for who waits for
+// the broker to read them.
+func (t *tags) send(ch acker, now time.Time, inHand func(tag uint64) bool) {
 	slices.Sort(t.acks)
 	together, _ := slices.BinarySearch(t.acks, t.below+1)
 	if together > 0 {
 		_ = ch.Ack(t.acks[together-1], true)
 		t.sent++
+		t.acks = slices.Delete(t.acks, 0, together)
+		t.moving = true
 	}
-	for _, tag := range t.acks[together:] {
+	if !t.waits(now, inHand) {
+		t.sendApart(ch)
+	}
+}
+
+// waits tells whether the acks that are left wait on.
+func (t *tags) waits(now time.Time, inHand func(uint64) bool) bool {
+	if len(t.acks) == 0 || t.hasty || !t.moving || !inHand(t.below+1) {
+		return false
+	}
+	if t.since.IsZero() {
+		t.since = now
+	}
+	t.moving = now.Sub(t.since) < waitTurn
+	return t.moving
+}
+
+func (t *tags) sendApart(ch acker) {
+	for _, tag := range t.acks {
 		_ = ch.Ack(tag, false)
 		t.sent++
 	}
-	t.acks = t.acks[:0]
+	t.acks, t.since = t.acks[:0], time.Time{}
 }
+
+// hurry sends the acks, and has those that come later wait no more.
+func (t *tags) hurry(ch acker) {
+	t.hasty = true
+	t.send(ch, time.Time{}, nil)
+}
+
+// toldUpTo tells whether a call is over whose last tag this is.
+func (t *tags) toldUpTo(tag uint64) bool { return tag <= t.below || len(t.acks) == 0 }

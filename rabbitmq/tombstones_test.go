@@ -74,8 +74,8 @@ func TestCancelBeforeDue(t *testing.T) {
 			must(t, err)
 			for _, d := range ds {
 				var i int
-				if _, err := fmt.Sscanf(d.ID, "m-%d", &i); err != nil || i%2 == 0 || came[d.ID] || d.Attempt != 1 {
-					t.Fatalf("message %s came at attempt %d (%v)", d.ID, d.Attempt, err)
+				if _, err := fmt.Sscanf(d.ID, "m-%d", &i); err != nil || i%2 == 0 || came[d.ID] {
+					t.Fatalf("message %s came, once more or though it was cancelled (%v)", d.ID, err)
 				}
 				came[d.ID] = true
 			}

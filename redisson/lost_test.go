@@ -3,6 +3,7 @@ package redisson_test
 import (
 	"context"
 	"io"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -66,4 +67,43 @@ func TestScheduleLosesItsReply(t *testing.T) {
 			must(t, q.Schedule(p.ctx, []backend.Message{{ID: "a", Body: []byte("body")}})...)
 		})
 	}
+}
+
+// A claim whose reply is lost is repeated, and returns what its first try has leased in the order of the queue.
+func TestClaimLosesItsReply(t *testing.T) {
+	t.Parallel()
+	for name, codec := range map[string]redisson.Codec{"shared": redisson.Bytes, "envelopes": redisson.Envelope} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := setup(t)
+			client := p.server.Client(t)
+			q := p.openOn(p.backendOn(client, redisson.WithCodec(codec)))
+			const n = 50
+			at := time.Now().Add(-time.Minute)
+			for i := range n { // the last is due first
+				must(t, q.Schedule(p.ctx, []backend.Message{{ID: lettered(codec, i), Body: []byte{byte(i)}, Due: at.Add(-time.Duration(i/2) * time.Second)}})...)
+			}
+			ds, err := q.Receive(p.ctx, 1, time.Minute) // the script is there now
+			if err != nil || ds[0].Body[0] != n-2 {
+				t.Fatalf("got %v, %v", ds, err)
+			}
+			client.AddHook(&lossy{meanwhile: func() {}})
+			if ds, err = q.Receive(p.ctx, n, time.Minute); err != nil || len(ds) < 3 { // a claim stops when it takes long
+				t.Fatalf("got %d messages, %v", len(ds), err)
+			}
+			for i, d := range ds {
+				if want := byte(n - 2 - (i+1)/2*2 + (i+1)%2); d.Body[0] != want {
+					t.Fatalf("message %d came in place %d, want %d", d.Body[0], i, want)
+				}
+			}
+		})
+	}
+}
+
+// lettered are ids that sort neither as they are pushed nor as they are due.
+func lettered(c redisson.Codec, i int) string {
+	if c != redisson.Envelope {
+		return ""
+	}
+	return string(rune('a'+i*7%26)) + strconv.Itoa(i)
 }

@@ -2,7 +2,6 @@ package redisson
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"time"
 
@@ -51,7 +50,9 @@ func parseURL(u *url.URL) (*redisurl.Target, []Option, error) {
 	var opts []Option
 	add := func(set Option) string {
 		opts = append(opts, set)
-		return refusal(set)
+		var o options
+		set(&o)
+		return redisurl.Allowed(o.err)
 	}
 	only := func(wanted bool, set func() Option) redisurl.Param {
 		return redisurl.Choice(switches, func(on bool) string {
@@ -65,7 +66,7 @@ func parseURL(u *url.URL) (*redisurl.Target, []Option, error) {
 		"codec": func(name string) string {
 			c, err := CodecByName(name)
 			if err != nil {
-				return allowed(err)
+				return redisurl.Allowed(err)
 			}
 			return add(WithCodec(c))
 		},
@@ -76,19 +77,4 @@ func parseURL(u *url.URL) (*redisurl.Target, []Option, error) {
 		"sweep":      redisurl.Duration(func(d time.Duration) string { return add(Sweep(d)) }),
 	})
 	return target, opts, err
-}
-
-// refusal is what an option allows instead of what it was given, so that the error can name the URL's parameter.
-func refusal(set Option) string {
-	var o options
-	set(&o)
-	return allowed(o.err)
-}
-
-func allowed(err error) string {
-	var refused *backend.InvalidError
-	if errors.As(err, &refused) {
-		return refused.Allowed
-	}
-	return ""
 }

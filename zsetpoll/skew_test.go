@@ -3,11 +3,7 @@ package zsetpoll_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,30 +15,6 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/zsetpoll"
 )
-
-// skewed starts a server whose clock differs from this process's: to the server it is the client's clock
-// that is wrong. A C compiler makes the library that shifts it; the race detector needs one as well.
-func skewed(t *testing.T, skew time.Duration) *testenv.RedisServer {
-	t.Helper()
-	server, err := exec.LookPath("redis-server")
-	if err != nil || runtime.GOOS != "linux" {
-		t.Skip("needs redis-server on Linux; TestNoClientTime shows in part what this test does")
-	}
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("needs a C compiler; TestNoClientTime shows in part what this test does")
-	}
-	dir := t.TempDir()
-	lib := filepath.Join(dir, "skew.so")
-	build := exec.CommandContext(t.Context(), cc, "-shared", "-fPIC", fmt.Sprintf("-DSKEW=(%d)", int(skew.Seconds())), "-o", lib, "testdata/skew.c")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	script := fmt.Sprintf("#!/bin/sh\nLD_PRELOAD=%s exec %s \"$@\"\n", lib, server)
-	must(t, os.WriteFile(filepath.Join(dir, "redis-server"), []byte(script), 0o755))
-	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
-	return testenv.Redis(t, testenv.Private())
-}
 
 func serverTime(ctx context.Context, t *testing.T, client *redis.Client) time.Time {
 	t.Helper()
@@ -56,7 +28,7 @@ func serverTime(ctx context.Context, t *testing.T, client *redis.Client) time.Ti
 func TestClockIsWrong(t *testing.T) {
 	for _, skew := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(fmt.Sprint(skew), func(t *testing.T) {
-			server := skewed(t, skew)
+			server := testenv.Redis(t, testenv.OnClock(testenv.NewClock(t, skew)))
 			t.Run("modes", func(t *testing.T) {
 				eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
 					ctx := deadline(t, 60*time.Second)

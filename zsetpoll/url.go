@@ -2,7 +2,6 @@ package zsetpoll
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"time"
 
@@ -34,7 +33,9 @@ func parseURL(u *url.URL) (*redisurl.Target, []Option, error) {
 	var opts []Option
 	add := func(set Option) string {
 		opts = append(opts, set)
-		return refusal(set)
+		var o options
+		set(&o)
+		return redisurl.Allowed(o.Err)
 	}
 	target, err := redisurl.Parse(u, redisurl.Params{
 		"claims": redisurl.Choice(modes, func(m Mode) string { return add(Claims(m)) }),
@@ -45,17 +46,6 @@ func parseURL(u *url.URL) (*redisurl.Target, []Option, error) {
 		"wait_replicas": redisstore.WaitParam(WaitReplicas, add),
 	})
 	return target, opts, err
-}
-
-// refusal is what an option allows instead of what it was given, so that the error can name the URL's parameter.
-func refusal(set Option) string {
-	var o options
-	set(&o)
-	var refused *backend.InvalidError
-	if errors.As(o.Err, &refused) {
-		return refused.Allowed
-	}
-	return ""
 }
 
 // owned makes Close close the client too.

@@ -7,6 +7,7 @@ const (
 	drainPeers  = "BenchmarkDrainPeers/"
 	singlePeers = "BenchmarkPushPeers/single/"
 	batchPeers  = "BenchmarkPushPeers/batch/"
+	atOncePeers = "BenchmarkPushPeers/batches/"
 	latePeers   = "BenchmarkLatenessPeers/"
 	depthPeers  = "BenchmarkDepthPeers/"
 	cancelPeers = "BenchmarkCancelPeers/"
@@ -37,8 +38,10 @@ var goals = []goal{
 	},
 	pushes("256 goroutines push: zsetpoll against asynq", singlePeers+"zsetpoll", singlePeers+"asynq", 2, true),
 	pushes("256 goroutines push: zsetpoll against asynq-tuned", singlePeers+"zsetpoll", singlePeers+"asynq-tuned", 2, false),
-	pushes("batches of 100: zsetpoll against single calls of asynq", batchPeers+"zsetpoll", singlePeers+"asynq", 5, true),
-	pushes("batches of 100: zsetpoll against single calls of asynq-tuned", batchPeers+"zsetpoll", singlePeers+"asynq-tuned", 5, false),
+	pushes("one goroutine, batches of 100: zsetpoll against asynq from 256, single calls", batchPeers+"zsetpoll", singlePeers+"asynq", 5, true),
+	pushes("one goroutine, batches of 100: zsetpoll against asynq-tuned from 256, single calls", batchPeers+"zsetpoll", singlePeers+"asynq-tuned", 5, false),
+	pushes("8 goroutines, batches of 100: zsetpoll against asynq from 256, single calls", atOncePeers+"zsetpoll", singlePeers+"asynq", 5, true),
+	pushes("8 goroutines, batches of 100: zsetpoll against asynq-tuned from 256, single calls", atOncePeers+"zsetpoll", singlePeers+"asynq-tuned", 5, false),
 	heavy("zsetpoll-script"), heavy("keyspace"), heavy("redisson"),
 	flat("memory", false), flat("zsetpoll-script", true), flat("keyspace", true), flat("redisson", true),
 	{

@@ -125,8 +125,12 @@ func (p page) Push() string {
 	if len(single) == 0 || len(them) == 0 {
 		return notMeasured
 	}
-	return fmt.Sprintf("From 256 goroutines, a call a message, delayq takes this many messages a second: %s; of the others, %s. "+
+	said := fmt.Sprintf("From 256 goroutines, a call a message, delayq takes this many messages a second: %s; of the others, %s. "+
 		"In batches of 100 from one goroutine: %s.", list(single, chart.Number), list(them, chart.Number), list(batch, chart.Number))
+	if atOnce := best(p.read(atOncePeers, "msgs/s", isOurs)); len(atOnce) > 0 {
+		said += fmt.Sprintf(" From 8 goroutines with such batches: %s.", list(atOnce, chart.Number))
+	}
+	return said
 }
 
 func (p page) Drain() string {

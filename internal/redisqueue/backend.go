@@ -20,7 +20,7 @@ type Config struct {
 	Poll   time.Duration // how long an idle queue sleeps without a wake-up
 	Err    error         // of an option; Open reports it
 
-	// Triggered says that keys which expire tell what is due.
+	// Triggered says that a key which expires tells when the first message is due.
 	Triggered bool
 
 	// Store makes a queue's.

@@ -120,16 +120,16 @@ func (q *Queue) giveBack(ds []backend.Delivery) {
 	}
 }
 
-// sleep waits until something may be due: the next event of the claim, unless it is for triggers to
-// tell, a wake-up, or, since wake-ups can be lost, the hub's interval. at is the time here that was c.Now
+// sleep waits until something may be due: the next event of the claim, unless it is for a trigger to
+// tell that is to come, a wake-up, or, since wake-ups can be lost, the hub's interval. at is the time here that was c.Now
 // in the store.
 func (q *Queue) sleep(c Claim, at time.Time) { q.sleepUntil(c, at, nil) }
 
 // sleepUntil is sleep that ends with an arrival too.
 func (q *Queue) sleepUntil(c Claim, at time.Time, arrived <-chan struct{}) {
 	left := q.hub.interval()
-	if !c.Next.IsZero() && !q.Triggered {
-		left = min(left, c.Next.Sub(c.Now))
+	if next := c.Next.Sub(c.Now); !c.Next.IsZero() && (next <= 0 || !q.Triggered) {
+		left = min(left, next)
 	}
 	for {
 		t := q.clock.NewTimer(max(left-q.clock.Since(at), 0))

@@ -18,7 +18,7 @@ type Hub struct {
 	poll   time.Duration
 	log    *slog.Logger
 
-	triggered bool // who waits is woken by triggers where there are any
+	triggered bool // who waits is woken by the trigger where there is one
 
 	mu     sync.Mutex
 	pubsub *redis.PubSub

@@ -50,7 +50,7 @@ type Store struct {
 	Claim Claimer
 	Clock clockwork.Clock // nil for the server's own
 
-	// Triggered says that keys which expire tell what is due.
+	// Triggered says that a key which expires tells when the first message is due.
 	Triggered bool
 
 	// Tend is nil for nothing to do. It runs when nobody has waited for as long as Spare.

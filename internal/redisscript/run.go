@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,9 +49,26 @@ const (
 	tries      = 3
 	retryPause = 10 * time.Millisecond
 
-	// connecting is how much later than it is sent a repeated script may run: it may have to wait for a new connection.
-	connecting = time.Second
+	// onTheWay is how long a repeated script may be on its way to the server.
+	onTheWay = time.Second
 )
+
+// An age is how long ago a script's first try may have been sent. The client library reads it when it writes the command, which may
+// have waited long for a connection.
+type age struct{ since time.Time }
+
+// argument is 0 for a first try.
+func (a age) argument() any {
+	if a.since.IsZero() {
+		return 0
+	}
+	return a
+}
+
+// MarshalBinary writes microseconds.
+func (a age) MarshalBinary() ([]byte, error) {
+	return strconv.AppendInt(nil, Delay(time.Since(a.since)+onTheWay), 10), nil
+}
 
 // Run runs a script, up to three times when replies are lost.
 func (r *Runner) Run(ctx context.Context, sc *Script, args ...any) (any, error) {
@@ -64,7 +82,7 @@ func (r *Runner) Again(ctx context.Context, sc *Script, args ...any) (any, error
 
 // Once runs a script that must not be repeated. A lost reply is ErrUnknown.
 func (r *Runner) Once(ctx context.Context, sc *Script, args ...any) (any, error) {
-	reply, err := r.runOnce(ctx, sc, 0, args)
+	reply, err := r.runOnce(ctx, sc, age{}, args)
 	if Unknown(ctx, err) && !unsent(err) {
 		err = fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
@@ -78,12 +96,12 @@ func (r *Runner) repeat(ctx context.Context, sc *Script, again bool, args []any)
 		if try > 0 && !pause(ctx, retryPause<<try) {
 			break
 		}
-		var age time.Duration
+		var first age
 		if again {
-			age = time.Since(began) + connecting
+			first.since = began
 		}
 		var reply any
-		if reply, err = r.runOnce(ctx, sc, age, args); !Unknown(ctx, err) {
+		if reply, err = r.runOnce(ctx, sc, first, args); !Unknown(ctx, err) {
 			return reply, wrap(sc, err)
 		}
 		again = again || !unsent(err)
@@ -121,29 +139,29 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// runOnce runs a script whose first try was sent that long ago, 0 for none.
-func (r *Runner) runOnce(ctx context.Context, sc *Script, age time.Duration, args []any) (any, error) {
-	reply, err := r.eval(ctx, "evalsha", sc.sha, age, args)
+// runOnce runs a script whose first try was of that age.
+func (r *Runner) runOnce(ctx context.Context, sc *Script, first age, args []any) (any, error) {
+	reply, err := r.eval(ctx, "evalsha", sc.sha, first, args)
 	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return reply, err
 	}
 	if err := r.Client.ScriptLoad(ctx, sc.text).Err(); err != nil {
 		return nil, fmt.Errorf("loading: %w", err)
 	}
-	reply, err = r.eval(ctx, "evalsha", sc.sha, age, args)
+	reply, err = r.eval(ctx, "evalsha", sc.sha, first, args)
 	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return reply, err
 	}
-	return r.eval(ctx, "eval", sc.text, age, args) // it was forgotten in between
+	return r.eval(ctx, "eval", sc.text, first, args) // it was forgotten in between
 }
 
-func (r *Runner) eval(ctx context.Context, command, sc string, age time.Duration, args []any) (any, error) {
+func (r *Runner) eval(ctx context.Context, command, sc string, first age, args []any) (any, error) {
 	all := make([]any, 0, 3+len(r.Keys)+2+len(r.Args)+len(args))
 	all = append(all, command, sc, len(r.Keys))
 	for _, k := range r.Keys {
 		all = append(all, k)
 	}
-	all = append(all, r.now(), Delay(age))
+	all = append(all, r.now(), first.argument())
 	cmd := NewOnce(ctx, append(append(all, r.Args...), args...)...)
 	cmd.SetFirstKeyPos(3)
 	if r.Confirm.wanted() {

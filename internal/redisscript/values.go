@@ -10,11 +10,16 @@ func Due(due time.Time) string {
 	if due.IsZero() {
 		return ""
 	}
+	return strconv.FormatInt(DueMS(due), 10)
+}
+
+// DueMS is a due time in milliseconds, rounded up.
+func DueMS(due time.Time) int64 {
 	ms := due.UnixMilli()
 	if due.After(time.UnixMilli(ms)) {
 		ms++
 	}
-	return strconv.FormatInt(ms, 10)
+	return ms
 }
 
 // Delay is a delay as an argument: microseconds, rounded up.

@@ -79,8 +79,20 @@ func (s *Store) node(ctx context.Context) (redis.Cmdable, error) {
 }
 
 // look reads the time, what is due, whether a mover left messages, and when the next thing happens, in
-// one command: a queue may be idle for long.
+// one command: a queue may be idle for long. What ended leases held may be due before all else, and so has to be back first.
 func (s *Store) look(ctx context.Context, limit int) (c redisqueue.Claim, due []redis.Z, moved bool, err error) {
+	c, due, moved, err = s.lookOnce(ctx, limit)
+	if err != nil || c.Next.IsZero() || c.Next.After(c.Now) {
+		return c, due, moved, err
+	}
+	if _, err = s.Run(ctx, expireScript, limit+100); err != nil {
+		return c, due, moved, err
+	}
+	return s.lookOnce(ctx, limit)
+}
+
+// lookOnce has the next thing happen now where a lease has ended, and else later.
+func (s *Store) lookOnce(ctx context.Context, limit int) (c redisqueue.Claim, due []redis.Z, moved bool, err error) {
 	reply, err := s.Run(ctx, lookScript, limit)
 	if err != nil {
 		return c, nil, false, err
@@ -92,7 +104,6 @@ func (s *Store) look(ctx context.Context, limit int) (c redisqueue.Claim, due []
 	c.Now, c.Next = redisscript.US(r[0]), redisscript.MS(r[1])
 	if !c.Next.IsZero() && !c.Next.After(c.Now) {
 		c.Next = c.Now
-		_, err = s.Run(ctx, expireScript, limit+100)
 	}
 	for i := lookHead; i < len(r); i += 2 {
 		z := redis.Z{Member: r[i], Score: float64(redisscript.Int(r[i+1]))}
@@ -102,7 +113,7 @@ func (s *Store) look(ctx context.Context, limit int) (c redisqueue.Claim, due []
 		}
 		due = append(due, z)
 	}
-	return c, due, r[2] != int64(0), err
+	return c, due, r[2] != int64(0), nil
 }
 
 // lookHead is how many values are before the messages.
@@ -138,8 +149,9 @@ func makeBids(due []redis.Z, now time.Time, lease time.Duration, name string) []
 	for i, z := range due {
 		member, _ := z.Member.(string)
 		held := binary.BigEndian.AppendUint64(nil, math.Float64bits(z.Score))
-		held = append(held, bidMark)
-		bids[i] = &bid{member: member, due: scoreTime(z.Score), until: until, held: append(held, name...)}
+		held = append(append(held, bidMark), name...)
+		held = binary.BigEndian.AppendUint32(held, uint32(until.UnixMilli()))
+		bids[i] = &bid{member: member, due: scoreTime(z.Score), until: until, held: held}
 	}
 	return bids
 }

@@ -39,8 +39,8 @@ func NewBackend(c Config) *redisqueue.Backend {
 	return redisqueue.NewBackend(c.Config)
 }
 
-// Triggered returns the channel of the queue of which that key was a trigger.
+// Triggered returns the channel of the queue of which that key was the trigger.
 func Triggered(key string) (channel string, ok bool) {
-	queue, _, ok := strings.Cut(key, "}:"+triggerKey)
+	queue, ok := strings.CutSuffix(key, "}:"+triggerKey)
 	return queue + "}:" + wakeChannel, ok
 }

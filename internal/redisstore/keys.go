@@ -8,14 +8,14 @@ import (
 
 // keys are a queue's, all in one slot of a Cluster.
 type keys struct {
-	prefix  string
 	channel string
+	trigger string
 	list    []string
 }
 
 func newKeys(prefix, queue string) keys {
 	p := prefix + ":{" + queue + "}:"
-	k := keys{prefix: p, channel: p + wakeChannel}
+	k := keys{channel: p + wakeChannel, trigger: p + triggerKey}
 	for _, name := range []string{"due", "messages", "leases", "held", "gens", "dead", "graves", "seq", "ready", "unique"} {
 		k.list = append(k.list, p+name)
 	}
@@ -30,7 +30,7 @@ func (k *keys) gens() string     { return k.list[4] }
 
 // triggerKey and wakeChannel follow a queue's prefix.
 const (
-	triggerKey  = "trigger:"
+	triggerKey  = "trigger"
 	wakeChannel = "wake"
 )
 

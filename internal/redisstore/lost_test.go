@@ -1,9 +1,13 @@
 package redisstore_test
 
 import (
+	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redisstore"
@@ -98,6 +102,36 @@ func TestScheduleMeetsAnotherTimeAfterItsReplyIsLost(t *testing.T) {
 	b.want(b.losing(b.nothingMeanwhile).Schedule(b.ctx, []backend.Message{{ID: "a", Delay: 2 * time.Hour}}), backend.ErrDuplicate)
 	b.want(b.losing(b.nothingMeanwhile).Schedule(b.ctx, []backend.Message{{ID: "a", Delay: time.Minute}}), backend.ErrDuplicate)
 	b.want(b.losing(b.nothingMeanwhile).Schedule(b.ctx, []backend.Message{{ID: "b", Due: due.Add(time.Minute)}}), backend.ErrDuplicate)
+}
+
+// tardy has every script but the first wait, as for a connection, when the client library has begun with it.
+type tardy struct{ met atomic.Bool }
+
+func (*tardy) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*tardy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *tardy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" && !h.met.CompareAndSwap(false, true) {
+			time.Sleep(1500 * time.Millisecond) // that is how long there is no connection
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// A push that is sent again knows its own message, however long it has waited for a connection.
+func TestScheduleLosesItsReplyAndItsConnection(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "first", Delay: time.Hour}})) // the script is there now
+	client := redis.NewClient(b.raw.Options())
+	t.Cleanup(func() { _ = client.Close() })
+	client.AddHook(&tardy{})
+	client.AddHook(&fate{at: called("evalsha"), after: func() {}})
+	b.all(b.with(client).Schedule(b.ctx, []backend.Message{{ID: "a", Delay: time.Hour}}))
 }
 
 // A late ack whose reply is lost is no success for who lost the lease: somebody else has done the message.

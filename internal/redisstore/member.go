@@ -8,19 +8,26 @@ import (
 	"github.com/delayq/delayq/internal/record"
 )
 
-// The token of a lease is what its member has beside the id, and when the lease was to end, by which a repeated ack knows whether
-// anybody else may have had the message.
+// The token of a lease is what its member has beside the id, and when the lease was to end at first. By that a repeated ack knows whether
+// anybody else may have had the message, and a server whose data was set back knows a lease that it has forgotten from one of the same member.
 const (
 	seqLen = 7
 	genLen = 4
+	endLen = 4
 )
 
-func memberOf(l backend.Lease) []byte {
+// tokenOf is a token as scripts take it: the end, then the member.
+func tokenOf(l backend.Lease) []byte {
+	t := make([]byte, 0, endLen+seqLen+genLen+len(l.ID)+1)
+	return appendMember(binary.BigEndian.AppendUint32(t, uint32(l.Token.Lo>>32)), l)
+}
+
+func appendMember(to []byte, l backend.Lease) []byte {
 	var buf [8]byte
 	binary.BigEndian.PutUint64(buf[:], l.Token.Hi)
-	m := append(make([]byte, 0, seqLen+genLen+len(l.ID)+1), buf[1:]...)
-	m = binary.BigEndian.AppendUint32(m, uint32(l.Token.Lo))
-	return record.PackID(m, l.ID)
+	to = append(to, buf[1:]...)
+	to = binary.BigEndian.AppendUint32(to, uint32(l.Token.Lo))
+	return record.PackID(to, l.ID)
 }
 
 func leaseOf(member string) (backend.Lease, error) {
@@ -43,6 +50,3 @@ func until(t backend.Token, end time.Time) backend.Token {
 	t.Lo |= uint64(uint32(end.UnixMilli())) << 32
 	return t
 }
-
-// endOf is what until has put there.
-func endOf(l backend.Lease) int64 { return int64(l.Token.Lo >> 32) }

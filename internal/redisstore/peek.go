@@ -70,22 +70,15 @@ func placeOf(cursor string) (due, member string, err error) {
 	return due, string(raw), nil
 }
 
-// purgeAtOnce is how many triggers one script deletes.
-const purgeAtOnce = 5000
-
-// Purge is as in backend.Purger. Without triggers it is one script, whose time does not depend on how many messages there are.
+// Purge is as in backend.Purger: one script, whose time does not depend on how many messages there are.
 func (s *Store) Purge(ctx context.Context) (removed int64, err error) {
-	for more := true; more; {
-		reply, err := s.Run(ctx, purgeScript, purgeAtOnce)
-		if err != nil {
-			return removed, err
-		}
-		r, ok := reply.([]any)
-		if !ok || len(r) != 2 {
-			return removed, redisscript.Unexpected(purgeScript, reply)
-		}
-		removed += redisscript.Int(r[0])
-		more = r[1] == int64(1)
+	reply, err := s.Run(ctx, purgeScript)
+	if err != nil {
+		return 0, err
+	}
+	removed, ok := reply.(int64)
+	if !ok {
+		return 0, redisscript.Unexpected(purgeScript, reply)
 	}
 	return removed, nil
 }

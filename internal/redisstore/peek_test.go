@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisqueue"
-	"github.com/delayq/delayq/internal/redisstore"
 )
 
 // waiting reads all pages.
@@ -106,27 +104,4 @@ func TestPeekStopsAtManyBytes(t *testing.T) {
 	if page, next, err = b.Peek(b.ctx, next, 100); err != nil || len(page) != 4 || next != "" {
 		t.Errorf("got %d messages, next %q, %v", len(page), next, err)
 	}
-}
-
-// Each message of a queue with triggers has a key of its own. They go with it, in several scripts.
-func TestPurgeTakesTriggers(t *testing.T) {
-	t.Parallel()
-	b := setup(t)
-	b.Store = redisstore.New(redisstore.Config{Config: redisqueue.Config{Client: b.raw, Triggered: true}, Prefix: "test"}, t.Name(), nil)
-	const n = 11_000
-	ids := make([]string, n)
-	for i := range ids {
-		ids[i] = fmt.Sprint("m", i)
-	}
-	b.pushAfter(time.Hour, ids...)
-	b.push("now", "then")
-	b.claim(b.Claim, time.Minute)
-	if keys := len(b.left()); keys < n {
-		t.Fatalf("%d keys for %d messages with triggers", keys, n)
-	}
-	removed, err := b.Purge(b.ctx)
-	if err != nil || removed != n+2 {
-		t.Errorf("removed %d, %v; want %d", removed, err, n+2)
-	}
-	b.empty()
 }

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"slices"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/record"
@@ -13,29 +12,17 @@ import (
 func (s *Store) Schedule(ctx context.Context, ms []backend.Message) []error {
 	size := func(m backend.Message) int { return len(m.Body) }
 	return redisscript.Chunked(ms, size, func(part []backend.Message) []error {
-		fields := fieldsOf(part)
-		return redisscript.Each(ctx, s.pushes, scheduleScript, part, []any{fields}, func(args []any, m backend.Message) []any {
-			args = append(args, packed(m.ID), record.AppendContent(nil, m.Headers, m.Body), redisscript.Due(m.Due), redisscript.Delay(m.Delay))
-			if fields == fieldsUnique {
-				args = append(args, redisscript.Delay(m.UniqueFor))
-			}
-			return args
-		}, redisscript.OneOr(backend.ErrDuplicate))
+		reply, err := s.pushes.Run(ctx, scheduleScript, scheduleArgs(part)...)
+		if err == nil && reply == allStored {
+			return nil
+		}
+		outcome := redisscript.OneOr(backend.ErrDuplicate)
+		return redisscript.Outcomes(scheduleScript, len(part), reply, err, func(_ int, reply any) error { return outcome(reply) })
 	})
 }
 
-// How many arguments a message has: one more where any of the call's has UniqueFor.
-const (
-	fieldsPlain  = 4
-	fieldsUnique = 5
-)
-
-func fieldsOf(ms []backend.Message) int {
-	if slices.ContainsFunc(ms, func(m backend.Message) bool { return m.UniqueFor > 0 }) {
-		return fieldsUnique
-	}
-	return fieldsPlain
-}
+// allStored is the reply for a call of which nothing was refused.
+var allStored any = int64(1)
 
 func packed(id string) []byte { return record.PackID(nil, id) }
 

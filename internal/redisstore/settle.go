@@ -12,7 +12,7 @@ import (
 func (s *Store) Ack(ctx context.Context, ls []backend.Lease) []error {
 	return redisscript.Chunked(ls, redisscript.Small, func(part []backend.Lease) []error {
 		return redisscript.Each(ctx, &s.Runner, ackScript, part, nil, func(args []any, l backend.Lease) []any {
-			return append(args, memberOf(l), endOf(l))
+			return append(args, tokenOf(l))
 		}, redisscript.OneOr(backend.ErrLeaseLost))
 	})
 }
@@ -21,7 +21,7 @@ func (s *Store) Ack(ctx context.Context, ls []backend.Lease) []error {
 func (s *Store) Nack(ctx context.Context, rs []backend.Return) []error {
 	return redisscript.Chunked(rs, redisscript.Small, func(part []backend.Return) []error {
 		return redisscript.Each(ctx, &s.Runner, nackScript, part, nil, func(args []any, r backend.Return) []any {
-			return append(args, memberOf(r.Lease), redisscript.Delay(r.Delay), redisscript.Flag(r.Untouched))
+			return append(args, tokenOf(r.Lease), redisscript.Delay(r.Delay), redisscript.Flag(r.Untouched))
 		}, redisscript.OneOr(backend.ErrLeaseLost))
 	})
 }
@@ -30,7 +30,7 @@ func (s *Store) Nack(ctx context.Context, rs []backend.Return) []error {
 func (s *Store) Dead(ctx context.Context, bs []backend.Burial) []error {
 	return redisscript.Chunked(bs, func(b backend.Burial) int { return len(b.Reason) }, func(part []backend.Burial) []error {
 		return redisscript.Each(ctx, &s.Runner, buryScript, part, nil, func(args []any, b backend.Burial) []any {
-			return append(args, memberOf(b.Lease), b.Reason)
+			return append(args, tokenOf(b.Lease), b.Reason)
 		}, redisscript.OneOr(backend.ErrLeaseLost))
 	})
 }
@@ -41,7 +41,7 @@ func (s *Store) Extend(ctx context.Context, ls []backend.Lease, lease time.Durat
 	errs := redisscript.Chunked(ls, redisscript.Small, func(part []backend.Lease) []error {
 		after := len(ends) + len(part)
 		errs := redisscript.Each(ctx, &s.Runner, extendScript, part, []any{redisscript.Delay(lease)}, func(args []any, l backend.Lease) []any {
-			return append(args, memberOf(l))
+			return append(args, tokenOf(l))
 		}, func(reply any) error {
 			ends = append(ends, redisscript.MS(reply))
 			if ends[len(ends)-1].IsZero() {

@@ -1,6 +1,7 @@
 package redisurl
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -15,6 +16,15 @@ import (
 
 // A Param takes the value of a parameter. It returns nothing, or what is allowed instead.
 type Param func(value string) (allowed string)
+
+// Allowed is what the error of an option says is allowed, for a Param, whose error then names the URL's parameter. It is nothing for no error.
+func Allowed(err error) string {
+	var refused *backend.InvalidError
+	if errors.As(err, &refused) {
+		return refused.Allowed
+	}
+	return ""
+}
 
 // Params are those that a URL may have, by name.
 type Params map[string]Param

@@ -6,7 +6,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Cluster is a test's handle on a Redis Cluster of three masters. Its methods end the test when
+// Cluster is a test's handle on a Redis Cluster of three masters and their replicas. Its methods end the test when
 // they fail, so only the test's own goroutine may call them.
 type Cluster struct {
 	tb      testing.TB
@@ -25,10 +25,10 @@ func RedisCluster(tb testing.TB, opts ...Option) *Cluster {
 	return &Cluster{tb: tb, cluster: cluster, private: true}
 }
 
-// Addrs are the hosts and ports of the nodes.
+// Addrs are the hosts and ports of the nodes, at first of the masters and then of their replicas.
 func (c *Cluster) Addrs() []string { return c.cluster.addrs() }
 
-// Nodes are the servers of the Cluster, one by one.
+// Nodes are the servers of the Cluster, one by one, as Addrs lists them.
 func (c *Cluster) Nodes() []*RedisServer {
 	nodes := make([]*RedisServer, len(c.cluster.nodes))
 	for i, node := range c.cluster.nodes {
@@ -52,7 +52,7 @@ func (c *Cluster) Client(tb testing.TB, tune ...func(*redis.ClusterOptions)) *re
 	return client
 }
 
-// AwaitOK returns when every node finds the Cluster whole, for example after the restart of one.
+// AwaitOK returns when every node finds the Cluster whole and every replica follows its master, for example after the restart of one.
 func (c *Cluster) AwaitOK() {
 	c.tb.Helper()
 	if err := c.cluster.awaitOK(); err != nil {

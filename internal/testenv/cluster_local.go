@@ -39,11 +39,14 @@ func clusterOptions() []Option {
 		Directive("cluster-announce-ip", localhost),
 		// Long enough for a busy machine, short enough for a test of a node that is gone.
 		Directive("cluster-node-timeout", "5000"),
+		// A replica stays with its master, whatever happens to others'.
+		Directive("cluster-allow-replica-migration", "no"),
+		Directive("repl-diskless-sync-delay", "0"),
 	}
 }
 
 func (c *localCluster) launch(binary string, set settings) error {
-	for range clusterNodes {
+	for range clusterNodes * (1 + set.replicas) {
 		node, err := launchLocal(binary, set)
 		if err != nil {
 			return err
@@ -55,28 +58,51 @@ func (c *localCluster) launch(binary string, set settings) error {
 			return err
 		}
 	}
+	for i := clusterNodes; i < len(c.nodes); i++ {
+		if err := c.nodes[i].replicate(c.nodes[i%clusterNodes]); err != nil {
+			return err
+		}
+	}
 	return c.awaitOK()
 }
 
-// join gives a node its share of the slots and introduces it to the first.
+// join introduces a node to the first, and gives a master its share of the slots.
 func (c *localCluster) join(i int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	client := redis.NewClient(&redis.Options{Addr: c.nodes[i].addr()})
 	defer func() { _ = client.Close() }()
-	from, to := i*clusterSlots/clusterNodes, (i+1)*clusterSlots/clusterNodes-1
 	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		p.Do(ctx, "cluster", "set-config-epoch", i+1) // else the nodes quarrel over it for seconds
-		p.ClusterAddSlotsRange(ctx, from, to)
+		if i < clusterNodes {
+			p.ClusterAddSlotsRange(ctx, i*clusterSlots/clusterNodes, (i+1)*clusterSlots/clusterNodes-1)
+		}
 		if i > 0 {
 			p.Do(ctx, "cluster", "meet", localhost, c.nodes[0].port, c.nodes[0].bus)
 		}
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("giving slots %d to %d to node %s: %w", from, to, c.nodes[i].addr(), err)
+		return fmt.Errorf("joining node %s to the Cluster: %w", c.nodes[i].addr(), err)
 	}
 	return nil
+}
+
+// replicate makes a node a replica of another, once it has heard of that.
+func (r *localRedis) replicate(master *localRedis) error {
+	of := redis.NewClient(&redis.Options{Addr: master.addr()})
+	defer func() { _ = of.Close() }()
+	client := redis.NewClient(&redis.Options{Addr: r.addr()})
+	defer func() { _ = client.Close() }()
+	return await("node "+r.addr()+" to become a replica of "+master.addr(), func() (bool, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		id, err := of.Do(ctx, "cluster", "myid").Text()
+		if err != nil {
+			return false, err
+		}
+		return false, client.ClusterReplicate(ctx, id).Err()
+	})
 }
 
 func (c *localCluster) awaitOK() error {
@@ -88,7 +114,7 @@ func (c *localCluster) awaitOK() error {
 	return nil
 }
 
-// awaitCluster returns when the node knows all nodes and finds every slot served.
+// awaitCluster returns when the node finds every slot served, and follows its master where it has one.
 func (r *localRedis) awaitCluster() error {
 	client := redis.NewClient(&redis.Options{Addr: r.addr()})
 	defer func() { _ = client.Close() }()
@@ -104,8 +130,17 @@ func (r *localRedis) awaitCluster() error {
 		if err != nil {
 			return false, err
 		}
-		return false, lacks(info, want)
+		return false, errors.Join(lacks(info, want), follows(ctx, client))
 	})
+}
+
+// follows says what keeps a replica from being as far as its master; a master has nothing to follow.
+func follows(ctx context.Context, client *redis.Client) error {
+	info, err := client.Info(ctx, "replication").Result()
+	if err != nil || strings.Contains(info, "role:master\r\n") {
+		return err
+	}
+	return lacks(info, []string{"master_link_status:up", "master_sync_in_progress:0"})
 }
 
 func lacks(info string, lines []string) error {

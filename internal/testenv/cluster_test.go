@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -54,6 +55,45 @@ func TestClusterNodeRestarts(t *testing.T) {
 	awaitWritten(t, node.Client(t))
 	node.Kill()
 	node.Restart()
+	c.AwaitOK()
+	for i := range 30 {
+		if got, err := client.Get(ctx, fmt.Sprint("key", i)).Int(); got != i || err != nil {
+			t.Errorf("key%d is %d, %v", i, got, err)
+		}
+	}
+}
+
+func TestClusterReplicaTakesOver(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	c := RedisCluster(t, AOF(), Replicas(1), Directive("cluster-node-timeout", "1000"))
+	if len(c.Nodes()) != 6 {
+		t.Fatalf("%d nodes; want 6", len(c.Nodes()))
+	}
+	client := c.Client(t)
+	for i := range 30 {
+		must(t, client.Set(ctx, fmt.Sprint("key", i), i, 0).Err())
+	}
+	master, replica := c.Nodes()[1], c.Nodes()[4].Client(t)
+	n, err := master.Client(t).DBSize(ctx).Result()
+	must(t, err)
+	must(t, await("the replica to have all", func() (bool, error) {
+		got, err := replica.DBSize(ctx).Result()
+		if err == nil && got != n {
+			err = fmt.Errorf("it has %d of %d keys", got, n)
+		}
+		return false, err
+	}))
+	master.Kill()
+	must(t, await("the replica to be promoted", func() (bool, error) {
+		info, err := replica.Info(ctx, "replication").Result()
+		return false, errors.Join(err, lacks(info, []string{"role:master"}))
+	}))
+	master.Restart()
+	must(t, await("the old master to follow", func() (bool, error) {
+		info, err := master.Client(t).Info(ctx, "replication").Result()
+		return false, errors.Join(err, lacks(info, []string{"role:slave", "master_link_status:up"}))
+	}))
 	c.AwaitOK()
 	for i := range 30 {
 		if got, err := client.Get(ctx, fmt.Sprint("key", i)).Int(); got != i || err != nil {

@@ -66,7 +66,9 @@ func (r *localRedis) start() error {
 	if err := os.WriteFile(file, []byte(r.config()), 0o600); err != nil {
 		return fmt.Errorf("configuring redis-server: %w", err)
 	}
-	p, err := startProcess(exec.Command(r.binary, file), filepath.Join(r.dir, "redis.log"))
+	cmd := exec.Command(r.binary, file)
+	cmd.Env = r.set.clock.environment()
+	p, err := startProcess(cmd, filepath.Join(r.dir, "redis.log"))
 	if err != nil {
 		return err
 	}

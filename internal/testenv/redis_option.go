@@ -11,8 +11,10 @@ import (
 type Option func(*settings)
 
 type settings struct {
-	private bool
-	config  []directive
+	private  bool
+	replicas int
+	config   []directive
+	clock    *Clock // nil for the machine's
 }
 
 type directive struct {
@@ -28,6 +30,9 @@ func Private() Option { return func(s *settings) { s.private = true } }
 func AOF() Option {
 	return func(s *settings) { s.add("appendonly", "yes"); s.add("appendfsync", "everysec") }
 }
+
+// Replicas gives each master of a RedisCluster so many replicas. A single server has none.
+func Replicas(n int) Option { return func(s *settings) { s.replicas = n } }
 
 // MaxMemory limits the server's memory, for example to "64mb". The policy says what happens at
 // the limit: noeviction, allkeys-lru and so on.

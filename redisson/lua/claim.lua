@@ -12,13 +12,21 @@ local CONNECTING = 5000
 
 local function claimed_before()
   local since = math.floor(till - AGE / 1000) - CONNECTING
+  local mine = {}
   for _, key in ipairs(redis.call('ZRANGEBYSCORE', LEASES, int(since), int(till))) do
     local v = redis.call('HGET', HELD, key)
     if v and claim_of(v) == claim and in_force(key) then
-      out[#out + 1] = v
+      local msg = held(key, v)
+      mine[#mine + 1] = {v = v, due = msg.due, member = msg.member}
     end
   end
-  return #out > 2
+  table.sort(mine, function(a, b)
+    return a.due < b.due or a.due == b.due and compare(a.member, b.member, 17) < 0
+  end)
+  for i, h in ipairs(mine) do
+    out[i + 2] = h.v
+  end
+  return #mine > 0
 end
 
 -- Whether an item of DEST comes before a message in TIMES.

@@ -1,7 +1,7 @@
 -- Gives messages back: for each its key, the lease's stamp, delay in us, '1' when untouched. Returns 1 done, 0 the
 -- lease is lost, 2 unknown.
 local outcomes = {}
-local earliest, first
+local earliest
 for i = FIRST, #ARGV, 4 do
   local msg = release(ARGV[i], ARGV[i + 1])
   if msg then
@@ -10,11 +10,11 @@ for i = FIRST, #ARGV, 4 do
       due, attempts = msg.due, attempts - 1
     end
     put_back(msg, due, attempts)
-    if not first or due < earliest then
-      earliest, first = due, msg.member
-    end
+    earliest = math.min(earliest or due, due)
   end
   outcomes[#outcomes + 1] = msg and 1 or lost(ARGV[i + 1])
 end
-announce(first, earliest)
+if earliest then
+  announce_time(earliest)
+end
 return outcomes

@@ -1,10 +1,7 @@
--- Makes messages dead letters: for each member, reason. Returns 1 done, 0 the lease is lost, 2 unknown: the first try may have
+-- Makes messages dead letters: for each token, reason. Returns 1 done, 0 the lease is lost, 2 unknown: the first try may have
 -- buried one that was redriven or deleted since. DEAD is ordered by death; GRAVES has due time, attempts, time of death and the reason.
-local ms = {}
-for i = FIRST, #ARGV, 2 do
-  ms[#ms + 1] = ARGV[i]
-end
-local holds = holds_all(ms)
+local ms, firsts = tokens(FIRST, 2)
+local holds = holds_all(ms, firsts)
 local died = #release_all(ms, holds)
 local last = died > 0 and reserve(died)
 

@@ -21,5 +21,15 @@ if not (RETRY and claimed_before()) then
   hand_out_due()
   lease_all()
 end
-out[2] = int(next_event())
+local event, head = next_event()
+out[2] = int(event)
+
+-- Sees that the trigger goes when the head is due, or before. Where messages are left that are due already, it goes or has
+-- gone, and wakes all others; they leave none, or see to it in their turn. A server that is out of memory refuses: then the sweep looks.
+if TRIGGER ~= '' and head and head > NOW then
+  local left = redis.call('PTTL', TRIGGER)
+  if left <= 0 or left > head - NOW then
+    redis.pcall('SET', TRIGGER, '1', 'PX', int(head - NOW))
+  end
+end
 return out

@@ -1,9 +1,9 @@
--- Makes leases end in so many us: lease, then a member each. Returns the end of each in ms, or 0 where
+-- Makes leases end in so many us: lease, then a token each. Returns the end of each in ms, or 0 where
 -- the lease is lost.
 local till = int(after(tonumber(ARGV[FIRST])))
-local ms = {unpack(ARGV, FIRST + 1)}
+local ms, firsts = tokens(FIRST + 1, 1)
 local members, entries, ends = {}, {}, {}
-for i, v in ipairs(holds_all(ms)) do
+for i, v in ipairs(holds_all(ms, firsts)) do
   if v then
     members[#members + 1] = ms[i]
     entries[#entries + 1], entries[#entries + 2] = till, ms[i]

@@ -2,8 +2,10 @@
 local function forget(ids, came_back)
   on('HDEL', MSG, ids)
   on('HDEL', GENS, came_back)
-  drop_triggers(ids)
   if redis.call('EXISTS', MSG) == 0 then
     redis.call('DEL', SEQ)
+    if TRIGGER ~= '' then
+      redis.call('DEL', TRIGGER)
+    end
   end
 end

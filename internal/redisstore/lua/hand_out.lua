@@ -11,13 +11,13 @@ local ROOM = 8 * 1024 * 1024
 local ends, holds = {}, {}
 
 -- What HELD gets for a due time: in a burst there are few of them.
-local hold_of = {}
+local hold_of, owner = {}, claim .. struct.pack('>I4', tonumber(till) % 4294967296)
 
 -- Adds a message that the caller takes from where it waits: its due time is a text.
 local function hand_out(m, rec, due)
   local hold = hold_of[due]
   if not hold then
-    hold = struct.pack('>d', tonumber(due)) .. claim
+    hold = struct.pack('>d', tonumber(due)) .. owner
     hold_of[due] = hold
   end
   local n = #ends
@@ -84,18 +84,23 @@ local function lease_all()
   on('HSET', HELD, holds)
 end
 
--- Adds what a claim of this name has leased already; whether there was any.
+-- Adds what a claim of this name has leased already, in the order of the queue; whether there was any.
 local function claimed_before()
-  local all, found = redis.call('HGETALL', HELD), false
-  ROOM, limit = math.huge, math.huge
+  local all, mine = redis.call('HGETALL', HELD), {}
   for i = 1, #all, 2 do
     local m, v = all[i], all[i + 1]
-    local name = string.sub(v, 9)
+    local name = string.sub(v, 9, -5)
     if (name == claim or name == '?' .. claim) and in_force(m, v) then
-      hand_out(m, redis.call('HGET', MSG, id_of(m)), int(due_in(v)))
-      out[3] = int(tonumber(redis.call('ZSCORE', LEASES, m)))
-      found = true
+      mine[#mine + 1] = {m = m, due = due_in(v), seq = struct.unpack('>I7', m)}
     end
   end
-  return found
+  table.sort(mine, function(a, b)
+    return a.due < b.due or a.due == b.due and a.seq < b.seq
+  end)
+  ROOM, limit = math.huge, math.huge
+  for _, h in ipairs(mine) do
+    hand_out(h.m, redis.call('HGET', MSG, id_of(h.m)), int(h.due))
+    out[3] = int(tonumber(redis.call('ZSCORE', LEASES, h.m)))
+  end
+  return #mine > 0
 end

@@ -1,4 +1,5 @@
--- HELD has the due time of each lease, and then the name of the claim. An entry of READY has no name. A claim without
+-- HELD has the due time of each lease, then the name of the claim, and in 4 bytes when the lease was to end: of it a token has what a
+-- member has not, for a server that has forgotten a lease may give another the same member. An entry of READY has the due time alone. A claim without
 -- a script (see arbitrate) has '?' before its name: it may have lost, and then this is no lease.
 local function due_in(v)
   return (struct.unpack('>d', v))
@@ -27,11 +28,21 @@ local function in_force(m, v)
   return none_ended or tonumber(redis.call('ZSCORE', LEASES, m) or 0) > NOW
 end
 
--- What HELD has of those of some members whose leases are in force, by their places, else false.
-local function holds_all(ms)
+-- Reads the tokens among the arguments, each so many behind the one before: their members, and when their leases were to end.
+local function tokens(from, step)
+  local ms, firsts = {}, {}
+  for i = from, #ARGV, step do
+    firsts[#firsts + 1], ms[#ms + 1] = string.sub(ARGV[i], 1, 4), string.sub(ARGV[i], 5)
+  end
+  return ms, firsts
+end
+
+-- What HELD has of those of some members whose leases are in force, by their places, else false. With firsts only leases count that were to
+-- end then.
+local function holds_all(ms, firsts)
   local holds = on('HMGET', HELD, ms) or {}
   for i, v in ipairs(holds) do
-    holds[i] = v and in_force(ms[i], v) and v
+    holds[i] = v and not (firsts and string.sub(v, -4) ~= firsts[i]) and in_force(ms[i], v) and v
   end
   return holds
 end

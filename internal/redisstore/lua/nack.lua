@@ -1,4 +1,4 @@
--- Gives messages back: for each member, delay in us, '1' when untouched. Returns 1 done, 0 the lease
+-- Gives messages back: for each token, delay in us, '1' when untouched. Returns 1 done, 0 the lease
 -- is lost, 2 unknown: it was lost or the first try has done it.
 
 -- Whether the first try gave the message back. The end of the lease would have made it due at once.
@@ -8,24 +8,17 @@ local function done_before(m, delay)
   return due and (delay == 0 or tonumber(due) > NOW)
 end
 
-local ms = {}
-for i = FIRST, #ARGV, 3 do
-  ms[#ms + 1] = ARGV[i]
-end
-local holds = holds_all(ms)
+local ms, firsts = tokens(FIRST, 3)
+local holds = holds_all(ms, firsts)
 release_all(ms, holds)
 
-local outcomes = {}
-local earliest, first
+local outcomes, dues = {}, {}
 for i, m in ipairs(ms) do
   local delay, untouched = tonumber(ARGV[FIRST + 3 * i - 2]), ARGV[FIRST + 3 * i - 1] == '1'
   if holds[i] then
     local due = untouched and due_in(holds[i]) or after(delay)
     local back = put_back(m, due, untouched)
-    set_trigger(id_of(m), due)
-    if not first or due < earliest then
-      earliest, first = due, back
-    end
+    dues[back] = due
     outcomes[i] = 1
   elseif RETRY then
     outcomes[i] = done_before(m, untouched and 0 or delay) and 1 or 2
@@ -33,5 +26,8 @@ for i, m in ipairs(ms) do
     outcomes[i] = 0
   end
 end
-announce(first, earliest)
+local head = redis.call('ZRANGE', DUE, 0, 0)[1] -- of equal due times the first by push order, which need not be the first here
+if dues[head] then
+  tell(dues[head])
+end
 return outcomes

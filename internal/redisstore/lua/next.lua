@@ -1,9 +1,6 @@
--- Milliseconds at which something happens next, or -1.
+-- Milliseconds at which something happens next, or -1; and at which the first message is due, or nil.
 local function next_event()
-  local head = redis.call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2]
-  local till = redis.call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2]
-  if not head and not till then
-    return -1
-  end
-  return math.min(tonumber(head or till), tonumber(till or head))
+  local head = tonumber(redis.call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2])
+  local till = tonumber(redis.call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2])
+  return math.min(head or till or -1, till or head or -1), head
 end

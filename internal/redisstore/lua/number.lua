@@ -13,7 +13,9 @@ end
 -- Messages of more bytes are read one by one.
 local HEAVY = 16 * 1024
 
+local pack = struct.pack
+
 -- The seq that has a number. Odd ones are of heavy messages.
 local function seq(n, content)
-  return struct.pack('>I7', 2 * n + (#content > HEAVY and 1 or 0))
+  return pack('>I7', 2 * n + (#content > HEAVY and 1 or 0))
 end

@@ -3,7 +3,7 @@
 --
 -- A member is seq (7 bytes) | gen (4 bytes) | packed id. seq is the push order. gen counts how
 -- often the message came back or was moved, so that no lease has the member of an earlier one, and who
--- saw it due before sees another member since: a member in LEASES is the lease's token.
+-- saw it due before sees another member since: a member in LEASES is most of the lease's token.
 local DUE, MSG, LEASES, HELD, GENS, DEAD, GRAVES, SEQ, READY, UNIQUE =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
 local GIVEN_NOW, CHANNEL, TRIGGER = ARGV[1], ARGV[3], ARGV[4]

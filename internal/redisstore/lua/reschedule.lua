@@ -6,8 +6,6 @@ for i = FIRST, #ARGV, 3 do
   if m then
     local due = due_of(ARGV[i + 1], ARGV[i + 2])
     m = put_back(m, due, true)
-    drop_triggers({id})
-    set_trigger(id, due)
     announce(m, due)
   end
   outcomes[#outcomes + 1] = why or 'OK'

@@ -1,7 +1,7 @@
--- Stores messages: how many arguments each has, and then for each id, content, due time in ms or '', delay in us,
--- and, as a fifth where any has it, for how many us the id stays taken, or 0. Idempotent by id: one that
+-- Stores messages: how many arguments each has, and then for each id, content, when it is due, in ms or as '+' and a delay in us,
+-- and, as a fourth where any has it, for how many us the id stays taken, or 0. Idempotent by id: one that
 -- is there stays. Returns an outcome for each: 1 stored, 0 a message of that id is there or the id is taken, 2 unknown: the
--- first try may have stored one that was due and done since, which must not come again.
+-- first try may have stored one that was due and done since, which must not come again. 1 alone is for all.
 local FIELDS = tonumber(ARGV[FIRST])
 
 -- Ids that stay taken. Where there are none, and none is to be, this is not called: it would cost each push.
@@ -44,7 +44,7 @@ local function windows()
   return w
 end
 
-local unique = (FIELDS > 4 or redis.call('EXISTS', UNIQUE) == 1) and windows()
+local unique = (FIELDS > 3 or redis.call('EXISTS', UNIQUE) == 1) and windows()
 
 -- Whether a repeated push finds what its first try may have stored: the same content, and while it waits for the first time a due time
 -- that this try's delay had then.
@@ -69,21 +69,38 @@ local function met(id, content, due, us)
   return (RETRY and due - math.ceil(AGE / 1000) <= NOW) and 2 or nil
 end
 
+-- When a message is due, as a number and as ZADD takes it. A due time is passed on as the text that it came as: Lua is slow
+-- at writing numbers.
+local function due_by(when)
+  local delay = string.match(when, '^%+(.*)')
+  if delay then
+    local due = after(tonumber(delay))
+    return due, int(due)
+  end
+  return tonumber(when), when
+end
+
+local redis, args = redis, ARGV -- which each look from here would search for
 local outcomes, times = {}, {}
+local n, stored = 0, 0
+local when, due, score
 local earliest, first, last
-for i = FIRST + 1, #ARGV, FIELDS do
-  local id, content = ARGV[i], ARGV[i + 1]
-  local due = due_of(ARGV[i + 2], ARGV[i + 3])
-  local us = FIELDS > 4 and tonumber(ARGV[i + 4]) or 0
+for i = FIRST + 1, #args, FIELDS do
+  local id, content = args[i], args[i + 1]
+  if args[i + 2] ~= when then -- mostly it is that of the message before
+    when = args[i + 2]
+    due, score = due_by(when)
+  end
+  local us = FIELDS > 3 and tonumber(args[i + 3]) or 0
   local outcome = (RETRY or unique) and met(id, content, due, us)
   if not outcome then
-    last = (last or reserve((#ARGV - FIRST) / FIELDS)) + 1
+    last = (last or reserve((#args - FIRST) / FIELDS)) + 1
     local s = seq(last, content)
     outcome = redis.call('HSETNX', MSG, id, s .. content)
     if outcome == 1 then
       local m = s .. '\0\0\0\0' .. id
-      times[#times + 1], times[#times + 2] = int(due), m
-      set_trigger(id, due)
+      stored = stored + 1
+      times[2 * stored - 1], times[2 * stored] = score, m
       if us > 0 then
         unique.take(id, us)
       end
@@ -92,11 +109,12 @@ for i = FIRST + 1, #ARGV, FIELDS do
       end
     end
   end
-  outcomes[#outcomes + 1] = outcome
+  n = n + 1
+  outcomes[n] = outcome
 end
 on('ZADD', DUE, times)
 if unique then
   unique.tidy()
 end
 announce(first, earliest)
-return outcomes
+return stored == n and 1 or outcomes

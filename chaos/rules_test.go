@@ -1,0 +1,242 @@
+package chaos_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/chaos"
+)
+
+// A plot is a history of several messages, told in ms since some moment.
+type plot []chaos.Call
+
+func (p plot) call(op chaos.Op, start, end int64, items ...chaos.Item) plot {
+	for i := range items {
+		items[i].Out = chaos.OK
+	}
+	return append(p, chaos.Call{Proc: 1, Op: op, Start: epoch + start*msec, End: epoch + end*msec, Items: items})
+}
+
+// push pushes messages with due times, all at once.
+func (p plot) push(at int64, first uint32, dues ...int64) plot {
+	items := make([]chaos.Item, len(dues))
+	for i, due := range dues {
+		items[i] = chaos.Item{N: first + uint32(i), Due: epoch + due*msec}
+	}
+	return p.call(chaos.Push, at, at+1, items...)
+}
+
+// take is a hand-out of messages, each given as number and due time, after some wait, and their ack.
+func (p plot) take(from, at int64, given ...int64) plot {
+	items := make([]chaos.Item, len(given)/2)
+	for i := range items {
+		items[i] = chaos.Item{
+			N: uint32(given[2*i]), Due: epoch + given[2*i+1]*msec, Attempt: 1, Token: backend.Token{Hi: uint64(at), Lo: uint64(i)}, Until: epoch + (at+100)*msec,
+		}
+	}
+	p = p.call(chaos.Take, from, at+1, items...)
+	p[len(p)-1].Lease = 100 * msec
+	return p.call(chaos.Ack, at+2, at+3, slices.Clone(items)...)
+}
+
+// waits is a Receive that gets nothing.
+func (p plot) waits(from, to int64) plot { return p.call(chaos.Take, from, to) }
+
+// aside has all of it happen on the queue beside.
+func (p plot) aside() plot {
+	for i := range p {
+		p[i].Aside = true
+	}
+	return p
+}
+
+func (p plot) counts(at, count int64) plot {
+	p = p.call(chaos.Count, at, at+1)
+	p[len(p)-1].Count = count
+	return p
+}
+
+func (p plot) errs(got string, want ...string) plot {
+	p = p.call(chaos.Wrong, 1, 2)
+	p[len(p)-1].Wrong = &chaos.Mistake{What: "something", Want: want, Got: got}
+	return p
+}
+
+// crossed has the last hand-out come from the other queue.
+func (p plot) crossed() plot {
+	p[len(p)-2].Aside = !p[len(p)-2].Aside
+	return p
+}
+
+func TestRulesOnHistoriesFindWhatBreaksThem(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		plot  plot
+		rules []string
+	}{
+		"a batch in order":                 {plot{}.push(0, 1, 10, 20).take(19, 20, 1, 10, 2, 20), nil},
+		"a batch out of order":             {plot{}.push(0, 1, 10, 20).take(19, 20, 2, 20, 1, 10), []string{"order"}},
+		"a batch of one time out of order": {plot{}.push(0, 1, 10, 10).take(19, 20, 2, 10, 1, 10), []string{"order"}},
+		"two pushes of one time swapped":   {plot{}.push(0, 1, 10).push(2, 2, 10).take(19, 20, 2, 10, 1, 10), []string{"order"}},
+		"two pushes that overlap":          {plot{}.push(0, 1, 10).push(1, 2, 10).take(19, 20, 2, 10, 1, 10), nil},
+		"one by one in order":              {plot{}.push(0, 1, 10, 20).take(19, 30, 1, 10).take(35, 40, 2, 20).aside(), nil},
+		"overtaken":                        {plot{}.push(0, 1, 10, 20).take(19, 30, 2, 20).take(35, 40, 1, 10).aside(), []string{"order"}},
+		"overtaken at one time":            {plot{}.push(0, 1, 10, 10).take(19, 30, 2, 10).take(35, 40, 1, 10).aside(), []string{"order"}},
+		"overtaken where many take":        {plot{}.push(0, 1, 10, 20).take(19, 30, 2, 20).take(35, 40, 1, 10), nil},
+		"pushed too late to be first":      {plot{}.push(0, 1, 20).push(29, 2, 10).take(19, 30, 1, 20).take(35, 40, 2, 10).aside(), nil},
+		"from another queue":               {plot{}.push(0, 1, 10).take(19, 20, 1, 10).crossed(), []string{"apart"}},
+		"woken in time":                    {plot{}.push(0, 1, 10).waits(2, 3000).take(3000, 3900, 1, 10).aside(), nil},
+		"woken too late":                   {plot{}.push(0, 1, 10).waits(2, 3000).take(3000, 5100, 1, 10).aside(), []string{"wake-up"}},
+		"late with nobody waiting":         {plot{}.push(0, 1, 10).take(9000, 9100, 1, 10).aside(), nil},
+		"as many as there are":             {plot{}.push(0, 1, 10, 10).counts(5, 2).take(19, 20, 1, 10).counts(30, 1).take(40, 41, 2, 10).counts(50, 0), nil},
+		"one too few":                      {plot{}.push(0, 1, 10, 10).counts(5, 1).take(19, 20, 1, 10, 2, 10), []string{"books"}},
+		"one too many":                     {plot{}.push(0, 1, 10, 10).take(19, 20, 1, 10, 2, 10).counts(30, 1), []string{"books"}},
+		"counted while it is pushed":       {plot{}.push(0, 1, 10).counts(0, 0).counts(1, 1).take(19, 20, 1, 10), nil},
+		"a mistake refused":                {plot{}.errs("invalid", "invalid"), nil},
+		"a mistake accepted":               {plot{}.errs("ok", "invalid"), []string{"input"}},
+		"a mistake without its error":      {plot{}.errs("unknown", "invalid"), []string{"input"}},
+		"an answer that faults took":       {plot{}.errs("unknown", "lease-lost", "unknown"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &chaos.History{Calls: tt.plot, Drained: true}
+			if v := chaos.Check(h); !slices.Equal(v.Rules(), tt.rules) {
+				t.Errorf("found %v, want %v", v.Violations, tt.rules)
+			}
+		})
+	}
+}
+
+// TestRulesKeepQuietInFaults has the same histories while something is broken that explains them, or that has nothing to do with them.
+func TestRulesKeepQuietInFaults(t *testing.T) {
+	t.Parallel()
+	late := func() plot { return plot{}.push(0, 1, 10).take(2, 5100, 1, 10).aside() }
+	overtaken := func() plot { return plot{}.push(0, 1, 10, 20).take(19, 30, 2, 20).take(35, 40, 1, 10).aside() }
+	for name, tt := range map[string]struct {
+		plot   plot
+		window chaos.Window
+		rules  []string
+	}{
+		"late in a fault":                {late(), chaos.Window{Start: 100, End: 200}, nil},
+		"late soon after a fault":        {late(), chaos.Window{Start: -1900, End: -1800}, nil},
+		"late long after a fault":        {late(), chaos.Window{Start: -3000, End: -2100}, []string{"wake-up"}},
+		"late, and others were struck":   {late(), chaos.Window{Start: 100, End: 200, Elsewhere: true}, []string{"wake-up"}},
+		"overtaken while replies broke":  {overtaken(), chaos.Window{Start: 0, End: 50, Breaks: true}, []string{"order"}},
+		"overtaken while the clock went": {overtaken(), chaos.Window{Start: 25, End: 26}, nil},
+		"overtaken as the store forgot":  {overtaken(), chaos.Window{Start: 500, End: 501, Undo: 1000 * msec}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := tt.window
+			w.Start, w.End = epoch+w.Start*msec, epoch+w.End*msec
+			h := &chaos.History{Calls: tt.plot, Windows: []chaos.Window{w}, Drained: true}
+			if strings.HasSuffix(name, "the clock went") {
+				h.Leaps = []chaos.Leap{{Start: w.Start, End: w.End}}
+			}
+			if v := chaos.Check(h); !slices.Equal(v.Rules(), tt.rules) {
+				t.Errorf("found %v, want %v", v.Violations, tt.rules)
+			}
+		})
+	}
+}
+
+// TestUnorderedStoresHaveNoOrder reads a batch that is out of order.
+func TestUnorderedStoresHaveNoOrder(t *testing.T) {
+	t.Parallel()
+	h := &chaos.History{Calls: plot{}.push(0, 1, 10, 20).take(19, 20, 2, 20, 1, 10), Drained: true, Traits: backend.Traits{Unordered: true}}
+	if v := chaos.Check(h); len(v.Violations) > 0 {
+		t.Errorf("found %v", v.Violations)
+	}
+}
+
+// TestCopiesCountByThemselves has a message come twice as attempt 1, of which a break before the first hand-out may have left a copy.
+func TestCopiesCountByThemselves(t *testing.T) {
+	t.Parallel()
+	calls := plot{}.push(0, 1, 10).take(3999, 4000, 1, 10).take(4999, 5000, 1, 10)
+	for name, tt := range map[string]struct {
+		window chaos.Window
+		rules  []string
+	}{
+		"a break before the first": {chaos.Window{Start: epoch + 100*msec, End: epoch + 200*msec, Breaks: true}, nil},
+		"no break":                 {chaos.Window{}, []string{"again", "attempts"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &chaos.History{Calls: calls, Windows: []chaos.Window{tt.window}, Drained: true, Traits: backend.Traits{CopiesMessages: true, Unordered: true}}
+			if v := chaos.Check(h); !slices.Equal(v.Rules(), tt.rules) {
+				t.Errorf("found %v, want %v", v.Violations, tt.rules)
+			}
+		})
+	}
+}
+
+const guarantees = "../docs/guarantees.md"
+
+// TestDocsListRules keeps the table of rules in the docs true, and every promise in it.
+func TestDocsListRules(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(guarantees)
+	must(t, err)
+	const mark = "-chaos.update -->\n"
+	before, rest, ok := strings.Cut(string(raw), mark)
+	_, after, ok2 := strings.Cut(rest, "<!-- end of rules -->")
+	if !ok || !ok2 {
+		t.Fatalf("%s has lost the marks around its table of rules", guarantees)
+	}
+	want := before + mark + rulesTable() + "<!-- end of rules -->" + after
+	if *updateFlag {
+		must(t, os.WriteFile(guarantees, []byte(want), 0o644))
+	} else if want != string(raw) {
+		t.Errorf("%s does not list the rules as they are; run this test with -chaos.update", guarantees)
+	}
+}
+
+// beyond is what of a promise no history tells, and only the conformance suite proves.
+var beyond = map[int]string{
+	8:  "that what a dead worker held comes again within the sweep",
+	10: "that no goroutine is left",
+	11: "that a handler's lease is renewed while it lives",
+}
+
+func rulesTable() string {
+	var b strings.Builder
+	b.WriteString("\n| promise | rule | what a run is held against | broken variants that it has to find | left to the checks |\n|---|---|---|---|---|\n")
+	for promise := 1; promise <= 15; promise++ {
+		for _, r := range chaos.Rules() {
+			if slices.Contains(r.Invariants, promise) {
+				fmt.Fprintf(&b, "| %d | `%s` | %s | %s | %s |\n", promise, r.Name, r.Says, variants(r.Name), beyond[promise])
+			}
+		}
+	}
+	b.WriteString("\n")
+	return b.String()
+}
+
+// variants tells how many there are. Poison needs processes to kill, and what the rule does then has a test of its own.
+func variants(rule string) string {
+	n := 0
+	for _, m := range mutants() {
+		if m.Finds == rule {
+			n++
+		}
+	}
+	if n == 0 {
+		return "none; histories by hand"
+	}
+	return strconv.Itoa(n)
+}
+
+// TestEveryPromiseHasARule looks through the list.
+func TestEveryPromiseHasARule(t *testing.T) {
+	t.Parallel()
+	for promise := 1; promise <= 15; promise++ {
+		if !slices.ContainsFunc(chaos.Rules(), func(r chaos.Rule) bool { return slices.Contains(r.Invariants, promise) }) {
+			t.Errorf("no rule is held against promise %d", promise)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package testenv
+
+import (
+	_ "embed"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// clockSource is the library that shifts a server's clock. It is in a folder of its own: a Go package has C only with cgo.
+//
+//go:embed clocklib/clock.c
+var clockSource string
+
+// Clock is the wall clock of the Redis servers that are started on it (see OnClock): the machine's and a skew, which may be changed while
+// they run. To a server whose clock is wrong, those of all its clients are. Its methods are safe for concurrent use.
+type Clock struct {
+	library string
+	file    *os.File
+	skew    atomic.Int64
+}
+
+// NewClock returns a clock that is skew ahead of the machine's, until tb ends. A C compiler makes the library that shifts it; the race
+// detector needs one as well.
+func NewClock(tb testing.TB, skew time.Duration) *Clock {
+	tb.Helper()
+	c, err := makeClock(tb.TempDir())
+	mustStart(tb, err)
+	tb.Cleanup(func() { _ = c.file.Close() }) // it is a file of the test's, which goes with it
+	if err := c.set(skew); err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+func makeClock(dir string) (*Clock, error) {
+	cc, err := exec.LookPath("cc")
+	if err != nil || runtime.GOOS != "linux" {
+		return nil, &absentError{"redis", "shifting a server's clock needs Linux and a C compiler (on Debian: apt-get install gcc libc6-dev)"}
+	}
+	source, skew := filepath.Join(dir, "clock.c"), filepath.Join(dir, "skew")
+	c := &Clock{library: filepath.Join(dir, "clock.so")}
+	if err := os.WriteFile(source, []byte(clockSource), 0o600); err != nil {
+		return nil, fmt.Errorf("writing the library of a clock: %w", err)
+	}
+	if out, err := exec.Command(cc, "-shared", "-fPIC", "-DSKEW_FILE="+strconv.Quote(skew), "-o", c.library, source).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("compiling the library of a clock: %w\n%s", err, out)
+	}
+	if c.file, err = os.Create(skew); err != nil {
+		return nil, fmt.Errorf("making the skew of a clock: %w", err)
+	}
+	return c, nil
+}
+
+// set is felt by the servers at once: they have the file in their memory.
+func (c *Clock) set(skew time.Duration) error {
+	if _, err := c.file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(skew)), 0); err != nil { //nolint:gosec // its bits
+		return fmt.Errorf("setting a clock: %w", err)
+	}
+	c.skew.Store(int64(skew))
+	return nil
+}
+
+// Set makes the clock jump to skew ahead of the machine's; behind it where that is negative. Servers have it when Set returns.
+func (c *Clock) Set(tb testing.TB, skew time.Duration) {
+	tb.Helper()
+	if err := c.set(skew); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Skew is how far the clock is ahead of the machine's.
+func (c *Clock) Skew() time.Duration { return time.Duration(c.skew.Load()) }
+
+// OnClock starts the server on a clock. It is a server of the test's own, as with Private.
+func OnClock(c *Clock) Option { return func(s *settings) { s.private, s.clock = true, c } }
+
+// environment is for a server on the clock; nil, the process's own, for one on the machine's.
+func (c *Clock) environment() []string {
+	if c == nil {
+		return nil
+	}
+	return append(os.Environ(), "LD_PRELOAD="+c.library)
+}

@@ -1,0 +1,158 @@
+package keyspace_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/keyspace"
+	"github.com/delayq/delayq/zsetpoll"
+)
+
+// apart opens a queue as so many processes, whose sweep is too rare to help.
+func apart(t *testing.T, srv *testenv.RedisServer, n int) []backend.Queue {
+	t.Helper()
+	qs := make([]backend.Queue, n)
+	for i := range qs {
+		qs[i] = open(t, newBackend(t, srv.Client(t), keyspace.Sweep(time.Minute)), "q")
+	}
+	return qs
+}
+
+// batch pushes messages of some delays in one call, as m0, m1 and so on.
+func batch(t *testing.T, q backend.Queue, delays ...time.Duration) {
+	t.Helper()
+	ms := make([]backend.Message, len(delays))
+	due := time.Now()
+	for i, d := range delays {
+		ms[i] = backend.Message{ID: numbered("m", i), Due: due.Add(d)}
+	}
+	must(t, errors.Join(q.Schedule(t.Context(), ms)...))
+}
+
+// came waits until some sleepers have one message each, and acks them.
+func came(t *testing.T, q backend.Queue, sleepers []*sleeper, within time.Duration) {
+	t.Helper()
+	timeout := time.After(within)
+	for i, s := range sleepers {
+		select {
+		case a := <-s.got:
+			must(t, a.err)
+			must(t, errors.Join(q.Ack(t.Context(), []backend.Lease{a.Lease()})...))
+		case <-timeout:
+			t.Fatalf("%d of %d sleepers got nothing within %v", len(sleepers)-i, len(sleepers), within)
+		}
+	}
+}
+
+// Each of some processes takes one message of those that fall due together, and then no more: what it leaves the others must hear of.
+func TestNobodySleepsOverWhatAnotherLeaves(t *testing.T) {
+	t.Parallel()
+	const processes = 4
+	qs := apart(t, server(t), processes)
+	for round := range 5 {
+		sleepers := make([]*sleeper, processes)
+		for i, q := range qs {
+			sleepers[i] = sleepIn(t, q)
+		}
+		time.Sleep(200 * time.Millisecond) // they are to sleep
+		delays := make([]time.Duration, processes)
+		for i := range delays {
+			delays[i] = 200*time.Millisecond + time.Duration(i*(round%3)*40)*time.Millisecond
+		}
+		batch(t, qs[0], delays...)
+		came(t, qs[0], sleepers, time.Second+noise)
+	}
+}
+
+// A worker that is not asleep takes the head before Redis notices that the trigger is to go, and leaves the rest.
+func TestTakingTheHeadWakesWhoSleeps(t *testing.T) {
+	t.Parallel()
+	qs := apart(t, server(t), 2)
+	for range 5 {
+		s := sleep(t, qs[1])
+		batch(t, qs[0], 150*time.Millisecond, 150*time.Millisecond)
+		time.Sleep(151 * time.Millisecond) // until it is due, and mostly not noticed
+		first := sleepIn(t, qs[0])
+		came(t, qs[0], []*sleeper{first, s}, time.Second+noise)
+	}
+}
+
+// A trigger that goes for a message that is not there any more is set for the next.
+func TestTriggerIsSetForTheNextHead(t *testing.T) {
+	t.Parallel()
+	srv := server(t)
+	zset := zsetpoll.New(srv.Client(t), zsetpoll.Poll(time.Minute))
+	t.Cleanup(func() { must(t, zset.Close()) })
+	theirs := open(t, zset, "q")
+	for name, change := range map[string]func(t *testing.T, q backend.Queue){
+		"cancelled": func(t *testing.T, q backend.Queue) {
+			must(t, errors.Join(q.(backend.Canceler).Cancel(t.Context(), []string{"m0"})...))
+		},
+		"moved behind": func(t *testing.T, q backend.Queue) {
+			must(t, errors.Join(q.(backend.Rescheduler).Reschedule(t.Context(), []backend.Move{{ID: "m0", Delay: time.Hour}})...))
+		},
+		"cancelled by zsetpoll": func(t *testing.T, _ backend.Queue) {
+			must(t, errors.Join(theirs.(backend.Canceler).Cancel(t.Context(), []string{"m0"})...))
+		},
+		"taken by zsetpoll": func(t *testing.T, _ backend.Queue) { take(t, theirs, 3*time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := apart(t, srv, 1)[0]
+			s := sleep(t, q)
+			batch(t, q, 400*time.Millisecond, 900*time.Millisecond)
+			change(t, q)
+			s.woken(t, "m1", 2*time.Second+noise)
+			_, err := q.(backend.Purger).Purge(t.Context())
+			must(t, err)
+		})
+	}
+}
+
+// The sweep of one who sleeps sets a trigger that is lost.
+func TestSweepRestoresTheTrigger(t *testing.T) {
+	t.Parallel()
+	client := server(t).Client(t)
+	q := open(t, newBackend(t, client, keyspace.Sweep(100*time.Millisecond)), "q")
+	sleep(t, q)
+	push(t, q, "m", time.Hour)
+	must(t, client.Del(t.Context(), trigger).Err())
+	eventually(t, 5*time.Second, "setting the trigger again", func() bool { return goesIn(t, client) > 0 })
+	if left := goesIn(t, client); left > time.Hour || left < 55*time.Minute {
+		t.Errorf("the trigger goes in %v, want an hour", left)
+	}
+}
+
+const trigger = "delayq:{q}:trigger"
+
+// goesIn is what the trigger has to live; negative where there is none.
+func goesIn(t *testing.T, client redis.Cmdable) time.Duration {
+	t.Helper()
+	left, err := client.PTTL(t.Context(), trigger).Result()
+	must(t, err)
+	return left
+}
+
+// What is found to be no message any more is passed over at once, and not one in each sweep.
+func TestRemainsOfMessagesDelayNobody(t *testing.T) {
+	t.Parallel()
+	client := server(t).Client(t)
+	q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q")
+	push(t, q, "m", 0)
+	for i := range 10 {
+		member := "\x00\x00\x00\x00\x00\x00" + string(rune(i)) + "\x00\x00\x00\x00" + "\x01x"
+		must(t, client.ZAdd(t.Context(), "delayq:{q}:due", redis.Z{Score: 1, Member: member}).Err())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	ds, err := q.Receive(ctx, 1, lease)
+	must(t, err)
+	if ds[0].ID != "m" {
+		t.Errorf("got %+v", ds[0])
+	}
+}
