@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -19,6 +20,7 @@ const asProgram = "DELAYQ_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
+		_ = flag.CommandLine.Parse(nil) // the arguments are the program's; the suite reads the flags of tests
 		main()
 	}
 	testenv.Main(m)
@@ -34,6 +36,17 @@ func process(t *testing.T, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(t.Context(), self, args...)
 	cmd.Env = append(os.Environ(), asProgram+"=1")
 	return cmd
+}
+
+func inProcess(t *testing.T, args ...string) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := process(t, args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
 // result is what a run of the program leaves behind.
