@@ -11,7 +11,8 @@ import (
 
 // A combiner has the single items of concurrent callers done in few calls of the store. A call
 // that finds room on the wire goes out at once, as if there were no combiner. The others gather,
-// and go out together when a call comes back: nobody waits for more company. Calls that come one
+// and go out together when a call comes back: nobody waits for more company. Where the wire widens they do so, too,
+// when as many wait as are under way, lest hundreds wait for the few who came first. Calls that come one
 // after another keep their order; those that overlap have none.
 type combiner[T any] struct {
 	send   func(context.Context, []T) []error
@@ -19,9 +20,11 @@ type combiner[T any] struct {
 	own    func(T) T   // copies what a caller that left may write to
 	direct bool        // nothing is combined
 	width  int         // calls on the wire at once
+	widens bool        // for as many items as are on it
 
 	mu      sync.Mutex
 	onWire  int       // calls on whose return others may wait
+	items   int       // in those calls
 	waiting list.List // of *call[T], in order of arrival
 }
 
@@ -41,7 +44,7 @@ const (
 // combine makes the combiners. In process there are no round trips to share.
 func (q *queue) combine() {
 	direct := q.traits.Durability == backend.InProcess
-	q.pushes = &combiner[backend.Message]{send: q.store.Schedule, weigh: messageWeight, own: ownMessage, direct: direct, width: pushWidth}
+	q.pushes = &combiner[backend.Message]{send: q.store.Schedule, weigh: messageWeight, own: ownMessage, direct: direct, width: pushWidth, widens: true}
 	q.acks = &combiner[backend.Lease]{send: q.store.Ack, weigh: weightless[backend.Lease], own: itself[backend.Lease], direct: direct, width: settleWidth}
 	q.nacks = &combiner[backend.Return]{send: q.store.Nack, weigh: weightless[backend.Return], own: itself[backend.Return], direct: direct, width: settleWidth}
 }
@@ -73,7 +76,7 @@ func (c *combiner[T]) share(ctx context.Context, item *[1]T) error {
 	if k := c.enter(ctx, item[0]); k != nil {
 		return c.await(k, item)
 	}
-	defer c.next()
+	defer c.next(1)
 	return one(c.send(ctx, item[:]))
 }
 
@@ -83,6 +86,7 @@ func (c *combiner[T]) enter(ctx context.Context, item T) *call[T] {
 	defer c.mu.Unlock()
 	if c.onWire < c.width {
 		c.onWire++
+		c.items++
 		return nil
 	}
 	if ctx.Done() != nil {
@@ -90,7 +94,19 @@ func (c *combiner[T]) enter(ctx context.Context, item T) *call[T] {
 	}
 	k := &call[T]{ctx: ctx, item: item, done: make(chan struct{})}
 	k.place = c.waiting.PushBack(k)
+	c.widenLocked()
 	return k
+}
+
+// widenLocked sends those that wait if they are as many as are on the wire.
+func (c *combiner[T]) widenLocked() {
+	if !c.widens || c.waiting.Len() < c.items {
+		return
+	}
+	if b := c.departLocked(); b != nil {
+		c.onWire++
+		go c.carry(b)
+	}
 }
 
 func (c *combiner[T]) await(k *call[T], item *[1]T) error {
@@ -121,25 +137,37 @@ func (c *combiner[T]) leave(k *call[T]) (done bool) {
 	return false
 }
 
-// next gives the place of a call that came back to those that wait.
-func (c *combiner[T]) next() {
-	if b := c.gather(); b != nil {
+// next gives the place of a call that came back, with its items, to those that wait.
+func (c *combiner[T]) next(items int) {
+	if b := c.gather(items); b != nil {
 		go c.carry(b)
 	}
 }
 
 // gather makes a batch of the first that wait. Without any, the place on the wire is free.
-func (c *combiner[T]) gather() *batch[T] {
+func (c *combiner[T]) gather(back int) *batch[T] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.waiting.Len() > 0 {
-		if b := c.fillLocked(); len(b.calls) > 0 {
-			b.openLocked()
-			return b
-		}
+	c.items -= back
+	b := c.departLocked()
+	if b == nil {
+		c.onWire--
 	}
-	c.onWire--
-	return nil
+	return b
+}
+
+// departLocked makes a batch of the first that wait, nil if there are none.
+func (c *combiner[T]) departLocked() *batch[T] {
+	if c.waiting.Len() == 0 {
+		return nil
+	}
+	b := c.fillLocked()
+	if len(b.calls) == 0 {
+		return nil
+	}
+	c.items += len(b.calls)
+	b.openLocked()
+	return b
 }
 
 func (c *combiner[T]) fillLocked() *batch[T] {
@@ -153,7 +181,7 @@ func (c *combiner[T]) fillLocked() *batch[T] {
 // carry takes a batch to the store and its outcomes to the callers, also when the store panics.
 func (c *combiner[T]) carry(b *batch[T]) {
 	defer b.deliver()
-	defer c.next()
+	defer c.next(len(b.calls))
 	defer b.cancel()
 	b.send(c.send)
 }

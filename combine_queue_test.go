@@ -114,10 +114,10 @@ func together(n int, f func(i int)) time.Duration {
 	return time.Since(start)
 }
 
-// wantShared checks that calls of an operation were combined.
-func (f *far) wantShared(t *testing.T, op string, calls int, took time.Duration) {
+// wantShared checks that calls of an operation were combined, at least so many of them at once.
+func (f *far) wantShared(t *testing.T, op string, calls, most int, took time.Duration) {
 	t.Helper()
-	if n, largest := f.trips(op); n > calls/10 || largest < calls*9/10 || took > 2*time.Second {
+	if n, largest := f.trips(op); n > calls/10 || largest < most || took > 2*time.Second {
 		t.Errorf("%d calls of %s took %d round trips of up to %d and %v", calls, op, n, largest, took)
 	}
 }
@@ -132,13 +132,13 @@ func TestConcurrentCallsShareRoundTrips(t *testing.T) {
 			_, err := q.Push(t.Context(), []byte{byte(i)})
 			mustNot(t, err)
 		})
-		f.wantShared(t, "schedule", calls, took)
+		f.wantShared(t, "schedule", calls, calls/4, took) // the wire widens
 		ds, err := q.ReceiveBatch(t.Context(), calls)
 		must(t, err)
-		f.wantShared(t, "nack", calls, together(calls, func(i int) { mustNot(t, ds[i].Nack(t.Context(), 0)) }))
+		f.wantShared(t, "nack", calls, calls*9/10, together(calls, func(i int) { mustNot(t, ds[i].Nack(t.Context(), 0)) }))
 		ds, err = q.ReceiveBatch(t.Context(), calls)
 		must(t, err)
-		f.wantShared(t, "ack", calls, together(calls, func(i int) { mustNot(t, ds[i].Ack(t.Context())) }))
+		f.wantShared(t, "ack", calls, calls*9/10, together(calls, func(i int) { mustNot(t, ds[i].Ack(t.Context())) }))
 		wantCounts(t, q, delayq.Stats{})
 	})
 }

@@ -188,6 +188,45 @@ func TestCallsGatherWhileOthersAreOnTheWire(t *testing.T) {
 	})
 }
 
+// Where the wire widens nobody waits for fewer than there are who wait.
+func TestWireWidens(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &road{}
+		c := r.combiner()
+		c.widens = true
+		calls := fill(t, c)
+		var ps []*traveler
+		for i := range 3 * wireWidth {
+			ps = append(ps, send(t.Context(), c, i))
+		}
+		calls = append(calls, count(0, wireWidth), count(wireWidth, 3*wireWidth))
+		r.want(t, calls...)
+		wantPlaces(t, c, wireWidth+2, 0)
+		late := send(t.Context(), c, 3*wireWidth)
+		wantPlaces(t, c, wireWidth+2, 1)
+		pass(trip)
+		r.want(t, append(calls, count(3*wireWidth, 3*wireWidth+1))...)
+		pass(trip)
+		for _, p := range append(ps, late) {
+			if !p.over || p.err != nil {
+				t.Errorf("over %t, error %v, took %v", p.over, p.err, p.took)
+			}
+		}
+		wantPlaces(t, c, 0, 0)
+		if c.items != 0 {
+			t.Errorf("%d items on an empty wire", c.items)
+		}
+	})
+}
+
+func count(from, to int) (n []int) {
+	for i := from; i < to; i++ {
+		n = append(n, i)
+	}
+	return n
+}
+
 func TestOutcomesArePerCall(t *testing.T) {
 	t.Parallel()
 	errOdd := errors.New("odd")

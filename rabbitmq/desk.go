@@ -51,6 +51,8 @@ type desk struct {
 	soonest   time.Time  // no lease ends before
 	returning int        // how many returned is to take
 	acked     []settling // to be told once the broker has seen their acks
+	toldAt    time.Time  // when the broker last answered for some
+	gathering bool       // acks wait for company
 	idleSince time.Time  // nobody has waited since; zero while somebody does
 	timer     *time.Timer
 	gate      *gate // nil without a tombstone store
@@ -238,6 +240,9 @@ var errAckUnknown = errors.New("outcome unknown: the connection broke before the
 
 // confirmAcks makes sure that the broker has read the acks: the protocol has no answer to them, but answers what follows.
 func (d *desk) confirmAcks(now time.Time) {
+	if d.gathering = d.gathers(now); d.gathering {
+		return
+	}
 	if d.ch != nil {
 		d.tags.send(d.ch, now, d.isLeased)
 	}
@@ -249,9 +254,20 @@ func (d *desk) confirmAcks(now time.Time) {
 	if d.ch != nil && d.ch.Confirm(false) == nil {
 		err = nil
 	}
+	d.toldAt = time.Now()
 	for _, s := range told {
 		s.tell <- err
 	}
+}
+
+// gatherFor is how long after others acks wait for company: each round costs the broker an answer and a quorum queue an entry in its log, and brings as many new
+// messages as it had acks.
+const gatherFor = 2 * time.Millisecond
+
+// gathers tells whether acks wait for company, which they do while the larger part of what is in hand is somebody's still.
+func (d *desk) gathers(now time.Time) bool {
+	n := len(d.tags.acks)
+	return d.ch != nil && !d.tags.hasty && 0 < n && n < len(d.leased) && now.Sub(d.toldAt) < gatherFor
 }
 
 func (d *desk) isLeased(tag uint64) bool {
@@ -369,6 +385,9 @@ func (d *desk) arm(now time.Time) {
 	}
 	if len(d.consumers) > 0 && !d.idleSince.IsZero() && !d.asking() {
 		sooner(d.idleSince.Add(idleAfter))
+	}
+	if d.gathering {
+		sooner(d.toldAt.Add(gatherFor))
 	}
 	if !d.tags.since.IsZero() {
 		sooner(d.tags.since.Add(waitTurn))

@@ -32,7 +32,7 @@
 // Nack, Dead and Redrive publish a copy and then acknowledge the first. A crash between the two, or a context that ends there, leaves both.
 //
 // Ack returns when the broker's end of the channel has read it; if the broker crashes in that moment, the message may come again.
-// An ack that comes out of turn may wait up to 2 ms for those before it, to go out with them as one.
+// An ack may wait up to 2 ms for others, and one out of turn for those before it, to go out with them as one.
 //
 // # Time
 //

@@ -29,7 +29,7 @@ func BenchmarkPushPeers(b *testing.B) {
 	sides := newRace()
 	cs := takePart(b, pushes)
 	warmUp(b, cs)
-	for range unlessShort(5, 1) {
+	for range unlessShort(3, 1) {
 		for _, c := range cs {
 			n := c.upTo(messages)
 			sides.run(singly+c.name, n, func() { pushSingly(b, c, n, goroutines) })

@@ -53,8 +53,10 @@ var goals = []goal{
 	footprintGoal("memory: pause for garbage at 10 million pending messages, median", "gc-pause-us", 1000, "µs"),
 	idles("an idle queue", 1, 1, false),
 	idles("1,000 idle queues of one process, together", 1000, 100, true),
-	byHand("push, a call a message", "Push", "go"), byHand("push, 100 a call", "Push", "go-batch"),
-	byHand("drain, 32 workers", "Drain", "go"), byHand("drain, 100 a call", "Drain", "go-batch"),
+	byHand("push, a call a message", "Push", "go", "raw-whole"), byHand("push, 100 a call", "Push", "go-batch", "raw-whole"),
+	byHand("drain, 32 workers", "Drain", "go", "raw-whole"), byHand("drain, 100 a call", "Drain", "go-batch", "raw-whole"),
+	byHand("push, 100 a call, against nothing but bodies", "Push", "go-batch", "raw"),
+	byHand("drain, 100 a call, against nothing but bodies", "Drain", "go-batch", "raw"),
 }
 
 func early(store string) expression { return at("BenchmarkLateness/backend="+store, "early/op") }
@@ -123,10 +125,11 @@ func idles(what string, queues int, most float64, long bool) goal {
 	}
 }
 
-func byHand(what, load, side string) goal {
+func byHand(what, load, side, hand string) goal {
+	line := "BenchmarkRabbit" + load
 	return goal{
 		what: "rabbitmq against a program by hand: " + what, unit: "×",
-		value: at("BenchmarkRabbit"+load, side+"/raw"), limit: atLeast(number(0.8)),
+		value: ratio(at(line, side+"-msgs/s"), at(line, hand+"-msgs/s")), limit: atLeast(number(0.8)),
 		dir: "bench", pattern: "^BenchmarkRabbit" + load + "$", benchtime: "1x",
 	}
 }

@@ -1,0 +1,27 @@
+package rabbitmq_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestAcksOneByOne acknowledges one message after another while the others are in hand, the last first: each ack waits for company that does
+// not come, and is answered all the same.
+func TestAcksOneByOne(t *testing.T) {
+	const n = 30
+	ctx := deadline(t, patience)
+	q := open(t, vhost(t))
+	must(t, q.Schedule(ctx, batch("m", n, 0))...)
+	held := leases(nil)
+	for len(held) < n {
+		ds, err := q.Receive(ctx, n, time.Minute)
+		must(t, err)
+		held = append(held, leases(ds)...)
+	}
+	slices.Reverse(held)
+	for i := range held {
+		must(t, q.Ack(ctx, held[i:i+1])...)
+	}
+	nothing(t, q, 100*time.Millisecond)
+}
