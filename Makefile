@@ -48,10 +48,10 @@ flakes: tools ## Run the tests of concurrent code 20 times, on Redis 10 times, w
 bench: ## Run the benchmarks in full (some minutes)
 	go test -run '^$$' -bench . -benchmem -timeout 30m ./bench
 
-# SHORT=1 tries the machinery in two minutes.
+# SHORT=1 tries the machinery in two minutes. ONLY=Rabbit measures again what a pattern matches of the commands, and keeps the rest.
 .PHONY: report
 report: tools ## Measure, and write docs/benchmarks.md and its pictures (half an hour)
-	cd bench/report && go run . $(if $(SHORT),-short)
+	cd bench/report && go run . $(if $(SHORT),-short) $(if $(ONLY),-only '$(ONLY)')
 
 BENCH     ?= ^Benchmark(Push|Throughput)$$/^backend=(memory|zsetpoll-script|keyspace|redisson)$$
 ROUNDS    ?= 6

@@ -1,8 +1,9 @@
 // Command report measures delayq and writes docs/benchmarks.md, its pictures and the raw data that they come from.
 //
-//	go run . -short   measure a little of everything, to try the machinery
-//	go run . -draw    draw again what was measured last
-//	go run . check    pass on the output of benchmarks, and fail where one is missing that a goal needs
+//	go run . -short         measure a little of everything, to try the machinery
+//	go run . -only Rabbit   measure again what the pattern matches of the commands, and keep the rest of the last report
+//	go run . -draw          draw again what was measured last
+//	go run . check          pass on the output of benchmarks, and fail where one is missing that a goal needs
 //
 // It is a module of its own, so that nobody who uses delayq downloads what it needs.
 package main
@@ -16,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 
 	"github.com/delayq/delayq/bench/internal/raw"
 )
@@ -32,6 +34,7 @@ func run() error {
 	defer stop()
 	root := flag.String("root", "../..", "the root of the repository")
 	short := flag.Bool("short", false, "measure a little of everything")
+	only := flag.String("only", "", "a pattern of the commands to measure again")
 	draw := flag.Bool("draw", false, "do not measure")
 	flag.Parse()
 	if flag.Arg(0) == "check" {
@@ -41,11 +44,36 @@ func run() error {
 	if *draw {
 		return redraw(docs)
 	}
-	f, err := measure(ctx, *root, *short, os.Stderr, func(f *raw.File) error { return write(docs, f) })
+	pattern, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("reading -only: %w", err)
+	}
+	suites, err := suitesOf(*short, pattern)
 	if err != nil {
 		return err
 	}
-	return failures(f)
+	m := measuring{&raw.File{Machine: describe(ctx, *root), Trial: *short}, nil, *root, "", os.Stderr}
+	if *only != "" {
+		m.again = &m.file.Machine
+		if m.file, err = raw.Load(rawPath(docs)); err != nil {
+			return err
+		}
+	}
+	return report(ctx, m, suites, docs)
+}
+
+// report measures and writes.
+func report(ctx context.Context, m measuring, suites []suite, docs string) error {
+	kept, err := os.MkdirTemp("", "delayq-report-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(kept) }()
+	m.kept = kept
+	if err := m.measure(ctx, suites, func(f *raw.File) error { return write(docs, f) }); err != nil {
+		return err
+	}
+	return failures(m.file)
 }
 
 const (
@@ -54,8 +82,10 @@ const (
 	rawName     = "raw.json"
 )
 
+func rawPath(docs string) string { return filepath.Join(docs, picturesDir, rawName) }
+
 func redraw(docs string) error {
-	f, err := raw.Load(filepath.Join(docs, picturesDir, rawName))
+	f, err := raw.Load(rawPath(docs))
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -35,7 +36,11 @@ var full = []suite{
 	{"bench", "^BenchmarkFootprint$", "5x", "10m"},
 	{"bench", "^BenchmarkRedissonBurst$/^release=4.7.0$", "1x", "10m"},
 	{"bench", "^BenchmarkRabbit(Push|Drain)$", "1x", "15m"},
-	{"bench/peers", ".", "1x", "30m"},
+	{"bench/peers", "^Benchmark(Cancel|Depth|Idle)Peers$", "1x", "15m"},
+	{"bench/peers", "^BenchmarkDrainPeers$", "1x", "20m"},
+	{"bench/peers", "^BenchmarkPushPeers$", "1x", "15m"},
+	{"bench/peers", "^BenchmarkLatenessPeers$", "1x", "15m"},
+	{"bench/peers", "^BenchmarkRabbitPush$", "1x", "5m"},
 	{"bench", "^Benchmark(Lateness|WakeUp|Burst)$" + stores, "1x", "10m"},
 }
 
@@ -72,35 +77,40 @@ func command(args []string) string {
 // measuring is a report in the making.
 type measuring struct {
 	file     *raw.File
-	root     string // of the repository
-	kept     string // the directory for raw data
+	again    *raw.Machine // where a part is measured again, else nil
+	root     string       // of the repository
+	kept     string       // the directory for raw data
 	progress io.Writer
 }
 
 // measure runs all suites, one after the other, and goes on when one of them fails. What there is after each is saved: half an hour is long.
-func measure(ctx context.Context, root string, trial bool, progress io.Writer, save func(*raw.File) error) (*raw.File, error) {
-	kept, err := os.MkdirTemp("", "delayq-report-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(kept) }()
-	m := measuring{&raw.File{Machine: describe(ctx, root), Trial: trial}, root, kept, progress}
-	suites := full
-	if trial {
-		suites = short
-	}
+func (m measuring) measure(ctx context.Context, suites []suite, save func(*raw.File) error) error {
 	for _, s := range suites {
 		if err := m.run(ctx, s); err != nil {
-			return nil, err
+			return err
 		}
-		if m.file.Records, err = raw.Read(kept); err == nil {
-			err = save(m.file)
-		}
-		if err != nil {
-			return nil, err
+		if err := save(m.file); err != nil {
+			return err
 		}
 	}
-	return m.file, nil
+	return nil
+}
+
+// suitesOf are those of a report whose commands a pattern matches.
+func suitesOf(trial bool, only *regexp.Regexp) (found []suite, err error) {
+	all := full
+	if trial {
+		all = short
+	}
+	for _, s := range all {
+		if only.MatchString(s.dir + ": " + command(s.args(trial))) {
+			found = append(found, s)
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("nothing to measure: %q matches none of the commands at the end of docs/%s", only, pageName)
+	}
+	return found, nil
 }
 
 func (m measuring) run(ctx context.Context, s suite) error {
@@ -115,11 +125,14 @@ func (m measuring) run(ctx context.Context, s suite) error {
 	if err != nil {
 		return err
 	}
-	m.file.Runs = append(m.file.Runs, raw.Run{
-		Dir: s.dir, Command: command(args), Seconds: time.Since(start).Round(time.Second).Seconds(),
+	records, err := raw.Read(m.kept)
+	if err != nil {
+		return err
+	}
+	m.file.Replace(raw.Run{
+		Dir: s.dir, Command: command(args), Seconds: time.Since(start).Round(time.Second).Seconds(), Again: m.again,
 		Failed: failed != nil, Output: strings.Split(strings.TrimSpace(string(output)), "\n"),
-	})
-	m.file.Results = append(m.file.Results, results...)
+	}, results, records)
 	addVersions(&m.file.Machine, versions)
 	return nil
 }

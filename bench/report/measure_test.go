@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,7 +53,7 @@ func begin(t *testing.T, trial bool, benchmark string) measuring {
 			t.Fatal(err)
 		}
 	}
-	return measuring{&raw.File{Trial: trial}, root, t.TempDir(), io.Discard}
+	return measuring{&raw.File{Trial: trial}, nil, root, t.TempDir(), io.Discard}
 }
 
 func TestARunIsKeptWithWhatItSays(t *testing.T) {
@@ -78,6 +80,57 @@ func TestAFailureIsKeptAndReported(t *testing.T) {
 	}
 	if err := failures(m.file); err == nil {
 		t.Error("nothing is reported")
+	}
+}
+
+func TestARunIsMeasuredAgain(t *testing.T) {
+	m := begin(t, false, `b.ReportMetric(3, "msgs/s")`)
+	m.file.Replace(raw.Run{Dir: ".", Command: "other"}, []raw.Result{{Benchmark: "BenchmarkOther", Metrics: map[string]float64{"msgs/s": 1}}}, nil)
+	for _, again := range []*raw.Machine{nil, {Commit: "later"}} {
+		m.again = again
+		if err := m.run(t.Context(), suite{".", "^BenchmarkA$", "1x", "1m"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rs := m.file.Runs; len(rs) != 2 || rs[0].Again != nil || rs[1].Again == nil || rs[1].Again.Commit != "later" {
+		t.Errorf("%+v", rs)
+	}
+	if len(m.file.Results) != 2 {
+		t.Errorf("%+v", m.file.Results)
+	}
+	page, _ := mustRender(t, m.file)
+	if !strings.Contains(page, "| later | 0.00 |") {
+		t.Error("the page does not say that a part was measured later")
+	}
+}
+
+func TestOnlySomeSuites(t *testing.T) {
+	for only, want := range map[string]int{"": len(full), "^bench/peers: .*Drain": 1, "Rabbit": 2} {
+		if found, err := suitesOf(false, regexp.MustCompile(only)); err != nil || len(found) != want {
+			t.Errorf("%q: %d suites, %v; want %d", only, len(found), err, want)
+		}
+	}
+	if _, err := suitesOf(false, regexp.MustCompile("Nothing")); err == nil || !strings.Contains(err.Error(), `"Nothing" matches none`) {
+		t.Error(err)
+	}
+}
+
+// All benchmarks of the peers are in the report.
+func TestReportHasAllPeers(t *testing.T) {
+	files, err := filepath.Glob("../peers/*_test.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^func (Benchmark\w+)\(`).FindAllSubmatch(text, -1) {
+			if !slices.ContainsFunc(full, func(s suite) bool { return s.dir == "bench/peers" && selects(s.pattern, string(m[1])) }) {
+				t.Errorf("%s is in no run of the report", m[1])
+			}
+		}
 	}
 }
 

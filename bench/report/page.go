@@ -60,6 +60,16 @@ func (p page) Minutes() string {
 	return fmt.Sprintf("%.0f", seconds/60)
 }
 
+// Again are the commands that were run again after the rest.
+func (p page) Again() (again []raw.Run) {
+	for _, r := range p.Runs {
+		if r.Again != nil {
+			again = append(again, r)
+		}
+	}
+	return again
+}
+
 func (p page) Met() (n int) { return p.count("met") }
 
 func (p page) Unmet() (n int) { return p.count("**not met**") }

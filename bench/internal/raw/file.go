@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -38,9 +39,10 @@ type Version struct {
 
 // A Run is one call of go test.
 type Run struct {
-	Dir     string   `json:"dir"`     // from the root of the repository
-	Command string   `json:"command"` // as one would type it in that directory
-	Seconds float64  `json:"seconds"` // with the compiler
+	Dir     string   `json:"dir"`             // from the root of the repository
+	Command string   `json:"command"`         // as one would type it in that directory
+	Seconds float64  `json:"seconds"`         // with the compiler
+	Again   *Machine `json:"again,omitempty"` // the machine at that time, where it was measured again after the rest
 	Failed  bool     `json:"failed,omitempty"`
 	Output  []string `json:"output"` // lines, which benchstat reads
 }
@@ -62,6 +64,21 @@ func Load(path string) (*File, error) {
 		return nil, fmt.Errorf("reading measurements from %s: %w", path, err)
 	}
 	return f, nil
+}
+
+// Replace puts what was measured again in the place of what the same command said before, at the same place of the file.
+func (f *File) Replace(run Run, results []Result, records []Record) {
+	at := slices.IndexFunc(f.Runs, func(r Run) bool { return r.Dir == run.Dir && r.Command == run.Command })
+	if at < 0 {
+		f.Runs = append(f.Runs, run)
+	} else {
+		f.Runs[at] = run
+	}
+	for _, r := range results {
+		f.Results = slices.DeleteFunc(f.Results, func(old Result) bool { return old.Benchmark == r.Benchmark })
+	}
+	f.Results = append(f.Results, results...)
+	f.Records = lastOfEach(append(f.Records, records...))
 }
 
 // Save writes a file, a result and a record a line.
