@@ -103,7 +103,7 @@ var columns = []struct {
 	{latePeers, "early/op", percent},
 	{singlePeers, "msgs/s", chart.Number}, {batchPeers, "msgs/s", chart.Number}, {drainPeers, "msgs/s", chart.Number},
 	{depthPeers, "B/pending", chart.Number}, {depthPeers, "disk-B/pending", chart.Number},
-	{cancelPeers, "us/cancel", chart.Number}, {idlePeers, "cmds/s", chart.Number},
+	{cancelPeers, "us/cancel", chart.Number}, {idlePeers, "trips/s", chart.Number},
 	{idlePeers, "cpu-ms/s", chart.Number},
 }
 

@@ -29,6 +29,16 @@ func trial(t *testing.T) *raw.File {
 	return f
 }
 
+// A column without a value asks for what no benchmark says.
+func TestEveryColumnHasAValue(t *testing.T) {
+	all := rows(trial(t))
+	for i, c := range columns {
+		if !slices.ContainsFunc(all, func(r row) bool { return r.Cells[1+i] != "–" }) {
+			t.Errorf("no side has %s of %s", c.unit, c.benchmark)
+		}
+	}
+}
+
 func mustRender(t *testing.T, f *raw.File) (page string, pictures map[string][]byte) {
 	t.Helper()
 	text, pictures, err := render(f)
