@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,9 @@ var (
 	notAnchor  = regexp.MustCompile("[^a-z0-9 _-]")
 	goProgram  = regexp.MustCompile("(?s)```go\n(package main\n.*?)```")
 	makeTarget = regexp.MustCompile(`(?m)(?:^ {4}|` + "`" + `)make ([a-z-]+)`)
+	testName   = regexp.MustCompile(`\b(?:Test|Benchmark|Fuzz)[A-Z]\w*`)
+	testFunc   = regexp.MustCompile(`(?m)^func (` + testName.String() + `)\(`)
+	benchFlag  = regexp.MustCompile(`-bench[= ]'?([^\s'/]+)`) // up to the name of what is below
 )
 
 // anchors are those that GitHub gives to the headings of a page.
@@ -86,6 +90,44 @@ func TestMakeTargets(t *testing.T) {
 		for _, m := range makeTarget.FindAllStringSubmatch(text, -1) {
 			if !strings.Contains(string(makefile), "\n"+m[1]+":") {
 				t.Errorf("%s says make %s, which the Makefile does not know", path, m[1])
+			}
+		}
+	}
+}
+
+// tests are the names of all tests and benchmarks, of the nested modules too.
+func tests(t *testing.T) (names []string) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, m := range testFunc.FindAllSubmatch(text, -1) {
+			names = append(names, string(m[1]))
+		}
+		return err
+	})
+	if err != nil || len(names) < 100 {
+		t.Fatalf("%d tests, %v", len(names), err)
+	}
+	return names
+}
+
+// What the pages say to run, and the tests that they name as proof, are there: go test finds nothing wrong with a name that nothing has.
+func TestNamedTests(t *testing.T) {
+	t.Parallel()
+	all := tests(t)
+	for path, text := range pages(t) {
+		for _, name := range testName.FindAllString(text, -1) {
+			if !slices.ContainsFunc(all, func(one string) bool { return strings.HasPrefix(one, name) }) {
+				t.Errorf("%s names %s, which there is not", path, name)
+			}
+		}
+		for _, m := range benchFlag.FindAllStringSubmatch(text, -1) {
+			named, err := regexp.Compile(m[1])
+			if err != nil || !slices.ContainsFunc(all, func(one string) bool { return strings.HasPrefix(one, "Benchmark") && named.MatchString(one) }) {
+				t.Errorf("%s says -bench %s, which no benchmark matches: %v", path, m[1], err)
 			}
 		}
 	}
