@@ -30,8 +30,9 @@ func Watcher(s *Stage, proc int) func(context.Context, backend.Backend) {
 			}
 		}()
 		for waiting.Err() == nil {
-			w.open(ctx)
-			w.round(ctx, waiting)
+			if w.open(ctx); w.q != nil {
+				w.round(ctx, waiting)
+			}
 		}
 	}
 }
