@@ -23,8 +23,8 @@ func TestChaos(t *testing.T) {
 		}
 		t.Run(part.name, func(t *testing.T) {
 			length := time.Duration(float64(total) * part.share)
-			h := put(t, part.venue(t), *seedFlag, length)
-			reports = append(reports, judged(t, h, length))
+			v := part.venue(t)
+			reports = append(reports, judged(t, v, put(t, v, *seedFlag, length), length))
 		})
 	}
 	var b strings.Builder

@@ -249,8 +249,8 @@ func TestOriginals(t *testing.T) {
 	for _, name := range []string{"zsetpoll", "keyspace", "redisson", "redisson-envelope"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := put(t, mutantVenue(&chaos.Mutant{Backend: name, Faults: []string{"maxmemory"}})(t), *seedFlag, mutantTime)
-			judged(t, h, mutantTime)
+			v := mutantVenue(&chaos.Mutant{Backend: name, Faults: []string{"maxmemory"}})(t)
+			judged(t, v, put(t, v, *seedFlag, mutantTime), mutantTime)
 		})
 	}
 }

@@ -175,6 +175,36 @@ func TestCopiesCountByThemselves(t *testing.T) {
 	}
 }
 
+// TestRulesThatSawNothing has histories in which some rules have nothing to look at.
+func TestRulesThatSawNothing(t *testing.T) {
+	t.Parallel()
+	whole := plot{}.push(0, 1, 10, 20).take(19, 30, 1, 10).take(35, 40, 2, 20).aside()
+	whole = whole.counts(50, 0).errs("invalid", "invalid")
+	whole[len(whole)-2].Aside = false
+	failed := plot{}.push(0, 1, 10).counts(5, 0)
+	failed[len(failed)-1].Err = "the store is away"
+	for name, tt := range map[string]struct {
+		plot      plot
+		calm      bool
+		unordered bool
+		idle      []string
+	}{
+		"all":                          {whole, true, false, nil},
+		"none":                         {nil, true, false, []string{"order", "wake-up", "input"}},
+		"none, in faults":              {nil, false, false, []string{"order", "input"}},
+		"none, of a store in disorder": {nil, false, true, []string{"input"}},
+		"counts that came to nought":   {failed, false, true, []string{"books", "input"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &chaos.History{Calls: tt.plot, Drained: true, Traits: backend.Traits{Unordered: tt.unordered}}
+			if idle := chaos.Check(h).Idle(h, tt.calm); !slices.Equal(idle, tt.idle) {
+				t.Errorf("found %v, want %v", idle, tt.idle)
+			}
+		})
+	}
+}
+
 const guarantees = "../docs/guarantees.md"
 
 // TestDocsListRules keeps the table of rules in the docs true, and every promise in it.

@@ -269,14 +269,17 @@ func (r *run) quiet() bool {
 	})
 }
 
-// judged checks a history, tells what it found, and keeps what is broken.
-func judged(t *testing.T, h *chaos.History, length time.Duration) chaos.Report {
+// judged checks a history of a venue, tells what it found, and keeps what is broken.
+func judged(t *testing.T, of *venue, h *chaos.History, length time.Duration) chaos.Report {
 	t.Helper()
 	began := time.Now()
 	v := chaos.Check(h)
 	t.Logf("%s: %d messages, %d calls, checked in %v", h.Backend, v.Counts.Messages, v.Counts.Calls, time.Since(began).Round(time.Millisecond))
 	t.Logf("%s: %d pairs in order, %d waited for, the longest for %v, %d calls with bad input, %d counts", h.Backend, v.Counts.Ordered, v.Counts.Woken,
 		time.Duration(v.Counts.Slowest).Round(time.Millisecond), v.Counts.Wrong, v.Counts.Counted)
+	if idle := v.Idle(h, !of.brief); len(idle) > 0 {
+		t.Errorf("%s, -chaos.seed=%d: the rules %v had nothing to look at", h.Backend, h.Seed, idle)
+	}
 	if len(v.Violations) > 0 {
 		t.Errorf("%s, -chaos.seed=%d: %d violations of %v\n%s\nhistory: %s", h.Backend, h.Seed, len(v.Violations), v.Rules(),
 			chaos.Explain(h, v, 2), keep(t, h, v))

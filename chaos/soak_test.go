@@ -117,7 +117,7 @@ func soakRound(t *testing.T, v *venue, seed uint64, length time.Duration) chaos.
 	if v.settle != nil {
 		r.windows = append(r.windows, v.settle(t))
 	}
-	report := judged(t, r.finish(), length)
+	report := judged(t, v, r.finish(), length)
 	return chaos.Round{Messages: report.Verdict.Counts.Pushed, Load: load, Faults: chaos.Strikes([]chaos.Report{report})}
 }
 

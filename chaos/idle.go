@@ -1,0 +1,25 @@
+package chaos
+
+import "slices"
+
+// Idle names the rules that had nothing to look at in a history, and so prove nothing by keeping quiet. calm says that the run went on for
+// [CalmAtLeast] with nothing broken.
+func (v Verdict) Idle(h *History, calm bool) []string {
+	counted := slices.ContainsFunc(h.Calls, func(c Call) bool { return c.Op == Count })
+	var names []string
+	for _, r := range []struct {
+		name  string
+		meant bool
+		saw   int
+	}{
+		{"order", !h.Traits.Unordered, v.Counts.Ordered},
+		{"wake-up", calm, v.Counts.Woken},
+		{"books", counted, v.Counts.Counted},
+		{"input", true, v.Counts.Wrong},
+	} {
+		if r.meant && r.saw == 0 {
+			names = append(names, r.name)
+		}
+	}
+	return names
+}
