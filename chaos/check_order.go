@@ -106,10 +106,13 @@ func (j *judge) sorted(c *Call, places []*placed) {
 // inTurn checks the hand-outs to one taker.
 func (j *judge) inTurn(takes []step, places []*placed) {
 	slices.SortStableFunc(takes, func(a, b step) int { return cmp.Compare(a.Start, b.Start) })
-	if slices.ContainsFunc(takes, func(s step) bool { return s.Proc != takes[0].Proc || len(s.Items) > 1 }) {
+	if slices.ContainsFunc(takes, func(s step) bool { return s.Proc != takes[0].Proc }) {
 		return
 	}
 	for i, b := range takes {
+		if len(b.Items) > 1 {
+			j.failOn(b.N, "order", "was handed out with %d others at once, to a taker that asked for one", len(b.Items)-1)
+		}
 		for _, a := range takes[i+1:] {
 			if p := places[a.N]; p != nil && p.handed && p.first.Call == a.Call {
 				j.overtaken(p, a, b, places[b.N])

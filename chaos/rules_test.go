@@ -87,6 +87,7 @@ func TestRulesOnHistoriesFindWhatBreaksThem(t *testing.T) {
 		"one by one in order":              {plot{}.push(0, 1, 10, 20).take(19, 30, 1, 10).take(35, 40, 2, 20).aside(), nil},
 		"overtaken":                        {plot{}.push(0, 1, 10, 20).take(19, 30, 2, 20).take(35, 40, 1, 10).aside(), []string{"order"}},
 		"overtaken at one time":            {plot{}.push(0, 1, 10, 10).take(19, 30, 2, 10).take(35, 40, 1, 10).aside(), []string{"order"}},
+		"two at once for one":              {plot{}.push(0, 1, 10, 20).take(19, 30, 1, 10, 2, 20).aside(), []string{"order"}},
 		"overtaken where many take":        {plot{}.push(0, 1, 10, 20).take(19, 30, 2, 20).take(35, 40, 1, 10), nil},
 		"pushed too late to be first":      {plot{}.push(0, 1, 20).push(29, 2, 10).take(19, 30, 1, 20).take(35, 40, 2, 10).aside(), nil},
 		"from another queue":               {plot{}.push(0, 1, 10).take(19, 20, 1, 10).crossed(), []string{"apart"}},
