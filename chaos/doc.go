@@ -24,7 +24,8 @@
 // [Rules] lists what a history is held against, with the promises that each rule proves; docs/guarantees.md has them as a table. Most look at the
 // life of one message. Besides the queue that everybody works on there is one beside it, whose name begins like the other's and whose messages have ids
 // that the other's have too. A single taker waits there for one message at a time, and sometimes sits on one: what it gets tells of order and of wake-ups.
-// One actor makes mistakes all the time, and Stats is asked again and again.
+// One actor makes mistakes all the time, and Stats is asked again and again while the queues drain. A run in which a rule had nothing to look
+// at has failed.
 //
 // # What may be lost
 //
