@@ -55,7 +55,8 @@ type Traits struct {
 	UncountedAttempts bool
 
 	// RecountsAttempts declares that Attempt may also rise without a hand-out: a message that was on its
-	// way to a worker when its connection broke, or when the worker stopped to wait, counts as handed out.
+	// way to a worker when its connection broke, or when the worker stopped to wait, counts as handed out. The suite lets such a
+	// store try three times where it counts attempts.
 	RecountsAttempts bool
 
 	// CopiesMessages declares that Nack, Dead and Redrive store a copy of the message and then delete the one
