@@ -129,10 +129,11 @@ func (r *run) cast() {
 	}
 }
 
-// warm waits until everybody has begun: to break what has not would show nothing.
+// warm waits until everybody has begun: to break what has not would show nothing. On three brokers and a machine under load, the declarations of
+// each process alone may take a minute.
 func (r *run) warm() {
 	r.t.Helper()
-	begun := poll(time.Minute, func() bool {
+	begun := poll(3*time.Minute, func() bool {
 		_, last := chaos.Outstanding(&chaos.History{Calls: r.log.Calls()})
 		for _, w := range r.workers {
 			if w.recorded() == 0 {
@@ -142,6 +143,7 @@ func (r *run) warm() {
 		return !last.IsZero()
 	})
 	if !begun {
+		r.tellWhere("before anything was broken")
 		r.t.Fatal("the actors did not begin")
 	}
 }
@@ -158,7 +160,9 @@ func (r *run) finish() *chaos.History {
 		r.linger()
 	}
 	r.aside.Draining.Store(true)
-	h.Drained = r.drained(r.stage) && r.drained(r.aside)
+	if h.Drained = r.drained(r.stage) && r.drained(r.aside); !h.Drained {
+		r.tellWhere("not drained")
+	}
 	if r.poisons != nil {
 		h.Poison = r.poisons.finish(r.t, r.admin, chaos.Healed(r.windows))
 	}
@@ -246,6 +250,20 @@ func (r *run) drained(s *chaos.Stage) bool {
 		r.t.Logf("%s not drained after %v: %+v", s.Queue, r.v.patient, last)
 	}
 	return empty
+}
+
+// tellWhere logs what is not settled, and where the store says that messages are: later nobody can tell any more.
+func (r *run) tellWhere(when string) {
+	r.t.Helper()
+	h := &chaos.History{Backend: r.v.name, Seed: r.stage.Seed, Traits: r.stage.Traits, Windows: r.windows, Calls: r.calls()}
+	ns := chaos.Unsettled(h)
+	r.t.Logf("%s: %d messages that nobody has settled", when, len(ns))
+	for _, n := range ns[:min(len(ns), 5)] {
+		r.t.Logf("%.4000s", chaos.Timeline(h, n))
+	}
+	if r.v.where != nil {
+		r.t.Logf("%s:\n%s", when, r.v.where(r.t))
+	}
 }
 
 func (r *run) openAdmin(name string) (q backend.Queue, err error) {

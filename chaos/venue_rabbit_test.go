@@ -33,6 +33,7 @@ func rabbitOn(t *testing.T, s *testenv.RabbitServer) *venue {
 	p, w := testenv.Proxy(t, s.Addr()), newWire(t, s.Addr())
 	v := rabbitAt(t, s.URL(), s.URL(), through(t, s.URL(), p.Addr()), through(t, s.URL(), w.addr))
 	s.Sync()
+	v.where = whereInRabbits(mustURI(s.URL()).Vhost, s)
 	network := append(networkFaults(p, rabbitGreeting), wireFaults(w, rabbitGreeting)...)
 	for _, f := range network {
 		f.window.Undo = lastAcks

@@ -28,6 +28,7 @@ type venue struct {
 	poison   int                             // messages that kill
 	brief    bool                            // it ends without the calm in which a lost wake-up shows; other venues have that
 	left     func(context.Context, backend.Backend) ([]string, error)
+	where    func(*testing.T) string // the messages are, as the store tells; nil where nobody asks it
 }
 
 // asideQueue begins as queueName does, and its messages have ids that those have.
