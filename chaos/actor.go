@@ -103,6 +103,7 @@ func newActor(s *Stage, proc int, b backend.Backend) *actor {
 
 const (
 	callTime = 3 * time.Second
+	openTime = 20 * time.Second // on RabbitMQ the first to open declares some hundred queues and exchanges, each a round trip to three nodes
 	breath   = 5 * time.Millisecond
 )
 
@@ -111,7 +112,7 @@ func quiet() backend.Options { return backend.Options{Logger: slog.New(slog.Disc
 // open opens a handle, as often as it takes.
 func (a *actor) open(ctx context.Context) {
 	for ctx.Err() == nil && a.q == nil {
-		within, cancel := context.WithTimeout(ctx, callTime)
+		within, cancel := context.WithTimeout(ctx, openTime)
 		q, err := a.b.Open(within, a.Queue, quiet())
 		cancel()
 		if err != nil {
