@@ -1,6 +1,7 @@
 package chaos_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -27,7 +28,9 @@ func rabbitsVenue(t *testing.T) *venue {
 	v.name, v.rate, v.straight, v.bent = "rabbitmq, three nodes", 150, at, at
 	v.patient, v.bare = 3*time.Minute, true
 	v.opens = []chaos.OpenFunc{sharing(t, at.Open)}
+	v.where = whereInRabbits(mustURI(at.Addr).Vhost, nodes...)
 	v.faults = []*fault{brokerOfThreeKilled(c), partition(c)}
+	v.settle = func(t *testing.T) chaos.Window { return leadersMoved(t, c) }
 	return v
 }
 
@@ -73,4 +76,36 @@ func partition(c *testenv.RabbitNodes) *fault {
 			return count(parted)
 		},
 	}
+}
+
+// leadersMoved does at the end what docs/rabbitmq.md tells operators of RabbitMQ before 4.3 to do when a node was lost: it has other nodes lead the
+// queues, since their leaders may have forgotten to look after subscribers that are gone. Without it, what such a subscriber had in hand does not come
+// again, and this run does not drain. It breaks what it breaks, as any election does.
+func leadersMoved(t *testing.T, c *testenv.RabbitNodes) chaos.Window {
+	t.Helper()
+	w := chaos.Window{Kind: "leaders moved", Start: time.Now().UnixNano(), Breaks: true, Undo: lastAcks}
+	node := c.Nodes()[0]
+	try(t, func() {
+		if looksAfterAll(t, node.Ctl("eval", "rabbit_misc:version().")) {
+			return
+		}
+		moved := node.Ctl("eval", moveLeaders)
+		w.Effect = strings.Count(moved, "migrated")
+	})
+	w.End = time.Now().UnixNano()
+	return w
+}
+
+// moveLeaders has another node lead each queue of a user, and that of its dead letters.
+const moveLeaders = `[rabbit_quorum_queue:transfer_leadership(Q, hd([N || N <- [node() | nodes()], N =/= element(2, amqqueue:get_pid(Q))]))
+	|| Q <- rabbit_amqqueue:list(), amqqueue:is_quorum(Q), {_, _, _, Name} <- [amqqueue:get_name(Q)], re:run(Name, "[.](q|dead)[.]") =/= nomatch].`
+
+// looksAfterAll tells by a broker's version whether its queues look after subscribers that have ended their subscription and have messages in hand.
+func looksAfterAll(t *testing.T, version string) bool {
+	t.Helper()
+	var major, minor int
+	if _, err := fmt.Sscanf(strings.Trim(version, `"`), "%d.%d", &major, &minor); err != nil {
+		t.Fatalf("a broker of version %q: %v", version, err)
+	}
+	return major > 4 || major == 4 && minor >= 3
 }

@@ -2,8 +2,10 @@ package rabbitmq_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -230,6 +232,55 @@ func TestNodeKilled(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNodeKilledUnderAHandler kills the node that a worker is connected to while the worker is at work on its only message and waits for no more, so
+// that its subscription has ended. Another node leads the queue. Before RabbitMQ 4.3 that node forgets to look after who has ended its subscription
+// (docs/rabbitmq.md), and hands the message out again only when leaders move.
+func TestNodeKilledUnderAHandler(t *testing.T) {
+	cluster := testenv.RabbitCluster(t, 3)
+	nodes := cluster.Nodes()
+	q := openOnCluster(t, nodes, 1, "handler")
+	must(t, q.Schedule(t.Context(), message("held", 0))...)
+	held := receiveOne(t.Context(), t, q, "held")
+	awaitNoConsumers(t, nodes[0])
+	nodes[1].Kill()
+	nodes[1].Restart()
+	cluster.AwaitOK()
+	again, err := receiveWithin(t, q, 10*time.Second)
+	if err == nil {
+		t.Log("it came again by itself")
+	} else {
+		t.Logf("it has not come again by itself: %v\n%s", err, nodes[0].Ctl("list_queues", "name", "messages_unacknowledged", "leader"))
+		nodes[0].Ctl("eval", moveLeaders)
+		if again, err = receiveWithin(t, q, 30*time.Second); err != nil {
+			t.Fatalf("the message has not come again though other nodes lead: %v", err)
+		}
+	}
+	if again[0].ID != "held" || again[0].Attempt != 2 {
+		t.Errorf("got %+v, want the second attempt of the message", again[0])
+	}
+	if err := q.Ack(t.Context(), leases([]backend.Delivery{held}))[0]; !errors.Is(err, backend.ErrLeaseLost) {
+		t.Errorf("the ack of what was lost: %v, want ErrLeaseLost", err)
+	}
+}
+
+func receiveWithin(t *testing.T, q backend.Queue, d time.Duration) ([]backend.Delivery, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	return q.Receive(ctx, 1, time.Minute)
+}
+
+// awaitNoConsumers waits until nobody subscribes to anything.
+func awaitNoConsumers(t *testing.T, node *testenv.RabbitServer) {
+	t.Helper()
+	for range 20 {
+		if !strings.Contains(node.Ctl("list_consumers"), "delayq-") {
+			return
+		}
+	}
+	t.Fatal("a subscription does not end though nobody waits")
 }
 
 // openOnCluster has the first node lead the queues of the namespace, and another one serve the handle, if that is home.
