@@ -234,6 +234,11 @@ func TestNodeKilled(t *testing.T) {
 	}
 }
 
+// moveLeadersOfUsers does so for the queues of users and their dead letters alone, which is quicker.
+const moveLeadersOfUsers = `[rabbit_quorum_queue:transfer_leadership(Q, hd([N || N <- [node() | nodes()],
+	N =/= element(2, amqqueue:get_pid(Q))])) || Q <- rabbit_amqqueue:list(), amqqueue:is_quorum(Q),
+	{_, _, _, Name} <- [amqqueue:get_name(Q)], re:run(Name, "[.](q|dead)[.]") =/= nomatch].`
+
 // TestNodeKilledUnderAHandler kills the node that a worker is connected to while the worker is at work on its only message and waits for no more, so
 // that its subscription has ended. Another node leads the queue. Before RabbitMQ 4.3 that node forgets to look after who has ended its subscription
 // (docs/rabbitmq.md), and hands the message out again only when leaders move.
@@ -251,8 +256,8 @@ func TestNodeKilledUnderAHandler(t *testing.T) {
 	if err == nil {
 		t.Log("it came again by itself")
 	} else {
-		t.Logf("it has not come again by itself: %v\n%s", err, nodes[0].Ctl("list_queues", "name", "messages_unacknowledged", "leader"))
-		nodes[0].Ctl("eval", moveLeaders)
+		t.Logf("it has not come again by itself: %v", err)
+		nodes[0].Ctl("eval", moveLeadersOfUsers)
 		if again, err = receiveWithin(t, q, 30*time.Second); err != nil {
 			t.Fatalf("the message has not come again though other nodes lead: %v", err)
 		}

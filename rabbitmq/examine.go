@@ -55,7 +55,7 @@ func (e examiner) brokers() []backend.Finding {
 		f.Remedy = "on a cluster, upgrade to 4.3 or newer, and to 3.12.5 at least; docs/rabbitmq.md says what to do until then"
 	case olderThan(version, 4, 3, 0):
 		f.Severity, f.Text = backend.Note, f.Text+": on a cluster, what a worker had in hand whose node was lost can stay away until other nodes lead"
-		f.Remedy = "on a cluster, upgrade to 4.3 or newer, or move the leaders when a node was lost, as docs/rabbitmq.md says"
+		f.Remedy = "on a cluster, upgrade to 4.3 or newer, or move the leaders when a node that was lost is back, as docs/rabbitmq.md says"
 	}
 	return []backend.Finding{f}
 }
