@@ -8,9 +8,18 @@ import (
 	"github.com/delayq/delayq/chaos"
 )
 
+// beside has the long form of TestChaos and TestMutants run at one time: either leaves the processors idle for half of it.
+func beside(t *testing.T) {
+	t.Helper()
+	if *forFlag > 0 {
+		t.Parallel()
+	}
+}
+
 // TestChaos puts every backend through faults. Its parts share the time of -chaos.for by their weight. Without that flag it takes about three
 // minutes, and leaves out what needs several servers.
 func TestChaos(t *testing.T) {
+	beside(t)
 	total, whole := *forFlag, *forFlag > 0
 	if !whole {
 		total = time.Minute

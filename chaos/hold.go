@@ -12,7 +12,7 @@ type hold struct {
 
 	at    int64 // when the store made it, by the machine's clock
 	since int64 // the same, or before where that is not clear
-	vague bool  // it may also have been at another time, since the store's clock showed the claim's twice
+	vague bool  // when it was among others is not known: the store's clock showed the time twice, or was just jumping
 	shown bool  // the store's clock showed the claim's time at all
 
 	ends  int64 // since when the lease may have ended by itself, by the machine's clock
@@ -55,7 +55,8 @@ func (h *hold) begin(l *life) {
 	}
 	h.since = h.at - grain
 	if some := l.h.moments(h.claim(), h.Call); len(some) > 0 {
-		h.at, h.since, h.vague, h.shown = some[len(some)-1], some[0]-grain, len(some) > 1, true
+		h.at, h.since, h.shown = some[len(some)-1], some[0]-grain, true
+		h.vague = len(some) > 1 || l.h.jumped(h.at-grain, h.at)
 	}
 }
 

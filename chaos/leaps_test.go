@@ -111,6 +111,19 @@ func TestClaimsOfATimeThatCameTwice(t *testing.T) {
 	}
 }
 
+// TestClaimsWhileTheClockJumps has two claims in the millisecond of a leap, one by the clock before it and one by the clock behind: rounded up, the
+// first seems to be the last.
+func TestClaimsWhileTheClockJumps(t *testing.T) {
+	t.Parallel()
+	told := tale{}.push(0, 1, 10).take(3, 1005, 11, 2).claimedAt(1001).ahead()
+	told[len(told)-1].Items[0].Until -= msec / 10
+	told = told.settle(3, chaos.Ack, 1008, 1005, chaos.OK).take(2, 1006, 11, 1).claimedAt(1001).settle(2, chaos.Ack, 1020, 1006, chaos.LeaseLost)
+	h := &chaos.History{Calls: told, Drained: true, Leaps: []chaos.Leap{{Start: epoch + 1000*msec, End: epoch + 1005*msec, Shift: int64(time.Hour)}}}
+	if got := chaos.Check(h).Rules(); got != nil {
+		t.Errorf("found %v\n%s", got, chaos.Timeline(h, 1))
+	}
+}
+
 // TestRepetitionAcrossALeapIsMoot has a push refused that was stored: excused only where a reply may have been lost and the clock jumped meanwhile.
 func TestRepetitionAcrossALeapIsMoot(t *testing.T) {
 	t.Parallel()

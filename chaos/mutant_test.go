@@ -203,6 +203,7 @@ func redissonMutants() []*chaos.Mutant {
 // TestMutants checks the checkers: each broken backend has to be found by the rule that it breaks. What is broken is a script on its way to
 // the server, by a hook of the client.
 func TestMutants(t *testing.T) {
+	beside(t)
 	ms := mutants()
 	rows := make([]string, len(ms))
 	t.Run("mutants", func(t *testing.T) {
