@@ -13,8 +13,7 @@ import (
 func powerVenue(backendName, policy string, declared int64) venueFunc {
 	return func(t *testing.T) *venue {
 		t.Helper()
-		preload(t, "testdata/synced.c")
-		s := testenv.Redis(t, syncing(policy)...)
+		s := testenv.Redis(t, append(syncing(policy), testenv.Under(t, "testdata/synced.c"))...)
 		admin := s.Client(t, patiently)
 		at := chaos.Endpoint{Backend: backendName, Addr: s.Addr()}
 		return &venue{

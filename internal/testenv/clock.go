@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -41,22 +39,19 @@ func NewClock(tb testing.TB, skew time.Duration) *Clock {
 }
 
 func makeClock(dir string) (*Clock, error) {
-	cc, err := exec.LookPath("cc")
-	if err != nil || runtime.GOOS != "linux" {
-		return nil, &absentError{"redis", "shifting a server's clock needs Linux and a C compiler (on Debian: apt-get install gcc libc6-dev)"}
-	}
 	source, skew := filepath.Join(dir, "clock.c"), filepath.Join(dir, "skew")
-	c := &Clock{library: filepath.Join(dir, "clock.so")}
 	if err := os.WriteFile(source, []byte(clockSource), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the library of a clock: %w", err)
 	}
-	if out, err := exec.Command(cc, "-shared", "-fPIC", "-DSKEW_FILE="+strconv.Quote(skew), "-o", c.library, source).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("compiling the library of a clock: %w\n%s", err, out)
+	library, err := compile(dir, source, "-DSKEW_FILE="+strconv.Quote(skew))
+	if err != nil {
+		return nil, err
 	}
-	if c.file, err = os.Create(skew); err != nil {
+	file, err := os.Create(skew)
+	if err != nil {
 		return nil, fmt.Errorf("making the skew of a clock: %w", err)
 	}
-	return c, nil
+	return &Clock{library: library, file: file}, nil
 }
 
 // set is felt by the servers at once: they have the file in their memory.
@@ -80,12 +75,4 @@ func (c *Clock) Set(tb testing.TB, skew time.Duration) {
 func (c *Clock) Skew() time.Duration { return time.Duration(c.skew.Load()) }
 
 // OnClock starts the server on a clock. It is a server of the test's own, as with Private.
-func OnClock(c *Clock) Option { return func(s *settings) { s.private, s.clock = true, c } }
-
-// environment is for a server on the clock; nil, the process's own, for one on the machine's.
-func (c *Clock) environment() []string {
-	if c == nil {
-		return nil
-	}
-	return append(os.Environ(), "LD_PRELOAD="+c.library)
-}
+func OnClock(c *Clock) Option { return under(c.library) }

@@ -67,7 +67,7 @@ func (r *localRedis) start() error {
 		return fmt.Errorf("configuring redis-server: %w", err)
 	}
 	cmd := exec.Command(r.binary, file)
-	cmd.Env = r.set.clock.environment()
+	cmd.Env = r.set.environment()
 	p, err := startProcess(cmd, filepath.Join(r.dir, "redis.log"))
 	if err != nil {
 		return err

@@ -11,10 +11,10 @@ import (
 type Option func(*settings)
 
 type settings struct {
-	private  bool
-	replicas int
-	config   []directive
-	clock    *Clock // nil for the machine's
+	private   bool
+	replicas  int
+	config    []directive
+	libraries []string // to run under
 }
 
 type directive struct {
