@@ -26,7 +26,7 @@ import (
 //
 // Goal for go and go-batch against raw and raw-whole: 0.8. Whose turn is first changes from round to round: each has a queue of its own that grows.
 func BenchmarkRabbitPush(b *testing.B) {
-	messages := unlessShort(40_000, 2000)
+	messages := unlessShort(20_000, 2000)
 	url := ownVhost(b)
 	q, r := onRabbit(b, url), newRaw(b, url)
 	wait := r.declare(b, "raw.wait", waiting(time.Hour, "raw.nowhere"))

@@ -5,7 +5,7 @@
 //
 // The arguments -args -sides zsetpoll,nats restrict a run to some sides.
 //
-// The sides take turns, round by round; after the last one each has a line with the median of its rounds. All servers run on
+// The sides take turns, round by round; after the last one each has a line with the median of its rounds, or the better of two. All servers run on
 // this machine and share its processors. Redis has no persistence, beanstalkd has none unless the side says binlog, NATS
 // writes files without fsync, and Postgres syncs each commit unless it is the tuned one. A benchmark fails when delayq
 // breaks a promise, an early, a lost or a repeated message, and never because of a rate or of what a peer does; the goals

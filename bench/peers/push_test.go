@@ -25,7 +25,7 @@ const singly, inBatches, batchesAtOnce = "single/", "batch/", "batches/"
 func BenchmarkPushPeers(b *testing.B) {
 	const goroutines, few, batch = 256, 8, 100
 	describe(b)
-	messages := unlessShort(30_000, 500)
+	messages := unlessShort(20_000, 500)
 	sides := newRace()
 	cs := takePart(b, pushes)
 	warmUp(b, cs)

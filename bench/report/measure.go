@@ -28,9 +28,9 @@ const stores = "/^backend=(memory|zsetpoll-script|keyspace|redisson|rabbitmq)$"
 
 // full fits into half an hour on two cores. What compares the options of one backend is left to make bench.
 var full = []suite{
-	{"bench", "^BenchmarkPush$" + stores, "0.3s", "10m"},
+	{"bench", "^BenchmarkPush$" + stores, "0.2s", "10m"},
 	{"bench", "^BenchmarkThroughput$/^backend=memory$", "0.5s", "10m"},
-	{"bench", "^BenchmarkDepth$/^backend=(memory|zsetpoll-script|keyspace|redisson)$/^due=now$", "10x", "10m"},
+	{"bench", "^BenchmarkDepth$/^backend=(memory|zsetpoll-script|keyspace|redisson)$/^due=now$", "5x", "10m"},
 	{"bench", "^BenchmarkDepth$/^backend=rabbitmq$/^due=now$", "2x", "10m"}, // a message takes it milliseconds
 	{"bench", "^Benchmark(Idle|Pending)$" + stores, "1x", "15m"},
 	{"bench", "^BenchmarkFootprint$", "5x", "10m"},
