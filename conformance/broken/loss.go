@@ -3,6 +3,7 @@ package broken
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,9 +49,10 @@ func (q *popper) Receive(ctx context.Context, limit int, lease time.Duration) ([
 	got := make(chan result, 1)
 	go func() {
 		ds, err := q.whole.Receive(context.WithoutCancel(ctx), limit, lease)
+		ours := slices.Clone(ds) // whoever receives them may change them
 		got <- result{ds, err}
 		if ctx.Err() != nil {
-			q.drop(ds)
+			q.drop(ours)
 		}
 	}()
 	select {
@@ -153,7 +155,7 @@ func (q *duplicator) repeat(ds []backend.Delivery) (again []backend.Delivery) {
 	again = q.again
 	q.again = nil
 	if q.n += len(ds); q.n >= 10 {
-		q.n, q.again = 0, ds[:1]
+		q.n, q.again = 0, slices.Clone(ds[:1]) // who received it may change it
 	}
 	return again
 }
