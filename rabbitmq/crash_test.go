@@ -147,7 +147,7 @@ func (b *book) survive(n int, longest time.Duration, breakSomething, remedy func
 	b.push(ctx, n, longest)
 	await(b.t, "a third of the messages", func() bool { return b.arrived() >= n/3 })
 	breakSomething()
-	broke := time.Now()
+	mended := time.Now()
 	if remedy != nil && !b.allCame(longest+30*time.Second) {
 		b.t.Logf("%d messages stay away", b.missing())
 		remedy()
@@ -155,7 +155,7 @@ func (b *book) survive(n int, longest time.Duration, breakSomething, remedy func
 	if !b.allCame(longest + 4*time.Minute) {
 		b.t.Fatalf("%d confirmed messages never came", b.missing())
 	}
-	took := time.Since(broke)
+	took := time.Since(mended)
 	stop()
 	all.Wait()
 	b.report(n, took)
@@ -180,7 +180,7 @@ func (b *book) report(n int, took time.Duration) {
 			confirmed++
 		}
 	}
-	b.t.Logf("%d pushed, %d confirmed, all there %v after the fault, the latest %v late; came again: %v", n, confirmed,
+	b.t.Logf("%d pushed, %d confirmed, all there %v after it was mended, the latest %v late; came again: %v", n, confirmed,
 		took.Round(time.Millisecond), b.latest.Round(time.Millisecond), b.again)
 	if confirmed < n/2 {
 		b.t.Errorf("only %d of %d pushes were confirmed", confirmed, n)

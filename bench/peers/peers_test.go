@@ -57,7 +57,7 @@ type peer struct {
 	// looks is how often a peer looks for what is due, where that is seconds.
 	looks time.Duration
 
-	// most is how many messages a drain, a push or a depth has at most, where the others' would take minutes; 0 for theirs.
+	// most is how many messages a drain or a push has at most, where the others' would take minutes; 0 for theirs.
 	most int
 }
 
@@ -87,8 +87,8 @@ var peers = []peer{
 		name: "asynq", open: openAsynq(asDocumented),
 		in: everything &^ depths, slow: true, oneByOne: true, looks: 5 * time.Second,
 	},
-	{name: "asynq-tuned", open: openAsynq(tuned), in: everything, oneByOne: true},
-	{name: "asynq-tuned-x4", open: openAsynq(tunedServers), in: drains, slow: true},
+	{name: "asynq-tuned", open: openAsynq(tuned), in: everything, oneByOne: true, most: 50_000},
+	{name: "asynq-tuned-x4", open: openAsynq(tunedServers), in: drains, slow: true, most: 50_000},
 
 	{
 		name: "beanstalkd", open: openBeanstalkd(beanstalkdSettings{}), needs: lacksBeanstalkd,

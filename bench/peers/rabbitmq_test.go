@@ -34,7 +34,7 @@ func BenchmarkRabbitPush(b *testing.B) {
 	messages, few := unlessShort(20_000, 1000), unlessShort(2000, 100)
 	pushRabbit(b, q, few, goroutines) // the first ones find nothing declared
 	sides := newRace()
-	for range unlessShort(5, 1) {
+	for range unlessShort(3, 1) {
 		sides.run("delayq", messages, func() { pushRabbit(b, q, messages, goroutines) })
 		sides.run("lone", few, func() { publishSingly(b, lone, few) })
 		sides.run("channels", messages, func() { publishSingly(b, many, messages) })
