@@ -23,7 +23,7 @@ func (r *localRabbit) env() []string {
 		"RABBITMQ_MNESIA_BASE="+r.file("data"),
 		"RABBITMQ_LOG_BASE="+r.file("log"),
 		"RABBITMQ_PID_FILE="+r.file("pid"),
-		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1}",
+		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="+noSpinning+" -kernel inet_dist_use_interface {127,0,0,1}",
 		"RABBITMQ_CTL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1}",
 		"ERL_CRASH_DUMP_SECONDS=0", // the log says enough
 		"ERL_EPMD_ADDRESS="+localhost,
@@ -32,6 +32,9 @@ func (r *localRabbit) env() []string {
 		"RUNNING_UNDER_SYSTEMD=1", // then the script becomes the broker, and signals meant for one reach the other
 	)
 }
+
+// noSpinning has idle schedulers of a broker leave the processors, which it shares with the tests and other brokers, to them at once.
+const noSpinning = "+sbwt none +sbwtdcpu none +sbwtdio none"
 
 func ofAnotherBroker(variable string) bool {
 	for _, prefix := range []string{"RABBITMQ_", "ERL_", "NOTIFY_SOCKET="} {
