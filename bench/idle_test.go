@@ -16,7 +16,7 @@ func BenchmarkIdle(b *testing.B) {
 	overRedis(b, func(b *testing.B, t target) {
 		b.Run("queues=1", func(b *testing.B) { idle(b, t, 1, window(5*time.Second)) })
 		if !testing.Short() {
-			b.Run("queues=1000", func(b *testing.B) { idle(b, t, 1000, 5*time.Second) })
+			b.Run("queues=1000", func(b *testing.B) { idle(b, t, 1000, 10*time.Second) })
 		}
 	})
 }

@@ -145,7 +145,7 @@ const javaPatience = 150 * time.Second
 func burstInJava(b *testing.B, release string, messages int) time.Duration {
 	b.Helper()
 	ctx := context.Background()
-	for lead := window(15 * time.Second); ; lead *= 2 {
+	for lead := window(20 * time.Second); ; lead *= 2 {
 		q := theirs(b, release)
 		due := time.Now().Add(lead)
 		_, err := q.OfferMany(ctx, interop.Load{Count: messages, Size: bodySize, Due: due, Threads: 64, Prefix: "burst"})

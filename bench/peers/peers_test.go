@@ -108,7 +108,7 @@ var peers = []peer{
 
 	{
 		name: "river", open: openRiver(riverDefaults), needs: lacksPostgres,
-		in: everything &^ depths, slow: true, looks: 5 * time.Second, most: 2000,
+		in: everything &^ depths, slow: true, looks: 5 * time.Second, most: 1000,
 	},
 	{name: "river-tuned", open: openRiver(riverTuned), needs: lacksPostgres, in: everything, most: 10_000},
 

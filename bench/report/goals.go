@@ -103,7 +103,7 @@ func flat(store string, long bool) goal {
 	return goal{
 		what: "cost of a message at 1 M pending against 1 k: " + store, unit: "×", long: long,
 		value: at("BenchmarkDepth/backend="+store+"/due=now", "1M/1k"), limit: atMost(number(1.5)),
-		dir: "bench", pattern: "^BenchmarkDepth$/^backend=" + store + "$/^due=now$", benchtime: "5x",
+		dir: "bench", pattern: "^BenchmarkDepth$/^backend=" + store + "$/^due=now$", benchtime: "3x",
 	}
 }
 
