@@ -31,7 +31,6 @@ const stores = "/^backend=(memory|zsetpoll-script|keyspace|redisson|rabbitmq)$"
 var full = []suite{
 	{"bench", "^BenchmarkThroughput$/^backend=memory$", "0.5s", "10m"},
 	{"bench", "^BenchmarkDepth$/^backend=(memory|zsetpoll-script|keyspace|redisson)$/^due=now$", "3x", "10m"},
-	{"bench", "^BenchmarkDepth$/^backend=rabbitmq$/^due=now$", "2x", "10m"}, // a message takes it milliseconds
 	{"bench", "^Benchmark(Idle|Pending)$" + stores, "1x", "15m"},
 	{"bench", "^BenchmarkFootprint$", "5x", "10m"},
 	{"bench", "^BenchmarkRedissonBurst$/^release=4.7.0$", "1x", "10m"},
