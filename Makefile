@@ -50,7 +50,7 @@ bench: ## Run the benchmarks in full (some minutes)
 
 # SHORT=1 tries the machinery in two minutes. ONLY=Rabbit measures again what a pattern matches of the commands, and keeps the rest.
 .PHONY: report
-report: tools ## Measure, and write docs/benchmarks.md and its pictures (half an hour)
+report: tools ## Measure, and write docs/benchmarks.md and its pictures (about half an hour)
 	cd bench/report && go run . $(if $(SHORT),-short) $(if $(ONLY),-only '$(ONLY)')
 
 BENCH     ?= ^Benchmark(Push|Throughput)$$/^backend=(memory|zsetpoll-script|keyspace|redisson)$$

@@ -27,7 +27,7 @@ func drainTTL() time.Duration { return unlessShort(0x1000*time.Millisecond, 0x40
 // Goal for go and go-batch against raw and raw-whole: 0.8. The messages are due at the pace at which they were pushed: where the pushes took as
 // long as the drain, it says so.
 func BenchmarkRabbitDrain(b *testing.B) {
-	messages := unlessShort(20_000, 2000)
+	messages := unlessShort(30_000, 2000)
 	url := ownVhost(b)
 	q, r := onRabbit(b, url), newRaw(b, url)
 	to := r.declare(b, "raw", quorum())

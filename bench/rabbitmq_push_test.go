@@ -43,7 +43,7 @@ func BenchmarkRabbitPush(b *testing.B) {
 		{"go-lone", func() { pushInBatches(b, q, messages, 1) }},
 	}
 	sides := newRace()
-	for round := range unlessShort(4, 1) {
+	for round := range unlessShort(6, 1) {
 		for i := range turns {
 			turn := turns[(i+round)%len(turns)]
 			sides.run(turn.name, messages, turn.push)

@@ -22,7 +22,7 @@ import (
 //
 // The instant is a whole second, for asynq knows no other. With its default settings it looks every 5 s, as river does: the
 // rounds begin at times spread over these. beanstalkd counts whole seconds from each push, so that its messages are due
-// within a second; its workers come at the end of that. The slower sides have fewer messages.
+// within a second; its workers come at the end of that. Slow sides that no goal is about have fewer messages.
 func BenchmarkDrainPeers(b *testing.B) {
 	describe(b)
 	messages, rounds := unlessShort(100_000, 1000), unlessShort(2, 1)

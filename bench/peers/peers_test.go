@@ -87,7 +87,7 @@ var peers = []peer{
 		name: "asynq", open: openAsynq(asDocumented),
 		in: everything &^ depths, slow: true, oneByOne: true, looks: 5 * time.Second,
 	},
-	{name: "asynq-tuned", open: openAsynq(tuned), in: everything, oneByOne: true, most: 50_000},
+	{name: "asynq-tuned", open: openAsynq(tuned), in: everything, oneByOne: true},
 	{name: "asynq-tuned-x4", open: openAsynq(tunedServers), in: drains, slow: true, most: 50_000},
 
 	{

@@ -26,7 +26,7 @@ type suite struct {
 // stores are the backends with their default settings, one element of a pattern.
 const stores = "/^backend=(memory|zsetpoll-script|keyspace|redisson|rabbitmq)$"
 
-// full fits into half an hour on two cores. What compares the options of one backend is left to make bench, and so are pushes alone, which those beside
+// full is meant to fit into half an hour on two cores. What compares the options of one backend is left to make bench, and so are pushes alone, which those beside
 // peers and beside a program by hand cover.
 var full = []suite{
 	{"bench", "^BenchmarkThroughput$/^backend=memory$", "0.5s", "10m"},
