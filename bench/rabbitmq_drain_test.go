@@ -10,7 +10,7 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// drainTTL is a delay that the levels wait for in one queue, as raw does: a single hexadecimal digit, 0x1000 ms.
+// drainTTL is a delay that the levels wait for in one queue, as raw does: a single digit, 0x1000 ms.
 func drainTTL() time.Duration { return unlessShort(0x1000*time.Millisecond, 0x400*time.Millisecond) }
 
 // BenchmarkRabbitDrain measures messages of 100 bytes that have all waited in one queue, in msgs/s from the moment that the first is due

@@ -19,10 +19,10 @@ import (
 // BenchmarkRabbitLateness measures how late messages are by each way to wait: 2,000 a second, random delays of 1 to 4 s, 32
 // workers, 5,000 messages a turn and two turns.
 //
-//	hex             any delay to the millisecond; goal for hex-p99-us: 40,000
+//	levels          any delay to the millisecond; goal for levels-late-p99-ms: 40
 //	grain           the same with Grain(16ms), which itself makes up to 16 ms of lateness
 //	buckets         Buckets, 50 of them, 60 ms apart
-//	classic         hex with Classic, which may lose messages
+//	classic         levels with Classic, which may lose messages
 //	queues          by hand, as textbooks do it: a queue for each of these 50 delays, dead-lettering at least once into the queue
 //	                that is consumed
 //	classic-queues  the same with classic queues, which may lose messages
@@ -30,7 +30,7 @@ import (
 // Lateness counts from just before the push, plus the delay that it asks for; where there are only 50 delays it asks for one of them.
 func BenchmarkRabbitLateness(b *testing.B) {
 	ways := []*way{
-		libraryWay(b, "hex"),
+		libraryWay(b, "levels"),
 		libraryWay(b, "grain", rabbitmq.Grain(16*time.Millisecond)),
 		bucketsWay(b),
 		libraryWay(b, "classic", rabbitmq.Classic()),

@@ -25,7 +25,7 @@ func rabbitBackends(t *testing.T) map[string]conformance.Harness {
 		return redistomb.New(testenv.SharedRedis(t).Client(t), redistomb.Prefix(fmt.Sprint("conformance-", time.Now().UnixNano())))
 	})
 	return map[string]conformance.Harness{
-		"rabbitmq":                  rabbitHarness(t, "hex", func() rabbitmq.Tombstones { return nil }),
+		"rabbitmq":                  rabbitHarness(t, "levels", func() rabbitmq.Tombstones { return nil }),
 		"rabbitmq-tombstones":       rabbitHarness(t, "tombs", func() rabbitmq.Tombstones { return inMemory }),
 		"rabbitmq-tombstones-redis": rabbitHarness(t, "redistombs", inRedis),
 	}

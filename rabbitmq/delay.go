@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"math/bits"
+	"strconv"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -26,48 +27,69 @@ type route struct {
 	blind         bool // the exchange cannot tell whether it routed
 }
 
-// The parts of a hexadecimal delay. 16 digits a level is the knee: a smaller base needs more hops, a larger one more
-// bindings to match.
+// delayBits is what the longest delay takes, 49.7 days in ms.
+const delayBits = 32
+
+// Each level keeps the digits of some bits of a delay. A hop is what costs most, a queue for each digit is what saves hops: the lowest levels, which
+// nearly all messages pass, have more digits.
 const (
-	digitBits = 4
-	digits    = 1 << digitBits
-	delayBits = 32 // 49.7 days in ms
+	wideLevels = 2
+	wideBits   = 6
+	otherBits  = 4
 )
 
-// hexLevels keep any delay in 15 queues a digit: the queue for digit d of level k holds messages d·16^k grains. A message
-// visits one queue for each digit that is not 0, from the highest to the lowest.
-type hexLevels struct {
+// bitsBelow is how many bits of a delay the levels below level k keep.
+func bitsBelow(k int) int {
+	wide := min(k, wideLevels)
+	return wide*wideBits + (k-wide)*otherBits
+}
+
+// digits is how many values the digit of level k has.
+func digits(k int) int { return 1 << (bitsBelow(k+1) - bitsBelow(k)) }
+
+func digitOf(grains int64, k int) int { return int(grains >> bitsBelow(k) % int64(digits(k))) }
+
+// levels keep any delay in a queue for each value of a digit but 0. A message visits one queue for each of its digits that is not 0, from the highest to the
+// lowest.
+type levels struct {
 	grain   int64 // in ms
 	classic bool
 }
 
-// levels is how many digits a delay of 32 bits of ms has in grains.
-func (h hexLevels) levels() int {
-	return (bits.Len64((1<<delayBits-1)/uint64(h.grain)) + digitBits - 1) / digitBits
+// count is how many levels there are: enough for a delay of delayBits in grains.
+func (l levels) count() int {
+	n, need := 0, bits.Len64((1<<delayBits-1)/uint64(l.grain))
+	for bitsBelow(n) < need {
+		n++
+	}
+	return n
 }
 
 // set tells levels of other grains and kinds apart by name.
-func (h hexLevels) set() string {
+func (l levels) set() string {
 	s := ""
-	if h.grain > 1 {
-		s = "g" + formatInt(h.grain) + "."
+	if l.grain > 1 {
+		s = "g" + formatInt(l.grain) + "."
 	}
-	if h.classic {
+	if l.classic {
 		s += "classic."
 	}
 	return s
 }
 
-func (h hexLevels) longest() int64 { return (1<<(digitBits*h.levels()) - 1) * h.grain }
+func (l levels) longest() int64 { return (1<<bitsBelow(l.count()) - 1) * l.grain }
 
 // route is by the exchange of the queue of the highest digit. The digits that follow are further keys, which the broker takes
 // from a header that it then removes: each is for the exchange of the digit before it alone.
-func (h hexLevels) route(n names, dest string, ms int64) (r route, left int64) {
-	left = max(ms-h.longest(), 0)
-	grains := (ms - left + h.grain - 1) / h.grain
+func (l levels) route(n names, dest string, ms int64) (r route, left int64) {
+	left = max(ms-l.longest(), 0)
+	grains := (ms - left + l.grain - 1) / l.grain
 	r.key = keyOf(dest)
-	from := (bits.Len64(uint64(grains)) - 1) / digitBits
-	r.exchange = n.levelQueue(h.set(), from, digitOf(grains, from))
+	from := l.count() - 1
+	for digitOf(grains, from) == 0 {
+		from--
+	}
+	r.exchange = n.levelQueue(l.set(), from, digitOf(grains, from))
 	var keys []any
 	for k := from - 1; k >= 0; k-- {
 		if d := digitOf(grains, k); d != 0 {
@@ -84,17 +106,14 @@ func (h hexLevels) route(n names, dest string, ms int64) (r route, left int64) {
 // moreKeys is the header for keys beside the one that a message is published with. They stay with it from queue to queue.
 const moreKeys = "BCC"
 
-func digitOf(grains int64, k int) int { return int(grains >> (digitBits * k) % digits) }
-
 // hop is the key by which what has waited for a digit of level from gets to the queue of digit d of level k. It is no queue's key.
 func hop(from, k, d int) string {
-	const hex = "0123456789abcdef"
-	return string([]byte{hex[from], '>', hex[k], hex[d]})
+	return string(strconv.AppendInt([]byte{'0' + byte(from), '>', '0' + byte(k)}, int64(d), 16))
 }
 
-func (h hexLevels) declare(ch *amqp.Channel, n names) error {
-	for k := range h.levels() {
-		if err := h.declareLevel(ch, n, k); err != nil {
+func (l levels) declare(ch *amqp.Channel, n names) error {
+	for k := range l.count() {
+		if err := l.declareLevel(ch, n, k); err != nil {
 			return err
 		}
 	}
@@ -103,29 +122,29 @@ func (h hexLevels) declare(ch *amqp.Channel, n names) error {
 
 // declareLevel declares the queues of a level, and the exchange that they lead to, which has a binding for each digit of a lower
 // level. What has no lower digit goes to deliver, and so does what has lost its queue: it comes early then, and waits once more.
-func (h hexLevels) declareLevel(ch *amqp.Channel, n names, k int) error {
+func (l levels) declareLevel(ch *amqp.Channel, n names, k int) error {
 	next := n.deliver()
 	if k > 0 {
-		next = n.level(h.set(), k)
+		next = n.level(l.set(), k)
 		if err := declareExchange(ch, next, "direct", amqp.Table{"alternate-exchange": n.deliver()}); err != nil {
 			return err
 		}
 	}
-	for d := 1; d < digits; d++ {
-		if err := h.declareDigit(ch, n, k, d, next); err != nil {
+	for d := 1; d < digits(k); d++ {
+		if err := l.declareDigit(ch, n, k, d, next); err != nil {
 			return err
 		}
 	}
-	return h.bindLower(ch, n, k, next)
+	return l.bindLower(ch, n, k, next)
 }
 
 // bindLower binds the queues of all lower levels. The broker answers the last binding alone: there are hundreds, each time that a
 // connection is made.
-func (h hexLevels) bindLower(ch *amqp.Channel, n names, k int, exchange string) error {
+func (l levels) bindLower(ch *amqp.Channel, n names, k int, exchange string) error {
 	for lower := range k {
-		for d := 1; d < digits; d++ {
-			last := lower == k-1 && d == digits-1
-			queue := n.levelQueue(h.set(), lower, d)
+		for d := 1; d < digits(lower); d++ {
+			last := lower == k-1 && d == digits(lower)-1
+			queue := n.levelQueue(l.set(), lower, d)
 			if err := ch.QueueBind(queue, hop(k, lower, d), exchange, !last, nil); err != nil {
 				return explain("binding queue "+queue+" to exchange "+exchange, err)
 			}
@@ -135,9 +154,9 @@ func (h hexLevels) bindLower(ch *amqp.Channel, n names, k int, exchange string) 
 }
 
 // declareDigit declares the queue of a digit, and an exchange by which it is reached whatever other keys a message has.
-func (h hexLevels) declareDigit(ch *amqp.Channel, n names, k, d int, next string) error {
-	wait := time.Duration(int64(d)<<(digitBits*k)*h.grain) * time.Millisecond
-	return declareEntered(ch, n.levelQueue(h.set(), k, d), wait, next, h.classic)
+func (l levels) declareDigit(ch *amqp.Channel, n names, k, d int, next string) error {
+	wait := time.Duration(int64(d)<<bitsBelow(k)*l.grain) * time.Millisecond
+	return declareEntered(ch, n.levelQueue(l.set(), k, d), wait, next, l.classic)
 }
 
 // immediate is the route of what is due.

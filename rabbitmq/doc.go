@@ -2,8 +2,8 @@
 //
 // # How a message waits
 //
-// A delay in ms has eight hexadecimal digits. For each digit there is an exchange, and for each value of it but 0 a quorum queue
-// with a fixed time to live: 120 queues for all delays of all queues of a namespace. A message is published at its highest digit, waits there,
+// A delay in ms has seven digits: the lowest two of six bits, the others of four. For each digit there is an exchange, and for each value of it but 0 a quorum queue
+// with a fixed time to live: 201 queues for all delays of all queues of a namespace. A message is published at its highest digit, waits there,
 // is passed on (at least once, by RabbitMQ's own dead-lettering) to the next digit that is not 0, and so on to the queue that workers take from. No
 // message waits behind one with a longer delay. A delay of more than 49.7 days goes through all of it again. [Grain], [Buckets], [Fixed] and
 // [DelayedExchange] are other ways to wait.

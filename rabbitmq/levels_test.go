@@ -16,7 +16,7 @@ import (
 // TestUnroutable takes the binding away from a queue for which messages wait: more of them than a level passes on at once. Those
 // of another queue come through the same levels, and the others are kept aside.
 func TestUnroutable(t *testing.T) {
-	const n, delay = 100, 2 * time.Second // its digits are 7, d and 0
+	const n, delay = 100, 2 * time.Second // most wait in one queue, of 1,984 ms
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
 	b := rabbitmq.New(url)
@@ -76,7 +76,7 @@ func TestWaitsOnceMore(t *testing.T) {
 	}
 	var d amqp.Delivery
 	await(t, "the message at its highest digit", func() bool {
-		got, ok, err := ch.Get("delayq.v1.l7.f", false)
+		got, ok, err := ch.Get("delayq.v1.l6.f", false)
 		must(t, err)
 		d = got
 		return ok
@@ -113,7 +113,7 @@ func TestManyRetries(t *testing.T) {
 func TestWaysToWait(t *testing.T) {
 	const n = 300
 	for name, opts := range map[string][]rabbitmq.Option{
-		"hex":     nil,
+		"levels":  nil,
 		"grain":   {rabbitmq.Grain(16 * time.Millisecond)},
 		"odd":     {rabbitmq.Grain(7 * time.Millisecond)},
 		"buckets": {rabbitmq.Buckets(time.Second, 100*time.Millisecond, 400*time.Millisecond, 400*time.Millisecond)},
@@ -187,9 +187,9 @@ func TestLongestDelays(t *testing.T) {
 	q, ch := open(t, url), channel(t, url)
 	for queue, delay := range map[string]time.Duration{
 		"delayq.v1.l0.f": 15 * time.Millisecond, // gone before anybody looks
-		"delayq.v1.l7.e": 0xeffffff0 * time.Millisecond,
-		"delayq.v1.l7.f": backend.MaxDelay,
-		"delayq.v1.l6.1": 0x1000100*time.Millisecond - 200*time.Millisecond + rand.N(100*time.Millisecond),
+		"delayq.v1.l6.e": 0xeffffff0 * time.Millisecond,
+		"delayq.v1.l6.f": backend.MaxDelay,
+		"delayq.v1.l5.1": 0x1000100*time.Millisecond - 200*time.Millisecond + rand.N(100*time.Millisecond),
 	} {
 		must(t, q.Schedule(ctx, message(queue, delay))...)
 		if delay > time.Minute {

@@ -53,11 +53,11 @@ func (b *Backend) RemoveNamespace(ctx context.Context) error {
 	return b.withConnection(ctx, func(conn *amqp.Connection) error { return deleteAll(conn, exchanges, queues) })
 }
 
-func (h hexLevels) parts(n names) (exchanges, queues []string) {
-	for k := range h.levels() {
-		exchanges = append(exchanges, n.level(h.set(), k))
-		for d := 1; d < digits; d++ {
-			queues = append(queues, n.levelQueue(h.set(), k, d))
+func (l levels) parts(n names) (exchanges, queues []string) {
+	for k := range l.count() {
+		exchanges = append(exchanges, n.level(l.set(), k))
+		for d := 1; d < digits(k); d++ {
+			queues = append(queues, n.levelQueue(l.set(), k, d))
 		}
 	}
 	return append(exchanges, queues...), queues

@@ -66,7 +66,7 @@ func (o *options) chosen() delayer {
 	case len(o.buckets) > 0:
 		return buckets{waits: slices.Sorted(slices.Values(o.buckets)), only: o.only, classic: o.classic}
 	default:
-		return hexLevels{grain: o.grain.Milliseconds(), classic: o.classic}
+		return levels{grain: o.grain.Milliseconds(), classic: o.classic}
 	}
 }
 

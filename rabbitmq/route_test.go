@@ -14,6 +14,12 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
+// bitsBelow is how many bits of a delay the levels below level k keep: six each of the lowest two, four each of the others.
+func bitsBelow(k int) int { return 6*min(k, 2) + 4*max(k-2, 0) }
+
+// digits is how many values the digit of level k has.
+func digits(k int) int { return 1 << (bitsBelow(k+1) - bitsBelow(k)) }
+
 // waited is how long a message has waited, by the queues that the broker says it has passed: one of a level at most, and once.
 func waited(t *testing.T, d *amqp.Delivery) (total time.Duration) {
 	t.Helper()
@@ -29,12 +35,13 @@ func waited(t *testing.T, d *amqp.Delivery) (total time.Duration) {
 			t.Errorf("%s has passed a level twice: %v", d.MessageId, deaths)
 		}
 		passed[level] = true
-		total += time.Duration(digit<<(4*level)) * time.Millisecond
+		total += time.Duration(digit<<bitsBelow(level)) * time.Millisecond
 	}
 	return total
 }
 
-// someDelays have all digits of the lowest two levels below all digits of the next, and below the lowest digit of the one above.
+// someDelays have all digits of the lowest level below some of the next, some below all, and all of the lowest two, by turns, below the lowest
+// digit of the one above.
 func someDelays() (delays []time.Duration) {
 	dense := func(from, n int) {
 		for i := range n {
@@ -42,12 +49,12 @@ func someDelays() (delays []time.Duration) {
 		}
 	}
 	dense(1, 0x1ff)
-	for d := 2; d < 16; d++ {
-		dense(d*0x100-2, 0x14)
+	for d := 2; d < 64; d++ {
+		dense(d*0x40-2, 5)
 	}
-	dense(0xffe, 0x102)
-	for d := 1; d < 4; d++ {
-		dense(0x1000+d*0x100-2, 4)
+	dense(0xffe, 0x42)
+	for d := 1; d < 64; d++ {
+		dense(0x1000+d*0x40-1, 2)
 	}
 	slices.Sort(delays)
 	return slices.Compact(delays)
@@ -103,14 +110,14 @@ func TestRoutes(t *testing.T) {
 // TestHops publishes to the exchange of each level what has any digit of any lower level next, and keys that are for others. It waits
 // in the queue of that digit, and of no other.
 func TestHops(t *testing.T) {
-	const top, longest = 7, 4 // what waits in lower levels would not be found there
+	const top, longest = 6, 3 // what waits in lower levels would not be found there
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
 	_, ch := open(t, url), channel(t, url)
 	want := make(map[string]int)
 	for from := 1; from <= top; from++ {
 		for k := range from {
-			for d := 1; d < 16; d++ {
+			for d := 1; d < digits(k); d++ {
 				queue := fmt.Sprintf("delayq.v1.l%d.%x", k, d)
 				if want[queue]++; k < longest {
 					continue
@@ -133,9 +140,9 @@ func TestHops(t *testing.T) {
 func TestBindings(t *testing.T) {
 	server, name := sharedVhost(t)
 	for prefix, opts := range map[string][]rabbitmq.Option{"delayq.v1.": nil, "delayq.v1.g16.": {rabbitmq.Grain(16 * time.Millisecond)}} {
-		levels := 8
+		levels := 7
 		if opts != nil {
-			levels = 7
+			levels = 6
 		}
 		open(t, server.VhostURL(name), opts...)
 		var got, want []string
@@ -147,7 +154,7 @@ func TestBindings(t *testing.T) {
 		}
 		for from := range levels {
 			for k := range from {
-				for d := 1; d < 16; d++ {
+				for d := 1; d < digits(k); d++ {
 					want = append(want, fmt.Sprintf("%sl%d %d>%d%x %sl%d.%x", prefix, from, from, k, d, prefix, k, d))
 				}
 			}
@@ -165,9 +172,9 @@ func TestLostLevel(t *testing.T) {
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
 	q, ch := open(t, url), channel(t, url)
-	const delay = 0x2f0 * time.Millisecond
+	const delay = 0x12f0 * time.Millisecond // 0x1000, 0x2c0 and 0x30
 	due := time.Now().Add(delay)
-	for d := 1; d < 16; d++ {
+	for d := 1; d < digits(1); d++ {
 		_, err := ch.QueueDelete(fmt.Sprintf("delayq.v1.l1.%x", d), false, false, false)
 		must(t, err)
 	}
