@@ -85,7 +85,7 @@ func Namespace(ns string) Option {
 const nameRunes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
 // Grain sets to what delays are rounded up inside the broker, a whole number of milliseconds up to a minute, 1 ms by default.
-// With 16 ms a message takes a hop less, for up to 16 ms of lateness.
+// With 16 ms most messages take a hop less, those with delays of 1 to 4 s none, for up to 16 ms of lateness.
 func Grain(d time.Duration) Option {
 	return func(o *options) {
 		if d < time.Millisecond || d > time.Minute || d%time.Millisecond != 0 {
