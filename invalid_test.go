@@ -137,11 +137,11 @@ func TestBadInputIsRefused(t *testing.T) {
 		{"header key with NUL", pushing(delayq.Header("a\x00", "v")), "header key", `a\x00`},
 		{"header key not UTF-8", pushing(delayq.Header("\xc3", "v")), "header key", `\xc3`},
 		{"header key reserved", pushing(delayq.Header("delayq-attempt", "v")), "header key", "delayq-attempt"},
-		{"headers too large", pushing(delayq.Header("k", strings.Repeat("v", backend.MaxHeaders))), "headers", "65537 bytes"},
+		{"headers too large", pushing(delayq.Header("k", strings.Repeat("v", backend.MaxHeaders))), "headers", "65545 bytes"},
 		{
 			"headers too large together",
 			pushing(delayq.Header("a", strings.Repeat("v", 40_000)), delayq.Header("b", strings.Repeat("v", 40_000))),
-			"headers", "80002 bytes",
+			"headers", "80018 bytes",
 		},
 
 		{"batch: delay negative", pushingBatch(delayq.Message{Delay: -1}), "delay", "-1ns"},
@@ -297,7 +297,7 @@ func TestLimitsAreInclusive(t *testing.T) {
 		{"any id", pushing(delayq.ID("{ä} b/*#\u2028\U0001F600"))},
 		{"longest header key", pushing(delayq.Header(strings.Repeat("k", 255), ""))},
 		{"any header value", pushing(delayq.Header("k", anyBytes))},
-		{"largest headers", pushing(delayq.Header("k", strings.Repeat("v", backend.MaxHeaders-1)))},
+		{"largest headers", pushing(delayq.Header("k", strings.Repeat("v", backend.MaxHeaders-backend.HeaderCost-1)))},
 		{"empty batch", func(s *scene, ctx context.Context) error {
 			ids, err := s.PushBatch(ctx, nil)
 			if len(ids) != 0 {

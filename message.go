@@ -18,7 +18,7 @@ type Message struct {
 	// Body is up to 16 MiB, any bytes. The queue keeps no reference to it.
 	Body []byte
 
-	// Headers are up to 64 KiB in all; a key is 1 to 255 bytes of UTF-8 without control
+	// Headers are up to 64 KiB in all, with 8 bytes for each; a key is 1 to 255 bytes of UTF-8 without control
 	// characters and does not begin with "delayq-"; a value is any bytes. A store without
 	// the feature [Headers] answers [ErrUnsupported] to any.
 	Headers map[string]string

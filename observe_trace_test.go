@@ -228,7 +228,7 @@ func TestTraceOfAPushThatFails(t *testing.T) {
 func TestTraceStaysOutOfTheHeaders(t *testing.T) {
 	t.Parallel()
 	const mine = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	full := strings.Repeat("v", backend.MaxHeaders-1)
+	full := strings.Repeat("v", backend.MaxHeaders-backend.HeaderCost-1)
 	noHeaders := newSeam()
 	noHeaders.traits = func(tr *backend.Traits) { tr.NoHeaders = true }
 	for _, tt := range []struct {

@@ -135,14 +135,15 @@ func validHeaders(headers map[string]string) error {
 		}
 	}
 	if total := headerBytes(headers); total > backend.MaxHeaders {
-		return backend.Invalid("headers", described(fmt.Sprintf("of %d bytes", total)), fmt.Sprintf("up to %d bytes in all", backend.MaxHeaders))
+		return backend.Invalid("headers", described(fmt.Sprintf("of %d bytes", total)),
+			fmt.Sprintf("up to %d bytes in all, with %d for each header beside its key and value", backend.MaxHeaders, backend.HeaderCost))
 	}
 	return nil
 }
 
 func headerBytes(headers map[string]string) (total int) {
 	for k, v := range headers {
-		total += len(k) + len(v)
+		total += len(k) + len(v) + backend.HeaderCost
 	}
 	return total
 }

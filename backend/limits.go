@@ -8,9 +8,11 @@ const (
 	// MaxBody is the largest body in bytes: the default max_message_size of RabbitMQ 4.
 	MaxBody = 16 << 20
 
-	// MaxHeaders is the largest sum of all header keys and values in bytes.
-	// RabbitMQ has to fit them into one frame, of 128 KiB by default.
+	// MaxHeaders is the largest sum of all header keys and values in bytes, and of
+	// HeaderCost for each header. RabbitMQ has to fit them into one frame, of 128 KiB
+	// by default, and takes six bytes more for each.
 	MaxHeaders = 64 << 10
+	HeaderCost = 8
 
 	// MaxHeaderKey and MaxID are in bytes: AMQP's short strings.
 	MaxHeaderKey = 255

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"strings"
@@ -13,7 +14,7 @@ import (
 var contentChecks = []Check{
 	{
 		Name: "content-intact", Invariant: 3,
-		Rule: "Bodies and headers come back byte for byte: empty, with NUL, invalid UTF-8, 1 MiB.",
+		Rule: "Bodies and headers come back byte for byte: empty, with NUL, invalid UTF-8, 1 MiB; headers as many and as large as the limits allow.",
 		run:  contentIntact,
 	},
 	{
@@ -49,11 +50,23 @@ func (t *trial) awkward() (bodies [][]byte, headers []map[string]string) {
 		{"plain": "text", "empty": ""},
 		{"nul": "a\x00b", "invalid": "\xff\xfe", "crlf": "\r\n"},
 		{"ключ 中文 😀": "значение", "x:y/z=1&2": "{}[]", strings.Repeat("k", 255): strings.Repeat("v", 1000)},
+		{"x": strings.Repeat("v", backend.MaxHeaders-backend.HeaderCost-1)},
+		mostHeaders(),
 	}
 	if t.traits.NoHeaders {
 		headers = headers[:1]
 	}
 	return bodies, headers
+}
+
+// mostHeaders are as many as the limits allow, when each has a key that is worth it.
+func mostHeaders() map[string]string {
+	const key = 4
+	hs := make(map[string]string)
+	for i := range backend.MaxHeaders / (key + backend.HeaderCost) {
+		hs[fmt.Sprintf("%0*x", key, i)] = ""
+	}
+	return hs
 }
 
 func contentIntact(t *trial) {
