@@ -18,7 +18,7 @@ func drainTTL() time.Duration { return unlessShort(0x1000*time.Millisecond, 0x40
 //
 //	go         32 workers of Consume
 //	go-batch   ReceiveBatch and AckBatch of 100 messages by four goroutines
-//	go-mixed   32 workers, but all messages are due at one instant: they go through four levels or so, by what was left
+//	go-mixed   32 workers, but all messages are due at one instant: they go through one level or two, by what was left
 //	           of their delays when they were pushed
 //	raw        a quorum queue with the same time to live, dead-lettering at least once into the quorum queue that is consumed,
 //	           2,000 messages unacknowledged, an ack for 200; nothing in the messages but the body

@@ -19,7 +19,7 @@ func triesSoon() testenv.RabbitOption {
 	return testenv.RabbitAdvanced("dead_letter_worker_publisher_confirm_timeout", strconv.FormatInt(confirmsWithin.Milliseconds(), 10))
 }
 
-// rabbitRate is what a broker takes whose queues write down each message, eight times over, beside all else that runs here.
+// rabbitRate is what a broker takes whose queues write down each message, up to seven times over, beside all else that runs here.
 const rabbitRate = 300
 
 func rabbitVenue(t *testing.T) *venue {

@@ -26,13 +26,13 @@ func TestWhereInRabbits(t *testing.T) {
 	must(t, err)
 	told := whereInRabbits("/", s)(t)
 	for _, part := range []string{
-		"delayq.v1.l6.3", "num_ready_messages => 1", "{worker,<", "delayq.v1.q.chaos", "num_checked_out => 1", "cancelled,1,{lives,true}", "\t0\t1\t0\t0\n", "wait for the next queue, on " + s.Addr() + ":\n  []",
+		"delayq.v1.w6.3", "num_ready_messages => 1", "{worker,<", "delayq.v1.q.chaos", "num_checked_out => 1", "cancelled,1,{lives,true}", "\t0\t1\t0\t0\n", "wait for the next queue, on " + s.Addr() + ":\n  []",
 	} {
 		if !strings.Contains(told, part) {
 			t.Errorf("it does not tell of %q:\n%s", part, told)
 		}
 	}
-	if strings.Contains(told, "does not tell") || strings.Contains(told, "l5.") {
+	if strings.Contains(told, "does not tell") || strings.Contains(told, "w5.") {
 		t.Errorf("it tells too little, or too much:\n%s", told)
 	}
 }

@@ -11,6 +11,33 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
+// TestBlockedPushKeepsTime has a push wait for most of its delay. In the levels it waits for no more than the rest.
+func TestBlockedPushKeepsTime(t *testing.T) {
+	ctx := deadline(t, 100*time.Second)
+	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
+	q, ch := open(t, server.URL()), channel(t, server.URL())
+	deliveries, err := ch.Consume("delayq.v1.q."+queueOf(t), "", true, false, false, false, nil)
+	must(t, err)
+	server.SetMemoryAlarm(true)
+	short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
+	defer cancel()
+	wants(t, q.Schedule(short, message("so that the broker says so", 100*time.Hour))[0], "the broker takes no messages")
+	const delay, blocked = 4 * time.Second, 3 * time.Second
+	began, pushed := time.Now(), make(chan error, 1)
+	go func() { pushed <- q.Schedule(ctx, message("a", delay))[0] }()
+	await(t, "most of the delay to be over", func() bool { return time.Since(began) > blocked })
+	server.SetMemoryAlarm(false)
+	must(t, <-pushed)
+	select {
+	case d := <-deliveries:
+		if w := waited(t, &d); d.MessageId != "a" || w > delay-blocked {
+			t.Errorf("%s has waited for %v in the levels, want %v at most", d.MessageId, w, delay-blocked)
+		}
+	case <-ctx.Done():
+		t.Fatal("it does not come")
+	}
+}
+
 // TestBlocked raises the broker's memory alarm: pushes wait and say why, taking and acknowledging go on.
 func TestBlocked(t *testing.T) {
 	ctx := deadline(t, 100*time.Second)

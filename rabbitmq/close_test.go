@@ -3,6 +3,7 @@ package rabbitmq_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -155,5 +156,56 @@ func TestCloseAfterAcksOutOfTurn(t *testing.T) {
 			got += len(ds)
 			ack(ctx, t, other, ds...)
 		}
+	}
+}
+
+// TestOpenWhileClosing opens a queue while the backend closes. The handle, if there is one, is closed too.
+func TestOpenWhileClosing(t *testing.T) {
+	ctx := deadline(t, 100*time.Second)
+	url := vhost(t)
+	for i := range 20 {
+		b := rabbitmq.New(url, rabbitmq.Buckets(time.Second))
+		if i%2 == 0 { // else the connections are made meanwhile
+			openOn(t, b, "first")
+		}
+		var all sync.WaitGroup
+		all.Go(func() {
+			q, err := b.Open(ctx, "second", quiet())
+			if err == nil {
+				_, err = q.Receive(ctx, 1, time.Minute)
+			}
+			if !errors.Is(err, backend.ErrClosed) {
+				t.Errorf("%v, want ErrClosed", err)
+			}
+		})
+		time.Sleep(rand.N(20 * time.Millisecond)) // any moment will do
+		must(t, b.Close())
+		all.Wait()
+	}
+}
+
+// TestSubscriptionEndedByTheBroker has the broker end a subscription, as RabbitMQ 4.3 does when it takes a message back that was held for too long. What is in
+// hand is not the handle's any more.
+func TestSubscriptionEndedByTheBroker(t *testing.T) {
+	ctx := deadline(t, 60*time.Second)
+	server, vhost := sharedVhost(t)
+	q := open(t, server.VhostURL(vhost))
+	must(t, q.Schedule(ctx, message("held", 0))...)
+	held := receiveOne(ctx, t, q, "held")
+	again := make(chan error, 1)
+	go func() { // and keeps the subscription
+		ds, err := q.Receive(ctx, 1, time.Minute)
+		if err == nil && (ds[0].ID != "held" || ds[0].Attempt != 2) {
+			err = fmt.Errorf("got %+v", ds[0])
+		}
+		again <- err
+	}()
+	await(t, "two subscriptions, to end them", func() bool { // the one with the message, and the one that waits
+		return server.Ctl("eval", `[rabbit_channel:send_command(P, {'basic.cancel', proplists:get_value(consumer_tag, C), true})
+			|| C <- rabbit_amqqueue:consumers_all(<<"`+vhost+`">>), P <- [proplists:get_value(channel_pid, C)]].`) == "[ok,ok]"
+	})
+	must(t, <-again)
+	if err := q.Ack(ctx, leases([]backend.Delivery{held}))[0]; !errors.Is(err, backend.ErrLeaseLost) {
+		t.Errorf("the ack of what is somebody else's: %v, want ErrLeaseLost", err)
 	}
 }

@@ -113,13 +113,13 @@ func (w *waiter) leave(err error) ([]backend.Delivery, error) {
 	return <-w.got, w.err
 }
 
-// arrive takes a delivery in. The broker ends a subscription when the queue is deleted.
+// arrive takes a delivery in.
 func (d *desk) arrive(a arrival) {
 	if !d.subscribed(a.from) {
 		return // on a channel that was lost
 	}
 	if a.ended {
-		d.consumers = slices.DeleteFunc(d.consumers, func(c *consumer) bool { return c == a.from })
+		d.unsubscribed(a.from)
 		return
 	}
 	h := &holding{record: readRecord(&a.delivery), tag: a.delivery.DeliveryTag, from: a.from}
@@ -131,6 +131,15 @@ func (d *desk) arrive(a arrival) {
 		d.early = append(d.early, h)
 	default:
 		d.giveBack([]*holding{h})
+	}
+}
+
+// unsubscribed forgets a subscription that has ended. The broker ends it when the queue is deleted, and, from 4.3 on, when a message was held for longer than
+// consumer_timeout. Then what is in hand is nobody's here any more, but the broker would take an ack of it without a word: the channel ends, and with it all leases.
+func (d *desk) unsubscribed(c *consumer) {
+	d.consumers = slices.DeleteFunc(d.consumers, func(other *consumer) bool { return other == c })
+	if !d.cancelling && c.unsettled > 0 {
+		_ = d.ch.Close()
 	}
 }
 
@@ -278,6 +287,8 @@ func (d *desk) forward(c *consumer, deliveries <-chan amqp.Delivery) {
 
 // cancel ends all subscriptions and takes in what was on its way.
 func (d *desk) cancel() {
+	d.cancelling = true
+	defer func() { d.cancelling = false }()
 	for _, c := range d.consumers {
 		if d.ch.Cancel(c.tag, false) != nil {
 			break // the channel is lost, and with it all subscriptions

@@ -34,28 +34,29 @@ type desk struct {
 	over  sync.WaitGroup // those that work for it
 
 	// The rest belongs to the goroutine.
-	connected chan *session
-	session   *session      // of the channel
-	ch        *amqp.Channel // nil without a connection
-	lost      chan *amqp.Error
-	lasts     context.Context // as long as the channel
-	ends      context.CancelFunc
-	number    uint64 // of the channel
-	tags      tags   // of its deliveries
-	subs      int    // subscriptions so far
-	consumers []*consumer
-	waiting   []*waiter
-	buffer    []*holding // due, and nobody's yet
-	early     []*holding // not due yet
-	leased    map[backend.Token]*holding
-	soonest   time.Time  // no lease ends before
-	returning int        // how many returned is to take
-	acked     []settling // to be told once the broker has seen their acks
-	toldAt    time.Time  // when the broker last answered for some
-	gathering bool       // acks wait for company
-	idleSince time.Time  // nobody has waited since; zero while somebody does
-	timer     *time.Timer
-	gate      *gate // nil without a tombstone store
+	connected  chan *session
+	session    *session      // of the channel
+	ch         *amqp.Channel // nil without a connection
+	lost       chan *amqp.Error
+	lasts      context.Context // as long as the channel
+	ends       context.CancelFunc
+	number     uint64 // of the channel
+	tags       tags   // of its deliveries
+	subs       int    // subscriptions so far
+	consumers  []*consumer
+	waiting    []*waiter
+	buffer     []*holding // due, and nobody's yet
+	early      []*holding // not due yet
+	leased     map[backend.Token]*holding
+	soonest    time.Time  // no lease ends before
+	returning  int        // how many returned is to take
+	acked      []settling // to be told once the broker has seen their acks
+	toldAt     time.Time  // when the broker last answered for some
+	gathering  bool       // acks wait for company
+	cancelling bool       // its own subscriptions
+	idleSince  time.Time  // nobody has waited since; zero while somebody does
+	timer      *time.Timer
+	gate       *gate // nil without a tombstone store
 }
 
 // A holding is a delivery that is not settled.

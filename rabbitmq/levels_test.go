@@ -53,7 +53,7 @@ func TestArrivesEarly(t *testing.T) {
 			url := vhost(t)
 			q, ch := open(t, url), channel(t, url)
 			due := time.Now().Add(early)
-			publish(t, ch, "early", amqp.Table{"delayq-due": due.UnixMicro(), "x-death": []any{amqp.Table{"queue": "delayq.v1.l0.1"}}})
+			publish(t, ch, "early", amqp.Table{"delayq-due": due.UnixMicro(), "x-death": []any{amqp.Table{"queue": "delayq.v1.w0.1"}}})
 			d := receiveOne(ctx, t, q, "early")
 			if now := time.Now(); now.Before(due) || now.Sub(due) > 2*time.Second || d.Attempt != 1 {
 				t.Errorf("%v after it was due: %+v", now.Sub(due), d)
@@ -76,7 +76,7 @@ func TestWaitsOnceMore(t *testing.T) {
 	}
 	var d amqp.Delivery
 	await(t, "the message at its highest digit", func() bool {
-		got, ok, err := ch.Get("delayq.v1.l6.f", false)
+		got, ok, err := ch.Get("delayq.v1.w6.f", false)
 		must(t, err)
 		d = got
 		return ok
@@ -186,17 +186,17 @@ func TestLongestDelays(t *testing.T) {
 	url := vhost(t)
 	q, ch := open(t, url), channel(t, url)
 	for queue, delay := range map[string]time.Duration{
-		"delayq.v1.l0.f": 15 * time.Millisecond, // gone before anybody looks
-		"delayq.v1.l6.e": 0xeffffff0 * time.Millisecond,
-		"delayq.v1.l6.f": backend.MaxDelay,
-		"delayq.v1.l5.1": 0x1000100*time.Millisecond - 200*time.Millisecond + rand.N(100*time.Millisecond),
+		"delayq.v1.w0.f": 15 * time.Millisecond, // gone before anybody looks
+		"delayq.v1.w6.e": 0xeffffff0 * time.Millisecond,
+		"delayq.v1.w6.f": backend.MaxDelay,
+		"delayq.v1.w5.1": 0x1000100*time.Millisecond - 200*time.Millisecond + rand.N(100*time.Millisecond),
 	} {
 		must(t, q.Schedule(ctx, message(queue, delay))...)
 		if delay > time.Minute {
 			await(t, queue, func() bool { return ready(t, ch, queue) == 1 })
 		}
 	}
-	ack(ctx, t, q, receiveOne(ctx, t, q, "delayq.v1.l0.f"))
+	ack(ctx, t, q, receiveOne(ctx, t, q, "delayq.v1.w0.f"))
 }
 
 // TestDelayedExchange is refused where the plugin is missing.

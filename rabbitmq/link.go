@@ -61,7 +61,17 @@ func (l *link) start(ctx context.Context, log *slog.Logger) error {
 	if l.started {
 		return nil
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(l.life, cancel)
+	defer stop()
 	conn, err := l.connect(ctx)
+	if l.life.Err() != nil {
+		if err == nil {
+			_ = conn.CloseDeadline(time.Now().Add(hangUpWithin))
+		}
+		return backend.ErrClosed
+	}
 	if err != nil {
 		return err
 	}
@@ -286,5 +296,10 @@ func (l *link) because(err error) error {
 // close ends the connection for good.
 func (l *link) close() {
 	l.stop()
-	l.over.Wait()
+	l.mu.Lock()
+	started := l.started // and if not, it will not
+	l.mu.Unlock()
+	if started {
+		l.over.Wait()
+	}
 }

@@ -97,6 +97,8 @@ func number(v any) int64 {
 
 func text(v any) string {
 	switch s := v.(type) {
+	case nil:
+		return ""
 	case []byte:
 		return string(s)
 	case string:

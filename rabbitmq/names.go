@@ -18,11 +18,11 @@ func (n names) deliver() string       { return n.prefix + ".deliver" }
 func (n names) undeliverable() string { return n.prefix + ".undeliverable" }
 
 // level is the exchange that the queues of a level lead to, and levelQueue where messages with a digit wait, and the exchange
-// to get there.
-func (n names) level(set string, k int) string { return fmt.Sprintf("%s.%sl%d", n.prefix, set, k) }
+// to get there. Levels of before, with digits of other widths, were called l: those on old code and on new do not meet there.
+func (n names) level(set string, k int) string { return fmt.Sprintf("%s.%sw%d", n.prefix, set, k) }
 
 func (n names) levelQueue(set string, k, digit int) string {
-	return fmt.Sprintf("%s.%sl%d.%x", n.prefix, set, k, digit)
+	return fmt.Sprintf("%s.%sw%d.%x", n.prefix, set, k, digit)
 }
 
 // bucket is where messages of one delay wait, and the exchange to get there.

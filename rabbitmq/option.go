@@ -104,7 +104,7 @@ func waitable(d time.Duration) bool {
 	return d >= time.Millisecond && d <= longestTTL && d%time.Millisecond == 0
 }
 
-// Buckets keeps one queue for each of these delays, 1 to 100 of them, instead of the levels: one hop rather than up to eight. It is for a few delays
+// Buckets keeps one queue for each of these delays, 1 to 100 of them, instead of the levels: one hop rather than up to seven. It is for a few delays
 // that are known beforehand, as retries have. Another delay is rounded up to the next of them; a longer one takes the longest several times.
 func Buckets(delays ...time.Duration) Option {
 	return func(o *options) {

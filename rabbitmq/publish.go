@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -24,10 +26,34 @@ var errUnknown = errors.New("outcome unknown: the channel closed before the brok
 // errRefused is for a message that the broker did not take.
 var errRefused = errors.New("the broker refused the message: a queue on its way is full or has no leader")
 
+// errUnrouted is for a message that the broker has sent back.
+var errUnrouted = errors.New("the broker could not route the message")
+
 // outgoing is a message on its way.
 type outgoing struct {
 	route
 	amqp.Publishing
+
+	// Of a message that is to wait:
+	q    *queue
+	due  time.Time
+	made time.Time // when the route was made
+}
+
+// staleAfter is how long a message may wait for the broker with a route that was made for the delay it had before. It is late by as long. A new route
+// may have four hops instead of one, so that it is not made for every message of a large batch.
+const staleAfter = 50 * time.Millisecond
+
+// keepUp makes the route of a message anew that has waited for the broker.
+func (m *outgoing) keepUp(now time.Time) {
+	if m.q == nil || now.Sub(m.made) < staleAfter {
+		return
+	}
+	for name := range m.route.headers {
+		delete(m.Headers, name)
+	}
+	m.route, m.made = m.q.toward(m.due, now), now
+	maps.Copy(m.Headers, m.route.headers)
 }
 
 // A publisher publishes for all queues of a backend, on a connection of its own: a consumer's unread deliveries
@@ -37,6 +63,9 @@ type publisher struct {
 
 	mu sync.Mutex
 	ch *confirmed
+
+	mending sync.Mutex
+	mended  time.Time // when the topology was last declared anew
 }
 
 // confirmed is a channel in confirm mode. The broker returns what it cannot route before it confirms it.
@@ -86,25 +115,68 @@ func (p *publisher) publish(ctx context.Context, ms []outgoing) []error {
 // gets one within seconds if it can.
 const insistFor = 10 * time.Second
 
-// publishAll offers messages, those that are refused again.
+// publishAll offers messages, those that are refused again, and those once more for which a level was lacking.
 func (p *publisher) publishAll(ctx context.Context, ms []outgoing) []error {
+	began := time.Now()
 	errs := p.offer(ctx, ms)
-	for began, pause := time.Now(), firstPause; time.Since(began) < insistFor; pause = min(2*pause, time.Second) {
-		var again []outgoing
-		var at []int
-		for i, err := range errs {
-			if errors.Is(err, errRefused) {
-				again, at = append(again, ms[i]), append(at, i)
+	lost := slices.DeleteFunc(failures(errs, errUnrouted), func(i int) bool { return ms[i].q == nil })
+	if len(lost) > 0 {
+		if err := p.mend(ctx, began); err != nil {
+			for _, i := range lost {
+				errs[i] = fmt.Errorf("%w; declaring the levels anew: %w", errs[i], err)
 			}
-		}
-		if len(again) == 0 || !sleep(ctx, pause) {
-			break
-		}
-		for j, err := range p.offer(ctx, again) {
-			errs[at[j]] = err
+		} else {
+			p.offerAgain(ctx, ms, errs, lost)
 		}
 	}
+	for pause := firstPause; time.Since(began) < insistFor; pause = min(2*pause, time.Second) {
+		refused := failures(errs, errRefused)
+		if len(refused) == 0 || !sleep(ctx, pause) {
+			break
+		}
+		p.offerAgain(ctx, ms, errs, refused)
+	}
 	return errs
+}
+
+// failures are the places of the messages that failed for that reason.
+func failures(errs []error, reason error) (at []int) {
+	for i, err := range errs {
+		if errors.Is(err, reason) {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// offerAgain offers the messages at some places, and puts what becomes of them there.
+func (p *publisher) offerAgain(ctx context.Context, ms []outgoing, errs []error, at []int) {
+	again := make([]outgoing, len(at))
+	for j, i := range at {
+		again[j] = ms[i]
+	}
+	for j, err := range p.offer(ctx, again) {
+		errs[at[j]] = err
+	}
+}
+
+// mend declares anew what all queues share, since a part of it is not there any more, unless somebody has done so since.
+func (p *publisher) mend(ctx context.Context, since time.Time) error {
+	p.mending.Lock()
+	defer p.mending.Unlock()
+	if p.mended.After(since) {
+		return nil
+	}
+	s, err := p.link.session(ctx)
+	if err != nil {
+		return err
+	}
+	p.link.log.Warn("delayq: a queue of a level is gone from the broker; declaring all anew")
+	if err := p.link.setup(s.conn.Connection); err != nil {
+		return err
+	}
+	p.mended = time.Now()
+	return nil
 }
 
 // offer sends messages once and waits for what becomes of them.
@@ -267,6 +339,7 @@ func (c *confirmed) send(ctx context.Context, m *outgoing) (*promise, error) {
 	if err := c.enter(ctx); err != nil {
 		return nil, err
 	}
+	m.keepUp(time.Now())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.next++
@@ -296,7 +369,7 @@ func (p *promise) outcome(ctx context.Context) error {
 	why, returned := p.ch.takeReturned(p.id)
 	switch {
 	case returned:
-		return fmt.Errorf("the broker could not route the message: %s", why)
+		return fmt.Errorf("%w: %s", errUnrouted, why)
 	case p.confirmation.Acked():
 		return nil
 	case p.ch.IsClosed():

@@ -99,15 +99,22 @@ func (q *queue) accepts(m *backend.Message, wait time.Duration) error {
 
 // scheduled is a message on its way to its due time.
 func (q *queue) scheduled(r *record, now time.Time) outgoing {
-	to := immediate(q.names, q.name)
-	// What is less than a millisecond is waited for when it arrives: the due time is rounded up already, and a delay of a
-	// bucket, or of one digit, has to stay that.
-	if ms := r.due.Sub(now).Milliseconds(); ms > 0 {
-		to, _ = q.b.delayer.route(q.names, q.name, ms) // and so is what is left
-	}
+	to := q.toward(r.due, now)
 	p := r.publishing()
 	maps.Copy(p.Headers, to.headers)
-	return outgoing{route: to, Publishing: p}
+	return outgoing{route: to, Publishing: p, q: q, due: r.due, made: now}
+}
+
+// toward is the way to a due time.
+func (q *queue) toward(due, now time.Time) route {
+	// What is less than a millisecond is waited for when it arrives: the due time is rounded up already, and a delay of a
+	// bucket, or of one digit, has to stay that.
+	ms := due.Sub(now).Milliseconds()
+	if ms <= 0 {
+		return immediate(q.names, q.name)
+	}
+	to, _ := q.b.delayer.route(q.names, q.name, ms) // what is left is waited for when it arrives, too
+	return to
 }
 
 func (q *queue) guarded(ctx context.Context, n int, do func() []error) []error {

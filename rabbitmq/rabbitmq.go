@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -20,6 +21,7 @@ type Backend struct {
 	sub     *link
 	handles sync.Map // of *queue, to struct{}
 	once    sync.Once
+	closing atomic.Bool
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -62,10 +64,15 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 		}
 	}
 	q := newQueue(b, name, o.Logger)
-	if err := q.declare(ctx); err != nil {
+	err := q.declare(ctx)
+	b.handles.Store(q, struct{}{})
+	if b.closing.Load() { // Close may not have seen it
+		err = backend.ErrClosed
+	}
+	if err != nil {
+		_ = q.Close()
 		return nil, err
 	}
-	b.handles.Store(q, struct{}{})
 	if q.marks != nil {
 		return cancelling{q}, nil
 	}
@@ -75,6 +82,7 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 // Close closes all queues and the connections. Messages stay in the broker; those in flight are handed out again.
 func (b *Backend) Close() error {
 	b.once.Do(func() {
+		b.closing.Store(true)
 		defer time.AfterFunc(closeWithin, b.sub.stop).Stop() // a broker that stands still answers no handle
 		var handles sync.WaitGroup
 		b.handles.Range(func(q, _ any) bool {

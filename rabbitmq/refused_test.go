@@ -74,7 +74,7 @@ func TestPermissions(t *testing.T) {
 	t.Run("publish", func(t *testing.T) {
 		server.AddUser("worker", password, vhost, testenv.RabbitPermissions{Configure: ".*", Write: `^delayq\.v1\.(q|dead|undel)`, Read: ".*"})
 		await(t, "the refusal", func() bool { return errors.Join(q.Schedule(ctx, message("c", time.Hour))...) != nil })
-		wants(t, q.Schedule(ctx, message("c", time.Hour))[0], "publishing", "lacks a permission", "write to publish", "delayq.v1.l")
+		wants(t, q.Schedule(ctx, message("c", time.Hour))[0], "publishing", "lacks a permission", "write to publish", "delayq.v1.w")
 		wants(t, q.Dead(ctx, []backend.Burial{{Lease: a.Lease()}})[0], "publishing", "lacks a permission", "amq.default")
 	})
 	ack(ctx, t, q, a)

@@ -28,7 +28,7 @@ func waited(t *testing.T, d *amqp.Delivery) (total time.Duration) {
 	for _, death := range deaths {
 		queue := death.(amqp.Table)["queue"].(string)
 		var level, digit int
-		if _, err := fmt.Sscanf(queue, "delayq.v1.l%d.%x", &level, &digit); err != nil {
+		if _, err := fmt.Sscanf(queue, "delayq.v1.w%d.%x", &level, &digit); err != nil {
 			t.Fatalf("%s has passed %q", d.MessageId, queue)
 		}
 		if passed[level] || death.(amqp.Table)["count"] != int64(1) {
@@ -118,19 +118,19 @@ func TestHops(t *testing.T) {
 	for from := 1; from <= top; from++ {
 		for k := range from {
 			for d := 1; d < digits(k); d++ {
-				queue := fmt.Sprintf("delayq.v1.l%d.%x", k, d)
+				queue := fmt.Sprintf("delayq.v1.w%d.%x", k, d)
 				if want[queue]++; k < longest {
 					continue
 				}
 				others := []any{fmt.Sprintf("%d>%d%x", (from+1)%8, k, d), fmt.Sprintf("%d>%d%x", from, k, d), fmt.Sprintf("%d>0f", k)}
-				must(t, ch.PublishWithContext(ctx, fmt.Sprintf("delayq.v1.l%d", from), "/"+queueOf(t), true, false, amqp.Publishing{
+				must(t, ch.PublishWithContext(ctx, fmt.Sprintf("delayq.v1.w%d", from), "/"+queueOf(t), true, false, amqp.Publishing{
 					Headers: amqp.Table{"BCC": others}, DeliveryMode: amqp.Persistent,
 				}))
 			}
 		}
 	}
 	for queue, n := range want {
-		if queue[len("delayq.v1.l")] >= '0'+longest {
+		if queue[len("delayq.v1.w")] >= '0'+longest {
 			await(t, fmt.Sprint(n, " messages in ", queue), func() bool { return ready(t, ch, queue) == n })
 		}
 	}
@@ -148,14 +148,14 @@ func TestBindings(t *testing.T) {
 		var got, want []string
 		for _, line := range strings.Split(server.Ctl("list_bindings", "-q", "--no-table-headers", "-p", name, "source_name", "routing_key", "destination_name"), "\n") {
 			f := strings.Split(strings.TrimSpace(line), "\t")
-			if len(f) == 3 && strings.HasPrefix(f[0], prefix+"l") && f[0] != f[2] {
+			if len(f) == 3 && strings.HasPrefix(f[0], prefix+"w") && f[0] != f[2] {
 				got = append(got, strings.Join(f, " "))
 			}
 		}
 		for from := range levels {
 			for k := range from {
 				for d := 1; d < digits(k); d++ {
-					want = append(want, fmt.Sprintf("%sl%d %d>%d%x %sl%d.%x", prefix, from, from, k, d, prefix, k, d))
+					want = append(want, fmt.Sprintf("%sw%d %d>%d%x %sw%d.%x", prefix, from, from, k, d, prefix, k, d))
 				}
 			}
 		}
@@ -167,24 +167,32 @@ func TestBindings(t *testing.T) {
 	}
 }
 
-// TestLostLevel deletes a level's queue. What should have waited there comes early, and waits once more.
+// TestLostLevel deletes the queues of a level. What should have waited there comes early, and waits once more; where it has to go there again, or at
+// first, the level is declared again.
 func TestLostLevel(t *testing.T) {
-	ctx := deadline(t, 60*time.Second)
-	url := vhost(t)
-	q, ch := open(t, url), channel(t, url)
-	const delay = 0x12f0 * time.Millisecond // 0x1000, 0x2c0 and 0x30
-	due := time.Now().Add(delay)
-	for d := 1; d < digits(1); d++ {
-		_, err := ch.QueueDelete(fmt.Sprintf("delayq.v1.l1.%x", d), false, false, false)
-		must(t, err)
+	for name, delay := range map[string]time.Duration{
+		"held":             0x12f0 * time.Millisecond, // 0x1000, 0x2c0 and 0x30
+		"sent round again": 0x1a00 * time.Millisecond, // 0x1000 and 0xa00, more than is held
+		"pushed there":     0xa00 * time.Millisecond,
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := deadline(t, 60*time.Second)
+			url := vhost(t)
+			q, ch := open(t, url), channel(t, url)
+			due := time.Now().Add(delay)
+			for d := 1; d < digits(1); d++ {
+				_, err := ch.QueueDelete(fmt.Sprintf("delayq.v1.w1.%x", d), false, false, false)
+				must(t, err)
+			}
+			must(t, q.Schedule(ctx, []backend.Message{{ID: "a", Body: []byte("body of a"), Due: due}})...)
+			d := receiveOne(ctx, t, q, "a")
+			if now := time.Now(); now.Before(due) || d.Attempt != 1 {
+				t.Errorf("%v before it was due: %+v", due.Sub(now), d)
+			}
+			ack(ctx, t, q, d)
+			nothing(t, q, 300*time.Millisecond)
+		})
 	}
-	must(t, q.Schedule(ctx, []backend.Message{{ID: "a", Body: []byte("body of a"), Due: due}})...)
-	d := receiveOne(ctx, t, q, "a")
-	if now := time.Now(); now.Before(due) || d.Attempt != 1 {
-		t.Errorf("%v before it was due: %+v", due.Sub(now), d)
-	}
-	ack(ctx, t, q, d)
-	nothing(t, q, 300*time.Millisecond)
 }
 
 // TestUsersKeys has headers of the names by which the broker takes further keys. They are the user's, and no keys.
@@ -212,9 +220,9 @@ func TestUsersKeys(t *testing.T) {
 // TestOtherTopology finds an exchange of a level's name of another type.
 func TestOtherTopology(t *testing.T) {
 	url := vhost(t)
-	must(t, channel(t, url).ExchangeDeclare("delayq.v1.l5", "topic", true, false, false, false, nil))
+	must(t, channel(t, url).ExchangeDeclare("delayq.v1.w5", "topic", true, false, false, false, nil))
 	b := rabbitmq.New(url)
 	defer func() { must(t, b.Close()) }()
 	_, err := b.Open(deadline(t, patience), "q", quiet())
-	wants(t, err, "declaring exchange delayq.v1.l5", "other arguments", "another namespace")
+	wants(t, err, "declaring exchange delayq.v1.w5", "other arguments", "another namespace")
 }

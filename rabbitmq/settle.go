@@ -116,7 +116,7 @@ func (d *desk) endLeases(now time.Time) {
 		default:
 			delete(d.leased, token)
 			h.from.unsettled--
-			d.tags.nack(d.ch, h.tag)
+			d.tags.reject(d.ch, h.tag)
 			ended = append(ended, h)
 		}
 	}
@@ -230,11 +230,15 @@ func (d *desk) gaveBack(number uint64, hs []*holding, errs []error) {
 		return
 	}
 	for i, h := range hs {
-		h.from.unsettled--
-		if errs[i] == nil {
+		switch {
+		case errs[i] == nil:
+			h.from.unsettled--
 			d.tags.ack(h.tag)
-		} else {
-			d.tags.nack(d.ch, h.tag) // it costs an attempt, but nothing is lost
+		case d.subscribed(h.from): // the broker would send it here again at once
+			d.early = append(d.early, h)
+		default:
+			h.from.unsettled--
+			d.tags.nack(d.ch, h.tag) // it costs an attempt before RabbitMQ 4.3, but nothing is lost
 		}
 	}
 }
