@@ -41,8 +41,8 @@ type outgoing struct {
 }
 
 // staleAfter is how long a message may wait for the broker with a route that was made for the delay it had before. It is late by as long. A new route
-// may have four hops instead of one, so that it is not made for every message of a large batch.
-const staleAfter = 50 * time.Millisecond
+// may have four hops instead of one, so that messages of one delay, pushed together, keep theirs.
+const staleAfter = time.Second
 
 // keepUp makes the route of a message anew that has waited for the broker.
 func (m *outgoing) keepUp(now time.Time) {
