@@ -12,20 +12,22 @@ import (
 // The errors that a caller may want to tell apart, matched with [errors.Is]. They are
 // those of package backend, where each is described.
 var (
-	ErrClosed        = backend.ErrClosed        // the queue is closed
-	ErrNotFound      = backend.ErrNotFound      // no message of that id, or in another state
-	ErrInFlight      = backend.ErrInFlight      // a worker holds the message
-	ErrLeaseLost     = backend.ErrLeaseLost     // the lease ended, or the message is settled; nothing changed
-	ErrDuplicate     = backend.ErrDuplicate     // the first message of that id stays; success to who repeats a push
-	ErrFull          = backend.ErrFull          // the store is at its limit; nothing was stored
-	ErrUnconfirmed   = backend.ErrUnconfirmed   // stored, but not where a push was told to wait for, as on replicas
-	ErrUnsupported   = backend.ErrUnsupported   // the backend cannot do that; an UnsupportedError
-	ErrInvalid       = backend.ErrInvalid       // an argument cannot be used; an InvalidError, nothing changed
-	ErrUnknownScheme = backend.ErrUnknownScheme // no backend for that URL: forgotten import?
-	ErrDrain         = backend.ErrDrain         // handlers outlived a stop; their messages come back
-	ErrTimeout       = backend.ErrTimeout       // a handler took longer than Timeout allows
-	ErrDrop          = backend.ErrDrop          // a handler returns it: the message is done, though it failed
-	ErrDeadLetter    = backend.ErrDeadLetter    // a handler returns it: the message is dead, whatever attempts are left
+	ErrClosed         = backend.ErrClosed         // the queue is closed
+	ErrNotFound       = backend.ErrNotFound       // no message of that id, or in another state
+	ErrInFlight       = backend.ErrInFlight       // a worker holds the message
+	ErrLeaseLost      = backend.ErrLeaseLost      // the lease ended, or the message is settled; nothing changed
+	ErrDuplicate      = backend.ErrDuplicate      // the first message of that id stays; success to who repeats a push
+	ErrFull           = backend.ErrFull           // the store is at its limit; nothing was stored
+	ErrUnconfirmed    = backend.ErrUnconfirmed    // stored, but not where a push was told to wait for, as on replicas
+	ErrUnavailable    = backend.ErrUnavailable    // the store cannot be reached, for now: try again
+	ErrOutcomeUnknown = backend.ErrOutcomeUnknown // it may have happened or not; repeating it does no harm
+	ErrUnsupported    = backend.ErrUnsupported    // the backend cannot do that; an UnsupportedError
+	ErrInvalid        = backend.ErrInvalid        // an argument cannot be used; an InvalidError, nothing changed
+	ErrUnknownScheme  = backend.ErrUnknownScheme  // no backend for that URL: forgotten import?
+	ErrDrain          = backend.ErrDrain          // handlers outlived a stop; their messages come back
+	ErrTimeout        = backend.ErrTimeout        // a handler took longer than Timeout allows
+	ErrDrop           = backend.ErrDrop           // a handler returns it: the message is done, though it failed
+	ErrDeadLetter     = backend.ErrDeadLetter     // a handler returns it: the message is dead, whatever attempts are left
 )
 
 type (

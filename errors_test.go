@@ -46,15 +46,13 @@ var sentinels = map[string]struct {
 		return err
 	}},
 	"ErrUnconfirmed": {delayq.ErrUnconfirmed, func(t *testing.T) error { // zsetpoll has the real one: TestWaitReplicas
-		s := newSeam()
-		s.before = func(_ context.Context, op string) error {
-			if op != "schedule" {
-				return nil
-			}
-			return fmt.Errorf("%w: no replica did", backend.ErrUnconfirmed)
-		}
-		_, err := newQueue(t, s.option()).Push(t.Context(), nil)
-		return err
+		return pushFailing(t, fmt.Errorf("%w: no replica did", backend.ErrUnconfirmed))
+	}},
+	"ErrUnavailable": {delayq.ErrUnavailable, func(t *testing.T) error { // the backends have the real ones
+		return pushFailing(t, fmt.Errorf("%w: connection refused", backend.ErrUnavailable))
+	}},
+	"ErrOutcomeUnknown": {delayq.ErrOutcomeUnknown, func(t *testing.T) error {
+		return pushFailing(t, fmt.Errorf("%w: connection reset", backend.ErrOutcomeUnknown))
 	}},
 	"ErrUnsupported": {delayq.ErrUnsupported, func(t *testing.T) error {
 		s := newSeam()
@@ -82,6 +80,19 @@ var sentinels = map[string]struct {
 		})
 		return err
 	}},
+}
+
+// pushFailing returns what Push makes of a store's error.
+func pushFailing(t *testing.T, stored error) error {
+	s := newSeam()
+	s.before = func(_ context.Context, op string) error {
+		if op != "schedule" {
+			return nil
+		}
+		return stored
+	}
+	_, err := newQueue(t, s.option()).Push(t.Context(), nil)
+	return err
 }
 
 func TestSentinelsAreReachable(t *testing.T) {

@@ -36,6 +36,15 @@ var (
 	// its id waits for them again, and answers ErrDuplicate when they have it.
 	ErrUnconfirmed = errors.New("stored, but not confirmed")
 
+	// ErrUnavailable says that the store cannot be reached, or is not ready: a refused or broken connection, a
+	// server that is starting or moving its data. It is temporary: try again. Unless the error also matches
+	// [ErrOutcomeUnknown], nothing was changed.
+	ErrUnavailable = errors.New("store unavailable")
+
+	// ErrOutcomeUnknown says that the operation may have happened or not: the connection broke, or the context
+	// ended, before the store replied. Repeating the call does no harm.
+	ErrOutcomeUnknown = errors.New("outcome unknown")
+
 	// ErrUnsupported says that this backend cannot do the operation. The error is
 	// an [UnsupportedError].
 	ErrUnsupported = errors.New("not supported")

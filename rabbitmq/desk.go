@@ -3,7 +3,7 @@ package rabbitmq
 import (
 	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -237,7 +237,7 @@ func (d *desk) leave() {
 	d.awaitAfter(d.session)
 }
 
-var errAckUnknown = errors.New("outcome unknown: the connection broke before the broker answered")
+var errAckUnknown = fmt.Errorf("%w: the connection broke before the broker answered", backend.ErrOutcomeUnknown)
 
 // confirmAcks makes sure that the broker has read the acks: the protocol has no answer to them, but answers what follows.
 func (d *desk) confirmAcks(now time.Time) {

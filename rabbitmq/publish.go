@@ -21,7 +21,7 @@ import (
 const window = 2048
 
 // errUnknown is for a message whose confirmation never came.
-var errUnknown = errors.New("outcome unknown: the channel closed before the broker confirmed the message")
+var errUnknown = fmt.Errorf("%w: the channel closed before the broker confirmed the message", backend.ErrOutcomeUnknown)
 
 // errRefused is for a message that the broker did not take.
 var errRefused = errors.New("the broker refused the message: a queue on its way is full or has no leader")

@@ -16,7 +16,7 @@ import (
 )
 
 // ErrUnknown is for a reply that was lost where the second try cannot tell whether there was a first.
-var ErrUnknown = errors.New("outcome unknown: the reply was lost")
+var ErrUnknown = fmt.Errorf("%w: the reply was lost", backend.ErrOutcomeUnknown)
 
 // Runner runs scripts on one queue's keys. It is safe for concurrent use.
 type Runner struct {
