@@ -105,26 +105,26 @@ func (c *localRabbits) launch(n int, set rabbitSettings) error {
 		}
 		c.nodes = append(c.nodes, node)
 	}
-	c.introduce()
-	// The first founds the cluster. If they all started at once, they would wait for one another
-	// far longer than it takes.
-	if err := c.nodes[0].start(); err != nil {
-		return err
-	}
 	if err := c.startAll(); err != nil {
 		return err
+	}
+	for _, node := range c.nodes[1:] {
+		if err := node.join(c.nodes[0]); err != nil {
+			return err
+		}
 	}
 	return c.awaitOK()
 }
 
-// introduce tells each node of all.
-func (c *localRabbits) introduce() {
-	for _, node := range c.nodes {
-		node.set.add("cluster_formation.peer_discovery_backend", "classic_config")
-		for i, peer := range c.nodes {
-			node.set.add(fmt.Sprintf("cluster_formation.classic_config.nodes.%d", i+1), peer.node)
+// join makes a new broker a member of another's cluster. Peer discovery is no substitute: in RabbitMQ 3.10 nodes that start at once wait for
+// one another, and in 4.0 a node that starts alone does.
+func (r *localRabbit) join(other *localRabbit) error {
+	for _, args := range [][]string{{"stop_app"}, {"join_cluster", other.node}, {"start_app"}} {
+		if _, err := r.ctl(args...); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 func (c *localRabbits) startAll() error {
