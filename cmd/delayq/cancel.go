@@ -21,6 +21,9 @@ func (cancelCommand) Help() string {
 	return `A message that is cancelled will never be handed out. One that is in a worker's hands, done, dead or unknown is named on standard error, the others are cancelled all the same, and the exit code is then 3.`
 }
 
+// Validate is called by the parser.
+func (c *cancelCommand) Validate() error { return validIDs(c.IDs) }
+
 // Run cancels.
 func (c *cancelCommand) Run(ctx context.Context, std streams) error {
 	return c.use(ctx, std, func(q delayq.Queue) error {

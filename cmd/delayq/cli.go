@@ -61,6 +61,7 @@ func newParser(ctx context.Context, std streams, opts ...kong.Option) (*kong.Kon
 		kong.Name("delayq"),
 		kong.Description(description+exitTable()),
 		kong.Writers(std.out, std.err),
+		rawStrings,
 		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 100}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(std),

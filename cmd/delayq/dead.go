@@ -72,7 +72,7 @@ func (c *letters) Validate() error {
 	if c.All == (len(c.IDs) > 0) {
 		return errors.New("expected ids, or --all without ids")
 	}
-	return nil
+	return validIDs(c.IDs)
 }
 
 type deadRedriveCommand struct{ letters }
