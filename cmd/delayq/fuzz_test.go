@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +26,9 @@ func FuzzPushLine(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
+		if !utf8.Valid(text) {
+			t.Skip("the reader of lines refuses it")
+		}
 		var m pushLine
 		if err := m.read(text); err != nil {
 			if said := err.Error(); len(said) > 4000 || strings.ContainsFunc(said, unicode.IsControl) {
@@ -31,12 +36,22 @@ func FuzzPushLine(f *testing.F) {
 			}
 			return
 		}
+		if !bytes.Contains(text, []byte("base64")) && !replaced(string(text)) && replaced(m.ID, string(m.Body), fmt.Sprint(m.Headers)) {
+			t.Fatalf("%q is read as %+v", text, m.Message)
+		}
 		if len(m.Body) > len(text) {
 			t.Fatalf("%d bytes of body out of %d", len(m.Body), len(text))
 		}
 		if m.timed && m.Delay == 0 && m.Due.IsZero() && !bytes.Contains(text, []byte("after")) && !bytes.Contains(text, []byte("due")) && !bytes.Contains(text, []byte(`\`)) {
 			t.Fatalf("%q has a time", text)
 		}
+	})
+}
+
+// replaced says that a text has the character that stands for what cannot be read, itself or as an escape.
+func replaced(texts ...string) bool {
+	return slices.ContainsFunc(texts, func(s string) bool {
+		return strings.Contains(s, "\ufffd") || strings.Contains(strings.ToLower(s), `\ufffd`)
 	})
 }
 

@@ -52,6 +52,8 @@ func (m *pushLine) read(text []byte) error {
 		return read(m, value)
 	})
 	switch {
+	case errors.Is(err, jsonl.ErrSurrogate):
+		return fmt.Errorf(`%w; bytes that are none go in "body_base64" and "headers_base64"`, err)
 	case err != nil:
 		return err
 	case seen["body"] && seen["body_base64"]:

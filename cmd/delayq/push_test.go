@@ -100,6 +100,8 @@ nonsense
 {"id":"","due":"2101-01-01T00:00:00Z"}
 {"due":"tomorrow"}
 [1]
+{"body":"half \ud83d a character"}
+{"headers":{"\udc00\ud800":"v"},"body_base64":"eA=="}
 {"attempt":3,"attempts":2,"reason":"r","died":"2020-01-01T00:00:00Z","id":"last"}
 `
 
@@ -125,6 +127,8 @@ func TestPushLines(t *testing.T) {
 			8: `after "3 minutes": allowed is`, 9: "invalid delay -1s: allowed is", 10: `field "delay": allowed are id,`,
 			11: `field "id" twice`, 12: `invalid header key "delayq-x": allowed is`, 13: `headers: header "k" is 1: allowed is a string`,
 			14: `header "type" twice`, 15: `id "": allowed is`, 16: `due "tomorrow": allowed is`, 17: "[1]: allowed is a JSON object",
+			18: `field "body": half a character, \ud83d: allowed is Unicode text; bytes that are none go in "body_base64" and "headers_base64"`,
+			19: `headers: field "\udc00\ud800": half a character, \udc00: allowed is`,
 		} {
 			if !strings.Contains(refused[number], want) {
 				t.Errorf("line %d: got %q, want %q", number, refused[number], want)
@@ -133,7 +137,7 @@ func TestPushLines(t *testing.T) {
 				t.Errorf("line %d is not named: %s", number, r.stderr)
 			}
 		}
-		if len(refused) != 13 || !strings.HasSuffix(r.stderr, "delayq: 13 of 17 lines: not done\n") {
+		if len(refused) != 15 || !strings.HasSuffix(r.stderr, "delayq: 15 of 19 lines: not done\n") {
 			t.Errorf("refused %d: %s", len(refused), r.stderr)
 		}
 		wantPushedLines(t, waiting(t, url))

@@ -9,7 +9,8 @@ import (
 )
 
 // Fields calls f for each field of a JSON object, in order. Unlike a decoder into a struct it
-// tells fields apart that differ in case, or that come twice.
+// tells fields apart that differ in case, or that come twice. A name or a string value with half a
+// surrogate pair is refused with [ErrSurrogate]; objects and arrays are passed on unseen.
 func Fields(text []byte, f func(name string, value json.RawMessage) error) error {
 	var whole json.RawMessage
 	if err := json.Unmarshal(text, &whole); err != nil {
@@ -20,13 +21,18 @@ func Fields(text []byte, f func(name string, value json.RawMessage) error) error
 		return fmt.Errorf("%s: allowed is a JSON object", Shown(string(whole)))
 	}
 	for d.More() {
+		from := d.InputOffset()
 		name, err := d.Token()
 		if err != nil {
 			return notJSON(err)
 		}
+		written := nameIn(text[from:d.InputOffset()])
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
 			return notJSON(err)
+		}
+		if err := errors.Join(wholeCharacters(written), wholeCharacters(value)); err != nil {
+			return fmt.Errorf("field %s: %w", Shown(string(written)), err)
 		}
 		if err := f(name.(string), value); err != nil { // the key of an object is a string
 			return err

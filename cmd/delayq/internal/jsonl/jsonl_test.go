@@ -1,6 +1,8 @@
 package jsonl
 
 import (
+	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 )
@@ -40,6 +42,20 @@ func TestShown(t *testing.T) {
 	} {
 		if got := Shown(in); got != want {
 			t.Errorf("%q: got %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestHalvesOfCharacters(t *testing.T) {
+	t.Parallel()
+	for text, whole := range map[string]bool{
+		`{"k":"\ud83d\ude00"}`: true, `{"k":"\uD83D\uDE00 \u00e9"}`: true, `{"k":"\\ud83d"}`: true, `{"k":"\ufffd"}`: true, `{"k":{"a":"\ud83d"}}`: true,
+		`{"\ud83d\ude00":1}`: true, `{"k":"\ud83d"}`: false, `{"k":"\ude00\ud83d"}`: false, `{"k":"\ud83d\ud83d\ude00"}`: false, `{"k":"x\\\ud83dx"}`: false,
+		`{"a":1, "\ud83d" :1}`: false, `{"k":"\ud83d\n"}`: false, `{"k":"\ud83d\\ude00"}`: false,
+	} {
+		err := Fields([]byte(text), func(string, json.RawMessage) error { return nil })
+		if errors.Is(err, ErrSurrogate) == whole {
+			t.Errorf("%s: got %v", text, err)
 		}
 	}
 }
