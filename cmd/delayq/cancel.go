@@ -47,11 +47,10 @@ type outcomeJSON struct {
 // tellOutcomes prints how many things were done, or a JSON line for each, and names the others.
 func tellOutcomes(std streams, done string, ids []string, errs []error, asJSON bool) error {
 	n := 0
+	var unwritten error
 	for i, err := range errs {
-		if asJSON {
-			if err := outcomeLine(std.out, ids[i], err); err != nil {
-				return err
-			}
+		if asJSON && unwritten == nil {
+			unwritten = outcomeLine(std.out, ids[i], err)
 		}
 		if err == nil {
 			n++
@@ -59,10 +58,12 @@ func tellOutcomes(std streams, done string, ids []string, errs []error, asJSON b
 		}
 		_, _ = fmt.Fprintf(std.err, "delayq: %q: %s\n", ids[i], because(err))
 	}
+	sum := fmt.Sprintf("%s %d", done, n)
 	if !asJSON {
-		if err := write(std.out, fmt.Sprintf("%s %d\n", done, n)); err != nil {
-			return err
-		}
+		unwritten = write(std.out, sum+"\n")
+	}
+	if unwritten != nil {
+		return doneUnwritten(std, sum, unwritten)
 	}
 	if n < len(ids) {
 		return fmt.Errorf("%d of %d: %w", len(ids)-n, len(ids), errPartly)
@@ -125,10 +126,10 @@ func (c *rescheduleCommand) Run(ctx context.Context, std streams) error {
 		if err := q.Reschedule(ctx, c.ID, due); err != nil {
 			return err
 		}
+		sum, due := "due "+at(due), due.UTC()
 		if c.JSON {
-			due = due.UTC()
-			return writeJSON(std.out, messageJSON{ID: c.ID, Due: &due}, "")
+			return doneUnwritten(std, sum, writeJSON(std.out, messageJSON{ID: c.ID, Due: &due}, ""))
 		}
-		return write(std.out, fmt.Sprintf("due %s\n", at(due)))
+		return doneUnwritten(std, sum, write(std.out, sum+"\n"))
 	})
 }

@@ -44,10 +44,11 @@ type streams struct {
 // run is the whole program but for the process around it; it returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	err := execute(ctx, args, streams{stdin, stdout, stderr})
-	if err != nil {
+	code := exitCode(err)
+	if err != nil && code != exitPipe { // others end there without a word, too
 		_, _ = fmt.Fprintln(stderr, "delayq: "+withoutSecrets(plain(err), args))
 	}
-	return exitCode(err)
+	return code
 }
 
 // plain is an error's text without the name that the library and the program share.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,7 +30,7 @@ const giveWay = 3 * time.Second
 func (w *work) execute(ctx context.Context, d *delayq.Delivery) error {
 	said := &tail{limit: 2 << 10}
 	cmd := exec.CommandContext(ctx, w.Command[0], w.Command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(d.Body), w.std.out, io.MultiWriter(w.std.err, said)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(d.Body), w.output(), io.MultiWriter(w.std.err, said)
 	cmd.Env = append(os.Environ(), environment(d)...)
 	cmd.WaitDelay = giveWay
 	inOwnGroup(cmd)
@@ -42,6 +43,9 @@ func (w *work) execute(ctx context.Context, d *delayq.Delivery) error {
 	}
 	return outcome(err, said.String())
 }
+
+// output is where commands write. That nobody can take it says nothing about a command: its status does.
+func (w *work) output() io.Writer { return tolerant{w.std.out, w.fail} }
 
 // outcome is what an exit status means.
 func outcome(err error, said string) error {
@@ -122,6 +126,9 @@ type commands struct {
 var errEnded = errors.New("the program is ending")
 
 func (c *commands) run(cmd *exec.Cmd) error {
+	// The kernel takes the end of the thread that started a command for the end of the program.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	if err := c.start(cmd); err != nil {
 		return fmt.Errorf("starting the command: %w", err)
 	}

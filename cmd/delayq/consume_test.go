@@ -185,10 +185,10 @@ func TestConsumeCannotWrite(t *testing.T) {
 	push(t, q, "a", "b")
 	var stderr bytes.Buffer
 	code := run(t.Context(), []string{"consume", url, "--retry=1h"}, nil, brokenWriter{}, &stderr)
-	if code != exitUnusable || !strings.Contains(stderr.String(), "writing: disk full") {
+	if code != exitOutput || !strings.Contains(stderr.String(), "writing: disk full") {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}
-	wantStats(t, q, 1, 1, 0)
+	wantStats(t, q, 0, 2, 0)
 }
 
 type brokenWriter struct{}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -26,7 +25,7 @@ type work struct {
 
 func newWork(c *consumeCommand, q delayq.Queue, std streams) *work {
 	w := &work{consumeCommand: c, q: q}
-	w.std = streams{out: &lockedWriter{w: std.out}, err: &lockedWriter{w: std.err}}
+	w.std = streams{out: &lockedWriter{w: std.out}, err: tolerant{&lockedWriter{w: std.err}, func(error) {}}}
 	w.left.Store(c.Count)
 	return w
 }
@@ -117,13 +116,15 @@ func (w *work) handle(ctx context.Context, d *delayq.Delivery) error {
 		return w.execute(ctx, d)
 	}
 	text, err := line(deliveryJSON(d))
-	if err == nil {
-		_, err = w.std.out.Write(text)
-	}
 	if err != nil {
-		w.fail(fmt.Errorf("writing: %w", err))
+		w.fail(err)
+		return err
 	}
-	return err
+	if err := write(w.std.out, string(text)); err != nil {
+		w.fail(err)
+		return d.Nack(ctx, 0) // at once, and never a dead letter: the message is not to blame
+	}
+	return nil
 }
 
 // fail ends the run: what cannot be written now is for another time.

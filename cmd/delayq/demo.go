@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -81,17 +82,23 @@ func (c *demoCommand) Run(ctx context.Context, std streams) error {
 	if c.Verbose {
 		logger = slog.New(slog.NewTextHandler(std.err, nil))
 	}
-	return demo.Run(ctx, demo.Config{
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	err := demo.Run(ctx, demo.Config{
 		URL:      c.URL,
 		Speed:    c.Speed,
 		Workers:  c.Workers,
 		Patience: c.Patience,
 		Input:    c.Input,
 		Stdin:    std.in,
-		Out:      std.out,
+		Out:      tolerant{std.out, stop},
 		Color:    colored(std.out),
 		Logger:   logger,
 	})
+	if cause := context.Cause(ctx); isUnwritten(cause) {
+		return errors.Join(cause, err)
+	}
+	return err
 }
 
 // colored follows no-color.org. A character device that is no terminal, such as /dev/null, does

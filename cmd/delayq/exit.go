@@ -18,7 +18,9 @@ const (
 	exitPartly      = 3
 	exitUnsupported = 4
 	exitStore       = 5
+	exitOutput      = 6
 	exitInterrupted = 130 // 128 + SIGINT, as shells count
+	exitPipe        = 141 // 128 + SIGPIPE
 )
 
 // exits is the table of them, for the help and the documentation.
@@ -32,7 +34,9 @@ var exits = []struct {
 	{exitPartly, "some of it was not done: a line was bad, a message not there, in a worker's hands, or there already"},
 	{exitUnsupported, "this backend cannot do that"},
 	{exitStore, "the store cannot be reached, fails or is full; later it may go well"},
+	{exitOutput, "the output could not be written, as on a full disk; what was done is done, and standard error says what was"},
 	{exitInterrupted, "interrupted before it was done"},
+	{exitPipe, "whoever read the output has gone, as in \"| head\"; else as 6"},
 }
 
 // exitTable is the table as lines of text.
@@ -58,6 +62,10 @@ func exitCode(err error) int {
 		return exitOK
 	case isAny(err, demo.ErrBroken, errBroken): // outranks what else went wrong
 		return exitBroken
+	case readerIsGone(err):
+		return exitPipe
+	case isUnwritten(err):
+		return exitOutput
 	case isAny(err, demo.ErrInterrupted, context.Canceled, delayq.ErrDrain):
 		return exitInterrupted
 	case storeFailed(err):

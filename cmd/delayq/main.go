@@ -15,6 +15,7 @@ import (
 )
 
 func main() {
+	keepBrokenPipes()
 	logging.Disable() // the client library's own log, whose news is in our errors
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once

@@ -35,12 +35,13 @@ func (c *purgeCommand) Run(ctx context.Context, std streams) error {
 		if err != nil {
 			return err
 		}
+		sum := fmt.Sprintf("deleted %d", n)
 		if c.JSON {
-			return writeJSON(std.out, struct {
+			return doneUnwritten(std, sum, writeJSON(std.out, struct {
 				Removed int64 `json:"removed"`
-			}{n}, "")
+			}{n}, ""))
 		}
-		return write(std.out, fmt.Sprintf("deleted %d\n", n))
+		return doneUnwritten(std, sum, write(std.out, sum+"\n"))
 	})
 }
 

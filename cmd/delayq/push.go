@@ -74,7 +74,11 @@ func (c *pushCommand) Run(ctx context.Context, std streams) error {
 		if err != nil {
 			return err
 		}
-		return c.print(std, 1, id)
+		if err := c.print(std, 1, id); err != nil {
+			stored(std, "", id)
+			return err
+		}
+		return nil
 	})
 }
 
@@ -114,6 +118,11 @@ type pushedJSON struct {
 	Line  int    `json:"line"`
 	ID    string `json:"id,omitempty"`
 	Error string `json:"error,omitempty"`
+}
+
+// stored names a message whose id the output lacks.
+func stored(std streams, line, id string) {
+	_, _ = fmt.Fprintf(std.err, "delayq: %sstored as %q, which could not be written\n", line, id)
 }
 
 func (c *pushCommand) print(std streams, number int, id string) error {

@@ -31,6 +31,7 @@ type pusher struct {
 
 	pushed, refused int
 	failed          error // ended the reading
+	unwritten       error // why the output lacks something
 }
 
 // counted counts the bytes that were read.
@@ -150,12 +151,14 @@ func (p *pusher) pushBatch(ctx context.Context, batch []pushLine) error {
 			id, m.err = ids[k], errs[k]
 			k++
 		}
-		if err := p.tell(m, id); err != nil {
-			return err
-		}
+		p.tell(m, id)
 		if fatal == nil && isFatal(m.err) {
 			fatal = fmt.Errorf("stdin:%d: %w", m.number, storeError{m.err})
 		}
+	}
+	if p.unwritten != nil {
+		_, _ = fmt.Fprintf(p.std.err, "delayq: stopped after stdin:%d\n", batch[len(batch)-1].number)
+		return errors.Join(fatal, p.unwritten)
 	}
 	return fatal
 }
@@ -210,11 +213,17 @@ func (p *pusher) pushSingly(ctx context.Context, ms []delayq.Message) (ids []str
 	return ids, errs
 }
 
-// tell prints what became of a line.
-func (p *pusher) tell(m *pushLine, id string) error {
+// tell prints what became of a line. What the output does not take goes to standard error.
+func (p *pusher) tell(m *pushLine, id string) {
 	if m.err == nil {
 		p.pushed++
-		return p.print(p.std, m.number, id)
+		if p.unwritten == nil {
+			p.unwritten = p.print(p.std, m.number, id)
+		}
+		if p.unwritten != nil {
+			stored(p.std, fmt.Sprintf("stdin:%d: ", m.number), id)
+		}
+		return
 	}
 	p.refused++
 	why := reason(m.err)
@@ -224,10 +233,9 @@ func (p *pusher) tell(m *pushLine, id string) error {
 	case p.refused == mostComplaints+1:
 		_, _ = fmt.Fprintln(p.std.err, "delayq: more lines were not pushed; --json names all of them")
 	}
-	if p.JSON {
-		return writeJSON(p.std.out, pushedJSON{Line: m.number, Error: why}, "")
+	if p.JSON && p.unwritten == nil {
+		p.unwritten = writeJSON(p.std.out, pushedJSON{Line: m.number, Error: why}, "")
 	}
-	return nil
 }
 
 // reason is what the library says of one message, without the batch around it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/redisson"
@@ -63,7 +62,7 @@ func first[T any](ctx context.Context, list lister[T], n int) (items []T, more b
 }
 
 // report tells how many things were dealt with, and returns which were not. errs is nil where all were.
-func report(out io.Writer, done string, ids []string, errs []error) error {
+func report(std streams, done string, ids []string, errs []error) error {
 	n := len(ids)
 	var failed []error
 	for i, err := range errs {
@@ -76,7 +75,8 @@ func report(out io.Writer, done string, ids []string, errs []error) error {
 		}
 		failed = append(failed, fmt.Errorf("%q: %w", ids[i], err))
 	}
-	return errors.Join(append(failed, write(out, fmt.Sprintf("%s %d\n", done, n)))...)
+	sum := fmt.Sprintf("%s %d", done, n)
+	return errors.Join(append(failed, doneUnwritten(std, sum, write(std.out, sum+"\n")))...)
 }
 
 // errNotAside is backend.ErrNotFound in other words.
@@ -87,10 +87,3 @@ type asideError struct{}
 func (asideError) Error() string { return "nothing of that id is in the quarantine" }
 
 func (asideError) Is(target error) bool { return target == backend.ErrNotFound }
-
-func write(w io.Writer, text string) error {
-	if _, err := io.WriteString(w, text); err != nil {
-		return fmt.Errorf("writing: %w", err)
-	}
-	return nil
-}

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
 	"time"
 
 	"github.com/delayq/delayq/redisson"
@@ -112,15 +109,4 @@ func quarantinedDocument(q redisson.Quarantined) quarantinedJSON {
 	return quarantinedJSON{
 		ID: q.ID, Place: q.Place, Due: *writable(q.Due), Reason: q.Reason, Length: len(q.Bytes), Bytes: q.Bytes, Text: textOf(q.Bytes),
 	}
-}
-
-// writeJSON writes one value, in one line where there is no indent.
-func writeJSON(w io.Writer, value any, indent string) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", indent)
-	if err := e.Encode(value); err != nil {
-		return fmt.Errorf("writing JSON: %w", err)
-	}
-	return nil
 }

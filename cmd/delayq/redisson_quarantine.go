@@ -38,7 +38,7 @@ func (c *quarantineCommand) Run(ctx context.Context, std streams) error {
 	return c.use(ctx, func(b *redisson.Backend, queue string) error {
 		q := b.Quarantine(queue)
 		if len(c.Delete) > 0 {
-			return report(std.out, "deleted", c.Delete, q.Delete(ctx, c.Delete))
+			return report(std, "deleted", c.Delete, q.Delete(ctx, c.Delete))
 		}
 		items, more, err := first(ctx, q.List, c.Limit)
 		if err != nil {

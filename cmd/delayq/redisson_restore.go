@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"math"
 
 	"github.com/delayq/delayq/backend"
@@ -32,22 +31,22 @@ func (c *restoreCommand) Validate() error {
 // Run puts things back.
 func (c *restoreCommand) Run(ctx context.Context, std streams) error {
 	return c.use(ctx, func(b *redisson.Backend, queue string) error {
-		if err := c.restore(ctx, b.Quarantine(queue), std.out); err != nil {
+		if err := c.restore(ctx, b.Quarantine(queue), std); err != nil {
 			return err
 		}
 		return write(std.out, "What still cannot be read comes back to the quarantine when it is due.\n")
 	})
 }
 
-func (c *restoreCommand) restore(ctx context.Context, q *redisson.Quarantine, out io.Writer) error {
+func (c *restoreCommand) restore(ctx context.Context, q *redisson.Quarantine, std streams) error {
 	if c.All {
-		return restoreAll(ctx, q, out)
+		return restoreAll(ctx, q, std)
 	}
-	return report(out, "restored", c.IDs, q.Restore(ctx, c.IDs))
+	return report(std, "restored", c.IDs, q.Restore(ctx, c.IDs))
 }
 
 // restoreAll lists first: what it restores may be back in the quarantine at once.
-func restoreAll(ctx context.Context, q *redisson.Quarantine, out io.Writer) error {
+func restoreAll(ctx context.Context, q *redisson.Quarantine, std streams) error {
 	items, _, err := first(ctx, q.List, math.MaxInt)
 	if err != nil {
 		return err
@@ -60,7 +59,7 @@ func restoreAll(ctx context.Context, q *redisson.Quarantine, out io.Writer) erro
 			there, errs = append(there, ids[i]), append(errs, err)
 		}
 	}
-	return report(out, "restored", there, errs)
+	return report(std, "restored", there, errs)
 }
 
 func idsOf(items []redisson.Quarantined) []string {

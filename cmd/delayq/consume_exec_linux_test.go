@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A program that is killed takes its commands with it, so that none runs beside the next worker's.
+func TestKilledProgramLeavesNoCommand(t *testing.T) {
+	t.Parallel()
+	url := redisURL(t, "zsetpoll")
+	q := openQueue(t, url)
+	push(t, q, "a", "b", "c")
+	cmd := process(t, "consume", url, "--exec", "--workers=3", "--", "sh", "-c", "echo $$; exec sleep 600")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for said := bufio.NewScanner(out); len(pids) < 3 && said.Scan(); {
+		pid, err := strconv.Atoi(said.Text())
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, pid)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	if len(pids) != 3 {
+		t.Fatalf("%d commands ran", len(pids))
+	}
+	for _, pid := range pids {
+		awaitEnd(t, pid)
+	}
+}
+
+// awaitEnd returns when the process runs no more. One that nobody waits for stays as a zombie.
+func awaitEnd(t *testing.T, pid int) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || stateOf(pid) == "Z" {
+			return
+		}
+		if time.Now().After(deadline) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			t.Fatalf("process %d is in state %s", pid, stateOf(pid))
+		}
+	}
+}
+
+func stateOf(pid int) string {
+	stat, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(stat))[:1]
+}
+
+// Threads of the program may end while a command runs: that of the command does not.
+func TestCommandsOutliveThreads(t *testing.T) {
+	t.Parallel()
+	url := newURL("memory")
+	q := openQueue(t, url)
+	const n = 200
+	for i := range n {
+		push(t, q, fmt.Sprint("m", i))
+	}
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+				endThread()
+			}
+		}
+	}()
+	r := delayqRun(t, "consume", url, "--exec", "--count="+fmt.Sprint(n), "--workers=16", "--max-attempts=1", "--", "sleep", "0.05")
+	close(stop)
+	<-stopped
+	r.wantCode(t, exitOK)
+	for l, err := range q.Dead().All(t.Context()) {
+		t.Errorf("the command ended with %q, %v", l.Reason, err)
+	}
+}
+
+// endThread ends the thread of a goroutine that keeps it.
+func endThread() {
+	done := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		close(done)
+	}()
+	<-done
+}

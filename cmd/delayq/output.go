@@ -1,0 +1,71 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// outputError says that the output could not be written. What the command did before is done.
+type outputError struct{ err error }
+
+func (e *outputError) Error() string { return "writing: " + e.err.Error() }
+
+func (e *outputError) Unwrap() error { return e.err }
+
+func isUnwritten(err error) bool {
+	var unwritten *outputError
+	return errors.As(err, &unwritten)
+}
+
+// readerIsGone says that nobody reads the output any more, as behind "| head".
+func readerIsGone(err error) bool { return isUnwritten(err) && errors.Is(err, syscall.EPIPE) }
+
+// keepBrokenPipes has writes fail whose reader has gone. SIGPIPE would end the program with messages in its hands. Unlike an ignored signal,
+// one that is caught is as ever for the commands that the program starts.
+func keepBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
+func write(w io.Writer, text string) error {
+	if _, err := io.WriteString(w, text); err != nil {
+		return &outputError{err}
+	}
+	return nil
+}
+
+// writeJSON writes one value, in one line where there is no indent.
+func writeJSON(w io.Writer, value any, indent string) error {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", indent)
+	if err := e.Encode(value); err != nil {
+		return fmt.Errorf("writing JSON: %w", err)
+	}
+	return write(w, text.String())
+}
+
+// A tolerant writer reports what it could not write, and takes it for written: whoever writes goes on.
+type tolerant struct {
+	to     io.Writer
+	failed func(error)
+}
+
+func (t tolerant) Write(p []byte) (int, error) {
+	if _, err := t.to.Write(p); err != nil {
+		t.failed(&outputError{err})
+	}
+	return len(p), nil
+}
+
+// doneUnwritten says on standard error what was done when the output does not take it.
+func doneUnwritten(std streams, done string, err error) error {
+	if isUnwritten(err) {
+		_, _ = fmt.Fprintln(std.err, "delayq: "+done)
+	}
+	return err
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq"
+)
+
+// outputs are what cannot be written to, with the exit code of each.
+func outputs(t *testing.T) map[int]*os.File {
+	t.Helper()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = full.Close(), writer.Close() })
+	if err := reader.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return map[int]*os.File{exitOutput: full, exitPipe: writer}
+}
+
+// runInto runs the program with that as its standard output.
+func runInto(t *testing.T, out *os.File, input string, args ...string) result {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd := process(t, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), out, &stderr
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return result{cmd.ProcessState.ExitCode(), "", stderr.String()}
+}
+
+// Each command whose output cannot be written says so, and what it has done.
+func TestOutputThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	for code, out := range outputs(t) {
+		for _, c := range []struct{ args, said string }{
+			{"peek URL", ""}, {"peek URL --json", ""}, {"stats URL", ""}, {"stats URL --json", ""}, {"stats URL --watch --every=100ms", ""}, {"dead list URL --json", ""},
+			{"completion bash", ""}, {"demo --speed=100", ""}, {"cancel URL a", "delayq: cancelled 1\n"}, {"cancel URL b nosuch --json", "delayq: cancelled 1\n"},
+			{"reschedule URL c --after=2h", "delayq: due "}, {"dead redrive URL d", "delayq: redriven 1\n"}, {"purge URL --yes --json", "delayq: deleted 4\n"},
+		} {
+			url := redisURL(t, "zsetpoll")
+			q := openQueue(t, url)
+			push(t, q, "d")
+			d, err := q.Receive(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := d.Dead(t.Context(), "test"); err != nil {
+				t.Fatal(err)
+			}
+			pushLater(t, q, "a", "b", "c")
+			r := runInto(t, out, "", strings.Fields(strings.ReplaceAll(c.args, "URL", url))...)
+			r.wantCode(t, code)
+			if !strings.Contains(r.stderr, c.said) || code == exitOutput && !strings.Contains(r.stderr, "delayq: writing: ") {
+				t.Errorf("%s: exit code %d, and it says %q", c.args, r.code, r.stderr)
+			}
+		}
+	}
+}
+
+func pushLater(t *testing.T, q delayq.Queue, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		if _, err := q.Push(t.Context(), nil, delayq.ID(id), delayq.After(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Standard error has the ids of what was stored.
+func TestPushWhoseOutputCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	for code, out := range outputs(t) {
+		url := redisURL(t, "zsetpoll")
+		one := runInto(t, out, "", "push", url, "x", "--after=1h")
+		one.wantCode(t, code)
+		const input = `{"after":"2h"}` + "\n" + `{"id":"two","after":"3h"}` + "\nbad\n" + `{"id":"two"}` + "\n"
+		lines := runInto(t, out, input, "push", url, "--json")
+		lines.wantCode(t, code)
+		all := waiting(t, url)
+		if len(all) < 2 {
+			t.Fatalf("got %d messages: %s%s", len(all), one.stderr, lines.stderr)
+		}
+		if want := fmt.Sprintf("delayq: stored as %q, which could not be written\n", all[0].ID); !strings.Contains(one.stderr, want) {
+			t.Errorf("got %q, want %q", one.stderr, want)
+		}
+		for i, m := range all[1:] {
+			if want := fmt.Sprintf("delayq: stdin:%d: stored as %q, which could not be written\n", i+1, m.ID); !strings.Contains(lines.stderr, want) {
+				t.Errorf("got %q, want %q", lines.stderr, want)
+			}
+		}
+		if !strings.Contains(lines.stderr, "delayq: stopped after stdin:") {
+			t.Errorf("it does not say from where to go on: %q", lines.stderr)
+		}
+	}
+}
+
+// A message that could not be written is back in the queue, also where it may be tried only once.
+func TestConsumeWhoseOutputCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	for code, out := range outputs(t) {
+		url := redisURL(t, "zsetpoll")
+		q := openQueue(t, url)
+		push(t, q, "a", "b", "c", "d")
+		runInto(t, out, "", "consume", url, "--max-attempts=1", "--lease=1h", "--workers=2").wantCode(t, code)
+		wantStats(t, q, 0, 4, 0)
+	}
+}
+
+// The status of a command says what becomes of its message, whatever becomes of its output.
+func TestCommandsWhoseOutputCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	for code, out := range outputs(t) {
+		url := redisURL(t, "zsetpoll")
+		q := openQueue(t, url)
+		push(t, q, "a", "b")
+		runInto(t, out, "", "consume", url, "--exec", "--lease=1h", "--", "sh", "-c", "echo out; exit 0").wantCode(t, code)
+		wantStats(t, q, 0, 1, 0)
+	}
+}
+
+// A command has signals as it would have them from a shell: a pipe of its own that breaks ends it.
+func TestCommandsHaveBrokenPipes(t *testing.T) {
+	t.Parallel()
+	url := redisURL(t, "zsetpoll")
+	q := openQueue(t, url)
+	push(t, q, "a")
+	inProcess(t, "consume", url, "--exec", "--count=1", "--retry=1h", "--", "sh", "-c", "kill -PIPE $$; exit 0").wantCode(t, exitOK)
+	wantStats(t, q, 1, 0, 0)
+}
