@@ -29,6 +29,10 @@ bench-once:
 	set -o pipefail; { go test -short -run '^$$' -bench . -benchtime 1x ./bench && cd bench/peers && \
 	  go test -short -run '^$$' -bench . -benchtime 1x -timeout 5m .; } | (cd bench/report && go run . check)
 
+.PHONY: test-newer
+test-newer: ## Run the suite and the backends' tests, clusters too, on Redis 8.0, Valkey 8.1 and RabbitMQ 4.0 (as root, 40 minutes); ON=valkey takes one
+	@.ci/newer $(ON)
+
 .PHONY: chaos
 chaos: tools ## Put every backend through faults, and judge what happened (ten minutes)
 	cd chaos && go vet ./... && go test -count=1 -v -timeout 20m -run 'TestChaos|TestMutants' -chaos.for=4m -parallel 4 .

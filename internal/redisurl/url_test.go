@@ -171,7 +171,7 @@ func TestParseRefusesAKeyThatIsNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, param := range []string{"&tls_ca=" + file, "&tls_cert=" + file + "&tls_key=" + file} {
-		if _, err := parse(t, "zsetpoll://h/o?tls=true"+param); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), file) {
+		if _, err := parse(t, "zsetpoll://h/o?tls=true"+param); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), file[:min(len(file), 40)]) { // a long one is cut
 			t.Errorf("%s: %v", param, err)
 		}
 	}
