@@ -319,12 +319,15 @@ func (t *trial) cancelID(id string) error {
 	return err
 }
 
-// ends fails when a lease that was asked for at a time ends at another time than it should. In
-// real time that cannot be known.
+// ends fails when a lease that was asked for at a time ends at another time than it should: to the resolution on the fake clock, else to the
+// machine's noise.
 func (t *trial) ends(end, asked time.Time, lease time.Duration) {
-	want := asked.Add(lease)
-	if t.fake != nil && (end.Before(want) || end.Sub(want) > t.traits.Resolution) {
-		t.fail("the lease ends at %v; asked for was %v, and the resolution is %v", end, want, t.traits.Resolution)
+	first, last := asked.Add(lease), asked.Add(lease+t.traits.Resolution)
+	if t.fake == nil {
+		first, last = first.Add(-t.Skew-t.traits.Resolution), t.now().Add(lease+t.traits.Resolution+t.Skew+t.Slack)
+	}
+	if end.Before(first) || end.After(last) {
+		t.fail("the lease ends at %v; asked for was %v, and the resolution is %v", end, asked.Add(lease), t.traits.Resolution)
 	}
 }
 

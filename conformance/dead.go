@@ -196,7 +196,7 @@ func (t *trial) listPages(limit int) []backend.DeadLetter {
 		if len(page) > limit {
 			t.fail("a page of at most %d had %d dead letters", limit, len(page))
 		}
-		if all = append(all, page...); next == "" || len(all) > 100 {
+		if all = append(all, page...); next == "" || len(all) > 100_000 {
 			return all
 		}
 		cursor = next

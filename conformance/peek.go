@@ -79,7 +79,7 @@ func (t *trial) looksLike(p backend.Pending) error {
 func (t *trial) peekAll(limit int) (all []backend.Pending) {
 	for cursor := ""; ; {
 		page, next := t.peekPage(cursor, limit)
-		if all = append(all, page...); next == "" || len(all) > 100 {
+		if all = append(all, page...); next == "" || len(all) > 100_000 {
 			return all
 		}
 		cursor = next

@@ -214,16 +214,20 @@ func spread(n int, f func(i int) error) []func() error {
 
 // second opens the queue as another process would.
 func (t *trial) second() backend.Queue {
-	b := t.b
-	if t.Attach != nil {
-		second, cleanup, err := t.Attach(t.ctx, t.b)
-		t.must(err, "attaching a second client")
-		t.cleanUp(second, cleanup)
-		b = second
-	}
-	q, err := t.openOn(b, t.name())
+	q, err := t.openOn(t.attach(), t.name())
 	t.must(err, "second client")
 	return q
+}
+
+// attach returns a second client of the store, the same one where there is no other.
+func (t *trial) attach() backend.Backend {
+	if t.Attach == nil {
+		return t.b
+	}
+	second, cleanup, err := t.Attach(t.ctx, t.b)
+	t.must(err, "attaching a second client")
+	t.cleanUp(second, cleanup)
+	return second
 }
 
 // portable puts the library's own queue on the backend.
