@@ -88,16 +88,20 @@ func (t *trial) openOn(b backend.Backend, name string) (backend.Queue, error) {
 
 // openAsIs opens a queue that shows the store's own ids.
 func (t *trial) openAsIs(b backend.Backend, name string) (backend.Queue, error) {
-	o := backend.Options{Logger: slog.New(slog.DiscardHandler)}
-	if t.fake != nil {
-		o.Clock = t.fake
-	}
-	q, err := b.Open(t.ctx, name, o)
+	q, err := b.Open(t.ctx, name, t.options())
 	if err != nil {
 		return nil, fmt.Errorf("opening queue %q: %w", name, err)
 	}
 	t.later(q.Close)
 	return q, nil
+}
+
+func (t *trial) options() backend.Options {
+	o := backend.Options{Logger: slog.New(slog.DiscardHandler)}
+	if t.fake != nil {
+		o.Clock = t.fake
+	}
+	return o
 }
 
 // named lets the checks call messages by names of their own on any store.
