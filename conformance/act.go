@@ -211,6 +211,13 @@ type sleeper struct {
 
 // sleep starts a Receive of one message and returns once it is likely to wait.
 func (t *trial) sleep(q backend.Queue) *sleeper {
+	s := t.asleep(q)
+	t.settleDown()
+	return s
+}
+
+// asleep starts a Receive of one message.
+func (t *trial) asleep(q backend.Queue) *sleeper {
 	ctx, cancel := context.WithCancel(t.ctx)
 	s := &sleeper{t: t, asked: t.now(), result: make(chan []backend.Delivery, 1), cancel: cancel}
 	go func() {
@@ -220,7 +227,6 @@ func (t *trial) sleep(q backend.Queue) *sleeper {
 		s.err = err
 		s.result <- ds
 	}()
-	t.settleDown()
 	return s
 }
 
@@ -251,11 +257,17 @@ func (s *sleeper) wokenBy(what string) backend.Delivery {
 // stop ends the sleeper's context and returns what it answers.
 func (s *sleeper) stop() ([]backend.Delivery, error) {
 	s.cancel()
+	return s.ended()
+}
+
+// ended returns what a sleeper answers that has been ended.
+func (s *sleeper) ended() ([]backend.Delivery, error) {
+	defer s.cancel()
 	select {
 	case ds := <-s.result:
 		return ds, s.err
 	case <-time.After(s.t.Patience):
-		s.t.fail("Receive went on for %v after its context ended", s.t.Patience)
+		s.t.fail("Receive went on for %v after it was ended", s.t.Patience)
 	}
 	return nil, nil
 }
