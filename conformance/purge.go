@@ -107,7 +107,7 @@ func purgeAndReuse(t *trial) {
 		for _, d := range old {
 			t.settlesNothing(d)
 		}
-		t.keepsWindow(ms[0].ID)
+		t.keepsWindow()
 		for _, d := range ds[n/2:] { // whatever was settled under leases from before
 			t.must(t.bury(d, "reason of "+d.ID), "Dead")
 		}
@@ -127,7 +127,8 @@ func purgeAndReuse(t *trial) {
 	}
 }
 
-// reused makes a message of an id that each round has, where the pusher's ids are the store's. The first has a window.
+// reused makes a message of an id that each round has, where the pusher's ids are the store's. The first has a window, which the
+// purge ends.
 func (t *trial) reused(i int) backend.Message {
 	m := t.after(0)
 	if !ownIDs.met(t) {
@@ -140,9 +141,12 @@ func (t *trial) reused(i int) backend.Message {
 	return m
 }
 
-func (t *trial) keepsWindow(id string) {
+func (t *trial) keepsWindow() {
 	if windows.met(t) && ownIDs.met(t) {
-		t.isTaken(t.q, id, "a window was opened after a purge")
+		m := backend.Message{ID: "window", UniqueFor: t.lease()}
+		t.push(m)
+		t.ack(t.takeID(m.ID))
+		t.isTaken(t.q, m.ID, "a window was opened after a purge")
 	}
 }
 

@@ -370,13 +370,13 @@ func wakeUpByLease(t *trial) {
 
 // wakeUpAfterLong changes the head again and again while somebody waits. In real time it waits for less long.
 func wakeUpAfterLong(t *trial) {
-	s := t.sleep(t.q)
 	unit := 3 * t.Tick
 	if t.fake != nil {
 		unit = year
 	}
 	last := t.after(10 * unit)
 	t.push(last)
+	s := t.sleep(t.q)
 	var gone []string
 	if cancelling.met(t) && !t.traits.CancelsUnseen {
 		for i := range 5 {
