@@ -138,6 +138,6 @@ func (q *straggler) Receive(ctx context.Context, limit int, lease time.Duration)
 
 func (q *straggler) Close() error {
 	q.closing.Store(true)
-	<-time.After(100 * time.Microsecond)
+	<-time.After(time.Millisecond)
 	return q.whole.Close()
 }
