@@ -343,7 +343,7 @@ func (t *trial) diedAt(l backend.DeadLetter, due time.Time, died [2]time.Time) {
 }
 
 func redriveAll(t *trial) {
-	n := t.scaled(130, 250)
+	n := t.scaled(110, 250)
 	ms := make([]backend.Message, n)
 	for i := range ms {
 		ms[i] = t.after(0)

@@ -240,19 +240,23 @@ func (t *trial) oneOfTwo(leaver, stayer *waiter, id string) {
 	defer stayer.cancel()
 	defer leaver.cancel()
 	left := t.resultOf(leaver)
-	if len(left.ds) > 0 {
-		t.settledFirst(leaver, left, id)
-		stayer.cancel()
-		if r := t.resultOf(stayer); len(r.ds) > 0 {
-			t.settledFirst(stayer, r, id)
+	switch {
+	case len(left.ds) > 0:
+		t.firstAttempt(left.ds...)
+		if t.acksAs(leaver, left) {
+			break
 		}
-		return
-	}
-	if !errors.Is(left.err, context.Canceled) && !errors.Is(left.err, backend.ErrClosed) {
+		t.expectAgain(id, time.Time{})
+		t.acksAs(stayer, t.resultOf(stayer))
+	case !errors.Is(left.err, context.Canceled) && !errors.Is(left.err, backend.ErrClosed):
 		t.fail("Receive of a worker that leaves: %v", left.err)
+	default:
+		r := t.resultOf(stayer)
+		t.firstAttempt(r.ds...)
+		t.acksAs(stayer, r)
 	}
-	t.settledFirst(stayer, t.resultOf(stayer), id)
 	t.must(stayer.q.Close(), "Close")
+	t.must(leaver.q.Close(), "Close")
 }
 
 func (t *trial) resultOf(w *waiter) result {
@@ -265,22 +269,22 @@ func (t *trial) resultOf(w *waiter) result {
 	}
 }
 
-// settledFirst acknowledges what a worker got; where its handle was closed, the message comes again when the lease has ended.
-func (t *trial) settledFirst(w *waiter, r result, id string) {
+// acksAs acknowledges what a worker got, through another handle where its own is closed. It reports false where what it held went
+// back when its handle closed.
+func (t *trial) acksAs(w *waiter, r result) bool {
 	t.must(r.err, "receiving")
 	t.must(t.taken(r.ds[0]), "receiving")
-	t.firstAttempt(r.ds[0])
-	err := outcome(w.q.Ack(t.ctx, []backend.Lease{r.ds[0].Lease()}))
+	lease := []backend.Lease{r.ds[0].Lease()}
+	err := outcome(w.q.Ack(t.ctx, lease))
 	if errors.Is(err, backend.ErrClosed) {
 		if t.traits.Leases == backend.InConnection {
-			t.expectAgain(id, time.Time{})
-			t.ack(t.takeID(id))
-			return
+			return false
 		}
-		err = outcome(t.q.Ack(t.ctx, []backend.Lease{r.ds[0].Lease()}))
+		err = outcome(t.q.Ack(t.ctx, lease))
 	}
 	t.must(err, "acknowledging")
-	t.expectNoMore(id, "acknowledged")
+	t.expectNoMore(r.ds[0].ID, "acknowledged")
+	return true
 }
 
 func wakeUpOfBatch(t *trial) {
@@ -374,7 +378,11 @@ func wakeUpAfterLong(t *trial) {
 	if t.fake != nil {
 		unit = year
 	}
-	last := t.after(10 * unit)
+	long := 2 * unit
+	if moving.met(t) {
+		long = 10 * unit
+	}
+	last := t.after(long)
 	t.push(last)
 	s := t.sleep(t.q)
 	var gone []string
@@ -395,9 +403,9 @@ func wakeUpAfterLong(t *trial) {
 		t.settleDown()
 		t.pass(unit)
 	} else {
-		t.pass(5 * unit)
+		t.pass(unit)
 		t.settleDown()
-		t.pass(5 * unit)
+		t.pass(unit)
 	}
 	t.grace()
 	t.ack(s.woken(last.ID, "it was due after a long time"))
