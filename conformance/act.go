@@ -211,6 +211,13 @@ type sleeper struct {
 
 // sleep starts a Receive of one message and returns once it is likely to wait.
 func (t *trial) sleep(q backend.Queue) *sleeper {
+	s := t.asleep(q)
+	t.settleDown()
+	return s
+}
+
+// asleep starts a Receive of one message.
+func (t *trial) asleep(q backend.Queue) *sleeper {
 	ctx, cancel := context.WithCancel(t.ctx)
 	s := &sleeper{t: t, asked: t.now(), result: make(chan []backend.Delivery, 1), cancel: cancel}
 	go func() {
@@ -220,7 +227,6 @@ func (t *trial) sleep(q backend.Queue) *sleeper {
 		s.err = err
 		s.result <- ds
 	}()
-	t.settleDown()
 	return s
 }
 
@@ -251,11 +257,17 @@ func (s *sleeper) wokenBy(what string) backend.Delivery {
 // stop ends the sleeper's context and returns what it answers.
 func (s *sleeper) stop() ([]backend.Delivery, error) {
 	s.cancel()
+	return s.ended()
+}
+
+// ended returns what a sleeper answers that has been ended.
+func (s *sleeper) ended() ([]backend.Delivery, error) {
+	defer s.cancel()
 	select {
 	case ds := <-s.result:
 		return ds, s.err
 	case <-time.After(s.t.Patience):
-		s.t.fail("Receive went on for %v after its context ended", s.t.Patience)
+		s.t.fail("Receive went on for %v after it was ended", s.t.Patience)
 	}
 	return nil, nil
 }
@@ -319,12 +331,15 @@ func (t *trial) cancelID(id string) error {
 	return err
 }
 
-// ends fails when a lease that was asked for at a time ends at another time than it should. In
-// real time that cannot be known.
+// ends fails when a lease that was asked for at a time ends at another time than it should: to the resolution on the fake clock, else to the
+// machine's noise.
 func (t *trial) ends(end, asked time.Time, lease time.Duration) {
-	want := asked.Add(lease)
-	if t.fake != nil && (end.Before(want) || end.Sub(want) > t.traits.Resolution) {
-		t.fail("the lease ends at %v; asked for was %v, and the resolution is %v", end, want, t.traits.Resolution)
+	first, last := asked.Add(lease), asked.Add(lease+t.traits.Resolution)
+	if t.fake == nil {
+		first, last = first.Add(-t.Skew-t.traits.Resolution), t.now().Add(lease+t.traits.Resolution+t.Skew+t.Slack)
+	}
+	if end.Before(first) || end.After(last) {
+		t.fail("the lease ends at %v; asked for was %v, and the resolution is %v", end, asked.Add(lease), t.traits.Resolution)
 	}
 }
 

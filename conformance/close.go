@@ -39,6 +39,11 @@ var closeChecks = []Check{
 		Rule: "A Consume that stops gives back what no handler has seen, without spending an attempt, and acknowledges what a handler finishes.",
 		run:  stopReturnsUntouched,
 	},
+	{
+		Name: "close-race", Invariant: 10,
+		Rule: "A Receive that is woken, cancelled and closed at the same moment returns, and no goroutine of it is left.",
+		run:  closeRace,
+	},
 }
 
 func closed(t *trial) {
@@ -47,49 +52,41 @@ func closed(t *trial) {
 	t.must(err, "opening a second handle")
 	t.must(q.Close(), "Close")
 	t.must(q.Close(), "a second Close")
-	lease := []backend.Lease{{ID: id}}
+	t.pushAfter(0)
+	d := t.take()
 	_, err = q.Receive(t.ctx, 1, t.Tick)
 	t.want(err, backend.ErrClosed, "Receive on a closed queue")
 	late := t.after(0)
 	t.want(outcome(q.Schedule(t.ctx, []backend.Message{late})), backend.ErrClosed, "Schedule on a closed queue")
-	t.want(outcome(q.Ack(t.ctx, lease)), backend.ErrClosed, "Ack on a closed queue")
-	t.want(outcome(q.Nack(t.ctx, []backend.Return{{Lease: lease[0]}})), backend.ErrClosed, "Nack on a closed queue")
-	t.want(outcome(q.Dead(t.ctx, []backend.Burial{{Lease: lease[0]}})), backend.ErrClosed, "Dead on a closed queue")
-	_, errs := q.Extend(t.ctx, lease, t.Tick)
-	t.want(outcome(errs), backend.ErrClosed, "Extend on a closed queue")
-	t.closedOptional(q, id)
-	t.nothing("what was scheduled on the closed queue is refused")
+	t.changesNothing(t.ctx, q, d, backend.ErrClosed, "on a closed queue")
+	waiting := d
+	waiting.ID = id
+	t.changesNothing(t.ctx, q, waiting, backend.ErrClosed, "on a closed queue")
+	t.nothing("what is scheduled on the closed queue is refused")
+	t.ack(d)
 	t.pass(t.Tick)
 	t.grace()
 	t.ack(t.takeID(id))
+	t.closedBackend()
 }
 
-func (t *trial) closedOptional(q backend.Queue, id string) {
-	ids := []string{id}
-	if c, ok := q.(backend.Canceler); ok {
-		t.want(outcome(c.Cancel(t.ctx, ids)), backend.ErrClosed, "Cancel on a closed queue")
+// closedBackend closes a backend of its own, with a queue that is open and a Receive that waits.
+func (t *trial) closedBackend() {
+	b, cleanup, err := t.New(t.ctx)
+	t.must(err, "making a backend")
+	if cleanup != nil {
+		defer cleanup()
 	}
-	if r, ok := q.(backend.Rescheduler); ok {
-		t.want(outcome(r.Reschedule(t.ctx, []backend.Move{{ID: id}})), backend.ErrClosed, "Reschedule on a closed queue")
-	}
-	if i, ok := q.(backend.Inspector); ok {
-		_, err := i.Stats(t.ctx)
-		t.want(err, backend.ErrClosed, "Stats on a closed queue")
-	}
-	if d, ok := q.(backend.DeadLetters); ok {
-		_, _, err := d.ListDead(t.ctx, "", 1)
-		t.want(err, backend.ErrClosed, "ListDead on a closed queue")
-		t.want(outcome(d.Redrive(t.ctx, ids)), backend.ErrClosed, "Redrive on a closed queue")
-		t.want(outcome(d.DeleteDead(t.ctx, ids)), backend.ErrClosed, "DeleteDead on a closed queue")
-	}
-	if p, ok := peeker(q); ok {
-		_, _, err := p.Peek(t.ctx, "", 1)
-		t.want(err, backend.ErrClosed, "Peek on a closed queue")
-	}
-	if p, ok := purger(q); ok {
-		_, err := p.Purge(t.ctx)
-		t.want(err, backend.ErrClosed, "Purge on a closed queue")
-	}
+	q, err := t.openAsIs(b, t.name()+".other")
+	t.must(err, "opening a queue")
+	s := t.sleep(q)
+	t.must(b.Close(), "closing the backend")
+	t.must(b.Close(), "closing the backend a second time")
+	_, err = s.ended()
+	t.want(err, backend.ErrClosed, "Receive on a queue whose backend is closed")
+	t.changesNothing(t.ctx, q, backend.Delivery{ID: "nobody"}, backend.ErrClosed, "on a queue whose backend is closed")
+	_, err = b.Open(t.ctx, t.name()+".late", t.options())
+	t.want(err, backend.ErrClosed, "Open on a closed backend")
 }
 
 func closeWakes(t *trial) {
@@ -175,4 +172,54 @@ func stopReturnsUntouched(t *trial) {
 	}
 	t.handled()
 	t.nothing(fmt.Sprintf("%d were handled and %d handed out since", handled.Load(), left))
+}
+
+// closeRace ends waiting Receives in all ways at once.
+func closeRace(t *trial) {
+	ignored := []goleak.Option{goleak.IgnoreCurrent()}
+	for _, f := range t.Shared {
+		ignored = append(ignored, goleak.IgnoreAnyFunction(f))
+	}
+	b, cleanup, err := t.New(t.ctx)
+	t.must(err, "making a backend")
+	name := t.name() + ".race"
+	pusher, err := t.openOn(b, name)
+	t.must(err, "opening a queue")
+	for i := range t.scaled(4, 300) {
+		q, err := t.openOn(b, name)
+		t.must(err, "opening a queue")
+		ctx, cancel := context.WithCancel(t.ctx)
+		returned := make(chan result, 1)
+		go func() {
+			ds, err := q.Receive(ctx, 1, t.lease())
+			returned <- result{ds, err}
+		}()
+		if i%4 == 0 {
+			t.moment()
+		}
+		m := t.after(0)
+		t.expect(m)
+		t.all(
+			func() error { return outcome(pusher.Schedule(t.ctx, []backend.Message{m})) },
+			q.Close,
+			func() error {
+				if i%2 == 0 {
+					cancel()
+				}
+				return nil
+			},
+		)
+		select {
+		case <-returned:
+		case <-time.After(t.Patience):
+			t.fail("a Receive went on for %v after Close", t.Patience)
+		}
+		cancel()
+	}
+	t.must(pusher.Close(), "closing the queue")
+	t.must(b.Close(), "closing the backend")
+	if cleanup != nil {
+		cleanup()
+	}
+	t.must(goleak.Find(ignored...), "after Close")
 }

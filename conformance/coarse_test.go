@@ -14,7 +14,10 @@ import (
 // The coarse backend is memory as a store on a server might be, and says so in its traits: times in
 // milliseconds, and ended leases and other clients' pushes noticed a sweep later. It proves that
 // the suite accepts a backend that is honest about its limits.
-type coarse struct{ backend.Backend }
+type coarse struct {
+	backend.Backend
+	open *sync.Map // handles
+}
 
 const (
 	coarseGrain = time.Millisecond
@@ -23,12 +26,12 @@ const (
 )
 
 func newCoarse(context.Context) (backend.Backend, func(), error) {
-	return coarse{memory.New()}, nil, nil
+	return coarse{memory.New(), new(sync.Map)}, nil, nil
 }
 
 // attachCoarse makes a second client of the same store, whose closing leaves that open.
 func attachCoarse(_ context.Context, b backend.Backend) (backend.Backend, func(), error) {
-	return coarse{unclosed{b.(coarse).Backend}}, nil, nil
+	return coarse{unclosed{b.(coarse).Backend}, new(sync.Map)}, nil, nil
 }
 
 type unclosed struct{ backend.Backend }
@@ -53,10 +56,20 @@ func (b coarse) Open(ctx context.Context, name string, o backend.Options) (backe
 	if o.Clock == nil {
 		o.Clock = clockwork.NewRealClock()
 	}
-	return &coarseQueue{
+	handle := &coarseQueue{
 		whole: q.(whole), clock: o.Clock, changed: make(chan struct{}), closed: make(chan struct{}),
 		ends: make(map[backend.Token]time.Time),
-	}, nil
+	}
+	b.open.Store(handle, nil)
+	return handle, nil
+}
+
+func (b coarse) Close() error {
+	b.open.Range(func(q, _ any) bool {
+		_ = q.(*coarseQueue).Close()
+		return true
+	})
+	return b.Backend.Close()
 }
 
 type whole interface {

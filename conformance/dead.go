@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -42,6 +43,16 @@ var deadChecks = []Check{
 		Name: "delete-dead", Invariant: 9, needs: []need{redriving},
 		Rule: "A deleted dead letter is gone; redriving or deleting what is not dead answers ErrNotFound and changes nothing.",
 		run:  deleteDead,
+	},
+	{
+		Name: "dead-pages", Invariant: 9, needs: []need{redriving},
+		Rule: "Pages of dead letters list each once, by time of death and not by due time, with the times of both, though letters are redriven and deleted, and others die, between the pages.",
+		run:  deadPages,
+	},
+	{
+		Name: "redrive-all", Invariant: 9, needs: []need{redriving},
+		Rule: "RedriveAll brings back every dead letter, however many there are.",
+		run:  redriveAll,
 	},
 }
 
@@ -196,7 +207,7 @@ func (t *trial) listPages(limit int) []backend.DeadLetter {
 		if len(page) > limit {
 			t.fail("a page of at most %d had %d dead letters", limit, len(page))
 		}
-		if all = append(all, page...); next == "" || len(all) > 100 {
+		if all = append(all, page...); next == "" || len(all) > 100_000 {
 			return all
 		}
 		cursor = next
@@ -243,4 +254,116 @@ func deleteDead(t *trial) {
 	t.grace()
 	t.ack(t.takeID(live))
 	t.nothing("the other was deleted")
+}
+
+// deadPages has messages die in the opposite order of their due times.
+func deadPages(t *trial) {
+	n := t.scaled(24, 250)
+	dead := t.q.(backend.DeadLetters)
+	now := t.now().Truncate(time.Second)
+	ms, died := make(map[string]backend.Message), make(map[string][2]time.Time)
+	var ids []string
+	die := func(i int) {
+		m := t.at(now.Add(-time.Duration(i) * time.Second))
+		t.push(m)
+		d := t.takeID(m.ID)
+		from := t.now()
+		t.must(t.bury(d, "reason of "+m.ID), "Dead")
+		ms[m.ID], died[m.ID], ids = m, [2]time.Time{from, t.now()}, append(ids, m.ID)
+		if t.fake != nil {
+			t.pass(time.Second)
+		}
+	}
+	for i := range n {
+		die(i)
+	}
+	gone, seen := make(map[string]bool), make(map[string]int)
+	last, pages := -1, 0
+	for cursor := ""; pages == 0 || cursor != ""; pages++ {
+		page, next, err := dead.ListDead(t.ctx, cursor, 7)
+		t.must(err, "ListDead")
+		for _, l := range page {
+			t.must(sameLetter(l, ms[l.ID]), "listing")
+			t.diedAt(l, ms[l.ID].Due, died[l.ID])
+			place := slices.Index(ids, l.ID)
+			if place < last {
+				t.fail("dead letter %s is listed after %s, which died later", l.ID, ids[last])
+			}
+			last = place
+			seen[l.ID]++
+		}
+		if cursor = next; pages > 2*n {
+			t.fail("ListDead goes on after %d pages of %d letters", pages, n)
+		}
+		if pages < 5 {
+			t.comeAndGo(page, ids[n-1-pages], gone)
+			die(n + pages)
+		}
+	}
+	for i, id := range ids {
+		if seen[id] > 1 || seen[id] == 0 && !gone[id] && i < n {
+			t.fail("dead letter %s was listed %d times; want 1", id, seen[id])
+		}
+	}
+}
+
+// comeAndGo redrives and deletes letters that were listed, and one that was not.
+func (t *trial) comeAndGo(page []backend.DeadLetter, further string, gone map[string]bool) {
+	dead := t.q.(backend.DeadLetters)
+	for i, l := range page {
+		switch {
+		case i == 0:
+			t.expectAgain(l.ID, time.Time{})
+			t.must(outcome(dead.Redrive(t.ctx, []string{l.ID})), "Redrive")
+			t.grace()
+			t.ack(t.takeID(l.ID))
+		case i < 5:
+			t.must(outcome(dead.DeleteDead(t.ctx, []string{l.ID})), "DeleteDead")
+		}
+		gone[l.ID] = true
+	}
+	if !gone[further] {
+		t.must(outcome(dead.DeleteDead(t.ctx, []string{further})), "DeleteDead")
+		gone[further] = true
+	}
+}
+
+// diedAt compares the times of a dead letter.
+func (t *trial) diedAt(l backend.DeadLetter, due time.Time, died [2]time.Time) {
+	off := t.traits.Resolution + t.Skew
+	if t.fake == nil {
+		off += time.Millisecond // a clock may be read in that grain
+	}
+	if l.Died.Before(died[0].Add(-off)) || l.Died.After(died[1].Add(off)) {
+		t.fail("dead letter %s died at %v; it was between %v and %v", l.ID, l.Died, died[0], died[1])
+	}
+	if l.Due.Before(due) || l.Due.Sub(due) > max(0, t.traits.Resolution-1) {
+		t.fail("dead letter %s was due at %v; it was at %v", l.ID, l.Due, due)
+	}
+}
+
+func redriveAll(t *trial) {
+	n := t.scaled(110, 250)
+	ms := make([]backend.Message, n)
+	for i := range ms {
+		ms[i] = t.after(0)
+	}
+	t.push(ms...)
+	ds := t.takeAll(n, n)
+	t.must(errors.Join(t.q.Dead(t.ctx, each(ds, func(d backend.Delivery) backend.Burial {
+		return backend.Burial{Lease: d.Lease(), Reason: "of the check"}
+	}))...), "Dead")
+	got, err := t.portable().Dead().RedriveAll(t.ctx)
+	t.must(err, "RedriveAll")
+	if got != n {
+		t.fail("RedriveAll says that it brought back %d of %d", got, n)
+	}
+	for _, d := range ds {
+		t.expectAgain(d.ID, time.Time{})
+	}
+	t.grace()
+	t.ack(t.takeAll(n, n)...)
+	if left := len(t.letters()); left > 0 {
+		t.fail("%d dead letters are left", left)
+	}
 }

@@ -62,9 +62,9 @@ var leaseChecks = []Check{
 }
 
 func leaseExcludes(t *trial) {
-	id := t.pushAfter(0)
+	id, asked := t.pushAfter(0), t.now()
 	d := t.takeIDFor(id, 4*t.Tick+t.noise())
-	t.ends(d.Until, t.now(), 4*t.Tick)
+	t.ends(d.Until, asked, 4*t.Tick+t.noise())
 	t.quietFor(t.Tick, "it is leased")
 	t.quietFor(t.Tick, "it is leased")
 	t.hush(2*t.Tick, "it is leased")
@@ -132,9 +132,10 @@ func settleOnce(t *trial) {
 func extendHolds(t *trial) {
 	id := t.pushAfter(0)
 	d := t.takeIDFor(id, 2*t.Tick+t.noise())
+	asked := t.now()
 	end, err := t.extend(d, 6*t.Tick+2*t.noise())
 	t.must(err, "extending the lease")
-	t.ends(end, t.now(), 6*t.Tick)
+	t.ends(end, asked, 6*t.Tick+2*t.noise())
 	t.quietFor(2*t.Tick+t.noise(), "it is leased")
 	t.quietFor(2*t.Tick, "its lease was extended")
 	_, err = t.extend(d, 4*t.Tick)

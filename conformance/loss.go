@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/delayq/delayq/backend"
 )
@@ -141,9 +142,48 @@ func contextEnded(t *trial) {
 	if d.Attempt != 1 {
 		t.fail("a Receive under a context that had ended counted as an attempt")
 	}
-	t.want(outcome(t.q.Ack(ended, []backend.Lease{d.Lease()})), context.Canceled, "Ack under a context that had ended")
 	m := t.after(0)
 	t.want(outcome(t.q.Schedule(ended, []backend.Message{m})), context.Canceled, "Schedule under a context that had ended")
+	t.changesNothing(ended, t.q, d, context.Canceled, "under a context that had ended")
+	late, cancel := context.WithDeadline(t.ctx, time.Now().Add(-time.Second))
+	defer cancel()
+	t.changesNothing(late, t.q, d, context.DeadlineExceeded, "under a context whose deadline had passed")
+	t.nothing("whatever was called failed")
+	t.ack(d)
+}
+
+// changesNothing makes all calls that there are about a message in flight and about one that is not there.
+func (t *trial) changesNothing(ctx context.Context, q backend.Queue, d backend.Delivery, wanted error, when string) {
+	l, ids := d.Lease(), []string{d.ID}
+	t.want(outcome(q.Ack(ctx, []backend.Lease{l})), wanted, "Ack %s", when)
+	t.want(outcome(q.Nack(ctx, []backend.Return{{Lease: l}})), wanted, "Nack %s", when)
+	t.want(outcome(q.Dead(ctx, []backend.Burial{{Lease: l}})), wanted, "Dead %s", when)
+	_, errs := q.Extend(ctx, []backend.Lease{l}, t.Tick)
+	t.want(outcome(errs), wanted, "Extend %s", when)
+	if c, ok := q.(backend.Canceler); ok {
+		t.want(outcome(c.Cancel(ctx, ids)), wanted, "Cancel %s", when)
+	}
+	if r, ok := q.(backend.Rescheduler); ok {
+		t.want(outcome(r.Reschedule(ctx, []backend.Move{{ID: d.ID}})), wanted, "Reschedule %s", when)
+	}
+	if i, ok := q.(backend.Inspector); ok {
+		_, err := i.Stats(ctx)
+		t.want(err, wanted, "Stats %s", when)
+	}
+	if dead, ok := q.(backend.DeadLetters); ok {
+		_, _, err := dead.ListDead(ctx, "", 1)
+		t.want(err, wanted, "ListDead %s", when)
+		t.want(outcome(dead.Redrive(ctx, ids)), wanted, "Redrive %s", when)
+		t.want(outcome(dead.DeleteDead(ctx, ids)), wanted, "DeleteDead %s", when)
+	}
+	if p, ok := peeker(q); ok {
+		_, _, err := p.Peek(ctx, "", 1)
+		t.want(err, wanted, "Peek %s", when)
+	}
+	if p, ok := purger(q); ok {
+		_, err := p.Purge(ctx)
+		t.want(err, wanted, "Purge %s", when)
+	}
 }
 
 func contextEndLosesNothing(t *trial) {
@@ -181,6 +221,9 @@ func statsCount(t *trial) {
 	}
 	t.pass(10*t.Tick + t.traits.Resolution)
 	want("one became due", backend.Stats{Scheduled: 1, Ready: 1})
+	if head := t.stats().HeadDue; head.Before(first.Add(10*t.Tick-t.Skew)) || head.After(t.now().Add(t.Skew)) {
+		t.fail("Stats says that the head, which is due, is due at %v", head)
+	}
 	d := t.take()
 	want("one was taken", backend.Stats{Scheduled: 1, InFlight: 1})
 	t.must(t.bury(d, "of the check"), "Dead")

@@ -1,16 +1,17 @@
 package conformance
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
+	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
 )
 
@@ -18,7 +19,7 @@ import (
 var modelChecks = []Check{
 	{
 		Name: "model", Invariant: 3, needs: []need{attempts, exactly},
-		Rule: "Whatever the operations, the backend answers what the reference queue answers.",
+		Rule: "Whatever the operations, on one message or on the largest batch, through one client or two, the backend returns what the reference queue returns.",
 		run:  modelled,
 	},
 }
@@ -26,125 +27,253 @@ var modelChecks = []Check{
 // modelled lets rapid look for operations after which the two differ, and shrink them.
 func modelled(t *trial) {
 	prepareFlags()
+	other := t.attach()
 	queues := 0
-	rapid.Check(&reporter{t: t}, func(rt *rapid.T) {
+	check := func(rt *rapid.T) {
 		queues++
-		m := newMachine(t, rt, queues)
+		m := newMachine(t, rt, other, queues)
 		rt.Repeat(m.actions())
-		_ = m.q.Close()
-	})
+		m.compareAll()
+		for _, q := range m.qs {
+			_ = q.Close()
+		}
+	}
+	for range t.scaled(1, 4) {
+		rapid.Check(&reporter{t: t}, check)
+	}
 }
 
 // machine is one run of random operations.
 type machine struct {
 	*trial
 	rt    *rapid.T
-	q     backend.Queue
+	qs    [2]backend.Queue // of two clients
+	q     backend.Queue    // of the operation at hand
+	scale int              // of a large batch
 	ref   *reference
-	given []backend.Delivery // ever, stale ones too
-	fresh int                // names used up, where each is pushed once
+	given []given // ever, stale ones too
+	fresh int     // names used up, where each is pushed once
+	peeks *walk
+	lists *walk
 }
 
-func newMachine(t *trial, rt *rapid.T, n int) *machine {
-	q, err := t.openOn(t.b, fmt.Sprintf("%s.%d", t.name(), n))
-	if err != nil {
-		rt.Fatalf("opening a queue: %v", err)
-	}
-	ref := &reference{now: t.now(), ms: make(map[string]*refMessage)}
-	if t.fake != nil { // else it cannot know to what a due time is rounded
-		ref.grain, ref.lag = t.traits.Resolution, t.lag()
-	}
-	return &machine{trial: t, rt: rt, q: q, ref: ref}
+// given is a delivery, and the handle that settles it.
+type given struct {
+	backend.Lease
+	of int
 }
+
+func newMachine(t *trial, rt *rapid.T, other backend.Backend, n int) *machine {
+	m := &machine{trial: t, rt: rt}
+	for i, b := range []backend.Backend{t.b, other} {
+		q, err := t.openOn(b, fmt.Sprintf("%s.%d", t.name(), n))
+		if err != nil {
+			rt.Fatalf("opening a queue: %v", err)
+		}
+		m.qs[i] = q
+	}
+	m.q = m.qs[0]
+	m.ref = newReference(t.now())
+	m.ref.grain, m.ref.exact = t.traits.Resolution, t.fake != nil
+	if m.ref.exact {
+		m.ref.lag = t.lag()
+	}
+	m.scale = rapid.SampledFrom(t.scales()).Draw(rt, "scale")
+	return m
+}
+
+// scales are how large the large batches of a run are. Most runs have none.
+func (t *trial) scales() []int {
+	scales := []int{3, 3, 3, 3, 3, 3, 20, 3, 3, 3, 3, 3, 3, 3, 3, 70, 3, 3, 3, 3}
+	if t.inProcess() {
+		scales = append(scales, 300, 1500, delayq.MaxBatch)
+	}
+	return scales
+}
+
+// scaled returns how much of something a check does: less on a server, where each call is a round trip.
+func (t *trial) scaled(server, inProcess int) int {
+	if t.inProcess() {
+		return inProcess
+	}
+	return server
+}
+
+// inProcess tells whether a call costs no round trip, so that thousands of messages are little work.
+func (t *trial) inProcess() bool { return t.traits.Durability == backend.InProcess }
 
 func (m *machine) actions() map[string]func(*rapid.T) {
 	actions := map[string]func(*rapid.T){
-		"push": m.pushSome, "take": m.takeSome, "ack": m.ackOne, "nack": m.nackOne,
-		"extend": m.extendOne, "bury": m.buryOne, "": m.compare,
+		"push": m.act(m.pushSome), "push more": m.act(m.pushSome), "take": m.act(m.takeSome), "take more": m.act(m.takeSome),
+		"ack": m.act(m.ackSome), "nack": m.act(m.nackSome), "extend": m.act(m.extendSome), "bury": m.act(m.burySome),
+		"": func(*rapid.T) { m.compare() },
 	}
 	if m.fake != nil {
-		actions["pass"] = m.passSome
+		actions["pass"] = m.act(m.passSome)
 	}
-	if c, ok := m.q.(backend.Canceler); ok {
-		actions["cancel"] = func(*rapid.T) { m.cancelOne(c) }
+	if cancelling.met(m.trial) {
+		actions["cancel"] = m.act(m.cancelSome)
 	}
-	if r, ok := m.q.(backend.Rescheduler); ok {
-		actions["reschedule"] = func(*rapid.T) { m.moveOne(r) }
+	if moving.met(m.trial) {
+		actions["reschedule"] = m.act(m.moveSome)
 	}
-	if d, ok := m.q.(backend.DeadLetters); ok {
-		actions["redrive"] = func(*rapid.T) { m.redriveOne(d) }
-		actions["delete dead"] = func(*rapid.T) { m.deleteOne(d) }
+	if redriving.met(m.trial) {
+		actions["redrive"] = m.act(m.redriveSome)
+		actions["delete dead"] = m.act(m.deleteSome)
+		actions["list dead"] = m.act(m.listOn)
+	}
+	if peeking.met(m.trial) {
+		actions["peek"] = m.act(m.peekOn)
+	}
+	if purging.met(m.trial) {
+		actions["purge"] = m.act(m.purgeSome)
 	}
 	return actions
 }
 
-// Draws. On the server's own clock time cannot be known, so that all there is, is now and much later.
-
-func (m *machine) delay() time.Duration {
-	if m.fake == nil {
-		return rapid.SampledFrom([]time.Duration{0, 1000 * time.Hour}).Draw(m.rt, "delay")
+// act runs an operation through one of the handles. Rapid draws a seed for it, since it takes too long to draw each part of a
+// large batch.
+func (m *machine) act(do func(dice *rand.Rand)) func(*rapid.T) {
+	return func(*rapid.T) {
+		dice := rand.New(rand.NewPCG(rapid.Uint64().Draw(m.rt, "seed"), 0))
+		m.ref.step++
+		m.q = m.qs[dice.IntN(len(m.qs))]
+		do(dice)
 	}
-	return time.Duration(rapid.IntRange(0, 8).Draw(m.rt, "delay")) * m.Tick / 4
 }
 
-func (m *machine) leaseFor() time.Duration {
-	if m.fake == nil {
+// size draws how many messages an operation is on.
+func (m *machine) size(dice *rand.Rand) int {
+	switch {
+	case m.scale <= 3 || dice.IntN(2) == 0:
+		return 1 + dice.IntN(3)
+	case dice.IntN(3) == 0:
+		return m.scale
+	default:
+		return 1 + dice.IntN(m.scale)
+	}
+}
+
+// On the server's own clock time cannot be known, so that all there is, is now and much later.
+
+func (m *machine) delay(dice *rand.Rand) time.Duration {
+	switch {
+	case m.fake == nil:
+		return time.Duration(dice.IntN(2)) * 1000 * time.Hour
+	case dice.IntN(20) == 0:
+		return time.Duration(dice.IntN(5000)) * 24 * time.Hour
+	}
+	return time.Duration(dice.IntN(9))*m.Tick/4 + m.odd(dice)
+}
+
+// odd draws a part of a tick that is no multiple of a grain, where the store has none.
+func (m *machine) odd(dice *rand.Rand) time.Duration {
+	if m.traits.Resolution > 0 || dice.IntN(4) > 0 {
+		return 0
+	}
+	return time.Duration(dice.IntN(1000))
+}
+
+func (m *machine) due(dice *rand.Rand) time.Time {
+	now := m.ref.now
+	switch dice.IntN(12) {
+	case 0:
+		return now.Add(-time.Duration(dice.IntN(1000)) * time.Hour)
+	case 1:
+		return now.Add(-time.Duration(dice.IntN(1 << 30)))
+	case 2:
+		return now.Add(1000*time.Hour + time.Duration(dice.IntN(1<<30)))
+	case 3:
+		if m.fake != nil {
+			return now.Add(time.Duration(dice.IntN(9)) * m.Tick / 4)
+		}
+	}
+	return time.Time{}
+}
+
+func (m *machine) leaseFor(dice *rand.Rand) time.Duration {
+	switch {
+	case m.fake == nil:
 		return time.Hour
+	case dice.IntN(10) == 0:
+		return backend.MaxLease
 	}
-	return time.Duration(rapid.IntRange(1, 8).Draw(m.rt, "lease")) * m.Tick / 4
+	return time.Duration(1+dice.IntN(8))*m.Tick/4 + m.odd(dice)
 }
 
-// id draws one of few, so that operations meet: where each is pushed once, one of the latest.
-func (m *machine) id() string {
-	return nthID(max(0, m.fresh-12) + rapid.IntRange(0, 12).Draw(m.rt, "id"))
+// pool is how many ids there are to draw from: few, so that operations meet.
+func (m *machine) pool() int { return 10 + m.scale + m.scale/2 }
+
+// id draws one of a few: where each is pushed once, one of the latest.
+func (m *machine) id(dice *rand.Rand) string {
+	return nthID(max(0, m.fresh-m.pool()) + dice.IntN(m.pool()))
 }
 
-func nthID(n int) string { return fmt.Sprintf("m%02d", n) }
+// nthID returns ids of two forms, since those that package delayq makes may be kept in another way.
+func nthID(n int) string {
+	if n%3 == 0 {
+		return fmt.Sprintf("01ARZ3NDEKTSV4RRFFQ69%05d", n)
+	}
+	return fmt.Sprintf("m%02d", n)
+}
 
 // pushedID draws the id of a message to push. Where a second push of an id stores a second message, nobody
 // could tell the two apart, and each push has an id of its own.
-func (m *machine) pushedID() string {
+func (m *machine) pushedID(dice *rand.Rand) string {
 	if !m.traits.KeepsDuplicates {
-		return m.id()
+		return m.id(dice)
 	}
 	m.fresh++
 	return nthID(m.fresh - 1)
 }
 
-// delivery draws one that was given, stale or not.
-func (m *machine) delivery() backend.Delivery {
+// ids draws those of an operation; some come twice.
+func (m *machine) ids(dice *rand.Rand) []string {
+	ids := make([]string, m.size(dice))
+	for i := range ids {
+		ids[i] = m.id(dice)
+		if dice.IntN(6) == 0 {
+			ids[i] = ids[dice.IntN(i+1)]
+		}
+	}
+	return ids
+}
+
+// leases draws those of one handle, stale or not; some come twice.
+func (m *machine) leases(dice *rand.Rand) []backend.Lease {
 	if len(m.given) == 0 {
 		m.rt.Skip("no delivery yet")
 	}
-	return rapid.SampledFrom(m.given).Draw(m.rt, "delivery")
+	var ls []backend.Lease
+	recent := m.given[max(0, len(m.given)-2*m.scale):]
+	of := recent[dice.IntN(len(recent))].of
+	for range m.size(dice) {
+		from := recent
+		if dice.IntN(4) == 0 {
+			from = m.given
+		}
+		g := from[dice.IntN(len(from))]
+		if len(ls) > 0 && dice.IntN(6) == 0 {
+			g.Lease, g.of = ls[dice.IntN(len(ls))], of
+		}
+		if g.of == of {
+			ls = append(ls, g.Lease)
+		}
+	}
+	m.q = m.qs[of]
+	return ls
 }
 
-// agree fails when the two answer differently.
-func (m *machine) agree(got, want error, format string, args ...any) {
-	if !errors.Is(got, want) {
-		m.rt.Fatalf("%s: the backend answers %v, the reference %v", fmt.Sprintf(format, args...), got, want)
+// outcomes holds those of a batch against the reference, which goes through it one by one.
+func (m *machine) outcomes(errs []error, n int, doing string, want func(i int) (id string, err error)) {
+	if errs != nil && len(errs) != n {
+		m.rt.Fatalf("%s %d messages returned %d errors", doing, n, len(errs))
 	}
-}
-
-func (m *machine) passSome(*rapid.T) {
-	d := time.Duration(rapid.IntRange(1, 8).Draw(m.rt, "time")) * m.Tick / 4
-	for unsure := true; unsure; d = m.lag() {
-		m.fake.Advance(d)
-		unsure = m.ref.pass(d)
-	}
-}
-
-func (m *machine) pushSome(*rapid.T) {
-	var batch []backend.Message
-	var want []error
-	for range rapid.IntRange(1, 3).Draw(m.rt, "batch") {
-		id, delay := m.pushedID(), m.delay()
-		batch = append(batch, backend.Message{ID: id, Body: []byte("body of " + id), Headers: m.headers("of", id), Delay: delay})
-		want = append(want, m.ref.push(id, delay))
-	}
-	got := m.q.Schedule(m.ctx, batch)
-	for i, msg := range batch {
-		m.agree(at(got, i), want[i], "pushing %s with a delay of %v", msg.ID, msg.Delay)
+	for i := range n {
+		id, wanted := want(i)
+		if got := at(errs, i); !errors.Is(got, wanted) {
+			m.rt.Fatalf("%s %s, number %d of %d: the backend returns %v, the reference %v", doing, id, i+1, n, got, wanted)
+		}
 	}
 }
 
@@ -153,184 +282,6 @@ func at(errs []error, i int) error {
 		return nil
 	}
 	return errs[i]
-}
-
-func (m *machine) takeSome(*rapid.T) {
-	ready := m.ref.ready()
-	limit, lease := rapid.IntRange(1, 3).Draw(m.rt, "limit"), m.leaseFor()
-	wait := m.Patience
-	if len(ready) == 0 {
-		wait = m.Quiet / 4
-	}
-	ctx, cancel := context.WithTimeout(m.ctx, wait)
-	defer cancel()
-	ds, err := m.q.Receive(ctx, limit, lease)
-	switch {
-	case len(ready) == 0 && errors.Is(err, context.DeadlineExceeded):
-	case err != nil:
-		m.rt.Fatalf("taking up to %d while %d are ready: %v", limit, len(ready), err)
-	case len(ds) > min(limit, len(ready)):
-		m.rt.Fatalf("taking up to %d while %d are ready: got %d", limit, len(ready), len(ds))
-	}
-	for i, d := range ds {
-		m.taken(ready, i, d, lease)
-	}
-}
-
-func (m *machine) taken(ready []*refMessage, i int, d backend.Delivery, lease time.Duration) {
-	var found *refMessage
-	for _, r := range ready {
-		if r.id == d.ID && r.state == "scheduled" {
-			found = r
-		}
-	}
-	if found == nil {
-		m.rt.Fatalf("message %s was handed out, which is not ready", d.ID)
-	}
-	if m.fake != nil && !m.traits.Unordered && ready[i].id != d.ID {
-		m.rt.Fatalf("message %s was handed out, %s is before it", d.ID, ready[i].id)
-	}
-	m.ref.take(found, d, lease)
-	if d.Attempt != found.attempt {
-		m.rt.Fatalf("message %s came at attempt %d; it is number %d", d.ID, d.Attempt, found.attempt)
-	}
-	if m.fake != nil && !d.Due.Equal(found.due) {
-		m.rt.Fatalf("message %s says it was due at %v; it was at %v", d.ID, d.Due, found.due)
-	}
-	want := backend.Message{Body: []byte("body of " + d.ID), Headers: m.headers("of", d.ID)}
-	if err := sameContent(d, want); err != nil {
-		m.rt.Fatalf("%v", err)
-	}
-	m.given = append(m.given, d)
-}
-
-func (m *machine) ackOne(*rapid.T) {
-	d := m.delivery()
-	want := m.ref.holds(d)
-	m.agree(outcome(m.q.Ack(m.ctx, []backend.Lease{d.Lease()})), want, "acknowledging %s", d.ID)
-	if want == nil {
-		delete(m.ref.ms, d.ID)
-	}
-}
-
-func (m *machine) nackOne(*rapid.T) {
-	d := m.delivery()
-	r := backend.Return{Lease: d.Lease(), Untouched: rapid.Bool().Draw(m.rt, "untouched")}
-	if !r.Untouched {
-		r.Delay = m.delay()
-	}
-	want := m.ref.holds(d)
-	m.agree(outcome(m.q.Nack(m.ctx, []backend.Return{r})), want, "giving %s back with a delay of %v", d.ID, r.Delay)
-	if want != nil {
-		return
-	}
-	msg := m.ref.ms[d.ID]
-	msg.state = "scheduled"
-	if r.Untouched {
-		msg.attempt--
-	} else {
-		msg.due = m.ref.roundUp(r.Delay)
-	}
-}
-
-func (m *machine) extendOne(*rapid.T) {
-	d, lease := m.delivery(), m.leaseFor()
-	want := m.ref.holds(d)
-	ends, errs := m.q.Extend(m.ctx, []backend.Lease{d.Lease()}, lease)
-	m.agree(outcome(errs), want, "extending the lease of %s", d.ID)
-	if want != nil {
-		return
-	}
-	until := m.ref.now.Add(lease)
-	m.ref.ms[d.ID].until = until
-	if m.fake != nil && (ends[0].Before(until) || ends[0].Sub(until) > m.traits.Resolution) {
-		m.rt.Fatalf("the extended lease of %s ends at %v; asked for was %v", d.ID, ends[0], until)
-	}
-}
-
-func (m *machine) buryOne(*rapid.T) {
-	d := m.delivery()
-	want := m.ref.holds(d)
-	got := outcome(m.q.Dead(m.ctx, []backend.Burial{{Lease: d.Lease(), Reason: "of the check"}}))
-	m.agree(got, want, "burying %s", d.ID)
-	if want == nil {
-		m.ref.ms[d.ID].state = "dead"
-	}
-}
-
-func (m *machine) cancelOne(c backend.Canceler) {
-	id := m.id()
-	want := m.ref.waiting(id)
-	m.agree(outcome(c.Cancel(m.ctx, []string{id})), want, "cancelling %s", id)
-	if want == nil {
-		delete(m.ref.ms, id)
-	}
-}
-
-func (m *machine) moveOne(r backend.Rescheduler) {
-	id, delay := m.id(), m.delay()
-	want := m.ref.waiting(id)
-	m.agree(outcome(r.Reschedule(m.ctx, []backend.Move{{ID: id, Delay: delay}})), want, "rescheduling %s by %v", id, delay)
-	if want == nil {
-		m.ref.ms[id].due = m.ref.roundUp(delay)
-	}
-}
-
-// isDead says what Redrive and DeleteDead answer.
-func (m *machine) isDead(id string) error {
-	if msg := m.ref.ms[id]; msg == nil || msg.state != "dead" {
-		return backend.ErrNotFound
-	}
-	return nil
-}
-
-func (m *machine) redriveOne(d backend.DeadLetters) {
-	id := m.id()
-	want := m.isDead(id)
-	m.agree(outcome(d.Redrive(m.ctx, []string{id})), want, "redriving %s", id)
-	if want == nil {
-		delete(m.ref.ms, id)
-		_ = m.ref.push(id, 0)
-	}
-}
-
-func (m *machine) deleteOne(d backend.DeadLetters) {
-	id := m.id()
-	want := m.isDead(id)
-	m.agree(outcome(d.DeleteDead(m.ctx, []string{id})), want, "deleting the dead letter %s", id)
-	if want == nil {
-		delete(m.ref.ms, id)
-	}
-}
-
-// compare runs after each operation. A store that sweeps, or has a clock of its own, gets the
-// time to come round.
-func (m *machine) compare(*rapid.T) {
-	i, ok := m.q.(backend.Inspector)
-	if !ok {
-		return
-	}
-	want := m.counts()
-	patient := m.fake == nil || m.traits.Sweep > 0
-	for deadline := time.Now().Add(m.Patience); ; time.Sleep(time.Millisecond) {
-		got, err := i.Stats(m.ctx)
-		switch {
-		case err != nil:
-			m.rt.Fatalf("Stats: %v", err)
-		case countsOf(got) == want:
-			return
-		case !patient || time.Now().After(deadline):
-			m.rt.Fatalf("the backend counts %s, the reference %s", countsOf(got), want)
-		}
-	}
-}
-
-func (m *machine) counts() string {
-	ready := len(m.ref.ready())
-	return countsOf(backend.Stats{
-		Scheduled: int64(len(m.ref.in("scheduled")) - ready), Ready: int64(ready),
-		InFlight: int64(len(m.ref.in("leased"))), Dead: int64(len(m.ref.in("dead"))),
-	})
 }
 
 // prepareFlags makes rapid's flags usable, outside of a test binary too. A failure prints its seed; a

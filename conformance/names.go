@@ -157,8 +157,8 @@ func (t *translator) Dead(ctx context.Context, bs []backend.Burial) []error {
 	}))
 }
 
-func each[T any](in []T, change func(T) T) []T {
-	out := make([]T, len(in))
+func each[T, U any](in []T, change func(T) U) []U {
+	out := make([]U, len(in))
 	for i, v := range in {
 		out[i] = change(v)
 	}

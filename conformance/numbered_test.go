@@ -108,14 +108,22 @@ func TestSuiteCatchesWhereIDsAreMade(t *testing.T) {
 			switch {
 			case vs[0].Skipped != "":
 				t.Skip(vs[0].Skipped)
-			case f.Name == "drops a header":
-				t.Skip("the backend has no headers")
+			case needsMore[f.Name] != "":
+				t.Skip(needsMore[f.Name])
 			case !errors.As(vs[0].Err, &v):
 				t.Fatalf("check %s did not catch a backend that %s: %v", f.Rule, f.Name, vs[0].Err)
 			}
 			t.Logf("caught by %s: %s", v.Check, firstLine(v.Detail))
 		})
 	}
+}
+
+// needsMore are the faults that do not show on the numbered backend, with the reason.
+var needsMore = map[string]string{
+	"drops a header": "the backend has no headers",
+	"cuts the values of headers at 32 KiB where it lists dead letters": "the backend has no headers",
+	"gives leases from before a purge again":                           "the backend has no id twice",
+	"keeps no ids taken after a purge":                                 "the backend keeps no ids taken",
 }
 
 // numbering is the numbered backend over memory with a fault. A fault that shows only when a part of a batch

@@ -20,6 +20,11 @@ var peekChecks = []Check{
 		Rule: "Messages that go while pages are read make Peek skip no other that is not due yet, and list none twice.",
 		run:  peekPages,
 	},
+	{
+		Name: "peek-ties", Invariant: 2, needs: []need{peeking, cancelling},
+		Rule: "Pages of messages that have one due time, which is not yet, list each once, whatever comes and goes between the pages.",
+		run:  peekTies,
+	},
 }
 
 func peek(t *trial) {
@@ -79,7 +84,7 @@ func (t *trial) looksLike(p backend.Pending) error {
 func (t *trial) peekAll(limit int) (all []backend.Pending) {
 	for cursor := ""; ; {
 		page, next := t.peekPage(cursor, limit)
-		if all = append(all, page...); next == "" || len(all) > 100 {
+		if all = append(all, page...); next == "" || len(all) > 100_000 {
 			return all
 		}
 		cursor = next
@@ -123,4 +128,48 @@ func peekPages(t *trial) {
 	p, _ := peeker(t.q)
 	_, _, err := p.Peek(t.ctx, "no such cursor", 1)
 	t.want(err, backend.ErrInvalid, "Peek after a cursor that no Peek returned")
+}
+
+// peekTies removes and pushes messages on both sides of where the reader is.
+func peekTies(t *trial) {
+	n := t.scaled(40, 400)
+	for _, limit := range []int{1, 3, 10} {
+		due := t.now().Truncate(time.Second).Add(100 * t.Tick)
+		ms := make([]backend.Message, n)
+		for i := range ms {
+			ms[i] = t.at(due)
+		}
+		t.push(ms...)
+		gone := make(map[string]bool)
+		remove := func(i int) {
+			if i >= 0 && i < n && !gone[ms[i].ID] {
+				t.must(t.cancelID(ms[i].ID), "cancelling")
+				gone[ms[i].ID] = true
+			}
+		}
+		seen, pages := make(map[string]int), 0
+		for cursor := ""; pages == 0 || cursor != ""; pages++ {
+			page, next := t.peekPage(cursor, limit)
+			for _, p := range page {
+				seen[p.ID]++
+			}
+			if cursor = next; len(gone) < n/2 {
+				remove(pages * limit)      // of this page
+				remove(n - 1 - 2*pages)    // of one to come
+				t.push(t.at(due.Add(-1)))  // before
+				t.push(t.at(due.Add(day))) // behind
+			}
+			if pages > 4*n {
+				t.fail("Peek goes on after %d pages of %d messages", pages, n)
+			}
+		}
+		for _, m := range ms {
+			if times := seen[m.ID]; times != 1 && !gone[m.ID] || times > 1 {
+				t.fail("message %s was listed %d times; want 1", m.ID, times)
+			}
+		}
+		for _, p := range t.peekAll(100) {
+			t.must(t.cancelID(p.ID), "cancelling what is left")
+		}
+	}
 }

@@ -1,6 +1,10 @@
 package conformance
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -17,6 +21,16 @@ var purgeChecks = []Check{
 		Name: "purge-goes-on", Invariant: 14, needs: []need{purging},
 		Rule: "After a purge the queue works as one that was never used, for every client and for who was waiting.",
 		run:  purgeGoesOn,
+	},
+	{
+		Name: "purge-and-reuse", Invariant: 14, needs: []need{purging},
+		Rule: "After a purge, and after each further one, leases from before it settle nothing, though the same ids are pushed and leased again; windows, dead letters and attempts begin anew.",
+		run:  purgeAndReuse,
+	},
+	{
+		Name: "purge-race", Invariant: 13, needs: []need{purging},
+		Rule: "Purges beside pushes and workers delete each message once: those that were deleted and those that were acknowledged are all that were pushed.",
+		run:  purgeRace,
 	},
 }
 
@@ -71,5 +85,151 @@ func purgeGoesOn(t *trial) {
 		t.fail("the first attempt after a purge is %d", d.Attempt)
 	}
 	t.ack(d)
+	t.empty()
+}
+
+// purgeAndReuse gives, in each round, the same leases to messages of the same ids.
+func purgeAndReuse(t *trial) {
+	const n = 4
+	var old []backend.Delivery
+	for range 4 {
+		ms := make([]backend.Message, n)
+		for i := range ms {
+			ms[i] = t.reused(i)
+			t.push(ms[i])
+		}
+		ds := t.takeAll(n, 2)
+		for i, d := range ds {
+			if d.ID != ms[i].ID && !t.traits.Unordered || d.Attempt != 1 && exactly.met(t) {
+				t.fail("after a purge message %s came at attempt %d; pushed was %s", d.ID, d.Attempt, ms[i].ID)
+			}
+		}
+		for _, d := range old {
+			t.settlesNothing(d)
+		}
+		t.keepsWindow()
+		for _, d := range ds[n/2:] { // whatever was settled under leases from before
+			t.must(t.bury(d, "reason of "+d.ID), "Dead")
+		}
+		if redriving.met(t) && len(t.letters()) != n/2 {
+			t.fail("%d dead letters are listed; there are %d", len(t.letters()), n/2)
+		}
+		_, err := t.extend(ds[0], t.lease())
+		t.must(err, "extending a lease beside those from before a purge")
+		old = append(old, ds...)
+		t.purges(each(ms, func(m backend.Message) string { return m.ID }))
+		t.nothing("all was purged")
+		t.looksEmpty()
+		for _, d := range old {
+			t.settlesNothing(d)
+		}
+		t.empty()
+	}
+}
+
+// reused makes a message of an id that each round has, where the pusher's ids are the store's. The first has a window, which the
+// purge ends.
+func (t *trial) reused(i int) backend.Message {
+	m := t.after(0)
+	if !ownIDs.met(t) {
+		return m
+	}
+	m.ID = fmt.Sprint("reused-", i)
+	if i == 0 && windows.met(t) {
+		m.UniqueFor = t.lease()
+	}
+	return m
+}
+
+func (t *trial) keepsWindow() {
+	if windows.met(t) && ownIDs.met(t) {
+		m := backend.Message{ID: "window", UniqueFor: t.lease()}
+		t.push(m)
+		t.ack(t.takeID(m.ID))
+		t.isTaken(t.q, m.ID, "a window was opened after a purge")
+	}
+}
+
+// settlesNothing tries all verbs under a lease that is lost.
+func (t *trial) settlesNothing(d backend.Delivery) {
+	l := d.Lease()
+	t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{l})), backend.ErrLeaseLost, "Ack under a lease from before a purge")
+	t.want(outcome(t.q.Nack(t.ctx, []backend.Return{{Lease: l}})), backend.ErrLeaseLost, "Nack under a lease from before a purge")
+	t.want(outcome(t.q.Nack(t.ctx, []backend.Return{{Lease: l, Untouched: true}})), backend.ErrLeaseLost, "Nack, untouched, under a lease from before a purge")
+	t.want(outcome(t.q.Dead(t.ctx, []backend.Burial{{Lease: l}})), backend.ErrLeaseLost, "Dead under a lease from before a purge")
+	_, errs := t.q.Extend(t.ctx, []backend.Lease{l}, t.lease())
+	t.want(outcome(errs), backend.ErrLeaseLost, "Extend under a lease from before a purge")
+}
+
+// looksEmpty asks all verbs that show messages.
+func (t *trial) looksEmpty() {
+	if peeking.met(t) {
+		if ps := t.peekAll(10); len(ps) > 0 {
+			t.fail("Peek shows %d messages of a queue that was purged", len(ps))
+		}
+	}
+	if redriving.met(t) {
+		if ls := t.letters(); len(ls) > 0 {
+			t.fail("ListDead shows %d messages of a queue that was purged", len(ls))
+		}
+	}
+}
+
+func purgeRace(t *trial) {
+	const pushers, workers = 4, 4
+	batches := t.scaled(20, 200)
+	var pushed, acked, purged atomic.Int64
+	ctx, stop := context.WithCancel(t.ctx)
+	defer stop()
+	var left atomic.Int64
+	left.Store(pushers)
+	push := func(i int) error {
+		defer func() {
+			if left.Add(-1) == 0 {
+				stop()
+			}
+		}()
+		for range batches {
+			ms := []backend.Message{t.after(0), t.after(0), t.after(t.Tick)}
+			t.expect(ms...)
+			if err := errors.Join(t.q.Schedule(t.ctx, ms)...); err != nil {
+				return fmt.Errorf("pushing beside a purge: %w", err)
+			}
+			pushed.Add(int64(len(ms)))
+		}
+		return nil
+	}
+	work := func(int) error {
+		return t.work(ctx, t.q, func(d backend.Delivery) error {
+			err := outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()}))
+			if err == nil {
+				acked.Add(1)
+				t.expectNoMore(d.ID, "acknowledged")
+			} else if !errors.Is(err, backend.ErrLeaseLost) {
+				return fmt.Errorf("acknowledging beside a purge: %w", err)
+			}
+			return nil
+		})
+	}
+	purgeOnce := func(ctx context.Context) error {
+		p, _ := purger(t.q)
+		n, err := p.Purge(ctx)
+		purged.Add(n)
+		return err
+	}
+	purges := func() error {
+		for ctx.Err() == nil {
+			if err := purgeOnce(t.ctx); err != nil {
+				return fmt.Errorf("purging: %w", err)
+			}
+			time.Sleep(t.Quiet / 10)
+		}
+		return nil
+	}
+	t.all(append(append(spread(pushers, push), spread(workers, work)...), purges)...)
+	t.must(purgeOnce(t.ctx), "Purge")
+	if all := acked.Load() + purged.Load(); all != pushed.Load() {
+		t.fail("%d messages were pushed; %d were acknowledged and %d purged", pushed.Load(), acked.Load(), purged.Load())
+	}
 	t.empty()
 }

@@ -9,50 +9,81 @@ import (
 )
 
 // reference is a delay queue as plain as can be: what every backend must be like, without a
-// thought of speed. It keeps no content; the trial compares that.
+// thought of speed.
 type reference struct {
-	now    time.Time
-	pushes int
-	ms     map[string]*refMessage
-	grain  time.Duration // due times are rounded up to it
-	lag    time.Duration // within which an ended lease is noticed
+	now     time.Time
+	pushes  int
+	deaths  int
+	step    int // counts operations
+	ms      map[string]*refMessage
+	windows map[string]time.Time // ends, by id
+	grain   time.Duration        // due times and ends of windows are rounded up to it
+	lag     time.Duration        // within which an ended lease is noticed
+	exact   bool                 // now is the store's clock
 }
 
 type refMessage struct {
-	id      string
+	backend.Message
 	due     time.Time
+	exact   bool // due is the store's to the nanosecond
 	seq     int
 	attempt int
 	state   string // "scheduled", "leased" or "dead"
 	until   time.Time
-	lease   backend.Delivery // the last one given
+	token   backend.Token // of the last lease
+	reason  string
+	died    time.Time
+	death   int
+	changed int // the last operation that did anything to it
 }
 
-func (r *reference) push(id string, delay time.Duration) error {
-	if r.ms[id] != nil {
+func newReference(now time.Time) *reference {
+	return &reference{now: now, ms: make(map[string]*refMessage), windows: make(map[string]time.Time)}
+}
+
+func (r *reference) push(m backend.Message) error {
+	if r.ms[m.ID] != nil || r.windows[m.ID].After(r.now) {
 		return backend.ErrDuplicate
 	}
+	if m.UniqueFor > 0 {
+		r.windows[m.ID] = r.roundUp(r.now.Add(m.UniqueFor))
+	}
+	msg := &refMessage{Message: m}
+	r.ms[m.ID] = msg
+	r.schedule(msg, m.Due, m.Delay)
 	r.pushes++
-	r.ms[id] = &refMessage{id: id, due: r.roundUp(delay), seq: r.pushes, state: "scheduled"}
+	msg.seq = r.pushes
 	return nil
 }
 
-func (r *reference) roundUp(delay time.Duration) time.Time {
-	due := r.now.Add(delay)
-	if r.grain > 0 && !due.Truncate(r.grain).Equal(due) {
-		due = due.Truncate(r.grain).Add(r.grain)
+// schedule makes a message due at a time, or after a delay where the time is zero.
+func (r *reference) schedule(m *refMessage, due time.Time, delay time.Duration) {
+	m.exact = r.exact || !due.IsZero()
+	if due.IsZero() {
+		due = r.now.Add(delay)
 	}
-	return due
+	m.due = r.roundUp(due)
+	r.enter(m, "scheduled")
+}
+
+func (r *reference) enter(m *refMessage, state string) { m.state, m.changed = state, r.step }
+
+func (r *reference) roundUp(t time.Time) time.Time {
+	if down := t.Truncate(r.grain); r.grain > 0 && down.Before(t) {
+		return down.Add(r.grain)
+	}
+	return t
 }
 
 // pass lets time go by; leases end. It reports whether one has ended that need not have been
 // noticed yet, so that nobody can say where its message is.
 func (r *reference) pass(d time.Duration) (unsure bool) {
 	r.now = r.now.Add(d)
-	for _, m := range r.in("leased") {
+	for _, m := range r.ms {
 		switch {
+		case m.state != "leased":
 		case !m.until.Add(r.lag).After(r.now):
-			m.state = "scheduled"
+			r.enter(m, "scheduled")
 		case !m.until.After(r.now):
 			unsure = true
 		}
@@ -60,30 +91,67 @@ func (r *reference) pass(d time.Duration) (unsure bool) {
 	return unsure
 }
 
-// in returns the messages in a state, by id.
+// in returns the messages in a state, in order.
 func (r *reference) in(state string) (ms []*refMessage) {
 	for _, m := range r.ms {
 		if m.state == state {
 			ms = append(ms, m)
 		}
 	}
-	slices.SortFunc(ms, func(a, b *refMessage) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(ms, func(a, b *refMessage) int {
+		if state == "dead" {
+			return cmp.Compare(a.death, b.death)
+		}
+		return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.seq, b.seq))
+	})
 	return ms
 }
 
-// ready returns what may be handed out, in order.
-func (r *reference) ready() []*refMessage {
-	ms := slices.DeleteFunc(r.in("scheduled"), func(m *refMessage) bool { return m.due.After(r.now) })
-	slices.SortFunc(ms, func(a, b *refMessage) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.seq, b.seq)) })
-	return ms
+func (r *reference) ready(m *refMessage) bool {
+	return m.state == "scheduled" && !m.due.After(r.latest())
 }
 
-func (r *reference) take(m *refMessage, d backend.Delivery, lease time.Duration) {
-	m.state, m.until, m.lease = "leased", r.now.Add(lease), d
+// latest is a time up to which all is due. Where now is the start of the check, what is due later is due much later.
+func (r *reference) latest() time.Time {
+	if r.exact {
+		return r.now
+	}
+	return r.now.Add(time.Hour)
+}
+
+func (r *reference) take(m *refMessage, token backend.Token, lease time.Duration) {
+	r.enter(m, "leased")
+	m.until, m.token = r.now.Add(lease), token
 	m.attempt++
 }
 
-// waiting says what Cancel and Reschedule answer.
+func (r *reference) nack(m *refMessage, n backend.Return) {
+	if n.Untouched {
+		r.enter(m, "scheduled")
+		m.attempt--
+		return
+	}
+	r.schedule(m, time.Time{}, n.Delay)
+}
+
+func (r *reference) bury(m *refMessage, reason string) {
+	r.deaths++
+	m.reason, m.died, m.death = reason, r.now, r.deaths
+	r.enter(m, "dead")
+}
+
+func (r *reference) redrive(m *refMessage) {
+	r.pushes++
+	m.seq, m.attempt = r.pushes, 0
+	r.schedule(m, time.Time{}, 0)
+}
+
+func (r *reference) purge() {
+	clear(r.ms)
+	clear(r.windows)
+}
+
+// waiting says what Cancel and Reschedule return.
 func (r *reference) waiting(id string) error {
 	switch m := r.ms[id]; {
 	case m == nil || m.state == "dead":
@@ -94,10 +162,42 @@ func (r *reference) waiting(id string) error {
 	return nil
 }
 
-// holds says what a settling of a delivery answers.
-func (r *reference) holds(d backend.Delivery) error {
-	if m := r.ms[d.ID]; m == nil || m.state != "leased" || m.lease.Token != d.Token {
+// dead says what Redrive and DeleteDead return.
+func (r *reference) dead(id string) error {
+	if m := r.ms[id]; m == nil || m.state != "dead" {
+		return backend.ErrNotFound
+	}
+	return nil
+}
+
+// holds says what a settling of a delivery returns.
+func (r *reference) holds(l backend.Lease) error {
+	if m := r.ms[l.ID]; m == nil || m.state != "leased" || m.token != l.Token {
 		return backend.ErrLeaseLost
 	}
 	return nil
+}
+
+// stats counts. HeadDue is zero where it is not known to the nanosecond.
+func (r *reference) stats() (s backend.Stats) {
+	head := (*refMessage)(nil)
+	for _, m := range r.ms {
+		switch {
+		case r.ready(m):
+			s.Ready++
+		case m.state == "scheduled":
+			s.Scheduled++
+		case m.state == "leased":
+			s.InFlight++
+		default:
+			s.Dead++
+		}
+		if m.state == "scheduled" && (head == nil || m.due.Before(head.due)) {
+			head = m
+		}
+	}
+	if head != nil && r.exact {
+		s.HeadDue = head.due
+	}
+	return s
 }

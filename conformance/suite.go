@@ -28,7 +28,8 @@ func Checks() []Check {
 	all := slices.Concat(
 		dueChecks, lossChecks, peekChecks, contentChecks, idChecks, duplicateChecks, uniqueChecks, leaseChecks, cancelChecks,
 		orderChecks, attemptChecks, deadChecks, closeChecks, workerChecks, wakeChecks,
-		chaosChecks, leftoverChecks, purgeChecks, inputChecks, modelChecks,
+		chaosChecks, leftoverChecks, purgeChecks, inputChecks, modelChecks, limitChecks, batchChecks, everywhereChecks,
+		clientChecks,
 	)
 	slices.SortStableFunc(all, func(a, b Check) int { return cmp.Compare(a.Invariant, b.Invariant) })
 	return all

@@ -88,16 +88,20 @@ func (t *trial) openOn(b backend.Backend, name string) (backend.Queue, error) {
 
 // openAsIs opens a queue that shows the store's own ids.
 func (t *trial) openAsIs(b backend.Backend, name string) (backend.Queue, error) {
-	o := backend.Options{Logger: slog.New(slog.DiscardHandler)}
-	if t.fake != nil {
-		o.Clock = t.fake
-	}
-	q, err := b.Open(t.ctx, name, o)
+	q, err := b.Open(t.ctx, name, t.options())
 	if err != nil {
 		return nil, fmt.Errorf("opening queue %q: %w", name, err)
 	}
 	t.later(q.Close)
 	return q, nil
+}
+
+func (t *trial) options() backend.Options {
+	o := backend.Options{Logger: slog.New(slog.DiscardHandler)}
+	if t.fake != nil {
+		o.Clock = t.fake
+	}
+	return o
 }
 
 // named lets the checks call messages by names of their own on any store.
@@ -214,16 +218,20 @@ func spread(n int, f func(i int) error) []func() error {
 
 // second opens the queue as another process would.
 func (t *trial) second() backend.Queue {
-	b := t.b
-	if t.Attach != nil {
-		second, cleanup, err := t.Attach(t.ctx, t.b)
-		t.must(err, "attaching a second client")
-		t.cleanUp(second, cleanup)
-		b = second
-	}
-	q, err := t.openOn(b, t.name())
+	q, err := t.openOn(t.attach(), t.name())
 	t.must(err, "second client")
 	return q
+}
+
+// attach returns a second client of the store, the same one where there is no other.
+func (t *trial) attach() backend.Backend {
+	if t.Attach == nil {
+		return t.b
+	}
+	second, cleanup, err := t.Attach(t.ctx, t.b)
+	t.must(err, "attaching a second client")
+	t.cleanUp(second, cleanup)
+	return second
 }
 
 // portable puts the library's own queue on the backend.

@@ -2,6 +2,8 @@ package conformance
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/delayq/delayq/backend"
 )
@@ -42,6 +44,26 @@ var wakeChecks = []Check{
 		Name: "wake-up-outlives-leavers", Invariant: 12,
 		Rule: "A worker that stops waiting takes no other worker's wake-up with it.",
 		run:  wakeUpOutlivesLeavers,
+	},
+	{
+		Name: "wake-up-races", Invariant: 12,
+		Rule: "A worker that stops waiting, or whose handle closes, at the very moment of a push leaves the message to another that waits, at attempt 1.",
+		run:  wakeUpRaces,
+	},
+	{
+		Name: "wake-up-of-batch", Invariant: 12,
+		Rule: "A batch wakes as many workers as it has messages, whatever made its messages due.",
+		run:  wakeUpOfBatch,
+	},
+	{
+		Name: "wake-up-by-lease", Invariant: 12,
+		Rule: "A worker that waits for a far message gets one whose lease is made to end sooner, or ends while others last, in time.",
+		run:  wakeUpByLease,
+	},
+	{
+		Name: "wake-up-after-long", Invariant: 12,
+		Rule: "A worker that waits gets a message when it is due, however long that takes and however often the head changed meanwhile.",
+		run:  wakeUpAfterLong,
 	},
 }
 
@@ -133,6 +155,7 @@ func wakeUpOutlivesLeavers(t *trial) {
 		leaver, stayer := t.sleep(t.q), t.sleep(t.q)
 		id := t.pushAfter(0)
 		ds, err := leaver.stop()
+		t.firstAttempt(ds...)
 		t.grace()
 		if err == nil {
 			t.ack(ds...)
@@ -140,6 +163,250 @@ func wakeUpOutlivesLeavers(t *trial) {
 			t.want(err, context.Canceled, "Receive whose context ended")
 			continue
 		}
-		t.ack(stayer.woken(id, "the worker that was woken first had left"))
+		d := stayer.woken(id, "the worker that was woken first had left")
+		t.firstAttempt(d)
+		t.ack(d)
 	}
+}
+
+// firstAttempt fails when somebody is said to have had the messages before.
+func (t *trial) firstAttempt(ds ...backend.Delivery) {
+	for _, d := range ds {
+		if d.Attempt != 1 && exactly.met(t) {
+			t.fail("message %s came at attempt %d; nobody else has had it", d.ID, d.Attempt)
+		}
+	}
+}
+
+// waiter is a Receive on a handle of its own.
+type waiter struct {
+	q      backend.Queue
+	cancel context.CancelFunc
+	got    chan result
+}
+
+type result struct {
+	ds  []backend.Delivery
+	err error
+}
+
+func (t *trial) waits(b backend.Backend) *waiter {
+	q, err := t.openOn(b, t.name())
+	t.must(err, "opening a handle")
+	ctx, cancel := context.WithCancel(t.ctx)
+	w := &waiter{q: q, cancel: cancel, got: make(chan result, 1)}
+	go func() {
+		ds, err := q.Receive(ctx, 1, t.lease())
+		w.got <- result{ds, err}
+	}()
+	return w
+}
+
+// wakeUpRaces has one of two workers leave while a message is pushed. Which of the two was woken is chance.
+func wakeUpRaces(t *trial) {
+	rounds := t.scaled(8, 300)
+	if t.traits.Sweep > 0 { // each may take as long
+		rounds = 8
+	}
+	for i := range rounds {
+		leaver, stayer := t.waits(t.b), t.waits(t.b)
+		if i%2 == 1 {
+			leaver, stayer = stayer, leaver
+		}
+		if i < 8 {
+			t.moment()
+		}
+		m := t.after(0)
+		t.expect(m)
+		leave := func() error { leaver.cancel(); return nil }
+		if i%4 < 2 {
+			leave = leaver.q.Close
+		}
+		push := func() error { return outcome(t.q.Schedule(t.ctx, []backend.Message{m})) }
+		if i%3 == 0 { // what is at once is a race on a busy machine too
+			t.all(push)
+			t.all(leave)
+		} else {
+			t.all(push, leave)
+		}
+		t.grace()
+		t.oneOfTwo(leaver, stayer, m.ID)
+	}
+	t.nothing("all are done")
+}
+
+// oneOfTwo waits until one of the two has the message, and settles it. The leaver may have got it before it left.
+func (t *trial) oneOfTwo(leaver, stayer *waiter, id string) {
+	defer stayer.cancel()
+	defer leaver.cancel()
+	left := t.resultOf(leaver)
+	switch {
+	case len(left.ds) > 0:
+		t.firstAttempt(left.ds...)
+		if t.acksAs(leaver, left) {
+			break
+		}
+		t.expectAgain(id, time.Time{})
+		t.acksAs(stayer, t.resultOf(stayer))
+	case !errors.Is(left.err, context.Canceled) && !errors.Is(left.err, backend.ErrClosed):
+		t.fail("Receive of a worker that leaves: %v", left.err)
+	default:
+		r := t.resultOf(stayer)
+		t.firstAttempt(r.ds...)
+		t.acksAs(stayer, r)
+	}
+	t.must(stayer.q.Close(), "Close")
+	t.must(leaver.q.Close(), "Close")
+}
+
+func (t *trial) resultOf(w *waiter) result {
+	select {
+	case r := <-w.got:
+		return r
+	case <-time.After(t.Patience):
+		t.fail("a waiting Receive slept on for %v, though a message was due or it was ended", t.Patience)
+		return result{}
+	}
+}
+
+// acksAs acknowledges what a worker got, through another handle where its own is closed. It reports false where what it held went
+// back when its handle closed.
+func (t *trial) acksAs(w *waiter, r result) bool {
+	t.must(r.err, "receiving")
+	t.must(t.taken(r.ds[0]), "receiving")
+	lease := []backend.Lease{r.ds[0].Lease()}
+	err := outcome(w.q.Ack(t.ctx, lease))
+	if errors.Is(err, backend.ErrClosed) {
+		if t.traits.Leases == backend.InConnection {
+			return false
+		}
+		err = outcome(t.q.Ack(t.ctx, lease))
+	}
+	t.must(err, "acknowledging")
+	t.expectNoMore(r.ds[0].ID, "acknowledged")
+	return true
+}
+
+func wakeUpOfBatch(t *trial) {
+	const n = 12
+	ms := make([]backend.Message, n)
+	for i := range ms {
+		ms[i] = t.after(0)
+	}
+	ids := each(ms, func(m backend.Message) string { return m.ID })
+	t.push(t.after(1000 * t.Tick))
+	ds := t.wakesAll(n, "a batch was pushed", func() { t.push(ms...) })
+	again := func(how string, do func() []error) {
+		for _, id := range ids {
+			t.expectAgain(id, time.Time{})
+		}
+		ds = t.wakesAll(n, how, func() { t.must(errors.Join(do()...), "%s", how) })
+	}
+	back := func(r backend.Return) func() []error {
+		return func() []error {
+			return t.q.Nack(t.ctx, each(ds, func(d backend.Delivery) backend.Return { r.Lease = d.Lease(); return r }))
+		}
+	}
+	again("a batch was given back", back(backend.Return{}))
+	again("a batch was given back untouched", back(backend.Return{Untouched: true}))
+	if dead, ok := t.q.(backend.DeadLetters); ok {
+		bs := each(ds, func(d backend.Delivery) backend.Burial { return backend.Burial{Lease: d.Lease()} })
+		t.must(errors.Join(t.q.Dead(t.ctx, bs)...), "Dead")
+		again("a batch was redriven", func() []error { return dead.Redrive(t.ctx, ids) })
+	}
+	if r, ok := t.q.(backend.Rescheduler); ok {
+		t.must(errors.Join(back(backend.Return{Delay: 1000 * t.Tick})()...), "Nack")
+		again("a batch was rescheduled", func() []error {
+			return r.Reschedule(t.ctx, each(ids, func(id string) backend.Move { return backend.Move{ID: id} }))
+		})
+	}
+	t.ack(ds...)
+}
+
+// wakesAll has workers wait, and each get one message.
+func (t *trial) wakesAll(n int, how string, do func()) (ds []backend.Delivery) {
+	sleepers := make([]*sleeper, n)
+	for i := range sleepers {
+		sleepers[i] = t.asleep(t.q)
+	}
+	t.settleDown()
+	do()
+	t.grace()
+	seen := make(map[string]bool)
+	for _, s := range sleepers {
+		d := s.wokenBy(how)
+		if seen[d.ID] {
+			t.fail("message %s was handed out twice", d.ID)
+		}
+		seen[d.ID] = true
+		ds = append(ds, d)
+	}
+	return ds
+}
+
+func wakeUpByLease(t *trial) {
+	far := t.pushAfter(1000 * t.Tick)
+	var ids []string
+	for range 3 {
+		ids = append(ids, t.pushAfter(0))
+	}
+	lease := 20*t.Tick + 10*t.late()
+	ds := t.takeAll(3, 3)
+	for _, d := range ds {
+		_, err := t.extend(d, lease)
+		t.must(err, "extending")
+	}
+	s := t.sleep(t.q)
+	_, err := t.extend(ds[1], 2*t.Tick)
+	t.must(err, "shortening a lease")
+	end := t.now().Add(2 * t.Tick)
+	t.settleDown()
+	t.pass(max(0, end.Sub(t.now())) + t.lag())
+	d := s.woken(ds[1].ID, "the lease was made to end sooner")
+	if at := *s.at.Load(); at.After(end.Add(t.late())) {
+		t.fail("the message came %v after the lease ended; allowed is %v", at.Sub(end), t.late())
+	}
+	t.ack(d, ds[0], ds[2])
+	if cancelling.met(t) {
+		t.must(t.cancelID(far), "cancelling")
+	}
+}
+
+// wakeUpAfterLong changes the head again and again while somebody waits. In real time it waits for less long.
+func wakeUpAfterLong(t *trial) {
+	unit := 3 * t.Tick
+	if t.fake != nil {
+		unit = year
+	}
+	long := 2 * unit
+	if moving.met(t) {
+		long = 10 * unit
+	}
+	last := t.after(long)
+	t.push(last)
+	s := t.sleep(t.q)
+	var gone []string
+	if cancelling.met(t) && !t.traits.CancelsUnseen {
+		for i := range 5 {
+			gone = append(gone, t.pushAfter(time.Duration(5-i)*unit))
+		}
+	}
+	for _, id := range gone {
+		t.must(t.cancelID(id), "cancelling the head")
+	}
+	if moving.met(t) {
+		t.expectAgain(last.ID, t.now().Add(2*unit))
+		t.must(t.move(last.ID, unit), "rescheduling to sooner")
+		t.settleDown()
+		t.must(t.move(last.ID, 2*unit), "rescheduling to later")
+		t.pass(unit)
+		t.settleDown()
+		t.pass(unit)
+	} else {
+		t.pass(unit)
+		t.settleDown()
+		t.pass(unit)
+	}
+	t.grace()
+	t.ack(s.woken(last.ID, "it was due after a long time"))
 }

@@ -100,7 +100,7 @@ func (s *store) letterLocked(l letter) backend.DeadLetter {
 
 // buryLocked makes a message in flight a dead letter.
 func (s *store) buryLocked(slot uint32, now int64, reason string) {
-	due := s.held[slot].when
+	due := s.held.at(slot).when
 	s.endLeaseLocked(slot)
 	s.nodes.at(slot).enter(dead)
 	s.dead.add(slot, due, now, reason)

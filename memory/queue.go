@@ -132,7 +132,7 @@ func (q *queue) Ack(ctx context.Context, ls []backend.Lease) []error {
 func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 	return q.settle(ctx, len(rs), func(i int) backend.Lease { return rs[i].Lease },
 		func(i int, slot uint32, now int64) {
-			k := q.held[slot]
+			k := q.held.at(slot)
 			if rs[i].Untouched {
 				n := q.nodes.at(slot)
 				n.setAttempt(n.attempt() - 1)

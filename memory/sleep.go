@@ -83,10 +83,11 @@ func (l *sleepers) start(clock clockwork.Clock, d time.Duration) {
 	}
 }
 
+// disarm drops the timer. The next one belongs to the synctest bubble, or to none, that its sleeper is in.
 func (l *sleepers) disarm() {
-	if l.armed != 0 {
+	if l.timer != nil {
 		l.timer.Stop()
-		l.armed = 0
+		l.timer, l.armed = nil, 0
 	}
 }
 

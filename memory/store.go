@@ -21,9 +21,9 @@ type store struct {
 	nodes   *slab
 	arena   *arena
 	ids     *index
-	due     heap           // scheduled and ready messages by (due, push order)
-	leases  heap           // those in flight by (end of lease, token)
-	held    map[uint32]key // the key in due that a message in flight had
+	due     heap // scheduled and ready messages by (due, push order)
+	leases  heap // those in flight by (end of lease, token)
+	held    heldKeys
 	dead    deadList
 	pushes  uint64   // push order
 	tokens  uint64   // leases given, ever
@@ -51,7 +51,7 @@ func (s *store) emptyLocked() {
 	nodes, arena := newSlab(), newArena()
 	s.nodes, s.arena, s.ids = nodes, arena, newIndex(nodes, arena)
 	s.due, s.leases = heap{pos: &nodes.pos}, heap{pos: &nodes.pos}
-	s.held = make(map[uint32]key)
+	s.held = heldKeys{}
 	s.dead = deadList{pos: &nodes.pos, deaths: s.dead.deaths}
 	s.bytes, s.windows = 0, nil
 }
@@ -72,7 +72,7 @@ func (s *store) expireLocked(now int64) {
 		if k.when > now {
 			return
 		}
-		s.giveBackLocked(slot, s.held[slot])
+		s.giveBackLocked(slot, s.held.at(slot))
 	}
 }
 
@@ -83,7 +83,11 @@ func (s *store) addLocked(m *backend.Message, now int64) error {
 		return backend.ErrDuplicate
 	}
 	size := recordSize(s.packed, m.Headers, m.Body)
-	if s.fullLocked(size) {
+	room := int64(cellSize(size))
+	if m.UniqueFor > 0 {
+		room += int64(cellSize(len(s.packed)))
+	}
+	if s.fullLocked(now, room) {
 		return backend.ErrFull
 	}
 	if m.UniqueFor > 0 {
@@ -100,10 +104,17 @@ func (s *store) addLocked(m *backend.Message, now int64) error {
 	return nil
 }
 
-func (s *store) fullLocked(size int) bool {
-	l := s.limits
-	return l.messages > 0 && int(s.nodes.live) >= l.messages ||
-		l.bytes > 0 && s.bytes+s.windows.size()+int64(cellSize(size)) > l.bytes
+// fullLocked reports whether there is no room for a message of so many bytes. Windows that have ended make room.
+func (s *store) fullLocked(now, room int64) bool {
+	if l := s.limits.messages; l > 0 && int(s.nodes.live) >= l {
+		return true
+	}
+	full := func() bool { return s.limits.bytes > 0 && s.bytes+s.windows.size()+room > s.limits.bytes }
+	if !full() {
+		return false
+	}
+	s.forgetWindowsLocked(now, math.MaxInt)
+	return full()
 }
 
 func dueTime(due time.Time, delay time.Duration, now int64) int64 {
@@ -147,7 +158,7 @@ func (s *store) takeLocked(now int64, limit int, lease time.Duration) []backend.
 func (s *store) leaseLocked(until int64) backend.Delivery {
 	k, slot := s.due.head()
 	s.due.remove(slot)
-	s.held[slot] = k
+	s.held.add(slot, k)
 	s.tokens++
 	s.leases.push(key{until, s.tokens}, slot)
 	n := s.nodes.at(slot)
@@ -174,7 +185,7 @@ func (s *store) giveBackLocked(slot uint32, k key) {
 
 func (s *store) endLeaseLocked(slot uint32) {
 	s.leases.remove(slot)
-	delete(s.held, slot)
+	s.held.remove(slot)
 }
 
 // heldLocked finds the message that a lease still holds.

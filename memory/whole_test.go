@@ -53,7 +53,7 @@ func mustBePlaced(t tb, s *store) {
 	}
 	for _, slot := range heapSlots(&s.leases) {
 		place(slot, leased)
-		if _, ok := s.held[slot]; !ok {
+		if s.held.at(slot) == (key{}) {
 			t.Fatalf("slot %d is leased without a key to come back with", slot)
 		}
 	}
@@ -69,8 +69,8 @@ func mustBePlaced(t tb, s *store) {
 func mustBeCounted(t tb, s *store) {
 	t.Helper()
 	live := int(s.nodes.live)
-	if records := liveCells(s.arena); int(s.ids.count) != live || records != live || len(s.held) != s.leases.len() {
-		t.Fatalf("%d slots, %d ids, %d records; %d leases, %d held", live, s.ids.count, records, s.leases.len(), len(s.held))
+	if records := liveCells(s.arena); int(s.ids.count) != live || records != live || s.held.n != s.leases.len() {
+		t.Fatalf("%d slots, %d ids, %d records; %d leases, %d held", live, s.ids.count, records, s.leases.len(), s.held.n)
 	}
 	var bytes int64
 	for _, slot := range indexSlots(s.ids) {

@@ -34,6 +34,19 @@ var contentFaults = []Fault{
 	{"shares the memory of a delivery with its store", "content-after-retry", func(q *queue) backend.Queue { return &shared{queue: q, bodies: map[string][]byte{}} }},
 	{"keeps the pusher's memory", "owns-its-memory", func(q *queue) backend.Queue { return &borrower{queue: q, bodies: map[string][]byte{}} }},
 	{"redrives without the body", "redrive", func(q *queue) backend.Queue { return &forgetful{queue: q, redriven: map[string]bool{}} }},
+	{"cuts reasons at 1 KiB", "content-everywhere", func(q *queue) backend.Queue {
+		return &lister{q, func(l *backend.DeadLetter) { l.Reason = l.Reason[:min(len(l.Reason), 1<<10)] }}
+	}},
+	{"cuts the values of headers at 32 KiB where it lists dead letters", "content-everywhere", func(q *queue) backend.Queue {
+		return &lister{q, func(l *backend.DeadLetter) {
+			for k, v := range l.Headers {
+				l.Headers[k] = v[:min(len(v), 32<<10)]
+			}
+		}}
+	}},
+	{"shares the memory of bodies of more than 1 MiB", "content-everywhere", func(q *queue) backend.Queue {
+		return &sharedIfLarge{queue: q, bodies: map[string][]byte{}}
+	}},
 	{"lists dead letters without their reasons", "dead-list", func(q *queue) backend.Queue {
 		return &lister{q, func(l *backend.DeadLetter) { l.Reason = "" }}
 	}},
@@ -81,6 +94,23 @@ func (q *shared) Receive(ctx context.Context, limit int, lease time.Duration) ([
 			q.bodies[d.ID] = d.Body
 		}
 		d.Body = q.bodies[d.ID]
+	})
+}
+
+// sharedIfLarge shows the same bytes each time, when they are many.
+type sharedIfLarge struct {
+	*queue
+	bodies map[string][]byte
+}
+
+func (q *sharedIfLarge) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	return q.handed(ctx, limit, lease, func(d *backend.Delivery) {
+		if len(d.Body) > 1<<20 {
+			if q.bodies[d.ID] == nil {
+				q.bodies[d.ID] = d.Body
+			}
+			d.Body = q.bodies[d.ID]
+		}
 	})
 }
 

@@ -3,8 +3,10 @@ package broken
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -17,6 +19,10 @@ var lookFaults = []Fault{
 	{"finds its page by counting", "peek-pages", func(q *queue) backend.Queue { return &counter{q} }},
 	{"purges what waits and leaves what is in flight", "purge", func(q *queue) backend.Queue { return &sweeper{q} }},
 	{"purges without the dead letters", "purge", func(q *queue) backend.Queue { return &reviver{q} }},
+	{"does not count dead letters that it purges", "purge", func(q *queue) backend.Queue { return &undercounter{q} }},
+	{"counts before it purges", "purge-race", func(q *queue) backend.Queue { return &earlyCounter{q} }},
+	{"gives leases from before a purge again", "purge-and-reuse", func(q *queue) backend.Queue { return newRenumberer(q) }},
+	{"keeps no ids taken after a purge", "purge-and-reuse", func(q *queue) backend.Queue { return &windowless{queue: q} }},
 	{"closes when it is purged", "purge-goes-on", func(q *queue) backend.Queue { return &ruin{q} }},
 }
 
@@ -115,4 +121,105 @@ type ruin struct{ *queue }
 func (q *ruin) Purge(ctx context.Context) (int64, error) {
 	n, err := q.whole.Purge(ctx)
 	return n, errors.Join(err, q.Close())
+}
+
+type undercounter struct{ *queue }
+
+func (q *undercounter) Purge(ctx context.Context) (int64, error) {
+	s, err := q.Stats(ctx)
+	n, err2 := q.whole.Purge(ctx)
+	return n - s.Dead, errors.Join(err, err2)
+}
+
+type earlyCounter struct{ *queue }
+
+func (q *earlyCounter) Purge(ctx context.Context) (int64, error) {
+	s, err := q.Stats(ctx)
+	if s != (backend.Stats{}) {
+		<-time.After(100 * time.Microsecond)
+	}
+	_, err2 := q.whole.Purge(ctx)
+	return s.Scheduled + s.Ready + s.InFlight + s.Dead, errors.Join(err, err2)
+}
+
+// renumberer numbers leases from one on, after each purge.
+type renumberer struct {
+	*queue
+	mu    sync.Mutex
+	given map[backend.Token]backend.Token
+}
+
+func newRenumberer(q *queue) *renumberer {
+	return &renumberer{queue: q, given: map[backend.Token]backend.Token{}}
+}
+
+func (q *renumberer) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	return q.handed(ctx, limit, lease, func(d *backend.Delivery) {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		number := backend.Token{Lo: uint64(len(q.given) + 1)}
+		q.given[number], d.Token = d.Token, number
+	})
+}
+
+func (q *renumberer) Purge(ctx context.Context) (int64, error) {
+	q.mu.Lock()
+	clear(q.given)
+	q.mu.Unlock()
+	return q.whole.Purge(ctx)
+}
+
+func (q *renumberer) token(l *backend.Lease) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	l.Token = q.given[l.Token]
+}
+
+func (q *renumberer) Ack(ctx context.Context, ls []backend.Lease) []error {
+	ls = slices.Clone(ls)
+	for i := range ls {
+		q.token(&ls[i])
+	}
+	return q.whole.Ack(ctx, ls)
+}
+
+func (q *renumberer) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
+	ls = slices.Clone(ls)
+	for i := range ls {
+		q.token(&ls[i])
+	}
+	return q.whole.Extend(ctx, ls, lease)
+}
+
+func (q *renumberer) Nack(ctx context.Context, rs []backend.Return) []error {
+	rs = slices.Clone(rs)
+	for i := range rs {
+		q.token(&rs[i].Lease)
+	}
+	return q.whole.Nack(ctx, rs)
+}
+
+func (q *renumberer) Dead(ctx context.Context, bs []backend.Burial) []error {
+	bs = slices.Clone(bs)
+	for i := range bs {
+		q.token(&bs[i].Lease)
+	}
+	return q.whole.Dead(ctx, bs)
+}
+
+type windowless struct {
+	*queue
+	purged atomic.Bool
+}
+
+func (q *windowless) Purge(ctx context.Context) (int64, error) {
+	q.purged.Store(true)
+	return q.whole.Purge(ctx)
+}
+
+func (q *windowless) Schedule(ctx context.Context, ms []backend.Message) []error {
+	if !q.purged.Load() {
+		return q.whole.Schedule(ctx, ms)
+	}
+	return q.whole.Schedule(ctx, changed(ms, func(m *backend.Message) { m.UniqueFor = 0 }))
 }

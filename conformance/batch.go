@@ -1,0 +1,374 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+)
+
+// Batches of all sizes, on every verb.
+var batchChecks = []Check{
+	{
+		Name: "batches", Invariant: 2,
+		Rule: "A batch of any size up to the largest does, on every verb, what its messages would do one by one: each is stored, in order where the backend claims order, and has its own outcome.",
+		run:  batches,
+	},
+	{
+		Name: "batch-twice", Invariant: 5,
+		Rule: "A message that is in one batch twice is settled, cancelled, redriven or deleted once; the second time gets the error of one that is done.",
+		run:  batchTwice,
+	},
+	{
+		Name: "batch-of-ended-leases", Invariant: 7,
+		Rule: "Messages whose leases end together, however many, are counted as ready and come again in their old order.",
+		run:  batchOfEndedLeases,
+	},
+}
+
+// batchSizes end with the largest that is reasonable: where calls are round trips, one beyond a thousand.
+func (t *trial) batchSizes() []int {
+	switch {
+	case t.inProcess():
+		return []int{18, 70, 300, 1100, delayq.MaxBatch}
+	case t.traits.Unordered:
+		return []int{300}
+	}
+	return []int{70, 1100}
+}
+
+func batches(t *trial) {
+	for _, n := range t.batchSizes() {
+		ids := t.pushBatch(n)
+		if peeking.met(t) {
+			t.sameOrder("Peek", ids, each(t.peekAll(n), func(p backend.Pending) string { return p.ID }))
+		}
+		ds := t.takeBatch(ids)
+		t.extendBatch(ds)
+		ds = t.giveBackBatch(ds, ids)
+		if redriving.met(t) {
+			ds = t.buryBatch(ds, ids)
+		}
+		t.ackBatch(ds)
+		if cancelling.met(t) && !t.traits.CancelsUnseen {
+			t.cancelBatch(n)
+		}
+		t.nothing("all are done")
+	}
+	if counting.met(t) && redriving.met(t) {
+		t.empty()
+	}
+}
+
+// pushBatch schedules messages whose due times have passed, several of each, in another order than they were pushed in, and returns
+// their ids in the order in which they are to come. In the middle is one
+// whose id is taken, where the store refuses those.
+func (t *trial) pushBatch(n int) []string {
+	const times = 7
+	now := t.now().Truncate(time.Second)
+	byDue := make([][]string, times)
+	var batch []backend.Message
+	refused := -1
+	for i := range n {
+		k := i * 5 % times
+		m := t.at(now.Add(time.Duration(k-times) * time.Second))
+		batch = append(batch, m)
+		byDue[k] = append(byDue[k], m.ID)
+	}
+	t.expect(batch...)
+	if deduping.met(t) {
+		again := batch[0]
+		again.Body = []byte("another body")
+		refused = n / 2
+		batch = slices.Insert(batch, refused, again)
+	}
+	errs := t.q.Schedule(t.ctx, batch)
+	t.outcomes(errs, len(batch), "scheduling", func(i int) error {
+		if i == refused {
+			return backend.ErrDuplicate
+		}
+		return nil
+	})
+	return slices.Concat(byDue...)
+}
+
+// outcomes holds the errors of a batch against those that are wanted.
+func (t *trial) outcomes(errs []error, n int, doing string, want func(i int) error) {
+	if errs != nil && len(errs) != n {
+		t.fail("%s a batch of %d returned %d errors", doing, n, len(errs))
+	}
+	for i := range n {
+		t.want(at(errs, i), want(i), "%s number %d of %d", doing, i+1, n)
+	}
+}
+
+func idOf(d backend.Delivery) string { return d.ID }
+
+func leaseOf(d backend.Delivery) backend.Lease { return d.Lease() }
+
+func allWell(int) error { return nil }
+
+func (t *trial) sameOrder(by string, want, got []string) {
+	if t.traits.Unordered {
+		want, got = slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got))
+	}
+	if len(want) != len(got) {
+		t.fail("%s has %d messages; there are %d", by, len(got), len(want))
+	}
+	for i := range want {
+		if want[i] != got[i] {
+			t.fail("%s has message %s at place %d of %d; want %s", by, got[i], i+1, len(want), want[i])
+		}
+	}
+}
+
+// takeBatch takes messages, as many as come at once, in this order.
+func (t *trial) takeBatch(ids []string) []backend.Delivery {
+	ds := t.takeAll(len(ids), len(ids))
+	t.sameOrder("Receive", ids, each(ds, idOf))
+	return ds
+}
+
+// forged is a lease that was never given, of a message in flight.
+func forged(d backend.Delivery) backend.Lease {
+	l := d.Lease()
+	l.Token.Lo += 1 << 40
+	return l
+}
+
+// withForged puts a lease that was never given into the middle of those of deliveries.
+func withForged(ds []backend.Delivery) (ls []backend.Lease, want func(i int) error) {
+	ls = each(ds, leaseOf)
+	middle := len(ls) / 2
+	ls = slices.Insert(ls, middle, forged(ds[0]))
+	return ls, func(i int) error {
+		if i == middle {
+			return backend.ErrLeaseLost
+		}
+		return nil
+	}
+}
+
+func (t *trial) extendBatch(ds []backend.Delivery) {
+	ls, want := withForged(ds)
+	lease := t.lease() + t.Tick
+	asked := t.now()
+	ends, errs := t.q.Extend(t.ctx, ls, lease)
+	t.outcomes(errs, len(ls), "extending", want)
+	if len(ends) != len(ls) {
+		t.fail("extending a batch of %d returned %d ends", len(ls), len(ends))
+	}
+	for i, end := range ends {
+		switch {
+		case want(i) == nil:
+			t.ends(end, asked, lease)
+		case !end.IsZero():
+			t.fail("the lease that was never given ends at %v", end)
+		}
+	}
+}
+
+// giveBackBatch gives all back untouched, and then to be due at once, and takes them again.
+func (t *trial) giveBackBatch(ds []backend.Delivery, ids []string) []backend.Delivery {
+	before := make(map[string]int)
+	for _, untouched := range []bool{true, false} {
+		ls, want := withForged(ds)
+		rs := each(ls, func(l backend.Lease) backend.Return { return backend.Return{Lease: l, Untouched: untouched} })
+		for _, d := range ds {
+			before[d.ID] = d.Attempt
+			t.expectAgain(d.ID, time.Time{})
+		}
+		t.outcomes(t.q.Nack(t.ctx, rs), len(rs), "giving back", want)
+		t.grace()
+		ds = t.takeAll(len(ids), len(ids))
+		if !untouched {
+			ids = slices.Sorted(slices.Values(ids)) // they are due at one time now, and come by push
+		}
+		if untouched || t.fake != nil {
+			t.sameOrder("Receive", ids, each(ds, idOf))
+		}
+	}
+	if exactly.met(t) && attempts.met(t) {
+		for _, d := range ds {
+			if d.Attempt != before[d.ID]+1 {
+				t.fail("message %s came at attempt %d; want %d", d.ID, d.Attempt, before[d.ID]+1)
+			}
+		}
+	}
+	return ds
+}
+
+// buryBatch buries all, lists them, brings them back and takes them again.
+func (t *trial) buryBatch(ds []backend.Delivery, ids []string) []backend.Delivery {
+	dead := t.q.(backend.DeadLetters)
+	ls, want := withForged(ds)
+	bs := each(ls, func(l backend.Lease) backend.Burial { return backend.Burial{Lease: l, Reason: "reason of " + l.ID} })
+	t.outcomes(t.q.Dead(t.ctx, bs), len(bs), "burying", want)
+	buried := each(ds, idOf)
+	for _, limit := range []int{len(ids), t.scaled(100, 13)} {
+		letters := t.listPages(limit)
+		t.sameOrder("ListDead", buried, each(letters, func(l backend.DeadLetter) string { return l.ID }))
+		for _, l := range letters {
+			t.must(sameLetter(l, t.pushed[l.ID].Message), "listing")
+		}
+	}
+	back := slices.Insert(slices.Clone(buried), len(buried)/2, "nobody")
+	for _, id := range buried {
+		t.expectAgain(id, time.Time{})
+	}
+	t.outcomes(dead.Redrive(t.ctx, back), len(back), "redriving", func(i int) error {
+		if i == len(buried)/2 {
+			return backend.ErrNotFound
+		}
+		return nil
+	})
+	t.grace()
+	if t.fake != nil || t.inProcess() {
+		return t.takeBatch(buried)
+	}
+	return t.takeAll(len(ids), len(ids))
+}
+
+func (t *trial) ackBatch(ds []backend.Delivery) {
+	ls, want := withForged(ds)
+	for _, d := range ds {
+		t.expectNoMore(d.ID, "acknowledged")
+	}
+	t.outcomes(t.q.Ack(t.ctx, ls), len(ls), "acknowledging", want)
+}
+
+// cancelBatch pushes, moves and cancels messages.
+func (t *trial) cancelBatch(n int) {
+	ms := make([]backend.Message, n)
+	for i := range ms {
+		ms[i] = t.after(100 * t.Tick)
+	}
+	t.push(ms...)
+	ids := each(ms, func(m backend.Message) string { return m.ID })
+	with := slices.Insert(slices.Clone(ids), n/2, "nobody")
+	want := func(i int) error {
+		if i == n/2 {
+			return backend.ErrNotFound
+		}
+		return nil
+	}
+	if r, ok := t.q.(backend.Rescheduler); ok {
+		moves := each(with, func(id string) backend.Move { return backend.Move{ID: id, Delay: 200 * t.Tick} })
+		t.outcomes(r.Reschedule(t.ctx, moves), len(moves), "rescheduling", want)
+		if counting.met(t) {
+			t.isDue(timed{ids[0], "rescheduled in a batch", t.now().Add(200 * t.Tick)}, t.stats().HeadDue.Add(t.slackOfNow()))
+		}
+	}
+	t.outcomes(t.q.(backend.Canceler).Cancel(t.ctx, with), len(with), "cancelling", want)
+	for _, id := range ids {
+		t.expectNoMore(id, "cancelled")
+	}
+}
+
+// slackOfNow is what has passed, at most, since a batch was begun.
+func (t *trial) slackOfNow() time.Duration { return t.noise() }
+
+func batchTwice(t *trial) {
+	first := func(want error) func(int) error {
+		return func(i int) error {
+			if i == 0 {
+				return nil
+			}
+			return want
+		}
+	}
+	take := func() backend.Lease { return leaseOf(t.takeID(t.pushAfter(0))) }
+	l := take()
+	t.expectNoMore(l.ID, "acknowledged")
+	t.outcomes(t.q.Ack(t.ctx, []backend.Lease{l, l}), 2, "acknowledging one message twice,", first(backend.ErrLeaseLost))
+
+	l = take()
+	_, errs := t.q.Extend(t.ctx, []backend.Lease{l, l}, t.lease())
+	t.outcomes(errs, 2, "extending one lease twice,", allWell)
+	t.expectAgain(l.ID, time.Time{})
+	r := backend.Return{Lease: l}
+	t.outcomes(t.q.Nack(t.ctx, []backend.Return{r, r}), 2, "giving one message back twice,", first(backend.ErrLeaseLost))
+	d := t.takeID(l.ID)
+
+	b := backend.Burial{Lease: d.Lease(), Reason: "of the check"}
+	t.outcomes(t.q.Dead(t.ctx, []backend.Burial{b, b}), 2, "burying one message twice,", first(backend.ErrLeaseLost))
+	t.expectNoMore(d.ID, "buried")
+	if dead, ok := t.q.(backend.DeadLetters); ok {
+		t.expectAgain(d.ID, time.Time{})
+		t.outcomes(dead.Redrive(t.ctx, []string{d.ID, d.ID}), 2, "redriving one message twice,", first(backend.ErrNotFound))
+		t.grace()
+		t.must(t.bury(t.takeID(d.ID), "of the check"), "Dead")
+		t.outcomes(dead.DeleteDead(t.ctx, []string{d.ID, d.ID}), 2, "deleting one dead letter twice,", first(backend.ErrNotFound))
+	}
+	if moving.met(t) {
+		t.moveTwice()
+	}
+	if cancelling.met(t) {
+		id := t.pushAfter(t.Tick)
+		t.outcomes(t.q.(backend.Canceler).Cancel(t.ctx, []string{id, id}), 2, "cancelling one message twice,", first(backend.ErrNotFound))
+		t.expectNoMore(id, "cancelled")
+	}
+	t.nothing("all are done")
+}
+
+// moveTwice has the second move count.
+func (t *trial) moveTwice() {
+	id := t.pushAfter(100 * t.Tick)
+	t.expectAgain(id, time.Time{})
+	moves := []backend.Move{{ID: id, Delay: 200 * t.Tick}, {ID: id}}
+	t.outcomes(t.q.(backend.Rescheduler).Reschedule(t.ctx, moves), 2, "rescheduling one message twice,", allWell)
+	t.grace()
+	t.ack(t.takeID(id))
+}
+
+func batchOfEndedLeases(t *trial) {
+	n := slices.Max(t.batchSizes())
+	for _, look := range []bool{false, true} { // a look may have the store notice what a hand-out alone does not
+		if look && !counting.met(t) && !peeking.met(t) {
+			break
+		}
+		ids := t.pushBatch(n)
+		t.holdUntilEnded(n)
+		if look {
+			t.looksReady(ids)
+		}
+		var got []string
+		for len(got) < n {
+			ds, err := t.receive(t.q, max(1, n/3), t.lease())
+			t.must(err, "taking message %d of %d again", len(got)+1, n)
+			got = append(got, each(ds, idOf)...)
+			t.ackBatch(ds)
+		}
+		t.sameOrder("Receive", ids, got)
+	}
+}
+
+// holdUntilEnded takes n messages and lets their leases end.
+func (t *trial) holdUntilEnded(n int) {
+	lease := t.Tick + 2*t.noise()
+	for left := n; left > 0; {
+		ds, err := t.receive(t.q, left, lease)
+		t.must(err, "taking message %d of %d", n-left+1, n)
+		left -= len(ds)
+	}
+	t.pass(lease + t.lag())
+}
+
+// looksReady counts messages whose leases have ended, each once at any time, and lists them.
+func (t *trial) looksReady(ids []string) {
+	n := int64(len(ids))
+	if counting.met(t) {
+		t.eventually(0, fmt.Sprintf("the count of %d messages as ready", n), func() bool {
+			s := t.stats()
+			if s.Ready+s.InFlight != n || s.Scheduled+s.Dead != 0 {
+				t.fail("Stats says %s; the leases of %d messages have ended", countsOf(s), n)
+			}
+			return s.Ready == n
+		})
+	}
+	if peeking.met(t) {
+		t.sameOrder("Peek", ids, each(t.peekAll(len(ids)), func(p backend.Pending) string { return p.ID }))
+	}
+}

@@ -1,0 +1,143 @@
+package broken
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+var raceFaults = []Fault{
+	{"loses a message when two batches meet", "batches-at-once", func(q *queue) backend.Queue { return &overwriter{queue: q, commons: sharedBy(q)} }},
+	{"counts a message twice while it is settled", "clients-at-once", func(q *queue) backend.Queue { return &doubleCounter{queue: q} }},
+	{"counts an attempt for a Receive that ends beside another", "wake-up-races", func(q *queue) backend.Queue { return &overcounter{queue: q, commons: sharedBy(q)} }},
+	{"keeps the wake-up of a handle that closes", "wake-up-races", func(q *queue) backend.Queue {
+		return &keeper{queue: q, commons: sharedBy(q), closed: make(chan struct{})}
+	}},
+	{"wakes one worker for a batch", "wake-up-of-batch", func(q *queue) backend.Queue { return newSoleWaker(q) }},
+	{"does not hear that a lease ends sooner", "wake-up-by-lease", func(q *queue) backend.Queue { return &sluggish{q} }},
+	{"sleeps until the head that it knew, for years", "wake-up-after-long", func(q *queue) backend.Queue { return &dreamer{q} }},
+	{"leaves a goroutine when it is woken and closed at once", "close-race", func(q *queue) backend.Queue { return &straggler{queue: q} }},
+}
+
+// commons is what the handles on one queue have in common.
+type commons struct {
+	pushing, waiting, extra atomic.Int64
+	turn                    chan struct{}
+}
+
+var sharings sync.Map
+
+func sharedBy(q *queue) *commons {
+	type key struct {
+		b    backend.Backend
+		name string
+	}
+	fresh := &commons{turn: make(chan struct{}, 1)}
+	fresh.turn <- struct{}{}
+	s, _ := sharings.LoadOrStore(key{q.backend, q.name}, fresh)
+	return s.(*commons)
+}
+
+// overwriter writes where another batch is writing.
+type overwriter struct {
+	*queue
+	*commons
+}
+
+func (q *overwriter) Schedule(ctx context.Context, ms []backend.Message) []error {
+	defer q.pushing.Add(-1)
+	others := q.pushing.Add(1) > 1
+	if <-time.After(100 * time.Microsecond); others {
+		ms = ms[:len(ms)-1]
+	}
+	q.whole.Schedule(ctx, ms)
+	return nil
+}
+
+// doubleCounter has a message in two places while it is settled.
+type doubleCounter struct {
+	*queue
+	settling atomic.Int64
+}
+
+func (q *doubleCounter) Stats(ctx context.Context) (backend.Stats, error) {
+	s, err := q.whole.Stats(ctx)
+	s.InFlight += q.settling.Load()
+	return s, err
+}
+
+func (q *doubleCounter) Ack(ctx context.Context, ls []backend.Lease) []error {
+	q.settling.Add(int64(len(ls)))
+	<-time.After(100 * time.Microsecond)
+	q.settling.Add(-int64(len(ls)))
+	return q.whole.Ack(ctx, ls)
+}
+
+type overcounter struct {
+	*queue
+	*commons
+}
+
+func (q *overcounter) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	q.waiting.Add(1)
+	ds, err := q.whole.Receive(ctx, limit, lease)
+	if others := q.waiting.Add(-1); others > 0 && errors.Is(err, context.Canceled) {
+		q.extra.Store(1)
+	}
+	for i := range ds {
+		ds[i].Attempt += int(q.extra.Swap(0))
+	}
+	return ds, err
+}
+
+// keeper lets one worker wait for the store, the others for their turn. A handle that closes does not pass it on.
+type keeper struct {
+	*queue
+	*commons
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (q *keeper) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	select {
+	case <-q.turn:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-q.closed:
+		return nil, backend.ErrClosed
+	}
+	ds, err := q.whole.Receive(ctx, limit, lease)
+	if !errors.Is(err, backend.ErrClosed) {
+		q.turn <- struct{}{}
+	}
+	return ds, err
+}
+
+func (q *keeper) Close() error {
+	q.once.Do(func() { close(q.closed) })
+	return q.whole.Close()
+}
+
+// straggler has a moment between the two parts of Close.
+type straggler struct {
+	*queue
+	closing atomic.Bool
+}
+
+func (q *straggler) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	ds, err := q.whole.Receive(ctx, limit, lease)
+	if len(ds) > 0 && q.closing.Load() {
+		go func() { <-time.After(5 * time.Second) }()
+	}
+	return ds, err
+}
+
+func (q *straggler) Close() error {
+	q.closing.Store(true)
+	<-time.After(time.Millisecond)
+	return q.whole.Close()
+}

@@ -1,0 +1,436 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Invariant 13: clients at once keep the books balanced.
+var clientChecks = []Check{
+	{
+		Name: "batches-at-once", Invariant: 13,
+		Rule: "Of batches that several clients push and settle at the same time no message is lost and none comes twice.",
+		run:  batchesAtOnce,
+	},
+	{
+		Name: "clients-at-once", Invariant: 13, needs: []need{attempts, exactly, oneCopy},
+		Rule: "Clients that push, take, settle, look, cancel and reschedule at the same time find each message in the state that its own history says, with its own attempts, whole.",
+		run:  clientsAtOnce,
+	},
+}
+
+// batchesAtOnce has pushers wait for one another before each batch, so that the batches do meet.
+func batchesAtOnce(t *trial) {
+	const clients = 4
+	rounds, size := t.scaled(8, 60), t.scaled(12, 50)
+	queues := t.clients(clients)
+	seen := counter{counts: make(map[string]int)}
+	var done atomic.Int64
+	n := int64(clients * rounds * size)
+	ctx, stop := context.WithCancel(t.ctx)
+	defer stop()
+	work := spread(clients, func(i int) error {
+		return t.workInBatches(ctx, queues[i], size/2, func(ds []backend.Delivery) error {
+			for _, d := range ds {
+				seen.add(d.ID)
+			}
+			if err := errors.Join(queues[i].Ack(t.ctx, each(ds, leaseOf))...); err != nil {
+				return fmt.Errorf("acknowledging a batch of %d: %w", len(ds), err)
+			}
+			if done.Add(int64(len(ds))) == n {
+				stop()
+			}
+			return nil
+		})
+	})
+	meet := newBarrier(clients)
+	push := spread(clients, func(i int) error {
+		for range rounds {
+			ms := make([]backend.Message, size)
+			for j := range ms {
+				ms[j] = t.after(0)
+			}
+			t.expect(ms...)
+			meet.wait()
+			if err := errors.Join(queues[i].Schedule(t.ctx, ms)...); err != nil {
+				meet.leave()
+				return fmt.Errorf("pushing a batch: %w", err)
+			}
+		}
+		return nil
+	})
+	pushed := make(chan struct{})
+	t.all(append(work, func() error {
+		defer close(pushed)
+		return atOnce(push...)
+	}, func() error {
+		<-pushed
+		defer stop()
+		return t.until(ctx, func() string { return fmt.Sprintf("%d of %d messages came", done.Load(), n) })
+	})...)
+	for id, times := range seen.counts {
+		if times != 1 {
+			t.fail("message %s was handed out %d times", id, times)
+		}
+	}
+	t.nothing("all are done")
+	if counting.met(t) {
+		t.empty()
+	}
+}
+
+// clients are handles on the queue, of two clients in turn.
+func (t *trial) clients(n int) []backend.Queue {
+	other := t.attach()
+	qs := []backend.Queue{t.q}
+	for len(qs) < n {
+		q, err := t.openOn([]backend.Backend{t.b, other}[len(qs)%2], t.name())
+		t.must(err, "opening a further handle")
+		qs = append(qs, q)
+	}
+	return qs
+}
+
+// until waits for the end of ctx while time passes, and fails with what is known when it takes too long.
+func (t *trial) until(ctx context.Context, known func() string) error {
+	deadline := time.Now().Add(2 * t.Patience)
+	for ctx.Err() == nil {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("after %v: %s", 2*t.Patience, known())
+		}
+		if t.fake != nil {
+			t.pass(max(t.lag(), 1)) // no lease may end behind a worker's back
+		}
+		time.Sleep(time.Millisecond) // polling: the deadline above decides
+	}
+	return nil
+}
+
+// workInBatches takes and handles messages until ctx ends or one fails.
+func (t *trial) workInBatches(ctx context.Context, q backend.Queue, limit int, handle func([]backend.Delivery) error) error {
+	for {
+		ds, err := q.Receive(ctx, limit, backend.MaxLease)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // the check has ended the context: its work is done
+		default:
+			return fmt.Errorf("receiving: %w", err)
+		}
+		for _, d := range ds {
+			if err := t.taken(d); err != nil {
+				return err
+			}
+		}
+		if err := handle(ds); err != nil {
+			return err
+		}
+	}
+}
+
+// atOnce runs functions at the same time, and returns the first error.
+func atOnce(fs ...func() error) error {
+	errs := make([]error, len(fs))
+	var wg sync.WaitGroup
+	for i, f := range fs {
+		wg.Go(func() { errs[i] = f() })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// A barrier lets goroutines go on together.
+type barrier struct {
+	mu      sync.Mutex
+	cond    *sync.Cond
+	n, here int
+	round   int
+}
+
+func newBarrier(n int) *barrier {
+	b := &barrier{n: n}
+	b.cond = sync.NewCond(&b.mu)
+	return b
+}
+
+func (b *barrier) wait() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	round := b.round
+	b.here++
+	b.openIfAll()
+	for b.round == round {
+		b.cond.Wait()
+	}
+}
+
+// leave has the others go on without the caller.
+func (b *barrier) leave() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.n--
+	b.openIfAll()
+}
+
+func (b *barrier) openIfAll() {
+	if b.here >= b.n {
+		b.here, b.round = 0, b.round+1
+		b.cond.Broadcast()
+	}
+}
+
+// A life is what becomes of a message, one step at each hand-out. It follows from its id, so that whoever takes it knows.
+type life []step
+
+type step int
+
+const (
+	ackIt step = iota
+	nackIt
+	nackItLater
+	returnIt
+	extendIt // and acknowledge
+	redriveIt
+	deleteIt
+	cancelIt // while it waits for its next hand-out
+	moveIt
+)
+
+func (c *commons) lifeOf(id string) life {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(id))
+	dice := rand.New(rand.NewPCG(h.Sum64(), 0))
+	middle, last := []step{nackIt, nackItLater, returnIt, nackIt}, []step{ackIt, extendIt, ackIt}
+	if moving.met(c.trial) {
+		middle = append(middle, moveIt)
+	}
+	if redriving.met(c.trial) {
+		middle, last = append(middle, redriveIt), append(last, deleteIt)
+	}
+	if cancelling.met(c.trial) {
+		last = append(last, cancelIt)
+	}
+	var l life
+	for range dice.IntN(4) {
+		l = append(l, middle[dice.IntN(len(middle))])
+	}
+	return append(l, last[dice.IntN(len(last))])
+}
+
+// commons is what the clients of the check share.
+type commons struct {
+	*trial
+	mu    sync.Mutex
+	lives map[string]*progress
+	n     int64
+
+	begun, stored, ending, ended atomic.Int64 // messages
+}
+
+// progress of a message. Its holder alone reads and writes it: leases exclude.
+type progress struct {
+	at       int // steps done
+	attempts int // counted
+}
+
+func clientsAtOnce(t *trial) {
+	const clients = 4
+	each, size := t.scaled(40, 500), 5
+	c := &commons{trial: t, lives: make(map[string]*progress), n: int64(clients * each)}
+	queues := t.clients(clients)
+	ctx, stop := context.WithCancel(t.ctx)
+	defer stop()
+	push := spread(clients, func(i int) error {
+		for range each / size {
+			ms := make([]backend.Message, size)
+			for j := range ms {
+				ms[j] = t.after(0)
+			}
+			c.begin(ms)
+			if err := errors.Join(queues[i].Schedule(t.ctx, ms)...); err != nil {
+				return fmt.Errorf("pushing a batch: %w", err)
+			}
+			c.stored.Add(int64(len(ms)))
+		}
+		return nil
+	})
+	work := spread(clients, func(i int) error {
+		return c.workInBatches(ctx, queues[i], 7, func(ds []backend.Delivery) error {
+			for _, d := range ds {
+				if err := c.stepOn(queues[i], d); err != nil {
+					return err
+				}
+			}
+			if c.ended.Load() == c.n {
+				stop()
+			}
+			return nil
+		})
+	})
+	look := spread(2, func(i int) error { return c.lookOn(ctx, queues[i]) })
+	t.all(append(append(append(push, work...), look...), func() error {
+		defer stop()
+		return t.until(ctx, func() string { return fmt.Sprintf("%d of %d messages have ended", c.ended.Load(), c.n) })
+	})...)
+	t.nothing("all have ended")
+	t.empty()
+}
+
+func (c *commons) begin(ms []backend.Message) {
+	c.expect(ms...)
+	c.begun.Add(int64(len(ms)))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range ms {
+		c.lives[m.ID] = new(progress)
+	}
+}
+
+func (c *commons) progressOf(id string) *progress {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lives[id]
+}
+
+// stepOn does what is next in the life of a message.
+func (c *commons) stepOn(q backend.Queue, d backend.Delivery) error {
+	p := c.progressOf(d.ID)
+	p.attempts++
+	if d.Attempt != p.attempts {
+		return fmt.Errorf("message %s came at attempt %d; it is number %d", d.ID, d.Attempt, p.attempts)
+	}
+	next := c.lifeOf(d.ID)[p.at]
+	p.at++
+	last := next == ackIt || next == extendIt || next == deleteIt || next == cancelIt
+	if last {
+		c.ending.Add(1)
+	}
+	err := c.do(q, d, next, p)
+	if last {
+		c.expectNoMore(d.ID, "ended")
+		c.ended.Add(1)
+	}
+	if err != nil {
+		return fmt.Errorf("step %d of message %s: %w", next, d.ID, err)
+	}
+	return nil
+}
+
+func (c *commons) do(q backend.Queue, d backend.Delivery, next step, p *progress) error {
+	ls, ids := []backend.Lease{d.Lease()}, []string{d.ID}
+	back := func(r backend.Return) error {
+		r.Lease = ls[0]
+		return outcome(q.Nack(c.ctx, []backend.Return{r}))
+	}
+	switch next {
+	case nackIt:
+		return back(backend.Return{})
+	case nackItLater:
+		return back(backend.Return{Delay: time.Duration(p.at)})
+	case returnIt:
+		p.attempts--
+		return back(backend.Return{Untouched: true})
+	case moveIt:
+		return errors.Join(back(backend.Return{Delay: 1000 * c.Tick}),
+			outcome(q.(backend.Rescheduler).Reschedule(c.ctx, []backend.Move{{ID: d.ID, Delay: 0}})))
+	case cancelIt:
+		return errors.Join(back(backend.Return{Delay: 1000 * c.Tick}), outcome(q.(backend.Canceler).Cancel(c.ctx, ids)))
+	case redriveIt, deleteIt:
+		p.attempts = 0
+		return errors.Join(outcome(q.Dead(c.ctx, []backend.Burial{{Lease: ls[0], Reason: "of the check"}})), c.letGo(q, d.ID, next))
+	case extendIt:
+		_, errs := q.Extend(c.ctx, ls, backend.MaxLease)
+		return errors.Join(outcome(errs), outcome(q.Ack(c.ctx, ls)))
+	default:
+		return outcome(q.Ack(c.ctx, ls))
+	}
+}
+
+func (c *commons) letGo(q backend.Queue, id string, next step) error {
+	dead := q.(backend.DeadLetters)
+	if next == deleteIt {
+		return outcome(dead.DeleteDead(c.ctx, []string{id}))
+	}
+	return outcome(dead.Redrive(c.ctx, []string{id}))
+}
+
+// lookOn looks at all there is, and opens and closes handles, while the others work.
+func (c *commons) lookOn(ctx context.Context, q backend.Queue) error {
+	for ctx.Err() == nil {
+		if err := errors.Join(c.lookOnce(q), c.openAndClose()); err != nil {
+			return err
+		}
+		time.Sleep(c.Quiet / 10)
+	}
+	return nil
+}
+
+func (c *commons) lookOnce(q backend.Queue) error {
+	if i, ok := q.(backend.Inspector); ok {
+		stored, ended := c.stored.Load(), c.ended.Load()
+		s, err := i.Stats(c.ctx)
+		if err != nil {
+			return fmt.Errorf("Stats: %w", err)
+		}
+		least, most := stored-c.ending.Load(), c.begun.Load()-ended
+		if all := s.Scheduled + s.Ready + s.InFlight + s.Dead; all < least || all > most || min(s.Scheduled, s.Ready, s.InFlight, s.Dead) < 0 {
+			return fmt.Errorf("Stats says %s; there are %d to %d messages", countsOf(s), least, most)
+		}
+	}
+	if p, ok := peeker(q); ok {
+		page, _, err := p.Peek(c.ctx, "", 20)
+		if err != nil {
+			return fmt.Errorf("Peek: %w", err)
+		}
+		for _, shown := range page {
+			if err := c.isOurs(shown.ID, shown.Body, shown.Headers); err != nil {
+				return err
+			}
+		}
+	}
+	if d, ok := q.(backend.DeadLetters); ok {
+		ls, _, err := d.ListDead(c.ctx, "", 20)
+		if err != nil {
+			return fmt.Errorf("ListDead: %w", err)
+		}
+		for _, l := range ls {
+			if err := c.isOurs(l.ID, l.Body, l.Headers); err != nil {
+				return err
+			}
+		}
+	}
+	if c.inProcess() && c.Leftovers != nil {
+		_, err := c.Leftovers(c.ctx, c.b)
+		return err
+	}
+	return nil
+}
+
+func (c *commons) isOurs(id string, body []byte, headers map[string]string) error {
+	c.trial.mu.Lock()
+	e := c.pushed[id]
+	c.trial.mu.Unlock()
+	if e == nil {
+		return fmt.Errorf("message %q is shown, which nobody pushed", id)
+	}
+	return sameContent(backend.Delivery{ID: id, Body: body, Headers: headers}, e.Message)
+}
+
+func (c *commons) openAndClose() error {
+	if !c.inProcess() {
+		return nil
+	}
+	q, err := c.b.Open(c.ctx, c.name(), c.options())
+	if err != nil {
+		return fmt.Errorf("opening a handle: %w", err)
+	}
+	return q.Close()
+}

@@ -1,0 +1,362 @@
+package conformance
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// The limits of the contract, on every verb that takes a value which has one.
+var limitChecks = []Check{
+	{
+		Name: "limits-of-delays", Invariant: 1,
+		Rule: "Each delay up to the longest is kept to the resolution, whether a message is pushed, given back or rescheduled with it: it is due then, shown with that time, and not handed out before.",
+		run:  limitsOfDelays,
+	},
+	{
+		Name: "limits-of-due-times", Invariant: 1,
+		Rule: "Each due time that the limits allow, the past included, is kept as it is given, rounded up, whether a message is pushed or rescheduled to it, and shown wherever a message shows.",
+		run:  limitsOfDueTimes,
+	},
+	{
+		Name: "limits-of-leases", Invariant: 5,
+		Rule: "Each lease from the shortest to the longest lasts as long as it was asked for, by Receive or by Extend: it can be settled just before its end, and not at its end.",
+		run:  limitsOfLeases,
+	},
+	{
+		Name: "limits-of-windows", Invariant: 4, needs: []need{windows, ownIDs},
+		Rule: "Each window from the shortest to the longest lasts until its end, and then the id is free.",
+		run:  limitsOfWindows,
+	},
+}
+
+const (
+	day  = 24 * time.Hour
+	year = 365 * day
+)
+
+// beside returns each duration with those next to it, a grain of the store away, from least to longest.
+func (t *trial) beside(least, longest time.Duration, ds ...time.Duration) (all []time.Duration) {
+	grain := max(t.traits.Resolution, 1)
+	for _, d := range append(ds, least, longest) {
+		for _, near := range []time.Duration{d - grain, d, d + grain} {
+			if near >= least && near <= longest {
+				all = append(all, near)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func (t *trial) delays() []time.Duration {
+	longest := cmp.Or(t.traits.MaxDelay, backend.MaxDelay)
+	return t.beside(0, longest, time.Millisecond, time.Second, time.Minute, time.Hour, day, 7*day, 30*day, year, 400*day, 10*year)
+}
+
+// A timed message is due at a time that the check knows: to the resolution on the fake clock, else to the machine's noise.
+type timed struct {
+	id, how string
+	due     time.Time
+}
+
+func limitsOfDelays(t *trial) {
+	if t.fake == nil && !peeking.met(t) {
+		return // nobody waits that long, and nobody can be asked
+	}
+	var all []timed
+	for _, d := range t.delays() {
+		all = append(all, t.pushedBy(d), t.nackedBy(d))
+		if moving.met(t) {
+			all = append(all, t.movedBy(d))
+		}
+	}
+	t.showsDue(all)
+	t.comesWhenDue(all)
+}
+
+func (t *trial) pushedBy(d time.Duration) timed {
+	due := t.now().Add(d)
+	return timed{t.pushAfter(d), "pushed with a delay of " + d.String(), due}
+}
+
+// nackedBy gives a message back. What was set up before it may be due too, and is given back untouched.
+func (t *trial) nackedBy(d time.Duration) timed {
+	id := t.push1st()
+	held := t.takeID(id)
+	due := t.now().Add(d)
+	t.nack(held, d)
+	return timed{id, "given back with a delay of " + d.String(), due}
+}
+
+// push1st pushes a message that comes before all others.
+func (t *trial) push1st() string {
+	m := t.at(backend.EarliestDue)
+	t.push(m)
+	return m.ID
+}
+
+func (t *trial) movedBy(d time.Duration) timed {
+	id := t.pushAfter(100 * t.Tick)
+	due := t.now().Add(d)
+	t.expectAgain(id, due)
+	t.must(t.move(id, d), "rescheduling by %v", d)
+	return timed{id, "rescheduled by " + d.String(), due}
+}
+
+// showsDue looks at the due times of messages that wait.
+func (t *trial) showsDue(all []timed) {
+	if !peeking.met(t) {
+		return
+	}
+	shown := make(map[string]time.Time)
+	for _, p := range t.peekAll(100) {
+		shown[p.ID] = p.Due
+	}
+	for _, m := range all {
+		t.isDue(m, shown[m.id])
+	}
+}
+
+func (t *trial) isDue(m timed, got time.Time) {
+	early, late := time.Duration(0), t.traits.Resolution
+	if t.fake == nil {
+		early, late = t.Skew+t.traits.Resolution, late+t.Skew+t.Slack
+	}
+	if got.Before(m.due.Add(-early)) || got.After(m.due.Add(late)) {
+		t.fail("message %s, %s, is due at %v; want %v", m.id, m.how, got, m.due)
+	}
+}
+
+// comesWhenDue lets time pass to each due time, and to just before it.
+func (t *trial) comesWhenDue(all []timed) {
+	if t.fake == nil {
+		return
+	}
+	slices.SortFunc(all, func(a, b timed) int { return a.due.Compare(b.due) })
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && all[n].due.Equal(all[0].due) {
+			n++
+		}
+		if early := all[0].due.Add(-1); early.After(t.now()) {
+			t.pass(early.Sub(t.now()))
+			t.idle(all[0].how)
+		}
+		t.pass(max(0, all[0].due.Sub(t.now())))
+		t.grace()
+		due := make(map[string]timed)
+		for _, m := range all[:n] {
+			due[m.id] = m
+		}
+		for range n {
+			d := t.take()
+			m, ok := due[d.ID]
+			if !ok {
+				t.fail("message %s came before %s, which was %s", d.ID, all[0].id, all[0].how)
+			}
+			t.isDue(m, d.Due)
+			t.ack(d)
+		}
+		all = all[n:]
+	}
+}
+
+// idle fails when a message is due. Where a look costs a round trip, the count of those that are ready will do.
+func (t *trial) idle(because string) {
+	if t.inProcess() || !counting.met(t) {
+		t.nothing(because)
+		return
+	}
+	if s := t.stats(); s.Ready != 0 {
+		t.fail("Stats says %s; nothing is due: %s", countsOf(s), because)
+	}
+}
+
+func limitsOfDueTimes(t *trial) {
+	now := t.now().Truncate(max(t.traits.Resolution, time.Millisecond))
+	for _, due := range []time.Time{
+		now.Add(-t.Tick), now.Add(-1), now.Add(-time.Hour - 1), now.Add(-day), now.Add(-year), now.Add(-10 * year),
+		backend.EarliestDue.Add(1), backend.EarliestDue,
+	} {
+		t.keepsDue(t.dueBy(due, false))
+		if moving.met(t) {
+			t.keepsDue(t.dueBy(due, true))
+		}
+	}
+	for _, due := range []time.Time{now.Add(time.Hour + 1), now.Add(10 * year), backend.LatestDue.Add(-1), backend.LatestDue} {
+		for _, move := range []bool{false, true} {
+			if longest := t.traits.MaxDelay; longest > 0 && due.Sub(now) >= longest || move && !moving.met(t) || !cancelling.met(t) {
+				continue
+			}
+			m := t.dueBy(due, move)
+			t.showsExactly(m)
+			t.must(t.cancelID(m.id), "cancelling")
+		}
+	}
+	t.nothing("all are done")
+}
+
+// dueBy pushes a message that is due then, or has it rescheduled to that.
+func (t *trial) dueBy(due time.Time, move bool) timed {
+	if !move {
+		m := t.at(due)
+		t.push(m)
+		return timed{m.ID, "pushed for " + due.String(), due}
+	}
+	id := t.pushAfter(100 * t.Tick)
+	t.expectAgain(id, due.Add(-t.Skew))
+	t.must(outcome(t.q.(backend.Rescheduler).Reschedule(t.ctx, []backend.Move{{ID: id, Due: due}})), "rescheduling to %v", due)
+	return timed{id, "rescheduled to " + due.String(), due}
+}
+
+// showsExactly looks for the only message there is.
+func (t *trial) showsExactly(m timed) {
+	if peeking.met(t) {
+		for _, p := range t.peekAll(10) {
+			t.dueExactly(m, p.Due, "Peek")
+		}
+	}
+	if counting.met(t) {
+		t.dueExactly(m, t.stats().HeadDue, "Stats")
+	}
+}
+
+func (t *trial) dueExactly(m timed, got time.Time, by string) {
+	if got.Before(m.due) || got.Sub(m.due) > max(0, t.traits.Resolution-1) {
+		t.fail("message %s, %s, is shown by %s with the due time %v", m.id, m.how, by, got)
+	}
+}
+
+// keepsDue follows a message whose due time has passed through all that shows it.
+func (t *trial) keepsDue(m timed) {
+	t.showsExactly(m)
+	d := t.takeID(m.id)
+	t.dueExactly(m, d.Due, "Receive")
+	t.untouched(d)
+	t.showsExactly(m)
+	d = t.takeID(m.id)
+	t.dueExactly(m, d.Due, "the second Receive")
+	if !redriving.met(t) {
+		t.ack(d)
+		return
+	}
+	t.must(t.bury(d, "of the check"), "Dead")
+	t.dueExactly(m, t.theLetter().Due, "ListDead")
+	t.must(outcome(t.q.(backend.DeadLetters).DeleteDead(t.ctx, []string{m.id})), "DeleteDead")
+}
+
+// A held message is in flight until a time.
+type held struct {
+	backend.Delivery
+	end    time.Time
+	settle bool // before the end
+}
+
+func limitsOfLeases(t *trial) {
+	var all []held
+	for _, lease := range t.beside(backend.MinLease, backend.MaxLease, time.Second, time.Minute, time.Hour, 2*time.Hour, 12*time.Hour) {
+		for _, settle := range []bool{false, true} {
+			t.push1st()
+			asked := t.now()
+			d := t.takeFor(t.atLeast(lease))
+			t.ends(d.Until, asked, t.atLeast(lease))
+			all = append(all, held{d, asked.Add(lease), settle})
+			t.push1st()
+			d = t.takeFor(t.lease())
+			asked = t.now()
+			end, err := t.extend(d, t.atLeast(lease))
+			t.must(err, "extending to %v", lease)
+			t.ends(end, asked, t.atLeast(lease))
+			all = append(all, held{d, asked.Add(lease), settle})
+		}
+	}
+	if t.fake == nil {
+		for _, h := range all {
+			t.ack(h.Delivery)
+		}
+		return
+	}
+	t.lastUntilTheirEnds(all)
+}
+
+// atLeast keeps the leases of a check in real time from ending under it.
+func (t *trial) atLeast(lease time.Duration) time.Duration {
+	if t.fake != nil {
+		return lease
+	}
+	return max(lease, 10*time.Minute)
+}
+
+func (t *trial) lastUntilTheirEnds(all []held) {
+	slices.SortStableFunc(all, func(a, b held) int { return a.end.Compare(b.end) })
+	var lost []held
+	for len(all) > 0 {
+		end := all[0].end
+		if early := end.Add(-1); early.After(t.now()) {
+			t.pass(early.Sub(t.now()))
+			if t.lag() == 0 { // else what has ended comes in between
+				t.nothing("all leases last")
+			}
+		}
+		var rest []held
+		ended := !t.now().Before(end)
+		for _, h := range all {
+			switch {
+			case h.end.After(end):
+				rest = append(rest, h)
+			case h.settle && !ended:
+				t.ack(h.Delivery)
+			default:
+				lost = append(lost, h)
+			}
+		}
+		all = rest
+		t.pass(max(0, end.Add(t.traits.Resolution).Sub(t.now())))
+		for _, h := range lost {
+			t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{h.Lease()})), backend.ErrLeaseLost, "Ack at the end of the lease")
+		}
+		if t.lag() == 0 {
+			t.ack(t.takeAll(len(lost), 5)...)
+			lost = nil
+		}
+	}
+	t.grace()
+	t.ack(t.takeAll(len(lost), 5)...)
+	t.nothing("all are done")
+}
+
+func limitsOfWindows(t *trial) {
+	type window struct {
+		id  string
+		end time.Time
+	}
+	var all []window
+	for _, d := range t.beside(backend.MinUnique, backend.MaxUnique, time.Second, time.Hour, day, 7*day, 30*day, 90*day, year) {
+		m := t.afterUnique(0, t.atLeast(d))
+		end := t.now().Add(d)
+		t.push(m)
+		t.ack(t.takeID(m.ID))
+		all = append(all, window{m.ID, end})
+	}
+	if t.fake == nil {
+		for _, w := range all {
+			t.isTaken(t.q, w.id, "its window lasts")
+		}
+		return
+	}
+	for _, w := range all { // from the shortest on
+		if early := w.end.Add(-1); early.After(t.now()) {
+			t.pass(early.Sub(t.now()))
+			t.isTaken(t.q, w.id, "its window is about to end")
+		}
+		t.pass(max(0, w.end.Sub(t.now())) + t.traits.Resolution)
+		t.push(backend.Message{ID: w.id, Body: []byte("after the window")})
+		t.ack(t.takeID(w.id))
+	}
+	if t.inProcess() { // a server may keep the record of a window for longer than the window
+		t.empty()
+	}
+}

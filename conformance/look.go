@@ -1,0 +1,175 @@
+package conformance
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// What the model can see of the backend, held against the reference.
+
+// compare runs after each operation. A store that sweeps, or has a clock of its own, gets the
+// time to come round.
+func (m *machine) compare() {
+	i, ok := m.q.(backend.Inspector)
+	if !ok {
+		return
+	}
+	want := m.ref.stats()
+	patient := m.fake == nil || m.traits.Sweep > 0
+	for deadline := time.Now().Add(m.Patience); ; time.Sleep(time.Millisecond) {
+		got, err := i.Stats(m.ctx)
+		if !m.ref.exact {
+			got.HeadDue = time.Time{}
+		}
+		same := countsOf(got) == countsOf(want) && got.HeadDue.Equal(want.HeadDue)
+		switch {
+		case err != nil:
+			m.rt.Fatalf("Stats: %v", err)
+		case same:
+			return
+		case !patient || time.Now().After(deadline):
+			m.rt.Fatalf("the backend counts %s, head due at %v; the reference %s, %v", countsOf(got), got.HeadDue, countsOf(want), want.HeadDue)
+		}
+	}
+}
+
+// compareAll looks at each message, at the end of a run.
+func (m *machine) compareAll() {
+	m.ref.step++
+	if peeking.met(m.trial) {
+		m.peeks = nil
+		for m.peekPage(max(7, m.scale/3)); m.peeks != nil; {
+			m.peekPage(max(7, m.scale/3))
+		}
+	}
+	if redriving.met(m.trial) {
+		m.lists = nil
+		for m.listPage(max(5, m.scale/3)); m.lists != nil; {
+			m.listPage(max(5, m.scale/3))
+		}
+	}
+}
+
+// A walk reads a list page by page, while operations go on between the pages.
+type walk struct {
+	begun  int // the operation before it
+	cursor string
+	pages  int
+	seen   map[string]int
+}
+
+func newWalk(step int) *walk { return &walk{begun: step - 1, seen: make(map[string]int)} }
+
+// skipped returns a message that has been there all the time, unchanged, and was not listed exactly once.
+func (w *walk) skipped(ms []*refMessage) *refMessage {
+	for _, m := range ms {
+		if m.changed <= w.begun && w.seen[m.ID] != 1 {
+			return m
+		}
+	}
+	return nil
+}
+
+func (w *walk) endless(ms int) bool { return w.pages > 2*ms+1000 }
+
+func (m *machine) peekOn(dice *rand.Rand) { m.peekPage(m.size(dice)) }
+
+// peekPage looks at the next page of what waits.
+func (m *machine) peekPage(limit int) {
+	if m.peeks == nil {
+		m.peeks = newWalk(m.ref.step)
+	}
+	w := m.peeks
+	p, _ := peeker(m.q)
+	page, next, err := p.Peek(m.ctx, w.cursor, limit)
+	if err != nil || len(page) > limit {
+		m.rt.Fatalf("Peek after %q: a page of at most %d has %d messages, and %v", w.cursor, limit, len(page), err)
+	}
+	var before *refMessage
+	for _, shown := range page {
+		want := m.ref.ms[shown.ID]
+		if want == nil || want.state != "scheduled" || shown.Err != nil {
+			m.rt.Fatalf("Peek shows message %s, which does not wait: %v", shown.ID, shown.Err)
+		}
+		if shown.Attempts != want.attempt {
+			m.rt.Fatalf("Peek shows %d attempts of message %s; it had %d", shown.Attempts, shown.ID, want.attempt)
+		}
+		m.dueIs(shown.ID, shown.Due, want)
+		m.whole(shown.ID, shown.Body, shown.Headers, want)
+		if before != nil && m.inOrder(before) && after(before, want) {
+			m.rt.Fatalf("Peek shows message %s before %s", before.ID, want.ID)
+		}
+		before = want
+		w.seen[shown.ID]++
+	}
+	w.cursor, w.pages = next, w.pages+1
+	if next == "" {
+		m.peeks = nil
+		m.peeked(w)
+	} else if w.endless(len(m.ref.ms)) {
+		m.rt.Fatalf("Peek has listed %d pages and goes on", w.pages)
+	}
+}
+
+// inOrder tells whether what is shown of this one and the next has to be in order. A store that others move messages in shows
+// those first that they have moved.
+func (m *machine) inOrder(shown *refMessage) bool {
+	return m.fake != nil && !m.traits.Unordered && (ownIDs.met(m.trial) || !m.ref.ready(shown))
+}
+
+func after(a, b *refMessage) bool { return a.due.After(b.due) || a.due.Equal(b.due) && a.seq > b.seq }
+
+// peeked looks for what was left out. While pages are read, a message that is due may be moved by the store itself.
+func (m *machine) peeked(w *walk) {
+	ms := m.ref.in("scheduled")
+	if w.begun < m.ref.step-1 {
+		ms = slices.DeleteFunc(ms, m.ref.ready)
+	}
+	if skipped := w.skipped(ms); skipped != nil {
+		m.rt.Fatalf("Peek lists message %s %d times in %d pages; it waited all the time", skipped.ID, w.seen[skipped.ID], w.pages)
+	}
+}
+
+func (m *machine) listOn(dice *rand.Rand) { m.listPage(m.size(dice)) }
+
+// listPage lists the next dead letters.
+func (m *machine) listPage(limit int) {
+	if m.lists == nil {
+		m.lists = newWalk(m.ref.step)
+	}
+	w := m.lists
+	page, next, err := m.q.(backend.DeadLetters).ListDead(m.ctx, w.cursor, limit)
+	if err != nil || len(page) > limit {
+		m.rt.Fatalf("ListDead after %q: a page of at most %d has %d messages, and %v", w.cursor, limit, len(page), err)
+	}
+	last := 0
+	for _, l := range page {
+		want := m.ref.ms[l.ID]
+		switch {
+		case want == nil || want.state != "dead":
+			m.rt.Fatalf("ListDead shows message %s, which is not dead", l.ID)
+		case l.Attempts != want.attempt || l.Reason != want.reason:
+			m.rt.Fatalf("dead letter %s has %d attempts and the reason %q; want %d, %q", l.ID, l.Attempts, l.Reason, want.attempt, want.reason)
+		case m.fake != nil && l.Died.Sub(want.died).Abs() > m.traits.Resolution:
+			m.rt.Fatalf("dead letter %s died at %v; it was at %v", l.ID, l.Died, want.died)
+		case want.death < last:
+			m.rt.Fatalf("dead letter %s is listed after one that died later", l.ID)
+		}
+		last = want.death
+		m.dueIs(l.ID, l.Due, want)
+		m.whole(l.ID, l.Body, l.Headers, want)
+		w.seen[l.ID]++
+	}
+	w.cursor, w.pages = next, w.pages+1
+	if next == "" {
+		m.lists = nil
+		if skipped := w.skipped(m.ref.in("dead")); skipped != nil {
+			m.rt.Fatalf("ListDead lists message %s %d times in %d pages; it was dead all the time", skipped.ID, w.seen[skipped.ID], w.pages)
+		}
+	} else if w.endless(len(m.ref.ms)) {
+		m.rt.Fatalf("ListDead has listed %d pages and goes on", w.pages)
+	}
+}

@@ -1,0 +1,257 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// The operations of the model, each on the backend and on the reference.
+
+func (m *machine) passSome(dice *rand.Rand) {
+	d := time.Duration(1+dice.IntN(8))*m.Tick/4 + m.odd(dice)
+	if dice.IntN(20) == 0 && m.ref.now.Year() < 2150 {
+		d = time.Duration(dice.IntN(4000)) * 24 * time.Hour
+	}
+	for unsure := true; unsure; d = m.lag() {
+		m.fake.Advance(d)
+		unsure = m.ref.pass(d)
+	}
+}
+
+func (m *machine) pushSome(dice *rand.Rand) {
+	batch := make([]backend.Message, m.size(dice))
+	for i := range batch {
+		batch[i] = m.message(dice)
+	}
+	errs := m.q.Schedule(m.ctx, batch)
+	m.outcomes(errs, len(batch), "pushing", func(i int) (string, error) { return batch[i].ID, m.ref.push(batch[i]) })
+}
+
+func (m *machine) message(dice *rand.Rand) backend.Message {
+	id := m.pushedID(dice)
+	msg := backend.Message{ID: id, Body: m.body(dice, id), Headers: m.headers("of", id), Due: m.due(dice)}
+	if msg.Due.IsZero() {
+		msg.Delay = m.delay(dice)
+	}
+	if windows.met(m.trial) && ownIDs.met(m.trial) && dice.IntN(6) == 0 {
+		msg.UniqueFor = m.leaseFor(dice)
+	}
+	return msg
+}
+
+// body makes one of the sizes at which a store may begin to keep bodies in another way, most of them small.
+func (m *machine) body(dice *rand.Rand, id string) []byte {
+	size := dice.IntN(200)
+	if dice.IntN(8*m.scale) == 0 {
+		size = 1<<(4+dice.IntN(13)) + dice.IntN(3) - 1
+	}
+	body := make([]byte, size, size+len(id))
+	for i := range body {
+		body[i] = byte(i*7 + size)
+	}
+	return append(body, id...)
+}
+
+func (m *machine) takeSome(dice *rand.Rand) {
+	var ready []*refMessage
+	for _, r := range m.ref.in("scheduled") {
+		if m.ref.ready(r) {
+			ready = append(ready, r)
+		}
+	}
+	limit, lease := m.size(dice), m.leaseFor(dice)
+	wait := m.Patience
+	if len(ready) == 0 {
+		wait = m.Quiet / 4
+	}
+	ctx, cancel := context.WithTimeout(m.ctx, wait)
+	defer cancel()
+	ds, err := m.q.Receive(ctx, limit, lease)
+	switch {
+	case len(ready) == 0 && errors.Is(err, context.DeadlineExceeded):
+	case err != nil:
+		m.rt.Fatalf("taking up to %d while %d are ready: %v", limit, len(ready), err)
+	case len(ds) == 0 || len(ds) > min(limit, len(ready)):
+		m.rt.Fatalf("taking up to %d while %d are ready: got %d", limit, len(ready), len(ds))
+	}
+	for i, d := range ds {
+		m.taken(ready[i], d, lease)
+	}
+}
+
+func (m *machine) taken(next *refMessage, d backend.Delivery, lease time.Duration) {
+	found := m.ref.ms[d.ID]
+	if found == nil || !m.ref.ready(found) {
+		m.rt.Fatalf("message %s was handed out, which is not ready", d.ID)
+	}
+	if m.fake != nil && !m.traits.Unordered && next.ID != d.ID {
+		m.rt.Fatalf("message %s was handed out, %s is before it", d.ID, next.ID)
+	}
+	m.ref.take(found, d.Token, lease)
+	if d.Attempt != found.attempt {
+		m.rt.Fatalf("message %s came at attempt %d; it is number %d", d.ID, d.Attempt, found.attempt)
+	}
+	m.dueIs(d.ID, d.Due, found)
+	m.ends("the lease", d.ID, d.Until, lease)
+	m.whole(d.ID, d.Body, d.Headers, found)
+	m.given = append(m.given, given{d.Lease(), m.which()})
+}
+
+// which is the number of the handle at hand.
+func (m *machine) which() int {
+	if m.q == m.qs[0] {
+		return 0
+	}
+	return 1
+}
+
+func (m *machine) dueIs(id string, due time.Time, want *refMessage) {
+	if want.exact && !due.Equal(want.due) {
+		m.rt.Fatalf("message %s says it was due at %v; it was at %v", id, due, want.due)
+	}
+}
+
+func (m *machine) ends(what, id string, end time.Time, lease time.Duration) {
+	until := m.ref.now.Add(lease)
+	if m.fake != nil && (end.Before(until) || end.Sub(until) > m.traits.Resolution) {
+		m.rt.Fatalf("%s of %s ends at %v; asked for was %v", what, id, end, until)
+	}
+}
+
+func (m *machine) whole(id string, body []byte, headers map[string]string, want *refMessage) {
+	if err := sameContent(backend.Delivery{ID: id, Body: body, Headers: headers}, want.Message); err != nil {
+		m.rt.Fatalf("%v", err)
+	}
+}
+
+func (m *machine) ackSome(dice *rand.Rand) {
+	ls := m.leases(dice)
+	m.outcomes(m.q.Ack(m.ctx, ls), len(ls), "acknowledging", func(i int) (string, error) {
+		err := m.ref.holds(ls[i])
+		if err == nil {
+			delete(m.ref.ms, ls[i].ID)
+		}
+		return ls[i].ID, err
+	})
+}
+
+func (m *machine) nackSome(dice *rand.Rand) {
+	ls := m.leases(dice)
+	rs := make([]backend.Return, len(ls))
+	for i := range rs {
+		rs[i] = backend.Return{Lease: ls[i], Untouched: dice.IntN(2) == 0}
+		if !rs[i].Untouched {
+			rs[i].Delay = m.delay(dice)
+		}
+	}
+	m.outcomes(m.q.Nack(m.ctx, rs), len(rs), "giving back", func(i int) (string, error) {
+		err := m.ref.holds(ls[i])
+		if err == nil {
+			m.ref.nack(m.ref.ms[ls[i].ID], rs[i])
+		}
+		return ls[i].ID, err
+	})
+}
+
+func (m *machine) extendSome(dice *rand.Rand) {
+	ls, lease := m.leases(dice), m.leaseFor(dice)
+	ends, errs := m.q.Extend(m.ctx, ls, lease)
+	if len(ends) != len(ls) {
+		m.rt.Fatalf("extending %d leases returned %d ends", len(ls), len(ends))
+	}
+	m.outcomes(errs, len(ls), "extending the lease of", func(i int) (string, error) {
+		err := m.ref.holds(ls[i])
+		switch {
+		case err == nil:
+			m.ref.ms[ls[i].ID].until = m.ref.now.Add(lease)
+			m.ends("the extended lease", ls[i].ID, ends[i], lease)
+		case !ends[i].IsZero():
+			m.rt.Fatalf("the lease of %s, which was lost, ends at %v", ls[i].ID, ends[i])
+		}
+		return ls[i].ID, err
+	})
+}
+
+func (m *machine) burySome(dice *rand.Rand) {
+	ls := m.leases(dice)
+	bs := make([]backend.Burial, len(ls))
+	for i := range bs {
+		bs[i] = backend.Burial{Lease: ls[i], Reason: strings.Repeat("of the check", dice.IntN(4))}
+	}
+	m.outcomes(m.q.Dead(m.ctx, bs), len(bs), "burying", func(i int) (string, error) {
+		err := m.ref.holds(ls[i])
+		if err == nil {
+			m.ref.bury(m.ref.ms[ls[i].ID], bs[i].Reason)
+		}
+		return ls[i].ID, err
+	})
+}
+
+func (m *machine) cancelSome(dice *rand.Rand) {
+	ids := m.ids(dice)
+	m.outcomes(m.q.(backend.Canceler).Cancel(m.ctx, ids), len(ids), "cancelling", func(i int) (string, error) {
+		err := m.ref.waiting(ids[i])
+		if err == nil {
+			delete(m.ref.ms, ids[i])
+		}
+		return ids[i], err
+	})
+}
+
+func (m *machine) moveSome(dice *rand.Rand) {
+	ids := m.ids(dice)
+	moves := make([]backend.Move, len(ids))
+	for i, id := range ids {
+		moves[i] = backend.Move{ID: id, Due: m.due(dice)}
+		if moves[i].Due.IsZero() {
+			moves[i].Delay = m.delay(dice)
+		}
+	}
+	m.outcomes(m.q.(backend.Rescheduler).Reschedule(m.ctx, moves), len(moves), "rescheduling", func(i int) (string, error) {
+		err := m.ref.waiting(ids[i])
+		if err == nil {
+			m.ref.schedule(m.ref.ms[ids[i]], moves[i].Due, moves[i].Delay)
+		}
+		return ids[i], err
+	})
+}
+
+func (m *machine) redriveSome(dice *rand.Rand) {
+	ids := m.ids(dice)
+	m.outcomes(m.q.(backend.DeadLetters).Redrive(m.ctx, ids), len(ids), "redriving", func(i int) (string, error) {
+		err := m.ref.dead(ids[i])
+		if err == nil {
+			m.ref.redrive(m.ref.ms[ids[i]])
+		}
+		return ids[i], err
+	})
+}
+
+func (m *machine) deleteSome(dice *rand.Rand) {
+	ids := m.ids(dice)
+	m.outcomes(m.q.(backend.DeadLetters).DeleteDead(m.ctx, ids), len(ids), "deleting the dead letter", func(i int) (string, error) {
+		err := m.ref.dead(ids[i])
+		if err == nil {
+			delete(m.ref.ms, ids[i])
+		}
+		return ids[i], err
+	})
+}
+
+// purgeSome seldom does, or most runs would see little else than a new queue.
+func (m *machine) purgeSome(dice *rand.Rand) {
+	if dice.IntN(4) > 0 {
+		return
+	}
+	p, _ := purger(m.q)
+	n, err := p.Purge(m.ctx)
+	if want := int64(len(m.ref.ms)); err != nil || n != want {
+		m.rt.Fatalf("Purge says that it deleted %d messages, and %v; there were %d", n, err, want)
+	}
+	m.ref.purge()
+}
