@@ -164,11 +164,9 @@ func TestCronInEveryZone(t *testing.T) {
 				spans = [][2]time.Time{{time.Date(firstYearOfZones, 1, 2, 0, 0, 0, 0, time.UTC), time.Date(firstYearOfZones+yearsOfZones, 1, 1, 0, 0, 0, 0, time.UTC)}}
 			}
 			for _, span := range spans {
-				for expr, at := range map[string][2]int{"30 2 * * *": {2, 30}, "30 0 * * *": {0, 30}} {
-					if err := z.compare(expr, at[0], at[1], span[0], span[1]); err != nil {
-						t.Errorf("%s: %v", name, err)
-						return
-					}
+				if err := z.compare("30 2 * * *", 2, 30, span[0], span[1]); err != nil {
+					t.Errorf("%s: %v", name, err)
+					return
 				}
 			}
 		})
