@@ -82,7 +82,8 @@ func untouchedIsNotCounted(t *trial) {
 	t.exactly(t.released)
 }
 
-// released gives messages back as users do, one by one and in a batch.
+// released gives messages back as users do, one by one and in a batch. Where the store may count more than there were, as it declares, that
+// they come again is all that is looked at: several at once, on a handle that is closed then, are counted wrong nearly each time.
 func (t *trial) released() (wrong string) {
 	const n = 5
 	for range n {
@@ -101,7 +102,7 @@ func (t *trial) released() (wrong string) {
 	}
 	t.must(q.Close(), "Close")
 	for _, d := range t.takeAll(n, 3) {
-		if d.Attempt != 1 {
+		if d.Attempt != 1 && !t.traits.RecountsAttempts {
 			wrong = fmt.Sprintf("message %s came with attempt %d; it was released each time", d.ID, d.Attempt)
 		}
 		t.ack(d)
