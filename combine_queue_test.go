@@ -178,7 +178,7 @@ func TestSharedRoundTripKeepsErrorsApart(t *testing.T) {
 			switch err := ds[i/2].Ack(t.Context()); {
 			case err == nil:
 				acked.Add(1)
-			case !errors.Is(err, delayq.ErrLeaseLost):
+			case !errors.Is(err, delayq.ErrSettled):
 				t.Error(err)
 			}
 		})

@@ -3,6 +3,7 @@ package delayq
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -18,6 +19,11 @@ func (q *queue) Consume(ctx context.Context, h Handler, opts ...ConsumeOption) e
 	}
 	if err = firstError(err, validContext(ctx)); err == nil && q.traits.UncountedAttempts {
 		err = o.uncounted(q)
+	}
+	if err == nil {
+		if h = o.wrapped(h); h == nil {
+			err = backend.Invalid("Use", described("middleware that returns nil"), "middleware that returns a handler")
+		}
 	}
 	if err != nil {
 		return q.fail("consume", "", err)
@@ -71,7 +77,7 @@ type consumer struct {
 func newConsumer(q *queue, h Handler, o *consumeOptions) *consumer {
 	return &consumer{
 		queue:          q,
-		handler:        o.wrapped(h),
+		handler:        h,
 		consumeOptions: o,
 		changed:        make(chan struct{}, 1),
 		idle:           o.workers,
@@ -154,7 +160,11 @@ func (c *consumer) drained(abort context.CancelCauseFunc) error {
 	if left == 0 {
 		return nil
 	}
-	c.log.Warn("delayq: stopping handlers that outlived the drain", "handlers", left, "drain", c.drain)
+	level := slog.LevelWarn
+	if c.drain == 0 {
+		level = slog.LevelDebug // as was asked for
+	}
+	c.log.Log(context.Background(), level, "delayq: stopping handlers that outlived the drain", "handlers", left, "drain", c.drain)
 	abort(ErrDrain)
 	if left = c.busyAfter(obeyWithin); left > 0 {
 		c.meter.failure(context.Background(), ignoresStop, left)

@@ -55,6 +55,14 @@ func newConsumeOptions(opts []ConsumeOption) (*consumeOptions, error) {
 	return o, nil
 }
 
+// ValidateConsumeOptions returns the error that [Queue.Consume] would return for these options, an [InvalidError] or nil, so that a program
+// that takes them can refuse them before it consumes. What depends on the queue is left to Consume: [MaxAttempts] on a backend without the
+// feature [CountingAttempts].
+func ValidateConsumeOptions(opts ...ConsumeOption) error {
+	_, err := newConsumeOptions(opts)
+	return opError("consume", "", "", err)
+}
+
 // setPrefetch sets what was not asked for. With one worker, order matters more than speed.
 func (o *consumeOptions) setPrefetch() {
 	switch {
@@ -117,7 +125,7 @@ func MaxAttempts(n int) ConsumeOption {
 }
 
 // Drain sets how long a stop waits for handlers before it ends their contexts, 0 to 24 h, 30 s
-// by default; 0 ends them at once. They then have five seconds more to return before Consume answers
+// by default; 0 ends them at once, without a warning. They then have five seconds more to return before Consume answers
 // [ErrDrain].
 func Drain(d time.Duration) ConsumeOption {
 	return func(o *consumeOptions) error {

@@ -421,8 +421,8 @@ func TestStuckHandlerDelaysNoOther(t *testing.T) {
 		time.Sleep(3 * time.Hour)
 		wantCounts(t, q, delayq.Stats{InFlight: 1})
 		must(t, r.end())
-		if d := receive(t, q); d.ID != "stuck" || d.Attempt != 1 {
-			t.Errorf("came back: %v, want stuck with its attempt 1", d)
+		if d := receive(t, q); d.ID != "stuck" || d.Attempt != 2 {
+			t.Errorf("came back: %v, want stuck and its attempt counted", d)
 		}
 	})
 }

@@ -37,8 +37,9 @@ type cron struct {
 	loc  *time.Location
 }
 
-// maxOffsets bounds how many changes of a place's clocks are looked across: as many as there are in a century.
-const maxOffsets = 200
+// maxOffsets bounds how many spans without a change of a place's clocks are looked across: a century has two changes a year, the turns
+// of the years, at which Go ends a span that a rule gives, and the last days of leap years, which nextChange adds.
+const maxOffsets = 330
 
 // Next goes from one change of the clocks to the next, and asks the parser about clocks that do not change: what it makes of
 // those that do depends on where it starts. After the last occurrence it may answer with that.
@@ -46,7 +47,7 @@ func (c *cron) Next(after time.Time) time.Time {
 	from, inclusive := after.In(c.loc), false
 	for range maxOffsets {
 		_, offset := from.Zone()
-		_, change := from.ZoneBounds()
+		change := nextChange(from)
 		next, err := gronx.NextTickAfter(c.expr, from.In(time.FixedZone("", offset)), inclusive)
 		if err != nil {
 			return time.Time{} // clocks with another offset show the same days
@@ -60,6 +61,16 @@ func (c *cron) Next(after time.Time) time.Time {
 		from, inclusive = change, true
 	}
 	return time.Time{}
+}
+
+// nextChange returns when the clocks may next change after from; zero for never. Where a rule gives the changes, package time ends
+// every year after 365 days: on the last day of a leap year the end is in the past. The next midnight then stands for it.
+func nextChange(from time.Time) time.Time {
+	_, change := from.ZoneBounds()
+	if change.IsZero() || change.After(from) {
+		return change
+	}
+	return from.Truncate(24 * time.Hour).Add(24 * time.Hour)
 }
 
 // validCron has the parser look at each item of a list by itself: it stops at the first that fits the present time.

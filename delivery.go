@@ -2,7 +2,6 @@ package delayq
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -11,10 +10,11 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Delivery is a message in a worker's hands, until it is settled with Ack, Nack or Dead or
-// its lease ends. Its methods are safe for concurrent use and answer [ErrLeaseLost], having
-// changed nothing, when the message is no longer the caller's: the lease ended or the message
-// is settled. After the queue's Close they answer [ErrClosed].
+// Delivery is a message in a worker's hands, until it is settled with Ack, Nack, Release or Dead or
+// its lease ends. Its methods are safe for concurrent use. When the message is no longer the caller's they
+// change nothing, and return [ErrSettled] where this Delivery was settled before, or is being settled by another
+// call that succeeds, and else [ErrLeaseLost]. A settling whose outcome is unknown may have happened:
+// the next one then returns ErrLeaseLost. After the queue's Close they return [ErrClosed].
 type Delivery struct {
 	ID      string
 	Body    []byte
@@ -25,19 +25,28 @@ type Delivery struct {
 	// again, also when the worker before died. A message given back untouched is not counted.
 	Attempt int
 
-	q       *queue
-	lease   backend.Lease
-	until   atomic.Int64 // end of the lease by the store's clock, nanoseconds since 1970
-	kept    atomic.Int64 // the same by the queue's own clock, for when the store cannot be asked
-	ahead   int64        // of the queue's own clock is the store's, in nanoseconds, as the hand-out showed
-	settled atomic.Bool  // or being settled, or lost
+	q      *queue
+	lease  backend.Lease
+	taken  int64        // when it was taken by the queue's own clock, nanoseconds since 1970
+	until  atomic.Int64 // end of the lease by the store's clock, the same way
+	kept   atomic.Int64 // the same by the queue's own clock, for when the store cannot be asked
+	asked  atomic.Int64 // the same, as the latest Extend asked for it
+	ahead  int64        // of the queue's own clock is the store's, in nanoseconds, as the hand-out showed
+	settle settlement
 }
 
 func (d *Delivery) take(q *queue, got *backend.Delivery) {
 	d.ID, d.Body, d.Headers, d.Due, d.Attempt = got.ID, got.Body, got.Headers, got.Due, got.Attempt
 	d.q, d.lease = q, got.Lease()
-	d.keep(got.Until, q.clock.Now().Add(q.lease))
+	now := q.clock.Now()
+	d.taken = now.UnixNano()
+	d.keep(got.Until, now.Add(q.lease))
 	d.ahead = d.until.Load() - d.kept.Load()
+}
+
+// heldSince is how long ago the message was taken.
+func (d *Delivery) heldSince(now time.Time) time.Duration {
+	return time.Duration(now.UnixNano() - d.taken)
 }
 
 func (d *Delivery) keep(until, kept time.Time) {
@@ -55,21 +64,23 @@ func (d *Delivery) LeaseUntil() time.Time { return time.Unix(0, d.until.Load()).
 
 // Ack says that the message is done. It is deleted.
 func (d *Delivery) Ack(ctx context.Context) error {
-	return d.settle(ctx, "ack", nil, func() error {
+	return d.settleBy(ctx, opAck, nil, func() error {
 		return d.q.acks.do(ctx, &[1]backend.Lease{d.lease})
 	})
 }
 
-// Nack gives the message back, to be due again after delay, 0 to a hundred years.
+// Nack gives the message back, to be due again after delay, 0 to a hundred years. The attempt counts. Body and headers stay as they were pushed.
 func (d *Delivery) Nack(ctx context.Context, delay time.Duration) error {
-	return d.settle(ctx, "nack", func() error { return validDelay(delay, d.q.traits) }, func() error {
+	return d.settleBy(ctx, opNack, func() error { return validDelay(delay, d.q.traits) }, func() error {
 		return d.q.nacks.do(ctx, &[1]backend.Return{{Lease: d.lease, Delay: delay}})
 	})
 }
 
-// handBack gives the message back as if nobody had had it.
-func (d *Delivery) handBack(ctx context.Context) error {
-	return d.settle(ctx, "nack", nil, func() error {
+// Release gives the message back as if nobody had had it: it is due at once, at its old place in the order, and the attempt does not count.
+// It is for what was received and not begun, as when a worker stops. A message that failed is for [Delivery.Nack]: released, it would come
+// at once, again and again, and never reach [MaxAttempts].
+func (d *Delivery) Release(ctx context.Context) error {
+	return d.settleBy(ctx, opRelease, nil, func() error {
 		return d.q.nacks.do(ctx, &[1]backend.Return{{Lease: d.lease, Untouched: true}})
 	})
 }
@@ -77,30 +88,22 @@ func (d *Delivery) handBack(ctx context.Context) error {
 // Dead makes the message a dead letter, to be looked at with [Queue.Dead]. A reason of more
 // than 16 KiB is cut.
 func (d *Delivery) Dead(ctx context.Context, reason string) error {
-	return d.settle(ctx, "dead", nil, func() error {
+	return d.settleBy(ctx, opDead, nil, func() error {
 		return one(d.q.store.Dead(ctx, []backend.Burial{{Lease: d.lease, Reason: cut(reason, backend.MaxReason)}}))
 	})
 }
 
-// Extend makes the lease end that long from now, 1 ms to 24 h. Consume does it by itself.
+// Extend makes the lease end that long from now, 1 ms to 24 h. Consume does it by itself while the handler runs, and leaves alone a lease
+// that was extended to end later than a renewal would have it.
 func (d *Delivery) Extend(ctx context.Context, lease time.Duration) error {
 	if err := firstError(d.valid(ctx), validLease("lease", lease)); err != nil {
-		return d.fail("extend", err)
+		return d.fail(opExtend, err)
 	}
-	began := d.q.meter.begin()
-	kept := d.q.clock.Now().Add(lease)
-	ends, errs := d.q.store.Extend(ctx, []backend.Lease{d.lease}, lease)
-	err := one(errs)
-	d.q.meter.operated(ctx, opExtend, began, err)
-	if err != nil {
-		return d.fail("extend", err)
-	}
-	d.keep(ends[0], kept)
-	return nil
+	return d.fail(opExtend, one(d.q.extend(ctx, []*Delivery{d}, lease)))
 }
 
-// settle makes the one call that ends the delivery. While it is under way, the lease is not renewed.
-func (d *Delivery) settle(ctx context.Context, op string, check, call func() error) error {
+// settleBy makes the one call that ends the delivery. While it is under way, the lease is not renewed.
+func (d *Delivery) settleBy(ctx context.Context, op string, check, call func() error) error {
 	err := d.valid(ctx)
 	if err == nil && check != nil {
 		err = check()
@@ -108,20 +111,18 @@ func (d *Delivery) settle(ctx context.Context, op string, check, call func() err
 	if err != nil {
 		return d.fail(op, err)
 	}
-	d.settled.Store(true)
 	began := d.q.meter.begin()
-	err = call()
-	d.settledBy(err)
-	d.q.meter.settled(ctx, op, began, err)
+	if err = ErrSettled; d.settle.begin() {
+		err = call()
+		d.settle.end(err)
+		err = d.settle.outcome(ctx, err)
+	}
+	d.q.meter.settled(ctx, op, 1-failures([]error{err}), began, err)
 	return d.fail(op, err)
 }
 
-// settledBy notes the outcome of a settling. What is lost needs no settling either.
-func (d *Delivery) settledBy(err error) {
-	if err != nil && !errors.Is(err, ErrLeaseLost) {
-		d.settled.Store(false)
-	}
-}
+// ended reports whether the delivery is settled, or being settled, or lost.
+func (d *Delivery) ended() bool { return d.settle.ended() }
 
 func (d *Delivery) valid(ctx context.Context) error {
 	if d.q == nil {

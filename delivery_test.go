@@ -48,7 +48,7 @@ func TestSettlingCanBeRepeated(t *testing.T) {
 	wantIs(t, d.Ack(t.Context()), errStore)
 	s.before = nil
 	must(t, d.Ack(t.Context()))
-	wantIs(t, d.Ack(t.Context()), delayq.ErrLeaseLost)
+	wantIs(t, d.Ack(t.Context()), delayq.ErrSettled)
 }
 
 func TestBatchesHaveALimit(t *testing.T) {

@@ -33,5 +33,5 @@
 // # Terms
 //
 // A message is due at a time or after a delay. A worker holds it under a lease until it settles it: Ack
-// (done), Nack (back, after a delay) or Dead (a dead letter, which Redrive brings back).
+// (done), Nack (back, after a delay), Release (back, as if untouched) or Dead (a dead letter, which Redrive brings back).
 package delayq

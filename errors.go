@@ -15,8 +15,9 @@ var (
 	ErrClosed         = backend.ErrClosed         // the queue is closed
 	ErrNotFound       = backend.ErrNotFound       // no message of that id, or in another state
 	ErrInFlight       = backend.ErrInFlight       // a worker holds the message
-	ErrLeaseLost      = backend.ErrLeaseLost      // the lease ended, or the message is settled; nothing changed
-	ErrDuplicate      = backend.ErrDuplicate      // the first message of that id stays; success to who repeats a push
+	ErrLeaseLost      = backend.ErrLeaseLost      // the lease ended; nothing changed
+	ErrSettled        = backend.ErrSettled        // this delivery is settled already; nothing changed
+	ErrDuplicate      = backend.ErrDuplicate      // the first message of that id stays; success to a caller that repeats its push
 	ErrFull           = backend.ErrFull           // the store is at its limit; nothing was stored
 	ErrUnconfirmed    = backend.ErrUnconfirmed    // stored, but not where a push was told to wait for, as on replicas
 	ErrUnavailable    = backend.ErrUnavailable    // the store cannot be reached, for now: try again
@@ -47,6 +48,9 @@ type OpError struct {
 }
 
 func (e *OpError) Error() string {
+	if e == nil || e.Err == nil {
+		return "delayq: no error"
+	}
 	var b strings.Builder
 	b.WriteString("delayq: " + e.Op)
 	if e.Queue != "" {
@@ -66,7 +70,13 @@ func shortened(s string) string {
 	return strconv.Quote(s)
 }
 
-func (e *OpError) Unwrap() error { return e.Err }
+// Unwrap returns what happened.
+func (e *OpError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 func opError(op, queue, id string, err error) error {
 	if err == nil {
@@ -83,12 +93,18 @@ type BatchError struct {
 
 func (e *BatchError) Error() string {
 	failed := e.Unwrap()
+	if len(failed) == 0 {
+		return "no message failed"
+	}
 	first := slices.IndexFunc(e.Errs, func(err error) bool { return err != nil })
 	return fmt.Sprintf("%d of %d messages failed; the first is Errs[%d]: %v", len(failed), len(e.Errs), first, e.Errs[first])
 }
 
 // Unwrap returns the errors of the messages that failed.
 func (e *BatchError) Unwrap() []error {
+	if e == nil {
+		return nil
+	}
 	var failed []error
 	for _, err := range e.Errs {
 		if err != nil {

@@ -31,7 +31,17 @@ var sentinels = map[string]struct {
 	}},
 	"ErrNotFound": {delayq.ErrNotFound, func(t *testing.T) error { return newQueue(t).Cancel(t.Context(), "x") }},
 	"ErrInFlight": {delayq.ErrInFlight, func(t *testing.T) error { return newScene(t).Cancel(t.Context(), "held") }},
-	"ErrLeaseLost": {delayq.ErrLeaseLost, func(t *testing.T) error {
+	"ErrLeaseLost": {delayq.ErrLeaseLost, func(t *testing.T) (err error) {
+		synctest.Test(t, func(t *testing.T) {
+			q := newQueue(t, delayq.WithLease(time.Second))
+			push(t, q)
+			d := receive(t, q)
+			time.Sleep(time.Second)
+			err = d.Ack(t.Context())
+		})
+		return err
+	}},
+	"ErrSettled": {delayq.ErrSettled, func(t *testing.T) error {
 		s := newScene(t)
 		must(t, s.held.Ack(t.Context()))
 		return s.held.Nack(t.Context(), 0)

@@ -56,5 +56,5 @@ func ExampleQueue_AckBatch() {
 		panic(err)
 	}
 	fmt.Println(q.AckBatch(ctx, ds))
-	// Output: delayq: ack on queue "reminders": 1 of 3 messages failed; the first is Errs[1]: lease lost
+	// Output: delayq: ack on queue "reminders": 1 of 3 messages failed; the first is Errs[1]: delivery is settled already
 }

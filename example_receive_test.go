@@ -31,7 +31,7 @@ func ExampleQueue_Receive() {
 	// Output: 17: order 17, attempt 1
 }
 
-// A second Ack finds that the delivery is no longer the caller's.
+// A second Ack finds that the delivery is settled; one after the end of the lease would get ErrLeaseLost.
 func ExampleDelivery_Ack() {
 	ctx := context.Background()
 	q, err := delayq.New(ctx, "orders")
@@ -48,7 +48,7 @@ func ExampleDelivery_Ack() {
 		panic(err)
 	}
 	fmt.Println(d.Ack(ctx))
-	fmt.Println(errors.Is(d.Ack(ctx), delayq.ErrLeaseLost))
+	fmt.Println(errors.Is(d.Ack(ctx), delayq.ErrSettled))
 	// Output:
 	// <nil>
 	// true

@@ -14,10 +14,19 @@ type PanicError struct {
 	Stack []byte // of the handler's goroutine
 }
 
-func (e *PanicError) Error() string { return fmt.Sprintf("handler panicked: %v\n%s", e.Value, e.Stack) }
+func (e *PanicError) Error() string {
+	if e == nil {
+		return "handler panicked"
+	}
+	return fmt.Sprintf("handler panicked: %v\n%s", e.Value, e.Stack)
+}
 
-// Unwrap returns the value where it is an error.
+// Unwrap returns the value where it is an error. A panic is a failure all the same: that the value matches [ErrDrop] or [ErrDeadLetter],
+// or is a [RetryAfterError], decides nothing.
 func (e *PanicError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
 	err, _ := e.Value.(error)
 	return err
 }
@@ -32,43 +41,45 @@ func (c *consumer) start(d *Delivery) {
 }
 
 func (c *consumer) handle(ctx context.Context, d *Delivery) {
-	err := errGoexit
+	v := verdict{err: errGoexit, reason: errGoexit.Error(), failure: failedExit, delay: time.Second} // unless judge returns
 	var p processing
-	defer func() { c.finish(ctx, d, p, err) }() // also when the handler ends its goroutine
+	defer func() { c.finish(ctx, d, p, v) }()
 	if c.maxAttempts > 0 && d.Attempt > c.maxAttempts {
-		err = fmt.Errorf("%d attempts ended without a word from the worker", c.maxAttempts)
-		c.meter.failure(ctx, failedAbandoned, 1)
+		v = abandoned(c.maxAttempts)
+		c.meter.failure(ctx, v.failure, 1)
 		return
 	}
 	ctx, p = c.processing(ctx, d)
-	err = c.call(ctx, d)
+	panicked, err := false, errGoexit
+	defer func() { // also when the handler ends its goroutine
+		v = c.judge(ctx, d, err, panicked)
+		p.returned(ctx, v.failure, v.err)
+	}()
+	panicked, err = c.call(ctx, d)
 }
 
 var errGoexit = errors.New("handler ended its goroutine (runtime.Goexit)")
 
-func (c *consumer) call(ctx context.Context, d *Delivery) (err error) {
+func (c *consumer) call(ctx context.Context, d *Delivery) (panicked bool, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &PanicError{Value: v, Stack: debug.Stack()}
+			panicked, err = true, &PanicError{Value: v, Stack: debug.Stack()}
 		}
 	}()
-	return c.handler(ctx, d)
+	return false, c.handler(ctx, d)
 }
 
-// finish settles the message by the handler's error and has the worker take the next one, first where it need not wait for the store.
-func (c *consumer) finish(ctx context.Context, d *Delivery, p processing, err error) {
-	p.returned(ctx, err)
-	overlap := c.overlap()
-	if overlap {
+// finish settles the message by the verdict and has the worker take the next one, first where it need not wait for the store. Its worker
+// goes on whatever the user's logger does.
+func (c *consumer) finish(ctx context.Context, d *Delivery, p processing, v verdict) {
+	if c.overlap() {
 		c.release(d)
-	}
-	outcome, unsettled := c.settleBy(ctx, d, err)
-	p.end(outcome, unsettled)
-	if overlap {
-		c.overlapped()
+		defer c.overlapped()
 	} else {
-		c.release(d)
+		defer c.release(d)
 	}
+	outcome, unsettled := c.settleBy(ctx, d, v)
+	p.end(outcome, unsettled)
 }
 
 // release ends what is kept of a handler, and has its worker take the next message.
@@ -84,72 +95,70 @@ func (c *consumer) release(d *Delivery) {
 }
 
 // settleBy returns what became of the message, and the error of a settling that failed.
-func (c *consumer) settleBy(ctx context.Context, d *Delivery, err error) (outcome string, unsettled error) {
+func (c *consumer) settleBy(ctx context.Context, d *Delivery, v verdict) (outcome string, unsettled error) {
 	cause := context.Cause(ctx)
-	if err != nil && errors.Is(cause, ErrTimeout) {
-		err = fmt.Errorf("%w (%v): %w", ErrTimeout, c.timeout, err)
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()
 	switch {
-	case d.settled.Load():
-		if err != nil {
-			c.log.Warn("delayq: handler settled the message and failed", "id", d.ID, "err", err)
+	case d.ended():
+		if v.err != nil {
+			c.log.Warn("delayq: handler settled the message and failed", "id", d.ID, "err", v.err)
 		}
 		return outcomeSettled, nil
-	case err == nil:
+	case v.err == nil:
 		return outcomeAcked, c.settled(ctx, d, d.Ack(ctx))
 	case errors.Is(cause, ErrLeaseLost):
-		c.log.Warn("delayq: handler lost its lease", "id", d.ID, "attempt", d.Attempt, "err", err)
+		c.log.Warn("delayq: handler lost its lease", "id", d.ID, "attempt", d.Attempt, "err", v.err)
 		return outcomeLost, nil
-	case errors.Is(cause, ErrDrain): // it was stopped, which says nothing about the message
-		return outcomeReturned, c.settled(ctx, d, d.handBack(ctx))
-	case errors.Is(err, ErrDrop):
-		c.log.Warn("delayq: handler dropped the message", "id", d.ID, "attempt", d.Attempt, "err", err)
+	case errors.Is(cause, ErrDrain):
+		return c.settleStopped(ctx, d, v)
+	case v.drop:
+		c.log.Warn("delayq: handler dropped the message", "id", d.ID, "attempt", d.Attempt, "err", v.err)
 		return outcomeDropped, c.settled(ctx, d, d.Ack(ctx))
-	case errors.Is(err, ErrDeadLetter):
-		return outcomeDead, c.bury(ctx, d, err)
-	case c.maxAttempts > 0 && d.Attempt >= c.maxAttempts:
-		return outcomeDead, c.bury(ctx, d, err)
+	case v.dead:
+		return outcomeDead, c.bury(ctx, d, v)
 	}
-	return outcomeRetried, c.retryLater(ctx, d, err)
+	return outcomeRetried, c.retryLater(ctx, d, v)
+}
+
+// countedAfter is how long a handler may have a message before a stop counts the attempt. A stop says nothing about the message, but a
+// handler that hangs until each stop would have it for ever.
+const countedAfter = time.Hour
+
+// settleStopped gives back the message of a handler whose context a stop ended.
+func (c *consumer) settleStopped(ctx context.Context, d *Delivery, v verdict) (outcome string, unsettled error) {
+	if d.heldSince(c.clock.Now()) < countedAfter {
+		return outcomeReturned, c.settled(ctx, d, d.Release(ctx))
+	}
+	if c.lastAttempt(d) {
+		return outcomeDead, c.bury(ctx, d, v)
+	}
+	c.log.Warn("delayq: handler ran until it was stopped; the attempt counts", "id", d.ID, "attempt", d.Attempt, "err", v.err)
+	return outcomeRetried, c.settled(ctx, d, d.Nack(ctx, 0))
+}
+
+func (c *consumer) lastAttempt(d *Delivery) bool {
+	return c.maxAttempts > 0 && d.Attempt >= c.maxAttempts
 }
 
 // settleWithin bounds a settle by its own context, since the handler's may have ended.
 const settleWithin = 30 * time.Second
 
-func (c *consumer) bury(ctx context.Context, d *Delivery, err error) (unsettled error) {
-	c.log.Error("delayq: message is dead", "id", d.ID, "attempt", d.Attempt, "err", err)
-	return c.settled(ctx, d, d.Dead(ctx, err.Error()))
+func (c *consumer) bury(ctx context.Context, d *Delivery, v verdict) (unsettled error) {
+	c.log.Error("delayq: message is dead", "id", d.ID, "attempt", d.Attempt, "err", v.err)
+	return c.settled(ctx, d, d.Dead(ctx, v.reason))
 }
 
-func (c *consumer) retryLater(ctx context.Context, d *Delivery, err error) (unsettled error) {
-	delay := c.delayAfter(d, err)
-	c.log.Warn("delayq: handler failed", "id", d.ID, "attempt", d.Attempt, "retry", delay, "err", err)
-	return c.settled(ctx, d, d.Nack(ctx, delay))
+func (c *consumer) retryLater(ctx context.Context, d *Delivery, v verdict) (unsettled error) {
+	c.log.Warn("delayq: handler failed", "id", d.ID, "attempt", d.Attempt, "retry", v.delay, "err", v.err)
+	return c.settled(ctx, d, d.Nack(ctx, v.delay))
 }
 
-// delayAfter asks the error, then the retry policy, which may be wrong or panic.
-func (c *consumer) delayAfter(d *Delivery, err error) (delay time.Duration) {
-	defer func() {
-		if v := recover(); v != nil {
-			c.log.Error("delayq: retry policy panicked", "id", d.ID, "panic", v, "stack", string(debug.Stack()))
-			delay = defaultRetry.Delay(d.Attempt, err)
-		}
-	}()
-	delay, ok := asked(err)
-	if !ok {
-		delay = c.retry.Delay(d.Attempt, err)
-	}
-	if bad := validDelay(delay, c.traits); bad != nil {
-		c.log.Error("delayq: retry policy or handler asks for a wrong delay", "id", d.ID, "err", bad)
-		delay = min(max(delay, 0), maxDelay(c.traits))
-	}
-	return delay
-}
-
-// settled logs what no caller hears. The message comes back when its lease ends.
+// settled logs what no caller hears. The message comes back when its lease ends, unless the handler has settled it meanwhile.
 func (c *consumer) settled(ctx context.Context, d *Delivery, err error) (unsettled error) {
+	if errors.Is(err, ErrSettled) {
+		return nil
+	}
 	if err != nil {
 		c.meter.failure(ctx, failedSettle, 1)
 		c.log.Warn("delayq: settling failed", "id", d.ID, "attempt", d.Attempt, "err", err)

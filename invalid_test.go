@@ -86,7 +86,11 @@ func pushingBatch(m delayq.Message) func(*scene, context.Context) error {
 func consuming(opts ...delayq.ConsumeOption) func(*scene, context.Context) error {
 	return func(s *scene, ctx context.Context) error {
 		unwanted := func(context.Context, *delayq.Delivery) error { panic("called") }
-		return s.Consume(ctx, unwanted, opts...)
+		err := s.Consume(ctx, unwanted, opts...)
+		if before := delayq.ValidateConsumeOptions(opts...); len(opts) > 0 && fmt.Sprint(errors.Unwrap(before)) != fmt.Sprint(errors.Unwrap(err)) {
+			return fmt.Errorf("ValidateConsumeOptions says %v, and Consume %w", before, err)
+		}
+		return err
 	}
 }
 

@@ -26,7 +26,19 @@ var methods = map[string]func(*scene, context.Context) error{
 	},
 	"Queue.ReceiveBatch": receivingBatch(2),
 	"Queue.AckBatch":     func(s *scene, ctx context.Context) error { return s.AckBatch(ctx, []*delayq.Delivery{s.held}) },
-	"Queue.Consume":      consuming(),
+	"Queue.NackBatch": func(s *scene, ctx context.Context) error {
+		return s.NackBatch(ctx, []*delayq.Delivery{s.held}, 0)
+	},
+	"Queue.ReleaseBatch": func(s *scene, ctx context.Context) error {
+		return s.ReleaseBatch(ctx, []*delayq.Delivery{s.held})
+	},
+	"Queue.DeadBatch": func(s *scene, ctx context.Context) error {
+		return s.DeadBatch(ctx, []*delayq.Delivery{s.held}, "a reason")
+	},
+	"Queue.ExtendBatch": func(s *scene, ctx context.Context) error {
+		return s.ExtendBatch(ctx, []*delayq.Delivery{s.held}, time.Minute)
+	},
+	"Queue.Consume": consuming(),
 	"Queue.Repeat": func(s *scene, ctx context.Context) error {
 		return s.Repeat(ctx, "name", delayq.Every(time.Hour), nil)
 	},
@@ -54,8 +66,15 @@ var methods = map[string]func(*scene, context.Context) error{
 	"DeadLetters.Delete": func(s *scene, ctx context.Context) error { return s.Dead().Delete(ctx, "dead") },
 	"Delivery.Ack":       func(s *scene, ctx context.Context) error { return s.held.Ack(ctx) },
 	"Delivery.Nack":      func(s *scene, ctx context.Context) error { return s.held.Nack(ctx, 0) },
+	"Delivery.Release":   func(s *scene, ctx context.Context) error { return s.held.Release(ctx) },
 	"Delivery.Extend":    func(s *scene, ctx context.Context) error { return s.held.Extend(ctx, time.Minute) },
 	"Delivery.Dead":      func(s *scene, ctx context.Context) error { return s.held.Dead(ctx, "a reason") },
+}
+
+// settles are the methods that settle a delivery.
+var settles = map[string]bool{
+	"Delivery.Ack": true, "Delivery.Nack": true, "Delivery.Release": true, "Delivery.Dead": true,
+	"Queue.AckBatch": true, "Queue.NackBatch": true, "Queue.ReleaseBatch": true, "Queue.DeadBatch": true,
 }
 
 // A method that is added has to be added to the tests below.

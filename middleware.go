@@ -24,7 +24,9 @@ func Use(ms ...Middleware) ConsumeOption {
 
 func (o *consumeOptions) wrapped(h Handler) Handler {
 	for _, m := range slices.Backward(o.around) {
-		h = m(h)
+		if h = m(h); h == nil {
+			return nil
+		}
 	}
 	return h
 }

@@ -43,6 +43,7 @@ const (
 	opAck        = "ack"
 	opNack       = "nack"
 	opDead       = "dead"
+	opRelease    = "release"
 	opExtend     = "extend"
 )
 
@@ -55,6 +56,7 @@ var operationTypes = map[string]string{
 	opAck:        "settle",
 	opNack:       "settle",
 	opDead:       "settle",
+	opRelease:    "settle",
 	opExtend:     "",
 }
 
@@ -92,16 +94,9 @@ var failureKinds = []string{
 	failedAbandoned, ignoresTimeout, ignoresStop, failedReceive, failedRenew, failedSettle,
 }
 
-// failureOf says how a handler failed whose context ended with cause; "" when it did not.
-func failureOf(err, cause error) string {
-	var panicked *PanicError
+// failureOf says how a handler failed that neither panicked nor ended its goroutine, and whose context ended with cause.
+func failureOf(cause error) string {
 	switch {
-	case err == nil:
-		return ""
-	case errors.As(err, &panicked):
-		return failedPanic
-	case errors.Is(err, errGoexit):
-		return failedExit
 	case errors.Is(cause, ErrTimeout):
 		return failedTimeout
 	case errors.Is(cause, ErrLeaseLost):
@@ -120,12 +115,16 @@ var errorTypes = []struct {
 	{ErrNotFound, "not_found"},
 	{ErrInFlight, "in_flight"},
 	{ErrLeaseLost, "lease_lost"},
+	{ErrSettled, "settled"},
 	{ErrDuplicate, "duplicate"},
 	{ErrFull, "full"},
 	{ErrUnsupported, "unsupported"},
 	{ErrInvalid, "invalid"},
 	{context.Canceled, "canceled"},
 	{context.DeadlineExceeded, "deadline_exceeded"},
+	{ErrUnconfirmed, "unconfirmed"},
+	{ErrOutcomeUnknown, "outcome_unknown"},
+	{ErrUnavailable, "unavailable"},
 }
 
 // errorType names an error by the sentinel it matches. The names are few: each is a time series of its own.

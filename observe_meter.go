@@ -2,6 +2,7 @@ package delayq
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 // A meter keeps the figures of a queue. The nil one keeps none.
 type meter struct {
 	clock clockwork.Clock
+	log   *slog.Logger
 	*instruments
 	runs runs
 
@@ -43,6 +45,7 @@ func (q *queue) newMeter(from metric.Meter) (*meter, error) {
 	identity := q.identity()
 	m := &meter{
 		clock:       q.clock,
+		log:         q.log,
 		instruments: made,
 		identity:    identity,
 		plain:       newSeries(identity),
@@ -85,6 +88,7 @@ func (m *meter) operated(ctx context.Context, op string, began time.Time, err er
 	if m == nil {
 		return
 	}
+	defer m.guard()
 	failure := ""
 	if err != nil {
 		failure = errorType(err)
@@ -92,11 +96,12 @@ func (m *meter) operated(ctx context.Context, op string, began time.Time, err er
 	m.duration.Record(ctx, m.since(began), m.of(op, failure).record...)
 }
 
-// settled notes a settling, by the user or the consumer.
-func (m *meter) settled(ctx context.Context, op string, began time.Time, err error) {
+// settled notes a call, by the user or the consumer, that settled n messages.
+func (m *meter) settled(ctx context.Context, op string, n int, began time.Time, err error) {
 	m.operated(ctx, op, began, err)
-	if m != nil && op == opDead && err == nil {
-		m.dead.Add(ctx, 1, m.plain.add...)
+	if m != nil && op == opDead && n > 0 {
+		defer m.guard()
+		m.dead.Add(ctx, int64(n), m.plain.add...)
 	}
 }
 
@@ -105,6 +110,7 @@ func (m *meter) pushed(ctx context.Context, began time.Time, n int, errs []error
 	if m == nil {
 		return
 	}
+	defer m.guard()
 	for failure, failed := range countFailures(errs) {
 		m.sent.Add(ctx, int64(failed), m.of(opPush, failure).add...)
 		n -= failed
@@ -133,6 +139,7 @@ func (m *meter) handedOut(ctx context.Context, op string, ds ...*Delivery) {
 	if m == nil || len(ds) == 0 {
 		return
 	}
+	defer m.guard()
 	now := m.clock.Now()
 	m.consumed.Add(ctx, int64(len(ds)), m.operations[op].add...)
 	for _, d := range ds {
@@ -151,8 +158,10 @@ func (m *meter) handling(ctx context.Context, d *Delivery, began time.Time) (run
 	if m == nil {
 		return 0
 	}
+	run = m.runs.begin(began)
+	defer m.guard()
 	m.running.Add(ctx, 1, m.plain.add...)
-	return m.runs.begin(began)
+	return run
 }
 
 // handled notes that a handler has returned, having failed so.
@@ -161,6 +170,7 @@ func (m *meter) handled(ctx context.Context, run uint64, began time.Time, failur
 		return
 	}
 	m.runs.end(run)
+	defer m.guard()
 	m.running.Add(ctx, -1, m.plain.add...)
 	m.processed.Record(ctx, m.since(began), m.of(opProcess, failure).record...)
 	if failure != "" && failure != failedLeaseLost { // which was noted when it was lost
@@ -171,6 +181,7 @@ func (m *meter) handled(ctx context.Context, run uint64, began time.Time, failur
 // failure notes what no caller hears.
 func (m *meter) failure(ctx context.Context, kind string, n int) {
 	if m != nil {
+		defer m.guard()
 		m.failed.Add(ctx, int64(n), m.failures[kind].add...)
 	}
 }
@@ -184,6 +195,18 @@ func (m *meter) employ(n int) (dismiss func()) {
 	for _, kind := range failureKinds {
 		m.failure(context.Background(), kind, 0)
 	}
+	m.employed(n)
+	return func() { m.employed(-n) }
+}
+
+func (m *meter) employed(n int) {
+	defer m.guard()
 	m.workers.Add(context.Background(), int64(n), m.plain.add...)
-	return func() { m.workers.Add(context.Background(), int64(-n), m.plain.add...) }
+}
+
+// guard ends a panic of the user's meter provider.
+func (m *meter) guard() {
+	if v := recover(); v != nil {
+		logPanic(m.log, "meter provider", v)
+	}
 }

@@ -68,7 +68,7 @@ func TestMetricsOfDeliveries(t *testing.T) {
 		must(t, d.Nack(t.Context(), time.Minute))
 		time.Sleep(time.Minute + 2*time.Second)
 		must(t, receive(t, q).Dead(t.Context(), "a reason"))
-		wantIs(t, d.Ack(t.Context()), delayq.ErrLeaseLost)
+		wantIs(t, d.Ack(t.Context()), delayq.ErrSettled)
 		push(t, q)
 		push(t, q)
 		ds, err := q.ReceiveBatch(t.Context(), 10)
@@ -91,7 +91,7 @@ func TestMetricsOfDeliveries(t *testing.T) {
 		for op, n := range map[string]float64{"nack": 1, "dead": 1, "extend": 1, "ack": 2, "cancel": 1, "reschedule": 1} {
 			w.wantTotal(t, n, duration, operation(op))
 		}
-		w.wantTotal(t, 1, duration, operation("ack"), errorType("lease_lost"))
+		w.wantTotal(t, 1, duration, operation("ack"), errorType("settled"))
 		w.wantTotal(t, 2, duration, errorType("not_found"))
 		w.wantTotal(t, 0, "delayq.failures")
 	})

@@ -40,14 +40,14 @@ func (q *queue) processing(ctx context.Context, d *Delivery) (context.Context, p
 	return ctx, p
 }
 
-// returned notes that the handler has.
-func (p processing) returned(ctx context.Context, err error) {
+// returned notes that the handler has, having failed so.
+func (p processing) returned(ctx context.Context, failure string, err error) {
 	if p.q == nil {
 		return
 	}
-	failure := failureOf(err, context.Cause(ctx))
 	p.q.meter.handled(ctx, p.run, p.began, failure)
 	if p.span != nil && failure != "" {
+		defer p.q.tracer.guard()
 		failSpan(p.span, failure, err)
 	}
 }
@@ -57,6 +57,7 @@ func (p processing) end(outcome string, unsettled error) {
 	if p.span == nil {
 		return
 	}
+	defer p.q.tracer.guard()
 	if unsettled != nil {
 		outcome = outcomeUnsettled
 		failSpan(p.span, failedSettle, unsettled)

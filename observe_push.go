@@ -37,6 +37,7 @@ func (s sending) end(ctx context.Context, ms []backend.Message, errs ...error) {
 	if s.span == nil {
 		return
 	}
+	defer s.q.tracer.guard()
 	defer s.span.End()
 	if len(ms) == 1 {
 		s.span.SetAttributes(keyMessageID.String(ms[0].ID)) // also where the store made it

@@ -10,20 +10,30 @@ import (
 // observe sets up what the options ask for.
 func (q *queue) observe(o *options) error {
 	if o.traces != nil {
-		q.tracer = q.newTracer(o.traces, o.propagator)
+		if err := guarded("tracer provider", func() { q.tracer = q.newTracer(o.traces, o.propagator) }); err != nil {
+			return fmt.Errorf("making the tracer: %w", err)
+		}
 	}
 	if o.metrics == nil {
 		return nil
 	}
-	m := o.metrics.Meter(scopeName, metric.WithSchemaURL(schemaURL))
 	var err error
-	if q.meter, err = q.newMeter(m); err == nil {
-		err = q.watch(m)
+	if caught := guarded("meter provider", func() { err = q.measure(o) }); caught != nil {
+		err = caught
 	}
 	if err != nil {
 		return fmt.Errorf("making the metrics: %w", err)
 	}
 	return nil
+}
+
+func (q *queue) measure(o *options) error {
+	m := o.metrics.Meter(scopeName, metric.WithSchemaURL(schemaURL))
+	var err error
+	if q.meter, err = q.newMeter(m); err != nil {
+		return err
+	}
+	return q.watch(m)
 }
 
 // watch has collections of metrics ask the queue.
@@ -46,7 +56,9 @@ func (q *queue) watch(m metric.Meter) error {
 func (q *queue) unobserve() error {
 	var errs []error
 	for _, g := range q.gauges {
-		errs = append(errs, g.Unregister())
+		var err error
+		caught := guarded("meter provider", func() { err = g.Unregister() })
+		errs = append(errs, err, caught)
 	}
 	return errors.Join(errs...)
 }

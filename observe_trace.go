@@ -2,6 +2,7 @@ package delayq
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ type tracer struct {
 	headers    bool // messages have them
 	identity   []attribute.KeyValue
 	name       string
+	log        *slog.Logger
 }
 
 func (q *queue) newTracer(from trace.TracerProvider, p propagation.TextMapPropagator) *tracer {
@@ -31,23 +33,37 @@ func (q *queue) newTracer(from trace.TracerProvider, p propagation.TextMapPropag
 		headers:    !q.traits.NoHeaders,
 		identity:   q.identity(),
 		name:       q.name,
+		log:        q.log,
 	}
 }
 
 // start begins a span. With a message for each span, its id does no harm, as it would in a metric.
 func (t *tracer) start(ctx context.Context, op string, kind trace.SpanKind, opts ...trace.SpanStartOption) (context.Context, trace.Span) {
 	opts = append(opts, trace.WithSpanKind(kind), trace.WithAttributes(t.identity...), trace.WithAttributes(operation(op)...))
-	return t.from.Start(ctx, op+" "+t.name, opts...)
+	with, span := t.from.Start(ctx, op+" "+t.name, opts...)
+	if with == nil {
+		with = ctx
+	}
+	return with, span
+}
+
+// guard ends a panic of the user's tracer provider or propagator.
+func (t *tracer) guard() {
+	if v := recover(); v != nil {
+		logPanic(t.log, "tracer provider or propagator", v)
+	}
 }
 
 // push begins the span of a push and has the messages carry it.
-func (t *tracer) push(ctx context.Context, ms []backend.Message) (context.Context, trace.Span) {
-	ctx, span := t.start(ctx, opPush, trace.SpanKindProducer)
+func (t *tracer) push(ctx context.Context, ms []backend.Message) (with context.Context, span trace.Span) {
+	with = ctx
+	defer t.guard()
+	with, span = t.start(ctx, opPush, trace.SpanKindProducer)
 	if span.IsRecording() {
 		span.SetAttributes(pushAttributes(ms)...)
 	}
-	t.inject(ctx, ms)
-	return ctx, span
+	t.inject(with, ms)
+	return with, span
 }
 
 func pushAttributes(ms []backend.Message) []attribute.KeyValue {
@@ -95,8 +111,10 @@ func (t *tracer) joined(headers map[string]string, carrier propagation.MapCarrie
 
 // process begins the span around a handler: the root of a trace of its own, with a link to the push. A child would keep the
 // producer's trace open for as long as the message waits, days perhaps, and join thousands of messages of a batch in one.
-func (t *tracer) process(ctx context.Context, d *Delivery, now time.Time) (context.Context, trace.Span) {
-	ctx = t.propagator.Extract(trace.ContextWithSpanContext(ctx, trace.SpanContext{}), propagation.MapCarrier(d.Headers))
+func (t *tracer) process(ctx context.Context, d *Delivery, now time.Time) (with context.Context, span trace.Span) {
+	with = ctx
+	defer t.guard()
+	ctx = t.extract(ctx, d)
 	opts := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithAttributes(
 		keyMessageID.String(strings.ToValidUTF8(d.ID, "\ufffd")),
 		keyBodySize.Int(len(d.Body)),
@@ -107,6 +125,17 @@ func (t *tracer) process(ctx context.Context, d *Delivery, now time.Time) (conte
 		opts = append(opts, trace.WithLinks(trace.Link{SpanContext: pushed}))
 	}
 	return t.start(ctx, opProcess, trace.SpanKindConsumer, opts...)
+}
+
+// extract returns the context with what the message carries.
+func (t *tracer) extract(ctx context.Context, d *Delivery) (with context.Context) {
+	with = trace.ContextWithSpanContext(ctx, trace.SpanContext{})
+	defer t.guard()
+	carried := t.propagator.Extract(with, propagation.MapCarrier(d.Headers))
+	if carried != nil {
+		with = carried
+	}
+	return with
 }
 
 // failSpan notes on a span how what it stands for failed.

@@ -25,11 +25,18 @@ type Queue interface {
 	// Push stores a message that is due at once, or when [After] or [At] says. It
 	// returns the message's id: the one given with [ID], or a new one, which sorts by
 	// the time of the push. When err is nil the message is stored as durably as the
-	// backend keeps any. After an error other than [ErrInvalid], [ErrFull] and
-	// [ErrDuplicate] it may be stored or not: push again with the returned id, and it
+	// backend keeps any. The id is returned with most errors too: push again with it, and the message
 	// is stored once, on every backend with the feature [Deduplicating]. A backend without
-	// [OwnIDs] makes the id: it answers [ErrUnsupported] to [ID], and there is none after an error.
+	// [OwnIDs] makes the id: it returns [ErrUnsupported] for [ID], and there is none after an error.
 	// [UniqueFor] keeps the id taken when the message is gone.
+	//
+	// After [ErrInvalid], [ErrUnsupported], [ErrFull] and [ErrDuplicate] the message is not stored. [ErrUnavailable] is temporary: wait, and push
+	// again. Without [ErrOutcomeUnknown] beside it nothing was stored. After ErrOutcomeUnknown, the end of ctx and any
+	// other error the message may be stored or not.
+	//
+	// ErrDuplicate is success to a caller that repeats its own push. It is not where the first message is another one, above all for a handler
+	// that pushes the id of the message that it handles: that one is in flight, stays as it is, and is gone with the ack. Such
+	// a handler gives its message back, as with [RetryAfter], or pushes another id.
 	//
 	// Concurrent calls of Push, Ack and Nack share round trips to stores that need them. Nobody waits for
 	// company: while some calls are on the wire, the next ones gather.
@@ -38,8 +45,9 @@ type Queue interface {
 	// PushBatch stores messages in one round trip where the backend has one, and
 	// returns their ids in the order of ms. When a message is invalid none is stored.
 	// When the store refuses some, the others are stored, and the error is a
-	// [*BatchError] with an entry for each. At most [MaxBatch] messages. Where the
-	// backend makes the ids, those of refused messages are empty.
+	// [*BatchError] with an entry for each. At most [MaxBatch] messages. A batch has no limit of bytes of its own: each message has one,
+	// and process and store hold all of them at once. Ids are also returned for messages that failed or whose
+	// outcome is unknown, to push again with. Where the backend makes the ids, those of refused messages are empty.
 	PushBatch(ctx context.Context, ms []Message) (ids []string, err error)
 
 	// Cancel takes a message back. When it returns nil the message will never be
@@ -54,7 +62,8 @@ type Queue interface {
 	// Receive waits for a message to be due and takes it under a lease of the length
 	// set with [WithLease]. Settle it before the lease ends, or [Delivery.Extend] the
 	// lease: a message whose lease ends is handed out again. When ctx ends, nothing is
-	// taken and nothing lost.
+	// taken and nothing lost. After any other error, [ErrUnavailable] above all, call it again, after a pause: a message that was
+	// taken and did not arrive comes again.
 	Receive(ctx context.Context) (*Delivery, error)
 
 	// ReceiveBatch waits like Receive and takes up to limit messages that are due by
@@ -62,19 +71,38 @@ type Queue interface {
 	ReceiveBatch(ctx context.Context, limit int) ([]*Delivery, error)
 
 	// AckBatch acknowledges messages in one round trip where the backend has one. When
-	// it fails for some, the error is a [*BatchError] with an entry for each.
+	// it fails for some, the error is a [*BatchError] with an entry for each, [ErrSettled] for those that
+	// were settled before.
 	AckBatch(ctx context.Context, ds []*Delivery) error
+
+	// NackBatch gives messages back as [Delivery.Nack] does, each to be due again after delay. It reports errors as AckBatch does, as do
+	// the next three.
+	NackBatch(ctx context.Context, ds []*Delivery, delay time.Duration) error
+
+	// ReleaseBatch gives messages back untouched, as [Delivery.Release] does: what a worker that stops has received and not begun.
+	ReleaseBatch(ctx context.Context, ds []*Delivery) error
+
+	// DeadBatch makes messages dead letters with one reason, as [Delivery.Dead] does.
+	DeadBatch(ctx context.Context, ds []*Delivery, reason string) error
+
+	// ExtendBatch makes the leases end that long from now, as [Delivery.Extend] does.
+	ExtendBatch(ctx context.Context, ds []*Delivery, lease time.Duration) error
 
 	// Consume calls h for each message as it becomes due until ctx ends or the queue is
 	// closed, and settles the message by what h returns: nil acknowledges it, an
 	// error or a panic gives it back to be due again later, and after the last attempt
 	// makes it a dead letter. While h runs, the lease is renewed. See [Workers],
-	// [Retry], [MaxAttempts] and [Drain] for what can be set.
+	// [Retry], [MaxAttempts] and [Drain] for what can be set, and [ValidateConsumeOptions].
+	//
+	// The contexts of handlers carry the values of ctx, but do not end with it.
 	//
 	// When it stops it takes no more messages, gives back untouched what h has not seen, and
 	// waits for handlers as long as [Drain] says, and five seconds more. It returns nil once
-	// all have returned, and [ErrDrain] when some have not. Failures of the store do not
+	// all have returned, and [ErrDrain] when some have not. Failures of the store, [ErrUnavailable] and any other, do not
 	// stop it: it logs them and tries again, less and less often.
+	//
+	// A handler that a stop ends early gives its message back untouched, and the attempt does not count. It does count where the handler has
+	// had the message for an hour, so that one that hangs until each stop reaches [MaxAttempts].
 	Consume(ctx context.Context, h Handler, opts ...ConsumeOption) error
 
 	// Repeat pushes a message with this body at each occurrence of the schedule, until ctx ends or the queue is closed;
@@ -91,8 +119,8 @@ type Queue interface {
 	// could not push until a minute after its time is left out, and that is logged too.
 	//
 	// The name is 1 to 200 bytes of UTF-8 without control characters. Of the options only [Header] may be given. It
-	// answers [ErrUnsupported] where the backend lacks [OwnIDs] or [UniqueWindows], and returns nil early when the
-	// schedule has no further occurrence.
+	// answers [ErrUnsupported] where the backend lacks [OwnIDs] or [UniqueWindows], and returns nil early, and logs it, when the
+	// schedule has no further occurrence. A schedule that panics is an error.
 	Repeat(ctx context.Context, name string, s Schedule, body []byte, opts ...PushOption) error
 
 	// Pause makes every Consume of this handle take no more messages, until Resume; other handles and processes go on. Handlers that run
@@ -151,6 +179,8 @@ const MaxBatch = 10_000
 // A name is up to 200 letters, digits and "-_.:" (other characters mean something to
 // one store or another). An option out of range answers [ErrInvalid]; a feature
 // asked for with [Require] that the backend lacks answers [ErrUnsupported].
+//
+// ctx bounds the opening alone, with the calls of the store that it takes. The queue lives until Close, however ctx ends.
 func New(ctx context.Context, name string, opts ...Option) (Queue, error) {
 	o, err := newOptions(opts)
 	if err != nil {
@@ -172,7 +202,7 @@ func New(ctx context.Context, name string, opts ...Option) (Queue, error) {
 //	import _ "github.com/delayq/delayq/memory"
 //
 // The backend's package documents its URLs; memory is always there. An unknown scheme answers
-// [ErrUnknownScheme]. Close also closes the connection that Open made.
+// [ErrUnknownScheme]. Close also closes the connection that Open made. ctx bounds the opening alone, as in [New].
 func Open(ctx context.Context, rawURL string, opts ...Option) (Queue, error) {
 	o, err := newOptions(opts)
 	if err == nil && o.backend != nil {
@@ -241,10 +271,13 @@ type queue struct {
 
 func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	traits := o.backend.Traits()
+	if o.clock != nil {
+		o.clock = guardClock(o.clock)
+	}
 	if err := validName(name, traits); err != nil {
 		return nil, err
 	}
-	log := o.logger.With("queue", name, "backend", traits.Name)
+	log := guardLog(o.logger).With("queue", name, "backend", traits.Name)
 	store, err := o.backend.Open(ctx, name, backend.Options{Clock: o.clock, Logger: log})
 	if err != nil {
 		return nil, err

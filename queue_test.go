@@ -310,7 +310,7 @@ func TestAckBatchReportsEach(t *testing.T) {
 	must(t, ds[1].Nack(t.Context(), time.Hour))
 
 	err = q.AckBatch(t.Context(), ds)
-	wantIs(t, err, delayq.ErrLeaseLost)
+	wantIs(t, err, delayq.ErrSettled)
 	var batch *delayq.BatchError
 	if !errors.As(err, &batch) || len(batch.Errs) != 3 || batch.Errs[0] != nil || batch.Errs[2] != nil {
 		t.Errorf("error %v, want one for the second delivery", err)
@@ -318,11 +318,11 @@ func TestAckBatchReportsEach(t *testing.T) {
 	wantCounts(t, q, delayq.Stats{Scheduled: 1})
 }
 
-// A settled delivery is nobody's: whatever is tried with it changes nothing.
-func TestSettledDeliveryIsLost(t *testing.T) {
+// Whatever is tried with a settled delivery changes nothing, and the error says that it was settled rather than late.
+func TestSettledDeliveryIsSettled(t *testing.T) {
 	t.Parallel()
 	for name, settle := range methods {
-		if name != "Delivery.Ack" && name != "Delivery.Nack" && name != "Delivery.Dead" {
+		if !settles[name] {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -330,9 +330,11 @@ func TestSettledDeliveryIsLost(t *testing.T) {
 			s := newScene(t)
 			must(t, settle(s, t.Context()))
 			before, until := stats(t, s), s.held.LeaseUntil()
-			for _, again := range []string{"Delivery.Ack", "Delivery.Nack", "Delivery.Extend", "Delivery.Dead", "Queue.AckBatch"} {
-				wantIs(t, methods[again](s, t.Context()), delayq.ErrLeaseLost)
+			for again := range settles {
+				wantIs(t, methods[again](s, t.Context()), delayq.ErrSettled)
 			}
+			wantIs(t, methods["Delivery.Extend"](s, t.Context()), delayq.ErrSettled)
+			wantIs(t, methods["Queue.ExtendBatch"](s, t.Context()), delayq.ErrSettled)
 			if after := stats(t, s); after != before {
 				t.Errorf("stats are %+v, were %+v", after, before)
 			}

@@ -41,27 +41,6 @@ func (q *queue) receive(ctx context.Context, limit int) ([]*Delivery, error) {
 	return ds, nil
 }
 
-func (q *queue) AckBatch(ctx context.Context, ds []*Delivery) error {
-	if err := firstError(q.validBatch(ctx, len(ds)), q.validDeliveries(ds)); err != nil || len(ds) == 0 {
-		return q.fail("ack", "", err)
-	}
-	ls := make([]backend.Lease, len(ds))
-	for i, d := range ds {
-		ls[i] = d.lease
-	}
-	for _, d := range ds {
-		d.settled.Store(true)
-	}
-	began := q.meter.begin()
-	errs := q.store.Ack(ctx, ls)
-	for i, err := range errs {
-		ds[i].settledBy(err)
-	}
-	err := batchError(errs)
-	q.meter.settled(ctx, opAck, began, err)
-	return q.fail("ack", "", err)
-}
-
 func (q *queue) validDeliveries(ds []*Delivery) error {
 	for _, d := range ds {
 		if d == nil || d.q != q {

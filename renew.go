@@ -40,19 +40,29 @@ func (c *consumer) renew(ctx context.Context, tick <-chan time.Time) {
 }
 
 func (c *consumer) renewAll(ctx context.Context) {
-	ds, ls := c.held()
+	kept := c.clock.Now().Add(c.lease)
+	ds, ls := c.held(kept)
 	if len(ds) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(c.lease/renewals, time.Second))
 	defer cancel()
-	kept := c.clock.Now().Add(c.lease)
 	ends, errs := c.store.Extend(ctx, ls, c.lease)
 	for i, d := range ds {
 		if errs == nil || errs[i] == nil {
 			d.keep(ends[i], kept)
+			c.restore(ctx, d, kept)
 		} else {
 			c.notRenewed(d, errs[i])
+		}
+	}
+}
+
+// restore repeats an extension to later than a renewal to kept that may have undone it: it was made while the renewal was on its way.
+func (c *consumer) restore(ctx context.Context, d *Delivery, kept time.Time) {
+	if asked := time.Unix(0, d.asked.Load()); asked.After(kept) {
+		if err := one(c.extend(ctx, []*Delivery{d}, asked.Sub(c.clock.Now()))); err != nil {
+			c.notRenewed(d, err)
 		}
 	}
 }
@@ -74,11 +84,12 @@ func (c *consumer) notRenewed(d *Delivery, err error) {
 	}
 }
 
-func (c *consumer) held() (ds []*Delivery, ls []backend.Lease) {
+// held returns the messages being handled whose leases end before kept.
+func (c *consumer) held(kept time.Time) (ds []*Delivery, ls []backend.Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for d, r := range c.running {
-		if !d.settled.Load() && !r.forsaken {
+		if !d.ended() && !r.forsaken && d.asked.Load() < kept.UnixNano() {
 			ds = append(ds, d)
 			ls = append(ls, d.lease)
 		}
@@ -90,7 +101,7 @@ func (c *consumer) held() (ds []*Delivery, ls []backend.Lease) {
 func (c *consumer) stopHandler(d *Delivery) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r := c.running[d]; r != nil && !r.lost && !d.settled.Load() {
+	if r := c.running[d]; r != nil && !r.lost && !d.ended() {
 		r.lost = true
 		r.cancel(ErrLeaseLost)
 		c.meter.failure(c.handling, failedLeaseLost, 1)

@@ -85,8 +85,12 @@ func (r *repetition) run(ctx context.Context) error {
 	last := r.clock.Now()
 	for ctx.Err() == nil {
 		next, err := r.after(last)
-		if err != nil || next.IsZero() {
+		if err != nil {
 			return err
+		}
+		if next.IsZero() {
+			r.log.Warn("delayq: the schedule has no further occurrence; the repetition ends", "repeat", r.name, "last", last)
+			return nil
 		}
 		if r.sleep(ctx, next.Add(-r.horizon)) {
 			err = r.push(ctx, next)

@@ -301,12 +301,14 @@ func TestRepeatEndsWithItsSchedule(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, b, began := newFleet(t), memory.New(), time.Now()
-		q := f.handle(b)
+		var log journal
+		q := f.handle(b, log.logger())
 		s := limited{delayq.Every(time.Hour), began.Add(5*time.Hour + 1)}
 		must(t, q.Repeat(t.Context(), "report", s, []byte("report")))
 		if took := time.Since(began); took > 5*time.Hour {
 			t.Errorf("it went on for %v", took)
 		}
+		wantLogged(t, &log, "no further occurrence", "repeat=report")
 		f.consume(q)
 		time.Sleep(time.Hour)
 		synctest.Wait()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -36,15 +37,14 @@ func (r Router) Handle(ctx context.Context, d *Delivery) error {
 }
 
 func (r Router) types() string {
-	if len(r) == 0 {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		if r[name] != nil {
+			names = append(names, strconv.Quote(name))
+		}
+	}
+	if len(names) == 0 {
 		return "none"
 	}
-	var b strings.Builder
-	for i, name := range slices.Sorted(maps.Keys(r)) {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "%q", name)
-	}
-	return b.String()
+	return strings.Join(names, ", ")
 }

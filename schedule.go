@@ -53,9 +53,9 @@ func validSchedule(s Schedule) error {
 
 // nextAfter asks a schedule, which may be somebody else's.
 func nextAfter(s Schedule, after time.Time) (time.Time, error) {
-	next := s.Next(after)
-	if next.IsZero() {
-		return next, nil
+	var next time.Time
+	if err := guarded("schedule", func() { next = s.Next(after) }); err != nil || next.IsZero() {
+		return next, err
 	}
 	if !next.After(after) {
 		return next, backend.Invalid("occurrence", next, "one after "+after.Format(time.RFC3339Nano))

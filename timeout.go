@@ -45,7 +45,7 @@ func (c *consumer) timedOut(d *Delivery) {
 func (c *consumer) forsake(d *Delivery) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if r := c.running[d]; r != nil && !d.settled.Load() {
+	if r := c.running[d]; r != nil && !d.ended() {
 		r.forsaken = true
 		c.meter.failure(c.handling, ignoresTimeout, 1)
 		c.log.Error("delayq: handler ignores its timeout; its message returns when the lease ends", "id", d.ID, "attempt", d.Attempt, "timeout", c.timeout)

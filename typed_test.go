@@ -82,7 +82,7 @@ func TestRouter(t *testing.T) {
 			push(t, q, delayq.Type(kind))
 		}
 		push(t, q)
-		r := start(t, q, delayq.Router{"paid": count("paid"), "reviewed": count("reviewed")}.Handle)
+		r := start(t, q, delayq.Router{"paid": count("paid"), "reviewed": count("reviewed"), "unknown": nil}.Handle)
 		time.Sleep(time.Second)
 		must(t, r.end())
 		if came["paid"] != 2 || came["reviewed"] != 1 {
@@ -90,10 +90,10 @@ func TestRouter(t *testing.T) {
 		}
 		var reasons []string
 		for _, l := range deadLetters(t, q) {
-			reasons = append(reasons, l.Reason)
+			reasons = append(reasons, l.Reason+".")
 		}
 		all := strings.Join(reasons, "\n")
-		for _, part := range []string{`nobody handles type "unknown"; handled are "paid", "reviewed"`, `it has no header "type"`} {
+		for _, part := range []string{`nobody handles type "unknown"; handled are "paid", "reviewed".`, `it has no header "type"`} {
 			if len(reasons) != 2 || !strings.Contains(all, part) {
 				t.Errorf("reasons %q lack %q", reasons, part)
 			}

@@ -19,6 +19,9 @@ func RetryAfter(err error, delay time.Duration) error {
 }
 
 func (e *RetryAfterError) Error() string {
+	if e == nil {
+		return "retry later"
+	}
 	if e.Err == nil {
 		return fmt.Sprintf("retry after %v", e.Delay)
 	}
@@ -26,12 +29,17 @@ func (e *RetryAfterError) Error() string {
 }
 
 // Unwrap returns what failed.
-func (e *RetryAfterError) Unwrap() error { return e.Err }
+func (e *RetryAfterError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // asked is the delay that an error asks for.
 func asked(err error) (delay time.Duration, ok bool) {
 	var after *RetryAfterError
-	if errors.As(err, &after) {
+	if errors.As(err, &after) && after != nil {
 		return after.Delay, true
 	}
 	return 0, false

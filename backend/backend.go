@@ -55,7 +55,7 @@ type Queue interface {
 	//
 	// It is idempotent by id: while a message of that id is scheduled, in
 	// flight or dead, the first one stays as it is and the outcome is
-	// [ErrDuplicate], unless [Traits.KeepsDuplicates]. A store at its limit
+	// [ErrDuplicate], unless [Traits.KeepsDuplicates]; its text may say that the first is in flight. A store at its limit
 	// answers [ErrFull] and keeps nothing of that message.
 	//
 	// A stored message with UniqueFor opens a window, rounded up to the resolution: until it ends,

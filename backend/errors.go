@@ -24,8 +24,13 @@ var (
 	// ended, or it was settled before. Nothing was changed.
 	ErrLeaseLost = errors.New("lease lost")
 
+	// ErrSettled says that the delivery was settled before through the same value, so that this call changed
+	// nothing. Package delayq returns it in the place of ErrLeaseLost where it knows; a store cannot tell the two.
+	ErrSettled = errors.New("delivery is settled already")
+
 	// ErrDuplicate says that a message of that id is in the queue already, or was and UniqueFor
-	// keeps the id taken. The first one stays as it is; to a caller who repeats a push it means success.
+	// keeps the id taken. The first one stays as it is; to a caller who repeats a push it means success. A message
+	// in flight counts, so that a handler that pushes its own message's id pushes nothing; a store that knows says so in the text.
 	ErrDuplicate = errors.New("a message with this id is in the queue")
 
 	// ErrFull says that the store has reached its limit. Nothing was stored.

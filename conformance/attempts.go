@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
 )
 
@@ -78,6 +79,35 @@ func untouchedIsNotCounted(t *trial) {
 		t.ack(t.takeID(id))
 		return ""
 	})
+	t.exactly(t.released)
+}
+
+// released gives messages back as users do, one by one and in a batch. Where the store may count more than there were, as it declares, that
+// they come again is all that is looked at: several at once, on a handle that is closed then, are counted wrong nearly each time.
+func (t *trial) released() (wrong string) {
+	const n = 5
+	for range n {
+		t.pushAfter(0)
+	}
+	q := t.portable(delayq.WithLease(t.longLease()))
+	for range 3 {
+		var ds []*delayq.Delivery
+		for len(ds) < n {
+			some, err := q.ReceiveBatch(t.ctx, n-len(ds))
+			t.must(err, "ReceiveBatch")
+			ds = append(ds, some...)
+		}
+		t.must(ds[0].Release(t.ctx), "Release")
+		t.must(q.ReleaseBatch(t.ctx, ds[1:]), "ReleaseBatch")
+	}
+	t.must(q.Close(), "Close")
+	for _, d := range t.takeAll(n, 3) {
+		if d.Attempt != 1 && !t.traits.RecountsAttempts {
+			wrong = fmt.Sprintf("message %s came with attempt %d; it was released each time", d.ID, d.Attempt)
+		}
+		t.ack(d)
+	}
+	return wrong
 }
 
 func leaseEndWakes(t *trial) {

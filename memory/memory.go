@@ -87,12 +87,20 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 		s = newStore(clock, b.limits)
 		b.stores[name] = s
 	}
-	if s.clock != clock {
+	if given(s.clock) != given(clock) {
 		return nil, backend.Invalid("clock", "another than this queue runs on", "one clock for all handles of a queue")
 	}
 	q := newQueue(s, b.forget)
 	b.handles[q] = struct{}{}
 	return q, nil
+}
+
+// given returns the clock that the user gave, which package delayq wraps anew for each handle.
+func given(c clockwork.Clock) clockwork.Clock {
+	if wrapped, ok := c.(interface{ Unwrap() clockwork.Clock }); ok {
+		return wrapped.Unwrap()
+	}
+	return c
 }
 
 // realClock is one value, so that two handles are seen to have the same clock.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -236,5 +237,21 @@ func TestReceiveAllocatesForWhatIsDue(t *testing.T) {
 	ds := mustTake(t, q, 10_000, time.Minute)
 	if len(ds) != 1 || cap(ds) > 8 {
 		t.Errorf("%d deliveries in room for %d", len(ds), cap(ds))
+	}
+}
+
+// A handler that pushes its own message again is told why nothing came of it.
+func TestDuplicateOfWhatIsInFlight(t *testing.T) {
+	t.Parallel()
+	q, _ := open(t)
+	mustPush(t, q, "a", 0)
+	waiting := push(q, "a", 0)
+	mustTake(t, q, 1, time.Minute)
+	held := push(q, "a", 0)
+	if !errors.Is(waiting, backend.ErrDuplicate) || !errors.Is(held, backend.ErrDuplicate) || errors.Is(held, backend.ErrInFlight) {
+		t.Errorf("errors %v and %v, want ErrDuplicate", waiting, held)
+	}
+	if strings.Contains(waiting.Error(), "in flight") || !strings.Contains(held.Error(), "in flight") {
+		t.Errorf("errors %q and %q, want the second to tell", waiting, held)
 	}
 }

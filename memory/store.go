@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -76,10 +77,15 @@ func (s *store) expireLocked(now int64) {
 	}
 }
 
+// errHeld tells a handler that pushes its own message again why that is gone after the ack.
+var errHeld = fmt.Errorf("%w, and a worker has it in flight", backend.ErrDuplicate)
+
 // addLocked stores a new message.
 func (s *store) addLocked(m *backend.Message, now int64) error {
 	s.packed = record.PackID(s.packed[:0], m.ID)
-	if _, ok := s.ids.find(s.packed); ok || s.windows.cover(s.packed, now) {
+	if slot, ok := s.ids.find(s.packed); ok && s.nodes.at(slot).state() == leased {
+		return errHeld
+	} else if ok || s.windows.cover(s.packed, now) {
 		return backend.ErrDuplicate
 	}
 	size := recordSize(s.packed, m.Headers, m.Body)

@@ -1,0 +1,341 @@
+package delayq_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+)
+
+// ackAfter is a seam whose first ack returns a while after it was done, or is done a while after it was called.
+func ackAfter(wait time.Duration, done bool) *seam {
+	s := newSeam()
+	var calls atomic.Int64
+	pause := func() {
+		if calls.Add(1) == 1 {
+			time.Sleep(wait)
+		}
+	}
+	if done {
+		s.after = func(op string) {
+			if op == "ack" {
+				pause()
+			}
+		}
+		return s
+	}
+	s.before = func(_ context.Context, op string) error {
+		if op == "ack" {
+			pause()
+		}
+		return nil
+	}
+	return s
+}
+
+// Of two settlings at once one succeeds, and the other one says that it did, whichever reply comes first.
+func TestSettlingTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, done := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			q := newQueue(t, ackAfter(time.Second, done).option())
+			push(t, q)
+			d := receive(t, q)
+			errs := make(chan error, 2)
+			go func() { errs <- d.Ack(t.Context()) }()
+			synctest.Wait()
+			go func() { errs <- d.Ack(t.Context()) }()
+			first, second := <-errs, <-errs
+			if first != nil {
+				first, second = second, first
+			}
+			must(t, first)
+			wantIs(t, second, delayq.ErrSettled)
+			wantCounts(t, q, delayq.Stats{})
+		})
+	}
+}
+
+// A caller does not wait longer than its context for another's reply; what it knows then is that the lease is lost.
+func TestSettlingDoesNotOutwaitItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, ackAfter(time.Hour, true).option())
+		push(t, q)
+		d := receive(t, q)
+		go func() { _ = d.Ack(context.WithoutCancel(t.Context())) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		wantIs(t, d.Nack(ctx, 0), delayq.ErrLeaseLost)
+		time.Sleep(time.Hour)
+		wantIs(t, d.Nack(t.Context(), 0), delayq.ErrSettled)
+	})
+}
+
+// Whatever settles a delivery beside whatever else, one call succeeds and the others know.
+func TestSettlingInAllWaysAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		s := newScene(t)
+		var settling sync.WaitGroup
+		var succeeded atomic.Int64
+		for name := range settles {
+			for range 2 {
+				settling.Go(func() {
+					if err := methods[name](s, t.Context()); err == nil {
+						succeeded.Add(1)
+					} else if !errors.Is(err, delayq.ErrSettled) {
+						t.Errorf("%s: %v", name, err)
+					}
+				})
+			}
+		}
+		settling.Wait()
+		if n := succeeded.Load(); n != 1 {
+			t.Errorf("%d calls succeeded, want 1", n)
+		}
+	}
+}
+
+// A handler that settles its message at the moment at which it returns leaves nothing in the log.
+func TestHandlerSettlesWhileConsumeDoes(t *testing.T) {
+	t.Parallel()
+	for _, done := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			var log journal
+			s := ackAfter(time.Second, done)
+			late := make(chan *delayq.Delivery, 1)
+			enter := s.before
+			s.before = func(ctx context.Context, op string) error {
+				if op == "ack" {
+					select {
+					case d := <-late:
+						go func() { _ = d.Ack(context.WithoutCancel(ctx)) }()
+					default:
+					}
+				}
+				if enter != nil {
+					return enter(ctx, op)
+				}
+				return nil
+			}
+			q := newQueue(t, s.option(), log.logger())
+			push(t, q)
+			r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+				late <- d
+				return nil
+			})
+			time.Sleep(time.Minute)
+			must(t, r.end())
+			wantCounts(t, q, delayq.Stats{})
+			if log.String() != "" {
+				t.Errorf("logged: %s", log.String())
+			}
+		})
+	}
+}
+
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	for name, release := range map[string]func(delayq.Queue, context.Context, []*delayq.Delivery) error{
+		"each": func(_ delayq.Queue, ctx context.Context, ds []*delayq.Delivery) error {
+			var errs []error
+			for _, d := range ds {
+				errs = append(errs, d.Release(ctx))
+			}
+			return errors.Join(errs...)
+		},
+		"batch": delayq.Queue.ReleaseBatch,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q, ctx := newQueue(t), t.Context()
+			for _, id := range []string{"a", "b", "c"} {
+				push(t, q, delayq.ID(id))
+			}
+			must(t, receive(t, q).Nack(ctx, 0)) // a is behind the others now, with an attempt
+			for range 5 {
+				ds, err := q.ReceiveBatch(ctx, 10)
+				must(t, err)
+				if len(ds) != 3 || ds[0].ID != "b" || ds[0].Attempt != 1 || ds[2].ID != "a" || ds[2].Attempt != 2 {
+					t.Fatalf("got %v, want b, c and a, with attempts 1, 1, 2", ds)
+				}
+				must(t, release(q, ctx, ds))
+			}
+		})
+	}
+}
+
+func TestNackAndDeadBatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q, ctx := newQueue(t), t.Context()
+		_, err := q.PushBatch(ctx, make([]delayq.Message, 5))
+		must(t, err)
+		ds, err := q.ReceiveBatch(ctx, 5)
+		must(t, err)
+		must(t, ds[1].Ack(ctx))
+		err = q.NackBatch(ctx, ds[:3], time.Hour)
+		wantIs(t, err, delayq.ErrSettled)
+		var batch *delayq.BatchError
+		if !errors.As(err, &batch) || batch.Errs[0] != nil || batch.Errs[1] == nil || batch.Errs[2] != nil {
+			t.Errorf("error %v, want one for the second delivery", err)
+		}
+		must(t, q.DeadBatch(ctx, ds[3:], strings.Repeat("r", backend.MaxReason+1)))
+		wantCounts(t, q, delayq.Stats{Scheduled: 2, Dead: 2})
+		if ls := deadLetters(t, q); len(ls[0].Reason) != backend.MaxReason {
+			t.Errorf("a reason of %d bytes", len(ls[0].Reason))
+		}
+		time.Sleep(time.Hour)
+		wantCounts(t, q, delayq.Stats{Ready: 2, Dead: 2})
+		wantInvalid(t, q.NackBatch(ctx, ds[:1], -1), "delay", "-1ns")
+		wantInvalid(t, q.ExtendBatch(ctx, ds[:1], 0), "lease", "0s")
+	})
+}
+
+func TestExtendBatch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q, ctx := newQueue(t, delayq.WithLease(time.Minute)), t.Context()
+		_, err := q.PushBatch(ctx, make([]delayq.Message, 3))
+		must(t, err)
+		ds, err := q.ReceiveBatch(ctx, 3)
+		must(t, err)
+		must(t, ds[1].Ack(ctx))
+		wantIs(t, q.ExtendBatch(ctx, ds, time.Hour), delayq.ErrSettled)
+		time.Sleep(time.Hour - 1)
+		wantCounts(t, q, delayq.Stats{InFlight: 2})
+		if left := time.Until(ds[2].LeaseUntil()); left != 1 {
+			t.Errorf("the lease ends in %v", left)
+		}
+		time.Sleep(1)
+		wantIs(t, q.ExtendBatch(ctx, ds[2:], time.Hour), delayq.ErrLeaseLost)
+	})
+}
+
+// A handler's Extend holds, though Consume renews the lease, also when a renewal is on its way.
+func TestExtendOutlastsRenewals(t *testing.T) {
+	t.Parallel()
+	for name, slow := range map[string]time.Duration{"": 0, "a renewal on its way": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newSeam()
+				var extends atomic.Int64
+				s.before = func(_ context.Context, op string) error {
+					if op == "extend" && extends.Add(1) == 1 {
+						time.Sleep(slow)
+					}
+					return nil
+				}
+				q := newQueue(t, s.option(), delayq.WithLease(time.Minute))
+				push(t, q)
+				r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+					time.Sleep(20 * time.Second) // the first renewal
+					time.Sleep(slow / 2)
+					must(t, d.Extend(ctx, time.Hour))
+					until := d.LeaseUntil()
+					time.Sleep(58 * time.Minute)
+					if got := d.LeaseUntil(); got.Before(until.Add(-time.Second)) {
+						t.Errorf("the lease ends %v, was extended to %v", got, until)
+					}
+					time.Sleep(10 * time.Minute) // renewals take over in time
+					return ctx.Err()
+				})
+				time.Sleep(2 * time.Hour)
+				must(t, r.end())
+				wantCounts(t, q, delayq.Stats{})
+				if n := extends.Load(); n > 40 {
+					t.Errorf("%d extensions, want none while the long one lasts", n)
+				}
+			})
+		})
+	}
+}
+
+// A stop that was told to end handlers at once does not warn that it does.
+func TestDrainOfNothingDoesNotWarn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log journal
+		q := newQueue(t, log.logger())
+		push(t, q)
+		r := start(t, q, func(ctx context.Context, _ *delayq.Delivery) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, delayq.Drain(0))
+		synctest.Wait()
+		must(t, r.end())
+		if log.String() != "" {
+			t.Errorf("logged: %s", log.String())
+		}
+	})
+}
+
+// A handler that hangs until each stop is a failure at last.
+func TestHandlerThatHangsUntilEachStop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log journal
+		q := newQueue(t, log.logger())
+		push(t, q)
+		for restart := range 3 {
+			r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+				if d.Attempt != restart+1 {
+					t.Errorf("attempt %d after %d stops", d.Attempt, restart)
+				}
+				<-ctx.Done()
+				return ctx.Err()
+			}, delayq.MaxAttempts(3))
+			time.Sleep(2 * time.Hour)
+			must(t, r.end())
+		}
+		wantCounts(t, q, delayq.Stats{Dead: 1})
+		wantLogged(t, &log, "ran until it was stopped; the attempt counts", "message is dead")
+	})
+}
+
+// What a store says of a failure passes through the errors of single calls and of batches.
+func TestTemporaryErrorsPass(t *testing.T) {
+	t.Parallel()
+	for _, temporary := range []error{delayq.ErrUnavailable, delayq.ErrOutcomeUnknown} {
+		s := newSeam()
+		q := newQueue(t, s.option())
+		push(t, q)
+		d := receive(t, q)
+		s.before = func(_ context.Context, op string) error {
+			if op == "close" {
+				return nil
+			}
+			return &net{temporary}
+		}
+		id, err := q.Push(t.Context(), nil)
+		wantIs(t, err, temporary)
+		ids, err := q.PushBatch(t.Context(), make([]delayq.Message, 2))
+		wantIs(t, err, temporary)
+		if id == "" || len(ids) != 2 || ids[0] == "" || ids[1] == "" {
+			t.Errorf("ids %q and %q, want those to push again with", id, ids)
+		}
+		for _, err := range []error{
+			d.Ack(t.Context()), d.Extend(t.Context(), time.Minute), q.AckBatch(t.Context(), []*delayq.Delivery{d}), d.Dead(t.Context(), ""),
+		} {
+			wantIs(t, err, temporary)
+		}
+		s.before = nil
+		must(t, d.Ack(t.Context()))
+	}
+}
+
+// net is a store's error of its own that matches a sentinel.
+type net struct{ kind error }
+
+func (e *net) Error() string   { return "connection refused" }
+func (e *net) Unwrap() []error { return []error{e.kind, errStore} }
