@@ -1,0 +1,328 @@
+package conformance_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/keyspace"
+	"github.com/delayq/delayq/memory"
+	"github.com/delayq/delayq/rabbitmq"
+	"github.com/delayq/delayq/redisson"
+	"github.com/delayq/delayq/zsetpoll"
+)
+
+var stallRounds = flag.Int("stall.rounds", 0, "repeat TestStalledServer so often, and allow 50ms instead of seconds: for a machine at rest")
+
+const (
+	stallContext = 60 * time.Millisecond // of a call
+	stallBusy    = 2 * time.Second       // that a busy machine may add to it
+	stallStrict  = 50 * time.Millisecond
+	stallMost    = 40 // replies that a call may need
+)
+
+// A stallStore is a store behind a server that stops answering. Without a server there is nothing that stalls.
+type stallStore struct {
+	upstream func(*testing.T) string
+	open     func(t *testing.T, addr string) backend.Backend
+	url      func(t *testing.T, addr, queue string) string // nil for none
+	keeps    bool                                          // what a Receive that gave up has claimed comes again as attempt 1
+}
+
+func stallStores() map[string]stallStore {
+	redisAt := func(t *testing.T) string { return testenv.SharedRedis(t).Addr() }
+	// The client library's defaults end no call by its context.
+	onRedis := func(scheme string, open func(redis.UniversalClient) backend.Backend) stallStore {
+		return stallStore{upstream: redisAt, keeps: true,
+			open: func(t *testing.T, addr string) backend.Backend {
+				client := redis.NewClient(&redis.Options{Addr: addr})
+				t.Cleanup(func() { _ = client.Close() })
+				return open(client)
+			},
+			url: func(_ *testing.T, addr, queue string) string { return fmt.Sprintf(scheme, addr, queue) },
+		}
+	}
+	claiming := func(name string, m zsetpoll.Mode) stallStore {
+		return onRedis("zsetpoll://%s/%s?claims="+name, func(c redis.UniversalClient) backend.Backend { return zsetpoll.New(c, zsetpoll.Claims(m)) })
+	}
+	return map[string]stallStore{
+		"memory":             {open: func(*testing.T, string) backend.Backend { return memory.New() }, keeps: true},
+		"zsetpoll":           claiming("script", zsetpoll.Script),
+		"zsetpoll-arbitrate": claiming("arbitrate", zsetpoll.Arbitrate),
+		"zsetpoll-mover":     claiming("mover", zsetpoll.Mover),
+		"zsetpoll-confirmed": onRedis("zsetpoll://%s/%s?wait_replicas=1,1ms", func(c redis.UniversalClient) backend.Backend {
+			return zsetpoll.New(c, zsetpoll.WaitReplicas(1, time.Millisecond))
+		}),
+		"keyspace": onRedis("keyspace://%s/%s", func(c redis.UniversalClient) backend.Backend { return keyspace.New(c) }),
+		"redisson": onRedis("redisson://%s/%s?format=both&codec=bytes", func(c redis.UniversalClient) backend.Backend {
+			return redisson.New(c, redisson.WithCodec(redisson.Bytes), redisson.Format(redisson.Both))
+		}),
+		"redisson-envelope": onRedis("redisson://%s/%s?format=both", func(c redis.UniversalClient) backend.Backend {
+			return redisson.New(c, redisson.Format(redisson.Both))
+		}),
+		"rabbitmq": stallRabbit(),
+	}
+}
+
+func stallRabbit() stallStore {
+	var direct, upstream string
+	url := func(_ *testing.T, addr string) string { return strings.Replace(direct, upstream, addr, 1) }
+	return stallStore{
+		upstream: func(t *testing.T) string {
+			server := testenv.SharedRabbitMQ(t)
+			direct, upstream = server.VhostURL(server.Vhost(t)), server.Addr()
+			return upstream
+		},
+		open: func(t *testing.T, addr string) backend.Backend { return rabbitmq.New(url(t, addr)) },
+		url: func(t *testing.T, addr, queue string) string {
+			return strings.Replace(url(t, addr), "amqp://", "rabbitmq://", 1) + "/" + queue
+		},
+	}
+}
+
+// A stallCall is one public call. prepare readies the queue while the server still answers.
+type stallCall struct {
+	prepare func(*stallRound) error
+	do      func(context.Context, *stallRound) error
+}
+
+// A stallRound is one call on a queue of its own.
+type stallRound struct {
+	t     *testing.T
+	store stallStore
+	addr  string
+	name  string
+	q     delayq.Queue
+	ids   []string
+	ds    []*delayq.Delivery
+}
+
+func stallCalls() map[string]stallCall {
+	one := func(do func(context.Context, *delayq.Delivery) error) stallCall {
+		return stallCall{(*stallRound).receive, func(ctx context.Context, r *stallRound) error { return do(ctx, r.ds[0]) }}
+	}
+	fresh := func(do func(context.Context, *stallRound) error) stallCall { return stallCall{nil, do} }
+	waits := func(do func(context.Context, *stallRound) error) stallCall { return stallCall{(*stallRound).later, do} }
+	dead := func(do func(context.Context, *stallRound, delayq.DeadLetters) error) stallCall {
+		return stallCall{(*stallRound).bury, func(ctx context.Context, r *stallRound) error { return do(ctx, r, r.q.Dead()) }}
+	}
+	return map[string]stallCall{
+		"New":  fresh(func(ctx context.Context, r *stallRound) error { return r.new(ctx) }),
+		"Open": fresh(func(ctx context.Context, r *stallRound) error { return r.open(ctx) }),
+		"Push": fresh(func(ctx context.Context, r *stallRound) error { return second(r.q.Push(ctx, []byte("x"))) }),
+		"PushBatch": fresh(func(ctx context.Context, r *stallRound) error {
+			return second(r.q.PushBatch(ctx, make([]delayq.Message, 3)))
+		}),
+		"Stats":  fresh(func(ctx context.Context, r *stallRound) error { return second(r.q.Stats(ctx)) }),
+		"Purge":  waits(func(ctx context.Context, r *stallRound) error { return second(r.q.Purge(ctx)) }),
+		"Cancel": waits(func(ctx context.Context, r *stallRound) error { return r.q.Cancel(ctx, r.ids[0]) }),
+		"Reschedule": waits(func(ctx context.Context, r *stallRound) error {
+			return r.q.Reschedule(ctx, r.ids[0], time.Now().Add(2*time.Hour))
+		}),
+		"Peek":          waits(func(ctx context.Context, r *stallRound) error { _, _, err := r.q.Peek(ctx, "", 10); return err }),
+		"Receive":       {(*stallRound).push, func(ctx context.Context, r *stallRound) error { return second(r.q.Receive(ctx)) }},
+		"Receive, none": fresh(func(ctx context.Context, r *stallRound) error { return second(r.q.Receive(ctx)) }),
+		"ReceiveBatch":  {(*stallRound).push, func(ctx context.Context, r *stallRound) error { return second(r.q.ReceiveBatch(ctx, 10)) }},
+		"AckBatch":      {(*stallRound).receive, func(ctx context.Context, r *stallRound) error { return r.q.AckBatch(ctx, r.ds) }},
+		"Ack":           one(func(ctx context.Context, d *delayq.Delivery) error { return d.Ack(ctx) }),
+		"Nack":          one(func(ctx context.Context, d *delayq.Delivery) error { return d.Nack(ctx, time.Hour) }),
+		"Extend":        one(func(ctx context.Context, d *delayq.Delivery) error { return d.Extend(ctx, time.Minute) }),
+		"Dead":          one(func(ctx context.Context, d *delayq.Delivery) error { return d.Dead(ctx, "reason") }),
+		"Dead.List": dead(func(ctx context.Context, _ *stallRound, l delayq.DeadLetters) error {
+			_, _, err := l.List(ctx, "", 10)
+			return err
+		}),
+		"Dead.Redrive": dead(func(ctx context.Context, r *stallRound, l delayq.DeadLetters) error {
+			return l.Redrive(ctx, r.ds[0].ID)
+		}),
+		"Dead.Delete":     dead(func(ctx context.Context, r *stallRound, l delayq.DeadLetters) error { return l.Delete(ctx, r.ds[0].ID) }),
+		"Dead.RedriveAll": dead(func(ctx context.Context, _ *stallRound, l delayq.DeadLetters) error { return second(l.RedriveAll(ctx)) }),
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func (r *stallRound) push() error {
+	id, err := r.q.Push(r.t.Context(), []byte("x"))
+	r.ids = append(r.ids, id)
+	return err
+}
+
+func (r *stallRound) later() error {
+	id, err := r.q.Push(r.t.Context(), []byte("x"), delayq.After(time.Hour))
+	r.ids = append(r.ids, id)
+	return err
+}
+
+func (r *stallRound) receive() error {
+	if err := r.push(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
+	defer cancel()
+	d, err := r.q.Receive(ctx)
+	r.ds = append(r.ds, d)
+	return err
+}
+
+func (r *stallRound) bury() error {
+	if err := r.receive(); err != nil {
+		return err
+	}
+	return r.ds[0].Dead(r.t.Context(), "reason")
+}
+
+func (r *stallRound) new(ctx context.Context) error {
+	b := r.store.open(r.t, r.addr)
+	q, err := delayq.New(ctx, r.name, delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	r.closeLater(q, err, b.Close)
+	return cmp.Or(err, ctx.Err())
+}
+
+func (r *stallRound) open(ctx context.Context) error {
+	if r.store.url == nil {
+		return nil
+	}
+	q, err := delayq.Open(ctx, r.store.url(r.t, r.addr, r.name), delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	r.closeLater(q, err, func() error { return nil })
+	return cmp.Or(err, ctx.Err())
+}
+
+// closeLater closes what was opened, when the server answers again.
+func (r *stallRound) closeLater(q delayq.Queue, err error, closeBackend func() error) {
+	r.t.Cleanup(func() {
+		if err == nil {
+			_ = q.Close()
+		}
+		_ = closeBackend()
+	})
+}
+
+// TestStalledServer has a server stop answering at each reply in turn, for each public call: it returns when its context ends, whatever
+// the client's options are, and what became of it is known or said to be unknown.
+func TestStalledServer(t *testing.T) {
+	t.Parallel()
+	for name, store := range stallStores() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &stalls{t: t, store: store}
+			if store.upstream != nil {
+				s.proxy = testenv.Proxy(t, store.upstream(t))
+			}
+			for range max(*stallRounds, 1) {
+				s.all()
+			}
+			t.Logf("the longest return after the end of a context: %v cancelled, %v expired; %d calls", s.worst[0], s.worst[1], s.calls)
+		})
+	}
+}
+
+type stalls struct {
+	t     *testing.T
+	store stallStore
+	proxy *testenv.FaultProxy // nil for none
+	worst [2]time.Duration
+	calls int
+}
+
+var stallQueues atomic.Int64
+
+func (s *stalls) all() {
+	for name, call := range stallCalls() {
+		for kind, expires := range []bool{false, true} {
+			for replies := range stallMost {
+				var done bool
+				kept := s.t.Run(fmt.Sprintf("%s/expires=%v/%d", name, expires, replies), func(t *testing.T) { done = s.once(t, call, kind, expires, replies) })
+				if done || !kept {
+					break
+				}
+			}
+		}
+	}
+}
+
+// once reports whether the call needed no more replies than that.
+func (s *stalls) once(t *testing.T, call stallCall, kind int, expires bool, replies int) (done bool) {
+	r := &stallRound{t: t, store: s.store, name: fmt.Sprintf("stall-%d-%d", time.Now().UnixNano(), stallQueues.Add(1))}
+	if s.proxy != nil {
+		r.addr = s.proxy.Addr()
+	}
+	b := s.store.open(t, r.addr)
+	q, err := delayq.New(t.Context(), r.name, delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = errors.Join(q.Close(), b.Close()) }()
+	r.q = q
+	if call.prepare != nil {
+		if err := call.prepare(r); errors.Is(err, delayq.ErrUnsupported) {
+			return true
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.proxy != nil {
+		s.proxy.StallAfter(replies)
+		defer s.proxy.Resume()
+	}
+	ctx, ended, cancel := stallContextOf(t, expires)
+	defer cancel()
+	err = call.do(ctx, r)
+	took := time.Since(ended())
+	s.calls++
+	s.worst[kind] = max(s.worst[kind], took)
+	allowed := stallBusy
+	if *stallRounds > 0 {
+		allowed = stallStrict
+	}
+	if took > allowed {
+		t.Errorf("the call returned %v after the end of its context, with: %v", took, err)
+	}
+	if ctx.Err() == nil {
+		return true // with whatever it returned
+	}
+	if err != nil && !errors.Is(err, ctx.Err()) {
+		t.Errorf("after the end of its context the call returned: %v", err)
+	}
+	return replies == stallMost-1 || s.proxy == nil
+}
+
+// stallContextOf is a context that ends soon, and tells when it ended.
+func stallContextOf(t *testing.T, expires bool) (ctx context.Context, ended func() time.Time, cancel context.CancelFunc) {
+	t.Helper()
+	if expires {
+		ctx, cancel = context.WithTimeout(t.Context(), stallContext)
+		deadline, _ := ctx.Deadline()
+		return ctx, func() time.Time { return deadline }, cancel
+	}
+	ctx, end := context.WithCancel(t.Context())
+	var mu sync.Mutex
+	at := time.Now().Add(time.Hour) // not yet
+	timer := time.AfterFunc(stallContext, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		at = time.Now()
+		end()
+	})
+	return ctx, func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			return at
+		}, func() {
+			timer.Stop()
+			end()
+		}
+}
