@@ -198,7 +198,10 @@ func open(ctx context.Context, op, name string, o *options, own bool) (Queue, er
 		q.own = own
 		return q, nil
 	}
-	if own {
+	switch {
+	case own && ctx.Err() != nil:
+		go func() { _ = o.backend.Close() }() // which may take longer than the context allows
+	case own:
 		_ = o.backend.Close()
 	}
 	return nil, opError(op, name, "", err)

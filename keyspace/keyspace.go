@@ -45,7 +45,7 @@ func New(client redis.UniversalClient, opts ...Option) *Backend {
 		set(&c)
 	}
 	b := redisstore.NewBackend(c)
-	return &Backend{store: b, sweep: c.Poll, listener: newListener(masters, redisqueue.HubOf(b), c.Prefix, c.Poll)}
+	return &Backend{store: b, sweep: c.Poll, listener: newListener(masters, b.Calls, redisqueue.HubOf(b), c.Prefix, c.Poll)}
 }
 
 func reject(c *redisstore.Config, err error) { c.Err = errors.Join(c.Err, err) }
