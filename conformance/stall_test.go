@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
@@ -97,6 +98,7 @@ func stallRabbit() stallStore {
 type stallCall struct {
 	prepare func(*stallRound) error
 	do      func(context.Context, *stallRound) error
+	after   func(*stallRound) error // nil for nothing; what to look at when the server answers again after a call that failed
 }
 
 // A stallRound is one call on a queue of its own.
@@ -112,12 +114,14 @@ type stallRound struct {
 
 func stallCalls() map[string]stallCall {
 	one := func(do func(context.Context, *delayq.Delivery) error) stallCall {
-		return stallCall{(*stallRound).receive, func(ctx context.Context, r *stallRound) error { return do(ctx, r.ds[0]) }}
+		return stallCall{prepare: (*stallRound).receive, do: func(ctx context.Context, r *stallRound) error { return do(ctx, r.ds[0]) }}
 	}
-	fresh := func(do func(context.Context, *stallRound) error) stallCall { return stallCall{nil, do} }
-	waits := func(do func(context.Context, *stallRound) error) stallCall { return stallCall{(*stallRound).later, do} }
+	fresh := func(do func(context.Context, *stallRound) error) stallCall { return stallCall{do: do} }
+	waits := func(do func(context.Context, *stallRound) error) stallCall {
+		return stallCall{prepare: (*stallRound).later, do: do}
+	}
 	dead := func(do func(context.Context, *stallRound, delayq.DeadLetters) error) stallCall {
-		return stallCall{(*stallRound).bury, func(ctx context.Context, r *stallRound) error { return do(ctx, r, r.q.Dead()) }}
+		return stallCall{prepare: (*stallRound).bury, do: func(ctx context.Context, r *stallRound) error { return do(ctx, r, r.q.Dead()) }}
 	}
 	return map[string]stallCall{
 		"New":  fresh(func(ctx context.Context, r *stallRound) error { return r.new(ctx) }),
@@ -133,10 +137,10 @@ func stallCalls() map[string]stallCall {
 			return r.q.Reschedule(ctx, r.ids[0], time.Now().Add(2*time.Hour))
 		}),
 		"Peek":          waits(func(ctx context.Context, r *stallRound) error { _, _, err := r.q.Peek(ctx, "", 10); return err }),
-		"Receive":       {(*stallRound).push, func(ctx context.Context, r *stallRound) error { return second(r.q.Receive(ctx)) }},
+		"Receive":       {(*stallRound).push, func(ctx context.Context, r *stallRound) error { return second(r.q.Receive(ctx)) }, (*stallRound).comesAgain},
 		"Receive, none": fresh(func(ctx context.Context, r *stallRound) error { return second(r.q.Receive(ctx)) }),
-		"ReceiveBatch":  {(*stallRound).push, func(ctx context.Context, r *stallRound) error { return second(r.q.ReceiveBatch(ctx, 10)) }},
-		"AckBatch":      {(*stallRound).receive, func(ctx context.Context, r *stallRound) error { return r.q.AckBatch(ctx, r.ds) }},
+		"ReceiveBatch":  {(*stallRound).push, func(ctx context.Context, r *stallRound) error { return second(r.q.ReceiveBatch(ctx, 10)) }, (*stallRound).comesAgain},
+		"AckBatch":      {prepare: (*stallRound).receive, do: func(ctx context.Context, r *stallRound) error { return r.q.AckBatch(ctx, r.ds) }},
 		"Ack":           one(func(ctx context.Context, d *delayq.Delivery) error { return d.Ack(ctx) }),
 		"Nack":          one(func(ctx context.Context, d *delayq.Delivery) error { return d.Nack(ctx, time.Hour) }),
 		"Extend":        one(func(ctx context.Context, d *delayq.Delivery) error { return d.Extend(ctx, time.Minute) }),
@@ -183,6 +187,17 @@ func (r *stallRound) receive() error {
 	defer cancel()
 	d, err := r.q.Receive(ctx)
 	r.ds = append(r.ds, d)
+	return err
+}
+
+// comesAgain wants the message that a Receive may have claimed after it had returned.
+func (r *stallRound) comesAgain() error {
+	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	defer cancel()
+	d, err := r.q.Receive(ctx)
+	if err == nil && (d.ID != r.ids[0] && r.ids[0] != "" || r.store.keeps && d.Attempt != 1) {
+		err = fmt.Errorf("attempt %d of %q came, want attempt 1 of %q", d.Attempt, d.ID, r.ids[0])
+	}
 	return err
 }
 
@@ -305,7 +320,16 @@ func (s *stalls) once(t *testing.T, call stallCall, kind int, expires bool, repl
 	if err != nil && !errors.Is(err, ctx.Err()) {
 		t.Errorf("after the end of its context the call returned: %v", err)
 	}
-	return replies == stallMost-1 || s.proxy == nil
+	if s.proxy == nil {
+		return true
+	}
+	s.proxy.Resume()
+	if call.after != nil && err != nil {
+		if err := call.after(r); err != nil {
+			t.Errorf("after the stall: %v", err)
+		}
+	}
+	return false
 }
 
 // stallContextOf is a context that ends soon, and tells when it ended.
@@ -333,4 +357,104 @@ func stallContextOf(t *testing.T, expires bool) (ctx context.Context, ended func
 			timer.Stop()
 			end()
 		}
+}
+
+// TestQueuesOfAStalledServer has many queues of one backend wait at once, each with a context of its own.
+func TestQueuesOfAStalledServer(t *testing.T) {
+	t.Parallel()
+	for name, store := range stallStores() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if store.upstream == nil {
+				t.Skip("there is no server that could stall")
+			}
+			proxy := testenv.Proxy(t, store.upstream(t))
+			b := store.open(t, proxy.Addr())
+			defer func() {
+				proxy.Resume()
+				if err := b.Close(); err != nil {
+					t.Errorf("Close: %v", err)
+				}
+			}()
+			var qs []delayq.Queue
+			for i := range 20 {
+				q, err := delayq.New(t.Context(), fmt.Sprintf("stall-%d-%d", time.Now().UnixNano(), i), delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				qs = append(qs, q)
+			}
+			proxy.StallAfter(0)
+			const within = 300 * time.Millisecond
+			var receiving sync.WaitGroup
+			for _, q := range qs {
+				receiving.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), within)
+					defer cancel()
+					began := time.Now()
+					_, err := q.Receive(ctx)
+					if took := time.Since(began); took > within+stallBusy || !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("Receive took %v, with: %v", took, err)
+					}
+				})
+			}
+			receiving.Wait()
+		})
+	}
+}
+
+// closeMost is the documented 5s, and what a busy machine adds.
+const closeMost = 5*time.Second + 2*stallBusy
+
+// TestCloseOnAStalledServer closes a queue and its backend while a call, a Receive and the subscription wait for the server. Nothing is
+// left when the server answers again.
+func TestCloseOnAStalledServer(t *testing.T) {
+	for name, store := range stallStores() {
+		if store.upstream == nil {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			proxy := testenv.Proxy(t, store.upstream(t))
+			ignored := goleak.IgnoreCurrent()
+			client := store.open(t, proxy.Addr())
+			q, err := delayq.New(t.Context(), fmt.Sprintf("stall-%d", time.Now().UnixNano()), delayq.WithBackend(client), delayq.WithLogger(slog.New(slog.DiscardHandler)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			proxy.StallAfter(0)
+			var calls sync.WaitGroup
+			for _, call := range []func(context.Context) error{
+				func(ctx context.Context) error { return second(q.Push(ctx, []byte("x"))) },
+				func(ctx context.Context) error { return second(q.Receive(ctx)) },
+			} {
+				calls.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), stallContext)
+					defer cancel()
+					if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("the call returned: %v", err)
+					}
+				})
+			}
+			calls.Wait()
+			for what, closes := range map[string]func() error{"the queue": q.Close, "the backend": client.Close} {
+				began := time.Now()
+				err := closes()
+				if took := time.Since(began); took > closeMost || err != nil && !errors.Is(err, delayq.ErrUnavailable) {
+					t.Errorf("closing %s took %v, with: %v", what, took, err)
+				}
+			}
+			proxy.Resume()
+			proxy.CloseAll()
+			for end := time.Now().Add(20 * time.Second); ; {
+				err := goleak.Find(ignored, goleak.IgnoreAnyFunction("github.com/delayq/delayq/internal/testenv.(*FaultProxy).serve.func1"),
+					goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).reaper"))
+				if err == nil {
+					return
+				}
+				if time.Now().After(end) {
+					t.Fatalf("after Close: %v", err)
+				}
+			}
+		})
+	}
 }

@@ -24,6 +24,9 @@ func Check(ctx context.Context, calls *rediscall.Group, client redis.UniversalCl
 	ctx, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
 	facts, err := rediscall.Do(ctx, calls, func(ctx context.Context) ([]Facts, error) { return Inspect(ctx, client) })
+	if ctx.Err() != nil {
+		err = ctx.Err() // it only asks, so that nothing is unknown
+	}
 	if err != nil {
 		log.DebugContext(ctx, "delayq: the start-up check could not ask the server", "err", err)
 	}

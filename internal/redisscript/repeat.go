@@ -31,6 +31,7 @@ func (r *Runner) Once(ctx context.Context, sc *Script, args ...any) (any, error)
 // attempts is what is known of a script's tries.
 type attempts struct {
 	made  int
+	last  error // of those made
 	began time.Time
 	again bool // one may have been executed
 	once  bool // no second one may be executed
@@ -43,7 +44,7 @@ func (r *Runner) repeat(ctx context.Context, sc *Script, a attempts, args []any)
 		if problem == none {
 			return reply, wrap(sc, a.known(ctx, err))
 		}
-		a.made++
+		a.made, a.last = a.made+1, err
 		a.again = a.again || problem == lost
 		if a.enough(problem) || !pause(ctx, a.interval()) {
 			return nil, wrap(sc, a.failed(ctx, err))
@@ -93,12 +94,15 @@ func (a attempts) failed(ctx context.Context, err error) error {
 	return err
 }
 
-// known adds to the error of a try that the context ended that an earlier one may have been executed.
+// known adds what earlier tries met to the error of one that the context ended.
 func (a attempts) known(ctx context.Context, err error) error {
-	if err != nil && a.again && a.made > 0 && ctx.Err() != nil && !errors.Is(err, backend.ErrOutcomeUnknown) {
-		return fmt.Errorf("%w: %w", ErrUnknown, err)
+	if err == nil || a.made == 0 || ctx.Err() == nil && !over(ctx) {
+		return err
 	}
-	return err
+	if a.again && !errors.Is(err, backend.ErrOutcomeUnknown) {
+		err = fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return fmt.Errorf("%w; the try before: %w: %w", err, backend.ErrUnavailable, a.last)
 }
 
 // A problem is why a script is tried again.
