@@ -17,7 +17,12 @@ func (t *Target) Connect(ctx context.Context) (redis.UniversalClient, error) {
 	if err := t.reach(ctx); err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", t.where(), t.discreet(err))
 	}
-	return redis.NewUniversalClient(t.clientOptions()), nil
+	return newClient(t.clientOptions()), nil
+}
+
+func newClient(o *redis.UniversalOptions) redis.UniversalClient {
+	o.Dialer = dialer(o)
+	return redis.NewUniversalClient(o)
 }
 
 // clientOptions lets a caller's deadline cut a wait for the server short. The scripts bear it: one whose
@@ -35,7 +40,7 @@ func (t *Target) ping(ctx context.Context) error {
 	o.MaxRetries, o.DialerRetries = -1, 1
 	o.PoolSize = 10 // after as many failures as that the client goes on dialling by itself
 	hurry(ctx, o)
-	client := redis.NewUniversalClient(o)
+	client := newClient(o)
 	stop := context.AfterFunc(ctx, func() { _ = client.Close() }) // which ends a read
 	defer stop()
 	_, err := rediscall.Do(ctx, nil, func(ctx context.Context) (any, error) {
