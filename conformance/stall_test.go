@@ -407,54 +407,67 @@ func TestQueuesOfAStalledServer(t *testing.T) {
 const closeMost = 5*time.Second + 2*stallBusy
 
 // TestCloseOnAStalledServer closes a queue and its backend while a call, a Receive and the subscription wait for the server. Nothing is
-// left when the server answers again.
+// left when the client gives up, or the server answers again.
 func TestCloseOnAStalledServer(t *testing.T) {
-	for name, store := range stallStores() {
-		if store.upstream == nil {
-			continue
-		}
+	upstream := testenv.SharedRedis(t).Addr()
+	for name, tt := range map[string]struct {
+		open    func(redis.UniversalClient) backend.Backend
+		timeout time.Duration
+	}{
+		"zsetpoll":          {func(c redis.UniversalClient) backend.Backend { return zsetpoll.New(c) }, time.Second},
+		"zsetpoll, patient": {func(c redis.UniversalClient) backend.Backend { return zsetpoll.New(c) }, -1},
+		"zsetpoll-arbitrate": {func(c redis.UniversalClient) backend.Backend {
+			return zsetpoll.New(c, zsetpoll.Claims(zsetpoll.Arbitrate))
+		}, time.Second},
+		"keyspace": {func(c redis.UniversalClient) backend.Backend { return keyspace.New(c) }, time.Second},
+		"redisson": {func(c redis.UniversalClient) backend.Backend {
+			return redisson.New(c, redisson.WithCodec(redisson.Bytes))
+		}, time.Second},
+	} {
 		t.Run(name, func(t *testing.T) {
-			proxy := testenv.Proxy(t, store.upstream(t))
+			proxy := testenv.Proxy(t, upstream)
+			client := redis.NewClient(&redis.Options{Addr: proxy.Addr(), ReadTimeout: tt.timeout, MaxRetries: -1})
+			defer func() { _ = client.Close() }()
 			ignored := goleak.IgnoreCurrent()
-			client := store.open(t, proxy.Addr())
-			q, err := delayq.New(t.Context(), fmt.Sprintf("stall-%d", time.Now().UnixNano()), delayq.WithBackend(client), delayq.WithLogger(slog.New(slog.DiscardHandler)))
+			b := tt.open(client)
+			q, err := delayq.New(t.Context(), fmt.Sprintf("stall-%d", time.Now().UnixNano()), delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 			if err != nil {
 				t.Fatal(err)
 			}
 			proxy.StallAfter(0)
-			var calls sync.WaitGroup
-			for _, call := range []func(context.Context) error{
-				func(ctx context.Context) error { return second(q.Push(ctx, []byte("x"))) },
-				func(ctx context.Context) error { return second(q.Receive(ctx)) },
+			ctx, cancel := context.WithTimeout(t.Context(), stallContext)
+			defer cancel()
+			for what, call := range map[string]func() error{
+				"Push":    func() error { return second(q.Push(ctx, []byte("x"))) },
+				"Receive": func() error { return second(q.Receive(ctx)) },
 			} {
-				calls.Go(func() {
-					ctx, cancel := context.WithTimeout(t.Context(), stallContext)
-					defer cancel()
-					if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) {
-						t.Errorf("the call returned: %v", err)
-					}
-				})
-			}
-			calls.Wait()
-			for what, closes := range map[string]func() error{"the queue": q.Close, "the backend": client.Close} {
-				began := time.Now()
-				err := closes()
-				if took := time.Since(began); took > closeMost || err != nil && !errors.Is(err, delayq.ErrUnavailable) {
-					t.Errorf("closing %s took %v, with: %v", what, took, err)
+				if err := call(); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%s returned: %v", what, err)
 				}
+			}
+			began := time.Now()
+			err = errors.Join(q.Close(), b.Close())
+			if took := time.Since(began); took > closeMost || tt.timeout < 0 && !errors.Is(err, delayq.ErrUnavailable) {
+				t.Errorf("closing took %v, with: %v", took, err)
 			}
 			proxy.Resume()
-			proxy.CloseAll()
-			for end := time.Now().Add(20 * time.Second); ; {
-				err := goleak.Find(ignored, goleak.IgnoreAnyFunction("github.com/delayq/delayq/internal/testenv.(*FaultProxy).serve.func1"),
-					goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).reaper"))
-				if err == nil {
-					return
-				}
-				if time.Now().After(end) {
-					t.Fatalf("after Close: %v", err)
-				}
-			}
+			noneLeft(t, ignored)
 		})
 	}
+}
+
+// noneLeft waits until no goroutine is left but those of the proxy and of the client, which are the test's own.
+func noneLeft(t *testing.T, ignored goleak.Option) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
+		err = goleak.Find(ignored, goleak.IgnoreAnyFunction("github.com/delayq/delayq/internal/testenv.(*link).run"),
+			goleak.IgnoreAnyFunction("github.com/delayq/delayq/internal/testenv.(*link).passRequests"),
+			goleak.IgnoreAnyFunction("github.com/delayq/delayq/internal/testenv.(*link).takeReplies"),
+			goleak.IgnoreAnyFunction("github.com/delayq/delayq/internal/testenv.(*link).passReplies"))
+		if err == nil {
+			return
+		}
+	}
+	t.Errorf("after Close: %v", err)
 }
