@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,30 +38,77 @@ const (
 
 // A stallStore is a store behind a server that stops answering. Without a server there is nothing that stalls.
 type stallStore struct {
-	upstream func(*testing.T) string
-	open     func(t *testing.T, addr string) backend.Backend
-	url      func(t *testing.T, addr, queue string) string // nil for none
-	keeps    bool                                          // what a Receive that gave up has claimed comes again as attempt 1
+	upstream func(*testing.T) []string
+	open     func(*testing.T, *stallServer) backend.Backend
+	url      func(s *stallServer, queue string) string // nil for none
+	keeps    bool                                      // what a Receive that gave up has claimed comes again as attempt 1
+}
+
+// A stallServer is the proxies before one server, or before each node of a Cluster.
+type stallServer struct {
+	route map[string]*testenv.FaultProxy // by the address behind it
+	addr  string                         // of the first proxy
+}
+
+// serve returns nil for a store without a server.
+func (s stallStore) serve(t *testing.T) *stallServer {
+	t.Helper()
+	if s.upstream == nil {
+		return nil
+	}
+	server := &stallServer{route: make(map[string]*testenv.FaultProxy)}
+	for _, addr := range s.upstream(t) {
+		server.route[addr] = testenv.Proxy(t, addr)
+		server.addr = cmp.Or(server.addr, server.route[addr].Addr())
+	}
+	return server
+}
+
+func (s *stallServer) stallAfter(replies int) {
+	for _, p := range s.route {
+		p.StallAfter(replies)
+	}
+}
+
+func (s *stallServer) resume() {
+	for _, p := range s.route {
+		p.Resume()
+	}
+}
+
+// dial takes the client to the proxies, whatever addresses the nodes tell.
+func (s *stallServer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, s.route[addr].Addr())
 }
 
 func stallStores() map[string]stallStore {
-	redisAt := func(t *testing.T) string { return testenv.SharedRedis(t).Addr() }
+	redisAt := func(t *testing.T) []string { return []string{testenv.SharedRedis(t).Addr()} }
+	clusterAt := func(t *testing.T) []string { return testenv.SharedRedisCluster(t).Addrs() }
 	// The client library's defaults end no call by its context.
 	onRedis := func(scheme string, open func(redis.UniversalClient) backend.Backend) stallStore {
 		return stallStore{upstream: redisAt, keeps: true,
-			open: func(t *testing.T, addr string) backend.Backend {
-				client := redis.NewClient(&redis.Options{Addr: addr})
+			open: func(t *testing.T, s *stallServer) backend.Backend {
+				client := redis.NewClient(&redis.Options{Addr: s.addr})
 				t.Cleanup(func() { _ = client.Close() })
 				return open(client)
 			},
-			url: func(_ *testing.T, addr, queue string) string { return fmt.Sprintf(scheme, addr, queue) },
+			url: func(s *stallServer, queue string) string { return fmt.Sprintf(scheme, s.addr, queue) },
 		}
+	}
+	onCluster := func(open func(redis.UniversalClient) backend.Backend) stallStore {
+		return stallStore{upstream: clusterAt, keeps: true, open: func(t *testing.T, s *stallServer) backend.Backend {
+			client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: testenv.SharedRedisCluster(t).Addrs(), Dialer: s.dial})
+			t.Cleanup(func() { _ = client.Close() })
+			return open(client)
+		}}
 	}
 	claiming := func(name string, m zsetpoll.Mode) stallStore {
 		return onRedis("zsetpoll://%s/%s?claims="+name, func(c redis.UniversalClient) backend.Backend { return zsetpoll.New(c, zsetpoll.Claims(m)) })
 	}
 	return map[string]stallStore{
-		"memory":             {open: func(*testing.T, string) backend.Backend { return memory.New() }, keeps: true},
+		"memory":             {open: func(*testing.T, *stallServer) backend.Backend { return memory.New() }, keeps: true},
+		"zsetpoll-cluster":   onCluster(func(c redis.UniversalClient) backend.Backend { return zsetpoll.New(c) }),
+		"keyspace-cluster":   onCluster(func(c redis.UniversalClient) backend.Backend { return keyspace.New(c) }),
 		"zsetpoll":           claiming("script", zsetpoll.Script),
 		"zsetpoll-arbitrate": claiming("arbitrate", zsetpoll.Arbitrate),
 		"zsetpoll-mover":     claiming("mover", zsetpoll.Mover),
@@ -79,17 +127,22 @@ func stallStores() map[string]stallStore {
 }
 
 func stallRabbit() stallStore {
-	var direct, upstream string
-	url := func(_ *testing.T, addr string) string { return strings.Replace(direct, upstream, addr, 1) }
+	var direct string
+	url := func(s *stallServer) string {
+		for addr, p := range s.route {
+			direct = strings.Replace(direct, addr, p.Addr(), 1)
+		}
+		return direct
+	}
 	return stallStore{
-		upstream: func(t *testing.T) string {
+		upstream: func(t *testing.T) []string {
 			server := testenv.SharedRabbitMQ(t)
-			direct, upstream = server.VhostURL(server.Vhost(t)), server.Addr()
-			return upstream
+			direct = server.VhostURL(server.Vhost(t))
+			return []string{server.Addr()}
 		},
-		open: func(t *testing.T, addr string) backend.Backend { return rabbitmq.New(url(t, addr)) },
-		url: func(t *testing.T, addr, queue string) string {
-			return strings.Replace(url(t, addr), "amqp://", "rabbitmq://", 1) + "/" + queue
+		open: func(_ *testing.T, s *stallServer) backend.Backend { return rabbitmq.New(url(s)) },
+		url: func(s *stallServer, queue string) string {
+			return strings.Replace(url(s), "amqp://", "rabbitmq://", 1) + "/" + queue
 		},
 	}
 }
@@ -103,13 +156,13 @@ type stallCall struct {
 
 // A stallRound is one call on a queue of its own.
 type stallRound struct {
-	t     *testing.T
-	store stallStore
-	addr  string
-	name  string
-	q     delayq.Queue
-	ids   []string
-	ds    []*delayq.Delivery
+	t      *testing.T
+	store  stallStore
+	server *stallServer
+	name   string
+	q      delayq.Queue
+	ids    []string
+	ds     []*delayq.Delivery
 }
 
 func stallCalls() map[string]stallCall {
@@ -209,7 +262,7 @@ func (r *stallRound) bury() error {
 }
 
 func (r *stallRound) new(ctx context.Context) error {
-	b := r.store.open(r.t, r.addr)
+	b := r.store.open(r.t, r.server)
 	q, err := delayq.New(ctx, r.name, delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	r.closeLater(q, err, b.Close)
 	return cmp.Or(err, ctx.Err())
@@ -219,7 +272,7 @@ func (r *stallRound) open(ctx context.Context) error {
 	if r.store.url == nil {
 		return nil
 	}
-	q, err := delayq.Open(ctx, r.store.url(r.t, r.addr, r.name), delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := delayq.Open(ctx, r.store.url(r.server, r.name), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	r.closeLater(q, err, func() error { return nil })
 	return cmp.Or(err, ctx.Err())
 }
@@ -241,10 +294,7 @@ func TestStalledServer(t *testing.T) {
 	for name, store := range stallStores() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &stalls{t: t, store: store}
-			if store.upstream != nil {
-				s.proxy = testenv.Proxy(t, store.upstream(t))
-			}
+			s := &stalls{t: t, store: store, server: store.serve(t)}
 			for range max(*stallRounds, 1) {
 				s.all()
 			}
@@ -254,11 +304,11 @@ func TestStalledServer(t *testing.T) {
 }
 
 type stalls struct {
-	t     *testing.T
-	store stallStore
-	proxy *testenv.FaultProxy // nil for none
-	worst [2]time.Duration
-	calls int
+	t      *testing.T
+	store  stallStore
+	server *stallServer
+	worst  [2]time.Duration
+	calls  int
 }
 
 var stallQueues atomic.Int64
@@ -279,11 +329,8 @@ func (s *stalls) all() {
 
 // once reports whether the call needed no more replies than that.
 func (s *stalls) once(t *testing.T, call stallCall, kind int, expires bool, replies int) (done bool) {
-	r := &stallRound{t: t, store: s.store, name: fmt.Sprintf("stall-%d-%d", time.Now().UnixNano(), stallQueues.Add(1))}
-	if s.proxy != nil {
-		r.addr = s.proxy.Addr()
-	}
-	b := s.store.open(t, r.addr)
+	r := &stallRound{t: t, store: s.store, server: s.server, name: fmt.Sprintf("stall-%d-%d", time.Now().UnixNano(), stallQueues.Add(1))}
+	b := s.store.open(t, s.server)
 	q, err := delayq.New(t.Context(), r.name, delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		t.Fatal(err)
@@ -297,9 +344,9 @@ func (s *stalls) once(t *testing.T, call stallCall, kind int, expires bool, repl
 			t.Fatal(err)
 		}
 	}
-	if s.proxy != nil {
-		s.proxy.StallAfter(replies)
-		defer s.proxy.Resume()
+	if s.server != nil {
+		s.server.stallAfter(replies)
+		defer s.server.resume()
 	}
 	ctx, ended, cancel := stallContextOf(t, expires)
 	defer cancel()
@@ -320,10 +367,10 @@ func (s *stalls) once(t *testing.T, call stallCall, kind int, expires bool, repl
 	if err != nil && !errors.Is(err, ctx.Err()) {
 		t.Errorf("after the end of its context the call returned: %v", err)
 	}
-	if s.proxy == nil {
+	if s.server == nil {
 		return true
 	}
-	s.proxy.Resume()
+	s.server.resume()
 	if call.after != nil && err != nil {
 		if err := call.after(r); err != nil {
 			t.Errorf("after the stall: %v", err)
@@ -368,10 +415,10 @@ func TestQueuesOfAStalledServer(t *testing.T) {
 			if store.upstream == nil {
 				t.Skip("there is no server that could stall")
 			}
-			proxy := testenv.Proxy(t, store.upstream(t))
-			b := store.open(t, proxy.Addr())
+			server := store.serve(t)
+			b := store.open(t, server)
 			defer func() {
-				proxy.Resume()
+				server.resume()
 				if err := b.Close(); err != nil {
 					t.Errorf("Close: %v", err)
 				}
@@ -384,7 +431,7 @@ func TestQueuesOfAStalledServer(t *testing.T) {
 				}
 				qs = append(qs, q)
 			}
-			proxy.StallAfter(0)
+			server.stallAfter(0)
 			const within = 300 * time.Millisecond
 			var receiving sync.WaitGroup
 			for _, q := range qs {
