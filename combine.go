@@ -3,6 +3,7 @@ package delayq
 import (
 	"container/list"
 	"context"
+	"fmt"
 	"maps"
 	"sync"
 
@@ -113,7 +114,9 @@ func (c *combiner[T]) await(k *call[T], item *[1]T) error {
 	select {
 	case <-k.done:
 	case <-k.ctx.Done():
-		if !c.leave(k) {
+		if done, sent := c.leave(k); sent {
+			return fmt.Errorf("%w: %w", ErrOutcomeUnknown, k.ctx.Err())
+		} else if !done {
 			return k.ctx.Err()
 		}
 	}
@@ -121,20 +124,21 @@ func (c *combiner[T]) await(k *call[T], item *[1]T) error {
 	return k.outcome()
 }
 
-// leave takes the call out of those that wait, or its caller out of the batch, unless it is done.
-func (c *combiner[T]) leave(k *call[T]) (done bool) {
+// leave takes the call out of those that wait, or its caller out of the batch that was sent, unless it is done.
+func (c *combiner[T]) leave(k *call[T]) (done, sent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
 	case <-k.done:
-		return true
+		return true, false
 	default:
 	}
 	c.waiting.Remove(k.place)
-	if k.batch != nil {
-		k.batch.leaveLocked()
+	if k.batch == nil {
+		return false, false
 	}
-	return false
+	k.batch.leaveLocked()
+	return false, true
 }
 
 // next gives the place of a call that came back, with its items, to those that wait.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 )
 
@@ -27,6 +28,9 @@ func (k *call[T]) outcome() error {
 	}
 	return k.err
 }
+
+// stays reports whether the caller cannot leave.
+func (k *call[T]) stays() bool { return k.ctx.Done() == nil }
 
 // finish brings the call its item back and wakes the caller.
 func (k *call[T]) finish(item T, err error, panicked *storePanic) {
@@ -71,11 +75,15 @@ func (b *batch[T]) takesLocked(k *call[T], weigh func(T) int) bool {
 }
 
 // openLocked makes the context of the call: a single caller's own, and for several one without
-// values that ends when all have left, or at the latest of their deadlines.
+// values that ends when all have left, or at the latest of their deadlines. One that cannot end is the cheapest.
 func (b *batch[T]) openLocked() {
 	b.present = len(b.calls)
 	if len(b.calls) == 1 {
 		b.ctx, b.cancel = b.calls[0].ctx, func() {}
+		return
+	}
+	if slices.ContainsFunc(b.calls, (*call[T]).stays) {
+		b.ctx, b.cancel = context.Background(), func() {}
 		return
 	}
 	if latest, bounded := b.latest(); bounded {

@@ -273,6 +273,9 @@ func TestLeaverIsTakenOut(t *testing.T) {
 		synctest.Wait()
 		leaves.want(t, context.Canceled, 0)
 		ended.want(t, context.Canceled, 0)
+		if errors.Is(leaves.err, ErrOutcomeUnknown) {
+			t.Errorf("what was not sent is unknown: %v", leaves.err)
+		}
 		wantPlaces(t, c, wireWidth, 1)
 		pass(2 * trip)
 		stays.want(t, nil, 2*trip)
@@ -318,6 +321,7 @@ func TestLeaverLeavesABatchIntact(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		leaves.want(t, context.Canceled, trip+trip/2)
+		leaves.want(t, ErrOutcomeUnknown, trip+trip/2)
 		pass(trip)
 		stays.want(t, nil, 2*trip)
 		r.want(t, append(calls, []int{1, 2})...)

@@ -20,7 +20,8 @@ import (
 // [New] and [Open] return the only implementation; methods may be added. Every method
 // is safe for concurrent use and answers [ErrClosed] after Close and [ErrInvalid] to an
 // argument that cannot be used. All but Consume and Close block for no longer than their
-// context allows. Errors are of type [*OpError].
+// context allows, cancelled or expired, also while the store does not reply. The error of such a call matches that of its
+// context, and [ErrOutcomeUnknown] where the store may have been told: repeating the call does no harm. Errors are of type [*OpError].
 type Queue interface {
 	// Push stores a message that is due at once, or when [After] or [At] says. It
 	// returns the message's id: the one given with [ID], or a new one, which sorts by
@@ -160,7 +161,7 @@ type Queue interface {
 	// Close stops every Consume and Repeat and waits until they have returned, which may take as long as its
 	// [Drain] and five seconds more, then wakes every Receive with [ErrClosed]. Messages stay in the store, except those of a memory
 	// backend that New made by itself. A handler must not call Close. A second
-	// Close does nothing.
+	// Close does nothing. Where the store does not reply, Close waits for what is under way, on Redis for up to five seconds.
 	Close() error
 }
 
@@ -228,7 +229,10 @@ func open(ctx context.Context, op, name string, o *options, own bool) (Queue, er
 		q.own = own
 		return q, nil
 	}
-	if own {
+	switch {
+	case own && ctx.Err() != nil:
+		go func() { _ = o.backend.Close() }() // which may take longer than the context allows
+	case own:
 		_ = o.backend.Close()
 	}
 	return nil, opError(op, name, "", err)

@@ -22,7 +22,8 @@ type Backend interface {
 
 	// Close closes every open queue and gives back what the backend itself
 	// opened; a client that the user passed in stays open. Open after Close
-	// answers [ErrClosed]. A second Close does nothing.
+	// answers [ErrClosed]. A second Close does nothing. It waits for calls that are under way for a bounded time; its error matches
+	// [ErrUnavailable] where the store does not reply to them.
 	Close() error
 }
 
@@ -45,8 +46,9 @@ type Options struct {
 //
 // The methods on several messages answer with one error for each, in the order
 // of the arguments; nil means that all succeeded. One message's failure does
-// not touch the others. A context that ends makes the outcome of what is on
-// the wire unknown: repeating the call must do no harm.
+// not touch the others. A method returns when its context ends, cancelled or expired, also
+// while the store does not reply. That makes the outcome of what is on the wire unknown, and repeating the call must do no harm: the error
+// matches that of the context and [ErrOutcomeUnknown]. A method that has returned touches nothing of its arguments any more.
 //
 // After Close every method answers [ErrClosed].
 type Queue interface {
@@ -99,8 +101,8 @@ type Queue interface {
 
 	// Close releases this handle and wakes its waiting Receives. Messages stay
 	// in the store; leases that this handle holds end in their own time. No
-	// goroutine of the handle runs once it has returned. A second Close does
-	// nothing.
+	// goroutine of the handle runs once it has returned, but for what waits for a store that does not
+	// reply: for that, Close waits for a bounded time. A second Close does nothing.
 	Close() error
 }
 

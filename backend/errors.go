@@ -6,7 +6,8 @@ import (
 )
 
 // The sentinel errors of delayq, all of them. They are matched with [errors.Is];
-// package delayq re-exports each. The outcome of one message wraps at most one of them.
+// package delayq re-exports each. The outcome of one message wraps at most one of them, but for ErrUnavailable and
+// ErrOutcomeUnknown, which may come together.
 var (
 	// ErrClosed answers every call on a closed queue or backend.
 	ErrClosed = errors.New("closed")

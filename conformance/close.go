@@ -124,6 +124,9 @@ func closeKeeps(t *trial) {
 }
 
 func closeLeavesNoGoroutine(t *trial) {
+	// A backend that is open may start goroutines in its own time.
+	t.must(t.q.Close(), "closing the first queue")
+	t.must(t.b.Close(), "closing the first backend")
 	ignored := []goleak.Option{goleak.IgnoreCurrent()}
 	for _, f := range t.Shared {
 		ignored = append(ignored, goleak.IgnoreAnyFunction(f))

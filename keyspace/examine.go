@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/rediscall"
 	"github.com/delayq/delayq/internal/redisqueue"
 )
 
@@ -17,6 +18,11 @@ func (b *Backend) Examine(ctx context.Context) (backend.Examination, error) {
 	if err != nil {
 		return x, err
 	}
+	return rediscall.Do(ctx, b.store.Calls, func(ctx context.Context) (backend.Examination, error) { return b.examineAll(ctx, x) })
+}
+
+// examineAll adds whether each server tells of expiries.
+func (b *Backend) examineAll(ctx context.Context, x backend.Examination) (backend.Examination, error) {
 	masters, err := b.listener.masters(ctx)
 	if err != nil {
 		x.Findings = append(x.Findings, backend.Finding{

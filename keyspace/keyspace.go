@@ -45,7 +45,7 @@ func New(client redis.UniversalClient, opts ...Option) *Backend {
 		set(&c)
 	}
 	b := redisstore.NewBackend(c)
-	return &Backend{store: b, sweep: c.Poll, listener: newListener(masters, redisqueue.HubOf(b), c.Prefix, c.Poll)}
+	return &Backend{store: b, sweep: c.Poll, listener: newListener(masters, b.Calls, redisqueue.HubOf(b), c.Prefix, c.Poll)}
 }
 
 func reject(c *redisstore.Config, err error) { c.Err = errors.Join(c.Err, err) }
@@ -111,7 +111,8 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 // minute, so that a remedy shows.
 func (b *Backend) Degraded() error { return b.listener.degraded() }
 
-// Close is as in backend.Backend.
+// Close closes all queues, and the client where a URL made it. Messages stay in Redis. It waits up to 5 s for calls under way; where the
+// server does not reply to them in that time, the error matches [backend.ErrUnavailable], and they end by the client's timeouts.
 func (b *Backend) Close() error {
 	b.listener.close()
 	return b.store.Close()

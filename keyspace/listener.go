@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/delayq/delayq/internal/rediscall"
 	"github.com/delayq/delayq/internal/redisqueue"
 )
 
@@ -24,6 +25,7 @@ const followEvery = 10 * time.Second
 // for each master, since a server tells its own expiries only.
 type listener struct {
 	masters func(context.Context) ([]server, error)
+	calls   *rediscall.Group
 	hub     *redisqueue.Hub
 	prefix  string
 	sweep   time.Duration
@@ -34,12 +36,11 @@ type listener struct {
 	known  chan struct{}      // closed when it is known whether events come
 	nodes  map[server]*node
 	err    error // of listing the masters
-	ended  sync.WaitGroup
 }
 
-func newListener(masters func(context.Context) ([]server, error), hub *redisqueue.Hub, prefix string, sweep time.Duration) *listener {
+func newListener(masters func(context.Context) ([]server, error), calls *rediscall.Group, hub *redisqueue.Hub, prefix string, sweep time.Duration) *listener {
 	return &listener{
-		masters: masters, hub: hub, prefix: prefix, sweep: sweep,
+		masters: masters, calls: calls, hub: hub, prefix: prefix, sweep: sweep,
 		known: make(chan struct{}), nodes: make(map[server]*node),
 	}
 }
@@ -70,7 +71,7 @@ func (l *listener) launch(log *slog.Logger) bool {
 		var ctx context.Context
 		ctx, l.stop = context.WithCancel(context.Background())
 		l.err = errStarting
-		l.ended.Go(func() { l.run(ctx, log) })
+		l.calls.Go(func() { l.run(ctx, log) })
 	}
 	return !l.closed
 }
@@ -95,7 +96,7 @@ func (l *listener) run(ctx context.Context, log *slog.Logger) {
 
 // follow subscribes on masters that are new, and leaves those that are none any more.
 func (l *listener) follow(ctx context.Context, log *slog.Logger) {
-	masters, err := l.masters(ctx)
+	masters, err := rediscall.Do(ctx, l.calls, l.masters)
 	if l.listed(err) && ctx.Err() == nil {
 		log.WarnContext(ctx, "delayq: keyspace cannot list the Cluster's masters; messages wait for the sweep", "sweep", l.sweep, "err", err)
 	}
@@ -109,7 +110,7 @@ func (l *listener) follow(ctx context.Context, log *slog.Logger) {
 		if l.nodes[m] == nil && !l.closed {
 			n := newNode(m, l, log)
 			l.nodes[m] = n
-			l.ended.Go(func() { n.listen(ctx) })
+			l.calls.Go(func() { n.listen(ctx) })
 		}
 	}
 }
@@ -140,7 +141,7 @@ func (l *listener) leave(masters []server) {
 	}
 	l.mu.Unlock()
 	for _, n := range gone {
-		n.close()
+		l.calls.Go(n.close) // it waits for a server that is being asked
 	}
 }
 
@@ -157,6 +158,7 @@ func (l *listener) degraded() error {
 	return errors.Join(append(errs, l.err)...)
 }
 
+// close ends the subscriptions. Their goroutines are those of the backend, whose Close waits for them.
 func (l *listener) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -165,7 +167,6 @@ func (l *listener) close() {
 	}
 	l.mu.Unlock()
 	l.leave(nil)
-	l.ended.Wait()
 }
 
 func listMasters(ctx context.Context, c cluster) ([]server, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/delayq/delayq/internal/rediscall"
 	"github.com/delayq/delayq/internal/redisqueue"
 	"github.com/delayq/delayq/internal/redisstore"
 )
@@ -96,7 +97,8 @@ const checkWithin = 5 * time.Second
 func (n *node) check(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
-	n.report(ctx, enable(within, n.server, n.listener.prefix))
+	_, err := rediscall.Do(within, n.listener.calls, func(ctx context.Context) (any, error) { return nil, enable(ctx, n.server, n.listener.prefix) })
+	n.report(ctx, err)
 }
 
 func (n *node) confirmed() bool {

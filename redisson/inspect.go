@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/delayq/delayq/internal/rediscall"
 	"github.com/delayq/delayq/internal/redisscript"
 )
 
@@ -113,14 +114,17 @@ func (b *Backend) Inspect(ctx context.Context, queue string) (Report, error) {
 		&r.Leased: pipe.ZCard(ctx, s.Keys[3]), &r.Dead: pipe.ZCard(ctx, s.Keys[6]), &r.Quarantined: pipe.ZCard(ctx, s.quarantineKey()),
 	}
 	head := pipe.ZRange(ctx, s.names.timeouts, 0, maxPage-1)
-	if _, err := pipe.Exec(ctx); err != nil {
+	_, err = rediscall.Do(ctx, s.Calls, func(ctx context.Context) (any, error) { return pipe.Exec(ctx) })
+	if err != nil {
 		return r, fmt.Errorf("inspecting the queue: %w", redisscript.Translate(err))
 	}
 	for to, cmd := range counts {
 		*to = cmd.Val()
 	}
 	r.sort(head.Val())
-	listening, err := s.Client.PubSubNumSub(ctx, s.names.channel).Result()
+	listening, err := rediscall.Do(ctx, s.Calls, func(ctx context.Context) (map[string]int64, error) {
+		return s.Client.PubSubNumSub(ctx, s.names.channel).Result()
+	})
 	if err != nil {
 		return r, fmt.Errorf("counting subscribers: %w", redisscript.Translate(err))
 	}

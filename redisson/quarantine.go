@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/rediscall"
 	"github.com/delayq/delayq/internal/redisscript"
 )
 
@@ -53,7 +54,9 @@ func (q *Quarantine) List(ctx context.Context, cursor string, limit int) (page [
 	if err != nil {
 		return nil, "", err
 	}
-	zs, err := s.Client.ZRangeWithScores(ctx, s.quarantineKey(), from, from+int64(limit)).Result()
+	zs, err := rediscall.Do(ctx, s.Calls, func(ctx context.Context) ([]redis.Z, error) {
+		return s.Client.ZRangeWithScores(ctx, s.quarantineKey(), from, from+int64(limit)).Result()
+	})
 	if err != nil {
 		return nil, "", fmt.Errorf("listing the quarantine: %w", redisscript.Translate(err))
 	}
@@ -131,7 +134,9 @@ func (q *Quarantine) move(ctx context.Context, ids []string, drop bool) []error 
 	if err != nil {
 		return backend.FailAll(len(ids), err)
 	}
-	entries, err := s.Client.ZRange(ctx, s.quarantineKey(), 0, -1).Result()
+	entries, err := rediscall.Do(ctx, s.Calls, func(ctx context.Context) ([]string, error) {
+		return s.Client.ZRange(ctx, s.quarantineKey(), 0, -1).Result()
+	})
 	if err != nil {
 		return backend.FailAll(len(ids), fmt.Errorf("reading the quarantine: %w", redisscript.Translate(err)))
 	}

@@ -59,7 +59,8 @@ func (b *Backend) Open(ctx context.Context, queue string, o backend.Options) (ba
 	return b.queues.Open(ctx, queue, o)
 }
 
-// Close closes all queues, and the client where a URL made it. Messages stay in Redis.
+// Close closes all queues, and the client where a URL made it. Messages stay in Redis. It waits up to 5 s for calls under way; where the
+// server does not reply to them in that time, the error matches [backend.ErrUnavailable], and they end by the client's timeouts.
 func (b *Backend) Close() error { return b.queues.Close() }
 
 // Traits returns what the backend promises. With [Envelope] that is everything, to the millisecond, but for ids that stay

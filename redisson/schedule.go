@@ -1,6 +1,7 @@
 package redisson
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +58,8 @@ func (s *store) sealOne(m *backend.Message) (sealed, error) {
 	if err != nil {
 		return sealed{}, fmt.Errorf("codec %s: %w", s.codec.Name(), err)
 	}
-	return sealed{m, nil, payload}, nil
+	// A codec may return the body itself, which the caller may change while a call that it has left is still under way.
+	return sealed{m, nil, bytes.Clone(payload)}, nil
 }
 
 // merge puts outcomes where errs has none.

@@ -34,7 +34,7 @@ func (b *Backend) store(queue string, o backend.Options) (*store, error) {
 	}
 	s := &store{options: b.setup, names: n, log: o.Logger}
 	s.Runner = redisscript.Runner{
-		Client: b.queues.Client, Keys: keys, Clock: o.Clock,
+		Client: b.queues.Client, Calls: b.queues.Calls, Keys: keys, Clock: o.Clock,
 		Args: []any{n.channel, s.flags(), s.format.String(), s.grace()},
 	}
 	return s, nil

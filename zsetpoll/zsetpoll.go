@@ -56,7 +56,8 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	return b.store.Open(ctx, name, o)
 }
 
-// Close closes all queues, and the client where a URL made it. Messages stay in Redis.
+// Close closes all queues, and the client where a URL made it. Messages stay in Redis. It waits up to 5 s for calls under way; where the
+// server does not reply to them in that time, the error matches [backend.ErrUnavailable], and they end by the client's timeouts.
 func (b *Backend) Close() error { return b.store.Close() }
 
 func (o *options) reject(err error) { o.Err = errors.Join(o.Err, err) }

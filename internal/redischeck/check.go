@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/internal/rediscall"
 )
 
 // checkWithin bounds what the check adds to the first Open.
@@ -18,29 +20,17 @@ const checkWithin = 2 * time.Second
 
 // Check warns, with the remedy, about servers that may lose messages or refuse them. It never
 // fails: who cannot be asked is not warned about.
-func Check(ctx context.Context, client redis.UniversalClient, log *slog.Logger) {
+func Check(ctx context.Context, calls *rediscall.Group, client redis.UniversalClient, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
-	type answer struct {
-		facts []Facts
-		err   error
+	facts, err := rediscall.Do(ctx, calls, func(ctx context.Context) ([]Facts, error) { return Inspect(ctx, client) })
+	if ctx.Err() != nil {
+		err = ctx.Err() // it only asks, so that nothing is unknown
 	}
-	// Not every client gives up when the context ends; Open does not wait for it.
-	answers := make(chan answer, 1)
-	go func() {
-		facts, err := Inspect(ctx, client)
-		answers <- answer{facts, err}
-	}()
-	var a answer
-	select {
-	case a = <-answers:
-	case <-ctx.Done():
-		a.err = ctx.Err()
+	if err != nil {
+		log.DebugContext(ctx, "delayq: the start-up check could not ask the server", "err", err)
 	}
-	if a.err != nil {
-		log.DebugContext(ctx, "delayq: the start-up check could not ask the server", "err", a.err)
-	}
-	report(ctx, log, a.facts)
+	report(ctx, log, facts)
 }
 
 // report logs each finding once, with all the servers that it is about: the masters of a Cluster are

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/delayq/delayq/internal/rediscall"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -35,7 +36,7 @@ func (l *lines) Handle(_ context.Context, r slog.Record) error {
 func checked(t *testing.T, client redis.UniversalClient) []string {
 	t.Helper()
 	l := &lines{Handler: slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})}
-	Check(t.Context(), client, slog.New(l))
+	Check(t.Context(), new(rediscall.Group), client, slog.New(l))
 	return l.all
 }
 
@@ -195,5 +196,5 @@ func TestCheckAfterTheContextEnded(t *testing.T) {
 	cancel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	t.Cleanup(func() { _ = client.Close() })
-	Check(ctx, client, slog.New(slog.DiscardHandler))
+	Check(ctx, new(rediscall.Group), client, slog.New(slog.DiscardHandler))
 }

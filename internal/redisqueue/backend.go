@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/rediscall"
 )
 
 // Config is what the backends on Redis have in common.
@@ -20,6 +21,9 @@ type Config struct {
 	Poll   time.Duration // how long an idle queue sleeps without a wake-up
 	Err    error         // of an option; Open reports it
 
+	// Calls are those of the client, of which Close waits for the last. NewBackend makes it where it is nil.
+	Calls *rediscall.Group
+
 	// Triggered says that a key which expires tells when the first message is due.
 	Triggered bool
 
@@ -28,7 +32,7 @@ type Config struct {
 	// KeyOf tells whether a key is one of a queue's.
 	KeyOf func(key, queue string) bool
 	// Check warns of what is wrong with the server, before the first queue.
-	Check func(ctx context.Context, client redis.UniversalClient, log *slog.Logger)
+	Check func(ctx context.Context, calls *rediscall.Group, client redis.UniversalClient, log *slog.Logger)
 }
 
 // DefaultPoll is that of a Config.
@@ -42,12 +46,15 @@ type Backend struct {
 	mu      sync.Mutex
 	queues  map[*Queue]struct{}
 	closed  bool
-	checked sync.Once
+	checked chan struct{} // closed when the check is over; nil before it starts
 }
 
 // NewBackend returns a backend; nothing is sent before the first Open.
 func NewBackend(c Config) *Backend {
-	b := &Backend{Config: c, hub: NewHub(c.Client, c.Poll, slog.Default()), queues: make(map[*Queue]struct{})}
+	if c.Calls == nil {
+		c.Calls = new(rediscall.Group)
+	}
+	b := &Backend{Config: c, hub: NewHub(c.Client, c.Poll), queues: make(map[*Queue]struct{})}
 	b.hub.triggered = c.Triggered
 	return b
 }
@@ -70,12 +77,44 @@ func OpenOn(ctx context.Context, b *Backend, name string, o backend.Options) (*Q
 	if err := errors.Join(b.Err, ctx.Err()); err != nil {
 		return nil, err
 	}
-	b.checked.Do(func() { b.Check(ctx, b.Client, o.Logger) })
+	if err := b.check(ctx, o.Logger); err != nil {
+		return nil, err
+	}
 	s, err := b.Store(ctx, name, o)
 	if err != nil {
 		return nil, err
 	}
 	return b.enter(NewQueue(s, b.hub, o.Logger))
+}
+
+// check has the server checked once, by the first Open, and waits until that is over or the context ends.
+func (b *Backend) check(ctx context.Context, log *slog.Logger) error {
+	checked, err := b.startCheck(context.WithoutCancel(ctx), log)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-checked:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+func (b *Backend) startCheck(ctx context.Context, log *slog.Logger) (checked <-chan struct{}, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, backend.ErrClosed
+	}
+	if b.checked == nil {
+		done := make(chan struct{})
+		b.checked = done
+		b.Calls.Go(func() {
+			defer close(done)
+			b.Check(ctx, b.Calls, b.Client, log)
+		})
+	}
+	return b.checked, nil
 }
 
 func (b *Backend) enter(q *Queue) (*Queue, error) {
@@ -97,24 +136,4 @@ func (b *Backend) forget(q *Queue) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.queues, q)
-}
-
-// Close is as in backend.Backend.
-func (b *Backend) Close() error {
-	b.mu.Lock()
-	open := b.queues
-	was := b.closed
-	b.queues, b.closed = make(map[*Queue]struct{}), true
-	b.mu.Unlock()
-	if was {
-		return nil
-	}
-	for q := range open {
-		_ = q.Close()
-	}
-	err := b.hub.Close()
-	if b.Owned {
-		err = errors.Join(err, b.Client.Close())
-	}
-	return err
 }

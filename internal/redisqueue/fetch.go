@@ -23,8 +23,9 @@ func (q *Queue) fetch() {
 
 func (q *Queue) fetchOnce(limit int, lease time.Duration) {
 	asked := q.clock.Now()
-	c, err := q.Claim(q.fetching, limit, lease, rand.Text())
+	c, err := q.Claim(q.claiming, limit, lease, rand.Text())
 	switch {
+	case err != nil && q.fetching.Err() != nil: // the end of the loop says why
 	case err != nil:
 		q.deliver(received{err: err})
 	case len(c.Deliveries) > 0 && q.clock.Since(asked) < lease:
@@ -101,7 +102,7 @@ func (q *Queue) deliverAll(ds []backend.Delivery, lease time.Duration) {
 }
 
 // giveBackWithin bounds the return of what nobody waits for. If it fails, the lease ends in its time.
-const giveBackWithin = 5 * time.Second
+const giveBackWithin = 2 * time.Second
 
 func (q *Queue) giveBack(ds []backend.Delivery) {
 	if len(ds) == 0 {

@@ -2,7 +2,6 @@ package redisqueue
 
 import (
 	"context"
-	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,20 +15,21 @@ import (
 type Hub struct {
 	client redis.UniversalClient
 	poll   time.Duration
-	log    *slog.Logger
 
 	triggered bool // who waits is woken by the trigger where there is one
 
-	mu     sync.Mutex
-	pubsub *redis.PubSub
-	queues map[string]map[*Queue]struct{} // by channel
-	open   int
-	ended  sync.WaitGroup
+	mu      sync.Mutex
+	queues  map[string]map[*Queue]struct{} // by channel
+	open    int
+	running bool // the subscription
+	stop    context.CancelFunc
+	changed chan struct{} // holds one when channels came or went
+	ended   sync.WaitGroup
 }
 
 // NewHub returns a hub whose queues look by themselves after poll, when no wake-up comes.
-func NewHub(client redis.UniversalClient, poll time.Duration, log *slog.Logger) *Hub {
-	return &Hub{client: client, poll: poll, log: log, queues: make(map[string]map[*Queue]struct{})}
+func NewHub(client redis.UniversalClient, poll time.Duration) *Hub {
+	return &Hub{client: client, poll: poll, queues: make(map[string]map[*Queue]struct{}), changed: make(chan struct{}, 1)}
 }
 
 // queuesPerSecond bounds what idle queues cost together.
@@ -42,6 +42,7 @@ func (h *Hub) interval() time.Duration {
 	return max(h.poll, time.Duration(h.open)*time.Second/queuesPerSecond)
 }
 
+// add has a queue woken from soon on: once its channel is subscribed to, it looks again.
 func (h *Hub) add(q *Queue) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,22 +53,7 @@ func (h *Hub) add(q *Queue) {
 		return
 	}
 	h.queues[channel] = map[*Queue]struct{}{q: {}}
-	if h.pubsub == nil {
-		h.start(channel)
-		return
-	}
-	h.subscribed(h.pubsub.Subscribe(context.Background(), channel))
-}
-
-// start subscribes to the first channel. The client's library subscribes again after a disconnect.
-func (h *Hub) start(channel string) {
-	h.pubsub = h.client.Subscribe(context.Background(), channel)
-	events := Events(h.pubsub)
-	h.ended.Go(func() {
-		for e := range events {
-			h.heard(e)
-		}
-	})
+	h.followLocked()
 }
 
 // checkEvery is how often a silent subscription is checked to be alive: rarely, since it is only for hints.
@@ -76,12 +62,6 @@ const checkEvery = time.Minute
 // Events are those of a subscription, the ends of disconnects among them.
 func Events(p *redis.PubSub) <-chan any {
 	return p.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(checkEvery))
-}
-
-func (h *Hub) subscribed(err error) {
-	if err != nil {
-		h.log.Warn("delayq: subscribing to wake-ups failed; queues look at their interval", "err", err)
-	}
 }
 
 // heard passes a wake-up on. After a subscription, also one anew, wake-ups may have been missed.
@@ -125,25 +105,8 @@ func (h *Hub) remove(q *Queue) {
 	h.open--
 	channel := q.Channel()
 	delete(h.queues[channel], q)
-	if len(h.queues[channel]) > 0 {
-		return
+	if len(h.queues[channel]) == 0 {
+		delete(h.queues, channel)
+		h.followLocked()
 	}
-	delete(h.queues, channel)
-	if h.pubsub != nil {
-		h.subscribed(h.pubsub.Unsubscribe(context.Background(), channel))
-	}
-}
-
-// Close ends the subscription.
-func (h *Hub) Close() error {
-	h.mu.Lock()
-	pubsub := h.pubsub
-	h.pubsub = nil
-	h.mu.Unlock()
-	if pubsub == nil {
-		return nil
-	}
-	err := pubsub.Close()
-	h.ended.Wait()
-	return err
 }

@@ -19,11 +19,13 @@ type Queue struct {
 	log   *slog.Logger
 	hub   *Hub
 
-	fetching context.Context // ends with Close
+	fetching context.Context // ends when Close begins
 	stop     context.CancelFunc
+	claiming context.Context // ends a while later, so that what a last claim brings is given back
+	giveUp   context.CancelFunc
 	fetched  sync.WaitGroup
 
-	life    sync.Mutex // of the fetcher: held while it starts or ends, and never within mu
+	life    sync.Mutex // of the fetcher: held while it is started, and never within mu
 	started bool
 
 	mu      sync.Mutex
@@ -68,6 +70,7 @@ func NewQueue(s Store, hub *Hub, log *slog.Logger) *Queue {
 		q.clock = clockwork.NewRealClock()
 	}
 	q.fetching, q.stop = context.WithCancel(context.Background())
+	q.claiming, q.giveUp = context.WithCancel(context.Background())
 	return q
 }
 
@@ -101,6 +104,12 @@ func (q *Queue) start() {
 	q.started = true
 	q.hub.add(q)
 	q.fetched.Go(q.fetch)
+}
+
+func (q *Queue) wasStarted() bool {
+	q.life.Lock()
+	defer q.life.Unlock()
+	return q.started
 }
 
 // wait enters a waiter.
@@ -143,9 +152,10 @@ func (q *Queue) Close() error {
 		q.closed = true
 		q.mu.Unlock()
 		q.stop()
-		q.life.Lock()
-		defer q.life.Unlock()
-		if q.started {
+		late := time.AfterFunc(closeWithin-giveBackWithin, q.giveUp)
+		defer late.Stop()
+		defer q.giveUp()
+		if q.wasStarted() {
 			q.fetched.Wait()
 			q.hub.remove(q)
 		}

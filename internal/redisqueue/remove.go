@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/rediscall"
 	"github.com/delayq/delayq/internal/redischeck"
 )
 
@@ -31,7 +32,7 @@ func Examine(ctx context.Context, b *Backend) (backend.Examination, error) {
 	if err := b.usable(); err != nil {
 		return backend.Examination{}, err
 	}
-	return redischeck.Examine(ctx, b.Client)
+	return rediscall.Do(ctx, b.Calls, func(ctx context.Context) (backend.Examination, error) { return redischeck.Examine(ctx, b.Client) })
 }
 
 func (b *Backend) usable() error {
@@ -48,6 +49,10 @@ func Remains(ctx context.Context, b *Backend, queues ...string) (left []string, 
 	if err := b.usable(); err != nil || len(queues) == 0 {
 		return nil, err
 	}
+	return rediscall.Do(ctx, b.Calls, func(ctx context.Context) ([]string, error) { return remains(ctx, b, queues) })
+}
+
+func remains(ctx context.Context, b *Backend, queues []string) (left []string, err error) {
 	pattern := "*" + literally(common(queues)) + "*"
 	err = redischeck.Each(ctx, b.Client, func(ctx context.Context, _ string, c redis.Cmdable) error {
 		keys := c.Scan(ctx, 0, pattern, 1000).Iterator()

@@ -22,7 +22,7 @@ func (q *Queue) idle() {
 func (q *Queue) tendOnce() (more bool) {
 	q.forgetSoonest()
 	asked := q.clock.Now()
-	c, err := q.Tend(q.fetching)
+	c, err := q.Tend(q.claiming)
 	if err != nil && q.fetching.Err() == nil {
 		q.log.Warn("delayq: tending the queue failed; it is tried again at the next interval", "err", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/rediscall"
 )
 
 // A Confirmation is what a call waits for beyond the server's memory. The zero value waits for nothing.
@@ -36,14 +37,7 @@ func (r *Runner) CanConfirm(ctx context.Context) error {
 	if !r.Confirm.wanted() {
 		return nil
 	}
-	conn, err := r.connection(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = conn.Close() }()
-	soon := r.Confirm
-	soon.Within = time.Millisecond
-	err = soon.await(ctx, conn)
+	_, err := rediscall.Do(ctx, r.Calls, func(ctx context.Context) (any, error) { return nil, r.tryConfirm(ctx) })
 	var refusal redis.Error
 	switch {
 	case errors.Is(err, backend.ErrUnconfirmed):
@@ -53,6 +47,17 @@ func (r *Runner) CanConfirm(ctx context.Context) error {
 	default:
 		return err
 	}
+}
+
+func (r *Runner) tryConfirm(ctx context.Context) error {
+	conn, err := r.connection(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }()
+	soon := r.Confirm
+	soon.Within = time.Millisecond
+	return soon.await(ctx, conn)
 }
 
 // confirmed runs a command, and then waits on the same connection for what that has written: the server counts from what a

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/rediscall"
 )
 
 // ErrUnknown is for a reply that was lost where the second try cannot tell whether there was a first.
@@ -21,6 +21,7 @@ var ErrUnknown = fmt.Errorf("%w: the reply was lost", backend.ErrOutcomeUnknown)
 // Runner runs scripts on one queue's keys. It is safe for concurrent use.
 type Runner struct {
 	Client redis.UniversalClient
+	Calls  *rediscall.Group // of the backend
 	Keys   []string
 	Clock  clockwork.Clock // nil for the server's own
 	Args   []any           // of every script, before its own
@@ -45,13 +46,8 @@ func NewOnce(ctx context.Context, args ...any) Once { return Once{redis.NewCmd(c
 // NoRetry is what the client library asks.
 func (Once) NoRetry() bool { return true }
 
-const (
-	tries      = 3
-	retryPause = 10 * time.Millisecond
-
-	// onTheWay is how long a repeated script may be on its way to the server.
-	onTheWay = time.Second
-)
+// onTheWay is how long a repeated script may be on its way to the server.
+const onTheWay = time.Second
 
 // An age is how long ago a script's first try may have been sent. The client library reads it when it writes the command, which may
 // have waited long for a connection.
@@ -70,77 +66,12 @@ func (a age) MarshalBinary() ([]byte, error) {
 	return strconv.AppendInt(nil, Delay(time.Since(a.since)+onTheWay), 10), nil
 }
 
-// Run runs a script, up to three times when replies are lost.
-func (r *Runner) Run(ctx context.Context, sc *Script, args ...any) (any, error) {
-	return r.repeat(ctx, sc, false, args)
-}
-
-// Again is Run for a script whose work may have been done already.
-func (r *Runner) Again(ctx context.Context, sc *Script, args ...any) (any, error) {
-	return r.repeat(ctx, sc, true, args)
-}
-
-// Once runs a script that must not be repeated. A lost reply is ErrUnknown.
-func (r *Runner) Once(ctx context.Context, sc *Script, args ...any) (any, error) {
-	reply, err := r.runOnce(ctx, sc, age{}, args)
-	if Unknown(ctx, err) && !unsent(err) {
-		err = fmt.Errorf("%w: %w", ErrUnknown, err)
-	}
-	return reply, wrap(sc, err)
-}
-
-func (r *Runner) repeat(ctx context.Context, sc *Script, again bool, args []any) (any, error) {
-	began := time.Now()
-	var err error
-	for try := range tries {
-		if try > 0 && !pause(ctx, retryPause<<try) {
-			break
-		}
-		var first age
-		if again {
-			first.since = began
-		}
-		var reply any
-		if reply, err = r.runOnce(ctx, sc, first, args); !Unknown(ctx, err) {
-			return reply, wrap(sc, err)
-		}
-		again = again || !unsent(err)
-	}
-	return nil, wrap(sc, err)
-}
-
-// unsent reports whether there was no connection to send anything on.
-func unsent(err error) bool {
-	var op *net.OpError
-	return errors.Is(err, redis.ErrPoolTimeout) || errors.As(err, &op) && op.Op == "dial"
-}
-
-func wrap(sc *Script, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("script %s: %w", sc.name, Translate(err))
-}
-
-// Unknown reports whether a command may have run though there is no reply.
-func Unknown(ctx context.Context, err error) bool {
-	var reply redis.Error
-	return err != nil && ctx.Err() == nil && !errors.As(err, &reply) && !errors.Is(err, redis.ErrClosed) && !errors.Is(err, backend.ErrUnconfirmed)
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// runOnce runs a script whose first try was of that age.
+// runOnce runs a script whose first try was of that age, and returns when ctx ends.
 func (r *Runner) runOnce(ctx context.Context, sc *Script, first age, args []any) (any, error) {
+	return rediscall.Do(ctx, r.Calls, func(ctx context.Context) (any, error) { return r.send(ctx, sc, first, args) })
+}
+
+func (r *Runner) send(ctx context.Context, sc *Script, first age, args []any) (any, error) {
 	reply, err := r.eval(ctx, "evalsha", sc.sha, first, args)
 	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return reply, err

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/rediscall"
 	"github.com/delayq/delayq/internal/redischeck"
 	"github.com/delayq/delayq/internal/redisqueue"
 	"github.com/delayq/delayq/internal/redisscript"
@@ -27,6 +28,7 @@ const DefaultPrefix = "delayq"
 
 // NewBackend returns a backend on such stores; nothing is sent before the first Open.
 func NewBackend(c Config) *redisqueue.Backend {
+	c.Calls = new(rediscall.Group)
 	c.Check = redischeck.Check
 	c.KeyOf = func(key, queue string) bool { return strings.HasPrefix(key, c.Prefix+":{"+queue+"}:") }
 	c.Store = func(ctx context.Context, name string, o backend.Options) (redisqueue.Store, error) {

@@ -28,7 +28,7 @@ func New(c Config, queue string, clock clockwork.Clock) *Store {
 	if c.Triggered && clock == nil { // an injected clock's time is not that of expiries
 		trigger = k.trigger
 	}
-	scripts := redisscript.Runner{Client: c.Client, Keys: k.list, Clock: clock, Args: []any{k.channel, trigger}}
+	scripts := redisscript.Runner{Client: c.Client, Calls: c.Calls, Keys: k.list, Clock: clock, Args: []any{k.channel, trigger}}
 	return &Store{Runner: scripts, pushes: scripts.Confirmed(c.Confirm), keys: k}
 }
 

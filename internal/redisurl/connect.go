@@ -8,14 +8,21 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/internal/rediscall"
 )
 
 // Connect returns a client of what the URL names, once that has answered. The caller closes it.
 func (t *Target) Connect(ctx context.Context) (redis.UniversalClient, error) {
-	if err := t.ping(ctx); err != nil {
+	if err := t.reach(ctx); err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", t.where(), t.discreet(err))
 	}
-	return redis.NewUniversalClient(t.clientOptions()), nil
+	return newClient(t.clientOptions()), nil
+}
+
+func newClient(o *redis.UniversalOptions) redis.UniversalClient {
+	o.Dialer = dialer(o)
+	return redis.NewUniversalClient(o)
 }
 
 // clientOptions lets a caller's deadline cut a wait for the server short. The scripts bear it: one whose
@@ -33,18 +40,16 @@ func (t *Target) ping(ctx context.Context) error {
 	o.MaxRetries, o.DialerRetries = -1, 1
 	o.PoolSize = 10 // after as many failures as that the client goes on dialling by itself
 	hurry(ctx, o)
-	client := redis.NewUniversalClient(o)
-	// A context that is cancelled does not end a read; closing does.
-	stop := context.AfterFunc(ctx, func() { _ = client.Close() })
-	err := client.Ping(ctx).Err()
-	if !stop() {
-		return late(ctx)
-	}
+	client := newClient(o)
+	stop := context.AfterFunc(ctx, func() { _ = client.Close() }) // which ends a read
+	defer stop()
+	_, err := rediscall.Do(ctx, nil, func(ctx context.Context) (any, error) {
+		defer func() { _ = client.Close() }() // it waits for a Sentinel that is being asked
+		return nil, client.Ping(ctx).Err()
+	})
 	if over := late(ctx); over != nil && err != nil {
-		go func() { _ = client.Close() }() // it waits for a Sentinel that is being asked
 		return over
 	}
-	_ = client.Close()
 	return err
 }
 

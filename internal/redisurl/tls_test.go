@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -104,7 +106,14 @@ func TestConnectWithTLS(t *testing.T) {
 func TestConnectWithTLSToAPlainServer(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())
-	mustNotConnect(t, "zsetpoll://"+server.Addr()+"/orders?tls=true&dial_timeout=300ms", "connecting to "+server.Addr()+": ")
+	for _, password := range []string{"", ":hunter2@"} {
+		mustNotConnect(t, "zsetpoll://"+password+server.Addr()+"/orders?tls=true", "connecting to "+server.Addr()+": ", "leave tls=true out")
+	}
+	configure(t, server, "config", "set", "requirepass", "hunter2")
+	mustNotConnect(t, "zsetpoll://:hunter2@"+server.Addr()+"/orders?tls=true", "leave tls=true out")
+	if err := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: "hunter2"}).ConfigSet(t.Context(), "requirepass", "").Err(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestConnectWithACertificate(t *testing.T) {

@@ -29,6 +29,13 @@ type faults struct {
 	cut     float64
 	latency time.Duration
 	hole    bool
+	stall   *stall // nil for none
+}
+
+// A stall lets some replies through and holds the others back until it ends.
+type stall struct {
+	left int
+	over chan struct{}
 }
 
 // Proxy starts a proxy in front of a server, which ends with the test. At first it only passes on.
@@ -67,6 +74,23 @@ func (p *FaultProxy) Blackhole(on bool) {
 	if !on {
 		p.closeLinks(func(l *link) bool { return l.robbed })
 	}
+}
+
+// StallAfter passes on so many more replies, of all connections together, and then holds replies back until Resume. Requests
+// still reach the server, and new connections are accepted.
+func (p *FaultProxy) StallAfter(replies int) {
+	p.Resume()
+	p.change(func(f *faults) { f.stall = &stall{left: replies, over: make(chan struct{})} })
+}
+
+// Resume passes on what StallAfter has held back.
+func (p *FaultProxy) Resume() {
+	p.change(func(f *faults) {
+		if f.stall != nil {
+			close(f.stall.over)
+			f.stall = nil
+		}
+	})
 }
 
 // CloseAll cuts all connections.

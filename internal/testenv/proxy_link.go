@@ -92,6 +92,9 @@ func (l *link) takeReplies(replies chan<- reply) {
 		if cut {
 			return // passReplies still passes on those before, and closes the link
 		}
+		if !l.held() {
+			return
+		}
 		select {
 		case replies <- reply{bytes.Clone(buf[:n]), time.Now().Add(latency)}:
 		case <-l.gone:
@@ -123,6 +126,35 @@ func (l *link) sleep(d time.Duration) bool {
 	case <-l.gone:
 		return false
 	}
+}
+
+// held waits while replies are held back. It reports false when the link was closed meanwhile.
+func (l *link) held() bool {
+	over := l.proxy.holdsBack()
+	if over == nil {
+		return true
+	}
+	select {
+	case <-over:
+		return true
+	case <-l.gone:
+		return false
+	}
+}
+
+// holdsBack counts a reply, and returns what ends the stall if it has to wait for that.
+func (p *FaultProxy) holdsBack() (over <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.faults.stall
+	if s == nil {
+		return nil
+	}
+	if s.left > 0 {
+		s.left--
+		return nil
+	}
+	return s.over
 }
 
 func (l *link) swallows() bool {
