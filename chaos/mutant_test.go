@@ -77,7 +77,7 @@ func storeMutants() []*chaos.Mutant {
 		},
 		{
 			Name: "attempts are not counted", Backend: "keyspace", Finds: "attempts", Edits: []chaos.Edit{
-				{"now, untouched = member_now(id_of(m), rec)", "now, untouched = m, (gens(id_of(m)))"},
+				{"now, untouched = member_now(id_of(m), rec, v)", "now, untouched = m, (gens_in(v))"},
 			},
 		},
 		{

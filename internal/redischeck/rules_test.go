@@ -181,7 +181,7 @@ func TestScriptsRunOnTheOldestVersion(t *testing.T) {
 		}
 		scripts = append(scripts, found...)
 	}
-	calls := regexp.MustCompile(`redis\.p?call\(\s*['"](\w+)['"]|\b(?:on|hint)\(\s*['"](\w+)['"]`)
+	calls := regexp.MustCompile(`redis\.call\(\s*['"](\w+)['"]|\b(?:on|hint)\(\s*['"](\w+)['"]`)
 	for _, script := range scripts {
 		text, err := os.ReadFile(script)
 		if err != nil {

@@ -21,7 +21,13 @@ local function put_back(ms, dues, untouched)
     backs[i] = member(seq_of(m), gen, id)
   end
   on('ZADD', DUE, entries)
-  on('HSET', GENS, values)
+  local reply = #values > 0 and redis.pcall('HSET', GENS, unpack(values))
+  if type(reply) == 'table' and reply.err then
+    for i = 2, #entries, 2 do
+      redis.pcall('ZREM', DUE, entries[i])
+    end
+    error(reply.err, 0)
+  end
   return backs
 end
 

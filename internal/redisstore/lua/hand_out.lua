@@ -16,13 +16,13 @@ local hold_of, owner = {}, claim .. struct.pack('>I4', tonumber(till) % 42949672
 -- How many of the first entries of READY and of DUE are taken out, and what of HELD is of no message.
 local ready_taken, due_taken, stray = 0, 0, {}
 
--- Adds a message that is taken from where it waits: its due time is a text. A member that its message has not now was left by a
--- script that was stopped.
-local function hand_out(m, rec, due)
+-- Adds a message that is taken from where it waits, with what MSG and GENS have of it: its due time is a text. A member that its message has
+-- not now was left by a script that was stopped.
+local function hand_out(m, rec, v, due)
   local untouched = 0
-  if returned(m) then
+  if v or returned(m) then
     local now
-    now, untouched = member_now(id_of(m), rec)
+    now, untouched = member_now(id_of(m), rec, v)
     if now ~= m then
       return
     end
@@ -44,15 +44,20 @@ local function hand_out(m, rec, due)
   limit = ROOM > 0 and limit - 1 or 0
 end
 
--- Reads what MSG has of some members from that place on, up to the next heavy one: what turns out to find no room was read
+local came_back -- whether any message has; unknown until ended leases are given back
+
+-- Reads what MSG and GENS have of some members from that place on, up to the next heavy one: what turns out to find no room was read
 -- in vain.
 local function read(ms, from)
+  if came_back == nil then
+    came_back = redis.call('EXISTS', GENS) == 1
+  end
   local ids, i = {}, from
   repeat
     ids[#ids + 1] = id_of(ms[i])
     i = i + 1
   until i > #ms or #ids == 100 or (string.byte(ms[i], 7) or 0) % 2 == 1
-  return redis.call('HMGET', MSG, unpack(ids))
+  return redis.call('HMGET', MSG, unpack(ids)), came_back and redis.call('HMGET', GENS, unpack(ids)) or {}
 end
 
 -- Adds the first of some messages, as many as the claim may have. Returns how many places it looked at; those without a due
@@ -60,10 +65,11 @@ end
 local function hand_out_first(ms, dues)
   local n = 0
   while n < #ms and limit > 0 do
-    for _, rec in ipairs(read(ms, n + 1)) do
+    local recs, vs = read(ms, n + 1)
+    for i, rec in ipairs(recs) do
       n = n + 1
       if rec and dues[n] then
-        hand_out(ms[n], rec, dues[n])
+        hand_out(ms[n], rec, vs[i], dues[n])
       elseif dues[n] then
         stray[#stray + 1] = ms[n]
       end
@@ -87,6 +93,7 @@ local function hand_out_ready()
       return
     end
     ready_taken = ready_taken + n
+    redis.call('ZREM', DUE, unpack(ms, 1, n)) -- there only if a mover was stopped half-way
   end
 end
 
@@ -137,7 +144,7 @@ local function claimed_before()
   for _, h in ipairs(mine) do
     local rec = redis.call('HGET', MSG, id_of(h.m))
     if rec then
-      hand_out(h.m, rec, int(h.due))
+      hand_out(h.m, rec, redis.call('HGET', GENS, id_of(h.m)), int(h.due))
     end
     out[3] = int(tonumber(redis.call('ZSCORE', LEASES, h.m)))
   end

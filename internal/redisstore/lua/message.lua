@@ -34,14 +34,14 @@ local function returned(m)
   return string.sub(m, 8, 11) ~= '\0\0\0\0'
 end
 
--- The member of a message that has rec in MSG; then how often it came back untouched.
-local function member_now(id, rec)
-  local gen, untouched, seq = gens(id)
+-- The member of a message that has rec in MSG and v in GENS; then how often it came back untouched.
+local function member_now(id, rec, v)
+  local gen, untouched, seq = gens_in(v)
   return member(seq == '' and seq_of(rec) or seq, gen, id), untouched
 end
 
 -- The member that a message of this id has now, or nil.
 local function current(id)
   local rec = redis.call('HGET', MSG, id)
-  return rec and member_now(id, rec) or nil
+  return rec and member_now(id, rec, redis.call('HGET', GENS, id)) or nil
 end
