@@ -44,7 +44,8 @@ local function windows()
   return w
 end
 
-local unique = (FIELDS > 3 or redis.call('EXISTS', UNIQUE) == 1) and windows()
+local there = redis.call('EXISTS', UNIQUE, GENS, GENS) -- GENS counts twice
+local unique = (FIELDS > 3 or there % 2 == 1) and windows()
 
 -- Whether a repeated push finds what its first try may have stored: the same content, and while it waits for the first time a due time
 -- that this try's delay had then.
@@ -110,6 +111,9 @@ local function store()
         times[2 * stored - 1], times[2 * stored] = score, m
         if us > 0 then
           unique.take(id, us)
+        end
+        if there > 1 then
+          redis.call('HDEL', GENS, id) -- there only if a script was stopped that deleted a message of this id
         end
         if not first or due < earliest then
           earliest, first = due, m
