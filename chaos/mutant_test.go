@@ -168,7 +168,7 @@ func storeMutants() []*chaos.Mutant {
 		},
 		{
 			Name: "an ack that leaves the message", Backend: "zsetpoll", Finds: "again", Edits: []chaos.Edit{
-				{"forget(ids)", "forget({})"},
+				{"local done = held(ms, holds)\nlocal ids", "local done = {}\nlocal ids"},
 			},
 		},
 	}
