@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -79,23 +80,62 @@ func (l DeadLetters) Delete(ctx context.Context, ids ...string) error {
 }
 
 // RedriveAll redrives each dead letter once, however soon it dies again, and returns how many
-// came back.
+// came back. Contents are read only where the store lists nothing without them.
 func (l DeadLetters) RedriveAll(ctx context.Context) (n int, err error) {
+	if err := l.check(ctx, "redrive"); err != nil {
+		return 0, err
+	}
 	tried := make(map[string]bool)
-	for d, err := range l.All(ctx) {
-		if err != nil || tried[d.ID] { // a second death is at the end of the list: all were tried
-			return n, err
+	for cursor := ""; ; {
+		ids, next, err := l.ids(ctx, cursor)
+		if err != nil {
+			return n, l.q.fail("redrive", "", err)
 		}
-		tried[d.ID] = true
-		switch err := l.Redrive(ctx, d.ID); {
-		case err == nil:
-			n++
-		case !errors.Is(err, ErrNotFound): // somebody else was faster
-			return n, err
+		again := slices.IndexFunc(ids, func(id string) bool { return tried[id] })
+		if again >= 0 { // a second death is at the end of the list: all were tried
+			ids, next = ids[:again], ""
+		}
+		back, err := l.redriveSome(ctx, ids)
+		if n += back; err != nil || next == "" {
+			return n, l.q.fail("redrive", "", err)
+		}
+		for _, id := range ids {
+			tried[id] = true
+		}
+		cursor = next
+	}
+}
+
+func (l DeadLetters) redriveSome(ctx context.Context, ids []string) (n int, err error) {
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	errs := l.q.dead.Redrive(ctx, ids)
+	n = len(ids)
+	for i, err := range errs {
+		if err != nil {
+			n--
+		}
+		if errors.Is(err, ErrNotFound) { // somebody else was faster
+			errs[i] = nil
 		}
 	}
-	return n, nil
+	return n, batchError(errs)
 }
+
+// ids returns those of a page of dead letters.
+func (l DeadLetters) ids(ctx context.Context, cursor string) (ids []string, next string, err error) {
+	if lister, ok := l.q.dead.(backend.DeadIDLister); ok {
+		return lister.ListDeadIDs(ctx, cursor, pageOfIDs)
+	}
+	page, next, err := l.q.dead.ListDead(ctx, cursor, pageOfDead)
+	for _, d := range page {
+		ids = append(ids, d.ID)
+	}
+	return ids, next, err
+}
+
+const pageOfIDs = 500
 
 func (l DeadLetters) each(ctx context.Context, op string, ids []string, do func(backend.DeadLetters) []error) error {
 	if err := l.check(ctx, op); err != nil {

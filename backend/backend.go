@@ -132,7 +132,8 @@ type Inspector interface {
 type DeadLetters interface {
 	// ListDead returns up to limit dead letters, oldest death first, from the
 	// cursor on: "" starts, and a returned cursor of "" says that there are no
-	// more. Letters that come or go meanwhile do not make it skip the others.
+	// more. A page may be short, or empty, before that, as where letters are large. Letters that come or go meanwhile do not make it
+	// skip the others.
 	ListDead(ctx context.Context, cursor string, limit int) (ls []DeadLetter, next string, err error)
 
 	// Redrive schedules dead letters again, due at once, whole, with attempts
@@ -141,4 +142,11 @@ type DeadLetters interface {
 
 	// DeleteDead deletes dead letters. An id that is not dead answers [ErrNotFound].
 	DeleteDead(ctx context.Context, ids []string) []error
+}
+
+// DeadIDLister is a [DeadLetters] that can list dead letters without their contents. It is optional: who redrives all of them uses it
+// where it is there.
+type DeadIDLister interface {
+	// ListDeadIDs is ListDead, but for the contents.
+	ListDeadIDs(ctx context.Context, cursor string, limit int) (ids []string, next string, err error)
 }

@@ -26,19 +26,19 @@ func storeMutants() []*chaos.Mutant {
 		},
 		{
 			Name: "a claim that leaves the message due", Backend: "zsetpoll", Finds: "lease", Edits: []chaos.Edit{
-				{"redis.call('ZREMRANGEBYRANK', DUE, 0, n - 1)\n  end\nend", "end\nend"},
+				{"redis.call('ZREMRANGEBYRANK', DUE, 0, due_taken - 1)", ""},
 			},
 		},
 		{
 			Name: "an addition before the removal", Backend: "zsetpoll", Finds: "drains", Faults: []string{"maxmemory"}, Edits: []chaos.Edit{
-				{"on('ZREM', LEASES, members) -- an addition alone is refused by a server out of memory", ""},
+				{"redis.call('ZREM', LEASES, '') -- removes nothing: then a server out of memory lets an addition pass", ""},
 			},
 		},
 		{
 			Name: "a stale token accepted", Backend: "keyspace", Finds: "lease", Edits: []chaos.Edit{
 				{
-					"local holds = holds_all(ms, firsts)\nlocal ids, came_back",
-					"local holds = {}\nfor i, m in ipairs(ms) do holds[i] = redis.call('HEXISTS', MSG, id_of(m)) == 1 end\nlocal ids, came_back",
+					"local holds = holds_all(ms, firsts)\nlocal done = held(ms, holds)\nlocal ids",
+					"local holds = {}\nfor i, m in ipairs(ms) do holds[i] = redis.call('HEXISTS', MSG, id_of(m)) == 1 end\nlocal done = held(ms, holds)\nlocal ids",
 				},
 			},
 		},
@@ -67,32 +67,32 @@ func storeMutants() []*chaos.Mutant {
 		},
 		{
 			Name: "a nack without its delay", Backend: "zsetpoll", Finds: "early", Edits: []chaos.Edit{
-				{"or after(delay)\n    local back", "or NOW\n    local back"},
+				{"due_in(holds[i]) or after(delay)", "due_in(holds[i]) or NOW"},
 			},
 		},
 		{
 			Name: "ended leases are dropped", Backend: "zsetpoll", Finds: "lost", Edits: []chaos.Edit{
-				{"if due then\n      put_back(m, due, false)\n    end", ""},
+				{"put_back(ms, dues, {})\n  on('ZREM', DUE, ms)", ""},
 			},
 		},
 		{
 			Name: "attempts are not counted", Backend: "keyspace", Finds: "attempts", Edits: []chaos.Edit{
-				{"local _, untouched = gens(id_of(m))", "local untouched = gens(id_of(m))"},
+				{"now, untouched = member_now(id_of(m), rec, v)", "now, untouched = m, (gens_in(v))"},
 			},
 		},
 		{
 			Name: "what comes back untouched is counted", Backend: "zsetpoll", Finds: "attempts", Edits: []chaos.Edit{
-				{"if untouched then\n    spared = spared + 1", "if untouched then\n    spared = spared + 0"},
+				{"if untouched[i] then\n        spared = spared + 1", "if untouched[i] then\n        spared = spared + 0"},
 			},
 		},
 		{
 			Name: "a cancel that takes from the holder", Backend: "zsetpoll", Finds: "linear", Edits: []chaos.Edit{
-				{"if holds_all({m})[1] then\n      return nil, 'HELD'\n    end", "if holds_all({m})[1] then\n      end_lease(m)\n      return m\n    end"},
+				{"if holds_all({m})[1] then\n    return nil, 'HELD'\n  end", "if holds_all({m})[1] then\n    release({m})\n    return m\n  end"},
 			},
 		},
 		{
 			Name: "a cancel that only says so", Backend: "keyspace", Finds: "again", Edits: []chaos.Edit{
-				{"local m, why = take_waiting(ARGV[i])\n  if m then\n    taken", "local m, why = nil, nil\n  if m then\n    taken"},
+				{"    m, why = waiting(id)\n  end\n  if m then\n    taken", "    m, why = nil, nil\n  end\n  if m then\n    taken"},
 			},
 		},
 		{
@@ -102,12 +102,12 @@ func storeMutants() []*chaos.Mutant {
 		},
 		{
 			Name: "an extension that does not extend", Backend: "zsetpoll", Finds: "lease", Edits: []chaos.Edit{
-				{"on('ZREM', LEASES, members) -- an addition alone is refused by a server out of memory\non('ZADD', LEASES, entries)", ""},
+				{"on('ZADD', LEASES, entries)", ""},
 			},
 		},
 		{
 			Name: "a burial without a grave", Backend: "zsetpoll", Finds: "lost", Edits: []chaos.Edit{
-				{"redis.call('ZADD', DEAD, int(last), id)", "redis.call('HDEL', MSG, id)"},
+				{"on('ZADD', DEAD, deaths)", "for i = 2, #deaths, 2 do redis.call('HDEL', MSG, deaths[i]) end"},
 			},
 		},
 		{
@@ -126,7 +126,7 @@ func storeMutants() []*chaos.Mutant {
 					"redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW), 'WITHSCORES'",
 					"redis.call(limit == 1 and 'ZREVRANGEBYSCORE' or 'ZRANGEBYSCORE', DUE, limit == 1 and int(NOW) or '-inf', limit == 1 and '-inf' or int(NOW), 'WITHSCORES'",
 				},
-				{"redis.call('ZREMRANGEBYRANK', DUE, 0, n - 1)", "on('ZREM', DUE, ms)"},
+				{"  due_taken = hand_out_first(ms, dues)\nend", "  due_taken = hand_out_first(ms, dues)\n  if due_taken > 0 and limit == 0 and #ms == 1 then\n    redis.call('ZREM', DUE, ms[1])\n    due_taken = 0\n  end\nend"},
 			},
 		},
 		{
@@ -137,12 +137,12 @@ func storeMutants() []*chaos.Mutant {
 		{
 			Name: "who has found nothing looks again much later", Backend: "zsetpoll", Finds: "wake-up", Edits: []chaos.Edit{
 				{
-					"if not (RETRY and claimed_before()) then\n  expire(limit + 100)",
-					"if redis.call('EXISTS', 'asleep' .. DUE) == 1 then\n  out[2] = '-1'\n  return out\nend\nif not (RETRY and claimed_before()) then\n  expire(limit + 100)",
+					"if not (RETRY and claimed_before()) and not expire() then",
+					"if redis.call('EXISTS', 'asleep' .. DUE) == 1 then\n  out[2] = '-1'\n  return out\nend\nif not (RETRY and claimed_before()) and not expire() then",
 				},
 				{
-					"  lease_all()\nend\nlocal event",
-					"  lease_all()\nend\nif #out == 3 and string.find(DUE, 'aside') then\n  redis.call('SET', 'asleep' .. DUE, 1, 'PX', 12000)\nend\nlocal event",
+					"    return failed\n  end\nend\nlocal event",
+					"    return failed\n  end\nend\nif #out == 3 and string.find(DUE, 'aside') then\n  redis.call('SET', 'asleep' .. DUE, 1, 'PX', 12000)\nend\nlocal event",
 				},
 			},
 		},
@@ -153,12 +153,12 @@ func storeMutants() []*chaos.Mutant {
 		},
 		{
 			Name: "what is nowhere is cancelled", Backend: "keyspace", Finds: "input", Edits: []chaos.Edit{
-				{"outcomes[#outcomes + 1] = why or 'OK'\nend\nforget", "outcomes[#outcomes + 1] = why ~= 'NONE' and why or 'OK'\nend\nforget"},
+				{"outcomes[#outcomes + 1] = why or 'OK'\nend\nif #taken", "outcomes[#outcomes + 1] = why ~= 'NONE' and why or 'OK'\nend\nif #taken"},
 			},
 		},
 		{
 			Name: "an ack that leaves a trace", Backend: "keyspace", Finds: "empty", Edits: []chaos.Edit{
-				{"forget(ids, came_back)", "forget(ids, {})"},
+				{"  if left % 2 == 1 then\n    on('HDEL', GENS, ids)\n  end\n  if left < 2 then", "  if left == 0 then"},
 			},
 		},
 		{
@@ -168,7 +168,7 @@ func storeMutants() []*chaos.Mutant {
 		},
 		{
 			Name: "an ack that leaves the message", Backend: "zsetpoll", Finds: "again", Edits: []chaos.Edit{
-				{"ipairs(release_all(ms, holds))", "ipairs({})"},
+				{"local done = held(ms, holds)\nlocal ids", "local done = {}\nlocal ids"},
 			},
 		},
 	}

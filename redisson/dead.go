@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"math"
 	"strconv"
 	"time"
@@ -18,32 +19,55 @@ const deadFields = 3
 // ListDead is as in backend.DeadLetters. The cursor is the last one's place in the order of deaths. The body of one
 // that the codec does not read is the payload as it is.
 func (s *store) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
-	after, err := parseCursor(cursor)
-	if err != nil {
-		return nil, "", err
-	}
-	reply, err := s.Run(ctx, listDeadScript, after, limit+1)
-	if err != nil {
-		return nil, "", err
-	}
-	r, ok := reply.([]any)
-	if !ok || len(r)%deadFields != 0 {
-		return nil, "", redisscript.Unexpected(listDeadScript, reply)
-	}
 	var ls []backend.DeadLetter
-	var last string
-	for i := 0; i < len(r); i += deadFields {
-		if len(ls) == limit {
-			return ls, last, nil
-		}
-		l, err := s.letter(r[i : i+deadFields])
+	var unread error
+	next, err := s.listDead(ctx, cursor, limit, false, func(r []any) {
+		l, err := s.letter(r)
 		if err != nil {
-			return nil, "", err
+			unread = err
+			return
 		}
 		ls = append(ls, l)
-		last, _ = r[i].(string)
+	})
+	if err = errors.Join(err, unread); err != nil {
+		return nil, "", err
 	}
-	return ls, "", nil
+	return ls, next, nil
+}
+
+// ListDeadIDs is as in backend.DeadIDLister.
+func (s *store) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
+	var ids []string
+	next, err := s.listDead(ctx, cursor, limit, true, func(r []any) {
+		key, _ := r[1].(string)
+		if grave, _ := r[2].(string); len(grave) >= graveLen {
+			ids = append(ids, s.id(key, double([]byte(grave[8:]))))
+		}
+	})
+	return ids, next, err
+}
+
+// listDead calls add for each dead letter of a page.
+func (s *store) listDead(ctx context.Context, cursor string, limit int, idsAlone bool, add func([]any)) (next string, err error) {
+	after, err := parseCursor(cursor)
+	if err != nil {
+		return "", err
+	}
+	reply, err := s.Run(ctx, listDeadScript, after, limit, redisscript.Flag(idsAlone))
+	if err != nil {
+		return "", err
+	}
+	r, ok := reply.([]any)
+	if !ok || len(r)%deadFields != 1 {
+		return "", redisscript.Unexpected(listDeadScript, reply)
+	}
+	for i := 1; i < len(r); i += deadFields {
+		add(r[i : i+deadFields])
+	}
+	if r[0] == int64(1) && len(r) > 1 {
+		next, _ = r[len(r)-deadFields].(string)
+	}
+	return next, nil
 }
 
 func parseCursor(cursor string) (uint64, error) {

@@ -2,6 +2,7 @@ package broken
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -24,6 +25,8 @@ var leaseFaults = []Fault{
 	{"does not count a message given back at once", "attempt-counts-nacks", func(q *queue) backend.Queue { return &uncountedNack{q} }},
 	{"counts a message given back untouched", "untouched-is-not-counted", func(q *queue) backend.Queue { return &counted{q} }},
 	{"puts a message given back untouched at the end", "order-after-lease", func(q *queue) backend.Queue { return &counted{q} }},
+	{"puts many messages whose leases ended in no order", "order-after-many-leases", func(q *queue) backend.Queue { return &crowded{q} }},
+	{"gives back no more than a thousand ended leases at a time", "stats-after-many-leases", func(q *queue) backend.Queue { return &thousand{q} }},
 	{"notices the end of a lease only when asked anew", "lease-end-wakes", func(q *queue) backend.Queue { return &sluggish{q} }},
 	{"keeps a stuck handler's lease no longer than a tick", "stuck-handler", func(q *queue) backend.Queue { return &unextended{q} }},
 }
@@ -190,4 +193,37 @@ func (q *sluggish) Receive(ctx context.Context, limit int, lease time.Duration) 
 	}
 	<-ctx.Done()
 	return nil, ctx.Err()
+}
+
+// crowded hands out the last of a hundred where there are more.
+type crowded struct{ *queue }
+
+func (q *crowded) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	const many = 100
+	s, err := q.whole.Stats(ctx)
+	if err != nil || s.Ready <= many || limit > 1 {
+		return q.whole.Receive(ctx, limit, lease)
+	}
+	ds, err := q.whole.Receive(ctx, many, lease)
+	if err != nil {
+		return nil, err
+	}
+	last := len(ds) - 1
+	rs := make([]backend.Return, last)
+	for i := range rs {
+		rs[i] = backend.Return{Lease: ds[i].Lease(), Untouched: true}
+	}
+	return ds[last:], errors.Join(q.whole.Nack(ctx, rs)...)
+}
+
+// thousand counts the others as in flight.
+type thousand struct{ *queue }
+
+func (q *thousand) Stats(ctx context.Context) (backend.Stats, error) {
+	const most = 1000
+	s, err := q.whole.Stats(ctx)
+	if more := s.Ready - most; more > 0 {
+		s.Ready, s.InFlight = most, s.InFlight+more
+	}
+	return s, err
 }

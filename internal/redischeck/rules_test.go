@@ -165,7 +165,7 @@ var since = map[string]string{
 	"DEL": "1.0", "EXISTS": "1.0", "INCR": "1.0", "LINDEX": "1.0", "LLEN": "1.0", "LPOP": "1.0", "LPUSH": "1.0", "LRANGE": "1.0",
 	"LREM": "1.0", "LTRIM": "1.0", "RPOP": "1.0", "RPUSH": "1.0", "ZADD": "3.0.2", "ZCARD": "1.2", "ZRANGE": "1.2", "ZREM": "1.2", "ZREMRANGEBYRANK": "2.0",
 	"ZSCORE": "1.2", "ZRANGEBYSCORE": "2.0", "ZCOUNT": "2.0", "HDEL": "2.0", "HEXISTS": "2.0", "HGET": "2.0", "HGETALL": "2.0",
-	"HLEN": "2.0", "HMGET": "2.0", "HSETNX": "2.0", "HSET": "4.0", "PUBLISH": "2.0", "PEXPIRE": "2.6", "PTTL": "2.6", "SET": "2.6.12",
+	"HLEN": "2.0", "HSTRLEN": "3.2", "HMGET": "2.0", "HSETNX": "2.0", "HSET": "4.0", "PUBLISH": "2.0", "PEXPIRE": "2.6", "PTTL": "2.6", "SET": "2.6.12",
 	"TIME":   OldestVersion, // before a write
 	"INCRBY": "1.0", "LINSERT": "2.2",
 	"ZINCRBY": "1.2", "ZRANK": "2.0", "ZREVRANGE": "1.2", "EXPIRE": "1.0", "PERSIST": "2.2", "UNLINK": "4.0", "TYPE": "1.0", "GET": "1.0",
@@ -181,7 +181,7 @@ func TestScriptsRunOnTheOldestVersion(t *testing.T) {
 		}
 		scripts = append(scripts, found...)
 	}
-	calls := regexp.MustCompile(`redis\.call\(\s*['"](\w+)['"]|\bon\(\s*['"](\w+)['"]`)
+	calls := regexp.MustCompile(`redis\.call\(\s*['"](\w+)['"]|\b(?:on|hint)\(\s*['"](\w+)['"]`)
 	for _, script := range scripts {
 		text, err := os.ReadFile(script)
 		if err != nil {

@@ -77,6 +77,14 @@ func (q *Queue) ListDead(ctx context.Context, cursor string, limit int) ([]backe
 	return q.Messages.ListDead(ctx, cursor, limit)
 }
 
+// ListDeadIDs is as in backend.DeadIDLister.
+func (q *Queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
+	if err := q.open(); err != nil {
+		return nil, "", err
+	}
+	return q.Messages.ListDeadIDs(ctx, cursor, limit)
+}
+
 // Stats is as in backend.Inspector.
 func (q *Queue) Stats(ctx context.Context) (backend.Stats, error) {
 	if err := q.open(); err != nil {

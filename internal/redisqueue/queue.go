@@ -39,13 +39,14 @@ type Queue struct {
 }
 
 var (
-	_ backend.Queue       = (*Queue)(nil)
-	_ backend.Canceler    = (*Queue)(nil)
-	_ backend.Rescheduler = (*Queue)(nil)
-	_ backend.Inspector   = (*Queue)(nil)
-	_ backend.DeadLetters = (*Queue)(nil)
-	_ backend.Peeker      = (*Queue)(nil)
-	_ backend.Purger      = (*Queue)(nil)
+	_ backend.Queue        = (*Queue)(nil)
+	_ backend.Canceler     = (*Queue)(nil)
+	_ backend.Rescheduler  = (*Queue)(nil)
+	_ backend.Inspector    = (*Queue)(nil)
+	_ backend.DeadLetters  = (*Queue)(nil)
+	_ backend.DeadIDLister = (*Queue)(nil)
+	_ backend.Peeker       = (*Queue)(nil)
+	_ backend.Purger       = (*Queue)(nil)
 )
 
 // A waiter is one Receive.

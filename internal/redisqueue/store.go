@@ -21,6 +21,7 @@ type Messages interface {
 	backend.Rescheduler
 	backend.Inspector
 	backend.DeadLetters
+	backend.DeadIDLister
 	backend.Peeker
 	backend.Purger
 

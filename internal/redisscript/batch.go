@@ -42,7 +42,23 @@ func Each[T any](ctx context.Context, r *Runner, sc *Script, items []T, all []an
 		all = args(all, it)
 	}
 	reply, err := r.Run(ctx, sc, all...)
-	return Outcomes(sc, len(items), reply, err, func(_ int, reply any) error { return outcome(reply) })
+	return Outcomes(sc, len(items), r.Heard(reply), err, func(_ int, reply any) error { return outcome(reply) })
+}
+
+// Heard takes from a reply why a script could not announce what it did, and warns of it.
+func (r *Runner) Heard(reply any) any {
+	pair, ok := reply.([]any)
+	if !ok || len(pair) != 2 {
+		return reply
+	}
+	silence, ok := pair[1].(string)
+	if _, list := pair[0].([]any); !ok || !list && pair[0] != int64(1) {
+		return reply
+	}
+	if r.Warn != nil {
+		r.Warn(silence)
+	}
+	return pair[0]
 }
 
 // Outcomes makes an error of each outcome in the reply of a script that ran on n items.

@@ -27,6 +27,8 @@ type Runner struct {
 	Args   []any           // of every script, before its own
 
 	Confirm Confirmation // what every script waits for
+
+	Warn func(err string) // takes why a script could not announce what it did; nil for nobody
 }
 
 // Confirmed is a Runner of the same keys that waits for that.

@@ -41,10 +41,13 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 	}
 	bids := makeBids(due, c.Now, lease, name)
 	if err := s.contend(ctx, node, bids); err != nil {
+		s.undo(ctx, node, bids)
 		return s.withoutBids(ctx, limit, lease, name, err)
 	}
 	c.Next = c.Now // there may be more, and losers look again
-	c.Deliveries, err = s.won(ctx, node, bids)
+	var bad []unreadable
+	c.Deliveries, bad, err = s.won(ctx, node, bids)
+	s.putAside(ctx, &c, bad)
 	if redisscript.Unknown(ctx, err) {
 		return s.reclaim(ctx, limit, lease, name)
 	}
@@ -85,8 +88,9 @@ func (s *Store) look(ctx context.Context, limit int) (c redisqueue.Claim, due []
 	if err != nil || c.Next.IsZero() || c.Next.After(c.Now) {
 		return c, due, moved, err
 	}
-	if _, err = s.Run(ctx, expireScript, limit+100); err != nil {
-		return c, due, moved, err
+	more, err := s.Run(ctx, expireScript)
+	if err != nil || more == int64(1) { // what they held may be due before all else
+		return c, nil, false, err
 	}
 	return s.lookOnce(ctx, limit)
 }
@@ -182,11 +186,11 @@ func (s *Store) reclaim(ctx context.Context, limit int, lease time.Duration, nam
 	if err != nil {
 		return redisqueue.Claim{}, err
 	}
-	return parseClaim(reply)
+	return s.claimed(ctx, reply)
 }
 
 // won reads the messages of the bids that won, and takes back what the others entered.
-func (s *Store) won(ctx context.Context, node redis.Cmdable, bids []*bid) ([]backend.Delivery, error) {
+func (s *Store) won(ctx context.Context, node redis.Cmdable, bids []*bid) ([]backend.Delivery, []unreadable, error) {
 	var winners []*bid
 	var ids, ghosts []string
 	for _, b := range bids {
@@ -200,9 +204,24 @@ func (s *Store) won(ctx context.Context, node redis.Cmdable, bids []*bid) ([]bac
 	}
 	s.dropGhosts(ctx, node, ghosts)
 	if len(winners) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	return s.read(ctx, node, winners, ids)
+}
+
+// undo puts back what a MULTI took out without leasing it: one goes on after a command that fails. look has seen that none should,
+// so that this is for what changed since.
+func (s *Store) undo(ctx context.Context, node redis.Cmdable, bids []*bid) {
+	pipe := node.Pipeline()
+	for _, b := range bids {
+		if b.removed.Val() == 1 && (b.entered.Err() != nil || b.noted.Err() != nil) {
+			pipe.ZAddNX(ctx, s.keys.due(), redis.Z{Score: float64(b.due.UnixMilli()), Member: b.member})
+		}
+	}
+	if pipe.Len() > 0 {
+		_, err := pipe.Exec(ctx)
+		s.log.Warn("delayq: a claim failed half-way; its messages go back", "err", err)
+	}
 }
 
 func (s *Store) dropGhosts(ctx context.Context, node redis.Cmdable, members []string) {
@@ -217,26 +236,37 @@ func (s *Store) dropGhosts(ctx context.Context, node redis.Cmdable, members []st
 	_, _ = pipe.Exec(ctx) // else they end like leases
 }
 
-// read makes deliveries of won messages.
-func (s *Store) read(ctx context.Context, node redis.Cmdable, winners []*bid, ids []string) ([]backend.Delivery, error) {
+// read makes deliveries of won messages, each by itself.
+func (s *Store) read(ctx context.Context, node redis.Cmdable, winners []*bid, ids []string) (ds []backend.Delivery, bad []unreadable, err error) {
 	pipe := node.Pipeline()
 	contents := pipe.HMGet(ctx, s.keys.messages(), ids...)
 	gens := pipe.HMGet(ctx, s.keys.gens(), ids...)
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("reading messages: %w", redisscript.Translate(err))
+		return nil, nil, fmt.Errorf("reading messages: %w", redisscript.Translate(err))
 	}
-	ds := make([]backend.Delivery, 0, len(winners))
+	ds = make([]backend.Delivery, 0, len(winners))
 	for i, b := range winners {
-		if contents.Val()[i] == nil { // purged since
+		if contents.Val()[i] == nil || b.stale(gens.Val()[i]) { // purged since, or left by a script that was stopped
 			continue
 		}
 		d, err := b.delivery(contents.Val()[i], gens.Val()[i])
 		if err != nil {
-			return ds, fmt.Errorf("reading messages: %w", err)
+			bad = append(bad, unreadable{b.member, b.until})
+			continue
 		}
 		ds = append(ds, d)
 	}
-	return ds, nil
+	return ds, bad, nil
+}
+
+// stale reports whether the message has another gen by now than this member.
+func (b *bid) stale(gens any) bool {
+	if len(b.member) < seqLen+genLen {
+		return false
+	}
+	gen := b.member[seqLen : seqLen+genLen]
+	g, _ := gens.(string)
+	return gen != "\x00\x00\x00\x00" && (len(g) < genLen || g[:genLen] != gen)
 }
 
 // delivery reads a message: seq and content; gens, where there are any: gen and how often untouched.
@@ -247,8 +277,8 @@ func (b *bid) delivery(message, gens any) (d backend.Delivery, err error) {
 		return d, record.ErrCorrupt
 	}
 	d = backend.Delivery{ID: lease.ID, Token: until(lease.Token, b.until), Due: b.due, Until: b.until, Attempt: int(lease.Token.Lo) + 1}
-	if g, ok := gens.(string); ok && len(g) == 2*genLen {
-		d.Attempt -= int(binary.BigEndian.Uint32([]byte(g[genLen:])))
+	if g, ok := gens.(string); ok && len(g) >= 2*genLen {
+		d.Attempt -= int(binary.BigEndian.Uint32([]byte(g[genLen : 2*genLen])))
 	}
 	d.Headers, d.Body, err = record.Content([]byte(rec[seqLen:]))
 	return d, err

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -19,7 +18,7 @@ func (s *Store) Claim(ctx context.Context, limit int, lease time.Duration, name 
 	if err != nil {
 		return redisqueue.Claim{}, err
 	}
-	return parseClaim(reply)
+	return s.claimed(ctx, reply)
 }
 
 // A claim's reply is the time, the next event, the end of the leases, and a few fields for each message.
@@ -28,24 +27,35 @@ const (
 	claimFields = 3
 )
 
-func parseClaim(reply any) (c redisqueue.Claim, err error) {
+// claimed reads a claim's reply. Each message is read by itself: one that is unreadable takes no other with it.
+func (s *Store) claimed(ctx context.Context, reply any) (redisqueue.Claim, error) {
+	c, bad, err := parseClaim(reply)
+	s.putAside(ctx, &c, bad)
+	return c, err
+}
+
+func parseClaim(reply any) (c redisqueue.Claim, bad []unreadable, err error) {
 	r, ok := reply.([]any)
 	if !ok || len(r) < claimHead || (len(r)-claimHead)%claimFields != 0 {
-		return c, fmt.Errorf("script claim: unexpected reply %v", reply)
+		return c, nil, redisscript.Unexpected(claimScript, reply)
 	}
 	c.Now, c.Next = redisscript.US(r[0]), redisscript.MS(r[1])
 	until := redisscript.MS(r[2])
 	r = r[claimHead:]
 	if len(r) == 0 {
-		return c, nil
+		return c, nil, nil
 	}
-	c.Deliveries = make([]backend.Delivery, len(r)/claimFields)
-	for i := range c.Deliveries {
-		if err := parseDelivery(&c.Deliveries[i], r[i*claimFields:], until); err != nil {
-			return redisqueue.Claim{}, fmt.Errorf("script claim: %w", err)
+	c.Deliveries = make([]backend.Delivery, 0, len(r)/claimFields)
+	for ; len(r) > 0; r = r[claimFields:] {
+		var d backend.Delivery
+		if err := parseDelivery(&d, r, until); err != nil {
+			member, _ := r[0].(string)
+			bad = append(bad, unreadable{member, until})
+			continue
 		}
+		c.Deliveries = append(c.Deliveries, d)
 	}
-	return c, nil
+	return c, bad, nil
 }
 
 // parseDelivery reads a member, what is stored of the message, and its due time with how often it came back untouched.

@@ -33,6 +33,7 @@ func NewBackend(c Config) *redisqueue.Backend {
 	c.KeyOf = func(key, queue string) bool { return strings.HasPrefix(key, c.Prefix+":{"+queue+"}:") }
 	c.Store = func(ctx context.Context, name string, o backend.Options) (redisqueue.Store, error) {
 		s := New(c, name, o.Clock)
+		s.logTo(o.Logger)
 		if err := s.pushes.CanConfirm(ctx); err != nil {
 			return redisqueue.Store{}, err
 		}

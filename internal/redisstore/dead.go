@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -17,32 +16,47 @@ const deadFields = 4
 
 // ListDead is as in backend.DeadLetters. The cursor is the last one's place in the order of deaths.
 func (s *Store) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
+	var ls []backend.DeadLetter
+	next, err := s.listDead(ctx, cursor, limit, false, func(r []any) {
+		if l, ok := parseLetter(r); ok {
+			ls = append(ls, l)
+		}
+	})
+	return ls, next, err
+}
+
+// ListDeadIDs is as in backend.DeadIDLister.
+func (s *Store) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
+	var ids []string
+	next, err := s.listDead(ctx, cursor, limit, true, func(r []any) {
+		if id, _ := r[1].(string); record.IsPacked([]byte(id)) {
+			ids = append(ids, record.UnpackID([]byte(id)))
+		}
+	})
+	return ids, next, err
+}
+
+// listDead calls add for each dead letter of a page.
+func (s *Store) listDead(ctx context.Context, cursor string, limit int, idsAlone bool, add func([]any)) (next string, err error) {
 	after, err := parseCursor(cursor)
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
-	reply, err := s.Run(ctx, listDeadScript, after, limit+1)
+	reply, err := s.Run(ctx, listDeadScript, after, limit, redisscript.Flag(idsAlone))
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
 	r, ok := reply.([]any)
-	if !ok || len(r)%deadFields != 0 {
-		return nil, "", fmt.Errorf("script list_dead: unexpected reply %v", reply)
+	if !ok || len(r)%deadFields != 1 {
+		return "", redisscript.Unexpected(listDeadScript, reply)
 	}
-	var ls []backend.DeadLetter
-	var last string
-	for i := 0; i < len(r); i += deadFields {
-		if len(ls) == limit {
-			return ls, last, nil
-		}
-		l, err := parseLetter(r[i : i+deadFields])
-		if err != nil {
-			return nil, "", fmt.Errorf("script list_dead: %w", err)
-		}
-		ls = append(ls, l)
-		last, _ = r[i].(string)
+	for i := 1; i < len(r); i += deadFields {
+		add(r[i : i+deadFields])
 	}
-	return ls, "", nil
+	if r[0] == int64(1) && len(r) > 1 {
+		next, _ = r[len(r)-deadFields].(string)
+	}
+	return next, nil
 }
 
 func parseCursor(cursor string) (uint64, error) {
@@ -59,22 +73,24 @@ func parseCursor(cursor string) (uint64, error) {
 // A grave is due time (ms, a double) | attempts (4 bytes) | time of death (ms, a double) | reason.
 const graveLen = 8 + 4 + 8
 
-func parseLetter(r []any) (l backend.DeadLetter, err error) {
+// parseLetter reads what it can of a dead letter. Without an id it is none.
+func parseLetter(r []any) (l backend.DeadLetter, ok bool) {
 	id, _ := r[1].(string)
 	content, _ := r[2].(string)
 	grave, _ := r[3].(string)
-	if len(grave) < graveLen || !record.IsPacked([]byte(id)) {
-		return l, record.ErrCorrupt
+	if !record.IsPacked([]byte(id)) {
+		return l, false
 	}
-	l = backend.DeadLetter{
-		ID:       record.UnpackID([]byte(id)),
-		Due:      parseDouble(grave),
-		Attempts: int(binary.BigEndian.Uint32([]byte(grave[8:]))),
-		Died:     parseDouble(grave[12:]),
-		Reason:   grave[graveLen:],
+	l.ID, l.Reason = record.UnpackID([]byte(id)), unreadableReason
+	if len(grave) >= graveLen {
+		l.Due, l.Died, l.Reason = parseDouble(grave), parseDouble(grave[12:]), grave[graveLen:]
+		l.Attempts = int(binary.BigEndian.Uint32([]byte(grave[8:])))
 	}
-	l.Headers, l.Body, err = record.Content([]byte(content))
-	return l, err
+	var err error
+	if l.Headers, l.Body, err = record.Content([]byte(content)); err != nil {
+		l.Body = []byte(content)
+	}
+	return l, true
 }
 
 func parseDouble(s string) time.Time {

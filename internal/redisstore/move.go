@@ -27,5 +27,5 @@ func (s *Store) MoveAndTake(ctx context.Context, limit int, lease time.Duration,
 	if reply, err = s.Run(ctx, takeScript, limit, redisscript.Delay(lease), name); err != nil {
 		return redisqueue.Claim{}, err
 	}
-	return parseClaim(reply)
+	return s.claimed(ctx, reply)
 }

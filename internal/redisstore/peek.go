@@ -20,7 +20,7 @@ func (s *Store) Peek(ctx context.Context, cursor string, limit int) (page []back
 	if err != nil {
 		return nil, "", err
 	}
-	reply, err := s.Run(ctx, peekScript, min(limit, redisscript.ChunkMessages), due, member)
+	reply, err := s.caughtUp(ctx, peekScript, min(limit, redisscript.ChunkMessages), due, member)
 	if err != nil {
 		return nil, "", err
 	}
@@ -29,13 +29,11 @@ func (s *Store) Peek(ctx context.Context, cursor string, limit int) (page []back
 		return nil, "", redisscript.Unexpected(peekScript, reply)
 	}
 	for i := 1; i < len(r); i += pendingFields {
-		p, err := parsePending(r[i : i+pendingFields])
-		if err != nil {
-			return nil, "", err
+		if p, err := parsePending(r[i : i+pendingFields]); err == nil { // a claim puts the others aside
+			page = append(page, p)
 		}
-		page = append(page, p)
 	}
-	if r[0] == int64(1) && len(page) > 0 {
+	if r[0] == int64(1) && len(r) > 1 {
 		next = cursorAt(r[len(r)-pendingFields:])
 	}
 	return page, next, nil

@@ -13,6 +13,7 @@ func (s *Store) Schedule(ctx context.Context, ms []backend.Message) []error {
 	size := func(m backend.Message) int { return len(m.Body) }
 	return redisscript.Chunked(ms, size, func(part []backend.Message) []error {
 		reply, err := s.pushes.Run(ctx, scheduleScript, scheduleArgs(part)...)
+		reply = s.pushes.Heard(reply)
 		if err == nil && reply == allStored {
 			return nil
 		}

@@ -8,9 +8,19 @@ import (
 	"github.com/delayq/delayq/internal/redisscript"
 )
 
+// caughtUp runs a script that first gives back what ended leases held, until all of that is back.
+func (s *Store) caughtUp(ctx context.Context, sc *redisscript.Script, args ...any) (any, error) {
+	for {
+		reply, err := s.Run(ctx, sc, args...)
+		if err != nil || reply != "MORE" {
+			return reply, err
+		}
+	}
+}
+
 // Stats is as in backend.Inspector.
 func (s *Store) Stats(ctx context.Context) (backend.Stats, error) {
-	reply, err := s.Run(ctx, statsScript)
+	reply, err := s.caughtUp(ctx, statsScript)
 	if err != nil {
 		return backend.Stats{}, err
 	}

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -19,6 +20,7 @@ type Store struct {
 	redisscript.Runner
 	pushes *redisscript.Runner // with what these wait for
 	keys   keys
+	log    *slog.Logger
 }
 
 // New returns the store of a queue. A clock replaces the server's own.
@@ -29,7 +31,16 @@ func New(c Config, queue string, clock clockwork.Clock) *Store {
 		trigger = k.trigger
 	}
 	scripts := redisscript.Runner{Client: c.Client, Calls: c.Calls, Keys: k.list, Clock: clock, Args: []any{k.channel, trigger}}
-	return &Store{Runner: scripts, pushes: scripts.Confirmed(c.Confirm), keys: k}
+	return &Store{Runner: scripts, pushes: scripts.Confirmed(c.Confirm), keys: k, log: slog.New(slog.DiscardHandler)}
+}
+
+// logTo has the store log what no caller is told.
+func (s *Store) logTo(log *slog.Logger) {
+	s.log = log
+	s.Warn = func(err string) {
+		log.Warn("delayq: what was stored could not be announced; workers find it at their next look", "err", err)
+	}
+	s.pushes.Warn = s.Warn
 }
 
 var _ redisqueue.Messages = (*Store)(nil)

@@ -160,6 +160,10 @@ end
 redis.call('LLEN', DEST) -- where it is no list, the error comes before any write
 if not (RETRY and claimed_before()) then
   expire(100)
+  if more_ended then -- what these held may be due before all else
+    out[2] = int(NOW)
+    return out
+  end
   local chosen = choose(reader(limit, not ENVELOPE), taker())
   if #chosen > 0 then
     lease_all(chosen)

@@ -95,6 +95,9 @@ local function list_times()
 end
 
 expire(1000)
+if more_ended then
+  return 'MORE' -- ended leases are to be given back first
+end
 if at < 0 or list_handed() then
   if limit > 0 and room > 0 then
     list_times()

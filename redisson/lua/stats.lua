@@ -1,4 +1,4 @@
--- Counts: scheduled, ready, in flight, dead, quarantined, head due in ms or -1.
+-- Counts: scheduled, ready, in flight, dead, quarantined, head due in ms or -1. Returns MORE while ended leases are to be given back first.
 local function head_due()
   local item = taker().peek()
   local head = item and (item.msg and item.msg.due or NOW) or math.huge
@@ -14,6 +14,9 @@ local function head_due()
 end
 
 expire(1000)
+if more_ended then
+  return 'MORE'
+end
 local due = redis.call('ZCOUNT', TIMES, '-inf', int(NOW))
 local in_flight = redis.call('ZCARD', LEASES)
 local head = head_due()

@@ -1,19 +1,22 @@
 -- Deletes messages: a token each. Returns 1 done, 0 the lease is lost, 2 unknown. A repeated ack finds no message any more: then it is done, by the first try while nobody else could have it.
 local ms, firsts = tokens(FIRST, 1)
 local holds = holds_all(ms, firsts)
-local ids, came_back = {}, {}
-for i, m in ipairs(release_all(ms, holds)) do
+local done = held(ms, holds)
+local ids = {}
+for i, m in ipairs(done) do
   ids[i] = id_of(m)
-  if returned(m) then
-    came_back[#came_back + 1] = ids[i]
-  end
 end
-forget(ids, came_back)
+-- Stopped in between, the message comes again or its lease ends as one of no message.
+on('HDEL', HELD, done)
+if #done > 0 then
+  forget(ids)
+end
+on('ZREM', LEASES, done)
 
 -- What a repeated ack tells of a lease that is not in force.
 local function again(m, first)
-  local rec = redis.call('HGET', MSG, id_of(m))
-  if rec and seq_of(rec) == seq_of(m) then
+  local now = current(id_of(m))
+  if now and seq_of(now) == seq_of(m) then
     return 0
   end
   local ahead = (struct.unpack('>I4', first) - NOW) % 4294967296

@@ -1,39 +1,73 @@
--- Puts a message that was handed out back, under its next member. The caller has taken the
--- old one out, so that a server that is out of memory lets this write pass.
-local function put_back(m, due, untouched)
-  local id = id_of(m)
-  local gen, spared = gens(id)
-  gen = gen + 1
-  if untouched then
-    spared = spared + 1
+-- Puts messages back under their next members, which it returns: their members, when each is due, and which of them are untouched. The
+-- caller takes the old entries out after that. A member whose gen GENS has not is not handed out, so a stop in between leaves
+-- each message where it was.
+local function put_back(ms, dues, untouched)
+  local ids, backs, entries, values = {}, {}, {}, {}
+  for i, m in ipairs(ms) do
+    ids[i] = id_of(m)
   end
-  redis.call('HSET', GENS, id, struct.pack('>I4I4', gen, spared))
-  local back = member(seq_of(m), gen, id)
-  redis.call('ZADD', DUE, int(due), back)
-  return back
+  for i, v in ipairs(on('HMGET', GENS, ids) or {}) do
+    local gen, spared, seq = gens_in(v)
+    local m, id = ms[i], ids[i]
+    if gen <= gen_of(m) then -- else a script that was stopped has put it back
+      gen = gen + 1
+      if untouched[i] then
+        spared = spared + 1
+      end
+      local n = #entries
+      entries[n + 1], entries[n + 2] = int(dues[i]), member(seq_of(m), gen, id)
+      values[n + 1], values[n + 2] = id, struct.pack('>I4I4', gen, spared) .. seq
+    end
+    backs[i] = member(seq_of(m), gen, id)
+  end
+  on('ZADD', DUE, entries)
+  local reply = #values > 0 and redis.pcall('HSET', GENS, unpack(values))
+  if type(reply) == 'table' and reply.err then
+    for i = 2, #entries, 2 do
+      redis.pcall('ZREM', DUE, entries[i])
+    end
+    error(reply.err, 0)
+  end
+  return backs
 end
 
--- Ends a lease; returns the message's due time, or nil where there was no such lease. An entry left
--- by a claim that lost belongs to no message any more, and only goes away.
-local function end_lease(m)
-  if redis.call('ZREM', LEASES, m) == 0 then
+-- When the message was due whose ended lease has v in HELD, or nil where the entry is no lease: a claim without a script left it and lost, or
+-- the message is done, dead, or waits.
+local function due_after(m, v)
+  if #m < 12 then
     return nil
   end
-  local v = redis.call('HGET', HELD, m)
-  redis.call('HDEL', HELD, m)
-  if not (v and certain(v)) and current(id_of(m)) ~= m then
+  local known = v and certain(v)
+  if redis.call('ZSCORE', DEAD, id_of(m)) or not known and (current(id_of(m)) ~= m or redis.call('ZSCORE', DUE, m)) then
     return nil
   end
   return v and due_in(v) or NOW
 end
 
--- Gives back what up to limit ended leases held.
-local function expire(limit)
-  local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW), 'LIMIT', 0, limit)
-  for _, m in ipairs(ended) do
-    local due = end_lease(m)
-    if due then
-      put_back(m, due, false)
+-- A script gives back what so many ended leases held. More would keep the server from others for long.
+local ENDED = 500
+
+-- Gives back what ended leases held. Returns whether there are more: then nothing may be handed out yet, as theirs may be due before all else.
+local function expire()
+  local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW), 'LIMIT', 0, ENDED)
+  if #ended == 0 then
+    return false
+  end
+  local ms, dues, known = {}, {}, {}
+  for i, v in ipairs(redis.call('HMGET', HELD, unpack(ended))) do
+    local m = ended[i]
+    if not (v and moved(v)) then -- what waits in READY keeps its entry
+      known[#known + 1] = m
+      local due = due_after(m, v)
+      if due then
+        ms[#ms + 1], dues[#dues + 1] = m, due
+      end
     end
   end
+  prove_release()
+  put_back(ms, dues, {})
+  on('ZREM', DUE, ms) -- there only if a claim was stopped half-way
+  on('HDEL', HELD, known)
+  redis.call('ZREM', LEASES, unpack(ended))
+  return #ended == ENDED and redis.call('ZCOUNT', LEASES, '-inf', int(NOW)) > 0
 end

@@ -1,15 +1,28 @@
 -- Deletes messages that wait: an id each. Returns OK, NONE or HELD for each, and UNKNOWN where there is
 -- none because the first try may have deleted it.
-local outcomes, taken = {}, {}
+local outcomes, taken, members, seen = {}, {}, {}, {}
 for i = FIRST, #ARGV do
-  local m, why = take_waiting(ARGV[i])
+  local id = ARGV[i]
+  local m, why
+  if seen[id] then
+    why = 'NONE'
+  else
+    m, why = waiting(id)
+  end
   if m then
-    taken[#taken + 1] = ARGV[i]
+    taken[#taken + 1], members[#members + 1] = id, m
+    seen[id] = true
   end
   if RETRY and why == 'NONE' then
     why = 'UNKNOWN'
   end
   outcomes[#outcomes + 1] = why or 'OK'
 end
-forget(taken, taken)
+if #taken > 0 then
+  prove_release()
+  forget(taken)
+  for _, m in ipairs(members) do
+    take_out(m)
+  end
+end
 return outcomes

@@ -1,5 +1,5 @@
 -- Leases up to limit due messages. A repeated claim returns what its first try has leased. Messages that a mover left in READY
--- come first.
+-- come first. While ended leases are to be given back it leases none, and the next event is now.
 local function hand_out_due()
   local page = redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW), 'WITHSCORES', 'LIMIT', 0, limit)
   local ms, dues, texts = {}, {}, {}
@@ -9,17 +9,16 @@ local function hand_out_due()
     texts[score] = due
     ms[#ms + 1], dues[#dues + 1] = page[i], due
   end
-  local n = hand_out_first(ms, dues)
-  if n > 0 then
-    redis.call('ZREMRANGEBYRANK', DUE, 0, n - 1)
-  end
+  due_taken = hand_out_first(ms, dues)
 end
 
-if not (RETRY and claimed_before()) then
-  expire(limit + 100)
+if not (RETRY and claimed_before()) and not expire() then
   hand_out_ready()
   hand_out_due()
-  lease_all()
+  local failed = lease_all()
+  if failed then
+    return failed
+  end
 end
 local event, head = next_event()
 out[2] = int(event)

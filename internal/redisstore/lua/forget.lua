@@ -1,11 +1,11 @@
--- Forgets messages that are in no list and no set any more: their ids, and those of them that may have come back.
-local function forget(ids, came_back)
+-- Forgets messages. With the last one all keys go but UNIQUE, and so does what a stop half-way has left in them.
+local function forget(ids)
   on('HDEL', MSG, ids)
-  on('HDEL', GENS, came_back)
-  if redis.call('EXISTS', MSG) == 0 then
-    redis.call('DEL', SEQ)
-    if TRIGGER ~= '' then
-      redis.call('DEL', TRIGGER)
-    end
+  local left = redis.call('EXISTS', MSG, MSG, GENS) -- MSG counts twice
+  if left % 2 == 1 then
+    on('HDEL', GENS, ids)
+  end
+  if left < 2 then
+    redis.call('UNLINK', DUE, LEASES, HELD, GENS, DEAD, GRAVES, SEQ, READY, TRIGGER ~= '' and TRIGGER or MSG)
   end
 end

@@ -13,8 +13,20 @@ local ends, holds = {}, {}
 -- What HELD gets for a due time: in a burst there are few of them.
 local hold_of, owner = {}, claim .. struct.pack('>I4', tonumber(till) % 4294967296)
 
--- Adds a message that the caller takes from where it waits: its due time is a text.
-local function hand_out(m, rec, due)
+-- How many of the first entries of READY and of DUE are taken out, and what of HELD is of no message.
+local ready_taken, due_taken, stray = 0, 0, {}
+
+-- Adds a message that is taken from where it waits, with what MSG and GENS have of it: its due time is a text. A member that its message has
+-- not now was left by a script that was stopped.
+local function hand_out(m, rec, v, due)
+  local untouched = 0
+  if v or returned(m) then
+    local now
+    now, untouched = member_now(id_of(m), rec, v)
+    if now ~= m then
+      return
+    end
+  end
   local hold = hold_of[due]
   if not hold then
     hold = struct.pack('>d', tonumber(due)) .. owner
@@ -23,9 +35,8 @@ local function hand_out(m, rec, due)
   local n = #ends
   ends[n + 1], ends[n + 2] = till, m
   holds[n + 1], holds[n + 2] = m, hold
-  if returned(m) then
-    local _, untouched = gens(id_of(m))
-    due = untouched > 0 and due .. ' ' .. int(untouched) or due
+  if untouched > 0 then
+    due = due .. ' ' .. int(untouched)
   end
   n = #out
   out[n + 1], out[n + 2], out[n + 3] = m, rec, due
@@ -33,15 +44,20 @@ local function hand_out(m, rec, due)
   limit = ROOM > 0 and limit - 1 or 0
 end
 
--- Reads what MSG has of some members from that place on, up to the next heavy one: what turns out to find no room was read
+local came_back -- whether any message has; unknown until ended leases are given back
+
+-- Reads what MSG and GENS have of some members from that place on, up to the next heavy one: what turns out to find no room was read
 -- in vain.
 local function read(ms, from)
+  if came_back == nil then
+    came_back = redis.call('EXISTS', GENS) == 1
+  end
   local ids, i = {}, from
   repeat
     ids[#ids + 1] = id_of(ms[i])
     i = i + 1
-  until i > #ms or #ids == 100 or string.byte(ms[i], 7) % 2 == 1
-  return redis.call('HMGET', MSG, unpack(ids))
+  until i > #ms or #ids == 100 or (string.byte(ms[i], 7) or 0) % 2 == 1
+  return redis.call('HMGET', MSG, unpack(ids)), came_back and redis.call('HMGET', GENS, unpack(ids)) or {}
 end
 
 -- Adds the first of some messages, as many as the claim may have. Returns how many places it looked at; those without a due
@@ -49,10 +65,13 @@ end
 local function hand_out_first(ms, dues)
   local n = 0
   while n < #ms and limit > 0 do
-    for _, rec in ipairs(read(ms, n + 1)) do
+    local recs, vs = read(ms, n + 1)
+    for i, rec in ipairs(recs) do
       n = n + 1
       if rec and dues[n] then
-        hand_out(ms[n], rec, dues[n])
+        hand_out(ms[n], rec, vs[i], dues[n])
+      elseif dues[n] then
+        stray[#stray + 1] = ms[n]
       end
       if limit == 0 then
         break
@@ -65,7 +84,7 @@ end
 -- Hands out what was moved to READY. The entry of HELD tells whether it waits there still.
 local function hand_out_ready()
   while limit > 0 do
-    local ms, dues = redis.call('LRANGE', READY, 0, limit - 1), {}
+    local ms, dues = redis.call('LRANGE', READY, ready_taken, ready_taken + limit - 1), {}
     for i, v in ipairs(on('HMGET', HELD, ms) or {}) do
       dues[i] = v and moved(v) and int(due_in(v))
     end
@@ -73,15 +92,38 @@ local function hand_out_ready()
     if n == 0 then
       return
     end
-    redis.call('LTRIM', READY, n, -1)
+    ready_taken = ready_taken + n
+    redis.call('ZREM', DUE, unpack(ms, 1, n)) -- there only if a mover was stopped half-way
   end
 end
 
--- Leases what was handed out. It has been taken from where it waited, so that a server that is out of memory lets these
--- writes pass.
+-- Leases what was handed out, and then takes it out of where it waited. LEASES comes first: an entry without one of HELD is no lease
+-- while the message waits. Returns an error, or nil.
 local function lease_all()
+  -- These remove nothing: they prove that what is last may be done. Then a server that is out of memory lets additions pass.
+  if ready_taken > 0 then
+    redis.call('LTRIM', READY, 0, -1)
+  end
+  if due_taken > 0 then
+    redis.call('ZREMRANGEBYRANK', DUE, 1, 0)
+  end
   on('ZADD', LEASES, ends)
-  on('HSET', HELD, holds)
+  if #holds > 0 then
+    local reply = redis.pcall('HSET', HELD, unpack(holds))
+    if type(reply) == 'table' and reply.err then
+      for i = 2, #ends, 2 do
+        redis.pcall('ZREM', LEASES, ends[i])
+      end
+      return reply
+    end
+  end
+  on('HDEL', HELD, stray)
+  if ready_taken > 0 then
+    redis.call('LTRIM', READY, ready_taken, -1)
+  end
+  if due_taken > 0 then
+    redis.call('ZREMRANGEBYRANK', DUE, 0, due_taken - 1)
+  end
 end
 
 -- Adds what a claim of this name has leased already, in the order of the queue; whether there was any.
@@ -90,8 +132,9 @@ local function claimed_before()
   for i = 1, #all, 2 do
     local m, v = all[i], all[i + 1]
     local name = string.sub(v, 9, -5)
-    if (name == claim or name == '?' .. claim) and in_force(m, v) then
+    if (name == claim or name == '?' .. claim) and in_force(m, v) and redis.call('ZSCORE', LEASES, m) then
       mine[#mine + 1] = {m = m, due = due_in(v), seq = struct.unpack('>I7', m)}
+      redis.call('ZREM', DUE, m) -- there only if the first try was stopped half-way
     end
   end
   table.sort(mine, function(a, b)
@@ -99,7 +142,10 @@ local function claimed_before()
   end)
   ROOM, limit = math.huge, math.huge
   for _, h in ipairs(mine) do
-    hand_out(h.m, redis.call('HGET', MSG, id_of(h.m)), int(h.due))
+    local rec = redis.call('HGET', MSG, id_of(h.m))
+    if rec then
+      hand_out(h.m, rec, redis.call('HGET', GENS, id_of(h.m)), int(h.due))
+    end
     out[3] = int(tonumber(redis.call('ZSCORE', LEASES, h.m)))
   end
   return #mine > 0

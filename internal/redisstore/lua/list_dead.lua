@@ -1,11 +1,22 @@
--- Lists dead letters: the cursor, how many. Returns for each order of death, id, content, grave.
-local out = {}
-local page = redis.call('ZRANGEBYSCORE', DEAD, '(' .. ARGV[FIRST], '+inf', 'WITHSCORES', 'LIMIT', 0, ARGV[FIRST + 1])
+-- Lists dead letters: the cursor, how many, '1' for ids alone. Returns 1 where there are more, else 0, and for each order of death, id,
+-- content, grave. A reply stops at so many bytes of content.
+local limit, ids_alone = tonumber(ARGV[FIRST + 1]), ARGV[FIRST + 2] == '1'
+local room = 8 * 1024 * 1024
+local out = {0}
+local page = redis.call('ZRANGEBYSCORE', DEAD, '(' .. ARGV[FIRST], '+inf', 'WITHSCORES', 'LIMIT', 0, limit + 1)
 for i = 1, #page, 2 do
-  local id = page[i]
-  out[#out + 1] = int(tonumber(page[i + 1]))
-  out[#out + 1] = id
-  out[#out + 1] = content_of(redis.call('HGET', MSG, id))
-  out[#out + 1] = redis.call('HGET', GRAVES, id)
+  if i > 2 * limit or room <= 0 then
+    out[1] = 1
+    break
+  end
+  local id, rec, grave = page[i], '', ''
+  if not ids_alone then
+    rec, grave = redis.call('HGET', MSG, id), redis.call('HGET', GRAVES, id) or ''
+  end
+  if rec then -- else it was deleted, and a stop left this
+    local n = #out
+    out[n + 1], out[n + 2], out[n + 3], out[n + 4] = int(tonumber(page[i + 1])), id, content_of(rec), grave
+    room = room - #rec
+  end
 end
 return out

@@ -1,7 +1,9 @@
 -- Moves due messages to the list READY until it has limit entries: limit. HELD keeps their due times.
--- Returns the time in us, the next event in ms, and how many there are in READY.
+-- Returns the time in us, the next event in ms, and how many there are in READY; 0 while ended leases are to be given back first.
 local limit = tonumber(ARGV[FIRST])
-expire(limit + 100)
+if expire() then
+  return {int(NOW_US), int(next_event()), 0}
+end
 local lacking = limit - redis.call('LLEN', READY)
 if lacking > 0 then
   local due = redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW), 'WITHSCORES', 'LIMIT', 0, lacking)
@@ -10,8 +12,9 @@ if lacking > 0 then
     ms[#ms + 1] = due[i]
     holds[i], holds[i + 1] = due[i], struct.pack('>d', tonumber(due[i + 1]))
   end
-  on('ZREM', DUE, ms)
-  on('RPUSH', READY, ms)
+  redis.call('ZREM', DUE, '') -- removes nothing: proves that it may, and then a server out of memory lets additions pass
   on('HSET', HELD, holds)
+  on('RPUSH', READY, ms)
+  on('ZREM', DUE, ms)
 end
 return {int(NOW_US), int(next_event()), redis.call('LLEN', READY)}

@@ -16,6 +16,6 @@ local HEAVY = 16 * 1024
 local pack = struct.pack
 
 -- The seq that has a number. Odd ones are of heavy messages.
-local function seq(n, content)
-  return pack('>I7', 2 * n + (#content > HEAVY and 1 or 0))
+local function seq(n, size)
+  return pack('>I7', 2 * n + (size > HEAVY and 1 or 0))
 end

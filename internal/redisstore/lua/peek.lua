@@ -1,5 +1,6 @@
 -- Lists what waits, by due time and push order: how many, and behind which place, a due time in ms and a member, or
--- nothing. Returns for each due time, member, attempts, content, and in front of them 1 where there are more.
+-- nothing. Returns for each due time, member, attempts, content, and in front of them 1 where there are more; or MORE while ended leases are
+-- to be given back first.
 local limit, from_due, from = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1]), ARGV[FIRST + 2]
 
 -- A reply stops at so many bytes of content.
@@ -64,7 +65,9 @@ local function list()
   return waiting
 end
 
-expire(1000)
+if expire() then
+  return 'MORE'
+end
 local out, waiting = {0}, list()
 for i, w in ipairs(waiting) do
   if i > limit or room <= 0 then

@@ -2,12 +2,14 @@
 local outcomes = {}
 for i = FIRST, #ARGV, 3 do
   local id = ARGV[i]
-  local m, why = take_waiting(id)
+  local m, why = waiting(id)
   if m then
     local due = due_of(ARGV[i + 1], ARGV[i + 2])
-    m = put_back(m, due, true)
-    announce(m, due)
+    prove_release()
+    local back = put_back({m}, {due}, {true})[1]
+    take_out(m)
+    announce(back, due)
   end
   outcomes[#outcomes + 1] = why or 'OK'
 end
-return outcomes
+return told(outcomes)

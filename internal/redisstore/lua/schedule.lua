@@ -33,18 +33,19 @@ local function windows()
       return
     end
     for _, id in ipairs(redis.call('ZRANGEBYSCORE', UNIQUE, '-inf', NOW, 'LIMIT', 0, 2 * opened)) do
-      redis.call('ZREM', UNIQUE, id)
+      hint('ZREM', UNIQUE, id)
     end
     if GIVEN_NOW == '' then
       local last = redis.call('ZREVRANGE', UNIQUE, 0, 0, 'WITHSCORES')[2]
-      redis.call('PEXPIRE', UNIQUE, int(tonumber(last) - NOW))
+      hint('PEXPIRE', UNIQUE, int(tonumber(last) - NOW))
     end
   end
 
   return w
 end
 
-local unique = (FIELDS > 3 or redis.call('EXISTS', UNIQUE) == 1) and windows()
+local there = redis.call('EXISTS', UNIQUE, GENS, GENS) -- GENS counts twice
+local unique = (FIELDS > 3 or there % 2 == 1) and windows()
 
 -- Whether a repeated push finds what its first try may have stored: the same content, and while it waits for the first time a due time
 -- that this try's delay had then.
@@ -83,38 +84,61 @@ end
 local redis, args = redis, ARGV -- which each look from here would search for
 local outcomes, times = {}, {}
 local n, stored = 0, 0
-local when, due, score
-local earliest, first, last
-for i = FIRST + 1, #args, FIELDS do
-  local id, content = args[i], args[i + 1]
-  if args[i + 2] ~= when then -- mostly it is that of the message before
-    when = args[i + 2]
-    due, score = due_by(when)
-  end
-  local us = FIELDS > 3 and tonumber(args[i + 3]) or 0
-  local outcome = (RETRY or unique) and met(id, content, due, us)
-  if not outcome then
-    last = (last or reserve((#args - FIRST) / FIELDS)) + 1
-    local s = seq(last, content)
-    outcome = redis.call('HSETNX', MSG, id, s .. content)
-    if outcome == 1 then
-      local m = s .. '\0\0\0\0' .. id
-      stored = stored + 1
-      times[2 * stored - 1], times[2 * stored] = score, m
-      if us > 0 then
-        unique.take(id, us)
+local earliest, first
+
+-- Stores the contents, and then enters when they are due.
+local function store()
+  local when, due, score, last
+  for i = FIRST + 1, #args, FIELDS do
+    local id, content = args[i], args[i + 1]
+    if args[i + 2] ~= when then -- mostly it is that of the message before
+      when = args[i + 2]
+      due, score = due_by(when)
+    end
+    local us = FIELDS > 3 and tonumber(args[i + 3]) or 0
+    local outcome = (RETRY or unique) and met(id, content, due, us)
+    if not outcome then
+      if not last then
+        redis.call('ZADD', DUE, 'XX', 0, '') -- adds nothing: proves that what is last may be done
+        last = reserve((#args - FIRST) / FIELDS)
       end
-      if not first or due < earliest then
-        earliest, first = due, m
+      last = last + 1
+      local s = seq(last, #content)
+      outcome = redis.call('HSETNX', MSG, id, s .. content)
+      if outcome == 1 then
+        local m = s .. '\0\0\0\0' .. id
+        stored = stored + 1
+        times[2 * stored - 1], times[2 * stored] = score, m
+        if us > 0 then
+          unique.take(id, us)
+        end
+        if there > 1 then
+          redis.call('HDEL', GENS, id) -- there only if a script was stopped that deleted a message of this id
+        end
+        if not first or due < earliest then
+          earliest, first = due, m
+        end
       end
     end
+    n = n + 1
+    outcomes[n] = outcome
   end
-  n = n + 1
-  outcomes[n] = outcome
+  on('ZADD', DUE, times)
 end
-on('ZADD', DUE, times)
+
+-- What has no due time would keep its id and never come.
+local ok, failed = pcall(store)
+if not ok then
+  for i = 2, #times, 2 do
+    redis.call('HDEL', MSG, id_of(times[i]))
+    if unique then
+      redis.call('ZREM', UNIQUE, id_of(times[i]))
+    end
+  end
+  return type(failed) == 'table' and failed or redis.error_reply(failed)
+end
 if unique then
   unique.tidy()
 end
 announce(first, earliest)
-return stored == n and 1 or outcomes
+return told(stored == n and 1 or outcomes)

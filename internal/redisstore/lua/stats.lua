@@ -1,5 +1,7 @@
--- Counts: scheduled, ready, in flight, dead, head due in ms or -1.
-expire(1000)
+-- Counts: scheduled, ready, in flight, dead, head due in ms or -1. Returns MORE while ended leases are to be given back first.
+if expire() then
+  return 'MORE'
+end
 local ready = redis.call('ZCOUNT', DUE, '-inf', NOW)
 local head = redis.call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2]
 local first = redis.call('LINDEX', READY, 0)

@@ -1,7 +1,10 @@
 -- Leases up to limit messages from READY. A repeated one returns what its first try has leased.
 if not (RETRY and claimed_before()) then
   hand_out_ready()
-  lease_all()
+  local failed = lease_all()
+  if failed then
+    return failed
+  end
 end
 out[2] = int(next_event())
 return out

@@ -1,13 +1,23 @@
 -- The trigger is a key that expires when the first message is due, for who listens to expiries. Without such listeners TRIGGER is
 -- empty. It may go before that, where it was for a message that is not there any more, and not after.
---
--- This tells sleepers when the first message is due, and whether the trigger will tell then.
+
+-- Why sleepers could not be told. What was stored is stored all the same.
+local silence
+
+local function hint(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err then
+    silence = reply.err
+  end
+end
+
+-- Tells sleepers when the first message is due, and whether the trigger will tell then.
 local function tell(due)
   local later = TRIGGER ~= '' and due > NOW
   if later then
-    redis.call('SET', TRIGGER, '1', 'PX', int(due - NOW)) -- the value says nothing; Redis has the small numbers once for all keys
+    hint('SET', TRIGGER, '1', 'PX', int(due - NOW)) -- the value says nothing; Redis has the small numbers once for all keys
   end
-  redis.call('PUBLISH', CHANNEL, int(due) .. (later and ' trigger' or ''))
+  hint('PUBLISH', CHANNEL, int(due) .. (later and ' trigger' or ''))
 end
 
 -- Tells sleepers of a message if it is now the first.
@@ -15,4 +25,9 @@ local function announce(m, due)
   if m and redis.call('ZRANGE', DUE, 0, 0)[1] == m then
     tell(due)
   end
+end
+
+-- The reply of a script, with why sleepers could not be told behind it.
+local function told(reply)
+  return silence and {reply, silence} or reply
 end

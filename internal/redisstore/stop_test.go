@@ -1,0 +1,313 @@
+package redisstore_test
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redisstore"
+)
+
+// A stopper changes scripts on their way to the server: the n-th write fails of each that has the marker in it.
+type stopper struct {
+	marker string
+	n      int
+
+	mu    sync.Mutex
+	names map[string]string // by the name that the script has unchanged
+}
+
+// stopped is what comes before a script. A write that fails ends the script, unless it is called by pcall.
+const stopped = `
+local server, stop, writes = redis, %d, 0
+local reads = {TIME=1, EXISTS=1, ZSCORE=1, ZRANGE=1, ZRANGEBYSCORE=1, ZREVRANGE=1, ZCOUNT=1, ZCARD=1, HGET=1, HMGET=1, HGETALL=1, HLEN=1,
+  HSTRLEN=1, LRANGE=1, LLEN=1, LINDEX=1, PTTL=1, PUBLISH=1}
+local redis = {error_reply = server.error_reply}
+function redis.call(command, ...)
+  if not reads[command] then
+    writes = writes + 1
+    if writes == stop then
+      error('stopped at ' .. command, 0)
+    end
+  end
+  return server.call(command, ...)
+end
+function redis.pcall(command, ...)
+  if not reads[command] then
+    writes = writes + 1
+    if writes == stop then
+      return {err = 'ERR stopped at ' .. command}
+    end
+  end
+  return server.pcall(command, ...)
+end
+`
+
+func (s *stopper) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *stopper) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (s *stopper) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		args := cmd.Args()
+		switch cmd.Name() {
+		case "script":
+			args[2] = s.changed(fmt.Sprint(args[2]))
+		case "evalsha":
+			args[1] = s.name(fmt.Sprint(args[1]))
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (s *stopper) changed(text string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed := text
+	if strings.Contains(text, s.marker) {
+		changed = fmt.Sprintf(stopped, s.n) + text
+	}
+	s.names[shaOf(text)] = shaOf(changed)
+	return changed
+}
+
+// name is unknown to the server until the script has been sent changed.
+func (s *stopper) name(sha string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name, ok := s.names[sha]; ok {
+		return name
+	}
+	return shaOf(sha)
+}
+
+func shaOf(text string) string {
+	sum := sha1.Sum([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+// A venture is a call that is stopped half-way.
+type venture struct {
+	name   string
+	marker string // what only its script has
+	before func(*trial)
+	do     func(*trial, *redisstore.Store) error
+	gone   bool // whether the call may have deleted its messages, or not have pushed them
+	first  int  // the lowest attempt of what comes afterwards
+	most   int  // and the highest
+}
+
+// A trial is a queue with three messages, on a clock of its own.
+type trial struct {
+	*bench
+	clock *clockwork.FakeClock
+	ls    []backend.Lease
+}
+
+var threeIDs = []string{"a", "b", "c"}
+
+func newTrial(t *testing.T) *trial {
+	t.Helper()
+	tr := &trial{bench: setup(t), clock: clockwork.NewFakeClockAt(time.Now().Truncate(time.Second))}
+	tr.Store = tr.over(tr.raw)
+	return tr
+}
+
+func (tr *trial) over(client redis.UniversalClient) *redisstore.Store {
+	return redisstore.New(redisstore.Config{Config: redisqueue.Config{Client: client}, Prefix: "test"}, tr.t.Name(), tr.clock)
+}
+
+func pushedThree(tr *trial) { tr.push(threeIDs...) }
+
+func leasedThree(tr *trial) {
+	pushedThree(tr)
+	tr.ls = tr.claimMany(tr.Claim, time.Minute, threeIDs)
+}
+
+func endedThree(tr *trial) {
+	leasedThree(tr)
+	tr.clock.Advance(2 * time.Minute)
+}
+
+func movedThree(tr *trial) {
+	pushedThree(tr)
+	_, err := tr.doomedAt(tr, &fate{at: called("evalsha"), dies: true}).MoveAndTake(tr.ctx, 10, time.Minute, "dead")
+	if !errors.Is(err, errDied) {
+		tr.t.Fatalf("the mover got %v", err)
+	}
+}
+
+// doomedAt is a store of another worker, on the trial's clock.
+func (b *bench) doomedAt(tr *trial, f *fate) *redisstore.Store {
+	client := redis.NewClient(b.raw.Options())
+	b.t.Cleanup(func() { _ = client.Close() })
+	client.AddHook(f)
+	return tr.over(client)
+}
+
+func deadThree(tr *trial) {
+	leasedThree(tr)
+	tr.all(settlers["dead"](tr.bench, tr.Store, tr.ls))
+}
+
+func claimAll(way func(*redisstore.Store) claimer) func(*trial, *redisstore.Store) error {
+	return func(tr *trial, s *redisstore.Store) error {
+		_, err := way(s)(tr.ctx, 10, time.Minute, fmt.Sprint("claim ", names.Add(1)))
+		return err
+	}
+}
+
+func settleAll(how string) func(*trial, *redisstore.Store) error {
+	return func(tr *trial, s *redisstore.Store) error { return errors.Join(settlers[how](tr.bench, s, tr.ls)...) }
+}
+
+func byScript(s *redisstore.Store) claimer    { return s.Claim }
+func byMover(s *redisstore.Store) claimer     { return s.MoveAndTake }
+func byArbitrate(s *redisstore.Store) claimer { return s.Arbitrate }
+
+var ventures = []venture{
+	{name: "push", marker: "-- Stores messages", gone: true, first: 1, most: 1, do: func(tr *trial, s *redisstore.Store) error {
+		return errors.Join(s.Schedule(tr.ctx, []backend.Message{{ID: "a"}, {ID: "b"}, {ID: "c", UniqueFor: time.Minute}})...)
+	}},
+	{name: "claim", marker: "-- Leases up to limit due", before: pushedThree, do: claimAll(byScript), first: 1, most: 2},
+	{name: "claim of ended leases", marker: "-- Leases up to limit due", before: endedThree, do: claimAll(byScript), first: 2, most: 3},
+	{name: "claim from ready", marker: "-- Leases up to limit due", before: movedThree, do: claimAll(byScript), first: 1, most: 2},
+	{name: "move", marker: "-- Moves due messages", before: pushedThree, do: claimAll(byMover), first: 1, most: 2},
+	{name: "take", marker: "-- Leases up to limit messages from READY", before: pushedThree, do: claimAll(byMover), first: 1, most: 2},
+	{name: "expire", marker: "-- Gives back what ended leases held. Returns 1", before: endedThree, do: claimAll(byArbitrate), first: 2, most: 3},
+	{name: "ack", marker: "-- Deletes messages: a token each", before: leasedThree, do: settleAll("ack"), gone: true, first: 2, most: 2},
+	{name: "nack", marker: "-- Gives messages back", before: leasedThree, do: settleAll("nack"), first: 2, most: 2},
+	{name: "bury", marker: "-- Makes messages dead letters", before: leasedThree, do: settleAll("dead"), first: 2, most: 2},
+	{name: "extend", marker: "-- Makes leases end", before: leasedThree, first: 2, most: 2, do: func(tr *trial, s *redisstore.Store) error {
+		_, errs := s.Extend(tr.ctx, tr.ls, time.Minute)
+		return errors.Join(errs...)
+	}},
+	{name: "cancel", marker: "-- Deletes messages that wait", before: pushedThree, gone: true, first: 1, most: 1, do: cancelAll},
+	{name: "cancel of ended leases", marker: "-- Deletes messages that wait", before: endedThree, gone: true, first: 2, most: 2, do: cancelAll},
+	{name: "cancel in ready", marker: "-- Deletes messages that wait", before: movedThree, gone: true, first: 1, most: 1, do: cancelAll},
+	{name: "reschedule", marker: "-- Moves messages that wait", before: pushedThree, first: 1, most: 1, do: rescheduleAll},
+	{name: "reschedule of ended leases", marker: "-- Moves messages that wait", before: endedThree, first: 2, most: 2, do: rescheduleAll},
+	{name: "reschedule in ready", marker: "-- Moves messages that wait", before: movedThree, first: 1, most: 1, do: rescheduleAll},
+	{name: "redrive", marker: "-- Schedules dead letters", before: deadThree, first: 1, most: 1, do: func(tr *trial, s *redisstore.Store) error {
+		return errors.Join(s.Redrive(tr.ctx, threeIDs)...)
+	}},
+	{name: "delete dead", marker: "-- Deletes dead letters", before: deadThree, gone: true, first: 1, most: 1, do: func(tr *trial, s *redisstore.Store) error {
+		return errors.Join(s.DeleteDead(tr.ctx, threeIDs)...)
+	}},
+	{name: "stats", marker: "-- Counts:", before: endedThree, first: 2, most: 2, do: func(tr *trial, s *redisstore.Store) error {
+		_, err := s.Stats(tr.ctx)
+		return err
+	}},
+	{name: "peek", marker: "-- Lists what waits", before: endedThree, first: 2, most: 2, do: func(tr *trial, s *redisstore.Store) error {
+		_, _, err := s.Peek(tr.ctx, "", 10)
+		return err
+	}},
+	{name: "purge", marker: "-- Deletes all that there is", before: pushedThree, gone: true, first: 1, most: 1, do: func(tr *trial, s *redisstore.Store) error {
+		_, err := s.Purge(tr.ctx)
+		return err
+	}},
+}
+
+func cancelAll(tr *trial, s *redisstore.Store) error {
+	return errors.Join(s.Cancel(tr.ctx, threeIDs)...)
+}
+
+func rescheduleAll(tr *trial, s *redisstore.Store) error {
+	return errors.Join(s.Reschedule(tr.ctx, []backend.Move{{ID: "a", Delay: time.Second}, {ID: "b"}, {ID: "c", Delay: time.Hour}})...)
+}
+
+// TestStoppedScripts has each script fail at each of its writes in turn. What was in the queue is there still, once, and when all of it is done
+// nothing is left.
+func TestStoppedScripts(t *testing.T) {
+	t.Parallel()
+	for _, v := range ventures {
+		t.Run(v.name, func(t *testing.T) {
+			t.Parallel()
+			for n := 1; ; n++ {
+				met := false
+				t.Run(fmt.Sprint("write ", n), func(t *testing.T) { met = v.stop(newTrial(t), n) })
+				if !met {
+					if n == 1 {
+						t.Error("the script has no write")
+					}
+					return
+				}
+			}
+		})
+	}
+}
+
+// stop reports whether there was such a write.
+func (v *venture) stop(tr *trial, n int) (met bool) {
+	if v.before != nil {
+		v.before(tr)
+	}
+	client := redis.NewClient(tr.raw.Options())
+	defer func() { _ = client.Close() }()
+	client.AddHook(&stopper{marker: v.marker, n: n, names: make(map[string]string)})
+	err := v.do(tr, tr.over(client))
+	if err != nil && !strings.Contains(err.Error(), "stopped at") {
+		tr.t.Fatal(err)
+	}
+	if err == nil {
+		return false
+	}
+	tr.complete(v, err)
+	return true
+}
+
+// complete checks that nothing of the queue is lost, twice there, or left.
+func (tr *trial) complete(v *venture, stop error) {
+	tr.t.Helper()
+	tr.clock.Advance(2 * time.Hour) // all leases end, and all is due
+	got := make(map[string]int)
+	for range 20 {
+		c := tr.claim(tr.Claim, time.Minute)
+		for _, d := range c.Deliveries {
+			if got[d.ID]++; d.Attempt < v.first || d.Attempt > v.most {
+				tr.t.Errorf("%v: %s comes at attempt %d, want %d to %d", stop, d.ID, d.Attempt, v.first, v.most)
+			}
+			tr.ack(d)
+		}
+		tr.clock.Advance(2 * time.Hour)
+	}
+	letters, _, err := tr.ListDead(tr.ctx, "", 10)
+	tr.all([]error{err})
+	for _, l := range letters {
+		got[l.ID]++
+		tr.all(tr.DeleteDead(tr.ctx, []string{l.ID}))
+	}
+	for _, id := range threeIDs {
+		if got[id] > 1 || got[id] == 0 && !v.gone {
+			tr.t.Errorf("%v: %s is there %d times", stop, id, got[id])
+		}
+		delete(got, id)
+	}
+	if len(got) > 0 {
+		tr.t.Errorf("%v: %v were never pushed", stop, got)
+	}
+	if v.gone { // a failed push does not keep the id
+		tr.push(threeIDs...)
+		tr.claimMany(tr.Claim, time.Minute, threeIDs)
+		_, err := tr.Purge(tr.ctx)
+		tr.all([]error{err})
+	}
+	keys := slices.DeleteFunc(tr.left(), func(key string) bool { return key == tr.key("unique") })
+	if len(keys) > 0 {
+		tr.t.Errorf("%v: left over: %q", stop, keys)
+	}
+}
