@@ -73,6 +73,9 @@ func (c *checker) run(log *slog.Logger) {
 
 func (c *checker) once() error {
 	began := time.Now()
+	if len(c.b.open()) == 0 {
+		return nil // whoever removes the namespace is not to have it declared again
+	}
 	s, err := c.b.subs.first().session(c.life)
 	if err != nil {
 		return err
