@@ -23,10 +23,10 @@ type grave struct {
 	tag uint64
 }
 
-// exhume reads all dead letters, oldest death first, and lets f settle some of them; keep says which to keep in memory. It is for thousands of them, not
+// exhume reads all dead letters, has take see each, and then lets f settle some of them. It is for thousands of them, not
 // millions: the broker shows messages in no other way than by handing them out. The others return before it does. One reads at a time, in this process and
 // in others, since nobody else sees the letters meanwhile.
-func (q *queue) exhume(ctx context.Context, keep func(grave) bool, f func(*amqp.Channel, []grave) error) error {
+func (q *queue) exhume(ctx context.Context, take func(grave), f func(ch *amqp.Channel, count int) error) error {
 	unlock, err := q.b.dead.lock(ctx, q.name)
 	if err != nil {
 		return err
@@ -52,20 +52,21 @@ func (q *queue) exhume(ctx context.Context, keep func(grave) bool, f func(*amqp.
 		return explain("looking at "+name, err)
 	}
 	if dead.Messages == 0 {
-		return f(ch, nil)
+		return f(ch, 0)
 	}
-	var all []grave
 	err = readQueue(ctx, ch, name, dead.Messages, func(d *amqp.Delivery) error {
-		if g := readGrave(d); keep(g) {
-			all = append(all, g)
-		}
+		take(readGrave(d))
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(all, func(a, b grave) int { return cmp.Or(a.Died.Compare(b.Died), cmp.Compare(a.ID, b.ID)) })
-	return errors.Join(f(ch, all), giveBackGraves(ch, name))
+	return errors.Join(f(ch, dead.Messages), giveBackGraves(ch, name))
+}
+
+// byDeath puts the oldest death first.
+func byDeath(a, b grave) int {
+	return cmp.Or(a.Died.Compare(b.Died), cmp.Compare(a.DeadLetter.ID, b.DeadLetter.ID))
 }
 
 // giveBackGraves returns what was not acknowledged. A quorum queue's channel holds acks back beyond some dozens, and forgets them when it closes: it sends them before it
@@ -133,36 +134,6 @@ func readGrave(d *amqp.Delivery) grave {
 	}
 }
 
-// ListDead is as in backend.DeadLetters. The cursor is the time of death and the id of the last one. While it reads, others
-// wait that list, redrive or delete dead letters of the queue.
-func (q *queue) ListDead(ctx context.Context, cursor string, limit int) (ls []backend.DeadLetter, next string, err error) {
-	if err := q.open(ctx); err != nil {
-		return nil, "", err
-	}
-	after, err := parseCursor(cursor)
-	if err != nil {
-		return nil, "", err
-	}
-	ls, err = within(ctx, func() ([]backend.DeadLetter, error) { return q.listAfter(ctx, after) })
-	if len(ls) > limit {
-		ls = ls[:limit]
-		next = cursorOf(grave{DeadLetter: ls[limit-1]})
-	}
-	return ls, next, err
-}
-
-// listAfter returns the dead letters beyond a cursor.
-func (q *queue) listAfter(ctx context.Context, after string) (ls []backend.DeadLetter, err error) {
-	keep := func(g grave) bool { return cursorOf(g) > after }
-	err = q.exhume(ctx, keep, func(_ *amqp.Channel, all []grave) error {
-		for _, g := range all {
-			ls = append(ls, g.DeadLetter)
-		}
-		return nil
-	})
-	return ls, err
-}
-
 func cursorOf(g grave) string { return fmt.Sprintf("%019d %s", g.Died.UnixMicro(), g.DeadLetter.ID) }
 
 func parseCursor(cursor string) (string, error) {
@@ -201,10 +172,17 @@ func (q *queue) disinter(ctx context.Context, ids []string, before func(*amqp.Ch
 	for _, id := range ids {
 		wanted[id] = true
 	}
-	keep := func(g grave) bool { return wanted[g.DeadLetter.ID] }
 	return q.guardedWithin(ctx, len(ids), func() []error {
+		var all []grave
+		take := func(g grave) {
+			if wanted[g.DeadLetter.ID] {
+				all = append(all, g)
+			}
+		}
 		errs := make([]error, len(ids))
-		err := q.exhume(ctx, keep, func(ch *amqp.Channel, all []grave) error {
+		err := q.exhume(ctx, take, func(ch *amqp.Channel, _ int) error {
+			q.listing.forget()
+			slices.SortStableFunc(all, byDeath)
 			found, at := match(all, ids, errs)
 			for i, err := range before(ch, found) {
 				if err == nil {

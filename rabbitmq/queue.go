@@ -21,6 +21,8 @@ type queue struct {
 	desk  *desk
 	sub   *link // it consumes on
 
+	listing listing // of dead letters
+
 	closing sync.Once
 }
 
@@ -211,6 +213,7 @@ func (q *queue) Dead(ctx context.Context, bs []backend.Burial) []error {
 		leases[i] = b.Lease
 	}
 	return q.guardedWithin(ctx, len(bs), func() []error {
+		defer q.listing.forget()
 		return q.desk.replace(ctx, leases, q.marks.settle, func(i int, r *record) outgoing {
 			p := r.publishing()
 			p.Headers[reasonHeader] = []byte(bs[i].Reason)
@@ -231,6 +234,7 @@ func (q *queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Durat
 func (q *queue) Close() error {
 	q.closing.Do(func() {
 		q.desk.close()
+		q.listing.close()
 		q.b.forget(q)
 	})
 	return nil

@@ -34,12 +34,16 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	}
 	proxy.Blackhole(true)
 	for what, call := range map[string]func(context.Context) error{
-		"open":        func(ctx context.Context) error { _, err := b.Open(ctx, "another", quiet()); return err },
-		"push":        func(ctx context.Context) error { return errors.Join(q.Schedule(ctx, message("b", 0))...) },
-		"receive":     func(ctx context.Context) error { _, err := q.Receive(ctx, 1, time.Minute); return err },
-		"ack":         func(ctx context.Context) error { return errors.Join(q.Ack(ctx, held[:1])...) },
-		"nack":        func(ctx context.Context) error { return errors.Join(q.Nack(ctx, []backend.Return{{Lease: held[1]}})...) },
-		"dead":        func(ctx context.Context) error { return errors.Join(q.Dead(ctx, []backend.Burial{{Lease: held[2]}})...) },
+		"open":    func(ctx context.Context) error { _, err := b.Open(ctx, "another", quiet()); return err },
+		"push":    func(ctx context.Context) error { return errors.Join(q.Schedule(ctx, message("b", 0))...) },
+		"receive": func(ctx context.Context) error { _, err := q.Receive(ctx, 1, time.Minute); return err },
+		"ack":     func(ctx context.Context) error { return errors.Join(q.Ack(ctx, held[:1])...) },
+		"nack": func(ctx context.Context) error {
+			return errors.Join(q.Nack(ctx, []backend.Return{{Lease: held[1]}})...)
+		},
+		"dead": func(ctx context.Context) error {
+			return errors.Join(q.Dead(ctx, []backend.Burial{{Lease: held[2]}})...)
+		},
 		"list dead":   func(ctx context.Context) error { _, _, err := dead.ListDead(ctx, "", 10); return err },
 		"redrive":     func(ctx context.Context) error { return errors.Join(dead.Redrive(ctx, []string{"x"})...) },
 		"delete dead": func(ctx context.Context) error { return errors.Join(dead.DeleteDead(ctx, []string{"x"})...) },
