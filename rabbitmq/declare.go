@@ -54,11 +54,9 @@ func keeping(classic bool) amqp.Table {
 	return amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": int64(noLimit)}
 }
 
-// yielding are the arguments of a queue that an operator's policy may bound: it then gives its oldest messages away instead of refusing new ones,
-// to where nothing is lost. A queue that refuses would hold up all that wait in the same levels, since a level keeps trying with what it could not pass on.
-// The policy's max-length applies, but of overflow the argument.
+// yielding are the arguments of a queue out of which an operator's policy may take messages, by their number, age or deliveries: they are kept aside then.
 func yielding(n names, classic bool) amqp.Table {
-	args := amqp.Table{"x-overflow": "drop-head", "x-dead-letter-exchange": n.undeliverable()}
+	args := amqp.Table{"x-dead-letter-exchange": n.undeliverable()}
 	maps.Copy(args, keeping(classic))
 	return args
 }

@@ -23,7 +23,7 @@ const window = 2048
 var errUnknown = fmt.Errorf("%w: the channel closed before the broker confirmed the message", backend.ErrOutcomeUnknown)
 
 // errRefused is for a message that the broker did not take.
-var errRefused = errors.New("the broker refused the message: a queue on its way is full or has no leader")
+var errRefused = fmt.Errorf("%w: the broker refused the message: a queue on its way is full or has no leader", backend.ErrUnavailable)
 
 // errUnrouted is for a message that the broker has sent back.
 var errUnrouted = errors.New("the broker could not route the message")
@@ -134,6 +134,9 @@ func (p *publisher) publishAll(ctx context.Context, ms []outgoing) []error {
 			break
 		}
 		p.offerAgain(ctx, ms, errs, refused)
+	}
+	for _, i := range failures(errs, errRefused) {
+		ms[i].q.tellRefused(ms[i].key)
 	}
 	return errs
 }

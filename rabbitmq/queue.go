@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -21,7 +22,8 @@ type queue struct {
 	desk  *desk
 	sub   *link // it consumes on
 
-	listing listing // of dead letters
+	listing listing      // of dead letters
+	refusal atomic.Int64 // when it was last logged that the queue refuses messages, in ns since 1970
 
 	closing sync.Once
 }
@@ -238,4 +240,14 @@ func (q *queue) Close() error {
 		q.b.forget(q)
 	})
 	return nil
+}
+
+// tellRefused warns, once a minute at most, that the queue itself refuses messages: levels that cannot pass on to it hold up the messages of all queues.
+func (q *queue) tellRefused(key string) {
+	now := time.Now().UnixNano()
+	if last := q.refusal.Load(); key != q.names.queue(q.name) || now-last < int64(time.Minute) || !q.refusal.CompareAndSwap(last, now) {
+		return
+	}
+	q.log.Warn("delayq: a queue refuses messages: it has no leader, or a policy with overflow reject-publish has it refuse what is too much. "+
+		"Delayed messages of all queues come late meanwhile; without that overflow, the surplus goes to undeliverable", "queue", q.name)
 }

@@ -182,6 +182,9 @@ func (f tlsFiles) config() (*tls.Config, error) {
 	if f.cert == "" && f.key == "" {
 		return c, nil
 	}
+	if f.cert == "" || f.key == "" {
+		return nil, backend.Invalid("URL parameters", "one of tls_cert and tls_key", "both, a certificate and its private key, or none")
+	}
 	pair, err := f.pair()
 	if err != nil {
 		return nil, fmt.Errorf("reading tls_cert and tls_key: %w", err)
