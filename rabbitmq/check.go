@@ -45,6 +45,9 @@ func (c *checker) opened(log *slog.Logger) {
 	c.fresh.Store(true)
 	c.begin.Do(func() {
 		if c.life.Err() == nil {
+			if c.b.passesOn() {
+				log.Info("delayq: if the broker crashes, messages can come 180 s late and more, unless dead_letter_worker_publisher_confirm_timeout is set; see docs/rabbitmq.md")
+			}
 			c.over.Go(func() { c.run(log) })
 		}
 	})

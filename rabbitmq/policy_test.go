@@ -2,12 +2,16 @@ package rabbitmq_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/testenv"
@@ -102,4 +106,71 @@ func TestPoliciesLoseNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestExaminePolicies has policies of each kind, and looks for what is said about them.
+func TestExaminePolicies(t *testing.T) {
+	ctx := deadline(t, 90*time.Second)
+	at := freeAddr(t)
+	_, port, err := net.SplitHostPort(at)
+	must(t, err)
+	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitPlugins("rabbitmq_management"),
+		testenv.RabbitConfig("management.tcp.ip", "127.0.0.1"), testenv.RabbitConfig("management.tcp.port", port))
+	uri, err := amqp.ParseURI(server.URL())
+	must(t, err)
+	server.Ctl("set_user_tags", uri.Username, "management")
+	vhost := server.Vhost(t)
+	url := server.VhostURL(vhost)
+	openOn(t, newBackend(t, url), "orders")
+	finds(t, examined(ctx, t, url, rabbitmq.Management(at)), "policies", backend.Fine, "no policy takes messages away")
+	for definition, want := range map[string]struct {
+		pattern  string
+		severity backend.Severity
+		text     string
+	}{
+		`{"max-length":5,"overflow":"reject-publish"}`: {`^delayq\.v1\.q\.`, backend.Problem, "delayed messages of all queues stand still"},
+		`{"max-length":5}`:                        {`^delayq\.v1\.q\.`, backend.Warning, "max-length on delayq.v1.q.orders"},
+		`{"message-ttl":5000}`:                    {`^delayq\.v1\.dead\.`, backend.Warning, "message-ttl on delayq.v1.dead.orders"},
+		`{"expires":500000}`:                      {`^delayq\.v1\.w`, backend.Problem, "deletes queues in which messages wait"},
+		`{"dead-letter-routing-key":"elsewhere"}`: {`^delayq\.v1\.w`, backend.Warning, "and 198 more"},
+		`{"delivery-limit":5}`:                    {`^delayq\.v1\.q`, backend.Warning, "delivery-limit"},
+	} {
+		policy(server, vhost, want.pattern, definition)
+		await(t, definition+": "+want.text, func() bool { // queues take a policy on one by one
+			for _, f := range allExamined(ctx, t, url, rabbitmq.Management(at)) {
+				if f.About == "policies" && f.Severity == want.severity && strings.Contains(f.Text, want.text) {
+					return true
+				}
+			}
+			return false
+		})
+	}
+	free := freeAddr(t)
+	finds(t, examined(ctx, t, url, rabbitmq.Management(free)), "policies", backend.Note, "does not tell of policies over AMQP")
+	finds(t, examined(ctx, t, url), "after a crash", backend.Note, "180 s")
+}
+
+func newBackend(t *testing.T, url string) *rabbitmq.Backend {
+	t.Helper()
+	b := rabbitmq.New(url)
+	t.Cleanup(func() { must(t, b.Close()) })
+	return b
+}
+
+// freeAddr is an address that nobody listens at.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer func() { must(t, l.Close()) }()
+	return l.Addr().String()
+}
+
+func allExamined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq.Option) []backend.Finding {
+	t.Helper()
+	b := rabbitmq.New(url, opts...)
+	defer func() { must(t, b.Close()) }()
+	x, err := b.Examine(ctx)
+	must(t, err)
+	return x.Findings
 }
