@@ -95,7 +95,10 @@ func (c *checker) once() error {
 		return nil
 	}
 	c.looked = time.Now()
-	c.left, err = c.b.recover(c.life, s, waiting)
+	moved, err := c.b.recover(c.life, s, waiting)
+	if c.left = waiting - moved; moved > 0 && waiting > readAtMost {
+		c.left = 0 // there may be more of them
+	}
 	return err
 }
 

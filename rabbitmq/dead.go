@@ -54,10 +54,13 @@ func (q *queue) exhume(ctx context.Context, take func(grave), f func(ch *amqp.Ch
 	if dead.Messages == 0 {
 		return f(ch, 0)
 	}
-	err = readQueue(ctx, ch, name, dead.Messages, func(d *amqp.Delivery) error {
+	n, err := readQueue(ctx, ch, name, dead.Messages, deadQuietFor, func(d *amqp.Delivery) error {
 		take(readGrave(d))
 		return nil
 	})
+	if err == nil && n < dead.Messages {
+		err = fmt.Errorf("%w: of %d dead letters only %d came: another program has some in hand", backend.ErrUnavailable, dead.Messages, n)
+	}
 	if err != nil {
 		return err
 	}
@@ -68,6 +71,9 @@ func (q *queue) exhume(ctx context.Context, take func(grave), f func(ch *amqp.Ch
 func byDeath(a, b grave) int {
 	return cmp.Or(a.Died.Compare(b.Died), cmp.Compare(a.DeadLetter.ID, b.DeadLetter.ID))
 }
+
+// deadQuietFor is for how long dead letters that are there may not come.
+const deadQuietFor = 5 * time.Second
 
 // giveBackGraves returns what was not acknowledged. A quorum queue's channel holds acks back beyond some dozens, and forgets them when it closes: it sends them before it
 // replies to the second get.
@@ -91,7 +97,7 @@ func (q *queue) lockDead(ctx context.Context, s *session) (release func(), err e
 		if err != nil {
 			return nil, explain("opening a channel", err)
 		}
-		if _, err = ch.QueueDeclare(name, false, false, true, false, nil); err == nil {
+		if _, err = ch.QueueDeclare(name, false, false, true, false, amqp.Table{"x-queue-type": "classic"}); err == nil {
 			return func() {
 				_, _ = ch.QueueDelete(name, false, false, false)
 				_ = ch.Close()

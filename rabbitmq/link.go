@@ -34,6 +34,8 @@ type link struct {
 	current *session
 	changed chan struct{} // closed when current changes
 	failure error         // of the last try
+
+	channels int // that the broker allows to a connection; 0 before the first
 }
 
 // A session is one connection's time. What was received in it can be settled in it only.
@@ -126,6 +128,7 @@ func (l *link) connect(ctx context.Context) (*connection, error) {
 func (l *link) enterLocked(conn *connection) *session {
 	l.count++
 	l.failure = nil
+	l.channels = int(conn.Config.ChannelMax)
 	s := &session{number: l.count, conn: conn, gone: make(chan struct{}), moved: make(chan struct{})}
 	l.changeLocked(s)
 	closed := conn.NotifyClose(make(chan *amqp.Error, 1))

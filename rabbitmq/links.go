@@ -67,15 +67,22 @@ func (ls *links) close() {
 	}
 }
 
-// leastRoom is for a connection that has not been made yet. Those of its handles that have no room wait until others are closed.
-const leastRoom = 1
+// overfull reports whether a connection that has been made meanwhile has room for less than what was taken.
+func (ls *links) overfull(l *link) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return ls.used[l] > l.room()
+}
+
+// usualChannels is a broker's channel_max by default.
+const usualChannels = 2047
 
 // room is for how many handles a connection has channels: half of them, since reading dead letters and declaring take one for a moment.
 func (l *link) room() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.current == nil {
-		return leastRoom
+	if l.channels == 0 {
+		return usualChannels / 2
 	}
-	return max(int(l.current.conn.Config.ChannelMax)/2, leastRoom)
+	return max(l.channels/2, 1)
 }

@@ -88,14 +88,20 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 
 // connect makes the connections that a handle needs and that are not there, and returns the one to consume on.
 func (b *Backend) connect(ctx context.Context, log *slog.Logger) (*link, error) {
-	sub := b.subs.take()
-	for _, l := range []*link{b.pub.link, sub} {
-		if err := l.start(ctx, log); err != nil {
+	if err := b.pub.link.start(ctx, log); err != nil {
+		return nil, err
+	}
+	for {
+		sub := b.subs.take()
+		if err := sub.start(ctx, log); err != nil {
 			b.subs.give(sub)
 			return nil, err
 		}
+		if !b.subs.overfull(sub) {
+			return sub, nil
+		}
+		b.subs.give(sub)
 	}
-	return sub, nil
 }
 
 // forget lets go of what a handle used.

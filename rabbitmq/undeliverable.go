@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -22,57 +23,75 @@ const (
 	recoverBatch = 200
 )
 
-// recover moves messages from undeliverable to the open queues that they are for, and returns how many it left. A queue may have been
+// recover moves messages from undeliverable to the open queues that they are for, and returns how many. A queue may have been
 // deleted, or its binding, and declared again since. What a policy took out of its queue stays. A crash between publishing and acknowledging doubles a message.
-func (b *Backend) recover(ctx context.Context, s *session, waiting int) (left int, err error) {
-	open, declared, moved := b.open(), make(map[*queue]bool), make(map[string]int)
+func (b *Backend) recover(ctx context.Context, s *session, waiting int) (moved int, err error) {
 	name := b.names.undeliverable()
 	ch, err := s.conn.Channel()
 	if err != nil {
 		return 0, explain("opening a channel", err)
 	}
 	defer func() { _ = ch.Close() }() // what is left returns
-	var out []outgoing
-	var tags []uint64
-	flush := func() error {
-		for i, err := range b.pub.publish(ctx, out) {
-			if err != nil {
-				return fmt.Errorf("moving a message of queue %s from %s: %w", out[i].q.name, name, err)
-			}
-			if err := ch.Ack(tags[i], false); err != nil {
-				return explain("acknowledging what was moved from "+name, err)
-			}
-			moved[out[i].q.name]++
+	m := &mover{b: b, ch: ch, open: b.open(), moved: make(map[*queue]int)}
+	_, err = readQueue(ctx, ch, name, min(waiting, readAtMost), quietFor, func(d *amqp.Delivery) error { return m.take(ctx, s, d) })
+	err = errors.Join(err, m.flush(ctx))
+	for q, n := range m.moved {
+		moved += n
+		if n > 0 {
+			q.log.Warn("delayq: messages that had no queue are back in it", "queue", q.name, "messages", n)
 		}
-		out, tags = out[:0], tags[:0]
+	}
+	if err != nil {
+		return moved, fmt.Errorf("moving messages from %s to their queues: %w", name, err)
+	}
+	return moved, nil
+}
+
+// A mover moves messages of one channel to their queues.
+type mover struct {
+	b     *Backend
+	ch    *amqp.Channel
+	open  map[string]*queue
+	moved map[*queue]int // with an entry for each that has been declared
+	out   []outgoing
+	tags  []uint64
+}
+
+func (m *mover) take(ctx context.Context, s *session, d *amqp.Delivery) error {
+	q := m.b.addressee(m.open, d)
+	if q == nil {
 		return nil
 	}
-	err = readQueue(ctx, ch, name, min(waiting, readAtMost), func(d *amqp.Delivery) error {
-		q := b.addressee(open, d)
-		if q == nil {
-			left++
-			return nil
+	if _, declared := m.moved[q]; !declared {
+		if err := q.declareOn(s); err != nil {
+			return err
 		}
-		if !declared[q] {
-			if err := q.declareOn(s); err != nil {
-				return err
-			}
-			declared[q] = true
-		}
-		r := readRecord(d)
-		r.attempts = count(d.Headers[attemptsHeader]) // the broker counts how often undeliverable was read
-		if out, tags = append(out, q.scheduled(&r, time.Now())), append(tags, d.DeliveryTag); len(out) < recoverBatch {
-			return nil
-		}
-		return flush()
-	})
-	if err == nil {
-		err = flush()
+		m.moved[q] = 0
 	}
-	for queue, n := range moved {
-		b.pub.link.log.Warn("delayq: messages that had no queue are back in it", "queue", queue, "messages", n)
+	r := readRecord(d)
+	r.attempts = count(d.Headers[attemptsHeader]) // the broker counts how often undeliverable was read
+	m.out, m.tags = append(m.out, q.scheduled(&r, time.Now())), append(m.tags, d.DeliveryTag)
+	if len(m.out) < recoverBatch {
+		return nil
 	}
-	return left, err
+	return m.flush(ctx)
+}
+
+// flush publishes what was taken, and acknowledges what the broker has confirmed.
+func (m *mover) flush(ctx context.Context) error {
+	var failed error
+	for i, err := range m.b.pub.publish(ctx, m.out) {
+		if err == nil {
+			err = m.ch.Ack(m.tags[i], false)
+		}
+		if err != nil {
+			failed = err
+			continue
+		}
+		m.moved[m.out[i].q]++
+	}
+	m.out, m.tags = m.out[:0], m.tags[:0]
+	return failed
 }
 
 // addressee returns the open queue that a message in undeliverable is for, nil for one that is to stay.
@@ -101,38 +120,44 @@ func hasDiedIn(d *amqp.Delivery, queue string) bool {
 	return false
 }
 
-// readQueue subscribes to a queue until that many messages have come, or none do any more. It leaves it to f to settle them.
-func readQueue(ctx context.Context, ch *amqp.Channel, queue string, n int, f func(*amqp.Delivery) error) error {
-	const tag = "delayq-read"
-	if err := ch.Qos(min(n, math.MaxUint16), 0, false); err != nil {
-		return explain("reading "+queue, err)
+// readQueue subscribes to a queue until that many messages have come, or none for as long as quiet says, and returns how many came. It leaves it to f to settle them.
+func readQueue(ctx context.Context, ch *amqp.Channel, queue string, n int, quiet time.Duration, f func(*amqp.Delivery) error) (read int, err error) {
+	prefetch := n
+	if prefetch > math.MaxUint16 {
+		prefetch = 0 // any number
 	}
-	deliveries, err := ch.Consume(queue, tag, false, false, false, false, nil)
+	if err := ch.Qos(prefetch, 0, false); err != nil {
+		return 0, explain("reading "+queue, err)
+	}
+	deliveries, err := ch.Consume(queue, readTag, false, false, false, false, nil)
 	if err != nil {
-		return explain("reading "+queue, err)
+		return 0, explain("reading "+queue, err)
 	}
 	defer func() {
-		_ = ch.Cancel(tag, false)
-		for range deliveries { // those that were on their way; the client waits for somebody to take them
+		_ = ch.Cancel(readTag, false)
+		for range deliveries { // those that were on their way
 		}
 	}()
-	quiet := time.NewTimer(quietFor)
-	defer quiet.Stop()
-	for range n {
+	timer := time.NewTimer(quiet)
+	defer timer.Stop()
+	for read < n {
 		select {
 		case d, open := <-deliveries:
 			if !open {
-				return fmt.Errorf("reading %s: %w", queue, errGone)
+				return read, fmt.Errorf("reading %s: %w", queue, errGone)
 			}
+			read++
 			if err := f(&d); err != nil {
-				return err
+				return read, err
 			}
-			quiet.Reset(quietFor)
-		case <-quiet.C:
-			return nil
+			timer.Reset(quiet)
+		case <-timer.C:
+			return read, nil
 		case <-ctx.Done():
-			return ctx.Err()
+			return read, ctx.Err()
 		}
 	}
-	return nil
+	return read, nil
 }
+
+const readTag = "delayq-read"
