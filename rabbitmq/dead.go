@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -21,39 +23,109 @@ type grave struct {
 	tag uint64
 }
 
-// exhume gets all dead letters, oldest death first, and lets f settle some of them. The others return when the channel
-// closes. It is for thousands of them, not millions: the broker shows messages in no other way than by handing them out.
-func (q *queue) exhume(ctx context.Context, f func(*amqp.Channel, []grave) error) error {
-	s, err := q.b.sub.session(ctx)
+// exhume reads all dead letters, has take see each, and then lets f settle some of them. It is for thousands of them, not
+// millions: the broker shows messages in no other way than by handing them out. The others return before it does. One reads at a time, in this process and
+// in others, since nobody else sees the letters meanwhile.
+func (q *queue) exhume(ctx context.Context, take func(grave), f func(ch *amqp.Channel, count int) error) error {
+	unlock, err := q.b.dead.lock(ctx, q.name)
 	if err != nil {
 		return err
 	}
+	defer unlock()
+	s, err := q.sub.session(ctx)
+	if err != nil {
+		return err
+	}
+	release, err := q.lockDead(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer release()
 	ch, err := s.conn.Channel()
 	if err != nil {
 		return explain("opening a channel", err)
 	}
 	defer func() { _ = ch.Close() }()
-	var all []grave
-	for ctx.Err() == nil {
-		d, ok, err := ch.Get(q.names.dead(q.name), false)
-		if err != nil {
-			return explain("reading dead letters", err)
-		}
-		if !ok {
-			break
-		}
-		all = append(all, readGrave(&d))
+	name := q.names.dead(q.name)
+	dead, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+	if err != nil {
+		return explain("looking at "+name, err)
 	}
-	slices.SortStableFunc(all, func(a, b grave) int { return cmp.Or(a.Died.Compare(b.Died), cmp.Compare(a.ID, b.ID)) })
-	if err := ctx.Err(); err != nil {
+	if dead.Messages == 0 {
+		return f(ch, 0)
+	}
+	n, err := readQueue(ctx, ch, name, dead.Messages, deadQuietFor, func(d *amqp.Delivery) error {
+		take(readGrave(d))
+		return nil
+	})
+	if err == nil && n < dead.Messages {
+		err = fmt.Errorf("%w: of %d dead letters only %d came: another program has some in hand", backend.ErrUnavailable, dead.Messages, n)
+	}
+	if err != nil {
 		return err
 	}
-	return errors.Join(f(ch, all), giveBackGraves(ch))
+	return errors.Join(f(ch, dead.Messages), giveBackGraves(ch, name))
 }
 
-// giveBackGraves returns what was not acknowledged. What a closing channel returns may be missing for some ms more.
-func giveBackGraves(ch *amqp.Channel) error {
+// byDeath puts the oldest death first.
+func byDeath(a, b grave) int {
+	return cmp.Or(a.Died.Compare(b.Died), cmp.Compare(a.DeadLetter.ID, b.DeadLetter.ID))
+}
+
+// deadQuietFor is for how long dead letters that are there may not come.
+const deadQuietFor = 5 * time.Second
+
+// giveBackGraves returns what was not acknowledged. A quorum queue's channel holds acks back beyond some dozens, and forgets them when it closes: it sends them before it
+// replies to the second get.
+func giveBackGraves(ch *amqp.Channel, name string) error {
+	if err := ch.Nack(0, true, true); err != nil {
+		return explain("giving dead letters back", err)
+	}
+	for range 2 {
+		if _, _, err := ch.Get(name, false); err != nil {
+			return explain("giving dead letters back", err)
+		}
+	}
 	return explain("giving dead letters back", errors.Join(ch.Nack(0, true, true), ch.Confirm(false)))
+}
+
+// lockDead keeps other connections from the dead letters. An exclusive queue is the lock: the broker deletes it with the connection that has declared it.
+func (q *queue) lockDead(ctx context.Context, s *session) (release func(), err error) {
+	name := q.names.lock(q.name)
+	for pause := time.Millisecond; ; pause = min(2*pause, maxLockPause) {
+		ch, err := s.conn.Channel()
+		if err != nil {
+			return nil, explain("opening a channel", err)
+		}
+		if _, err = ch.QueueDeclare(name, false, false, true, false, amqp.Table{"x-queue-type": "classic"}); err == nil {
+			return func() {
+				_, _ = ch.QueueDelete(name, false, false, false)
+				_ = ch.Close()
+			}, nil
+		}
+		if !refusedWith(err, amqp.ResourceLocked) {
+			return nil, explain("declaring queue "+name, err)
+		}
+		if !sleep(ctx, pause/2+rand.N(pause)) {
+			return nil, fmt.Errorf("another process reads the dead letters: %w", ctx.Err())
+		}
+	}
+}
+
+const maxLockPause = 20 * time.Millisecond
+
+// A keyedLock has a lock for each key, for which its users wait as long as their contexts let them. The zero value is ready.
+type keyedLock struct{ locks sync.Map }
+
+func (k *keyedLock) lock(ctx context.Context, key string) (unlock func(), err error) {
+	l, _ := k.locks.LoadOrStore(key, make(chan struct{}, 1))
+	held := l.(chan struct{})
+	select {
+	case held <- struct{}{}:
+		return func() { <-held }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 func readGrave(d *amqp.Delivery) grave {
@@ -66,32 +138,6 @@ func readGrave(d *amqp.Delivery) grave {
 			Reason: text(d.Headers[reasonHeader]), Died: time.UnixMicro(max(number(d.Headers[diedHeader]), 0)).UTC(),
 		},
 	}
-}
-
-// ListDead is as in backend.DeadLetters. The cursor is the time of death and the id of the last one. While it reads, others
-// do not see the letters.
-func (q *queue) ListDead(ctx context.Context, cursor string, limit int) (ls []backend.DeadLetter, next string, err error) {
-	if err := q.open(ctx); err != nil {
-		return nil, "", err
-	}
-	after, err := parseCursor(cursor)
-	if err != nil {
-		return nil, "", err
-	}
-	err = q.exhume(ctx, func(_ *amqp.Channel, all []grave) error {
-		for _, g := range all {
-			if cursorOf(g) <= after {
-				continue
-			}
-			if len(ls) == limit {
-				next = cursorOf(grave{DeadLetter: ls[limit-1]})
-				break
-			}
-			ls = append(ls, g.DeadLetter)
-		}
-		return nil
-	})
-	return ls, next, err
 }
 
 func cursorOf(g grave) string { return fmt.Sprintf("%019d %s", g.Died.UnixMicro(), g.DeadLetter.ID) }
@@ -128,19 +174,32 @@ func (q *queue) DeleteDead(ctx context.Context, ids []string) []error {
 
 // disinter acknowledges the dead letters of some ids after before has done its part. Of letters with one id the oldest goes.
 func (q *queue) disinter(ctx context.Context, ids []string, before func(*amqp.Channel, []grave) []error) []error {
-	return q.guarded(ctx, len(ids), func() []error {
+	wanted := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		wanted[id] = true
+	}
+	return q.guardedWithin(ctx, len(ids), func() []error {
+		var all []grave
+		take := func(g grave) {
+			if wanted[g.DeadLetter.ID] {
+				all = append(all, g)
+			}
+		}
 		errs := make([]error, len(ids))
-		err := q.exhume(ctx, func(ch *amqp.Channel, all []grave) error {
+		err := q.exhume(ctx, take, func(ch *amqp.Channel, _ int) error {
+			q.listing.forget()
+			slices.SortStableFunc(all, byDeath)
 			found, at := match(all, ids, errs)
 			for i, err := range before(ch, found) {
-				if errs[at[i]] = err; err == nil {
-					_ = ch.Ack(found[i].tag, false)
+				if err == nil {
+					err = explain("acknowledging a dead letter", ch.Ack(found[i].tag, false))
 				}
+				errs[at[i]] = err
 			}
 			return nil
 		})
 		if err != nil {
-			return backend.FailAll(len(ids), err)
+			fill(errs, err)
 		}
 		return errs
 	})

@@ -3,8 +3,10 @@ package rabbitmq
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -41,17 +43,6 @@ func declareWaiting(ch *amqp.Channel, name string, wait time.Duration, next stri
 	return declareQueue(ch, name, args)
 }
 
-// declareEntered declares such a queue, and an exchange of its name that puts there whatever is published to it.
-func declareEntered(ch *amqp.Channel, name string, wait time.Duration, next string, classic bool) error {
-	if err := declareWaiting(ch, name, wait, next, classic); err != nil {
-		return err
-	}
-	if err := declareExchange(ch, name, "fanout", nil); err != nil {
-		return err
-	}
-	return bind(ch, name, "", name)
-}
-
 // noLimit is how often a message may be redelivered: RabbitMQ 4 drops it after 20 times by default.
 const noLimit = math.MaxInt32
 
@@ -61,6 +52,13 @@ func keeping(classic bool) amqp.Table {
 		return nil
 	}
 	return amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": int64(noLimit)}
+}
+
+// yielding are the arguments of a queue out of which an operator's policy may take messages, by their number, age or deliveries: they are kept aside then.
+func yielding(n names, classic bool) amqp.Table {
+	args := amqp.Table{"x-dead-letter-exchange": n.undeliverable()}
+	maps.Copy(args, keeping(classic))
+	return args
 }
 
 // declareCommon declares what all queues of a namespace share. The levels would stop if a message could not leave
@@ -82,14 +80,37 @@ func declareCommon(ch *amqp.Channel, n names, d delayer, classic bool) error {
 	return d.declare(ch, n)
 }
 
-// declareOwn declares a queue and its dead letters.
-func declareOwn(ch *amqp.Channel, n names, queue string, classic bool) error {
+// declareOwn declares a queue and its dead letters, on channels of its own since a refusal closes them. What an earlier version has declared has fewer arguments, and
+// stays as it is.
+func declareOwn(conn *amqp.Connection, n names, queue string, classic bool) error {
+	ch, err := conn.Channel()
+	if err != nil {
+		return explain("opening a channel", err)
+	}
+	defer func() { _ = ch.Close() }()
 	for _, name := range []string{n.queue(queue), n.dead(queue)} {
-		if err := declareQueue(ch, name, keeping(classic)); err != nil {
+		err := declareQueue(ch, name, yielding(n, classic))
+		if refusedWith(err, amqp.PreconditionFailed) {
+			again, errAgain := conn.Channel()
+			if errAgain != nil {
+				return explain("opening a channel", errAgain)
+			}
+			ch = again
+			if declareQueue(ch, name, keeping(classic)) == nil {
+				err = nil
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return bind(ch, n.queue(queue), keyOf(queue), n.deliver())
+}
+
+// refusedWith reports whether the broker has refused something with that code.
+func refusedWith(err error, code int) bool {
+	var refusal *amqp.Error
+	return errors.As(err, &refusal) && refusal.Code == code
 }
 
 // explain says what was being done, and where the broker refused it, what to do about it.
@@ -104,7 +125,21 @@ func explain(doing string, err error) error {
 	switch refusal.Code {
 	case amqp.AccessRefused:
 		return fmt.Errorf("%s: the user lacks a permission (configure to declare; write to publish and to bind a queue; read to consume and to bind to an exchange): %w", doing, err)
-	case amqp.PreconditionFailed:
+	case amqp.PreconditionFailed, amqp.ResourceError, amqp.NotAllowed:
+		return refused(doing, refusal, err)
+	default:
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+}
+
+// refused tells apart what brokers refuse with one code, by the reason that they give.
+func refused(doing string, refusal *amqp.Error, err error) error {
+	switch {
+	case strings.Contains(refusal.Reason, "limit in vhost"):
+		return fmt.Errorf("%s: the virtual host may have no more queues: raise its limit (rabbitmqctl set_vhost_limits) or delete queues that nobody uses: %w", doing, err)
+	case strings.Contains(refusal.Reason, "delivery acknowledgement") && strings.Contains(refusal.Reason, "timed out"):
+		return fmt.Errorf("%s: a message was held for longer than the broker's consumer_timeout: raise it, or hold messages for less time: %w", doing, err)
+	case refusal.Code == amqp.PreconditionFailed:
 		return fmt.Errorf("%s: it is there with other arguments, which cannot be changed: use another namespace, or let it run empty and delete it: %w", doing, err)
 	default:
 		return fmt.Errorf("%s: %w", doing, err)

@@ -16,11 +16,16 @@ type delayer interface {
 	// be waited for in a further round.
 	route(n names, dest string, ms int64) (r route, left int64)
 
-	// parts names what declare declares.
+	// parts names what declare declares, or did in earlier versions.
 	parts(n names) (exchanges, queues []string)
+
+	// exchanges are those that messages pass.
+	exchanges(n names) []exchange
 }
 
-// A route is where to publish and with what key and headers.
+// A route is where to publish and with what key and headers. All but the plugin's begin at the default exchange, which cannot be deleted: its
+// keys are queues, and the broker returns what has none. A publish to another exchange that is gone would close the channel, with nothing known
+// of what else is under way there.
 type route struct {
 	exchange, key string
 	headers       amqp.Table
@@ -79,17 +84,16 @@ func (l levels) set() string {
 
 func (l levels) longest() int64 { return (1<<bitsBelow(l.count()) - 1) * l.grain }
 
-// route is by the exchange of the queue of the highest digit. The digits that follow are further keys, which the broker takes
-// from a header that it then removes: each is for the exchange of the digit before it alone.
+// route is straight into the queue of the highest digit. The digits that follow, and the queue at the end, are further keys, which the
+// broker takes from a header that it then removes: each is for the exchange of the digit before it alone.
 func (l levels) route(n names, dest string, ms int64) (r route, left int64) {
 	left = max(ms-l.longest(), 0)
 	grains := (ms - left + l.grain - 1) / l.grain
-	r.key = keyOf(dest)
 	from := l.count() - 1
 	for digitOf(grains, from) == 0 {
 		from--
 	}
-	r.exchange = n.levelQueue(l.set(), from, digitOf(grains, from))
+	r.key = n.levelQueue(l.set(), from, digitOf(grains, from))
 	var keys []any
 	for k := from - 1; k >= 0; k-- {
 		if d := digitOf(grains, k); d != 0 {
@@ -97,9 +101,7 @@ func (l levels) route(n names, dest string, ms int64) (r route, left int64) {
 			from = k
 		}
 	}
-	if len(keys) > 0 {
-		r.headers = amqp.Table{moreKeys: keys}
-	}
+	r.headers = amqp.Table{moreKeys: append(keys, keyOf(dest))}
 	return r, left
 }
 
@@ -108,7 +110,7 @@ const moreKeys = "BCC"
 
 // hop is the key by which what has waited for a digit of level from gets to the queue of digit d of level k. It is no queue's key.
 func hop(from, k, d int) string {
-	return string(strconv.AppendInt([]byte{'0' + byte(from), '>', '0' + byte(k)}, int64(d), 16))
+	return string(strconv.AppendInt(append([]byte(reserved), '0'+byte(from), '>', '0'+byte(k)), int64(d), 16))
 }
 
 func (l levels) declare(ch *amqp.Channel, n names) error {
@@ -131,7 +133,8 @@ func (l levels) declareLevel(ch *amqp.Channel, n names, k int) error {
 		}
 	}
 	for d := 1; d < digits(k); d++ {
-		if err := l.declareDigit(ch, n, k, d, next); err != nil {
+		wait := time.Duration(int64(d)<<bitsBelow(k)*l.grain) * time.Millisecond
+		if err := declareWaiting(ch, n.levelQueue(l.set(), k, d), wait, next, l.classic); err != nil {
 			return err
 		}
 	}
@@ -153,13 +156,5 @@ func (l levels) bindLower(ch *amqp.Channel, n names, k int, exchange string) err
 	return nil
 }
 
-// declareDigit declares the queue of a digit, and an exchange by which it is reached whatever other keys a message has.
-func (l levels) declareDigit(ch *amqp.Channel, n names, k, d int, next string) error {
-	wait := time.Duration(int64(d)<<bitsBelow(k)*l.grain) * time.Millisecond
-	return declareEntered(ch, n.levelQueue(l.set(), k, d), wait, next, l.classic)
-}
-
-// immediate is the route of what is due.
-func immediate(n names, dest string) route {
-	return route{exchange: n.deliver(), key: keyOf(dest)}
-}
+// immediate is the route of what is due: the broker returns it if its queue is not there.
+func immediate(n names, dest string) route { return route{key: n.queue(dest)} }

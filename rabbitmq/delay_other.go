@@ -21,7 +21,7 @@ type buckets struct {
 
 func (b buckets) declare(ch *amqp.Channel, n names) error {
 	for _, wait := range b.waits {
-		if err := declareEntered(ch, n.bucket(wait.Milliseconds()), wait, n.deliver(), b.classic); err != nil {
+		if err := declareWaiting(ch, n.bucket(wait.Milliseconds()), wait, n.deliver(), b.classic); err != nil {
 			return err
 		}
 	}
@@ -34,7 +34,8 @@ func (b buckets) route(n names, dest string, ms int64) (route, int64) {
 	if i < 0 {
 		i = len(b.waits) - 1
 	}
-	return route{exchange: n.bucket(b.waits[i].Milliseconds()), key: keyOf(dest)}, max(ms-b.waits[i].Milliseconds(), 0)
+	wait = b.waits[i]
+	return route{key: n.bucket(wait.Milliseconds()), headers: amqp.Table{moreKeys: []any{keyOf(dest)}}}, max(ms-wait.Milliseconds(), 0)
 }
 
 // accepts refuses what would have to wait behind longer delays in one queue. What is due is no delay.

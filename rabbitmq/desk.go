@@ -136,7 +136,8 @@ func (d *desk) run() {
 			d.enter(s)
 		case <-d.inbox.filled:
 			d.arriveAll()
-		case <-d.lost:
+		case why := <-d.lost:
+			d.q.tellLost(why)
 			d.leave()
 		case <-d.timer.C:
 		case <-d.life.Done():
@@ -182,7 +183,7 @@ func (d *desk) tidy() {
 // await asks for the next connection.
 func (d *desk) await() {
 	d.over.Go(func() {
-		if s, err := d.q.b.sub.session(d.life); err == nil {
+		if s, err := d.q.sub.session(d.life); err == nil {
 			d.connected <- s
 		}
 	})
@@ -197,7 +198,7 @@ func (d *desk) enter(s *session) {
 		d.number++
 		d.tags = tags{}
 		d.lasts, d.ends = context.WithCancel(context.Background())
-		if err = declareOwn(ch, d.q.names, d.q.name, d.q.b.classic); err == nil {
+		if err = d.q.declareOn(s); err == nil {
 			return
 		}
 		_ = ch.Close()

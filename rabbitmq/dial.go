@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -98,6 +99,8 @@ func explainConnect(err error) error {
 	switch {
 	case errors.Is(err, amqp.ErrCredentials) || errors.As(err, &refusal) && refusal.Code == amqp.AccessRefused:
 		return &connectError{"the broker refused the user or password", err}
+	case refusedWith(err, amqp.NotAllowed) && strings.Contains(err.Error(), "connection limit"):
+		return &connectError{"the broker takes no more connections from this user or to this virtual host: raise the limit (rabbitmqctl set_user_limits, set_vhost_limits) or close others", err}
 	case errors.Is(err, amqp.ErrVhost) || errors.As(err, &refusal) && refusal.Code == amqp.NotAllowed:
 		return &connectError{"the broker has no such virtual host, or the user may not use it", err}
 	default:

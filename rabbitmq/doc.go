@@ -15,6 +15,7 @@
 //	rabbitmqs://…               TLS, verified; with tls_ca=FILE, tls_cert=FILE, tls_key=FILE, tls_server_name=NAME
 //	VHOST                       percent-encoded; / (%2F) when it is left out
 //	hosts=HOST:PORT,…           further nodes of a cluster
+//	management=HOST:PORT        of the management API, which delayq doctor asks for policies
 //	namespace=delayq            what the names of exchanges and queues begin with
 //	grain=16ms | buckets=10s,1m | fixed=30m | delayed_exchange=true
 //	classic=true                classic queues, which lose messages when the broker crashes

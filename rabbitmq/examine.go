@@ -16,11 +16,15 @@ import (
 var _ backend.Examiner = (*Backend)(nil)
 
 // Examine is as in backend.Examiner: the broker's version, whether the user may declare and which types of queues there are, alarms, and what
-// nobody takes. It declares queues of its own, which it deletes. What only the management API tells is not asked for.
+// nobody takes. It declares queues of its own, which it deletes. Of policies it asks the management API, if it can be reached: see [Management].
 func (b *Backend) Examine(ctx context.Context) (x backend.Examination, err error) {
 	err = b.withConnection(ctx, func(conn *amqp.Connection) error {
 		e := examiner{b, conn}
 		x.Findings = append(e.brokers(), e.kinds()...)
+		x.Findings = append(x.Findings, e.policies(ctx)...)
+		if e.b.passesOn() {
+			x.Findings = append(x.Findings, afterCrash)
+		}
 		x.Findings = append(x.Findings, e.undeliverable(), clock, e.alarm(ctx)) // the last: a blocked connection answers nothing more
 		return ctx.Err()
 	})
@@ -30,6 +34,15 @@ func (b *Backend) Examine(ctx context.Context) (x backend.Examination, err error
 var clock = backend.Finding{
 	Severity: backend.Note, About: "clock", Text: "a broker does not tell its clock; each message carries its due time, and a worker holds what comes early by its own clock",
 	Remedy: "run NTP on every machine that pushes or works",
+}
+
+// passesOn reports whether messages wait in quorum queues that pass them on.
+func (b *Backend) passesOn() bool { return !b.classic && !b.plugin }
+
+var afterCrash = backend.Finding{
+	Severity: backend.Note, About: "after a crash", Text: "what the broker was just passing on when it crashed comes when it tries again: 180 s later by default, twice that at worst. " +
+		"A broker does not tell how this is set",
+	Remedy: "write in advanced.config: [{rabbit, [{dead_letter_worker_publisher_confirm_timeout, 10000}]}]. It must be longer than any queue takes to confirm, or messages double",
 }
 
 // An examiner looks at a broker over a connection of its own.

@@ -26,12 +26,16 @@ type link struct {
 	stop context.CancelFunc
 	over sync.WaitGroup
 
+	starting chan struct{} // has room for the one that makes the first connection
+
 	mu      sync.Mutex
 	started bool
 	count   uint64
 	current *session
 	changed chan struct{} // closed when current changes
 	failure error         // of the last try
+
+	channels int // that the broker allows to a connection; 0 before the first
 }
 
 // A session is one connection's time. What was received in it can be settled in it only.
@@ -46,39 +50,64 @@ type session struct {
 }
 
 func newLink(purpose string, dial func(context.Context) (*connection, error), setup func(*amqp.Connection) error) *link {
-	l := &link{purpose: purpose, dial: dial, setup: setup, changed: make(chan struct{})}
+	l := &link{purpose: purpose, dial: dial, setup: setup, starting: make(chan struct{}, 1), changed: make(chan struct{})}
 	l.life, l.stop = context.WithCancel(context.Background())
 	return l
 }
 
 // start makes the first connection, whose failure is the caller's to know, and sees to all further ones.
 func (l *link) start(ctx context.Context, log *slog.Logger) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.life.Err() != nil {
+	_, err := within(ctx, func() (struct{}, error) { return struct{}{}, l.startNow(ctx, log) })
+	return err
+}
+
+func (l *link) startNow(ctx context.Context, log *slog.Logger) error {
+	select {
+	case l.starting <- struct{}{}:
+		defer func() { <-l.starting }()
+	case <-l.life.Done():
 		return backend.ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	if l.started {
-		return nil
+	if done, err := l.hasStarted(); done {
+		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(l.life, cancel)
 	defer stop()
 	conn, err := l.connect(ctx)
+	if err == nil && !l.begin(conn, log) {
+		_ = conn.CloseDeadline(time.Now().Add(hangUpWithin))
+	}
 	if l.life.Err() != nil {
-		if err == nil {
-			_ = conn.CloseDeadline(time.Now().Add(hangUpWithin))
-		}
 		return backend.ErrClosed
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// begin keeps the first connection alive, unless the link has been closed meanwhile.
+func (l *link) begin(conn *connection, log *slog.Logger) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.life.Err() != nil {
+		return false
 	}
 	l.started, l.log = true, log
 	s := l.enterLocked(conn)
 	l.over.Go(func() { l.keep(s) })
-	return nil
+	return true
+}
+
+// hasStarted reports whether there is nothing to start.
+func (l *link) hasStarted() (done bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.life.Err() != nil {
+		return true, backend.ErrClosed
+	}
+	return l.started, nil
 }
 
 // connect connects and declares. The context bounds both.
@@ -99,6 +128,7 @@ func (l *link) connect(ctx context.Context) (*connection, error) {
 func (l *link) enterLocked(conn *connection) *session {
 	l.count++
 	l.failure = nil
+	l.channels = int(conn.Config.ChannelMax)
 	s := &session{number: l.count, conn: conn, gone: make(chan struct{}), moved: make(chan struct{})}
 	l.changeLocked(s)
 	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
@@ -301,5 +331,12 @@ func (l *link) close() {
 	l.mu.Unlock()
 	if started {
 		l.over.Wait()
+	}
+}
+
+// tellLost logs why the broker closed a handle's channel, where it did and the connection is there still.
+func (q *queue) tellLost(why *amqp.Error) {
+	if why != nil && !q.desk.session.conn.IsClosed() {
+		q.log.Warn("delayq: RabbitMQ closed a channel; all leases of the handle end", "queue", q.name, "err", explain("handling messages", why))
 	}
 }

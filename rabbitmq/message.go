@@ -18,6 +18,7 @@ const (
 	attemptsHeader = "delayq-attempts" // hand-outs before it was last published; none if there were none
 	stampHeader    = "delayq-stamp"    // of the tombstone store; none without
 	headersHeader  = "delayq-headers"  // the user's, as a table
+	queueHeader    = "delayq-queue"    // that the message is for, should it end elsewhere
 	reasonHeader   = "delayq-reason"   // of a dead letter
 	diedHeader     = "delayq-died"     // µs since 1970
 

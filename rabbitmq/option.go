@@ -29,6 +29,8 @@ type options struct {
 	tls       *tls.Config
 	delayer   delayer
 
+	management string // HOST:PORT, empty for the URL's host
+
 	tombstones    Tombstones
 	keepCancelled time.Duration
 	keepSettled   time.Duration

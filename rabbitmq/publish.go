@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -24,7 +23,7 @@ const window = 2048
 var errUnknown = fmt.Errorf("%w: the channel closed before the broker confirmed the message", backend.ErrOutcomeUnknown)
 
 // errRefused is for a message that the broker did not take.
-var errRefused = errors.New("the broker refused the message: a queue on its way is full or has no leader")
+var errRefused = fmt.Errorf("%w: the broker refused the message: a queue on its way is full or has no leader", backend.ErrUnavailable)
 
 // errUnrouted is for a message that the broker has sent back.
 var errUnrouted = errors.New("the broker could not route the message")
@@ -34,8 +33,9 @@ type outgoing struct {
 	route
 	amqp.Publishing
 
+	q *queue // that it is for
+
 	// Of a message that is to wait:
-	q    *queue
 	due  time.Time
 	made time.Time // when the route was made
 }
@@ -46,7 +46,7 @@ const staleAfter = time.Second
 
 // keepUp makes the route of a message anew that has waited for the broker.
 func (m *outgoing) keepUp(now time.Time) {
-	if m.q == nil || now.Sub(m.made) < staleAfter {
+	if m.due.IsZero() || now.Sub(m.made) < staleAfter {
 		return
 	}
 	for name := range m.route.headers {
@@ -64,8 +64,8 @@ type publisher struct {
 	mu sync.Mutex
 	ch *confirmed
 
-	mending sync.Mutex
-	mended  time.Time // when the topology was last declared anew
+	declaring chan struct{} // has room for the one that declares the topology anew
+	declared  time.Time     // when that was last done
 }
 
 // confirmed is a channel in confirm mode. The broker returns what it cannot route before it confirms it.
@@ -91,7 +91,7 @@ type confirmed struct {
 }
 
 // leaveWithin is how long a call whose context has ended waits for an account of what became of its messages.
-const leaveWithin = 100 * time.Millisecond
+const leaveWithin = 20 * time.Millisecond
 
 // publish sends messages and waits for what the broker says of each. A context that ends makes outcomes unknown. The
 // client library knows no contexts, so a write that hangs is left behind.
@@ -107,7 +107,7 @@ func (p *publisher) publish(ctx context.Context, ms []outgoing) []error {
 	case errs := <-done:
 		return errs
 	case <-time.After(leaveWithin):
-		return backend.FailAll(len(ms), p.link.because(ctx.Err()))
+		return backend.FailAll(len(ms), fmt.Errorf("%w: %w", backend.ErrOutcomeUnknown, p.link.because(ctx.Err())))
 	}
 }
 
@@ -115,15 +115,14 @@ func (p *publisher) publish(ctx context.Context, ms []outgoing) []error {
 // gets one within seconds if it can.
 const insistFor = 10 * time.Second
 
-// publishAll offers messages, those that are refused again, and those once more for which a level was lacking.
+// publishAll offers messages, those again that are refused, and those once more whose queue was not there.
 func (p *publisher) publishAll(ctx context.Context, ms []outgoing) []error {
 	began := time.Now()
 	errs := p.offer(ctx, ms)
-	lost := slices.DeleteFunc(failures(errs, errUnrouted), func(i int) bool { return ms[i].q == nil })
-	if len(lost) > 0 {
-		if err := p.mend(ctx, began); err != nil {
+	if lost := failures(errs, errUnrouted); len(lost) > 0 {
+		if err := p.restore(ctx, began, ms, lost); err != nil {
 			for _, i := range lost {
-				errs[i] = fmt.Errorf("%w; declaring the levels anew: %w", errs[i], err)
+				errs[i] = fmt.Errorf("%w; declaring its queue again: %w", errs[i], err)
 			}
 		} else {
 			p.offerAgain(ctx, ms, errs, lost)
@@ -135,6 +134,9 @@ func (p *publisher) publishAll(ctx context.Context, ms []outgoing) []error {
 			break
 		}
 		p.offerAgain(ctx, ms, errs, refused)
+	}
+	for _, i := range failures(errs, errRefused) {
+		ms[i].q.tellRefused(ms[i].key)
 	}
 	return errs
 }
@@ -160,22 +162,50 @@ func (p *publisher) offerAgain(ctx context.Context, ms []outgoing, errs []error,
 	}
 }
 
-// mend declares anew what all queues share, since a part of it is not there any more, unless somebody has done so since.
-func (p *publisher) mend(ctx context.Context, since time.Time) error {
-	p.mending.Lock()
-	defer p.mending.Unlock()
-	if p.mended.After(since) {
+// restore declares again what the messages at some places did not find: the levels, or the queues that they are for.
+func (p *publisher) restore(ctx context.Context, since time.Time, ms []outgoing, lost []int) error {
+	common, own := false, make(map[*queue]bool)
+	for _, i := range lost {
+		if q := ms[i].q; ms[i].key == q.names.queue(q.name) || ms[i].key == q.names.dead(q.name) {
+			own[q] = true
+		} else {
+			common = true
+		}
+	}
+	if common {
+		if err := p.redeclare(ctx, since, "a queue of a level"); err != nil {
+			return err
+		}
+	}
+	for q := range own {
+		q.log.Warn("delayq: a queue is gone from the broker; declaring it again", "queue", q.name)
+		if err := q.declare(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// redeclare declares again what all queues share, since a part of it is not there any more, unless that has been done since.
+func (p *publisher) redeclare(ctx context.Context, since time.Time, gone string) error {
+	select {
+	case p.declaring <- struct{}{}:
+		defer func() { <-p.declaring }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if p.declared.After(since) {
 		return nil
 	}
 	s, err := p.link.session(ctx)
 	if err != nil {
 		return err
 	}
-	p.link.log.Warn("delayq: a queue of a level is gone from the broker; declaring all anew")
+	p.link.log.Warn("delayq: a part of the topology is gone from the broker; declaring all of it again", "gone", gone)
 	if err := p.link.setup(s.conn.Connection); err != nil {
 		return err
 	}
-	p.mended = time.Now()
+	p.declared = time.Now()
 	return nil
 }
 

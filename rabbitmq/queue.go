@@ -2,9 +2,11 @@ package rabbitmq
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -18,6 +20,10 @@ type queue struct {
 	log   *slog.Logger
 	marks *marks // nil without a tombstone store
 	desk  *desk
+	sub   *link // it consumes on
+
+	listing listing      // of dead letters
+	refusal atomic.Int64 // when it was last logged that the queue refuses messages, in ns since 1970
 
 	closing sync.Once
 }
@@ -27,25 +33,27 @@ var (
 	_ backend.DeadLetters = (*queue)(nil)
 )
 
-func newQueue(b *Backend, name string, log *slog.Logger) *queue {
-	q := &queue{b: b, name: name, names: b.names, log: log}
+func newQueue(b *Backend, name string, sub *link, log *slog.Logger) *queue {
+	q := &queue{b: b, name: name, names: b.names, log: log, sub: sub}
 	q.marks = newMarks(&b.options, b.names.queue(name), log)
 	q.desk = newDesk(q)
 	return q
 }
 
-// declare declares the queue on a channel of its own: a refusal closes the channel.
+// declare declares the queue and its dead letters.
 func (q *queue) declare(ctx context.Context) error {
-	s, err := q.b.sub.session(ctx)
-	if err != nil {
-		return err
-	}
-	ch, err := s.conn.Channel()
-	if err != nil {
-		return explain("opening a channel", err)
-	}
-	defer func() { _ = ch.Close() }()
-	return declareOwn(ch, q.names, q.name, q.b.classic)
+	_, err := within(ctx, func() (struct{}, error) {
+		s, err := q.sub.session(ctx)
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, q.declareOn(s)
+	})
+	return err
+}
+
+func (q *queue) declareOn(s *session) error {
+	return declareOwn(s.conn.Connection, q.names, q.name, q.b.classic)
 }
 
 // Schedule is as in backend.Queue. A message of which it is not known whether the broker has it is not pushed again.
@@ -102,6 +110,7 @@ func (q *queue) scheduled(r *record, now time.Time) outgoing {
 	to := q.toward(r.due, now)
 	p := r.publishing()
 	maps.Copy(p.Headers, to.headers)
+	p.Headers[queueHeader] = []byte(q.name)
 	return outgoing{route: to, Publishing: p, q: q, due: r.due, made: now}
 }
 
@@ -122,6 +131,43 @@ func (q *queue) guarded(ctx context.Context, n int, do func() []error) []error {
 		return backend.FailAll(n, err)
 	}
 	return do()
+}
+
+// guardedWithin is guarded for what may block longer than its context.
+func (q *queue) guardedWithin(ctx context.Context, n int, do func() []error) []error {
+	return q.guarded(ctx, n, func() []error {
+		errs, err := within(ctx, func() ([]error, error) { return do(), nil })
+		if err != nil {
+			return backend.FailAll(n, fmt.Errorf("%w: %w", backend.ErrOutcomeUnknown, err))
+		}
+		return errs
+	})
+}
+
+// within returns what do returns, or the error of a context that ended before. Calls of the client library know no contexts and may block until the
+// heartbeat breaks the connection: then do goes on by itself.
+func within[T any](ctx context.Context, do func() (T, error)) (T, error) {
+	type outcome struct {
+		t   T
+		err error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		t, err := do()
+		done <- outcome{t, err}
+	}()
+	select {
+	case o := <-done:
+		return o.t, o.err
+	case <-ctx.Done():
+	}
+	select {
+	case o := <-done:
+		return o.t, o.err
+	case <-time.After(leaveWithin):
+		var none T
+		return none, ctx.Err()
+	}
 }
 
 func (q *queue) open(ctx context.Context) error {
@@ -150,7 +196,7 @@ func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 	for i, r := range rs {
 		leases[i] = r.Lease
 	}
-	return q.guarded(ctx, len(rs), func() []error {
+	return q.guardedWithin(ctx, len(rs), func() []error {
 		return q.desk.replace(ctx, leases, q.marks.release, func(i int, r *record) outgoing {
 			if rs[i].Untouched {
 				r.attempts--
@@ -168,12 +214,13 @@ func (q *queue) Dead(ctx context.Context, bs []backend.Burial) []error {
 	for i, b := range bs {
 		leases[i] = b.Lease
 	}
-	return q.guarded(ctx, len(bs), func() []error {
+	return q.guardedWithin(ctx, len(bs), func() []error {
+		defer q.listing.forget()
 		return q.desk.replace(ctx, leases, q.marks.settle, func(i int, r *record) outgoing {
 			p := r.publishing()
 			p.Headers[reasonHeader] = []byte(bs[i].Reason)
 			p.Headers[diedHeader] = time.Now().UnixMicro()
-			return outgoing{route: route{key: q.names.dead(q.name)}, Publishing: p}
+			return outgoing{route: route{key: q.names.dead(q.name)}, Publishing: p, q: q}
 		})
 	})
 }
@@ -189,7 +236,18 @@ func (q *queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Durat
 func (q *queue) Close() error {
 	q.closing.Do(func() {
 		q.desk.close()
-		q.b.handles.Delete(q)
+		q.listing.close()
+		q.b.forget(q)
 	})
 	return nil
+}
+
+// tellRefused warns, once a minute at most, that the queue itself refuses messages: levels that cannot pass on to it hold up the messages of all queues.
+func (q *queue) tellRefused(key string) {
+	now := time.Now().UnixNano()
+	if last := q.refusal.Load(); key != q.names.queue(q.name) || now-last < int64(time.Minute) || !q.refusal.CompareAndSwap(last, now) {
+		return
+	}
+	q.log.Warn("delayq: a queue refuses messages: it has no leader, or a policy with overflow reject-publish has it refuse what is too much. "+
+		"Delayed messages of all queues come late meanwhile; without that overflow, the surplus goes to undeliverable", "queue", q.name)
 }

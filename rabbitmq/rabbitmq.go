@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,7 +19,9 @@ type Backend struct {
 	options
 	names   names
 	pub     *publisher
-	sub     *link
+	subs    *links
+	dead    keyedLock // of queues whose dead letters are in hand
+	check   *checker
 	handles sync.Map // of *queue, to struct{}
 	once    sync.Once
 	closing atomic.Bool
@@ -27,12 +30,16 @@ type Backend struct {
 var _ backend.Backend = (*Backend)(nil)
 
 // New returns a backend on the broker that an AMQP URL names: amqp://user:password@host:port/vhost. It has two connections, one
-// to publish and one to consume, made by the first Open and made again whenever they break.
+// to publish and one to consume, made by the first Open and made again whenever they break. Many open queues take further ones to consume: each has
+// room for half as many queues as the broker's channel_max, 1,023 by default.
 func New(url string, opts ...Option) *Backend {
 	o := newOptions(url, opts)
 	b := &Backend{options: o, names: namesOf(o.namespace)}
-	b.pub = &publisher{link: newLink("publishing", newDialer(o).connect, b.declare)}
-	b.sub = newLink("consuming", newDialer(o).connect, func(*amqp.Connection) error { return nil })
+	b.pub = &publisher{link: newLink("publishing", newDialer(o).connect, b.declare), declaring: make(chan struct{}, 1)}
+	b.subs = newLinks(func() *link {
+		return newLink("consuming", newDialer(o).connect, func(*amqp.Connection) error { return nil })
+	})
+	b.check = newChecker(b)
 	return b
 }
 
@@ -58,14 +65,14 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	if strings.ContainsAny(name, "/*#") { // package delayq refuses them too; here they would be bindings to others' messages
 		return nil, backend.Invalid("queue name", name, "one without a slash, star or hash")
 	}
-	for _, l := range []*link{b.pub.link, b.sub} {
-		if err := l.start(ctx, o.Logger); err != nil {
-			return nil, err
-		}
+	sub, err := b.connect(ctx, o.Logger)
+	if err != nil {
+		return nil, err
 	}
-	q := newQueue(b, name, o.Logger)
-	err := q.declare(ctx)
+	q := newQueue(b, name, sub, o.Logger)
+	err = q.declare(ctx)
 	b.handles.Store(q, struct{}{})
+	b.check.opened(o.Logger)
 	if b.closing.Load() { // Close may not have seen it
 		err = backend.ErrClosed
 	}
@@ -79,18 +86,54 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	return q, nil
 }
 
+// connect makes the connections that a handle needs and that are not there, and returns the one to consume on.
+func (b *Backend) connect(ctx context.Context, log *slog.Logger) (*link, error) {
+	if err := b.pub.link.start(ctx, log); err != nil {
+		return nil, err
+	}
+	for {
+		sub := b.subs.take()
+		if err := sub.start(ctx, log); err != nil {
+			b.subs.give(sub)
+			return nil, err
+		}
+		if !b.subs.overfull(sub) {
+			return sub, nil
+		}
+		b.subs.give(sub)
+	}
+}
+
+// forget lets go of what a handle used.
+func (b *Backend) forget(q *queue) {
+	b.handles.Delete(q)
+	b.subs.give(q.sub)
+}
+
+// open returns the handles that are open, by the routing keys of their queues.
+func (b *Backend) open() map[string]*queue {
+	all := make(map[string]*queue)
+	b.handles.Range(func(h, _ any) bool {
+		q := h.(*queue)
+		all[keyOf(q.name)] = q
+		return true
+	})
+	return all
+}
+
 // Close closes all queues and the connections. Messages stay in the broker; those in flight are handed out again.
 func (b *Backend) Close() error {
 	b.once.Do(func() {
 		b.closing.Store(true)
-		defer time.AfterFunc(closeWithin, b.sub.stop).Stop() // a broker that stands still answers no handle
+		defer time.AfterFunc(closeWithin, b.subs.stop).Stop() // a broker that stands still answers no handle
 		var handles sync.WaitGroup
 		b.handles.Range(func(q, _ any) bool {
 			handles.Go(func() { _ = q.(*queue).Close() }) // it never fails
 			return true
 		})
 		handles.Wait()
-		b.sub.close()
+		b.check.close()
+		b.subs.close()
 		b.pub.link.close()
 	})
 	return nil

@@ -122,7 +122,7 @@ func TestHops(t *testing.T) {
 				if want[queue]++; k < longest {
 					continue
 				}
-				others := []any{fmt.Sprintf("%d>%d%x", (from+1)%8, k, d), fmt.Sprintf("%d>%d%x", from, k, d), fmt.Sprintf("%d>0f", k)}
+				others := []any{fmt.Sprintf("amq.%d>%d%x", (from+1)%8, k, d), fmt.Sprintf("amq.%d>%d%x", from, k, d), fmt.Sprintf("amq.%d>0f", k)}
 				must(t, ch.PublishWithContext(ctx, fmt.Sprintf("delayq.v1.w%d", from), "/"+queueOf(t), true, false, amqp.Publishing{
 					Headers: amqp.Table{"BCC": others}, DeliveryMode: amqp.Persistent,
 				}))
@@ -155,7 +155,7 @@ func TestBindings(t *testing.T) {
 		for from := range levels {
 			for k := range from {
 				for d := 1; d < digits(k); d++ {
-					want = append(want, fmt.Sprintf("%sw%d %d>%d%x %sw%d.%x", prefix, from, from, k, d, prefix, k, d))
+					want = append(want, fmt.Sprintf("%sw%d amq.%d>%d%x %sw%d.%x", prefix, from, from, k, d, prefix, k, d))
 				}
 			}
 		}

@@ -98,7 +98,7 @@ func spilled(u *url.URL, query url.Values) bool {
 	return false
 }
 
-var paramNames = []string{"buckets", "classic", "delayed_exchange", "fixed", "grain", "hosts", "namespace", "tls_ca", "tls_cert", "tls_key", "tls_server_name"}
+var paramNames = []string{"buckets", "classic", "delayed_exchange", "fixed", "grain", "hosts", "management", "namespace", "tls_ca", "tls_cert", "tls_key", "tls_server_name"}
 
 func nothing(*options) {}
 
@@ -108,6 +108,8 @@ func readParam(name, value string, files *tlsFiles) (Option, error) {
 		return Namespace(value), nil
 	case "hosts":
 		return Hosts(strings.Split(value, ",")...), nil
+	case "management":
+		return Management(value), nil
 	case "grain":
 		return withDuration(name, value, Grain)
 	case "fixed":
@@ -181,6 +183,9 @@ func (f tlsFiles) config() (*tls.Config, error) {
 	}
 	if f.cert == "" && f.key == "" {
 		return c, nil
+	}
+	if f.cert == "" || f.key == "" {
+		return nil, backend.Invalid("URL parameters", "one of tls_cert and tls_key", "both, a certificate and its private key, or none")
 	}
 	pair, err := f.pair()
 	if err != nil {

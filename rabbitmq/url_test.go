@@ -37,6 +37,8 @@ func TestBadURLs(t *testing.T) {
 		login + "/q?hosts=a:1,/":                      "HOST or HOST:PORT",
 		login + "/q?tls_ca=x":                         "rabbitmqs with TLS parameters",
 		"rabbitmqs" + login[8:] + "/q?tls_ca=" + junk: "a file of PEM certificates",
+		"rabbitmqs" + login[8:] + "/q?tls_cert=x":     "both, a certificate and its private key",
+		"rabbitmqs" + login[8:] + "/q?tls_key=x":      "both, a certificate and its private key",
 	} {
 		err := openURL(t, text)
 		if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), allowed) || strings.Contains(err.Error(), password) {
@@ -44,7 +46,7 @@ func TestBadURLs(t *testing.T) {
 		}
 	}
 	wants(t, openURL(t, "rabbitmqs"+login[8:]+"/q?tls_ca=/missing.pem"), "reading tls_ca", "/missing.pem")
-	wants(t, openURL(t, "rabbitmqs"+login[8:]+"/q?tls_cert=/missing.pem"), "reading tls_cert and tls_key")
+	wants(t, openURL(t, "rabbitmqs"+login[8:]+"/q?tls_cert=/missing.pem&tls_key=/missing.key"), "reading tls_cert and tls_key", "/missing.pem")
 }
 
 func openURL(t *testing.T, text string) error {

@@ -20,7 +20,7 @@ type doctorCommand struct {
 func (doctorCommand) Help() string {
 	return `Connects, asks the server how it is set up, and sends a message through it. Each finding is "ok", a "note", a "warning" (messages may get lost, be refused or come late) or a "problem" (nothing works), and says what to do.
 
-Of Redis: its version, whether it takes writes, Cluster or not, eviction, persistence, for keyspace:// the notifications of expiries, and how its clock differs from this machine's. Of RabbitMQ: its version, whether the user may do what workers must, the types of queues, alarms, and messages that no queue was there for; the management API is not asked.
+Of Redis: its version, whether it takes writes, Cluster or not, eviction, persistence, for keyspace:// the notifications of expiries, and how its clock differs from this machine's. Of RabbitMQ: its version, whether the user may do what workers must, the types of queues, alarms, messages that no queue was there for, and, where the management API can be reached, policies that take messages away.
 
 The message goes through a queue of a random name, which is deleted afterwards; the queue that the URL names is never opened. Opening a queue makes what the first worker would make: on RabbitMQ the exchanges and queues that all queues of the namespace share, with keyspace:// the setting of notifications.
 

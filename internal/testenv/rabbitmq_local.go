@@ -159,6 +159,7 @@ func (r *localRabbit) configure() error {
 	return errors.Join(
 		os.WriteFile(r.file("rabbitmq.conf"), []byte(r.config()), 0o600),
 		os.WriteFile(r.file("advanced.config"), []byte(r.set.advancedText()), 0o600),
+		os.WriteFile(r.file("plugins"), []byte("["+strings.Join(r.set.plugins, ",")+"].\n"), 0o600),
 	)
 }
 

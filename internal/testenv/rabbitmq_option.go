@@ -13,6 +13,7 @@ type rabbitSettings struct {
 	private  bool
 	config   []directive
 	advanced []directive
+	plugins  []string
 }
 
 // PrivateRabbit asks for a broker that the test may kill, pause and restart.
@@ -32,6 +33,11 @@ func RabbitAdvanced(parameter, value string) RabbitOption {
 	}
 }
 
+// RabbitPlugins enables plugins.
+func RabbitPlugins(names ...string) RabbitOption {
+	return func(s *rabbitSettings) { s.plugins = append(s.plugins, names...) }
+}
+
 func settleRabbit(opts []RabbitOption) rabbitSettings {
 	var s rabbitSettings
 	for _, opt := range opts {
@@ -45,7 +51,7 @@ func (s *rabbitSettings) add(key, value string) {
 }
 
 // special says that a broker without these settings will not do.
-func (s *rabbitSettings) special() bool { return len(s.config)+len(s.advanced) > 0 }
+func (s *rabbitSettings) special() bool { return len(s.config)+len(s.advanced)+len(s.plugins) > 0 }
 
 // text is the configuration as a file.
 func (s *rabbitSettings) text() string {

@@ -1,0 +1,175 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// checkEvery is how often a backend looks whether what all queues share is there.
+const checkEvery = 3 * time.Second
+
+// A checker declares again what has been deleted from the broker, and gives back what ended in undeliverable for want of a queue. A push meets only the
+// first queue on its way, so nothing else tells of the exchanges behind it. A check takes one round trip.
+type checker struct {
+	b     *Backend
+	life  context.Context
+	stop  context.CancelFunc
+	begin sync.Once
+	over  sync.WaitGroup
+	fresh atomic.Bool // a handle was opened since the last check
+
+	// The rest belongs to the goroutine.
+	session *session
+	ch      *amqp.Channel
+	closed  chan *amqp.Error
+	left    int       // in undeliverable that are for none of the open queues
+	looked  time.Time // when undeliverable was last read
+	failing bool
+}
+
+func newChecker(b *Backend) *checker {
+	c := &checker{b: b}
+	c.life, c.stop = context.WithCancel(context.Background())
+	return c
+}
+
+// opened notes that there is a further handle.
+func (c *checker) opened(log *slog.Logger) {
+	c.fresh.Store(true)
+	c.begin.Do(func() {
+		if c.life.Err() == nil {
+			if c.b.passesOn() {
+				log.Info("delayq: if the broker crashes, messages can come 180 s late and more, unless dead_letter_worker_publisher_confirm_timeout is set; see docs/rabbitmq.md")
+			}
+			c.over.Go(func() { c.run(log) })
+		}
+	})
+}
+
+// close ends the checks. A call that is under way ends with its connection.
+func (c *checker) close() {
+	c.stop()
+	c.begin.Do(func() {}) // and begins none any more
+	c.b.subs.stop()
+	c.over.Wait()
+}
+
+func (c *checker) run(log *slog.Logger) {
+	for sleep(c.life, checkEvery) {
+		err := c.once()
+		if err != nil && !c.failing && c.life.Err() == nil && !errors.Is(err, errGone) {
+			log.Warn("delayq: checking the topology in RabbitMQ failed; trying again", "err", err)
+		}
+		c.failing = err != nil
+	}
+	if c.ch != nil {
+		_ = c.ch.Close()
+	}
+}
+
+func (c *checker) once() error {
+	began := time.Now()
+	if len(c.b.open()) == 0 {
+		return nil // whoever removes the namespace is not to have it declared again
+	}
+	s, err := c.b.subs.first().session(c.life)
+	if err != nil {
+		return err
+	}
+	waiting, err := c.look(s)
+	if refusedWith(err, amqp.NotFound) {
+		return c.repair(began, s, err)
+	}
+	if err != nil {
+		return err
+	}
+	fresh := c.fresh.Swap(false)
+	if waiting == 0 || waiting == c.left && !fresh && time.Since(c.looked) < lookAgainAfter {
+		return nil
+	}
+	c.looked = time.Now()
+	moved, err := c.b.recover(c.life, s, waiting)
+	if c.left = waiting - moved; moved > 0 && waiting > readAtMost {
+		c.left = 0 // there may be more of them
+	}
+	return err
+}
+
+// look returns how many messages undeliverable has. An error with code 404 says that a part of what all queues share is gone.
+func (c *checker) look(s *session) (waiting int, err error) {
+	if c.ch == nil || c.session != s || c.ch.IsClosed() {
+		ch, err := s.conn.Channel()
+		if err != nil {
+			return 0, c.why(s, "opening a channel", err)
+		}
+		c.session, c.ch, c.closed = s, ch, ch.NotifyClose(make(chan *amqp.Error, 1))
+	}
+	for _, x := range c.b.exchanges() {
+		if err := c.ch.ExchangeDeclarePassive(x.name, x.kind, true, false, false, true, nil); err != nil {
+			return 0, c.why(s, "looking for exchange "+x.name, err)
+		}
+	}
+	q, err := c.ch.QueueDeclarePassive(c.b.names.undeliverable(), true, false, false, false, nil)
+	if err != nil {
+		return 0, c.why(s, "looking for what all queues share", err)
+	}
+	return q.Messages, nil
+}
+
+// why prefers the broker's reason to close the channel. The calls before the last have no reply of their own.
+func (c *checker) why(s *session, doing string, err error) error {
+	if s.conn.IsClosed() {
+		return errGone
+	}
+	if c.ch != nil && c.ch.IsClosed() {
+		select {
+		case reason := <-c.closed:
+			if reason != nil {
+				err = reason
+			}
+		case <-time.After(time.Second):
+		}
+	}
+	return explain(doing, err)
+}
+
+// repair declares all again. Queues that were bound to an exchange that has gone are bound again by whoever has them open.
+func (c *checker) repair(began time.Time, s *session, gone error) error {
+	if err := c.b.pub.redeclare(c.life, began, gone.Error()); err != nil {
+		return err
+	}
+	for _, q := range c.b.open() {
+		if err := q.declareOn(s); err != nil {
+			return fmt.Errorf("declaring queue %s again: %w", q.name, err)
+		}
+	}
+	return nil
+}
+
+// An exchange is a name and a type.
+type exchange struct{ name, kind string }
+
+// exchanges are those that all queues of the namespace share.
+func (b *Backend) exchanges() []exchange {
+	return append(b.delayer.exchanges(b.names), exchange{b.names.deliver(), "topic"}, exchange{b.names.undeliverable(), "fanout"})
+}
+
+func (l levels) exchanges(n names) (xs []exchange) {
+	for k := 1; k < l.count(); k++ {
+		xs = append(xs, exchange{n.level(l.set(), k), "direct"})
+	}
+	return xs
+}
+
+func (buckets) exchanges(names) []exchange { return nil }
+
+func (e delayedExchange) exchanges(n names) []exchange {
+	return []exchange{{e.name(n), "x-delayed-message"}}
+}

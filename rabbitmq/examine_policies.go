@@ -1,0 +1,197 @@
+package rabbitmq
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Management names the broker's management API, HOST:PORT, which [Backend.Examine] asks for the policies of queues; nothing else does. By default it is the host of the URL
+// at port 15672, for amqps:// at 15671 with TLS. It gets the user and password of the URL.
+func Management(addr string) Option {
+	return func(o *options) {
+		if u, err := url.Parse("http://" + addr); err != nil || u.Host != addr || u.Port() == "" || u.Hostname() == "" {
+			o.reject(backend.Invalid("rabbitmq.Management", addr, "HOST:PORT"))
+		}
+		o.management = addr
+	}
+}
+
+const (
+	managementWithin = 5 * time.Second
+	policiesAbout    = "policies"
+)
+
+// A policed queue is what the management API tells of a queue.
+type policed struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Policy    json.RawMessage `json:"effective_policy_definition"` // an empty one may be a list
+}
+
+// object reads what may be an empty list instead.
+func object(text json.RawMessage) map[string]any {
+	var m map[string]any
+	_ = json.Unmarshal(text, &m)
+	return m
+}
+
+// policies judges what policies do to the queues of the namespace. AMQP does not tell of policies, not even a declaration does.
+func (e examiner) policies(ctx context.Context) []backend.Finding {
+	all, err := e.policed(ctx)
+	if err != nil {
+		return []backend.Finding{{
+			Severity: backend.Note, About: policiesAbout, Text: fmt.Sprintf("a broker does not tell of policies over AMQP, and the management API does not reply: %v", err),
+			Remedy: "look for yourself: rabbitmqctl list_queues name effective_policy_definition; docs/rabbitmq.md says what each does",
+		}}
+	}
+	found := make(map[string][]string) // the queues, by the policy's key
+	var old []string
+	for _, q := range all {
+		own, part := strings.CutPrefix(q.Name, e.b.names.prefix+".")
+		if !part {
+			continue
+		}
+		kind, _, _ := strings.Cut(own, ".")
+		for key, value := range object(q.Policy) {
+			if id := judged(kind, key, value); id != "" {
+				found[id] = append(found[id], q.Name)
+			}
+		}
+		if _, aside := object(q.Arguments)["x-dead-letter-exchange"]; !aside && (kind == "q" || kind == "dead") {
+			old = append(old, q.Name)
+		}
+	}
+	var fs []backend.Finding
+	for id, queues := range found {
+		f := policyFindings[id]
+		f.About = policiesAbout
+		f.Text = id + " on " + some(queues) + ": " + f.Text
+		fs = append(fs, f)
+	}
+	slices.SortFunc(fs, func(a, b backend.Finding) int {
+		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(a.Text, b.Text))
+	})
+	if len(fs) == 0 {
+		fs = append(fs, backend.Finding{About: policiesAbout, Text: "no policy takes messages away"})
+	}
+	if len(old) > 0 {
+		fs = append(fs, backend.Finding{
+			Severity: backend.Note, About: policiesAbout, Text: "declared by an earlier version: " + some(old) + "; what a policy takes out of these is lost rather than kept aside",
+			Remedy: "once such a queue is empty and nothing is on its way to it, delete it: the next Open declares it anew",
+		})
+	}
+	return fs
+}
+
+// some names a few of them.
+func some(queues []string) string {
+	slices.Sort(queues)
+	const few = 3
+	if len(queues) <= few {
+		return strings.Join(queues, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(queues[:few], ", "), len(queues)-few)
+}
+
+// judged returns which of policyFindings a policy's key is for that kind of queue, "" for one that does no harm.
+func judged(kind, key string, value any) string {
+	id := key
+	if key == "overflow" {
+		if text, _ := value.(string); !strings.HasPrefix(text, "reject-publish") {
+			return ""
+		}
+		id = "overflow reject-publish"
+	}
+	if kind != "q" && kind != "dead" && kind != "undeliverable" {
+		id = "level " + id
+	}
+	if kind == "undeliverable" && key != "overflow" {
+		id = "undeliverable " + id
+	}
+	if _, ok := policyFindings[id]; !ok {
+		return ""
+	}
+	return id
+}
+
+const (
+	takenOut   = "it takes messages out of the queue, which end in undeliverable"
+	takenAside = "it takes messages out of where all else has been kept aside, and they are lost"
+)
+
+// policyFindings are what policies do, by what judged returns.
+var policyFindings = map[string]backend.Finding{
+	"overflow reject-publish": {Severity: backend.Problem, Text: "once the queue is full, delayed messages of all queues stand still behind it, up to minutes beyond that",
+		Remedy: "leave overflow out: then the surplus goes to undeliverable, and other queues go on"},
+	"expires":                        {Severity: backend.Problem, Text: "the broker deletes a queue without workers, with all messages in it", Remedy: "have the policy leave these queues out"},
+	"max-length":                     {Severity: backend.Warning, Text: takenOut, Remedy: "watch undeliverable, or have the policy leave these queues out"},
+	"max-length-bytes":               {Severity: backend.Warning, Text: takenOut, Remedy: "watch undeliverable, or have the policy leave these queues out"},
+	"message-ttl":                    {Severity: backend.Warning, Text: takenOut, Remedy: "watch undeliverable, or have the policy leave these queues out"},
+	"delivery-limit":                 {Severity: backend.Warning, Text: takenOut, Remedy: "have the policy leave these queues out, and use MaxAttempts"},
+	"dead-letter-exchange":           {Severity: backend.Note, Text: "what other policies take out of the queue may go there rather than to undeliverable", Remedy: "have the policy leave these queues out"},
+	"level expires":                  {Severity: backend.Problem, Text: "the broker deletes queues in which messages wait", Remedy: "have the policy leave these queues out"},
+	"level dead-letter-routing-key":  {Severity: backend.Warning, Text: "messages lose their way at each level: they are brought back from undeliverable, seconds late", Remedy: "have the policy leave these queues out"},
+	"level dead-letter-exchange":     {Severity: backend.Note, Text: "the queues' own argument should count instead", Remedy: "have the policy leave these queues out"},
+	"level dead-letter-strategy":     {Severity: backend.Warning, Text: "levels that do not pass on at least once lose messages when the broker crashes", Remedy: "have the policy leave these queues out"},
+	"level overflow reject-publish":  {Severity: backend.Fine, Text: "it is what the queues have anyway"},
+	"level max-length":               {Severity: backend.Warning, Text: "pushes fail while that many messages wait for one digit of their delays", Remedy: "have the policy leave these queues out"},
+	"level max-length-bytes":         {Severity: backend.Warning, Text: "pushes fail while that much waits for one digit of their delays", Remedy: "have the policy leave these queues out"},
+	"level message-ttl":              {Severity: backend.Note, Text: "messages come early to a worker, who sends them round again", Remedy: "have the policy leave these queues out"},
+	"undeliverable max-length":       {Severity: backend.Warning, Text: takenAside, Remedy: "have the policy leave this queue out"},
+	"undeliverable max-length-bytes": {Severity: backend.Warning, Text: takenAside, Remedy: "have the policy leave this queue out"},
+	"undeliverable message-ttl":      {Severity: backend.Warning, Text: takenAside, Remedy: "have the policy leave this queue out"},
+	"undeliverable expires":          {Severity: backend.Warning, Text: takenAside, Remedy: "have the policy leave this queue out"},
+}
+
+// policed asks the management API for the queues of the virtual host.
+func (e examiner) policed(ctx context.Context) (all []policed, err error) {
+	uri, err := amqp.ParseURI(e.b.url)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, managementWithin)
+	defer cancel()
+	scheme, port := "http", "15672"
+	if uri.Scheme == "amqps" {
+		scheme, port = "https", "15671"
+	}
+	addr := cmp.Or(e.b.management, net.JoinHostPort(uri.Host, port))
+	at := url.URL{
+		Scheme: scheme, Host: addr, Path: "/api/queues/" + uri.Vhost, RawPath: "/api/queues/" + url.PathEscape(uri.Vhost),
+		RawQuery: "columns=name,arguments,effective_policy_definition",
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.SetBasicAuth(uri.Username, uri.Password)
+	transport := &http.Transport{TLSClientConfig: e.b.tls.Clone(), DisableKeepAlives: true}
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("asking %s: %s (the user needs the tag monitoring, or management)", addr, resp.Status)
+	}
+	if err := json.NewDecoder(http.MaxBytesReader(nil, resp.Body, largestReply)).Decode(&all); err != nil {
+		return nil, fmt.Errorf("reading what %s replies: %w", addr, err)
+	}
+	return all, nil
+}
+
+// largestReply has room for some hundred thousand queues.
+const largestReply = 256 << 20

@@ -1,0 +1,86 @@
+package rabbitmq_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/rabbitmq"
+)
+
+// TestLimits has the broker refuse a queue and a connection for their number.
+func TestLimits(t *testing.T) {
+	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
+	for limit, texts := range map[string][]string{
+		`{"max-queues":3}`:      {"declaring queue", "may have no more queues", "set_vhost_limits"},
+		`{"max-connections":1}`: {"takes no more connections", "limit"},
+	} {
+		t.Run(limit, func(t *testing.T) {
+			vhost := server.Vhost(t)
+			server.Ctl("set_vhost_limits", "-p", vhost, limit)
+			b := rabbitmq.New(server.VhostURL(vhost))
+			defer func() { must(t, b.Close()) }()
+			_, err := b.Open(deadline(t, patience), "q", quiet())
+			wants(t, err, texts...)
+			for _, other := range []string{"other arguments", "no such virtual host"} {
+				if err != nil && strings.Contains(err.Error(), other) {
+					t.Errorf("%q says %q", err, other)
+				}
+			}
+		})
+	}
+}
+
+// TestConsumerTimeout holds a message for longer than the broker allows. The log has the broker's reason.
+func TestConsumerTimeout(t *testing.T) {
+	ctx := deadline(t, 90*time.Second)
+	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitConfig("consumer_timeout", "1000"), testenv.RabbitAdvanced("channel_tick_interval", "500"))
+	b := rabbitmq.New(server.URL())
+	defer func() { must(t, b.Close()) }()
+	log := new(logBuffer)
+	q, err := b.Open(ctx, "q", backend.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	must(t, err)
+	must(t, q.Schedule(ctx, message("a", 0))...)
+	held := receiveOne(ctx, t, q, "a")
+	again := receiveOne(ctx, t, q, "a")
+	if again.Attempt != 2 || !strings.Contains(log.String(), "consumer_timeout") {
+		t.Errorf("got %+v; the log: %s", again, log)
+	}
+	if err := q.Ack(ctx, []backend.Lease{held.Lease()})[0]; !errors.Is(err, backend.ErrLeaseLost) {
+		t.Errorf("the ack of the first: %v", err)
+	}
+}
+
+// TestMoreQueuesThanChannels opens more queues than the broker allows channels to a connection, in one backend. All work, and closed ones make room.
+func TestMoreQueuesThanChannels(t *testing.T) {
+	const n, channels = 25, 16
+	ctx := deadline(t, 2*time.Minute)
+	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitConfig("channel_max", fmt.Sprint(channels)))
+	b := rabbitmq.New(server.URL())
+	defer func() { must(t, b.Close()) }()
+	var qs []backend.Queue
+	for i := range n {
+		qs = append(qs, openOn(t, b, fmt.Sprint("q", i)))
+	}
+	for i, q := range qs {
+		must(t, q.Schedule(ctx, message(fmt.Sprint(i), 0))...)
+	}
+	for i, q := range qs {
+		ack(ctx, t, q, receiveOne(ctx, t, q, fmt.Sprint(i)))
+	}
+	connections := len(strings.Split(server.Ctl("list_connections", "-q", "--no-table-headers", "pid"), "\n"))
+	for _, q := range qs {
+		must(t, q.Close())
+	}
+	for range n {
+		must(t, openOn(t, b, "q").Close())
+	}
+	if now := len(strings.Split(server.Ctl("list_connections", "-q", "--no-table-headers", "pid"), "\n")); now != connections {
+		t.Errorf("%d connections became %d", connections, now)
+	}
+}

@@ -1,0 +1,88 @@
+package rabbitmq
+
+import "sync"
+
+// links are the connections that handles consume on. Each handle has a channel, and the broker bounds the channels of a connection.
+type links struct {
+	dial func() *link
+
+	mu   sync.Mutex
+	all  []*link
+	used map[*link]int // by how many handles
+}
+
+func newLinks(dial func() *link) *links {
+	return &links{dial: dial, all: []*link{dial()}, used: make(map[*link]int)}
+}
+
+// first is the connection that is always there.
+func (ls *links) first() *link {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return ls.all[0]
+}
+
+// take returns a connection with room for one more handle.
+func (ls *links) take() *link {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, l := range ls.all {
+		if ls.used[l] < l.room() {
+			ls.used[l]++
+			return l
+		}
+	}
+	l := ls.dial()
+	if ls.all[0].life.Err() != nil {
+		l.stop()
+	}
+	ls.all = append(ls.all, l)
+	ls.used[l]++
+	return l
+}
+
+func (ls *links) give(l *link) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	ls.used[l]--
+}
+
+func (ls *links) each(do func(*link)) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	for _, l := range ls.all {
+		do(l)
+	}
+}
+
+func (ls *links) stop() { ls.each(func(l *link) { l.stop() }) }
+
+// close ends all connections for good.
+func (ls *links) close() {
+	ls.stop()
+	var all []*link
+	ls.each(func(l *link) { all = append(all, l) })
+	for _, l := range all {
+		l.close()
+	}
+}
+
+// overfull reports whether a connection that has been made meanwhile has room for less than what was taken.
+func (ls *links) overfull(l *link) bool {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	return ls.used[l] > l.room()
+}
+
+// usualChannels is a broker's channel_max by default.
+const usualChannels = 2047
+
+// room is for how many handles a connection has channels: half of them, since reading dead letters and declaring take one for a moment.
+func (l *link) room() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.channels == 0 {
+		return usualChannels / 2
+	}
+	return max(l.channels/2, 1)
+}

@@ -1,0 +1,176 @@
+package rabbitmq_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/rabbitmq"
+)
+
+// policy sets a policy for queues whose names match.
+func policy(server *testenv.RabbitServer, vhost, pattern, definition string) {
+	server.Ctl("set_policy", "-p", vhost, "--apply-to", "queues", "test", pattern, definition)
+}
+
+// TestSurplusGoesAside bounds one queue by a policy. Messages of another queue that wait in the same levels come all the same, and what is too much for the first is
+// kept aside.
+func TestSurplusGoesAside(t *testing.T) {
+	const n, room, delay = 300, 10, 500 * time.Millisecond
+	ctx := deadline(t, 60*time.Second)
+	server, vhost := sharedVhost(t)
+	url := server.VhostURL(vhost)
+	b := rabbitmq.New(url)
+	defer func() { must(t, b.Close()) }()
+	full, other := openOn(t, b, "full"), openOn(t, b, "other")
+	policy(server, vhost, `^delayq\.v1\.q\.full$`, `{"max-length":10}`)
+	must(t, full.Schedule(ctx, batch("full", n, delay))...)
+	must(t, other.Schedule(ctx, batch("other", 10, delay))...)
+	drain(ctx, t, other, 10)
+	ch := channel(t, url)
+	await(t, "what was too much", func() bool { return ready(t, ch, "delayq.v1.undeliverable") == n-room })
+	drain(ctx, t, full, room)
+}
+
+// TestQueueRefuses has a policy by which the broker refuses what is too much for a queue. The push says so, and so does the log.
+func TestQueueRefuses(t *testing.T) {
+	ctx := deadline(t, 60*time.Second)
+	server, vhost := sharedVhost(t)
+	b := rabbitmq.New(server.VhostURL(vhost))
+	defer func() { must(t, b.Close()) }()
+	log := new(logBuffer)
+	q, err := b.Open(ctx, "full", backend.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	must(t, err)
+	policy(server, vhost, `^delayq\.v1\.q\.full$`, `{"max-length":1,"overflow":"reject-publish"}`)
+	await(t, "a refusal", func() bool { // a quorum queue learns of its length a moment later
+		err := q.Schedule(ctx, message("m", 0))[0]
+		return errors.Is(err, backend.ErrUnavailable)
+	})
+	if !strings.Contains(log.String(), "reject-publish") {
+		t.Errorf("the log does not say so: %s", log)
+	}
+}
+
+// A logBuffer is safe for concurrent use.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// TestPoliciesLoseNothing has policies that take messages out of queues, or send them elsewhere. All are handed out or kept aside.
+func TestPoliciesLoseNothing(t *testing.T) {
+	const n = 30
+	for what, c := range map[string]struct {
+		pattern, definition string
+		comes               bool
+	}{
+		"message-ttl":             {`^delayq\.v1\.q\.`, `{"message-ttl":1}`, false},
+		"max-length-bytes":        {`^delayq\.v1\.q\.`, `{"max-length-bytes":1}`, false},
+		"dead-letter-routing-key": {`^delayq\.v1\.w`, `{"dead-letter-routing-key":"elsewhere"}`, true},
+		"level ttl":               {`^delayq\.v1\.w`, `{"message-ttl":50}`, true},
+		"level length":            {`^delayq\.v1\.w`, `{"max-length":10}`, true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			ctx := deadline(t, 60*time.Second)
+			server, vhost := sharedVhost(t)
+			url := server.VhostURL(vhost)
+			q, ch := open(t, url), channel(t, url)
+			policy(server, vhost, c.pattern, c.definition)
+			must(t, q.Schedule(ctx, batch("m", n, 700*time.Millisecond))...)
+			if c.comes {
+				drain(ctx, t, q, n)
+			} else {
+				await(t, "what was taken out", func() bool { return ready(t, ch, "delayq.v1.undeliverable") == n })
+			}
+		})
+	}
+}
+
+// TestExaminePolicies has policies of each kind, and looks for what is said about them.
+func TestExaminePolicies(t *testing.T) {
+	ctx := deadline(t, 90*time.Second)
+	at := freeAddr(t)
+	_, port, err := net.SplitHostPort(at)
+	must(t, err)
+	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitPlugins("rabbitmq_management"),
+		testenv.RabbitConfig("management.tcp.ip", "127.0.0.1"), testenv.RabbitConfig("management.tcp.port", port))
+	uri, err := amqp.ParseURI(server.URL())
+	must(t, err)
+	server.Ctl("set_user_tags", uri.Username, "management")
+	vhost := server.Vhost(t)
+	url := server.VhostURL(vhost)
+	openOn(t, newBackend(t, url), "orders")
+	finds(t, examined(ctx, t, url, rabbitmq.Management(at)), "policies", backend.Fine, "no policy takes messages away")
+	for definition, want := range map[string]struct {
+		pattern  string
+		severity backend.Severity
+		text     string
+	}{
+		`{"max-length":5,"overflow":"reject-publish"}`: {`^delayq\.v1\.q\.`, backend.Problem, "delayed messages of all queues stand still"},
+		`{"max-length":5}`:                        {`^delayq\.v1\.q\.`, backend.Warning, "max-length on delayq.v1.q.orders"},
+		`{"message-ttl":5000}`:                    {`^delayq\.v1\.dead\.`, backend.Warning, "message-ttl on delayq.v1.dead.orders"},
+		`{"expires":500000}`:                      {`^delayq\.v1\.w`, backend.Problem, "deletes queues in which messages wait"},
+		`{"dead-letter-routing-key":"elsewhere"}`: {`^delayq\.v1\.w`, backend.Warning, "and 198 more"},
+		`{"delivery-limit":5}`:                    {`^delayq\.v1\.q`, backend.Warning, "delivery-limit"},
+	} {
+		policy(server, vhost, want.pattern, definition)
+		await(t, definition+": "+want.text, func() bool { // queues take a policy on one by one
+			for _, f := range allExamined(ctx, t, url, rabbitmq.Management(at)) {
+				if f.About == "policies" && f.Severity == want.severity && strings.Contains(f.Text, want.text) {
+					return true
+				}
+			}
+			return false
+		})
+	}
+	free := freeAddr(t)
+	finds(t, examined(ctx, t, url, rabbitmq.Management(free)), "policies", backend.Note, "does not tell of policies over AMQP")
+	finds(t, examined(ctx, t, url), "after a crash", backend.Note, "180 s")
+}
+
+func newBackend(t *testing.T, url string) *rabbitmq.Backend {
+	t.Helper()
+	b := rabbitmq.New(url)
+	t.Cleanup(func() { must(t, b.Close()) })
+	return b
+}
+
+// freeAddr is an address that nobody listens at.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer func() { must(t, l.Close()) }()
+	return l.Addr().String()
+}
+
+func allExamined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq.Option) []backend.Finding {
+	t.Helper()
+	b := rabbitmq.New(url, opts...)
+	defer func() { must(t, b.Close()) }()
+	x, err := b.Examine(ctx)
+	must(t, err)
+	return x.Findings
+}

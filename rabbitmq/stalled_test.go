@@ -1,0 +1,73 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/rabbitmq"
+)
+
+// returnsWithin is generous to a busy machine: a call that waits for the broker takes until the heartbeat breaks the connection, 20 s and more.
+const returnsWithin = 2 * time.Second
+
+// givenTime is what calls are given.
+const givenTime = 200 * time.Millisecond
+
+// TestCallsEndWithTheirContext makes each call to a broker that does not reply any more. It returns when its context expires, and when it is cancelled.
+func TestCallsEndWithTheirContext(t *testing.T) {
+	server := testenv.SharedRabbitMQ(t)
+	proxy := testenv.Proxy(t, server.Addr())
+	b := rabbitmq.New(through(server, server.Vhost(t), proxy))
+	t.Cleanup(func() { must(t, b.Close()) })
+	q := openOn(t, b, "stalled")
+	dead := q.(backend.DeadLetters)
+	must(t, q.Schedule(t.Context(), batch("m", 3, 0))...)
+	var held []backend.Lease
+	for len(held) < 3 {
+		ds, err := q.Receive(deadline(t, patience), 3, time.Hour)
+		must(t, err)
+		held = append(held, leases(ds)...)
+	}
+	proxy.Blackhole(true)
+	for what, call := range map[string]func(context.Context) error{
+		"open":    func(ctx context.Context) error { _, err := b.Open(ctx, "another", quiet()); return err },
+		"push":    func(ctx context.Context) error { return errors.Join(q.Schedule(ctx, message("b", 0))...) },
+		"receive": func(ctx context.Context) error { _, err := q.Receive(ctx, 1, time.Minute); return err },
+		"ack":     func(ctx context.Context) error { return errors.Join(q.Ack(ctx, held[:1])...) },
+		"nack": func(ctx context.Context) error {
+			return errors.Join(q.Nack(ctx, []backend.Return{{Lease: held[1]}})...)
+		},
+		"dead": func(ctx context.Context) error {
+			return errors.Join(q.Dead(ctx, []backend.Burial{{Lease: held[2]}})...)
+		},
+		"list dead":   func(ctx context.Context) error { _, _, err := dead.ListDead(ctx, "", 10); return err },
+		"redrive":     func(ctx context.Context) error { return errors.Join(dead.Redrive(ctx, []string{"x"})...) },
+		"delete dead": func(ctx context.Context) error { return errors.Join(dead.DeleteDead(ctx, []string{"x"})...) },
+		"examine":     func(ctx context.Context) error { _, err := b.Examine(ctx); return err },
+		"remove":      func(ctx context.Context) error { return b.Remove(ctx, "x") },
+		"remains":     func(ctx context.Context) error { _, err := b.Remains(ctx, "x"); return err },
+	} {
+		for _, how := range []string{"expired", "cancelled"} {
+			t.Run(what+" "+how, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				if how == "expired" {
+					ctx, cancel = context.WithTimeout(t.Context(), givenTime)
+				} else {
+					time.AfterFunc(givenTime, cancel)
+				}
+				defer cancel()
+				began := time.Now()
+				err := call(ctx)
+				over := time.Since(began) - givenTime
+				if err == nil || over > returnsWithin {
+					t.Errorf("it returned %v after its context: %v", over, err)
+				}
+				t.Logf("%v after its context: %v", over, err)
+			})
+		}
+	}
+}
