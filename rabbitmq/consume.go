@@ -131,7 +131,7 @@ func (d *desk) arrive(a arrival) {
 	}
 	a.from.unsettled++
 	if isFiller(&a.delivery) {
-		d.kept = append(d.kept, &holding{tag: a.delivery.DeliveryTag, from: a.from})
+		d.keep(&holding{tag: a.delivery.DeliveryTag, from: a.from})
 		return
 	}
 	h := &holding{record: readRecord(&a.delivery), tag: a.delivery.DeliveryTag, from: a.from}
@@ -245,9 +245,9 @@ func (d *desk) unsubscribe(now time.Time) {
 		d.fill(now)
 		return
 	}
-	d.filling = filling{under: d.filling.under}
 	d.cancel()
 	d.dropFillers()
+	d.takeFillersOut()
 	d.giveBack(slices.Concat(d.buffer, d.early))
 	d.buffer, d.early = nil, nil
 }

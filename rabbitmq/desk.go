@@ -236,7 +236,7 @@ func (d *desk) leave() {
 	d.ch, d.lost, d.consumers = nil, nil, nil
 	d.letGo(d.inHand())
 	d.gate.forget()
-	d.buffer, d.early, d.kept = nil, nil, nil
+	d.buffer, d.early, d.kept, d.filling = nil, nil, nil, filling{under: d.filling.under}
 	d.tags = tags{} // nothing waits for its turn any more, nor does the timer for that
 	clear(d.leased)
 	d.confirmAcks(time.Now())
@@ -300,9 +300,11 @@ func (d *desk) finish() {
 	if d.ch == nil {
 		return
 	}
+	d.awaitReturning()
 	d.fillAndWait()
 	d.cancel()
 	d.dropFillers()
+	d.takeFillersOut()
 	d.tags.hurry(d.ch)
 	d.awaitReturning()
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)

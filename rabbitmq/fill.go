@@ -32,24 +32,28 @@ type filling struct {
 	began  time.Time // zero when nothing has been done
 	next   time.Time // when to look whether more is needed
 	rounds int
+	others int  // fillers that other handles got, or nobody yet
 	under  bool // fillers are being published
 }
 
 func isFiller(d *amqp.Delivery) bool { return d.Headers[fillerHeader] != nil }
 
-// fillers are n messages that the broker delivers at once or not at all.
-func (d *desk) fillers(n int) []outgoing {
+// moreFillers returns fillers to publish. Other handles get some of them, it is not known how many, so each round has twice as many.
+func (d *desk) moreFillers() []outgoing {
+	f := &d.filling
+	n := min(d.expected()<<min(f.rounds, 10), mostFillers)
+	f.rounds++
+	f.others += n
 	return slices.Repeat([]outgoing{{
 		route:      immediate(d.q.names, d.q.name),
-		Publishing: amqp.Publishing{Headers: amqp.Table{fillerHeader: true}, Expiration: "1"},
+		Publishing: amqp.Publishing{Headers: amqp.Table{fillerHeader: true}},
 	}}, n)
 }
 
-// lacking is how many fillers to publish. Other handles get some of them, it is not known how many.
-func (f *filling) lacking(credit int) int {
-	n := min(credit<<min(f.rounds, 10), mostFillers)
-	f.rounds++
-	return n
+// keep holds a filler until the subscriptions have ended, or somebody waits.
+func (d *desk) keep(h *holding) {
+	d.kept = append(d.kept, h)
+	d.filling.others--
 }
 
 // fill publishes fillers without waiting for them.
@@ -62,7 +66,7 @@ func (d *desk) fill(now time.Time) {
 		f.began = now
 	}
 	f.under = true
-	out, lasts := d.fillers(f.lacking(d.expected())), d.lasts
+	out, lasts := d.moreFillers(), d.lasts
 	left := f.began.Add(fillWithin).Sub(now)
 	d.returning++
 	d.over.Go(func() {
@@ -84,8 +88,8 @@ func (d *desk) fillAndWait() {
 	ctx, cancel := context.WithTimeout(d.lasts, fillWithin)
 	defer cancel()
 	d.arriveAll()
-	for f := (filling{}); !d.full(time.Now()) && ctx.Err() == nil; {
-		d.q.b.pub.publish(ctx, d.fillers(f.lacking(d.expected())))
+	for !d.full(time.Now()) && ctx.Err() == nil {
+		d.q.b.pub.publish(ctx, d.moreFillers())
 		d.takeInFor(ctx, fillPause)
 	}
 }
@@ -115,11 +119,27 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// dropFillers makes room for messages again, or ends what has been of use.
+// dropFillers acknowledges the fillers that were kept, which makes room for messages where the subscriptions go on.
 func (d *desk) dropFillers() {
 	for _, h := range d.kept {
 		h.from.unsettled--
 		d.tags.ack(h.tag)
 	}
 	d.kept = nil
+}
+
+// takeFillersOut takes fillers out of the queue that no subscription had room for. Behind other messages they wait for who takes those.
+func (d *desk) takeFillersOut() {
+	for ; d.filling.others > 0; d.filling.others-- {
+		delivery, some, err := d.ch.Get(d.q.names.queue(d.q.name), false)
+		if err != nil || !some {
+			break
+		}
+		if !isFiller(&delivery) {
+			d.giveBack([]*holding{{record: readRecord(&delivery), tag: delivery.DeliveryTag, from: new(consumer)}})
+			break
+		}
+		d.tags.ack(delivery.DeliveryTag)
+	}
+	d.filling = filling{under: d.filling.under}
 }
