@@ -121,11 +121,15 @@ func later(a, b time.Time) time.Time {
 
 // dropFillers acknowledges the fillers that were kept, which makes room for messages where the subscriptions go on.
 func (d *desk) dropFillers() {
+	if len(d.kept) == 0 {
+		return
+	}
 	for _, h := range d.kept {
 		h.from.unsettled--
 		d.tags.ack(h.tag)
 	}
 	d.kept = nil
+	d.confirmAcks(time.Now())
 }
 
 // takeFillersOut takes fillers out of the queue that no subscription had room for. Behind other messages they wait for who takes those.
@@ -142,4 +146,5 @@ func (d *desk) takeFillersOut() {
 		d.tags.ack(delivery.DeliveryTag)
 	}
 	d.filling = filling{under: d.filling.under}
+	d.confirmAcks(time.Now())
 }
