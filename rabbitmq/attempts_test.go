@@ -112,18 +112,18 @@ func loadBroker(t *testing.T, b *rabbitmq.Backend) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	q := openOn(t, b, "load")
 	var all sync.WaitGroup
-	all.Go(func() {
-		for i := 0; ctx.Err() == nil; i++ {
-			q.Schedule(ctx, batch(fmt.Sprint(i), 200, 20*time.Millisecond))
-		}
-	})
-	all.Go(func() {
-		for ctx.Err() == nil {
-			if ds, err := q.Receive(ctx, 200, time.Minute); err == nil {
-				q.Ack(ctx, leases(ds))
+	for i := range 4 {
+		all.Go(func() {
+			for round := 0; ctx.Err() == nil; round++ { // as much as the broker gets rid of
+				_ = q.Schedule(ctx, batch(fmt.Sprint(i, round), 100, 0)) // the last of them fails
+				for got := 0; got < 100 && ctx.Err() == nil; {
+					ds, _ := q.Receive(ctx, 100, time.Minute)
+					got += len(ds)
+					_ = q.Ack(ctx, leases(ds))
+				}
 			}
-		}
-	})
+		})
+	}
 	return func() { cancel(); all.Wait() }
 }
 
