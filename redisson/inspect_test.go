@@ -39,7 +39,7 @@ func TestInspect(t *testing.T) {
 		t.Errorf("formats %v, want %v", r.Formats, want)
 	}
 	k := r.Keys
-	if k.Destination != p.name || k.Timeouts != p.times() || k.Index != p.index() || k.Channel != p.channel() || len(k.Own) != 8 {
+	if k.Destination != p.name || k.Timeouts != p.times() || k.Index != p.index() || k.Channel != p.channel() || len(k.Own) != 9 {
 		t.Errorf("keys %+v", k)
 	}
 	for _, key := range p.keys() {

@@ -24,7 +24,7 @@ type store struct {
 var _ redisqueue.Messages = (*store)(nil)
 
 // own are the keys beside Redisson's, in the order in which the scripts take them.
-var own = []string{"leases", "held", "states", "dead", "graves", "seq", "handed", "quarantine"}
+var own = []string{"leases", "held", "states", "dead", "graves", "seq", "handed", "payloads", "quarantine"}
 
 func (b *Backend) store(queue string, o backend.Options) (*store, error) {
 	n := namesOf(b.setup.prefix + queue)

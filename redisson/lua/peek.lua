@@ -94,7 +94,7 @@ local function list_times()
   end
 end
 
-expire(1000)
+expire()
 if at < 0 or list_handed() then
   if limit > 0 and room > 0 then
     list_times()

@@ -13,7 +13,7 @@ local function head_due()
   return head
 end
 
-expire(1000)
+expire()
 local due = redis.call('ZCOUNT', TIMES, '-inf', int(NOW))
 local in_flight = redis.call('ZCARD', LEASES)
 local head = head_due()
