@@ -67,6 +67,14 @@ local function spent(bytes, budget)
   return walked > WALK or took > (budget or BUDGET)
 end
 
+-- Whether a script that settles messages stops before the next one, with what it has outcomes for: it is run again for the
+-- others. Their number is limited, so that this is for large ones.
+local SETTLE_BUDGET = 1200
+
+local function stops(outcomes, bytes)
+  return #outcomes > 0 and spent(bytes, SETTLE_BUDGET)
+end
+
 -- The first whole millisecond at which so many microseconds have passed. What is due at once is due in
 -- this one.
 local function after(us)
