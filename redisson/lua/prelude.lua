@@ -184,6 +184,18 @@ local function sorts_before(due, m, other_due, other)
   return n and k and n < k or false
 end
 
+-- The first key that holds something that the queue does not keep there, as its place in KEYS and what it holds; nil for none.
+local TYPES = {'list', 'zset', 'list', 'zset', 'hash', 'hash', 'zset', 'hash', 'string', 'list', 'hash', 'zset'}
+
+local function wrong_type()
+  for i, wanted in ipairs(TYPES) do
+    local found = redis.call('TYPE', KEYS[i]).ok
+    if found ~= wanted and found ~= 'none' then
+      return i .. ' ' .. found
+    end
+  end
+end
+
 -- An envelope is MAGIC | packed id | content.
 local MAGIC = '\221dq\1'
 
