@@ -73,7 +73,7 @@ func TestPending(t *testing.T) {
 			break
 		}
 	}
-	if want := []string{"back 1 V2 false", "a 0 V2 false", "b 0 V2 false", " 0 V2 true"}; !slices.Equal(got, want) {
+	if want := []string{"back 1 Both false", "a 0 Both false", "b 0 Both false", " 0 V2 true"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if ids[0] != ds[1].ID {

@@ -3,6 +3,7 @@ package redisson
 import (
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,6 +20,8 @@ type store struct {
 	options
 	names names
 	log   *slog.Logger
+
+	warned atomic.Bool // of the codec
 }
 
 var _ redisqueue.Messages = (*store)(nil)
