@@ -22,7 +22,10 @@ func validContext(ctx context.Context) error {
 }
 
 func validName(name string, traits backend.Traits) error {
-	const allowed = `1 to 200 bytes of letters, digits and "-_.:"`
+	allowed := fmt.Sprintf("1 to %d bytes", backend.MaxName)
+	if !traits.ForeignNames {
+		allowed += ` of letters, digits and "-_.:"`
+	}
 	if name == "" || len(name) > backend.MaxName {
 		return backend.Invalid("queue name", name, allowed)
 	}

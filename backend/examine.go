@@ -14,6 +14,12 @@ type Examiner interface {
 	Examine(ctx context.Context) (Examination, error)
 }
 
+// QueueExaminer is a [Backend] that can tell how one of its queues is used.
+type QueueExaminer interface {
+	// ExamineQueue looks at what the store keeps of a queue, and changes nothing. An error says that the store could not be asked.
+	ExamineQueue(ctx context.Context, queue string) ([]Finding, error)
+}
+
 // Examination is what an [Examiner] found.
 type Examination struct {
 	Findings []Finding

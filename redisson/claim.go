@@ -85,6 +85,7 @@ func (s *store) delivery(held []byte) (d backend.Delivery, err error) {
 	if d.ID == "" {
 		return d, record.ErrCorrupt // nobody could settle it
 	}
+	s.warnOfCodec(held[payload:])
 	d.Headers, d.Body, err = s.open(held[payload:])
 	return d, err
 }

@@ -33,7 +33,11 @@ func (plainString) Encode(body []byte) ([]byte, error) {
 
 func (c plainString) Decode(payload []byte) ([]byte, error) {
 	if !utf8.Valid(payload) {
-		return nil, unreadable(c.Name(), "not UTF-8", payload)
+		reason := "not UTF-8"
+		if codec := writtenBy(payload); codec != "" {
+			reason += ", it begins as what " + codec + " writes"
+		}
+		return nil, unreadable(c.Name(), reason, payload)
 	}
 	return payload, nil
 }

@@ -16,7 +16,7 @@
 //
 //	codec=string                bytes, string, jackson, jackson3, jackson-object, jackson3-object,
 //	                            marshalling, kryo5, envelope
-//	format=v2                   the layout of members that is written: v1, v2, both
+//	format=both                 the layout of members that is written: v1, v2, both
 //	any_format=true             write it whatever Java's members show
 //	index=false                 no index list
 //	prefix=TEXT                 put before the queue's name, as a NameMapper does
@@ -47,8 +47,9 @@
 //
 // # Formats
 //
-// Redisson changed the layout of members at 3.21.1, and neither side of that reads the other's. All layouts are read here; [Format]
-// chooses the one that is written, and a push that Java's readers would stumble over is refused.
+// Redisson changed the layout of members at 3.21.1, and neither side of that reads the other's. All layouts are read here. What is
+// written is [Both], which every version reads, unless [Format] chooses another; a push of that is refused where members show that Java's
+// readers would fail on it.
 //
 // # Time
 //

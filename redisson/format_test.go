@@ -42,6 +42,28 @@ func TestAFormatThatJavaLacksIsRefused(t *testing.T) {
 	}
 }
 
+// A push into an empty queue, with nothing to tell of Java's readers, stalls neither kind of them.
+func TestTheDefaultFormatStallsNobody(t *testing.T) {
+	t.Parallel()
+	for _, theirs := range []redisson.MemberFormat{redisson.V1, redisson.V2} {
+		t.Run(theirs.String(), func(t *testing.T) {
+			t.Parallel()
+			p := setup(t)
+			due := time.Now().Add(time.Hour)
+			p.at(p.open(), due, "ours")
+			j := p.java(theirs)
+			p.offer(javaMember(theirs, "theirs"), due.Add(time.Second))
+			if j.sees("ours", "theirs"); !j.contains("ours") || !j.contains("theirs") {
+				t.Error("Java does not see both")
+			}
+			if n := j.transfer(due.Add(time.Minute)); n != 2 {
+				t.Errorf("Java handed %d messages over, want 2", n)
+			}
+			p.pops("ours", "theirs")
+		})
+	}
+}
+
 // What both kinds of reader understand tells nothing of who is there.
 func TestMembersForBothRefuseNobody(t *testing.T) {
 	t.Parallel()

@@ -24,7 +24,7 @@ type Pending struct {
 }
 
 // Pending returns up to limit members, 1 to 1000, by due time, from the cursor on: "" starts, and a returned cursor of "" says that
-// there are no more. Members that come or go meanwhile shift the others. It blocks for a round trip.
+// there are no more. A page may be shorter than limit, or empty, and have more behind it. Members that come or go meanwhile shift the others. It blocks for a round trip.
 func (b *Backend) Pending(ctx context.Context, queue, cursor string, limit int) (page []Pending, next string, err error) {
 	s, from, err := b.listing(queue, cursor, limit)
 	if err != nil {
@@ -42,8 +42,8 @@ func (b *Backend) Pending(ctx context.Context, queue, cursor string, limit int) 
 	for i := 0; i+pendingFields <= len(members); i += pendingFields {
 		page = append(page, s.pending(members[i:i+pendingFields]))
 	}
-	if r[0] == int64(limit) {
-		next = strconv.FormatInt(from+int64(limit), 10)
+	if from, _ := r[0].(int64); from >= 0 {
+		next = strconv.FormatInt(from, 10)
 	}
 	return page, next, nil
 }

@@ -39,7 +39,7 @@ func TestInspect(t *testing.T) {
 		t.Errorf("formats %v, want %v", r.Formats, want)
 	}
 	k := r.Keys
-	if k.Destination != p.name || k.Timeouts != p.times() || k.Index != p.index() || k.Channel != p.channel() || len(k.Own) != 8 {
+	if k.Destination != p.name || k.Timeouts != p.times() || k.Index != p.index() || k.Channel != p.channel() || len(k.Own) != 9 {
 		t.Errorf("keys %+v", k)
 	}
 	for _, key := range p.keys() {
@@ -73,7 +73,7 @@ func TestPending(t *testing.T) {
 			break
 		}
 	}
-	if want := []string{"back 1 V2 false", "a 0 V2 false", "b 0 V2 false", " 0 V2 true"}; !slices.Equal(got, want) {
+	if want := []string{"back 1 Both false", "a 0 Both false", "b 0 Both false", " 0 V2 true"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if ids[0] != ds[1].ID {

@@ -21,12 +21,14 @@ var layouts = map[redisson.MemberFormat]string{redisson.V1: "dLc0", redisson.V2:
 // javaMember is what Java writes.
 func javaMember(f redisson.MemberFormat, payload string) string {
 	id := make([]byte, 8)
-	_, _ = rand.Read(id) // it never fails
+	for id[0] == 0 || id[0] == 7 { // one of many thousands of these looks like one of ours
+		_, _ = rand.Read(id) // it never fails
+	}
 	if f == redisson.V1 {
 		long := float64(int64(binary.LittleEndian.Uint64(id)))
 		binary.LittleEndian.PutUint64(id, math.Float64bits(long))
-		if id[0] == 7 {
-			id[0] = 9 // or it would be a member for both, as one of 256 is
+		if id[0] == 0 || id[0] == 7 {
+			id[0] = 9 // 07 would make it a member for both, as one of 256 is
 		}
 	}
 	return memberOf(f, string(id), payload)

@@ -12,7 +12,7 @@ import (
 // transfer, so all writers of a queue have to write the same.
 type MemberFormat int
 
-// The layouts. V2 is the zero value.
+// The layouts. V2 is the zero value, and Both what [New] writes unless [Format] says otherwise.
 const (
 	// V2 is what Redisson 3.21.1 and newer write and read: the byte 08, 8 random bytes,
 	// length, payload. Its readers take the first byte for the id's length, so ids

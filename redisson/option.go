@@ -26,7 +26,7 @@ type options struct {
 }
 
 func newOptions(client redis.UniversalClient, opts []Option) options {
-	o := options{codec: String, index: true, sweep: redisqueue.DefaultPoll}
+	o := options{codec: String, format: Both, index: true, sweep: redisqueue.DefaultPoll}
 	if client == nil {
 		o.reject(backend.Invalid("client", nil, "a go-redis client"))
 	}
@@ -53,9 +53,9 @@ func WithCodec(c Codec) Option {
 	}
 }
 
-// Format sets the layout of the members that are written, [V2] by default. All layouts are read. A push is refused
-// with a [backend.InvalidError] while members of the queue show that Java's readers are of the other layout; [Both]
-// is never refused, nor is anything with [AnyFormat].
+// Format sets the layout of the members that are written, [Both] by default, which every version of Redisson reads. All layouts are
+// read. A push of [V1] or [V2] is refused with a [backend.InvalidError] while members of the queue show that Java's readers are of the
+// other layout, but with [AnyFormat]. While the queue is empty nothing shows it.
 func Format(f MemberFormat) Option {
 	return func(o *options) {
 		if f < V2 || f > Both {

@@ -30,7 +30,7 @@ func (s *store) Peek(ctx context.Context, cursor string, limit int) (page []back
 	if err != nil {
 		return nil, "", err
 	}
-	reply, err := s.caughtUp(ctx, peekScript, min(limit, redisscript.ChunkMessages), from.handed, from.due, from.member)
+	reply, err := s.Run(ctx, peekScript, min(limit, redisscript.ChunkMessages), from.handed, from.due, from.member)
 	if err != nil {
 		return nil, "", err
 	}

@@ -169,9 +169,9 @@ func TestTheDestinationIsNoList(t *testing.T) {
 		t.Run(c.Name(), func(t *testing.T) {
 			t.Parallel()
 			p := setup(t)
-			must(t, p.raw.Set(p.ctx, p.name, "x", 0).Err())
 			q := p.open(redisson.WithCodec(c))
-			p.push(q, 0, "a", "b")
+			p.push(q, 500*time.Millisecond, "a", "b")
+			must(t, p.raw.Set(p.ctx, p.name, "x", 0).Err())
 			p.litter([]string{"bad"})
 			before := p.members()
 			if _, err := q.Receive(p.ctx, 10, time.Minute); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {

@@ -40,9 +40,12 @@ func newBackend(client redis.UniversalClient, o options, owned bool) *Backend {
 const name = "redisson"
 
 // openStore makes what a handle works on.
-func (b *Backend) openStore(_ context.Context, queue string, o backend.Options) (redisqueue.Store, error) {
+func (b *Backend) openStore(ctx context.Context, queue string, o backend.Options) (redisqueue.Store, error) {
 	s, err := b.store(queue, o)
 	if err != nil {
+		return redisqueue.Store{}, err
+	}
+	if err := s.checkTypes(ctx, queue); err != nil {
 		return redisqueue.Store{}, err
 	}
 	rs := redisqueue.Store{Messages: s, Claim: s.claim, Clock: o.Clock}
@@ -53,7 +56,7 @@ func (b *Backend) openStore(_ context.Context, queue string, o backend.Options) 
 }
 
 // Open returns a handle on the queue of that name. The first Open checks the server and warns of what
-// may lose messages. A queue shared with Java is tended for as long as a handle on it is open, whether or not anybody
+// may lose messages. A queue one of whose keys holds something of another program's is refused with a [backend.InvalidError]. A queue shared with Java is tended for as long as a handle on it is open, whether or not anybody
 // receives: what is due and finds no worker here goes to where Java takes it.
 func (b *Backend) Open(ctx context.Context, queue string, o backend.Options) (backend.Queue, error) {
 	return b.queues.Open(ctx, queue, o)

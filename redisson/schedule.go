@@ -106,10 +106,10 @@ func (s *store) name(m *backend.Message, reply string) error {
 	return nil
 }
 
-// refused explains the refusal of a format.
+// refused explains the refusal of a format, or of keys that hold something else.
 func (s *store) refused(err error) error {
 	const mark = "FORMAT "
-	if err == nil {
+	if err = s.wrongType(err); err == nil {
 		return nil
 	}
 	var reply interface{ RedisError() }

@@ -27,4 +27,5 @@ var (
 	pendingScript    = redisscript.Load(files, "pending")
 	peekScript       = redisscript.Load(files, "index", "destination", "peek")
 	purgeScript      = redisscript.Load(files, "purge")
+	typesScript      = redisscript.Load(files, "types")
 )

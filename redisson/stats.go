@@ -9,7 +9,7 @@ import (
 
 // Stats is as in backend.Inspector. Messages are counted wherever they are, those that wait for Java included.
 func (s *store) Stats(ctx context.Context) (backend.Stats, error) {
-	reply, err := s.caughtUp(ctx, statsScript)
+	reply, err := s.Run(ctx, statsScript)
 	if err != nil {
 		return backend.Stats{}, err
 	}
@@ -21,14 +21,4 @@ func (s *store) Stats(ctx context.Context) (backend.Stats, error) {
 	return backend.Stats{
 		Scheduled: n(0), Ready: n(1), InFlight: n(2), Dead: n(3), Quarantined: n(4), HeadDue: redisscript.MS(r[5]),
 	}, nil
-}
-
-// caughtUp runs a script that first gives back what ended leases held, until all of that is back.
-func (s *store) caughtUp(ctx context.Context, sc *redisscript.Script, args ...any) (any, error) {
-	for {
-		reply, err := s.Run(ctx, sc, args...)
-		if err != nil || reply != "MORE" {
-			return reply, err
-		}
-	}
 }

@@ -3,6 +3,7 @@ package redisson
 import (
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,12 +20,14 @@ type store struct {
 	options
 	names names
 	log   *slog.Logger
+
+	warned atomic.Bool // of the codec
 }
 
 var _ redisqueue.Messages = (*store)(nil)
 
 // own are the keys beside Redisson's, in the order in which the scripts take them.
-var own = []string{"leases", "held", "states", "dead", "graves", "seq", "handed", "quarantine"}
+var own = []string{"leases", "held", "states", "dead", "graves", "seq", "handed", "payloads", "quarantine"}
 
 func (b *Backend) store(queue string, o backend.Options) (*store, error) {
 	n := namesOf(b.setup.prefix + queue)

@@ -2,6 +2,7 @@ package redisson_test
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,31 @@ func TestOpenURLRoundTrips(t *testing.T) {
 			t.Parallel()
 			roundTrip(t, base+query)
 		})
+	}
+}
+
+// A name of Java's may have a slash in it, or anything else that URLs encode.
+func TestOpenURLTakesNamesOfJavas(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t, testenv.AOF())
+	for _, name := range []string{"shop/orders", "/", "a/b/c", "%2F", "a b", "ä", "a?b#c"} {
+		rawURL := "redisson://" + server.Addr() + "/" + url.PathEscape(name)
+		roundTrip(t, rawURL)
+		b, queue, err := redisson.OpenURL(t.Context(), rawURL)
+		must(t, err)
+		if must(t, b.Close()); queue != name {
+			t.Errorf("%s names %q, want %q", rawURL, queue, name)
+		}
+	}
+}
+
+// A name that is too long is refused for that.
+func TestOpenURLRefusesALongName(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t, testenv.AOF())
+	_, err := delayq.Open(deadline(t), "redisson://"+server.Addr()+"/"+strings.Repeat("%2F", 201))
+	if !errors.Is(err, delayq.ErrInvalid) || !strings.HasSuffix(err.Error(), "(201 bytes): allowed is 1 to 200 bytes") {
+		t.Errorf("got %v", err)
 	}
 }
 

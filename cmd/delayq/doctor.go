@@ -20,9 +20,9 @@ type doctorCommand struct {
 func (doctorCommand) Help() string {
 	return `Connects, asks the server how it is set up, and sends a message through it. Each finding is "ok", a "note", a "warning" (messages may get lost, be refused or come late) or a "problem" (nothing works), and says what to do.
 
-Of Redis: its version, whether it takes writes, Cluster or not, eviction, persistence, for keyspace:// the notifications of expiries, and how its clock differs from this machine's. Of RabbitMQ: its version, whether the user may do what workers must, the types of queues, alarms, messages that no queue was there for, and, where the management API can be reached, policies that take messages away.
+Of Redis: its version, whether it takes writes, Cluster or not, eviction, persistence, for keyspace:// the notifications of expiries, for redisson:// whether all who read the queue read what is pushed, and how its clock differs from this machine's. Of RabbitMQ: its version, whether the user may do what workers must, the types of queues, alarms, messages that no queue was there for, and, where the management API can be reached, policies that take messages away.
 
-The message goes through a queue of a random name, which is deleted afterwards; the queue that the URL names is never opened. Opening a queue makes what the first worker would make: on RabbitMQ the exchanges and queues that all queues of the namespace share, with keyspace:// the setting of notifications.
+The message goes through a queue of a random name, which is deleted afterwards; the queue that the URL names is never opened, only looked at. Opening a queue makes what the first worker would make: on RabbitMQ the exchanges and queues that all queues of the namespace share, with keyspace:// the setting of notifications.
 
 The exit code is 0 when nothing is worse than a note.`
 }
@@ -35,7 +35,7 @@ func (c *doctorCommand) Run(ctx context.Context, std streams) (err error) {
 		return c.unreachable(std, fromStore(err))
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	if err := d.examine(ctx, b.Backend); err != nil {
+	if err := d.examine(ctx, b.Backend, b.named); err != nil {
 		return c.unreachable(std, fromStore(err))
 	}
 	d.add(d.probe(ctx, b))
@@ -69,7 +69,7 @@ func (d *diagnosis) add(fs ...backend.Finding) { d.findings = append(d.findings,
 // examineWithin bounds what a server that hangs is waited for.
 const examineWithin = 30 * time.Second
 
-func (d *diagnosis) examine(ctx context.Context, b backend.Backend) error {
+func (d *diagnosis) examine(ctx context.Context, b backend.Backend, queue string) error {
 	ctx, cancel := context.WithTimeout(ctx, examineWithin)
 	defer cancel()
 	e, ok := b.(backend.Examiner)
@@ -81,6 +81,11 @@ func (d *diagnosis) examine(ctx context.Context, b backend.Backend) error {
 	}
 	x, err := e.Examine(ctx)
 	d.add(x.Findings...)
+	if q, ok := b.(backend.QueueExaminer); ok && err == nil {
+		var found []backend.Finding
+		found, err = q.ExamineQueue(ctx, queue)
+		d.add(found...)
+	}
 	return err
 }
 

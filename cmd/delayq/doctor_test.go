@@ -1,6 +1,7 @@
 package main
 
 import (
+	neturl "net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -179,4 +180,17 @@ func TestDoctorReplica(t *testing.T) {
 	all := findings(t, urlOf(replica, "zsetpoll"), exitBroken)
 	wantFinding(t, all, "replication", "problem", "read-only replica")
 	wantFinding(t, all, "probe", "problem", "did not get through")
+}
+
+// TestDoctorRedisson names what would stop Java's transfers, and a queue whose name another program uses.
+func TestDoctorRedisson(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t, testenv.AOF())
+	url := urlOf(server, "redisson")
+	wantFinding(t, findings(t, url, exitOK), "member format", "ok", "every version of Redisson reads")
+	wantFinding(t, findings(t, url+"?format=v2", exitOK), "member format", "note", "Redisson 3.21.0 and older stops at the first of them")
+	u, err := neturl.Parse(url)
+	mustDo(t, err)
+	mustDo(t, server.Client(t).SAdd(t.Context(), strings.TrimPrefix(u.Path, "/"), "x").Err())
+	wantFinding(t, findings(t, url, exitBroken), "keys", "problem", "holds a set")
 }

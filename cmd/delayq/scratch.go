@@ -49,17 +49,18 @@ func (s *scratch) apart() {
 
 // open connects to the store.
 func (s *scratch) open(ctx context.Context) (*fenced, error) {
-	b, _, err := backend.DefaultMux().Open(ctx, s.url)
+	b, queue, err := backend.DefaultMux().Open(ctx, s.url)
 	if err != nil {
 		return nil, err
 	}
-	return &fenced{Backend: b, scratch: s}, nil
+	return &fenced{Backend: b, scratch: s, named: queue}, nil
 }
 
 // A fenced backend opens queues of the scratch and no others.
 type fenced struct {
 	backend.Backend
 	scratch *scratch
+	named   string // by the URL
 
 	mu   sync.Mutex
 	mine map[string]bool // opened through it

@@ -3,6 +3,7 @@ package redisscript
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/delayq/delayq/backend"
 )
@@ -36,13 +37,31 @@ func Chunked[T any](items []T, size func(T) int, do func([]T) []error) []error {
 // Small is the size of items that need no thought.
 func Small[T any](T) int { return 0 }
 
-// Each runs a script on some items, whose arguments come after all, and makes an error of each outcome.
+// Each runs a script on some items, whose arguments come after all, and makes an error of each outcome. A script that has had its
+// time may stop early, with outcomes for the first items only: it is run again for the others.
 func Each[T any](ctx context.Context, r *Runner, sc *Script, items []T, all []any, args func([]any, T) []any, outcome func(any) error) []error {
-	for _, it := range items {
-		all = args(all, it)
+	var errs []error
+	for done := 0; done < len(items); {
+		rest := slices.Clip(all)
+		for _, it := range items[done:] {
+			rest = args(rest, it)
+		}
+		reply, err := r.Run(ctx, sc, rest...)
+		reply = r.Heard(reply)
+		n := len(items) - done
+		if some, ok := reply.([]any); ok && len(some) > 0 && len(some) < n {
+			n = len(some)
+		}
+		part := Outcomes(sc, n, reply, err, func(_ int, reply any) error { return outcome(reply) })
+		if part != nil && errs == nil {
+			errs = make([]error, len(items))
+		}
+		if part != nil {
+			copy(errs[done:], part)
+		}
+		done += n
 	}
-	reply, err := r.Run(ctx, sc, all...)
-	return Outcomes(sc, len(items), r.Heard(reply), err, func(_ int, reply any) error { return outcome(reply) })
+	return errs
 }
 
 // Heard takes from a reply why a script could not announce what it did, and warns of it.

@@ -120,5 +120,13 @@ func Translate(err error) error {
 	if errors.Is(err, redis.ErrClosed) {
 		return fmt.Errorf("%w: %w", backend.ErrClosed, err)
 	}
+	if redis.HasErrorPrefix(err, "WRONGTYPE") {
+		return fmt.Errorf("%w: %w", errWrongType, err)
+	}
 	return err
+}
+
+// errWrongType is for a key of a queue that another program has written something else to.
+var errWrongType error = &backend.InvalidError{
+	What: "type of one of the queue's keys,", Value: "which another program has written to", Allowed: "a queue name whose keys no other program uses",
 }

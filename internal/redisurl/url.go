@@ -106,14 +106,19 @@ func (t *Target) hosts(u *url.URL) error {
 	return nil
 }
 
+// queue reads the name. A slash in it is encoded: a bare one would be a second part of the path.
 func (t *Target) queue(u *url.URL) error {
 	allowed := fmt.Sprintf("the queue's name, as in %s://localhost:6379/orders; a database is db=N", u.Scheme)
-	t.Queue = strings.TrimPrefix(u.Path, "/")
+	encoded := strings.TrimPrefix(u.EscapedPath(), "/")
+	name, err := url.PathUnescape(encoded)
 	switch {
-	case t.Queue == "" || strings.Contains(t.Queue, "/"):
+	case err != nil || name == "":
 		return backend.Invalid("URL path", u.Path, allowed)
+	case strings.Contains(encoded, "/"):
+		return backend.Invalid("URL path", u.Path, allowed+"; a slash in a name is %2F, where the backend takes one")
 	case u.Fragment != "":
 		return backend.Invalid("URL fragment", u.Fragment, "none")
 	}
+	t.Queue = name
 	return nil
 }

@@ -123,9 +123,7 @@ func TestGoReadsWhatJavaWrites(t *testing.T) {
 			must(f.T, b.java.Offer(ctx, s.theirs, time.Hour))
 		}
 		q := b.open(ctx)
-		page, _, err := b.ours.Pending(ctx, b.java.Name(), "", 1000)
-		must(f.T, err)
-		for _, p := range page {
+		for _, p := range b.pending(ctx) {
 			f.writesTheSame(codecOf(codec, f.jvm.Version()), p)
 			must(f.T, errors.Join(q.Reschedule(ctx, []backend.Move{{ID: p.ID}})...))
 		}

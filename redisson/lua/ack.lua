@@ -1,18 +1,13 @@
 -- Deletes messages: for each its key and the lease's stamp. Returns 1 done, 0 the lease is lost, 2 unknown.
-local keys = {}
-for i = FIRST, #ARGV, 2 do
-  keys[#keys + 1] = ARGV[i]
-end
-local holds = redis.call('HMGET', HELD, unpack(keys))
+local outcomes, done, seen, aliases = {}, {}, {}, {}
 
 -- Whether it was the holder's to the end: not when Java has had it.
 local function mine(v)
   return ENVELOPE or redis.call('ZREM', TIMES, string.sub(v, member_at(v))) == 1
 end
 
-local outcomes, done, seen, aliases = {}, {}, {}, {}
-for i, key in ipairs(keys) do
-  local v, mark, was_mine = holds[i], ARGV[FIRST + 2 * i - 1], false
+local function ack(key, v, mark)
+  local was_mine = false
   if v and not seen[key] and string.sub(v, 1, STAMP) == mark and in_force(key) then
     seen[key] = true
     done[#done + 1] = key
@@ -21,7 +16,27 @@ for i, key in ipairs(keys) do
       aliases[#aliases + 1] = prefix_of(held(key, v))
     end
   end
-  outcomes[i] = was_mine and 1 or lost(mark)
+  outcomes[#outcomes + 1] = was_mine and 1 or lost(mark)
+end
+
+-- Reads what some of the messages are, from an argument on; more each time, but little of what is large.
+local function ack_some(at, n)
+  local keys, bytes = {}, 1
+  for i = at, math.min(at + 2 * n, #ARGV) - 1, 2 do
+    keys[#keys + 1] = ARGV[i]
+  end
+  for i, v in ipairs(redis.call('HMGET', HELD, unpack(keys))) do
+    ack(keys[i], v, ARGV[at + 2 * i - 1])
+    bytes = bytes + (v and #v or 0)
+  end
+  return #keys, bytes
+end
+
+local at, n, bytes = FIRST, 8, 0
+while at < #ARGV and not stops(outcomes, 2 * bytes) do
+  local read
+  read, bytes = ack_some(at, n)
+  at, n = at + 2 * read, math.max(1, math.min(2 * n, 256, math.floor(read * 32768 / bytes)))
 end
 on('ZREM', LEASES, done)
 on('HDEL', HELD, done)

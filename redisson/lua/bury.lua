@@ -1,7 +1,10 @@
 -- Makes messages dead letters: for each its key, the lease's stamp, reason. Returns 1 done, 0 the lease is lost, 2
 -- unknown. GRAVES has due time, origin, attempts, time of death, length of the reason, reason, member.
-local outcomes = {}
+local outcomes, bytes = {}, 0
 for i = FIRST, #ARGV, 3 do
+  if stops(outcomes, 4 * bytes) then
+    break
+  end
   local msg, reason = release(ARGV[i], ARGV[i + 1]), ARGV[i + 2]
   if msg then
     local grave = struct.pack('>ddI4dI4', msg.due, msg.origin, msg.attempts, NOW, #reason)
@@ -9,6 +12,7 @@ for i = FIRST, #ARGV, 3 do
     redis.call('HSET', GRAVES, msg.key, grave .. reason .. msg.member)
     redis.call('HSET', STATES, msg.key, 'D')
   end
+  bytes = msg and #msg.member or 0
   outcomes[#outcomes + 1] = msg and 1 or lost(ARGV[i + 1])
 end
 return outcomes

@@ -4,8 +4,8 @@
 local limit, till, claim = tonumber(ARGV[FIRST]), after(tonumber(ARGV[FIRST + 1])), ARGV[FIRST + 2]
 local out = {int(NOW_US), ''}
 
--- A claim stops at so many bytes of payload, that a reply of large messages stays bearable.
-local ROOM = 8 * 1024 * 1024
+-- A claim stops at so many bytes of payload, where the server's clock does not tell the time that they take.
+local ROOM = 256 * 1024
 
 -- The first try may be so many ms older than AGE says: this one has had to connect first.
 local CONNECTING = 5000
@@ -29,38 +29,35 @@ local function claimed_before()
   return #mine > 0
 end
 
--- Whether an item of DEST comes before a message in TIMES.
+-- Whether an item of DEST comes before a message in TIMES. Of one due time, what was moved comes first, unless the numbers of ours tell.
 local function before(item, msg)
-  if not item.msg or not msg then
-    return true
-  elseif item.msg.due ~= msg.due then
-    return item.msg.due < msg.due
-  end
-  return compare(item.msg.member, msg.member, 17) < 0
+  return not item.msg or not msg or not sorts_before(msg.due, msg.member, item.msg.due, item.msg.member)
 end
 
 -- Chooses what is due, in order, and takes it out.
 local function choose(due, there)
-  local chosen = {}
-  while #chosen < limit and ROOM > 0 and (#chosen == 0 or not spent()) do
+  local chosen, bytes = {}, 0
+  while #chosen < limit and ROOM > 0 and (#chosen == 0 or not spent(bytes)) do
     local msg, item = due.peek(), there.peek()
     if item and before(item, msg) then
       there.pop()
       if item.readable then
         chosen[#chosen + 1] = item.msg or item
-        ROOM = ROOM - #item.payload
+        bytes = #item.payload
       else
         quarantine('D', item.payload, NOW)
       end
     elseif msg then
       if due.pop() then
         chosen[#chosen + 1] = msg
-        ROOM = ROOM - #msg.member
+        bytes = #msg.member
       end
     else
       break
     end
+    ROOM = ROOM - bytes
   end
+  there.done()
   due.done()
   return chosen
 end
@@ -136,7 +133,7 @@ local function hold_all(msgs, mark)
 end
 
 local function lease_all(msgs)
-  redis.call('ZREM', TIMES, '') -- a server out of memory allows this, and then what comes after it
+  redis.call('HDEL', HELD, '') -- a server out of memory allows this, and then what comes after it
   local last = reserve(2 * #msgs + 1)
   identify(msgs, last)
   if not lease_keys(msgs) then
@@ -159,12 +156,12 @@ end
 
 redis.call('LLEN', DEST) -- where it is no list, the error comes before any write
 if not (RETRY and claimed_before()) then
-  expire(100)
+  expire()
   if more_ended then -- what these held may be due before all else
     out[2] = int(NOW)
     return out
   end
-  local chosen = choose(reader(limit, not ENVELOPE), taker())
+  local chosen = choose(reader(not ENVELOPE), taker())
   if #chosen > 0 then
     lease_all(chosen)
   else

@@ -1,44 +1,151 @@
 -- DEST is what Java takes from, a list of bare payloads. HANDED tells which messages those are that we have moved
--- there: due time, digest of the payload, prefix; in the order of DEST. Who pops from DEST at its head, as Java
--- does, leaves HANDED too long by as much at its own.
-
-local function trim_handed()
-  local gone = redis.call('LLEN', HANDED) - redis.call('LLEN', DEST)
-  if gone > 0 then
-    redis.call('LTRIM', HANDED, gone, -1)
-  end
-end
+-- there: due time, digest of the payload, prefix; in the order of DEST. PAYLOADS has what each of them has there, by its prefix: Redis
+-- itself finds it by that, wherever in DEST it is. Java takes from either end and from the middle, and does not touch these two.
 
 local DIGEST = 40
 
-local function handed_entry(msg)
-  return struct.pack('>d', msg.due) .. redis.sha1hex(payload_of(msg)) .. prefix_of(msg)
+local function entry_of(due, payload, prefix)
+  return struct.pack('>d', due) .. redis.sha1hex(payload) .. prefix
 end
 
-local function handed_digest(entry)
+local function entry_due(entry)
+  return (struct.unpack('>d', entry))
+end
+
+local function entry_digest(entry)
   return string.sub(entry, 9, 8 + DIGEST)
+end
+
+local function entry_prefix(entry)
+  return string.sub(entry, 9 + DIGEST)
 end
 
 -- The message of an entry, when this is its payload.
 local function handed_message(entry, payload)
-  local prefix = string.sub(entry, 9 + DIGEST)
-  return parse(prefix .. struct.pack('<I8', #payload) .. payload, (struct.unpack('>d', entry)))
+  return parse(entry_prefix(entry) .. struct.pack('<I8', #payload) .. payload, entry_due(entry))
 end
 
--- Goes through HANDED beside DEST: returns which message a payload is and its place, nil for one that Java has moved.
+local function forget_handed(entry)
+  redis.call('LREM', HANDED, 1, entry)
+  redis.call('HDEL', PAYLOADS, entry_prefix(entry))
+end
+
+-- Forgets the first n entries.
+local function forget_first(n)
+  local prefixes = {}
+  for i, entry in ipairs(redis.call('LRANGE', HANDED, 0, n - 1)) do
+    prefixes[i] = entry_prefix(entry)
+    if i % 1000 == 0 or i == n then -- as many as Lua passes on at once
+      on('HDEL', PAYLOADS, prefixes)
+      prefixes = {}
+    end
+  end
+  redis.call('LTRIM', HANDED, n, -1)
+end
+
+-- Whether the item at one place of DEST is that of the entry at another of HANDED.
+local function same_at(item, at)
+  local entry = redis.call('LINDEX', HANDED, at)
+  local payload = entry and redis.call('HGET', PAYLOADS, entry_prefix(entry))
+  return payload and payload == redis.call('LINDEX', DEST, item)
+end
+
+-- How many items of DEST are the payload of an entry: 0, 1, or where several entries may have the same, all; nil where the server is
+-- too old to tell.
+local function copies(entry, several)
+  local payload = redis.call('HGET', PAYLOADS, entry_prefix(entry))
+  if not payload then
+    return 0
+  end
+  local found = several and redis.pcall('LPOS', DEST, payload, 'COUNT', 0) or redis.pcall('LPOS', DEST, payload)
+  if several then
+    return not found.err and #found or nil
+  elseif type(found) == 'table' then
+    return nil
+  end
+  return found and 1 or 0
+end
+
+-- Forgets as many entries as are gone: the last ones that DEST has nothing of any more, where Java takes at the tail, then the first ones. What it
+-- finds no time for stays until another script does.
+local function forget_gone(gone)
+  local entries, same, surplus = redis.call('LRANGE', HANDED, 0, -1), {}, {}
+  for _, entry in ipairs(entries) do
+    local digest = entry_digest(entry)
+    same[digest] = (same[digest] or 0) + 1
+  end
+
+  local function forgets(entry)
+    local digest = entry_digest(entry)
+    if not surplus[digest] then
+      local n = copies(entry, same[digest] > 1)
+      surplus[digest] = n and same[digest] - n or 0
+    end
+    if surplus[digest] <= 0 then
+      return false
+    end
+    forget_handed(entry)
+    surplus[digest], gone = surplus[digest] - 1, gone - 1
+    return true
+  end
+
+  local last = #entries
+  while gone > 0 and last > 0 and not spent() and forgets(entries[last]) do
+    last = last - 1
+  end
+  for i = 1, last do
+    if gone == 0 or spent() then
+      return
+    end
+    forgets(entries[i])
+  end
+end
+
+local function trim_handed()
+  local there = redis.call('LLEN', DEST)
+  local gone = redis.call('LLEN', HANDED) - there
+  if gone <= 0 then
+    return
+  elseif there == 0 then
+    redis.call('UNLINK', HANDED, PAYLOADS)
+  elseif same_at(0, gone) and same_at(-1, -1) then -- it was taken at the head, as mostly
+    forget_first(gone)
+  else
+    forget_gone(gone)
+  end
+end
+
+-- Tells which message an item of DEST is, best asked in its order: returns it and its entry, nil for one that Java has moved.
 local function recognizer()
-  local entries, last = nil, 0
+  local entries, last, by_digest = nil, 0, nil
+
+  local function sort_out()
+    by_digest = {}
+    for i = last + 1, #entries do
+      local digest = entry_digest(entries[i])
+      by_digest[digest] = by_digest[digest] or {}
+      table.insert(by_digest[digest], entries[i])
+    end
+  end
+
   return function(payload)
     if not entries then
       trim_handed()
       entries = redis.call('LRANGE', HANDED, 0, -1)
     end
-    local digest = last < #entries and redis.sha1hex(payload)
-    for i = last + 1, #entries do
-      if handed_digest(entries[i]) == digest then
-        last = i
-        return handed_message(entries[i], payload), i
-      end
+    if last == #entries then
+      return nil
+    end
+    local digest = redis.sha1hex(payload)
+    if not by_digest and entry_digest(entries[last + 1]) == digest then
+      last = last + 1
+      return handed_message(entries[last], payload), entries[last]
+    elseif not by_digest then
+      sort_out()
+    end
+    local entry = by_digest[digest] and table.remove(by_digest[digest], 1)
+    if entry then
+      return handed_message(entry, payload), entry
     end
     return nil
   end
@@ -55,11 +162,11 @@ local function open_envelope(payload)
   return nil, key ~= nil
 end
 
--- A reader of DEST: peek returns its first item with its payload and, where that is known, the message; pop takes it out. It
--- reads ahead, more each time.
+-- A reader of DEST: peek returns its first item with its payload and, where that is known, the message; pop takes it out, though
+-- only at done, together with all others. It reads ahead, more each time.
 local function taker()
   local read, at, ahead = {}, 1, 1
-  local recognize, handed = recognizer(), 0
+  local recognize, popped, entries = recognizer(), 0, {}
   local t = {}
 
   local function item_of(payload)
@@ -67,7 +174,7 @@ local function taker()
     if ENVELOPE then
       item.msg, item.readable = open_envelope(payload)
     else
-      item.msg, item.place = recognize(payload)
+      item.msg, item.entry = recognize(payload)
       item.readable = true
     end
     return item
@@ -75,8 +182,8 @@ local function taker()
 
   function t.peek()
     if at > #read and ahead > 0 then
-      read, at = redis.call('LRANGE', DEST, 0, ahead - 1), 1
-      ahead = #read > 0 and math.min(ahead * 2, 64) or 0 -- there is no more
+      read, at = redis.call('LRANGE', DEST, popped, popped + ahead - 1), 1
+      ahead = #read > 0 and next_page(#read, bytes_of(read, 1)) or 0 -- there is no more
     end
     if type(read[at]) == 'string' then
       read[at] = item_of(read[at])
@@ -85,42 +192,32 @@ local function taker()
   end
 
   function t.pop()
-    local item = read[at]
-    at = at + 1
-    redis.call('LPOP', DEST)
-    if item.place then
-      redis.call('LTRIM', HANDED, item.place - handed, -1)
-      handed = item.place
+    entries[#entries + 1] = read[at].entry
+    at, popped = at + 1, popped + 1
+  end
+
+  function t.done()
+    if popped > 0 then
+      redis.call('LTRIM', DEST, popped, -1)
+    end
+    for _, entry in ipairs(entries) do
+      forget_handed(entry)
     end
   end
 
   return t
 end
 
--- Takes a payload of a digest out of DEST.
-local function take_payload(digest)
-  for from = 0, redis.call('LLEN', DEST) - 1, 10 do
-    for _, payload in ipairs(redis.call('LRANGE', DEST, from, from + 9)) do
-      if redis.sha1hex(payload) == digest then
-        redis.call('LREM', DEST, 1, payload)
-        return payload
-      end
-    end
-  end
-  return nil
-end
-
 -- Takes a message that was handed over out of DEST again. Returns its member, nil where Java has taken it.
-local function take_handed(prefix)
-  trim_handed()
-  for _, entry in ipairs(redis.call('LRANGE', HANDED, 0, -1)) do
-    if string.sub(entry, 9 + DIGEST) == prefix then
-      redis.call('LREM', HANDED, 1, entry)
-      local payload = take_payload(handed_digest(entry))
-      return payload and handed_message(entry, payload).member or nil
-    end
+local function take_handed(prefix, due)
+  local payload = redis.call('HGET', PAYLOADS, prefix)
+  if not payload then
+    return nil
   end
-  return nil
+  local there = redis.call('LREM', DEST, 1, payload)
+  local entry = entry_of(due, payload, prefix)
+  forget_handed(entry)
+  return there == 1 and handed_message(entry, payload).member or nil
 end
 
 -- The same for an envelope that Java has moved.
@@ -159,7 +256,7 @@ local function take_member(prefix, due, key)
     unlist(m)
     return m
   end
-  return ENVELOPE and take_envelope(key, prefix) or not ENVELOPE and take_handed(prefix) or nil
+  return ENVELOPE and take_envelope(key, prefix) or not ENVELOPE and take_handed(prefix, due) or nil
 end
 
 -- Takes a message that waits out of where it waits. Returns it, or nil and the reason: NONE or HELD.

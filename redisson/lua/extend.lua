@@ -1,7 +1,7 @@
 -- Makes leases end in so many us: lease, then for each message its key and the lease's stamp. Returns the end of each in
 -- ms, or 0 where the lease is lost.
 local till = after(tonumber(ARGV[FIRST]))
-local ends = {}
+local ends, bytes = {}, 0
 
 -- An addition alone is refused by a server out of memory.
 local function move(key, v)
@@ -19,7 +19,11 @@ local function move(key, v)
 end
 
 for i = FIRST + 1, #ARGV, 2 do
+  if stops(ends, 2 * bytes) then
+    break
+  end
   local v = given(ARGV[i], ARGV[i + 1])
+  bytes = v and #v or 0
   ends[#ends + 1] = v and move(ARGV[i], v) and int(till) or '0'
 end
 return ends

@@ -1,6 +1,21 @@
 -- INDEX has every waiting member in the order of offers. Removing one from its middle walks there from an
 -- end, so it is popped at the head wherever that can be.
 
+-- How much to read next, after n entries of so many bytes together: more each time, but little of what is large.
+local LONGEST_PAGE, PAGE_BYTES = 128, 32 * 1024
+
+local function next_page(n, bytes)
+  return math.max(1, math.min(2 * n, LONGEST_PAGE, math.floor(n * PAGE_BYTES / bytes)))
+end
+
+local function bytes_of(entries, step)
+  local bytes = 1
+  for i = 1, #entries, step do
+    bytes = bytes + #entries[i]
+  end
+  return bytes
+end
+
 -- How many entries lie between two members of ours at most, by their numbers; nil when one is not ours.
 local function apart(a, b)
   local x, y = ours(a), ours(b)
@@ -17,6 +32,7 @@ local function remove(m, head)
     from, steps = -1, from_tail
   end
   walked = walked + math.min(steps, middle)
+  asked = asked + math.min(steps, middle) / 500
   return redis.call('LREM', INDEX, from, m)
 end
 
@@ -80,7 +96,7 @@ local function popper()
     if at > #read and ahead > 0 then
       p.flush()
       read = redis.call('LRANGE', INDEX, 0, ahead - 1)
-      ahead = #read > 0 and math.min(ahead * 2, 128) or 0 -- there is no more
+      ahead = #read > 0 and next_page(#read, bytes_of(read, 1)) or 0 -- there is no more
     end
     return read[at]
   end
@@ -102,30 +118,53 @@ local function popper()
   return p
 end
 
+-- Whether a member that is due has a layout that readers of this one fail on.
+local MIXED_AMONG = 100 -- a transfer of Java's reads as many
+local mixed = {}
+
+local function other_layout_due(layout)
+  if mixed[layout] == nil then
+    mixed[layout] = false
+    local from, page = 0, 1
+    while from < MIXED_AMONG and not mixed[layout] do
+      local some = redis.call('ZRANGEBYSCORE', TIMES, '-inf', int(NOW), 'LIMIT', from, page)
+      for _, other in ipairs(some) do
+        local theirs = format_of(other)
+        mixed[layout] = mixed[layout] or theirs and theirs ~= 'Both' and theirs ~= layout or false
+      end
+      if #some < page then
+        break
+      end
+      from, page = from + page, next_page(page, bytes_of(some, 1))
+    end
+  end
+  return mixed[layout]
+end
+
 -- A transfer of Java's that meets a member of a layout that it cannot read breaks off, when it has copied to DEST what is due
 -- before that one, and has taken it out of INDEX, but not out of TIMES: it would come twice. Such a member is one of
 -- Java's that INDEX lacks while another layout is due.
 local function copied_already(m)
   local layout = format_of(m)
-  if layout == 'Both' or ours(m) then
-    return false
-  end
-  for _, other in ipairs(redis.call('ZRANGEBYSCORE', TIMES, '-inf', int(NOW), 'LIMIT', 0, 100)) do
-    local theirs = format_of(other)
-    if theirs and theirs ~= 'Both' and theirs ~= layout then
-      return true
-    end
-  end
-  return false
+  return layout ~= 'Both' and not ours(m) and other_layout_due(layout)
 end
 
--- A reader goes through up to limit messages that are due: peek returns one, and pop takes it out, though of TIMES and INDEX
+-- A reader goes through messages that are due: peek returns one, and pop takes it out, though of TIMES and INDEX
 -- only at done, together with all others; it returns false for one that is in DEST already. What is to stay stays in TIMES. Those of one
 -- due time that Java has offered come as INDEX has them: in the order of offers, and from its head.
-local function reader(limit, stay)
-  local due = redis.call('ZRANGEBYSCORE', TIMES, '-inf', int(NOW), 'WITHSCORES', 'LIMIT', 0, limit)
-  local i, list, gone, out_of_times, unreadable = 1, popper(), {}, {}, {}
+local function reader(stay)
+  local due, i, from, page = {}, 1, 0, 1
+  local left = redis.call('ZCOUNT', TIMES, '-inf', int(NOW)) -- what was not read yet
+  local list, gone, out_of_times, unreadable = popper(), {}, {}, {}
   local r, next_one = {}, nil
+
+  local function read_on()
+    due = left > 0 and redis.call('ZRANGE', TIMES, from, from + math.min(page, left) - 1, 'WITHSCORES') or {}
+    local n = #due / 2
+    i, from, left = 1, from + n, left - n
+    page = n > 0 and next_page(n, bytes_of(due, 2)) or 1
+    return n > 0
+  end
 
   -- The head of INDEX where it goes before msg, which has the same due time.
   local function offered_before(msg)
@@ -138,7 +177,7 @@ local function reader(limit, stay)
   end
 
   local function first()
-    while due[i] do
+    while i <= #due or (from == 0 or not spent()) and read_on() do
       local m, score = due[i], tonumber(due[i + 1])
       if not gone[m] and not (more_ended and leased(m)) then
         local msg = parse(m, score)
@@ -173,7 +212,7 @@ local function reader(limit, stay)
     list.flush()
     on('ZREM', TIMES, out_of_times)
     for j, u in ipairs(unreadable) do
-      if j > 1 and walked > WALK then
+      if j > 1 and spent(#u[1]) then
         return -- the next script finds the others
       end
       redis.call('ZREM', TIMES, u[1])

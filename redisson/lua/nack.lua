@@ -1,18 +1,27 @@
 -- Gives messages back: for each its key, the lease's stamp, delay in us, '1' when untouched. Returns 1 done, 0 the
 -- lease is lost, 2 unknown.
-local outcomes = {}
+local outcomes, given_back, bytes = {}, {}, 0
 local earliest
 for i = FIRST, #ARGV, 4 do
+  if stops(outcomes, 4 * bytes) then
+    break
+  end
   local msg = release(ARGV[i], ARGV[i + 1])
   if msg then
     local due, attempts = after(tonumber(ARGV[i + 2])), msg.attempts
     if ARGV[i + 3] == '1' then
       due, attempts = msg.due, attempts - 1
     end
-    put_back(msg, due, attempts)
+    given_back[#given_back + 1] = {msg, due, attempts}
     earliest = math.min(earliest or due, due)
   end
+  bytes = msg and #msg.member or 0
   outcomes[#outcomes + 1] = msg and 1 or lost(ARGV[i + 1])
+end
+
+-- What is put back goes to the head of INDEX: the last one first, that they are there as they were given.
+for i = #given_back, 1, -1 do
+  put_back(unpack(given_back[i]))
 end
 if earliest then
   announce_time(earliest)

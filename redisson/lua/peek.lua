@@ -7,22 +7,26 @@ local limit, at = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1])
 local from_due, from = tonumber(ARGV[FIRST + 2]), ARGV[FIRST + 3]
 local out = {'', '', ''}
 
--- A reply stops at so many bytes.
-local room = 8 * 1024 * 1024
+-- A page ends when the script has had its time, or at so many bytes where the server's clock does not tell it.
+local room, bytes = 512 * 1024, 0
+
+local function full()
+  return limit == 0 or room <= 0 or #out > 3 and spent(bytes)
+end
 
 -- A beginning of so many bytes tells all members apart: an id has 256 at most, then comes the length.
 local BEGINNING = 300
 
-local function add(place, msg, bytes)
+local function add(place, msg, what)
   recall(msg, redis.call('HGET', STATES, msg.key))
   out[#out + 1] = place
   out[#out + 1] = msg.key
   out[#out + 1] = msg.due and int(msg.due) or ''
   out[#out + 1] = msg.due and int(msg.origin) or ''
   out[#out + 1] = msg.attempts
-  out[#out + 1] = bytes
-  limit = limit - 1
-  room = room - #bytes
+  out[#out + 1] = what
+  bytes = #what
+  limit, room = limit - 1, room - bytes
 end
 
 local function handed(payload, recognize)
@@ -40,7 +44,7 @@ local function list_handed()
   local recognize, last = recognizer(), redis.call('LLEN', DEST)
   while at < last do
     for _, payload in ipairs(redis.call('LRANGE', DEST, at, at + 9)) do
-      if limit == 0 or room <= 0 then
+      if full() then
         out[1] = int(at)
         return false
       end
@@ -79,7 +83,7 @@ local function list_times()
     end
     for i = 1, #page, 2 do
       local m, due = page[i], tonumber(page[i + 1])
-      if room <= 0 then
+      if last and full() then
         looked = 0
         break
       end
@@ -94,12 +98,11 @@ local function list_times()
   end
 end
 
-expire(1000)
-if more_ended then
-  return 'MORE' -- ended leases are to be given back first
-end
-if at < 0 or list_handed() then
-  if limit > 0 and room > 0 then
+expire()
+if more_ended then -- what they held belongs to the list: the page is empty, and the next one begins where this one should have
+  out[1], out[2], out[3] = int(at), ARGV[FIRST + 2], from
+elseif at < 0 or list_handed() then
+  if not full() then
     list_times()
   elseif redis.call('EXISTS', TIMES) == 1 then
     out[1] = int(at) -- the end of DEST

@@ -7,14 +7,14 @@
 --   HELD        for each of these what is leased
 --   STATES      for the key of one that waits or is dead: where it is, when TIMES alone does not tell
 --   DEAD        keys of dead letters, by order of death; GRAVES has what they were
---   HANDED      which messages were moved to DEST, in its order
+--   HANDED      which messages were moved to DEST, in its order, and PAYLOADS what each of them has there
 --   QUARANTINE  what nobody can read, by due time
 --   SEQ         the last number given out
 --
 -- A message's key is its id, with the length byte where there is one; in an envelope, the id that the
 -- envelope has. Its origin is the due time that it was pushed with: the two name it for good.
-local DEST, TIMES, INDEX, LEASES, HELD, STATES, DEAD, GRAVES, SEQ, HANDED, QUARANTINE =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
+local DEST, TIMES, INDEX, LEASES, HELD, STATES, DEAD, GRAVES, SEQ, HANDED, PAYLOADS, QUARANTINE =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
 local GIVEN_NOW, CHANNEL = ARGV[1], ARGV[3]
 local ENVELOPE = string.find(ARGV[4], 'e', 1, true) ~= nil
 local LISTED = string.find(ARGV[4], 'l', 1, true) ~= nil -- in INDEX too
@@ -38,19 +38,41 @@ local NOW_US = clock()
 local NOW = math.floor(NOW_US / 1000)
 
 -- A script that moves messages stops after so many microseconds or so many entries of INDEX walked over, which is as
--- long. Both stay below what a client notices. Since Redis 7.2 TIME stands still while a script runs, and
--- only the second tells.
-local BUDGET, WALK = 800, 40000
-local walked, asked = 0, 0
-local began = redis.call('TIME')
+-- long. Both stay below what a client notices.
+local BUDGET, WALK = 600, 40000
+local walked = 0
 
-local function spent()
-  asked = asked + 1
-  if walked > WALK or asked % 8 ~= 0 then
-    return walked > WALK
+-- Since Redis 7.2 TIME stands still while a script runs. Versions since then have os.clock, all but the first of them.
+local began = redis.call('TIME')
+local cpu = rawget(_G, 'os') and os.clock
+local cpu_began = cpu and cpu()
+
+local function elapsed()
+  if cpu then
+    return (cpu() - cpu_began) * 1000000
   end
   local t = redis.call('TIME')
-  return (tonumber(t[1]) - tonumber(began[1])) * 1000000 + tonumber(t[2]) - tonumber(began[2]) > BUDGET
+  return (tonumber(t[1]) - tonumber(began[1])) * 1000000 + tonumber(t[2]) - tonumber(began[2])
+end
+
+-- Whether the script has had its time, or a part of it. bytes is what was moved since the last question: the clock is asked
+-- after a few small messages, and after each large one.
+local asked, took = 0, 0
+
+local function spent(bytes, budget)
+  asked = asked + 1 + (bytes or 0) / 1024
+  if asked >= 8 then
+    asked, took = 0, elapsed()
+  end
+  return walked > WALK or took > (budget or BUDGET)
+end
+
+-- Whether a script that settles messages stops before the next one, with what it has outcomes for: it is run again for the
+-- others. Their number is limited, so that this is for large ones.
+local SETTLE_BUDGET = 1200
+
+local function stops(outcomes, bytes)
+  return #outcomes > 0 and spent(bytes, SETTLE_BUDGET)
 end
 
 -- The first whole millisecond at which so many microseconds have passed. What is due at once is due in
@@ -136,17 +158,42 @@ local function format_of(m)
   return string.byte(m, 1) == 7 and 'Both' or 'V1'
 end
 
--- Numbers of ours are microseconds between 2001 and 2096.
-local LEAST, MOST = 1e15, 4e15
+-- Numbers of ours are microseconds of the last ten years: they begin at the server's clock, and hardly run ahead of it.
+local MOST = tonumber(began[1]) * 1000000 + 86400 * 1000000
+local LEAST = MOST - 10 * 366 * 86400 * 1000000
 
--- Whether a member seems to be one of ours, and its number then. Java's ids are random: one of many thousands looks like it.
+-- Whether a member, or its prefix, seems to be one of ours, and its number then. Java's ids are random: one of some 60,000 looks
+-- like it.
 local function ours(m)
   local a, b = string.byte(m, 1, 2)
-  if #m < 16 or a ~= 0 and a ~= 7 and (a ~= 8 or b ~= 0) then
+  local at = a == 8 and 3 or 2
+  if #m < at + 6 or a ~= 0 and a ~= 7 and (a ~= 8 or b ~= 0) then
     return nil
   end
-  local n = struct.unpack('>I7', m, a == 8 and 3 or 2)
+  local n = struct.unpack('>I7', m, at)
   return n > LEAST and n < MOST and n or nil
+end
+
+-- Whether a message comes before another, by due times and members or prefixes. Those of one due time that we have pushed go by
+-- their numbers. For Java's nothing tells: which was offered first is for INDEX to say, and for DEST.
+local function sorts_before(due, m, other_due, other)
+  if due ~= other_due then
+    return due < other_due
+  end
+  local n, k = ours(m), ours(other)
+  return n and k and n < k or false
+end
+
+-- The first key that holds something that the queue does not keep there, as its place in KEYS and what it holds; nil for none.
+local TYPES = {'list', 'zset', 'list', 'zset', 'hash', 'hash', 'zset', 'hash', 'string', 'list', 'hash', 'zset'}
+
+local function wrong_type()
+  for i, wanted in ipairs(TYPES) do
+    local found = redis.call('TYPE', KEYS[i]).ok
+    if found ~= wanted and found ~= 'none' then
+      return i .. ' ' .. found
+    end
+  end
 end
 
 -- An envelope is MAGIC | packed id | content.
@@ -314,18 +361,26 @@ local function release(key, mark)
   return v and end_lease(key, v)
 end
 
--- Gives back what up to limit ended leases held, and remembers whether there may be more.
+-- Gives back what ended leases held, a part of the script's time long, and remembers whether there may be more.
 local more_ended = false
+local EXPIRED = 100
 
-local function expire(limit)
-  local keys = redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW), 'LIMIT', 0, limit)
-  for _, key in ipairs(keys) do
-    local msg = end_lease(key, redis.call('HGET', HELD, key))
+local function expire()
+  local keys = redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW), 'LIMIT', 0, EXPIRED)
+  local bytes = 0
+  for i, key in ipairs(keys) do
+    if i > 1 and spent(bytes, BUDGET / 2) then
+      more_ended = true
+      return
+    end
+    local v = redis.call('HGET', HELD, key)
+    local msg = end_lease(key, v)
     if msg then
       put_back(msg, msg.due, msg.attempts)
     end
+    bytes = v and 4 * #v or 0
   end
-  more_ended = #keys == limit
+  more_ended = #keys == EXPIRED
 end
 
 -- Whether a member of TIMES is there for a lease.
@@ -350,7 +405,7 @@ end
 -- Forgets what is kept for messages when there are none.
 local function tidy()
   if redis.call('EXISTS', TIMES, LEASES, DEAD, QUARANTINE, DEST) == 0 then
-    redis.call('DEL', SEQ, STATES, HANDED, INDEX)
+    redis.call('DEL', SEQ, STATES, HANDED, PAYLOADS, INDEX)
   end
 end
 

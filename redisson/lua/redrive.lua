@@ -1,7 +1,10 @@
 -- Schedules dead letters again, due now, as if they had just been pushed: a key each. Returns 1 done, 0 not
 -- dead, 2 not dead or done by the first try. Its members have new ids, and keep the format that they had.
-local outcomes = {}
+local outcomes, bytes = {}, 0
 for i = FIRST, #ARGV do
+  if stops(outcomes, 4 * bytes) then
+    break
+  end
   local key = ARGV[i]
   if redis.call('ZREM', DEAD, key) == 1 then
     local grave = redis.call('HGET', GRAVES, key)
@@ -17,6 +20,7 @@ for i = FIRST, #ARGV do
     msg.key, msg.origin = key, origin
     remember(msg, NOW, 0)
     announce(m, NOW)
+    bytes = #m
     outcomes[#outcomes + 1] = 1
   else
     outcomes[#outcomes + 1] = RETRY and 2 or 0

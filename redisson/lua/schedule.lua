@@ -37,6 +37,10 @@ local function content_of(key, state)
   end
 end
 
+local wrong = wrong_type()
+if wrong then
+  return redis.error_reply('WRONGTYPE ' .. wrong)
+end
 local theirs = FORMAT ~= 'Both' and not FORCE and refused()
 if theirs then
   return redis.error_reply('FORMAT ' .. theirs)

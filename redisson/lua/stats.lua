@@ -1,28 +1,60 @@
--- Counts: scheduled, ready, in flight, dead, quarantined, head due in ms or -1. Returns MORE while ended leases are to be given back first.
-local function head_due()
+-- Counts: scheduled, ready, in flight, dead, quarantined, head due in ms or -1.
+
+-- The due time of the first in TIMES that is there for no lease, where those that are have so many before it that looking at each takes
+-- long: by how many are due at a time, and how many of these for leases.
+local function due_behind_leases(first, last)
+  while first < last do
+    local middle = math.floor((first + last) / 2)
+    local score = tonumber(redis.call('ZRANGE', TIMES, middle, middle, 'WITHSCORES')[2])
+    local there = redis.call('ZCOUNT', TIMES, '-inf', int(score))
+    if there > redis.call('ZCOUNT', LEASES, '-inf', int(score - GRACE)) then
+      last = middle
+    else
+      first = middle + 1
+    end
+  end
+  return tonumber(redis.call('ZRANGE', TIMES, first, first, 'WITHSCORES')[2])
+end
+
+local function head_due(waiting)
   local item = taker().peek()
   local head = item and (item.msg and item.msg.due or NOW) or math.huge
-  for from = 0, redis.call('ZCARD', TIMES) - 1, 100 do
-    local some = redis.call('ZRANGE', TIMES, from, from + 99, 'WITHSCORES')
+  local from, page, left = 0, 1, waiting > 0 and redis.call('ZCARD', TIMES) or 0
+  while from < left do
+    local some = redis.call('ZRANGE', TIMES, from, from + page - 1, 'WITHSCORES')
     for i = 1, #some, 2 do
       if not leased(some[i]) then
         return math.min(head, tonumber(some[i + 1]))
       end
     end
+    from, page = from + page, next_page(page, bytes_of(some, 2))
+    if from < left and spent(PAGE_BYTES) then
+      return math.min(head, due_behind_leases(from, left - 1))
+    end
   end
   return head
 end
 
-expire(1000)
-if more_ended then
-  return 'MORE'
+-- How many leases have ended before a time.
+local function ended(before)
+  return redis.call('ZCOUNT', LEASES, '-inf', int(before))
 end
+
+expire()
 local due = redis.call('ZCOUNT', TIMES, '-inf', int(NOW))
-local in_flight = redis.call('ZCARD', LEASES)
-local head = head_due()
+local waiting_again = ended(NOW) -- of these, what expire had no time for
+local in_flight = redis.call('ZCARD', LEASES) - waiting_again
+local standing_in = 0 -- what stands in TIMES for leases, and is not due
+if not ENVELOPE then
+  local due_again = ended(NOW - GRACE)
+  standing_in = in_flight + waiting_again - due_again
+  waiting_again = waiting_again - due_again
+end
+local scheduled = math.max(redis.call('ZCARD', TIMES) - due - standing_in, 0)
+local head = waiting_again > 0 and NOW or head_due(scheduled + due)
 return {
-  math.max(redis.call('ZCARD', TIMES) - due - (ENVELOPE and 0 or in_flight), 0),
-  due + redis.call('LLEN', DEST),
+  scheduled,
+  due + waiting_again + redis.call('LLEN', DEST),
   in_flight,
   redis.call('ZCARD', DEAD),
   redis.call('ZCARD', QUARANTINE),

@@ -2,68 +2,83 @@
 -- it has as many: how many. Returns the time in us and the next event in ms.
 local wanted = tonumber(ARGV[FIRST])
 
--- A script moves so many bytes of payload, that Redis is not kept long.
-local ROOM = 1024 * 1024
+-- A script moves so many bytes of payload, where the server's clock does not tell the time that they take.
+local ROOM = 256 * 1024
 
--- Whether an entry of HANDED comes before another.
-local function sorts_before(a, b)
-  local x, y = struct.unpack('>d', a), struct.unpack('>d', b)
-  if x ~= y then
-    return x < y
-  end
-  return compare(string.sub(a, 9 + DIGEST), string.sub(b, 9 + DIGEST), 17) < 0
-end
+-- HANDED, read once something is to go between its entries.
+local order
 
--- The payload of an entry of HANDED in DEST, nil where Java has taken it.
-local function lies_there(entry)
-  for _, payload in ipairs(redis.call('LRANGE', DEST, 0, -1)) do
-    if redis.sha1hex(payload) == handed_digest(entry) then
-      return payload
+-- The place of the first entry that a message comes before.
+local function place_of_next(msg)
+  order = order or redis.call('LRANGE', HANDED, 0, -1)
+  local first, last = 1, #order + 1
+  while first < last do
+    local middle = math.floor((first + last) / 2)
+    if sorts_before(msg.due, msg.member, entry_due(order[middle]), entry_prefix(order[middle])) then
+      last = middle
+    else
+      first = middle + 1
     end
   end
+  return first
 end
 
--- Adds to DEST what is older than something there: a message that came back.
-local function insert(entry, payload)
-  for _, e in ipairs(redis.call('LRANGE', HANDED, 0, -1)) do
-    local next_one = sorts_before(entry, e) and lies_there(e)
-    if next_one then
-      redis.call('LINSERT', DEST, 'BEFORE', next_one, payload)
-      redis.call('LINSERT', HANDED, 'BEFORE', e, entry)
-      return
+-- Adds to DEST a message that came back, before what it comes before. Entries that Java has taken the items of are no help: where these are
+-- many, it goes to the head.
+local function insert(msg, entry, payload)
+  local at = place_of_next(msg)
+  local tries = 10
+  while order[at] and tries > 0 do
+    local pivot = redis.call('HGET', PAYLOADS, entry_prefix(order[at]))
+    if pivot and redis.call('LINSERT', DEST, 'BEFORE', pivot, payload) > 0 then
+      redis.call('LINSERT', HANDED, 'BEFORE', order[at], entry)
+      break
     end
+    forget_handed(order[at])
+    table.remove(order, at)
+    tries = tries - 1
   end
-  redis.call('RPUSH', DEST, payload)
-  redis.call('RPUSH', HANDED, entry)
+  if not order[at] then
+    redis.call('RPUSH', DEST, payload)
+    redis.call('RPUSH', HANDED, entry)
+  elseif tries == 0 then
+    at = 1
+    redis.call('LPUSH', DEST, payload)
+    redis.call('LPUSH', HANDED, entry)
+  end
+  table.insert(order, at, entry)
+  redis.call('HSET', PAYLOADS, prefix_of(msg), payload)
 end
 
 local function hand_over(room)
-  local due, moved = reader(room), 0
+  local due, moved, bytes = reader(false), 0, 0
   local last = redis.call('LINDEX', HANDED, -1)
-  local payloads, entries, back = {}, {}, {}
-  while moved < room and ROOM > 0 and (moved == 0 or not spent()) and due.peek() do
+  local payloads, entries, pairs_of = {}, {}, {}
+  redis.call('HDEL', HELD, '') -- a server out of memory allows this, and then what comes after it
+  while moved < room and ROOM > 0 and (moved == 0 or not spent(4 * bytes)) and due.peek() do
     local msg = due.peek()
-    moved = moved + 1
+    moved, bytes = moved + 1, 0
     if due.pop() then
-      local entry, payload = handed_entry(msg), payload_of(msg)
-      ROOM = ROOM - #payload
-      if last and sorts_before(entry, last) then
-        back[#back + 1] = {entry, payload}
+      local payload = payload_of(msg)
+      local entry = entry_of(msg.due, payload, prefix_of(msg))
+      bytes = #payload
+      ROOM = ROOM - bytes
+      if last and sorts_before(msg.due, msg.member, entry_due(last), entry_prefix(last)) then
+        insert(msg, entry, payload)
       else
-        payloads[#payloads + 1], entries[#entries + 1] = payload, entry
+        local n = #payloads + 1
+        payloads[n], entries[n], pairs_of[2 * n - 1], pairs_of[2 * n] = payload, entry, prefix_of(msg), payload
       end
     end
   end
   due.done()
   on('RPUSH', DEST, payloads)
   on('RPUSH', HANDED, entries)
-  for _, b in ipairs(back) do
-    insert(b[1], b[2])
-  end
+  on('HSET', PAYLOADS, pairs_of)
 end
 
 local there = redis.call('LLEN', DEST)
-expire(100)
+expire()
 trim_handed()
 if there < wanted then
   hand_over(wanted - there)
