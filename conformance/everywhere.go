@@ -25,10 +25,10 @@ func (t *trial) sizes() []int {
 	largest := cmp.Or(t.traits.MaxBody, backend.MaxBody)
 	sizes := []int{0, 1, 255, 256, 1<<16 - 1, 1 << 16}
 	if t.inProcess() {
-		for bits := range 24 {
+		for bits := range 21 {
 			sizes = append(sizes, 1<<bits-1, 1<<bits, 1<<bits+1)
 		}
-		sizes = append(sizes, largest-1, largest)
+		sizes = append(sizes, 4<<20+1, largest-1)
 	}
 	sizes = slices.DeleteFunc(sizes, func(n int) bool { return n > largest })
 	slices.Sort(sizes)

@@ -61,8 +61,8 @@ func readRecord(d *amqp.Delivery) record {
 	if d.Headers[countHeader] == nil && d.Redelivered {
 		r.attempts++ // a classic queue tells no more
 	}
-	if due := number(d.Headers[dueHeader]); due > 0 {
-		r.due = time.UnixMicro(due).UTC()
+	if v := d.Headers[dueHeader]; number(v) > 0 || v == int64(0) {
+		r.due = time.UnixMicro(number(v)).UTC()
 	}
 	if r.id == "" {
 		r.id = fmt.Sprintf("delivery-%d", d.DeliveryTag)

@@ -19,6 +19,6 @@ func (s *store) Stats(ctx context.Context) (backend.Stats, error) {
 	}
 	n := func(i int) int64 { return redisscript.Int(r[i]) }
 	return backend.Stats{
-		Scheduled: n(0), Ready: n(1), InFlight: n(2), Dead: n(3), Quarantined: n(4), HeadDue: redisscript.MS(r[5]),
+		Scheduled: n(0), Ready: n(1), InFlight: n(2), Dead: n(3), Quarantined: n(4), HeadDue: redisscript.MSOrNone(r[5]),
 	}, nil
 }

@@ -44,6 +44,15 @@ func MS(reply any) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
+// MSOrNone reads milliseconds since 1970 from a reply; the zero time for -1.
+func MSOrNone(reply any) time.Time {
+	ms := Int(reply)
+	if ms < 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
 // US reads microseconds since 1970 from a reply.
 func US(reply any) time.Time { return time.UnixMicro(Int(reply)).UTC() }
 

@@ -29,5 +29,5 @@ func (s *Store) Stats(ctx context.Context) (backend.Stats, error) {
 		return backend.Stats{}, fmt.Errorf("script stats: unexpected reply %v", reply)
 	}
 	n := func(i int) int64 { v, _ := r[i].(int64); return v }
-	return backend.Stats{Scheduled: n(0), Ready: n(1), InFlight: n(2), Dead: n(3), HeadDue: redisscript.MS(r[4])}, nil
+	return backend.Stats{Scheduled: n(0), Ready: n(1), InFlight: n(2), Dead: n(3), HeadDue: redisscript.MSOrNone(r[4])}, nil
 }
