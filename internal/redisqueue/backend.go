@@ -84,7 +84,7 @@ func OpenOn(ctx context.Context, b *Backend, name string, o backend.Options) (*Q
 	if err != nil {
 		return nil, err
 	}
-	return b.enter(NewQueue(s, b.hub, o.Logger))
+	return b.enter(NewQueue(s, b.hub, b.Calls, o.Logger))
 }
 
 // check has the server checked once, by the first Open, and waits until that is over or the context ends.

@@ -23,7 +23,7 @@ func (q *Queue) fetch() {
 
 func (q *Queue) fetchOnce(limit int, lease time.Duration) {
 	asked := q.clock.Now()
-	c, err := q.Claim(q.claiming, limit, lease, rand.Text())
+	c, err := q.Claim(context.Background(), limit, lease, rand.Text()) // what it brings is given back after a Close
 	switch {
 	case err != nil && q.fetching.Err() != nil: // the end of the loop says why
 	case err != nil:

@@ -9,6 +9,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/rediscall"
 )
 
 // Queue is a handle on a store. All its Receive calls share one fetcher: a goroutine that claims for
@@ -21,9 +22,8 @@ type Queue struct {
 
 	fetching context.Context // ends when Close begins
 	stop     context.CancelFunc
-	claiming context.Context // ends a while later, so that what a last claim brings is given back
-	giveUp   context.CancelFunc
-	fetched  sync.WaitGroup
+	fetched  chan struct{} // closed when the fetcher has ended
+	calls    *rediscall.Group
 
 	life    sync.Mutex // of the fetcher: held while it is started, and never within mu
 	started bool
@@ -62,16 +62,15 @@ type received struct {
 }
 
 // NewQueue returns a handle on a store that learns of new heads from hub.
-func NewQueue(s Store, hub *Hub, log *slog.Logger) *Queue {
+func NewQueue(s Store, hub *Hub, calls *rediscall.Group, log *slog.Logger) *Queue {
 	q := &Queue{
 		Store: s, clock: s.Clock, log: log, hub: hub,
-		arrived: make(chan struct{}, 1), nudged: make(chan struct{}, 1),
+		calls: calls, fetched: make(chan struct{}), arrived: make(chan struct{}, 1), nudged: make(chan struct{}, 1),
 	}
 	if q.clock == nil {
 		q.clock = clockwork.NewRealClock()
 	}
 	q.fetching, q.stop = context.WithCancel(context.Background())
-	q.claiming, q.giveUp = context.WithCancel(context.Background())
 	return q
 }
 
@@ -104,7 +103,20 @@ func (q *Queue) start() {
 	}
 	q.started = true
 	q.hub.add(q)
-	q.fetched.Go(q.fetch)
+	q.calls.Go(func() {
+		defer close(q.fetched)
+		q.fetch()
+	})
+}
+
+// awaitFetcher waits for the last claim, so that what it brings is given back. One that a server holds up ends by the client's timeouts.
+func (q *Queue) awaitFetcher() {
+	late := time.NewTimer(closeWithin - giveBackWithin)
+	defer late.Stop()
+	select {
+	case <-q.fetched:
+	case <-late.C:
+	}
 }
 
 func (q *Queue) wasStarted() bool {
@@ -153,11 +165,8 @@ func (q *Queue) Close() error {
 		q.closed = true
 		q.mu.Unlock()
 		q.stop()
-		late := time.AfterFunc(closeWithin-giveBackWithin, q.giveUp)
-		defer late.Stop()
-		defer q.giveUp()
 		if q.wasStarted() {
-			q.fetched.Wait()
+			q.awaitFetcher()
 			q.hub.remove(q)
 		}
 		if q.onClose != nil {

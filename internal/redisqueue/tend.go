@@ -1,6 +1,9 @@
 package redisqueue
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // idle waits until somebody waits for a message. Meanwhile it tends the queue, whenever nobody has
 // waited for a while after something became due.
@@ -22,7 +25,7 @@ func (q *Queue) idle() {
 func (q *Queue) tendOnce() (more bool) {
 	q.forgetSoonest()
 	asked := q.clock.Now()
-	c, err := q.Tend(q.claiming)
+	c, err := q.Tend(context.Background())
 	if err != nil && q.fetching.Err() == nil {
 		q.log.Warn("delayq: tending the queue failed; it is tried again at the next interval", "err", err)
 	}
