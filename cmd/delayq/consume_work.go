@@ -122,7 +122,7 @@ func (w *work) handle(ctx context.Context, d *delayq.Delivery) error {
 	}
 	if err := write(w.std.out, string(text)); err != nil {
 		w.fail(err)
-		return d.Nack(ctx, 0) // at once, and never a dead letter: the message is not to blame
+		return d.Release(ctx) // at once, and no attempt: the message is not to blame
 	}
 	return nil
 }

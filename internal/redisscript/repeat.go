@@ -162,7 +162,7 @@ func wrap(sc *Script, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("script %s: %w", sc.name, Translate(err))
+	return fmt.Errorf("script %s: %w", sc.name, sc.naming(Translate(err)))
 }
 
 // Unknown reports whether a command may have run though there is no reply.

@@ -5,7 +5,11 @@ package redisscript
 import (
 	"crypto/sha1"
 	"encoding/hex"
+	"fmt"
 	"io/fs"
+	"regexp"
+	"strconv"
+	"strings"
 )
 
 // Script is a Lua file behind the prelude that all of its store share. It finds
@@ -32,6 +36,29 @@ func Load(files fs.FS, names ...string) *Script {
 func Parse(name, text string) *Script {
 	sum := sha1.Sum([]byte(text)) // Redis names scripts by it
 	return &Script{name: name, text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+var (
+	forbidden = regexp.MustCompile(`can't run this command.*user_script:(\d+)`)
+	calls     = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
+)
+
+// naming adds to an error what command a user may not use: the server tells the line alone.
+func (sc *Script) naming(err error) error {
+	at := forbidden.FindStringSubmatch(err.Error())
+	if at == nil {
+		return err
+	}
+	n, _ := strconv.Atoi(at[1])
+	lines := strings.Split(sc.text, "\n")
+	if n < 1 || n > len(lines) {
+		return err
+	}
+	call := calls.FindStringSubmatch(lines[n-1])
+	if call == nil {
+		return err
+	}
+	return fmt.Errorf("no permission for %s: %w", call[1], err)
 }
 
 func read(files fs.FS, name string) string {

@@ -18,6 +18,7 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redisqueue"
 	"github.com/delayq/delayq/internal/redisstore"
+	"github.com/delayq/delayq/internal/testenv"
 )
 
 // A stopper changes scripts on their way to the server: the n-th write fails of each that has the marker in it.
@@ -122,7 +123,12 @@ var threeIDs = []string{"a", "b", "c"}
 
 func newTrial(t *testing.T) *trial {
 	t.Helper()
-	tr := &trial{bench: setup(t), clock: clockwork.NewFakeClockAt(time.Now().Truncate(time.Second))}
+	return newTrialOn(t, testenv.SharedRedis(t))
+}
+
+func newTrialOn(t *testing.T, server *testenv.RedisServer) *trial {
+	t.Helper()
+	tr := &trial{bench: on(t, server), clock: clockwork.NewFakeClockAt(time.Now().Truncate(time.Second))}
 	tr.Store = tr.over(tr.raw)
 	return tr
 }
@@ -189,6 +195,7 @@ var ventures = []venture{
 	{name: "move", marker: "-- Moves due messages", before: pushedThree, do: claimAll(byMover), first: 1, most: 2},
 	{name: "take", marker: "-- Leases up to limit messages from READY", before: pushedThree, do: claimAll(byMover), first: 1, most: 2},
 	{name: "expire", marker: "-- Gives back what ended leases held. Returns 1", before: endedThree, do: claimAll(byArbitrate), first: 2, most: 3},
+	{name: "arbitrate", marker: "-- Only reads: up to", before: pushedThree, do: claimAll(byArbitrate), first: 1, most: 2},
 	{name: "ack", marker: "-- Deletes messages: a token each", before: leasedThree, do: settleAll("ack"), gone: true, first: 2, most: 2},
 	{name: "nack", marker: "-- Gives messages back", before: leasedThree, do: settleAll("nack"), first: 2, most: 2},
 	{name: "bury", marker: "-- Makes messages dead letters", before: leasedThree, do: settleAll("dead"), first: 2, most: 2},
@@ -241,7 +248,7 @@ func TestStoppedScripts(t *testing.T) {
 				met := false
 				t.Run(fmt.Sprint("write ", n), func(t *testing.T) { met = v.stop(newTrial(t), n) })
 				if !met {
-					if n == 1 {
+					if n == 1 && v.name != "arbitrate" {
 						t.Error("the script has no write")
 					}
 					return

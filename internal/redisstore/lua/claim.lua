@@ -12,6 +12,7 @@ local function hand_out_due()
   due_taken = hand_out_first(ms, dues)
 end
 
+local left = TRIGGER ~= '' and redis.call('PTTL', TRIGGER) -- before any write, since it may not be allowed
 if not (RETRY and claimed_before()) and not expire() then
   hand_out_ready()
   hand_out_due()
@@ -26,7 +27,6 @@ out[2] = int(event)
 -- Sees that the trigger goes when the head is due, or before. Where messages are left that are due already, it goes or has
 -- gone, and wakes all others; they leave none, or see to it in their turn. A server that is out of memory refuses: then the sweep looks.
 if TRIGGER ~= '' and head and head > NOW then
-  local left = redis.call('PTTL', TRIGGER)
   if left <= 0 or left > head - NOW then
     redis.pcall('SET', TRIGGER, '1', 'PX', int(head - NOW))
   end

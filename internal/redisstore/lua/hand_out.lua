@@ -114,7 +114,7 @@ local function lease_all()
       for i = 2, #ends, 2 do
         redis.pcall('ZREM', LEASES, ends[i])
       end
-      return reply
+      return redis.error_reply('HSET: ' .. reply.err)
     end
   end
   on('HDEL', HELD, stray)

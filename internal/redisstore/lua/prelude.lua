@@ -48,9 +48,14 @@ local function id_of(m)
   return string.sub(m, 12)
 end
 
--- Calls a command on some values, if there are any. No call has more than some thousands: Lua can pass no more.
+-- Calls a command on some values, if there are any. No call has more than some thousands: Lua can pass no more. The error names the
+-- command, as the server's does not where the user may not use it.
 local function on(command, key, values)
   if #values > 0 then
-    return redis.call(command, key, unpack(values))
+    local reply = redis.pcall(command, key, unpack(values))
+    if type(reply) == 'table' and reply.err then
+      error(command .. ': ' .. reply.err, 0)
+    end
+    return reply
   end
 end

@@ -33,11 +33,11 @@ local function windows()
       return
     end
     for _, id in ipairs(redis.call('ZRANGEBYSCORE', UNIQUE, '-inf', NOW, 'LIMIT', 0, 2 * opened)) do
-      hint('ZREM', UNIQUE, id)
+      redis.call('ZREM', UNIQUE, id)
     end
     if GIVEN_NOW == '' then
       local last = redis.call('ZREVRANGE', UNIQUE, 0, 0, 'WITHSCORES')[2]
-      hint('PEXPIRE', UNIQUE, int(tonumber(last) - NOW))
+      redis.call('PEXPIRE', UNIQUE, int(tonumber(last) - NOW))
     end
   end
 
@@ -135,10 +135,12 @@ if not ok then
       redis.call('ZREM', UNIQUE, id_of(times[i]))
     end
   end
-  return type(failed) == 'table' and failed or redis.error_reply(failed)
+  local text = type(failed) == 'table' and failed.err .. (failed.line and ', user_script:' .. failed.line or '') or failed
+  return redis.error_reply(text)
 end
 if unique then
-  unique.tidy()
+  local tidied, why = pcall(unique.tidy)
+  silence = not tidied and (type(why) == 'table' and why.err or why) or nil
 end
 announce(first, earliest)
 return told(stored == n and 1 or outcomes)

@@ -4,10 +4,10 @@
 -- Why sleepers could not be told. What was stored is stored all the same.
 local silence
 
-local function hint(...)
-  local reply = redis.pcall(...)
+local function hint(command, ...)
+  local reply = redis.pcall(command, ...)
   if type(reply) == 'table' and reply.err then
-    silence = reply.err
+    silence = command .. ': ' .. reply.err
   end
 end
 

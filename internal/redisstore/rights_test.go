@@ -1,0 +1,134 @@
+package redisstore_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redisstore"
+	"github.com/delayq/delayq/internal/testenv"
+)
+
+// documented are the rights of all modes together.
+func documented(t *testing.T) []string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for _, row := range regexp.MustCompile("(?m)^\\| (?:all|zsetpoll|zsetpoll-arbitrate|zsetpoll-mover|keyspace) \\| `([^`]+)`").FindAllSubmatch(page, -1) {
+		all = append(all, strings.Fields(string(row[1]))...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// elsewhere are the rights that no venture needs, with what does.
+var elsewhere = map[string]string{
+	"subscribe": "the hub", "unsubscribe": "the hub", "psubscribe": "the listener of keyspace", "punsubscribe": "the listener of keyspace",
+	"info": "the check at the start", "config|get": "the check at the start", "config|set": "keyspace",
+	"publish": "a warning: TestPushWithoutPublish", "pexpire": "a warning: a time to live by the server's clock", "zrevrange": "as pexpire",
+	"script|load": "a server that does not know the script", "ping": "Arbitrate, which claims by script without", "exec": "as ping", "multi": "as ping",
+	"hgetall": "a claim that is sent again", "pttl": "the trigger, by the server's clock", "time": "SEQ at the first message, before any write",
+}
+
+// TestWithoutARight runs each call as a user who lacks one of the documented rights. The call fails, names the right, and loses
+// nothing; and no right is documented that nothing needs.
+func TestWithoutARight(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t, testenv.Private())
+	rights := documented(t)
+	for _, lacking := range rights {
+		if elsewhere[lacking] != "" && lacking != "time" {
+			continue
+		}
+		client := userOf(t, server, lacking, slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return r == lacking }))
+		failed := 0
+		for _, v := range ventures {
+			t.Run(lacking+"/"+v.name, func(t *testing.T) {
+				if v.lacks(newTrialOn(t, server), client, lacking) {
+					failed++
+				}
+			})
+		}
+		if failed == 0 {
+			t.Errorf("nothing needs %s", lacking)
+		}
+	}
+}
+
+// userOf is the client of a user with these rights and no other.
+func userOf(t *testing.T, server *testenv.RedisServer, name string, rights []string) *redis.Client {
+	t.Helper()
+	rule := []any{"acl", "setuser", "without-" + name, "reset", "on", ">secret", "~test:*", "&test:*"}
+	for _, r := range rights {
+		rule = append(rule, "+"+r)
+	}
+	if err := server.Client(t).Do(t.Context(), rule...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return server.Client(t, func(o *redis.Options) { o.Username, o.Password = "without-"+name, "secret" })
+}
+
+// lacks reports whether the call failed.
+func (v *venture) lacks(tr *trial, client *redis.Client, right string) bool {
+	if v.before != nil {
+		v.before(tr)
+	}
+	err := v.do(tr, tr.over(client))
+	if err != nil && (!strings.Contains(err.Error(), "NOPERM") && !strings.Contains(err.Error(), "can't run this command") || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(right))) {
+		tr.t.Errorf("without %s: %v", right, err)
+	}
+	tr.complete(v.orDone(), errors.Join(errors.New("without "+right), err))
+	return err != nil
+}
+
+// orDone is what is allowed of a call that may have been made: it may have done its work.
+func (v *venture) orDone() *venture {
+	done := *v
+	switch v.name {
+	case "redrive":
+		done.first = 1
+	case "nack":
+		done.most = 2
+	}
+	return &done
+}
+
+// TestPushWithoutPublish stores a message that may not be announced, and says so in the log alone.
+func TestPushWithoutPublish(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t, testenv.Private())
+	client := userOf(t, server, "publish", slices.DeleteFunc(documented(t), func(r string) bool { return r == "publish" }))
+	var log bytes.Buffer
+	b := redisstore.NewBackend(redisstore.Config{
+		Config: redisqueue.Config{Name: "test", Client: client, Poll: time.Second}, Prefix: "test",
+		Claimer: func(s *redisstore.Store) redisqueue.Claimer { return s.Claim },
+	})
+	defer func() { _ = b.Close() }()
+	q, err := b.Open(t.Context(), "quiet", backend.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ms := range [][]backend.Message{{{ID: "a"}}, {{ID: "b"}, {ID: "a"}}} {
+		for i, err := range q.Schedule(t.Context(), ms) {
+			if want := ms[i].ID == "a" && len(ms) > 1; errors.Is(err, backend.ErrDuplicate) != want || err != nil && !want {
+				t.Errorf("%s: %v", ms[i].ID, err)
+			}
+		}
+	}
+	if !strings.Contains(log.String(), "could not be announced") || !strings.Contains(log.String(), "PUBLISH") {
+		t.Errorf("the log has %q", log.String())
+	}
+}
