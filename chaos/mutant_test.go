@@ -97,7 +97,7 @@ func storeMutants() []*chaos.Mutant {
 		},
 		{
 			Name: "a second push replaces the first", Backend: "zsetpoll", Finds: "linear", Edits: []chaos.Edit{
-				{"outcome = redis.call('HSETNX', MSG, id, s .. content)", "redis.call('HSET', MSG, id, s .. content)\n    outcome = 1"},
+				{"outcome = named('HSETNX', redis.pcall('HSETNX', MSG, id, s .. content))", "redis.call('HSET', MSG, id, s .. content)\n    outcome = 1"},
 			},
 		},
 		{
@@ -112,7 +112,7 @@ func storeMutants() []*chaos.Mutant {
 		},
 		{
 			Name: "a byte of the body goes missing", Backend: "keyspace", Finds: "unexpected", Edits: []chaos.Edit{
-				{"redis.call('HSETNX', MSG, id, s .. content)", "redis.call('HSETNX', MSG, id, s .. string.sub(content, 1, -2))"},
+				{"redis.pcall('HSETNX', MSG, id, s .. content)", "redis.pcall('HSETNX', MSG, id, s .. string.sub(content, 1, -2))"},
 			},
 		},
 		{

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -251,6 +252,8 @@ func (s *Store) read(ctx context.Context, node redis.Cmdable, winners []*bid, id
 		}
 		d, err := b.delivery(contents.Val()[i], gens.Val()[i])
 		if err != nil {
+			// A lease with the mark is checked against the record, which is unreadable.
+			node.HSet(ctx, s.keys.held(), b.member, slices.Delete(slices.Clone(b.held), 8, 9))
 			bad = append(bad, unreadable{b.member, b.until})
 			continue
 		}

@@ -26,7 +26,7 @@ local function put_back(ms, dues, untouched)
     for i = 2, #entries, 2 do
       redis.pcall('ZREM', DUE, entries[i])
     end
-    error('HSET: ' .. reply.err, 0)
+    named('HSET', reply)
   end
   return backs
 end

@@ -114,7 +114,7 @@ local function lease_all()
       for i = 2, #ends, 2 do
         redis.pcall('ZREM', LEASES, ends[i])
       end
-      return redis.error_reply('HSET: ' .. reply.err)
+      return redis.error_reply(reply.err .. ' (HSET)')
     end
   end
   on('HDEL', HELD, stray)

@@ -2,10 +2,10 @@
 -- server's microseconds, given clock or not, so that no member of a later message is that of an earlier one
 -- of its id.
 local function reserve(n)
-  local last = redis.call('INCRBY', SEQ, n)
+  local last = named('INCRBY', redis.pcall('INCRBY', SEQ, n))
   if last == n then
     last = server_clock() + n
-    redis.call('SET', SEQ, int(last))
+    named('SET', redis.pcall('SET', SEQ, int(last)))
   end
   return last - n
 end

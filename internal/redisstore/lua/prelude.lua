@@ -13,9 +13,19 @@ local AGE = tonumber(ARGV[2])
 local RETRY = AGE > 0
 local FIRST = 5 -- the first argument of the script's own
 
+-- Returns the reply of a command that was called by pcall. The error names the command, as the server's does not where the user may not
+-- use it. It keeps the code that it begins with, which clients go by; before Redis 7 an error is a text.
+local function named(command, reply)
+  if type(reply) == 'table' and reply.err then
+    local text = reply.err .. ' (' .. command .. ')'
+    error(redis.REDIS_VERSION_NUM and {err = text} or text, 0)
+  end
+  return reply
+end
+
 -- The server's clock in microseconds.
 local function server_clock()
-  local t = redis.call('TIME')
+  local t = named('TIME', redis.pcall('TIME'))
   return tonumber(t[1]) * 1000000 + tonumber(t[2])
 end
 
@@ -48,14 +58,9 @@ local function id_of(m)
   return string.sub(m, 12)
 end
 
--- Calls a command on some values, if there are any. No call has more than some thousands: Lua can pass no more. The error names the
--- command, as the server's does not where the user may not use it.
+-- Calls a command on some values, if there are any. No call has more than some thousands: Lua can pass no more.
 local function on(command, key, values)
   if #values > 0 then
-    local reply = redis.pcall(command, key, unpack(values))
-    if type(reply) == 'table' and reply.err then
-      error(command .. ': ' .. reply.err, 0)
-    end
-    return reply
+    return named(command, redis.pcall(command, key, unpack(values)))
   end
 end

@@ -10,7 +10,7 @@ local function windows()
 
   -- Until when an id is taken, in ms, or nil.
   function w.till(id)
-    local till = tonumber(redis.call('ZSCORE', UNIQUE, id) or NOW)
+    local till = tonumber(named('ZSCORE', redis.pcall('ZSCORE', UNIQUE, id)) or NOW)
     return till > NOW and till or nil
   end
 
@@ -22,7 +22,7 @@ local function windows()
   end
 
   function w.take(id, us)
-    redis.call('ZADD', UNIQUE, int(after(us)), id)
+    named('ZADD', redis.pcall('ZADD', UNIQUE, int(after(us)), id))
     opened = opened + 1
   end
 
@@ -59,7 +59,7 @@ end
 
 -- What a push meets that may not simply be stored: an outcome, or nil.
 local function met(id, content, due, us)
-  local rec = redis.call('HGET', MSG, id)
+  local rec = named('HGET', redis.pcall('HGET', MSG, id))
   if rec then
     return (RETRY and own(id, rec, content, due)) and 1 or 0
   end
@@ -99,12 +99,12 @@ local function store()
     local outcome = (RETRY or unique) and met(id, content, due, us)
     if not outcome then
       if not last then
-        redis.call('ZADD', DUE, 'XX', 0, '') -- adds nothing: proves that what is last may be done
+        named('ZADD', redis.pcall('ZADD', DUE, 'XX', 0, '')) -- adds nothing: proves that what is last may be done
         last = reserve((#args - FIRST) / FIELDS)
       end
       last = last + 1
       local s = seq(last, #content)
-      outcome = redis.call('HSETNX', MSG, id, s .. content)
+      outcome = named('HSETNX', redis.pcall('HSETNX', MSG, id, s .. content))
       if outcome == 1 then
         local m = s .. '\0\0\0\0' .. id
         stored = stored + 1
@@ -135,8 +135,7 @@ if not ok then
       redis.call('ZREM', UNIQUE, id_of(times[i]))
     end
   end
-  local text = type(failed) == 'table' and failed.err .. (failed.line and ', user_script:' .. failed.line or '') or failed
-  return redis.error_reply(text)
+  return type(failed) == 'table' and failed or redis.error_reply(failed)
 end
 if unique then
   local tidied, why = pcall(unique.tidy)
