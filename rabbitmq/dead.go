@@ -3,7 +3,6 @@ package rabbitmq
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -26,7 +25,7 @@ type grave struct {
 // exhume reads all dead letters, has take see each, and then lets f settle some of them. It is for thousands of them, not
 // millions: the broker shows messages in no other way than by handing them out. The others return before it does. One reads at a time, in this process and
 // in others, since nobody else sees the letters meanwhile.
-func (q *queue) exhume(ctx context.Context, take func(grave), f func(ch *amqp.Channel, count int) error) error {
+func (q *queue) exhume(ctx context.Context, take func(grave), f func(ch *amqp.Channel, count int) (acked int)) error {
 	unlock, err := q.b.dead.lock(ctx, q.name)
 	if err != nil {
 		return err
@@ -52,7 +51,8 @@ func (q *queue) exhume(ctx context.Context, take func(grave), f func(ch *amqp.Ch
 		return explain("looking at "+name, err)
 	}
 	if dead.Messages == 0 {
-		return f(ch, 0)
+		f(ch, 0)
+		return nil
 	}
 	n, err := readQueue(ctx, ch, name, dead.Messages, deadQuietFor, func(d *amqp.Delivery) error {
 		take(readGrave(d))
@@ -64,7 +64,7 @@ func (q *queue) exhume(ctx context.Context, take func(grave), f func(ch *amqp.Ch
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(ch, dead.Messages), giveBackGraves(ch, name))
+	return giveBackGraves(ctx, ch, name, dead.Messages, f(ch, dead.Messages))
 }
 
 // byDeath puts the oldest death first.
@@ -75,18 +75,31 @@ func byDeath(a, b grave) int {
 // deadQuietFor is for how long dead letters that are there may not come.
 const deadQuietFor = 5 * time.Second
 
-// giveBackGraves returns what was not acknowledged. A quorum queue's channel holds acks back beyond some dozens, and forgets them when it closes: it sends them before it
-// replies to the second get.
-func giveBackGraves(ch *amqp.Channel, name string) error {
+// giveBackWaits bounds how long letters that were given back may take to be there again.
+const giveBackWaits = 2 * time.Second
+
+// giveBackGraves returns what was not acknowledged of n letters, and waits until it is there again: the broker does not reply to that. A quorum queue's channel holds
+// acks back beyond some dozens, and forgets them when it closes: it sends them before it replies to the second get.
+func giveBackGraves(ctx context.Context, ch *amqp.Channel, name string, n, acked int) error {
+	for range 2 * min(acked, 1) {
+		_, some, err := ch.Get(name, false)
+		if err != nil {
+			return explain("giving dead letters back", err)
+		}
+		if some {
+			n++
+		}
+	}
 	if err := ch.Nack(0, true, true); err != nil {
 		return explain("giving dead letters back", err)
 	}
-	for range 2 {
-		if _, _, err := ch.Get(name, false); err != nil {
+	for end := time.Now().Add(giveBackWaits); time.Now().Before(end); {
+		dead, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		if err != nil || dead.Messages >= n-acked || !sleep(ctx, time.Millisecond) {
 			return explain("giving dead letters back", err)
 		}
 	}
-	return explain("giving dead letters back", errors.Join(ch.Nack(0, true, true), ch.Confirm(false)))
+	return nil
 }
 
 // lockDead keeps other connections from the dead letters. An exclusive queue is the lock: the broker deletes it with the connection that has declared it.
@@ -186,17 +199,18 @@ func (q *queue) disinter(ctx context.Context, ids []string, before func(*amqp.Ch
 			}
 		}
 		errs := make([]error, len(ids))
-		err := q.exhume(ctx, take, func(ch *amqp.Channel, _ int) error {
+		err := q.exhume(ctx, take, func(ch *amqp.Channel, _ int) (acked int) {
 			q.listing.forget()
 			slices.SortStableFunc(all, byDeath)
 			found, at := match(all, ids, errs)
 			for i, err := range before(ch, found) {
 				if err == nil {
 					err = explain("acknowledging a dead letter", ch.Ack(found[i].tag, false))
+					acked++
 				}
 				errs[at[i]] = err
 			}
-			return nil
+			return acked
 		})
 		if err != nil {
 			fill(errs, err)

@@ -49,9 +49,9 @@ func (q *queue) listAfter(ctx context.Context, after string, limit int) (ls []ba
 		}
 	}
 	l := &letters{after: after, read: time.Now()}
-	err = q.exhume(ctx, l.add, func(_ *amqp.Channel, count int) error {
+	err = q.exhume(ctx, l.add, func(_ *amqp.Channel, count int) (acked int) {
 		l.count = count
-		return nil
+		return 0
 	})
 	if err != nil {
 		return nil, "", err
