@@ -54,9 +54,9 @@ type Traits struct {
 	// UncountedAttempts declares that Attempt may stay 1 on a redelivery.
 	UncountedAttempts bool
 
-	// RecountsAttempts declares that Attempt may also rise without a hand-out: a message that was on its
-	// way to a worker when its connection broke, or when the worker stopped to wait, counts as handed out. The suite lets such a
-	// store try three times where it counts attempts.
+	// RecountsAttempts declares that Attempt may also rise without a hand-out where a connection breaks: a
+	// message that was on its way to a worker then counts as handed out. Without such a fault
+	// the first hand-out is attempt 1.
 	RecountsAttempts bool
 
 	// CopiesMessages declares that Nack, Dead and Redrive store a copy of the message and then delete the one
@@ -93,6 +93,8 @@ const (
 	// InStore leases are kept by the store and end on its clock.
 	InStore LeaseKeeper = iota
 	// InConnection leases are timers of the handle that took them. They end early when its
-	// connection breaks, and with Close.
+	// connection breaks, and with Close. A process that stands still, or is cut off, keeps its
+	// messages until the store gives its connection up, however short the lease: RabbitMQ does so after
+	// two to three heartbeats, 20 to 30 seconds.
 	InConnection
 )

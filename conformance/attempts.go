@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -33,51 +32,28 @@ var attemptChecks = []Check{
 	},
 }
 
-// recounts is how often a store may try that declares RecountsAttempts: what the machine's load adds to an attempt comes once in a while, a
-// wrong count each time.
-const recounts = 3
-
-// exactly fails with what a scenario finds wrong. A scenario that does leaves the queue empty.
-func (t *trial) exactly(scenario func() (wrong string)) {
-	wrong := scenario()
-	for try := 1; wrong != "" && t.traits.RecountsAttempts && try < recounts; try++ {
-		wrong = scenario()
-	}
-	if wrong != "" {
-		t.fail("%s", wrong)
-	}
-}
-
 func (t *trial) counts(lease time.Duration, giveUp func(backend.Delivery)) {
-	t.exactly(func() string {
-		id := t.pushAfter(0)
-		for want := 1; want <= 4; want++ {
-			d := t.takeIDFor(id, lease)
-			if d.Attempt != want {
-				t.ack(d)
-				return fmt.Sprintf("message %s came with attempt %d; it is its hand-out number %d", id, d.Attempt, want)
-			}
-			giveUp(d)
+	id := t.pushAfter(0)
+	for want := 1; want <= 4; want++ {
+		d := t.takeIDFor(id, lease)
+		if d.Attempt != want {
+			t.fail("message %s came with attempt %d; it is its hand-out number %d", id, d.Attempt, want)
 		}
-		return ""
-	})
+		giveUp(d)
+	}
 }
 
 func untouchedIsNotCounted(t *trial) {
-	t.exactly(func() string {
-		id := t.pushAfter(0)
-		t.nack(t.takeID(id), 0)
-		for range 3 {
-			d := t.takeID(id)
-			if d.Attempt != 2 {
-				t.ack(d)
-				return fmt.Sprintf("message %s came with attempt %d; only one worker had touched it", id, d.Attempt)
-			}
-			t.untouched(d)
+	id := t.pushAfter(0)
+	t.nack(t.takeID(id), 0)
+	for range 3 {
+		d := t.takeID(id)
+		if d.Attempt != 2 {
+			t.fail("message %s came with attempt %d; only one worker had touched it", id, d.Attempt)
 		}
-		t.ack(t.takeID(id))
-		return ""
-	})
+		t.untouched(d)
+	}
+	t.ack(t.takeID(id))
 }
 
 func leaseEndWakes(t *trial) {
