@@ -19,10 +19,10 @@ import (
 
 // A consumer is one subscription to the queue. The broker sends it up to prefetch messages that are not settled. There are some
 // only while somebody waits for messages: what is sent here cannot be taken elsewhere. When more is wanted, another one
-// joins. None is exchanged for a larger one, since the broker counts what crosses the end of a subscription as a
-// failed attempt.
+// joins.
 type consumer struct {
 	tag       string
+	end       context.CancelFunc
 	prefetch  int
 	unsettled int
 }
@@ -71,8 +71,11 @@ func (b *inbox) empty() []arrival {
 }
 
 const (
-	// idleAfter is how long nobody has to wait for messages before the subscription ends.
+	// idleAfter is how long nobody has to wait for messages before those that arrive go back: workers come again.
 	idleAfter = 50 * time.Millisecond
+
+	// leftAfter is the same where the last one that waited has left without messages.
+	leftAfter = 2 * time.Millisecond
 
 	// holdAtMost is how early a message may come to be held here. Levels are some tenths of a millisecond early; what
 	// is earlier than this has a delay longer than the levels', and goes through them once more.
@@ -99,18 +102,22 @@ func (d *desk) receive(ctx context.Context, limit int, lease time.Duration) ([]b
 	case ds := <-w.got:
 		return ds, w.err
 	case <-ctx.Done():
-		return w.leave(ctx.Err())
+		return d.dismiss(w, ctx.Err())
 	case <-d.life.Done():
-		return w.leave(backend.ErrClosed)
+		return d.dismiss(w, backend.ErrClosed)
 	}
 }
 
-// leave gives up waiting. What was given in the same moment is taken all the same.
-func (w *waiter) leave(err error) ([]backend.Delivery, error) {
-	if w.over.CompareAndSwap(false, true) {
-		return nil, err
+// dismiss ends a wait. What was given in the same moment is taken all the same.
+func (d *desk) dismiss(w *waiter, err error) ([]backend.Delivery, error) {
+	if !w.over.CompareAndSwap(false, true) {
+		return <-w.got, w.err
 	}
-	return <-w.got, w.err
+	select {
+	case d.left <- struct{}{}:
+	default:
+	}
+	return nil, err
 }
 
 // arrive takes a delivery in.
@@ -122,8 +129,12 @@ func (d *desk) arrive(a arrival) {
 		d.unsubscribed(a.from)
 		return
 	}
-	h := &holding{record: readRecord(&a.delivery), tag: a.delivery.DeliveryTag, from: a.from}
 	a.from.unsettled++
+	if isFiller(&a.delivery) {
+		d.keep(&holding{tag: a.delivery.DeliveryTag, from: a.from})
+		return
+	}
+	h := &holding{record: readRecord(&a.delivery), tag: a.delivery.DeliveryTag, from: a.from}
 	switch wait := time.Until(h.due); {
 	case wait <= 0:
 		d.buffer = append(d.buffer, h)
@@ -205,19 +216,40 @@ func (d *desk) lease(hs []*holding, until time.Time) []backend.Delivery {
 // adjust makes the subscriptions fit those who wait.
 func (d *desk) adjust(now time.Time) {
 	wanted := d.wanted()
-	switch {
-	case wanted > 0:
-		d.idleSince = time.Time{}
+	if wanted > 0 {
+		d.idleSince, d.idleFor = time.Time{}, idleAfter
+		d.filling = filling{under: d.filling.under}
+		d.dropFillers()
 		if lacking := wanted - d.expected() - d.atHand(); lacking > 0 && d.ch != nil {
 			d.subscribe(lacking)
 		}
-	case d.idleSince.IsZero():
-		d.idleSince = now
-	case len(d.consumers) > 0 && now.Sub(d.idleSince) >= idleAfter && !d.asking():
-		d.cancel()
-		d.giveBack(slices.Concat(d.buffer, d.early))
-		d.buffer, d.early = nil, nil
+		return
 	}
+	if d.idleSince.IsZero() {
+		d.idleSince = now
+	}
+	if d.ending() && now.Sub(d.idleSince) >= d.idleFor {
+		d.unsubscribe(now)
+	}
+}
+
+// ending tells whether the subscriptions are to end once nobody has waited for long enough. While workers are at work, subscriptions with room go on
+// until a message arrives that nobody waits for.
+func (d *desk) ending() bool {
+	return len(d.consumers) > 0 && !d.asking() && (d.idleFor == leftAfter || d.expected() == 0 || len(d.buffer)+len(d.early)+len(d.kept) > 0)
+}
+
+// unsubscribe ends the subscriptions as soon as they are full.
+func (d *desk) unsubscribe(now time.Time) {
+	if !d.full(now) {
+		d.fill(now)
+		return
+	}
+	d.cancel()
+	d.dropFillers()
+	d.takeFillersOut()
+	d.giveBack(slices.Concat(d.buffer, d.early))
+	d.buffer, d.early = nil, nil
 }
 
 // expected is how many messages the broker may send as things are.
@@ -253,8 +285,11 @@ func (d *desk) subscribe(lacking int) {
 	if d.ch.Qos(c.prefetch, 0, false) != nil {
 		return // the channel is about to be lost
 	}
-	deliveries, err := d.ch.Consume(d.q.names.queue(d.q.name), c.tag, false, false, false, false, nil)
+	var ctx context.Context
+	ctx, c.end = context.WithCancel(context.Background())
+	deliveries, err := d.ch.ConsumeWithContext(ctx, d.q.names.queue(d.q.name), c.tag, false, false, false, false, nil)
 	if err != nil {
+		c.end()
 		d.refuse(explain("consuming from "+d.q.names.queue(d.q.name), err))
 		return
 	}
@@ -285,17 +320,16 @@ func (d *desk) forward(c *consumer, deliveries <-chan amqp.Delivery) {
 	d.inbox.put(arrival{from: c, ended: true})
 }
 
-// cancel ends all subscriptions and takes in what was on its way.
+// cancel ends all subscriptions and takes in what was on its way. The client library cancels when a subscription's context ends, and keeps a goroutine for
+// each whose context does not end.
 func (d *desk) cancel() {
 	d.cancelling = true
 	defer func() { d.cancelling = false }()
-	for _, c := range d.consumers {
-		if d.ch.Cancel(c.tag, false) != nil {
-			break // the channel is lost, and with it all subscriptions
-		}
-	}
 	for len(d.consumers) > 0 {
-		<-d.inbox.filled
-		d.arriveAll()
+		c := d.consumers[0]
+		for c.end(); d.subscribed(c); { // as all do when the channel is lost
+			<-d.inbox.filled
+			d.arriveAll()
+		}
 	}
 }

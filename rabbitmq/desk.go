@@ -22,6 +22,7 @@ type desk struct {
 	ops chan func()
 
 	inbox inbox
+	left  chan struct{} // somebody waits no more
 
 	// returned takes what is to be done when messages have been published that are then to be acknowledged.
 	returned chan func()
@@ -55,6 +56,9 @@ type desk struct {
 	gathering  bool       // acks wait for company
 	cancelling bool       // its own subscriptions
 	idleSince  time.Time  // nobody has waited since; zero while somebody does
+	idleFor    time.Duration
+	kept       []*holding // fillers
+	filling    filling
 	timer      *time.Timer
 	gate       *gate // nil without a tombstone store
 }
@@ -77,7 +81,7 @@ type settling struct {
 
 func newDesk(q *queue) *desk {
 	d := &desk{
-		q: q, ops: make(chan func()), inbox: newInbox(), connected: make(chan *session, 1),
+		q: q, ops: make(chan func()), inbox: newInbox(), left: make(chan struct{}, 1), idleFor: idleAfter, connected: make(chan *session, 1),
 		returned: make(chan func()), ended: make(chan struct{}), leased: make(map[backend.Token]*holding), timer: time.NewTimer(time.Hour),
 	}
 	d.life, d.stop = context.WithCancel(context.Background())
@@ -136,6 +140,8 @@ func (d *desk) run() {
 			d.enter(s)
 		case <-d.inbox.filled:
 			d.arriveAll()
+		case <-d.left:
+			d.idleFor = leftAfter // unless others wait
 		case <-d.lost:
 			d.leave()
 		case <-d.timer.C:
@@ -230,7 +236,7 @@ func (d *desk) leave() {
 	d.ch, d.lost, d.consumers = nil, nil, nil
 	d.letGo(d.inHand())
 	d.gate.forget()
-	d.buffer, d.early = nil, nil
+	d.buffer, d.early, d.kept, d.filling = nil, nil, nil, filling{under: d.filling.under}
 	d.tags = tags{} // nothing waits for its turn any more, nor does the timer for that
 	clear(d.leased)
 	d.confirmAcks(time.Now())
@@ -294,7 +300,11 @@ func (d *desk) finish() {
 	if d.ch == nil {
 		return
 	}
+	d.awaitReturning()
+	d.fillAndWait()
 	d.cancel()
+	d.dropFillers()
+	d.takeFillersOut()
 	d.tags.hurry(d.ch)
 	d.awaitReturning()
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)
@@ -333,7 +343,10 @@ func (d *desk) flush(ctx context.Context) {
 		if err != nil {
 			return // the broker hands out again
 		}
-		if some {
+		switch {
+		case some && isFiller(&delivery):
+			d.tags.ack(delivery.DeliveryTag)
+		case some:
 			d.returnUnseen(ctx, []*holding{{record: readRecord(&delivery), tag: delivery.DeliveryTag}})
 		}
 	}
@@ -384,8 +397,8 @@ func (d *desk) arm(now time.Time) {
 	for _, h := range d.early {
 		sooner(h.due)
 	}
-	if len(d.consumers) > 0 && !d.idleSince.IsZero() && !d.asking() {
-		sooner(d.idleSince.Add(idleAfter))
+	if d.ending() && !d.idleSince.IsZero() && !d.filling.under {
+		sooner(later(d.idleSince.Add(d.idleFor), d.filling.next))
 	}
 	if d.gathering {
 		sooner(d.toldAt.Add(gatherFor))

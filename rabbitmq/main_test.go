@@ -3,7 +3,9 @@ package rabbitmq_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +17,16 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(workerVar) != "" {
+		if err := work(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	testenv.Main(m)
+}
 
 // patience bounds what must happen; it only matters when something is broken.
 const patience = 30 * time.Second

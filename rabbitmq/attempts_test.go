@@ -1,0 +1,215 @@
+package rabbitmq_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/rabbitmq"
+)
+
+var (
+	attemptRuns     = flag.Int("attempts.runs", 1, "how often TestFirstHandOutIsAttemptOne runs beside nothing, and beside a load")
+	attemptMessages = flag.Int("attempts.messages", 500, "how many messages a run has")
+)
+
+// workerVar is the environment variable that makes the test binary a worker process. It has the broker's URL and the queue.
+const workerVar = "DELAYQ_RABBITMQ_WORKER"
+
+type workerJob struct {
+	URL   string
+	Queue string
+}
+
+// A handOut is what a worker process reports of a message.
+type handOut struct {
+	ID      string
+	Attempt int
+}
+
+// TestFirstHandOutIsAttemptOne has four processes consume that start, pause and stop at random. Every message is handed out once, as attempt 1,
+// and none becomes a dead letter that no handler saw.
+func TestFirstHandOutIsAttemptOne(t *testing.T) {
+	for run := range *attemptRuns {
+		t.Run(fmt.Sprintf("at rest %d", run), func(t *testing.T) { firstHandOuts(t, false) })
+		t.Run(fmt.Sprintf("beside a load %d", run), func(t *testing.T) { firstHandOuts(t, true) })
+	}
+}
+
+func firstHandOuts(t *testing.T, loaded bool) {
+	const processes = 4
+	ctx := deadline(t, 2*time.Minute)
+	server, name := sharedVhost(t)
+	url := server.VhostURL(name)
+	b := rabbitmq.New(url)
+	defer func() { must(t, b.Close()) }()
+	queue := queueOf(t)
+	q := openOn(t, b, queue)
+	if loaded {
+		defer loadBroker(t, b)()
+	}
+	reports := make(chan handOut, 1000)
+	var stops []func()
+	for range processes {
+		stops = append(stops, startWorker(t, workerJob{url, queue}, reports))
+	}
+	go pushSteadily(ctx, t, q, *attemptMessages)
+	seen := make(map[string]int)
+	dead := "delayq.v1.dead." + queue
+	ch := channel(t, url)
+	for len(seen)+ready(t, ch, dead) < *attemptMessages {
+		select {
+		case r := <-reports:
+			seen[r.ID]++
+			if r.Attempt != 1 || seen[r.ID] != 1 {
+				t.Errorf("message %s came with attempt %d, hand-out %d", r.ID, r.Attempt, seen[r.ID])
+			}
+		case <-time.After(100 * time.Millisecond): // to look for dead letters
+		case <-ctx.Done():
+			t.Fatalf("%d of %d messages were handed out", len(seen), *attemptMessages)
+		}
+	}
+	for _, stop := range stops {
+		stop()
+	}
+	if n := ready(t, ch, dead); n > 0 {
+		t.Errorf("%d of %d messages were buried, and no handler had seen them", n, *attemptMessages)
+	}
+}
+
+// pushSteadily pushes n messages in a few seconds, every other one with a delay.
+func pushSteadily(ctx context.Context, t *testing.T, q backend.Queue, n int) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	const each = 4
+	for i := 0; i < n && ctx.Err() == nil; i += each {
+		<-tick.C
+		var ms []backend.Message
+		for j := i; j < min(i+each, n); j++ {
+			ms = append(ms, message(fmt.Sprint(j), time.Duration(j%2)*rand.N(30*time.Millisecond))...)
+		}
+		if err := errors.Join(q.Schedule(ctx, ms)...); err != nil {
+			t.Errorf("pushing: %v", err)
+		}
+	}
+}
+
+// loadBroker keeps the broker at work with another queue until it is told to stop.
+func loadBroker(t *testing.T, b *rabbitmq.Backend) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	q := openOn(t, b, "load")
+	var all sync.WaitGroup
+	for i := range 4 {
+		all.Go(func() {
+			for round := 0; ctx.Err() == nil; round++ { // as much as the broker gets rid of
+				_ = q.Schedule(ctx, batch(fmt.Sprint(i, round), 100, 0)) // the last of them fails
+				for got := 0; got < 100 && ctx.Err() == nil; {
+					ds, _ := q.Receive(ctx, 100, time.Minute)
+					got += len(ds)
+					_ = q.Ack(ctx, leases(ds))
+				}
+			}
+		})
+	}
+	return func() { cancel(); all.Wait() }
+}
+
+// startWorker starts a process that consumes, and returns how to end it.
+func startWorker(t *testing.T, job workerJob, reports chan<- handOut) (stop func()) {
+	t.Helper()
+	text, err := json.Marshal(job)
+	must(t, err)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), workerVar+"="+string(text))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	must(t, err)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var r handOut
+			if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+				t.Errorf("a worker says %q: %v", lines.Text(), err)
+			}
+			reports <- r
+		}
+	})
+	return func() {
+		_ = in.Close()
+		reading.Wait()
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("a worker: %v", err)
+		}
+	}
+}
+
+// work is what a worker process does until its input ends: it opens the queue, consumes, pauses and closes, for random times.
+func work(in io.Reader, out io.Writer) error {
+	var job workerJob
+	if err := json.Unmarshal([]byte(os.Getenv(workerVar)), &job); err != nil {
+		return fmt.Errorf("reading %s: %w", workerVar, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { _, _ = io.Copy(io.Discard, in); cancel() }()
+	b := rabbitmq.New(job.URL)
+	defer func() { _ = b.Close() }()
+	var mu sync.Mutex
+	handler := func(_ context.Context, d *delayq.Delivery) error {
+		time.Sleep(rand.N(3 * time.Millisecond)) // a handler at work
+		mu.Lock()
+		defer mu.Unlock()
+		return json.NewEncoder(out).Encode(handOut{d.ID, d.Attempt})
+	}
+	for ctx.Err() == nil {
+		if err := workAWhile(ctx, b, job.Queue, handler); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func workAWhile(ctx context.Context, b *rabbitmq.Backend, name string, handler delayq.Handler) error {
+	q, err := delayq.New(ctx, name, delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	for range rand.N(3) + 1 {
+		consuming, stop := context.WithTimeout(ctx, rand.N(300*time.Millisecond))
+		pausing := time.AfterFunc(rand.N(200*time.Millisecond), func() {
+			q.Pause()
+			time.AfterFunc(rand.N(50*time.Millisecond), q.Resume)
+		})
+		err = q.Consume(consuming, handler, delayq.Workers(1+rand.N(32)), delayq.MaxAttempts(1))
+		pausing.Stop()
+		q.Resume()
+		stop()
+		if err != nil {
+			return err
+		}
+		select {
+		case <-time.After(rand.N(100 * time.Millisecond)):
+		case <-ctx.Done():
+		}
+	}
+	return q.Close()
+}
