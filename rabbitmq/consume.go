@@ -233,8 +233,8 @@ func (d *desk) adjust(now time.Time) {
 	}
 }
 
-// ending tells whether the subscriptions are to end once nobody has waited for long enough. Those that only workers have left who are at work may go on
-// until something arrives.
+// ending tells whether the subscriptions are to end once nobody has waited for long enough. While workers are at work, subscriptions with room go on
+// until a message arrives that nobody waits for.
 func (d *desk) ending() bool {
 	return len(d.consumers) > 0 && !d.asking() && (d.idleFor == leftAfter || d.expected() == 0 || len(d.buffer)+len(d.early)+len(d.kept) > 0)
 }

@@ -44,9 +44,11 @@ func (d *desk) moreFillers() []outgoing {
 	n := min(d.expected()<<min(f.rounds, 10), mostFillers)
 	f.rounds++
 	f.others += n
+	now := time.Now()
 	return slices.Repeat([]outgoing{{
 		route:      immediate(d.q.names, d.q.name),
 		Publishing: amqp.Publishing{Headers: amqp.Table{fillerHeader: true}},
+		q:          d.q, due: now, made: now,
 	}}, n)
 }
 
