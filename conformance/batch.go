@@ -36,7 +36,7 @@ func (t *trial) batchSizes() []int {
 	case t.traits.Unordered:
 		return []int{300}
 	}
-	return []int{70, 1100}
+	return []int{1100}
 }
 
 func batches(t *trial) {

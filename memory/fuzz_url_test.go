@@ -30,7 +30,7 @@ func FuzzURL(f *testing.F) {
 			}
 			return
 		}
-		opened := b.(borrowed).Backend
+		opened := b.(*borrowed).Backend
 		if messages, bytes := opened.Usage(); messages != 0 || bytes != 0 || strings.HasPrefix(queue, "/") && !strings.HasPrefix(u.Path, "//") {
 			t.Fatalf("%q is queue %q of a backend with %d messages in %d bytes", text, queue, messages, bytes)
 		}

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"testing"
@@ -106,4 +107,28 @@ func TestURLInRealTimeThenInABubble(t *testing.T) {
 		wait(time.Millisecond)
 		synctest.Test(t, func(*testing.T) { wait(time.Hour) })
 	}
+}
+
+// What a URL names outlives the Close of one who opened it, and that one's handles do not.
+func TestCloseOfAURL(t *testing.T) {
+	first, name, err := backend.DefaultMux().Open(t.Context(), "memory://closed/q")
+	must(t, err)
+	second, _, err := backend.DefaultMux().Open(t.Context(), "memory://closed/q")
+	must(t, err)
+	one, err := first.Open(t.Context(), name, backend.Options{})
+	must(t, err)
+	two, err := second.Open(t.Context(), name, backend.Options{})
+	must(t, err)
+	got := receive(t.Context(), t, one.(*queue))
+	must(t, first.Close())
+	must(t, first.Close())
+	if r := mustReturn(t, got); !errors.Is(r.err, backend.ErrClosed) {
+		t.Errorf("a waiting Receive returns %v", r.err)
+	}
+	if _, err := first.Open(t.Context(), name, backend.Options{}); !errors.Is(err, backend.ErrClosed) {
+		t.Errorf("Open after Close: %v", err)
+	}
+	mustPush(t, two.(*queue), "a", 0)
+	mustAll(t, two.Ack(t.Context(), leasesOf(mustTake(t, two.(*queue), 1, time.Minute))))
+	must(t, second.Close())
 }

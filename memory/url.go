@@ -42,13 +42,55 @@ func (s *shared) open(_ context.Context, u *url.URL) (backend.Backend, string, e
 	if s.backends[which] == nil {
 		s.backends[which] = New(opts...)
 	}
-	return borrowed{s.backends[which]}, strings.TrimPrefix(u.Path, "/"), nil
+	return &borrowed{Backend: s.backends[which], handles: make(map[*queue]struct{})}, strings.TrimPrefix(u.Path, "/"), nil
 }
 
-// borrowed outlives its Close, since others in the process may use it.
-type borrowed struct{ *Backend }
+// borrowed is one opening of a URL. Its Close closes its own handles; the backend under it outlives that, since others in the
+// process may use it.
+type borrowed struct {
+	*Backend
 
-func (borrowed) Close() error { return nil }
+	mu      sync.Mutex
+	handles map[*queue]struct{}
+	closed  bool
+}
+
+func (b *borrowed) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, backend.ErrClosed
+	}
+	opened, err := b.Backend.Open(ctx, name, o)
+	if err != nil {
+		return nil, err
+	}
+	q := opened.(*queue)
+	forget := q.onClose
+	q.onClose = func(q *queue) {
+		forget(q)
+		b.forget(q)
+	}
+	b.handles[q] = struct{}{}
+	return q, nil
+}
+
+func (b *borrowed) forget(q *queue) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.handles, q)
+}
+
+func (b *borrowed) Close() error {
+	b.mu.Lock()
+	open := b.handles
+	b.closed, b.handles = true, nil
+	b.mu.Unlock()
+	for q := range open {
+		_ = q.Close()
+	}
+	return nil
+}
 
 var urlLimits = map[string]func(int64) Option{
 	"max_messages": func(n int64) Option { return MaxMessages(int(n)) },
