@@ -249,7 +249,7 @@ func TestWhatABackendLacks(t *testing.T) {
 		"DeadLetters.List":       "list dead",
 		"DeadLetters.All":        "list dead",
 		"DeadLetters.Redrive":    "redrive",
-		"DeadLetters.RedriveAll": "list dead",
+		"DeadLetters.RedriveAll": "redrive",
 		"DeadLetters.Delete":     "delete dead",
 	} {
 		wantUnsupported(t, methods[method](plain, t.Context()), op)
