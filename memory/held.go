@@ -10,6 +10,7 @@ const (
 type heldKeys struct {
 	pages []*heldPage
 	n     int
+	spare *heldPage // without a message, so that one message after another needs no new page each
 }
 
 type heldPage struct {
@@ -26,7 +27,10 @@ func (h *heldKeys) add(slot uint32, k key) {
 		h.pages = append(h.pages, nil)
 	}
 	if h.pages[i] == nil {
-		h.pages[i] = new(heldPage)
+		h.pages[i], h.spare = h.spare, nil
+		if h.pages[i] == nil {
+			h.pages[i] = new(heldPage)
+		}
 	}
 	p := h.pages[i]
 	p.keys[slot%heldLen] = k
@@ -40,7 +44,7 @@ func (h *heldKeys) remove(slot uint32) {
 	p.n--
 	h.n--
 	if p.n == 0 {
-		h.pages[i] = nil
+		h.pages[i], h.spare = nil, p
 	}
 	if h.n == 0 && len(h.pages) > pageLen {
 		h.pages = nil
