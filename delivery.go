@@ -25,19 +25,21 @@ type Delivery struct {
 	// again, also when the worker before died. A message given back untouched is not counted.
 	Attempt int
 
-	q      *queue
-	lease  backend.Lease
-	taken  int64        // when it was taken by the queue's own clock, nanoseconds since 1970
-	until  atomic.Int64 // end of the lease by the store's clock, the same way
-	kept   atomic.Int64 // the same by the queue's own clock, for when the store cannot be asked
-	asked  atomic.Int64 // the same, as the latest Extend asked for it
-	ahead  int64        // of the queue's own clock is the store's, in nanoseconds, as the hand-out showed
-	settle settlement
+	q        *queue
+	attempt  int  // as Attempt, which a handler may change
+	consumed bool // by a Consume, which renews the lease
+	lease    backend.Lease
+	taken    int64        // when it was taken by the queue's own clock, nanoseconds since 1970
+	until    atomic.Int64 // end of the lease by the store's clock, the same way
+	kept     atomic.Int64 // the same by the queue's own clock, for when the store cannot be asked
+	asked    atomic.Int64 // the same, as the latest Extend asked for it
+	ahead    int64        // of the queue's own clock is the store's, in nanoseconds, as the hand-out showed
+	settle   settlement
 }
 
 func (d *Delivery) take(q *queue, got *backend.Delivery) {
 	d.ID, d.Body, d.Headers, d.Due, d.Attempt = got.ID, got.Body, got.Headers, got.Due, got.Attempt
-	d.q, d.lease = q, got.Lease()
+	d.q, d.lease, d.attempt = q, got.Lease(), got.Attempt
 	now := q.clock.Now()
 	d.taken = now.UnixNano()
 	d.keep(got.Until, now.Add(q.lease))
@@ -94,7 +96,8 @@ func (d *Delivery) Dead(ctx context.Context, reason string) error {
 }
 
 // Extend makes the lease end that long from now, 1 ms to 24 h. Consume does it by itself while the handler runs, and leaves alone a lease
-// that was extended to end later than a renewal would have it.
+// that was extended to end later than a renewal would have it. So in a
+// handler of Consume no Extend makes the lease shorter than [WithLease] says.
 func (d *Delivery) Extend(ctx context.Context, lease time.Duration) error {
 	if err := firstError(d.valid(ctx), validLease("lease", lease)); err != nil {
 		return d.fail(opExtend, err)

@@ -10,11 +10,21 @@ import (
 func guarded(what string, call func()) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("%s panicked: %v\n%s", what, v, debug.Stack())
+			err = fmt.Errorf("%s panicked: %s\n%s", what, printed(v), debug.Stack())
 		}
 	}()
 	call()
 	return nil
+}
+
+// printed is fmt.Sprint of a value whose methods may panic with a value whose methods panic, which fmt passes on.
+func printed(v any) (s string) {
+	defer func() {
+		if recover() != nil {
+			s = fmt.Sprintf("a %T that cannot be printed", v)
+		}
+	}()
+	return fmt.Sprint(v)
 }
 
 // logPanic logs a panic of telemetry, which a message can do without.

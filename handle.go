@@ -18,7 +18,7 @@ func (e *PanicError) Error() string {
 	if e == nil {
 		return "handler panicked"
 	}
-	return fmt.Sprintf("handler panicked: %v\n%s", e.Value, e.Stack)
+	return fmt.Sprintf("handler panicked: %s\n%s", printed(e.Value), e.Stack)
 }
 
 // Unwrap returns the value where it is an error. A panic is a failure all the same: that the value matches [ErrDrop] or [ErrDeadLetter],
@@ -35,16 +35,17 @@ func (e *PanicError) Unwrap() error {
 func (c *consumer) start(d *Delivery) {
 	ctx, cancel := context.WithCancelCause(c.handling)
 	c.mu.Lock()
+	d.consumed = true
 	c.running[d] = &run{cancel: cancel, timer: c.clockFor(d)}
 	c.mu.Unlock()
 	go c.handle(ctx, d)
 }
 
 func (c *consumer) handle(ctx context.Context, d *Delivery) {
-	v := verdict{err: errGoexit, reason: errGoexit.Error(), failure: failedExit, delay: time.Second} // unless judge returns
+	v := verdict{err: errGoexit, reason: errGoexit.Error(), failure: failedExit, delay: time.Second, dead: c.lastAttempt(d)} // unless judge returns
 	var p processing
 	defer func() { c.finish(ctx, d, p, v) }()
-	if c.maxAttempts > 0 && d.Attempt > c.maxAttempts {
+	if c.maxAttempts > 0 && d.attempt > c.maxAttempts {
 		v = abandoned(c.maxAttempts)
 		c.meter.failure(ctx, v.failure, 1)
 		return
@@ -108,12 +109,12 @@ func (c *consumer) settleBy(ctx context.Context, d *Delivery, v verdict) (outcom
 	case v.err == nil:
 		return outcomeAcked, c.settled(ctx, d, d.Ack(ctx))
 	case errors.Is(cause, ErrLeaseLost):
-		c.log.Warn("delayq: handler lost its lease", "id", d.ID, "attempt", d.Attempt, "err", v.err)
+		c.log.Warn("delayq: handler lost its lease", "id", d.ID, "attempt", d.attempt, "err", v.err)
 		return outcomeLost, nil
 	case errors.Is(cause, ErrDrain):
 		return c.settleStopped(ctx, d, v)
 	case v.drop:
-		c.log.Warn("delayq: handler dropped the message", "id", d.ID, "attempt", d.Attempt, "err", v.err)
+		c.log.Warn("delayq: handler dropped the message", "id", d.ID, "attempt", d.attempt, "err", v.err)
 		return outcomeDropped, c.settled(ctx, d, d.Ack(ctx))
 	case v.dead:
 		return outcomeDead, c.bury(ctx, d, v)
@@ -133,24 +134,24 @@ func (c *consumer) settleStopped(ctx context.Context, d *Delivery, v verdict) (o
 	if c.lastAttempt(d) {
 		return outcomeDead, c.bury(ctx, d, v)
 	}
-	c.log.Warn("delayq: handler ran until it was stopped; the attempt counts", "id", d.ID, "attempt", d.Attempt, "err", v.err)
+	c.log.Warn("delayq: handler ran until it was stopped; the attempt counts", "id", d.ID, "attempt", d.attempt, "err", v.err)
 	return outcomeRetried, c.settled(ctx, d, d.Nack(ctx, 0))
 }
 
 func (c *consumer) lastAttempt(d *Delivery) bool {
-	return c.maxAttempts > 0 && d.Attempt >= c.maxAttempts
+	return c.maxAttempts > 0 && d.attempt >= c.maxAttempts
 }
 
 // settleWithin bounds a settle by its own context, since the handler's may have ended.
 const settleWithin = 30 * time.Second
 
 func (c *consumer) bury(ctx context.Context, d *Delivery, v verdict) (unsettled error) {
-	c.log.Error("delayq: message is dead", "id", d.ID, "attempt", d.Attempt, "err", v.err)
+	c.log.Error("delayq: message is dead", "id", d.ID, "attempt", d.attempt, "err", v.err)
 	return c.settled(ctx, d, d.Dead(ctx, v.reason))
 }
 
 func (c *consumer) retryLater(ctx context.Context, d *Delivery, v verdict) (unsettled error) {
-	c.log.Warn("delayq: handler failed", "id", d.ID, "attempt", d.Attempt, "retry", v.delay, "err", v.err)
+	c.log.Warn("delayq: handler failed", "id", d.ID, "attempt", d.attempt, "retry", v.delay, "err", v.err)
 	return c.settled(ctx, d, d.Nack(ctx, v.delay))
 }
 
@@ -161,7 +162,7 @@ func (c *consumer) settled(ctx context.Context, d *Delivery, err error) (unsettl
 	}
 	if err != nil {
 		c.meter.failure(ctx, failedSettle, 1)
-		c.log.Warn("delayq: settling failed", "id", d.ID, "attempt", d.Attempt, "err", err)
+		c.log.Warn("delayq: settling failed", "id", d.ID, "attempt", d.attempt, "err", err)
 	}
 	return err
 }

@@ -40,25 +40,31 @@ func (e *badError) Unwrap() []error { do(e.onUnwrap); return []error{nil} }
 
 func oops() { panic("oops") }
 
+// panicsWithItself cannot be printed, nor can what it panics with.
+type panicsWithItself struct{}
+
+func (e panicsWithItself) Error() string { panic(e) }
+
 // badErrors are what a handler may return, or panic with.
 var badErrors = map[string]error{
-	"nil pointer":             (*badError)(nil),
-	"nil pointer, wrapped":    fmt.Errorf("%w", error((*badError)(nil))),
-	"nil pointer, joined":     errors.Join(errHandler, (*badError)(nil)),
-	"nil RetryAfterError":     (*delayq.RetryAfterError)(nil),
-	"RetryAfter of nil":       delayq.RetryAfter((*badError)(nil), time.Second),
-	"nil PanicError":          (*delayq.PanicError)(nil),
-	"nil OpError":             (*delayq.OpError)(nil),
-	"OpError of nothing":      &delayq.OpError{},
-	"nil BatchError":          (*delayq.BatchError)(nil),
-	"BatchError of nothing":   &delayq.BatchError{},
-	"Error panics":            &badError{onError: oops},
-	"Is panics":               &badError{onIs: oops},
-	"As panics":               &badError{onAs: oops},
-	"Unwrap panics":           &badError{onUnwrap: oops},
-	"Error ends goroutine":    &badError{onError: runtime.Goexit},
-	"Is ends goroutine":       &badError{onIs: runtime.Goexit},
-	"ErrDrop beside a bad Is": fmt.Errorf("%w %w", &badError{onIs: oops}, errHandler),
+	"nil pointer":              (*badError)(nil),
+	"nil pointer, wrapped":     fmt.Errorf("%w", error((*badError)(nil))),
+	"nil pointer, joined":      errors.Join(errHandler, (*badError)(nil)),
+	"nil RetryAfterError":      (*delayq.RetryAfterError)(nil),
+	"RetryAfter of nil":        delayq.RetryAfter((*badError)(nil), time.Second),
+	"Error panics with itself": panicsWithItself{},
+	"nil PanicError":           (*delayq.PanicError)(nil),
+	"nil OpError":              (*delayq.OpError)(nil),
+	"OpError of nothing":       &delayq.OpError{},
+	"nil BatchError":           (*delayq.BatchError)(nil),
+	"BatchError of nothing":    &delayq.BatchError{},
+	"Error panics":             &badError{onError: oops},
+	"Is panics":                &badError{onIs: oops},
+	"As panics":                &badError{onAs: oops},
+	"Unwrap panics":            &badError{onUnwrap: oops},
+	"Error ends goroutine":     &badError{onError: runtime.Goexit},
+	"Is ends goroutine":        &badError{onIs: runtime.Goexit},
+	"ErrDrop beside a bad Is":  fmt.Errorf("%w %w", &badError{onIs: oops}, errHandler),
 }
 
 // An error is a failure, whatever its methods do: the message is tried again and becomes a dead letter, and its worker goes on.
@@ -101,6 +107,33 @@ func wantSurvival(t *testing.T, q delayq.Queue, fail func() error, wantAttempts 
 		t.Errorf("%d attempts of the bad message, want %d; the good one was handled %d times", attempts, wantAttempts, good)
 	}
 	wantCounts(t, q, delayq.Stats{Dead: 1})
+}
+
+// TestHandlerChangesItsDelivery counts attempts as the store does, whatever a handler writes into its Delivery.
+func TestHandlerChangesItsDelivery(t *testing.T) {
+	t.Parallel()
+	for _, attempt := range []int{-1, 0, 1 << 62} {
+		t.Run(fmt.Sprint(attempt), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				q := newQueue(t)
+				push(t, q, delayq.ID("a"))
+				seen := 0
+				r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+					seen++
+					d.Attempt = attempt
+					return errHandler
+				}, delayq.MaxAttempts(3))
+				time.Sleep(time.Hour)
+				must(t, r.end())
+				letters, _, err := q.Dead().List(t.Context(), "", 10)
+				must(t, err)
+				if len(letters) != 1 || letters[0].Attempts != 3 || letters[0].Reason != errHandler.Error() || seen != 3 {
+					t.Errorf("handled %d times, then %+v; want 3 attempts and the handler's error", seen, letters)
+				}
+			})
+		})
+	}
 }
 
 // A panic is a failure, even with an error that would decide otherwise if it were returned.

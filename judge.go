@@ -37,19 +37,19 @@ func (c *consumer) judge(ctx context.Context, d *Delivery, err error, panicked b
 		var inner *PanicError
 		if panicked || errors.As(err, &inner) {
 			v.failure = failedPanic
-		} else if errors.Is(err, errGoexit) {
+			return
+		}
+		if errors.Is(err, errGoexit) {
 			v.failure = failedExit
 		}
-		if !panicked {
-			v.drop, v.dead = errors.Is(err, ErrDrop), errors.Is(err, ErrDeadLetter)
-			retry, asks = asked(err)
-		}
+		v.drop, v.dead = errors.Is(err, ErrDrop), errors.Is(err, ErrDeadLetter)
+		retry, asks = asked(err)
 	})
 	if caught != nil {
 		err, asks, v = caught, false, verdict{reason: caught.Error(), failure: failedPanic}
 	}
 	if errors.Is(cause, ErrTimeout) {
-		err = fmt.Errorf("%w (%v): %w", ErrTimeout, c.timeout, err)
+		err = fmt.Errorf("%w (%v): %s", ErrTimeout, c.timeout, v.reason)
 		v.reason = err.Error()
 	}
 	v.err = err
@@ -69,10 +69,10 @@ func (c *consumer) askPolicy(d *Delivery, err error) (delay time.Duration) {
 	defer func() {
 		if v := recover(); v != nil {
 			c.log.Error("delayq: retry policy panicked", "id", d.ID, "panic", v, "stack", string(debug.Stack()))
-			delay = defaultRetry.Delay(d.Attempt, err)
+			delay = defaultRetry.Delay(d.attempt, err)
 		}
 	}()
-	return c.retry.Delay(d.Attempt, err)
+	return c.retry.Delay(d.attempt, err)
 }
 
 // bounded returns a delay that the store takes.

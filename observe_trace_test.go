@@ -161,12 +161,13 @@ var outcomes = []struct {
 	{"returned", "stopped", obeying, []delayq.ConsumeOption{delayq.Drain(0)}},
 }
 
-// lose shortens the lease until it is over.
-func lose(ctx context.Context, d *delayq.Delivery) error {
-	err := d.Extend(ctx, time.Millisecond)
-	time.Sleep(time.Second)
+// lose purges the queue under its handler, which ends the lease.
+func lose(ctx context.Context, _ *delayq.Delivery) error {
+	_, err := ctx.Value(queueKey{}).(delayq.Queue).Purge(ctx)
 	return err
 }
+
+type queueKey struct{}
 
 func TestTraceTellsTheOutcome(t *testing.T) {
 	t.Parallel()
@@ -203,7 +204,7 @@ func firstHandled(
 		if d.Attempt > 1 {
 			return nil
 		}
-		return h(ctx, d)
+		return h(context.WithValue(ctx, queueKey{}, q), d)
 	}, append(opts, every(time.Hour))...)
 	time.Sleep(time.Minute)
 	must(t, r.end())

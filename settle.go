@@ -3,6 +3,7 @@ package delayq
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -178,6 +179,9 @@ func (q *queue) ExtendBatch(ctx context.Context, ds []*Delivery, lease time.Dura
 
 // extend makes leases end that long from now and returns an outcome for each delivery.
 func (q *queue) extend(ctx context.Context, ds []*Delivery, lease time.Duration) []error {
+	if slices.ContainsFunc(ds, func(d *Delivery) bool { return d.consumed }) {
+		lease = max(lease, q.lease) // a shorter one could end before the next renewal, under its handler
+	}
 	began := q.meter.begin()
 	kept := q.clock.Now().Add(lease)
 	ls := make([]backend.Lease, len(ds))

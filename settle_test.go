@@ -222,6 +222,29 @@ func TestExtendBatch(t *testing.T) {
 }
 
 // A handler's Extend holds, though Consume renews the lease, also when a renewal is on its way.
+// A handler's short Extend must not end the lease before the next renewal: another worker would get the message while the handler runs.
+func TestExtendInAHandlerNeverEndsTheLeaseBeforeItsRenewal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, delayq.WithLease(30*time.Second))
+		push(t, q)
+		handled := 0
+		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+			handled++
+			must(t, d.Extend(ctx, 2*time.Second))
+			must(t, q.ExtendBatch(ctx, []*delayq.Delivery{d}, time.Second))
+			time.Sleep(5 * time.Second)
+			return ctx.Err()
+		}, delayq.Workers(2))
+		time.Sleep(time.Minute)
+		must(t, r.end())
+		if handled != 1 {
+			t.Errorf("the message was handed out %d times while its handler ran", handled)
+		}
+		wantCounts(t, q, delayq.Stats{})
+	})
+}
+
 func TestExtendOutlastsRenewals(t *testing.T) {
 	t.Parallel()
 	for name, slow := range map[string]time.Duration{"": 0, "a renewal on its way": time.Second} {
