@@ -123,14 +123,19 @@ func closeKeeps(t *trial) {
 	t.ack(rest...)
 }
 
-func closeLeavesNoGoroutine(t *trial) {
-	// A backend that is open may start goroutines in its own time.
+// goroutinesNow are those that a check is not about. It closes the first backend, which may start some in its own time.
+func (t *trial) goroutinesNow() []goleak.Option {
 	t.must(t.q.Close(), "closing the first queue")
 	t.must(t.b.Close(), "closing the first backend")
 	ignored := []goleak.Option{goleak.IgnoreCurrent()}
 	for _, f := range t.Shared {
 		ignored = append(ignored, goleak.IgnoreAnyFunction(f))
 	}
+	return ignored
+}
+
+func closeLeavesNoGoroutine(t *trial) {
+	ignored := t.goroutinesNow()
 	b, cleanup, err := t.New(t.ctx)
 	t.must(err, "making a backend")
 	q, err := t.openOn(b, t.name())
@@ -179,10 +184,7 @@ func stopReturnsUntouched(t *trial) {
 
 // closeRace ends waiting Receives in all ways at once.
 func closeRace(t *trial) {
-	ignored := []goleak.Option{goleak.IgnoreCurrent()}
-	for _, f := range t.Shared {
-		ignored = append(ignored, goleak.IgnoreAnyFunction(f))
-	}
+	ignored := t.goroutinesNow()
 	b, cleanup, err := t.New(t.ctx)
 	t.must(err, "making a backend")
 	name := t.name() + ".race"

@@ -3,6 +3,9 @@ if expire() then
   return 'MORE'
 end
 local ready = redis.call('ZCOUNT', DUE, '-inf', NOW)
+local waiting, moved, dead = redis.call('ZCARD', DUE), redis.call('LLEN', READY), redis.call('ZCARD', DEAD)
+-- A claim without a script that lost leaves an entry in LEASES of a message that is elsewhere, or gone.
+local in_flight = math.max(math.min(redis.call('ZCARD', LEASES), redis.call('HLEN', MSG) - waiting - moved - dead), 0)
 local head = redis.call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2]
 local first = redis.call('LINDEX', READY, 0)
 if first then
@@ -10,9 +13,9 @@ if first then
   head = math.min(v and due_in(v) or NOW, tonumber(head or math.huge))
 end
 return {
-  redis.call('ZCARD', DUE) - ready,
-  ready + redis.call('LLEN', READY),
-  redis.call('ZCARD', LEASES),
-  redis.call('ZCARD', DEAD),
+  waiting - ready,
+  ready + moved,
+  in_flight,
+  dead,
   head and int(tonumber(head)) or '-1',
 }
