@@ -2,7 +2,6 @@ package list
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -62,14 +61,14 @@ func each[T any](ctx context.Context, q *Queue, items []T, do func(T) error) []e
 // Schedule is as in backend.Queue.
 func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	return each(ctx, q, ms, func(m backend.Message) error {
-		if q.store.find(m.ID) != nil || q.store.buried(m.ID) != nil {
+		if q.store.byID[m.ID] != nil {
 			return backend.ErrDuplicate
 		}
 		m.Body, m.Headers = bytes.Clone(m.Body), maps.Clone(m.Headers)
 		if m.Due.IsZero() {
 			m.Due = q.clock.Now().Add(m.Delay)
 		}
-		q.store.messages = append(q.store.messages, &message{Message: m})
+		q.store.add(&message{Message: m}, false)
 		return nil
 	})
 }
@@ -155,7 +154,9 @@ func (q *Queue) held(l backend.Lease) (*message, error) {
 func (q *Queue) Ack(ctx context.Context, ls []backend.Lease) []error {
 	return each(ctx, q, ls, func(l backend.Lease) error {
 		m, err := q.held(l)
-		q.store.messages = without(q.store.messages, m)
+		if err == nil {
+			q.store.remove(m)
+		}
 		return err
 	})
 }
@@ -202,7 +203,7 @@ func (q *Queue) Cancel(ctx context.Context, ids []string) []error {
 		case m.leased(q.clock.Now()):
 			return backend.ErrInFlight
 		}
-		q.store.messages = without(q.store.messages, m)
+		q.store.remove(m)
 		return nil
 	})
 }
@@ -232,6 +233,3 @@ func (q *Queue) Stats(ctx context.Context) (st backend.Stats, err error) {
 	st.Dead = int64(len(q.store.dead))
 	return st, nil
 }
-
-// byPlace compares for a binary search.
-func byPlace(m *message, place uint64) int { return cmp.Compare(m.place, place) }
