@@ -30,6 +30,8 @@ var (
 
 // Close is as in backend.Queue.
 func (q *Queue) Close() error {
+	q.store.mu.Lock() // a Receive that is at it takes nothing afterwards
+	defer q.store.mu.Unlock()
 	q.once.Do(func() { close(q.closed) })
 	return nil
 }
@@ -45,11 +47,11 @@ func (q *Queue) ready(ctx context.Context) error {
 
 // each answers a call on several messages, one at a time, under the store's lock.
 func each[T any](ctx context.Context, q *Queue, items []T, do func(T) error) []error {
+	q.store.mu.Lock()
+	defer q.store.mu.Unlock()
 	if err := q.ready(ctx); err != nil {
 		return backend.FailAll(len(items), err)
 	}
-	q.store.mu.Lock()
-	defer q.store.mu.Unlock()
 	defer q.store.wake()
 	errs := make([]error, len(items))
 	for i, item := range items {
@@ -76,12 +78,9 @@ func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 // Receive is as in backend.Queue.
 func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
 	for {
-		if err := q.ready(ctx); err != nil {
-			return nil, err
-		}
-		ds, next, changed := q.take(limit, lease)
-		if len(ds) > 0 {
-			return ds, nil
+		ds, next, changed, err := q.take(ctx, limit, lease)
+		if err != nil || len(ds) > 0 {
+			return ds, err
 		}
 		q.sleep(ctx, next, changed)
 	}
@@ -107,10 +106,13 @@ func (q *Queue) sleep(ctx context.Context, until time.Time, changed <-chan struc
 }
 
 // take leases what is due, or says when something will be, or what to wait for.
-func (q *Queue) take(limit int, lease time.Duration) (ds []backend.Delivery, next time.Time, changed <-chan struct{}) {
+func (q *Queue) take(ctx context.Context, limit int, lease time.Duration) (ds []backend.Delivery, next time.Time, changed <-chan struct{}, err error) {
 	s := q.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := q.ready(ctx); err != nil {
+		return nil, next, nil, err
+	}
 	now := q.clock.Now()
 	var due []*message
 	for _, m := range s.messages {
@@ -128,7 +130,7 @@ func (q *Queue) take(limit int, lease time.Duration) (ds []backend.Delivery, nex
 	for _, m := range due[:min(limit, len(due))] {
 		ds = append(ds, s.lease(m, now.Add(lease)))
 	}
-	return ds, next, s.changed
+	return ds, next, s.changed, nil
 }
 
 func (s *store) lease(m *message, until time.Time) backend.Delivery {

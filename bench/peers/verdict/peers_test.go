@@ -114,7 +114,7 @@ var asynqUnjudged = map[string]string{
 	"model":           takesAhead,
 	"clients-at-once": takesAhead,
 	"batches":         tooFewWorkers, "redrive-all": tooFewWorkers,
-	"limits-of-leases": "an unlimited lease meets asynq's own timeout",
+	"limits-of-leases": tooFewWorkers,
 }
 
 const (
