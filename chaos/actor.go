@@ -36,6 +36,9 @@ type Stage struct {
 
 	Reopening atomic.Bool // handles are closed and opened again
 	Reopened  atomic.Int64
+
+	Pausing atomic.Bool  // takers stop to take for a while, or close their handles for as long
+	Paused  atomic.Int64 // counts that
 }
 
 // Numbers gives messages their numbers.
@@ -67,6 +70,7 @@ type Mix struct {
 	Cancel, Move, Again                          float64
 	Break                                        float64 // of all calls
 	Reopen                                       float64 // of all calls while handles are to be reopened
+	Pause                                        float64 // of all rounds of takers while they are to pause
 	Delay                                        time.Duration
 	Leases                                       []time.Duration
 	Batches                                      []int // how many at once
@@ -77,7 +81,7 @@ func DefaultMix() Mix {
 	return Mix{
 		Nack: 0.012, Untouched: 0.004, Extend: 0.01, Bury: 0.004, Abandon: 0.002, Late: 0.002,
 		Cancel: 0.01, Move: 0.01, Again: 0.003,
-		Break: 0.02, Reopen: 0.1,
+		Break: 0.02, Reopen: 0.1, Pause: 0.2,
 		Delay:   1200 * time.Millisecond,
 		Leases:  []time.Duration{700 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second},
 		Batches: []int{1, 10, 100, 100, 100},

@@ -51,7 +51,8 @@ func (j *judge) counted(l *life, since, free int64, least, most int, h *hold) {
 	case j.h.Traits.CopiesMessages && (l.unclear() || j.h.broke(l.steps[0].Start, h.end())): // a copy has a count of its own
 	case h.Attempt < least:
 		j.fail("attempts", "came as attempt %d at %s, where %d was the least", h.Attempt, clockOf(h.End), least)
-	case h.Attempt <= most || j.h.Traits.RecountsAttempts:
+	case h.Attempt <= most:
+	case j.h.Traits.RecountsAttempts && j.h.broke(l.steps[0].Start, h.end()): // the count of an earlier break may show late
 	case j.h.broke(since, h.end()):
 		j.counts.Hidden += h.Attempt - most
 	case h.at-free >= j.shortest:

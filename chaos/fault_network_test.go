@@ -51,7 +51,7 @@ func count(happened bool) int {
 
 // networkFaults are what a proxy does to connections.
 func networkFaults(p *testenv.FaultProxy, g greeting) []*fault {
-	return []*fault{repliesCut(p), latency(p, g), blackHole(p, g), connectionsCut(p)}
+	return []*fault{repliesCut(p), latency(p, g), blackHole(p, g), connectionsCut(p), stalled(p, g)}
 }
 
 func repliesCut(p *testenv.FaultProxy) *fault {
@@ -94,6 +94,19 @@ func blackHole(p *testenv.FaultProxy, g greeting) *fault {
 			silent = count(!answered)
 		},
 		off: func(*testing.T) int { p.Blackhole(false); return silent },
+	}
+}
+
+// stalled has the server do what it is asked while its replies are held back, from some reply on. They arrive when it is over, long after their callers have left.
+func stalled(p *testenv.FaultProxy, g greeting) *fault {
+	return &fault{
+		Kind: chaos.Kind{Name: "replies held back", Weight: 1, For: 700 * time.Millisecond}, window: chaos.Window{Breaks: true},
+		on: func(_ *testing.T, dice *rand.Rand) { p.StallAfter(dice.IntN(40)) },
+		off: func(*testing.T) int {
+			_, answered := g.answer(p.Addr(), deaf)
+			p.Resume()
+			return count(!answered)
+		},
 	}
 }
 

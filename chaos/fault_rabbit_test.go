@@ -22,6 +22,7 @@ func rabbitFaults(s *testenv.RabbitServer, url string) []*fault {
 		brokerKilled(s), serverStopped(s, rabbitGreeting), connectionsClosed(s, vhost, url),
 		alarm("memory alarm", url, s.SetMemoryAlarm),
 		alarm("disk alarm", url, func(on bool) { setDiskAlarm(s, on) }),
+		exchangeDeleted(url),
 	}
 }
 
@@ -66,6 +67,38 @@ func connectionsClosed(s *testenv.RabbitServer, vhost, url string) *fault {
 			}
 		},
 	}
+}
+
+// exchanges are those of the default namespace, that an operator may delete by mistake. They are declared again within 3 s (docs/rabbitmq.md).
+var exchanges = []string{"deliver", "w1", "w2", "w3", "undeliverable"}
+
+// exchangeDeleted deletes an exchange, another each time. What waits in queues stays there, so that nothing is lost.
+func exchangeDeleted(url string) *fault {
+	turn, deleted := -1, 0
+	return &fault{
+		Kind: chaos.Kind{Name: "exchange deleted", Weight: 1, Alone: true}, window: chaos.Window{Breaks: true},
+		on: func(t *testing.T, _ *rand.Rand) {
+			conn, err := amqp.Dial(url)
+			must(t, err)
+			defer func() { _ = conn.CloseDeadline(time.Now().Add(time.Second)) }()
+			ch, err := conn.Channel()
+			must(t, err)
+			turn++
+			name := "delayq.v1." + exchanges[turn%len(exchanges)]
+			must(t, ch.ExchangeDelete(name, false, false))
+			deleted = count(poll(10*time.Second, func() bool { return isThere(t, conn, name) }))
+		},
+		off: func(*testing.T) int { return deleted },
+	}
+}
+
+// isThere reports whether an exchange exists. To look for one that does not costs the channel.
+func isThere(t *testing.T, conn *amqp.Connection, exchange string) bool {
+	t.Helper()
+	ch, err := conn.Channel()
+	must(t, err)
+	defer func() { _ = ch.Close() }()
+	return ch.ExchangeDeclarePassive(exchange, "topic", true, false, false, false, nil) == nil
 }
 
 // alarm has the broker take no messages. A connection that tries to publish is told so. On a machine under load it may last for longer than a level waits until

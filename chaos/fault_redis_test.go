@@ -131,6 +131,32 @@ func outOfMemory(admin *redis.Client) *fault {
 	}
 }
 
+// rights are what scripts write with, and what they tell sleepers with. What adds comes first.
+var rights = []string{"zadd", "hset", "zrem", "hdel", "publish", "zremrangebyrank", "incrby"}
+
+// rightTaken takes a right away for a while, another each time, as an operator does who narrows a user's rights too far. Scripts fail half-way then.
+func rightTaken(admin *redis.Client) *fault {
+	var taken string
+	turn := -1
+	return &fault{
+		Kind: chaos.Kind{Name: rightTakenName, Weight: 2, For: 500 * time.Millisecond}, window: chaos.Window{Breaks: true},
+		on: func(t *testing.T, _ *rand.Rand) {
+			turn++
+			taken = rights[turn%len(rights)]
+			must(t, admin.ACLLogReset(t.Context()).Err())
+			must(t, admin.ACLSetUser(t.Context(), "default", "-"+taken).Err())
+		},
+		off: func(t *testing.T) int {
+			must(t, admin.ACLSetUser(t.Context(), "default", "+"+taken).Err())
+			refused, err := admin.ACLLog(t.Context(), 1).Result()
+			must(t, err)
+			return len(refused)
+		},
+	}
+}
+
+const rightTakenName = "right taken away"
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

@@ -151,9 +151,14 @@ func workerStopped(ws []*worker) *fault {
 
 // actorFaults are done by the actors of this process themselves.
 func actorFaults(s *chaos.Stage) []*fault {
+	return append(restlessFaults(s), switched("handles closed", 1, chaos.Window{Breaks: true, Elsewhere: true}, s.Reopening.Store, s.Reopened.Load))
+}
+
+// restlessFaults break nothing: workers that come and go do without being held to less than others.
+func restlessFaults(s *chaos.Stage) []*fault {
 	return []*fault{
 		switched("contexts end", 2, chaos.Window{Elsewhere: true}, s.Hurry.Store, s.Broken.Load),
-		switched("handles closed", 1, chaos.Window{Breaks: true, Elsewhere: true}, s.Reopening.Store, s.Reopened.Load),
+		switched("workers pause and stop", 2, chaos.Window{Elsewhere: true}, s.Pausing.Store, s.Paused.Load),
 	}
 }
 

@@ -25,6 +25,12 @@ func storeMutants() []*chaos.Mutant {
 			},
 		},
 		{
+			Name: "a claim that removes before it adds", Backend: "zsetpoll", Finds: "lost", Faults: []string{rightTakenName}, Edits: []chaos.Edit{
+				{"  on('ZADD', LEASES, ends)\n", "  if due_taken > 0 then\n    redis.call('ZREMRANGEBYRANK', DUE, 0, due_taken - 1)\n  end\n  on('ZADD', LEASES, ends)\n"},
+				{"  if due_taken > 0 then\n    redis.call('ZREMRANGEBYRANK', DUE, 0, due_taken - 1)\n  end\nend\n", "end\n"},
+			},
+		},
+		{
 			Name: "a claim that leaves the message due", Backend: "zsetpoll", Finds: "lease", Edits: []chaos.Edit{
 				{"redis.call('ZREMRANGEBYRANK', DUE, 0, due_taken - 1)", ""},
 			},
@@ -188,12 +194,12 @@ func redissonMutants() []*chaos.Mutant {
 		},
 		{
 			Name: "redisson: a nack drops the message", Backend: "redisson", Finds: "lost", Edits: []chaos.Edit{
-				{"    put_back(msg, due, attempts)\n    earliest", "    earliest"},
+				{"for i = #given_back, 1, -1 do\n  put_back(unpack(given_back[i]))\nend\n", ""},
 			},
 		},
 		{
 			Name: "redisson: leases before the removal", Backend: "redisson-envelope", Finds: "drains", Faults: []string{"maxmemory"}, Edits: []chaos.Edit{
-				{"redis.call('ZREM', TIMES, '') -- a server out of memory allows this, and then what comes after it", ""},
+				{"redis.call('HDEL', HELD, '') -- a server out of memory allows this, and then what comes after it", ""},
 				{"redis.call('ZREM', LEASES, key)\n  redis.call('ZADD', LEASES, int(till), key)", "redis.call('ZADD', LEASES, int(till), key)"},
 			},
 		},
@@ -267,7 +273,8 @@ func mutantVenue(m *chaos.Mutant) venueFunc {
 			opens: []chaos.OpenFunc{at.Open},
 			mix:   often,
 		}
-		faults := redisFaults(s, s.Client(t, patiently))
+		admin := s.Client(t, patiently)
+		faults := append(redisFaults(s, admin), rightTaken(admin))
 		if v.clock = clock; clock != nil {
 			v.settle, faults = clock.settle, append(faults, clock.jumps(2*time.Second)...) // longer than its leases
 		}

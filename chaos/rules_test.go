@@ -176,6 +176,31 @@ func TestCopiesCountByThemselves(t *testing.T) {
 	}
 }
 
+// TestRecountedAttemptsNeedABreak has a message come as attempt 2 at first. A store that recounts may do that where a connection broke, and not else.
+func TestRecountedAttemptsNeedABreak(t *testing.T) {
+	t.Parallel()
+	calls := plot{}.push(0, 1, 10).take(49, 50, 1, 10) // too soon for a lease that nobody saw to have ended
+	for i := range calls[1:] {
+		calls[1+i].Items[0].Attempt = 2
+	}
+	for name, tt := range map[string]struct {
+		window chaos.Window
+		rules  []string
+	}{
+		"a break between push and hand-out": {chaos.Window{Start: epoch + 20*msec, End: epoch + 30*msec, Breaks: true}, nil},
+		"workers that only pause":           {chaos.Window{Start: epoch + 20*msec, End: epoch + 30*msec, Elsewhere: true}, []string{"attempts"}},
+		"no break":                          {chaos.Window{}, []string{"attempts"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &chaos.History{Calls: calls, Windows: []chaos.Window{tt.window}, Drained: true, Traits: backend.Traits{RecountsAttempts: true, Unordered: true}}
+			if v := chaos.Check(h); !slices.Equal(v.Rules(), tt.rules) {
+				t.Errorf("found %v, want %v", v.Violations, tt.rules)
+			}
+		})
+	}
+}
+
 // TestRulesThatSawNothing has histories in which some rules have nothing to look at.
 func TestRulesThatSawNothing(t *testing.T) {
 	t.Parallel()

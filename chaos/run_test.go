@@ -34,7 +34,10 @@ func put(t *testing.T, v *venue, seed uint64, length time.Duration) *chaos.Histo
 	t.Helper()
 	r := newRun(t, v, seed)
 	faults := append(append(actorFaults(r.stage), workerFaults(r.workers)...), v.faults...)
-	if v.bare || v.faults == nil {
+	switch {
+	case v.restless:
+		faults = restlessFaults(r.stage)
+	case v.bare || v.faults == nil:
 		faults = v.faults
 	}
 	r.plan = chaos.MakePlan(seed, v.name, length, kindsOf(faults))

@@ -13,6 +13,7 @@ func Taker(s *Stage, proc int) func(context.Context, backend.Backend) {
 		t := &taker{actor: newActor(s, proc, b), patience: waitAtMost}
 		defer t.close()
 		for ctx.Err() == nil && !s.Stopping.Load() {
+			t.pause(ctx)
 			t.reopen(ctx)
 			if t.q != nil {
 				t.round(ctx)
@@ -43,6 +44,21 @@ type held struct {
 
 // waitAtMost bounds a Receive, so that takers look up once in a while.
 const waitAtMost = 400 * time.Millisecond
+
+// pauseAtMost bounds how long a taker pauses.
+const pauseAtMost = 300 * time.Millisecond
+
+// pause rests once in a while. Half of the times the handle is closed first, unless it has deliveries in hand.
+func (t *taker) pause(ctx context.Context) {
+	if !t.Pausing.Load() || !t.chance(t.Mix.Pause) {
+		return
+	}
+	t.Paused.Add(1)
+	if len(t.late) == 0 && t.dice.IntN(2) == 0 {
+		t.close()
+	}
+	t.rest(ctx, jitter(t.dice, pauseAtMost))
+}
 
 func (t *taker) round(ctx context.Context) {
 	lease := pick(t.dice, t.Mix.Leases)

@@ -42,6 +42,16 @@ func rabbitOn(t *testing.T, s *testenv.RabbitServer) *venue {
 	return v
 }
 
+// restlessVenue is a broker that nothing happens to, with workers that come and go. There attempts count hand-outs alone.
+func restlessVenue(t *testing.T) *venue {
+	t.Helper()
+	s := testenv.RabbitMQ(&soft{TB: t}, testenv.PrivateRabbit())
+	v := rabbitAt(t, s.URL(), s.URL(), s.URL(), s.URL())
+	v.name, v.inside, v.restless, v.poison = "rabbitmq-restless", true, true, 0
+	v.where = whereInRabbits(mustURI(s.URL()).Vhost, s)
+	return v
+}
+
 // rabbitAt is a venue on a broker that can be reached in several ways. Its queues are declared.
 func rabbitAt(t *testing.T, straight string, ways ...string) *venue {
 	t.Helper()

@@ -19,6 +19,7 @@ type venue struct {
 	inside   bool // nobody outside of this process can open it
 	faults   []*fault
 	bare     bool    // no other faults strike: these take long
+	restless bool    // nothing breaks: only its own actors come and go
 	rate     float64 // messages a second
 	mix      func(*chaos.Mix)
 	clock    *leaper                         // of the store; nil for the machine's

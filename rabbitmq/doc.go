@@ -27,8 +27,8 @@
 //
 // A lease is an unsettled delivery of one connection. Its end is a timer of the handle that took it, which then gives the message back; it
 // ends early when the connection breaks, and with Close. A settlement from before a break answers delayq.ErrLeaseLost. Attempts are counted by the broker's delivery count and by a
-// header that goes along when a message is published again. A break of the connection counts as an attempt of everything that the handle held, handed out or not; so
-// may, once in a while, the end of a subscription.
+// header that goes along when a message is published again. A break of the connection counts as an attempt of everything that the handle held, handed out or not. So
+// may the end of a subscription while the broker takes no messages, as in an alarm; else it does not.
 //
 // Nack, Dead and Redrive publish a copy and then acknowledge the first. A crash between the two, or a context that ends there, leaves both.
 //

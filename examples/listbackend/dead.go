@@ -17,10 +17,9 @@ func (q *Queue) Dead(ctx context.Context, bs []backend.Burial) []error {
 		if err != nil {
 			return err
 		}
-		s := q.store
-		s.last++
-		m.token, m.place, m.reason, m.died = 0, s.last, b.Reason, q.clock.Now()
-		s.messages, s.dead = without(s.messages, m), append(s.dead, m)
+		q.store.remove(m)
+		m.token, m.reason, m.died = 0, b.Reason, q.clock.Now()
+		q.store.add(m, true)
 		return nil
 	})
 }
@@ -58,9 +57,9 @@ func (q *Queue) Redrive(ctx context.Context, ids []string) []error {
 		if m == nil {
 			return backend.ErrNotFound
 		}
+		q.store.remove(m)
 		m.attempts, m.Due = 0, q.clock.Now()
-		q.store.dead = without(q.store.dead, m)
-		q.store.messages = append(q.store.messages, m)
+		q.store.add(m, false)
 		return nil
 	})
 }
@@ -72,7 +71,7 @@ func (q *Queue) DeleteDead(ctx context.Context, ids []string) []error {
 		if m == nil {
 			return backend.ErrNotFound
 		}
-		q.store.dead = without(q.store.dead, m)
+		q.store.remove(m)
 		return nil
 	})
 }

@@ -3,6 +3,7 @@
 package list
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -40,7 +41,7 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 		return nil, err
 	}
 	if b.stores[name] == nil {
-		b.stores[name] = &store{changed: make(chan struct{})}
+		b.stores[name] = &store{byID: make(map[string]*message), changed: make(chan struct{})}
 	}
 	q := &Queue{store: b.stores[name], clock: o.Clock, closed: make(chan struct{})}
 	if q.clock == nil {
@@ -64,21 +65,23 @@ func (b *Backend) Close() error {
 // store is what all handles on one name share.
 type store struct {
 	mu       sync.Mutex
-	messages []*message // in push order
-	dead     []*message // in the order of deaths
-	last     uint64     // token, or place among the dead
+	byID     map[string]*message // of both slices
+	messages []*message          // in push order
+	dead     []*message          // in the order of deaths
+	last     uint64              // token or place
 	changed  chan struct{}
 }
 
 type message struct {
 	backend.Message
+	place    uint64 // in its slice, by which that is sorted
 	attempts int
 	token    uint64 // of its lease, 0 for none
 	until    time.Time
 
+	dead   bool
 	reason string
 	died   time.Time
-	place  uint64
 }
 
 func (m *message) leased(now time.Time) bool { return m.token != 0 && m.until.After(now) }
@@ -89,20 +92,47 @@ func (s *store) wake() {
 	s.changed = make(chan struct{})
 }
 
+// find returns the message of an id that waits or is leased, or nil.
 func (s *store) find(id string) *message {
-	if i := slices.IndexFunc(s.messages, func(m *message) bool { return m.ID == id }); i >= 0 {
-		return s.messages[i]
+	if m := s.byID[id]; m != nil && !m.dead {
+		return m
 	}
 	return nil
 }
 
+// buried returns the dead letter of an id, or nil.
 func (s *store) buried(id string) *message {
-	if i := slices.IndexFunc(s.dead, func(m *message) bool { return m.ID == id }); i >= 0 {
-		return s.dead[i]
+	if m := s.byID[id]; m != nil && m.dead {
+		return m
 	}
 	return nil
+}
+
+// add puts a message at the end of one of the slices.
+func (s *store) add(m *message, dead bool) {
+	s.last++
+	m.place, m.dead = s.last, dead
+	s.byID[m.ID] = m
+	if dead {
+		s.dead = append(s.dead, m)
+	} else {
+		s.messages = append(s.messages, m)
+	}
+}
+
+// remove takes a message out of its slice.
+func (s *store) remove(m *message) {
+	delete(s.byID, m.ID)
+	if m.dead {
+		s.dead = without(s.dead, m)
+	} else {
+		s.messages = without(s.messages, m)
+	}
 }
 
 func without(ms []*message, gone *message) []*message {
-	return slices.DeleteFunc(ms, func(m *message) bool { return m == gone })
+	i, _ := slices.BinarySearchFunc(ms, gone.place, byPlace)
+	return slices.Delete(ms, i, i+1)
 }
+
+func byPlace(m *message, place uint64) int { return cmp.Compare(m.place, place) }

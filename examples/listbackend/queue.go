@@ -2,7 +2,6 @@ package list
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -31,6 +30,8 @@ var (
 
 // Close is as in backend.Queue.
 func (q *Queue) Close() error {
+	q.store.mu.Lock() // a Receive that is at it takes nothing afterwards
+	defer q.store.mu.Unlock()
 	q.once.Do(func() { close(q.closed) })
 	return nil
 }
@@ -46,11 +47,11 @@ func (q *Queue) ready(ctx context.Context) error {
 
 // each answers a call on several messages, one at a time, under the store's lock.
 func each[T any](ctx context.Context, q *Queue, items []T, do func(T) error) []error {
+	q.store.mu.Lock()
+	defer q.store.mu.Unlock()
 	if err := q.ready(ctx); err != nil {
 		return backend.FailAll(len(items), err)
 	}
-	q.store.mu.Lock()
-	defer q.store.mu.Unlock()
 	defer q.store.wake()
 	errs := make([]error, len(items))
 	for i, item := range items {
@@ -62,14 +63,14 @@ func each[T any](ctx context.Context, q *Queue, items []T, do func(T) error) []e
 // Schedule is as in backend.Queue.
 func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	return each(ctx, q, ms, func(m backend.Message) error {
-		if q.store.find(m.ID) != nil || q.store.buried(m.ID) != nil {
+		if q.store.byID[m.ID] != nil {
 			return backend.ErrDuplicate
 		}
 		m.Body, m.Headers = bytes.Clone(m.Body), maps.Clone(m.Headers)
 		if m.Due.IsZero() {
 			m.Due = q.clock.Now().Add(m.Delay)
 		}
-		q.store.messages = append(q.store.messages, &message{Message: m})
+		q.store.add(&message{Message: m}, false)
 		return nil
 	})
 }
@@ -77,12 +78,9 @@ func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 // Receive is as in backend.Queue.
 func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
 	for {
-		if err := q.ready(ctx); err != nil {
-			return nil, err
-		}
-		ds, next, changed := q.take(limit, lease)
-		if len(ds) > 0 {
-			return ds, nil
+		ds, next, changed, err := q.take(ctx, limit, lease)
+		if err != nil || len(ds) > 0 {
+			return ds, err
 		}
 		q.sleep(ctx, next, changed)
 	}
@@ -108,10 +106,13 @@ func (q *Queue) sleep(ctx context.Context, until time.Time, changed <-chan struc
 }
 
 // take leases what is due, or says when something will be, or what to wait for.
-func (q *Queue) take(limit int, lease time.Duration) (ds []backend.Delivery, next time.Time, changed <-chan struct{}) {
+func (q *Queue) take(ctx context.Context, limit int, lease time.Duration) (ds []backend.Delivery, next time.Time, changed <-chan struct{}, err error) {
 	s := q.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := q.ready(ctx); err != nil {
+		return nil, next, nil, err
+	}
 	now := q.clock.Now()
 	var due []*message
 	for _, m := range s.messages {
@@ -129,7 +130,7 @@ func (q *Queue) take(limit int, lease time.Duration) (ds []backend.Delivery, nex
 	for _, m := range due[:min(limit, len(due))] {
 		ds = append(ds, s.lease(m, now.Add(lease)))
 	}
-	return ds, next, s.changed
+	return ds, next, s.changed, nil
 }
 
 func (s *store) lease(m *message, until time.Time) backend.Delivery {
@@ -155,7 +156,9 @@ func (q *Queue) held(l backend.Lease) (*message, error) {
 func (q *Queue) Ack(ctx context.Context, ls []backend.Lease) []error {
 	return each(ctx, q, ls, func(l backend.Lease) error {
 		m, err := q.held(l)
-		q.store.messages = without(q.store.messages, m)
+		if err == nil {
+			q.store.remove(m)
+		}
 		return err
 	})
 }
@@ -202,7 +205,7 @@ func (q *Queue) Cancel(ctx context.Context, ids []string) []error {
 		case m.leased(q.clock.Now()):
 			return backend.ErrInFlight
 		}
-		q.store.messages = without(q.store.messages, m)
+		q.store.remove(m)
 		return nil
 	})
 }
@@ -232,6 +235,3 @@ func (q *Queue) Stats(ctx context.Context) (st backend.Stats, err error) {
 	st.Dead = int64(len(q.store.dead))
 	return st, nil
 }
-
-// byPlace compares for a binary search.
-func byPlace(m *message, place uint64) int { return cmp.Compare(m.place, place) }

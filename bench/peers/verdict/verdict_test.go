@@ -159,8 +159,8 @@ func byRule(a, b finding) int {
 	return cmp.Or(cmp.Compare(a.Rule, b.Rule), strings.Compare(a.Check, b.Check))
 }
 
-// alone is a check that sees the goroutines of all others.
-const alone = "close-leaves-no-goroutine"
+// alone are checks that see the goroutines of all others.
+var alone = []string{"close-leaves-no-goroutine", "close-race"}
 
 // slots bound what runs at once.
 var slots = make(chan struct{}, 12)
@@ -181,19 +181,19 @@ func (p peer) prepare(t *testing.T) *judgement {
 	}
 }
 
-// judge runs the suite, but for the check that runs alone.
+// judge runs the suite, but for the checks that run alone.
 func (j *judgement) judge(t *testing.T) {
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	mine := make(chan struct{}, cmp.Or(j.peer.atOnce, 6))
 	for _, c := range conformance.Checks() {
-		if !wanted(c.Name) || c.Name == alone {
+		if !wanted(c.Name) || slices.Contains(alone, c.Name) {
 			continue
 		}
 		wg.Go(func() {
 			mine <- struct{}{}
 			defer func() { <-mine }()
-			f := j.by(t, c)
+			f := j.by(t, c, 0)
 			mu.Lock()
 			defer mu.Unlock()
 			j.Findings = append(j.Findings, f)
@@ -209,13 +209,14 @@ func (j *judgement) judge(t *testing.T) {
 	}
 }
 
-func (j *judgement) by(t *testing.T, c conformance.Check) finding {
+// by judges by one check. Each round has queues of its own.
+func (j *judgement) by(t *testing.T, c conformance.Check, round int) finding {
 	if why := j.peer.unjudged[c.Name]; why != "" {
 		return finding{Check: c.Name, Rule: c.Invariant, Outcome: conformance.NotJudged, Why: why}
 	}
 	slots <- struct{}{}
 	defer func() { <-slots }()
-	return j.repeat(t, c, unlessShort(max(1, j.peer.times[c.Name]), 1))
+	return j.repeat(t, c, unlessShort(max(1, j.peer.times[c.Name]), 1), round)
 }
 
 func unlessShort(full, short int) int {
@@ -226,13 +227,13 @@ func unlessShort(full, short int) int {
 }
 
 // repeat runs a check several times at once where what it looks for takes luck. One finding is enough.
-func (j *judgement) repeat(t *testing.T, c conformance.Check, times int) finding {
+func (j *judgement) repeat(t *testing.T, c conformance.Check, times, round int) finding {
 	fs := make([]finding, times)
 	var wg sync.WaitGroup
 	for i := range fs {
 		wg.Go(func() {
 			h := j.peer.fit(j.harness, c.Name)
-			h.Prefix = strings.Repeat("x", i) // a queue of its own
+			h.Prefix = strings.Repeat("y", round) + strings.Repeat("x", i) // a queue of its own
 			vs, err := conformance.Judge(t.Context(), h, c.Name)
 			if err != nil {
 				t.Error(err)
@@ -257,12 +258,12 @@ func (j *judgement) repeat(t *testing.T, c conformance.Check, times int) finding
 
 // again runs once more what was found broken and no note explains: a machine that stands still breaks rules, too.
 func (j *judgement) again(t *testing.T, f finding) finding {
-	for range 2 {
+	for round := range 2 {
 		if f.Why != "" || f.Outcome != conformance.Broken && f.Outcome != conformance.NotJudged {
 			return f
 		}
 		t.Logf("again: %s: %s", f.Check, f.Says)
-		f = j.by(t, check(f.Check))
+		f = j.by(t, check(f.Check), round+1)
 	}
 	if f.Outcome == conformance.Broken && f.Why == "" {
 		t.Errorf("%s is broken, and has no note: %s", f.Check, f.Says)
@@ -276,12 +277,14 @@ func check(name string) conformance.Check {
 }
 
 func (j *judgement) judgeAlone(t *testing.T) {
-	if wanted(alone) {
-		f := j.again(t, j.by(t, check(alone)))
-		t.Logf("%s: %s: %v %s", j.Name, alone, f.Outcome, f.Says)
-		j.Findings = append(j.Findings, f)
-		slices.SortFunc(j.Findings, byRule)
+	for _, name := range alone {
+		if wanted(name) {
+			f := j.again(t, j.by(t, check(name), 0))
+			t.Logf("%s: %s: %v %s", j.Name, name, f.Outcome, f.Says)
+			j.Findings = append(j.Findings, f)
+		}
 	}
+	slices.SortFunc(j.Findings, byRule)
 }
 
 // versions reads them from go.mod.
