@@ -1,7 +1,6 @@
 package redisfault
 
 import (
-	"errors"
 	"os"
 	"regexp"
 	"slices"
@@ -56,6 +55,6 @@ func User(t *testing.T, server *testenv.RedisServer, name string, rights []strin
 
 // Names reports whether an error is of a user without a right, and names it.
 func Names(err error, right string) bool {
-	text := strings.ToLower(errors.Join(err).Error())
+	text := strings.ToLower(err.Error())
 	return (strings.Contains(text, "noperm") || strings.Contains(text, "can't run this command")) && strings.Contains(text, strings.ToLower(right))
 }
