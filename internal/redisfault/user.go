@@ -37,10 +37,13 @@ func Without(rights []string, right string) []string {
 	return slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return r == right })
 }
 
+// Password is that of each user.
+const Password = "secret"
+
 // User makes a user with these rights and no other, on these keys and channels, as ACL SETUSER takes them. It returns a client of theirs.
 func User(t *testing.T, server *testenv.RedisServer, name string, rights []string, on ...string) *redis.Client {
 	t.Helper()
-	rule := []any{"acl", "setuser", name, "reset", "on", ">secret"}
+	rule := []any{"acl", "setuser", name, "reset", "on", ">" + Password}
 	for _, o := range on {
 		rule = append(rule, o)
 	}
@@ -50,7 +53,7 @@ func User(t *testing.T, server *testenv.RedisServer, name string, rights []strin
 	if err := server.Client(t).Do(t.Context(), rule...).Err(); err != nil {
 		t.Fatal(err)
 	}
-	return server.Client(t, func(o *redis.Options) { o.Username, o.Password = name, "secret" })
+	return server.Client(t, func(o *redis.Options) { o.Username, o.Password = name, Password })
 }
 
 // Names reports whether an error is of a user without a right, and names it.

@@ -289,7 +289,7 @@ end
 -- Forgets states of messages that Java has taken: a few at random each time. Only while DEST is empty, since what
 -- is there may be one of them.
 local function forget_some()
-  local keys = redis.call('LLEN', DEST) == 0 and redis.call('HLEN', STATES) > 0 and redis.pcall('HRANDFIELD', STATES, 5) or {}
+  local keys = redis.call('LLEN', DEST) == 0 and redis.call('EXISTS', STATES) == 1 and redis.pcall('HRANDFIELD', STATES, 5) or {}
   for _, key in ipairs(keys.err and {} or keys) do
     local state = redis.call('HGET', STATES, key)
     local kind, gone = string.sub(state, 1, 1), false
