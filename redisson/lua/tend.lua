@@ -87,7 +87,7 @@ end
 local there = redis.call('LLEN', DEST)
 expire()
 trim_handed()
-if there < wanted then
+if there < wanted and not more_ended then -- what these held may be due before all else
   hand_over(wanted - there)
 end
 forget_some()
