@@ -88,7 +88,7 @@ func (s *store) schedule(ctx context.Context, ms []sealed) []error {
 		run = s.Run
 	}
 	reply, err := run(ctx, scheduleScript, args...)
-	return redisscript.Outcomes(scheduleScript, len(ms), reply, s.refused(err), func(i int, reply any) error {
+	return redisscript.Outcomes(scheduleScript, len(ms), s.Heard(reply), s.refused(err), func(i int, reply any) error {
 		if text, ok := reply.(string); ok {
 			return s.name(ms[i].Message, text)
 		}

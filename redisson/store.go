@@ -40,6 +40,11 @@ func (b *Backend) store(queue string, o backend.Options) (*store, error) {
 		Client: b.queues.Client, Calls: b.queues.Calls, Keys: keys, Clock: o.Clock,
 		Args: []any{n.channel, s.flags(), s.format.String(), s.grace()},
 	}
+	if s.log != nil {
+		s.Warn = func(err string) {
+			s.log.Warn("delayq: what was stored could not be announced; workers find it at their next look", "err", err)
+		}
+	}
 	return s, nil
 }
 

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
-	"os"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisfault"
 	"github.com/delayq/delayq/internal/redisqueue"
 	"github.com/delayq/delayq/internal/redisstore"
 	"github.com/delayq/delayq/internal/testenv"
@@ -22,16 +20,7 @@ import (
 // documented are the rights of all modes together.
 func documented(t *testing.T) []string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/redis.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []string
-	for _, row := range regexp.MustCompile("(?m)^\\| (?:all|zsetpoll|zsetpoll-arbitrate|zsetpoll-mover|keyspace) \\| `([^`]+)`").FindAllSubmatch(page, -1) {
-		all = append(all, strings.Fields(string(row[1]))...)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return redisfault.Rights(t, "../../docs/redis.md", "all", "zsetpoll", "zsetpoll-arbitrate", "zsetpoll-mover", "keyspace")
 }
 
 // elsewhere are the rights that no venture needs, with what does.
@@ -53,7 +42,7 @@ func TestWithoutARight(t *testing.T) {
 		if elsewhere[lacking] != "" && lacking != "time" {
 			continue
 		}
-		client := userOf(t, server, lacking, slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return r == lacking }))
+		client := userWithout(t, server, lacking, rights)
 		failed := 0
 		for _, v := range ventures {
 			t.Run(lacking+"/"+v.name, func(t *testing.T) {
@@ -68,17 +57,10 @@ func TestWithoutARight(t *testing.T) {
 	}
 }
 
-// userOf is the client of a user with these rights and no other.
-func userOf(t *testing.T, server *testenv.RedisServer, name string, rights []string) *redis.Client {
+// userWithout is the client of a user with these rights but for one.
+func userWithout(t *testing.T, server *testenv.RedisServer, lacking string, rights []string) *redis.Client {
 	t.Helper()
-	rule := []any{"acl", "setuser", "without-" + name, "reset", "on", ">secret", "~test:*", "&test:*"}
-	for _, r := range rights {
-		rule = append(rule, "+"+r)
-	}
-	if err := server.Client(t).Do(t.Context(), rule...).Err(); err != nil {
-		t.Fatal(err)
-	}
-	return server.Client(t, func(o *redis.Options) { o.Username, o.Password = "without-"+name, "secret" })
+	return redisfault.User(t, server, "without-"+lacking, redisfault.Without(rights, lacking), "~test:*", "&test:*")
 }
 
 // lacks reports whether the call failed.
@@ -87,7 +69,7 @@ func (v *venture) lacks(tr *trial, client *redis.Client, right string) bool {
 		v.before(tr)
 	}
 	err := v.do(tr, tr.over(client))
-	if err != nil && (!strings.Contains(err.Error(), "NOPERM") && !strings.Contains(err.Error(), "can't run this command") || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(right))) {
+	if err != nil && !redisfault.Names(err, right) {
 		tr.t.Errorf("without %s: %v", right, err)
 	}
 	tr.complete(v.orDone(), errors.Join(errors.New("without "+right), err))
@@ -110,7 +92,7 @@ func (v *venture) orDone() *venture {
 func TestPushWithoutPublish(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())
-	client := userOf(t, server, "publish", slices.DeleteFunc(documented(t), func(r string) bool { return r == "publish" }))
+	client := userWithout(t, server, "publish", documented(t))
 	var log bytes.Buffer
 	b := redisstore.NewBackend(redisstore.Config{
 		Config: redisqueue.Config{Name: "test", Client: client, Poll: time.Second}, Prefix: "test",

@@ -1,14 +1,10 @@
 package redisstore_test
 
 import (
-	"context"
-	"crypto/sha1"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,90 +12,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisfault"
 	"github.com/delayq/delayq/internal/redisqueue"
 	"github.com/delayq/delayq/internal/redisstore"
 	"github.com/delayq/delayq/internal/testenv"
 )
-
-// A stopper changes scripts on their way to the server: the n-th write fails of each that has the marker in it.
-type stopper struct {
-	marker string
-	n      int
-
-	mu    sync.Mutex
-	names map[string]string // by the name that the script has unchanged
-}
-
-// stopped is what comes before a script. A write that fails ends the script, unless it is called by pcall.
-const stopped = `
-local server, stop, writes = redis, %d, 0
-local reads = {TIME=1, EXISTS=1, ZSCORE=1, ZRANGE=1, ZRANGEBYSCORE=1, ZREVRANGE=1, ZCOUNT=1, ZCARD=1, HGET=1, HMGET=1, HGETALL=1, HLEN=1,
-  HSTRLEN=1, LRANGE=1, LLEN=1, LINDEX=1, PTTL=1, PUBLISH=1}
-local redis = {error_reply = server.error_reply}
-function redis.call(command, ...)
-  if not reads[command] then
-    writes = writes + 1
-    if writes == stop then
-      error('stopped at ' .. command, 0)
-    end
-  end
-  return server.call(command, ...)
-end
-function redis.pcall(command, ...)
-  if not reads[command] then
-    writes = writes + 1
-    if writes == stop then
-      return {err = 'ERR stopped at ' .. command}
-    end
-  end
-  return server.pcall(command, ...)
-end
-`
-
-func (s *stopper) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (s *stopper) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (s *stopper) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		args := cmd.Args()
-		switch cmd.Name() {
-		case "script":
-			args[2] = s.changed(fmt.Sprint(args[2]))
-		case "evalsha":
-			args[1] = s.name(fmt.Sprint(args[1]))
-		}
-		return next(ctx, cmd)
-	}
-}
-
-func (s *stopper) changed(text string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	changed := text
-	if strings.Contains(text, s.marker) {
-		changed = fmt.Sprintf(stopped, s.n) + text
-	}
-	s.names[shaOf(text)] = shaOf(changed)
-	return changed
-}
-
-// name is unknown to the server until the script has been sent changed.
-func (s *stopper) name(sha string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if name, ok := s.names[sha]; ok {
-		return name
-	}
-	return shaOf(sha)
-}
-
-func shaOf(text string) string {
-	sum := sha1.Sum([]byte(text))
-	return hex.EncodeToString(sum[:])
-}
 
 // A venture is a call that is stopped half-way.
 type venture struct {
@@ -265,9 +182,9 @@ func (v *venture) stop(tr *trial, n int) (met bool) {
 	}
 	client := redis.NewClient(tr.raw.Options())
 	defer func() { _ = client.Close() }()
-	client.AddHook(&stopper{marker: v.marker, n: n, names: make(map[string]string)})
+	client.AddHook(redisfault.Stop(v.marker, n))
 	err := v.do(tr, tr.over(client))
-	if err != nil && !strings.Contains(err.Error(), "stopped at") {
+	if err != nil && !strings.Contains(err.Error(), redisfault.Stopped) {
 		tr.t.Fatal(err)
 	}
 	if err == nil {

@@ -38,8 +38,8 @@ while at < #ARGV and not stops(outcomes, 2 * bytes) do
   read, bytes = ack_some(at, n)
   at, n = at + 2 * read, math.max(1, math.min(2 * n, 256, math.floor(read * 32768 / bytes)))
 end
+on('HDEL', HELD, done) -- first: an entry of LEASES without one of HELD is no lease
 on('ZREM', LEASES, done)
-on('HDEL', HELD, done)
 on('HDEL', STATES, aliases)
 tidy()
 return outcomes

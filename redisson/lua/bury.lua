@@ -5,12 +5,14 @@ for i = FIRST, #ARGV, 3 do
   if stops(outcomes, 4 * bytes) then
     break
   end
-  local msg, reason = release(ARGV[i], ARGV[i + 1]), ARGV[i + 2]
+  local msg, reason = message_of(ARGV[i], ARGV[i + 1]), ARGV[i + 2]
   if msg then
+    prove()
     local grave = struct.pack('>ddI4dI4', msg.due, msg.origin, msg.attempts, NOW, #reason)
-    redis.call('ZADD', DEAD, int(reserve(1) + 1), msg.key)
-    redis.call('HSET', GRAVES, msg.key, grave .. reason .. msg.member)
-    redis.call('HSET', STATES, msg.key, 'D')
+    write({'HDEL', GRAVES, msg.key}, 'HSET', GRAVES, msg.key, grave .. reason .. msg.member)
+    set_state(msg.key, 'D')
+    write({'ZREM', DEAD, msg.key}, 'ZADD', DEAD, int(reserve(1) + 1), msg.key)
+    end_lease(msg)
   end
   bytes = msg and #msg.member or 0
   outcomes[#outcomes + 1] = msg and 1 or lost(ARGV[i + 1])

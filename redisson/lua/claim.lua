@@ -34,7 +34,7 @@ local function before(item, msg)
   return not item.msg or not msg or not sorts_before(msg.due, msg.member, item.msg.due, item.msg.member)
 end
 
--- Chooses what is due, in order, and takes it out.
+-- Chooses what is due, in order.
 local function choose(due, there)
   local chosen, bytes = {}, 0
   while #chosen < limit and ROOM > 0 and (#chosen == 0 or not spent(bytes)) do
@@ -57,17 +57,15 @@ local function choose(due, there)
     end
     ROOM = ROOM - bytes
   end
-  there.done()
-  due.done()
   return chosen
 end
 
--- Adds to messages what STATES has for them, and takes it out.
+-- Adds to messages what STATES has for them. Returns the keys that it has.
 local function recall_all(msgs)
-  if redis.call('EXISTS', STATES) == 0 then
-    return
-  end
   local keys, known = {}, {}
+  if redis.call('EXISTS', STATES) == 0 then
+    return known
+  end
   for i, msg in ipairs(msgs) do
     keys[i] = msg.key
   end
@@ -77,7 +75,7 @@ local function recall_all(msgs)
       known[#known + 1] = msgs[i].key
     end
   end
-  on('HDEL', STATES, known)
+  return known
 end
 
 -- What came from DEST and is unknown gets an id of its own, in the form that all versions read.
@@ -87,60 +85,78 @@ local function identify(chosen, last)
       chosen[i] = parse(new_member(last + i, c.payload, 'Both'), NOW)
     end
   end
-  recall_all(chosen)
+  return recall_all(chosen)
 end
 
--- Leases messages by their keys. Returns whether none of these had a lease.
-local function lease_keys(msgs)
-  local ends, args = int(till), {'NX'}
-  for i, msg in ipairs(msgs) do
-    args[2 * i], args[2 * i + 1] = ends, msg.key
-  end
-  return on('ZADD', LEASES, args) == #msgs
-end
-
--- Java's ids are random. A message with the id of one that is leased gets an id of its own.
+-- Java's ids are random. A message with the id of one that is leased gets an id of its own. Returns the members that were in TIMES.
 local function part_twins(msgs, last)
-  local keys, seen = {}, {}
+  local keys, seen, parted = {}, {}, {}
   for i, msg in ipairs(msgs) do
     keys[i] = msg.key
   end
   for i, v in ipairs(redis.call('HMGET', HELD, unpack(keys))) do
     local msg = msgs[i]
     if v or seen[msg.key] then
-      redis.call('ZREM', TIMES, msg.member)
+      parted[#parted + 1] = msg.in_times and msg.member or nil
       msgs[i] = parse(new_member(last + i, payload_of(msg), 'Both'), msg.due)
     end
     seen[msg.key] = true
   end
+  return parted
+end
+
+local function lease_keys(msgs)
+  local ends, args, keys = int(till), {}, {}
+  for i, msg in ipairs(msgs) do
+    args[2 * i - 1], args[2 * i], keys[i] = ends, msg.key, msg.key
+  end
+  write({'ZREM', LEASES, unpack(keys)}, 'ZADD', LEASES, unpack(args))
 end
 
 local function hold_all(msgs, mark)
-  local due_again = int(till + GRACE)
-  local holds, times = {}, {}
+  local holds, keys = {}, {}
   for i, msg in ipairs(msgs) do
-    local a, b = 2 * i - 1, 2 * i
     local v = hold(msg, mark)
-    holds[a], holds[b] = msg.key, v
-    times[a], times[b] = due_again, msg.member
+    holds[2 * i - 1], holds[2 * i], keys[i] = msg.key, v, msg.key
     out[i + 2] = v
   end
-  on('HSET', HELD, holds)
-  if not ENVELOPE then
-    on('ZADD', TIMES, times)
-    announce_time(till + GRACE)
-  end
+  write({'HDEL', HELD, unpack(keys)}, 'HSET', HELD, unpack(holds))
 end
 
-local function lease_all(msgs)
-  redis.call('HDEL', HELD, '') -- a server out of memory allows this, and then what comes after it
-  local last = reserve(2 * #msgs + 1)
-  identify(msgs, last)
-  if not lease_keys(msgs) then
-    part_twins(msgs, last + #msgs)
-    lease_keys(msgs)
+-- Makes members the stand-ins of leases.
+local function stand_in(msgs)
+  local due_again = int(till + GRACE)
+  local times, moved, added = {}, {'ZADD', TIMES}, {'ZREM', TIMES}
+  for i, msg in ipairs(msgs) do
+    times[2 * i - 1], times[2 * i] = due_again, msg.member
+    if msg.in_times then
+      moved[#moved + 1], moved[#moved + 2] = int(msg.due), msg.member
+    else
+      added[#added + 1] = msg.member
+    end
   end
+  undo[#undo + 1] = #moved > 2 and moved or nil
+  write(#added > 2 and added or nil, 'ZADD', TIMES, unpack(times))
+end
+
+-- Leases messages, and then takes them out of where they waited.
+local function lease_all(msgs, due, there)
+  prove()
+  local last = reserve(2 * #msgs + 1)
+  local known = identify(msgs, last)
+  local parted = part_twins(msgs, last + #msgs)
+  lease_keys(msgs)
   hold_all(msgs, stamp(last + 2 * #msgs + 1, till) .. claim)
+  if not ENVELOPE then
+    stand_in(msgs)
+  end
+  there.done()
+  due.done(parted)
+  there.forget()
+  on('HDEL', STATES, known)
+  if not ENVELOPE then
+    announce_time(till + GRACE)
+  end
 end
 
 local function next_event()
@@ -161,10 +177,13 @@ if not (RETRY and claimed_before()) then
     out[2] = int(NOW)
     return out
   end
-  local chosen = choose(reader(not ENVELOPE), taker())
+  local due, there = reader(not ENVELOPE), taker()
+  local chosen = choose(due, there)
   if #chosen > 0 then
-    lease_all(chosen)
+    lease_all(chosen, due, there)
   else
+    there.done()
+    due.done()
     forget_some()
     tidy()
   end

@@ -26,8 +26,8 @@ local function handed_message(entry, payload)
 end
 
 local function forget_handed(entry)
-  redis.call('LREM', HANDED, 1, entry)
   redis.call('HDEL', PAYLOADS, entry_prefix(entry))
+  redis.call('LREM', HANDED, 1, entry) -- last: without a payload it is forgotten later
 end
 
 -- Forgets the first n entries.
@@ -163,10 +163,10 @@ local function open_envelope(payload)
 end
 
 -- A reader of DEST: peek returns its first item with its payload and, where that is known, the message; pop takes it out, though
--- only at done, together with all others. It reads ahead, more each time.
+-- only at done, together with all others. forget is for after that is committed. It reads ahead, more each time.
 local function taker()
   local read, at, ahead = {}, 1, 1
-  local recognize, popped, entries = recognizer(), 0, {}
+  local recognize, popped, entries, payloads = recognizer(), 0, {}, {}
   local t = {}
 
   local function item_of(payload)
@@ -193,13 +193,21 @@ local function taker()
 
   function t.pop()
     entries[#entries + 1] = read[at].entry
+    payloads[#payloads + 1] = read[at].payload
     at, popped = at + 1, popped + 1
   end
 
   function t.done()
     if popped > 0 then
-      redis.call('LTRIM', DEST, popped, -1)
+      local inverse = {'LPUSH', DEST}
+      for i = popped, 1, -1 do
+        inverse[#inverse + 1] = payloads[i]
+      end
+      write(inverse, 'LTRIM', DEST, popped, -1)
     end
+  end
+
+  function t.forget()
     for _, entry in ipairs(entries) do
       forget_handed(entry)
     end
@@ -208,35 +216,13 @@ local function taker()
   return t
 end
 
--- Takes a message that was handed over out of DEST again. Returns its member, nil where Java has taken it.
-local function take_handed(prefix, due)
-  local payload = redis.call('HGET', PAYLOADS, prefix)
-  if not payload then
-    return nil
-  end
-  local there = redis.call('LREM', DEST, 1, payload)
-  local entry = entry_of(due, payload, prefix)
-  forget_handed(entry)
-  return there == 1 and handed_message(entry, payload).member or nil
-end
-
--- The same for an envelope that Java has moved.
-local function take_envelope(key, prefix)
+-- Finds an envelope that Java has moved to DEST. Returns its payload.
+local function find_envelope(key)
   for _, payload in ipairs(redis.call('LRANGE', DEST, 0, -1)) do
-    if enveloped(payload, 0) == key and redis.call('LREM', DEST, 1, payload) == 1 then
-      return prefix .. struct.pack('<I8', #payload) .. payload
+    if enveloped(payload, 0) == key then
+      return payload
     end
   end
-  return nil
-end
-
--- Takes a message under an ended lease.
-local function take_ended(key, v)
-  if in_force(key) then
-    return nil, 'HELD'
-  end
-  local msg = end_lease(key, v)
-  return msg, not msg and 'NONE' or nil
 end
 
 -- Where a message waits by its state, or without one: due, origin, attempts, prefix.
@@ -248,47 +234,62 @@ local function place_of(key, origin, state)
   return due, first, attempts, string.sub(state, rest)
 end
 
--- Takes the member with that prefix from wherever it waits, nil where it is gone.
-local function take_member(prefix, due, key)
-  local m = find(prefix, due)
-  if m then
-    redis.call('ZREM', TIMES, m)
-    unlist(m)
-    return m
-  end
-  return ENVELOPE and take_envelope(key, prefix) or not ENVELOPE and take_handed(prefix, due) or nil
-end
+-- Finds a message that waits. Returns it, with ended where its lease has ended or payload where it is in DEST, or nil and the reason:
+-- NONE or HELD.
+local find_waiting
 
--- Takes a message that waits out of where it waits. Returns it, or nil and the reason: NONE or HELD.
-local take_waiting
-
-function take_waiting(key, origin)
+function find_waiting(key, origin)
   local v = redis.call('HGET', HELD, key)
   if v then
-    return take_ended(key, v)
+    local msg = not in_force(key) and leased_message(key, v)
+    if msg then
+      msg.ended = true
+    end
+    return msg or nil, in_force(key) and 'HELD' or 'NONE'
   end
   local state = redis.call('HGET', STATES, key)
   local kind = state and string.sub(state, 1, 1)
   if kind == 'A' then -- a redriven message, named by the id that it has now
-    return take_waiting(string.sub(state, 2), origin)
+    return find_waiting(string.sub(state, 2), origin)
   elseif kind == 'D' or ENVELOPE and not state then
     return nil, 'NONE'
   end
   local due, first, attempts, prefix = place_of(key, origin, state)
-  local m = take_member(prefix, due, key)
-  redis.call('HDEL', STATES, key, prefix)
+  local m, payload = find(prefix, due), nil
   if not m then
+    payload = ENVELOPE and find_envelope(key) or not ENVELOPE and redis.call('HGET', PAYLOADS, prefix) or nil
+    m = payload and prefix .. struct.pack('<I8', #payload) .. payload
+  end
+  if not m then
+    redis.call('HDEL', STATES, key, prefix)
     return nil, 'NONE'
   end
   local msg = parse(m, due)
-  msg.key, msg.origin, msg.attempts = key, first, attempts
+  msg.key, msg.origin, msg.attempts, msg.payload = key, first, attempts, payload
   return msg
+end
+
+-- Takes a message that was handed over out of DEST again, and commits. Returns whether it was there; else what the step has done is undone.
+local function take_handed(msg)
+  local there = redis.call('LREM', DEST, 1, msg.payload) == 1
+  if there then
+    commit()
+  else
+    take_back()
+  end
+  if not ENVELOPE then
+    forget_handed(entry_of(msg.due, msg.payload, prefix_of(msg)))
+  end
+  if not there then
+    redis.call('HDEL', STATES, msg.key, prefix_of(msg))
+  end
+  return there
 end
 
 -- Forgets states of messages that Java has taken: a few at random each time. Only while DEST is empty, since what
 -- is there may be one of them.
 local function forget_some()
-  local keys = redis.call('LLEN', DEST) == 0 and redis.call('HLEN', STATES) > 0 and redis.pcall('HRANDFIELD', STATES, 5) or {}
+  local keys = redis.call('LLEN', DEST) == 0 and redis.call('EXISTS', STATES) == 1 and redis.pcall('HRANDFIELD', STATES, 5) or {}
   for _, key in ipairs(keys.err and {} or keys) do
     local state = redis.call('HGET', STATES, key)
     local kind, gone = string.sub(state, 1, 1), false

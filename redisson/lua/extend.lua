@@ -3,16 +3,18 @@
 local till = after(tonumber(ARGV[FIRST]))
 local ends, bytes = {}, 0
 
--- An addition alone is refused by a server out of memory.
 local function move(key, v)
   local m = string.sub(v, member_at(v))
-  if not ENVELOPE and redis.call('ZREM', TIMES, m) == 0 then
+  if not ENVELOPE and not redis.call('ZSCORE', TIMES, m) then
     return false
   end
-  redis.call('ZREM', LEASES, key)
-  redis.call('ZADD', LEASES, int(till), key)
+  prove()
   if not ENVELOPE then
-    redis.call('ZADD', TIMES, int(till + GRACE), m)
+    set_due(m, till + GRACE)
+  end
+  redis.call('ZADD', LEASES, int(till), key)
+  commit()
+  if not ENVELOPE then
     announce(m, till + GRACE)
   end
   return true
@@ -26,4 +28,4 @@ for i = FIRST + 1, #ARGV, 2 do
   bytes = v and #v or 0
   ends[#ends + 1] = v and move(ARGV[i], v) and int(till) or '0'
 end
-return ends
+return told(ends)

@@ -33,7 +33,11 @@ local function remove(m, head)
   end
   walked = walked + math.min(steps, middle)
   asked = asked + math.min(steps, middle) / 500
-  return redis.call('LREM', INDEX, from, m)
+  local removed = redis.call('LREM', INDEX, from, m)
+  if removed > 0 then
+    undo[#undo + 1] = {'LPUSH', INDEX, m}
+  end
+  return removed
 end
 
 -- Returns whether it was there.
@@ -42,7 +46,7 @@ local function unlist(m)
   if not head then
     return false
   elseif head == m then
-    redis.call('LPOP', INDEX)
+    write({'LPUSH', INDEX, m}, 'LTRIM', INDEX, 1, -1)
     return true
   end
   return remove(m, head) > 0
@@ -86,7 +90,11 @@ local function popper()
 
   function p.flush()
     if at > 1 then
-      redis.call('LTRIM', INDEX, at - 1, -1)
+      local inverse = {'LPUSH', INDEX}
+      for i = at - 1, 1, -1 do
+        inverse[#inverse + 1] = read[i]
+      end
+      write(inverse, 'LTRIM', INDEX, at - 1, -1)
     end
     read, at = {}, 1
   end
@@ -149,8 +157,8 @@ local function copied_already(m)
   return layout ~= 'Both' and not ours(m) and other_layout_due(layout)
 end
 
--- A reader goes through messages that are due: peek returns one, and pop takes it out, though of TIMES and INDEX
--- only at done, together with all others; it returns false for one that is in DEST already. What is to stay stays in TIMES. Those of one
+-- A reader goes through messages that are due: peek returns one, and pop takes it out of INDEX, and of TIMES
+-- only at done, together with all others, which commits; it returns false for one that is in DEST already. What is to stay stays in TIMES. Those of one
 -- due time that Java has offered come as INDEX has them: in the order of offers, and from its head.
 local function reader(stay)
   local due, i, from, page = {}, 1, 0, 1
@@ -200,7 +208,7 @@ local function reader(stay)
 
   function r.pop()
     local m = next_one.member
-    gone[m], next_one = true, nil
+    gone[m], next_one.in_times, next_one = true, true, nil
     local fresh = list.take(m) or not LISTED or not copied_already(m)
     if not (fresh and stay) then
       out_of_times[#out_of_times + 1] = m
@@ -208,15 +216,18 @@ local function reader(stay)
     return fresh
   end
 
-  function r.done()
+  function r.done(others)
     list.flush()
     on('ZREM', TIMES, out_of_times)
+    on('ZREM', TIMES, others or {})
+    commit()
     for j, u in ipairs(unreadable) do
       if j > 1 and spent(#u[1]) then
         return -- the next script finds the others
       end
-      redis.call('ZREM', TIMES, u[1])
       quarantine(unlist(u[1]) and 'I' or 'T', u[1], u[2])
+      redis.call('ZREM', TIMES, u[1])
+      commit()
     end
   end
 

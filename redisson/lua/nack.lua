@@ -1,18 +1,19 @@
 -- Gives messages back: for each its key, the lease's stamp, delay in us, '1' when untouched. Returns 1 done, 0 the
 -- lease is lost, 2 unknown.
-local outcomes, given_back, bytes = {}, {}, 0
+local outcomes, returned, seen, bytes = {}, {}, {}, 0
 local earliest
 for i = FIRST, #ARGV, 4 do
   if stops(outcomes, 4 * bytes) then
     break
   end
-  local msg = release(ARGV[i], ARGV[i + 1])
+  local msg = not seen[ARGV[i]] and message_of(ARGV[i], ARGV[i + 1])
   if msg then
+    seen[msg.key] = true
     local due, attempts = after(tonumber(ARGV[i + 2])), msg.attempts
     if ARGV[i + 3] == '1' then
       due, attempts = msg.due, attempts - 1
     end
-    given_back[#given_back + 1] = {msg, due, attempts}
+    returned[#returned + 1] = {msg, due, attempts}
     earliest = math.min(earliest or due, due)
   end
   bytes = msg and #msg.member or 0
@@ -20,10 +21,10 @@ for i = FIRST, #ARGV, 4 do
 end
 
 -- What is put back goes to the head of INDEX: the last one first, that they are there as they were given.
-for i = #given_back, 1, -1 do
-  put_back(unpack(given_back[i]))
+for i = #returned, 1, -1 do
+  give_back(unpack(returned[i]))
 end
 if earliest then
   announce_time(earliest)
 end
-return outcomes
+return told(outcomes)

@@ -25,6 +25,45 @@ local FIRST = 7 -- the first argument of the script's own
 local AGE = tonumber(ARGV[2])
 local RETRY = AGE > 0
 
+-- What undoes the writes of a step, which is what a script does for one message or for all together. A step adds what is new, and removes
+-- last. Where a command fails, as for a user who may not use it, the queue is as it was before the step.
+local undo = {}
+local server = redis
+
+local function take_back()
+  local inverses = undo
+  undo = {}
+  for i = #inverses, 1, -1 do
+    server.pcall(unpack(inverses[i]))
+  end
+end
+
+-- Ends a step: nothing of it is undone any more.
+local function commit()
+  undo = {}
+end
+
+-- The error names the command, as the server's does not where the user may not use it. It keeps the code that it begins with, which clients
+-- go by; before Redis 7 an error is a text.
+local function call(command, ...)
+  local reply = server.pcall(command, ...)
+  if type(reply) == 'table' and reply.err then
+    take_back()
+    local text = reply.err .. ' (' .. command .. ')'
+    error(server.REDIS_VERSION_NUM and {err = text} or text, 0)
+  end
+  return reply
+end
+
+local redis = {call = call, pcall = server.pcall, sha1hex = server.sha1hex, error_reply = server.error_reply}
+
+-- Runs a command that the inverse undoes.
+local function write(inverse, ...)
+  local reply = call(...)
+  undo[#undo + 1] = inverse
+  return reply
+end
+
 -- The server's clock in microseconds, unless one is given.
 local function clock()
   if GIVEN_NOW ~= '' then
@@ -68,11 +107,26 @@ local function spent(bytes, budget)
 end
 
 -- Whether a script that settles messages stops before the next one, with what it has outcomes for: it is run again for the
--- others. Their number is limited, so that this is for large ones.
-local SETTLE_BUDGET = 1200
+-- others. Their number is limited, so that this is for large ones. Their bytes are limited where the server's clock does not tell the time
+-- that they take.
+local SETTLE_BUDGET, SETTLE_ROOM = 1200, 8 * 1024 * 1024
 
 local function stops(outcomes, bytes)
-  return #outcomes > 0 and spent(bytes, SETTLE_BUDGET)
+  SETTLE_ROOM = SETTLE_ROOM - bytes
+  return #outcomes > 0 and (SETTLE_ROOM <= 0 or spent(bytes, SETTLE_BUDGET))
+end
+
+-- These remove nothing: they prove that what a step adds can be undone, and what is old removed. Then a server that is out of memory lets
+-- additions pass.
+local proven = false
+
+local function prove()
+  if not proven then
+    redis.call('HDEL', HELD, '')
+    redis.call('ZREM', LEASES, '')
+    redis.call('LTRIM', INDEX, 0, -1)
+    proven = true
+  end
 end
 
 -- The first whole millisecond at which so many microseconds have passed. What is due at once is due in
@@ -251,40 +305,69 @@ local function renamed(msg)
   return not ENVELOPE and (msg.n ~= #msg.key or prefix_of(msg) ~= msg.key)
 end
 
--- Notes where a waiting message is.
-local function remember(msg, due, attempts)
-  if ENVELOPE or renamed(msg) or attempts > 0 or due ~= msg.origin then
-    redis.call('HSET', STATES, msg.key, waiting(due, msg.origin, attempts, prefix_of(msg)))
-  else
-    redis.call('HDEL', STATES, msg.key)
-  end
-  if renamed(msg) then
-    redis.call('HSET', STATES, prefix_of(msg), 'A' .. msg.key)
+-- Sets what STATES has for a key, nothing where state is nil.
+local function set_state(key, state)
+  local was = redis.call('HGET', STATES, key)
+  local inverse = was and {'HSET', STATES, key, was} or {'HDEL', STATES, key}
+  if state then
+    write(inverse, 'HSET', STATES, key, state)
+  elseif was then
+    write(inverse, 'HDEL', STATES, key)
   end
 end
 
--- Puts a message that was taken out back, to where it is among those of its due time. The caller has taken
--- something out before, so that a server that is out of memory lets this write pass.
+-- Notes where a waiting message is.
+local function remember(msg, due, attempts)
+  local noted = ENVELOPE or renamed(msg) or attempts > 0 or due ~= msg.origin
+  set_state(msg.key, noted and waiting(due, msg.origin, attempts, prefix_of(msg)) or nil)
+  if renamed(msg) then
+    set_state(prefix_of(msg), 'A' .. msg.key)
+  end
+end
+
+-- Sets when a member is due, whether or not it is in TIMES.
+local function set_due(m, due)
+  local was = redis.call('ZSCORE', TIMES, m)
+  write(was and {'ZADD', TIMES, was, m} or {'ZREM', TIMES, m}, 'ZADD', TIMES, int(due), m)
+end
+
+-- Adds a message to where it is among those of its due time. The caller then removes it from where it was.
 local function put_back(msg, due, attempts)
-  redis.call('ZADD', TIMES, int(due), msg.member)
+  prove()
   if LISTED or not ours(msg.member) then -- Java's are always there
-    redis.call('LPUSH', INDEX, msg.member) -- it is older than most
+    write({'LTRIM', INDEX, 1, -1}, 'LPUSH', INDEX, msg.member) -- it is older than most
   end
   remember(msg, due, attempts)
+  set_due(msg.member, due)
+end
+
+-- Why sleepers could not be told. What was stored is stored all the same.
+local silence
+
+local function publish(due)
+  local reply = redis.pcall('PUBLISH', CHANNEL, int(due))
+  if type(reply) == 'table' and reply.err then
+    silence = 'PUBLISH: ' .. reply.err
+  end
 end
 
 -- Tells sleepers, Java's among them, of a member that is now the first.
 local function announce(m, due)
   if m and redis.call('ZRANGE', TIMES, 0, 0)[1] == m then
-    redis.call('PUBLISH', CHANNEL, int(due))
+    publish(due)
   end
 end
 
 -- The same for several members of one due time.
 local function announce_time(due)
   if tonumber(redis.call('ZRANGE', TIMES, 0, 0, 'WITHSCORES')[2]) == due then
-    redis.call('PUBLISH', CHANNEL, int(due))
+    publish(due)
   end
+end
+
+-- The reply of a script, with why sleepers could not be told behind it.
+local function told(reply)
+  return silence and {reply, silence} or reply
 end
 
 -- Where Java may take messages too, a leased one stays in TIMES, to be due a while after the lease has ended:
@@ -324,19 +407,41 @@ local function held(key, v)
   return {member = string.sub(v, member_at(v)), n = n, key = key, due = due, origin = origin, attempts = attempts}
 end
 
--- Ends the lease of a key that has v in HELD; returns the message, or nil where Java has had it: then it is not
--- ours any more.
-local function end_lease(key, v)
-  redis.call('ZREM', LEASES, key)
+-- Removes the lease of a key, and commits. An entry of LEASES without one of HELD is no lease, so HELD goes first.
+local function forget_lease(key)
   redis.call('HDEL', HELD, key)
+  commit()
+  redis.call('ZREM', LEASES, key)
+end
+
+-- Ends the lease of a message that was put elsewhere, and commits. Without its stand-in a lease holds nothing, so that goes first.
+local function end_lease(msg)
+  if not ENVELOPE then
+    redis.call('ZREM', TIMES, msg.member)
+    commit()
+  end
+  forget_lease(msg.key)
+  if renamed(msg) then
+    redis.call('HDEL', STATES, prefix_of(msg))
+  end
+end
+
+-- Gives a leased message back, and commits. The stand-in becomes the member that waits.
+local function give_back(msg, due, attempts)
+  put_back(msg, due, attempts)
+  forget_lease(msg.key)
+end
+
+-- The message under the lease of a key that has v in HELD; nil where Java has had it, and then the lease is forgotten.
+local function leased_message(key, v)
   local msg = v and held(key, v)
+  if msg and (ENVELOPE or redis.call('ZSCORE', TIMES, msg.member)) then
+    return msg
+  end
+  forget_lease(key)
   if msg and renamed(msg) then
     redis.call('HDEL', STATES, prefix_of(msg))
   end
-  if msg and not ENVELOPE and redis.call('ZREM', TIMES, msg.member) == 0 then
-    return nil
-  end
-  return msg
 end
 
 -- Whether the lease of a key in HELD is in force. Mostly one look tells that for all.
@@ -355,10 +460,10 @@ local function given(key, mark)
   return v and string.sub(v, 1, STAMP) == mark and in_force(key) and v or nil
 end
 
--- Ends a lease that is in force; returns the message, or nil where it was not.
-local function release(key, mark)
+-- The message of a lease that is in force, or nil.
+local function message_of(key, mark)
   local v = given(key, mark)
-  return v and end_lease(key, v)
+  return v and leased_message(key, v)
 end
 
 -- Gives back what ended leases held, a part of the script's time long, and remembers whether there may be more.
@@ -374,9 +479,9 @@ local function expire()
       return
     end
     local v = redis.call('HGET', HELD, key)
-    local msg = end_lease(key, v)
+    local msg = leased_message(key, v)
     if msg then
-      put_back(msg, msg.due, msg.attempts)
+      give_back(msg, msg.due, msg.attempts)
     end
     bytes = v and 4 * #v or 0
   end
@@ -399,13 +504,14 @@ end
 
 -- Puts aside what nobody can read: kind T from TIMES alone, I from TIMES and INDEX, D from DEST.
 local function quarantine(kind, what, due)
-  redis.call('ZADD', QUARANTINE, int(due), kind .. what)
+  prove()
+  write({'ZREM', QUARANTINE, kind .. what}, 'ZADD', QUARANTINE, int(due), kind .. what)
 end
 
 -- Forgets what is kept for messages when there are none.
 local function tidy()
   if redis.call('EXISTS', TIMES, LEASES, DEAD, QUARANTINE, DEST) == 0 then
-    redis.call('DEL', SEQ, STATES, HANDED, PAYLOADS, INDEX)
+    redis.call('DEL', SEQ, STATES, HANDED, PAYLOADS, INDEX, HELD, GRAVES)
   end
 end
 

@@ -6,19 +6,22 @@ for i = FIRST, #ARGV do
     break
   end
   local key = ARGV[i]
-  if redis.call('ZREM', DEAD, key) == 1 then
-    local grave = redis.call('HGET', GRAVES, key)
-    redis.call('HDEL', GRAVES, key)
+  local grave = redis.call('ZSCORE', DEAD, key) and redis.call('HGET', GRAVES, key)
+  if grave then
+    prove()
     local _, origin, _, _, n, rest = struct.unpack('>ddI4dI4', grave)
     local old = string.sub(grave, rest + n)
     local m = new_member(reserve(1) + 1, payload_of(parse(old)), format_of(old))
-    redis.call('ZADD', TIMES, int(NOW), m)
     if LISTED then
-      redis.call('RPUSH', INDEX, m)
+      write({'LTRIM', INDEX, 0, -2}, 'RPUSH', INDEX, m)
     end
     local msg = parse(m, NOW)
     msg.key, msg.origin = key, origin
     remember(msg, NOW, 0)
+    set_due(m, NOW)
+    redis.call('ZREM', DEAD, key)
+    commit()
+    redis.call('HDEL', GRAVES, key)
     announce(m, NOW)
     bytes = #m
     outcomes[#outcomes + 1] = 1
@@ -26,4 +29,4 @@ for i = FIRST, #ARGV do
     outcomes[#outcomes + 1] = RETRY and 2 or 0
   end
 end
-return outcomes
+return told(outcomes)

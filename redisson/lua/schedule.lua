@@ -71,14 +71,21 @@ for i = FIRST + 1, #ARGV, 4 do
     outcomes[#outcomes + 1] = key ~= '' and 1 or int(due) .. ' ' .. string.sub(m, 1, PREFIX)
   end
 end
-on('ZADD', TIMES, times)
-if LISTED then
-  on('RPUSH', INDEX, members)
-end
-local entries = {}
+local entries, keys = {}, {}
 for key, state in pairs(states) do
   entries[#entries + 1], entries[#entries + 2] = key, state
+  keys[#keys + 1] = key
 end
-on('HSET', STATES, entries)
-announce(first, earliest)
-return outcomes
+if #members > 0 then
+  prove()
+  if #entries > 0 then
+    write({'HDEL', STATES, unpack(keys)}, 'HSET', STATES, unpack(entries))
+  end
+  if LISTED then
+    write({'LTRIM', INDEX, 0, -#members - 1}, 'RPUSH', INDEX, unpack(members))
+  end
+  on('ZADD', TIMES, times)
+  commit()
+  announce(first, earliest)
+end
+return told(outcomes)

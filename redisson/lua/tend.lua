@@ -31,7 +31,8 @@ local function insert(msg, entry, payload)
   while order[at] and tries > 0 do
     local pivot = redis.call('HGET', PAYLOADS, entry_prefix(order[at]))
     if pivot and redis.call('LINSERT', DEST, 'BEFORE', pivot, payload) > 0 then
-      redis.call('LINSERT', HANDED, 'BEFORE', order[at], entry)
+      undo[#undo + 1] = {'LREM', DEST, 1, payload}
+      write({'LREM', HANDED, 1, entry}, 'LINSERT', HANDED, 'BEFORE', order[at], entry)
       break
     end
     forget_handed(order[at])
@@ -39,22 +40,24 @@ local function insert(msg, entry, payload)
     tries = tries - 1
   end
   if not order[at] then
-    redis.call('RPUSH', DEST, payload)
-    redis.call('RPUSH', HANDED, entry)
+    write({'LTRIM', DEST, 0, -2}, 'RPUSH', DEST, payload)
+    write({'LTRIM', HANDED, 0, -2}, 'RPUSH', HANDED, entry)
   elseif tries == 0 then
     at = 1
-    redis.call('LPUSH', DEST, payload)
-    redis.call('LPUSH', HANDED, entry)
+    write({'LTRIM', DEST, 1, -1}, 'LPUSH', DEST, payload)
+    write({'LTRIM', HANDED, 1, -1}, 'LPUSH', HANDED, entry)
   end
   table.insert(order, at, entry)
-  redis.call('HSET', PAYLOADS, prefix_of(msg), payload)
+  write({'HDEL', PAYLOADS, prefix_of(msg)}, 'HSET', PAYLOADS, prefix_of(msg), payload)
 end
 
 local function hand_over(room)
   local due, moved, bytes = reader(false), 0, 0
   local last = redis.call('LINDEX', HANDED, -1)
-  local payloads, entries, pairs_of = {}, {}, {}
-  redis.call('HDEL', HELD, '') -- a server out of memory allows this, and then what comes after it
+  local payloads, entries, pairs_of, prefixes = {}, {}, {}, {}
+  if due.peek() then
+    prove()
+  end
   while moved < room and ROOM > 0 and (moved == 0 or not spent(4 * bytes)) and due.peek() do
     local msg = due.peek()
     moved, bytes = moved + 1, 0
@@ -68,19 +71,23 @@ local function hand_over(room)
       else
         local n = #payloads + 1
         payloads[n], entries[n], pairs_of[2 * n - 1], pairs_of[2 * n] = payload, entry, prefix_of(msg), payload
+        prefixes[n] = prefix_of(msg)
       end
     end
   end
+  local n = #payloads
+  if n > 0 then
+    write({'HDEL', PAYLOADS, unpack(prefixes)}, 'HSET', PAYLOADS, unpack(pairs_of))
+    write({'LTRIM', HANDED, 0, -n - 1}, 'RPUSH', HANDED, unpack(entries))
+    write({'LTRIM', DEST, 0, -n - 1}, 'RPUSH', DEST, unpack(payloads))
+  end
   due.done()
-  on('RPUSH', DEST, payloads)
-  on('RPUSH', HANDED, entries)
-  on('HSET', PAYLOADS, pairs_of)
 end
 
 local there = redis.call('LLEN', DEST)
 expire()
 trim_handed()
-if there < wanted then
+if there < wanted and not more_ended then -- what these held may be due before all else
   hand_over(wanted - there)
 end
 forget_some()

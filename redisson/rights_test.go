@@ -1,0 +1,144 @@
+package redisson_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisfault"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/redisson"
+)
+
+func documented(t *testing.T) []string {
+	t.Helper()
+	return redisfault.Rights(t, "../docs/redisson.md", "redisson")
+}
+
+// userWithout is the client of a user who lacks one of the documented rights.
+func userWithout(t *testing.T, server *testenv.RedisServer, lacking string) *redis.Client {
+	t.Helper()
+	return redisfault.User(t, server, "without-"+lacking, redisfault.Without(documented(t), lacking), "~*test:*", "&*test:*")
+}
+
+// elsewhere are the rights that no venture needs, with what does.
+var elsewhere = map[string]string{
+	"subscribe": "the hub", "unsubscribe": "the hub", "ping": "the hub", "info": "the check at the start", "config|get": "the check at the start",
+	"publish": "a warning: TestPushWithoutPublish", "script|load": "a server that does not know the script", "hrandfield": "forgetting states, which waits",
+	"lpos": "HANDED is trimmed later without", "set": "the first number, by the server's clock",
+}
+
+// TestWithoutARight runs each call as a user who lacks one of the documented rights. A call that fails names the right and loses
+// nothing; and no right is documented that nothing needs.
+func TestWithoutARight(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t, testenv.Private())
+	for _, lacking := range documented(t) {
+		client := userWithout(t, server, lacking)
+		failed := 0
+		for _, c := range bothWays {
+			for _, v := range ventures {
+				t.Run(lacking+"/"+c.Name()+"/"+v.name, func(t *testing.T) {
+					if v.lacks(newTrial(t, server, c), client, lacking) {
+						failed++
+					}
+				})
+			}
+		}
+		if failed == 0 && elsewhere[lacking] == "" {
+			t.Errorf("nothing needs %s", lacking)
+		}
+	}
+}
+
+// lacks reports whether the call failed.
+func (v *venture) lacks(tr *trial, client *redis.Client, right string) bool {
+	if v.before != nil {
+		v.before(tr)
+	}
+	err := v.do(tr.workerOn(client), tr)
+	if err != nil && !redisfault.Names(err, right) {
+		tr.t.Errorf("without %s: %v", right, err)
+	}
+	tr.complete(v.done(), errors.Join(errors.New("without "+right), err))
+	return err != nil
+}
+
+// done is what is allowed of a call that may have done its work.
+func (v *venture) done() *venture {
+	done := *v
+	if strings.HasPrefix(v.name, "claim") {
+		done.most++
+	}
+	return &done
+}
+
+// TestAKeyOfAnotherType runs each call on a queue one of whose keys another program has written something else to. A call that fails loses
+// nothing of what is under the other keys.
+func TestAKeyOfAnotherType(t *testing.T) {
+	t.Parallel()
+	for _, c := range bothWays {
+		for _, v := range ventures {
+			for _, key := range []string{"", "times", "index", "leases", "held", "states", "dead", "graves", "seq", "handed", "payloads", "quarantine"} {
+				if v.name == "purge" { // it deletes whatever is there
+					continue
+				}
+				t.Run(fmt.Sprintf("%s/%s/%s", c.Name(), v.name, key), func(t *testing.T) {
+					t.Parallel()
+					v.mistyped(newTrial(t, testenv.SharedRedis(t), c), key)
+				})
+			}
+		}
+	}
+}
+
+// mistyped does not try a key that holds something of the queue's.
+func (v *venture) mistyped(tr *trial, key string) {
+	if v.before != nil {
+		v.before(tr)
+	}
+	name := tr.keyNamed(key)
+	if tr.raw.Exists(tr.ctx, name).Val() == 1 {
+		return
+	}
+	kind := "stream"
+	if key == "states" {
+		kind = "set"
+	}
+	tr.write(kind, name)
+	err := v.do(tr.worker, tr)
+	if tr.raw.Type(tr.ctx, name).Val() == kind {
+		must(tr.t, tr.raw.Del(tr.ctx, name).Err())
+	}
+	tr.complete(v.done(), errors.Join(fmt.Errorf("%s is a %s", key, kind), err))
+}
+
+// TestPushWithoutPublish stores a message that may not be announced, and says so in the log alone.
+func TestPushWithoutPublish(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t, testenv.Private())
+	for _, c := range bothWays {
+		t.Run(c.Name(), func(t *testing.T) {
+			p := on(t, server)
+			p.name = "test:" + p.name
+			var log bytes.Buffer
+			q := p.openLogging(p.backendOn(userWithout(t, server, "publish"), redisson.WithCodec(c)), slog.New(slog.NewTextHandler(&log, nil)))
+			for _, ms := range [][]backend.Message{{{ID: "a", Delay: time.Hour}}, {{ID: "b", Delay: time.Minute}, {ID: "c"}}} {
+				must(t, q.Schedule(p.ctx, ms)...)
+			}
+			if !strings.Contains(log.String(), "could not be announced") || !strings.Contains(log.String(), "PUBLISH") {
+				t.Errorf("the log has %q", log.String())
+			}
+			if s := p.stats(q); s.Scheduled != 2 || s.Ready+s.InFlight != 1 {
+				t.Errorf("%+v", s)
+			}
+		})
+	}
+}
