@@ -375,7 +375,7 @@ func statsAfterManyLeases(t *trial) {
 	if s := t.stats(); s.Ready != int64(n) || s.Scheduled+s.InFlight+s.Dead != 0 {
 		t.fail("after %d leases have ended Stats says %s", n, countsOf(s))
 	}
-	if peeking.met(t) {
+	if peeking.met(t) && ownIDs.met(t) { // a store that others move messages in moves what is due between pages
 		t.sameOrder("Peek", ids, each(t.peekAll(n), func(p backend.Pending) string { return p.ID }))
 	}
 	t.comesAgain(ids, 0)

@@ -51,13 +51,13 @@ func manyMessages(t *trial) {
 	slices.SortStableFunc(ms, func(a, b backend.Message) int { return a.Due.Compare(b.Due) })
 	t.pass(max(0, due.Sub(t.now())) + 6*time.Second + t.lag())
 	ids := each(ms, func(m backend.Message) string { return m.ID })
-	held := t.takeAll(len(ids)/2, delayq.MaxBatch)
+	held := t.takeAllFor(len(ids)/2, delayq.MaxBatch, backend.MaxLease)
 	t.sameOrder("Receive", ids[:len(held)], each(held, idOf))
 	for batch := range slices.Chunk(held, delayq.MaxBatch) {
 		t.giveBack(batch)
 	}
 	t.grace()
-	all := t.takeAll(len(ids), delayq.MaxBatch)
+	all := t.takeAllFor(len(ids), delayq.MaxBatch, backend.MaxLease)
 	t.sameOrder("Receive", ids, each(all, idOf))
 	for batch := range slices.Chunk(all, delayq.MaxBatch-1) {
 		t.ackBatch(batch)
@@ -129,14 +129,15 @@ func manyHandOuts(t *trial) {
 
 func manyWindows(t *trial) {
 	n := t.scaled(100, delayq.MaxBatch)
-	window := 10*t.lease() + t.noise()
+	window := t.atLeast(10 * t.lease())
 	ms := make([]backend.Message, n)
 	for i := range ms {
 		ms[i] = t.afterUnique(0, window+time.Duration(i)*time.Microsecond)
 	}
 	begun := t.now()
 	t.push(ms...)
-	t.ackBatch(t.takeAll(n, n))
+	t.grace()
+	t.ackBatch(t.takeAllFor(n, n, backend.MaxLease))
 	t.outcomes(t.q.Schedule(t.ctx, ms), n, "pushing ids whose windows last,", func(int) error { return backend.ErrDuplicate })
 	t.nothing("all ids are taken")
 	if t.fake == nil {
@@ -144,5 +145,6 @@ func manyWindows(t *trial) {
 	}
 	t.pass(begun.Add(ms[n-1].UniqueFor).Sub(t.now()) + t.traits.Resolution)
 	t.push(ms...)
-	t.ackBatch(t.takeAll(n, n))
+	t.grace()
+	t.ackBatch(t.takeAllFor(n, n, backend.MaxLease))
 }
