@@ -169,10 +169,12 @@ func (t *trial) takeID(id string) backend.Delivery {
 }
 
 // takeAll takes n messages, up to limit at once.
-func (t *trial) takeAll(n, limit int) []backend.Delivery {
+func (t *trial) takeAll(n, limit int) []backend.Delivery { return t.takeAllFor(n, limit, t.lease()) }
+
+func (t *trial) takeAllFor(n, limit int, lease time.Duration) []backend.Delivery {
 	var all []backend.Delivery
 	for len(all) < n {
-		ds, err := t.receive(t.q, min(limit, n-len(all)), t.lease())
+		ds, err := t.receive(t.q, min(limit, n-len(all)), lease)
 		t.must(err, "taking message %d of %d", len(all)+1, n)
 		all = append(all, ds...)
 	}

@@ -18,6 +18,10 @@ import (
 func judging(f broken.Fault) conformance.Harness {
 	return conformance.Harness{
 		New: func(context.Context) (backend.Backend, func(), error) { return f.Wrap(memory.New()), nil, nil },
+		Limited: func(context.Context) (backend.Backend, func(), error) {
+			return f.Wrap(memory.New(memory.MaxMessages(fewMessages))), nil, nil
+		},
+		LimitedTo: fewMessages,
 		Leftovers: func(ctx context.Context, b backend.Backend) ([]string, error) {
 			return memoryLeftovers(ctx, b.(interface{ Unwrap() backend.Backend }).Unwrap())
 		},

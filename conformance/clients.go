@@ -25,6 +25,11 @@ var clientChecks = []Check{
 		Rule: "Clients that push, take, settle, look, cancel and reschedule at the same time find each message in the state that its own history says, with its own attempts, whole.",
 		run:  clientsAtOnce,
 	},
+	{
+		Name: "open-at-once", Invariant: 13,
+		Rule: "Handles that are opened at the same time on a queue that was not there are handles on one queue.",
+		run:  openAtOnce,
+	},
 }
 
 // batchesAtOnce has pushers wait for one another before each batch, so that the batches do meet.
@@ -145,6 +150,40 @@ func atOnce(fs ...func() error) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+func openAtOnce(t *trial) {
+	const handles = 4
+	for round := range t.scaled(2, 200) {
+		name := fmt.Sprintf("%s.%d", t.name(), round)
+		ms := make([]backend.Message, handles)
+		for i := range ms {
+			ms[i] = t.after(0)
+		}
+		t.expect(ms...)
+		queues := make([]backend.Queue, handles)
+		meet := newBarrier(handles)
+		t.all(spread(handles, func(i int) error {
+			meet.wait()
+			q, err := t.b.Open(t.ctx, name, t.options())
+			if err != nil {
+				return fmt.Errorf("opening a queue: %w", err)
+			}
+			queues[i] = t.named(q, name)
+			return nil
+		})...)
+		for i, q := range queues {
+			t.must(outcome(q.Schedule(t.ctx, ms[i:i+1])), "scheduling on handle %d", i)
+		}
+		for range ms {
+			ds, err := t.receive(queues[0], 1, t.lease())
+			t.must(err, "taking on one handle what was pushed on all")
+			t.ackOn(queues[0], ds...)
+		}
+		for _, q := range queues {
+			t.must(q.Close(), "Close")
+		}
+	}
 }
 
 // A barrier lets goroutines go on together.

@@ -22,9 +22,9 @@ var update = flag.Bool("update", false, "write the golden files of skips anew")
 func backends(t *testing.T) map[string]conformance.Harness {
 	t.Helper()
 	hs := map[string]conformance.Harness{
-		"memory": {New: newMemory, Leftovers: memoryLeftovers, Virtual: true},
+		"memory": {New: newMemory, Limited: limitedMemory, LimitedTo: fewMessages, Leftovers: memoryLeftovers, Virtual: true},
 		"memory-realtime": {
-			New: newMemory, Leftovers: memoryLeftovers,
+			New: newMemory, Limited: limitedMemory, LimitedTo: fewMessages, Leftovers: memoryLeftovers,
 			Tick: 60 * time.Millisecond, Quiet: 10 * time.Millisecond,
 		},
 		"coarse":            {New: newCoarse, Attach: attachCoarse, Leftovers: coarseLeftovers, Virtual: true},
@@ -38,6 +38,25 @@ func backends(t *testing.T) map[string]conformance.Harness {
 }
 
 func newMemory(context.Context) (backend.Backend, func(), error) { return memory.New(), nil, nil }
+
+const fewMessages = 100
+
+func limitedMemory(context.Context) (backend.Backend, func(), error) {
+	return memory.New(memory.MaxMessages(fewMessages)), nil, nil
+}
+
+// TestFullInBytes runs the check of full queues on one that counts bytes.
+func TestFullInBytes(t *testing.T) {
+	h := conformance.Harness{
+		New: newMemory, Leftovers: memoryLeftovers, Virtual: true,
+		Limited: func(context.Context) (backend.Backend, func(), error) {
+			return memory.New(memory.MaxBytes(5000)), nil, nil
+		},
+	}
+	if err := conformance.Verify(t.Context(), h, "full"); err != nil {
+		t.Error(err)
+	}
+}
 
 func memoryLeftovers(_ context.Context, b backend.Backend) ([]string, error) {
 	messages, bytes := b.(*memory.Backend).Usage()

@@ -126,4 +126,21 @@ func queuesAreApart(t *trial) {
 		t.nothingOn(other, "queue "+name+" is empty")
 	}
 	t.ack(t.takeID(id))
+	t.longNamesAreApart()
+}
+
+// longNamesAreApart opens queues whose names differ at their very end alone.
+func (t *trial) longNamesAreApart() {
+	long := t.name() + strings.Repeat("n", backend.MaxName-len(t.name())-1)
+	a, err := t.openOn(t.b, long+"a")
+	t.must(err, "opening a queue with the longest name")
+	b, err := t.openOn(t.b, long+"b")
+	t.must(err, "opening a queue with the longest name")
+	m := t.after(0)
+	t.expect(m)
+	t.must(outcome(a.Schedule(t.ctx, []backend.Message{m})), "scheduling")
+	t.nothingOn(b, "the message is in the queue whose name has another end")
+	ds, err := t.receive(a, 1, t.lease())
+	t.must(err, "taking a message")
+	t.ackOn(a, ds...)
 }

@@ -39,25 +39,27 @@ func contentEverywhere(t *trial) {
 	r := rand.NewChaCha8([32]byte{1})
 	_, headers := t.awkward()
 	reasons := reasonsOfAllSizes()
+	beside := headers // those that go with bodies of all sizes
 	if !t.inProcess() {
 		headers, reasons = headers[len(headers)-min(2, len(headers)):], reasons[:4]
+		beside = headers[:1]
 	}
 	for i, size := range t.sizes() {
 		m := t.after(0)
-		m.Body, m.Headers = make([]byte, size), headers[i%len(headers)]
+		m.Body, m.Headers = make([]byte, size), beside[i%len(beside)]
 		_, _ = r.Read(m.Body)
 		if lengths := []int{backend.MaxID, backend.MaxID - 1, 1, 26, 128}; ownIDs.met(t) {
 			m.ID = strings.Repeat(string(rune('a'+i%26)), lengths[i%len(lengths)])
 		}
 		t.showsEverywhere(m, reasons[i%len(reasons)])
 	}
-	for i := range max(len(headers), len(reasons)) {
+	for i := range max(len(headers), t.scaled(0, len(reasons))) {
 		m := t.after(0)
 		m.Headers = headers[i%len(headers)]
 		t.showsEverywhere(m, reasons[i%len(reasons)])
 	}
 	m := t.after(0)
-	m.Body = make([]byte, cmp.Or(t.traits.MaxBody, backend.MaxBody))
+	m.Body = make([]byte, min(cmp.Or(t.traits.MaxBody, backend.MaxBody), t.scaled(4<<20+1, backend.MaxBody)))
 	_, _ = r.Read(m.Body)
 	t.push(m)
 	t.ack(t.takeID(m.ID))
@@ -65,6 +67,7 @@ func contentEverywhere(t *trial) {
 }
 
 func reasonsOfAllSizes() (reasons []string) {
+	reasons = append(reasons, "\x00\xff\r\n ü\x00")
 	for _, n := range []int{backend.MaxReason, 0, 1<<10 + 1, 255, 1, 256, 1 << 10, 4 << 10, 4<<10 + 1, backend.MaxReason - 1} {
 		reasons = append(reasons, strings.Repeat("r", n))
 	}

@@ -22,6 +22,11 @@ type Harness struct {
 	// every message has been settled. Nil: only Stats is asked.
 	Leftovers func(ctx context.Context, b backend.Backend) ([]string, error)
 
+	// Limited returns a backend as New does, of which a queue is full with some hundred small messages: with LimitedTo messages, or
+	// after any number of bytes where LimitedTo is 0. Nil: what a full queue does is not checked.
+	Limited   func(ctx context.Context) (b backend.Backend, cleanup func(), err error)
+	LimitedTo int
+
 	// Shared names functions, as a stack shows them, whose goroutines belong to no backend: to a
 	// client that New passes to all of them, say. They are not leaks.
 	Shared []string

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -58,6 +59,11 @@ var leaseChecks = []Check{
 		Name: "extend-shortens", Invariant: 5,
 		Rule: "An extension to sooner ends the lease sooner.",
 		run:  extendShortens,
+	},
+	{
+		Name: "lease-end-is-seen", Invariant: 8,
+		Rule: "Whatever is called first after a lease has ended finds its message waiting: Peek, Cancel, Reschedule or a push of its id.",
+		run:  leaseEndIsSeen,
 	},
 }
 
@@ -155,4 +161,54 @@ func extendShortens(t *trial) {
 	t.quietFor(t.Tick, "it is leased")
 	t.grace()
 	t.ack(t.takeID(id))
+}
+
+// leaseEndIsSeen gives a store that sweeps the time to come round.
+func leaseEndIsSeen(t *trial) {
+	lease := t.Tick + t.noise()
+	ended := func() string {
+		id := t.pushAfter(0)
+		t.takeIDFor(id, lease)
+		t.pass(lease + t.lag())
+		return id
+	}
+	if peeking.met(t) {
+		id := ended()
+		t.eventually(0, "Peek of a message whose lease has ended", func() bool {
+			ps := t.peekAll(10)
+			return len(ps) == 1 && ps[0].ID == id && (t.traits.UncountedAttempts || ps[0].Attempts == 1)
+		})
+		t.ack(t.takeID(id))
+	}
+	if moving.met(t) {
+		id := ended()
+		t.expectAgain(id, t.now().Add(t.Tick))
+		t.seesEnd("Reschedule", func() error { return t.move(id, t.Tick) })
+		t.nothing("it was rescheduled")
+		t.pass(t.Tick)
+		t.grace()
+		t.ack(t.takeID(id))
+	}
+	if cancelling.met(t) && !t.traits.CancelsUnseen {
+		id := ended()
+		t.seesEnd("Cancel", func() error { return t.cancelID(id) })
+		t.nothing("it was cancelled")
+	}
+	if deduping.met(t) && ownIDs.met(t) {
+		id := ended()
+		t.want(outcome(t.q.Schedule(t.ctx, []backend.Message{{ID: id}})), backend.ErrDuplicate, "pushing the id of a message whose lease has ended")
+		t.ack(t.takeID(id))
+	}
+}
+
+// seesEnd does something to a message whose lease has ended.
+func (t *trial) seesEnd(what string, do func() error) {
+	t.eventually(0, what+" of a message whose lease has ended", func() bool {
+		err := do()
+		if errors.Is(err, backend.ErrInFlight) && t.lag() > 0 {
+			return false
+		}
+		t.must(err, "%s of a message whose lease has ended", what)
+		return true
+	})
 }

@@ -40,11 +40,6 @@ var lossChecks = []Check{
 		Rule: "Stats counts each message once, in the state it is in, and knows the earliest due time.",
 		run:  statsCount,
 	},
-	{
-		Name: "stats-after-many-leases", Invariant: 2, needs: []need{counting},
-		Rule: "However many leases have ended, Stats counts what they held as ready, the first time that it is asked.",
-		run:  statsAfterManyLeases,
-	},
 }
 
 func nackKeeps(t *trial) {
@@ -149,6 +144,8 @@ func contextEnded(t *trial) {
 	}
 	m := t.after(0)
 	t.want(outcome(t.q.Schedule(ended, []backend.Message{m})), context.Canceled, "Schedule under a context that had ended")
+	_, err := t.b.Open(ended, t.name()+".ended", t.options())
+	t.want(err, context.Canceled, "Open under a context that had ended")
 	t.changesNothing(ended, t.q, d, context.Canceled, "under a context that had ended")
 	late, cancel := context.WithDeadline(t.ctx, time.Now().Add(-time.Second))
 	defer cancel()
@@ -243,20 +240,4 @@ func statsCount(t *trial) {
 
 func countsOf(s backend.Stats) string {
 	return fmt.Sprintf("%d scheduled, %d ready, %d in flight, %d dead", s.Scheduled, s.Ready, s.InFlight, s.Dead)
-}
-
-func statsAfterManyLeases(t *trial) {
-	const batch, batches = 450, 3
-	for range batches {
-		var ms []backend.Message
-		for range batch {
-			ms = append(ms, t.after(0))
-		}
-		t.push(ms...)
-	}
-	t.leaseMany(batches*batch, t.lease())
-	t.pass(t.lease() + t.lag())
-	if s := t.stats(); s.Ready != batches*batch || s.Scheduled+s.InFlight+s.Dead != 0 {
-		t.fail("after %d leases have ended Stats says %s", batches*batch, countsOf(s))
-	}
 }

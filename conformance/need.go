@@ -21,6 +21,7 @@ var (
 	windows    = need{"ids that stay taken (UniqueFor)", func(t *trial) bool { return !t.traits.NoUniqueFor }}
 	attempts   = need{"counting attempts", func(t *trial) bool { return !t.traits.UncountedAttempts }}
 	exactly    = need{"attempts that rise by hand-outs alone", func(t *trial) bool { return !t.traits.RecountsAttempts }}
+	limiting   = need{"a limit of a queue", func(t *trial) bool { return t.Limited != nil }}
 	oneCopy    = need{"messages that are moved in one step", func(t *trial) bool { return !t.traits.CopiesMessages }}
 )
 

@@ -23,11 +23,6 @@ var orderChecks = []Check{
 		Rule: "A message whose lease ended, or that was given back untouched, is at its old place in the order.",
 		run:  orderAfterLease,
 	},
-	{
-		Name: "order-after-many-leases", Invariant: 7, needs: []need{ordering},
-		Rule: "However many leases end together, what they held comes in its old order.",
-		run:  orderAfterManyLeases,
-	},
 }
 
 func order(t *trial) {
@@ -92,30 +87,4 @@ func orderAfterLease(t *trial) {
 	t.untouched(t.takeID(ids[1]))
 	t.outlast(lease)
 	t.inOrder(ids, 1)
-}
-
-func orderAfterManyLeases(t *trial) {
-	const n = 330
-	due := t.now().Add(t.Tick)
-	var ms []backend.Message
-	var ids []string
-	for i := range n {
-		m := t.at(due.Add(time.Duration(i) * max(t.traits.Resolution, time.Millisecond)))
-		ms, ids = append(ms, m), append(ids, m.ID)
-	}
-	t.push(ms...)
-	t.pass(t.Tick + n*max(t.traits.Resolution, time.Millisecond) + t.lag())
-	t.leaseMany(n/3, 2*t.lease()) // what comes first in the order ends last
-	t.leaseMany(n-n/3, t.lease())
-	t.pass(2*t.lease() + t.lag())
-	t.inOrder(ids, 1)
-}
-
-// leaseMany takes n messages and settles none.
-func (t *trial) leaseMany(n int, lease time.Duration) {
-	for n > 0 {
-		ds, err := t.receive(t.q, n, lease)
-		t.must(err, "taking %d messages", n)
-		n -= len(ds)
-	}
 }

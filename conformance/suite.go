@@ -29,7 +29,7 @@ func Checks() []Check {
 		dueChecks, lossChecks, peekChecks, contentChecks, idChecks, duplicateChecks, uniqueChecks, leaseChecks, cancelChecks,
 		orderChecks, attemptChecks, deadChecks, closeChecks, workerChecks, wakeChecks,
 		chaosChecks, leftoverChecks, purgeChecks, inputChecks, modelChecks, limitChecks, batchChecks, everywhereChecks,
-		clientChecks,
+		clientChecks, manyChecks, fullChecks,
 	)
 	slices.SortStableFunc(all, func(a, b Check) int { return cmp.Compare(a.Invariant, b.Invariant) })
 	return all

@@ -167,6 +167,58 @@ func wakeUpOutlivesLeavers(t *trial) {
 		t.firstAttempt(d)
 		t.ack(d)
 	}
+	for _, leave := range []func(*waiter){func(w *waiter) { w.cancel() }, func(w *waiter) { t.must(w.q.Close(), "Close") }} {
+		t.outlivesLeaver(leave)
+	}
+	t.outliveSomeLeavers()
+}
+
+// outliveSomeLeavers has workers leave from the middle of those that wait, neighbours one after another in both directions.
+func (t *trial) outliveSomeLeavers() {
+	for _, leavers := range [][]int{{1, 2}, {2, 1}, {0, 1}, {4, 3}, {1, 3, 2}} {
+		workers := make([]*sleeper, 5)
+		for i := range workers {
+			workers[i] = t.asleep(t.q)
+			t.moment()
+		}
+		for _, i := range leavers {
+			ds, err := workers[i].stop()
+			t.want(err, context.Canceled, "Receive whose context ended, with %d messages", len(ds))
+			workers[i] = nil
+		}
+		for range len(workers) - len(leavers) {
+			t.pushAfter(0)
+		}
+		t.grace()
+		for _, w := range workers {
+			if w != nil {
+				t.ack(w.wokenBy("a message for each worker that waits was pushed, and others had left"))
+			}
+		}
+	}
+}
+
+// outlivesLeaver has the message become due when one of two workers that wait for it has left.
+func (t *trial) outlivesLeaver(leave func(*waiter)) {
+	id := t.pushAfter(t.Tick)
+	due := t.now().Add(t.Tick)
+	stayer := t.sleep(t.q)
+	leaver := t.waits(t.b)
+	defer leaver.cancel()
+	t.settleDown()
+	leave(leaver)
+	left := t.resultOf(leaver)
+	if len(left.ds) > 0 { // the machine stood still for a tick
+		stayer.cancel()
+		t.pass(t.lease() + t.lag())
+		return
+	}
+	t.pass(max(0, due.Sub(t.now())))
+	t.grace()
+	d := stayer.woken(id, "the message was due, and another worker had left")
+	t.firstAttempt(d)
+	t.ack(d)
+	t.must(leaver.q.Close(), "Close")
 }
 
 // firstAttempt fails when somebody is said to have had the messages before.

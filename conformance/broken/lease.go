@@ -25,7 +25,7 @@ var leaseFaults = []Fault{
 	{"does not count a message given back at once", "attempt-counts-nacks", func(q *queue) backend.Queue { return &uncountedNack{q} }},
 	{"counts a message given back untouched", "untouched-is-not-counted", func(q *queue) backend.Queue { return &counted{q} }},
 	{"puts a message given back untouched at the end", "order-after-lease", func(q *queue) backend.Queue { return &counted{q} }},
-	{"puts many messages whose leases ended in no order", "order-after-many-leases", func(q *queue) backend.Queue { return &crowded{q} }},
+	{"puts many messages whose leases ended in no order", "batch-of-ended-leases", func(q *queue) backend.Queue { return &crowded{q} }},
 	{"gives back no more than a thousand ended leases at a time", "stats-after-many-leases", func(q *queue) backend.Queue { return &thousand{q} }},
 	{"notices the end of a lease only when asked anew", "lease-end-wakes", func(q *queue) backend.Queue { return &sluggish{q} }},
 	{"keeps a stuck handler's lease no longer than a tick", "stuck-handler", func(q *queue) backend.Queue { return &unextended{q} }},

@@ -1,0 +1,128 @@
+package conformance
+
+import (
+	"errors"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Invariant 15: a store at its limit.
+var fullChecks = []Check{
+	{
+		Name: "full", Invariant: 15, needs: []need{limiting},
+		Rule: "A queue at its limit answers ErrFull to each message beyond it and keeps nothing of that, not its id nor its window; messages in flight and dead ones count; whatever ends makes room again.",
+		run:  full,
+	},
+}
+
+// fullAfter bounds what the check pushes until a queue says that it is full.
+const fullAfter = 20_000
+
+func full(t *trial) {
+	b, cleanup, err := t.Limited(t.ctx)
+	t.must(err, "making a backend with a limit")
+	t.cleanUp(b, cleanup)
+	t.q, err = t.openOn(b, t.name())
+	t.must(err, "opening a queue")
+	n := t.fill()
+	t.staysFull("all wait")
+	ds := t.takeAll(n, n)
+	t.staysFull("all are in flight")
+	for i := range ds[1:] {
+		t.nack(ds[1+i], 0)
+	}
+	if dead, ok := t.q.(backend.DeadLetters); ok {
+		t.must(t.bury(ds[0], "of the check"), "Dead")
+		t.staysFull("one is dead")
+		t.must(outcome(dead.DeleteDead(t.ctx, []string{ds[0].ID})), "DeleteDead")
+	} else {
+		t.ack(ds[0])
+	}
+	t.hasRoomForOne("one was deleted")
+	t.grace()
+	t.ack(t.take())
+	t.hasRoomForOne("one was acknowledged")
+	if cancelling.met(t) {
+		t.must(t.cancelID(t.pushedLast()), "Cancel")
+		t.hasRoomForOne("one was cancelled")
+	}
+	t.ackBatch(t.takeAll(n, n))
+	t.windowsEnd(n)
+}
+
+// fill pushes messages of one size until the queue is full, and returns how many it took.
+func (t *trial) fill() int {
+	for n := range fullAfter {
+		m := t.after(0)
+		err := outcome(t.q.Schedule(t.ctx, []backend.Message{m}))
+		if errors.Is(err, backend.ErrFull) {
+			if want := t.LimitedTo; want > 0 && n != want {
+				t.fail("a queue that is limited to %d messages is full at %d", want, n)
+			}
+			return n
+		}
+		t.must(err, "filling a queue")
+		t.expect(m)
+	}
+	t.fail("a queue with a limit took %d messages", fullAfter)
+	return 0
+}
+
+// staysFull pushes what is refused, in a batch. Nobody expects it, so that it may not come.
+func (t *trial) staysFull(when string) {
+	ms := []backend.Message{t.after(0), t.after(0)}
+	if windows.met(t) && ownIDs.met(t) {
+		ms[0].UniqueFor = t.lease()
+	}
+	for range 2 { // a window or an id that stayed would show the second time
+		t.outcomes(t.q.Schedule(t.ctx, ms), len(ms), "pushing to a full queue, "+when+",", func(int) error { return backend.ErrFull })
+	}
+}
+
+// hasRoomForOne pushes two messages in one batch, and the first is taken.
+func (t *trial) hasRoomForOne(when string) {
+	ms := []backend.Message{t.after(0), t.after(0)}
+	t.expect(ms[0])
+	t.outcomes(t.q.Schedule(t.ctx, ms), len(ms), "pushing "+when+",", func(i int) error {
+		if i == 0 {
+			return nil
+		}
+		return backend.ErrFull
+	})
+}
+
+// pushedLast is a message that waits.
+func (t *trial) pushedLast() string {
+	d := t.take()
+	t.untouched(d)
+	return d.ID
+}
+
+// windowsEnd has a window end before each further push, with which the queue is never full.
+func (t *trial) windowsEnd(n int) {
+	if !windows.met(t) || !ownIDs.met(t) || t.fake == nil {
+		return
+	}
+	for range 3 * n {
+		m := t.afterUnique(0, t.Tick)
+		t.push(m)
+		t.ack(t.takeID(m.ID))
+		t.pass(t.Tick + t.traits.Resolution)
+	}
+	for range 2 {
+		for range n / 2 {
+			m := t.afterUnique(0, t.Tick)
+			err := outcome(t.q.Schedule(t.ctx, []backend.Message{m}))
+			if errors.Is(err, backend.ErrFull) {
+				break
+			}
+			t.must(err, "pushing")
+			t.expect(m)
+			t.ack(t.takeID(m.ID))
+		}
+		t.pass(t.Tick + t.traits.Resolution) // all windows end at once
+	}
+	m := t.after(0)
+	t.push(m)
+	t.ack(t.takeID(m.ID))
+}

@@ -1,0 +1,150 @@
+package conformance
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+)
+
+// Numbers beyond 16 bits, where a store may count in fewer bits than it needs. On servers, where each call is a round trip, the
+// numbers are small and these checks say less.
+var manyChecks = []Check{
+	{
+		Name: "many-messages", Invariant: 7,
+		Rule: "However many messages wait, each comes once and in order, also after some of them were cancelled, moved or given back.",
+		run:  manyMessages,
+	},
+	{
+		Name: "many-hand-outs", Invariant: 8, needs: []need{attempts, exactly},
+		Rule: "However often a message is handed out, its attempt rises by one each time, and of all its leases the last alone settles it.",
+		run:  manyHandOuts,
+	},
+	{
+		Name: "many-windows", Invariant: 4, needs: []need{windows, ownIDs},
+		Rule: "However many windows last at once, each id stays taken until its own window ends.",
+		run:  manyWindows,
+	},
+}
+
+const (
+	beyond16Bits = 1<<16 + 2000
+	manyWaiting  = 80_000 // of which more than 16 bits count are left after the cancels
+)
+
+func manyMessages(t *trial) {
+	n := t.scaled(300, manyWaiting)
+	due := t.now().Truncate(time.Second).Add(10 * t.Tick)
+	dice := rand.New(rand.NewPCG(1, 2))
+	ms := make([]backend.Message, n)
+	for i := range ms {
+		ms[i] = t.at(due.Add(time.Duration(dice.IntN(5)) * time.Second))
+	}
+	for batch := range slices.Chunk(ms, delayq.MaxBatch) {
+		t.push(batch...)
+	}
+	ms = t.removeSome(ms, dice)
+	ms = t.moveSome(ms, due, dice)
+	slices.SortStableFunc(ms, func(a, b backend.Message) int { return a.Due.Compare(b.Due) })
+	t.pass(max(0, due.Sub(t.now())) + 6*time.Second + t.lag())
+	ids := each(ms, func(m backend.Message) string { return m.ID })
+	held := t.takeAllFor(len(ids)/2, delayq.MaxBatch, backend.MaxLease)
+	t.sameOrder("Receive", ids[:len(held)], each(held, idOf))
+	for batch := range slices.Chunk(held, delayq.MaxBatch) {
+		t.giveBack(batch)
+	}
+	t.grace()
+	all := t.takeAllFor(len(ids), delayq.MaxBatch, backend.MaxLease)
+	t.sameOrder("Receive", ids, each(all, idOf))
+	for batch := range slices.Chunk(all, delayq.MaxBatch-1) {
+		t.ackBatch(batch)
+	}
+	t.nothing("all are done")
+	if counting.met(t) {
+		t.empty()
+	}
+}
+
+// removeSome cancels every seventh message.
+func (t *trial) removeSome(ms []backend.Message, dice *rand.Rand) []backend.Message {
+	if !cancelling.met(t) || t.traits.CancelsUnseen {
+		return ms
+	}
+	gone := make(map[string]bool)
+	for range len(ms) / 7 {
+		gone[ms[dice.IntN(len(ms))].ID] = true
+	}
+	for _, id := range slices.Sorted(maps.Keys(gone)) {
+		t.must(t.cancelID(id), "cancelling")
+	}
+	return slices.DeleteFunc(ms, func(m backend.Message) bool { return gone[m.ID] })
+}
+
+// moveSome reschedules messages by some seconds.
+func (t *trial) moveSome(ms []backend.Message, due time.Time, dice *rand.Rand) []backend.Message {
+	if !moving.met(t) {
+		return ms
+	}
+	for range len(ms) / 7 {
+		i := dice.IntN(len(ms))
+		ms[i].Due = due.Add(time.Duration(dice.IntN(5)) * time.Second)
+		t.expectAgain(ms[i].ID, ms[i].Due.Add(-t.Skew))
+		t.must(outcome(t.q.(backend.Rescheduler).Reschedule(t.ctx, []backend.Move{{ID: ms[i].ID, Due: ms[i].Due}})), "rescheduling")
+	}
+	return ms
+}
+
+func (t *trial) giveBack(ds []backend.Delivery) {
+	rs := each(ds, func(d backend.Delivery) backend.Return { return backend.Return{Lease: d.Lease(), Untouched: true} })
+	for _, d := range ds {
+		t.expectAgain(d.ID, time.Time{})
+	}
+	t.outcomes(t.q.Nack(t.ctx, rs), len(rs), "giving back", allWell)
+}
+
+func manyHandOuts(t *trial) {
+	id := t.pushAfter(0)
+	var leases []backend.Lease
+	var last backend.Delivery
+	for i := range t.scaled(40, beyond16Bits) {
+		if i > 0 {
+			t.nack(last, 0)
+			t.grace()
+		}
+		if last = t.takeID(id); last.Attempt != i+1 {
+			t.fail("message %s came at attempt %d; it is its hand-out number %d", id, last.Attempt, i+1)
+		}
+		leases = append(leases, last.Lease())
+	}
+	lost := func(int) error { return backend.ErrLeaseLost }
+	for batch := range slices.Chunk(leases[:len(leases)-1], delayq.MaxBatch) {
+		t.outcomes(t.q.Ack(t.ctx, batch), len(batch), "acknowledging under an old lease,", lost)
+	}
+	t.ack(last)
+	t.nothing("it is done")
+}
+
+func manyWindows(t *trial) {
+	n := t.scaled(100, delayq.MaxBatch)
+	window := t.atLeast(10 * t.lease())
+	ms := make([]backend.Message, n)
+	for i := range ms {
+		ms[i] = t.afterUnique(0, window+time.Duration(i)*time.Microsecond)
+	}
+	begun := t.now()
+	t.push(ms...)
+	t.grace()
+	t.ackBatch(t.takeAllFor(n, n, backend.MaxLease))
+	t.outcomes(t.q.Schedule(t.ctx, ms), n, "pushing ids whose windows last,", func(int) error { return backend.ErrDuplicate })
+	t.nothing("all ids are taken")
+	if t.fake == nil {
+		return // the windows are longer than anybody waits
+	}
+	t.pass(begun.Add(ms[n-1].UniqueFor).Sub(t.now()) + t.traits.Resolution)
+	t.push(ms...)
+	t.grace()
+	t.ackBatch(t.takeAllFor(n, n, backend.MaxLease))
+}
