@@ -32,7 +32,7 @@ func info(t *testing.T, c *redis.Client, section, key string) int64 {
 // redisFaults are what happens to a Redis server.
 func redisFaults(s *testenv.RedisServer, admin *redis.Client) []*fault {
 	return []*fault{
-		serverKilled(s, admin), serverStopped(s, redisGreeting), scriptFlush(admin), clientKill(admin), wakeUpsDropped(admin), outOfMemory(admin),
+		serverKilled(s, admin), serverStopped(s, redisGreeting), scriptFlush(admin), clientKill(admin), wakeUpsDropped(admin), outOfMemory(admin), rightTaken(admin),
 	}
 }
 

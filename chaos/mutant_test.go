@@ -273,8 +273,7 @@ func mutantVenue(m *chaos.Mutant) venueFunc {
 			opens: []chaos.OpenFunc{at.Open},
 			mix:   often,
 		}
-		admin := s.Client(t, patiently)
-		faults := append(redisFaults(s, admin), rightTaken(admin))
+		faults := redisFaults(s, s.Client(t, patiently))
 		if v.clock = clock; clock != nil {
 			v.settle, faults = clock.settle, append(faults, clock.jumps(2*time.Second)...) // longer than its leases
 		}

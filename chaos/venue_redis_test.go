@@ -2,7 +2,6 @@ package chaos_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -37,9 +36,6 @@ func redisOn(t *testing.T, s *testenv.RedisServer, backendName string, rate floa
 	}
 	v.moot = backendName != "redisson" // docs/redis.md, what repetitions do; without ids of the pusher's there are none
 	v.faults = slices.Concat(networkFaults(p, redisGreeting), wireFaults(w, redisGreeting), redisFaults(s, admin))
-	if !strings.HasPrefix(backendName, "redisson") { // whose scripts remove before they add (docs/redisson.md)
-		v.faults = append(v.faults, rightTaken(admin))
-	}
 	return v
 }
 
