@@ -3,9 +3,13 @@ if expire() then
   return 'MORE'
 end
 local ready = redis.call('ZCOUNT', DUE, '-inf', NOW)
-local waiting, moved, dead = redis.call('ZCARD', DUE), redis.call('LLEN', READY), redis.call('ZCARD', DEAD)
+local waiting = redis.call('ZCARD', DUE)
+local moved = redis.call('LLEN', READY)
+local dead = redis.call('ZCARD', DEAD)
+local held = redis.call('ZCARD', LEASES)
+local elsewhere = waiting + moved + dead
 -- A claim without a script that lost leaves an entry in LEASES of a message that is elsewhere, or gone.
-local in_flight = math.max(math.min(redis.call('ZCARD', LEASES), redis.call('HLEN', MSG) - waiting - moved - dead), 0)
+local in_flight = math.max(math.min(held, redis.call('HLEN', MSG) - elsewhere), 0)
 local head = redis.call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2]
 local first = redis.call('LINDEX', READY, 0)
 if first then
