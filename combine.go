@@ -47,7 +47,7 @@ func (q *queue) combine() {
 	direct := q.traits.Durability == backend.InProcess
 	q.pushes = &combiner[backend.Message]{send: q.store.Schedule, weigh: messageWeight, own: ownMessage, direct: direct, width: pushWidth, widens: true}
 	q.acks = &combiner[backend.Lease]{send: q.store.Ack, weigh: weightless[backend.Lease], own: itself[backend.Lease], direct: direct, width: settleWidth}
-	q.nacks = &combiner[backend.Return]{send: q.store.Nack, weigh: weightless[backend.Return], own: itself[backend.Return], direct: direct, width: settleWidth}
+	q.nacks = &combiner[backend.Return]{send: q.store.Nack, weigh: returnWeight, own: ownReturn, direct: direct, width: settleWidth}
 }
 
 func messageWeight(m backend.Message) int { return len(m.Body) + headerBytes(m.Headers) }
@@ -55,6 +55,13 @@ func messageWeight(m backend.Message) int { return len(m.Body) + headerBytes(m.H
 func ownMessage(m backend.Message) backend.Message {
 	m.Body, m.Headers = append([]byte(nil), m.Body...), maps.Clone(m.Headers)
 	return m
+}
+
+func returnWeight(r backend.Return) int { return headerBytes(r.Headers) }
+
+func ownReturn(r backend.Return) backend.Return {
+	r.Headers = maps.Clone(r.Headers)
+	return r
 }
 
 func weightless[T any](T) int { return 0 }

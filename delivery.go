@@ -71,10 +71,18 @@ func (d *Delivery) Ack(ctx context.Context) error {
 	})
 }
 
-// Nack gives the message back, to be due again after delay, 0 to a hundred years. The attempt counts. Body and headers stay as they were pushed.
-func (d *Delivery) Nack(ctx context.Context, delay time.Duration) error {
-	return d.settleBy(ctx, opNack, func() error { return validDelay(delay, d.q.traits) }, func() error {
-		return d.q.nacks.do(ctx, &[1]backend.Return{{Lease: d.lease, Delay: delay}})
+// Nack gives the message back, to be due again after delay, 0 to a hundred years. The attempt counts. The body stays, and so do the headers
+// without [NackHeaders].
+func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOption) error {
+	var o nackOptions
+	check := func() (err error) {
+		if err = validDelay(delay, d.q.traits); err == nil {
+			o, err = d.q.nackOptions(opts)
+		}
+		return err
+	}
+	return d.settleBy(ctx, opNack, check, func() error {
+		return d.q.nacks.do(ctx, &[1]backend.Return{{Lease: d.lease, Delay: delay, NewHeaders: o.newHeaders, Headers: o.headers}})
 	})
 }
 

@@ -24,6 +24,7 @@ const (
 	UniqueWindows                       // UniqueFor keeps an id taken when its message is gone
 	Peeking                             // Peek
 	Purging                             // Purge
+	ChangingHeaders                     // NackHeaders
 )
 
 var featureNames = map[Feature]string{
@@ -40,6 +41,7 @@ var featureNames = map[Feature]string{
 	UniqueWindows:    "ids that stay taken (UniqueFor)",
 	Peeking:          "peeking",
 	Purging:          "purging",
+	ChangingHeaders:  "new headers at a nack (NackHeaders)",
 }
 
 // String returns the feature's name as errors show it.
@@ -87,6 +89,8 @@ func (q *queue) Supports(f Feature) bool {
 		return q.peek != nil
 	case Purging:
 		return q.purge != nil
+	case ChangingHeaders:
+		return !q.traits.NoHeaders && !q.traits.FixedHeaders
 	}
 	return false
 }

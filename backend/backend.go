@@ -88,7 +88,10 @@ type Queue interface {
 	// is settled through the handle that received it.
 	Ack(ctx context.Context, ls []Lease) []error
 
-	// Nack gives the messages back, each to be due after its own delay.
+	// Nack gives the messages back, each to be due after its own delay, and with new headers where it has NewHeaders: every later
+	// hand-out and listing shows these. The backend copies them before it returns. When the outcome is an error, the headers are
+	// the old ones, unless that error matches [ErrOutcomeUnknown]. A store at its limit may answer [ErrFull] to headers that are larger than
+	// the old ones: the lease is still in force.
 	Nack(ctx context.Context, rs []Return) []error
 
 	// Extend makes the leases end the given time from now, sooner or later than

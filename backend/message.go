@@ -55,6 +55,11 @@ type Return struct {
 	// Untouched says that no handler saw the message: it goes back to its old
 	// place in the order, and this hand-out is not counted as an attempt. Delay is 0.
 	Untouched bool
+
+	// NewHeaders has Headers replace all headers of the message in the same step; nil or empty leaves it none. Else Headers is not
+	// looked at. It does not go with Untouched.
+	NewHeaders bool
+	Headers    map[string]string
 }
 
 // Burial makes a message a dead letter.

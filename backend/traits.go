@@ -43,6 +43,10 @@ type Traits struct {
 	// some with [ErrUnsupported].
 	NoHeaders bool
 
+	// FixedHeaders declares that Nack cannot change headers. Nack is then given no message with NewHeaders, nor with NoHeaders: package
+	// delayq answers it with [ErrUnsupported].
+	FixedHeaders bool
+
 	// KeepsDuplicates declares that a second push of an id stores a second
 	// message.
 	KeepsDuplicates bool

@@ -32,6 +32,11 @@ var contentChecks = []Check{
 		Rule: "Queues of different names share nothing, however alike the names.",
 		run:  queuesAreApart,
 	},
+	{
+		Name: "nack-headers", Invariant: 3, needs: []need{newHeaders},
+		Rule: "Headers of a nack replace all that the message had, up to the limits and down to none, wherever it shows from then on; body, id, due time and attempts are as after any nack. A nack that fails changes nothing.",
+		run:  nackHeaders,
+	},
 }
 
 // awkward are contents that stores have been seen to spoil; no headers where the store keeps none.

@@ -129,6 +129,9 @@ func unsupported(t *trial) {
 	if !windows.met(t) {
 		t.refusesPart(q, delayq.UniqueWindows, delayq.UniqueFor(time.Minute))
 	}
+	if !newHeaders.met(t) {
+		t.refusesNewHeaders(q)
+	}
 	if t.traits.NoHeaders {
 		t.refusesPart(q, delayq.Headers, delayq.Header("key", "value"))
 		t.refusesHeaders()
@@ -148,6 +151,22 @@ func (t *trial) refusesPart(q delayq.Queue, what delayq.Feature, part delayq.Pus
 		}
 	}
 	t.nothing("a message was refused for lack of " + what.String())
+}
+
+// refusesNewHeaders gives a message back with headers, and then in another way, for the lease goes on.
+func (t *trial) refusesNewHeaders(q delayq.Queue) {
+	_, require := t.tryPortable(t.name(), delayq.Require(delayq.ChangingHeaders))
+	id := t.pushAfter(0)
+	d, err := q.Receive(t.ctx)
+	t.must(err, "Receive")
+	for _, err := range []error{require, d.Nack(t.ctx, 0, delayq.NackHeaders(nil)), d.Nack(t.ctx, 0, delayq.NackHeaders(map[string]string{"k": "v"}))} {
+		if !isUnsupported(err) {
+			t.fail("the backend does not claim %v; yet the answer is %v", delayq.ChangingHeaders, err)
+		}
+	}
+	t.nothing("a nack was refused for its headers")
+	t.must(d.Nack(t.ctx, 0), "Nack")
+	t.ack(t.takeID(id))
 }
 
 // refusesHeaders asks the backend itself.

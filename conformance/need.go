@@ -18,6 +18,7 @@ var (
 	ordering   = need{"order by due time", func(t *trial) bool { return !t.traits.Unordered }}
 	ownIDs     = need{"the pusher's ids", func(t *trial) bool { return !t.traits.StoreMakesIDs }}
 	deduping   = need{"deduplication by id", func(t *trial) bool { return !t.traits.KeepsDuplicates }}
+	newHeaders = need{"new headers at a nack (NackHeaders)", func(t *trial) bool { return !t.traits.NoHeaders && !t.traits.FixedHeaders }}
 	windows    = need{"ids that stay taken (UniqueFor)", func(t *trial) bool { return !t.traits.NoUniqueFor }}
 	attempts   = need{"counting attempts", func(t *trial) bool { return !t.traits.UncountedAttempts }}
 	exactly    = need{"attempts that rise by hand-outs alone", func(t *trial) bool { return !t.traits.RecountsAttempts }}

@@ -147,6 +147,7 @@ func (m *machine) nackSome(dice *rand.Rand) {
 		rs[i] = backend.Return{Lease: ls[i], Untouched: dice.IntN(2) == 0}
 		if !rs[i].Untouched {
 			rs[i].Delay = m.delay(dice)
+			m.changeHeaders(dice, &rs[i])
 		}
 	}
 	m.outcomes(m.q.Nack(m.ctx, rs), len(rs), "giving back", func(i int) (string, error) {
@@ -156,6 +157,16 @@ func (m *machine) nackSome(dice *rand.Rand) {
 		}
 		return ls[i].ID, err
 	})
+}
+
+func (m *machine) changeHeaders(dice *rand.Rand, r *backend.Return) {
+	if !newHeaders.met(m.trial) || dice.IntN(3) > 0 {
+		return
+	}
+	r.NewHeaders = true
+	if n := dice.IntN(4); n > 0 {
+		r.Headers = map[string]string{"of": r.ID, "nack": strings.Repeat("n", n*dice.IntN(100))}
+	}
 }
 
 func (m *machine) extendSome(dice *rand.Rand) {

@@ -131,6 +131,9 @@ func (r *reference) nack(m *refMessage, n backend.Return) {
 		m.attempt--
 		return
 	}
+	if n.NewHeaders {
+		m.Headers = n.Headers
+	}
 	r.schedule(m, time.Time{}, n.Delay)
 }
 

@@ -130,17 +130,24 @@ func (q *queue) Ack(ctx context.Context, ls []backend.Lease) []error {
 }
 
 func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
-	return q.settle(ctx, len(rs), func(i int) backend.Lease { return rs[i].Lease },
-		func(i int, slot uint32, now int64) {
-			k := q.held.at(slot)
-			if rs[i].Untouched {
-				n := q.nodes.at(slot)
-				n.setAttempt(n.attempt() - 1)
-			} else {
-				k.when = after(now, rs[i].Delay)
-			}
-			q.giveBackLocked(slot, k)
-		})
+	return q.each(ctx, len(rs), func(i int, now int64) error {
+		slot, err := q.heldLocked(rs[i].Lease)
+		if err == nil && rs[i].NewHeaders {
+			err = q.setHeadersLocked(slot, rs[i].Headers, now)
+		}
+		if err != nil {
+			return err
+		}
+		k := q.held.at(slot)
+		if rs[i].Untouched {
+			n := q.nodes.at(slot)
+			n.setAttempt(n.attempt() - 1)
+		} else {
+			k.when = after(now, rs[i].Delay)
+		}
+		q.giveBackLocked(slot, k)
+		return nil
+	})
 }
 
 func (q *queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {

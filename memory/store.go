@@ -110,11 +110,33 @@ func (s *store) addLocked(m *backend.Message, now int64) error {
 	return nil
 }
 
+// setHeadersLocked moves a message to a cell that is as large as its new headers need. Its packed id is in s.packed.
+func (s *store) setHeadersLocked(slot uint32, headers map[string]string, now int64) error {
+	n := s.nodes.at(slot)
+	old := s.arena.bytes(n.rec())
+	_, _, body := getRecord(old)
+	size := recordSize(s.packed, headers, body)
+	growth := int64(cellSize(size)) - int64(len(old))
+	if growth > 0 && s.outOfBytesLocked(now, growth) {
+		return backend.ErrFull
+	}
+	s.arena.remove(n.rec())
+	rec := s.arena.add(size)
+	putRecord(s.arena.bytes(rec), s.packed, headers, body)
+	n.page, n.cell = rec.page, rec.cell
+	s.bytes += growth
+	return nil
+}
+
 // fullLocked reports whether there is no room for a message of so many bytes. Windows that have ended make room.
 func (s *store) fullLocked(now, room int64) bool {
 	if l := s.limits.messages; l > 0 && int(s.nodes.live) >= l {
 		return true
 	}
+	return s.outOfBytesLocked(now, room)
+}
+
+func (s *store) outOfBytesLocked(now, room int64) bool {
 	full := func() bool { return s.limits.bytes > 0 && s.bytes+s.windows.size()+room > s.limits.bytes }
 	if !full() {
 		return false

@@ -203,6 +203,9 @@ func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 			} else {
 				r.due = ceil(time.Now().Add(rs[i].Delay))
 			}
+			if rs[i].NewHeaders {
+				r.headers = rs[i].Headers
+			}
 			return q.scheduled(r, time.Now())
 		})
 	})

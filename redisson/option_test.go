@@ -48,12 +48,12 @@ func TestTraits(t *testing.T) {
 	t.Cleanup(func() { must(t, client.Close()) })
 	shared := backend.Traits{
 		Name: "redisson", Resolution: time.Millisecond, Sweep: time.Second, ForeignNames: true,
-		StoreMakesIDs: true, KeepsDuplicates: true, NoHeaders: true, NoUniqueFor: true,
+		StoreMakesIDs: true, KeepsDuplicates: true, NoHeaders: true, FixedHeaders: true, NoUniqueFor: true,
 	}
 	if got := redisson.New(client).Traits(); got != shared {
 		t.Errorf("traits %+v, want %+v", got, shared)
 	}
-	alone := backend.Traits{Name: "redisson", Resolution: time.Millisecond, Sweep: time.Minute, ForeignNames: true, NoUniqueFor: true}
+	alone := backend.Traits{Name: "redisson", Resolution: time.Millisecond, Sweep: time.Minute, ForeignNames: true, FixedHeaders: true, NoUniqueFor: true}
 	if got := redisson.New(client, redisson.WithCodec(redisson.Envelope), redisson.Sweep(time.Minute)).Traits(); got != alone {
 		t.Errorf("traits %+v, want %+v", got, alone)
 	}

@@ -67,11 +67,11 @@ func (b *Backend) Open(ctx context.Context, queue string, o backend.Options) (ba
 func (b *Backend) Close() error { return b.queues.Close() }
 
 // Traits returns what the backend promises. With [Envelope] that is everything, to the millisecond, but for ids that stay
-// taken when their messages are gone. What is shared with Java has neither headers nor ids of the pusher's.
+// taken when their messages are gone, and headers that a nack changes. What is shared with Java has neither headers nor ids of the pusher's.
 func (b *Backend) Traits() backend.Traits {
 	shared := b.setup.codec != Envelope
 	return backend.Traits{
 		Name: name, Resolution: time.Millisecond, Sweep: b.setup.sweep, ForeignNames: true,
-		StoreMakesIDs: shared, KeepsDuplicates: shared, NoHeaders: shared, NoUniqueFor: true,
+		StoreMakesIDs: shared, KeepsDuplicates: shared, NoHeaders: shared, FixedHeaders: true, NoUniqueFor: true,
 	}
 }

@@ -57,7 +57,7 @@ type queue struct {
 // Faults returns all of them.
 func Faults() []Fault {
 	var all []Fault
-	for _, some := range [][]Fault{raceFaults, timeFaults, contentFaults, lossFaults, leaseFaults, stateFaults, wakeFaults, uniqueFaults, lookFaults, limitFaults, batchFaults, pageFaults, manyFaults} {
+	for _, some := range [][]Fault{raceFaults, timeFaults, contentFaults, headerFaults, lossFaults, leaseFaults, stateFaults, wakeFaults, uniqueFaults, lookFaults, limitFaults, batchFaults, pageFaults, manyFaults} {
 		all = append(all, some...)
 	}
 	return all

@@ -176,6 +176,9 @@ func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
 		} else {
 			m.Due = q.clock.Now().Add(r.Delay)
 		}
+		if r.NewHeaders {
+			m.Headers = maps.Clone(r.Headers)
+		}
 		return nil
 	})
 }

@@ -16,11 +16,16 @@ var ErrCorrupt = errors.New("corrupt record")
 
 // AppendContent appends headers and body to dst.
 func AppendContent(dst []byte, headers map[string]string, body []byte) []byte {
+	return append(AppendHeaders(dst, headers), body...)
+}
+
+// AppendHeaders appends what lies before the body.
+func AppendHeaders(dst []byte, headers map[string]string) []byte {
 	dst = binary.AppendUvarint(dst, uint64(headersSize(headers)))
 	for k, v := range headers {
 		dst = appendString(appendString(dst, k), v)
 	}
-	return append(dst, body...)
+	return dst
 }
 
 // ContentSize is how many bytes AppendContent appends.

@@ -56,6 +56,8 @@ func (b *bench) wantEach(errs []error, n int, want func(i int) error) {
 	}
 }
 
+var newHeaders = map[string]string{"new": "header"}
+
 // settlers settle a lease in each way that there is.
 var settlers = map[string]func(*bench, *redisstore.Store, []backend.Lease) []error{
 	"ack": func(b *bench, s *redisstore.Store, ls []backend.Lease) []error { return s.Ack(b.ctx, ls) },
@@ -63,6 +65,13 @@ var settlers = map[string]func(*bench, *redisstore.Store, []backend.Lease) []err
 		rs := make([]backend.Return, len(ls))
 		for i, l := range ls {
 			rs[i] = backend.Return{Lease: l, Delay: time.Hour}
+		}
+		return s.Nack(b.ctx, rs)
+	},
+	"nack with headers": func(b *bench, s *redisstore.Store, ls []backend.Lease) []error {
+		rs := make([]backend.Return, len(ls))
+		for i, l := range ls {
+			rs[i] = backend.Return{Lease: l, Delay: time.Hour, NewHeaders: true, Headers: newHeaders}
 		}
 		return s.Nack(b.ctx, rs)
 	},
@@ -110,7 +119,7 @@ func (b *bench) holdsInAll(settled string, lost, done int64) {
 	b.t.Helper()
 	want := backend.Stats{Scheduled: lost}
 	switch settled {
-	case "nack":
+	case "nack", "nack with headers":
 		want.Scheduled += done
 	case "dead":
 		want.Dead = done

@@ -184,6 +184,9 @@ func TestSettleLosesItsReply(t *testing.T) {
 		"nack with a delay": func(b *bench, s *redisstore.Store, l backend.Lease) []error {
 			return s.Nack(b.ctx, []backend.Return{{Lease: l, Delay: time.Hour}})
 		},
+		"nack with headers": func(b *bench, s *redisstore.Store, l backend.Lease) []error {
+			return s.Nack(b.ctx, []backend.Return{{Lease: l, NewHeaders: true, Headers: newHeaders}})
+		},
 		"nack untouched": func(b *bench, s *redisstore.Store, l backend.Lease) []error {
 			return s.Nack(b.ctx, []backend.Return{{Lease: l, Untouched: true}})
 		},

@@ -18,7 +18,7 @@ var (
 	expireScript     = redisscript.Load(files, "message", "lease", "back", "expire")
 	lookScript       = redisscript.Load(files, "look")
 	ackScript        = redisscript.Load(files, "message", "lease", "forget", "ack")
-	nackScript       = redisscript.Load(files, "message", "lease", "back", "trigger", "nack")
+	nackScript       = redisscript.Load(files, "message", "lease", "back", "headers", "trigger", "nack")
 	extendScript     = redisscript.Load(files, "message", "lease", "extend")
 	buryScript       = redisscript.Load(files, "message", "lease", "number", "bury")
 	cancelScript     = redisscript.Load(files, "message", "lease", "back", "waiting", "forget", "cancel")

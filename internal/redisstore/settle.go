@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/record"
 	"github.com/delayq/delayq/internal/redisscript"
 )
 
@@ -19,11 +20,20 @@ func (s *Store) Ack(ctx context.Context, ls []backend.Lease) []error {
 
 // Nack is as in backend.Queue.
 func (s *Store) Nack(ctx context.Context, rs []backend.Return) []error {
-	return redisscript.Chunked(rs, redisscript.Small, func(part []backend.Return) []error {
+	size := func(r backend.Return) int { return record.ContentSize(r.Headers, nil) }
+	return redisscript.Chunked(rs, size, func(part []backend.Return) []error {
 		return redisscript.Each(ctx, &s.Runner, nackScript, part, nil, func(args []any, r backend.Return) []any {
-			return append(args, tokenOf(r.Lease), redisscript.Delay(r.Delay), redisscript.Flag(r.Untouched))
+			return append(args, tokenOf(r.Lease), redisscript.Delay(r.Delay), howBack(&r))
 		}, redisscript.OneOr(backend.ErrLeaseLost))
 	})
+}
+
+// howBack tells the script how a message comes back, with the new headers if it has any.
+func howBack(r *backend.Return) any {
+	if r.NewHeaders {
+		return record.AppendHeaders([]byte{'2'}, r.Headers)
+	}
+	return redisscript.Flag(r.Untouched)
 }
 
 // Dead is as in backend.Queue.

@@ -32,7 +32,7 @@ type asynqBackend struct {
 // Traits declare what its documentation says: intervals, and nothing of an order. Ids are asynq's TaskID.
 func (b *asynqBackend) Traits() backend.Traits {
 	t := backend.Traits{
-		Name: "asynq", Unordered: true, NoUniqueFor: true, Resolution: time.Second, Sweep: 5*time.Second + 3*time.Second/2,
+		Name: "asynq", Unordered: true, FixedHeaders: true, NoUniqueFor: true, Resolution: time.Second, Sweep: 5*time.Second + 3*time.Second/2,
 		Leases: backend.InConnection,
 	}
 	if b.interval > 0 {

@@ -31,7 +31,7 @@ const ackWait = time.Second
 // anybody had it, and that the server looks at what is due every 250 ms.
 func (b *natsBackend) Traits() backend.Traits {
 	t := backend.Traits{
-		Name: "nats", Unordered: true, KeepsDuplicates: true, NoUniqueFor: true, RecountsAttempts: true, Sweep: 250 * time.Millisecond,
+		Name: "nats", Unordered: true, KeepsDuplicates: true, FixedHeaders: true, NoUniqueFor: true, RecountsAttempts: true, Sweep: 250 * time.Millisecond,
 	}
 	if !b.header {
 		t.Resolution = time.Second

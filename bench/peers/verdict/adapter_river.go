@@ -34,7 +34,7 @@ type riverBackend struct {
 // Traits declare the scheduler's 5 s and the poll of 1 s behind it, and ids of the database's making.
 func (b *riverBackend) Traits() backend.Traits {
 	return backend.Traits{
-		Name: "river", Unordered: true, StoreMakesIDs: true, KeepsDuplicates: true, NoUniqueFor: true,
+		Name: "river", Unordered: true, StoreMakesIDs: true, KeepsDuplicates: true, FixedHeaders: true, NoUniqueFor: true,
 		Resolution: time.Microsecond, Sweep: 6 * time.Second, Leases: backend.InConnection,
 	}
 }

@@ -13,7 +13,7 @@ for i = 1, #page, 2 do
   end
   local m = page[i]
   out[#out + 1], out[#out + 2] = m, int(tonumber(page[i + 1]))
-  if (string.byte(m, 7) or 0) % 2 == 1 then -- others are small
+  if (string.byte(m, 7) or 0) % 2 == 1 or string.sub(m, 8, 11) ~= '\0\0\0\0' then -- others are small, and have the headers of their push
     room = room - redis.call('HSTRLEN', MSG, id_of(m))
   end
 end
