@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"log/slog"
 	"maps"
 	"net/url"
 	"slices"
@@ -62,7 +63,7 @@ func FuzzReplies(f *testing.F) {
 	f.Add(uint8(0), "", bytes.Repeat([]byte{0xff}, 100))
 	f.Fuzz(func(t *testing.T, which uint8, key string, stored []byte) {
 		stored = slices.Clip(stored)
-		s := &store{options: options{codec: codecs[int(which)%len(codecs)]}}
+		s := &store{options: options{codec: codecs[int(which)%len(codecs)]}, log: slog.New(slog.DiscardHandler)}
 		if which%2 == 1 {
 			s.codec = Envelope
 		}
@@ -140,7 +141,7 @@ func FuzzCursors(f *testing.F) {
 			}
 		}
 		for _, c := range []Codec{Bytes, Envelope} {
-			s := &store{options: options{codec: c}}
+			s := &store{options: options{codec: c}, log: slog.New(slog.DiscardHandler)}
 			if id, ok := s.identify(text); ok && len(text) <= backend.MaxID && text != "" && !strings.EqualFold(s.id(string(id.key), id.origin), text) {
 				if again, _ := s.identify(s.id(string(id.key), id.origin)); again.origin != id.origin || !bytes.Equal(again.key, id.key) {
 					t.Fatalf("the id %q names %x and %d, and that is the id %q", text, id.key, id.origin, s.id(string(id.key), id.origin))
