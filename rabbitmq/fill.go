@@ -74,7 +74,7 @@ func (d *desk) fill(now time.Time) {
 	d.over.Go(func() {
 		ctx, cancel := context.WithTimeout(lasts, left)
 		defer cancel()
-		d.q.b.pub.publish(ctx, out)
+		d.q.b.pub.publishOnce(ctx, out)
 		_ = d.conclude(func() { d.filling.under, d.filling.next = false, time.Now().Add(fillPause) })
 	})
 }
@@ -91,7 +91,7 @@ func (d *desk) fillAndWait() {
 	defer cancel()
 	d.arriveAll()
 	for !d.full(time.Now()) && ctx.Err() == nil {
-		d.q.b.pub.publish(ctx, d.moreFillers())
+		d.q.b.pub.publishOnce(ctx, d.moreFillers())
 		d.takeInFor(ctx, fillPause)
 	}
 }

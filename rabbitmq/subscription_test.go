@@ -19,7 +19,13 @@ import (
 // subscriptions is how many the test's queue has.
 func subscriptions(t *testing.T, ch *amqp.Channel) int {
 	t.Helper()
-	q, err := ch.QueueDeclarePassive("delayq.v1.q."+queueOf(t), true, false, false, false, nil)
+	return consumers(t, ch, queueOf(t))
+}
+
+// consumers is how many subscriptions a queue has.
+func consumers(t *testing.T, ch *amqp.Channel, queue string) int {
+	t.Helper()
+	q, err := ch.QueueDeclarePassive("delayq.v1.q."+queue, true, false, false, false, nil)
 	must(t, err)
 	return q.Consumers
 }
