@@ -247,9 +247,9 @@ func (d *desk) patience() time.Duration {
 	return roomyAfter
 }
 
-// unsubscribe ends the subscriptions as soon as they are full.
+// unsubscribe ends the subscriptions as soon as they are full, and no fillers are on their way: those would stay in the queue.
 func (d *desk) unsubscribe(now time.Time) {
-	if !d.full(now) {
+	if !d.full(now) || d.filling.under {
 		d.fill(now)
 		return
 	}

@@ -42,8 +42,9 @@ func TestFillersAreNobodys(t *testing.T) {
 	}
 	must(t, q.Schedule(ctx, message("m", 0))...)
 	ack(ctx, t, q, receiveOne(ctx, t, q, "m"))
-	await(t, "the end of the fillers", func() bool { return ready(t, ch, name) == 0 && ready(t, ch, undeliverable) == 0 })
 	nothing(t, q, 200*time.Millisecond)
+	await(t, "the end of fillers in the queue", func() bool { return ready(t, ch, name) == 0 })
+	await(t, "the end of fillers in undeliverable", func() bool { return ready(t, ch, undeliverable) == 0 })
 }
 
 // TestFillersMeetPolicies ends subscriptions where a policy bounds the queue. Each message that is pushed while others wait comes once, as attempt 1, and what the policy takes

@@ -124,3 +124,22 @@ func lateness(ctx context.Context, t *testing.T, q backend.Queue, prefix string,
 	slices.Sort(late)
 	return late[n/2]
 }
+
+// TestSubscriptionEndsWithWorkers has a worker stop while it is at work, so that nobody waits at that moment. The broker still has nobody to send messages to soon.
+func TestSubscriptionEndsWithWorkers(t *testing.T) {
+	ctx := deadline(t, patience)
+	url := vhost(t)
+	q := open(t, url)
+	ch := channel(t, url)
+	must(t, q.Schedule(ctx, batch("m", 32, 0))...)
+	for got := 0; got < 32; {
+		ds, err := q.Receive(ctx, 32, time.Minute)
+		must(t, err)
+		got += len(ds)
+		ack(ctx, t, q, ds...)
+	}
+	await(t, "the end of the subscriptions", func() bool { return subscriptions(t, ch) == 0 })
+	if n := ready(t, ch, "delayq.v1.q."+queueOf(t)); n != 0 {
+		t.Errorf("%d messages are left in the queue", n)
+	}
+}
