@@ -84,6 +84,9 @@ func (d *desk) fill(now time.Time) {
 
 // offered notes what became of fillers, and returns when to look whether more are needed.
 func (d *desk) offered(errs []error) (pause time.Duration) {
+	if d.filling.rounds == 0 {
+		return fillPause // somebody waits again
+	}
 	pause = fillPause << min(d.filling.rounds-1, 5) // what is still on its way is not to be published again
 	for _, err := range errs {
 		if err != nil {

@@ -30,18 +30,18 @@ func consumers(t *testing.T, ch *amqp.Channel, queue string) int {
 	return q.Consumers
 }
 
-// consume opens the test's queue, consumes until stop is called, and returns once the broker has a further subscription.
+// consume opens the test's queue, consumes until stop is called, and returns once the broker has a subscription of its own.
 func consume(t *testing.T, url string, ch *amqp.Channel, handler delayq.Handler) (q delayq.Queue, stop func()) {
 	t.Helper()
 	b := rabbitmq.New(url)
 	t.Cleanup(func() { must(t, b.Close()) })
 	q, err := delayq.New(t.Context(), queueOf(t), delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	must(t, err)
-	before := subscriptions(t, ch)
+	await(t, "the end of other subscriptions", func() bool { return subscriptions(t, ch) == 0 })
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() { over <- q.Consume(ctx, handler, delayq.Workers(32)) }()
-	await(t, "a subscription", func() bool { return subscriptions(t, ch) > before })
+	await(t, "a subscription", func() bool { return subscriptions(t, ch) > 0 })
 	return q, func() { cancel(); must(t, <-over) }
 }
 
