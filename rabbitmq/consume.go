@@ -77,6 +77,9 @@ const (
 	// leftAfter is the same where the last one that waited has left without messages.
 	leftAfter = 2 * time.Millisecond
 
+	// roomyAfter is the same where the subscriptions have room and nothing has arrived: those at work are likely to come again.
+	roomyAfter = 250 * time.Millisecond
+
 	// holdAtMost is how early a message may come to be held here. Levels are some tenths of a millisecond early; what
 	// is earlier than this has a delay longer than the levels', and goes through them once more.
 	holdAtMost = time.Second
@@ -228,20 +231,25 @@ func (d *desk) adjust(now time.Time) {
 	if d.idleSince.IsZero() {
 		d.idleSince = now
 	}
-	if d.ending() && now.Sub(d.idleSince) >= d.idleFor {
+	if d.subscribes() && now.Sub(d.idleSince) >= d.patience() {
 		d.unsubscribe(now)
 	}
 }
 
-// ending tells whether the subscriptions are to end once nobody has waited for long enough. While workers are at work, subscriptions with room go on
-// until a message arrives that nobody waits for.
-func (d *desk) ending() bool {
-	return len(d.consumers) > 0 && !d.asking() && (d.idleFor == leftAfter || d.expected() == 0 || len(d.buffer)+len(d.early)+len(d.kept) > 0)
+// subscribes tells whether there are subscriptions that may end.
+func (d *desk) subscribes() bool { return len(d.consumers) > 0 && !d.asking() }
+
+// patience is how long nobody has to wait before the subscriptions end.
+func (d *desk) patience() time.Duration {
+	if d.idleFor == leftAfter || d.expected() == 0 || len(d.buffer)+len(d.early)+len(d.kept) > 0 {
+		return d.idleFor
+	}
+	return roomyAfter
 }
 
-// unsubscribe ends the subscriptions as soon as they are full.
+// unsubscribe ends the subscriptions as soon as they are full, and no fillers are on their way: those would stay in the queue.
 func (d *desk) unsubscribe(now time.Time) {
-	if !d.full(now) {
+	if !d.full(now) || d.filling.under {
 		d.fill(now)
 		return
 	}

@@ -101,15 +101,19 @@ func (b *book) reason(d backend.Delivery) string {
 }
 
 // missing counts what was confirmed and has not come.
-func (b *book) missing() (n int) {
+func (b *book) missing() int { return len(b.awaited()) }
+
+// awaited returns what was confirmed and has not come, with the time since it was due.
+func (b *book) awaited() map[string]time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	ids := make(map[string]time.Duration)
 	for id, ok := range b.confirmed {
 		if ok && b.came[id] == 0 {
-			n++
+			ids[id] = time.Since(b.due[id])
 		}
 	}
-	return n
+	return ids
 }
 
 func (b *book) arrived() int {
@@ -153,7 +157,7 @@ func (b *book) survive(n int, longest time.Duration, breakSomething, remedy func
 		remedy()
 	}
 	if !b.allCame(longest + 4*time.Minute) {
-		b.t.Fatalf("%d confirmed messages never came", b.missing())
+		b.t.Fatalf("%d confirmed messages never came, due before: %v", b.missing(), b.awaited())
 	}
 	took := time.Since(mended)
 	stop()
@@ -205,6 +209,7 @@ func triesSoon() testenv.RabbitOption {
 func TestBrokerKilled(t *testing.T) {
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), triesSoon())
 	q := open(t, server.URL())
+	t.Cleanup(func() { tellWhere(t, server) })
 	server.Sync()
 	n, longest := scale()
 	newBook(t, q).survive(n, longest, func() {

@@ -398,8 +398,8 @@ func (d *desk) arm(now time.Time) {
 	for _, h := range d.early {
 		sooner(h.due)
 	}
-	if d.ending() && !d.idleSince.IsZero() && !d.filling.under {
-		sooner(later(d.idleSince.Add(d.idleFor), d.filling.next))
+	if d.subscribes() && !d.idleSince.IsZero() && !d.filling.under {
+		sooner(later(d.idleSince.Add(d.patience()), d.filling.next))
 	}
 	if d.gathering {
 		sooner(d.toldAt.Add(gatherFor))

@@ -17,8 +17,11 @@ import (
 const fillerHeader = "delayq-filler"
 
 const (
-	// fillPause is how long fillers take from the queue to the handle once the broker has confirmed them.
+	// fillPause is how long fillers take from the queue to the handle once the broker has confirmed them. Further rounds wait longer.
 	fillPause = 2 * time.Millisecond
+
+	// refusedPause is the same where the broker has not taken them all.
+	refusedPause = 50 * time.Millisecond
 
 	// fillWithin bounds how long subscriptions are filled. A broker that takes no messages lets none be filled.
 	fillWithin = 2 * time.Second
@@ -74,9 +77,24 @@ func (d *desk) fill(now time.Time) {
 	d.over.Go(func() {
 		ctx, cancel := context.WithTimeout(lasts, left)
 		defer cancel()
-		d.q.b.pub.publish(ctx, out)
-		_ = d.conclude(func() { d.filling.under, d.filling.next = false, time.Now().Add(fillPause) })
+		errs := d.q.b.pub.publishOnce(ctx, out)
+		_ = d.conclude(func() { d.filling.under, d.filling.next = false, time.Now().Add(d.offered(errs)) })
 	})
+}
+
+// offered notes what became of fillers, and returns when to look whether more are needed.
+func (d *desk) offered(errs []error) (pause time.Duration) {
+	if d.filling.rounds == 0 {
+		return fillPause // somebody waits again
+	}
+	pause = fillPause << min(d.filling.rounds-1, 5) // what is still on its way is not to be published again
+	for _, err := range errs {
+		if err != nil {
+			d.filling.others--
+			pause = max(pause, refusedPause)
+		}
+	}
+	return pause
 }
 
 // full tells whether the queue assigns no more messages to the subscriptions, or whether there is no use in trying.
@@ -91,8 +109,8 @@ func (d *desk) fillAndWait() {
 	defer cancel()
 	d.arriveAll()
 	for !d.full(time.Now()) && ctx.Err() == nil {
-		d.q.b.pub.publish(ctx, d.moreFillers())
-		d.takeInFor(ctx, fillPause)
+		errs := d.q.b.pub.publishOnce(ctx, d.moreFillers())
+		d.takeInFor(ctx, d.offered(errs))
 	}
 }
 

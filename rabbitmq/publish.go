@@ -96,8 +96,17 @@ const leaveWithin = 20 * time.Millisecond
 // publish sends messages and waits for what the broker says of each. A context that ends makes outcomes unknown. The
 // client library knows no contexts, so a write that hangs is left behind.
 func (p *publisher) publish(ctx context.Context, ms []outgoing) []error {
+	return p.bounded(ctx, ms, p.publishAll)
+}
+
+// publishOnce is publish for messages that nobody misses: what the broker refuses, or has no queue for, is not offered again.
+func (p *publisher) publishOnce(ctx context.Context, ms []outgoing) []error {
+	return p.bounded(ctx, ms, p.offer)
+}
+
+func (p *publisher) bounded(ctx context.Context, ms []outgoing, do func(context.Context, []outgoing) []error) []error {
 	done := make(chan []error, 1)
-	go func() { done <- p.publishAll(ctx, ms) }()
+	go func() { done <- do(ctx, ms) }()
 	select {
 	case errs := <-done:
 		return errs

@@ -19,23 +19,29 @@ import (
 // subscriptions is how many the test's queue has.
 func subscriptions(t *testing.T, ch *amqp.Channel) int {
 	t.Helper()
-	q, err := ch.QueueDeclarePassive("delayq.v1.q."+queueOf(t), true, false, false, false, nil)
+	return consumers(t, ch, queueOf(t))
+}
+
+// consumers is how many subscriptions a queue has.
+func consumers(t *testing.T, ch *amqp.Channel, queue string) int {
+	t.Helper()
+	q, err := ch.QueueDeclarePassive("delayq.v1.q."+queue, true, false, false, false, nil)
 	must(t, err)
 	return q.Consumers
 }
 
-// consume opens the test's queue, consumes until stop is called, and returns once the broker has a further subscription.
+// consume opens the test's queue, consumes until stop is called, and returns once the broker has a subscription of its own.
 func consume(t *testing.T, url string, ch *amqp.Channel, handler delayq.Handler) (q delayq.Queue, stop func()) {
 	t.Helper()
 	b := rabbitmq.New(url)
 	t.Cleanup(func() { must(t, b.Close()) })
 	q, err := delayq.New(t.Context(), queueOf(t), delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	must(t, err)
-	before := subscriptions(t, ch)
+	await(t, "the end of other subscriptions", func() bool { return subscriptions(t, ch) == 0 })
 	ctx, cancel := context.WithCancel(t.Context())
 	over := make(chan error, 1)
 	go func() { over <- q.Consume(ctx, handler, delayq.Workers(32)) }()
-	await(t, "a subscription", func() bool { return subscriptions(t, ch) > before })
+	await(t, "a subscription", func() bool { return subscriptions(t, ch) > 0 })
 	return q, func() { cancel(); must(t, <-over) }
 }
 
@@ -117,4 +123,23 @@ func lateness(ctx context.Context, t *testing.T, q backend.Queue, prefix string,
 	}
 	slices.Sort(late)
 	return late[n/2]
+}
+
+// TestSubscriptionEndsWithWorkers has a worker stop while it is at work, so that nobody waits at that moment. The broker still has nobody to send messages to soon.
+func TestSubscriptionEndsWithWorkers(t *testing.T) {
+	ctx := deadline(t, patience)
+	url := vhost(t)
+	q := open(t, url)
+	ch := channel(t, url)
+	must(t, q.Schedule(ctx, batch("m", 32, 0))...)
+	for got := 0; got < 32; {
+		ds, err := q.Receive(ctx, 32, time.Minute)
+		must(t, err)
+		got += len(ds)
+		ack(ctx, t, q, ds...)
+	}
+	await(t, "the end of the subscriptions", func() bool { return subscriptions(t, ch) == 0 })
+	if n := ready(t, ch, "delayq.v1.q."+queueOf(t)); n != 0 {
+		t.Errorf("%d messages are left in the queue", n)
+	}
 }

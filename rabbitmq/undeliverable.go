@@ -23,7 +23,7 @@ const (
 	recoverBatch = 200
 )
 
-// recover moves messages from undeliverable to the open queues that they are for, and returns how many. A queue may have been
+// recover moves messages from undeliverable to the open queues that they are for, drops fillers, and returns how many of both. A queue may have been
 // deleted, or its binding, and declared again since. What a policy took out of its queue stays. A crash between publishing and acknowledging doubles a message.
 func (b *Backend) recover(ctx context.Context, s *session, waiting int) (moved int, err error) {
 	name := b.names.undeliverable()
@@ -35,6 +35,7 @@ func (b *Backend) recover(ctx context.Context, s *session, waiting int) (moved i
 	m := &mover{b: b, ch: ch, open: b.open(), moved: make(map[*queue]int)}
 	_, err = readQueue(ctx, ch, name, min(waiting, readAtMost), quietFor, func(d *amqp.Delivery) error { return m.take(ctx, s, d) })
 	err = errors.Join(err, m.flush(ctx))
+	moved = m.done
 	for q, n := range m.moved {
 		moved += n
 		if n > 0 {
@@ -53,11 +54,16 @@ type mover struct {
 	ch    *amqp.Channel
 	open  map[string]*queue
 	moved map[*queue]int // with an entry for each that has been declared
+	done  int            // fillers, which a policy took out of their queue
 	out   []outgoing
 	tags  []uint64
 }
 
 func (m *mover) take(ctx context.Context, s *session, d *amqp.Delivery) error {
+	if isFiller(d) {
+		m.done++
+		return explain("acknowledging a filler", m.ch.Ack(d.DeliveryTag, false))
+	}
 	q := m.b.addressee(m.open, d)
 	if q == nil {
 		return nil

@@ -1,0 +1,129 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/rabbitmq"
+)
+
+const fillerHeader = "delayq-filler"
+
+// publishFiller publishes what a handle fills subscriptions with, as if a policy had taken it out of a queue where died names one.
+func publishFiller(t *testing.T, ch *amqp.Channel, queue, died string) {
+	t.Helper()
+	headers := amqp.Table{fillerHeader: true}
+	if died != "" {
+		headers["x-death"] = []any{amqp.Table{"queue": died, "reason": "maxlen", "count": int64(1)}}
+	}
+	must(t, ch.PublishWithContext(t.Context(), "", queue, true, false, amqp.Publishing{Headers: headers}))
+}
+
+// TestFillersAreNobodys has fillers in the queue, as a handle leaves them whose process ends, and in undeliverable, as policies put them there. No handler sees them, and
+// they are gone a moment later.
+func TestFillersAreNobodys(t *testing.T) {
+	ctx := deadline(t, 60*time.Second)
+	url := vhost(t)
+	q := open(t, url)
+	ch := channel(t, url)
+	name, undeliverable := "delayq.v1.q."+queueOf(t), "delayq.v1.undeliverable"
+	for range 3 {
+		publishFiller(t, ch, name, "")
+		publishFiller(t, ch, undeliverable, name)
+		publishFiller(t, ch, undeliverable, "")
+	}
+	must(t, q.Schedule(ctx, message("m", 0))...)
+	ack(ctx, t, q, receiveOne(ctx, t, q, "m"))
+	nothing(t, q, 200*time.Millisecond)
+	await(t, "the end of fillers in the queue", func() bool { return ready(t, ch, name) == 0 })
+	await(t, "the end of fillers in undeliverable", func() bool { return ready(t, ch, undeliverable) == 0 })
+}
+
+// TestFillersMeetPolicies ends subscriptions where a policy bounds the queue, with the room that docs/rabbitmq.md asks for. Each message comes once, as attempt 1, and
+// nothing ends in undeliverable.
+func TestFillersMeetPolicies(t *testing.T) {
+	for _, overflow := range []string{"drop-head", "reject-publish"} {
+		t.Run(overflow, func(t *testing.T) { fillersMeet(t, fmt.Sprintf(`{"max-length":1010,"overflow":%q}`, overflow)) })
+	}
+}
+
+func fillersMeet(t *testing.T, definition string) {
+	const handles, n = 3, 20
+	ctx := deadline(t, 2*time.Minute)
+	server, vhost := sharedVhost(t)
+	b := rabbitmq.New(server.VhostURL(vhost))
+	defer func() { must(t, b.Close()) }()
+	name, ch := queueOf(t), channel(t, server.VhostURL(vhost))
+	log := new(logBuffer)
+	worker, err := b.Open(ctx, name, backend.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	must(t, err)
+	policy(server, vhost, `^delayq\.v1\.q\.`, definition)
+	var others []backend.Queue
+	for range handles {
+		others = append(others, openOn(t, b, name))
+	}
+	for i := range n {
+		leave := waitOn(t, ctx, ch, name, others)
+		leave() // a message that is pushed now comes while the subscriptions are filled
+		must(t, worker.Schedule(ctx, message(fmt.Sprint(i), 0))...)
+		d := receiveOne(ctx, t, worker, fmt.Sprint(i))
+		if d.Attempt != 1 {
+			t.Errorf("message %d came with attempt %d", i, d.Attempt)
+		}
+		ack(ctx, t, worker, d)
+	}
+	if n := ready(t, ch, "delayq.v1.undeliverable"); n != 0 {
+		t.Errorf("%d messages are in undeliverable", n)
+	}
+	if strings.Contains(log.String(), "refuses messages") {
+		t.Errorf("the log blames the queue for fillers: %s", log)
+	}
+}
+
+// waitOn has handles wait for messages until leave is called.
+func waitOn(t *testing.T, ctx context.Context, ch *amqp.Channel, name string, qs []backend.Queue) (leave func()) {
+	t.Helper()
+	waiting, cancel := context.WithCancel(ctx)
+	await(t, "the end of subscriptions", func() bool { return consumers(t, ch, name) == 0 })
+	left := make(chan error, len(qs))
+	for _, q := range qs {
+		go func() { _, err := q.Receive(waiting, 32, time.Minute); left <- err }()
+	}
+	await(t, "subscriptions", func() bool { return consumers(t, ch, name) == len(qs) })
+	return func() {
+		cancel()
+		for range qs {
+			if err := <-left; !errors.Is(err, context.Canceled) {
+				t.Errorf("Receive returned %v", err)
+			}
+		}
+	}
+}
+
+// TestFillersDeclareNothing deletes a queue while a handle fills its subscription. Nobody pushes or waits, so nobody has asked for it again.
+func TestFillersDeclareNothing(t *testing.T) {
+	ctx := deadline(t, 60*time.Second)
+	url := vhost(t)
+	ch := channel(t, url)
+	for range 10 {
+		b := rabbitmq.New(url)
+		q := openOn(t, b, queueOf(t))
+		leave := waitOn(t, ctx, ch, queueOf(t), []backend.Queue{q})
+		leave()
+		_, err := ch.QueueDelete("delayq.v1.q."+queueOf(t), false, false, false)
+		must(t, err)
+		must(t, b.Close())
+		if _, err := ch.QueueDeclarePassive("delayq.v1.q."+queueOf(t), true, false, false, false, nil); err == nil {
+			t.Fatal("the queue is there again")
+		}
+		ch = channel(t, url)
+	}
+}
