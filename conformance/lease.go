@@ -126,6 +126,8 @@ func settleOnce(t *trial) {
 		forged := d
 		forged.Token.Lo++
 		t.want(settlings["Ack"](forged), backend.ErrLeaseLost, "Ack under a lease that was never given")
+		forged.Token = backend.Token{}
+		t.want(settlings["Ack"](forged), backend.ErrLeaseLost, "Ack under a lease without a token")
 		t.must(settlings[first](d), "%s", first)
 		t.expectNoMore(d.ID, "settled with "+first)
 		for second, settle := range settlings {
