@@ -26,12 +26,14 @@ func (e every) Next(after time.Time) time.Time {
 	if e.validate() != nil {
 		return time.Time{}
 	}
-	since := after.Sub(time.Unix(0, 0))
-	past := since % d
-	if past < 0 {
-		past += d
+	// Truncate counts from the year 1. A difference of times would end 292 years from 1970.
+	epoch := time.Unix(0, 0)
+	shift := epoch.Sub(epoch.Truncate(d))
+	next := after.Add(-shift).Truncate(d).Add(shift).Add(d).UTC()
+	if !next.After(after) {
+		return time.Time{}
 	}
-	return time.Unix(0, 0).Add(since - past + d).UTC()
+	return next
 }
 
 func (e every) validate() error {

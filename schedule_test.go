@@ -23,6 +23,10 @@ func TestEvery(t *testing.T) {
 		{7 * time.Second, "1969-12-31T23:59:55Z", "1970-01-01T00:00:00Z"},
 		{7 * time.Second, "1969-12-31T23:59:53Z", "1970-01-01T00:00:00Z"},
 		{1500 * time.Millisecond, "1970-01-01T00:00:01Z", "1970-01-01T00:00:01.5Z"},
+		{time.Hour, "2262-04-11T23:30:00Z", "2262-04-12T00:00:00Z"}, // 63 bits of nanoseconds end between them
+		{7 * time.Second, "2300-01-01T00:00:00Z", "2300-01-01T00:00:04Z"},
+		{7 * time.Second, "1600-01-01T00:00:00Z", "1600-01-01T00:00:02Z"},
+		{time.Hour, "0001-01-01T00:00:00Z", "0001-01-01T01:00:00Z"},
 	} {
 		if got := delayq.Every(tt.d).Next(at(t, tt.after)); !got.Equal(at(t, tt.want)) || got.Location() != time.UTC {
 			t.Errorf("every %v after %s: %v, want %s", tt.d, tt.after, got, tt.want)
@@ -35,6 +39,15 @@ func at(t *testing.T, s string) time.Time {
 	tm, err := time.Parse(time.RFC3339Nano, s)
 	must(t, err)
 	return tm
+}
+
+// The last time that a time.Time can hold has no occurrence after it.
+func TestEveryEnds(t *testing.T) {
+	t.Parallel()
+	last := time.Unix(1<<63-62135596801, 999999999)
+	if next := delayq.Every(time.Hour).Next(last); !next.IsZero() {
+		t.Errorf("after %v comes %v", last, next)
+	}
 }
 
 func TestEveryOutOfRange(t *testing.T) {
