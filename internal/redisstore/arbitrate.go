@@ -251,6 +251,9 @@ func (s *Store) read(ctx context.Context, node redis.Cmdable, winners []*bid, id
 			continue
 		}
 		d, err := b.delivery(contents.Val()[i], gens.Val()[i])
+		if err == nil && b.replaced(contents.Val()[i], gens.Val()[i]) {
+			continue
+		}
 		if err != nil {
 			// A lease with the mark is checked against the record, which is unreadable.
 			node.HSet(ctx, s.keys.held(), b.member, slices.Delete(slices.Clone(b.held), 8, 9))
@@ -270,6 +273,15 @@ func (b *bid) stale(gens any) bool {
 	gen := b.member[seqLen : seqLen+genLen]
 	g, _ := gens.(string)
 	return gen != "\x00\x00\x00\x00" && (len(g) < genLen || g[:genLen] != gen)
+}
+
+// replaced reports whether the message has another place in the push order than this member: it was purged, and its id pushed again.
+func (b *bid) replaced(message, gens any) bool {
+	seq, _ := message.(string)
+	if g, _ := gens.(string); len(g) > 2*genLen { // it was redriven
+		seq = g[2*genLen:]
+	}
+	return len(seq) < seqLen || seq[:seqLen] != b.member[:seqLen]
 }
 
 // delivery reads a message: seq and content; gens, where there are any: gen and how often untouched.

@@ -14,49 +14,55 @@ import (
 
 const deadFields = 4
 
-// ListDead is as in backend.DeadLetters. The cursor is the last one's place in the order of deaths.
+// ListDead is as in backend.DeadLetters. The cursor is a place in the order of deaths.
 func (s *Store) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
-	var ls []backend.DeadLetter
-	next, err := s.listDead(ctx, cursor, limit, false, func(r []any) {
-		if l, ok := parseLetter(r); ok {
-			ls = append(ls, l)
-		}
+	return pageOf(cursor, func(cursor string) ([]backend.DeadLetter, string, error) {
+		return listDead(ctx, s, cursor, limit, false, parseLetter)
 	})
-	return ls, next, err
 }
 
 // ListDeadIDs is as in backend.DeadIDLister.
 func (s *Store) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
-	var ids []string
-	next, err := s.listDead(ctx, cursor, limit, true, func(r []any) {
-		if id, _ := r[1].(string); record.IsPacked([]byte(id)) {
-			ids = append(ids, record.UnpackID([]byte(id)))
-		}
+	return pageOf(cursor, func(cursor string) ([]string, string, error) {
+		return listDead(ctx, s, cursor, limit, true, func(r []any) (string, bool) {
+			id, _ := r[1].(string)
+			return record.UnpackID([]byte(id)), record.IsPacked([]byte(id))
+		})
 	})
-	return ids, next, err
 }
 
-// listDead calls add for each dead letter of a page.
-func (s *Store) listDead(ctx context.Context, cursor string, limit int, idsAlone bool, add func([]any)) (next string, err error) {
+// pageOf reads pages until one is not empty: what is no message is on none, and there may be much of that.
+func pageOf[T any](cursor string, read func(cursor string) ([]T, string, error)) ([]T, string, error) {
+	for {
+		page, next, err := read(cursor)
+		if err != nil || len(page) > 0 || next == "" || next == cursor {
+			return page, next, err
+		}
+		cursor = next
+	}
+}
+
+// listDead reads a page of dead letters. It leaves out those that parse rejects.
+func listDead[T any](ctx context.Context, s *Store, cursor string, limit int, idsAlone bool, parse func([]any) (T, bool)) (page []T, next string, err error) {
 	after, err := parseCursor(cursor)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	reply, err := s.Run(ctx, listDeadScript, after, limit, redisscript.Flag(idsAlone))
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	r, ok := reply.([]any)
 	if !ok || len(r)%deadFields != 1 {
-		return "", redisscript.Unexpected(listDeadScript, reply)
+		return nil, "", redisscript.Unexpected(listDeadScript, reply)
 	}
+	next, _ = r[0].(string)
 	for i := 1; i < len(r); i += deadFields {
-		add(r[i : i+deadFields])
+		if l, ok := parse(r[i : i+deadFields]); ok {
+			page = append(page, l)
+		}
 	}
-	if r[0] == int64(1) && len(r) > 1 {
-		next, _ = r[len(r)-deadFields].(string)
-	}
-	return next, nil
+	return page, next, nil
 }
 
 func parseCursor(cursor string) (uint64, error) {

@@ -14,8 +14,15 @@ import (
 
 const pendingFields = 4
 
-// Peek is as in backend.Peeker. The cursor is the place of the last one: its due time in ms and its member.
+// pendingHead is how many values are before the messages.
+const pendingHead = 2
+
+// Peek is as in backend.Peeker. The cursor is a place: a due time in ms and a member.
 func (s *Store) Peek(ctx context.Context, cursor string, limit int) (page []backend.Pending, next string, err error) {
+	return pageOf(cursor, func(cursor string) ([]backend.Pending, string, error) { return s.peek(ctx, cursor, limit) })
+}
+
+func (s *Store) peek(ctx context.Context, cursor string, limit int) (page []backend.Pending, next string, err error) {
 	due, member, err := placeOf(cursor)
 	if err != nil {
 		return nil, "", err
@@ -25,18 +32,15 @@ func (s *Store) Peek(ctx context.Context, cursor string, limit int) (page []back
 		return nil, "", err
 	}
 	r, ok := reply.([]any)
-	if !ok || len(r)%pendingFields != 1 {
+	if !ok || len(r)%pendingFields != pendingHead {
 		return nil, "", redisscript.Unexpected(peekScript, reply)
 	}
-	for i := 1; i < len(r); i += pendingFields {
+	for i := pendingHead; i < len(r); i += pendingFields {
 		if p, err := parsePending(r[i : i+pendingFields]); err == nil { // a claim puts the others aside
 			page = append(page, p)
 		}
 	}
-	if r[0] == int64(1) && len(r) > 1 {
-		next = cursorAt(r[len(r)-pendingFields:])
-	}
-	return page, next, nil
+	return page, cursorAt(r), nil
 }
 
 func parsePending(r []any) (p backend.Pending, err error) {
@@ -51,9 +55,14 @@ func parsePending(r []any) (p backend.Pending, err error) {
 	return p, err
 }
 
+// cursorAt is the cursor of the place that a reply begins with, or nothing.
 func cursorAt(r []any) string {
+	due, _ := r[0].(string)
 	member, _ := r[1].(string)
-	return strconv.FormatInt(redisscript.Int(r[0]), 10) + "." + hex.EncodeToString([]byte(member))
+	if due == "" {
+		return ""
+	}
+	return due + "." + hex.EncodeToString([]byte(member))
 }
 
 func placeOf(cursor string) (due, member string, err error) {

@@ -90,6 +90,25 @@ func TestPurgedWhileArbitrating(t *testing.T) {
 	b.empty()
 }
 
+// Who has won a message that is purged, and pushed again for later before it is read, has none. The new one comes when it is due.
+func TestPushedAnewWhileArbitrating(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.push("a")
+	anew := func() {
+		_, err := b.Purge(b.ctx)
+		b.all([]error{err})
+		b.pushAfter(300*time.Millisecond, "a")
+	}
+	c, err := b.doomed(&fate{at: called("hmget"), before: anew}).Arbitrate(b.ctx, 10, time.Minute, "late")
+	if err != nil || len(c.Deliveries) != 0 {
+		t.Errorf("got %+v, %v", c, err)
+	}
+	if d := b.next(b.Arbitrate, time.Minute, "a"); d.Attempt != 1 {
+		t.Errorf("attempt %d", d.Attempt)
+	}
+}
+
 func TestPeekStopsAtManyBytes(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -1,8 +1,11 @@
 -- HELD has the due time of each lease, then the name of the claim, and in 4 bytes when the lease was to end: of it a token has what a
 -- member has not, for a server that has forgotten a lease may give another the same member. An entry of READY has the due time alone. A claim without
 -- a script (see arbitrate) has '?' before its name: it may have lost, and then this is no lease.
+
+-- The due time in an entry of HELD. One that is unreadable counts as due now: an entry that is no number would fail each script that meets it.
 local function due_in(v)
-  return #v < 8 and NOW or (struct.unpack('>d', v))
+  local due = #v >= 8 and struct.unpack('>d', v)
+  return due and math.abs(due) < math.huge and due or NOW
 end
 
 local function moved(v)

@@ -1,12 +1,14 @@
--- Lists dead letters: the cursor, how many, '1' for ids alone. Returns 1 where there are more, else 0, and for each order of death, id,
--- content, grave. A reply stops at so many bytes of content.
+-- Lists dead letters: the cursor, how many, '1' for ids alone. Returns the cursor of the next page, or '' where there are no more, and for each
+-- order of death, id, content, grave. A reply stops at so many bytes of content. What a stop has left without a message is not listed:
+-- a page may be empty though there are more.
 local limit, ids_alone = tonumber(ARGV[FIRST + 1]), ARGV[FIRST + 2] == '1'
 local room = 8 * 1024 * 1024
-local out = {0}
-local page = redis.call('ZRANGEBYSCORE', DEAD, '(' .. ARGV[FIRST], '+inf', 'WITHSCORES', 'LIMIT', 0, limit + 1)
+local MORE = 100 -- so many more entries are looked at, for those that are not listed
+local out = {''}
+local page = redis.call('ZRANGEBYSCORE', DEAD, '(' .. ARGV[FIRST], '+inf', 'WITHSCORES', 'LIMIT', 0, limit + MORE + 1)
 for i = 1, #page, 2 do
-  if i > 2 * limit or room <= 0 then
-    out[1] = 1
+  if #out > 4 * limit or i > 2 * (limit + MORE) or room <= 0 then
+    out[1] = int(tonumber(page[i - 1]))
     break
   end
   local id, rec, grave = page[i], '', ''

@@ -1,10 +1,14 @@
 -- Lists what waits, by due time and push order: how many, and behind which place, a due time in ms and a member, or
--- nothing. Returns for each due time, member, attempts, content, and in front of them 1 where there are more; or MORE while ended leases are
--- to be given back first.
+-- nothing. Returns for each due time, member, attempts, content, and in front of them the place of the next page, or '' twice where there are
+-- no more; or MORE while ended leases are to be given back first. What a stop has left without a message is not listed: a page may be empty
+-- though there are more.
 local limit, from_due, from = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1]), ARGV[FIRST + 2]
 
 -- A reply stops at so many bytes of content.
 local room = 8 * 1024 * 1024
+
+-- So many more entries are looked at, for those that are not listed.
+local FURTHER = 100
 
 -- Byte by byte, as Redis sorts members; Lua's own comparison goes by the locale.
 local function less(a, b)
@@ -54,7 +58,7 @@ end
 
 local function list()
   local waiting, skip = {}, passed()
-  local page = redis.call('ZRANGE', DUE, skip, skip + limit, 'WITHSCORES')
+  local page = redis.call('ZRANGE', DUE, skip, skip + limit + FURTHER, 'WITHSCORES')
   for i = 1, #page, 2 do
     waiting[#waiting + 1] = {tonumber(page[i + 1]), page[i]}
   end
@@ -68,10 +72,10 @@ end
 if expire() then
   return 'MORE'
 end
-local out, waiting = {0}, list()
+local out, waiting = {'', ''}, list()
 for i, w in ipairs(waiting) do
-  if i > limit or room <= 0 then
-    out[1] = 1
+  if #out >= 4 * limit + 2 or i > limit + FURTHER or room <= 0 then
+    out[1], out[2] = int(waiting[i - 1][1]), waiting[i - 1][2]
     break
   end
   local id = id_of(w[2])
