@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redisfault"
 )
 
 // TestStoppedNackChangesHeadersOrNothing stops the script at each of its writes in turn. Messages that it has given back have the new headers, all
@@ -23,7 +24,7 @@ func TestStoppedNackChangesHeadersOrNothing(t *testing.T) {
 			leasedThree(tr)
 			client := redis.NewClient(tr.raw.Options())
 			defer func() { _ = client.Close() }()
-			client.AddHook(&stopper{marker: "-- Gives messages back", n: n, names: make(map[string]string)})
+			client.AddHook(redisfault.Stop("-- Gives messages back", n))
 			err := settleAll("nack with headers")(tr, tr.over(client))
 			if met = err != nil; met {
 				changed = tr.allOrNone(err)
