@@ -15,7 +15,7 @@ end
 -- Gives a leased message new headers, as MSG keeps them. Returns the old ones, or nil where it changed nothing.
 local function change_headers(m, headers)
   local id = id_of(m)
-  local rec = redis.call('HGET', MSG, id)
+  local rec = named('HGET', redis.pcall('HGET', MSG, id))
   local body = rec and body_of(rec)
   if not body or gens(id) > gen_of(m) then -- a script that was stopped has put it back
     return nil
