@@ -25,6 +25,9 @@ type work struct {
 
 func newWork(c *consumeCommand, q delayq.Queue, std streams) *work {
 	w := &work{consumeCommand: c, q: q}
+	if _, closed := std.out.(noOutput); closed && c.Exec {
+		std.out = io.Discard // no message is lost: the commands' statuses count
+	}
 	w.std = streams{out: &lockedWriter{w: std.out}, err: tolerant{&lockedWriter{w: std.err}, func(error) {}}}
 	w.left.Store(c.Count)
 	return w
