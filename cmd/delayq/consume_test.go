@@ -209,6 +209,9 @@ func TestConsumeUsage(t *testing.T) {
 		"consume memory:///q --lease=1ns":               "invalid WithLease 1ns",
 		"consume memory:///q --count=-1":                "allowed is 0 or more",
 		"consume memory:///q --rate=-1":                 "--rate=-1: allowed is more than 0",
+		"consume memory:///q --idle=1ms --rate=0":       "--rate=0: allowed is more than 0",
+		"consume memory:///q --idle=1ms --rate=NaN":     "--rate=NaN: allowed is more than 0",
+		"consume memory:///q --idle=1ms --rate=Inf":     "--rate=+Inf: allowed is more than 0, and finite",
 	} {
 		r := delayqRun(t, strings.Fields(args)...)
 		r.wantCode(t, exitUnusable)
