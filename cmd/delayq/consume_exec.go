@@ -41,6 +41,9 @@ func (w *work) execute(ctx context.Context, d *delayq.Delivery) error {
 	if errors.Is(err, exec.ErrWaitDelay) && cmd.ProcessState.Success() { // something in the background holds its output
 		err = nil
 	}
+	if errors.Is(context.Cause(ctx), delayq.ErrDrain) && cmd.ProcessState != nil && cmd.ProcessState.Success() { // Wait returns the context's error
+		err = nil
+	}
 	return outcome(err, said.String())
 }
 

@@ -309,6 +309,18 @@ func TestDrainEndsCommands(t *testing.T) {
 	}
 }
 
+// A command that the end of the drain tells to stop, and that finishes, is done.
+func TestCommandFinishesAfterDrain(t *testing.T) {
+	t.Parallel()
+	r := startConsuming(t, `trap "exit 0" TERM; `+waitsForGo, "--drain=100ms")
+	r.waiting("begun")
+	r.signal(syscall.SIGTERM)
+	if err := r.wait(); err != nil {
+		t.Error(err)
+	}
+	wantStats(t, r.q, 0, 0, 0)
+}
+
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	t.Parallel()
 	r := startConsuming(t, "trap '' TERM INT; "+waitsForGo)
