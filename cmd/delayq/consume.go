@@ -36,7 +36,7 @@ With --exec a command is run for each message, with the body as its standard inp
 
     delayq consume URL --exec --workers=8 --retry=10s,1m,1h -- ./handle.sh --fast
 
-Its environment has DELAYQ_ID, DELAYQ_ATTEMPT, DELAYQ_DUE, DELAYQ_HEADERS (a JSON object, where it is not too long) and DELAYQ_HEADER_NAME for each header, the name in capitals and with _ for what is no letter or digit. What the command prints goes where the program's own output goes. By its exit status the message
+Its environment has DELAYQ_ID, DELAYQ_ATTEMPT, DELAYQ_DUE, DELAYQ_HEADERS (a JSON object of the headers whose values are UTF-8, where it is not too long) and DELAYQ_HEADER_NAME for each header, the name in capitals and with _ for what is no letter or digit. Where two names make one variable, as lang-x and lang_x do, it has the value of the name that sorts last. What the command prints goes where the program's own output goes. By its exit status the message
 
   -  0   is done
   -  65  is dead at once (EX_DATAERR): trying again would not help

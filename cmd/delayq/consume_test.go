@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -176,6 +177,25 @@ func TestConsumeAwkwardMessages(t *testing.T) {
 	r := delayqRun(t, "consume", url, "--exec", "--count=1", "--", "sh", "-c", `test -z "$DELAYQ_HEADERS$DELAYQ_HEADER_NUL"`)
 	r.wantCode(t, exitOK)
 	wantStats(t, q, 0, 0, 0)
+}
+
+// Names that make one variable give it the same value each time. Values that are not UTF-8 have a variable only.
+func TestConsumeHeadersOfOneVariable(t *testing.T) {
+	t.Parallel()
+	d := &delayq.Delivery{}
+	d.Headers = map[string]string{"lang-x": "a", "lang_x": "b", "LANG.X": "c", "raw": "\xff"}
+	for range 20 {
+		vars := environment(d)
+		last := ""
+		for _, v := range vars {
+			if value, ok := strings.CutPrefix(v, "DELAYQ_HEADER_LANG_X="); ok {
+				last = value
+			}
+		}
+		if last != "b" || !slices.Contains(vars, "DELAYQ_HEADER_RAW=\xff") || !slices.Contains(vars, `DELAYQ_HEADERS={"LANG.X":"c","lang-x":"a","lang_x":"b"}`) {
+			t.Fatalf("got %q", vars)
+		}
+	}
 }
 
 func TestConsumeCannotWrite(t *testing.T) {
