@@ -37,8 +37,8 @@ func MaxMessages(n int) Option {
 }
 
 // MaxBytes caps the memory that ids, headers and bodies of one queue's messages take:
-// n >= 1 bytes. A message counts with up to an eighth more than its length, as it lies in
-// memory. An id that UniqueFor keeps taken counts apart from its message, until its time is over. A push beyond the
+// n >= 1 bytes. A message counts as it lies in memory: with 3 to 8 bytes for lengths, and 2 to 6
+// for each header, rounded up by at most 7 bytes or an eighth, whichever is more. An id that UniqueFor keeps taken counts apart from its message, until its time is over. A push beyond the
 // cap answers backend.ErrFull. Without it there is no cap.
 func MaxBytes(n int64) Option {
 	return func(b *Backend) {

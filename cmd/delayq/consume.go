@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os/exec"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ type consumeCommand struct {
 	Drain       time.Duration `default:"30s" help:"How long the first signal lets commands go on, ${default} unless given."`
 	Retry       retryFlag     `default:"exponential" placeholder:"POLICY" help:"How long a message waits after its first failure, its second …: delays, as 10s,1m,1h, of which the last one goes on; or exponential, which is 1s, twice as long each time, up to 10m; or exponential:BASE,MAX."`
 	MaxAttempts *int          `placeholder:"N" help:"After how many failures a message is dead, 25 unless given; 0 is never."`
-	Rate        float64       `placeholder:"N" help:"How many messages a second at most."`
+	Rate        *float64      `placeholder:"N" help:"How many messages a second at most."`
 	Count       int64         `placeholder:"N" help:"Stop after so many messages, whatever became of them."`
 	Idle        time.Duration `placeholder:"DURATION" help:"Stop when nothing came for that long."`
 }
@@ -35,7 +36,7 @@ With --exec a command is run for each message, with the body as its standard inp
 
     delayq consume URL --exec --workers=8 --retry=10s,1m,1h -- ./handle.sh --fast
 
-Its environment has DELAYQ_ID, DELAYQ_ATTEMPT, DELAYQ_DUE, DELAYQ_HEADERS (a JSON object, where it is not too long) and DELAYQ_HEADER_NAME for each header, the name in capitals and with _ for what is no letter or digit. What the command prints goes where the program's own output goes. By its exit status the message
+Its environment has DELAYQ_ID, DELAYQ_ATTEMPT, DELAYQ_DUE, DELAYQ_HEADERS (a JSON object of the headers whose values are UTF-8, where it is not too long) and DELAYQ_HEADER_NAME for each header, the name in capitals and with _ for what is no letter or digit. Where two names make one variable, as lang-x and lang_x do, it has the value of the name that sorts last. What the command prints goes where the program's own output goes. By its exit status the message
 
   -  0   is done
   -  65  is dead at once (EX_DATAERR): trying again would not help
@@ -55,8 +56,8 @@ func (c *consumeCommand) Validate() error {
 		return fmt.Errorf("unexpected argument %s: a command needs --exec", c.Command[0])
 	case c.Count < 0 || c.Idle < 0 || c.Timeout < 0:
 		return errors.New("--count, --idle and --timeout: allowed is 0 or more")
-	case c.Rate < 0:
-		return fmt.Errorf("--rate=%g: allowed is more than 0", c.Rate)
+	case c.Rate != nil && (!(*c.Rate > 0) || math.IsInf(*c.Rate, 1)):
+		return fmt.Errorf("--rate=%g: allowed is more than 0, and finite", *c.Rate)
 	}
 	return nil
 }

@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -39,6 +41,9 @@ func (w *work) execute(ctx context.Context, d *delayq.Delivery) error {
 		killGroup(cmd) // whatever it left behind
 	}
 	if errors.Is(err, exec.ErrWaitDelay) && cmd.ProcessState.Success() { // something in the background holds its output
+		err = nil
+	}
+	if errors.Is(context.Cause(ctx), delayq.ErrDrain) && cmd.ProcessState != nil && cmd.ProcessState.Success() { // Wait returns the context's error
 		err = nil
 	}
 	return outcome(err, said.String())
@@ -79,7 +84,8 @@ func environment(d *delayq.Delivery) []string {
 	if err == nil && len(headers) <= longestVariable {
 		vars = append(vars, "DELAYQ_HEADERS="+string(headers))
 	}
-	for k, v := range d.Headers {
+	for _, k := range slices.Sorted(maps.Keys(d.Headers)) { // of two values for one variable, the command gets the last
+		v := d.Headers[k]
 		if len(v) <= longestVariable && !strings.Contains(v, "\x00") {
 			vars = append(vars, "DELAYQ_HEADER_"+variable(k)+"="+v)
 		}

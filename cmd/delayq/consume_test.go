@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -178,6 +179,25 @@ func TestConsumeAwkwardMessages(t *testing.T) {
 	wantStats(t, q, 0, 0, 0)
 }
 
+// Names that make one variable give it the same value each time. Values that are not UTF-8 have a variable only.
+func TestConsumeHeadersOfOneVariable(t *testing.T) {
+	t.Parallel()
+	d := &delayq.Delivery{}
+	d.Headers = map[string]string{"lang-x": "a", "lang_x": "b", "LANG.X": "c", "raw": "\xff"}
+	for range 20 {
+		vars := environment(d)
+		last := ""
+		for _, v := range vars {
+			if value, ok := strings.CutPrefix(v, "DELAYQ_HEADER_LANG_X="); ok {
+				last = value
+			}
+		}
+		if last != "b" || !slices.Contains(vars, "DELAYQ_HEADER_RAW=\xff") || !slices.Contains(vars, `DELAYQ_HEADERS={"LANG.X":"c","lang-x":"a","lang_x":"b"}`) {
+			t.Fatalf("got %q", vars)
+		}
+	}
+}
+
 func TestConsumeCannotWrite(t *testing.T) {
 	t.Parallel()
 	url := newURL("memory")
@@ -209,6 +229,9 @@ func TestConsumeUsage(t *testing.T) {
 		"consume memory:///q --lease=1ns":               "invalid WithLease 1ns",
 		"consume memory:///q --count=-1":                "allowed is 0 or more",
 		"consume memory:///q --rate=-1":                 "--rate=-1: allowed is more than 0",
+		"consume memory:///q --idle=1ms --rate=0":       "--rate=0: allowed is more than 0",
+		"consume memory:///q --idle=1ms --rate=NaN":     "--rate=NaN: allowed is more than 0",
+		"consume memory:///q --idle=1ms --rate=Inf":     "--rate=+Inf: allowed is more than 0, and finite",
 	} {
 		r := delayqRun(t, strings.Fields(args)...)
 		r.wantCode(t, exitUnusable)
@@ -304,6 +327,18 @@ func TestDrainEndsCommands(t *testing.T) {
 	if all := waiting(t, r.url); len(all) != 1 || *all[0].Attempts != 0 {
 		t.Errorf("got %+v, want the message back, untouched", all)
 	}
+}
+
+// A command that the end of the drain tells to stop, and that finishes, is done.
+func TestCommandFinishesAfterDrain(t *testing.T) {
+	t.Parallel()
+	r := startConsuming(t, `trap "exit 0" TERM; `+waitsForGo, "--drain=100ms")
+	r.waiting("begun")
+	r.signal(syscall.SIGTERM)
+	if err := r.wait(); err != nil {
+		t.Error(err)
+	}
+	wantStats(t, r.q, 0, 0, 0)
 }
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {

@@ -25,6 +25,9 @@ type work struct {
 
 func newWork(c *consumeCommand, q delayq.Queue, std streams) *work {
 	w := &work{consumeCommand: c, q: q}
+	if _, closed := std.out.(noOutput); closed && c.Exec {
+		std.out = io.Discard // no message is lost: the commands' statuses count
+	}
 	w.std = streams{out: &lockedWriter{w: std.out}, err: tolerant{&lockedWriter{w: std.err}, func(error) {}}}
 	w.left.Store(c.Count)
 	return w
@@ -63,8 +66,8 @@ func (w *work) run(ctx context.Context) error {
 func (w *work) consume(ctx context.Context) error {
 	if w.Count == 0 {
 		opts := w.options(w.Workers)
-		if w.Rate > 0 {
-			opts = append(opts, rateOption(w.Rate))
+		if w.Rate != nil {
+			opts = append(opts, rateOption(*w.Rate))
 		}
 		return w.q.Consume(ctx, w.handle, opts...)
 	}
@@ -76,8 +79,8 @@ func (w *work) consume(ctx context.Context) error {
 func (w *work) consumeCounted(ctx context.Context) error {
 	n := int(min(int64(w.Workers), w.Count))
 	opts := w.options(1)
-	if w.Rate > 0 {
-		opts = append(opts, rateOption(w.Rate/float64(n)))
+	if w.Rate != nil {
+		opts = append(opts, rateOption(*w.Rate/float64(n)))
 	}
 	if w.Workers < 1 {
 		return w.q.Consume(ctx, w.handle, w.options(w.Workers)...) // which says what is allowed

@@ -30,6 +30,21 @@ func readerIsGone(err error) bool { return isUnwritten(err) && errors.Is(err, sy
 // one that is caught is as ever for the commands that the program starts.
 func keepBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
+// standardOutput fails where the caller closed it: messages that are written to nowhere would be lost.
+func standardOutput() io.Writer {
+	if closedOutput() {
+		return noOutput{}
+	}
+	return os.Stdout
+}
+
+// noOutput is a standard output that is closed.
+type noOutput struct{}
+
+func (noOutput) Write([]byte) (int, error) {
+	return 0, fmt.Errorf("standard output is closed, or /dev/null open for reading too (>/dev/null discards): %w", os.ErrClosed)
+}
+
 func write(w io.Writer, text string) error {
 	if _, err := io.WriteString(w, text); err != nil {
 		return &outputError{err}

@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -11,8 +13,8 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// outputs are what cannot be written to, with the exit code of each.
-func outputs(t *testing.T) map[int]*os.File {
+// outputs are what cannot be written to, with the exit code of each. Nil is an output that is closed.
+func outputs(t *testing.T) iter.Seq2[int, *os.File] {
 	t.Helper()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -26,19 +28,61 @@ func outputs(t *testing.T) map[int]*os.File {
 	if err := reader.Close(); err != nil {
 		t.Fatal(err)
 	}
-	return map[int]*os.File{exitOutput: full, exitPipe: writer}
+	return func(yield func(int, *os.File) bool) {
+		_ = yield(exitOutput, full) && yield(exitPipe, writer) && yield(exitOutput, nil)
+	}
 }
 
-// runInto runs the program with that as its standard output.
+// runInto runs the program with that as its standard output. It is closed where out is nil.
 func runInto(t *testing.T, out *os.File, input string, args ...string) result {
 	t.Helper()
 	var stderr bytes.Buffer
 	cmd := process(t, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), out, &stderr
+	if out == nil {
+		through(t, cmd, ">&-")
+	}
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
 	return result{cmd.ProcessState.ExitCode(), "", stderr.String()}
+}
+
+// through has a shell redirect what cmd begins with.
+func through(t *testing.T, cmd *exec.Cmd, redirection string) {
+	t.Helper()
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Args = append([]string{"sh", "-c", `exec "$@" ` + redirection, "sh", cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = shell
+}
+
+// An output to /dev/null is discarded: by a shell, and by what starts daemons, which opens it once, for reading and writing.
+func TestDiscardedOutput(t *testing.T) {
+	t.Parallel()
+	for _, redirection := range []string{">/dev/null", "<>/dev/null >&0", "2<>/dev/null >&2"} {
+		url := redisURL(t, "zsetpoll")
+		q := openQueue(t, url)
+		push(t, q, "a", "b")
+		cmd := process(t, "consume", url, "--count=2")
+		through(t, cmd, redirection)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s: %v: %s", redirection, err, out)
+		}
+		wantStats(t, q, 0, 0, 0)
+	}
+}
+
+// Commands handle messages also where the output is closed: their statuses count.
+func TestCommandsWithClosedOutput(t *testing.T) {
+	t.Parallel()
+	url := redisURL(t, "zsetpoll")
+	q := openQueue(t, url)
+	push(t, q, "a", "b")
+	runInto(t, nil, "", "consume", url, "--exec", "--count=2", "--", "sh", "-c", "echo out; exit 0").wantCode(t, exitOK)
+	wantStats(t, q, 0, 0, 0)
 }
 
 // Each command whose output cannot be written says so, and what it has done.
@@ -123,6 +167,9 @@ func TestConsumeWhoseOutputCannotBeWritten(t *testing.T) {
 func TestCommandsWhoseOutputCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	for code, out := range outputs(t) {
+		if out == nil {
+			continue // see TestCommandsWithClosedOutput
+		}
 		url := redisURL(t, "zsetpoll")
 		q := openQueue(t, url)
 		push(t, q, "a", "b")
