@@ -19,5 +19,5 @@ func main() {
 	logging.Disable() // the client library's own log, whose news is in our errors
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	os.Exit(run(ctx, os.Args[1:], os.Stdin, standardOutput(), os.Stderr))
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, standardOutput(os.Args[1:]), os.Stderr))
 }

@@ -30,9 +30,10 @@ func readerIsGone(err error) bool { return isUnwritten(err) && errors.Is(err, sy
 // one that is caught is as ever for the commands that the program starts.
 func keepBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// standardOutput fails where the caller closed it: messages that are written to nowhere would be lost.
-func standardOutput() io.Writer {
-	if closedOutput() {
+// standardOutput fails for consume where the caller closed it: messages that are written to nowhere would be lost. What others write is no
+// loss, and programs that discard it often open /dev/null for reading too, which looks the same.
+func standardOutput(args []string) io.Writer {
+	if len(args) > 0 && args[0] == "consume" && closedOutput() {
 		return noOutput{}
 	}
 	return os.Stdout
