@@ -25,6 +25,7 @@ import (
 type stopper struct {
 	marker string
 	n      int
+	met    string // a key that the stop sets, as the script may go on after it
 
 	mu    sync.Mutex
 	names map[string]string // by the name that the script has unchanged
@@ -32,7 +33,7 @@ type stopper struct {
 
 // stopped is what comes before a script. A write that fails ends the script, unless it is called by pcall.
 const stopped = `
-local server, stop, writes = redis, %d, 0
+local server, stop, met, writes = redis, %d, '%s', 0
 local reads = {TIME=1, EXISTS=1, ZSCORE=1, ZRANGE=1, ZRANGEBYSCORE=1, ZREVRANGE=1, ZCOUNT=1, ZCARD=1, HGET=1, HMGET=1, HGETALL=1, HLEN=1,
   HSTRLEN=1, LRANGE=1, LLEN=1, LINDEX=1, PTTL=1, PUBLISH=1}
 local redis = {error_reply = server.error_reply}
@@ -40,6 +41,7 @@ function redis.call(command, ...)
   if not reads[command] then
     writes = writes + 1
     if writes == stop then
+      server.call('SET', met, '1')
       error('stopped at ' .. command, 0)
     end
   end
@@ -49,6 +51,7 @@ function redis.pcall(command, ...)
   if not reads[command] then
     writes = writes + 1
     if writes == stop then
+      server.call('SET', met, '1')
       return {err = 'ERR stopped at ' .. command}
     end
   end
@@ -80,7 +83,7 @@ func (s *stopper) changed(text string) string {
 	defer s.mu.Unlock()
 	changed := text
 	if strings.Contains(text, s.marker) {
-		changed = fmt.Sprintf(stopped, s.n) + text
+		changed = fmt.Sprintf(stopped, s.n, s.met) + text
 	}
 	s.names[shaOf(text)] = shaOf(changed)
 	return changed
@@ -265,12 +268,13 @@ func (v *venture) stop(tr *trial, n int) (met bool) {
 	}
 	client := redis.NewClient(tr.raw.Options())
 	defer func() { _ = client.Close() }()
-	client.AddHook(&stopper{marker: v.marker, n: n, names: make(map[string]string)})
+	mark := fmt.Sprint("stopped ", names.Add(1), " ", shaOf(tr.t.Name()))
+	client.AddHook(&stopper{marker: v.marker, n: n, met: mark, names: make(map[string]string)})
 	err := v.do(tr, tr.over(client))
 	if err != nil && !strings.Contains(err.Error(), "stopped at") {
 		tr.t.Fatal(err)
 	}
-	if err == nil {
+	if tr.raw.Del(tr.ctx, mark).Val() == 0 {
 		return false
 	}
 	tr.complete(v, err)
