@@ -323,7 +323,7 @@ func (v *venture) stop(tr *trial, n int) (met bool) {
 		v.before(tr)
 	}
 	client := tr.server.Client(tr.t)
-	client.AddHook(redisfault.Stop(v.marker, n))
+	client.AddHook(redisfault.Stop(v.marker, n, ""))
 	err := v.do(tr.workerOn(client), tr)
 	if err != nil && !strings.Contains(err.Error(), redisfault.Stopped) {
 		tr.t.Fatal(err)

@@ -16,15 +16,16 @@ import (
 const Stopped = "stopped at"
 
 // Stop returns a hook for a client of its own: the n-th write fails, from 1 on, of each script that has the marker in its text. Further
-// writes succeed.
-func Stop(marker string, n int) redis.Hook {
-	return &stopper{marker: marker, n: n, names: make(map[string]string)}
+// writes succeed. The stop sets the key mark, unless that is empty: a script may go on after a write that failed.
+func Stop(marker string, n int, mark string) redis.Hook {
+	return &stopper{marker: marker, n: n, mark: mark, names: make(map[string]string)}
 }
 
 // A stopper changes scripts on their way to the server.
 type stopper struct {
 	marker string
 	n      int
+	mark   string
 
 	mu    sync.Mutex
 	names map[string]string // by the name that the script has unchanged
@@ -32,14 +33,20 @@ type stopper struct {
 
 // stopped is what comes before a script. A write that fails ends the script, unless it is called by pcall.
 const stopped = `
-local server, stop, writes = redis, %d, 0
+local server, stop, mark, writes = redis, %d, '%s', 0
 local reads = {TIME=1, TYPE=1, EXISTS=1, ZSCORE=1, ZRANGE=1, ZRANGEBYSCORE=1, ZREVRANGE=1, ZCOUNT=1, ZCARD=1, HGET=1, HMGET=1, HGETALL=1,
   HLEN=1, HSTRLEN=1, HEXISTS=1, HRANDFIELD=1, LRANGE=1, LLEN=1, LINDEX=1, LPOS=1, PTTL=1, PUBLISH=1}
+local function marked()
+  if mark ~= '' then
+    server.call('SET', mark, '1')
+  end
+end
 local redis = {error_reply = server.error_reply, sha1hex = server.sha1hex, REDIS_VERSION_NUM = server.REDIS_VERSION_NUM}
 function redis.call(command, ...)
   if not reads[command] then
     writes = writes + 1
     if writes == stop then
+      marked()
       error('stopped at ' .. command, 0)
     end
   end
@@ -49,6 +56,7 @@ function redis.pcall(command, ...)
   if not reads[command] then
     writes = writes + 1
     if writes == stop then
+      marked()
       return {err = 'ERR stopped at ' .. command}
     end
   end
@@ -80,7 +88,7 @@ func (s *stopper) changed(text string) string {
 	defer s.mu.Unlock()
 	changed := text
 	if strings.Contains(text, s.marker) {
-		changed = fmt.Sprintf(stopped, s.n) + text
+		changed = fmt.Sprintf(stopped, s.n, s.mark) + text
 	}
 	s.names[shaOf(text)] = shaOf(changed)
 	return changed

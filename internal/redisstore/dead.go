@@ -26,7 +26,10 @@ func (s *Store) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]st
 	return pageOf(cursor, func(cursor string) ([]string, string, error) {
 		return listDead(ctx, s, cursor, limit, true, func(r []any) (string, bool) {
 			id, _ := r[1].(string)
-			return record.UnpackID([]byte(id)), record.IsPacked([]byte(id))
+			if !record.IsPacked([]byte(id)) {
+				return "", false
+			}
+			return record.UnpackID([]byte(id)), true
 		})
 	})
 }

@@ -24,7 +24,7 @@ func TestStoppedNackChangesHeadersOrNothing(t *testing.T) {
 			leasedThree(tr)
 			client := redis.NewClient(tr.raw.Options())
 			defer func() { _ = client.Close() }()
-			client.AddHook(redisfault.Stop("-- Gives messages back", n))
+			client.AddHook(redisfault.Stop("-- Gives messages back", n, ""))
 			err := settleAll("nack with headers")(tr, tr.over(client))
 			if met = err != nil; met {
 				changed = tr.allOrNone(err)

@@ -136,6 +136,9 @@ func TestStrays(t *testing.T) {
 				if _, _, err := b.ListDead(b.ctx, "", 10); err != nil {
 					t.Error(err)
 				}
+				if _, _, err := b.ListDeadIDs(b.ctx, "", 10); err != nil {
+					t.Error(err)
+				}
 			})
 		}
 	}

@@ -27,7 +27,10 @@ func TestListsPassLeftovers(t *testing.T) {
 	for i := range 330 {
 		strays = append(strays, redis.Z{Score: float64(i + 1), Member: string(record.PackID(nil, fmt.Sprint("stray ", i)))})
 	}
-	b.all([]error{b.raw.ZAdd(b.ctx, b.key("dead"), strays...).Err()})
+	b.all([]error{b.raw.ZAdd(b.ctx, b.key("dead"), strays...).Err(), b.raw.ZAdd(b.ctx, b.key("dead"), redis.Z{Score: 1}).Err()})
+	if ids, _, err := b.ListDeadIDs(b.ctx, "", 1000); err != nil || len(ids) != len(strays)+3 {
+		t.Errorf("listed %d ids, %v", len(ids), err)
+	}
 	b.pushAfter(time.Hour, "d", "e", "f")
 	for i := range strays {
 		strays[i].Member = fmt.Sprintf("abcdefg\x00\x00\x00\x00%v", strays[i].Member)

@@ -12,9 +12,9 @@ var files embed.FS
 // Each script has, besides the prelude, only the files that it needs.
 var (
 	scheduleScript   = redisscript.Load(files, "trigger", "number", "schedule")
-	claimScript      = redisscript.Load(files, "message", "lease", "back", "next", "hand_out", "claim")
+	claimScript      = redisscript.Load(files, "message", "lease", "back", "next", "ready", "hand_out", "claim")
 	takeScript       = redisscript.Load(files, "message", "lease", "next", "hand_out", "take")
-	moveScript       = redisscript.Load(files, "message", "lease", "back", "next", "move")
+	moveScript       = redisscript.Load(files, "message", "lease", "back", "next", "ready", "move")
 	expireScript     = redisscript.Load(files, "message", "lease", "back", "expire")
 	lookScript       = redisscript.Load(files, "look")
 	ackScript        = redisscript.Load(files, "message", "lease", "forget", "ack")

@@ -74,6 +74,16 @@ func movedThree(tr *trial) {
 	}
 }
 
+// movedTwo has a message that is due before two that were moved.
+func movedTwo(tr *trial) {
+	tr.push("a", "b")
+	_, err := tr.doomedAt(tr, &fate{at: called("evalsha"), dies: true}).MoveAndTake(tr.ctx, 10, time.Minute, "dead")
+	if !errors.Is(err, errDied) {
+		tr.t.Fatalf("the mover got %v", err)
+	}
+	tr.all(tr.Schedule(tr.ctx, []backend.Message{{ID: "c", Due: time.Unix(1, 0)}}))
+}
+
 // doomedAt is a store of another worker, on the trial's clock.
 func (b *bench) doomedAt(tr *trial, f *fate) *redisstore.Store {
 	client := redis.NewClient(b.raw.Options())
@@ -109,6 +119,8 @@ var ventures = []venture{
 	{name: "claim", marker: "-- Leases up to limit due", before: pushedThree, do: claimAll(byScript), first: 1, most: 2},
 	{name: "claim of ended leases", marker: "-- Leases up to limit due", before: endedThree, do: claimAll(byScript), first: 2, most: 3},
 	{name: "claim from ready", marker: "-- Leases up to limit due", before: movedThree, do: claimAll(byScript), first: 1, most: 2},
+	{name: "claim before ready", marker: "-- Leases up to limit due", before: movedTwo, do: claimAll(byScript), first: 1, most: 2},
+	{name: "move before ready", marker: "-- Moves due messages", before: movedTwo, do: claimAll(byMover), first: 1, most: 2},
 	{name: "move", marker: "-- Moves due messages", before: pushedThree, do: claimAll(byMover), first: 1, most: 2},
 	{name: "take", marker: "-- Leases up to limit messages from READY", before: pushedThree, do: claimAll(byMover), first: 1, most: 2},
 	{name: "expire", marker: "-- Gives back what ended leases held. Returns 1", before: endedThree, do: claimAll(byArbitrate), first: 2, most: 3},
@@ -183,12 +195,13 @@ func (v *venture) stop(tr *trial, n int) (met bool) {
 	}
 	client := redis.NewClient(tr.raw.Options())
 	defer func() { _ = client.Close() }()
-	client.AddHook(redisfault.Stop(v.marker, n))
+	mark := fmt.Sprint("stopped ", names.Add(1), " ", tr.t.Name())
+	client.AddHook(redisfault.Stop(v.marker, n, mark))
 	err := v.do(tr, tr.over(client))
 	if err != nil && !strings.Contains(err.Error(), redisfault.Stopped) {
 		tr.t.Fatal(err)
 	}
-	if err == nil {
+	if tr.raw.Del(tr.ctx, mark).Val() == 0 {
 		return false
 	}
 	tr.complete(v, err)

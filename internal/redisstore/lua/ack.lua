@@ -6,10 +6,11 @@ local ids = {}
 for i, m in ipairs(done) do
   ids[i] = id_of(m)
 end
+local all = #done > 0 and all_there_is()
 -- Stopped in between, the message comes again or its lease ends as one of no message.
 on('HDEL', HELD, done)
 if #done > 0 then
-  forget(ids)
+  forget(ids, all)
 end
 on('ZREM', LEASES, done)
 

@@ -20,9 +20,11 @@ for i = FIRST, #ARGV do
 end
 if #taken > 0 then
   prove_release()
-  forget(taken)
-  for _, m in ipairs(members) do
-    take_out(m)
+  redis.call('ZREM', DUE, '')
+  if not forget(taken, all_there_is()) then
+    for _, m in ipairs(members) do
+      take_out(m)
+    end
   end
 end
 return outcomes

@@ -1,5 +1,5 @@
 -- Leases up to limit due messages. A repeated claim returns what its first try has leased. Messages that a mover left in READY
--- come first. While ended leases are to be given back it leases none, and the next event is now.
+-- come first, unless others are due before. While ended leases are to be given back it leases none, and the next event is now.
 local function hand_out_due()
   local page = redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW), 'WITHSCORES', 'LIMIT', 0, limit)
   local ms, dues, texts = {}, {}, {}
@@ -14,6 +14,7 @@ end
 
 local left = TRIGGER ~= '' and redis.call('PTTL', TRIGGER) -- before any write, since it may not be allowed
 if not (RETRY and claimed_before()) and not expire() then
+  merge_ready()
   hand_out_ready()
   hand_out_due()
   local failed = lease_all()

@@ -12,7 +12,7 @@ for i = FIRST, #ARGV do
 end
 if #gone > 0 then
   redis.call('ZREM', DEAD, '') -- removes nothing: proves that what is last may be done
-  forget(gone)
+  forget(gone, all_there_is())
   on('HDEL', GRAVES, gone)
   on('ZREM', DEAD, gone)
 end

@@ -1,9 +1,10 @@
--- Moves due messages to the list READY until it has limit entries: limit. HELD keeps their due times.
+-- Moves due messages to the list READY until it has limit entries, in the order of the queue: limit. HELD keeps their due times.
 -- Returns the time in us, the next event in ms, and how many there are in READY; 0 while ended leases are to be given back first.
 local limit = tonumber(ARGV[FIRST])
 if expire() then
   return {int(NOW_US), int(next_event()), 0}
 end
+merge_ready()
 local lacking = limit - redis.call('LLEN', READY)
 if lacking > 0 then
   local due = redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW), 'WITHSCORES', 'LIMIT', 0, lacking)

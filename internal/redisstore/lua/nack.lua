@@ -54,7 +54,7 @@ if #given > 0 then
   prove_release()
   local backs = next(headers) and put_back_with(headers, given, dues, untouched) or put_back(given, dues, untouched)
   release(given)
-  local head = redis.call('ZRANGE', DUE, 0, 0)[1] -- of equal due times the first by push order, which need not be the first here
+  local head = first_waiting() -- of equal due times the first by push order, which need not be the first here
   for i, back in ipairs(backs) do
     if back == head then
       tell(dues[i])

@@ -8,7 +8,9 @@ local function hint(command, ...)
   local reply = redis.pcall(command, ...)
   if type(reply) == 'table' and reply.err then
     silence = command .. ': ' .. reply.err
+    return nil
   end
+  return reply
 end
 
 -- Tells sleepers when the first message is due, and whether the trigger will tell then.
@@ -20,9 +22,14 @@ local function tell(due)
   hint('PUBLISH', CHANNEL, int(due) .. (later and ' trigger' or ''))
 end
 
+-- The first member that waits, for who tells sleepers of it.
+local function first_waiting()
+  return (hint('ZRANGE', DUE, 0, 0) or {})[1]
+end
+
 -- Tells sleepers of a message if it is now the first.
 local function announce(m, due)
-  if m and redis.call('ZRANGE', DUE, 0, 0)[1] == m then
+  if m and first_waiting() == m then
     tell(due)
   end
 end
