@@ -154,7 +154,7 @@ func storeMutants() []*chaos.Mutant {
 		},
 		{
 			Name: "dead letters are not counted", Backend: "zsetpoll", Finds: "books", Edits: []chaos.Edit{
-				{"redis.call('ZCARD', DEAD),", "0,"},
+				{"  in_flight,\n  dead,\n", "  in_flight,\n  0,\n"},
 			},
 		},
 		{
@@ -164,7 +164,8 @@ func storeMutants() []*chaos.Mutant {
 		},
 		{
 			Name: "an ack that leaves a trace", Backend: "keyspace", Finds: "empty", Edits: []chaos.Edit{
-				{"  if left % 2 == 1 then\n    on('HDEL', GENS, ids)\n  end\n  if left < 2 then", "  if left == 0 then"},
+				{"  if all.returned then\n    on('HDEL', GENS, ids)\n  end\n", ""},
+				{"return left == 0 and\n", "return left == 0 and not all.returned and\n"},
 			},
 		},
 		{
@@ -194,13 +195,12 @@ func redissonMutants() []*chaos.Mutant {
 		},
 		{
 			Name: "redisson: a nack drops the message", Backend: "redisson", Finds: "lost", Edits: []chaos.Edit{
-				{"for i = #given_back, 1, -1 do\n  put_back(unpack(given_back[i]))\nend\n", ""},
+				{"  give_back(unpack(returned[i]))\n", "  end_lease(returned[i][1])\n"},
 			},
 		},
 		{
 			Name: "redisson: leases before the removal", Backend: "redisson-envelope", Finds: "drains", Faults: []string{"maxmemory"}, Edits: []chaos.Edit{
-				{"redis.call('HDEL', HELD, '') -- a server out of memory allows this, and then what comes after it", ""},
-				{"redis.call('ZREM', LEASES, key)\n  redis.call('ZADD', LEASES, int(till), key)", "redis.call('ZADD', LEASES, int(till), key)"},
+				{"    redis.call('HDEL', HELD, '')\n    redis.call('ZREM', LEASES, '')\n    redis.call('LTRIM', INDEX, 0, -1)\n", ""},
 			},
 		},
 	}
