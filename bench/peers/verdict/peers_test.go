@@ -111,6 +111,7 @@ const (
 )
 
 var asynqUnjudged = map[string]string{
+	"many-messages": tooFewWorkers, "lease-end-is-seen": takesAhead,
 	"model":           takesAhead,
 	"clients-at-once": takesAhead,
 	"batches":         tooFewWorkers, "redrive-all": tooFewWorkers,
@@ -122,7 +123,12 @@ const (
 	tooFewWorkers = "the check holds more than 64 messages at a time, and the adapter has so many workers"
 )
 
+// encodedNames is why the longest names do not fit.
+const encodedNames = "the adapter encodes names, which makes the longest too long: the adapter's doing"
+
 var beanstalkdNotes = []note{
+	{checks: "queues-are-apart", says: "too long", is: conformance.NotJudged, why: encodedNames},
+	{checks: "many-messages", says: "Receive has message", is: conformance.NotOffered, why: "there is no order but that of priorities"},
 	{
 		checks: "due-at|never-early|never-early-under-load|nack-delay|rounds-up", says: "not due yet", is: conformance.Broken, why: beanstalkEarly,
 	},
@@ -181,6 +187,8 @@ const (
 var beanstalkdTimes = map[string]int{"lease-ends": 8, "attempt-counts-crashes": 4, "stop-returns-untouched": 4}
 
 var natsNotes = []note{
+	{checks: "queues-are-apart", says: "longest name", is: conformance.NotJudged, why: encodedNames},
+	{checks: "lease-end-is-seen", says: "no such message", is: conformance.NotOffered, why: "what waits can be purged by its subject; what was handed out is in the work queue, which cannot"},
 	{checks: "due-at|never-early|never-early-under-load|rounds-up", says: "not due yet", is: conformance.Broken, why: natsEarly},
 	{checks: "due-at|never-early|never-early-under-load|rounds-up", says: " early", is: conformance.Broken, why: natsEarly},
 	{checks: "exactly-one-worker|consume", says: " early", is: conformance.NotJudged, why: endedByEarly},
@@ -215,6 +223,7 @@ var riverNotes = []note{
 }
 
 var riverUnjudged = map[string]string{
+	"many-messages": tooFewWorkers, "lease-end-is-seen": takesAhead,
 	"model": takesAhead, "clients-at-once": takesAhead,
 	"batches": tooFewWorkers, "redrive-all": tooFewWorkers, "limits-of-leases": tooFewWorkers,
 }
@@ -222,6 +231,7 @@ var riverUnjudged = map[string]string{
 const redissonMade = "real Redisson in a JVM: `RDelayedQueue.offer`, and `poll` of its `RBlockingQueue` every 5 ms; an acknowledgement does nothing; our ids are part of the value"
 
 var redissonNotes = []note{
+	{checks: "many-messages", says: "Receive has message", is: conformance.NotOffered, why: "messages of one due time have no order: their members begin with random numbers"},
 	{checks: ".*", says: "no message came within", is: conformance.NotOffered, why: atMostOnce},
 	{checks: "lease-.*", says: "slept on for", is: conformance.NotOffered, why: atMostOnce},
 	{checks: "stale-.*|batch-outcomes|settle-once|batch-twice", says: "got error <nil>", is: conformance.NotOffered, why: atMostOnce},
