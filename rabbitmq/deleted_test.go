@@ -179,3 +179,18 @@ func TestVhostMadeAgain(t *testing.T) {
 		ack(ctx, t, worker, ds...)
 	}
 }
+
+// TestQueueDeletedAndMadeAgain deletes the queue under a worker that is subscribed, again and again. The pusher makes it again each time, and the worker goes on.
+func TestQueueDeletedAndMadeAgain(t *testing.T) {
+	ctx := deadline(t, 2*time.Minute)
+	url := vhost(t)
+	pusher, worker, ch := open(t, url), open(t, url), channel(t, url)
+	for i := range 20 {
+		must(t, pusher.Schedule(ctx, message(fmt.Sprint("before ", i), 0))...)
+		drain(ctx, t, worker, 1)
+		_, err := ch.QueueDelete("delayq.v1.q."+queueOf(t), false, false, false)
+		must(t, err)
+		must(t, pusher.Schedule(ctx, message(fmt.Sprint("after ", i), 0))...)
+		drain(ctx, t, worker, 1)
+	}
+}

@@ -171,6 +171,10 @@ func (p *publisher) offerAgain(ctx context.Context, ms []outgoing, errs []error,
 	}
 }
 
+// deletedPause is how long a deleted queue stays away at least. A broker's channel that finds the queue there again when it hears of the deletion subscribes again by
+// itself, and then drops what the new queue sends it: the subscription takes messages and gives none (RabbitMQ 3.10, seen within 10 ms of the deletion).
+const deletedPause = 100 * time.Millisecond
+
 // restore declares again what the messages at some places did not find: the levels, or the queues that they are for.
 func (p *publisher) restore(ctx context.Context, since time.Time, ms []outgoing, lost []int) error {
 	common, own := false, make(map[*queue]bool)
@@ -185,6 +189,9 @@ func (p *publisher) restore(ctx context.Context, since time.Time, ms []outgoing,
 		if err := p.redeclare(ctx, since, "a queue of a level"); err != nil {
 			return err
 		}
+	}
+	if len(own) > 0 && !sleep(ctx, deletedPause) {
+		return ctx.Err()
 	}
 	for q := range own {
 		q.log.Warn("delayq: a queue is gone from the broker; declaring it again", "queue", q.name)
