@@ -343,7 +343,9 @@ func (s *stalls) once(t *testing.T, call stallCall, kind int, expires bool, repl
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = errors.Join(q.Close(), b.Close()) }()
+	defer func() {
+		_ = errors.Join(q.Close(), b.(backend.Remover).Remove(context.WithoutCancel(t.Context()), r.name), b.Close())
+	}()
 	r.q = q
 	if call.prepare != nil {
 		if err := call.prepare(r); errors.Is(err, delayq.ErrUnsupported) {
