@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/rediscall"
-	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redis/call"
+	"github.com/delayq/delayq/internal/redis/queue"
 )
 
 var _ backend.Examiner = (*Backend)(nil)
@@ -14,11 +14,11 @@ var _ backend.Examiner = (*Backend)(nil)
 // Examine is as in backend.Examiner: each server's version, role, eviction, persistence and clock, and whether it tells of expiries.
 // It turns no notifications on; the first Open does.
 func (b *Backend) Examine(ctx context.Context) (backend.Examination, error) {
-	x, err := redisqueue.Examine(ctx, b.store)
+	x, err := queue.Examine(ctx, b.store)
 	if err != nil {
 		return x, err
 	}
-	return rediscall.Do(ctx, b.store.Calls, func(ctx context.Context) (backend.Examination, error) { return b.examineAll(ctx, x) })
+	return call.Do(ctx, b.store.Calls, func(ctx context.Context) (backend.Examination, error) { return b.examineAll(ctx, x) })
 }
 
 // examineAll adds whether each server tells of expiries.

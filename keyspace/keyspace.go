@@ -9,14 +9,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisqueue"
-	"github.com/delayq/delayq/internal/redisscript"
-	"github.com/delayq/delayq/internal/redisstore"
+	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/script"
+	"github.com/delayq/delayq/internal/redis/store"
 )
 
 // Backend keeps queues in Redis. It is safe for concurrent use.
 type Backend struct {
-	store    *redisqueue.Backend
+	store    *queue.Backend
 	sweep    time.Duration
 	listener *listener
 }
@@ -24,37 +24,37 @@ type Backend struct {
 var _ backend.Backend = (*Backend)(nil)
 
 // An Option sets up a backend in [New]. One out of range is reported by Open.
-type Option func(*redisstore.Config)
+type Option func(*store.Config)
 
 // New returns a backend on a client of a single server, a Cluster or a Sentinel group. The caller
 // closes the client, after the backend. Nothing is sent before the first queue is opened.
 func New(client redis.UniversalClient, opts ...Option) *Backend {
-	c := redisstore.Config{
-		Config:  redisqueue.Config{Name: "keyspace", Client: client, Poll: redisqueue.DefaultPoll, Triggered: true},
-		Prefix:  redisstore.DefaultPrefix,
-		Claimer: func(s *redisstore.Store) redisqueue.Claimer { return s.Claim },
+	c := store.Config{
+		Config:  queue.Config{Name: "keyspace", Client: client, Poll: queue.DefaultPoll, Triggered: true},
+		Prefix:  store.DefaultPrefix,
+		Claimer: func(s *store.Store) queue.Claimer { return s.Claim },
 	}
 	masters, err := mastersOf(client)
 	reject(&c, err)
 	for _, set := range opts {
 		if set == nil {
-			set = func(c *redisstore.Config) {
+			set = func(c *store.Config) {
 				reject(c, backend.Invalid("keyspace option", "nil", "the result of Sweep, Prefix, WaitReplicas or WaitDisk"))
 			}
 		}
 		set(&c)
 	}
-	b := redisstore.NewBackend(c)
-	return &Backend{store: b, sweep: c.Poll, listener: newListener(masters, b.Calls, redisqueue.HubOf(b), c.Prefix, c.Poll)}
+	b := store.NewBackend(c)
+	return &Backend{store: b, sweep: c.Poll, listener: newListener(masters, b.Calls, queue.HubOf(b), c.Prefix, c.Poll)}
 }
 
-func reject(c *redisstore.Config, err error) { c.Err = errors.Join(c.Err, err) }
+func reject(c *store.Config, err error) { c.Err = errors.Join(c.Err, err) }
 
 // Sweep sets how often an idle queue looks by itself, 10 ms to 1 min, 1 s by default. It bounds how late
 // a message is whose expiry Redis notices late, or not at all. More than a hundred open queues share
 // a hundred looks a second, and their bound grows with their number.
 func Sweep(d time.Duration) Option {
-	return func(c *redisstore.Config) {
+	return func(c *store.Config) {
 		if d < 10*time.Millisecond || d > time.Minute {
 			reject(c, backend.Invalid("keyspace.Sweep", d, "10ms to 1m"))
 		}
@@ -64,8 +64,8 @@ func Sweep(d time.Duration) Option {
 
 // Prefix sets what all keys begin with, "delayq" by default: 1 to 64 bytes without braces.
 func Prefix(p string) Option {
-	return func(c *redisstore.Config) {
-		reject(c, redisstore.ValidPrefix(p))
+	return func(c *store.Config) {
+		reject(c, store.ValidPrefix(p))
 		c.Prefix = p
 	}
 }
@@ -77,8 +77,8 @@ func Prefix(p string) Option {
 // looks ten times a second whether a wait is over. A cancel or an ack does not wait.
 // On a client of a single server, a Sentinel group or a Cluster.
 func WaitReplicas(n int, within time.Duration) Option {
-	return func(c *redisstore.Config) {
-		c.Wait("keyspace.WaitReplicas", redisscript.Confirmation{Replicas: n, Within: within})
+	return func(c *store.Config) {
+		c.Wait("keyspace.WaitReplicas", script.Confirmation{Replicas: n, Within: within})
 	}
 }
 
@@ -86,14 +86,14 @@ func WaitReplicas(n int, within time.Duration) Option {
 // have that many replicas, 0 to 100. It takes Redis 7.2 or newer with appendonly yes; elsewhere Open fails. With appendfsync
 // everysec a push waits for up to a second.
 func WaitDisk(n int, within time.Duration) Option {
-	return func(c *redisstore.Config) {
-		c.Wait("keyspace.WaitDisk", redisscript.Confirmation{Replicas: n, Disk: true, Within: within})
+	return func(c *store.Config) {
+		c.Wait("keyspace.WaitDisk", script.Confirmation{Replicas: n, Disk: true, Within: within})
 	}
 }
 
 // Traits returns what the backend promises: everything, to the millisecond, within a sweep.
 func (b *Backend) Traits() backend.Traits {
-	return backend.Traits{Name: "keyspace", Resolution: redisstore.Resolution, Sweep: b.sweep}
+	return backend.Traits{Name: "keyspace", Resolution: store.Resolution, Sweep: b.sweep}
 }
 
 // Open is as in backend.Backend. The first Open subscribes to expiries, and enables the notifications

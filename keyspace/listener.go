@@ -13,8 +13,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/delayq/delayq/internal/rediscall"
-	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redis/call"
+	"github.com/delayq/delayq/internal/redis/queue"
 )
 
 // followEvery is how often the masters of a Cluster are listed anew. Until then the sweep finds
@@ -25,8 +25,8 @@ const followEvery = 10 * time.Second
 // for each master, since a server tells its own expiries only.
 type listener struct {
 	masters func(context.Context) ([]server, error)
-	calls   *rediscall.Group
-	hub     *redisqueue.Hub
+	calls   *call.Group
+	hub     *queue.Hub
 	prefix  string
 	sweep   time.Duration
 
@@ -38,7 +38,7 @@ type listener struct {
 	err    error // of listing the masters
 }
 
-func newListener(masters func(context.Context) ([]server, error), calls *rediscall.Group, hub *redisqueue.Hub, prefix string, sweep time.Duration) *listener {
+func newListener(masters func(context.Context) ([]server, error), calls *call.Group, hub *queue.Hub, prefix string, sweep time.Duration) *listener {
 	return &listener{
 		masters: masters, calls: calls, hub: hub, prefix: prefix, sweep: sweep,
 		known: make(chan struct{}), nodes: make(map[server]*node),
@@ -96,7 +96,7 @@ func (l *listener) run(ctx context.Context, log *slog.Logger) {
 
 // follow subscribes on masters that are new, and leaves those that are none any more.
 func (l *listener) follow(ctx context.Context, log *slog.Logger) {
-	masters, err := rediscall.Do(ctx, l.calls, l.masters)
+	masters, err := call.Do(ctx, l.calls, l.masters)
 	if l.listed(err) && ctx.Err() == nil {
 		log.WarnContext(ctx, "delayq: keyspace cannot list the Cluster's masters; messages wait for the sweep", "sweep", l.sweep, "err", err)
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/record"
-	"github.com/delayq/delayq/internal/redisqueue"
-	"github.com/delayq/delayq/internal/redisscript"
+	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
 // claimName is how many bytes of a claim's name are kept.
@@ -18,10 +18,10 @@ const claimName = 8
 
 // claim leases up to limit due messages in one script. What the codec does not read becomes a dead
 // letter, whole.
-func (s *store) claim(ctx context.Context, limit int, lease time.Duration, name string) (redisqueue.Claim, error) {
-	reply, err := s.Run(ctx, claimScript, min(limit, redisscript.ChunkMessages), redisscript.Delay(lease), name[:claimName])
+func (s *store) claim(ctx context.Context, limit int, lease time.Duration, name string) (queue.Claim, error) {
+	reply, err := s.Run(ctx, claimScript, min(limit, script.ChunkMessages), script.Delay(lease), name[:claimName])
 	if err != nil {
-		return redisqueue.Claim{}, err
+		return queue.Claim{}, err
 	}
 	c, bad, err := s.parseClaim(reply)
 	if len(bad) > 0 {
@@ -34,12 +34,12 @@ func (s *store) claim(ctx context.Context, limit int, lease time.Duration, name 
 // claimHead is what a claim's reply has before the messages: the time and the next event.
 const claimHead = 2
 
-func (s *store) parseClaim(reply any) (c redisqueue.Claim, bad []backend.Burial, err error) {
+func (s *store) parseClaim(reply any) (c queue.Claim, bad []backend.Burial, err error) {
 	r, ok := reply.([]any)
 	if !ok || len(r) < claimHead {
-		return c, nil, redisscript.Unexpected(claimScript, reply)
+		return c, nil, script.Unexpected(claimScript, reply)
 	}
-	c.Now, c.Next = redisscript.US(r[0]), redisscript.MS(r[1])
+	c.Now, c.Next = script.US(r[0]), script.MS(r[1])
 	c.Deliveries = make([]backend.Delivery, 0, len(r)-claimHead)
 	for _, reply := range r[claimHead:] {
 		held, _ := reply.(string)
@@ -128,16 +128,16 @@ func (s *store) putAway(ctx context.Context, bs []backend.Burial) {
 const handOver = 500
 
 // tend does what is to be done while no worker waits: it ends leases and hands what is due over to Java.
-func (s *store) tend(ctx context.Context) (c redisqueue.Claim, err error) {
+func (s *store) tend(ctx context.Context) (c queue.Claim, err error) {
 	reply, err := s.Run(ctx, tendScript, handOver)
 	if err != nil {
 		return c, err
 	}
 	r, ok := reply.([]any)
 	if !ok || len(r) != 2 {
-		return c, redisscript.Unexpected(tendScript, reply)
+		return c, script.Unexpected(tendScript, reply)
 	}
-	c.Now, c.Next = redisscript.US(r[0]), redisscript.MS(r[1])
+	c.Now, c.Next = script.US(r[0]), script.MS(r[1])
 	return c, nil
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/record"
-	"github.com/delayq/delayq/internal/redisscript"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
 const deadFields = 3
@@ -53,13 +53,13 @@ func (s *store) listDead(ctx context.Context, cursor string, limit int, idsAlone
 	if err != nil {
 		return "", err
 	}
-	reply, err := s.Run(ctx, listDeadScript, after, limit, redisscript.Flag(idsAlone))
+	reply, err := s.Run(ctx, listDeadScript, after, limit, script.Flag(idsAlone))
 	if err != nil {
 		return "", err
 	}
 	r, ok := reply.([]any)
 	if !ok || len(r)%deadFields != 1 {
-		return "", redisscript.Unexpected(listDeadScript, reply)
+		return "", script.Unexpected(listDeadScript, reply)
 	}
 	for i := 1; i < len(r); i += deadFields {
 		add(r[i : i+deadFields])
@@ -122,11 +122,11 @@ func (s *store) DeleteDead(ctx context.Context, ids []string) []error {
 	return s.byKey(ctx, deleteDeadScript, ids)
 }
 
-func (s *store) byKey(ctx context.Context, sc *redisscript.Script, ids []string) []error {
+func (s *store) byKey(ctx context.Context, sc *script.Script, ids []string) []error {
 	known, errs := s.known(ids)
-	return merge(errs, redisscript.Chunked(known, redisscript.Small, func(part []identity) []error {
-		return redisscript.Each(ctx, &s.Runner, sc, part, nil, func(args []any, id identity) []any {
+	return merge(errs, script.Chunked(known, script.Small, func(part []identity) []error {
+		return script.Each(ctx, &s.Runner, sc, part, nil, func(args []any, id identity) []any {
 			return append(args, id.key)
-		}, redisscript.OneOr(backend.ErrNotFound))
+		}, script.OneOr(backend.ErrNotFound))
 	}))
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redis/queue"
 )
 
 var (
@@ -16,7 +16,7 @@ var (
 
 // Examine is as in backend.Examiner: each server's version, role, eviction, persistence and clock.
 func (b *Backend) Examine(ctx context.Context) (backend.Examination, error) {
-	return redisqueue.Examine(ctx, b.queues)
+	return queue.Examine(ctx, b.queues)
 }
 
 // ExamineQueue is as in backend.QueueExaminer: whether the keys are the queue's own, and whether what waits there and what a push writes is

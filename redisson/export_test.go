@@ -8,7 +8,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redis/queue"
 )
 
 // Store is a queue's store without a handle, which would tend the queue on its own.
@@ -21,7 +21,7 @@ func StoreOf(b *Backend, queue string, clock clockwork.Clock, log *slog.Logger) 
 }
 
 // Claim leases up to limit messages.
-func (s Store) Claim(ctx context.Context, limit int, lease time.Duration, name string) (redisqueue.Claim, error) {
+func (s Store) Claim(ctx context.Context, limit int, lease time.Duration, name string) (queue.Claim, error) {
 	return s.claim(ctx, limit, lease, name)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redis/queue"
 )
 
 // An Option sets up a backend in [New]. One out of range is reported by Open.
@@ -26,7 +26,7 @@ type options struct {
 }
 
 func newOptions(client redis.UniversalClient, opts []Option) options {
-	o := options{codec: String, format: Both, index: true, sweep: redisqueue.DefaultPoll}
+	o := options{codec: String, format: Both, index: true, sweep: queue.DefaultPoll}
 	if client == nil {
 		o.reject(backend.Invalid("client", nil, "a go-redis client"))
 	}

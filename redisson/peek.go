@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisscript"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
 // A place is where a listing goes on: in the destination list, or behind a member of the sorted set.
@@ -30,13 +30,13 @@ func (s *store) Peek(ctx context.Context, cursor string, limit int) (page []back
 	if err != nil {
 		return nil, "", err
 	}
-	reply, err := s.Run(ctx, peekScript, min(limit, redisscript.ChunkMessages), from.handed, from.due, from.member)
+	reply, err := s.Run(ctx, peekScript, min(limit, script.ChunkMessages), from.handed, from.due, from.member)
 	if err != nil {
 		return nil, "", err
 	}
 	r, ok := reply.([]any)
 	if !ok || len(r) < placeFields || (len(r)-placeFields)%waitingFields != 0 {
-		return nil, "", redisscript.Unexpected(peekScript, reply)
+		return nil, "", script.Unexpected(peekScript, reply)
 	}
 	for i := placeFields; i < len(r); i += waitingFields {
 		page = append(page, s.waiting(r[i:i+waitingFields]))
@@ -50,12 +50,12 @@ func (s *store) waiting(r []any) (p backend.Pending) {
 	key, _ := r[1].(string)
 	due, _ := r[2].(string)
 	bytes, _ := r[5].(string)
-	p.Attempts = int(redisscript.Int(r[4]))
+	p.Attempts = int(script.Int(r[4]))
 	if due != "" {
-		p.Due = time.UnixMilli(redisscript.Int(due)).UTC()
+		p.Due = time.UnixMilli(script.Int(due)).UTC()
 	}
 	if key != "" {
-		p.ID = s.id(key, redisscript.Int(r[3]))
+		p.ID = s.id(key, script.Int(r[3]))
 	}
 	payload := []byte(bytes)
 	if where == "T" {
@@ -112,5 +112,5 @@ func (s *store) Purge(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return redisscript.Int(reply), nil
+	return script.Int(reply), nil
 }

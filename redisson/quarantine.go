@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/rediscall"
-	"github.com/delayq/delayq/internal/redisscript"
+	"github.com/delayq/delayq/internal/redis/call"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
 // Quarantined is something in a queue's keys that nobody can read, put aside because it stops Redisson: its transfer fails on such a
@@ -54,11 +54,11 @@ func (q *Quarantine) List(ctx context.Context, cursor string, limit int) (page [
 	if err != nil {
 		return nil, "", err
 	}
-	zs, err := rediscall.Do(ctx, s.Calls, func(ctx context.Context) ([]redis.Z, error) {
+	zs, err := call.Do(ctx, s.Calls, func(ctx context.Context) ([]redis.Z, error) {
 		return s.Client.ZRangeWithScores(ctx, s.quarantineKey(), from, from+int64(limit)).Result()
 	})
 	if err != nil {
-		return nil, "", fmt.Errorf("listing the quarantine: %w", redisscript.Translate(err))
+		return nil, "", fmt.Errorf("listing the quarantine: %w", script.Translate(err))
 	}
 	for i, z := range zs {
 		if i == limit {
@@ -134,11 +134,11 @@ func (q *Quarantine) move(ctx context.Context, ids []string, drop bool) []error 
 	if err != nil {
 		return backend.FailAll(len(ids), err)
 	}
-	entries, err := rediscall.Do(ctx, s.Calls, func(ctx context.Context) ([]string, error) {
+	entries, err := call.Do(ctx, s.Calls, func(ctx context.Context) ([]string, error) {
 		return s.Client.ZRange(ctx, s.quarantineKey(), 0, -1).Result()
 	})
 	if err != nil {
-		return backend.FailAll(len(ids), fmt.Errorf("reading the quarantine: %w", redisscript.Translate(err)))
+		return backend.FailAll(len(ids), fmt.Errorf("reading the quarantine: %w", script.Translate(err)))
 	}
 	byID := make(map[string]string, len(entries))
 	for _, e := range entries {
@@ -153,9 +153,9 @@ func (q *Quarantine) move(ctx context.Context, ids []string, drop bool) []error 
 			errs[i] = backend.ErrNotFound
 		}
 	}
-	return merge(errs, redisscript.Chunked(there, func(e string) int { return len(e) }, func(part []string) []error {
-		return redisscript.Each(ctx, &s.Runner, restoreScript, part, []any{redisscript.Flag(drop)}, func(args []any, e string) []any {
+	return merge(errs, script.Chunked(there, func(e string) int { return len(e) }, func(part []string) []error {
+		return script.Each(ctx, &s.Runner, restoreScript, part, []any{script.Flag(drop)}, func(args []any, e string) []any {
 			return append(args, e)
-		}, redisscript.OneOr(backend.ErrNotFound))
+		}, script.OneOr(backend.ErrNotFound))
 	}))
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redischeck"
-	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redis/check"
+	"github.com/delayq/delayq/internal/redis/queue"
 )
 
 // Backend keeps queues in Redis as Redisson does. It is safe for concurrent use.
 type Backend struct {
-	queues *redisqueue.Backend
+	queues *queue.Backend
 	setup  options
 }
 
@@ -28,9 +28,9 @@ func New(client redis.UniversalClient, opts ...Option) *Backend {
 
 func newBackend(client redis.UniversalClient, o options, owned bool) *Backend {
 	b := &Backend{setup: o}
-	b.queues = redisqueue.NewBackend(redisqueue.Config{
+	b.queues = queue.NewBackend(queue.Config{
 		Name: name, Client: client, Owned: owned, Poll: o.sweep, Err: o.err,
-		Check: redischeck.Check,
+		Check: check.Check,
 		Store: b.openStore,
 		KeyOf: b.keyOf,
 	})
@@ -40,15 +40,15 @@ func newBackend(client redis.UniversalClient, o options, owned bool) *Backend {
 const name = "redisson"
 
 // openStore makes what a handle works on.
-func (b *Backend) openStore(ctx context.Context, queue string, o backend.Options) (redisqueue.Store, error) {
-	s, err := b.store(queue, o)
+func (b *Backend) openStore(ctx context.Context, name string, o backend.Options) (queue.Store, error) {
+	s, err := b.store(name, o)
 	if err != nil {
-		return redisqueue.Store{}, err
+		return queue.Store{}, err
 	}
-	if err := s.checkTypes(ctx, queue); err != nil {
-		return redisqueue.Store{}, err
+	if err := s.checkTypes(ctx, name); err != nil {
+		return queue.Store{}, err
 	}
-	rs := redisqueue.Store{Messages: s, Claim: s.claim, Clock: o.Clock}
+	rs := queue.Store{Messages: s, Claim: s.claim, Clock: o.Clock}
 	if !s.envelopes() {
 		rs.Tend, rs.Spare = s.tend, spare()
 	}
@@ -58,8 +58,8 @@ func (b *Backend) openStore(ctx context.Context, queue string, o backend.Options
 // Open returns a handle on the queue of that name. The first Open checks the server and warns of what
 // may lose messages. A queue one of whose keys holds something of another program's is refused with a [backend.InvalidError]. A queue shared with Java is tended for as long as a handle on it is open, whether or not anybody
 // receives: what is due and finds no worker here goes to where Java takes it.
-func (b *Backend) Open(ctx context.Context, queue string, o backend.Options) (backend.Queue, error) {
-	return b.queues.Open(ctx, queue, o)
+func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	return b.queues.Open(ctx, name, o)
 }
 
 // Close closes all queues, and the client where a URL made it. Messages stay in Redis. It waits up to 5 s for calls under way; where the

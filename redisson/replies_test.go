@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisscript"
+	"github.com/delayq/delayq/internal/redis/script"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/redisson"
 )
@@ -30,7 +30,7 @@ func (y *tally) pushes(ms []backend.Message, errs []error) {
 	defer y.mu.Unlock()
 	for i, err := range padded(errs, len(ms)) {
 		y.pushed[string(ms[i].Body)] = err == nil
-		if err != nil && (errors.Is(err, backend.ErrDuplicate) || !errors.Is(err, redisscript.ErrUnknown)) {
+		if err != nil && (errors.Is(err, backend.ErrDuplicate) || !errors.Is(err, script.ErrUnknown)) {
 			y.t.Errorf("the push of %s: %v", ms[i].Body, err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/record"
-	"github.com/delayq/delayq/internal/redisscript"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
 // sealed is a message as the scripts take it.
@@ -23,7 +23,7 @@ type sealed struct {
 func (s *store) Schedule(ctx context.Context, ms []backend.Message) []error {
 	ready, errs := s.seal(ms)
 	size := func(m sealed) int { return len(m.payload) }
-	stored := redisscript.Chunked(ready, size, func(part []sealed) []error { return s.schedule(ctx, part) })
+	stored := script.Chunked(ready, size, func(part []sealed) []error { return s.schedule(ctx, part) })
 	if errs == nil {
 		return stored
 	}
@@ -79,20 +79,20 @@ func merge(errs, stored []error) []error {
 
 func (s *store) schedule(ctx context.Context, ms []sealed) []error {
 	args := make([]any, 0, 1+4*len(ms))
-	args = append(args, redisscript.Flag(s.force))
+	args = append(args, script.Flag(s.force))
 	for _, m := range ms {
-		args = append(args, m.key, m.payload, redisscript.Due(m.Due), redisscript.Delay(m.Delay))
+		args = append(args, m.key, m.payload, script.Due(m.Due), script.Delay(m.Delay))
 	}
 	run := s.Once
 	if s.envelopes() {
 		run = s.Run
 	}
 	reply, err := run(ctx, scheduleScript, args...)
-	return redisscript.Outcomes(scheduleScript, len(ms), s.Heard(reply), s.refused(err), func(i int, reply any) error {
+	return script.Outcomes(scheduleScript, len(ms), s.Heard(reply), s.refused(err), func(i int, reply any) error {
 		if text, ok := reply.(string); ok {
 			return s.name(ms[i].Message, text)
 		}
-		return redisscript.OneOr(backend.ErrDuplicate)(reply)
+		return script.OneOr(backend.ErrDuplicate)(reply)
 	})
 }
 
@@ -100,9 +100,9 @@ func (s *store) schedule(ctx context.Context, ms []sealed) []error {
 func (s *store) name(m *backend.Message, reply string) error {
 	due, key, ok := strings.Cut(reply, " ")
 	if !ok {
-		return redisscript.Unexpected(scheduleScript, reply)
+		return script.Unexpected(scheduleScript, reply)
 	}
-	m.ID = s.id(key, redisscript.Int(due))
+	m.ID = s.id(key, script.Int(due))
 	return nil
 }
 
@@ -124,10 +124,10 @@ func (s *store) refused(err error) error {
 // Cancel is as in backend.Canceler.
 func (s *store) Cancel(ctx context.Context, ids []string) []error {
 	known, errs := s.known(ids)
-	return merge(errs, redisscript.Chunked(known, redisscript.Small, func(part []identity) []error {
-		return redisscript.Each(ctx, &s.Runner, cancelScript, part, nil, func(args []any, id identity) []any {
+	return merge(errs, script.Chunked(known, script.Small, func(part []identity) []error {
+		return script.Each(ctx, &s.Runner, cancelScript, part, nil, func(args []any, id identity) []any {
 			return append(args, id.key, id.origin)
-		}, redisscript.Waited)
+		}, script.Waited)
 	}))
 }
 
@@ -159,9 +159,9 @@ func (s *store) Reschedule(ctx context.Context, ms []backend.Move) []error {
 			errs[i] = backend.ErrNotFound
 		}
 	}
-	return merge(errs, redisscript.Chunked(known, redisscript.Small, func(part []move) []error {
-		return redisscript.Each(ctx, &s.Runner, rescheduleScript, part, nil, func(args []any, m move) []any {
-			return append(args, m.key, m.origin, redisscript.Due(m.Due), redisscript.Delay(m.Delay))
-		}, redisscript.Waited)
+	return merge(errs, script.Chunked(known, script.Small, func(part []move) []error {
+		return script.Each(ctx, &s.Runner, rescheduleScript, part, nil, func(args []any, m move) []any {
+			return append(args, m.key, m.origin, script.Due(m.Due), script.Delay(m.Delay))
+		}, script.Waited)
 	}))
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisscript"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
 // given is how the scripts know a lease: by the message's key and a stamp, its number and when it was to end first. A repeated script that does not
@@ -29,7 +29,7 @@ func (s *store) Ack(ctx context.Context, ls []backend.Lease) []error {
 func (s *store) Nack(ctx context.Context, rs []backend.Return) []error {
 	return settle(ctx, s, nackScript, rs, func(args []any, r backend.Return) []any {
 		key, stamp := s.given(r.Lease)
-		return append(args, key, stamp, redisscript.Delay(r.Delay), redisscript.Flag(r.Untouched))
+		return append(args, key, stamp, script.Delay(r.Delay), script.Flag(r.Untouched))
 	})
 }
 
@@ -41,22 +41,22 @@ func (s *store) Dead(ctx context.Context, bs []backend.Burial) []error {
 	})
 }
 
-func settle[T any](ctx context.Context, s *store, sc *redisscript.Script, items []T, args func([]any, T) []any) []error {
-	return redisscript.Chunked(items, redisscript.Small, func(part []T) []error {
-		return redisscript.Each(ctx, &s.Runner, sc, part, nil, args, redisscript.OneOr(backend.ErrLeaseLost))
+func settle[T any](ctx context.Context, s *store, sc *script.Script, items []T, args func([]any, T) []any) []error {
+	return script.Chunked(items, script.Small, func(part []T) []error {
+		return script.Each(ctx, &s.Runner, sc, part, nil, args, script.OneOr(backend.ErrLeaseLost))
 	})
 }
 
 // Extend is as in backend.Queue.
 func (s *store) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
 	ends := make([]time.Time, 0, len(ls))
-	errs := redisscript.Chunked(ls, redisscript.Small, func(part []backend.Lease) []error {
+	errs := script.Chunked(ls, script.Small, func(part []backend.Lease) []error {
 		after := len(ends) + len(part)
-		errs := redisscript.Each(ctx, &s.Runner, extendScript, part, []any{redisscript.Delay(lease)}, func(args []any, l backend.Lease) []any {
+		errs := script.Each(ctx, &s.Runner, extendScript, part, []any{script.Delay(lease)}, func(args []any, l backend.Lease) []any {
 			key, stamp := s.given(l)
 			return append(args, key, stamp)
 		}, func(reply any) error {
-			ends = append(ends, redisscript.MS(reply))
+			ends = append(ends, script.MS(reply))
 			if ends[len(ends)-1].IsZero() {
 				return backend.ErrLeaseLost
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisfault"
+	"github.com/delayq/delayq/internal/redis/fault"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/redisson"
 )
@@ -323,9 +323,9 @@ func (v *venture) stop(tr *trial, n int) (met bool) {
 		v.before(tr)
 	}
 	client := tr.server.Client(tr.t)
-	client.AddHook(redisfault.Stop(v.marker, n, ""))
+	client.AddHook(fault.Stop(v.marker, n, ""))
 	err := v.do(tr.workerOn(client), tr)
-	if err != nil && !strings.Contains(err.Error(), redisfault.Stopped) {
+	if err != nil && !strings.Contains(err.Error(), fault.Stopped) {
 		tr.t.Fatal(err)
 	}
 	if err == nil {

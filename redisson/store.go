@@ -9,14 +9,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisqueue"
-	"github.com/delayq/delayq/internal/redisscript"
+	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
 // store is one queue's messages. It is safe for concurrent use; every method is one script or, for
 // large batches, a few.
 type store struct {
-	redisscript.Runner
+	script.Runner
 	options
 	names names
 	log   *slog.Logger
@@ -24,7 +24,7 @@ type store struct {
 	warned atomic.Bool // of the codec
 }
 
-var _ redisqueue.Messages = (*store)(nil)
+var _ queue.Messages = (*store)(nil)
 
 // own are the keys beside Redisson's, in the order in which the scripts take them.
 var own = []string{"leases", "held", "states", "dead", "graves", "seq", "handed", "payloads", "quarantine"}
@@ -36,7 +36,7 @@ func (b *Backend) store(queue string, o backend.Options) (*store, error) {
 		return nil, err
 	}
 	s := &store{options: b.setup, names: n, log: o.Logger}
-	s.Runner = redisscript.Runner{
+	s.Runner = script.Runner{
 		Client: b.queues.Client, Calls: b.queues.Calls, Keys: keys, Clock: o.Clock,
 		Args: []any{n.channel, s.flags(), s.format.String(), s.grace()},
 	}

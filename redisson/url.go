@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisurl"
+	"github.com/delayq/delayq/internal/redis/client"
 )
 
 func init() { backend.Register(name, openURL) }
@@ -17,7 +17,7 @@ var (
 	switches    = map[string]bool{"true": true, "false": false}
 )
 
-// openURL reads redisson://[USER:PASSWORD@]HOST[:PORT]/QUEUE[?codec=…&format=…&any_format=…&index=…&prefix=…&sweep=…]; package redisurl has
+// openURL reads redisson://[USER:PASSWORD@]HOST[:PORT]/QUEUE[?codec=…&format=…&any_format=…&index=…&prefix=…&sweep=…]; package client has
 // the parameters of the connection.
 func openURL(ctx context.Context, u *url.URL) (backend.Backend, string, error) {
 	target, opts, err := parseURL(u)
@@ -46,35 +46,35 @@ func OpenURL(ctx context.Context, rawURL string) (b *Backend, queue string, err 
 	return b, queue, nil
 }
 
-func parseURL(u *url.URL) (*redisurl.Target, []Option, error) {
+func parseURL(u *url.URL) (*client.Target, []Option, error) {
 	var opts []Option
 	add := func(set Option) string {
 		opts = append(opts, set)
 		var o options
 		set(&o)
-		return redisurl.Allowed(o.err)
+		return client.Allowed(o.err)
 	}
-	only := func(wanted bool, set func() Option) redisurl.Param {
-		return redisurl.Choice(switches, func(on bool) string {
+	only := func(wanted bool, set func() Option) client.Param {
+		return client.Choice(switches, func(on bool) string {
 			if on == wanted {
 				return add(set())
 			}
 			return ""
 		})
 	}
-	target, err := redisurl.Parse(u, redisurl.Params{
+	target, err := client.Parse(u, client.Params{
 		"codec": func(name string) string {
 			c, err := CodecByName(name)
 			if err != nil {
-				return redisurl.Allowed(err)
+				return client.Allowed(err)
 			}
 			return add(WithCodec(c))
 		},
-		"format":     redisurl.Choice(formatNames, func(f MemberFormat) string { return add(Format(f)) }),
+		"format":     client.Choice(formatNames, func(f MemberFormat) string { return add(Format(f)) }),
 		"any_format": only(true, AnyFormat),
 		"index":      only(false, NoIndex),
 		"prefix":     func(p string) string { return add(NamePrefix(p)) },
-		"sweep":      redisurl.Duration(func(d time.Duration) string { return add(Sweep(d)) }),
+		"sweep":      client.Duration(func(d time.Duration) string { return add(Sweep(d)) }),
 	})
 	return target, opts, err
 }

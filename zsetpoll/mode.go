@@ -1,8 +1,8 @@
 package zsetpoll
 
 import (
-	"github.com/delayq/delayq/internal/redisqueue"
-	"github.com/delayq/delayq/internal/redisstore"
+	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/store"
 )
 
 // Mode is a way to claim messages that are due. All keep the same promises.
@@ -22,7 +22,7 @@ const (
 	Mover
 )
 
-func (m Mode) claimer(s *redisstore.Store) redisqueue.Claimer {
+func (m Mode) claimer(s *store.Store) queue.Claimer {
 	switch m {
 	case Arbitrate:
 		return s.Arbitrate

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisstore"
-	"github.com/delayq/delayq/internal/redisurl"
+	"github.com/delayq/delayq/internal/redis/client"
+	"github.com/delayq/delayq/internal/redis/store"
 )
 
 func init() { backend.Register("zsetpoll", openURL) }
@@ -15,7 +15,7 @@ func init() { backend.Register("zsetpoll", openURL) }
 // modes are the values of the parameter claims.
 var modes = map[string]Mode{"script": Script, "arbitrate": Arbitrate, "mover": Mover}
 
-// openURL reads zsetpoll://[USER:PASSWORD@]HOST[:PORT]/QUEUE[?claims=…&poll=…&prefix=…&wait_replicas=…&wait_disk=…]; package redisurl has the
+// openURL reads zsetpoll://[USER:PASSWORD@]HOST[:PORT]/QUEUE[?claims=…&poll=…&prefix=…&wait_replicas=…&wait_disk=…]; package client has the
 // parameters of the connection.
 func openURL(ctx context.Context, u *url.URL) (backend.Backend, string, error) {
 	target, opts, err := parseURL(u)
@@ -29,21 +29,21 @@ func openURL(ctx context.Context, u *url.URL) (backend.Backend, string, error) {
 	return New(client, append(opts, owned)...), target.Queue, nil
 }
 
-func parseURL(u *url.URL) (*redisurl.Target, []Option, error) {
+func parseURL(u *url.URL) (*client.Target, []Option, error) {
 	var opts []Option
 	add := func(set Option) string {
 		opts = append(opts, set)
 		var o options
 		set(&o)
-		return redisurl.Allowed(o.Err)
+		return client.Allowed(o.Err)
 	}
-	target, err := redisurl.Parse(u, redisurl.Params{
-		"claims": redisurl.Choice(modes, func(m Mode) string { return add(Claims(m)) }),
-		"poll":   redisurl.Duration(func(d time.Duration) string { return add(Poll(d)) }),
+	target, err := client.Parse(u, client.Params{
+		"claims": client.Choice(modes, func(m Mode) string { return add(Claims(m)) }),
+		"poll":   client.Duration(func(d time.Duration) string { return add(Poll(d)) }),
 		"prefix": func(p string) string { return add(Prefix(p)) },
 
-		"wait_disk":     redisstore.WaitParam(WaitDisk, add),
-		"wait_replicas": redisstore.WaitParam(WaitReplicas, add),
+		"wait_disk":     store.WaitParam(WaitDisk, add),
+		"wait_replicas": store.WaitParam(WaitReplicas, add),
 	})
 	return target, opts, err
 }

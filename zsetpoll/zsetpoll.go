@@ -8,14 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisqueue"
-	"github.com/delayq/delayq/internal/redisscript"
-	"github.com/delayq/delayq/internal/redisstore"
+	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/script"
+	"github.com/delayq/delayq/internal/redis/store"
 )
 
 // Backend keeps queues in Redis. It is safe for concurrent use.
 type Backend struct {
-	store *redisqueue.Backend
+	store *queue.Backend
 	poll  time.Duration
 }
 
@@ -25,16 +25,16 @@ var _ backend.Backend = (*Backend)(nil)
 type Option func(*options)
 
 type options struct {
-	redisstore.Config
+	store.Config
 	mode Mode
 }
 
 // New returns a backend on a client of a single server, a Cluster or a Sentinel group. The caller
 // closes the client, after the backend. Nothing is sent before the first queue is opened.
 func New(client redis.UniversalClient, opts ...Option) *Backend {
-	o := options{Config: redisstore.Config{
-		Config: redisqueue.Config{Name: "zsetpoll", Client: client, Poll: redisqueue.DefaultPoll},
-		Prefix: redisstore.DefaultPrefix,
+	o := options{Config: store.Config{
+		Config: queue.Config{Name: "zsetpoll", Client: client, Poll: queue.DefaultPoll},
+		Prefix: store.DefaultPrefix,
 	}}
 	if client == nil {
 		o.reject(backend.Invalid("client", nil, "a go-redis client"))
@@ -47,7 +47,7 @@ func New(client redis.UniversalClient, opts ...Option) *Backend {
 		set(&o)
 	}
 	o.Claimer = o.mode.claimer
-	return &Backend{store: redisstore.NewBackend(o.Config), poll: o.Poll}
+	return &Backend{store: store.NewBackend(o.Config), poll: o.Poll}
 }
 
 // Open returns a handle on the queue of that name. The first Open checks the server and warns of what
@@ -87,7 +87,7 @@ func Poll(d time.Duration) Option {
 // Prefix sets what all keys begin with, "delayq" by default: 1 to 64 bytes without braces.
 func Prefix(p string) Option {
 	return func(o *options) {
-		o.reject(redisstore.ValidPrefix(p))
+		o.reject(store.ValidPrefix(p))
 		o.Prefix = p
 	}
 }
@@ -100,7 +100,7 @@ func Prefix(p string) Option {
 // On a client of a single server, a Sentinel group or a Cluster.
 func WaitReplicas(n int, within time.Duration) Option {
 	return func(o *options) {
-		o.Wait("zsetpoll.WaitReplicas", redisscript.Confirmation{Replicas: n, Within: within})
+		o.Wait("zsetpoll.WaitReplicas", script.Confirmation{Replicas: n, Within: within})
 	}
 }
 
@@ -109,11 +109,11 @@ func WaitReplicas(n int, within time.Duration) Option {
 // everysec a push waits for up to a second.
 func WaitDisk(n int, within time.Duration) Option {
 	return func(o *options) {
-		o.Wait("zsetpoll.WaitDisk", redisscript.Confirmation{Replicas: n, Disk: true, Within: within})
+		o.Wait("zsetpoll.WaitDisk", script.Confirmation{Replicas: n, Disk: true, Within: within})
 	}
 }
 
 // Traits returns what the backend promises: everything, to the millisecond.
 func (b *Backend) Traits() backend.Traits {
-	return backend.Traits{Name: "zsetpoll", Resolution: redisstore.Resolution, Sweep: b.poll}
+	return backend.Traits{Name: "zsetpoll", Resolution: store.Resolution, Sweep: b.poll}
 }

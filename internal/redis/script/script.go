@@ -1,0 +1,70 @@
+// Package script runs Lua scripts on Redis. What it adds to the client library is that a script whose reply was
+// lost is repeated knowing that it is, and that outcomes are sorted out message by message.
+package script
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Script is a Lua file behind the prelude that all of its store share. It finds
+//
+//	ARGV[1]  the injected clock's time in microseconds, or nothing for the server's own
+//	ARGV[2]  how many microseconds ago the first try was sent whose reply was lost; 0 in a first try
+//
+// and then what its [Runner] says in front of its own arguments.
+type Script struct {
+	name, text, sha string
+}
+
+// Load makes a script of lua/prelude.lua and further files, of which the last one names it. It panics where there is no such
+// file: they are embedded.
+func Load(files fs.FS, names ...string) *Script {
+	text := read(files, "prelude")
+	for _, name := range names {
+		text += read(files, name)
+	}
+	return Parse(names[len(names)-1], text)
+}
+
+// Parse makes a script of its text.
+func Parse(name, text string) *Script {
+	sum := sha1.Sum([]byte(text)) // Redis names scripts by it
+	return &Script{name: name, text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+var (
+	forbidden = regexp.MustCompile(`can't run this command.*user_script:(\d+)`)
+	calls     = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
+)
+
+// naming adds to an error what command a user may not use: the server tells the line alone.
+func (sc *Script) naming(err error) error {
+	at := forbidden.FindStringSubmatch(err.Error())
+	if at == nil {
+		return err
+	}
+	n, _ := strconv.Atoi(at[1])
+	lines := strings.Split(sc.text, "\n")
+	if n < 1 || n > len(lines) {
+		return err
+	}
+	call := calls.FindStringSubmatch(lines[n-1])
+	if call == nil {
+		return err
+	}
+	return fmt.Errorf("no permission for %s: %w", call[1], err)
+}
+
+func read(files fs.FS, name string) string {
+	text, err := fs.ReadFile(files, "lua/"+name+".lua")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}

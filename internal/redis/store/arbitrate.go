@@ -1,0 +1,300 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/record"
+	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/script"
+)
+
+// Arbitrate takes messages without a script. It reads what is due; then, in one MULTI, it takes each message out
+// of the due ones and puts it among the leased ones. ZREM says who was first. Nothing lies between the
+// two, so that a worker that dies loses nothing.
+//
+// A loser's entry among the leases is harmless: its member is one that the message no longer has. The
+// loser takes it out again; if it dies first, the entry ends like a lease, and end_lease drops it.
+// Where a mover works on the same queue, the message may wait in its list under that member: then the
+// entry's end, if it comes first, counts as an attempt.
+func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, name string) (queue.Claim, error) {
+	node, err := s.node(ctx)
+	if err != nil {
+		return queue.Claim{}, err
+	}
+	limit = min(limit, script.ChunkMessages)
+	c, due, moved, err := s.look(ctx, limit)
+	switch {
+	case err != nil:
+		return c, err
+	case moved:
+		return s.Claim(ctx, limit, lease, name)
+	case len(due) == 0:
+		return c, nil
+	}
+	bids := makeBids(due, c.Now, lease, name)
+	if err := s.contend(ctx, node, bids); err != nil {
+		s.undo(ctx, node, bids)
+		return s.withoutBids(ctx, limit, lease, name, err)
+	}
+	c.Next = c.Now // there may be more, and losers look again
+	var bad []unreadable
+	c.Deliveries, bad, err = s.won(ctx, node, bids)
+	s.putAside(ctx, &c, bad)
+	if script.Unknown(ctx, err) {
+		return s.reclaim(ctx, limit, lease, name)
+	}
+	return c, err
+}
+
+// withoutBids claims where the MULTI failed. A server that is out of memory takes none that adds anything,
+// even after it has removed; if the reply was lost, the MULTI may have gone through.
+func (s *Store) withoutBids(ctx context.Context, limit int, lease time.Duration, name string, failed error) (queue.Claim, error) {
+	err := script.Translate(failed)
+	switch {
+	case script.Unknown(ctx, failed):
+		return s.reclaim(ctx, limit, lease, name)
+	case errors.Is(err, backend.ErrFull), redis.HasErrorPrefix(failed, "EXECABORT"):
+		return s.Claim(ctx, limit, lease, name)
+	default:
+		return queue.Claim{}, fmt.Errorf("arbitrating: %w", err)
+	}
+}
+
+// node is the server that has the queue: the commands are one transaction there.
+func (s *Store) node(ctx context.Context) (redis.Cmdable, error) {
+	cluster, ok := s.Client.(*redis.ClusterClient)
+	if !ok {
+		return s.Client, nil
+	}
+	node, err := cluster.MasterForKey(ctx, s.keys.due())
+	if err != nil {
+		return nil, fmt.Errorf("finding the queue's server: %w", err)
+	}
+	return node, nil
+}
+
+// look reads the time, what is due, whether a mover left messages, and when the next thing happens, in
+// one command: a queue may be idle for long. What ended leases held may be due before all else, and so has to be back first.
+func (s *Store) look(ctx context.Context, limit int) (c queue.Claim, due []redis.Z, moved bool, err error) {
+	c, due, moved, err = s.lookOnce(ctx, limit)
+	if err != nil || c.Next.IsZero() || c.Next.After(c.Now) {
+		return c, due, moved, err
+	}
+	more, err := s.Run(ctx, expireScript)
+	if err != nil || more == int64(1) { // what they held may be due before all else
+		return c, nil, false, err
+	}
+	return s.lookOnce(ctx, limit)
+}
+
+// lookOnce has the next thing happen now where a lease has ended, and else later.
+func (s *Store) lookOnce(ctx context.Context, limit int) (c queue.Claim, due []redis.Z, moved bool, err error) {
+	reply, err := s.Run(ctx, lookScript, limit)
+	if err != nil {
+		return c, nil, false, err
+	}
+	r, ok := reply.([]any)
+	if !ok || len(r) < lookHead || (len(r)-lookHead)%2 != 0 {
+		return c, nil, false, fmt.Errorf("script look: unexpected reply %v", reply)
+	}
+	c.Now, c.Next = script.US(r[0]), script.MS(r[1])
+	if !c.Next.IsZero() && !c.Next.After(c.Now) {
+		c.Next = c.Now
+	}
+	for i := lookHead; i < len(r); i += 2 {
+		z := redis.Z{Member: r[i], Score: float64(script.Int(r[i+1]))}
+		if at := scoreTime(z.Score); at.After(c.Now) {
+			c.Next = sooner(c.Next, at)
+			break
+		}
+		due = append(due, z)
+	}
+	return c, due, r[2] != int64(0), nil
+}
+
+// lookHead is how many values are before the messages.
+const lookHead = 3
+
+func scoreTime(score float64) time.Time { return time.UnixMilli(int64(score)).UTC() }
+
+// sooner is the earlier of two times of which the first may be missing.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// bidMark is before the name of a claim in an entry that is a lease only if its bid has won.
+const bidMark = '?'
+
+// A bid is one message that this worker contends for.
+type bid struct {
+	member string
+	due    time.Time
+	until  time.Time
+	held   []byte
+
+	removed, entered *redis.IntCmd
+	noted            *redis.BoolCmd
+}
+
+func makeBids(due []redis.Z, now time.Time, lease time.Duration, name string) []*bid {
+	until := ceilMS(now.Add(lease))
+	bids := make([]*bid, len(due))
+	for i, z := range due {
+		member, _ := z.Member.(string)
+		held := binary.BigEndian.AppendUint64(nil, math.Float64bits(z.Score))
+		held = append(append(held, bidMark), name...)
+		held = binary.BigEndian.AppendUint32(held, uint32(until.UnixMilli()))
+		bids[i] = &bid{member: member, due: scoreTime(z.Score), until: until, held: held}
+	}
+	return bids
+}
+
+func ceilMS(t time.Time) time.Time {
+	if ms := t.Truncate(time.Millisecond); ms.Before(t) {
+		return ms.Add(time.Millisecond)
+	}
+	return t
+}
+
+// contend makes all bids in one MULTI. It is not repeated by itself: reclaim finds out what became of it.
+func (s *Store) contend(ctx context.Context, node redis.Cmdable, bids []*bid) error {
+	tx := node.TxPipeline()
+	for _, b := range bids {
+		b.removed = tx.ZRem(ctx, s.keys.due(), b.member)
+		b.entered = tx.ZAddNX(ctx, s.keys.leases(), redis.Z{Score: float64(b.until.UnixMilli()), Member: b.member})
+		b.noted = tx.HSetNX(ctx, s.keys.held(), b.member, b.held)
+	}
+	_ = tx.Process(ctx, script.NewOnce(ctx, "ping")) // keeps the client library from repeating the whole
+	_, err := tx.Exec(ctx)
+	return err
+}
+
+// reclaim returns what a claim of that name has leased, else claims anew.
+func (s *Store) reclaim(ctx context.Context, limit int, lease time.Duration, name string) (queue.Claim, error) {
+	reply, err := s.Again(ctx, claimScript, limit, script.Delay(lease), name)
+	if err != nil {
+		return queue.Claim{}, err
+	}
+	return s.claimed(ctx, reply)
+}
+
+// won reads the messages of the bids that won, and takes back what the others entered.
+func (s *Store) won(ctx context.Context, node redis.Cmdable, bids []*bid) ([]backend.Delivery, []unreadable, error) {
+	var winners []*bid
+	var ids, ghosts []string
+	for _, b := range bids {
+		switch {
+		case b.removed.Val() == 1:
+			winners = append(winners, b)
+			ids = append(ids, b.member[min(seqLen+genLen, len(b.member)):])
+		case b.noted.Val():
+			ghosts = append(ghosts, b.member)
+		}
+	}
+	s.dropGhosts(ctx, node, ghosts)
+	if len(winners) == 0 {
+		return nil, nil, nil
+	}
+	return s.read(ctx, node, winners, ids)
+}
+
+// undo puts back what a MULTI took out without leasing it: one goes on after a command that fails. look has seen that none should,
+// so that this is for what changed since.
+func (s *Store) undo(ctx context.Context, node redis.Cmdable, bids []*bid) {
+	pipe := node.Pipeline()
+	for _, b := range bids {
+		if b.removed.Val() == 1 && (b.entered.Err() != nil || b.noted.Err() != nil) {
+			pipe.ZAddNX(ctx, s.keys.due(), redis.Z{Score: float64(b.due.UnixMilli()), Member: b.member})
+		}
+	}
+	if pipe.Len() > 0 {
+		_, err := pipe.Exec(ctx)
+		s.log.Warn("delayq: a claim failed half-way; its messages go back", "err", err)
+	}
+}
+
+func (s *Store) dropGhosts(ctx context.Context, node redis.Cmdable, members []string) {
+	if len(members) == 0 {
+		return
+	}
+	pipe := node.Pipeline()
+	for _, m := range members {
+		pipe.ZRem(ctx, s.keys.leases(), m)
+		pipe.HDel(ctx, s.keys.held(), m)
+	}
+	_, _ = pipe.Exec(ctx) // else they end like leases
+}
+
+// read makes deliveries of won messages, each by itself.
+func (s *Store) read(ctx context.Context, node redis.Cmdable, winners []*bid, ids []string) (ds []backend.Delivery, bad []unreadable, err error) {
+	pipe := node.Pipeline()
+	contents := pipe.HMGet(ctx, s.keys.messages(), ids...)
+	gens := pipe.HMGet(ctx, s.keys.gens(), ids...)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, nil, fmt.Errorf("reading messages: %w", script.Translate(err))
+	}
+	ds = make([]backend.Delivery, 0, len(winners))
+	for i, b := range winners {
+		if contents.Val()[i] == nil || b.stale(gens.Val()[i]) { // purged since, or left by a script that was stopped
+			continue
+		}
+		d, err := b.delivery(contents.Val()[i], gens.Val()[i])
+		if err == nil && b.replaced(contents.Val()[i], gens.Val()[i]) {
+			continue
+		}
+		if err != nil {
+			// A lease with the mark is checked against the record, which is unreadable.
+			node.HSet(ctx, s.keys.held(), b.member, slices.Delete(slices.Clone(b.held), 8, 9))
+			bad = append(bad, unreadable{b.member, b.until})
+			continue
+		}
+		ds = append(ds, d)
+	}
+	return ds, bad, nil
+}
+
+// stale reports whether the message has another gen by now than this member.
+func (b *bid) stale(gens any) bool {
+	if len(b.member) < seqLen+genLen {
+		return false
+	}
+	gen := b.member[seqLen : seqLen+genLen]
+	g, _ := gens.(string)
+	return gen != "\x00\x00\x00\x00" && (len(g) < genLen || g[:genLen] != gen)
+}
+
+// replaced reports whether the message has another place in the push order than this member: it was purged, and its id pushed again.
+func (b *bid) replaced(message, gens any) bool {
+	seq, _ := message.(string)
+	if g, _ := gens.(string); len(g) > 2*genLen { // it was redriven
+		seq = g[2*genLen:]
+	}
+	return len(seq) < seqLen || seq[:seqLen] != b.member[:seqLen]
+}
+
+// delivery reads a message: seq and content; gens, where there are any: gen and how often untouched.
+func (b *bid) delivery(message, gens any) (d backend.Delivery, err error) {
+	rec, _ := message.(string)
+	lease, err := leaseOf(b.member)
+	if err != nil || len(rec) < seqLen {
+		return d, record.ErrCorrupt
+	}
+	d = backend.Delivery{ID: lease.ID, Token: until(lease.Token, b.until), Due: b.due, Until: b.until, Attempt: int(lease.Token.Lo) + 1}
+	if g, ok := gens.(string); ok && len(g) >= 2*genLen {
+		d.Attempt -= int(binary.BigEndian.Uint32([]byte(g[genLen : 2*genLen])))
+	}
+	d.Headers, d.Body, err = record.Content([]byte(rec[seqLen:]))
+	return d, err
+}

@@ -1,0 +1,66 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/record"
+	"github.com/delayq/delayq/internal/redis/script"
+)
+
+// Ack is as in backend.Queue.
+func (s *Store) Ack(ctx context.Context, ls []backend.Lease) []error {
+	return script.Chunked(ls, script.Small, func(part []backend.Lease) []error {
+		return script.Each(ctx, &s.Runner, ackScript, part, nil, func(args []any, l backend.Lease) []any {
+			return append(args, tokenOf(l))
+		}, script.OneOr(backend.ErrLeaseLost))
+	})
+}
+
+// Nack is as in backend.Queue.
+func (s *Store) Nack(ctx context.Context, rs []backend.Return) []error {
+	size := func(r backend.Return) int { return record.ContentSize(r.Headers, nil) }
+	return script.Chunked(rs, size, func(part []backend.Return) []error {
+		return script.Each(ctx, &s.Runner, nackScript, part, nil, func(args []any, r backend.Return) []any {
+			return append(args, tokenOf(r.Lease), script.Delay(r.Delay), howBack(&r))
+		}, script.OneOr(backend.ErrLeaseLost))
+	})
+}
+
+// howBack tells the script how a message comes back, with the new headers if it has any.
+func howBack(r *backend.Return) any {
+	if r.NewHeaders {
+		return record.AppendHeaders([]byte{'2'}, r.Headers)
+	}
+	return script.Flag(r.Untouched)
+}
+
+// Dead is as in backend.Queue.
+func (s *Store) Dead(ctx context.Context, bs []backend.Burial) []error {
+	return script.Chunked(bs, func(b backend.Burial) int { return len(b.Reason) }, func(part []backend.Burial) []error {
+		return script.Each(ctx, &s.Runner, buryScript, part, nil, func(args []any, b backend.Burial) []any {
+			return append(args, tokenOf(b.Lease), b.Reason)
+		}, script.OneOr(backend.ErrLeaseLost))
+	})
+}
+
+// Extend is as in backend.Queue.
+func (s *Store) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
+	ends := make([]time.Time, 0, len(ls))
+	errs := script.Chunked(ls, script.Small, func(part []backend.Lease) []error {
+		after := len(ends) + len(part)
+		errs := script.Each(ctx, &s.Runner, extendScript, part, []any{script.Delay(lease)}, func(args []any, l backend.Lease) []any {
+			return append(args, tokenOf(l))
+		}, func(reply any) error {
+			ends = append(ends, script.MS(reply))
+			if ends[len(ends)-1].IsZero() {
+				return backend.ErrLeaseLost
+			}
+			return nil
+		})
+		ends = ends[:after] // also when there was no reply
+		return errs
+	})
+	return ends, errs
+}
