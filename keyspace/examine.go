@@ -14,11 +14,11 @@ var _ backend.Examiner = (*Backend)(nil)
 // Examine is as in backend.Examiner: each server's version, role, eviction, persistence and clock, and whether it tells of expiries.
 // It turns no notifications on; the first Open does.
 func (b *Backend) Examine(ctx context.Context) (backend.Examination, error) {
-	x, err := queue.Examine(ctx, b.store)
+	x, err := queue.Examine(ctx, b.queues)
 	if err != nil {
 		return x, err
 	}
-	return call.Do(ctx, b.store.Calls, func(ctx context.Context) (backend.Examination, error) { return b.examineAll(ctx, x) })
+	return call.Do(ctx, b.queues.Calls, func(ctx context.Context) (backend.Examination, error) { return b.examineAll(ctx, x) })
 }
 
 // examineAll adds whether each server tells of expiries.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/record"
-	"github.com/delayq/delayq/internal/redis/queue"
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
@@ -18,10 +17,10 @@ const claimName = 8
 
 // claim leases up to limit due messages in one script. What the codec does not read becomes a dead
 // letter, whole.
-func (s *store) claim(ctx context.Context, limit int, lease time.Duration, name string) (queue.Claim, error) {
+func (s *store) claim(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
 	reply, err := s.Run(ctx, claimScript, min(limit, script.ChunkMessages), script.Delay(lease), name[:claimName])
 	if err != nil {
-		return queue.Claim{}, err
+		return script.Claim{}, err
 	}
 	c, bad, err := s.parseClaim(reply)
 	if len(bad) > 0 {
@@ -34,12 +33,11 @@ func (s *store) claim(ctx context.Context, limit int, lease time.Duration, name 
 // claimHead is what a claim's reply has before the messages: the time and the next event.
 const claimHead = 2
 
-func (s *store) parseClaim(reply any) (c queue.Claim, bad []backend.Burial, err error) {
-	r, ok := reply.([]any)
-	if !ok || len(r) < claimHead {
+func (s *store) parseClaim(reply any) (c script.Claim, bad []backend.Burial, err error) {
+	c, r, ok := script.NewClaim(reply, claimHead)
+	if !ok {
 		return c, nil, script.Unexpected(claimScript, reply)
 	}
-	c.Now, c.Next = script.US(r[0]), script.MS(r[1])
 	c.Deliveries = make([]backend.Delivery, 0, len(r)-claimHead)
 	for _, reply := range r[claimHead:] {
 		held, _ := reply.(string)
@@ -115,11 +113,11 @@ func (s *store) open(payload []byte) (headers map[string]string, body []byte, er
 func (s *store) putAway(ctx context.Context, bs []backend.Burial) {
 	for i, err := range s.Dead(ctx, bs) {
 		if err != nil {
-			s.log.ErrorContext(ctx, "delayq: burying an unreadable message failed; it comes again when its lease ends", "id", bs[i].ID, "err", err)
+			s.Log.ErrorContext(ctx, "delayq: burying an unreadable message failed; it comes again when its lease ends", "id", bs[i].ID, "err", err)
 		}
 	}
 	for _, b := range bs {
-		s.log.ErrorContext(ctx, "delayq: a message that the codec does not read is a dead letter now", "id", b.ID, "reason", b.Reason)
+		s.Log.ErrorContext(ctx, "delayq: a message that the codec does not read is a dead letter now", "id", b.ID, "reason", b.Reason)
 	}
 }
 
@@ -127,17 +125,16 @@ func (s *store) putAway(ctx context.Context, bs []backend.Burial) {
 // being theirs to sort any more; fewer would make Java wait for us.
 const handOver = 500
 
-// tend does what is to be done while no worker waits: it ends leases and hands what is due over to Java.
-func (s *store) tend(ctx context.Context) (c queue.Claim, err error) {
-	reply, err := s.Run(ctx, tendScript, handOver)
+// maintain runs while no worker waits: it ends leases and hands due messages over to Java.
+func (s *store) maintain(ctx context.Context) (script.Claim, error) {
+	reply, err := s.Run(ctx, maintainScript, handOver)
 	if err != nil {
-		return c, err
+		return script.Claim{}, err
 	}
-	r, ok := reply.([]any)
-	if !ok || len(r) != 2 {
-		return c, script.Unexpected(tendScript, reply)
+	c, _, ok := script.NewClaim(reply, claimHead)
+	if !ok {
+		return c, script.Unexpected(maintainScript, reply)
 	}
-	c.Now, c.Next = script.US(r[0]), script.MS(r[1])
 	return c, nil
 }
 

@@ -32,7 +32,7 @@ func (s *store) warnOfCodec(payload []byte) {
 		return
 	}
 	if codec := writtenBy(payload); codec != "" && s.warned.CompareAndSwap(false, true) {
-		s.log.Warn("delayq: a body begins as those do that Java writes with another codec; give the queue that codec on both sides",
+		s.Log.Warn("delayq: a body begins as those do that Java writes with another codec; give the queue that codec on both sides",
 			"queue", s.names.destination, "codec", s.codec.Name(), "looks_like", codec, "begins", payload[:min(len(payload), shownBytes)])
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -21,7 +20,7 @@ const deadFields = 3
 func (s *store) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
 	var ls []backend.DeadLetter
 	var unread error
-	next, err := s.listDead(ctx, cursor, limit, false, func(r []any) {
+	next, err := script.ListDead(ctx, &s.Runner, listDeadScript, cursor, limit, false, deadFields, func(r []any) {
 		l, err := s.letter(r)
 		if err != nil {
 			unread = err
@@ -38,47 +37,13 @@ func (s *store) ListDead(ctx context.Context, cursor string, limit int) ([]backe
 // ListDeadIDs is as in backend.DeadIDLister.
 func (s *store) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
 	var ids []string
-	next, err := s.listDead(ctx, cursor, limit, true, func(r []any) {
+	next, err := script.ListDead(ctx, &s.Runner, listDeadScript, cursor, limit, true, deadFields, func(r []any) {
 		key, _ := r[1].(string)
 		if grave, _ := r[2].(string); len(grave) >= graveLen {
 			ids = append(ids, s.id(key, double([]byte(grave[8:]))))
 		}
 	})
 	return ids, next, err
-}
-
-// listDead calls add for each dead letter of a page.
-func (s *store) listDead(ctx context.Context, cursor string, limit int, idsAlone bool, add func([]any)) (next string, err error) {
-	after, err := parseCursor(cursor)
-	if err != nil {
-		return "", err
-	}
-	reply, err := s.Run(ctx, listDeadScript, after, limit, script.Flag(idsAlone))
-	if err != nil {
-		return "", err
-	}
-	r, ok := reply.([]any)
-	if !ok || len(r)%deadFields != 1 {
-		return "", script.Unexpected(listDeadScript, reply)
-	}
-	for i := 1; i < len(r); i += deadFields {
-		add(r[i : i+deadFields])
-	}
-	if r[0] == int64(1) && len(r) > 1 {
-		next, _ = r[len(r)-deadFields].(string)
-	}
-	return next, nil
-}
-
-func parseCursor(cursor string) (uint64, error) {
-	if cursor == "" {
-		return 0, nil
-	}
-	after, err := strconv.ParseUint(cursor, 10, 53)
-	if err != nil {
-		return 0, backend.Invalid("cursor", cursor, "one that a listing returned")
-	}
-	return after, nil
 }
 
 // A grave is due time and origin (ms, doubles) | attempts (4 bytes) | time of death (ms, a double) | length of

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
 // FuzzURL wants each URL refused with a typed error or options that hold together.
@@ -63,7 +64,7 @@ func FuzzReplies(f *testing.F) {
 	f.Add(uint8(0), "", bytes.Repeat([]byte{0xff}, 100))
 	f.Fuzz(func(t *testing.T, which uint8, key string, stored []byte) {
 		stored = slices.Clip(stored)
-		s := &store{options: options{codec: codecs[int(which)%len(codecs)]}, log: slog.New(slog.DiscardHandler)}
+		s := &store{options: options{codec: codecs[int(which)%len(codecs)]}, Runner: script.Runner{Log: slog.New(slog.DiscardHandler)}}
 		if which%2 == 1 {
 			s.codec = Envelope
 		}
@@ -135,13 +136,13 @@ func FuzzCursors(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, err := range []error{second(parsePlace(text)), second(parseCursor(text))} {
+		for _, err := range []error{second(parsePlace(text)), second(script.ParseCursor(text))} {
 			if err != nil && (!errors.Is(err, backend.ErrInvalid) || !utf8.ValidString(err.Error()) || len(err.Error()) > 500) {
 				t.Fatalf("%q is refused with %v", text, err)
 			}
 		}
 		for _, c := range []Codec{Bytes, Envelope} {
-			s := &store{options: options{codec: c}, log: slog.New(slog.DiscardHandler)}
+			s := &store{options: options{codec: c}, Runner: script.Runner{Log: slog.New(slog.DiscardHandler)}}
 			if id, ok := s.identify(text); ok && len(text) <= backend.MaxID && text != "" && !strings.EqualFold(s.id(string(id.key), id.origin), text) {
 				if again, _ := s.identify(s.id(string(id.key), id.origin)); again.origin != id.origin || !bytes.Equal(again.key, id.key) {
 					t.Fatalf("the id %q names %x and %d, and that is the id %q", text, id.key, id.origin, s.id(string(id.key), id.origin))

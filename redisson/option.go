@@ -2,7 +2,6 @@ package redisson
 
 import (
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/setup"
 )
 
 // An Option sets up a backend in [New]. One out of range is reported by Open.
@@ -30,13 +30,7 @@ func newOptions(client redis.UniversalClient, opts []Option) options {
 	if client == nil {
 		o.reject(backend.Invalid("client", nil, "a go-redis client"))
 	}
-	for _, set := range opts {
-		if set == nil {
-			o.reject(backend.Invalid("redisson option", nil, "the result of WithCodec, Format or another option"))
-			continue
-		}
-		set(&o)
-	}
+	o.reject(setup.Apply(&o, opts, "redisson", "the result of WithCodec, Format or another option"))
 	return o
 }
 
@@ -92,18 +86,14 @@ const maxPrefix = 256
 // lost wake-up can make a message, Java's own messages included. More than a hundred open queues share a hundred looks a second.
 func Sweep(d time.Duration) Option {
 	return func(o *options) {
-		if d < 10*time.Millisecond || d > time.Minute {
-			o.reject(backend.Invalid("redisson.Sweep", d, "10ms to 1m"))
-		}
+		o.reject(queue.ValidPoll("redisson.Sweep", d))
 		o.sweep = d
 	}
 }
 
-// Workers of this package that become free get what is due before it is handed over to Java, and not all
-// processes look at the same instant.
+// A Go worker that becomes free within this time gets a due message before it is handed over to Java. The
+// random part keeps processes from claiming at the same moment.
 const (
-	leastSpare = 10 * time.Millisecond
-	moreSpare  = 10 * time.Millisecond
+	leastIdle = 10 * time.Millisecond
+	moreIdle  = 10 * time.Millisecond
 )
-
-func spare() time.Duration { return leastSpare + rand.N(moreSpare) }

@@ -105,12 +105,8 @@ func parsePlace(cursor string) (p place, err error) {
 	return p, nil
 }
 
-// Purge is as in backend.Purger, in one script: Redisson's three keys go, and ours. Java's processes go on as on a queue that is
-// empty; what one of them holds in its hands is its own.
+// Purge is as in backend.Purger, in one script: it deletes Redisson's three keys and this package's. Java's
+// processes go on as on an empty queue; messages that they have taken are theirs.
 func (s *store) Purge(ctx context.Context) (int64, error) {
-	reply, err := s.Run(ctx, purgeScript)
-	if err != nil {
-		return 0, err
-	}
-	return script.Int(reply), nil
+	return script.Purge(ctx, &s.Runner, purgeScript)
 }

@@ -2,13 +2,13 @@ package redisson
 
 import (
 	"context"
-	"time"
+	"math/rand/v2"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redis/check"
 	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
 // Backend keeps queues in Redis as Redisson does. It is safe for concurrent use.
@@ -30,29 +30,28 @@ func newBackend(client redis.UniversalClient, o options, owned bool) *Backend {
 	b := &Backend{setup: o}
 	b.queues = queue.NewBackend(queue.Config{
 		Name: name, Client: client, Owned: owned, Poll: o.sweep, Err: o.err,
-		Check: check.Check,
-		Store: b.openStore,
-		KeyOf: b.keyOf,
+		Source: b.openSource,
+		KeyOf:  b.keyOf,
 	})
 	return b
 }
 
 const name = "redisson"
 
-// openStore makes what a handle works on.
-func (b *Backend) openStore(ctx context.Context, name string, o backend.Options) (queue.Store, error) {
+// openSource makes the source of a handle.
+func (b *Backend) openSource(ctx context.Context, name string, o backend.Options) (queue.Source, error) {
 	s, err := b.store(name, o)
 	if err != nil {
-		return queue.Store{}, err
+		return queue.Source{}, err
 	}
 	if err := s.checkTypes(ctx, name); err != nil {
-		return queue.Store{}, err
+		return queue.Source{}, err
 	}
-	rs := queue.Store{Messages: s, Claim: s.claim, Clock: o.Clock}
+	source := queue.Source{Messages: s, Claim: s.claim, Clock: o.Clock}
 	if !s.envelopes() {
-		rs.Tend, rs.Spare = s.tend, spare()
+		source.Maintain, source.IdleFor = s.maintain, leastIdle+rand.N(moreIdle)
 	}
-	return rs, nil
+	return source, nil
 }
 
 // Open returns a handle on the queue of that name. The first Open checks the server and warns of what
@@ -71,7 +70,7 @@ func (b *Backend) Close() error { return b.queues.Close() }
 func (b *Backend) Traits() backend.Traits {
 	shared := b.setup.codec != Envelope
 	return backend.Traits{
-		Name: name, Resolution: time.Millisecond, Sweep: b.setup.sweep, ForeignNames: true,
+		Name: name, Resolution: script.Resolution, Sweep: b.setup.sweep, ForeignNames: true,
 		StoreMakesIDs: shared, KeepsDuplicates: shared, NoHeaders: shared, FixedHeaders: true, NoUniqueFor: true,
 	}
 }

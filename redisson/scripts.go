@@ -12,7 +12,7 @@ var files embed.FS
 var (
 	scheduleScript   = script.Load(files, "index", "schedule")
 	claimScript      = script.Load(files, "index", "destination", "claim")
-	tendScript       = script.Load(files, "index", "destination", "tend")
+	maintainScript   = script.Load(files, "index", "destination", "maintain")
 	ackScript        = script.Load(files, "ack")
 	nackScript       = script.Load(files, "nack")
 	extendScript     = script.Load(files, "extend")

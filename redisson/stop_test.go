@@ -98,14 +98,14 @@ func ended(tr *trial) {
 
 func handedOver(tr *trial) {
 	pushed(tr)
-	must(tr.t, tr.s.Tend(tr.ctx))
+	must(tr.t, tr.s.Maintain(tr.ctx))
 }
 
 // handedAround has the first message come back when the others are handed over.
 func handedAround(tr *trial) {
 	pushed(tr)
 	c, err := tr.s.Claim(tr.ctx, 1, time.Minute, "onlyfirst")
-	must(tr.t, err, tr.s.Tend(tr.ctx))
+	must(tr.t, err, tr.s.Maintain(tr.ctx))
 	must(tr.t, tr.s.Nack(tr.ctx, []backend.Return{{Lease: c.Deliveries[0].Lease(), Untouched: true}})...)
 }
 
@@ -193,7 +193,7 @@ func (w worker) take(tr *trial) error {
 	return err
 }
 
-func (w worker) tend(tr *trial) error { return w.s.Tend(tr.ctx) }
+func (w worker) tend(tr *trial) error { return w.s.Maintain(tr.ctx) }
 
 func (w worker) cancel(tr *trial) error { return errors.Join(w.s.Cancel(tr.ctx, tr.ids)...) }
 

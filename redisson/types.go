@@ -21,7 +21,7 @@ func (s *store) checkTypes(ctx context.Context, queue string) error {
 	defer cancel()
 	reply, err := s.Run(ctx, typesScript)
 	if err != nil {
-		s.log.DebugContext(ctx, "delayq: the types of the queue's keys could not be asked for", "queue", queue, "err", err)
+		s.Log.DebugContext(ctx, "delayq: the types of the queue's keys could not be asked for", "queue", queue, "err", err)
 		return nil
 	}
 	wrong, _ := reply.(string)

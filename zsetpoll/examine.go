@@ -11,5 +11,5 @@ var _ backend.Examiner = (*Backend)(nil)
 
 // Examine is as in backend.Examiner: each server's version, role, eviction, persistence and clock.
 func (b *Backend) Examine(ctx context.Context) (backend.Examination, error) {
-	return queue.Examine(ctx, b.store)
+	return queue.Examine(ctx, b.queues)
 }

@@ -32,7 +32,7 @@ func FuzzURL(f *testing.F) {
 			}
 			return
 		}
-		if b := New(client, opts...).store; b.Err != nil || b.Poll <= 0 || target.Queue == "" {
+		if b := New(client, opts...).queues; b.Err != nil || b.Poll <= 0 || target.Queue == "" {
 			t.Fatalf("%q gives queue %q, a sleep of %v, error %v", text, target.Queue, b.Poll, b.Err)
 		}
 	})

@@ -12,13 +12,13 @@ const (
 	// Script claims a batch in one script. It is the fastest, and the default.
 	Script Mode = iota
 
-	// Arbitrate reads what is due, and lets ZREM decide the owner of each message among all
-	// workers, in one MULTI with the move to the leases: no script is needed to take a message, at the
-	// price of workers that lose races.
+	// Arbitrate reads what is due, and lets ZREM decide the owner of each message among all workers, in
+	// one MULTI with the move to the leases. It takes messages without a script, at the price of workers
+	// that lose races.
 	Arbitrate
 
-	// Mover moves what is due to a list, and takes from there: the layout that asynq and Sidekiq
-	// users know.
+	// Mover moves what is due to a list, and takes from there: the layout that users of asynq and
+	// Sidekiq know.
 	Mover
 )
 

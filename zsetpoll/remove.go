@@ -11,10 +11,10 @@ var _ backend.Remover = (*Backend)(nil)
 
 // Remove is as in backend.Remover.
 func (b *Backend) Remove(ctx context.Context, name string) error {
-	return queue.Remove(ctx, b.store, name)
+	return queue.Remove(ctx, b.queues, name)
 }
 
 // Remains is as in backend.Remover. It walks over all keys of the server.
 func (b *Backend) Remains(ctx context.Context, queues ...string) ([]string, error) {
-	return queue.Remains(ctx, b.store, queues...)
+	return queue.Remains(ctx, b.queues, queues...)
 }

@@ -5,38 +5,11 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/call"
+	"github.com/delayq/delayq/internal/redis/check"
 )
-
-// Config is what the backends on Redis have in common.
-type Config struct {
-	Name   string // of the backend
-	Client redis.UniversalClient
-	Owned  bool          // Close closes the client
-	Poll   time.Duration // how long an idle queue sleeps without a wake-up
-	Err    error         // of an option; Open reports it
-
-	// Calls are those of the client, of which Close waits for the last. NewBackend makes it where it is nil.
-	Calls *call.Group
-
-	// Triggered says that a key which expires tells when the first message is due.
-	Triggered bool
-
-	// Store makes a queue's.
-	Store func(ctx context.Context, name string, o backend.Options) (Store, error)
-	// KeyOf tells whether a key is one of a queue's.
-	KeyOf func(key, queue string) bool
-	// Check warns of what is wrong with the server, before the first queue.
-	Check func(ctx context.Context, calls *call.Group, client redis.UniversalClient, log *slog.Logger)
-}
-
-// DefaultPoll is that of a Config.
-const DefaultPoll = time.Second
 
 // Backend opens queues on one client. All of them share one subscription.
 type Backend struct {
@@ -46,7 +19,7 @@ type Backend struct {
 	mu      sync.Mutex
 	queues  map[*Queue]struct{}
 	closed  bool
-	checked chan struct{} // closed when the check is over; nil before it starts
+	checked chan struct{} // closed when the server check is over; nil before it starts
 }
 
 // NewBackend returns a backend; nothing is sent before the first Open.
@@ -59,47 +32,34 @@ func NewBackend(c Config) *Backend {
 	return b
 }
 
-// HubOf returns what wakes a backend's queues. It is no method, since the backends that users see have
-// the methods of this one.
-func HubOf(b *Backend) *Hub { return b.hub }
+// Hub returns the backend's wake-up subscription.
+func (b *Backend) Hub() *Hub { return b.hub }
 
-// Open is as in backend.Backend.
+// Open is as in backend.Backend. The first one has the server checked.
 func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
-	q, err := OpenOn(ctx, b, name, o)
-	if err != nil {
-		return nil, err
-	}
-	return q, nil
-}
-
-// OpenOn opens a queue on a backend, for who adds to the handle.
-func OpenOn(ctx context.Context, b *Backend, name string, o backend.Options) (*Queue, error) {
 	if err := errors.Join(b.Err, ctx.Err()); err != nil {
 		return nil, err
 	}
-	if err := b.check(ctx, o.Logger); err != nil {
-		return nil, err
-	}
-	s, err := b.Store(ctx, name, o)
+	checked, err := b.startCheck(context.WithoutCancel(ctx), o.Logger)
 	if err != nil {
 		return nil, err
-	}
-	return b.enter(NewQueue(s, b.hub, b.Calls, o.Logger))
-}
-
-// check has the server checked once, by the first Open, and waits until that is over or the context ends.
-func (b *Backend) check(ctx context.Context, log *slog.Logger) error {
-	checked, err := b.startCheck(context.WithoutCancel(ctx), log)
-	if err != nil {
-		return err
 	}
 	select {
 	case <-checked:
 	case <-ctx.Done():
 	}
-	return nil
+	s, err := b.Source(ctx, name, o)
+	if err != nil {
+		return nil, err
+	}
+	q := newQueue(s, b.hub, b.Calls, o.Logger)
+	if err := b.add(q); err != nil {
+		return nil, err
+	}
+	return q, nil
 }
 
+// startCheck checks the server once. The channel is closed when the check is over.
 func (b *Backend) startCheck(ctx context.Context, log *slog.Logger) (checked <-chan struct{}, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,28 +71,28 @@ func (b *Backend) startCheck(ctx context.Context, log *slog.Logger) (checked <-c
 		b.checked = done
 		b.Calls.Go(func() {
 			defer close(done)
-			b.Check(ctx, b.Calls, b.Client, log)
+			check.Check(ctx, b.Calls, b.Client, log)
 		})
 	}
 	return b.checked, nil
 }
 
-func (b *Backend) enter(q *Queue) (*Queue, error) {
-	q.onClose = b.forget
+func (b *Backend) add(q *Queue) error {
+	q.onClose = b.remove
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
-		return nil, backend.ErrClosed
+		return backend.ErrClosed
 	}
 	b.queues[q] = struct{}{}
 	b.mu.Unlock()
-	if q.Tend != nil {
+	if q.Maintain != nil {
 		q.start()
 	}
-	return q, nil
+	return nil
 }
 
-func (b *Backend) forget(q *Queue) {
+func (b *Backend) remove(q *Queue) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.queues, q)

@@ -10,8 +10,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// closeWithin bounds what Close waits for a server that does not answer. A client that is ours is closed then, which ends its calls. The calls of
-// another one end when the client's own timeouts do.
+// closeWithin bounds how long Close waits for a server that does not reply. Then Close closes a client
+// that it owns, which ends the client's calls. The calls of another client end by its own timeouts.
 const closeWithin = 5 * time.Second
 
 // Close is as in backend.Backend.
@@ -26,7 +26,11 @@ func (b *Backend) Close() error {
 	}
 	within, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
-	closeAll(open)
+	var closing sync.WaitGroup
+	for q := range open { // at the same time, since each may have to wait for the server
+		closing.Go(func() { _ = q.Close() })
+	}
+	closing.Wait()
 	b.Calls.Go(b.hub.Close)
 	var err error
 	if b.Owned {
@@ -36,15 +40,6 @@ func (b *Backend) Close() error {
 		err = errors.Join(err, fmt.Errorf("closing %s: %w: the client still waits for the server", b.Name, backend.ErrUnavailable))
 	}
 	return err
-}
-
-// closeAll closes the queues side by side, since each may have to wait for the server.
-func closeAll(open map[*Queue]struct{}) {
-	var closing sync.WaitGroup
-	for q := range open {
-		closing.Go(func() { _ = q.Close() })
-	}
-	closing.Wait()
 }
 
 // closeClient closes the client, which may itself wait for a Sentinel.

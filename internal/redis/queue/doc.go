@@ -1,3 +1,4 @@
-// Package queue makes a handle of what stores messages in Redis: one goroutine claims for all Receives,
-// sleeps until something is due, and is woken by a subscription that all queues of a backend share.
+// Package queue turns a message store in Redis into handles. A handle has one fetcher: a goroutine that
+// claims for all Receive calls and sleeps until a message is due. One subscription wakes all handles of a
+// backend.
 package queue

@@ -11,9 +11,9 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// fetch claims for all who wait until Close.
+// fetch claims for all Receives that wait, until Close.
 func (q *Queue) fetch() {
-	for q.somebodyWaits() {
+	for q.awaitReceive() {
 		if limit, lease := q.wanted(); limit > 0 {
 			q.fetchOnce(limit, lease)
 		}
@@ -23,9 +23,10 @@ func (q *Queue) fetch() {
 
 func (q *Queue) fetchOnce(limit int, lease time.Duration) {
 	asked := q.clock.Now()
-	c, err := q.Claim(context.Background(), limit, lease, rand.Text()) // what it brings is given back after a Close
+	// A claim has no deadline. Messages that it brings after a Close are given back.
+	c, err := q.Claim(context.Background(), limit, lease, rand.Text())
 	switch {
-	case err != nil && q.fetching.Err() != nil: // the end of the loop says why
+	case err != nil && q.fetching.Err() != nil: // the end of the loop returns ErrClosed
 	case err != nil:
 		q.deliver(received{err: err})
 	case len(c.Deliveries) > 0 && q.clock.Since(asked) < lease:
@@ -33,14 +34,14 @@ func (q *Queue) fetchOnce(limit int, lease time.Duration) {
 	case len(c.Deliveries) > 0: // the reply took longer than the leases lasted
 		q.giveBack(c.Deliveries)
 	case q.Clock != nil:
-		q.sleep(c, asked)
+		q.sleep(c, asked, nil)
 	default: // the server read its clock on the way; better late than early
-		q.sleep(c, q.clock.Now())
+		q.sleep(c, q.clock.Now(), nil)
 	}
 }
 
-// somebodyWaits waits for that; false when the handle is closed.
-func (q *Queue) somebodyWaits() bool {
+// awaitReceive waits until a Receive waits. It reports false when the handle is closed.
+func (q *Queue) awaitReceive() bool {
 	for {
 		if q.fetching.Err() != nil {
 			return false
@@ -55,7 +56,8 @@ func (q *Queue) somebodyWaits() bool {
 	}
 }
 
-// wanted is what those ask for who ask for the first one's lease.
+// wanted returns the lease that the first Receive wants, and how many messages all Receives with that
+// lease want.
 func (q *Queue) wanted() (limit int, lease time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -71,7 +73,7 @@ func (q *Queue) wanted() (limit int, lease time.Duration) {
 	return min(limit, script.ChunkMessages), lease
 }
 
-// deliver gives all who wait the same answer.
+// deliver hands the same outcome to all Receives.
 func (q *Queue) deliver(r received) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -81,8 +83,8 @@ func (q *Queue) deliver(r received) {
 	q.waiting = nil
 }
 
-// deliverAll shares messages out, first come, first served. What nobody waits for any more goes back
-// untouched.
+// deliverAll hands messages out, first come, first served. It gives back, untouched, messages that no
+// Receive wants any more.
 func (q *Queue) deliverAll(ds []backend.Delivery, lease time.Duration) {
 	q.mu.Lock()
 	rest := q.waiting[:0]
@@ -101,7 +103,7 @@ func (q *Queue) deliverAll(ds []backend.Delivery, lease time.Duration) {
 	q.giveBack(ds)
 }
 
-// giveBackWithin bounds the return of what nobody waits for. If it fails, the lease ends in its time.
+// giveBackWithin bounds how long a message is given back. If that fails, its lease ends in time.
 const giveBackWithin = 2 * time.Second
 
 func (q *Queue) giveBack(ds []backend.Delivery) {
@@ -121,32 +123,30 @@ func (q *Queue) giveBack(ds []backend.Delivery) {
 	}
 }
 
-// sleep waits until something may be due: the next event of the claim, unless it is for a trigger to
-// tell that is to come, a wake-up, or, since wake-ups can be lost, the hub's interval. at is the time here that was c.Now
-// in the store.
-func (q *Queue) sleep(c Claim, at time.Time) { q.sleepUntil(c, at, nil) }
-
-// sleepUntil is sleep that ends with an arrival too.
-func (q *Queue) sleepUntil(c Claim, at time.Time, arrived <-chan struct{}) {
+// sleep waits until a message may be due: for the next event of the claim, a wake-up or the hub's
+// interval, since a wake-up can be lost. Where a trigger will wake the handle, sleep does not wait for
+// the event itself. at is the time here that was c.Now in the store. A Receive that arrives ends the
+// sleep where arrived is not nil.
+func (q *Queue) sleep(c script.Claim, at time.Time, arrived <-chan struct{}) {
 	left := q.hub.interval()
 	if next := c.Next.Sub(c.Now); !c.Next.IsZero() && (next <= 0 || !q.Triggered) {
 		left = min(left, next)
 	}
 	for {
 		t := q.clock.NewTimer(max(left-q.clock.Since(at), 0))
-		if q.clock.Since(at) >= left || !q.dream(t, arrived) {
+		if q.clock.Since(at) >= left || !q.awaitWake(t, arrived) {
 			t.Stop()
 			return
 		}
 		t.Stop()
-		left = min(left, q.toldDue().Sub(c.Now))
+		left = min(left, q.wakeTime().Sub(c.Now))
 	}
 }
 
-// dream waits for the timer, an arrival or a nudge, and reports whether it was a nudge.
-func (q *Queue) dream(t clockwork.Timer, arrived <-chan struct{}) (nudged bool) {
+// awaitWake waits for the timer, a Receive or a wake-up, and reports whether it was a wake-up.
+func (q *Queue) awaitWake(t clockwork.Timer, arrived <-chan struct{}) bool {
 	select {
-	case <-q.nudged:
+	case <-q.woken:
 		return true
 	case <-t.Chan():
 	case <-arrived:
@@ -155,8 +155,8 @@ func (q *Queue) dream(t clockwork.Timer, arrived <-chan struct{}) (nudged bool) 
 	return false
 }
 
-// nudge tells the fetcher that a message is due then; the zero time says to look at once.
-func (q *Queue) nudge(due time.Time) {
+// wake tells the fetcher that a message becomes due then. For the zero time it looks at once.
+func (q *Queue) wake(due time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.soonest.IsZero() || due.Before(q.soonest) {
@@ -165,13 +165,13 @@ func (q *Queue) nudge(due time.Time) {
 	if due.IsZero() {
 		q.soonest = lookNow
 	}
-	signal(q.nudged)
+	signal(q.woken)
 }
 
 // lookNow is before every due time, and is not the zero time.
 var lookNow = time.Unix(0, 1)
 
-func (q *Queue) toldDue() time.Time {
+func (q *Queue) wakeTime() time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.soonest

@@ -7,7 +7,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// The methods of a handle are those of its store while it is open.
+// While the handle is open, its methods are those of its messages.
 
 func (q *Queue) guarded(ctx context.Context, n int, do func() []error) []error {
 	if err := q.open(); err != nil {

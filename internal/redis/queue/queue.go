@@ -12,10 +12,10 @@ import (
 	"github.com/delayq/delayq/internal/redis/call"
 )
 
-// Queue is a handle on a store. All its Receive calls share one fetcher: a goroutine that claims for
-// all of them at once, and sleeps until something is due.
+// Queue is a handle on a queue. All its Receive calls share one fetcher: a goroutine that claims for all
+// of them at once, and sleeps until a message is due.
 type Queue struct {
-	Store
+	Source
 	clock clockwork.Clock // to sleep on
 	log   *slog.Logger
 	hub   *Hub
@@ -31,9 +31,9 @@ type Queue struct {
 	mu      sync.Mutex
 	closed  bool
 	waiting []*waiter
-	arrived chan struct{} // holds one when somebody waits
-	nudged  chan struct{} // holds one when soonest has changed
-	soonest time.Time     // what the fetcher was told is due
+	arrived chan struct{} // holds one when a Receive has begun to wait
+	woken   chan struct{} // holds one when soonest has changed
+	soonest time.Time     // the first due time of the wake-ups since the last claim
 	closing sync.Once
 	onClose func(*Queue) // nil for none
 }
@@ -61,11 +61,11 @@ type received struct {
 	err error
 }
 
-// NewQueue returns a handle on a store that learns of new heads from hub.
-func NewQueue(s Store, hub *Hub, calls *call.Group, log *slog.Logger) *Queue {
+// newQueue returns a handle on a source. hub wakes it when a message becomes the first.
+func newQueue(s Source, hub *Hub, calls *call.Group, log *slog.Logger) *Queue {
 	q := &Queue{
-		Store: s, clock: s.Clock, log: log, hub: hub,
-		calls: calls, fetched: make(chan struct{}), arrived: make(chan struct{}, 1), nudged: make(chan struct{}, 1),
+		Source: s, clock: s.Clock, log: log, hub: hub,
+		calls: calls, fetched: make(chan struct{}), arrived: make(chan struct{}, 1), woken: make(chan struct{}, 1),
 	}
 	if q.clock == nil {
 		q.clock = clockwork.NewRealClock()
@@ -80,7 +80,7 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]
 		return nil, err
 	}
 	w := &waiter{limit: limit, lease: lease, got: make(chan received, 1)}
-	if err := q.wait(w); err != nil {
+	if err := q.enter(w); err != nil {
 		return nil, err
 	}
 	q.start()
@@ -94,7 +94,7 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]
 	}
 }
 
-// start starts the fetcher: with the first who waits, or at once where there is something to tend.
+// start starts the fetcher: with the first Receive, or at once for a queue that has to be maintained.
 func (q *Queue) start() {
 	q.life.Lock()
 	defer q.life.Unlock()
@@ -109,7 +109,8 @@ func (q *Queue) start() {
 	})
 }
 
-// awaitFetcher waits for the last claim, so that what it brings is given back. One that a server holds up ends by the client's timeouts.
+// awaitFetcher waits for the last claim, so that its messages are given back. A claim that a server holds
+// up ends by the client's timeouts.
 func (q *Queue) awaitFetcher() {
 	late := time.NewTimer(closeWithin - giveBackWithin)
 	defer late.Stop()
@@ -125,8 +126,8 @@ func (q *Queue) wasStarted() bool {
 	return q.started
 }
 
-// wait enters a waiter.
-func (q *Queue) wait(w *waiter) error {
+// enter adds a waiter.
+func (q *Queue) enter(w *waiter) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -144,7 +145,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// leave takes out a waiter that gives up. What it was given in the same moment it gets all the same.
+// leave removes a waiter that gives up. It returns the outcome that the waiter got in the same moment.
 func (q *Queue) leave(w *waiter, err error) ([]backend.Delivery, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -176,7 +177,7 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-// open answers ErrClosed for a closed handle.
+// open returns ErrClosed for a closed handle.
 func (q *Queue) open() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

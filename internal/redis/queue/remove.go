@@ -15,12 +15,12 @@ import (
 	"github.com/delayq/delayq/internal/redis/check"
 )
 
-// Remove is as in backend.Remover: whatever a queue has is under keys, which a purge deletes.
+// Remove is as in backend.Remover: a purge deletes all keys of a queue.
 func Remove(ctx context.Context, b *Backend, queue string) error {
 	if err := b.usable(); err != nil {
 		return err
 	}
-	s, err := b.Store(ctx, queue, backend.Options{Logger: slog.New(slog.DiscardHandler)})
+	s, err := b.Source(ctx, queue, backend.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		_, err = s.Purge(ctx)
 	}
@@ -44,7 +44,8 @@ func (b *Backend) usable() error {
 	return b.Err
 }
 
-// Remains is as in backend.Remover: it looks at all keys of the server, so that it also finds those that no script should have left.
+// Remains is as in backend.Remover. It scans all keys of the server, so that it also finds keys that a
+// script left by mistake.
 func Remains(ctx context.Context, b *Backend, queues ...string) (left []string, err error) {
 	if err := b.usable(); err != nil || len(queues) == 0 {
 		return nil, err
@@ -67,10 +68,10 @@ func remains(ctx context.Context, b *Backend, queues []string) (left []string, e
 		return nil
 	})
 	slices.Sort(left)
-	return slices.Compact(left), errors.Join(err, ctx.Err()) // a scan may show a key twice
+	return slices.Compact(left), errors.Join(err, ctx.Err()) // a scan may return a key twice
 }
 
-// common is what all names begin with.
+// common returns the prefix that all names share.
 func common(names []string) string {
 	c := names[0]
 	for _, n := range names[1:] {
@@ -83,5 +84,5 @@ func common(names []string) string {
 
 var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`)
 
-// literally is a pattern that stands for a text alone.
+// literally returns a pattern that matches the text alone.
 func literally(text string) string { return literal.Replace(text) }

@@ -7,10 +7,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The client library subscribes under a lock of its own, and looks at no context while a server does not answer. So one goroutine
-// follows the hub's channels, and nobody waits for it.
+// The client library subscribes under a lock of its own, and ignores the context while a server does not
+// reply. So one goroutine follows the hub's channels, and no call waits for it.
 
-// followLocked has the subscription follow the channels.
+// followLocked starts the subscription, or tells it that channels have changed.
 func (h *Hub) followLocked() {
 	if !h.running {
 		h.running = true
@@ -29,7 +29,7 @@ func (h *Hub) follow(ctx context.Context) {
 	events := Events(pubsub)
 	h.ended.Go(func() {
 		for e := range events {
-			h.heard(e)
+			h.handle(e)
 		}
 	})
 	for {
@@ -42,26 +42,27 @@ func (h *Hub) follow(ctx context.Context) {
 	}
 }
 
-// update subscribes to what is new, and leaves what is over. What fails is subscribed to when the connection is made anew.
+// update subscribes to new channels and unsubscribes from removed ones. A channel that fails is subscribed
+// to at the next reconnect.
 func (h *Hub) update(ctx context.Context, pubsub *redis.PubSub, subscribed map[string]bool) {
-	came, went, log := h.difference(subscribed)
-	if len(came) > 0 {
-		if err := pubsub.Subscribe(ctx, came...); err != nil && ctx.Err() == nil {
-			log.WarnContext(ctx, "delayq: subscribing to wake-ups failed; queues look at their interval", "err", err)
+	added, removed, log := h.difference(subscribed)
+	if len(added) > 0 {
+		if err := pubsub.Subscribe(ctx, added...); err != nil && ctx.Err() == nil {
+			log.WarnContext(ctx, "delayq: subscribing to wake-ups failed; queues poll at their interval", "err", err)
 		}
 	}
-	if len(went) > 0 {
-		_ = pubsub.Unsubscribe(ctx, went...) // without a connection there is nothing to leave
+	if len(removed) > 0 {
+		_ = pubsub.Unsubscribe(ctx, removed...) // without a connection there is no subscription
 	}
 }
 
-// difference notes the channels, and returns which came and which went, and the logger of one that came.
-func (h *Hub) difference(subscribed map[string]bool) (came, went []string, log *slog.Logger) {
+// difference notes the channels. It returns the new and the removed ones, and the logger of a new one.
+func (h *Hub) difference(subscribed map[string]bool) (added, removed []string, log *slog.Logger) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for channel := range subscribed {
 		if h.queues[channel] == nil {
-			went = append(went, channel)
+			removed = append(removed, channel)
 			delete(subscribed, channel)
 		}
 	}
@@ -69,16 +70,16 @@ func (h *Hub) difference(subscribed map[string]bool) (came, went []string, log *
 		if subscribed[channel] {
 			continue
 		}
-		came = append(came, channel)
+		added = append(added, channel)
 		subscribed[channel] = true
 		for q := range queues {
 			log = q.log
 		}
 	}
-	return came, went, log
+	return added, removed, log
 }
 
-// Close ends the subscription. It waits for a server that is being asked.
+// Close ends the subscription. It waits for a call that is under way.
 func (h *Hub) Close() {
 	h.mu.Lock()
 	stop := h.stop

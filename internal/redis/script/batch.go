@@ -64,18 +64,18 @@ func Each[T any](ctx context.Context, r *Runner, sc *Script, items []T, all []an
 	return errs
 }
 
-// Heard takes from a reply why a script could not announce what it did, and warns of it.
+// Heard takes from a reply the reason why a script could not announce a message, and logs it.
 func (r *Runner) Heard(reply any) any {
 	pair, ok := reply.([]any)
 	if !ok || len(pair) != 2 {
 		return reply
 	}
-	silence, ok := pair[1].(string)
+	why, ok := pair[1].(string)
 	if _, list := pair[0].([]any); !ok || !list && pair[0] != int64(1) {
 		return reply
 	}
-	if r.Warn != nil {
-		r.Warn(silence)
+	if r.Log != nil {
+		r.Log.Warn("delayq: a stored message could not be announced; workers find it at their next claim", "err", why)
 	}
 	return pair[0]
 }

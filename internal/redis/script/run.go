@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -28,7 +29,7 @@ type Runner struct {
 
 	Confirm Confirmation // what every script waits for
 
-	Warn func(err string) // takes why a script could not announce what it did; nil for nobody
+	Log *slog.Logger // warns of a message that could not be announced; nil for no warnings
 }
 
 // Confirmed is a Runner of the same keys that waits for that.

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// Resolution is the resolution of due times and leases: scores are whole milliseconds.
+const Resolution = time.Millisecond
+
 // Due is a due time as an argument: milliseconds, rounded up; nothing when there is none.
 func Due(due time.Time) string {
 	if due.IsZero() {

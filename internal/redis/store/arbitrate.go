@@ -13,7 +13,6 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/record"
-	"github.com/delayq/delayq/internal/redis/queue"
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
@@ -25,10 +24,10 @@ import (
 // loser takes it out again; if it dies first, the entry ends like a lease, and end_lease drops it.
 // Where a mover works on the same queue, the message may wait in its list under that member: then the
 // entry's end, if it comes first, counts as an attempt.
-func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, name string) (queue.Claim, error) {
+func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
 	node, err := s.node(ctx)
 	if err != nil {
-		return queue.Claim{}, err
+		return script.Claim{}, err
 	}
 	limit = min(limit, script.ChunkMessages)
 	c, due, moved, err := s.look(ctx, limit)
@@ -57,7 +56,7 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 
 // withoutBids claims where the MULTI failed. A server that is out of memory takes none that adds anything,
 // even after it has removed; if the reply was lost, the MULTI may have gone through.
-func (s *Store) withoutBids(ctx context.Context, limit int, lease time.Duration, name string, failed error) (queue.Claim, error) {
+func (s *Store) withoutBids(ctx context.Context, limit int, lease time.Duration, name string, failed error) (script.Claim, error) {
 	err := script.Translate(failed)
 	switch {
 	case script.Unknown(ctx, failed):
@@ -65,7 +64,7 @@ func (s *Store) withoutBids(ctx context.Context, limit int, lease time.Duration,
 	case errors.Is(err, backend.ErrFull), redis.HasErrorPrefix(failed, "EXECABORT"):
 		return s.Claim(ctx, limit, lease, name)
 	default:
-		return queue.Claim{}, fmt.Errorf("arbitrating: %w", err)
+		return script.Claim{}, fmt.Errorf("arbitrating: %w", err)
 	}
 }
 
@@ -84,7 +83,7 @@ func (s *Store) node(ctx context.Context) (redis.Cmdable, error) {
 
 // look reads the time, what is due, whether a mover left messages, and when the next thing happens, in
 // one command: a queue may be idle for long. What ended leases held may be due before all else, and so has to be back first.
-func (s *Store) look(ctx context.Context, limit int) (c queue.Claim, due []redis.Z, moved bool, err error) {
+func (s *Store) look(ctx context.Context, limit int) (c script.Claim, due []redis.Z, moved bool, err error) {
 	c, due, moved, err = s.lookOnce(ctx, limit)
 	if err != nil || c.Next.IsZero() || c.Next.After(c.Now) {
 		return c, due, moved, err
@@ -97,16 +96,15 @@ func (s *Store) look(ctx context.Context, limit int) (c queue.Claim, due []redis
 }
 
 // lookOnce has the next thing happen now where a lease has ended, and else later.
-func (s *Store) lookOnce(ctx context.Context, limit int) (c queue.Claim, due []redis.Z, moved bool, err error) {
+func (s *Store) lookOnce(ctx context.Context, limit int) (c script.Claim, due []redis.Z, moved bool, err error) {
 	reply, err := s.Run(ctx, lookScript, limit)
 	if err != nil {
 		return c, nil, false, err
 	}
-	r, ok := reply.([]any)
-	if !ok || len(r) < lookHead || (len(r)-lookHead)%2 != 0 {
-		return c, nil, false, fmt.Errorf("script look: unexpected reply %v", reply)
+	c, r, ok := script.NewClaim(reply, lookHead)
+	if !ok || (len(r)-lookHead)%2 != 0 {
+		return c, nil, false, script.Unexpected(lookScript, reply)
 	}
-	c.Now, c.Next = script.US(r[0]), script.MS(r[1])
 	if !c.Next.IsZero() && !c.Next.After(c.Now) {
 		c.Next = c.Now
 	}
@@ -182,10 +180,10 @@ func (s *Store) contend(ctx context.Context, node redis.Cmdable, bids []*bid) er
 }
 
 // reclaim returns what a claim of that name has leased, else claims anew.
-func (s *Store) reclaim(ctx context.Context, limit int, lease time.Duration, name string) (queue.Claim, error) {
+func (s *Store) reclaim(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
 	reply, err := s.Again(ctx, claimScript, limit, script.Delay(lease), name)
 	if err != nil {
-		return queue.Claim{}, err
+		return script.Claim{}, err
 	}
 	return s.claimed(ctx, reply)
 }
@@ -221,7 +219,7 @@ func (s *Store) undo(ctx context.Context, node redis.Cmdable, bids []*bid) {
 	}
 	if pipe.Len() > 0 {
 		_, err := pipe.Exec(ctx)
-		s.log.Warn("delayq: a claim failed half-way; its messages go back", "err", err)
+		s.Log.Warn("delayq: a claim failed half-way; its messages go back", "err", err)
 	}
 }
 

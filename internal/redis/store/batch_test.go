@@ -10,7 +10,6 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redis/queue"
 	"github.com/delayq/delayq/internal/redis/store"
 )
 
@@ -142,7 +141,7 @@ func TestSettleSomeEnded(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			clock := clockwork.NewFakeClockAt(time.Now().Truncate(time.Second))
-			b.Store = store.New(store.Config{Config: queue.Config{Client: b.raw}, Prefix: "test"}, t.Name(), clock)
+			b.Store = store.New(store.Config{Client: b.raw, Prefix: "test"}, t.Name(), clock)
 			ids := numbered(20)
 			b.push(ids[:10]...)
 			ls := b.claimMany(b.Claim, time.Second, ids[:10])

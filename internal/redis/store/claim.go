@@ -7,16 +7,15 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/record"
-	"github.com/delayq/delayq/internal/redis/queue"
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
 // Claim leases up to limit due messages in one script. name tells this claim from all others, so that
 // a repeated one finds what its first try has leased.
-func (s *Store) Claim(ctx context.Context, limit int, lease time.Duration, name string) (queue.Claim, error) {
+func (s *Store) Claim(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
 	reply, err := s.Run(ctx, claimScript, min(limit, script.ChunkMessages), script.Delay(lease), name)
 	if err != nil {
-		return queue.Claim{}, err
+		return script.Claim{}, err
 	}
 	return s.claimed(ctx, reply)
 }
@@ -28,18 +27,17 @@ const (
 )
 
 // claimed reads a claim's reply. Each message is read by itself: one that is unreadable takes no other with it.
-func (s *Store) claimed(ctx context.Context, reply any) (queue.Claim, error) {
+func (s *Store) claimed(ctx context.Context, reply any) (script.Claim, error) {
 	c, bad, err := parseClaim(reply)
 	s.putAside(ctx, &c, bad)
 	return c, err
 }
 
-func parseClaim(reply any) (c queue.Claim, bad []unreadable, err error) {
-	r, ok := reply.([]any)
-	if !ok || len(r) < claimHead || (len(r)-claimHead)%claimFields != 0 {
+func parseClaim(reply any) (c script.Claim, bad []unreadable, err error) {
+	c, r, ok := script.NewClaim(reply, claimHead)
+	if !ok || (len(r)-claimHead)%claimFields != 0 {
 		return c, nil, script.Unexpected(claimScript, reply)
 	}
-	c.Now, c.Next = script.US(r[0]), script.MS(r[1])
 	until := script.MS(r[2])
 	r = r[claimHead:]
 	if len(r) == 0 {

@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redis/queue"
 	"github.com/delayq/delayq/internal/redis/store"
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -31,7 +30,7 @@ func BenchmarkServer(b *testing.B) {
 func serverTime(b *testing.B, client *redis.Client, size int, triggered bool) {
 	const pending = 20_000
 	ctx := context.Background()
-	c := store.Config{Config: queue.Config{Client: client, Triggered: triggered}, Prefix: "bench"}
+	c := store.Config{Client: client, Triggered: triggered, Prefix: "bench"}
 	s := store.New(c, strings.ReplaceAll(b.Name(), "/", " "), nil)
 	var push, drain time.Duration
 	for b.Loop() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"math"
-	"strconv"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -47,36 +46,12 @@ func pageOf[T any](cursor string, read func(cursor string) ([]T, string, error))
 
 // listDead reads a page of dead letters. It leaves out those that parse rejects.
 func listDead[T any](ctx context.Context, s *Store, cursor string, limit int, idsAlone bool, parse func([]any) (T, bool)) (page []T, next string, err error) {
-	after, err := parseCursor(cursor)
-	if err != nil {
-		return nil, "", err
-	}
-	reply, err := s.Run(ctx, listDeadScript, after, limit, script.Flag(idsAlone))
-	if err != nil {
-		return nil, "", err
-	}
-	r, ok := reply.([]any)
-	if !ok || len(r)%deadFields != 1 {
-		return nil, "", script.Unexpected(listDeadScript, reply)
-	}
-	next, _ = r[0].(string)
-	for i := 1; i < len(r); i += deadFields {
-		if l, ok := parse(r[i : i+deadFields]); ok {
+	next, err = script.ListDead(ctx, &s.Runner, listDeadScript, cursor, limit, idsAlone, deadFields, func(r []any) {
+		if l, ok := parse(r); ok {
 			page = append(page, l)
 		}
-	}
-	return page, next, nil
-}
-
-func parseCursor(cursor string) (uint64, error) {
-	if cursor == "" {
-		return 0, nil
-	}
-	after, err := strconv.ParseUint(cursor, 10, 53)
-	if err != nil {
-		return 0, backend.Invalid("cursor", cursor, "one that a listing returned")
-	}
-	return after, nil
+	})
+	return page, next, err
 }
 
 // A grave is due time (ms, a double) | attempts (4 bytes) | time of death (ms, a double) | reason.

@@ -7,7 +7,6 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redis/queue"
 	"github.com/delayq/delayq/internal/redis/store"
 )
 
@@ -17,7 +16,7 @@ func TestRescheduledAfterItsLeaseEnded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	clock := clockwork.NewFakeClockAt(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
-	s := store.New(store.Config{Config: queue.Config{Client: b.raw}, Prefix: "test"}, t.Name(), clock)
+	s := store.New(store.Config{Client: b.raw, Prefix: "test"}, t.Name(), clock)
 	b.all(s.Schedule(b.ctx, []backend.Message{{ID: "m"}}))
 	claim := func(attempt int) {
 		t.Helper()

@@ -34,10 +34,19 @@ const (
 	wakeChannel = "wake"
 )
 
-// Channel is where a message that becomes the head is announced, with its due time in ms.
+// Channel returns the channel where a message that becomes the first is announced, with its due time in ms.
 func (s *Store) Channel() string { return s.keys.channel }
 
-// ValidPrefix checks what keys are to begin with.
+// Owns reports whether a key is one of a queue's.
+func Owns(prefix, queue, key string) bool { return strings.HasPrefix(key, prefix+":{"+queue+"}:") }
+
+// Triggered returns the channel of the queue whose trigger a key was.
+func Triggered(key string) (channel string, ok bool) {
+	queue, ok := strings.CutSuffix(key, "}:"+triggerKey)
+	return queue + "}:" + wakeChannel, ok
+}
+
+// ValidPrefix returns the error of a prefix that keys cannot have.
 func ValidPrefix(p string) error {
 	if p == "" || len(p) > 64 || strings.ContainsAny(p, "{}\x00") {
 		return backend.Invalid("key prefix", p, "1 to 64 bytes without braces")

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redis/queue"
 	"github.com/delayq/delayq/internal/redis/store"
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -19,7 +18,7 @@ func TestKeys(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := &bench{t: t, ctx: t.Context(), prefix: "keys:{" + name + "}:"}
 			client := cluster.Client(t)
-			b.Store = store.New(store.Config{Config: queue.Config{Client: client, Triggered: true}, Prefix: "keys"}, name, nil)
+			b.Store = store.New(store.Config{Client: client, Triggered: true, Prefix: "keys"}, name, nil)
 			b.fill()
 			var all []string
 			for _, node := range cluster.Nodes() {
@@ -59,8 +58,8 @@ func (b *bench) checkKeys(all []string) {
 func TestQueuesAreApart(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	other := store.New(store.Config{Config: queue.Config{Client: b.raw}, Prefix: "test"}, t.Name()+":", nil)
-	elsewhere := store.New(store.Config{Config: queue.Config{Client: b.raw}, Prefix: "test:"}, t.Name(), nil)
+	other := store.New(store.Config{Client: b.raw, Prefix: "test"}, t.Name()+":", nil)
+	elsewhere := store.New(store.Config{Client: b.raw, Prefix: "test:"}, t.Name(), nil)
 	b.push("a")
 	for _, s := range []*store.Store{other, elsewhere} {
 		b.nothing(s.Claim)

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/script"
 	"github.com/delayq/delayq/internal/redis/store"
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -57,7 +57,7 @@ func (b *bench) clear() {
 
 // with is the same queue's store on another client.
 func (b *bench) with(client redis.UniversalClient) *store.Store {
-	return store.New(store.Config{Config: queue.Config{Client: client}, Prefix: "test"}, b.t.Name(), nil)
+	return store.New(store.Config{Client: client, Prefix: "test"}, b.t.Name(), nil)
 }
 
 func (b *bench) key(name string) string { return b.prefix + name }
@@ -96,7 +96,7 @@ func (b *bench) want(errs []error, want error) {
 }
 
 // A way to claim.
-type claimer func(ctx context.Context, limit int, lease time.Duration, name string) (queue.Claim, error)
+type claimer func(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error)
 
 // ways are all ways to claim with a store.
 func ways(s *store.Store) map[string]claimer {
@@ -106,7 +106,7 @@ func ways(s *store.Store) map[string]claimer {
 var names atomic.Int64
 
 // claim claims once with a name of its own.
-func (b *bench) claim(way claimer, lease time.Duration) queue.Claim {
+func (b *bench) claim(way claimer, lease time.Duration) script.Claim {
 	b.t.Helper()
 	c, err := way(b.ctx, 100, lease, fmt.Sprint("claim ", names.Add(1)))
 	if err != nil {
@@ -135,7 +135,7 @@ func (b *bench) next(way claimer, lease time.Duration, id string) backend.Delive
 }
 
 // napUntil waits for what a claim said is next, by the server's clock.
-func (b *bench) napUntil(c queue.Claim) {
+func (b *bench) napUntil(c script.Claim) {
 	wait := time.Millisecond
 	if c.Next.After(c.Now) {
 		wait = c.Next.Sub(c.Now)

@@ -77,15 +77,7 @@ func placeOf(cursor string) (due, member string, err error) {
 	return due, string(raw), nil
 }
 
-// Purge is as in backend.Purger: one script, whose time does not depend on how many messages there are.
+// Purge is as in backend.Purger: one script, whose time does not depend on the number of messages.
 func (s *Store) Purge(ctx context.Context) (removed int64, err error) {
-	reply, err := s.Run(ctx, purgeScript)
-	if err != nil {
-		return 0, err
-	}
-	removed, ok := reply.(int64)
-	if !ok {
-		return 0, script.Unexpected(purgeScript, reply)
-	}
-	return removed, nil
+	return script.Purge(ctx, &s.Runner, purgeScript)
 }

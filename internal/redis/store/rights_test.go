@@ -6,13 +6,13 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/fault"
 	"github.com/delayq/delayq/internal/redis/queue"
+	redissetup "github.com/delayq/delayq/internal/redis/setup"
 	"github.com/delayq/delayq/internal/redis/store"
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -83,10 +83,10 @@ func TestPushWithoutPublish(t *testing.T) {
 	server := testenv.Redis(t, testenv.Private())
 	client := userWithout(t, server, "publish", documented(t))
 	var log bytes.Buffer
-	b := store.NewBackend(store.Config{
-		Config: queue.Config{Name: "test", Client: client, Poll: time.Second}, Prefix: "test",
-		Claimer: func(s *store.Store) queue.Claimer { return s.Claim },
-	})
+	c := redissetup.Default("test", client)
+	c.SetPrefix("test")
+	c.Claimer = func(s *store.Store) queue.Claimer { return s.Claim }
+	b := redissetup.Backend(c)
 	defer func() { _ = b.Close() }()
 	q, err := b.Open(t.Context(), "quiet", backend.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redis/queue"
 	"github.com/delayq/delayq/internal/redis/store"
 )
 
@@ -21,7 +20,7 @@ func TestScheduleOfManyTimes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
-			c := store.Config{Config: queue.Config{Client: b.raw}, Prefix: "test"}
+			c := store.Config{Client: b.raw, Prefix: "test"}
 			b.Store = store.New(c, t.Name(), clockwork.NewFakeClockAt(now))
 			errs := b.Schedule(b.ctx, []backend.Message{
 				{ID: "a", Due: at(time.Minute), UniqueFor: unique},

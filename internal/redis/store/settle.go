@@ -47,20 +47,7 @@ func (s *Store) Dead(ctx context.Context, bs []backend.Burial) []error {
 
 // Extend is as in backend.Queue.
 func (s *Store) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
-	ends := make([]time.Time, 0, len(ls))
-	errs := script.Chunked(ls, script.Small, func(part []backend.Lease) []error {
-		after := len(ends) + len(part)
-		errs := script.Each(ctx, &s.Runner, extendScript, part, []any{script.Delay(lease)}, func(args []any, l backend.Lease) []any {
-			return append(args, tokenOf(l))
-		}, func(reply any) error {
-			ends = append(ends, script.MS(reply))
-			if ends[len(ends)-1].IsZero() {
-				return backend.ErrLeaseLost
-			}
-			return nil
-		})
-		ends = ends[:after] // also when there was no reply
-		return errs
+	return script.Extend(ctx, &s.Runner, extendScript, ls, lease, func(args []any, l backend.Lease) []any {
+		return append(args, tokenOf(l))
 	})
-	return ends, errs
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/script"
@@ -26,7 +25,7 @@ func (s *Store) Stats(ctx context.Context) (backend.Stats, error) {
 	}
 	r, ok := reply.([]any)
 	if !ok || len(r) != 5 {
-		return backend.Stats{}, fmt.Errorf("script stats: unexpected reply %v", reply)
+		return backend.Stats{}, script.Unexpected(statsScript, reply)
 	}
 	n := func(i int) int64 { v, _ := r[i].(int64); return v }
 	return backend.Stats{Scheduled: n(0), Ready: n(1), InFlight: n(2), Dead: n(3), HeadDue: script.MSOrNone(r[4])}, nil

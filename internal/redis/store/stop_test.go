@@ -13,7 +13,6 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/fault"
-	"github.com/delayq/delayq/internal/redis/queue"
 	"github.com/delayq/delayq/internal/redis/store"
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -51,7 +50,7 @@ func newTrialOn(t *testing.T, server *testenv.RedisServer) *trial {
 }
 
 func (tr *trial) over(client redis.UniversalClient) *store.Store {
-	return store.New(store.Config{Config: queue.Config{Client: client}, Prefix: "test"}, tr.t.Name(), tr.clock)
+	return store.New(store.Config{Client: client, Prefix: "test"}, tr.t.Name(), tr.clock)
 }
 
 func pushedThree(tr *trial) { tr.push(threeIDs...) }

@@ -3,47 +3,50 @@ package store
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/jonboulle/clockwork"
+	"github.com/redis/go-redis/v9"
 
-	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/call"
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// Resolution is that of due times and leases: scores are whole milliseconds.
-const Resolution = time.Millisecond
+// Config is what the stores of a backend have in common.
+type Config struct {
+	Client    redis.UniversalClient
+	Calls     *call.Group         // of the backend
+	Prefix    string              // of all keys
+	Triggered bool                // a key expires when the first message is due
+	Confirm   script.Confirmation // what a push waits for
+	Log       *slog.Logger        // nil to discard
+}
 
-// Store is one queue's messages. It is safe for concurrent use; every method is one script or, for
-// large batches, a few.
+// Store is one queue's messages. It is safe for concurrent use. Every method runs one script or, for a
+// large batch, a few.
 type Store struct {
 	script.Runner
-	pushes *script.Runner // with what these wait for
+	pushes *script.Runner // waits for the confirmation
 	keys   keys
-	log    *slog.Logger
 }
 
 // New returns the store of a queue. A clock replaces the server's own.
 func New(c Config, queue string, clock clockwork.Clock) *Store {
 	k := newKeys(c.Prefix, queue)
 	trigger := ""
-	if c.Triggered && clock == nil { // an injected clock's time is not that of expiries
+	if c.Triggered && clock == nil { // keys expire by the server's clock
 		trigger = k.trigger
 	}
-	scripts := script.Runner{Client: c.Client, Calls: c.Calls, Keys: k.list, Clock: clock, Args: []any{k.channel, trigger}}
-	return &Store{Runner: scripts, pushes: scripts.Confirmed(c.Confirm), keys: k, log: slog.New(slog.DiscardHandler)}
-}
-
-// logTo has the store log what no caller is told.
-func (s *Store) logTo(log *slog.Logger) {
-	s.log = log
-	s.Warn = func(err string) {
-		log.Warn("delayq: what was stored could not be announced; workers find it at their next look", "err", err)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
 	}
-	s.pushes.Warn = s.Warn
+	scripts := script.Runner{
+		Client: c.Client, Calls: c.Calls, Keys: k.list, Clock: clock, Log: c.Log, Args: []any{k.channel, trigger},
+	}
+	return &Store{Runner: scripts, pushes: scripts.Confirmed(c.Confirm), keys: k}
 }
 
-var _ queue.Messages = (*Store)(nil)
+// CanConfirm returns the error of a confirmation that the server cannot give.
+func (s *Store) CanConfirm(ctx context.Context) error { return s.pushes.CanConfirm(ctx) }
 
 func (s *Store) byID(ctx context.Context, sc *script.Script, ids []string, outcome func(any) error) []error {
 	return script.Chunked(ids, script.Small, func(part []string) []error {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redis/queue"
 	"github.com/delayq/delayq/internal/redis/store"
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -15,7 +14,7 @@ import (
 func triggered(t *testing.T, server *testenv.RedisServer) *bench {
 	t.Helper()
 	b := on(t, server)
-	b.Store = store.New(store.Config{Config: queue.Config{Client: b.raw, Triggered: true}, Prefix: "test"}, t.Name(), nil)
+	b.Store = store.New(store.Config{Client: b.raw, Triggered: true, Prefix: "test"}, t.Name(), nil)
 	return b
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/script"
 	"github.com/delayq/delayq/internal/redis/store"
 )
 
@@ -41,7 +41,7 @@ func TestWindowsStayForTheLongest(t *testing.T) {
 		b.all(b.pushUnique(window.String(), window))
 	}
 	left := b.raw.PTTL(b.ctx, b.key("unique")).Val()
-	if left > time.Hour+store.Resolution || left < time.Hour-patience {
+	if left > time.Hour+script.Resolution || left < time.Hour-patience {
 		t.Errorf("the windows are kept for %v, want an hour", left)
 	}
 }
@@ -51,7 +51,7 @@ func TestWindowsThatEndedAreDropped(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	clock := clockwork.NewFakeClockAt(time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC))
-	b.Store = store.New(store.Config{Config: queue.Config{Client: b.raw}, Prefix: "test"}, t.Name(), clock)
+	b.Store = store.New(store.Config{Client: b.raw, Prefix: "test"}, t.Name(), clock)
 	for _, id := range []string{"a", "b", "c", "d", "e"} {
 		b.all(b.pushUnique(id, time.Millisecond))
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
 // An unreadable message is one that a claim has leased and that is not as this package writes messages.
@@ -18,7 +18,7 @@ const unreadableReason = "the stored record is unreadable; the body is all of it
 
 // putAside makes dead letters of unreadable messages: they stay whole, and can be looked at, redriven or deleted. Without an id there is
 // no dead letter: then only the place in the queue goes, and the record stays.
-func (s *Store) putAside(ctx context.Context, c *queue.Claim, bad []unreadable) {
+func (s *Store) putAside(ctx context.Context, c *script.Claim, bad []unreadable) {
 	if len(bad) == 0 {
 		return
 	}
@@ -29,17 +29,17 @@ func (s *Store) putAside(ctx context.Context, c *queue.Claim, bad []unreadable) 
 		lease, err := leaseOf(u.member)
 		if err != nil {
 			nameless = append(nameless, u.member)
-			s.log.Warn("delayq: something in the queue is no message; it is left out", "member", u.member)
+			s.Log.Warn("delayq: something in the queue is no message; it is left out", "member", u.member)
 			continue
 		}
 		lease.Token = until(lease.Token, u.until)
 		letters = append(letters, backend.Burial{Lease: lease, Reason: unreadableReason})
-		s.log.Warn("delayq: a message is unreadable; it becomes a dead letter", "id", lease.ID)
+		s.Log.Warn("delayq: a message is unreadable; it becomes a dead letter", "id", lease.ID)
 	}
 	s.dropGhosts(ctx, s.Client, nameless)
 	for i, err := range s.Dead(ctx, letters) {
 		if err != nil {
-			s.log.Warn("delayq: putting an unreadable message aside failed; it is tried again when its lease ends", "id", letters[i].ID, "err", err)
+			s.Log.Warn("delayq: putting an unreadable message aside failed; it is tried again when its lease ends", "id", letters[i].ID, "err", err)
 		}
 	}
 }
