@@ -39,35 +39,35 @@ func (s *store) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]st
 	var ids []string
 	next, err := script.ListDead(ctx, &s.Runner, listDeadScript, cursor, limit, true, deadFields, func(r []any) {
 		key, _ := r[1].(string)
-		if grave, _ := r[2].(string); len(grave) >= graveLen {
-			ids = append(ids, s.id(key, double([]byte(grave[8:]))))
+		if death, _ := r[2].(string); len(death) >= deathLen {
+			ids = append(ids, s.id(key, double([]byte(death[8:]))))
 		}
 	})
 	return ids, next, err
 }
 
-// A grave is due time and origin (ms, doubles) | attempts (4 bytes) | time of death (ms, a double) | length of
+// A record of a death is due time and origin (ms, doubles) | attempts (4 bytes) | time of death (ms, a double) | length of
 // the reason (4 bytes) | reason | member.
-const graveLen = 8 + 8 + 4 + 8 + 4
+const deathLen = 8 + 8 + 4 + 8 + 4
 
 func (s *store) letter(r []any) (l backend.DeadLetter, err error) {
 	key, _ := r[1].(string)
 	text, _ := r[2].(string)
-	grave := []byte(text)
-	if len(grave) < graveLen || uint64(len(grave)) < graveLen+uint64(binary.BigEndian.Uint32(grave[28:])) {
+	death := []byte(text)
+	if len(death) < deathLen || uint64(len(death)) < deathLen+uint64(binary.BigEndian.Uint32(death[28:])) {
 		return l, record.ErrCorrupt
 	}
-	reason := graveLen + int(binary.BigEndian.Uint32(grave[28:]))
-	m, err := ParseMember(grave[reason:])
+	reason := deathLen + int(binary.BigEndian.Uint32(death[28:]))
+	m, err := ParseMember(death[reason:])
 	if err != nil {
 		return l, err
 	}
 	l = backend.DeadLetter{
-		ID:       s.id(key, double(grave[8:])),
-		Due:      time.UnixMilli(double(grave)).UTC(),
-		Attempts: int(binary.BigEndian.Uint32(grave[16:])),
-		Died:     time.UnixMilli(double(grave[20:])).UTC(),
-		Reason:   string(grave[graveLen:reason]),
+		ID:       s.id(key, double(death[8:])),
+		Due:      time.UnixMilli(double(death)).UTC(),
+		Attempts: int(binary.BigEndian.Uint32(death[16:])),
+		Died:     time.UnixMilli(double(death[20:])).UTC(),
+		Reason:   string(death[deathLen:reason]),
 	}
 	if l.Headers, l.Body, err = s.open(m.Payload); err != nil {
 		l.Body = bytes.Clone(m.Payload)

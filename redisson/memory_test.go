@@ -30,7 +30,7 @@ func TestServerFull(t *testing.T) {
 			f.refuses()
 			f.cancelAndMove()
 			f.takeAndSettle()
-			f.buryAndRedrive()
+			f.killAndRedrive()
 			if name != "envelope" {
 				f.javaTakes()
 			}
@@ -137,16 +137,16 @@ func (f *full) takeAndSettle() {
 	f.whole()
 }
 
-func (f *full) buryAndRedrive() {
+func (f *full) killAndRedrive() {
 	f.t.Helper()
 	ds := f.receive(10, time.Minute)
-	graves := make([]backend.Burial, len(ds))
+	letters := make([]backend.Burial, len(ds))
 	ids := make([]string, len(ds))
 	for i := range ds {
-		graves[i] = backend.Burial{Lease: ds[i].Lease(), Reason: strings.Repeat("why", 100)}
+		letters[i] = backend.Burial{Lease: ds[i].Lease(), Reason: strings.Repeat("why", 100)}
 		ids[i] = ds[i].ID
 	}
-	must(f.t, f.q.Dead(f.ctx, graves)...)
+	must(f.t, f.q.Dead(f.ctx, letters)...)
 	must(f.t, f.q.DeleteDead(f.ctx, ids[:1])...)
 	delete(f.stored, ids[0])
 	must(f.t, f.q.Redrive(f.ctx, ids[1:])...)

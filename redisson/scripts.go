@@ -16,7 +16,7 @@ var (
 	ackScript        = script.Load(files, "ack")
 	nackScript       = script.Load(files, "nack")
 	extendScript     = script.Load(files, "extend")
-	buryScript       = script.Load(files, "bury")
+	deadScript       = script.Load(files, "dead")
 	cancelScript     = script.Load(files, "index", "destination", "cancel")
 	rescheduleScript = script.Load(files, "index", "destination", "reschedule")
 	statsScript      = script.Load(files, "index", "destination", "stats")

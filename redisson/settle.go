@@ -38,7 +38,7 @@ func (s *store) Nack(ctx context.Context, rs []backend.Return) []error {
 
 // Dead is as in backend.Queue.
 func (s *store) Dead(ctx context.Context, bs []backend.Burial) []error {
-	return settle(ctx, s, buryScript, bs, func(args []any, b backend.Burial) []any {
+	return settle(ctx, s, deadScript, bs, func(args []any, b backend.Burial) []any {
 		return append(s.leaseArgs(args, b.Lease), b.Reason)
 	})
 }

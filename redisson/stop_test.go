@@ -109,13 +109,13 @@ func handedAround(tr *trial) {
 	must(tr.t, tr.s.Nack(tr.ctx, []backend.Return{{Lease: c.Deliveries[0].Lease(), Untouched: true}})...)
 }
 
-func buried(tr *trial) {
+func dead(tr *trial) {
 	leased(tr)
-	must(tr.t, errors.Join(tr.bury(tr)))
+	must(tr.t, errors.Join(tr.kill(tr)))
 }
 
 func redriven(tr *trial) {
-	buried(tr)
+	dead(tr)
 	must(tr.t, tr.s.Redrive(tr.ctx, tr.ids)...)
 }
 
@@ -140,8 +140,8 @@ func fromJava(tr *trial) {
 	}
 }
 
-// twins has Java make one id for all. On a queue of envelopes there are none.
-func twins(tr *trial) {
+// duplicates has Java make one id for all. On a queue of envelopes there are none.
+func duplicates(tr *trial) {
 	if !tr.shared() {
 		pushed(tr)
 		return
@@ -172,7 +172,7 @@ func quarantined(tr *trial) {
 	must(tr.t, err)
 }
 
-func (w worker) bury(tr *trial) error {
+func (w worker) kill(tr *trial) error {
 	var bs []backend.Burial
 	for _, l := range tr.ls {
 		bs = append(bs, backend.Burial{Lease: l, Reason: "no use"})
@@ -193,7 +193,7 @@ func (w worker) take(tr *trial) error {
 	return err
 }
 
-func (w worker) tend(tr *trial) error { return w.s.Maintain(tr.ctx) }
+func (w worker) maintain(tr *trial) error { return w.s.Maintain(tr.ctx) }
 
 func (w worker) cancel(tr *trial) error { return errors.Join(w.s.Cancel(tr.ctx, tr.ids)...) }
 
@@ -228,8 +228,8 @@ type venture struct {
 
 const (
 	claimMarker      = "-- Leases up to limit"
-	tendMarker       = "-- Does what is to be done while"
-	buryMarker       = "-- Makes messages dead letters"
+	maintainMarker       = "-- Maintains the queue while"
+	deadMarker       = "-- Makes messages dead letters"
 	nackMarker       = "-- Gives messages back: for"
 	cancelMarker     = "-- Deletes messages that wait"
 	rescheduleMarker = "-- Moves messages that wait"
@@ -244,19 +244,19 @@ var ventures = []venture{
 	{name: "claim of what is handed over", marker: claimMarker, before: handedOver, do: worker.take, first: 1, most: 2},
 	{name: "claim of what Java has handed over", marker: claimMarker, before: fromJava, do: worker.take, first: 1, most: 2},
 	{name: "claim of what is redriven", marker: claimMarker, before: redriven, do: worker.take, first: 1, most: 2},
-	{name: "claim of what has one id", marker: claimMarker, before: twins, do: worker.take, first: 1, most: 2},
+	{name: "claim of what has one id", marker: claimMarker, before: duplicates, do: worker.take, first: 1, most: 2},
 	{name: "claim of what nobody can read", marker: claimMarker, before: unreadable, do: worker.take, first: 1, most: 2},
-	{name: "tend", marker: tendMarker, before: pushed, do: worker.tend, first: 1, most: 1},
-	{name: "tend of ended leases", marker: tendMarker, before: ended, do: worker.tend, first: 2, most: 2},
-	{name: "tend of what came back", marker: tendMarker, before: handedAround, do: worker.tend, first: 1, most: 1},
-	{name: "tend of what nobody can read", marker: tendMarker, before: unreadable, do: worker.tend, first: 1, most: 1},
+	{name: "maintain", marker: maintainMarker, before: pushed, do: worker.maintain, first: 1, most: 1},
+	{name: "maintain of ended leases", marker: maintainMarker, before: ended, do: worker.maintain, first: 2, most: 2},
+	{name: "maintain of what came back", marker: maintainMarker, before: handedAround, do: worker.maintain, first: 1, most: 1},
+	{name: "maintain of what nobody can read", marker: maintainMarker, before: unreadable, do: worker.maintain, first: 1, most: 1},
 	{name: "ack", marker: "-- Deletes messages: for each its key", before: leased, gone: true, first: 2, most: 2, do: func(w worker, tr *trial) error {
 		return errors.Join(w.s.Ack(tr.ctx, tr.ls)...)
 	}},
 	{name: "nack", marker: nackMarker, before: leased, do: worker.nack, first: 2, most: 2},
 	{name: "nack of what was redriven", marker: nackMarker, before: redrivenLeased, do: worker.nack, first: 2, most: 2},
-	{name: "bury", marker: buryMarker, before: leased, do: worker.bury, first: 2, most: 2},
-	{name: "bury what was redriven", marker: buryMarker, before: redrivenLeased, do: worker.bury, first: 2, most: 2},
+	{name: "dead", marker: deadMarker, before: leased, do: worker.kill, first: 2, most: 2},
+	{name: "dead what was redriven", marker: deadMarker, before: redrivenLeased, do: worker.kill, first: 2, most: 2},
 	{name: "extend", marker: "-- Makes leases end", before: leased, first: 2, most: 2, do: func(w worker, tr *trial) error {
 		_, errs := w.s.Extend(tr.ctx, tr.ls, 2*time.Minute)
 		return errors.Join(errs...)
@@ -267,13 +267,13 @@ var ventures = []venture{
 	{name: "reschedule", marker: rescheduleMarker, before: pushed, first: 1, most: 1, do: worker.reschedule},
 	{name: "reschedule of ended leases", marker: rescheduleMarker, before: ended, first: 2, most: 2, do: worker.reschedule},
 	{name: "reschedule of what is handed over", marker: rescheduleMarker, before: handedOver, first: 1, most: 1, do: worker.reschedule},
-	{name: "redrive", marker: "-- Schedules dead letters", before: buried, first: 1, most: 1, do: func(w worker, tr *trial) error {
+	{name: "redrive", marker: "-- Schedules dead letters", before: dead, first: 1, most: 1, do: func(w worker, tr *trial) error {
 		return errors.Join(w.s.Redrive(tr.ctx, tr.ids)...)
 	}},
-	{name: "delete dead", marker: "-- Deletes dead letters", before: buried, gone: true, first: 1, most: 1, do: func(w worker, tr *trial) error {
+	{name: "delete dead", marker: "-- Deletes dead letters", before: dead, gone: true, first: 1, most: 1, do: func(w worker, tr *trial) error {
 		return errors.Join(w.s.DeleteDead(tr.ctx, tr.ids)...)
 	}},
-	{name: "list dead", marker: "-- Lists dead letters", before: buried, first: 1, most: 1, do: func(w worker, tr *trial) error {
+	{name: "list dead", marker: "-- Lists dead letters", before: dead, first: 1, most: 1, do: func(w worker, tr *trial) error {
 		_, _, err := w.s.ListDead(tr.ctx, "", 10)
 		return err
 	}},

@@ -89,7 +89,7 @@ local function identify(chosen, last)
 end
 
 -- Java's ids are random. A message with the id of one that is leased gets an id of its own. Returns the members that were in TIMES.
-local function part_twins(msgs, last)
+local function part_duplicates(msgs, last)
   local keys, seen, parted = {}, {}, {}
   for i, msg in ipairs(msgs) do
     keys[i] = msg.key
@@ -144,7 +144,7 @@ local function lease_all(msgs, due, there)
   prove()
   local last = reserve(2 * #msgs + 1)
   local known = identify(msgs, last)
-  local parted = part_twins(msgs, last + #msgs)
+  local parted = part_duplicates(msgs, last + #msgs)
   lease_keys(msgs)
   hold_all(msgs, stamp(last + 2 * #msgs + 1, till) .. claim)
   if not ENVELOPE then

@@ -1,5 +1,5 @@
 -- Lists dead letters: the cursor, how many, '1' for their ids alone. Returns the cursor of the next page,
--- or '' where there are no more, and for each the order of death, key, grave. A script stops at so many
+-- or '' where there are no more, and for each the order of death, key, death. A script stops at so many
 -- bytes that it reads.
 local limit, ids_alone = tonumber(ARGV[FIRST + 1]), ARGV[FIRST + 2] == '1'
 local room = 8 * 1024 * 1024
@@ -10,10 +10,10 @@ for i = 1, #page, 2 do
     out[1] = int(tonumber(page[i - 1]))
     break
   end
-  local grave = redis.call('HGET', GRAVES, page[i]) or ''
-  room = room - #grave
+  local death = redis.call('HGET', GRAVES, page[i]) or ''
+  room = room - #death
   out[#out + 1] = int(tonumber(page[i + 1]))
   out[#out + 1] = page[i]
-  out[#out + 1] = ids_alone and string.sub(grave, 1, 32) or grave
+  out[#out + 1] = ids_alone and string.sub(death, 1, 32) or death
 end
 return out

@@ -1,5 +1,5 @@
--- Does what is to be done while nobody of us waits: ends leases, moves what is due to DEST, where Java takes it, until
--- it has as many: how many. Returns the time in us and the next event in ms.
+-- Maintains the queue while no Go worker waits: ends leases, and moves due messages to DEST, where Java takes
+-- them, until it has so many: how many. Returns the time in us and the next event in ms.
 local wanted = tonumber(ARGV[FIRST])
 
 -- A script moves so many bytes of payload, where the server's clock does not tell the time that they take.

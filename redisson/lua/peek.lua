@@ -1,8 +1,8 @@
 -- Lists what waits. First what is in DEST, in its order, then TIMES by due time: how many; from which place in DEST on, or -1
 -- for behind it; behind which place in TIMES, a due time in ms and the beginning of a member, or nothing. Returns where the
 -- next page begins, in the same three values, all of them empty where there is no more; and for each message where it is, D or T, its
--- key, due time, origin, attempts, and its payload or member. The key is empty for what nobody can read or has no id yet, the
--- due time where nobody knows it. What is leased is left out.
+-- key, due time, origin, attempts, and its payload or member. The key is empty for an entry that is unreadable or has no id
+-- yet, the due time where it is unknown. Leased messages are left out.
 local limit, at = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1])
 local from_due, from = tonumber(ARGV[FIRST + 2]), ARGV[FIRST + 3]
 local out = {'', '', ''}

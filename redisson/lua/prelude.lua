@@ -8,25 +8,21 @@
 --   STATES      for the key of one that waits or is dead: where it is, when TIMES alone does not tell
 --   DEAD        keys of dead letters, by order of death; GRAVES has what they were
 --   HANDED      which messages were moved to DEST, in its order, and PAYLOADS what each of them has there
---   QUARANTINE  what nobody can read, by due time
+--   QUARANTINE  unreadable entries, by due time
 --   SEQ         the last number given out
 --
 -- A message's key is its id, with the length byte where there is one; in an envelope, the id that the
 -- envelope has. Its origin is the due time that it was pushed with: the two name it for good.
 local DEST, TIMES, INDEX, LEASES, HELD, STATES, DEAD, GRAVES, SEQ, HANDED, PAYLOADS, QUARANTINE =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local GIVEN_NOW, CHANNEL = ARGV[1], ARGV[3]
+local CHANNEL = ARGV[3]
 local ENVELOPE = string.find(ARGV[4], 'e', 1, true) ~= nil
 local LISTED = string.find(ARGV[4], 'l', 1, true) ~= nil -- in INDEX too
 local FORMAT = ARGV[5] -- of members: 'V1', 'V2' or 'Both'
 local FIRST = 7 -- the first argument of the script's own
 
--- How many us ago the first try may have run whose reply was lost; 0 in a first try.
-local AGE = tonumber(ARGV[2])
-local RETRY = AGE > 0
-
 -- What undoes the writes of a step, which is what a script does for one message or for all together. A step adds what is new, and removes
--- last. Where a command fails, as for a user who may not use it, the queue is as it was before the step.
+-- last. Where a command fails, such as for a user without the right to it, the queue is as it was before the step.
 local undo = {}
 local server = redis
 
@@ -43,16 +39,13 @@ local function commit()
   undo = {}
 end
 
--- The error names the command, as the server's does not where the user may not use it. It keeps the code that it begins with, which clients
--- go by; before Redis 7 an error is a text.
+-- Calls a command. An error ends the script, after the step is undone.
 local function call(command, ...)
   local reply = server.pcall(command, ...)
   if type(reply) == 'table' and reply.err then
     take_back()
-    local text = reply.err .. ' (' .. command .. ')'
-    error(server.REDIS_VERSION_NUM and {err = text} or text, 0)
   end
-  return reply
+  return named(command, reply)
 end
 
 local redis = {call = call, pcall = server.pcall, sha1hex = server.sha1hex, error_reply = server.error_reply}
@@ -63,18 +56,6 @@ local function write(inverse, ...)
   undo[#undo + 1] = inverse
   return reply
 end
-
--- The server's clock in microseconds, unless one is given.
-local function clock()
-  if GIVEN_NOW ~= '' then
-    return tonumber(GIVEN_NOW)
-  end
-  local t = redis.call('TIME')
-  return tonumber(t[1]) * 1000000 + tonumber(t[2])
-end
-
-local NOW_US = clock()
-local NOW = math.floor(NOW_US / 1000)
 
 -- A script that moves messages stops after so many microseconds or so many entries of INDEX walked over, which is as
 -- long. Both stay below what a client notices.
@@ -129,28 +110,11 @@ local function prove()
   end
 end
 
--- The first whole millisecond at which so many microseconds have passed. What is due at once is due in
--- this one.
-local function after(us)
-  if us == 0 then
-    return NOW
-  end
-  return math.ceil((NOW_US + us) / 1000)
-end
-
--- Due by a due time in milliseconds where there is one, else by a delay in microseconds.
-local function due_of(due, delay)
-  if due ~= '' then
-    return tonumber(due)
-  end
-  return after(tonumber(delay))
-end
-
--- tostring would write 1.7e+15, which Java does not read.
-local texts = {}
+-- Writing a number as text is slow, and a script has few different ones.
+local texts, write_int = {}, int
 
 local function int(n)
-  local text = texts[n] or string.format('%.0f', n)
+  local text = texts[n] or write_int(n)
   texts[n] = text
   return text
 end
@@ -264,7 +228,7 @@ local function enveloped(s, from)
 end
 
 -- A message is a table: member, of which the first n bytes are its prefix, the id with the length byte where there
--- is one; key, due, origin, attempts. parse makes one of a member, nil for what nobody can read.
+-- is one; key, due, origin, attempts. parse makes one of a member, nil for an unreadable one.
 local function parse(m, due)
   local h, n = header(m)
   local key = h and (ENVELOPE and enveloped(m, h) or not ENVELOPE and string.sub(m, 1, n))
@@ -341,7 +305,7 @@ local function put_back(msg, due, attempts)
   set_due(msg.member, due)
 end
 
--- Why sleepers could not be told. What was stored is stored all the same.
+-- Why sleeping fetchers could not be told. The message is stored all the same.
 local silence
 
 local function publish(due)
@@ -351,7 +315,7 @@ local function publish(due)
   end
 end
 
--- Tells sleepers, Java's among them, of a member that is now the first.
+-- Tells sleeping fetchers, and Java's processes, of a member that is now the first.
 local function announce(m, due)
   if m and redis.call('ZRANGE', TIMES, 0, 0)[1] == m then
     publish(due)
@@ -365,13 +329,13 @@ local function announce_time(due)
   end
 end
 
--- The reply of a script, with why sleepers could not be told behind it.
+-- The reply of a script, followed by the reason why sleeping fetchers could not be told.
 local function told(reply)
   return silence and {reply, silence} or reply
 end
 
 -- Where Java may take messages too, a leased one stays in TIMES, to be due a while after the lease has ended:
--- should nobody of us be there then, Java hands it out. It is not in INDEX, where Java looks for what waits.
+-- should no Go process run then, Java hands it out. It is not in INDEX, where Java looks for what waits.
 local GRACE = tonumber(ARGV[6])
 
 -- HELD is stamp | claim (8 bytes) | due, origin | attempts, this hand-out counted | lengths of key and prefix | key | member. The stamp,
@@ -502,7 +466,7 @@ local function leased(m)
   return state and string.sub(state, 1, 1) == 'A' and redis.call('HEXISTS', HELD, string.sub(state, 2)) == 1
 end
 
--- Puts aside what nobody can read: kind T from TIMES alone, I from TIMES and INDEX, D from DEST.
+-- Puts an unreadable entry aside: kind T from TIMES alone, I from TIMES and INDEX, D from DEST.
 local function quarantine(kind, what, due)
   prove()
   write({'ZREM', QUARANTINE, kind .. what}, 'ZADD', QUARANTINE, int(due), kind .. what)
@@ -516,7 +480,7 @@ local function tidy()
 end
 
 -- The outcome of settling a lease that is not in force: 0 lost, or for a repeated script 1, the first try has done
--- it, since the lease could not have ended by itself, or 2, nobody can tell.
+-- it, since the lease could not have ended by itself, or 2, unknown.
 local function lost(mark)
   if not RETRY then
     return 0

@@ -6,11 +6,11 @@ for i = FIRST, #ARGV do
     break
   end
   local key = ARGV[i]
-  local grave = redis.call('ZSCORE', DEAD, key) and redis.call('HGET', GRAVES, key)
-  if grave then
+  local death = redis.call('ZSCORE', DEAD, key) and redis.call('HGET', GRAVES, key)
+  if death then
     prove()
-    local _, origin, _, _, n, rest = struct.unpack('>ddI4dI4', grave)
-    local old = string.sub(grave, rest + n)
+    local _, origin, _, _, n, rest = struct.unpack('>ddI4dI4', death)
+    local old = string.sub(death, rest + n)
     local m = new_member(reserve(1) + 1, payload_of(parse(old)), format_of(old))
     if LISTED then
       write({'LTRIM', INDEX, 0, -2}, 'RPUSH', INDEX, m)

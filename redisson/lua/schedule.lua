@@ -31,9 +31,9 @@ local function content_of(key, state)
     local m = find(string.sub(state, rest), due)
     return m and payload_of(parse(m))
   elseif kind == 'D' then
-    local grave = redis.call('HGET', GRAVES, key)
-    local _, _, _, _, n, rest = struct.unpack('>ddI4dI4', grave)
-    return payload_of(parse(string.sub(grave, rest + n)))
+    local death = redis.call('HGET', GRAVES, key)
+    local _, _, _, _, n, rest = struct.unpack('>ddI4dI4', death)
+    return payload_of(parse(string.sub(death, rest + n)))
   end
 end
 

@@ -19,8 +19,8 @@ import (
 type Group struct {
 	mu        sync.Mutex
 	running   int
-	abandoned int           // of those, calls that nobody waits for
-	changed   chan struct{} // closed when one ends; nil while nobody waits for that
+	abandoned int           // of those, calls whose caller has returned
+	changed   chan struct{} // closed when one ends; nil while no goroutine waits for that
 }
 
 // unowned is for calls of no backend.
@@ -32,7 +32,7 @@ const mostAbandoned = 1000
 // Do returns what call returns, or when ctx ends. Then the error matches that of ctx, and [backend.ErrOutcomeUnknown] where the call may
 // have sent something. call goes on in a goroutine until the client library gives up; nothing that it returns is used any more, and
 // it must not touch what belongs to the caller. A context that cannot end costs no goroutine. A nil group is that of calls of no
-// backend, for which nobody waits.
+// backend, and no Close waits for them.
 func Do[T any](ctx context.Context, g *Group, call func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
@@ -113,7 +113,7 @@ func Unsent(err error) bool {
 	return errors.Is(err, redis.ErrPoolTimeout) || errors.As(err, &op) && op.Op == "dial"
 }
 
-// enter waits until there are few enough calls that nobody waits for.
+// enter waits until there are few enough abandoned calls.
 func (g *Group) enter(ctx context.Context) error {
 	for {
 		changed := g.tryEnter()

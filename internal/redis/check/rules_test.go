@@ -174,7 +174,7 @@ var since = map[string]string{
 func TestScriptsRunOnTheOldestVersion(t *testing.T) {
 	t.Parallel()
 	var scripts []string
-	for _, dir := range []string{"../store/lua", "../../../redisson/lua"} {
+	for _, dir := range []string{"../script/lua", "../store/lua", "../../../redisson/lua"} {
 		found, err := filepath.Glob(filepath.Join(dir, "*.lua"))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %d scripts, %v", dir, len(found), err)

@@ -4,6 +4,7 @@ package script
 
 import (
 	"crypto/sha1"
+	_ "embed"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
@@ -12,20 +13,24 @@ import (
 	"strings"
 )
 
-// Script is a Lua file behind the prelude that all of its store share. It finds
+// Script is a Lua file. lua/common.lua and the prelude that the scripts of a store share come before it.
+// Its arguments begin with
 //
 //	ARGV[1]  the injected clock's time in microseconds, or nothing for the server's own
 //	ARGV[2]  how many microseconds ago the first try was sent whose reply was lost; 0 in a first try
 //
-// and then what its [Runner] says in front of its own arguments.
+// The arguments of its [Runner] and its own follow.
 type Script struct {
 	name, text, sha string
 }
 
-// Load makes a script of lua/prelude.lua and further files, of which the last one names it. It panics where there is no such
-// file: they are embedded.
+//go:embed lua/common.lua
+var common string
+
+// Load makes a script of lua/prelude.lua and further files, the last of which names it. It panics for a
+// file that is not there, since files are embedded.
 func Load(files fs.FS, names ...string) *Script {
-	text := read(files, "prelude")
+	text := common + read(files, "prelude")
 	for _, name := range names {
 		text += read(files, name)
 	}

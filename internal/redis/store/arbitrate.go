@@ -16,14 +16,14 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// Arbitrate takes messages without a script. It reads what is due; then, in one MULTI, it takes each message out
-// of the due ones and puts it among the leased ones. ZREM says who was first. Nothing lies between the
-// two, so that a worker that dies loses nothing.
+// Arbitrate takes messages without a script. It reads the due messages. Then one MULTI moves each of them to
+// the leases. The reply of ZREM tells whether this worker was the first. A worker that dies loses nothing,
+// since the MULTI does both or neither.
 //
-// A loser's entry among the leases is harmless: its member is one that the message no longer has. The
-// loser takes it out again; if it dies first, the entry ends like a lease, and end_lease drops it.
-// Where a mover works on the same queue, the message may wait in its list under that member: then the
-// entry's end, if it comes first, counts as an attempt.
+// A lease entry left by a worker that lost the race is harmless: it names an old member. The loser removes
+// it. If the loser dies first, the entry ends like a lease, and expire drops it. Where a mover works on the
+// same queue, the message may wait in its list under that member. Then the end of the entry, if it comes
+// first, counts as an attempt.
 func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
 	node, err := s.node(ctx)
 	if err != nil {
@@ -54,8 +54,8 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 	return c, err
 }
 
-// withoutBids claims where the MULTI failed. A server that is out of memory takes none that adds anything,
-// even after it has removed; if the reply was lost, the MULTI may have gone through.
+// withoutBids claims where the MULTI failed. A server that is out of memory rejects any MULTI that adds an
+// entry, even one that removes one first. If the reply was lost, the MULTI may have been executed.
 func (s *Store) withoutBids(ctx context.Context, limit int, lease time.Duration, name string, failed error) (script.Claim, error) {
 	err := script.Translate(failed)
 	switch {
@@ -68,7 +68,7 @@ func (s *Store) withoutBids(ctx context.Context, limit int, lease time.Duration,
 	}
 }
 
-// node is the server that has the queue: the commands are one transaction there.
+// node returns the server that has the queue: the commands are one transaction there.
 func (s *Store) node(ctx context.Context) (redis.Cmdable, error) {
 	cluster, ok := s.Client.(*redis.ClusterClient)
 	if !ok {
@@ -81,21 +81,22 @@ func (s *Store) node(ctx context.Context) (redis.Cmdable, error) {
 	return node, nil
 }
 
-// look reads the time, what is due, whether a mover left messages, and when the next thing happens, in
-// one command: a queue may be idle for long. What ended leases held may be due before all else, and so has to be back first.
+// look reads the time, the due messages, whether a mover left messages, and the next event. That takes one
+// command, since a queue may be idle for long. Messages of ended leases may be due before all others, so
+// they are given back first.
 func (s *Store) look(ctx context.Context, limit int) (c script.Claim, due []redis.Z, moved bool, err error) {
 	c, due, moved, err = s.lookOnce(ctx, limit)
 	if err != nil || c.Next.IsZero() || c.Next.After(c.Now) {
 		return c, due, moved, err
 	}
 	more, err := s.Run(ctx, expireScript)
-	if err != nil || more == int64(1) { // what they held may be due before all else
+	if err != nil || more == int64(1) { // their messages may be due before all others
 		return c, nil, false, err
 	}
 	return s.lookOnce(ctx, limit)
 }
 
-// lookOnce has the next thing happen now where a lease has ended, and else later.
+// lookOnce sets Next to now where a lease has ended.
 func (s *Store) lookOnce(ctx context.Context, limit int) (c script.Claim, due []redis.Z, moved bool, err error) {
 	reply, err := s.Run(ctx, lookScript, limit)
 	if err != nil {
@@ -119,12 +120,12 @@ func (s *Store) lookOnce(ctx context.Context, limit int) (c script.Claim, due []
 	return c, due, r[2] != int64(0), nil
 }
 
-// lookHead is how many values are before the messages.
+// lookHead is the number of values before the messages.
 const lookHead = 3
 
 func scoreTime(score float64) time.Time { return time.UnixMilli(int64(score)).UTC() }
 
-// sooner is the earlier of two times of which the first may be missing.
+// sooner returns the earlier of two times, the first of which may be zero.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
@@ -132,7 +133,7 @@ func sooner(a, b time.Time) time.Time {
 	return a
 }
 
-// bidMark is before the name of a claim in an entry that is a lease only if its bid has won.
+// bidMark comes before the claim's name in an entry that is a lease only if its bid won.
 const bidMark = '?'
 
 // A bid is one message that this worker contends for.
@@ -166,7 +167,8 @@ func ceilMS(t time.Time) time.Time {
 	return t
 }
 
-// contend makes all bids in one MULTI. It is not repeated by itself: reclaim finds out what became of it.
+// contend makes all bids in one MULTI. The client library does not repeat it: reclaim finds out whether it
+// was executed.
 func (s *Store) contend(ctx context.Context, node redis.Cmdable, bids []*bid) error {
 	tx := node.TxPipeline()
 	for _, b := range bids {
@@ -179,7 +181,7 @@ func (s *Store) contend(ctx context.Context, node redis.Cmdable, bids []*bid) er
 	return err
 }
 
-// reclaim returns what a claim of that name has leased, else claims anew.
+// reclaim returns the messages that a claim of that name has leased, else claims anew.
 func (s *Store) reclaim(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
 	reply, err := s.Again(ctx, claimScript, limit, script.Delay(lease), name)
 	if err != nil {
@@ -188,28 +190,28 @@ func (s *Store) reclaim(ctx context.Context, limit int, lease time.Duration, nam
 	return s.claimed(ctx, reply)
 }
 
-// won reads the messages of the bids that won, and takes back what the others entered.
+// won reads the messages of the bids that won, and removes the entries of the others.
 func (s *Store) won(ctx context.Context, node redis.Cmdable, bids []*bid) ([]backend.Delivery, []unreadable, error) {
 	var winners []*bid
-	var ids, ghosts []string
+	var ids, stale []string
 	for _, b := range bids {
 		switch {
 		case b.removed.Val() == 1:
 			winners = append(winners, b)
 			ids = append(ids, b.member[min(seqLen+genLen, len(b.member)):])
 		case b.noted.Val():
-			ghosts = append(ghosts, b.member)
+			stale = append(stale, b.member)
 		}
 	}
-	s.dropGhosts(ctx, node, ghosts)
+	s.dropStale(ctx, node, stale)
 	if len(winners) == 0 {
 		return nil, nil, nil
 	}
 	return s.read(ctx, node, winners, ids)
 }
 
-// undo puts back what a MULTI took out without leasing it: one goes on after a command that fails. look has seen that none should,
-// so that this is for what changed since.
+// undo puts back messages that a MULTI removed without leasing them: a MULTI goes on after a command that
+// fails. look has checked the keys, so this happens only when one has changed since.
 func (s *Store) undo(ctx context.Context, node redis.Cmdable, bids []*bid) {
 	pipe := node.Pipeline()
 	for _, b := range bids {
@@ -223,7 +225,7 @@ func (s *Store) undo(ctx context.Context, node redis.Cmdable, bids []*bid) {
 	}
 }
 
-func (s *Store) dropGhosts(ctx context.Context, node redis.Cmdable, members []string) {
+func (s *Store) dropStale(ctx context.Context, node redis.Cmdable, members []string) {
 	if len(members) == 0 {
 		return
 	}
@@ -235,7 +237,7 @@ func (s *Store) dropGhosts(ctx context.Context, node redis.Cmdable, members []st
 	_, _ = pipe.Exec(ctx) // else they end like leases
 }
 
-// read makes deliveries of won messages, each by itself.
+// read makes deliveries of the messages won. An unreadable one does not affect the others.
 func (s *Store) read(ctx context.Context, node redis.Cmdable, winners []*bid, ids []string) (ds []backend.Delivery, bad []unreadable, err error) {
 	pipe := node.Pipeline()
 	contents := pipe.HMGet(ctx, s.keys.messages(), ids...)
@@ -273,7 +275,8 @@ func (b *bid) stale(gens any) bool {
 	return gen != "\x00\x00\x00\x00" && (len(g) < genLen || g[:genLen] != gen)
 }
 
-// replaced reports whether the message has another place in the push order than this member: it was purged, and its id pushed again.
+// replaced reports whether the message has another place in the push order than this member: it was purged,
+// and its id pushed again.
 func (b *bid) replaced(message, gens any) bool {
 	seq, _ := message.(string)
 	if g, _ := gens.(string); len(g) > 2*genLen { // it was redriven

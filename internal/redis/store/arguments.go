@@ -10,7 +10,7 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// How many arguments a message has: one more where any of the call's has UniqueFor.
+// The number of arguments of a message: one more where any message of the call has UniqueFor.
 const (
 	fieldsPlain  = 3
 	fieldsUnique = 4
@@ -46,8 +46,8 @@ func appendWhen(dst []byte, m *backend.Message) []byte {
 	return strconv.AppendInt(dst, script.DueMS(m.Due), 10)
 }
 
-// A bunch is arguments that are cut from one text, and that the client library gets as pointers: five allocations for all
-// of them, where it would take two for each.
+// A bunch is arguments that are cut from one text. The client library gets pointers to them: five allocations
+// for all arguments instead of two for each.
 type bunch struct {
 	text    strings.Builder
 	scratch []byte // empty, with room for what comes next
@@ -55,7 +55,7 @@ type bunch struct {
 	args    []any
 }
 
-// newBunch has room for some messages with so many arguments each, and the number of these in front.
+// newBunch returns a bunch with room for the messages, whose first argument is their number of arguments.
 func newBunch(ms []backend.Message, fields int) *bunch {
 	const number = 20 // digits and sign
 	size, n := 0, len(ms)*fields

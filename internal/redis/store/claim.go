@@ -10,8 +10,8 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// Claim leases up to limit due messages in one script. name tells this claim from all others, so that
-// a repeated one finds what its first try has leased.
+// Claim leases up to limit due messages in one script. name tells this claim from all others, so that a
+// repeated one finds the messages that its first try leased.
 func (s *Store) Claim(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
 	reply, err := s.Run(ctx, claimScript, min(limit, script.ChunkMessages), script.Delay(lease), name)
 	if err != nil {
@@ -26,7 +26,7 @@ const (
 	claimFields = 3
 )
 
-// claimed reads a claim's reply. Each message is read by itself: one that is unreadable takes no other with it.
+// claimed reads a claim's reply. An unreadable message does not affect the others.
 func (s *Store) claimed(ctx context.Context, reply any) (script.Claim, error) {
 	c, bad, err := parseClaim(reply)
 	s.putAside(ctx, &c, bad)
@@ -56,7 +56,7 @@ func parseClaim(reply any) (c script.Claim, bad []unreadable, err error) {
 	return c, bad, nil
 }
 
-// parseDelivery reads a member, what is stored of the message, and its due time with how often it came back untouched.
+// parseDelivery reads a member, the stored message, and its due time with how often it came back untouched.
 func parseDelivery(d *backend.Delivery, r []any, end time.Time) error {
 	member, _ := r[0].(string)
 	rec, _ := r[1].(string)

@@ -33,7 +33,8 @@ func (s *Store) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]st
 	})
 }
 
-// pageOf reads pages until one is not empty: what is no message is on none, and there may be much of that.
+// pageOf reads pages until one is not empty. A page leaves out entries that are no messages, of which there
+// may be many.
 func pageOf[T any](cursor string, read func(cursor string) ([]T, string, error)) ([]T, string, error) {
 	for {
 		page, next, err := read(cursor)
@@ -54,21 +55,21 @@ func listDead[T any](ctx context.Context, s *Store, cursor string, limit int, id
 	return page, next, err
 }
 
-// A grave is due time (ms, a double) | attempts (4 bytes) | time of death (ms, a double) | reason.
-const graveLen = 8 + 4 + 8
+// A record of a death is due time (ms, a double) | attempts (4 bytes) | time of death (ms, a double) | reason.
+const deathLen = 8 + 4 + 8
 
-// parseLetter reads what it can of a dead letter. Without an id it is none.
+// parseLetter reads a dead letter as far as it is readable. It reports false for one without an id.
 func parseLetter(r []any) (l backend.DeadLetter, ok bool) {
 	id, _ := r[1].(string)
 	content, _ := r[2].(string)
-	grave, _ := r[3].(string)
+	death, _ := r[3].(string)
 	if !record.IsPacked([]byte(id)) {
 		return l, false
 	}
 	l.ID, l.Reason = record.UnpackID([]byte(id)), unreadableReason
-	if len(grave) >= graveLen {
-		l.Due, l.Died, l.Reason = parseDouble(grave), parseDouble(grave[12:]), grave[graveLen:]
-		l.Attempts = int(binary.BigEndian.Uint32([]byte(grave[8:])))
+	if len(death) >= deathLen {
+		l.Due, l.Died, l.Reason = parseDouble(death), parseDouble(death[12:]), death[deathLen:]
+		l.Attempts = int(binary.BigEndian.Uint32([]byte(death[8:])))
 	}
 	var err error
 	if l.Headers, l.Body, err = record.Content([]byte(content)); err != nil {

@@ -57,7 +57,7 @@ var calls = []struct {
 		*d = b.next(b.Arbitrate, time.Minute, "a")
 		return nil
 	}},
-	{"bury again", func(b *bench, d *backend.Delivery) error {
+	{"dead again", func(b *bench, d *backend.Delivery) error {
 		return errors.Join(b.Dead(b.ctx, []backend.Burial{{Lease: d.Lease()}})...)
 	}},
 	{"delete", func(b *bench, _ *backend.Delivery) error { return errors.Join(b.DeleteDead(b.ctx, []string{"a"})...) }},

@@ -13,7 +13,7 @@ import (
 // is written in the same bytes.
 func FuzzReplies(f *testing.F) {
 	lease := backend.Lease{ID: "order-17", Token: backend.Token{Hi: 1, Lo: 2}}
-	f.Add(string(appendMember(nil, lease)), string(record.AppendContent(nil, map[string]string{"k": "v"}, []byte("body"))), string(make([]byte, graveLen)), "1")
+	f.Add(string(appendMember(nil, lease)), string(record.AppendContent(nil, map[string]string{"k": "v"}, []byte("body"))), string(make([]byte, deathLen)), "1")
 	f.Add("0123456789a\x00short", "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "", "")
 	f.Add("0123456789a\x00", "", "\x00", "x")
 	f.Add("0123456789a\x01", "\x00", "\xff\xff\xff\xff\xff\xff\xff\xff", "99999999999999999999")

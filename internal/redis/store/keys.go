@@ -6,7 +6,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// keys are a queue's, all in one slot of a Cluster.
+// keys are the keys of one queue, all in one slot of a Cluster.
 type keys struct {
 	channel string
 	trigger string

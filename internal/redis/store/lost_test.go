@@ -221,7 +221,7 @@ func TestNackLosesItsReplyAndTheMessage(t *testing.T) {
 func TestByIDLosesItsReply(t *testing.T) {
 	t.Parallel()
 	ids := []string{"a"}
-	bury := func(b *bench) {
+	kill := func(b *bench) {
 		d := b.next(b.Claim, time.Minute, "a")
 		b.all(b.Dead(b.ctx, []backend.Burial{{Lease: d.Lease()}}))
 	}
@@ -230,8 +230,8 @@ func TestByIDLosesItsReply(t *testing.T) {
 		do     func(*bench, *store.Store) []error
 	}{
 		"cancel":  {(*bench).nothingMeanwhile, func(b *bench, s *store.Store) []error { return s.Cancel(b.ctx, ids) }},
-		"redrive": {bury, func(b *bench, s *store.Store) []error { return s.Redrive(b.ctx, ids) }},
-		"delete":  {bury, func(b *bench, s *store.Store) []error { return s.DeleteDead(b.ctx, ids) }},
+		"redrive": {kill, func(b *bench, s *store.Store) []error { return s.Redrive(b.ctx, ids) }},
+		"delete":  {kill, func(b *bench, s *store.Store) []error { return s.DeleteDead(b.ctx, ids) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

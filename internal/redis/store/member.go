@@ -8,8 +8,9 @@ import (
 	"github.com/delayq/delayq/internal/record"
 )
 
-// The token of a lease is what its member has beside the id, and when the lease was to end at first. By that a repeated ack knows whether
-// anybody else may have had the message, and a server whose data was set back knows a lease that it has forgotten from one of the same member.
+// The token of a lease is its member without the id, and the first end of the lease. By that end a repeated
+// ack knows whether another worker may have had the message. A server whose data was set back also knows a
+// lease that it has forgotten from a later one of the same member.
 const (
 	seqLen = 7
 	genLen = 4
@@ -45,7 +46,8 @@ func leaseOf(member string) (backend.Lease, error) {
 	}, nil
 }
 
-// until puts the end of a lease into its token: what of its milliseconds has room, which is clear for 24 days around.
+// until puts the end of a lease into its token: the lower 4 bytes of its milliseconds, which are unambiguous
+// within 24 days.
 func until(t backend.Token, end time.Time) backend.Token {
 	t.Lo |= uint64(uint32(end.UnixMilli())) << 32
 	return t

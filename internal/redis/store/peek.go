@@ -14,7 +14,7 @@ import (
 
 const pendingFields = 4
 
-// pendingHead is how many values are before the messages.
+// pendingHead is the number of values before the messages.
 const pendingHead = 2
 
 // Peek is as in backend.Peeker. The cursor is a place: a due time in ms and a member.

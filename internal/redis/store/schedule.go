@@ -22,7 +22,7 @@ func (s *Store) Schedule(ctx context.Context, ms []backend.Message) []error {
 	})
 }
 
-// allStored is the reply for a call of which nothing was refused.
+// allStored is the reply for a call whose messages were all stored.
 var allStored any = int64(1)
 
 func packed(id string) []byte { return record.PackID(nil, id) }

@@ -20,7 +20,7 @@ var (
 	ackScript        = script.Load(files, "message", "lease", "forget", "ack")
 	nackScript       = script.Load(files, "message", "lease", "back", "headers", "trigger", "nack")
 	extendScript     = script.Load(files, "message", "lease", "extend")
-	buryScript       = script.Load(files, "message", "lease", "number", "bury")
+	deadScript       = script.Load(files, "message", "lease", "number", "dead")
 	cancelScript     = script.Load(files, "message", "lease", "back", "waiting", "forget", "cancel")
 	rescheduleScript = script.Load(files, "message", "lease", "back", "waiting", "trigger", "reschedule")
 	statsScript      = script.Load(files, "message", "lease", "back", "stats")

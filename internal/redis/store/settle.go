@@ -28,7 +28,7 @@ func (s *Store) Nack(ctx context.Context, rs []backend.Return) []error {
 	})
 }
 
-// howBack tells the script how a message comes back, with the new headers if it has any.
+// howBack returns the argument that says how a message comes back, with its new headers if it has any.
 func howBack(r *backend.Return) any {
 	if r.NewHeaders {
 		return record.AppendHeaders([]byte{'2'}, r.Headers)
@@ -39,7 +39,7 @@ func howBack(r *backend.Return) any {
 // Dead is as in backend.Queue.
 func (s *Store) Dead(ctx context.Context, bs []backend.Burial) []error {
 	return script.Chunked(bs, func(b backend.Burial) int { return len(b.Reason) }, func(part []backend.Burial) []error {
-		return script.Each(ctx, &s.Runner, buryScript, part, nil, func(args []any, b backend.Burial) []any {
+		return script.Each(ctx, &s.Runner, deadScript, part, nil, func(args []any, b backend.Burial) []any {
 			return append(args, tokenOf(b.Lease), b.Reason)
 		}, script.OneOr(backend.ErrLeaseLost))
 	})

@@ -127,7 +127,7 @@ var ventures = []venture{
 	{name: "ack", marker: "-- Deletes messages: a token each", before: leasedThree, do: settleAll("ack"), gone: true, first: 2, most: 2},
 	{name: "nack", marker: "-- Gives messages back", before: leasedThree, do: settleAll("nack"), first: 2, most: 2},
 	{name: "nack with headers", marker: "-- Gives messages back", before: leasedThree, do: settleAll("nack with headers"), first: 2, most: 2},
-	{name: "bury", marker: "-- Makes messages dead letters", before: leasedThree, do: settleAll("dead"), first: 2, most: 2},
+	{name: "dead", marker: "-- Makes messages dead letters", before: leasedThree, do: settleAll("dead"), first: 2, most: 2},
 	{name: "extend", marker: "-- Makes leases end", before: leasedThree, first: 2, most: 2, do: func(tr *trial, s *store.Store) error {
 		_, errs := s.Extend(tr.ctx, tr.ls, time.Minute)
 		return errors.Join(errs...)

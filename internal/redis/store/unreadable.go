@@ -8,7 +8,7 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// An unreadable message is one that a claim has leased and that is not as this package writes messages.
+// An unreadable message is one that a claim has leased and that this package cannot have written.
 type unreadable struct {
 	member string
 	until  time.Time // the end of its lease
@@ -16,8 +16,8 @@ type unreadable struct {
 
 const unreadableReason = "the stored record is unreadable; the body is all of it"
 
-// putAside makes dead letters of unreadable messages: they stay whole, and can be looked at, redriven or deleted. Without an id there is
-// no dead letter: then only the place in the queue goes, and the record stays.
+// putAside makes dead letters of unreadable messages, so that a user can list, redrive or delete them whole.
+// A message without an id cannot become one: then only its place in the queue is removed.
 func (s *Store) putAside(ctx context.Context, c *script.Claim, bad []unreadable) {
 	if len(bad) == 0 {
 		return
@@ -29,14 +29,14 @@ func (s *Store) putAside(ctx context.Context, c *script.Claim, bad []unreadable)
 		lease, err := leaseOf(u.member)
 		if err != nil {
 			nameless = append(nameless, u.member)
-			s.Log.Warn("delayq: something in the queue is no message; it is left out", "member", u.member)
+			s.Log.Warn("delayq: an entry of the queue is no message; it is left out", "member", u.member)
 			continue
 		}
 		lease.Token = until(lease.Token, u.until)
 		letters = append(letters, backend.Burial{Lease: lease, Reason: unreadableReason})
 		s.Log.Warn("delayq: a message is unreadable; it becomes a dead letter", "id", lease.ID)
 	}
-	s.dropGhosts(ctx, s.Client, nameless)
+	s.dropStale(ctx, s.Client, nameless)
 	for i, err := range s.Dead(ctx, letters) {
 		if err != nil {
 			s.Log.Warn("delayq: putting an unreadable message aside failed; it is tried again when its lease ends", "id", letters[i].ID, "err", err)

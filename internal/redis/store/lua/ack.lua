@@ -1,4 +1,5 @@
--- Deletes messages: a token each. Returns 1 done, 0 the lease is lost, 2 unknown. A repeated ack finds no message any more: then it is done, by the first try while nobody else could have it.
+-- Deletes messages: a token each. Returns 1 done, 0 the lease is lost, 2 unknown. A repeated ack
+-- that finds no message is done: the first try deleted it, if no other worker could have had it.
 local ms, firsts = tokens(FIRST, 1)
 local holds = holds_all(ms, firsts)
 local done = held(ms, holds)
@@ -14,7 +15,7 @@ if #done > 0 then
 end
 on('ZREM', LEASES, done)
 
--- What a repeated ack tells of a lease that is not in force.
+-- The outcome of a repeated ack for a lease that is not in force.
 local function again(m, first)
   local now = current(id_of(m))
   if now and seq_of(now) == seq_of(m) then

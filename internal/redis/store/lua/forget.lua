@@ -1,4 +1,5 @@
--- What forget goes by. It is read before anything is written: who may not read would be told of a failure, and the message would be gone.
+-- What forget needs to know. It is read before anything is written: otherwise a user without the right to
+-- read would get an error although the message is gone.
 local function all_there_is()
   redis.call('ZREM', LEASES, '') -- removes nothing: proves that it may
   local count = redis.call('HLEN', MSG)
@@ -6,8 +7,8 @@ local function all_there_is()
   return {count = count, returned = returned}
 end
 
--- Forgets messages. With the last one all keys go but UNIQUE, and so does what a stop half-way has left in them. Where they may not go the
--- message is gone all the same. Returns whether they went.
+-- Forgets messages. With the last one all keys go but UNIQUE, and entries that a stop half-way left in them.
+-- Where the user may not delete keys, the message is gone all the same. Returns whether the keys went.
 local function forget(ids, all)
   local left = all.count - on('HDEL', MSG, ids)
   if all.returned then

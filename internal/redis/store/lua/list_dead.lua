@@ -1,5 +1,5 @@
 -- Lists dead letters: the cursor, how many, '1' for ids alone. Returns the cursor of the next page, or '' where there are no more, and for each
--- order of death, id, content, grave. A reply stops at so many bytes of content. What a stop has left without a message is not listed:
+-- order of death, id, content, death. A reply stops at so many bytes of content. What a stop has left without a message is not listed:
 -- a page may be empty though there are more.
 local limit, ids_alone = tonumber(ARGV[FIRST + 1]), ARGV[FIRST + 2] == '1'
 local room = 8 * 1024 * 1024
@@ -11,13 +11,13 @@ for i = 1, #page, 2 do
     out[1] = int(tonumber(page[i - 1]))
     break
   end
-  local id, rec, grave = page[i], '', ''
+  local id, rec, death = page[i], '', ''
   if not ids_alone then
-    rec, grave = redis.call('HGET', MSG, id), redis.call('HGET', GRAVES, id) or ''
+    rec, death = redis.call('HGET', MSG, id), redis.call('HGET', GRAVES, id) or ''
   end
   if rec then -- else it was deleted, and a stop left this
     local n = #out
-    out[n + 1], out[n + 2], out[n + 3], out[n + 4] = int(tonumber(page[i + 1])), id, content_of(rec), grave
+    out[n + 1], out[n + 2], out[n + 3], out[n + 4] = int(tonumber(page[i + 1])), id, content_of(rec), death
     room = room - #rec
   end
 end

@@ -1,7 +1,8 @@
--- The trigger is a key that expires when the first message is due, for who listens to expiries. Without such listeners TRIGGER is
--- empty. It may go before that, where it was for a message that is not there any more, and not after.
+-- The trigger is a key that expires when the first message is due, for processes that listen to expiries.
+-- Without such listeners TRIGGER is empty. The key may expire too early, where it was set for a message that
+-- is gone, but never too late.
 
--- Why sleepers could not be told. What was stored is stored all the same.
+-- Why sleeping fetchers could not be told. The message is stored all the same.
 local silence
 
 local function hint(command, ...)
@@ -13,7 +14,7 @@ local function hint(command, ...)
   return reply
 end
 
--- Tells sleepers when the first message is due, and whether the trigger will tell then.
+-- Tells sleeping fetchers when the first message is due, and whether the trigger will wake them then.
 local function tell(due)
   local later = TRIGGER ~= '' and due > NOW
   if later then
@@ -22,19 +23,19 @@ local function tell(due)
   hint('PUBLISH', CHANNEL, int(due) .. (later and ' trigger' or ''))
 end
 
--- The first member that waits, for who tells sleepers of it.
+-- The first member that waits. Sleeping fetchers are told of it.
 local function first_waiting()
   return (hint('ZRANGE', DUE, 0, 0) or {})[1]
 end
 
--- Tells sleepers of a message if it is now the first.
+-- Tells sleeping fetchers of a message if it is now the first.
 local function announce(m, due)
   if m and first_waiting() == m then
     tell(due)
   end
 end
 
--- The reply of a script, with why sleepers could not be told behind it.
+-- The reply of a script, followed by the reason why sleeping fetchers could not be told.
 local function told(reply)
   return silence and {reply, silence} or reply
 end

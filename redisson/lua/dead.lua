@@ -8,8 +8,8 @@ for i = FIRST, #ARGV, 3 do
   local msg, reason = message_of(ARGV[i], ARGV[i + 1]), ARGV[i + 2]
   if msg then
     prove()
-    local grave = struct.pack('>ddI4dI4', msg.due, msg.origin, msg.attempts, NOW, #reason)
-    write({'HDEL', GRAVES, msg.key}, 'HSET', GRAVES, msg.key, grave .. reason .. msg.member)
+    local death = struct.pack('>ddI4dI4', msg.due, msg.origin, msg.attempts, NOW, #reason)
+    write({'HDEL', GRAVES, msg.key}, 'HSET', GRAVES, msg.key, death .. reason .. msg.member)
     set_state(msg.key, 'D')
     write({'ZREM', DEAD, msg.key}, 'ZADD', DEAD, int(reserve(1) + 1), msg.key)
     end_lease(msg)

@@ -1,10 +1,10 @@
 -- Makes messages dead letters: for each token, reason. Returns 1 done, 0 the lease is lost, 2 unknown: the first try may have
--- buried one that was redriven or deleted since. DEAD is ordered by death; GRAVES has due time, attempts, time of death and the reason.
+-- killed one that was redriven or deleted since. DEAD is ordered by death. GRAVES has due time, attempts, time of death and the reason.
 local ms, firsts = tokens(FIRST, 2)
 local holds = holds_all(ms, firsts)
 local dying = held(ms, holds)
 
--- What a repeated burial tells of a lease that is not in force.
+-- The outcome of a repeated script for a lease that is not in force.
 local function again(m)
   if redis.call('ZSCORE', DEAD, id_of(m)) then
     return 1

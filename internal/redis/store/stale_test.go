@@ -7,8 +7,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// ghosts are what may happen to a message between a worker's look and its bid, and what must come after.
-var ghosts = map[string]struct {
+// stale are what may happen to a message between a worker's look and its bid, and what must come after.
+var stale = map[string]struct {
 	meanwhile func(*bench)
 	attempt   int // of the delivery that must still come, 0 for none
 }{
@@ -51,7 +51,7 @@ func (b *bench) later() {
 
 // TestLoser lets a worker lose the race for a message. It gets nothing and leaves nothing.
 func TestLoser(t *testing.T) {
-	for name, g := range ghosts {
+	for name, g := range stale {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
@@ -69,7 +69,7 @@ func TestLoser(t *testing.T) {
 // TestDeadLoser lets the worker die between its bid and the clean-up, so that the entry it made among
 // the leases stays until its end.
 func TestDeadLoser(t *testing.T) {
-	for name, g := range ghosts {
+	for name, g := range stale {
 		for next := range ways(nil) {
 			t.Run(name+", then "+next, func(t *testing.T) {
 				t.Parallel()
