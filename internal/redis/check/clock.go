@@ -24,7 +24,7 @@ func clocks(ctx context.Context, client redis.UniversalClient) (all []backend.Cl
 	return all, err
 }
 
-// readings is how often a clock is read. The quickest answer is the most certain one.
+// readings is how often a clock is read. The quickest reply is the most certain one.
 const readings = 7
 
 func clockOf(ctx context.Context, c redis.Cmdable) (best backend.ClockDifference, err error) {

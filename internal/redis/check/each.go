@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Each calls do for each server that a client writes to, as [Inspect] asks them: one after the other. It goes on after an error.
+// Each calls do for the same servers as [Inspect], one after the other. It goes on after an error.
 func Each(ctx context.Context, client redis.UniversalClient, do func(ctx context.Context, server string, c redis.Cmdable) error) error {
 	var mu sync.Mutex
 	var errs []error

@@ -13,11 +13,11 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// A topic is what one rule is about, and what to say where it finds nothing.
+// A topic is a rule, its subject, and the text where the rule finds nothing.
 type topic struct {
 	about string
 	rule  func(Facts) (Finding, bool)
-	worst backend.Severity // of what the rule warns of
+	worst backend.Severity // of the rule's warnings
 	well  func(Facts) string
 }
 
@@ -43,7 +43,7 @@ func eviction(f Facts) string {
 	return "nothing is evicted: maxmemory-policy is " + f.Policy
 }
 
-// Examine judges each server that a client writes to, as backend.Examiner does.
+// Examine applies the rules to each server that a client writes to, as backend.Examiner does.
 func Examine(ctx context.Context, client redis.UniversalClient) (backend.Examination, error) {
 	if err := client.Ping(ctx).Err(); err != nil {
 		return backend.Examination{}, fmt.Errorf("asking the server for its state: %w", err)
@@ -63,7 +63,7 @@ func Examine(ctx context.Context, client redis.UniversalClient) (backend.Examina
 	return x, ctx.Err()
 }
 
-// unasked is about a server that answers, but not to this, or one of several that does not answer.
+// unasked is the finding about a server that refuses a command, or one of several that does not reply.
 func unasked(err error) backend.Finding {
 	var reply redis.Error
 	if errors.As(err, &reply) {
@@ -72,7 +72,7 @@ func unasked(err error) backend.Finding {
 	return backend.Finding{Severity: backend.Problem, About: "connection", Text: err.Error(), Remedy: "see that this server runs and can be reached"}
 }
 
-// judged has all topics, each with the servers of which the same is to be said.
+// judged returns the findings of all topics, each with the servers that it is about.
 func judged(facts []Facts) (all []backend.Finding) {
 	for _, t := range topics {
 		servers := make(map[backend.Finding][]string)

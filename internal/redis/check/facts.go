@@ -9,39 +9,39 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Answer is what is known of a yes-or-no question. The zero value is: nothing.
-type Answer int
+// Tristate is yes, no or unknown.
+type Tristate int
 
-// Answers.
+// The values.
 const (
-	Unknown Answer = iota
+	Unknown Tristate = iota
 	Yes
 	No
 )
 
-func yesNo(yes bool) Answer {
+func yesNo(yes bool) Tristate {
 	if yes {
 		return Yes
 	}
 	return No
 }
 
-// Facts are what a server tells about itself as far as messages depend on it. Managed services hide some.
+// Facts are the settings and the state of a server that messages depend on. Managed services hide some.
 type Facts struct {
-	Server    string // host:port, for the reader
-	Version   string // "" when unknown
-	MaxMemory int64  // in bytes, 0 for no limit, less than 0 when unknown
-	Policy    string // of eviction; "" when unknown
-	AOF       Answer // whether it keeps an append-only file
-	Snapshots Answer // whether it writes RDB files by itself
-	Unsaved   string // what INFO says of a save that failed; "" for none
-	ReadOnly  Answer // whether it is a replica that refuses writes
-	Master    string // host:port of what it replicates; "" when unknown
-	Clustered Answer // whether it is part of a Cluster
-	Astray    bool   // it is, but its client knows of one server only
+	Server    string   // host:port, for the reader
+	Version   string   // "" when unknown
+	MaxMemory int64    // in bytes, 0 for no limit, less than 0 when unknown
+	Policy    string   // of eviction; "" when unknown
+	AOF       Tristate // whether it keeps an append-only file
+	Snapshots Tristate // whether it writes RDB files by itself
+	Unsaved   string   // what INFO says of a save that failed; "" for none
+	ReadOnly  Tristate // whether it is a replica that refuses writes
+	Master    string   // host:port of what it replicates; "" when unknown
+	Clustered Tristate // whether it is part of a Cluster
+	Astray    bool     // it is, but its client knows of one server only
 }
 
-// ask reads the facts from INFO, and from CONFIG what INFO does not show or is not allowed to.
+// ask reads the facts from INFO, and from CONFIG where INFO does not have them or may not be used.
 func ask(ctx context.Context, client redis.Cmdable) (Facts, error) {
 	pipe := client.Pipeline()
 	info := pipe.Info(ctx)
@@ -104,7 +104,7 @@ func bytesIn(s string) int64 {
 	return n
 }
 
-func flagged(s string) Answer {
+func flagged(s string) Tristate {
 	switch s {
 	case "1", "yes":
 		return Yes
@@ -115,8 +115,9 @@ func flagged(s string) Answer {
 	}
 }
 
-// snapshots cannot be read from INFO where there has been none yet: they may come at a later hour.
-func snapshots(info, config map[string]string) Answer {
+// snapshots returns Unknown where INFO alone is readable and there has been no snapshot yet: one may come
+// later.
+func snapshots(info, config map[string]string) Tristate {
 	if points, ok := config["save"]; ok {
 		return yesNo(strings.TrimSpace(points) != "")
 	}
@@ -129,7 +130,7 @@ func snapshots(info, config map[string]string) Answer {
 	return Unknown
 }
 
-// unsaved is the last save that failed, as INFO writes it.
+// unsaved returns the last save that failed, as INFO writes it.
 func unsaved(info map[string]string) string {
 	for _, save := range []string{"aof_last_write_status", "aof_last_bgrewrite_status", "rdb_last_bgsave_status"} {
 		if info[save] == "err" {
@@ -139,7 +140,7 @@ func unsaved(info map[string]string) string {
 	return ""
 }
 
-func readOnly(info map[string]string) Answer {
+func readOnly(info map[string]string) Tristate {
 	switch info["role"] {
 	case "":
 		return Unknown

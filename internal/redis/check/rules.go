@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// OldestVersion is that of a server that can run the scripts: they read the clock before they write,
-// which takes a server that replicates a script by its effects. No command is younger.
+// OldestVersion is the oldest version that can run the scripts. They read the clock before they write, so the
+// server must replicate a script by its effects. All commands are at least as old.
 const OldestVersion = "5.0"
 
-// A Finding is something about a server that a user should know, and what to do about it.
+// A Finding is a problem of a server, and its remedy.
 type Finding struct {
 	Level   slog.Level // Warn: messages may get lost or be refused; Info: good to know; Debug: could not be found out
 	Problem string
@@ -20,7 +20,7 @@ type Finding struct {
 
 func (f Finding) String() string { return f.Problem + "; " + f.Remedy }
 
-// Findings judges the facts. None means that all is known and well.
+// Findings applies the rules to the facts. No finding means that everything is known and right.
 func (f Facts) Findings() []Finding {
 	var all []Finding
 	for _, rule := range []func(Facts) (Finding, bool){tooOld, onReplica, goneAstray, evicting, forgetful} {
@@ -44,7 +44,7 @@ func tooOld(f Facts) (Finding, bool) {
 	}, older(f.Version, OldestVersion)
 }
 
-// older compares two versions. What is not a number counts as zero.
+// older compares two versions. A part that is no number counts as zero.
 func older(version, than string) bool {
 	a, b := strings.Split(version, "."), strings.Split(than, ".")
 	for i := range b {

@@ -12,7 +12,7 @@ import (
 	"github.com/delayq/delayq/internal/redis/call"
 )
 
-// Connect returns a client of what the URL names, once that has answered. The caller closes it.
+// Connect returns a client of the server that the URL names, once that has replied. The caller closes it.
 func (t *Target) Connect(ctx context.Context) (redis.UniversalClient, error) {
 	if err := t.reach(ctx); err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", t.where(), t.discreet(err))
@@ -25,16 +25,16 @@ func newClient(o *redis.UniversalOptions) redis.UniversalClient {
 	return redis.NewUniversalClient(o)
 }
 
-// clientOptions lets a caller's deadline cut a wait for the server short. The scripts bear it: one whose
-// reply nobody waited for does no harm when it is repeated.
+// clientOptions lets a caller's deadline end a wait for the server. A script whose reply is lost that way
+// can be repeated without harm.
 func (t *Target) clientOptions() *redis.UniversalOptions {
 	o := t.Options
 	o.ContextTimeoutEnabled = true
 	return &o
 }
 
-// ping asks with a client of its own that does not try again: who mistypes a host should not wait
-// for the patience that a running service wants.
+// ping uses a client of its own that does not try again. A mistyped host should fail at once; only a running
+// service retries for long.
 func (t *Target) ping(ctx context.Context) error {
 	o := t.clientOptions()
 	o.MaxRetries, o.DialerRetries = -1, 1
@@ -53,10 +53,10 @@ func (t *Target) ping(ctx context.Context) error {
 	return err
 }
 
-// defaultTimeout is that of the client library.
+// defaultTimeout is the client library's default.
 const defaultTimeout = 5 * time.Second
 
-// hurry keeps the timeouts within the context's: TLS and Sentinel look at nothing else.
+// hurry keeps the timeouts within the context's deadline, which TLS and Sentinel ignore.
 func hurry(ctx context.Context, o *redis.UniversalOptions) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -71,7 +71,7 @@ func hurry(ctx context.Context, o *redis.UniversalOptions) {
 	}
 }
 
-// late is the context's error. A connection's deadline may fire just before the context's does.
+// late returns the context's error. A connection's deadline may fire just before the context's does.
 func late(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && time.Now().After(deadline) {
 		return context.DeadlineExceeded
@@ -91,9 +91,9 @@ func (t *Target) where() string {
 	}
 }
 
-// discreet makes sure of what a server says about its refusal: one that does not know a command
-// repeats the arguments, password and all. Refusals that never do that stay as they are, since a hole in
-// a known text would tell the password.
+// discreet removes passwords from a server's error: a server that does not know a command repeats its
+// arguments. Errors that never do that stay as they are, since a hole in a known text would show the
+// password.
 func (t *Target) discreet(err error) error {
 	var reply redis.Error
 	if !errors.As(err, &reply) || redis.HasErrorPrefix(err, "WRONGPASS") || redis.HasErrorPrefix(err, "NOAUTH") {

@@ -2,8 +2,8 @@
 //
 //	SCHEME://[USER:PASSWORD@]HOST[:PORT]/QUEUE[?NAME=VALUE&…]
 //
-// SCHEME is a backend's name. PORT is 6379 by default, 26379 for Sentinel. Everything is percent-encoded
-// where URLs want it, above all passwords. Without a user, ":PASSWORD@" is that of the default user.
+// SCHEME is a backend's name. PORT is 6379 by default, 26379 for Sentinel. Reserved characters are
+// percent-encoded, above all in passwords. ":PASSWORD@" is the password of the default user.
 //
 //	db=N                        the database, 0 by default
 //	socket=PATH                 a Unix socket; HOST is then empty
@@ -14,15 +14,15 @@
 //	addr=HOST[:PORT]            one more node or Sentinel; may be repeated
 //	tls=true                    TLS, verified
 //	tls_server_name=NAME        the name in the certificate, HOST by default
-//	tls_ca=FILE                 who may sign it (PEM), the system's authorities by default
+//	tls_ca=FILE                 the authorities that may sign it (PEM), by default the system's
 //	tls_cert=FILE, tls_key=FILE the client's own certificate (PEM)
 //	tls_insecure=true           TLS that trusts any certificate
 //	pool_size=N                 connections, to each node of a Cluster
 //	dial_timeout=5s, read_timeout=5s, write_timeout=5s
 //
-// More nodes come as parameters since the host of a URL cannot be a list: net/url refuses one with an IPv6
+// More nodes are parameters since the host of a URL cannot be a list: net/url rejects one with an IPv6
 // address in it.
 //
-// A backend has parameters of its own beside these. What is not known, is given twice, or has no effect
-// is refused. No error repeats a password.
+// A backend has parameters of its own beside these. Unknown, repeated or useless parameters are errors. No
+// error repeats a password.
 package client

@@ -14,10 +14,11 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// A Param takes the value of a parameter. It returns nothing, or what is allowed instead.
+// A Param takes the value of a parameter. For a bad value it returns the values allowed, else nothing.
 type Param func(value string) (allowed string)
 
-// Allowed is what the error of an option says is allowed, for a Param, whose error then names the URL's parameter. It is nothing for no error.
+// Allowed returns the values that an option's error allows, for a Param, whose error names the URL's
+// parameter instead of the option. It returns nothing for no error.
 func Allowed(err error) string {
 	var refused *backend.InvalidError
 	if errors.As(err, &refused) {
@@ -26,7 +27,7 @@ func Allowed(err error) string {
 	return ""
 }
 
-// Params are those that a URL may have, by name.
+// Params are the parameters that a URL may have, by name.
 type Params map[string]Param
 
 func (t *Target) params() Params {
@@ -52,13 +53,13 @@ func (t *Target) params() Params {
 	}
 }
 
-// hidden stands for what may be a password.
+// hidden replaces text that may be a password.
 const hidden = "(hidden)"
 
 // secret is the one parameter that is never shown.
 const secret = "sentinel_password"
 
-// read takes all values, in the order of names.
+// read passes on all values, in the order of names.
 func (p Params) read(query url.Values) error {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		param, ok := p[name]
@@ -78,7 +79,7 @@ func (p Params) read(query url.Values) error {
 	return nil
 }
 
-// shownName hides what may be the rest of a password that has a bare &.
+// shownName hides a name that may be the rest of a password with a bare &.
 func shownName(name string, query url.Values) string {
 	if query.Has(secret) {
 		return hidden
@@ -93,7 +94,7 @@ func shown(name, value string) string {
 	return withoutUser(value)
 }
 
-// withoutUser shortens what was meant for a USER:PASSWORD@HOST.
+// withoutUser hides USER:PASSWORD in a value that has it before a host.
 func withoutUser(value string) string {
 	if i := strings.LastIndex(value, "@"); i >= 0 {
 		return hidden + value[i:]
@@ -121,7 +122,8 @@ func boolean(to *bool) Param {
 	}
 }
 
-// mostConnections is far more than a server takes. The client library makes room for all of them at once.
+// mostConnections is far more than a server accepts. The client library allocates room for all of them at
+// once.
 const mostConnections = 100_000
 
 func number(to *int, least, most int) Param {
@@ -164,7 +166,7 @@ func duration(to *time.Duration) Param {
 
 const durations = "a duration more than 0, as 500ms or 2s"
 
-// Duration reads a parameter that is a duration.
+// Duration returns a Param for a duration.
 func Duration(set func(time.Duration) (allowed string)) Param {
 	return func(v string) string {
 		d, err := time.ParseDuration(v)
@@ -175,7 +177,7 @@ func Duration(set func(time.Duration) (allowed string)) Param {
 	}
 }
 
-// Choice reads a parameter that is one of some words.
+// Choice returns a Param for one of some words.
 func Choice[T any](words map[string]T, set func(T) (allowed string)) Param {
 	return func(v string) string {
 		chosen, ok := words[v]

@@ -16,7 +16,7 @@ type tlsFiles struct {
 	serverName, ca, cert, key string
 }
 
-// secure sets up TLS. Without a name of its own, each server must prove the one it is dialled by.
+// secure sets up TLS. Without tls_server_name a server's certificate must have the host that was dialled.
 func (t *Target) secure(*url.URL) error {
 	if !t.tls.on {
 		return nil
@@ -75,10 +75,11 @@ func (f tlsFiles) pair() (tls.Certificate, error) {
 	return tls.X509KeyPair(cert, key)
 }
 
-// largestPEM has room for every authority that there is, some ten times over.
+// largestPEM is some ten times the size of all public authorities together.
 const largestPEM = 4 << 20
 
-// readPEM reads a file of that size at most. A device would never end, and a pipe might never begin.
+// readPEM reads a regular file of at most largestPEM bytes: a device would never end, and a pipe might never
+// begin.
 func readPEM(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {

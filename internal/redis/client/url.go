@@ -11,7 +11,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Target is what a URL names.
+// Target is the server and the queue that a URL names.
 type Target struct {
 	Queue   string
 	Options redis.UniversalOptions
@@ -21,7 +21,7 @@ type Target struct {
 	more   []string // further hosts, as given
 }
 
-// Parse reads a URL. own are the parameters of the backend, beside those that all have.
+// Parse reads a URL. own are the parameters of the backend, beside those of the connection.
 func Parse(u *url.URL, own Params) (*Target, error) {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil { // which repeats what may be part of a password
@@ -106,7 +106,8 @@ func (t *Target) hosts(u *url.URL) error {
 	return nil
 }
 
-// queue reads the name. A slash in it is encoded: a bare one would be a second part of the path.
+// queue reads the queue's name. A slash in a name is encoded: a bare one would begin a second part of the
+// path.
 func (t *Target) queue(u *url.URL) error {
 	allowed := fmt.Sprintf("the queue's name, as in %s://localhost:6379/orders; a database is db=N", u.Scheme)
 	encoded := strings.TrimPrefix(u.EscapedPath(), "/")

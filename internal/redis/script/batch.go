@@ -8,13 +8,13 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Chunks keep a script short, and its arguments within what a server takes at once.
+// Chunks keep a script short, and its arguments within the size that a server accepts.
 const (
 	ChunkMessages = 500
 	chunkBytes    = 4 << 20
 )
 
-// Chunked calls do for runs of items, and joins their outcomes.
+// Chunked calls do for chunks of items, and joins their outcomes.
 func Chunked[T any](items []T, size func(T) int, do func([]T) []error) []error {
 	var all []error
 	for start := 0; start < len(items); {
@@ -34,11 +34,12 @@ func Chunked[T any](items []T, size func(T) int, do func([]T) []error) []error {
 	return all
 }
 
-// Small is the size of items that need no thought.
+// Small is the size of items that are small.
 func Small[T any](T) int { return 0 }
 
-// Each runs a script on some items, whose arguments come after all, and makes an error of each outcome. A script that has had its
-// time may stop early, with outcomes for the first items only: it is run again for the others.
+// Each runs a script on some items and returns an error for each outcome. The items' arguments come after
+// all. A script that has had its time may stop early, with outcomes for the first items only. Then it is
+// run again for the others.
 func Each[T any](ctx context.Context, r *Runner, sc *Script, items []T, all []any, args func([]any, T) []any, outcome func(any) error) []error {
 	var errs []error
 	for done := 0; done < len(items); {
@@ -80,7 +81,7 @@ func (r *Runner) Heard(reply any) any {
 	return pair[0]
 }
 
-// Outcomes makes an error of each outcome in the reply of a script that ran on n items.
+// Outcomes returns an error for each outcome in the reply of a script that ran on n items.
 func Outcomes(sc *Script, n int, reply any, err error, outcome func(int, any) error) []error {
 	if err != nil {
 		return backend.FailAll(n, err)
@@ -101,12 +102,12 @@ func Outcomes(sc *Script, n int, reply any, err error, outcome func(int, any) er
 	return errs
 }
 
-// Unexpected is the error of a reply that the script does not give.
+// Unexpected returns the error of a reply that the script cannot have returned.
 func Unexpected(sc *Script, reply any) error {
 	return fmt.Errorf("script %s: unexpected reply %.200q", sc.name, fmt.Sprint(reply))
 }
 
-// OneOr is nil for 1, and for 2 that nobody can tell.
+// OneOr returns nil for 1, ErrUnknown for 2, and else err.
 func OneOr(err error) func(any) error {
 	return func(reply any) error {
 		switch reply {
@@ -120,7 +121,7 @@ func OneOr(err error) func(any) error {
 	}
 }
 
-// Waited is the outcome for a message that had to be waiting.
+// Waited returns the error of an operation on a message that must be waiting.
 func Waited(reply any) error {
 	switch reply {
 	case "OK":

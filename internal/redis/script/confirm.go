@@ -12,10 +12,11 @@ import (
 	"github.com/delayq/delayq/internal/redis/call"
 )
 
-// A Confirmation is what a call waits for beyond the server's memory. The zero value waits for nothing.
+// A Confirmation says where a message must be stored before a push returns. The zero value waits for
+// nothing beyond the server's memory.
 type Confirmation struct {
-	Replicas int  // so many have to have what was written
-	Disk     bool // on their disks, and the server on its own
+	Replicas int  // the number of replicas that must have the message
+	Disk     bool // on their disks, and on the server's own
 	Within   time.Duration
 }
 
@@ -32,7 +33,8 @@ func (c Confirmation) Valid(option string) error {
 	return nil
 }
 
-// CanConfirm asks the server whether it can tell what the runner waits for. That it cannot yet, since a replica is away, is no error.
+// CanConfirm asks the server whether it can confirm what the runner waits for. A replica that is away at the
+// moment is no error.
 func (r *Runner) CanConfirm(ctx context.Context) error {
 	if !r.Confirm.wanted() {
 		return nil
@@ -60,8 +62,8 @@ func (r *Runner) tryConfirm(ctx context.Context) error {
 	return soon.await(ctx, conn)
 }
 
-// confirmed runs a command, and then waits on the same connection for what that has written: the server counts from what a
-// connection has seen. A repeated command that finds its work done waits for that too.
+// confirmed runs a command, and then waits for its writes on the same connection: the server counts by
+// connection. A repeated command that finds its work done waits for it too.
 func (r *Runner) confirmed(ctx context.Context, cmd Once) (any, error) {
 	conn, err := r.connection(ctx)
 	if err != nil {
@@ -76,16 +78,16 @@ func (r *Runner) confirmed(ctx context.Context, cmd Once) (any, error) {
 	return reply, r.Confirm.await(ctx, conn)
 }
 
-// answering is what a server may take longer than it is told to wait.
-const answering = 3 * time.Second
+// replyWithin is how much longer than the wait itself a server may take to reply.
+const replyWithin = 3 * time.Second
 
-// connection returns one to the server that has the keys.
+// connection returns a connection to the server that has the keys.
 func (r *Runner) connection(ctx context.Context) (*redis.Conn, error) {
 	client, err := r.master(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("finding the server: %w", err)
 	}
-	return client.WithTimeout(r.Confirm.Within + answering).Conn(), nil
+	return client.WithTimeout(r.Confirm.Within + replyWithin).Conn(), nil
 }
 
 func (r *Runner) master(ctx context.Context) (*redis.Client, error) {
@@ -99,7 +101,8 @@ func (r *Runner) master(ctx context.Context) (*redis.Client, error) {
 	}
 }
 
-// await must not be repeated by itself: another connection would have nothing to wait for.
+// await sends a command that the client library must not repeat: another connection has no writes to wait
+// for.
 func (c Confirmation) await(ctx context.Context, conn *redis.Conn) error {
 	cmd := NewOnce(ctx, append([]any{c.command()}, c.arguments()...)...)
 	_ = conn.Process(ctx, cmd)

@@ -12,13 +12,14 @@ import (
 	"github.com/delayq/delayq/internal/redis/call"
 )
 
-// Run runs a script. It repeats it, up to three times, when replies are lost, and for longer while the server is not ready. An error
-// that ends these tries matches [backend.ErrUnavailable], and [backend.ErrOutcomeUnknown] where one of them may have been executed.
+// Run runs a script. It tries up to three times when replies are lost, and for longer while the server is
+// not ready. The error of the last try matches [backend.ErrUnavailable], and [backend.ErrOutcomeUnknown]
+// where one try may have been executed.
 func (r *Runner) Run(ctx context.Context, sc *Script, args ...any) (any, error) {
 	return r.repeat(ctx, sc, attempts{}, args)
 }
 
-// Again is Run for a script whose work may have been done already.
+// Again is Run for a script that may have been executed already.
 func (r *Runner) Again(ctx context.Context, sc *Script, args ...any) (any, error) {
 	return r.repeat(ctx, sc, attempts{again: true}, args)
 }
@@ -28,7 +29,7 @@ func (r *Runner) Once(ctx context.Context, sc *Script, args ...any) (any, error)
 	return r.repeat(ctx, sc, attempts{once: true}, args)
 }
 
-// attempts is what is known of a script's tries.
+// attempts describes a script's tries so far.
 type attempts struct {
 	made  int
 	last  error // of those made
@@ -52,7 +53,7 @@ func (r *Runner) repeat(ctx context.Context, sc *Script, a attempts, args []any)
 	}
 }
 
-// first is the age of the first try, for one that may be a second execution.
+// first returns the age of the first try, for a try that may be a second execution.
 func (a attempts) first() age {
 	if a.again {
 		return age{since: a.began}
@@ -82,7 +83,7 @@ func (a attempts) enough(p problem) bool {
 	}
 }
 
-// failed is the error of tries that were given up.
+// failed returns the error of the last try.
 func (a attempts) failed(ctx context.Context, err error) error {
 	err = fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
 	if a.again {
@@ -94,7 +95,7 @@ func (a attempts) failed(ctx context.Context, err error) error {
 	return err
 }
 
-// known adds what earlier tries met to the error of one that the context ended.
+// known adds the error of earlier tries to the error of a try that the context ended.
 func (a attempts) known(ctx context.Context, err error) error {
 	if err == nil || a.made == 0 || ctx.Err() == nil && !over(ctx) {
 		return err
@@ -105,7 +106,7 @@ func (a attempts) known(ctx context.Context, err error) error {
 	return fmt.Errorf("%w; the try before: %w: %w", err, backend.ErrUnavailable, a.last)
 }
 
-// A problem is why a script is tried again.
+// A problem is the reason why a script is tried again.
 type problem int
 
 const (
@@ -138,7 +139,7 @@ func problemOf(ctx context.Context, err error) problem {
 	}
 }
 
-// over reports whether the context's deadline has passed, which it may have before the context ends.
+// over reports whether the context's deadline has passed, which may be before the context ends.
 func over(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && !time.Now().Before(deadline)
@@ -165,7 +166,7 @@ func wrap(sc *Script, err error) error {
 	return fmt.Errorf("script %s: %w", sc.name, sc.naming(Translate(err)))
 }
 
-// Unknown reports whether a command may have run though there is no reply.
+// Unknown reports whether a command may have been executed though there is no reply.
 func Unknown(ctx context.Context, err error) bool {
 	var reply redis.Error
 	return err != nil && ctx.Err() == nil && !errors.As(err, &reply) && !errors.Is(err, redis.ErrClosed) &&

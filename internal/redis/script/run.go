@@ -16,7 +16,7 @@ import (
 	"github.com/delayq/delayq/internal/redis/call"
 )
 
-// ErrUnknown is for a reply that was lost where the second try cannot tell whether there was a first.
+// ErrUnknown is the error of a lost reply where the second try cannot tell whether the first was executed.
 var ErrUnknown = fmt.Errorf("%w: the reply was lost", backend.ErrOutcomeUnknown)
 
 // Runner runs scripts on one queue's keys. It is safe for concurrent use.
@@ -32,28 +32,28 @@ type Runner struct {
 	Log *slog.Logger // warns of a message that could not be announced; nil for no warnings
 }
 
-// Confirmed is a Runner of the same keys that waits for that.
+// Confirmed returns a Runner of the same keys that waits for the confirmation.
 func (r *Runner) Confirmed(c Confirmation) *Runner {
 	other := *r
 	other.Confirm = c
 	return &other
 }
 
-// Once is a command that the client library must not repeat by itself: a reply that is lost leaves open
-// whether the command has run, and a second run has to know that it is one.
+// Once is a command that the client library does not repeat: a lost reply leaves open whether the command
+// was executed, and a second execution has to know that it is one.
 type Once struct{ *redis.Cmd }
 
-// NewOnce makes such a command.
+// NewOnce returns such a command.
 func NewOnce(ctx context.Context, args ...any) Once { return Once{redis.NewCmd(ctx, args...)} }
 
-// NoRetry is what the client library asks.
+// NoRetry tells the client library not to repeat the command.
 func (Once) NoRetry() bool { return true }
 
-// onTheWay is how long a repeated script may be on its way to the server.
+// onTheWay bounds how long a repeated script takes to reach the server.
 const onTheWay = time.Second
 
-// An age is how long ago a script's first try may have been sent. The client library reads it when it writes the command, which may
-// have waited long for a connection.
+// An age is how long ago a script's first try may have been sent. The client library reads it when it writes
+// the command, which may have waited long for a connection.
 type age struct{ since time.Time }
 
 // argument is 0 for a first try.
@@ -69,7 +69,7 @@ func (a age) MarshalBinary() ([]byte, error) {
 	return strconv.AppendInt(nil, Delay(time.Since(a.since)+onTheWay), 10), nil
 }
 
-// runOnce runs a script whose first try was of that age, and returns when ctx ends.
+// runOnce runs a script whose first try has that age. It returns when ctx ends.
 func (r *Runner) runOnce(ctx context.Context, sc *Script, first age, args []any) (any, error) {
 	return call.Do(ctx, r.Calls, func(ctx context.Context) (any, error) { return r.send(ctx, sc, first, args) })
 }
@@ -105,7 +105,7 @@ func (r *Runner) eval(ctx context.Context, command, sc string, first age, args [
 	return cmd.Result()
 }
 
-// now is the injected clock's time in microseconds, or nothing for the server's own.
+// now returns the injected clock's time in microseconds, or nothing for the server's own.
 func (r *Runner) now() any {
 	if r.Clock == nil {
 		return ""
@@ -113,7 +113,7 @@ func (r *Runner) now() any {
 	return r.Clock.Now().UnixMicro()
 }
 
-// Translate gives the errors of the server that a caller may want to tell apart their sentinels.
+// Translate adds the matching sentinel to an error of the server or the client library.
 func Translate(err error) error {
 	if strings.HasPrefix(err.Error(), "OOM ") || strings.Contains(err.Error(), "command not allowed when used memory") {
 		return fmt.Errorf("%w: %w", backend.ErrFull, err)
@@ -127,7 +127,7 @@ func Translate(err error) error {
 	return err
 }
 
-// errWrongType is for a key of a queue that another program has written something else to.
+// errWrongType is the error of a queue's key where another program has stored something else.
 var errWrongType error = &backend.InvalidError{
 	What: "type of one of the queue's keys,", Value: "which another program has written to", Allowed: "a queue name whose keys no other program uses",
 }

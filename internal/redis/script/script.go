@@ -1,5 +1,5 @@
-// Package script runs Lua scripts on Redis. What it adds to the client library is that a script whose reply was
-// lost is repeated knowing that it is, and that outcomes are sorted out message by message.
+// Package script runs Lua scripts on Redis. It adds two things to the client library. A script whose reply
+// was lost is repeated, and told that it is a repetition. A reply becomes one outcome for each message.
 package script
 
 import (
@@ -48,7 +48,7 @@ var (
 	calls     = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
 )
 
-// naming adds to an error what command a user may not use: the server tells the line alone.
+// naming adds to an error the command that a user may not use: the server tells the line alone.
 func (sc *Script) naming(err error) error {
 	at := forbidden.FindStringSubmatch(err.Error())
 	if at == nil {

@@ -8,7 +8,7 @@ import (
 // Resolution is the resolution of due times and leases: scores are whole milliseconds.
 const Resolution = time.Millisecond
 
-// Due is a due time as an argument: milliseconds, rounded up; nothing when there is none.
+// Due returns a due time as an argument: milliseconds, rounded up, or nothing for the zero time.
 func Due(due time.Time) string {
 	if due.IsZero() {
 		return ""
@@ -16,7 +16,7 @@ func Due(due time.Time) string {
 	return strconv.FormatInt(DueMS(due), 10)
 }
 
-// DueMS is a due time in milliseconds, rounded up.
+// DueMS returns a due time in milliseconds, rounded up.
 func DueMS(due time.Time) int64 {
 	ms := due.UnixMilli()
 	if due.After(time.UnixMilli(ms)) {
@@ -25,12 +25,12 @@ func DueMS(due time.Time) int64 {
 	return ms
 }
 
-// Delay is a delay as an argument: microseconds, rounded up.
+// Delay returns a delay as an argument: microseconds, rounded up.
 func Delay(d time.Duration) int64 {
 	return int64((d + time.Microsecond - 1) / time.Microsecond)
 }
 
-// Flag is a boolean as an argument.
+// Flag returns a boolean as an argument.
 func Flag(b bool) string {
 	if b {
 		return "1"
@@ -38,7 +38,7 @@ func Flag(b bool) string {
 	return "0"
 }
 
-// MS reads milliseconds since 1970 from a reply; the zero time for what is not after 1970.
+// MS reads milliseconds since 1970 from a reply. It returns the zero time for 0 and less.
 func MS(reply any) time.Time {
 	ms := Int(reply)
 	if ms <= 0 {
@@ -47,7 +47,7 @@ func MS(reply any) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// MSOrNone reads milliseconds since 1970 from a reply; the zero time for -1.
+// MSOrNone reads milliseconds since 1970 from a reply. It returns the zero time for less than 0.
 func MSOrNone(reply any) time.Time {
 	ms := Int(reply)
 	if ms < 0 {
@@ -59,7 +59,7 @@ func MSOrNone(reply any) time.Time {
 // US reads microseconds since 1970 from a reply.
 func US(reply any) time.Time { return time.UnixMicro(Int(reply)).UTC() }
 
-// Int reads a number from a reply, where large ones are texts; 0 for what is none.
+// Int reads a number from a reply, where large ones are texts. It returns 0 for anything else.
 func Int(reply any) int64 {
 	if n, ok := reply.(int64); ok {
 		return n
