@@ -11,8 +11,8 @@ import (
 
 var _ backend.Examiner = (*Backend)(nil)
 
-// Examine is as in backend.Examiner: each server's version, role, eviction, persistence and clock, and whether it tells of expiries.
-// It turns no notifications on; the first Open does.
+// Examine is as in backend.Examiner: each server's version, role, eviction, persistence and clock,
+// and whether it tells of expiries. It turns no notifications on; the first Open does.
 func (b *Backend) Examine(ctx context.Context) (backend.Examination, error) {
 	x, err := queue.Examine(ctx, b.queues)
 	if err != nil {
@@ -47,7 +47,7 @@ func (b *Backend) notifications(ctx context.Context, s server) backend.Finding {
 	if !lacking {
 		return backend.Finding{Text: fmt.Sprintf("the server tells of expiries: %s is %q", setting, flags)}
 	}
-	// Setting it to what it is changes nothing, and tells whether workers may.
+	// Setting it to its present value changes nothing, and tells whether workers may set it.
 	if err := s.ConfigSet(ctx, setting, flags).Err(); err != nil {
 		return b.silent(fmt.Errorf("%s is %q and cannot be set: %w", setting, flags, err))
 	}
@@ -58,7 +58,7 @@ func (b *Backend) notifications(ctx context.Context, s server) backend.Finding {
 	}
 }
 
-// unshown tries out what a server does not show.
+// unshown tests a server that does not show the setting.
 func (b *Backend) unshown(ctx context.Context, s server, err error) backend.Finding {
 	heard := probe(ctx, s, b.listener.prefix)
 	if heard == nil {

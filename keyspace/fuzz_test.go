@@ -18,7 +18,7 @@ func FuzzURL(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	client := redis.NewClient(&redis.Options{Addr: "localhost:1"}) // nobody dials
+	client := redis.NewClient(&redis.Options{Addr: "localhost:1"}) // never dialled
 	f.Cleanup(func() { _ = client.Close() })
 	f.Fuzz(func(t *testing.T, text string) {
 		u, err := url.Parse(text)

@@ -39,9 +39,9 @@ func New(client redis.UniversalClient, opts ...Option) *Backend {
 	return &Backend{queues: b, sweep: c.Poll, listener: newListener(masters, b.Calls, b.Hub(), c.Prefix, c.Poll)}
 }
 
-// Sweep sets how often an idle queue looks by itself, 10 ms to 1 min, 1 s by default. It bounds how late
-// a message is whose expiry Redis notices late, or not at all. More than a hundred open queues share
-// a hundred looks a second, and their bound grows with their number.
+// Sweep sets how often an idle queue looks by itself, 10 ms to 1 min, 1 s by default. It bounds how
+// late a message is whose expiry Redis notices late, or not at all. More than a hundred open queues
+// share a hundred looks a second, and their bound grows with their number.
 func Sweep(d time.Duration) Option {
 	return func(c *setup.Config) { c.SetPoll("keyspace.Sweep", d) }
 }
@@ -49,24 +49,25 @@ func Sweep(d time.Duration) Option {
 // Prefix sets what all keys begin with, "delayq" by default: 1 to 64 bytes without braces.
 func Prefix(p string) Option { return func(c *setup.Config) { c.SetPrefix(p) } }
 
-// WaitReplicas makes a push wait until n replicas, 1 to 100, have the message, for at most within, 1 ms to
-// 1 min. When they do not have it in time, the push fails with [backend.ErrUnconfirmed]: the message is
-// stored, and lost only if the server is.
+// WaitReplicas makes a push wait until n replicas, 1 to 100, have the message, for at most within,
+// 1 ms to 1 min. When they do not have it in time, the push fails with [backend.ErrUnconfirmed]:
+// the message is stored, and lost only if the server is.
 //
 // Redis replicates after it replies. Without this option a message may be lost with a master whose
 // replicas lag behind. With it, a message is lost only if a replica without it is promoted.
 //
-// Concurrent pushes wait together. Redis checks ten times a second whether a wait is over. A cancel or an
-// ack does not wait. The client is one of a single server, a Sentinel group or a Cluster.
+// Concurrent pushes wait together. Redis checks ten times a second whether a wait is over. A cancel
+// or an ack does not wait. The client is one of a single server, a Sentinel group or a Cluster.
 func WaitReplicas(n int, within time.Duration) Option {
 	return func(c *setup.Config) {
 		c.SetConfirm("keyspace.WaitReplicas", script.Confirmation{Replicas: n, Within: within})
 	}
 }
 
-// WaitDisk is [WaitReplicas] on disk: a push waits until the server has written the message to the disk
-// with its append-only file, and so have n replicas, 0 to 100. It takes Redis 7.2 or newer with appendonly
-// yes; elsewhere Open fails. With appendfsync everysec a push waits for up to a second.
+// WaitDisk is [WaitReplicas] on disk: a push waits until the server has written the message to the
+// disk with its append-only file, and so have n replicas, 0 to 100. It takes Redis 7.2 or newer
+// with appendonly yes; elsewhere Open fails. With appendfsync everysec a push waits for up to a
+// second.
 func WaitDisk(n int, within time.Duration) Option {
 	return func(c *setup.Config) {
 		c.SetConfirm("keyspace.WaitDisk", script.Confirmation{Replicas: n, Disk: true, Within: within})
@@ -78,8 +79,8 @@ func (b *Backend) Traits() backend.Traits {
 	return backend.Traits{Name: "keyspace", Resolution: script.Resolution, Sweep: b.sweep}
 }
 
-// Open is as in backend.Backend. The first Open subscribes to expiries, and enables the notifications
-// where it may. If it may not, it says so to the logger; see [Backend.Degraded].
+// Open is as in backend.Backend. The first Open subscribes to expiries, and enables the
+// notifications where it may. If it may not, it says so to the logger; see [Backend.Degraded].
 func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
 	q, err := b.queues.Open(ctx, name, o)
 	if err == nil && o.Clock == nil {
@@ -88,13 +89,14 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	return q, err
 }
 
-// Degraded returns nil while expiries wake the workers, and before the first queue is opened. Otherwise
-// it tells why they do not, on which servers; then messages wait for the sweep. It looks again every
-// minute, so that a remedy shows.
+// Degraded returns nil while expiries wake the workers, and before the first queue is opened.
+// Otherwise it tells why they do not, on which servers; then messages wait for the sweep. It looks
+// again every minute, so that a remedy shows.
 func (b *Backend) Degraded() error { return b.listener.degraded() }
 
-// Close closes all queues, and the client where a URL made it. Messages stay in Redis. It waits up to 5 s for calls under way; where the
-// server does not reply to them in that time, the error matches [backend.ErrUnavailable], and they end by the client's timeouts.
+// Close closes all queues, and the client where a URL made it. Messages stay in Redis. It waits up
+// to 5 s for calls under way; where the server does not reply to them in that time, the error
+// matches [backend.ErrUnavailable], and they end by the client's timeouts.
 func (b *Backend) Close() error {
 	b.listener.close()
 	return b.queues.Close()
@@ -110,7 +112,7 @@ type cluster interface {
 	ForEachMaster(ctx context.Context, do func(context.Context, *redis.Client) error) error
 }
 
-// mastersOf returns what lists the servers behind a client.
+// mastersOf returns a function that lists the servers behind a client.
 func mastersOf(client redis.UniversalClient) (func(context.Context) ([]server, error), error) {
 	switch c := client.(type) {
 	case cluster:

@@ -21,8 +21,8 @@ import (
 // what a new one holds.
 const followEvery = 10 * time.Second
 
-// A listener hears the expiries of all queues of a backend: by one subscription, or on a Cluster by one
-// for each master, since a server tells its own expiries only.
+// A listener hears the expiries of all queues of a backend: by one subscription, or on a Cluster by
+// one for each master, since a server tells its own expiries only.
 type listener struct {
 	masters func(context.Context) ([]server, error)
 	calls   *call.Group
@@ -45,7 +45,7 @@ func newListener(masters func(context.Context) ([]server, error), calls *call.Gr
 	}
 }
 
-// startWithin bounds what an Open waits for servers that do not answer.
+// startWithin bounds how long an Open waits for servers that do not reply.
 const startWithin = 3 * time.Second
 
 var errStarting = errors.New("not subscribed to expiries yet")
@@ -63,7 +63,8 @@ func (l *listener) start(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// launch starts the goroutine of the listener, if none runs and it is not closed. It reports whether one runs.
+// launch starts the goroutine of the listener, if none runs and it is not closed. It reports
+// whether one runs.
 func (l *listener) launch(log *slog.Logger) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +159,7 @@ func (l *listener) degraded() error {
 	return errors.Join(append(errs, l.err)...)
 }
 
-// close ends the subscriptions. Their goroutines are those of the backend, whose Close waits for them.
+// close ends the subscriptions. The backend's Close waits for their goroutines.
 func (l *listener) close() {
 	l.mu.Lock()
 	l.closed = true

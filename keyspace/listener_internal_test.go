@@ -34,7 +34,7 @@ func TestListenerFollowsMasters(t *testing.T) {
 		if all := masters.Load(); all != nil {
 			return *all, nil
 		}
-		return nil, errors.New("nobody knows")
+		return nil, errors.New("no list")
 	}
 	l := newListener(list, new(call.Group), queue.NewHub(a, time.Second), "p", time.Second)
 	defer l.close()

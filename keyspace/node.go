@@ -74,8 +74,8 @@ func (n *node) listen(ctx context.Context) {
 	}
 }
 
-// heard wakes the queue of an expired trigger. After a subscription, also one anew, expiries may have been
-// missed, and the server may be another one that does not notify.
+// heard wakes the queue of an expired trigger. After a subscription, also one anew, expiries may
+// have been missed, and the server may be another one that does not notify.
 func (n *node) heard(ctx context.Context, event any) {
 	switch e := event.(type) {
 	case *redis.Message:
@@ -127,7 +127,8 @@ func (n *node) report(ctx context.Context, err error) {
 	}
 }
 
-// note keeps an outcome, unless it is that of a wait which is over, and returns the one before.
+// note keeps an outcome and returns the one before. It ignores a timeout when the subscription was
+// confirmed meanwhile.
 func (n *node) note(err error) (was error, noted bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -54,7 +54,8 @@ func TestRefusedNotifications(t *testing.T) {
 
 var noConfig = testenv.Directive("rename-command", "CONFIG", "")
 
-// The setting may be there though nobody may read it. RESP2 and RESP3 tell of a PING differently.
+// The setting may be there though no client may read it. RESP2 and RESP3 tell of a PING
+// differently.
 func TestNotificationsBehindARefusal(t *testing.T) {
 	t.Parallel()
 	srv := server(t, noConfig, testenv.Directive("notify-keyspace-events", "Ex"))

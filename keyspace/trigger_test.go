@@ -50,7 +50,8 @@ func came(t *testing.T, q backend.Queue, sleepers []*sleeper, within time.Durati
 	}
 }
 
-// Each of some processes takes one message of those that fall due together, and then no more: what it leaves the others must hear of.
+// Each of some processes takes one message of those that fall due together, and then no more: what
+// it leaves the others must hear of.
 func TestNobodySleepsOverWhatAnotherLeaves(t *testing.T) {
 	t.Parallel()
 	const processes = 4
@@ -70,7 +71,8 @@ func TestNobodySleepsOverWhatAnotherLeaves(t *testing.T) {
 	}
 }
 
-// A worker that is not asleep takes the head before Redis notices that the trigger is to go, and leaves the rest.
+// A worker that is not asleep takes the head before Redis notices that the trigger is to go, and
+// leaves the rest.
 func TestTakingTheHeadWakesWhoSleeps(t *testing.T) {
 	t.Parallel()
 	qs := apart(t, server(t), 2)
@@ -101,7 +103,8 @@ func TestTriggerIsSetForTheNextHead(t *testing.T) {
 			must(t, errors.Join(theirs.(backend.Canceler).Cancel(t.Context(), []string{"m0"})...))
 		},
 		"taken by zsetpoll": func(t *testing.T, _ backend.Queue) {
-			// Redis may notice at any moment from when it is due: here it does so when zsetpoll, which goes by its timer, has had its turn.
+			// Redis may notice at any moment from when it is due: here it does so when zsetpoll,
+			// which goes by its timer, has had its turn.
 			must(t, srv.Client(t).PExpire(t.Context(), trigger, 1500*time.Millisecond).Err())
 			take(t, theirs, 3*time.Second)
 		},

@@ -30,7 +30,8 @@ func TestExpiryWakes(t *testing.T) {
 	}
 }
 
-// The timer of a worker is the sweep's: without events, a message that a claim has seen waits for it.
+// The timer of a worker is the sweep's: without events, a message that a claim has seen waits for
+// it.
 func TestOnlyExpiryWakes(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)

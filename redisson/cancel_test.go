@@ -109,7 +109,8 @@ func TestUnknownIDs(t *testing.T) {
 	})
 }
 
-// A leased message cannot be cancelled, neither by its id nor by that of what stands for it among the members.
+// A leased message cannot be cancelled, neither by its id nor by that of what stands for it among
+// the members.
 func TestCancelWhatIsLeased(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, _ redisson.MemberFormat) {

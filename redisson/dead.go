@@ -15,8 +15,8 @@ import (
 
 const deadFields = 3
 
-// ListDead is as in backend.DeadLetters. The cursor is the last one's place in the order of deaths. The body of one
-// that the codec does not read is the payload as it is.
+// ListDead is as in backend.DeadLetters. The cursor is the last one's place in the order of deaths.
+// The body of one that the codec does not read is the payload as it is.
 func (s *store) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
 	var ls []backend.DeadLetter
 	var unread error
@@ -46,8 +46,8 @@ func (s *store) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]st
 	return ids, next, err
 }
 
-// A record of a death is due time and origin (ms, doubles) | attempts (4 bytes) | time of death (ms, a double) | length of
-// the reason (4 bytes) | reason | member.
+// A record of a death is due time and origin (ms, doubles) | attempts (4 bytes) | time of death
+// (ms, a double) | length of the reason (4 bytes) | reason | member.
 const deathLen = 8 + 8 + 4 + 8 + 4
 
 func (s *store) letter(r []any) (l backend.DeadLetter, err error) {

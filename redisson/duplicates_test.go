@@ -36,8 +36,8 @@ func TestMembersOfOneID(t *testing.T) {
 	}
 }
 
-// More leases have ended than a script gives back, long enough ago for Java to take their messages: each message comes
-// under its second lease once all the same.
+// More leases have ended than a script gives back, long enough ago for Java to take their messages:
+// each message comes under its second lease once all the same.
 func TestManyEndedLeases(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

@@ -93,7 +93,7 @@ func TestLeasesRefuseNobody(t *testing.T) {
 	}
 }
 
-// Two versions of Redisson write to one queue, which stops both. Nobody else is there.
+// Two versions of Redisson write to one queue, which stops both. No Go process is there.
 func TestMixedFormats(t *testing.T) {
 	t.Parallel()
 	for name, gap := range map[string]time.Duration{"20ms apart": 20 * time.Millisecond, "at once": 0} {

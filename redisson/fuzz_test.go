@@ -27,7 +27,7 @@ func FuzzURL(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	client := redis.NewClient(&redis.Options{Addr: "localhost:1"}) // nobody dials
+	client := redis.NewClient(&redis.Options{Addr: "localhost:1"}) // never dialled
 	f.Cleanup(func() { _ = client.Close() })
 	f.Fuzz(func(t *testing.T, text string) {
 		u, err := url.Parse(text)
@@ -48,8 +48,9 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-// FuzzReplies reads what a script finds in Redis, where others may have written: leases, graves and what waits. Nothing panics, nothing takes
-// more memory than the bytes themselves, and a message that is handed out can be settled by its id.
+// FuzzReplies reads what a script finds in Redis, where others may have written: leases, graves and
+// what waits. Nothing panics, nothing takes more memory than the bytes themselves, and a message
+// that is handed out can be settled by its id.
 func FuzzReplies(f *testing.F) {
 	held := make([]byte, heldLen)
 	binary.BigEndian.PutUint16(held[46:], idLen)
@@ -101,7 +102,8 @@ func wantSmall(t *testing.T, body, from []byte) {
 	}
 }
 
-// FuzzEnvelope reads payloads that anybody may have put into a Go queue. One that is read comes back as it is.
+// FuzzEnvelope reads payloads that any program may have put into a Go queue. A readable one comes
+// back as it is.
 func FuzzEnvelope(f *testing.F) {
 	f.Add([]byte(magic))
 	f.Add([]byte(magic + "\x00"))
@@ -130,7 +132,7 @@ func FuzzEnvelope(f *testing.F) {
 	})
 }
 
-// FuzzCursors reads cursors and ids, which callers pass on from who knows where.
+// FuzzCursors reads cursors and ids, which may come from anywhere.
 func FuzzCursors(f *testing.F) {
 	for _, seed := range []string{"", "d.0", "d.-1", "t.1.00ff", "t..", "t.1.zz", "9007199254740993", "0812-17", "-", "zz-1", "08-99999999999999999999"} {
 		f.Add(seed)

@@ -48,7 +48,7 @@ func TestABurstIsHandedOver(t *testing.T) {
 	}
 }
 
-// HANDED tells no more than the destination has, whoever takes from it.
+// HANDED tells no more than the destination has, whether Go or Java takes from it.
 func TestWhatIsHandedOverIsForgotten(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
@@ -164,7 +164,8 @@ func TestIdenticalPayloads(t *testing.T) {
 	p.empty()
 }
 
-// Java has taken the item before which one that came back belongs, and has put one of its own behind it.
+// Java has taken the item before which one that came back belongs, and has put one of its own
+// behind it.
 func TestWhatComesBackIsNotLost(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, _ redisson.MemberFormat) {
@@ -253,7 +254,8 @@ func TestBothSidesTake(t *testing.T) {
 	p.empty()
 }
 
-// receiveSome takes and acks a few messages, and pauses for as long as the queue needs to be handed over.
+// receiveSome takes and acks a few messages, and pauses for as long as the queue needs to be handed
+// over.
 func (p *place) receiveSome(q backend.Queue, count func(...string)) {
 	ctx, cancel := context.WithTimeout(p.ctx, 100*time.Millisecond)
 	defer cancel()

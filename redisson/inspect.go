@@ -12,7 +12,7 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// Pending is a member that waits in the sorted set of due times, whoever pushed it.
+// Pending is a member that waits in the sorted set of due times, pushed by Go or by Java.
 type Pending struct {
 	ID       string // for Cancel and Reschedule; empty when unreadable
 	Due      time.Time
@@ -23,8 +23,10 @@ type Pending struct {
 	Err      error  // an [UnreadableError], of the member or its payload
 }
 
-// Pending returns up to limit members, 1 to 1000, by due time, from the cursor on: "" starts, and a returned cursor of "" says that
-// there are no more. A page may be shorter than limit, or empty, and have more behind it. Members that come or go meanwhile shift the others. It blocks for a round trip.
+// Pending returns up to limit members, 1 to 1000, by due time, from the cursor on: "" starts, and a
+// returned cursor of "" says that there are no more. A page may be shorter than limit, or empty,
+// and have more behind it. Members that come or go meanwhile shift the others. It blocks for a
+// round trip.
 func (b *Backend) Pending(ctx context.Context, queue, cursor string, limit int) (page []Pending, next string, err error) {
 	s, from, err := b.listing(queue, cursor, limit)
 	if err != nil {
@@ -79,7 +81,7 @@ type Keys struct {
 	Own         []string // those of this package beside them
 }
 
-// Report is what a queue's keys look like.
+// Report is the state of a queue's keys.
 type Report struct {
 	Keys Keys
 
@@ -90,11 +92,13 @@ type Report struct {
 	Dead        int64 // dead letters of this package
 	Quarantined int64
 
-	// Subscribers counts the processes that listen for new heads: each Java process with an RDelayedQueue, and each backend of
-	// this package with an open queue. On a Cluster it is what the node that was asked knows.
+	// Subscribers counts the processes that listen for new heads: each Java process with an
+	// RDelayedQueue, and each backend of this package with an open queue. On a Cluster it is the
+	// number that the node that was asked knows.
 	Subscribers int64
 
-	// Formats counts the layouts of the first 1000 members, and Unreadable those of them that nobody can read.
+	// Formats counts the layouts of the first 1000 members, and Unreadable the unreadable ones
+	// among them.
 	Formats    map[MemberFormat]int
 	Unreadable int
 }

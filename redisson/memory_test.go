@@ -12,8 +12,8 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// TestServerFull fills a server that evicts nothing. Pushes are refused; all else goes on, although the server
-// stays over its limit all the while.
+// TestServerFull fills a server that evicts nothing. Pushes are refused; all else goes on, although
+// the server stays over its limit all the while.
 func TestServerFull(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]redisson.Option{

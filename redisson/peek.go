@@ -11,7 +11,8 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// A place is where a listing goes on: in the destination list, or behind a member of the sorted set.
+// A place is where a listing goes on: in the destination list, or behind a member of the sorted
+// set.
 type place struct {
 	handed string // how many of the destination list were passed over; -1 for all
 	due    string // in ms; empty at the beginning, as is member
@@ -23,8 +24,8 @@ const (
 	waitingFields = 6
 )
 
-// Peek is as in backend.Peeker. What was handed over to Java comes first, in the order in which Java takes it. What Java itself
-// has moved has neither id nor due time.
+// Peek is as in backend.Peeker. Messages handed over to Java come first, in the order in which Java
+// takes them. Messages that Java itself has moved have neither id nor due time.
 func (s *store) Peek(ctx context.Context, cursor string, limit int) (page []backend.Pending, next string, err error) {
 	from, err := parsePlace(cursor)
 	if err != nil {
@@ -105,8 +106,8 @@ func parsePlace(cursor string) (p place, err error) {
 	return p, nil
 }
 
-// Purge is as in backend.Purger, in one script: it deletes Redisson's three keys and this package's. Java's
-// processes go on as on an empty queue; messages that they have taken are theirs.
+// Purge is as in backend.Purger, in one script: it deletes Redisson's three keys and this
+// package's. Java's processes go on as on an empty queue; messages that they have taken are theirs.
 func (s *store) Purge(ctx context.Context) (int64, error) {
 	return script.Purge(ctx, &s.Runner, purgeScript)
 }

@@ -40,7 +40,8 @@ func textsOf(ps []backend.Pending) []string {
 	return texts
 }
 
-// What was handed over to Java waits as well: first what lies in the destination, then what is due later.
+// What was handed over to Java waits as well: first what lies in the destination, then what is due
+// later.
 func TestPeekShowsWhatWasHandedOver(t *testing.T) {
 	t.Parallel()
 	for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2, redisson.Both} {
@@ -109,7 +110,7 @@ func TestPeekPassesLeasesOver(t *testing.T) {
 	p.empty()
 }
 
-// Members that nobody can read, and payloads that the codec does not, are shown as they are.
+// Unreadable members, and payloads that the codec cannot read, are shown as they are.
 func TestPeekShowsWhatNobodyReads(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

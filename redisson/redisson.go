@@ -54,19 +54,23 @@ func (b *Backend) openSource(ctx context.Context, name string, o backend.Options
 	return source, nil
 }
 
-// Open returns a handle on the queue of that name. The first Open checks the server and warns of what
-// may lose messages. A queue one of whose keys holds something of another program's is refused with a [backend.InvalidError]. A queue shared with Java is tended for as long as a handle on it is open, whether or not anybody
-// receives: what is due and finds no worker here goes to where Java takes it.
+// Open returns a handle on the queue of that name. The first Open checks the server and warns of
+// settings that may lose messages. Where another program has written to one of the queue's keys,
+// the error is a [backend.InvalidError]. A queue shared with Java is maintained for as long as a
+// handle on it is open, even without a Receive: a due message that no worker here wants goes to the
+// list where Java takes it.
 func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
 	return b.queues.Open(ctx, name, o)
 }
 
-// Close closes all queues, and the client where a URL made it. Messages stay in Redis. It waits up to 5 s for calls under way; where the
-// server does not reply to them in that time, the error matches [backend.ErrUnavailable], and they end by the client's timeouts.
+// Close closes all queues, and the client where a URL made it. Messages stay in Redis. It waits up
+// to 5 s for calls under way; where the server does not reply to them in that time, the error
+// matches [backend.ErrUnavailable], and they end by the client's timeouts.
 func (b *Backend) Close() error { return b.queues.Close() }
 
-// Traits returns what the backend promises. With [Envelope] that is everything, to the millisecond, but for ids that stay
-// taken when their messages are gone, and headers that a nack changes. What is shared with Java has neither headers nor ids of the pusher's.
+// Traits returns what the backend promises. With [Envelope] that is everything, to the millisecond,
+// but for ids that stay taken when their messages are gone, and headers that a nack changes. A
+// queue shared with Java has neither headers nor ids of the pusher's.
 func (b *Backend) Traits() backend.Traits {
 	shared := b.setup.codec != Envelope
 	return backend.Traits{

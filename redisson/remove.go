@@ -20,7 +20,8 @@ func (b *Backend) Remains(ctx context.Context, queues ...string) ([]string, erro
 	return queue.Remains(ctx, b.queues, queues...)
 }
 
-// keyOf knows a key by its name alone, so that keys of programs that share the queue's hash tag are none.
+// keyOf knows a key by its name alone, so that keys of programs that share the queue's hash tag are
+// none.
 func (b *Backend) keyOf(key, queue string) bool {
 	return slices.Contains(namesOf(b.setup.prefix+queue).allKeys(), key)
 }

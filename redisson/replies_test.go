@@ -73,8 +73,9 @@ func (y *tally) failed() (n int) {
 	return n
 }
 
-// TestRepliesCut cuts replies after the server has done what was asked. In an envelope a push is repeated until it is known to
-// be stored; beside Java it is not, and says so. Neither is stored twice.
+// TestRepliesCut cuts replies after the server has done what was asked. In an envelope a push is
+// repeated until it is known to be stored; beside Java it is not, and says so. Neither is stored
+// twice.
 func TestRepliesCut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []redisson.Codec{redisson.String, redisson.Envelope} {
@@ -128,7 +129,7 @@ func (p *place) drain(q backend.Queue, y *tally) {
 	}
 }
 
-// checkRest takes what is left: only what nobody was told of, once each.
+// checkRest takes the messages left: only those whose push failed, once each.
 func (p *place) checkRest(q queue, y *tally) {
 	p.t.Helper()
 	for {

@@ -35,8 +35,8 @@ var elsewhere = map[string]string{
 	"lpos": "HANDED is trimmed later without", "set": "the first number, by the server's clock",
 }
 
-// TestWithoutARight runs each call as a user who lacks one of the documented rights. A call that fails names the right and loses
-// nothing; and no right is documented that nothing needs.
+// TestWithoutARight runs each call as a user who lacks one of the documented rights. A call that
+// fails names the right and loses nothing; and no right is documented that nothing needs.
 func TestWithoutARight(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())
@@ -80,8 +80,8 @@ func (v *venture) done() *venture {
 	return &done
 }
 
-// TestAKeyOfAnotherType runs each call on a queue one of whose keys another program has written something else to. A call that fails loses
-// nothing of what is under the other keys.
+// TestAKeyOfAnotherType runs each call on a queue one of whose keys another program has written
+// something else to. A call that fails loses nothing of what is under the other keys.
 func TestAKeyOfAnotherType(t *testing.T) {
 	t.Parallel()
 	for _, c := range bothWays {

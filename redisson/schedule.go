@@ -18,8 +18,8 @@ type sealed struct {
 	key, payload []byte
 }
 
-// Schedule is as in backend.Queue. Where the store makes the ids, a call whose reply was lost is not repeated: nothing would tell
-// the second message from the first.
+// Schedule is as in backend.Queue. Where the store makes the ids, a call whose reply was lost is
+// not repeated: nothing would tell the second message from the first.
 func (s *store) Schedule(ctx context.Context, ms []backend.Message) []error {
 	ready, errs := s.seal(ms)
 	size := func(m sealed) int { return len(m.payload) }
@@ -58,7 +58,8 @@ func (s *store) sealOne(m *backend.Message) (sealed, error) {
 	if err != nil {
 		return sealed{}, fmt.Errorf("codec %s: %w", s.codec.Name(), err)
 	}
-	// A codec may return the body itself, which the caller may change while a call that it has left is still under way.
+	// A codec may return the body itself, which the caller may change while a call that it has left
+	// is still under way.
 	return sealed{m, nil, bytes.Clone(payload)}, nil
 }
 
@@ -106,7 +107,7 @@ func (s *store) name(m *backend.Message, reply string) error {
 	return nil
 }
 
-// refused explains the refusal of a format, or of keys that hold something else.
+// refused explains why a script rejects a format, or keys that hold something else.
 func (s *store) refused(err error) error {
 	const mark = "FORMAT "
 	if err = s.wrongType(err); err == nil {

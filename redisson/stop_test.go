@@ -19,7 +19,8 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// A trial is a queue with messages a, b and c, on a clock of its own. Nothing runs but what the test calls.
+// A trial is a queue with messages a, b and c, on a clock of its own. Nothing runs but what the
+// test calls.
 type trial struct {
 	*place
 	worker
@@ -140,7 +141,7 @@ func fromJava(tr *trial) {
 	}
 }
 
-// duplicates has Java make one id for all. On a queue of envelopes there are none.
+// duplicates has Java make one id for all messages. A queue of envelopes has none of them.
 func duplicates(tr *trial) {
 	if !tr.shared() {
 		pushed(tr)
@@ -228,7 +229,7 @@ type venture struct {
 
 const (
 	claimMarker      = "-- Leases up to limit"
-	maintainMarker       = "-- Maintains the queue while"
+	maintainMarker   = "-- Maintains the queue while"
 	deadMarker       = "-- Makes messages dead letters"
 	nackMarker       = "-- Gives messages back: for"
 	cancelMarker     = "-- Deletes messages that wait"
@@ -245,11 +246,11 @@ var ventures = []venture{
 	{name: "claim of what Java has handed over", marker: claimMarker, before: fromJava, do: worker.take, first: 1, most: 2},
 	{name: "claim of what is redriven", marker: claimMarker, before: redriven, do: worker.take, first: 1, most: 2},
 	{name: "claim of what has one id", marker: claimMarker, before: duplicates, do: worker.take, first: 1, most: 2},
-	{name: "claim of what nobody can read", marker: claimMarker, before: unreadable, do: worker.take, first: 1, most: 2},
+	{name: "claim of unreadable entries", marker: claimMarker, before: unreadable, do: worker.take, first: 1, most: 2},
 	{name: "maintain", marker: maintainMarker, before: pushed, do: worker.maintain, first: 1, most: 1},
 	{name: "maintain of ended leases", marker: maintainMarker, before: ended, do: worker.maintain, first: 2, most: 2},
 	{name: "maintain of what came back", marker: maintainMarker, before: handedAround, do: worker.maintain, first: 1, most: 1},
-	{name: "maintain of what nobody can read", marker: maintainMarker, before: unreadable, do: worker.maintain, first: 1, most: 1},
+	{name: "maintain of unreadable entries", marker: maintainMarker, before: unreadable, do: worker.maintain, first: 1, most: 1},
 	{name: "ack", marker: "-- Deletes messages: for each its key", before: leased, gone: true, first: 2, most: 2, do: func(w worker, tr *trial) error {
 		return errors.Join(w.s.Ack(tr.ctx, tr.ls)...)
 	}},
@@ -294,8 +295,8 @@ var ventures = []venture{
 
 var bothWays = []redisson.Codec{redisson.Bytes, redisson.Envelope}
 
-// TestStoppedScripts has each script fail at each of its writes in turn. What was in the queue is there still, once, for Java too; and when all of
-// it is done nothing is left.
+// TestStoppedScripts has each script fail at each of its writes in turn. What was in the queue is
+// there still, once, for Java too; and when all of it is done nothing is left.
 func TestStoppedScripts(t *testing.T) {
 	t.Parallel()
 	for _, c := range bothWays {
@@ -335,7 +336,8 @@ func (v *venture) stop(tr *trial, n int) (met bool) {
 	return true
 }
 
-// onceForJava checks that Java does not get anything twice: from the list of what is due, or moved there.
+// onceForJava checks that Java does not get anything twice: from the list of what is due, or moved
+// there.
 func (tr *trial) onceForJava(stop error) {
 	tr.t.Helper()
 	there := tr.list(tr.name)

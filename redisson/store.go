@@ -12,8 +12,8 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// store is one queue's messages. It is safe for concurrent use. Every method runs one script or, for a
-// large batch, a few.
+// store is one queue's messages. It is safe for concurrent use. Every method runs one script or,
+// for a large batch, a few.
 type store struct {
 	script.Runner
 	options
@@ -50,7 +50,8 @@ func (n names) allKeys() []string {
 	return keys
 }
 
-// fitsCluster rejects a name whose keys are in several slots of a Cluster, where Redisson's offers fail too.
+// fitsCluster rejects a name whose keys are in several slots of a Cluster, where Redisson's offers
+// fail too.
 func fitsCluster(client redis.UniversalClient, queue string, keys []string) error {
 	if _, cluster := client.(*redis.ClusterClient); cluster && !sameSlot(keys...) {
 		return backend.Invalid("queue name", queue, "on a Cluster, a name without braces or with one {tag}: the keys that Redisson makes of this one are in different slots")
@@ -71,13 +72,14 @@ func (s *store) flags() string {
 	return f.String()
 }
 
-// leastGrace is the least time between the end of a lease and the moment when Java may take its message.
-// In that time a Go process claims it, if one runs. Java's clocks may be ahead by that much.
+// leastGrace is the least time between the end of a lease and the moment when Java may take its
+// message. In that time a Go process claims it, if one runs. Java's clocks may be ahead by that
+// much.
 const leastGrace = 2 * time.Second
 
 // grace is in ms.
 func (s *store) grace() int64 { return max(leastGrace, 2*s.sweep).Milliseconds() }
 
-// Channel returns the channel where Redisson announces a message that becomes the first, with its due time
-// in ms.
+// Channel returns the channel where Redisson announces a message that becomes the first, with its
+// due time in ms.
 func (s *store) Channel() string { return s.names.channel }

@@ -26,8 +26,8 @@ func openURL(ctx context.Context, u *url.URL) (backend.Backend, string, error) {
 	return newBackend(c, newOptions(c, opts), true), queue, nil
 }
 
-// OpenURL returns the backend that a URL names and its queue's name, for calls such as [Backend.Inspect].
-// The errors are those of delayq.Open.
+// OpenURL returns the backend that a URL names and its queue's name, for calls such as
+// [Backend.Inspect]. The errors are those of delayq.Open.
 func OpenURL(ctx context.Context, rawURL string) (b *Backend, queue string, err error) {
 	opened, queue, err := backend.DefaultMux().Open(ctx, rawURL)
 	if err != nil {

@@ -153,7 +153,8 @@ func withPayload(header, payload string) string {
 	return header[:len(header)-8] + string(binary.LittleEndian.AppendUint64(nil, uint64(len(payload)))) + payload
 }
 
-// Members of one due time come in the order of offers, whatever their ids, such as those that look like this package's.
+// Members of one due time come in the order of offers, whatever their ids, such as those that look
+// like this package's.
 func TestTiesComeAsJavaOfferedThem(t *testing.T) {
 	t.Parallel()
 	looks := func(begin ...byte) func(i int) string {
@@ -188,7 +189,8 @@ func TestTiesComeAsJavaOfferedThem(t *testing.T) {
 	}
 }
 
-// Of messages that come back for the same time any may be the first argument. Sleepers are told whichever is the head then.
+// Of messages that come back for the same time any may be the first argument. Sleepers are told
+// whichever is the head then.
 func TestNackInAnyOrderTellsOfTheHead(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-// TestServerFull fills a server that evicts nothing. Pushes are refused; all else goes on, although the
-// server stays over its limit all the while.
+// TestServerFull fills a server that evicts nothing. Pushes are refused; all else goes on, although
+// the server stays over its limit all the while.
 func TestServerFull(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
 		ctx := deadline(t, 60*time.Second)
@@ -48,7 +48,8 @@ type full struct {
 	stored map[string]bool
 }
 
-// fill pushes until the server refuses, in batches, and checks that nothing is kept of what was refused.
+// fill pushes until the server refuses, in batches, and checks that nothing is kept of what was
+// refused.
 func (f *full) fill() {
 	f.t.Helper()
 	f.stored = make(map[string]bool)

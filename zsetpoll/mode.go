@@ -12,12 +12,12 @@ const (
 	// Script claims a batch in one script. It is the fastest, and the default.
 	Script Mode = iota
 
-	// Arbitrate reads what is due, and lets ZREM decide the owner of each message among all workers, in
-	// one MULTI with the move to the leases. It takes messages without a script, at the price of workers
-	// that lose races.
+	// Arbitrate reads the due messages, and lets ZREM decide the owner of each message among all
+	// workers, in one MULTI with the move to the leases. It takes messages without a script, at the
+	// price of workers that lose races.
 	Arbitrate
 
-	// Mover moves what is due to a list, and takes from there: the layout that users of asynq and
+	// Mover moves due messages to a list, and takes from there: the layout that users of asynq and
 	// Sidekiq know.
 	Mover
 )

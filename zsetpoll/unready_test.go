@@ -25,7 +25,8 @@ func wantUnavailable(t *testing.T, err error, reply string) {
 	}
 }
 
-// TestSlotOnTheMove moves the slot of a queue: a script has keys on both nodes, until the move is over.
+// TestSlotOnTheMove moves the slot of a queue: a script has keys on both nodes, until the move is
+// over.
 func TestSlotOnTheMove(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, 60*time.Second)

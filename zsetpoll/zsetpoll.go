@@ -35,14 +35,15 @@ func New(client redis.UniversalClient, opts ...Option) *Backend {
 	return &Backend{queues: setup.Backend(c), poll: c.Poll}
 }
 
-// Open returns a handle on the queue of that name. The first Open checks the server and warns of what
-// may lose messages.
+// Open returns a handle on the queue of that name. The first Open checks the server and warns of
+// settings that may lose messages.
 func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
 	return b.queues.Open(ctx, name, o)
 }
 
-// Close closes all queues, and the client where a URL made it. Messages stay in Redis. It waits up to 5 s for calls under way; where the
-// server does not reply to them in that time, the error matches [backend.ErrUnavailable], and they end by the client's timeouts.
+// Close closes all queues, and the client where a URL made it. Messages stay in Redis. It waits up
+// to 5 s for calls under way; where the server does not reply to them in that time, the error
+// matches [backend.ErrUnavailable], and they end by the client's timeouts.
 func (b *Backend) Close() error { return b.queues.Close() }
 
 // Claims chooses how workers claim messages, by default [Script].
@@ -56,8 +57,8 @@ func Claims(m Mode) Option {
 }
 
 // Poll sets how long an idle queue sleeps when no wake-up comes, 10 ms to 1 min, 1 s by default. It
-// bounds how late a lost wake-up can make a message. More than a hundred open queues share a hundred
-// looks a second.
+// bounds how late a lost wake-up can make a message. More than a hundred open queues share a
+// hundred looks a second.
 func Poll(d time.Duration) Option {
 	return func(c *setup.Config) { c.SetPoll("zsetpoll.Poll", d) }
 }
@@ -65,24 +66,25 @@ func Poll(d time.Duration) Option {
 // Prefix sets what all keys begin with, "delayq" by default: 1 to 64 bytes without braces.
 func Prefix(p string) Option { return func(c *setup.Config) { c.SetPrefix(p) } }
 
-// WaitReplicas makes a push wait until n replicas, 1 to 100, have the message, for at most within, 1 ms to
-// 1 min. When they do not have it in time, the push fails with [backend.ErrUnconfirmed]: the message is
-// stored, and lost only if the server is.
+// WaitReplicas makes a push wait until n replicas, 1 to 100, have the message, for at most within,
+// 1 ms to 1 min. When they do not have it in time, the push fails with [backend.ErrUnconfirmed]:
+// the message is stored, and lost only if the server is.
 //
 // Redis replicates after it replies. Without this option a message may be lost with a master whose
 // replicas lag behind. With it, a message is lost only if a replica without it is promoted.
 //
-// Concurrent pushes wait together. Redis checks ten times a second whether a wait is over. A cancel or an
-// ack does not wait. The client is one of a single server, a Sentinel group or a Cluster.
+// Concurrent pushes wait together. Redis checks ten times a second whether a wait is over. A cancel
+// or an ack does not wait. The client is one of a single server, a Sentinel group or a Cluster.
 func WaitReplicas(n int, within time.Duration) Option {
 	return func(c *setup.Config) {
 		c.SetConfirm("zsetpoll.WaitReplicas", script.Confirmation{Replicas: n, Within: within})
 	}
 }
 
-// WaitDisk is [WaitReplicas] on disk: a push waits until the server has written the message to the disk
-// with its append-only file, and so have n replicas, 0 to 100. It takes Redis 7.2 or newer with appendonly
-// yes; elsewhere Open fails. With appendfsync everysec a push waits for up to a second.
+// WaitDisk is [WaitReplicas] on disk: a push waits until the server has written the message to the
+// disk with its append-only file, and so have n replicas, 0 to 100. It takes Redis 7.2 or newer
+// with appendonly yes; elsewhere Open fails. With appendfsync everysec a push waits for up to a
+// second.
 func WaitDisk(n int, within time.Duration) Option {
 	return func(c *setup.Config) {
 		c.SetConfirm("zsetpoll.WaitDisk", script.Confirmation{Replicas: n, Disk: true, Within: within})

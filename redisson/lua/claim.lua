@@ -1,10 +1,12 @@
--- Leases up to limit messages that are due: limit, lease in us, the claim's own name of 8 bytes. Returns the
--- time in us, the next event in ms, and for each message what is in HELD. A repeated claim returns what its first try
--- has leased. What is in DEST is taken too: it may have come from Java.
+-- Leases up to limit messages that are due: limit, lease in us, the claim's own name of 8 bytes.
+-- Returns the time in us, the next event in ms, and for each message what is in HELD. A repeated
+-- claim returns what its first try has leased. What is in DEST is taken too: it may have come from
+-- Java.
 local limit, till, claim = tonumber(ARGV[FIRST]), after(tonumber(ARGV[FIRST + 1])), ARGV[FIRST + 2]
 local out = {int(NOW_US), ''}
 
--- A claim stops at so many bytes of payload, where the server's clock does not tell the time that they take.
+-- A claim stops at so many bytes of payload, where the server's clock does not tell the time that
+-- they take.
 local ROOM = 256 * 1024
 
 -- The first try may be so many ms older than AGE says: this one has had to connect first.
@@ -29,7 +31,8 @@ local function claimed_before()
   return #mine > 0
 end
 
--- Whether an item of DEST comes before a message in TIMES. Of one due time, what was moved comes first, unless the numbers of ours tell.
+-- Whether an item of DEST comes before a message in TIMES. Of one due time, what was moved comes
+-- first, unless the numbers of ours tell.
 local function before(item, msg)
   return not item.msg or not msg or not sorts_before(msg.due, msg.member, item.msg.due, item.msg.member)
 end
@@ -88,7 +91,8 @@ local function identify(chosen, last)
   return recall_all(chosen)
 end
 
--- Java's ids are random. A message with the id of one that is leased gets an id of its own. Returns the members that were in TIMES.
+-- Java's ids are random. A message with the id of a leased one gets an id of its own. Returns the
+-- members that were in TIMES.
 local function part_duplicates(msgs, last)
   local keys, seen, parted = {}, {}, {}
   for i, msg in ipairs(msgs) do

@@ -1,5 +1,6 @@
--- Makes messages dead letters: for each its key, the lease's stamp, reason. Returns 1 done, 0 the lease is lost, 2
--- unknown. GRAVES has due time, origin, attempts, time of death, length of the reason, reason, member.
+-- Makes messages dead letters: for each its key, the lease's stamp, reason. Returns 1 done, 0 the
+-- lease is lost, 2 unknown. GRAVES has due time, origin, attempts, time of death, length of the
+-- reason, reason, member.
 local outcomes, bytes = {}, 0
 for i = FIRST, #ARGV, 3 do
   if stops(outcomes, 4 * bytes) then

@@ -1,6 +1,6 @@
--- Lists dead letters: the cursor, how many, '1' for their ids alone. Returns the cursor of the next page,
--- or '' where there are no more, and for each the order of death, key, death. A script stops at so many
--- bytes that it reads.
+-- Lists dead letters: the cursor, how many, '1' for their ids alone. Returns the cursor of the next
+-- page, or '' where there are no more, and for each the order of death, key, death. A script stops
+-- at so many bytes that it reads.
 local limit, ids_alone = tonumber(ARGV[FIRST + 1]), ARGV[FIRST + 2] == '1'
 local room = 8 * 1024 * 1024
 local out = {''}

@@ -1,8 +1,9 @@
--- Maintains the queue while no Go worker waits: ends leases, and moves due messages to DEST, where Java takes
--- them, until it has so many: how many. Returns the time in us and the next event in ms.
+-- Maintains the queue while no Go worker waits: ends leases, and moves due messages to DEST, where
+-- Java takes them, until it has so many: how many. Returns the time in us and the next event in ms.
 local wanted = tonumber(ARGV[FIRST])
 
--- A script moves so many bytes of payload, where the server's clock does not tell the time that they take.
+-- A script moves so many bytes of payload, where the server's clock does not tell the time that
+-- they take.
 local ROOM = 256 * 1024
 
 -- HANDED, read once something is to go between its entries.
@@ -23,8 +24,8 @@ local function place_of_next(msg)
   return first
 end
 
--- Adds to DEST a message that came back, before what it comes before. Entries that Java has taken the items of are no help: where these are
--- many, it goes to the head.
+-- Adds to DEST a message that came back, before what it comes before. Entries that Java has taken
+-- the items of are no help: where these are many, it goes to the head.
 local function insert(msg, entry, payload)
   local at = place_of_next(msg)
   local tries = 10

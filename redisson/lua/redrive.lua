@@ -1,5 +1,6 @@
--- Schedules dead letters again, due now, as if they had just been pushed: a key each. Returns 1 done, 0 not
--- dead, 2 not dead or done by the first try. Its members have new ids, and keep the format that they had.
+-- Schedules dead letters again, due now, as if they had just been pushed: a key each. Returns 1
+-- done, 0 not dead, 2 not dead or done by the first try. Its members have new ids, and keep the
+-- format that they had.
 local outcomes, bytes = {}, 0
 for i = FIRST, #ARGV do
   if stops(outcomes, 4 * bytes) then

@@ -1,8 +1,9 @@
--- Stores messages: for each its key, in an envelope, or nothing, payload, due time in ms or '', delay in us. The key makes
--- it idempotent: one that is there stays. Returns an outcome for each: 1 stored, 0 a message of that key is
--- there, 2 unknown: the first try may have stored one that was due and done since, which must not come
--- again; without keys, due time and key. Before anything is written, members that show of which
--- format Java's readers are can refuse it all: -FORMAT and theirs.
+-- Stores messages: for each its key, in an envelope, or nothing, payload, due time in ms or '',
+-- delay in us. The key makes it idempotent: one that is there stays. Returns an outcome for each: 1
+-- stored, 0 a message of that key is there, 2 unknown: the first try may have stored one that was
+-- due and done since, which must not come again; without keys, due time and key. Before anything is
+-- written, members that show of which format Java's readers are can refuse it all: -FORMAT and
+-- theirs.
 local FORCE = ARGV[FIRST] == '1'
 local PREFIX = FORMAT == 'V2' and 9 or 8 -- the length of what is before the payload's
 

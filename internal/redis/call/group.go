@@ -1,5 +1,6 @@
-// Package call runs calls of a Redis client so that each returns when its context ends. The client library ends a call by a
-// deadline only where its options say so, and never when a context is cancelled.
+// Package call runs calls of a Redis client so that each returns when its context ends. The client
+// library ends a call by a deadline only where its options say so, and never when a context is
+// cancelled.
 package call
 
 import (
@@ -15,7 +16,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// A Group keeps account of the goroutines of one backend. The zero value is ready. It is safe for concurrent use.
+// A Group keeps account of the goroutines of one backend. The zero value is ready. It is safe for
+// concurrent use.
 type Group struct {
 	mu        sync.Mutex
 	running   int
@@ -26,13 +28,15 @@ type Group struct {
 // unowned is for calls of no backend.
 var unowned Group
 
-// mostAbandoned bounds the goroutines that wait in vain for a server that stalls. Further calls wait for one of them to end.
+// mostAbandoned bounds the goroutines that wait in vain for a server that stalls. Further calls
+// wait for one of them to end.
 const mostAbandoned = 1000
 
-// Do returns what call returns, or when ctx ends. Then the error matches that of ctx, and [backend.ErrOutcomeUnknown] where the call may
-// have sent something. call goes on in a goroutine until the client library gives up; nothing that it returns is used any more, and
-// it must not touch what belongs to the caller. A context that cannot end costs no goroutine. A nil group is that of calls of no
-// backend, and no Close waits for them.
+// Do returns what call returns, or when ctx ends. Then the error matches that of ctx, and
+// [backend.ErrOutcomeUnknown] where the call may have sent something. call goes on in a goroutine
+// until the client library gives up; nothing that it returns is used any more, and it must not
+// touch what belongs to the caller. A context that cannot end costs no goroutine. A nil group is
+// that of calls of no backend, and no Close waits for them.
 func Do[T any](ctx context.Context, g *Group, call func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
@@ -87,7 +91,8 @@ func (t *task[T]) run(ctx context.Context, g *Group, call func(context.Context) 
 
 func unknown(err error) error { return fmt.Errorf("%w: %w", backend.ErrOutcomeUnknown, err) }
 
-// ended is the error of a call that its context may have ended: a connection's deadline may fire just before the context's does.
+// ended is the error of a call that its context may have ended: a connection's deadline may fire
+// just before the context's does.
 func ended(ctx context.Context, err error) error {
 	var reply redis.Error
 	if err == nil || errors.As(err, &reply) {

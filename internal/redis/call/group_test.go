@@ -85,7 +85,8 @@ func TestDoKeepsAPanicForItsCaller(t *testing.T) {
 	_, _ = call.Do(t.Context(), nil, func(context.Context) (int, error) { panic("of a hook") })
 }
 
-// Callers that leave and come again against a server that stalls do not pile up goroutines without end.
+// Callers that leave and come again against a server that stalls do not pile up goroutines without
+// end.
 func TestAbandonedCallsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

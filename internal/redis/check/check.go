@@ -1,4 +1,5 @@
-// Package check finds settings of a Redis server that may lose messages or reject them, with the remedy.
+// Package check finds settings of a Redis server that may lose messages or reject them, with the
+// remedy.
 package check
 
 import (
@@ -18,8 +19,8 @@ import (
 // checkWithin bounds what the check adds to the first Open.
 const checkWithin = 2 * time.Second
 
-// Check warns, with the remedy, about servers that may lose messages or reject them. It never fails: it
-// gives no warning about a server that does not reply.
+// Check warns, with the remedy, about servers that may lose messages or reject them. It never
+// fails: it gives no warning about a server that does not reply.
 func Check(ctx context.Context, calls *call.Group, client redis.UniversalClient, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
@@ -33,8 +34,8 @@ func Check(ctx context.Context, calls *call.Group, client redis.UniversalClient,
 	report(ctx, log, facts)
 }
 
-// report logs each finding once, with all servers that it is about: the masters of a Cluster mostly have the
-// same configuration.
+// report logs each finding once, with all servers that it is about: the masters of a Cluster mostly
+// have the same configuration.
 func report(ctx context.Context, log *slog.Logger, facts []Facts) {
 	servers := make(map[Finding][]string)
 	var order []Finding
@@ -52,8 +53,8 @@ func report(ctx context.Context, log *slog.Logger, facts []Facts) {
 	}
 }
 
-// Inspect asks each server that a client writes to: one, the masters of a Cluster, or the shards of a Ring.
-// With an error it returns the facts of the servers that replied.
+// Inspect asks each server that a client writes to: one, the masters of a Cluster, or the shards of
+// a Ring. With an error it returns the facts of the servers that replied.
 func Inspect(ctx context.Context, client redis.UniversalClient) ([]Facts, error) {
 	switch c := client.(type) {
 	case *redis.ClusterClient:

@@ -63,7 +63,8 @@ func Examine(ctx context.Context, client redis.UniversalClient) (backend.Examina
 	return x, ctx.Err()
 }
 
-// unasked is the finding about a server that refuses a command, or one of several that does not reply.
+// unasked is the finding about a server that refuses a command, or one of several that does not
+// reply.
 func unasked(err error) backend.Finding {
 	var reply redis.Error
 	if errors.As(err, &reply) {

@@ -26,7 +26,8 @@ func yesNo(yes bool) Tristate {
 	return No
 }
 
-// Facts are the settings and the state of a server that messages depend on. Managed services hide some.
+// Facts are the settings and the state of a server that messages depend on. Managed services hide
+// some.
 type Facts struct {
 	Server    string   // host:port, for the reader
 	Version   string   // "" when unknown
@@ -115,8 +116,8 @@ func flagged(s string) Tristate {
 	}
 }
 
-// snapshots returns Unknown where INFO alone is readable and there has been no snapshot yet: one may come
-// later.
+// snapshots returns Unknown where INFO alone is readable and there has been no snapshot yet: one
+// may come later.
 func snapshots(info, config map[string]string) Tristate {
 	if points, ok := config["save"]; ok {
 		return yesNo(strings.TrimSpace(points) != "")

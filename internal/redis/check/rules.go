@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// OldestVersion is the oldest version that can run the scripts. They read the clock before they write, so the
-// server must replicate a script by its effects. All commands are at least as old.
+// OldestVersion is the oldest version that can run the scripts. They read the clock before they
+// write, so the server must replicate a script by its effects. All commands are at least as old.
 const OldestVersion = "5.0"
 
 // A Finding is a problem of a server, and its remedy.
@@ -101,7 +101,8 @@ func evicting(f Facts) (Finding, bool) {
 	}
 }
 
-// dropsAny reports whether a policy may evict any key. The volatile ones spare keys without an expiry.
+// dropsAny reports whether a policy may evict any key. The volatile ones spare keys without an
+// expiry.
 func dropsAny(policy string) bool { return !strings.HasPrefix(policy, "volatile-") }
 
 const enableAOF = "run CONFIG SET appendonly yes, and put the lines \"appendonly yes\" and \"appendfsync everysec\" into redis.conf"

@@ -160,7 +160,8 @@ func TestFactsFromServers(t *testing.T) {
 	}
 }
 
-// since has for each command that the scripts may use the version that brought it in the form they use.
+// since has for each command that the scripts may use the version that brought it in the form they
+// use.
 var since = map[string]string{
 	"DEL": "1.0", "EXISTS": "1.0", "INCR": "1.0", "LINDEX": "1.0", "LLEN": "1.0", "LPOP": "1.0", "LPUSH": "1.0", "LRANGE": "1.0",
 	"LREM": "1.0", "LTRIM": "1.0", "RPOP": "1.0", "RPUSH": "1.0", "ZADD": "3.0.2", "ZCARD": "1.2", "ZRANGE": "1.2", "ZREM": "1.2", "ZREMRANGEBYRANK": "2.0",

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// address completes HOST[:PORT]. It reports false for anything else. An IPv6 address is in brackets.
+// address completes HOST[:PORT]. It reports false for anything else. An IPv6 address is in
+// brackets.
 func address(hostport, defaultPort string) (string, bool) {
 	host, port, err := net.SplitHostPort(hostport)
 	if err != nil {

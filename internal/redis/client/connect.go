@@ -12,7 +12,8 @@ import (
 	"github.com/delayq/delayq/internal/redis/call"
 )
 
-// Connect returns a client of the server that the URL names, once that has replied. The caller closes it.
+// Connect returns a client of the server that the URL names, once that has replied. The caller
+// closes it.
 func (t *Target) Connect(ctx context.Context) (redis.UniversalClient, error) {
 	if err := t.reach(ctx); err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", t.where(), t.discreet(err))
@@ -25,16 +26,16 @@ func newClient(o *redis.UniversalOptions) redis.UniversalClient {
 	return redis.NewUniversalClient(o)
 }
 
-// clientOptions lets a caller's deadline end a wait for the server. A script whose reply is lost that way
-// can be repeated without harm.
+// clientOptions lets a caller's deadline end a wait for the server. A script whose reply is lost
+// that way can be repeated without harm.
 func (t *Target) clientOptions() *redis.UniversalOptions {
 	o := t.Options
 	o.ContextTimeoutEnabled = true
 	return &o
 }
 
-// ping uses a client of its own that does not try again. A mistyped host should fail at once; only a running
-// service retries for long.
+// ping uses a client of its own that does not try again. A mistyped host should fail at once; only
+// a running service retries for long.
 func (t *Target) ping(ctx context.Context) error {
 	o := t.clientOptions()
 	o.MaxRetries, o.DialerRetries = -1, 1
@@ -71,7 +72,8 @@ func hurry(ctx context.Context, o *redis.UniversalOptions) {
 	}
 }
 
-// late returns the context's error. A connection's deadline may fire just before the context's does.
+// late returns the context's error. A connection's deadline may fire just before the context's
+// does.
 func late(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && time.Now().After(deadline) {
 		return context.DeadlineExceeded
@@ -91,9 +93,9 @@ func (t *Target) where() string {
 	}
 }
 
-// discreet removes passwords from a server's error: a server that does not know a command repeats its
-// arguments. Errors that never do that stay as they are, since a hole in a known text would show the
-// password.
+// discreet removes passwords from a server's error: a server that does not know a command repeats
+// its arguments. Errors that never do that stay as they are, since a hole in a known text would
+// show the password.
 func (t *Target) discreet(err error) error {
 	var reply redis.Error
 	if !errors.As(err, &reply) || redis.HasErrorPrefix(err, "WRONGPASS") || redis.HasErrorPrefix(err, "NOAUTH") {

@@ -41,7 +41,8 @@ func mustConnect(t *testing.T, rawURL string) redis.UniversalClient {
 	return client
 }
 
-// mustNotConnect wants an error with all these parts, soon, and without the passwords that the tests use.
+// mustNotConnect wants an error with all these parts, soon, and without the passwords that the
+// tests use.
 func mustNotConnect(t *testing.T, rawURL string, parts ...string) {
 	t.Helper()
 	began := time.Now()

@@ -41,13 +41,14 @@ func handshake(ctx context.Context, conn net.Conn, addr string, config *tls.Conf
 	return secured, nil
 }
 
-// A dialError is an error of a client from this package. The call that needed the connection returns it.
+// A dialError is an error of a client from this package. The call that needed the connection
+// returns it.
 type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
 
-// The client library prints each failure to connect to one logger for all clients, by default the standard
-// error. Failures of clients from this package are in errors already, and are not printed.
+// The client library prints each failure to connect to one logger for all clients, by default the
+// standard error. Failures of clients from this package are in errors already, and are not printed.
 func init() { redis.SetLogger(otherClients{}) }
 
 // otherClients prints as the client library does by default.

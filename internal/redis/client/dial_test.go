@@ -29,7 +29,8 @@ func (p *printed) String() string {
 	return p.text.String()
 }
 
-// What a client of ours cannot reach is in the error of the call, and nowhere else. What other clients print stays.
+// What a client of ours cannot reach is in the error of the call, and nowhere else. What other
+// clients print stays.
 func TestFailuresToDialAreNotPrinted(t *testing.T) {
 	var p printed
 	before := printer.Writer()

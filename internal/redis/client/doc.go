@@ -20,9 +20,9 @@
 //	pool_size=N                 connections, to each node of a Cluster
 //	dial_timeout=5s, read_timeout=5s, write_timeout=5s
 //
-// More nodes are parameters since the host of a URL cannot be a list: net/url rejects one with an IPv6
-// address in it.
+// More nodes are parameters since the host of a URL cannot be a list: net/url rejects one with an
+// IPv6 address in it.
 //
-// A backend has parameters of its own beside these. Unknown, repeated or useless parameters are errors. No
-// error repeats a password.
+// A backend has parameters of its own beside these. Unknown, repeated or useless parameters are
+// errors. No error repeats a password.
 package client

@@ -12,8 +12,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// FuzzParse reads URLs as somebody may have typed them: each is refused with a typed error, or names a queue and gives options that
-// the client library takes.
+// FuzzParse reads URLs as a user may have typed them: each is rejected with a typed error, or names
+// a queue and gives options that the client library takes.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"zsetpoll://host/orders", "zsetpoll://me:p%40%2F@[::1]:7000/or%20ders?db=2&prefix=a", "zsetpoll:///o?socket=/run/r.sock",
@@ -49,9 +49,9 @@ func (t *Target) mustBeUsable(tb testing.TB) {
 		tb.Fatalf("TLS asked for: %t, set up: %v", t.tls.on, o.TLSConfig)
 	}
 	if o.TLSConfig != nil && o.TLSConfig.InsecureSkipVerify != t.tls.insecure {
-		tb.Fatal("nobody asked for TLS without verification")
+		tb.Fatal("TLS without verification was not asked for")
 	}
-	client := redis.NewUniversalClient(o) // which dials nobody yet
+	client := redis.NewUniversalClient(o) // which dials no server yet
 	if err := client.Close(); err != nil {
 		tb.Fatal(err)
 	}
@@ -60,8 +60,9 @@ func (t *Target) mustBeUsable(tb testing.TB) {
 // token is what no error may show: there is no such text in what an error says by itself.
 const token = "Zq7tokenqZ"
 
-// FuzzPassword writes a password as it stands into a URL, where its reserved characters end the user, the host or the path too early: no
-// error shows what was to be secret. It leaves out what reads as NAME=VALUE, which is a parameter then and no part of a password.
+// FuzzPassword writes a password as it stands into a URL, where its reserved characters end the
+// user, the host or the path too early: no error shows what was to be secret. It leaves out what
+// reads as NAME=VALUE, which is a parameter then and no part of a password.
 func FuzzPassword(f *testing.F) {
 	for _, around := range [][2]string{
 		{"", ""}, {"%40", "%2F"}, {"12/", ""}, {"12?", ""}, {"12#", ""}, {"#", "?"}, {"?x&", ""}, {"12/?", "&db"}, {"a@b/", ""}, {"@", "/"}, {"%", ""},

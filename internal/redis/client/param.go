@@ -14,11 +14,12 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// A Param takes the value of a parameter. For a bad value it returns the values allowed, else nothing.
+// A Param takes the value of a parameter. For a bad value it returns the values allowed, else
+// nothing.
 type Param func(value string) (allowed string)
 
-// Allowed returns the values that an option's error allows, for a Param, whose error names the URL's
-// parameter instead of the option. It returns nothing for no error.
+// Allowed returns the values that an option's error allows, for a Param, whose error names the
+// URL's parameter instead of the option. It returns nothing for no error.
 func Allowed(err error) string {
 	var refused *backend.InvalidError
 	if errors.As(err, &refused) {
@@ -122,8 +123,8 @@ func boolean(to *bool) Param {
 	}
 }
 
-// mostConnections is far more than a server accepts. The client library allocates room for all of them at
-// once.
+// mostConnections is far more than a server accepts. The client library allocates room for all of
+// them at once.
 const mostConnections = 100_000
 
 func number(to *int, least, most int) Param {

@@ -13,9 +13,9 @@ import (
 
 var errPlain = errors.New("the server speaks without TLS on this port: leave tls=true out, or name its TLS port")
 
-// reach pings the server. A server without TLS takes the handshake for the beginning of a command and waits
-// for the rest, so that the handshake would only time out. When it takes long, reach also sends a PING
-// without TLS and without a password.
+// reach pings the server. A server without TLS takes the handshake for the beginning of a command
+// and waits for the rest, so that the handshake would only time out. When it takes long, reach also
+// sends a PING without TLS and without a password.
 func (t *Target) reach(ctx context.Context) error {
 	if t.Options.TLSConfig == nil {
 		return t.ping(ctx)

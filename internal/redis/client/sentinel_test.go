@@ -15,7 +15,8 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// serveSentinel starts a Sentinel that watches a master under the name main, and returns its address.
+// serveSentinel starts a Sentinel that watches a master under the name main, and returns its
+// address.
 func serveSentinel(t *testing.T, master *testenv.RedisServer, config ...string) string {
 	t.Helper()
 	binary, err := exec.LookPath("redis-server")
@@ -48,7 +49,7 @@ func awaitDial(t *testing.T, addr string) {
 			return
 		}
 	}
-	t.Fatalf("nobody listens on %s", addr)
+	t.Fatalf("no server listens on %s", addr)
 }
 
 func TestConnectThroughSentinel(t *testing.T) {

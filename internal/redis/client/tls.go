@@ -16,7 +16,8 @@ type tlsFiles struct {
 	serverName, ca, cert, key string
 }
 
-// secure sets up TLS. Without tls_server_name a server's certificate must have the host that was dialled.
+// secure sets up TLS. Without tls_server_name a server's certificate must have the host that was
+// dialled.
 func (t *Target) secure(*url.URL) error {
 	if !t.tls.on {
 		return nil
@@ -78,8 +79,8 @@ func (f tlsFiles) pair() (tls.Certificate, error) {
 // largestPEM is some ten times the size of all public authorities together.
 const largestPEM = 4 << 20
 
-// readPEM reads a regular file of at most largestPEM bytes: a device would never end, and a pipe might never
-// begin.
+// readPEM reads a regular file of at most largestPEM bytes: a device would never end, and a pipe
+// might never begin.
 func readPEM(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {

@@ -67,7 +67,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// serveTLS starts a server whose certificate is for redis.test and 127.0.0.1, and returns its address.
+// serveTLS starts a server whose certificate is for redis.test and 127.0.0.1, and returns its
+// address.
 func (a *authority) serveTLS(t *testing.T, authClients string) string {
 	t.Helper()
 	a.issue(t, "server", &x509.Certificate{

@@ -106,8 +106,8 @@ func (t *Target) hosts(u *url.URL) error {
 	return nil
 }
 
-// queue reads the queue's name. A slash in a name is encoded: a bare one would begin a second part of the
-// path.
+// queue reads the queue's name. A slash in a name is encoded: a bare one would begin a second part
+// of the path.
 func (t *Target) queue(u *url.URL) error {
 	allowed := fmt.Sprintf("the queue's name, as in %s://localhost:6379/orders; a database is db=N", u.Scheme)
 	encoded := strings.TrimPrefix(u.EscapedPath(), "/")

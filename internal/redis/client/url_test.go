@@ -179,7 +179,8 @@ func TestParseRefusesAKeyThatIsNone(t *testing.T) {
 	}
 }
 
-// The passwords here begin with digits where they would otherwise be an invalid port, which the mux refuses.
+// The passwords here begin with digits where they would otherwise be an invalid port, which the mux
+// refuses.
 func TestParseKeepsPasswordsOutOfErrors(t *testing.T) {
 	t.Parallel()
 	for _, rawURL := range []string{

@@ -1,4 +1,5 @@
-// Package fault makes scripts fail half-way, for tests: at a write of theirs, or at a command that their user may not use.
+// Package fault makes scripts fail half-way, for tests: at a write of theirs, or at a command that
+// their user may not use.
 package fault
 
 import (
@@ -15,8 +16,9 @@ import (
 // Stopped is in the error of a call whose script was stopped.
 const Stopped = "stopped at"
 
-// Stop returns a hook for a client of its own: the n-th write fails, from 1 on, of each script that has the marker in its text. Further
-// writes succeed. The stop sets the key mark, unless that is empty: a script may go on after a write that failed.
+// Stop returns a hook for a client of its own: the n-th write fails, from 1 on, of each script that
+// has the marker in its text. Further writes succeed. The stop sets the key mark, unless that is
+// empty: a script may go on after a write that failed.
 func Stop(marker string, n int, mark string) redis.Hook {
 	return &stopper{marker: marker, n: n, mark: mark, names: make(map[string]string)}
 }
@@ -31,7 +33,8 @@ type stopper struct {
 	names map[string]string // by the name that the script has unchanged
 }
 
-// stopped is what comes before a script. A write that fails ends the script, unless it is called by pcall.
+// stopped is what comes before a script. A write that fails ends the script, unless it is called by
+// pcall.
 const stopped = `
 local server, stop, mark, writes = redis, %d, '%s', 0
 local reads = {TIME=1, TYPE=1, EXISTS=1, ZSCORE=1, ZRANGE=1, ZRANGEBYSCORE=1, ZREVRANGE=1, ZCOUNT=1, ZCARD=1, HGET=1, HMGET=1, HGETALL=1,

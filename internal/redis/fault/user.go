@@ -12,8 +12,8 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// Rights reads what a page of the documentation says that a user has to be allowed: the rows of a table that begin with one of these
-// modes.
+// Rights reads what a page of the documentation says that a user has to be allowed: the rows of a
+// table that begin with one of these modes.
 func Rights(t *testing.T, page string, modes ...string) []string {
 	t.Helper()
 	text, err := os.ReadFile(page)

@@ -10,8 +10,9 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// closeWithin bounds how long Close waits for a server that does not reply. Then Close closes a client
-// that it owns, which ends the client's calls. The calls of another client end by its own timeouts.
+// closeWithin bounds how long Close waits for a server that does not reply. Then Close closes a
+// client that it owns, which ends the client's calls. The calls of another client end by its own
+// timeouts.
 const closeWithin = 5 * time.Second
 
 // Close is as in backend.Backend.

@@ -19,7 +19,8 @@ type Config struct {
 	Poll   time.Duration // how long an idle queue sleeps without a wake-up
 	Err    error         // of an option; Open reports it
 
-	// Calls are the client's calls, of which Close waits for the last. NewBackend makes it where it is nil.
+	// Calls are the client's calls, of which Close waits for the last. NewBackend makes it where it
+	// is nil.
 	Calls *call.Group
 
 	// Triggered says that a key expires when the first message is due, and wakes the handles.

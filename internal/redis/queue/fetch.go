@@ -56,8 +56,8 @@ func (q *Queue) awaitReceive() bool {
 	}
 }
 
-// wanted returns the lease that the first Receive wants, and how many messages all Receives with that
-// lease want.
+// wanted returns the lease that the first Receive wants, and how many messages all Receives with
+// that lease want.
 func (q *Queue) wanted() (limit int, lease time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,8 +83,8 @@ func (q *Queue) deliver(r received) {
 	q.waiting = nil
 }
 
-// deliverAll hands messages out, first come, first served. It gives back, untouched, messages that no
-// Receive wants any more.
+// deliverAll hands messages out, first come, first served. It gives back, untouched, messages that
+// no Receive wants any more.
 func (q *Queue) deliverAll(ds []backend.Delivery, lease time.Duration) {
 	q.mu.Lock()
 	rest := q.waiting[:0]
@@ -124,9 +124,9 @@ func (q *Queue) giveBack(ds []backend.Delivery) {
 }
 
 // sleep waits until a message may be due: for the next event of the claim, a wake-up or the hub's
-// interval, since a wake-up can be lost. Where a trigger will wake the handle, sleep does not wait for
-// the event itself. at is the time here that was c.Now in the store. A Receive that arrives ends the
-// sleep where arrived is not nil.
+// interval, since a wake-up can be lost. Where a trigger will wake the handle, sleep does not wait
+// for the event itself. at is the time here that was c.Now in the store. A Receive that arrives
+// ends the sleep where arrived is not nil.
 func (q *Queue) sleep(c script.Claim, at time.Time, arrived <-chan struct{}) {
 	left := q.hub.interval()
 	if next := c.Next.Sub(c.Now); !c.Next.IsZero() && (next <= 0 || !q.Triggered) {

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Hub is the subscription that all queues of a backend share. Wake-ups are hints: a lost one makes a
-// message late by the interval at most.
+// Hub is the subscription that all queues of a backend share. Wake-ups are hints: a lost one makes
+// a message late by the interval at most.
 type Hub struct {
 	client redis.UniversalClient
 	poll   time.Duration
@@ -64,8 +64,8 @@ func Events(p *redis.PubSub) <-chan any {
 	return p.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(checkEvery))
 }
 
-// handle passes a wake-up on. Before a subscription, which may follow a disconnect, wake-ups may have been
-// missed.
+// handle passes a wake-up on. Before a subscription, which may follow a disconnect, wake-ups may
+// have been missed.
 func (h *Hub) handle(event any) {
 	switch e := event.(type) {
 	case *redis.Subscription:

@@ -12,8 +12,8 @@ import (
 	"github.com/delayq/delayq/internal/redis/call"
 )
 
-// Queue is a handle on a queue. All its Receive calls share one fetcher: a goroutine that claims for all
-// of them at once, and sleeps until a message is due.
+// Queue is a handle on a queue. All its Receive calls share one fetcher: a goroutine that claims
+// for all of them at once, and sleeps until a message is due.
 type Queue struct {
 	Source
 	clock clockwork.Clock // to sleep on
@@ -94,7 +94,8 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]
 	}
 }
 
-// start starts the fetcher: with the first Receive, or at once for a queue that has to be maintained.
+// start starts the fetcher: with the first Receive, or at once for a queue that has to be
+// maintained.
 func (q *Queue) start() {
 	q.life.Lock()
 	defer q.life.Unlock()
@@ -109,8 +110,8 @@ func (q *Queue) start() {
 	})
 }
 
-// awaitFetcher waits for the last claim, so that its messages are given back. A claim that a server holds
-// up ends by the client's timeouts.
+// awaitFetcher waits for the last claim, so that its messages are given back. A claim that a server
+// holds up ends by the client's timeouts.
 func (q *Queue) awaitFetcher() {
 	late := time.NewTimer(closeWithin - giveBackWithin)
 	defer late.Stop()
@@ -145,7 +146,8 @@ func signal(c chan struct{}) {
 	}
 }
 
-// leave removes a waiter that gives up. It returns the outcome that the waiter got in the same moment.
+// leave removes a waiter that gives up. It returns the outcome that the waiter got in the same
+// moment.
 func (q *Queue) leave(w *waiter, err error) ([]backend.Delivery, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -31,7 +31,8 @@ const patience = 20 * time.Second
 
 var discard = slog.New(slog.DiscardHandler)
 
-// config returns a backend's configuration whose queues poll once a minute: only wake-ups are faster.
+// config returns a backend's configuration whose queues poll once a minute: only wake-ups are
+// faster.
 func config(client redis.UniversalClient) setup.Config {
 	c := setup.Default("test", client)
 	c.SetPoll("poll", time.Minute)
@@ -175,7 +176,8 @@ func TestOneFetcherForAllReceives(t *testing.T) {
 	if !slices.Equal(all, ids) {
 		t.Errorf("got %v", all)
 	}
-	// The push, the claim of the wake-up, the claim that brings all, and few more: a subscription wakes too.
+	// The push, the claim of the wake-up, the claim that brings all, and few more: a subscription
+	// wakes too.
 	if n := seen.n.Load() - before; n > workers/2 {
 		t.Errorf("%d scripts for %d workers", n, workers)
 	}
@@ -208,7 +210,8 @@ func TestEachReceiveGetsItsLease(t *testing.T) {
 	}
 }
 
-// A claim under way when its Receive ends brings messages that no worker wants. They are given back untouched.
+// A claim under way when its Receive ends brings messages that no worker wants. They are given back
+// untouched.
 func TestMessageOfAReceiveThatEnded(t *testing.T) {
 	t.Parallel()
 	server, seen := testenv.SharedRedis(t), new(scripts)

@@ -44,8 +44,8 @@ func (b *Backend) usable() error {
 	return b.Err
 }
 
-// Remains is as in backend.Remover. It scans all keys of the server, so that it also finds keys that a
-// script left by mistake.
+// Remains is as in backend.Remover. It scans all keys of the server, so that it also finds keys
+// that a script left by mistake.
 func Remains(ctx context.Context, b *Backend, queues ...string) (left []string, err error) {
 	if err := b.usable(); err != nil || len(queues) == 0 {
 		return nil, err

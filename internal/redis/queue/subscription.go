@@ -7,8 +7,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The client library subscribes under a lock of its own, and ignores the context while a server does not
-// reply. So one goroutine follows the hub's channels, and no call waits for it.
+// The client library subscribes under a lock of its own, and ignores the context while a server
+// does not reply. So one goroutine follows the hub's channels, and no call waits for it.
 
 // followLocked starts the subscription, or tells it that channels have changed.
 func (h *Hub) followLocked() {
@@ -42,8 +42,8 @@ func (h *Hub) follow(ctx context.Context) {
 	}
 }
 
-// update subscribes to new channels and unsubscribes from removed ones. A channel that fails is subscribed
-// to at the next reconnect.
+// update subscribes to new channels and unsubscribes from removed ones. A channel that fails is
+// subscribed to at the next reconnect.
 func (h *Hub) update(ctx context.Context, pubsub *redis.PubSub, subscribed map[string]bool) {
 	added, removed, log := h.difference(subscribed)
 	if len(added) > 0 {
@@ -56,7 +56,8 @@ func (h *Hub) update(ctx context.Context, pubsub *redis.PubSub, subscribed map[s
 	}
 }
 
-// difference notes the channels. It returns the new and the removed ones, and the logger of a new one.
+// difference notes the channels. It returns the new and the removed ones, and the logger of a new
+// one.
 func (h *Hub) difference(subscribed map[string]bool) (added, removed []string, log *slog.Logger) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

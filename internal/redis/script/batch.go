@@ -37,9 +37,9 @@ func Chunked[T any](items []T, size func(T) int, do func([]T) []error) []error {
 // Small is the size of items that are small.
 func Small[T any](T) int { return 0 }
 
-// Each runs a script on some items and returns an error for each outcome. The items' arguments come after
-// all. A script that has had its time may stop early, with outcomes for the first items only. Then it is
-// run again for the others.
+// Each runs a script on some items and returns an error for each outcome. The items' arguments come
+// after all. A script that has had its time may stop early, with outcomes for the first items only.
+// Then it is run again for the others.
 func Each[T any](ctx context.Context, r *Runner, sc *Script, items []T, all []any, args func([]any, T) []any, outcome func(any) error) []error {
 	var errs []error
 	for done := 0; done < len(items); {

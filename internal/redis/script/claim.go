@@ -10,8 +10,8 @@ import (
 type Claim struct {
 	Deliveries []backend.Delivery
 
-	// Now is the store's time of the claim. Next is when the next message becomes due or the next lease
-	// ends; it is zero when there is neither.
+	// Now is the store's time of the claim. Next is when the next message becomes due or the next
+	// lease ends; it is zero when there is neither.
 	Now, Next time.Time
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/delayq/delayq/internal/redis/call"
 )
 
-// A Confirmation says where a message must be stored before a push returns. The zero value waits for
-// nothing beyond the server's memory.
+// A Confirmation says where a message must be stored before a push returns. The zero value waits
+// for nothing beyond the server's memory.
 type Confirmation struct {
 	Replicas int  // the number of replicas that must have the message
 	Disk     bool // on their disks, and on the server's own
@@ -33,8 +33,8 @@ func (c Confirmation) Valid(option string) error {
 	return nil
 }
 
-// CanConfirm asks the server whether it can confirm what the runner waits for. A replica that is away at the
-// moment is no error.
+// CanConfirm asks the server whether it can confirm what the runner waits for. A replica that is
+// away at the moment is no error.
 func (r *Runner) CanConfirm(ctx context.Context) error {
 	if !r.Confirm.wanted() {
 		return nil
@@ -62,8 +62,8 @@ func (r *Runner) tryConfirm(ctx context.Context) error {
 	return soon.await(ctx, conn)
 }
 
-// confirmed runs a command, and then waits for its writes on the same connection: the server counts by
-// connection. A repeated command that finds its work done waits for it too.
+// confirmed runs a command, and then waits for its writes on the same connection: the server counts
+// by connection. A repeated command that finds its work done waits for it too.
 func (r *Runner) confirmed(ctx context.Context, cmd Once) (any, error) {
 	conn, err := r.connection(ctx)
 	if err != nil {
@@ -101,8 +101,8 @@ func (r *Runner) master(ctx context.Context) (*redis.Client, error) {
 	}
 }
 
-// await sends a command that the client library must not repeat: another connection has no writes to wait
-// for.
+// await sends a command that the client library must not repeat: another connection has no writes
+// to wait for.
 func (c Confirmation) await(ctx context.Context, conn *redis.Conn) error {
 	cmd := NewOnce(ctx, append([]any{c.command()}, c.arguments()...)...)
 	_ = conn.Process(ctx, cmd)

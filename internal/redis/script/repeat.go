@@ -12,9 +12,9 @@ import (
 	"github.com/delayq/delayq/internal/redis/call"
 )
 
-// Run runs a script. It tries up to three times when replies are lost, and for longer while the server is
-// not ready. The error of the last try matches [backend.ErrUnavailable], and [backend.ErrOutcomeUnknown]
-// where one try may have been executed.
+// Run runs a script. It tries up to three times when replies are lost, and for longer while the
+// server is not ready. The error of the last try matches [backend.ErrUnavailable], and
+// [backend.ErrOutcomeUnknown] where one try may have been executed.
 func (r *Runner) Run(ctx context.Context, sc *Script, args ...any) (any, error) {
 	return r.repeat(ctx, sc, attempts{}, args)
 }

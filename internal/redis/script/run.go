@@ -16,7 +16,8 @@ import (
 	"github.com/delayq/delayq/internal/redis/call"
 )
 
-// ErrUnknown is the error of a lost reply where the second try cannot tell whether the first was executed.
+// ErrUnknown is the error of a lost reply where the second try cannot tell whether the first was
+// executed.
 var ErrUnknown = fmt.Errorf("%w: the reply was lost", backend.ErrOutcomeUnknown)
 
 // Runner runs scripts on one queue's keys. It is safe for concurrent use.
@@ -39,8 +40,8 @@ func (r *Runner) Confirmed(c Confirmation) *Runner {
 	return &other
 }
 
-// Once is a command that the client library does not repeat: a lost reply leaves open whether the command
-// was executed, and a second execution has to know that it is one.
+// Once is a command that the client library does not repeat: a lost reply leaves open whether the
+// command was executed, and a second execution has to know that it is one.
 type Once struct{ *redis.Cmd }
 
 // NewOnce returns such a command.
@@ -52,8 +53,8 @@ func (Once) NoRetry() bool { return true }
 // onTheWay bounds how long a repeated script takes to reach the server.
 const onTheWay = time.Second
 
-// An age is how long ago a script's first try may have been sent. The client library reads it when it writes
-// the command, which may have waited long for a connection.
+// An age is how long ago a script's first try may have been sent. The client library reads it when
+// it writes the command, which may have waited long for a connection.
 type age struct{ since time.Time }
 
 // argument is 0 for a first try.

@@ -15,7 +15,8 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// count counts the executions of a script, and returns whether this one knew that it was a repetition.
+// count counts the executions of a script, and returns whether this one knew that it was a
+// repetition.
 var count = load("redis.call('INCR', KEYS[1])\nreturn RETRY and 1 or 0")
 
 func executed(t *testing.T, r *script.Runner) int {
@@ -120,7 +121,8 @@ type refusal string
 func (r refusal) Error() string { return string(r) }
 func (refusal) RedisError()     {}
 
-// A server that is loading its data has executed nothing: the script is tried again, and is no repetition.
+// A server that is loading its data has executed nothing: the script is tried again, and is no
+// repetition.
 func TestServerNotReady(t *testing.T) {
 	t.Parallel()
 	r := setup(t, &hook{times: 5, before: refusal("LOADING Redis is loading the dataset in memory")})
@@ -257,7 +259,8 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// A server without replicas cannot confirm that one has a message: the script was executed, and once.
+// A server without replicas cannot confirm that one has a message: the script was executed, and
+// once.
 func TestUnconfirmed(t *testing.T) {
 	t.Parallel()
 	r := setup(t).Confirmed(script.Confirmation{Replicas: 1, Within: 20 * time.Millisecond})

@@ -1,5 +1,6 @@
-// Package script runs Lua scripts on Redis. It adds two things to the client library. A script whose reply
-// was lost is repeated, and told that it is a repetition. A reply becomes one outcome for each message.
+// Package script runs Lua scripts on Redis. It adds two things to the client library. A script
+// whose reply was lost is repeated, and told that it is a repetition. A reply becomes one outcome
+// for each message.
 package script
 
 import (
@@ -13,8 +14,8 @@ import (
 	"strings"
 )
 
-// Script is a Lua file. lua/common.lua and the prelude that the scripts of a store share come before it.
-// Its arguments begin with
+// Script is a Lua file. lua/common.lua and the prelude that the scripts of a store share come
+// before it. Its arguments begin with
 //
 //	ARGV[1]  the injected clock's time in microseconds, or nothing for the server's own
 //	ARGV[2]  how many microseconds ago the first try was sent whose reply was lost; 0 in a first try
@@ -27,8 +28,8 @@ type Script struct {
 //go:embed lua/common.lua
 var common string
 
-// Load makes a script of lua/prelude.lua and further files, the last of which names it. It panics for a
-// file that is not there, since files are embedded.
+// Load makes a script of lua/prelude.lua and further files, the last of which names it. It panics
+// for a file that is not there, since files are embedded.
 func Load(files fs.FS, names ...string) *Script {
 	text := common + read(files, "prelude")
 	for _, name := range names {

@@ -32,7 +32,8 @@ func Extend(
 }
 
 // ListDead runs a script that lists dead letters, and calls add with the fields of each. The script
-// returns the next cursor, or nothing, and then the fields. A cursor is a place in the order of deaths.
+// returns the next cursor, or nothing, and then the fields. A cursor is a place in the order of
+// deaths.
 func ListDead(
 	ctx context.Context, r *Runner, sc *Script, cursor string, limit int, idsAlone bool, fields int, add func([]any),
 ) (next string, err error) {

@@ -1,5 +1,5 @@
-// Package setup is what the backends on Redis share of their options and URLs. For zsetpoll and keyspace
-// it also joins the message store and the handles.
+// Package setup is what the backends on Redis share of their options and URLs. For zsetpoll and
+// keyspace it also joins the message store and the handles.
 package setup
 
 import (
@@ -45,8 +45,8 @@ func (c *Config) SetConfirm(option string, to script.Confirmation) {
 	c.Confirm = to
 }
 
-// Backend returns a backend whose messages are in sorted sets and hashes. It sends nothing before the
-// first Open.
+// Backend returns a backend whose messages are in sorted sets and hashes. It sends nothing before
+// the first Open.
 func Backend(c Config) *queue.Backend {
 	c.Calls = new(call.Group)
 	c.KeyOf = func(key, queue string) bool { return store.Owns(c.Prefix, queue, key) }
@@ -63,8 +63,8 @@ func Backend(c Config) *queue.Backend {
 	return queue.NewBackend(c.Config)
 }
 
-// Apply applies options to what they set, and returns the error of a nil one. The backend's name and
-// the options that it has are for that error.
+// Apply applies options to what they set, and returns the error of a nil one. The backend's name
+// and the options that it has are for that error.
 func Apply[C any, Option ~func(*C)](to *C, opts []Option, name, allowed string) error {
 	var errs []error
 	for _, set := range opts {

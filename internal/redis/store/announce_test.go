@@ -11,7 +11,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Of messages that come back for the same time any may be the first argument. Sleepers are told whichever is the head then.
+// Of messages that come back for the same time any may be the first argument. Sleepers are told
+// whichever is the head then.
 func TestNackInAnyOrderTellsOfTheHead(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -29,7 +30,7 @@ func TestNackInAnyOrderTellsOfTheHead(t *testing.T) {
 	b.all(b.Nack(b.ctx, rs))
 	msg, err := heard.ReceiveTimeout(b.ctx, patience)
 	if err != nil {
-		t.Fatalf("nobody is told: %v", err)
+		t.Fatalf("no fetcher is told: %v", err)
 	}
 	page, _, err := b.Peek(b.ctx, "", 1)
 	b.all([]error{err})

@@ -16,14 +16,14 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// Arbitrate takes messages without a script. It reads the due messages. Then one MULTI moves each of them to
-// the leases. The reply of ZREM tells whether this worker was the first. A worker that dies loses nothing,
-// since the MULTI does both or neither.
+// Arbitrate takes messages without a script. It reads the due messages. Then one MULTI moves each
+// of them to the leases. The reply of ZREM tells whether this worker was the first. A worker that
+// dies loses nothing, since the MULTI does both or neither.
 //
-// A lease entry left by a worker that lost the race is harmless: it names an old member. The loser removes
-// it. If the loser dies first, the entry ends like a lease, and expire drops it. Where a mover works on the
-// same queue, the message may wait in its list under that member. Then the end of the entry, if it comes
-// first, counts as an attempt.
+// A lease entry left by a worker that lost the race is harmless: it names an old member. The loser
+// removes it. If the loser dies first, the entry ends like a lease, and expire drops it. Where a
+// mover works on the same queue, the message may wait in its list under that member. Then the end
+// of the entry, if it comes first, counts as an attempt.
 func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
 	node, err := s.node(ctx)
 	if err != nil {
@@ -54,8 +54,9 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 	return c, err
 }
 
-// withoutBids claims where the MULTI failed. A server that is out of memory rejects any MULTI that adds an
-// entry, even one that removes one first. If the reply was lost, the MULTI may have been executed.
+// withoutBids claims where the MULTI failed. A server that is out of memory rejects any MULTI that
+// adds an entry, even one that removes one first. If the reply was lost, the MULTI may have been
+// executed.
 func (s *Store) withoutBids(ctx context.Context, limit int, lease time.Duration, name string, failed error) (script.Claim, error) {
 	err := script.Translate(failed)
 	switch {
@@ -81,9 +82,9 @@ func (s *Store) node(ctx context.Context) (redis.Cmdable, error) {
 	return node, nil
 }
 
-// look reads the time, the due messages, whether a mover left messages, and the next event. That takes one
-// command, since a queue may be idle for long. Messages of ended leases may be due before all others, so
-// they are given back first.
+// look reads the time, the due messages, whether a mover left messages, and the next event. That
+// takes one command, since a queue may be idle for long. Messages of ended leases may be due before
+// all others, so they are given back first.
 func (s *Store) look(ctx context.Context, limit int) (c script.Claim, due []redis.Z, moved bool, err error) {
 	c, due, moved, err = s.lookOnce(ctx, limit)
 	if err != nil || c.Next.IsZero() || c.Next.After(c.Now) {
@@ -167,8 +168,8 @@ func ceilMS(t time.Time) time.Time {
 	return t
 }
 
-// contend makes all bids in one MULTI. The client library does not repeat it: reclaim finds out whether it
-// was executed.
+// contend makes all bids in one MULTI. The client library does not repeat it: reclaim finds out
+// whether it was executed.
 func (s *Store) contend(ctx context.Context, node redis.Cmdable, bids []*bid) error {
 	tx := node.TxPipeline()
 	for _, b := range bids {
@@ -210,8 +211,8 @@ func (s *Store) won(ctx context.Context, node redis.Cmdable, bids []*bid) ([]bac
 	return s.read(ctx, node, winners, ids)
 }
 
-// undo puts back messages that a MULTI removed without leasing them: a MULTI goes on after a command that
-// fails. look has checked the keys, so this happens only when one has changed since.
+// undo puts back messages that a MULTI removed without leasing them: a MULTI goes on after a
+// command that fails. look has checked the keys, so this happens only when one has changed since.
 func (s *Store) undo(ctx context.Context, node redis.Cmdable, bids []*bid) {
 	pipe := node.Pipeline()
 	for _, b := range bids {
@@ -275,8 +276,8 @@ func (b *bid) stale(gens any) bool {
 	return gen != "\x00\x00\x00\x00" && (len(g) < genLen || g[:genLen] != gen)
 }
 
-// replaced reports whether the message has another place in the push order than this member: it was purged,
-// and its id pushed again.
+// replaced reports whether the message has another place in the push order than this member: it was
+// purged, and its id pushed again.
 func (b *bid) replaced(message, gens any) bool {
 	seq, _ := message.(string)
 	if g, _ := gens.(string); len(g) > 2*genLen { // it was redriven
@@ -285,7 +286,8 @@ func (b *bid) replaced(message, gens any) bool {
 	return len(seq) < seqLen || seq[:seqLen] != b.member[:seqLen]
 }
 
-// delivery reads a message: seq and content; gens, where there are any: gen and how often untouched.
+// delivery reads a message: seq and content; gens, where there are any: gen and how often
+// untouched.
 func (b *bid) delivery(message, gens any) (d backend.Delivery, err error) {
 	rec, _ := message.(string)
 	lease, err := leaseOf(b.member)

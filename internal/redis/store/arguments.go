@@ -38,7 +38,8 @@ func scheduleArgs(ms []backend.Message) []any {
 	return b.args
 }
 
-// appendWhen appends when a message is due: a time in milliseconds, or '+' and a delay in microseconds.
+// appendWhen appends when a message is due: a time in milliseconds, or '+' and a delay in
+// microseconds.
 func appendWhen(dst []byte, m *backend.Message) []byte {
 	if m.Due.IsZero() {
 		return strconv.AppendInt(append(dst, '+'), script.Delay(m.Delay), 10)
@@ -46,8 +47,8 @@ func appendWhen(dst []byte, m *backend.Message) []byte {
 	return strconv.AppendInt(dst, script.DueMS(m.Due), 10)
 }
 
-// A bunch is arguments that are cut from one text. The client library gets pointers to them: five allocations
-// for all arguments instead of two for each.
+// A bunch is arguments that are cut from one text. The client library gets pointers to them: five
+// allocations for all arguments instead of two for each.
 type bunch struct {
 	text    strings.Builder
 	scratch []byte // empty, with room for what comes next
@@ -55,7 +56,8 @@ type bunch struct {
 	args    []any
 }
 
-// newBunch returns a bunch with room for the messages, whose first argument is their number of arguments.
+// newBunch returns a bunch with room for the messages, whose first argument is their number of
+// arguments.
 func newBunch(ms []backend.Message, fields int) *bunch {
 	const number = 20 // digits and sign
 	size, n := 0, len(ms)*fields

@@ -113,7 +113,8 @@ func TestSettleMany(t *testing.T) {
 	}
 }
 
-// holdsInAll checks what there is after that many leases were lost, and that many settled like that.
+// holdsInAll checks what there is after that many leases were lost, and that many settled like
+// that.
 func (b *bench) holdsInAll(settled string, lost, done int64) {
 	b.t.Helper()
 	want := backend.Stats{Scheduled: lost}
@@ -133,7 +134,8 @@ func (b *bench) holdsInAll(settled string, lost, done int64) {
 	}
 }
 
-// A lease that has ended is lost among others that are in force, though nobody has given it back.
+// A lease that has ended is lost among others that are in force, though no script has given it
+// back.
 func TestSettleSomeEnded(t *testing.T) {
 	t.Parallel()
 	for name, settle := range settlers {
@@ -192,7 +194,8 @@ func TestSettleManyLosesItsReply(t *testing.T) {
 	}
 }
 
-// TestClaimManyLosesItsReply repeats a claim of many, in any mode: it returns each message of its first try once, in order.
+// TestClaimManyLosesItsReply repeats a claim of many, in any mode: it returns each message of its
+// first try once, in order.
 func TestClaimManyLosesItsReply(t *testing.T) {
 	t.Parallel()
 	for how, at := range map[string]string{"script": "evalsha", "arbitrate": "multi", "mover": "evalsha"} {
@@ -226,7 +229,8 @@ func TestClaimManyLosesItsReply(t *testing.T) {
 	}
 }
 
-// TestScheduleTwiceInOneCall pushes an id twice at once, one that is there, and one of a push whose reply was lost.
+// TestScheduleTwiceInOneCall pushes an id twice at once, one that is there, and one of a push whose
+// reply was lost.
 func TestScheduleTwiceInOneCall(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -257,7 +261,8 @@ func TestScheduleTwiceInOneCall(t *testing.T) {
 	}
 }
 
-// TestClaimOfHeavyMessages has small messages among large ones. A claim ends behind the one that fills it.
+// TestClaimOfHeavyMessages has small messages among large ones. A claim ends behind the one that
+// fills it.
 func TestClaimOfHeavyMessages(t *testing.T) {
 	t.Parallel()
 	const fills = 8 << 20 // bytes
@@ -313,8 +318,8 @@ func TestReadyHasEntriesOfNoMessage(t *testing.T) {
 	}
 }
 
-// TestGhostIsNoLease has the entry of a loser who died under the member of a lease that was.
-func TestGhostIsNoLease(t *testing.T) {
+// The entry of a loser that died has the member of a lease that ended. It is no lease.
+func TestAckAfterStaleEntry(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.push("a")

@@ -10,8 +10,8 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// Claim leases up to limit due messages in one script. name tells this claim from all others, so that a
-// repeated one finds the messages that its first try leased.
+// Claim leases up to limit due messages in one script. name tells this claim from all others, so
+// that a repeated one finds the messages that its first try leased.
 func (s *Store) Claim(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
 	reply, err := s.Run(ctx, claimScript, min(limit, script.ChunkMessages), script.Delay(lease), name)
 	if err != nil {
@@ -20,7 +20,8 @@ func (s *Store) Claim(ctx context.Context, limit int, lease time.Duration, name 
 	return s.claimed(ctx, reply)
 }
 
-// A claim's reply is the time, the next event, the end of the leases, and a few fields for each message.
+// A claim's reply is the time, the next event, the end of the leases, and a few fields for each
+// message.
 const (
 	claimHead   = 3
 	claimFields = 3
@@ -56,7 +57,8 @@ func parseClaim(reply any) (c script.Claim, bad []unreadable, err error) {
 	return c, bad, nil
 }
 
-// parseDelivery reads a member, the stored message, and its due time with how often it came back untouched.
+// parseDelivery reads a member, the stored message, and its due time with how often it came back
+// untouched.
 func parseDelivery(d *backend.Delivery, r []any, end time.Time) error {
 	member, _ := r[0].(string)
 	rec, _ := r[1].(string)

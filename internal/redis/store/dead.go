@@ -33,8 +33,8 @@ func (s *Store) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]st
 	})
 }
 
-// pageOf reads pages until one is not empty. A page leaves out entries that are no messages, of which there
-// may be many.
+// pageOf reads pages until one is not empty. A page leaves out entries that are no messages, of
+// which there may be many.
 func pageOf[T any](cursor string, read func(cursor string) ([]T, string, error)) ([]T, string, error) {
 	for {
 		page, next, err := read(cursor)
@@ -55,7 +55,8 @@ func listDead[T any](ctx context.Context, s *Store, cursor string, limit int, id
 	return page, next, err
 }
 
-// A record of a death is due time (ms, a double) | attempts (4 bytes) | time of death (ms, a double) | reason.
+// A record of a death is due time (ms, a double) | attempts (4 bytes) | time of death (ms, a
+// double) | reason.
 const deathLen = 8 + 4 + 8
 
 // parseLetter reads a dead letter as far as it is readable. It reports false for one without an id.

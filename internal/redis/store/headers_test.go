@@ -13,8 +13,9 @@ import (
 	"github.com/delayq/delayq/internal/redis/fault"
 )
 
-// TestStoppedNackChangesHeadersOrNothing stops the script at each of its writes in turn. Messages that it has given back have the new headers, all
-// of them, and those that stay leased the old ones.
+// TestStoppedNackChangesHeadersOrNothing stops the script at each of its writes in turn. Messages
+// that it has given back have the new headers, all of them, and those that stay leased the old
+// ones.
 func TestStoppedNackChangesHeadersOrNothing(t *testing.T) {
 	t.Parallel()
 	changed := 0
@@ -63,7 +64,8 @@ func (tr *trial) generationOf(member string) string {
 	return v[:min(4, len(v))]
 }
 
-// TestNewHeadersOfLargeMessages gives back many of them at once: a script that copied them all would keep others waiting.
+// TestNewHeadersOfLargeMessages gives back many of them at once: a script that copied them all
+// would keep others waiting.
 func TestNewHeadersOfLargeMessages(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -93,7 +95,8 @@ func TestNewHeadersOfLargeMessages(t *testing.T) {
 	b.empty()
 }
 
-// TestNewHeadersCountAsContent has small messages get large headers: no reply is larger for that than one of large messages.
+// TestNewHeadersCountAsContent has small messages get large headers: no reply is larger for that
+// than one of large messages.
 func TestNewHeadersCountAsContent(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

@@ -34,7 +34,8 @@ const (
 	wakeChannel = "wake"
 )
 
-// Channel returns the channel where a message that becomes the first is announced, with its due time in ms.
+// Channel returns the channel where a message that becomes the first is announced, with its due
+// time in ms.
 func (s *Store) Channel() string { return s.keys.channel }
 
 // Owns reports whether a key is one of a queue's.

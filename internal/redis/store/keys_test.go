@@ -11,7 +11,8 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// TestKeys fills every key that a queue can have, on a Cluster, where a key of another slot would be refused.
+// TestKeys fills every key that a queue can have, on a Cluster, where a key of another slot would
+// be refused.
 func TestKeys(t *testing.T) {
 	cluster := testenv.SharedRedisCluster(t)
 	for _, name := range []string{"orders", "a:b", "with space", "ünï", "tab\tand*and?[x]", strings.Repeat("n", backend.MaxName)} {

@@ -22,8 +22,8 @@ func (b *bench) large(n int) (ids []string) {
 	return ids
 }
 
-// TestRepliesOfLargeMessagesAreBounded has no reply carry more than a few of them, in any mode and in a listing of dead letters; and ids are
-// listed without them.
+// TestRepliesOfLargeMessagesAreBounded has no reply carry more than a few of them, in any mode and
+// in a listing of dead letters; and ids are listed without them.
 func TestRepliesOfLargeMessagesAreBounded(t *testing.T) {
 	t.Parallel()
 	for how := range ways(nil) {
@@ -66,7 +66,8 @@ func TestRepliesOfLargeMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// TestUnreadableRecordGoesAlone has one record that nobody can read among others. These come at once; it becomes a dead letter, whole.
+// TestUnreadableRecordGoesAlone has an unreadable record among others. These come at once; it
+// becomes a dead letter, whole.
 func TestUnreadableRecordGoesAlone(t *testing.T) {
 	t.Parallel()
 	for how := range ways(nil) {
@@ -100,7 +101,8 @@ func TestUnreadableRecordGoesAlone(t *testing.T) {
 	}
 }
 
-// TestStrays puts members of every short form, and some that only look like messages, into every key. Messages come all the same.
+// TestStrays puts members of every short form, and some that only look like messages, into every
+// key. Messages come all the same.
 func TestStrays(t *testing.T) {
 	t.Parallel()
 	for how := range ways(nil) {

@@ -60,7 +60,8 @@ func TestListsPassLeftovers(t *testing.T) {
 	}
 }
 
-// TestUnreadableDueTimes has ended leases whose due time is no time: they are due now, and no call fails.
+// TestUnreadableDueTimes has ended leases whose due time is no time: they are due now, and no call
+// fails.
 func TestUnreadableDueTimes(t *testing.T) {
 	t.Parallel()
 	for how := range ways(nil) {
@@ -103,7 +104,8 @@ func TestUnreadableDueTimes(t *testing.T) {
 	}
 }
 
-// TestForeignKeyIsMetBeforeALease has something of another type in each key that a claim reads. The claim fails before it has leased anything.
+// TestForeignKeyIsMetBeforeALease has something of another type in each key that a claim reads. The
+// claim fails before it has leased anything.
 func TestForeignKeyIsMetBeforeALease(t *testing.T) {
 	t.Parallel()
 	for how := range ways(nil) {

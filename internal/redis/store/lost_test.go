@@ -22,7 +22,8 @@ func (b *bench) losing(meanwhile func()) *store.Store {
 
 func (b *bench) nothingMeanwhile() {}
 
-// unknown checks that an outcome is neither success nor one of the errors that a caller would believe.
+// unknown checks that an outcome is neither success nor one of the errors that a caller would
+// believe.
 func (b *bench) unknown(errs []error) {
 	b.t.Helper()
 	if len(errs) != 1 || errs[0] == nil || !strings.Contains(errs[0].Error(), "unknown") {
@@ -104,7 +105,8 @@ func TestScheduleMeetsAnotherTimeAfterItsReplyIsLost(t *testing.T) {
 	b.want(b.losing(b.nothingMeanwhile).Schedule(b.ctx, []backend.Message{{ID: "b", Due: due.Add(time.Minute)}}), backend.ErrDuplicate)
 }
 
-// tardy has every script but the first wait, as for a connection, when the client library has begun with it.
+// tardy has every script but the first wait, as for a connection, when the client library has begun
+// with it.
 type tardy struct{ met atomic.Bool }
 
 func (*tardy) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -134,7 +136,8 @@ func TestScheduleLosesItsReplyAndItsConnection(t *testing.T) {
 	b.all(b.with(client).Schedule(b.ctx, []backend.Message{{ID: "a", Delay: time.Hour}}))
 }
 
-// A late ack whose reply is lost is no success for who lost the lease: somebody else has done the message.
+// A late ack whose reply is lost is no success for a worker that lost the lease: another has done
+// the message.
 func TestAckLosesItsReplyAfterItsLease(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -204,8 +207,8 @@ func TestSettleLosesItsReply(t *testing.T) {
 	}
 }
 
-// Where somebody else has the message by the time of the second try, the first may have given it back or
-// the lease may have ended.
+// Where another worker has the message by the time of the second try, the first may have given it
+// back or the lease may have ended.
 func TestNackLosesItsReplyAndTheMessage(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

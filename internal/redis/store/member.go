@@ -8,9 +8,9 @@ import (
 	"github.com/delayq/delayq/internal/record"
 )
 
-// The token of a lease is its member without the id, and the first end of the lease. By that end a repeated
-// ack knows whether another worker may have had the message. A server whose data was set back also knows a
-// lease that it has forgotten from a later one of the same member.
+// The token of a lease is its member without the id, and the first end of the lease. By that end a
+// repeated ack knows whether another worker may have had the message. A server whose data was set
+// back also knows a lease that it has forgotten from a later one of the same member.
 const (
 	seqLen = 7
 	genLen = 4
@@ -46,8 +46,8 @@ func leaseOf(member string) (backend.Lease, error) {
 	}, nil
 }
 
-// until puts the end of a lease into its token: the lower 4 bytes of its milliseconds, which are unambiguous
-// within 24 days.
+// until puts the end of a lease into its token: the lower 4 bytes of its milliseconds, which are
+// unambiguous within 24 days.
 func until(t backend.Token, end time.Time) backend.Token {
 	t.Lo |= uint64(uint32(end.UnixMilli())) << 32
 	return t

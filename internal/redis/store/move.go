@@ -7,8 +7,8 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// MoveAndTake moves due messages to the list of ready messages, and leases from there. A process that
-// dies in between leaves the messages in the list for the next one.
+// MoveAndTake moves due messages to the list of ready messages, and leases from there. A process
+// that dies in between leaves the messages in the list for the next one.
 func (s *Store) MoveAndTake(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
 	limit = min(limit, script.ChunkMessages)
 	reply, err := s.Run(ctx, moveScript, limit)

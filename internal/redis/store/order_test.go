@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// What an ended lease held is due before what was pushed since, however long nobody has looked.
+// The message of an ended lease is due before messages pushed since, however long no worker has
+// claimed.
 func TestEndedLeaseComesInTurn(t *testing.T) {
 	t.Parallel()
 	for name := range ways(setup(t).Store) {

@@ -90,7 +90,8 @@ func TestPurgedWhileArbitrating(t *testing.T) {
 	b.empty()
 }
 
-// Who has won a message that is purged, and pushed again for later before it is read, has none. The new one comes when it is due.
+// Who has won a message that is purged, and pushed again for later before it is read, has none. The
+// new one comes when it is due.
 func TestPushedAnewWhileArbitrating(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

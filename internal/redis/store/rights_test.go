@@ -32,8 +32,8 @@ var elsewhere = map[string]string{
 	"hgetall": "a claim that is sent again", "pttl": "the trigger, by the server's clock", "time": "SEQ at the first message, before any write",
 }
 
-// TestWithoutARight runs each call as a user who lacks one of the documented rights. The call fails, names the right, and loses
-// nothing; and no right is documented that nothing needs.
+// TestWithoutARight runs each call as a user who lacks one of the documented rights. The call
+// fails, names the right, and loses nothing; and no right is documented that nothing needs.
 func TestWithoutARight(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())

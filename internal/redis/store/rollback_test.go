@@ -7,8 +7,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// remember keeps what the server has of the queue. The result sets it back to that, as a server is that lost what it had not on its disk, or
-// whose replica took over.
+// remember keeps what the server has of the queue. The result sets it back to that, as a server is
+// that lost what it had not on its disk, or whose replica took over.
 func (b *bench) remember() (setBack func()) {
 	b.t.Helper()
 	kept := make(map[string]string)

@@ -11,7 +11,8 @@ import (
 	"github.com/delayq/delayq/internal/redis/store"
 )
 
-// A script looks at a due time once where the next message has the same: none may get its neighbour's, and each has its own outcome.
+// A script looks at a due time once where the next message has the same: none may get its
+// neighbour's, and each has its own outcome.
 func TestScheduleOfManyTimes(t *testing.T) {
 	t.Parallel()
 	now := time.Now().Truncate(time.Second)

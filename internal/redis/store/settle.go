@@ -28,7 +28,8 @@ func (s *Store) Nack(ctx context.Context, rs []backend.Return) []error {
 	})
 }
 
-// howBack returns the argument that says how a message comes back, with its new headers if it has any.
+// howBack returns the argument that says how a message comes back, with its new headers if it has
+// any.
 func howBack(r *backend.Return) any {
 	if r.NewHeaders {
 		return record.AppendHeaders([]byte{'2'}, r.Headers)

@@ -7,7 +7,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// stale are what may happen to a message between a worker's look and its bid, and what must come after.
+// stale are the events between a worker's look and its bid that make the bid's entry stale.
 var stale = map[string]struct {
 	meanwhile func(*bench)
 	attempt   int // of the delivery that must still come, 0 for none
@@ -66,8 +66,8 @@ func TestLoser(t *testing.T) {
 	}
 }
 
-// TestDeadLoser lets the worker die between its bid and the clean-up, so that the entry it made among
-// the leases stays until its end.
+// TestDeadLoser lets the worker die between its bid and the clean-up, so that the entry it made
+// among the leases stays until its end.
 func TestDeadLoser(t *testing.T) {
 	for name, g := range stale {
 		for next := range ways(nil) {
@@ -82,14 +82,14 @@ func TestDeadLoser(t *testing.T) {
 				if !f.dead.Load() {
 					t.Fatal("the loser made no bid")
 				}
-				b.haunted(ways(b.Store)[next], g.attempt, name == "moved")
+				b.withStale(ways(b.Store)[next], g.attempt, name == "moved")
 			})
 		}
 	}
 }
 
-// comes checks that the message comes with its attempt, and acks it. Where a mover had it, the end of the
-// ghost may count as one more.
+// comes checks that the message comes with its attempt, and acks it. Where a mover had it, the end
+// of the stale entry may count as one more.
 func (b *bench) comes(way claimer, attempt int, moved bool) {
 	b.t.Helper()
 	d := b.next(way, time.Minute, "a")
@@ -99,8 +99,8 @@ func (b *bench) comes(way claimer, attempt int, moved bool) {
 	b.ack(d)
 }
 
-// haunted checks that the message comes as if there were no ghost, and that the ghost goes.
-func (b *bench) haunted(way claimer, attempt int, moved bool) {
+// withStale checks that the message comes as if there were no stale entry, and that the entry goes.
+func (b *bench) withStale(way claimer, attempt int, moved bool) {
 	b.t.Helper()
 	if attempt > 0 {
 		b.comes(way, attempt, moved)
@@ -108,7 +108,7 @@ func (b *bench) haunted(way claimer, attempt int, moved bool) {
 	for deadline := time.Now().Add(patience); len(b.left()) > 0 && time.Now().Before(deadline); {
 		c := b.claim(way, time.Minute)
 		if len(c.Deliveries) > 0 {
-			b.t.Fatalf("the ghost brought %+v", c.Deliveries)
+			b.t.Fatalf("the stale entry brought %+v", c.Deliveries)
 		}
 		b.napUntil(c)
 	}
@@ -126,8 +126,8 @@ func (b *bench) afterLosing(attempt int, moved bool) {
 	}
 }
 
-// TestGhostOfALivingLease has a loser bid for what somebody holds: it changes nothing.
-func TestGhostOfALivingLease(t *testing.T) {
+// A loser's bid for a message that another worker holds changes nothing.
+func TestBidForALeasedMessage(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.push("a")

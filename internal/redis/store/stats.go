@@ -7,7 +7,8 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// caughtUp runs a script that first gives back messages of ended leases, until all of them are back.
+// caughtUp runs a script that first gives back messages of ended leases, until all of them are
+// back.
 func (s *Store) caughtUp(ctx context.Context, sc *script.Script, args ...any) (any, error) {
 	for {
 		reply, err := s.Run(ctx, sc, args...)

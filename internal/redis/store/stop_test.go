@@ -166,8 +166,8 @@ func rescheduleAll(tr *trial, s *store.Store) error {
 	return errors.Join(s.Reschedule(tr.ctx, []backend.Move{{ID: "a", Delay: time.Second}, {ID: "b"}, {ID: "c", Delay: time.Hour}})...)
 }
 
-// TestStoppedScripts has each script fail at each of its writes in turn. What was in the queue is there still, once, and when all of it is done
-// nothing is left.
+// TestStoppedScripts has each script fail at each of its writes in turn. What was in the queue is
+// there still, once, and when all of it is done nothing is left.
 func TestStoppedScripts(t *testing.T) {
 	t.Parallel()
 	for _, v := range ventures {

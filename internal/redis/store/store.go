@@ -21,8 +21,8 @@ type Config struct {
 	Log       *slog.Logger        // nil to discard
 }
 
-// Store is one queue's messages. It is safe for concurrent use. Every method runs one script or, for a
-// large batch, a few.
+// Store is one queue's messages. It is safe for concurrent use. Every method runs one script or,
+// for a large batch, a few.
 type Store struct {
 	script.Runner
 	pushes *script.Runner // waits for the confirmation

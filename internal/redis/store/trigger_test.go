@@ -26,8 +26,8 @@ func (b *bench) triggerLeft() time.Duration {
 	return left
 }
 
-// goesAfter checks when the trigger goes, to within what a busy machine may take for the test. A script may take a moment from reading the
-// clock to setting the key.
+// goesAfter checks when the trigger goes, to within what a busy machine may take for the test. A
+// script may take a moment from reading the clock to setting the key.
 func (b *bench) goesAfter(want time.Duration) {
 	b.t.Helper()
 	const slack = 5 * time.Minute
@@ -71,7 +71,8 @@ func TestOneTriggerForManyMessages(t *testing.T) {
 	}
 }
 
-// heads are the ways in which another message becomes the head: then the trigger goes when that is due, or before.
+// heads are the ways in which another message becomes the head: then the trigger goes when that is
+// due, or before.
 var heads = map[string]struct {
 	change func(*bench)
 	want   time.Duration
@@ -86,7 +87,7 @@ var heads = map[string]struct {
 	"the head cancelled": {func(b *bench) {
 		b.pushAfter(5*time.Hour, "b")
 		b.cancel("b")
-	}, 5 * time.Hour}, // nobody sets it: it goes early
+	}, 5 * time.Hour}, // no script sets it: it goes early
 	"the head cancelled, and a claim": {func(b *bench) {
 		b.pushAfter(5*time.Hour, "b")
 		b.cancel("b")
@@ -139,7 +140,8 @@ func TestTriggerFollowsTheHead(t *testing.T) {
 	}
 }
 
-// A claim that leaves something due leaves the trigger to go for it, and does not set it for what comes later.
+// A claim that leaves something due leaves the trigger to go for it, and does not set it for what
+// comes later.
 func TestTriggerOfWhatAClaimLeaves(t *testing.T) {
 	t.Parallel()
 	b := triggered(t, testenv.SharedRedis(t))
@@ -208,7 +210,8 @@ func TestClaimWhereNoTriggerCanBeSet(t *testing.T) {
 	b.goesAfter(time.Hour)
 }
 
-// Only the trigger's own name is one: not what begins like it, nor another key of the queue that expires.
+// Only the trigger's own name is one: not what begins like it, nor another key of the queue that
+// expires.
 func TestTriggered(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]string{

@@ -16,8 +16,9 @@ type unreadable struct {
 
 const unreadableReason = "the stored record is unreadable; the body is all of it"
 
-// putAside makes dead letters of unreadable messages, so that a user can list, redrive or delete them whole.
-// A message without an id cannot become one: then only its place in the queue is removed.
+// putAside makes dead letters of unreadable messages, so that a user can list, redrive or delete
+// them whole. A message without an id cannot become one: then only its place in the queue is
+// removed.
 func (s *Store) putAside(ctx context.Context, c *script.Claim, bad []unreadable) {
 	if len(bad) == 0 {
 		return

@@ -5,9 +5,9 @@ local GIVEN_NOW = ARGV[1]
 local AGE = tonumber(ARGV[2])
 local RETRY = AGE > 0
 
--- Returns the reply of a command that was called by pcall. An error names the command, since the server
--- names none that the user may not use. The error keeps the code that it begins with, which clients go
--- by; before Redis 7 an error is a text.
+-- Returns the reply of a command that was called by pcall. An error names the command, since the
+-- server names none that the user may not use. The error keeps the code that it begins with, which
+-- clients go by; before Redis 7 an error is a text.
 local function named(command, reply)
   if type(reply) == 'table' and reply.err then
     local text = reply.err .. ' (' .. command .. ')'
@@ -25,8 +25,8 @@ end
 local NOW_US = GIVEN_NOW ~= '' and tonumber(GIVEN_NOW) or server_clock()
 local NOW = math.floor(NOW_US / 1000)
 
--- The first whole millisecond at which so many microseconds have passed. A message that is due at once is
--- due in this one.
+-- The first whole millisecond at which so many microseconds have passed. A message that is due at
+-- once is due in this one.
 local function after(us)
   if us == 0 then
     return NOW

@@ -1,6 +1,6 @@
--- Puts messages back under their next members, which it returns: their members, when each is due, and which of them are untouched. The
--- caller takes the old entries out after that. A member whose gen GENS has not is not handed out, so a stop in between leaves
--- each message where it was.
+-- Puts messages back under their next members, which it returns: their members, when each is due,
+-- and which of them are untouched. The caller takes the old entries out after that. A member whose
+-- gen GENS has not is not handed out, so a stop in between leaves each message where it was.
 local function put_back(ms, dues, untouched)
   local ids, backs, entries, values = {}, {}, {}, {}
   for i, m in ipairs(ms) do
@@ -31,8 +31,8 @@ local function put_back(ms, dues, untouched)
   return backs
 end
 
--- When the message was due whose ended lease has v in HELD, or nil where the entry is no lease: a claim without a script left it and lost, or
--- the message is done, dead, or waits.
+-- When the message was due whose ended lease has v in HELD, or nil where the entry is no lease: a
+-- claim without a script left it and lost, or the message is done, dead, or waits.
 local function due_after(m, v)
   if #m < 12 then
     return nil
@@ -44,10 +44,12 @@ local function due_after(m, v)
   return v and due_in(v) or NOW
 end
 
--- A script gives back what so many ended leases held. More would keep the server from others for long.
+-- A script gives back what so many ended leases held. More would keep the server from others for
+-- long.
 local ENDED = 500
 
--- Gives back what ended leases held. Returns whether there are more: then nothing may be handed out yet, as theirs may be due before all else.
+-- Gives back what ended leases held. Returns whether there are more: then nothing may be handed out
+-- yet, as theirs may be due before all else.
 local function expire()
   local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW), 'LIMIT', 0, ENDED)
   if #ended == 0 then

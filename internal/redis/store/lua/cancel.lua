@@ -1,5 +1,5 @@
--- Deletes messages that wait: an id each. Returns OK, NONE or HELD for each, and UNKNOWN where there is
--- none because the first try may have deleted it.
+-- Deletes messages that wait: an id each. Returns OK, NONE or HELD for each, and UNKNOWN where
+-- there is none because the first try may have deleted it.
 local outcomes, taken, members, seen = {}, {}, {}, {}
 for i = FIRST, #ARGV do
   local id = ARGV[i]

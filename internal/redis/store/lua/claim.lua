@@ -1,5 +1,6 @@
--- Leases up to limit due messages. A repeated claim returns what its first try has leased. Messages that a mover left in READY
--- come first, unless others are due before. While ended leases are to be given back it leases none, and the next event is now.
+-- Leases up to limit due messages. A repeated claim returns what its first try has leased. Messages
+-- that a mover left in READY come first, unless others are due before. While ended leases are to be
+-- given back it leases none, and the next event is now.
 local function hand_out_due()
   local page = redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW), 'WITHSCORES', 'LIMIT', 0, limit)
   local ms, dues, texts = {}, {}, {}
@@ -25,8 +26,9 @@ end
 local event, head = next_event()
 out[2] = int(event)
 
--- Sees that the trigger goes when the head is due, or before. Where messages are left that are due already, it goes or has
--- gone, and wakes all others; they leave none, or see to it in their turn. A server that is out of memory refuses: then the sweep looks.
+-- Sees that the trigger goes when the head is due, or before. Where messages are left that are due
+-- already, it goes or has gone, and wakes all others; they leave none, or see to it in their turn.
+-- A server that is out of memory refuses: then the sweep looks.
 if TRIGGER ~= '' and head and head > NOW then
   if left <= 0 or left > head - NOW then
     redis.pcall('SET', TRIGGER, '1', 'PX', int(head - NOW))

@@ -1,5 +1,5 @@
--- Makes leases end in so many us: lease, then a token each. Returns the end of each in ms, or 0 where
--- the lease is lost.
+-- Makes leases end in so many us: lease, then a token each. Returns the end of each in ms, or 0
+-- where the lease is lost.
 local till = int(after(tonumber(ARGV[FIRST])))
 local ms, firsts = tokens(FIRST + 1, 1)
 local entries, ends = {}, {}

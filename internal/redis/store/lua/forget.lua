@@ -1,5 +1,5 @@
--- What forget needs to know. It is read before anything is written: otherwise a user without the right to
--- read would get an error although the message is gone.
+-- What forget needs to know. It is read before anything is written: otherwise a user without the
+-- right to read would get an error although the message is gone.
 local function all_there_is()
   redis.call('ZREM', LEASES, '') -- removes nothing: proves that it may
   local count = redis.call('HLEN', MSG)
@@ -7,8 +7,9 @@ local function all_there_is()
   return {count = count, returned = returned}
 end
 
--- Forgets messages. With the last one all keys go but UNIQUE, and entries that a stop half-way left in them.
--- Where the user may not delete keys, the message is gone all the same. Returns whether the keys went.
+-- Forgets messages. With the last one all keys go but UNIQUE, and entries that a stop half-way left
+-- in them. Where the user may not delete keys, the message is gone all the same. Returns whether
+-- the keys went.
 local function forget(ids, all)
   local left = all.count - on('HDEL', MSG, ids)
   if all.returned then

@@ -1,6 +1,6 @@
--- The arguments of a claim are limit, lease in us and its own name. It returns the time in us, the next event in ms, the end
--- of its leases in ms, and for each message its member, what MSG has of it, and its due time in ms; with a blank and
--- how often it came back untouched, if it did.
+-- The arguments of a claim are limit, lease in us and its own name. It returns the time in us, the
+-- next event in ms, the end of its leases in ms, and for each message its member, what MSG has of
+-- it, and its due time in ms; with a blank and how often it came back untouched, if it did.
 local limit, till, claim = tonumber(ARGV[FIRST]), int(after(tonumber(ARGV[FIRST + 1]))), ARGV[FIRST + 2]
 local out = {int(NOW_US), '', till}
 
@@ -13,11 +13,12 @@ local ends, holds = {}, {}
 -- What HELD gets for a due time: in a burst there are few of them.
 local hold_of, owner = {}, claim .. struct.pack('>I4', tonumber(till) % 4294967296)
 
--- How many of the first entries of READY and of DUE are taken out, and what of HELD is of no message.
+-- How many of the first entries of READY and of DUE are taken out, and what of HELD is of no
+-- message.
 local ready_taken, due_taken, stray = 0, 0, {}
 
--- Adds a message that is taken from where it waits, with what MSG and GENS have of it: its due time is a text. A member that its message has
--- not now was left by a script that was stopped.
+-- Adds a message that is taken from where it waits, with what MSG and GENS have of it: its due time
+-- is a text. A member that its message has not now was left by a script that was stopped.
 local function hand_out(m, rec, v, due)
   local untouched = 0
   if v or returned(m) then
@@ -46,8 +47,8 @@ end
 
 local came_back -- whether any message has; unknown until ended leases are given back
 
--- Reads what MSG and GENS have of some members from that place on, up to the next heavy one: what turns out to find no room was read
--- in vain.
+-- Reads what MSG and GENS have of some members from that place on, up to the next heavy one: what
+-- turns out to find no room was read in vain.
 local function read(ms, from)
   if came_back == nil then
     came_back = redis.call('EXISTS', GENS) == 1
@@ -60,8 +61,8 @@ local function read(ms, from)
   return redis.call('HMGET', MSG, unpack(ids)), came_back and redis.call('HMGET', GENS, unpack(ids)) or {}
 end
 
--- Adds the first of some messages, as many as the claim may have. Returns how many places it looked at; those without a due
--- time or content are no messages any more.
+-- Adds the first of some messages, as many as the claim may have. Returns how many places it looked
+-- at; those without a due time or content are no messages any more.
 local function hand_out_first(ms, dues)
   local n = 0
   while n < #ms and limit > 0 do
@@ -97,10 +98,11 @@ local function hand_out_ready()
   end
 end
 
--- Leases what was handed out, and then takes it out of where it waited. LEASES comes first: an entry without one of HELD is no lease
--- while the message waits. Returns an error, or nil.
+-- Leases what was handed out, and then takes it out of where it waited. LEASES comes first: an
+-- entry without one of HELD is no lease while the message waits. Returns an error, or nil.
 local function lease_all()
-  -- These remove nothing: they prove that what is last may be done. Then a server that is out of memory lets additions pass.
+  -- These remove nothing: they prove that what is last may be done. Then a server that is out of
+  -- memory lets additions pass.
   if ready_taken > 0 then
     redis.call('LTRIM', READY, 0, -1)
   end
@@ -126,7 +128,8 @@ local function lease_all()
   end
 end
 
--- Adds what a claim of this name has leased already, in the order of the queue; whether there was any.
+-- Adds what a claim of this name has leased already, in the order of the queue; whether there was
+-- any.
 local function claimed_before()
   local all, mine = redis.call('HGETALL', HELD), {}
   for i = 1, #all, 2 do

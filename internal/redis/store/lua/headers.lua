@@ -1,5 +1,5 @@
--- Where the body begins in what MSG has of a message, or nil if it is not what a push writes. Before it lie the headers, and before them their
--- length, 7 bits to a byte, the lowest first.
+-- Where the body begins in what MSG has of a message, or nil if it is not what a push writes.
+-- Before it lie the headers, and before them their length, 7 bits to a byte, the lowest first.
 local function body_of(rec)
   local at, size, unit = 8, 0, 1
   repeat
@@ -12,7 +12,8 @@ local function body_of(rec)
   return at + size
 end
 
--- Gives a leased message new headers, as MSG keeps them. Returns the old ones, or nil where it changed nothing.
+-- Gives a leased message new headers, as MSG keeps them. Returns the old ones, or nil where it
+-- changed nothing.
 local function change_headers(m, headers)
   local id = id_of(m)
   local rec = named('HGET', redis.pcall('HGET', MSG, id))
@@ -24,7 +25,8 @@ local function change_headers(m, headers)
   return string.sub(rec, 8, body - 1)
 end
 
--- As put_back, but first gives those members that are in headers new ones. If a write fails, all have their old ones again.
+-- As put_back, but first gives those members that are in headers new ones. If a write fails, all
+-- have their old ones again.
 local function put_back_with(headers, ms, dues, untouched)
   local old = {}
   local ok, backs = pcall(function()

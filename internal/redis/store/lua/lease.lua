@@ -1,8 +1,10 @@
--- HELD has the due time of each lease, then the name of the claim, and in 4 bytes when the lease was to end: of it a token has what a
--- member has not, for a server that has forgotten a lease may give another the same member. An entry of READY has the due time alone. A claim without
--- a script (see arbitrate) has '?' before its name: it may have lost, and then this is no lease.
+-- HELD has the due time of each lease, then the name of the claim, and in 4 bytes when the lease
+-- was to end: of it a token has what a member has not, for a server that has forgotten a lease may
+-- give another the same member. An entry of READY has the due time alone. A claim without a script
+-- (see arbitrate) has '?' before its name: it may have lost, and then this is no lease.
 
--- The due time in an entry of HELD. One that is unreadable counts as due now: an entry that is no number would fail each script that meets it.
+-- The due time in an entry of HELD. One that is unreadable counts as due now: an entry that is no
+-- number would fail each script that meets it.
 local function due_in(v)
   local due = #v >= 8 and struct.unpack('>d', v)
   return due and math.abs(due) < math.huge and due or NOW
@@ -17,7 +19,8 @@ local function certain(v)
   return #v > 8 and string.byte(v, 9) ~= 63
 end
 
--- Whether the lease that has v in HELD is in force. Mostly one look tells for all that none has ended.
+-- Whether the lease that has v in HELD is in force. Mostly one look tells for all that none has
+-- ended.
 local none_ended
 
 local function in_force(m, v)
@@ -31,7 +34,8 @@ local function in_force(m, v)
   return none_ended or tonumber(redis.call('ZSCORE', LEASES, m) or 0) > NOW
 end
 
--- Reads the tokens among the arguments, each so many behind the one before: their members, and when their leases were to end.
+-- Reads the tokens among the arguments, each so many behind the one before: their members, and when
+-- their leases were to end.
 local function tokens(from, step)
   local ms, firsts = {}, {}
   for i = from, #ARGV, step do
@@ -40,8 +44,8 @@ local function tokens(from, step)
   return ms, firsts
 end
 
--- What HELD has of those of some members whose leases are in force, by their places, else false. With firsts only leases count that were to
--- end then.
+-- What HELD has of those of some members whose leases are in force, by their places, else false.
+-- With firsts only leases count that were to end then.
 local function holds_all(ms, firsts)
   local holds = on('HMGET', HELD, ms) or {}
   for i, v in ipairs(holds) do
@@ -50,8 +54,8 @@ local function holds_all(ms, firsts)
   return holds
 end
 
--- Returns the members whose leases are in force, those with something in holds. Of one that is there twice only the first has
--- the lease.
+-- Returns the members whose leases are in force, those with something in holds. Of one that is
+-- there twice only the first has the lease.
 local function held(ms, holds)
   local done, seen = {}, {}
   for i, m in ipairs(ms) do
@@ -64,14 +68,15 @@ local function held(ms, holds)
   return done
 end
 
--- Removes nothing: proves that release may do what it does, before anything is written. Then a server that is out of memory
--- lets additions pass.
+-- Removes nothing: proves that release may do what it does, before anything is written. Then a
+-- server that is out of memory lets additions pass.
 local function prove_release()
   redis.call('HDEL', HELD, '')
   redis.call('ZREM', LEASES, '')
 end
 
--- Ends leases. An entry of LEASES without one of HELD is checked against MSG when it ends, so HELD goes first.
+-- Ends leases. An entry of LEASES without one of HELD is checked against MSG when it ends, so HELD
+-- goes first.
 local function release(ms)
   on('HDEL', HELD, ms)
   on('ZREM', LEASES, ms)

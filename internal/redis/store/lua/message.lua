@@ -15,7 +15,8 @@ local function gen_of(m)
   return (struct.unpack('>I4', string.sub(m, 8, 11)))
 end
 
--- Reads an entry of GENS, or false: gen, how often the message came back untouched, and its seq if it was redriven.
+-- Reads an entry of GENS, or false: gen, how often the message came back untouched, and its seq if
+-- it was redriven.
 local function gens_in(v)
   if not v or #v < 8 then
     return 0, 0, ''

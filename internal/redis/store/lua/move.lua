@@ -1,5 +1,6 @@
--- Moves due messages to the list READY until it has limit entries, in the order of the queue: limit. HELD keeps their due times.
--- Returns the time in us, the next event in ms, and how many there are in READY; 0 while ended leases are to be given back first.
+-- Moves due messages to the list READY until it has limit entries, in the order of the queue:
+-- limit. HELD keeps their due times. Returns the time in us, the next event in ms, and how many
+-- there are in READY; 0 while ended leases are to be given back first.
 local limit = tonumber(ARGV[FIRST])
 if expire() then
   return {int(NOW_US), int(next_event()), 0}

@@ -1,5 +1,6 @@
--- Gives messages back: for each token, delay in us, then '0', or '1' when untouched, or '2' and new headers. Returns 1 done, 0 the lease
--- is lost, 2 unknown: it was lost or the first try has done it. Of messages with new headers it may return outcomes for the first only.
+-- Gives messages back: for each token, delay in us, then '0', or '1' when untouched, or '2' and new
+-- headers. Returns 1 done, 0 the lease is lost, 2 unknown: it was lost or the first try has done
+-- it. Of messages with new headers it may return outcomes for the first only.
 
 -- Whether the first try gave the message back. The end of the lease would have made it due at once.
 local function done_before(m, delay)

@@ -1,6 +1,6 @@
--- Reserves n numbers and returns the one before the first. SEQ goes away with the last message. It begins at the
--- server's microseconds, given clock or not, so that no member of a later message is that of an earlier one
--- of its id.
+-- Reserves n numbers and returns the one before the first. SEQ goes away with the last message. It
+-- begins at the server's microseconds, given clock or not, so that no member of a later message is
+-- that of an earlier one of its id.
 local function reserve(n)
   local last = named('INCRBY', redis.pcall('INCRBY', SEQ, n))
   if last == n then

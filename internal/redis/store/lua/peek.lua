@@ -1,7 +1,8 @@
--- Lists what waits, by due time and push order: how many, and behind which place, a due time in ms and a member, or
--- nothing. Returns for each due time, member, attempts, content, and in front of them the place of the next page, or '' twice where there are
--- no more; or MORE while ended leases are to be given back first. What a stop has left without a message is not listed: a page may be empty
--- though there are more.
+-- Lists what waits, by due time and push order: how many, and behind which place, a due time in ms
+-- and a member, or nothing. Returns for each due time, member, attempts, content, and in front of
+-- them the place of the next page, or '' twice where there are no more; or MORE while ended leases
+-- are to be given back first. What a stop has left without a message is not listed: a page may be
+-- empty though there are more.
 local limit, from_due, from = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1]), ARGV[FIRST + 2]
 
 -- A reply stops at so many bytes of content.

@@ -1,5 +1,6 @@
--- Schedules dead letters again, due now, as if they had just been pushed: an id each. Returns 1 done,
--- 0 not dead, 2 not dead or done by the first try. The content stays as it is, however large: GENS has the new seq.
+-- Schedules dead letters again, due now, as if they had just been pushed: an id each. Returns 1
+-- done, 0 not dead, 2 not dead or done by the first try. The content stays as it is, however large:
+-- GENS has the new seq.
 local outcomes = {}
 for i = FIRST, #ARGV do
   local id = ARGV[i]

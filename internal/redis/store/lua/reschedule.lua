@@ -1,4 +1,5 @@
--- Moves messages that wait: for each id, due time in ms or '', delay in us. Returns OK, NONE or HELD.
+-- Moves messages that wait: for each id, due time in ms or '', delay in us. Returns OK, NONE or
+-- HELD.
 local outcomes = {}
 for i = FIRST, #ARGV, 3 do
   local id = ARGV[i]

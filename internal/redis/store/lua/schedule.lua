@@ -1,10 +1,12 @@
--- Stores messages: how many arguments each has, and then for each id, content, when it is due, in ms or as '+' and a delay in us,
--- and, as a fourth where any has it, for how many us the id stays taken, or 0. Idempotent by id: one that
--- is there stays. Returns an outcome for each: 1 stored, 0 a message of that id is there or the id is taken, 2 unknown: the
--- first try may have stored one that was due and done since, which must not come again. 1 alone is for all.
+-- Stores messages: how many arguments each has, and then for each id, content, when it is due, in
+-- ms or as '+' and a delay in us, and, as a fourth where any has it, for how many us the id stays
+-- taken, or 0. Idempotent by id: one that is there stays. Returns an outcome for each: 1 stored, 0
+-- a message of that id is there or the id is taken, 2 unknown: the first try may have stored one
+-- that was due and done since, which must not come again. 1 alone is for all.
 local FIELDS = tonumber(ARGV[FIRST])
 
--- Ids that stay taken. Where there are none, and none is to be, this is not called: it would cost each push.
+-- Ids that stay taken. Where there are none, and none is to be, this is not called: it would cost
+-- each push.
 local function windows()
   local w, opened = {}, 0
 
@@ -14,8 +16,8 @@ local function windows()
     return till > NOW and till or nil
   end
 
-  -- What a push meets whose id is taken, with no message there. The first try may have taken it itself: then its
-  -- message has come and gone since.
+  -- What a push meets whose id is taken, with no message there. The first try may have taken it
+  -- itself: then its message has come and gone since.
   function w.refuse(till, us)
     local own = RETRY and us > 0 and till <= after(us) and till >= after(us - AGE)
     return own and 2 or 0
@@ -26,8 +28,8 @@ local function windows()
     opened = opened + 1
   end
 
-  -- Drops some ids whose time is over, more than were taken. The key goes with the last of them, by the server's
-  -- clock: not where another is given.
+  -- Drops some ids whose time is over, more than were taken. The key goes with the last of them, by
+  -- the server's clock: not where another is given.
   function w.tidy()
     if opened == 0 then
       return
@@ -47,8 +49,8 @@ end
 local there = redis.call('EXISTS', UNIQUE, GENS, GENS) -- GENS counts twice
 local unique = (FIELDS > 3 or there % 2 == 1) and windows()
 
--- Whether a repeated push finds what its first try may have stored: the same content, and while it waits for the first time a due time
--- that this try's delay had then.
+-- Whether a repeated push finds what its first try may have stored: the same content, and while it
+-- waits for the first time a due time that this try's delay had then.
 local function own(id, rec, content, due)
   if string.sub(rec, 8) ~= content then
     return false
@@ -70,8 +72,8 @@ local function met(id, content, due, us)
   return (RETRY and due - math.ceil(AGE / 1000) <= NOW) and 2 or nil
 end
 
--- When a message is due, as a number and as ZADD takes it. A due time is passed on as the text that it came as: Lua is slow
--- at writing numbers.
+-- When a message is due, as a number and as ZADD takes it. A due time is passed on as the text that
+-- it came as: Lua is slow at writing numbers.
 local function due_by(when)
   local delay = string.match(when, '^%+(.*)')
   if delay then

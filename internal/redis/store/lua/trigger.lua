@@ -1,6 +1,6 @@
--- The trigger is a key that expires when the first message is due, for processes that listen to expiries.
--- Without such listeners TRIGGER is empty. The key may expire too early, where it was set for a message that
--- is gone, but never too late.
+-- The trigger is a key that expires when the first message is due, for processes that listen to
+-- expiries. Without such listeners TRIGGER is empty. The key may expire too early, where it was set
+-- for a message that is gone, but never too late.
 
 -- Why sleeping fetchers could not be told. The message is stored all the same.
 local silence
@@ -14,7 +14,8 @@ local function hint(command, ...)
   return reply
 end
 
--- Tells sleeping fetchers when the first message is due, and whether the trigger will wake them then.
+-- Tells sleeping fetchers when the first message is due, and whether the trigger will wake them
+-- then.
 local function tell(due)
   local later = TRIGGER ~= '' and due > NOW
   if later then

@@ -1,5 +1,5 @@
--- Returns the member of a message that waits, or nil and the reason: NONE or HELD. Gives it back first if its lease has ended, which counts
--- as an attempt.
+-- Returns the member of a message that waits, or nil and the reason: NONE or HELD. Gives it back
+-- first if its lease has ended, which counts as an attempt.
 local function waiting(id)
   local m = current(id)
   if not m then
@@ -29,7 +29,8 @@ local function waiting(id)
   return back
 end
 
--- Takes a member out of where it waits. An entry of READY without one of HELD is not handed out, so HELD goes first.
+-- Takes a member out of where it waits. An entry of READY without one of HELD is not handed out, so
+-- HELD goes first.
 local function take_out(m)
   if redis.call('ZREM', DUE, m) == 0 then
     redis.call('HDEL', HELD, m)
