@@ -30,7 +30,7 @@ func TestServerFull(t *testing.T) {
 			f.refuses()
 			f.cancelAndMove()
 			f.takeAndSettle()
-			f.killAndRedrive()
+			f.deadLetterAndRedrive()
 			if name != "envelope" {
 				f.javaTakes()
 			}
@@ -137,7 +137,7 @@ func (f *full) takeAndSettle() {
 	f.whole()
 }
 
-func (f *full) killAndRedrive() {
+func (f *full) deadLetterAndRedrive() {
 	f.t.Helper()
 	ds := f.receive(10, time.Minute)
 	letters := make([]backend.Burial, len(ds))

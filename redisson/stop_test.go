@@ -112,7 +112,7 @@ func handedAround(tr *trial) {
 
 func dead(tr *trial) {
 	leased(tr)
-	must(tr.t, errors.Join(tr.kill(tr)))
+	must(tr.t, errors.Join(tr.deadLetter(tr)))
 }
 
 func redriven(tr *trial) {
@@ -173,7 +173,7 @@ func quarantined(tr *trial) {
 	must(tr.t, err)
 }
 
-func (w worker) kill(tr *trial) error {
+func (w worker) deadLetter(tr *trial) error {
 	var bs []backend.Burial
 	for _, l := range tr.ls {
 		bs = append(bs, backend.Burial{Lease: l, Reason: "no use"})
@@ -256,8 +256,8 @@ var ventures = []venture{
 	}},
 	{name: "nack", marker: nackMarker, before: leased, do: worker.nack, first: 2, most: 2},
 	{name: "nack of what was redriven", marker: nackMarker, before: redrivenLeased, do: worker.nack, first: 2, most: 2},
-	{name: "dead", marker: deadMarker, before: leased, do: worker.kill, first: 2, most: 2},
-	{name: "dead what was redriven", marker: deadMarker, before: redrivenLeased, do: worker.kill, first: 2, most: 2},
+	{name: "dead", marker: deadMarker, before: leased, do: worker.deadLetter, first: 2, most: 2},
+	{name: "dead what was redriven", marker: deadMarker, before: redrivenLeased, do: worker.deadLetter, first: 2, most: 2},
 	{name: "extend", marker: "-- Makes leases end", before: leased, first: 2, most: 2, do: func(w worker, tr *trial) error {
 		_, errs := w.s.Extend(tr.ctx, tr.ls, 2*time.Minute)
 		return errors.Join(errs...)

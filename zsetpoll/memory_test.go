@@ -29,7 +29,7 @@ func TestServerFull(t *testing.T) {
 		f.refuses()
 		f.cancelAndMove()
 		f.takeAndSettle()
-		f.killAndRedrive()
+		f.deadLetterAndRedrive()
 		f.leaseEnds()
 		f.refuses()
 		f.drain()
@@ -166,7 +166,7 @@ func (f *full) takeAndSettle() {
 	f.whole()
 }
 
-func (f *full) killAndRedrive() {
+func (f *full) deadLetterAndRedrive() {
 	f.t.Helper()
 	ds := f.receive(10, time.Minute)
 	letters := make([]backend.Burial, len(ds))

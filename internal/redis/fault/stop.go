@@ -1,5 +1,5 @@
-// Package fault makes scripts fail half-way, for tests: at a write of theirs, or at a command that
-// their user may not use.
+// Package fault makes scripts fail half-way, for tests: at one of their writes, or at a command
+// that their user may not use.
 package fault
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Stopped is in the error of a call whose script was stopped.
+// Stopped is part of the error of a call whose script was stopped.
 const Stopped = "stopped at"
 
 // Stop returns a hook for a client of its own: the n-th write fails, from 1 on, of each script that
@@ -97,7 +97,8 @@ func (s *stopper) changed(text string) string {
 	return changed
 }
 
-// name is unknown to the server until the script has been sent changed.
+// name returns the changed script's name. The server does not know it before the changed script was
+// sent.
 func (s *stopper) name(sha string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// Rights reads what a page of the documentation says that a user has to be allowed: the rows of a
-// table that begin with one of these modes.
+// Rights reads the rights that a user needs from a page of the documentation: the rows of a table
+// that begin with one of these modes.
 func Rights(t *testing.T, page string, modes ...string) []string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -32,15 +32,16 @@ func Rights(t *testing.T, page string, modes ...string) []string {
 	return slices.Compact(all)
 }
 
-// Without are these rights but for one.
+// Without returns these rights without one.
 func Without(rights []string, right string) []string {
 	return slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return r == right })
 }
 
-// Password is that of each user.
+// Password is the password of each user.
 const Password = "secret"
 
-// User makes a user with these rights and no other, on these keys and channels, as ACL SETUSER takes them. It returns a client of theirs.
+// User makes a user with these rights and no other, on these keys and channels, in the notation of ACL
+// SETUSER. It returns a client of that user.
 func User(t *testing.T, server *testenv.RedisServer, name string, rights []string, on ...string) *redis.Client {
 	t.Helper()
 	rule := []any{"acl", "setuser", name, "reset", "on", ">" + Password}
@@ -56,7 +57,7 @@ func User(t *testing.T, server *testenv.RedisServer, name string, rights []strin
 	return server.Client(t, func(o *redis.Options) { o.Username, o.Password = name, Password })
 }
 
-// Names reports whether an error is of a user without a right, and names it.
+// Names reports whether an error says that a user lacks a right, and names the right.
 func Names(err error, right string) bool {
 	text := strings.ToLower(err.Error())
 	return (strings.Contains(text, "noperm") || strings.Contains(text, "can't run this command")) && strings.Contains(text, strings.ToLower(right))

@@ -37,7 +37,7 @@ func TestRepliesOfLargeMessagesAreBounded(t *testing.T) {
 					t.Fatalf("a claim has %d messages of 6 MiB", n)
 				}
 				for _, d := range c.Deliveries {
-					b.kill(d)
+					b.deadLetter(d)
 					left--
 				}
 			}

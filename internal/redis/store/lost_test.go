@@ -224,7 +224,7 @@ func TestNackLosesItsReplyAndTheMessage(t *testing.T) {
 func TestByIDLosesItsReply(t *testing.T) {
 	t.Parallel()
 	ids := []string{"a"}
-	kill := func(b *bench) {
+	deadLetter := func(b *bench) {
 		d := b.next(b.Claim, time.Minute, "a")
 		b.all(b.Dead(b.ctx, []backend.Burial{{Lease: d.Lease()}}))
 	}
@@ -233,8 +233,8 @@ func TestByIDLosesItsReply(t *testing.T) {
 		do     func(*bench, *store.Store) []error
 	}{
 		"cancel":  {(*bench).nothingMeanwhile, func(b *bench, s *store.Store) []error { return s.Cancel(b.ctx, ids) }},
-		"redrive": {kill, func(b *bench, s *store.Store) []error { return s.Redrive(b.ctx, ids) }},
-		"delete":  {kill, func(b *bench, s *store.Store) []error { return s.DeleteDead(b.ctx, ids) }},
+		"redrive": {deadLetter, func(b *bench, s *store.Store) []error { return s.Redrive(b.ctx, ids) }},
+		"delete":  {deadLetter, func(b *bench, s *store.Store) []error { return s.DeleteDead(b.ctx, ids) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -51,7 +51,7 @@ func (b *bench) nack(d backend.Delivery, delay time.Duration) {
 	b.all(b.Nack(b.ctx, []backend.Return{{Lease: d.Lease(), Delay: delay}}))
 }
 
-func (b *bench) kill(d backend.Delivery) {
+func (b *bench) deadLetter(d backend.Delivery) {
 	b.t.Helper()
 	b.all(b.Dead(b.ctx, []backend.Burial{{Lease: d.Lease()}}))
 }
@@ -122,7 +122,7 @@ var heads = map[string]struct {
 func (b *bench) revived(id string) backend.Delivery {
 	b.t.Helper()
 	b.push(id)
-	b.kill(b.next(b.Claim, time.Minute, id))
+	b.deadLetter(b.next(b.Claim, time.Minute, id))
 	b.all(b.Redrive(b.ctx, []string{id}))
 	return b.next(b.Claim, time.Minute, id)
 }
@@ -176,7 +176,7 @@ func TestNoTriggerOfADrainedQueue(t *testing.T) {
 		"acked":     func(b *bench) { b.move("a", 0); b.ack(b.next(b.Claim, time.Minute, "a")) },
 		"dead and deleted": func(b *bench) {
 			b.move("a", 0)
-			b.kill(b.next(b.Claim, time.Minute, "a"))
+			b.deadLetter(b.next(b.Claim, time.Minute, "a"))
 			b.all(b.DeleteDead(b.ctx, []string{"a"}))
 		},
 		"purged": func(b *bench) {

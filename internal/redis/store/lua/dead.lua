@@ -1,6 +1,6 @@
 -- Makes messages dead letters: for each token, reason. Returns 1 done, 0 the lease is lost, 2
--- unknown: the first try may have killed one that was redriven or deleted since. DEAD is ordered by
--- death. GRAVES has due time, attempts, time of death and the reason.
+-- unknown: the first try may have made a dead letter that was redriven or deleted since. DEAD is
+-- ordered by death. GRAVES has due time, attempts, time of death and the reason.
 local ms, firsts = tokens(FIRST, 2)
 local holds = holds_all(ms, firsts)
 local dying = held(ms, holds)
