@@ -282,7 +282,7 @@ var ventures = []venture{
 		_, err := w.s.Stats(tr.ctx)
 		return err
 	}},
-	{name: "peek", marker: "-- Lists what waits. First", before: ended, first: 2, most: 2, do: func(w worker, tr *trial) error {
+	{name: "peek", marker: "-- Lists waiting messages. First", before: ended, first: 2, most: 2, do: func(w worker, tr *trial) error {
 		_, _, err := w.s.Peek(tr.ctx, "", 10)
 		return err
 	}},

@@ -1,7 +1,7 @@
--- DEST is what Java takes from, a list of bare payloads. HANDED tells which messages those are that
--- we have moved there: due time, digest of the payload, prefix; in the order of DEST. PAYLOADS has
--- what each of them has there, by its prefix: Redis itself finds it by that, wherever in DEST it
--- is. Java takes from either end and from the middle, and does not touch these two.
+-- DEST is the list that Java takes from, of bare payloads. HANDED names the messages that Go has
+-- moved there: due time, digest of the payload, prefix, in the order of DEST. PAYLOADS has the
+-- payload of each of them by its prefix, by which Redis itself finds it anywhere in DEST. Java
+-- takes from either end and from the middle, and does not touch these two.
 
 local DIGEST = 40
 
@@ -68,8 +68,7 @@ local function copies(entry, several)
 end
 
 -- Forgets as many entries as are gone: the last ones that DEST has nothing of any more, where Java
--- takes at the tail, then the first ones. What it finds no time for stays until another script
--- does.
+-- takes at the tail, then the first ones. Entries that it has no time for stay for another script.
 local function forget_gone(gone)
   local entries, same, surplus = redis.call('LRANGE', HANDED, 0, -1), {}, {}
   for _, entry in ipairs(entries) do
@@ -274,7 +273,7 @@ function find_waiting(key, origin)
 end
 
 -- Takes a message that was handed over out of DEST again, and commits. Returns whether it was
--- there; else what the step has done is undone.
+-- there; else the step is undone.
 local function take_handed(msg)
   local there = redis.call('LREM', DEST, 1, msg.payload) == 1
   if there then

@@ -24,8 +24,8 @@ local function place_of_next(msg)
   return first
 end
 
--- Adds to DEST a message that came back, before what it comes before. Entries that Java has taken
--- the items of are no help: where these are many, it goes to the head.
+-- Adds to DEST a message that came back, before the first entry that it precedes. Entries that Java
+-- has taken the items of are no help: where these are many, it goes to the head.
 local function insert(msg, entry, payload)
   local at = place_of_next(msg)
   local tries = 10

@@ -20,8 +20,8 @@ for i = FIRST, #ARGV, 4 do
   outcomes[#outcomes + 1] = msg and 1 or lost(ARGV[i + 1])
 end
 
--- What is put back goes to the head of INDEX: the last one first, that they are there as they were
--- given.
+-- Messages that are put back go to the head of INDEX, the last one first, so that they keep their
+-- order.
 for i = #returned, 1, -1 do
   give_back(unpack(returned[i]))
 end

@@ -1,4 +1,4 @@
--- Lists what waits. First what is in DEST, in its order, then TIMES by due time: how many; from
+-- Lists waiting messages. First those in DEST, in its order, then TIMES by due time: how many; from
 -- which place in DEST on, or -1 for behind it; behind which place in TIMES, a due time in ms and
 -- the beginning of a member, or nothing. Returns where the next page begins, in the same three
 -- values, all of them empty where there is no more; and for each message where it is, D or T, its

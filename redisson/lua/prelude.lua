@@ -1,8 +1,8 @@
--- Common to all scripts: what the keys are called, the clock, and the moves between them.
+-- Common to all scripts of redisson: the names of the keys, and the moves between them.
 --
--- DEST, TIMES and INDEX are Redisson's own: what is due, what waits with its due time in ms, and
--- what waits in the order of offers. A member of TIMES and INDEX is id | length | payload. The rest
--- is ours, beside them:
+-- DEST, TIMES and INDEX are Redisson's own: due messages, waiting messages with their due times in
+-- ms, and waiting messages in the order of offers. A member of TIMES and INDEX is id | length |
+-- payload. The other keys are this package's:
 --
 --   LEASES      keys of leased messages, by the lease's end in ms
 --   HELD        for each of these what is leased
@@ -22,8 +22,8 @@ local LISTED = string.find(ARGV[4], 'l', 1, true) ~= nil -- in INDEX too
 local FORMAT = ARGV[5] -- of members: 'V1', 'V2' or 'Both'
 local FIRST = 7 -- the first argument of the script's own
 
--- What undoes the writes of a step, which is what a script does for one message or for all
--- together. A step adds what is new, and removes last. Where a command fails, such as for a user
+-- The commands that undo the writes of a step. A step is the part of a script for one message, or
+-- for all together. It adds first and removes last. Where a command fails, such as for a user
 -- without the right to it, the queue is as it was before the step.
 local undo = {}
 local server = redis
@@ -60,7 +60,7 @@ local function write(inverse, ...)
 end
 
 -- A script that moves messages stops after so many microseconds or so many entries of INDEX walked
--- over, which is as long. Both stay below what a client notices.
+-- over, which is as long. Both stay below a time that a client notices.
 local BUDGET, WALK = 600, 40000
 local walked = 0
 
@@ -78,8 +78,8 @@ local function elapsed()
   return (tonumber(t[1]) - tonumber(began[1])) * 1000000 + tonumber(t[2]) - tonumber(began[2])
 end
 
--- Whether the script has had its time, or a part of it. bytes is what was moved since the last
--- question: the clock is asked after a few small messages, and after each large one.
+-- Whether the script has had its time, or a part of it. bytes is the size of the messages moved
+-- since the last call: the clock is asked after a few small messages, and after each large one.
 local asked, took = 0, 0
 
 local function spent(bytes, budget)
@@ -90,9 +90,9 @@ local function spent(bytes, budget)
   return walked > WALK or took > (budget or BUDGET)
 end
 
--- Whether a script that settles messages stops before the next one, with what it has outcomes for:
--- it is run again for the others. Their number is limited, so that this is for large ones. Their
--- bytes are limited where the server's clock does not tell the time that they take.
+-- Whether a script that settles messages stops before the next one: it is run again for those
+-- without an outcome. Their number is limited, so that this is for large ones. Their bytes are
+-- limited where the server's clock does not tell the time that they take.
 local SETTLE_BUDGET, SETTLE_ROOM = 1200, 8 * 1024 * 1024
 
 local function stops(outcomes, bytes)
@@ -100,8 +100,8 @@ local function stops(outcomes, bytes)
   return #outcomes > 0 and (SETTLE_ROOM <= 0 or spent(bytes, SETTLE_BUDGET))
 end
 
--- These remove nothing: they prove that what a step adds can be undone, and what is old removed.
--- Then a server that is out of memory lets additions pass.
+-- These remove nothing: they prove that a step may undo its additions and remove old entries. Then
+-- a server that is out of memory lets additions pass.
 local proven = false
 
 local function prove()
@@ -153,8 +153,8 @@ local function new_member(n, payload, format)
   return before .. number(n) .. struct.pack('<I8', #payload) .. payload
 end
 
--- How many bytes a member has before its payload, and how many of these are its id; nil for what no
--- version of Redisson can read.
+-- How many bytes a member has before its payload, and how many of these are its id; nil for a
+-- member that no version of Redisson can read.
 local function header(m)
   local n, first = #m, string.byte(m, 1)
   if n >= 17 and first == 8 and struct.unpack('<I8', m, 10) == n - 17 then
@@ -224,7 +224,7 @@ end
 -- An envelope is MAGIC | packed id | content.
 local MAGIC = '\221dq\1'
 
--- The packed id of an envelope that begins after so many bytes; nil for what is none.
+-- The packed id of an envelope that begins after so many bytes; nil for other bytes.
 local function enveloped(s, from)
   local n = string.byte(s, from + 5)
   if not n or string.sub(s, from + 1, from + 4) ~= MAGIC then
@@ -260,7 +260,7 @@ local function waiting(due, origin, attempts, prefix)
   return 'W' .. struct.pack('>ddI4', due, origin, attempts) .. prefix
 end
 
--- Adds to a message what STATES has for its key.
+-- Adds to a message its entry of STATES.
 local function recall(msg, state)
   if state and string.sub(state, 1, 1) == 'A' then
     msg.key = string.sub(state, 2)
@@ -277,7 +277,7 @@ local function renamed(msg)
   return not ENVELOPE and (msg.n ~= #msg.key or prefix_of(msg) ~= msg.key)
 end
 
--- Sets what STATES has for a key, nothing where state is nil.
+-- Sets the entry of STATES of a key, or removes it where state is nil.
 local function set_state(key, state)
   local was = redis.call('HGET', STATES, key)
   local inverse = was and {'HSET', STATES, key, was} or {'HDEL', STATES, key}
@@ -432,8 +432,8 @@ local function in_force(key)
   return all_in_force or tonumber(redis.call('ZSCORE', LEASES, key) or 0) > NOW
 end
 
--- What is in HELD of a lease as its holder names it, by key and stamp; nil where it is not in force
--- or none was given like that.
+-- The entry of HELD of a lease with this key and stamp; nil where there is none or it is not in
+-- force.
 local function given(key, mark)
   local v = redis.call('HGET', HELD, key)
   return v and string.sub(v, 1, STAMP) == mark and in_force(key) and v or nil
@@ -445,8 +445,8 @@ local function message_of(key, mark)
   return v and leased_message(key, v)
 end
 
--- Gives back what ended leases held, a part of the script's time long, and remembers whether there
--- may be more.
+-- Gives back the messages of ended leases, for a part of the script's time, and remembers whether
+-- there may be more.
 local more_ended = false
 local EXPIRED = 100
 
@@ -488,7 +488,7 @@ local function quarantine(kind, what, due)
   write({'ZREM', QUARANTINE, kind .. what}, 'ZADD', QUARANTINE, int(due), kind .. what)
 end
 
--- Forgets what is kept for messages when there are none.
+-- Deletes the keys of this package when there are no messages.
 local function tidy()
   if redis.call('EXISTS', TIMES, LEASES, DEAD, QUARANTINE, DEST) == 0 then
     redis.call('DEL', SEQ, STATES, HANDED, PAYLOADS, INDEX, HELD, GRAVES)

@@ -22,7 +22,7 @@ local function known(key)
   return redis.call('HGET', STATES, key) or redis.call('HEXISTS', HELD, key) == 1 and 'L' or nil
 end
 
--- What a message of a key has for a payload, wherever it is.
+-- The payload of the message of a key, wherever it is.
 local function content_of(key, state)
   local kind = string.sub(state, 1, 1)
   if kind == 'L' then
@@ -54,7 +54,7 @@ for i = FIRST + 1, #ARGV, 4 do
   local due = due_of(ARGV[i + 2], ARGV[i + 3])
   local state = key ~= '' and (states[key] or known(key))
   if state then
-    -- A repeated push finds what its first try has stored.
+    -- A repeated push finds the message that its first try stored.
     outcomes[#outcomes + 1] = (RETRY and content_of(key, state) == payload) and 1 or 0
   elseif RETRY and due - math.ceil(AGE / 1000) <= NOW then
     outcomes[#outcomes + 1] = 2

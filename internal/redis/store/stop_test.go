@@ -122,7 +122,7 @@ var ventures = []venture{
 	{name: "move before ready", marker: "-- Moves due messages", before: movedTwo, do: claimAll(byMover), first: 1, most: 2},
 	{name: "move", marker: "-- Moves due messages", before: pushedThree, do: claimAll(byMover), first: 1, most: 2},
 	{name: "take", marker: "-- Leases up to limit messages from READY", before: pushedThree, do: claimAll(byMover), first: 1, most: 2},
-	{name: "expire", marker: "-- Gives back what ended leases held. Returns 1", before: endedThree, do: claimAll(byArbitrate), first: 2, most: 3},
+	{name: "expire", marker: "-- Gives back the messages of ended leases. Returns 1", before: endedThree, do: claimAll(byArbitrate), first: 2, most: 3},
 	{name: "arbitrate", marker: "-- Only reads: up to", before: pushedThree, do: claimAll(byArbitrate), first: 1, most: 2},
 	{name: "ack", marker: "-- Deletes messages: a token each", before: leasedThree, do: settleAll("ack"), gone: true, first: 2, most: 2},
 	{name: "nack", marker: "-- Gives messages back", before: leasedThree, do: settleAll("nack"), first: 2, most: 2},
@@ -148,7 +148,7 @@ var ventures = []venture{
 		_, err := s.Stats(tr.ctx)
 		return err
 	}},
-	{name: "peek", marker: "-- Lists what waits", before: endedThree, first: 2, most: 2, do: func(tr *trial, s *store.Store) error {
+	{name: "peek", marker: "-- Lists waiting messages, by", before: endedThree, first: 2, most: 2, do: func(tr *trial, s *store.Store) error {
 		_, _, err := s.Peek(tr.ctx, "", 10)
 		return err
 	}},

@@ -44,12 +44,11 @@ local function due_after(m, v)
   return v and due_in(v) or NOW
 end
 
--- A script gives back what so many ended leases held. More would keep the server from others for
--- long.
+-- A script gives back the messages of so many ended leases. More would block the server for long.
 local ENDED = 500
 
--- Gives back what ended leases held. Returns whether there are more: then nothing may be handed out
--- yet, as theirs may be due before all else.
+-- Gives back the messages of ended leases. Returns whether there are more: then nothing may be
+-- handed out yet, since their messages may be due before all others.
 local function expire()
   local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW), 'LIMIT', 0, ENDED)
   if #ended == 0 then

@@ -1,6 +1,6 @@
--- Leases up to limit due messages. A repeated claim returns what its first try has leased. Messages
--- that a mover left in READY come first, unless others are due before. While ended leases are to be
--- given back it leases none, and the next event is now.
+-- Leases up to limit due messages. A repeated claim returns the messages that its first try leased.
+-- Messages that a mover left in READY come first, unless others are due before. While ended leases
+-- are to be given back it leases none, and the next event is now.
 local function hand_out_due()
   local page = redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW), 'WITHSCORES', 'LIMIT', 0, limit)
   local ms, dues, texts = {}, {}, {}

@@ -1,5 +1,5 @@
--- What forget needs to know. It is read before anything is written: otherwise a user without the
--- right to read would get an error although the message is gone.
+-- The counts that forget needs. They are read before anything is written: otherwise a user without
+-- the right to read would get an error although the message is gone.
 local function all_there_is()
   redis.call('ZREM', LEASES, '') -- removes nothing: proves that it may
   local count = redis.call('HLEN', MSG)

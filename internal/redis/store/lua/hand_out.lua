@@ -1,24 +1,24 @@
 -- The arguments of a claim are limit, lease in us and its own name. It returns the time in us, the
--- next event in ms, the end of its leases in ms, and for each message its member, what MSG has of
--- it, and its due time in ms; with a blank and how often it came back untouched, if it did.
+-- next event in ms, the end of its leases in ms, and for each message its member, its record of
+-- MSG, and its due time in ms, followed by a blank and how often it came back untouched, if it did.
 local limit, till, claim = tonumber(ARGV[FIRST]), int(after(tonumber(ARGV[FIRST + 1]))), ARGV[FIRST + 2]
 local out = {int(NOW_US), '', till}
 
 -- A claim stops at so many bytes of content, that a reply of large messages stays bearable.
 local ROOM = 8 * 1024 * 1024
 
--- What is to be leased, as ZADD and HSET take it.
+-- The arguments of ZADD and HSET for the messages to be leased.
 local ends, holds = {}, {}
 
--- What HELD gets for a due time: in a burst there are few of them.
+-- The entries of HELD by due time: in a burst there are few of them.
 local hold_of, owner = {}, claim .. struct.pack('>I4', tonumber(till) % 4294967296)
 
--- How many of the first entries of READY and of DUE are taken out, and what of HELD is of no
+-- The number of first entries of READY and of DUE to be removed, and the entries of HELD without a
 -- message.
 local ready_taken, due_taken, stray = 0, 0, {}
 
--- Adds a message that is taken from where it waits, with what MSG and GENS have of it: its due time
--- is a text. A member that its message has not now was left by a script that was stopped.
+-- Adds a message with its entries of MSG and GENS. Its due time is a text. A member that is not the
+-- current one of its message was left by a script that was stopped.
 local function hand_out(m, rec, v, due)
   local untouched = 0
   if v or returned(m) then
@@ -47,8 +47,8 @@ end
 
 local came_back -- whether any message has; unknown until ended leases are given back
 
--- Reads what MSG and GENS have of some members from that place on, up to the next heavy one: what
--- turns out to find no room was read in vain.
+-- Reads the entries of MSG and GENS of some members from that place on, up to the next heavy one,
+-- so that little is read in vain where there is no room.
 local function read(ms, from)
   if came_back == nil then
     came_back = redis.call('EXISTS', GENS) == 1
@@ -82,7 +82,7 @@ local function hand_out_first(ms, dues)
   return n
 end
 
--- Hands out what was moved to READY. The entry of HELD tells whether it waits there still.
+-- Hands out messages of READY. The entry of HELD tells whether one still waits there.
 local function hand_out_ready()
   while limit > 0 do
     local ms, dues = redis.call('LRANGE', READY, ready_taken, ready_taken + limit - 1), {}
@@ -98,11 +98,11 @@ local function hand_out_ready()
   end
 end
 
--- Leases what was handed out, and then takes it out of where it waited. LEASES comes first: an
--- entry without one of HELD is no lease while the message waits. Returns an error, or nil.
+-- Leases the messages handed out, and then removes them from where they waited. LEASES comes first:
+-- an entry without one of HELD is no lease while the message waits. Returns an error, or nil.
 local function lease_all()
-  -- These remove nothing: they prove that what is last may be done. Then a server that is out of
-  -- memory lets additions pass.
+  -- These remove nothing: they prove that the last commands are allowed. Then a server that is out
+  -- of memory lets additions pass.
   if ready_taken > 0 then
     redis.call('LTRIM', READY, 0, -1)
   end
@@ -128,8 +128,8 @@ local function lease_all()
   end
 end
 
--- Adds what a claim of this name has leased already, in the order of the queue; whether there was
--- any.
+-- Adds the messages that a claim of this name has leased already, in the order of the queue.
+-- Returns whether there were any.
 local function claimed_before()
   local all, mine = redis.call('HGETALL', HELD), {}
   for i = 1, #all, 2 do

@@ -1,5 +1,5 @@
--- Where the body begins in what MSG has of a message, or nil if it is not what a push writes.
--- Before it lie the headers, and before them their length, 7 bits to a byte, the lowest first.
+-- Where the body begins in a record of MSG, or nil for one that no push can have written. Before it
+-- lie the headers, and before them their length, 7 bits to a byte, the lowest first.
 local function body_of(rec)
   local at, size, unit = 8, 0, 1
   repeat

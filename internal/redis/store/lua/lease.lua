@@ -44,8 +44,8 @@ local function tokens(from, step)
   return ms, firsts
 end
 
--- What HELD has of those of some members whose leases are in force, by their places, else false.
--- With firsts only leases count that were to end then.
+-- The entries of HELD of some members, by their places; false where the lease is not in force. With
+-- firsts only leases count that were to end then.
 local function holds_all(ms, firsts)
   local holds = on('HMGET', HELD, ms) or {}
   for i, v in ipairs(holds) do
@@ -68,8 +68,8 @@ local function held(ms, holds)
   return done
 end
 
--- Removes nothing: proves that release may do what it does, before anything is written. Then a
--- server that is out of memory lets additions pass.
+-- Removes nothing: proves, before anything is written, that release is allowed. Then a server that
+-- is out of memory lets additions pass.
 local function prove_release()
   redis.call('HDEL', HELD, '')
   redis.call('ZREM', LEASES, '')

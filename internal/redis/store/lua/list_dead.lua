@@ -1,7 +1,7 @@
 -- Lists dead letters: the cursor, how many, '1' for ids alone. Returns the cursor of the next page,
 -- or '' where there are no more, and for each order of death, id, content, death. A reply stops at
--- so many bytes of content. What a stop has left without a message is not listed: a page may be
--- empty though there are more.
+-- so many bytes of content. Entries that a stop left without a message are not listed: a page may
+-- be empty though there are more.
 local limit, ids_alone = tonumber(ARGV[FIRST + 1]), ARGV[FIRST + 2] == '1'
 local room = 8 * 1024 * 1024
 local MORE = 100 -- so many more entries are looked at, for those that are not listed

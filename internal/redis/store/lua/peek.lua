@@ -1,8 +1,8 @@
--- Lists what waits, by due time and push order: how many, and behind which place, a due time in ms
--- and a member, or nothing. Returns for each due time, member, attempts, content, and in front of
--- them the place of the next page, or '' twice where there are no more; or MORE while ended leases
--- are to be given back first. What a stop has left without a message is not listed: a page may be
--- empty though there are more.
+-- Lists waiting messages, by due time and push order: how many, and behind which place, a due time
+-- in ms and a member, or nothing. Returns for each due time, member, attempts, content, and in
+-- front of them the place of the next page, or '' twice where there are no more; or MORE while
+-- ended leases are to be given back first. Entries that a stop left without a message are not
+-- listed: a page may be empty though there are more.
 local limit, from_due, from = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1]), ARGV[FIRST + 2]
 
 -- A reply stops at so many bytes of content.
@@ -47,7 +47,7 @@ local function passed()
   return first
 end
 
--- Adds what a mover left, which is due and short.
+-- Adds the messages that a mover left in READY. They are due, and few.
 local function add_moved(waiting)
   for _, m in ipairs(redis.call('LRANGE', READY, 0, -1)) do
     local v = redis.call('HGET', HELD, m)

@@ -1,5 +1,5 @@
--- Puts what a mover left in READY back among the due ones where one of these may be before the last
--- of it: READY comes first, so that it would come too late.
+-- Puts messages that a mover left in READY back into DUE where one in DUE may be before the last of
+-- them: READY is handed out first, so that the one in DUE would come too late.
 local function merge_ready()
   local last = redis.call('LINDEX', READY, -1)
   local head = last and tonumber(redis.call('ZRANGE', DUE, 0, 0, 'WITHSCORES')[2])
@@ -7,8 +7,8 @@ local function merge_ready()
   if not head or head > NOW or v and moved(v) and due_in(v) < head then
     return
   end
-  -- These remove nothing: they prove that what is last may be done. Then a server that is out of
-  -- memory lets additions pass.
+  -- These remove nothing: they prove that the last commands are allowed. Then a server that is out
+  -- of memory lets additions pass.
   redis.call('LTRIM', READY, 0, -1)
   redis.call('HDEL', HELD, '')
   repeat

@@ -7,7 +7,7 @@ for i = FIRST, #ARGV do
   local dead = redis.call('ZSCORE', DEAD, id)
   local size = dead and redis.call('HSTRLEN', MSG, id)
   if dead and size > 0 then
-    -- These remove nothing: they prove that what is last may be done.
+    -- These remove nothing: they prove that the last commands are allowed.
     redis.call('ZREM', DEAD, '')
     redis.call('HDEL', GRAVES, '')
     local gen = gens(id) + 1

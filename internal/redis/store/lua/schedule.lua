@@ -16,8 +16,8 @@ local function windows()
     return till > NOW and till or nil
   end
 
-  -- What a push meets whose id is taken, with no message there. The first try may have taken it
-  -- itself: then its message has come and gone since.
+  -- The outcome of a push whose id is taken without a message. The first try may have taken it:
+  -- then its message has come and gone since.
   function w.refuse(till, us)
     local own = RETRY and us > 0 and till <= after(us) and till >= after(us - AGE)
     return own and 2 or 0
@@ -49,8 +49,8 @@ end
 local there = redis.call('EXISTS', UNIQUE, GENS, GENS) -- GENS counts twice
 local unique = (FIELDS > 3 or there % 2 == 1) and windows()
 
--- Whether a repeated push finds what its first try may have stored: the same content, and while it
--- waits for the first time a due time that this try's delay had then.
+-- Whether a repeated push finds a message that its first try may have stored: one of the same
+-- content and, while it waits for the first time, of the due time that the delay gave then.
 local function own(id, rec, content, due)
   if string.sub(rec, 8) ~= content then
     return false
@@ -59,7 +59,7 @@ local function own(id, rec, content, due)
   return not waits or waits <= due and waits >= due - math.ceil(AGE / 1000) - 1
 end
 
--- What a push meets that may not simply be stored: an outcome, or nil.
+-- The outcome of a push that may not simply be stored, or nil.
 local function met(id, content, due, us)
   local rec = named('HGET', redis.pcall('HGET', MSG, id))
   if rec then
@@ -101,7 +101,7 @@ local function store()
     local outcome = (RETRY or unique) and met(id, content, due, us)
     if not outcome then
       if not last then
-        named('ZADD', redis.pcall('ZADD', DUE, 'XX', 0, '')) -- adds nothing: proves that what is last may be done
+        named('ZADD', redis.pcall('ZADD', DUE, 'XX', 0, '')) -- adds nothing: proves that the last commands are allowed
         last = reserve((#args - FIRST) / FIELDS)
       end
       last = last + 1
@@ -128,7 +128,7 @@ local function store()
   on('ZADD', DUE, times)
 end
 
--- What has no due time would keep its id and never come.
+-- A message without a due time would keep its id and never come.
 local ok, failed = pcall(store)
 if not ok then
   for i = 2, #times, 2 do

@@ -1,4 +1,5 @@
--- Leases up to limit messages from READY. A repeated one returns what its first try has leased.
+-- Leases up to limit messages from READY. A repeated one returns the messages that its first try
+-- leased.
 if not (RETRY and claimed_before()) then
   hand_out_ready()
   local failed = lease_all()
