@@ -121,7 +121,7 @@ func TestTriggerIsSetForTheNextHead(t *testing.T) {
 	}
 }
 
-// The sweep of one who sleeps sets a trigger that is lost.
+// The sweep of a sleeping queue sets a trigger that is lost.
 func TestSweepRestoresTheTrigger(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)

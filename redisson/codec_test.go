@@ -116,7 +116,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// Who changes what a codec gave must not change what it was given.
+// A change of a codec's result must not change its argument.
 func TestCodecsShareNoMemory(t *testing.T) {
 	t.Parallel()
 	for _, c := range []redisson.Codec{redisson.JacksonString, redisson.Jackson3String, redisson.MarshallingString, redisson.Kryo5String} {

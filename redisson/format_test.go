@@ -64,7 +64,7 @@ func TestTheDefaultFormatStallsNobody(t *testing.T) {
 	}
 }
 
-// What both kinds of reader understand tells nothing of who is there.
+// A member that both kinds of reader understand does not tell which kind there is.
 func TestMembersForBothRefuseNobody(t *testing.T) {
 	t.Parallel()
 	for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2} {

@@ -13,7 +13,7 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// looker is what a handle can do for who looks.
+// looker has the methods of a handle that only read.
 type looker interface {
 	backend.Peeker
 	backend.Purger

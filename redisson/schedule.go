@@ -117,7 +117,7 @@ func (s *store) refused(err error) error {
 	if i := strings.Index(err.Error(), mark); i >= 0 && errors.As(err, &reply) {
 		theirs := strings.TrimSpace(err.Error()[i+len(mark):])
 		return backend.Invalid("member format", s.format, fmt.Sprintf(
-			"Both, which every version of Redisson reads, or %s: this queue has members of %s, so that those who read it may know no other; AnyFormat writes them all the same", theirs, theirs))
+			"Both, which every version of Redisson reads, or %s: this queue has members of %s, so that its readers may know no other; AnyFormat writes them all the same", theirs, theirs))
 	}
 	return err
 }

@@ -74,7 +74,7 @@ func TestPeekShowsWhatWasMoved(t *testing.T) {
 	b.empty()
 }
 
-// Who has won messages, and finds them purged when it reads them, has none.
+// A worker that has won messages, and finds them purged when it reads them, gets none.
 func TestPurgedWhileArbitrating(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -90,8 +90,8 @@ func TestPurgedWhileArbitrating(t *testing.T) {
 	b.empty()
 }
 
-// Who has won a message that is purged, and pushed again for later before it is read, has none. The
-// new one comes when it is due.
+// A worker that has won a message gets none if it is purged, and pushed again for later, before it
+// is read. The new one comes when it is due.
 func TestPushedAnewWhileArbitrating(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

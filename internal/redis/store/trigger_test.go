@@ -112,7 +112,7 @@ var heads = map[string]struct {
 	"claimed when the trigger was lost": {func(b *bench) { b.raw.Del(b.ctx, b.key("trigger")); b.nothing(b.Claim) }, 10 * time.Hour},
 	"claimed when it would not go":      {func(b *bench) { b.raw.Persist(b.ctx, b.key("trigger")); b.nothing(b.Claim) }, 10 * time.Hour},
 	"claimed when it would go too late": {func(b *bench) { b.raw.PExpire(b.ctx, b.key("trigger"), 11*time.Hour); b.nothing(b.Claim) }, 10 * time.Hour},
-	"pushed by who knows of no trigger": {func(b *bench) {
+	"pushed by zsetpoll, without a trigger": {func(b *bench) {
 		b.all(b.with(b.raw).Schedule(b.ctx, []backend.Message{{ID: "b", Delay: 5 * time.Hour}}))
 		b.nothing(b.Claim)
 	}, 5 * time.Hour},
@@ -195,7 +195,7 @@ func TestNoTriggerOfADrainedQueue(t *testing.T) {
 	}
 }
 
-// A server that is out of memory sets no trigger. Who looks is not to fail for that.
+// A server that is out of memory sets no trigger. Its claims must not fail for that.
 func TestClaimWhereNoTriggerCanBeSet(t *testing.T) {
 	t.Parallel()
 	b := triggered(t, testenv.Redis(t, testenv.Private()))
