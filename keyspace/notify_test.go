@@ -34,7 +34,7 @@ func TestOpenEnablesNotifications(t *testing.T) {
 }
 
 // Without notifications the sweep finds what is due, and the backend says so.
-func TestRefusedNotifications(t *testing.T) {
+func TestNotificationsNotAllowed(t *testing.T) {
 	t.Parallel()
 	client := server(t, noConfig).Client(t)
 	b := newBackend(t, client, keyspace.Sweep(200*time.Millisecond))

@@ -13,7 +13,7 @@ import (
 	"github.com/delayq/delayq/keyspace"
 )
 
-func TestOpenReportsWhatNewWasGiven(t *testing.T) {
+func TestOpenReportsBadOptions(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // nothing is sent
 	t.Cleanup(func() { must(t, client.Close()) })

@@ -88,7 +88,7 @@ func triggers(t *testing.T, client redis.Cmdable) int {
 }
 
 // Keys that expire in masses and are not ours cause no look.
-func TestForeignExpiriesWakeNobody(t *testing.T) {
+func TestForeignExpiriesWakeNoQueue(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)
 	q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q")

@@ -49,7 +49,7 @@ func TestABurstIsHandedOver(t *testing.T) {
 }
 
 // HANDED tells no more than the destination has, whether Go or Java takes from it.
-func TestWhatIsHandedOverIsForgotten(t *testing.T) {
+func TestHandedMessageIsForgotten(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	q := p.open()
@@ -72,7 +72,7 @@ func TestWhatIsHandedOverIsForgotten(t *testing.T) {
 }
 
 // What has states is taken by Java: they are forgotten though the queue is never empty.
-func TestStatesOfWhatJavaTookAreForgotten(t *testing.T) {
+func TestStatesOfMessagesThatJavaTookAreForgotten(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	q := p.open(redisson.Sweep(10 * time.Millisecond))
@@ -166,7 +166,7 @@ func TestIdenticalPayloads(t *testing.T) {
 
 // Java has taken the item before which one that came back belongs, and has put one of its own
 // behind it.
-func TestWhatComesBackIsNotLost(t *testing.T) {
+func TestReturnedMessageIsNotLost(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, _ redisson.MemberFormat) {
 		q := p.open(redisson.Format(ours))
@@ -187,7 +187,7 @@ func TestWhatComesBackIsNotLost(t *testing.T) {
 }
 
 // And where nothing has happened to that item, it goes there.
-func TestWhatComesBackGoesToItsPlace(t *testing.T) {
+func TestReturnedMessageKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	q := p.open()

@@ -64,7 +64,7 @@ func TestBothIsAMemberOfV2(t *testing.T) {
 	}
 }
 
-func TestParseMemberRefuses(t *testing.T) {
+func TestParseMemberRejects(t *testing.T) {
 	t.Parallel()
 	for name, raw := range map[string]string{
 		"nothing":            "",

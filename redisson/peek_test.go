@@ -42,7 +42,7 @@ func textsOf(ps []backend.Pending) []string {
 
 // What was handed over to Java waits as well: first what lies in the destination, then what is due
 // later.
-func TestPeekShowsWhatWasHandedOver(t *testing.T) {
+func TestPeekShowsHandedOverMessages(t *testing.T) {
 	t.Parallel()
 	for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2, redisson.Both} {
 		t.Run(f.String(), func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestPeekPassesLeasesOver(t *testing.T) {
 }
 
 // Unreadable members, and payloads that the codec cannot read, are shown as they are.
-func TestPeekShowsWhatNobodyReads(t *testing.T) {
+func TestPeekShowsUnreadableEntries(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	q := p.open()
@@ -130,7 +130,7 @@ func TestPeekShowsWhatNobodyReads(t *testing.T) {
 }
 
 // After a purge Java's offers, and ours, find a queue like a new one.
-func TestPurgeTakesWhatIsQuarantined(t *testing.T) {
+func TestPurgeDeletesTheQuarantine(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	q := p.open()

@@ -123,7 +123,7 @@ func (p *place) restoreAndDelete(b *redisson.Backend) {
 
 // What is not due yet stays where it is, readable or not: Java finds it first if no Go process
 // runs.
-func TestOnlyWhatIsDueIsQuarantined(t *testing.T) {
+func TestOnlyDueMembersAreQuarantined(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	must(t, p.raw.ZAdd(p.ctx, p.times(), redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: "garbage"}).Err())

@@ -50,7 +50,7 @@ var prefixes = map[redisson.MemberFormat]struct {
 	n     int
 }{redisson.V1: {"\x00", 16}, redisson.V2: {"\x08\x00", 17}, redisson.Both: {"\x07", 16}}
 
-func TestWhatAPushWrites(t *testing.T) {
+func TestKeysAfterAPush(t *testing.T) {
 	t.Parallel()
 	for _, f := range formats {
 		t.Run(f.String(), func(t *testing.T) {
@@ -108,7 +108,7 @@ func (p *place) checkMember(f redisson.MemberFormat, id string, due time.Time, p
 }
 
 // Members that Java writes come once each, and nothing is left of them.
-func TestWhatJavaWritesIsTaken(t *testing.T) {
+func TestReceiveMessageOfJava(t *testing.T) {
 	t.Parallel()
 	ids := map[string]func() string{
 		"V1":        func() string { return javaMember(redisson.V1, "") },

@@ -156,7 +156,7 @@ func TestWaitDisk(t *testing.T) {
 	}
 }
 
-func TestWaitRefusesNonsense(t *testing.T) {
+func TestWaitRejectsNonsense(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // nothing is sent
 	t.Cleanup(func() { _ = client.Close() })

@@ -121,7 +121,7 @@ func TestCheckWithoutInfo(t *testing.T) {
 		"WARN delayq: the server keeps nothing on disk")
 }
 
-func TestCheckOfWhatTellsNothing(t *testing.T) {
+func TestCheckOfAServerThatTellsNothing(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())
 	mustLog(t, checked(t, asUser(t, server, "+@all", "-info", "-config")),

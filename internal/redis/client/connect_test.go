@@ -142,7 +142,7 @@ type reply string
 func (r reply) Error() string { return string(r) }
 func (reply) RedisError()     {}
 
-func TestConnectToNobody(t *testing.T) {
+func TestConnectWithoutServer(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())
 	server.Kill()

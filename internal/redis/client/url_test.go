@@ -85,7 +85,7 @@ func TestParseTLS(t *testing.T) {
 	}
 }
 
-func TestParseRefuses(t *testing.T) {
+func TestParseRejects(t *testing.T) {
 	t.Parallel()
 	const params = "one of addr, cluster, db, dial_timeout, master, pool_size, prefix, read_timeout, sentinel_password, sentinel_user, " +
 		"socket, tls, tls_ca, tls_cert, tls_insecure, tls_key, tls_server_name, write_timeout"
@@ -166,7 +166,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-func TestParseRefusesAKeyThatIsNone(t *testing.T) {
+func TestParseRejectsAFileWithoutKey(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "pem")
 	if err := os.WriteFile(file, []byte("-----BEGIN NONSENSE-----\n-----END NONSENSE-----\n"), 0o600); err != nil {

@@ -47,7 +47,7 @@ func TestPeekThroughTies(t *testing.T) {
 }
 
 // What a mover left in its list waits too, and so does what an ended lease held.
-func TestPeekShowsWhatWasMoved(t *testing.T) {
+func TestPeekShowsMovedMessages(t *testing.T) {
 	t.Parallel()
 	b := pushedAndMoved(t)
 	b.pushAfter(time.Hour, "far")

@@ -142,7 +142,7 @@ func TestTriggerFollowsTheHead(t *testing.T) {
 
 // A claim that leaves something due leaves the trigger to go for it, and does not set it for what
 // comes later.
-func TestTriggerOfWhatAClaimLeaves(t *testing.T) {
+func TestTriggerOfMessagesLeftByAClaim(t *testing.T) {
 	t.Parallel()
 	b := triggered(t, testenv.SharedRedis(t))
 	b.pushAfter(time.Hour, "later")
