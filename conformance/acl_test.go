@@ -9,7 +9,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/conformance"
-	"github.com/delayq/delayq/internal/redisfault"
+	redisfault "github.com/delayq/delayq/internal/redis/fault"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/redisson"

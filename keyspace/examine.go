@@ -5,20 +5,20 @@ import (
 	"fmt"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/rediscall"
-	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redis/call"
+	"github.com/delayq/delayq/internal/redis/queue"
 )
 
 var _ backend.Examiner = (*Backend)(nil)
 
-// Examine is as in backend.Examiner: each server's version, role, eviction, persistence and clock, and whether it tells of expiries.
-// It turns no notifications on; the first Open does.
+// Examine is as in backend.Examiner: each server's version, role, eviction, persistence and clock,
+// and whether it tells of expiries. It turns no notifications on; the first Open does.
 func (b *Backend) Examine(ctx context.Context) (backend.Examination, error) {
-	x, err := redisqueue.Examine(ctx, b.store)
+	x, err := queue.Examine(ctx, b.queues)
 	if err != nil {
 		return x, err
 	}
-	return rediscall.Do(ctx, b.store.Calls, func(ctx context.Context) (backend.Examination, error) { return b.examineAll(ctx, x) })
+	return call.Do(ctx, b.queues.Calls, func(ctx context.Context) (backend.Examination, error) { return b.examineAll(ctx, x) })
 }
 
 // examineAll adds whether each server tells of expiries.
@@ -47,7 +47,7 @@ func (b *Backend) notifications(ctx context.Context, s server) backend.Finding {
 	if !lacking {
 		return backend.Finding{Text: fmt.Sprintf("the server tells of expiries: %s is %q", setting, flags)}
 	}
-	// Setting it to what it is changes nothing, and tells whether workers may.
+	// Setting it to its present value changes nothing, and tells whether workers may set it.
 	if err := s.ConfigSet(ctx, setting, flags).Err(); err != nil {
 		return b.silent(fmt.Errorf("%s is %q and cannot be set: %w", setting, flags, err))
 	}
@@ -58,7 +58,7 @@ func (b *Backend) notifications(ctx context.Context, s server) backend.Finding {
 	}
 }
 
-// unshown tries out what a server does not show.
+// unshown tests a server that does not show the setting.
 func (b *Backend) unshown(ctx context.Context, s server, err error) backend.Finding {
 	heard := probe(ctx, s, b.listener.prefix)
 	if heard == nil {

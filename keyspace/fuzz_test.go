@@ -18,7 +18,7 @@ func FuzzURL(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	client := redis.NewClient(&redis.Options{Addr: "localhost:1"}) // nobody dials
+	client := redis.NewClient(&redis.Options{Addr: "localhost:1"}) // never dialled
 	f.Cleanup(func() { _ = client.Close() })
 	f.Fuzz(func(t *testing.T, text string) {
 		u, err := url.Parse(text)
@@ -32,7 +32,7 @@ func FuzzURL(f *testing.F) {
 			}
 			return
 		}
-		if b := New(client, opts...).store; b.Err != nil || b.Poll <= 0 || target.Queue == "" {
+		if b := New(client, opts...).queues; b.Err != nil || b.Poll <= 0 || target.Queue == "" {
 			t.Fatalf("%q gives queue %q, a sleep of %v, error %v", text, target.Queue, b.Poll, b.Err)
 		}
 	})

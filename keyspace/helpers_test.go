@@ -116,7 +116,8 @@ func take(t *testing.T, q backend.Queue, within time.Duration) backend.Delivery 
 	return ds[0]
 }
 
-// sent counts the commands of some names that a server has got since it started. Scripts send none of these.
+// sent counts the commands of some names that a server has got since it started. Scripts send none
+// of these.
 func sent(t *testing.T, client redis.Cmdable, names ...string) (n int) {
 	t.Helper()
 	info, err := client.Info(t.Context(), "commandstats").Result()

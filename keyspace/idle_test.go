@@ -37,7 +37,7 @@ func idle(t *testing.T, queues, perSecond int) {
 		t.Errorf("%d idle queues sent %d commands in %v; allowed are %d", queues, got, took, allowed)
 	}
 	if got == 0 {
-		t.Error("nobody looks")
+		t.Error("no queue claims")
 	}
 }
 

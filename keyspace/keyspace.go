@@ -2,21 +2,21 @@ package keyspace
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisqueue"
-	"github.com/delayq/delayq/internal/redisscript"
-	"github.com/delayq/delayq/internal/redisstore"
+	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/script"
+	"github.com/delayq/delayq/internal/redis/setup"
+	"github.com/delayq/delayq/internal/redis/store"
 )
 
 // Backend keeps queues in Redis. It is safe for concurrent use.
 type Backend struct {
-	store    *redisqueue.Backend
+	queues   *queue.Backend
 	sweep    time.Duration
 	listener *listener
 }
@@ -24,98 +24,82 @@ type Backend struct {
 var _ backend.Backend = (*Backend)(nil)
 
 // An Option sets up a backend in [New]. One out of range is reported by Open.
-type Option func(*redisstore.Config)
+type Option func(*setup.Config)
 
 // New returns a backend on a client of a single server, a Cluster or a Sentinel group. The caller
 // closes the client, after the backend. Nothing is sent before the first queue is opened.
 func New(client redis.UniversalClient, opts ...Option) *Backend {
-	c := redisstore.Config{
-		Config:  redisqueue.Config{Name: "keyspace", Client: client, Poll: redisqueue.DefaultPoll, Triggered: true},
-		Prefix:  redisstore.DefaultPrefix,
-		Claimer: func(s *redisstore.Store) redisqueue.Claimer { return s.Claim },
-	}
+	c := setup.Default("keyspace", client)
+	c.Triggered = true
+	c.Claimer = func(s *store.Store) queue.Claimer { return s.Claim }
 	masters, err := mastersOf(client)
-	reject(&c, err)
-	for _, set := range opts {
-		if set == nil {
-			set = func(c *redisstore.Config) {
-				reject(c, backend.Invalid("keyspace option", "nil", "the result of Sweep, Prefix, WaitReplicas or WaitDisk"))
-			}
-		}
-		set(&c)
-	}
-	b := redisstore.NewBackend(c)
-	return &Backend{store: b, sweep: c.Poll, listener: newListener(masters, b.Calls, redisqueue.HubOf(b), c.Prefix, c.Poll)}
+	c.Reject(err)
+	c.Reject(setup.Apply(&c, opts, "keyspace", "the result of Sweep, Prefix, WaitReplicas or WaitDisk"))
+	b := setup.Backend(c)
+	return &Backend{queues: b, sweep: c.Poll, listener: newListener(masters, b.Calls, b.Hub(), c.Prefix, c.Poll)}
 }
 
-func reject(c *redisstore.Config, err error) { c.Err = errors.Join(c.Err, err) }
-
-// Sweep sets how often an idle queue looks by itself, 10 ms to 1 min, 1 s by default. It bounds how late
-// a message is whose expiry Redis notices late, or not at all. More than a hundred open queues share
-// a hundred looks a second, and their bound grows with their number.
+// Sweep sets how often an idle queue looks by itself, 10 ms to 1 min, 1 s by default. It bounds how
+// late a message is whose expiry Redis notices late, or not at all. More than a hundred open queues
+// share a hundred looks a second, and their bound grows with their number.
 func Sweep(d time.Duration) Option {
-	return func(c *redisstore.Config) {
-		if d < 10*time.Millisecond || d > time.Minute {
-			reject(c, backend.Invalid("keyspace.Sweep", d, "10ms to 1m"))
-		}
-		c.Poll = d
-	}
+	return func(c *setup.Config) { c.SetPoll("keyspace.Sweep", d) }
 }
 
 // Prefix sets what all keys begin with, "delayq" by default: 1 to 64 bytes without braces.
-func Prefix(p string) Option {
-	return func(c *redisstore.Config) {
-		reject(c, redisstore.ValidPrefix(p))
-		c.Prefix = p
-	}
-}
+func Prefix(p string) Option { return func(c *setup.Config) { c.SetPrefix(p) } }
 
-// WaitReplicas has a push wait until that many replicas have the message too, 1 to 100, and for so long at most, 1 ms to 1 min. What it waits for
-// in vain is [backend.ErrUnconfirmed]: the message is stored, and lost only if the server is. Redis replicates behind its
-// replies, so that without this a message may be lost with a master that its replicas have not kept up with; with it, only
-// when a replica is promoted that is not among those that had it. Concurrent pushes wait together; Redis
-// looks ten times a second whether a wait is over. A cancel or an ack does not wait.
-// On a client of a single server, a Sentinel group or a Cluster.
+// WaitReplicas makes a push wait until n replicas, 1 to 100, have the message, for at most within,
+// 1 ms to 1 min. When they do not have it in time, the push fails with [backend.ErrUnconfirmed]:
+// the message is stored, and lost only if the server is.
+//
+// Redis replicates after it replies. Without this option a message may be lost with a master whose
+// replicas lag behind. With it, a message is lost only if a replica without it is promoted.
+//
+// Concurrent pushes wait together. Redis checks ten times a second whether a wait is over. A cancel
+// or an ack does not wait. The client is one of a single server, a Sentinel group or a Cluster.
 func WaitReplicas(n int, within time.Duration) Option {
-	return func(c *redisstore.Config) {
-		c.Wait("keyspace.WaitReplicas", redisscript.Confirmation{Replicas: n, Within: within})
+	return func(c *setup.Config) {
+		c.SetConfirm("keyspace.WaitReplicas", script.Confirmation{Replicas: n, Within: within})
 	}
 }
 
-// WaitDisk is [WaitReplicas] on disk: a push waits until the server has written the message to the disk with its append-only file, and so
-// have that many replicas, 0 to 100. It takes Redis 7.2 or newer with appendonly yes; elsewhere Open fails. With appendfsync
-// everysec a push waits for up to a second.
+// WaitDisk is [WaitReplicas] on disk: a push waits until the server has written the message to the
+// disk with its append-only file, and so have n replicas, 0 to 100. It takes Redis 7.2 or newer
+// with appendonly yes; elsewhere Open fails. With appendfsync everysec a push waits for up to a
+// second.
 func WaitDisk(n int, within time.Duration) Option {
-	return func(c *redisstore.Config) {
-		c.Wait("keyspace.WaitDisk", redisscript.Confirmation{Replicas: n, Disk: true, Within: within})
+	return func(c *setup.Config) {
+		c.SetConfirm("keyspace.WaitDisk", script.Confirmation{Replicas: n, Disk: true, Within: within})
 	}
 }
 
 // Traits returns what the backend promises: everything, to the millisecond, within a sweep.
 func (b *Backend) Traits() backend.Traits {
-	return backend.Traits{Name: "keyspace", Resolution: redisstore.Resolution, Sweep: b.sweep}
+	return backend.Traits{Name: "keyspace", Resolution: script.Resolution, Sweep: b.sweep}
 }
 
-// Open is as in backend.Backend. The first Open subscribes to expiries, and enables the notifications
-// where it may. If it may not, it says so to the logger; see [Backend.Degraded].
+// Open is as in backend.Backend. The first Open subscribes to expiries, and enables the
+// notifications where it may. If it may not, it says so to the logger; see [Backend.Degraded].
 func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
-	q, err := b.store.Open(ctx, name, o)
+	q, err := b.queues.Open(ctx, name, o)
 	if err == nil && o.Clock == nil {
 		b.listener.start(ctx, o.Logger)
 	}
 	return q, err
 }
 
-// Degraded returns nil while expiries wake the workers, and before the first queue is opened. Otherwise
-// it tells why they do not, on which servers; then messages wait for the sweep. It looks again every
-// minute, so that a remedy shows.
+// Degraded returns nil while expiries wake the workers, and before the first queue is opened.
+// Otherwise it tells why they do not, on which servers; then messages wait for the sweep. It looks
+// again every minute, so that a remedy shows.
 func (b *Backend) Degraded() error { return b.listener.degraded() }
 
-// Close closes all queues, and the client where a URL made it. Messages stay in Redis. It waits up to 5 s for calls under way; where the
-// server does not reply to them in that time, the error matches [backend.ErrUnavailable], and they end by the client's timeouts.
+// Close closes all queues, and the client where a URL made it. Messages stay in Redis. It waits up
+// to 5 s for calls under way; where the server does not reply to them in that time, the error
+// matches [backend.ErrUnavailable], and they end by the client's timeouts.
 func (b *Backend) Close() error {
 	b.listener.close()
-	return b.store.Close()
+	return b.queues.Close()
 }
 
 // A server is one that expires keys and tells so itself.
@@ -128,7 +112,7 @@ type cluster interface {
 	ForEachMaster(ctx context.Context, do func(context.Context, *redis.Client) error) error
 }
 
-// mastersOf returns what lists the servers behind a client.
+// mastersOf returns a function that lists the servers behind a client.
 func mastersOf(client redis.UniversalClient) (func(context.Context) ([]server, error), error) {
 	switch c := client.(type) {
 	case cluster:

@@ -12,7 +12,8 @@ import (
 	"github.com/delayq/delayq/keyspace"
 )
 
-// Among very many keys with a time to live Redis notices expiries after minutes. The sweep is in time.
+// Among very many keys with a time to live Redis notices expiries after minutes. The sweep is in
+// time.
 func TestLatenessAmongManyExpiringKeys(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)

@@ -13,20 +13,20 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/delayq/delayq/internal/rediscall"
-	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redis/call"
+	"github.com/delayq/delayq/internal/redis/queue"
 )
 
 // followEvery is how often the masters of a Cluster are listed anew. Until then the sweep finds
 // what a new one holds.
 const followEvery = 10 * time.Second
 
-// A listener hears the expiries of all queues of a backend: by one subscription, or on a Cluster by one
-// for each master, since a server tells its own expiries only.
+// A listener hears the expiries of all queues of a backend: by one subscription, or on a Cluster by
+// one for each master, since a server tells its own expiries only.
 type listener struct {
 	masters func(context.Context) ([]server, error)
-	calls   *rediscall.Group
-	hub     *redisqueue.Hub
+	calls   *call.Group
+	hub     *queue.Hub
 	prefix  string
 	sweep   time.Duration
 
@@ -38,14 +38,14 @@ type listener struct {
 	err    error // of listing the masters
 }
 
-func newListener(masters func(context.Context) ([]server, error), calls *rediscall.Group, hub *redisqueue.Hub, prefix string, sweep time.Duration) *listener {
+func newListener(masters func(context.Context) ([]server, error), calls *call.Group, hub *queue.Hub, prefix string, sweep time.Duration) *listener {
 	return &listener{
 		masters: masters, calls: calls, hub: hub, prefix: prefix, sweep: sweep,
 		known: make(chan struct{}), nodes: make(map[server]*node),
 	}
 }
 
-// startWithin bounds what an Open waits for servers that do not answer.
+// startWithin bounds how long an Open waits for servers that do not reply.
 const startWithin = 3 * time.Second
 
 var errStarting = errors.New("not subscribed to expiries yet")
@@ -63,7 +63,8 @@ func (l *listener) start(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// launch starts the goroutine of the listener, if none runs and it is not closed. It reports whether one runs.
+// launch starts the goroutine of the listener, if none runs and it is not closed. It reports
+// whether one runs.
 func (l *listener) launch(log *slog.Logger) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +97,7 @@ func (l *listener) run(ctx context.Context, log *slog.Logger) {
 
 // follow subscribes on masters that are new, and leaves those that are none any more.
 func (l *listener) follow(ctx context.Context, log *slog.Logger) {
-	masters, err := rediscall.Do(ctx, l.calls, l.masters)
+	masters, err := call.Do(ctx, l.calls, l.masters)
 	if l.listed(err) && ctx.Err() == nil {
 		log.WarnContext(ctx, "delayq: keyspace cannot list the Cluster's masters; messages wait for the sweep", "sweep", l.sweep, "err", err)
 	}
@@ -158,7 +159,7 @@ func (l *listener) degraded() error {
 	return errors.Join(append(errs, l.err)...)
 }
 
-// close ends the subscriptions. Their goroutines are those of the backend, whose Close waits for them.
+// close ends the subscriptions. The backend's Close waits for their goroutines.
 func (l *listener) close() {
 	l.mu.Lock()
 	l.closed = true

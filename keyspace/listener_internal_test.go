@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/delayq/delayq/internal/rediscall"
-	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redis/call"
+	"github.com/delayq/delayq/internal/redis/queue"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -34,9 +34,9 @@ func TestListenerFollowsMasters(t *testing.T) {
 		if all := masters.Load(); all != nil {
 			return *all, nil
 		}
-		return nil, errors.New("nobody knows")
+		return nil, errors.New("no list")
 	}
-	l := newListener(list, new(rediscall.Group), redisqueue.NewHub(a, time.Second), "p", time.Second)
+	l := newListener(list, new(call.Group), queue.NewHub(a, time.Second), "p", time.Second)
 	defer l.close()
 	log := slog.New(slog.DiscardHandler)
 	l.start(t.Context(), log)

@@ -10,9 +10,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/delayq/delayq/internal/rediscall"
-	"github.com/delayq/delayq/internal/redisqueue"
-	"github.com/delayq/delayq/internal/redisstore"
+	"github.com/delayq/delayq/internal/redis/call"
+	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/store"
 )
 
 // A node is the subscription on one server.
@@ -56,7 +56,7 @@ func (n *node) listen(ctx context.Context) {
 	unconfirmed := time.AfterFunc(confirmWithin, func() { n.report(ctx, errUnconfirmed) })
 	defer unconfirmed.Stop()
 	_ = n.pubsub.Subscribe(ctx, expiries(n.server)) // the client's library tries again
-	events := redisqueue.Events(n.pubsub)
+	events := queue.Events(n.pubsub)
 	check := time.NewTicker(checkEvery)
 	defer check.Stop()
 	for {
@@ -74,12 +74,12 @@ func (n *node) listen(ctx context.Context) {
 	}
 }
 
-// heard wakes the queue of an expired trigger. After a subscription, also one anew, expiries may have been
-// missed, and the server may be another one that does not notify.
+// heard wakes the queue of an expired trigger. After a subscription, also one anew, expiries may
+// have been missed, and the server may be another one that does not notify.
 func (n *node) heard(ctx context.Context, event any) {
 	switch e := event.(type) {
 	case *redis.Message:
-		if channel, ok := redisstore.Triggered(e.Payload); ok {
+		if channel, ok := store.Triggered(e.Payload); ok {
 			n.listener.hub.Wake(channel)
 		}
 	case *redis.Subscription:
@@ -97,7 +97,7 @@ const checkWithin = 5 * time.Second
 func (n *node) check(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
-	_, err := rediscall.Do(within, n.listener.calls, func(ctx context.Context) (any, error) { return nil, enable(ctx, n.server, n.listener.prefix) })
+	_, err := call.Do(within, n.listener.calls, func(ctx context.Context) (any, error) { return nil, enable(ctx, n.server, n.listener.prefix) })
 	n.report(ctx, err)
 }
 
@@ -127,7 +127,8 @@ func (n *node) report(ctx context.Context, err error) {
 	}
 }
 
-// note keeps an outcome, unless it is that of a wait which is over, and returns the one before.
+// note keeps an outcome and returns the one before. It ignores a timeout when the subscription was
+// confirmed meanwhile.
 func (n *node) note(err error) (was error, noted bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

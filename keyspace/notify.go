@@ -12,7 +12,7 @@ import (
 // setting is the parameter that makes a server tell of expiries.
 const setting = "notify-keyspace-events"
 
-// merged returns the flags with what is needed added to them, and whether anything was lacking: E for events
+// merged returns the flags with the missing ones added, and whether any was missing: E for events
 // by kind, and x for expiries, which A includes.
 func merged(flags string) (string, bool) {
 	all := flags
@@ -25,7 +25,8 @@ func merged(flags string) (string, bool) {
 	return all, all != flags
 }
 
-// enable makes the server tell of expiries. Where it may not, it finds out whether somebody else has.
+// enable makes the server tell of expiries. Where it may not, it finds out whether an operator has
+// done so.
 func enable(ctx context.Context, s server, prefix string) error {
 	err := setFlags(ctx, s)
 	if err == nil || !refused(err) || probe(ctx, s, prefix) == nil {
@@ -55,7 +56,7 @@ func setFlags(ctx context.Context, s server) error {
 	return nil
 }
 
-// refused reports whether the server has answered.
+// refused reports whether the server has replied.
 func refused(err error) bool {
 	var reply redis.Error
 	return errors.Is(err, errHidden) || errors.As(err, &reply)

@@ -34,7 +34,7 @@ func TestOpenEnablesNotifications(t *testing.T) {
 }
 
 // Without notifications the sweep finds what is due, and the backend says so.
-func TestRefusedNotifications(t *testing.T) {
+func TestNotificationsNotAllowed(t *testing.T) {
 	t.Parallel()
 	client := server(t, noConfig).Client(t)
 	b := newBackend(t, client, keyspace.Sweep(200*time.Millisecond))
@@ -54,7 +54,8 @@ func TestRefusedNotifications(t *testing.T) {
 
 var noConfig = testenv.Directive("rename-command", "CONFIG", "")
 
-// The setting may be there though nobody may read it. RESP2 and RESP3 tell of a PING differently.
+// The setting may be there though no client may read it. RESP2 and RESP3 tell of a PING
+// differently.
 func TestNotificationsBehindARefusal(t *testing.T) {
 	t.Parallel()
 	srv := server(t, noConfig, testenv.Directive("notify-keyspace-events", "Ex"))

@@ -13,7 +13,7 @@ import (
 	"github.com/delayq/delayq/keyspace"
 )
 
-func TestOpenReportsWhatNewWasGiven(t *testing.T) {
+func TestOpenReportsBadOptions(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // nothing is sent
 	t.Cleanup(func() { must(t, client.Close()) })
@@ -31,7 +31,7 @@ func TestOpenReportsWhatNewWasGiven(t *testing.T) {
 	} {
 		_, err := b.Open(t.Context(), "q", backend.Options{Logger: slog.New(slog.DiscardHandler)})
 		if !errors.Is(err, backend.ErrInvalid) {
-			t.Errorf("%s: Open answers %v, want ErrInvalid", name, err)
+			t.Errorf("%s: Open returns %v, want ErrInvalid", name, err)
 		}
 		if err := b.Degraded(); err != nil {
 			t.Errorf("%s: degraded before anything was opened: %v", name, err)
@@ -68,12 +68,12 @@ func TestClosed(t *testing.T) {
 		must(t, b.Close())
 	}
 	if _, err := b.Open(t.Context(), "q", backend.Options{Logger: slog.New(slog.DiscardHandler)}); !errors.Is(err, backend.ErrClosed) {
-		t.Errorf("Open after Close answers %v", err)
+		t.Errorf("Open after Close returns %v", err)
 	}
 	must(t, client.Ping(t.Context()).Err()) // the client is the caller's
 }
 
-// In virtual time nothing expires, so nobody listens.
+// In virtual time nothing expires, so no subscription is needed.
 func TestClockNeedsNoServerSetting(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)

@@ -12,7 +12,7 @@ import (
 
 var errNoEvent = errors.New("the expiry of a key was not told")
 
-// probe lets a key expire, and looks whether the server tells so. The answer to a PING that is sent
+// probe lets a key expire, and looks whether the server tells so. The reply to a PING that is sent
 // after the expiry comes after the event, so that nothing has to be waited for in vain.
 func probe(ctx context.Context, s server, prefix string) error {
 	events := s.Subscribe(ctx, expiries(s))
@@ -61,8 +61,8 @@ func receive(ctx context.Context, events *redis.PubSub) (any, error) {
 	return e, nil
 }
 
-// plantings bounds the search for a key that the server of a Cluster holds. It finds one after as many
-// tries as there are masters, on average.
+// plantings bounds the search for a key that the server of a Cluster holds. It finds one after as
+// many tries as there are masters, on average.
 const plantings = 1000
 
 // plant sets a key that expires at once.

@@ -50,8 +50,9 @@ func came(t *testing.T, q backend.Queue, sleepers []*sleeper, within time.Durati
 	}
 }
 
-// Each of some processes takes one message of those that fall due together, and then no more: what it leaves the others must hear of.
-func TestNobodySleepsOverWhatAnotherLeaves(t *testing.T) {
+// Each process takes one of the messages that become due together, and then no more. The others must
+// be woken for the messages that it leaves.
+func TestMessagesLeftByAClaimWakeOthers(t *testing.T) {
 	t.Parallel()
 	const processes = 4
 	qs := apart(t, server(t), processes)
@@ -70,8 +71,9 @@ func TestNobodySleepsOverWhatAnotherLeaves(t *testing.T) {
 	}
 }
 
-// A worker that is not asleep takes the head before Redis notices that the trigger is to go, and leaves the rest.
-func TestTakingTheHeadWakesWhoSleeps(t *testing.T) {
+// A worker that is not asleep takes the head before Redis notices that the trigger is to go, and
+// leaves the rest.
+func TestTakingTheHeadWakesSleepers(t *testing.T) {
 	t.Parallel()
 	qs := apart(t, server(t), 2)
 	for range 5 {
@@ -101,7 +103,8 @@ func TestTriggerIsSetForTheNextHead(t *testing.T) {
 			must(t, errors.Join(theirs.(backend.Canceler).Cancel(t.Context(), []string{"m0"})...))
 		},
 		"taken by zsetpoll": func(t *testing.T, _ backend.Queue) {
-			// Redis may notice at any moment from when it is due: here it does so when zsetpoll, which goes by its timer, has had its turn.
+			// Redis may notice at any moment from when it is due: here it does so when zsetpoll,
+			// which goes by its timer, has had its turn.
 			must(t, srv.Client(t).PExpire(t.Context(), trigger, 1500*time.Millisecond).Err())
 			take(t, theirs, 3*time.Second)
 		},
@@ -118,7 +121,7 @@ func TestTriggerIsSetForTheNextHead(t *testing.T) {
 	}
 }
 
-// The sweep of one who sleeps sets a trigger that is lost.
+// The sweep of a sleeping queue sets a trigger that is lost.
 func TestSweepRestoresTheTrigger(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)
@@ -142,8 +145,8 @@ func goesIn(t *testing.T, client redis.Cmdable) time.Duration {
 	return left
 }
 
-// What is found to be no message any more is passed over at once, and not one in each sweep.
-func TestRemainsOfMessagesDelayNobody(t *testing.T) {
+// A claim passes over all stale entries at once, instead of one in each sweep.
+func TestStaleEntriesDelayNoMessage(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)
 	q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q")

@@ -6,43 +6,32 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisstore"
-	"github.com/delayq/delayq/internal/redisurl"
+	"github.com/delayq/delayq/internal/redis/client"
+	"github.com/delayq/delayq/internal/redis/setup"
 )
 
 func init() { backend.Register("keyspace", openURL) }
 
-// openURL reads keyspace://[USER:PASSWORD@]HOST[:PORT]/QUEUE[?prefix=…&sweep=…&wait_replicas=…&wait_disk=…]; package redisurl has the
-// parameters of the connection. The events are those of the client's own database.
+// openURL opens a queue whose expiry events are those of the client's own database.
 func openURL(ctx context.Context, u *url.URL) (backend.Backend, string, error) {
-	target, opts, err := parseURL(u)
+	c, opts, name, err := setup.Open(ctx, u, parseURL)
 	if err != nil {
 		return nil, "", err
 	}
-	client, err := target.Connect(ctx)
-	if err != nil {
-		return nil, "", err
-	}
-	return New(client, append(opts, owned)...), target.Queue, nil
+	return New(c, append(opts, owned)...), name, nil
 }
 
-func parseURL(u *url.URL) (*redisurl.Target, []Option, error) {
-	var opts []Option
-	add := func(set Option) string {
-		opts = append(opts, set)
-		var c redisstore.Config
-		set(&c)
-		return redisurl.Allowed(c.Err)
-	}
-	target, err := redisurl.Parse(u, redisurl.Params{
-		"prefix": func(p string) string { return add(Prefix(p)) },
-
-		"wait_disk":     redisstore.WaitParam(WaitDisk, add),
-		"wait_replicas": redisstore.WaitParam(WaitReplicas, add),
-		"sweep":         redisurl.Duration(func(d time.Duration) string { return add(Sweep(d)) }),
+// parseURL reads the parameters of this backend. Package client reads those of the connection.
+func parseURL(u *url.URL) (*client.Target, []Option, error) {
+	return setup.ParseURL(u, func(c *setup.Config) error { return c.Err }, func(add func(Option) string) client.Params {
+		return client.Params{
+			"prefix":        func(p string) string { return add(Prefix(p)) },
+			"sweep":         client.Duration(func(d time.Duration) string { return add(Sweep(d)) }),
+			"wait_disk":     setup.Wait(add, WaitDisk),
+			"wait_replicas": setup.Wait(add, WaitReplicas),
+		}
 	})
-	return target, opts, err
 }
 
 // owned makes Close close the client too.
-func owned(c *redisstore.Config) { c.Owned = true }
+func owned(c *setup.Config) { c.Owned = true }

@@ -100,7 +100,7 @@ func TestCloseEndsTheConnectionsOfAURL(t *testing.T) {
 	t.Errorf("still connected:\n%s", list)
 }
 
-func TestOpenURLRefuses(t *testing.T) {
+func TestOpenURLRejects(t *testing.T) {
 	t.Parallel()
 	for rawURL, want := range map[string]string{
 		"host/orders?sweep=1h":      `invalid URL parameter sweep "1h": allowed is 10ms to 1m`,
@@ -117,7 +117,7 @@ func TestOpenURLRefuses(t *testing.T) {
 	}
 }
 
-func TestOpenURLOfNobody(t *testing.T) {
+func TestOpenURLWithoutServer(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())
 	server.Kill()

@@ -30,7 +30,8 @@ func TestExpiryWakes(t *testing.T) {
 	}
 }
 
-// The timer of a worker is the sweep's: without events, a message that a claim has seen waits for it.
+// The timer of a worker is the sweep's: without events, a message that a claim has seen waits for
+// it.
 func TestOnlyExpiryWakes(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)
@@ -87,7 +88,7 @@ func triggers(t *testing.T, client redis.Cmdable) int {
 }
 
 // Keys that expire in masses and are not ours cause no look.
-func TestForeignExpiriesWakeNobody(t *testing.T) {
+func TestForeignExpiriesWakeNoQueue(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)
 	q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q")

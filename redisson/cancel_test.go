@@ -27,7 +27,7 @@ func memberID(t *testing.T, member string, due time.Time) string {
 	return id
 }
 
-func TestCancelWhatJavaPushed(t *testing.T) {
+func TestCancelMessageOfJava(t *testing.T) {
 	t.Parallel()
 	for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2} {
 		t.Run(f.String(), func(t *testing.T) {
@@ -109,8 +109,9 @@ func TestUnknownIDs(t *testing.T) {
 	})
 }
 
-// A leased message cannot be cancelled, neither by its id nor by that of what stands for it among the members.
-func TestCancelWhatIsLeased(t *testing.T) {
+// A leased message cannot be cancelled, neither by its id nor by that of what stands for it among
+// the members.
+func TestCancelLeasedMessage(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, _ redisson.MemberFormat) {
 		q := p.open(redisson.Format(ours))

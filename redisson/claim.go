@@ -9,19 +9,18 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/record"
-	"github.com/delayq/delayq/internal/redisqueue"
-	"github.com/delayq/delayq/internal/redisscript"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
 // claimName is how many bytes of a claim's name are kept.
 const claimName = 8
 
-// claim leases up to limit due messages in one script. What the codec does not read becomes a dead
-// letter, whole.
-func (s *store) claim(ctx context.Context, limit int, lease time.Duration, name string) (redisqueue.Claim, error) {
-	reply, err := s.Run(ctx, claimScript, min(limit, redisscript.ChunkMessages), redisscript.Delay(lease), name[:claimName])
+// claim leases up to limit due messages in one script. A message whose payload the codec cannot
+// read becomes a dead letter, whole.
+func (s *store) claim(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
+	reply, err := s.Run(ctx, claimScript, min(limit, script.ChunkMessages), script.Delay(lease), name[:claimName])
 	if err != nil {
-		return redisqueue.Claim{}, err
+		return script.Claim{}, err
 	}
 	c, bad, err := s.parseClaim(reply)
 	if len(bad) > 0 {
@@ -31,15 +30,15 @@ func (s *store) claim(ctx context.Context, limit int, lease time.Duration, name 
 	return c, err
 }
 
-// claimHead is what a claim's reply has before the messages: the time and the next event.
+// claimHead is the number of values before the messages in a claim's reply: the time and the next
+// event.
 const claimHead = 2
 
-func (s *store) parseClaim(reply any) (c redisqueue.Claim, bad []backend.Burial, err error) {
-	r, ok := reply.([]any)
-	if !ok || len(r) < claimHead {
-		return c, nil, redisscript.Unexpected(claimScript, reply)
+func (s *store) parseClaim(reply any) (c script.Claim, bad []backend.Burial, err error) {
+	c, r, ok := script.NewClaim(reply, claimHead)
+	if !ok {
+		return c, nil, script.Unexpected(claimScript, reply)
 	}
-	c.Now, c.Next = redisscript.US(r[0]), redisscript.MS(r[1])
 	c.Deliveries = make([]backend.Delivery, 0, len(r)-claimHead)
 	for _, reply := range r[claimHead:] {
 		held, _ := reply.(string)
@@ -53,8 +52,9 @@ func (s *store) parseClaim(reply any) (c redisqueue.Claim, bad []backend.Burial,
 	return c, bad, nil
 }
 
-// A record of a lease is stamp: number (8 bytes), first end (ms, 8) | claim (8) | due time and origin (ms, doubles) | attempts (4) | lengths of
-// key and prefix (2 each) | key | member. The key is left out where the member has it.
+// A record of a lease is stamp: number (8 bytes), first end (ms, 8) | claim (8) | due time and
+// origin (ms, doubles) | attempts (4) | lengths of key and prefix (2 each) | key | member. The key
+// is left out where the member has it.
 const (
 	stampLen = 8 + 8
 	heldLen  = stampLen + claimName + 8 + 8 + 4 + 2 + 2
@@ -83,14 +83,15 @@ func (s *store) delivery(held []byte) (d backend.Delivery, err error) {
 		Until:   time.UnixMilli(int64(end)).UTC(), //nolint:gosec // a time
 	}
 	if d.ID == "" {
-		return d, record.ErrCorrupt // nobody could settle it
+		return d, record.ErrCorrupt // no worker could ack it
 	}
 	s.warnOfCodec(held[payload:])
 	d.Headers, d.Body, err = s.open(held[payload:])
 	return d, err
 }
 
-// keyOf is by what the scripts know a leased message: a key of its own, the id in its envelope, or else its prefix.
+// keyOf returns the key of a leased message in the scripts: a key of its own, the id in its
+// envelope, or else its prefix.
 func (s *store) keyOf(own, prefix, payload []byte) (key string, ok bool) {
 	switch {
 	case len(own) > 0:
@@ -111,37 +112,36 @@ func (s *store) open(payload []byte) (headers map[string]string, body []byte, er
 	return nil, body, err
 }
 
-// putAway buries what the codec does not read.
+// putAway makes dead letters of messages that the codec cannot read.
 func (s *store) putAway(ctx context.Context, bs []backend.Burial) {
 	for i, err := range s.Dead(ctx, bs) {
 		if err != nil {
-			s.log.ErrorContext(ctx, "delayq: burying an unreadable message failed; it comes again when its lease ends", "id", bs[i].ID, "err", err)
+			s.Log.ErrorContext(ctx, "delayq: making a dead letter of an unreadable message failed; it comes again when its lease ends", "id", bs[i].ID, "err", err)
 		}
 	}
 	for _, b := range bs {
-		s.log.ErrorContext(ctx, "delayq: a message that the codec does not read is a dead letter now", "id", b.ID, "reason", b.Reason)
+		s.Log.ErrorContext(ctx, "delayq: a message that the codec cannot read is a dead letter now", "id", b.ID, "reason", b.Reason)
 	}
 }
 
-// handOver is up to how many messages wait in the destination list for Java. More would wait there without
-// being theirs to sort any more; fewer would make Java wait for us.
+// handOver is the most messages that wait in the destination list for Java. More would wait there
+// although they can no longer be sorted; with fewer, Java would wait for Go.
 const handOver = 500
 
-// tend does what is to be done while no worker waits: it ends leases and hands what is due over to Java.
-func (s *store) tend(ctx context.Context) (c redisqueue.Claim, err error) {
-	reply, err := s.Run(ctx, tendScript, handOver)
+// maintain runs while no worker waits: it ends leases and hands due messages over to Java.
+func (s *store) maintain(ctx context.Context) (script.Claim, error) {
+	reply, err := s.Run(ctx, maintainScript, handOver)
 	if err != nil {
-		return c, err
+		return script.Claim{}, err
 	}
-	r, ok := reply.([]any)
-	if !ok || len(r) != 2 {
-		return c, redisscript.Unexpected(tendScript, reply)
+	c, _, ok := script.NewClaim(reply, claimHead)
+	if !ok {
+		return c, script.Unexpected(maintainScript, reply)
 	}
-	c.Now, c.Next = redisscript.US(r[0]), redisscript.MS(r[1])
 	return c, nil
 }
 
-// described makes an error of bytes that are no payload of the codec, for who lists them.
+// described returns the text, for a listing, of the error of bytes that the codec cannot read.
 func described(err error) string {
 	var bad *UnreadableError
 	if errors.As(err, &bad) {

@@ -14,11 +14,11 @@ import (
 // with the argument only where both are the same bytes: with [Bytes] and [String],
 // and where [JacksonObject] and [Jackson3Object] decode.
 //
-// On this side a Java string is UTF-8. A surrogate without its other half, which UTF-8 has no place for and Java allows,
-// is the three bytes of its code point here (so-called WTF-8), so that every string of Java's comes back to Java as it was.
-// [String] is the exception.
+// On this side a Java string is UTF-8. A surrogate without its other half, which UTF-8 has no place
+// for and Java allows, is the three bytes of its code point here (so-called WTF-8), so that every
+// string of Java's comes back to Java as it was. [String] is the exception.
 type Codec interface {
-	// Name is what [CodecByName] knows the codec by.
+	// Name is the codec's name for [CodecByName].
 	Name() string
 
 	// Encode returns the bytes that Redisson would write. Its error is
@@ -33,7 +33,8 @@ type Codec interface {
 var codecs = []Codec{Bytes, String, JacksonString, Jackson3String, JacksonObject, Jackson3Object, MarshallingString, Kryo5String, Envelope}
 
 // CodecByName returns the codec of a name: bytes, string, jackson, jackson3, jackson-object,
-// jackson3-object, marshalling, kryo5 or envelope. The error for another one is a [backend.InvalidError].
+// jackson3-object, marshalling, kryo5 or envelope. The error for another one is a
+// [backend.InvalidError].
 func CodecByName(name string) (Codec, error) {
 	known := make([]string, 0, len(codecs))
 	for _, c := range codecs {

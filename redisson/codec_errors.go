@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// ErrUnreadable says that bytes in Redis are not what this package reads. The error is
+// ErrUnreadable says that this package cannot read bytes in Redis. The error is
 // an [UnreadableError].
 var ErrUnreadable = errors.New("unreadable")
 
@@ -39,7 +39,8 @@ func unreadable(what, reason string, b []byte) error {
 
 const shownClass = 80
 
-// ofClass says which Java class a payload names. It is text from a stranger: nothing looks for such a class, let alone makes one.
+// ofClass says which Java class a payload names. It is text from a stranger: nothing looks for such
+// a class, let alone makes one.
 func ofClass(name []byte) string {
 	switch n := len(name); {
 	case n == 0:

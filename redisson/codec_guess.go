@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// writtenBy names the codec of Redisson's that seems to have written a payload, by its first bytes; "" where nothing tells. Text that
-// people write hardly begins like that.
+// writtenBy names the codec of Redisson's that seems to have written a payload, by its first bytes;
+// "" where nothing tells. Text that people write hardly begins like that.
 func writtenBy(payload []byte) string {
 	switch {
 	case len(payload) < 2:
@@ -23,16 +23,18 @@ func writtenBy(payload []byte) string {
 	}
 }
 
-// riverTypes are what follows the version in a payload of JBoss Marshalling: strings of four lengths, int, array, objects.
+// riverTypes are the bytes that may follow the version in a payload of JBoss Marshalling: strings
+// of four lengths, int, array, objects.
 var riverTypes = []byte{0x3d, 0x3e, 0x3f, 0x40, 0x4b, 0x42, 0x04, 0x09}
 
-// warnOfCodec tells once that a queue of [String] gets what another codec seems to have written: that decoded without an error.
+// warnOfCodec warns once that a queue of [String] has payloads that another codec seems to have
+// written, which decode without an error.
 func (s *store) warnOfCodec(payload []byte) {
 	if s.codec != String {
 		return
 	}
 	if codec := writtenBy(payload); codec != "" && s.warned.CompareAndSwap(false, true) {
-		s.log.Warn("delayq: a body begins as those do that Java writes with another codec; give the queue that codec on both sides",
+		s.Log.Warn("delayq: a body begins as those do that Java writes with another codec; give the queue that codec on both sides",
 			"queue", s.names.destination, "codec", s.codec.Name(), "looks_like", codec, "begins", payload[:min(len(payload), shownBytes)])
 	}
 }

@@ -1,8 +1,9 @@
 package redisson
 
-// JacksonString is JsonJacksonCodec for strings, and Jackson3String is JsonJackson3Codec for them (Redisson 4). They
-// differ in what they write beyond the BMP: two escapes (Jackson 2), or UTF-8 (Jackson 3). Both read every JSON
-// string, however it is escaped and with space around it, though Java writes each in one form only.
+// JacksonString is JsonJacksonCodec for strings, and Jackson3String is JsonJackson3Codec for them
+// (Redisson 4). They differ in what they write beyond the BMP: two escapes (Jackson 2), or UTF-8
+// (Jackson 3). Both read every JSON string, however it is escaped and with space around it, though
+// Java writes each in one form only.
 //
 // Redisson writes a byte[] as a string in base64, which these give as it is, and so does Java.
 var (

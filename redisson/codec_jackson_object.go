@@ -6,18 +6,21 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// JacksonObject is JsonJacksonCodec for objects, and Jackson3Object is JsonJackson3Codec for them. The body is JSON that names
-// its Java class as Redisson writes it: an object whose first property is "@class", or an array of a class name and a value,
+// JacksonObject is JsonJacksonCodec for objects, and Jackson3Object is JsonJackson3Codec for them.
+// The body is JSON that names its Java class as Redisson writes it: an object whose first property
+// is "@class", or an array of a class name and a value,
 //
 //	{"@class":"java.util.HashMap","id":"o-1","at":["java.lang.Long",1700000000000]}
 //	["java.util.ArrayList",["a",1]]
 //	["java.lang.Long",1]
 //
-// since Java fails on all else, and has popped it by then. Only the outermost value is checked, and in an array only that
-// the name looks like one with a package. Objects and arrays further in need their class too, unless the class says what they are.
+// since Java fails on all else, and has popped it by then. Only the outermost value is checked, and
+// in an array only that the name looks like one with a package. Objects and arrays further in need
+// their class too, unless the class says what they are.
 //
-// Encode drops the space between tokens and writes strings with the escapes of that version of Jackson. Numbers, the order of properties
-// and repeated ones stay as they are. Decode returns the payload as it is. Bare numbers, booleans, null and strings are refused.
+// Encode drops the space between tokens and writes strings with the escapes of that version of
+// Jackson. Numbers, the order of properties and repeated ones stay as they are. Decode returns the
+// payload as it is. Bare numbers, booleans, null and strings are rejected.
 var (
 	JacksonObject  Codec = jacksonObject{"jackson", escaping{pairs: true}}
 	Jackson3Object Codec = jacksonObject{"jackson3", escaping{}}
@@ -95,8 +98,8 @@ func classOfArray(b []byte) []byte {
 	return class
 }
 
-// className is a class in a package, perhaps with parameters (java.util.EnumSet<a.B>), or an array's ([I, [La.B;).
-// Without it an untyped array of two strings would pass.
+// className is a class in a package, perhaps with parameters (java.util.EnumSet<a.B>), or an
+// array's ([I, [La.B;). Without it an untyped array of two strings would pass.
 var className = regexp.MustCompile(`^(\[+([BCDFIJSZ]|L[^\s;]+;)|[\pL_$][\pL\pN_$]*(\.[\pL_$][\pL\pN_$]*)+(<\S+>)?)$`)
 
 // more counts the elements of an array that follow the first one.

@@ -45,7 +45,7 @@ func TestJacksonStringsReadEveryForm(t *testing.T) {
 	}
 }
 
-func TestJacksonStringsRefuse(t *testing.T) {
+func TestJacksonStringsReject(t *testing.T) {
 	t.Parallel()
 	for _, payload := range []string{
 		"", " ", `"`, `"a`, `"a" "b"`, `"a"x`, "\"\n\"", `"\x"`, `"\u12"`, `"\ud83`, "\"\xff\"", "\"\xed\xa0\xbd\"", "\xef\xbb\xbf\"a\"",
@@ -97,7 +97,7 @@ func TestJacksonObjectsBeyondTheBMP(t *testing.T) {
 	}
 }
 
-func TestJacksonObjectsRefuse(t *testing.T) {
+func TestJacksonObjectsReject(t *testing.T) {
 	t.Parallel()
 	for _, c := range jacksonObjects {
 		for _, body := range []string{"", "{", `{"@class":"a.B"} x`, "{\"@class\":\"a.B\",\"x\":\"\xff\"}", `{@class:1}`, `{"@class":"a.B",}`} {

@@ -11,12 +11,13 @@ import (
 )
 
 // A Java string is UTF-16 units. A body is its UTF-8, with three bytes for a lone surrogate. Every
-// string has one form only: two halves of a pair that lie side by side as three bytes each are refused.
+// string has one form only: two halves of a pair as three bytes each are rejected.
 
 func isHigh(r rune) bool { return r >= 0xd800 && r < 0xdc00 }
 func isLow(r rune) bool  { return r >= 0xdc00 && r < 0xe000 }
 
-// point decodes the code point that b begins with, which may be a surrogate. Its size is 0 if there is none.
+// point decodes the code point that b begins with, which may be a surrogate. Its size is 0 if there
+// is none.
 func point(b []byte) (r rune, size int) {
 	r, size = utf8.DecodeRune(b)
 	if r != utf8.RuneError || size != 1 {
@@ -56,8 +57,8 @@ func unitsOf(r rune) uint64 {
 	return 1
 }
 
-// appendUnits appends a body unit by unit, the halves of a pair apart, as Java's serializers do. They
-// differ in what they write for U+0000.
+// appendUnits appends a body unit by unit, the halves of a pair apart, as Java's serializers do.
+// They differ in what they write for U+0000.
 func appendUnits(dst, body []byte, nul string) []byte {
 	for len(body) > 0 {
 		r, size := point(body)
@@ -107,7 +108,8 @@ func unit(b []byte, nul string) (r rune, size int) {
 	return r, size
 }
 
-// joinUnit appends a unit, or a code point, behind the one that was appended last: as a pair if they make one.
+// joinUnit appends a unit, or a code point, behind the one that was appended last: as a pair if
+// they make one.
 func joinUnit(dst []byte, last, r rune) []byte {
 	if isHigh(last) && isLow(r) {
 		return utf8.AppendRune(dst[:len(dst)-3], utf16.DecodeRune(last, r))

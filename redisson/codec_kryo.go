@@ -6,11 +6,13 @@ import (
 	"math"
 )
 
-// Kryo5String is Kryo5Codec for strings, the default since Redisson 3.19.0. Other objects are not read.
+// Kryo5String is Kryo5Codec for strings, the default since Redisson 3.19.0. Other objects are not
+// read.
 //
-// For ASCII of 2 to 32 characters Kryo has a short form, which is the one that is written. The general form of such a string,
-// which Kryo reads too, is read. With Redisson's useReferences, which is off by default, Kryo puts a byte 01 in front of a
-// string; that cannot be told from a string that begins with U+0001, and is taken for one.
+// For ASCII of 2 to 32 characters Kryo has a short form, which is the one that is written. The
+// general form of such a string, which Kryo reads too, is read. With Redisson's useReferences,
+// which is off by default, Kryo puts a byte 01 in front of a string; that cannot be told from a
+// string that begins with U+0001, and is taken for one.
 var Kryo5String Codec = kryo5String{}
 
 type kryo5String struct{}

@@ -50,7 +50,7 @@ func TestKryo5StringTakesAReferenceForACharacter(t *testing.T) {
 	check(t, redisson.Kryo5String, "\x01hello", "\x03\x01hell\xef")
 }
 
-func TestKryo5StringRefuses(t *testing.T) {
+func TestKryo5StringRejects(t *testing.T) {
 	t.Parallel()
 	for name, payload := range map[string]string{
 		"nothing":                    "",

@@ -50,7 +50,7 @@ func (c marshallingString) Decode(payload []byte) ([]byte, error) {
 	return body, nil
 }
 
-// appendRiver appends what stands before the characters of a string of n.
+// appendRiver appends the bytes before the characters of a string of n.
 func appendRiver(dst []byte, n uint64) []byte {
 	dst = append(dst, riverVersion)
 	switch {
@@ -65,7 +65,7 @@ func appendRiver(dst []byte, n uint64) []byte {
 	}
 }
 
-// riverCount reads what appendRiver writes, in whichever form.
+// riverCount reads any form that appendRiver writes.
 func riverCount(p []byte) (n uint64, reason string) {
 	if len(p) < 2 {
 		return 0, "it ends too early"

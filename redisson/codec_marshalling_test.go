@@ -30,7 +30,7 @@ func TestMarshallingString(t *testing.T) {
 	}
 }
 
-func TestMarshallingStringRefuses(t *testing.T) {
+func TestMarshallingStringRejects(t *testing.T) {
 	t.Parallel()
 	for name, payload := range map[string]string{
 		"nothing":                   "",

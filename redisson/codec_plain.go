@@ -11,7 +11,7 @@ import (
 var Bytes Codec = plainBytes{}
 
 // String is StringCodec: the payload is the string in UTF-8, and so is the body. Java writes
-// a lone surrogate as a question mark there; here a body that is not UTF-8 is refused.
+// a lone surrogate as a question mark there; here a body that is not UTF-8 is rejected.
 var String Codec = plainString{}
 
 type plainBytes struct{}

@@ -116,7 +116,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// Who changes what a codec gave must not change what it was given.
+// A change of a codec's result must not change its argument.
 func TestCodecsShareNoMemory(t *testing.T) {
 	t.Parallel()
 	for _, c := range []redisson.Codec{redisson.JacksonString, redisson.Jackson3String, redisson.MarshallingString, redisson.Kryo5String} {
@@ -149,7 +149,8 @@ func TestRefusalsKeepTheirBytes(t *testing.T) {
 	}
 }
 
-// A length of Java's is an int, and the payload is all the memory that it may cost. Not parallel: what is measured is the process.
+// A length of Java's is an int, and the payload is all the memory that it may cost. Not parallel:
+// what is measured is the process.
 func TestLengthsAreCheckedFirst(t *testing.T) {
 	for payload, c := range map[string]redisson.Codec{
 		"\x04\x40\x7f\xff\xff\xffabc":      redisson.MarshallingString,
@@ -220,7 +221,8 @@ func checkOtherForm(t *testing.T, c redisson.Codec, payload, body, again []byte)
 	}
 }
 
-// FuzzEncode wants back what was written. A codec for objects may give the same JSON in another form.
+// FuzzEncode wants back what was written. A codec for objects may give the same JSON in another
+// form.
 func FuzzEncode(f *testing.F) {
 	for _, seed := range append(loneSurrogates, "", "hello", "\x00", "A", strings.Repeat("x", 33), "中文 😀", "\"\\\b\x1f\x7f\u2028",
 		` { "@class" : "a.B" , "x" : 1.50 } `, `["a.B",[[],{}]]`) {

@@ -5,13 +5,15 @@ import (
 	"github.com/delayq/delayq/internal/record"
 )
 
-// Envelope is for queues that no Java process takes from: the payload has the id and the headers beside the body, and so the
-// queue keeps every promise that there is. To Java the payload is bytes that mean nothing.
+// Envelope is for queues that no Java process takes from: the payload has the id and the headers
+// beside the body, and so the queue keeps every promise that there is. To Java the payload is bytes
+// that mean nothing.
 var Envelope Codec = envelope{}
 
 type envelope struct{}
 
-// magic begins an envelope: a byte that begins neither text nor what the codecs write, and a version. The id, packed, follows, then the content.
+// magic begins an envelope: a byte that begins neither text nor a payload of the codecs, and a
+// version. The id, packed, follows, then the content.
 const magic = "\xdddq\x01"
 
 // Name returns "envelope".

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redis/queue"
 )
 
 var (
@@ -16,11 +16,12 @@ var (
 
 // Examine is as in backend.Examiner: each server's version, role, eviction, persistence and clock.
 func (b *Backend) Examine(ctx context.Context) (backend.Examination, error) {
-	return redisqueue.Examine(ctx, b.queues)
+	return queue.Examine(ctx, b.queues)
 }
 
-// ExamineQueue is as in backend.QueueExaminer: whether the keys are the queue's own, and whether what waits there and what a push writes is
-// for all that read it. Of a queue that only this package uses it tells the first alone.
+// ExamineQueue is as in backend.QueueExaminer: whether the keys are the queue's own, and whether
+// all readers can read its messages and those that a push writes. Of a queue that only this package
+// uses it tells the first alone.
 func (b *Backend) ExamineQueue(ctx context.Context, queue string) ([]backend.Finding, error) {
 	s, err := b.direct(queue)
 	if err != nil {
@@ -75,7 +76,7 @@ func (s *store) findFormat(formats map[MemberFormat]int) backend.Finding {
 	return f
 }
 
-// findCodec judges bodies by what they begin with.
+// findCodec judges bodies by their first bytes.
 func (s *store) findCodec(waiting []Pending) backend.Finding {
 	unread, suspect := 0, ""
 	for _, p := range waiting {

@@ -83,7 +83,8 @@ func (l *lines) count(what string) int {
 	return strings.Count(l.text.String(), what)
 }
 
-// A body that decodes as a string, though Java has written it with another codec, is warned of, once.
+// A body that decodes as a string, though Java has written it with another codec, is warned of,
+// once.
 func TestABodyOfAnotherCodecIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	for payload, want := range map[string]string{

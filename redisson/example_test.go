@@ -12,8 +12,9 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// A queue shared with Java, where a service has `redisson.getBlockingQueue("orders", StringCodec.INSTANCE)` and an RDelayedQueue on it.
-// What either side pushes the workers of both take.
+// A queue shared with Java, where a service has `redisson.getBlockingQueue("orders",
+// StringCodec.INSTANCE)` and an RDelayedQueue on it. What either side pushes the workers of both
+// take.
 func ExampleNew() {
 	rdb := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: []string{"localhost:6379"}})
 	defer func() { _ = rdb.Close() }()
@@ -53,7 +54,7 @@ func ExampleWithCodec_envelope() {
 	}
 }
 
-// Look at what nobody could read, and put it back once every writer is of one version.
+// List unreadable entries, and put them back once every writer is of one version.
 func ExampleBackend_Quarantine() {
 	ctx := context.Background()
 	b, queue, err := redisson.OpenURL(ctx, "redisson://localhost:6379/orders")

@@ -8,10 +8,10 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// Store is a queue's store without a handle, which would tend the queue on its own.
+// Store is a queue's store without a handle, which would maintain the queue by itself.
 type Store struct{ *store }
 
 // StoreOf returns the store of a queue.
@@ -21,12 +21,12 @@ func StoreOf(b *Backend, queue string, clock clockwork.Clock, log *slog.Logger) 
 }
 
 // Claim leases up to limit messages.
-func (s Store) Claim(ctx context.Context, limit int, lease time.Duration, name string) (redisqueue.Claim, error) {
+func (s Store) Claim(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
 	return s.claim(ctx, limit, lease, name)
 }
 
-// Tend hands over what is due.
-func (s Store) Tend(ctx context.Context) error {
-	_, err := s.tend(ctx)
+// Maintain hands due messages over to Java.
+func (s Store) Maintain(ctx context.Context) error {
+	_, err := s.maintain(ctx)
 	return err
 }

@@ -17,7 +17,7 @@ func (p *place) pushOne(q backend.Queue) error {
 	return errors.Join(q.Schedule(p.ctx, []backend.Message{{Body: []byte("ours"), Delay: time.Hour}})...)
 }
 
-func TestAFormatThatJavaLacksIsRefused(t *testing.T) {
+func TestPushInAFormatThatJavaLacks(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ ours, theirs redisson.MemberFormat }{{redisson.V2, redisson.V1}, {redisson.V1, redisson.V2}} {
 		for _, index := range [][]redisson.Option{nil, {redisson.NoIndex()}} {
@@ -43,7 +43,7 @@ func TestAFormatThatJavaLacksIsRefused(t *testing.T) {
 }
 
 // A push into an empty queue, with nothing to tell of Java's readers, stalls neither kind of them.
-func TestTheDefaultFormatStallsNobody(t *testing.T) {
+func TestDefaultFormatStallsNoReader(t *testing.T) {
 	t.Parallel()
 	for _, theirs := range []redisson.MemberFormat{redisson.V1, redisson.V2} {
 		t.Run(theirs.String(), func(t *testing.T) {
@@ -64,8 +64,8 @@ func TestTheDefaultFormatStallsNobody(t *testing.T) {
 	}
 }
 
-// What both kinds of reader understand tells nothing of who is there.
-func TestMembersForBothRefuseNobody(t *testing.T) {
+// A member that both kinds of reader understand does not tell which kind there is.
+func TestMembersForBothRejectNoFormat(t *testing.T) {
 	t.Parallel()
 	for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2} {
 		t.Run(f.String(), func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestMembersForBothRefuseNobody(t *testing.T) {
 }
 
 // A lease stands among the members. It tells nothing either.
-func TestLeasesRefuseNobody(t *testing.T) {
+func TestLeasesRejectNoFormat(t *testing.T) {
 	t.Parallel()
 	for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2} {
 		p := setup(t)
@@ -93,7 +93,7 @@ func TestLeasesRefuseNobody(t *testing.T) {
 	}
 }
 
-// Two versions of Redisson write to one queue, which stops both. Nobody else is there.
+// Two versions of Redisson write to one queue, which stops both. No Go process is there.
 func TestMixedFormats(t *testing.T) {
 	t.Parallel()
 	for name, gap := range map[string]time.Duration{"20ms apart": 20 * time.Millisecond, "at once": 0} {

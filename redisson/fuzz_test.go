@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
 // FuzzURL wants each URL refused with a typed error or options that hold together.
@@ -26,7 +27,7 @@ func FuzzURL(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	client := redis.NewClient(&redis.Options{Addr: "localhost:1"}) // nobody dials
+	client := redis.NewClient(&redis.Options{Addr: "localhost:1"}) // never dialled
 	f.Cleanup(func() { _ = client.Close() })
 	f.Fuzz(func(t *testing.T, text string) {
 		u, err := url.Parse(text)
@@ -47,23 +48,24 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-// FuzzReplies reads what a script finds in Redis, where others may have written: leases, graves and what waits. Nothing panics, nothing takes
-// more memory than the bytes themselves, and a message that is handed out can be settled by its id.
+// FuzzReplies reads what a script finds in Redis, where others may have written: leases, graves and
+// what waits. Nothing panics, nothing takes more memory than the bytes themselves, and a message
+// that is handed out can be settled by its id.
 func FuzzReplies(f *testing.F) {
 	held := make([]byte, heldLen)
 	binary.BigEndian.PutUint16(held[46:], idLen)
 	member := Member{V1, []byte("12345678"), []byte("ok")}.Bytes()
-	grave := append(make([]byte, graveLen), member...)
+	death := append(make([]byte, deathLen), member...)
 	envelope := seal(&backend.Message{ID: "order-17", Headers: map[string]string{"k": "v"}, Body: []byte("body")})
 	f.Add(uint8(0), "key", append(bytes.Clone(held), member...))
 	f.Add(uint8(1), "key", append(append(bytes.Clone(held), "1234567\x08\xff\xff\xff\xff\xff\xff\xff\xff"...), envelope...))
-	f.Add(uint8(0), "\x00short", grave)
-	f.Add(uint8(1), "\x00short", grave)
-	f.Add(uint8(1), "\x03abc", append(make([]byte, graveLen), Member{V2, []byte("12345678"), envelope}.Bytes()...))
+	f.Add(uint8(0), "\x00short", death)
+	f.Add(uint8(1), "\x00short", death)
+	f.Add(uint8(1), "\x03abc", append(make([]byte, deathLen), Member{V2, []byte("12345678"), envelope}.Bytes()...))
 	f.Add(uint8(0), "", bytes.Repeat([]byte{0xff}, 100))
 	f.Fuzz(func(t *testing.T, which uint8, key string, stored []byte) {
 		stored = slices.Clip(stored)
-		s := &store{options: options{codec: codecs[int(which)%len(codecs)]}, log: slog.New(slog.DiscardHandler)}
+		s := &store{options: options{codec: codecs[int(which)%len(codecs)]}, Runner: script.Runner{Log: slog.New(slog.DiscardHandler)}}
 		if which%2 == 1 {
 			s.codec = Envelope
 		}
@@ -100,7 +102,8 @@ func wantSmall(t *testing.T, body, from []byte) {
 	}
 }
 
-// FuzzEnvelope reads payloads that anybody may have put into a Go queue. One that is read comes back as it is.
+// FuzzEnvelope reads payloads that any program may have put into a Go queue. A readable one comes
+// back as it is.
 func FuzzEnvelope(f *testing.F) {
 	f.Add([]byte(magic))
 	f.Add([]byte(magic + "\x00"))
@@ -129,19 +132,19 @@ func FuzzEnvelope(f *testing.F) {
 	})
 }
 
-// FuzzCursors reads cursors and ids, which callers pass on from who knows where.
+// FuzzCursors reads cursors and ids, which may come from anywhere.
 func FuzzCursors(f *testing.F) {
 	for _, seed := range []string{"", "d.0", "d.-1", "t.1.00ff", "t..", "t.1.zz", "9007199254740993", "0812-17", "-", "zz-1", "08-99999999999999999999"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, err := range []error{second(parsePlace(text)), second(parseCursor(text))} {
+		for _, err := range []error{second(parsePlace(text)), second(script.ParseCursor(text))} {
 			if err != nil && (!errors.Is(err, backend.ErrInvalid) || !utf8.ValidString(err.Error()) || len(err.Error()) > 500) {
 				t.Fatalf("%q is refused with %v", text, err)
 			}
 		}
 		for _, c := range []Codec{Bytes, Envelope} {
-			s := &store{options: options{codec: c}, log: slog.New(slog.DiscardHandler)}
+			s := &store{options: options{codec: c}, Runner: script.Runner{Log: slog.New(slog.DiscardHandler)}}
 			if id, ok := s.identify(text); ok && len(text) <= backend.MaxID && text != "" && !strings.EqualFold(s.id(string(id.key), id.origin), text) {
 				if again, _ := s.identify(s.id(string(id.key), id.origin)); again.origin != id.origin || !bytes.Equal(again.key, id.key) {
 					t.Fatalf("the id %q names %x and %d, and that is the id %q", text, id.key, id.origin, s.id(string(id.key), id.origin))

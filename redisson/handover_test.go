@@ -48,8 +48,8 @@ func TestABurstIsHandedOver(t *testing.T) {
 	}
 }
 
-// HANDED tells no more than the destination has, whoever takes from it.
-func TestWhatIsHandedOverIsForgotten(t *testing.T) {
+// HANDED tells no more than the destination has, whether Go or Java takes from it.
+func TestHandedMessageIsForgotten(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	q := p.open()
@@ -72,7 +72,7 @@ func TestWhatIsHandedOverIsForgotten(t *testing.T) {
 }
 
 // What has states is taken by Java: they are forgotten though the queue is never empty.
-func TestStatesOfWhatJavaTookAreForgotten(t *testing.T) {
+func TestStatesOfMessagesThatJavaTookAreForgotten(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	q := p.open(redisson.Sweep(10 * time.Millisecond))
@@ -164,8 +164,9 @@ func TestIdenticalPayloads(t *testing.T) {
 	p.empty()
 }
 
-// Java has taken the item before which one that came back belongs, and has put one of its own behind it.
-func TestWhatComesBackIsNotLost(t *testing.T) {
+// Java has taken the item before which one that came back belongs, and has put one of its own
+// behind it.
+func TestReturnedMessageIsNotLost(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, _ redisson.MemberFormat) {
 		q := p.open(redisson.Format(ours))
@@ -186,7 +187,7 @@ func TestWhatComesBackIsNotLost(t *testing.T) {
 }
 
 // And where nothing has happened to that item, it goes there.
-func TestWhatComesBackGoesToItsPlace(t *testing.T) {
+func TestReturnedMessageKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	q := p.open()
@@ -253,7 +254,8 @@ func TestBothSidesTake(t *testing.T) {
 	p.empty()
 }
 
-// receiveSome takes and acks a few messages, and pauses for as long as the queue needs to be handed over.
+// receiveSome takes and acks a few messages, and pauses for as long as the queue needs to be handed
+// over.
 func (p *place) receiveSome(q backend.Queue, count func(...string)) {
 	ctx, cancel := context.WithTimeout(p.ctx, 100*time.Millisecond)
 	defer cancel()

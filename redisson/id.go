@@ -9,10 +9,11 @@ import (
 	"github.com/delayq/delayq/internal/record"
 )
 
-// The id of a message that Java can see is its member's id in hex, with the length byte where there is one, and
-// the due time that it was pushed with, in ms: that finds the member among millions. In an envelope it is the pusher's.
+// The id of a message that Java can see is its member's id in hex, with the length byte where there
+// is one, and the due time that it was pushed with, in ms: that finds the member among millions. In
+// an envelope it is the pusher's.
 
-// identity is what the scripts know a message by.
+// identity names a message in the scripts.
 type identity struct {
 	key    []byte
 	origin int64 // unused in envelopes
@@ -36,7 +37,8 @@ func (s *store) id(key string, origin int64) string {
 	return hex.EncodeToString([]byte(key)) + "-" + strconv.FormatInt(origin, 10)
 }
 
-// unpacked is the id in a packed one, or "" where the bytes are none: who else writes to Redis may have written them.
+// unpacked returns the id in a packed one, or "" for other bytes, which another program may have
+// written.
 func unpacked(key string) string {
 	if len(key) < 2 || len(key) != packedLen(key[0]) {
 		return ""
@@ -44,8 +46,9 @@ func unpacked(key string) string {
 	return record.UnpackID([]byte(key))
 }
 
-// MemberID returns the id by which a queue shared with Java knows a message that waits: to cancel or to move what Java has
-// pushed. member is an entry of the sorted set of due times, and due its score. Its error is an [UnreadableError].
+// MemberID returns the id of a waiting message in a queue shared with Java, to cancel or to move a
+// message that Java has pushed. member is an entry of the sorted set of due times, and due its
+// score. Its error is an [UnreadableError].
 func MemberID(member []byte, due time.Time) (string, error) {
 	m, err := ParseMember(member)
 	if err != nil {

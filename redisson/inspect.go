@@ -8,11 +8,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/delayq/delayq/internal/rediscall"
-	"github.com/delayq/delayq/internal/redisscript"
+	"github.com/delayq/delayq/internal/redis/call"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// Pending is a member that waits in the sorted set of due times, whoever pushed it.
+// Pending is a member that waits in the sorted set of due times, pushed by Go or by Java.
 type Pending struct {
 	ID       string // for Cancel and Reschedule; empty when unreadable
 	Due      time.Time
@@ -23,8 +23,10 @@ type Pending struct {
 	Err      error  // an [UnreadableError], of the member or its payload
 }
 
-// Pending returns up to limit members, 1 to 1000, by due time, from the cursor on: "" starts, and a returned cursor of "" says that
-// there are no more. A page may be shorter than limit, or empty, and have more behind it. Members that come or go meanwhile shift the others. It blocks for a round trip.
+// Pending returns up to limit members, 1 to 1000, by due time, from the cursor on: "" starts, and a
+// returned cursor of "" says that there are no more. A page may be shorter than limit, or empty,
+// and have more behind it. Members that come or go meanwhile shift the others. It blocks for a
+// round trip.
 func (b *Backend) Pending(ctx context.Context, queue, cursor string, limit int) (page []Pending, next string, err error) {
 	s, from, err := b.listing(queue, cursor, limit)
 	if err != nil {
@@ -36,7 +38,7 @@ func (b *Backend) Pending(ctx context.Context, queue, cursor string, limit int) 
 	}
 	r, ok := reply.([]any)
 	if !ok || len(r) != 2 {
-		return nil, "", redisscript.Unexpected(pendingScript, reply)
+		return nil, "", script.Unexpected(pendingScript, reply)
 	}
 	members, _ := r[1].([]any)
 	for i := 0; i+pendingFields <= len(members); i += pendingFields {
@@ -54,8 +56,8 @@ func (s *store) pending(r []any) Pending {
 	key, _ := r[0].(string)
 	member, _ := r[4].(string)
 	p := Pending{
-		Due:      time.UnixMilli(redisscript.Int(r[1])).UTC(),
-		Attempts: int(redisscript.Int(r[3])),
+		Due:      time.UnixMilli(script.Int(r[1])).UTC(),
+		Attempts: int(script.Int(r[3])),
 		Member:   []byte(member),
 	}
 	m, err := ParseMember(p.Member)
@@ -64,7 +66,7 @@ func (s *store) pending(r []any) Pending {
 		_, p.Body, err = s.open(m.Payload)
 	}
 	if key != "" {
-		p.ID = s.id(key, redisscript.Int(r[2]))
+		p.ID = s.id(key, script.Int(r[2]))
 	}
 	p.Err = err
 	return p
@@ -79,7 +81,7 @@ type Keys struct {
 	Own         []string // those of this package beside them
 }
 
-// Report is what a queue's keys look like.
+// Report is the state of a queue's keys.
 type Report struct {
 	Keys Keys
 
@@ -90,11 +92,13 @@ type Report struct {
 	Dead        int64 // dead letters of this package
 	Quarantined int64
 
-	// Subscribers counts the processes that listen for new heads: each Java process with an RDelayedQueue, and each backend of
-	// this package with an open queue. On a Cluster it is what the node that was asked knows.
+	// Subscribers counts the processes that listen for new heads: each Java process with an
+	// RDelayedQueue, and each backend of this package with an open queue. On a Cluster it is the
+	// number that the node that was asked knows.
 	Subscribers int64
 
-	// Formats counts the layouts of the first 1000 members, and Unreadable those of them that nobody can read.
+	// Formats counts the layouts of the first 1000 members, and Unreadable the unreadable ones
+	// among them.
 	Formats    map[MemberFormat]int
 	Unreadable int
 }
@@ -114,19 +118,19 @@ func (b *Backend) Inspect(ctx context.Context, queue string) (Report, error) {
 		&r.Leased: pipe.ZCard(ctx, s.Keys[3]), &r.Dead: pipe.ZCard(ctx, s.Keys[6]), &r.Quarantined: pipe.ZCard(ctx, s.quarantineKey()),
 	}
 	head := pipe.ZRange(ctx, s.names.timeouts, 0, maxPage-1)
-	_, err = rediscall.Do(ctx, s.Calls, func(ctx context.Context) (any, error) { return pipe.Exec(ctx) })
+	_, err = call.Do(ctx, s.Calls, func(ctx context.Context) (any, error) { return pipe.Exec(ctx) })
 	if err != nil {
-		return r, fmt.Errorf("inspecting the queue: %w", redisscript.Translate(err))
+		return r, fmt.Errorf("inspecting the queue: %w", script.Translate(err))
 	}
 	for to, cmd := range counts {
 		*to = cmd.Val()
 	}
 	r.sort(head.Val())
-	listening, err := rediscall.Do(ctx, s.Calls, func(ctx context.Context) (map[string]int64, error) {
+	listening, err := call.Do(ctx, s.Calls, func(ctx context.Context) (map[string]int64, error) {
 		return s.Client.PubSubNumSub(ctx, s.names.channel).Result()
 	})
 	if err != nil {
-		return r, fmt.Errorf("counting subscribers: %w", redisscript.Translate(err))
+		return r, fmt.Errorf("counting subscribers: %w", script.Translate(err))
 	}
 	r.Subscribers = listening[s.names.channel]
 	return r, nil

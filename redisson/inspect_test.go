@@ -49,7 +49,8 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// Pending lists what waits, a page at a time: with ids that Cancel takes, and without what stands for leases.
+// Pending lists what waits, a page at a time: with ids that Cancel takes, and without what stands
+// for leases.
 func TestPending(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

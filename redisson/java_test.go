@@ -12,8 +12,8 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// What Java does to a queue, by hand: members with random ids, and scripts that read them as one version of Redisson does
-// and fail on what it cannot read.
+// What Java does to a queue, by hand: members with random ids, and scripts that read them as one
+// version of Redisson does and fail on what it cannot read.
 
 // layouts are what a version of Redisson takes members apart with.
 var layouts = map[redisson.MemberFormat]string{redisson.V1: "dLc0", redisson.V2: "Bc0Lc0"}

@@ -12,7 +12,8 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// TestWorkerKilled kills a process that holds messages: they come back when the leases end, not before.
+// TestWorkerKilled kills a process that holds messages: they come back when the leases end, not
+// before.
 func TestWorkerKilled(t *testing.T) {
 	t.Parallel()
 	for _, c := range []redisson.Codec{redisson.String, redisson.Envelope} {
@@ -56,8 +57,8 @@ func checkReturned(t *testing.T, d backend.Delivery, until time.Time) {
 	}
 }
 
-// killWhoHolds kills a worker process once it holds the n messages that push pushes; it returns when their leases end, by their
-// bodies.
+// killWhoHolds kills a worker process once it holds the n messages that push pushes; it returns
+// when their leases end, by their bodies.
 func (p *place) killWhoHolds(c redisson.Codec, lease time.Duration, push func(), n int) map[string]time.Time {
 	p.t.Helper()
 	worker := exec.CommandContext(p.ctx, os.Args[0])

@@ -67,7 +67,7 @@ func (p *place) rescued(f redisson.MemberFormat, until time.Time) {
 	}
 }
 
-// Nobody of us is there any more: Java hands the message out when lease and grace are over.
+// No Go process runs any more: Java hands the message out when lease and grace are over.
 func TestJavaTakesALeaseOver(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
@@ -99,7 +99,8 @@ func (p *place) wornOut(held backend.Delivery) {
 	p.empty()
 }
 
-// Java's clock is fast by more than lease and grace: the message is Java's, and the worker hears of it.
+// Java's clock is fast by more than lease and grace: the message is Java's, and the worker hears of
+// it.
 func TestAFastJavaTakesFromUnderALease(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
@@ -163,7 +164,7 @@ func TestAttemptsRiseWithEndedLeases(t *testing.T) {
 			if d.ID != ids[0] || d.Attempt != attempt || string(d.Body) != "a" {
 				p.t.Errorf("got %+v, want attempt %d of %s", d, attempt, ids[0])
 			}
-			p.handed("a") // nobody waits, so that it is for Java to take too
+			p.handed("a") // no Receive waits, so that Java may take it too
 		}
 		if d := p.takes(q, "a")[0]; d.ID != ids[0] || d.Attempt != 4 {
 			p.t.Errorf("got %+v, want attempt 4 of %s", d, ids[0])

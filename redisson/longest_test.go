@@ -19,9 +19,10 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// BenchmarkLongest reports the microseconds of Redis that the longest scripts take: while an idle handle hands 2,000
-// messages of Java's over, due in one millisecond or each in its own, and while a worker takes and acks them. The figures are the
-// server's own, so on a busy machine they include the time that others had the processor: "p99" tells more than "max" there.
+// BenchmarkLongest reports the microseconds of Redis that the longest scripts take: while an idle
+// handle hands 2,000 messages of Java's over, due in one millisecond or each in its own, and while
+// a worker takes and acks them. The figures are the server's own, so on a busy machine they include
+// the time that others had the processor: "p99" tells more than "max" there.
 func BenchmarkLongest(b *testing.B) {
 	for _, size := range []int{100, 1 << 10, 10 << 10} {
 		for _, ties := range []bool{true, false} {

@@ -14,7 +14,8 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// A lossy client loses the reply to its next script, and has something happen before that is repeated.
+// A lossy client loses the reply to its next script, and has something happen before that is
+// repeated.
 type lossy struct {
 	lose      sync.Once
 	meanwhile func()
@@ -69,7 +70,8 @@ func TestScheduleLosesItsReply(t *testing.T) {
 	}
 }
 
-// A claim whose reply is lost is repeated, and returns what its first try has leased in the order of the queue.
+// A claim whose reply is lost is repeated, and returns what its first try has leased in the order
+// of the queue.
 func TestClaimLosesItsReply(t *testing.T) {
 	t.Parallel()
 	for name, codec := range map[string]redisson.Codec{"shared": redisson.Bytes, "envelopes": redisson.Envelope} {

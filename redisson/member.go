@@ -12,9 +12,9 @@ import (
 // transfer, so all writers of a queue have to write the same.
 type MemberFormat int
 
-// The layouts. V2 is the zero value, and Both what [New] writes unless [Format] says otherwise.
+// The layouts. V2 is the zero value, and [New] writes Both unless [Format] says otherwise.
 const (
-	// V2 is what Redisson 3.21.1 and newer write and read: the byte 08, 8 random bytes,
+	// V2 is the layout of Redisson 3.21.1 and newer: the byte 08, 8 random bytes,
 	// length, payload. Its readers take the first byte for the id's length, so ids
 	// of 1 to 255 bytes are understood.
 	V2 MemberFormat = iota
@@ -46,7 +46,7 @@ const (
 	lenLen = 8
 )
 
-// Member is what stands in the zset and in the index list for one message.
+// Member is the entry of the zset and of the index list for one message.
 type Member struct {
 	Format MemberFormat
 
@@ -80,7 +80,7 @@ func ParseMember(b []byte) (Member, error) {
 	}
 }
 
-// fits reports whether the length at an offset is that of all that follows.
+// fits reports whether the length at an offset is the number of bytes that follow.
 func fits(b []byte, at int) bool {
 	rest := len(b) - at - lenLen
 	return rest >= 0 && binary.LittleEndian.Uint64(b[at:]) == uint64(rest)

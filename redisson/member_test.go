@@ -64,7 +64,7 @@ func TestBothIsAMemberOfV2(t *testing.T) {
 	}
 }
 
-func TestParseMemberRefuses(t *testing.T) {
+func TestParseMemberRejects(t *testing.T) {
 	t.Parallel()
 	for name, raw := range map[string]string{
 		"nothing":            "",
@@ -175,7 +175,8 @@ func FuzzMember(f *testing.F) {
 	})
 }
 
-// FuzzWrittenMember parses what is written, in the format that it was written in. One case cannot be told.
+// FuzzWrittenMember parses what is written, in the format that it was written in. One case cannot
+// be told.
 func FuzzWrittenMember(f *testing.F) {
 	f.Add(0, []byte("12345678"), []byte("hello"))
 	f.Add(1, []byte("\x0812345678"), []byte{0})

@@ -12,8 +12,8 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// TestServerFull fills a server that evicts nothing. Pushes are refused; all else goes on, although the server
-// stays over its limit all the while.
+// TestServerFull fills a server that evicts nothing. Pushes are refused; all else goes on, although
+// the server stays over its limit all the while.
 func TestServerFull(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]redisson.Option{
@@ -30,7 +30,7 @@ func TestServerFull(t *testing.T) {
 			f.refuses()
 			f.cancelAndMove()
 			f.takeAndSettle()
-			f.buryAndRedrive()
+			f.deadLetterAndRedrive()
 			if name != "envelope" {
 				f.javaTakes()
 			}
@@ -137,16 +137,16 @@ func (f *full) takeAndSettle() {
 	f.whole()
 }
 
-func (f *full) buryAndRedrive() {
+func (f *full) deadLetterAndRedrive() {
 	f.t.Helper()
 	ds := f.receive(10, time.Minute)
-	graves := make([]backend.Burial, len(ds))
+	letters := make([]backend.Burial, len(ds))
 	ids := make([]string, len(ds))
 	for i := range ds {
-		graves[i] = backend.Burial{Lease: ds[i].Lease(), Reason: strings.Repeat("why", 100)}
+		letters[i] = backend.Burial{Lease: ds[i].Lease(), Reason: strings.Repeat("why", 100)}
 		ids[i] = ds[i].ID
 	}
-	must(f.t, f.q.Dead(f.ctx, graves)...)
+	must(f.t, f.q.Dead(f.ctx, letters)...)
 	must(f.t, f.q.DeleteDead(f.ctx, ids[:1])...)
 	delete(f.stored, ids[0])
 	must(f.t, f.q.Redrive(f.ctx, ids[1:])...)

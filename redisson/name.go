@@ -2,7 +2,7 @@ package redisson
 
 import "strings"
 
-// names are what Redisson keeps a queue under. The destination's is the queue's own,
+// names are the keys of Redisson for a queue. The destination's is the queue's own,
 // with all that a name mapper puts around it.
 type names struct {
 	destination string // list of payloads that are due

@@ -18,7 +18,7 @@ func sameSlot(keys ...string) bool {
 // slot is where a Cluster keeps a key.
 func slot(key string) uint16 { return crc16(hashTag(key)) % slots }
 
-// hashTag is what stands between the first opening brace and the first closing one
+// hashTag is the text between the first opening brace and the first closing one
 // behind it, or all of the key if that is nothing.
 func hashTag(key string) string {
 	_, tag, open := strings.Cut(key, "{")

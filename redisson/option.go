@@ -2,14 +2,14 @@ package redisson
 
 import (
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/setup"
 )
 
 // An Option sets up a backend in [New]. One out of range is reported by Open.
@@ -26,24 +26,18 @@ type options struct {
 }
 
 func newOptions(client redis.UniversalClient, opts []Option) options {
-	o := options{codec: String, format: Both, index: true, sweep: redisqueue.DefaultPoll}
+	o := options{codec: String, format: Both, index: true, sweep: queue.DefaultPoll}
 	if client == nil {
 		o.reject(backend.Invalid("client", nil, "a go-redis client"))
 	}
-	for _, set := range opts {
-		if set == nil {
-			o.reject(backend.Invalid("redisson option", nil, "the result of WithCodec, Format or another option"))
-			continue
-		}
-		set(&o)
-	}
+	o.reject(setup.Apply(&o, opts, "redisson", "the result of WithCodec, Format or another option"))
 	return o
 }
 
 func (o *options) reject(err error) { o.err = errors.Join(o.err, err) }
 
-// WithCodec sets what turns bodies into payloads: the codec that the Java side has on the queue, by default [String]; or
-// [Envelope] for a queue that only this package uses.
+// WithCodec sets the codec, which turns bodies into payloads: the one of the Java side, by default
+// [String]; or [Envelope] for a queue that only this package uses.
 func WithCodec(c Codec) Option {
 	return func(o *options) {
 		if c == nil {
@@ -53,9 +47,10 @@ func WithCodec(c Codec) Option {
 	}
 }
 
-// Format sets the layout of the members that are written, [Both] by default, which every version of Redisson reads. All layouts are
-// read. A push of [V1] or [V2] is refused with a [backend.InvalidError] while members of the queue show that Java's readers are of the
-// other layout, but with [AnyFormat]. While the queue is empty nothing shows it.
+// Format sets the layout of the members that are written, [Both] by default, which every version of
+// Redisson reads. All layouts are read. A push of [V1] or [V2] is rejected with a
+// [backend.InvalidError] while members of the queue show that Java's readers are of the other
+// layout, but with [AnyFormat]. While the queue is empty nothing shows it.
 func Format(f MemberFormat) Option {
 	return func(o *options) {
 		if f < V2 || f > Both {
@@ -65,18 +60,19 @@ func Format(f MemberFormat) Option {
 	}
 }
 
-// AnyFormat writes the chosen layout whatever the queue's members show, to move a queue from one layout to the other once
-// every Java process can read it.
+// AnyFormat writes the chosen layout whatever the queue's members show, to move a queue from one
+// layout to the other once every Java process can read it.
 func AnyFormat() Option { return func(o *options) { o.force = true } }
 
-// NoIndex leaves the index list out: memory falls by the payload and some 20 bytes a message, and a message in the middle of a million others
-// costs what any other does. Java still receives messages, but its RDelayedQueue's size,
-// contains, remove, poll, peek and readAll do not see them, and a transfer by Java looks through the whole list
-// for each of them if it is not empty. So it is for queues to which no Java process pushes.
+// NoIndex leaves the index list out: memory falls by the payload and some 20 bytes a message, and a
+// message in the middle of a million others costs no more than any other. Java still receives
+// messages, but its RDelayedQueue's size, contains, remove, poll, peek and readAll do not see them,
+// and a transfer by Java looks through the whole list for each of them if it is not empty. So it is
+// for queues to which no Java process pushes.
 func NoIndex() Option { return func(o *options) { o.index = false } }
 
-// NamePrefix puts text before the names of queues, as a NameMapper of Redisson's does: with "app:" the queue
-// "orders" is the list "app:orders".
+// NamePrefix puts text before the names of queues, as a NameMapper of Redisson's does: with "app:"
+// the queue "orders" is the list "app:orders".
 func NamePrefix(prefix string) Option {
 	return func(o *options) {
 		if len(prefix) > maxPrefix || strings.ContainsRune(prefix, 0) {
@@ -88,22 +84,19 @@ func NamePrefix(prefix string) Option {
 
 const maxPrefix = 256
 
-// Sweep sets how often a queue is looked through when no wake-up comes, 10 ms to 1 min, 1 s by default. It bounds how late a
-// lost wake-up can make a message, Java's own messages included. More than a hundred open queues share a hundred looks a second.
+// Sweep sets how often a queue is looked through when no wake-up comes, 10 ms to 1 min, 1 s by
+// default. It bounds how late a lost wake-up can make a message, Java's own messages included. More
+// than a hundred open queues share a hundred looks a second.
 func Sweep(d time.Duration) Option {
 	return func(o *options) {
-		if d < 10*time.Millisecond || d > time.Minute {
-			o.reject(backend.Invalid("redisson.Sweep", d, "10ms to 1m"))
-		}
+		o.reject(queue.ValidPoll("redisson.Sweep", d))
 		o.sweep = d
 	}
 }
 
-// Workers of this package that become free get what is due before it is handed over to Java, and not all
-// processes look at the same instant.
+// A Go worker that becomes free within this time gets a due message before it is handed over to
+// Java. The random part keeps processes from claiming at the same moment.
 const (
-	leastSpare = 10 * time.Millisecond
-	moreSpare  = 10 * time.Millisecond
+	leastIdle = 10 * time.Millisecond
+	moreIdle  = 10 * time.Millisecond
 )
-
-func spare() time.Duration { return leastSpare + rand.N(moreSpare) }

@@ -13,7 +13,7 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-func TestOpenReportsWhatNewWasGiven(t *testing.T) {
+func TestOpenReportsBadOptions(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // nothing is sent
 	t.Cleanup(func() { must(t, client.Close()) })
@@ -59,8 +59,8 @@ func TestTraits(t *testing.T) {
 	}
 }
 
-// What a shared queue cannot keep is refused, and touches no other message.
-func TestWhatJavaCannotHold(t *testing.T) {
+// A message that a shared queue cannot keep is rejected, and affects no other message.
+func TestPushOfMessagesThatJavaCannotHold(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	q := p.open(redisson.WithCodec(redisson.Kryo5String))
@@ -76,7 +76,7 @@ func TestWhatJavaCannotHold(t *testing.T) {
 	p.empty()
 }
 
-func TestListingsRefuse(t *testing.T) {
+func TestListingsReject(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	b := p.backend()

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisscript"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// A place is where a listing goes on: in the destination list, or behind a member of the sorted set.
+// A place is where a listing goes on: in the destination list, or behind a member of the sorted
+// set.
 type place struct {
 	handed string // how many of the destination list were passed over; -1 for all
 	due    string // in ms; empty at the beginning, as is member
@@ -23,20 +24,20 @@ const (
 	waitingFields = 6
 )
 
-// Peek is as in backend.Peeker. What was handed over to Java comes first, in the order in which Java takes it. What Java itself
-// has moved has neither id nor due time.
+// Peek is as in backend.Peeker. Messages handed over to Java come first, in the order in which Java
+// takes them. Messages that Java itself has moved have neither id nor due time.
 func (s *store) Peek(ctx context.Context, cursor string, limit int) (page []backend.Pending, next string, err error) {
 	from, err := parsePlace(cursor)
 	if err != nil {
 		return nil, "", err
 	}
-	reply, err := s.Run(ctx, peekScript, min(limit, redisscript.ChunkMessages), from.handed, from.due, from.member)
+	reply, err := s.Run(ctx, peekScript, min(limit, script.ChunkMessages), from.handed, from.due, from.member)
 	if err != nil {
 		return nil, "", err
 	}
 	r, ok := reply.([]any)
 	if !ok || len(r) < placeFields || (len(r)-placeFields)%waitingFields != 0 {
-		return nil, "", redisscript.Unexpected(peekScript, reply)
+		return nil, "", script.Unexpected(peekScript, reply)
 	}
 	for i := placeFields; i < len(r); i += waitingFields {
 		page = append(page, s.waiting(r[i:i+waitingFields]))
@@ -50,12 +51,12 @@ func (s *store) waiting(r []any) (p backend.Pending) {
 	key, _ := r[1].(string)
 	due, _ := r[2].(string)
 	bytes, _ := r[5].(string)
-	p.Attempts = int(redisscript.Int(r[4]))
+	p.Attempts = int(script.Int(r[4]))
 	if due != "" {
-		p.Due = time.UnixMilli(redisscript.Int(due)).UTC()
+		p.Due = time.UnixMilli(script.Int(due)).UTC()
 	}
 	if key != "" {
-		p.ID = s.id(key, redisscript.Int(r[3]))
+		p.ID = s.id(key, script.Int(r[3]))
 	}
 	payload := []byte(bytes)
 	if where == "T" {
@@ -105,12 +106,8 @@ func parsePlace(cursor string) (p place, err error) {
 	return p, nil
 }
 
-// Purge is as in backend.Purger, in one script: Redisson's three keys go, and ours. Java's processes go on as on a queue that is
-// empty; what one of them holds in its hands is its own.
+// Purge is as in backend.Purger, in one script: it deletes Redisson's three keys and this
+// package's. Java's processes go on as on an empty queue; messages that they have taken are theirs.
 func (s *store) Purge(ctx context.Context) (int64, error) {
-	reply, err := s.Run(ctx, purgeScript)
-	if err != nil {
-		return 0, err
-	}
-	return redisscript.Int(reply), nil
+	return script.Purge(ctx, &s.Runner, purgeScript)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// looker is what a handle can do for who looks.
+// looker has the methods of a handle that only read.
 type looker interface {
 	backend.Peeker
 	backend.Purger
@@ -40,8 +40,9 @@ func textsOf(ps []backend.Pending) []string {
 	return texts
 }
 
-// What was handed over to Java waits as well: first what lies in the destination, then what is due later.
-func TestPeekShowsWhatWasHandedOver(t *testing.T) {
+// What was handed over to Java waits as well: first what lies in the destination, then what is due
+// later.
+func TestPeekShowsHandedOverMessages(t *testing.T) {
 	t.Parallel()
 	for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2, redisson.Both} {
 		t.Run(f.String(), func(t *testing.T) {
@@ -109,8 +110,8 @@ func TestPeekPassesLeasesOver(t *testing.T) {
 	p.empty()
 }
 
-// Members that nobody can read, and payloads that the codec does not, are shown as they are.
-func TestPeekShowsWhatNobodyReads(t *testing.T) {
+// Unreadable members, and payloads that the codec cannot read, are shown as they are.
+func TestPeekShowsUnreadableEntries(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	q := p.open()
@@ -129,7 +130,7 @@ func TestPeekShowsWhatNobodyReads(t *testing.T) {
 }
 
 // After a purge Java's offers, and ours, find a queue like a new one.
-func TestPurgeTakesWhatIsQuarantined(t *testing.T) {
+func TestPurgeDeletesTheQuarantine(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	q := p.open()

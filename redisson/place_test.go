@@ -15,7 +15,7 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// A place is the test's queue on a real server, as whoever looks at its keys sees it.
+// A place is the test's queue on a real server, seen through its keys.
 type place struct {
 	t      *testing.T
 	ctx    context.Context //nolint:containedctx // the test's: every call takes it

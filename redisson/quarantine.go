@@ -11,12 +11,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/rediscall"
-	"github.com/delayq/delayq/internal/redisscript"
+	"github.com/delayq/delayq/internal/redis/call"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// Quarantined is something in a queue's keys that nobody can read, put aside because it stops Redisson: its transfer fails on such a
-// member every time, after it has handed out once more what comes before.
+// Quarantined is an unreadable entry of a queue's keys, put aside because it stops Redisson: its
+// transfer fails on such a member every time, after it has handed out the messages before it once
+// more.
 type Quarantined struct {
 	ID     string    // names it for Restore and Delete: a digest of where it was and its bytes
 	Place  Place     // where it was
@@ -34,11 +35,11 @@ const (
 	InDestination Place = "destination" // the list that takers pop, where an [Envelope] was expected
 )
 
-// Quarantine gives access to what was put aside of a queue. The methods of what it returns block for a round trip, are safe for
-// concurrent use, and answer as those of the queue do.
+// Quarantine returns the unreadable entries of a queue that were put aside. Its methods block for a
+// round trip, are safe for concurrent use, and return the queue's errors.
 func (b *Backend) Quarantine(queue string) *Quarantine { return &Quarantine{b: b, queue: queue} }
 
-// Quarantine is what was put aside of one queue.
+// Quarantine is a queue's unreadable entries that were put aside.
 type Quarantine struct {
 	b     *Backend
 	queue string
@@ -47,18 +48,18 @@ type Quarantine struct {
 // maxPage is the longest page of a listing.
 const maxPage = 1000
 
-// List returns up to limit things, 1 to 1000, by due time, from the cursor on: "" starts, and a returned cursor of "" says that there
-// are no more.
+// List returns up to limit things, 1 to 1000, by due time, from the cursor on: "" starts, and a
+// returned cursor of "" says that there are no more.
 func (q *Quarantine) List(ctx context.Context, cursor string, limit int) (page []Quarantined, next string, err error) {
 	s, from, err := q.b.listing(q.queue, cursor, limit)
 	if err != nil {
 		return nil, "", err
 	}
-	zs, err := rediscall.Do(ctx, s.Calls, func(ctx context.Context) ([]redis.Z, error) {
+	zs, err := call.Do(ctx, s.Calls, func(ctx context.Context) ([]redis.Z, error) {
 		return s.Client.ZRangeWithScores(ctx, s.quarantineKey(), from, from+int64(limit)).Result()
 	})
 	if err != nil {
-		return nil, "", fmt.Errorf("listing the quarantine: %w", redisscript.Translate(err))
+		return nil, "", fmt.Errorf("listing the quarantine: %w", script.Translate(err))
 	}
 	for i, z := range zs {
 		if i == limit {
@@ -119,14 +120,15 @@ func entryID(entry string) string {
 	return hex.EncodeToString(sum[:shownDigest])
 }
 
-// Restore puts things back where they were, at once due if their time has come: once whatever can read them is there, or
-// for Redisson itself to take. What this package still cannot read returns to the quarantine when it is due. The outcomes are in
-// the order of ids; one that is not there answers [backend.ErrNotFound].
+// Restore puts entries back where they were, when a reader for them is there, or for Redisson
+// itself to take. An overdue entry is due at once. One that this package still cannot read returns
+// to the quarantine when it is due. The outcomes are in the order of ids; the outcome of an unknown
+// id is [backend.ErrNotFound].
 func (q *Quarantine) Restore(ctx context.Context, ids []string) []error {
 	return q.move(ctx, ids, false)
 }
 
-// Delete deletes things for good. Outcomes are as those of Restore.
+// Delete deletes entries for good. Outcomes are as with Restore.
 func (q *Quarantine) Delete(ctx context.Context, ids []string) []error { return q.move(ctx, ids, true) }
 
 func (q *Quarantine) move(ctx context.Context, ids []string, drop bool) []error {
@@ -134,11 +136,11 @@ func (q *Quarantine) move(ctx context.Context, ids []string, drop bool) []error 
 	if err != nil {
 		return backend.FailAll(len(ids), err)
 	}
-	entries, err := rediscall.Do(ctx, s.Calls, func(ctx context.Context) ([]string, error) {
+	entries, err := call.Do(ctx, s.Calls, func(ctx context.Context) ([]string, error) {
 		return s.Client.ZRange(ctx, s.quarantineKey(), 0, -1).Result()
 	})
 	if err != nil {
-		return backend.FailAll(len(ids), fmt.Errorf("reading the quarantine: %w", redisscript.Translate(err)))
+		return backend.FailAll(len(ids), fmt.Errorf("reading the quarantine: %w", script.Translate(err)))
 	}
 	byID := make(map[string]string, len(entries))
 	for _, e := range entries {
@@ -153,9 +155,9 @@ func (q *Quarantine) move(ctx context.Context, ids []string, drop bool) []error 
 			errs[i] = backend.ErrNotFound
 		}
 	}
-	return merge(errs, redisscript.Chunked(there, func(e string) int { return len(e) }, func(part []string) []error {
-		return redisscript.Each(ctx, &s.Runner, restoreScript, part, []any{redisscript.Flag(drop)}, func(args []any, e string) []any {
+	return merge(errs, script.Chunked(there, func(e string) int { return len(e) }, func(part []string) []error {
+		return script.Each(ctx, &s.Runner, restoreScript, part, []any{script.Flag(drop)}, func(args []any, e string) []any {
 			return append(args, e)
-		}, redisscript.OneOr(backend.ErrNotFound))
+		}, script.OneOr(backend.ErrNotFound))
 	}))
 }

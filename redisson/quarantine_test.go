@@ -20,8 +20,8 @@ var unreadables = []string{
 	"\x0812345678\xff\xff\xff\xff\xff\xff\xff\xffhello", "\x0012345678\x05\x00\x00\x00\x00\x00\x00\x00hello",
 }
 
-// litter writes good and unreadable members in turns, half of the latter without an entry in the index list; it
-// returns the good ones' bodies.
+// litter writes good and unreadable members in turns, half of the latter without an entry in the
+// index list; it returns the good ones' bodies.
 func (p *place) litter(bad []string) (good []string) {
 	due := time.Now().Add(-time.Minute)
 	for i, b := range bad {
@@ -121,8 +121,9 @@ func (p *place) restoreAndDelete(b *redisson.Backend) {
 	wants(p.t, quarantine.Restore(p.ctx, []string{"", "none"}), backend.ErrNotFound)
 }
 
-// What is not due yet stays where it is, readable or not: Java finds it first if nobody of us is there.
-func TestOnlyWhatIsDueIsQuarantined(t *testing.T) {
+// What is not due yet stays where it is, readable or not: Java finds it first if no Go process
+// runs.
+func TestOnlyDueMembersAreQuarantined(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	must(t, p.raw.ZAdd(p.ctx, p.times(), redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: "garbage"}).Err())
@@ -193,7 +194,8 @@ func TestTheDestinationIsNoList(t *testing.T) {
 	}
 }
 
-// Unreadable members in the middle of a long index list are taken out a few at a time, since each means a walk.
+// Unreadable members in the middle of a long index list are taken out a few at a time, since each
+// means a walk.
 func TestTheQuarantineFillsInSteps(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

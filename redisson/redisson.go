@@ -2,18 +2,18 @@ package redisson
 
 import (
 	"context"
-	"time"
+	"math/rand/v2"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redischeck"
-	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
 // Backend keeps queues in Redis as Redisson does. It is safe for concurrent use.
 type Backend struct {
-	queues *redisqueue.Backend
+	queues *queue.Backend
 	setup  options
 }
 
@@ -28,50 +28,53 @@ func New(client redis.UniversalClient, opts ...Option) *Backend {
 
 func newBackend(client redis.UniversalClient, o options, owned bool) *Backend {
 	b := &Backend{setup: o}
-	b.queues = redisqueue.NewBackend(redisqueue.Config{
+	b.queues = queue.NewBackend(queue.Config{
 		Name: name, Client: client, Owned: owned, Poll: o.sweep, Err: o.err,
-		Check: redischeck.Check,
-		Store: b.openStore,
-		KeyOf: b.keyOf,
+		Source: b.openSource,
+		KeyOf:  b.keyOf,
 	})
 	return b
 }
 
 const name = "redisson"
 
-// openStore makes what a handle works on.
-func (b *Backend) openStore(ctx context.Context, queue string, o backend.Options) (redisqueue.Store, error) {
-	s, err := b.store(queue, o)
+// openSource makes the source of a handle.
+func (b *Backend) openSource(ctx context.Context, name string, o backend.Options) (queue.Source, error) {
+	s, err := b.store(name, o)
 	if err != nil {
-		return redisqueue.Store{}, err
+		return queue.Source{}, err
 	}
-	if err := s.checkTypes(ctx, queue); err != nil {
-		return redisqueue.Store{}, err
+	if err := s.checkTypes(ctx, name); err != nil {
+		return queue.Source{}, err
 	}
-	rs := redisqueue.Store{Messages: s, Claim: s.claim, Clock: o.Clock}
+	source := queue.Source{Messages: s, Claim: s.claim, Clock: o.Clock}
 	if !s.envelopes() {
-		rs.Tend, rs.Spare = s.tend, spare()
+		source.Maintain, source.IdleFor = s.maintain, leastIdle+rand.N(moreIdle)
 	}
-	return rs, nil
+	return source, nil
 }
 
-// Open returns a handle on the queue of that name. The first Open checks the server and warns of what
-// may lose messages. A queue one of whose keys holds something of another program's is refused with a [backend.InvalidError]. A queue shared with Java is tended for as long as a handle on it is open, whether or not anybody
-// receives: what is due and finds no worker here goes to where Java takes it.
-func (b *Backend) Open(ctx context.Context, queue string, o backend.Options) (backend.Queue, error) {
-	return b.queues.Open(ctx, queue, o)
+// Open returns a handle on the queue of that name. The first Open checks the server and warns of
+// settings that may lose messages. Where another program has written to one of the queue's keys,
+// the error is a [backend.InvalidError]. A queue shared with Java is maintained for as long as a
+// handle on it is open, even without a Receive: a due message that no worker here wants goes to the
+// list where Java takes it.
+func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	return b.queues.Open(ctx, name, o)
 }
 
-// Close closes all queues, and the client where a URL made it. Messages stay in Redis. It waits up to 5 s for calls under way; where the
-// server does not reply to them in that time, the error matches [backend.ErrUnavailable], and they end by the client's timeouts.
+// Close closes all queues, and the client where a URL made it. Messages stay in Redis. It waits up
+// to 5 s for calls under way; where the server does not reply to them in that time, the error
+// matches [backend.ErrUnavailable], and they end by the client's timeouts.
 func (b *Backend) Close() error { return b.queues.Close() }
 
-// Traits returns what the backend promises. With [Envelope] that is everything, to the millisecond, but for ids that stay
-// taken when their messages are gone, and headers that a nack changes. What is shared with Java has neither headers nor ids of the pusher's.
+// Traits returns what the backend promises. With [Envelope] that is everything, to the millisecond,
+// but for ids that stay taken when their messages are gone, and headers that a nack changes. A
+// queue shared with Java has neither headers nor ids of the pusher's.
 func (b *Backend) Traits() backend.Traits {
 	shared := b.setup.codec != Envelope
 	return backend.Traits{
-		Name: name, Resolution: time.Millisecond, Sweep: b.setup.sweep, ForeignNames: true,
+		Name: name, Resolution: script.Resolution, Sweep: b.setup.sweep, ForeignNames: true,
 		StoreMakesIDs: shared, KeepsDuplicates: shared, NoHeaders: shared, FixedHeaders: true, NoUniqueFor: true,
 	}
 }

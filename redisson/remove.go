@@ -5,22 +5,23 @@ import (
 	"slices"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redis/queue"
 )
 
 var _ backend.Remover = (*Backend)(nil)
 
 // Remove is as in backend.Remover.
-func (b *Backend) Remove(ctx context.Context, queue string) error {
-	return redisqueue.Remove(ctx, b.queues, queue)
+func (b *Backend) Remove(ctx context.Context, name string) error {
+	return queue.Remove(ctx, b.queues, name)
 }
 
 // Remains is as in backend.Remover. It walks over all keys of the server.
 func (b *Backend) Remains(ctx context.Context, queues ...string) ([]string, error) {
-	return redisqueue.Remains(ctx, b.queues, queues...)
+	return queue.Remains(ctx, b.queues, queues...)
 }
 
-// keyOf knows a key by its name alone, so that keys of programs that share the queue's hash tag are none.
+// keyOf knows a key by its name alone, so that keys of programs that share the queue's hash tag are
+// none.
 func (b *Backend) keyOf(key, queue string) bool {
 	return slices.Contains(namesOf(b.setup.prefix+queue).allKeys(), key)
 }

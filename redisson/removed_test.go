@@ -55,8 +55,8 @@ func (p *place) took(left []string, got string, at int) []string {
 	return slices.Delete(slices.Clone(left), at, at+1)
 }
 
-// Wherever Java takes from the destination list: what is still there is found by its id and comes with its id and attempts, and
-// what is gone is not found.
+// Wherever Java takes from the destination list: what is still there is found by its id and comes
+// with its id and attempts, and what is gone is not found.
 func TestJavaTakesFromEveryPosition(t *testing.T) {
 	t.Parallel()
 	for _, r := range removals {

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisscript"
+	"github.com/delayq/delayq/internal/redis/script"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/redisson"
 )
@@ -30,7 +30,7 @@ func (y *tally) pushes(ms []backend.Message, errs []error) {
 	defer y.mu.Unlock()
 	for i, err := range padded(errs, len(ms)) {
 		y.pushed[string(ms[i].Body)] = err == nil
-		if err != nil && (errors.Is(err, backend.ErrDuplicate) || !errors.Is(err, redisscript.ErrUnknown)) {
+		if err != nil && (errors.Is(err, backend.ErrDuplicate) || !errors.Is(err, script.ErrUnknown)) {
 			y.t.Errorf("the push of %s: %v", ms[i].Body, err)
 		}
 	}
@@ -73,8 +73,9 @@ func (y *tally) failed() (n int) {
 	return n
 }
 
-// TestRepliesCut cuts replies after the server has done what was asked. In an envelope a push is repeated until it is known to
-// be stored; beside Java it is not, and says so. Neither is stored twice.
+// TestRepliesCut cuts replies after the server has done what was asked. In an envelope a push is
+// repeated until it is known to be stored; beside Java it is not, and says so. Neither is stored
+// twice.
 func TestRepliesCut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []redisson.Codec{redisson.String, redisson.Envelope} {
@@ -128,7 +129,7 @@ func (p *place) drain(q backend.Queue, y *tally) {
 	}
 }
 
-// checkRest takes what is left: only what nobody was told of, once each.
+// checkRest takes the messages left: only those whose push failed, once each.
 func (p *place) checkRest(q queue, y *tally) {
 	p.t.Helper()
 	for {

@@ -12,20 +12,20 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisfault"
+	"github.com/delayq/delayq/internal/redis/fault"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/redisson"
 )
 
 func documented(t *testing.T) []string {
 	t.Helper()
-	return redisfault.Rights(t, "../docs/redisson.md", "redisson")
+	return fault.Rights(t, "../docs/redisson.md", "redisson")
 }
 
 // userWithout is the client of a user who lacks one of the documented rights.
 func userWithout(t *testing.T, server *testenv.RedisServer, lacking string) *redis.Client {
 	t.Helper()
-	return redisfault.User(t, server, "without-"+lacking, redisfault.Without(documented(t), lacking), "~*test:*", "&*test:*")
+	return fault.User(t, server, "without-"+lacking, fault.Without(documented(t), lacking), "~*test:*", "&*test:*")
 }
 
 // elsewhere are the rights that no venture needs, with what does.
@@ -35,8 +35,8 @@ var elsewhere = map[string]string{
 	"lpos": "HANDED is trimmed later without", "set": "the first number, by the server's clock",
 }
 
-// TestWithoutARight runs each call as a user who lacks one of the documented rights. A call that fails names the right and loses
-// nothing; and no right is documented that nothing needs.
+// TestWithoutARight runs each call as a user who lacks one of the documented rights. A call that
+// fails names the right and loses nothing; and no right is documented that nothing needs.
 func TestWithoutARight(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())
@@ -64,7 +64,7 @@ func (v *venture) lacks(tr *trial, client *redis.Client, right string) bool {
 		v.before(tr)
 	}
 	err := v.do(tr.workerOn(client), tr)
-	if err != nil && !redisfault.Names(err, right) {
+	if err != nil && !fault.Names(err, right) {
 		tr.t.Errorf("without %s: %v", right, err)
 	}
 	tr.complete(v.done(), errors.Join(errors.New("without "+right), err))
@@ -80,8 +80,8 @@ func (v *venture) done() *venture {
 	return &done
 }
 
-// TestAKeyOfAnotherType runs each call on a queue one of whose keys another program has written something else to. A call that fails loses
-// nothing of what is under the other keys.
+// TestAKeyOfAnotherType runs each call on a queue one of whose keys another program has written
+// something else to. A call that fails loses nothing of what is under the other keys.
 func TestAKeyOfAnotherType(t *testing.T) {
 	t.Parallel()
 	for _, c := range bothWays {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/record"
-	"github.com/delayq/delayq/internal/redisscript"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
 // sealed is a message as the scripts take it.
@@ -18,12 +18,12 @@ type sealed struct {
 	key, payload []byte
 }
 
-// Schedule is as in backend.Queue. Where the store makes the ids, a call whose reply was lost is not repeated: nothing would tell
-// the second message from the first.
+// Schedule is as in backend.Queue. Where the store makes the ids, a call whose reply was lost is
+// not repeated: nothing would tell the second message from the first.
 func (s *store) Schedule(ctx context.Context, ms []backend.Message) []error {
 	ready, errs := s.seal(ms)
 	size := func(m sealed) int { return len(m.payload) }
-	stored := redisscript.Chunked(ready, size, func(part []sealed) []error { return s.schedule(ctx, part) })
+	stored := script.Chunked(ready, size, func(part []sealed) []error { return s.schedule(ctx, part) })
 	if errs == nil {
 		return stored
 	}
@@ -58,7 +58,8 @@ func (s *store) sealOne(m *backend.Message) (sealed, error) {
 	if err != nil {
 		return sealed{}, fmt.Errorf("codec %s: %w", s.codec.Name(), err)
 	}
-	// A codec may return the body itself, which the caller may change while a call that it has left is still under way.
+	// A codec may return the body itself, which the caller may change while a call that it has left
+	// is still under way.
 	return sealed{m, nil, bytes.Clone(payload)}, nil
 }
 
@@ -79,20 +80,20 @@ func merge(errs, stored []error) []error {
 
 func (s *store) schedule(ctx context.Context, ms []sealed) []error {
 	args := make([]any, 0, 1+4*len(ms))
-	args = append(args, redisscript.Flag(s.force))
+	args = append(args, script.Flag(s.force))
 	for _, m := range ms {
-		args = append(args, m.key, m.payload, redisscript.Due(m.Due), redisscript.Delay(m.Delay))
+		args = append(args, m.key, m.payload, script.Due(m.Due), script.Delay(m.Delay))
 	}
 	run := s.Once
 	if s.envelopes() {
 		run = s.Run
 	}
 	reply, err := run(ctx, scheduleScript, args...)
-	return redisscript.Outcomes(scheduleScript, len(ms), s.Heard(reply), s.refused(err), func(i int, reply any) error {
+	return script.Outcomes(scheduleScript, len(ms), s.Heard(reply), s.refused(err), func(i int, reply any) error {
 		if text, ok := reply.(string); ok {
 			return s.name(ms[i].Message, text)
 		}
-		return redisscript.OneOr(backend.ErrDuplicate)(reply)
+		return script.OneOr(backend.ErrDuplicate)(reply)
 	})
 }
 
@@ -100,13 +101,13 @@ func (s *store) schedule(ctx context.Context, ms []sealed) []error {
 func (s *store) name(m *backend.Message, reply string) error {
 	due, key, ok := strings.Cut(reply, " ")
 	if !ok {
-		return redisscript.Unexpected(scheduleScript, reply)
+		return script.Unexpected(scheduleScript, reply)
 	}
-	m.ID = s.id(key, redisscript.Int(due))
+	m.ID = s.id(key, script.Int(due))
 	return nil
 }
 
-// refused explains the refusal of a format, or of keys that hold something else.
+// refused explains why a script rejects a format, or keys that hold something else.
 func (s *store) refused(err error) error {
 	const mark = "FORMAT "
 	if err = s.wrongType(err); err == nil {
@@ -116,7 +117,7 @@ func (s *store) refused(err error) error {
 	if i := strings.Index(err.Error(), mark); i >= 0 && errors.As(err, &reply) {
 		theirs := strings.TrimSpace(err.Error()[i+len(mark):])
 		return backend.Invalid("member format", s.format, fmt.Sprintf(
-			"Both, which every version of Redisson reads, or %s: this queue has members of %s, so that those who read it may know no other; AnyFormat writes them all the same", theirs, theirs))
+			"Both, which every version of Redisson reads, or %s: this queue has members of %s, so that its readers may know no other; AnyFormat writes them all the same", theirs, theirs))
 	}
 	return err
 }
@@ -124,10 +125,10 @@ func (s *store) refused(err error) error {
 // Cancel is as in backend.Canceler.
 func (s *store) Cancel(ctx context.Context, ids []string) []error {
 	known, errs := s.known(ids)
-	return merge(errs, redisscript.Chunked(known, redisscript.Small, func(part []identity) []error {
-		return redisscript.Each(ctx, &s.Runner, cancelScript, part, nil, func(args []any, id identity) []any {
+	return merge(errs, script.Chunked(known, script.Small, func(part []identity) []error {
+		return script.Each(ctx, &s.Runner, cancelScript, part, nil, func(args []any, id identity) []any {
 			return append(args, id.key, id.origin)
-		}, redisscript.Waited)
+		}, script.Waited)
 	}))
 }
 
@@ -159,9 +160,9 @@ func (s *store) Reschedule(ctx context.Context, ms []backend.Move) []error {
 			errs[i] = backend.ErrNotFound
 		}
 	}
-	return merge(errs, redisscript.Chunked(known, redisscript.Small, func(part []move) []error {
-		return redisscript.Each(ctx, &s.Runner, rescheduleScript, part, nil, func(args []any, m move) []any {
-			return append(args, m.key, m.origin, redisscript.Due(m.Due), redisscript.Delay(m.Delay))
-		}, redisscript.Waited)
+	return merge(errs, script.Chunked(known, script.Small, func(part []move) []error {
+		return script.Each(ctx, &s.Runner, rescheduleScript, part, nil, func(args []any, m move) []any {
+			return append(args, m.key, m.origin, script.Due(m.Due), script.Delay(m.Delay))
+		}, script.Waited)
 	}))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// huge is a length that nobody has memory for on the word of a stranger.
+// huge is a length that no reader should allocate because a record says so.
 const huge = 600 << 20
 
 // announced is a member in the newer layout whose length is another than that of its payload.
@@ -25,7 +25,8 @@ func announced(n uint64, payload string) string {
 	return string(b) + payload
 }
 
-// What a length announces is believed only as far as there are bytes. Not parallel: what is measured is the process.
+// What a length announces is believed only as far as there are bytes. Not parallel: what is
+// measured is the process.
 func TestAnnouncedLengthsTakeNoMemory(t *testing.T) {
 	for name, read := range map[string]func() error{
 		"member":                   func() error { _, err := redisson.ParseMember([]byte(announced(huge, "short"))); return err },
@@ -56,7 +57,8 @@ func decode(c redisson.Codec, payload string) func() error {
 	return func() error { _, err := c.Decode([]byte(payload)); return err }
 }
 
-// A queue goes on past members that announce what they do not have, and the server takes no memory for them either.
+// A queue goes on past members that announce what they do not have, and the server takes no memory
+// for them either.
 func TestAnnouncedLengthsInRedis(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())
@@ -74,7 +76,8 @@ func TestAnnouncedLengthsInRedis(t *testing.T) {
 	await(t, "the quarantine", func() bool { return p.stats(q) == backend.Stats{Quarantined: int64(len(bad))} })
 }
 
-// A due time beyond any calendar is Java's to set; whoever lists such a message goes on, and so does the queue.
+// A due time beyond any calendar is Java's to set; a listing that has such a message goes on, and
+// so does the queue.
 func TestAbsurdDueTimes(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
@@ -94,8 +97,8 @@ func TestAbsurdDueTimes(t *testing.T) {
 	}
 }
 
-// Java's serialized objects are refused with the class that they name, as text, and the rest is bytes: there is nothing here that could
-// make an object of them.
+// Java's serialized objects are refused with the class that they name, as text, and the rest is
+// bytes: there is nothing here that could make an object of them.
 func TestJavaObjectsAreOnlyNamed(t *testing.T) {
 	t.Parallel()
 	const gadget = "org.apache.commons.collections.functors.InvokerTransformer"
@@ -122,7 +125,8 @@ func TestJavaObjectsAreOnlyNamed(t *testing.T) {
 			t.Errorf("%s: %v; want it to say %s", c.codec.Name(), err, c.says)
 		}
 	}
-	// The codecs for objects hand on JSON that names a class, byte for byte: what the class does is for who reads it.
+	// The codecs for objects hand on JSON that names a class, byte for byte: what the class does is
+	// for who reads it.
 	for _, c := range []redisson.Codec{redisson.JacksonObject, redisson.Jackson3Object} {
 		payload := `{"@class":"` + gadget + `","iMethodName":"exec"}`
 		if body, err := c.Decode([]byte(payload)); err != nil || string(body) != payload {
@@ -131,7 +135,8 @@ func TestJavaObjectsAreOnlyNamed(t *testing.T) {
 	}
 }
 
-// Redisson has one set of keys for the names "a" and "{a}", and so they are not told apart here either.
+// Redisson has one set of keys for the names "a" and "{a}", and so they are not told apart here
+// either.
 func TestBracesAroundAName(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

@@ -6,64 +6,50 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisscript"
+	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// given is how the scripts know a lease: by the message's key and a stamp, its number and when it was to end first. A repeated script that does not
-// find it any more, before that time, knows that the first try has settled it.
+// given returns what identifies a lease in scripts: the message's key and a stamp, which is the
+// lease's number and its first end. A repeated script that does not find the lease before that end
+// knows that the first try settled it.
 func (s *store) given(l backend.Lease) (key, stamp []byte) {
-	id, _ := s.identify(l.ID) // what names nothing has no lease either
+	id, _ := s.identify(l.ID) // an id of no message has no lease either
 	stamp = binary.BigEndian.AppendUint64(make([]byte, 0, stampLen), l.Token.Hi)
 	return id.key, binary.BigEndian.AppendUint64(stamp, l.Token.Lo)
 }
 
+// leaseArgs appends what identifies a lease.
+func (s *store) leaseArgs(args []any, l backend.Lease) []any {
+	key, stamp := s.given(l)
+	return append(args, key, stamp)
+}
+
 // Ack is as in backend.Queue.
 func (s *store) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return settle(ctx, s, ackScript, ls, func(args []any, l backend.Lease) []any {
-		key, stamp := s.given(l)
-		return append(args, key, stamp)
-	})
+	return settle(ctx, s, ackScript, ls, s.leaseArgs)
 }
 
 // Nack is as in backend.Queue.
 func (s *store) Nack(ctx context.Context, rs []backend.Return) []error {
 	return settle(ctx, s, nackScript, rs, func(args []any, r backend.Return) []any {
-		key, stamp := s.given(r.Lease)
-		return append(args, key, stamp, redisscript.Delay(r.Delay), redisscript.Flag(r.Untouched))
+		return append(s.leaseArgs(args, r.Lease), script.Delay(r.Delay), script.Flag(r.Untouched))
 	})
 }
 
 // Dead is as in backend.Queue.
 func (s *store) Dead(ctx context.Context, bs []backend.Burial) []error {
-	return settle(ctx, s, buryScript, bs, func(args []any, b backend.Burial) []any {
-		key, stamp := s.given(b.Lease)
-		return append(args, key, stamp, b.Reason)
+	return settle(ctx, s, deadScript, bs, func(args []any, b backend.Burial) []any {
+		return append(s.leaseArgs(args, b.Lease), b.Reason)
 	})
 }
 
-func settle[T any](ctx context.Context, s *store, sc *redisscript.Script, items []T, args func([]any, T) []any) []error {
-	return redisscript.Chunked(items, redisscript.Small, func(part []T) []error {
-		return redisscript.Each(ctx, &s.Runner, sc, part, nil, args, redisscript.OneOr(backend.ErrLeaseLost))
+func settle[T any](ctx context.Context, s *store, sc *script.Script, items []T, args script.Args[T]) []error {
+	return script.Chunked(items, script.Small, func(part []T) []error {
+		return script.Each(ctx, &s.Runner, sc, part, nil, args, script.OneOr(backend.ErrLeaseLost))
 	})
 }
 
 // Extend is as in backend.Queue.
 func (s *store) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
-	ends := make([]time.Time, 0, len(ls))
-	errs := redisscript.Chunked(ls, redisscript.Small, func(part []backend.Lease) []error {
-		after := len(ends) + len(part)
-		errs := redisscript.Each(ctx, &s.Runner, extendScript, part, []any{redisscript.Delay(lease)}, func(args []any, l backend.Lease) []any {
-			key, stamp := s.given(l)
-			return append(args, key, stamp)
-		}, func(reply any) error {
-			ends = append(ends, redisscript.MS(reply))
-			if ends[len(ends)-1].IsZero() {
-				return backend.ErrLeaseLost
-			}
-			return nil
-		})
-		ends = append(ends, make([]time.Time, after-len(ends))...) // when there was no reply
-		return errs
-	})
-	return ends, errs
+	return script.Extend(ctx, &s.Runner, extendScript, ls, lease, s.leaseArgs)
 }

@@ -14,12 +14,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisfault"
+	"github.com/delayq/delayq/internal/redis/fault"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/redisson"
 )
 
-// A trial is a queue with messages a, b and c, on a clock of its own. Nothing runs but what the test calls.
+// A trial is a queue with messages a, b and c, on a clock of its own. Nothing runs but what the
+// test calls.
 type trial struct {
 	*place
 	worker
@@ -98,24 +99,24 @@ func ended(tr *trial) {
 
 func handedOver(tr *trial) {
 	pushed(tr)
-	must(tr.t, tr.s.Tend(tr.ctx))
+	must(tr.t, tr.s.Maintain(tr.ctx))
 }
 
 // handedAround has the first message come back when the others are handed over.
 func handedAround(tr *trial) {
 	pushed(tr)
 	c, err := tr.s.Claim(tr.ctx, 1, time.Minute, "onlyfirst")
-	must(tr.t, err, tr.s.Tend(tr.ctx))
+	must(tr.t, err, tr.s.Maintain(tr.ctx))
 	must(tr.t, tr.s.Nack(tr.ctx, []backend.Return{{Lease: c.Deliveries[0].Lease(), Untouched: true}})...)
 }
 
-func buried(tr *trial) {
+func dead(tr *trial) {
 	leased(tr)
-	must(tr.t, errors.Join(tr.bury(tr)))
+	must(tr.t, errors.Join(tr.deadLetter(tr)))
 }
 
 func redriven(tr *trial) {
-	buried(tr)
+	dead(tr)
 	must(tr.t, tr.s.Redrive(tr.ctx, tr.ids)...)
 }
 
@@ -140,8 +141,8 @@ func fromJava(tr *trial) {
 	}
 }
 
-// twins has Java make one id for all. On a queue of envelopes there are none.
-func twins(tr *trial) {
+// duplicates has Java make one id for all messages. A queue of envelopes has none of them.
+func duplicates(tr *trial) {
 	if !tr.shared() {
 		pushed(tr)
 		return
@@ -172,7 +173,7 @@ func quarantined(tr *trial) {
 	must(tr.t, err)
 }
 
-func (w worker) bury(tr *trial) error {
+func (w worker) deadLetter(tr *trial) error {
 	var bs []backend.Burial
 	for _, l := range tr.ls {
 		bs = append(bs, backend.Burial{Lease: l, Reason: "no use"})
@@ -193,7 +194,7 @@ func (w worker) take(tr *trial) error {
 	return err
 }
 
-func (w worker) tend(tr *trial) error { return w.s.Tend(tr.ctx) }
+func (w worker) maintain(tr *trial) error { return w.s.Maintain(tr.ctx) }
 
 func (w worker) cancel(tr *trial) error { return errors.Join(w.s.Cancel(tr.ctx, tr.ids)...) }
 
@@ -228,8 +229,8 @@ type venture struct {
 
 const (
 	claimMarker      = "-- Leases up to limit"
-	tendMarker       = "-- Does what is to be done while"
-	buryMarker       = "-- Makes messages dead letters"
+	maintainMarker   = "-- Maintains the queue while"
+	deadMarker       = "-- Makes messages dead letters"
 	nackMarker       = "-- Gives messages back: for"
 	cancelMarker     = "-- Deletes messages that wait"
 	rescheduleMarker = "-- Moves messages that wait"
@@ -244,19 +245,19 @@ var ventures = []venture{
 	{name: "claim of what is handed over", marker: claimMarker, before: handedOver, do: worker.take, first: 1, most: 2},
 	{name: "claim of what Java has handed over", marker: claimMarker, before: fromJava, do: worker.take, first: 1, most: 2},
 	{name: "claim of what is redriven", marker: claimMarker, before: redriven, do: worker.take, first: 1, most: 2},
-	{name: "claim of what has one id", marker: claimMarker, before: twins, do: worker.take, first: 1, most: 2},
-	{name: "claim of what nobody can read", marker: claimMarker, before: unreadable, do: worker.take, first: 1, most: 2},
-	{name: "tend", marker: tendMarker, before: pushed, do: worker.tend, first: 1, most: 1},
-	{name: "tend of ended leases", marker: tendMarker, before: ended, do: worker.tend, first: 2, most: 2},
-	{name: "tend of what came back", marker: tendMarker, before: handedAround, do: worker.tend, first: 1, most: 1},
-	{name: "tend of what nobody can read", marker: tendMarker, before: unreadable, do: worker.tend, first: 1, most: 1},
+	{name: "claim of what has one id", marker: claimMarker, before: duplicates, do: worker.take, first: 1, most: 2},
+	{name: "claim of unreadable entries", marker: claimMarker, before: unreadable, do: worker.take, first: 1, most: 2},
+	{name: "maintain", marker: maintainMarker, before: pushed, do: worker.maintain, first: 1, most: 1},
+	{name: "maintain of ended leases", marker: maintainMarker, before: ended, do: worker.maintain, first: 2, most: 2},
+	{name: "maintain of what came back", marker: maintainMarker, before: handedAround, do: worker.maintain, first: 1, most: 1},
+	{name: "maintain of unreadable entries", marker: maintainMarker, before: unreadable, do: worker.maintain, first: 1, most: 1},
 	{name: "ack", marker: "-- Deletes messages: for each its key", before: leased, gone: true, first: 2, most: 2, do: func(w worker, tr *trial) error {
 		return errors.Join(w.s.Ack(tr.ctx, tr.ls)...)
 	}},
 	{name: "nack", marker: nackMarker, before: leased, do: worker.nack, first: 2, most: 2},
 	{name: "nack of what was redriven", marker: nackMarker, before: redrivenLeased, do: worker.nack, first: 2, most: 2},
-	{name: "bury", marker: buryMarker, before: leased, do: worker.bury, first: 2, most: 2},
-	{name: "bury what was redriven", marker: buryMarker, before: redrivenLeased, do: worker.bury, first: 2, most: 2},
+	{name: "dead", marker: deadMarker, before: leased, do: worker.deadLetter, first: 2, most: 2},
+	{name: "dead what was redriven", marker: deadMarker, before: redrivenLeased, do: worker.deadLetter, first: 2, most: 2},
 	{name: "extend", marker: "-- Makes leases end", before: leased, first: 2, most: 2, do: func(w worker, tr *trial) error {
 		_, errs := w.s.Extend(tr.ctx, tr.ls, 2*time.Minute)
 		return errors.Join(errs...)
@@ -267,13 +268,13 @@ var ventures = []venture{
 	{name: "reschedule", marker: rescheduleMarker, before: pushed, first: 1, most: 1, do: worker.reschedule},
 	{name: "reschedule of ended leases", marker: rescheduleMarker, before: ended, first: 2, most: 2, do: worker.reschedule},
 	{name: "reschedule of what is handed over", marker: rescheduleMarker, before: handedOver, first: 1, most: 1, do: worker.reschedule},
-	{name: "redrive", marker: "-- Schedules dead letters", before: buried, first: 1, most: 1, do: func(w worker, tr *trial) error {
+	{name: "redrive", marker: "-- Schedules dead letters", before: dead, first: 1, most: 1, do: func(w worker, tr *trial) error {
 		return errors.Join(w.s.Redrive(tr.ctx, tr.ids)...)
 	}},
-	{name: "delete dead", marker: "-- Deletes dead letters", before: buried, gone: true, first: 1, most: 1, do: func(w worker, tr *trial) error {
+	{name: "delete dead", marker: "-- Deletes dead letters", before: dead, gone: true, first: 1, most: 1, do: func(w worker, tr *trial) error {
 		return errors.Join(w.s.DeleteDead(tr.ctx, tr.ids)...)
 	}},
-	{name: "list dead", marker: "-- Lists dead letters", before: buried, first: 1, most: 1, do: func(w worker, tr *trial) error {
+	{name: "list dead", marker: "-- Lists dead letters", before: dead, first: 1, most: 1, do: func(w worker, tr *trial) error {
 		_, _, err := w.s.ListDead(tr.ctx, "", 10)
 		return err
 	}},
@@ -281,7 +282,7 @@ var ventures = []venture{
 		_, err := w.s.Stats(tr.ctx)
 		return err
 	}},
-	{name: "peek", marker: "-- Lists what waits. First", before: ended, first: 2, most: 2, do: func(w worker, tr *trial) error {
+	{name: "peek", marker: "-- Lists waiting messages. First", before: ended, first: 2, most: 2, do: func(w worker, tr *trial) error {
 		_, _, err := w.s.Peek(tr.ctx, "", 10)
 		return err
 	}},
@@ -294,8 +295,8 @@ var ventures = []venture{
 
 var bothWays = []redisson.Codec{redisson.Bytes, redisson.Envelope}
 
-// TestStoppedScripts has each script fail at each of its writes in turn. What was in the queue is there still, once, for Java too; and when all of
-// it is done nothing is left.
+// TestStoppedScripts has each script fail at each of its writes in turn. What was in the queue is
+// there still, once, for Java too; and when all of it is done nothing is left.
 func TestStoppedScripts(t *testing.T) {
 	t.Parallel()
 	for _, c := range bothWays {
@@ -323,9 +324,9 @@ func (v *venture) stop(tr *trial, n int) (met bool) {
 		v.before(tr)
 	}
 	client := tr.server.Client(tr.t)
-	client.AddHook(redisfault.Stop(v.marker, n, ""))
+	client.AddHook(fault.Stop(v.marker, n, ""))
 	err := v.do(tr.workerOn(client), tr)
-	if err != nil && !strings.Contains(err.Error(), redisfault.Stopped) {
+	if err != nil && !strings.Contains(err.Error(), fault.Stopped) {
 		tr.t.Fatal(err)
 	}
 	if err == nil {
@@ -335,7 +336,8 @@ func (v *venture) stop(tr *trial, n int) (met bool) {
 	return true
 }
 
-// onceForJava checks that Java does not get anything twice: from the list of what is due, or moved there.
+// onceForJava checks that Java does not get anything twice: from the list of what is due, or moved
+// there.
 func (tr *trial) onceForJava(stop error) {
 	tr.t.Helper()
 	there := tr.list(tr.name)

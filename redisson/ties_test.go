@@ -33,7 +33,8 @@ func TestTiesKeepTheOrderOfOffers(t *testing.T) {
 	}
 }
 
-// ties offers n messages of Java's due in one millisecond, and returns their bodies of so many bytes.
+// ties offers n messages of Java's due in one millisecond, and returns their bodies of so many
+// bytes.
 func (p *place) ties(f redisson.MemberFormat, n, size int) (texts []string) {
 	p.t.Helper()
 	due := float64(time.Now().Add(-time.Minute).UnixMilli())

@@ -11,24 +11,25 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// checkWithin bounds what the look at the keys adds to Open.
+// checkWithin bounds how long the check of the keys takes in Open.
 const checkWithin = 2 * time.Second
 
-// checkTypes returns an error where a key of the queue holds something else, as one of another program's may. A server that does not
-// reply is no error: calls find out by themselves.
+// checkTypes returns an error where a key of the queue holds something else, as one of another
+// program's may. A server that does not reply is no error: calls find out by themselves.
 func (s *store) checkTypes(ctx context.Context, queue string) error {
 	ctx, cancel := context.WithTimeout(ctx, checkWithin)
 	defer cancel()
 	reply, err := s.Run(ctx, typesScript)
 	if err != nil {
-		s.log.DebugContext(ctx, "delayq: the types of the queue's keys could not be asked for", "queue", queue, "err", err)
+		s.Log.DebugContext(ctx, "delayq: the types of the queue's keys could not be asked for", "queue", queue, "err", err)
 		return nil
 	}
 	wrong, _ := reply.(string)
 	return s.mistyped(wrong)
 }
 
-// mistyped is the error of a key of another type, as the scripts tell it: by its place in KEYS, from 1 on. It is nil for nothing.
+// mistyped is the error of a key of another type, as the scripts tell it: by its place in KEYS,
+// from 1 on. It is nil for nothing.
 func (s *store) mistyped(wrong string) error {
 	place, found, _ := strings.Cut(wrong, " ")
 	i, err := strconv.Atoi(place)

@@ -36,8 +36,8 @@ func (p *place) write(kind, key string) {
 	must(p.t, err)
 }
 
-// A key of the queue that holds something of another program's is named by Open, and by Push on a handle that was open before. Nothing
-// is written. What else calls meet is a typed error too.
+// A key of the queue that holds something of another program's is named by Open, and by Push on a
+// handle that was open before. Nothing is written. What else calls meet is a typed error too.
 func TestAKeyHoldsSomethingElse(t *testing.T) {
 	t.Parallel()
 	keys := []struct{ name, kind string }{

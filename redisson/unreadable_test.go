@@ -45,7 +45,7 @@ func TestUnreadablePayloads(t *testing.T) {
 				p.offer(javaMember(f, payload), now.Add(time.Duration(i-10)*time.Millisecond))
 			}
 			p.takes(q, "one", "two", "three")
-			await(t, "the burials", func() bool { return p.stats(q) == backend.Stats{Dead: 2} })
+			await(t, "the dead letters", func() bool { return p.stats(q) == backend.Stats{Dead: 2} })
 			ls, next, err := q.ListDead(p.ctx, "", 10)
 			must(t, err)
 			if len(ls) != 2 || next != "" {
@@ -72,14 +72,14 @@ func (p *place) redriveToJava(f redisson.MemberFormat, q queue, ls []backend.Dea
 	p.empty()
 }
 
-// What lies in the destination is buried likewise.
+// An unreadable message in the destination becomes a dead letter too.
 func TestUnreadablePayloadsInTheDestination(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	q := p.open(redisson.WithCodec(redisson.MarshallingString))
 	must(t, p.raw.RPush(p.ctx, p.name, "garbage", "\x04\x3e\x02ok").Err())
 	p.takes(q, "ok")
-	await(t, "the burial", func() bool { return p.stats(q) == backend.Stats{Dead: 1} })
+	await(t, "the dead letter", func() bool { return p.stats(q) == backend.Stats{Dead: 1} })
 	ls, _, err := q.ListDead(p.ctx, "", 1)
 	if err != nil || len(ls) != 1 || string(ls[0].Body) != "garbage" {
 		t.Fatalf("dead letters %+v, %v", ls, err)

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisurl"
+	"github.com/delayq/delayq/internal/redis/client"
+	"github.com/delayq/delayq/internal/redis/setup"
 )
 
 func init() { backend.Register(name, openURL) }
@@ -17,22 +18,16 @@ var (
 	switches    = map[string]bool{"true": true, "false": false}
 )
 
-// openURL reads redisson://[USER:PASSWORD@]HOST[:PORT]/QUEUE[?codec=…&format=…&any_format=…&index=…&prefix=…&sweep=…]; package redisurl has
-// the parameters of the connection.
 func openURL(ctx context.Context, u *url.URL) (backend.Backend, string, error) {
-	target, opts, err := parseURL(u)
+	c, opts, queue, err := setup.Open(ctx, u, parseURL)
 	if err != nil {
 		return nil, "", err
 	}
-	client, err := target.Connect(ctx)
-	if err != nil {
-		return nil, "", err
-	}
-	return newBackend(client, newOptions(client, opts), true), target.Queue, nil
+	return newBackend(c, newOptions(c, opts), true), queue, nil
 }
 
-// OpenURL returns the backend that a URL names, with its queue's name: for who wants to [Backend.Inspect] it. The errors are those of
-// delayq.Open.
+// OpenURL returns the backend that a URL names and its queue's name, for calls such as
+// [Backend.Inspect]. The errors are those of delayq.Open.
 func OpenURL(ctx context.Context, rawURL string) (b *Backend, queue string, err error) {
 	opened, queue, err := backend.DefaultMux().Open(ctx, rawURL)
 	if err != nil {
@@ -46,35 +41,30 @@ func OpenURL(ctx context.Context, rawURL string) (b *Backend, queue string, err 
 	return b, queue, nil
 }
 
-func parseURL(u *url.URL) (*redisurl.Target, []Option, error) {
-	var opts []Option
-	add := func(set Option) string {
-		opts = append(opts, set)
-		var o options
-		set(&o)
-		return redisurl.Allowed(o.err)
-	}
-	only := func(wanted bool, set func() Option) redisurl.Param {
-		return redisurl.Choice(switches, func(on bool) string {
-			if on == wanted {
-				return add(set())
-			}
-			return ""
-		})
-	}
-	target, err := redisurl.Parse(u, redisurl.Params{
-		"codec": func(name string) string {
-			c, err := CodecByName(name)
-			if err != nil {
-				return redisurl.Allowed(err)
-			}
-			return add(WithCodec(c))
-		},
-		"format":     redisurl.Choice(formatNames, func(f MemberFormat) string { return add(Format(f)) }),
-		"any_format": only(true, AnyFormat),
-		"index":      only(false, NoIndex),
-		"prefix":     func(p string) string { return add(NamePrefix(p)) },
-		"sweep":      redisurl.Duration(func(d time.Duration) string { return add(Sweep(d)) }),
+// parseURL reads the parameters of this backend. Package client reads those of the connection.
+func parseURL(u *url.URL) (*client.Target, []Option, error) {
+	return setup.ParseURL(u, func(o *options) error { return o.err }, func(add func(Option) string) client.Params {
+		only := func(wanted bool, set func() Option) client.Param {
+			return client.Choice(switches, func(on bool) string {
+				if on == wanted {
+					return add(set())
+				}
+				return ""
+			})
+		}
+		return client.Params{
+			"codec": func(name string) string {
+				c, err := CodecByName(name)
+				if err != nil {
+					return client.Allowed(err)
+				}
+				return add(WithCodec(c))
+			},
+			"format":     client.Choice(formatNames, func(f MemberFormat) string { return add(Format(f)) }),
+			"any_format": only(true, AnyFormat),
+			"index":      only(false, NoIndex),
+			"prefix":     func(p string) string { return add(NamePrefix(p)) },
+			"sweep":      client.Duration(func(d time.Duration) string { return add(Sweep(d)) }),
+		}
 	})
-	return target, opts, err
 }

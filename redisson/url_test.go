@@ -63,7 +63,7 @@ func TestOpenURLTakesNamesOfJavas(t *testing.T) {
 }
 
 // A name that is too long is refused for that.
-func TestOpenURLRefusesALongName(t *testing.T) {
+func TestOpenURLRejectsALongName(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.AOF())
 	_, err := delayq.Open(deadline(t), "redisson://"+server.Addr()+"/"+strings.Repeat("%2F", 201))
@@ -95,7 +95,7 @@ func TestURLParametersTakeEffect(t *testing.T) {
 	}
 }
 
-func TestOpenURLRefuses(t *testing.T) {
+func TestOpenURLRejects(t *testing.T) {
 	t.Parallel()
 	for rawURL, want := range map[string]string{
 		"redisson://host/orders?codec=kryo":                        `invalid URL parameter codec "kryo": allowed is bytes, string, jackson, `,

@@ -147,7 +147,8 @@ func (v vector) checkLossy(t *testing.T) []byte {
 	return payload
 }
 
-// checkObject holds all codecs to refusing what they do not read, and those for objects to the rest.
+// checkObject holds all codecs to refusing what they do not read, and those for objects to the
+// rest.
 func (v vector) checkObject(t *testing.T) {
 	t.Helper()
 	payload := fromHex(t, v.PayloadHex)

@@ -50,7 +50,7 @@ var prefixes = map[redisson.MemberFormat]struct {
 	n     int
 }{redisson.V1: {"\x00", 16}, redisson.V2: {"\x08\x00", 17}, redisson.Both: {"\x07", 16}}
 
-func TestWhatAPushWrites(t *testing.T) {
+func TestKeysAfterAPush(t *testing.T) {
 	t.Parallel()
 	for _, f := range formats {
 		t.Run(f.String(), func(t *testing.T) {
@@ -108,7 +108,7 @@ func (p *place) checkMember(f redisson.MemberFormat, id string, due time.Time, p
 }
 
 // Members that Java writes come once each, and nothing is left of them.
-func TestWhatJavaWritesIsTaken(t *testing.T) {
+func TestReceiveMessageOfJava(t *testing.T) {
 	t.Parallel()
 	ids := map[string]func() string{
 		"V1":        func() string { return javaMember(redisson.V1, "") },
@@ -153,7 +153,8 @@ func withPayload(header, payload string) string {
 	return header[:len(header)-8] + string(binary.LittleEndian.AppendUint64(nil, uint64(len(payload)))) + payload
 }
 
-// Members of one due time come in the order of offers, whatever their ids, such as those that look like this package's.
+// Members of one due time come in the order of offers, whatever their ids, such as those that look
+// like this package's.
 func TestTiesComeAsJavaOfferedThem(t *testing.T) {
 	t.Parallel()
 	looks := func(begin ...byte) func(i int) string {
@@ -188,7 +189,8 @@ func TestTiesComeAsJavaOfferedThem(t *testing.T) {
 	}
 }
 
-// Of messages that come back for the same time any may be the first argument. Sleepers are told whichever is the head then.
+// Of messages that come back for the same time any may be the first argument. Sleepers are told
+// whichever is the head then.
 func TestNackInAnyOrderTellsOfTheHead(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

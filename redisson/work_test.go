@@ -25,8 +25,9 @@ func (p *place) calls() map[string]int {
 	return n
 }
 
-// Handing over and taking cost a message so many commands, however many others are due, in one millisecond or each in its own: no
-// message is looked for among all that lie in the destination. How long a script takes is for BenchmarkLongest to say.
+// Handing over and taking cost a message so many commands, however many others are due, in one
+// millisecond or each in its own: no message is looked for among all that lie in the destination.
+// How long a script takes is for BenchmarkLongest to say.
 func TestTheWorkForAMessageIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, ties := range []bool{true, false} {

@@ -1,8 +1,9 @@
-// Package zsetpoll is the Redis backend for every Redis: a single server, a Sentinel group or a Cluster. Messages are scored by
-// due time in a sorted set, and workers claim what is due.
+// Package zsetpoll is the Redis backend for every Redis: a single server, a Sentinel group or a
+// Cluster. Messages are scored by due time in a sorted set, and workers claim due messages.
 //
-// It asks only when it must: a claim says when the next message falls due, and the sleeping workers wake then; a push that becomes
-// the head wakes them earlier, from any process; an interval ([Poll]) is the safety net for a lost wake-up. All workers of one
+// A queue asks Redis only when it must. A claim says when the next message becomes due, and
+// sleeping workers wake then. A push of a message that becomes the first wakes them earlier, from
+// any process. Where a wake-up is lost, they wake after an interval ([Poll]). All workers of one
 // handle share one fetcher.
 //
 // # URLs
@@ -13,7 +14,7 @@
 //	db=N                        the database
 //	socket=PATH                 a Unix socket; HOST is then empty
 //	cluster=true                a Cluster, of which HOST is a node
-//	master=NAME                 what Sentinel calls it; HOST is then a Sentinel
+//	master=NAME                 its name in Sentinel; HOST is then a Sentinel
 //	sentinel_user=U, sentinel_password=P
 //	addr=HOST[:PORT]            one more node or Sentinel; may be repeated
 //	tls=true                    TLS, verified; with tls_server_name=NAME, tls_ca=FILE,
@@ -22,16 +23,17 @@
 //
 // # What it promises
 //
-// Everything that package delayq offers: order by (due, push order), cancelling, rescheduling, deduplication, dead letters, leases
-// kept by Redis. A message that is pushed is as durable as the server is set up to be; the first Open warns of a server that may
-// lose messages, with the remedy.
+// Everything that package delayq offers: order by (due, push order), cancelling, rescheduling,
+// deduplication, dead letters, leases kept by Redis. A message that is pushed is as durable as the
+// server is set up to be; the first Open warns of a server that may lose messages, with the remedy.
 //
 // # Time
 //
-// The clock is the server's. Due times and leases are whole milliseconds, rounded up. With delayq.WithClock a queue runs in virtual time against
-// a real server.
+// The clock is the server's. Due times and leases are whole milliseconds, rounded up. With
+// delayq.WithClock a queue runs in virtual time against a real server.
 //
 // # Cost
 //
-// docs/redis.md draws the keys and counts the bytes. An idle queue with a waiting worker sends one command a second.
+// docs/redis.md draws the keys and counts the bytes. An idle queue with a waiting worker sends one
+// command a second.
 package zsetpoll

@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisqueue"
+	"github.com/delayq/delayq/internal/redis/queue"
 )
 
 var _ backend.Examiner = (*Backend)(nil)
 
 // Examine is as in backend.Examiner: each server's version, role, eviction, persistence and clock.
 func (b *Backend) Examine(ctx context.Context) (backend.Examination, error) {
-	return redisqueue.Examine(ctx, b.store)
+	return queue.Examine(ctx, b.queues)
 }

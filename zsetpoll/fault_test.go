@@ -14,7 +14,8 @@ import (
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-// TestServerRestarts kills a server that keeps a log. Messages, leases and tokens are there afterwards.
+// TestServerRestarts kills a server that keeps a log. Messages, leases and tokens are there
+// afterwards.
 func TestServerRestarts(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
 		ctx := deadline(t, 60*time.Second)
@@ -90,8 +91,8 @@ func within(ctx context.Context, t *testing.T, got <-chan backend.Delivery, id s
 	}
 }
 
-// TestConnectionsKilled cuts connections under a sleeping worker. A push by somebody else wakes it after Poll
-// at the latest.
+// TestConnectionsKilled cuts connections under a sleeping worker. A push of another backend wakes
+// it after Poll at the latest.
 func TestConnectionsKilled(t *testing.T) {
 	const poll, noise = 500 * time.Millisecond, 3 * time.Second
 	for _, kind := range []string{"normal", "pubsub"} {
@@ -161,7 +162,7 @@ func TestServerPaused(t *testing.T) {
 	})
 }
 
-// TestContextEndsInABlackHole ends a Receive whose claim gets no answer. It does not wait for one.
+// TestContextEndsInABlackHole ends a Receive whose claim gets no reply. It does not wait for one.
 func TestContextEndsInABlackHole(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
 		server := testenv.SharedRedis(t)

@@ -16,8 +16,8 @@ import (
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-// idle has a worker wait at each queue, lets what opening costs pass, and returns what the server is sent
-// in a while.
+// idle has a worker wait at each queue, lets what opening costs pass, and returns what the server
+// is sent in a while.
 func idle(ctx context.Context, t *testing.T, server *testenv.RedisServer, client *redis.Client, d time.Duration, qs ...queue) []string {
 	t.Helper()
 	waiting, stop := context.WithCancel(ctx)
@@ -43,8 +43,8 @@ func idle(ctx context.Context, t *testing.T, server *testenv.RedisServer, client
 	return lines[:len(lines)-1]
 }
 
-// looks counts, of the commands sent, what a queue sends when it looks: a script, or, to arbitrate, one
-// pipeline that begins with TIME. Nothing else may be there but what keeps connections alive.
+// looks counts, of the commands sent, what a queue sends when it looks: a script, or, to arbitrate,
+// one pipeline that begins with TIME. Nothing else may be there but what keeps connections alive.
 func looks(t *testing.T, lines []string) int {
 	t.Helper()
 	n := 0
@@ -80,7 +80,8 @@ func TestIdleQueue(t *testing.T) {
 	})
 }
 
-// TestIdleQueues counts what very many idle queues of one backend cost together: a hundred looks a second.
+// TestIdleQueues counts what very many idle queues of one backend cost together: a hundred looks a
+// second.
 func TestIdleQueues(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
 		queues := 250

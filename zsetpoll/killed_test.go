@@ -13,7 +13,8 @@ import (
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-// TestWorkerKilled kills a process that holds messages: they come back when the leases end, not before.
+// TestWorkerKilled kills a process that holds messages: they come back when the leases end, not
+// before.
 func TestWorkerKilled(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
 		const n, lease = 20, 2 * time.Second

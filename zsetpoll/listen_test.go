@@ -12,8 +12,8 @@ import (
 // theEnd is what a test echoes to end what it listens to.
 const theEnd = "no more to hear"
 
-// listen returns a function that returns what the server is sent from now on up to theEnd, without what
-// scripts do there.
+// listen returns a function that returns what the server is sent from now on up to theEnd, without
+// what scripts do there.
 func listen(t *testing.T, addr string) func() []string {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

@@ -16,8 +16,8 @@ import (
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-// TestServerFull fills a server that evicts nothing. Pushes are refused; all else goes on, although the
-// server stays over its limit all the while.
+// TestServerFull fills a server that evicts nothing. Pushes are refused; all else goes on, although
+// the server stays over its limit all the while.
 func TestServerFull(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
 		ctx := deadline(t, 60*time.Second)
@@ -29,7 +29,7 @@ func TestServerFull(t *testing.T) {
 		f.refuses()
 		f.cancelAndMove()
 		f.takeAndSettle()
-		f.buryAndRedrive()
+		f.deadLetterAndRedrive()
 		f.leaseEnds()
 		f.refuses()
 		f.drain()
@@ -48,7 +48,8 @@ type full struct {
 	stored map[string]bool
 }
 
-// fill pushes until the server refuses, in batches, and checks that nothing is kept of what was refused.
+// fill pushes until the server refuses, in batches, and checks that nothing is kept of what was
+// refused.
 func (f *full) fill() {
 	f.t.Helper()
 	f.stored = make(map[string]bool)
@@ -165,16 +166,16 @@ func (f *full) takeAndSettle() {
 	f.whole()
 }
 
-func (f *full) buryAndRedrive() {
+func (f *full) deadLetterAndRedrive() {
 	f.t.Helper()
 	ds := f.receive(10, time.Minute)
-	graves := make([]backend.Burial, len(ds))
+	letters := make([]backend.Burial, len(ds))
 	ids := make([]string, len(ds))
 	for i := range ds {
-		graves[i] = backend.Burial{Lease: ds[i].Lease(), Reason: strings.Repeat("why", 100)}
+		letters[i] = backend.Burial{Lease: ds[i].Lease(), Reason: strings.Repeat("why", 100)}
 		ids[i] = ds[i].ID
 	}
-	must(f.t, f.q.Dead(f.ctx, graves)...)
+	must(f.t, f.q.Dead(f.ctx, letters)...)
 	ls, _, err := f.q.ListDead(f.ctx, "", 100)
 	must(f.t, err)
 	if len(ls) != len(ds) {

@@ -1,8 +1,8 @@
 package zsetpoll
 
 import (
-	"github.com/delayq/delayq/internal/redisqueue"
-	"github.com/delayq/delayq/internal/redisstore"
+	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/store"
 )
 
 // Mode is a way to claim messages that are due. All keep the same promises.
@@ -12,17 +12,17 @@ const (
 	// Script claims a batch in one script. It is the fastest, and the default.
 	Script Mode = iota
 
-	// Arbitrate reads what is due, and lets ZREM decide the owner of each message among all
-	// workers, in one MULTI with the move to the leases: no script is needed to take a message, at the
+	// Arbitrate reads the due messages, and lets ZREM decide the owner of each message among all
+	// workers, in one MULTI with the move to the leases. It takes messages without a script, at the
 	// price of workers that lose races.
 	Arbitrate
 
-	// Mover moves what is due to a list, and takes from there: the layout that asynq and Sidekiq
-	// users know.
+	// Mover moves due messages to a list, and takes from there: the layout that users of asynq and
+	// Sidekiq know.
 	Mover
 )
 
-func (m Mode) claimer(s *redisstore.Store) redisqueue.Claimer {
+func (m Mode) claimer(s *store.Store) queue.Claimer {
 	switch m {
 	case Arbitrate:
 		return s.Arbitrate

@@ -12,7 +12,8 @@ import (
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-// TestRepeatOnManyClients has four clients, as four processes would, push each second. None is missing and each comes once.
+// TestRepeatOnManyClients has four clients, as four processes would, push each second. None is
+// missing and each comes once.
 func TestRepeatOnManyClients(t *testing.T) {
 	server := testenv.SharedRedis(t)
 	ctx, stop := context.WithCancel(deadline(t, 60*time.Second))

@@ -102,7 +102,7 @@ func (y *tally) check(proxy *testenv.FaultProxy) {
 	if lost > 0 {
 		y.t.Errorf("%d messages lost", lost)
 	}
-	y.t.Logf("%d replies cut: %d pushed, %d of them with an error, %d delivered, %d acked, %d acks without an answer",
+	y.t.Logf("%d replies cut: %d pushed, %d of them with an error, %d delivered, %d acked, %d acks without a reply",
 		proxy.Cuts(), len(y.pushed), failed, len(y.delivered), len(y.acked), y.unknown)
 	if proxy.Cuts() == 0 || failed > len(y.pushed)/20 {
 		y.t.Errorf("%d cuts made %d of %d pushes fail", proxy.Cuts(), failed, len(y.pushed))
@@ -197,7 +197,8 @@ func TestRepliesCut(t *testing.T) {
 	})
 }
 
-// TestRepliesCutWhileConsumed has the messages taken and acked at once, also before the pusher tries again.
+// TestRepliesCutWhileConsumed has the messages taken and acked at once, also before the pusher
+// tries again.
 func TestRepliesCutWhileConsumed(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
 		ctx := deadline(t, 80*time.Second)
@@ -217,8 +218,8 @@ func TestRepliesCutWhileConsumed(t *testing.T) {
 	})
 }
 
-// settled checks that what the tally says is what the store says. Some acks and pushes have told their
-// callers nothing: what is left of them is in flight or waits.
+// settled checks that what the tally says is what the store says. Some acks and pushes have told
+// their callers nothing: what is left of them is in flight or waits.
 func settled(ctx context.Context, t *testing.T, q queue, y *tally, raw *redis.Client) {
 	t.Helper()
 	left, err := raw.HLen(ctx, "delayq:{"+t.Name()+"}:messages").Result()

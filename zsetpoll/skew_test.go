@@ -23,8 +23,8 @@ func serverTime(ctx context.Context, t *testing.T, client *redis.Client) time.Ti
 	return now
 }
 
-// TestClockIsWrong has clients whose clock is an hour behind and ahead of the server's. Nothing is early or
-// late by the server's.
+// TestClockIsWrong has clients whose clock is an hour behind and ahead of the server's. Nothing is
+// early or late by the server's.
 func TestClockIsWrong(t *testing.T) {
 	for _, skew := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(fmt.Sprint(skew), func(t *testing.T) {
@@ -52,7 +52,8 @@ const (
 	afewms = 7 * time.Millisecond
 )
 
-// punctual pushes messages with delays and due times, and checks when they come by the server's clock.
+// punctual pushes messages with delays and due times, and checks when they come by the server's
+// clock.
 func punctual(ctx context.Context, t *testing.T, q queue, client *redis.Client) {
 	t.Helper()
 	earliest := make(map[string]time.Time)
@@ -75,7 +76,8 @@ func punctual(ctx context.Context, t *testing.T, q queue, client *redis.Client) 
 	}
 }
 
-// onTime checks the server's time of the claim: it is the end of the lease less the lease, rounded up.
+// onTime checks the server's time of the claim: it is the end of the lease less the lease, rounded
+// up.
 func onTime(t *testing.T, d backend.Delivery, earliest time.Time, lease time.Duration) {
 	t.Helper()
 	claimed := d.Until.Add(-lease)
@@ -107,8 +109,8 @@ func comesBack(ctx context.Context, t *testing.T, q queue, client *redis.Client)
 	must(t, q.Ack(ctx, []backend.Lease{third.Lease()})...)
 }
 
-// TestNoClientTime looks at all that clients send: no argument is a time of theirs. Arbitrate sends ends of
-// leases, which it counts from the server's clock; TestClockIsWrong tells the clocks apart.
+// TestNoClientTime looks at all that clients send: no argument is a time of theirs. Arbitrate sends
+// ends of leases, which it counts from the server's clock; TestClockIsWrong tells the clocks apart.
 func TestNoClientTime(t *testing.T) {
 	for name, mode := range modes {
 		if mode == zsetpoll.Arbitrate {

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisscript"
+	"github.com/delayq/delayq/internal/redis/script"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/zsetpoll"
 )
@@ -25,7 +25,8 @@ func wantUnavailable(t *testing.T, err error, reply string) {
 	}
 }
 
-// TestSlotOnTheMove moves the slot of a queue: a script has keys on both nodes, until the move is over.
+// TestSlotOnTheMove moves the slot of a queue: a script has keys on both nodes, until the move is
+// over.
 func TestSlotOnTheMove(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, 60*time.Second)
@@ -83,7 +84,7 @@ func TestServerThatLoads(t *testing.T) {
 	loader := server.Client(t, func(o *redis.Options) { o.ReadTimeout = patience; o.MaxRetries = -1 })
 	go func() { loaded <- loader.Do(ctx, "debug", "reload").Err() }()
 	await(t, "the server to load", func() bool {
-		return redis.HasErrorPrefix(client.Process(ctx, redisscript.NewOnce(ctx, "get", "key0")), "LOADING")
+		return redis.HasErrorPrefix(client.Process(ctx, script.NewOnce(ctx, "get", "key0")), "LOADING")
 	})
 	short, cancel := context.WithTimeout(ctx, time.Second) // it replies now and then
 	defer cancel()

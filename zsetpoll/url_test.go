@@ -100,7 +100,7 @@ func TestCloseEndsTheConnectionsOfAURL(t *testing.T) {
 	t.Errorf("still connected:\n%s", list)
 }
 
-func TestOpenURLRefuses(t *testing.T) {
+func TestOpenURLRejects(t *testing.T) {
 	t.Parallel()
 	for rawURL, want := range map[string]string{
 		"host/orders?claims=lua":        `invalid URL parameter claims "lua": allowed is one of arbitrate, mover, script`,
@@ -119,7 +119,7 @@ func TestOpenURLRefuses(t *testing.T) {
 	}
 }
 
-func TestOpenURLOfNobody(t *testing.T) {
+func TestOpenURLWithoutServer(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())
 	server.Kill()

@@ -71,7 +71,8 @@ func pushLater(t *testing.T, q delayq.Queue, id string) error {
 	return err
 }
 
-// A push that returns nil is on the replica, and one that it does not reach says so. Pushed again, it waits again.
+// A push that returns nil is on the replica, and one that it does not reach says so. Pushed again,
+// it waits again.
 func TestWaitReplicas(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -83,7 +84,7 @@ func TestWaitReplicas(t *testing.T) {
 	p.cut(t)
 	for range 2 {
 		if err := pushLater(t, q, "second"); !errors.Is(err, delayq.ErrUnconfirmed) || !strings.Contains(err.Error(), "0 of 1 replicas") {
-			t.Errorf("with the replica away a push answers %v", err)
+			t.Errorf("with the replica away a push returns %v", err)
 		}
 	}
 	if s, err := q.Stats(t.Context()); err != nil || s.Scheduled != 2 {
@@ -93,8 +94,8 @@ func TestWaitReplicas(t *testing.T) {
 	await(t, "the replica to have it", func() bool { return errors.Is(pushLater(t, q, "second"), delayq.ErrDuplicate) })
 }
 
-// The replica is promoted while the master's writes do not reach it: what asynchronous replication loses, and what of it a push that
-// waits has told its caller.
+// The replica is promoted while the master's writes do not reach it: what asynchronous replication
+// loses, and what of it a push that waits has told its caller.
 func TestWaitNarrowsLoss(t *testing.T) {
 	t.Parallel()
 	const messages = 50
@@ -129,7 +130,7 @@ func TestWaitReplicasOnACluster(t *testing.T) {
 	t.Parallel()
 	q := openWaiting(t, testenv.SharedRedisCluster(t).Client(t), zsetpoll.WaitReplicas(1, time.Millisecond), zsetpoll.Prefix(t.Name()))
 	if err := pushLater(t, q, "x"); !errors.Is(err, delayq.ErrUnconfirmed) {
-		t.Errorf("masters without replicas answer %v", err)
+		t.Errorf("masters without replicas return %v", err)
 	}
 }
 
@@ -141,7 +142,7 @@ func TestWaitDisk(t *testing.T) {
 	if kept.Do(t.Context(), "waitaof", 0, 0, 1).Err() != nil {
 		_, err := b.Open(t.Context(), "orders", backend.Options{Logger: slog.New(slog.DiscardHandler)})
 		if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "Redis 7.2") {
-			t.Errorf("a server without WAITAOF: Open answers %v", err)
+			t.Errorf("a server without WAITAOF: Open returns %v", err)
 		}
 		return
 	}
@@ -151,11 +152,11 @@ func TestWaitDisk(t *testing.T) {
 	}
 	forgetful := zsetpoll.New(testenv.Redis(t).Client(t), zsetpoll.WaitDisk(0, time.Second))
 	if _, err := forgetful.Open(t.Context(), "orders", backend.Options{Logger: slog.New(slog.DiscardHandler)}); !errors.Is(err, backend.ErrInvalid) {
-		t.Errorf("a server without an append-only file: Open answers %v", err)
+		t.Errorf("a server without an append-only file: Open returns %v", err)
 	}
 }
 
-func TestWaitRefusesNonsense(t *testing.T) {
+func TestWaitRejectsNonsense(t *testing.T) {
 	t.Parallel()
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // nothing is sent
 	t.Cleanup(func() { _ = client.Close() })
@@ -170,7 +171,7 @@ func TestWaitRefusesNonsense(t *testing.T) {
 		"a Ring":            zsetpoll.New(ring, zsetpoll.WaitReplicas(1, time.Second)),
 	} {
 		if _, err := b.Open(t.Context(), "orders", backend.Options{Logger: slog.New(slog.DiscardHandler)}); !errors.Is(err, backend.ErrInvalid) {
-			t.Errorf("%s: Open answers %v", name, err)
+			t.Errorf("%s: Open returns %v", name, err)
 		}
 	}
 }

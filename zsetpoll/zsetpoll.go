@@ -2,118 +2,96 @@ package zsetpoll
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisqueue"
-	"github.com/delayq/delayq/internal/redisscript"
-	"github.com/delayq/delayq/internal/redisstore"
+	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/script"
+	"github.com/delayq/delayq/internal/redis/setup"
 )
 
 // Backend keeps queues in Redis. It is safe for concurrent use.
 type Backend struct {
-	store *redisqueue.Backend
-	poll  time.Duration
+	queues *queue.Backend
+	poll   time.Duration
 }
 
 var _ backend.Backend = (*Backend)(nil)
 
 // An Option sets up a backend in [New]. One out of range is reported by Open.
-type Option func(*options)
-
-type options struct {
-	redisstore.Config
-	mode Mode
-}
+type Option func(*setup.Config)
 
 // New returns a backend on a client of a single server, a Cluster or a Sentinel group. The caller
 // closes the client, after the backend. Nothing is sent before the first queue is opened.
 func New(client redis.UniversalClient, opts ...Option) *Backend {
-	o := options{Config: redisstore.Config{
-		Config: redisqueue.Config{Name: "zsetpoll", Client: client, Poll: redisqueue.DefaultPoll},
-		Prefix: redisstore.DefaultPrefix,
-	}}
+	c := setup.Default("zsetpoll", client)
+	c.Claimer = Script.claimer
 	if client == nil {
-		o.reject(backend.Invalid("client", nil, "a go-redis client"))
+		c.Reject(backend.Invalid("client", nil, "a go-redis client"))
 	}
-	for _, set := range opts {
-		if set == nil {
-			o.reject(backend.Invalid("zsetpoll option", nil, "the result of Claims, Poll, Prefix, WaitReplicas or WaitDisk"))
-			continue
-		}
-		set(&o)
-	}
-	o.Claimer = o.mode.claimer
-	return &Backend{store: redisstore.NewBackend(o.Config), poll: o.Poll}
+	c.Reject(setup.Apply(&c, opts, "zsetpoll", "the result of Claims, Poll, Prefix, WaitReplicas or WaitDisk"))
+	return &Backend{queues: setup.Backend(c), poll: c.Poll}
 }
 
-// Open returns a handle on the queue of that name. The first Open checks the server and warns of what
-// may lose messages.
+// Open returns a handle on the queue of that name. The first Open checks the server and warns of
+// settings that may lose messages.
 func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
-	return b.store.Open(ctx, name, o)
+	return b.queues.Open(ctx, name, o)
 }
 
-// Close closes all queues, and the client where a URL made it. Messages stay in Redis. It waits up to 5 s for calls under way; where the
-// server does not reply to them in that time, the error matches [backend.ErrUnavailable], and they end by the client's timeouts.
-func (b *Backend) Close() error { return b.store.Close() }
-
-func (o *options) reject(err error) { o.Err = errors.Join(o.Err, err) }
+// Close closes all queues, and the client where a URL made it. Messages stay in Redis. It waits up
+// to 5 s for calls under way; where the server does not reply to them in that time, the error
+// matches [backend.ErrUnavailable], and they end by the client's timeouts.
+func (b *Backend) Close() error { return b.queues.Close() }
 
 // Claims chooses how workers claim messages, by default [Script].
 func Claims(m Mode) Option {
-	return func(o *options) {
+	return func(c *setup.Config) {
 		if m < Script || m > Mover {
-			o.reject(backend.Invalid("zsetpoll.Claims", int(m), "Script, Arbitrate or Mover"))
+			c.Reject(backend.Invalid("zsetpoll.Claims", int(m), "Script, Arbitrate or Mover"))
 		}
-		o.mode = m
+		c.Claimer = m.claimer
 	}
 }
 
 // Poll sets how long an idle queue sleeps when no wake-up comes, 10 ms to 1 min, 1 s by default. It
-// bounds how late a lost wake-up can make a message. More than a hundred open queues share a hundred
-// looks a second.
+// bounds how late a lost wake-up can make a message. More than a hundred open queues share a
+// hundred looks a second.
 func Poll(d time.Duration) Option {
-	return func(o *options) {
-		if d < 10*time.Millisecond || d > time.Minute {
-			o.reject(backend.Invalid("zsetpoll.Poll", d, "10ms to 1m"))
-		}
-		o.Poll = d
-	}
+	return func(c *setup.Config) { c.SetPoll("zsetpoll.Poll", d) }
 }
 
 // Prefix sets what all keys begin with, "delayq" by default: 1 to 64 bytes without braces.
-func Prefix(p string) Option {
-	return func(o *options) {
-		o.reject(redisstore.ValidPrefix(p))
-		o.Prefix = p
-	}
-}
+func Prefix(p string) Option { return func(c *setup.Config) { c.SetPrefix(p) } }
 
-// WaitReplicas has a push wait until that many replicas have the message too, 1 to 100, and for so long at most, 1 ms to 1 min. What it waits for
-// in vain is [backend.ErrUnconfirmed]: the message is stored, and lost only if the server is. Redis replicates behind its
-// replies, so that without this a message may be lost with a master that its replicas have not kept up with; with it, only
-// when a replica is promoted that is not among those that had it. Concurrent pushes wait together; Redis
-// looks ten times a second whether a wait is over. A cancel or an ack does not wait.
-// On a client of a single server, a Sentinel group or a Cluster.
+// WaitReplicas makes a push wait until n replicas, 1 to 100, have the message, for at most within,
+// 1 ms to 1 min. When they do not have it in time, the push fails with [backend.ErrUnconfirmed]:
+// the message is stored, and lost only if the server is.
+//
+// Redis replicates after it replies. Without this option a message may be lost with a master whose
+// replicas lag behind. With it, a message is lost only if a replica without it is promoted.
+//
+// Concurrent pushes wait together. Redis checks ten times a second whether a wait is over. A cancel
+// or an ack does not wait. The client is one of a single server, a Sentinel group or a Cluster.
 func WaitReplicas(n int, within time.Duration) Option {
-	return func(o *options) {
-		o.Wait("zsetpoll.WaitReplicas", redisscript.Confirmation{Replicas: n, Within: within})
+	return func(c *setup.Config) {
+		c.SetConfirm("zsetpoll.WaitReplicas", script.Confirmation{Replicas: n, Within: within})
 	}
 }
 
-// WaitDisk is [WaitReplicas] on disk: a push waits until the server has written the message to the disk with its append-only file, and so
-// have that many replicas, 0 to 100. It takes Redis 7.2 or newer with appendonly yes; elsewhere Open fails. With appendfsync
-// everysec a push waits for up to a second.
+// WaitDisk is [WaitReplicas] on disk: a push waits until the server has written the message to the
+// disk with its append-only file, and so have n replicas, 0 to 100. It takes Redis 7.2 or newer
+// with appendonly yes; elsewhere Open fails. With appendfsync everysec a push waits for up to a
+// second.
 func WaitDisk(n int, within time.Duration) Option {
-	return func(o *options) {
-		o.Wait("zsetpoll.WaitDisk", redisscript.Confirmation{Replicas: n, Disk: true, Within: within})
+	return func(c *setup.Config) {
+		c.SetConfirm("zsetpoll.WaitDisk", script.Confirmation{Replicas: n, Disk: true, Within: within})
 	}
 }
 
 // Traits returns what the backend promises: everything, to the millisecond.
 func (b *Backend) Traits() backend.Traits {
-	return backend.Traits{Name: "zsetpoll", Resolution: redisstore.Resolution, Sweep: b.poll}
+	return backend.Traits{Name: "zsetpoll", Resolution: script.Resolution, Sweep: b.poll}
 }

@@ -1,4 +1,5 @@
--- Deletes messages: for each its key and the lease's stamp. Returns 1 done, 0 the lease is lost, 2 unknown.
+-- Deletes messages: for each its key and the lease's stamp. Returns 1 done, 0 the lease is lost, 2
+-- unknown.
 local outcomes, done, seen, aliases = {}, {}, {}, {}
 
 -- Whether it was the holder's to the end: not when Java has had it.
@@ -19,7 +20,7 @@ local function ack(key, v, mark)
   outcomes[#outcomes + 1] = was_mine and 1 or lost(mark)
 end
 
--- Reads what some of the messages are, from an argument on; more each time, but little of what is large.
+-- Reads some of the messages, from an argument on: more each time, but few large ones.
 local function ack_some(at, n)
   local keys, bytes = {}, 1
   for i = at, math.min(at + 2 * n, #ARGV) - 1, 2 do

@@ -1,5 +1,5 @@
--- Deletes messages that wait: for each its key and origin. Returns OK, NONE or HELD for each, and UNKNOWN where there
--- is none because the first try may have deleted it.
+-- Deletes messages that wait: for each its key and origin. Returns OK, NONE or HELD for each, and
+-- UNKNOWN where there is none because the first try may have deleted it.
 local outcomes, bytes = {}, 0
 
 -- Returns whether the message was there.

@@ -1,10 +1,12 @@
--- Leases up to limit messages that are due: limit, lease in us, the claim's own name of 8 bytes. Returns the
--- time in us, the next event in ms, and for each message what is in HELD. A repeated claim returns what its first try
--- has leased. What is in DEST is taken too: it may have come from Java.
+-- Leases up to limit messages that are due: limit, lease in us, the claim's own name of 8 bytes.
+-- Returns the time in us, the next event in ms, and for each message its entry of HELD. A repeated
+-- claim returns the messages that its first try leased. Items of DEST are taken too: they may have
+-- come from Java.
 local limit, till, claim = tonumber(ARGV[FIRST]), after(tonumber(ARGV[FIRST + 1])), ARGV[FIRST + 2]
 local out = {int(NOW_US), ''}
 
--- A claim stops at so many bytes of payload, where the server's clock does not tell the time that they take.
+-- A claim stops at so many bytes of payload, where the server's clock does not tell the time that
+-- they take.
 local ROOM = 256 * 1024
 
 -- The first try may be so many ms older than AGE says: this one has had to connect first.
@@ -29,12 +31,13 @@ local function claimed_before()
   return #mine > 0
 end
 
--- Whether an item of DEST comes before a message in TIMES. Of one due time, what was moved comes first, unless the numbers of ours tell.
+-- Whether an item of DEST comes before a message in TIMES. Of one due time, a moved message comes
+-- first, unless the numbers of Go's messages say otherwise.
 local function before(item, msg)
   return not item.msg or not msg or not sorts_before(msg.due, msg.member, item.msg.due, item.msg.member)
 end
 
--- Chooses what is due, in order.
+-- Chooses due messages, in order.
 local function choose(due, there)
   local chosen, bytes = {}, 0
   while #chosen < limit and ROOM > 0 and (#chosen == 0 or not spent(bytes)) do
@@ -60,7 +63,7 @@ local function choose(due, there)
   return chosen
 end
 
--- Adds to messages what STATES has for them. Returns the keys that it has.
+-- Adds to messages their entries of STATES. Returns the keys that have one.
 local function recall_all(msgs)
   local keys, known = {}, {}
   if redis.call('EXISTS', STATES) == 0 then
@@ -78,7 +81,7 @@ local function recall_all(msgs)
   return known
 end
 
--- What came from DEST and is unknown gets an id of its own, in the form that all versions read.
+-- An unknown item of DEST gets an id of its own, in the form that all versions read.
 local function identify(chosen, last)
   for i, c in ipairs(chosen) do
     if not c.member then
@@ -88,8 +91,9 @@ local function identify(chosen, last)
   return recall_all(chosen)
 end
 
--- Java's ids are random. A message with the id of one that is leased gets an id of its own. Returns the members that were in TIMES.
-local function part_twins(msgs, last)
+-- Java's ids are random. A message with the id of a leased one gets an id of its own. Returns the
+-- members that were in TIMES.
+local function part_duplicates(msgs, last)
   local keys, seen, parted = {}, {}, {}
   for i, msg in ipairs(msgs) do
     keys[i] = msg.key
@@ -144,7 +148,7 @@ local function lease_all(msgs, due, there)
   prove()
   local last = reserve(2 * #msgs + 1)
   local known = identify(msgs, last)
-  local parted = part_twins(msgs, last + #msgs)
+  local parted = part_duplicates(msgs, last + #msgs)
   lease_keys(msgs)
   hold_all(msgs, stamp(last + 2 * #msgs + 1, till) .. claim)
   if not ENVELOPE then

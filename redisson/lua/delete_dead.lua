@@ -1,4 +1,5 @@
--- Deletes dead letters: a key each. Returns 1 done, 0 not dead, 2 not dead or deleted by the first try.
+-- Deletes dead letters: a key each. Returns 1 done, 0 not dead, 2 not dead or deleted by the first
+-- try.
 local outcomes = {}
 for i = FIRST, #ARGV do
   local done = redis.call('ZSCORE', DEAD, ARGV[i]) and 1 or 0

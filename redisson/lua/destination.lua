@@ -1,6 +1,7 @@
--- DEST is what Java takes from, a list of bare payloads. HANDED tells which messages those are that we have moved
--- there: due time, digest of the payload, prefix; in the order of DEST. PAYLOADS has what each of them has there, by its prefix: Redis
--- itself finds it by that, wherever in DEST it is. Java takes from either end and from the middle, and does not touch these two.
+-- DEST is the list that Java takes from, of bare payloads. HANDED names the messages that Go has
+-- moved there: due time, digest of the payload, prefix, in the order of DEST. PAYLOADS has the
+-- payload of each of them by its prefix, by which Redis itself finds it anywhere in DEST. Java
+-- takes from either end and from the middle, and does not touch these two.
 
 local DIGEST = 40
 
@@ -50,8 +51,8 @@ local function same_at(item, at)
   return payload and payload == redis.call('LINDEX', DEST, item)
 end
 
--- How many items of DEST are the payload of an entry: 0, 1, or where several entries may have the same, all; nil where the server is
--- too old to tell.
+-- How many items of DEST are the payload of an entry: 0, 1, or where several entries may have the
+-- same, all; nil where the server is too old to tell.
 local function copies(entry, several)
   local payload = redis.call('HGET', PAYLOADS, entry_prefix(entry))
   if not payload then
@@ -66,8 +67,8 @@ local function copies(entry, several)
   return found and 1 or 0
 end
 
--- Forgets as many entries as are gone: the last ones that DEST has nothing of any more, where Java takes at the tail, then the first ones. What it
--- finds no time for stays until another script does.
+-- Forgets as many entries as are gone: the last ones that DEST has nothing of any more, where Java
+-- takes at the tail, then the first ones. Entries that it has no time for stay for another script.
 local function forget_gone(gone)
   local entries, same, surplus = redis.call('LRANGE', HANDED, 0, -1), {}, {}
   for _, entry in ipairs(entries) do
@@ -115,7 +116,8 @@ local function trim_handed()
   end
 end
 
--- Tells which message an item of DEST is, best asked in its order: returns it and its entry, nil for one that Java has moved.
+-- Tells which message an item of DEST is, best asked in its order: returns it and its entry, nil
+-- for one that Java has moved.
 local function recognizer()
   local entries, last, by_digest = nil, 0, nil
 
@@ -162,8 +164,9 @@ local function open_envelope(payload)
   return nil, key ~= nil
 end
 
--- A reader of DEST: peek returns its first item with its payload and, where that is known, the message; pop takes it out, though
--- only at done, together with all others. forget is for after that is committed. It reads ahead, more each time.
+-- A reader of DEST: peek returns its first item with its payload and, where that is known, the
+-- message; pop takes it out, though only at done, together with all others. forget is for after
+-- that is committed. It reads ahead, more each time.
 local function taker()
   local read, at, ahead = {}, 1, 1
   local recognize, popped, entries, payloads = recognizer(), 0, {}, {}
@@ -234,8 +237,8 @@ local function place_of(key, origin, state)
   return due, first, attempts, string.sub(state, rest)
 end
 
--- Finds a message that waits. Returns it, with ended where its lease has ended or payload where it is in DEST, or nil and the reason:
--- NONE or HELD.
+-- Finds a message that waits. Returns it, with ended where its lease has ended or payload where it
+-- is in DEST, or nil and the reason: NONE or HELD.
 local find_waiting
 
 function find_waiting(key, origin)
@@ -269,7 +272,8 @@ function find_waiting(key, origin)
   return msg
 end
 
--- Takes a message that was handed over out of DEST again, and commits. Returns whether it was there; else what the step has done is undone.
+-- Takes a message that was handed over out of DEST again, and commits. Returns whether it was
+-- there; else the step is undone.
 local function take_handed(msg)
   local there = redis.call('LREM', DEST, 1, msg.payload) == 1
   if there then
@@ -286,8 +290,8 @@ local function take_handed(msg)
   return there
 end
 
--- Forgets states of messages that Java has taken: a few at random each time. Only while DEST is empty, since what
--- is there may be one of them.
+-- Forgets states of messages that Java has taken: a few at random each time. Only while DEST is
+-- empty, since what is there may be one of them.
 local function forget_some()
   local keys = redis.call('LLEN', DEST) == 0 and redis.call('EXISTS', STATES) == 1 and redis.pcall('HRANDFIELD', STATES, 5) or {}
   for _, key in ipairs(keys.err and {} or keys) do

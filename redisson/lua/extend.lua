@@ -1,5 +1,5 @@
--- Makes leases end in so many us: lease, then for each message its key and the lease's stamp. Returns the end of each in
--- ms, or 0 where the lease is lost.
+-- Makes leases end in so many us: lease, then for each message its key and the lease's stamp.
+-- Returns the end of each in ms, or 0 where the lease is lost.
 local till = after(tonumber(ARGV[FIRST]))
 local ends, bytes = {}, 0
 

@@ -1,7 +1,8 @@
--- INDEX has every waiting member in the order of offers. Removing one from its middle walks there from an
--- end, so it is popped at the head wherever that can be.
+-- INDEX has every waiting member in the order of offers. Removing one from its middle walks there
+-- from an end, so it is popped at the head wherever that can be.
 
--- How much to read next, after n entries of so many bytes together: more each time, but little of what is large.
+-- How much to read next, after n entries of so many bytes together: more each time, but little of
+-- what is large.
 local LONGEST_PAGE, PAGE_BYTES = 128, 32 * 1024
 
 local function next_page(n, bytes)
@@ -16,14 +17,15 @@ local function bytes_of(entries, step)
   return bytes
 end
 
--- How many entries lie between two members of ours at most, by their numbers; nil when one is not ours.
+-- How many entries lie between two members of ours at most, by their numbers; nil when one is not
+-- ours.
 local function apart(a, b)
   local x, y = ours(a), ours(b)
   return x and y and math.abs(x - y)
 end
 
--- Removes a member from the end that it is nearer to, as far as the numbers of ours tell. Others are looked for from the
--- head.
+-- Removes a member from the end that it is nearer to, as far as the numbers of ours tell. Others
+-- are looked for from the head.
 local function remove(m, head)
   local middle = redis.call('LLEN', INDEX) / 2
   local from_head, from_tail = apart(m, head), apart(m, redis.call('LINDEX', INDEX, -1))
@@ -52,7 +54,8 @@ local function unlist(m)
   return remove(m, head) > 0
 end
 
--- Compares the beginnings of two strings byte by byte, as TIMES sorts; Lua's own comparison goes by the locale.
+-- Compares the beginnings of two strings byte by byte, as TIMES sorts; Lua's own comparison goes by
+-- the locale.
 local function compare(a, b, n)
   for i = 1, n do
     local x, y = string.byte(a, i) or -1, string.byte(b, i) or -1
@@ -63,7 +66,8 @@ local function compare(a, b, n)
   return 0
 end
 
--- Finds the member with a prefix among those of a due time. One that only begins like it is another.
+-- Finds the member with a prefix among those of a due time. One that only begins like it is
+-- another.
 local function find(prefix, due)
   local first = redis.call('ZCOUNT', TIMES, '-inf', '(' .. int(due))
   local last = first + redis.call('ZCOUNT', TIMES, int(due), int(due)) - 1
@@ -149,17 +153,18 @@ local function other_layout_due(layout)
   return mixed[layout]
 end
 
--- A transfer of Java's that meets a member of a layout that it cannot read breaks off, when it has copied to DEST what is due
--- before that one, and has taken it out of INDEX, but not out of TIMES: it would come twice. Such a member is one of
--- Java's that INDEX lacks while another layout is due.
+-- A transfer of Java's that meets a member of a layout that it cannot read breaks off, when it has
+-- copied to DEST what is due before that one, and has taken it out of INDEX, but not out of TIMES:
+-- it would come twice. Such a member is one of Java's that INDEX lacks while another layout is due.
 local function copied_already(m)
   local layout = format_of(m)
   return layout ~= 'Both' and not ours(m) and other_layout_due(layout)
 end
 
--- A reader goes through messages that are due: peek returns one, and pop takes it out of INDEX, and of TIMES
--- only at done, together with all others, which commits; it returns false for one that is in DEST already. What is to stay stays in TIMES. Those of one
--- due time that Java has offered come as INDEX has them: in the order of offers, and from its head.
+-- A reader goes through messages that are due: peek returns one, and pop takes it out of INDEX, and
+-- of TIMES only at done, together with all others, which commits; it returns false for one that is
+-- in DEST already. What is to stay stays in TIMES. Those of one due time that Java has offered come
+-- as INDEX has them: in the order of offers, and from its head.
 local function reader(stay)
   local due, i, from, page = {}, 1, 0, 1
   local left = redis.call('ZCOUNT', TIMES, '-inf', int(NOW)) -- what was not read yet

@@ -1,5 +1,5 @@
--- Gives messages back: for each its key, the lease's stamp, delay in us, '1' when untouched. Returns 1 done, 0 the
--- lease is lost, 2 unknown.
+-- Gives messages back: for each its key, the lease's stamp, delay in us, '1' when untouched.
+-- Returns 1 done, 0 the lease is lost, 2 unknown.
 local outcomes, returned, seen, bytes = {}, {}, {}, 0
 local earliest
 for i = FIRST, #ARGV, 4 do
@@ -20,7 +20,8 @@ for i = FIRST, #ARGV, 4 do
   outcomes[#outcomes + 1] = msg and 1 or lost(ARGV[i + 1])
 end
 
--- What is put back goes to the head of INDEX: the last one first, that they are there as they were given.
+-- Messages that are put back go to the head of INDEX, the last one first, so that they keep their
+-- order.
 for i = #returned, 1, -1 do
   give_back(unpack(returned[i]))
 end

@@ -1,6 +1,7 @@
--- Lists what waits in TIMES, by due time: how many to pass over, how many. Returns how many were passed over where the next page begins, or
--- -1 where there is no more, and for each key, due time, origin, attempts, member; the key is empty for what nobody can
--- read. What is leased is left out. A page ends when the script has had its time.
+-- Lists the messages in TIMES, by due time: how many to pass over, how many. Returns how many were
+-- passed over where the next page begins, or -1 where there is no more, and for each key, due time,
+-- origin, attempts, member; the key is empty for an unreadable one. Leased messages are left out. A
+-- page ends when the script has had its time.
 local out = {}
 local from, n = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1])
 local last = math.min(redis.call('ZCARD', TIMES), from + n)

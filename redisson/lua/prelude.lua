@@ -1,32 +1,30 @@
--- Common to all scripts: what the keys are called, the clock, and the moves between them.
+-- Common to all scripts of redisson: the names of the keys, and the moves between them.
 --
--- DEST, TIMES and INDEX are Redisson's own: what is due, what waits with its due time in ms, and what waits in
--- the order of offers. A member of TIMES and INDEX is id | length | payload. The rest is ours, beside them:
+-- DEST, TIMES and INDEX are Redisson's own: due messages, waiting messages with their due times in
+-- ms, and waiting messages in the order of offers. A member of TIMES and INDEX is id | length |
+-- payload. The other keys are this package's:
 --
 --   LEASES      keys of leased messages, by the lease's end in ms
 --   HELD        for each of these what is leased
 --   STATES      for the key of one that waits or is dead: where it is, when TIMES alone does not tell
 --   DEAD        keys of dead letters, by order of death; GRAVES has what they were
 --   HANDED      which messages were moved to DEST, in its order, and PAYLOADS what each of them has there
---   QUARANTINE  what nobody can read, by due time
+--   QUARANTINE  unreadable entries, by due time
 --   SEQ         the last number given out
 --
--- A message's key is its id, with the length byte where there is one; in an envelope, the id that the
--- envelope has. Its origin is the due time that it was pushed with: the two name it for good.
+-- A message's key is its id, with the length byte where there is one; in an envelope, the id that
+-- the envelope has. Its origin is the due time that it was pushed with: the two name it for good.
 local DEST, TIMES, INDEX, LEASES, HELD, STATES, DEAD, GRAVES, SEQ, HANDED, PAYLOADS, QUARANTINE =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11], KEYS[12]
-local GIVEN_NOW, CHANNEL = ARGV[1], ARGV[3]
+local CHANNEL = ARGV[3]
 local ENVELOPE = string.find(ARGV[4], 'e', 1, true) ~= nil
 local LISTED = string.find(ARGV[4], 'l', 1, true) ~= nil -- in INDEX too
 local FORMAT = ARGV[5] -- of members: 'V1', 'V2' or 'Both'
 local FIRST = 7 -- the first argument of the script's own
 
--- How many us ago the first try may have run whose reply was lost; 0 in a first try.
-local AGE = tonumber(ARGV[2])
-local RETRY = AGE > 0
-
--- What undoes the writes of a step, which is what a script does for one message or for all together. A step adds what is new, and removes
--- last. Where a command fails, as for a user who may not use it, the queue is as it was before the step.
+-- The commands that undo the writes of a step. A step is the part of a script for one message, or
+-- for all together. It adds first and removes last. Where a command fails, such as for a user
+-- without the right to it, the queue is as it was before the step.
 local undo = {}
 local server = redis
 
@@ -43,16 +41,13 @@ local function commit()
   undo = {}
 end
 
--- The error names the command, as the server's does not where the user may not use it. It keeps the code that it begins with, which clients
--- go by; before Redis 7 an error is a text.
+-- Calls a command. An error ends the script, after the step is undone.
 local function call(command, ...)
   local reply = server.pcall(command, ...)
   if type(reply) == 'table' and reply.err then
     take_back()
-    local text = reply.err .. ' (' .. command .. ')'
-    error(server.REDIS_VERSION_NUM and {err = text} or text, 0)
   end
-  return reply
+  return named(command, reply)
 end
 
 local redis = {call = call, pcall = server.pcall, sha1hex = server.sha1hex, error_reply = server.error_reply}
@@ -64,24 +59,13 @@ local function write(inverse, ...)
   return reply
 end
 
--- The server's clock in microseconds, unless one is given.
-local function clock()
-  if GIVEN_NOW ~= '' then
-    return tonumber(GIVEN_NOW)
-  end
-  local t = redis.call('TIME')
-  return tonumber(t[1]) * 1000000 + tonumber(t[2])
-end
-
-local NOW_US = clock()
-local NOW = math.floor(NOW_US / 1000)
-
--- A script that moves messages stops after so many microseconds or so many entries of INDEX walked over, which is as
--- long. Both stay below what a client notices.
+-- A script that moves messages stops after so many microseconds or so many entries of INDEX walked
+-- over, which is as long. Both stay below a time that a client notices.
 local BUDGET, WALK = 600, 40000
 local walked = 0
 
--- Since Redis 7.2 TIME stands still while a script runs. Versions since then have os.clock, all but the first of them.
+-- Since Redis 7.2 TIME stands still while a script runs. Versions since then have os.clock, all but
+-- the first of them.
 local began = redis.call('TIME')
 local cpu = rawget(_G, 'os') and os.clock
 local cpu_began = cpu and cpu()
@@ -94,8 +78,8 @@ local function elapsed()
   return (tonumber(t[1]) - tonumber(began[1])) * 1000000 + tonumber(t[2]) - tonumber(began[2])
 end
 
--- Whether the script has had its time, or a part of it. bytes is what was moved since the last question: the clock is asked
--- after a few small messages, and after each large one.
+-- Whether the script has had its time, or a part of it. bytes is the size of the messages moved
+-- since the last call: the clock is asked after a few small messages, and after each large one.
 local asked, took = 0, 0
 
 local function spent(bytes, budget)
@@ -106,9 +90,9 @@ local function spent(bytes, budget)
   return walked > WALK or took > (budget or BUDGET)
 end
 
--- Whether a script that settles messages stops before the next one, with what it has outcomes for: it is run again for the
--- others. Their number is limited, so that this is for large ones. Their bytes are limited where the server's clock does not tell the time
--- that they take.
+-- Whether a script that settles messages stops before the next one: it is run again for those
+-- without an outcome. Their number is limited, so that this is for large ones. Their bytes are
+-- limited where the server's clock does not tell the time that they take.
 local SETTLE_BUDGET, SETTLE_ROOM = 1200, 8 * 1024 * 1024
 
 local function stops(outcomes, bytes)
@@ -116,8 +100,8 @@ local function stops(outcomes, bytes)
   return #outcomes > 0 and (SETTLE_ROOM <= 0 or spent(bytes, SETTLE_BUDGET))
 end
 
--- These remove nothing: they prove that what a step adds can be undone, and what is old removed. Then a server that is out of memory lets
--- additions pass.
+-- These remove nothing: they prove that a step may undo its additions and remove old entries. Then
+-- a server that is out of memory lets additions pass.
 local proven = false
 
 local function prove()
@@ -129,28 +113,11 @@ local function prove()
   end
 end
 
--- The first whole millisecond at which so many microseconds have passed. What is due at once is due in
--- this one.
-local function after(us)
-  if us == 0 then
-    return NOW
-  end
-  return math.ceil((NOW_US + us) / 1000)
-end
-
--- Due by a due time in milliseconds where there is one, else by a delay in microseconds.
-local function due_of(due, delay)
-  if due ~= '' then
-    return tonumber(due)
-  end
-  return after(tonumber(delay))
-end
-
--- tostring would write 1.7e+15, which Java does not read.
-local texts = {}
+-- Writing a number as text is slow, and a script has few different ones.
+local texts, write_int = {}, int
 
 local function int(n)
-  local text = texts[n] or string.format('%.0f', n)
+  local text = texts[n] or write_int(n)
   texts[n] = text
   return text
 end
@@ -162,8 +129,8 @@ local function on(command, key, values)
   end
 end
 
--- Reserves n numbers and returns the one before the first. SEQ goes away with the last message. It begins at the
--- server's microseconds, given clock or not, so that no number comes twice.
+-- Reserves n numbers and returns the one before the first. SEQ goes away with the last message. It
+-- begins at the server's microseconds, given clock or not, so that no number comes twice.
 local function reserve(n)
   local last = redis.call('INCRBY', SEQ, n)
   if last == n then
@@ -178,15 +145,16 @@ local function number(n)
   return struct.pack('>I7', n)
 end
 
--- Makes a member whose id is a number: members of one due time sort as they were pushed. With 07 before the number
--- both kinds of reader find the same payload: one takes 8 bytes for the id, the other 1 and 7.
+-- Makes a member whose id is a number: members of one due time sort as they were pushed. With 07
+-- before the number both kinds of reader find the same payload: one takes 8 bytes for the id, the
+-- other 1 and 7.
 local function new_member(n, payload, format)
   local before = format == 'V2' and '\8\0' or format == 'V1' and '\0' or '\7'
   return before .. number(n) .. struct.pack('<I8', #payload) .. payload
 end
 
--- How many bytes a member has before its payload, and how many of these are its id; nil for what no
--- version of Redisson can read.
+-- How many bytes a member has before its payload, and how many of these are its id; nil for a
+-- member that no version of Redisson can read.
 local function header(m)
   local n, first = #m, string.byte(m, 1)
   if n >= 17 and first == 8 and struct.unpack('<I8', m, 10) == n - 17 then
@@ -212,12 +180,13 @@ local function format_of(m)
   return string.byte(m, 1) == 7 and 'Both' or 'V1'
 end
 
--- Numbers of ours are microseconds of the last ten years: they begin at the server's clock, and hardly run ahead of it.
+-- Numbers of ours are microseconds of the last ten years: they begin at the server's clock, and
+-- hardly run ahead of it.
 local MOST = tonumber(began[1]) * 1000000 + 86400 * 1000000
 local LEAST = MOST - 10 * 366 * 86400 * 1000000
 
--- Whether a member, or its prefix, seems to be one of ours, and its number then. Java's ids are random: one of some 60,000 looks
--- like it.
+-- Whether a member, or its prefix, seems to be one of ours, and its number then. Java's ids are
+-- random: one of some 60,000 looks like it.
 local function ours(m)
   local a, b = string.byte(m, 1, 2)
   local at = a == 8 and 3 or 2
@@ -228,8 +197,9 @@ local function ours(m)
   return n > LEAST and n < MOST and n or nil
 end
 
--- Whether a message comes before another, by due times and members or prefixes. Those of one due time that we have pushed go by
--- their numbers. For Java's nothing tells: which was offered first is for INDEX to say, and for DEST.
+-- Whether a message comes before another, by due times and members or prefixes. Those of one due
+-- time that we have pushed go by their numbers. For Java's nothing tells: which was offered first
+-- is for INDEX to say, and for DEST.
 local function sorts_before(due, m, other_due, other)
   if due ~= other_due then
     return due < other_due
@@ -238,7 +208,8 @@ local function sorts_before(due, m, other_due, other)
   return n and k and n < k or false
 end
 
--- The first key that holds something that the queue does not keep there, as its place in KEYS and what it holds; nil for none.
+-- The first key that holds something that the queue does not keep there, as its place in KEYS and
+-- what it holds; nil for none.
 local TYPES = {'list', 'zset', 'list', 'zset', 'hash', 'hash', 'zset', 'hash', 'string', 'list', 'hash', 'zset'}
 
 local function wrong_type()
@@ -253,7 +224,7 @@ end
 -- An envelope is MAGIC | packed id | content.
 local MAGIC = '\221dq\1'
 
--- The packed id of an envelope that begins after so many bytes; nil for what is none.
+-- The packed id of an envelope that begins after so many bytes; nil for other bytes.
 local function enveloped(s, from)
   local n = string.byte(s, from + 5)
   if not n or string.sub(s, from + 1, from + 4) ~= MAGIC then
@@ -263,8 +234,9 @@ local function enveloped(s, from)
   return #s >= last and string.sub(s, from + 5, last) or nil
 end
 
--- A message is a table: member, of which the first n bytes are its prefix, the id with the length byte where there
--- is one; key, due, origin, attempts. parse makes one of a member, nil for what nobody can read.
+-- A message is a table: member, of which the first n bytes are its prefix, the id with the length
+-- byte where there is one; key, due, origin, attempts. parse makes one of a member, nil for an
+-- unreadable one.
 local function parse(m, due)
   local h, n = header(m)
   local key = h and (ENVELOPE and enveloped(m, h) or not ENVELOPE and string.sub(m, 1, n))
@@ -288,7 +260,7 @@ local function waiting(due, origin, attempts, prefix)
   return 'W' .. struct.pack('>ddI4', due, origin, attempts) .. prefix
 end
 
--- Adds to a message what STATES has for its key.
+-- Adds to a message its entry of STATES.
 local function recall(msg, state)
   if state and string.sub(state, 1, 1) == 'A' then
     msg.key = string.sub(state, 2)
@@ -305,7 +277,7 @@ local function renamed(msg)
   return not ENVELOPE and (msg.n ~= #msg.key or prefix_of(msg) ~= msg.key)
 end
 
--- Sets what STATES has for a key, nothing where state is nil.
+-- Sets the entry of STATES of a key, or removes it where state is nil.
 local function set_state(key, state)
   local was = redis.call('HGET', STATES, key)
   local inverse = was and {'HSET', STATES, key, was} or {'HDEL', STATES, key}
@@ -331,7 +303,8 @@ local function set_due(m, due)
   write(was and {'ZADD', TIMES, was, m} or {'ZREM', TIMES, m}, 'ZADD', TIMES, int(due), m)
 end
 
--- Adds a message to where it is among those of its due time. The caller then removes it from where it was.
+-- Adds a message to where it is among those of its due time. The caller then removes it from where
+-- it was.
 local function put_back(msg, due, attempts)
   prove()
   if LISTED or not ours(msg.member) then -- Java's are always there
@@ -341,7 +314,7 @@ local function put_back(msg, due, attempts)
   set_due(msg.member, due)
 end
 
--- Why sleepers could not be told. What was stored is stored all the same.
+-- Why sleeping fetchers could not be told. The message is stored all the same.
 local silence
 
 local function publish(due)
@@ -351,7 +324,7 @@ local function publish(due)
   end
 end
 
--- Tells sleepers, Java's among them, of a member that is now the first.
+-- Tells sleeping fetchers, and Java's processes, of a member that is now the first.
 local function announce(m, due)
   if m and redis.call('ZRANGE', TIMES, 0, 0)[1] == m then
     publish(due)
@@ -365,17 +338,19 @@ local function announce_time(due)
   end
 end
 
--- The reply of a script, with why sleepers could not be told behind it.
+-- The reply of a script, followed by the reason why sleeping fetchers could not be told.
 local function told(reply)
   return silence and {reply, silence} or reply
 end
 
--- Where Java may take messages too, a leased one stays in TIMES, to be due a while after the lease has ended:
--- should nobody of us be there then, Java hands it out. It is not in INDEX, where Java looks for what waits.
+-- Where Java may take messages too, a leased one stays in TIMES, to be due a while after the lease
+-- has ended: should no Go process run then, Java hands it out. It is not in INDEX, where Java looks
+-- for what waits.
 local GRACE = tonumber(ARGV[6])
 
--- HELD is stamp | claim (8 bytes) | due, origin | attempts, this hand-out counted | lengths of key and prefix | key | member. The stamp,
--- the claim's number and the first end in ms, is what tells one lease of a message from the next. There is no key where the member has it.
+-- HELD is stamp | claim (8 bytes) | due, origin | attempts, this hand-out counted | lengths of key
+-- and prefix | key | member. The stamp, the claim's number and the first end in ms, is what tells
+-- one lease of a message from the next. There is no key where the member has it.
 local STAMP = 16
 
 local function stamp(n, ends)
@@ -407,14 +382,16 @@ local function held(key, v)
   return {member = string.sub(v, member_at(v)), n = n, key = key, due = due, origin = origin, attempts = attempts}
 end
 
--- Removes the lease of a key, and commits. An entry of LEASES without one of HELD is no lease, so HELD goes first.
+-- Removes the lease of a key, and commits. An entry of LEASES without one of HELD is no lease, so
+-- HELD goes first.
 local function forget_lease(key)
   redis.call('HDEL', HELD, key)
   commit()
   redis.call('ZREM', LEASES, key)
 end
 
--- Ends the lease of a message that was put elsewhere, and commits. Without its stand-in a lease holds nothing, so that goes first.
+-- Ends the lease of a message that was put elsewhere, and commits. Without its stand-in a lease
+-- holds nothing, so that goes first.
 local function end_lease(msg)
   if not ENVELOPE then
     redis.call('ZREM', TIMES, msg.member)
@@ -432,7 +409,8 @@ local function give_back(msg, due, attempts)
   forget_lease(msg.key)
 end
 
--- The message under the lease of a key that has v in HELD; nil where Java has had it, and then the lease is forgotten.
+-- The message under the lease of a key that has v in HELD; nil where Java has had it, and then the
+-- lease is forgotten.
 local function leased_message(key, v)
   local msg = v and held(key, v)
   if msg and (ENVELOPE or redis.call('ZSCORE', TIMES, msg.member)) then
@@ -454,7 +432,8 @@ local function in_force(key)
   return all_in_force or tonumber(redis.call('ZSCORE', LEASES, key) or 0) > NOW
 end
 
--- What is in HELD of a lease as its holder names it, by key and stamp; nil where it is not in force or none was given like that.
+-- The entry of HELD of a lease with this key and stamp; nil where there is none or it is not in
+-- force.
 local function given(key, mark)
   local v = redis.call('HGET', HELD, key)
   return v and string.sub(v, 1, STAMP) == mark and in_force(key) and v or nil
@@ -466,7 +445,8 @@ local function message_of(key, mark)
   return v and leased_message(key, v)
 end
 
--- Gives back what ended leases held, a part of the script's time long, and remembers whether there may be more.
+-- Gives back the messages of ended leases, for a part of the script's time, and remembers whether
+-- there may be more.
 local more_ended = false
 local EXPIRED = 100
 
@@ -502,21 +482,21 @@ local function leased(m)
   return state and string.sub(state, 1, 1) == 'A' and redis.call('HEXISTS', HELD, string.sub(state, 2)) == 1
 end
 
--- Puts aside what nobody can read: kind T from TIMES alone, I from TIMES and INDEX, D from DEST.
+-- Puts an unreadable entry aside: kind T from TIMES alone, I from TIMES and INDEX, D from DEST.
 local function quarantine(kind, what, due)
   prove()
   write({'ZREM', QUARANTINE, kind .. what}, 'ZADD', QUARANTINE, int(due), kind .. what)
 end
 
--- Forgets what is kept for messages when there are none.
+-- Deletes the keys of this package when there are no messages.
 local function tidy()
   if redis.call('EXISTS', TIMES, LEASES, DEAD, QUARANTINE, DEST) == 0 then
     redis.call('DEL', SEQ, STATES, HANDED, PAYLOADS, INDEX, HELD, GRAVES)
   end
 end
 
--- The outcome of settling a lease that is not in force: 0 lost, or for a repeated script 1, the first try has done
--- it, since the lease could not have ended by itself, or 2, nobody can tell.
+-- The outcome of settling a lease that is not in force: 0 lost, or for a repeated script 1, the
+-- first try has done it, since the lease could not have ended by itself, or 2, unknown.
 local function lost(mark)
   if not RETRY then
     return 0

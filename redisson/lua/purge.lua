@@ -1,4 +1,5 @@
--- Deletes all that there is of the queue: what Java pushed, and what was put aside, too. Returns how many messages that was.
+-- Deletes all that there is of the queue, with Java's messages and the quarantine. Returns how many
+-- messages it had.
 local n = redis.call('ZCARD', TIMES) + redis.call('LLEN', DEST) + redis.call('ZCARD', DEAD) + redis.call('ZCARD', QUARANTINE)
 if ENVELOPE then
   n = n + redis.call('ZCARD', LEASES) -- where Java may take them, they are in TIMES

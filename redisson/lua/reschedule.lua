@@ -1,4 +1,5 @@
--- Moves messages that wait: for each its key, origin, due time in ms or '', delay in us. Returns OK, NONE or HELD.
+-- Moves messages that wait: for each its key, origin, due time in ms or '', delay in us. Returns
+-- OK, NONE or HELD.
 local outcomes, bytes = {}, 0
 
 -- Returns whether the message was there.

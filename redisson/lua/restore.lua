@@ -1,5 +1,5 @@
--- Puts quarantined things back where they were: each as QUARANTINE has it; '1' first for deleting them instead. Returns 1
--- done, 0 not there.
+-- Puts quarantined things back where they were: each as QUARANTINE has it; '1' first for deleting
+-- them instead. Returns 1 done, 0 not there.
 local outcomes = {}
 for i = FIRST + 1, #ARGV do
   local what = ARGV[i]

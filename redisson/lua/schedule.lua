@@ -1,8 +1,9 @@
--- Stores messages: for each its key, in an envelope, or nothing, payload, due time in ms or '', delay in us. The key makes
--- it idempotent: one that is there stays. Returns an outcome for each: 1 stored, 0 a message of that key is
--- there, 2 unknown: the first try may have stored one that was due and done since, which must not come
--- again; without keys, due time and key. Before anything is written, members that show of which
--- format Java's readers are can refuse it all: -FORMAT and theirs.
+-- Stores messages: for each its key, in an envelope, or nothing, payload, due time in ms or '',
+-- delay in us. The key makes it idempotent: one that is there stays. Returns an outcome for each: 1
+-- stored, 0 a message of that key is there, 2 unknown: the first try may have stored one that was
+-- due and done since, which must not come again; without keys, due time and key. Before anything is
+-- written, members that show of which format Java's readers are can refuse it all: -FORMAT and
+-- theirs.
 local FORCE = ARGV[FIRST] == '1'
 local PREFIX = FORMAT == 'V2' and 9 or 8 -- the length of what is before the payload's
 
@@ -21,7 +22,7 @@ local function known(key)
   return redis.call('HGET', STATES, key) or redis.call('HEXISTS', HELD, key) == 1 and 'L' or nil
 end
 
--- What a message of a key has for a payload, wherever it is.
+-- The payload of the message of a key, wherever it is.
 local function content_of(key, state)
   local kind = string.sub(state, 1, 1)
   if kind == 'L' then
@@ -31,9 +32,9 @@ local function content_of(key, state)
     local m = find(string.sub(state, rest), due)
     return m and payload_of(parse(m))
   elseif kind == 'D' then
-    local grave = redis.call('HGET', GRAVES, key)
-    local _, _, _, _, n, rest = struct.unpack('>ddI4dI4', grave)
-    return payload_of(parse(string.sub(grave, rest + n)))
+    local death = redis.call('HGET', GRAVES, key)
+    local _, _, _, _, n, rest = struct.unpack('>ddI4dI4', death)
+    return payload_of(parse(string.sub(death, rest + n)))
   end
 end
 
@@ -53,7 +54,7 @@ for i = FIRST + 1, #ARGV, 4 do
   local due = due_of(ARGV[i + 2], ARGV[i + 3])
   local state = key ~= '' and (states[key] or known(key))
   if state then
-    -- A repeated push finds what its first try has stored.
+    -- A repeated push finds the message that its first try stored.
     outcomes[#outcomes + 1] = (RETRY and content_of(key, state) == payload) and 1 or 0
   elseif RETRY and due - math.ceil(AGE / 1000) <= NOW then
     outcomes[#outcomes + 1] = 2

@@ -1,7 +1,8 @@
 -- Counts: scheduled, ready, in flight, dead, quarantined, head due in ms or -1.
 
--- The due time of the first in TIMES that is there for no lease, where those that are have so many before it that looking at each takes
--- long: by how many are due at a time, and how many of these for leases.
+-- The due time of the first in TIMES that is there for no lease, where those that are have so many
+-- before it that looking at each takes long: by how many are due at a time, and how many of these
+-- for leases.
 local function due_behind_leases(first, last)
   while first < last do
     local middle = math.floor((first + last) / 2)

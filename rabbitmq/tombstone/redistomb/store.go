@@ -19,7 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redisscript"
+	"github.com/delayq/delayq/internal/redis/script"
 	"github.com/delayq/delayq/rabbitmq"
 )
 
@@ -27,11 +27,11 @@ import (
 var files embed.FS
 
 var (
-	enrollScript  = redisscript.Load(files, "enroll")
-	cancelScript  = redisscript.Load(files, "cancel")
-	takeScript    = redisscript.Load(files, "take")
-	releaseScript = redisscript.Load(files, "release")
-	settleScript  = redisscript.Load(files, "settle")
+	enrollScript  = script.Load(files, "enroll")
+	cancelScript  = script.Load(files, "cancel")
+	takeScript    = script.Load(files, "take")
+	releaseScript = script.Load(files, "release")
+	settleScript  = script.Load(files, "settle")
 )
 
 // Store is a store in Redis. It is safe for concurrent use. Its calls end with their contexts as far as the client sees to that: one with ContextTimeoutEnabled
@@ -81,22 +81,22 @@ func (s *Store) clock(queue string) string {
 	return s.prefix + ":{" + url.PathEscape(queue) + "}"
 }
 
-// run runs a script on the records of some ids, whose number redisscript bounds.
-func (s *Store) run(ctx context.Context, sc *redisscript.Script, queue string, ids []string, args ...any) ([]any, error) {
+// run runs a script on the records of some ids, whose number package script bounds.
+func (s *Store) run(ctx context.Context, sc *script.Script, queue string, ids []string, args ...any) ([]any, error) {
 	clock := s.clock(queue)
 	keys := make([]string, 1, 1+len(ids))
 	keys[0] = clock
 	for _, id := range ids {
 		keys = append(keys, clock+":"+id)
 	}
-	r := redisscript.Runner{Client: s.client, Keys: keys}
+	r := script.Runner{Client: s.client, Keys: keys}
 	reply, err := r.Run(ctx, sc, args...)
 	if err != nil {
 		return nil, err
 	}
 	replies, ok := reply.([]any)
 	if !ok || len(replies) != len(ids) {
-		return nil, redisscript.Unexpected(sc, reply)
+		return nil, script.Unexpected(sc, reply)
 	}
 	return replies, nil
 }
@@ -107,7 +107,7 @@ func batched[T any](s *Store, items []T, run func([]T) error) error {
 		return s.err
 	}
 	for len(items) > 0 {
-		n := min(len(items), redisscript.ChunkMessages)
+		n := min(len(items), script.ChunkMessages)
 		if err := run(items[:n]); err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (s *Store) Enroll(ctx context.Context, queue string, ids []string) ([]int64
 	err := batched(s, ids, func(ids []string) error {
 		replies, err := s.run(ctx, enrollScript, queue, ids)
 		for _, r := range replies {
-			stamps = append(stamps, redisscript.Int(r))
+			stamps = append(stamps, script.Int(r))
 		}
 		return err
 	})
@@ -134,14 +134,14 @@ func (s *Store) Cancel(ctx context.Context, queue string, ids []string, keep tim
 	if s.err != nil {
 		return backend.FailAll(len(ids), s.err)
 	}
-	return redisscript.Chunked(ids, redisscript.Small[string], func(ids []string) []error {
+	return script.Chunked(ids, script.Small[string], func(ids []string) []error {
 		replies, err := s.run(ctx, cancelScript, queue, ids, ms(keep))
 		if err != nil {
 			return backend.FailAll(len(ids), err)
 		}
 		errs := make([]error, len(ids))
 		for i, r := range replies {
-			errs[i] = redisscript.Waited(r)
+			errs[i] = script.Waited(r)
 		}
 		return errs
 	})
@@ -165,7 +165,7 @@ func (s *Store) Settle(ctx context.Context, queue string, hs []rabbitmq.Hold, ke
 }
 
 // each runs a script that takes a duration, and stamp and token of each hold.
-func (s *Store) each(ctx context.Context, sc *redisscript.Script, queue string, hs []rabbitmq.Hold, d time.Duration, see func(any)) error {
+func (s *Store) each(ctx context.Context, sc *script.Script, queue string, hs []rabbitmq.Hold, d time.Duration, see func(any)) error {
 	return batched(s, hs, func(hs []rabbitmq.Hold) error {
 		ids, args := make([]string, len(hs)), make([]any, 0, 1+2*len(hs))
 		args = append(args, ms(d))

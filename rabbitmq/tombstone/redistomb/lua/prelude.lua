@@ -10,16 +10,7 @@
 local CLOCK, FIRST = KEYS[1], 2
 local MONTHS = 60 * 24 * 3600 * 1000 -- longer than any clock is wrong by
 
--- How many us ago the first try may have run whose reply was lost; 0 in a first try.
-local AGE = tonumber(ARGV[2])
-
-local t = redis.call('TIME')
-local NOW = tonumber(t[1]) * 1000000 + tonumber(t[2])
-
--- tostring would write 1.7e+15.
-local function int(n)
-  return string.format('%.0f', n)
-end
+local NOW = NOW_US -- stamps are in us
 
 local function stamp()
   local last = tonumber(redis.call('GET', CLOCK) or '0')

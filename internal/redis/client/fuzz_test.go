@@ -1,0 +1,88 @@
+package client
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// FuzzParse reads URLs as a user may have typed them: each is rejected with a typed error, or names
+// a queue and gives options that the client library takes.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		"zsetpoll://host/orders", "zsetpoll://me:p%40%2F@[::1]:7000/or%20ders?db=2&prefix=a", "zsetpoll:///o?socket=/run/r.sock",
+		"keyspace://h:1/o?cluster=true&addr=h2:2&addr=[::1]:3", "keyspace://h/o?master=main&sentinel_user=s&sentinel_password=p%26",
+		"zsetpoll://h/o?pool_size=9223372036854775807", "zsetpoll://h/o?pool_size=3&dial_timeout=1s&read_timeout=2s&write_timeout=500ms",
+		"zsetpoll://host/o?tls=true&tls_server_name=x&tls_insecure=true", "zsetpoll://h/o?tls=true&tls_ca=/dev/zero", "zsetpoll:host/o",
+		"zsetpoll://h/%00", "zsetpoll://h/a%2Fb", "zsetpoll://a,b/o", "zsetpoll://h/o#x", "zsetpoll://h/o?%zz", "zsetpoll://h/o?db=1;db=2",
+		"redisson://:@h/o", "redisson://u:@h/o", "//h/o", "zsetpoll://[::1%25eth0]/o", "zsetpoll://h/o?addr=x&addr=\x00",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Skip("the parser of package url refuses it")
+		}
+		target, err := Parse(u, Params{"prefix": func(string) string { return "" }})
+		if err == nil {
+			target.mustBeUsable(t)
+		} else if !errors.Is(err, backend.ErrInvalid) {
+			t.Fatalf("%q is refused with %v, which is no InvalidError", text, err)
+		}
+	})
+}
+
+func (t *Target) mustBeUsable(tb testing.TB) {
+	tb.Helper()
+	o := t.clientOptions()
+	if t.Queue == "" || len(o.Addrs) == 0 || slices.Contains(o.Addrs, "") {
+		tb.Fatalf("queue %q at %q", t.Queue, o.Addrs)
+	}
+	if t.tls.on != (o.TLSConfig != nil) {
+		tb.Fatalf("TLS asked for: %t, set up: %v", t.tls.on, o.TLSConfig)
+	}
+	if o.TLSConfig != nil && o.TLSConfig.InsecureSkipVerify != t.tls.insecure {
+		tb.Fatal("TLS without verification was not asked for")
+	}
+	client := redis.NewUniversalClient(o) // which dials no server yet
+	if err := client.Close(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// token is what no error may show: there is no such text in what an error says by itself.
+const token = "Zq7tokenqZ"
+
+// FuzzPassword writes a password as it stands into a URL, where its reserved characters end the
+// user, the host or the path too early: no error shows what was to be secret. It leaves out what
+// reads as NAME=VALUE, which is a parameter then and no part of a password.
+func FuzzPassword(f *testing.F) {
+	for _, around := range [][2]string{
+		{"", ""}, {"%40", "%2F"}, {"12/", ""}, {"12?", ""}, {"12#", ""}, {"#", "?"}, {"?x&", ""}, {"12/?", "&db"}, {"a@b/", ""}, {"@", "/"}, {"%", ""},
+		{"[", "]"}, {"12/a/", ""}, {"12;", ""}, {" ", ""}, {"\x7f", ""}, {"12,", ""}, {"12\\", ""}, {"/?#@", "@#?/"},
+		{"@?", ""}, {"a@?b&", "&c"},
+	} {
+		f.Add(around[0], around[1], "/orders?db=x")
+		f.Add(around[0], around[1], "/a/b?sentinel_password=x&colour=red")
+		f.Add(around[0], around[1], "?cluster=true")
+	}
+	f.Fuzz(func(t *testing.T, before, after, rest string) {
+		if strings.Contains(before, "=") {
+			t.Skip("a parameter and its value")
+		}
+		u, err := url.Parse("zsetpoll://user:" + before + token + after + "@localhost" + rest)
+		if err != nil {
+			t.Skip("package backend hides all of it")
+		}
+		if _, err := Parse(u, nil); err != nil && strings.Contains(err.Error(), token) {
+			t.Fatalf("%s: %v", u, err)
+		}
+	})
+}

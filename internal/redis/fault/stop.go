@@ -1,0 +1,114 @@
+// Package fault makes scripts fail half-way, for tests: at one of their writes, or at a command
+// that their user may not use.
+package fault
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Stopped is part of the error of a call whose script was stopped.
+const Stopped = "stopped at"
+
+// Stop returns a hook for a client of its own: the n-th write fails, from 1 on, of each script that
+// has the marker in its text. Further writes succeed. The stop sets the key mark, unless that is
+// empty: a script may go on after a write that failed.
+func Stop(marker string, n int, mark string) redis.Hook {
+	return &stopper{marker: marker, n: n, mark: mark, names: make(map[string]string)}
+}
+
+// A stopper changes scripts on their way to the server.
+type stopper struct {
+	marker string
+	n      int
+	mark   string
+
+	mu    sync.Mutex
+	names map[string]string // by the name that the script has unchanged
+}
+
+// stopped is what comes before a script. A write that fails ends the script, unless it is called by
+// pcall.
+const stopped = `
+local server, stop, mark, writes = redis, %d, '%s', 0
+local reads = {TIME=1, TYPE=1, EXISTS=1, ZSCORE=1, ZRANGE=1, ZRANGEBYSCORE=1, ZREVRANGE=1, ZCOUNT=1, ZCARD=1, HGET=1, HMGET=1, HGETALL=1,
+  HLEN=1, HSTRLEN=1, HEXISTS=1, HRANDFIELD=1, LRANGE=1, LLEN=1, LINDEX=1, LPOS=1, PTTL=1, PUBLISH=1}
+local function marked()
+  if mark ~= '' then
+    server.call('SET', mark, '1')
+  end
+end
+local redis = {error_reply = server.error_reply, sha1hex = server.sha1hex, REDIS_VERSION_NUM = server.REDIS_VERSION_NUM}
+function redis.call(command, ...)
+  if not reads[command] then
+    writes = writes + 1
+    if writes == stop then
+      marked()
+      error('stopped at ' .. command, 0)
+    end
+  end
+  return server.call(command, ...)
+end
+function redis.pcall(command, ...)
+  if not reads[command] then
+    writes = writes + 1
+    if writes == stop then
+      marked()
+      return {err = 'ERR stopped at ' .. command}
+    end
+  end
+  return server.pcall(command, ...)
+end
+`
+
+func (s *stopper) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *stopper) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (s *stopper) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		args := cmd.Args()
+		switch cmd.Name() {
+		case "script":
+			args[2] = s.changed(fmt.Sprint(args[2]))
+		case "evalsha":
+			args[1] = s.name(fmt.Sprint(args[1]))
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (s *stopper) changed(text string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed := text
+	if strings.Contains(text, s.marker) {
+		changed = fmt.Sprintf(stopped, s.n, s.mark) + text
+	}
+	s.names[shaOf(text)] = shaOf(changed)
+	return changed
+}
+
+// name returns the changed script's name. The server does not know it before the changed script was
+// sent.
+func (s *stopper) name(sha string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name, ok := s.names[sha]; ok {
+		return name
+	}
+	return shaOf(sha)
+}
+
+func shaOf(text string) string {
+	sum := sha1.Sum([]byte(text))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,99 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/call"
+	"github.com/delayq/delayq/internal/redis/check"
+)
+
+// Backend opens queues on one client. All of them share one subscription.
+type Backend struct {
+	Config
+	hub *Hub
+
+	mu      sync.Mutex
+	queues  map[*Queue]struct{}
+	closed  bool
+	checked chan struct{} // closed when the server check is over; nil before it starts
+}
+
+// NewBackend returns a backend; nothing is sent before the first Open.
+func NewBackend(c Config) *Backend {
+	if c.Calls == nil {
+		c.Calls = new(call.Group)
+	}
+	b := &Backend{Config: c, hub: NewHub(c.Client, c.Poll), queues: make(map[*Queue]struct{})}
+	b.hub.triggered = c.Triggered
+	return b
+}
+
+// Hub returns the backend's wake-up subscription.
+func (b *Backend) Hub() *Hub { return b.hub }
+
+// Open is as in backend.Backend. The first one has the server checked.
+func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	if err := errors.Join(b.Err, ctx.Err()); err != nil {
+		return nil, err
+	}
+	checked, err := b.startCheck(context.WithoutCancel(ctx), o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-checked:
+	case <-ctx.Done():
+	}
+	s, err := b.Source(ctx, name, o)
+	if err != nil {
+		return nil, err
+	}
+	q := newQueue(s, b.hub, b.Calls, o.Logger)
+	if err := b.add(q); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// startCheck checks the server once. The channel is closed when the check is over.
+func (b *Backend) startCheck(ctx context.Context, log *slog.Logger) (checked <-chan struct{}, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, backend.ErrClosed
+	}
+	if b.checked == nil {
+		done := make(chan struct{})
+		b.checked = done
+		b.Calls.Go(func() {
+			defer close(done)
+			check.Check(ctx, b.Calls, b.Client, log)
+		})
+	}
+	return b.checked, nil
+}
+
+func (b *Backend) add(q *Queue) error {
+	q.onClose = b.remove
+	b.mu.Lock()
+	if b.closed {
+		b.mu.Unlock()
+		return backend.ErrClosed
+	}
+	b.queues[q] = struct{}{}
+	b.mu.Unlock()
+	if q.Maintain != nil {
+		q.start()
+	}
+	return nil
+}
+
+func (b *Backend) remove(q *Queue) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.queues, q)
+}

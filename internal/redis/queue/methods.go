@@ -1,0 +1,110 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// While the handle is open, its methods are those of its messages.
+
+func (q *Queue) guarded(ctx context.Context, n int, do func() []error) []error {
+	if err := q.open(); err != nil {
+		return backend.FailAll(n, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return backend.FailAll(n, err)
+	}
+	return do()
+}
+
+// Schedule is as in backend.Queue.
+func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
+	return q.guarded(ctx, len(ms), func() []error { return q.Messages.Schedule(ctx, ms) })
+}
+
+// Ack is as in backend.Queue.
+func (q *Queue) Ack(ctx context.Context, ls []backend.Lease) []error {
+	return q.guarded(ctx, len(ls), func() []error { return q.Messages.Ack(ctx, ls) })
+}
+
+// Nack is as in backend.Queue.
+func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
+	return q.guarded(ctx, len(rs), func() []error { return q.Messages.Nack(ctx, rs) })
+}
+
+// Extend is as in backend.Queue.
+func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) (ends []time.Time, errs []error) {
+	ends = make([]time.Time, len(ls))
+	errs = q.guarded(ctx, len(ls), func() (errs []error) {
+		ends, errs = q.Messages.Extend(ctx, ls, lease)
+		return errs
+	})
+	return ends, errs
+}
+
+// Dead is as in backend.Queue.
+func (q *Queue) Dead(ctx context.Context, bs []backend.Burial) []error {
+	return q.guarded(ctx, len(bs), func() []error { return q.Messages.Dead(ctx, bs) })
+}
+
+// Cancel is as in backend.Canceler.
+func (q *Queue) Cancel(ctx context.Context, ids []string) []error {
+	return q.guarded(ctx, len(ids), func() []error { return q.Messages.Cancel(ctx, ids) })
+}
+
+// Reschedule is as in backend.Rescheduler.
+func (q *Queue) Reschedule(ctx context.Context, ms []backend.Move) []error {
+	return q.guarded(ctx, len(ms), func() []error { return q.Messages.Reschedule(ctx, ms) })
+}
+
+// Redrive is as in backend.DeadLetters.
+func (q *Queue) Redrive(ctx context.Context, ids []string) []error {
+	return q.guarded(ctx, len(ids), func() []error { return q.Messages.Redrive(ctx, ids) })
+}
+
+// DeleteDead is as in backend.DeadLetters.
+func (q *Queue) DeleteDead(ctx context.Context, ids []string) []error {
+	return q.guarded(ctx, len(ids), func() []error { return q.Messages.DeleteDead(ctx, ids) })
+}
+
+// ListDead is as in backend.DeadLetters.
+func (q *Queue) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
+	if err := q.open(); err != nil {
+		return nil, "", err
+	}
+	return q.Messages.ListDead(ctx, cursor, limit)
+}
+
+// ListDeadIDs is as in backend.DeadIDLister.
+func (q *Queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
+	if err := q.open(); err != nil {
+		return nil, "", err
+	}
+	return q.Messages.ListDeadIDs(ctx, cursor, limit)
+}
+
+// Stats is as in backend.Inspector.
+func (q *Queue) Stats(ctx context.Context) (backend.Stats, error) {
+	if err := q.open(); err != nil {
+		return backend.Stats{}, err
+	}
+	return q.Messages.Stats(ctx)
+}
+
+// Peek is as in backend.Peeker.
+func (q *Queue) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
+	if err := q.open(); err != nil {
+		return nil, "", err
+	}
+	return q.Messages.Peek(ctx, cursor, limit)
+}
+
+// Purge is as in backend.Purger.
+func (q *Queue) Purge(ctx context.Context) (int64, error) {
+	if err := q.open(); err != nil {
+		return 0, err
+	}
+	return q.Messages.Purge(ctx)
+}

@@ -1,0 +1,88 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/call"
+	"github.com/delayq/delayq/internal/redis/check"
+)
+
+// Remove is as in backend.Remover: a purge deletes all keys of a queue.
+func Remove(ctx context.Context, b *Backend, queue string) error {
+	if err := b.usable(); err != nil {
+		return err
+	}
+	s, err := b.Source(ctx, queue, backend.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		_, err = s.Purge(ctx)
+	}
+	return err
+}
+
+// Examine is as in backend.Examiner.
+func Examine(ctx context.Context, b *Backend) (backend.Examination, error) {
+	if err := b.usable(); err != nil {
+		return backend.Examination{}, err
+	}
+	return call.Do(ctx, b.Calls, func(ctx context.Context) (backend.Examination, error) { return check.Examine(ctx, b.Client) })
+}
+
+func (b *Backend) usable() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return backend.ErrClosed
+	}
+	return b.Err
+}
+
+// Remains is as in backend.Remover. It scans all keys of the server, so that it also finds keys
+// that a script left by mistake.
+func Remains(ctx context.Context, b *Backend, queues ...string) (left []string, err error) {
+	if err := b.usable(); err != nil || len(queues) == 0 {
+		return nil, err
+	}
+	return call.Do(ctx, b.Calls, func(ctx context.Context) ([]string, error) { return remains(ctx, b, queues) })
+}
+
+func remains(ctx context.Context, b *Backend, queues []string) (left []string, err error) {
+	pattern := "*" + literally(common(queues)) + "*"
+	err = check.Each(ctx, b.Client, func(ctx context.Context, _ string, c redis.Cmdable) error {
+		keys := c.Scan(ctx, 0, pattern, 1000).Iterator()
+		for keys.Next(ctx) {
+			if slices.ContainsFunc(queues, func(q string) bool { return b.KeyOf(keys.Val(), q) }) {
+				left = append(left, "key "+keys.Val())
+			}
+		}
+		if err := keys.Err(); err != nil {
+			return fmt.Errorf("looking for keys: %w", err)
+		}
+		return nil
+	})
+	slices.Sort(left)
+	return slices.Compact(left), errors.Join(err, ctx.Err()) // a scan may return a key twice
+}
+
+// common returns the prefix that all names share.
+func common(names []string) string {
+	c := names[0]
+	for _, n := range names[1:] {
+		for !strings.HasPrefix(n, c) {
+			c = c[:len(c)-1]
+		}
+	}
+	return c
+}
+
+var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`)
+
+// literally returns a pattern that matches the text alone.
+func literally(text string) string { return literal.Replace(text) }

@@ -1,0 +1,53 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/script"
+)
+
+// Messages are one queue's messages in Redis. The methods are as in package backend; they do not
+// know whether the handle is open.
+type Messages interface {
+	Schedule(ctx context.Context, ms []backend.Message) []error
+	Ack(ctx context.Context, ls []backend.Lease) []error
+	Nack(ctx context.Context, rs []backend.Return) []error
+	Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error)
+	Dead(ctx context.Context, bs []backend.Burial) []error
+	backend.Canceler
+	backend.Rescheduler
+	backend.Inspector
+	backend.DeadLetters
+	backend.DeadIDLister
+	backend.Peeker
+	backend.Purger
+
+	// Channel is where a message that becomes the head is announced, with its due time in ms.
+	Channel() string
+}
+
+// A Claimer leases up to limit due messages. name tells this claim from all others, so that a
+// repeated one finds what its first try leased.
+type Claimer func(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error)
+
+// A Maintainer runs a queue's background work (ended leases, handover to Java) while no Receive
+// waits. It returns no deliveries.
+type Maintainer func(ctx context.Context) (script.Claim, error)
+
+// A Source is a queue's messages and how its handle claims them.
+type Source struct {
+	Messages
+	Claim Claimer
+	Clock clockwork.Clock // nil for the server's own
+
+	// Triggered says that a key expires when the first message is due, and wakes the handle.
+	Triggered bool
+
+	// Maintain is nil for no background work. It runs when no Receive has waited for IdleFor.
+	Maintain Maintainer
+	IdleFor  time.Duration
+}

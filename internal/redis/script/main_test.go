@@ -1,0 +1,80 @@
+package script_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/internal/redis/script"
+	"github.com/delayq/delayq/internal/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
+
+// load makes a script of Lua whose prelude is the common one alone.
+func load(lua string) *script.Script {
+	return script.Load(fstest.MapFS{
+		"lua/prelude.lua": {Data: []byte("")},
+		"lua/test.lua":    {Data: []byte(lua)},
+	}, "test")
+}
+
+// setup returns a runner on a key of the test's own, and the client of a real server.
+func setup(t *testing.T, hooks ...redis.Hook) *script.Runner {
+	t.Helper()
+	client := testenv.SharedRedis(t).Client(t)
+	for _, h := range hooks {
+		client.AddHook(h)
+	}
+	key := "script:" + t.Name()
+	t.Cleanup(func() { _ = client.Del(context.Background(), key).Err() })
+	if err := client.Del(t.Context(), key).Err(); err != nil {
+		t.Fatal(err)
+	}
+	return &script.Runner{Client: client, Keys: []string{key}}
+}
+
+// A hook changes the outcome of the first scripts, up to times.
+type hook struct {
+	times   int32
+	before  error // returned instead of sending the script
+	after   error // returned instead of the reply, when the script was executed
+	scripts atomic.Int32
+}
+
+var errCut = errors.New("the test cuts the reply")
+
+func (h *hook) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() != "evalsha" {
+			return next(ctx, cmd)
+		}
+		if h.scripts.Load() < h.times && h.before != nil {
+			h.scripts.Add(1)
+			cmd.SetErr(h.before)
+			return h.before
+		}
+		err := next(ctx, cmd)
+		if redis.HasErrorPrefix(err, "NOSCRIPT") {
+			return err
+		}
+		if h.scripts.Add(1) <= h.times && h.after != nil {
+			cmd.SetErr(h.after)
+			return h.after
+		}
+		return err
+	}
+}

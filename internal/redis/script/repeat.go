@@ -1,0 +1,185 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/call"
+)
+
+// Run runs a script. It tries up to three times when replies are lost, and for longer while the
+// server is not ready. The error of the last try matches [backend.ErrUnavailable], and
+// [backend.ErrOutcomeUnknown] where one try may have been executed.
+func (r *Runner) Run(ctx context.Context, sc *Script, args ...any) (any, error) {
+	return r.repeat(ctx, sc, attempts{}, args)
+}
+
+// Again is Run for a script that may have been executed already.
+func (r *Runner) Again(ctx context.Context, sc *Script, args ...any) (any, error) {
+	return r.repeat(ctx, sc, attempts{again: true}, args)
+}
+
+// Once runs a script that must not be executed twice. A lost reply is ErrUnknown.
+func (r *Runner) Once(ctx context.Context, sc *Script, args ...any) (any, error) {
+	return r.repeat(ctx, sc, attempts{once: true}, args)
+}
+
+// attempts describes a script's tries so far.
+type attempts struct {
+	made  int
+	last  error // of those made
+	began time.Time
+	again bool // one may have been executed
+	once  bool // no second one may be executed
+}
+
+func (r *Runner) repeat(ctx context.Context, sc *Script, a attempts, args []any) (any, error) {
+	for a.began = time.Now(); ; {
+		reply, err := r.runOnce(ctx, sc, a.first(), args)
+		problem := problemOf(ctx, err)
+		if problem == none {
+			return reply, wrap(sc, a.known(ctx, err))
+		}
+		a.made, a.last = a.made+1, err
+		a.again = a.again || problem == lost
+		if a.enough(problem) || !pause(ctx, a.interval()) {
+			return nil, wrap(sc, a.failed(ctx, err))
+		}
+	}
+}
+
+// first returns the age of the first try, for a try that may be a second execution.
+func (a attempts) first() age {
+	if a.again {
+		return age{since: a.began}
+	}
+	return age{}
+}
+
+const (
+	tries      = 3
+	retryPause = 10 * time.Millisecond
+	longPause  = 250 * time.Millisecond
+
+	// unreadyFor bounds the tries against a server that is not ready, where the context does not.
+	unreadyFor = 10 * time.Second
+)
+
+func (a attempts) interval() time.Duration { return min(retryPause<<min(a.made, tries+1), longPause) }
+
+func (a attempts) enough(p problem) bool {
+	switch p {
+	case unready:
+		return time.Since(a.began) >= unreadyFor
+	case lost:
+		return a.once || a.made >= tries
+	default:
+		return a.made >= tries
+	}
+}
+
+// failed returns the error of the last try.
+func (a attempts) failed(ctx context.Context, err error) error {
+	err = fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
+	if a.again {
+		err = fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	if over := ctx.Err(); over != nil {
+		err = fmt.Errorf("%w: %w", over, err)
+	}
+	return err
+}
+
+// known adds the error of earlier tries to the error of a try that the context ended.
+func (a attempts) known(ctx context.Context, err error) error {
+	if err == nil || a.made == 0 || ctx.Err() == nil && !over(ctx) {
+		return err
+	}
+	if a.again && !errors.Is(err, backend.ErrOutcomeUnknown) {
+		err = fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	return fmt.Errorf("%w; the try before: %w: %w", err, backend.ErrUnavailable, a.last)
+}
+
+// A problem is the reason why a script is tried again.
+type problem int
+
+const (
+	none      problem = iota
+	lost              // it may have been executed
+	unsent            // there was no connection
+	unready           // the server says that it will be ready, in its own time
+	misplaced         // the server cannot execute it, and another one may soon be in its place
+)
+
+// Replies of servers that have not executed the script.
+var (
+	unreadyReplies   = []string{"LOADING", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN"}
+	misplacedReplies = []string{"READONLY", "NOREPLICAS", "BUSY ", "max number of clients"}
+)
+
+func problemOf(ctx context.Context, err error) problem {
+	var reply redis.Error
+	switch {
+	case err == nil:
+		return none
+	case errors.As(err, &reply):
+		return refusal(err)
+	case !Unknown(ctx, err) || errors.Is(err, backend.ErrOutcomeUnknown) || errors.Is(err, context.DeadlineExceeded) && over(ctx):
+		return none
+	case call.Unsent(err):
+		return unsent
+	default:
+		return lost
+	}
+}
+
+// over reports whether the context's deadline has passed, which may be before the context ends.
+func over(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && !time.Now().Before(deadline)
+}
+
+func refusal(err error) problem {
+	for _, prefix := range unreadyReplies {
+		if redis.HasErrorPrefix(err, prefix) {
+			return unready
+		}
+	}
+	for _, prefix := range misplacedReplies {
+		if redis.HasErrorPrefix(err, prefix) {
+			return misplaced
+		}
+	}
+	return none
+}
+
+func wrap(sc *Script, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("script %s: %w", sc.name, sc.naming(Translate(err)))
+}
+
+// Unknown reports whether a command may have been executed though there is no reply.
+func Unknown(ctx context.Context, err error) bool {
+	var reply redis.Error
+	return err != nil && ctx.Err() == nil && !errors.As(err, &reply) && !errors.Is(err, redis.ErrClosed) &&
+		!errors.Is(err, backend.ErrUnconfirmed) && !errors.Is(err, backend.ErrInvalid)
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,134 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/call"
+)
+
+// ErrUnknown is the error of a lost reply where the second try cannot tell whether the first was
+// executed.
+var ErrUnknown = fmt.Errorf("%w: the reply was lost", backend.ErrOutcomeUnknown)
+
+// Runner runs scripts on one queue's keys. It is safe for concurrent use.
+type Runner struct {
+	Client redis.UniversalClient
+	Calls  *call.Group // of the backend
+	Keys   []string
+	Clock  clockwork.Clock // nil for the server's own
+	Args   []any           // of every script, before its own
+
+	Confirm Confirmation // what every script waits for
+
+	Log *slog.Logger // warns of a message that could not be announced; nil for no warnings
+}
+
+// Confirmed returns a Runner of the same keys that waits for the confirmation.
+func (r *Runner) Confirmed(c Confirmation) *Runner {
+	other := *r
+	other.Confirm = c
+	return &other
+}
+
+// Once is a command that the client library does not repeat: a lost reply leaves open whether the
+// command was executed, and a second execution has to know that it is one.
+type Once struct{ *redis.Cmd }
+
+// NewOnce returns such a command.
+func NewOnce(ctx context.Context, args ...any) Once { return Once{redis.NewCmd(ctx, args...)} }
+
+// NoRetry tells the client library not to repeat the command.
+func (Once) NoRetry() bool { return true }
+
+// onTheWay bounds how long a repeated script takes to reach the server.
+const onTheWay = time.Second
+
+// An age is how long ago a script's first try may have been sent. The client library reads it when
+// it writes the command, which may have waited long for a connection.
+type age struct{ since time.Time }
+
+// argument is 0 for a first try.
+func (a age) argument() any {
+	if a.since.IsZero() {
+		return 0
+	}
+	return a
+}
+
+// MarshalBinary writes microseconds.
+func (a age) MarshalBinary() ([]byte, error) {
+	return strconv.AppendInt(nil, Delay(time.Since(a.since)+onTheWay), 10), nil
+}
+
+// runOnce runs a script whose first try has that age. It returns when ctx ends.
+func (r *Runner) runOnce(ctx context.Context, sc *Script, first age, args []any) (any, error) {
+	return call.Do(ctx, r.Calls, func(ctx context.Context) (any, error) { return r.send(ctx, sc, first, args) })
+}
+
+func (r *Runner) send(ctx context.Context, sc *Script, first age, args []any) (any, error) {
+	reply, err := r.eval(ctx, "evalsha", sc.sha, first, args)
+	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return reply, err
+	}
+	if err := r.Client.ScriptLoad(ctx, sc.text).Err(); err != nil {
+		return nil, fmt.Errorf("loading: %w", err)
+	}
+	reply, err = r.eval(ctx, "evalsha", sc.sha, first, args)
+	if !redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return reply, err
+	}
+	return r.eval(ctx, "eval", sc.text, first, args) // it was forgotten in between
+}
+
+func (r *Runner) eval(ctx context.Context, command, sc string, first age, args []any) (any, error) {
+	all := make([]any, 0, 3+len(r.Keys)+2+len(r.Args)+len(args))
+	all = append(all, command, sc, len(r.Keys))
+	for _, k := range r.Keys {
+		all = append(all, k)
+	}
+	all = append(all, r.now(), first.argument())
+	cmd := NewOnce(ctx, append(append(all, r.Args...), args...)...)
+	cmd.SetFirstKeyPos(3)
+	if r.Confirm.wanted() {
+		return r.confirmed(ctx, cmd)
+	}
+	_ = r.Client.Process(ctx, cmd)
+	return cmd.Result()
+}
+
+// now returns the injected clock's time in microseconds, or nothing for the server's own.
+func (r *Runner) now() any {
+	if r.Clock == nil {
+		return ""
+	}
+	return r.Clock.Now().UnixMicro()
+}
+
+// Translate adds the matching sentinel to an error of the server or the client library.
+func Translate(err error) error {
+	if strings.HasPrefix(err.Error(), "OOM ") || strings.Contains(err.Error(), "command not allowed when used memory") {
+		return fmt.Errorf("%w: %w", backend.ErrFull, err)
+	}
+	if errors.Is(err, redis.ErrClosed) {
+		return fmt.Errorf("%w: %w", backend.ErrClosed, err)
+	}
+	if redis.HasErrorPrefix(err, "WRONGTYPE") {
+		return fmt.Errorf("%w: %w", errWrongType, err)
+	}
+	return err
+}
+
+// errWrongType is the error of a queue's key where another program has stored something else.
+var errWrongType error = &backend.InvalidError{
+	What: "type of one of the queue's keys,", Value: "which another program has written to", Allowed: "a queue name whose keys no other program uses",
+}

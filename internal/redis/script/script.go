@@ -1,0 +1,76 @@
+// Package script runs Lua scripts on Redis. It adds two things to the client library. A script
+// whose reply was lost is repeated, and told that it is a repetition. A reply becomes one outcome
+// for each message.
+package script
+
+import (
+	"crypto/sha1"
+	_ "embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Script is a Lua file. lua/common.lua and the prelude that the scripts of a store share come
+// before it. Its arguments begin with
+//
+//	ARGV[1]  the injected clock's time in microseconds, or nothing for the server's own
+//	ARGV[2]  how many microseconds ago the first try was sent whose reply was lost; 0 in a first try
+//
+// The arguments of its [Runner] and its own follow.
+type Script struct {
+	name, text, sha string
+}
+
+//go:embed lua/common.lua
+var common string
+
+// Load makes a script of lua/prelude.lua and further files, the last of which names it. It panics
+// for a file that is not there, since files are embedded.
+func Load(files fs.FS, names ...string) *Script {
+	text := common + read(files, "prelude")
+	for _, name := range names {
+		text += read(files, name)
+	}
+	return Parse(names[len(names)-1], text)
+}
+
+// Parse makes a script of its text.
+func Parse(name, text string) *Script {
+	sum := sha1.Sum([]byte(text)) // Redis names scripts by it
+	return &Script{name: name, text: text, sha: hex.EncodeToString(sum[:])}
+}
+
+var (
+	forbidden = regexp.MustCompile(`can't run this command.*user_script:(\d+)`)
+	calls     = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`)
+)
+
+// naming adds to an error the command that a user may not use: the server tells the line alone.
+func (sc *Script) naming(err error) error {
+	at := forbidden.FindStringSubmatch(err.Error())
+	if at == nil {
+		return err
+	}
+	n, _ := strconv.Atoi(at[1])
+	lines := strings.Split(sc.text, "\n")
+	if n < 1 || n > len(lines) {
+		return err
+	}
+	call := calls.FindStringSubmatch(lines[n-1])
+	if call == nil {
+		return err
+	}
+	return fmt.Errorf("no permission for %s: %w", call[1], err)
+}
+
+func read(files fs.FS, name string) string {
+	text, err := fs.ReadFile(files, "lua/"+name+".lua")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,78 @@
+// Package setup is what the backends on Redis share of their options and URLs. For zsetpoll and
+// keyspace it also joins the message store and the handles.
+package setup
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/call"
+	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/script"
+	"github.com/delayq/delayq/internal/redis/store"
+)
+
+// Config is what the options of zsetpoll and keyspace set.
+type Config struct {
+	queue.Config
+	Prefix  string              // of all keys
+	Confirm script.Confirmation // what a push waits for
+
+	// Claimer chooses how a queue's messages are claimed.
+	Claimer func(*store.Store) queue.Claimer
+}
+
+// Default returns the configuration of a backend of that name without options.
+func Default(name string, client redis.UniversalClient) Config {
+	return Config{
+		Config: queue.Config{Name: name, Client: client, Poll: queue.DefaultPoll},
+		Prefix: "delayq",
+	}
+}
+
+// SetPrefix sets the prefix of all keys.
+func (c *Config) SetPrefix(prefix string) {
+	c.Reject(store.ValidPrefix(prefix))
+	c.Prefix = prefix
+}
+
+// SetConfirm makes pushes wait. The option's name is for the error.
+func (c *Config) SetConfirm(option string, to script.Confirmation) {
+	c.Reject(to.Valid(option))
+	c.Confirm = to
+}
+
+// Backend returns a backend whose messages are in sorted sets and hashes. It sends nothing before
+// the first Open.
+func Backend(c Config) *queue.Backend {
+	c.Calls = new(call.Group)
+	c.KeyOf = func(key, queue string) bool { return store.Owns(c.Prefix, queue, key) }
+	c.Source = func(ctx context.Context, name string, o backend.Options) (queue.Source, error) {
+		s := store.New(store.Config{
+			Client: c.Client, Calls: c.Calls, Prefix: c.Prefix,
+			Triggered: c.Triggered, Confirm: c.Confirm, Log: o.Logger,
+		}, name, o.Clock)
+		if err := s.CanConfirm(ctx); err != nil {
+			return queue.Source{}, err
+		}
+		return queue.Source{Messages: s, Claim: c.Claimer(s), Clock: o.Clock, Triggered: c.Triggered}, nil
+	}
+	return queue.NewBackend(c.Config)
+}
+
+// Apply applies options to what they set, and returns the error of a nil one. The backend's name
+// and the options that it has are for that error.
+func Apply[C any, Option ~func(*C)](to *C, opts []Option, name, allowed string) error {
+	var errs []error
+	for _, set := range opts {
+		if set == nil {
+			errs = append(errs, backend.Invalid(name+" option", nil, allowed))
+			continue
+		}
+		set(to)
+	}
+	return errors.Join(errs...)
+}

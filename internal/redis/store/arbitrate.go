@@ -1,0 +1,303 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/record"
+	"github.com/delayq/delayq/internal/redis/script"
+)
+
+// Arbitrate takes messages without a script. It reads the due messages. Then one MULTI moves each
+// of them to the leases. The reply of ZREM tells whether this worker was the first. A worker that
+// dies loses nothing, since the MULTI does both or neither.
+//
+// A lease entry left by a worker that lost the race is harmless: it names an old member. The loser
+// removes it. If the loser dies first, the entry ends like a lease, and expire drops it. Where a
+// mover works on the same queue, the message may wait in its list under that member. Then the end
+// of the entry, if it comes first, counts as an attempt.
+func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
+	node, err := s.node(ctx)
+	if err != nil {
+		return script.Claim{}, err
+	}
+	limit = min(limit, script.ChunkMessages)
+	c, due, moved, err := s.look(ctx, limit)
+	switch {
+	case err != nil:
+		return c, err
+	case moved:
+		return s.Claim(ctx, limit, lease, name)
+	case len(due) == 0:
+		return c, nil
+	}
+	bids := makeBids(due, c.Now, lease, name)
+	if err := s.contend(ctx, node, bids); err != nil {
+		s.undo(ctx, node, bids)
+		return s.withoutBids(ctx, limit, lease, name, err)
+	}
+	c.Next = c.Now // there may be more, and losers look again
+	var bad []unreadable
+	c.Deliveries, bad, err = s.won(ctx, node, bids)
+	s.putAside(ctx, &c, bad)
+	if script.Unknown(ctx, err) {
+		return s.reclaim(ctx, limit, lease, name)
+	}
+	return c, err
+}
+
+// withoutBids claims where the MULTI failed. A server that is out of memory rejects any MULTI that
+// adds an entry, even one that removes one first. If the reply was lost, the MULTI may have been
+// executed.
+func (s *Store) withoutBids(ctx context.Context, limit int, lease time.Duration, name string, failed error) (script.Claim, error) {
+	err := script.Translate(failed)
+	switch {
+	case script.Unknown(ctx, failed):
+		return s.reclaim(ctx, limit, lease, name)
+	case errors.Is(err, backend.ErrFull), redis.HasErrorPrefix(failed, "EXECABORT"):
+		return s.Claim(ctx, limit, lease, name)
+	default:
+		return script.Claim{}, fmt.Errorf("arbitrating: %w", err)
+	}
+}
+
+// node returns the server that has the queue: the commands are one transaction there.
+func (s *Store) node(ctx context.Context) (redis.Cmdable, error) {
+	cluster, ok := s.Client.(*redis.ClusterClient)
+	if !ok {
+		return s.Client, nil
+	}
+	node, err := cluster.MasterForKey(ctx, s.keys.due())
+	if err != nil {
+		return nil, fmt.Errorf("finding the queue's server: %w", err)
+	}
+	return node, nil
+}
+
+// look reads the time, the due messages, whether a mover left messages, and the next event. That
+// takes one command, since a queue may be idle for long. Messages of ended leases may be due before
+// all others, so they are given back first.
+func (s *Store) look(ctx context.Context, limit int) (c script.Claim, due []redis.Z, moved bool, err error) {
+	c, due, moved, err = s.lookOnce(ctx, limit)
+	if err != nil || c.Next.IsZero() || c.Next.After(c.Now) {
+		return c, due, moved, err
+	}
+	more, err := s.Run(ctx, expireScript)
+	if err != nil || more == int64(1) { // their messages may be due before all others
+		return c, nil, false, err
+	}
+	return s.lookOnce(ctx, limit)
+}
+
+// lookOnce sets Next to now where a lease has ended.
+func (s *Store) lookOnce(ctx context.Context, limit int) (c script.Claim, due []redis.Z, moved bool, err error) {
+	reply, err := s.Run(ctx, lookScript, limit)
+	if err != nil {
+		return c, nil, false, err
+	}
+	c, r, ok := script.NewClaim(reply, lookHead)
+	if !ok || (len(r)-lookHead)%2 != 0 {
+		return c, nil, false, script.Unexpected(lookScript, reply)
+	}
+	if !c.Next.IsZero() && !c.Next.After(c.Now) {
+		c.Next = c.Now
+	}
+	for i := lookHead; i < len(r); i += 2 {
+		z := redis.Z{Member: r[i], Score: float64(script.Int(r[i+1]))}
+		if at := scoreTime(z.Score); at.After(c.Now) {
+			c.Next = sooner(c.Next, at)
+			break
+		}
+		due = append(due, z)
+	}
+	return c, due, r[2] != int64(0), nil
+}
+
+// lookHead is the number of values before the messages.
+const lookHead = 3
+
+func scoreTime(score float64) time.Time { return time.UnixMilli(int64(score)).UTC() }
+
+// sooner returns the earlier of two times, the first of which may be zero.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// bidMark comes before the claim's name in an entry that is a lease only if its bid won.
+const bidMark = '?'
+
+// A bid is one message that this worker contends for.
+type bid struct {
+	member string
+	due    time.Time
+	until  time.Time
+	held   []byte
+
+	removed, entered *redis.IntCmd
+	noted            *redis.BoolCmd
+}
+
+func makeBids(due []redis.Z, now time.Time, lease time.Duration, name string) []*bid {
+	until := ceilMS(now.Add(lease))
+	bids := make([]*bid, len(due))
+	for i, z := range due {
+		member, _ := z.Member.(string)
+		held := binary.BigEndian.AppendUint64(nil, math.Float64bits(z.Score))
+		held = append(append(held, bidMark), name...)
+		held = binary.BigEndian.AppendUint32(held, uint32(until.UnixMilli()))
+		bids[i] = &bid{member: member, due: scoreTime(z.Score), until: until, held: held}
+	}
+	return bids
+}
+
+func ceilMS(t time.Time) time.Time {
+	if ms := t.Truncate(time.Millisecond); ms.Before(t) {
+		return ms.Add(time.Millisecond)
+	}
+	return t
+}
+
+// contend makes all bids in one MULTI. The client library does not repeat it: reclaim finds out
+// whether it was executed.
+func (s *Store) contend(ctx context.Context, node redis.Cmdable, bids []*bid) error {
+	tx := node.TxPipeline()
+	for _, b := range bids {
+		b.removed = tx.ZRem(ctx, s.keys.due(), b.member)
+		b.entered = tx.ZAddNX(ctx, s.keys.leases(), redis.Z{Score: float64(b.until.UnixMilli()), Member: b.member})
+		b.noted = tx.HSetNX(ctx, s.keys.held(), b.member, b.held)
+	}
+	_ = tx.Process(ctx, script.NewOnce(ctx, "ping")) // keeps the client library from repeating the whole
+	_, err := tx.Exec(ctx)
+	return err
+}
+
+// reclaim returns the messages that a claim of that name has leased, else claims anew.
+func (s *Store) reclaim(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
+	reply, err := s.Again(ctx, claimScript, limit, script.Delay(lease), name)
+	if err != nil {
+		return script.Claim{}, err
+	}
+	return s.claimed(ctx, reply)
+}
+
+// won reads the messages of the bids that won, and removes the entries of the others.
+func (s *Store) won(ctx context.Context, node redis.Cmdable, bids []*bid) ([]backend.Delivery, []unreadable, error) {
+	var winners []*bid
+	var ids, stale []string
+	for _, b := range bids {
+		switch {
+		case b.removed.Val() == 1:
+			winners = append(winners, b)
+			ids = append(ids, b.member[min(seqLen+genLen, len(b.member)):])
+		case b.noted.Val():
+			stale = append(stale, b.member)
+		}
+	}
+	s.dropStale(ctx, node, stale)
+	if len(winners) == 0 {
+		return nil, nil, nil
+	}
+	return s.read(ctx, node, winners, ids)
+}
+
+// undo puts back messages that a MULTI removed without leasing them: a MULTI goes on after a
+// command that fails. look has checked the keys, so this happens only when one has changed since.
+func (s *Store) undo(ctx context.Context, node redis.Cmdable, bids []*bid) {
+	pipe := node.Pipeline()
+	for _, b := range bids {
+		if b.removed.Val() == 1 && (b.entered.Err() != nil || b.noted.Err() != nil) {
+			pipe.ZAddNX(ctx, s.keys.due(), redis.Z{Score: float64(b.due.UnixMilli()), Member: b.member})
+		}
+	}
+	if pipe.Len() > 0 {
+		_, err := pipe.Exec(ctx)
+		s.Log.Warn("delayq: a claim failed half-way; its messages go back", "err", err)
+	}
+}
+
+func (s *Store) dropStale(ctx context.Context, node redis.Cmdable, members []string) {
+	if len(members) == 0 {
+		return
+	}
+	pipe := node.Pipeline()
+	for _, m := range members {
+		pipe.ZRem(ctx, s.keys.leases(), m)
+		pipe.HDel(ctx, s.keys.held(), m)
+	}
+	_, _ = pipe.Exec(ctx) // else they end like leases
+}
+
+// read makes deliveries of the messages won. An unreadable one does not affect the others.
+func (s *Store) read(ctx context.Context, node redis.Cmdable, winners []*bid, ids []string) (ds []backend.Delivery, bad []unreadable, err error) {
+	pipe := node.Pipeline()
+	contents := pipe.HMGet(ctx, s.keys.messages(), ids...)
+	gens := pipe.HMGet(ctx, s.keys.gens(), ids...)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, nil, fmt.Errorf("reading messages: %w", script.Translate(err))
+	}
+	ds = make([]backend.Delivery, 0, len(winners))
+	for i, b := range winners {
+		if contents.Val()[i] == nil || b.stale(gens.Val()[i]) { // purged since, or left by a script that was stopped
+			continue
+		}
+		d, err := b.delivery(contents.Val()[i], gens.Val()[i])
+		if err == nil && b.replaced(contents.Val()[i], gens.Val()[i]) {
+			continue
+		}
+		if err != nil {
+			// A lease with the mark is checked against the record, which is unreadable.
+			node.HSet(ctx, s.keys.held(), b.member, slices.Delete(slices.Clone(b.held), 8, 9))
+			bad = append(bad, unreadable{b.member, b.until})
+			continue
+		}
+		ds = append(ds, d)
+	}
+	return ds, bad, nil
+}
+
+// stale reports whether the message has another gen by now than this member.
+func (b *bid) stale(gens any) bool {
+	if len(b.member) < seqLen+genLen {
+		return false
+	}
+	gen := b.member[seqLen : seqLen+genLen]
+	g, _ := gens.(string)
+	return gen != "\x00\x00\x00\x00" && (len(g) < genLen || g[:genLen] != gen)
+}
+
+// replaced reports whether the message has another place in the push order than this member: it was
+// purged, and its id pushed again.
+func (b *bid) replaced(message, gens any) bool {
+	seq, _ := message.(string)
+	if g, _ := gens.(string); len(g) > 2*genLen { // it was redriven
+		seq = g[2*genLen:]
+	}
+	return len(seq) < seqLen || seq[:seqLen] != b.member[:seqLen]
+}
+
+// delivery reads a message: seq and content; gens, where there are any: gen and how often
+// untouched.
+func (b *bid) delivery(message, gens any) (d backend.Delivery, err error) {
+	rec, _ := message.(string)
+	lease, err := leaseOf(b.member)
+	if err != nil || len(rec) < seqLen {
+		return d, record.ErrCorrupt
+	}
+	d = backend.Delivery{ID: lease.ID, Token: until(lease.Token, b.until), Due: b.due, Until: b.until, Attempt: int(lease.Token.Lo) + 1}
+	if g, ok := gens.(string); ok && len(g) >= 2*genLen {
+		d.Attempt -= int(binary.BigEndian.Uint32([]byte(g[genLen : 2*genLen])))
+	}
+	d.Headers, d.Body, err = record.Content([]byte(rec[seqLen:]))
+	return d, err
+}

@@ -1,0 +1,56 @@
+package store
+
+import (
+	"strings"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// keys are the keys of one queue, all in one slot of a Cluster.
+type keys struct {
+	channel string
+	trigger string
+	list    []string
+}
+
+func newKeys(prefix, queue string) keys {
+	p := prefix + ":{" + queue + "}:"
+	k := keys{channel: p + wakeChannel, trigger: p + triggerKey}
+	for _, name := range []string{"due", "messages", "leases", "held", "gens", "dead", "graves", "seq", "ready", "unique"} {
+		k.list = append(k.list, p+name)
+	}
+	return k
+}
+
+func (k *keys) due() string      { return k.list[0] }
+func (k *keys) messages() string { return k.list[1] }
+func (k *keys) leases() string   { return k.list[2] }
+func (k *keys) held() string     { return k.list[3] }
+func (k *keys) gens() string     { return k.list[4] }
+
+// triggerKey and wakeChannel follow a queue's prefix.
+const (
+	triggerKey  = "trigger"
+	wakeChannel = "wake"
+)
+
+// Channel returns the channel where a message that becomes the first is announced, with its due
+// time in ms.
+func (s *Store) Channel() string { return s.keys.channel }
+
+// Owns reports whether a key is one of a queue's.
+func Owns(prefix, queue, key string) bool { return strings.HasPrefix(key, prefix+":{"+queue+"}:") }
+
+// Triggered returns the channel of the queue whose trigger a key was.
+func Triggered(key string) (channel string, ok bool) {
+	queue, ok := strings.CutSuffix(key, "}:"+triggerKey)
+	return queue + "}:" + wakeChannel, ok
+}
+
+// ValidPrefix returns the error of a prefix that keys cannot have.
+func ValidPrefix(p string) error {
+	if p == "" || len(p) > 64 || strings.ContainsAny(p, "{}\x00") {
+		return backend.Invalid("key prefix", p, "1 to 64 bytes without braces")
+	}
+	return nil
+}

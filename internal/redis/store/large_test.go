@@ -1,0 +1,147 @@
+package store_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/record"
+)
+
+// large pushes messages of which a claim takes two at most.
+func (b *bench) large(n int) (ids []string) {
+	b.t.Helper()
+	for i := range n {
+		ids = append(ids, fmt.Sprint("large ", i))
+		b.all(b.Schedule(b.ctx, []backend.Message{{ID: ids[i], Body: make([]byte, 6<<20), Due: time.Unix(1, 0)}}))
+	}
+	return ids
+}
+
+// TestRepliesOfLargeMessagesAreBounded has no reply carry more than a few of them, in any mode and
+// in a listing of dead letters; and ids are listed without them.
+func TestRepliesOfLargeMessagesAreBounded(t *testing.T) {
+	t.Parallel()
+	for how := range ways(nil) {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			ids := b.large(7)
+			for left := len(ids); left > 0; {
+				c := b.claim(ways(b.Store)[how], time.Minute)
+				if n := len(c.Deliveries); n == 0 || n > 2 {
+					t.Fatalf("a claim has %d messages of 6 MiB", n)
+				}
+				for _, d := range c.Deliveries {
+					b.deadLetter(d)
+					left--
+				}
+			}
+			var listed []string
+			for cursor := ""; ; {
+				page, next, err := b.ListDead(b.ctx, cursor, 100)
+				if err != nil || len(page) == 0 || len(page) > 2 {
+					t.Fatalf("a page has %d dead letters of 6 MiB, %v", len(page), err)
+				}
+				for _, l := range page {
+					listed = append(listed, l.ID)
+				}
+				if cursor = next; next == "" {
+					break
+				}
+			}
+			alone, next, err := b.ListDeadIDs(b.ctx, "", 100)
+			if fmt.Sprint(alone) != fmt.Sprint(ids) || fmt.Sprint(listed) != fmt.Sprint(ids) || next != "" || err != nil {
+				t.Errorf("listed %q and %q, %q, %v", listed, alone, next, err)
+			}
+			b.all(b.Redrive(b.ctx, alone))
+			if d := b.claim(b.Claim, time.Minute).Deliveries; len(d) == 0 || d[0].ID != ids[0] || d[0].Attempt != 1 || len(d[0].Body) != 6<<20 {
+				t.Errorf("got %d redriven messages", len(d))
+			}
+		})
+	}
+}
+
+// TestUnreadableRecordGoesAlone has an unreadable record among others. These come at once; it
+// becomes a dead letter, whole.
+func TestUnreadableRecordGoesAlone(t *testing.T) {
+	t.Parallel()
+	for how := range ways(nil) {
+		for name, rec := range map[string]string{"headers": "1234567\xff\xff\xff\xff", "short": "123", "empty": ""} {
+			t.Run(how+" "+name, func(t *testing.T) {
+				t.Parallel()
+				b := setup(t)
+				b.push("a", "b", "c", "d")
+				id := string(record.PackID(nil, "b"))
+				b.all([]error{b.raw.HSet(b.ctx, b.key("messages"), id, rec).Err()})
+				var got []string
+				for range 3 {
+					for _, d := range b.claim(ways(b.Store)[how], time.Minute).Deliveries {
+						if got = append(got, d.ID); d.Attempt != 1 {
+							t.Errorf("%s comes at attempt %d", d.ID, d.Attempt)
+						}
+						b.ack(d)
+					}
+				}
+				if fmt.Sprint(got) != "[a c d]" {
+					t.Errorf("got %q", got)
+				}
+				ls, _, err := b.ListDead(b.ctx, "", 10)
+				if err != nil || len(ls) != 1 || ls[0].ID != "b" || !strings.Contains(ls[0].Reason, "unreadable") {
+					t.Fatalf("dead letters %+v, %v", ls, err)
+				}
+				b.all(b.DeleteDead(b.ctx, []string{"b"}))
+				b.empty()
+			})
+		}
+	}
+}
+
+// TestStrays puts members of every short form, and some that only look like messages, into every
+// key. Messages come all the same.
+func TestStrays(t *testing.T) {
+	t.Parallel()
+	for how := range ways(nil) {
+		for n := range 15 {
+			t.Run(fmt.Sprint(how, " of ", n, " bytes"), func(t *testing.T) {
+				t.Parallel()
+				b := setup(t)
+				b.pushAfter(0, "a", "b")
+				stray := strings.Repeat("\x01", n)
+				for _, key := range []string{"due", "leases", "dead"} {
+					b.all([]error{b.raw.ZAdd(b.ctx, b.key(key), redis.Z{Score: 1, Member: stray}).Err()})
+				}
+				for _, key := range []string{"held", "gens", "graves"} {
+					b.all([]error{b.raw.HSet(b.ctx, b.key(key), stray, stray).Err()})
+				}
+				b.all([]error{b.raw.RPush(b.ctx, b.key("ready"), stray).Err()})
+				var got []string
+				for range 6 {
+					for _, d := range b.claim(ways(b.Store)[how], time.Minute).Deliveries {
+						got = append(got, d.ID)
+						b.ack(d)
+					}
+				}
+				if fmt.Sprint(got) != "[a b]" {
+					t.Errorf("got %q", got)
+				}
+				if _, err := b.Stats(b.ctx); err != nil {
+					t.Error(err)
+				}
+				if _, _, err := b.Peek(b.ctx, "", 10); err != nil {
+					t.Error(err)
+				}
+				if _, _, err := b.ListDead(b.ctx, "", 10); err != nil {
+					t.Error(err)
+				}
+				if _, _, err := b.ListDeadIDs(b.ctx, "", 10); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}

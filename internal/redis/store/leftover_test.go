@@ -1,0 +1,132 @@
+package store_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/record"
+)
+
+// TestListsPassLeftovers lists what is behind more entries without a message than a page has.
+func TestListsPassLeftovers(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.push("a", "b", "c")
+	for _, d := range b.claimMany(b.Claim, time.Minute, threeIDs) {
+		b.all(b.Dead(b.ctx, []backend.Burial{{Lease: d}}))
+	}
+	var strays []redis.Z
+	for i := range 330 {
+		strays = append(strays, redis.Z{Score: float64(i + 1), Member: string(record.PackID(nil, fmt.Sprint("stray ", i)))})
+	}
+	b.all([]error{b.raw.ZAdd(b.ctx, b.key("dead"), strays...).Err(), b.raw.ZAdd(b.ctx, b.key("dead"), redis.Z{Score: 1}).Err()})
+	if ids, _, err := b.ListDeadIDs(b.ctx, "", 1000); err != nil || len(ids) != len(strays)+3 {
+		t.Errorf("listed %d ids, %v", len(ids), err)
+	}
+	b.pushAfter(time.Hour, "d", "e", "f")
+	for i := range strays {
+		strays[i].Member = fmt.Sprintf("abcdefg\x00\x00\x00\x00%v", strays[i].Member)
+	}
+	b.all([]error{b.raw.ZAdd(b.ctx, b.key("due"), strays...).Err()})
+	for _, limit := range []int{1, 2, 3, 1000} {
+		var letters []string
+		for cursor := ""; ; {
+			page, next, err := b.ListDead(b.ctx, cursor, limit)
+			b.all([]error{err})
+			if len(page) == 0 && next != "" || len(page) > limit {
+				t.Errorf("a page of %d has %d dead letters, next %q", limit, len(page), next)
+			}
+			for _, l := range page {
+				letters = append(letters, l.ID)
+			}
+			if cursor = next; next == "" {
+				break
+			}
+		}
+		if !slices.Equal(letters, threeIDs) {
+			t.Errorf("pages of %d list %q", limit, letters)
+		}
+		if got := b.waiting(limit); !slices.Equal(got, []string{"d", "e", "f"}) {
+			t.Errorf("pages of %d show %q", limit, got)
+		}
+	}
+}
+
+// TestUnreadableDueTimes has ended leases whose due time is no time: they are due now, and no call
+// fails.
+func TestUnreadableDueTimes(t *testing.T) {
+	t.Parallel()
+	for how := range ways(nil) {
+		for name, due := range map[string]float64{"NaN": math.NaN(), "inf": math.Inf(1), "-inf": math.Inf(-1)} {
+			for _, key := range []string{"leases", "ready"} {
+				t.Run(how+" "+name+" "+key, func(t *testing.T) {
+					t.Parallel()
+					b := setup(t)
+					b.push("a")
+					b.claim(b.Claim, time.Hour)
+					member := b.raw.ZRange(b.ctx, b.key("leases"), 0, 0).Val()[0]
+					held := string(binary.BigEndian.AppendUint64(nil, math.Float64bits(due)))
+					if key == "leases" {
+						held += strings.Repeat("n", 26) + "abcd"
+						b.all([]error{b.raw.ZAdd(b.ctx, b.key(key), redis.Z{Score: 1, Member: member}).Err()})
+					} else {
+						b.all([]error{b.raw.Del(b.ctx, b.key("leases")).Err(), b.raw.RPush(b.ctx, b.key(key), member).Err()})
+					}
+					b.all([]error{b.raw.HSet(b.ctx, b.key("held"), member, held).Err()})
+					b.push("b")
+					if st, err := b.Stats(b.ctx); err != nil || st.Ready != 2 {
+						t.Errorf("stats %+v, %v", st, err)
+					}
+					if page, _, err := b.Peek(b.ctx, "", 10); err != nil || len(page) != 2 {
+						t.Errorf("peek %+v, %v", page, err)
+					}
+					got := map[string]bool{}
+					for end := time.Now().Add(patience); len(got) < 2 && time.Now().Before(end); {
+						for _, d := range b.claim(ways(b.Store)[how], time.Minute).Deliveries {
+							got[d.ID] = true
+							b.ack(d)
+						}
+					}
+					if len(got) < 2 {
+						t.Errorf("got %v", got)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestForeignKeyIsMetBeforeALease has something of another type in each key that a claim reads. The
+// claim fails before it has leased anything.
+func TestForeignKeyIsMetBeforeALease(t *testing.T) {
+	t.Parallel()
+	for how := range ways(nil) {
+		for _, key := range []string{"leases", "held", "gens", "ready"} {
+			t.Run(how+" "+key, func(t *testing.T) {
+				t.Parallel()
+				b := setup(t)
+				b.push("a")
+				b.all([]error{b.raw.Set(b.ctx, b.key(key), "foreign", 0).Err()})
+				c, err := ways(b.Store)[how](b.ctx, 10, 50*time.Millisecond, "foreign")
+				if err == nil && len(c.Deliveries) == 0 {
+					t.Error("the claim has met nothing")
+				}
+				b.all([]error{b.raw.Del(b.ctx, b.key(key)).Err()})
+				if err == nil {
+					return // it needs no such key
+				}
+				if d := b.next(ways(b.Store)[how], time.Minute, "a"); d.Attempt != 1 {
+					t.Errorf("attempt %d", d.Attempt)
+				}
+			})
+		}
+	}
+}

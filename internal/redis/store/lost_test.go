@@ -1,0 +1,278 @@
+package store_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/store"
+)
+
+// losing is a store that loses the reply to its first script, and has something happen before it
+// tries again.
+func (b *bench) losing(meanwhile func()) *store.Store {
+	b.t.Helper()
+	return b.doomed(&fate{at: called("evalsha"), after: meanwhile})
+}
+
+func (b *bench) nothingMeanwhile() {}
+
+// unknown checks that an outcome is neither success nor one of the errors that a caller would
+// believe.
+func (b *bench) unknown(errs []error) {
+	b.t.Helper()
+	if len(errs) != 1 || errs[0] == nil || !strings.Contains(errs[0].Error(), "unknown") {
+		b.t.Errorf("got %v, want that the outcome is unknown", errs)
+	}
+}
+
+func TestScheduleLosesItsReply(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		message   backend.Message
+		meanwhile func(*bench)
+		left      int64 // messages
+		unknown   bool
+	}{
+		"it waits":        {backend.Message{ID: "a"}, (*bench).nothingMeanwhile, 1, false},
+		"it is held":      {backend.Message{ID: "a"}, func(b *bench) { b.take() }, 1, false},
+		"it is done":      {backend.Message{ID: "a"}, func(b *bench) { b.ack(b.take()) }, 0, true},
+		"it is done, due": {backend.Message{ID: "a", Due: time.Unix(1, 0)}, func(b *bench) { b.ack(b.take()) }, 0, true},
+		"it came and is done": {backend.Message{ID: "a", Delay: 20 * time.Millisecond}, func(b *bench) {
+			time.Sleep(21 * time.Millisecond)
+			b.ack(b.take())
+		}, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			errs := b.losing(func() { tt.meanwhile(b) }).Schedule(b.ctx, []backend.Message{tt.message})
+			if tt.unknown {
+				b.unknown(errs)
+			} else {
+				b.all(errs)
+			}
+			if n := b.raw.HLen(b.ctx, b.key("messages")).Val(); n != tt.left {
+				t.Errorf("%d messages are left, want %d", n, tt.left)
+			}
+		})
+	}
+}
+
+// take takes what is due, whatever its body.
+func (b *bench) take() backend.Delivery {
+	b.t.Helper()
+	c := b.claim(b.Claim, time.Minute)
+	if len(c.Deliveries) != 1 {
+		b.t.Fatalf("got %d messages, want 1", len(c.Deliveries))
+	}
+	return c.Deliveries[0]
+}
+
+// A push that did not arrive is made again, unless it could have come and gone.
+func TestScheduleIsLost(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	lost := func() *store.Store { return b.doomed(&fate{at: called("evalsha"), unsent: true}) }
+	b.all(lost().Schedule(b.ctx, []backend.Message{{ID: "later", Delay: time.Hour}}))
+	b.unknown(lost().Schedule(b.ctx, []backend.Message{{ID: "now"}}))
+	if n := b.raw.HLen(b.ctx, b.key("messages")).Val(); n != 1 {
+		t.Errorf("%d messages are stored, want 1", n)
+	}
+}
+
+func TestScheduleMeetsAnotherAfterItsReplyIsLost(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.push("a")
+	b.want(b.losing(b.nothingMeanwhile).Schedule(b.ctx, []backend.Message{{ID: "a", Body: []byte("other")}}), backend.ErrDuplicate)
+}
+
+// The first message of an id is not taken for one that was to be due later.
+func TestScheduleMeetsAnotherTimeAfterItsReplyIsLost(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	due := time.Now().Add(time.Hour)
+	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "a", Delay: time.Hour}}))
+	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "b", Due: due}}))
+	b.want(b.losing(b.nothingMeanwhile).Schedule(b.ctx, []backend.Message{{ID: "a", Delay: 2 * time.Hour}}), backend.ErrDuplicate)
+	b.want(b.losing(b.nothingMeanwhile).Schedule(b.ctx, []backend.Message{{ID: "a", Delay: time.Minute}}), backend.ErrDuplicate)
+	b.want(b.losing(b.nothingMeanwhile).Schedule(b.ctx, []backend.Message{{ID: "b", Due: due.Add(time.Minute)}}), backend.ErrDuplicate)
+}
+
+// tardy has every script but the first wait, as for a connection, when the client library has begun
+// with it.
+type tardy struct{ met atomic.Bool }
+
+func (*tardy) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*tardy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *tardy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" && !h.met.CompareAndSwap(false, true) {
+			time.Sleep(1500 * time.Millisecond) // that is how long there is no connection
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// A push that is sent again knows its own message, however long it has waited for a connection.
+func TestScheduleLosesItsReplyAndItsConnection(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "first", Delay: time.Hour}})) // the script is there now
+	client := redis.NewClient(b.raw.Options())
+	t.Cleanup(func() { _ = client.Close() })
+	client.AddHook(&tardy{})
+	client.AddHook(&fate{at: called("evalsha"), after: func() {}})
+	b.all(b.with(client).Schedule(b.ctx, []backend.Message{{ID: "a", Delay: time.Hour}}))
+}
+
+// A late ack whose reply is lost is no success for a worker that lost the lease: another has done
+// the message.
+func TestAckLosesItsReplyAfterItsLease(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.push("a")
+	first := b.next(b.Claim, 20*time.Millisecond, "a")
+	second := b.next(b.Claim, time.Minute, "a")
+	b.ack(second)
+	b.unknown(b.losing(b.nothingMeanwhile).Ack(b.ctx, []backend.Lease{first.Lease()}))
+	b.empty()
+}
+
+// An id that is pushed again while an ack's reply is lost is no reason to call the lease lost.
+func TestAckLosesItsReplyAndTheIDIsBack(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.push("a")
+	l := b.next(b.Claim, time.Minute, "a")
+	b.all(b.losing(func() { b.push("a") }).Ack(b.ctx, []backend.Lease{l.Lease()}))
+}
+
+func TestBuryLosesItsReplyAndTheDeadLetter(t *testing.T) {
+	t.Parallel()
+	for name, meanwhile := range map[string]func(*bench) []error{
+		"redriven": func(b *bench) []error { return b.Redrive(b.ctx, []string{"a"}) },
+		"deleted":  func(b *bench) []error { return b.DeleteDead(b.ctx, []string{"a"}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.push("a")
+			l := b.next(b.Claim, time.Minute, "a")
+			b.unknown(b.losing(func() { b.all(meanwhile(b)) }).Dead(b.ctx, []backend.Burial{{Lease: l.Lease()}}))
+		})
+	}
+}
+
+func TestSettleLosesItsReply(t *testing.T) {
+	for name, settle := range map[string]func(*bench, *store.Store, backend.Lease) []error{
+		"ack": func(b *bench, s *store.Store, l backend.Lease) []error { return s.Ack(b.ctx, []backend.Lease{l}) },
+		"extend": func(b *bench, s *store.Store, l backend.Lease) []error {
+			_, errs := s.Extend(b.ctx, []backend.Lease{l}, time.Minute)
+			return errs
+		},
+		"nack": func(b *bench, s *store.Store, l backend.Lease) []error {
+			return s.Nack(b.ctx, []backend.Return{{Lease: l}})
+		},
+		"nack with a delay": func(b *bench, s *store.Store, l backend.Lease) []error {
+			return s.Nack(b.ctx, []backend.Return{{Lease: l, Delay: time.Hour}})
+		},
+		"nack with headers": func(b *bench, s *store.Store, l backend.Lease) []error {
+			return s.Nack(b.ctx, []backend.Return{{Lease: l, NewHeaders: true, Headers: newHeaders}})
+		},
+		"nack untouched": func(b *bench, s *store.Store, l backend.Lease) []error {
+			return s.Nack(b.ctx, []backend.Return{{Lease: l, Untouched: true}})
+		},
+		"dead": func(b *bench, s *store.Store, l backend.Lease) []error {
+			return s.Dead(b.ctx, []backend.Burial{{Lease: l}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.push("a")
+			l := b.next(b.Claim, time.Minute, "a")
+			b.all(settle(b, b.losing(b.nothingMeanwhile), l.Lease()))
+		})
+	}
+}
+
+// Where another worker has the message by the time of the second try, the first may have given it
+// back or the lease may have ended.
+func TestNackLosesItsReplyAndTheMessage(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.push("a")
+	l := b.next(b.Claim, time.Minute, "a")
+	var second backend.Delivery
+	lossy := b.losing(func() { second = b.next(b.Claim, time.Minute, "a") })
+	b.unknown(lossy.Nack(b.ctx, []backend.Return{{Lease: l.Lease()}}))
+	b.ack(second)
+	b.empty()
+}
+
+func TestByIDLosesItsReply(t *testing.T) {
+	t.Parallel()
+	ids := []string{"a"}
+	deadLetter := func(b *bench) {
+		d := b.next(b.Claim, time.Minute, "a")
+		b.all(b.Dead(b.ctx, []backend.Burial{{Lease: d.Lease()}}))
+	}
+	for name, tt := range map[string]struct {
+		before func(*bench)
+		do     func(*bench, *store.Store) []error
+	}{
+		"cancel":  {(*bench).nothingMeanwhile, func(b *bench, s *store.Store) []error { return s.Cancel(b.ctx, ids) }},
+		"redrive": {deadLetter, func(b *bench, s *store.Store) []error { return s.Redrive(b.ctx, ids) }},
+		"delete":  {deadLetter, func(b *bench, s *store.Store) []error { return s.DeleteDead(b.ctx, ids) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.push("a")
+			tt.before(b)
+			b.unknown(tt.do(b, b.losing(b.nothingMeanwhile)))
+			if errs := tt.do(b, b.Store); len(errs) == 0 {
+				t.Error("the first try did nothing")
+			}
+		})
+	}
+}
+
+// TestClaimLosesItsReply has a claim find what its own first try has leased, at any of its steps.
+func TestClaimLosesItsReply(t *testing.T) {
+	for name, f := range map[string]*fate{
+		"script":          {at: called("evalsha"), after: func() {}},
+		"arbitrate, bid":  {at: called("multi"), after: func() {}},
+		"arbitrate, read": {at: called("hmget"), after: func() {}},
+		"arbitrate, look": {at: called("time"), unsent: true},
+		"mover":           {at: called("evalsha"), after: func() {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.push("a", "b", "c")
+			way, _, _ := strings.Cut(name, ",")
+			c, err := ways(b.doomed(f))[way](b.ctx, 2, time.Minute, "mine")
+			if name == "arbitrate, look" && err != nil {
+				return // nothing is lost before the bid
+			}
+			if err != nil || len(c.Deliveries) != 2 || c.Deliveries[0].ID != "a" || c.Deliveries[1].Attempt != 1 {
+				t.Fatalf("got %+v, %v", c, err)
+			}
+			b.all(b.Ack(b.ctx, []backend.Lease{c.Deliveries[0].Lease(), c.Deliveries[1].Lease()}))
+			b.ack(b.next(b.MoveAndTake, time.Minute, "c"))
+			b.empty()
+		})
+	}
+}

@@ -1,0 +1,32 @@
+-- Deletes messages: a token each. Returns 1 done, 0 the lease is lost, 2 unknown. A repeated ack
+-- that finds no message is done: the first try deleted it, if no other worker could have had it.
+local ms, firsts = tokens(FIRST, 1)
+local holds = holds_all(ms, firsts)
+local done = held(ms, holds)
+local ids = {}
+for i, m in ipairs(done) do
+  ids[i] = id_of(m)
+end
+local all = #done > 0 and all_there_is()
+-- Stopped in between, the message comes again or its lease ends as one of no message.
+on('HDEL', HELD, done)
+if #done > 0 then
+  forget(ids, all)
+end
+on('ZREM', LEASES, done)
+
+-- The outcome of a repeated ack for a lease that is not in force.
+local function again(m, first)
+  local now = current(id_of(m))
+  if now and seq_of(now) == seq_of(m) then
+    return 0
+  end
+  local ahead = (struct.unpack('>I4', first) - NOW) % 4294967296
+  return (ahead > 0 and ahead < 2147483648) and 1 or 2
+end
+
+local outcomes = {}
+for i, m in ipairs(ms) do
+  outcomes[i] = holds[i] and 1 or RETRY and again(m, firsts[i]) or 0
+end
+return outcomes

@@ -1,0 +1,83 @@
+-- HELD has the due time of each lease, then the name of the claim, and in 4 bytes when the lease
+-- was to end: of it a token has what a member has not, for a server that has forgotten a lease may
+-- give another the same member. An entry of READY has the due time alone. A claim without a script
+-- (see arbitrate) has '?' before its name: it may have lost, and then this is no lease.
+
+-- The due time in an entry of HELD. One that is unreadable counts as due now: an entry that is no
+-- number would fail each script that meets it.
+local function due_in(v)
+  local due = #v >= 8 and struct.unpack('>d', v)
+  return due and math.abs(due) < math.huge and due or NOW
+end
+
+local function moved(v)
+  return #v == 8
+end
+
+-- Whether an entry of HELD alone tells that its member is the one that a message has now.
+local function certain(v)
+  return #v > 8 and string.byte(v, 9) ~= 63
+end
+
+-- Whether the lease that has v in HELD is in force. Mostly one look tells for all that none has
+-- ended.
+local none_ended
+
+local function in_force(m, v)
+  if not certain(v) then
+    local till = not moved(v) and redis.call('ZSCORE', LEASES, m)
+    return till and tonumber(till) > NOW and current(id_of(m)) == m
+  end
+  if none_ended == nil then
+    none_ended = redis.call('ZCOUNT', LEASES, '-inf', int(NOW)) == 0
+  end
+  return none_ended or tonumber(redis.call('ZSCORE', LEASES, m) or 0) > NOW
+end
+
+-- Reads the tokens among the arguments, each so many behind the one before: their members, and when
+-- their leases were to end.
+local function tokens(from, step)
+  local ms, firsts = {}, {}
+  for i = from, #ARGV, step do
+    firsts[#firsts + 1], ms[#ms + 1] = string.sub(ARGV[i], 1, 4), string.sub(ARGV[i], 5)
+  end
+  return ms, firsts
+end
+
+-- The entries of HELD of some members, by their places; false where the lease is not in force. With
+-- firsts only leases count that were to end then.
+local function holds_all(ms, firsts)
+  local holds = on('HMGET', HELD, ms) or {}
+  for i, v in ipairs(holds) do
+    holds[i] = v and not (firsts and string.sub(v, -4) ~= firsts[i]) and in_force(ms[i], v) and v
+  end
+  return holds
+end
+
+-- Returns the members whose leases are in force, those with something in holds. Of one that is
+-- there twice only the first has the lease.
+local function held(ms, holds)
+  local done, seen = {}, {}
+  for i, m in ipairs(ms) do
+    holds[i] = not seen[m] and holds[i]
+    if holds[i] then
+      done[#done + 1] = m
+      seen[m] = true
+    end
+  end
+  return done
+end
+
+-- Removes nothing: proves, before anything is written, that release is allowed. Then a server that
+-- is out of memory lets additions pass.
+local function prove_release()
+  redis.call('HDEL', HELD, '')
+  redis.call('ZREM', LEASES, '')
+end
+
+-- Ends leases. An entry of LEASES without one of HELD is checked against MSG when it ends, so HELD
+-- goes first.
+local function release(ms)
+  on('HDEL', HELD, ms)
+  on('ZREM', LEASES, ms)
+end

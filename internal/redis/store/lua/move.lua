@@ -1,0 +1,22 @@
+-- Moves due messages to the list READY until it has limit entries, in the order of the queue:
+-- limit. HELD keeps their due times. Returns the time in us, the next event in ms, and how many
+-- there are in READY; 0 while ended leases are to be given back first.
+local limit = tonumber(ARGV[FIRST])
+if expire() then
+  return {int(NOW_US), int(next_event()), 0}
+end
+merge_ready()
+local lacking = limit - redis.call('LLEN', READY)
+if lacking > 0 then
+  local due = redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW), 'WITHSCORES', 'LIMIT', 0, lacking)
+  local ms, holds = {}, {}
+  for i = 1, #due, 2 do
+    ms[#ms + 1] = due[i]
+    holds[i], holds[i + 1] = due[i], struct.pack('>d', tonumber(due[i + 1]))
+  end
+  redis.call('ZREM', DUE, '') -- removes nothing: proves that it may, and then a server out of memory lets additions pass
+  on('HSET', HELD, holds)
+  on('RPUSH', READY, ms)
+  on('ZREM', DUE, ms)
+end
+return {int(NOW_US), int(next_event()), redis.call('LLEN', READY)}

@@ -1,0 +1,65 @@
+-- Gives messages back: for each token, delay in us, then '0', or '1' when untouched, or '2' and new
+-- headers. Returns 1 done, 0 the lease is lost, 2 unknown: it was lost or the first try has done
+-- it. Of messages with new headers it may return outcomes for the first only.
+
+-- Whether the first try gave the message back. The end of the lease would have made it due at once.
+local function done_before(m, delay)
+  local back = member(seq_of(m), gen_of(m) + 1, id_of(m))
+  local due = redis.call('ZSCORE', DUE, back)
+  return due and (delay == 0 or tonumber(due) > NOW)
+end
+
+-- New headers of a place, or nil.
+local function headers_at(i)
+  local how = ARGV[FIRST + 3 * i - 1]
+  return string.byte(how) == 50 and string.sub(how, 2) or nil
+end
+
+-- Leaves out the last members where the records to be copied before them have that many bytes.
+local ROOM = 8 * 1024 * 1024
+
+local function leave_out_last(ms)
+  for i, m in ipairs(ms) do
+    if headers_at(i) then
+      ROOM = ROOM - redis.call('HSTRLEN', MSG, id_of(m))
+    end
+    if ROOM <= 0 then
+      for last = #ms, i + 1, -1 do
+        ms[last] = nil
+      end
+      return
+    end
+  end
+end
+
+local ms, firsts = tokens(FIRST, 3)
+leave_out_last(ms)
+local holds = holds_all(ms, firsts)
+local given = held(ms, holds)
+
+local outcomes, dues, untouched, headers = {}, {}, {}, {}
+for i, m in ipairs(ms) do
+  local delay, unseen = tonumber(ARGV[FIRST + 3 * i - 2]), ARGV[FIRST + 3 * i - 1] == '1'
+  if holds[i] then
+    dues[#dues + 1] = unseen and due_in(holds[i]) or after(delay)
+    untouched[#dues] = unseen
+    headers[m] = headers_at(i)
+    outcomes[i] = 1
+  elseif RETRY then
+    outcomes[i] = done_before(m, unseen and 0 or delay) and 1 or 2
+  else
+    outcomes[i] = 0
+  end
+end
+if #given > 0 then
+  prove_release()
+  local backs = next(headers) and put_back_with(headers, given, dues, untouched) or put_back(given, dues, untouched)
+  release(given)
+  local head = first_waiting() -- of equal due times the first by push order, which need not be the first here
+  for i, back in ipairs(backs) do
+    if back == head then
+      tell(dues[i])
+    end
+  end
+end
+return told(outcomes)

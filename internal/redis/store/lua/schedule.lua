@@ -1,0 +1,147 @@
+-- Stores messages: how many arguments each has, and then for each id, content, when it is due, in
+-- ms or as '+' and a delay in us, and, as a fourth where any has it, for how many us the id stays
+-- taken, or 0. Idempotent by id: one that is there stays. Returns an outcome for each: 1 stored, 0
+-- a message of that id is there or the id is taken, 2 unknown: the first try may have stored one
+-- that was due and done since, which must not come again. 1 alone is for all.
+local FIELDS = tonumber(ARGV[FIRST])
+
+-- Ids that stay taken. Where there are none, and none is to be, this is not called: it would cost
+-- each push.
+local function windows()
+  local w, opened = {}, 0
+
+  -- Until when an id is taken, in ms, or nil.
+  function w.till(id)
+    local till = tonumber(named('ZSCORE', redis.pcall('ZSCORE', UNIQUE, id)) or NOW)
+    return till > NOW and till or nil
+  end
+
+  -- The outcome of a push whose id is taken without a message. The first try may have taken it:
+  -- then its message has come and gone since.
+  function w.refuse(till, us)
+    local own = RETRY and us > 0 and till <= after(us) and till >= after(us - AGE)
+    return own and 2 or 0
+  end
+
+  function w.take(id, us)
+    named('ZADD', redis.pcall('ZADD', UNIQUE, int(after(us)), id))
+    opened = opened + 1
+  end
+
+  -- Drops some ids whose time is over, more than were taken. The key goes with the last of them, by
+  -- the server's clock: not where another is given.
+  function w.tidy()
+    if opened == 0 then
+      return
+    end
+    for _, id in ipairs(redis.call('ZRANGEBYSCORE', UNIQUE, '-inf', NOW, 'LIMIT', 0, 2 * opened)) do
+      redis.call('ZREM', UNIQUE, id)
+    end
+    if GIVEN_NOW == '' then
+      local last = redis.call('ZREVRANGE', UNIQUE, 0, 0, 'WITHSCORES')[2]
+      redis.call('PEXPIRE', UNIQUE, int(tonumber(last) - NOW))
+    end
+  end
+
+  return w
+end
+
+local there = redis.call('EXISTS', UNIQUE, GENS, GENS) -- GENS counts twice
+local unique = (FIELDS > 3 or there % 2 == 1) and windows()
+
+-- Whether a repeated push finds a message that its first try may have stored: one of the same
+-- content and, while it waits for the first time, of the due time that the delay gave then.
+local function own(id, rec, content, due)
+  if string.sub(rec, 8) ~= content then
+    return false
+  end
+  local waits = tonumber(redis.call('ZSCORE', DUE, string.sub(rec, 1, 7) .. '\0\0\0\0' .. id))
+  return not waits or waits <= due and waits >= due - math.ceil(AGE / 1000) - 1
+end
+
+-- The outcome of a push that may not simply be stored, or nil.
+local function met(id, content, due, us)
+  local rec = named('HGET', redis.pcall('HGET', MSG, id))
+  if rec then
+    return (RETRY and own(id, rec, content, due)) and 1 or 0
+  end
+  local till = unique and unique.till(id)
+  if till then
+    return unique.refuse(till, us)
+  end
+  return (RETRY and due - math.ceil(AGE / 1000) <= NOW) and 2 or nil
+end
+
+-- When a message is due, as a number and as ZADD takes it. A due time is passed on as the text that
+-- it came as: Lua is slow at writing numbers.
+local function due_by(when)
+  local delay = string.match(when, '^%+(.*)')
+  if delay then
+    local due = after(tonumber(delay))
+    return due, int(due)
+  end
+  return tonumber(when), when
+end
+
+local redis, args = redis, ARGV -- which each look from here would search for
+local outcomes, times = {}, {}
+local n, stored = 0, 0
+local earliest, first
+
+-- Stores the contents, and then enters when they are due.
+local function store()
+  local when, due, score, last
+  for i = FIRST + 1, #args, FIELDS do
+    local id, content = args[i], args[i + 1]
+    if args[i + 2] ~= when then -- mostly it is that of the message before
+      when = args[i + 2]
+      due, score = due_by(when)
+    end
+    local us = FIELDS > 3 and tonumber(args[i + 3]) or 0
+    local outcome = (RETRY or unique) and met(id, content, due, us)
+    if not outcome then
+      if not last then
+        named('ZADD', redis.pcall('ZADD', DUE, 'XX', 0, '')) -- adds nothing: proves that the last commands are allowed
+        last = reserve((#args - FIRST) / FIELDS)
+      end
+      last = last + 1
+      local s = seq(last, #content)
+      outcome = named('HSETNX', redis.pcall('HSETNX', MSG, id, s .. content))
+      if outcome == 1 then
+        local m = s .. '\0\0\0\0' .. id
+        stored = stored + 1
+        times[2 * stored - 1], times[2 * stored] = score, m
+        if us > 0 then
+          unique.take(id, us)
+        end
+        if there > 1 then
+          redis.call('HDEL', GENS, id) -- there only if a script was stopped that deleted a message of this id
+        end
+        if not first or due < earliest then
+          earliest, first = due, m
+        end
+      end
+    end
+    n = n + 1
+    outcomes[n] = outcome
+  end
+  on('ZADD', DUE, times)
+end
+
+-- A message without a due time would keep its id and never come.
+local ok, failed = pcall(store)
+if not ok then
+  for i = 2, #times, 2 do
+    redis.call('HDEL', MSG, id_of(times[i]))
+    if unique then
+      redis.call('ZREM', UNIQUE, id_of(times[i]))
+    end
+  end
+  return type(failed) == 'table' and failed or redis.error_reply(failed)
+end
+if unique then
+  local tidied, why = pcall(unique.tidy)
+  silence = not tidied and (type(why) == 'table' and why.err or why) or nil
+end
+announce(first, earliest)
+return told(stored == n and 1 or outcomes)

@@ -1,0 +1,28 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+)
+
+// The message of an ended lease is due before messages pushed since, however long no worker has
+// claimed.
+func TestEndedLeaseComesInTurn(t *testing.T) {
+	t.Parallel()
+	for name := range ways(setup(t).Store) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			way := ways(b.Store)[name]
+			b.push("first")
+			end := b.claim(way, 20*time.Millisecond).Deliveries[0].Until
+			b.pushAfter(30*time.Millisecond, "second", "third")
+			for late := end.Add(30 * time.Millisecond); !b.raw.Time(b.ctx).Val().After(late); {
+				time.Sleep(time.Millisecond) // polling the clock that decides
+			}
+			if ds := b.claim(way, time.Minute).Deliveries; len(ds) == 0 || ds[0].ID != "first" {
+				t.Errorf("got %v, want the first to come first", ds)
+			}
+		})
+	}
+}

@@ -1,0 +1,45 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// remember keeps what the server has of the queue. The result sets it back to that, as a server is
+// that lost what it had not on its disk, or whose replica took over.
+func (b *bench) remember() (setBack func()) {
+	b.t.Helper()
+	kept := make(map[string]string)
+	for _, key := range b.left() {
+		value, err := b.raw.Dump(b.ctx, key).Result()
+		b.all([]error{err})
+		kept[key] = value
+	}
+	return func() {
+		b.t.Helper()
+		b.all([]error{b.raw.Del(b.ctx, b.left()...).Err()})
+		for key, value := range kept {
+			b.all([]error{b.raw.Restore(b.ctx, key, 0, value).Err()})
+		}
+	}
+}
+
+func TestTokenOfAForgottenLease(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	for name, way := range ways(b.Store) {
+		b.push(name)
+		setBack := b.remember()
+		forgotten := b.next(way, time.Minute, name)
+		setBack()
+		second := b.next(way, 2*time.Minute, name)
+		if second.Attempt != 1 {
+			t.Errorf("%s: attempt %d", name, second.Attempt)
+		}
+		b.stale(forgotten.Lease())
+		b.all(b.Ack(b.ctx, []backend.Lease{second.Lease()}))
+		b.empty()
+	}
+}

@@ -1,0 +1,42 @@
+package store
+
+import (
+	"context"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/record"
+	"github.com/delayq/delayq/internal/redis/script"
+)
+
+// Schedule is as in backend.Queue.
+func (s *Store) Schedule(ctx context.Context, ms []backend.Message) []error {
+	size := func(m backend.Message) int { return len(m.Body) }
+	return script.Chunked(ms, size, func(part []backend.Message) []error {
+		reply, err := s.pushes.Run(ctx, scheduleScript, scheduleArgs(part)...)
+		reply = s.pushes.Heard(reply)
+		if err == nil && reply == allStored {
+			return nil
+		}
+		outcome := script.OneOr(backend.ErrDuplicate)
+		return script.Outcomes(scheduleScript, len(part), reply, err, func(_ int, reply any) error { return outcome(reply) })
+	})
+}
+
+// allStored is the reply for a call whose messages were all stored.
+var allStored any = int64(1)
+
+func packed(id string) []byte { return record.PackID(nil, id) }
+
+// Cancel is as in backend.Canceler.
+func (s *Store) Cancel(ctx context.Context, ids []string) []error {
+	return s.byID(ctx, cancelScript, ids, script.Waited)
+}
+
+// Reschedule is as in backend.Rescheduler.
+func (s *Store) Reschedule(ctx context.Context, ms []backend.Move) []error {
+	return script.Chunked(ms, script.Small, func(part []backend.Move) []error {
+		return script.Each(ctx, &s.Runner, rescheduleScript, part, nil, func(args []any, m backend.Move) []any {
+			return append(args, packed(m.ID), script.Due(m.Due), script.Delay(m.Delay))
+		}, script.Waited)
+	})
+}

@@ -1,0 +1,32 @@
+package store
+
+import (
+	"embed"
+
+	"github.com/delayq/delayq/internal/redis/script"
+)
+
+//go:embed lua/*.lua
+var files embed.FS
+
+// Each script has, besides the prelude, only the files that it needs.
+var (
+	scheduleScript   = script.Load(files, "trigger", "number", "schedule")
+	claimScript      = script.Load(files, "message", "lease", "back", "next", "ready", "hand_out", "claim")
+	takeScript       = script.Load(files, "message", "lease", "next", "hand_out", "take")
+	moveScript       = script.Load(files, "message", "lease", "back", "next", "ready", "move")
+	expireScript     = script.Load(files, "message", "lease", "back", "expire")
+	lookScript       = script.Load(files, "look")
+	ackScript        = script.Load(files, "message", "lease", "forget", "ack")
+	nackScript       = script.Load(files, "message", "lease", "back", "headers", "trigger", "nack")
+	extendScript     = script.Load(files, "message", "lease", "extend")
+	deadScript       = script.Load(files, "message", "lease", "number", "dead")
+	cancelScript     = script.Load(files, "message", "lease", "back", "waiting", "forget", "cancel")
+	rescheduleScript = script.Load(files, "message", "lease", "back", "waiting", "trigger", "reschedule")
+	statsScript      = script.Load(files, "message", "lease", "back", "stats")
+	listDeadScript   = script.Load(files, "message", "list_dead")
+	redriveScript    = script.Load(files, "message", "number", "trigger", "redrive")
+	deleteDeadScript = script.Load(files, "forget", "delete_dead")
+	peekScript       = script.Load(files, "message", "lease", "back", "peek")
+	purgeScript      = script.Load(files, "purge")
+)

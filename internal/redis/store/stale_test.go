@@ -1,0 +1,143 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// stale are the events between a worker's look and its bid that make the bid's entry stale.
+var stale = map[string]struct {
+	meanwhile func(*bench)
+	attempt   int // of the delivery that must still come, 0 for none
+}{
+	"taken and acked": {meanwhile: func(b *bench) { b.ack(b.next(b.Claim, time.Minute, "a")) }},
+	"taken and nacked": {func(b *bench) {
+		d := b.next(b.Claim, time.Minute, "a")
+		b.all(b.Nack(b.ctx, []backend.Return{{Lease: d.Lease(), Delay: 150 * time.Millisecond}}))
+	}, 2},
+	"taken and given back": {func(b *bench) {
+		d := b.next(b.Claim, time.Minute, "a")
+		b.all(b.Nack(b.ctx, []backend.Return{{Lease: d.Lease(), Untouched: true}}))
+	}, 1},
+	"cancelled":   {meanwhile: func(b *bench) { b.all(b.Cancel(b.ctx, []string{"a"})) }},
+	"rescheduled": {func(b *bench) { b.later() }, 1},
+	"pushed anew": {func(b *bench) {
+		b.all(b.Cancel(b.ctx, []string{"a"}))
+		b.pushAfter(150*time.Millisecond, "a")
+	}, 1},
+	"dead and redriven": {func(b *bench) {
+		d := b.next(b.Claim, time.Minute, "a")
+		b.all(b.Dead(b.ctx, []backend.Burial{{Lease: d.Lease()}}))
+		b.all(b.Redrive(b.ctx, []string{"a"}))
+		b.later()
+	}, 1},
+	"moved": {func(b *bench) {
+		f := &fate{at: called("evalsha"), dies: true}
+		_, _ = b.doomed(f).MoveAndTake(b.ctx, 10, time.Minute, "dead")
+	}, 1},
+}
+
+func (b *bench) ack(d backend.Delivery) {
+	b.t.Helper()
+	b.all(b.Ack(b.ctx, []backend.Lease{d.Lease()}))
+}
+
+func (b *bench) later() {
+	b.t.Helper()
+	b.all(b.Reschedule(b.ctx, []backend.Move{{ID: "a", Delay: 150 * time.Millisecond}}))
+}
+
+// TestLoser lets a worker lose the race for a message. It gets nothing and leaves nothing.
+func TestLoser(t *testing.T) {
+	for name, g := range stale {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.push("a")
+			loser := b.doomed(&fate{at: called("multi"), before: func() { g.meanwhile(b) }})
+			c, err := loser.Arbitrate(b.ctx, 10, 50*time.Millisecond, "loser")
+			if err != nil || len(c.Deliveries) != 0 {
+				t.Fatalf("the loser got %+v, %v", c, err)
+			}
+			b.afterLosing(g.attempt, name == "moved")
+		})
+	}
+}
+
+// TestDeadLoser lets the worker die between its bid and the clean-up, so that the entry it made
+// among the leases stays until its end.
+func TestDeadLoser(t *testing.T) {
+	for name, g := range stale {
+		for next := range ways(nil) {
+			t.Run(name+", then "+next, func(t *testing.T) {
+				t.Parallel()
+				b := setup(t)
+				b.push("a")
+				f := &fate{at: called("multi"), before: func() { g.meanwhile(b) }, dies: true}
+				if c, err := b.doomed(f).Arbitrate(b.ctx, 10, 50*time.Millisecond, "loser"); len(c.Deliveries) != 0 {
+					t.Fatalf("the loser got %+v, %v", c, err)
+				}
+				if !f.dead.Load() {
+					t.Fatal("the loser made no bid")
+				}
+				b.withStale(ways(b.Store)[next], g.attempt, name == "moved")
+			})
+		}
+	}
+}
+
+// comes checks that the message comes with its attempt, and acks it. Where a mover had it, the end
+// of the stale entry may count as one more.
+func (b *bench) comes(way claimer, attempt int, moved bool) {
+	b.t.Helper()
+	d := b.next(way, time.Minute, "a")
+	if d.Attempt != attempt && (!moved || d.Attempt != attempt+1) {
+		b.t.Errorf("attempt %d, want %d", d.Attempt, attempt)
+	}
+	b.ack(d)
+}
+
+// withStale checks that the message comes as if there were no stale entry, and that the entry goes.
+func (b *bench) withStale(way claimer, attempt int, moved bool) {
+	b.t.Helper()
+	if attempt > 0 {
+		b.comes(way, attempt, moved)
+	}
+	for deadline := time.Now().Add(patience); len(b.left()) > 0 && time.Now().Before(deadline); {
+		c := b.claim(way, time.Minute)
+		if len(c.Deliveries) > 0 {
+			b.t.Fatalf("the stale entry brought %+v", c.Deliveries)
+		}
+		b.napUntil(c)
+	}
+	b.empty()
+}
+
+// afterLosing checks what there is when the loser has cleaned up.
+func (b *bench) afterLosing(attempt int, moved bool) {
+	b.t.Helper()
+	if attempt > 0 {
+		b.comes(b.MoveAndTake, attempt, moved)
+	}
+	if !moved { // the entry of a message in a mover's list stays
+		b.empty()
+	}
+}
+
+// A loser's bid for a message that another worker holds changes nothing.
+func TestBidForALeasedMessage(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.push("a")
+	var winner backend.Delivery
+	f := &fate{at: called("multi"), before: func() { winner = b.next(b.Claim, time.Minute, "a") }}
+	if c, err := b.doomed(f).Arbitrate(b.ctx, 10, time.Millisecond, "loser"); err != nil || len(c.Deliveries) != 0 {
+		t.Fatalf("the loser got %+v, %v", c, err)
+	}
+	b.nothing(b.Arbitrate)
+	b.want(b.Cancel(b.ctx, []string{"a"}), backend.ErrInFlight)
+	b.ack(winner)
+	b.empty()
+}

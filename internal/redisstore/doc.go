@@ -1,5 +1,0 @@
-// Package redisstore keeps the messages of one queue in Redis. Backends zsetpoll and keyspace share
-// it: they differ in how a worker learns that something is due, not in how messages are kept.
-//
-// docs/redis.md draws the keys.
-package redisstore

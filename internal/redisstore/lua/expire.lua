@@ -1,2 +1,0 @@
--- Gives back what ended leases held. Returns 1 where there are more.
-return expire() and 1 or 0

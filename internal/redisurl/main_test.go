@@ -1,9 +1,0 @@
-package redisurl
-
-import (
-	"testing"
-
-	"github.com/delayq/delayq/internal/testenv"
-)
-
-func TestMain(m *testing.M) { testenv.Main(m) }
