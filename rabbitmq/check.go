@@ -142,7 +142,7 @@ func (c *checker) why(s *session, doing string, err error) error {
 
 // repair declares all again. Queues that were bound to an exchange that has gone are bound again by whoever has them open.
 func (c *checker) repair(began time.Time, s *session, gone error) error {
-	if err := c.b.pub.redeclare(c.life, began, gone.Error()); err != nil {
+	if err := c.b.pub.redeclareShared(c.life, began, gone.Error()); err != nil {
 		return err
 	}
 	for _, q := range c.b.open() {

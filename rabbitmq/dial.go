@@ -55,7 +55,7 @@ func connect(ctx context.Context, url string, c *tls.Config) (*connection, error
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	stop := func() bool { return true }
-	under := new(cork)
+	buffer := new(writeBuffer)
 	config := amqp.Config{
 		Heartbeat:       heartbeat,
 		TLSClientConfig: c.Clone(), // the client library writes into it
@@ -68,8 +68,8 @@ func connect(ctx context.Context, url string, c *tls.Config) (*connection, error
 			// The client library takes the deadline off once the connection is open.
 			stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
 			deadline, _ := ctx.Deadline()
-			under.Conn = conn
-			return under, conn.SetDeadline(deadline)
+			buffer.Conn = conn
+			return buffer, conn.SetDeadline(deadline)
 		},
 	}
 	conn, err := amqp.DialConfig(url, config)
@@ -82,7 +82,7 @@ func connect(ctx context.Context, url string, c *tls.Config) (*connection, error
 	if err != nil {
 		return nil, explainConnect(err)
 	}
-	return &connection{conn, under}, nil
+	return &connection{conn, buffer}, nil
 }
 
 // late is the context's error, also at the very end of its time.

@@ -181,9 +181,9 @@ func FuzzHeaders(f *testing.F) {
 				t.Fatalf("%s is published again", strange)
 			}
 		}
-		g := readGrave(d)
-		if _, err := parseCursor(cursorOf(g)); err != nil {
-			t.Fatalf("a listing would stop at %q: %v", cursorOf(g), err)
+		l := readDeadLetter(d)
+		if _, err := parseCursor(cursorOf(l)); err != nil {
+			t.Fatalf("a listing would stop at %q: %v", cursorOf(l), err)
 		}
 	})
 }

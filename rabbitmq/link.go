@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -14,23 +13,23 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// A link keeps one connection alive: when it breaks, it connects again, for ever, and counts sessions. The client
-// library's own recovery is not used: after it an old delivery's tag would settle a new delivery.
+// A link keeps one connection alive: it connects again whenever the connection breaks. It does not
+// use the client library's own recovery, after which the tag of an old delivery would settle a new
+// one.
 type link struct {
 	purpose string // for the log
 	dial    func(context.Context) (*connection, error)
 	setup   func(*amqp.Connection) error // declares what the session needs
-	log     *slog.Logger                 // of who opened first
+	log     *slog.Logger                 // of the first handle
 
 	life context.Context // ends with close
 	stop context.CancelFunc
 	over sync.WaitGroup
 
-	starting chan struct{} // has room for the one that makes the first connection
+	starting chan struct{} // has one while the first connection is made
 
 	mu      sync.Mutex
 	started bool
-	count   uint64
 	current *session
 	changed chan struct{} // closed when current changes
 	failure error         // of the last try
@@ -38,14 +37,14 @@ type link struct {
 	channels int // that the broker allows to a connection; 0 before the first
 }
 
-// A session is one connection's time. What was received in it can be settled in it only.
+// A session is the lifetime of one connection. A message that was received in it can be settled in
+// it only.
 type session struct {
-	number uint64
-	conn   *connection
-	gone   chan struct{} // closed when the connection is
+	conn *connection
+	gone chan struct{} // closed when the connection is
 
 	mu      sync.Mutex
-	blocked string        // why the broker takes no messages; empty when it does
+	blocked string        // why the broker takes no messages; empty if it does
 	moved   chan struct{} // closed when blocked changes
 }
 
@@ -55,7 +54,7 @@ func newLink(purpose string, dial func(context.Context) (*connection, error), se
 	return l
 }
 
-// start makes the first connection, whose failure is the caller's to know, and sees to all further ones.
+// start makes the first connection and returns its error. All later ones are made in the background.
 func (l *link) start(ctx context.Context, log *slog.Logger) error {
 	_, err := within(ctx, func() (struct{}, error) { return struct{}{}, l.startNow(ctx, log) })
 	return err
@@ -87,7 +86,7 @@ func (l *link) startNow(ctx context.Context, log *slog.Logger) error {
 	return err
 }
 
-// begin keeps the first connection alive, unless the link has been closed meanwhile.
+// begin keeps the first connection alive. It returns false if the link was closed meanwhile.
 func (l *link) begin(conn *connection, log *slog.Logger) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,10 +125,9 @@ func (l *link) connect(ctx context.Context) (*connection, error) {
 }
 
 func (l *link) enterLocked(conn *connection) *session {
-	l.count++
 	l.failure = nil
 	l.channels = int(conn.Config.ChannelMax)
-	s := &session{number: l.count, conn: conn, gone: make(chan struct{}), moved: make(chan struct{})}
+	s := &session{conn: conn, gone: make(chan struct{}), moved: make(chan struct{})}
 	l.changeLocked(s)
 	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
 	blockings := conn.NotifyBlocked(make(chan amqp.Blocking, 16))
@@ -149,7 +147,7 @@ func (l *link) changeLocked(s *session) {
 	l.changed = make(chan struct{})
 }
 
-// watch notes blockings until the connection ends.
+// watch notes whether the broker blocks the connection, until it ends.
 func (s *session) watch(closed <-chan *amqp.Error, blockings <-chan amqp.Blocking) {
 	defer close(s.gone)
 	for {
@@ -176,7 +174,7 @@ func (s *session) block(b amqp.Blocking) {
 	s.moved = make(chan struct{})
 }
 
-// flows tells whether the broker takes messages.
+// flows reports whether the broker takes messages.
 func (s *session) flows() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +200,7 @@ func (s *session) flowing(ctx context.Context) error {
 	}
 }
 
-// because says why a call waited until its context ended.
+// because adds to a context's error why the call had to wait.
 func (s *session) because(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +210,7 @@ func (s *session) because(err error) error {
 	return &blockedError{s.blocked, err}
 }
 
-// blockedError says why a push waited for as long as its context let it.
+// A blockedError is a context's error with the reason why a push had to wait.
 type blockedError struct {
 	why string
 	err error
@@ -221,15 +219,14 @@ type blockedError struct {
 func (e *blockedError) Error() string { return e.why + ": " + e.err.Error() }
 func (e *blockedError) Unwrap() error { return e.err }
 
-var errGone = errors.New("the connection broke")
-
 // keep connects again each time that the connection breaks.
 func (l *link) keep(s *session) {
 	for {
 		select {
 		case <-s.gone:
 		case <-l.life.Done():
-			l.hangUp(s)
+			_ = s.conn.CloseDeadline(time.Now().Add(hangUpWithin))
+			<-s.gone
 			l.change(nil)
 			return
 		}
@@ -242,22 +239,13 @@ func (l *link) keep(s *session) {
 	}
 }
 
-// hangUp closes a connection without waiting for a broker that does not answer.
-func (l *link) hangUp(s *session) {
-	_ = s.conn.CloseDeadline(time.Now().Add(hangUpWithin))
-	<-s.gone
-}
+// hangUpWithin bounds how long closing a connection waits for the broker.
+const hangUpWithin = 2 * time.Second
 
-const (
-	hangUpWithin = 2 * time.Second
-	firstPause   = 20 * time.Millisecond
-	longestPause = 5 * time.Second
-)
-
-// reconnect tries until it succeeds, nil when the link is closed.
+// reconnect connects again, and returns nil when the link is closed.
 func (l *link) reconnect() *session {
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		if !sleep(l.life, pause/2+rand.N(pause/2)) {
+	for retry := (backoff{firstPause, 5 * time.Second}); ; {
+		if !sleep(l.life, retry.next()) {
 			return nil
 		}
 		conn, err := l.connect(l.life)
@@ -274,23 +262,12 @@ func (l *link) fail(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.failure == nil || l.failure.Error() != err.Error() {
-		l.log.Warn("delayq: connecting to RabbitMQ failed; trying on", "for", l.purpose, "err", err)
+		l.log.Warn("delayq: connecting to RabbitMQ failed; trying again", "for", l.purpose, "err", err)
 	}
 	l.failure = err
 }
 
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// session waits for a connection. One that has just broken is none.
+// session waits for a connection that is not broken.
 func (l *link) session(ctx context.Context) (*session, error) {
 	for {
 		l.mu.Lock()
@@ -309,7 +286,7 @@ func (l *link) session(ctx context.Context) (*session, error) {
 	}
 }
 
-// because says why a call waited until its context ended.
+// because adds to a context's error why the call had to wait.
 func (l *link) because(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -327,16 +304,9 @@ func (l *link) because(err error) error {
 func (l *link) close() {
 	l.stop()
 	l.mu.Lock()
-	started := l.started // and if not, it will not
+	started := l.started // it cannot start any more
 	l.mu.Unlock()
 	if started {
 		l.over.Wait()
-	}
-}
-
-// tellLost logs why the broker closed a handle's channel, where it did and the connection is there still.
-func (q *queue) tellLost(why *amqp.Error) {
-	if why != nil && !q.desk.session.conn.IsClosed() {
-		q.log.Warn("delayq: RabbitMQ closed a channel; all leases of the handle end", "queue", q.name, "err", explain("handling messages", why))
 	}
 }

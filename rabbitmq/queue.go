@@ -12,18 +12,18 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// queue is a handle. One goroutine, its desk, owns the channel that it consumes on and all that is in its hands.
+// queue is a handle. Its loop owns the channel that it consumes on and everything received there.
 type queue struct {
-	b     *Backend
-	name  string
-	names names
-	log   *slog.Logger
-	marks *marks // nil without a tombstone store
-	desk  *desk
-	sub   *link // it consumes on
+	b          *Backend
+	name       string
+	names      names
+	log        *slog.Logger
+	tombstones *queueTombstones // nil without a store
+	loop       *channelLoop
+	sub        *link // it consumes on
 
 	listing listing      // of dead letters
-	refusal atomic.Int64 // when it was last logged that the queue refuses messages, in ns since 1970
+	refusal atomic.Int64 // when the log last said that the queue refuses messages, in ns since 1970
 
 	closing sync.Once
 }
@@ -35,8 +35,8 @@ var (
 
 func newQueue(b *Backend, name string, sub *link, log *slog.Logger) *queue {
 	q := &queue{b: b, name: name, names: b.names, log: log, sub: sub}
-	q.marks = newMarks(&b.options, b.names.queue(name), log)
-	q.desk = newDesk(q)
+	q.tombstones = newQueueTombstones(&b.options, b.names.queue(name), log)
+	q.loop = newChannelLoop(q)
 	return q
 }
 
@@ -78,10 +78,10 @@ func (q *queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 // push publishes messages for the first time. Their due times were made of delays at the time that is given: the same delay has to come
 // out again, since one millisecond less may have four digits instead of one.
 func (q *queue) push(ctx context.Context, rs []record, made time.Time) []error {
-	if err := q.marks.enroll(ctx, rs); err != nil {
+	if err := q.tombstones.enroll(ctx, rs); err != nil {
 		return backend.FailAll(len(rs), err)
 	}
-	if q.marks != nil {
+	if q.tombstones != nil {
 		made = time.Now() // the store may have taken its time
 	}
 	out := make([]outgoing, len(rs))
@@ -144,8 +144,12 @@ func (q *queue) guardedWithin(ctx context.Context, n int, do func() []error) []e
 	})
 }
 
-// within returns what do returns, or the error of a context that ended before. Calls of the client library know no contexts and may block until the
-// heartbeat breaks the connection: then do goes on by itself.
+// leaveWithin is how long a call whose context has ended still waits for its outcome.
+const leaveWithin = 20 * time.Millisecond
+
+// within returns the result of do, or the error of a context that ends before. The client library
+// takes no contexts, and its calls may block until the heartbeat breaks the connection. do then goes
+// on by itself.
 func within[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type outcome struct {
 		t   T
@@ -171,7 +175,7 @@ func within[T any](ctx context.Context, do func() (T, error)) (T, error) {
 }
 
 func (q *queue) open(ctx context.Context) error {
-	if q.desk.life.Err() != nil {
+	if q.loop.life.Err() != nil {
 		return backend.ErrClosed
 	}
 	return ctx.Err()
@@ -182,12 +186,12 @@ func (q *queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]
 	if err := q.open(ctx); err != nil {
 		return nil, err
 	}
-	return q.desk.receive(ctx, limit, lease)
+	return q.loop.receive(ctx, limit, lease)
 }
 
 // Ack is as in backend.Queue. It returns when the broker's end of the channel has seen it.
 func (q *queue) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return q.guarded(ctx, len(ls), func() []error { return q.desk.ack(ctx, ls) })
+	return q.guarded(ctx, len(ls), func() []error { return q.loop.ack(ctx, ls) })
 }
 
 // Nack is as in backend.Queue: the message is published again, then acknowledged. Between the two a crash makes two of it.
@@ -197,7 +201,7 @@ func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 		leases[i] = r.Lease
 	}
 	return q.guardedWithin(ctx, len(rs), func() []error {
-		return q.desk.replace(ctx, leases, q.marks.release, func(i int, r *record) outgoing {
+		return q.loop.replace(ctx, leases, q.tombstones.release, func(i int, r *record) outgoing {
 			if rs[i].Untouched {
 				r.attempts--
 			} else {
@@ -219,7 +223,7 @@ func (q *queue) Dead(ctx context.Context, bs []backend.Burial) []error {
 	}
 	return q.guardedWithin(ctx, len(bs), func() []error {
 		defer q.listing.forget()
-		return q.desk.replace(ctx, leases, q.marks.settle, func(i int, r *record) outgoing {
+		return q.loop.replace(ctx, leases, q.tombstones.settle, func(i int, r *record) outgoing {
 			p := r.publishing()
 			p.Headers[reasonHeader] = []byte(bs[i].Reason)
 			p.Headers[diedHeader] = time.Now().UnixMicro()
@@ -231,22 +235,28 @@ func (q *queue) Dead(ctx context.Context, bs []backend.Burial) []error {
 // Extend is as in backend.Queue. The lease is this handle's own timer.
 func (q *queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) (ends []time.Time, errs []error) {
 	ends = make([]time.Time, len(ls))
-	errs = q.guarded(ctx, len(ls), func() []error { return q.desk.extend(ctx, ls, lease, ends) })
+	errs = q.guarded(ctx, len(ls), func() []error {
+		ss := q.loop.extend(ctx, ls, lease)
+		for i, s := range ss {
+			ends[i] = s.end
+		}
+		return errorsOf(ss)
+	})
 	return ends, errs
 }
 
 // Close is as in backend.Queue. What the handle has leased returns to the queue at once.
 func (q *queue) Close() error {
 	q.closing.Do(func() {
-		q.desk.close()
+		q.loop.close()
 		q.listing.close()
 		q.b.forget(q)
 	})
 	return nil
 }
 
-// tellRefused warns, once a minute at most, that the queue itself refuses messages: levels that cannot pass on to it hold up the messages of all queues.
-func (q *queue) tellRefused(key string) {
+// warnRefused warns, once a minute at most, that the queue itself refuses messages: levels that cannot pass on to it hold up the messages of all queues.
+func (q *queue) warnRefused(key string) {
 	now := time.Now().UnixNano()
 	if last := q.refusal.Load(); key != q.names.queue(q.name) || now-last < int64(time.Minute) || !q.refusal.CompareAndSwap(last, now) {
 		return

@@ -80,7 +80,7 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 		_ = q.Close()
 		return nil, err
 	}
-	if q.marks != nil {
+	if q.tombstones != nil {
 		return cancelling{q}, nil
 	}
 	return q, nil
