@@ -48,7 +48,11 @@ func (c *channel) update(limit time.Time) time.Time {
 	now := time.Now()
 	c.endLeases(now)
 	c.unacked.becomeDue(now)
-	c.handOut(now)
+	if c.loop.check == nil {
+		c.unacked.due = c.serve(c.unacked.due, now, time.Time{})
+	} else {
+		c.ask(now)
+	}
 	c.adjust(now)
 	for _, t := range []time.Time{c.unacked.next(), c.idleEnd(), c.acks.next(), c.loop.check.next(now)} {
 		if !t.IsZero() && t.Before(limit) {
@@ -99,15 +103,6 @@ func (c *channel) arrive(a arrival) {
 func (c *channel) settle(d *delivery) {
 	d.sub.settled()
 	c.acks.ack(d.tag)
-}
-
-// handOut gives waiting Receives what is due, once the tombstone store allows it.
-func (c *channel) handOut(now time.Time) {
-	if c.loop.check == nil {
-		c.unacked.due = c.serve(c.unacked.due, now, time.Time{})
-	} else {
-		c.ask(now)
-	}
 }
 
 // serve gives messages to waiting Receives, first come, first served, and returns the rest. No

@@ -22,7 +22,7 @@ func (b *Backend) Examine(ctx context.Context) (x backend.Examination, err error
 		e := examiner{b, conn}
 		x.Findings = append(e.brokers(), e.kinds()...)
 		x.Findings = append(x.Findings, e.policies(ctx)...)
-		if e.b.passesOn() {
+		if e.b.deadLetters() {
 			x.Findings = append(x.Findings, afterCrash)
 		}
 		x.Findings = append(x.Findings, e.undeliverable(), clock, e.alarm(ctx)) // the last: a blocked connection answers nothing more
@@ -36,8 +36,8 @@ var clock = backend.Finding{
 	Remedy: "run NTP on every machine that pushes or works",
 }
 
-// passesOn reports whether messages wait in quorum queues that pass them on.
-func (b *Backend) passesOn() bool { return !b.classic && !b.plugin }
+// deadLetters reports whether messages wait in quorum queues that dead-letter them.
+func (b *Backend) deadLetters() bool { return !b.classic && !b.plugin }
 
 var afterCrash = backend.Finding{
 	Severity: backend.Note, About: "after a crash", Text: "what the broker was just passing on when it crashed comes when it tries again: 180 s later by default, twice that at worst. " +
@@ -97,7 +97,7 @@ func (e examiner) kinds() (fs []backend.Finding) {
 			Remedy: "leave classic=true out",
 		})
 	}
-	fs = append(fs, e.trial("quorum queues", name, fleeting(keeping(false)), "they can be declared",
+	fs = append(fs, e.trial("quorum queues", name, fleeting(keepingArgs(false)), "they can be declared",
 		"allow the user to configure "+e.b.names.prefix+".*, and enable the feature flag quorum_queue: rabbitmqctl enable_feature_flag all"))
 	if fs[0].Severity != backend.Fine {
 		return fs

@@ -2,6 +2,8 @@ package rabbitmq
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -41,7 +43,7 @@ func newChannelLoop(q *queue) *channelLoop {
 	}
 	l.life, l.stop = context.WithCancel(context.Background())
 	if q.tombstones != nil {
-		l.check = newTombstoneCheck(q.tombstones)
+		l.check = &tombstoneCheck{queueTombstones: q.tombstones, prefix: fmt.Sprintf("%016x-", rand.Uint64()), backoff: storeBackoff}
 	}
 	return l
 }

@@ -148,14 +148,6 @@ func (b *inbox) empty() []arrival {
 	return all
 }
 
-// forward puts deliveries into the inbox until the subscription ends.
-func (b *inbox) forward(sub *subscription, deliveries <-chan amqp.Delivery) {
-	for d := range deliveries {
-		b.put(arrival{sub: sub, delivery: d})
-	}
-	b.put(arrival{sub: sub, ended: true})
-}
-
 // adjust makes the subscriptions fit the waiters.
 func (c *channel) adjust(now time.Time) {
 	s := &c.subs
@@ -199,7 +191,12 @@ func (c *channel) idleEnd() (t time.Time) {
 func (c *channel) subscribe(lacking int) {
 	sub, deliveries, err := c.subs.add(c.Channel, lacking)
 	if err == nil {
-		c.loop.goroutines.Go(func() { c.subs.inbox.forward(sub, deliveries) })
+		c.loop.goroutines.Go(func() {
+			for d := range deliveries {
+				c.subs.inbox.put(arrival{sub: sub, delivery: d})
+			}
+			c.subs.inbox.put(arrival{sub: sub, ended: true})
+		})
 		return
 	}
 	err = explain("consuming from "+c.subs.queue, err)

@@ -2,8 +2,6 @@ package rabbitmq
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"time"
@@ -32,9 +30,7 @@ type question struct {
 	err       error
 }
 
-func newTombstoneCheck(ts *queueTombstones) *tombstoneCheck {
-	return &tombstoneCheck{queueTombstones: ts, prefix: fmt.Sprintf("%016x-", rand.Uint64()), backoff: backoff{firstPause, time.Second}}
-}
+var storeBackoff = backoff{firstPause, time.Second}
 
 // holds returns holds on messages. A message keeps its token while the store may have heard of it.
 func (k *tombstoneCheck) holds(ds []*delivery) []Hold {
@@ -56,13 +52,6 @@ func (k *tombstoneCheck) failed(err error, closing bool) {
 	}
 	k.failing = true
 	k.notBefore = time.Now().Add(k.backoff.next())
-}
-
-func (k *tombstoneCheck) recovered() {
-	if k.failing {
-		k.log.Info("delayq: the tombstone store replies again")
-	}
-	k.failing, k.notBefore, k.backoff = false, time.Time{}, backoff{firstPause, time.Second}
 }
 
 // next returns when the store may be asked again after a failure, and zero if it may now.
@@ -95,7 +84,10 @@ func (c *channel) ask(now time.Time) {
 	q := &question{ds: slices.Clone(due[:n])}
 	q.holds = check.holds(q.ds)
 	c.asked, c.unacked.due = q, due[n:]
-	lease := c.loop.waiters.longestLease()
+	var lease time.Duration
+	for _, w := range c.loop.waiters.all {
+		lease = max(lease, w.lease)
+	}
 	c.loop.background(func() func() {
 		q.cancelled, q.end, q.err = check.take(c.loop.life, q.holds, lease)
 		return func() { c.answered(q) }
@@ -115,7 +107,10 @@ func (c *channel) answered(q *question) {
 		l.check.failed(q.err, l.life.Err() != nil)
 		return
 	}
-	l.check.recovered()
+	if l.check.failing {
+		l.check.log.Info("delayq: the tombstone store replies again")
+	}
+	l.check.failing, l.check.notBefore, l.check.backoff = false, time.Time{}, storeBackoff
 	var free []*delivery
 	for i, d := range q.ds {
 		if q.cancelled[i] {

@@ -33,9 +33,9 @@ func openURL(_ context.Context, u *url.URL) (backend.Backend, string, error) {
 	return New(broker, opts...), queue, nil
 }
 
-const hidden = "(hidden)" // what may hold a password
+const hidden = "(hidden)" // in place of text that may have a password
 
-// splitPath makes an AMQP URL of ours, and takes the queue's name off its path.
+// splitPath splits a URL of ours into an AMQP URL and the queue's name.
 func splitPath(u *url.URL) (broker, queue string, err error) {
 	parts := strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
 	if len(parts) == 1 {
@@ -55,7 +55,7 @@ func splitPath(u *url.URL) (broker, queue string, err error) {
 	return fmt.Sprintf("%s://%s%s/%s", scheme, login, u.Host, parts[0]), queue, nil
 }
 
-// readParams makes options of a URL's parameters.
+// readParams returns the options of a URL's parameters.
 func readParams(u *url.URL) (opts []Option, err error) {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -85,7 +85,8 @@ func readParams(u *url.URL) (opts []Option, err error) {
 	return append(opts, TLS(config)), err
 }
 
-// spilled reports whether a password with a bare reserved character seems to have ended up in the parameters.
+// spilled reports whether a part of a password with an unescaped reserved character seems to be among
+// the parameters.
 func spilled(u *url.URL, query url.Values) bool {
 	if !strings.Contains(u.RawQuery, "@") {
 		return false
@@ -166,11 +167,11 @@ func withSwitch(name, value string, option func() Option) (Option, error) {
 	}
 }
 
-// tlsFiles are what a URL says about TLS beside its scheme.
+// tlsFiles are a URL's parameters about TLS.
 type tlsFiles struct{ ca, cert, key, serverName string }
 
 func (f tlsFiles) config() (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.serverName} // that of the host connected to, if none
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.serverName} // the host's, if empty
 	if f.ca != "" {
 		pem, err := readPEM(f.ca)
 		if err != nil {
@@ -207,14 +208,14 @@ func (f tlsFiles) pair() (tls.Certificate, error) {
 	return tls.X509KeyPair(cert, key)
 }
 
-// largestPEM has room for every authority that there is, some ten times over.
+// largestPEM is ten times the size of a file with all public authorities.
 const largestPEM = 4 << 20
 
-// readPEM reads a file of that size at most. A device would never end, and a pipe might never begin.
+// readPEM reads a file of at most largestPEM. It rejects devices and pipes: reading them may never end.
 func readPEM(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
-	case err != nil: // reading has the better words for it
+	case err != nil: // ReadFile has the better error
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is no regular file", path)
 	case info.Size() > largestPEM:

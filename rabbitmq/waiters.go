@@ -59,13 +59,6 @@ func (ws *waiters) wanted() (n int) {
 	return min(n, mostPrefetch)
 }
 
-func (ws *waiters) longestLease() (lease time.Duration) {
-	for _, w := range ws.all {
-		lease = max(lease, w.lease)
-	}
-	return lease
-}
-
 // fail ends all waits with an error.
 func (ws *waiters) fail(err error) {
 	for _, w := range ws.all {
