@@ -35,7 +35,7 @@ type channel struct {
 func newChannel(l *channelLoop, s *session, ch *amqp.Channel) *channel {
 	c := &channel{
 		Channel: ch, loop: l, session: s, closed: ch.NotifyClose(make(chan *amqp.Error, 1)),
-		subs:    subscriptions{queue: l.q.names.queue(l.q.name), number: l.opened, inbox: newInbox(), idleFor: idleAfter},
+		subs:    subscriptions{queue: l.q.names.queue(l.q.name), number: l.opened, inbox: inbox{filled: make(chan struct{}, 1)}, idleFor: idleAfter},
 		unacked: unacked{channel: l.opened, leased: make(map[backend.Token]*delivery)},
 	}
 	c.ctx, c.end = context.WithCancel(context.Background())

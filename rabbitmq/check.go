@@ -16,8 +16,8 @@ import (
 const checkEvery = 3 * time.Second
 
 // A checker declares again what was deleted from the broker, and moves messages that had no queue
-// from undeliverable to their queues. Nothing else notices a deleted exchange: a push meets only the
-// first queue on its way. A check takes one round trip.
+// from undeliverable to their queues. Nothing else notices a deleted exchange: a push meets only
+// the first queue on its way. A check takes one round trip.
 type checker struct {
 	b     *Backend
 	life  context.Context
@@ -132,15 +132,23 @@ func (c *checker) reason(s *session, doing string, err error) error {
 		return errGone
 	}
 	if c.ch != nil && c.ch.IsClosed() {
-		select {
-		case reason := <-c.closed:
-			if reason != nil {
-				err = reason
-			}
-		case <-time.After(time.Second):
+		if reason := closeReason(c.closed); reason != nil {
+			err = reason
 		}
 	}
 	return explain(doing, err)
+}
+
+// closeReason returns the broker's reason to close a channel, and nil if it has none.
+func closeReason(closed <-chan *amqp.Error) error {
+	select {
+	case reason := <-closed:
+		if reason != nil {
+			return reason
+		}
+	case <-time.After(time.Second):
+	}
+	return nil
 }
 
 // redeclare declares everything again, and binds the open queues: the exchange that they were bound

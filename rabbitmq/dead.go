@@ -79,9 +79,9 @@ const deadQuietFor = 5 * time.Second
 // giveBackWaits bounds how long returned letters may take to be in the queue again.
 const giveBackWaits = 2 * time.Second
 
-// giveBackDead returns the letters that were not acknowledged, and waits until they are in the queue
-// again: the broker does not reply to a nack. A quorum queue's channel holds back acks beyond some
-// dozens, and forgets them when it closes. It has sent them when it replies to the second get.
+// giveBackDead returns the letters that were not acknowledged, and waits until they are in the
+// queue again: the broker does not reply to a nack. A quorum queue's channel holds back acks beyond
+// some dozens, and forgets them when it closes. It has sent them when it replies to the second get.
 func giveBackDead(ctx context.Context, ch *amqp.Channel, name string, n, acked int) error {
 	for range 2 * min(acked, 1) {
 		_, ok, err := ch.Get(name, false)
@@ -187,8 +187,8 @@ func (q *queue) DeleteDead(ctx context.Context, ids []string) []error {
 	return q.settleDead(ctx, ids, func([]*deadLetter) {})
 }
 
-// settleDead acknowledges the dead letters of some ids, except those to which before gives an error.
-// Of letters with the same id it takes the oldest.
+// settleDead acknowledges the dead letters of some ids, except those to which before gives an
+// error. Of letters with the same id it takes the oldest.
 func (q *queue) settleDead(ctx context.Context, ids []string, before func([]*deadLetter)) []error {
 	return q.guardedWithin(ctx, len(ids), func() []error {
 		wanted := make(map[string][]*deadLetter, len(ids))

@@ -21,8 +21,8 @@ const (
 )
 
 // ListDead is as in backend.DeadLetters. The cursor is the time of death and the id of the last
-// letter. While it reads, other calls for the queue's dead letters wait. A page after the first comes
-// from the letters read before, if there are still as many.
+// letter. While it reads, other calls for the queue's dead letters wait. A page after the first
+// comes from the letters read before, if there are still as many.
 func (q *queue) ListDead(ctx context.Context, cursor string, limit int) (ls []backend.DeadLetter, next string, err error) {
 	if err := q.open(ctx); err != nil {
 		return nil, "", err

@@ -24,9 +24,9 @@ func bind(ch *amqp.Channel, queue, key, exchange string) error {
 	return explain("binding queue "+queue+" to exchange "+exchange, ch.QueueBind(queue, key, exchange, false, nil))
 }
 
-// declareWaiting declares a queue whose messages wait for a fixed time and then go to an exchange. At
-// least once dead-lettering requires a quorum queue with overflow reject-publish. Other queues lose
-// messages when the broker crashes.
+// declareWaiting declares a queue whose messages wait for a fixed time and then go to an exchange.
+// At least once dead-lettering requires a quorum queue with overflow reject-publish. Other queues
+// lose messages when the broker crashes.
 func declareWaiting(ch *amqp.Channel, name string, wait time.Duration, next string, classic bool) error {
 	args := amqp.Table{"x-message-ttl": wait.Milliseconds(), "x-dead-letter-exchange": next}
 	if !classic {

@@ -25,8 +25,8 @@ type delayer interface {
 
 // A route is an exchange, a key and headers. All routes but the plugin's begin at the default
 // exchange, which cannot be deleted. Its keys are names of queues, and the broker returns a message
-// whose queue does not exist. Publishing to an exchange that does not exist would close the channel,
-// and leave the outcome of all other messages there unknown.
+// whose queue does not exist. Publishing to an exchange that does not exist would close the
+// channel, and leave the outcome of all other messages there unknown.
 type route struct {
 	exchange, key string
 	headers       amqp.Table
@@ -36,8 +36,8 @@ type route struct {
 // delayBits are the bits of the longest delay, 49.7 days in ms.
 const delayBits = 32
 
-// A level is for one digit of a delay. Hops cost most, and wide digits save hops but need more queues.
-// So the lowest levels, which nearly all messages pass, have wider digits.
+// A level is for one digit of a delay. Hops cost most, and wide digits save hops but need more
+// queues. So the lowest levels, which nearly all messages pass, have wider digits.
 const (
 	wideLevels = 2
 	wideBits   = 6
@@ -124,8 +124,8 @@ func (l levels) declare(ch *amqp.Channel, n names) error {
 	return nil
 }
 
-// declareLevel declares the queues of a level and the exchange that they lead to. The exchange has a
-// binding for each digit of each lower level. A message without a lower digit goes to deliver. So
+// declareLevel declares the queues of a level and the exchange that they lead to. The exchange has
+// a binding for each digit of each lower level. A message without a lower digit goes to deliver. So
 // does one whose next queue was deleted: it comes early, and the handle sends it round again.
 func (l levels) declareLevel(ch *amqp.Channel, n names, k int) error {
 	next := n.deliver()
@@ -141,18 +141,13 @@ func (l levels) declareLevel(ch *amqp.Channel, n names, k int) error {
 			return err
 		}
 	}
-	return l.bindLower(ch, n, k, next)
-}
-
-// bindLower binds the queues of all lower levels. Only the last binding asks for a reply: there are
-// hundreds of them each time that a connection is made.
-func (l levels) bindLower(ch *amqp.Channel, n names, k int, exchange string) error {
+	// Only the last binding asks for a reply: each new connection makes hundreds of them.
 	for lower := range k {
 		for d := 1; d < digits(lower); d++ {
 			last := lower == k-1 && d == digits(lower)-1
 			queue := n.levelQueue(l.set(), lower, d)
-			if err := ch.QueueBind(queue, hop(k, lower, d), exchange, !last, nil); err != nil {
-				return explain("binding queue "+queue+" to exchange "+exchange, err)
+			if err := ch.QueueBind(queue, hop(k, lower, d), next, !last, nil); err != nil {
+				return explain("binding queue "+queue+" to exchange "+next, err)
 			}
 		}
 	}

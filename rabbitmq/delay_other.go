@@ -46,7 +46,8 @@ func (b buckets) accepts(wait time.Duration) error {
 	return backend.Invalid("delay", wait, fmt.Sprintf("0 or %v: all messages of a Fixed backend wait in one queue, each behind those before it", b.waits[0]))
 }
 
-// delayedExchange has the plugin rabbitmq_delayed_message_exchange keep messages until they are due.
+// delayedExchange has the plugin rabbitmq_delayed_message_exchange keep messages until they are
+// due.
 type delayedExchange struct{}
 
 // longestXDelay is the plugin's longest delay. It delivers messages with a longer one at once.

@@ -16,7 +16,8 @@ import (
 	"github.com/delayq/delayq/rabbitmq/tombstone/redistomb"
 )
 
-// Messages can be cancelled where a store remembers what was. Every process of the queue has to use the same one.
+// Messages can be cancelled where a store remembers what was. Every process of the queue has to use
+// the same one.
 func ExampleWithTombstones() {
 	ctx := context.Background()
 	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("EXAMPLE_REDIS_ADDR"), ContextTimeoutEnabled: true})
@@ -58,7 +59,8 @@ func ExampleWithTombstones_reschedule() {
 	}
 }
 
-// A store takes more of Redis the longer it remembers. Delays may be up to half as long as cancellations are kept.
+// A store takes more of Redis the longer it remembers. Delays may be up to half as long as
+// cancellations are kept.
 func ExampleKeepCancelled() {
 	b := rabbitmq.New("amqp://guest:guest@localhost/", rabbitmq.WithTombstones(tombstone.NewMemory()),
 		rabbitmq.KeepCancelled(14*24*time.Hour), rabbitmq.KeepSettled(time.Minute))

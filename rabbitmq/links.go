@@ -1,6 +1,9 @@
 package rabbitmq
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // links are the connections that handles consume on. Each handle has a channel, and the broker
 // bounds the channels of a connection.
@@ -48,21 +51,20 @@ func (ls *links) give(l *link) {
 	ls.used[l]--
 }
 
-func (ls *links) each(do func(*link)) {
+func (ls *links) stop() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	for _, l := range ls.all {
-		do(l)
+		l.stop()
 	}
 }
-
-func (ls *links) stop() { ls.each(func(l *link) { l.stop() }) }
 
 // close ends all connections.
 func (ls *links) close() {
 	ls.stop()
-	var all []*link
-	ls.each(func(l *link) { all = append(all, l) })
+	ls.mu.Lock()
+	all := slices.Clone(ls.all)
+	ls.mu.Unlock()
 	for _, l := range all {
 		l.close()
 	}

@@ -39,7 +39,7 @@ type channelLoop struct {
 func newChannelLoop(q *queue) *channelLoop {
 	l := &channelLoop{
 		q: q, calls: make(chan func()), results: make(chan func()), ended: make(chan struct{}),
-		connected: make(chan *session, 1), waiters: newWaiters(), timer: time.NewTimer(time.Hour),
+		connected: make(chan *session, 1), waiters: waiters{left: make(chan struct{}, 1)}, timer: time.NewTimer(time.Hour),
 	}
 	l.life, l.stop = context.WithCancel(context.Background())
 	if q.tombstones != nil {

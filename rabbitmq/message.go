@@ -54,7 +54,8 @@ func (r *record) publishing() amqp.Publishing {
 	return amqp.Publishing{Headers: h, DeliveryMode: amqp.Persistent, MessageId: r.id, Body: r.body}
 }
 
-// readRecord reads a delivery. It accepts any message, since other programs may publish to the queue.
+// readRecord reads a delivery. It accepts any message, since other programs may publish to the
+// queue.
 func readRecord(d *amqp.Delivery) record {
 	r := record{id: d.MessageId, body: d.Body, due: time.Now(), attempts: count(d.Headers[attemptsHeader]) + count(d.Headers[countHeader])}
 	r.stamp = number(d.Headers[stampHeader])
@@ -76,8 +77,8 @@ func readRecord(d *amqp.Delivery) record {
 	return r
 }
 
-// count reads a number of hand-outs. Another program may have written any number, and a message with
-// a negative one would never reach MaxAttempts.
+// count reads a number of hand-outs. Another program may have written any number, and a message
+// with a negative one would never reach MaxAttempts.
 func count(v any) int { return int(min(max(number(v), 0), math.MaxInt32)) }
 
 func number(v any) int64 {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// version is in every name. Arguments of a queue cannot change, so another topology needs other names.
+// version is in every name. Arguments of a queue cannot change, so another topology needs other
+// names.
 const version = "v1"
 
 // names returns the names of a namespace's exchanges and queues.

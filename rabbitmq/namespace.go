@@ -13,8 +13,8 @@ import (
 
 var _ backend.Remover = (*Backend)(nil)
 
-// Remove is as in backend.Remover: it deletes the queue and its dead letters from the broker. Messages
-// that still wait in the levels end in undeliverable.
+// Remove is as in backend.Remover: it deletes the queue and its dead letters from the broker.
+// Messages that still wait in the levels end in undeliverable.
 func (b *Backend) Remove(ctx context.Context, queue string) error {
 	return b.withConnection(ctx, func(conn *amqp.Connection) error {
 		return deleteAll(conn, nil, []string{b.names.queue(queue), b.names.dead(queue)})
@@ -43,9 +43,10 @@ func (b *Backend) Remains(ctx context.Context, queues ...string) (left []string,
 	return left, err
 }
 
-// RemoveNamespace deletes the exchanges and queues that all queues of the namespace share, with every
-// message that waits there. It is for a namespace that is not used any more. Remove its queues first,
-// with [Backend.Remove]. Levels and buckets with other options than this backend's stay.
+// RemoveNamespace deletes the exchanges and queues that all queues of the namespace share, with
+// every message that waits there. It is for a namespace that is not used any more. Remove its
+// queues first, with [Backend.Remove]. Levels and buckets with other options than this backend's
+// stay.
 func (b *Backend) RemoveNamespace(ctx context.Context) error {
 	exchanges, queues := b.delayer.parts(b.names)
 	exchanges = append(exchanges, b.names.deliver(), b.names.undeliverable())
@@ -90,8 +91,8 @@ func (b *Backend) withConnection(ctx context.Context, do func(*amqp.Connection) 
 	return nil
 }
 
-// deleteAll deletes exchanges before queues, so that nothing is routed to a deleted queue. Deleting a
-// name that does not exist is no error.
+// deleteAll deletes exchanges before queues, so that nothing is routed to a deleted queue. Deleting
+// a name that does not exist is no error.
 func deleteAll(conn *amqp.Connection, exchanges, queues []string) error {
 	ch, err := conn.Channel()
 	if err != nil {
@@ -111,7 +112,8 @@ func deleteAll(conn *amqp.Connection, exchanges, queues []string) error {
 	return nil
 }
 
-// length counts the messages of a queue that wait for a worker. It returns 0 if there is no such queue.
+// length counts the messages of a queue that wait for a worker. It returns 0 if there is no such
+// queue.
 func length(conn *amqp.Connection, queue string) (int, error) {
 	ch, err := conn.Channel()
 	if err != nil {

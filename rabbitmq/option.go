@@ -74,8 +74,8 @@ func (o *options) chosen() delayer {
 
 func (o *options) reject(err error) { o.err = errors.Join(o.err, err) }
 
-// Namespace sets the prefix of all names of exchanges and queues: 1 to 32 letters, digits, - and _. The
-// default is "delayq".
+// Namespace sets the prefix of all names of exchanges and queues: 1 to 32 letters, digits, - and _.
+// The default is "delayq".
 func Namespace(ns string) Option {
 	return func(o *options) {
 		if ns == "" || len(ns) > 32 || strings.Trim(ns, nameRunes) != "" {
@@ -88,8 +88,8 @@ func Namespace(ns string) Option {
 const nameRunes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
 // Grain rounds delays up inside the broker, to a whole number of milliseconds up to a minute. The
-// default is 1 ms. With 16 ms most messages take a hop less, those with delays of 1 to 4 s none. They
-// are up to 16 ms late.
+// default is 1 ms. With 16 ms most messages take a hop less, those with delays of 1 to 4 s none.
+// They are up to 16 ms late.
 func Grain(d time.Duration) Option {
 	return func(o *options) {
 		if d < time.Millisecond || d > time.Minute || d%time.Millisecond != 0 {
@@ -109,8 +109,8 @@ func waitable(d time.Duration) bool {
 }
 
 // Buckets has one queue for each of 1 to 100 delays instead of the levels: one hop instead of up to
-// seven. It is for a few delays that are known beforehand, such as those of retries. Other delays are
-// rounded up to the next one. A longer delay takes the longest one several times.
+// seven. It is for a few delays that are known beforehand, such as those of retries. Other delays
+// are rounded up to the next one. A longer delay takes the longest one several times.
 func Buckets(delays ...time.Duration) Option {
 	return func(o *options) {
 		if len(delays) == 0 || len(delays) > 100 || slices.ContainsFunc(delays, func(d time.Duration) bool { return !waitable(d) }) {
@@ -135,10 +135,10 @@ func Fixed(delay time.Duration) Option {
 	}
 }
 
-// DelayedExchange has the plugin rabbitmq_delayed_message_exchange keep messages until they are due. It
-// exists for RabbitMQ up to 4.2. It keeps a single copy of each message, on one node, and is not meant
-// for hundreds of thousands of messages. A confirmed message may still turn out to be unroutable. Open
-// fails if the plugin is missing.
+// DelayedExchange has the plugin rabbitmq_delayed_message_exchange keep messages until they are
+// due. It exists for RabbitMQ up to 4.2. It keeps a single copy of each message, on one node, and
+// is not meant for hundreds of thousands of messages. A confirmed message may still turn out to be
+// unroutable. Open fails if the plugin is missing.
 func DelayedExchange() Option {
 	return func(o *options) {
 		o.plugin = true
@@ -146,13 +146,14 @@ func DelayedExchange() Option {
 	}
 }
 
-// Classic keeps messages in classic queues instead of quorum queues. If the broker crashes, they lose
-// messages that are passing from level to level, also confirmed ones. They do not count attempts, but
-// only mark a message that was handed out before.
+// Classic keeps messages in classic queues instead of quorum queues. If the broker crashes, they
+// lose messages that are passing from level to level, also confirmed ones. They do not count
+// attempts, but only mark a message that was handed out before.
 func Classic() Option { return func(o *options) { o.classic = true } }
 
-// Hosts names further nodes of a cluster, each HOST or HOST:PORT. Each new connection tries the nodes in
-// turn, beginning with the one of the last connection. User, virtual host and scheme are the URL's.
+// Hosts names further nodes of a cluster, each HOST or HOST:PORT. Each new connection tries the
+// nodes in turn, beginning with the one of the last connection. User, virtual host and scheme are
+// the URL's.
 func Hosts(hosts ...string) Option {
 	return func(o *options) {
 		for _, host := range hosts {
@@ -164,6 +165,6 @@ func Hosts(hosts ...string) Option {
 	}
 }
 
-// TLS sets the configuration for amqps:// URLs. By default, certificates are verified by the system's
-// authorities.
+// TLS sets the configuration for amqps:// URLs. By default, certificates are verified by the
+// system's authorities.
 func TLS(c *tls.Config) Option { return func(o *options) { o.tls = c } }

@@ -148,8 +148,8 @@ func (q *queue) guardedWithin(ctx context.Context, n int, do func() []error) []e
 const leaveWithin = 20 * time.Millisecond
 
 // within returns the result of do, or the error of a context that ends before. The client library
-// takes no contexts, and its calls may block until the heartbeat breaks the connection. do then goes
-// on by itself.
+// takes no contexts, and its calls may block until the heartbeat breaks the connection. do then
+// goes on by itself.
 func within[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	var t T
 	var err error

@@ -29,10 +29,11 @@ type Backend struct {
 
 var _ backend.Backend = (*Backend)(nil)
 
-// New returns a backend on the broker of an AMQP URL, amqp://user:password@host:port/vhost. It has two
-// connections, one to publish and one to consume. The first Open makes them, and they are made again
-// whenever they break. A connection to consume takes half as many queues as the broker's channel_max
-// allows channels, 1,023 by default. For more queues the backend makes further connections.
+// New returns a backend on the broker of an AMQP URL, amqp://user:password@host:port/vhost. It has
+// two connections, one to publish and one to consume. The first Open makes them, and they are made
+// again whenever they break. A connection to consume takes half as many queues as the broker's
+// channel_max allows channels, 1,023 by default. For more queues the backend makes further
+// connections.
 func New(url string, opts ...Option) *Backend {
 	o := newOptions(url, opts)
 	b := &Backend{options: o, names: names{o.namespace + "." + version}}
@@ -55,8 +56,8 @@ func (b *Backend) declare(conn *amqp.Connection) error {
 }
 
 // Open returns a handle on the queue of that name, and declares it if it does not exist. The first
-// Open connects, and returns the error if that fails. Later the backend connects again by itself. It
-// has no clock but the broker's: another one is an error.
+// Open connects, and returns the error if that fails. Later the backend connects again by itself.
+// It has no clock but the broker's: another one is an error.
 func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
 	if err := errors.Join(b.options.err, ctx.Err()); err != nil {
 		return nil, err
@@ -124,8 +125,8 @@ func (b *Backend) open() map[string]*queue {
 	return all
 }
 
-// Close closes all queues and the connections. Messages stay in the broker, which hands out those in
-// flight again.
+// Close closes all queues and the connections. Messages stay in the broker, which hands out those
+// in flight again.
 func (b *Backend) Close() error {
 	b.once.Do(func() {
 		b.closing.Store(true)

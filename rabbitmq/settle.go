@@ -172,8 +172,8 @@ func (l *channelLoop) replace(ctx context.Context, ls []backend.Lease, tell func
 	return errorsOf(ss)
 }
 
-// replaced acknowledges messages whose replacement was published. If the channel was lost meanwhile,
-// the broker has both.
+// replaced acknowledges messages whose replacement was published. If the channel was lost
+// meanwhile, the broker has both.
 func (c *channel) replaced(ss []*settlement, done chan<- error) {
 	if c.loop.channel != c {
 		done <- errAckUnknown

@@ -2,7 +2,6 @@ package rabbitmq
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -35,7 +34,7 @@ type subscriptions struct {
 	number uint64 // of the channel
 	made   int    // subscriptions so far
 	all    []*subscription
-	inbox  *inbox
+	inbox  inbox
 	ending bool // the handle ends its subscriptions
 
 	idleSince time.Time     // since when no Receive waits; zero while one does
@@ -81,29 +80,6 @@ func (s *subscriptions) patience(waiting bool) time.Duration {
 	return roomyAfter
 }
 
-// add makes a subscription with room for some messages, and for as many as all others have: waiters
-// come one by one, and doubling keeps subscriptions few.
-func (s *subscriptions) add(ch *amqp.Channel, lacking int) (*subscription, <-chan amqp.Delivery, error) {
-	sub := &subscription{tag: fmt.Sprintf("delayq-%d-%d", s.number, s.made)}
-	s.made++
-	for _, other := range s.all {
-		sub.prefetch += other.prefetch
-	}
-	sub.prefetch = min(max(sub.prefetch, lacking), mostPrefetch)
-	if err := ch.Qos(sub.prefetch, 0, false); err != nil {
-		return nil, nil, err
-	}
-	var ctx context.Context
-	ctx, sub.end = context.WithCancel(context.Background())
-	deliveries, err := ch.ConsumeWithContext(ctx, s.queue, sub.tag, false, false, false, false, nil)
-	if err != nil {
-		sub.end()
-		return nil, nil, err
-	}
-	s.all = append(s.all, sub)
-	return sub, deliveries, nil
-}
-
 // An arrival is a delivery, or the end of a subscription.
 type arrival struct {
 	sub      *subscription
@@ -127,8 +103,6 @@ type inbox struct {
 	mu       sync.Mutex
 	arrivals []arrival
 }
-
-func newInbox() *inbox { return &inbox{filled: make(chan struct{}, 1)} }
 
 func (b *inbox) put(a arrival) {
 	b.mu.Lock()
@@ -188,25 +162,38 @@ func (c *channel) idleEnd() (t time.Time) {
 	return t
 }
 
+// subscribe adds a subscription with room for the lacking messages, or for as many as all others have
+// if that is more: waiters come one by one, and doubling keeps subscriptions few.
 func (c *channel) subscribe(lacking int) {
-	sub, deliveries, err := c.subs.add(c.Channel, lacking)
-	if err == nil {
-		c.loop.goroutines.Go(func() {
-			for d := range deliveries {
-				c.subs.inbox.put(arrival{sub: sub, delivery: d})
-			}
-			c.subs.inbox.put(arrival{sub: sub, ended: true})
-		})
+	s := &c.subs
+	sub := &subscription{tag: fmt.Sprintf("delayq-%d-%d", s.number, s.made)}
+	s.made++
+	for _, other := range s.all {
+		sub.prefetch += other.prefetch
+	}
+	sub.prefetch = min(max(sub.prefetch, lacking), mostPrefetch)
+	if c.Qos(sub.prefetch, 0, false) != nil {
+		return // the channel is lost
+	}
+	ctx, end := context.WithCancel(context.Background())
+	sub.end = end
+	deliveries, err := c.ConsumeWithContext(ctx, s.queue, sub.tag, false, false, false, false, nil)
+	if err != nil {
+		end()
+		if err = explain("consuming from "+s.queue, err); refusedWith(err, amqp.AccessRefused) {
+			c.loop.waiters.fail(err)
+		} else {
+			c.loop.q.log.Warn("delayq: subscribing failed; trying again", "err", err)
+		}
 		return
 	}
-	err = explain("consuming from "+c.subs.queue, err)
-	// A user without permission has to hear of it. Other failures pass.
-	var refusal *amqp.Error
-	if errors.As(err, &refusal) && refusal.Code == amqp.AccessRefused {
-		c.loop.waiters.fail(err)
-	} else if !errors.Is(err, amqp.ErrClosed) {
-		c.loop.q.log.Warn("delayq: subscribing failed; trying again", "err", err)
-	}
+	s.all = append(s.all, sub)
+	c.loop.goroutines.Go(func() {
+		for d := range deliveries {
+			s.inbox.put(arrival{sub: sub, delivery: d})
+		}
+		s.inbox.put(arrival{sub: sub, ended: true})
+	})
 }
 
 // unsubscribe ends the subscriptions once they are full and no filler is on its way: that one would

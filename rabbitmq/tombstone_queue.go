@@ -21,8 +21,8 @@ type queueTombstones struct {
 	log           *slog.Logger
 }
 
-// newQueueTombstones returns nil without a store. The virtual host is part of the queue's name, since
-// one store may serve several.
+// newQueueTombstones returns nil without a store. The virtual host is part of the queue's name,
+// since one store may serve several.
 func newQueueTombstones(o *options, queue string, log *slog.Logger) *queueTombstones {
 	if o.tombstones == nil {
 		return nil

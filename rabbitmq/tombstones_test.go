@@ -54,7 +54,8 @@ func gone(t *testing.T, url string) {
 	await(t, "an empty queue", func() bool { return ready(t, ch, "delayq.v1.q."+queueOf(t)) == 0 })
 }
 
-// TestCancelBeforeDue cancels every second message before it is due. None of those comes, and the broker keeps none.
+// TestCancelBeforeDue cancels every second message before it is due. None of those comes, and the
+// broker keeps none.
 func TestCancelBeforeDue(t *testing.T) {
 	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
 		const n = 200
@@ -87,8 +88,8 @@ func TestCancelBeforeDue(t *testing.T) {
 	})
 }
 
-// TestCancelRacesDelivery cancels 1,000 messages from one process while another takes them. Whatever was cancelled never comes, and
-// whatever was not does.
+// TestCancelRacesDelivery cancels 1,000 messages from one process while another takes them.
+// Whatever was cancelled never comes, and whatever was not does.
 func TestCancelRacesDelivery(t *testing.T) {
 	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
 		const n = 1000
@@ -145,7 +146,8 @@ func (f *fates) known() int {
 func (f *fates) cancel(ctx context.Context, q backend.Queue, ms []backend.Message, part int, over time.Duration) {
 	began := time.Now()
 	for i := part; i < len(ms); i += 4 {
-		// Paced, so that cancels meet messages that wait, arrive and are held; each outcome is checked, whichever it is.
+		// Paced, so that cancels meet messages that wait, arrive and are held; each outcome is checked,
+		// whichever it is.
 		time.Sleep(time.Until(began.Add(over * time.Duration(i) / time.Duration(len(ms)))))
 		switch err := cancel(ctx, q, ms[i].ID); {
 		case err == nil:
@@ -173,7 +175,8 @@ func (f *fates) take(ctx context.Context, q backend.Queue, n int) {
 	}
 }
 
-// TestStoreDown kills the store's server while messages fall due, and lets it stand still. Nothing is handed out unasked, and nothing is lost.
+// TestStoreDown kills the store's server while messages fall due, and lets it stand still. Nothing
+// is handed out unasked, and nothing is lost.
 func TestStoreDown(t *testing.T) {
 	for what, outage := range map[string]struct{ begin, end func(*testenv.RedisServer) }{
 		"killed": {(*testenv.RedisServer).Kill, (*testenv.RedisServer).Restart},
@@ -228,7 +231,8 @@ func failsWithout(t *testing.T, q backend.Queue, held backend.Delivery) {
 	}
 }
 
-// TestCancelAndPushAgain cancels a message and pushes one of its id, as who would like to reschedule it does. The new one comes.
+// TestCancelAndPushAgain cancels a message and pushes one of its id, as who would like to
+// reschedule it does. The new one comes.
 func TestCancelAndPushAgain(t *testing.T) {
 	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
 		ctx := deadline(t, 2*patience)
@@ -333,8 +337,8 @@ func (b *blocking) Cancel(ctx context.Context, queue string, ids []string, keep 
 	return b.Tombstones.Cancel(ctx, queue, ids, keep)
 }
 
-// TestSlowStore has the store think about a message. Meanwhile the handle does everything else; the connection breaks; the answer is then of no
-// use, and the message comes all the same, once.
+// TestSlowStore has the store think about a message. Meanwhile the handle does everything else; the
+// connection breaks; the answer is then of no use, and the message comes all the same, once.
 func TestSlowStore(t *testing.T) {
 	ctx := deadline(t, 2*patience)
 	server := testenv.SharedRabbitMQ(t)
@@ -364,7 +368,8 @@ func TestSlowStore(t *testing.T) {
 	ack(ctx, t, q, ds...)
 }
 
-// TestCloseWhileAsking closes a handle whose question is under way. The message goes to another, without an attempt.
+// TestCloseWhileAsking closes a handle whose question is under way. The message goes to another,
+// without an attempt.
 func TestCloseWhileAsking(t *testing.T) {
 	ctx := deadline(t, 2*patience)
 	store := &blocking{Tombstones: tombstone.NewMemory(), asked: make(chan struct{}), answer: make(chan struct{})}
@@ -406,7 +411,8 @@ func TestForgottenCancel(t *testing.T) {
 	ack(ctx, t, q, receiveOne(ctx, t, q, "a"))
 }
 
-// TestPushedWithoutStore shows another: a pusher without the store cannot push what was cancelled before.
+// TestPushedWithoutStore shows another: a pusher without the store cannot push what was cancelled
+// before.
 func TestPushedWithoutStore(t *testing.T) {
 	ctx := deadline(t, 2*patience)
 	url := vhost(t)
@@ -422,7 +428,8 @@ func TestPushedWithoutStore(t *testing.T) {
 	nothing(t, q, 600*time.Millisecond)
 }
 
-// TestCancellingIsAFeature requires what only a store makes possible, and what not even a store does.
+// TestCancellingIsAFeature requires what only a store makes possible, and what not even a store
+// does.
 func TestCancellingIsAFeature(t *testing.T) {
 	url := vhost(t)
 	for _, c := range []struct {

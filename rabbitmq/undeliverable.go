@@ -25,9 +25,9 @@ const (
 )
 
 // recover moves messages from undeliverable to their queues, if open, and drops fillers. It returns
-// how many of both. Such messages come from queues or bindings that were deleted and declared again.
-// Messages that a policy took out of their queue stay. A crash between publishing and acknowledging
-// leaves a duplicate.
+// how many of both. Such messages come from queues or bindings that were deleted and declared
+// again. Messages that a policy took out of their queue stay. A crash between publishing and
+// acknowledging leaves a duplicate.
 func (b *Backend) recover(ctx context.Context, s *session, waiting int) (moved int, err error) {
 	name := b.names.undeliverable()
 	ch, err := s.conn.Channel()
@@ -113,8 +113,8 @@ func (m *mover) flush(ctx context.Context) error {
 	return failed
 }
 
-// addressee returns the open queue that a message in undeliverable is for, and nil for a message that
-// stays there.
+// addressee returns the open queue that a message in undeliverable is for, and nil for a message
+// that stays there.
 func (b *Backend) addressee(open map[string]*queue, d *amqp.Delivery) *queue {
 	key := ""
 	if name := text(d.Headers[queueHeader]); name != "" {

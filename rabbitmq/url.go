@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -20,7 +21,8 @@ func init() {
 	backend.Register("rabbitmqs", openURL)
 }
 
-// openURL reads rabbitmq://[USER:PASSWORD@]HOST[:PORT]/[VHOST/]QUEUE[?namespace=…&grain=…&…], with rabbitmqs:// for TLS.
+// openURL reads rabbitmq://[USER:PASSWORD@]HOST[:PORT]/[VHOST/]QUEUE[?namespace=…&grain=…&…], with
+// rabbitmqs:// for TLS.
 func openURL(_ context.Context, u *url.URL) (backend.Backend, string, error) {
 	broker, queue, err := splitPath(u)
 	if err != nil {
@@ -85,8 +87,8 @@ func readParams(u *url.URL) (opts []Option, err error) {
 	return append(opts, TLS(config)), err
 }
 
-// spilled reports whether a part of a password with an unescaped reserved character seems to be among
-// the parameters.
+// spilled reports whether a part of a password with an unescaped reserved character seems to be
+// among the parameters.
 func spilled(u *url.URL, query url.Values) bool {
 	if !strings.Contains(u.RawQuery, "@") {
 		return false
@@ -188,30 +190,23 @@ func (f tlsFiles) config() (*tls.Config, error) {
 	if f.cert == "" || f.key == "" {
 		return nil, backend.Invalid("URL parameters", "one of tls_cert and tls_key", "both, a certificate and its private key, or none")
 	}
-	pair, err := f.pair()
+	cert, errCert := readPEM(f.cert)
+	key, err := readPEM(f.key)
+	if err = errors.Join(errCert, err); err == nil {
+		c.Certificates = make([]tls.Certificate, 1)
+		c.Certificates[0], err = tls.X509KeyPair(cert, key)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading tls_cert and tls_key: %w", err)
 	}
-	c.Certificates = []tls.Certificate{pair}
 	return c, nil
-}
-
-func (f tlsFiles) pair() (tls.Certificate, error) {
-	cert, err := readPEM(f.cert)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	key, err := readPEM(f.key)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	return tls.X509KeyPair(cert, key)
 }
 
 // largestPEM is ten times the size of a file with all public authorities.
 const largestPEM = 4 << 20
 
-// readPEM reads a file of at most largestPEM. It rejects devices and pipes: reading them may never end.
+// readPEM reads a file of at most largestPEM. It rejects devices and pipes: reading them may never
+// end.
 func readPEM(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {

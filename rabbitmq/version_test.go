@@ -26,7 +26,7 @@ func TestBrokersOfOtherVersions(t *testing.T) {
 		{"", backend.Note, "does not tell"},
 	} {
 		conn := &amqp.Connection{Properties: amqp.Table{"product": "RabbitMQ", "version": test.version}}
-		f := examiner{New("amqp://localhost"), conn}.brokers()[0]
+		f := examiner{New("amqp://localhost"), conn}.version()[0]
 		if f.Severity != test.severity || !strings.Contains(f.Text, test.says) || (f.Severity != backend.Fine && f.Remedy == "" && test.version != "") {
 			t.Errorf("%q: %+v, want %v and %q", test.version, f, test.severity, test.says)
 		}

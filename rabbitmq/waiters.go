@@ -30,8 +30,6 @@ type waiters struct {
 	left chan struct{} // has something after a waiter has left without a result
 }
 
-func newWaiters() waiters { return waiters{left: make(chan struct{}, 1)} }
-
 // leave ends a wait with err, unless it was given a result in the same moment. It is safe for
 // concurrent use.
 func (ws *waiters) leave(w *waiter, err error) received {

@@ -13,9 +13,9 @@ type connection struct {
 	buffer *writeBuffer
 }
 
-// A writeBuffer is the net.Conn under the client library. The library writes each message by itself,
-// and the broker would read each by itself. Writes made while a goroutine holds the buffer are sent
-// together when a goroutine releases it. A goroutine must release it before it waits.
+// A writeBuffer is the net.Conn under the client library. The library writes each message by
+// itself, and the broker would read each by itself. Writes made while a goroutine holds the buffer
+// are sent together when a goroutine releases it. A goroutine must release it before it waits.
 type writeBuffer struct {
 	net.Conn
 

@@ -1,5 +1,5 @@
-// Package tombstone keeps tombstones for package rabbitmq in the memory of one process: for tests, and for queues that one process
-// has to itself. Package redistomb shares them between processes.
+// Package tombstone keeps tombstones for package rabbitmq in the memory of one process: for tests,
+// and for queues that one process has to itself. Package redistomb shares them between processes.
 package tombstone
 
 import (
@@ -13,8 +13,9 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// Memory is a store in memory. It ends with its process, and a cancelled message that is still in the broker then comes after all. It takes up to 300 bytes
-// for each cancellation that it remembers, each message in somebody's hands, and each that was settled lately.
+// Memory is a store in memory. It ends with its process, and a cancelled message that is still in
+// the broker then comes after all. It takes up to 300 bytes for each cancellation that it
+// remembers, each message in somebody's hands, and each that was settled lately.
 type Memory struct {
 	mu      sync.Mutex
 	records map[place]*record
@@ -27,7 +28,8 @@ var _ rabbitmq.Tombstones = (*Memory)(nil)
 // A place is where a record is.
 type place struct{ queue, id string }
 
-// A record is what is known of the messages of an id, while it lasts. Stamps that are not known are 0.
+// A record is what is known of the messages of an id, while it lasts. Stamps that are not known are
+// 0.
 type record struct {
 	cancelled, settled int64  // up to there
 	enrolled           int64  // the last
@@ -63,7 +65,8 @@ func (m *Memory) Enroll(ctx context.Context, queue string, ids []string) ([]int6
 	return slices.Repeat([]int64{stamp}, len(ids)), nil
 }
 
-// stamp returns one greater than all before. It follows the clock only because that is easy to read.
+// stamp returns one greater than all before. It follows the clock only because that is easy to
+// read.
 func (m *Memory) stamp(now time.Time) int64 {
 	m.last = max(now.UnixMicro(), m.last+1)
 	return m.last

@@ -423,8 +423,8 @@ func raise(last *atomic.Int64, to int64) {
 	}
 }
 
-// cancelRacesTake has many cancel and take the same ids at once. Exactly one of them gets each message, also when it is cancelled, pushed
-// anew and released meanwhile.
+// cancelRacesTake has many cancel and take the same ids at once. Exactly one of them gets each
+// message, also when it is cancelled, pushed anew and released meanwhile.
 func cancelRacesTake(d *desk) {
 	const n = 300
 	var all sync.WaitGroup

@@ -1,12 +1,16 @@
-// Package redistomb keeps tombstones for package rabbitmq in Redis 6 or newer, a Sentinel or a Cluster of it, where all processes of a queue share
-// them. Nobody compiles a Redis client with package rabbitmq who does not import this.
+// Package redistomb keeps tombstones for package rabbitmq in Redis 6 or newer, a Sentinel or a
+// Cluster of it, where all processes of a queue share them. Nobody compiles a Redis client with
+// package rabbitmq who does not import this.
 //
-// A queue's records are the keys PREFIX:{VHOST:QUEUE}:ID, percent-encoded within the braces, and its last stamp is PREFIX:{VHOST:QUEUE}. All are in one slot of a Cluster, and
-// all expire by themselves. A record takes 200 to 250 bytes. There is one for each cancellation that is remembered, for each message in somebody's hands, and for each that
-// was settled lately. A push of up to 500 messages is one script, as is taking, settling or cancelling as many.
+// A queue's records are the keys PREFIX:{VHOST:QUEUE}:ID, percent-encoded within the braces, and
+// its last stamp is PREFIX:{VHOST:QUEUE}. All are in one slot of a Cluster, and all expire by
+// themselves. A record takes 200 to 250 bytes. There is one for each cancellation that is
+// remembered, for each message in somebody's hands, and for each that was settled lately. A push of
+// up to 500 messages is one script, as is taking, settling or cancelling as many.
 //
-// What Redis forgets is not cancelled any more: it must not evict keys (maxmemory-policy noeviction), should persist (appendonly yes), and a failover may lose what was
-// cancelled in the moment before.
+// What Redis forgets is not cancelled any more: it must not evict keys (maxmemory-policy
+// noeviction), should persist (appendonly yes), and a failover may lose what was cancelled in the
+// moment before.
 package redistomb
 
 import (
@@ -34,8 +38,9 @@ var (
 	settleScript  = redisscript.Load(files, "settle")
 )
 
-// Store is a store in Redis. It is safe for concurrent use. Its calls end with their contexts as far as the client sees to that: one with ContextTimeoutEnabled
-// does, another may wait for its own timeouts.
+// Store is a store in Redis. It is safe for concurrent use. Its calls end with their contexts as
+// far as the client sees to that: one with ContextTimeoutEnabled does, another may wait for its own
+// timeouts.
 type Store struct {
 	client redis.UniversalClient
 	prefix string
@@ -50,7 +55,8 @@ type Option func(*Store)
 // DefaultPrefix begins all keys.
 const DefaultPrefix = "delayq-tombstones"
 
-// Prefix sets what all keys begin with, "delayq-tombstones" by default. Brokers that share a Redis need one each, unless their virtual hosts have different names.
+// Prefix sets what all keys begin with, "delayq-tombstones" by default. Brokers that share a Redis
+// need one each, unless their virtual hosts have different names.
 func Prefix(p string) Option {
 	return func(s *Store) {
 		if p == "" || len(p) > 64 || strings.ContainsAny(p, "{}\x00") {
@@ -60,7 +66,8 @@ func Prefix(p string) Option {
 	}
 }
 
-// New returns a store on a client of a server, a Sentinel or a Cluster, which stays the caller's to close. It sends nothing yet.
+// New returns a store on a client of a server, a Sentinel or a Cluster, which stays the caller's to
+// close. It sends nothing yet.
 func New(client redis.UniversalClient, opts ...Option) *Store {
 	s := &Store{client: client, prefix: DefaultPrefix}
 	if client == nil {
@@ -72,8 +79,8 @@ func New(client redis.UniversalClient, opts ...Option) *Store {
 	return s
 }
 
-// clock is the key of a queue's last stamp. No queue name has a brace after the encoding, so none reaches another's keys. A Cluster takes no notice
-// of braces with nothing in them.
+// clock is the key of a queue's last stamp. No queue name has a brace after the encoding, so none
+// reaches another's keys. A Cluster takes no notice of braces with nothing in them.
 func (s *Store) clock(queue string) string {
 	if queue == "" {
 		return s.prefix + ":{%}"
