@@ -59,8 +59,8 @@ func takeUntilClosed(t *testing.T, q backend.Queue) {
 	}
 }
 
-// TestCloseWhileGivingBack closes handles that are just giving back what nobody took. No message is
-// there twice.
+// TestCloseWhileGivingBack closes handles while they give back messages that no Receive took. No
+// message is duplicated.
 func TestCloseWhileGivingBack(t *testing.T) {
 	const n = 50
 	ctx := deadline(t, 60*time.Second)
@@ -189,7 +189,7 @@ func TestOpenWhileClosing(t *testing.T) {
 }
 
 // TestSubscriptionEndedByTheBroker has the broker end a subscription, as RabbitMQ 4.3 does when it
-// takes a message back that was held for too long. What is in hand is not the handle's any more.
+// takes a message back that was held for too long. The handle has lost its leases.
 func TestSubscriptionEndedByTheBroker(t *testing.T) {
 	ctx := deadline(t, 60*time.Second)
 	server, vhost := sharedVhost(t)
@@ -210,6 +210,6 @@ func TestSubscriptionEndedByTheBroker(t *testing.T) {
 	})
 	must(t, <-again)
 	if err := q.Ack(ctx, leases([]backend.Delivery{held}))[0]; !errors.Is(err, backend.ErrLeaseLost) {
-		t.Errorf("the ack of what is somebody else's: %v, want ErrLeaseLost", err)
+		t.Errorf("the ack of a message that another handle has: %v, want ErrLeaseLost", err)
 	}
 }

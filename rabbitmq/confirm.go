@@ -152,7 +152,7 @@ func (m *publication) outcome(ctx context.Context) error {
 	case <-m.confirmation.Done():
 	case <-ctx.Done():
 		id := m.CorrelationId
-		go func() { // a return that nobody collects would stay
+		go func() { // without this, returned would keep the entry
 			<-m.confirmation.Done()
 			m.ch.takeReturned(id)
 		}()

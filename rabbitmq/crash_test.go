@@ -225,11 +225,11 @@ func TestBrokerKilled(t *testing.T) {
 const moveLeaders = `[rabbit_quorum_queue:transfer_leadership(Q, hd([N || N <- [node() | nodes()],
 	N =/= element(2, amqqueue:get_pid(Q))])) || Q <- rabbit_amqqueue:list(), amqqueue:is_quorum(Q)].`
 
-// TestNodeKilled kills one node of three, which leads all queues, until all messages are due. What
-// its levels were just passing on, and most of what comes after it, RabbitMQ 3.10 passes on only
-// when the node is back or other nodes lead. What was in hand where the node served the handle may
-// stay away until the leaders of users' queues move too (TestNodeKilledUnderAHandler); then that is
-// done.
+// TestNodeKilled kills one node of three, which leads all queues, until all messages are due.
+// RabbitMQ 3.10 passes on the messages that its levels were passing on, and most later ones, only
+// when the node is back or other nodes lead. If the node served the handle, the handle's unacked
+// messages may stay away until the leaders of users' queues move too (TestNodeKilledUnderAHandler).
+// The test moves them then.
 func TestNodeKilled(t *testing.T) {
 	cluster := testenv.RabbitCluster(t, 3, triesSoon())
 	nodes := cluster.Nodes()
@@ -283,8 +283,8 @@ func nameOf(node *testenv.RabbitServer) string { return strings.TrimSpace(node.C
 
 // TestNodeKilledUnderAHandler kills the node that a worker is connected to while the worker is at
 // work on its only message and waits for no more, so that its subscription has ended. Another node
-// leads the queue. Before RabbitMQ 4.3 that node forgets to look after who has ended its
-// subscription (docs/rabbitmq.md), and hands the message out again only when the node is back, or
+// leads the queue. Before RabbitMQ 4.3 that node does not monitor a connection that has ended its
+// subscriptions (docs/rabbitmq.md). It hands the message out again only when the node is back, or
 // forgotten, and leaders move.
 func TestNodeKilledUnderAHandler(t *testing.T) {
 	for what, heal := range map[string]func(cluster *testenv.RabbitNodes, lost string){
@@ -334,7 +334,7 @@ func receiveWithin(t *testing.T, q backend.Queue, d time.Duration) ([]backend.De
 	return q.Receive(ctx, 1, time.Minute)
 }
 
-// awaitNoConsumers waits until nobody subscribes to anything.
+// awaitNoConsumers waits until there are no subscriptions.
 func awaitNoConsumers(t *testing.T, node *testenv.RabbitServer) {
 	t.Helper()
 	for range 20 {
@@ -342,7 +342,7 @@ func awaitNoConsumers(t *testing.T, node *testenv.RabbitServer) {
 			return
 		}
 	}
-	t.Fatal("a subscription does not end though nobody waits")
+	t.Fatal("a subscription does not end though no Receive waits")
 }
 
 // openOnCluster has the first node lead the queues of the namespace, and another one serve the

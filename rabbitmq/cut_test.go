@@ -67,9 +67,9 @@ type cutBook struct {
 	resurrected []int // the attempts
 }
 
-func (c *cutBook) push(ctx context.Context, who int) {
+func (c *cutBook) push(ctx context.Context, worker int) {
 	for i := 0; ctx.Err() == nil; i++ {
-		ms := batch(fmt.Sprintf("%d-%d", who, i), 5, rand.N(30*time.Millisecond))
+		ms := batch(fmt.Sprintf("%d-%d", worker, i), 5, rand.N(30*time.Millisecond))
 		errs := c.q.Schedule(ctx, ms)
 		c.mu.Lock()
 		for j := range ms {

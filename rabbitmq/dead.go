@@ -25,7 +25,7 @@ type deadLetter struct {
 // readDead reads all dead letters, calls take with each, and then settle, which returns how many it
 // has acknowledged. The others return to the queue before readDead does. It is for thousands of
 // letters, not millions: the broker shows messages only by handing them out. One call at a time
-// reads, across processes, since nobody else sees the letters meanwhile.
+// reads, across processes, since other calls do not see the letters meanwhile.
 func (q *queue) readDead(ctx context.Context, take func(*deadLetter), settle func(ch *amqp.Channel, count int) (acked int)) error {
 	unlock, err := q.b.dead.lock(ctx, q.name)
 	if err != nil {

@@ -35,7 +35,7 @@ func ExampleWithTombstones() {
 	case err != nil:
 		log.Fatal(err)
 	}
-	if err := errors.Join(b.Close(), rdb.Close()); err != nil { // the store is closed by who made it
+	if err := errors.Join(b.Close(), rdb.Close()); err != nil { // the backend does not close the store
 		log.Fatal(err)
 	}
 }

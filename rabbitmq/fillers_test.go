@@ -28,10 +28,10 @@ func publishFiller(t *testing.T, ch *amqp.Channel, queue, died string) {
 	must(t, ch.PublishWithContext(t.Context(), "", queue, true, false, amqp.Publishing{Headers: headers}))
 }
 
-// TestFillersAreNobodys has fillers in the queue, as a handle leaves them whose process ends, and
-// in undeliverable, as policies put them there. No handler sees them, and they are gone a moment
-// later.
-func TestFillersAreNobodys(t *testing.T) {
+// TestFillersReachNoHandler has fillers in the queue, as a handle leaves them whose process ends,
+// and in undeliverable, as policies put them there. No handler sees them, and they are gone a
+// moment later.
+func TestFillersReachNoHandler(t *testing.T) {
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
 	q := open(t, url)
@@ -111,8 +111,8 @@ func waitOn(t *testing.T, ctx context.Context, ch *amqp.Channel, name string, qs
 	}
 }
 
-// TestFillersDeclareNothing deletes a queue while a handle fills its subscription. Nobody pushes or
-// waits, so nobody has asked for it again.
+// TestFillersDeclareNothing deletes a queue while a handle fills its subscription. Nothing is
+// pushed and no Receive waits, so the queue must stay deleted.
 func TestFillersDeclareNothing(t *testing.T) {
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)

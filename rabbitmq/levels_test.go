@@ -199,7 +199,7 @@ func TestLongestDelays(t *testing.T) {
 	url := vhost(t)
 	q, ch := open(t, url), channel(t, url)
 	for queue, delay := range map[string]time.Duration{
-		"delayq.v1.w0.f": 15 * time.Millisecond, // gone before anybody looks
+		"delayq.v1.w0.f": 15 * time.Millisecond, // gone before the test looks
 		"delayq.v1.w6.e": 0xeffffff0 * time.Millisecond,
 		"delayq.v1.w6.f": backend.MaxDelay,
 		"delayq.v1.w5.1": 0x1000100*time.Millisecond - 200*time.Millisecond + rand.N(100*time.Millisecond),

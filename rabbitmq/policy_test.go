@@ -159,7 +159,7 @@ func newBackend(t *testing.T, url string) *rabbitmq.Backend {
 	return b
 }
 
-// freeAddr is an address that nobody listens at.
+// freeAddr returns an address without a listener.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -141,8 +141,8 @@ func TestWildcardsAreNoNames(t *testing.T) {
 	}
 }
 
-// A certificate is for the host that was dialled, each of several, and whoever signed it must be
-// known. None is trusted by itself.
+// TestTLSVerifiesByDefault connects to several hosts. A certificate must name the dialled host and
+// be signed by a known authority.
 func TestTLSVerifiesByDefault(t *testing.T) {
 	dir := t.TempDir()
 	ca, cert, key := certificateFor(t, dir, "localhost")

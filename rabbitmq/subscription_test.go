@@ -48,8 +48,8 @@ func consume(t *testing.T, url string, ch *amqp.Channel, handler delayq.Handler)
 
 func refuse(context.Context, *delayq.Delivery) error { return errors.New("nothing was pushed") }
 
-// TestSubscriptionEndsWithReceive ends the contexts of those who wait. Then the broker has nobody
-// to send messages to.
+// TestSubscriptionEndsWithReceive ends the contexts of waiting Receives. That ends the handle's
+// subscriptions.
 func TestSubscriptionEndsWithReceive(t *testing.T) {
 	url := vhost(t)
 	q := open(t, url)
@@ -128,8 +128,8 @@ func lateness(ctx context.Context, t *testing.T, q backend.Queue, prefix string,
 	return late[n/2]
 }
 
-// TestSubscriptionEndsWithWorkers has a worker stop while it is at work, so that nobody waits at
-// that moment. The broker still has nobody to send messages to soon.
+// TestSubscriptionEndsWithWorkers has a worker stop while no Receive waits. The subscriptions end
+// soon all the same.
 func TestSubscriptionEndsWithWorkers(t *testing.T) {
 	ctx := deadline(t, patience)
 	url := vhost(t)

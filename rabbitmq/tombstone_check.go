@@ -90,12 +90,12 @@ func (c *channel) ask(now time.Time) {
 	}
 	c.loop.background(func() func() {
 		q.cancelled, q.end, q.err = check.take(c.loop.life, q.holds, lease)
-		return func() { c.answered(q) }
+		return func() { c.checked(q) }
 	}, func() { check.release(context.Background(), q.holds) })
 }
 
-// answered hands out the messages that are not cancelled, and acknowledges the others.
-func (c *channel) answered(q *question) {
+// checked hands out the messages that are not cancelled, and acknowledges the others.
+func (c *channel) checked(q *question) {
 	l := c.loop
 	c.asked = nil
 	switch {

@@ -26,8 +26,8 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// TestLostReplies cuts connections before the reply comes. A call that is repeated by itself
-// answers what the first try has done.
+// TestLostReplies cuts connections before the reply comes. A repeated call
+// returns the outcome of the first try.
 func TestLostReplies(t *testing.T) {
 	server := testenv.Redis(t)
 	proxy := testenv.Proxy(t, server.Addr())
@@ -95,7 +95,7 @@ func once(ctx context.Context, s *redistomb.Store, id string) error {
 	return nil
 }
 
-// A wrongError is an answer that is wrong, and no failure to answer.
+// A wrongError is a wrong reply, as opposed to no reply.
 type wrongError struct{ error }
 
 func untilKnown(ctx context.Context, step func() error) error {
