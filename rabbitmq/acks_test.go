@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestAcksOneByOne acknowledges one message after another while the others are in hand, the last first: each ack waits for company that does
-// not come, and is answered all the same.
+// TestAcksOneByOne acknowledges leased messages one by one, the last first. Each ack waits for
+// others that do not come, and returns all the same.
 func TestAcksOneByOne(t *testing.T) {
 	const n = 30
 	ctx := deadline(t, patience)

@@ -26,7 +26,8 @@ var (
 	attemptMessages = flag.Int("attempts.messages", 500, "how many messages a run has")
 )
 
-// workerVar is the environment variable that makes the test binary a worker process. It has the broker's URL and the queue.
+// workerVar is the environment variable that makes the test binary a worker process. It has the
+// broker's URL and the queue.
 const workerVar = "DELAYQ_RABBITMQ_WORKER"
 
 type workerJob struct {
@@ -40,8 +41,9 @@ type handOut struct {
 	Attempt int
 }
 
-// TestFirstHandOutIsAttemptOne has four processes consume that start, pause and stop at random. Every message is handed out once, as attempt 1,
-// and none becomes a dead letter that no handler saw.
+// TestFirstHandOutIsAttemptOne has four processes consume that start, pause and stop at random.
+// Every message is handed out once, as attempt 1, and none becomes a dead letter that no handler
+// saw.
 func TestFirstHandOutIsAttemptOne(t *testing.T) {
 	for run := range *attemptRuns {
 		t.Run(fmt.Sprintf("at rest %d", run), func(t *testing.T) { firstHandOuts(t, false) })
@@ -160,7 +162,8 @@ func startWorker(t *testing.T, job workerJob, reports chan<- handOut) (stop func
 	}
 }
 
-// work is what a worker process does until its input ends: it opens the queue, consumes, pauses and closes, for random times.
+// work is what a worker process does until its input ends: it opens the queue, consumes, pauses and
+// closes, for random times.
 func work(in io.Reader, out io.Writer) error {
 	var job workerJob
 	if err := json.Unmarshal([]byte(os.Getenv(workerVar)), &job); err != nil {

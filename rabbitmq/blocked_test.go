@@ -11,7 +11,8 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// TestBlockedPushKeepsTime has a push wait for most of its delay. In the levels it waits for no more than the rest.
+// TestBlockedPushKeepsTime has a push wait for most of its delay. In the levels it waits for no
+// more than the rest.
 func TestBlockedPushKeepsTime(t *testing.T) {
 	ctx := deadline(t, 100*time.Second)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
@@ -38,7 +39,8 @@ func TestBlockedPushKeepsTime(t *testing.T) {
 	}
 }
 
-// TestBlocked raises the broker's memory alarm: pushes wait and say why, taking and acknowledging go on.
+// TestBlocked raises the broker's memory alarm: pushes wait and say why, taking and acknowledging
+// go on.
 func TestBlocked(t *testing.T) {
 	ctx := deadline(t, 100*time.Second)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())

@@ -12,11 +12,12 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// checkEvery is how often a backend looks whether what all queues share is there.
+// checkEvery is how often a backend checks that what all queues share exists.
 const checkEvery = 3 * time.Second
 
-// A checker declares again what has been deleted from the broker, and gives back what ended in undeliverable for want of a queue. A push meets only the
-// first queue on its way, so nothing else tells of the exchanges behind it. A check takes one round trip.
+// A checker declares again what was deleted from the broker, and moves messages that had no queue
+// from undeliverable to their queues. Nothing else notices a deleted exchange: a push meets only
+// the first queue on its way. A check takes one round trip.
 type checker struct {
 	b     *Backend
 	life  context.Context
@@ -29,8 +30,8 @@ type checker struct {
 	session *session
 	ch      *amqp.Channel
 	closed  chan *amqp.Error
-	left    int       // in undeliverable that are for none of the open queues
-	looked  time.Time // when undeliverable was last read
+	left    int       // messages in undeliverable that are for none of the open queues
+	readAt  time.Time // when undeliverable was last read
 	failing bool
 }
 
@@ -45,7 +46,7 @@ func (c *checker) opened(log *slog.Logger) {
 	c.fresh.Store(true)
 	c.begin.Do(func() {
 		if c.life.Err() == nil {
-			if c.b.passesOn() {
+			if c.b.deadLetters() {
 				log.Info("delayq: if the broker crashes, messages can come 180 s late and more, unless dead_letter_worker_publisher_confirm_timeout is set; see docs/rabbitmq.md")
 			}
 			c.over.Go(func() { c.run(log) })
@@ -56,7 +57,7 @@ func (c *checker) opened(log *slog.Logger) {
 // close ends the checks. A call that is under way ends with its connection.
 func (c *checker) close() {
 	c.stop()
-	c.begin.Do(func() {}) // and begins none any more
+	c.begin.Do(func() {}) // it cannot begin any more
 	c.b.subs.stop()
 	c.over.Wait()
 }
@@ -77,7 +78,7 @@ func (c *checker) run(log *slog.Logger) {
 func (c *checker) once() error {
 	began := time.Now()
 	if len(c.b.open()) == 0 {
-		return nil // whoever removes the namespace is not to have it declared again
+		return nil // a namespace that is removed now must not be declared again
 	}
 	s, err := c.b.subs.first().session(c.life)
 	if err != nil {
@@ -85,16 +86,16 @@ func (c *checker) once() error {
 	}
 	waiting, err := c.look(s)
 	if refusedWith(err, amqp.NotFound) {
-		return c.repair(began, s, err)
+		return c.redeclare(began, s, err)
 	}
 	if err != nil {
 		return err
 	}
 	fresh := c.fresh.Swap(false)
-	if waiting == 0 || waiting == c.left && !fresh && time.Since(c.looked) < lookAgainAfter {
+	if waiting == 0 || waiting == c.left && !fresh && time.Since(c.readAt) < lookAgainAfter {
 		return nil
 	}
-	c.looked = time.Now()
+	c.readAt = time.Now()
 	moved, err := c.b.recover(c.life, s, waiting)
 	if c.left = waiting - moved; moved > 0 && waiting > readAtMost {
 		c.left = 0 // there may be more of them
@@ -102,47 +103,58 @@ func (c *checker) once() error {
 	return err
 }
 
-// look returns how many messages undeliverable has. An error with code 404 says that a part of what all queues share is gone.
+// look returns how many messages undeliverable has. Code 404 in an error means that a part of what
+// all queues share is gone.
 func (c *checker) look(s *session) (waiting int, err error) {
 	if c.ch == nil || c.session != s || c.ch.IsClosed() {
 		ch, err := s.conn.Channel()
 		if err != nil {
-			return 0, c.why(s, "opening a channel", err)
+			return 0, c.reason(s, "opening a channel", err)
 		}
 		c.session, c.ch, c.closed = s, ch, ch.NotifyClose(make(chan *amqp.Error, 1))
 	}
 	for _, x := range c.b.exchanges() {
 		if err := c.ch.ExchangeDeclarePassive(x.name, x.kind, true, false, false, true, nil); err != nil {
-			return 0, c.why(s, "looking for exchange "+x.name, err)
+			return 0, c.reason(s, "looking for exchange "+x.name, err)
 		}
 	}
 	q, err := c.ch.QueueDeclarePassive(c.b.names.undeliverable(), true, false, false, false, nil)
 	if err != nil {
-		return 0, c.why(s, "looking for what all queues share", err)
+		return 0, c.reason(s, "looking for what all queues share", err)
 	}
 	return q.Messages, nil
 }
 
-// why prefers the broker's reason to close the channel. The calls before the last have no reply of their own.
-func (c *checker) why(s *session, doing string, err error) error {
+// reason returns the broker's reason to close the channel, if it has one, instead of err. Only the
+// last call of a check has a reply of its own.
+func (c *checker) reason(s *session, doing string, err error) error {
 	if s.conn.IsClosed() {
 		return errGone
 	}
 	if c.ch != nil && c.ch.IsClosed() {
-		select {
-		case reason := <-c.closed:
-			if reason != nil {
-				err = reason
-			}
-		case <-time.After(time.Second):
+		if reason := closeReason(c.closed); reason != nil {
+			err = reason
 		}
 	}
 	return explain(doing, err)
 }
 
-// repair declares all again. Queues that were bound to an exchange that has gone are bound again by whoever has them open.
-func (c *checker) repair(began time.Time, s *session, gone error) error {
-	if err := c.b.pub.redeclare(c.life, began, gone.Error()); err != nil {
+// closeReason returns the broker's reason to close a channel, and nil if it has none.
+func closeReason(closed <-chan *amqp.Error) error {
+	select {
+	case reason := <-closed:
+		if reason != nil {
+			return reason
+		}
+	case <-time.After(time.Second):
+	}
+	return nil
+}
+
+// redeclare declares everything again, and binds the open queues: the exchange that they were bound
+// to may be gone.
+func (c *checker) redeclare(began time.Time, s *session, gone error) error {
+	if err := c.b.pub.redeclareShared(c.life, began, gone.Error()); err != nil {
 		return err
 	}
 	for _, q := range c.b.open() {
@@ -153,10 +165,9 @@ func (c *checker) repair(began time.Time, s *session, gone error) error {
 	return nil
 }
 
-// An exchange is a name and a type.
 type exchange struct{ name, kind string }
 
-// exchanges are those that all queues of the namespace share.
+// exchanges returns those that all queues of the namespace share.
 func (b *Backend) exchanges() []exchange {
 	return append(b.delayer.exchanges(b.names), exchange{b.names.deliver(), "topic"}, exchange{b.names.undeliverable(), "fanout"})
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// TestCloseUnderPushes closes a backend while others push, take and acknowledge. Every call ends, and says why.
+// TestCloseUnderPushes closes a backend while others push, take and acknowledge. Every call ends,
+// and says why.
 func TestCloseUnderPushes(t *testing.T) {
 	url := vhost(t)
 	for range 5 {
@@ -58,7 +59,8 @@ func takeUntilClosed(t *testing.T, q backend.Queue) {
 	}
 }
 
-// TestCloseWhileGivingBack closes handles that are just giving back what nobody took. No message is there twice.
+// TestCloseWhileGivingBack closes handles while they give back messages that no Receive took. No
+// message is duplicated.
 func TestCloseWhileGivingBack(t *testing.T) {
 	const n = 50
 	ctx := deadline(t, 60*time.Second)
@@ -120,8 +122,9 @@ func TestCloseAfterAcks(t *testing.T) {
 	}
 }
 
-// TestCloseAfterAcksOutOfTurn acknowledges every other message, so that no ack stands for those before it, and closes. The broker's
-// channel holds back such acks, and must not have any when it closes.
+// TestCloseAfterAcksOutOfTurn acknowledges every other message, so that no ack stands for those
+// before it, and closes. The broker's channel holds back such acks, and must not have any when it
+// closes.
 func TestCloseAfterAcksOutOfTurn(t *testing.T) {
 	const n, rounds = 400, 10
 	ctx := deadline(t, 60*time.Second)
@@ -159,7 +162,8 @@ func TestCloseAfterAcksOutOfTurn(t *testing.T) {
 	}
 }
 
-// TestOpenWhileClosing opens a queue while the backend closes. The handle, if there is one, is closed too.
+// TestOpenWhileClosing opens a queue while the backend closes. The handle, if there is one, is
+// closed too.
 func TestOpenWhileClosing(t *testing.T) {
 	ctx := deadline(t, 100*time.Second)
 	url := vhost(t)
@@ -184,8 +188,8 @@ func TestOpenWhileClosing(t *testing.T) {
 	}
 }
 
-// TestSubscriptionEndedByTheBroker has the broker end a subscription, as RabbitMQ 4.3 does when it takes a message back that was held for too long. What is in
-// hand is not the handle's any more.
+// TestSubscriptionEndedByTheBroker has the broker end a subscription, as RabbitMQ 4.3 does when it
+// takes a message back that was held for too long. The handle has lost its leases.
 func TestSubscriptionEndedByTheBroker(t *testing.T) {
 	ctx := deadline(t, 60*time.Second)
 	server, vhost := sharedVhost(t)
@@ -206,6 +210,6 @@ func TestSubscriptionEndedByTheBroker(t *testing.T) {
 	})
 	must(t, <-again)
 	if err := q.Ack(ctx, leases([]backend.Delivery{held}))[0]; !errors.Is(err, backend.ErrLeaseLost) {
-		t.Errorf("the ack of what is somebody else's: %v, want ErrLeaseLost", err)
+		t.Errorf("the ack of a message that another handle has: %v, want ErrLeaseLost", err)
 	}
 }

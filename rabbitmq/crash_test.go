@@ -136,8 +136,9 @@ func (b *book) awaitDue() (missing int) {
 	return b.missing()
 }
 
-// survive pushes messages, has some workers take them, breaks something in the middle, and waits for all that was confirmed. If there is a
-// remedy for what may stay away, it is used when something does.
+// survive pushes messages, has some workers take them, breaks something in the middle, and waits
+// for all that was confirmed. If there is a remedy for what may stay away, it is used when
+// something does.
 func (b *book) survive(n int, longest time.Duration, breakSomething, remedy func()) {
 	b.t.Helper()
 	ctx, stop := context.WithTimeout(b.t.Context(), 8*time.Minute)
@@ -199,13 +200,15 @@ func scale() (n int, longest time.Duration) {
 	return 20_000, 20 * time.Second
 }
 
-// triesSoon has levels try again after 3 s what they could not pass on. By default that is 180 s, which would take the tests too long.
+// triesSoon has levels try again after 3 s what they could not pass on. By default that is 180 s,
+// which would take the tests too long.
 func triesSoon() testenv.RabbitOption {
 	return testenv.RabbitAdvanced("dead_letter_worker_publisher_confirm_timeout", "3000")
 }
 
-// TestBrokerKilled kills the broker while messages are passed from level to level, and starts it again. What a level was just passing on
-// to a queue that comes up later than itself waits for the next try.
+// TestBrokerKilled kills the broker while messages are passed from level to level, and starts it
+// again. What a level was just passing on to a queue that comes up later than itself waits for the
+// next try.
 func TestBrokerKilled(t *testing.T) {
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), triesSoon())
 	q := open(t, server.URL())
@@ -222,9 +225,11 @@ func TestBrokerKilled(t *testing.T) {
 const moveLeaders = `[rabbit_quorum_queue:transfer_leadership(Q, hd([N || N <- [node() | nodes()],
 	N =/= element(2, amqqueue:get_pid(Q))])) || Q <- rabbit_amqqueue:list(), amqqueue:is_quorum(Q)].`
 
-// TestNodeKilled kills one node of three, which leads all queues, until all messages are due. What its levels were just passing on, and most of
-// what comes after it, RabbitMQ 3.10 passes on only when the node is back or other nodes lead. What was in hand where the node served the handle may
-// stay away until the leaders of users' queues move too (TestNodeKilledUnderAHandler); then that is done.
+// TestNodeKilled kills one node of three, which leads all queues, until all messages are due.
+// RabbitMQ 3.10 passes on the messages that its levels were passing on, and most later ones, only
+// when the node is back or other nodes lead. If the node served the handle, the handle's unacked
+// messages may stay away until the leaders of users' queues move too (TestNodeKilledUnderAHandler).
+// The test moves them then.
 func TestNodeKilled(t *testing.T) {
 	cluster := testenv.RabbitCluster(t, 3, triesSoon())
 	nodes := cluster.Nodes()
@@ -267,7 +272,8 @@ func tellWhere(t *testing.T, node *testenv.RabbitServer) {
 	}
 }
 
-// moveLeadersOfUsers does so for the queues of users and their dead letters alone, which is quicker.
+// moveLeadersOfUsers does so for the queues of users and their dead letters alone, which is
+// quicker.
 const moveLeadersOfUsers = `[rabbit_quorum_queue:transfer_leadership(Q, hd([N || N <- [node() | nodes()],
 	N =/= element(2, amqqueue:get_pid(Q))])) || Q <- rabbit_amqqueue:list(), amqqueue:is_quorum(Q),
 	{_, _, _, Name} <- [amqqueue:get_name(Q)], re:run(Name, "[.](q|dead)[.]") =/= nomatch].`
@@ -275,9 +281,11 @@ const moveLeadersOfUsers = `[rabbit_quorum_queue:transfer_leadership(Q, hd([N ||
 // nameOf is the name of a node that lives.
 func nameOf(node *testenv.RabbitServer) string { return strings.TrimSpace(node.Ctl("eval", "node().")) }
 
-// TestNodeKilledUnderAHandler kills the node that a worker is connected to while the worker is at work on its only message and waits for no more, so
-// that its subscription has ended. Another node leads the queue. Before RabbitMQ 4.3 that node forgets to look after who has ended its subscription
-// (docs/rabbitmq.md), and hands the message out again only when the node is back, or forgotten, and leaders move.
+// TestNodeKilledUnderAHandler kills the node that a worker is connected to while the worker is at
+// work on its only message and waits for no more, so that its subscription has ended. Another node
+// leads the queue. Before RabbitMQ 4.3 that node does not monitor a connection that has ended its
+// subscriptions (docs/rabbitmq.md). It hands the message out again only when the node is back, or
+// forgotten, and leaders move.
 func TestNodeKilledUnderAHandler(t *testing.T) {
 	for what, heal := range map[string]func(cluster *testenv.RabbitNodes, lost string){
 		"back":      func(c *testenv.RabbitNodes, _ string) { c.Nodes()[1].Restart(); c.AwaitOK() },
@@ -326,7 +334,7 @@ func receiveWithin(t *testing.T, q backend.Queue, d time.Duration) ([]backend.De
 	return q.Receive(ctx, 1, time.Minute)
 }
 
-// awaitNoConsumers waits until nobody subscribes to anything.
+// awaitNoConsumers waits until there are no subscriptions.
 func awaitNoConsumers(t *testing.T, node *testenv.RabbitServer) {
 	t.Helper()
 	for range 20 {
@@ -334,10 +342,11 @@ func awaitNoConsumers(t *testing.T, node *testenv.RabbitServer) {
 			return
 		}
 	}
-	t.Fatal("a subscription does not end though nobody waits")
+	t.Fatal("a subscription does not end though no Receive waits")
 }
 
-// openOnCluster has the first node lead the queues of the namespace, and another one serve the handle, if that is home.
+// openOnCluster has the first node lead the queues of the namespace, and another one serve the
+// handle, if that is home.
 func openOnCluster(t *testing.T, nodes []*testenv.RabbitServer, home int, namespace string) backend.Queue {
 	t.Helper()
 	ns := rabbitmq.Namespace(namespace)

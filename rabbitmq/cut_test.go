@@ -13,8 +13,8 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// TestConnectionsCut cuts both connections again and again under pushes and acks. What was pushed comes, what was acknowledged does
-// not come again, and no ack settles another message.
+// TestConnectionsCut cuts both connections again and again under pushes and acks. What was pushed
+// comes, what was acknowledged does not come again, and no ack settles another message.
 func TestConnectionsCut(t *testing.T) {
 	cuts := 1000
 	if testing.Short() {
@@ -43,8 +43,9 @@ func TestConnectionsCut(t *testing.T) {
 	takers.Wait()
 	t.Logf("%d connections; %d messages pushed, %d handed out, %d of them more than once; %d acks failed; as these attempts some came again after an ack: %v",
 		proxy.Connections(), len(c.pushed), len(c.came), c.repeated(), c.failed, c.resurrected)
-	// What is given back is published and then acknowledged: a break between the two makes two of it. And a channel of a quorum queue that
-	// has some dozens of acks under way may lose further ones. It stays a handful among tens of thousands.
+	// What is given back is published and then acknowledged: a break between the two makes two of it.
+	// And a channel of a quorum queue that has some dozens of acks under way may lose further ones. It
+	// stays a handful among tens of thousands.
 	if len(c.resurrected) > len(c.pushed)/10_000 {
 		t.Errorf("%d messages came again after an ack that had succeeded", len(c.resurrected))
 	}
@@ -66,9 +67,9 @@ type cutBook struct {
 	resurrected []int // the attempts
 }
 
-func (c *cutBook) push(ctx context.Context, who int) {
+func (c *cutBook) push(ctx context.Context, worker int) {
 	for i := 0; ctx.Err() == nil; i++ {
-		ms := batch(fmt.Sprintf("%d-%d", who, i), 5, rand.N(30*time.Millisecond))
+		ms := batch(fmt.Sprintf("%d-%d", worker, i), 5, rand.N(30*time.Millisecond))
 		errs := c.q.Schedule(ctx, ms)
 		c.mu.Lock()
 		for j := range ms {
@@ -128,7 +129,8 @@ func (c *cutBook) repeated() (n int) {
 	return n
 }
 
-// TestStaleAck settles under a lease of a connection that broke, while the new one has a delivery of the same tag.
+// TestStaleAck settles under a lease of a connection that broke, while the new one has a delivery
+// of the same tag.
 func TestStaleAck(t *testing.T) {
 	ctx := deadline(t, 60*time.Second)
 	server := testenv.SharedRabbitMQ(t)
@@ -154,7 +156,8 @@ func TestStaleAck(t *testing.T) {
 	nothing(t, q, 200*time.Millisecond)
 }
 
-// TestBlackHole has the broker vanish without a word. Calls end with their contexts, and go on afterwards.
+// TestBlackHole has the broker vanish without a word. Calls end with their contexts, and go on
+// afterwards.
 func TestBlackHole(t *testing.T) {
 	server := testenv.SharedRabbitMQ(t)
 	proxy := testenv.Proxy(t, server.Addr())

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"sync"
@@ -15,17 +14,19 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// A grave is a dead letter in hand.
-type grave struct {
+// A deadLetter is an unacked delivery of a dead letter.
+type deadLetter struct {
 	backend.DeadLetter
 	record
 	tag uint64
+	err error // of settling it
 }
 
-// exhume reads all dead letters, has take see each, and then lets f settle some of them. It is for thousands of them, not
-// millions: the broker shows messages in no other way than by handing them out. The others return before it does. One reads at a time, in this process and
-// in others, since nobody else sees the letters meanwhile.
-func (q *queue) exhume(ctx context.Context, take func(grave), f func(ch *amqp.Channel, count int) (acked int)) error {
+// readDead reads all dead letters, calls take with each, and then settle, which returns how many it
+// has acknowledged. The others return to the queue before readDead does. It is for thousands of
+// letters, not millions: the broker shows messages only by handing them out. One call at a time
+// reads, across processes, since other calls do not see the letters meanwhile.
+func (q *queue) readDead(ctx context.Context, take func(*deadLetter), settle func(ch *amqp.Channel, count int) (acked int)) error {
 	unlock, err := q.b.dead.lock(ctx, q.name)
 	if err != nil {
 		return err
@@ -51,42 +52,43 @@ func (q *queue) exhume(ctx context.Context, take func(grave), f func(ch *amqp.Ch
 		return explain("looking at "+name, err)
 	}
 	if dead.Messages == 0 {
-		f(ch, 0)
+		settle(ch, 0)
 		return nil
 	}
 	n, err := readQueue(ctx, ch, name, dead.Messages, deadQuietFor, func(d *amqp.Delivery) error {
-		take(readGrave(d))
+		take(readDeadLetter(d))
 		return nil
 	})
 	if err == nil && n < dead.Messages {
-		err = fmt.Errorf("%w: of %d dead letters only %d came: another program has some in hand", backend.ErrUnavailable, dead.Messages, n)
+		err = fmt.Errorf("%w: of %d dead letters only %d came: another program holds some", backend.ErrUnavailable, dead.Messages, n)
 	}
 	if err != nil {
 		return err
 	}
-	return giveBackGraves(ctx, ch, name, dead.Messages, f(ch, dead.Messages))
+	return giveBackDead(ctx, ch, name, dead.Messages, settle(ch, dead.Messages))
 }
 
 // byDeath puts the oldest death first.
-func byDeath(a, b grave) int {
-	return cmp.Or(a.Died.Compare(b.Died), cmp.Compare(a.DeadLetter.ID, b.DeadLetter.ID))
+func byDeath(a, b *deadLetter) int {
+	return cmp.Or(a.Died.Compare(b.Died), cmp.Compare(a.id, b.id))
 }
 
-// deadQuietFor is for how long dead letters that are there may not come.
+// deadQuietFor is how long the next dead letter may take to come.
 const deadQuietFor = 5 * time.Second
 
-// giveBackWaits bounds how long letters that were given back may take to be there again.
+// giveBackWaits bounds how long returned letters may take to be in the queue again.
 const giveBackWaits = 2 * time.Second
 
-// giveBackGraves returns what was not acknowledged of n letters, and waits until it is there again: the broker does not reply to that. A quorum queue's channel holds
-// acks back beyond some dozens, and forgets them when it closes: it sends them before it replies to the second get.
-func giveBackGraves(ctx context.Context, ch *amqp.Channel, name string, n, acked int) error {
+// giveBackDead returns the letters that were not acknowledged, and waits until they are in the
+// queue again: the broker does not reply to a nack. A quorum queue's channel holds back acks beyond
+// some dozens, and forgets them when it closes. It has sent them when it replies to the second get.
+func giveBackDead(ctx context.Context, ch *amqp.Channel, name string, n, acked int) error {
 	for range 2 * min(acked, 1) {
-		_, some, err := ch.Get(name, false)
+		_, ok, err := ch.Get(name, false)
 		if err != nil {
 			return explain("giving dead letters back", err)
 		}
-		if some {
+		if ok {
 			n++
 		}
 	}
@@ -102,10 +104,11 @@ func giveBackGraves(ctx context.Context, ch *amqp.Channel, name string, n, acked
 	return nil
 }
 
-// lockDead keeps other connections from the dead letters. An exclusive queue is the lock: the broker deletes it with the connection that has declared it.
+// lockDead excludes other connections from the dead letters. The lock is an exclusive queue, which
+// the broker deletes with the connection that has declared it.
 func (q *queue) lockDead(ctx context.Context, s *session) (release func(), err error) {
 	name := q.names.lock(q.name)
-	for pause := time.Millisecond; ; pause = min(2*pause, maxLockPause) {
+	for retry := (backoff{time.Millisecond, 20 * time.Millisecond}); ; {
 		ch, err := s.conn.Channel()
 		if err != nil {
 			return nil, explain("opening a channel", err)
@@ -119,17 +122,16 @@ func (q *queue) lockDead(ctx context.Context, s *session) (release func(), err e
 		if !refusedWith(err, amqp.ResourceLocked) {
 			return nil, explain("declaring queue "+name, err)
 		}
-		if !sleep(ctx, pause/2+rand.N(pause)) {
+		if !sleep(ctx, retry.next()) {
 			return nil, fmt.Errorf("another process reads the dead letters: %w", ctx.Err())
 		}
 	}
 }
 
-const maxLockPause = 20 * time.Millisecond
-
-// A keyedLock has a lock for each key, for which its users wait as long as their contexts let them. The zero value is ready.
+// A keyedLock has a lock for each key. The zero value is ready.
 type keyedLock struct{ locks sync.Map }
 
+// lock waits for a key's lock until the context ends.
 func (k *keyedLock) lock(ctx context.Context, key string) (unlock func(), err error) {
 	l, _ := k.locks.LoadOrStore(key, make(chan struct{}, 1))
 	held := l.(chan struct{})
@@ -141,95 +143,96 @@ func (k *keyedLock) lock(ctx context.Context, key string) (unlock func(), err er
 	}
 }
 
-func readGrave(d *amqp.Delivery) grave {
-	attempts := count(d.Headers[attemptsHeader])
+func readDeadLetter(d *amqp.Delivery) *deadLetter {
 	r := readRecord(d)
-	return grave{
+	return &deadLetter{
 		record: r, tag: d.DeliveryTag,
 		DeadLetter: backend.DeadLetter{
-			ID: r.id, Body: r.body, Headers: r.headers, Due: r.due, Attempts: attempts,
+			ID: r.id, Body: r.body, Headers: r.headers, Due: r.due, Attempts: count(d.Headers[attemptsHeader]),
 			Reason: text(d.Headers[reasonHeader]), Died: time.UnixMicro(max(number(d.Headers[diedHeader]), 0)).UTC(),
 		},
 	}
 }
 
-func cursorOf(g grave) string { return fmt.Sprintf("%019d %s", g.Died.UnixMicro(), g.DeadLetter.ID) }
+func cursorOf(l *deadLetter) string { return fmt.Sprintf("%019d %s", l.Died.UnixMicro(), l.id) }
 
 func parseCursor(cursor string) (string, error) {
 	if cursor == "" {
 		return "", nil
 	}
-	if len(cursor) < 20 || cursor[19] != ' ' {
-		return "", backend.Invalid("cursor", cursor, "one that a listing returned")
+	if len(cursor) > 19 && cursor[19] == ' ' {
+		if _, err := strconv.ParseUint(cursor[:19], 10, 63); err == nil {
+			return cursor, nil
+		}
 	}
-	if _, err := strconv.ParseUint(cursor[:19], 10, 63); err != nil {
-		return "", backend.Invalid("cursor", cursor, "one that a listing returned")
-	}
-	return cursor, nil
+	return "", backend.Invalid("cursor", cursor, "one that a listing returned")
 }
 
-// Redrive is as in backend.DeadLetters: published, then acknowledged.
+// Redrive is as in backend.DeadLetters: it publishes copies, then acknowledges the dead letters.
 func (q *queue) Redrive(ctx context.Context, ids []string) []error {
-	return q.disinter(ctx, ids, func(ch *amqp.Channel, gs []grave) []error {
-		rs := make([]record, len(gs))
-		for i, g := range gs {
-			rs[i] = g.record
+	return q.settleDead(ctx, ids, func(ls []*deadLetter) {
+		rs := make([]record, len(ls))
+		for i, l := range ls {
+			rs[i] = l.record
 			rs[i].attempts, rs[i].due = 0, ceil(time.Now())
 		}
-		return q.push(ctx, rs, time.Now())
+		for i, err := range q.push(ctx, rs, time.Now()) {
+			ls[i].err = err
+		}
 	})
 }
 
 // DeleteDead is as in backend.DeadLetters.
 func (q *queue) DeleteDead(ctx context.Context, ids []string) []error {
-	return q.disinter(ctx, ids, func(_ *amqp.Channel, gs []grave) []error { return make([]error, len(gs)) })
+	return q.settleDead(ctx, ids, func([]*deadLetter) {})
 }
 
-// disinter acknowledges the dead letters of some ids after before has done its part. Of letters with one id the oldest goes.
-func (q *queue) disinter(ctx context.Context, ids []string, before func(*amqp.Channel, []grave) []error) []error {
-	wanted := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		wanted[id] = true
-	}
+// settleDead acknowledges the dead letters of some ids, except those to which before gives an
+// error. Of letters with the same id it takes the oldest.
+func (q *queue) settleDead(ctx context.Context, ids []string, before func([]*deadLetter)) []error {
 	return q.guardedWithin(ctx, len(ids), func() []error {
-		var all []grave
-		take := func(g grave) {
-			if wanted[g.DeadLetter.ID] {
-				all = append(all, g)
+		wanted := make(map[string][]*deadLetter, len(ids))
+		for _, id := range ids {
+			wanted[id] = nil
+		}
+		take := func(l *deadLetter) {
+			if same, ok := wanted[l.id]; ok {
+				wanted[l.id] = append(same, l)
 			}
 		}
-		errs := make([]error, len(ids))
-		err := q.exhume(ctx, take, func(ch *amqp.Channel, _ int) (acked int) {
+		asked := make([]*deadLetter, len(ids)) // nil for an id without a letter
+		err := q.readDead(ctx, take, func(ch *amqp.Channel, _ int) (acked int) {
 			q.listing.forget()
-			slices.SortStableFunc(all, byDeath)
-			found, at := match(all, ids, errs)
-			for i, err := range before(ch, found) {
-				if err == nil {
-					err = explain("acknowledging a dead letter", ch.Ack(found[i].tag, false))
+			for _, same := range wanted {
+				slices.SortStableFunc(same, byDeath)
+			}
+			var found []*deadLetter
+			for i, id := range ids {
+				if same := wanted[id]; len(same) > 0 {
+					asked[i], wanted[id] = same[0], same[1:]
+					found = append(found, same[0])
+				}
+			}
+			before(found)
+			for _, l := range found {
+				if l.err == nil {
+					l.err = explain("acknowledging a dead letter", ch.Ack(l.tag, false))
 					acked++
 				}
-				errs[at[i]] = err
 			}
 			return acked
 		})
-		if err != nil {
-			fill(errs, err)
+		errs := make([]error, len(ids))
+		for i, l := range asked {
+			switch {
+			case l != nil && l.err != nil:
+				errs[i] = l.err
+			case err != nil:
+				errs[i] = err
+			case l == nil:
+				errs[i] = backend.ErrNotFound
+			}
 		}
 		return errs
 	})
-}
-
-// match finds the letters of ids, and where in ids each was asked for.
-func match(all []grave, ids []string, errs []error) (found []grave, at []int) {
-	taken := make(map[uint64]bool)
-	for i, id := range ids {
-		j := slices.IndexFunc(all, func(g grave) bool { return g.DeadLetter.ID == id && !taken[g.tag] })
-		if j < 0 {
-			errs[i] = backend.ErrNotFound
-			continue
-		}
-		taken[all[j].tag] = true
-		found, at = append(found, all[j]), append(at, i)
-	}
-	return found, at
 }

@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	// pageBytes is how much of dead letters one page holds at most, but for a single large one, and how much is kept for the pages after it.
+	// pageBytes bounds a page, unless its only letter is larger, and the letters that are kept for
+	// the pages after it.
 	pageBytes = 32 << 20
 
-	// keepPages is for how long what was read for one page serves the pages after it.
+	// keepPages is how long the letters read for one page are kept for the pages after it.
 	keepPages = 5 * time.Second
 )
 
-// ListDead is as in backend.DeadLetters. The cursor is the time of death and the id of the last one. While it reads, others
-// wait that list, redrive or delete dead letters of the queue. A page after the first comes from what was read for the one before, if the number of
-// dead letters is the same.
+// ListDead is as in backend.DeadLetters. The cursor is the time of death and the id of the last
+// letter. While it reads, other calls for the queue's dead letters wait. A page after the first
+// comes from the letters read before, if there are still as many.
 func (q *queue) ListDead(ctx context.Context, cursor string, limit int) (ls []backend.DeadLetter, next string, err error) {
 	if err := q.open(ctx); err != nil {
 		return nil, "", err
@@ -42,14 +43,14 @@ func (q *queue) ListDead(ctx context.Context, cursor string, limit int) (ls []ba
 }
 
 func (q *queue) listAfter(ctx context.Context, after string, limit int) (ls []backend.DeadLetter, next string, err error) {
-	if l := q.listing.take(after); l != nil && len(l.letters) > 0 && (len(l.letters) > limit || !l.cut) {
+	if l := q.listing.take(after); l != nil && len(l.all) > 0 && (len(l.all) > limit || !l.cut) {
 		if n, err := q.countDead(ctx); err == nil && n == l.count {
 			ls, next = q.listing.page(l, limit)
 			return ls, next, nil
 		}
 	}
 	l := &letters{after: after, read: time.Now()}
-	err = q.exhume(ctx, l.add, func(_ *amqp.Channel, count int) (acked int) {
+	err = q.readDead(ctx, l.add, func(_ *amqp.Channel, count int) (acked int) {
 		l.count = count
 		return 0
 	})
@@ -61,7 +62,7 @@ func (q *queue) listAfter(ctx context.Context, after string, limit int) (ls []ba
 	return ls, next, nil
 }
 
-// countDead counts the dead letters that nobody has in hand.
+// countDead counts the dead letters that no call is reading.
 func (q *queue) countDead(ctx context.Context) (int, error) {
 	s, err := q.sub.session(ctx)
 	if err != nil {
@@ -72,18 +73,18 @@ func (q *queue) countDead(ctx context.Context) (int, error) {
 
 // letters are dead letters beyond a cursor.
 type letters struct {
-	after   string
-	letters []grave
-	bytes   int
-	cut     bool   // there are more
-	last    string // beyond this they are left out; empty for none
-	count   int    // of all that there were
-	read    time.Time
+	after string
+	all   []*deadLetter
+	bytes int
+	cut   bool   // there are more
+	last  string // cursor beyond which letters are left out; empty for none
+	count int    // of all dead letters
+	read  time.Time
 }
 
-// add takes a letter, and leaves out the latest deaths where it would be too much.
-func (l *letters) add(g grave) {
-	c := cursorOf(g)
+// add takes a letter. It leaves out the latest deaths beyond twice pageBytes.
+func (l *letters) add(d *deadLetter) {
+	c := cursorOf(d)
 	if c <= l.after {
 		return
 	}
@@ -91,43 +92,43 @@ func (l *letters) add(g grave) {
 		l.cut = true
 		return
 	}
-	l.letters = append(l.letters, g)
-	if l.bytes += sizeOf(g); l.bytes > 2*pageBytes {
+	l.all = append(l.all, d)
+	if l.bytes += sizeOf(d); l.bytes > 2*pageBytes {
 		l.sort()
 	}
 }
 
-// sort puts the letters in order and leaves out what is beyond pageBytes.
+// sort puts the letters in order and leaves out those beyond pageBytes.
 func (l *letters) sort() {
-	slices.SortStableFunc(l.letters, byDeath)
+	slices.SortStableFunc(l.all, byDeath)
 	l.bytes = 0
-	for i, g := range l.letters {
-		if l.bytes += sizeOf(g); l.bytes > pageBytes && i > 0 {
-			l.bytes -= sizeOf(g)
-			clear(l.letters[i:])
-			l.letters, l.cut, l.last = l.letters[:i], true, cursorOf(l.letters[i-1])
+	for i, d := range l.all {
+		if l.bytes += sizeOf(d); l.bytes > pageBytes && i > 0 {
+			l.bytes -= sizeOf(d)
+			clear(l.all[i:])
+			l.all, l.cut, l.last = l.all[:i], true, cursorOf(l.all[i-1])
 			return
 		}
 	}
 }
 
-// sizeOf is roughly what a letter takes.
-func sizeOf(g grave) int {
-	n := len(g.Body) + len(g.Reason) + len(g.DeadLetter.ID) + 200
-	for k, v := range g.DeadLetter.Headers {
+// sizeOf returns roughly how much memory a letter takes.
+func sizeOf(d *deadLetter) int {
+	n := len(d.body) + len(d.Reason) + len(d.id) + 200
+	for k, v := range d.headers {
 		n += len(k) + len(v)
 	}
 	return n
 }
 
-// A listing is what is kept of dead letters for the page after the last. It is safe for concurrent use.
+// A listing keeps dead letters for the page after the last one. It is safe for concurrent use.
 type listing struct {
 	mu    sync.Mutex
 	rest  *letters
 	timer *time.Timer // forgets it
 }
 
-// take takes out what is kept, if it is for that cursor.
+// take removes the letters that are kept, and returns them if they follow that cursor.
 func (s *listing) take(after string) *letters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,17 +148,17 @@ func (s *listing) forget() {
 
 // page returns the first letters, and keeps the others.
 func (s *listing) page(l *letters, limit int) (ls []backend.DeadLetter, next string) {
-	n := min(limit, len(l.letters))
-	for _, g := range l.letters[:n] {
-		ls = append(ls, g.DeadLetter)
+	n := min(limit, len(l.all))
+	for _, d := range l.all[:n] {
+		ls = append(ls, d.DeadLetter)
 	}
-	if n == len(l.letters) && !l.cut {
+	if n == len(l.all) && !l.cut {
 		return ls, ""
 	}
-	next = cursorOf(l.letters[n-1])
+	next = cursorOf(l.all[n-1])
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.letters, l.after = l.letters[n:], next
+	l.all, l.after = l.all[n:], next
 	s.rest = l
 	if s.timer == nil {
 		s.timer = time.AfterFunc(keepPages, s.forget)
@@ -167,7 +168,7 @@ func (s *listing) page(l *letters, limit int) (ls []backend.DeadLetter, next str
 	return ls, next
 }
 
-// close forgets all for good.
+// close stops the timer.
 func (s *listing) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

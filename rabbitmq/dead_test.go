@@ -83,8 +83,9 @@ func TestManyDeadLetters(t *testing.T) {
 	}
 }
 
-// TestDeadLettersSideBySide lists, redrives and deletes at once, in handles of one connection and of two. Each listing that has nothing taken away meanwhile is
-// whole, and each redrive and deletion finds what is there.
+// TestDeadLettersSideBySide lists, redrives and deletes at once, in handles of one connection and
+// of two. Each listing that has nothing taken away meanwhile is whole, and each redrive and
+// deletion finds what is there.
 func TestDeadLettersSideBySide(t *testing.T) {
 	const kept, taken = 60, 60
 	ctx := deadline(t, 90*time.Second)

@@ -11,11 +11,11 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// buckets keep delays in a queue each. A delay without one is rounded up to the next; what is longer than the longest passes
-// through that one again and again.
+// buckets have a queue for each of some delays. Other delays are rounded up to the next bucket. A
+// longer delay passes through the longest bucket several times.
 type buckets struct {
 	waits   []time.Duration // sorted
-	only    bool            // no other delay is accepted
+	only    bool            // other delays are rejected
 	classic bool
 }
 
@@ -38,7 +38,7 @@ func (b buckets) route(n names, dest string, ms int64) (route, int64) {
 	return route{key: n.bucket(wait.Milliseconds()), headers: amqp.Table{moreKeys: []any{keyOf(dest)}}}, max(ms-wait.Milliseconds(), 0)
 }
 
-// accepts refuses what would have to wait behind longer delays in one queue. What is due is no delay.
+// accepts rejects a delay whose message would wait behind longer delays in the only queue.
 func (b buckets) accepts(wait time.Duration) error {
 	if !b.only || wait <= 0 || wait == b.waits[0] {
 		return nil
@@ -46,10 +46,11 @@ func (b buckets) accepts(wait time.Duration) error {
 	return backend.Invalid("delay", wait, fmt.Sprintf("0 or %v: all messages of a Fixed backend wait in one queue, each behind those before it", b.waits[0]))
 }
 
-// delayedExchange leaves the waiting to the plugin rabbitmq_delayed_message_exchange.
+// delayedExchange has the plugin rabbitmq_delayed_message_exchange keep messages until they are
+// due.
 type delayedExchange struct{}
 
-// longestXDelay is the longest delay that the plugin knows; it delivers at once what is longer.
+// longestXDelay is the plugin's longest delay. It delivers messages with a longer one at once.
 const longestXDelay = 1<<32 - 1
 
 func (delayedExchange) name(n names) string { return n.prefix + ".delayed" }
@@ -63,11 +64,11 @@ func (e delayedExchange) declare(ch *amqp.Channel, n names) error {
 	if err != nil {
 		return err
 	}
-	return bindExchange(ch, n.deliver(), "#", e.name(n))
+	return explain("binding exchange "+n.deliver()+" to exchange "+e.name(n), ch.ExchangeBind(n.deliver(), "#", e.name(n), false, nil))
 }
 
 func (e delayedExchange) route(n names, dest string, ms int64) (route, int64) {
 	left := max(ms-longestXDelay, 0)
-	// The plugin routes later, so that to be told of the unroutable is to be told so of all.
+	// The plugin routes later: with the mandatory flag, the broker would return every message.
 	return route{exchange: e.name(n), key: keyOf(dest), headers: amqp.Table{"x-delay": ms - left}, blind: true}, left
 }

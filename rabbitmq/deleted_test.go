@@ -31,8 +31,9 @@ func partsOf(t *testing.T, server *testenv.RabbitServer, vhost string) (exchange
 	return exchanges, queues
 }
 
-// TestEachPartDeleted deletes each exchange and each queue of a namespace in turn, those of a level together, under a process that pushes and another that works. What is pushed
-// from then on comes, once: at once, and after delays that pass what was deleted.
+// TestEachPartDeleted deletes each exchange and each queue of a namespace in turn, those of a level
+// together, under a process that pushes and another that works. What is pushed from then on comes,
+// once: at once, and after delays that pass what was deleted.
 func TestEachPartDeleted(t *testing.T) {
 	ctx := deadline(t, 12*time.Minute)
 	server, vhost := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitAdvanced("dead_letter_worker_publisher_confirm_timeout", "2000")), "/"
@@ -104,7 +105,8 @@ func buryOne(ctx context.Context, t *testing.T, pusher, worker backend.Queue) {
 	}
 }
 
-// TestPusherDeclaresAgain deletes the queue under a process that only pushes. A worker that opens it later gets what was pushed, whichever way it went.
+// TestPusherDeclaresAgain deletes the queue under a process that only pushes. A worker that opens
+// it later gets what was pushed, whichever way it went.
 func TestPusherDeclaresAgain(t *testing.T) {
 	for what, delay := range map[string]time.Duration{"at once": 0, "delayed": 300 * time.Millisecond} {
 		t.Run(what, func(t *testing.T) {
@@ -134,7 +136,8 @@ func readyOr0(t *testing.T, url, queue string) int {
 	return q.Messages
 }
 
-// TestWorkerGetsWhatHadNoQueue has the pusher gone when its messages end in undeliverable. Whoever opens the queue gets them.
+// TestWorkerGetsWhatHadNoQueue has the pusher gone when its messages end in undeliverable. Whoever
+// opens the queue gets them.
 func TestWorkerGetsWhatHadNoQueue(t *testing.T) {
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
@@ -151,7 +154,8 @@ func TestWorkerGetsWhatHadNoQueue(t *testing.T) {
 	drain(ctx, t, openOn(t, other, "orders"), 20)
 }
 
-// TestVhostMadeAgain deletes the whole virtual host under a process that only pushes, and makes it again.
+// TestVhostMadeAgain deletes the whole virtual host under a process that only pushes, and makes it
+// again.
 func TestVhostMadeAgain(t *testing.T) {
 	ctx := deadline(t, 90*time.Second)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
@@ -180,7 +184,8 @@ func TestVhostMadeAgain(t *testing.T) {
 	}
 }
 
-// TestQueueDeletedAndMadeAgain deletes the queue under a worker that is subscribed, again and again. The pusher makes it again each time, and the worker goes on.
+// TestQueueDeletedAndMadeAgain deletes the queue under a worker that is subscribed, again and
+// again. The pusher makes it again each time, and the worker goes on.
 func TestQueueDeletedAndMadeAgain(t *testing.T) {
 	ctx := deadline(t, 2*time.Minute)
 	url := vhost(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
@@ -12,18 +13,18 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// A dialer connects to one of several nodes. Only one goroutine at a time may use it.
+// A dialer connects to one of several nodes. It is not safe for concurrent use.
 type dialer struct {
 	urls []string
 	tls  *tls.Config
-	at   int // the node that answered last
+	at   int // the node that accepted the last connection
 }
 
 func newDialer(o options) *dialer {
 	d := &dialer{urls: []string{o.url}, tls: o.tls}
 	u, err := url.Parse(o.url)
 	if err != nil {
-		return d // Open answers with that
+		return d // Open returns the error
 	}
 	for _, host := range o.hosts {
 		u.Host = host
@@ -32,7 +33,7 @@ func newDialer(o options) *dialer {
 	return d
 }
 
-// connect connects to the first node that answers.
+// connect connects to the first node that accepts.
 func (d *dialer) connect(ctx context.Context) (conn *connection, err error) {
 	var errs []error
 	for range d.urls {
@@ -50,12 +51,12 @@ const (
 	dialTimeout = 10 * time.Second
 )
 
-// connect makes a connection. The context bounds it.
+// connect makes a connection. The context bounds how long that takes.
 func connect(ctx context.Context, url string, c *tls.Config) (*connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	stop := func() bool { return true }
-	under := new(cork)
+	buffer := new(writeBuffer)
 	config := amqp.Config{
 		Heartbeat:       heartbeat,
 		TLSClientConfig: c.Clone(), // the client library writes into it
@@ -65,53 +66,40 @@ func connect(ctx context.Context, url string, c *tls.Config) (*connection, error
 			if err != nil {
 				return nil, err
 			}
-			// The client library takes the deadline off once the connection is open.
+			// The client library removes the deadline once the connection is open.
 			stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
 			deadline, _ := ctx.Deadline()
-			under.Conn = conn
-			return under, conn.SetDeadline(deadline)
+			buffer.Conn = conn
+			return buffer, conn.SetDeadline(deadline)
 		},
 	}
 	conn, err := amqp.DialConfig(url, config)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
-	if over := late(ctx); over != nil && err != nil {
-		return nil, explainConnect(over) // the connection's deadline may strike before the context's
+	if err == nil {
+		return &connection{conn, buffer}, nil
 	}
-	if err != nil {
-		return nil, explainConnect(err)
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	} else if deadline, _ := ctx.Deadline(); !time.Now().Before(deadline) {
+		err = context.DeadlineExceeded // the connection's deadline can come before the context's
 	}
-	return &connection{conn, under}, nil
+	return nil, explainConnect(err)
 }
 
-// late is the context's error, also at the very end of its time.
-func late(ctx context.Context) error {
-	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
-		return context.DeadlineExceeded
-	}
-	return ctx.Err()
-}
-
-// explainConnect says what to do about a refusal.
+// explainConnect adds what to do about a refusal.
 func explainConnect(err error) error {
 	var refusal *amqp.Error
 	switch {
 	case errors.Is(err, amqp.ErrCredentials) || errors.As(err, &refusal) && refusal.Code == amqp.AccessRefused:
-		return &connectError{"the broker refused the user or password", err}
+		return fmt.Errorf("the broker refused the user or password: %w", err)
 	case refusedWith(err, amqp.NotAllowed) && strings.Contains(err.Error(), "connection limit"):
-		return &connectError{"the broker takes no more connections from this user or to this virtual host: raise the limit (rabbitmqctl set_user_limits, set_vhost_limits) or close others", err}
+		return fmt.Errorf("the broker takes no more connections from this user or to this virtual host: "+
+			"raise the limit (rabbitmqctl set_user_limits, set_vhost_limits) or close others: %w", err)
 	case errors.Is(err, amqp.ErrVhost) || errors.As(err, &refusal) && refusal.Code == amqp.NotAllowed:
-		return &connectError{"the broker has no such virtual host, or the user may not use it", err}
+		return fmt.Errorf("the broker has no such virtual host, or the user may not use it: %w", err)
 	default:
-		return &connectError{"connecting to RabbitMQ", err}
+		return fmt.Errorf("connecting to RabbitMQ: %w", err)
 	}
 }
-
-type connectError struct {
-	what string
-	err  error
-}
-
-func (e *connectError) Error() string { return e.what + ": " + e.err.Error() }
-func (e *connectError) Unwrap() error { return e.err }

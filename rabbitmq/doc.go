@@ -1,12 +1,15 @@
-// Package rabbitmq is the RabbitMQ backend: any delay to the millisecond out of queues whose messages expire and are passed on.
+// Package rabbitmq is the RabbitMQ backend. It delays messages to the millisecond, with queues
+// whose messages expire and are passed on.
 //
 // # How a message waits
 //
-// A delay in ms has seven digits: the lowest two of six bits, the others of four. For each digit there is an exchange, and for each value of it but 0 a quorum queue
-// with a fixed time to live: 201 queues for all delays of all queues of a namespace. A message is published at its highest digit, waits there,
-// is passed on (at least once, by RabbitMQ's own dead-lettering) to the next digit that is not 0, and so on to the queue that workers take from. No
-// message waits behind one with a longer delay. A delay of more than 49.7 days goes through all of it again. [Grain], [Buckets], [Fixed] and
-// [DelayedExchange] are other ways to wait.
+// A delay in milliseconds has seven digits: the lowest two of six bits, the others of four. Each
+// digit has an exchange, and each of its values but 0 a quorum queue with a fixed time to live.
+// That makes 201 queues for all delays of all queues of a namespace. A message is published to the
+// queue of its highest digit and waits there. RabbitMQ's dead-lettering passes it on, at least
+// once, to the next digit that is not 0, and finally to the queue that workers take from. No
+// message waits behind one with a longer delay. A delay of more than 49.7 days takes several
+// rounds. [Grain], [Buckets], [Fixed] and [DelayedExchange] are other ways to wait.
 //
 // # URLs
 //
@@ -22,21 +25,29 @@
 //
 // # What it promises
 //
-// What the broker has confirmed survives its crash. Messages come without order. Two pushes of one id are two messages. They cannot be moved or
-// counted: the broker has no way to. Nor can they be cancelled, unless [WithTombstones] gives the backend a store that remembers what was.
+// A message that the broker has confirmed survives a crash. Messages come in no order. Two pushes
+// of one id are two messages. Messages cannot be rescheduled or counted: the broker has no way to.
+// They can be cancelled only with [WithTombstones], a store that remembers cancellations.
 //
-// A lease is an unsettled delivery of one connection. Its end is a timer of the handle that took it, which then gives the message back; it
-// ends early when the connection breaks, and with Close. A settlement from before a break answers delayq.ErrLeaseLost. Attempts are counted by the broker's delivery count and by a
-// header that goes along when a message is published again. A break of the connection counts as an attempt of everything that the handle held, handed out or not. So
-// may the end of a subscription while the broker takes no messages, as in an alarm; else it does not.
+// A lease is an unsettled delivery of one connection. It ends by a timer of the handle, which then
+// returns the message to the queue. It ends early with the connection and with Close. Settling a
+// message from before a reconnect returns delayq.ErrLeaseLost.
 //
-// Nack, Dead and Redrive publish a copy and then acknowledge the first. A crash between the two, or a context that ends there, leaves both.
+// Attempts are the sum of the broker's delivery count and a header that is kept when a message is
+// published again. A lost connection counts as an attempt of every message that the handle had,
+// handed out or not. So may the end of a subscription while the broker takes no messages, as in an
+// alarm.
 //
-// Ack returns when the broker's end of the channel has read it; if the broker crashes in that moment, the message may come again.
-// An ack may wait up to 2 ms for others, and one out of turn for those before it, to go out with them as one.
+// Nack, Dead and Redrive publish a copy and then acknowledge the first message. A crash between
+// the two, or a context that ends there, leaves both.
+//
+// Ack returns when the broker's end of the channel has read it. If the broker crashes in that
+// moment, the message may come again. An ack may wait up to 2 ms for other acks, so that one ack
+// covers all.
 //
 // # Time
 //
-// The waiting is the broker's, and there is no other clock. The due time goes along: a message that comes some ms too early is held back until then, by the clock of
-// the worker's machine. Where that is an hour behind, a message that comes is sent to wait for that hour.
+// The broker measures delays, and there is no other clock. A message carries its due time. If it
+// comes some milliseconds early, the handle keeps it until then, by the clock of the worker's
+// machine. If that clock is an hour behind, the handle sends the message to wait for an hour.
 package rabbitmq

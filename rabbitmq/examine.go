@@ -15,32 +15,33 @@ import (
 
 var _ backend.Examiner = (*Backend)(nil)
 
-// Examine is as in backend.Examiner: the broker's version, whether the user may declare and which types of queues there are, alarms, and what
-// nobody takes. It declares queues of its own, which it deletes. Of policies it asks the management API, if it can be reached: see [Management].
+// Examine is as in backend.Examiner. It looks at the broker's version, the user's permissions, the
+// types of queues, alarms and undeliverable messages. It declares queues of its own and deletes
+// them. It asks the management API for policies, if it can reach it: see [Management].
 func (b *Backend) Examine(ctx context.Context) (x backend.Examination, err error) {
 	err = b.withConnection(ctx, func(conn *amqp.Connection) error {
 		e := examiner{b, conn}
-		x.Findings = append(e.brokers(), e.kinds()...)
+		x.Findings = append(e.version(), e.kinds()...)
 		x.Findings = append(x.Findings, e.policies(ctx)...)
-		if e.b.passesOn() {
+		if e.b.deadLetters() {
 			x.Findings = append(x.Findings, afterCrash)
 		}
-		x.Findings = append(x.Findings, e.undeliverable(), clock, e.alarm(ctx)) // the last: a blocked connection answers nothing more
+		x.Findings = append(x.Findings, e.undeliverable(), clock, e.alarm(ctx)) // last: a blocked connection does nothing more
 		return ctx.Err()
 	})
 	return x, err
 }
 
 var clock = backend.Finding{
-	Severity: backend.Note, About: "clock", Text: "a broker does not tell its clock; each message carries its due time, and a worker holds what comes early by its own clock",
+	Severity: backend.Note, About: "clock", Text: "a broker does not tell its clock; each message carries its due time, and a worker keeps a message that comes early until then, by its own clock",
 	Remedy: "run NTP on every machine that pushes or works",
 }
 
-// passesOn reports whether messages wait in quorum queues that pass them on.
-func (b *Backend) passesOn() bool { return !b.classic && !b.plugin }
+// deadLetters reports whether messages wait in quorum queues that dead-letter them.
+func (b *Backend) deadLetters() bool { return !b.classic && !b.plugin }
 
 var afterCrash = backend.Finding{
-	Severity: backend.Note, About: "after a crash", Text: "what the broker was just passing on when it crashed comes when it tries again: 180 s later by default, twice that at worst. " +
+	Severity: backend.Note, About: "after a crash", Text: "messages that the broker was passing on when it crashed come when it tries again: 180 s later by default, twice that at worst. " +
 		"A broker does not tell how this is set",
 	Remedy: "write in advanced.config: [{rabbit, [{dead_letter_worker_publisher_confirm_timeout, 10000}]}]. It must be longer than any queue takes to confirm, or messages double",
 }
@@ -51,8 +52,8 @@ type examiner struct {
 	conn *amqp.Connection
 }
 
-// brokers judges the broker's version.
-func (e examiner) brokers() []backend.Finding {
+// version judges the broker's version.
+func (e examiner) version() []backend.Finding {
 	version, _ := e.conn.Properties["version"].(string)
 	product, _ := e.conn.Properties["product"].(string)
 	f := backend.Finding{About: "version", Text: product + " " + version}
@@ -67,7 +68,7 @@ func (e examiner) brokers() []backend.Finding {
 		f.Severity, f.Text = backend.Note, f.Text+": on a cluster, a node that is down can hold messages up until it is back"
 		f.Remedy = "on a cluster, upgrade to 4.3 or newer, and to 3.12.5 at least; docs/rabbitmq.md says what to do until then"
 	case olderThan(version, 4, 3, 0):
-		f.Severity, f.Text = backend.Note, f.Text+": on a cluster, what a worker had in hand whose node was lost can stay away until other nodes lead"
+		f.Severity, f.Text = backend.Note, f.Text+": on a cluster, the unacknowledged messages of a worker whose node was lost can stay away until other nodes lead"
 		f.Remedy = "on a cluster, upgrade to 4.3 or newer, or move the leaders when a node that was lost is back, as docs/rabbitmq.md says"
 	}
 	return []backend.Finding{f}
@@ -75,7 +76,7 @@ func (e examiner) brokers() []backend.Finding {
 
 func olderThan(version string, major, minor, patch int) bool {
 	var a, b, c int
-	_, _ = fmt.Sscanf(version, "%d.%d.%d", &a, &b, &c) // what is missing counts as 0
+	_, _ = fmt.Sscanf(version, "%d.%d.%d", &a, &b, &c) // missing numbers count as 0
 	switch {
 	case a != major:
 		return a < major
@@ -86,39 +87,39 @@ func olderThan(version string, major, minor, patch int) bool {
 	}
 }
 
-// kinds declares what the backend declares, under names of its own.
+// kinds declares queues of the types that the backend needs.
 func (e examiner) kinds() (fs []backend.Finding) {
 	name := e.b.names.queue("examine-" + rand.Text())
 	if e.b.classic {
-		fs = append(fs, e.trial("queues", name, fleeting(nil), "classic queues can be declared",
+		fs = append(fs, e.probe("queues", name, fleeting(nil), "classic queues can be declared",
 			"allow the user to configure "+e.b.names.prefix+".*"))
 		return append(fs, backend.Finding{
 			Severity: backend.Warning, About: "classic", Text: "classic queues lose messages on their way from level to level when the broker crashes",
 			Remedy: "leave classic=true out",
 		})
 	}
-	fs = append(fs, e.trial("quorum queues", name, fleeting(keeping(false)), "they can be declared",
+	fs = append(fs, e.probe("quorum queues", name, fleeting(keepingArgs(false)), "they can be declared",
 		"allow the user to configure "+e.b.names.prefix+".*, and enable the feature flag quorum_queue: rabbitmqctl enable_feature_flag all"))
 	if fs[0].Severity != backend.Fine {
 		return fs
 	}
-	return append(fs, e.trial("dead-lettering", name+".stream", amqp.Table{"x-queue-type": "stream"},
-		"the feature flag stream_queue is on, which passing messages on at least once takes",
+	return append(fs, e.probe("dead-lettering", name+".stream", amqp.Table{"x-queue-type": "stream"},
+		"the feature flag stream_queue is on, which dead-lettering at least once requires",
 		"enable the feature flag stream_queue, without which a broker that crashes loses messages on their way: rabbitmqctl enable_feature_flag all"))
 }
 
-// fleeting lets the broker delete a queue that a trial could not.
+// fleeting adds an expiry, in case probe cannot delete the queue.
 func fleeting(args amqp.Table) amqp.Table {
 	all := amqp.Table{"x-expires": time.Minute.Milliseconds()}
 	maps.Copy(all, args)
 	return all
 }
 
-// trial declares a queue and deletes it.
-func (e examiner) trial(about, queue string, args amqp.Table, well, remedy string) backend.Finding {
+// probe declares a queue and deletes it.
+func (e examiner) probe(about, queue string, args amqp.Table, well, remedy string) backend.Finding {
 	ch, err := e.conn.Channel()
 	if err == nil {
-		defer func() { _ = ch.Close() }() // the broker has, if it refused
+		defer func() { _ = ch.Close() }() // the broker has closed it if it refused
 		err = declareQueue(ch, queue, args)
 	}
 	if err == nil {
@@ -130,7 +131,7 @@ func (e examiner) trial(about, queue string, args amqp.Table, well, remedy strin
 	return backend.Finding{About: about, Text: well}
 }
 
-// undeliverable counts the messages that no queue was there for.
+// undeliverable counts the messages that had no queue.
 func (e examiner) undeliverable() backend.Finding {
 	const about = "undeliverable"
 	name := e.b.names.undeliverable()
@@ -139,7 +140,7 @@ func (e examiner) undeliverable() backend.Finding {
 		return backend.Finding{Severity: backend.Warning, About: about, Text: err.Error()}
 	case n > 0:
 		return backend.Finding{
-			Severity: backend.Warning, About: about, Text: fmt.Sprintf("%d messages in %s: their queue was not there when they were due", n, name),
+			Severity: backend.Warning, About: about, Text: fmt.Sprintf("%d messages in %s: their queue did not exist when they were due", n, name),
 			Remedy: "the end of a message's routing key names its queue, with / for each dot: open that queue, move the messages there with a shovel, or delete them",
 		}
 	default:
@@ -147,18 +148,19 @@ func (e examiner) undeliverable() backend.Finding {
 	}
 }
 
-// alarmWithin is how long a message to nobody may take to be confirmed.
+// alarmWithin bounds how long the broker may take to confirm a message.
 const alarmWithin = 3 * time.Second
 
-// alarm publishes a message to nobody: a broker that has an alarm says so to who publishes.
+// alarm publishes a message to a queue that does not exist: a broker in an alarm tells only
+// publishers.
 func (e examiner) alarm(ctx context.Context) backend.Finding {
 	ctx, cancel := context.WithTimeout(ctx, alarmWithin)
 	defer cancel()
 	f := backend.Finding{About: "alarms", Text: "the broker takes messages"}
-	why, err := e.blocked(ctx)
+	reason, err := e.blocked(ctx)
 	switch {
-	case why != "":
-		f.Severity, f.Text = backend.Problem, "the broker takes no messages: "+why
+	case reason != "":
+		f.Severity, f.Text = backend.Problem, "the broker takes no messages: "+reason
 		f.Remedy = "give the broker memory or disk space, or drain its queues; pushes wait until then"
 	case err != nil:
 		f.Severity, f.Text = backend.Problem, fmt.Sprintf("the broker does not confirm a message: %v", err)
@@ -167,7 +169,7 @@ func (e examiner) alarm(ctx context.Context) backend.Finding {
 	return f
 }
 
-func (e examiner) blocked(ctx context.Context) (why string, err error) {
+func (e examiner) blocked(ctx context.Context) (reason string, err error) {
 	blocked := e.conn.NotifyBlocked(make(chan amqp.Blocking, 16))
 	ch, err := e.conn.Channel()
 	if err == nil {
@@ -188,20 +190,11 @@ func (e examiner) blocked(ctx context.Context) (why string, err error) {
 		if confirmed.Acked() {
 			return "", nil
 		}
-		return "", closing(closed)
+		if err := closeReason(closed); err != nil {
+			return "", explain("publishing", err)
+		}
+		return "", errors.New("the broker refused it")
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-}
-
-// closing is why a channel closed before the broker had confirmed a message.
-func closing(closed <-chan *amqp.Error) error {
-	select {
-	case why := <-closed:
-		if why != nil {
-			return explain("publishing", why)
-		}
-	case <-time.After(time.Second):
-	}
-	return errors.New("the broker refused it")
 }

@@ -17,8 +17,9 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Management names the broker's management API, HOST:PORT, which [Backend.Examine] asks for the policies of queues; nothing else does. By default it is the host of the URL
-// at port 15672, for amqps:// at 15671 with TLS. It gets the user and password of the URL.
+// Management sets the address of the broker's management API, HOST:PORT. Only [Backend.Examine]
+// uses it, to read the policies of queues, with the URL's user and password. The default is the
+// URL's host at port 15672, or for amqps:// at port 15671 with TLS.
 func Management(addr string) Option {
 	return func(o *options) {
 		if u, err := url.Parse("http://" + addr); err != nil || u.Host != addr || u.Port() == "" || u.Hostname() == "" {
@@ -33,26 +34,26 @@ const (
 	policiesAbout    = "policies"
 )
 
-// A policed queue is what the management API tells of a queue.
+// A policed queue is the management API's description of a queue.
 type policed struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 	Policy    json.RawMessage `json:"effective_policy_definition"` // an empty one may be a list
 }
 
-// object reads what may be an empty list instead.
+// object reads an object. The API writes an empty one as a list.
 func object(text json.RawMessage) map[string]any {
 	var m map[string]any
 	_ = json.Unmarshal(text, &m)
 	return m
 }
 
-// policies judges what policies do to the queues of the namespace. AMQP does not tell of policies, not even a declaration does.
+// policies judges the effects of policies on the namespace's queues. AMQP has no way to read them.
 func (e examiner) policies(ctx context.Context) []backend.Finding {
 	all, err := e.policed(ctx)
 	if err != nil {
 		return []backend.Finding{{
-			Severity: backend.Note, About: policiesAbout, Text: fmt.Sprintf("a broker does not tell of policies over AMQP, and the management API does not reply: %v", err),
+			Severity: backend.Note, About: policiesAbout, Text: fmt.Sprintf("AMQP has no way to read policies, and the management API does not reply: %v", err),
 			Remedy: "look for yourself: rabbitmqctl list_queues name effective_policy_definition; docs/rabbitmq.md says what each does",
 		}}
 	}
@@ -88,14 +89,14 @@ func (e examiner) policies(ctx context.Context) []backend.Finding {
 	}
 	if len(old) > 0 {
 		fs = append(fs, backend.Finding{
-			Severity: backend.Note, About: policiesAbout, Text: "declared by an earlier version: " + some(old) + "; what a policy takes out of these is lost rather than kept aside",
+			Severity: backend.Note, About: policiesAbout, Text: "declared by an earlier version: " + some(old) + "; messages that a policy takes out of these are lost instead of kept in undeliverable",
 			Remedy: "once such a queue is empty and nothing is on its way to it, delete it: the next Open declares it anew",
 		})
 	}
 	return fs
 }
 
-// some names a few of them.
+// some names a few queues.
 func some(queues []string) string {
 	slices.Sort(queues)
 	const few = 3
@@ -105,7 +106,8 @@ func some(queues []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(queues[:few], ", "), len(queues)-few)
 }
 
-// judged returns which of policyFindings a policy's key is for that kind of queue, "" for one that does no harm.
+// judged returns the key of policyFindings for a policy's key and a kind of queue, and "" if the
+// policy does no harm.
 func judged(kind, key string, value any) string {
 	id := key
 	if key == "overflow" {
@@ -127,35 +129,39 @@ func judged(kind, key string, value any) string {
 }
 
 const (
-	takenOut   = "it takes messages out of the queue, which end in undeliverable"
-	takenAside = "it takes messages out of where all else has been kept aside, and they are lost"
+	leaveQueues = "have the policy leave these queues out"
+	leaveQueue  = "have the policy leave this queue out"
+	watchQueue  = "watch undeliverable, or " + leaveQueues
+
+	takenOut  = "it takes messages out of the queue, which end in undeliverable"
+	takenLost = "it takes messages out of undeliverable, and they are lost"
 )
 
-// policyFindings are what policies do, by what judged returns.
+// policyFindings are the effects of policies.
 var policyFindings = map[string]backend.Finding{
 	"overflow reject-publish": {Severity: backend.Problem, Text: "once the queue is full, delayed messages of all queues stand still behind it, up to minutes beyond that",
 		Remedy: "leave overflow out: then the surplus goes to undeliverable, and other queues go on"},
-	"expires":                        {Severity: backend.Problem, Text: "the broker deletes a queue without workers, with all messages in it", Remedy: "have the policy leave these queues out"},
-	"max-length":                     {Severity: backend.Warning, Text: takenOut, Remedy: "watch undeliverable, or have the policy leave these queues out"},
-	"max-length-bytes":               {Severity: backend.Warning, Text: takenOut, Remedy: "watch undeliverable, or have the policy leave these queues out"},
-	"message-ttl":                    {Severity: backend.Warning, Text: takenOut, Remedy: "watch undeliverable, or have the policy leave these queues out"},
-	"delivery-limit":                 {Severity: backend.Warning, Text: takenOut, Remedy: "have the policy leave these queues out, and use MaxAttempts"},
-	"dead-letter-exchange":           {Severity: backend.Note, Text: "what other policies take out of the queue may go there rather than to undeliverable", Remedy: "have the policy leave these queues out"},
-	"level expires":                  {Severity: backend.Problem, Text: "the broker deletes queues in which messages wait", Remedy: "have the policy leave these queues out"},
-	"level dead-letter-routing-key":  {Severity: backend.Warning, Text: "messages lose their way at each level: they are brought back from undeliverable, seconds late", Remedy: "have the policy leave these queues out"},
-	"level dead-letter-exchange":     {Severity: backend.Note, Text: "the queues' own argument should count instead", Remedy: "have the policy leave these queues out"},
-	"level dead-letter-strategy":     {Severity: backend.Warning, Text: "levels that do not pass on at least once lose messages when the broker crashes", Remedy: "have the policy leave these queues out"},
-	"level overflow reject-publish":  {Severity: backend.Fine, Text: "it is what the queues have anyway"},
-	"level max-length":               {Severity: backend.Warning, Text: "pushes fail while that many messages wait for one digit of their delays", Remedy: "have the policy leave these queues out"},
-	"level max-length-bytes":         {Severity: backend.Warning, Text: "pushes fail while that much waits for one digit of their delays", Remedy: "have the policy leave these queues out"},
-	"level message-ttl":              {Severity: backend.Note, Text: "messages come early to a worker, who sends them round again", Remedy: "have the policy leave these queues out"},
-	"undeliverable max-length":       {Severity: backend.Warning, Text: takenAside, Remedy: "have the policy leave this queue out"},
-	"undeliverable max-length-bytes": {Severity: backend.Warning, Text: takenAside, Remedy: "have the policy leave this queue out"},
-	"undeliverable message-ttl":      {Severity: backend.Warning, Text: takenAside, Remedy: "have the policy leave this queue out"},
-	"undeliverable expires":          {Severity: backend.Warning, Text: takenAside, Remedy: "have the policy leave this queue out"},
+	"expires":                        {Severity: backend.Problem, Text: "the broker deletes a queue without workers, with all messages in it", Remedy: leaveQueues},
+	"max-length":                     {Severity: backend.Warning, Text: takenOut, Remedy: watchQueue},
+	"max-length-bytes":               {Severity: backend.Warning, Text: takenOut, Remedy: watchQueue},
+	"message-ttl":                    {Severity: backend.Warning, Text: takenOut, Remedy: watchQueue},
+	"delivery-limit":                 {Severity: backend.Warning, Text: takenOut, Remedy: leaveQueues + ", and use MaxAttempts"},
+	"dead-letter-exchange":           {Severity: backend.Note, Text: "messages that other policies take out of the queue may go there instead of to undeliverable", Remedy: leaveQueues},
+	"level expires":                  {Severity: backend.Problem, Text: "the broker deletes queues in which messages wait", Remedy: leaveQueues},
+	"level dead-letter-routing-key":  {Severity: backend.Warning, Text: "messages lose their way at each level: they are brought back from undeliverable, seconds late", Remedy: leaveQueues},
+	"level dead-letter-exchange":     {Severity: backend.Note, Text: "the queues' own argument should count instead", Remedy: leaveQueues},
+	"level dead-letter-strategy":     {Severity: backend.Warning, Text: "levels that do not pass on at least once lose messages when the broker crashes", Remedy: leaveQueues},
+	"level overflow reject-publish":  {Severity: backend.Fine, Text: "the queues have it anyway"},
+	"level max-length":               {Severity: backend.Warning, Text: "pushes fail while that many messages wait for one digit of their delays", Remedy: leaveQueues},
+	"level max-length-bytes":         {Severity: backend.Warning, Text: "pushes fail while that much waits for one digit of their delays", Remedy: leaveQueues},
+	"level message-ttl":              {Severity: backend.Note, Text: "messages come early to a worker, which sends them round again", Remedy: leaveQueues},
+	"undeliverable max-length":       {Severity: backend.Warning, Text: takenLost, Remedy: leaveQueue},
+	"undeliverable max-length-bytes": {Severity: backend.Warning, Text: takenLost, Remedy: leaveQueue},
+	"undeliverable message-ttl":      {Severity: backend.Warning, Text: takenLost, Remedy: leaveQueue},
+	"undeliverable expires":          {Severity: backend.Warning, Text: takenLost, Remedy: leaveQueue},
 }
 
-// policed asks the management API for the queues of the virtual host.
+// policed reads the queues of the virtual host from the management API.
 func (e examiner) policed(ctx context.Context) (all []policed, err error) {
 	uri, err := amqp.ParseURI(e.b.url)
 	if err != nil {
@@ -188,10 +194,10 @@ func (e examiner) policed(ctx context.Context) (all []policed, err error) {
 		return nil, fmt.Errorf("asking %s: %s (the user needs the tag monitoring, or management)", addr, resp.Status)
 	}
 	if err := json.NewDecoder(http.MaxBytesReader(nil, resp.Body, largestReply)).Decode(&all); err != nil {
-		return nil, fmt.Errorf("reading what %s replies: %w", addr, err)
+		return nil, fmt.Errorf("reading the reply of %s: %w", addr, err)
 	}
 	return all, nil
 }
 
-// largestReply has room for some hundred thousand queues.
+// largestReply is the size of a reply with some hundred thousand queues.
 const largestReply = 256 << 20

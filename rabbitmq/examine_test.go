@@ -105,7 +105,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// TestExamineABadBroker asks as users who may not, and while there is an alarm.
+// TestExamineABadBroker examines a broker as users without permissions, and in an alarm.
 func TestExamineABadBroker(t *testing.T) {
 	ctx := deadline(t, 110*time.Second)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())

@@ -16,7 +16,8 @@ import (
 	"github.com/delayq/delayq/rabbitmq/tombstone/redistomb"
 )
 
-// Messages can be cancelled where a store remembers what was. Every process of the queue has to use the same one.
+// Messages can be cancelled where a store remembers what was. Every process of the queue has to use
+// the same one.
 func ExampleWithTombstones() {
 	ctx := context.Background()
 	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("EXAMPLE_REDIS_ADDR"), ContextTimeoutEnabled: true})
@@ -34,7 +35,7 @@ func ExampleWithTombstones() {
 	case err != nil:
 		log.Fatal(err)
 	}
-	if err := errors.Join(b.Close(), rdb.Close()); err != nil { // the store is closed by who made it
+	if err := errors.Join(b.Close(), rdb.Close()); err != nil { // the backend does not close the store
 		log.Fatal(err)
 	}
 }
@@ -58,7 +59,8 @@ func ExampleWithTombstones_reschedule() {
 	}
 }
 
-// A store takes more of Redis the longer it remembers. Delays may be up to half as long as cancellations are kept.
+// A store takes more of Redis the longer it remembers. Delays may be up to half as long as
+// cancellations are kept.
 func ExampleKeepCancelled() {
 	b := rabbitmq.New("amqp://guest:guest@localhost/", rabbitmq.WithTombstones(tombstone.NewMemory()),
 		rabbitmq.KeepCancelled(14*24*time.Hour), rabbitmq.KeepSettled(time.Minute))

@@ -17,7 +17,8 @@ import (
 // token is what no error may show: there is no such text in what an error says by itself.
 const token = "Zq7tokenqZ"
 
-// FuzzURL wants each URL refused without its password, or options and addresses that the client library reads.
+// FuzzURL wants each URL refused without its password, or options and addresses that the client
+// library reads.
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{
 		"localhost/orders", "localhost:5672/%2F/orders?namespace=a&grain=16ms", "h/q?buckets=1s,1m&classic=true", "h/q?hosts=a:1,b", "h/v%2Fw/q",
@@ -61,7 +62,8 @@ func mustHide(t *testing.T, err error) {
 	}
 }
 
-// mustDial reads what would be dialled: the password goes to each node, whole, and over TLS where that was asked for.
+// mustDial reads what would be dialled: the password goes to each node, whole, and over TLS where
+// that was asked for.
 func mustDial(t *testing.T, o *options, queue, password string) {
 	t.Helper()
 	if queue == "" {
@@ -155,8 +157,8 @@ func (s *source) value(depth int) any {
 	}
 }
 
-// FuzzHeaders reads deliveries with whatever headers other programs may put there: each is a message, whose headers are
-// text and whose times can be counted with.
+// FuzzHeaders reads deliveries with whatever headers other programs may put there: each is a
+// message, whose headers are text and whose times can be counted with.
 func FuzzHeaders(f *testing.F) {
 	f.Add("", false, []byte{})
 	f.Add("id", true, []byte("\x01\x00\x01\x07\xff\xff\xff\xff\xff\xff\xff\xff"))
@@ -181,15 +183,16 @@ func FuzzHeaders(f *testing.F) {
 				t.Fatalf("%s is published again", strange)
 			}
 		}
-		g := readGrave(d)
-		if _, err := parseCursor(cursorOf(g)); err != nil {
-			t.Fatalf("a listing would stop at %q: %v", cursorOf(g), err)
+		l := readDeadLetter(d)
+		if _, err := parseCursor(cursorOf(l)); err != nil {
+			t.Fatalf("a listing would stop at %q: %v", cursorOf(l), err)
 		}
 	})
 }
 
-// FuzzPassword writes a password as it stands into a URL: no error shows it, wherever its reserved characters have put it. It leaves out what
-// reads as NAME=VALUE, which is a parameter then and no part of a password.
+// FuzzPassword writes a password as it stands into a URL: no error shows it, wherever its reserved
+// characters have put it. It leaves out what reads as NAME=VALUE, which is a parameter then and no
+// part of a password.
 func FuzzPassword(f *testing.F) {
 	for _, around := range [][2]string{{"", ""}, {"12/", ""}, {"12?", ""}, {"12/a?", ""}, {"#", "?"}, {"@", "/"}, {"@?", ""}, {"a@?b&", "&c"}, {"%zz", ""}, {"12/?", "&"}} {
 		f.Add(around[0], around[1], "/orders?grain=x")

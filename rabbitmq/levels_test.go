@@ -14,8 +14,9 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// TestUnroutable takes the binding away from a queue for which messages wait: more of them than a level passes on at once. Those
-// of another queue come through the same levels. The others are kept aside, and then brought back.
+// TestUnroutable takes the binding away from a queue for which messages wait: more of them than a
+// level passes on at once. Those of another queue come through the same levels. The others are kept
+// aside, and then brought back.
 func TestUnroutable(t *testing.T) {
 	const n, delay = 100, 2 * time.Second // most wait in one queue, of 1,984 ms
 	ctx := deadline(t, 60*time.Second)
@@ -57,8 +58,8 @@ func publish(t *testing.T, ch *amqp.Channel, id string, headers amqp.Table) {
 	}))
 }
 
-// TestArrivesEarly has messages arrive before they are due. Those by little are held, the others wait once more, in the levels. Both are
-// handed out when they are due and not before, once.
+// TestArrivesEarly has messages arrive before they are due. Those by little are held, the others
+// wait once more, in the levels. Both are handed out when they are due and not before, once.
 func TestArrivesEarly(t *testing.T) {
 	for _, early := range []time.Duration{5 * time.Millisecond, 300 * time.Millisecond, 3 * time.Second} {
 		t.Run(early.String(), func(t *testing.T) {
@@ -102,7 +103,8 @@ func TestWaitsOnceMore(t *testing.T) {
 	must(t, d.Ack(false))
 }
 
-// TestManyRetries gives a message back more often than a broker before 4.0 lets one pass the same queue with its history.
+// TestManyRetries gives a message back more often than a broker before 4.0 lets one pass the same
+// queue with its history.
 func TestManyRetries(t *testing.T) {
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
@@ -149,7 +151,8 @@ func TestWaysToWait(t *testing.T) {
 	}
 }
 
-// A delay that is a bucket's waits there, and not in the next longer one, at whatever part of a millisecond it is pushed.
+// A delay that is a bucket's waits there, and not in the next longer one, at whatever part of a
+// millisecond it is pushed.
 func TestExactBucket(t *testing.T) {
 	ctx := deadline(t, 60*time.Second)
 	b := newBook(t, open(t, vhost(t), rabbitmq.Buckets(200*time.Millisecond, time.Hour)))
@@ -196,7 +199,7 @@ func TestLongestDelays(t *testing.T) {
 	url := vhost(t)
 	q, ch := open(t, url), channel(t, url)
 	for queue, delay := range map[string]time.Duration{
-		"delayq.v1.w0.f": 15 * time.Millisecond, // gone before anybody looks
+		"delayq.v1.w0.f": 15 * time.Millisecond, // gone before the test looks
 		"delayq.v1.w6.e": 0xeffffff0 * time.Millisecond,
 		"delayq.v1.w6.f": backend.MaxDelay,
 		"delayq.v1.w5.1": 0x1000100*time.Millisecond - 200*time.Millisecond + rand.N(100*time.Millisecond),

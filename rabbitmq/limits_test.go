@@ -36,7 +36,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestConsumerTimeout holds a message for longer than the broker allows. The log has the broker's reason.
+// TestConsumerTimeout holds a message for longer than the broker allows. The log has the broker's
+// reason.
 func TestConsumerTimeout(t *testing.T) {
 	ctx := deadline(t, 90*time.Second)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitConfig("consumer_timeout", "1000"), testenv.RabbitAdvanced("channel_tick_interval", "500"))
@@ -56,7 +57,8 @@ func TestConsumerTimeout(t *testing.T) {
 	}
 }
 
-// TestMoreQueuesThanChannels opens more queues than the broker allows channels to a connection, in one backend. All work, and closed ones make room.
+// TestMoreQueuesThanChannels opens more queues than the broker allows channels to a connection, in
+// one backend. All work, and closed ones make room.
 func TestMoreQueuesThanChannels(t *testing.T) {
 	const n, channels = 25, 16
 	ctx := deadline(t, 2*time.Minute)

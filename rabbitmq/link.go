@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -14,39 +13,27 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// A link keeps one connection alive: when it breaks, it connects again, for ever, and counts sessions. The client
-// library's own recovery is not used: after it an old delivery's tag would settle a new delivery.
+// A link keeps one connection alive: it connects again whenever the connection breaks. It does not
+// use the client library's own recovery, after which the tag of an old delivery would settle a new
+// one. It is safe for concurrent use.
 type link struct {
 	purpose string // for the log
 	dial    func(context.Context) (*connection, error)
-	setup   func(*amqp.Connection) error // declares what the session needs
-	log     *slog.Logger                 // of who opened first
+	setup   func(*amqp.Connection) error // declares what a session needs
 
 	life context.Context // ends with close
 	stop context.CancelFunc
 	over sync.WaitGroup
 
-	starting chan struct{} // has room for the one that makes the first connection
+	starting chan struct{} // has one while the first connection is made
 
-	mu      sync.Mutex
-	started bool
-	count   uint64
-	current *session
-	changed chan struct{} // closed when current changes
-	failure error         // of the last try
-
-	channels int // that the broker allows to a connection; 0 before the first
-}
-
-// A session is one connection's time. What was received in it can be settled in it only.
-type session struct {
-	number uint64
-	conn   *connection
-	gone   chan struct{} // closed when the connection is
-
-	mu      sync.Mutex
-	blocked string        // why the broker takes no messages; empty when it does
-	moved   chan struct{} // closed when blocked changes
+	mu       sync.Mutex
+	started  bool
+	log      *slog.Logger // of the first handle
+	current  *session
+	changed  chan struct{} // closed when current changes
+	failure  error         // of the last try
+	channels int           // that the broker allows to a connection; 0 before the first
 }
 
 func newLink(purpose string, dial func(context.Context) (*connection, error), setup func(*amqp.Connection) error) *link {
@@ -55,59 +42,50 @@ func newLink(purpose string, dial func(context.Context) (*connection, error), se
 	return l
 }
 
-// start makes the first connection, whose failure is the caller's to know, and sees to all further ones.
+// start makes the first connection and returns its error. Later connections are made in the
+// background.
 func (l *link) start(ctx context.Context, log *slog.Logger) error {
-	_, err := within(ctx, func() (struct{}, error) { return struct{}{}, l.startNow(ctx, log) })
+	_, err := within(ctx, func() (struct{}, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		stop := context.AfterFunc(l.life, cancel)
+		defer stop()
+		err := l.startOnce(ctx, log)
+		if l.life.Err() != nil {
+			err = backend.ErrClosed
+		}
+		return struct{}{}, err
+	})
 	return err
 }
 
-func (l *link) startNow(ctx context.Context, log *slog.Logger) error {
+func (l *link) startOnce(ctx context.Context, log *slog.Logger) error {
 	select {
 	case l.starting <- struct{}{}:
 		defer func() { <-l.starting }()
-	case <-l.life.Done():
-		return backend.ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if done, err := l.hasStarted(); done {
+	l.mu.Lock()
+	started := l.started
+	l.mu.Unlock()
+	if started {
+		return nil
+	}
+	conn, err := l.connect(ctx)
+	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := context.AfterFunc(l.life, cancel)
-	defer stop()
-	conn, err := l.connect(ctx)
-	if err == nil && !l.begin(conn, log) {
-		_ = conn.CloseDeadline(time.Now().Add(hangUpWithin))
-	}
-	if l.life.Err() != nil {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.life.Err() != nil { // close does not wait for this goroutine
+		go func() { _ = conn.CloseDeadline(time.Now().Add(hangUpWithin)) }()
 		return backend.ErrClosed
 	}
-	return err
-}
-
-// begin keeps the first connection alive, unless the link has been closed meanwhile.
-func (l *link) begin(conn *connection, log *slog.Logger) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.life.Err() != nil {
-		return false
-	}
 	l.started, l.log = true, log
-	s := l.enterLocked(conn)
+	s := l.useLocked(conn)
 	l.over.Go(func() { l.keep(s) })
-	return true
-}
-
-// hasStarted reports whether there is nothing to start.
-func (l *link) hasStarted() (done bool, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.life.Err() != nil {
-		return true, backend.ErrClosed
-	}
-	return l.started, nil
+	return nil
 }
 
 // connect connects and declares. The context bounds both.
@@ -125,172 +103,67 @@ func (l *link) connect(ctx context.Context) (*connection, error) {
 	return conn, nil
 }
 
-func (l *link) enterLocked(conn *connection) *session {
-	l.count++
+func (l *link) useLocked(conn *connection) *session {
 	l.failure = nil
 	l.channels = int(conn.Config.ChannelMax)
-	s := &session{number: l.count, conn: conn, gone: make(chan struct{}), moved: make(chan struct{})}
-	l.changeLocked(s)
+	s := &session{conn: conn, gone: make(chan struct{}), moved: make(chan struct{})}
 	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
 	blockings := conn.NotifyBlocked(make(chan amqp.Blocking, 16))
 	l.over.Go(func() { s.watch(closed, blockings) })
+	l.setLocked(s)
 	return s
 }
 
-func (l *link) change(s *session) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.changeLocked(s)
-}
-
-func (l *link) changeLocked(s *session) {
+func (l *link) setLocked(s *session) {
 	l.current = s
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
 
-// watch notes blockings until the connection ends.
-func (s *session) watch(closed <-chan *amqp.Error, blockings <-chan amqp.Blocking) {
-	defer close(s.gone)
-	for {
-		select {
-		case b, open := <-blockings:
-			if !open {
-				return
-			}
-			s.block(b)
-		case <-closed:
-			return
-		}
-	}
-}
-
-func (s *session) block(b amqp.Blocking) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.blocked = ""
-	if b.Active {
-		s.blocked = "the broker takes no messages: " + b.Reason
-	}
-	close(s.moved)
-	s.moved = make(chan struct{})
-}
-
-// flows tells whether the broker takes messages.
-func (s *session) flows() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.blocked == ""
-}
-
-// flowing waits until the broker takes messages.
-func (s *session) flowing(ctx context.Context) error {
-	for {
-		s.mu.Lock()
-		why, moved := s.blocked, s.moved
-		s.mu.Unlock()
-		if why == "" {
-			return nil
-		}
-		select {
-		case <-moved:
-		case <-s.gone:
-			return errGone
-		case <-ctx.Done():
-			return &blockedError{why, ctx.Err()}
-		}
-	}
-}
-
-// because says why a call waited until its context ended.
-func (s *session) because(err error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.blocked == "" {
-		return err
-	}
-	return &blockedError{s.blocked, err}
-}
-
-// blockedError says why a push waited for as long as its context let it.
-type blockedError struct {
-	why string
-	err error
-}
-
-func (e *blockedError) Error() string { return e.why + ": " + e.err.Error() }
-func (e *blockedError) Unwrap() error { return e.err }
-
-var errGone = errors.New("the connection broke")
-
-// keep connects again each time that the connection breaks.
+// keep connects again whenever the connection breaks.
 func (l *link) keep(s *session) {
-	for {
+	for s != nil {
 		select {
 		case <-s.gone:
 		case <-l.life.Done():
-			l.hangUp(s)
-			l.change(nil)
+			_ = s.conn.CloseDeadline(time.Now().Add(hangUpWithin))
+			<-s.gone
+		}
+		l.mu.Lock()
+		l.setLocked(nil)
+		l.mu.Unlock()
+		if l.life.Err() != nil {
 			return
 		}
-		l.change(nil)
 		l.log.Warn("delayq: the connection to RabbitMQ broke; connecting again", "for", l.purpose)
-		if s = l.reconnect(); s == nil {
-			return
+		if s = l.reconnect(); s != nil {
+			l.log.Info("delayq: connected to RabbitMQ again", "for", l.purpose)
 		}
-		l.log.Info("delayq: connected to RabbitMQ again", "for", l.purpose)
 	}
 }
 
-// hangUp closes a connection without waiting for a broker that does not answer.
-func (l *link) hangUp(s *session) {
-	_ = s.conn.CloseDeadline(time.Now().Add(hangUpWithin))
-	<-s.gone
-}
+// hangUpWithin bounds how long closing a connection waits for the broker.
+const hangUpWithin = 2 * time.Second
 
-const (
-	hangUpWithin = 2 * time.Second
-	firstPause   = 20 * time.Millisecond
-	longestPause = 5 * time.Second
-)
-
-// reconnect tries until it succeeds, nil when the link is closed.
+// reconnect tries until it succeeds. It returns nil when the link is closed.
 func (l *link) reconnect() *session {
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		if !sleep(l.life, pause/2+rand.N(pause/2)) {
-			return nil
-		}
+	for retry := (backoff{firstPause, 5 * time.Second}); sleep(l.life, retry.next()); {
 		conn, err := l.connect(l.life)
+		l.mu.Lock()
 		if err == nil {
-			l.mu.Lock()
 			defer l.mu.Unlock()
-			return l.enterLocked(conn)
+			return l.useLocked(conn)
 		}
-		l.fail(err)
+		if l.failure == nil || l.failure.Error() != err.Error() {
+			l.log.Warn("delayq: connecting to RabbitMQ failed; trying again", "for", l.purpose, "err", err)
+		}
+		l.failure = err
+		l.mu.Unlock()
 	}
+	return nil
 }
 
-func (l *link) fail(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.failure == nil || l.failure.Error() != err.Error() {
-		l.log.Warn("delayq: connecting to RabbitMQ failed; trying on", "for", l.purpose, "err", err)
-	}
-	l.failure = err
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// session waits for a connection. One that has just broken is none.
+// session waits for a connection that is not broken.
 func (l *link) session(ctx context.Context) (*session, error) {
 	for {
 		l.mu.Lock()
@@ -309,7 +182,7 @@ func (l *link) session(ctx context.Context) (*session, error) {
 	}
 }
 
-// because says why a call waited until its context ended.
+// because adds to a context's error why the call had to wait.
 func (l *link) because(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -323,20 +196,83 @@ func (l *link) because(err error) error {
 	}
 }
 
-// close ends the connection for good.
+// close ends the connection. No other one is made.
 func (l *link) close() {
 	l.stop()
 	l.mu.Lock()
-	started := l.started // and if not, it will not
+	started := l.started
 	l.mu.Unlock()
 	if started {
 		l.over.Wait()
 	}
 }
 
-// tellLost logs why the broker closed a handle's channel, where it did and the connection is there still.
-func (q *queue) tellLost(why *amqp.Error) {
-	if why != nil && !q.desk.session.conn.IsClosed() {
-		q.log.Warn("delayq: RabbitMQ closed a channel; all leases of the handle end", "queue", q.name, "err", explain("handling messages", why))
+// A session is the lifetime of one connection. A message that was received in it can be settled in
+// it only.
+type session struct {
+	conn *connection
+	gone chan struct{} // closed when the connection is
+
+	mu      sync.Mutex
+	blocked string        // why the broker takes no messages; empty if it does
+	moved   chan struct{} // closed when blocked changes
+}
+
+// watch notes whether the broker takes messages, until the connection ends.
+func (s *session) watch(closed <-chan *amqp.Error, blockings <-chan amqp.Blocking) {
+	defer close(s.gone)
+	for {
+		select {
+		case b, open := <-blockings:
+			if !open {
+				return
+			}
+			s.mu.Lock()
+			s.blocked = ""
+			if b.Active {
+				s.blocked = "the broker takes no messages: " + b.Reason
+			}
+			close(s.moved)
+			s.moved = make(chan struct{})
+			s.mu.Unlock()
+		case <-closed:
+			return
+		}
 	}
+}
+
+// flows reports whether the broker takes messages.
+func (s *session) flows() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.blocked == ""
+}
+
+// flowing waits until the broker takes messages.
+func (s *session) flowing(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		blocked, moved := s.blocked != "", s.moved
+		s.mu.Unlock()
+		if !blocked {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-s.gone:
+			return errGone
+		case <-ctx.Done():
+			return s.because(ctx.Err())
+		}
+	}
+}
+
+// because adds to a context's error why a push had to wait.
+func (s *session) because(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.blocked == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", s.blocked, err)
 }

@@ -1,21 +1,25 @@
 package rabbitmq
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
-// links are the connections that handles consume on. Each handle has a channel, and the broker bounds the channels of a connection.
+// links are the connections that handles consume on. Each handle has a channel, and the broker
+// bounds the channels of a connection.
 type links struct {
 	dial func() *link
 
 	mu   sync.Mutex
 	all  []*link
-	used map[*link]int // by how many handles
+	used map[*link]int // number of handles
 }
 
 func newLinks(dial func() *link) *links {
 	return &links{dial: dial, all: []*link{dial()}, used: make(map[*link]int)}
 }
 
-// first is the connection that is always there.
+// first returns the connection that always exists.
 func (ls *links) first() *link {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -47,37 +51,38 @@ func (ls *links) give(l *link) {
 	ls.used[l]--
 }
 
-func (ls *links) each(do func(*link)) {
+func (ls *links) stop() {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	for _, l := range ls.all {
-		do(l)
+		l.stop()
 	}
 }
 
-func (ls *links) stop() { ls.each(func(l *link) { l.stop() }) }
-
-// close ends all connections for good.
+// close ends all connections.
 func (ls *links) close() {
 	ls.stop()
-	var all []*link
-	ls.each(func(l *link) { all = append(all, l) })
+	ls.mu.Lock()
+	all := slices.Clone(ls.all)
+	ls.mu.Unlock()
 	for _, l := range all {
 		l.close()
 	}
 }
 
-// overfull reports whether a connection that has been made meanwhile has room for less than what was taken.
+// overfull reports whether a connection has more handles than room. Its room is known only once it
+// is open.
 func (ls *links) overfull(l *link) bool {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	return ls.used[l] > l.room()
 }
 
-// usualChannels is a broker's channel_max by default.
+// usualChannels is a broker's default channel_max.
 const usualChannels = 2047
 
-// room is for how many handles a connection has channels: half of them, since reading dead letters and declaring take one for a moment.
+// room returns how many handles a connection takes: half its channels, since reading dead letters
+// and declaring take one for a moment.
 func (l *link) room() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

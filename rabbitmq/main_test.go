@@ -141,7 +141,7 @@ func channel(t *testing.T, url string) *amqp.Channel {
 	return ch
 }
 
-// ready is how many messages a queue has that nobody holds.
+// ready returns how many messages of a queue are not handed out.
 func ready(t *testing.T, ch *amqp.Channel, queue string) int {
 	t.Helper()
 	q, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)

@@ -11,22 +11,22 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// The headers of a message. Everything else that brokers and other clients put there stays behind when a message is
-// published again: brokers before 4.0 drop a message whose x-death says that it has been there before.
+// The headers of a message. All other headers, of brokers and other clients, are dropped when a
+// message is published again: brokers before 4.0 drop a message whose x-death names the queue.
 const (
 	dueHeader      = "delayq-due"      // µs since 1970
-	attemptsHeader = "delayq-attempts" // hand-outs before it was last published; none if there were none
-	stampHeader    = "delayq-stamp"    // of the tombstone store; none without
+	attemptsHeader = "delayq-attempts" // hand-outs before it was last published; absent if none
+	stampHeader    = "delayq-stamp"    // of the tombstone store; absent without one
 	headersHeader  = "delayq-headers"  // the user's, as a table
-	queueHeader    = "delayq-queue"    // that the message is for, should it end elsewhere
+	queueHeader    = "delayq-queue"    // that the message is for, in case it ends in undeliverable
 	reasonHeader   = "delayq-reason"   // of a dead letter
 	diedHeader     = "delayq-died"     // µs since 1970
 
-	// countHeader is the broker's: how often a quorum queue has taken the message back.
+	// countHeader is the broker's: how often a message has returned to a quorum queue.
 	countHeader = "x-delivery-count"
 )
 
-// record is a message as it travels.
+// record is a message as the broker has it.
 type record struct {
 	id       string
 	body     []byte
@@ -54,12 +54,13 @@ func (r *record) publishing() amqp.Publishing {
 	return amqp.Publishing{Headers: h, DeliveryMode: amqp.Persistent, MessageId: r.id, Body: r.body}
 }
 
-// readRecord takes a delivery apart. What other programs have put into the queue is a message too.
+// readRecord reads a delivery. It accepts any message, since other programs may publish to the
+// queue.
 func readRecord(d *amqp.Delivery) record {
 	r := record{id: d.MessageId, body: d.Body, due: time.Now(), attempts: count(d.Headers[attemptsHeader]) + count(d.Headers[countHeader])}
 	r.stamp = number(d.Headers[stampHeader])
 	if d.Headers[countHeader] == nil && d.Redelivered {
-		r.attempts++ // a classic queue tells no more
+		r.attempts++ // a classic queue does not count
 	}
 	if v := d.Headers[dueHeader]; number(v) > 0 || v == int64(0) {
 		r.due = time.UnixMicro(number(v)).UTC()
@@ -76,7 +77,8 @@ func readRecord(d *amqp.Delivery) record {
 	return r
 }
 
-// count is a number of hand-outs. Another program may have put any number there: one below zero would never reach MaxAttempts.
+// count reads a number of hand-outs. Another program may have written any number, and a message
+// with a negative one would never reach MaxAttempts.
 func count(v any) int { return int(min(max(number(v), 0), math.MaxInt32)) }
 
 func number(v any) int64 {
@@ -117,7 +119,7 @@ func ceil(t time.Time) time.Time {
 	return t
 }
 
-// newRecord is a message as it is pushed.
+// newRecord returns the record of a pushed message.
 func newRecord(m *backend.Message, now time.Time) record {
 	due := m.Due
 	if due.IsZero() {

@@ -13,16 +13,16 @@ import (
 
 var _ backend.Remover = (*Backend)(nil)
 
-// Remove is as in backend.Remover: it deletes the queue and its dead letters from the broker. What is on its way through
-// the levels has nowhere to go then, and ends in undeliverable.
+// Remove is as in backend.Remover: it deletes the queue and its dead letters from the broker.
+// Messages that still wait in the levels end in undeliverable.
 func (b *Backend) Remove(ctx context.Context, queue string) error {
 	return b.withConnection(ctx, func(conn *amqp.Connection) error {
 		return deleteAll(conn, nil, []string{b.names.queue(queue), b.names.dead(queue)})
 	})
 }
 
-// Remains is as in backend.Remover: messages that wait for workers, dead letters, and those of any queue in undeliverable. What is on its way
-// through the levels is not seen.
+// Remains is as in backend.Remover: it counts messages that wait for workers, dead letters, and the
+// messages of any queue in undeliverable. It does not see messages that wait in the levels.
 func (b *Backend) Remains(ctx context.Context, queues ...string) (left []string, err error) {
 	all := []string{b.names.undeliverable()}
 	for _, q := range queues {
@@ -43,9 +43,10 @@ func (b *Backend) Remains(ctx context.Context, queues ...string) (left []string,
 	return left, err
 }
 
-// RemoveNamespace deletes the exchanges and queues that all queues of the namespace share, with every message that
-// is on its way through them. It is for a namespace that nobody uses any more: its queues are to be removed before, with [Backend.Remove]. What has
-// another grain, other buckets or another kind of queue than this backend is left.
+// RemoveNamespace deletes the exchanges and queues that all queues of the namespace share, with
+// every message that waits there. It is for a namespace that is not used any more. Remove its
+// queues first, with [Backend.Remove]. Levels and buckets with other options than this backend's
+// stay.
 func (b *Backend) RemoveNamespace(ctx context.Context) error {
 	exchanges, queues := b.delayer.parts(b.names)
 	exchanges = append(exchanges, b.names.deliver(), b.names.undeliverable())
@@ -72,7 +73,7 @@ func (b buckets) parts(n names) (exchanges, queues []string) {
 
 func (e delayedExchange) parts(n names) (exchanges, queues []string) { return []string{e.name(n)}, nil }
 
-// withConnection calls do with a connection for this once. The end of the context ends the connection.
+// withConnection calls do with a connection of its own, which ends with the context.
 func (b *Backend) withConnection(ctx context.Context, do func(*amqp.Connection) error) error {
 	if err := errors.Join(b.options.err, ctx.Err()); err != nil {
 		return err
@@ -90,7 +91,8 @@ func (b *Backend) withConnection(ctx context.Context, do func(*amqp.Connection) 
 	return nil
 }
 
-// deleteAll deletes exchanges before queues, so that nothing is routed to what has gone. What is not there is no error.
+// deleteAll deletes exchanges before queues, so that nothing is routed to a deleted queue. Deleting
+// a name that does not exist is no error.
 func deleteAll(conn *amqp.Connection, exchanges, queues []string) error {
 	ch, err := conn.Channel()
 	if err != nil {
@@ -110,16 +112,16 @@ func deleteAll(conn *amqp.Connection, exchanges, queues []string) error {
 	return nil
 }
 
-// length counts the messages of a queue that wait for a worker: none where there is no such queue.
+// length counts the messages of a queue that wait for a worker. It returns 0 if there is no such
+// queue.
 func length(conn *amqp.Connection, queue string) (int, error) {
 	ch, err := conn.Channel()
 	if err != nil {
 		return 0, explain("opening a channel", err)
 	}
-	defer func() { _ = ch.Close() }() // the broker has, if the queue is not there
+	defer func() { _ = ch.Close() }() // the broker has closed it if the queue does not exist
 	q, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
-	var refusal *amqp.Error
-	if errors.As(err, &refusal) && refusal.Code == amqp.NotFound {
+	if refusedWith(err, amqp.NotFound) {
 		return 0, nil
 	}
 	return q.Messages, explain("looking at queue "+queue, err)

@@ -13,18 +13,18 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// An Option sets up a backend in [New]. One out of range is reported by Open.
+// An Option configures a backend in [New]. Open returns the error of an invalid option.
 type Option func(*options)
 
 type options struct {
 	url       string
-	hosts     []string // to try after the URL's
+	hosts     []string // beside the URL's
 	namespace string
 	grain     time.Duration
 	buckets   []time.Duration
 	only      bool
 	plugin    bool
-	ways      int // to wait that were chosen
+	ways      int // how many of Grain, Buckets, Fixed and DelayedExchange were given
 	classic   bool
 	tls       *tls.Config
 	delayer   delayer
@@ -38,7 +38,7 @@ type options struct {
 	err error
 }
 
-// DefaultNamespace begins the names of all exchanges and queues.
+// DefaultNamespace is the default of [Namespace].
 const DefaultNamespace = "delayq"
 
 func newOptions(broker string, opts []Option) options {
@@ -57,7 +57,7 @@ func newOptions(broker string, opts []Option) options {
 		o.reject(backend.Invalid("rabbitmq options", "several of Grain, Buckets, Fixed and DelayedExchange", "one of them"))
 	}
 	o.delayer = o.chosen()
-	o.remember()
+	o.setTombstones()
 	return o
 }
 
@@ -74,7 +74,8 @@ func (o *options) chosen() delayer {
 
 func (o *options) reject(err error) { o.err = errors.Join(o.err, err) }
 
-// Namespace sets what the names of all exchanges and queues begin with, "delayq" by default: 1 to 32 letters, digits, - and _.
+// Namespace sets the prefix of all names of exchanges and queues: 1 to 32 letters, digits, - and _.
+// The default is "delayq".
 func Namespace(ns string) Option {
 	return func(o *options) {
 		if ns == "" || len(ns) > 32 || strings.Trim(ns, nameRunes) != "" {
@@ -86,8 +87,9 @@ func Namespace(ns string) Option {
 
 const nameRunes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
-// Grain sets to what delays are rounded up inside the broker, a whole number of milliseconds up to a minute, 1 ms by default.
-// With 16 ms most messages take a hop less, those with delays of 1 to 4 s none, for up to 16 ms of lateness.
+// Grain rounds delays up inside the broker, to a whole number of milliseconds up to a minute. The
+// default is 1 ms. With 16 ms most messages take a hop less, those with delays of 1 to 4 s none.
+// They are up to 16 ms late.
 func Grain(d time.Duration) Option {
 	return func(o *options) {
 		if d < time.Millisecond || d > time.Minute || d%time.Millisecond != 0 {
@@ -99,15 +101,16 @@ func Grain(d time.Duration) Option {
 	}
 }
 
-// longestTTL is what a broker takes for a queue, ten years.
+// longestTTL is the longest x-message-ttl that a broker accepts, ten years.
 const longestTTL = 315_360_000_000 * time.Millisecond
 
 func waitable(d time.Duration) bool {
 	return d >= time.Millisecond && d <= longestTTL && d%time.Millisecond == 0
 }
 
-// Buckets keeps one queue for each of these delays, 1 to 100 of them, instead of the levels: one hop rather than up to seven. It is for a few delays
-// that are known beforehand, as retries have. Another delay is rounded up to the next of them; a longer one takes the longest several times.
+// Buckets has one queue for each of 1 to 100 delays instead of the levels: one hop instead of up to
+// seven. It is for a few delays that are known beforehand, such as those of retries. Other delays
+// are rounded up to the next one. A longer delay takes the longest one several times.
 func Buckets(delays ...time.Duration) Option {
 	return func(o *options) {
 		if len(delays) == 0 || len(delays) > 100 || slices.ContainsFunc(delays, func(d time.Duration) bool { return !waitable(d) }) {
@@ -119,7 +122,7 @@ func Buckets(delays ...time.Duration) Option {
 	}
 }
 
-// Fixed keeps one queue in which every message waits equally long, as textbooks do it. It answers any other delay but 0 with a
+// Fixed has one queue in which every message waits equally long. Any other delay but 0 is a
 // [backend.InvalidError]: a message would wait behind those before it.
 func Fixed(delay time.Duration) Option {
 	return func(o *options) {
@@ -132,9 +135,10 @@ func Fixed(delay time.Duration) Option {
 	}
 }
 
-// DelayedExchange leaves the waiting to the plugin rabbitmq_delayed_message_exchange, which exists for RabbitMQ up to 4.2. It keeps
-// a single copy of each message, on one node, and is not meant for hundreds of thousands of them; that a message is confirmed says nothing about its
-// routing. Open fails where the plugin is missing.
+// DelayedExchange has the plugin rabbitmq_delayed_message_exchange keep messages until they are
+// due. It exists for RabbitMQ up to 4.2. It keeps a single copy of each message, on one node, and
+// is not meant for hundreds of thousands of messages. A confirmed message may still turn out to be
+// unroutable. Open fails if the plugin is missing.
 func DelayedExchange() Option {
 	return func(o *options) {
 		o.plugin = true
@@ -142,12 +146,14 @@ func DelayedExchange() Option {
 	}
 }
 
-// Classic keeps messages in classic queues instead of quorum queues. They lose messages that are just passing from level to level
-// when the broker crashes, also confirmed ones, and tell no more of attempts than that there was one before.
+// Classic keeps messages in classic queues instead of quorum queues. If the broker crashes, they
+// lose messages that are passing from level to level, also confirmed ones. They do not count
+// attempts, but only mark a message that was handed out before.
 func Classic() Option { return func(o *options) { o.classic = true } }
 
-// Hosts names further nodes of a cluster, each HOST or HOST:PORT. Whenever a connection is made they are tried in turn, with the user, virtual host
-// and scheme of the URL, beginning with the one that answered last.
+// Hosts names further nodes of a cluster, each HOST or HOST:PORT. Each new connection tries the
+// nodes in turn, beginning with the one of the last connection. User, virtual host and scheme are
+// the URL's.
 func Hosts(hosts ...string) Option {
 	return func(o *options) {
 		for _, host := range hosts {
@@ -159,5 +165,6 @@ func Hosts(hosts ...string) Option {
 	}
 }
 
-// TLS sets the configuration for amqps:// URLs. Without it, certificates are verified by the system's authorities.
+// TLS sets the configuration for amqps:// URLs. By default, certificates are verified by the
+// system's authorities.
 func TLS(c *tls.Config) Option { return func(o *options) { o.tls = c } }

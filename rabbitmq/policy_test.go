@@ -23,8 +23,8 @@ func policy(server *testenv.RabbitServer, vhost, pattern, definition string) {
 	server.Ctl("set_policy", "-p", vhost, "--apply-to", "queues", "test", pattern, definition)
 }
 
-// TestSurplusGoesAside bounds one queue by a policy. Messages of another queue that wait in the same levels come all the same, and what is too much for the first is
-// kept aside.
+// TestSurplusGoesAside bounds one queue by a policy. Messages of another queue that wait in the
+// same levels come all the same, and what is too much for the first is kept aside.
 func TestSurplusGoesAside(t *testing.T) {
 	const n, room, delay = 300, 10, 500 * time.Millisecond
 	ctx := deadline(t, 60*time.Second)
@@ -42,7 +42,8 @@ func TestSurplusGoesAside(t *testing.T) {
 	drain(ctx, t, full, room)
 }
 
-// TestQueueRefuses has a policy by which the broker refuses what is too much for a queue. The push says so, and so does the log.
+// TestQueueRefuses has a policy by which the broker refuses what is too much for a queue. The push
+// says so, and so does the log.
 func TestQueueRefuses(t *testing.T) {
 	ctx := deadline(t, 60*time.Second)
 	server, vhost := sharedVhost(t)
@@ -79,7 +80,8 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// TestPoliciesLoseNothing has policies that take messages out of queues, or send them elsewhere. All are handed out or kept aside.
+// TestPoliciesLoseNothing has policies that take messages out of queues, or send them elsewhere.
+// All are handed out or kept aside.
 func TestPoliciesLoseNothing(t *testing.T) {
 	const n = 30
 	for what, c := range map[string]struct {
@@ -157,7 +159,7 @@ func newBackend(t *testing.T, url string) *rabbitmq.Backend {
 	return b
 }
 
-// freeAddr is an address that nobody listens at.
+// freeAddr returns an address without a listener.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -15,37 +13,23 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// window is how many messages are on their way to the broker without its confirmation: enough to keep it busy over a
-// slow network, and few enough that returned ones are never dropped by the client library.
-const window = 2048
-
-// errUnknown is for a message whose confirmation never came.
-var errUnknown = fmt.Errorf("%w: the channel closed before the broker confirmed the message", backend.ErrOutcomeUnknown)
-
-// errRefused is for a message that the broker did not take.
-var errRefused = fmt.Errorf("%w: the broker refused the message: a queue on its way is full or has no leader", backend.ErrUnavailable)
-
-// errUnrouted is for a message that the broker has sent back.
-var errUnrouted = errors.New("the broker could not route the message")
-
-// outgoing is a message on its way.
+// outgoing is a message to publish.
 type outgoing struct {
 	route
 	amqp.Publishing
 
-	q *queue // that it is for
-
-	// Of a message that is to wait:
-	due  time.Time
+	q    *queue    // that it is for
+	due  time.Time // zero for a message that does not wait
 	made time.Time // when the route was made
 }
 
-// staleAfter is how long a message may wait for the broker with a route that was made for the delay it had before. It is late by as long. A new route
-// may have four hops instead of one, so that messages of one delay, pushed together, keep theirs.
+// staleAfter is how long a message may wait for the broker with the route of its original delay. It
+// is late by as long. A new route may have four hops instead of one, so messages of one delay that
+// are pushed together keep theirs.
 const staleAfter = time.Second
 
-// keepUp makes the route of a message anew that has waited for the broker.
-func (m *outgoing) keepUp(now time.Time) {
+// updateRoute makes a new route if the message has waited for the broker.
+func (m *outgoing) updateRoute(now time.Time) {
 	if m.due.IsZero() || now.Sub(m.made) < staleAfter {
 		return
 	}
@@ -56,137 +40,114 @@ func (m *outgoing) keepUp(now time.Time) {
 	maps.Copy(m.Headers, m.route.headers)
 }
 
-// A publisher publishes for all queues of a backend, on a connection of its own: a consumer's unread deliveries
-// would hold it up. It is safe for concurrent use.
+// A publication is one message of a call and its outcome.
+type publication struct {
+	*outgoing
+	ch           *confirmChannel // nil until it is sent
+	confirmation *amqp.DeferredConfirmation
+	err          error
+}
+
+// A publisher publishes for all queues of a backend, on a connection of its own: unread deliveries
+// would block a connection that also consumes. It is safe for concurrent use.
 type publisher struct {
 	link *link
 
 	mu sync.Mutex
-	ch *confirmed
+	ch *confirmChannel
 
-	declaring chan struct{} // has room for the one that declares the topology anew
+	declaring chan struct{} // has one while the topology is declared again
 	declared  time.Time     // when that was last done
 }
 
-// confirmed is a channel in confirm mode. The broker returns what it cannot route before it confirms it.
-type confirmed struct {
-	*amqp.Channel
-	session *session
-	slots   chan struct{}                   // one for each message under way
-	sent    chan *amqp.DeferredConfirmation // those messages
-
-	ended  chan struct{} // closed when the channel is
-	reason *amqp.Error   // why, once it has ended
-
-	// worn says that the broker refused a message here. A channel whose first message met a queue without a leader is
-	// refused for good, also when there is one again.
-	worn atomic.Bool
-
-	mu   sync.Mutex // held while something is written
-	next uint64
-
-	mail     sync.Mutex
-	returns  chan amqp.Return
-	returned map[string]string // why, by correlation id
-}
-
-// leaveWithin is how long a call whose context has ended waits for an account of what became of its messages.
-const leaveWithin = 20 * time.Millisecond
-
-// publish sends messages and waits for what the broker says of each. A context that ends makes outcomes unknown. The
-// client library knows no contexts, so a write that hangs is left behind.
+// publish sends messages and waits for the broker's confirmations. It retries as long as the
+// outcome is known. If the context ends, outcomes are unknown.
 func (p *publisher) publish(ctx context.Context, ms []outgoing) []error {
-	return p.bounded(ctx, ms, p.publishAll)
+	return p.bounded(ctx, ms, p.publishRetrying)
 }
 
-// publishOnce is publish for messages that nobody misses: what the broker refuses, or has no queue for, is not offered again.
+// publishOnce is publish without retries.
 func (p *publisher) publishOnce(ctx context.Context, ms []outgoing) []error {
-	return p.bounded(ctx, ms, p.offer)
+	return p.bounded(ctx, ms, p.attempt)
 }
 
-func (p *publisher) bounded(ctx context.Context, ms []outgoing, do func(context.Context, []outgoing) []error) []error {
-	done := make(chan []error, 1)
-	go func() { done <- do(ctx, ms) }()
-	select {
-	case errs := <-done:
-		return errs
-	case <-ctx.Done():
-	}
-	select {
-	case errs := <-done:
-		return errs
-	case <-time.After(leaveWithin):
-		return backend.FailAll(len(ms), fmt.Errorf("%w: %w", backend.ErrOutcomeUnknown, p.link.because(ctx.Err())))
-	}
-}
-
-// insistFor bounds how long a message is offered again that the broker refuses: a quorum queue without a leader takes none, and
-// gets one within seconds if it can.
-const insistFor = 10 * time.Second
-
-// publishAll offers messages, those again that are refused, and those once more whose queue was not there.
-func (p *publisher) publishAll(ctx context.Context, ms []outgoing) []error {
-	began := time.Now()
-	errs := p.offer(ctx, ms)
-	if lost := failures(errs, errUnrouted); len(lost) > 0 {
-		if err := p.restore(ctx, began, ms, lost); err != nil {
-			for _, i := range lost {
-				errs[i] = fmt.Errorf("%w; declaring its queue again: %w", errs[i], err)
-			}
-		} else {
-			p.offerAgain(ctx, ms, errs, lost)
+// bounded calls do and returns when its context ends. A write that blocks goes on by itself: the
+// client library takes no contexts.
+func (p *publisher) bounded(ctx context.Context, ms []outgoing, do func(context.Context, []*publication)) []error {
+	errs, err := within(ctx, func() ([]error, error) {
+		all, refs, errs := make([]publication, len(ms)), make([]*publication, len(ms)), make([]error, len(ms))
+		for i := range ms {
+			all[i].outgoing, refs[i] = &ms[i], &all[i]
 		}
-	}
-	for pause := firstPause; time.Since(began) < insistFor; pause = min(2*pause, time.Second) {
-		refused := failures(errs, errRefused)
-		if len(refused) == 0 || !sleep(ctx, pause) {
-			break
+		do(ctx, refs)
+		for i := range all {
+			errs[i] = all[i].err
 		}
-		p.offerAgain(ctx, ms, errs, refused)
-	}
-	for _, i := range failures(errs, errRefused) {
-		ms[i].q.tellRefused(ms[i].key)
+		return errs, nil
+	})
+	if err != nil {
+		return backend.FailAll(len(ms), fmt.Errorf("%w: %w", backend.ErrOutcomeUnknown, p.link.because(err)))
 	}
 	return errs
 }
 
-// failures are the places of the messages that failed for that reason.
-func failures(errs []error, reason error) (at []int) {
-	for i, err := range errs {
-		if errors.Is(err, reason) {
-			at = append(at, i)
+// refusedFor bounds how long a refused message is published again. A quorum queue without a leader
+// takes none, and gets a leader within seconds if it can.
+const refusedFor = 10 * time.Second
+
+// publishRetrying publishes messages, refused ones again with pauses, and once more those whose
+// queue was not there.
+func (p *publisher) publishRetrying(ctx context.Context, ms []*publication) {
+	began := time.Now()
+	p.attempt(ctx, ms)
+	if unrouted := failedWith(ms, errUnrouted); len(unrouted) > 0 {
+		if err := p.redeclareFor(ctx, began, unrouted); err != nil {
+			for _, m := range unrouted {
+				m.err = fmt.Errorf("%w; declaring its queue again: %w", m.err, err)
+			}
+		} else {
+			p.attempt(ctx, unrouted)
 		}
 	}
-	return at
-}
-
-// offerAgain offers the messages at some places, and puts what becomes of them there.
-func (p *publisher) offerAgain(ctx context.Context, ms []outgoing, errs []error, at []int) {
-	again := make([]outgoing, len(at))
-	for j, i := range at {
-		again[j] = ms[i]
+	for retry := (backoff{firstPause, time.Second}); time.Since(began) < refusedFor; {
+		refused := failedWith(ms, errRefused)
+		if len(refused) == 0 || !sleep(ctx, retry.next()) {
+			break
+		}
+		p.attempt(ctx, refused)
 	}
-	for j, err := range p.offer(ctx, again) {
-		errs[at[j]] = err
+	for _, m := range failedWith(ms, errRefused) {
+		m.q.warnRefused(m.key)
 	}
 }
 
-// deletedPause is how long a deleted queue stays away at least. A broker's channel that finds the queue there again when it hears of the deletion subscribes again by
-// itself, and then drops what the new queue sends it: the subscription takes messages and gives none (RabbitMQ 3.10, seen within 10 ms of the deletion).
+func failedWith(ms []*publication, reason error) (failed []*publication) {
+	for _, m := range ms {
+		if errors.Is(m.err, reason) {
+			failed = append(failed, m)
+		}
+	}
+	return failed
+}
+
+// deletedPause is how long a deleted queue stays away at least. A broker's channel that finds the
+// queue there again when it learns of the deletion subscribes to the new queue by itself. It then
+// drops what the new queue sends it: the subscription takes messages and hands none out (RabbitMQ
+// 3.10, within 10 ms of the deletion).
 const deletedPause = 100 * time.Millisecond
 
-// restore declares again what the messages at some places did not find: the levels, or the queues that they are for.
-func (p *publisher) restore(ctx context.Context, since time.Time, ms []outgoing, lost []int) error {
-	common, own := false, make(map[*queue]bool)
-	for _, i := range lost {
-		if q := ms[i].q; ms[i].key == q.names.queue(q.name) || ms[i].key == q.names.dead(q.name) {
+// redeclareFor declares again what unrouted messages did not find: the levels, or their own queues.
+func (p *publisher) redeclareFor(ctx context.Context, since time.Time, unrouted []*publication) error {
+	shared, own := false, make(map[*queue]bool)
+	for _, m := range unrouted {
+		if q := m.q; m.key == q.names.queue(q.name) || m.key == q.names.dead(q.name) {
 			own[q] = true
 		} else {
-			common = true
+			shared = true
 		}
 	}
-	if common {
-		if err := p.redeclare(ctx, since, "a queue of a level"); err != nil {
+	if shared {
+		if err := p.redeclareShared(ctx, since, "a queue of a level"); err != nil {
 			return err
 		}
 	}
@@ -202,8 +163,9 @@ func (p *publisher) restore(ctx context.Context, since time.Time, ms []outgoing,
 	return nil
 }
 
-// redeclare declares again what all queues share, since a part of it is not there any more, unless that has been done since.
-func (p *publisher) redeclare(ctx context.Context, since time.Time, gone string) error {
+// redeclareShared declares what all queues share again, because a part of it is gone, unless that
+// has been done since.
+func (p *publisher) redeclareShared(ctx context.Context, since time.Time, gone string) error {
 	select {
 	case p.declaring <- struct{}{}:
 		defer func() { <-p.declaring }()
@@ -225,44 +187,40 @@ func (p *publisher) redeclare(ctx context.Context, since time.Time, gone string)
 	return nil
 }
 
-// offer sends messages once and waits for what becomes of them.
-func (p *publisher) offer(ctx context.Context, ms []outgoing) []error {
-	errs := make([]error, len(ms))
-	pending := make([]*promise, len(ms))
-	for at := 0; at < len(ms); {
-		n, err := p.send(ctx, ms[at:], pending[at:])
-		if at += n; err == nil {
-			continue
-		}
-		if ctx.Err() != nil {
-			copy(errs[at:], backend.FailAll(len(ms)-at, err))
-			break
-		}
-		errs[at] = err
-		at++
+// attempt sends messages once and waits for their outcomes.
+func (p *publisher) attempt(ctx context.Context, ms []*publication) {
+	for _, m := range ms {
+		m.ch, m.err = nil, nil
 	}
-	for i, c := range pending {
-		if c != nil {
-			errs[i] = c.outcome(ctx)
+	for rest := ms; len(rest) > 0; {
+		n, err := p.send(ctx, rest)
+		rest = rest[n:]
+		switch {
+		case err == nil: // the channel has ended, or nothing is left
+		case ctx.Err() == nil:
+			rest[0].err = err
+			rest = rest[1:]
+		default:
+			for _, m := range rest {
+				m.err = err
+			}
+			rest = nil
 		}
 	}
-	return errs
+	for _, m := range ms {
+		if m.ch != nil {
+			m.err = m.outcome(ctx)
+		}
+	}
 }
 
-// A promise is a message that the broker has yet to confirm.
-type promise struct {
-	ch           *confirmed
-	id           string
-	confirmation *amqp.DeferredConfirmation
-}
-
-// send sends messages on whatever connection there is, and returns how many. One that breaks before anything was sent is no
-// reason to give up. The error is of the message after those.
-func (p *publisher) send(ctx context.Context, ms []outgoing, pending []*promise) (n int, err error) {
+// send sends messages on the current connection, and returns how many. The error is of the message
+// after those. If the connection breaks before anything is sent, send waits for the next one.
+func (p *publisher) send(ctx context.Context, ms []*publication) (n int, err error) {
 	for {
 		ch, err := p.channel(ctx)
 		if err == nil {
-			n, err = ch.sendMany(ctx, ms, pending)
+			n, err = ch.sendMany(ctx, ms)
 		}
 		switch {
 		case err == nil || ctx.Err() != nil || !errors.Is(err, errGone):
@@ -273,8 +231,8 @@ func (p *publisher) send(ctx context.Context, ms []outgoing, pending []*promise)
 	}
 }
 
-// channel returns the channel of the current session, a new one after a break.
-func (p *publisher) channel(ctx context.Context) (*confirmed, error) {
+// channel returns the channel of the current session, and opens one if there is none.
+func (p *publisher) channel(ctx context.Context) (*confirmChannel, error) {
 	s, err := p.link.session(ctx)
 	if err != nil {
 		return nil, err
@@ -297,174 +255,6 @@ func (p *publisher) channel(ctx context.Context) (*confirmed, error) {
 	if p.ch != nil {
 		go p.ch.retire()
 	}
-	p.ch = newConfirmed(ch, s)
+	p.ch = newConfirmChannel(ch, s)
 	return p.ch, nil
-}
-
-func newConfirmed(ch *amqp.Channel, s *session) *confirmed {
-	c := &confirmed{
-		Channel: ch, session: s, slots: make(chan struct{}, window), sent: make(chan *amqp.DeferredConfirmation, window),
-		ended: make(chan struct{}), returns: ch.NotifyReturn(make(chan amqp.Return, window)), returned: make(map[string]string),
-	}
-	closed := ch.NotifyClose(make(chan *amqp.Error, 1))
-	go c.watch(closed)
-	return c
-}
-
-// watch frees the slots of messages that the broker has answered for, whether or not anybody still wants to know.
-func (c *confirmed) watch(closed <-chan *amqp.Error) {
-	defer close(c.ended)
-	for {
-		select {
-		case confirmation := <-c.sent:
-			<-confirmation.Done()
-			c.collect()
-			<-c.slots
-		case c.reason = <-closed:
-			return
-		}
-	}
-}
-
-// retire closes a channel once the broker has answered for all that was sent on it.
-func (c *confirmed) retire() {
-	for range window {
-		select {
-		case c.slots <- struct{}{}:
-		case <-c.ended:
-			return
-		}
-	}
-	_ = c.Close()
-}
-
-func (c *confirmed) usable() bool { return !c.IsClosed() && !c.worn.Load() }
-
-// sendMany sends messages together, as long as the channel is good, and returns how many. The error is of the one after those.
-func (c *confirmed) sendMany(ctx context.Context, ms []outgoing, pending []*promise) (n int, err error) {
-	cork := c.session.conn.cork
-	cork.hold()
-	defer cork.release()
-	for n = range ms {
-		if n > 0 && !c.usable() {
-			return n, nil
-		}
-		if pending[n], err = c.send(ctx, &ms[n]); err != nil {
-			return n, err
-		}
-	}
-	return len(ms), nil
-}
-
-// enter waits until there is room for a message. It lets go of the cork meanwhile.
-func (c *confirmed) enter(ctx context.Context) error {
-	if c.session.flows() {
-		select {
-		case c.slots <- struct{}{}:
-			return nil
-		default:
-		}
-	}
-	c.session.conn.cork.release()
-	defer c.session.conn.cork.hold()
-	if err := c.session.flowing(ctx); err != nil {
-		return err
-	}
-	select {
-	case c.slots <- struct{}{}:
-		return nil
-	case <-c.ended:
-		return errGone
-	case <-ctx.Done():
-		return c.session.because(ctx.Err())
-	}
-}
-
-// send sends one message when there is room for it. errGone says that nothing was sent.
-func (c *confirmed) send(ctx context.Context, m *outgoing) (*promise, error) {
-	if err := c.enter(ctx); err != nil {
-		return nil, err
-	}
-	m.keepUp(time.Now())
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.next++
-	m.CorrelationId = strconv.FormatUint(c.next, 36)
-	confirmation, err := c.PublishWithDeferredConfirm(m.exchange, m.key, !m.blind, false, m.Publishing)
-	switch {
-	case err == nil:
-		c.sent <- confirmation
-		return &promise{c, m.CorrelationId, confirmation}, nil
-	case errors.Is(err, amqp.ErrClosed):
-		<-c.slots
-		return nil, errGone
-	default: // part of it may be on the wire
-		<-c.slots
-		return nil, fmt.Errorf("%w: %w", errUnknown, err)
-	}
-}
-
-// outcome waits for the broker's word.
-func (p *promise) outcome(ctx context.Context) error {
-	select {
-	case <-p.confirmation.Done():
-	case <-ctx.Done():
-		go p.forget()
-		return p.ch.session.because(ctx.Err())
-	}
-	why, returned := p.ch.takeReturned(p.id)
-	switch {
-	case returned:
-		return fmt.Errorf("%w: %s", errUnrouted, why)
-	case p.confirmation.Acked():
-		return nil
-	case p.ch.IsClosed():
-		return p.ch.lost()
-	default:
-		p.ch.worn.Store(true)
-		return errRefused
-	}
-}
-
-// forget waits for the broker's word on behalf of nobody.
-func (p *promise) forget() {
-	<-p.confirmation.Done()
-	p.ch.takeReturned(p.id)
-}
-
-// lost is the outcome of what was under way when the channel closed. The broker closes it when a user may not publish.
-func (c *confirmed) lost() error {
-	<-c.ended
-	if c.reason != nil && (c.reason.Code == amqp.AccessRefused || c.reason.Code == amqp.NotFound) {
-		return fmt.Errorf("%w: %w", errUnknown, explain("publishing", c.reason))
-	}
-	return errUnknown
-}
-
-// takeReturned tells whether a message that was confirmed has come back.
-func (c *confirmed) takeReturned(id string) (why string, returned bool) {
-	c.collect()
-	c.mail.Lock()
-	defer c.mail.Unlock()
-	why, returned = c.returned[id]
-	delete(c.returned, id)
-	return why, returned
-}
-
-// collect takes in what has come back.
-func (c *confirmed) collect() {
-	c.mail.Lock()
-	defer c.mail.Unlock()
-	for {
-		select {
-		case r, open := <-c.returns:
-			if !open {
-				c.returns = nil
-				return
-			}
-			c.returned[r.CorrelationId] = r.ReplyText
-		default:
-			return
-		}
-	}
 }

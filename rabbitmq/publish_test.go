@@ -18,7 +18,8 @@ func batch(prefix string, n int, delay time.Duration) []backend.Message {
 	return ms
 }
 
-// TestLargeBatches pushes more at once than may be on the way without a confirmation, in one call and in several.
+// TestLargeBatches pushes more at once than may be on the way without a confirmation, in one call
+// and in several.
 func TestLargeBatches(t *testing.T) {
 	ctx := deadline(t, 60*time.Second)
 	q := open(t, vhost(t))

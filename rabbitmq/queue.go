@@ -12,18 +12,18 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// queue is a handle. One goroutine, its desk, owns the channel that it consumes on and all that is in its hands.
+// queue is a handle. Its loop owns the channel that it consumes on and everything received there.
 type queue struct {
-	b     *Backend
-	name  string
-	names names
-	log   *slog.Logger
-	marks *marks // nil without a tombstone store
-	desk  *desk
-	sub   *link // it consumes on
+	b          *Backend
+	name       string
+	names      names
+	log        *slog.Logger
+	tombstones *queueTombstones // nil without a store
+	loop       *channelLoop
+	sub        *link // it consumes on
 
 	listing listing      // of dead letters
-	refusal atomic.Int64 // when it was last logged that the queue refuses messages, in ns since 1970
+	refusal atomic.Int64 // when the log last said that the queue refuses messages, in ns since 1970
 
 	closing sync.Once
 }
@@ -35,8 +35,8 @@ var (
 
 func newQueue(b *Backend, name string, sub *link, log *slog.Logger) *queue {
 	q := &queue{b: b, name: name, names: b.names, log: log, sub: sub}
-	q.marks = newMarks(&b.options, b.names.queue(name), log)
-	q.desk = newDesk(q)
+	q.tombstones = newQueueTombstones(&b.options, b.names.queue(name), log)
+	q.loop = newChannelLoop(q)
 	return q
 }
 
@@ -56,7 +56,7 @@ func (q *queue) declareOn(s *session) error {
 	return declareOwn(s.conn.Connection, q.names, q.name, q.b.classic)
 }
 
-// Schedule is as in backend.Queue. A message of which it is not known whether the broker has it is not pushed again.
+// Schedule is as in backend.Queue. It does not repeat a push whose outcome is unknown.
 func (q *queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	return q.guarded(ctx, len(ms), func() []error {
 		now := time.Now()
@@ -75,14 +75,14 @@ func (q *queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	})
 }
 
-// push publishes messages for the first time. Their due times were made of delays at the time that is given: the same delay has to come
-// out again, since one millisecond less may have four digits instead of one.
+// push publishes messages for the first time. made is when their due times were computed: the route
+// must follow from the same delay, since one millisecond less may have four digits instead of one.
 func (q *queue) push(ctx context.Context, rs []record, made time.Time) []error {
-	if err := q.marks.enroll(ctx, rs); err != nil {
+	if err := q.tombstones.enroll(ctx, rs); err != nil {
 		return backend.FailAll(len(rs), err)
 	}
-	if q.marks != nil {
-		made = time.Now() // the store may have taken its time
+	if q.tombstones != nil {
+		made = time.Now() // the store may have been slow
 	}
 	out := make([]outgoing, len(rs))
 	for i := range rs {
@@ -91,7 +91,7 @@ func (q *queue) push(ctx context.Context, rs []record, made time.Time) []error {
 	return q.b.pub.publish(ctx, out)
 }
 
-// accepts refuses a delay that this backend does not take.
+// accepts rejects a delay that this backend does not support.
 func (q *queue) accepts(m *backend.Message, wait time.Duration) error {
 	if m.Due.IsZero() {
 		wait = m.Delay
@@ -105,7 +105,7 @@ func (q *queue) accepts(m *backend.Message, wait time.Duration) error {
 	return nil
 }
 
-// scheduled is a message on its way to its due time.
+// scheduled returns a message with the route to its due time.
 func (q *queue) scheduled(r *record, now time.Time) outgoing {
 	to := q.toward(r.due, now)
 	p := r.publishing()
@@ -114,15 +114,15 @@ func (q *queue) scheduled(r *record, now time.Time) outgoing {
 	return outgoing{route: to, Publishing: p, q: q, due: r.due, made: now}
 }
 
-// toward is the way to a due time.
+// toward returns the route to a due time. The handle that receives the message waits for the rest,
+// be it less than a millisecond or beyond the longest delay. Rounding up here could turn a delay of
+// one digit, or of a bucket, into a longer one.
 func (q *queue) toward(due, now time.Time) route {
-	// What is less than a millisecond is waited for when it arrives: the due time is rounded up already, and a delay of a
-	// bucket, or of one digit, has to stay that.
 	ms := due.Sub(now).Milliseconds()
 	if ms <= 0 {
 		return immediate(q.names, q.name)
 	}
-	to, _ := q.b.delayer.route(q.names, q.name, ms) // what is left is waited for when it arrives, too
+	to, _ := q.b.delayer.route(q.names, q.name, ms)
 	return to
 }
 
@@ -133,7 +133,7 @@ func (q *queue) guarded(ctx context.Context, n int, do func() []error) []error {
 	return do()
 }
 
-// guardedWithin is guarded for what may block longer than its context.
+// guardedWithin is guarded for calls that may block longer than their context.
 func (q *queue) guardedWithin(ctx context.Context, n int, do func() []error) []error {
 	return q.guarded(ctx, n, func() []error {
 		errs, err := within(ctx, func() ([]error, error) { return do(), nil })
@@ -144,26 +144,28 @@ func (q *queue) guardedWithin(ctx context.Context, n int, do func() []error) []e
 	})
 }
 
-// within returns what do returns, or the error of a context that ended before. Calls of the client library know no contexts and may block until the
-// heartbeat breaks the connection: then do goes on by itself.
+// leaveWithin is how long a call whose context has ended still waits for its outcome.
+const leaveWithin = 20 * time.Millisecond
+
+// within returns the result of do, or the error of a context that ends before. The client library
+// takes no contexts, and its calls may block until the heartbeat breaks the connection. do then
+// goes on by itself.
 func within[T any](ctx context.Context, do func() (T, error)) (T, error) {
-	type outcome struct {
-		t   T
-		err error
-	}
-	done := make(chan outcome, 1)
+	var t T
+	var err error
+	done := make(chan struct{})
 	go func() {
-		t, err := do()
-		done <- outcome{t, err}
+		t, err = do()
+		close(done)
 	}()
 	select {
-	case o := <-done:
-		return o.t, o.err
+	case <-done:
+		return t, err
 	case <-ctx.Done():
 	}
 	select {
-	case o := <-done:
-		return o.t, o.err
+	case <-done:
+		return t, err
 	case <-time.After(leaveWithin):
 		var none T
 		return none, ctx.Err()
@@ -171,7 +173,7 @@ func within[T any](ctx context.Context, do func() (T, error)) (T, error) {
 }
 
 func (q *queue) open(ctx context.Context) error {
-	if q.desk.life.Err() != nil {
+	if q.loop.life.Err() != nil {
 		return backend.ErrClosed
 	}
 	return ctx.Err()
@@ -182,22 +184,23 @@ func (q *queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]
 	if err := q.open(ctx); err != nil {
 		return nil, err
 	}
-	return q.desk.receive(ctx, limit, lease)
+	return q.loop.receive(ctx, limit, lease)
 }
 
-// Ack is as in backend.Queue. It returns when the broker's end of the channel has seen it.
+// Ack is as in backend.Queue. It returns when the broker's end of the channel has read it.
 func (q *queue) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return q.guarded(ctx, len(ls), func() []error { return q.desk.ack(ctx, ls) })
+	return q.guarded(ctx, len(ls), func() []error { return q.loop.ack(ctx, ls) })
 }
 
-// Nack is as in backend.Queue: the message is published again, then acknowledged. Between the two a crash makes two of it.
+// Nack is as in backend.Queue: it publishes the message again, then acknowledges the first. A crash
+// between the two leaves a duplicate.
 func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 	leases := make([]backend.Lease, len(rs))
 	for i, r := range rs {
 		leases[i] = r.Lease
 	}
 	return q.guardedWithin(ctx, len(rs), func() []error {
-		return q.desk.replace(ctx, leases, q.marks.release, func(i int, r *record) outgoing {
+		return q.loop.replace(ctx, leases, q.tombstones.release, func(i int, r *record) outgoing {
 			if rs[i].Untouched {
 				r.attempts--
 			} else {
@@ -211,7 +214,7 @@ func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 	})
 }
 
-// Dead is as in backend.Queue, in the way of Nack.
+// Dead is as in backend.Queue, and publishes like Nack.
 func (q *queue) Dead(ctx context.Context, bs []backend.Burial) []error {
 	leases := make([]backend.Lease, len(bs))
 	for i, b := range bs {
@@ -219,7 +222,7 @@ func (q *queue) Dead(ctx context.Context, bs []backend.Burial) []error {
 	}
 	return q.guardedWithin(ctx, len(bs), func() []error {
 		defer q.listing.forget()
-		return q.desk.replace(ctx, leases, q.marks.settle, func(i int, r *record) outgoing {
+		return q.loop.replace(ctx, leases, q.tombstones.settle, func(i int, r *record) outgoing {
 			p := r.publishing()
 			p.Headers[reasonHeader] = []byte(bs[i].Reason)
 			p.Headers[diedHeader] = time.Now().UnixMicro()
@@ -228,29 +231,36 @@ func (q *queue) Dead(ctx context.Context, bs []backend.Burial) []error {
 	})
 }
 
-// Extend is as in backend.Queue. The lease is this handle's own timer.
+// Extend is as in backend.Queue. A lease is a timer of this handle.
 func (q *queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) (ends []time.Time, errs []error) {
 	ends = make([]time.Time, len(ls))
-	errs = q.guarded(ctx, len(ls), func() []error { return q.desk.extend(ctx, ls, lease, ends) })
+	errs = q.guarded(ctx, len(ls), func() []error {
+		ss := q.loop.extend(ctx, ls, lease)
+		for i, s := range ss {
+			ends[i] = s.end
+		}
+		return errorsOf(ss)
+	})
 	return ends, errs
 }
 
-// Close is as in backend.Queue. What the handle has leased returns to the queue at once.
+// Close is as in backend.Queue. Leased messages return to the queue at once.
 func (q *queue) Close() error {
 	q.closing.Do(func() {
-		q.desk.close()
+		q.loop.close()
 		q.listing.close()
 		q.b.forget(q)
 	})
 	return nil
 }
 
-// tellRefused warns, once a minute at most, that the queue itself refuses messages: levels that cannot pass on to it hold up the messages of all queues.
-func (q *queue) tellRefused(key string) {
+// warnRefused warns, once a minute at most, that the queue itself refuses messages. Levels that
+// cannot pass messages on to it delay those of all queues.
+func (q *queue) warnRefused(key string) {
 	now := time.Now().UnixNano()
 	if last := q.refusal.Load(); key != q.names.queue(q.name) || now-last < int64(time.Minute) || !q.refusal.CompareAndSwap(last, now) {
 		return
 	}
-	q.log.Warn("delayq: a queue refuses messages: it has no leader, or a policy with overflow reject-publish has it refuse what is too much. "+
-		"Delayed messages of all queues come late meanwhile; without that overflow, the surplus goes to undeliverable", "queue", q.name)
+	q.log.Warn("delayq: a queue refuses messages: it has no leader, or it is full and a policy sets overflow to reject-publish. "+
+		"Delayed messages of all queues come late meanwhile. Without that overflow, the oldest messages go to undeliverable", "queue", q.name)
 }

@@ -20,7 +20,7 @@ type Backend struct {
 	names   names
 	pub     *publisher
 	subs    *links
-	dead    keyedLock // of queues whose dead letters are in hand
+	dead    keyedLock // of queues whose dead letters are being read
 	check   *checker
 	handles sync.Map // of *queue, to struct{}
 	once    sync.Once
@@ -29,12 +29,14 @@ type Backend struct {
 
 var _ backend.Backend = (*Backend)(nil)
 
-// New returns a backend on the broker that an AMQP URL names: amqp://user:password@host:port/vhost. It has two connections, one
-// to publish and one to consume, made by the first Open and made again whenever they break. Many open queues take further ones to consume: each has
-// room for half as many queues as the broker's channel_max, 1,023 by default.
+// New returns a backend on the broker of an AMQP URL, amqp://user:password@host:port/vhost. It has
+// two connections, one to publish and one to consume. The first Open makes them, and they are made
+// again whenever they break. A connection to consume takes half as many queues as the broker's
+// channel_max allows channels, 1,023 by default. For more queues the backend makes further
+// connections.
 func New(url string, opts ...Option) *Backend {
 	o := newOptions(url, opts)
-	b := &Backend{options: o, names: namesOf(o.namespace)}
+	b := &Backend{options: o, names: names{o.namespace + "." + version}}
 	b.pub = &publisher{link: newLink("publishing", newDialer(o).connect, b.declare), declaring: make(chan struct{}, 1)}
 	b.subs = newLinks(func() *link {
 		return newLink("consuming", newDialer(o).connect, func(*amqp.Connection) error { return nil })
@@ -43,7 +45,7 @@ func New(url string, opts ...Option) *Backend {
 	return b
 }
 
-// declare declares what all queues share, each time that a connection is made.
+// declare declares what all queues share. It runs whenever a connection is made.
 func (b *Backend) declare(conn *amqp.Connection) error {
 	ch, err := conn.Channel()
 	if err != nil {
@@ -53,8 +55,9 @@ func (b *Backend) declare(conn *amqp.Connection) error {
 	return declareCommon(ch, b.names, b.delayer, b.classic)
 }
 
-// Open returns a handle on the queue of that name, and declares it where it is not there. The first Open connects, and answers
-// with the failure if that fails; later the backend connects again by itself. It runs on no clock but the broker's.
+// Open returns a handle on the queue of that name, and declares it if it does not exist. The first
+// Open connects, and returns the error if that fails. Later the backend connects again by itself.
+// It has no clock but the broker's: another one is an error.
 func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
 	if err := errors.Join(b.options.err, ctx.Err()); err != nil {
 		return nil, err
@@ -62,7 +65,7 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	if o.Clock != nil {
 		return nil, &backend.UnsupportedError{Backend: traitName, Op: "another clock than the broker's"}
 	}
-	if strings.ContainsAny(name, "/*#") { // package delayq refuses them too; here they would be bindings to others' messages
+	if strings.ContainsAny(name, "/*#") { // they would bind the queue to other queues' messages
 		return nil, backend.Invalid("queue name", name, "one without a slash, star or hash")
 	}
 	sub, err := b.connect(ctx, o.Logger)
@@ -80,13 +83,14 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 		_ = q.Close()
 		return nil, err
 	}
-	if q.marks != nil {
+	if q.tombstones != nil {
 		return cancelling{q}, nil
 	}
 	return q, nil
 }
 
-// connect makes the connections that a handle needs and that are not there, and returns the one to consume on.
+// connect makes the connections that a handle needs, if there are none, and returns the one to
+// consume on.
 func (b *Backend) connect(ctx context.Context, log *slog.Logger) (*link, error) {
 	if err := b.pub.link.start(ctx, log); err != nil {
 		return nil, err
@@ -104,7 +108,7 @@ func (b *Backend) connect(ctx context.Context, log *slog.Logger) (*link, error) 
 	}
 }
 
-// forget lets go of what a handle used.
+// forget removes a closed handle.
 func (b *Backend) forget(q *queue) {
 	b.handles.Delete(q)
 	b.subs.give(q.sub)
@@ -121,11 +125,12 @@ func (b *Backend) open() map[string]*queue {
 	return all
 }
 
-// Close closes all queues and the connections. Messages stay in the broker; those in flight are handed out again.
+// Close closes all queues and the connections. Messages stay in the broker, which hands out those
+// in flight again.
 func (b *Backend) Close() error {
 	b.once.Do(func() {
 		b.closing.Store(true)
-		defer time.AfterFunc(closeWithin, b.subs.stop).Stop() // a broker that stands still answers no handle
+		defer time.AfterFunc(closeWithin, b.subs.stop).Stop() // handles wait for a broker that hangs
 		var handles sync.WaitGroup
 		b.handles.Range(func(q, _ any) bool {
 			handles.Go(func() { _ = q.(*queue).Close() }) // it never fails
@@ -144,8 +149,8 @@ const closeWithin = 2 * giveBackWithin
 
 const traitName = "rabbitmq"
 
-// Traits returns what the backend promises: no order, two messages for two pushes of an id, leases that end with the connection. With
-// tombstones, delays are limited too.
+// Traits returns what the backend promises. Messages have no order, two pushes of one id are two
+// messages, and leases end with the connection. With tombstones, delays are limited.
 func (b *Backend) Traits() backend.Traits {
 	return backend.Traits{
 		Name: traitName, Resolution: time.Millisecond, Unordered: true, KeepsDuplicates: true, NoUniqueFor: true,

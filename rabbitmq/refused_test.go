@@ -42,7 +42,7 @@ func TestOtherArguments(t *testing.T) {
 	openOn(t, b, "free")
 }
 
-// TestPermissions opens, pushes, takes and buries as users who may not.
+// TestPermissions opens, pushes, receives and dead-letters as users without permissions.
 func TestPermissions(t *testing.T) {
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
 	vhost := server.Vhost(t)
@@ -91,7 +91,8 @@ func TestPermissions(t *testing.T) {
 	ack(ctx, t, q, receiveOne(ctx, t, q, "b"))
 }
 
-// TestNoEntry connects with a wrong password, to a virtual host that is not there, and to nobody.
+// TestNoEntry connects with a wrong password, to a virtual host that does not exist, and to a port
+// without a broker.
 func TestNoEntry(t *testing.T) {
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
 	server.AddUser("guest2", password, "/", testenv.RabbitPermissions{})
@@ -105,7 +106,7 @@ func TestNoEntry(t *testing.T) {
 		"password":   {server.UserURL("guest2", "another-"+"one", "/"), []string{"refused the user or password"}},
 		"vhost":      {server.VhostURL("missing"), []string{"no such virtual host"}},
 		"not for us": {server.UserURL("guest2", password, "closed"), []string{"no such virtual host, or the user may not use it"}},
-		"nobody":     {"amqp://guest2:" + password + "@" + free.Addr() + "/", []string{"connecting to RabbitMQ", "connection refused"}},
+		"no broker":  {"amqp://guest2:" + password + "@" + free.Addr() + "/", []string{"connecting to RabbitMQ", "connection refused"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,7 +118,7 @@ func TestNoEntry(t *testing.T) {
 	}
 }
 
-// TestOpenIsBounded opens on a broker that answers nothing, and closes.
+// TestOpenIsBounded opens on a broker that never replies, and closes.
 func TestOpenIsBounded(t *testing.T) {
 	proxy := testenv.Proxy(t, testenv.SharedRabbitMQ(t).Addr())
 	proxy.Blackhole(true)

@@ -14,13 +14,15 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// bitsBelow is how many bits of a delay the levels below level k keep: six each of the lowest two, four each of the others.
+// bitsBelow is how many bits of a delay the levels below level k keep: six each of the lowest two,
+// four each of the others.
 func bitsBelow(k int) int { return 6*min(k, 2) + 4*max(k-2, 0) }
 
 // digits is how many values the digit of level k has.
 func digits(k int) int { return 1 << (bitsBelow(k+1) - bitsBelow(k)) }
 
-// waited is how long a message has waited, by the queues that the broker says it has passed: one of a level at most, and once.
+// waited is how long a message has waited, by the queues that the broker says it has passed: one of
+// a level at most, and once.
 func waited(t *testing.T, d *amqp.Delivery) (total time.Duration) {
 	t.Helper()
 	passed := make(map[int]bool)
@@ -40,8 +42,8 @@ func waited(t *testing.T, d *amqp.Delivery) (total time.Duration) {
 	return total
 }
 
-// someDelays have all digits of the lowest level below some of the next, some below all, and all of the lowest two, by turns, below the lowest
-// digit of the one above.
+// someDelays have all digits of the lowest level below some of the next, some below all, and all of
+// the lowest two, by turns, below the lowest digit of the one above.
 func someDelays() (delays []time.Duration) {
 	dense := func(from, n int) {
 		for i := range n {
@@ -60,10 +62,12 @@ func someDelays() (delays []time.Duration) {
 	return slices.Compact(delays)
 }
 
-// lateAtMost is what a busy machine keeps, and less than a level too many or a digit of the wrong one would take.
+// lateAtMost is what a busy machine keeps, and less than a level too many or a digit of the wrong
+// one would take.
 const lateAtMost = 5 * time.Second
 
-// TestRoutes follows messages through the levels. Each waits in the queues of the digits of its delay, and nowhere else.
+// TestRoutes follows messages through the levels. Each waits in the queues of the digits of its
+// delay, and nowhere else.
 func TestRoutes(t *testing.T) {
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
@@ -107,8 +111,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestHops publishes to the exchange of each level what has any digit of any lower level next, and keys that are for others. It waits
-// in the queue of that digit, and of no other.
+// TestHops publishes to the exchange of each level what has any digit of any lower level next, and
+// keys that are for others. It waits in the queue of that digit, and of no other.
 func TestHops(t *testing.T) {
 	const top, longest = 6, 3 // what waits in lower levels would not be found there
 	ctx := deadline(t, 60*time.Second)
@@ -167,8 +171,8 @@ func TestBindings(t *testing.T) {
 	}
 }
 
-// TestLostLevel deletes the queues of a level. What should have waited there comes early, and waits once more; where it has to go there again, or at
-// first, the level is declared again.
+// TestLostLevel deletes the queues of a level. What should have waited there comes early, and waits
+// once more; where it has to go there again, or at first, the level is declared again.
 func TestLostLevel(t *testing.T) {
 	for name, delay := range map[string]time.Duration{
 		"held":             0x12f0 * time.Millisecond, // 0x1000, 0x2c0 and 0x30
@@ -195,7 +199,8 @@ func TestLostLevel(t *testing.T) {
 	}
 }
 
-// TestUsersKeys has headers of the names by which the broker takes further keys. They are the user's, and no keys.
+// TestUsersKeys has headers of the names by which the broker takes further keys. They are the
+// user's, and no keys.
 func TestUsersKeys(t *testing.T) {
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)

@@ -24,7 +24,8 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// nested is a table in a table, so many times. The client library reads no more than 32, and ends the connection for what has more.
+// nested is a table in a table, so many times. The client library reads no more than 32, and ends
+// the connection for what has more.
 func nested(depth int) amqp.Table {
 	h := amqp.Table{"end": true}
 	for range depth {
@@ -33,7 +34,8 @@ func nested(depth int) amqp.Table {
 	return h
 }
 
-// strangeTables are headers that other programs may put beside a message: ours with other types and numbers, and others'.
+// strangeTables are headers that other programs may put beside a message: ours with other types and
+// numbers, and others'.
 func strangeTables() []amqp.Table {
 	return []amqp.Table{
 		nil,
@@ -52,7 +54,8 @@ func strangeTables() []amqp.Table {
 	}
 }
 
-// publishStrange puts a message with each of the tables into the test's queue. The broker itself refuses numbers that are none.
+// publishStrange puts a message with each of the tables into the test's queue. The broker itself
+// refuses numbers that are none.
 func publishStrange(t *testing.T, text string, tables []amqp.Table) {
 	t.Helper()
 	ch := channel(t, text)
@@ -67,7 +70,8 @@ func publishStrange(t *testing.T, text string, tables []amqp.Table) {
 	}
 }
 
-// Whatever the headers of a foreign message are, it is handed out once, with its body, and its neighbours too.
+// Whatever the headers of a foreign message are, it is handed out once, with its body, and its
+// neighbours too.
 func TestStrangeHeadersFromOthers(t *testing.T) {
 	text := vhost(t)
 	ctx := deadline(t, patience)
@@ -137,7 +141,8 @@ func TestWildcardsAreNoNames(t *testing.T) {
 	}
 }
 
-// A certificate is for the host that was dialled, each of several, and whoever signed it must be known. None is trusted by itself.
+// TestTLSVerifiesByDefault connects to several hosts. A certificate must name the dialled host and
+// be signed by a known authority.
 func TestTLSVerifiesByDefault(t *testing.T) {
 	dir := t.TempDir()
 	ca, cert, key := certificateFor(t, dir, "localhost")

@@ -2,243 +2,191 @@ package rabbitmq
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/delayq/delayq/backend"
 )
 
-// held returns what is under a lease in force, nil when there is none.
-func (d *desk) held(l backend.Lease) *holding {
-	h := d.leased[l.Token]
-	if h == nil || h.busy || h.id != l.ID || !time.Now().Before(h.until) {
-		return nil
-	}
-	return h
+// A settlement is one lease in a call that settles or extends leases.
+type settlement struct {
+	lease backend.Lease
+	d     *delivery // nil if the lease is not in force
+	end   time.Time // of the extended lease
+	err   error
 }
 
-// settled acknowledges a delivery with the next confirmAcks.
-func (d *desk) settled(token backend.Token, h *holding) {
-	delete(d.leased, token)
-	h.from.unsettled--
-	d.tags.ack(h.tag)
+func settlementsOf(ls []backend.Lease) []*settlement {
+	ss := make([]*settlement, len(ls))
+	for i, l := range ls {
+		ss[i] = &settlement{lease: l}
+	}
+	return ss
 }
 
-func (d *desk) ack(ctx context.Context, ls []backend.Lease) []error {
-	errs := make([]error, len(ls))
-	hs := make([]*holding, len(ls))
-	answered := make(chan error, 1)
-	if err := d.do(ctx, func() { d.ackHere(ls, hs, errs, answered) }); err != nil {
-		return backend.FailAll(len(ls), err)
+// fail sets the error of the settlements that have none.
+func fail(ss []*settlement, err error) {
+	for _, s := range ss {
+		if s.err == nil {
+			s.err = err
+		}
 	}
-	if err := d.hear(ctx, answered); err != nil {
-		fill(errs, err)
+}
+
+func errorsOf(ss []*settlement) []error {
+	errs := make([]error, len(ss))
+	for i, s := range ss {
+		errs[i] = s.err
 	}
-	d.tell(ctx, d.q.marks.settle, hs, errs)
 	return errs
 }
 
-func (d *desk) ackHere(ls []backend.Lease, hs []*holding, errs []error, answered chan<- error) {
-	var last uint64
-	for i, l := range ls {
-		h := d.held(l)
-		if h == nil {
-			errs[i] = backend.ErrLeaseLost
-			continue
+// find returns the settlements whose lease is in force. The others get ErrLeaseLost.
+func (l *channelLoop) find(ss []*settlement) (found []*settlement) {
+	for _, s := range ss {
+		if s.d = nil; l.channel != nil {
+			s.d = l.channel.unacked.find(s.lease)
 		}
-		d.settled(l.Token, h)
-		hs[i] = h
-		last = max(last, h.tag)
+		if s.d == nil {
+			s.err = backend.ErrLeaseLost
+		} else {
+			found = append(found, s)
+		}
 	}
-	d.acked = append(d.acked, settling{last, answered})
+	return found
 }
 
-// hear waits for what the broker answers to acks.
-func (d *desk) hear(ctx context.Context, answered <-chan error) error {
+// settleAll acknowledges leased deliveries. done gets the outcome of the acks.
+func (c *channel) settleAll(ss []*settlement, done chan<- error) {
+	var last uint64
+	for _, s := range ss {
+		delete(c.unacked.leased, s.lease.Token)
+		c.settle(s.d)
+		last = max(last, s.d.tag)
+	}
+	c.acks.calls = append(c.acks.calls, pendingAck{last, done})
+}
+
+func (l *channelLoop) ack(ctx context.Context, ls []backend.Lease) []error {
+	ss := settlementsOf(ls)
+	var found []*settlement
+	done := make(chan error, 1)
+	err := l.do(ctx, func() {
+		if found = l.find(ss); len(found) > 0 {
+			l.channel.settleAll(found, done)
+		}
+	})
+	if err == nil && len(found) > 0 {
+		err = l.awaitAcks(ctx, done)
+	}
+	fail(ss, err)
+	l.tellStore(ctx, l.q.tombstones.settle, found)
+	return errorsOf(ss)
+}
+
+// awaitAcks waits until the broker has read acks.
+func (l *channelLoop) awaitAcks(ctx context.Context, done <-chan error) error {
 	select {
-	case err := <-answered:
+	case err := <-done:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-d.ended:
+	case <-l.ended:
 	}
 	select {
-	case err := <-answered:
+	case err := <-done:
 		return err
 	default:
 		return backend.ErrClosed
 	}
 }
 
-// fill is the outcome of those that have none.
-func fill(errs []error, err error) {
-	for i := range errs {
-		if errs[i] == nil {
-			errs[i] = err
+// tellStore tells the tombstone store of settlements without an error.
+func (l *channelLoop) tellStore(ctx context.Context, tell func(context.Context, []Hold), ss []*settlement) {
+	if l.check == nil {
+		return
+	}
+	var holds []Hold
+	for _, s := range ss {
+		if s.err == nil {
+			holds = append(holds, s.d.hold())
 		}
+	}
+	if len(holds) > 0 {
+		tell(ctx, holds)
 	}
 }
 
-func (d *desk) extend(ctx context.Context, ls []backend.Lease, lease time.Duration, ends []time.Time) []error {
-	if d.gate != nil {
-		return d.prolong(ctx, ls, lease, ends)
+func (l *channelLoop) extend(ctx context.Context, ls []backend.Lease, lease time.Duration) []*settlement {
+	ss := settlementsOf(ls)
+	if l.check != nil {
+		l.extendHeld(ctx, ss, lease)
+		return ss
 	}
-	errs := make([]error, len(ls))
-	err := d.do(ctx, func() {
+	fail(ss, l.do(ctx, func() {
 		until := ceil(time.Now().Add(lease))
-		for i, l := range ls {
-			if h := d.held(l); h != nil {
-				h.until, ends[i] = until, until
-				d.endsAt(until)
-			} else {
-				errs[i] = backend.ErrLeaseLost
-			}
+		for _, s := range l.find(ss) {
+			l.channel.unacked.extend(s.d, until)
+			s.end = until
+		}
+	}))
+	return ss
+}
+
+// replace publishes the message that remake returns in place of each leased one, and acknowledges
+// the leased one once the broker has the other. Meanwhile the lease does not end. If publishing
+// fails, the lease stays in force. tell passes the replaced messages to the tombstone store.
+func (l *channelLoop) replace(ctx context.Context, ls []backend.Lease, tell func(context.Context, []Hold), remake func(i int, r *record) outgoing) []error {
+	ss := settlementsOf(ls)
+	var found []*settlement
+	var c *channel
+	err := l.do(ctx, func() {
+		if found = l.find(ss); len(found) == 0 {
+			return
+		}
+		c = l.channel
+		l.inProgress++
+		for _, s := range found {
+			s.d.busy = true
 		}
 	})
-	if err != nil {
-		return backend.FailAll(len(ls), err)
-	}
-	return errs
-}
-
-// endLeases gives messages back whose lease has ended. The broker counts the attempt.
-func (d *desk) endLeases(now time.Time) {
-	if now.Before(d.soonest) {
-		return // there may be thousands, to be looked at each time that anything happens
-	}
-	var ended []*holding
-	d.soonest = now.Add(time.Hour)
-	for token, h := range d.leased {
-		switch {
-		case h.busy:
-		case now.Before(h.until):
-			d.endsAt(h.until)
-		default:
-			delete(d.leased, token)
-			h.from.unsettled--
-			d.tags.reject(d.ch, h.tag)
-			ended = append(ended, h)
-		}
-	}
-	d.letGo(ended)
-}
-
-// endsAt notes when a lease ends.
-func (d *desk) endsAt(t time.Time) {
-	if t.Before(d.soonest) {
-		d.soonest = t
-	}
-}
-
-// replace publishes leased messages as what make says, and acknowledges those that the broker has confirmed. Until then the
-// lease does not end by itself; if the publishing fails it goes on. The tombstone store is told of those that were replaced.
-func (d *desk) replace(ctx context.Context, ls []backend.Lease, told telling, remake func(int, *record) outgoing) []error {
-	errs := make([]error, len(ls))
-	hs := make([]*holding, len(ls))
-	lasts := make(chan context.Context, 1)
-	if err := d.do(ctx, func() { d.seize(ls, hs, errs); lasts <- d.lasts }); err != nil {
-		return backend.FailAll(len(ls), err)
+	if err != nil || c == nil {
+		fail(ss, err)
+		return errorsOf(ss)
 	}
 	var out []outgoing
-	var at []int
-	for i, h := range hs {
-		if h != nil {
-			r := h.record
-			out, at = append(out, remake(i, &r)), append(at, i)
+	for i, s := range ss {
+		if s.d != nil {
+			r := s.d.record
+			out = append(out, remake(i, &r))
 		}
 	}
-	answered := make(chan error, 1)
-	published := d.publish(ctx, <-lasts, out)
-	err := d.conclude(func() { d.replaced(ls, hs, at, published, errs, answered) })
-	if err == nil {
-		err = d.hear(ctx, answered)
+	for i, err := range c.publish(ctx, out) {
+		found[i].err = err
 	}
-	if err != nil {
-		fill(errs, err)
+	done := make(chan error, 1)
+	if err = l.finishWork(func() { c.replaced(found, done) }); err == nil {
+		err = l.awaitAcks(ctx, done)
 	}
-	d.tell(ctx, told, hs, errs)
-	return errs
+	fail(ss, err)
+	l.tellStore(ctx, tell, found)
+	return errorsOf(ss)
 }
 
-// publish publishes copies of messages while the channel lasts that holds them. What it could not send by then comes again by itself.
-func (d *desk) publish(ctx, lasts context.Context, out []outgoing) []error {
-	bounded, cancel := context.WithCancel(ctx)
-	defer cancel()
-	stop := context.AfterFunc(lasts, cancel)
-	defer stop()
-	errs := d.q.b.pub.publish(bounded, out)
-	if ctx.Err() == nil && lasts.Err() != nil {
-		for i, err := range errs {
-			if errors.Is(err, context.Canceled) {
-				errs[i] = errUnknown
-			}
-		}
+// replaced acknowledges messages whose replacement was published. If the channel was lost
+// meanwhile, the broker has both.
+func (c *channel) replaced(ss []*settlement, done chan<- error) {
+	if c.loop.channel != c {
+		done <- errAckUnknown
+		return
 	}
-	return errs
-}
-
-func (d *desk) seize(ls []backend.Lease, hs []*holding, errs []error) {
-	d.returning++
-	for i, l := range ls {
-		if h := d.held(l); h != nil {
-			h.busy, hs[i] = true, h
+	var published []*settlement
+	for _, s := range ss {
+		s.d.busy = false
+		if s.err == nil {
+			published = append(published, s)
 		} else {
-			errs[i] = backend.ErrLeaseLost
+			c.unacked.noteEnd(s.d.until)
 		}
 	}
-}
-
-// replaced settles what was published. What a break has taken away meanwhile is there twice now.
-func (d *desk) replaced(ls []backend.Lease, hs []*holding, at []int, published, errs []error, answered chan<- error) {
-	var last uint64
-	for j, i := range at {
-		h := hs[i]
-		h.busy = false
-		d.endsAt(h.until)
-		switch {
-		case published[j] != nil:
-			errs[i] = published[j]
-		case d.leased[ls[i].Token] != h:
-			errs[i] = errAckUnknown
-		default:
-			d.settled(ls[i].Token, h)
-			last = max(last, h.tag)
-		}
-	}
-	d.acked = append(d.acked, settling{last, answered})
-}
-
-// giveBack publishes again what nobody has seen, so that it costs no attempt, and then acknowledges it.
-func (d *desk) giveBack(hs []*holding) {
-	if len(hs) == 0 {
-		return
-	}
-	d.letGo(hs)
-	number, lasts := d.number, d.lasts
-	out := d.again(hs)
-	d.returning++
-	d.over.Go(func() {
-		ctx, cancel := context.WithTimeout(lasts, giveBackWithin)
-		defer cancel()
-		errs := d.q.b.pub.publish(ctx, out)
-		_ = d.conclude(func() { d.gaveBack(number, hs, errs) }) // else the broker hands them out again
-	})
-}
-
-func (d *desk) gaveBack(number uint64, hs []*holding, errs []error) {
-	if d.ch == nil || d.number != number {
-		return
-	}
-	for i, h := range hs {
-		switch {
-		case errs[i] == nil:
-			h.from.unsettled--
-			d.tags.ack(h.tag)
-		case d.subscribed(h.from): // the broker would send it here again at once
-			d.early = append(d.early, h)
-		default:
-			h.from.unsettled--
-			d.tags.nack(d.ch, h.tag) // it costs an attempt before RabbitMQ 4.3, but nothing is lost
-		}
-	}
+	c.settleAll(published, done)
 }

@@ -11,13 +11,15 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// returnsWithin is generous to a busy machine: a call that waits for the broker takes until the heartbeat breaks the connection, 20 s and more.
+// returnsWithin is generous to a busy machine: a call that waits for the broker takes until the
+// heartbeat breaks the connection, 20 s and more.
 const returnsWithin = 2 * time.Second
 
 // givenTime is what calls are given.
 const givenTime = 200 * time.Millisecond
 
-// TestCallsEndWithTheirContext makes each call to a broker that does not reply any more. It returns when its context expires, and when it is cancelled.
+// TestCallsEndWithTheirContext makes each call to a broker that does not reply any more. It returns
+// when its context expires, and when it is cancelled.
 func TestCallsEndWithTheirContext(t *testing.T) {
 	server := testenv.SharedRabbitMQ(t)
 	proxy := testenv.Proxy(t, server.Addr())

@@ -30,7 +30,8 @@ func consumers(t *testing.T, ch *amqp.Channel, queue string) int {
 	return q.Consumers
 }
 
-// consume opens the test's queue, consumes until stop is called, and returns once the broker has a subscription of its own.
+// consume opens the test's queue, consumes until stop is called, and returns once the broker has a
+// subscription of its own.
 func consume(t *testing.T, url string, ch *amqp.Channel, handler delayq.Handler) (q delayq.Queue, stop func()) {
 	t.Helper()
 	b := rabbitmq.New(url)
@@ -47,7 +48,8 @@ func consume(t *testing.T, url string, ch *amqp.Channel, handler delayq.Handler)
 
 func refuse(context.Context, *delayq.Delivery) error { return errors.New("nothing was pushed") }
 
-// TestSubscriptionEndsWithReceive ends the contexts of those who wait. Then the broker has nobody to send messages to.
+// TestSubscriptionEndsWithReceive ends the contexts of waiting Receives. That ends the handle's
+// subscriptions.
 func TestSubscriptionEndsWithReceive(t *testing.T) {
 	url := vhost(t)
 	q := open(t, url)
@@ -87,8 +89,9 @@ func TestSubscriptionEndsWithPause(t *testing.T) {
 	await(t, "a subscription", func() bool { return subscriptions(t, ch) > 0 })
 }
 
-// TestHandlesThatStopTakeNothing has one handle wait while another stops, again and again. Each message comes to the one that waits, as attempt 1. The test logs how
-// late messages are beside a handle that has stopped, and beside none.
+// TestHandlesThatStopTakeNothing has one handle wait while another stops, again and again. Each
+// message comes to the one that waits, as attempt 1. The test logs how late messages are beside a
+// handle that has stopped, and beside none.
 func TestHandlesThatStopTakeNothing(t *testing.T) {
 	const n = 200
 	ctx := deadline(t, 100*time.Second)
@@ -125,7 +128,8 @@ func lateness(ctx context.Context, t *testing.T, q backend.Queue, prefix string,
 	return late[n/2]
 }
 
-// TestSubscriptionEndsWithWorkers has a worker stop while it is at work, so that nobody waits at that moment. The broker still has nobody to send messages to soon.
+// TestSubscriptionEndsWithWorkers has a worker stop while no Receive waits. The subscriptions end
+// soon all the same.
 func TestSubscriptionEndsWithWorkers(t *testing.T) {
 	ctx := deadline(t, patience)
 	url := vhost(t)

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// What waits for its turn waits for a while, and not at all behind what does not move.
+// TestTagsWaitForTheirTurn acks out of turn: acks wait for a while, and not behind a delivery that
+// stays unsettled.
 func TestTagsWaitForTheirTurn(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -29,7 +30,7 @@ func TestTagsWaitForTheirTurn(t *testing.T) {
 		for _, tag := range step.ack {
 			ts.ack(tag)
 		}
-		ts.send(silence{}, now, func(uint64) bool { return true })
+		ts.send(ackLog{}, now, func(uint64) bool { return true })
 		if len(ts.acks) != step.waits {
 			t.Errorf("%s: %v wait, want %d", step.what, ts.acks, step.waits)
 		}
@@ -39,33 +40,27 @@ func TestTagsWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-// Nothing waits for what nobody is at work on.
-func TestTagsDoNotWaitForNobody(t *testing.T) {
+func TestTagsDoNotWaitForUnleased(t *testing.T) {
 	t.Parallel()
 	ts := tags{moving: true}
 	ts.ack(2)
-	ts.send(silence{}, time.Now(), func(tag uint64) bool { return tag != 1 })
+	ts.send(ackLog{}, time.Now(), func(tag uint64) bool { return tag != 1 })
 	if len(ts.acks) > 0 {
 		t.Errorf("%v wait", ts.acks)
 	}
 }
 
-// A call is over when the last of its acks is sent.
-func TestTagsTell(t *testing.T) {
+func TestTagsSentUpTo(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	ts := tags{moving: true}
 	ts.ack(2)
-	ts.send(silence{}, now, func(uint64) bool { return true })
-	if ts.toldUpTo(2) {
-		t.Error("told of an ack that waits")
+	ts.send(ackLog{}, now, func(uint64) bool { return true })
+	if ts.sentUpTo(2) {
+		t.Error("an ack that waits counts as sent")
 	}
-	ts.hurry(silence{})
-	if !ts.toldUpTo(2) {
-		t.Error("not told of one that is sent")
+	ts.hurry(ackLog{})
+	if !ts.sentUpTo(2) {
+		t.Error("an ack that is sent does not count as sent")
 	}
 }
-
-type silence struct{}
-
-func (silence) Ack(uint64, bool) error { return nil }

@@ -47,14 +47,15 @@ func eachStore(t *testing.T, test func(*testing.T, rabbitmq.Tombstones)) {
 	t.Run("redis", func(t *testing.T) { test(t, inRedis(t, testenv.SharedRedis(t))) })
 }
 
-// gone waits until the broker has no message of the test's queue that nobody holds.
+// gone waits until no message of the test's queue is ready.
 func gone(t *testing.T, url string) {
 	t.Helper()
 	ch := channel(t, url)
 	await(t, "an empty queue", func() bool { return ready(t, ch, "delayq.v1.q."+queueOf(t)) == 0 })
 }
 
-// TestCancelBeforeDue cancels every second message before it is due. None of those comes, and the broker keeps none.
+// TestCancelBeforeDue cancels every second message before it is due. None of those comes, and the
+// broker keeps none.
 func TestCancelBeforeDue(t *testing.T) {
 	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
 		const n = 200
@@ -87,8 +88,8 @@ func TestCancelBeforeDue(t *testing.T) {
 	})
 }
 
-// TestCancelRacesDelivery cancels 1,000 messages from one process while another takes them. Whatever was cancelled never comes, and
-// whatever was not does.
+// TestCancelRacesDelivery cancels 1,000 messages from one process while another takes them.
+// Whatever was cancelled never comes, and whatever was not does.
 func TestCancelRacesDelivery(t *testing.T) {
 	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
 		const n = 1000
@@ -145,7 +146,8 @@ func (f *fates) known() int {
 func (f *fates) cancel(ctx context.Context, q backend.Queue, ms []backend.Message, part int, over time.Duration) {
 	began := time.Now()
 	for i := part; i < len(ms); i += 4 {
-		// Paced, so that cancels meet messages that wait, arrive and are held; each outcome is checked, whichever it is.
+		// Paced, so that cancels meet messages that wait, arrive and are held; each outcome is checked,
+		// whichever it is.
 		time.Sleep(time.Until(began.Add(over * time.Duration(i) / time.Duration(len(ms)))))
 		switch err := cancel(ctx, q, ms[i].ID); {
 		case err == nil:
@@ -173,7 +175,8 @@ func (f *fates) take(ctx context.Context, q backend.Queue, n int) {
 	}
 }
 
-// TestStoreDown kills the store's server while messages fall due, and lets it stand still. Nothing is handed out unasked, and nothing is lost.
+// TestStoreDown kills the store's server while messages fall due, and lets it stand still. Nothing
+// is handed out unasked, and nothing is lost.
 func TestStoreDown(t *testing.T) {
 	for what, outage := range map[string]struct{ begin, end func(*testenv.RedisServer) }{
 		"killed": {(*testenv.RedisServer).Kill, (*testenv.RedisServer).Restart},
@@ -213,7 +216,7 @@ func TestStoreDown(t *testing.T) {
 	}
 }
 
-// failsWithout calls what needs the store while that does not answer.
+// failsWithout makes the calls that need the store while it does not reply.
 func failsWithout(t *testing.T, q backend.Queue, held backend.Delivery) {
 	t.Helper()
 	ctx := deadline(t, 300*time.Millisecond)
@@ -228,7 +231,8 @@ func failsWithout(t *testing.T, q backend.Queue, held backend.Delivery) {
 	}
 }
 
-// TestCancelAndPushAgain cancels a message and pushes one of its id, as who would like to reschedule it does. The new one comes.
+// TestCancelAndPushAgain cancels a message and pushes another with its id, which is a way to
+// reschedule. The new one comes.
 func TestCancelAndPushAgain(t *testing.T) {
 	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
 		ctx := deadline(t, 2*patience)
@@ -314,14 +318,14 @@ func TestHoldsEnd(t *testing.T) {
 // blocking lets a test hold up what is asked of a store, and makes it forget sooner.
 type blocking struct {
 	rabbitmq.Tombstones
-	asked, answer chan struct{}
-	keep          time.Duration
+	asked, reply chan struct{}
+	keep         time.Duration
 }
 
 func (b *blocking) Take(ctx context.Context, queue string, hs []rabbitmq.Hold, lasts time.Duration) ([]bool, error) {
 	if b.asked != nil {
 		b.asked <- struct{}{}
-		<-b.answer
+		<-b.reply
 	}
 	return b.Tombstones.Take(ctx, queue, hs, lasts)
 }
@@ -333,8 +337,8 @@ func (b *blocking) Cancel(ctx context.Context, queue string, ids []string, keep 
 	return b.Tombstones.Cancel(ctx, queue, ids, keep)
 }
 
-// TestSlowStore has the store think about a message. Meanwhile the handle does everything else; the connection breaks; the answer is then of no
-// use, and the message comes all the same, once.
+// TestSlowStore has the store take long about a message. Meanwhile the handle does everything else,
+// and the connection breaks. The store's reply is then useless, and the message comes once.
 func TestSlowStore(t *testing.T) {
 	ctx := deadline(t, 2*patience)
 	server := testenv.SharedRabbitMQ(t)
@@ -343,7 +347,7 @@ func TestSlowStore(t *testing.T) {
 	q := open(t, through(server, server.Vhost(t), proxy), rabbitmq.WithTombstones(store))
 	must(t, q.Schedule(ctx, message("a", 0))...)
 	a := receiveOne(ctx, t, q, "a")
-	store.asked, store.answer = make(chan struct{}), make(chan struct{})
+	store.asked, store.reply = make(chan struct{}), make(chan struct{})
 	must(t, q.Schedule(ctx, message("b", 0))...)
 	got := make(chan []backend.Delivery, 1)
 	go func() {
@@ -354,8 +358,8 @@ func TestSlowStore(t *testing.T) {
 	ack(ctx, t, q, a)
 	proxy.CloseAll()
 	<-store.asked // about what came again
-	store.answer <- struct{}{}
-	store.answer <- struct{}{}
+	store.reply <- struct{}{}
+	store.reply <- struct{}{}
 	ds := <-got
 	if len(ds) != 1 || ds[0].ID != "b" || ds[0].Attempt != 2 {
 		t.Fatalf("got %+v, want b at attempt 2", ds)
@@ -364,10 +368,11 @@ func TestSlowStore(t *testing.T) {
 	ack(ctx, t, q, ds...)
 }
 
-// TestCloseWhileAsking closes a handle whose question is under way. The message goes to another, without an attempt.
+// TestCloseWhileAsking closes a handle whose question is under way. The message goes to another,
+// without an attempt.
 func TestCloseWhileAsking(t *testing.T) {
 	ctx := deadline(t, 2*patience)
-	store := &blocking{Tombstones: tombstone.NewMemory(), asked: make(chan struct{}), answer: make(chan struct{})}
+	store := &blocking{Tombstones: tombstone.NewMemory(), asked: make(chan struct{}), reply: make(chan struct{})}
 	url := vhost(t)
 	b, other := rabbitmq.New(url, rabbitmq.WithTombstones(store)), open(t, url, rabbitmq.WithTombstones(store.Tombstones))
 	t.Cleanup(func() { must(t, b.Close()) })
@@ -386,7 +391,7 @@ func TestCloseWhileAsking(t *testing.T) {
 		}
 	})
 	receiving.Wait() // the handle is about to close
-	store.answer <- struct{}{}
+	store.reply <- struct{}{}
 	closing.Wait()
 	a := receiveOne(ctx, t, other, "a")
 	if a.Attempt != 1 {
@@ -396,7 +401,8 @@ func TestCloseWhileAsking(t *testing.T) {
 	wantCancel(ctx, t, other, "a", backend.ErrNotFound) // no hold is left
 }
 
-// TestForgottenCancel shows a limit: who is due after the cancellation is forgotten is handed out.
+// TestForgottenCancel shows a limit: a message that is due after its cancellation is forgotten is
+// handed out.
 func TestForgottenCancel(t *testing.T) {
 	ctx := deadline(t, 2*patience)
 	store := &blocking{Tombstones: tombstone.NewMemory(), keep: time.Millisecond}
@@ -406,7 +412,8 @@ func TestForgottenCancel(t *testing.T) {
 	ack(ctx, t, q, receiveOne(ctx, t, q, "a"))
 }
 
-// TestPushedWithoutStore shows another: a pusher without the store cannot push what was cancelled before.
+// TestPushedWithoutStore shows another: a pusher without the store cannot push what was cancelled
+// before.
 func TestPushedWithoutStore(t *testing.T) {
 	ctx := deadline(t, 2*patience)
 	url := vhost(t)
@@ -422,7 +429,8 @@ func TestPushedWithoutStore(t *testing.T) {
 	nothing(t, q, 600*time.Millisecond)
 }
 
-// TestCancellingIsAFeature requires what only a store makes possible, and what not even a store does.
+// TestCancellingIsAFeature requires what only a store makes possible, and what not even a store
+// does.
 func TestCancellingIsAFeature(t *testing.T) {
 	url := vhost(t)
 	for _, c := range []struct {

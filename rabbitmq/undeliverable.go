@@ -11,27 +11,30 @@ import (
 )
 
 const (
-	// lookAgainAfter is after how long undeliverable is read again although as many messages are there as before.
+	// lookAgainAfter is how long undeliverable is not read while it has as many messages as before.
 	lookAgainAfter = time.Minute
 
-	// readAtMost bounds how many messages are in hand while undeliverable is read; the next check goes on.
+	// readAtMost bounds how many messages one check reads; the next check goes on.
 	readAtMost = 5000
 
-	// quietFor is how long a queue that has messages may send none before they are taken to be in others' hands.
+	// quietFor is how long the next message of a queue may take to come. After that, other programs
+	// are assumed to hold the rest.
 	quietFor = 500 * time.Millisecond
 
 	recoverBatch = 200
 )
 
-// recover moves messages from undeliverable to the open queues that they are for, drops fillers, and returns how many of both. A queue may have been
-// deleted, or its binding, and declared again since. What a policy took out of its queue stays. A crash between publishing and acknowledging doubles a message.
+// recover moves messages from undeliverable to their queues, if open, and drops fillers. It returns
+// how many of both. Such messages come from queues or bindings that were deleted and declared
+// again. Messages that a policy took out of their queue stay. A crash between publishing and
+// acknowledging leaves a duplicate.
 func (b *Backend) recover(ctx context.Context, s *session, waiting int) (moved int, err error) {
 	name := b.names.undeliverable()
 	ch, err := s.conn.Channel()
 	if err != nil {
 		return 0, explain("opening a channel", err)
 	}
-	defer func() { _ = ch.Close() }() // what is left returns
+	defer func() { _ = ch.Close() }() // returns messages that were not acknowledged
 	m := &mover{b: b, ch: ch, open: b.open(), moved: make(map[*queue]int)}
 	_, err = readQueue(ctx, ch, name, min(waiting, readAtMost), quietFor, func(d *amqp.Delivery) error { return m.take(ctx, s, d) })
 	err = errors.Join(err, m.flush(ctx))
@@ -53,12 +56,18 @@ type mover struct {
 	b     *Backend
 	ch    *amqp.Channel
 	open  map[string]*queue
-	moved map[*queue]int // with an entry for each that has been declared
+	moved map[*queue]int // has an entry for each queue that was declared
 	done  int            // fillers, which a policy took out of their queue
-	out   []outgoing
-	tags  []uint64
+	batch []undelivered
 }
 
+// An undelivered message is on its way to its queue.
+type undelivered struct {
+	out outgoing
+	tag uint64
+}
+
+// take adds a message to the batch.
 func (m *mover) take(ctx context.Context, s *session, d *amqp.Delivery) error {
 	if isFiller(d) {
 		m.done++
@@ -75,32 +84,37 @@ func (m *mover) take(ctx context.Context, s *session, d *amqp.Delivery) error {
 		m.moved[q] = 0
 	}
 	r := readRecord(d)
-	r.attempts = count(d.Headers[attemptsHeader]) // the broker counts how often undeliverable was read
-	m.out, m.tags = append(m.out, q.scheduled(&r, time.Now())), append(m.tags, d.DeliveryTag)
-	if len(m.out) < recoverBatch {
+	r.attempts = count(d.Headers[attemptsHeader]) // the broker also counts reads of undeliverable
+	m.batch = append(m.batch, undelivered{q.scheduled(&r, time.Now()), d.DeliveryTag})
+	if len(m.batch) < recoverBatch {
 		return nil
 	}
 	return m.flush(ctx)
 }
 
-// flush publishes what was taken, and acknowledges what the broker has confirmed.
+// flush publishes the batch, and acknowledges the messages that the broker has confirmed.
 func (m *mover) flush(ctx context.Context) error {
+	out := make([]outgoing, len(m.batch))
+	for i, u := range m.batch {
+		out[i] = u.out
+	}
 	var failed error
-	for i, err := range m.b.pub.publish(ctx, m.out) {
+	for i, err := range m.b.pub.publish(ctx, out) {
 		if err == nil {
-			err = m.ch.Ack(m.tags[i], false)
+			err = m.ch.Ack(m.batch[i].tag, false)
 		}
 		if err != nil {
 			failed = err
 			continue
 		}
-		m.moved[m.out[i].q]++
+		m.moved[out[i].q]++
 	}
-	m.out, m.tags = m.out[:0], m.tags[:0]
+	m.batch = m.batch[:0]
 	return failed
 }
 
-// addressee returns the open queue that a message in undeliverable is for, nil for one that is to stay.
+// addressee returns the open queue that a message in undeliverable is for, and nil for a message
+// that stays there.
 func (b *Backend) addressee(open map[string]*queue, d *amqp.Delivery) *queue {
 	key := ""
 	if name := text(d.Headers[queueHeader]); name != "" {
@@ -126,7 +140,8 @@ func hasDiedIn(d *amqp.Delivery, queue string) bool {
 	return false
 }
 
-// readQueue subscribes to a queue until that many messages have come, or none for as long as quiet says, and returns how many came. It leaves it to f to settle them.
+// readQueue subscribes to a queue until n messages have come, or none for as long as quiet. It
+// returns how many came. f settles them.
 func readQueue(ctx context.Context, ch *amqp.Channel, queue string, n int, quiet time.Duration, f func(*amqp.Delivery) error) (read int, err error) {
 	prefetch := n
 	if prefetch > math.MaxUint16 {
@@ -141,7 +156,7 @@ func readQueue(ctx context.Context, ch *amqp.Channel, queue string, n int, quiet
 	}
 	defer func() {
 		_ = ch.Cancel(readTag, false)
-		for range deliveries { // those that were on their way
+		for range deliveries { // drains those on their way
 		}
 	}()
 	timer := time.NewTimer(quiet)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -20,7 +21,8 @@ func init() {
 	backend.Register("rabbitmqs", openURL)
 }
 
-// openURL reads rabbitmq://[USER:PASSWORD@]HOST[:PORT]/[VHOST/]QUEUE[?namespace=…&grain=…&…], with rabbitmqs:// for TLS.
+// openURL reads rabbitmq://[USER:PASSWORD@]HOST[:PORT]/[VHOST/]QUEUE[?namespace=…&grain=…&…], with
+// rabbitmqs:// for TLS.
 func openURL(_ context.Context, u *url.URL) (backend.Backend, string, error) {
 	broker, queue, err := splitPath(u)
 	if err != nil {
@@ -33,9 +35,9 @@ func openURL(_ context.Context, u *url.URL) (backend.Backend, string, error) {
 	return New(broker, opts...), queue, nil
 }
 
-const hidden = "(hidden)" // what may hold a password
+const hidden = "(hidden)" // in place of text that may have a password
 
-// splitPath makes an AMQP URL of ours, and takes the queue's name off its path.
+// splitPath splits a URL of ours into an AMQP URL and the queue's name.
 func splitPath(u *url.URL) (broker, queue string, err error) {
 	parts := strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
 	if len(parts) == 1 {
@@ -55,7 +57,7 @@ func splitPath(u *url.URL) (broker, queue string, err error) {
 	return fmt.Sprintf("%s://%s%s/%s", scheme, login, u.Host, parts[0]), queue, nil
 }
 
-// readParams makes options of a URL's parameters.
+// readParams returns the options of a URL's parameters.
 func readParams(u *url.URL) (opts []Option, err error) {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -85,7 +87,8 @@ func readParams(u *url.URL) (opts []Option, err error) {
 	return append(opts, TLS(config)), err
 }
 
-// spilled reports whether a password with a bare reserved character seems to have ended up in the parameters.
+// spilled reports whether a part of a password with an unescaped reserved character seems to be
+// among the parameters.
 func spilled(u *url.URL, query url.Values) bool {
 	if !strings.Contains(u.RawQuery, "@") {
 		return false
@@ -166,11 +169,11 @@ func withSwitch(name, value string, option func() Option) (Option, error) {
 	}
 }
 
-// tlsFiles are what a URL says about TLS beside its scheme.
+// tlsFiles are a URL's parameters about TLS.
 type tlsFiles struct{ ca, cert, key, serverName string }
 
 func (f tlsFiles) config() (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.serverName} // that of the host connected to, if none
+	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.serverName} // the host's, if empty
 	if f.ca != "" {
 		pem, err := readPEM(f.ca)
 		if err != nil {
@@ -187,34 +190,27 @@ func (f tlsFiles) config() (*tls.Config, error) {
 	if f.cert == "" || f.key == "" {
 		return nil, backend.Invalid("URL parameters", "one of tls_cert and tls_key", "both, a certificate and its private key, or none")
 	}
-	pair, err := f.pair()
+	cert, errCert := readPEM(f.cert)
+	key, err := readPEM(f.key)
+	if err = errors.Join(errCert, err); err == nil {
+		c.Certificates = make([]tls.Certificate, 1)
+		c.Certificates[0], err = tls.X509KeyPair(cert, key)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading tls_cert and tls_key: %w", err)
 	}
-	c.Certificates = []tls.Certificate{pair}
 	return c, nil
 }
 
-func (f tlsFiles) pair() (tls.Certificate, error) {
-	cert, err := readPEM(f.cert)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	key, err := readPEM(f.key)
-	if err != nil {
-		return tls.Certificate{}, err
-	}
-	return tls.X509KeyPair(cert, key)
-}
-
-// largestPEM has room for every authority that there is, some ten times over.
+// largestPEM is ten times the size of a file with all public authorities.
 const largestPEM = 4 << 20
 
-// readPEM reads a file of that size at most. A device would never end, and a pipe might never begin.
+// readPEM reads a file of at most largestPEM. It rejects devices and pipes: reading them may never
+// end.
 func readPEM(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
-	case err != nil: // reading has the better words for it
+	case err != nil: // ReadFile has the better error
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is no regular file", path)
 	case info.Size() > largestPEM:

@@ -60,7 +60,7 @@ func openURL(t *testing.T, text string) error {
 	return err
 }
 
-// TestBadOptions has Open answer for what New was given.
+// TestBadOptions gives New invalid options. Open returns the error.
 func TestBadOptions(t *testing.T) {
 	for want, opts := range map[string][]rabbitmq.Option{
 		"the result of Namespace":   {nil},

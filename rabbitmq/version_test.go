@@ -19,14 +19,14 @@ func TestBrokersOfOtherVersions(t *testing.T) {
 		{"3.9.29", backend.Problem, "too old"},
 		{"3.10.8", backend.Note, "a node that is down"},
 		{"3.12.4", backend.Note, "a node that is down"},
-		{"3.12.5", backend.Note, "in hand"},
-		{"4.2.9", backend.Note, "in hand"},
+		{"3.12.5", backend.Note, "unacknowledged"},
+		{"4.2.9", backend.Note, "unacknowledged"},
 		{"4.3.0", backend.Fine, ""},
 		{"5.0.0", backend.Fine, ""},
 		{"", backend.Note, "does not tell"},
 	} {
 		conn := &amqp.Connection{Properties: amqp.Table{"product": "RabbitMQ", "version": test.version}}
-		f := examiner{New("amqp://localhost"), conn}.brokers()[0]
+		f := examiner{New("amqp://localhost"), conn}.version()[0]
 		if f.Severity != test.severity || !strings.Contains(f.Text, test.says) || (f.Severity != backend.Fine && f.Remedy == "" && test.version != "") {
 			t.Errorf("%q: %+v, want %v and %q", test.version, f, test.severity, test.says)
 		}

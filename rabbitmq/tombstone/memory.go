@@ -1,5 +1,5 @@
-// Package tombstone keeps tombstones for package rabbitmq in the memory of one process: for tests, and for queues that one process
-// has to itself. Package redistomb shares them between processes.
+// Package tombstone keeps tombstones for package rabbitmq in the memory of one process: for tests,
+// and for queues of a single process. Package redistomb shares them between processes.
 package tombstone
 
 import (
@@ -13,21 +13,21 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// Memory is a store in memory. It ends with its process, and a cancelled message that is still in the broker then comes after all. It takes up to 300 bytes
-// for each cancellation that it remembers, each message in somebody's hands, and each that was settled lately.
+// Memory is a store in memory. When its process ends, cancelled messages that are still in the
+// broker come after all. It takes up to 300 bytes for each cancellation that it remembers, each
+// message in flight, and each recently settled message.
 type Memory struct {
 	mu      sync.Mutex
 	records map[place]*record
-	sweepAt int   // how many records make it look for those that are over
+	sweepAt int   // number of records that starts a sweep
 	last    int64 // stamp
 }
 
 var _ rabbitmq.Tombstones = (*Memory)(nil)
 
-// A place is where a record is.
 type place struct{ queue, id string }
 
-// A record is what is known of the messages of an id, while it lasts. Stamps that are not known are 0.
+// A record is about the messages of an id, while it lasts. Unknown stamps are 0.
 type record struct {
 	cancelled, settled int64  // up to there
 	enrolled           int64  // the last
@@ -40,11 +40,11 @@ type hold struct {
 	end   time.Time
 }
 
-// fewest is when a sweep pays.
-const fewest = 1024
+// leastSweep is the number of records from which on a sweep is worth its time.
+const leastSweep = 1024
 
 // NewMemory returns an empty store.
-func NewMemory() *Memory { return &Memory{records: make(map[place]*record), sweepAt: fewest} }
+func NewMemory() *Memory { return &Memory{records: make(map[place]*record), sweepAt: leastSweep} }
 
 // Enroll is as in rabbitmq.Tombstones.
 func (m *Memory) Enroll(ctx context.Context, queue string, ids []string) ([]int64, error) {
@@ -63,13 +63,13 @@ func (m *Memory) Enroll(ctx context.Context, queue string, ids []string) ([]int6
 	return slices.Repeat([]int64{stamp}, len(ids)), nil
 }
 
-// stamp returns one greater than all before. It follows the clock only because that is easy to read.
+// stamp returns a stamp greater than all before. It follows the clock only to be readable.
 func (m *Memory) stamp(now time.Time) int64 {
 	m.last = max(now.UnixMicro(), m.last+1)
 	return m.last
 }
 
-// find returns the record of a place, nil where there is none.
+// find returns the record of a place, and nil if there is none.
 func (m *Memory) find(p place, now time.Time) *record {
 	r := m.records[p]
 	if r == nil || now.Before(r.lasts) {
@@ -79,8 +79,8 @@ func (m *Memory) find(p place, now time.Time) *record {
 	return nil
 }
 
-// must returns the record of a place, which lasts at least so long.
-func (m *Memory) must(p place, now time.Time, lasts time.Duration) *record {
+// findOrAdd returns the record of a place, which lasts at least that long.
+func (m *Memory) findOrAdd(p place, now time.Time, lasts time.Duration) *record {
 	r := m.find(p, now)
 	if r == nil {
 		m.sweep(now)
@@ -91,13 +91,13 @@ func (m *Memory) must(p place, now time.Time, lasts time.Duration) *record {
 	return r
 }
 
-// sweep drops what is over when there is twice as much as the last time.
+// sweep drops expired records when there are twice as many records as after the last sweep.
 func (m *Memory) sweep(now time.Time) {
 	if len(m.records) < m.sweepAt {
 		return
 	}
 	maps.DeleteFunc(m.records, func(_ place, r *record) bool { return !now.Before(r.lasts) })
-	m.sweepAt = max(2*len(m.records), fewest)
+	m.sweepAt = max(2*len(m.records), leastSweep)
 }
 
 // Cancel is as in rabbitmq.Tombstones.
@@ -116,13 +116,13 @@ func (m *Memory) Cancel(ctx context.Context, queue string, ids []string, keep ti
 		case r.over():
 			errs[i] = backend.ErrNotFound
 		default:
-			m.must(p, now, keep).cancelled = m.stamp(now)
+			m.findOrAdd(p, now, keep).cancelled = m.stamp(now)
 		}
 	}
 	return errs
 }
 
-// held tells whether anybody has one of the messages.
+// held reports whether one of the messages is in flight.
 func (r *record) held(now time.Time) bool {
 	if r == nil {
 		return false
@@ -131,7 +131,7 @@ func (r *record) held(now time.Time) bool {
 	return len(r.holds) > 0
 }
 
-// over tells whether the last message that is known of is cancelled or settled.
+// over reports whether the last known message is cancelled or settled.
 func (r *record) over() bool {
 	return r != nil && max(r.cancelled, r.settled) > 0 && max(r.cancelled, r.settled) >= r.enrolled
 }
@@ -150,7 +150,7 @@ func (m *Memory) Take(ctx context.Context, queue string, hs []rabbitmq.Hold, las
 			cancelled[i] = true
 			continue
 		}
-		m.must(p, now, lasts).take(h, now.Add(lasts))
+		m.findOrAdd(p, now, lasts).take(h, now.Add(lasts))
 	}
 	return cancelled, nil
 }
@@ -208,11 +208,11 @@ func (m *Memory) Settle(ctx context.Context, queue string, hs []rabbitmq.Hold, k
 	defer m.mu.Unlock()
 	now := time.Now()
 	for _, h := range hs {
-		r := m.must(place{queue, h.ID}, now, keep)
+		r := m.findOrAdd(place{queue, h.ID}, now, keep)
 		r.release(h.Token)
-		r.settled = max(r.settled, h.Stamp, 1) // what was never enrolled is settled too
+		r.settled = max(r.settled, h.Stamp, 1) // also a message that was never enrolled
 		if r.cancelled == 0 && len(r.holds) == 0 {
-			r.holds, r.lasts = nil, now.Add(keep) // a long lease does not make it longer
+			r.holds, r.lasts = nil, now.Add(keep) // a long lease must not make it longer
 		}
 	}
 	return nil

@@ -11,7 +11,8 @@ import (
 	"github.com/delayq/delayq/rabbitmq/tombstone"
 )
 
-// TestMemoryIsGivenBack lets a day of cancellations and settlements pass. What is over does not pile up.
+// TestMemoryIsGivenBack lets a day of cancellations and settlements pass. What is over does not
+// pile up.
 func TestMemoryIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := tombstone.NewMemory()

@@ -48,28 +48,28 @@ func TestStores(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for name, behave := range behaviours {
 				t.Run(name, func(t *testing.T) {
-					behave(&desk{t, open(t), "orders"})
+					behave(&storeTest{t, open(t), "orders"})
 				})
 			}
 		})
 	}
 }
 
-// A desk asks a store about one queue and ends the test where an answer is wrong.
-type desk struct {
+// A storeTest calls a store for one queue, and ends the test at a wrong result.
+type storeTest struct {
 	*testing.T
 	store rabbitmq.Tombstones
 	queue string
 }
 
-func (d *desk) must(err error) {
+func (d *storeTest) must(err error) {
 	d.Helper()
 	if err != nil {
 		d.Fatal(err)
 	}
 }
 
-func (d *desk) enroll(id string) rabbitmq.Hold {
+func (d *storeTest) enroll(id string) rabbitmq.Hold {
 	d.Helper()
 	stamps, err := d.store.Enroll(d.Context(), d.queue, []string{id})
 	d.must(err)
@@ -79,7 +79,7 @@ func (d *desk) enroll(id string) rabbitmq.Hold {
 	return rabbitmq.Hold{ID: id, Stamp: stamps[0], Token: "of " + id}
 }
 
-func (d *desk) cancelFor(id string, keep time.Duration) error {
+func (d *storeTest) cancelFor(id string, keep time.Duration) error {
 	d.Helper()
 	errs := d.store.Cancel(d.Context(), d.queue, []string{id}, keep)
 	if len(errs) == 0 {
@@ -88,14 +88,14 @@ func (d *desk) cancelFor(id string, keep time.Duration) error {
 	return errs[0]
 }
 
-func (d *desk) cancel(id string, want error) {
+func (d *storeTest) cancel(id string, want error) {
 	d.Helper()
 	if err := d.cancelFor(id, time.Hour); !errors.Is(err, want) {
 		d.Fatalf("Cancel(%q) = %v, want %v", id, err, want)
 	}
 }
 
-func (d *desk) takeFor(h rabbitmq.Hold, lasts time.Duration) bool {
+func (d *storeTest) takeFor(h rabbitmq.Hold, lasts time.Duration) bool {
 	d.Helper()
 	cancelled, err := d.store.Take(d.Context(), d.queue, []rabbitmq.Hold{h}, lasts)
 	d.must(err)
@@ -105,25 +105,25 @@ func (d *desk) takeFor(h rabbitmq.Hold, lasts time.Duration) bool {
 	return cancelled[0]
 }
 
-func (d *desk) take(h rabbitmq.Hold, cancelled bool) {
+func (d *storeTest) take(h rabbitmq.Hold, cancelled bool) {
 	d.Helper()
 	if got := d.takeFor(h, time.Hour); got != cancelled {
 		d.Fatalf("Take(%+v): cancelled is %t", h, got)
 	}
 }
 
-func (d *desk) release(h rabbitmq.Hold) {
+func (d *storeTest) release(h rabbitmq.Hold) {
 	d.Helper()
 	d.must(d.store.Release(d.Context(), d.queue, []rabbitmq.Hold{h}))
 }
 
-func (d *desk) settle(h rabbitmq.Hold) {
+func (d *storeTest) settle(h rabbitmq.Hold) {
 	d.Helper()
 	d.must(d.store.Settle(d.Context(), d.queue, []rabbitmq.Hold{h}, time.Hour))
 }
 
 // until polls for an end, and returns how long it took since began.
-func (d *desk) until(began time.Time, over func() bool) time.Duration {
+func (d *storeTest) until(began time.Time, over func() bool) time.Duration {
 	d.Helper()
 	for !over() {
 		if time.Since(began) > patience {
@@ -137,8 +137,8 @@ func (d *desk) until(began time.Time, over func() bool) time.Duration {
 // brief is how long something lasts whose end a test waits for.
 const brief = 200 * time.Millisecond
 
-var behaviours = map[string]func(*desk){
-	"a cancelled message stays so": func(d *desk) {
+var behaviours = map[string]func(*storeTest){
+	"a cancelled message stays so": func(d *storeTest) {
 		a := d.enroll("a")
 		d.cancel("a", nil)
 		for range 3 {
@@ -146,12 +146,12 @@ var behaviours = map[string]func(*desk){
 		}
 		d.cancel("a", backend.ErrNotFound)
 	},
-	"an id that nobody has heard of": func(d *desk) {
+	"an unknown id": func(d *storeTest) {
 		d.cancel("a", nil)
 		d.cancel("a", backend.ErrNotFound)
 		d.take(d.enroll("a"), false)
 	},
-	"cancelled and pushed again": func(d *desk) {
+	"cancelled and pushed again": func(d *storeTest) {
 		first := d.enroll("a")
 		d.cancel("a", nil)
 		second := d.enroll("a")
@@ -163,7 +163,7 @@ var behaviours = map[string]func(*desk){
 		d.take(second, true)
 		d.cancel("a", backend.ErrNotFound)
 	},
-	"held": func(d *desk) {
+	"held": func(d *storeTest) {
 		a := d.enroll("a")
 		d.take(a, false)
 		d.cancel("a", backend.ErrInFlight)
@@ -171,7 +171,7 @@ var behaviours = map[string]func(*desk){
 		d.cancel("a", nil)
 		d.take(a, true)
 	},
-	"released twice, and by a token that holds nothing": func(d *desk) {
+	"released twice, and by a token that holds nothing": func(d *storeTest) {
 		a := d.enroll("a")
 		d.take(a, false)
 		d.release(rabbitmq.Hold{ID: "a", Stamp: a.Stamp, Token: "another"})
@@ -180,7 +180,7 @@ var behaviours = map[string]func(*desk){
 		d.release(a)
 		d.cancel("a", nil)
 	},
-	"settled": func(d *desk) {
+	"settled": func(d *storeTest) {
 		a := d.enroll("a")
 		d.take(a, false)
 		d.settle(a)
@@ -190,7 +190,7 @@ var behaviours = map[string]func(*desk){
 		d.cancel("a", nil)
 		d.take(again, true)
 	},
-	"settled after a cancel and a push": func(d *desk) {
+	"settled after a cancel and a push": func(d *storeTest) {
 		d.enroll("a")
 		d.cancel("a", nil)
 		second := d.enroll("a")
@@ -198,7 +198,7 @@ var behaviours = map[string]func(*desk){
 		d.settle(second)
 		d.cancel("a", backend.ErrNotFound)
 	},
-	"pushed again while held": func(d *desk) {
+	"pushed again while held": func(d *storeTest) {
 		first := d.enroll("a")
 		d.take(first, false)
 		second := d.enroll("a")
@@ -207,13 +207,13 @@ var behaviours = map[string]func(*desk){
 		d.cancel("a", nil)
 		d.take(second, true)
 	},
-	"two messages of one id are cancelled together": func(d *desk) {
+	"two messages of one id are cancelled together": func(d *storeTest) {
 		first, second := d.enroll("a"), d.enroll("a")
 		d.cancel("a", nil)
 		d.take(first, true)
 		d.take(second, true)
 	},
-	"two messages of one id, one of them held": func(d *desk) {
+	"two messages of one id, one of them held": func(d *storeTest) {
 		first, second := d.enroll("a"), d.enroll("a")
 		second.Token = "of the second"
 		d.take(first, false)
@@ -225,15 +225,16 @@ var behaviours = map[string]func(*desk){
 		d.cancel("a", nil)
 		d.take(second, true)
 	},
-	// A limit: both were pushed while nothing was known of the id, so that nobody knows of the second.
-	"two messages of one id, one of them settled": func(d *desk) {
+	// A limit: both were pushed while nothing was known of the id, so the store does not know of the
+	// second.
+	"two messages of one id, one of them settled": func(d *storeTest) {
 		first, second := d.enroll("a"), d.enroll("a")
 		d.take(first, false)
 		d.settle(first)
 		d.cancel("a", backend.ErrNotFound)
 		d.take(second, false)
 	},
-	"never enrolled": func(d *desk) {
+	"never enrolled": func(d *storeTest) {
 		a := rabbitmq.Hold{ID: "a", Token: "of a"}
 		d.take(a, false)
 		d.cancel("a", backend.ErrInFlight)
@@ -243,7 +244,7 @@ var behaviours = map[string]func(*desk){
 		d.cancel("b", nil)
 		d.take(b, true)
 	},
-	"a hold ends by itself": func(d *desk) {
+	"a hold ends by itself": func(d *storeTest) {
 		a := d.enroll("a")
 		began := time.Now()
 		d.takeFor(a, brief)
@@ -259,7 +260,7 @@ var behaviours = map[string]func(*desk){
 		}
 		d.take(a, true)
 	},
-	"a second Take prolongs, and never shortens": func(d *desk) {
+	"a second Take prolongs, and never shortens": func(d *storeTest) {
 		a, b := d.enroll("a"), d.enroll("b")
 		d.takeFor(a, brief)
 		d.takeFor(a, time.Hour)
@@ -271,7 +272,7 @@ var behaviours = map[string]func(*desk){
 		d.release(a)
 		d.cancel("a", nil)
 	},
-	"what was settled is forgotten": func(d *desk) {
+	"what was settled is forgotten": func(d *storeTest) {
 		a := d.enroll("a")
 		d.take(a, false)
 		began := time.Now()
@@ -284,7 +285,7 @@ var behaviours = map[string]func(*desk){
 			return err == nil
 		})
 	},
-	"what was cancelled is forgotten": func(d *desk) {
+	"what was cancelled is forgotten": func(d *storeTest) {
 		a := d.enroll("a")
 		began := time.Now()
 		d.must(d.cancelFor("a", brief))
@@ -293,7 +294,7 @@ var behaviours = map[string]func(*desk){
 		}
 		d.cancel("a", backend.ErrInFlight)
 	},
-	"a cancel outlives a settlement": func(d *desk) {
+	"a cancel outlives a settlement": func(d *storeTest) {
 		first := d.enroll("a")
 		d.cancel("a", nil)
 		second := d.enroll("a")
@@ -302,7 +303,7 @@ var behaviours = map[string]func(*desk){
 		time.Sleep(brief) // however long it takes
 		d.take(first, true)
 	},
-	"queues are apart, and ids are any bytes": func(d *desk) {
+	"queues are apart, and ids are any bytes": func(d *storeTest) {
 		queues := []string{"a", "b", "a:b", "{a}", "a}:b", "a}", "a%7D", "", "/:delayq.v1.q.a"}
 		ids := []string{"b", ":", "}:b", "{x}", "\x00\xff", "a b\n", "c", "t:c", strings.Repeat("x", backend.MaxID)}
 		for i, queue := range queues {
@@ -325,16 +326,16 @@ var behaviours = map[string]func(*desk){
 		}
 	},
 	"many at once": many,
-	"no ids": func(d *desk) {
+	"no ids": func(d *storeTest) {
 		stamps, err := d.store.Enroll(d.Context(), d.queue, nil)
 		d.must(err)
 		cancelled, err := d.store.Take(d.Context(), d.queue, nil, time.Hour)
 		d.must(errors.Join(err, d.store.Release(d.Context(), d.queue, nil), d.store.Settle(d.Context(), d.queue, nil, time.Hour)))
 		if errs := d.store.Cancel(d.Context(), d.queue, nil, time.Hour); len(stamps)+len(cancelled)+len(errs) > 0 {
-			d.Errorf("answers for no ids: %v, %v, %v", stamps, cancelled, errs)
+			d.Errorf("results for no ids: %v, %v, %v", stamps, cancelled, errs)
 		}
 	},
-	"a context that has ended": func(d *desk) {
+	"a context that has ended": func(d *storeTest) {
 		a := d.enroll("a")
 		ended, cancel := context.WithCancel(d.Context())
 		cancel()
@@ -355,7 +356,7 @@ var behaviours = map[string]func(*desk){
 }
 
 // many has more ids than go into one script.
-func many(d *desk) {
+func many(d *storeTest) {
 	const n = 1300
 	ids, hs := make([]string, n), make([]rabbitmq.Hold, n)
 	for i := range n {
@@ -397,7 +398,7 @@ func at(errs []error, i int) error {
 	return errs[i]
 }
 
-func risingStamps(d *desk) {
+func risingStamps(d *storeTest) {
 	var last atomic.Int64
 	var all sync.WaitGroup
 	for range 8 {
@@ -423,9 +424,9 @@ func raise(last *atomic.Int64, to int64) {
 	}
 }
 
-// cancelRacesTake has many cancel and take the same ids at once. Exactly one of them gets each message, also when it is cancelled, pushed
-// anew and released meanwhile.
-func cancelRacesTake(d *desk) {
+// cancelRacesTake has many cancel and take the same ids at once. Exactly one of them gets each
+// message, also when it is cancelled, pushed anew and released meanwhile.
+func cancelRacesTake(d *storeTest) {
 	const n = 300
 	var all sync.WaitGroup
 	for i := range n {

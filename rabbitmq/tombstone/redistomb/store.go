@@ -1,12 +1,15 @@
-// Package redistomb keeps tombstones for package rabbitmq in Redis 6 or newer, a Sentinel or a Cluster of it, where all processes of a queue share
-// them. Nobody compiles a Redis client with package rabbitmq who does not import this.
+// Package redistomb keeps tombstones for package rabbitmq in Redis 6 or newer, a Sentinel or a
+// Cluster of it, where all processes of a queue share them. It is a package of its own so that
+// package rabbitmq does not import a Redis client.
 //
-// A queue's records are the keys PREFIX:{VHOST:QUEUE}:ID, percent-encoded within the braces, and its last stamp is PREFIX:{VHOST:QUEUE}. All are in one slot of a Cluster, and
-// all expire by themselves. A record takes 200 to 250 bytes. There is one for each cancellation that is remembered, for each message in somebody's hands, and for each that
-// was settled lately. A push of up to 500 messages is one script, as is taking, settling or cancelling as many.
+// A queue's records are the keys PREFIX:{VHOST:QUEUE}:ID, percent-encoded within the braces, and
+// its last stamp is PREFIX:{VHOST:QUEUE}. All are in one slot of a Cluster, and all expire by
+// themselves. A record takes 200 to 250 bytes. There is one for each cancellation that is
+// remembered, for each message in flight, and for each recently settled message. A push of up to
+// 500 messages is one script, as is taking, settling or cancelling as many.
 //
-// What Redis forgets is not cancelled any more: it must not evict keys (maxmemory-policy noeviction), should persist (appendonly yes), and a failover may lose what was
-// cancelled in the moment before.
+// A cancellation is undone when Redis loses its record. Redis must not evict keys (maxmemory-policy
+// noeviction) and should persist (appendonly yes). A failover may lose the latest cancellations.
 package redistomb
 
 import (
@@ -34,8 +37,9 @@ var (
 	settleScript  = script.Load(files, "settle")
 )
 
-// Store is a store in Redis. It is safe for concurrent use. Its calls end with their contexts as far as the client sees to that: one with ContextTimeoutEnabled
-// does, another may wait for its own timeouts.
+// Store is a store in Redis. It is safe for concurrent use. With a client that has
+// ContextTimeoutEnabled, calls end with their contexts. Otherwise they may wait for the client's
+// own timeouts.
 type Store struct {
 	client redis.UniversalClient
 	prefix string
@@ -44,13 +48,14 @@ type Store struct {
 
 var _ rabbitmq.Tombstones = (*Store)(nil)
 
-// An Option sets up a store in [New]. One out of range is reported by every call.
+// An Option configures a store in [New]. Every call returns the error of an invalid option.
 type Option func(*Store)
 
-// DefaultPrefix begins all keys.
+// DefaultPrefix is the default of [Prefix].
 const DefaultPrefix = "delayq-tombstones"
 
-// Prefix sets what all keys begin with, "delayq-tombstones" by default. Brokers that share a Redis need one each, unless their virtual hosts have different names.
+// Prefix sets the prefix of all keys. The default is "delayq-tombstones". Brokers that share a
+// Redis need one each, unless their virtual hosts have different names.
 func Prefix(p string) Option {
 	return func(s *Store) {
 		if p == "" || len(p) > 64 || strings.ContainsAny(p, "{}\x00") {
@@ -60,7 +65,8 @@ func Prefix(p string) Option {
 	}
 }
 
-// New returns a store on a client of a server, a Sentinel or a Cluster, which stays the caller's to close. It sends nothing yet.
+// New returns a store on a client of a server, a Sentinel or a Cluster. It sends nothing yet. The
+// caller closes the client.
 func New(client redis.UniversalClient, opts ...Option) *Store {
 	s := &Store{client: client, prefix: DefaultPrefix}
 	if client == nil {
@@ -72,8 +78,8 @@ func New(client redis.UniversalClient, opts ...Option) *Store {
 	return s
 }
 
-// clock is the key of a queue's last stamp. No queue name has a brace after the encoding, so none reaches another's keys. A Cluster takes no notice
-// of braces with nothing in them.
+// clock is the key of a queue's last stamp. Encoded queue names have no braces, so the keys of two
+// queues differ. A Cluster ignores braces without content.
 func (s *Store) clock(queue string) string {
 	if queue == "" {
 		return s.prefix + ":{%}"
@@ -81,7 +87,7 @@ func (s *Store) clock(queue string) string {
 	return s.prefix + ":{" + url.PathEscape(queue) + "}"
 }
 
-// run runs a script on the records of some ids, whose number package script bounds.
+// run runs a script on the records of some ids.
 func (s *Store) run(ctx context.Context, sc *script.Script, queue string, ids []string, args ...any) ([]any, error) {
 	clock := s.clock(queue)
 	keys := make([]string, 1, 1+len(ids))
@@ -164,7 +170,7 @@ func (s *Store) Settle(ctx context.Context, queue string, hs []rabbitmq.Hold, ke
 	return s.each(ctx, settleScript, queue, hs, keep, func(any) {})
 }
 
-// each runs a script that takes a duration, and stamp and token of each hold.
+// each runs a script with a duration, and the stamp and token of each hold.
 func (s *Store) each(ctx context.Context, sc *script.Script, queue string, hs []rabbitmq.Hold, d time.Duration, see func(any)) error {
 	return batched(s, hs, func(hs []rabbitmq.Hold) error {
 		ids, args := make([]string, len(hs)), make([]any, 0, 1+2*len(hs))
@@ -180,5 +186,5 @@ func (s *Store) each(ctx context.Context, sc *script.Script, queue string, hs []
 	})
 }
 
-// ms is a duration as an argument, rounded up.
+// ms returns a duration in milliseconds, rounded up.
 func ms(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }

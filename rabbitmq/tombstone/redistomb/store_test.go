@@ -26,7 +26,8 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// TestLostReplies cuts connections before the reply comes. A call that is repeated by itself answers what the first try has done.
+// TestLostReplies cuts connections before the reply comes. A repeated call
+// returns the outcome of the first try.
 func TestLostReplies(t *testing.T) {
 	server := testenv.Redis(t)
 	proxy := testenv.Proxy(t, server.Addr())
@@ -52,7 +53,8 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// once cancels, pushes anew and settles a message. Each step is repeated while it is not known what came of it.
+// once cancels, pushes anew and settles a message. Each step is repeated while it is not known what
+// came of it.
 func once(ctx context.Context, s *redistomb.Store, id string) error {
 	var h rabbitmq.Hold
 	enroll := func() error {
@@ -93,7 +95,7 @@ func once(ctx context.Context, s *redistomb.Store, id string) error {
 	return nil
 }
 
-// A wrongError is an answer that is wrong, and no failure to answer.
+// A wrongError is a wrong reply, as opposed to no reply.
 type wrongError struct{ error }
 
 func untilKnown(ctx context.Context, step func() error) error {
@@ -106,7 +108,8 @@ func untilKnown(ctx context.Context, step func() error) error {
 	}
 }
 
-// TestKeysExpire lets everything be forgotten. Of a queue only the last stamp is left, and that has an end too.
+// TestKeysExpire lets everything be forgotten. Of a queue only the last stamp is left, and that has
+// an end too.
 func TestKeysExpire(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -145,7 +148,8 @@ func TestKeysExpire(t *testing.T) {
 	}
 }
 
-// TestClockSetBack has the last stamp ahead of the server's clock, as when that was set back. Later stamps rise all the same.
+// TestClockSetBack has the last stamp ahead of the server's clock, as when that was set back. Later
+// stamps rise all the same.
 func TestClockSetBack(t *testing.T) {
 	client := testenv.SharedRedis(t).Client(t)
 	prefix := fmt.Sprint("back-", time.Now().UnixNano())

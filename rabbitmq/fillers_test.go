@@ -17,7 +17,8 @@ import (
 
 const fillerHeader = "delayq-filler"
 
-// publishFiller publishes what a handle fills subscriptions with, as if a policy had taken it out of a queue where died names one.
+// publishFiller publishes what a handle fills subscriptions with, as if a policy had taken it out
+// of a queue where died names one.
 func publishFiller(t *testing.T, ch *amqp.Channel, queue, died string) {
 	t.Helper()
 	headers := amqp.Table{fillerHeader: true}
@@ -27,9 +28,10 @@ func publishFiller(t *testing.T, ch *amqp.Channel, queue, died string) {
 	must(t, ch.PublishWithContext(t.Context(), "", queue, true, false, amqp.Publishing{Headers: headers}))
 }
 
-// TestFillersAreNobodys has fillers in the queue, as a handle leaves them whose process ends, and in undeliverable, as policies put them there. No handler sees them, and
-// they are gone a moment later.
-func TestFillersAreNobodys(t *testing.T) {
+// TestFillersReachNoHandler has fillers in the queue, as a handle leaves them whose process ends,
+// and in undeliverable, as policies put them there. No handler sees them, and they are gone a
+// moment later.
+func TestFillersReachNoHandler(t *testing.T) {
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
 	q := open(t, url)
@@ -47,8 +49,9 @@ func TestFillersAreNobodys(t *testing.T) {
 	await(t, "the end of fillers in undeliverable", func() bool { return ready(t, ch, undeliverable) == 0 })
 }
 
-// TestFillersMeetPolicies ends subscriptions where a policy bounds the queue, with the room that docs/rabbitmq.md asks for. Each message comes once, as attempt 1, and
-// nothing ends in undeliverable.
+// TestFillersMeetPolicies ends subscriptions where a policy bounds the queue, with the room that
+// docs/rabbitmq.md asks for. Each message comes once, as attempt 1, and nothing ends in
+// undeliverable.
 func TestFillersMeetPolicies(t *testing.T) {
 	for _, overflow := range []string{"drop-head", "reject-publish"} {
 		t.Run(overflow, func(t *testing.T) { fillersMeet(t, fmt.Sprintf(`{"max-length":1010,"overflow":%q}`, overflow)) })
@@ -108,7 +111,8 @@ func waitOn(t *testing.T, ctx context.Context, ch *amqp.Channel, name string, qs
 	}
 }
 
-// TestFillersDeclareNothing deletes a queue while a handle fills its subscription. Nobody pushes or waits, so nobody has asked for it again.
+// TestFillersDeclareNothing deletes a queue while a handle fills its subscription. Nothing is
+// pushed and no Receive waits, so the queue must stay deleted.
 func TestFillersDeclareNothing(t *testing.T) {
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)

@@ -1,0 +1,276 @@
+package rabbitmq
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// A channel is one AMQP channel and all state that ends with it: subscriptions, unacked deliveries
+// and acks on their way. Only its loop uses it, except for ctx.
+type channel struct {
+	*amqp.Channel
+	loop    *channelLoop
+	session *session
+	closed  chan *amqp.Error
+
+	// ctx ends with the channel. The broker then hands the messages out again: a copy of one that
+	// is published after that is a duplicate.
+	ctx context.Context
+	end context.CancelFunc
+
+	subs    subscriptions
+	fillers fillers
+	unacked unacked
+	acks    pendingAcks
+	asked   *question // to the tombstone store, in progress
+}
+
+func newChannel(l *channelLoop, s *session, ch *amqp.Channel) *channel {
+	c := &channel{
+		Channel: ch, loop: l, session: s, closed: ch.NotifyClose(make(chan *amqp.Error, 1)),
+		subs:    subscriptions{queue: l.q.names.queue(l.q.name), number: l.opened, inbox: inbox{filled: make(chan struct{}, 1)}, idleFor: idleAfter},
+		unacked: unacked{channel: l.opened, leased: make(map[backend.Token]*delivery)},
+	}
+	c.ctx, c.end = context.WithCancel(context.Background())
+	return c
+}
+
+// update follows up on any event. It returns when something happens by itself, limit at the latest.
+func (c *channel) update(limit time.Time) time.Time {
+	c.sendAcks()
+	now := time.Now()
+	c.endLeases(now)
+	c.unacked.becomeDue(now)
+	if c.loop.check == nil {
+		c.unacked.due = c.serve(c.unacked.due, now, time.Time{})
+	} else {
+		c.ask(now)
+	}
+	c.adjust(now)
+	for _, t := range []time.Time{c.unacked.next(), c.idleEnd(), c.acks.next(), c.loop.check.next(now)} {
+		if !t.IsZero() && t.Before(limit) {
+			limit = t
+		}
+	}
+	return limit
+}
+
+// sendAcks sends the acks that need not wait, and makes sure that the broker has read them.
+func (c *channel) sendAcks() {
+	c.acks.flush(c, time.Now(), len(c.unacked.leased), c.unacked.isLeased)
+}
+
+// takeIn takes in everything that has arrived, in the order of the broker across subscriptions, so
+// that it is handed out together.
+func (c *channel) takeIn() {
+	all := c.subs.inbox.empty()
+	slices.SortStableFunc(all, func(a, b arrival) int { return cmp.Compare(a.turn(), b.turn()) })
+	for _, a := range all {
+		c.arrive(a)
+	}
+}
+
+func (c *channel) arrive(a arrival) {
+	if a.ended {
+		c.subs.remove(a.sub)
+		// The broker ends a subscription itself when the queue is deleted and, from 4.3 on, when a
+		// message was held for longer than consumer_timeout. It would then silently accept an ack
+		// of a message that it has given to another handle. Closing the channel ends all leases.
+		if !c.subs.ending && a.sub.unacked > 0 {
+			_ = c.Close()
+		}
+		return
+	}
+	a.sub.unacked++
+	if isFiller(&a.delivery) {
+		c.fillers.keep(&delivery{tag: a.delivery.DeliveryTag, sub: a.sub})
+		return
+	}
+	d := &delivery{record: readRecord(&a.delivery), tag: a.delivery.DeliveryTag, sub: a.sub}
+	if !c.unacked.add(d, time.Now()) {
+		c.giveBack([]*delivery{d})
+	}
+}
+
+// settle acknowledges a delivery, with the next sendAcks.
+func (c *channel) settle(d *delivery) {
+	d.sub.settled()
+	c.acks.ack(d.tag)
+}
+
+// serve gives messages to waiting Receives, first come, first served, and returns the rest. No
+// lease goes beyond end, unless end is zero.
+func (c *channel) serve(ds []*delivery, now, end time.Time) []*delivery {
+	ws := &c.loop.waiters
+	for len(ws.all) > 0 && len(ds) > 0 {
+		w := ws.all[0]
+		until := ceil(now.Add(w.lease))
+		if !end.IsZero() && until.After(end) {
+			break
+		}
+		ws.all = ws.all[1:]
+		if w.claim() {
+			n := min(w.limit, len(ds))
+			w.got <- received{ds: c.unacked.lease(ds[:n], until)}
+			ds = ds[n:]
+		}
+	}
+	return ds
+}
+
+// endLeases returns the messages whose lease has ended to the queue. The broker counts an attempt.
+func (c *channel) endLeases(now time.Time) {
+	expired := c.unacked.takeExpired(now)
+	for _, d := range expired {
+		d.sub.settled()
+		c.acks.settle(d.tag)
+		// From RabbitMQ 4.3 on a nack counts no attempt (PR 15387); before, the two are one.
+		_ = c.Reject(d.tag, true)
+	}
+	c.loop.releaseHolds(expired)
+}
+
+// giveBack publishes copies of messages that no handler has seen, and then acknowledges them, so
+// that it costs no attempt.
+func (c *channel) giveBack(ds []*delivery) {
+	if len(ds) == 0 {
+		return
+	}
+	c.loop.releaseHolds(ds)
+	out := c.copies(ds)
+	c.loop.background(func() func() {
+		ctx, cancel := context.WithTimeout(c.ctx, giveBackWithin)
+		defer cancel()
+		errs := c.loop.q.b.pub.publish(ctx, out)
+		return func() { c.gaveBack(ds, errs) }
+	}, nil) // a closed channel gives them back too
+}
+
+// giveBackWithin bounds how long copies of messages that no handler has seen are published. If that
+// fails, the broker counts an attempt.
+const giveBackWithin = 5 * time.Second
+
+func (c *channel) gaveBack(ds []*delivery, errs []error) {
+	if c.loop.channel != c {
+		return
+	}
+	for i, d := range ds {
+		switch {
+		case errs[i] == nil:
+			c.settle(d)
+		case c.subs.has(d.sub): // the broker would send it to this handle again at once
+			c.unacked.early = append(c.unacked.early, d)
+		default:
+			d.sub.settled()
+			c.acks.settle(d.tag)
+			// It counts an attempt before RabbitMQ 4.3, but loses nothing. It fails only if the
+			// channel is lost, and then the broker hands the message out again.
+			_ = c.Nack(d.tag, false, true)
+		}
+	}
+}
+
+// copies returns what publishes messages again, as they were.
+func (c *channel) copies(ds []*delivery) []outgoing {
+	out := make([]outgoing, len(ds))
+	for i, d := range ds {
+		out[i] = c.loop.q.scheduled(&d.record, time.Now())
+	}
+	return out
+}
+
+// publish publishes copies of messages while the channel lasts. The broker hands those that were
+// not sent by then out again.
+func (c *channel) publish(ctx context.Context, out []outgoing) []error {
+	bounded, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(c.ctx, cancel)
+	defer stop()
+	errs := c.loop.q.b.pub.publish(bounded, out)
+	if ctx.Err() == nil && c.ctx.Err() != nil {
+		for i, err := range errs {
+			if errors.Is(err, context.Canceled) {
+				errs[i] = errUnknown
+			}
+		}
+	}
+	return errs
+}
+
+// finish closes the channel. Messages that no handler has seen return without costing an attempt,
+// the others by the close.
+func (c *channel) finish() {
+	defer c.end()
+	c.awaitResults()
+	c.fillAndWait()
+	c.cancelSubscriptions()
+	c.acks.hurry(c)
+	c.awaitResults()
+	ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)
+	defer cancel()
+	c.returnUnseen(ctx, c.unacked.takeUnleased())
+	c.flushAcks(ctx)
+	_ = c.Confirm(false)
+	_ = c.Close()
+	c.loop.releaseHolds(c.unacked.untilLost())
+}
+
+// awaitResults waits for work in progress. A message that was published but not acknowledged when
+// the channel closes is a duplicate.
+func (c *channel) awaitResults() {
+	timeout := time.After(giveBackWithin)
+	for c.loop.inProgress > 0 {
+		select {
+		case result := <-c.loop.results:
+			result()
+		case <-timeout:
+			return
+		}
+	}
+	c.sendAcks()
+}
+
+// returnUnseen publishes copies of messages that no handler has seen and acknowledges them.
+func (c *channel) returnUnseen(ctx context.Context, ds []*delivery) {
+	if len(ds) > 0 {
+		for i, err := range c.loop.q.b.pub.publish(ctx, c.copies(ds)) {
+			if err == nil {
+				c.acks.ack(ds[i].tag)
+			}
+		}
+	}
+	c.acks.hurry(c)
+}
+
+// sentAtOnce is how many acks a quorum queue's channel passes on before the queue has confirmed
+// the first.
+const sentAtOnce = 32
+
+// flushAcks makes sure that the queue has all acks. A quorum queue's channel holds back those
+// beyond sentAtOnce, and forgets them when it closes: the broker would hand settled messages out
+// again. The broker replies to a get after it has handled everything sent before. By the first
+// reply the channel has sent the acks that it held back, by the second the queue has them. A
+// message that a get brings goes back.
+func (c *channel) flushAcks(ctx context.Context) {
+	if c.loop.q.b.classic || c.acks.sent < sentAtOnce {
+		return
+	}
+	for range 2 {
+		got, ok, err := c.Get(c.subs.queue, false)
+		switch {
+		case err != nil:
+			return // the broker hands messages out again
+		case ok && isFiller(&got):
+			c.acks.ack(got.DeliveryTag)
+		case ok:
+			c.returnUnseen(ctx, []*delivery{{record: readRecord(&got), tag: got.DeliveryTag}})
+		}
+	}
+}

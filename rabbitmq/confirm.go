@@ -1,0 +1,210 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// window bounds how many messages are on their way to the broker without its confirmation: enough
+// to keep it busy over a slow network, and few enough that the client library drops no returned
+// one.
+const window = 2048
+
+// A confirmChannel is an AMQP channel in confirm mode. The broker returns a message that it cannot
+// route before it confirms it.
+type confirmChannel struct {
+	*amqp.Channel
+	session *session
+	slots   chan struct{}                   // has one for each message on its way
+	sent    chan *amqp.DeferredConfirmation // of those messages
+
+	ended  chan struct{} // closed when the channel is
+	reason *amqp.Error   // why, once it has ended
+
+	// worn is true after the broker refused a message here. If the first message of a channel met a
+	// queue without a leader, the broker refuses all further ones, even when there is a leader.
+	worn atomic.Bool
+
+	mu   sync.Mutex // held while something is written
+	next uint64
+
+	returnsMu sync.Mutex
+	returns   chan amqp.Return
+	returned  map[string]string // reasons, by correlation id
+}
+
+func newConfirmChannel(ch *amqp.Channel, s *session) *confirmChannel {
+	c := &confirmChannel{
+		Channel: ch, session: s, slots: make(chan struct{}, window), sent: make(chan *amqp.DeferredConfirmation, window),
+		ended: make(chan struct{}), returns: ch.NotifyReturn(make(chan amqp.Return, window)), returned: make(map[string]string),
+	}
+	closed := ch.NotifyClose(make(chan *amqp.Error, 1))
+	go c.watch(closed)
+	return c
+}
+
+// watch frees the slots of messages that the broker has confirmed, also of those whose callers have
+// left.
+func (c *confirmChannel) watch(closed <-chan *amqp.Error) {
+	defer close(c.ended)
+	for {
+		select {
+		case confirmation := <-c.sent:
+			<-confirmation.Done()
+			c.collectReturns()
+			<-c.slots
+		case c.reason = <-closed:
+			return
+		}
+	}
+}
+
+// retire closes the channel once the broker has confirmed all messages sent on it.
+func (c *confirmChannel) retire() {
+	for range window {
+		select {
+		case c.slots <- struct{}{}:
+		case <-c.ended:
+			return
+		}
+	}
+	_ = c.Close()
+}
+
+func (c *confirmChannel) usable() bool { return !c.IsClosed() && !c.worn.Load() }
+
+// sendMany sends messages together while the channel is usable, and returns how many. The error is
+// of the message after those.
+func (c *confirmChannel) sendMany(ctx context.Context, ms []*publication) (n int, err error) {
+	c.session.conn.buffer.hold()
+	defer c.session.conn.buffer.release()
+	for n = range ms {
+		if n > 0 && !c.usable() {
+			return n, nil
+		}
+		if err = c.send(ctx, ms[n]); err != nil {
+			return n, err
+		}
+	}
+	return len(ms), nil
+}
+
+// acquireSlot waits until the broker takes messages and there is room for one more. It releases the
+// write buffer meanwhile: the room may depend on messages in there.
+func (c *confirmChannel) acquireSlot(ctx context.Context) error {
+	if c.session.flows() {
+		select {
+		case c.slots <- struct{}{}:
+			return nil
+		default:
+		}
+	}
+	c.session.conn.buffer.release()
+	defer c.session.conn.buffer.hold()
+	if err := c.session.flowing(ctx); err != nil {
+		return err
+	}
+	select {
+	case c.slots <- struct{}{}:
+		return nil
+	case <-c.ended:
+		return errGone
+	case <-ctx.Done():
+		return c.session.because(ctx.Err())
+	}
+}
+
+// send sends one message when there is room for it. errGone means that nothing was sent.
+func (c *confirmChannel) send(ctx context.Context, m *publication) error {
+	if err := c.acquireSlot(ctx); err != nil {
+		return err
+	}
+	m.updateRoute(time.Now())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next++
+	m.CorrelationId = strconv.FormatUint(c.next, 36)
+	confirmation, err := c.PublishWithDeferredConfirm(m.exchange, m.key, !m.blind, false, m.Publishing)
+	switch {
+	case err == nil:
+		c.sent <- confirmation
+		m.ch, m.confirmation = c, confirmation
+		return nil
+	case errors.Is(err, amqp.ErrClosed):
+		<-c.slots
+		return errGone
+	default: // a part of it may have been sent
+		<-c.slots
+		return fmt.Errorf("%w: %w", errUnknown, err)
+	}
+}
+
+// outcome waits for the broker's confirmation of a message that was sent.
+func (m *publication) outcome(ctx context.Context) error {
+	select {
+	case <-m.confirmation.Done():
+	case <-ctx.Done():
+		id := m.CorrelationId
+		go func() { // without this, returned would keep the entry
+			<-m.confirmation.Done()
+			m.ch.takeReturned(id)
+		}()
+		return m.ch.session.because(ctx.Err())
+	}
+	reason, returned := m.ch.takeReturned(m.CorrelationId)
+	switch {
+	case returned:
+		return fmt.Errorf("%w: %s", errUnrouted, reason)
+	case m.confirmation.Acked():
+		return nil
+	case m.ch.IsClosed():
+		return m.ch.lost()
+	default:
+		m.ch.worn.Store(true)
+		return errRefused
+	}
+}
+
+// lost returns the error of messages that were on their way when the channel closed. The broker
+// closes it when a user may not publish.
+func (c *confirmChannel) lost() error {
+	<-c.ended
+	if c.reason != nil && (c.reason.Code == amqp.AccessRefused || c.reason.Code == amqp.NotFound) {
+		return fmt.Errorf("%w: %w", errUnknown, explain("publishing", c.reason))
+	}
+	return errUnknown
+}
+
+// takeReturned reports whether the broker has returned a message that it confirmed.
+func (c *confirmChannel) takeReturned(id string) (reason string, returned bool) {
+	c.collectReturns()
+	c.returnsMu.Lock()
+	defer c.returnsMu.Unlock()
+	reason, returned = c.returned[id]
+	delete(c.returned, id)
+	return reason, returned
+}
+
+func (c *confirmChannel) collectReturns() {
+	c.returnsMu.Lock()
+	defer c.returnsMu.Unlock()
+	for {
+		select {
+		case r, open := <-c.returns:
+			if !open {
+				c.returns = nil
+				return
+			}
+			c.returned[r.CorrelationId] = r.ReplyText
+		default:
+			return
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// These errors say what to do after a failure. Any other error is returned as it is.
+var (
+	// errGone says that the connection broke and nothing was sent: try again on the next one.
+	errGone = errors.New("the connection broke")
+
+	// errUnrouted says that a queue was not there: declare it and publish once more.
+	errUnrouted = errors.New("the broker could not route the message")
+
+	// errRefused says that a queue is full or has no leader: publish again after a pause.
+	errRefused = fmt.Errorf("%w: the broker refused the message: a queue on its way is full or has no leader", backend.ErrUnavailable)
+
+	// errUnknown says that the broker may have the message: publish it never again, since a second
+	// copy would be a duplicate.
+	errUnknown = fmt.Errorf("%w: the channel closed before the broker confirmed the message", backend.ErrOutcomeUnknown)
+
+	// errAckUnknown says that the broker may have read an ack.
+	errAckUnknown = fmt.Errorf("%w: the connection broke before the broker confirmed the ack", backend.ErrOutcomeUnknown)
+)
+
+const firstPause = 20 * time.Millisecond
+
+// A backoff is the pause before the next try. It doubles with each try.
+type backoff struct{ pause, most time.Duration }
+
+// next returns a pause. It is random within its upper half, so that clients that failed together
+// try again at different times.
+func (b *backoff) next() time.Duration {
+	half := b.pause / 2
+	b.pause = min(2*b.pause, b.most)
+	return half + rand.N(half)
+}
+
+// sleep waits, and returns false if the context ends before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

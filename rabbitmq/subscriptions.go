@@ -1,0 +1,225 @@
+package rabbitmq
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// A subscription has the broker send messages, up to prefetch that are not settled.
+type subscription struct {
+	tag      string
+	end      context.CancelFunc
+	prefetch int
+	unacked  int
+}
+
+// settled makes room for another message.
+func (s *subscription) settled() {
+	if s != nil {
+		s.unacked--
+	}
+}
+
+// subscriptions are those of one channel. There are some only while a Receive waits: no other
+// handle can have what the broker has sent here. A subscription's prefetch cannot grow, so a
+// further one joins when more is wanted.
+type subscriptions struct {
+	queue  string // the broker's name of it
+	number uint64 // of the channel
+	made   int    // subscriptions so far
+	all    []*subscription
+	inbox  inbox
+	ending bool // the handle ends its subscriptions
+
+	idleSince time.Time     // since when no Receive waits; zero while one does
+	idleFor   time.Duration // how long that may last
+}
+
+const (
+	// idleAfter is how long no Receive has to wait before subscriptions end and messages without a
+	// Receive go back to the queue. Workers usually come back sooner.
+	idleAfter = 50 * time.Millisecond
+
+	// leftAfter replaces idleAfter when the last Receive has ended without messages: its worker
+	// has stopped.
+	leftAfter = 2 * time.Millisecond
+
+	// roomyAfter replaces idleAfter when nothing has arrived: other handles lose nothing by the
+	// subscriptions, and new ones cost round trips.
+	roomyAfter = 250 * time.Millisecond
+
+	mostPrefetch = 2000
+)
+
+// room returns how many messages the broker may still send.
+func (s *subscriptions) room() (n int) {
+	for _, sub := range s.all {
+		n += sub.prefetch - sub.unacked
+	}
+	return n
+}
+
+func (s *subscriptions) has(sub *subscription) bool { return slices.Contains(s.all, sub) }
+
+func (s *subscriptions) remove(sub *subscription) {
+	s.all = slices.DeleteFunc(s.all, func(other *subscription) bool { return other == sub })
+}
+
+// patience returns how long no Receive has to wait before the subscriptions end. waiting tells
+// whether messages are here that no Receive has taken.
+func (s *subscriptions) patience(waiting bool) time.Duration {
+	if s.idleFor == leftAfter || s.room() == 0 || waiting {
+		return s.idleFor
+	}
+	return roomyAfter
+}
+
+// An arrival is a delivery, or the end of a subscription.
+type arrival struct {
+	sub      *subscription
+	delivery amqp.Delivery
+	ended    bool
+}
+
+// turn is the arrival's place among others.
+func (a *arrival) turn() uint64 {
+	if a.ended {
+		return math.MaxUint64
+	}
+	return a.delivery.DeliveryTag
+}
+
+// An inbox has the arrivals that the loop has not taken in. Prefetch bounds it. It is safe for
+// concurrent use.
+type inbox struct {
+	filled chan struct{} // has something after an arrival
+
+	mu       sync.Mutex
+	arrivals []arrival
+}
+
+func (b *inbox) put(a arrival) {
+	b.mu.Lock()
+	b.arrivals = append(b.arrivals, a)
+	b.mu.Unlock()
+	select {
+	case b.filled <- struct{}{}:
+	default:
+	}
+}
+
+func (b *inbox) empty() []arrival {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := b.arrivals
+	b.arrivals = nil
+	return all
+}
+
+// adjust makes the subscriptions fit the waiters.
+func (c *channel) adjust(now time.Time) {
+	s := &c.subs
+	if wanted := c.loop.waiters.wanted(); wanted > 0 {
+		s.idleSince, s.idleFor = time.Time{}, idleAfter
+		c.fillers.reset()
+		c.dropFillers()
+		if lacking := wanted - s.room() - c.atHand(); lacking > 0 {
+			c.subscribe(lacking)
+		}
+		return
+	}
+	if s.idleSince.IsZero() {
+		s.idleSince = now
+	}
+	if c.mayUnsubscribe() && now.Sub(s.idleSince) >= c.patience() {
+		c.unsubscribe(now)
+	}
+}
+
+// mayUnsubscribe reports whether there are subscriptions that may end. While the tombstone store is
+// asked about messages they may not: the messages would stay here with no Receive to take them.
+func (c *channel) mayUnsubscribe() bool { return len(c.subs.all) > 0 && c.asked == nil }
+
+func (c *channel) patience() time.Duration {
+	return c.subs.patience(len(c.unacked.due)+len(c.unacked.early)+len(c.fillers.kept) > 0)
+}
+
+// idleEnd returns when adjust may end the subscriptions, and zero if it may not.
+func (c *channel) idleEnd() (t time.Time) {
+	if !c.mayUnsubscribe() || c.subs.idleSince.IsZero() || c.fillers.publishing {
+		return t
+	}
+	t = c.subs.idleSince.Add(c.patience())
+	if c.fillers.next.After(t) {
+		return c.fillers.next
+	}
+	return t
+}
+
+// subscribe adds a subscription with room for the lacking messages, or for as many as all others have
+// if that is more: waiters come one by one, and doubling keeps subscriptions few.
+func (c *channel) subscribe(lacking int) {
+	s := &c.subs
+	sub := &subscription{tag: fmt.Sprintf("delayq-%d-%d", s.number, s.made)}
+	s.made++
+	for _, other := range s.all {
+		sub.prefetch += other.prefetch
+	}
+	sub.prefetch = min(max(sub.prefetch, lacking), mostPrefetch)
+	if c.Qos(sub.prefetch, 0, false) != nil {
+		return // the channel is lost
+	}
+	ctx, end := context.WithCancel(context.Background())
+	sub.end = end
+	deliveries, err := c.ConsumeWithContext(ctx, s.queue, sub.tag, false, false, false, false, nil)
+	if err != nil {
+		end()
+		if err = explain("consuming from "+s.queue, err); refusedWith(err, amqp.AccessRefused) {
+			c.loop.waiters.fail(err)
+		} else {
+			c.loop.q.log.Warn("delayq: subscribing failed; trying again", "err", err)
+		}
+		return
+	}
+	s.all = append(s.all, sub)
+	c.loop.goroutines.Go(func() {
+		for d := range deliveries {
+			s.inbox.put(arrival{sub: sub, delivery: d})
+		}
+		s.inbox.put(arrival{sub: sub, ended: true})
+	})
+}
+
+// unsubscribe ends the subscriptions once they are full and no filler is on its way: that one would
+// stay in the queue.
+func (c *channel) unsubscribe(now time.Time) {
+	if !c.full(now) || c.fillers.publishing {
+		c.fill(now)
+		return
+	}
+	c.cancelSubscriptions()
+	c.giveBack(c.unacked.takeUnleased())
+}
+
+// cancelSubscriptions ends all subscriptions and takes in everything that was on its way. The
+// client library cancels a subscription when its context ends, and keeps a goroutine for each whose
+// context does not.
+func (c *channel) cancelSubscriptions() {
+	c.subs.ending = true
+	for len(c.subs.all) > 0 {
+		sub := c.subs.all[0]
+		for sub.end(); c.subs.has(sub); { // the loss of the channel ends it, too
+			<-c.subs.inbox.filled
+			c.takeIn()
+		}
+	}
+	c.subs.ending = false
+	c.dropFillers()
+	c.removeStrayFillers()
+}
