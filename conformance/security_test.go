@@ -14,6 +14,7 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/memory"
@@ -197,7 +198,7 @@ func (g target) mustHaveKeysOf(t *testing.T, name string) {
 	must(t, err)
 	var own []string
 	if name != "" {
-		own, err = g.backend.(backend.Remover).Remains(t.Context(), name)
+		own, err = g.backend.(admin.Remover).Remains(t.Context(), name)
 		must(t, err)
 	}
 	for i := range keys {

@@ -15,6 +15,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 )
 
 // Management names the broker's management API, HOST:PORT, which [Backend.Examine] asks for the policies of queues; nothing else does. By default it is the host of the URL
@@ -48,11 +49,11 @@ func object(text json.RawMessage) map[string]any {
 }
 
 // policies judges what policies do to the queues of the namespace. AMQP does not tell of policies, not even a declaration does.
-func (e examiner) policies(ctx context.Context) []backend.Finding {
+func (e examiner) policies(ctx context.Context) []admin.Finding {
 	all, err := e.policed(ctx)
 	if err != nil {
-		return []backend.Finding{{
-			Severity: backend.Note, About: policiesAbout, Text: fmt.Sprintf("a broker does not tell of policies over AMQP, and the management API does not reply: %v", err),
+		return []admin.Finding{{
+			Severity: admin.Note, About: policiesAbout, Text: fmt.Sprintf("a broker does not tell of policies over AMQP, and the management API does not reply: %v", err),
 			Remedy: "look for yourself: rabbitmqctl list_queues name effective_policy_definition; docs/rabbitmq.md says what each does",
 		}}
 	}
@@ -73,22 +74,22 @@ func (e examiner) policies(ctx context.Context) []backend.Finding {
 			old = append(old, q.Name)
 		}
 	}
-	var fs []backend.Finding
+	var fs []admin.Finding
 	for id, queues := range found {
 		f := policyFindings[id]
 		f.About = policiesAbout
 		f.Text = id + " on " + some(queues) + ": " + f.Text
 		fs = append(fs, f)
 	}
-	slices.SortFunc(fs, func(a, b backend.Finding) int {
+	slices.SortFunc(fs, func(a, b admin.Finding) int {
 		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(a.Text, b.Text))
 	})
 	if len(fs) == 0 {
-		fs = append(fs, backend.Finding{About: policiesAbout, Text: "no policy takes messages away"})
+		fs = append(fs, admin.Finding{About: policiesAbout, Text: "no policy takes messages away"})
 	}
 	if len(old) > 0 {
-		fs = append(fs, backend.Finding{
-			Severity: backend.Note, About: policiesAbout, Text: "declared by an earlier version: " + some(old) + "; what a policy takes out of these is lost rather than kept aside",
+		fs = append(fs, admin.Finding{
+			Severity: admin.Note, About: policiesAbout, Text: "declared by an earlier version: " + some(old) + "; what a policy takes out of these is lost rather than kept aside",
 			Remedy: "once such a queue is empty and nothing is on its way to it, delete it: the next Open declares it anew",
 		})
 	}
@@ -132,27 +133,27 @@ const (
 )
 
 // policyFindings are what policies do, by what judged returns.
-var policyFindings = map[string]backend.Finding{
-	"overflow reject-publish": {Severity: backend.Problem, Text: "once the queue is full, delayed messages of all queues stand still behind it, up to minutes beyond that",
+var policyFindings = map[string]admin.Finding{
+	"overflow reject-publish": {Severity: admin.Problem, Text: "once the queue is full, delayed messages of all queues stand still behind it, up to minutes beyond that",
 		Remedy: "leave overflow out: then the surplus goes to undeliverable, and other queues go on"},
-	"expires":                        {Severity: backend.Problem, Text: "the broker deletes a queue without workers, with all messages in it", Remedy: "have the policy leave these queues out"},
-	"max-length":                     {Severity: backend.Warning, Text: takenOut, Remedy: "watch undeliverable, or have the policy leave these queues out"},
-	"max-length-bytes":               {Severity: backend.Warning, Text: takenOut, Remedy: "watch undeliverable, or have the policy leave these queues out"},
-	"message-ttl":                    {Severity: backend.Warning, Text: takenOut, Remedy: "watch undeliverable, or have the policy leave these queues out"},
-	"delivery-limit":                 {Severity: backend.Warning, Text: takenOut, Remedy: "have the policy leave these queues out, and use MaxAttempts"},
-	"dead-letter-exchange":           {Severity: backend.Note, Text: "what other policies take out of the queue may go there rather than to undeliverable", Remedy: "have the policy leave these queues out"},
-	"level expires":                  {Severity: backend.Problem, Text: "the broker deletes queues in which messages wait", Remedy: "have the policy leave these queues out"},
-	"level dead-letter-routing-key":  {Severity: backend.Warning, Text: "messages lose their way at each level: they are brought back from undeliverable, seconds late", Remedy: "have the policy leave these queues out"},
-	"level dead-letter-exchange":     {Severity: backend.Note, Text: "the queues' own argument should count instead", Remedy: "have the policy leave these queues out"},
-	"level dead-letter-strategy":     {Severity: backend.Warning, Text: "levels that do not pass on at least once lose messages when the broker crashes", Remedy: "have the policy leave these queues out"},
-	"level overflow reject-publish":  {Severity: backend.Fine, Text: "it is what the queues have anyway"},
-	"level max-length":               {Severity: backend.Warning, Text: "pushes fail while that many messages wait for one digit of their delays", Remedy: "have the policy leave these queues out"},
-	"level max-length-bytes":         {Severity: backend.Warning, Text: "pushes fail while that much waits for one digit of their delays", Remedy: "have the policy leave these queues out"},
-	"level message-ttl":              {Severity: backend.Note, Text: "messages come early to a worker, who sends them round again", Remedy: "have the policy leave these queues out"},
-	"undeliverable max-length":       {Severity: backend.Warning, Text: takenAside, Remedy: "have the policy leave this queue out"},
-	"undeliverable max-length-bytes": {Severity: backend.Warning, Text: takenAside, Remedy: "have the policy leave this queue out"},
-	"undeliverable message-ttl":      {Severity: backend.Warning, Text: takenAside, Remedy: "have the policy leave this queue out"},
-	"undeliverable expires":          {Severity: backend.Warning, Text: takenAside, Remedy: "have the policy leave this queue out"},
+	"expires":                        {Severity: admin.Problem, Text: "the broker deletes a queue without workers, with all messages in it", Remedy: "have the policy leave these queues out"},
+	"max-length":                     {Severity: admin.Warning, Text: takenOut, Remedy: "watch undeliverable, or have the policy leave these queues out"},
+	"max-length-bytes":               {Severity: admin.Warning, Text: takenOut, Remedy: "watch undeliverable, or have the policy leave these queues out"},
+	"message-ttl":                    {Severity: admin.Warning, Text: takenOut, Remedy: "watch undeliverable, or have the policy leave these queues out"},
+	"delivery-limit":                 {Severity: admin.Warning, Text: takenOut, Remedy: "have the policy leave these queues out, and use MaxAttempts"},
+	"dead-letter-exchange":           {Severity: admin.Note, Text: "what other policies take out of the queue may go there rather than to undeliverable", Remedy: "have the policy leave these queues out"},
+	"level expires":                  {Severity: admin.Problem, Text: "the broker deletes queues in which messages wait", Remedy: "have the policy leave these queues out"},
+	"level dead-letter-routing-key":  {Severity: admin.Warning, Text: "messages lose their way at each level: they are brought back from undeliverable, seconds late", Remedy: "have the policy leave these queues out"},
+	"level dead-letter-exchange":     {Severity: admin.Note, Text: "the queues' own argument should count instead", Remedy: "have the policy leave these queues out"},
+	"level dead-letter-strategy":     {Severity: admin.Warning, Text: "levels that do not pass on at least once lose messages when the broker crashes", Remedy: "have the policy leave these queues out"},
+	"level overflow reject-publish":  {Severity: admin.Fine, Text: "it is what the queues have anyway"},
+	"level max-length":               {Severity: admin.Warning, Text: "pushes fail while that many messages wait for one digit of their delays", Remedy: "have the policy leave these queues out"},
+	"level max-length-bytes":         {Severity: admin.Warning, Text: "pushes fail while that much waits for one digit of their delays", Remedy: "have the policy leave these queues out"},
+	"level message-ttl":              {Severity: admin.Note, Text: "messages come early to a worker, who sends them round again", Remedy: "have the policy leave these queues out"},
+	"undeliverable max-length":       {Severity: admin.Warning, Text: takenAside, Remedy: "have the policy leave this queue out"},
+	"undeliverable max-length-bytes": {Severity: admin.Warning, Text: takenAside, Remedy: "have the policy leave this queue out"},
+	"undeliverable message-ttl":      {Severity: admin.Warning, Text: takenAside, Remedy: "have the policy leave this queue out"},
+	"undeliverable expires":          {Severity: admin.Warning, Text: takenAside, Remedy: "have the policy leave this queue out"},
 }
 
 // policed asks the management API for the queues of the virtual host.

@@ -8,12 +8,12 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 )
 
-var _ backend.Remover = (*Backend)(nil)
+var _ admin.Remover = (*Backend)(nil)
 
-// Remove is as in backend.Remover: it deletes the queue and its dead letters from the broker. What is on its way through
+// Remove is as in admin.Remover: it deletes the queue and its dead letters from the broker. What is on its way through
 // the levels has nowhere to go then, and ends in undeliverable.
 func (b *Backend) Remove(ctx context.Context, queue string) error {
 	return b.withConnection(ctx, func(conn *amqp.Connection) error {
@@ -21,7 +21,7 @@ func (b *Backend) Remove(ctx context.Context, queue string) error {
 	})
 }
 
-// Remains is as in backend.Remover: messages that wait for workers, dead letters, and those of any queue in undeliverable. What is on its way
+// Remains is as in admin.Remover: messages that wait for workers, dead letters, and those of any queue in undeliverable. What is on its way
 // through the levels is not seen.
 func (b *Backend) Remains(ctx context.Context, queues ...string) (left []string, err error) {
 	all := []string{b.names.undeliverable()}

@@ -4,18 +4,18 @@ import (
 	"context"
 	"slices"
 
-	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/internal/redisqueue"
 )
 
-var _ backend.Remover = (*Backend)(nil)
+var _ admin.Remover = (*Backend)(nil)
 
-// Remove is as in backend.Remover.
+// Remove is as in admin.Remover.
 func (b *Backend) Remove(ctx context.Context, queue string) error {
 	return redisqueue.Remove(ctx, b.queues, queue)
 }
 
-// Remains is as in backend.Remover. It walks over all keys of the server.
+// Remains is as in admin.Remover. It walks over all keys of the server.
 func (b *Backend) Remains(ctx context.Context, queues ...string) ([]string, error) {
 	return redisqueue.Remains(ctx, b.queues, queues...)
 }

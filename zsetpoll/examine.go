@@ -3,13 +3,13 @@ package zsetpoll
 import (
 	"context"
 
-	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/internal/redisqueue"
 )
 
-var _ backend.Examiner = (*Backend)(nil)
+var _ admin.Examiner = (*Backend)(nil)
 
-// Examine is as in backend.Examiner: each server's version, role, eviction, persistence and clock.
-func (b *Backend) Examine(ctx context.Context) (backend.Examination, error) {
+// Examine is as in admin.Examiner: each server's version, role, eviction, persistence and clock.
+func (b *Backend) Examine(ctx context.Context) (admin.Examination, error) {
 	return redisqueue.Examine(ctx, b.store)
 }
