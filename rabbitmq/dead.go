@@ -168,7 +168,7 @@ func parseCursor(cursor string) (string, error) {
 	return cursor, nil
 }
 
-// Redrive is as in backend.DeadLetters: published, then acknowledged.
+// Redrive is as in backend.Queue: published, then acknowledged.
 func (q *queue) Redrive(ctx context.Context, ids []string) []error {
 	return q.disinter(ctx, ids, func(ch *amqp.Channel, gs []grave) []error {
 		rs := make([]record, len(gs))
@@ -180,7 +180,7 @@ func (q *queue) Redrive(ctx context.Context, ids []string) []error {
 	})
 }
 
-// DeleteDead is as in backend.DeadLetters.
+// DeleteDead is as in backend.Queue.
 func (q *queue) DeleteDead(ctx context.Context, ids []string) []error {
 	return q.disinter(ctx, ids, func(_ *amqp.Channel, gs []grave) []error { return make([]error, len(gs)) })
 }

@@ -19,7 +19,7 @@ const (
 	keepPages = 5 * time.Second
 )
 
-// ListDead is as in backend.DeadLetters. The cursor is the time of death and the id of the last one. While it reads, others
+// ListDead is as in backend.Queue. The cursor is the time of death and the id of the last one. While it reads, others
 // wait that list, redrive or delete dead letters of the queue. A page after the first comes from what was read for the one before, if the number of
 // dead letters is the same.
 func (q *queue) ListDead(ctx context.Context, cursor string, limit int) (ls []backend.DeadLetter, next string, err error) {
@@ -39,6 +39,11 @@ func (q *queue) ListDead(ctx context.Context, cursor string, limit int) (ls []ba
 		return page{ls, next}, err
 	})
 	return got.ls, got.next, err
+}
+
+// ListDeadIDs is as in backend.Queue. The broker passes on no message without its contents.
+func (q *queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
+	return backend.DeadIDs(q.ListDead(ctx, cursor, limit))
 }
 
 func (q *queue) listAfter(ctx context.Context, after string, limit int) (ls []backend.DeadLetter, next string, err error) {

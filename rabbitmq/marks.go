@@ -106,13 +106,11 @@ func (m *marks) tell(ctx context.Context, what string, hs []Hold, call func(cont
 	}
 }
 
-// cancelling is a queue whose messages can be cancelled.
-type cancelling struct{ *queue }
-
-var _ backend.Canceler = cancelling{}
-
-// Cancel is as in backend.Canceler, but for what Traits.CancelsUnseen declares.
-func (q cancelling) Cancel(ctx context.Context, ids []string) []error {
+// Cancel is as in backend.Queue, without backend.CancelNotFound. It takes a tombstone store.
+func (q *queue) Cancel(ctx context.Context, ids []string) []error {
+	if q.marks == nil {
+		return q.Unsupported.Cancel(ctx, ids)
+	}
 	return q.guarded(ctx, len(ids), func() []error { return q.marks.cancel(ctx, ids) })
 }
 

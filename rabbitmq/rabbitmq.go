@@ -80,9 +80,6 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 		_ = q.Close()
 		return nil, err
 	}
-	if q.marks != nil {
-		return cancelling{q}, nil
-	}
 	return q, nil
 }
 
@@ -147,9 +144,15 @@ const traitName = "rabbitmq"
 // Traits returns what the backend promises: no order, two messages for two pushes of an id, leases that end with the connection. With
 // tombstones, delays are limited too.
 func (b *Backend) Traits() backend.Traits {
-	return backend.Traits{
-		Name: traitName, Resolution: time.Millisecond, Unordered: true, KeepsDuplicates: true, NoUniqueFor: true,
-		RecountsAttempts: true, CopiesMessages: true, Leases: backend.InConnection, UncountedAttempts: b.classic,
-		CancelsUnseen: b.tombstones != nil, MaxDelay: b.maxDelay(),
+	lacks := backend.Lacking(
+		backend.Rescheduling, backend.Counting, backend.Peeking, backend.Purging, backend.Ordering, backend.Deduplicating,
+		backend.UniqueWindows, backend.ExactAttempts, backend.SingleCopy, backend.CancelNotFound,
+	)
+	if b.tombstones == nil {
+		lacks = lacks.With(backend.Cancelling)
 	}
+	if b.classic {
+		lacks = lacks.With(backend.CountingAttempts)
+	}
+	return backend.Traits{Name: traitName, Lacks: lacks, Resolution: time.Millisecond, Leases: backend.InConnection, MaxDelay: b.maxDelay()}
 }

@@ -23,7 +23,7 @@ const (
 	waitingFields = 6
 )
 
-// Peek is as in backend.Peeker. What was handed over to Java comes first, in the order in which Java takes it. What Java itself
+// Peek is as in backend.Queue. What was handed over to Java comes first, in the order in which Java takes it. What Java itself
 // has moved has neither id nor due time.
 func (s *store) Peek(ctx context.Context, cursor string, limit int) (page []backend.Pending, next string, err error) {
 	from, err := parsePlace(cursor)
@@ -105,7 +105,7 @@ func parsePlace(cursor string) (p place, err error) {
 	return p, nil
 }
 
-// Purge is as in backend.Purger, in one script: Redisson's three keys go, and ours. Java's processes go on as on a queue that is
+// Purge is as in backend.Queue, in one script: Redisson's three keys go, and ours. Java's processes go on as on a queue that is
 // empty; what one of them holds in its hands is its own.
 func (s *store) Purge(ctx context.Context) (int64, error) {
 	reply, err := s.Run(ctx, purgeScript)

@@ -129,7 +129,7 @@ func (p *place) drain(q backend.Queue, y *tally) {
 }
 
 // checkRest takes what is left: only what nobody was told of, once each.
-func (p *place) checkRest(q queue, y *tally) {
+func (p *place) checkRest(q backend.Queue, y *tally) {
 	p.t.Helper()
 	for {
 		s := p.stats(q)
