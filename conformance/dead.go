@@ -31,7 +31,7 @@ var deadChecks = []Check{
 	},
 	{
 		Name: "dead-list", Invariant: 9, needs: []backend.Feature{backend.Redriving},
-		Rule: "Dead letters are listed whole, with reason and attempts, by time of death, page by page.",
+		Rule: "Dead letters are listed whole, with reason and attempts, by time of death, page by page, and their ids alone in the same order.",
 		run:  deadList,
 	},
 	{

@@ -13,6 +13,7 @@ var pageFaults = []Fault{
 	{Name: "goes on after the due time of a page's last message", Rule: "peek-ties", wrap: func(q *queue) backend.Queue { return &timePager{q} }},
 	{Name: "goes on by the number of dead letters listed", Rule: "redrive-all", wrap: func(q *queue) backend.Queue { return &countPager{q} }},
 	{Name: "lists dead letters by due time", Rule: "dead-pages", wrap: func(q *queue) backend.Queue { return &dueLister{q} }},
+	{Name: "lists the ids of dead letters in another order", Rule: "dead-list", wrap: func(q *queue) backend.Queue { return &idLister{q} }},
 	{Name: "tells a wrong time of death", Rule: "dead-pages", wrap: func(q *queue) backend.Queue {
 		return &lister{q, func(l *backend.DeadLetter) { l.Died = l.Due }}
 	}},
@@ -59,6 +60,15 @@ func (q *dueLister) ListDead(ctx context.Context, cursor string, limit int) ([]b
 	page, next, err := q.Queue.ListDead(ctx, cursor, limit)
 	slices.SortFunc(page, func(a, b backend.DeadLetter) int { return a.Due.Compare(b.Due) })
 	return page, next, err
+}
+
+// idLister reverses each page of ids.
+type idLister struct{ *queue }
+
+func (q *idLister) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
+	ids, next, err := q.Queue.ListDeadIDs(ctx, cursor, limit)
+	slices.Reverse(ids)
+	return ids, next, err
 }
 
 type headless struct{ *queue }
