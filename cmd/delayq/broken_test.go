@@ -22,15 +22,14 @@ func init() {
 		"broken-altering":  func(q backend.Queue) backend.Queue { return alteringQueue{q} },
 		"broken-forgetful": func(q backend.Queue) backend.Queue { return forgetfulQueue{q} },
 		"broken-burial":    func(q backend.Queue) backend.Queue { return burialQueue{q} },
-		"plain":            func(q backend.Queue) backend.Queue { return plainQueue{q} },
 	} {
-		backend.Register(fault, opener(wrap))
+		backend.Register(fault, opener(&wrapped{Backend: memory.New(), wrap: wrap}))
 	}
+	backend.Register("plain", opener(coreOnly{memory.New()}))
 }
 
 // opener opens a new store at the first time and that store ever after, as a server would.
-func opener(wrap func(backend.Queue) backend.Queue) backend.Opener {
-	b := &wrapped{Backend: memory.New(), wrap: wrap}
+func opener(b backend.Backend) backend.Opener {
 	return func(_ context.Context, u *url.URL) (backend.Backend, string, error) {
 		return b, strings.TrimPrefix(u.Path, "/"), nil
 	}
@@ -111,5 +110,17 @@ func (q burialQueue) Dead(ctx context.Context, bs []backend.Burial) []error {
 	return q.Ack(ctx, []backend.Lease{bs[0].Lease})
 }
 
-// plainQueue has no fault; it can only do what each queue must.
-type plainQueue struct{ backend.Queue }
+// coreOnly has no fault; it declares lacking every feature that is a method.
+type coreOnly struct{ *memory.Backend }
+
+func (p coreOnly) Traits() backend.Traits {
+	t := p.Backend.Traits()
+	for _, f := range backend.Features() {
+		if len(f.Verbs()) > 0 {
+			t.Lacks = t.Lacks.With(f)
+		}
+	}
+	return t
+}
+
+func (coreOnly) Close() error { return nil }
