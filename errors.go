@@ -29,24 +29,25 @@ var (
 
 // The errors of handlers and of deliveries, which no store knows.
 var (
-	// ErrSettled says that the delivery was settled before through the same value, so that this call
-	// changed nothing. It takes the place of ErrLeaseLost, which a store returns in both cases.
+	// ErrSettled says that the delivery was settled before through the same value, so that this
+	// call changed nothing. It takes the place of ErrLeaseLost, which a store returns in both
+	// cases.
 	ErrSettled = errors.New("delivery is settled already")
 
 	// ErrDrain says that handlers were still running when a Consume had to end. Their messages are
 	// handed out again once their leases end.
 	ErrDrain = errors.New("handlers outlived the drain")
 
-	// ErrTimeout is the cause of the end of a handler's context when it has taken longer than it may.
-	// The message failed with it, unless the handler returns nil all the same.
+	// ErrTimeout is the cause of the end of a handler's context when it has taken longer than it
+	// may. The message failed with it, unless the handler returns nil all the same.
 	ErrTimeout = errors.New("handler took too long")
 
-	// ErrDrop is for a handler to return, by itself or wrapped: the message failed and is done all the
-	// same. It is acknowledged, and the error goes to the log.
+	// ErrDrop is for a handler to return, by itself or wrapped: the message failed and is done all
+	// the same. It is acknowledged, and the error goes to the log.
 	ErrDrop = errors.New("message dropped")
 
-	// ErrDeadLetter is for a handler to return, by itself or wrapped: trying again would not help, so
-	// the message becomes a dead letter now, whatever attempts are left.
+	// ErrDeadLetter is for a handler to return, by itself or wrapped: trying again would not help,
+	// so the message becomes a dead letter now, whatever attempts are left.
 	ErrDeadLetter = errors.New("message cannot be handled")
 )
 

@@ -6,8 +6,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Stats counts the messages of a queue. Each message is in exactly one of Scheduled, Ready, InFlight
-// and Dead.
+// Stats counts the messages of a queue. Each message is in exactly one of Scheduled, Ready,
+// InFlight and Dead.
 type Stats = backend.Stats
 
 func (q *queue) Stats(ctx context.Context) (Stats, error) {

@@ -1,8 +1,8 @@
 // Package backend is the contract between delayq and the stores that it runs on.
 //
 // A user of delayq needs only two things from here: the sentinel errors and the types of messages,
-// which package delayq re-exports, and [Register] for a URL scheme of their own. The rest is for the
-// author of a backend.
+// which package delayq re-exports, and [Register] for a URL scheme of their own. The rest is for
+// the author of a backend.
 //
 // # How to write a backend
 //
@@ -15,9 +15,10 @@
 //     lacking is.
 //  4. Register the package's name as a URL scheme, in an init function.
 //
-// What is common to all stores is not a backend's business: package delayq validates arguments, makes
-// ids, retries, renews leases, counts failures and wraps errors with the operation's name, once for
-// all of them. A backend returns plain errors, matched to the sentinels below where one fits.
+// What is common to all stores is not a backend's business: package delayq validates arguments,
+// makes ids, retries, renews leases, counts failures and wraps errors with the operation's name,
+// once for all of them. A backend returns plain errors, matched to the sentinels below where one
+// fits.
 //
 // Package [github.com/delayq/delayq/backend/admin] has what a backend may offer to an operator.
 package backend

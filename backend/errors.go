@@ -26,25 +26,27 @@ var (
 	ErrLeaseLost = errors.New("lease lost")
 
 	// ErrDuplicate says that a message of that id is in the queue already, or was and UniqueFor
-	// keeps the id taken. The first one stays as it is; to a caller who repeats a push it means success. A message
-	// in flight counts, so that a handler that pushes its own message's id pushes nothing; a store that knows says so in the text.
+	// keeps the id taken. The first one stays as it is; to a caller that repeats a push it means
+	// success. A message in flight counts, so that a handler that pushes its own message's id
+	// pushes nothing; a store that knows says so in the text.
 	ErrDuplicate = errors.New("a message with this id is in the queue")
 
 	// ErrFull says that the store has reached its limit. Nothing was stored.
 	ErrFull = errors.New("queue is full")
 
-	// ErrUnconfirmed says that the store has the message, but that not all have confirmed it in time for which
-	// a push was told to wait, as replicas or disks. It may be lost with the store. To push it again under
-	// its id waits for them again, and answers ErrDuplicate when they have it.
+	// ErrUnconfirmed says that the store has the message, but that not all have confirmed it in
+	// time for which a push was told to wait, as replicas or disks. It may be lost with the store.
+	// To push it again under its id waits for them again, and returns ErrDuplicate when they have
+	// it.
 	ErrUnconfirmed = errors.New("stored, but not confirmed")
 
-	// ErrUnavailable says that the store cannot be reached, or is not ready: a refused or broken connection, a
-	// server that is starting or moving its data. It is temporary: try again. Unless the error also matches
-	// [ErrOutcomeUnknown], nothing was changed.
+	// ErrUnavailable says that the store cannot be reached, or is not ready: a refused or broken
+	// connection, a server that is starting or moving its data. It is temporary: try again. Unless
+	// the error also matches [ErrOutcomeUnknown], nothing was changed.
 	ErrUnavailable = errors.New("store unavailable")
 
-	// ErrOutcomeUnknown says that the operation may have happened or not: the connection broke, or the context
-	// ended, before the store replied. Repeating the call does no harm.
+	// ErrOutcomeUnknown says that the operation may have happened or not: the connection broke, or
+	// the context ended, before the store replied. Repeating the call does no harm.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 
 	// ErrUnsupported says that this backend cannot do the operation: see [Traits.Lacks]. Package

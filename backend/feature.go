@@ -22,9 +22,9 @@ const (
 	Purging                             // Purge
 	ChangingHeaders                     // Nack may replace a message's headers
 
-	// ExactAttempts: Attempt rises by hand-outs alone. Without it, a connection that breaks may also
-	// count messages that were on their way to a worker. Without such a fault the first hand-out is
-	// attempt 1 on every backend.
+	// ExactAttempts: Attempt rises by hand-outs alone. Without it, a connection that breaks may
+	// also count messages that were on their way to a worker. Without such a fault the first
+	// hand-out is attempt 1 on every backend.
 	ExactAttempts
 
 	// SingleCopy: a Nack, Dead or Redrive that is interrupted, by a crash or by the end of its

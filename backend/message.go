@@ -6,9 +6,9 @@ import "time"
 // message without content, due at once.
 type Message struct {
 	// ID names the message: 1 to 255 bytes of UTF-8 without control characters. Empty, package
-	// delayq gives it one. While a message of that id is in the queue, a further one is refused with
-	// [ErrDuplicate]. A store that lacks [OwnIDs] makes the ids itself: package delayq then returns
-	// [ErrUnsupported] for a message that has one.
+	// delayq gives it one. While a message of that id is in the queue, a further one is refused
+	// with [ErrDuplicate]. A store that lacks [OwnIDs] makes the ids itself: package delayq then
+	// returns [ErrUnsupported] for a message that has one.
 	ID string
 
 	// Body is up to 16 MiB, any bytes. The queue keeps no reference to it.
@@ -19,18 +19,18 @@ type Message struct {
 	// nil when there are none. A store that lacks [Headers] returns [ErrUnsupported] for any.
 	Headers map[string]string
 
-	// Due is when the message may be handed out, from 1970 to 2200, by the store's clock, rounded up
-	// to the store's resolution; a time in the past is due at once. Where it is zero, Delay counts
-	// from the store's own now, up to a hundred years, so that a wrong clock in the pusher's process
-	// does no harm. At most one of the two is set.
+	// Due is when the message may be handed out, from 1970 to 2200, by the store's clock, rounded
+	// up to the store's resolution; a time in the past is due at once. Where it is zero, Delay
+	// counts from the store's own now, up to a hundred years, so that a wrong clock in the pusher's
+	// process does no harm. At most one of the two is set.
 	Due   time.Time
 	Delay time.Duration
 
-	// UniqueFor, 1 ms to 400 days, keeps the ID taken for that long from the push on, by the store's
-	// clock. Until then a further push of the ID is refused with [ErrDuplicate], with UniqueFor or
-	// without, also when the message is done, dead or cancelled. A refused push lengthens nothing. It
-	// asks for an ID. 0 is off: the ID is free when the message is gone. Package delayq returns
-	// [ErrUnsupported] where the store lacks [UniqueWindows].
+	// UniqueFor, 1 ms to 400 days, keeps the ID taken for that long from the push on, by the
+	// store's clock. Until then a further push of the ID is refused with [ErrDuplicate], with
+	// UniqueFor or without, also when the message is done, dead or cancelled. A refused push
+	// lengthens nothing. It asks for an ID. 0 is off: the ID is free when the message is gone.
+	// Package delayq returns [ErrUnsupported] where the store lacks [UniqueWindows].
 	UniqueFor time.Duration
 }
 
@@ -71,8 +71,8 @@ type Return struct {
 	// place in the order, and this hand-out is not counted as an attempt. Delay is 0.
 	Untouched bool
 
-	// NewHeaders has Headers replace all headers of the message in the same step; nil or empty leaves it none. Else Headers is not
-	// looked at. It does not go with Untouched.
+	// NewHeaders has Headers replace all headers of the message in the same step; nil or empty
+	// leaves it none. Else Headers is not looked at. It does not go with Untouched.
 	NewHeaders bool
 	Headers    map[string]string
 }
@@ -101,8 +101,8 @@ type Pending struct {
 	Due      time.Time         // rounded up by the store; zero where another program has dropped it
 	Attempts int               // hand-outs counted so far
 
-	// Err says why the body cannot be read; Body then has the bytes that are there. Only a store that
-	// other programs write to has any such message.
+	// Err says why the body cannot be read; Body then has the bytes that are there. Only a store
+	// that other programs write to has any such message.
 	Err error
 }
 
@@ -125,8 +125,8 @@ type Stats struct {
 	InFlight  int64 // leased
 	Dead      int64 // dead letters
 
-	// Quarantined counts messages of other programs that cannot be read. It is none of the four; only
-	// backends that share queues with other programs have any.
+	// Quarantined counts messages of other programs that cannot be read. It is none of the four;
+	// only backends that share queues with other programs have any.
 	Quarantined int64
 
 	// HeadDue is the earliest due time among scheduled and ready messages; zero without any.

@@ -32,8 +32,9 @@ type Traits struct {
 	// never fencing: a lease is lost when it ends.
 	Sweep time.Duration
 
-	// MaxDelay is the longest delay; 0 is the portable [MaxDelay]. A due time farther away than that
-	// can be told by the store's clock alone, and the backend refuses it with an [InvalidError].
+	// MaxDelay is the longest delay; 0 is the portable [MaxDelay]. A due time farther away than
+	// that can be told by the store's clock alone, and the backend refuses it with an
+	// [InvalidError].
 	MaxDelay time.Duration
 
 	// MaxBody is the largest body in bytes; 0 is the portable [MaxBody].

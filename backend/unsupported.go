@@ -7,8 +7,8 @@ import (
 
 // Unsupported is a queue that supports nothing: each method returns [ErrUnsupported], once for each
 // message where it takes several. A backend's queue embeds it and overrides what its store can do,
-// and [Traits.Lacks] declares the rest. A method that is added to [Queue] is added here too, so that
-// a backend that embeds it goes on compiling.
+// and [Traits.Lacks] declares the rest. A method that is added to [Queue] is added here too, so
+// that a backend that embeds it goes on compiling.
 //
 // Close is left out. Each backend has something to release, and the compiler asks for it.
 type Unsupported struct{}

@@ -10,8 +10,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// TestUnsupportedHasEveryVerb holds Unsupported against the interface: each method but Close is there and
-// returns ErrUnsupported, once for each message where it returns a slice of errors.
+// TestUnsupportedHasEveryVerb holds Unsupported against the interface: each method but Close is
+// there and returns ErrUnsupported, once for each message where it returns a slice of errors.
 func TestUnsupportedHasEveryVerb(t *testing.T) {
 	t.Parallel()
 	const messages = 3
@@ -61,8 +61,8 @@ func TestUnsupportedHasEveryVerb(t *testing.T) {
 	}
 }
 
-// TestFeaturesCoverTheVerbs looks for features without a name, and for verbs that are not in the interface
-// or belong to two features.
+// TestFeaturesCoverTheVerbs looks for features without a name, and for verbs that are not in the
+// interface or belong to two features.
 func TestFeaturesCoverTheVerbs(t *testing.T) {
 	t.Parallel()
 	queue := reflect.TypeFor[backend.Queue]()

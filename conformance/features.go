@@ -17,8 +17,8 @@ var featureChecks = []Check{
 	},
 }
 
-// verbs call the methods that belong to features, those on several messages with all of the ids. Cancel,
-// Reschedule and Redrive would change what becomes of these messages.
+// verbs call the methods that belong to features, those on several messages with all of the ids.
+// Cancel, Reschedule and Redrive would change what becomes of these messages.
 var verbs = map[string]func(ctx context.Context, q backend.Queue, ids []string) []error{
 	"Cancel": func(ctx context.Context, q backend.Queue, ids []string) []error { return q.Cancel(ctx, ids) },
 	"Reschedule": func(ctx context.Context, q backend.Queue, ids []string) []error {
@@ -51,7 +51,8 @@ var verbs = map[string]func(ctx context.Context, q backend.Queue, ids []string) 
 // onMany are the verbs that return an error for each message.
 var onMany = map[string]bool{"Cancel": true, "Reschedule": true, "Redrive": true, "DeleteDead": true}
 
-// features calls what is claimed on an empty queue, and then what is lacking on one message of each state.
+// features calls what is claimed on an empty queue, and then what is lacking on one message of each
+// state.
 func features(t *trial) {
 	for verb, call := range t.verbs(true) {
 		for _, err := range call(t.ctx, t.q, []string{"nobody"}) {

@@ -66,8 +66,8 @@ func (l *deadList) from(cursor string) ([]letter, error) {
 	return l.letters[i:], nil
 }
 
-// pageOfDead returns what show makes of a page of dead letters, and the cursor of the next page. The
-// store is locked.
+// pageOfDead returns what show makes of a page of dead letters, and the cursor of the next page.
+// The store is locked.
 func pageOfDead[T any](s *store, cursor string, limit int, show func(letter) T) ([]T, string, error) {
 	rest, err := s.dead.from(cursor)
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 // Examiner is a [backend.Backend] that can tell how well its store is set up.
 type Examiner interface {
 	// Examine asks the store's servers about all that messages depend on. It leaves behind at most
-	// what the first Open would have made. An error says that the store could not be asked at all; a
-	// setting that a server does not show is a finding.
+	// what the first Open would have made. An error says that the store could not be asked at all;
+	// a setting that a server does not show is a finding.
 	Examine(ctx context.Context) (Examination, error)
 }
 
 // QueueExaminer is a [backend.Backend] that can tell how one of its queues is used.
 type QueueExaminer interface {
-	// ExamineQueue looks at what the store keeps of a queue, and changes nothing. An error says that
-	// the store could not be asked.
+	// ExamineQueue looks at what the store keeps of a queue, and changes nothing. An error says
+	// that the store could not be asked.
 	ExamineQueue(ctx context.Context, queue string) ([]Finding, error)
 }
 

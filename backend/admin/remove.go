@@ -8,8 +8,8 @@ type Remover interface {
 	// not there is no error.
 	Remove(ctx context.Context, queue string) error
 
-	// Remains names what the store holds of messages in some queues: keys, or counts. There is nothing
-	// of a queue that was never used, that was removed, or whose messages are all done. It may walk
-	// over the whole store.
+	// Remains names what the store holds of messages in some queues: keys, or counts. There is
+	// nothing of a queue that was never used, that was removed, or whose messages are all done. It
+	// may walk over the whole store.
 	Remains(ctx context.Context, queues ...string) ([]string, error)
 }
