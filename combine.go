@@ -44,7 +44,7 @@ const (
 
 // combine makes the combiners. In process there are no round trips to share.
 func (q *queue) combine() {
-	direct := q.traits.Durability == backend.InProcess
+	direct := !q.Supports(Durability)
 	q.pushes = &combiner[backend.Message]{send: q.store.Schedule, weigh: messageWeight, own: ownMessage, direct: direct, width: pushWidth, widens: true}
 	q.acks = &combiner[backend.Lease]{send: q.store.Ack, weigh: weightless[backend.Lease], own: itself[backend.Lease], direct: direct, width: settleWidth}
 	q.nacks = &combiner[backend.Return]{send: q.store.Nack, weigh: returnWeight, own: ownReturn, direct: direct, width: settleWidth}

@@ -44,7 +44,7 @@ func seconds(ctx context.Context, _ string) error {
 
 func (f *far) Traits() backend.Traits {
 	tr := f.Backend.Traits()
-	tr.Durability = backend.Durable
+	tr.Lacks = 0
 	if f.change != nil {
 		f.change(&tr)
 	}
@@ -56,7 +56,7 @@ func (f *far) Open(ctx context.Context, name string, o backend.Options) (backend
 	if err != nil {
 		return nil, err
 	}
-	return &farQueue{Queue: q, Inspector: q.(backend.Inspector), far: f}, nil
+	return &farQueue{Queue: q, far: f}, nil
 }
 
 func (f *far) travel(ctx context.Context, op string, n int, do func() []error) []error {
@@ -80,7 +80,6 @@ func (f *far) trips(op string) (n, largest int) {
 
 type farQueue struct {
 	backend.Queue
-	backend.Inspector
 	far *far
 }
 
@@ -395,7 +394,7 @@ func TestStoreThatMakesIDs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFar(seconds)
-		f.makes, f.change = true, func(tr *backend.Traits) { tr.StoreMakesIDs = true }
+		f.makes, f.change = true, func(tr *backend.Traits) { tr.Lacks = backend.Lacking(backend.OwnIDs) }
 		q := newQueue(t, delayq.WithBackend(f))
 		ctx := t.Context()
 		together(50, func(i int) {
@@ -422,7 +421,7 @@ func TestStoreThatMakesIDs(t *testing.T) {
 func TestStoreWithoutHeaders(t *testing.T) {
 	t.Parallel()
 	f := newFar(nil)
-	f.change = func(tr *backend.Traits) { tr.NoHeaders = true }
+	f.change = func(tr *backend.Traits) { tr.Lacks = backend.Lacking(backend.Headers) }
 	q, ctx := newQueue(t, delayq.WithBackend(f)), t.Context()
 	_, err := q.Push(ctx, nil, delayq.Header("k", "v"))
 	wantUnsupported(t, err, "headers")
@@ -437,7 +436,7 @@ func TestRequireOfIDsAndHeaders(t *testing.T) {
 	t.Parallel()
 	f := newFar(nil)
 	newQueue(t, delayq.WithBackend(f), delayq.Require(delayq.OwnIDs, delayq.Headers))
-	f.change = func(tr *backend.Traits) { tr.StoreMakesIDs, tr.NoHeaders = true, true }
+	f.change = func(tr *backend.Traits) { tr.Lacks = backend.Lacking(backend.OwnIDs, backend.Headers) }
 	for _, feature := range []delayq.Feature{delayq.OwnIDs, delayq.Headers} {
 		_, err := delayq.New(t.Context(), "orders", delayq.WithBackend(f), delayq.Require(feature))
 		wantUnsupported(t, err, feature.String())

@@ -17,7 +17,7 @@ func (q *queue) Consume(ctx context.Context, h Handler, opts ...ConsumeOption) e
 	if err == nil && h == nil {
 		err = backend.Invalid("handler", described("nil"), "a function")
 	}
-	if err = firstError(err, validContext(ctx)); err == nil && q.traits.UncountedAttempts {
+	if err = firstError(err, validContext(ctx)); err == nil && !q.Supports(CountingAttempts) {
 		err = o.uncounted(q)
 	}
 	if err == nil {

@@ -178,7 +178,7 @@ func TestRetryPolicyPanics(t *testing.T) {
 func TestMaxAttemptsWithoutAttempts(t *testing.T) {
 	t.Parallel()
 	s := newSeam()
-	s.traits = func(tr *backend.Traits) { tr.UncountedAttempts = true }
+	s.traits = lacking(backend.CountingAttempts)
 	q := newQueue(t, s.option())
 	handler := func(context.Context, *delayq.Delivery) error { return nil }
 	wantIs(t, q.Consume(t.Context(), handler, delayq.MaxAttempts(3)), delayq.ErrUnsupported)

@@ -5,24 +5,15 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"time"
 
 	"github.com/delayq/delayq/backend"
 )
 
 // DeadLetter is a message that failed too often, or that a worker gave up on.
-type DeadLetter struct {
-	ID       string
-	Body     []byte
-	Headers  map[string]string // nil when there are none
-	Due      time.Time         // of the last attempt
-	Attempts int               // how often it was handed out
-	Reason   string            // the last failure, with its stack after a panic
-	Died     time.Time         // by the store's clock
-}
+type DeadLetter = backend.DeadLetter
 
-// DeadLetters are the dead letters of one queue. Its methods answer [ErrUnsupported] where the
-// backend cannot list them.
+// DeadLetters are the dead letters of one queue. Its methods return [ErrUnsupported] where the
+// backend lacks [Redriving].
 type DeadLetters struct{ q *queue }
 
 func (q *queue) Dead() DeadLetters { return DeadLetters{q} }
@@ -36,10 +27,7 @@ func (l DeadLetters) List(ctx context.Context, cursor string, limit int) (letter
 	if err := validLimit(limit); err != nil {
 		return nil, "", l.q.fail("list dead", "", err)
 	}
-	page, next, err := l.q.dead.ListDead(ctx, cursor, limit)
-	for _, d := range page {
-		letters = append(letters, DeadLetter(d))
-	}
+	letters, next, err = l.q.store.ListDead(ctx, cursor, limit)
 	return letters, next, l.q.fail("list dead", "", err)
 }
 
@@ -71,12 +59,12 @@ const pageOfDead = 100
 // from the start. When it fails for some, [ErrNotFound] for those that are not dead, the others
 // are back and the error is a [*BatchError] with an entry for each.
 func (l DeadLetters) Redrive(ctx context.Context, ids ...string) error {
-	return l.each(ctx, "redrive", ids, func(d backend.DeadLetters) []error { return d.Redrive(ctx, ids) })
+	return l.each(ctx, "redrive", ids, func() []error { return l.q.store.Redrive(ctx, ids) })
 }
 
 // Delete deletes dead letters for good. Errors are those of Redrive.
 func (l DeadLetters) Delete(ctx context.Context, ids ...string) error {
-	return l.each(ctx, "delete dead", ids, func(d backend.DeadLetters) []error { return d.DeleteDead(ctx, ids) })
+	return l.each(ctx, "delete dead", ids, func() []error { return l.q.store.DeleteDead(ctx, ids) })
 }
 
 // RedriveAll redrives each dead letter once, however soon it dies again, and returns how many
@@ -87,7 +75,7 @@ func (l DeadLetters) RedriveAll(ctx context.Context) (n int, err error) {
 	}
 	tried := make(map[string]bool)
 	for cursor := ""; ; {
-		ids, next, err := l.ids(ctx, cursor)
+		ids, next, err := l.q.store.ListDeadIDs(ctx, cursor, pageOfIDs)
 		if err != nil {
 			return n, l.q.fail("redrive", "", err)
 		}
@@ -110,7 +98,7 @@ func (l DeadLetters) redriveSome(ctx context.Context, ids []string) (n int, err 
 	if len(ids) == 0 {
 		return 0, nil
 	}
-	errs := l.q.dead.Redrive(ctx, ids)
+	errs := l.q.store.Redrive(ctx, ids)
 	n = len(ids)
 	for i, err := range errs {
 		if err != nil {
@@ -123,21 +111,9 @@ func (l DeadLetters) redriveSome(ctx context.Context, ids []string) (n int, err 
 	return n, batchError(errs)
 }
 
-// ids returns those of a page of dead letters.
-func (l DeadLetters) ids(ctx context.Context, cursor string) (ids []string, next string, err error) {
-	if lister, ok := l.q.dead.(backend.DeadIDLister); ok {
-		return lister.ListDeadIDs(ctx, cursor, pageOfIDs)
-	}
-	page, next, err := l.q.dead.ListDead(ctx, cursor, pageOfDead)
-	for _, d := range page {
-		ids = append(ids, d.ID)
-	}
-	return ids, next, err
-}
-
 const pageOfIDs = 500
 
-func (l DeadLetters) each(ctx context.Context, op string, ids []string, do func(backend.DeadLetters) []error) error {
+func (l DeadLetters) each(ctx context.Context, op string, ids []string, do func() []error) error {
 	if err := l.check(ctx, op); err != nil {
 		return err
 	}
@@ -152,15 +128,12 @@ func (l DeadLetters) each(ctx context.Context, op string, ids []string, do func(
 	if len(ids) == 0 {
 		return l.q.fail(op, "", backend.Invalid("ids", described("none"), "one or more ids"))
 	}
-	return l.q.fail(op, "", batchError(do(l.q.dead)))
+	return l.q.fail(op, "", batchError(do()))
 }
 
 func (l DeadLetters) check(ctx context.Context, op string) error {
 	if l.q == nil {
 		return opError(op, "", "", backend.Invalid("dead letters", described("of no queue"), "those that Queue.Dead returns"))
 	}
-	if l.q.dead == nil {
-		return l.q.fail(op, "", l.q.unsupported(op))
-	}
-	return l.q.fail(op, "", validContext(ctx))
+	return l.q.fail(op, "", firstError(l.q.lacks(Redriving, op), validContext(ctx)))
 }

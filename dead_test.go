@@ -132,7 +132,7 @@ func TestRedriveAll(t *testing.T) {
 	})
 	t.Run("those that die again at once", func(t *testing.T) {
 		t.Parallel()
-		const n = 150 // more than a page, so that the listing meets them again
+		const n = 550 // more than a page, so that the listing meets them again
 		s := newSeam()
 		q := graveyard(t, n, s)
 		redriven := 0
@@ -175,7 +175,7 @@ func TestRedriveAll(t *testing.T) {
 	t.Run("until the store fails", func(t *testing.T) {
 		t.Parallel()
 		s := newSeam()
-		q := graveyard(t, 150, s) // two pages
+		q := graveyard(t, 550, s) // two pages
 		tries := 0
 		s.before = func(_ context.Context, op string) error {
 			if op == "redrive" {
@@ -187,10 +187,10 @@ func TestRedriveAll(t *testing.T) {
 		}
 		n, err := q.Dead().RedriveAll(t.Context())
 		wantIs(t, err, errStore)
-		if n != 100 {
-			t.Errorf("%d came back, want 100", n)
+		if n != 500 {
+			t.Errorf("%d came back, want 500", n)
 		}
-		wantCounts(t, q, delayq.Stats{Ready: 100, Dead: 50})
+		wantCounts(t, q, delayq.Stats{Ready: 500, Dead: 50})
 	})
 }
 

@@ -1,6 +1,7 @@
 package delayq
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,14 +10,13 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// The errors that a caller may want to tell apart, matched with [errors.Is]. They are
-// those of package backend, where each is described.
+// The errors that a store may return, matched with [errors.Is]. They are those of package backend,
+// where each is described.
 var (
 	ErrClosed         = backend.ErrClosed         // the queue is closed
 	ErrNotFound       = backend.ErrNotFound       // no message of that id, or in another state
 	ErrInFlight       = backend.ErrInFlight       // a worker holds the message
 	ErrLeaseLost      = backend.ErrLeaseLost      // the lease ended; nothing changed
-	ErrSettled        = backend.ErrSettled        // this delivery is settled already; nothing changed
 	ErrDuplicate      = backend.ErrDuplicate      // the first message of that id stays; success to a caller that repeats its push
 	ErrFull           = backend.ErrFull           // the store is at its limit; nothing was stored
 	ErrUnconfirmed    = backend.ErrUnconfirmed    // stored, but not where a push was told to wait for, as on replicas
@@ -25,10 +25,30 @@ var (
 	ErrUnsupported    = backend.ErrUnsupported    // the backend cannot do that; an UnsupportedError
 	ErrInvalid        = backend.ErrInvalid        // an argument cannot be used; an InvalidError, nothing changed
 	ErrUnknownScheme  = backend.ErrUnknownScheme  // no backend for that URL: forgotten import?
-	ErrDrain          = backend.ErrDrain          // handlers outlived a stop; their messages come back
-	ErrTimeout        = backend.ErrTimeout        // a handler took longer than Timeout allows
-	ErrDrop           = backend.ErrDrop           // a handler returns it: the message is done, though it failed
-	ErrDeadLetter     = backend.ErrDeadLetter     // a handler returns it: the message is dead, whatever attempts are left
+)
+
+// The errors of handlers and of deliveries, which no store knows.
+var (
+	// ErrSettled says that the delivery was settled before through the same value, so that this
+	// call changed nothing. It takes the place of ErrLeaseLost, which a store returns in both
+	// cases.
+	ErrSettled = errors.New("delivery is settled already")
+
+	// ErrDrain says that handlers were still running when a Consume had to end. Their messages are
+	// handed out again once their leases end.
+	ErrDrain = errors.New("handlers outlived the drain")
+
+	// ErrTimeout is the cause of the end of a handler's context when it has taken longer than it
+	// may. The message failed with it, unless the handler returns nil all the same.
+	ErrTimeout = errors.New("handler took too long")
+
+	// ErrDrop is for a handler to return, by itself or wrapped: the message failed and is done all
+	// the same. It is acknowledged, and the error goes to the log.
+	ErrDrop = errors.New("message dropped")
+
+	// ErrDeadLetter is for a handler to return, by itself or wrapped: trying again would not help,
+	// so the message becomes a dead letter now, whatever attempts are left.
+	ErrDeadLetter = errors.New("message cannot be handled")
 )
 
 type (

@@ -159,8 +159,6 @@ type seam struct {
 	after func(op string)
 	// traits changes what the backend promises.
 	traits func(*backend.Traits)
-	// plain leaves out all that a backend may leave out.
-	plain bool
 	// largest is the largest limit that a Receive was given.
 	largest atomic.Int64
 	// closed counts the calls of the backend's Close, which answers closeErr.
@@ -180,6 +178,11 @@ func (s *seam) Traits() backend.Traits {
 	return tr
 }
 
+// lacking declares that the backend has not those features either.
+func lacking(fs ...backend.Feature) func(*backend.Traits) {
+	return func(tr *backend.Traits) { tr.Lacks = tr.Lacks.With(fs...) }
+}
+
 func (s *seam) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
 	if err := s.enter(ctx, "open"); err != nil {
 		return nil, err
@@ -188,11 +191,7 @@ func (s *seam) Open(ctx context.Context, name string, o backend.Options) (backen
 	if err != nil {
 		return nil, err
 	}
-	sq := &seamQueue{Queue: q, s: s}
-	if s.plain {
-		return sq, nil
-	}
-	return &wholeSeamQueue{seamQueue: sq, extras: q.(extras)}, nil
+	return &seamQueue{Queue: q, s: s}, nil
 }
 
 func (s *seam) Close() error {
@@ -227,27 +226,22 @@ type seamQueue struct {
 	s *seam
 }
 
-type extras interface {
-	backend.Canceler
-	backend.Rescheduler
-	backend.Inspector
-	backend.DeadLetters
-}
-
-type wholeSeamQueue struct {
-	*seamQueue
-	extras
-}
-
-func (q *wholeSeamQueue) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
+func (q *seamQueue) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
 	if err := q.s.enter(ctx, "list dead"); err != nil {
 		return nil, "", err
 	}
-	return q.extras.ListDead(ctx, cursor, limit)
+	return q.Queue.ListDead(ctx, cursor, limit)
 }
 
-func (q *wholeSeamQueue) Redrive(ctx context.Context, ids []string) []error {
-	return q.s.each(ctx, "redrive", len(ids), func() []error { return q.extras.Redrive(ctx, ids) })
+func (q *seamQueue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
+	if err := q.s.enter(ctx, "list dead"); err != nil {
+		return nil, "", err
+	}
+	return q.Queue.ListDeadIDs(ctx, cursor, limit)
+}
+
+func (q *seamQueue) Redrive(ctx context.Context, ids []string) []error {
+	return q.s.each(ctx, "redrive", len(ids), func() []error { return q.Queue.Redrive(ctx, ids) })
 }
 
 func (q *seamQueue) Schedule(ctx context.Context, ms []backend.Message) []error {

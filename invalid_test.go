@@ -456,7 +456,7 @@ func TestTraitsSetTheLimits(t *testing.T) {
 	t.Parallel()
 	s := newSeam()
 	s.traits = func(tr *backend.Traits) {
-		tr.MaxDelay, tr.MaxBody, tr.ForeignNames = time.Minute, 10, true
+		tr.MaxDelay, tr.MaxBody, tr.AnyName = time.Minute, 10, true
 	}
 	q := newQueue(t, s.option())
 	ctx := t.Context()

@@ -6,40 +6,13 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Message is one message of a PushBatch. Its zero value is a message without content,
-// due at once.
-type Message struct {
-	// ID names the message: 1 to 255 bytes of UTF-8 without control characters. Empty,
-	// it gets an id of its own. While a message of that id is in the queue, a further
-	// one is refused with [ErrDuplicate]. A store that makes the ids itself, which lacks the
-	// feature [OwnIDs], answers [ErrUnsupported] to one that is given.
-	ID string
-
-	// Body is up to 16 MiB, any bytes. The queue keeps no reference to it.
-	Body []byte
-
-	// Headers are up to 64 KiB in all, with 8 bytes for each; a key is 1 to 255 bytes of UTF-8 without control
-	// characters and does not begin with "delayq-"; a value is any bytes. A store without
-	// the feature [Headers] answers [ErrUnsupported] to any.
-	Headers map[string]string
-
-	// Due is when the message may be handed out, from 1970 to 2200; in the past it is
-	// due at once. It is taken as given, by the store's clock. Delay, up to a hundred
-	// years, counts from the store's own now, whatever the clock here shows. At most one is set.
-	Due   time.Time
-	Delay time.Duration
-
-	// UniqueFor, 1 ms to 400 days, keeps the ID taken for that long from the push on, by the store's clock:
-	// also when the message is done, dead or cancelled, a further push of the ID is refused with [ErrDuplicate]
-	// until then, with UniqueFor or without. A refused push lengthens nothing. It asks for an ID. 0 is off: the
-	// ID is free when the message is gone. A store without the feature [UniqueWindows] answers [ErrUnsupported].
-	UniqueFor time.Duration
-}
+// Message is one message of a PushBatch. Its zero value is a message without content, due at once.
+type Message = backend.Message
 
 // PushOption sets a part of a message in Push.
 type PushOption func(*Message) error
 
-func (m *Message) apply(opts []PushOption) error {
+func apply(m *Message, opts []PushOption) error {
 	for _, set := range opts {
 		if set == nil {
 			return backend.Invalid("push option", described("nil"), "the result of After, At, ID, UniqueFor or Header")

@@ -59,14 +59,14 @@ func TestNackHeadersAreChecked(t *testing.T) {
 // TestNackHeadersUnsupported asks stores without headers, and those that keep them as they were pushed.
 func TestNackHeadersUnsupported(t *testing.T) {
 	t.Parallel()
-	for name, lack := range map[string]func(*backend.Traits){
-		"no headers":    func(tr *backend.Traits) { tr.NoHeaders = true },
-		"fixed headers": func(tr *backend.Traits) { tr.FixedHeaders = true },
+	for name, lack := range map[string]backend.Feature{
+		"no headers":    backend.Headers,
+		"fixed headers": backend.ChangingHeaders,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSeam()
-			s.traits = lack
+			s.traits = lacking(lack)
 			_, err := delayq.New(t.Context(), "jobs", s.option(), delayq.Require(delayq.ChangingHeaders))
 			wantIs(t, err, delayq.ErrUnsupported)
 			q := newQueue(t, s.option())

@@ -47,7 +47,7 @@ func (g *gauger) observe(ctx context.Context, o metric.Observer) error {
 	ctx, cancel := context.WithTimeout(ctx, statsWithin)
 	defer cancel()
 	defer context.AfterFunc(g.q.stopping, cancel)()
-	s, err := g.q.inspect.Stats(ctx)
+	s, err := g.q.store.Stats(ctx)
 	switch {
 	case g.q.stopping.Err() != nil:
 		return nil

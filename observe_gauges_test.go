@@ -74,7 +74,7 @@ func (q *countedQueue) Stats(ctx context.Context) (backend.Stats, error) {
 		<-ctx.Done()
 		return backend.Stats{}, ctx.Err()
 	}
-	return q.Queue.(backend.Inspector).Stats(ctx)
+	return q.Queue.Stats(ctx)
 }
 
 func TestDepthAsksOnce(t *testing.T) {
@@ -129,7 +129,7 @@ func TestCloseEndsACollection(t *testing.T) {
 func TestDepthWithoutStats(t *testing.T) {
 	t.Parallel()
 	w, s := newWatcher(), newSeam()
-	s.plain = true
+	s.traits = lacking(backend.Counting)
 	q := newQueue(t, s.option(), w.metrics())
 	push(t, q)
 	got := w.collect(t)

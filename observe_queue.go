@@ -39,7 +39,7 @@ func (q *queue) measure(o *options) error {
 // watch has collections of metrics ask the queue.
 func (q *queue) watch(m metric.Meter) error {
 	watches := []func(metric.Meter) (metric.Registration, error){q.watchLongest}
-	if q.inspect != nil {
+	if q.Supports(Counting) {
 		watches = append(watches, q.watchDepth)
 	}
 	for _, begin := range watches {

@@ -30,7 +30,7 @@ func (q *queue) newTracer(from trace.TracerProvider, p propagation.TextMapPropag
 	return &tracer{
 		from:       from.Tracer(scopeName, trace.WithSchemaURL(schemaURL)),
 		propagator: p,
-		headers:    !q.traits.NoHeaders,
+		headers:    q.Supports(Headers),
 		identity:   q.identity(),
 		name:       q.name,
 		log:        q.log,

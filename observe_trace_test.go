@@ -231,7 +231,7 @@ func TestTraceStaysOutOfTheHeaders(t *testing.T) {
 	const mine = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	full := strings.Repeat("v", backend.MaxHeaders-backend.HeaderCost-1)
 	noHeaders := newSeam()
-	noHeaders.traits = func(tr *backend.Traits) { tr.NoHeaders = true }
+	noHeaders.traits = lacking(backend.Headers)
 	for _, tt := range []struct {
 		name    string
 		watcher *watcher

@@ -2,6 +2,7 @@ package delayq
 
 import (
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -137,7 +138,7 @@ func WithPropagator(p propagation.TextMapPropagator) Option {
 func Require(fs ...Feature) Option {
 	return func(o *options) error {
 		for _, f := range fs {
-			if _, known := featureNames[f]; !known {
+			if !slices.Contains(backend.Features(), f) {
 				return backend.Invalid("feature", int(f), "one of the Feature constants")
 			}
 		}

@@ -32,11 +32,11 @@ func (c *claims) Open(ctx context.Context, name string, o backend.Options) (back
 	if err != nil {
 		return nil, err
 	}
-	return &claimsQueue{wholeSeamQueue: q.(*wholeSeamQueue), c: c}, nil
+	return &claimsQueue{Queue: q, c: c}, nil
 }
 
 type claimsQueue struct {
-	*wholeSeamQueue
+	backend.Queue
 	c *claims
 }
 
@@ -45,7 +45,7 @@ func (q *claimsQueue) Receive(ctx context.Context, limit int, lease time.Duratio
 	q.c.asked = append(q.c.asked, limit)
 	q.c.mu.Unlock()
 	time.Sleep(claimTrip)
-	return q.wholeSeamQueue.Receive(ctx, limit, lease)
+	return q.Queue.Receive(ctx, limit, lease)
 }
 
 // most is the most that a Receive has asked for.

@@ -11,14 +11,14 @@ import (
 
 func (q *queue) Push(ctx context.Context, body []byte, opts ...PushOption) (string, error) {
 	m := Message{Body: body}
-	if err := m.apply(opts); err != nil {
+	if err := apply(&m, opts); err != nil {
 		return "", q.fail("push", m.ID, err)
 	}
 	made, err := q.prepare(ctx, &m)
 	if err != nil {
 		return "", q.fail("push", m.ID, err)
 	}
-	item := &[1]backend.Message{backend.Message(m)}
+	item := &[1]backend.Message{m}
 	ctx, sending := q.sending(ctx, item[:])
 	if err = q.pushes.do(ctx, item); err == nil {
 		m.ID = item[0].ID // also where the store made it
@@ -39,7 +39,7 @@ func (q *queue) PushBatch(ctx context.Context, ms []Message) ([]string, error) {
 		if made[i], err = q.prepare(ctx, &m); err != nil {
 			return nil, q.fail("push", "", fmt.Errorf("message %d of the batch: %w", i, err))
 		}
-		batch[i] = backend.Message(m)
+		batch[i] = m
 	}
 	ctx, sending := q.sending(ctx, batch)
 	errs := q.store.Schedule(ctx, batch)
@@ -56,7 +56,7 @@ func (q *queue) PushBatch(ctx context.Context, ms []Message) ([]string, error) {
 func (q *queue) idsOf(ms []backend.Message, errs []error) []string {
 	ids := make([]string, len(ms))
 	for i := range ms {
-		if refused := errs != nil && errs[i] != nil; !refused || !q.traits.StoreMakesIDs {
+		if refused := errs != nil && errs[i] != nil; !refused || q.Supports(OwnIDs) {
 			ids[i] = ms[i].ID
 		}
 	}
@@ -68,7 +68,7 @@ func (q *queue) prepare(ctx context.Context, m *Message) (madeID bool, err error
 	if err := firstError(validContext(ctx), q.validUnique(m)); err != nil {
 		return false, err
 	}
-	if m.ID == "" && !q.traits.StoreMakesIDs {
+	if m.ID == "" && q.Supports(OwnIDs) {
 		m.ID, madeID = newID(), true
 	}
 	return madeID, q.validMessage(m)
@@ -84,27 +84,21 @@ func pushed(err error, madeID bool) error {
 }
 
 func (q *queue) Cancel(ctx context.Context, id string) error {
-	if q.cancel == nil {
-		return q.fail("cancel", id, q.unsupported("cancel"))
-	}
-	if err := firstError(validContext(ctx), validID(id)); err != nil {
+	if err := firstError(q.lacks(Cancelling, "cancel"), validContext(ctx), validID(id)); err != nil {
 		return q.fail("cancel", id, err)
 	}
 	began := q.meter.begin()
-	err := one(q.cancel.Cancel(ctx, []string{id}))
+	err := one(q.store.Cancel(ctx, []string{id}))
 	q.meter.operated(ctx, opCancel, began, err)
 	return q.fail("cancel", id, err)
 }
 
 func (q *queue) Reschedule(ctx context.Context, id string, due time.Time) error {
-	if q.reschedule == nil {
-		return q.fail("reschedule", id, q.unsupported("reschedule"))
-	}
-	if err := firstError(validContext(ctx), validID(id), validDue(due)); err != nil {
+	if err := firstError(q.lacks(Rescheduling, "reschedule"), validContext(ctx), validID(id), validDue(due)); err != nil {
 		return q.fail("reschedule", id, err)
 	}
 	began := q.meter.begin()
-	err := one(q.reschedule.Reschedule(ctx, []backend.Move{{ID: id, Due: due}}))
+	err := one(q.store.Reschedule(ctx, []backend.Move{{ID: id, Due: due}}))
 	q.meter.operated(ctx, opReschedule, began, err)
 	return q.fail("reschedule", id, err)
 }

@@ -248,13 +248,7 @@ type queue struct {
 	own     bool // the backend is closed with the queue
 	traits  backend.Traits
 
-	store      backend.Queue
-	cancel     backend.Canceler // nil where the backend has none, as are the next five
-	reschedule backend.Rescheduler
-	inspect    backend.Inspector
-	dead       backend.DeadLetters
-	peek       backend.Peeker
-	purge      backend.Purger
+	store backend.Queue
 
 	pushes *combiner[backend.Message]
 	acks   *combiner[backend.Lease]
@@ -290,7 +284,6 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	if q.clock == nil {
 		q.clock = clockwork.NewRealClock()
 	}
-	q.discover()
 	q.combine()
 	if err := q.require(o.required); err != nil {
 		_ = store.Close()
@@ -302,16 +295,6 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 		return nil, err
 	}
 	return q, nil
-}
-
-// discover finds out once what the backend can do.
-func (q *queue) discover() {
-	q.cancel, _ = q.store.(backend.Canceler)
-	q.reschedule, _ = q.store.(backend.Rescheduler)
-	q.inspect, _ = q.store.(backend.Inspector)
-	q.dead, _ = q.store.(backend.DeadLetters)
-	q.peek, _ = q.store.(backend.Peeker)
-	q.purge, _ = q.store.(backend.Purger)
 }
 
 func (q *queue) Close() error {

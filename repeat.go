@@ -53,7 +53,7 @@ func (q *queue) newRepetition(ctx context.Context, name string, s Schedule, body
 	r.horizon = min(backend.MaxUnique-clocksApart-catchUp, maxDelay(q.traits))
 	err := firstError(validContext(ctx), q.require([]Feature{OwnIDs, UniqueWindows}), validRepeatName(name), validSchedule(s))
 	if err == nil {
-		err = r.message.apply(opts)
+		err = apply(&r.message, opts)
 	}
 	if err == nil {
 		err = validRepeated(&r.message)

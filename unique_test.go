@@ -59,14 +59,14 @@ func TestBadUniqueForIsRefused(t *testing.T) {
 
 func TestUniqueForWhereThereIsNone(t *testing.T) {
 	t.Parallel()
-	for name, without := range map[string]func(*backend.Traits){
-		"no windows": func(tr *backend.Traits) { tr.NoUniqueFor = true },
-		"no own ids": func(tr *backend.Traits) { tr.StoreMakesIDs = true },
+	for name, without := range map[string]backend.Feature{
+		"no windows": backend.UniqueWindows,
+		"no own ids": backend.OwnIDs,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSeam()
-			s.traits = without
+			s.traits = lacking(without)
 			q := newQueue(t, s.option())
 			_, err := q.Push(t.Context(), nil, delayq.ID("a"), delayq.UniqueFor(time.Hour))
 			wantIs(t, err, delayq.ErrUnsupported)

@@ -23,13 +23,13 @@ func validContext(ctx context.Context) error {
 
 func validName(name string, traits backend.Traits) error {
 	allowed := fmt.Sprintf("1 to %d bytes", backend.MaxName)
-	if !traits.ForeignNames {
+	if !traits.AnyName {
 		allowed += ` of letters, digits and "-_.:"`
 	}
 	if name == "" || len(name) > backend.MaxName {
 		return backend.Invalid("queue name", name, allowed)
 	}
-	if traits.ForeignNames {
+	if traits.AnyName {
 		return nil
 	}
 	for _, r := range name {
@@ -67,7 +67,7 @@ func (q *queue) validMessage(m *Message) error {
 
 func (q *queue) validPushID(id string) error {
 	switch {
-	case !q.traits.StoreMakesIDs:
+	case q.Supports(OwnIDs):
 		return validID(id)
 	case id != "":
 		return q.unsupported("pushes with an id")
@@ -122,7 +122,7 @@ func validBody(body []byte, traits backend.Traits) error {
 const reservedPrefix = "delayq-"
 
 func (q *queue) validHeaders(headers map[string]string) error {
-	if q.traits.NoHeaders && len(headers) > 0 {
+	if len(headers) > 0 && !q.Supports(Headers) {
 		return q.unsupported("headers")
 	}
 	return validHeaders(headers)

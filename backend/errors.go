@@ -5,11 +5,11 @@ import (
 	"fmt"
 )
 
-// The sentinel errors of delayq, all of them. They are matched with [errors.Is];
-// package delayq re-exports each. The outcome of one message wraps at most one of them, but for ErrUnavailable and
+// The sentinel errors that a backend returns. They are matched with [errors.Is]; package delayq
+// re-exports each. The outcome of one message wraps at most one of them, but for ErrUnavailable and
 // ErrOutcomeUnknown, which may come together.
 var (
-	// ErrClosed answers every call on a closed queue or backend.
+	// ErrClosed is returned by every call on a closed queue or backend.
 	ErrClosed = errors.New("closed")
 
 	// ErrNotFound says that the store has no message of that id in a state the
@@ -25,34 +25,32 @@ var (
 	// ended, or it was settled before. Nothing was changed.
 	ErrLeaseLost = errors.New("lease lost")
 
-	// ErrSettled says that the delivery was settled before through the same value, so that this call changed
-	// nothing. Package delayq returns it in the place of ErrLeaseLost where it knows; a store cannot tell the two.
-	ErrSettled = errors.New("delivery is settled already")
-
 	// ErrDuplicate says that a message of that id is in the queue already, or was and UniqueFor
-	// keeps the id taken. The first one stays as it is; to a caller who repeats a push it means success. A message
-	// in flight counts, so that a handler that pushes its own message's id pushes nothing; a store that knows says so in the text.
+	// keeps the id taken. The first one stays as it is; to a caller that repeats a push it means
+	// success. A message in flight counts, so that a handler that pushes its own message's id
+	// pushes nothing; a store that knows says so in the text.
 	ErrDuplicate = errors.New("a message with this id is in the queue")
 
 	// ErrFull says that the store has reached its limit. Nothing was stored.
 	ErrFull = errors.New("queue is full")
 
-	// ErrUnconfirmed says that the store has the message, but that not all have confirmed it in time for which
-	// a push was told to wait, as replicas or disks. It may be lost with the store. To push it again under
-	// its id waits for them again, and answers ErrDuplicate when they have it.
+	// ErrUnconfirmed says that the store has the message, but that not all have confirmed it in
+	// time for which a push was told to wait, as replicas or disks. It may be lost with the store.
+	// To push it again under its id waits for them again, and returns ErrDuplicate when they have
+	// it.
 	ErrUnconfirmed = errors.New("stored, but not confirmed")
 
-	// ErrUnavailable says that the store cannot be reached, or is not ready: a refused or broken connection, a
-	// server that is starting or moving its data. It is temporary: try again. Unless the error also matches
-	// [ErrOutcomeUnknown], nothing was changed.
+	// ErrUnavailable says that the store cannot be reached, or is not ready: a refused or broken
+	// connection, a server that is starting or moving its data. It is temporary: try again. Unless
+	// the error also matches [ErrOutcomeUnknown], nothing was changed.
 	ErrUnavailable = errors.New("store unavailable")
 
-	// ErrOutcomeUnknown says that the operation may have happened or not: the connection broke, or the context
-	// ended, before the store replied. Repeating the call does no harm.
+	// ErrOutcomeUnknown says that the operation may have happened or not: the connection broke, or
+	// the context ended, before the store replied. Repeating the call does no harm.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 
-	// ErrUnsupported says that this backend cannot do the operation. The error is
-	// an [UnsupportedError].
+	// ErrUnsupported says that this backend cannot do the operation: see [Traits.Lacks]. Package
+	// delayq returns an [UnsupportedError], which names backend and operation.
 	ErrUnsupported = errors.New("not supported")
 
 	// ErrInvalid says that an argument cannot be used. The error is an
@@ -61,22 +59,6 @@ var (
 
 	// ErrUnknownScheme says that no backend is registered for a URL's scheme.
 	ErrUnknownScheme = errors.New("unknown URL scheme")
-
-	// ErrDrain says that handlers were still running when a Consume had to end. Their
-	// messages are handed out again once their leases end.
-	ErrDrain = errors.New("handlers outlived the drain")
-
-	// ErrTimeout is the cause of the end of a handler's context when it has taken longer than
-	// it may. The message failed with it, unless the handler returns nil all the same.
-	ErrTimeout = errors.New("handler took too long")
-
-	// ErrDrop is for a handler to return, by itself or wrapped: the message failed and is done all
-	// the same. It is acknowledged, and the error goes to the log.
-	ErrDrop = errors.New("message dropped")
-
-	// ErrDeadLetter is for a handler to return, by itself or wrapped: trying again would not help, so
-	// the message becomes a dead letter now.
-	ErrDeadLetter = errors.New("message cannot be handled")
 )
 
 // InvalidError names a value that cannot be used and what is allowed instead.

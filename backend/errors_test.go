@@ -41,7 +41,7 @@ func TestTypedErrorsMatchTheirSentinels(t *testing.T) {
 	t.Parallel()
 	sentinels := []error{
 		backend.ErrClosed, backend.ErrNotFound, backend.ErrInFlight, backend.ErrLeaseLost, backend.ErrDuplicate,
-		backend.ErrFull, backend.ErrUnsupported, backend.ErrInvalid, backend.ErrUnknownScheme, backend.ErrDrain,
+		backend.ErrFull, backend.ErrUnsupported, backend.ErrInvalid, backend.ErrUnknownScheme,
 	}
 	for _, tt := range []struct {
 		err, want error

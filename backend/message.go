@@ -2,20 +2,35 @@ package backend
 
 import "time"
 
-// Message is what Schedule stores.
+// Message is one message of a push. Package delayq has it under the same name. Its zero value is a
+// message without content, due at once.
 type Message struct {
-	ID      string // 1 to MaxID bytes
-	Body    []byte
-	Headers map[string]string // nil when there are none
+	// ID names the message: 1 to 255 bytes of UTF-8 without control characters. Empty, package
+	// delayq gives it one. While a message of that id is in the queue, a further one is refused
+	// with [ErrDuplicate]. A store that lacks [OwnIDs] makes the ids itself: package delayq then
+	// returns [ErrUnsupported] for a message that has one.
+	ID string
 
-	// Due is when the message may be handed out. Where it is zero, Delay is
-	// added to the store's own clock instead, so that a pusher with a wrong
-	// clock does no harm. It is rounded up to the store's resolution.
+	// Body is up to 16 MiB, any bytes. The queue keeps no reference to it.
+	Body []byte
+
+	// Headers are up to 64 KiB in all, with 8 bytes for each. A key is 1 to 255 bytes of UTF-8
+	// without control characters and does not begin with "delayq-"; a value is any bytes. They are
+	// nil when there are none. A store that lacks [Headers] returns [ErrUnsupported] for any.
+	Headers map[string]string
+
+	// Due is when the message may be handed out, from 1970 to 2200, by the store's clock, rounded
+	// up to the store's resolution; a time in the past is due at once. Where it is zero, Delay
+	// counts from the store's own now, up to a hundred years, so that a wrong clock in the pusher's
+	// process does no harm. At most one of the two is set.
 	Due   time.Time
 	Delay time.Duration
 
-	// UniqueFor keeps the id taken for that long from the push on, by the store's clock: 0 for no
-	// longer than the message is in the queue, else [MinUnique] to [MaxUnique].
+	// UniqueFor, 1 ms to 400 days, keeps the ID taken for that long from the push on, by the
+	// store's clock. Until then a further push of the ID is refused with [ErrDuplicate], with
+	// UniqueFor or without, also when the message is done, dead or cancelled. A refused push
+	// lengthens nothing. It asks for an ID. 0 is off: the ID is free when the message is gone.
+	// Package delayq returns [ErrUnsupported] where the store lacks [UniqueWindows].
 	UniqueFor time.Duration
 }
 
@@ -56,8 +71,8 @@ type Return struct {
 	// place in the order, and this hand-out is not counted as an attempt. Delay is 0.
 	Untouched bool
 
-	// NewHeaders has Headers replace all headers of the message in the same step; nil or empty leaves it none. Else Headers is not
-	// looked at. It does not go with Untouched.
+	// NewHeaders has Headers replace all headers of the message in the same step; nil or empty
+	// leaves it none. Else Headers is not looked at. It does not go with Untouched.
 	NewHeaders bool
 	Headers    map[string]string
 }
@@ -75,15 +90,32 @@ type Move struct {
 	Delay time.Duration
 }
 
-// DeadLetter is a message that nobody will handle unless it is redriven.
+// Pending is a message that waits: scheduled, or due and not handed out.
+type Pending struct {
+	// ID is the one that Cancel takes. It is empty where the message gets one only with its first
+	// hand-out, as one does that another program has moved along.
+	ID string
+
+	Body     []byte
+	Headers  map[string]string // nil when there are none
+	Due      time.Time         // rounded up by the store; zero where another program has dropped it
+	Attempts int               // hand-outs counted so far
+
+	// Err says why the body cannot be read; Body then has the bytes that are there. Only a store
+	// that other programs write to has any such message.
+	Err error
+}
+
+// DeadLetter is a message that failed too often, or that a worker gave up on. It is not handed out
+// unless it is redriven.
 type DeadLetter struct {
 	ID       string
 	Body     []byte
 	Headers  map[string]string // nil when there are none
 	Due      time.Time         // of the last attempt
 	Attempts int               // hand-outs counted before it died
-	Reason   string
-	Died     time.Time // by the store's clock
+	Reason   string            // the last failure, with its stack after a panic
+	Died     time.Time         // by the store's clock
 }
 
 // Stats counts the messages of a queue. Each is in exactly one of the first four.
@@ -93,10 +125,10 @@ type Stats struct {
 	InFlight  int64 // leased
 	Dead      int64 // dead letters
 
-	// Quarantined counts what others wrote and nobody can read. It is none of the four.
+	// Quarantined counts messages of other programs that cannot be read. It is none of the four;
+	// only backends that share queues with other programs have any.
 	Quarantined int64
 
-	// HeadDue is the earliest due time among scheduled and ready messages; zero
-	// without any.
+	// HeadDue is the earliest due time among scheduled and ready messages; zero without any.
 	HeadDue time.Time
 }

@@ -47,7 +47,7 @@ func (m *Mux) Schemes() []string {
 }
 
 // Open connects to the store that rawURL names. The caller closes the backend. It
-// answers [ErrUnknownScheme] for a scheme without a backend and [ErrInvalid] for a
+// returns [ErrUnknownScheme] for a scheme without a backend and [ErrInvalid] for a
 // URL that cannot be read. Errors do not repeat the URL's password.
 func (m *Mux) Open(ctx context.Context, rawURL string) (b Backend, queue string, err error) {
 	u, err := url.Parse(rawURL)

@@ -125,7 +125,7 @@ func (b *blunderer) pushBadly(ctx context.Context) {
 	}
 	what, bad := b.badMessage()
 	want := invalid
-	if b.Traits.StoreMakesIDs && bad.ID != "" || b.Traits.NoHeaders && len(bad.Headers) > 0 {
+	if !b.Traits.Supports(backend.OwnIDs) && bad.ID != "" || !b.Traits.Supports(backend.Headers) && len(bad.Headers) > 0 {
 		want = unsupported
 	}
 	if bad.Body == nil {
@@ -175,7 +175,7 @@ func (b *blunderer) nobody(f delayq.Feature) []string {
 	switch {
 	case !b.dq.Supports(f):
 		return []string{unsupported}
-	case b.Traits.CancelsUnseen:
+	case !b.Traits.Supports(backend.CancelNotFound):
 		return []string{"ok", unknown}
 	default:
 		return []string{"not-found", unknown}
@@ -185,7 +185,7 @@ func (b *blunderer) nobody(f delayq.Feature) []string {
 // nameBadly opens queues that cannot be.
 func (b *blunderer) nameBadly(ctx context.Context) {
 	names := []string{"", strings.Repeat("n", backend.MaxName+1)}
-	if !b.Traits.ForeignNames {
+	if !b.Traits.AnyName {
 		names = append(names, "a/b", "{a}", "a*", "a\x00b", "ä")
 	}
 	name := pick(b.dice, names)
@@ -254,8 +254,8 @@ func (b *blunderer) take(ctx context.Context) (d *delayq.Delivery, it Item) {
 		if d, err = b.dq.Receive(ctx); err != nil {
 			return err
 		}
-		n, whole := recognize(d.Body, d.Headers, !b.Traits.NoHeaders)
-		if !b.Traits.StoreMakesIDs {
+		n, whole := recognize(d.Body, d.Headers, b.Traits.Supports(backend.Headers))
+		if b.Traits.Supports(backend.OwnIDs) {
 			whole = whole && d.ID == b.idOf(n)
 		}
 		it = Item{

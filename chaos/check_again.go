@@ -1,5 +1,7 @@
 package chaos
 
+import "github.com/delayq/delayq/backend"
+
 // again is invariant 4: a message comes again only after a lease that ended, a nack or a redrive, and never after a successful ack or
 // cancellation. Ids that were pushed twice are left to the rule linear.
 func (j *judge) again(l *life) {
@@ -49,7 +51,7 @@ func redriven(l *life, a, b hold) bool {
 // copiable reports whether the store has declared that this may be a second copy of the message: one that was left by
 // a break between the writing of a copy and the deletion of the first.
 func (j *judge) copiable(l *life, h hold) bool {
-	if !j.h.Traits.CopiesMessages || !l.unclear() && !j.h.broke(l.steps[0].Start, h.end()) {
+	if j.h.Traits.Supports(backend.SingleCopy) || !l.unclear() && !j.h.broke(l.steps[0].Start, h.end()) {
 		return false
 	}
 	j.counts.Copies++

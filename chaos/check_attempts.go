@@ -1,10 +1,12 @@
 package chaos
 
+import "github.com/delayq/delayq/backend"
+
 // attempts is invariant 8: Attempt is 1 at first, and one more with each hand-out, but for those that were given back untouched. A
 // hand-out that nobody saw counts too. There is none unless something broke, or the machine kept a process from its delivery until
 // the lease had ended: that takes a lease's time, and is rare.
 func (j *judge) attempts(l *life) {
-	if j.h.Traits.UncountedAttempts || l.pushes() > 1 {
+	if !j.h.Traits.Supports(backend.CountingAttempts) || l.pushes() > 1 {
 		return
 	}
 	hs := l.holds()
@@ -48,11 +50,11 @@ func (j *judge) leastAfter(l *life, hs []hold, next *hold) int {
 func (j *judge) counted(l *life, since, free int64, least, most int, h *hold) {
 	switch {
 	case j.h.undone(h.step), j.h.jumped(min(since, h.Start), max(since, h.end())): // leases ended at once, perhaps those of claims on their way
-	case j.h.Traits.CopiesMessages && (l.unclear() || j.h.broke(l.steps[0].Start, h.end())): // a copy has a count of its own
+	case !j.h.Traits.Supports(backend.SingleCopy) && (l.unclear() || j.h.broke(l.steps[0].Start, h.end())): // a copy has a count of its own
 	case h.Attempt < least:
 		j.fail("attempts", "came as attempt %d at %s, where %d was the least", h.Attempt, clockOf(h.End), least)
 	case h.Attempt <= most:
-	case j.h.Traits.RecountsAttempts && j.h.broke(l.steps[0].Start, h.end()): // the count of an earlier break may show late
+	case !j.h.Traits.Supports(backend.ExactAttempts) && j.h.broke(l.steps[0].Start, h.end()): // the count of an earlier break may show late
 	case j.h.broke(since, h.end()):
 		j.counts.Hidden += h.Attempt - most
 	case h.at-free >= j.shortest:

@@ -1,6 +1,10 @@
 package chaos
 
-import "time"
+import (
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
 
 // early is invariant 1: no hand-out before its due time by the store's clock. What due time that is at least follows from
 // what was pushed, moved and given back, not from what the store says of itself.
@@ -27,7 +31,7 @@ func (j *judge) early(l *life) {
 
 // leastDue is the earliest due time that a hand-out may have had, and what set it.
 func (j *judge) leastDue(l *life, take step) (least int64, from step) {
-	copied := j.h.Traits.CopiesMessages && (l.unclear() || j.h.broke(l.steps[0].Start, take.end()))
+	copied := !j.h.Traits.Supports(backend.SingleCopy) && (l.unclear() || j.h.broke(l.steps[0].Start, take.end()))
 	for _, s := range l.steps {
 		due, sets := l.setsDue(s)
 		if !sets || s.Start > take.end() || !copied && l.superseded(s, take) { // a copy keeps its own due time

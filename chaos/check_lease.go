@@ -23,7 +23,7 @@ func (j *judge) excludes(l *life, a, b *hold) {
 	switch {
 	case b.at >= a.free:
 	case a.vague, b.vague, j.h.undone(a.step), j.endedWithConnection(a, b):
-	case j.h.Traits.CopiesMessages && (l.unclear() || j.h.broke(l.steps[0].Start, b.end())):
+	case !j.h.Traits.Supports(backend.SingleCopy) && (l.unclear() || j.h.broke(l.steps[0].Start, b.end())):
 		j.counts.Copies++
 	default:
 		j.fail("lease", "was handed to process %d at %s, %v before the lease of process %d ended", b.Proc, clockOf(b.at), time.Duration(a.free-b.at), a.Proc)

@@ -13,7 +13,7 @@ import (
 //
 // It is for stores where an id is one message. A store that copies messages may have two.
 func (j *judge) linear(l *life) {
-	if j.h.Traits.CopiesMessages || l.plain() {
+	if !j.h.Traits.Supports(backend.SingleCopy) || l.plain() {
 		return
 	}
 	switch {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/delayq/delayq/backend"
 )
 
 // placed is how a message came into its queue, of one that was pushed once, for sure, and whose due time nothing has changed since.
@@ -71,7 +73,7 @@ func (p *placed) before(q *placed) bool {
 //
 // Neither says anything of messages whose due time something has changed, nor of times in which the clock jumped or the store forgot.
 func (j *judge) order(places []*placed) {
-	if j.h.Traits.Unordered {
+	if !j.h.Traits.Supports(backend.Ordering) {
 		return
 	}
 	var alone []step

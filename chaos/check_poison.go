@@ -25,7 +25,7 @@ type Poison struct {
 func PoisonMessage(i int, t backend.Traits) backend.Message {
 	n := uint32(7 * (i + 1))
 	m := backend.Message{ID: idOf(n), Body: bodyOf(n)}
-	if !t.NoHeaders {
+	if t.Supports(backend.Headers) {
 		m.Headers = headersOf(n)
 	}
 	return m
@@ -46,7 +46,7 @@ func (p *Poison) Die(letters []backend.DeadLetter, t backend.Traits) {
 	p.Letters = 0
 	for i := range letters {
 		if l := &letters[i]; l.ID == p.ID {
-			_, whole := recognize(l.Body, l.Headers, !t.NoHeaders)
+			_, whole := recognize(l.Body, l.Headers, t.Supports(backend.Headers))
 			p.Dead, p.Attempts, p.Bad = true, l.Attempts, p.Bad || !whole
 			p.Letters++
 		}
@@ -66,12 +66,12 @@ func Healed(ws []Window) time.Time {
 
 // poison is invariant 9: a message that kills its worker each time is a dead letter after exactly so many attempts, and after as many again
 // when it is redriven. While something breaks, an attempt may be one that no handler sees, as where a store counts
-// what was on its way to a worker (RecountsAttempts): then handlers see it less often. More often they never do.
+// what was on its way to a worker (it lacks ExactAttempts): then handlers see it less often. More often they never do.
 func (j *judge) poison() {
 	for _, p := range j.h.Poison {
 		rising := slices.IsSorted(p.Seen) && len(slices.Compact(slices.Clone(p.Seen))) == len(p.Seen)
 		broke := j.h.broke(p.Start, p.End) || j.h.jumped(p.Start, p.End)
-		copied := j.h.Traits.CopiesMessages && j.h.broke(p.Pushed, p.End)
+		copied := !j.h.Traits.Supports(backend.SingleCopy) && j.h.broke(p.Pushed, p.End)
 		switch {
 		case !p.Dead:
 			j.fail("poison", "%s is no dead letter; handlers saw it as attempts %v", p.ID, p.Seen)
@@ -84,7 +84,7 @@ func (j *judge) poison() {
 			j.fail("poison", "%s was to be tried %d times; handlers saw it as attempts %v", p.ID, p.Max, p.Seen)
 		case len(p.Seen) < p.Max && !broke:
 			j.fail("poison", "%s was to be tried %d times; handlers saw it as attempts %v, and nothing broke", p.ID, p.Max, p.Seen)
-		case p.Attempts <= p.Max && !j.h.Traits.UncountedAttempts:
+		case p.Attempts <= p.Max && j.h.Traits.Supports(backend.CountingAttempts):
 			j.fail("poison", "%s died with %d attempts counted, of %d", p.ID, p.Attempts, p.Max)
 		}
 	}

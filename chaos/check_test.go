@@ -202,7 +202,7 @@ func TestCopiesCountApart(t *testing.T) {
 		settle(3, chaos.Ack, 9260, 9200, chaos.OK)
 	for _, broke := range []bool{true, false} {
 		h := &chaos.History{
-			Calls: told, Drained: true, Traits: backend.Traits{CopiesMessages: true, RecountsAttempts: true},
+			Calls: told, Drained: true, Traits: backend.Traits{Lacks: backend.Lacking(backend.SingleCopy, backend.ExactAttempts)},
 			Windows: []chaos.Window{{Kind: "server kill -9", Start: epoch + 5*msec, End: epoch + 8*msec, Breaks: broke}},
 		}
 		if found := slices.Contains(chaos.Check(h).Rules(), "attempts"); found == broke {

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/rabbitmq"
 	"github.com/delayq/delayq/redisson"
@@ -94,7 +95,7 @@ func (o *owning) Close() error {
 
 // Remains is that of the backend.
 func (o *owning) Remains(ctx context.Context, queues ...string) ([]string, error) {
-	r, ok := o.Backend.(backend.Remover)
+	r, ok := o.Backend.(admin.Remover)
 	if !ok {
 		return nil, nil
 	}

@@ -1,6 +1,10 @@
 package chaos
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/delayq/delayq/backend"
+)
 
 // Idle names the rules that had nothing to look at in a history, and so prove nothing by keeping quiet. calm says that the run went on for
 // [CalmAtLeast] with nothing broken.
@@ -12,7 +16,7 @@ func (v Verdict) Idle(h *History, calm bool) []string {
 		meant bool
 		saw   int
 	}{
-		{"order", !h.Traits.Unordered, v.Counts.Ordered},
+		{"order", h.Traits.Supports(backend.Ordering), v.Counts.Ordered},
 		{"wake-up", calm, v.Counts.Woken},
 		{"books", counted, v.Counts.Counted},
 		{"input", true, v.Counts.Wrong},

@@ -12,7 +12,7 @@ import (
 // Op is what a call does.
 type Op uint8
 
-// The operations of backend.Queue and its optional interfaces.
+// The operations of backend.Queue.
 const (
 	Push Op = iota
 	Take    // Receive

@@ -97,14 +97,13 @@ func (p *poisoner) finish(t *testing.T, admin backend.Backend, healed time.Time)
 	q, err := admin.Open(t.Context(), poisonQueue, quiet())
 	must(t, err)
 	defer func() { _ = q.Close() }()
-	dead := q.(backend.DeadLetters)
-	lives := p.life(t, dead, p.pushed)
+	lives := p.life(t, q, p.pushed)
 	sleepUntil(t.Context(), healed)
-	if again := time.Now(); p.redrive(t, dead, lives) {
-		lives = append(lives, p.life(t, dead, again)...)
+	if again := time.Now(); p.redrive(t, q, lives) {
+		lives = append(lives, p.life(t, q, again)...)
 	}
 	p.end()
-	must(t, firstOf(dead.DeleteDead(t.Context(), p.ids)))
+	must(t, firstOf(q.DeleteDead(t.Context(), p.ids)))
 	for i := range lives {
 		p.tell(&lives[i])
 	}
@@ -112,7 +111,7 @@ func (p *poisoner) finish(t *testing.T, admin backend.Backend, healed time.Time)
 }
 
 // life waits until all poison is dead.
-func (p *poisoner) life(t *testing.T, dead backend.DeadLetters, since time.Time) []chaos.Poison {
+func (p *poisoner) life(t *testing.T, dead backend.Queue, since time.Time) []chaos.Poison {
 	t.Helper()
 	all := make([]chaos.Poison, len(p.ids))
 	for i, id := range p.ids {
@@ -135,7 +134,7 @@ func (p *poisoner) life(t *testing.T, dead backend.DeadLetters, since time.Time)
 }
 
 // redrive brings all poison back. What is not dead, or is so twice, has no second life that could be told from its first.
-func (p *poisoner) redrive(t *testing.T, dead backend.DeadLetters, lives []chaos.Poison) bool {
+func (p *poisoner) redrive(t *testing.T, dead backend.Queue, lives []chaos.Poison) bool {
 	t.Helper()
 	if slices.ContainsFunc(lives, func(one chaos.Poison) bool { return one.Letters != 1 }) {
 		return false

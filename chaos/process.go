@@ -111,7 +111,7 @@ func (r Role) swallow(ctx context.Context) error {
 	}
 	defer func() { _ = q.Close() }()
 	return q.Consume(ctx, func(_ context.Context, d *delayq.Delivery) error {
-		_, whole := recognize(d.Body, d.Headers, !r.Traits.NoHeaders)
+		_, whole := recognize(d.Body, d.Headers, r.Traits.Supports(backend.Headers))
 		rec.Begin(&Call{Op: Take, Start: now(), Err: d.ID, Items: []Item{{Attempt: d.Attempt, Bad: !whole}}})
 		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}, delayq.MaxAttempts(r.Max), delayq.Retry(delayq.Delays{poisonRetry}), delayq.Prefetch(0))

@@ -54,7 +54,7 @@ func (p *pusher) round(ctx context.Context) bool {
 	c := p.push(ctx, first, size)
 	p.doubt()
 	p.regret(ctx)
-	if p.chance(p.Mix.Again*float64(size)) && !p.Traits.KeepsDuplicates {
+	if p.chance(p.Mix.Again*float64(size)) && p.Traits.Supports(backend.Deduplicating) {
 		p.push(ctx, first+uint32(p.dice.IntN(size)), 1)
 	}
 	if c.Err != "" {
@@ -84,7 +84,7 @@ func (p *pusher) push(ctx context.Context, first uint32, size int) Call {
 	for i := range ms {
 		n := first + uint32(i)
 		ms[i], c.Items[i] = backend.Message{ID: p.idOf(n), Body: bodyOf(n)}, Item{N: n}
-		if !p.Traits.NoHeaders {
+		if p.Traits.Supports(backend.Headers) {
 			ms[i].Headers = headersOf(n)
 		}
 		p.when(&ms[i], &c.Items[i])
@@ -139,27 +139,30 @@ func (p *pusher) regret(ctx context.Context) {
 			rest = append(rest, t)
 			continue
 		}
-		if q, ok := p.q.(backend.Canceler); ok && len(t.cancelled) > 0 {
-			p.cancel(ctx, q, t.cancelled)
+		if p.q == nil {
+			continue
 		}
-		if q, ok := p.q.(backend.Rescheduler); ok && len(t.moved) > 0 {
-			p.move(ctx, q, t.moved)
+		if len(t.cancelled) > 0 && p.Traits.Supports(backend.Cancelling) {
+			p.cancel(ctx, t.cancelled)
+		}
+		if len(t.moved) > 0 && p.Traits.Supports(backend.Rescheduling) {
+			p.move(ctx, t.moved)
 		}
 	}
 	p.second = rest
 }
 
-func (p *pusher) cancel(ctx context.Context, q backend.Canceler, some []named) {
+func (p *pusher) cancel(ctx context.Context, some []named) {
 	c := Call{Op: Cancel}
 	ids := make([]string, len(some))
 	for i, m := range some {
 		ids[i] = m.id
 		c.Items = append(c.Items, Item{N: m.n})
 	}
-	p.call(ctx, callTime, c, func(ctx context.Context, c *Call) error { return sortOut(c, q.Cancel(ctx, ids)) })
+	p.call(ctx, callTime, c, func(ctx context.Context, c *Call) error { return sortOut(c, p.q.Cancel(ctx, ids)) })
 }
 
-func (p *pusher) move(ctx context.Context, q backend.Rescheduler, some []named) {
+func (p *pusher) move(ctx context.Context, some []named) {
 	c := Call{Op: Move}
 	moves := make([]backend.Move, len(some))
 	for i, m := range some {
@@ -167,5 +170,5 @@ func (p *pusher) move(ctx context.Context, q backend.Rescheduler, some []named) 
 		moves[i] = backend.Move{ID: m.id, Delay: delay}
 		c.Items = append(c.Items, Item{N: m.n, Delay: int64(delay)})
 	}
-	p.call(ctx, callTime, c, func(ctx context.Context, c *Call) error { return sortOut(c, q.Reschedule(ctx, moves)) })
+	p.call(ctx, callTime, c, func(ctx context.Context, c *Call) error { return sortOut(c, p.q.Reschedule(ctx, moves)) })
 }

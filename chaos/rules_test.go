@@ -149,7 +149,7 @@ func TestRulesKeepQuietInFaults(t *testing.T) {
 // TestUnorderedStoresHaveNoOrder reads a batch that is out of order.
 func TestUnorderedStoresHaveNoOrder(t *testing.T) {
 	t.Parallel()
-	h := &chaos.History{Calls: plot{}.push(0, 1, 10, 20).take(19, 20, 2, 20, 1, 10), Drained: true, Traits: backend.Traits{Unordered: true}}
+	h := &chaos.History{Calls: plot{}.push(0, 1, 10, 20).take(19, 20, 2, 20, 1, 10), Drained: true, Traits: backend.Traits{Lacks: backend.Lacking(backend.Ordering)}}
 	if v := chaos.Check(h); len(v.Violations) > 0 {
 		t.Errorf("found %v", v.Violations)
 	}
@@ -168,7 +168,7 @@ func TestCopiesCountByThemselves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := &chaos.History{Calls: calls, Windows: []chaos.Window{tt.window}, Drained: true, Traits: backend.Traits{CopiesMessages: true, Unordered: true}}
+			h := &chaos.History{Calls: calls, Windows: []chaos.Window{tt.window}, Drained: true, Traits: backend.Traits{Lacks: backend.Lacking(backend.SingleCopy, backend.Ordering)}}
 			if v := chaos.Check(h); !slices.Equal(v.Rules(), tt.rules) {
 				t.Errorf("found %v, want %v", v.Violations, tt.rules)
 			}
@@ -193,7 +193,7 @@ func TestRecountedAttemptsNeedABreak(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := &chaos.History{Calls: calls, Windows: []chaos.Window{tt.window}, Drained: true, Traits: backend.Traits{RecountsAttempts: true, Unordered: true}}
+			h := &chaos.History{Calls: calls, Windows: []chaos.Window{tt.window}, Drained: true, Traits: backend.Traits{Lacks: backend.Lacking(backend.ExactAttempts, backend.Ordering)}}
 			if v := chaos.Check(h); !slices.Equal(v.Rules(), tt.rules) {
 				t.Errorf("found %v, want %v", v.Violations, tt.rules)
 			}
@@ -223,7 +223,10 @@ func TestRulesThatSawNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := &chaos.History{Calls: tt.plot, Drained: true, Traits: backend.Traits{Unordered: tt.unordered}}
+			h := &chaos.History{Calls: tt.plot, Drained: true}
+			if tt.unordered {
+				h.Traits.Lacks = backend.Lacking(backend.Ordering)
+			}
 			if idle := chaos.Check(h).Idle(h, tt.calm); !slices.Equal(idle, tt.idle) {
 				t.Errorf("found %v, want %v", idle, tt.idle)
 			}

@@ -219,10 +219,9 @@ func (r *run) linger() {
 		return
 	}
 	defer func() { _ = q.Close() }()
-	look, counts := q.(backend.Inspector)
 	for end := calm.Add(chaos.CalmAtLeast(r.stage.Traits.Sweep)); time.Now().Before(end); {
-		if counts {
-			_, _ = chaos.Audit(r.t.Context(), r.stage, look) // it is recorded
+		if r.stage.Traits.Supports(backend.Counting) {
+			_, _ = chaos.Audit(r.t.Context(), r.stage, q) // it is recorded
 		}
 		time.Sleep(100 * time.Millisecond) // between two counts; how long it is calm is what this is about
 	}
@@ -237,15 +236,14 @@ func (r *run) drained(s *chaos.Stage) bool {
 		return false
 	}
 	defer func() { _ = q.Close() }()
-	look, ok := q.(backend.Inspector)
-	if !ok {
+	if !s.Traits.Supports(backend.Counting) {
 		return r.quiet()
 	}
 	var last backend.Stats
 	empty := poll(r.v.patient, func() bool {
 		ctx, cancel := context.WithTimeout(r.t.Context(), 5*time.Second)
 		defer cancel()
-		found, err := chaos.Audit(ctx, s, look)
+		found, err := chaos.Audit(ctx, s, q)
 		last = found
 		return err == nil && found.Scheduled+found.Ready+found.InFlight == 0
 	})

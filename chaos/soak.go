@@ -105,12 +105,11 @@ func DepthMeter(b backend.Backend, queue string) Meter {
 				return nil, fmt.Errorf("opening the queue to count: %w", err)
 			}
 			defer func() { _ = q.Close() }()
-			look, ok := q.(backend.Inspector)
-			if !ok {
-				return nil, fmt.Errorf("counting messages: %w", backend.ErrUnsupported)
+			s, err := q.Stats(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("counting messages: %w", err)
 			}
-			s, err := look.Stats(ctx)
-			return []int64{s.Scheduled + s.Ready + s.InFlight + s.Dead + s.Quarantined}, err
+			return []int64{s.Scheduled + s.Ready + s.InFlight + s.Dead + s.Quarantined}, nil
 		},
 	}
 }

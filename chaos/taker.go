@@ -75,8 +75,8 @@ func (t *taker) take(ctx context.Context, limit int, lease time.Duration) (got [
 		ds, err := t.q.Receive(ctx, limit, lease)
 		for i := range ds {
 			d := &ds[i]
-			n, whole := recognize(d.Body, d.Headers, !t.Traits.NoHeaders)
-			if !t.Traits.StoreMakesIDs {
+			n, whole := recognize(d.Body, d.Headers, t.Traits.Supports(backend.Headers))
+			if t.Traits.Supports(backend.OwnIDs) {
 				whole = whole && d.ID == t.idOf(n)
 			}
 			got = append(got, held{n, d.Lease()})

@@ -12,14 +12,10 @@ func Undertaker(s *Stage, proc int) func(context.Context, backend.Backend) {
 	return func(ctx context.Context, b backend.Backend) {
 		u := &undertaker{newActor(s, proc, b)}
 		defer u.close()
-		for ctx.Err() == nil && !s.Draining.Load() && !s.Stopping.Load() {
+		for u.Traits.Supports(backend.Redriving) && ctx.Err() == nil && !s.Draining.Load() && !s.Stopping.Load() {
 			u.reopen(ctx)
-			dead, ok := u.q.(backend.DeadLetters)
-			if u.q != nil && !ok {
-				return
-			}
-			if ok {
-				u.round(ctx, dead)
+			if u.q != nil {
+				u.round(ctx)
 			}
 			u.rest(ctx, 300*time.Millisecond+jitter(u.dice, 400*time.Millisecond))
 		}
@@ -30,9 +26,9 @@ type undertaker struct{ *actor }
 
 const pageOfDead = 100
 
-func (u *undertaker) round(ctx context.Context, dead backend.DeadLetters) {
+func (u *undertaker) round(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, callTime)
-	page, _, err := dead.ListDead(within, "", pageOfDead)
+	page, _, err := u.q.ListDead(within, "", pageOfDead)
 	cancel()
 	if err != nil {
 		return
@@ -46,12 +42,12 @@ func (u *undertaker) round(ctx context.Context, dead backend.DeadLetters) {
 			gone = append(gone, m)
 		}
 	}
-	u.do(ctx, Redrive, back, dead.Redrive)
-	u.do(ctx, Delete, gone, dead.DeleteDead)
+	u.do(ctx, Redrive, back, u.q.Redrive)
+	u.do(ctx, Delete, gone, u.q.DeleteDead)
 }
 
 func (u *undertaker) read(l *backend.DeadLetter) named {
-	n, _ := recognize(l.Body, l.Headers, !u.Traits.NoHeaders)
+	n, _ := recognize(l.Body, l.Headers, u.Traits.Supports(backend.Headers))
 	return named{n, l.ID}
 }
 
@@ -69,9 +65,9 @@ func (u *undertaker) do(ctx context.Context, op Op, ms []named, do func(context.
 }
 
 // buryAll lists all dead letters at the end of a run and deletes them. What it finds is recorded as seen.
-func (u *undertaker) buryAll(ctx context.Context, dead backend.DeadLetters) error {
+func (u *undertaker) buryAll(ctx context.Context) error {
 	for {
-		page, _, err := dead.ListDead(ctx, "", pageOfDead)
+		page, _, err := u.q.ListDead(ctx, "", pageOfDead)
 		if err != nil {
 			return err
 		}
@@ -82,12 +78,12 @@ func (u *undertaker) buryAll(ctx context.Context, dead backend.DeadLetters) erro
 		var ms []named
 		for i := range page {
 			m := u.read(&page[i])
-			_, whole := recognize(page[i].Body, page[i].Headers, !u.Traits.NoHeaders)
+			_, whole := recognize(page[i].Body, page[i].Headers, u.Traits.Supports(backend.Headers))
 			ms = append(ms, m)
 			c.Items = append(c.Items, Item{N: m.n, Out: OK, Bad: !whole, Attempt: page[i].Attempts})
 		}
 		u.call(ctx, callTime, c, func(context.Context, *Call) error { return nil })
-		u.do(ctx, Delete, ms, dead.DeleteDead)
+		u.do(ctx, Delete, ms, u.q.DeleteDead)
 	}
 }
 
@@ -96,9 +92,8 @@ func LastRites(ctx context.Context, s *Stage, proc int, b backend.Backend) error
 	u := &undertaker{newActor(s, proc, b)}
 	defer u.close()
 	u.open(ctx)
-	dead, ok := u.q.(backend.DeadLetters)
-	if !ok {
+	if u.q == nil || !u.Traits.Supports(backend.Redriving) {
 		return ctx.Err()
 	}
-	return u.buryAll(ctx, dead)
+	return u.buryAll(ctx)
 }

@@ -26,7 +26,7 @@ func (t *trial) after(d time.Duration) backend.Message {
 
 // headers makes the headers of a message, none where the store keeps none.
 func (t *trial) headers(key, value string) map[string]string {
-	if t.traits.NoHeaders {
+	if !t.has(backend.Headers) {
 		return nil
 	}
 	return map[string]string{key: value}
@@ -326,7 +326,7 @@ func (t *trial) bury(d backend.Delivery, reason string) error {
 }
 
 func (t *trial) cancelID(id string) error {
-	err := outcome(t.q.(backend.Canceler).Cancel(t.ctx, []string{id}))
+	err := outcome(t.q.Cancel(t.ctx, []string{id}))
 	if err == nil {
 		t.expectNoMore(id, "cancelled")
 	}
@@ -347,5 +347,5 @@ func (t *trial) ends(end, asked time.Time, lease time.Duration) {
 
 // move reschedules a message to that long from now.
 func (t *trial) move(id string, delay time.Duration) error {
-	return outcome(t.q.(backend.Rescheduler).Reschedule(t.ctx, []backend.Move{{ID: id, Delay: delay}}))
+	return outcome(t.q.Reschedule(t.ctx, []backend.Move{{ID: id, Delay: delay}}))
 }

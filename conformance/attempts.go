@@ -10,19 +10,19 @@ import (
 // Invariant 8: redelivery is counted.
 var attemptChecks = []Check{
 	{
-		Name: "attempt-counts-crashes", Invariant: 8, needs: []need{attempts},
+		Name: "attempt-counts-crashes", Invariant: 8, needs: []backend.Feature{backend.CountingAttempts},
 		Rule: "Attempt is 1 at first and rises by exactly one when a worker dies without a word.",
 		run: func(t *trial) {
 			t.counts(t.Tick, func(backend.Delivery) { t.outlast(t.Tick) })
 		},
 	},
 	{
-		Name: "attempt-counts-nacks", Invariant: 8, needs: []need{attempts},
+		Name: "attempt-counts-nacks", Invariant: 8, needs: []backend.Feature{backend.CountingAttempts},
 		Rule: "Attempt rises by exactly one when a message is given back.",
 		run:  func(t *trial) { t.counts(t.lease(), func(d backend.Delivery) { t.nack(d, 0) }) },
 	},
 	{
-		Name: "untouched-is-not-counted", Invariant: 10, needs: []need{attempts},
+		Name: "untouched-is-not-counted", Invariant: 10, needs: []backend.Feature{backend.CountingAttempts},
 		Rule: "A message given back untouched is due at once and keeps its attempts.",
 		run:  untouchedIsNotCounted,
 	},

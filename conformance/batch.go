@@ -26,7 +26,7 @@ var batchChecks = []Check{
 		run:  batchOfEndedLeases,
 	},
 	{
-		Name: "stats-after-many-leases", Invariant: 2, needs: []need{counting},
+		Name: "stats-after-many-leases", Invariant: 2, needs: []backend.Feature{backend.Counting},
 		Rule: "However many leases have ended, Stats counts what they held as ready, the first time that it is asked; Peek lists it in its old order.",
 		run:  statsAfterManyLeases,
 	},
@@ -37,7 +37,7 @@ func (t *trial) batchSizes() []int {
 	switch {
 	case t.inProcess():
 		return []int{18, 70, 300, 1100, delayq.MaxBatch}
-	case t.traits.Unordered:
+	case !t.has(backend.Ordering):
 		return []int{300}
 	}
 	return []int{1100}
@@ -46,22 +46,22 @@ func (t *trial) batchSizes() []int {
 func batches(t *trial) {
 	for _, n := range t.batchSizes() {
 		ids := t.pushBatch(n)
-		if peeking.met(t) {
+		if t.has(backend.Peeking) {
 			t.sameOrder("Peek", ids, each(t.peekAll(n), func(p backend.Pending) string { return p.ID }))
 		}
 		ds := t.takeBatch(ids)
 		t.extendBatch(ds)
 		ds = t.giveBackBatch(ds, ids)
-		if redriving.met(t) {
+		if t.has(backend.Redriving) {
 			ds = t.buryBatch(ds, ids)
 		}
 		t.ackBatch(ds)
-		if cancelling.met(t) && !t.traits.CancelsUnseen {
+		if t.has(backend.CancelNotFound) {
 			t.cancelBatch(n)
 		}
 		t.nothing("all are done")
 	}
-	if counting.met(t) && redriving.met(t) {
+	if t.has(backend.Counting) && t.has(backend.Redriving) {
 		t.empty()
 	}
 }
@@ -82,7 +82,7 @@ func (t *trial) pushBatch(n int) []string {
 		byDue[k] = append(byDue[k], m.ID)
 	}
 	t.expect(batch...)
-	if deduping.met(t) {
+	if t.has(backend.Deduplicating) {
 		again := batch[0]
 		again.Body = []byte("another body")
 		refused = n / 2
@@ -115,7 +115,7 @@ func leaseOf(d backend.Delivery) backend.Lease { return d.Lease() }
 func allWell(int) error { return nil }
 
 func (t *trial) sameOrder(by string, want, got []string) {
-	if t.traits.Unordered {
+	if !t.has(backend.Ordering) {
 		want, got = slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got))
 	}
 	if len(want) != len(got) {
@@ -194,7 +194,7 @@ func (t *trial) giveBackBatch(ds []backend.Delivery, ids []string) []backend.Del
 			t.sameOrder("Receive", ids, each(ds, idOf))
 		}
 	}
-	if exactly.met(t) && attempts.met(t) {
+	if t.has(backend.ExactAttempts) && t.has(backend.CountingAttempts) {
 		for _, d := range ds {
 			if d.Attempt != before[d.ID]+1 {
 				t.fail("message %s came at attempt %d; want %d", d.ID, d.Attempt, before[d.ID]+1)
@@ -206,7 +206,6 @@ func (t *trial) giveBackBatch(ds []backend.Delivery, ids []string) []backend.Del
 
 // buryBatch buries all, lists them, brings them back and takes them again.
 func (t *trial) buryBatch(ds []backend.Delivery, ids []string) []backend.Delivery {
-	dead := t.q.(backend.DeadLetters)
 	ls, want := withForged(ds)
 	bs := each(ls, func(l backend.Lease) backend.Burial { return backend.Burial{Lease: l, Reason: "reason of " + l.ID} })
 	t.outcomes(t.q.Dead(t.ctx, bs), len(bs), "burying", want)
@@ -222,7 +221,7 @@ func (t *trial) buryBatch(ds []backend.Delivery, ids []string) []backend.Deliver
 	for _, id := range buried {
 		t.expectAgain(id, time.Time{})
 	}
-	t.outcomes(dead.Redrive(t.ctx, back), len(back), "redriving", func(i int) error {
+	t.outcomes(t.q.Redrive(t.ctx, back), len(back), "redriving", func(i int) error {
 		if i == len(buried)/2 {
 			return backend.ErrNotFound
 		}
@@ -258,14 +257,14 @@ func (t *trial) cancelBatch(n int) {
 		}
 		return nil
 	}
-	if r, ok := t.q.(backend.Rescheduler); ok {
+	if t.has(backend.Rescheduling) {
 		moves := each(with, func(id string) backend.Move { return backend.Move{ID: id, Delay: 200 * t.Tick} })
-		t.outcomes(r.Reschedule(t.ctx, moves), len(moves), "rescheduling", want)
-		if counting.met(t) {
+		t.outcomes(t.q.Reschedule(t.ctx, moves), len(moves), "rescheduling", want)
+		if t.has(backend.Counting) {
 			t.isDue(timed{ids[0], "rescheduled in a batch", t.now().Add(200 * t.Tick)}, t.stats().HeadDue.Add(t.slackOfNow()))
 		}
 	}
-	t.outcomes(t.q.(backend.Canceler).Cancel(t.ctx, with), len(with), "cancelling", want)
+	t.outcomes(t.q.Cancel(t.ctx, with), len(with), "cancelling", want)
 	for _, id := range ids {
 		t.expectNoMore(id, "cancelled")
 	}
@@ -299,19 +298,19 @@ func batchTwice(t *trial) {
 	b := backend.Burial{Lease: d.Lease(), Reason: "of the check"}
 	t.outcomes(t.q.Dead(t.ctx, []backend.Burial{b, b}), 2, "burying one message twice,", first(backend.ErrLeaseLost))
 	t.expectNoMore(d.ID, "buried")
-	if dead, ok := t.q.(backend.DeadLetters); ok {
+	if t.has(backend.Redriving) {
 		t.expectAgain(d.ID, time.Time{})
-		t.outcomes(dead.Redrive(t.ctx, []string{d.ID, d.ID}), 2, "redriving one message twice,", first(backend.ErrNotFound))
+		t.outcomes(t.q.Redrive(t.ctx, []string{d.ID, d.ID}), 2, "redriving one message twice,", first(backend.ErrNotFound))
 		t.grace()
 		t.must(t.bury(t.takeID(d.ID), "of the check"), "Dead")
-		t.outcomes(dead.DeleteDead(t.ctx, []string{d.ID, d.ID}), 2, "deleting one dead letter twice,", first(backend.ErrNotFound))
+		t.outcomes(t.q.DeleteDead(t.ctx, []string{d.ID, d.ID}), 2, "deleting one dead letter twice,", first(backend.ErrNotFound))
 	}
-	if moving.met(t) {
+	if t.has(backend.Rescheduling) {
 		t.moveTwice()
 	}
-	if cancelling.met(t) {
+	if t.has(backend.Cancelling) {
 		id := t.pushAfter(t.Tick)
-		t.outcomes(t.q.(backend.Canceler).Cancel(t.ctx, []string{id, id}), 2, "cancelling one message twice,", first(backend.ErrNotFound))
+		t.outcomes(t.q.Cancel(t.ctx, []string{id, id}), 2, "cancelling one message twice,", first(backend.ErrNotFound))
 		t.expectNoMore(id, "cancelled")
 	}
 	t.nothing("all are done")
@@ -322,7 +321,7 @@ func (t *trial) moveTwice() {
 	id := t.pushAfter(100 * t.Tick)
 	t.expectAgain(id, time.Time{})
 	moves := []backend.Move{{ID: id, Delay: 200 * t.Tick}, {ID: id}}
-	t.outcomes(t.q.(backend.Rescheduler).Reschedule(t.ctx, moves), 2, "rescheduling one message twice,", allWell)
+	t.outcomes(t.q.Reschedule(t.ctx, moves), 2, "rescheduling one message twice,", allWell)
 	t.grace()
 	t.ack(t.takeID(id))
 }
@@ -375,7 +374,7 @@ func statsAfterManyLeases(t *trial) {
 	if s := t.stats(); s.Ready != int64(n) || s.Scheduled+s.InFlight+s.Dead != 0 {
 		t.fail("after %d leases have ended Stats says %s", n, countsOf(s))
 	}
-	if peeking.met(t) && ownIDs.met(t) { // a store that others move messages in moves what is due between pages
+	if t.has(backend.Peeking) && t.has(backend.OwnIDs) { // a store that others move messages in moves what is due between pages
 		t.sameOrder("Peek", ids, each(t.peekAll(n), func(p backend.Pending) string { return p.ID }))
 	}
 	t.comesAgain(ids, 0)

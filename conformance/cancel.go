@@ -13,22 +13,22 @@ import (
 // Invariant 6: cancel is linearizable.
 var cancelChecks = []Check{
 	{
-		Name: "cancel", Invariant: 6, needs: []need{cancelling},
+		Name: "cancel", Invariant: 6, needs: []backend.Feature{backend.Cancelling},
 		Rule: "A cancelled message is never handed out, whether it was scheduled, due, or waiting for a retry; a second cancel answers ErrNotFound.",
 		run:  cancelWaiting,
 	},
 	{
-		Name: "cancel-in-flight", Invariant: 6, needs: []need{cancelling},
+		Name: "cancel-in-flight", Invariant: 6, needs: []backend.Feature{backend.Cancelling},
 		Rule: "Cancelling a message in flight answers ErrInFlight and leaves it with its worker.",
 		run:  cancelInFlight,
 	},
 	{
-		Name: "cancel-settled", Invariant: 6, needs: []need{cancelling},
+		Name: "cancel-settled", Invariant: 6, needs: []backend.Feature{backend.Cancelling},
 		Rule: "Cancelling a message that is done, dead or unknown answers ErrNotFound and changes nothing; where a store cannot see what waits, an unknown one answers nil, and can be pushed all the same.",
 		run:  cancelSettled,
 	},
 	{
-		Name: "cancel-race", Invariant: 6, needs: []need{cancelling},
+		Name: "cancel-race", Invariant: 6, needs: []backend.Feature{backend.Cancelling},
 		Rule: "When Cancel and Receive race for a message, exactly one of them gets it.",
 		run:  cancelRace,
 	},
@@ -68,13 +68,13 @@ func cancelSettled(t *trial) {
 	dead := t.pushAfter(0)
 	t.must(t.bury(t.takeID(dead), "of the check"), "Dead")
 	t.want(t.cancelID(dead), backend.ErrNotFound, "cancelling a dead letter")
-	if letters, ok := t.q.(backend.DeadLetters); ok {
-		t.must(outcome(letters.DeleteDead(t.ctx, []string{dead})), "deleting the dead letter that could not be cancelled")
+	if t.has(backend.Redriving) {
+		t.must(outcome(t.q.DeleteDead(t.ctx, []string{dead})), "deleting the dead letter that could not be cancelled")
 	}
 }
 
 func (t *trial) cancelUnknown() {
-	if !t.traits.CancelsUnseen {
+	if t.has(backend.CancelNotFound) {
 		t.want(t.cancelID("nobody"), backend.ErrNotFound, "cancelling an unknown id")
 		return
 	}

@@ -15,7 +15,7 @@ import (
 // Invariant 13: calls that are broken off keep the books balanced.
 var chaosChecks = []Check{
 	{
-		Name: "random-cancellations", Invariant: 13, needs: []need{oneCopy},
+		Name: "random-cancellations", Invariant: 13, needs: []backend.Feature{backend.SingleCopy},
 		Rule: "After 10,000 calls whose contexts end at random moments, each message is in exactly one place: scheduled, leased, done, dead or cancelled.",
 		run:  randomCancellations,
 	},
@@ -85,8 +85,8 @@ func (l *ledger) pushOne(r *rand.Rand) error {
 	l.expect(m)
 	err := l.broken(r, func(ctx context.Context) error { return outcome(l.q.Schedule(ctx, []backend.Message{m})) })
 	l.of(m.ID, func(f *fate) { f.pushed, f.maybePushed = err == nil, err != nil })
-	if c, ok := l.q.(backend.Canceler); ok && r.IntN(4) == 0 {
-		err := l.broken(r, func(ctx context.Context) error { return outcome(c.Cancel(ctx, []string{m.ID})) })
+	if l.has(backend.Cancelling) && r.IntN(4) == 0 {
+		err := l.broken(r, func(ctx context.Context) error { return outcome(l.q.Cancel(ctx, []string{m.ID})) })
 		l.ended(m.ID, err)
 	}
 	return l.known(err)
@@ -133,7 +133,7 @@ func (l *ledger) takeSome(r *rand.Rand) error {
 
 func (l *ledger) settleOne(r *rand.Rand, d backend.Delivery) error {
 	what := r.IntN(5)
-	if _, lists := l.q.(backend.DeadLetters); !lists && what == 3 {
+	if !l.has(backend.Redriving) && what == 3 {
 		what = 0 // nobody could delete the dead letter in the end
 	}
 	err := l.broken(r, func(ctx context.Context) error {
@@ -181,7 +181,7 @@ func (l *ledger) drain() {
 }
 
 func (l *ledger) drained() bool {
-	if _, ok := l.q.(backend.Inspector); !ok {
+	if !l.has(backend.Counting) {
 		return false
 	}
 	s := l.stats()
@@ -190,8 +190,7 @@ func (l *ledger) drained() bool {
 
 // buried finds the dead letters, and deletes them.
 func (l *ledger) buried() {
-	dead, ok := l.q.(backend.DeadLetters)
-	if !ok {
+	if !l.has(backend.Redriving) {
 		return
 	}
 	for ls := l.letters(); len(ls) > 0; ls = l.letters() {
@@ -201,7 +200,7 @@ func (l *ledger) buried() {
 					f.drained++
 				}
 			})
-			l.must(outcome(dead.DeleteDead(l.ctx, []string{d.ID})), "DeleteDead")
+			l.must(outcome(l.q.DeleteDead(l.ctx, []string{d.ID})), "DeleteDead")
 		}
 	}
 }

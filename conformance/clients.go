@@ -21,7 +21,7 @@ var clientChecks = []Check{
 		run:  batchesAtOnce,
 	},
 	{
-		Name: "clients-at-once", Invariant: 13, needs: []need{attempts, exactly, oneCopy},
+		Name: "clients-at-once", Invariant: 13, needs: []backend.Feature{backend.CountingAttempts, backend.ExactAttempts, backend.SingleCopy},
 		Rule: "Clients that push, take, settle, look, cancel and reschedule at the same time find each message in the state that its own history says, with its own attempts, whole.",
 		run:  clientsAtOnce,
 	},
@@ -87,7 +87,7 @@ func batchesAtOnce(t *trial) {
 		}
 	}
 	t.nothing("all are done")
-	if counting.met(t) {
+	if t.has(backend.Counting) {
 		t.empty()
 	}
 }
@@ -248,13 +248,13 @@ func (c *commons) lifeOf(id string) life {
 	_, _ = h.Write([]byte(id))
 	dice := rand.New(rand.NewPCG(h.Sum64(), 0))
 	middle, last := []step{nackIt, nackItLater, returnIt, nackIt}, []step{ackIt, extendIt, ackIt}
-	if moving.met(c.trial) {
+	if c.has(backend.Rescheduling) {
 		middle = append(middle, moveIt)
 	}
-	if redriving.met(c.trial) {
+	if c.has(backend.Redriving) {
 		middle, last = append(middle, redriveIt), append(last, deleteIt)
 	}
-	if cancelling.met(c.trial) {
+	if c.has(backend.Cancelling) {
 		last = append(last, cancelIt)
 	}
 	var l life
@@ -379,9 +379,9 @@ func (c *commons) do(q backend.Queue, d backend.Delivery, next step, p *progress
 		return back(backend.Return{Untouched: true})
 	case moveIt:
 		return errors.Join(back(backend.Return{Delay: 1000 * c.Tick}),
-			outcome(q.(backend.Rescheduler).Reschedule(c.ctx, []backend.Move{{ID: d.ID, Delay: 0}})))
+			outcome(q.Reschedule(c.ctx, []backend.Move{{ID: d.ID, Delay: 0}})))
 	case cancelIt:
-		return errors.Join(back(backend.Return{Delay: 1000 * c.Tick}), outcome(q.(backend.Canceler).Cancel(c.ctx, ids)))
+		return errors.Join(back(backend.Return{Delay: 1000 * c.Tick}), outcome(q.Cancel(c.ctx, ids)))
 	case redriveIt, deleteIt:
 		p.attempts = 0
 		return errors.Join(outcome(q.Dead(c.ctx, []backend.Burial{{Lease: ls[0], Reason: "of the check"}})), c.letGo(q, d.ID, next))
@@ -394,11 +394,10 @@ func (c *commons) do(q backend.Queue, d backend.Delivery, next step, p *progress
 }
 
 func (c *commons) letGo(q backend.Queue, id string, next step) error {
-	dead := q.(backend.DeadLetters)
 	if next == deleteIt {
-		return outcome(dead.DeleteDead(c.ctx, []string{id}))
+		return outcome(q.DeleteDead(c.ctx, []string{id}))
 	}
-	return outcome(dead.Redrive(c.ctx, []string{id}))
+	return outcome(q.Redrive(c.ctx, []string{id}))
 }
 
 // lookOn looks at all there is, and opens and closes handles, while the others work.
@@ -413,9 +412,9 @@ func (c *commons) lookOn(ctx context.Context, q backend.Queue) error {
 }
 
 func (c *commons) lookOnce(q backend.Queue) error {
-	if i, ok := q.(backend.Inspector); ok {
+	if c.has(backend.Counting) {
 		stored, ended := c.stored.Load(), c.ended.Load()
-		s, err := i.Stats(c.ctx)
+		s, err := q.Stats(c.ctx)
 		if err != nil {
 			return fmt.Errorf("Stats: %w", err)
 		}
@@ -424,8 +423,8 @@ func (c *commons) lookOnce(q backend.Queue) error {
 			return fmt.Errorf("Stats says %s; there are %d to %d messages", countsOf(s), least, most)
 		}
 	}
-	if p, ok := peeker(q); ok {
-		page, _, err := p.Peek(c.ctx, "", 20)
+	if c.has(backend.Peeking) {
+		page, _, err := q.Peek(c.ctx, "", 20)
 		if err != nil {
 			return fmt.Errorf("Peek: %w", err)
 		}
@@ -435,8 +434,8 @@ func (c *commons) lookOnce(q backend.Queue) error {
 			}
 		}
 	}
-	if d, ok := q.(backend.DeadLetters); ok {
-		ls, _, err := d.ListDead(c.ctx, "", 20)
+	if c.has(backend.Redriving) {
+		ls, _, err := q.ListDead(c.ctx, "", 20)
 		if err != nil {
 			return fmt.Errorf("ListDead: %w", err)
 		}

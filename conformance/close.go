@@ -35,7 +35,7 @@ var closeChecks = []Check{
 		run:  closeLeavesNoGoroutine,
 	},
 	{
-		Name: "stop-returns-untouched", Invariant: 10, needs: []need{attempts},
+		Name: "stop-returns-untouched", Invariant: 10, needs: []backend.Feature{backend.CountingAttempts},
 		Rule: "A Consume that stops gives back what no handler has seen, without spending an attempt, and acknowledges what a handler finishes.",
 		run:  stopReturnsUntouched,
 	},
@@ -116,7 +116,7 @@ func closeKeeps(t *trial) {
 	t.pass(t.Tick + t.lag())
 	rest := t.takeAll(2, 2)
 	for _, d := range rest {
-		if d.ID == ds[0].ID && d.Attempt != 2 && !t.traits.UncountedAttempts {
+		if d.ID == ds[0].ID && d.Attempt != 2 && t.has(backend.CountingAttempts) {
 			t.fail("message %s came at attempt %d after the holder closed its handle; want 2", d.ID, d.Attempt)
 		}
 	}

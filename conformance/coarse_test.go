@@ -57,7 +57,7 @@ func (b coarse) Open(ctx context.Context, name string, o backend.Options) (backe
 		o.Clock = clockwork.NewRealClock()
 	}
 	handle := &coarseQueue{
-		whole: q.(whole), clock: o.Clock, changed: make(chan struct{}), closed: make(chan struct{}),
+		Queue: q, clock: o.Clock, changed: make(chan struct{}), closed: make(chan struct{}),
 		ends: make(map[backend.Token]time.Time),
 	}
 	b.open.Store(handle, nil)
@@ -72,20 +72,10 @@ func (b coarse) Close() error {
 	return b.Backend.Close()
 }
 
-type whole interface {
-	backend.Queue
-	backend.Canceler
-	backend.Rescheduler
-	backend.Inspector
-	backend.DeadLetters
-	backend.Peeker
-	backend.Purger
-}
-
 // coarseQueue is one client's handle. In the store under it a lease lasts until the sweep after its
 // end; that it has ended is known here.
 type coarseQueue struct {
-	whole
+	backend.Queue
 	clock  clockwork.Clock
 	closed chan struct{}
 	once   sync.Once
@@ -130,7 +120,7 @@ func (q *coarseQueue) Schedule(ctx context.Context, ms []backend.Message) []erro
 		m.Due, m.Delay = q.due(m.Due, m.Delay), 0
 		coarsened[i] = m
 	}
-	return q.whole.Schedule(ctx, coarsened)
+	return q.Queue.Schedule(ctx, coarsened)
 }
 
 func (q *coarseQueue) Reschedule(ctx context.Context, ms []backend.Move) []error {
@@ -139,12 +129,12 @@ func (q *coarseQueue) Reschedule(ctx context.Context, ms []backend.Move) []error
 	for i, m := range ms {
 		coarsened[i] = backend.Move{ID: m.ID, Due: q.due(m.Due, m.Delay)}
 	}
-	return q.whole.Reschedule(ctx, coarsened)
+	return q.Queue.Reschedule(ctx, coarsened)
 }
 
 func (q *coarseQueue) Redrive(ctx context.Context, ids []string) []error {
 	defer q.tell()
-	return q.whole.Redrive(ctx, ids)
+	return q.Queue.Redrive(ctx, ids)
 }
 
 // Receive takes what there is, or looks again when it may have missed something.
@@ -174,7 +164,7 @@ func (q *coarseQueue) take(limit int, lease time.Duration) []backend.Delivery {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
 	end, kept := q.lease(lease)
-	ds, err := q.whole.Receive(ctx, limit, kept)
+	ds, err := q.Queue.Receive(ctx, limit, kept)
 	if err != nil {
 		return nil
 	}
@@ -233,7 +223,7 @@ func (q *coarseQueue) held(l backend.Lease, do func() []error) error {
 func (q *coarseQueue) Ack(ctx context.Context, ls []backend.Lease) []error {
 	errs := make([]error, len(ls))
 	for i, l := range ls {
-		errs[i] = q.held(l, func() []error { return q.whole.Ack(ctx, ls[i:i+1]) })
+		errs[i] = q.held(l, func() []error { return q.Queue.Ack(ctx, ls[i:i+1]) })
 	}
 	return errs
 }
@@ -245,7 +235,7 @@ func (q *coarseQueue) Nack(ctx context.Context, rs []backend.Return) []error {
 		if !r.Untouched {
 			r.Delay = max(0, q.due(time.Time{}, r.Delay).Sub(q.clock.Now()))
 		}
-		errs[i] = q.held(r.Lease, func() []error { return q.whole.Nack(ctx, []backend.Return{r}) })
+		errs[i] = q.held(r.Lease, func() []error { return q.Queue.Nack(ctx, []backend.Return{r}) })
 	}
 	return errs
 }
@@ -255,7 +245,7 @@ func (q *coarseQueue) Extend(ctx context.Context, ls []backend.Lease, lease time
 	for i, l := range ls {
 		end, kept := q.lease(lease)
 		errs[i] = q.held(l, func() []error {
-			_, errs := q.whole.Extend(ctx, ls[i:i+1], kept)
+			_, errs := q.Queue.Extend(ctx, ls[i:i+1], kept)
 			return errs
 		})
 		if errs[i] == nil {
@@ -270,12 +260,12 @@ func (q *coarseQueue) Extend(ctx context.Context, ls []backend.Lease, lease time
 func (q *coarseQueue) Dead(ctx context.Context, bs []backend.Burial) []error {
 	errs := make([]error, len(bs))
 	for i, b := range bs {
-		errs[i] = q.held(b.Lease, func() []error { return q.whole.Dead(ctx, bs[i:i+1]) })
+		errs[i] = q.held(b.Lease, func() []error { return q.Queue.Dead(ctx, bs[i:i+1]) })
 	}
 	return errs
 }
 
 func (q *coarseQueue) Close() error {
 	q.once.Do(func() { close(q.closed) })
-	return q.whole.Close()
+	return q.Queue.Close()
 }

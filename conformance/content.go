@@ -33,7 +33,7 @@ var contentChecks = []Check{
 		run:  queuesAreApart,
 	},
 	{
-		Name: "nack-headers", Invariant: 3, needs: []need{newHeaders},
+		Name: "nack-headers", Invariant: 3, needs: []backend.Feature{backend.ChangingHeaders},
 		Rule: "Headers of a nack replace all that the message had, up to the limits and down to none, wherever it shows from then on; body, id, due time and attempts are as after any nack. A nack that fails changes nothing.",
 		run:  nackHeaders,
 	},
@@ -58,7 +58,7 @@ func (t *trial) awkward() (bodies [][]byte, headers []map[string]string) {
 		{"x": strings.Repeat("v", backend.MaxHeaders-backend.HeaderCost-1)},
 		mostHeaders(),
 	}
-	if t.traits.NoHeaders {
+	if !t.has(backend.Headers) {
 		headers = headers[:1]
 	}
 	return bodies, headers

@@ -15,12 +15,12 @@ import (
 // Invariant 9: poison messages die, and can be brought back.
 var deadChecks = []Check{
 	{
-		Name: "poison", Invariant: 9, needs: []need{attempts, redriving},
+		Name: "poison", Invariant: 9, needs: []backend.Feature{backend.CountingAttempts, backend.Redriving},
 		Rule: "A message whose handler always fails is dead after exactly MaxAttempts, with the last error as reason.",
 		run:  poison,
 	},
 	{
-		Name: "poison-kills-worker", Invariant: 9, needs: []need{attempts, redriving},
+		Name: "poison-kills-worker", Invariant: 9, needs: []backend.Feature{backend.CountingAttempts, backend.Redriving},
 		Rule: "A message that kills its worker each time is dead after exactly MaxAttempts: no further handler sees it.",
 		run:  poisonKillsWorker,
 	},
@@ -30,27 +30,27 @@ var deadChecks = []Check{
 		run:  deadIsOut,
 	},
 	{
-		Name: "dead-list", Invariant: 9, needs: []need{redriving},
-		Rule: "Dead letters are listed whole, with reason and attempts, by time of death, page by page.",
+		Name: "dead-list", Invariant: 9, needs: []backend.Feature{backend.Redriving},
+		Rule: "Dead letters are listed whole, with reason and attempts, by time of death, page by page, and their ids alone in the same order.",
 		run:  deadList,
 	},
 	{
-		Name: "redrive", Invariant: 9, needs: []need{redriving},
+		Name: "redrive", Invariant: 9, needs: []backend.Feature{backend.Redriving},
 		Rule: "A redriven message is due at once, whole, with its attempts counted from the start, and is dead no more.",
 		run:  redrive,
 	},
 	{
-		Name: "delete-dead", Invariant: 9, needs: []need{redriving},
+		Name: "delete-dead", Invariant: 9, needs: []backend.Feature{backend.Redriving},
 		Rule: "A deleted dead letter is gone; redriving or deleting what is not dead answers ErrNotFound and changes nothing.",
 		run:  deleteDead,
 	},
 	{
-		Name: "dead-pages", Invariant: 9, needs: []need{redriving},
+		Name: "dead-pages", Invariant: 9, needs: []backend.Feature{backend.Redriving},
 		Rule: "Pages of dead letters list each once, by time of death and not by due time, with the times of both, though letters are redriven and deleted, and others die, between the pages.",
 		run:  deadPages,
 	},
 	{
-		Name: "redrive-all", Invariant: 9, needs: []need{redriving},
+		Name: "redrive-all", Invariant: 9, needs: []backend.Feature{backend.Redriving},
 		Rule: "RedriveAll brings back every dead letter, however many there are.",
 		run:  redriveAll,
 	},
@@ -120,7 +120,7 @@ func (t *trial) step() time.Duration {
 func (t *trial) hasDied() bool { return len(t.letters()) > 0 }
 
 func (t *trial) letters() []backend.DeadLetter {
-	ls, _, err := t.q.(backend.DeadLetters).ListDead(t.ctx, "", 100)
+	ls, _, err := t.q.ListDead(t.ctx, "", 100)
 	t.must(err, "ListDead")
 	return ls
 }
@@ -198,17 +198,40 @@ func sameLetter(l backend.DeadLetter, m backend.Message) error {
 	return sameContent(backend.Delivery{ID: l.ID, Body: l.Body, Headers: l.Headers}, m)
 }
 
-// listPages lists all dead letters, a few at a time.
+// listPages lists all dead letters, a few at a time, and fails unless their ids alone are listed alike.
 func (t *trial) listPages(limit int) []backend.DeadLetter {
 	var all []backend.DeadLetter
 	for cursor := ""; ; {
-		page, next, err := t.q.(backend.DeadLetters).ListDead(t.ctx, cursor, limit)
+		page, next, err := t.q.ListDead(t.ctx, cursor, limit)
 		t.must(err, "ListDead after %d", len(all))
 		if len(page) > limit {
 			t.fail("a page of at most %d had %d dead letters", limit, len(page))
 		}
 		if all = append(all, page...); next == "" || len(all) > 100_000 {
+			t.listsSameIDs(all, limit)
 			return all
+		}
+		cursor = next
+	}
+}
+
+func (t *trial) listsSameIDs(all []backend.DeadLetter, limit int) {
+	for cursor, n := "", 0; ; {
+		ids, next, err := t.q.ListDeadIDs(t.ctx, cursor, limit)
+		t.must(err, "ListDeadIDs after %d", n)
+		if len(ids) > limit || n+len(ids) > len(all) {
+			t.fail("ListDeadIDs has a page of %d after %d; the limit is %d, and there are %d dead letters", len(ids), n, limit, len(all))
+		}
+		for i, id := range ids {
+			if id != all[n+i].ID {
+				t.fail("ListDeadIDs has dead letter %s at place %d; ListDead has %s", id, n+i+1, all[n+i].ID)
+			}
+		}
+		if n += len(ids); next == "" {
+			if n != len(all) {
+				t.fail("ListDeadIDs lists %d dead letters, and ListDead %d", n, len(all))
+			}
+			return
 		}
 		cursor = next
 	}
@@ -220,10 +243,9 @@ func redrive(t *trial) {
 	t.push(m)
 	t.nack(t.takeID(m.ID), 0)
 	t.must(t.bury(t.takeID(m.ID), "of the check"), "Dead")
-	dead := t.q.(backend.DeadLetters)
 	s := t.sleep(t.q)
 	t.expectAgain(m.ID, t.now())
-	t.must(outcome(dead.Redrive(t.ctx, []string{m.ID})), "Redrive")
+	t.must(outcome(t.q.Redrive(t.ctx, []string{m.ID})), "Redrive")
 	t.grace()
 	d := s.woken(m.ID, "a message was redriven")
 	if d.Attempt != 1 {
@@ -233,20 +255,19 @@ func redrive(t *trial) {
 		t.fail("the redriven message is still listed as dead")
 	}
 	t.ack(d)
-	t.want(outcome(dead.Redrive(t.ctx, []string{m.ID})), backend.ErrNotFound, "Redrive of a message that is done")
+	t.want(outcome(t.q.Redrive(t.ctx, []string{m.ID})), backend.ErrNotFound, "Redrive of a message that is done")
 }
 
 func deleteDead(t *trial) {
-	dead := t.q.(backend.DeadLetters)
 	gone, live := t.pushAfter(0), t.pushAfter(t.Tick)
 	t.must(t.bury(t.takeID(gone), "of the check"), "Dead")
 	for _, id := range []string{live, "nobody"} {
-		t.want(outcome(dead.Redrive(t.ctx, []string{id})), backend.ErrNotFound, "Redrive of %s", id)
-		t.want(outcome(dead.DeleteDead(t.ctx, []string{id})), backend.ErrNotFound, "DeleteDead of %s", id)
+		t.want(outcome(t.q.Redrive(t.ctx, []string{id})), backend.ErrNotFound, "Redrive of %s", id)
+		t.want(outcome(t.q.DeleteDead(t.ctx, []string{id})), backend.ErrNotFound, "DeleteDead of %s", id)
 	}
-	t.must(outcome(dead.DeleteDead(t.ctx, []string{gone})), "DeleteDead")
-	t.want(outcome(dead.DeleteDead(t.ctx, []string{gone})), backend.ErrNotFound, "DeleteDead a second time")
-	t.want(outcome(dead.Redrive(t.ctx, []string{gone})), backend.ErrNotFound, "Redrive of what was deleted")
+	t.must(outcome(t.q.DeleteDead(t.ctx, []string{gone})), "DeleteDead")
+	t.want(outcome(t.q.DeleteDead(t.ctx, []string{gone})), backend.ErrNotFound, "DeleteDead a second time")
+	t.want(outcome(t.q.Redrive(t.ctx, []string{gone})), backend.ErrNotFound, "Redrive of what was deleted")
 	if len(t.letters()) != 0 {
 		t.fail("the deleted dead letter is still listed")
 	}
@@ -259,7 +280,6 @@ func deleteDead(t *trial) {
 // deadPages has messages die in the opposite order of their due times.
 func deadPages(t *trial) {
 	n := t.scaled(24, 250)
-	dead := t.q.(backend.DeadLetters)
 	now := t.now().Truncate(time.Second)
 	ms, died := make(map[string]backend.Message), make(map[string][2]time.Time)
 	var ids []string
@@ -280,7 +300,7 @@ func deadPages(t *trial) {
 	gone, seen := make(map[string]bool), make(map[string]int)
 	last, pages := -1, 0
 	for cursor := ""; pages == 0 || cursor != ""; pages++ {
-		page, next, err := dead.ListDead(t.ctx, cursor, 7)
+		page, next, err := t.q.ListDead(t.ctx, cursor, 7)
 		t.must(err, "ListDead")
 		for _, l := range page {
 			t.must(sameLetter(l, ms[l.ID]), "listing")
@@ -309,21 +329,20 @@ func deadPages(t *trial) {
 
 // comeAndGo redrives and deletes letters that were listed, and one that was not.
 func (t *trial) comeAndGo(page []backend.DeadLetter, further string, gone map[string]bool) {
-	dead := t.q.(backend.DeadLetters)
 	for i, l := range page {
 		switch {
 		case i == 0:
 			t.expectAgain(l.ID, time.Time{})
-			t.must(outcome(dead.Redrive(t.ctx, []string{l.ID})), "Redrive")
+			t.must(outcome(t.q.Redrive(t.ctx, []string{l.ID})), "Redrive")
 			t.grace()
 			t.ack(t.takeID(l.ID))
 		case i < 5:
-			t.must(outcome(dead.DeleteDead(t.ctx, []string{l.ID})), "DeleteDead")
+			t.must(outcome(t.q.DeleteDead(t.ctx, []string{l.ID})), "DeleteDead")
 		}
 		gone[l.ID] = true
 	}
 	if !gone[further] {
-		t.must(outcome(dead.DeleteDead(t.ctx, []string{further})), "DeleteDead")
+		t.must(outcome(t.q.DeleteDead(t.ctx, []string{further})), "DeleteDead")
 		gone[further] = true
 	}
 }
@@ -343,7 +362,7 @@ func (t *trial) diedAt(l backend.DeadLetter, due time.Time, died [2]time.Time) {
 }
 
 func redriveAll(t *trial) {
-	n := t.scaled(110, 250)
+	n := t.scaled(510, 600) // more than the library lists at a time
 	ms := make([]backend.Message, n)
 	for i := range ms {
 		ms[i] = t.after(0)

@@ -7,7 +7,7 @@
 //	}
 //
 // Each check is a subtest named for the rule that it enforces, and prints that rule when it
-// is broken. What a check needs is read from the backend's traits and interfaces; a check whose
+// is broken. What a check needs is read from the features that the backend's traits claim; a check whose
 // need is not claimed is skipped, and [Skips] lists those, to be pinned in a golden file, so
 // that a lost capability cannot hide as a skip. [Judge] and [Verify] run the same checks
 // outside of package testing, as "delayq verify" does; [Verdict.Outcome] says what became of each. With

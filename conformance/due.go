@@ -35,12 +35,12 @@ var dueChecks = []Check{
 		run:  nackDelay,
 	},
 	{
-		Name: "reschedule", Invariant: 1, needs: []need{moving},
+		Name: "reschedule", Invariant: 1, needs: []backend.Feature{backend.Rescheduling},
 		Rule: "A rescheduled message is handed out at its new due time, sooner or later than the old one, whole.",
 		run:  reschedule,
 	},
 	{
-		Name: "reschedule-states", Invariant: 6, needs: []need{moving},
+		Name: "reschedule-states", Invariant: 6, needs: []backend.Feature{backend.Rescheduling},
 		Rule: "Reschedule answers ErrInFlight for a message in flight and ErrNotFound for one that is done or unknown, and changes nothing.",
 		run:  rescheduleStates,
 	},
@@ -93,8 +93,8 @@ func (t *trial) drainAsDue(n int, within time.Duration) {
 
 // readyNow counts what is due, by the suite's reckoning when the store cannot.
 func (t *trial) readyNow() int64 {
-	if i, ok := t.q.(backend.Inspector); ok {
-		s, err := i.Stats(t.ctx)
+	if t.has(backend.Counting) {
+		s, err := t.q.Stats(t.ctx)
 		t.must(err, "Stats")
 		return s.Ready
 	}
@@ -178,7 +178,7 @@ func longestDelay(t *trial) {
 	id := t.pushAfter(longest)
 	t.pass(t.Tick)
 	t.nothing("its delay is the longest there is")
-	if _, ok := t.q.(backend.Canceler); ok {
+	if t.has(backend.Cancelling) {
 		t.must(t.cancelID(id), "cancelling it")
 	}
 }

@@ -24,7 +24,7 @@ var duplicateChecks = []Check{
 		run:  doneIsDone,
 	},
 	{
-		Name: "same-id", Invariant: 4, needs: []need{deduping, ownIDs},
+		Name: "same-id", Invariant: 4, needs: []backend.Feature{backend.Deduplicating, backend.OwnIDs},
 		Rule: "While a message is scheduled, in flight or dead, a second push of its id answers ErrDuplicate and the first one stays; once it is done the id is free.",
 		run:  sameID,
 	},
@@ -142,8 +142,8 @@ func sameID(t *trial) {
 	t.must(t.bury(d, "of the check"), "Dead")
 	again("dead")
 	t.nothing("it is dead")
-	if dead, ok := t.q.(backend.DeadLetters); ok {
-		t.must(outcome(dead.DeleteDead(t.ctx, []string{m.ID})), "deleting the dead letter")
+	if t.has(backend.Redriving) {
+		t.must(outcome(t.q.DeleteDead(t.ctx, []string{m.ID})), "deleting the dead letter")
 		for _, body := range []string{"after the deletion", "after the ack"} {
 			t.push(backend.Message{ID: m.ID, Body: []byte(body)})
 			t.ack(t.takeID(m.ID))

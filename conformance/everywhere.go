@@ -48,7 +48,7 @@ func contentEverywhere(t *trial) {
 		m := t.after(0)
 		m.Body, m.Headers = make([]byte, size), beside[i%len(beside)]
 		_, _ = r.Read(m.Body)
-		if lengths := []int{backend.MaxID, backend.MaxID - 1, 1, 26, 128}; ownIDs.met(t) {
+		if lengths := []int{backend.MaxID, backend.MaxID - 1, 1, 26, 128}; t.has(backend.OwnIDs) {
 			m.ID = strings.Repeat(string(rune('a'+i%26)), lengths[i%len(lengths)])
 		}
 		t.showsEverywhere(m, reasons[i%len(reasons)])
@@ -93,7 +93,7 @@ func (t *trial) showsEverywhere(m backend.Message, reason string) {
 	}
 	t.peekAndSpoil(m)
 	d := t.takeID(m.ID)
-	if !redriving.met(t) {
+	if !t.has(backend.Redriving) {
 		t.ack(d)
 		return
 	}
@@ -107,14 +107,14 @@ func (t *trial) showsEverywhere(m backend.Message, reason string) {
 		t.spoil(l.Body, l.Headers)
 	}
 	t.expectAgain(m.ID, t.now())
-	t.must(outcome(t.q.(backend.DeadLetters).Redrive(t.ctx, []string{m.ID})), "Redrive")
+	t.must(outcome(t.q.Redrive(t.ctx, []string{m.ID})), "Redrive")
 	t.grace()
 	t.peekAndSpoil(m)
 	t.ack(t.takeID(m.ID))
 }
 
 func (t *trial) peekAndSpoil(m backend.Message) {
-	if !peeking.met(t) {
+	if !t.has(backend.Peeking) {
 		return
 	}
 	for range 2 {

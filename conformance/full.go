@@ -9,7 +9,7 @@ import (
 // Invariant 15: a store at its limit.
 var fullChecks = []Check{
 	{
-		Name: "full", Invariant: 15, needs: []need{limiting},
+		Name: "full", Invariant: 15, limited: true,
 		Rule: "A queue at its limit answers ErrFull to each message beyond it and keeps nothing of that, not its id nor its window; messages in flight and dead ones count; whatever ends makes room again.",
 		run:  full,
 	},
@@ -31,10 +31,10 @@ func full(t *trial) {
 	for i := range ds[1:] {
 		t.nack(ds[1+i], 0)
 	}
-	if dead, ok := t.q.(backend.DeadLetters); ok {
+	if t.has(backend.Redriving) {
 		t.must(t.bury(ds[0], "of the check"), "Dead")
 		t.staysFull("one is dead")
-		t.must(outcome(dead.DeleteDead(t.ctx, []string{ds[0].ID})), "DeleteDead")
+		t.must(outcome(t.q.DeleteDead(t.ctx, []string{ds[0].ID})), "DeleteDead")
 	} else {
 		t.ack(ds[0])
 	}
@@ -42,7 +42,7 @@ func full(t *trial) {
 	t.grace()
 	t.ack(t.take())
 	t.hasRoomForOne("one was acknowledged")
-	if cancelling.met(t) {
+	if t.has(backend.Cancelling) {
 		t.must(t.cancelID(t.pushedLast()), "Cancel")
 		t.hasRoomForOne("one was cancelled")
 	}
@@ -71,7 +71,7 @@ func (t *trial) fill() int {
 // staysFull pushes what is refused, in a batch. Nobody expects it, so that it may not come.
 func (t *trial) staysFull(when string) {
 	ms := []backend.Message{t.after(0), t.after(0)}
-	if windows.met(t) && ownIDs.met(t) {
+	if t.has(backend.UniqueWindows) {
 		ms[0].UniqueFor = t.lease()
 	}
 	for range 2 { // a window or an id that stayed would show the second time
@@ -100,7 +100,7 @@ func (t *trial) pushedLast() string {
 
 // windowsEnd has a window end before each further push, with which the queue is never full.
 func (t *trial) windowsEnd(n int) {
-	if !windows.met(t) || !ownIDs.met(t) || t.fake == nil {
+	if !t.has(backend.UniqueWindows) || t.fake == nil {
 		return
 	}
 	for range 3 * n {

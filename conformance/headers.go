@@ -40,7 +40,7 @@ func (t *trial) changesHeaders(m backend.Message, all []map[string]string) {
 	t.untouched(t.takeID(m.ID))
 	d = t.takeID(m.ID)
 	t.attemptIs(d, len(all)+2)
-	if !redriving.met(t) {
+	if !t.has(backend.Redriving) {
 		t.ack(d)
 		return
 	}
@@ -48,7 +48,7 @@ func (t *trial) changesHeaders(m backend.Message, all []map[string]string) {
 	l := t.theLetter()
 	t.must(sameContent(backend.Delivery{ID: l.ID, Body: l.Body, Headers: l.Headers}, m), "ListDead")
 	t.expectAgain(m.ID, t.now())
-	t.must(outcome(t.q.(backend.DeadLetters).Redrive(t.ctx, []string{m.ID})), "Redrive")
+	t.must(outcome(t.q.Redrive(t.ctx, []string{m.ID})), "Redrive")
 	d = t.takeID(m.ID)
 	t.attemptIs(d, 1)
 	t.nackWith(d, map[string]string{"once": "more"})
@@ -76,7 +76,7 @@ func (t *trial) expectHeaders(id string, headers map[string]string) {
 }
 
 func (t *trial) attemptIs(d backend.Delivery, want int) {
-	exact := attempts.met(t) && exactly.met(t)
+	exact := t.has(backend.CountingAttempts) && t.has(backend.ExactAttempts)
 	if exact && d.Attempt != want {
 		t.fail("message %s came at attempt %d; it is number %d", d.ID, d.Attempt, want)
 	}

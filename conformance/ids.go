@@ -21,7 +21,7 @@ var idChecks = []Check{
 }
 
 func keepsIDs(t *trial) {
-	if t.traits.StoreMakesIDs && !t.traits.KeepsDuplicates {
+	if !t.has(backend.OwnIDs) && t.has(backend.Deduplicating) {
 		t.fail("the traits claim deduplication by an id of which the store takes no notice")
 	}
 	q, err := t.openAsIs(t.b, t.name())
@@ -44,7 +44,7 @@ func (t *trial) pushAsIs(n int) []backend.Message {
 	ms := make([]backend.Message, n)
 	for i := range ms {
 		ms[i] = t.after(0)
-		if t.traits.StoreMakesIDs {
+		if !t.has(backend.OwnIDs) {
 			ms[i].ID = givenID
 		}
 	}
@@ -61,7 +61,7 @@ func (t *trial) pushAsIs(n int) []backend.Message {
 
 // leftAsItIs compares a message of Schedule's argument with what it was before.
 func (t *trial) leftAsItIs(after, before backend.Message) {
-	if t.traits.StoreMakesIDs {
+	if !t.has(backend.OwnIDs) {
 		before.ID = after.ID
 	}
 	if !reflect.DeepEqual(after, before) {
@@ -89,7 +89,7 @@ func (t *trial) liveOneByOne(ds []backend.Delivery) {
 }
 
 func (t *trial) liveToBeCancelled(d backend.Delivery) {
-	if _, ok := t.q.(backend.Canceler); !ok {
+	if !t.has(backend.Cancelling) {
 		t.ack(d)
 		return
 	}
@@ -100,15 +100,14 @@ func (t *trial) liveToBeCancelled(d backend.Delivery) {
 // liveTwice makes the message a dead letter, and redrives it where that can be done.
 func (t *trial) liveTwice(d backend.Delivery) {
 	t.must(t.bury(d, "of the check"), "Dead")
-	dead, ok := t.q.(backend.DeadLetters)
-	if !ok {
+	if !t.has(backend.Redriving) {
 		return
 	}
 	if l := t.theLetter(); l.ID != d.ID {
 		t.fail("message %s is listed as dead letter %s", d.ID, l.ID)
 	}
 	t.expectAgain(d.ID, t.now())
-	t.must(outcome(dead.Redrive(t.ctx, []string{d.ID})), "redriving message %s", d.ID)
+	t.must(outcome(t.q.Redrive(t.ctx, []string{d.ID})), "redriving message %s", d.ID)
 	t.grace()
 	t.ack(t.takeID(d.ID))
 }

@@ -25,7 +25,7 @@ var inputChecks = []Check{
 		run:  unsupported,
 	},
 	{
-		Name: "odd-ids", Invariant: 15, needs: []need{ownIDs},
+		Name: "odd-ids", Invariant: 15, needs: []backend.Feature{backend.OwnIDs},
 		Rule: "Every id that the limits allow works, whatever it looks like.",
 		run:  oddIDs,
 	},
@@ -53,7 +53,7 @@ func badInput(t *trial) {
 	_, err := q.Receive(none)
 	t.refused(err, "a nil context")
 	names := []string{"", strings.Repeat("n", backend.MaxName+1)}
-	if !t.traits.ForeignNames {
+	if !t.traits.AnyName {
 		names = append(names, "a/b", "{a}", "a*", "a\x00b", "ä")
 	}
 	for _, name := range names {
@@ -90,7 +90,7 @@ func badMessages(largest int) map[string]delayq.Message {
 
 // lacksPart tells whether a message has a part that the store does not have, good or bad.
 func (t *trial) lacksPart(m delayq.Message) bool {
-	return m.ID != "" && t.traits.StoreMakesIDs || m.UniqueFor != 0 && !windows.met(t) || len(m.Headers) > 0 && t.traits.NoHeaders
+	return m.ID != "" && !t.has(backend.OwnIDs) || m.UniqueFor != 0 && !t.has(backend.UniqueWindows) || len(m.Headers) > 0 && !t.has(backend.Headers)
 }
 
 // refused fails unless err says what was wrong and what is allowed.
@@ -108,12 +108,12 @@ func unsupported(t *trial) {
 		claimed bool
 		call    func() error
 	}{
-		{delayq.Cancelling, cancelling.met(t), func() error { return q.Cancel(t.ctx, "nobody") }},
-		{delayq.Rescheduling, moving.met(t), func() error { return q.Reschedule(t.ctx, "nobody", t.now()) }},
-		{delayq.Counting, counting.met(t), func() error { _, err := q.Stats(t.ctx); return err }},
-		{delayq.Peeking, peeking.met(t), func() error { _, _, err := q.Peek(t.ctx, "", 1); return err }},
-		{delayq.Purging, purging.met(t), func() error { _, err := q.Purge(t.ctx); return err }},
-		{delayq.Redriving, redriving.met(t), func() error { return q.Dead().Redrive(t.ctx, "nobody") }},
+		{delayq.Cancelling, t.has(backend.Cancelling), func() error { return q.Cancel(t.ctx, "nobody") }},
+		{delayq.Rescheduling, t.has(backend.Rescheduling), func() error { return q.Reschedule(t.ctx, "nobody", t.now()) }},
+		{delayq.Counting, t.has(backend.Counting), func() error { _, err := q.Stats(t.ctx); return err }},
+		{delayq.Peeking, t.has(backend.Peeking), func() error { _, _, err := q.Peek(t.ctx, "", 1); return err }},
+		{delayq.Purging, t.has(backend.Purging), func() error { _, err := q.Purge(t.ctx); return err }},
+		{delayq.Redriving, t.has(backend.Redriving), func() error { return q.Dead().Redrive(t.ctx, "nobody") }},
 	}
 	for _, c := range calls {
 		_, require := t.tryPortable(t.name(), delayq.Require(c.feature))
@@ -123,16 +123,16 @@ func unsupported(t *trial) {
 			}
 		}
 	}
-	if t.traits.StoreMakesIDs {
+	if !t.has(backend.OwnIDs) {
 		t.refusesPart(q, delayq.OwnIDs, delayq.ID("mine"))
 	}
-	if !windows.met(t) {
+	if !t.has(backend.UniqueWindows) {
 		t.refusesPart(q, delayq.UniqueWindows, delayq.UniqueFor(time.Minute))
 	}
-	if !newHeaders.met(t) {
+	if !t.has(backend.ChangingHeaders) {
 		t.refusesNewHeaders(q)
 	}
-	if t.traits.NoHeaders {
+	if !t.has(backend.Headers) {
 		t.refusesPart(q, delayq.Headers, delayq.Header("key", "value"))
 		t.refusesHeaders()
 	}

@@ -174,15 +174,15 @@ func leaseEndIsSeen(t *trial) {
 		t.pass(lease + t.lag())
 		return id
 	}
-	if peeking.met(t) {
+	if t.has(backend.Peeking) {
 		id := ended()
 		t.eventually(0, "Peek of a message whose lease has ended", func() bool {
 			ps := t.peekAll(10)
-			return len(ps) == 1 && ps[0].ID == id && (t.traits.UncountedAttempts || ps[0].Attempts == 1)
+			return len(ps) == 1 && ps[0].ID == id && (!t.has(backend.CountingAttempts) || ps[0].Attempts == 1)
 		})
 		t.ack(t.takeID(id))
 	}
-	if moving.met(t) {
+	if t.has(backend.Rescheduling) {
 		id := ended()
 		t.expectAgain(id, t.now().Add(t.Tick))
 		t.seesEnd("Reschedule", func() error { return t.move(id, t.Tick) })
@@ -191,12 +191,12 @@ func leaseEndIsSeen(t *trial) {
 		t.grace()
 		t.ack(t.takeID(id))
 	}
-	if cancelling.met(t) && !t.traits.CancelsUnseen {
+	if t.has(backend.CancelNotFound) {
 		id := ended()
 		t.seesEnd("Cancel", func() error { return t.cancelID(id) })
 		t.nothing("it was cancelled")
 	}
-	if deduping.met(t) && ownIDs.met(t) {
+	if t.has(backend.Deduplicating) && t.has(backend.OwnIDs) {
 		id := ended()
 		t.want(outcome(t.q.Schedule(t.ctx, []backend.Message{{ID: id}})), backend.ErrDuplicate, "pushing the id of a message whose lease has ended")
 		t.ack(t.takeID(id))

@@ -40,14 +40,13 @@ func leavesNothing(t *trial) {
 }
 
 func (t *trial) buryAndForget(d backend.Delivery) {
-	dead, ok := t.q.(backend.DeadLetters)
-	if !ok {
+	if !t.has(backend.Redriving) {
 		t.ack(d)
 		return
 	}
 	t.must(t.bury(d, "of the check"), "Dead")
 	ls := t.letters()
-	t.must(outcome(dead.DeleteDead(t.ctx, []string{ls[0].ID})), "DeleteDead")
+	t.must(outcome(t.q.DeleteDead(t.ctx, []string{ls[0].ID})), "DeleteDead")
 }
 
 func (t *trial) crashAndFinish() {
@@ -58,11 +57,11 @@ func (t *trial) crashAndFinish() {
 }
 
 func (t *trial) cancelOne() {
-	if _, ok := t.q.(backend.Canceler); !ok {
+	if !t.has(backend.Cancelling) {
 		return
 	}
 	t.must(t.cancelID(t.pushAfter(t.Tick)), "Cancel")
-	if t.traits.CancelsUnseen {
+	if !t.has(backend.CancelNotFound) {
 		t.pass(t.Tick + t.late()) // until it has come to be left out, and is not still on its way
 		t.leaveOut()
 	}
@@ -83,7 +82,7 @@ func (t *trial) leaveOut() {
 
 // empty asks everybody who may know.
 func (t *trial) empty() {
-	if _, ok := t.q.(backend.Inspector); ok {
+	if t.has(backend.Counting) {
 		if s := t.stats(); s != (backend.Stats{}) {
 			t.fail("Stats says %s, head due at %v; all messages are settled", countsOf(s), s.HeadDue)
 		}

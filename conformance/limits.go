@@ -26,7 +26,7 @@ var limitChecks = []Check{
 		run:  limitsOfLeases,
 	},
 	{
-		Name: "limits-of-windows", Invariant: 4, needs: []need{windows, ownIDs},
+		Name: "limits-of-windows", Invariant: 4, needs: []backend.Feature{backend.UniqueWindows},
 		Rule: "Each window from the shortest to the longest lasts until its end, and then the id is free.",
 		run:  limitsOfWindows,
 	},
@@ -63,13 +63,13 @@ type timed struct {
 }
 
 func limitsOfDelays(t *trial) {
-	if t.fake == nil && !peeking.met(t) {
+	if t.fake == nil && !t.has(backend.Peeking) {
 		return // nobody waits that long, and nobody can be asked
 	}
 	var all []timed
 	for _, d := range t.delays() {
 		all = append(all, t.pushedBy(d), t.nackedBy(d))
-		if moving.met(t) {
+		if t.has(backend.Rescheduling) {
 			all = append(all, t.movedBy(d))
 		}
 	}
@@ -108,7 +108,7 @@ func (t *trial) movedBy(d time.Duration) timed {
 
 // showsDue looks at the due times of messages that wait.
 func (t *trial) showsDue(all []timed) {
-	if !peeking.met(t) {
+	if !t.has(backend.Peeking) {
 		return
 	}
 	shown := make(map[string]time.Time)
@@ -166,7 +166,7 @@ func (t *trial) comesWhenDue(all []timed) {
 
 // idle fails when a message is due. Where a look costs a round trip, the count of those that are ready will do.
 func (t *trial) idle(because string) {
-	if t.inProcess() || !counting.met(t) {
+	if t.inProcess() || !t.has(backend.Counting) {
 		t.nothing(because)
 		return
 	}
@@ -182,13 +182,13 @@ func limitsOfDueTimes(t *trial) {
 		backend.EarliestDue.Add(1), backend.EarliestDue,
 	} {
 		t.keepsDue(t.dueBy(due, false))
-		if moving.met(t) {
+		if t.has(backend.Rescheduling) {
 			t.keepsDue(t.dueBy(due, true))
 		}
 	}
 	for _, due := range []time.Time{now.Add(time.Hour + 1), now.Add(10 * year), backend.LatestDue.Add(-1), backend.LatestDue} {
 		for _, move := range []bool{false, true} {
-			if longest := t.traits.MaxDelay; longest > 0 && due.Sub(now) >= longest || move && !moving.met(t) || !cancelling.met(t) {
+			if longest := t.traits.MaxDelay; longest > 0 && due.Sub(now) >= longest || move && !t.has(backend.Rescheduling) || !t.has(backend.Cancelling) {
 				continue
 			}
 			m := t.dueBy(due, move)
@@ -208,18 +208,18 @@ func (t *trial) dueBy(due time.Time, move bool) timed {
 	}
 	id := t.pushAfter(100 * t.Tick)
 	t.expectAgain(id, due.Add(-t.Skew))
-	t.must(outcome(t.q.(backend.Rescheduler).Reschedule(t.ctx, []backend.Move{{ID: id, Due: due}})), "rescheduling to %v", due)
+	t.must(outcome(t.q.Reschedule(t.ctx, []backend.Move{{ID: id, Due: due}})), "rescheduling to %v", due)
 	return timed{id, "rescheduled to " + due.String(), due}
 }
 
 // showsExactly looks for the only message there is.
 func (t *trial) showsExactly(m timed) {
-	if peeking.met(t) {
+	if t.has(backend.Peeking) {
 		for _, p := range t.peekAll(10) {
 			t.dueExactly(m, p.Due, "Peek")
 		}
 	}
-	if counting.met(t) {
+	if t.has(backend.Counting) {
 		t.dueExactly(m, t.stats().HeadDue, "Stats")
 	}
 }
@@ -239,13 +239,13 @@ func (t *trial) keepsDue(m timed) {
 	t.showsExactly(m)
 	d = t.takeID(m.id)
 	t.dueExactly(m, d.Due, "the second Receive")
-	if !redriving.met(t) {
+	if !t.has(backend.Redriving) {
 		t.ack(d)
 		return
 	}
 	t.must(t.bury(d, "of the check"), "Dead")
 	t.dueExactly(m, t.theLetter().Due, "ListDead")
-	t.must(outcome(t.q.(backend.DeadLetters).DeleteDead(t.ctx, []string{m.id})), "DeleteDead")
+	t.must(outcome(t.q.DeleteDead(t.ctx, []string{m.id})), "DeleteDead")
 }
 
 // A held message is in flight until a time.

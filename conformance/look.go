@@ -13,14 +13,13 @@ import (
 // compare runs after each operation. A store that sweeps, or has a clock of its own, gets the
 // time to come round.
 func (m *machine) compare() {
-	i, ok := m.q.(backend.Inspector)
-	if !ok {
+	if !m.has(backend.Counting) {
 		return
 	}
 	want := m.ref.stats()
 	patient := m.fake == nil || m.traits.Sweep > 0
 	for deadline := time.Now().Add(m.Patience); ; time.Sleep(time.Millisecond) {
-		got, err := i.Stats(m.ctx)
+		got, err := m.q.Stats(m.ctx)
 		if !m.ref.exact {
 			got.HeadDue = time.Time{}
 		}
@@ -39,13 +38,13 @@ func (m *machine) compare() {
 // compareAll looks at each message, at the end of a run.
 func (m *machine) compareAll() {
 	m.ref.step++
-	if peeking.met(m.trial) {
+	if m.has(backend.Peeking) {
 		m.peeks = nil
 		for m.peekPage(max(7, m.scale/3)); m.peeks != nil; {
 			m.peekPage(max(7, m.scale/3))
 		}
 	}
-	if redriving.met(m.trial) {
+	if m.has(backend.Redriving) {
 		m.lists = nil
 		for m.listPage(max(5, m.scale/3)); m.lists != nil; {
 			m.listPage(max(5, m.scale/3))
@@ -83,8 +82,7 @@ func (m *machine) peekPage(limit int) {
 		m.peeks = newWalk(m.ref.step)
 	}
 	w := m.peeks
-	p, _ := peeker(m.q)
-	page, next, err := p.Peek(m.ctx, w.cursor, limit)
+	page, next, err := m.q.Peek(m.ctx, w.cursor, limit)
 	if err != nil || len(page) > limit {
 		m.rt.Fatalf("Peek after %q: a page of at most %d has %d messages, and %v", w.cursor, limit, len(page), err)
 	}
@@ -117,7 +115,7 @@ func (m *machine) peekPage(limit int) {
 // inOrder tells whether what is shown of this one and the next has to be in order. A store that others move messages in shows
 // those first that they have moved.
 func (m *machine) inOrder(shown *refMessage) bool {
-	return m.fake != nil && !m.traits.Unordered && (ownIDs.met(m.trial) || !m.ref.ready(shown))
+	return m.fake != nil && m.has(backend.Ordering) && (m.has(backend.OwnIDs) || !m.ref.ready(shown))
 }
 
 func after(a, b *refMessage) bool { return a.due.After(b.due) || a.due.Equal(b.due) && a.seq > b.seq }
@@ -141,7 +139,7 @@ func (m *machine) listPage(limit int) {
 		m.lists = newWalk(m.ref.step)
 	}
 	w := m.lists
-	page, next, err := m.q.(backend.DeadLetters).ListDead(m.ctx, w.cursor, limit)
+	page, next, err := m.q.ListDead(m.ctx, w.cursor, limit)
 	if err != nil || len(page) > limit {
 		m.rt.Fatalf("ListDead after %q: a page of at most %d has %d messages, and %v", w.cursor, limit, len(page), err)
 	}

@@ -36,7 +36,7 @@ var lossChecks = []Check{
 		run:  contextEndLosesNothing,
 	},
 	{
-		Name: "stats", Invariant: 2, needs: []need{counting},
+		Name: "stats", Invariant: 2, needs: []backend.Feature{backend.Counting},
 		Rule: "Stats counts each message once, in the state it is in, and knows the earliest due time.",
 		run:  statsCount,
 	},
@@ -80,9 +80,9 @@ func batchOutcomes(t *trial) {
 // refusal is what the store answers to an unwelcome message; nil when it takes everything.
 func (t *trial) refusal() error {
 	switch {
-	case !t.traits.KeepsDuplicates:
+	case t.has(backend.Deduplicating):
 		return backend.ErrDuplicate
-	case t.traits.NoHeaders:
+	case !t.has(backend.Headers):
 		return backend.ErrUnsupported
 	}
 	return nil
@@ -91,10 +91,10 @@ func (t *trial) refusal() error {
 // unwelcome makes a message that the store refuses beside that one, if there is any.
 func (t *trial) unwelcome(beside backend.Message) backend.Message {
 	m := backend.Message{ID: beside.ID, Body: []byte("another body")}
-	if t.traits.KeepsDuplicates {
+	if !t.has(backend.Deduplicating) {
 		m = t.after(0)
 		m.Headers = map[string]string{"of": m.ID}
-		if !t.traits.NoHeaders {
+		if t.has(backend.Headers) {
 			t.expect(m)
 		}
 	}
@@ -162,28 +162,30 @@ func (t *trial) changesNothing(ctx context.Context, q backend.Queue, d backend.D
 	t.want(outcome(q.Dead(ctx, []backend.Burial{{Lease: l}})), wanted, "Dead %s", when)
 	_, errs := q.Extend(ctx, []backend.Lease{l}, t.Tick)
 	t.want(outcome(errs), wanted, "Extend %s", when)
-	if c, ok := q.(backend.Canceler); ok {
-		t.want(outcome(c.Cancel(ctx, ids)), wanted, "Cancel %s", when)
+	if t.has(backend.Cancelling) {
+		t.want(outcome(q.Cancel(ctx, ids)), wanted, "Cancel %s", when)
 	}
-	if r, ok := q.(backend.Rescheduler); ok {
-		t.want(outcome(r.Reschedule(ctx, []backend.Move{{ID: d.ID}})), wanted, "Reschedule %s", when)
+	if t.has(backend.Rescheduling) {
+		t.want(outcome(q.Reschedule(ctx, []backend.Move{{ID: d.ID}})), wanted, "Reschedule %s", when)
 	}
-	if i, ok := q.(backend.Inspector); ok {
-		_, err := i.Stats(ctx)
+	if t.has(backend.Counting) {
+		_, err := q.Stats(ctx)
 		t.want(err, wanted, "Stats %s", when)
 	}
-	if dead, ok := q.(backend.DeadLetters); ok {
-		_, _, err := dead.ListDead(ctx, "", 1)
+	if t.has(backend.Redriving) {
+		_, _, err := q.ListDead(ctx, "", 1)
 		t.want(err, wanted, "ListDead %s", when)
-		t.want(outcome(dead.Redrive(ctx, ids)), wanted, "Redrive %s", when)
-		t.want(outcome(dead.DeleteDead(ctx, ids)), wanted, "DeleteDead %s", when)
+		_, _, err = q.ListDeadIDs(ctx, "", 1)
+		t.want(err, wanted, "ListDeadIDs %s", when)
+		t.want(outcome(q.Redrive(ctx, ids)), wanted, "Redrive %s", when)
+		t.want(outcome(q.DeleteDead(ctx, ids)), wanted, "DeleteDead %s", when)
 	}
-	if p, ok := peeker(q); ok {
-		_, _, err := p.Peek(ctx, "", 1)
+	if t.has(backend.Peeking) {
+		_, _, err := q.Peek(ctx, "", 1)
 		t.want(err, wanted, "Peek %s", when)
 	}
-	if p, ok := purger(q); ok {
-		_, err := p.Purge(ctx)
+	if t.has(backend.Purging) {
+		_, err := q.Purge(ctx)
 		t.want(err, wanted, "Purge %s", when)
 	}
 }

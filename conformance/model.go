@@ -18,7 +18,7 @@ import (
 // All invariants at once: the backend and the reference are driven by the same random operations.
 var modelChecks = []Check{
 	{
-		Name: "model", Invariant: 3, needs: []need{attempts, exactly},
+		Name: "model", Invariant: 3, needs: []backend.Feature{backend.CountingAttempts, backend.ExactAttempts},
 		Rule: "Whatever the operations, on one message or on the largest batch, through one client or two, the backend returns what the reference queue returns.",
 		run:  modelled,
 	},
@@ -100,7 +100,7 @@ func (t *trial) scaled(server, inProcess int) int {
 }
 
 // inProcess tells whether a call costs no round trip, so that thousands of messages are little work.
-func (t *trial) inProcess() bool { return t.traits.Durability == backend.InProcess }
+func (t *trial) inProcess() bool { return !t.has(backend.Durability) }
 
 func (m *machine) actions() map[string]func(*rapid.T) {
 	actions := map[string]func(*rapid.T){
@@ -111,21 +111,21 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 	if m.fake != nil {
 		actions["pass"] = m.act(m.passSome)
 	}
-	if cancelling.met(m.trial) {
+	if m.has(backend.Cancelling) {
 		actions["cancel"] = m.act(m.cancelSome)
 	}
-	if moving.met(m.trial) {
+	if m.has(backend.Rescheduling) {
 		actions["reschedule"] = m.act(m.moveSome)
 	}
-	if redriving.met(m.trial) {
+	if m.has(backend.Redriving) {
 		actions["redrive"] = m.act(m.redriveSome)
 		actions["delete dead"] = m.act(m.deleteSome)
 		actions["list dead"] = m.act(m.listOn)
 	}
-	if peeking.met(m.trial) {
+	if m.has(backend.Peeking) {
 		actions["peek"] = m.act(m.peekOn)
 	}
-	if purging.met(m.trial) {
+	if m.has(backend.Purging) {
 		actions["purge"] = m.act(m.purgeSome)
 	}
 	return actions
@@ -220,7 +220,7 @@ func nthID(n int) string {
 // pushedID draws the id of a message to push. Where a second push of an id stores a second message, nobody
 // could tell the two apart, and each push has an id of its own.
 func (m *machine) pushedID(dice *rand.Rand) string {
-	if !m.traits.KeepsDuplicates {
+	if m.has(backend.Deduplicating) {
 		return m.id(dice)
 	}
 	m.fresh++

@@ -84,28 +84,10 @@ func (n *names) told(m backend.Message, id string, err error) {
 // givenID is the id that every message is pushed with. A store that makes ids takes no notice.
 const givenID = "given"
 
-// translator is a queue whose ids are names. Its capabilities are nil where the queue has them not.
+// translator is a queue whose ids are names.
 type translator struct {
 	backend.Queue
 	*names
-	cancel  backend.Canceler
-	move    backend.Rescheduler
-	inspect backend.Inspector
-	dead    backend.DeadLetters
-	peek    backend.Peeker
-	purge   backend.Purger
-}
-
-// translated returns the queue with names for ids, and with the same optional interfaces.
-func translated(q backend.Queue, n *names) backend.Queue {
-	t := &translator{Queue: q, names: n}
-	t.cancel, _ = q.(backend.Canceler)
-	t.move, _ = q.(backend.Rescheduler)
-	t.inspect, _ = q.(backend.Inspector)
-	t.dead, _ = q.(backend.DeadLetters)
-	t.peek, _ = q.(backend.Peeker)
-	t.purge, _ = q.(backend.Purger)
-	return t.exposed()
 }
 
 func (t *translator) Schedule(ctx context.Context, ms []backend.Message) []error {
@@ -155,6 +137,51 @@ func (t *translator) Dead(ctx context.Context, bs []backend.Burial) []error {
 		b.Lease = t.lease(b.Lease)
 		return b
 	}))
+}
+
+func (t *translator) Cancel(ctx context.Context, names []string) []error {
+	return t.Queue.Cancel(ctx, each(names, t.id))
+}
+
+func (t *translator) Reschedule(ctx context.Context, ms []backend.Move) []error {
+	return t.Queue.Reschedule(ctx, each(ms, func(m backend.Move) backend.Move {
+		m.ID = t.id(m.ID)
+		return m
+	}))
+}
+
+func (t *translator) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
+	ps, next, err := t.Queue.Peek(ctx, cursor, limit)
+	for i, p := range ps {
+		ps[i].ID = t.name(p.ID, p.Body)
+	}
+	return ps, next, err
+}
+
+func (t *translator) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
+	ls, next, err := t.Queue.ListDead(ctx, cursor, limit)
+	for i, l := range ls {
+		ls[i].ID = t.name(l.ID, l.Body)
+	}
+	return ls, next, err
+}
+
+func (t *translator) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
+	ids, next, err := t.Queue.ListDeadIDs(ctx, cursor, limit)
+	for i, id := range ids {
+		if name, ok := t.known(id); ok {
+			ids[i] = name
+		}
+	}
+	return ids, next, err
+}
+
+func (t *translator) Redrive(ctx context.Context, names []string) []error {
+	return t.Queue.Redrive(ctx, each(names, t.id))
+}
+
+func (t *translator) DeleteDead(ctx context.Context, names []string) []error {
+	return t.Queue.DeleteDead(ctx, each(names, t.id))
 }
 
 func each[T, U any](in []T, change func(T) U) []U {

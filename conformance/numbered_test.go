@@ -42,7 +42,7 @@ func numberedLeftovers(ctx context.Context, b backend.Backend) ([]string, error)
 
 func (b numbered) Traits() backend.Traits {
 	t := b.Backend.Traits()
-	t.Name, t.StoreMakesIDs, t.KeepsDuplicates, t.NoHeaders, t.NoUniqueFor = "numbered", true, true, true, true
+	t.Name, t.Lacks = "numbered", t.Lacks.With(backend.OwnIDs, backend.Deduplicating, backend.Headers)
 	return t
 }
 
@@ -52,11 +52,11 @@ func (b numbered) Open(ctx context.Context, name string, o backend.Options) (bac
 		return nil, err
 	}
 	last, _ := b.numbers.LoadOrStore(name, new(atomic.Int64))
-	return &numberedQueue{whole: q.(whole), last: last.(*atomic.Int64)}, nil
+	return &numberedQueue{Queue: q, last: last.(*atomic.Int64)}, nil
 }
 
 type numberedQueue struct {
-	whole
+	backend.Queue
 	last *atomic.Int64
 }
 
@@ -72,7 +72,7 @@ func (q *numberedQueue) Schedule(ctx context.Context, ms []backend.Message) []er
 		m.ID = fmt.Sprint(q.last.Add(1))
 		kept, places = append(kept, m), append(places, i)
 	}
-	for k, err := range q.whole.Schedule(ctx, kept) {
+	for k, err := range q.Queue.Schedule(ctx, kept) {
 		errs[places[k]] = err
 	}
 	return q.reply(ctx, errs, func() {
@@ -146,15 +146,15 @@ func numbering(f broken.Fault) conformance.Harness {
 	return h
 }
 
-// pretender is a backend that claims what is not so.
+// pretender is a backend that declares lacking what it has.
 type pretender struct {
 	backend.Backend
-	claim func(*backend.Traits)
+	lacks []backend.Feature
 }
 
 func (b pretender) Traits() backend.Traits {
 	t := b.Backend.Traits()
-	b.claim(&t)
+	t.Lacks = t.Lacks.With(b.lacks...)
 	return t
 }
 
@@ -162,17 +162,17 @@ func (b pretender) Traits() backend.Traits {
 func TestSuiteCatchesClaims(t *testing.T) {
 	for _, c := range []struct {
 		name, rule string
-		claim      func(*backend.Traits)
+		lacks      []backend.Feature
 	}{
-		{"keeps the pusher's ids", "ids", func(t *backend.Traits) { t.StoreMakesIDs, t.KeepsDuplicates = true, true }},
-		{"deduplicates by ids that it ignores", "ids", func(t *backend.Traits) { t.StoreMakesIDs = true }},
-		{"has headers", "unsupported", func(t *backend.Traits) { t.NoHeaders = true }},
-		{"sees what it cancels", "cancel-settled", func(t *backend.Traits) { t.CancelsUnseen = true }},
+		{"keeps the pusher's ids", "ids", []backend.Feature{backend.OwnIDs, backend.Deduplicating}},
+		{"deduplicates by ids that it ignores", "ids", []backend.Feature{backend.OwnIDs}},
+		{"has headers", "unsupported", []backend.Feature{backend.Headers}},
+		{"sees what it cancels", "cancel-settled", []backend.Feature{backend.CancelNotFound}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := conformance.Harness{Virtual: true, Patience: 300 * time.Millisecond}
 			h.New = func(context.Context) (backend.Backend, func(), error) {
-				return pretender{memory.New(), c.claim}, nil, nil
+				return pretender{memory.New(), c.lacks}, nil, nil
 			}
 			var v *conformance.Violation
 			if err := conformance.Verify(t.Context(), h, c.rule); !errors.As(err, &v) {

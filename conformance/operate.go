@@ -38,7 +38,7 @@ func (m *machine) message(dice *rand.Rand) backend.Message {
 	if msg.Due.IsZero() {
 		msg.Delay = m.delay(dice)
 	}
-	if windows.met(m.trial) && ownIDs.met(m.trial) && dice.IntN(6) == 0 {
+	if m.has(backend.UniqueWindows) && dice.IntN(6) == 0 {
 		msg.UniqueFor = m.leaseFor(dice)
 	}
 	return msg
@@ -89,7 +89,7 @@ func (m *machine) taken(next *refMessage, d backend.Delivery, lease time.Duratio
 	if found == nil || !m.ref.ready(found) {
 		m.rt.Fatalf("message %s was handed out, which is not ready", d.ID)
 	}
-	if m.fake != nil && !m.traits.Unordered && next.ID != d.ID {
+	if m.fake != nil && m.has(backend.Ordering) && next.ID != d.ID {
 		m.rt.Fatalf("message %s was handed out, %s is before it", d.ID, next.ID)
 	}
 	m.ref.take(found, d.Token, lease)
@@ -160,7 +160,7 @@ func (m *machine) nackSome(dice *rand.Rand) {
 }
 
 func (m *machine) changeHeaders(dice *rand.Rand, r *backend.Return) {
-	if !newHeaders.met(m.trial) || dice.IntN(3) > 0 {
+	if !m.has(backend.ChangingHeaders) || dice.IntN(3) > 0 {
 		return
 	}
 	r.NewHeaders = true
@@ -205,7 +205,7 @@ func (m *machine) burySome(dice *rand.Rand) {
 
 func (m *machine) cancelSome(dice *rand.Rand) {
 	ids := m.ids(dice)
-	m.outcomes(m.q.(backend.Canceler).Cancel(m.ctx, ids), len(ids), "cancelling", func(i int) (string, error) {
+	m.outcomes(m.q.Cancel(m.ctx, ids), len(ids), "cancelling", func(i int) (string, error) {
 		err := m.ref.waiting(ids[i])
 		if err == nil {
 			delete(m.ref.ms, ids[i])
@@ -223,7 +223,7 @@ func (m *machine) moveSome(dice *rand.Rand) {
 			moves[i].Delay = m.delay(dice)
 		}
 	}
-	m.outcomes(m.q.(backend.Rescheduler).Reschedule(m.ctx, moves), len(moves), "rescheduling", func(i int) (string, error) {
+	m.outcomes(m.q.Reschedule(m.ctx, moves), len(moves), "rescheduling", func(i int) (string, error) {
 		err := m.ref.waiting(ids[i])
 		if err == nil {
 			m.ref.schedule(m.ref.ms[ids[i]], moves[i].Due, moves[i].Delay)
@@ -234,7 +234,7 @@ func (m *machine) moveSome(dice *rand.Rand) {
 
 func (m *machine) redriveSome(dice *rand.Rand) {
 	ids := m.ids(dice)
-	m.outcomes(m.q.(backend.DeadLetters).Redrive(m.ctx, ids), len(ids), "redriving", func(i int) (string, error) {
+	m.outcomes(m.q.Redrive(m.ctx, ids), len(ids), "redriving", func(i int) (string, error) {
 		err := m.ref.dead(ids[i])
 		if err == nil {
 			m.ref.redrive(m.ref.ms[ids[i]])
@@ -245,7 +245,7 @@ func (m *machine) redriveSome(dice *rand.Rand) {
 
 func (m *machine) deleteSome(dice *rand.Rand) {
 	ids := m.ids(dice)
-	m.outcomes(m.q.(backend.DeadLetters).DeleteDead(m.ctx, ids), len(ids), "deleting the dead letter", func(i int) (string, error) {
+	m.outcomes(m.q.DeleteDead(m.ctx, ids), len(ids), "deleting the dead letter", func(i int) (string, error) {
 		err := m.ref.dead(ids[i])
 		if err == nil {
 			delete(m.ref.ms, ids[i])
@@ -259,8 +259,7 @@ func (m *machine) purgeSome(dice *rand.Rand) {
 	if dice.IntN(4) > 0 {
 		return
 	}
-	p, _ := purger(m.q)
-	n, err := p.Purge(m.ctx)
+	n, err := m.q.Purge(m.ctx)
 	if want := int64(len(m.ref.ms)); err != nil || n != want {
 		m.rt.Fatalf("Purge says that it deleted %d messages, and %v; there were %d", n, err, want)
 	}

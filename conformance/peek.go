@@ -11,17 +11,17 @@ import (
 // Invariant 2, for who looks.
 var peekChecks = []Check{
 	{
-		Name: "peek", Invariant: 2, needs: []need{peeking},
+		Name: "peek", Invariant: 2, needs: []backend.Feature{backend.Peeking},
 		Rule: "Peek lists what waits and nothing else, whole, with its due time and attempts, by due time where the backend claims order, page by page, and changes nothing.",
 		run:  peek,
 	},
 	{
-		Name: "peek-pages", Invariant: 2, needs: []need{peeking, cancelling},
+		Name: "peek-pages", Invariant: 2, needs: []backend.Feature{backend.Peeking, backend.Cancelling},
 		Rule: "Messages that go while pages are read make Peek skip no other that is not due yet, and list none twice.",
 		run:  peekPages,
 	},
 	{
-		Name: "peek-ties", Invariant: 2, needs: []need{peeking, cancelling},
+		Name: "peek-ties", Invariant: 2, needs: []backend.Feature{backend.Peeking, backend.Cancelling},
 		Rule: "Pages of messages that have one due time, which is not yet, list each once, whatever comes and goes between the pages.",
 		run:  peekTies,
 	},
@@ -51,11 +51,11 @@ func (t *trial) lists(attempts map[string]int, want ...string) {
 	for i, p := range all {
 		ids[i] = p.ID
 		t.must(t.looksLike(p), "looking at message %s", p.ID)
-		if p.Attempts != attempts[p.ID] && !t.traits.UncountedAttempts {
+		if p.Attempts != attempts[p.ID] && t.has(backend.CountingAttempts) {
 			t.fail("message %s shows %d attempts; want %d", p.ID, p.Attempts, attempts[p.ID])
 		}
 	}
-	if t.traits.Unordered {
+	if !t.has(backend.Ordering) {
 		slices.Sort(ids)
 		slices.Sort(want)
 	}
@@ -92,8 +92,7 @@ func (t *trial) peekAll(limit int) (all []backend.Pending) {
 }
 
 func (t *trial) peekPage(cursor string, limit int) (page []backend.Pending, next string) {
-	p, _ := peeker(t.q)
-	page, next, err := p.Peek(t.ctx, cursor, limit)
+	page, next, err := t.q.Peek(t.ctx, cursor, limit)
 	t.must(err, "Peek after %q", cursor)
 	if len(page) > limit {
 		t.fail("a page of at most %d had %d messages", limit, len(page))
@@ -125,8 +124,7 @@ func peekPages(t *trial) {
 			t.fail("message %s was listed %d times; want 1", id, seen[id])
 		}
 	}
-	p, _ := peeker(t.q)
-	_, _, err := p.Peek(t.ctx, "no such cursor", 1)
+	_, _, err := t.q.Peek(t.ctx, "no such cursor", 1)
 	t.want(err, backend.ErrInvalid, "Peek after a cursor that no Peek returned")
 }
 

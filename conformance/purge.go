@@ -13,22 +13,22 @@ import (
 // Invariant 14, at one stroke.
 var purgeChecks = []Check{
 	{
-		Name: "purge", Invariant: 14, needs: []need{purging},
+		Name: "purge", Invariant: 14, needs: []backend.Feature{backend.Purging},
 		Rule: "Purge deletes the messages of every state and says how many; leases in force are lost, ids are free, nothing is left in the store.",
 		run:  purge,
 	},
 	{
-		Name: "purge-goes-on", Invariant: 14, needs: []need{purging},
+		Name: "purge-goes-on", Invariant: 14, needs: []backend.Feature{backend.Purging},
 		Rule: "After a purge the queue works as one that was never used, for every client and for who was waiting.",
 		run:  purgeGoesOn,
 	},
 	{
-		Name: "purge-and-reuse", Invariant: 14, needs: []need{purging},
+		Name: "purge-and-reuse", Invariant: 14, needs: []backend.Feature{backend.Purging},
 		Rule: "After a purge, and after each further one, leases from before it settle nothing, though the same ids are pushed and leased again; windows, dead letters and attempts begin anew.",
 		run:  purgeAndReuse,
 	},
 	{
-		Name: "purge-race", Invariant: 13, needs: []need{purging},
+		Name: "purge-race", Invariant: 13, needs: []backend.Feature{backend.Purging},
 		Rule: "Purges beside pushes and workers delete each message once: those that were deleted and those that were acknowledged are all that were pushed.",
 		run:  purgeRace,
 	},
@@ -41,7 +41,7 @@ func purge(t *trial) {
 	}
 	held := t.takeID(ids[0])
 	t.must(t.bury(t.takeID(ids[1]), "of the check"), "Dead")
-	if windows.met(t) && ownIDs.met(t) {
+	if t.has(backend.UniqueWindows) {
 		m := t.afterUnique(t.Tick, t.lease())
 		t.push(m)
 		ids = append(ids, m.ID)
@@ -60,8 +60,7 @@ func (t *trial) purges(ids []string) {
 	for _, id := range ids {
 		t.expectNoMore(id, "purged")
 	}
-	p, _ := purger(t.q)
-	n, err := p.Purge(t.ctx)
+	n, err := t.q.Purge(t.ctx)
 	t.must(err, "Purge")
 	if n != int64(len(ids)) {
 		t.fail("Purge says that it deleted %d messages; there were %d", n, len(ids))
@@ -74,7 +73,7 @@ func purgeGoesOn(t *trial) {
 	s := t.sleep(t.q)
 	t.purges([]string{far})
 	again := t.after(0)
-	if ownIDs.met(t) {
+	if t.has(backend.OwnIDs) {
 		again.ID = far
 	}
 	t.expect(again)
@@ -100,7 +99,7 @@ func purgeAndReuse(t *trial) {
 		}
 		ds := t.takeAll(n, 2)
 		for i, d := range ds {
-			if d.ID != ms[i].ID && !t.traits.Unordered || d.Attempt != 1 && exactly.met(t) {
+			if d.ID != ms[i].ID && t.has(backend.Ordering) || d.Attempt != 1 && t.has(backend.ExactAttempts) {
 				t.fail("after a purge message %s came at attempt %d; pushed was %s", d.ID, d.Attempt, ms[i].ID)
 			}
 		}
@@ -111,7 +110,7 @@ func purgeAndReuse(t *trial) {
 		for _, d := range ds[n/2:] { // whatever was settled under leases from before
 			t.must(t.bury(d, "reason of "+d.ID), "Dead")
 		}
-		if redriving.met(t) && len(t.letters()) != n/2 {
+		if t.has(backend.Redriving) && len(t.letters()) != n/2 {
 			t.fail("%d dead letters are listed; there are %d", len(t.letters()), n/2)
 		}
 		_, err := t.extend(ds[0], t.lease())
@@ -131,18 +130,18 @@ func purgeAndReuse(t *trial) {
 // purge ends.
 func (t *trial) reused(i int) backend.Message {
 	m := t.after(0)
-	if !ownIDs.met(t) {
+	if !t.has(backend.OwnIDs) {
 		return m
 	}
 	m.ID = fmt.Sprint("reused-", i)
-	if i == 0 && windows.met(t) {
+	if i == 0 && t.has(backend.UniqueWindows) {
 		m.UniqueFor = t.lease()
 	}
 	return m
 }
 
 func (t *trial) keepsWindow() {
-	if windows.met(t) && ownIDs.met(t) {
+	if t.has(backend.UniqueWindows) {
 		m := backend.Message{ID: "window", UniqueFor: t.lease()}
 		t.push(m)
 		t.ack(t.takeID(m.ID))
@@ -163,12 +162,12 @@ func (t *trial) settlesNothing(d backend.Delivery) {
 
 // looksEmpty asks all verbs that show messages.
 func (t *trial) looksEmpty() {
-	if peeking.met(t) {
+	if t.has(backend.Peeking) {
 		if ps := t.peekAll(10); len(ps) > 0 {
 			t.fail("Peek shows %d messages of a queue that was purged", len(ps))
 		}
 	}
-	if redriving.met(t) {
+	if t.has(backend.Redriving) {
 		if ls := t.letters(); len(ls) > 0 {
 			t.fail("ListDead shows %d messages of a queue that was purged", len(ls))
 		}
@@ -212,8 +211,7 @@ func purgeRace(t *trial) {
 		})
 	}
 	purgeOnce := func(ctx context.Context) error {
-		p, _ := purger(t.q)
-		n, err := p.Purge(ctx)
+		n, err := t.q.Purge(ctx)
 		purged.Add(n)
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 )
 
 // TestRemove takes one queue of two out of each store that can.
@@ -19,11 +20,11 @@ func TestRemove(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, ok := b.(backend.Remover); ok {
+		if r, ok := b.(admin.Remover); ok {
 			can++
 			t.Run(name, func(t *testing.T) { removesOne(t, b, r) })
 		} else if !strings.HasPrefix(name, "coarse") && !strings.HasPrefix(name, "numbered") {
-			t.Errorf("%s is no backend.Remover", name)
+			t.Errorf("%s is no admin.Remover", name)
 		}
 		if err := b.Close(); err != nil {
 			t.Error(err)
@@ -37,7 +38,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-func removesOne(t *testing.T, b backend.Backend, r backend.Remover) {
+func removesOne(t *testing.T, b backend.Backend, r admin.Remover) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	base := fmt.Sprintf("remove-%d", time.Now().UnixNano())
@@ -70,7 +71,7 @@ func removesOne(t *testing.T, b backend.Backend, r backend.Remover) {
 	}
 }
 
-func remains(ctx context.Context, t *testing.T, r backend.Remover, queues ...string) []string {
+func remains(ctx context.Context, t *testing.T, r admin.Remover, queues ...string) []string {
 	t.Helper()
 	left, err := r.Remains(ctx, queues...)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/memory"
@@ -108,7 +109,7 @@ func isPlain(name string) bool {
 func TestStrangeNamesAreRefused(t *testing.T) {
 	eachTarget(t, func(t *testing.T, g target) {
 		for _, name := range strangers() {
-			if isPlain(name) || g.backend.Traits().ForeignNames && name != "" && len(name) <= backend.MaxName {
+			if isPlain(name) || g.backend.Traits().AnyName && name != "" && len(name) <= backend.MaxName {
 				continue
 			}
 			_, err := delayq.New(t.Context(), name, delayq.WithBackend(g.backend), delayq.WithLogger(mute))
@@ -140,7 +141,7 @@ var foreign = [][2]string{
 func TestConfusableNames(t *testing.T) {
 	eachTarget(t, func(t *testing.T, g target) {
 		pairs := confusable
-		if g.backend.Traits().ForeignNames {
+		if g.backend.Traits().AnyName {
 			pairs = slices.Concat(pairs, foreign)
 		}
 		for i, pair := range pairs {
@@ -197,7 +198,7 @@ func (g target) mustHaveKeysOf(t *testing.T, name string) {
 	must(t, err)
 	var own []string
 	if name != "" {
-		own, err = g.backend.(backend.Remover).Remains(t.Context(), name)
+		own, err = g.backend.(admin.Remover).Remains(t.Context(), name)
 		must(t, err)
 	}
 	for i := range keys {
@@ -226,10 +227,10 @@ func TestStrangeContents(t *testing.T) {
 		want := make(map[string]delayq.Message)
 		for i, text := range protocols {
 			m := delayq.Message{Body: []byte(fmt.Sprint(i, text))}
-			if !traits.NoHeaders {
+			if traits.Supports(backend.Headers) {
 				m.Headers = map[string]string{fmt.Sprint("k", i, strings.Map(shownOnly, text)): text}
 			}
-			if !traits.StoreMakesIDs {
+			if traits.Supports(backend.OwnIDs) {
 				m.ID = fmt.Sprint(i, strings.Map(shownOnly, text))
 			}
 			want[string(m.Body)] = m

@@ -19,6 +19,7 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/memory"
@@ -344,7 +345,7 @@ func (s *stalls) once(t *testing.T, call stallCall, kind int, expires bool, repl
 		t.Fatal(err)
 	}
 	defer func() {
-		_ = errors.Join(q.Close(), b.(backend.Remover).Remove(context.WithoutCancel(t.Context()), r.name), b.Close())
+		_ = errors.Join(q.Close(), b.(admin.Remover).Remove(context.WithoutCancel(t.Context()), r.name), b.Close())
 	}()
 	r.q = q
 	if call.prepare != nil {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/delayq/delayq/backend"
 )
 
 // Check is one rule and the code that tries to find it broken.
@@ -19,8 +21,9 @@ type Check struct {
 	// Rule is what the check enforces, in one sentence.
 	Rule string
 
-	needs []need
-	run   func(*trial)
+	needs   []backend.Feature // without which it says nothing
+	limited bool              // it needs Harness.Limited
+	run     func(*trial)
 }
 
 // Checks returns all checks, by invariant.
@@ -29,7 +32,7 @@ func Checks() []Check {
 		dueChecks, lossChecks, peekChecks, contentChecks, idChecks, duplicateChecks, uniqueChecks, leaseChecks, cancelChecks,
 		orderChecks, attemptChecks, deadChecks, closeChecks, workerChecks, wakeChecks,
 		chaosChecks, leftoverChecks, purgeChecks, inputChecks, modelChecks, limitChecks, batchChecks, everywhereChecks,
-		clientChecks, manyChecks, fullChecks,
+		clientChecks, manyChecks, fullChecks, featureChecks,
 	)
 	slices.SortStableFunc(all, func(a, b Check) int { return cmp.Compare(a.Invariant, b.Invariant) })
 	return all
@@ -145,7 +148,7 @@ func Skips(ctx context.Context, h Harness) ([]Skip, error) {
 	}
 	var skips []Skip
 	for _, c := range Checks() {
-		if reason := t.missing(c.needs); reason != "" {
+		if reason := t.missing(c); reason != "" {
 			skips = append(skips, Skip{c.Name, reason})
 		}
 	}
@@ -177,7 +180,7 @@ func (c Check) judge(ctx context.Context, h Harness) (v Verdict) {
 		return v
 	}
 	defer func() { v.Err = errors.Join(v.Err, t.close()) }()
-	if v.Skipped = t.missing(c.needs); v.Skipped == "" {
+	if v.Skipped = t.missing(c); v.Skipped == "" {
 		v.Err = t.attempt()
 	}
 	if ctx.Err() != nil {

@@ -59,9 +59,9 @@ func (t *trial) grace() {
 // outlast lets time pass until a lease of that length has ended and the store has noticed.
 func (t *trial) outlast(lease time.Duration) {
 	t.pass(lease + t.lag())
-	if c, ok := t.q.(backend.Inspector); ok && t.traits.Sweep > 0 && t.traits.Leases == backend.InStore {
+	if t.has(backend.Counting) && t.traits.Sweep > 0 && t.traits.Leases == backend.InStore {
 		t.eventually(0, "the sweep of ended leases", func() bool {
-			s, err := c.Stats(t.ctx)
+			s, err := t.q.Stats(t.ctx)
 			t.must(err, "Stats")
 			return s.InFlight == 0
 		})

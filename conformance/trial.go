@@ -75,6 +75,22 @@ func (t *trial) open() error {
 	return err
 }
 
+// has tells whether the backend claims the feature.
+func (t *trial) has(f backend.Feature) bool { return t.traits.Supports(f) }
+
+// missing names the first thing that a check needs and the backend or the harness does not have.
+func (t *trial) missing(c Check) string {
+	for _, f := range c.needs {
+		if !t.has(f) {
+			return t.traits.Name + " does not claim " + f.String()
+		}
+	}
+	if c.limited && t.Limited == nil {
+		return t.traits.Name + " does not claim a limit of a queue"
+	}
+	return ""
+}
+
 func (t *trial) name() string { return t.Prefix + "conformance." + t.check.Name }
 
 // openOn opens a queue for the trial's time.
@@ -106,7 +122,7 @@ func (t *trial) options() backend.Options {
 
 // named lets the checks call messages by names of their own on any store.
 func (t *trial) named(q backend.Queue, queue string) backend.Queue {
-	if !t.traits.StoreMakesIDs {
+	if t.has(backend.OwnIDs) {
 		return q
 	}
 	t.mu.Lock()
@@ -114,7 +130,7 @@ func (t *trial) named(q backend.Queue, queue string) backend.Queue {
 	if t.names[queue] == nil {
 		t.names[queue] = newNames()
 	}
-	return translated(q, t.names[queue])
+	return &translator{Queue: q, names: t.names[queue]}
 }
 
 // nameOf returns what the checks call a message that did not come through one of their queues.
@@ -254,7 +270,7 @@ func (t *trial) tryPortable(name string, opts ...delayq.Option) (delayq.Queue, e
 }
 
 func (t *trial) stats() backend.Stats {
-	s, err := t.q.(backend.Inspector).Stats(t.ctx)
+	s, err := t.q.Stats(t.ctx)
 	t.must(err, "Stats")
 	return s
 }

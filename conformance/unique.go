@@ -13,22 +13,22 @@ import (
 // Invariant 4, for ids that stay taken.
 var uniqueChecks = []Check{
 	{
-		Name: "unique-window", Invariant: 4, needs: []need{windows, ownIDs},
+		Name: "unique-window", Invariant: 4, needs: []backend.Feature{backend.UniqueWindows},
 		Rule: "While the window of an id lasts, every push of it answers ErrDuplicate, with UniqueFor or without, on any client, and the first message stays; a refused push opens no window.",
 		run:  uniqueWindow,
 	},
 	{
-		Name: "unique-done", Invariant: 4, needs: []need{windows, ownIDs},
+		Name: "unique-done", Invariant: 4, needs: []backend.Feature{backend.UniqueWindows},
 		Rule: "A window outlasts its message: the id stays taken when that is done, dead, deleted or cancelled.",
 		run:  uniqueDone,
 	},
 	{
-		Name: "unique-ended", Invariant: 4, needs: []need{windows, ownIDs},
+		Name: "unique-ended", Invariant: 4, needs: []backend.Feature{backend.UniqueWindows},
 		Rule: "A window lasts as long as UniqueFor says from the push on, rounded up to the resolution, and no refused push lengthens it; then the id is free.",
 		run:  uniqueEnded,
 	},
 	{
-		Name: "unique-race", Invariant: 4, needs: []need{windows, ownIDs},
+		Name: "unique-race", Invariant: 4, needs: []backend.Feature{backend.UniqueWindows},
 		Rule: "Of pushes of one id at the same time, on one client or on several, exactly one is accepted, however fast its message is done.",
 		run:  uniqueRace,
 	},
@@ -86,12 +86,12 @@ func uniqueDone(t *trial) {
 	}
 	end("the message is done", func(d backend.Delivery) { t.ack(d) })
 	end("the message is dead", func(d backend.Delivery) { t.must(t.bury(d, "of the check"), "Dead") })
-	if dead, ok := t.q.(backend.DeadLetters); ok {
+	if t.has(backend.Redriving) {
 		letter := t.theLetter()
-		t.must(outcome(dead.DeleteDead(t.ctx, []string{letter.ID})), "deleting a dead letter")
+		t.must(outcome(t.q.DeleteDead(t.ctx, []string{letter.ID})), "deleting a dead letter")
 		t.isTaken(t.q, letter.ID, "the dead letter is deleted")
 	}
-	if _, ok := t.q.(backend.Canceler); ok {
+	if t.has(backend.Cancelling) {
 		m := t.afterUnique(t.Tick, window)
 		t.push(m)
 		t.must(t.cancelID(m.ID), "cancelling")

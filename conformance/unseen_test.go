@@ -22,7 +22,7 @@ type unseeing struct {
 
 func (b unseeing) Traits() backend.Traits {
 	t := b.Backend.Traits()
-	t.Name, t.CancelsUnseen = "unseeing", true
+	t.Name, t.Lacks = "unseeing", t.Lacks.With(backend.CancelNotFound)
 	return t
 }
 
@@ -31,11 +31,11 @@ func (b unseeing) Open(ctx context.Context, name string, o backend.Options) (bac
 	if err != nil {
 		return nil, err
 	}
-	return &unseeingQueue{whole: q.(whole), swallows: b.swallows, pushed: make(map[string]bool), doomed: make(map[string]bool)}, nil
+	return &unseeingQueue{Queue: q, swallows: b.swallows, pushed: make(map[string]bool), doomed: make(map[string]bool)}, nil
 }
 
 type unseeingQueue struct {
-	whole
+	backend.Queue
 	swallows bool
 
 	mu             sync.Mutex
@@ -48,11 +48,11 @@ func (q *unseeingQueue) Schedule(ctx context.Context, ms []backend.Message) []er
 	for _, m := range ms {
 		q.pushed[m.ID] = true
 	}
-	return q.whole.Schedule(ctx, slices.DeleteFunc(slices.Clone(ms), func(m backend.Message) bool { return q.doomed[m.ID] }))
+	return q.Queue.Schedule(ctx, slices.DeleteFunc(slices.Clone(ms), func(m backend.Message) bool { return q.doomed[m.ID] }))
 }
 
 func (q *unseeingQueue) Cancel(ctx context.Context, ids []string) []error {
-	errs := slices.Clone(q.whole.Cancel(ctx, ids))
+	errs := slices.Clone(q.Queue.Cancel(ctx, ids))
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i, err := range errs {

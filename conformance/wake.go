@@ -31,7 +31,7 @@ var wakeChecks = []Check{
 		run:  wakeUpByNack,
 	},
 	{
-		Name: "wake-up-by-reschedule", Invariant: 12, needs: []need{moving},
+		Name: "wake-up-by-reschedule", Invariant: 12, needs: []backend.Feature{backend.Rescheduling},
 		Rule: "A waiting worker gets a message that is rescheduled to sooner.",
 		run:  wakeUpByReschedule,
 	},
@@ -82,8 +82,8 @@ func (t *trial) wakes(worker, pusher backend.Queue) {
 	if at := *s.at.Load(); at.After(due.Add(t.late())) {
 		t.fail("the nearer message came %v late; allowed is %v", at.Sub(due), t.late())
 	}
-	if c, ok := t.q.(backend.Canceler); ok {
-		t.must(outcome(c.Cancel(t.ctx, []string{far})), "cancelling the far message")
+	if t.has(backend.Cancelling) {
+		t.must(outcome(t.q.Cancel(t.ctx, []string{far})), "cancelling the far message")
 	}
 }
 
@@ -225,7 +225,7 @@ func (t *trial) outlivesLeaver(leave func(*waiter)) {
 // firstAttempt fails when somebody is said to have had the messages before.
 func (t *trial) firstAttempt(ds ...backend.Delivery) {
 	for _, d := range ds {
-		if d.Attempt != 1 && exactly.met(t) {
+		if d.Attempt != 1 && t.has(backend.ExactAttempts) {
 			t.fail("message %s came at attempt %d; nobody else has had it", d.ID, d.Attempt)
 		}
 	}
@@ -362,15 +362,15 @@ func wakeUpOfBatch(t *trial) {
 	}
 	again("a batch was given back", back(backend.Return{}))
 	again("a batch was given back untouched", back(backend.Return{Untouched: true}))
-	if dead, ok := t.q.(backend.DeadLetters); ok {
+	if t.has(backend.Redriving) {
 		bs := each(ds, func(d backend.Delivery) backend.Burial { return backend.Burial{Lease: d.Lease()} })
 		t.must(errors.Join(t.q.Dead(t.ctx, bs)...), "Dead")
-		again("a batch was redriven", func() []error { return dead.Redrive(t.ctx, ids) })
+		again("a batch was redriven", func() []error { return t.q.Redrive(t.ctx, ids) })
 	}
-	if r, ok := t.q.(backend.Rescheduler); ok {
+	if t.has(backend.Rescheduling) {
 		t.must(errors.Join(back(backend.Return{Delay: 1000 * t.Tick})()...), "Nack")
 		again("a batch was rescheduled", func() []error {
-			return r.Reschedule(t.ctx, each(ids, func(id string) backend.Move { return backend.Move{ID: id} }))
+			return t.q.Reschedule(t.ctx, each(ids, func(id string) backend.Move { return backend.Move{ID: id} }))
 		})
 	}
 	t.ack(ds...)
@@ -420,7 +420,7 @@ func wakeUpByLease(t *trial) {
 		t.fail("the message came %v after the lease ended; allowed is %v", at.Sub(end), t.late())
 	}
 	t.ack(d, ds[0], ds[2])
-	if cancelling.met(t) {
+	if t.has(backend.Cancelling) {
 		t.must(t.cancelID(far), "cancelling")
 	}
 }
@@ -432,14 +432,14 @@ func wakeUpAfterLong(t *trial) {
 		unit = year
 	}
 	long := 2 * unit
-	if moving.met(t) {
+	if t.has(backend.Rescheduling) {
 		long = 10 * unit
 	}
 	last := t.after(long)
 	t.push(last)
 	s := t.sleep(t.q)
 	var gone []string
-	if cancelling.met(t) && !t.traits.CancelsUnseen {
+	if t.has(backend.CancelNotFound) {
 		for i := range 5 {
 			gone = append(gone, t.pushAfter(time.Duration(5-i)*unit))
 		}
@@ -447,7 +447,7 @@ func wakeUpAfterLong(t *trial) {
 	for _, id := range gone {
 		t.must(t.cancelID(id), "cancelling the head")
 	}
-	if moving.met(t) {
+	if t.has(backend.Rescheduling) {
 		t.expectAgain(last.ID, t.now().Add(2*unit))
 		t.must(t.move(last.ID, unit), "rescheduling to sooner")
 		t.settleDown()

@@ -4,29 +4,29 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/internal/redis/call"
 	"github.com/delayq/delayq/internal/redis/queue"
 )
 
-var _ backend.Examiner = (*Backend)(nil)
+var _ admin.Examiner = (*Backend)(nil)
 
-// Examine is as in backend.Examiner: each server's version, role, eviction, persistence and clock,
+// Examine is as in admin.Examiner: each server's version, role, eviction, persistence and clock,
 // and whether it tells of expiries. It turns no notifications on; the first Open does.
-func (b *Backend) Examine(ctx context.Context) (backend.Examination, error) {
+func (b *Backend) Examine(ctx context.Context) (admin.Examination, error) {
 	x, err := queue.Examine(ctx, b.queues)
 	if err != nil {
 		return x, err
 	}
-	return call.Do(ctx, b.queues.Calls, func(ctx context.Context) (backend.Examination, error) { return b.examineAll(ctx, x) })
+	return call.Do(ctx, b.queues.Calls, func(ctx context.Context) (admin.Examination, error) { return b.examineAll(ctx, x) })
 }
 
 // examineAll adds whether each server tells of expiries.
-func (b *Backend) examineAll(ctx context.Context, x backend.Examination) (backend.Examination, error) {
+func (b *Backend) examineAll(ctx context.Context, x admin.Examination) (admin.Examination, error) {
 	masters, err := b.listener.masters(ctx)
 	if err != nil {
-		x.Findings = append(x.Findings, backend.Finding{
-			Severity: backend.Problem, About: "connection", Text: err.Error(), Remedy: "see that the Cluster's nodes run and can be reached",
+		x.Findings = append(x.Findings, admin.Finding{
+			Severity: admin.Problem, About: "connection", Text: err.Error(), Remedy: "see that the Cluster's nodes run and can be reached",
 		})
 	}
 	for _, m := range masters {
@@ -37,7 +37,7 @@ func (b *Backend) examineAll(ctx context.Context, x backend.Examination) (backen
 	return x, ctx.Err()
 }
 
-func (b *Backend) notifications(ctx context.Context, s server) backend.Finding {
+func (b *Backend) notifications(ctx context.Context, s server) admin.Finding {
 	config, err := s.ConfigGet(ctx, setting).Result()
 	flags, shown := config[setting]
 	if err != nil || !shown {
@@ -45,24 +45,24 @@ func (b *Backend) notifications(ctx context.Context, s server) backend.Finding {
 	}
 	all, lacking := merged(flags)
 	if !lacking {
-		return backend.Finding{Text: fmt.Sprintf("the server tells of expiries: %s is %q", setting, flags)}
+		return admin.Finding{Text: fmt.Sprintf("the server tells of expiries: %s is %q", setting, flags)}
 	}
 	// Setting it to its present value changes nothing, and tells whether workers may set it.
 	if err := s.ConfigSet(ctx, setting, flags).Err(); err != nil {
 		return b.silent(fmt.Errorf("%s is %q and cannot be set: %w", setting, flags, err))
 	}
-	return backend.Finding{
-		Severity: backend.Note,
+	return admin.Finding{
+		Severity: admin.Note,
 		Text:     fmt.Sprintf("%s is %q: expiries are not told until the first worker sets it to %q, and again after a restart", setting, flags, all),
 		Remedy:   remedy,
 	}
 }
 
 // unshown tests a server that does not show the setting.
-func (b *Backend) unshown(ctx context.Context, s server, err error) backend.Finding {
+func (b *Backend) unshown(ctx context.Context, s server, err error) admin.Finding {
 	heard := probe(ctx, s, b.listener.prefix)
 	if heard == nil {
-		return backend.Finding{Text: "the server tells of expiries: it does not show how it is set up, and a key that expired was told"}
+		return admin.Finding{Text: "the server tells of expiries: it does not show how it is set up, and a key that expired was told"}
 	}
 	if err == nil {
 		err = errHidden
@@ -70,9 +70,9 @@ func (b *Backend) unshown(ctx context.Context, s server, err error) backend.Find
 	return b.silent(fmt.Errorf("%w: %w", err, heard))
 }
 
-func (b *Backend) silent(err error) backend.Finding {
-	return backend.Finding{
-		Severity: backend.Warning,
+func (b *Backend) silent(err error) admin.Finding {
+	return admin.Finding{
+		Severity: admin.Warning,
 		Text:     fmt.Sprintf("workers hear of no expiries, so that messages wait for the sweep, every %v: %v", b.sweep, err),
 		Remedy:   remedy,
 	}

@@ -94,13 +94,13 @@ func TestTriggerIsSetForTheNextHead(t *testing.T) {
 	theirs := open(t, zset, "q")
 	for name, change := range map[string]func(t *testing.T, q backend.Queue){
 		"cancelled": func(t *testing.T, q backend.Queue) {
-			must(t, errors.Join(q.(backend.Canceler).Cancel(t.Context(), []string{"m0"})...))
+			must(t, errors.Join(q.Cancel(t.Context(), []string{"m0"})...))
 		},
 		"moved behind": func(t *testing.T, q backend.Queue) {
-			must(t, errors.Join(q.(backend.Rescheduler).Reschedule(t.Context(), []backend.Move{{ID: "m0", Delay: time.Hour}})...))
+			must(t, errors.Join(q.Reschedule(t.Context(), []backend.Move{{ID: "m0", Delay: time.Hour}})...))
 		},
 		"cancelled by zsetpoll": func(t *testing.T, _ backend.Queue) {
-			must(t, errors.Join(theirs.(backend.Canceler).Cancel(t.Context(), []string{"m0"})...))
+			must(t, errors.Join(theirs.Cancel(t.Context(), []string{"m0"})...))
 		},
 		"taken by zsetpoll": func(t *testing.T, _ backend.Queue) {
 			// Redis may notice at any moment from when it is due: here it does so when zsetpoll,
@@ -115,7 +115,7 @@ func TestTriggerIsSetForTheNextHead(t *testing.T) {
 			batch(t, q, time.Second, 1700*time.Millisecond)
 			change(t, q)
 			s.woken(t, "m1", 2*time.Second+noise)
-			_, err := q.(backend.Purger).Purge(t.Context())
+			_, err := q.Purge(t.Context())
 			must(t, err)
 		})
 	}

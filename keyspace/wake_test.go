@@ -52,7 +52,7 @@ func TestEveryWayToBecomeDueWakes(t *testing.T) {
 	q, other := open(t, b, "q"), open(t, b, "q")
 	s := sleep(t, q)
 	push(t, other, "m", time.Hour)
-	must(t, errors.Join(other.(backend.Rescheduler).Reschedule(t.Context(), []backend.Move{{ID: "m", Delay: 300 * time.Millisecond}})...))
+	must(t, errors.Join(other.Reschedule(t.Context(), []backend.Move{{ID: "m", Delay: 300 * time.Millisecond}})...))
 	s.woken(t, "m", time.Second+noise)
 
 	push(t, other, "n", 0)

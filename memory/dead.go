@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/record"
 )
 
 // A deadList keeps dead letters in the order of their deaths. A removed one leaves a
@@ -65,13 +66,14 @@ func (l *deadList) from(cursor string) ([]letter, error) {
 	return l.letters[i:], nil
 }
 
-// listDeadLocked returns a page of dead letters and the cursor of the next.
-func (s *store) listDeadLocked(cursor string, limit int) ([]backend.DeadLetter, string, error) {
+// pageOfDead returns what show makes of a page of dead letters, and the cursor of the next page.
+// The store is locked.
+func pageOfDead[T any](s *store, cursor string, limit int, show func(letter) T) ([]T, string, error) {
 	rest, err := s.dead.from(cursor)
 	if err != nil {
 		return nil, "", err
 	}
-	var page []backend.DeadLetter
+	var page []T
 	var last uint64
 	for _, l := range rest {
 		if l.slot == none {
@@ -80,10 +82,14 @@ func (s *store) listDeadLocked(cursor string, limit int) ([]backend.DeadLetter, 
 		if len(page) == limit {
 			return page, strconv.FormatUint(last, 10), nil
 		}
-		page = append(page, s.letterLocked(l))
+		page = append(page, show(l))
 		last = l.seq
 	}
 	return page, "", nil
+}
+
+func (s *store) idLocked(l letter) string {
+	return record.UnpackID(record.PackedID(s.arena.bytes(s.nodes.at(l.slot).rec())))
 }
 
 func (s *store) letterLocked(l letter) backend.DeadLetter {

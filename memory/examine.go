@@ -4,31 +4,31 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 )
 
 var (
-	_ backend.Examiner = (*Backend)(nil)
-	_ backend.Remover  = (*Backend)(nil)
+	_ admin.Examiner = (*Backend)(nil)
+	_ admin.Remover  = (*Backend)(nil)
 )
 
-// Examine is as in backend.Examiner.
-func (b *Backend) Examine(ctx context.Context) (backend.Examination, error) {
+// Examine is as in admin.Examiner.
+func (b *Backend) Examine(ctx context.Context) (admin.Examination, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.usableLocked(ctx); err != nil {
-		return backend.Examination{}, err
+		return admin.Examination{}, err
 	}
-	return backend.Examination{Findings: []backend.Finding{
+	return admin.Examination{Findings: []admin.Finding{
 		{
-			Severity: backend.Note, About: "persistence", Text: "messages live in this process, and are lost with it",
+			Severity: admin.Note, About: "persistence", Text: "messages live in this process, and are lost with it",
 			Remedy: "for messages that must survive use zsetpoll, keyspace, redisson or rabbitmq",
 		},
 		{About: "clock", Text: "due times are by this machine's own clock"},
 	}}, nil
 }
 
-// Remove is as in backend.Remover. Handles that are open on the queue work on a store that nobody else has.
+// Remove is as in admin.Remover. Handles that are open on the queue work on a store that nobody else has.
 func (b *Backend) Remove(ctx context.Context, queue string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -39,7 +39,7 @@ func (b *Backend) Remove(ctx context.Context, queue string) error {
 	return nil
 }
 
-// Remains is as in backend.Remover.
+// Remains is as in admin.Remover.
 func (b *Backend) Remains(ctx context.Context, queues ...string) (left []string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -41,7 +41,7 @@ func TestOpenAfterTheContextEnded(t *testing.T) {
 }
 
 func TestTraits(t *testing.T) {
-	if got, want := New().Traits(), (backend.Traits{Name: "memory", Durability: backend.InProcess}); got != want {
+	if got, want := New().Traits(), (backend.Traits{Name: "memory", Lacks: backend.Lacking(backend.Durability)}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -16,15 +16,7 @@ type queue struct {
 	onClose func(*queue)
 }
 
-var (
-	_ backend.Queue       = (*queue)(nil)
-	_ backend.Canceler    = (*queue)(nil)
-	_ backend.Rescheduler = (*queue)(nil)
-	_ backend.Inspector   = (*queue)(nil)
-	_ backend.DeadLetters = (*queue)(nil)
-	_ backend.Peeker      = (*queue)(nil)
-	_ backend.Purger      = (*queue)(nil)
-)
+var _ backend.Queue = (*queue)(nil)
 
 func newQueue(s *store, onClose func(*queue)) *queue {
 	return &queue{store: s, closed: make(chan struct{}), onClose: onClose}
@@ -235,7 +227,16 @@ func (q *queue) ListDead(ctx context.Context, cursor string, limit int) ([]backe
 	}
 	q.enter()
 	defer q.mu.Unlock()
-	return q.listDeadLocked(cursor, limit)
+	return pageOfDead(q.store, cursor, limit, q.letterLocked)
+}
+
+func (q *queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
+	if err := q.check(ctx); err != nil {
+		return nil, "", err
+	}
+	q.enter()
+	defer q.mu.Unlock()
+	return pageOfDead(q.store, cursor, limit, q.idLocked)
 }
 
 func (q *queue) Redrive(ctx context.Context, ids []string) []error {

@@ -168,7 +168,7 @@ func parseCursor(cursor string) (string, error) {
 	return "", backend.Invalid("cursor", cursor, "one that a listing returned")
 }
 
-// Redrive is as in backend.DeadLetters: it publishes copies, then acknowledges the dead letters.
+// Redrive is as in backend.Queue: it publishes copies, then acknowledges the dead letters.
 func (q *queue) Redrive(ctx context.Context, ids []string) []error {
 	return q.settleDead(ctx, ids, func(ls []*deadLetter) {
 		rs := make([]record, len(ls))
@@ -182,7 +182,7 @@ func (q *queue) Redrive(ctx context.Context, ids []string) []error {
 	})
 }
 
-// DeleteDead is as in backend.DeadLetters.
+// DeleteDead is as in backend.Queue.
 func (q *queue) DeleteDead(ctx context.Context, ids []string) []error {
 	return q.settleDead(ctx, ids, func([]*deadLetter) {})
 }

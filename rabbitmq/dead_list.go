@@ -20,7 +20,7 @@ const (
 	keepPages = 5 * time.Second
 )
 
-// ListDead is as in backend.DeadLetters. The cursor is the time of death and the id of the last
+// ListDead is as in backend.Queue. The cursor is the time of death and the id of the last
 // letter. While it reads, other calls for the queue's dead letters wait. A page after the first
 // comes from the letters read before, if there are still as many.
 func (q *queue) ListDead(ctx context.Context, cursor string, limit int) (ls []backend.DeadLetter, next string, err error) {
@@ -40,6 +40,11 @@ func (q *queue) ListDead(ctx context.Context, cursor string, limit int) (ls []ba
 		return page{ls, next}, err
 	})
 	return got.ls, got.next, err
+}
+
+// ListDeadIDs is as in backend.Queue. The broker passes on no message without its contents.
+func (q *queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
+	return backend.DeadIDs(q.ListDead(ctx, cursor, limit))
 }
 
 func (q *queue) listAfter(ctx context.Context, after string, limit int) (ls []backend.DeadLetter, next string, err error) {

@@ -32,7 +32,7 @@ func kill(ctx context.Context, t *testing.T, q backend.Queue, n int) {
 // listDead returns the ids of all dead letters, read in pages.
 func listDead(ctx context.Context, q backend.Queue, limit int) (ids []string, err error) {
 	for cursor := ""; ; {
-		page, next, err := q.(backend.DeadLetters).ListDead(ctx, cursor, limit)
+		page, next, err := q.ListDead(ctx, cursor, limit)
 		if err != nil {
 			return ids, err
 		}
@@ -64,10 +64,10 @@ func TestManyDeadLetters(t *testing.T) {
 	ids, err := listDead(ctx, q, n)
 	must(t, err)
 	began := time.Now()
-	must(t, q.(backend.DeadLetters).Redrive(ctx, ids[:1])...)
+	must(t, q.Redrive(ctx, ids[:1])...)
 	t.Logf("one redriven: %v", time.Since(began))
 	for part := range slices.Chunk(ids[1:], 1000) {
-		must(t, q.(backend.DeadLetters).Redrive(ctx, part)...)
+		must(t, q.Redrive(ctx, part)...)
 	}
 	for seen := make(map[string]bool); len(seen) < n; {
 		ds, err := q.Receive(ctx, n, time.Minute)
@@ -117,7 +117,7 @@ func TestDeadLettersSideBySide(t *testing.T) {
 			}
 		})
 		over.Go(func() {
-			dead := q.(backend.DeadLetters)
+			dead := q
 			for j := i; j < taken; j += len(handles) {
 				do := dead.Redrive
 				if j%2 == 1 {

@@ -98,7 +98,7 @@ func buryOne(ctx context.Context, t *testing.T, pusher, worker backend.Queue) {
 	must(t, pusher.Schedule(ctx, message("dies", 0))...)
 	d := receiveOne(ctx, t, worker, "dies")
 	must(t, worker.Dead(ctx, []backend.Burial{{Lease: d.Lease(), Reason: "of the test"}})...)
-	ls, _, err := worker.(backend.DeadLetters).ListDead(ctx, "", 10)
+	ls, _, err := worker.ListDead(ctx, "", 10)
 	must(t, err)
 	if len(ls) != 1 || ls[0].ID != "dies" {
 		t.Errorf("the dead letters are %+v", ls)

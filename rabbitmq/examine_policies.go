@@ -15,6 +15,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 )
 
 // Management sets the address of the broker's management API, HOST:PORT. Only [Backend.Examine]
@@ -49,11 +50,11 @@ func object(text json.RawMessage) map[string]any {
 }
 
 // policies judges the effects of policies on the namespace's queues. AMQP has no way to read them.
-func (e examiner) policies(ctx context.Context) []backend.Finding {
+func (e examiner) policies(ctx context.Context) []admin.Finding {
 	all, err := e.policed(ctx)
 	if err != nil {
-		return []backend.Finding{{
-			Severity: backend.Note, About: policiesAbout, Text: fmt.Sprintf("AMQP has no way to read policies, and the management API does not reply: %v", err),
+		return []admin.Finding{{
+			Severity: admin.Note, About: policiesAbout, Text: fmt.Sprintf("AMQP has no way to read policies, and the management API does not reply: %v", err),
 			Remedy: "look for yourself: rabbitmqctl list_queues name effective_policy_definition; docs/rabbitmq.md says what each does",
 		}}
 	}
@@ -74,22 +75,22 @@ func (e examiner) policies(ctx context.Context) []backend.Finding {
 			old = append(old, q.Name)
 		}
 	}
-	var fs []backend.Finding
+	var fs []admin.Finding
 	for id, queues := range found {
 		f := policyFindings[id]
 		f.About = policiesAbout
 		f.Text = id + " on " + some(queues) + ": " + f.Text
 		fs = append(fs, f)
 	}
-	slices.SortFunc(fs, func(a, b backend.Finding) int {
+	slices.SortFunc(fs, func(a, b admin.Finding) int {
 		return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(a.Text, b.Text))
 	})
 	if len(fs) == 0 {
-		fs = append(fs, backend.Finding{About: policiesAbout, Text: "no policy takes messages away"})
+		fs = append(fs, admin.Finding{About: policiesAbout, Text: "no policy takes messages away"})
 	}
 	if len(old) > 0 {
-		fs = append(fs, backend.Finding{
-			Severity: backend.Note, About: policiesAbout, Text: "declared by an earlier version: " + some(old) + "; messages that a policy takes out of these are lost instead of kept in undeliverable",
+		fs = append(fs, admin.Finding{
+			Severity: admin.Note, About: policiesAbout, Text: "declared by an earlier version: " + some(old) + "; messages that a policy takes out of these are lost instead of kept in undeliverable",
 			Remedy: "once such a queue is empty and nothing is on its way to it, delete it: the next Open declares it anew",
 		})
 	}
@@ -138,27 +139,27 @@ const (
 )
 
 // policyFindings are the effects of policies.
-var policyFindings = map[string]backend.Finding{
-	"overflow reject-publish": {Severity: backend.Problem, Text: "once the queue is full, delayed messages of all queues stand still behind it, up to minutes beyond that",
+var policyFindings = map[string]admin.Finding{
+	"overflow reject-publish": {Severity: admin.Problem, Text: "once the queue is full, delayed messages of all queues stand still behind it, up to minutes beyond that",
 		Remedy: "leave overflow out: then the surplus goes to undeliverable, and other queues go on"},
-	"expires":                        {Severity: backend.Problem, Text: "the broker deletes a queue without workers, with all messages in it", Remedy: leaveQueues},
-	"max-length":                     {Severity: backend.Warning, Text: takenOut, Remedy: watchQueue},
-	"max-length-bytes":               {Severity: backend.Warning, Text: takenOut, Remedy: watchQueue},
-	"message-ttl":                    {Severity: backend.Warning, Text: takenOut, Remedy: watchQueue},
-	"delivery-limit":                 {Severity: backend.Warning, Text: takenOut, Remedy: leaveQueues + ", and use MaxAttempts"},
-	"dead-letter-exchange":           {Severity: backend.Note, Text: "messages that other policies take out of the queue may go there instead of to undeliverable", Remedy: leaveQueues},
-	"level expires":                  {Severity: backend.Problem, Text: "the broker deletes queues in which messages wait", Remedy: leaveQueues},
-	"level dead-letter-routing-key":  {Severity: backend.Warning, Text: "messages lose their way at each level: they are brought back from undeliverable, seconds late", Remedy: leaveQueues},
-	"level dead-letter-exchange":     {Severity: backend.Note, Text: "the queues' own argument should count instead", Remedy: leaveQueues},
-	"level dead-letter-strategy":     {Severity: backend.Warning, Text: "levels that do not pass on at least once lose messages when the broker crashes", Remedy: leaveQueues},
-	"level overflow reject-publish":  {Severity: backend.Fine, Text: "the queues have it anyway"},
-	"level max-length":               {Severity: backend.Warning, Text: "pushes fail while that many messages wait for one digit of their delays", Remedy: leaveQueues},
-	"level max-length-bytes":         {Severity: backend.Warning, Text: "pushes fail while that much waits for one digit of their delays", Remedy: leaveQueues},
-	"level message-ttl":              {Severity: backend.Note, Text: "messages come early to a worker, which sends them round again", Remedy: leaveQueues},
-	"undeliverable max-length":       {Severity: backend.Warning, Text: takenLost, Remedy: leaveQueue},
-	"undeliverable max-length-bytes": {Severity: backend.Warning, Text: takenLost, Remedy: leaveQueue},
-	"undeliverable message-ttl":      {Severity: backend.Warning, Text: takenLost, Remedy: leaveQueue},
-	"undeliverable expires":          {Severity: backend.Warning, Text: takenLost, Remedy: leaveQueue},
+	"expires":                        {Severity: admin.Problem, Text: "the broker deletes a queue without workers, with all messages in it", Remedy: leaveQueues},
+	"max-length":                     {Severity: admin.Warning, Text: takenOut, Remedy: watchQueue},
+	"max-length-bytes":               {Severity: admin.Warning, Text: takenOut, Remedy: watchQueue},
+	"message-ttl":                    {Severity: admin.Warning, Text: takenOut, Remedy: watchQueue},
+	"delivery-limit":                 {Severity: admin.Warning, Text: takenOut, Remedy: leaveQueues + ", and use MaxAttempts"},
+	"dead-letter-exchange":           {Severity: admin.Note, Text: "messages that other policies take out of the queue may go there instead of to undeliverable", Remedy: leaveQueues},
+	"level expires":                  {Severity: admin.Problem, Text: "the broker deletes queues in which messages wait", Remedy: leaveQueues},
+	"level dead-letter-routing-key":  {Severity: admin.Warning, Text: "messages lose their way at each level: they are brought back from undeliverable, seconds late", Remedy: leaveQueues},
+	"level dead-letter-exchange":     {Severity: admin.Note, Text: "the queues' own argument should count instead", Remedy: leaveQueues},
+	"level dead-letter-strategy":     {Severity: admin.Warning, Text: "levels that do not pass on at least once lose messages when the broker crashes", Remedy: leaveQueues},
+	"level overflow reject-publish":  {Severity: admin.Fine, Text: "the queues have it anyway"},
+	"level max-length":               {Severity: admin.Warning, Text: "pushes fail while that many messages wait for one digit of their delays", Remedy: leaveQueues},
+	"level max-length-bytes":         {Severity: admin.Warning, Text: "pushes fail while that much waits for one digit of their delays", Remedy: leaveQueues},
+	"level message-ttl":              {Severity: admin.Note, Text: "messages come early to a worker, which sends them round again", Remedy: leaveQueues},
+	"undeliverable max-length":       {Severity: admin.Warning, Text: takenLost, Remedy: leaveQueue},
+	"undeliverable max-length-bytes": {Severity: admin.Warning, Text: takenLost, Remedy: leaveQueue},
+	"undeliverable message-ttl":      {Severity: admin.Warning, Text: takenLost, Remedy: leaveQueue},
+	"undeliverable expires":          {Severity: admin.Warning, Text: takenLost, Remedy: leaveQueue},
 }
 
 // policed reads the queues of the virtual host from the management API.

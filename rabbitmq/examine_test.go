@@ -7,19 +7,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/rabbitmq"
 )
 
 // examined returns what is found, by what it is about.
-func examined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq.Option) map[string]backend.Finding {
+func examined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq.Option) map[string]admin.Finding {
 	t.Helper()
 	b := rabbitmq.New(url, opts...)
 	defer func() { must(t, b.Close()) }()
 	x, err := b.Examine(ctx)
 	must(t, err)
-	all := make(map[string]backend.Finding)
+	all := make(map[string]admin.Finding)
 	for _, f := range x.Findings {
 		all[f.About] = f
 	}
@@ -27,10 +27,10 @@ func examined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq.Op
 }
 
 // finds checks a finding, and that what is wrong has a remedy.
-func finds(t *testing.T, all map[string]backend.Finding, about string, s backend.Severity, text string) {
+func finds(t *testing.T, all map[string]admin.Finding, about string, s admin.Severity, text string) {
 	t.Helper()
 	f, ok := all[about]
-	if !ok || f.Severity != s || !strings.Contains(f.Text, text) || s > backend.Fine && f.Remedy == "" {
+	if !ok || f.Severity != s || !strings.Contains(f.Text, text) || s > admin.Fine && f.Remedy == "" {
 		t.Errorf("about %s: got %v %+v; want %v and %q", about, f.Severity, f, s, text)
 	}
 }
@@ -47,17 +47,17 @@ func TestExamine(t *testing.T) {
 	vhost := server.Vhost(t)
 	url := server.VhostURL(vhost)
 	all := examined(ctx, t, url)
-	finds(t, all, "quorum queues", backend.Fine, "can be declared")
-	finds(t, all, "dead-lettering", backend.Fine, "stream_queue")
-	finds(t, all, "alarms", backend.Fine, "takes messages")
-	finds(t, all, "undeliverable", backend.Fine, "no messages")
-	if v := all["version"]; !strings.Contains(v.Text, "RabbitMQ ") || v.Severity > backend.Note {
+	finds(t, all, "quorum queues", admin.Fine, "can be declared")
+	finds(t, all, "dead-lettering", admin.Fine, "stream_queue")
+	finds(t, all, "alarms", admin.Fine, "takes messages")
+	finds(t, all, "undeliverable", admin.Fine, "no messages")
+	if v := all["version"]; !strings.Contains(v.Text, "RabbitMQ ") || v.Severity > admin.Note {
 		t.Errorf("version: %+v", v)
 	}
 	if qs := queuesOf(t, server, vhost); len(qs) > 0 {
 		t.Errorf("left behind: %q", qs)
 	}
-	finds(t, examined(ctx, t, url, rabbitmq.Classic()), "classic", backend.Warning, "lose messages")
+	finds(t, examined(ctx, t, url, rabbitmq.Classic()), "classic", admin.Warning, "lose messages")
 }
 
 // TestExamineUndeliverable has a message for a queue that is not there any more.
@@ -74,7 +74,7 @@ func TestExamineUndeliverable(t *testing.T) {
 		must(t, err)
 		return slices.Equal(left, []string{"1 messages in delayq.v1.undeliverable"})
 	})
-	finds(t, examined(ctx, t, url, rabbitmq.Buckets(time.Second)), "undeliverable", backend.Warning, "1 messages in delayq.v1.undeliverable")
+	finds(t, examined(ctx, t, url, rabbitmq.Buckets(time.Second)), "undeliverable", admin.Warning, "1 messages in delayq.v1.undeliverable")
 }
 
 // TestRemove leaves of two queues and a namespace first one queue, then nothing.
@@ -110,15 +110,15 @@ func TestExamineABadBroker(t *testing.T) {
 	ctx := deadline(t, 110*time.Second)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
 	vhost := server.Vhost(t)
-	as := func(name string, may testenv.RabbitPermissions) map[string]backend.Finding {
+	as := func(name string, may testenv.RabbitPermissions) map[string]admin.Finding {
 		server.AddUser(name, password, vhost, may)
 		return examined(ctx, t, server.UserURL(name, password, vhost))
 	}
-	finds(t, as("configure", testenv.RabbitPermissions{Write: ".*", Read: ".*"}), "quorum queues", backend.Problem, "lacks a permission")
-	finds(t, as("write", testenv.RabbitPermissions{Configure: ".*", Read: ".*"}), "alarms", backend.Problem, "lacks a permission")
+	finds(t, as("configure", testenv.RabbitPermissions{Write: ".*", Read: ".*"}), "quorum queues", admin.Problem, "lacks a permission")
+	finds(t, as("write", testenv.RabbitPermissions{Configure: ".*", Read: ".*"}), "alarms", admin.Problem, "lacks a permission")
 	server.SetMemoryAlarm(true)
 	defer server.SetMemoryAlarm(false)
-	finds(t, examined(ctx, t, server.VhostURL(vhost)), "alarms", backend.Problem, "the broker takes no messages: low on memory")
+	finds(t, examined(ctx, t, server.VhostURL(vhost)), "alarms", admin.Problem, "the broker takes no messages: low on memory")
 	b := rabbitmq.New(server.UserURL("configure", "wrong", vhost))
 	_, err := b.Examine(ctx)
 	wants(t, err, "the broker refused the user or password")

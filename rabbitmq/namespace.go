@@ -8,12 +8,12 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 )
 
-var _ backend.Remover = (*Backend)(nil)
+var _ admin.Remover = (*Backend)(nil)
 
-// Remove is as in backend.Remover: it deletes the queue and its dead letters from the broker.
+// Remove is as in admin.Remover: it deletes the queue and its dead letters from the broker.
 // Messages that still wait in the levels end in undeliverable.
 func (b *Backend) Remove(ctx context.Context, queue string) error {
 	return b.withConnection(ctx, func(conn *amqp.Connection) error {
@@ -21,7 +21,7 @@ func (b *Backend) Remove(ctx context.Context, queue string) error {
 	})
 }
 
-// Remains is as in backend.Remover: it counts messages that wait for workers, dead letters, and the
+// Remains is as in admin.Remover: it counts messages that wait for workers, dead letters, and the
 // messages of any queue in undeliverable. It does not see messages that wait in the levels.
 func (b *Backend) Remains(ctx context.Context, queues ...string) (left []string, err error) {
 	all := []string{b.names.undeliverable()}

@@ -14,6 +14,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/rabbitmq"
 )
@@ -124,18 +125,18 @@ func TestExaminePolicies(t *testing.T) {
 	vhost := server.Vhost(t)
 	url := server.VhostURL(vhost)
 	openOn(t, newBackend(t, url), "orders")
-	finds(t, examined(ctx, t, url, rabbitmq.Management(at)), "policies", backend.Fine, "no policy takes messages away")
+	finds(t, examined(ctx, t, url, rabbitmq.Management(at)), "policies", admin.Fine, "no policy takes messages away")
 	for definition, want := range map[string]struct {
 		pattern  string
-		severity backend.Severity
+		severity admin.Severity
 		text     string
 	}{
-		`{"max-length":5,"overflow":"reject-publish"}`: {`^delayq\.v1\.q\.`, backend.Problem, "delayed messages of all queues stand still"},
-		`{"max-length":5}`:                        {`^delayq\.v1\.q\.`, backend.Warning, "max-length on delayq.v1.q.orders"},
-		`{"message-ttl":5000}`:                    {`^delayq\.v1\.dead\.`, backend.Warning, "message-ttl on delayq.v1.dead.orders"},
-		`{"expires":500000}`:                      {`^delayq\.v1\.w`, backend.Problem, "deletes queues in which messages wait"},
-		`{"dead-letter-routing-key":"elsewhere"}`: {`^delayq\.v1\.w`, backend.Warning, "and 198 more"},
-		`{"delivery-limit":5}`:                    {`^delayq\.v1\.q`, backend.Warning, "delivery-limit"},
+		`{"max-length":5,"overflow":"reject-publish"}`: {`^delayq\.v1\.q\.`, admin.Problem, "delayed messages of all queues stand still"},
+		`{"max-length":5}`:                        {`^delayq\.v1\.q\.`, admin.Warning, "max-length on delayq.v1.q.orders"},
+		`{"message-ttl":5000}`:                    {`^delayq\.v1\.dead\.`, admin.Warning, "message-ttl on delayq.v1.dead.orders"},
+		`{"expires":500000}`:                      {`^delayq\.v1\.w`, admin.Problem, "deletes queues in which messages wait"},
+		`{"dead-letter-routing-key":"elsewhere"}`: {`^delayq\.v1\.w`, admin.Warning, "and 198 more"},
+		`{"delivery-limit":5}`:                    {`^delayq\.v1\.q`, admin.Warning, "delivery-limit"},
 	} {
 		policy(server, vhost, want.pattern, definition)
 		await(t, definition+": "+want.text, func() bool { // queues take a policy on one by one
@@ -148,8 +149,8 @@ func TestExaminePolicies(t *testing.T) {
 		})
 	}
 	free := freeAddr(t)
-	finds(t, examined(ctx, t, url, rabbitmq.Management(free)), "policies", backend.Note, "does not tell of policies over AMQP")
-	finds(t, examined(ctx, t, url), "after a crash", backend.Note, "180 s")
+	finds(t, examined(ctx, t, url, rabbitmq.Management(free)), "policies", admin.Note, "does not tell of policies over AMQP")
+	finds(t, examined(ctx, t, url), "after a crash", admin.Note, "180 s")
 }
 
 func newBackend(t *testing.T, url string) *rabbitmq.Backend {
@@ -168,7 +169,7 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-func allExamined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq.Option) []backend.Finding {
+func allExamined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq.Option) []admin.Finding {
 	t.Helper()
 	b := rabbitmq.New(url, opts...)
 	defer func() { must(t, b.Close()) }()

@@ -14,6 +14,8 @@ import (
 
 // queue is a handle. Its loop owns the channel that it consumes on and everything received there.
 type queue struct {
+	backend.Unsupported // for Reschedule, Stats, Peek and Purge
+
 	b          *Backend
 	name       string
 	names      names
@@ -28,10 +30,7 @@ type queue struct {
 	closing sync.Once
 }
 
-var (
-	_ backend.Queue       = (*queue)(nil)
-	_ backend.DeadLetters = (*queue)(nil)
-)
+var _ backend.Queue = (*queue)(nil)
 
 func newQueue(b *Backend, name string, sub *link, log *slog.Logger) *queue {
 	q := &queue{b: b, name: name, names: b.names, log: log, sub: sub}

@@ -83,9 +83,6 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 		_ = q.Close()
 		return nil, err
 	}
-	if q.tombstones != nil {
-		return cancelling{q}, nil
-	}
 	return q, nil
 }
 
@@ -152,9 +149,15 @@ const traitName = "rabbitmq"
 // Traits returns what the backend promises. Messages have no order, two pushes of one id are two
 // messages, and leases end with the connection. With tombstones, delays are limited.
 func (b *Backend) Traits() backend.Traits {
-	return backend.Traits{
-		Name: traitName, Resolution: time.Millisecond, Unordered: true, KeepsDuplicates: true, NoUniqueFor: true,
-		RecountsAttempts: true, CopiesMessages: true, Leases: backend.InConnection, UncountedAttempts: b.classic,
-		CancelsUnseen: b.tombstones != nil, MaxDelay: b.maxDelay(),
+	lacks := backend.Lacking(
+		backend.Rescheduling, backend.Counting, backend.Peeking, backend.Purging, backend.Ordering, backend.Deduplicating,
+		backend.UniqueWindows, backend.ExactAttempts, backend.SingleCopy, backend.CancelNotFound,
+	)
+	if b.tombstones == nil {
+		lacks = lacks.With(backend.Cancelling)
 	}
+	if b.classic {
+		lacks = lacks.With(backend.CountingAttempts)
+	}
+	return backend.Traits{Name: traitName, Lacks: lacks, Resolution: time.Millisecond, Leases: backend.InConnection, MaxDelay: b.maxDelay()}
 }

@@ -116,7 +116,7 @@ func TestStrangeMessagesDie(t *testing.T) {
 			dead++
 		}
 	}
-	ls, _, err := q.(backend.DeadLetters).ListDead(ctx, "", 100)
+	ls, _, err := q.ListDead(ctx, "", 100)
 	must(t, err)
 	if len(ls) != len(tables) {
 		t.Errorf("%d dead letters of %d", len(ls), len(tables))

@@ -26,7 +26,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	b := rabbitmq.New(through(server, server.Vhost(t), proxy))
 	t.Cleanup(func() { must(t, b.Close()) })
 	q := openOn(t, b, "stalled")
-	dead := q.(backend.DeadLetters)
+	dead := q
 	must(t, q.Schedule(t.Context(), batch("m", 3, 0))...)
 	var held []backend.Lease
 	for len(held) < 3 {

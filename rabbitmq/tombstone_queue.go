@@ -112,12 +112,10 @@ func (t *queueTombstones) report(ctx context.Context, what string, hs []Hold, ca
 	}
 }
 
-// A cancelling queue has a tombstone store, so its messages can be cancelled.
-type cancelling struct{ *queue }
-
-var _ backend.Canceler = cancelling{}
-
-// Cancel is as in backend.Canceler, with the exception that Traits.CancelsUnseen declares.
-func (q cancelling) Cancel(ctx context.Context, ids []string) []error {
+// Cancel is as in backend.Queue, without backend.CancelNotFound. It takes a tombstone store.
+func (q *queue) Cancel(ctx context.Context, ids []string) []error {
+	if q.tombstones == nil {
+		return q.Unsupported.Cancel(ctx, ids)
+	}
 	return q.guarded(ctx, len(ids), func() []error { return q.tombstones.cancel(ctx, ids) })
 }

@@ -21,7 +21,7 @@ import (
 
 // cancel is the outcome of cancelling one message.
 func cancel(ctx context.Context, q backend.Queue, id string) error {
-	if errs := q.(backend.Canceler).Cancel(ctx, []string{id}); errs != nil {
+	if errs := q.Cancel(ctx, []string{id}); errs != nil {
 		return errs[0]
 	}
 	return nil
@@ -261,7 +261,7 @@ func TestCancelOfTheDead(t *testing.T) {
 	a := receiveOne(ctx, t, q, "a")
 	must(t, q.Dead(ctx, []backend.Burial{{Lease: a.Lease(), Reason: "of the test"}})...)
 	wantCancel(ctx, t, q, "a", backend.ErrNotFound)
-	letters := q.(backend.DeadLetters)
+	letters := q
 	redrive := func() {
 		t.Helper()
 		await(t, "the dead letter", func() bool { return letters.Redrive(ctx, []string{"a"})[0] == nil })

@@ -67,7 +67,7 @@ func TestCancelMessageOfJava(t *testing.T) {
 }
 
 // moveAll makes messages due, by way of a later time.
-func (p *place) moveAll(q backend.Rescheduler, ids []string) {
+func (p *place) moveAll(q backend.Queue, ids []string) {
 	p.t.Helper()
 	for _, delay := range []time.Duration{2 * time.Hour, 0} {
 		ms := make([]backend.Move, len(ids))

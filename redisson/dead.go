@@ -15,7 +15,7 @@ import (
 
 const deadFields = 3
 
-// ListDead is as in backend.DeadLetters. The cursor is the last one's place in the order of deaths.
+// ListDead is as in backend.Queue. The cursor is the last one's place in the order of deaths.
 // The body of one that the codec does not read is the payload as it is.
 func (s *store) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
 	var ls []backend.DeadLetter
@@ -34,7 +34,7 @@ func (s *store) ListDead(ctx context.Context, cursor string, limit int) ([]backe
 	return ls, next, nil
 }
 
-// ListDeadIDs is as in backend.DeadIDLister.
+// ListDeadIDs is as in backend.Queue.
 func (s *store) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
 	var ids []string
 	next, err := script.ListDead(ctx, &s.Runner, listDeadScript, cursor, limit, true, deadFields, func(r []any) {
@@ -77,12 +77,12 @@ func (s *store) letter(r []any) (l backend.DeadLetter, err error) {
 
 func double(b []byte) int64 { return int64(math.Float64frombits(binary.BigEndian.Uint64(b))) }
 
-// Redrive is as in backend.DeadLetters.
+// Redrive is as in backend.Queue.
 func (s *store) Redrive(ctx context.Context, ids []string) []error {
 	return s.byKey(ctx, redriveScript, ids)
 }
 
-// DeleteDead is as in backend.DeadLetters.
+// DeleteDead is as in backend.Queue.
 func (s *store) DeleteDead(ctx context.Context, ids []string) []error {
 	return s.byKey(ctx, deleteDeadScript, ids)
 }

@@ -6,23 +6,24 @@ import (
 	"fmt"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/internal/redis/queue"
 )
 
 var (
-	_ backend.Examiner      = (*Backend)(nil)
-	_ backend.QueueExaminer = (*Backend)(nil)
+	_ admin.Examiner      = (*Backend)(nil)
+	_ admin.QueueExaminer = (*Backend)(nil)
 )
 
-// Examine is as in backend.Examiner: each server's version, role, eviction, persistence and clock.
-func (b *Backend) Examine(ctx context.Context) (backend.Examination, error) {
+// Examine is as in admin.Examiner: each server's version, role, eviction, persistence and clock.
+func (b *Backend) Examine(ctx context.Context) (admin.Examination, error) {
 	return queue.Examine(ctx, b.queues)
 }
 
 // ExamineQueue is as in backend.QueueExaminer: whether the keys are the queue's own, and whether
 // all readers can read its messages and those that a push writes. Of a queue that only this package
 // uses it tells the first alone.
-func (b *Backend) ExamineQueue(ctx context.Context, queue string) ([]backend.Finding, error) {
+func (b *Backend) ExamineQueue(ctx context.Context, queue string) ([]admin.Finding, error) {
 	s, err := b.direct(queue)
 	if err != nil {
 		return nil, err
@@ -34,7 +35,7 @@ func (b *Backend) ExamineQueue(ctx context.Context, queue string) ([]backend.Fin
 	wrong, _ := reply.(string)
 	var mistyped *backend.InvalidError
 	if errors.As(s.mistyped(wrong), &mistyped) {
-		return []backend.Finding{{Severity: backend.Problem, About: "keys", Text: mistyped.Error(), Remedy: "give the queue another name, or a prefix"}}, nil
+		return []admin.Finding{{Severity: admin.Problem, About: "keys", Text: mistyped.Error(), Remedy: "give the queue another name, or a prefix"}}, nil
 	}
 	if s.envelopes() {
 		return nil, nil
@@ -47,7 +48,7 @@ func (b *Backend) ExamineQueue(ctx context.Context, queue string) ([]backend.Fin
 	if err != nil {
 		return nil, err
 	}
-	return []backend.Finding{s.findFormat(r.Formats), s.findCodec(waiting)}, nil
+	return []admin.Finding{s.findFormat(r.Formats), s.findCodec(waiting)}, nil
 }
 
 // examinedMessages is how many bodies are looked at.
@@ -56,19 +57,19 @@ const examinedMessages = 100
 // others are the releases of Redisson that stop at a member of a layout.
 var others = map[MemberFormat]string{V1: "3.21.1 and newer", V2: "3.21.0 and older"}
 
-func (s *store) findFormat(formats map[MemberFormat]int) backend.Finding {
-	f := backend.Finding{About: "member format"}
+func (s *store) findFormat(formats map[MemberFormat]int) admin.Finding {
+	f := admin.Finding{About: "member format"}
 	switch {
 	case formats[V1] > 0 && formats[V2] > 0:
-		f.Severity = backend.Warning
+		f.Severity = admin.Warning
 		f.Text = fmt.Sprintf("%d members of V1 and %d of V2 wait in the queue: transfers of Redisson stop at those of the other layout", formats[V1], formats[V2])
 		f.Remedy = "bring all Java processes to one side of Redisson 3.21.1, push from here with format=both, and keep a handle open meanwhile"
 	case s.format == Both:
 		f.Text = "a push writes members of the layout Both, which every version of Redisson reads"
 	default:
-		f.Severity = backend.Note
+		f.Severity = admin.Note
 		if s.force {
-			f.Severity = backend.Warning
+			f.Severity = admin.Warning
 		}
 		f.Text = fmt.Sprintf("a push writes members of %v: a transfer of Redisson %s stops at the first of them, and its own messages wait behind", s.format, others[s.format])
 		f.Remedy = "leave format out of the URL, or see that no such Java process reads the queue"
@@ -77,7 +78,7 @@ func (s *store) findFormat(formats map[MemberFormat]int) backend.Finding {
 }
 
 // findCodec judges bodies by their first bytes.
-func (s *store) findCodec(waiting []Pending) backend.Finding {
+func (s *store) findCodec(waiting []Pending) admin.Finding {
 	unread, suspect := 0, ""
 	for _, p := range waiting {
 		m, err := ParseMember(p.Member)
@@ -91,13 +92,13 @@ func (s *store) findCodec(waiting []Pending) backend.Finding {
 			suspect = codec
 		}
 	}
-	f := backend.Finding{About: "codec", Text: fmt.Sprintf("nothing speaks against codec %s, by the first %d messages that wait", s.codec.Name(), len(waiting))}
+	f := admin.Finding{About: "codec", Text: fmt.Sprintf("nothing speaks against codec %s, by the first %d messages that wait", s.codec.Name(), len(waiting))}
 	const remedy = "give the queue the codec that it has in Java"
 	if unread > 0 {
-		return backend.Finding{Severity: backend.Warning, About: "codec", Remedy: remedy, Text: fmt.Sprintf(
+		return admin.Finding{Severity: admin.Warning, About: "codec", Remedy: remedy, Text: fmt.Sprintf(
 			"codec %s does not read %d of the first %d messages that wait: a worker here makes them dead letters", s.codec.Name(), unread, len(waiting))}
 	} else if suspect != "" {
-		return backend.Finding{Severity: backend.Warning, About: "codec", Remedy: remedy, Text: fmt.Sprintf(
+		return admin.Finding{Severity: admin.Warning, About: "codec", Remedy: remedy, Text: fmt.Sprintf(
 			"messages begin as those do that Java writes with %s, while codec here is %s", suspect, s.codec.Name())}
 	}
 	return f

@@ -123,11 +123,15 @@ func TestAFastJavaTakesFromUnderALease(t *testing.T) {
 	})
 }
 
-var settlements = map[string]func(*place, queue, backend.Lease) []error{
-	"ack":  func(p *place, q queue, l backend.Lease) []error { return q.Ack(p.ctx, []backend.Lease{l}) },
-	"nack": func(p *place, q queue, l backend.Lease) []error { return q.Nack(p.ctx, []backend.Return{{Lease: l}}) },
-	"dead": func(p *place, q queue, l backend.Lease) []error { return q.Dead(p.ctx, []backend.Burial{{Lease: l}}) },
-	"extend": func(p *place, q queue, l backend.Lease) []error {
+var settlements = map[string]func(*place, backend.Queue, backend.Lease) []error{
+	"ack": func(p *place, q backend.Queue, l backend.Lease) []error { return q.Ack(p.ctx, []backend.Lease{l}) },
+	"nack": func(p *place, q backend.Queue, l backend.Lease) []error {
+		return q.Nack(p.ctx, []backend.Return{{Lease: l}})
+	},
+	"dead": func(p *place, q backend.Queue, l backend.Lease) []error {
+		return q.Dead(p.ctx, []backend.Burial{{Lease: l}})
+	},
+	"extend": func(p *place, q backend.Queue, l backend.Lease) []error {
 		ends, errs := q.Extend(p.ctx, []backend.Lease{l}, time.Hour)
 		if len(ends) != 1 || !ends[0].IsZero() {
 			p.t.Errorf("the lease ends at %v", ends)

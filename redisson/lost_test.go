@@ -45,9 +45,9 @@ func (l *lossy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // A push whose reply is lost is no duplicate of itself, wherever its message has got to.
 func TestScheduleLosesItsReply(t *testing.T) {
 	t.Parallel()
-	for name, meanwhile := range map[string]func(*place, queue, backend.Delivery){
-		"it is held": func(*place, queue, backend.Delivery) {},
-		"it is dead": func(p *place, q queue, d backend.Delivery) {
+	for name, meanwhile := range map[string]func(*place, backend.Queue, backend.Delivery){
+		"it is held": func(*place, backend.Queue, backend.Delivery) {},
+		"it is dead": func(p *place, q backend.Queue, d backend.Delivery) {
 			must(p.t, q.Dead(p.ctx, []backend.Burial{{Lease: d.Lease()}})...)
 		},
 	} {

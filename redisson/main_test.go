@@ -22,15 +22,6 @@ const patience = 20 * time.Second
 // grace is how long after a lease's end Java may take the message.
 const grace = 2 * time.Second
 
-// A queue is a handle with all that redisson can do.
-type queue interface {
-	backend.Queue
-	backend.Canceler
-	backend.Rescheduler
-	backend.Inspector
-	backend.DeadLetters
-}
-
 // formats are the layouts that are written.
 var formats = []redisson.MemberFormat{redisson.V1, redisson.V2, redisson.Both}
 

@@ -47,7 +47,7 @@ func TestServerFull(t *testing.T) {
 
 type full struct {
 	*place
-	q      queue
+	q      backend.Queue
 	stored map[string]string // bodies by ids
 }
 

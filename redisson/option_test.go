@@ -47,13 +47,16 @@ func TestTraits(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"})
 	t.Cleanup(func() { must(t, client.Close()) })
 	shared := backend.Traits{
-		Name: "redisson", Resolution: time.Millisecond, Sweep: time.Second, ForeignNames: true,
-		StoreMakesIDs: true, KeepsDuplicates: true, NoHeaders: true, FixedHeaders: true, NoUniqueFor: true,
+		Name: "redisson", Resolution: time.Millisecond, Sweep: time.Second, AnyName: true,
+		Lacks: backend.Lacking(backend.OwnIDs, backend.Deduplicating, backend.Headers, backend.ChangingHeaders, backend.UniqueWindows),
 	}
 	if got := redisson.New(client).Traits(); got != shared {
 		t.Errorf("traits %+v, want %+v", got, shared)
 	}
-	alone := backend.Traits{Name: "redisson", Resolution: time.Millisecond, Sweep: time.Minute, ForeignNames: true, FixedHeaders: true, NoUniqueFor: true}
+	alone := backend.Traits{
+		Name: "redisson", Resolution: time.Millisecond, Sweep: time.Minute, AnyName: true,
+		Lacks: backend.Lacking(backend.ChangingHeaders, backend.UniqueWindows),
+	}
 	if got := redisson.New(client, redisson.WithCodec(redisson.Envelope), redisson.Sweep(time.Minute)).Traits(); got != alone {
 		t.Errorf("traits %+v, want %+v", got, alone)
 	}

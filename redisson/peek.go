@@ -24,7 +24,7 @@ const (
 	waitingFields = 6
 )
 
-// Peek is as in backend.Peeker. Messages handed over to Java come first, in the order in which Java
+// Peek is as in backend.Queue. Messages handed over to Java come first, in the order in which Java
 // takes them. Messages that Java itself has moved have neither id nor due time.
 func (s *store) Peek(ctx context.Context, cursor string, limit int) (page []backend.Pending, next string, err error) {
 	from, err := parsePlace(cursor)
@@ -106,7 +106,7 @@ func parsePlace(cursor string) (p place, err error) {
 	return p, nil
 }
 
-// Purge is as in backend.Purger, in one script: it deletes Redisson's three keys and this
+// Purge is as in backend.Queue, in one script: it deletes Redisson's three keys and this
 // package's. Java's processes go on as on an empty queue; messages that they have taken are theirs.
 func (s *store) Purge(ctx context.Context) (int64, error) {
 	return script.Purge(ctx, &s.Runner, purgeScript)

@@ -13,17 +13,11 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// looker has the methods of a handle that only read.
-type looker interface {
-	backend.Peeker
-	backend.Purger
-}
-
 // peeks reads all pages.
 func (p *place) peeks(q backend.Queue, limit int) (all []backend.Pending) {
 	p.t.Helper()
 	for cursor := ""; ; {
-		page, next, err := q.(looker).Peek(p.ctx, cursor, limit)
+		page, next, err := q.Peek(p.ctx, cursor, limit)
 		must(p.t, err)
 		if all = append(all, page...); next == "" {
 			return all
@@ -65,7 +59,7 @@ func TestPeekShowsHandedOverMessages(t *testing.T) {
 					}
 				}
 			}
-			if n, err := q.(looker).Purge(p.ctx); err != nil || n != 34 {
+			if n, err := q.Purge(p.ctx); err != nil || n != 34 {
 				t.Errorf("purged %d, %v", n, err)
 			}
 			p.empty()
@@ -102,7 +96,7 @@ func TestPeekPassesLeasesOver(t *testing.T) {
 			t.Errorf("pages of %d: got %q", limit, got)
 		}
 	}
-	n, err := q.(looker).Purge(p.ctx)
+	n, err := q.Purge(p.ctx)
 	if err != nil || n != 26 {
 		t.Errorf("purged %d, %v; want 26, those in flight included", n, err)
 	}
@@ -137,7 +131,7 @@ func TestPurgeDeletesTheQuarantine(t *testing.T) {
 	must(t, p.raw.ZAdd(p.ctx, p.times(), redis.Z{Score: 1, Member: "no member"}).Err())
 	p.push(q, time.Hour, "far")
 	await(t, "the quarantine", func() bool { return p.stats(q).Quarantined == 1 })
-	if n, err := q.(looker).Purge(p.ctx); err != nil || n != 2 {
+	if n, err := q.Purge(p.ctx); err != nil || n != 2 {
 		t.Errorf("purged %d, %v", n, err)
 	}
 	if s := p.stats(q); s != (backend.Stats{}) {

@@ -84,21 +84,21 @@ func (p *place) backendOn(client redis.UniversalClient, opts ...redisson.Option)
 }
 
 // open opens the queue.
-func (p *place) open(opts ...redisson.Option) queue {
+func (p *place) open(opts ...redisson.Option) backend.Queue {
 	p.t.Helper()
 	return p.openOn(p.backend(opts...))
 }
 
-func (p *place) openOn(b *redisson.Backend) queue {
+func (p *place) openOn(b *redisson.Backend) backend.Queue {
 	p.t.Helper()
 	return p.openLogging(b, slog.New(slog.DiscardHandler))
 }
 
-func (p *place) openLogging(b *redisson.Backend, log *slog.Logger) queue {
+func (p *place) openLogging(b *redisson.Backend, log *slog.Logger) backend.Queue {
 	p.t.Helper()
 	q, err := b.Open(p.ctx, p.name, backend.Options{Logger: log})
 	must(p.t, err)
-	return q.(queue)
+	return q
 }
 
 // push pushes bodies, and returns their ids.
@@ -159,7 +159,7 @@ func (p *place) handed(want ...string) {
 	await(p.t, "the destination list", func() bool { return slices.Equal(p.list(p.name), want) })
 }
 
-func (p *place) stats(q backend.Inspector) backend.Stats {
+func (p *place) stats(q backend.Queue) backend.Stats {
 	p.t.Helper()
 	s, err := q.Stats(p.ctx)
 	must(p.t, err)

@@ -72,9 +72,9 @@ func (b *Backend) Close() error { return b.queues.Close() }
 // but for ids that stay taken when their messages are gone, and headers that a nack changes. A
 // queue shared with Java has neither headers nor ids of the pusher's.
 func (b *Backend) Traits() backend.Traits {
-	shared := b.setup.codec != Envelope
-	return backend.Traits{
-		Name: name, Resolution: script.Resolution, Sweep: b.setup.sweep, ForeignNames: true,
-		StoreMakesIDs: shared, KeepsDuplicates: shared, NoHeaders: shared, FixedHeaders: true, NoUniqueFor: true,
+	lacks := backend.Lacking(backend.ChangingHeaders, backend.UniqueWindows)
+	if b.setup.codec != Envelope {
+		lacks = lacks.With(backend.OwnIDs, backend.Deduplicating, backend.Headers)
 	}
+	return backend.Traits{Name: name, Lacks: lacks, Resolution: script.Resolution, Sweep: b.setup.sweep, AnyName: true}
 }

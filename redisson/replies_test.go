@@ -130,7 +130,7 @@ func (p *place) drain(q backend.Queue, y *tally) {
 }
 
 // checkRest takes the messages left: only those whose push failed, once each.
-func (p *place) checkRest(q queue, y *tally) {
+func (p *place) checkRest(q backend.Queue, y *tally) {
 	p.t.Helper()
 	for {
 		s := p.stats(q)

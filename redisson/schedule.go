@@ -122,7 +122,7 @@ func (s *store) refused(err error) error {
 	return err
 }
 
-// Cancel is as in backend.Canceler.
+// Cancel is as in backend.Queue.
 func (s *store) Cancel(ctx context.Context, ids []string) []error {
 	known, errs := s.known(ids)
 	return merge(errs, script.Chunked(known, script.Small, func(part []identity) []error {
@@ -145,7 +145,7 @@ func (s *store) known(ids []string) (known []identity, errs []error) {
 	return known, errs
 }
 
-// Reschedule is as in backend.Rescheduler.
+// Reschedule is as in backend.Queue.
 func (s *store) Reschedule(ctx context.Context, ms []backend.Move) []error {
 	type move struct {
 		identity

@@ -90,7 +90,7 @@ func TestAbsurdDueTimes(t *testing.T) {
 	q := p.open()
 	p.takes(q, "-1e300", "-9.3e18", "-1", "0")
 	await(t, "the counts", func() bool { return p.stats(q).Scheduled == 3 })
-	page, _, err := q.(backend.Peeker).Peek(p.ctx, "", 10)
+	page, _, err := q.Peek(p.ctx, "", 10)
 	must(t, err)
 	if len(page) != 3 {
 		t.Errorf("%d messages wait: %+v", len(page), page)

@@ -7,7 +7,7 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// Stats is as in backend.Inspector. Messages are counted wherever they are, those that wait for
+// Stats is as in backend.Queue. Messages are counted wherever they are, those that wait for
 // Java included.
 func (s *store) Stats(ctx context.Context) (backend.Stats, error) {
 	reply, err := s.Run(ctx, statsScript)

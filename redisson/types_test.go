@@ -75,7 +75,7 @@ func (p *place) keyNamed(name string) string {
 	}
 }
 
-func (p *place) misuse(key, kind string, b *redisson.Backend, early queue) {
+func (p *place) misuse(key, kind string, b *redisson.Backend, early backend.Queue) {
 	p.t.Helper()
 	must(p.t, errors.Join(early.Schedule(p.ctx, []backend.Message{{ID: "far", Delay: time.Hour}})...)) // or a sweep would tidy up
 	p.write(kind, key)

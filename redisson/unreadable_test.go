@@ -62,7 +62,7 @@ func TestUnreadablePayloads(t *testing.T) {
 }
 
 // redriveToJava brings a dead letter back for Java to take: the payload is as it was.
-func (p *place) redriveToJava(f redisson.MemberFormat, q queue, ls []backend.DeadLetter) {
+func (p *place) redriveToJava(f redisson.MemberFormat, q backend.Queue, ls []backend.DeadLetter) {
 	p.t.Helper()
 	must(p.t, q.DeleteDead(p.ctx, []string{ls[1].ID})...)
 	must(p.t, q.Redrive(p.ctx, []string{ls[0].ID})...)

@@ -18,7 +18,7 @@ import (
 
 // idle has a worker wait at each queue, lets what opening costs pass, and returns what the server
 // is sent in a while.
-func idle(ctx context.Context, t *testing.T, server *testenv.RedisServer, client *redis.Client, d time.Duration, qs ...queue) []string {
+func idle(ctx context.Context, t *testing.T, server *testenv.RedisServer, client *redis.Client, d time.Duration, qs ...backend.Queue) []string {
 	t.Helper()
 	waiting, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -94,7 +94,7 @@ func TestIdleQueues(t *testing.T) {
 		client := server.Client(t)
 		b := zsetpoll.New(client, zsetpoll.Claims(mode))
 		defer func() { must(t, b.Close()) }()
-		qs := make([]queue, queues)
+		qs := make([]backend.Queue, queues)
 		for i := range qs {
 			qs[i] = openOn(t, b, fmt.Sprint("queue ", i))
 		}

@@ -40,17 +40,8 @@ func deadline(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// A queue is a handle with all that zsetpoll can do.
-type queue interface {
-	backend.Queue
-	backend.Canceler
-	backend.Rescheduler
-	backend.Inspector
-	backend.DeadLetters
-}
-
 // open opens the test's queue. What it opens ends with the test.
-func open(t *testing.T, client redis.UniversalClient, opts ...zsetpoll.Option) queue {
+func open(t *testing.T, client redis.UniversalClient, opts ...zsetpoll.Option) backend.Queue {
 	t.Helper()
 	b := zsetpoll.New(client, opts...)
 	t.Cleanup(func() { wipe(t, client) })
@@ -69,11 +60,11 @@ func wipe(t *testing.T, client redis.UniversalClient) {
 	}
 }
 
-func openOn(t *testing.T, b *zsetpoll.Backend, name string) queue {
+func openOn(t *testing.T, b *zsetpoll.Backend, name string) backend.Queue {
 	t.Helper()
 	q, err := b.Open(t.Context(), name, backend.Options{Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
-	return q.(queue)
+	return q
 }
 
 func must(t *testing.T, errs ...error) {
@@ -118,7 +109,7 @@ func leases(ds []backend.Delivery) []backend.Lease {
 }
 
 // drained checks that the queue is empty and has left no key.
-func drained(ctx context.Context, t *testing.T, q queue, client *redis.Client) {
+func drained(ctx context.Context, t *testing.T, q backend.Queue, client *redis.Client) {
 	t.Helper()
 	stats, err := q.Stats(ctx)
 	must(t, err)

@@ -43,7 +43,7 @@ func TestServerFull(t *testing.T) {
 type full struct {
 	t      *testing.T
 	ctx    context.Context //nolint:containedctx // the test's: every call takes it
-	q      queue
+	q      backend.Queue
 	client *redis.Client
 	stored map[string]bool
 }

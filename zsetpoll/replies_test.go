@@ -110,7 +110,7 @@ func (y *tally) check(proxy *testenv.FaultProxy) {
 }
 
 // cutting is a queue whose replies are cut with that probability.
-func cutting(t *testing.T, p float64, mode zsetpoll.Mode) (queue, *testenv.FaultProxy, *redis.Client) {
+func cutting(t *testing.T, p float64, mode zsetpoll.Mode) (backend.Queue, *testenv.FaultProxy, *redis.Client) {
 	t.Helper()
 	server := testenv.SharedRedis(t)
 	proxy := testenv.Proxy(t, server.Addr())
@@ -220,7 +220,7 @@ func TestRepliesCutWhileConsumed(t *testing.T) {
 
 // settled checks that what the tally says is what the store says. Some acks and pushes have told
 // their callers nothing: what is left of them is in flight or waits.
-func settled(ctx context.Context, t *testing.T, q queue, y *tally, raw *redis.Client) {
+func settled(ctx context.Context, t *testing.T, q backend.Queue, y *tally, raw *redis.Client) {
 	t.Helper()
 	left, err := raw.HLen(ctx, "delayq:{"+t.Name()+"}:messages").Result()
 	must(t, err)

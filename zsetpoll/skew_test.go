@@ -54,7 +54,7 @@ const (
 
 // punctual pushes messages with delays and due times, and checks when they come by the server's
 // clock.
-func punctual(ctx context.Context, t *testing.T, q queue, client *redis.Client) {
+func punctual(ctx context.Context, t *testing.T, q backend.Queue, client *redis.Client) {
 	t.Helper()
 	earliest := make(map[string]time.Time)
 	began := serverTime(ctx, t, client)
@@ -87,7 +87,7 @@ func onTime(t *testing.T, d backend.Delivery, earliest time.Time, lease time.Dur
 }
 
 // comesBack lets leases end, extends one, and gives one back with a delay.
-func comesBack(ctx context.Context, t *testing.T, q queue, client *redis.Client) {
+func comesBack(ctx context.Context, t *testing.T, q backend.Queue, client *redis.Client) {
 	t.Helper()
 	const lease, delay = 100 * time.Millisecond, 150 * time.Millisecond
 	must(t, q.Schedule(ctx, message("a", 0))...)

@@ -100,7 +100,7 @@ func TestCloseSaysClosed(t *testing.T) {
 		b := zsetpoll.New(client, zsetpoll.Claims(mode))
 		defer func() { must(t, b.Close()) }()
 		const queues = 40
-		qs := make([]queue, queues)
+		qs := make([]backend.Queue, queues)
 		for i := range qs {
 			qs[i] = openOn(t, b, fmt.Sprint(t.Name(), i))
 		}

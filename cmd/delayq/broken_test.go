@@ -14,23 +14,22 @@ import (
 // The queues here are those of the memory backend with one fault each. Their schemes are
 // "broken-" and the fault.
 func init() {
-	for fault, wrap := range map[string]func(full) backend.Queue{
-		"broken-early":     func(q full) backend.Queue { return earlyQueue{q} },
-		"broken-lossy":     func(q full) backend.Queue { return lossyQueue{q} },
-		"broken-twice":     func(q full) backend.Queue { return &twiceQueue{full: q, seen: make(map[string]bool)} },
-		"broken-uncancel":  func(q full) backend.Queue { return uncancelQueue{q} },
-		"broken-altering":  func(q full) backend.Queue { return alteringQueue{q} },
-		"broken-forgetful": func(q full) backend.Queue { return forgetfulQueue{q} },
-		"broken-burial":    func(q full) backend.Queue { return burialQueue{q} },
-		"plain":            func(q full) backend.Queue { return plainQueue{q} },
+	for fault, wrap := range map[string]func(backend.Queue) backend.Queue{
+		"broken-early":     func(q backend.Queue) backend.Queue { return earlyQueue{q} },
+		"broken-lossy":     func(q backend.Queue) backend.Queue { return lossyQueue{q} },
+		"broken-twice":     func(q backend.Queue) backend.Queue { return &twiceQueue{Queue: q, seen: make(map[string]bool)} },
+		"broken-uncancel":  func(q backend.Queue) backend.Queue { return uncancelQueue{q} },
+		"broken-altering":  func(q backend.Queue) backend.Queue { return alteringQueue{q} },
+		"broken-forgetful": func(q backend.Queue) backend.Queue { return forgetfulQueue{q} },
+		"broken-burial":    func(q backend.Queue) backend.Queue { return burialQueue{q} },
 	} {
-		backend.Register(fault, opener(wrap))
+		backend.Register(fault, opener(&wrapped{Backend: memory.New(), wrap: wrap}))
 	}
+	backend.Register("plain", opener(coreOnly{memory.New()}))
 }
 
 // opener opens a new store at the first time and that store ever after, as a server would.
-func opener(wrap func(full) backend.Queue) backend.Opener {
-	b := &wrapped{Backend: memory.New(), wrap: wrap}
+func opener(b backend.Backend) backend.Opener {
 	return func(_ context.Context, u *url.URL) (backend.Backend, string, error) {
 		return b, strings.TrimPrefix(u.Path, "/"), nil
 	}
@@ -38,7 +37,7 @@ func opener(wrap func(full) backend.Queue) backend.Opener {
 
 type wrapped struct {
 	*memory.Backend
-	wrap func(full) backend.Queue
+	wrap func(backend.Queue) backend.Queue
 }
 
 func (b *wrapped) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
@@ -46,41 +45,32 @@ func (b *wrapped) Open(ctx context.Context, name string, o backend.Options) (bac
 	if err != nil {
 		return nil, err
 	}
-	return b.wrap(q.(full)), nil
+	return b.wrap(q), nil
 }
 
 func (*wrapped) Close() error { return nil }
 
-// full is all that a queue can do.
-type full interface {
-	backend.Queue
-	backend.Canceler
-	backend.Rescheduler
-	backend.Inspector
-	backend.DeadLetters
-}
-
-type earlyQueue struct{ full }
+type earlyQueue struct{ backend.Queue }
 
 func (q earlyQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	for i := range ms {
 		ms[i].Delay /= 2
 	}
-	return q.full.Schedule(ctx, ms)
+	return q.Queue.Schedule(ctx, ms)
 }
 
-type lossyQueue struct{ full }
+type lossyQueue struct{ backend.Queue }
 
 func (q lossyQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	if id := ms[0].ID; strings.HasSuffix(id, "order-04") || strings.HasSuffix(id, "shipment") {
 		return nil
 	}
-	return q.full.Schedule(ctx, ms)
+	return q.Queue.Schedule(ctx, ms)
 }
 
 // twiceQueue takes the first ack of a message for a nack.
 type twiceQueue struct {
-	full
+	backend.Queue
 	mu   sync.Mutex
 	seen map[string]bool
 }
@@ -92,33 +82,45 @@ func (q *twiceQueue) Ack(ctx context.Context, ls []backend.Lease) []error {
 		q.seen[id] = true
 		return q.Nack(ctx, []backend.Return{{Lease: ls[0]}})
 	}
-	return q.full.Ack(ctx, ls)
+	return q.Queue.Ack(ctx, ls)
 }
 
-type uncancelQueue struct{ full }
+type uncancelQueue struct{ backend.Queue }
 
 func (uncancelQueue) Cancel(context.Context, []string) []error { return nil }
 
-type alteringQueue struct{ full }
+type alteringQueue struct{ backend.Queue }
 
 func (q alteringQueue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
-	ds, err := q.full.Receive(ctx, limit, lease)
+	ds, err := q.Queue.Receive(ctx, limit, lease)
 	for i := range ds {
 		ds[i].Body = append(ds[i].Body, '!')
 	}
 	return ds, err
 }
 
-type forgetfulQueue struct{ full }
+type forgetfulQueue struct{ backend.Queue }
 
 func (forgetfulQueue) Ack(context.Context, []backend.Lease) []error { return nil }
 
 // burialQueue buries no letter where anybody could find it.
-type burialQueue struct{ full }
+type burialQueue struct{ backend.Queue }
 
 func (q burialQueue) Dead(ctx context.Context, bs []backend.Burial) []error {
 	return q.Ack(ctx, []backend.Lease{bs[0].Lease})
 }
 
-// plainQueue has no fault; it can only do what each queue must.
-type plainQueue struct{ backend.Queue }
+// coreOnly has no fault; it declares lacking every feature that is a method.
+type coreOnly struct{ *memory.Backend }
+
+func (p coreOnly) Traits() backend.Traits {
+	t := p.Backend.Traits()
+	for _, f := range backend.Features() {
+		if len(f.Verbs()) > 0 {
+			t.Lacks = t.Lacks.With(f)
+		}
+	}
+	return t
+}
+
+func (coreOnly) Close() error { return nil }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 )
 
 type doctorCommand struct {
@@ -51,20 +52,20 @@ func (c *doctorCommand) unreachable(std streams, err error) error {
 	if !storeFailed(err) {
 		return err
 	}
-	f := backend.Finding{
-		Severity: backend.Problem, About: "connection", Text: withoutSecrets(plain(err), []string{c.URL}),
+	f := admin.Finding{
+		Severity: admin.Problem, About: "connection", Text: withoutSecrets(plain(err), []string{c.URL}),
 		Remedy: "see that the server runs, that host, port, user and password in the URL are right, and that nothing between here and there forbids it",
 	}
-	return errors.Join(c.show(std, []backend.Finding{f}), err)
+	return errors.Join(c.show(std, []admin.Finding{f}), err)
 }
 
 // A diagnosis is what was found.
 type diagnosis struct {
 	*scratch
-	findings []backend.Finding
+	findings []admin.Finding
 }
 
-func (d *diagnosis) add(fs ...backend.Finding) { d.findings = append(d.findings, fs...) }
+func (d *diagnosis) add(fs ...admin.Finding) { d.findings = append(d.findings, fs...) }
 
 // examineWithin bounds what a server that hangs is waited for.
 const examineWithin = 30 * time.Second
@@ -72,17 +73,17 @@ const examineWithin = 30 * time.Second
 func (d *diagnosis) examine(ctx context.Context, b backend.Backend, queue string) error {
 	ctx, cancel := context.WithTimeout(ctx, examineWithin)
 	defer cancel()
-	e, ok := b.(backend.Examiner)
+	e, ok := b.(admin.Examiner)
 	if !ok {
-		d.add(backend.Finding{
-			Severity: backend.Note, About: "set-up", Text: "the backend " + b.Traits().Name + " cannot tell how its store is set up",
+		d.add(admin.Finding{
+			Severity: admin.Note, About: "set-up", Text: "the backend " + b.Traits().Name + " cannot tell how its store is set up",
 		})
 		return nil
 	}
 	x, err := e.Examine(ctx)
 	d.add(x.Findings...)
-	if q, ok := b.(backend.QueueExaminer); ok && err == nil {
-		var found []backend.Finding
+	if q, ok := b.(admin.QueueExaminer); ok && err == nil {
+		var found []admin.Finding
 		found, err = q.ExamineQueue(ctx, queue)
 		d.add(found...)
 	}
@@ -98,8 +99,8 @@ func (d *diagnosis) clearUp(ctx context.Context) {
 		left = append(left, err.Error())
 	}
 	if len(left) > 0 {
-		d.add(backend.Finding{
-			Severity: backend.Warning, About: "clearing up", Text: "left in the store: " + strings.Join(left, ", "),
+		d.add(admin.Finding{
+			Severity: admin.Warning, About: "clearing up", Text: "left in the store: " + strings.Join(left, ", "),
 			Remedy: "delete what has " + strings.TrimSuffix(d.prefix, ".") + " in its name",
 		})
 	}
@@ -107,14 +108,14 @@ func (d *diagnosis) clearUp(ctx context.Context) {
 
 // verdict sums up for the exit code.
 func (d *diagnosis) verdict() error {
-	n := make(map[backend.Severity]int)
+	n := make(map[admin.Severity]int)
 	for _, f := range d.findings {
 		n[f.Severity]++
 	}
-	if n[backend.Warning]+n[backend.Problem] == 0 {
+	if n[admin.Warning]+n[admin.Problem] == 0 {
 		return nil
 	}
-	return ailing{n[backend.Problem], n[backend.Warning]}
+	return ailing{n[admin.Problem], n[admin.Warning]}
 }
 
 // ailing counts what is worse than a note.
@@ -135,7 +136,7 @@ type findingJSON struct {
 	Remedy  string `json:"remedy,omitempty"`
 }
 
-func (c *doctorCommand) show(std streams, fs []backend.Finding) error {
+func (c *doctorCommand) show(std streams, fs []admin.Finding) error {
 	if !c.JSON {
 		return write(std.out, findingsText(fs))
 	}
@@ -147,7 +148,7 @@ func (c *doctorCommand) show(std streams, fs []backend.Finding) error {
 	return nil
 }
 
-func findingsText(fs []backend.Finding) string {
+func findingsText(fs []admin.Finding) string {
 	var w strings.Builder
 	for _, f := range fs {
 		text := f.Text

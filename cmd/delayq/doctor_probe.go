@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
-	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 )
 
 const (
@@ -17,25 +17,25 @@ const (
 )
 
 // probe sends a message through a queue of its own.
-func (d *diagnosis) probe(ctx context.Context, b *fenced) backend.Finding {
-	f := backend.Finding{About: "probe"}
+func (d *diagnosis) probe(ctx context.Context, b *fenced) admin.Finding {
+	f := admin.Finding{About: "probe"}
 	p := prober{delay: probeDelay}
 	err := p.run(ctx, b, d.prefix+"probe")
 	late := p.received.Sub(p.due)
 	var refused *delayq.InvalidError
 	switch {
 	case errors.As(err, &refused) && refused.What == "body":
-		f.Severity, f.Text = backend.Note, "no message was sent: the queue takes bodies of its own form only, here "+refused.Allowed
+		f.Severity, f.Text = admin.Note, "no message was sent: the queue takes bodies of its own form only, here "+refused.Allowed
 		f.Remedy = "send one of yours: delayq push"
 		return f
 	case err != nil:
-		f.Severity, f.Text = backend.Problem, "a message did not get through: "+plain(err)
+		f.Severity, f.Text = admin.Problem, "a message did not get through: "+plain(err)
 		f.Remedy = "see to the other findings first; then --verbose shows more"
 		return f
 	case late < 0:
-		f.Severity, f.Remedy = backend.Problem, "look for a clock that runs fast or was set while this ran; try again"
+		f.Severity, f.Remedy = admin.Problem, "look for a clock that runs fast or was set while this ran; try again"
 	case late > probeLate+b.Traits().Sweep:
-		f.Severity, f.Remedy = backend.Warning, "look for load on the server, the network and this machine; try again"
+		f.Severity, f.Remedy = admin.Warning, "look for load on the server, the network and this machine; try again"
 	}
 	f.Text = fmt.Sprintf("a message was stored in %v, came %v after it was due, and was acknowledged in %v",
 		shortly(p.pushed.Sub(p.began)), shortly(late), shortly(p.acked))

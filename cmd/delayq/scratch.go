@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 )
 
 // A scratch is a part of a store that nobody else uses: queues whose names begin with what nobody else would call one. Whatever is done
@@ -83,7 +84,7 @@ func (b *fenced) Open(ctx context.Context, name string, o backend.Options) (back
 
 // left names what is left in the queues that were opened through this backend.
 func (b *fenced) left(ctx context.Context) ([]string, error) {
-	r, ok := b.Backend.(backend.Remover)
+	r, ok := b.Backend.(admin.Remover)
 	if !ok {
 		return nil, nil
 	}
@@ -116,7 +117,7 @@ func (s *scratch) clear(ctx context.Context) (left []string, err error) {
 		return names, fmt.Errorf("clearing up: %w", err)
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	r, ok := b.Backend.(backend.Remover)
+	r, ok := b.Backend.(admin.Remover)
 	if !ok {
 		return names, nil
 	}

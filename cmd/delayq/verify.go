@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/conformance"
 )
 
@@ -108,7 +109,7 @@ func (c *verifyCommand) harness(ctx context.Context, s *scratch) (conformance.Ha
 
 // adjust allows for a store's clock that differs from this machine's, by which the suite judges.
 func adjust(ctx context.Context, h *conformance.Harness, b backend.Backend) error {
-	e, ok := b.(backend.Examiner)
+	e, ok := b.(admin.Examiner)
 	if !ok {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 var contentFaults = []Fault{
-	{"drops a header", "content-intact", func(q *queue) backend.Queue {
+	{Name: "drops a header", Rule: "content-intact", wrap: func(q *queue) backend.Queue {
 		return &shifted{q, func(m *backend.Message) {
 			m.Headers = maps.Clone(m.Headers)
 			for k := range m.Headers {
@@ -21,33 +21,33 @@ var contentFaults = []Fault{
 			}
 		}}
 	}},
-	{"truncates bodies at NUL", "content-intact", func(q *queue) backend.Queue {
+	{Name: "truncates bodies at NUL", Rule: "content-intact", wrap: func(q *queue) backend.Queue {
 		return &shifted{q, func(m *backend.Message) { m.Body, _, _ = bytes.Cut(m.Body, []byte{0}) }}
 	}},
-	{"repairs invalid UTF-8", "content-intact", func(q *queue) backend.Queue {
+	{Name: "repairs invalid UTF-8", Rule: "content-intact", wrap: func(q *queue) backend.Queue {
 		return &shifted{q, func(m *backend.Message) { m.Body = bytes.ToValidUTF8(m.Body, []byte("\ufffd")) }}
 	}},
-	{"makes ids upper case", "odd-ids", func(q *queue) backend.Queue {
+	{Name: "makes ids upper case", Rule: "odd-ids", wrap: func(q *queue) backend.Queue {
 		return &renamed{q, strings.ToUpper}
 	}},
-	{"tells another id than it hands out", "ids", func(q *queue) backend.Queue { return &liar{q} }},
-	{"shares the memory of a delivery with its store", "content-after-retry", func(q *queue) backend.Queue { return &shared{queue: q, bodies: map[string][]byte{}} }},
-	{"keeps the pusher's memory", "owns-its-memory", func(q *queue) backend.Queue { return &borrower{queue: q, bodies: map[string][]byte{}} }},
-	{"redrives without the body", "redrive", func(q *queue) backend.Queue { return &forgetful{queue: q, redriven: map[string]bool{}} }},
-	{"cuts reasons at 1 KiB", "content-everywhere", func(q *queue) backend.Queue {
+	{Name: "tells another id than it hands out", Rule: "ids", wrap: func(q *queue) backend.Queue { return &liar{q} }},
+	{Name: "shares the memory of a delivery with its store", Rule: "content-after-retry", wrap: func(q *queue) backend.Queue { return &shared{queue: q, bodies: map[string][]byte{}} }},
+	{Name: "keeps the pusher's memory", Rule: "owns-its-memory", wrap: func(q *queue) backend.Queue { return &borrower{queue: q, bodies: map[string][]byte{}} }},
+	{Name: "redrives without the body", Rule: "redrive", wrap: func(q *queue) backend.Queue { return &forgetful{queue: q, redriven: map[string]bool{}} }},
+	{Name: "cuts reasons at 1 KiB", Rule: "content-everywhere", wrap: func(q *queue) backend.Queue {
 		return &lister{q, func(l *backend.DeadLetter) { l.Reason = l.Reason[:min(len(l.Reason), 1<<10)] }}
 	}},
-	{"cuts the values of headers at 32 KiB where it lists dead letters", "content-everywhere", func(q *queue) backend.Queue {
+	{Name: "cuts the values of headers at 32 KiB where it lists dead letters", Rule: "content-everywhere", wrap: func(q *queue) backend.Queue {
 		return &lister{q, func(l *backend.DeadLetter) {
 			for k, v := range l.Headers {
 				l.Headers[k] = v[:min(len(v), 32<<10)]
 			}
 		}}
 	}},
-	{"shares the memory of bodies of more than 1 MiB", "content-everywhere", func(q *queue) backend.Queue {
+	{Name: "shares the memory of bodies of more than 1 MiB", Rule: "content-everywhere", wrap: func(q *queue) backend.Queue {
 		return &sharedIfLarge{queue: q, bodies: map[string][]byte{}}
 	}},
-	{"lists dead letters without their reasons", "dead-list", func(q *queue) backend.Queue {
+	{Name: "lists dead letters without their reasons", Rule: "dead-list", wrap: func(q *queue) backend.Queue {
 		return &lister{q, func(l *backend.DeadLetter) { l.Reason = "" }}
 	}},
 }
@@ -66,7 +66,7 @@ func (q *renamed) Receive(ctx context.Context, limit int, lease time.Duration) (
 type liar struct{ *queue }
 
 func (q *liar) Schedule(ctx context.Context, ms []backend.Message) []error {
-	errs := q.whole.Schedule(ctx, ms)
+	errs := q.Queue.Schedule(ctx, ms)
 	for i := range ms {
 		ms[i].ID += "+"
 	}
@@ -75,7 +75,7 @@ func (q *liar) Schedule(ctx context.Context, ms []backend.Message) []error {
 
 // handed changes deliveries on their way out.
 func (q *queue) handed(ctx context.Context, limit int, lease time.Duration, change func(*backend.Delivery)) ([]backend.Delivery, error) {
-	ds, err := q.whole.Receive(ctx, limit, lease)
+	ds, err := q.Queue.Receive(ctx, limit, lease)
 	for i := range ds {
 		change(&ds[i])
 	}
@@ -124,7 +124,7 @@ func (q *borrower) Schedule(ctx context.Context, ms []backend.Message) []error {
 	for _, m := range ms {
 		q.bodies[m.ID] = m.Body
 	}
-	return q.whole.Schedule(ctx, ms)
+	return q.Queue.Schedule(ctx, ms)
 }
 
 func (q *borrower) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
@@ -140,7 +140,7 @@ func (q *forgetful) Redrive(ctx context.Context, ids []string) []error {
 	for _, id := range ids {
 		q.redriven[id] = true
 	}
-	return q.whole.Redrive(ctx, ids)
+	return q.Queue.Redrive(ctx, ids)
 }
 
 func (q *forgetful) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
@@ -158,7 +158,7 @@ type lister struct {
 }
 
 func (q *lister) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
-	ls, next, err := q.whole.ListDead(ctx, cursor, limit)
+	ls, next, err := q.Queue.ListDead(ctx, cursor, limit)
 	for i := range ls {
 		q.change(&ls[i])
 	}

@@ -10,10 +10,10 @@ import (
 )
 
 var headerFaults = []Fault{
-	{"keeps the old headers where a nack has new ones", "nack-headers", func(q *queue) backend.Queue {
+	{Name: "keeps the old headers where a nack has new ones", Rule: "nack-headers", wrap: func(q *queue) backend.Queue {
 		return newReheader(q, func(_ map[string]string, r *backend.Return) { r.NewHeaders = false })
 	}},
-	{"adds the headers of a nack to the old ones", "nack-headers", func(q *queue) backend.Queue {
+	{Name: "adds the headers of a nack to the old ones", Rule: "nack-headers", wrap: func(q *queue) backend.Queue {
 		return newReheader(q, func(old map[string]string, r *backend.Return) {
 			headers := maps.Clone(r.Headers)
 			if headers == nil {
@@ -24,21 +24,21 @@ var headerFaults = []Fault{
 			r.Headers = headers
 		})
 	}},
-	{"keeps the old headers where a nack has none", "nack-headers", func(q *queue) backend.Queue {
+	{Name: "keeps the old headers where a nack has none", Rule: "nack-headers", wrap: func(q *queue) backend.Queue {
 		return newReheader(q, func(_ map[string]string, r *backend.Return) { r.NewHeaders = len(r.Headers) > 0 })
 	}},
-	{"takes away the headers where a nack has no new ones", "nack-headers", func(q *queue) backend.Queue {
+	{Name: "takes away the headers where a nack has no new ones", Rule: "nack-headers", wrap: func(q *queue) backend.Queue {
 		return newReheader(q, func(_ map[string]string, r *backend.Return) { r.NewHeaders = !r.Untouched })
 	}},
-	{"forgets the delay of a nack that has headers", "nack-headers", func(q *queue) backend.Queue {
+	{Name: "forgets the delay of a nack that has headers", Rule: "nack-headers", wrap: func(q *queue) backend.Queue {
 		return newReheader(q, func(_ map[string]string, r *backend.Return) {
 			if r.NewHeaders {
 				r.Delay = 0
 			}
 		})
 	}},
-	{"changes the headers under a stale lease", "nack-headers", func(q *queue) backend.Queue { return newForged(q, false) }},
-	{"keeps the memory of a nack's headers", "nack-headers", func(q *queue) backend.Queue { return newForged(q, true) }},
+	{Name: "changes the headers under a stale lease", Rule: "nack-headers", wrap: func(q *queue) backend.Queue { return newForged(q, false) }},
+	{Name: "keeps the memory of a nack's headers", Rule: "nack-headers", wrap: func(q *queue) backend.Queue { return newForged(q, true) }},
 }
 
 // reheader changes nacks, and knows the headers with which their messages were handed out.
@@ -69,7 +69,7 @@ func (q *reheader) Nack(ctx context.Context, rs []backend.Return) []error {
 		q.change(q.old[r.ID], &r)
 		out[i] = r
 	}
-	return q.whole.Nack(ctx, out)
+	return q.Queue.Nack(ctx, out)
 }
 
 // forged shows the headers of the last nack instead of those of the message: of one that succeeded, or of one that failed.
@@ -87,7 +87,7 @@ func newForged(q *queue, good bool) *forged {
 func (q *forged) Nack(ctx context.Context, rs []backend.Return) []error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	errs := q.whole.Nack(ctx, rs)
+	errs := q.Queue.Nack(ctx, rs)
 	for i, r := range rs {
 		if succeeded := errs == nil || errs[i] == nil; r.NewHeaders && succeeded == q.good {
 			q.last[r.ID] = r.Headers

@@ -10,25 +10,25 @@ import (
 )
 
 var leaseFaults = []Fault{
-	{"lets a lease end early, so that two hold a message", "lease-excludes", func(q *queue) backend.Queue { return &shortLease{q} }},
-	{"accepts a stale ack", "stale-ack", func(q *queue) backend.Queue { return newUnfenced(q, "ack") }},
-	{"accepts a stale nack", "stale-nack", func(q *queue) backend.Queue { return newUnfenced(q, "nack") }},
-	{"accepts a stale extension", "stale-extend", func(q *queue) backend.Queue { return newUnfenced(q, "extend") }},
-	{"accepts a stale burial", "stale-dead", func(q *queue) backend.Queue { return newUnfenced(q, "dead") }},
-	{"accepts a second ack", "settle-once", func(q *queue) backend.Queue { return &lenient{q} }},
-	{"does not extend a lease, and says it did", "extend-holds", func(q *queue) backend.Queue { return &unextended{q} }},
-	{"never shortens a lease", "extend-shortens", func(q *queue) backend.Queue { return &stretching{q} }},
-	{"never ends a lease", "lease-ends", func(q *queue) backend.Queue { return &endless{q} }},
-	{"does not count the attempt of a worker that died", "attempt-counts-crashes", func(q *queue) backend.Queue {
+	{Name: "lets a lease end early, so that two hold a message", Rule: "lease-excludes", wrap: func(q *queue) backend.Queue { return &shortLease{q} }},
+	{Name: "accepts a stale ack", Rule: "stale-ack", wrap: func(q *queue) backend.Queue { return newUnfenced(q, "ack") }},
+	{Name: "accepts a stale nack", Rule: "stale-nack", wrap: func(q *queue) backend.Queue { return newUnfenced(q, "nack") }},
+	{Name: "accepts a stale extension", Rule: "stale-extend", wrap: func(q *queue) backend.Queue { return newUnfenced(q, "extend") }},
+	{Name: "accepts a stale burial", Rule: "stale-dead", wrap: func(q *queue) backend.Queue { return newUnfenced(q, "dead") }},
+	{Name: "accepts a second ack", Rule: "settle-once", wrap: func(q *queue) backend.Queue { return &lenient{q} }},
+	{Name: "does not extend a lease, and says it did", Rule: "extend-holds", wrap: func(q *queue) backend.Queue { return &unextended{q} }},
+	{Name: "never shortens a lease", Rule: "extend-shortens", wrap: func(q *queue) backend.Queue { return &stretching{q} }},
+	{Name: "never ends a lease", Rule: "lease-ends", wrap: func(q *queue) backend.Queue { return &endless{q} }},
+	{Name: "does not count the attempt of a worker that died", Rule: "attempt-counts-crashes", wrap: func(q *queue) backend.Queue {
 		return &uncounted{queue: q, given: map[string]bool{}, missed: map[string]int{}}
 	}},
-	{"does not count a message given back at once", "attempt-counts-nacks", func(q *queue) backend.Queue { return &uncountedNack{q} }},
-	{"counts a message given back untouched", "untouched-is-not-counted", func(q *queue) backend.Queue { return &counted{q} }},
-	{"puts a message given back untouched at the end", "order-after-lease", func(q *queue) backend.Queue { return &counted{q} }},
-	{"puts many messages whose leases ended in no order", "batch-of-ended-leases", func(q *queue) backend.Queue { return &crowded{q} }},
-	{"gives back no more than a thousand ended leases at a time", "stats-after-many-leases", func(q *queue) backend.Queue { return &thousand{q} }},
-	{"notices the end of a lease only when asked anew", "lease-end-wakes", func(q *queue) backend.Queue { return &sluggish{q} }},
-	{"keeps a stuck handler's lease no longer than a tick", "stuck-handler", func(q *queue) backend.Queue { return &unextended{q} }},
+	{Name: "does not count a message given back at once", Rule: "attempt-counts-nacks", wrap: func(q *queue) backend.Queue { return &uncountedNack{q} }},
+	{Name: "counts a message given back untouched", Rule: "untouched-is-not-counted", wrap: func(q *queue) backend.Queue { return &counted{q} }},
+	{Name: "puts a message given back untouched at the end", Rule: "order-after-lease", wrap: func(q *queue) backend.Queue { return &counted{q} }},
+	{Name: "puts many messages whose leases ended in no order", Rule: "batch-of-ended-leases", wrap: func(q *queue) backend.Queue { return &crowded{q} }},
+	{Name: "gives back no more than a thousand ended leases at a time", Rule: "stats-after-many-leases", wrap: func(q *queue) backend.Queue { return &thousand{q} }},
+	{Name: "notices the end of a lease only when asked anew", Rule: "lease-end-wakes", wrap: func(q *queue) backend.Queue { return &sluggish{q} }},
+	{Name: "keeps a stuck handler's lease no longer than a tick", Rule: "stuck-handler", wrap: func(q *queue) backend.Queue { return &unextended{q} }},
 }
 
 type shortLease struct{ *queue }
@@ -73,11 +73,11 @@ func (q *unfenced) leases(op string, ls []backend.Lease) []backend.Lease {
 }
 
 func (q *unfenced) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return q.whole.Ack(ctx, q.leases("ack", ls))
+	return q.Queue.Ack(ctx, q.leases("ack", ls))
 }
 
 func (q *unfenced) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
-	return q.whole.Extend(ctx, q.leases("extend", ls), lease)
+	return q.Queue.Extend(ctx, q.leases("extend", ls), lease)
 }
 
 func (q *unfenced) Nack(ctx context.Context, rs []backend.Return) []error {
@@ -86,7 +86,7 @@ func (q *unfenced) Nack(ctx context.Context, rs []backend.Return) []error {
 		r.Lease = q.lease("nack", r.Lease)
 		out[i] = r
 	}
-	return q.whole.Nack(ctx, out)
+	return q.Queue.Nack(ctx, out)
 }
 
 func (q *unfenced) Dead(ctx context.Context, bs []backend.Burial) []error {
@@ -95,13 +95,13 @@ func (q *unfenced) Dead(ctx context.Context, bs []backend.Burial) []error {
 		b.Lease = q.lease("dead", b.Lease)
 		out[i] = b
 	}
-	return q.whole.Dead(ctx, out)
+	return q.Queue.Dead(ctx, out)
 }
 
 type lenient struct{ *queue }
 
 func (q *lenient) Ack(ctx context.Context, ls []backend.Lease) []error {
-	q.whole.Ack(ctx, ls)
+	q.Queue.Ack(ctx, ls)
 	return nil
 }
 
@@ -118,7 +118,7 @@ func (q *unextended) Extend(_ context.Context, ls []backend.Lease, lease time.Du
 type stretching struct{ *queue }
 
 func (q *stretching) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
-	return q.whole.Extend(ctx, ls, lease+24*time.Hour)
+	return q.Queue.Extend(ctx, ls, lease+24*time.Hour)
 }
 
 type endless struct{ *queue }
@@ -136,7 +136,7 @@ type uncounted struct {
 }
 
 func (q *uncounted) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
-	ds, err := q.whole.Receive(ctx, limit, lease)
+	ds, err := q.Queue.Receive(ctx, limit, lease)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i := range ds {
@@ -156,7 +156,7 @@ func (q *uncounted) Nack(ctx context.Context, rs []backend.Return) []error {
 	for _, r := range rs {
 		q.given[r.ID] = false
 	}
-	return q.whole.Nack(ctx, rs)
+	return q.Queue.Nack(ctx, rs)
 }
 
 type uncountedNack struct{ *queue }
@@ -167,7 +167,7 @@ func (q *uncountedNack) Nack(ctx context.Context, rs []backend.Return) []error {
 		r.Untouched = r.Delay == 0
 		out[i] = r
 	}
-	return q.whole.Nack(ctx, out)
+	return q.Queue.Nack(ctx, out)
 }
 
 type counted struct{ *queue }
@@ -178,7 +178,7 @@ func (q *counted) Nack(ctx context.Context, rs []backend.Return) []error {
 		r.Untouched = false
 		out[i] = r
 	}
-	return q.whole.Nack(ctx, out)
+	return q.Queue.Nack(ctx, out)
 }
 
 // sluggish does not hear of leases that end while it waits.
@@ -186,7 +186,7 @@ type sluggish struct{ *queue }
 
 func (q *sluggish) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
 	if s, err := q.Stats(ctx); err != nil || s.InFlight == 0 {
-		return q.whole.Receive(ctx, limit, lease)
+		return q.Queue.Receive(ctx, limit, lease)
 	}
 	if ds, err := q.now(limit, lease); err == nil {
 		return ds, nil
@@ -200,11 +200,11 @@ type crowded struct{ *queue }
 
 func (q *crowded) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
 	const many = 100
-	s, err := q.whole.Stats(ctx)
+	s, err := q.Queue.Stats(ctx)
 	if err != nil || s.Ready <= many || limit > 1 {
-		return q.whole.Receive(ctx, limit, lease)
+		return q.Queue.Receive(ctx, limit, lease)
 	}
-	ds, err := q.whole.Receive(ctx, many, lease)
+	ds, err := q.Queue.Receive(ctx, many, lease)
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (q *crowded) Receive(ctx context.Context, limit int, lease time.Duration) (
 	for i := range rs {
 		rs[i] = backend.Return{Lease: ds[i].Lease(), Untouched: true}
 	}
-	return ds[last:], errors.Join(q.whole.Nack(ctx, rs)...)
+	return ds[last:], errors.Join(q.Queue.Nack(ctx, rs)...)
 }
 
 // thousand counts the others as in flight.
@@ -221,7 +221,7 @@ type thousand struct{ *queue }
 
 func (q *thousand) Stats(ctx context.Context) (backend.Stats, error) {
 	const most = 1000
-	s, err := q.whole.Stats(ctx)
+	s, err := q.Queue.Stats(ctx)
 	if more := s.Ready - most; more > 0 {
 		s.Ready, s.InFlight = most, s.InFlight+more
 	}

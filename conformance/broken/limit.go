@@ -10,24 +10,24 @@ import (
 const year = 365 * 24 * time.Hour
 
 var limitFaults = []Fault{
-	{"ends leases of more than an hour after an hour", "limits-of-leases", func(q *queue) backend.Queue { return &cappedLease{q} }},
-	{"extends leases by an hour at most", "limits-of-leases", func(q *queue) backend.Queue { return &cappedExtension{q} }},
-	{"ends windows of more than 30 days after 30 days", "limits-of-windows", func(q *queue) backend.Queue {
+	{Name: "ends leases of more than an hour after an hour", Rule: "limits-of-leases", wrap: func(q *queue) backend.Queue { return &cappedLease{q} }},
+	{Name: "extends leases by an hour at most", Rule: "limits-of-leases", wrap: func(q *queue) backend.Queue { return &cappedExtension{q} }},
+	{Name: "ends windows of more than 30 days after 30 days", Rule: "limits-of-windows", wrap: func(q *queue) backend.Queue {
 		return &shifted{q, func(m *backend.Message) { m.UniqueFor = min(m.UniqueFor, 30*24*time.Hour) }}
 	}},
-	{"delays a push by ten years at most", "limits-of-delays", func(q *queue) backend.Queue {
+	{Name: "delays a push by ten years at most", Rule: "limits-of-delays", wrap: func(q *queue) backend.Queue {
 		return &shifted{q, func(m *backend.Message) { m.Delay = min(m.Delay, 10*year) }}
 	}},
-	{"delays a message that is given back by a day at most", "limits-of-delays", func(q *queue) backend.Queue { return &cappedNack{q} }},
-	{"reschedules by a year at most", "limits-of-delays", func(q *queue) backend.Queue { return &cappedMove{q} }},
-	{"takes a due time that has passed as now", "limits-of-due-times", func(q *queue) backend.Queue {
+	{Name: "delays a message that is given back by a day at most", Rule: "limits-of-delays", wrap: func(q *queue) backend.Queue { return &cappedNack{q} }},
+	{Name: "reschedules by a year at most", Rule: "limits-of-delays", wrap: func(q *queue) backend.Queue { return &cappedMove{q} }},
+	{Name: "takes a due time that has passed as now", Rule: "limits-of-due-times", wrap: func(q *queue) backend.Queue {
 		return &shifted{q, func(m *backend.Message) {
 			if now := q.clock().Now(); !m.Due.IsZero() && m.Due.Before(now) {
 				m.Due = now
 			}
 		}}
 	}},
-	{"tells the time of death as a dead letter's due time", "limits-of-due-times", func(q *queue) backend.Queue {
+	{Name: "tells the time of death as a dead letter's due time", Rule: "limits-of-due-times", wrap: func(q *queue) backend.Queue {
 		return &lister{q, func(l *backend.DeadLetter) { l.Due = l.Died }}
 	}},
 }
@@ -41,7 +41,7 @@ func (q *cappedLease) Receive(ctx context.Context, limit int, lease time.Duratio
 type cappedExtension struct{ *queue }
 
 func (q *cappedExtension) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
-	return q.whole.Extend(ctx, ls, min(lease, time.Hour))
+	return q.Queue.Extend(ctx, ls, min(lease, time.Hour))
 }
 
 type cappedNack struct{ *queue }
@@ -52,7 +52,7 @@ func (q *cappedNack) Nack(ctx context.Context, rs []backend.Return) []error {
 		r.Delay = min(r.Delay, 24*time.Hour)
 		out[i] = r
 	}
-	return q.whole.Nack(ctx, out)
+	return q.Queue.Nack(ctx, out)
 }
 
 type cappedMove struct{ *queue }
@@ -63,5 +63,5 @@ func (q *cappedMove) Reschedule(ctx context.Context, ms []backend.Move) []error 
 		m.Delay = min(m.Delay, year)
 		out[i] = m
 	}
-	return q.whole.Reschedule(ctx, out)
+	return q.Queue.Reschedule(ctx, out)
 }

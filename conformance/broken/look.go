@@ -13,17 +13,17 @@ import (
 )
 
 var lookFaults = []Fault{
-	{"takes what it shows, and gives it back", "peek", func(q *queue) backend.Queue { return &handler{q} }},
-	{"shows messages in flight", "peek", func(q *queue) backend.Queue { return &gossip{queue: q} }},
-	{"shows no attempts", "peek", func(q *queue) backend.Queue { return &forgiving{q} }},
-	{"finds its page by counting", "peek-pages", func(q *queue) backend.Queue { return &counter{q} }},
-	{"purges what waits and leaves what is in flight", "purge", func(q *queue) backend.Queue { return &sweeper{q} }},
-	{"purges without the dead letters", "purge", func(q *queue) backend.Queue { return &reviver{q} }},
-	{"does not count dead letters that it purges", "purge", func(q *queue) backend.Queue { return &undercounter{q} }},
-	{"counts before it purges", "purge-race", func(q *queue) backend.Queue { return &earlyCounter{q} }},
-	{"gives leases from before a purge again", "purge-and-reuse", func(q *queue) backend.Queue { return newRenumberer(q) }},
-	{"keeps no ids taken after a purge", "purge-and-reuse", func(q *queue) backend.Queue { return &windowless{queue: q} }},
-	{"closes when it is purged", "purge-goes-on", func(q *queue) backend.Queue { return &ruin{q} }},
+	{Name: "takes what it shows, and gives it back", Rule: "peek", wrap: func(q *queue) backend.Queue { return &handler{q} }},
+	{Name: "shows messages in flight", Rule: "peek", wrap: func(q *queue) backend.Queue { return &gossip{queue: q} }},
+	{Name: "shows no attempts", Rule: "peek", wrap: func(q *queue) backend.Queue { return &forgiving{q} }},
+	{Name: "finds its page by counting", Rule: "peek-pages", wrap: func(q *queue) backend.Queue { return &counter{q} }},
+	{Name: "purges what waits and leaves what is in flight", Rule: "purge", wrap: func(q *queue) backend.Queue { return &sweeper{q} }},
+	{Name: "purges without the dead letters", Rule: "purge", wrap: func(q *queue) backend.Queue { return &reviver{q} }},
+	{Name: "does not count dead letters that it purges", Rule: "purge", wrap: func(q *queue) backend.Queue { return &undercounter{q} }},
+	{Name: "counts before it purges", Rule: "purge-race", wrap: func(q *queue) backend.Queue { return &earlyCounter{q} }},
+	{Name: "gives leases from before a purge again", Rule: "purge-and-reuse", wrap: func(q *queue) backend.Queue { return newRenumberer(q) }},
+	{Name: "keeps no ids taken after a purge", Rule: "purge-and-reuse", wrap: func(q *queue) backend.Queue { return &windowless{queue: q} }},
+	{Name: "closes when it is purged", Rule: "purge-goes-on", wrap: func(q *queue) backend.Queue { return &ruin{q} }},
 }
 
 // handler looks by receiving.
@@ -31,7 +31,7 @@ type handler struct{ *queue }
 
 func (q *handler) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
 	ds, _ := q.now(limit, time.Hour)
-	page, next, err := q.whole.Peek(ctx, cursor, limit)
+	page, next, err := q.Queue.Peek(ctx, cursor, limit)
 	for _, d := range ds {
 		page = append([]backend.Pending{{ID: d.ID, Body: d.Body, Headers: d.Headers, Due: d.Due}}, page...)
 		q.Nack(ctx, []backend.Return{{Lease: d.Lease()}})
@@ -55,7 +55,7 @@ func (q *gossip) Receive(ctx context.Context, limit int, lease time.Duration) ([
 }
 
 func (q *gossip) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
-	page, next, err := q.whole.Peek(ctx, cursor, limit)
+	page, next, err := q.Queue.Peek(ctx, cursor, limit)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if d := q.last; next == "" && len(page) < limit && d.ID != "" {
@@ -67,7 +67,7 @@ func (q *gossip) Peek(ctx context.Context, cursor string, limit int) ([]backend.
 type forgiving struct{ *queue }
 
 func (q *forgiving) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
-	page, next, err := q.whole.Peek(ctx, cursor, limit)
+	page, next, err := q.Queue.Peek(ctx, cursor, limit)
 	for i := range page {
 		page[i].Attempts = 0
 	}
@@ -79,7 +79,7 @@ type counter struct{ *queue }
 
 func (q *counter) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
 	from, _ := strconv.Atoi(cursor)
-	all, _, err := q.whole.Peek(ctx, "", 10_000)
+	all, _, err := q.Queue.Peek(ctx, "", 10_000)
 	rest := all[min(from, len(all)):]
 	if len(rest) <= limit {
 		return rest, "", err
@@ -92,7 +92,7 @@ type sweeper struct{ *queue }
 
 func (q *sweeper) Purge(ctx context.Context) (int64, error) {
 	s, err := q.Stats(ctx)
-	ps, _, err2 := q.whole.Peek(ctx, "", 10_000)
+	ps, _, err2 := q.Queue.Peek(ctx, "", 10_000)
 	for _, p := range ps {
 		q.Cancel(ctx, []string{p.ID})
 	}
@@ -108,7 +108,7 @@ type reviver struct{ *queue }
 
 func (q *reviver) Purge(ctx context.Context) (int64, error) {
 	ls, _, err := q.ListDead(ctx, "", 10_000)
-	n, err2 := q.whole.Purge(ctx)
+	n, err2 := q.Queue.Purge(ctx)
 	for _, l := range ls {
 		q.Schedule(ctx, []backend.Message{{ID: l.ID, Body: l.Body, Headers: l.Headers, Delay: 1000 * time.Hour}})
 	}
@@ -119,7 +119,7 @@ func (q *reviver) Purge(ctx context.Context) (int64, error) {
 type ruin struct{ *queue }
 
 func (q *ruin) Purge(ctx context.Context) (int64, error) {
-	n, err := q.whole.Purge(ctx)
+	n, err := q.Queue.Purge(ctx)
 	return n, errors.Join(err, q.Close())
 }
 
@@ -127,7 +127,7 @@ type undercounter struct{ *queue }
 
 func (q *undercounter) Purge(ctx context.Context) (int64, error) {
 	s, err := q.Stats(ctx)
-	n, err2 := q.whole.Purge(ctx)
+	n, err2 := q.Queue.Purge(ctx)
 	return n - s.Dead, errors.Join(err, err2)
 }
 
@@ -138,7 +138,7 @@ func (q *earlyCounter) Purge(ctx context.Context) (int64, error) {
 	if s != (backend.Stats{}) {
 		<-time.After(100 * time.Microsecond)
 	}
-	_, err2 := q.whole.Purge(ctx)
+	_, err2 := q.Queue.Purge(ctx)
 	return s.Scheduled + s.Ready + s.InFlight + s.Dead, errors.Join(err, err2)
 }
 
@@ -166,7 +166,7 @@ func (q *renumberer) Purge(ctx context.Context) (int64, error) {
 	q.mu.Lock()
 	clear(q.given)
 	q.mu.Unlock()
-	return q.whole.Purge(ctx)
+	return q.Queue.Purge(ctx)
 }
 
 func (q *renumberer) token(l *backend.Lease) {
@@ -180,7 +180,7 @@ func (q *renumberer) Ack(ctx context.Context, ls []backend.Lease) []error {
 	for i := range ls {
 		q.token(&ls[i])
 	}
-	return q.whole.Ack(ctx, ls)
+	return q.Queue.Ack(ctx, ls)
 }
 
 func (q *renumberer) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
@@ -188,7 +188,7 @@ func (q *renumberer) Extend(ctx context.Context, ls []backend.Lease, lease time.
 	for i := range ls {
 		q.token(&ls[i])
 	}
-	return q.whole.Extend(ctx, ls, lease)
+	return q.Queue.Extend(ctx, ls, lease)
 }
 
 func (q *renumberer) Nack(ctx context.Context, rs []backend.Return) []error {
@@ -196,7 +196,7 @@ func (q *renumberer) Nack(ctx context.Context, rs []backend.Return) []error {
 	for i := range rs {
 		q.token(&rs[i].Lease)
 	}
-	return q.whole.Nack(ctx, rs)
+	return q.Queue.Nack(ctx, rs)
 }
 
 func (q *renumberer) Dead(ctx context.Context, bs []backend.Burial) []error {
@@ -204,7 +204,7 @@ func (q *renumberer) Dead(ctx context.Context, bs []backend.Burial) []error {
 	for i := range bs {
 		q.token(&bs[i].Lease)
 	}
-	return q.whole.Dead(ctx, bs)
+	return q.Queue.Dead(ctx, bs)
 }
 
 type windowless struct {
@@ -214,12 +214,12 @@ type windowless struct {
 
 func (q *windowless) Purge(ctx context.Context) (int64, error) {
 	q.purged.Store(true)
-	return q.whole.Purge(ctx)
+	return q.Queue.Purge(ctx)
 }
 
 func (q *windowless) Schedule(ctx context.Context, ms []backend.Message) []error {
 	if !q.purged.Load() {
-		return q.whole.Schedule(ctx, ms)
+		return q.Queue.Schedule(ctx, ms)
 	}
-	return q.whole.Schedule(ctx, changed(ms, func(m *backend.Message) { m.UniqueFor = 0 }))
+	return q.Queue.Schedule(ctx, changed(ms, func(m *backend.Message) { m.UniqueFor = 0 }))
 }

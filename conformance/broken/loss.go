@@ -12,19 +12,19 @@ import (
 )
 
 var lossFaults = []Fault{
-	{"loses a message on nack", "nack-keeps", func(q *queue) backend.Queue { return &nackLoser{q} }},
-	{"loses a message when a context ends", "context-end-loses-nothing", func(q *queue) backend.Queue { return &popper{q} }},
-	{"takes a message under a context that has ended", "context-ended", func(q *queue) backend.Queue { return &deafTaker{q} }},
-	{"loses what a dead worker held", "lease-ends", func(q *queue) backend.Queue { return &ackOnTake{q} }},
-	{"loses the rest of a batch after one failure", "batch-outcomes", func(q *queue) backend.Queue { return &allOrNothing{q} }},
-	{"hands out more than was asked for", "receive-limit", func(q *queue) backend.Queue { return &generous{q} }},
-	{"loses a message one time in fifty when a call is broken off", "random-cancellations", func(q *queue) backend.Queue { return &leaky{queue: q} }},
-	{"hands a message to two workers", "exactly-one-worker", func(q *queue) backend.Queue { return &duplicator{queue: q} }},
-	{"hands a message out again after its ack", "done-is-done", func(q *queue) backend.Queue { return &lateAcker{q} }},
-	{"replaces a message by a second one of its id", "same-id", func(q *queue) backend.Queue { return &replacer{q} }},
-	{"leaves an entry behind for each message", "leaves-nothing", func(q *queue) backend.Queue { return &litterer{queue: q} }},
-	{"miscounts messages in flight", "stats", func(q *queue) backend.Queue { return &miscounter{q} }},
-	{"mixes up queues whose names are alike", "queues-are-apart", mixUp},
+	{Name: "loses a message on nack", Rule: "nack-keeps", wrap: func(q *queue) backend.Queue { return &nackLoser{q} }},
+	{Name: "loses a message when a context ends", Rule: "context-end-loses-nothing", wrap: func(q *queue) backend.Queue { return &popper{q} }},
+	{Name: "takes a message under a context that has ended", Rule: "context-ended", wrap: func(q *queue) backend.Queue { return &deafTaker{q} }},
+	{Name: "loses what a dead worker held", Rule: "lease-ends", wrap: func(q *queue) backend.Queue { return &ackOnTake{q} }},
+	{Name: "loses the rest of a batch after one failure", Rule: "batch-outcomes", wrap: func(q *queue) backend.Queue { return &allOrNothing{q} }},
+	{Name: "hands out more than was asked for", Rule: "receive-limit", wrap: func(q *queue) backend.Queue { return &generous{q} }},
+	{Name: "loses a message one time in fifty when a call is broken off", Rule: "random-cancellations", wrap: func(q *queue) backend.Queue { return &leaky{queue: q} }},
+	{Name: "hands a message to two workers", Rule: "exactly-one-worker", wrap: func(q *queue) backend.Queue { return &duplicator{queue: q} }},
+	{Name: "hands a message out again after its ack", Rule: "done-is-done", wrap: func(q *queue) backend.Queue { return &lateAcker{q} }},
+	{Name: "replaces a message by a second one of its id", Rule: "same-id", wrap: func(q *queue) backend.Queue { return &replacer{q} }},
+	{Name: "leaves an entry behind for each message", Rule: "leaves-nothing", wrap: func(q *queue) backend.Queue { return &litterer{queue: q} }},
+	{Name: "miscounts messages in flight", Rule: "stats", wrap: func(q *queue) backend.Queue { return &miscounter{q} }},
+	{Name: "mixes up queues whose names are alike", Rule: "queues-are-apart", wrap: mixUp},
 }
 
 type nackLoser struct{ *queue }
@@ -48,7 +48,7 @@ func (q *popper) Receive(ctx context.Context, limit int, lease time.Duration) ([
 	}
 	got := make(chan result, 1)
 	go func() {
-		ds, err := q.whole.Receive(context.WithoutCancel(ctx), limit, lease)
+		ds, err := q.Queue.Receive(context.WithoutCancel(ctx), limit, lease)
 		ours := slices.Clone(ds) // whoever receives them may change them
 		got <- result{ds, err}
 		if ctx.Err() != nil {
@@ -73,7 +73,7 @@ type deafTaker struct{ *queue }
 
 func (q *deafTaker) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
 	if ctx.Err() == nil {
-		return q.whole.Receive(ctx, limit, lease)
+		return q.Queue.Receive(ctx, limit, lease)
 	}
 	return q.now(limit, lease)
 }
@@ -85,14 +85,14 @@ func (q *queue) now(limit int, lease time.Duration) ([]backend.Delivery, error) 
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
-	return q.whole.Receive(ctx, limit, lease)
+	return q.Queue.Receive(ctx, limit, lease)
 }
 
 // ackOnTake pops: it keeps no lease, and settles without looking.
 type ackOnTake struct{ *queue }
 
 func (q *ackOnTake) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
-	ds, err := q.whole.Receive(ctx, limit, lease)
+	ds, err := q.Queue.Receive(ctx, limit, lease)
 	q.drop(ds)
 	return ds, err
 }
@@ -103,7 +103,7 @@ type allOrNothing struct{ *queue }
 
 func (q *allOrNothing) Schedule(ctx context.Context, ms []backend.Message) []error {
 	for i := range ms {
-		if errs := q.whole.Schedule(ctx, ms[i:i+1]); errs != nil {
+		if errs := q.Queue.Schedule(ctx, ms[i:i+1]); errs != nil {
 			return backend.FailAll(len(ms), errs[0])
 		}
 	}
@@ -113,7 +113,7 @@ func (q *allOrNothing) Schedule(ctx context.Context, ms []backend.Message) []err
 type generous struct{ *queue }
 
 func (q *generous) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
-	return q.whole.Receive(ctx, limit+1, lease)
+	return q.Queue.Receive(ctx, limit+1, lease)
 }
 
 // leaky drops what it got when the context ended meanwhile, one time in fifty.
@@ -123,7 +123,7 @@ type leaky struct {
 }
 
 func (q *leaky) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
-	ds, err := q.whole.Receive(ctx, limit, lease)
+	ds, err := q.Queue.Receive(ctx, limit, lease)
 	if len(ds) > 0 && q.n.Add(1)%50 == 0 {
 		q.drop(ds)
 		return nil, context.Canceled
@@ -143,7 +143,7 @@ func (q *duplicator) Receive(ctx context.Context, limit int, lease time.Duration
 	if ds := q.repeat(nil); ds != nil {
 		return ds, nil
 	}
-	ds, err := q.whole.Receive(ctx, limit, lease)
+	ds, err := q.Queue.Receive(ctx, limit, lease)
 	q.repeat(ds)
 	return ds, err
 }
@@ -161,7 +161,7 @@ func (q *duplicator) repeat(ds []backend.Delivery) (again []backend.Delivery) {
 }
 
 func (q *duplicator) Ack(ctx context.Context, ls []backend.Lease) []error {
-	q.whole.Ack(ctx, ls)
+	q.Queue.Ack(ctx, ls)
 	return nil
 }
 
@@ -179,7 +179,7 @@ func (q *replacer) Schedule(ctx context.Context, ms []backend.Message) []error {
 	for _, m := range ms {
 		q.Cancel(ctx, []string{m.ID})
 	}
-	return q.whole.Schedule(ctx, ms)
+	return q.Queue.Schedule(ctx, ms)
 }
 
 // litterer keeps an entry of each message in a queue that nobody looks at.
@@ -192,13 +192,13 @@ type litterer struct {
 func (q *litterer) Schedule(ctx context.Context, ms []backend.Message) []error {
 	q.once.Do(func() { q.side, _ = q.backend.Open(ctx, q.name+".index", q.options) })
 	q.side.Schedule(ctx, changed(ms, func(m *backend.Message) { m.Body, m.Headers = nil, nil }))
-	return q.whole.Schedule(ctx, ms)
+	return q.Queue.Schedule(ctx, ms)
 }
 
 type miscounter struct{ *queue }
 
 func (q *miscounter) Stats(ctx context.Context) (backend.Stats, error) {
-	s, err := q.whole.Stats(ctx)
+	s, err := q.Queue.Stats(ctx)
 	s.Ready, s.InFlight = s.Ready+s.InFlight, 0
 	return s, err
 }
@@ -210,6 +210,6 @@ func mixUp(q *queue) backend.Queue {
 	if err != nil {
 		return q
 	}
-	q.whole = alike.(whole)
+	q.Queue = alike
 	return q
 }

@@ -11,15 +11,15 @@ import (
 )
 
 var manyFaults = []Fault{
-	{"mixes up the order of more than 65,536 messages", "many-messages", func(q *queue) backend.Queue { return &crammed{q} }},
-	{"counts to 255 attempts", "many-hand-outs", func(q *queue) backend.Queue { return &byteCounter{q} }},
-	{"keeps 1,000 windows of a batch", "many-windows", func(q *queue) backend.Queue { return &fewWindows{q} }},
-	{"gives each handle a queue of its own", "open-at-once", onItsOwn},
-	{"takes what was in flight once for what still is", "lease-end-is-seen", func(q *queue) backend.Queue { return &grudging{q} }},
-	{"fails a whole batch when there is no room for a part", "full", func(q *queue) backend.Queue { return &allOrNone{q} }},
-	{"cuts a queue's name to 64 bytes", "queues-are-apart", cutName},
-	{"stops its timer when a worker leaves", "wake-up-outlives-leavers", func(q *queue) backend.Queue { return &unsettled{queue: q, commons: sharedBy(q)} }},
-	{"takes the bytes that are not UTF-8 out of a reason", "content-everywhere", func(q *queue) backend.Queue {
+	{Name: "mixes up the order of more than 65,536 messages", Rule: "many-messages", wrap: func(q *queue) backend.Queue { return &crammed{q} }},
+	{Name: "counts to 255 attempts", Rule: "many-hand-outs", wrap: func(q *queue) backend.Queue { return &byteCounter{q} }},
+	{Name: "keeps 1,000 windows of a batch", Rule: "many-windows", wrap: func(q *queue) backend.Queue { return &fewWindows{q} }},
+	{Name: "gives each handle a queue of its own", Rule: "open-at-once", wrap: onItsOwn},
+	{Name: "takes what was in flight once for what still is", Rule: "lease-end-is-seen", wrap: func(q *queue) backend.Queue { return &grudging{q} }},
+	{Name: "fails a whole batch when there is no room for a part", Rule: "full", wrap: func(q *queue) backend.Queue { return &allOrNone{q} }},
+	{Name: "cuts a queue's name to 64 bytes", Rule: "queues-are-apart", wrap: cutName},
+	{Name: "stops its timer when a worker leaves", Rule: "wake-up-outlives-leavers", wrap: func(q *queue) backend.Queue { return &unsettled{queue: q, commons: sharedBy(q)} }},
+	{Name: "takes the bytes that are not UTF-8 out of a reason", Rule: "content-everywhere", wrap: func(q *queue) backend.Queue {
 		return &lister{q, func(l *backend.DeadLetter) { l.Reason = string([]rune(l.Reason)) }}
 	}},
 }
@@ -27,11 +27,11 @@ var manyFaults = []Fault{
 type crammed struct{ *queue }
 
 func (q *crammed) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
-	s, err := q.whole.Stats(ctx)
+	s, err := q.Queue.Stats(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ds, err := q.whole.Receive(ctx, limit, lease)
+	ds, err := q.Queue.Receive(ctx, limit, lease)
 	if len(ds) > 1 && s.Ready > 1<<16 {
 		ds[0], ds[1] = ds[1], ds[0]
 	}
@@ -53,7 +53,7 @@ func (q *fewWindows) Schedule(ctx context.Context, ms []backend.Message) []error
 			some[i].UniqueFor = 0
 		}
 	}
-	return q.whole.Schedule(ctx, some)
+	return q.Queue.Schedule(ctx, some)
 }
 
 var handles atomic.Int64
@@ -68,7 +68,7 @@ func reopened(q *queue, name string) backend.Queue {
 	if err != nil {
 		return q
 	}
-	q.whole = other.(whole)
+	q.Queue = other
 	return q
 }
 
@@ -76,7 +76,7 @@ func reopened(q *queue, name string) backend.Queue {
 type grudging struct{ *queue }
 
 func (q *grudging) Cancel(ctx context.Context, ids []string) []error {
-	waiting, _, err := q.whole.Peek(ctx, "", 100)
+	waiting, _, err := q.Queue.Peek(ctx, "", 100)
 	if err != nil {
 		return backend.FailAll(len(ids), err)
 	}
@@ -85,13 +85,13 @@ func (q *grudging) Cancel(ctx context.Context, ids []string) []error {
 			return backend.FailAll(len(ids), backend.ErrInFlight)
 		}
 	}
-	return q.whole.Cancel(ctx, ids)
+	return q.Queue.Cancel(ctx, ids)
 }
 
 type allOrNone struct{ *queue }
 
 func (q *allOrNone) Schedule(ctx context.Context, ms []backend.Message) []error {
-	errs := q.whole.Schedule(ctx, ms)
+	errs := q.Queue.Schedule(ctx, ms)
 	if errors.Is(errors.Join(errs...), backend.ErrFull) {
 		return backend.FailAll(len(ms), backend.ErrFull)
 	}
@@ -105,7 +105,7 @@ type unsettled struct {
 }
 
 func (q *unsettled) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
-	ds, err := q.whole.Receive(ctx, limit, lease)
+	ds, err := q.Queue.Receive(ctx, limit, lease)
 	if errors.Is(err, context.Canceled) {
 		q.extra.Store(1)
 	}

@@ -10,16 +10,17 @@ import (
 )
 
 var pageFaults = []Fault{
-	{"goes on after the due time of a page's last message", "peek-ties", func(q *queue) backend.Queue { return &timePager{q} }},
-	{"goes on by the number of dead letters listed", "redrive-all", func(q *queue) backend.Queue { return &countPager{q} }},
-	{"lists dead letters by due time", "dead-pages", func(q *queue) backend.Queue { return &dueLister{q} }},
-	{"tells a wrong time of death", "dead-pages", func(q *queue) backend.Queue {
+	{Name: "goes on after the due time of a page's last message", Rule: "peek-ties", wrap: func(q *queue) backend.Queue { return &timePager{q} }},
+	{Name: "goes on by the number of dead letters listed", Rule: "redrive-all", wrap: func(q *queue) backend.Queue { return &countPager{q} }},
+	{Name: "lists dead letters by due time", Rule: "dead-pages", wrap: func(q *queue) backend.Queue { return &dueLister{q} }},
+	{Name: "lists the ids of dead letters in another order", Rule: "dead-list", wrap: func(q *queue) backend.Queue { return &idLister{q} }},
+	{Name: "tells a wrong time of death", Rule: "dead-pages", wrap: func(q *queue) backend.Queue {
 		return &lister{q, func(l *backend.DeadLetter) { l.Died = l.Due }}
 	}},
-	{"tells a wrong due time of a dead letter", "dead-pages", func(q *queue) backend.Queue {
+	{Name: "tells a wrong due time of a dead letter", Rule: "dead-pages", wrap: func(q *queue) backend.Queue {
 		return &lister{q, func(l *backend.DeadLetter) { l.Due = l.Due.Truncate(time.Minute) }}
 	}},
-	{"tells no due time of a head that is due", "stats", func(q *queue) backend.Queue { return &headless{q} }},
+	{Name: "tells no due time of a head that is due", Rule: "stats", wrap: func(q *queue) backend.Queue { return &headless{q} }},
 }
 
 // timePager has a due time for a cursor.
@@ -27,7 +28,7 @@ type timePager struct{ *queue }
 
 func (q *timePager) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
 	from, _ := strconv.ParseInt(cursor, 10, 64)
-	all, _, err := q.whole.Peek(ctx, "", 1_000_000)
+	all, _, err := q.Queue.Peek(ctx, "", 1_000_000)
 	all = slices.DeleteFunc(all, func(p backend.Pending) bool { return cursor != "" && p.Due.UnixNano() <= from })
 	if len(all) <= limit {
 		return all, "", err
@@ -40,7 +41,7 @@ type countPager struct{ *queue }
 
 func (q *countPager) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
 	from, _ := strconv.Atoi(cursor)
-	all, _, err := q.whole.ListDead(ctx, "", 1_000_000)
+	all, _, err := q.Queue.ListDead(ctx, "", 1_000_000)
 	rest := all[min(from, len(all)):]
 	if len(rest) <= limit {
 		return rest, "", err
@@ -48,19 +49,32 @@ func (q *countPager) ListDead(ctx context.Context, cursor string, limit int) ([]
 	return rest[:limit], strconv.Itoa(from + limit), err
 }
 
+func (q *countPager) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
+	return backend.DeadIDs(q.ListDead(ctx, cursor, limit))
+}
+
 // dueLister sorts each page.
 type dueLister struct{ *queue }
 
 func (q *dueLister) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
-	page, next, err := q.whole.ListDead(ctx, cursor, limit)
+	page, next, err := q.Queue.ListDead(ctx, cursor, limit)
 	slices.SortFunc(page, func(a, b backend.DeadLetter) int { return a.Due.Compare(b.Due) })
 	return page, next, err
+}
+
+// idLister reverses each page of ids.
+type idLister struct{ *queue }
+
+func (q *idLister) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
+	ids, next, err := q.Queue.ListDeadIDs(ctx, cursor, limit)
+	slices.Reverse(ids)
+	return ids, next, err
 }
 
 type headless struct{ *queue }
 
 func (q *headless) Stats(ctx context.Context) (backend.Stats, error) {
-	s, err := q.whole.Stats(ctx)
+	s, err := q.Queue.Stats(ctx)
 	if s.Ready > 0 {
 		s.HeadDue = time.Time{}
 	}

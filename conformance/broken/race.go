@@ -11,16 +11,16 @@ import (
 )
 
 var raceFaults = []Fault{
-	{"loses a message when two batches meet", "batches-at-once", func(q *queue) backend.Queue { return &overwriter{queue: q, commons: sharedBy(q)} }},
-	{"counts a message twice while it is settled", "clients-at-once", func(q *queue) backend.Queue { return &doubleCounter{queue: q} }},
-	{"counts an attempt for a Receive that ends beside another", "wake-up-races", func(q *queue) backend.Queue { return &overcounter{queue: q, commons: sharedBy(q)} }},
-	{"keeps the wake-up of a handle that closes", "wake-up-races", func(q *queue) backend.Queue {
+	{Name: "loses a message when two batches meet", Rule: "batches-at-once", wrap: func(q *queue) backend.Queue { return &overwriter{queue: q, commons: sharedBy(q)} }},
+	{Name: "counts a message twice while it is settled", Rule: "clients-at-once", wrap: func(q *queue) backend.Queue { return &doubleCounter{queue: q} }},
+	{Name: "counts an attempt for a Receive that ends beside another", Rule: "wake-up-races", wrap: func(q *queue) backend.Queue { return &overcounter{queue: q, commons: sharedBy(q)} }},
+	{Name: "keeps the wake-up of a handle that closes", Rule: "wake-up-races", wrap: func(q *queue) backend.Queue {
 		return &keeper{queue: q, commons: sharedBy(q), closed: make(chan struct{})}
 	}},
-	{"wakes one worker for a batch", "wake-up-of-batch", func(q *queue) backend.Queue { return newSoleWaker(q) }},
-	{"does not hear that a lease ends sooner", "wake-up-by-lease", func(q *queue) backend.Queue { return &sluggish{q} }},
-	{"sleeps until the head that it knew, for years", "wake-up-after-long", func(q *queue) backend.Queue { return &dreamer{q} }},
-	{"leaves a goroutine when it is woken and closed at once", "close-race", func(q *queue) backend.Queue { return &straggler{queue: q} }},
+	{Name: "wakes one worker for a batch", Rule: "wake-up-of-batch", wrap: func(q *queue) backend.Queue { return newSoleWaker(q) }},
+	{Name: "does not hear that a lease ends sooner", Rule: "wake-up-by-lease", wrap: func(q *queue) backend.Queue { return &sluggish{q} }},
+	{Name: "sleeps until the head that it knew, for years", Rule: "wake-up-after-long", wrap: func(q *queue) backend.Queue { return &dreamer{q} }},
+	{Name: "leaves a goroutine when it is woken and closed at once", Rule: "close-race", wrap: func(q *queue) backend.Queue { return &straggler{queue: q} }},
 }
 
 // commons is what the handles on one queue have in common.
@@ -54,7 +54,7 @@ func (q *overwriter) Schedule(ctx context.Context, ms []backend.Message) []error
 	if <-time.After(100 * time.Microsecond); others {
 		ms = ms[:len(ms)-1]
 	}
-	q.whole.Schedule(ctx, ms)
+	q.Queue.Schedule(ctx, ms)
 	return nil
 }
 
@@ -65,7 +65,7 @@ type doubleCounter struct {
 }
 
 func (q *doubleCounter) Stats(ctx context.Context) (backend.Stats, error) {
-	s, err := q.whole.Stats(ctx)
+	s, err := q.Queue.Stats(ctx)
 	s.InFlight += q.settling.Load()
 	return s, err
 }
@@ -74,7 +74,7 @@ func (q *doubleCounter) Ack(ctx context.Context, ls []backend.Lease) []error {
 	q.settling.Add(int64(len(ls)))
 	<-time.After(100 * time.Microsecond)
 	q.settling.Add(-int64(len(ls)))
-	return q.whole.Ack(ctx, ls)
+	return q.Queue.Ack(ctx, ls)
 }
 
 type overcounter struct {
@@ -84,7 +84,7 @@ type overcounter struct {
 
 func (q *overcounter) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
 	q.waiting.Add(1)
-	ds, err := q.whole.Receive(ctx, limit, lease)
+	ds, err := q.Queue.Receive(ctx, limit, lease)
 	if others := q.waiting.Add(-1); others > 0 && errors.Is(err, context.Canceled) {
 		q.extra.Store(1)
 	}
@@ -110,7 +110,7 @@ func (q *keeper) Receive(ctx context.Context, limit int, lease time.Duration) ([
 	case <-q.closed:
 		return nil, backend.ErrClosed
 	}
-	ds, err := q.whole.Receive(ctx, limit, lease)
+	ds, err := q.Queue.Receive(ctx, limit, lease)
 	if !errors.Is(err, backend.ErrClosed) {
 		q.turn <- struct{}{}
 	}
@@ -119,7 +119,7 @@ func (q *keeper) Receive(ctx context.Context, limit int, lease time.Duration) ([
 
 func (q *keeper) Close() error {
 	q.once.Do(func() { close(q.closed) })
-	return q.whole.Close()
+	return q.Queue.Close()
 }
 
 // straggler has a moment between the two parts of Close.
@@ -129,7 +129,7 @@ type straggler struct {
 }
 
 func (q *straggler) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
-	ds, err := q.whole.Receive(ctx, limit, lease)
+	ds, err := q.Queue.Receive(ctx, limit, lease)
 	if len(ds) > 0 && q.closing.Load() {
 		go func() { <-time.After(5 * time.Second) }()
 	}
@@ -139,5 +139,5 @@ func (q *straggler) Receive(ctx context.Context, limit int, lease time.Duration)
 func (q *straggler) Close() error {
 	q.closing.Store(true)
 	<-time.After(time.Millisecond)
-	return q.whole.Close()
+	return q.Queue.Close()
 }

@@ -12,26 +12,26 @@ import (
 )
 
 var stateFaults = []Fault{
-	{"says that it cancelled a message, and hands it out", "cancel", func(q *queue) backend.Queue { return &promiser{q} }},
-	{"ignores the cancel of a message in flight", "cancel-in-flight", func(q *queue) backend.Queue { return &agreeable{q, backend.ErrInFlight} }},
-	{"cancels what is not there", "cancel-settled", func(q *queue) backend.Queue { return &agreeable{q, backend.ErrNotFound} }},
-	{"looks, and cancels later", "cancel-race", func(q *queue) backend.Queue { return &racer{queue: q, doomed: map[string]bool{}} }},
-	{"moves a message in flight", "reschedule-states", func(q *queue) backend.Queue { return &mover{q} }},
-	{"hands out dead messages", "dead-is-out", func(q *queue) backend.Queue { return &undead{q} }},
-	{"buries without the attempts being over", "poison", func(q *queue) backend.Queue { return &pessimist{q} }},
-	{"lets a message that kills its worker live on", "poison-kills-worker", func(q *queue) backend.Queue {
+	{Name: "says that it cancelled a message, and hands it out", Rule: "cancel", wrap: func(q *queue) backend.Queue { return &promiser{q} }},
+	{Name: "ignores the cancel of a message in flight", Rule: "cancel-in-flight", wrap: func(q *queue) backend.Queue { return &agreeable{q, backend.ErrInFlight} }},
+	{Name: "cancels what is not there", Rule: "cancel-settled", wrap: func(q *queue) backend.Queue { return &agreeable{q, backend.ErrNotFound} }},
+	{Name: "looks, and cancels later", Rule: "cancel-race", wrap: func(q *queue) backend.Queue { return &racer{queue: q, doomed: map[string]bool{}} }},
+	{Name: "moves a message in flight", Rule: "reschedule-states", wrap: func(q *queue) backend.Queue { return &mover{q} }},
+	{Name: "hands out dead messages", Rule: "dead-is-out", wrap: func(q *queue) backend.Queue { return &undead{q} }},
+	{Name: "buries without the attempts being over", Rule: "poison", wrap: func(q *queue) backend.Queue { return &pessimist{q} }},
+	{Name: "lets a message that kills its worker live on", Rule: "poison-kills-worker", wrap: func(q *queue) backend.Queue {
 		return &stopsCounting{q}
 	}},
-	{"deletes no dead letter, and says it did", "delete-dead", func(q *queue) backend.Queue { return &hoarder{q} }},
-	{"accepts a push after Close", "closed", func(q *queue) backend.Queue { return &openDoor{queue: q} }},
-	{"sleeps on after Close", "close-wakes", func(q *queue) backend.Queue { return &heavySleeper{q} }},
-	{"takes its messages with it when it closes", "close-keeps", func(q *queue) backend.Queue { return &taker{q} }},
-	{"leaves a goroutine behind", "close-leaves-no-goroutine", func(q *queue) backend.Queue { return &leaver{q} }},
-	{"loses what a stopping worker gives back", "stop-returns-untouched", func(q *queue) backend.Queue { return &greedy{queue: q} }},
-	{"forgets a message that failed twice", "consume", func(q *queue) backend.Queue { return &impatient{q} }},
-	{"refuses odd arguments only when it feels like it", "bad-input", func(q *queue) backend.Queue { return &pushy{q} }},
-	{"claims to cancel, and cannot", "unsupported", func(q *queue) backend.Queue { return &pretender{q} }},
-	{"lets a lease be extended after an ack", "model", func(q *queue) backend.Queue { return &unextended{q} }},
+	{Name: "deletes no dead letter, and says it did", Rule: "delete-dead", wrap: func(q *queue) backend.Queue { return &hoarder{q} }},
+	{Name: "accepts a push after Close", Rule: "closed", wrap: func(q *queue) backend.Queue { return &openDoor{queue: q} }},
+	{Name: "sleeps on after Close", Rule: "close-wakes", wrap: func(q *queue) backend.Queue { return &heavySleeper{q} }},
+	{Name: "takes its messages with it when it closes", Rule: "close-keeps", wrap: func(q *queue) backend.Queue { return &taker{q} }},
+	{Name: "leaves a goroutine behind", Rule: "close-leaves-no-goroutine", wrap: func(q *queue) backend.Queue { return &leaver{q} }},
+	{Name: "loses what a stopping worker gives back", Rule: "stop-returns-untouched", wrap: func(q *queue) backend.Queue { return &greedy{queue: q} }},
+	{Name: "forgets a message that failed twice", Rule: "consume", wrap: func(q *queue) backend.Queue { return &impatient{q} }},
+	{Name: "refuses odd arguments only when it feels like it", Rule: "bad-input", wrap: func(q *queue) backend.Queue { return &pushy{q} }},
+	{Name: "claims to cancel, and cannot", Rule: "unsupported", wrap: func(q *queue) backend.Queue { return &pretender{q} }},
+	{Name: "lets a lease be extended after an ack", Rule: "model", wrap: func(q *queue) backend.Queue { return &unextended{q} }},
 }
 
 func (q *queue) clock() clockwork.Clock {
@@ -52,7 +52,7 @@ type agreeable struct {
 }
 
 func (q *agreeable) Cancel(ctx context.Context, ids []string) []error {
-	errs := q.whole.Cancel(ctx, ids)
+	errs := q.Queue.Cancel(ctx, ids)
 	for i, err := range errs {
 		if errors.Is(err, q.to) {
 			errs[i] = nil
@@ -84,7 +84,7 @@ type racer struct {
 func (q *racer) Cancel(ctx context.Context, ids []string) []error {
 	s, err := q.Stats(ctx)
 	if err != nil || s.Ready == 0 {
-		return q.whole.Cancel(ctx, ids)
+		return q.Queue.Cancel(ctx, ids)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -98,7 +98,7 @@ func (q *racer) Cancel(ctx context.Context, ids []string) []error {
 type mover struct{ *queue }
 
 func (q *mover) Reschedule(ctx context.Context, ms []backend.Move) []error {
-	errs := q.whole.Reschedule(ctx, ms)
+	errs := q.Queue.Reschedule(ctx, ms)
 	for i, err := range errs {
 		if errors.Is(err, backend.ErrInFlight) {
 			errs[i] = nil
@@ -148,7 +148,7 @@ func (q *openDoor) Schedule(ctx context.Context, ms []backend.Message) []error {
 type heavySleeper struct{ *queue }
 
 func (q *heavySleeper) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
-	ds, err := q.whole.Receive(ctx, limit, lease)
+	ds, err := q.Queue.Receive(ctx, limit, lease)
 	if errors.Is(err, backend.ErrClosed) {
 		<-ctx.Done()
 	}
@@ -162,7 +162,7 @@ func (q *taker) Close() error {
 	for {
 		ds, err := q.now(100, time.Hour)
 		if err != nil {
-			return q.whole.Close()
+			return q.Queue.Close()
 		}
 		q.drop(ds)
 	}
@@ -173,14 +173,14 @@ type leaver struct{ *queue }
 // Close leaves a goroutine for longer than anybody looks for it.
 func (q *leaver) Close() error {
 	go func() { <-time.After(5 * time.Second) }()
-	return q.whole.Close()
+	return q.Queue.Close()
 }
 
 // greedy fetches ahead, and counts that as an attempt when it gives back.
 type greedy struct{ *queue }
 
 func (q *greedy) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
-	ds, err := q.whole.Receive(ctx, limit, lease)
+	ds, err := q.Queue.Receive(ctx, limit, lease)
 	if err != nil {
 		return ds, err
 	}
@@ -198,13 +198,13 @@ func (q *impatient) Nack(ctx context.Context, rs []backend.Return) []error {
 	for i := range rs {
 		rs[i].Delay += 10000 * time.Hour
 	}
-	return q.whole.Nack(ctx, rs)
+	return q.Queue.Nack(ctx, rs)
 }
 
 // pushy pushes one message more for each.
 type pushy struct{ *queue }
 
 func (q *pushy) Schedule(ctx context.Context, ms []backend.Message) []error {
-	q.whole.Schedule(ctx, changed(ms, func(m *backend.Message) { m.ID += "+" }))
-	return q.whole.Schedule(ctx, ms)
+	q.Queue.Schedule(ctx, changed(ms, func(m *backend.Message) { m.ID += "+" }))
+	return q.Queue.Schedule(ctx, ms)
 }

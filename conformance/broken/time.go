@@ -8,29 +8,29 @@ import (
 )
 
 var timeFaults = []Fault{
-	{"hands out 1 ms early", "never-early", func(q *queue) backend.Queue {
+	{Name: "hands out 1 ms early", Rule: "never-early", wrap: func(q *queue) backend.Queue {
 		return &shifted{q, func(m *backend.Message) { advance(m, time.Millisecond) }}
 	}},
-	{"rounds due times down to the millisecond", "rounds-up", func(q *queue) backend.Queue {
+	{Name: "rounds due times down to the millisecond", Rule: "rounds-up", wrap: func(q *queue) backend.Queue {
 		return &shifted{q, func(m *backend.Message) { m.Due = m.Due.Truncate(time.Millisecond) }}
 	}},
-	{"rounds due times down to the second", "never-early-under-load", func(q *queue) backend.Queue {
+	{Name: "rounds due times down to the second", Rule: "never-early-under-load", wrap: func(q *queue) backend.Queue {
 		return &shifted{q, func(m *backend.Message) { m.Delay = m.Delay.Truncate(time.Second) }}
 	}},
-	{"takes a due time in the future as now", "due-at", func(q *queue) backend.Queue {
+	{Name: "takes a due time in the future as now", Rule: "due-at", wrap: func(q *queue) backend.Queue {
 		return &shifted{q, func(m *backend.Message) {
 			if !m.Due.IsZero() {
 				m.Due = time.Unix(0, 0)
 			}
 		}}
 	}},
-	{"forgets the high bits of a long delay", "longest-delay", func(q *queue) backend.Queue {
+	{Name: "forgets the high bits of a long delay", Rule: "longest-delay", wrap: func(q *queue) backend.Queue {
 		return &shifted{q, func(m *backend.Message) { m.Delay %= 1 << 32 * time.Millisecond / 65536 }}
 	}},
-	{"ignores the delay of a nack", "nack-delay", func(q *queue) backend.Queue { return &hasty{q} }},
-	{"reschedules to the old due time", "reschedule", func(q *queue) backend.Queue { return &immovable{q} }},
-	{"orders ties by id backwards", "order-of-ties", func(q *queue) backend.Queue { return &reversed{queue: q} }},
-	{"orders by push alone", "order", func(q *queue) backend.Queue { return &byPush{queue: q} }},
+	{Name: "ignores the delay of a nack", Rule: "nack-delay", wrap: func(q *queue) backend.Queue { return &hasty{q} }},
+	{Name: "reschedules to the old due time", Rule: "reschedule", wrap: func(q *queue) backend.Queue { return &immovable{q} }},
+	{Name: "orders ties by id backwards", Rule: "order-of-ties", wrap: func(q *queue) backend.Queue { return &reversed{queue: q} }},
+	{Name: "orders by push alone", Rule: "order", wrap: func(q *queue) backend.Queue { return &byPush{queue: q} }},
 }
 
 // shifted changes messages on their way in.
@@ -40,7 +40,7 @@ type shifted struct {
 }
 
 func (q *shifted) Schedule(ctx context.Context, ms []backend.Message) []error {
-	return q.whole.Schedule(ctx, changed(ms, q.shift))
+	return q.Queue.Schedule(ctx, changed(ms, q.shift))
 }
 
 func changed(ms []backend.Message, change func(*backend.Message)) []backend.Message {
@@ -68,7 +68,7 @@ func (q *hasty) Nack(ctx context.Context, rs []backend.Return) []error {
 		r.Delay = 0
 		now[i] = r
 	}
-	return q.whole.Nack(ctx, now)
+	return q.Queue.Nack(ctx, now)
 }
 
 // immovable answers as if it had moved the message.
@@ -79,7 +79,7 @@ func (q *immovable) Reschedule(ctx context.Context, ms []backend.Move) []error {
 	for i, m := range ms {
 		far[i] = backend.Move{ID: m.ID, Delay: 100 * time.Hour}
 	}
-	return q.whole.Reschedule(ctx, far)
+	return q.Queue.Reschedule(ctx, far)
 }
 
 // reversed pushes each batch backwards.
@@ -91,7 +91,7 @@ func (q *reversed) Schedule(ctx context.Context, ms []backend.Message) []error {
 	for i, m := range ms {
 		back[n-1-i] = m
 	}
-	errs := q.whole.Schedule(ctx, back)
+	errs := q.Queue.Schedule(ctx, back)
 	for i := range len(errs) / 2 {
 		errs[i], errs[n-1-i] = errs[n-1-i], errs[i]
 	}
@@ -105,7 +105,7 @@ type byPush struct {
 }
 
 func (q *byPush) Schedule(ctx context.Context, ms []backend.Message) []error {
-	return q.whole.Schedule(ctx, changed(ms, func(m *backend.Message) {
+	return q.Queue.Schedule(ctx, changed(ms, func(m *backend.Message) {
 		if m.Due.Before(q.latest) {
 			m.Due = q.latest
 		}

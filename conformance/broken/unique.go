@@ -10,23 +10,23 @@ import (
 )
 
 var uniqueFaults = []Fault{
-	{"asks for windows only for pushes that have one", "unique-window", func(q *queue) backend.Queue {
+	{Name: "asks for windows only for pushes that have one", Rule: "unique-window", wrap: func(q *queue) backend.Queue {
 		return &halfway{queue: q, ends: map[string]time.Time{}}
 	}},
-	{"forgets an id with its message", "unique-done", func(q *queue) backend.Queue {
+	{Name: "forgets an id with its message", Rule: "unique-done", wrap: func(q *queue) backend.Queue {
 		return &shifted{q, func(m *backend.Message) { m.UniqueFor = 0 }}
 	}},
-	{"keeps ids taken from the due time on", "unique-ended", func(q *queue) backend.Queue {
+	{Name: "keeps ids taken from the due time on", Rule: "unique-ended", wrap: func(q *queue) backend.Queue {
 		return &shifted{q, func(m *backend.Message) {
 			if m.UniqueFor > 0 {
 				m.UniqueFor += m.Delay
 			}
 		}}
 	}},
-	{"frees ids a little early", "unique-ended", func(q *queue) backend.Queue {
+	{Name: "frees ids a little early", Rule: "unique-ended", wrap: func(q *queue) backend.Queue {
 		return &shifted{q, func(m *backend.Message) { m.UniqueFor -= m.UniqueFor / 1000 }}
 	}},
-	{"looks for an id before it stores the message", "unique-race", func(q *queue) backend.Queue { return &hurried{q} }},
+	{Name: "looks for an id before it stores the message", Rule: "unique-race", wrap: func(q *queue) backend.Queue { return &hurried{q} }},
 }
 
 // halfway keeps the windows itself.
@@ -46,7 +46,7 @@ func (q *halfway) Schedule(ctx context.Context, ms []backend.Message) []error {
 			errs[i] = backend.ErrDuplicate
 			continue
 		}
-		if out := q.whole.Schedule(ctx, []backend.Message{m}); out != nil {
+		if out := q.Queue.Schedule(ctx, []backend.Message{m}); out != nil {
 			errs[i] = out[0]
 		} else if window > 0 {
 			q.ends[m.ID] = now.Add(window)
@@ -60,10 +60,10 @@ type hurried struct{ *queue }
 
 func (q *hurried) Schedule(ctx context.Context, ms []backend.Message) []error {
 	if s, err := q.Stats(ctx); err != nil || s != (backend.Stats{}) {
-		return q.whole.Schedule(ctx, ms)
+		return q.Queue.Schedule(ctx, ms)
 	}
 	<-time.After(time.Millisecond)
-	errs := q.whole.Schedule(ctx, ms)
+	errs := q.Queue.Schedule(ctx, ms)
 	for i, err := range errs {
 		if errors.Is(err, backend.ErrDuplicate) {
 			errs[i] = nil

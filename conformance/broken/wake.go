@@ -8,13 +8,13 @@ import (
 )
 
 var wakeFaults = []Fault{
-	{"forgets a wake-up: sleeps until the head that it knew", "wake-up", func(q *queue) backend.Queue { return &dreamer{q} }},
-	{"does not hear what another client pushes", "wake-up-elsewhere", func(q *queue) backend.Queue { return &dreamer{q} }},
-	{"does not hear a push on an empty queue", "wake-up-at-once", func(q *queue) backend.Queue { return &oblivious{q} }},
-	{"does not hear a nack", "wake-up-by-nack", func(q *queue) backend.Queue { return &oblivious{q} }},
-	{"does not hear a reschedule", "wake-up-by-reschedule", func(q *queue) backend.Queue { return &dreamer{q} }},
-	{"wakes one worker for many messages", "wake-up-of-many", func(q *queue) backend.Queue { return newSoleWaker(q) }},
-	{"gives a wake-up to a worker that is leaving", "wake-up-outlives-leavers", func(q *queue) backend.Queue { return newSoleWaker(q) }},
+	{Name: "forgets a wake-up: sleeps until the head that it knew", Rule: "wake-up", wrap: func(q *queue) backend.Queue { return &dreamer{q} }},
+	{Name: "does not hear what another client pushes", Rule: "wake-up-elsewhere", wrap: func(q *queue) backend.Queue { return &dreamer{q} }},
+	{Name: "does not hear a push on an empty queue", Rule: "wake-up-at-once", wrap: func(q *queue) backend.Queue { return &oblivious{q} }},
+	{Name: "does not hear a nack", Rule: "wake-up-by-nack", wrap: func(q *queue) backend.Queue { return &oblivious{q} }},
+	{Name: "does not hear a reschedule", Rule: "wake-up-by-reschedule", wrap: func(q *queue) backend.Queue { return &dreamer{q} }},
+	{Name: "wakes one worker for many messages", Rule: "wake-up-of-many", wrap: func(q *queue) backend.Queue { return newSoleWaker(q) }},
+	{Name: "gives a wake-up to a worker that is leaving", Rule: "wake-up-outlives-leavers", wrap: func(q *queue) backend.Queue { return newSoleWaker(q) }},
 }
 
 // dreamer sleeps until the head that it saw when it fell asleep.
@@ -30,7 +30,7 @@ func (q *dreamer) Receive(ctx context.Context, limit int, lease time.Duration) (
 			return nil, err
 		}
 		if s.HeadDue.IsZero() {
-			return q.whole.Receive(ctx, limit, lease)
+			return q.Queue.Receive(ctx, limit, lease)
 		}
 		timer := q.clock().NewTimer(s.HeadDue.Sub(q.clock().Now()))
 		select {
@@ -72,5 +72,5 @@ func (q *soleWaker) Receive(ctx context.Context, limit int, lease time.Duration)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return q.whole.Receive(ctx, limit, lease)
+	return q.Queue.Receive(ctx, limit, lease)
 }

@@ -1,5 +1,6 @@
-// Package list is the smallest backend that keeps every promise but speed: a slice under a mutex. It is here to be read beside
-// docs/writing-a-backend.md, and to be copied.
+// Package list is a backend with every method, in one slice under a mutex. It keeps all promises but
+// speed, durability and UniqueFor. It is here to be read beside docs/writing-a-backend.md, and to be
+// copied.
 package list
 
 import (
@@ -25,9 +26,9 @@ type Backend struct {
 // New returns an empty backend.
 func New() *Backend { return &Backend{stores: make(map[string]*store)} }
 
-// Traits claims all that a trait can claim, but that messages outlive the process, and ids their messages.
+// Traits declares what is lacking: messages end with the process, and ids with their messages.
 func (b *Backend) Traits() backend.Traits {
-	return backend.Traits{Name: "list", Durability: backend.InProcess, NoUniqueFor: true}
+	return backend.Traits{Name: "list", Lacks: backend.Lacking(backend.Durability, backend.UniqueWindows)}
 }
 
 // Open is as in backend.Backend.
@@ -43,10 +44,10 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	if b.stores[name] == nil {
 		b.stores[name] = &store{byID: make(map[string]*message), changed: make(chan struct{})}
 	}
-	q := &Queue{store: b.stores[name], clock: o.Clock, closed: make(chan struct{})}
-	if q.clock == nil {
-		q.clock = clockwork.NewRealClock()
+	if o.Clock == nil {
+		o.Clock = clockwork.NewRealClock()
 	}
+	q := &Queue{store: b.stores[name], clock: o.Clock, closed: make(chan struct{})}
 	b.handles = append(b.handles, q)
 	return q, nil
 }
@@ -62,77 +63,71 @@ func (b *Backend) Close() error {
 	return nil
 }
 
-// store is what all handles on one name share.
+// store is what all handles on one name share. Its methods are called under its lock.
 type store struct {
-	mu       sync.Mutex
-	byID     map[string]*message // of both slices
-	messages []*message          // in push order
-	dead     []*message          // in the order of deaths
-	last     uint64              // token or place
-	changed  chan struct{}
+	mu      sync.Mutex
+	now     time.Time // when the lock was taken
+	byID    map[string]*message
+	all     []*message // by place
+	last    uint64     // token or place
+	changed chan struct{}
 }
 
 type message struct {
 	backend.Message
-	place    uint64 // in its slice, by which that is sorted
+	place    uint64 // in push order; a dead letter has one behind all that were there when it died
 	attempts int
 	token    uint64 // of its lease, 0 for none
 	until    time.Time
-
-	dead   bool
-	reason string
-	died   time.Time
+	reason   string
+	died     time.Time // zero unless it is dead
 }
 
-func (m *message) leased(now time.Time) bool { return m.token != 0 && m.until.After(now) }
+func (m *message) dead() bool { return !m.died.IsZero() }
 
-// wake has everyone who waits look again.
-func (s *store) wake() {
-	close(s.changed)
-	s.changed = make(chan struct{})
-}
+func (s *store) leased(m *message) bool { return m.token != 0 && m.until.After(s.now) }
 
-// find returns the message of an id that waits or is leased, or nil.
-func (s *store) find(id string) *message {
-	if m := s.byID[id]; m != nil && !m.dead {
-		return m
-	}
-	return nil
-}
-
-// buried returns the dead letter of an id, or nil.
-func (s *store) buried(id string) *message {
-	if m := s.byID[id]; m != nil && m.dead {
-		return m
-	}
-	return nil
-}
-
-// add puts a message at the end of one of the slices.
-func (s *store) add(m *message, dead bool) {
+func (s *store) add(m *message) {
 	s.last++
-	m.place, m.dead = s.last, dead
-	s.byID[m.ID] = m
-	if dead {
-		s.dead = append(s.dead, m)
-	} else {
-		s.messages = append(s.messages, m)
-	}
+	m.place, s.byID[m.ID] = s.last, m
+	s.all = append(s.all, m)
 }
 
-// remove takes a message out of its slice.
 func (s *store) remove(m *message) {
 	delete(s.byID, m.ID)
-	if m.dead {
-		s.dead = without(s.dead, m)
-	} else {
-		s.messages = without(s.messages, m)
+	i, _ := slices.BinarySearchFunc(s.all, m.place, func(m *message, place uint64) int { return cmp.Compare(m.place, place) })
+	s.all = slices.Delete(s.all, i, i+1)
+}
+
+// held does something to the message of a lease that is in force.
+func (s *store) held(l backend.Lease, do func(*message)) error {
+	m := s.byID[l.ID]
+	if m == nil || !s.leased(m) || l.Token != (backend.Token{Lo: m.token}) {
+		return backend.ErrLeaseLost
 	}
+	do(m)
+	return nil
 }
 
-func without(ms []*message, gone *message) []*message {
-	i, _ := slices.BinarySearchFunc(ms, gone.place, byPlace)
-	return slices.Delete(ms, i, i+1)
+// waiting does something to a message that is neither leased nor dead.
+func (s *store) waiting(id string, do func(*message)) error {
+	m := s.byID[id]
+	switch {
+	case m == nil || m.dead():
+		return backend.ErrNotFound
+	case s.leased(m):
+		return backend.ErrInFlight
+	}
+	do(m)
+	return nil
 }
 
-func byPlace(m *message, place uint64) int { return cmp.Compare(m.place, place) }
+// buried does something to a dead letter.
+func (s *store) buried(id string, do func(*message)) error {
+	m := s.byID[id]
+	if m == nil || !m.dead() {
+		return backend.ErrNotFound
+	}
+	do(m)
+	return nil
+}

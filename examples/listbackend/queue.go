@@ -3,6 +3,7 @@ package list
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -13,72 +14,76 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Queue is a handle. It is safe for concurrent use.
+// Queue is a handle. It is safe for concurrent use. Its methods are as in backend.Queue.
 type Queue struct {
-	store  *store
+	backend.Unsupported // for methods that backend.Queue gets later
+	*store
 	clock  clockwork.Clock
 	once   sync.Once
 	closed chan struct{}
 }
 
-var (
-	_ backend.Queue       = (*Queue)(nil)
-	_ backend.Canceler    = (*Queue)(nil)
-	_ backend.Inspector   = (*Queue)(nil)
-	_ backend.DeadLetters = (*Queue)(nil)
-)
-
-// Close is as in backend.Queue.
-func (q *Queue) Close() error {
-	q.store.mu.Lock() // a Receive that is at it takes nothing afterwards
-	defer q.store.mu.Unlock()
-	q.once.Do(func() { close(q.closed) })
-	return nil
-}
-
-func (q *Queue) ready(ctx context.Context) error {
+// locked runs do under the store's lock, unless the handle is closed or ctx has ended.
+func (q *Queue) locked(ctx context.Context, do func()) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	select {
 	case <-q.closed:
 		return backend.ErrClosed
 	default:
-		return ctx.Err()
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	q.now = q.clock.Now()
+	do()
+	return nil
 }
 
-// each answers a call on several messages, one at a time, under the store's lock.
-func each[T any](ctx context.Context, q *Queue, items []T, do func(T) error) []error {
-	q.store.mu.Lock()
-	defer q.store.mu.Unlock()
-	if err := q.ready(ctx); err != nil {
-		return backend.FailAll(len(items), err)
-	}
-	defer q.store.wake()
-	errs := make([]error, len(items))
-	for i, item := range items {
-		errs[i] = do(item)
+// each does one thing to each of n messages, and wakes the Receives that wait.
+func (q *Queue) each(ctx context.Context, n int, do func(i int) error) []error {
+	errs := make([]error, n)
+	err := q.locked(ctx, func() {
+		for i := range n {
+			errs[i] = do(i)
+		}
+		close(q.changed)
+		q.changed = make(chan struct{})
+	})
+	if err != nil {
+		return backend.FailAll(n, err)
 	}
 	return errs
 }
 
-// Schedule is as in backend.Queue.
+// Close takes the lock, so that a Receive that is under way takes nothing afterwards.
+func (q *Queue) Close() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.once.Do(func() { close(q.closed) })
+	return nil
+}
+
 func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
-	return each(ctx, q, ms, func(m backend.Message) error {
-		if q.store.byID[m.ID] != nil {
+	return q.each(ctx, len(ms), func(i int) error {
+		m := &message{Message: ms[i]}
+		if q.byID[m.ID] != nil {
 			return backend.ErrDuplicate
 		}
 		m.Body, m.Headers = bytes.Clone(m.Body), maps.Clone(m.Headers)
 		if m.Due.IsZero() {
-			m.Due = q.clock.Now().Add(m.Delay)
+			m.Due = q.now.Add(m.Delay)
 		}
-		q.store.add(&message{Message: m}, false)
+		q.add(m)
 		return nil
 	})
 }
 
-// Receive is as in backend.Queue.
-func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) (ds []backend.Delivery, err error) {
 	for {
-		ds, next, changed, err := q.take(ctx, limit, lease)
+		var next time.Time
+		var changed chan struct{}
+		err := q.locked(ctx, func() { ds, next, changed = q.take(limit, lease) })
 		if err != nil || len(ds) > 0 {
 			return ds, err
 		}
@@ -86,7 +91,34 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]
 	}
 }
 
-// sleep waits until something may have become due.
+// take leases what is due. Where nothing is, next is when something will be, zero for never.
+func (s *store) take(limit int, lease time.Duration) (ds []backend.Delivery, next time.Time, changed chan struct{}) {
+	var due []*message
+	for _, m := range s.all {
+		free := m.Due
+		if s.leased(m) {
+			free = m.until
+		}
+		switch {
+		case m.dead():
+		case !free.After(s.now):
+			due = append(due, m)
+		case next.IsZero() || free.Before(next):
+			next = free
+		}
+	}
+	slices.SortStableFunc(due, func(a, b *message) int { return a.Due.Compare(b.Due) })
+	for _, m := range due[:min(limit, len(due))] {
+		s.last++
+		m.token, m.until, m.attempts = s.last, s.now.Add(lease), m.attempts+1
+		ds = append(ds, backend.Delivery{
+			ID: m.ID, Body: bytes.Clone(m.Body), Headers: maps.Clone(m.Headers), Due: m.Due,
+			Attempt: m.attempts, Token: backend.Token{Lo: m.token}, Until: m.until,
+		})
+	}
+	return ds, next, s.changed
+}
+
 func (q *Queue) sleep(ctx context.Context, until time.Time, changed <-chan struct{}) {
 	var due <-chan time.Time
 	if !until.IsZero() {
@@ -105,136 +137,154 @@ func (q *Queue) sleep(ctx context.Context, until time.Time, changed <-chan struc
 	}
 }
 
-// take leases what is due, or says when something will be, or what to wait for.
-func (q *Queue) take(ctx context.Context, limit int, lease time.Duration) (ds []backend.Delivery, next time.Time, changed <-chan struct{}, err error) {
-	s := q.store
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := q.ready(ctx); err != nil {
-		return nil, next, nil, err
-	}
-	now := q.clock.Now()
-	var due []*message
-	for _, m := range s.messages {
-		free := m.Due
-		if m.leased(now) {
-			free = m.until
-		}
-		if !free.After(now) {
-			due = append(due, m)
-		} else if next.IsZero() || free.Before(next) {
-			next = free
-		}
-	}
-	slices.SortStableFunc(due, func(a, b *message) int { return a.Due.Compare(b.Due) })
-	for _, m := range due[:min(limit, len(due))] {
-		ds = append(ds, s.lease(m, now.Add(lease)))
-	}
-	return ds, next, s.changed, nil
-}
-
-func (s *store) lease(m *message, until time.Time) backend.Delivery {
-	s.last++
-	m.token, m.until = s.last, until
-	m.attempts++
-	return backend.Delivery{
-		ID: m.ID, Body: bytes.Clone(m.Body), Headers: maps.Clone(m.Headers), Due: m.Due, Attempt: m.attempts,
-		Token: backend.Token{Lo: m.token}, Until: until,
-	}
-}
-
-// held is the message of a lease that is in force.
-func (q *Queue) held(l backend.Lease) (*message, error) {
-	m := q.store.find(l.ID)
-	if m == nil || m.token != l.Token.Lo || l.Token.Hi != 0 || !m.leased(q.clock.Now()) {
-		return nil, backend.ErrLeaseLost
-	}
-	return m, nil
-}
-
-// Ack is as in backend.Queue.
 func (q *Queue) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return each(ctx, q, ls, func(l backend.Lease) error {
-		m, err := q.held(l)
-		if err == nil {
-			q.store.remove(m)
-		}
-		return err
-	})
+	return q.each(ctx, len(ls), func(i int) error { return q.held(ls[i], q.remove) })
 }
 
-// Nack is as in backend.Queue.
 func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
-	return each(ctx, q, rs, func(r backend.Return) error {
-		m, err := q.held(r.Lease)
-		if err != nil {
-			return err
-		}
-		m.token = 0
-		if r.Untouched {
-			m.attempts--
-		} else {
-			m.Due = q.clock.Now().Add(r.Delay)
-		}
-		if r.NewHeaders {
-			m.Headers = maps.Clone(r.Headers)
-		}
-		return nil
+	return q.each(ctx, len(rs), func(i int) error {
+		return q.held(rs[i].Lease, func(m *message) {
+			m.token = 0
+			if rs[i].Untouched {
+				m.attempts--
+			} else {
+				m.Due = q.now.Add(rs[i].Delay)
+			}
+			if rs[i].NewHeaders {
+				m.Headers = maps.Clone(rs[i].Headers)
+			}
+		})
 	})
 }
 
-// Extend is as in backend.Queue.
-func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) (ends []time.Time, errs []error) {
-	ends = make([]time.Time, 0, len(ls))
-	errs = each(ctx, q, ls, func(l backend.Lease) error {
-		m, err := q.held(l)
-		ends = append(ends, time.Time{})
-		if err == nil {
-			m.until = q.clock.Now().Add(lease)
-			ends[len(ends)-1] = m.until
-		}
-		return err
+func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
+	ends := make([]time.Time, len(ls))
+	return ends, q.each(ctx, len(ls), func(i int) error {
+		return q.held(ls[i], func(m *message) {
+			m.until = q.now.Add(lease)
+			ends[i] = m.until
+		})
 	})
-	return slices.Grow(ends, len(ls))[:len(ls)], errs
 }
 
-// Cancel is as in backend.Canceler.
+func (q *Queue) Dead(ctx context.Context, bs []backend.Burial) []error {
+	return q.each(ctx, len(bs), func(i int) error {
+		return q.held(bs[i].Lease, func(m *message) {
+			q.remove(m)
+			m.token, m.reason, m.died = 0, bs[i].Reason, q.now
+			q.add(m)
+		})
+	})
+}
+
 func (q *Queue) Cancel(ctx context.Context, ids []string) []error {
-	return each(ctx, q, ids, func(id string) error {
-		m := q.store.find(id)
-		switch {
-		case m == nil:
-			return backend.ErrNotFound
-		case m.leased(q.clock.Now()):
-			return backend.ErrInFlight
-		}
-		q.store.remove(m)
-		return nil
+	return q.each(ctx, len(ids), func(i int) error { return q.waiting(ids[i], q.remove) })
+}
+
+func (q *Queue) Reschedule(ctx context.Context, ms []backend.Move) []error {
+	return q.each(ctx, len(ms), func(i int) error {
+		return q.waiting(ms[i].ID, func(m *message) {
+			if m.Due = ms[i].Due; m.Due.IsZero() {
+				m.Due = q.now.Add(ms[i].Delay)
+			}
+		})
 	})
 }
 
-// Stats is as in backend.Inspector.
 func (q *Queue) Stats(ctx context.Context) (st backend.Stats, err error) {
-	if err := q.ready(ctx); err != nil {
-		return st, err
-	}
-	q.store.mu.Lock()
-	defer q.store.mu.Unlock()
-	now := q.clock.Now()
-	for _, m := range q.store.messages {
-		switch {
-		case m.leased(now):
-			st.InFlight++
-			continue
-		case m.Due.After(now):
-			st.Scheduled++
-		default:
-			st.Ready++
+	err = q.locked(ctx, func() {
+		for _, m := range q.all {
+			switch {
+			case m.dead():
+				st.Dead++
+				continue
+			case q.leased(m):
+				st.InFlight++
+				continue
+			case m.Due.After(q.now):
+				st.Scheduled++
+			default:
+				st.Ready++
+			}
+			if st.HeadDue.IsZero() || m.Due.Before(st.HeadDue) {
+				st.HeadDue = m.Due
+			}
 		}
-		if st.HeadDue.IsZero() || m.Due.Before(st.HeadDue) {
-			st.HeadDue = m.Due
-		}
+	})
+	return st, err
+}
+
+// page shows the messages that have a time, by time and place. The cursor is both of the last one shown.
+func page[T any](ctx context.Context, q *Queue, cursor string, limit int, at func(*message) time.Time, show func(*message) T) (shown []T, next string, err error) {
+	var ns int64
+	var place uint64
+	if n, _ := fmt.Sscanf(cursor, "%d.%d", &ns, &place); n != 2 && cursor != "" {
+		return nil, "", backend.Invalid("cursor", cursor, "one that came with a page")
 	}
-	st.Dead = int64(len(q.store.dead))
-	return st, nil
+	after := time.Unix(0, ns)
+	err = q.locked(ctx, func() {
+		var rest []*message
+		for _, m := range q.all {
+			if t := at(m); !t.IsZero() && (cursor == "" || t.After(after) || t.Equal(after) && m.place > place) {
+				rest = append(rest, m)
+			}
+		}
+		slices.SortStableFunc(rest, func(a, b *message) int { return at(a).Compare(at(b)) })
+		for _, m := range rest[:min(limit, len(rest))] {
+			shown = append(shown, show(m))
+		}
+		if n := len(shown); n < len(rest) {
+			next = fmt.Sprintf("%d.%d", at(rest[n-1]).UnixNano(), rest[n-1].place)
+		}
+	})
+	return shown, next, err
+}
+
+func (q *Queue) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
+	due := func(m *message) (t time.Time) {
+		if !m.dead() && !q.leased(m) {
+			t = m.Due
+		}
+		return t
+	}
+	return page(ctx, q, cursor, limit, due, func(m *message) backend.Pending {
+		return backend.Pending{ID: m.ID, Body: bytes.Clone(m.Body), Headers: maps.Clone(m.Headers), Due: m.Due, Attempts: m.attempts}
+	})
+}
+
+func (q *Queue) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
+	died := func(m *message) time.Time { return m.died }
+	return page(ctx, q, cursor, limit, died, func(m *message) backend.DeadLetter {
+		return backend.DeadLetter{
+			ID: m.ID, Body: bytes.Clone(m.Body), Headers: maps.Clone(m.Headers), Due: m.Due,
+			Attempts: m.attempts, Reason: m.reason, Died: m.died,
+		}
+	})
+}
+
+func (q *Queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
+	return backend.DeadIDs(q.ListDead(ctx, cursor, limit))
+}
+
+func (q *Queue) Redrive(ctx context.Context, ids []string) []error {
+	return q.each(ctx, len(ids), func(i int) error {
+		return q.buried(ids[i], func(m *message) {
+			q.remove(m)
+			m.attempts, m.Due, m.died = 0, q.now, time.Time{}
+			q.add(m)
+		})
+	})
+}
+
+func (q *Queue) DeleteDead(ctx context.Context, ids []string) []error {
+	return q.each(ctx, len(ids), func(i int) error { return q.buried(ids[i], q.remove) })
+}
+
+func (q *Queue) Purge(ctx context.Context) (removed int64, err error) {
+	err = q.locked(ctx, func() {
+		removed = int64(len(q.all))
+		q.all = nil
+		clear(q.byID)
+	})
+	return removed, err
 }

@@ -54,21 +54,13 @@ func (f fixture) backend(codec Codec, opts ...redisson.Option) *redisson.Backend
 	return b
 }
 
-// A handle is a queue with all that redisson can do.
-type handle interface {
-	backend.Queue
-	backend.Canceler
-	backend.Rescheduler
-	backend.Inspector
-}
-
 var silent = slog.New(slog.DiscardHandler)
 
 // open returns a handle, which tends the queue until it is closed.
-func (b both) open(ctx context.Context) handle {
+func (b both) open(ctx context.Context) backend.Queue {
 	b.Helper()
 	q := got(b.ours.Open(ctx, b.java.Name(), backend.Options{Logger: silent}))(b.T)
-	return q.(handle)
+	return q
 }
 
 // workers opens the queue for Consume.

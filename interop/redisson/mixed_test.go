@@ -137,7 +137,7 @@ func TestMixedFormatsStuck(t *testing.T) {
 	m.empty(ctx)
 }
 
-func (b both) stats(ctx context.Context, q handle) backend.Stats {
+func (b both) stats(ctx context.Context, q backend.Queue) backend.Stats {
 	b.Helper()
 	return got(q.Stats(ctx))(b.T)
 }

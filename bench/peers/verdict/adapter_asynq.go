@@ -32,7 +32,11 @@ type asynqBackend struct {
 // Traits declare what its documentation says: intervals, and nothing of an order. Ids are asynq's TaskID.
 func (b *asynqBackend) Traits() backend.Traits {
 	t := backend.Traits{
-		Name: "asynq", Unordered: true, FixedHeaders: true, NoUniqueFor: true, Resolution: time.Second, Sweep: 5*time.Second + 3*time.Second/2,
+		Name: "asynq", Resolution: time.Second, Sweep: 5*time.Second + 3*time.Second/2,
+		Lacks: backend.Lacking(
+			backend.Rescheduling, backend.Counting, backend.Peeking, backend.Purging,
+			backend.Ordering, backend.ChangingHeaders, backend.UniqueWindows,
+		),
 		Leases: backend.InConnection,
 	}
 	if b.interval > 0 {
@@ -74,15 +78,12 @@ func (q *asynqStation) stop() error {
 }
 
 type asynqQueue struct {
+	backend.Unsupported
 	door
 	*asynqStation
 }
 
-var (
-	_ backend.Queue       = (*asynqQueue)(nil)
-	_ backend.Canceler    = (*asynqQueue)(nil)
-	_ backend.DeadLetters = (*asynqQueue)(nil)
-)
+var _ backend.Queue = (*asynqQueue)(nil)
 
 func (q *asynqQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	return each(ctx, &q.door, ms, func(m backend.Message) error {
@@ -257,6 +258,10 @@ func (q *asynqQueue) ListDead(ctx context.Context, cursor string, limit int) (ls
 		next = strconv.Itoa(page + 1)
 	}
 	return ls, next, nil
+}
+
+func (q *asynqQueue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
+	return backend.DeadIDs(q.ListDead(ctx, cursor, limit))
 }
 
 // Redrive is RunTask, for archived tasks alone.

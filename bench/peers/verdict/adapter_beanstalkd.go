@@ -30,8 +30,11 @@ const ttr = time.Second
 // Traits declare the protocol's whole seconds, ids of the server's making and bodies without headers, and no order but that of priorities.
 func (b *beanstalkdBackend) Traits() backend.Traits {
 	return backend.Traits{
-		Name: "beanstalkd", Unordered: true, Resolution: time.Second, MaxDelay: math.MaxUint32 * time.Second,
-		StoreMakesIDs: true, NoHeaders: true, KeepsDuplicates: true, NoUniqueFor: true,
+		Name: "beanstalkd", Resolution: time.Second, MaxDelay: math.MaxUint32 * time.Second,
+		Lacks: backend.Lacking(
+			backend.Rescheduling, backend.Redriving, backend.Peeking, backend.Purging,
+			backend.Ordering, backend.OwnIDs, backend.Headers, backend.Deduplicating,
+		),
 	}
 }
 
@@ -45,6 +48,7 @@ func (b *beanstalkdBackend) Open(ctx context.Context, name string, _ backend.Opt
 }
 
 type beanstalkdQueue struct {
+	backend.Unsupported
 	door
 	backend *beanstalkdBackend
 	tube    string
@@ -64,11 +68,7 @@ type reservation struct {
 	*keeper
 }
 
-var (
-	_ backend.Queue     = (*beanstalkdQueue)(nil)
-	_ backend.Canceler  = (*beanstalkdQueue)(nil)
-	_ backend.Inspector = (*beanstalkdQueue)(nil)
-)
+var _ backend.Queue = (*beanstalkdQueue)(nil)
 
 func (q *beanstalkdQueue) dial() (*beanstalk.Conn, error) {
 	c, err := beanstalk.Dial("tcp", q.backend.addr)

@@ -31,7 +31,11 @@ const ackWait = time.Second
 // anybody had it, and that the server looks at what is due every 250 ms.
 func (b *natsBackend) Traits() backend.Traits {
 	t := backend.Traits{
-		Name: "nats", Unordered: true, KeepsDuplicates: true, FixedHeaders: true, NoUniqueFor: true, RecountsAttempts: true, Sweep: 250 * time.Millisecond,
+		Name: "nats", Sweep: 250 * time.Millisecond,
+		Lacks: backend.Lacking(
+			backend.Rescheduling, backend.Counting, backend.Redriving, backend.Peeking, backend.Purging,
+			backend.Ordering, backend.Deduplicating, backend.ChangingHeaders, backend.UniqueWindows, backend.ExactAttempts,
+		),
 	}
 	if !b.header {
 		t.Resolution = time.Second
@@ -66,6 +70,7 @@ func (b *natsBackend) open(ctx context.Context, name string) (*natsQueue, error)
 }
 
 type natsQueue struct {
+	backend.Unsupported
 	door
 	backend *natsBackend
 	js      jetstream.JetStream
@@ -84,10 +89,7 @@ type natsHand struct {
 	*keeper
 }
 
-var (
-	_ backend.Queue    = (*natsQueue)(nil)
-	_ backend.Canceler = (*natsQueue)(nil)
-)
+var _ backend.Queue = (*natsQueue)(nil)
 
 // idHeader carries our id, in hex, since values lose spaces at their ends.
 const idHeader = "Id"

@@ -21,8 +21,11 @@ type redissonBackend struct {
 // Traits declare milliseconds, values of any bytes, which carry our ids, and neither headers nor deduplication.
 func (b *redissonBackend) Traits() backend.Traits {
 	return backend.Traits{
-		Name: "Redisson", Unordered: true, Resolution: time.Millisecond, NoHeaders: true, KeepsDuplicates: true, NoUniqueFor: true,
-		UncountedAttempts: true, Leases: backend.InConnection,
+		Name: "Redisson", Resolution: time.Millisecond, Leases: backend.InConnection,
+		Lacks: backend.Lacking(
+			backend.Cancelling, backend.Rescheduling, backend.Counting, backend.Redriving, backend.Peeking, backend.Purging,
+			backend.Ordering, backend.Headers, backend.Deduplicating, backend.UniqueWindows, backend.CountingAttempts,
+		),
 	}
 }
 
@@ -33,6 +36,7 @@ func (b *redissonBackend) Open(ctx context.Context, name string, _ backend.Optio
 }
 
 type redissonQueue struct {
+	backend.Unsupported
 	door
 	queue *interop.Queue
 	last  atomic.Uint64

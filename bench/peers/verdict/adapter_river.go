@@ -34,8 +34,11 @@ type riverBackend struct {
 // Traits declare the scheduler's 5 s and the poll of 1 s behind it, and ids of the database's making.
 func (b *riverBackend) Traits() backend.Traits {
 	return backend.Traits{
-		Name: "river", Unordered: true, StoreMakesIDs: true, KeepsDuplicates: true, FixedHeaders: true, NoUniqueFor: true,
-		Resolution: time.Microsecond, Sweep: 6 * time.Second, Leases: backend.InConnection,
+		Name: "river", Resolution: time.Microsecond, Sweep: 6 * time.Second, Leases: backend.InConnection,
+		Lacks: backend.Lacking(
+			backend.Rescheduling, backend.Counting, backend.Peeking, backend.Purging,
+			backend.Ordering, backend.OwnIDs, backend.Deduplicating, backend.ChangingHeaders,
+		),
 	}
 }
 
@@ -164,16 +167,13 @@ func (s *riverStation) stop() error {
 }
 
 type riverQueue struct {
+	backend.Unsupported
 	door
 	*riverStation
 	key string
 }
 
-var (
-	_ backend.Queue       = (*riverQueue)(nil)
-	_ backend.Canceler    = (*riverQueue)(nil)
-	_ backend.DeadLetters = (*riverQueue)(nil)
-)
+var _ backend.Queue = (*riverQueue)(nil)
 
 func (q *riverQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	i := -1
@@ -340,6 +340,10 @@ func riverLetter(job *rivertype.JobRow) (l backend.DeadLetter, err error) {
 		l.Died = *job.FinalizedAt
 	}
 	return l, nil
+}
+
+func (q *riverQueue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
+	return backend.DeadIDs(q.ListDead(ctx, cursor, limit))
 }
 
 // Redrive is JobRetry, for cancelled jobs alone.

@@ -7,11 +7,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 )
 
 // clocks reads the clock of each server.
-func clocks(ctx context.Context, client redis.UniversalClient) (all []backend.ClockDifference, err error) {
+func clocks(ctx context.Context, client redis.UniversalClient) (all []admin.ClockDifference, err error) {
 	err = Each(ctx, client, func(ctx context.Context, server string, c redis.Cmdable) error {
 		d, err := clockOf(ctx, c)
 		if err != nil {
@@ -27,7 +27,7 @@ func clocks(ctx context.Context, client redis.UniversalClient) (all []backend.Cl
 // readings is how often a clock is read. The quickest reply is the most certain one.
 const readings = 7
 
-func clockOf(ctx context.Context, c redis.Cmdable) (best backend.ClockDifference, err error) {
+func clockOf(ctx context.Context, c redis.Cmdable) (best admin.ClockDifference, err error) {
 	for i := range readings {
 		began := time.Now()
 		there, err := c.Time(ctx).Result()
@@ -36,7 +36,7 @@ func clockOf(ctx context.Context, c redis.Cmdable) (best backend.ClockDifference
 		}
 		took := time.Since(began)
 		if within := (took + 1) / 2; i == 0 || within < best.Within {
-			best = backend.ClockDifference{Ahead: there.Sub(began.Add(took / 2)), Within: within}
+			best = admin.ClockDifference{Ahead: there.Sub(began.Add(took / 2)), Within: within}
 		}
 	}
 	best.Within += time.Microsecond // to which the server tells its time

@@ -10,23 +10,23 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 )
 
 // A topic is a rule, its subject, and the text where the rule finds nothing.
 type topic struct {
 	about string
 	rule  func(Facts) (Finding, bool)
-	worst backend.Severity // of the rule's warnings
+	worst admin.Severity // of the rule's warnings
 	well  func(Facts) string
 }
 
 var topics = []topic{
-	{"version", tooOld, backend.Problem, func(f Facts) string { return "Redis " + f.Version }},
-	{"replication", onReplica, backend.Problem, func(Facts) string { return "it takes writes" }},
-	{"cluster", goneAstray, backend.Problem, ofCluster},
-	{"eviction", evicting, backend.Warning, eviction},
-	{"persistence", forgetful, backend.Warning, func(Facts) string { return "an append-only file keeps what is written" }},
+	{"version", tooOld, admin.Problem, func(f Facts) string { return "Redis " + f.Version }},
+	{"replication", onReplica, admin.Problem, func(Facts) string { return "it takes writes" }},
+	{"cluster", goneAstray, admin.Problem, ofCluster},
+	{"eviction", evicting, admin.Warning, eviction},
+	{"persistence", forgetful, admin.Warning, func(Facts) string { return "an append-only file keeps what is written" }},
 }
 
 func ofCluster(f Facts) string {
@@ -43,13 +43,13 @@ func eviction(f Facts) string {
 	return "nothing is evicted: maxmemory-policy is " + f.Policy
 }
 
-// Examine applies the rules to each server that a client writes to, as backend.Examiner does.
-func Examine(ctx context.Context, client redis.UniversalClient) (backend.Examination, error) {
+// Examine applies the rules to each server that a client writes to, as admin.Examiner does.
+func Examine(ctx context.Context, client redis.UniversalClient) (admin.Examination, error) {
 	if err := client.Ping(ctx).Err(); err != nil {
-		return backend.Examination{}, fmt.Errorf("asking the server for its state: %w", err)
+		return admin.Examination{}, fmt.Errorf("asking the server for its state: %w", err)
 	}
 	facts, err := Inspect(ctx, client)
-	x := backend.Examination{Findings: judged(facts)}
+	x := admin.Examination{Findings: judged(facts)}
 	if err != nil {
 		x.Findings = append(x.Findings, unasked(err))
 	}
@@ -65,19 +65,19 @@ func Examine(ctx context.Context, client redis.UniversalClient) (backend.Examina
 
 // unasked is the finding about a server that refuses a command, or one of several that does not
 // reply.
-func unasked(err error) backend.Finding {
+func unasked(err error) admin.Finding {
 	var reply redis.Error
 	if errors.As(err, &reply) {
-		return backend.Finding{Severity: backend.Note, About: "permissions", Text: err.Error(), Remedy: permit}
+		return admin.Finding{Severity: admin.Note, About: "permissions", Text: err.Error(), Remedy: permit}
 	}
-	return backend.Finding{Severity: backend.Problem, About: "connection", Text: err.Error(), Remedy: "see that this server runs and can be reached"}
+	return admin.Finding{Severity: admin.Problem, About: "connection", Text: err.Error(), Remedy: "see that this server runs and can be reached"}
 }
 
 // judged returns the findings of all topics, each with the servers that it is about.
-func judged(facts []Facts) (all []backend.Finding) {
+func judged(facts []Facts) (all []admin.Finding) {
 	for _, t := range topics {
-		servers := make(map[backend.Finding][]string)
-		var order []backend.Finding
+		servers := make(map[admin.Finding][]string)
+		var order []admin.Finding
 		for _, f := range facts {
 			found := t.judge(f)
 			if servers[found] == nil {
@@ -95,14 +95,14 @@ func judged(facts []Facts) (all []backend.Finding) {
 	return all
 }
 
-func (t topic) judge(f Facts) backend.Finding {
+func (t topic) judge(f Facts) admin.Finding {
 	found, bad := t.rule(f)
 	if !bad {
-		return backend.Finding{About: t.about, Text: t.well(f)}
+		return admin.Finding{About: t.about, Text: t.well(f)}
 	}
-	s := backend.Note
+	s := admin.Note
 	if found.Level >= slog.LevelWarn {
 		s = t.worst
 	}
-	return backend.Finding{Severity: s, About: t.about, Text: found.Problem, Remedy: found.Remedy}
+	return admin.Finding{Severity: s, About: t.about, Text: found.Problem, Remedy: found.Remedy}
 }

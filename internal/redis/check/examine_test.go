@@ -8,12 +8,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
 // found returns what is said about a topic.
-func found(t *testing.T, fs []backend.Finding, about string) (all []backend.Finding) {
+func found(t *testing.T, fs []admin.Finding, about string) (all []admin.Finding) {
 	t.Helper()
 	for _, f := range fs {
 		if f.About == about {
@@ -33,17 +33,17 @@ func TestJudged(t *testing.T) {
 	}
 	evicts := func(f *Facts) { f.MaxMemory, f.Policy = 9, "allkeys-lru" }
 	fs := judged([]Facts{named("b:1"), named("a:1"), named("c:1", evicts), named("d:1", func(f *Facts) { f.AOF, f.Snapshots = Unknown, Unknown })})
-	if v := found(t, fs, "version"); len(v) != 1 || v[0].Servers != "a:1, b:1, c:1, d:1" || v[0].Severity != backend.Fine {
+	if v := found(t, fs, "version"); len(v) != 1 || v[0].Servers != "a:1, b:1, c:1, d:1" || v[0].Severity != admin.Fine {
 		t.Errorf("version: %+v", v)
 	}
-	if e := found(t, fs, "eviction"); len(e) != 2 || e[1].Servers != "c:1" || e[1].Severity != backend.Warning || e[1].Remedy == "" {
+	if e := found(t, fs, "eviction"); len(e) != 2 || e[1].Servers != "c:1" || e[1].Severity != admin.Warning || e[1].Remedy == "" {
 		t.Errorf("eviction: %+v", e)
 	}
-	if p := found(t, fs, "persistence"); len(p) != 2 || p[1].Severity != backend.Note {
+	if p := found(t, fs, "persistence"); len(p) != 2 || p[1].Severity != admin.Note {
 		t.Errorf("persistence: %+v", p)
 	}
 	bad := judged([]Facts{{Version: "3.2", MaxMemory: 9, Policy: "allkeys-random", AOF: No, Snapshots: No, ReadOnly: Yes, Astray: true}})
-	for i, want := range []backend.Severity{backend.Problem, backend.Problem, backend.Problem, backend.Warning, backend.Warning} {
+	for i, want := range []admin.Severity{admin.Problem, admin.Problem, admin.Problem, admin.Warning, admin.Warning} {
 		if len(bad) != 5 || bad[i].Severity != want {
 			t.Errorf("got %+v", bad)
 		}

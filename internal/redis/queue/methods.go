@@ -49,27 +49,27 @@ func (q *Queue) Dead(ctx context.Context, bs []backend.Burial) []error {
 	return q.guarded(ctx, len(bs), func() []error { return q.Messages.Dead(ctx, bs) })
 }
 
-// Cancel is as in backend.Canceler.
+// Cancel is as in backend.Queue.
 func (q *Queue) Cancel(ctx context.Context, ids []string) []error {
 	return q.guarded(ctx, len(ids), func() []error { return q.Messages.Cancel(ctx, ids) })
 }
 
-// Reschedule is as in backend.Rescheduler.
+// Reschedule is as in backend.Queue.
 func (q *Queue) Reschedule(ctx context.Context, ms []backend.Move) []error {
 	return q.guarded(ctx, len(ms), func() []error { return q.Messages.Reschedule(ctx, ms) })
 }
 
-// Redrive is as in backend.DeadLetters.
+// Redrive is as in backend.Queue.
 func (q *Queue) Redrive(ctx context.Context, ids []string) []error {
 	return q.guarded(ctx, len(ids), func() []error { return q.Messages.Redrive(ctx, ids) })
 }
 
-// DeleteDead is as in backend.DeadLetters.
+// DeleteDead is as in backend.Queue.
 func (q *Queue) DeleteDead(ctx context.Context, ids []string) []error {
 	return q.guarded(ctx, len(ids), func() []error { return q.Messages.DeleteDead(ctx, ids) })
 }
 
-// ListDead is as in backend.DeadLetters.
+// ListDead is as in backend.Queue.
 func (q *Queue) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
 	if err := q.open(); err != nil {
 		return nil, "", err
@@ -77,7 +77,7 @@ func (q *Queue) ListDead(ctx context.Context, cursor string, limit int) ([]backe
 	return q.Messages.ListDead(ctx, cursor, limit)
 }
 
-// ListDeadIDs is as in backend.DeadIDLister.
+// ListDeadIDs is as in backend.Queue.
 func (q *Queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
 	if err := q.open(); err != nil {
 		return nil, "", err
@@ -85,7 +85,7 @@ func (q *Queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]st
 	return q.Messages.ListDeadIDs(ctx, cursor, limit)
 }
 
-// Stats is as in backend.Inspector.
+// Stats is as in backend.Queue.
 func (q *Queue) Stats(ctx context.Context) (backend.Stats, error) {
 	if err := q.open(); err != nil {
 		return backend.Stats{}, err
@@ -93,7 +93,7 @@ func (q *Queue) Stats(ctx context.Context) (backend.Stats, error) {
 	return q.Messages.Stats(ctx)
 }
 
-// Peek is as in backend.Peeker.
+// Peek is as in backend.Queue.
 func (q *Queue) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
 	if err := q.open(); err != nil {
 		return nil, "", err
@@ -101,7 +101,7 @@ func (q *Queue) Peek(ctx context.Context, cursor string, limit int) ([]backend.P
 	return q.Messages.Peek(ctx, cursor, limit)
 }
 
-// Purge is as in backend.Purger.
+// Purge is as in backend.Queue.
 func (q *Queue) Purge(ctx context.Context) (int64, error) {
 	if err := q.open(); err != nil {
 		return 0, err

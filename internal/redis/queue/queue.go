@@ -38,16 +38,7 @@ type Queue struct {
 	onClose func(*Queue) // nil for none
 }
 
-var (
-	_ backend.Queue        = (*Queue)(nil)
-	_ backend.Canceler     = (*Queue)(nil)
-	_ backend.Rescheduler  = (*Queue)(nil)
-	_ backend.Inspector    = (*Queue)(nil)
-	_ backend.DeadLetters  = (*Queue)(nil)
-	_ backend.DeadIDLister = (*Queue)(nil)
-	_ backend.Peeker       = (*Queue)(nil)
-	_ backend.Purger       = (*Queue)(nil)
-)
+var _ backend.Queue = (*Queue)(nil)
 
 // A waiter is one Receive.
 type waiter struct {

@@ -11,11 +11,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/internal/redis/call"
 	"github.com/delayq/delayq/internal/redis/check"
 )
 
-// Remove is as in backend.Remover: a purge deletes all keys of a queue.
+// Remove is as in admin.Remover: a purge deletes all keys of a queue.
 func Remove(ctx context.Context, b *Backend, queue string) error {
 	if err := b.usable(); err != nil {
 		return err
@@ -27,12 +28,12 @@ func Remove(ctx context.Context, b *Backend, queue string) error {
 	return err
 }
 
-// Examine is as in backend.Examiner.
-func Examine(ctx context.Context, b *Backend) (backend.Examination, error) {
+// Examine is as in admin.Examiner.
+func Examine(ctx context.Context, b *Backend) (admin.Examination, error) {
 	if err := b.usable(); err != nil {
-		return backend.Examination{}, err
+		return admin.Examination{}, err
 	}
-	return call.Do(ctx, b.Calls, func(ctx context.Context) (backend.Examination, error) { return check.Examine(ctx, b.Client) })
+	return call.Do(ctx, b.Calls, func(ctx context.Context) (admin.Examination, error) { return check.Examine(ctx, b.Client) })
 }
 
 func (b *Backend) usable() error {
@@ -44,7 +45,7 @@ func (b *Backend) usable() error {
 	return b.Err
 }
 
-// Remains is as in backend.Remover. It scans all keys of the server, so that it also finds keys
+// Remains is as in admin.Remover. It scans all keys of the server, so that it also finds keys
 // that a script left by mistake.
 func Remains(ctx context.Context, b *Backend, queues ...string) (left []string, err error) {
 	if err := b.usable(); err != nil || len(queues) == 0 {

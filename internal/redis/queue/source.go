@@ -18,13 +18,15 @@ type Messages interface {
 	Nack(ctx context.Context, rs []backend.Return) []error
 	Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error)
 	Dead(ctx context.Context, bs []backend.Burial) []error
-	backend.Canceler
-	backend.Rescheduler
-	backend.Inspector
-	backend.DeadLetters
-	backend.DeadIDLister
-	backend.Peeker
-	backend.Purger
+	Cancel(ctx context.Context, ids []string) []error
+	Reschedule(ctx context.Context, ms []backend.Move) []error
+	Stats(ctx context.Context) (backend.Stats, error)
+	Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error)
+	Purge(ctx context.Context) (removed int64, err error)
+	ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error)
+	ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error)
+	Redrive(ctx context.Context, ids []string) []error
+	DeleteDead(ctx context.Context, ids []string) []error
 
 	// Channel is where a message that becomes the head is announced, with its due time in ms.
 	Channel() string

@@ -13,14 +13,14 @@ import (
 
 const deadFields = 4
 
-// ListDead is as in backend.DeadLetters. The cursor is a place in the order of deaths.
+// ListDead is as in backend.Queue. The cursor is a place in the order of deaths.
 func (s *Store) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
 	return pageOf(cursor, func(cursor string) ([]backend.DeadLetter, string, error) {
 		return listDead(ctx, s, cursor, limit, false, parseLetter)
 	})
 }
 
-// ListDeadIDs is as in backend.DeadIDLister.
+// ListDeadIDs is as in backend.Queue.
 func (s *Store) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
 	return pageOf(cursor, func(cursor string) ([]string, string, error) {
 		return listDead(ctx, s, cursor, limit, true, func(r []any) (string, bool) {
@@ -83,12 +83,12 @@ func parseDouble(s string) time.Time {
 	return time.UnixMilli(int64(math.Float64frombits(binary.BigEndian.Uint64([]byte(s))))).UTC()
 }
 
-// Redrive is as in backend.DeadLetters.
+// Redrive is as in backend.Queue.
 func (s *Store) Redrive(ctx context.Context, ids []string) []error {
 	return s.byID(ctx, redriveScript, ids, script.OneOr(backend.ErrNotFound))
 }
 
-// DeleteDead is as in backend.DeadLetters.
+// DeleteDead is as in backend.Queue.
 func (s *Store) DeleteDead(ctx context.Context, ids []string) []error {
 	return s.byID(ctx, deleteDeadScript, ids, script.OneOr(backend.ErrNotFound))
 }

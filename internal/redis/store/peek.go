@@ -17,7 +17,7 @@ const pendingFields = 4
 // pendingHead is the number of values before the messages.
 const pendingHead = 2
 
-// Peek is as in backend.Peeker. The cursor is a place: a due time in ms and a member.
+// Peek is as in backend.Queue. The cursor is a place: a due time in ms and a member.
 func (s *Store) Peek(ctx context.Context, cursor string, limit int) (page []backend.Pending, next string, err error) {
 	return pageOf(cursor, func(cursor string) ([]backend.Pending, string, error) { return s.peek(ctx, cursor, limit) })
 }
@@ -77,7 +77,7 @@ func placeOf(cursor string) (due, member string, err error) {
 	return due, string(raw), nil
 }
 
-// Purge is as in backend.Purger: one script, whose time does not depend on the number of messages.
+// Purge is as in backend.Queue: one script, whose time does not depend on the number of messages.
 func (s *Store) Purge(ctx context.Context) (removed int64, err error) {
 	return script.Purge(ctx, &s.Runner, purgeScript)
 }

@@ -27,12 +27,12 @@ var allStored any = int64(1)
 
 func packed(id string) []byte { return record.PackID(nil, id) }
 
-// Cancel is as in backend.Canceler.
+// Cancel is as in backend.Queue.
 func (s *Store) Cancel(ctx context.Context, ids []string) []error {
 	return s.byID(ctx, cancelScript, ids, script.Waited)
 }
 
-// Reschedule is as in backend.Rescheduler.
+// Reschedule is as in backend.Queue.
 func (s *Store) Reschedule(ctx context.Context, ms []backend.Move) []error {
 	return script.Chunked(ms, script.Small, func(part []backend.Move) []error {
 		return script.Each(ctx, &s.Runner, rescheduleScript, part, nil, func(args []any, m backend.Move) []any {

@@ -18,7 +18,7 @@ func (s *Store) caughtUp(ctx context.Context, sc *script.Script, args ...any) (a
 	}
 }
 
-// Stats is as in backend.Inspector.
+// Stats is as in backend.Queue.
 func (s *Store) Stats(ctx context.Context) (backend.Stats, error) {
 	reply, err := s.caughtUp(ctx, statsScript)
 	if err != nil {

@@ -33,7 +33,7 @@ func (numbered) Close() error { return nil } // its queues outlive one client, a
 
 func (b numbered) Traits() backend.Traits {
 	t := b.Backend.Traits()
-	t.StoreMakesIDs, t.KeepsDuplicates, t.NoHeaders = true, true, true
+	t.Lacks = t.Lacks.With(backend.OwnIDs, backend.Deduplicating, backend.Headers)
 	return t
 }
 
@@ -42,19 +42,11 @@ func (b numbered) Open(ctx context.Context, name string, o backend.Options) (bac
 	if err != nil {
 		return nil, err
 	}
-	return numberedQueue{q.(full), b.last}, nil
-}
-
-type full interface {
-	backend.Queue
-	backend.Canceler
-	backend.Rescheduler
-	backend.Inspector
-	backend.DeadLetters
+	return numberedQueue{q, b.last}, nil
 }
 
 type numberedQueue struct {
-	full
+	backend.Queue
 	last *atomic.Int64
 }
 
@@ -62,7 +54,7 @@ func (q numberedQueue) Schedule(ctx context.Context, ms []backend.Message) []err
 	for i := range ms {
 		ms[i].ID = fmt.Sprint(q.last.Add(1))
 	}
-	errs := q.full.Schedule(ctx, ms)
+	errs := q.Queue.Schedule(ctx, ms)
 	<-time.After(time.Millisecond)
 	return errs
 }

@@ -1,4 +1,4 @@
-package backend
+package admin
 
 import (
 	"context"
@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// Examiner is a [Backend] that can tell how well its store is set up.
+// Examiner is a [backend.Backend] that can tell how well its store is set up.
 type Examiner interface {
-	// Examine asks the store's servers about all that messages depend on. What it leaves behind is at most what
-	// the first Open would have made. An error says that the store could not be asked at all; what a server does not
-	// tell is a finding.
+	// Examine asks the store's servers about all that messages depend on. It leaves behind at most
+	// what the first Open would have made. An error says that the store could not be asked at all;
+	// a setting that a server does not show is a finding.
 	Examine(ctx context.Context) (Examination, error)
 }
 
-// QueueExaminer is a [Backend] that can tell how one of its queues is used.
+// QueueExaminer is a [backend.Backend] that can tell how one of its queues is used.
 type QueueExaminer interface {
-	// ExamineQueue looks at what the store keeps of a queue, and changes nothing. An error says that the store could not be asked.
+	// ExamineQueue looks at what the store keeps of a queue, and changes nothing. An error says
+	// that the store could not be asked.
 	ExamineQueue(ctx context.Context, queue string) ([]Finding, error)
 }
 
@@ -30,7 +31,7 @@ type Examination struct {
 type Finding struct {
 	Severity Severity
 	About    string // a word or two: "version", "eviction"
-	Servers  string // host:port of those that it is about, with ", " between them; empty for the store as a whole
+	Servers  string // host:port of each server concerned, joined by ", "; empty for the whole store
 	Text     string
 	Remedy   string // what to do; empty where there is nothing
 }
@@ -79,7 +80,8 @@ func (d ClockDifference) Finding() Finding {
 	default:
 		return f
 	}
-	f.Remedy = "run NTP on both: a message that a program makes due at a time of its own clock comes early or late by that much"
+	f.Remedy = "run NTP on both: " +
+		"a message that a program makes due at a time of its own clock comes early or late by that much"
 	return f
 }
 

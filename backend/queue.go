@@ -1,0 +1,135 @@
+package backend
+
+import (
+	"context"
+	"time"
+)
+
+// Queue holds the messages of one name. It is safe for concurrent use.
+//
+// A method on several messages returns one error for each, in the order of the arguments; nil means
+// that all succeeded. One message's failure does not touch the others. A method returns when its
+// context ends, cancelled or expired, also while the store does not reply. The outcome of what is
+// on the wire is then unknown, and repeating the call must do no harm: the error matches that of
+// the context and [ErrOutcomeUnknown]. A method that has returned does not touch its arguments any
+// more.
+//
+// A method that belongs to a feature of [Traits.Lacks] returns [ErrUnsupported] and changes
+// nothing: a backend embeds [Unsupported] for these. After Close every other method returns
+// [ErrClosed].
+//
+// Methods may be added. What wraps a queue embeds Queue; what implements one embeds [Unsupported].
+type Queue interface {
+	// Schedule stores the messages. A nil outcome means stored as durably as the traits say.
+	//
+	// It is idempotent by id: while a message of that id is scheduled, in flight or dead, the first
+	// one stays as it is and the outcome is [ErrDuplicate], unless the backend lacks
+	// [Deduplicating]. The error's text may say that the first is in flight. A store at its limit
+	// returns [ErrFull] and keeps nothing of that message.
+	//
+	// A stored message with UniqueFor opens a window, rounded up to the resolution. Until it ends,
+	// every push of that id returns [ErrDuplicate], with UniqueFor or without, also when the
+	// message is gone. A push that is refused opens no window and lengthens none.
+	//
+	// The backend copies Body and Headers before it returns. It leaves the messages as they are,
+	// but for the ids where it lacks [OwnIDs].
+	Schedule(ctx context.Context, ms []Message) []error
+
+	// Receive hands out at least one and at most limit due messages, each under a lease of its own
+	// for that long, rounded up to the resolution, in order of (due, push order) unless the backend
+	// lacks [Ordering]. It waits until one is due. It returns messages or an error, never both.
+	//
+	// A message whose lease ended is due again, at its old place in the order.
+	//
+	// When ctx ends, or ended before, it returns ctx's error having taken nothing. When Close is
+	// called it returns [ErrClosed] likewise.
+	//
+	// The caller owns the deliveries: no Body or Headers is shared with the store or with another
+	// delivery.
+	Receive(ctx context.Context, limit int, lease time.Duration) ([]Delivery, error)
+
+	// Ack deletes the messages: they are done. It is fenced, as are the next three: a lease that
+	// has ended, was settled before or was never given gets [ErrLeaseLost] and changes nothing. So
+	// the second of two acks fails. A lease is settled through the handle that received it.
+	Ack(ctx context.Context, ls []Lease) []error
+
+	// Nack gives the messages back, each to be due after its own delay, and with new headers where
+	// it has NewHeaders: every later hand-out and listing shows these. The backend copies them
+	// before it returns. When the outcome is an error, the headers are the old ones, unless that
+	// error matches [ErrOutcomeUnknown]. A store at its limit may return [ErrFull] for headers that
+	// are larger than the old ones: the lease is still in force.
+	Nack(ctx context.Context, rs []Return) []error
+
+	// Extend makes the leases end the given time from now, sooner or later than they would have,
+	// and returns their new ends. The ends of the failed ones are zero.
+	Extend(ctx context.Context, ls []Lease, lease time.Duration) ([]time.Time, []error)
+
+	// Dead takes the messages out of circulation and keeps them as dead letters with the reason.
+	Dead(ctx context.Context, bs []Burial) []error
+
+	// Cancel deletes scheduled messages. A nil outcome means that the message will never be handed
+	// out. One in flight returns [ErrInFlight]; one that is not there, was settled or is dead
+	// returns [ErrNotFound], unless the backend lacks [CancelNotFound]. It belongs to [Cancelling].
+	Cancel(ctx context.Context, ids []string) []error
+
+	// Reschedule moves scheduled messages, sooner or later, keeping body, headers, attempts and
+	// push order. Errors are those of Cancel. It belongs to [Rescheduling].
+	Reschedule(ctx context.Context, ms []Move) []error
+
+	// Stats counts the messages of the whole queue, those of other processes included. It belongs
+	// to [Counting].
+	Stats(ctx context.Context) (Stats, error)
+
+	// Peek returns up to limit messages that wait, by (due, push order) unless the backend lacks
+	// [Ordering], from the cursor on: "" starts, and a returned cursor of "" says that there are no
+	// more. A page may be shorter than limit, or empty, and have more behind it. Messages in flight
+	// and dead letters are left out; one whose lease ended waits again. A cursor that no Peek
+	// returned gets an [InvalidError].
+	//
+	// It changes nothing: no attempt is counted, no worker is kept from a message, and the caller
+	// owns the page. Messages change while pages are read. Of those that are not due yet, the ones
+	// that come, go or move meanwhile make it skip none of the others. It belongs to [Peeking].
+	Peek(ctx context.Context, cursor string, limit int) (page []Pending, next string, err error)
+
+	// Purge deletes all that the store keeps of the queue: messages that wait, messages in flight,
+	// dead letters, quarantined ones, and ids that stay taken. Leases end with that: settling one
+	// returns [ErrLeaseLost]. What was pushed before the call is gone when it returns nil; what is
+	// pushed meanwhile may be. Handles go on working, as on a queue that was never used.
+	//
+	// It returns how many messages it deleted, in whatever state they were. After an error that is
+	// how many were deleted before it, as far as is known; so is it where a lost reply made it try
+	// again. It belongs to [Purging].
+	Purge(ctx context.Context) (removed int64, err error)
+
+	// ListDead returns up to limit dead letters, oldest death first, from the cursor on: "" starts,
+	// and a returned cursor of "" says that there are no more. A page may be short, or empty,
+	// before that, as where letters are large. Letters that come or go meanwhile do not make it
+	// skip the others. It belongs to [Redriving], as do the next three.
+	ListDead(ctx context.Context, cursor string, limit int) (page []DeadLetter, next string, err error)
+
+	// ListDeadIDs is ListDead without the contents: the ids, in the same order. A store that reads
+	// nothing without its contents passes the page of its ListDead through [DeadIDs].
+	ListDeadIDs(ctx context.Context, cursor string, limit int) (ids []string, next string, err error)
+
+	// Redrive schedules dead letters again, due at once, whole, with attempts counted from zero. An
+	// id that is not dead gets [ErrNotFound].
+	Redrive(ctx context.Context, ids []string) []error
+
+	// DeleteDead deletes dead letters. An id that is not dead gets [ErrNotFound].
+	DeleteDead(ctx context.Context, ids []string) []error
+
+	// Close releases this handle and wakes its waiting Receives. Messages stay in the store; leases
+	// that this handle holds end in their own time. No goroutine of the handle runs once it has
+	// returned, but for one that waits for a store that does not reply: for that, Close waits for a
+	// bounded time. A second Close does nothing.
+	Close() error
+}
+
+// DeadIDs makes of what ListDead returned what ListDeadIDs returns.
+func DeadIDs(page []DeadLetter, next string, err error) ([]string, string, error) {
+	var ids []string
+	for _, l := range page {
+		ids = append(ids, l.ID)
+	}
+	return ids, next, err
+}

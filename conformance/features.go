@@ -1,0 +1,103 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// What a backend declares lacking is lacking, and nothing else is.
+var featureChecks = []Check{
+	{
+		Name: "features", Invariant: 15,
+		Rule: "A method of a feature that the backend declares lacking returns ErrUnsupported, for each message, and changes nothing; no method of any other feature returns it.",
+		run:  features,
+	},
+}
+
+// verbs call the methods that belong to features, those on several messages with all of the ids.
+// Cancel, Reschedule and Redrive would change what becomes of these messages.
+var verbs = map[string]func(ctx context.Context, q backend.Queue, ids []string) []error{
+	"Cancel": func(ctx context.Context, q backend.Queue, ids []string) []error { return q.Cancel(ctx, ids) },
+	"Reschedule": func(ctx context.Context, q backend.Queue, ids []string) []error {
+		return q.Reschedule(ctx, each(ids, func(id string) backend.Move { return backend.Move{ID: id, Delay: 1000 * time.Hour} }))
+	},
+	"Stats": func(ctx context.Context, q backend.Queue, _ []string) []error {
+		_, err := q.Stats(ctx)
+		return []error{err}
+	},
+	"Peek": func(ctx context.Context, q backend.Queue, _ []string) []error {
+		_, _, err := q.Peek(ctx, "", 1)
+		return []error{err}
+	},
+	"Purge": func(ctx context.Context, q backend.Queue, _ []string) []error {
+		_, err := q.Purge(ctx)
+		return []error{err}
+	},
+	"ListDead": func(ctx context.Context, q backend.Queue, _ []string) []error {
+		_, _, err := q.ListDead(ctx, "", 1)
+		return []error{err}
+	},
+	"ListDeadIDs": func(ctx context.Context, q backend.Queue, _ []string) []error {
+		_, _, err := q.ListDeadIDs(ctx, "", 1)
+		return []error{err}
+	},
+	"Redrive":    func(ctx context.Context, q backend.Queue, ids []string) []error { return q.Redrive(ctx, ids) },
+	"DeleteDead": func(ctx context.Context, q backend.Queue, ids []string) []error { return q.DeleteDead(ctx, ids) },
+}
+
+// onMany are the verbs that return an error for each message.
+var onMany = map[string]bool{"Cancel": true, "Reschedule": true, "Redrive": true, "DeleteDead": true}
+
+// features calls what is claimed on an empty queue, and then what is lacking on one message of each
+// state.
+func features(t *trial) {
+	for verb, call := range t.verbs(true) {
+		for _, err := range call(t.ctx, t.q, []string{"nobody"}) {
+			if errors.Is(err, backend.ErrUnsupported) {
+				t.fail("%s returns ErrUnsupported, and the backend does not declare it lacking", verb)
+			}
+		}
+	}
+	dead := t.pushAfter(0)
+	t.must(t.bury(t.takeID(dead), "of the check"), "Dead")
+	scheduled := t.pushAfter(t.Tick)
+	held := t.takeIDFor(t.pushAfter(0), t.lease())
+	ids := []string{scheduled, "nobody", held.ID, dead}
+	for verb, call := range t.verbs(false) {
+		errs := call(t.ctx, t.q, ids)
+		want := 1
+		if onMany[verb] {
+			want = len(ids)
+		}
+		if len(errs) != want {
+			t.fail("%s is lacking, and returns %d errors; want %d", verb, len(errs), want)
+		}
+		for _, err := range errs {
+			t.want(err, backend.ErrUnsupported, "%s, which is lacking", verb)
+		}
+	}
+	t.ack(held)
+	t.pass(t.Tick)
+	t.grace()
+	t.ack(t.takeID(scheduled))
+	t.nothing("one message is done, one is dead, and nothing lacking has changed that")
+}
+
+// verbs returns those of the features that the backend claims, or of those that it lacks.
+func (t *trial) verbs(claimed bool) map[string]func(context.Context, backend.Queue, []string) []error {
+	calls := make(map[string]func(context.Context, backend.Queue, []string) []error)
+	for _, f := range backend.Features() {
+		if t.has(f) != claimed {
+			continue
+		}
+		for _, verb := range f.Verbs() {
+			if calls[verb] = verbs[verb]; calls[verb] == nil {
+				t.fail("the suite cannot call %s", verb)
+			}
+		}
+	}
+	return calls
+}
