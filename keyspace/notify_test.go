@@ -141,9 +141,7 @@ func TestServerThatComesLater(t *testing.T) {
 	}
 	srv.Restart()
 	eventually(t, 10*time.Second, "recovery", func() bool { return b.Degraded() == nil })
-	if log.count("level=INFO", "hears of expiries again") != 1 {
-		t.Errorf("log:\n%s", &log)
-	}
+	eventually(t, 10*time.Second, "the log of it", func() bool { return log.count("level=INFO", "hears of expiries again") == 1 })
 	s := sleep(t, q)
 	push(t, q, "m", 300*time.Millisecond)
 	s.woken(t, "m", time.Second+noise)

@@ -45,8 +45,9 @@ func ExampleUnreadableError() {
 		fmt.Printf("%s: %x\n", foreign.What, foreign.Bytes)
 	}
 	fmt.Println(err)
-	// Output: kryo5: 0202 unreadable kryo5: an object with the class id 02, only strings, 03, are
-	// read: [0202] (2 bytes)
+	// Output:
+	// kryo5: 0202
+	// unreadable kryo5: an object with the class id 02, only strings, 03, are read: [0202] (2 bytes)
 }
 
 // A body for Java objects is JSON that names its class.
