@@ -10,7 +10,7 @@ help: ## List the targets
 
 .PHONY: demo
 demo: ## Watch a delay queue at work (about 15 s)
-	go run ./cmd/delayq demo
+	go -C cmd/delayq run . demo
 
 .PHONY: test
 test: tools check ## Run every test with the race detector, and each benchmark once
