@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/delayq/delayq/internal/testenv"
 )
 
 // pages are the Markdown files of the project, by path.
@@ -138,9 +140,7 @@ func TestNamedTests(t *testing.T) {
 // The first command of the README does what it says there.
 func TestMakeDemo(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("-short leaves out what takes a quarter of a minute; make test does not")
-	}
+	testenv.In(t, testenv.All)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "make", "demo").CombinedOutput()
@@ -152,9 +152,7 @@ func TestMakeDemo(t *testing.T) {
 // The whole programs on the pages are built and run, each in a module of its own as a new user would have, and end well.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("-short leaves out what builds whole programs; make test does not")
-	}
+	testenv.In(t, testenv.All)
 	programs := 0
 	for path, text := range pages(t) {
 		for _, m := range goProgram.FindAllStringSubmatch(text, -1) {

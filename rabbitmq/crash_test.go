@@ -192,8 +192,9 @@ func (b *book) report(n int, took time.Duration) {
 }
 
 // scale is how many messages with how long delays a crash test has.
-func scale() (n int, longest time.Duration) {
-	if testing.Short() {
+func scale(t *testing.T) (n int, longest time.Duration) {
+	t.Helper()
+	if !testenv.Runs(t, testenv.All) {
 		return 2000, 5 * time.Second
 	}
 	return 20_000, 20 * time.Second
@@ -211,7 +212,7 @@ func TestBrokerKilled(t *testing.T) {
 	q := open(t, server.URL())
 	t.Cleanup(func() { tellWhere(t, server) })
 	server.Sync()
-	n, longest := scale()
+	n, longest := scale(t)
 	newBook(t, q).survive(n, longest, func() {
 		server.Kill()
 		server.Restart()
@@ -226,9 +227,10 @@ const moveLeaders = `[rabbit_quorum_queue:transfer_leadership(Q, hd([N || N <- [
 // what comes after it, RabbitMQ 3.10 passes on only when the node is back or other nodes lead. What was in hand where the node served the handle may
 // stay away until the leaders of users' queues move too (TestNodeKilledUnderAHandler); then that is done.
 func TestNodeKilled(t *testing.T) {
+	testenv.In(t, testenv.Nightly)
 	cluster := testenv.RabbitCluster(t, 3, triesSoon())
 	nodes := cluster.Nodes()
-	n, longest := scale()
+	n, longest := scale(t)
 	back := func() { nodes[0].Restart(); cluster.AwaitOK() }
 	moved := func() { nodes[1].Ctl("eval", moveLeaders) }
 	dead := nameOf(nodes[0])
@@ -279,6 +281,7 @@ func nameOf(node *testenv.RabbitServer) string { return strings.TrimSpace(node.C
 // that its subscription has ended. Another node leads the queue. Before RabbitMQ 4.3 that node forgets to look after who has ended its subscription
 // (docs/rabbitmq.md), and hands the message out again only when the node is back, or forgotten, and leaders move.
 func TestNodeKilledUnderAHandler(t *testing.T) {
+	testenv.In(t, testenv.Nightly)
 	for what, heal := range map[string]func(cluster *testenv.RabbitNodes, lost string){
 		"back":      func(c *testenv.RabbitNodes, _ string) { c.Nodes()[1].Restart(); c.AwaitOK() },
 		"forgotten": func(c *testenv.RabbitNodes, lost string) { c.Nodes()[0].Ctl("forget_cluster_node", lost) },

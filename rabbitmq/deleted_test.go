@@ -34,6 +34,7 @@ func partsOf(t *testing.T, server *testenv.RabbitServer, vhost string) (exchange
 // TestEachPartDeleted deletes each exchange and each queue of a namespace in turn, those of a level together, under a process that pushes and another that works. What is pushed
 // from then on comes, once: at once, and after delays that pass what was deleted.
 func TestEachPartDeleted(t *testing.T) {
+	testenv.In(t, testenv.All)
 	ctx := deadline(t, 12*time.Minute)
 	server, vhost := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitAdvanced("dead_letter_worker_publisher_confirm_timeout", "2000")), "/"
 	url := server.URL()

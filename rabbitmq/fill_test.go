@@ -12,6 +12,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/rabbitmq"
 )
 
@@ -50,6 +51,7 @@ func TestFillersAreNobodys(t *testing.T) {
 // TestFillersMeetPolicies ends subscriptions where a policy bounds the queue, with the room that docs/rabbitmq.md asks for. Each message comes once, as attempt 1, and
 // nothing ends in undeliverable.
 func TestFillersMeetPolicies(t *testing.T) {
+	testenv.In(t, testenv.All)
 	for _, overflow := range []string{"drop-head", "reject-publish"} {
 		t.Run(overflow, func(t *testing.T) { fillersMeet(t, fmt.Sprintf(`{"max-length":1010,"overflow":%q}`, overflow)) })
 	}

@@ -11,6 +11,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/rabbitmq"
 )
 
@@ -60,6 +61,7 @@ func publish(t *testing.T, ch *amqp.Channel, id string, headers amqp.Table) {
 // TestArrivesEarly has messages arrive before they are due. Those by little are held, the others wait once more, in the levels. Both are
 // handed out when they are due and not before, once.
 func TestArrivesEarly(t *testing.T) {
+	testenv.In(t, testenv.All)
 	for _, early := range []time.Duration{5 * time.Millisecond, 300 * time.Millisecond, 3 * time.Second} {
 		t.Run(early.String(), func(t *testing.T) {
 			ctx := deadline(t, 60*time.Second)
@@ -121,6 +123,7 @@ func TestManyRetries(t *testing.T) {
 
 // TestWaysToWait delivers random delays by each way that takes any.
 func TestWaysToWait(t *testing.T) {
+	testenv.In(t, testenv.All)
 	const n = 300
 	for name, opts := range map[string][]rabbitmq.Option{
 		"levels":  nil,
@@ -168,6 +171,7 @@ func TestExactBucket(t *testing.T) {
 
 // TestFixed takes one delay only.
 func TestFixed(t *testing.T) {
+	testenv.In(t, testenv.All)
 	ctx := deadline(t, 60*time.Second)
 	q := open(t, vhost(t), rabbitmq.Fixed(300*time.Millisecond))
 	began := time.Now()
@@ -211,6 +215,7 @@ func TestLongestDelays(t *testing.T) {
 
 // TestDelayedExchange is refused where the plugin is missing.
 func TestDelayedExchange(t *testing.T) {
+	testenv.In(t, testenv.All)
 	b := rabbitmq.New(vhost(t), rabbitmq.DelayedExchange())
 	defer func() { must(t, b.Close()) }()
 	_, err := b.Open(deadline(t, patience), "q", quiet())

@@ -81,6 +81,7 @@ func (l *logBuffer) String() string {
 
 // TestPoliciesLoseNothing has policies that take messages out of queues, or send them elsewhere. All are handed out or kept aside.
 func TestPoliciesLoseNothing(t *testing.T) {
+	testenv.In(t, testenv.All)
 	const n = 30
 	for what, c := range map[string]struct {
 		pattern, definition string
