@@ -99,6 +99,31 @@ func TestMakeTargets(t *testing.T) {
 	}
 }
 
+// A nested module that no target of the Makefile enters is tested by nobody.
+func TestMakeEntersEveryModule(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, targets, _ := strings.Cut(string(makefile), "\ntest-all:")
+	targets, _, _ = strings.Cut(targets, "\n\n")
+	modules := 0
+	err = filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.Name() != "go.mod" || path == "go.mod" {
+			return err
+		}
+		modules++
+		if dir := filepath.ToSlash(filepath.Dir(path)); !strings.Contains(targets, "cd "+dir+" && ") {
+			t.Errorf("make test-all does not enter the module %s", dir)
+		}
+		return nil
+	})
+	if err != nil || modules < 5 {
+		t.Errorf("%d nested modules, %v", modules, err)
+	}
+}
+
 // tests are the names of all tests and benchmarks, of the nested modules too.
 func tests(t *testing.T) (names []string) {
 	t.Helper()

@@ -107,6 +107,7 @@ func buryOne(ctx context.Context, t *testing.T, pusher, worker backend.Queue) {
 
 // TestPusherDeclaresAgain deletes the queue under a process that only pushes. A worker that opens it later gets what was pushed, whichever way it went.
 func TestPusherDeclaresAgain(t *testing.T) {
+	testenv.In(t, testenv.All)
 	for what, delay := range map[string]time.Duration{"at once": 0, "delayed": 300 * time.Millisecond} {
 		t.Run(what, func(t *testing.T) {
 			ctx := deadline(t, 60*time.Second)
@@ -137,6 +138,7 @@ func readyOr0(t *testing.T, url, queue string) int {
 
 // TestWorkerGetsWhatHadNoQueue has the pusher gone when its messages end in undeliverable. Whoever opens the queue gets them.
 func TestWorkerGetsWhatHadNoQueue(t *testing.T) {
+	testenv.In(t, testenv.All)
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
 	b := rabbitmq.New(url)
@@ -154,6 +156,7 @@ func TestWorkerGetsWhatHadNoQueue(t *testing.T) {
 
 // TestVhostMadeAgain deletes the whole virtual host under a process that only pushes, and makes it again.
 func TestVhostMadeAgain(t *testing.T) {
+	testenv.In(t, testenv.All)
 	ctx := deadline(t, 90*time.Second)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
 	vhost := server.Vhost(t)

@@ -31,6 +31,7 @@ func publishFiller(t *testing.T, ch *amqp.Channel, queue, died string) {
 // TestFillersAreNobodys has fillers in the queue, as a handle leaves them whose process ends, and in undeliverable, as policies put them there. No handler sees them, and
 // they are gone a moment later.
 func TestFillersAreNobodys(t *testing.T) {
+	testenv.In(t, testenv.All)
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
 	q := open(t, url)
@@ -112,6 +113,7 @@ func waitOn(t *testing.T, ctx context.Context, ch *amqp.Channel, name string, qs
 
 // TestFillersDeclareNothing deletes a queue while a handle fills its subscription. Nobody pushes or waits, so nobody has asked for it again.
 func TestFillersDeclareNothing(t *testing.T) {
+	testenv.In(t, testenv.All)
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
 	ch := channel(t, url)

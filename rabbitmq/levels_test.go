@@ -18,6 +18,7 @@ import (
 // TestUnroutable takes the binding away from a queue for which messages wait: more of them than a level passes on at once. Those
 // of another queue come through the same levels. The others are kept aside, and then brought back.
 func TestUnroutable(t *testing.T) {
+	testenv.In(t, testenv.All)
 	const n, delay = 100, 2 * time.Second // most wait in one queue, of 1,984 ms
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
@@ -81,6 +82,7 @@ func TestArrivesEarly(t *testing.T) {
 
 // TestWaitsOnceMore looks at a message that arrived far too early in its level.
 func TestWaitsOnceMore(t *testing.T) {
+	testenv.In(t, testenv.All)
 	url := vhost(t)
 	q, ch := open(t, url), channel(t, url)
 	due := time.Now().Add(100 * 24 * time.Hour)
@@ -106,6 +108,7 @@ func TestWaitsOnceMore(t *testing.T) {
 
 // TestManyRetries gives a message back more often than a broker before 4.0 lets one pass the same queue with its history.
 func TestManyRetries(t *testing.T) {
+	testenv.In(t, testenv.All)
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
 	q := open(t, url)
@@ -196,6 +199,7 @@ func TestFixed(t *testing.T) {
 
 // TestLongestDelays pushes what takes several rounds, and what takes all digits.
 func TestLongestDelays(t *testing.T) {
+	testenv.In(t, testenv.All)
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
 	q, ch := open(t, url), channel(t, url)

@@ -26,6 +26,7 @@ func policy(server *testenv.RabbitServer, vhost, pattern, definition string) {
 // TestSurplusGoesAside bounds one queue by a policy. Messages of another queue that wait in the same levels come all the same, and what is too much for the first is
 // kept aside.
 func TestSurplusGoesAside(t *testing.T) {
+	testenv.In(t, testenv.All)
 	const n, room, delay = 300, 10, 500 * time.Millisecond
 	ctx := deadline(t, 60*time.Second)
 	server, vhost := sharedVhost(t)
