@@ -69,7 +69,7 @@ func memoryLeftovers(_ context.Context, b backend.Backend) ([]string, error) {
 }
 
 // defaultModes are the backends whose checks run in the tier testenv.Default.
-var defaultModes = []string{"memory", "coarse", "numbered", "zsetpoll", "keyspace", "redisson-both", "rabbitmq"}
+var defaultModes = []string{"memory", "zsetpoll", "keyspace", "redisson-both", "rabbitmq"}
 
 func TestConformance(t *testing.T) {
 	all := backends(t)
