@@ -18,10 +18,12 @@ demo: ## Watch a delay queue at work (about 15 s)
 # Most tests wait for servers, so that several packages at a time keep two processors busy. The longest begin.
 GOTEST := go test -race -timeout 60m
 SIDES  := $(MAKE) --no-print-directory -j 2
+calls   = $$(grep -rE --include='*_test.go' '\bIn\(t, (testenv[.])?$(1)\)' . | wc -l)
 
 .PHONY: test
 test: tools check ## Test every package and every store in its default mode, with the race detector (up to 10 minutes)
 	@$(SIDES) test-root test-modules
+	@echo "left out: $(call calls,All) tests or groups of them for make test-all, $(call calls,Nightly) for make nightly"
 
 .PHONY: test-all
 test-all: tools-all check ## The same with all modes, clusters, releases of Redisson, short chaos, other libraries, benchmarks once, fuzzing (up to 35 minutes)
