@@ -10,18 +10,54 @@ help: ## List the targets
 
 .PHONY: demo
 demo: ## Watch a delay queue at work (about 15 s)
-	go run ./cmd/delayq demo
+	go -C cmd/delayq run . demo
+
+# The tests are in three tiers, each of which includes those before it; CONTRIBUTING.md says what is in which. DELAYQ_TESTS names
+# the tier to the tests. A package that has no tests of its own for a later tier does not run again: go test keeps its result.
+#
+# Most tests wait for servers, so that several packages at a time keep two processors busy. The longest begin.
+GOTEST := go test -race -timeout 60m
+SIDES  := $(MAKE) --no-print-directory -j 2
+calls   = $$(grep -rE --include='*_test.go' '\bIn\(t, (testenv[.])?$(1)\)' . | wc -l)
 
 .PHONY: test
-test: tools check ## Run every test with the race detector, and each benchmark once
-	go test -race -timeout 60m ./...
-	cd docs/check && go vet ./... && go test -count=1 -timeout 5m ./...
-	cd examples/listbackend && go vet ./... && go test -race -timeout 10m ./...
-	cd bench/report && go vet ./... && go test -count=1 -timeout 5m ./...
-	cd chaos && go vet ./... && go test -count=1 -timeout 15m -parallel 4 ./...
-	cd bench/peers && go vet ./... && go test -short -count=1 -timeout 5m ./verdict
+test: tools check ## Test every package and every store in its default mode, with the race detector (up to 10 minutes)
+	@$(SIDES) test-root test-modules
+	@echo "left out: $(call calls,All) tests or groups of them for make test-all, $(call calls,Nightly) for make nightly"
+
+.PHONY: test-all
+test-all: tools-all check ## The same with all modes, clusters, releases of Redisson, short chaos, other libraries, benchmarks once, fuzzing (up to 35 minutes)
+	@$(SIDES) test-root test-all-modules
 	@$(MAKE) --no-print-directory bench-once
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=1000x # a time instead may end in "context deadline exceeded" on a busy machine (golang/go#75804)
+
+.PHONY: test-root test-modules test-all-modules
+test-root:
+	$(GOTEST) -p 3 ./rabbitmq ./conformance ./...
+
+test-modules:
+	cd cmd/delayq && $(GOTEST) ./...
+	cd examples/listbackend && $(GOTEST) -run '/virtual' ./...
+
+test-all-modules:
+	cd cmd/delayq && $(GOTEST) ./...
+	cd examples/listbackend && $(GOTEST) ./...
+	cd chaos && go vet ./... && go test -count=1 -timeout 15m -parallel 4 ./...
+	cd bench/peers && go vet ./... && go test -short -count=1 -timeout 5m ./verdict
+	cd docs/check && go vet ./... && go test -count=1 -timeout 5m ./...
+	cd bench/report && go vet ./... && go test -count=1 -timeout 5m ./...
+	cd internal/testenv/container && go vet ./...
+
+.PHONY: nightly
+nightly: tools-all ## What takes minutes a test, long chaos, soak, flakes, newer servers (as root, six hours)
+	$(GOTEST) -count=1 $$(grep -rl --include='*_test.go' 'testenv[.]Nightly' . | xargs -n1 dirname | sort -u)
+	@$(MAKE) --no-print-directory chaos
+	@$(MAKE) --no-print-directory soak
+	@$(MAKE) --no-print-directory flakes
+	@$(MAKE) --no-print-directory test-newer
+
+test-all flakes cover: export DELAYQ_TESTS = all
+nightly test-newer: export DELAYQ_TESTS = nightly
 
 # Benchmarks that rot fail here, and so do those that the goals of the report need and that are gone.
 .PHONY: bench-once
@@ -35,7 +71,7 @@ test-newer: ## Run the suite and the backends' tests, clusters too, on Redis 8.0
 
 .PHONY: chaos
 chaos: tools ## Put every backend through faults, and judge what happened (ten minutes)
-	cd chaos && go vet ./... && go test -count=1 -v -timeout 20m -run 'TestChaos|TestMutants' -chaos.for=4m -parallel 4 .
+	cd chaos && go vet ./... && go test -count=1 -v -timeout 20m -run 'TestChaos|TestMutants|TestPowerCut' -chaos.for=4m -parallel 4 .
 
 DURATION ?= 1h
 .PHONY: soak
@@ -54,7 +90,7 @@ bench: ## Run the benchmarks in full (some minutes)
 
 # SHORT=1 tries the machinery in two minutes. ONLY=Rabbit measures again what a pattern matches of the commands, and keeps the rest.
 .PHONY: report
-report: tools ## Measure, and write docs/benchmarks.md and its pictures (about half an hour)
+report: tools-all ## Measure, and write docs/benchmarks.md and its pictures (about half an hour)
 	cd bench/report && go run . $(if $(SHORT),-short) $(if $(ONLY),-only '$(ONLY)')
 
 BENCH     ?= ^Benchmark(Push|Throughput)$$/^backend=(memory|zsetpoll-script|keyspace|redisson)$$
@@ -70,7 +106,7 @@ FUZZTIME ?= 30s
 fuzz: ## Fuzz what parses foreign bytes, each target for FUZZTIME=30s, or so often as 1000x
 	@set -e; grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \
 	  for f in $$(grep -ho '^func Fuzz[A-Za-z]*' $$dir/*_test.go | cut -c6-); do \
-	    echo "$$dir $$f"; go test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$dir; \
+	    echo "$$dir $$f"; go -C $$dir test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x .; \
 	  done; \
 	done
 
@@ -81,38 +117,45 @@ vuln: ## Look for known weaknesses in what the module depends on
 	@if ! curl -fsS -o /dev/null --max-time 20 '$(VULNDB)/index/db.json'; then \
 	  echo "vuln: nothing was checked: the database at $(VULNDB) cannot be reached from here (VULNDB= names another)" >&2; exit 69; fi
 	go run $(VULN) -db '$(VULNDB)' ./...
+	go run $(VULN) -C cmd/delayq -db '$(VULNDB)' ./...
 
 .PHONY: cover
-cover: tools ## Print the test coverage by package
+cover: tools-all ## Print the test coverage by package
 	go test -race -cover -coverpkg ./... -coverprofile coverage.out ./...
 	go tool cover -func coverage.out | tail -n 1
 
 .PHONY: check
 check: ## Check formatting and go vet
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "run gofmt -w on: $$unformatted"; exit 1; fi
-	go vet ./...
+	go vet -race ./... # -race: the tests need the same builds
+	cd cmd/delayq && go vet -race ./...
+	cd examples/listbackend && go vet -race ./...
 
 .PHONY: lint
 lint: ## Run golangci-lint
-	@if command -v golangci-lint >/dev/null; then golangci-lint run; else go run $(LINT) run; fi
+	@for dir in . cmd/delayq; do \
+	  (cd $$dir && if command -v golangci-lint >/dev/null; then golangci-lint run; else go run $(LINT) run; fi) || exit 1; done
 
-# A test that finds no server or no JDK fails instead of being skipped.
-test chaos soak flakes cover report: export DELAYQ_REQUIRE ?= redis,rabbitmq,java,beanstalkd,postgres,shells
+# A test that finds no server or no JDK fails instead of being skipped. Those of make test ask for redis and rabbitmq alone.
+test test-all nightly chaos soak flakes cover report: export DELAYQ_REQUIRE ?= redis,rabbitmq,java,beanstalkd,postgres,shells
 
-# The race detector needs a C compiler, the backends their servers, real Redisson a JDK and Maven, the commands of the
-# documentation their shells, and bench/peers beanstalkd and PostgreSQL.
+# The race detector needs a C compiler, and the backends their servers.
 # The tests start servers of their own: the policy keeps a package from starting one when it is installed.
-.PHONY: tools
-tools:
-	@missing=; \
-	command -v $${CC:-cc} >/dev/null || missing+=" gcc libc6-dev"; \
+NEEDS := command -v $${CC:-cc} >/dev/null || missing+=" gcc libc6-dev"; \
 	(PATH+=:/usr/sbin:/usr/local/bin:/usr/bin; command -v redis-server) >/dev/null || missing+=" redis-server"; \
-	{ command -v java && command -v javac; } >/dev/null || missing+=" default-jdk-headless"; \
+	(PATH+=:/usr/lib/rabbitmq/bin:/usr/sbin; command -v rabbitmq-server) >/dev/null || missing+=" rabbitmq-server";
+# Real Redisson needs a JDK and Maven, the commands of the documentation their shells, and bench/peers beanstalkd and PostgreSQL.
+NEEDS_ALL := { command -v java && command -v javac; } >/dev/null || missing+=" default-jdk-headless"; \
 	command -v mvn >/dev/null || missing+=" maven"; \
-	(PATH+=:/usr/lib/rabbitmq/bin:/usr/sbin; command -v rabbitmq-server) >/dev/null || missing+=" rabbitmq-server"; \
 	for shell in jq zsh fish; do command -v $$shell >/dev/null || missing+=" $$shell"; done; \
 	(PATH+=:/usr/sbin:/usr/bin; command -v beanstalkd) >/dev/null || missing+=" beanstalkd"; \
-	{ command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 || missing+=" postgresql"; \
+	{ command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 || missing+=" postgresql";
+
+.PHONY: tools tools-all
+tools-all: NEEDS += $(NEEDS_ALL)
+tools tools-all:
+	@missing=; \
+	$(NEEDS) \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  policy=/usr/sbin/policy-rc.d; \

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/delayq/delayq/internal/testenv"
 )
 
 // pages are the Markdown files of the project, by path.
@@ -97,6 +99,31 @@ func TestMakeTargets(t *testing.T) {
 	}
 }
 
+// A nested module that no target of the Makefile enters is tested by nobody.
+func TestMakeEntersEveryModule(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, targets, _ := strings.Cut(string(makefile), "\ntest-all-modules:")
+	targets, _, _ = strings.Cut(targets, "\n\n")
+	modules := 0
+	err = filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.Name() != "go.mod" || path == "go.mod" {
+			return err
+		}
+		modules++
+		if dir := filepath.ToSlash(filepath.Dir(path)); !strings.Contains(targets, "cd "+dir+" && ") {
+			t.Errorf("make test-all does not enter the module %s", dir)
+		}
+		return nil
+	})
+	if err != nil || modules < 5 {
+		t.Errorf("%d nested modules, %v", modules, err)
+	}
+}
+
 // tests are the names of all tests and benchmarks, of the nested modules too.
 func tests(t *testing.T) (names []string) {
 	t.Helper()
@@ -138,9 +165,7 @@ func TestNamedTests(t *testing.T) {
 // The first command of the README does what it says there.
 func TestMakeDemo(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("-short leaves out what takes a quarter of a minute; make test does not")
-	}
+	testenv.In(t, testenv.All)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "make", "demo").CombinedOutput()
@@ -152,9 +177,7 @@ func TestMakeDemo(t *testing.T) {
 // The whole programs on the pages are built and run, each in a module of its own as a new user would have, and end well.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("-short leaves out what builds whole programs; make test does not")
-	}
+	testenv.In(t, testenv.All)
 	programs := 0
 	for path, text := range pages(t) {
 		for _, m := range goProgram.FindAllStringSubmatch(text, -1) {

@@ -56,6 +56,7 @@ func asWorker(server *testenv.RedisServer) *redis.Options {
 
 // TestRights runs the suite as a user who may do what the documentation says and nothing else.
 func TestRights(t *testing.T) {
+	testenv.In(t, testenv.All)
 	for mode, open := range aclModes {
 		t.Run(mode, func(t *testing.T) {
 			server := testenv.Redis(t, testenv.Private())

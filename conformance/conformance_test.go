@@ -7,12 +7,14 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/conformance"
+	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/memory"
 )
 
@@ -66,9 +68,21 @@ func memoryLeftovers(_ context.Context, b backend.Backend) ([]string, error) {
 	return []string{fmt.Sprintf("%d messages of %d bytes", messages, bytes)}, nil
 }
 
+// defaultModes are the backends whose checks run in the tier testenv.Default.
+var defaultModes = []string{"memory", "zsetpoll", "keyspace", "redisson-both", "rabbitmq"}
+
 func TestConformance(t *testing.T) {
-	for name, h := range backends(t) {
+	all := backends(t)
+	for _, name := range defaultModes {
+		if _, ok := all[name]; !ok {
+			t.Errorf("no backend is called %s", name)
+		}
+	}
+	for name, h := range all {
 		t.Run(name, func(t *testing.T) {
+			if !slices.Contains(defaultModes, name) {
+				testenv.In(t, testenv.All)
+			}
 			pinSkips(t, name, h)
 			conformance.Run(t, h)
 		})

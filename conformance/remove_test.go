@@ -10,10 +10,12 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/backend/admin"
+	"github.com/delayq/delayq/internal/testenv"
 )
 
 // TestRemove takes one queue of two out of each store that can.
 func TestRemove(t *testing.T) {
+	testenv.In(t, testenv.All)
 	can := 0
 	for name, h := range backends(t) {
 		b, cleanup, err := h.New(t.Context())

@@ -291,6 +291,7 @@ func (r *stallRound) closeLater(q delayq.Queue, err error, closeBackend func() e
 // TestStalledServer has a server stop answering at each reply in turn, for each public call: it returns when its context ends, whatever
 // the client's options are, and what became of it is known or said to be unknown.
 func TestStalledServer(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	for name, store := range stallStores() {
 		t.Run(name, func(t *testing.T) {
@@ -419,6 +420,7 @@ func stallContextOf(t *testing.T, expires bool) (ctx context.Context, ended func
 
 // TestQueuesOfAStalledServer has many queues of one backend wait at once, each with a context of its own.
 func TestQueuesOfAStalledServer(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	for name, store := range stallStores() {
 		t.Run(name, func(t *testing.T) {

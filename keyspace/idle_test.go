@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
 )
 
@@ -12,9 +13,7 @@ import (
 var byClients = []string{"evalsha", "eval", "script", "ping", "config", "subscribe", "cluster", "get", "hello", "client"}
 
 func TestIdleQueuesCostLittle(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute")
-	}
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	for _, tt := range []struct{ queues, perSecond int }{{1, 1}, {1000, 100}} {
 		t.Run(fmt.Sprint(tt.queues), func(t *testing.T) { t.Parallel(); idle(t, tt.queues, tt.perSecond) })

@@ -17,7 +17,7 @@ import (
 // comes, what was acknowledged does not come again, and no ack settles another message.
 func TestConnectionsCut(t *testing.T) {
 	cuts := 1000
-	if testing.Short() {
+	if !testenv.Runs(t, testenv.All) {
 		cuts = 50
 	}
 	server := testenv.SharedRabbitMQ(t)

@@ -35,6 +35,7 @@ func partsOf(t *testing.T, server *testenv.RabbitServer, vhost string) (exchange
 // together, under a process that pushes and another that works. What is pushed from then on comes,
 // once: at once, and after delays that pass what was deleted.
 func TestEachPartDeleted(t *testing.T) {
+	testenv.In(t, testenv.All)
 	ctx := deadline(t, 12*time.Minute)
 	server, vhost := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitAdvanced("dead_letter_worker_publisher_confirm_timeout", "2000")), "/"
 	url := server.URL()
@@ -108,6 +109,7 @@ func buryOne(ctx context.Context, t *testing.T, pusher, worker backend.Queue) {
 // TestPusherDeclaresAgain deletes the queue under a process that only pushes. A worker that opens
 // it later gets what was pushed, whichever way it went.
 func TestPusherDeclaresAgain(t *testing.T) {
+	testenv.In(t, testenv.All)
 	for what, delay := range map[string]time.Duration{"at once": 0, "delayed": 300 * time.Millisecond} {
 		t.Run(what, func(t *testing.T) {
 			ctx := deadline(t, 60*time.Second)
@@ -139,6 +141,7 @@ func readyOr0(t *testing.T, url, queue string) int {
 // TestWorkerGetsWhatHadNoQueue has the pusher gone when its messages end in undeliverable. Whoever
 // opens the queue gets them.
 func TestWorkerGetsWhatHadNoQueue(t *testing.T) {
+	testenv.In(t, testenv.All)
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
 	b := rabbitmq.New(url)
@@ -157,6 +160,7 @@ func TestWorkerGetsWhatHadNoQueue(t *testing.T) {
 // TestVhostMadeAgain deletes the whole virtual host under a process that only pushes, and makes it
 // again.
 func TestVhostMadeAgain(t *testing.T) {
+	testenv.In(t, testenv.All)
 	ctx := deadline(t, 90*time.Second)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
 	vhost := server.Vhost(t)

@@ -107,6 +107,7 @@ func TestRemove(t *testing.T) {
 
 // TestExamineABadBroker examines a broker as users without permissions, and in an alarm.
 func TestExamineABadBroker(t *testing.T) {
+	testenv.In(t, testenv.All)
 	ctx := deadline(t, 110*time.Second)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
 	vhost := server.Vhost(t)

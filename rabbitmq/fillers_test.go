@@ -12,6 +12,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/rabbitmq"
 )
 
@@ -32,6 +33,7 @@ func publishFiller(t *testing.T, ch *amqp.Channel, queue, died string) {
 // and in undeliverable, as policies put them there. No handler sees them, and they are gone a
 // moment later.
 func TestFillersReachNoHandler(t *testing.T) {
+	testenv.In(t, testenv.All)
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
 	q := open(t, url)
@@ -53,6 +55,7 @@ func TestFillersReachNoHandler(t *testing.T) {
 // docs/rabbitmq.md asks for. Each message comes once, as attempt 1, and nothing ends in
 // undeliverable.
 func TestFillersMeetPolicies(t *testing.T) {
+	testenv.In(t, testenv.All)
 	for _, overflow := range []string{"drop-head", "reject-publish"} {
 		t.Run(overflow, func(t *testing.T) { fillersMeet(t, fmt.Sprintf(`{"max-length":1010,"overflow":%q}`, overflow)) })
 	}
@@ -114,6 +117,7 @@ func waitOn(t *testing.T, ctx context.Context, ch *amqp.Channel, name string, qs
 // TestFillersDeclareNothing deletes a queue while a handle fills its subscription. Nothing is
 // pushed and no Receive waits, so the queue must stay deleted.
 func TestFillersDeclareNothing(t *testing.T) {
+	testenv.In(t, testenv.All)
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
 	ch := channel(t, url)

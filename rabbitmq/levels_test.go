@@ -11,6 +11,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/rabbitmq"
 )
 
@@ -18,6 +19,7 @@ import (
 // level passes on at once. Those of another queue come through the same levels. The others are kept
 // aside, and then brought back.
 func TestUnroutable(t *testing.T) {
+	testenv.In(t, testenv.All)
 	const n, delay = 100, 2 * time.Second // most wait in one queue, of 1,984 ms
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
@@ -61,6 +63,7 @@ func publish(t *testing.T, ch *amqp.Channel, id string, headers amqp.Table) {
 // TestArrivesEarly has messages arrive before they are due. Those by little are held, the others
 // wait once more, in the levels. Both are handed out when they are due and not before, once.
 func TestArrivesEarly(t *testing.T) {
+	testenv.In(t, testenv.All)
 	for _, early := range []time.Duration{5 * time.Millisecond, 300 * time.Millisecond, 3 * time.Second} {
 		t.Run(early.String(), func(t *testing.T) {
 			ctx := deadline(t, 60*time.Second)
@@ -80,6 +83,7 @@ func TestArrivesEarly(t *testing.T) {
 
 // TestWaitsOnceMore looks at a message that arrived far too early in its level.
 func TestWaitsOnceMore(t *testing.T) {
+	testenv.In(t, testenv.All)
 	url := vhost(t)
 	q, ch := open(t, url), channel(t, url)
 	due := time.Now().Add(100 * 24 * time.Hour)
@@ -106,6 +110,7 @@ func TestWaitsOnceMore(t *testing.T) {
 // TestManyRetries gives a message back more often than a broker before 4.0 lets one pass the same
 // queue with its history.
 func TestManyRetries(t *testing.T) {
+	testenv.In(t, testenv.All)
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
 	q := open(t, url)
@@ -123,6 +128,7 @@ func TestManyRetries(t *testing.T) {
 
 // TestWaysToWait delivers random delays by each way that takes any.
 func TestWaysToWait(t *testing.T) {
+	testenv.In(t, testenv.All)
 	const n = 300
 	for name, opts := range map[string][]rabbitmq.Option{
 		"levels":  nil,
@@ -171,6 +177,7 @@ func TestExactBucket(t *testing.T) {
 
 // TestFixed takes one delay only.
 func TestFixed(t *testing.T) {
+	testenv.In(t, testenv.All)
 	ctx := deadline(t, 60*time.Second)
 	q := open(t, vhost(t), rabbitmq.Fixed(300*time.Millisecond))
 	began := time.Now()
@@ -195,6 +202,7 @@ func TestFixed(t *testing.T) {
 
 // TestLongestDelays pushes what takes several rounds, and what takes all digits.
 func TestLongestDelays(t *testing.T) {
+	testenv.In(t, testenv.All)
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
 	q, ch := open(t, url), channel(t, url)
@@ -214,6 +222,7 @@ func TestLongestDelays(t *testing.T) {
 
 // TestDelayedExchange is refused where the plugin is missing.
 func TestDelayedExchange(t *testing.T) {
+	testenv.In(t, testenv.All)
 	b := rabbitmq.New(vhost(t), rabbitmq.DelayedExchange())
 	defer func() { must(t, b.Close()) }()
 	_, err := b.Open(deadline(t, patience), "q", quiet())

@@ -15,6 +15,7 @@ import (
 
 // TestLimits has the broker refuse a queue and a connection for their number.
 func TestLimits(t *testing.T) {
+	testenv.In(t, testenv.All)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
 	for limit, texts := range map[string][]string{
 		`{"max-queues":3}`:      {"declaring queue", "may have no more queues", "set_vhost_limits"},
@@ -39,6 +40,7 @@ func TestLimits(t *testing.T) {
 // TestConsumerTimeout holds a message for longer than the broker allows. The log has the broker's
 // reason.
 func TestConsumerTimeout(t *testing.T) {
+	testenv.In(t, testenv.All)
 	ctx := deadline(t, 90*time.Second)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitConfig("consumer_timeout", "1000"), testenv.RabbitAdvanced("channel_tick_interval", "500"))
 	b := rabbitmq.New(server.URL())
@@ -60,6 +62,7 @@ func TestConsumerTimeout(t *testing.T) {
 // TestMoreQueuesThanChannels opens more queues than the broker allows channels to a connection, in
 // one backend. All work, and closed ones make room.
 func TestMoreQueuesThanChannels(t *testing.T) {
+	testenv.In(t, testenv.All)
 	const n, channels = 25, 16
 	ctx := deadline(t, 2*time.Minute)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitConfig("channel_max", fmt.Sprint(channels)))

@@ -27,6 +27,7 @@ func policy(server *testenv.RabbitServer, vhost, pattern, definition string) {
 // TestSurplusGoesAside bounds one queue by a policy. Messages of another queue that wait in the
 // same levels come all the same, and what is too much for the first is kept aside.
 func TestSurplusGoesAside(t *testing.T) {
+	testenv.In(t, testenv.All)
 	const n, room, delay = 300, 10, 500 * time.Millisecond
 	ctx := deadline(t, 60*time.Second)
 	server, vhost := sharedVhost(t)
@@ -84,6 +85,7 @@ func (l *logBuffer) String() string {
 // TestPoliciesLoseNothing has policies that take messages out of queues, or send them elsewhere.
 // All are handed out or kept aside.
 func TestPoliciesLoseNothing(t *testing.T) {
+	testenv.In(t, testenv.All)
 	const n = 30
 	for what, c := range map[string]struct {
 		pattern, definition string

@@ -85,7 +85,7 @@ func TestIdleQueue(t *testing.T) {
 func TestIdleQueues(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
 		queues := 250
-		if mode == zsetpoll.Script && !testing.Short() {
+		if mode == zsetpoll.Script && testenv.Runs(t, testenv.All) {
 			queues = 1000
 		}
 		d := time.Duration(queues)*time.Second/100 + time.Second

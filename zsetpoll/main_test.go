@@ -28,6 +28,9 @@ func eachMode(t *testing.T, f func(*testing.T, zsetpoll.Mode)) {
 	for name, mode := range modes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if mode != zsetpoll.Script {
+				testenv.In(t, testenv.All)
+			}
 			f(t, mode)
 		})
 	}

@@ -172,12 +172,13 @@ func drain(ctx context.Context, q backend.Queue, y *tally, done func() bool) {
 }
 
 // replies is how many messages to push: many in the default mode.
-func replies(mode zsetpoll.Mode) int {
+func replies(t *testing.T, mode zsetpoll.Mode) int {
+	t.Helper()
 	n := 20_000
 	if mode == zsetpoll.Script {
 		n = 100_000
 	}
-	if testing.Short() {
+	if !testenv.Runs(t, testenv.All) {
 		n /= 10
 	}
 	return n
@@ -189,7 +190,7 @@ func TestRepliesCut(t *testing.T) {
 		ctx := deadline(t, 80*time.Second)
 		q, proxy, raw := cutting(t, 0.01, mode)
 		y := newTally(t)
-		pushAll(ctx, q, y, replies(mode))
+		pushAll(ctx, q, y, replies(t, mode))
 		drain(ctx, q, y, y.complete)
 		proxy.CutReplies(0)
 		y.check(proxy)
@@ -207,7 +208,7 @@ func TestRepliesCutWhileConsumed(t *testing.T) {
 		var over atomic.Bool
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			pushAll(ctx, q, y, replies(zsetpoll.Mover))
+			pushAll(ctx, q, y, replies(t, zsetpoll.Mover))
 			over.Store(true)
 		})
 		drain(ctx, q, y, func() bool { return over.Load() && y.complete() })

@@ -73,6 +73,7 @@ end`,
 }
 
 func TestCompletionInShells(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	bin := asCommand(t)
 	for shell, script := range shells {

@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "write the reference of commands in the 
 
 const (
 	commandsPage = "../../docs/command-line.md"
-	from         = "<!-- commands: written by go test ./cmd/delayq -run TestDocsListCommands -update -->\n"
+	from         = "<!-- commands: written by go -C cmd/delayq test -run TestDocsListCommands -update . -->\n"
 	to           = "<!-- end of commands -->"
 )
 

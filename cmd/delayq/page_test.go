@@ -103,6 +103,7 @@ var trials = map[string]trial{
 
 // The reader gets what the page promises from each command that it shows, typed as it stands there.
 func TestPageCommands(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	raw, err := os.ReadFile(commandsPage)
 	mustDo(t, err)

@@ -39,6 +39,7 @@ func verified(t *testing.T, r result) (all map[string]checkJSON, sum verifyJSON)
 // TestVerifyMemory runs the whole suite. It needs a process of its own: a check looks for goroutines that are left, and
 // those of other tests would count.
 func TestVerifyMemory(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	r := inProcess(t, "verify", "memory:///orders", "--tick=60ms", "--json")
 	r.wantCode(t, exitOK)

@@ -25,6 +25,7 @@ func tell(t *testing.T, addr, text string) string {
 }
 
 func TestBeanstalkd(t *testing.T) {
+	In(t, All)
 	for _, binlog := range []bool{false, true} {
 		s := Beanstalkd(t, binlog)
 		if answer := tell(t, s.Addr(), "put 0 60 60 3\r\nabc\r\n"); answer != "INSERTED 1" {

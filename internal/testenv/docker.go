@@ -2,42 +2,118 @@ package testenv
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"sync"
-
-	"github.com/testcontainers/testcontainers-go"
-	"github.com/testcontainers/testcontainers-go/modules/redis"
+	"time"
 )
 
 const redisImage = "redis:7"
 
+// containerSpec is the input of the program in container/.
+type containerSpec struct {
+	Image string
+	Port  string // with its protocol, as 6379/tcp
+	Args  []string
+	Files map[string]string // contents by path
+	Ready string            // the line of the log that says that the server is ready
+}
+
+// container is a server in Docker. Another program runs it, so that this module does not require testcontainers.
+type container struct {
+	program *Program
+	log     string
+
+	mu  sync.Mutex // one request at a time
+	in  *json.Encoder
+	out *json.Decoder
+}
+
 // dockerRuns returns nil when containers can be started. It asks once: without Docker that takes a while.
-var dockerRuns = sync.OnceValue(func() (err error) {
-	defer func() {
-		if r := recover(); r != nil { // testcontainers panics when it finds no Docker
-			err = fmt.Errorf("looking for Docker: %v", r)
-		}
-	}()
-	provider, err := testcontainers.ProviderDocker.GetProvider()
+var dockerRuns = sync.OnceValue(func() error {
+	c, _, err := startContainer(containerSpec{})
 	if err != nil {
-		return fmt.Errorf("looking for Docker: %w", err)
+		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	return provider.Health(ctx)
+	return c.stop()
 })
 
+// startContainer returns the container and the address of its port. Pulling the image and building the program take
+// as long as they take.
+func startContainer(spec containerSpec) (*container, string, error) {
+	dir, err := containerSource()
+	if err != nil {
+		return nil, "", err
+	}
+	log, err := os.CreateTemp("", "container-*.log")
+	if err != nil {
+		return nil, "", fmt.Errorf("making a log: %w", err)
+	}
+	_ = log.Close()
+	cmd := exec.Command("go", "run", ".")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	program, err := StartProgram(cmd, log.Name())
+	if err != nil {
+		return nil, "", errors.Join(err, os.Remove(log.Name()))
+	}
+	c := &container{program: program, log: log.Name(), in: json.NewEncoder(program.Input()), out: json.NewDecoder(program.Output())}
+	addr, err := c.ask(spec)
+	if err != nil {
+		return nil, "", errors.Join(fmt.Errorf("running %s: %w\n%s", dir, err, program.Log()), c.stop())
+	}
+	return c, addr, nil
+}
+
+// containerSource returns the directory of the program, from any package or module of the repository.
+func containerSource() (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/delayq/delayq").Output()
+	if err != nil {
+		return "", fmt.Errorf("looking for the source of the library: %w", err)
+	}
+	return filepath.Join(strings.TrimSpace(string(root)), "internal", "testenv", "container"), nil
+}
+
+// ask sends a request and returns the output of the reply.
+func (c *container) ask(request any) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.in.Encode(request); err != nil {
+		return "", fmt.Errorf("writing to the container's program: %w", err)
+	}
+	var reply struct{ Output, Error string }
+	if err := c.out.Decode(&reply); err != nil {
+		return "", fmt.Errorf("reading from the container's program: %w", err)
+	}
+	if reply.Error != "" {
+		return "", errors.New(reply.Error)
+	}
+	return reply.Output, nil
+}
+
+// stop ends the program's input, on which it stops the container, and waits for the program.
+func (c *container) stop() error {
+	err := c.program.in.Close()
+	kill := time.AfterFunc(patience, func() { _ = c.program.Kill() })
+	defer kill.Stop()
+	_, readErr := io.Copy(io.Discard, c.program.Output())
+	return errors.Join(err, readErr, c.program.Kill(), c.program.out.Close(), os.Remove(c.log))
+}
+
 func dockerRedis(set settings) (*runningRedis, error) {
-	ctx := context.Background() // pulling the image takes as long as it takes
-	container, err := redis.Run(ctx, redisImage, testcontainers.WithCmdArgs(set.flags()...))
-	stop := func() error { return testcontainers.TerminateContainer(container) }
+	c, addr, err := startContainer(containerSpec{
+		Image: redisImage, Port: "6379/tcp", Args: set.flags(), Ready: "* Ready to accept connections",
+	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("starting %s in Docker: %w", redisImage, err), stop())
+		return nil, err
 	}
-	url, err := container.ConnectionString(ctx)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("asking Docker for the port of %s: %w", redisImage, err), stop())
-	}
-	return &runningRedis{url: url, stop: stop}, nil
+	return &runningRedis{url: "redis://" + addr, stop: c.stop}, nil
 }

@@ -8,6 +8,7 @@ import (
 )
 
 func TestPostgres(t *testing.T) {
+	In(t, All)
 	s := Postgres(t, "synchronous_commit=off")
 	at, err := url.Parse(s.URL())
 	must(t, err)

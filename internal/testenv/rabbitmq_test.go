@@ -18,9 +18,7 @@ import (
 
 func heavy(t *testing.T) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("starts brokers, which takes long")
-	}
+	In(t, All)
 	t.Parallel()
 }
 

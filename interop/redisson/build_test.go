@@ -11,6 +11,7 @@ import (
 )
 
 func TestBuildIsFresh(t *testing.T) {
+	testenv.In(t, testenv.All)
 	dir := Build(t, newest)
 	jar := filepath.Join(dir, "interop.jar")
 	before := got(os.Stat(jar))(t)

@@ -22,9 +22,10 @@ type fixture struct {
 	redis  *redis.Client
 }
 
-// eachVersion runs a test for each release of Redisson, in parallel with all others.
+// eachVersion runs a test for each release of Redisson, in parallel with all others. It belongs to testenv.All, since it needs Java.
 func eachVersion(t *testing.T, test func(ctx context.Context, f fixture)) {
 	t.Helper()
+	testenv.In(t, testenv.All)
 	for _, version := range Versions() {
 		jvms.hold(t, version)
 	}

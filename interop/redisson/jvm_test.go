@@ -14,6 +14,7 @@ import (
 const newest = "4.7.0"
 
 func TestKill(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	ctx := testContext(t)
 	jvm := Start(t, newest, testenv.Redis(t).Addr())
@@ -38,6 +39,7 @@ func TestKill(t *testing.T) {
 }
 
 func TestPauseAndResume(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	ctx := testContext(t)
 	jvm := Start(t, newest, testenv.Redis(t).Addr())
@@ -54,6 +56,7 @@ func TestPauseAndResume(t *testing.T) {
 }
 
 func TestShutdown(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	ctx := testContext(t)
 	jvm := Start(t, newest, testenv.Redis(t).Addr())
@@ -70,6 +73,7 @@ func TestShutdown(t *testing.T) {
 }
 
 func TestFailedStartShowsTheLog(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	p, err := launch(newest, "redis://localhost:1/no-number", settings{})
 	if err == nil || !strings.Contains(err.Error(), "NumberFormatException") {
@@ -81,6 +85,7 @@ func TestFailedStartShowsTheLog(t *testing.T) {
 }
 
 func TestTwoProcesses(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	ctx := testContext(t)
 	server := testenv.Redis(t)
@@ -96,6 +101,7 @@ func TestTwoProcesses(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	ctx := testContext(t)
 	cluster := testenv.SharedRedisCluster(t)

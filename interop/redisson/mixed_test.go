@@ -53,6 +53,7 @@ func (m mix) takers(ctx context.Context) []*Consumer {
 // TestMixedFormats shows that a worker of this side keeps alive a queue on which two releases of Redisson that cannot read
 // each other stop each other for good.
 func TestMixedFormats(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	for _, n := range []int{5, unlessShort(200, 50)} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -81,9 +82,7 @@ func TestMixedFormats(t *testing.T) {
 
 // TestMixedFormatsAlone only tells what Redisson does without this side: some values come again every 5 s, and others never.
 func TestMixedFormatsAlone(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes 12 s, and decides nothing")
-	}
+	testenv.In(t, testenv.Nightly)
 	t.Parallel()
 	ctx := testContext(t)
 	m := newMix(t)
@@ -104,6 +103,7 @@ func TestMixedFormatsAlone(t *testing.T) {
 // TestMixedFormatsStuck comes to a queue whose releases have stopped each other already. What was moved without being taken
 // out of the sorted set, again every 5 s, comes as often as Java has moved it before, and not once more; the others come once.
 func TestMixedFormatsStuck(t *testing.T) {
+	testenv.In(t, testenv.All)
 	t.Parallel()
 	ctx := testContext(t)
 	m := newMix(t)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/redisson"
 )
 
@@ -65,6 +66,7 @@ func eachStringCodec(t *testing.T, test func(ctx context.Context, f fixture, cod
 // TestJavaReadsWhatGoWrites shows that every string arrives in Java as it was pushed: in the delayed queue, where the bytes
 // are compared, and through a transfer by Java.
 func TestJavaReadsWhatGoWrites(t *testing.T) {
+	testenv.In(t, testenv.All)
 	eachStringCodec(t, func(ctx context.Context, f fixture, codec Codec) {
 		for _, format := range []redisson.MemberFormat{formats[f.jvm.Version()], redisson.Both} {
 			f.javaReads(ctx, f.both(codec, redisson.Format(format)), textsFor(codec))
@@ -116,6 +118,7 @@ func (f fixture) equal(what string, got, want []any) {
 
 // TestGoReadsWhatJavaWrites shows the way back, and that Go would have written the same payload.
 func TestGoReadsWhatJavaWrites(t *testing.T) {
+	testenv.In(t, testenv.All)
 	eachStringCodec(t, func(ctx context.Context, f fixture, codec Codec) {
 		b := f.both(codec)
 		texts := textsFor(codec)

@@ -1,0 +1,41 @@
+package testenv
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// The program is built and run; where Docker is missing, its reply says so.
+func TestContainerProgram(t *testing.T) {
+	In(t, All)
+	t.Setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
+	c, _, err := startContainer(containerSpec{})
+	if err == nil || !strings.Contains(err.Error(), "ocker") || strings.Contains(err.Error(), "reading from") {
+		t.Fatalf("without Docker: %v, %v; want the reply that Docker is missing", c, err)
+	}
+}
+
+// Both servers start in Docker, where there is one.
+func TestServersInDocker(t *testing.T) {
+	In(t, All)
+	if _, err := exec.LookPath("docker"); err != nil {
+		t.Skip("no docker on the PATH")
+	}
+	if out, err := exec.CommandContext(t.Context(), "docker", "info").CombinedOutput(); err != nil {
+		t.Skipf("no Docker runs here: %s", out)
+	}
+	r, err := dockerRedis(settle(nil))
+	must(t, err)
+	defer func() { must(t, r.stop()) }()
+	_, err = useRedis(r.url)
+	must(t, err)
+	broker, err := dockerRabbit(settleRabbit(nil))
+	must(t, err)
+	defer func() { must(t, broker.stop()) }()
+	must(t, greet(broker.url, patience))
+	said, err := broker.control.eval("1 + 1.")
+	if err != nil || said != "2" {
+		t.Errorf("1 + 1 is %q, %v", said, err)
+	}
+}
