@@ -14,7 +14,8 @@ local function ack(key, v, mark)
     done[#done + 1] = key
     was_mine = mine(v)
     if member_at(v) > 49 then
-      aliases[#aliases + 1] = prefix_of(held(key, v))
+      local msg = held(key, v)
+      aliases[#aliases + 1] = string.sub(msg.member, 1, msg.n) -- its prefix
     end
   end
   outcomes[#outcomes + 1] = was_mine and 1 or lost(mark)
