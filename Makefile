@@ -17,7 +17,7 @@ demo: ## Watch a delay queue at work (about 15 s)
 #
 # Most tests wait for servers, so that several packages at a time keep two processors busy. The longest begin.
 GOTEST := go test -race -timeout 60m
-SIDES  := $(MAKE) --no-print-directory -j 2
+SIDES  := $(MAKE) --no-print-directory # one after the other: beside the brokers of three packages, a fourth takes half a minute to connect to at a load of 10
 calls   = $$(grep -rE --include='*_test.go' '\bIn\(t, (testenv[.])?$(1)\)' . | wc -l)
 
 .PHONY: test
