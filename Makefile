@@ -15,19 +15,19 @@ demo: ## Watch a delay queue at work (about 15 s)
 # The tests are in three tiers, each of which includes those before it; CONTRIBUTING.md says what is in which. DELAYQ_TESTS names
 # the tier to the tests. A package that has no tests of its own for a later tier does not run again: go test keeps its result.
 #
-# Most tests wait for servers, so that several packages at a time keep two processors busy. The longest begin.
+# Most tests wait for servers, so that three packages at a time keep two processors busy. The longest begin. The other modules come after
+# them: beside three brokers, a fourth takes half a minute to connect to at a load of 10.
 GOTEST := go test -race -timeout 60m
-SIDES  := $(MAKE) --no-print-directory -j 2
-calls   = $$(grep -rE --include='*_test.go' '\bIn\(t, (testenv[.])?$(1)\)' . | wc -l)
+calls  = $$(grep -rE --include='*_test.go' '\bIn\(t, (testenv[.])?$(1)\)' . | wc -l)
 
 .PHONY: test
 test: tools check ## Test every package and every store in its default mode, with the race detector (up to 10 minutes)
-	@$(SIDES) test-root test-modules
+	@$(MAKE) --no-print-directory test-root test-modules
 	@echo "left out: $(call calls,All) tests or groups of them for make test-all, $(call calls,Nightly) for make nightly"
 
 .PHONY: test-all
 test-all: tools-all check ## The same with all modes, clusters, releases of Redisson, short chaos, other libraries, benchmarks once, fuzzing (up to 35 minutes)
-	@$(SIDES) test-root test-all-modules
+	@$(MAKE) --no-print-directory test-root test-all-modules
 	@$(MAKE) --no-print-directory bench-once
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=1000x # a time instead may end in "context deadline exceeded" on a busy machine (golang/go#75804)
 
