@@ -151,7 +151,7 @@ func TestExaminePolicies(t *testing.T) {
 		})
 	}
 	free := freeAddr(t)
-	finds(t, examined(ctx, t, url, rabbitmq.Management(free)), "policies", admin.Note, "does not tell of policies over AMQP")
+	finds(t, examined(ctx, t, url, rabbitmq.Management(free)), "policies", admin.Note, "has no way to read policies")
 	finds(t, examined(ctx, t, url), "after a crash", admin.Note, "180 s")
 }
 
