@@ -40,19 +40,27 @@ func errorsOf(ss []*settlement) []error {
 	return errs
 }
 
-// find returns the settlements whose lease is in force. The others get ErrLeaseLost.
-func (l *channelLoop) find(ss []*settlement) (found []*settlement) {
+// find looks for the delivery of a lease in force. Without one, the settlement gets ErrLeaseLost.
+func (l *channelLoop) find(s *settlement) bool {
+	if s.d = nil; l.channel != nil {
+		s.d = l.channel.unacked.find(s.lease)
+	}
+	if s.d == nil {
+		s.err = backend.ErrLeaseLost
+	}
+	return s.d != nil
+}
+
+// take returns the settlements whose lease is in force, for the lease to end. A lease that is there
+// twice is taken once.
+func (l *channelLoop) take(ss []*settlement) (taken []*settlement) {
 	for _, s := range ss {
-		if s.d = nil; l.channel != nil {
-			s.d = l.channel.unacked.find(s.lease)
-		}
-		if s.d == nil {
-			s.err = backend.ErrLeaseLost
-		} else {
-			found = append(found, s)
+		if l.find(s) {
+			s.d.busy = true
+			taken = append(taken, s)
 		}
 	}
-	return found
+	return taken
 }
 
 // settleAll acknowledges leased deliveries. done gets the outcome of the acks.
@@ -71,7 +79,7 @@ func (l *channelLoop) ack(ctx context.Context, ls []backend.Lease) []error {
 	var found []*settlement
 	done := make(chan error, 1)
 	err := l.do(ctx, func() {
-		if found = l.find(ss); len(found) > 0 {
+		if found = l.take(ss); len(found) > 0 {
 			l.channel.settleAll(found, done)
 		}
 	})
@@ -124,9 +132,11 @@ func (l *channelLoop) extend(ctx context.Context, ls []backend.Lease, lease time
 	}
 	fail(ss, l.do(ctx, func() {
 		until := ceil(time.Now().Add(lease))
-		for _, s := range l.find(ss) {
-			l.channel.unacked.extend(s.d, until)
-			s.end = until
+		for _, s := range ss {
+			if l.find(s) {
+				l.channel.unacked.extend(s.d, until)
+				s.end = until
+			}
 		}
 	}))
 	return ss
@@ -140,14 +150,11 @@ func (l *channelLoop) replace(ctx context.Context, ls []backend.Lease, tell func
 	var found []*settlement
 	var c *channel
 	err := l.do(ctx, func() {
-		if found = l.find(ss); len(found) == 0 {
+		if found = l.take(ss); len(found) == 0 {
 			return
 		}
 		c = l.channel
 		l.inProgress++
-		for _, s := range found {
-			s.d.busy = true
-		}
 	})
 	if err != nil || c == nil {
 		fail(ss, err)

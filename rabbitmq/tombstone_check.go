@@ -146,9 +146,10 @@ func (l *channelLoop) extendHeld(ctx context.Context, ss []*settlement, lease ti
 	var found []*settlement
 	var holds []Hold
 	err := l.do(ctx, func() {
-		found = l.find(ss)
-		for _, s := range found {
-			holds = append(holds, s.d.hold())
+		for _, s := range ss {
+			if l.find(s) {
+				found, holds = append(found, s), append(holds, s.d.hold())
+			}
 		}
 	})
 	if err != nil || len(found) == 0 {
@@ -166,10 +167,9 @@ func (l *channelLoop) extendHeld(ctx context.Context, ss []*settlement, lease ti
 		if !until.Before(end) {
 			until = end.Truncate(time.Millisecond)
 		}
-		l.find(found)
 		for i, s := range found {
 			// A store that has lost its data may call a message cancelled that is leased.
-			if s.d != nil && !cancelled[i] {
+			if l.find(s) && !cancelled[i] {
 				l.channel.unacked.extend(s.d, until)
 				s.end = until
 			} else {
