@@ -15,8 +15,8 @@ demo: ## Watch a delay queue at work (about 15 s)
 # The tests are in three tiers, each of which includes those before it; CONTRIBUTING.md says what is in which. DELAYQ_TESTS names
 # the tier to the tests. A package that has no tests of its own for a later tier does not run again: go test keeps its result.
 #
-# Most tests wait for servers, so that three packages at a time keep two processors busy. The longest begin. The other modules come after
-# them: beside three brokers, a fourth takes half a minute to connect to at a load of 10.
+# The longest packages begin. The other modules come after them: beside several brokers, another takes half a minute to connect to at a
+# load of 10.
 GOTEST := go test -race -timeout 60m
 calls  = $$(grep -rE --include='*_test.go' '\bIn\(t, (testenv[.])?$(1)\)' . | wc -l)
 
@@ -33,7 +33,7 @@ test-all: tools-all check ## The same with all modes, clusters, releases of Redi
 
 .PHONY: test-root test-modules test-all-modules
 test-root:
-	$(GOTEST) -p 3 ./rabbitmq ./conformance ./...
+	$(GOTEST) ./rabbitmq ./conformance ./...
 
 test-modules:
 	cd cmd/delayq && $(GOTEST) ./...
