@@ -199,8 +199,8 @@ func redissonMutants() []*chaos.Mutant {
 			},
 		},
 		{
-			Name: "redisson: leases before the removal", Backend: "redisson-envelope", Finds: "drains", Faults: []string{"maxmemory"}, Edits: []chaos.Edit{
-				{"    redis.call('HDEL', HELD, '')\n    redis.call('ZREM', LEASES, '')\n    redis.call('LTRIM', INDEX, 0, -1)\n", ""},
+			Name: "redisson: an addition before the removal", Backend: "redisson-envelope", Finds: "drains", Faults: []string{"maxmemory"}, Edits: []chaos.Edit{
+				{"  expire()\n  if more_ended then", "  redis.call('HSET', HELD, '', '')\n  redis.call('HDEL', HELD, '')\n  expire()\n  if more_ended then"},
 			},
 		},
 	}
