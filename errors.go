@@ -3,11 +3,12 @@ package delayq
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/consumer"
+	"github.com/delayq/delayq/internal/lease"
 )
 
 // The errors that a store may return, matched with [errors.Is]. They are those of package backend,
@@ -32,15 +33,15 @@ var (
 	// ErrSettled says that the delivery was settled before through the same value, so that this
 	// call changed nothing. It takes the place of ErrLeaseLost, which a store returns in both
 	// cases.
-	ErrSettled = errors.New("delivery is settled already")
+	ErrSettled = lease.ErrSettled
 
 	// ErrDrain says that handlers were still running when a Consume had to end. Their messages are
 	// handed out again once their leases end.
-	ErrDrain = errors.New("handlers outlived the drain")
+	ErrDrain = consumer.ErrDrain
 
 	// ErrTimeout is the cause of the end of a handler's context when it has taken longer than it
 	// may. The message failed with it, unless the handler returns nil all the same.
-	ErrTimeout = errors.New("handler took too long")
+	ErrTimeout = consumer.ErrTimeout
 
 	// ErrDrop is for a handler to return, by itself or wrapped: the message failed and is done all
 	// the same. It is acknowledged, and the error goes to the log.
@@ -103,51 +104,4 @@ func opError(op, queue, id string, err error) error {
 		return nil
 	}
 	return &OpError{Op: op, Queue: queue, ID: id, Err: err}
-}
-
-// BatchError holds the outcome of each message of a batch of which some failed.
-type BatchError struct {
-	// Errs has one entry for each message, in order; nil where it succeeded.
-	Errs []error
-}
-
-func (e *BatchError) Error() string {
-	failed := e.Unwrap()
-	if len(failed) == 0 {
-		return "no message failed"
-	}
-	first := slices.IndexFunc(e.Errs, func(err error) bool { return err != nil })
-	return fmt.Sprintf("%d of %d messages failed; the first is Errs[%d]: %v", len(failed), len(e.Errs), first, e.Errs[first])
-}
-
-// Unwrap returns the errors of the messages that failed.
-func (e *BatchError) Unwrap() []error {
-	if e == nil {
-		return nil
-	}
-	var failed []error
-	for _, err := range e.Errs {
-		if err != nil {
-			failed = append(failed, err)
-		}
-	}
-	return failed
-}
-
-// batchError returns a BatchError when any of errs is one.
-func batchError(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return &BatchError{Errs: errs}
-		}
-	}
-	return nil
-}
-
-// one returns the outcome of a call on a single message.
-func one(errs []error) error {
-	if errs == nil {
-		return nil
-	}
-	return errs[0]
 }

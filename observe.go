@@ -73,40 +73,6 @@ func operation(op string) []attribute.KeyValue {
 	return kvs
 }
 
-// The failures of a consumer, of which no caller hears.
-const (
-	failedHandler   = "handler"         // it returned an error
-	failedPanic     = "panic"           // it panicked
-	failedExit      = "exit"            // it ended its goroutine
-	failedTimeout   = "timeout"         // it failed after Timeout had ended its context
-	failedStopped   = "stopped"         // it failed after Drain had ended its context
-	failedLeaseLost = "lease_lost"      // another worker may have the message while it runs
-	failedAbandoned = "abandoned"       // all attempts ended without a word from the worker
-	ignoresTimeout  = "timeout_ignored" // it still runs five seconds after Timeout ended its context
-	ignoresStop     = "stop_ignored"    // it still runs five seconds after Drain ended its context
-	failedReceive   = "receive"         // the store gave no messages
-	failedRenew     = "renew"           // the store did not extend a lease
-	failedSettle    = "settle"          // the store did not take the outcome
-)
-
-var failureKinds = []string{
-	failedHandler, failedPanic, failedExit, failedTimeout, failedStopped, failedLeaseLost,
-	failedAbandoned, ignoresTimeout, ignoresStop, failedReceive, failedRenew, failedSettle,
-}
-
-// failureOf says how a handler failed that neither panicked nor ended its goroutine, and whose context ended with cause.
-func failureOf(cause error) string {
-	switch {
-	case errors.Is(cause, ErrTimeout):
-		return failedTimeout
-	case errors.Is(cause, ErrLeaseLost):
-		return failedLeaseLost
-	case errors.Is(cause, ErrDrain):
-		return failedStopped
-	}
-	return failedHandler
-}
-
 var errorTypes = []struct {
 	err  error
 	name string

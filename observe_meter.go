@@ -9,6 +9,8 @@ import (
 	"github.com/jonboulle/clockwork"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+
+	"github.com/delayq/delayq/internal/consumer"
 )
 
 // A meter keeps the figures of a queue. The nil one keeps none.
@@ -57,7 +59,7 @@ func (q *queue) newMeter(from metric.Meter) (*meter, error) {
 	for op := range operationTypes {
 		m.operations[op] = newSeries(identity, operation(op))
 	}
-	for _, kind := range failureKinds {
+	for _, kind := range consumer.FailureKinds() {
 		m.failures[kind] = newSeries(identity, []attribute.KeyValue{keyErrorType.String(kind)})
 	}
 	m.dead.Add(context.Background(), 0, m.plain.add...) // see employ
@@ -148,7 +150,7 @@ func (m *meter) handedOut(ctx context.Context, op string, ds ...*Delivery) {
 			which = &m.again
 			m.redelivered.Add(ctx, 1, m.plain.add...)
 		}
-		m.lateness.Record(ctx, d.lateness(now).Seconds(), which.record...)
+		m.lateness.Record(ctx, d.lease.Late(d.Due, now).Seconds(), which.record...)
 	}
 }
 
@@ -173,7 +175,7 @@ func (m *meter) handled(ctx context.Context, run uint64, began time.Time, failur
 	defer m.guard()
 	m.running.Add(ctx, -1, m.plain.add...)
 	m.processed.Record(ctx, m.since(began), m.of(opProcess, failure).record...)
-	if failure != "" && failure != failedLeaseLost { // which was noted when it was lost
+	if failure != "" && failure != consumer.FailedLeaseLost { // which was noted when it was lost
 		m.failure(ctx, failure, 1)
 	}
 }
@@ -192,7 +194,7 @@ func (m *meter) employ(n int) (dismiss func()) {
 	if m == nil {
 		return func() {}
 	}
-	for _, kind := range failureKinds {
+	for _, kind := range consumer.FailureKinds() {
 		m.failure(context.Background(), kind, 0)
 	}
 	m.employed(n)

@@ -5,19 +5,13 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/delayq/delayq/internal/consumer"
 )
 
-// What becomes of a message that a handler has had.
-const (
-	outcomeAcked     = "acked"
-	outcomeRetried   = "retried"
-	outcomeDead      = "dead"
-	outcomeDropped   = "dropped"
-	outcomeReturned  = "returned"  // untouched, since the consumer stops
-	outcomeSettled   = "settled"   // by the handler itself
-	outcomeLost      = "lost"      // its lease was lost
-	outcomeUnsettled = "unsettled" // the store did not take the outcome; it comes back when the lease ends
-)
+// outcomeUnsettled is the outcome of a message that the store did not settle. It comes back when its
+// lease ends.
+const outcomeUnsettled = "unsettled"
 
 // A processing is a handler's run, as metrics and traces see it. The zero value is one that nobody looks at.
 type processing struct {
@@ -40,8 +34,8 @@ func (q *queue) processing(ctx context.Context, d *Delivery) (context.Context, p
 	return ctx, p
 }
 
-// returned notes that the handler has, having failed so.
-func (p processing) returned(ctx context.Context, failure string, err error) {
+// Returned notes that the handler has returned, having failed so.
+func (p processing) Returned(ctx context.Context, failure string, err error) {
 	if p.q == nil {
 		return
 	}
@@ -52,15 +46,15 @@ func (p processing) returned(ctx context.Context, failure string, err error) {
 	}
 }
 
-// end notes what has become of the message, and why the store did not take that.
-func (p processing) end(outcome string, unsettled error) {
+// End notes what has become of the message, and the error of a call that did not settle it.
+func (p processing) End(outcome string, unsettled error) {
 	if p.span == nil {
 		return
 	}
 	defer p.q.tracer.guard()
 	if unsettled != nil {
 		outcome = outcomeUnsettled
-		failSpan(p.span, failedSettle, unsettled)
+		failSpan(p.span, consumer.FailedSettle, unsettled)
 	}
 	p.span.SetAttributes(keyOutcome.String(outcome))
 	p.span.End()

@@ -119,7 +119,7 @@ func (t *tracer) process(ctx context.Context, d *Delivery, now time.Time) (with 
 		keyMessageID.String(strings.ToValidUTF8(d.ID, "\ufffd")),
 		keyBodySize.Int(len(d.Body)),
 		keyAttempt.Int(d.Attempt),
-		keyLateness.Float64(d.lateness(now).Seconds()),
+		keyLateness.Float64(d.lease.Late(d.Due, now).Seconds()),
 	)}
 	if pushed := trace.SpanContextFromContext(ctx); pushed.IsValid() {
 		opts = append(opts, trace.WithLinks(trace.Link{SpanContext: pushed}))

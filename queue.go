@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/consumer"
 	"github.com/delayq/delayq/memory"
 )
 
@@ -165,15 +166,6 @@ type Queue interface {
 	Close() error
 }
 
-// Handler handles one message: nil means done, and an error that it failed; [ErrDrop], [ErrDeadLetter] and [RetryAfter] say more. ctx ends when
-// the handler must stop: its lease is lost, it has taken longer than [Timeout] allows, or a stop longer than [Drain] does. [context.Cause]
-// is [ErrLeaseLost], [ErrTimeout] or [ErrDrain]. The handler may settle the message itself; what it
-// returns then only goes to the log.
-type Handler func(ctx context.Context, d *Delivery) error
-
-// MaxBatch is the largest number of messages, ids or dead letters in one call.
-const MaxBatch = 10_000
-
 // New returns the queue of that name on the backend given with [WithBackend], by
 // default on a memory backend of its own.
 //
@@ -258,7 +250,7 @@ type queue struct {
 	tracer *tracer
 	gauges []metric.Registration
 
-	gate      *gate
+	gate      *consumer.Gate
 	stopping  context.Context // ends when Close begins
 	stop      context.CancelFunc
 	consumers sync.WaitGroup
@@ -280,7 +272,7 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &queue{name: name, clock: o.clock, log: log, lease: o.lease, backend: o.backend, traits: traits, store: store, gate: newGate()}
+	q := &queue{name: name, clock: o.clock, log: log, lease: o.lease, backend: o.backend, traits: traits, store: store, gate: consumer.NewGate()}
 	if q.clock == nil {
 		q.clock = clockwork.NewRealClock()
 	}
@@ -317,18 +309,6 @@ func firstError(errs ...error) error {
 		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// validBatch checks a call on n messages. One on none asks nothing of the store, and is answered
-// here as the store would.
-func (q *queue) validBatch(ctx context.Context, n int) error {
-	if err := firstError(validContext(ctx), within("batch size", n, 0, MaxBatch)); err != nil {
-		return err
-	}
-	if n == 0 && q.stopping.Err() != nil {
-		return ErrClosed
 	}
 	return nil
 }
