@@ -13,7 +13,7 @@ import (
 // MaxBatch is the largest number of messages, ids or dead letters in one call.
 const MaxBatch = 10_000
 
-// BatchError holds the outcome of each message of a batch of which some failed.
+// BatchError holds the outcome of each message of a batch when some failed.
 type BatchError struct {
 	// Errs has one entry for each message, in order; nil where it succeeded.
 	Errs []error
@@ -42,7 +42,7 @@ func (e *BatchError) Unwrap() []error {
 	return failed
 }
 
-// batchError returns a BatchError when any of errs is one.
+// batchError returns a BatchError when one of errs is an error.
 func batchError(errs []error) error {
 	for _, err := range errs {
 		if err != nil {

@@ -1,6 +1,7 @@
 package delayq
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -36,19 +37,20 @@ var (
 	ErrSettled = lease.ErrSettled
 
 	// ErrDrain says that handlers were still running when a Consume had to end. Their messages are
-	// handed out again once their leases end.
+	// handed out again when their leases end. It is also the cause of the end of the contexts of
+	// handlers that run longer than [Drain] allows.
 	ErrDrain = consumer.ErrDrain
 
-	// ErrTimeout is the cause of the end of a handler's context when it has taken longer than it
-	// may. The message failed with it, unless the handler returns nil all the same.
+	// ErrTimeout is the cause of the end of a handler's context when the handler takes longer than
+	// [Timeout] allows. The message fails with it, unless the handler returns nil all the same.
 	ErrTimeout = consumer.ErrTimeout
 
-	// ErrDrop is for a handler to return, by itself or wrapped: the message failed and is done all
-	// the same. It is acknowledged, and the error goes to the log.
+	// ErrDrop is for a handler to return, by itself or wrapped: the message failed and is not
+	// tried again. It is acknowledged, and the error goes to the log.
 	ErrDrop = errors.New("message dropped")
 
-	// ErrDeadLetter is for a handler to return, by itself or wrapped: trying again would not help,
-	// so the message becomes a dead letter now, whatever attempts are left.
+	// ErrDeadLetter is for a handler to return, by itself or wrapped: another attempt would not
+	// help, so the message becomes a dead letter at once, whatever attempts are left.
 	ErrDeadLetter = errors.New("message cannot be handled")
 )
 
@@ -60,7 +62,7 @@ type (
 	UnsupportedError = backend.UnsupportedError
 )
 
-// OpError says what was being done when Err happened.
+// OpError names the operation that failed, and its queue and message.
 type OpError struct {
 	Op    string // "push", "receive", …
 	Queue string
@@ -83,7 +85,7 @@ func (e *OpError) Error() string {
 	return b.String() + ": " + e.Err.Error()
 }
 
-// shortened quotes what may be no name or id at all, since it was refused for that.
+// shortened quotes a name or id, which may be of any length when it was rejected.
 func shortened(s string) string {
 	if len(s) > backend.MaxID {
 		return fmt.Sprintf("%q…", s[:backend.MaxID])
@@ -91,7 +93,7 @@ func shortened(s string) string {
 	return strconv.Quote(s)
 }
 
-// Unwrap returns what happened.
+// Unwrap returns Err.
 func (e *OpError) Unwrap() error {
 	if e == nil {
 		return nil
@@ -104,4 +106,32 @@ func opError(op, queue, id string, err error) error {
 		return nil
 	}
 	return &OpError{Op: op, Queue: queue, ID: id, Err: err}
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// described is a value that an error shows as it is, without quotes.
+type described string
+
+func validContext(ctx context.Context) error {
+	if ctx == nil {
+		return backend.Invalid("context", described("nil"), "context.Background() or one made from it")
+	}
+	return nil
+}
+
+func validLimit(limit int) error { return within("limit", limit, 1, MaxBatch) }
+
+func within(what string, n, low, high int) error {
+	if n < low || n > high {
+		return backend.Invalid(what, n, fmt.Sprintf("%d to %d", low, high))
+	}
+	return nil
 }

@@ -21,6 +21,7 @@ type Failure struct {
 // An Action is what the consumer does with a message that was handled.
 type Action string
 
+// The actions.
 const (
 	Acked    Action = "acked"
 	Retried  Action = "retried"  // nacked, to be due again after a delay
