@@ -115,4 +115,6 @@ func expired(attempts int) *Failure {
 
 var errExit = errors.New("handler ended its goroutine (runtime.Goexit)")
 
-func exited() *Failure { return &Failure{Err: errExit, Reason: errExit.Error(), Kind: FailedExit} }
+// exited is the failure of a handler that ended its goroutine. Nothing writes to it: one for each
+// message would be an allocation.
+var exited = Failure{Err: errExit, Reason: errExit.Error(), Kind: FailedExit}

@@ -51,9 +51,9 @@ func (c *consumer) handle(ctx context.Context, r *run) {
 	var span Span
 	defer func() {
 		if o.action == "" { // the retry policy ended the goroutine
-			f, after := exited(), time.Second
+			f, after := exited, time.Second
 			f.RetryAfter = &after
-			o = c.decide(ctx, r, f)
+			o = c.decide(ctx, r, &f)
 		}
 		if span != nil {
 			span.Returned(ctx, o.kind, o.err)
@@ -66,7 +66,7 @@ func (c *consumer) handle(ctx context.Context, r *run) {
 		return
 	}
 	ctx, span = c.Observer.StartProcess(ctx, r.d)
-	failure := exited()
+	failure := &exited
 	defer func() { o = c.decide(ctx, r, failure) }() // also when the handler ends its goroutine
 	failure = c.call(ctx, r.d)
 }
@@ -81,15 +81,11 @@ func (c *consumer) call(ctx context.Context, d Delivery) *Failure {
 }
 
 func (c *consumer) decide(ctx context.Context, r *run, f *Failure) decision {
-	o := decide(ending{
-		failure:     f,
-		attempt:     r.d.Attempt(),
-		maxAttempts: c.MaxAttempts,
-		settled:     r.d.Lease().Ended(),
-		cause:       context.Cause(ctx),
-		timeout:     c.Timeout,
-		held:        r.d.Lease().Age(c.Clock.Now()),
-	}, func(err error) time.Duration { return c.askPolicy(r.d, err) })
+	e := ending{failure: f, settled: r.d.Lease().Ended(), attempt: r.d.Attempt(), maxAttempts: c.MaxAttempts, timeout: c.Timeout}
+	if f != nil {
+		e.cause, e.held = context.Cause(ctx), r.d.Lease().Age(c.Clock.Now())
+	}
+	o := decide(e, func(err error) time.Duration { return c.askPolicy(r.d, err) })
 	if o.delay < 0 || o.delay > c.MaxDelay {
 		err := backend.Invalid("delay", o.delay, fmt.Sprintf("0 to %v", c.MaxDelay))
 		c.Log.Error("delayq: retry policy or handler asks for a wrong delay", "id", r.d.ID(), "err", err)
