@@ -67,7 +67,7 @@ func (d *Delivery) LeaseUntil() time.Time { return time.Unix(0, d.until.Load()).
 // Ack says that the message is done. It is deleted.
 func (d *Delivery) Ack(ctx context.Context) error {
 	return d.settleBy(ctx, opAck, nil, func() error {
-		return d.q.acks.do(ctx, &[1]backend.Lease{d.lease})
+		return d.q.acks.Do(ctx, &[1]backend.Lease{d.lease})
 	})
 }
 
@@ -82,7 +82,7 @@ func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOp
 		return err
 	}
 	return d.settleBy(ctx, opNack, check, func() error {
-		return d.q.nacks.do(ctx, &[1]backend.Return{{Lease: d.lease, Delay: delay, NewHeaders: o.newHeaders, Headers: o.headers}})
+		return d.q.nacks.Do(ctx, &[1]backend.Return{{Lease: d.lease, Delay: delay, NewHeaders: o.newHeaders, Headers: o.headers}})
 	})
 }
 
@@ -91,7 +91,7 @@ func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOp
 // at once, again and again, and never reach [MaxAttempts].
 func (d *Delivery) Release(ctx context.Context) error {
 	return d.settleBy(ctx, opRelease, nil, func() error {
-		return d.q.nacks.do(ctx, &[1]backend.Return{{Lease: d.lease, Untouched: true}})
+		return d.q.nacks.Do(ctx, &[1]backend.Return{{Lease: d.lease, Untouched: true}})
 	})
 }
 

@@ -4,10 +4,48 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/batcher"
 )
+
+// How many calls may be in flight before others wait for one of them. With few, two callers on a
+// long round trip wait for each other, and each gets half of what it had alone. With many, batches
+// are smaller, and workers that settle apart are idle apart: each claim then takes fewer messages.
+const (
+	pushCalls   = 4
+	settleCalls = 2
+)
+
+// batch makes the batchers. A store in this process has no round trips to share.
+func (q *queue) batch() {
+	direct := !q.Supports(Durability)
+	q.pushes = batcher.New(batcher.Config[backend.Message]{
+		Send:  q.store.Schedule,
+		Size:  func(m backend.Message) int { return len(m.Body) + headerBytes(m.Headers) },
+		Copy:  copyMessage,
+		Calls: pushCalls, Widen: true, MaxItems: MaxBatch, Direct: direct,
+	})
+	q.acks = batcher.New(batcher.Config[backend.Lease]{Send: q.store.Ack, Calls: settleCalls, MaxItems: MaxBatch, Direct: direct})
+	q.nacks = batcher.New(batcher.Config[backend.Return]{
+		Send:  q.store.Nack,
+		Size:  func(r backend.Return) int { return headerBytes(r.Headers) },
+		Copy:  copyReturn,
+		Calls: settleCalls, MaxItems: MaxBatch, Direct: direct,
+	})
+}
+
+func copyMessage(m backend.Message) backend.Message {
+	m.Body, m.Headers = append([]byte(nil), m.Body...), maps.Clone(m.Headers)
+	return m
+}
+
+func copyReturn(r backend.Return) backend.Return {
+	r.Headers = maps.Clone(r.Headers)
+	return r
+}
 
 func (q *queue) Push(ctx context.Context, body []byte, opts ...PushOption) (string, error) {
 	m := Message{Body: body}
@@ -20,7 +58,7 @@ func (q *queue) Push(ctx context.Context, body []byte, opts ...PushOption) (stri
 	}
 	item := &[1]backend.Message{m}
 	ctx, sending := q.sending(ctx, item[:])
-	if err = q.pushes.do(ctx, item); err == nil {
+	if err = q.pushes.Do(ctx, item); err == nil {
 		m.ID = item[0].ID // also where the store made it
 	}
 	err = pushed(err, made)

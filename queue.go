@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/batcher"
 	"github.com/delayq/delayq/memory"
 )
 
@@ -39,8 +40,8 @@ type Queue interface {
 	// that pushes the id of the message that it handles: that one is in flight, stays as it is, and is gone with the ack. Such
 	// a handler gives its message back, as with [RetryAfter], or pushes another id.
 	//
-	// Concurrent calls of Push, Ack and Nack share round trips to stores that need them. Nobody waits for
-	// company: while some calls are on the wire, the next ones gather.
+	// Concurrent calls of Push, Ack and Nack share round trips to stores that need them. Calls are never
+	// delayed for that: those that arrive while others are in flight are sent together.
 	Push(ctx context.Context, body []byte, opts ...PushOption) (id string, err error)
 
 	// PushBatch stores messages in one round trip where the backend has one, and
@@ -250,9 +251,9 @@ type queue struct {
 
 	store backend.Queue
 
-	pushes *combiner[backend.Message]
-	acks   *combiner[backend.Lease]
-	nacks  *combiner[backend.Return]
+	pushes *batcher.Batcher[backend.Message]
+	acks   *batcher.Batcher[backend.Lease]
+	nacks  *batcher.Batcher[backend.Return]
 
 	meter  *meter // nil without a provider, as are the next two
 	tracer *tracer
@@ -284,7 +285,7 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	if q.clock == nil {
 		q.clock = clockwork.NewRealClock()
 	}
-	q.combine()
+	q.batch()
 	if err := q.require(o.required); err != nil {
 		_ = store.Close()
 		return nil, err
