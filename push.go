@@ -9,6 +9,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/batcher"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 // How many calls may be in flight before others wait for one of them. With few, two callers on a
@@ -57,12 +58,12 @@ func (q *queue) Push(ctx context.Context, body []byte, opts ...PushOption) (stri
 		return "", q.fail("push", m.ID, err)
 	}
 	item := &[1]backend.Message{m}
-	ctx, sending := q.sending(ctx, item[:])
+	ctx, pushing := q.telemetry.StartPush(ctx, item[:])
 	if err = q.pushes.Do(ctx, item); err == nil {
 		m.ID = item[0].ID // also where the store made it
 	}
 	err = pushed(err, made)
-	sending.end(ctx, item[:], err)
+	pushing.End(ctx, item[:], err)
 	return m.ID, q.fail("push", m.ID, err)
 }
 
@@ -79,13 +80,13 @@ func (q *queue) PushBatch(ctx context.Context, ms []Message) ([]string, error) {
 		}
 		batch[i] = m
 	}
-	ctx, sending := q.sending(ctx, batch)
+	ctx, pushing := q.telemetry.StartPush(ctx, batch)
 	errs := q.store.Schedule(ctx, batch)
 	ids := q.idsOf(batch, errs)
 	for i, err := range errs {
 		errs[i] = pushed(err, made[i])
 	}
-	sending.end(ctx, batch, errs...)
+	pushing.End(ctx, batch, errs...)
 	return ids, q.fail("push", "", batchError(errs))
 }
 
@@ -125,9 +126,9 @@ func (q *queue) Cancel(ctx context.Context, id string) error {
 	if err := firstError(q.lacks(Cancelling, "cancel"), validContext(ctx), validID(id)); err != nil {
 		return q.fail("cancel", id, err)
 	}
-	began := q.meter.begin()
+	began := q.telemetry.Start()
 	err := one(q.store.Cancel(ctx, []string{id}))
-	q.meter.operated(ctx, opCancel, began, err)
+	q.telemetry.Operation(ctx, telemetry.Cancel, began, err)
 	return q.fail("cancel", id, err)
 }
 
@@ -135,8 +136,8 @@ func (q *queue) Reschedule(ctx context.Context, id string, due time.Time) error 
 	if err := firstError(q.lacks(Rescheduling, "reschedule"), validContext(ctx), validID(id), validDue(due)); err != nil {
 		return q.fail("reschedule", id, err)
 	}
-	began := q.meter.begin()
+	began := q.telemetry.Start()
 	err := one(q.store.Reschedule(ctx, []backend.Move{{ID: id, Due: due}}))
-	q.meter.operated(ctx, opReschedule, began, err)
+	q.telemetry.Operation(ctx, telemetry.Reschedule, began, err)
 	return q.fail("reschedule", id, err)
 }
