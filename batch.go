@@ -8,6 +8,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/lease"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 // MaxBatch is the largest number of messages, ids or dead letters in one call.
@@ -61,24 +62,24 @@ func one(errs []error) error {
 }
 
 func (q *queue) AckBatch(ctx context.Context, ds []*Delivery) error {
-	return q.settleBatch(ctx, opAck, ds, nil, func(ls []backend.Lease) []error { return q.store.Ack(ctx, ls) })
+	return q.settleBatch(ctx, telemetry.Ack, ds, nil, func(ls []backend.Lease) []error { return q.store.Ack(ctx, ls) })
 }
 
 func (q *queue) NackBatch(ctx context.Context, ds []*Delivery, delay time.Duration) error {
-	return q.settleBatch(ctx, opNack, ds, validDelay(delay, q.traits), func(ls []backend.Lease) []error {
+	return q.settleBatch(ctx, telemetry.Nack, ds, validDelay(delay, q.traits), func(ls []backend.Lease) []error {
 		return q.store.Nack(ctx, returns(ls, backend.Return{Delay: delay}))
 	})
 }
 
 func (q *queue) ReleaseBatch(ctx context.Context, ds []*Delivery) error {
-	return q.settleBatch(ctx, opRelease, ds, nil, func(ls []backend.Lease) []error {
+	return q.settleBatch(ctx, telemetry.Release, ds, nil, func(ls []backend.Lease) []error {
 		return q.store.Nack(ctx, returns(ls, backend.Return{Untouched: true}))
 	})
 }
 
 func (q *queue) DeadBatch(ctx context.Context, ds []*Delivery, reason string) error {
 	reason = cut(reason, backend.MaxReason)
-	return q.settleBatch(ctx, opDead, ds, nil, func(ls []backend.Lease) []error {
+	return q.settleBatch(ctx, telemetry.Dead, ds, nil, func(ls []backend.Lease) []error {
 		bs := make([]backend.Burial, len(ls))
 		for i, l := range ls {
 			bs[i] = backend.Burial{Lease: l, Reason: reason}
@@ -103,7 +104,7 @@ func (q *queue) settleBatch(
 	if err := firstError(q.validBatch(ctx, len(ds)), q.validDeliveries(ds), invalid); err != nil || len(ds) == 0 {
 		return q.fail(op, "", err)
 	}
-	began := q.meter.begin()
+	began := q.telemetry.Start()
 	errs := lease.Settle(ctx, leases(ds), call)
 	settled := 0
 	for _, err := range errs {
@@ -112,22 +113,22 @@ func (q *queue) settleBatch(
 		}
 	}
 	err := batchError(errs)
-	q.meter.settled(ctx, op, settled, began, err)
+	q.telemetry.Settled(ctx, op, settled, began, err)
 	return q.fail(op, "", err)
 }
 
 func (q *queue) ExtendBatch(ctx context.Context, ds []*Delivery, length time.Duration) error {
 	if err := firstError(q.validBatch(ctx, len(ds)), q.validDeliveries(ds), validLease("lease", length)); err != nil || len(ds) == 0 {
-		return q.fail(opExtend, "", err)
+		return q.fail(telemetry.Extend, "", err)
 	}
-	return q.fail(opExtend, "", batchError(q.extend(ctx, ds, length)))
+	return q.fail(telemetry.Extend, "", batchError(q.extend(ctx, ds, length)))
 }
 
 // extend makes leases end that long from now and returns an outcome for each delivery.
 func (q *queue) extend(ctx context.Context, ds []*Delivery, length time.Duration) []error {
-	began := q.meter.begin()
+	began := q.telemetry.Start()
 	errs := lease.Extend(ctx, q.store, leases(ds), length, q.clock.Now())
-	q.meter.operated(ctx, opExtend, began, firstError(errs...))
+	q.telemetry.Operation(ctx, telemetry.Extend, began, firstError(errs...))
 	return errs
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/consumer"
 	"github.com/delayq/delayq/internal/lease"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 // ConsumeOption sets up a Consume.
@@ -219,7 +220,7 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 		Retry:    func(attempt int, err error) time.Duration { return o.retry.Delay(attempt, err) },
 		Fallback: defaultRetry.Delay,
 		Refetch:  refetch.Delay,
-		Observer: observer{q},
+		Observer: observer{q.telemetry, q},
 	}, nil
 }
 
@@ -268,16 +269,16 @@ func (d delivery) Extend(ctx context.Context, length time.Duration) error {
 	return one(d.q.extend(ctx, []*Delivery{d.Delivery}, length))
 }
 
-// observer has the queue's metrics and traces show what its consumers do.
-type observer struct{ q *queue }
-
-func (o observer) AddWorkers(n int) (remove func()) { return o.q.meter.employ(n) }
-
-func (o observer) Failed(ctx context.Context, kind string, n int) { o.q.meter.failure(ctx, kind, n) }
+// observer records what a consumer does. Its Recorder is nil without providers.
+type observer struct {
+	*telemetry.Recorder
+	q *queue
+}
 
 func (o observer) StartProcess(ctx context.Context, d consumer.Delivery) (context.Context, consumer.Span) {
-	if o.q.meter == nil && o.q.tracer == nil {
+	if o.Recorder == nil {
 		return ctx, nil
 	}
-	return o.q.processing(ctx, d.(delivery).Delivery)
+	now := o.q.clock.Now()
+	return o.Recorder.StartProcess(ctx, d.(delivery).observed(now), now)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/lease"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 // Delivery is a message that a worker holds, until it is settled with Ack, Nack, Release or Dead or
@@ -37,7 +38,7 @@ func (q *queue) Receive(ctx context.Context) (*Delivery, error) {
 	if err != nil {
 		return nil, q.fail("receive", "", err)
 	}
-	q.meter.handedOut(ctx, opReceive, &all[0])
+	q.observe(ctx, all)
 	return &all[0], nil
 }
 
@@ -53,8 +54,28 @@ func (q *queue) ReceiveBatch(ctx context.Context, limit int) ([]*Delivery, error
 	for i := range all {
 		ds[i] = &all[i]
 	}
-	q.meter.handedOut(ctx, opReceive, ds...)
+	q.observe(ctx, all)
 	return ds, nil
+}
+
+// observe records messages that Receive returns.
+func (q *queue) observe(ctx context.Context, ds []Delivery) {
+	if q.telemetry == nil {
+		return
+	}
+	now := q.clock.Now()
+	observed := make([]telemetry.Delivery, len(ds))
+	for i := range ds {
+		observed[i] = ds[i].observed(now)
+	}
+	q.telemetry.Delivered(ctx, telemetry.Receive, observed...)
+}
+
+// observed returns what metrics and traces record of the delivery at a time of the queue's own clock.
+func (d *Delivery) observed(now time.Time) telemetry.Delivery {
+	return telemetry.Delivery{
+		ID: d.ID, BodySize: len(d.Body), Headers: d.Headers, Attempt: d.Attempt, Lateness: d.lease.Late(d.Due, now),
+	}
 }
 
 func (q *queue) receive(ctx context.Context, limit int) ([]Delivery, error) {
@@ -81,8 +102,8 @@ func (d *Delivery) LeaseUntil() time.Time { return d.lease.Until() }
 
 // Ack marks the message as done. It is deleted.
 func (d *Delivery) Ack(ctx context.Context) error {
-	return d.settle(ctx, opAck, nil, func() error {
-		return d.q.acks.do(ctx, &[1]backend.Lease{d.lease.Token()})
+	return d.settle(ctx, telemetry.Ack, nil, func() error {
+		return d.q.acks.Do(ctx, &[1]backend.Lease{d.lease.Token()})
 	})
 }
 
@@ -96,8 +117,8 @@ func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOp
 		}
 		return err
 	}
-	return d.settle(ctx, opNack, check, func() error {
-		return d.q.nacks.do(ctx, &[1]backend.Return{
+	return d.settle(ctx, telemetry.Nack, check, func() error {
+		return d.q.nacks.Do(ctx, &[1]backend.Return{
 			{Lease: d.lease.Token(), Delay: delay, NewHeaders: o.newHeaders, Headers: o.headers},
 		})
 	})
@@ -108,15 +129,15 @@ func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOp
 // stops. Use [Delivery.Nack] for a message that failed: released, it would come back at once, again
 // and again, and never reach [MaxAttempts].
 func (d *Delivery) Release(ctx context.Context) error {
-	return d.settle(ctx, opRelease, nil, func() error {
-		return d.q.nacks.do(ctx, &[1]backend.Return{{Lease: d.lease.Token(), Untouched: true}})
+	return d.settle(ctx, telemetry.Release, nil, func() error {
+		return d.q.nacks.Do(ctx, &[1]backend.Return{{Lease: d.lease.Token(), Untouched: true}})
 	})
 }
 
 // Dead makes the message a dead letter, which [Queue.Dead] lists. A reason of more than 16 KiB is
 // cut.
 func (d *Delivery) Dead(ctx context.Context, reason string) error {
-	return d.settle(ctx, opDead, nil, func() error {
+	return d.settle(ctx, telemetry.Dead, nil, func() error {
 		return one(d.q.store.Dead(ctx, []backend.Burial{{Lease: d.lease.Token(), Reason: cut(reason, backend.MaxReason)}}))
 	})
 }
@@ -126,9 +147,9 @@ func (d *Delivery) Dead(ctx context.Context, reason string) error {
 // Consume Extend never makes the lease shorter than [WithLease] says.
 func (d *Delivery) Extend(ctx context.Context, length time.Duration) error {
 	if err := firstError(d.valid(ctx), validLease("lease", length)); err != nil {
-		return d.fail(opExtend, err)
+		return d.fail(telemetry.Extend, err)
 	}
-	return d.fail(opExtend, one(d.q.extend(ctx, []*Delivery{d}, length)))
+	return d.fail(telemetry.Extend, one(d.q.extend(ctx, []*Delivery{d}, length)))
 }
 
 // settle makes the call that settles the delivery.
@@ -140,11 +161,11 @@ func (d *Delivery) settle(ctx context.Context, op string, check, call func() err
 	if err != nil {
 		return d.fail(op, err)
 	}
-	began, settled := d.q.meter.begin(), 0
+	began, settled := d.q.telemetry.Start(), 0
 	if err = d.lease.Settle(ctx, call); err == nil {
 		settled = 1
 	}
-	d.q.meter.settled(ctx, op, settled, began, err)
+	d.q.telemetry.Settled(ctx, op, settled, began, err)
 	return d.fail(op, err)
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/internal/consumer"
+	"github.com/delayq/delayq/internal/guard"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 // Handler handles one message. A nil result acknowledges the message and an error makes it fail;
@@ -28,7 +30,7 @@ func (e *PanicError) Error() string {
 	if e == nil {
 		return "handler panicked"
 	}
-	return fmt.Sprintf("handler panicked: %s\n%s", printed(e.Value), e.Stack)
+	return fmt.Sprintf("handler panicked: %s\n%s", guard.Sprint(e.Value), e.Stack)
 }
 
 // Unwrap returns the value where it is an error. A panic is always a failure: it makes no
@@ -85,11 +87,11 @@ func (h Handler) call(ctx context.Context, d *Delivery) (err error) {
 // classify reads a handler's error. Its methods may panic, which makes it a plain failure.
 func classify(err error) consumer.Failure {
 	f := consumer.Failure{Err: err}
-	caught := guarded(fmt.Sprintf("handler's error, a %T,", err), func() {
+	caught := guard.Call(fmt.Sprintf("handler's error, a %T,", err), func() {
 		f.Reason = err.Error()
 		var inner *PanicError
 		if errors.As(err, &inner) {
-			f.Kind = consumer.FailedPanic
+			f.Kind = telemetry.FailedPanic
 			return
 		}
 		f.Drop, f.Dead = errors.Is(err, ErrDrop), errors.Is(err, ErrDeadLetter)
@@ -99,7 +101,7 @@ func classify(err error) consumer.Failure {
 		}
 	})
 	if caught != nil {
-		return consumer.Failure{Err: caught, Reason: caught.Error(), Kind: consumer.FailedPanic}
+		return consumer.Failure{Err: caught, Reason: caught.Error(), Kind: telemetry.FailedPanic}
 	}
 	return f
 }

@@ -11,10 +11,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/jonboulle/clockwork"
-	"go.opentelemetry.io/otel/metric"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/batcher"
 	"github.com/delayq/delayq/internal/consumer"
+	"github.com/delayq/delayq/internal/guard"
+	"github.com/delayq/delayq/internal/telemetry"
 	"github.com/delayq/delayq/memory"
 )
 
@@ -283,13 +285,11 @@ type queue struct {
 
 	store backend.Queue
 
-	pushes *combiner[backend.Message]
-	acks   *combiner[backend.Lease]
-	nacks  *combiner[backend.Return]
+	pushes *batcher.Batcher[backend.Message]
+	acks   *batcher.Batcher[backend.Lease]
+	nacks  *batcher.Batcher[backend.Return]
 
-	meter  *meter // nil without a provider, as are the next two
-	tracer *tracer
-	gauges []metric.Registration
+	telemetry *telemetry.Recorder // nil without providers
 
 	gate      *consumer.Gate
 	stopping  context.Context // ends when Close begins
@@ -303,12 +303,12 @@ type queue struct {
 func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	traits := o.backend.Traits()
 	if o.clock != nil {
-		o.clock = guardClock(o.clock)
+		o.clock = guard.Clock(o.clock)
 	}
 	if err := validName(name, traits); err != nil {
 		return nil, err
 	}
-	log := guardLog(o.logger).With("queue", name, "backend", traits.Name)
+	log := guard.Logger(o.logger).With("queue", name, "backend", traits.Name)
 	store, err := o.backend.Open(ctx, name, backend.Options{Clock: o.clock, Logger: log})
 	if err != nil {
 		return nil, err
@@ -317,16 +317,16 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	if q.clock == nil {
 		q.clock = clockwork.NewRealClock()
 	}
-	q.combine()
+	q.batch()
 	if err := q.require(o.required); err != nil {
 		_ = store.Close()
 		return nil, err
 	}
-	q.stopping, q.stop = context.WithCancel(context.Background())
-	if err := q.observe(o); err != nil {
+	if q.telemetry, err = q.newTelemetry(o); err != nil {
 		_ = store.Close()
 		return nil, err
 	}
+	q.stopping, q.stop = context.WithCancel(context.Background())
 	return q, nil
 }
 
@@ -355,13 +355,27 @@ func portable(r rune) bool {
 	return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_.:", r))
 }
 
+func (q *queue) newTelemetry(o *options) (*telemetry.Recorder, error) {
+	c := telemetry.Config{
+		Queue: q.name, Backend: q.traits.Name, Clock: q.clock, Log: q.log,
+		Meters: o.metrics, Tracers: o.traces, Propagator: o.propagator, ErrSettled: ErrSettled,
+	}
+	if q.Supports(Counting) {
+		c.Stats = q.store.Stats
+	}
+	if q.Supports(Headers) {
+		c.HeadersFit = func(headers map[string]string) bool { return validHeaders(headers) == nil }
+	}
+	return telemetry.New(c)
+}
+
 func (q *queue) Close() error {
 	q.closeOnce.Do(func() {
 		q.mu.Lock()
 		q.stop()
 		q.mu.Unlock()
 		q.consumers.Wait()
-		err := firstError(q.unobserve(), q.store.Close())
+		err := firstError(q.telemetry.Close(), q.store.Close())
 		if q.own {
 			err = firstError(err, q.backend.Close())
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/lease"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 var (
@@ -165,7 +166,7 @@ func (c *consumer) drained(abort context.CancelCauseFunc) error {
 	c.Log.Log(context.Background(), level, "delayq: stopping handlers that outlived the drain", "handlers", left, "drain", c.Drain)
 	abort(ErrDrain)
 	if left = c.busyAfter(obeyWithin); left > 0 {
-		c.Observer.Failed(context.Background(), IgnoredStop, left)
+		c.Observer.Failed(context.Background(), telemetry.IgnoredStop, left)
 		c.Log.Error("delayq: handlers ignore their contexts; their messages return when the leases end", "handlers", left)
 		return ErrDrain
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/lease"
+	"github.com/delayq/delayq/internal/telemetry"
 	"github.com/delayq/delayq/memory"
 )
 
@@ -254,7 +255,7 @@ func TestRunRetriesUntilTheMessageIsDead(t *testing.T) {
 		if want := []time.Duration{0, time.Minute, 2 * time.Minute}; !slices.Equal(at, want) {
 			t.Errorf("attempts at %v, want %v", at, want)
 		}
-		q.want(t, map[string]int{FailedHandler: 3}, map[string]int{"retried": 2, "dead": 1})
+		q.want(t, map[string]int{telemetry.FailedHandler: 3}, map[string]int{"retried": 2, "dead": 1})
 		q.wantStats(t, backend.Stats{Dead: 1})
 	})
 }
@@ -283,7 +284,7 @@ func TestGoexitIsAFailure(t *testing.T) {
 				if err := runFor(t, time.Hour, cfg); err != nil {
 					t.Fatal(err)
 				}
-				if q.failed[FailedHandler]+q.failed[FailedExit] != 2 || q.running != 0 {
+				if q.failed[telemetry.FailedHandler]+q.failed[telemetry.FailedExit] != 2 || q.running != 0 {
 					t.Errorf("failures %v, %d handlers are counted after the end", q.failed, q.running)
 				}
 				q.wantStats(t, backend.Stats{Dead: 1})
@@ -342,7 +343,7 @@ func TestMessageOfDeadWorkersIsNotHandledAgain(t *testing.T) {
 		if err := runFor(t, time.Second, cfg); err != nil {
 			t.Fatal(err)
 		}
-		q.want(t, map[string]int{FailedAbandoned: 1}, nil)
+		q.want(t, map[string]int{telemetry.FailedAbandoned: 1}, nil)
 		q.wantStats(t, backend.Stats{Dead: 1})
 	})
 }
@@ -397,9 +398,9 @@ func TestHandlerStopsWhenItsLeaseIsLost(t *testing.T) {
 					t.Errorf("the handler was stopped after %v, want %v", lasted, tt.after)
 				}
 				// Returned counts a lost lease once more: this Observer does not leave it out.
-				failed := map[string]int{FailedLeaseLost: 2}
+				failed := map[string]int{telemetry.FailedLeaseLost: 2}
 				if tt.renew > 0 {
-					failed[FailedRenew] = tt.renew
+					failed[telemetry.FailedRenew] = tt.renew
 				}
 				q.want(t, failed, map[string]int{"lost": 1, "acked": 1})
 			})
@@ -425,7 +426,7 @@ func TestHandlerThatIgnoresItsTimeout(t *testing.T) {
 		if err := runFor(t, time.Hour, cfg); err != nil || attempts.Load() != 2 {
 			t.Errorf("%v after %d attempts", err, attempts.Load())
 		}
-		if q.failed[IgnoredTimeout] != 1 || q.failed[FailedTimeout] != 1 || q.outcomes["acked"] != 1 {
+		if q.failed[telemetry.IgnoredTimeout] != 1 || q.failed[telemetry.FailedTimeout] != 1 || q.outcomes["acked"] != 1 {
 			t.Errorf("failures %v, outcomes %v", q.failed, q.outcomes)
 		}
 		q.wantStats(t, backend.Stats{})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 // A Failure is what a handler's error says.
@@ -23,13 +24,13 @@ type Action string
 
 // The actions.
 const (
-	Acked    Action = "acked"
-	Retried  Action = "retried"  // nacked, to be due again after a delay
-	Died     Action = "dead"     // made a dead letter
-	Dropped  Action = "dropped"  // acknowledged, though it failed
-	Returned Action = "returned" // released, since the consumer stops
-	Settled  Action = "settled"  // nothing: the handler settled it itself
-	Lost     Action = "lost"     // nothing: its lease is lost
+	Acked    Action = telemetry.OutcomeAcked
+	Retried  Action = telemetry.OutcomeRetried  // nacked, to be due again after a delay
+	Died     Action = telemetry.OutcomeDead     // made a dead letter
+	Dropped  Action = telemetry.OutcomeDropped  // acknowledged, though it failed
+	Returned Action = telemetry.OutcomeReturned // released, since the consumer stops
+	Settled  Action = telemetry.OutcomeSettled  // nothing: the handler settled it itself
+	Lost     Action = telemetry.OutcomeLost     // nothing: its lease is lost
 )
 
 // An ending is how an attempt to handle a message ended: all that the decision depends on.
@@ -66,18 +67,18 @@ func decide(e ending, retry func(err error) time.Duration) decision {
 		}
 		return decision{action: Acked}
 	}
-	d := decision{err: e.failure.Err, reason: e.failure.Reason, kind: FailedHandler}
+	d := decision{err: e.failure.Err, reason: e.failure.Reason, kind: telemetry.FailedHandler}
 	lost := errors.Is(e.cause, backend.ErrLeaseLost)
 	d.stopped = errors.Is(e.cause, ErrDrain)
 	switch {
 	case errors.Is(e.cause, ErrTimeout):
-		d.kind = FailedTimeout
+		d.kind = telemetry.FailedTimeout
 		d.err = fmt.Errorf("%w (%v): %s", ErrTimeout, e.timeout, d.reason)
 		d.reason = d.err.Error()
 	case lost:
-		d.kind = FailedLeaseLost
+		d.kind = telemetry.FailedLeaseLost
 	case d.stopped:
-		d.kind = FailedStopped
+		d.kind = telemetry.FailedStopped
 	}
 	if e.failure.Kind != "" {
 		d.kind = e.failure.Kind
@@ -110,11 +111,11 @@ func decide(e ending, retry func(err error) time.Duration) decision {
 // worker that never settled it.
 func expired(attempts int) *Failure {
 	err := fmt.Errorf("%d attempts ended without a word from the worker", attempts)
-	return &Failure{Err: err, Reason: err.Error(), Kind: FailedAbandoned}
+	return &Failure{Err: err, Reason: err.Error(), Kind: telemetry.FailedAbandoned}
 }
 
 var errExit = errors.New("handler ended its goroutine (runtime.Goexit)")
 
 // exited is the failure of a handler that ended its goroutine. Nothing writes to it: one for each
 // message would be an allocation.
-var exited = Failure{Err: errExit, Reason: errExit.Error(), Kind: FailedExit}
+var exited = Failure{Err: errExit, Reason: errExit.Error(), Kind: telemetry.FailedExit}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 var errFailed = errors.New("no such order")
@@ -22,7 +23,7 @@ func failing(change func(*Failure)) *Failure {
 
 func drops(f *Failure)    { f.Drop = true }
 func dies(f *Failure)     { f.Dead = true }
-func panics(f *Failure)   { f.Kind = FailedPanic }
+func panics(f *Failure)   { f.Kind = telemetry.FailedPanic }
 func asksHour(f *Failure) { d := time.Hour; f.RetryAfter = &d }
 
 func TestDecide(t *testing.T) {
@@ -43,35 +44,35 @@ func TestDecide(t *testing.T) {
 		"success after the lease":              {ending{cause: backend.ErrLeaseLost}, decision{action: Acked}},
 		"success, settled by the handler":      {ending{settled: true}, decision{action: Settled}},
 		"success of the last attempt":          {ending{attempt: 3, maxAttempts: 3}, decision{action: Acked}},
-		"failure":                              {ending{failure: failure()}, decision{action: Retried, delay: policy, kind: FailedHandler, reason: reason}},
-		"failure, settled by the handler":      {ending{failure: failure(), settled: true}, decision{action: Settled, kind: FailedHandler, reason: reason}},
-		"failure before the last attempt":      {ending{failure: failure(), attempt: 2, maxAttempts: 3}, decision{action: Retried, delay: policy, kind: FailedHandler, reason: reason}},
-		"failure of the last attempt":          {ending{failure: failure(), attempt: 3, maxAttempts: 3}, decision{action: Died, kind: FailedHandler, reason: reason}},
-		"failure beyond the last attempt":      {ending{failure: failure(), attempt: 9, maxAttempts: 3}, decision{action: Died, kind: FailedHandler, reason: reason}},
-		"failure without a limit":              {ending{failure: failure(), attempt: 1 << 40}, decision{action: Retried, delay: policy, kind: FailedHandler, reason: reason}},
-		"ErrDrop":                              {ending{failure: failing(drops)}, decision{action: Dropped, kind: FailedHandler, reason: reason}},
-		"ErrDrop of the last attempt":          {ending{failure: failing(drops), attempt: 3, maxAttempts: 3}, decision{action: Dropped, kind: FailedHandler, reason: reason}},
-		"ErrDeadLetter":                        {ending{failure: failing(dies)}, decision{action: Died, kind: FailedHandler, reason: reason}},
-		"RetryAfter":                           {ending{failure: failing(asksHour)}, decision{action: Retried, delay: time.Hour, kind: FailedHandler, reason: reason}},
-		"RetryAfter of the last attempt":       {ending{failure: failing(asksHour), attempt: 3, maxAttempts: 3}, decision{action: Died, kind: FailedHandler, reason: reason}},
-		"panic":                                {ending{failure: failing(panics)}, decision{action: Retried, delay: policy, kind: FailedPanic, reason: reason}},
-		"panic of the last attempt":            {ending{failure: failing(panics), attempt: 3, maxAttempts: 3}, decision{action: Died, kind: FailedPanic, reason: reason}},
-		"panic after the timeout":              {ending{failure: failing(panics), cause: ErrTimeout}, decision{action: Retried, delay: policy, kind: FailedPanic, reason: tooLong}},
-		"timeout":                              {ending{failure: failure(), cause: ErrTimeout}, decision{action: Retried, delay: policy, kind: FailedTimeout, reason: tooLong}},
-		"timeout of the last attempt":          {ending{failure: failure(), cause: ErrTimeout, attempt: 3, maxAttempts: 3}, decision{action: Died, kind: FailedTimeout, reason: tooLong}},
-		"ErrDrop after the timeout":            {ending{failure: failing(drops), cause: ErrTimeout}, decision{action: Dropped, kind: FailedTimeout, reason: tooLong}},
-		"lease lost":                           {ending{failure: failure(), cause: backend.ErrLeaseLost}, decision{action: Lost, kind: FailedLeaseLost, reason: reason}},
-		"lease lost in the last attempt":       {ending{failure: failure(), cause: backend.ErrLeaseLost, attempt: 3, maxAttempts: 3}, decision{action: Lost, kind: FailedLeaseLost, reason: reason}},
-		"lease lost, settled by the handler":   {ending{failure: failure(), cause: backend.ErrLeaseLost, settled: true}, decision{action: Settled, kind: FailedLeaseLost, reason: reason}},
-		"stopped":                              {ending{failure: failure(), cause: ErrDrain, held: time.Hour - 1}, decision{action: Returned, stopped: true, kind: FailedStopped, reason: reason}},
-		"stopped in the last attempt":          {ending{failure: failure(), cause: ErrDrain, held: time.Hour - 1, attempt: 3, maxAttempts: 3}, decision{action: Returned, stopped: true, kind: FailedStopped, reason: reason}},
-		"stopped with ErrDrop":                 {ending{failure: failing(drops), cause: ErrDrain}, decision{action: Returned, stopped: true, kind: FailedStopped, reason: reason}},
-		"stopped after an hour":                {ending{failure: failure(), cause: ErrDrain, held: time.Hour}, decision{action: Retried, stopped: true, kind: FailedStopped, reason: reason}},
-		"stopped after an hour, last attempt":  {ending{failure: failure(), cause: ErrDrain, held: time.Hour, attempt: 3, maxAttempts: 3}, decision{action: Died, stopped: true, kind: FailedStopped, reason: reason}},
-		"stopped, clock set back":              {ending{failure: failure(), cause: ErrDrain, held: -time.Hour}, decision{action: Returned, stopped: true, kind: FailedStopped, reason: reason}},
-		"handed out more often than allowed":   {ending{failure: expired(3), attempt: 4, maxAttempts: 3}, decision{action: Died, kind: FailedAbandoned, reason: "3 attempts ended without a word from the worker"}},
-		"handler ended its goroutine":          {ending{failure: &exited}, decision{action: Retried, delay: policy, kind: FailedExit, reason: errExit.Error()}},
-		"context ended for the user's reasons": {ending{failure: failure(), cause: errors.New("cancelled")}, decision{action: Retried, delay: policy, kind: FailedHandler, reason: reason}},
+		"failure":                              {ending{failure: failure()}, decision{action: Retried, delay: policy, kind: telemetry.FailedHandler, reason: reason}},
+		"failure, settled by the handler":      {ending{failure: failure(), settled: true}, decision{action: Settled, kind: telemetry.FailedHandler, reason: reason}},
+		"failure before the last attempt":      {ending{failure: failure(), attempt: 2, maxAttempts: 3}, decision{action: Retried, delay: policy, kind: telemetry.FailedHandler, reason: reason}},
+		"failure of the last attempt":          {ending{failure: failure(), attempt: 3, maxAttempts: 3}, decision{action: Died, kind: telemetry.FailedHandler, reason: reason}},
+		"failure beyond the last attempt":      {ending{failure: failure(), attempt: 9, maxAttempts: 3}, decision{action: Died, kind: telemetry.FailedHandler, reason: reason}},
+		"failure without a limit":              {ending{failure: failure(), attempt: 1 << 40}, decision{action: Retried, delay: policy, kind: telemetry.FailedHandler, reason: reason}},
+		"ErrDrop":                              {ending{failure: failing(drops)}, decision{action: Dropped, kind: telemetry.FailedHandler, reason: reason}},
+		"ErrDrop of the last attempt":          {ending{failure: failing(drops), attempt: 3, maxAttempts: 3}, decision{action: Dropped, kind: telemetry.FailedHandler, reason: reason}},
+		"ErrDeadLetter":                        {ending{failure: failing(dies)}, decision{action: Died, kind: telemetry.FailedHandler, reason: reason}},
+		"RetryAfter":                           {ending{failure: failing(asksHour)}, decision{action: Retried, delay: time.Hour, kind: telemetry.FailedHandler, reason: reason}},
+		"RetryAfter of the last attempt":       {ending{failure: failing(asksHour), attempt: 3, maxAttempts: 3}, decision{action: Died, kind: telemetry.FailedHandler, reason: reason}},
+		"panic":                                {ending{failure: failing(panics)}, decision{action: Retried, delay: policy, kind: telemetry.FailedPanic, reason: reason}},
+		"panic of the last attempt":            {ending{failure: failing(panics), attempt: 3, maxAttempts: 3}, decision{action: Died, kind: telemetry.FailedPanic, reason: reason}},
+		"panic after the timeout":              {ending{failure: failing(panics), cause: ErrTimeout}, decision{action: Retried, delay: policy, kind: telemetry.FailedPanic, reason: tooLong}},
+		"timeout":                              {ending{failure: failure(), cause: ErrTimeout}, decision{action: Retried, delay: policy, kind: telemetry.FailedTimeout, reason: tooLong}},
+		"timeout of the last attempt":          {ending{failure: failure(), cause: ErrTimeout, attempt: 3, maxAttempts: 3}, decision{action: Died, kind: telemetry.FailedTimeout, reason: tooLong}},
+		"ErrDrop after the timeout":            {ending{failure: failing(drops), cause: ErrTimeout}, decision{action: Dropped, kind: telemetry.FailedTimeout, reason: tooLong}},
+		"lease lost":                           {ending{failure: failure(), cause: backend.ErrLeaseLost}, decision{action: Lost, kind: telemetry.FailedLeaseLost, reason: reason}},
+		"lease lost in the last attempt":       {ending{failure: failure(), cause: backend.ErrLeaseLost, attempt: 3, maxAttempts: 3}, decision{action: Lost, kind: telemetry.FailedLeaseLost, reason: reason}},
+		"lease lost, settled by the handler":   {ending{failure: failure(), cause: backend.ErrLeaseLost, settled: true}, decision{action: Settled, kind: telemetry.FailedLeaseLost, reason: reason}},
+		"stopped":                              {ending{failure: failure(), cause: ErrDrain, held: time.Hour - 1}, decision{action: Returned, stopped: true, kind: telemetry.FailedStopped, reason: reason}},
+		"stopped in the last attempt":          {ending{failure: failure(), cause: ErrDrain, held: time.Hour - 1, attempt: 3, maxAttempts: 3}, decision{action: Returned, stopped: true, kind: telemetry.FailedStopped, reason: reason}},
+		"stopped with ErrDrop":                 {ending{failure: failing(drops), cause: ErrDrain}, decision{action: Returned, stopped: true, kind: telemetry.FailedStopped, reason: reason}},
+		"stopped after an hour":                {ending{failure: failure(), cause: ErrDrain, held: time.Hour}, decision{action: Retried, stopped: true, kind: telemetry.FailedStopped, reason: reason}},
+		"stopped after an hour, last attempt":  {ending{failure: failure(), cause: ErrDrain, held: time.Hour, attempt: 3, maxAttempts: 3}, decision{action: Died, stopped: true, kind: telemetry.FailedStopped, reason: reason}},
+		"stopped, clock set back":              {ending{failure: failure(), cause: ErrDrain, held: -time.Hour}, decision{action: Returned, stopped: true, kind: telemetry.FailedStopped, reason: reason}},
+		"handed out more often than allowed":   {ending{failure: expired(3), attempt: 4, maxAttempts: 3}, decision{action: Died, kind: telemetry.FailedAbandoned, reason: "3 attempts ended without a word from the worker"}},
+		"handler ended its goroutine":          {ending{failure: &exited}, decision{action: Retried, delay: policy, kind: telemetry.FailedExit, reason: errExit.Error()}},
+		"context ended for the user's reasons": {ending{failure: failure(), cause: errors.New("cancelled")}, decision{action: Retried, delay: policy, kind: telemetry.FailedHandler, reason: reason}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +108,7 @@ func TestDecide(t *testing.T) {
 func TestFailureKindsAreComplete(t *testing.T) {
 	t.Parallel()
 	kinds := make(map[string]bool)
-	for _, kind := range FailureKinds() {
+	for _, kind := range telemetry.FailureKinds {
 		if kinds[kind] {
 			t.Errorf("kind %s is listed twice", kind)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 // maxBatch is delayq.MaxBatch.
@@ -41,7 +42,7 @@ func (c *consumer) fetchWhile(ctx context.Context) (unseen []Delivery, closed bo
 			return ds, errors.Is(err, backend.ErrClosed)
 		case err != nil:
 			failures++
-			c.Observer.Failed(ctx, FailedReceive, 1)
+			c.Observer.Failed(ctx, telemetry.FailedReceive, 1)
 			c.Log.Warn("delayq: receiving failed; trying again", "err", err, "failures", failures)
 			c.pause(ctx, c.Refetch(failures, err))
 		default:

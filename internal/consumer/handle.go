@@ -9,6 +9,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/lease"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 // start handles a message in a goroutine of its own, which is a worker.
@@ -40,7 +41,7 @@ func (c *consumer) abandon(r *run) {
 	defer c.mu.Unlock()
 	if _, running := c.running[r]; running && !r.d.Lease().Ended() {
 		r.abandoned = true
-		c.Observer.Failed(c.handling, IgnoredTimeout, 1)
+		c.Observer.Failed(c.handling, telemetry.IgnoredTimeout, 1)
 		c.Log.Error("delayq: handler ignores its timeout; its message returns when the lease ends",
 			"id", r.d.ID(), "attempt", r.d.Attempt(), "timeout", c.Timeout)
 	}
@@ -202,7 +203,7 @@ func (c *consumer) settled(ctx context.Context, d Delivery, err error) error {
 		return nil
 	}
 	if err != nil {
-		c.Observer.Failed(ctx, FailedSettle, 1)
+		c.Observer.Failed(ctx, telemetry.FailedSettle, 1)
 		c.Log.Warn("delayq: settling failed", "id", d.ID(), "attempt", d.Attempt(), "err", err)
 	}
 	return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/lease"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 // renewals is how often a lease is renewed in its length: two renewals may fail before it is lost.
@@ -88,7 +89,7 @@ func (c *consumer) notRenewed(r *run, err error) {
 	case errors.Is(err, context.Canceled): // the consumer has ended
 		return
 	}
-	c.Observer.Failed(c.handling, FailedRenew, 1)
+	c.Observer.Failed(c.handling, telemetry.FailedRenew, 1)
 	c.Log.Warn("delayq: renewing a lease failed", "id", r.d.ID(), "err", err)
 	if r.d.Lease().Expired(c.Clock.Now()) {
 		c.stopHandler(r)
@@ -102,7 +103,7 @@ func (c *consumer) stopHandler(r *run) {
 	if _, running := c.running[r]; running && !r.lost && !r.d.Lease().Ended() {
 		r.lost = true
 		r.cancel(backend.ErrLeaseLost)
-		c.Observer.Failed(c.handling, FailedLeaseLost, 1)
+		c.Observer.Failed(c.handling, telemetry.FailedLeaseLost, 1)
 		c.Log.Warn("delayq: a lease is lost while its handler runs; another worker may have the message",
 			"id", r.d.ID(), "attempt", r.d.Attempt())
 	}
