@@ -13,24 +13,24 @@ var files embed.FS
 // Setting up what a script does not use would be a large part of the time of a small one, so each
 // has the files that it needs.
 var (
-	settling = []string{"budget", "member", "state", "times", "put_back", "held", "lease"}
-	waiting  = append(slices.Clip(settling), "ended", "find", "index", "destination")
+	leased  = []string{"budget", "member", "state", "times", "put_back", "held", "lease"}
+	waiting = append(slices.Clip(leased), "ended", "find", "index", "destination")
 
 	scheduleScript   = script.Load(files, "member", "state", "times", "held", "find", "number", "wrong_type", "schedule")
 	claimScript      = load(waiting, "number", "tidy", "claim")
 	maintainScript   = load(waiting, "tidy", "maintain")
 	ackScript        = script.Load(files, "budget", "held", "tidy", "ack")
-	nackScript       = load(settling, "nack")
+	nackScript       = load(leased, "nack")
 	extendScript     = script.Load(files, "budget", "times", "held", "extend")
-	deadScript       = load(settling, "number", "dead")
+	deadScript       = load(leased, "number", "dead")
 	cancelScript     = load(waiting, "find_waiting", "tidy", "cancel")
 	rescheduleScript = load(waiting, "find_waiting", "reschedule")
 	statsScript      = load(waiting, "stats")
 	listDeadScript   = script.Load(files, "list_dead")
-	redriveScript    = load(settling, "number", "redrive")
+	redriveScript    = load(leased, "number", "redrive")
 	deleteDeadScript = script.Load(files, "tidy", "delete_dead")
-	restoreScript    = load(settling, "tidy", "restore")
-	pendingScript    = load(settling, "ended", "pending")
+	restoreScript    = load(leased, "tidy", "restore")
+	pendingScript    = load(leased, "ended", "pending")
 	peekScript       = load(waiting, "peek")
 	purgeScript      = script.Load(files, "purge")
 	typesScript      = script.Load(files, "wrong_type", "types")

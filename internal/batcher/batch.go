@@ -12,7 +12,7 @@ import (
 
 // A call waits for its item to be sent.
 type call[T any] struct {
-	ctx   context.Context //nolint:containedctx // a call ends no later than its context
+	ctx   context.Context //nolint:containedctx // the goroutine that sends the batch checks it: the caller may have gone
 	item  T
 	place *list.Element
 	batch *batch[T] // once it is sent

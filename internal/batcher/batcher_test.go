@@ -109,7 +109,8 @@ func fill(t *testing.T, b *Batcher[int]) (calls [][]int) {
 	return calls
 }
 
-// pass lets virtual time pass, and a moment.
+// pass lets virtual time pass, of a synctest bubble: it does not wait for the clock of the machine. The
+// nanosecond lets what is due at that very instant go first.
 func pass(d time.Duration) {
 	time.Sleep(d + time.Nanosecond)
 	synctest.Wait()
@@ -291,7 +292,7 @@ func TestItemOfAnEndedContextIsNotSent(t *testing.T) {
 		s := &slowStore{}
 		b := s.batcher()
 		calls := fill(t, b)
-		slow, stays := send(unheard{canceled(t)}, b, 1), send(t.Context(), b, 2)
+		slow, stays := send(silentContext{canceled(t)}, b, 1), send(t.Context(), b, 2)
 		pass(2 * trip)
 		slow.want(t, context.Canceled, trip)
 		stays.want(t, nil, 2*trip)
@@ -299,10 +300,10 @@ func TestItemOfAnEndedContextIsNotSent(t *testing.T) {
 	})
 }
 
-// unheard is a context whose end nobody is told of, as if its caller had not run since.
-type unheard struct{ context.Context } //nolint:containedctx // it is one
+// silentContext has ended, but its Done tells nobody, as for a caller that has not run since.
+type silentContext struct{ context.Context } //nolint:containedctx // it is a context, and overrides one method
 
-func (unheard) Done() <-chan struct{} { return nil }
+func (silentContext) Done() <-chan struct{} { return nil }
 
 func canceled(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())

@@ -60,7 +60,7 @@ type Recorder struct {
 	tracer     trace.Tracer // nil for none
 
 	gauges  []metric.Registration
-	closing context.Context //nolint:containedctx // ends a collection that waits for the store
+	closing context.Context //nolint:containedctx // Close cancels it: the SDK calls the gauges with a context of its own
 	close   context.CancelFunc
 }
 
@@ -68,7 +68,7 @@ type Recorder struct {
 // that fails or panics is an error.
 func New(c Config) (*Recorder, error) {
 	if c.Meters == nil && c.Tracers == nil {
-		return nil, nil //nolint:nilnil // a nil Recorder records nothing
+		return nil, nil //nolint:nilnil // no providers: the methods of a nil Recorder do nothing, so callers need no check
 	}
 	r := &Recorder{Config: c, errorTypes: errorTypes(c.ErrSettled), identity: []attribute.KeyValue{
 		keySystem.String("delayq"), keyDestination.String(c.Queue), keyBackend.String(c.Backend),
