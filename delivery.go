@@ -222,7 +222,11 @@ func NackHeaders(h map[string]string) NackOption {
 	}
 }
 
-func (q *queue) nackOptions(opts []NackOption) (o nackOptions, err error) {
+func (q *queue) nackOptions(opts []NackOption) (nackOptions, error) {
+	if len(opts) == 0 {
+		return nackOptions{}, nil // an o below would be an allocation for each nack
+	}
+	var o nackOptions
 	for _, set := range opts {
 		if set == nil {
 			return o, backend.Invalid("nack option", described("nil"), "the result of NackHeaders")
