@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/plot/plotter"
+
 	"github.com/delayq/delayq/bench/internal/raw"
 	"github.com/delayq/delayq/bench/report/chart"
 )
@@ -118,9 +120,9 @@ func distribution(name string, d *raw.Distribution) chart.Series {
 	for _, p := range d.Points {
 		if late := float64(p.Late) / 1e6; p.Share > early || p.Share == 1 {
 			if len(s.Points) == 0 {
-				s.Points = append(s.Points, chart.Point{X: late, Y: early})
+				s.Points = append(s.Points, plotter.XY{X: late, Y: early})
 			}
-			s.Points = append(s.Points, chart.Point{X: late, Y: p.Share})
+			s.Points = append(s.Points, plotter.XY{X: late, Y: p.Share})
 		}
 	}
 	return s
@@ -156,7 +158,7 @@ func arrivals(side string, t *raw.Timeline, most int) chart.Series {
 		arrived += n
 		end := float64(t.Start+int64(i+1)*t.Slice) / 1e9
 		if n > 0 || i == 0 || t.Counts[i-1] > 0 {
-			s.Points = append(s.Points, chart.Point{X: end, Y: 100 * float64(arrived) / float64(t.Messages)})
+			s.Points = append(s.Points, plotter.XY{X: end, Y: 100 * float64(arrived) / float64(t.Messages)})
 		}
 	}
 	return s
@@ -177,7 +179,7 @@ func depth(f *raw.File) ([]byte, bool) {
 		s := chart.Series{Name: side}
 		for _, d := range depths {
 			if cost, ok := r.Metrics["ns/msg-at-"+d.name]; ok {
-				s.Points = append(s.Points, chart.Point{X: d.pending, Y: cost / 1e3})
+				s.Points = append(s.Points, plotter.XY{X: d.pending, Y: cost / 1e3})
 			}
 		}
 		series = append(series, s)
@@ -202,7 +204,10 @@ func barsOf(title, benchmark, unit, axis string) func(*raw.File) ([]byte, bool) 
 			}
 		}
 		slices.SortStableFunc(bars, func(a, b chart.Bar) int { return cmp.Compare(b.Value, a.Value) })
-		return chart.Bars{Title: title, X: chart.Axis{Title: axis}, Bars: bars}.SVG(), len(bars) > 0
+		if len(bars) == 0 {
+			return nil, false
+		}
+		return chart.Bars{Title: title, X: chart.Axis{Title: axis}, Bars: bars}.SVG(), true
 	}
 }
 
