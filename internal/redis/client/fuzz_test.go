@@ -45,10 +45,10 @@ func (t *Target) mustBeUsable(tb testing.TB) {
 	if t.Queue == "" || len(o.Addrs) == 0 || slices.Contains(o.Addrs, "") {
 		tb.Fatalf("queue %q at %q", t.Queue, o.Addrs)
 	}
-	if t.tls.on != (o.TLSConfig != nil) {
-		tb.Fatalf("TLS asked for: %t, set up: %v", t.tls.on, o.TLSConfig)
+	if t.tls != (o.TLSConfig != nil) {
+		tb.Fatalf("TLS asked for: %t, set up: %v", t.tls, o.TLSConfig)
 	}
-	if o.TLSConfig != nil && o.TLSConfig.InsecureSkipVerify != t.tls.insecure {
+	if o.TLSConfig != nil && o.TLSConfig.InsecureSkipVerify != t.insecure {
 		tb.Fatal("TLS without verification was not asked for")
 	}
 	client := redis.NewUniversalClient(o) // which dials no server yet

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/tlsfiles"
 )
 
 // Target is the server and the queue that a URL names.
@@ -16,9 +17,10 @@ type Target struct {
 	Queue   string
 	Options redis.UniversalOptions
 
-	socket string
-	tls    tlsFiles
-	more   []string // further hosts, as given
+	socket        string
+	tls, insecure bool // tls=true, tls_insecure=true
+	files         tlsfiles.Files
+	more          []string // further hosts, as given
 }
 
 // Parse reads a URL. own are the parameters of the backend, beside those of the connection.
@@ -39,10 +41,16 @@ func Parse(u *url.URL, own Params) (*Target, error) {
 	if err := t.check(query); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(*url.URL) error{t.user, t.hosts, t.queue, t.secure} {
+	for _, part := range []func(*url.URL) error{t.user, t.hosts, t.queue} {
 		if err := part(u); err != nil {
 			return nil, err
 		}
+	}
+	if t.tls {
+		if t.Options.TLSConfig, err = t.files.Config(); err != nil {
+			return nil, err
+		}
+		t.Options.TLSConfig.InsecureSkipVerify = t.insecure
 	}
 	return t, nil
 }
