@@ -10,8 +10,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Files are the values of the parameters tls_ca, tls_cert, tls_key and tls_server_name. The zero value verifies servers by the
-// system's certificates.
+// Files are the values of the parameters tls_ca, tls_cert, tls_key and tls_server_name. The zero
+// value verifies servers by the system's certificates.
 type Files struct{ CA, Cert, Key, ServerName string }
 
 // Config reads the files. Its errors match backend.ErrInvalid and name the parameter and the file.
@@ -52,7 +52,8 @@ func (f Files) pair() (tls.Certificate, error) {
 // largestPEM is ten times the size of a file with all public authorities.
 const largestPEM = 4 << 20
 
-// readPEM reads a file of at most largestPEM. It rejects devices and pipes: reading them may never end.
+// readPEM reads a file of at most largestPEM. It rejects devices and pipes: reading them may never
+// end.
 func readPEM(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {

@@ -1,5 +1,5 @@
-// Package chart draws line and bar charts as SVG for light and dark pages. Series differ by dashes and marks too, for
-// readers who cannot tell all colours apart.
+// Package chart draws line and bar charts as SVG for light and dark pages. Series differ by dashes
+// and marks too, for readers who cannot tell all colours apart.
 package chart
 
 import (
@@ -45,7 +45,8 @@ func rgb(hex uint32) color.RGBA {
 
 func init() { plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"} }
 
-// newPlot returns a plot with axes, and with a grid for each axis that has a title. Series are added with values that clamp has moved into the axes.
+// newPlot returns a plot with axes, and with a grid for each axis that has a title. Series are
+// added with values that clamp has moved into the axes.
 func newPlot(title string, x, y Axis) *plot.Plot {
 	p := plot.New()
 	p.Title.Text, p.Title.Padding = title, margin
@@ -82,8 +83,9 @@ func render(p *plot.Plot, height vg.Length, legend plot.Legend) []byte {
 	return themed(svg.Bytes(), p.Title.Text)
 }
 
-// themed adds to an SVG the colours of dark pages and the title for screen readers. Its unit becomes the pixel. The inline
-// styles of gonum/plot have the light colours, so that programs that know no media queries show a light page.
+// themed adds to an SVG the colours of dark pages and the title for screen readers. Its unit
+// becomes the pixel. The inline styles of gonum/plot have the light colours, so that programs that
+// know no media queries show a light page.
 func themed(svg []byte, title string) []byte {
 	var style, name strings.Builder
 	style.WriteString("<style>\ntext{font-family:'Liberation Sans',Arial,Helvetica,sans-serif!important}\n@media (prefers-color-scheme:dark){\n")

@@ -119,7 +119,8 @@ func linearTicks(least, most float64) []plot.Tick {
 	return ticks
 }
 
-// Number writes a value with three significant digits, and commas between thousands. Halves round away from 0.
+// Number writes a value with three significant digits, and commas between thousands. Halves round
+// away from 0.
 func Number(v float64) string {
 	unit := math.Pow(10, 2-math.Floor(math.Log10(math.Abs(v))+1e-9))
 	if v != 0 {
