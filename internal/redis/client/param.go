@@ -18,8 +18,8 @@ import (
 // nothing.
 type Param func(value string) (allowed string)
 
-// Allowed returns the values that an option's error allows, for a Param, whose error names the
-// URL's parameter instead of the option. It returns nothing for no error.
+// Allowed returns the values that an option's error allows. A Param's error names them with the
+// URL's parameter instead of the option. A nil error returns nothing.
 func Allowed(err error) string {
 	var refused *backend.InvalidError
 	if errors.As(err, &refused) {

@@ -6,7 +6,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// check rejects parameters that have no effect beside the others.
+// check rejects parameters that have no effect together with the others.
 func (t *Target) check(query url.Values) error {
 	cluster, sentinel := t.Options.IsClusterMode, t.Options.MasterName != ""
 	for _, rule := range []struct {

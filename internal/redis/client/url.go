@@ -23,10 +23,10 @@ type Target struct {
 	more          []string // further hosts, as given
 }
 
-// Parse reads a URL. own are the parameters of the backend, beside those of the connection.
+// Parse reads a URL. own are the backend's parameters, besides the parameters of the connection.
 func Parse(u *url.URL, own Params) (*Target, error) {
 	query, err := url.ParseQuery(u.RawQuery)
-	if err != nil { // which repeats what may be part of a password
+	if err != nil { // its text repeats what may be part of a password
 		return nil, backend.Invalid("URL parameters", hidden, "NAME=VALUE&…, percent-encoded")
 	}
 	t := new(Target)
@@ -55,8 +55,8 @@ func Parse(u *url.URL, own Params) (*Target, error) {
 	return t, nil
 }
 
-// spilled reports whether a password with a bare reserved character seems to have ended up in what
-// follows the host.
+// spilled reports whether part of a password with an unescaped reserved character seems to have
+// ended up behind the host.
 func spilled(u *url.URL, query url.Values, params Params) bool {
 	if strings.Contains(u.Path+u.Fragment+u.Opaque, "@") {
 		return true

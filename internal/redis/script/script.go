@@ -1,5 +1,5 @@
 // Package script runs Lua scripts on Redis. It adds two things to the client library. A script
-// whose reply was lost is repeated, and told that it is a repetition. A reply becomes one outcome
+// whose reply was lost is repeated, and knows that it is a repetition. A reply becomes one outcome
 // for each message.
 package script
 
@@ -31,9 +31,9 @@ var common string
 // Load makes a script of lua/prelude.lua and further files, the last of which names it. It panics
 // for a file that is not there, since files are embedded.
 //
-// Each file is a function within the one before. Lua finds the locals of the enclosing function by a
-// walk along a list, for each function that uses them. Those from further out it copies, so that a
-// script of many small functions starts sooner.
+// Each file is a function within the one before. Lua finds the locals of the enclosing function by
+// a walk along a list, for each function that uses them. Those from further out it copies, so that
+// a script of many small functions starts sooner.
 func Load(files fs.FS, names ...string) *Script {
 	text := common
 	for _, name := range append([]string{"prelude"}, names...) {
