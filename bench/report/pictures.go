@@ -11,8 +11,8 @@ import (
 	"github.com/delayq/delayq/bench/report/chart"
 )
 
-// ourSides are delayq's in bench/peers, and the targets of bench without the name of a claim mode. Pictures have them in this order, so that a
-// side has one colour in all.
+// ourSides are delayq's in bench/peers, and the targets of bench without the name of a claim mode.
+// Pictures have them in this order, so that a side has one colour in all.
 var ourSides = []string{"zsetpoll", "redisson", "keyspace", "memory", "rabbitmq"}
 
 func isOurs(side string) bool { return slices.Contains(ourSides, side) }
@@ -99,7 +99,7 @@ func inOrder(series []chart.Series) []chart.Series {
 	return series
 }
 
-const leastShown = 0.05 // ms: nobody can tell less apart from punctual
+const leastShown = 0.05 // ms: below it, messages count as punctual
 
 func latenessChart(title string, series []chart.Series) chart.Lines {
 	return chart.Lines{
@@ -110,7 +110,8 @@ func latenessChart(title string, series []chart.Series) chart.Lines {
 	}
 }
 
-// distribution begins with the share of the early ones, and says it, for where all are early there is no line.
+// distribution begins with the share of the early ones, and says it, for where all are early there
+// is no line.
 func distribution(name string, d *raw.Distribution) chart.Series {
 	s := chart.Series{Name: name}
 	early := float64(d.Early) / float64(max(1, d.Messages))
@@ -191,7 +192,7 @@ func depth(f *raw.File) ([]byte, bool) {
 	})
 }
 
-// barsOf draws what the lines below a benchmark say in one unit, the greatest first.
+// barsOf draws the metrics below a benchmark that have one unit, the greatest first.
 func barsOf(title, benchmark, unit, axis string) func(*raw.File) ([]byte, bool) {
 	return func(f *raw.File) ([]byte, bool) {
 		var bars []chart.Bar

@@ -1,5 +1,5 @@
-// Package chart draws line and bar charts as SVG for light and dark pages. Series differ by dashes
-// and marks too, for readers who cannot tell all colours apart.
+// Package chart draws line and bar charts as SVG for light and dark pages. Series also differ by
+// dashes and marks, for readers who cannot distinguish all colours.
 package chart
 
 import (
@@ -35,7 +35,7 @@ var (
 		rgb(0x56b4e9), rgb(0xff8f4d), rgb(0x2bd4a0), rgb(0xe6a1cd), rgb(0xf0e442), rgb(0xf0f6fc), rgb(0x9ecbff), rgb(0x9aa4af),
 	}
 	lightPage, darkPage = rgb(0xffffff), rgb(0x0d1117)
-	lightInk, darkInk   = rgb(0x000000), rgb(0xf0f6fc) // black is what gonum/plot draws axes and text with
+	lightInk, darkInk   = rgb(0x000000), rgb(0xf0f6fc) // black is gonum/plot's colour of axes and text
 	lightGrid, darkGrid = rgb(0xdde3e9), rgb(0x2c333c)
 )
 

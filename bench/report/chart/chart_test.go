@@ -16,8 +16,8 @@ import (
 	"github.com/delayq/delayq/bench/report/chart"
 )
 
-// texts returns what a picture says, and fails when it is not well-formed or has a number that is
-// none.
+// texts returns a picture's texts, and fails when it is not well-formed or has a number that cannot
+// be parsed.
 func texts(t *testing.T, svg []byte) (all []string) {
 	t.Helper()
 	for _, bad := range []string{"NaN", "Inf"} {

@@ -72,7 +72,7 @@ func (a Axis) apply(to *plot.Axis) {
 	}
 }
 
-// limit undoes what Plot.Add did to the limits.
+// limit restores the limits that Plot.Add changed.
 func (a Axis) limit(to *plot.Axis) { to.Min, to.Max = a.From, a.To }
 
 type nines struct{}
