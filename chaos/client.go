@@ -30,7 +30,7 @@ type Env struct {
 	// times are by the store's.
 	Shift time.Duration
 
-	Draining atomic.Bool  // workers acknowledge everything at once
+	Draining atomic.Bool  // workers acknowledge everything at once, but for killsAtEnd
 	Hurry    atomic.Bool  // contexts of calls end at random
 	Broken   atomic.Int64 // counts those
 	Stopping atomic.Bool

@@ -31,7 +31,7 @@ func (c *deadLetterClient) round(ctx context.Context) {
 	within, cancel := context.WithTimeout(ctx, callTime)
 	page, _, err := c.q.ListDead(within, "", pageOfDead)
 	cancel()
-	if err != nil {
+	if err != nil || c.Draining.Load() { // dead letters of the drain stay
 		return
 	}
 	var redrive, remove []named

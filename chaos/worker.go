@@ -11,7 +11,7 @@ import (
 // Worker receives messages and settles them, mostly with an ack.
 func Worker(e *Env, proc int) func(context.Context, backend.Backend) {
 	return func(ctx context.Context, b backend.Backend) {
-		w := &worker{client: newClient(e, proc, b), patience: waitAtMost}
+		w := &worker{client: newClient(e, proc, b), patience: waitAtMost, kills: killsAtEnd}
 		defer w.close()
 		for ctx.Err() == nil && !e.Stopping.Load() {
 			w.pause(ctx)
@@ -26,8 +26,13 @@ func Worker(e *Env, proc int) func(context.Context, backend.Backend) {
 type worker struct {
 	*client
 	patience time.Duration // of a Receive
+	kills    int           // how many messages it still makes dead letters while draining
 	later    []later
 }
+
+// killsAtEnd is how many messages each worker makes dead letters when the drain begins. No client
+// redrives or deletes those, so every Stats of the drain has dead letters to count.
+const killsAtEnd = 5
 
 // held is a message that a worker has under a lease.
 type held struct {
@@ -120,6 +125,10 @@ func (w *worker) choose() action {
 }
 
 func (w *worker) settle(ctx context.Context, got []held, lease time.Duration) {
+	if n := min(len(got), w.kills); n > 0 && w.Draining.Load() {
+		w.kills -= w.kill(ctx, got[:n])
+		got = got[n:]
+	}
 	by := make(map[action][]held)
 	for _, h := range got {
 		a := w.choose()
@@ -205,9 +214,15 @@ func (w *worker) nack(ctx context.Context, hs []held, untouched bool) {
 	w.batch(ctx, c, func(ctx context.Context) []error { return w.q.Nack(ctx, rs) })
 }
 
-func (w *worker) kill(ctx context.Context, hs []held) {
+func (w *worker) kill(ctx context.Context, hs []held) (killed int) {
 	bs := each(hs, func(h held) backend.Burial { return backend.Burial{Lease: h.lease, Reason: "by the plan"} })
-	w.batch(ctx, callOn(judge.Dead, hs), func(ctx context.Context) []error { return w.q.Dead(ctx, bs) })
+	c := w.batch(ctx, callOn(judge.Dead, hs), func(ctx context.Context) []error { return w.q.Dead(ctx, bs) })
+	for _, it := range c.Items {
+		if it.Out == judge.OK {
+			killed++
+		}
+	}
+	return killed
 }
 
 func (w *worker) extend(ctx context.Context, hs []held, lease time.Duration) {
