@@ -1,6 +1,5 @@
-// Package list is a backend with every method, in one slice under a mutex. It keeps all promises but
-// speed, durability and UniqueFor. It is here to be read beside docs/writing-a-backend.md, and to be
-// copied.
+// Package list is a backend with every method, in one slice under a mutex. It keeps all promises
+// but speed, durability and UniqueFor. Read it with docs/writing-a-backend.md, and copy it.
 package list
 
 import (
@@ -63,7 +62,7 @@ func (b *Backend) Close() error {
 	return nil
 }
 
-// store is what all handles on one name share. Its methods are called under its lock.
+// store is shared by all handles on one name. Its methods are called under its lock.
 type store struct {
 	mu      sync.Mutex
 	now     time.Time // when the lock was taken
@@ -122,8 +121,8 @@ func (s *store) waiting(id string, do func(*message)) error {
 	return nil
 }
 
-// buried does something to a dead letter.
-func (s *store) buried(id string, do func(*message)) error {
+// onDead applies do to a dead letter.
+func (s *store) onDead(id string, do func(*message)) error {
 	m := s.byID[id]
 	if m == nil || !m.dead() {
 		return backend.ErrNotFound

@@ -91,7 +91,7 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) (ds
 	}
 }
 
-// take leases what is due. Where nothing is, next is when something will be, zero for never.
+// take leases due messages. Without any, next is the time of the next one, zero for never.
 func (s *store) take(limit int, lease time.Duration) (ds []backend.Delivery, next time.Time, changed chan struct{}) {
 	var due []*message
 	for _, m := range s.all {
@@ -214,7 +214,8 @@ func (q *Queue) Stats(ctx context.Context) (st backend.Stats, err error) {
 	return st, err
 }
 
-// page shows the messages that have a time, by time and place. The cursor is both of the last one shown.
+// page shows the messages that have a time, by time and place. The cursor is both of the last one
+// shown.
 func page[T any](ctx context.Context, q *Queue, cursor string, limit int, at func(*message) time.Time, show func(*message) T) (shown []T, next string, err error) {
 	var ns int64
 	var place uint64
@@ -268,7 +269,7 @@ func (q *Queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]st
 
 func (q *Queue) Redrive(ctx context.Context, ids []string) []error {
 	return q.each(ctx, len(ids), func(i int) error {
-		return q.buried(ids[i], func(m *message) {
+		return q.onDead(ids[i], func(m *message) {
 			q.remove(m)
 			m.attempts, m.Due, m.died = 0, q.now, time.Time{}
 			q.add(m)
@@ -277,7 +278,7 @@ func (q *Queue) Redrive(ctx context.Context, ids []string) []error {
 }
 
 func (q *Queue) DeleteDead(ctx context.Context, ids []string) []error {
-	return q.each(ctx, len(ids), func(i int) error { return q.buried(ids[i], q.remove) })
+	return q.each(ctx, len(ids), func(i int) error { return q.onDead(ids[i], q.remove) })
 }
 
 func (q *Queue) Purge(ctx context.Context) (removed int64, err error) {
