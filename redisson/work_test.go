@@ -64,14 +64,14 @@ func TestAScriptReadsFewLargeMembers(t *testing.T) {
 			t.Parallel()
 			p := on(t, testenv.Redis(t, testenv.Private()))
 			p.name = "q"
-			const n, size = 700, 10 << 10
+			const n, size = 200, 10 << 10
 			p.ties(redisson.V2, n, size)
 			if !ties {
 				p.spread()
 			}
 			stop := p.monitor()
 			q := p.open()
-			await(t, "the first part", func() bool { return p.raw.LLen(p.ctx, p.name).Val() == 500 })
+			await(t, "all to be handed over", func() bool { return p.raw.LLen(p.ctx, p.name).Val() == n })
 			p.take(q, n, time.Minute)
 			scripts, read, most, longest := 0, 0, 0, 0
 			for line := range strings.Lines(stop()) {
