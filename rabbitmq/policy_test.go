@@ -57,6 +57,9 @@ func TestQueueRefuses(t *testing.T) {
 	var refused atomic.Int64
 	q, err := b.Open(ctx, "full", backend.Options{Logger: slog.New(slog.NewTextHandler(log, nil)), Refused: func() { refused.Add(1) }})
 	must(t, err)
+	if !strings.Contains(log.String(), "180 s late") {
+		t.Errorf("Open does not say how late messages come after a crash: %s", log)
+	}
 	policy(server, vhost, `^delayq\.v1\.q\.full$`, `{"max-length":1,"overflow":"reject-publish"}`)
 	await(t, "a refusal", func() bool { // a quorum queue learns of its length a moment later
 		err := q.Schedule(ctx, message("m", 0))[0]
