@@ -37,9 +37,12 @@ func TestLargeDeadLetters(t *testing.T) {
 		"redisson-envelope": func(c redis.UniversalClient) backend.Backend { return redisson.New(c) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
-			client := testenv.Redis(t, testenv.Private()).Client(t)
+			opts := testenv.Redis(t, testenv.Private()).Options()
+			opts.ReadTimeout, opts.WriteTimeout = time.Minute, time.Minute // for 1.6 GB on a busy machine
+			client := redis.NewClient(opts)
+			defer func() { _ = client.Close() }()
 			b := open(client)
 			q, err := delayq.New(ctx, "large", delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 			if err != nil {
