@@ -11,7 +11,7 @@ var files embed.FS
 
 // Each script has, besides the prelude, only the files that it needs.
 var (
-	scheduleScript   = script.Load(files, "message", "trigger", "number", "schedule")
+	scheduleScript   = script.Load(files, "trigger", "number", "schedule")
 	claimScript      = script.Load(files, "message", "lease", "back", "next", "ready", "hand_out", "claim")
 	takeScript       = script.Load(files, "message", "lease", "next", "hand_out", "take")
 	moveScript       = script.Load(files, "message", "lease", "back", "next", "ready", "move")

@@ -59,13 +59,18 @@ local function own(id, rec, content, due)
   return not waits or waits <= due and waits >= due - math.ceil(AGE / 1000) - 1
 end
 
--- The outcome of a push whose id another message has.
+-- The outcome of a push whose id another message has. Its member is as in message.lua, which would
+-- cost each push.
 local function refused(id, rec)
   if redis.call('EXISTS', LEASES) == 0 then
     return 0
   end
-  local m = member_now(id, rec, redis.call('HGET', GENS, id))
-  return tonumber(redis.call('ZSCORE', LEASES, m) or 0) > NOW and 3 or 0
+  local v, seq, gen = redis.call('HGET', GENS, id) or '', string.sub(rec, 1, 7), '\0\0\0\0'
+  if #v >= 8 then
+    gen = string.sub(v, 1, 4)
+    seq = #v > 8 and string.sub(v, 9) or seq
+  end
+  return tonumber(redis.call('ZSCORE', LEASES, seq .. gen .. id) or 0) > NOW and 3 or 0
 end
 
 -- The outcome of a push that may not simply be stored, or nil.
