@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -157,46 +158,48 @@ func (r *recorded) rest(ctx context.Context) {
 // TestRepliesCut cuts replies after the server has done what was asked. A call whose reply is lost is
 // repeated, or says that its outcome is unknown. No message is stored or delivered twice.
 func TestRepliesCut(t *testing.T) {
-	for _, consumed := range []bool{false, true} {
-		t.Run(map[bool]string{false: "pushed before", true: "pushed while consumed"}[consumed], func(t *testing.T) {
-			for _, s := range stores {
-				t.Run(s.name, func(t *testing.T) {
-					t.Parallel()
-					testenv.In(t, s.tier)
-					server := testenv.Redis(t, testenv.Private())
-					proxy := testenv.Proxy(t, server.Addr())
-					b := s.open(server.Client(t, func(o *redis.Options) { o.Addr = proxy.Addr() }))
-					ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // on a busy machine
-					defer cancel()
-					r := &recorded{t: t, q: openQueue(t, b), missing: make(map[uint32]bool), early: make(map[uint32]bool)}
-					n := s.messages
-					if !testenv.Runs(t, testenv.All) {
-						n /= 4
-					}
-					proxy.CutReplies(0.01)
-					if consumed {
-						var over atomic.Bool
-						var pushing sync.WaitGroup
-						pushing.Go(func() { r.pushAll(ctx, n); over.Store(true) })
-						r.consume(ctx, func() bool { return over.Load() && r.complete() })
-						pushing.Wait()
-					} else {
-						r.pushAll(ctx, n)
-						r.consume(ctx, r.complete)
-					}
-					proxy.CutReplies(0)
-					r.rest(ctx)
-					h := &judge.History{Backend: s.name, Traits: b.Traits(), Calls: r.log.Calls(), Drained: true}
-					v := judge.Check(h, "early", "lost", "unexpected", "duplicated", "lease", "attempts", "linearizable", "accounting")
-					if len(v.Violations) > 0 {
-						t.Errorf("%d violations of %v\n%s", len(v.Violations), v.Rules(), judge.Explain(h, v, 2))
-					}
-					t.Logf("%d replies cut: %d pushed, %d of them with an error; %+v", proxy.Cuts(), r.pushes, r.failed, v.Counts)
-					if proxy.Cuts() == 0 || !s.java && r.failed > r.pushes/20 || s.java && r.failed == 0 {
-						t.Errorf("%d cuts made %d of %d pushes fail", proxy.Cuts(), r.failed, r.pushes)
-					}
-				})
-			}
-		})
+	for _, s := range stores {
+		for _, consumed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/consumed=%v", s.name, consumed), func(t *testing.T) {
+				t.Parallel()
+				testenv.In(t, s.tier)
+				cutReplies(t, s, consumed)
+			})
+		}
+	}
+}
+
+// cutReplies pushes and consumes one after the other, or with consumed at the same time.
+func cutReplies(t *testing.T, s store, consumed bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute) // on a busy machine
+	defer cancel()
+	server := testenv.Redis(t, testenv.Private())
+	proxy := testenv.Proxy(t, server.Addr())
+	b := s.open(server.Client(t, func(o *redis.Options) { o.Addr = proxy.Addr() }))
+	r := &recorded{t: t, q: openQueue(t, b), missing: make(map[uint32]bool), early: make(map[uint32]bool)}
+	n := s.messages
+	if !testenv.Runs(t, testenv.All) {
+		n /= 4
+	}
+	proxy.CutReplies(0.01)
+	var over atomic.Bool
+	var pushing sync.WaitGroup
+	pushing.Go(func() { r.pushAll(ctx, n); over.Store(true) })
+	if !consumed {
+		pushing.Wait()
+	}
+	r.consume(ctx, func() bool { return over.Load() && r.complete() })
+	pushing.Wait()
+	proxy.CutReplies(0)
+	r.rest(ctx)
+	h := &judge.History{Backend: s.name, Traits: b.Traits(), Calls: r.log.Calls(), Drained: true}
+	v := judge.Check(h, "early", "lost", "unexpected", "duplicated", "lease", "attempts", "linearizable", "accounting")
+	if len(v.Violations) > 0 {
+		t.Errorf("%d violations of %v\n%s", len(v.Violations), v.Rules(), judge.Explain(h, v, 2))
+	}
+	t.Logf("%d replies cut: %d pushed, %d of them with an error; %+v", proxy.Cuts(), r.pushes, r.failed, v.Counts)
+	if proxy.Cuts() == 0 || !s.java && r.failed > r.pushes/20 || s.java && r.failed == 0 {
+		t.Errorf("%d cuts made %d of %d pushes fail", proxy.Cuts(), r.failed, r.pushes)
 	}
 }

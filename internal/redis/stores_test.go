@@ -14,14 +14,17 @@ import (
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-// stores are the backends in the modes that differ in how they repeat a call or lay messages out.
-var stores = []struct {
+// store is a backend in one of its modes.
+type store struct {
 	name     string
 	open     func(redis.UniversalClient) backend.Backend
 	messages int  // that TestRepliesCut pushes
-	java     bool // a list that Java takes messages from; a push is not repeated, so that some fail
+	java     bool // due messages are in a list for Java, too; a push is not repeated, so that some fail
 	tier     testenv.Tier
-}{
+}
+
+// stores are in the modes that differ in how they repeat a call or lay messages out.
+var stores = []store{
 	{"zsetpoll", zset(zsetpoll.Script), 100_000, false, testenv.Default},
 	{"zsetpoll-arbitrate", zset(zsetpoll.Arbitrate), 20_000, false, testenv.All},
 	{"zsetpoll-mover", zset(zsetpoll.Mover), 20_000, false, testenv.All},
