@@ -28,9 +28,10 @@ const (
 )
 
 // recover moves messages from undeliverable to their queues, if open, and drops fillers. It returns
-// how many of both, and whether it has read all messages and moved all that it could. Such messages
-// come from queues or bindings that were deleted and declared again. Messages that a policy took
-// out of their queue stay. A crash between publishing and acknowledging leaves a duplicate.
+// how many of both, and whether all were read and no queue was full. Such messages come from queues
+// or bindings that were deleted and declared again, or were returned to a queue that was full.
+// Messages that a policy took out of their queue stay. A crash between publishing and acknowledging
+// leaves a duplicate.
 func (b *Backend) recover(ctx context.Context, s *session, waiting int) (moved int, complete bool, err error) {
 	name := b.names.undeliverable()
 	ch, err := s.conn.Channel()
@@ -38,7 +39,7 @@ func (b *Backend) recover(ctx context.Context, s *session, waiting int) (moved i
 		return 0, false, explain("opening a channel", err)
 	}
 	defer func() { _ = ch.Close() }() // returns messages that were not acknowledged
-	m := &mover{b: b, ch: ch, open: b.open(), moved: make(map[*queue]int)}
+	m := &mover{b: b, ch: ch, open: b.open(), moved: make(map[*queue]int), full: make(map[*queue]bool)}
 	read := 0
 	for more := true; more && err == nil; {
 		n := min(waiting-read, portion)
@@ -58,7 +59,7 @@ func (b *Backend) recover(ctx context.Context, s *session, waiting int) (moved i
 	if err != nil {
 		return moved, false, fmt.Errorf("moving messages from %s to their queues: %w", name, err)
 	}
-	return moved, read >= waiting, nil
+	return moved, read >= waiting && len(m.full) == 0, nil
 }
 
 // A mover moves messages of one channel to their queues. It acknowledges nothing while a portion is
@@ -69,8 +70,9 @@ type mover struct {
 	b       *Backend
 	ch      *amqp.Channel
 	open    map[string]*queue
-	moved   map[*queue]int // has an entry for each queue that was declared
-	dropped int            // fillers, which a policy took out of their queue
+	moved   map[*queue]int  // has an entry for each queue that was declared
+	full    map[*queue]bool // queues that refuse messages; theirs stay for now
+	dropped int             // fillers, which a policy took out of their queue
 
 	// These are of one portion.
 	batch   []undelivered
@@ -87,7 +89,7 @@ type undelivered struct {
 func (m *mover) take(d *amqp.Delivery) error {
 	if isFiller(d) {
 		m.fillers = append(m.fillers, d.DeliveryTag)
-	} else if q := m.b.addressee(m.open, d); q != nil {
+	} else if q := m.b.addressee(m.open, d); q != nil && !m.full[q] {
 		r := readRecord(d)
 		r.attempts = count(d.Headers[attemptsHeader]) // the broker also counts reads of undeliverable
 		m.batch = append(m.batch, undelivered{q.scheduled(&r, time.Now()), d.DeliveryTag})
@@ -116,7 +118,13 @@ func (m *mover) flush(ctx context.Context, s *session) error {
 		}
 	}
 	var failed error
-	for i, err := range m.b.pub.publish(ctx, out) {
+	for i, err := range m.b.pub.publishUnlessRefused(ctx, out) {
+		q := out[i].q
+		if errors.Is(err, errRefused) {
+			m.full[q] = true
+			q.warnRefused(out[i].key)
+			continue
+		}
 		if err == nil {
 			err = m.ch.Ack(m.batch[i].tag, false)
 		}
@@ -124,7 +132,7 @@ func (m *mover) flush(ctx context.Context, s *session) error {
 			failed = err
 			continue
 		}
-		m.moved[out[i].q]++
+		m.moved[q]++
 	}
 	m.batch, m.fillers = m.batch[:0], m.fillers[:0]
 	return failed
