@@ -31,8 +31,9 @@ type checker struct {
 	session *session
 	ch      *amqp.Channel
 	closed  chan *amqp.Error
-	left    int       // messages in undeliverable that are for none of the open queues
+	left    int       // messages in undeliverable that are for none of the open queues; -1 if unknown
 	readAt  time.Time // when undeliverable was last read
+	rest    time.Time // when it may be read again
 	failing bool
 }
 
@@ -99,14 +100,17 @@ func (c *checker) once() error {
 	if err != nil {
 		return err
 	}
-	fresh := c.fresh.Swap(false)
-	if waiting == 0 || waiting == c.left && !fresh && time.Since(c.readAt) < lookAgainAfter {
+	now := time.Now()
+	known := waiting == c.left && !c.fresh.Load() && now.Sub(c.readAt) < lookAgainAfter
+	if waiting == 0 || known || now.Before(c.rest) {
 		return nil
 	}
-	c.readAt = time.Now()
-	moved, err := c.b.recover(c.life, s, waiting)
-	if c.left = waiting - moved; moved > 0 && waiting > readAtMost {
-		c.left = 0 // there may be more of them
+	c.fresh.Store(false)
+	c.readAt = now
+	moved, complete, err := c.b.recover(c.life, s, waiting)
+	c.rest = time.Now().Add(restFactor * time.Since(now))
+	if c.left = waiting - moved; !complete {
+		c.left = -1
 	}
 	return err
 }

@@ -112,6 +112,13 @@ func (q *queue) scheduled(r *record, now time.Time) outgoing {
 	return outgoing{route: to, Publishing: p, q: q, due: r.due, made: now}
 }
 
+// returned returns a copy of a message that was handed out, or sent to a handle.
+func (q *queue) returned(r *record) outgoing {
+	out := q.scheduled(r, time.Now())
+	out.returned = true
+	return out
+}
+
 // toward returns the route to a due time. The handle that receives the message waits for the rest,
 // be it less than a millisecond or beyond the longest delay. Rounding up here could turn a delay of
 // one digit, or of a bucket, into a longer one.
@@ -191,7 +198,8 @@ func (q *queue) Ack(ctx context.Context, ls []backend.Lease) []error {
 }
 
 // Nack is as in backend.Queue: it publishes the message again, then acknowledges the first. A crash
-// between the two leaves a duplicate.
+// between the two leaves a duplicate. If the queue refuses the message, it comes back seconds after
+// the queue has room.
 func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 	leases := make([]backend.Lease, len(rs))
 	for i, r := range rs {
@@ -207,7 +215,7 @@ func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 			if rs[i].NewHeaders {
 				r.headers = rs[i].Headers
 			}
-			return q.scheduled(r, time.Now())
+			return q.returned(r)
 		})
 	})
 }

@@ -28,6 +28,13 @@ func (q *queue) noteRefusal() {
 	}
 }
 
+// noteRefusalBy reports a refused message, if the queue itself refused it and not a level.
+func (q *queue) noteRefusalBy(key string) {
+	if key == q.names.queue(q.name) {
+		q.noteRefusal()
+	}
+}
+
 // policiesEvery is how often a backend looks for queues that refuse messages, beside at each Open.
 const policiesEvery = 30 * time.Second
 
