@@ -2,7 +2,6 @@ package rabbitmq
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
@@ -137,7 +136,7 @@ func (q *queue) guardedWithin(ctx context.Context, n int, do func() []error) []e
 	return q.guarded(ctx, n, func() []error {
 		errs, err := within(ctx, func() ([]error, error) { return do(), nil })
 		if err != nil {
-			return backend.FailAll(n, fmt.Errorf("%w: %w", backend.ErrOutcomeUnknown, err))
+			return backend.FailAll(n, unknown(err))
 		}
 		return errs
 	})
