@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/rabbitmq"
 )
@@ -136,4 +137,39 @@ func TestDeadLettersSideBySide(t *testing.T) {
 		t.Errorf("%d dead letters are left, want %d", len(left), kept)
 	}
 	drain(ctx, t, handles[0], taken/2)
+}
+
+// TestRedriveAllOfOneID redrives letters of which three have one id, on two pages of the
+// listing.
+func TestRedriveAllOfOneID(t *testing.T) {
+	const n = 600 // more than the library lists at a time
+	ctx := deadline(t, 90*time.Second)
+	b := rabbitmq.New(vhost(t))
+	t.Cleanup(func() { must(t, b.Close()) })
+	q, err := delayq.New(ctx, "twins", delayq.WithBackend(b), delayq.WithLogger(quiet().Logger))
+	must(t, err)
+	for first := 0; first < n; first += n / 6 {
+		ms := make([]delayq.Message, n/6)
+		for i := range ms {
+			ms[i].ID = fmt.Sprint("m", first+i)
+		}
+		if first > n/2 {
+			ms[0].ID = "m10"
+		}
+		_, err := q.PushBatch(ctx, ms)
+		must(t, err)
+		for died := 0; died < len(ms); {
+			ds, err := q.ReceiveBatch(ctx, len(ms)-died)
+			must(t, err)
+			must(t, q.DeadBatch(ctx, ds, "of the test"))
+			died += len(ds)
+		}
+	}
+	redriven, err := q.Dead().RedriveAll(ctx)
+	must(t, err)
+	left, _, err := q.Dead().List(ctx, "", n)
+	must(t, err)
+	if redriven != n || len(left) > 0 {
+		t.Errorf("%d of %d letters were redriven, %d are left", redriven, n, len(left))
+	}
 }
