@@ -173,3 +173,38 @@ func TestRedriveAllOfOneID(t *testing.T) {
 		t.Errorf("%d of %d letters were redriven, %d are left", redriven, n, len(left))
 	}
 }
+
+// TestPagesOfOneID lists letters of one id that died together, each page through the handle of
+// another connection, which has to read all of them again.
+func TestPagesOfOneID(t *testing.T) {
+	const n = 60
+	ctx := deadline(t, 90*time.Second)
+	url := vhost(t)
+	var handles []backend.Queue
+	for range 2 {
+		b := rabbitmq.New(url)
+		t.Cleanup(func() { must(t, b.Close()) })
+		handles = append(handles, openOn(t, b, "same"))
+	}
+	for range n {
+		must(t, handles[0].Schedule(ctx, message("same", 0))...)
+	}
+	var bs []backend.Burial
+	for len(bs) < n {
+		ds, err := handles[0].Receive(ctx, n, time.Minute)
+		must(t, err)
+		for _, l := range leases(ds) {
+			bs = append(bs, backend.Burial{Lease: l})
+		}
+	}
+	must(t, handles[0].Dead(ctx, bs)...)
+	listed, cursor := 0, ""
+	for page := 0; page == 0 || cursor != ""; page++ {
+		ls, next, err := handles[page%2].ListDead(ctx, cursor, 7)
+		must(t, err)
+		listed, cursor = listed+len(ls), next
+	}
+	if listed != n {
+		t.Errorf("the pages list %d of %d letters", listed, n)
+	}
+}

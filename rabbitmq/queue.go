@@ -223,7 +223,7 @@ func (q *queue) Dead(ctx context.Context, bs []backend.Burial) []error {
 		return q.loop.replace(ctx, leases, q.tombstones.settle, func(i int, r *record) outgoing {
 			p := r.publishing()
 			p.Headers[reasonHeader] = []byte(bs[i].Reason)
-			p.Headers[diedHeader] = time.Now().UnixMicro()
+			p.Headers[diedHeader] = q.b.deaths.next(time.Now())
 			return outgoing{route: route{key: q.names.dead(q.name)}, Publishing: p, q: q}
 		})
 	})
