@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/rabbitmq"
@@ -171,4 +172,74 @@ func TestDeadLettersSideBySide(t *testing.T) {
 		t.Errorf("%d dead letters are left, want %d", len(left), kept)
 	}
 	drain(ctx, t, handles[0], taken/2)
+}
+
+// TestRedriveAllOfOneID redrives letters of which three have one id, on two pages of the
+// listing.
+func TestRedriveAllOfOneID(t *testing.T) {
+	const n = 600 // more than the library lists at a time
+	ctx := deadline(t, 90*time.Second)
+	b := rabbitmq.New(vhost(t))
+	t.Cleanup(func() { must(t, b.Close()) })
+	q, err := delayq.New(ctx, "twins", delayq.WithBackend(b), delayq.WithLogger(quiet().Logger))
+	must(t, err)
+	for first := 0; first < n; first += n / 6 {
+		ms := make([]delayq.Message, n/6)
+		for i := range ms {
+			ms[i].ID = fmt.Sprint("m", first+i)
+		}
+		if first > n/2 {
+			ms[0].ID = "m10"
+		}
+		_, err := q.PushBatch(ctx, ms)
+		must(t, err)
+		for died := 0; died < len(ms); {
+			ds, err := q.ReceiveBatch(ctx, len(ms)-died)
+			must(t, err)
+			must(t, q.DeadBatch(ctx, ds, "of the test"))
+			died += len(ds)
+		}
+	}
+	redriven, err := q.Dead().RedriveAll(ctx)
+	must(t, err)
+	left, _, err := q.Dead().List(ctx, "", n)
+	must(t, err)
+	if redriven != n || len(left) > 0 {
+		t.Errorf("%d of %d letters were redriven, %d are left", redriven, n, len(left))
+	}
+}
+
+// TestPagesOfOneID lists letters of one id that died together, each page through the handle of
+// another connection, which has to read all of them again.
+func TestPagesOfOneID(t *testing.T) {
+	const n = 60
+	ctx := deadline(t, 90*time.Second)
+	url := vhost(t)
+	var handles []backend.Queue
+	for range 2 {
+		b := rabbitmq.New(url)
+		t.Cleanup(func() { must(t, b.Close()) })
+		handles = append(handles, openOn(t, b, "same"))
+	}
+	for range n {
+		must(t, handles[0].Schedule(ctx, message("same", 0))...)
+	}
+	var bs []backend.Burial
+	for len(bs) < n {
+		ds, err := handles[0].Receive(ctx, n, time.Minute)
+		must(t, err)
+		for _, l := range leases(ds) {
+			bs = append(bs, backend.Burial{Lease: l})
+		}
+	}
+	must(t, handles[0].Dead(ctx, bs)...)
+	listed, cursor := 0, ""
+	for page := 0; page == 0 || cursor != ""; page++ {
+		ls, next, err := handles[page%2].ListDead(ctx, cursor, 7)
+		must(t, err)
+		listed, cursor = listed+len(ls), next
+	}
+	if listed != n {
+		t.Errorf("the pages list %d of %d letters", listed, n)
+	}
 }

@@ -96,7 +96,7 @@ func (p *publisher) bounded(ctx context.Context, ms []outgoing, do func(context.
 		return errs, nil
 	})
 	if err != nil {
-		return backend.FailAll(len(ms), fmt.Errorf("%w: %w", backend.ErrOutcomeUnknown, p.link.because(err)))
+		return backend.FailAll(len(ms), unknown(p.link.because(err)))
 	}
 	return errs
 }

@@ -2,7 +2,6 @@ package rabbitmq
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
@@ -143,7 +142,7 @@ func (q *queue) guardedWithin(ctx context.Context, n int, do func() []error) []e
 	return q.guarded(ctx, n, func() []error {
 		errs, err := within(ctx, func() ([]error, error) { return do(), nil })
 		if err != nil {
-			return backend.FailAll(n, fmt.Errorf("%w: %w", backend.ErrOutcomeUnknown, err))
+			return backend.FailAll(n, unknown(err))
 		}
 		return errs
 	})
@@ -231,7 +230,7 @@ func (q *queue) Dead(ctx context.Context, bs []backend.Burial) []error {
 		return q.loop.replace(ctx, leases, q.tombstones.settle, func(i int, r *record) outgoing {
 			p := r.publishing()
 			p.Headers[reasonHeader] = []byte(bs[i].Reason)
-			p.Headers[diedHeader] = time.Now().UnixMicro()
+			p.Headers[diedHeader] = q.b.deaths.next(time.Now())
 			return outgoing{route: route{key: q.names.dead(q.name)}, Publishing: p, q: q}
 		})
 	})

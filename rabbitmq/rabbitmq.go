@@ -21,6 +21,7 @@ type Backend struct {
 	pub     *publisher
 	subs    *links
 	dead    keyedLock // of queues whose dead letters are being read
+	deaths  deathClock
 	check   *checker
 	handles sync.Map // of *queue, to struct{}
 	once    sync.Once
