@@ -52,7 +52,7 @@ func testFull(t *testing.T, q *queue, prefix string) {
 	mustAll(t, q.Ack(ctx, leasesOf(d[:1])))
 	must(t, store("d"))
 	refuse("full again after an ack")
-	mustAll(t, q.Dead(ctx, []backend.Burial{{Lease: d[1].Lease()}}))
+	mustAll(t, q.Dead(ctx, []backend.DeadLetterRequest{{Lease: d[1].Lease()}}))
 	refuse("full with a dead letter")
 	mustAll(t, q.DeleteDead(ctx, []string{d[1].ID}))
 	must(t, store("e"))

@@ -124,7 +124,7 @@ func mustRefuse(ctx context.Context, t *testing.T, q *queue, lease backend.Lease
 		"Ack":        one(q.Ack(ctx, ls)),
 		"Nack":       one(q.Nack(ctx, []backend.Return{{Lease: lease}})),
 		"Extend":     one(extendErrs),
-		"Dead":       one(q.Dead(ctx, []backend.Burial{{Lease: lease}})),
+		"Dead":       one(q.Dead(ctx, []backend.DeadLetterRequest{{Lease: lease}})),
 		"Cancel":     one(q.Cancel(ctx, ids)),
 		"Reschedule": one(q.Reschedule(ctx, []backend.Move{{ID: "a"}})),
 		"Stats":      statsErr,

@@ -80,7 +80,7 @@ func TestStatesOfMessagesThatJavaTookAreForgotten(t *testing.T) {
 	want := numbered(10)
 	p.push(q, 0, want...)
 	ds := p.take(q, 10, time.Minute)
-	must(t, q.Dead(p.ctx, []backend.Burial{{Lease: ds[9].Lease()}})...)
+	must(t, q.Dead(p.ctx, []backend.DeadLetterRequest{{Lease: ds[9].Lease()}})...)
 	rs := make([]backend.Return, 9)
 	for i := range rs {
 		rs[i] = backend.Return{Lease: ds[i].Lease()}

@@ -129,7 +129,7 @@ var settlements = map[string]func(*place, backend.Queue, backend.Lease) []error{
 		return q.Nack(p.ctx, []backend.Return{{Lease: l}})
 	},
 	"dead": func(p *place, q backend.Queue, l backend.Lease) []error {
-		return q.Dead(p.ctx, []backend.Burial{{Lease: l}})
+		return q.Dead(p.ctx, []backend.DeadLetterRequest{{Lease: l}})
 	},
 	"extend": func(p *place, q backend.Queue, l backend.Lease) []error {
 		ends, errs := q.Extend(p.ctx, []backend.Lease{l}, time.Hour)
@@ -189,7 +189,7 @@ func TestJavasScriptsReadOurMembers(t *testing.T) {
 		p.push(q, time.Hour, "one", "two", "three", "four")
 		j.sees("one", "two", "three", "four")
 		must(p.t, q.Nack(p.ctx, []backend.Return{{Lease: ds[1].Lease(), Delay: time.Hour}})...)
-		must(p.t, q.Dead(p.ctx, []backend.Burial{{Lease: ds[2].Lease()}, {Lease: ds[3].Lease()}})...)
+		must(p.t, q.Dead(p.ctx, []backend.DeadLetterRequest{{Lease: ds[2].Lease()}, {Lease: ds[3].Lease()}})...)
 		j.sees("back", "one", "two", "three", "four")
 		if !j.contains("three") || j.contains("held") || !j.remove("two") || j.remove("two") || !j.remove("back") {
 			p.t.Error("Java finds missing messages, or misses one")

@@ -48,7 +48,7 @@ func TestScheduleLosesItsReply(t *testing.T) {
 	for name, meanwhile := range map[string]func(*place, backend.Queue, backend.Delivery){
 		"it is held": func(*place, backend.Queue, backend.Delivery) {},
 		"it is dead": func(p *place, q backend.Queue, d backend.Delivery) {
-			must(p.t, q.Dead(p.ctx, []backend.Burial{{Lease: d.Lease()}})...)
+			must(p.t, q.Dead(p.ctx, []backend.DeadLetterRequest{{Lease: d.Lease()}})...)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

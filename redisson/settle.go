@@ -37,8 +37,8 @@ func (s *store) Nack(ctx context.Context, rs []backend.Return) []error {
 }
 
 // Dead is as in backend.Queue.
-func (s *store) Dead(ctx context.Context, bs []backend.Burial) []error {
-	return settle(ctx, s, deadScript, bs, func(args []any, b backend.Burial) []any {
+func (s *store) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
+	return settle(ctx, s, deadScript, bs, func(args []any, b backend.DeadLetterRequest) []any {
 		return append(s.leaseArgs(args, b.Lease), b.Reason)
 	})
 }

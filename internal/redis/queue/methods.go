@@ -45,7 +45,7 @@ func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Durat
 }
 
 // Dead is as in backend.Queue.
-func (q *Queue) Dead(ctx context.Context, bs []backend.Burial) []error {
+func (q *Queue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
 	return q.guarded(ctx, len(bs), func() []error { return q.Messages.Dead(ctx, bs) })
 }
 

@@ -75,9 +75,9 @@ var settlers = map[string]func(*bench, *store.Store, []backend.Lease) []error{
 		return s.Nack(b.ctx, rs)
 	},
 	"dead": func(b *bench, s *store.Store, ls []backend.Lease) []error {
-		bs := make([]backend.Burial, len(ls))
+		bs := make([]backend.DeadLetterRequest, len(ls))
 		for i, l := range ls {
-			bs[i] = backend.Burial{Lease: l, Reason: "why"}
+			bs[i] = backend.DeadLetterRequest{Lease: l, Reason: "why"}
 		}
 		return s.Dead(b.ctx, bs)
 	},

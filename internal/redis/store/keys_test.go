@@ -38,7 +38,7 @@ func (b *bench) fill() {
 	b.t.Helper()
 	b.push("dead", "nacked", "held")
 	c := b.claim(b.Claim, time.Minute)
-	b.all(b.Dead(b.ctx, []backend.Burial{{Lease: c.Deliveries[0].Lease()}}))
+	b.all(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: c.Deliveries[0].Lease()}}))
 	b.all(b.Nack(b.ctx, []backend.Return{{Lease: c.Deliveries[1].Lease(), Delay: time.Hour}}))
 	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "later", Delay: time.Hour, UniqueFor: time.Hour}}))
 }

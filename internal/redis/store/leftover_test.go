@@ -22,7 +22,7 @@ func TestListsPassLeftovers(t *testing.T) {
 	b := setup(t)
 	b.push("a", "b", "c")
 	for _, d := range b.claimMany(b.Claim, time.Minute, threeIDs) {
-		b.all(b.Dead(b.ctx, []backend.Burial{{Lease: d}}))
+		b.all(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: d}}))
 	}
 	var strays []redis.Z
 	for i := range 330 {

@@ -169,7 +169,7 @@ func TestBuryLosesItsReplyAndTheDeadLetter(t *testing.T) {
 			b := setup(t)
 			b.push("a")
 			l := b.next(b.Claim, time.Minute, "a")
-			b.unknown(b.losing(func() { b.all(meanwhile(b)) }).Dead(b.ctx, []backend.Burial{{Lease: l.Lease()}}))
+			b.unknown(b.losing(func() { b.all(meanwhile(b)) }).Dead(b.ctx, []backend.DeadLetterRequest{{Lease: l.Lease()}}))
 		})
 	}
 }
@@ -194,7 +194,7 @@ func TestSettleLosesItsReply(t *testing.T) {
 			return s.Nack(b.ctx, []backend.Return{{Lease: l, Untouched: true}})
 		},
 		"dead": func(b *bench, s *store.Store, l backend.Lease) []error {
-			return s.Dead(b.ctx, []backend.Burial{{Lease: l}})
+			return s.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: l}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestByIDLosesItsReply(t *testing.T) {
 	ids := []string{"a"}
 	deadLetter := func(b *bench) {
 		d := b.next(b.Claim, time.Minute, "a")
-		b.all(b.Dead(b.ctx, []backend.Burial{{Lease: d.Lease()}}))
+		b.all(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: d.Lease()}}))
 	}
 	for name, tt := range map[string]struct {
 		before func(*bench)

@@ -38,9 +38,9 @@ func howBack(r *backend.Return) any {
 }
 
 // Dead is as in backend.Queue.
-func (s *Store) Dead(ctx context.Context, bs []backend.Burial) []error {
-	return script.Chunked(bs, func(b backend.Burial) int { return len(b.Reason) }, func(part []backend.Burial) []error {
-		return script.Each(ctx, &s.Runner, deadScript, part, nil, func(args []any, b backend.Burial) []any {
+func (s *Store) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
+	return script.Chunked(bs, func(b backend.DeadLetterRequest) int { return len(b.Reason) }, func(part []backend.DeadLetterRequest) []error {
+		return script.Each(ctx, &s.Runner, deadScript, part, nil, func(args []any, b backend.DeadLetterRequest) []any {
 			return append(args, tokenOf(b.Lease), b.Reason)
 		}, script.OneOr(backend.ErrLeaseLost))
 	})

@@ -29,7 +29,7 @@ var stale = map[string]struct {
 	}, 1},
 	"dead and redriven": {func(b *bench) {
 		d := b.next(b.Claim, time.Minute, "a")
-		b.all(b.Dead(b.ctx, []backend.Burial{{Lease: d.Lease()}}))
+		b.all(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: d.Lease()}}))
 		b.all(b.Redrive(b.ctx, []string{"a"}))
 		b.later()
 	}, 1},

@@ -53,7 +53,7 @@ func (b *bench) nack(d backend.Delivery, delay time.Duration) {
 
 func (b *bench) deadLetter(d backend.Delivery) {
 	b.t.Helper()
-	b.all(b.Dead(b.ctx, []backend.Burial{{Lease: d.Lease()}}))
+	b.all(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: d.Lease()}}))
 }
 
 func TestOneTriggerForManyMessages(t *testing.T) {
