@@ -33,7 +33,9 @@ func (Unsupported) Extend(_ context.Context, ls []Lease, _ time.Duration) ([]tim
 }
 
 // Dead returns ErrUnsupported for each message.
-func (Unsupported) Dead(_ context.Context, bs []DeadLetterRequest) []error { return unsupported(len(bs)) }
+func (Unsupported) Dead(_ context.Context, bs []DeadLetterRequest) []error {
+	return unsupported(len(bs))
+}
 
 // Cancel returns ErrUnsupported for each id.
 func (Unsupported) Cancel(_ context.Context, ids []string) []error { return unsupported(len(ids)) }

@@ -144,9 +144,9 @@ func TestStates(t *testing.T) {
 		"delete":     func() error { return one(q.DeleteDead(ctx, []string{"a"})) },
 		"push":       func() error { return push(q, "a", 0) },
 	}
-	want := func(state string, answers map[string]error) {
+	want := func(state string, results map[string]error) {
 		t.Helper()
-		for op, want := range answers {
+		for op, want := range results {
 			if err := calls[op](); !errors.Is(err, want) {
 				t.Errorf("%s when %s: %v, want %v", op, state, err, want)
 			}

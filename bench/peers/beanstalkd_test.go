@@ -120,14 +120,14 @@ func (s *beanstalkdSystem) pushAll(ctx context.Context, ms []message) error {
 	if _, err := conn.Write(puts.Bytes()); err != nil {
 		return fmt.Errorf("putting jobs: %w", err)
 	}
-	answers := bufio.NewReader(conn)
+	replies := bufio.NewReader(conn)
 	for range ms {
-		line, err := answers.ReadString('\n')
+		line, err := replies.ReadString('\n')
 		switch {
 		case err != nil:
 			return fmt.Errorf("putting jobs: %w", err)
 		case !strings.HasPrefix(line, "INSERTED "):
-			return fmt.Errorf("putting jobs: the answer is %q", line)
+			return fmt.Errorf("putting jobs: the reply is %q", line)
 		}
 	}
 	return nil

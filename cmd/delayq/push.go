@@ -65,7 +65,7 @@ func (c *pushCommand) fromLines() bool { return c.Body == nil || *c.Body == "-" 
 func (c *pushCommand) Run(ctx context.Context, std streams) error {
 	return c.use(ctx, std, func(q delayq.Queue) error {
 		if !q.Supports(delayq.Durability) {
-			_, _ = fmt.Fprintln(std.err, "delayq: this queue lives in this process: its messages are gone when the process ends")
+			_, _ = fmt.Fprintln(std.err, "delayq: this queue lives in this process: its messages are gone when it ends")
 		}
 		if c.fromLines() {
 			return pushLines(ctx, c, q, std)

@@ -158,7 +158,7 @@ func TestAckLosesItsReplyAndTheIDIsBack(t *testing.T) {
 	b.all(b.losing(func() { b.push("a") }).Ack(b.ctx, []backend.Lease{l.Lease()}))
 }
 
-func TestBuryLosesItsReplyAndTheDeadLetter(t *testing.T) {
+func TestDeadLosesItsReplyAndTheDeadLetter(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(*bench) []error{
 		"redriven": func(b *bench) []error { return b.Redrive(b.ctx, []string{"a"}) },
