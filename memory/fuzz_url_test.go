@@ -39,7 +39,7 @@ func FuzzURL(f *testing.F) {
 }
 
 // A limit is a promise to the caller, not a request for memory.
-func TestLimitsSetNothingAside(t *testing.T) {
+func TestLimitsAllocateNothing(t *testing.T) {
 	allocated := testing.AllocsPerRun(10, func() { New(MaxMessages(math.MaxInt), MaxBytes(math.MaxInt64)) })
 	if allocated > 100 {
 		t.Errorf("%v allocations for an empty backend", allocated)

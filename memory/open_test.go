@@ -90,7 +90,7 @@ func TestCloseWakesItsOwnReceives(t *testing.T) {
 	mustGet(t, other, "a")
 }
 
-func TestClosedQueueRefusesEverything(t *testing.T) {
+func TestClosedQueueRejectsEveryCall(t *testing.T) {
 	q, _ := open(t)
 	mustPush(t, q, "a", 0)
 	lease := mustTake(t, q, 1, time.Minute)[0].Lease()

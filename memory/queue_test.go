@@ -228,7 +228,7 @@ func TestStoreKeepsCopies(t *testing.T) {
 }
 
 // Receive takes no more than there is, though the limit is high.
-func TestReceiveAllocatesForWhatIsDue(t *testing.T) {
+func TestReceiveAllocatesForDueMessagesOnly(t *testing.T) {
 	q, _ := open(t)
 	for i := range 2000 {
 		mustPush(t, q, string(rune('A'+i)), time.Hour)
@@ -241,7 +241,7 @@ func TestReceiveAllocatesForWhatIsDue(t *testing.T) {
 }
 
 // A handler that pushes its own message again is told why nothing came of it.
-func TestDuplicateOfWhatIsInFlight(t *testing.T) {
+func TestDuplicateOfALeasedMessage(t *testing.T) {
 	t.Parallel()
 	q, _ := open(t)
 	mustPush(t, q, "a", 0)

@@ -137,7 +137,7 @@ func TestCancelLeasedMessage(t *testing.T) {
 }
 
 // An entry that the index list has twice makes no second message.
-func TestTheIndexHasAnEntryTwice(t *testing.T) {
+func TestIndexHasAnEntryTwice(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	due := time.Now().Add(50 * time.Millisecond)

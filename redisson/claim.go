@@ -24,7 +24,7 @@ func (s *store) claim(ctx context.Context, limit int, lease time.Duration, name 
 	}
 	c, bad, err := s.parseClaim(reply)
 	if len(bad) > 0 {
-		s.putAway(ctx, bad)
+		s.deadLetterUnreadable(ctx, bad)
 		c.Next = c.Now // there may be more
 	}
 	return c, err
@@ -112,8 +112,8 @@ func (s *store) open(payload []byte) (headers map[string]string, body []byte, er
 	return nil, body, err
 }
 
-// putAway makes dead letters of messages that the codec cannot read.
-func (s *store) putAway(ctx context.Context, bs []backend.DeadLetterRequest) {
+// deadLetterUnreadable makes dead letters of messages that the codec cannot read.
+func (s *store) deadLetterUnreadable(ctx context.Context, bs []backend.DeadLetterRequest) {
 	for i, err := range s.Dead(ctx, bs) {
 		if err != nil {
 			s.Log.ErrorContext(ctx, "delayq: making a dead letter of an unreadable message failed; it comes again when its lease ends", "id", bs[i].ID, "err", err)

@@ -25,7 +25,7 @@ func eachFormat(t *testing.T, f func(p *place, ours, javas redisson.MemberFormat
 	}
 }
 
-func TestALeaseStandsAmongTheMembers(t *testing.T) {
+func TestLeasedMessageStaysAMember(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
 		j := p.java(javas)
@@ -101,7 +101,7 @@ func (p *place) wornOut(held backend.Delivery) {
 
 // Java's clock is fast by more than lease and grace: Java gets the message, and the worker gets
 // ErrLeaseLost.
-func TestAFastJavaTakesFromUnderALease(t *testing.T) {
+func TestFastJavaClockEndsALease(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
 		q := p.open(redisson.Format(ours))
@@ -142,7 +142,7 @@ var settlements = map[string]func(*place, backend.Queue, backend.Lease) []error{
 
 // The worker forgets its message, and one of Java's gets it, since an open handle maintains the
 // queue.
-func TestAnEndedLeaseGoesToJava(t *testing.T) {
+func TestEndedLeaseGoesToJava(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
 		q := p.open(redisson.Format(ours))

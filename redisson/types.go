@@ -50,12 +50,12 @@ func (s *store) checkTypes(ctx context.Context, queue string) error {
 		return nil
 	}
 	wrong, _ := reply.(string)
-	return s.mistyped(wrong)
+	return s.wrongTypeError(wrong)
 }
 
-// mistyped is the error of a key of another type, as the scripts tell it: by its place in KEYS,
-// from 1 on. It is nil for nothing.
-func (s *store) mistyped(wrong string) error {
+// wrongTypeError is the error of a key of another type, as the scripts tell it: by its place in
+// KEYS, from 1 on. It is nil for nothing.
+func (s *store) wrongTypeError(wrong string) error {
 	place, found, _ := strings.Cut(wrong, " ")
 	i, err := strconv.Atoi(place)
 	if err != nil || i < 1 || i > len(s.Keys) {
@@ -77,7 +77,7 @@ func (s *store) wrongType(ctx context.Context, err error) error {
 	if !found {
 		return err
 	}
-	if named := s.mistyped(wrong); named != nil {
+	if named := s.wrongTypeError(wrong); named != nil {
 		return named
 	}
 	if named := s.checkTypes(ctx, strings.TrimPrefix(s.names.destination, s.prefix)); named != nil {

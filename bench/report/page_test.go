@@ -141,7 +141,7 @@ func TestPageLinksToItsPicturesAlone(t *testing.T) {
 	}
 }
 
-func TestNothingMeasuredIsSaid(t *testing.T) {
+func TestPageSaysThatNothingWasMeasured(t *testing.T) {
 	page, pictures := mustRender(t, new(raw.File))
 	if len(pictures) > 0 || strings.Count(page, "| not measured |") != len(goals) {
 		t.Errorf("%d pictures: %s", len(pictures), page)
@@ -153,7 +153,7 @@ func TestNothingMeasuredIsSaid(t *testing.T) {
 	}
 }
 
-func TestTrialsAndBusyMachinesAreSaid(t *testing.T) {
+func TestPageNotesShortRunsAndBusyMachines(t *testing.T) {
 	const busy, short = "The machine was busy", "This is a trial"
 	for _, c := range []struct {
 		f    raw.File

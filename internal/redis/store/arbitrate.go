@@ -40,9 +40,9 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 		return c, nil
 	}
 	bids := makeBids(due, c.Now, lease, name)
-	if err := s.contend(ctx, node, bids); err != nil {
+	if err := s.sendBids(ctx, node, bids); err != nil {
 		s.undo(ctx, node, bids)
-		return s.withoutBids(ctx, limit, lease, name, err)
+		return s.claimByScript(ctx, limit, lease, name, err)
 	}
 	c.Next = c.Now // there may be more, and workers that lost the race look again
 	var bad []unreadable
@@ -54,10 +54,10 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 	return c, err
 }
 
-// withoutBids claims where the MULTI failed. A server that is out of memory rejects any MULTI that
-// adds an entry, even one that removes one first. If the reply was lost, the MULTI may have been
-// executed.
-func (s *Store) withoutBids(ctx context.Context, limit int, lease time.Duration, name string, failed error) (script.Claim, error) {
+// claimByScript claims where the MULTI failed. A server that is out of memory rejects any MULTI
+// that adds an entry, even one that removes one first. If the reply was lost, the MULTI may have
+// been executed.
+func (s *Store) claimByScript(ctx context.Context, limit int, lease time.Duration, name string, failed error) (script.Claim, error) {
 	err := script.Translate(failed)
 	switch {
 	case script.Unknown(ctx, failed):
@@ -113,7 +113,7 @@ func (s *Store) lookOnce(ctx context.Context, limit int) (c script.Claim, due []
 	for i := lookHead; i < len(r); i += 2 {
 		z := redis.Z{Member: r[i], Score: float64(script.Int(r[i+1]))}
 		if at := scoreTime(z.Score); at.After(c.Now) {
-			c.Next = sooner(c.Next, at)
+			c.Next = earlier(c.Next, at)
 			break
 		}
 		due = append(due, z)
@@ -126,8 +126,8 @@ const lookHead = 3
 
 func scoreTime(score float64) time.Time { return time.UnixMilli(int64(score)).UTC() }
 
-// sooner returns the earlier of two times, the first of which may be zero.
-func sooner(a, b time.Time) time.Time {
+// earlier returns the earlier of two times, the first of which may be zero.
+func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
 	}
@@ -168,9 +168,9 @@ func ceilMS(t time.Time) time.Time {
 	return t
 }
 
-// contend makes all bids in one MULTI. The client library does not repeat it: reclaim finds out
+// sendBids makes all bids in one MULTI. The client library does not repeat it: reclaim finds out
 // whether it was executed.
-func (s *Store) contend(ctx context.Context, node redis.Cmdable, bids []*bid) error {
+func (s *Store) sendBids(ctx context.Context, node redis.Cmdable, bids []*bid) error {
 	tx := node.TxPipeline()
 	for _, b := range bids {
 		b.removed = tx.ZRem(ctx, s.keys.due(), b.member)

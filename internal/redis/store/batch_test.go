@@ -297,8 +297,8 @@ func TestClaimOfHeavyMessages(t *testing.T) {
 	}
 }
 
-// TestReadyHasEntriesOfNoMessage has a mover's list begin with more of them than a claim may take.
-func TestReadyHasEntriesOfNoMessage(t *testing.T) {
+// TestReadyHasStaleEntries has a mover's list begin with more of them than a claim may take.
+func TestReadyHasStaleEntries(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"script", "mover"} {
 		t.Run(how, func(t *testing.T) {

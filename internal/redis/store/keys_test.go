@@ -56,7 +56,7 @@ func (b *bench) checkKeys(all []string) {
 	}
 }
 
-func TestQueuesAreApart(t *testing.T) {
+func TestQueuesAreIsolated(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	other := store.New(store.Config{Client: b.raw, Prefix: "test"}, t.Name()+":", nil)

@@ -75,7 +75,7 @@ func (b *bench) take() backend.Delivery {
 }
 
 // A push that did not arrive is made again, unless it could have come and gone.
-func TestScheduleIsLost(t *testing.T) {
+func TestLostScheduleIsRepeated(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	lost := func() *store.Store { return b.doomed(&fate{at: called("evalsha"), unsent: true}) }

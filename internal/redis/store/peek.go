@@ -27,7 +27,7 @@ func (s *Store) peek(ctx context.Context, cursor string, limit int) (page []back
 	if err != nil {
 		return nil, "", err
 	}
-	reply, err := s.caughtUp(ctx, peekScript, min(limit, script.ChunkMessages), due, member)
+	reply, err := s.afterExpired(ctx, peekScript, min(limit, script.ChunkMessages), due, member)
 	if err != nil {
 		return nil, "", err
 	}

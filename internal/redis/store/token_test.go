@@ -18,7 +18,7 @@ func (b *bench) stale(l backend.Lease) {
 	b.want(errs, backend.ErrLeaseLost)
 }
 
-func TestTokenOfALifeBefore(t *testing.T) {
+func TestTokenOfAnEarlierMessageWithTheID(t *testing.T) {
 	for name, end := range map[string]func(*bench, backend.Lease){
 		"acked": func(b *bench, l backend.Lease) { b.all(b.Ack(b.ctx, []backend.Lease{l})) },
 		"cancelled": func(b *bench, l backend.Lease) {
