@@ -33,10 +33,10 @@ func testFull(t *testing.T, q *queue, prefix string) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if after, now := q.usage(); after != before || now != bytes {
-			t.Errorf("%s: a refused message left %d messages, %d bytes; there were %d, %d", what, after, now, before, bytes)
+			t.Errorf("%s: a rejected message left %d messages, %d bytes; there were %d, %d", what, after, now, before, bytes)
 		}
 		if err := one(q.Cancel(ctx, []string{prefix + "refused"})); !errors.Is(err, backend.ErrNotFound) {
-			t.Errorf("%s: a refused message is there: %v", what, err)
+			t.Errorf("%s: a rejected message is there: %v", what, err)
 		}
 		mustBeWhole(t, q.store)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// TestServerFull fills a server that evicts nothing. Pushes are refused; all else goes on, although
+// TestServerFull fills a server that evicts nothing. Pushes are rejected; all else goes on, although
 // the server stays over its limit all the while.
 func TestServerFull(t *testing.T) {
 	t.Parallel()
@@ -51,7 +51,7 @@ type full struct {
 	stored map[string]string // bodies by ids
 }
 
-// fill pushes until the server refuses, in batches.
+// fill pushes until the server rejects, in batches.
 func (f *full) fill() {
 	f.t.Helper()
 	for n, refused := 0, 0; refused == 0; {

@@ -65,7 +65,7 @@ func (s *store) wrongTypeError(wrong string) error {
 		"one whose keys no other program uses: the key %.300q holds a %.20s, and not the type that a delayed queue has there", s.Keys[i-1], found))
 }
 
-// wrongType explains the refusal of a script that found a key of another type. Where a command of
+// wrongType explains the error of a script that found a key of another type. Where a command of
 // the script found it, it asks which key that is.
 func (s *store) wrongType(ctx context.Context, err error) error {
 	const mark = "WRONGTYPE "

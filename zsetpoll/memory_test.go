@@ -16,7 +16,7 @@ import (
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-// TestServerFull fills a server that evicts nothing. Pushes are refused; all else goes on, although
+// TestServerFull fills a server that evicts nothing. Pushes are rejected; all else goes on, although
 // the server stays over its limit all the while.
 func TestServerFull(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {

@@ -14,7 +14,7 @@ import (
 type pushCommand struct {
 	namedQueue
 	Body   *string        `arg:"" optional:"" placeholder:"BODY" help:"The message's body. \"-\", or none, reads a message from each line of standard input."`
-	ID     string         `name:"id" placeholder:"ID" help:"The message's id, 1 to 255 bytes. A second push of it is refused while the first message is in the queue."`
+	ID     string         `name:"id" placeholder:"ID" help:"The message's id, 1 to 255 bytes. A second push of it is rejected while the first message is in the queue."`
 	After  *time.Duration `placeholder:"DURATION" help:"Due that long from now by the store's clock, as 1.5s, 30m or 720h."`
 	At     *time.Time     `placeholder:"TIME" help:"Due at that time, as 2030-01-31T18:00:00Z."`
 	Header []string       `sep:"none" placeholder:"KEY=VALUE" help:"A header; may be repeated."`

@@ -69,7 +69,7 @@ func launchPostgres(bin string, set []string) (*PostgresServer, error) {
 	return s, nil
 }
 
-// chooseUser finds a user to be, since PostgreSQL refuses to run as root.
+// chooseUser finds a user to be, since PostgreSQL rejects to run as root.
 func (s *PostgresServer) chooseUser() error {
 	if os.Geteuid() != 0 {
 		return nil

@@ -63,7 +63,7 @@ func Examine(ctx context.Context, client redis.UniversalClient) (admin.Examinati
 	return x, ctx.Err()
 }
 
-// notExamined is the finding about a server that refuses a command, or one of several that does not
+// notExamined is the finding about a server that rejects a command, or one of several that does not
 // reply.
 func notExamined(err error) admin.Finding {
 	var reply redis.Error

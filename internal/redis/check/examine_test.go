@@ -62,7 +62,7 @@ func TestExamineClock(t *testing.T) {
 	}
 }
 
-// TestExamineWithoutRights tells a server that refuses commands from one that is gone.
+// TestExamineWithoutRights tells a server that rejects commands from one that is gone.
 func TestExamineWithoutRights(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.AOF())

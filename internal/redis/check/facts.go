@@ -36,7 +36,7 @@ type Facts struct {
 	AOF             Tristate // whether it keeps an append-only file
 	Snapshots       Tristate // whether it writes RDB files by itself
 	Unsaved         string   // INFO's value for a save that failed; "" for none
-	ReadOnly        Tristate // whether it is a replica that refuses writes
+	ReadOnly        Tristate // whether it is a replica that rejects writes
 	Master          string   // host:port of its primary; "" when unknown
 	Clustered       Tristate // whether it is part of a Cluster
 	NoClusterClient bool     // it is, but its client knows of one server only

@@ -13,7 +13,7 @@ const OldestVersion = "5.0"
 
 // A Finding is a problem of a server, and its remedy.
 type Finding struct {
-	Level   slog.Level // Warn: messages may get lost or be refused; Info: good to know; Debug: could not be found out
+	Level   slog.Level // Warn: messages may get lost or be rejected; Info: good to know; Debug: could not be found out
 	Problem string
 	Remedy  string
 }

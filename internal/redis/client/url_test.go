@@ -180,7 +180,7 @@ func TestParseRejectsAFileWithoutKey(t *testing.T) {
 }
 
 // The passwords here begin with digits where they would otherwise be an invalid port, which the mux
-// refuses.
+// rejects.
 func TestParseKeepsPasswordsOutOfErrors(t *testing.T) {
 	t.Parallel()
 	for _, rawURL := range []string{

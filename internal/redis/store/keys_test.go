@@ -12,7 +12,7 @@ import (
 )
 
 // TestKeys fills every key that a queue can have, on a Cluster, where a key of another slot would
-// be refused.
+// be rejected.
 func TestKeys(t *testing.T) {
 	cluster := testenv.SharedRedisCluster(t)
 	for _, name := range []string{"orders", "a:b", "with space", "ünï", "tab\tand*and?[x]", strings.Repeat("n", backend.MaxName)} {
