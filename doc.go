@@ -14,12 +14,12 @@
 //
 // [New] puts a queue on the backend given with [WithBackend], [Open] on the one that a URL names.
 // Without either, messages live in the process's memory. All backends pass one conformance suite;
-// what a backend cannot do answers [ErrUnsupported], and [Require] makes New fail at once instead.
+// what a backend cannot do returns [ErrUnsupported], and [Require] makes New fail at once instead.
 //
 // # Two ways to work
 //
-// [Queue.Consume] is the usual one: it calls a handler for each message, on several workers, renews
-// leases, retries, and makes dead letters of what fails too often. [Queue.Receive] hands out one message
+// [Consumer.Consume] is the usual one: it calls a handler for each message, on several workers, renews
+// leases, retries, and makes dead letters of what fails too often. [Receiver.Receive] hands out one message
 // and leaves all that to the caller.
 //
 // # What a user can rely on

@@ -1,17 +1,17 @@
-package delayq
+package consumer
 
 import "time"
 
 const (
-	// horizon is how much work is claimed ahead: more than a round trip takes, and less than
-	// anybody would notice who waits for the messages elsewhere.
+	// horizon is how much work is claimed ahead: more than a round trip takes, and too little for
+	// another worker that waits for the messages to notice.
 	horizon = 5 * time.Millisecond
 
-	// holdAtMost is how long a message waits for a worker before others may have it.
+	// holdAtMost is how long a message waits for a worker before it is given back.
 	holdAtMost = 100 * time.Millisecond
 
-	// A pace is measured over that many messages for each worker: fewer may have finished together
-	// and say little. It is no longer known after longestMeasure.
+	// A pace is measured over laps messages for each worker: fewer may have finished together and
+	// say little. After longestMeasure it is taken from what there is.
 	laps           = 4
 	longestMeasure = time.Second
 
@@ -21,31 +21,32 @@ const (
 	prefetchBytes = 8 << 20
 )
 
-// A prefetch is what a consumer has claimed ahead and no worker has taken, and how much that may be.
+// A prefetch holds the messages that a consumer has claimed ahead and no worker has taken, and says
+// how many more may be.
 type prefetch struct {
 	limit   int // of messages
 	workers int
 	hold    time.Duration
 	horizon time.Duration
 
-	waiting []*Delivery // in the order claimed
-	bytes   int         // of what waits
-	mean    int         // bytes of a message that had to wait, as last seen
+	waiting []Delivery // in the order claimed
+	bytes   int        // of the messages that wait
+	mean    int        // bytes of a message in the latest claim of which some had to wait
 
 	target   int  // messages that the workers finish within the horizon
-	plenty   bool // the last claim got most of what it asked for
+	plenty   bool // the latest claim got most of what it asked for
 	finished int  // messages since the measurement began
 	began    time.Time
 	rest     time.Time // until then nothing is claimed ahead
 }
 
-func newPrefetch(o *consumeOptions, lease time.Duration, now time.Time) prefetch {
+func newPrefetch(limit, workers int, lease time.Duration, now time.Time) prefetch {
 	hold := min(holdAtMost, lease/renewals)
-	return prefetch{limit: o.prefetch, workers: o.workers, hold: hold, horizon: min(horizon, hold/4), began: now}
+	return prefetch{limit: limit, workers: workers, hold: hold, horizon: min(horizon, hold/4), began: now}
 }
 
-// measure sets the target by the pace of the workers. It falls as soon as they are seen to be
-// slower, and rises when each has had its share in the measurement.
+// measure sets the target by the pace of the workers. It falls as soon as the workers are seen to
+// be slower, and rises when each has had its share in the measurement.
 func (p *prefetch) measure(now time.Time) {
 	took := now.Sub(p.began)
 	if p.limit == 0 || took < p.horizon {
@@ -67,7 +68,7 @@ func (p *prefetch) withinHorizon(n int, took time.Duration) int {
 }
 
 // room is how many messages to claim ahead: none while more than half of the target waits, so that
-// claims are large, and none where the store has little that is due.
+// claims are large, and none while the store has little that is due.
 func (p *prefetch) room() int {
 	if !p.plenty || 2*len(p.waiting) > p.target {
 		return 0
@@ -79,14 +80,14 @@ func (p *prefetch) room() int {
 	return room
 }
 
-// add keeps messages, and returns those that are too many bytes.
-func (p *prefetch) add(ds []*Delivery) (surplus []*Delivery) {
+// add keeps messages and returns the surplus, from the first that exceeds prefetchBytes on.
+func (p *prefetch) add(ds []Delivery) (surplus []Delivery) {
 	if len(ds) == 0 {
 		return nil
 	}
 	total := 0
 	for _, d := range ds {
-		n := d.weight()
+		n := d.Size()
 		if total += n; len(surplus) == 0 && p.bytes+n <= prefetchBytes {
 			p.waiting = append(p.waiting, d)
 			p.bytes += n
@@ -98,42 +99,35 @@ func (p *prefetch) add(ds []*Delivery) (surplus []*Delivery) {
 	return surplus
 }
 
-// next takes the first message that waits, unless it has waited for so long that its lease may end
+// next takes the first message that waits, and nil when it has waited too long: its lease may end
 // before it is renewed.
-func (p *prefetch) next(now time.Time) *Delivery {
+func (p *prefetch) next(now time.Time) Delivery {
 	if p.left(now) <= 0 {
 		return nil
 	}
 	d := p.waiting[0]
 	p.waiting[0] = nil
 	p.waiting = p.waiting[1:]
-	p.bytes -= d.weight()
+	p.bytes -= d.Size()
 	return d
 }
 
-// left is for how long the first message may still wait.
+// left is for how long the first message may still wait; 0 when the clock was set back, since
+// nothing is known then.
 func (p *prefetch) left(now time.Time) time.Duration {
-	waited := p.waiting[0].heldFor(now)
-	if waited < 0 { // the clock was set back: nobody knows
+	waited := p.waiting[0].Lease().Age(now)
+	if waited < 0 {
 		return 0
 	}
 	return p.hold - waited
 }
 
-// takeAll takes what waits.
-func (p *prefetch) takeAll() (ds []*Delivery) {
+func (p *prefetch) takeAll() (ds []Delivery) {
 	ds, p.waiting, p.bytes = p.waiting, nil, 0
 	return ds
 }
 
-// stall ends claiming ahead, for a while.
+// stall ends claiming ahead for a while.
 func (p *prefetch) stall(now time.Time) {
 	p.target, p.finished, p.began, p.rest = 0, 0, now, now.Add(restAfterHold)
-}
-
-func (d *Delivery) weight() int { return len(d.Body) + headerBytes(d.Headers) }
-
-// heldFor is how long ago the message was taken, while its lease has not been renewed.
-func (d *Delivery) heldFor(now time.Time) time.Duration {
-	return time.Duration(now.UnixNano() - d.kept.Load() + int64(d.q.lease))
 }

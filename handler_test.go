@@ -12,8 +12,8 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// verdicts are the sentinels that pass between Consume and a handler, with what each does to a message.
-var verdicts = map[string]func(*testing.T, delayq.Queue, *journal){
+// handlerErrors are the sentinels that pass between Consume and a handler, with what each does to a message.
+var handlerErrors = map[string]func(*testing.T, delayq.Queue, *journal){
 	"ErrDrop": func(t *testing.T, q delayq.Queue, log *journal) {
 		r := start(t, q, returning(fmt.Errorf("no such order: %w", delayq.ErrDrop)))
 		time.Sleep(time.Hour)
@@ -51,9 +51,9 @@ var verdicts = map[string]func(*testing.T, delayq.Queue, *journal){
 	},
 }
 
-func TestVerdicts(t *testing.T) {
+func TestHandlerErrors(t *testing.T) {
 	t.Parallel()
-	for name, check := range verdicts {
+	for name, check := range handlerErrors {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
