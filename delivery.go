@@ -138,7 +138,7 @@ func (d *Delivery) Release(ctx context.Context) error {
 // cut.
 func (d *Delivery) Dead(ctx context.Context, reason string) error {
 	return d.settle(ctx, telemetry.Dead, nil, func() error {
-		return one(d.q.store.Dead(ctx, []backend.Burial{{Lease: d.lease.Token(), Reason: cut(reason, backend.MaxReason)}}))
+		return one(d.q.store.Dead(ctx, []backend.DeadLetterRequest{{Lease: d.lease.Token(), Reason: cut(reason, backend.MaxReason)}}))
 	})
 }
 

@@ -69,7 +69,7 @@ func ExampleCronIn() {
 	// 2026-10-26T05:30:00Z
 }
 
-// A customer gets no second reminder of an order within a day, whoever asks for it and whatever has become of the first.
+// A customer gets no second reminder of an order within a day, also if the first was handled or cancelled.
 func ExampleUniqueFor() {
 	ctx := context.Background()
 	q, err := delayq.New(ctx, "reminders")

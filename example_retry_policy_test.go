@@ -10,7 +10,7 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// busyError is what an API answers that says itself when to ask again.
+// busyError is an API's error that names the time of the next try.
 type busyError struct{ retryAfter time.Duration }
 
 func (e *busyError) Error() string { return fmt.Sprintf("busy for %v", e.retryAfter) }

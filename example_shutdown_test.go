@@ -41,7 +41,7 @@ func Example_gracefulShutdown() {
 	// left for the next start: 2
 }
 
-// Close waits for consumers, then wakes whoever waits for a message.
+// Close waits for consumers, then wakes calls that wait for a message.
 func ExampleQueue_Close() {
 	ctx := context.Background()
 	q, err := delayq.New(ctx, "orders")

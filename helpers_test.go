@@ -56,8 +56,8 @@ func receive(t *testing.T, q delayq.Queue) *delayq.Delivery {
 	return d
 }
 
-// bury pushes a message and makes it a dead letter.
-func bury(t *testing.T, q delayq.Queue, id, reason string) {
+// pushDead pushes a message and makes it a dead letter.
+func pushDead(t *testing.T, q delayq.Queue, id, reason string) {
 	t.Helper()
 	push(t, q, delayq.ID(id))
 	d := receive(t, q)
@@ -161,7 +161,7 @@ type seam struct {
 	traits func(*backend.Traits)
 	// largest is the largest limit that a Receive was given.
 	largest atomic.Int64
-	// closed counts the calls of the backend's Close, which answers closeErr.
+	// closed counts the calls of the backend's Close, which returns closeErr.
 	closed   atomic.Int64
 	closeErr error
 }
@@ -212,7 +212,7 @@ func (s *seam) leave(op string) {
 	}
 }
 
-// each answers a call on n messages.
+// each runs a call on n messages.
 func (s *seam) each(ctx context.Context, op string, n int, do func() []error) []error {
 	if err := s.enter(ctx, op); err != nil {
 		return backend.FailAll(n, err)
@@ -277,7 +277,7 @@ func (q *seamQueue) Extend(ctx context.Context, ls []backend.Lease, lease time.D
 	return ends, errs
 }
 
-func (q *seamQueue) Dead(ctx context.Context, bs []backend.Burial) []error {
+func (q *seamQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
 	return q.s.each(ctx, "dead", len(bs), func() []error { return q.Queue.Dead(ctx, bs) })
 }
 

@@ -44,7 +44,7 @@ func newScene(t *testing.T) *scene {
 	t.Helper()
 	clock := clockwork.NewFakeClockAt(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
 	q := newQueue(t, delayq.WithClock(clock))
-	bury(t, q, "dead", "a reason")
+	pushDead(t, q, "dead", "a reason")
 	push(t, q, delayq.ID("held"))
 	held := receive(t, q)
 	push(t, q, delayq.ID("ready"))

@@ -21,7 +21,7 @@ func TestDepth(t *testing.T) {
 		q := newQueue(t, w.metrics())
 		const depth, age = "delayq.messages", "delayq.oldest_due.age"
 		w.wantTotal(t, 0, age)
-		bury(t, q, "dead", "a reason")
+		pushDead(t, q, "dead", "a reason")
 		for range 2 {
 			push(t, q)
 			receive(t, q)

@@ -182,7 +182,7 @@ func (d *received) Release(ctx context.Context) error {
 
 func (d *received) Dead(ctx context.Context, reason string) error {
 	return d.settle(ctx, func() []error {
-		return d.q.Queue.Dead(ctx, []backend.Burial{{Lease: d.lease.Token(), Reason: reason}})
+		return d.q.Queue.Dead(ctx, []backend.DeadLetterRequest{{Lease: d.lease.Token(), Reason: reason}})
 	})
 }
 
