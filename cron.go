@@ -11,8 +11,8 @@ import (
 
 // Cron returns the schedule of a cron expression, in UTC: minute, hour, day of the month, month, day of the week, as in
 // "30 6 * * MON-FRI". A sixth field in front is the second, a seventh at the end the year. @hourly, @daily, @weekly,
-// @monthly and @yearly have their usual meaning; L, W and # mean "the last" and "the nearest weekday" and "the
-// second Friday". An expression that cannot be read, or has no occurrence, returns [ErrInvalid].
+// @monthly and @yearly have their usual meaning; L, W and # have theirs, as in "the last", "the nearest
+// weekday" and "the second Friday". An expression that cannot be read, or has no occurrence, returns [ErrInvalid].
 func Cron(expr string) (Schedule, error) { return CronIn(expr, time.UTC) }
 
 // CronIn is [Cron] by the clocks of a place. Where they are set forward, the times that they skip do not occur; where

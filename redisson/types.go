@@ -24,8 +24,9 @@ const checkEvery = time.Second
 // typeClock tells when the types of the keys are to be looked at again.
 type typeClock struct {
 	clock clockwork.Clock // the injected one, or a real one
-	zero  time.Time       // one interval before the store was made, so that its first push checks them
-	seen  atomic.Int64    // when all types were right, in ns after zero
+	// one interval before the store was made, so that its first push checks them
+	zero time.Time
+	seen atomic.Int64 // when all types were right, in ns after zero
 }
 
 func newTypeClock(c clockwork.Clock) *typeClock {

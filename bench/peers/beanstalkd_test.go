@@ -26,8 +26,9 @@ func lacksBeanstalkd() error {
 // beanstalkdSettings are settings that its documentation offers. Delays are whole seconds from the
 // moment of the put; go-beanstalk cuts them, so that jobs are up to a second early.
 type beanstalkdSettings struct {
-	binlog    bool // -b: jobs survive the end of the server, but for the last 50 ms
-	pipelined bool // producers share a connection and do not wait for one another's replies; a batch is one write
+	binlog bool // -b: jobs survive the end of the server, but for the last 50 ms
+	// producers share a connection and do not wait for one another's replies; a batch is one write
+	pipelined bool
 	roundUp   bool // delays, so that no job is early, and all are up to a second late
 }
 

@@ -51,7 +51,8 @@ func mustRender(t *testing.T, f *raw.File) (page string, pictures map[string][]b
 // go test -run Golden -update writes the files anew.
 func TestGolden(t *testing.T) {
 	page, pictures := mustRender(t, trial(t))
-	files := map[string][]byte{"page.golden": []byte(page)} // no .md: its links are for another place
+	// no .md: its links are for another place
+	files := map[string][]byte{"page.golden": []byte(page)}
 	for name, svg := range pictures {
 		files[name+".svg"] = svg
 	}

@@ -145,7 +145,8 @@ func (s *PostgresServer) Pid() int { return s.process.pid }
 // remove has the server end by itself, for it leaves shared memory when it is killed.
 func (s *PostgresServer) remove() error {
 	if !s.process.ended() {
-		_ = s.command("pg_ctl", "stop", "-D", s.data(), "-m", "immediate", "-t", "20").Run() // else it is killed
+		// else it is killed
+		_ = s.command("pg_ctl", "stop", "-D", s.data(), "-m", "immediate", "-t", "20").Run()
 	}
 	if err := s.process.kill(); err != nil {
 		return err

@@ -13,7 +13,8 @@ const OldestVersion = "5.0"
 
 // A Finding is a problem of a server, and its remedy.
 type Finding struct {
-	Level   slog.Level // Warn: messages may get lost or be rejected; Info: good to know; Debug: could not be found out
+	// Warn: messages may get lost or be rejected; Info: good to know; Debug: could not be found out
+	Level   slog.Level
 	Problem string
 	Remedy  string
 }

@@ -177,7 +177,8 @@ func (s *Store) sendBids(ctx context.Context, node redis.Cmdable, bids []*bid) e
 		b.entered = tx.ZAddNX(ctx, s.keys.leases(), redis.Z{Score: float64(b.until.UnixMilli()), Member: b.member})
 		b.noted = tx.HSetNX(ctx, s.keys.held(), b.member, b.held)
 	}
-	_ = tx.Process(ctx, script.NewOnce(ctx, "ping")) // keeps the client library from repeating the whole
+	// keeps the client library from repeating the whole
+	_ = tx.Process(ctx, script.NewOnce(ctx, "ping"))
 	_, err := tx.Exec(ctx)
 	return err
 }
@@ -248,7 +249,8 @@ func (s *Store) read(ctx context.Context, node redis.Cmdable, winners []*bid, id
 	}
 	ds = make([]backend.Delivery, 0, len(winners))
 	for i, b := range winners {
-		if contents.Val()[i] == nil || b.stale(gens.Val()[i]) { // purged since, or left by a script that was stopped
+		// purged since, or left by a script that was stopped
+		if contents.Val()[i] == nil || b.stale(gens.Val()[i]) {
 			continue
 		}
 		d, err := b.delivery(contents.Val()[i], gens.Val()[i])

@@ -203,7 +203,8 @@ func TestClaimManyLosesItsReply(t *testing.T) {
 			b := setup(t)
 			ids := numbered(700)
 			b.push(ids...)
-			others, err := b.Claim(b.ctx, 400, time.Minute, "another's") // with so many Redis itself keeps no order among leases
+			// with so many Redis itself keeps no order among leases
+			others, err := b.Claim(b.ctx, 400, time.Minute, "another's")
 			b.all([]error{err})
 			c, err := ways(b.doomed(&fate{at: called(at), after: func() {}}))[how](b.ctx, 150, time.Minute, "mine")
 			b.all([]error{err})

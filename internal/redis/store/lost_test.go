@@ -128,7 +128,8 @@ func (h *tardy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func TestScheduleLosesItsReplyAndItsConnection(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "first", Delay: time.Hour}})) // the script is there now
+	// the script is there now
+	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "first", Delay: time.Hour}}))
 	client := redis.NewClient(b.raw.Options())
 	t.Cleanup(func() { _ = client.Close() })
 	client.AddHook(&tardy{})

@@ -162,7 +162,8 @@ func TestTriggerOfMessagesLeftByAClaim(t *testing.T) {
 		t.Errorf("a message is due, and the trigger goes in %v", left)
 	}
 	b.next(b.Claim, time.Minute, "b")
-	for end := time.Now().Add(patience); b.triggerLeft() <= 0 && time.Now().Before(end); { // where it was about to go, it is set after that
+	// where it was about to go, it is set after that
+	for end := time.Now().Add(patience); b.triggerLeft() <= 0 && time.Now().Before(end); {
 		b.nothing(b.Claim)
 	}
 	b.goesAfter(time.Hour)
