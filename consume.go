@@ -124,12 +124,12 @@ func Drain(d time.Duration) ConsumeOption {
 }
 
 // Prefetch sets how many messages may be claimed ahead of the workers, 0 to [MaxBatch], by default
-// 1000, and 0 with one worker. It is a limit: as long as the workers are fast and more is due than they
-// take, the consumer claims what they finish in about 5 ms, up to 8 MiB, so that one round trip
-// serves many messages. With slow handlers it claims nothing ahead.
+// 1000, and 0 with one worker. It is a limit: as long as the workers are fast and more is due than
+// they take, the consumer claims what they finish in about 5 ms, up to 8 MiB, so that one round
+// trip serves many messages. With slow handlers it claims nothing ahead.
 //
-// A message that no worker has taken after 100 ms, or a third of the lease where that is less, is given
-// back untouched. A process that dies spends an attempt of each message it had claimed.
+// A message that no worker has taken after 100 ms, or a third of the lease where that is less, is
+// given back untouched. A process that dies spends an attempt of each message it had claimed.
 //
 // Workers also take their next message while their last one is still being settled, up to four for
 // each worker, so that acks share round trips as well. A process that dies in between leaves these
@@ -177,14 +177,7 @@ func (q *queue) Consume(ctx context.Context, h Handler, opts ...ConsumeOption) e
 	if err != nil {
 		return q.fail("consume", "", err)
 	}
-	if !q.join() {
-		return q.fail("consume", "", ErrClosed)
-	}
-	defer q.consumers.Done()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(q.stopping, stop)()
-	return q.fail("consume", "", consumer.Run(ctx, *c))
+	return q.fail("consume", "", q.runUntilClose(ctx, func(ctx context.Context) error { return consumer.Run(ctx, *c) }))
 }
 
 func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption) (*consumer.Config, error) {
@@ -222,17 +215,6 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 		Refetch:  refetch.Delay,
 		Observer: observer{q.telemetry, q},
 	}, nil
-}
-
-// join makes Close wait, unless it has begun.
-func (q *queue) join() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.stopping.Err() != nil {
-		return false
-	}
-	q.consumers.Add(1)
-	return true
 }
 
 func (q *queue) Pause()  { q.gate.Shut() }

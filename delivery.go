@@ -71,7 +71,8 @@ func (q *queue) observe(ctx context.Context, ds []Delivery) {
 	q.telemetry.Delivered(ctx, telemetry.Receive, observed...)
 }
 
-// observed returns what metrics and traces record of the delivery at a time of the queue's own clock.
+// observed returns what metrics and traces record of the delivery at a time of the queue's own
+// clock.
 func (d *Delivery) observed(now time.Time) telemetry.Delivery {
 	return telemetry.Delivery{
 		ID: d.ID, BodySize: len(d.Body), Headers: d.Headers, Attempt: d.Attempt, Lateness: d.lease.Late(d.Due, now),
@@ -125,9 +126,9 @@ func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOp
 }
 
 // Release gives the message back untouched: it is due at once, at its old place in the order, and
-// the attempt does not count. Use it for messages that were received and not begun, as when a worker
-// stops. Use [Delivery.Nack] for a message that failed: released, it would come back at once, again
-// and again, and never reach [MaxAttempts].
+// the attempt does not count. Use it for messages that were received and not begun, as when a
+// worker stops. Use [Delivery.Nack] for a message that failed: released, it would come back at
+// once, again and again, and never reach [MaxAttempts].
 func (d *Delivery) Release(ctx context.Context) error {
 	return d.settle(ctx, telemetry.Release, nil, func() error {
 		return d.q.nacks.Do(ctx, &[1]backend.Return{{Lease: d.lease.Token(), Untouched: true}})

@@ -6,8 +6,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Middleware wraps a handler: to log, to measure, to open a transaction around it. The handler that it
-// returns is called from many goroutines.
+// Middleware wraps a handler: to log, to measure, to open a transaction around it. The handler that
+// it returns is called from many goroutines.
 type Middleware func(Handler) Handler
 
 // Use wraps the handler in middleware. The first is the outermost: it is called first and sees the

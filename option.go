@@ -73,10 +73,10 @@ func validLease(what string, d time.Duration) error {
 	return nil
 }
 
-// WithClock runs the queue on another clock than the store's own: clockwork.NewFakeClock
-// in a test, which then passes days in no time. Lease renewal, retries and [Drain] move with
-// that clock too. A backend that cannot returns [ErrUnsupported]. The memory backend needs no option
-// inside a testing/synctest bubble.
+// WithClock runs the queue on another clock than the store's own: clockwork.NewFakeClock in a test,
+// which then passes days in no time. Lease renewal, retries and [Drain] move with that clock too. A
+// backend that cannot returns [ErrUnsupported]. The memory backend needs no option inside a
+// testing/synctest bubble.
 func WithClock(c clockwork.Clock) Option {
 	return func(o *options) error {
 		if c == nil {
@@ -100,8 +100,8 @@ func WithLogger(l *slog.Logger) Option {
 
 // WithMeterProvider sets where the queue keeps metrics, by default nowhere. Pass
 // otel.GetMeterProvider() for the provider of the whole process. docs/observability.md lists the
-// metrics. Where the backend can count its messages, each collection calls the store once per queue,
-// and waits 5 s for it at most.
+// metrics. Where the backend can count its messages, each collection calls the store once per
+// queue, and waits 5 s for it at most.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return func(o *options) error {
 		if p == nil {
@@ -113,9 +113,9 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 }
 
 // WithTracerProvider makes a span for each push, and one around each message that Consume hands to
-// its handler; by default there are none. Pass otel.GetTracerProvider() for the provider of the whole
-// process. A message then carries the trace of its push in its headers, as [WithPropagator] says. The
-// handler's context carries the handler's span, which links to the span of the push.
+// its handler; by default there are none. Pass otel.GetTracerProvider() for the provider of the
+// whole process. A message then carries the trace of its push in its headers, as [WithPropagator]
+// says. The handler's context carries the handler's span, which links to the span of the push.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return func(o *options) error {
 		if p == nil {
@@ -127,12 +127,13 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 }
 
 // WithPropagator sets the headers that messages carry from push to handler with a
-// [WithTracerProvider]. The default is the W3C trace context of spans that are recorded: "traceparent"
-// and "tracestate", about 70 bytes of each message. otel.GetTextMapPropagator() carries the
-// process's own, such as baggage.
+// [WithTracerProvider]. The default is the W3C trace context of spans that are recorded:
+// "traceparent" and "tracestate", about 70 bytes of each message. otel.GetTextMapPropagator()
+// carries the process's own, such as baggage.
 //
-// Workers see these headers like any others. None are added where the backend keeps no headers, where
-// the pusher has set one of them, or where they would exceed the limit of the message's headers.
+// Workers see these headers like any others. None are added where the backend keeps no headers,
+// where the pusher has set one of them, or where they would exceed the limit of the message's
+// headers.
 func WithPropagator(p propagation.TextMapPropagator) Option {
 	return func(o *options) error {
 		if p == nil {

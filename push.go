@@ -20,8 +20,8 @@ import (
 	"github.com/delayq/delayq/internal/telemetry"
 )
 
-// Message is one message of a [Pusher.PushBatch]. Its zero value is a message without content, due at
-// once.
+// Message is one message of a [Pusher.PushBatch]. Its zero value is a message without content, due
+// at once.
 type Message = backend.Message
 
 // PushOption sets a part of a message in Push.
@@ -57,8 +57,8 @@ func At(t time.Time) PushOption {
 	}
 }
 
-// ID gives the message an id, as [Message] describes, under which a push can be retried. Push returns
-// [ErrUnsupported] where the backend lacks [OwnIDs].
+// ID gives the message an id, as [Message] describes, under which a push can be retried. Push
+// returns [ErrUnsupported] where the backend lacks [OwnIDs].
 func ID(id string) PushOption {
 	return func(m *Message) error {
 		m.ID = id
@@ -256,7 +256,8 @@ func validID(id string) error {
 	return nil
 }
 
-// validUnique is called before a message without an id gets one: no caller would push that id again.
+// validUnique is called before a message without an id gets one: no caller would push that id
+// again.
 func (q *queue) validUnique(m *Message) error {
 	switch {
 	case m.UniqueFor == 0:

@@ -13,6 +13,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/background"
 	"github.com/delayq/delayq/internal/batcher"
 	"github.com/delayq/delayq/internal/consumer"
 	"github.com/delayq/delayq/internal/guard"
@@ -28,7 +29,7 @@ import (
 // [Consumer] or [Inspector].
 //
 // Every method is safe for concurrent use, and returns [ErrClosed] after Close and [ErrInvalid] for
-// an argument that cannot be used. All but Consume, Repeat and Close return when their context ends,
+// an argument that cannot be used. All but Consume and Close return when their context ends,
 // also while the store does not reply. The error of such a call matches that of its context, and
 // [ErrOutcomeUnknown] when the store may have received it: repeating the call does no harm. Errors
 // are of type [*OpError].
@@ -38,24 +39,6 @@ type Queue interface {
 	Receiver
 	Consumer
 	Inspector
-
-	// Repeat pushes a message with this body at each occurrence of the schedule, until ctx ends or the queue is closed;
-	// then it returns nil. However many processes run it with one name, each occurrence is one message. See [Schedule].
-	//
-	// It pushes the next occurrence as soon as the one before is due, as a message due then, with an id made of the
-	// name and the time, such as "report@2026-05-01T12:00:00Z", and with [UniqueFor] an hour and more beyond it: the
-	// clocks of the processes may differ by up to an hour. So the next occurrence also comes when all of these
-	// processes end meanwhile; those after it do not, and nobody makes up for them. It also comes when the schedule has
-	// changed since: Cancel takes it back by its id. An occurrence farther ahead than 399 days, or than the backend's
-	// longest delay, is pushed when no more than that is left.
-	//
-	// Failures of the store do not stop it: it logs them and tries again, less and less often. An occurrence that it
-	// could not push until a minute after its time is left out, and that is logged too.
-	//
-	// The name is 1 to 200 bytes of UTF-8 without control characters. Of the options only [Header] may be given. It
-	// returns [ErrUnsupported] where the backend lacks [OwnIDs] or [UniqueWindows], and returns nil early, and logs it, when the
-	// schedule has no further occurrence. A schedule that panics is an error.
-	Repeat(ctx context.Context, name string, s Schedule, body []byte, opts ...PushOption) error
 
 	// Purge deletes everything that the store keeps of the queue, for every process: messages that
 	// wait, messages in flight, dead letters, quarantined messages, and ids that [UniqueFor] keeps
@@ -71,11 +54,12 @@ type Queue interface {
 	// Dead gives access to the queue's dead letters.
 	Dead() DeadLetters
 
-	// Close stops every Consume and Repeat and waits until they have returned, which may take as
-	// long as their [Drain] and five seconds more, then ends every Receive with [ErrClosed].
-	// Messages stay in the store, except those of a memory backend that New made by itself. A
-	// handler must not call Close. A second Close does nothing. While the store does not reply,
-	// Close waits for the calls that are under way, on Redis for up to five seconds.
+	// Close stops every Consume, and every Repeat of package schedule, and waits until they have
+	// returned, which may take as long as their [Drain] and five seconds more. Then it ends every
+	// Receive with [ErrClosed]. Messages stay in the store, except those of a memory backend that
+	// New made by itself. A handler must not call Close. A second Close does nothing. While the
+	// store does not reply, Close waits for the calls that are under way, on Redis for up to five
+	// seconds.
 	Close() error
 }
 
@@ -131,9 +115,9 @@ type Canceler interface {
 type Receiver interface {
 	// Receive waits for a message to be due and takes it under a lease of the length set with
 	// [WithLease]. Settle it before the lease ends, or [Delivery.Extend] the lease: a message whose
-	// lease ends is handed out again. When ctx ends, nothing is taken and nothing is lost. After any
-	// other error, [ErrUnavailable] above all, call it again after a pause: a message that was taken
-	// and did not arrive is handed out again.
+	// lease ends is handed out again. When ctx ends, nothing is taken and nothing is lost. After
+	// any other error, [ErrUnavailable] above all, call it again after a pause: a message that was
+	// taken and did not arrive is handed out again.
 	Receive(ctx context.Context) (*Delivery, error)
 
 	// ReceiveBatch waits like Receive and takes up to limit messages that are due by
@@ -182,9 +166,9 @@ type Consumer interface {
 	Consume(ctx context.Context, h Handler, opts ...ConsumeOption) error
 
 	// Pause makes every Consume of this handle take no more messages, until Resume. Other handles
-	// and processes go on. Handlers that run finish, and messages that no handler has seen are given
-	// back untouched. Neither Pause nor Resume blocks, and calling either twice is calling it once.
-	// Pause does not hold back Receive.
+	// and processes go on. Handlers that run finish, and messages that no handler has seen are
+	// given back untouched. Neither Pause nor Resume blocks, and calling either twice is calling it
+	// once. Pause does not hold back Receive.
 	Pause()
 
 	// Resume ends a Pause.
@@ -204,8 +188,8 @@ type Inspector interface {
 	//
 	// The queue changes while pages are read. Of the messages that are not due yet, Peek skips none
 	// because others come, go or move. On some backends a page is a few hundred messages at most,
-	// whatever limit says. On a memory backend a page costs a walk over the messages before it. Peek
-	// returns [ErrUnsupported] where the backend lacks [Peeking].
+	// whatever limit says. On a memory backend a page costs a walk over the messages before it.
+	// Peek returns [ErrUnsupported] where the backend lacks [Peeking].
 	Peek(ctx context.Context, cursor string, limit int) (page []Pending, next string, err error)
 }
 
@@ -216,7 +200,8 @@ type Inspector interface {
 // another. New returns [ErrInvalid] for an option out of range, and [ErrUnsupported] for a feature
 // of [Require] that the backend lacks.
 //
-// ctx bounds the opening alone, with the calls of the store that it takes. The queue lives until Close, however ctx ends.
+// ctx bounds the opening alone, with the calls of the store that it takes. The queue lives until
+// Close, however ctx ends.
 func New(ctx context.Context, name string, opts ...Option) (Queue, error) {
 	o, err := newOptions(opts)
 	if err != nil {
@@ -237,8 +222,9 @@ func New(ctx context.Context, name string, opts ...Option) (Queue, error) {
 //
 //	import _ "github.com/delayq/delayq/memory"
 //
-// The backend's package documents its URLs; memory is always there. Open returns
-// [ErrUnknownScheme] for an unknown scheme. Close also closes the connection that Open made. ctx bounds the opening alone, as in [New].
+// The backend's package documents its URLs; memory is always there. Open returns [ErrUnknownScheme]
+// for an unknown scheme. Close also closes the connection that Open made. ctx bounds the opening
+// alone, as in [New].
 func Open(ctx context.Context, rawURL string, opts ...Option) (Queue, error) {
 	o, err := newOptions(opts)
 	if err == nil && o.backend != nil {
@@ -294,8 +280,8 @@ type queue struct {
 	gate      *consumer.Gate
 	stopping  context.Context // ends when Close begins
 	stop      context.CancelFunc
-	consumers sync.WaitGroup
-	mu        sync.Mutex // between the start of a Consume and Close
+	running   sync.WaitGroup // calls of runUntilClose
+	mu        sync.Mutex     // between the start of one and Close
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -374,7 +360,7 @@ func (q *queue) Close() error {
 		q.mu.Lock()
 		q.stop()
 		q.mu.Unlock()
-		q.consumers.Wait()
+		q.running.Wait()
 		err := firstError(q.telemetry.Close(), q.store.Close())
 		if q.own {
 			err = firstError(err, q.backend.Close())
@@ -382,6 +368,30 @@ func (q *queue) Close() error {
 		q.closeErr = q.fail("close", "", err)
 	})
 	return q.closeErr
+}
+
+// runUntilClose calls loop with a context that ends with ctx, or when Close begins. Close waits
+// until loop has returned.
+func (q *queue) runUntilClose(ctx context.Context, loop func(context.Context) error) error {
+	q.mu.Lock()
+	if q.stopping.Err() != nil {
+		q.mu.Unlock()
+		return ErrClosed
+	}
+	q.running.Add(1)
+	q.mu.Unlock()
+	defer q.running.Done()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(q.stopping, stop)()
+	return loop(ctx)
+}
+
+// Background returns what package schedule needs of the queue. See [background.HostOf].
+func (q *queue) Background() background.Host {
+	return background.Host{
+		Name: q.name, Traits: q.traits, Clock: q.clock, Log: q.log, Validate: q.validMessage, Run: q.runUntilClose,
+	}
 }
 
 // fail wraps a backend's error with what was being done; nil stays nil.

@@ -38,8 +38,8 @@ func (b Backoff) Delay(attempt int, _ error) time.Duration {
 	return time.Duration(d * (1 - b.Jitter*rand.Float64()))
 }
 
-// Delays is a [RetryPolicy] with a table: the wait after the first failure, the second, and so on. The
-// last one holds for all further failures. Each is 0 to a hundred years.
+// Delays is a [RetryPolicy] with a table: the wait after the first failure, the second, and so on.
+// The last one holds for all further failures. Each is 0 to a hundred years.
 type Delays []time.Duration
 
 // Delay implements [RetryPolicy].

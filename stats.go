@@ -10,7 +10,8 @@ import (
 // InFlight and Dead.
 type Stats = backend.Stats
 
-// Pending is a message that waits: scheduled, or due and not handed out. [Inspector.Peek] returns it.
+// Pending is a message that waits: scheduled, or due and not handed out. [Inspector.Peek] returns
+// it.
 type Pending = backend.Pending
 
 func (q *queue) Stats(ctx context.Context) (Stats, error) {

@@ -91,7 +91,8 @@ type Config struct {
 	Classify func(err error) Failure
 
 	// Retry spaces the attempts of a message. It may panic or end its goroutine; Fallback, which
-	// does neither, is called when it panics. Refetch spaces the tries to receive from a store that fails.
+	// does neither, is called when it panics. Refetch spaces the tries to receive from a store that
+	// fails.
 	Retry, Fallback, Refetch Policy
 
 	Observer Observer

@@ -1,4 +1,4 @@
-package delayq
+package schedule
 
 import (
 	"strings"
@@ -9,15 +9,17 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Cron returns the schedule of a cron expression, in UTC: minute, hour, day of the month, month, day of the week, as in
-// "30 6 * * MON-FRI". A sixth field in front is the second, a seventh at the end the year. @hourly, @daily, @weekly,
-// @monthly and @yearly have their usual meaning; L, W and # have theirs, as in "the last", "the nearest
-// weekday" and "the second Friday". An expression that cannot be read, or has no occurrence, returns [ErrInvalid].
+// Cron returns the schedule of a cron expression, in UTC: minute, hour, day of the month, month,
+// day of the week, as in "30 6 * * MON-FRI". A sixth field in front is the second, a seventh at the
+// end the year. @hourly, @daily, @weekly, @monthly and @yearly are understood too. So are L, W and
+// #, as in "the last", "the nearest weekday" and "the second Friday". Cron returns
+// [delayq.ErrInvalid] for an expression that it cannot read or that has no occurrence.
 func Cron(expr string) (Schedule, error) { return CronIn(expr, time.UTC) }
 
-// CronIn is [Cron] by the clocks of a place. Where they are set forward, the times that they skip do not occur; where
-// they are set back, what they show twice occurs twice, an hour apart. So a daily schedule at half past two fails to
-// occur on one day of the year in most of Europe, and occurs twice on another. UTC knows neither.
+// CronIn is [Cron] by the clocks of a place. Times that the clocks skip when they are set forward
+// do not occur. Times that they show twice when they are set back occur twice, an hour apart. In
+// most of Europe a daily schedule at half past two therefore does not occur on one day of the year,
+// and occurs twice on another. UTC has neither.
 func CronIn(expr string, loc *time.Location) (Schedule, error) {
 	if loc == nil {
 		return nil, opError("cron", "", "", backend.Invalid("location", described("nil"), "time.UTC or another"))
@@ -29,7 +31,8 @@ func CronIn(expr string, loc *time.Location) (Schedule, error) {
 	return c, nil
 }
 
-// longestCron has room for a list of all minutes. The parser looks at each item of a list for each day that it tries.
+// longestCron has room for a list of all minutes. The parser looks at each item of a list for each
+// day that it tries.
 const longestCron = 256
 
 type cron struct {
@@ -37,12 +40,14 @@ type cron struct {
 	loc  *time.Location
 }
 
-// maxOffsets bounds how many spans without a change of a place's clocks are looked across: a century has two changes a year, the turns
-// of the years, at which Go ends a span that a rule gives, and the last days of leap years, which nextChange adds.
+// maxOffsets bounds how many spans without a change of a place's clocks are searched. A century has
+// two changes a year, and the turns of the years, where Go ends a span that a rule gives.
+// nextChange adds the last days of leap years.
 const maxOffsets = 330
 
-// Next goes from one change of the clocks to the next, and asks the parser about clocks that do not change: what it makes of
-// those that do depends on where it starts. After the last occurrence it may answer with that.
+// Next goes from one change of the clocks to the next, and gives the parser clocks that do not
+// change: its result for clocks that do depends on where it starts. After the last occurrence it
+// may return that one.
 func (c *cron) Next(after time.Time) time.Time {
 	from, inclusive := after.In(c.loc), false
 	for range maxOffsets {
@@ -63,8 +68,9 @@ func (c *cron) Next(after time.Time) time.Time {
 	return time.Time{}
 }
 
-// nextChange returns when the clocks may next change after from; zero for never. Where a rule gives the changes, package time ends
-// every year after 365 days: on the last day of a leap year the end is in the past. The next midnight then stands for it.
+// nextChange returns when the clocks may next change after from; zero for never. Where a rule gives
+// the changes, package time ends every year after 365 days: on the last day of a leap year the end
+// is in the past. The next midnight then takes its place.
 func nextChange(from time.Time) time.Time {
 	_, change := from.ZoneBounds()
 	if change.IsZero() || change.After(from) {
@@ -73,7 +79,8 @@ func nextChange(from time.Time) time.Time {
 	return from.Truncate(24 * time.Hour).Add(24 * time.Hour)
 }
 
-// validCron has the parser look at each item of a list by itself: it stops at the first that fits the present time.
+// validCron checks each item of a list by itself: the parser stops at the first that fits the
+// present time.
 func validCron(expr string) bool {
 	fields, err := gronx.Segments(expr)
 	if err != nil || !gronx.IsValid(expr) {

@@ -1,13 +1,15 @@
-package delayq_test
+package schedule_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,9 +19,10 @@ import (
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/memory"
+	"github.com/delayq/delayq/schedule"
 )
 
-// A fleet is processes on one store that repeat and consume the same.
+// A fleet is a group of processes on one store that repeat and consume the same messages.
 type fleet struct {
 	t        *testing.T
 	ctx      context.Context //nolint:containedctx // the test's: it ends what runs
@@ -55,16 +58,16 @@ func (f *fleet) run(do func() error) {
 	})
 }
 
-func (f *fleet) repeat(q delayq.Queue, name string, s delayq.Schedule) {
-	f.run(func() error { return q.Repeat(f.ctx, name, s, []byte(name)) })
+func (f *fleet) repeat(q delayq.Queue, name string, s schedule.Schedule) {
+	f.run(func() error { return schedule.Repeat(f.ctx, q, name, s, []byte(name)) })
 }
 
-// repeatInShifts has process after process repeat it, each for a while.
-func (f *fleet) repeatInShifts(q delayq.Queue, name string, s delayq.Schedule, shift time.Duration) {
+// repeatInShifts runs Repeat in one process after another, each for the length of a shift.
+func (f *fleet) repeatInShifts(q delayq.Queue, name string, s schedule.Schedule, shift time.Duration) {
 	f.run(func() error {
 		for f.ctx.Err() == nil {
 			ctx, end := context.WithTimeout(f.ctx, shift)
-			err := q.Repeat(ctx, name, s, []byte(name))
+			err := schedule.Repeat(ctx, q, name, s, []byte(name))
 			end()
 			if err != nil {
 				return err
@@ -74,7 +77,7 @@ func (f *fleet) repeatInShifts(q delayq.Queue, name string, s delayq.Schedule, s
 	})
 }
 
-// consume notes what comes, and that nothing comes early.
+// consume keeps the ids of the messages, and an error for each that comes early.
 func (f *fleet) consume(q delayq.Queue) {
 	f.run(func() error {
 		return q.Consume(f.ctx, func(_ context.Context, d *delayq.Delivery) error {
@@ -89,7 +92,7 @@ func (f *fleet) consume(q delayq.Queue) {
 	})
 }
 
-// stop ends all and waits.
+// stop ends all calls, waits for them, and reports their errors.
 func (f *fleet) stop(qs ...delayq.Queue) {
 	f.t.Helper()
 	f.end()
@@ -103,7 +106,7 @@ func (f *fleet) stop(qs ...delayq.Queue) {
 }
 
 // wantIDs checks that each occurrence of the schedule came once, from one time to another.
-func (f *fleet) wantIDs(name string, s delayq.Schedule, after, until time.Time) {
+func (f *fleet) wantIDs(name string, s schedule.Schedule, after, until time.Time) {
 	f.t.Helper()
 	var want []string
 	for next := s.Next(after); !next.After(until); next = s.Next(next) {
@@ -114,7 +117,7 @@ func (f *fleet) wantIDs(name string, s delayq.Schedule, after, until time.Time) 
 	}
 }
 
-// difference says which ids are not in both lists, or more than once.
+// difference returns the ids that are not equally often in both lists.
 func difference(got, want []string) (diff []string) {
 	counts := make(map[string]int)
 	for _, id := range got {
@@ -135,8 +138,8 @@ func difference(got, want []string) (diff []string) {
 func TestRepeatIsOncePerOccurrence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		schedules := map[string]delayq.Schedule{
-			"minutes": delayq.Every(7 * time.Minute),
+		schedules := map[string]schedule.Schedule{
+			"minutes": schedule.Every(7 * time.Minute),
 			"cron":    mustCron(t, "5,35 */3 * * *", time.UTC),
 		}
 		f, b, began := newFleet(t), memory.New(), time.Now()
@@ -171,7 +174,7 @@ func (c skewed) Now() time.Time                  { return c.Clock.Now().Add(c.by
 func (c skewed) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 func (c skewed) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
 
-// ownClock is a store that goes by its own clock, whatever the clock of the process.
+// ownClock is a store that ignores the clock of the process.
 type ownClock struct{ backend.Backend }
 
 func (b ownClock) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
@@ -188,7 +191,7 @@ func TestRepeatWhileClocksDiffer(t *testing.T) {
 		t.Run(fmt.Sprint(skews), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				f, b, s := newFleet(t), memory.New(), delayq.Every(10*time.Minute)
+				f, b, s := newFleet(t), memory.New(), schedule.Every(10*time.Minute)
 				qs := make([]delayq.Queue, len(skews))
 				for i, by := range skews {
 					qs[i] = f.handle(ownClock{b}, delayq.WithClock(skewed{clockwork.NewRealClock(), by}))
@@ -199,7 +202,8 @@ func TestRepeatWhileClocksDiffer(t *testing.T) {
 				time.Sleep(24 * time.Hour)
 				synctest.Wait()
 				f.stop(qs...)
-				// Those that began behind the store's clock, or ahead of it, began with an earlier occurrence or a later one.
+				// A process whose clock is behind the store's began with an earlier occurrence,
+				// and one whose clock is ahead with a later one.
 				behind, ahead := slices.Min(skews), slices.Max(skews)
 				got := f.handled["report"]
 				counts := make(map[string]int)
@@ -226,7 +230,7 @@ func TestRepeatOnAFakeClock(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- q.Repeat(ctx, "report", delayq.Every(time.Hour), []byte("figures"), delayq.Header("to", "all"))
+		ended <- schedule.Repeat(ctx, q, "report", schedule.Every(time.Hour), []byte("figures"), delayq.Header("to", "all"))
 	}()
 	for hour := 13; hour < 16; hour++ {
 		want := time.Date(2026, 5, 1, hour, 0, 0, 0, time.UTC)
@@ -235,7 +239,7 @@ func TestRepeatOnAFakeClock(t *testing.T) {
 		for clock.Now().Before(want) {
 			clock.Advance(10 * time.Minute)
 		}
-		d := receive(t, q)
+		d := receive(t, q, patience)
 		if d.ID != "report@"+want.Format(time.RFC3339) || !d.Due.Equal(want) || string(d.Body) != "figures" || d.Headers["to"] != "all" {
 			t.Fatalf("got %+v, want the occurrence of %v", d, want)
 		}
@@ -245,21 +249,18 @@ func TestRepeatOnAFakeClock(t *testing.T) {
 	must(t, <-ended)
 }
 
-// A store that fails for a while is tried again. What it was to have been told meanwhile comes if its time has not passed, or
-// just has.
+// A push to a store that fails is tried again until a minute after the occurrence.
 func TestRepeatOutlivesFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f, s, began := newFleet(t), newSeam(), time.Now()
+		f, began := newFleet(t), time.Now()
 		log := &journal{}
-		s.before = func(_ context.Context, op string) error {
-			if since := time.Since(began); op == "schedule" && since > 10*time.Minute && since < 15*time.Minute+30*time.Second {
-				return errors.New("the store is away")
-			}
-			return nil
-		}
-		q := f.handle(s, log.logger())
-		f.repeat(q, "report", delayq.Every(time.Minute))
+		b := lossy{memory.New(), func() bool {
+			since := time.Since(began)
+			return since > 10*time.Minute && since < 15*time.Minute+30*time.Second
+		}}
+		q := f.handle(b, log.logger())
+		f.repeat(q, "report", schedule.Every(time.Minute))
 		f.consume(q)
 		time.Sleep(20*time.Minute + time.Second)
 		synctest.Wait()
@@ -275,18 +276,14 @@ func TestRepeatOutlivesFailures(t *testing.T) {
 		if got := f.handled["report"]; !slices.Equal(got, want) {
 			t.Errorf("differs: %v", difference(got, want))
 		}
-		for _, said := range []string{"trying again", "left out", "the store is away"} {
-			if !strings.Contains(log.String(), said) {
-				t.Errorf("the log does not say %q", said)
-			}
-		}
-		must(t, s.Close())
+		log.wantLogged(t, "trying again", "left out", "the store is away", "repeat=report")
+		must(t, b.Close())
 	})
 }
 
 // limited is a schedule with an end.
 type limited struct {
-	delayq.Schedule
+	schedule.Schedule
 	until time.Time
 }
 
@@ -303,22 +300,22 @@ func TestRepeatEndsWithItsSchedule(t *testing.T) {
 		f, b, began := newFleet(t), memory.New(), time.Now()
 		var log journal
 		q := f.handle(b, log.logger())
-		s := limited{delayq.Every(time.Hour), began.Add(5*time.Hour + 1)}
-		must(t, q.Repeat(t.Context(), "report", s, []byte("report")))
+		s := limited{schedule.Every(time.Hour), began.Add(5*time.Hour + 1)}
+		must(t, schedule.Repeat(t.Context(), q, "report", s, []byte("report")))
 		if took := time.Since(began); took > 5*time.Hour {
 			t.Errorf("it went on for %v", took)
 		}
-		wantLogged(t, &log, "no further occurrence", "repeat=report")
+		log.wantLogged(t, "no further occurrence", "repeat=report")
 		f.consume(q)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		f.stop(q)
-		f.wantIDs("report", delayq.Every(time.Hour), began, began.Add(5*time.Hour))
+		f.wantIDs("report", schedule.Every(time.Hour), began, began.Add(5*time.Hour))
 		must(t, b.Close())
 	})
 }
 
-// An occurrence that is years away is pushed when it is near enough for its id to stay taken.
+// An occurrence years ahead is pushed when it is near enough for its id to stay taken.
 func TestRepeatOfLeapDays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -328,9 +325,9 @@ func TestRepeatOfLeapDays(t *testing.T) {
 		f.repeat(q, "leap", mustCron(t, "0 0 29 2 *", time.UTC))
 		time.Sleep(2 * 365 * 24 * time.Hour)
 		synctest.Wait()
-		wantCounts(t, q, delayq.Stats{})
+		wantEmpty(t, q)
 		time.Sleep(2 * 366 * 24 * time.Hour)
-		d := receive(t, q)
+		d := receive(t, q, patience)
 		if want := "leap@2004-02-29T00:00:00Z"; d.ID != want {
 			t.Errorf("got %s, want %s", d.ID, want)
 		}
@@ -346,29 +343,150 @@ func TestRepeatEndsWithTheQueue(t *testing.T) {
 		q, err := delayq.New(t.Context(), "orders")
 		must(t, err)
 		ended := make(chan error, 1)
-		go func() { ended <- q.Repeat(t.Context(), "report", delayq.Every(time.Hour), nil) }()
+		go func() { ended <- schedule.Repeat(t.Context(), q, "report", schedule.Every(time.Hour), nil) }()
 		synctest.Wait()
 		must(t, q.Close())
 		must(t, <-ended)
 	})
 }
 
-// standing is a schedule that does not go on.
+// Close returns after Repeat, also while the store does not reply to its push.
+func TestCloseWaitsForRepeat(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		replies := make(chan struct{})
+		b := lossy{memory.New(), func() bool { <-replies; return false }}
+		q, err := delayq.New(t.Context(), "orders", delayq.WithBackend(b))
+		must(t, err)
+		var ended, closed atomic.Bool
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			if err := schedule.Repeat(t.Context(), q, "report", schedule.Every(time.Hour), nil); err != nil {
+				t.Error(err)
+			}
+			ended.Store(true)
+		})
+		synctest.Wait()
+		calls.Go(func() {
+			if err := q.Close(); err != nil {
+				t.Error(err)
+			}
+			if !ended.Load() {
+				t.Error("Close returned before Repeat")
+			}
+			closed.Store(true)
+		})
+		synctest.Wait()
+		if closed.Load() {
+			t.Error("Close does not wait for the push")
+		}
+		close(replies)
+		calls.Wait()
+		must(t, b.Close())
+	})
+}
+
+func TestRepeatOnAClosedQueue(t *testing.T) {
+	t.Parallel()
+	q, err := delayq.New(t.Context(), "orders")
+	must(t, err)
+	must(t, q.Close())
+	err = schedule.Repeat(t.Context(), q, "report", schedule.Every(time.Hour), nil)
+	wantIs(t, err, delayq.ErrClosed)
+	var op *delayq.OpError
+	if errors.As(err, &op); op.Op != "repeat" || op.Queue != "orders" || op.ID != "report" {
+		t.Errorf("error %+v does not name operation, queue and message", op)
+	}
+}
+
+func TestRepeatWithAnEndedContext(t *testing.T) {
+	t.Parallel()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	q := newQueue(t)
+	must(t, schedule.Repeat(ended, q, "report", schedule.Every(time.Hour), nil))
+	wantEmpty(t, q)
+}
+
+func TestRepeatWithANilContext(t *testing.T) {
+	t.Parallel()
+	var none context.Context
+	q := newQueue(t)
+	wantInvalid(t, schedule.Repeat(none, q, "report", schedule.Every(time.Hour), nil), "context", "nil")
+	wantEmpty(t, q)
+}
+
+// A wrapper hides from Repeat what it needs of the queue.
+func TestRepeatOnAWrappedQueue(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	wrapped := struct{ delayq.Queue }{q}
+	wantInvalid(t, schedule.Repeat(t.Context(), wrapped, "report", schedule.Every(time.Hour), nil), "queue", "struct")
+	wantEmpty(t, q)
+	wantInvalid(t, schedule.Repeat(t.Context(), nil, "report", schedule.Every(time.Hour), nil), "queue", "nil")
+}
+
+func TestRepeatWithoutTheFeatures(t *testing.T) {
+	t.Parallel()
+	for _, f := range []backend.Feature{backend.OwnIDs, backend.UniqueWindows} {
+		t.Run(f.String(), func(t *testing.T) {
+			t.Parallel()
+			q := newQueue(t, delayq.WithBackend(lacking{memory.New(), []backend.Feature{f}}))
+			err := schedule.Repeat(t.Context(), q, "report", schedule.Every(time.Hour), nil)
+			wantIs(t, err, delayq.ErrUnsupported)
+			var unsupported *delayq.UnsupportedError
+			if !errors.As(err, &unsupported) || unsupported.Backend != "memory" || unsupported.Op != f.String() {
+				t.Errorf("error %v does not name backend and feature", err)
+			}
+		})
+	}
+}
+
+// broken is a schedule that panics.
+type broken struct{}
+
+func (*broken) Next(time.Time) time.Time { panic("oops") }
+
+func TestRepeatWithAScheduleThatPanics(t *testing.T) {
+	t.Parallel()
+	q := newQueue(t)
+	err := schedule.Repeat(t.Context(), q, "report", (*broken)(nil), nil)
+	if err == nil || !strings.Contains(err.Error(), "schedule panicked: oops") {
+		t.Errorf("error %v, want the panic", err)
+	}
+	wantIs(t, err, err)
+	wantEmpty(t, q)
+}
+
+// brokenLog is a log handler that panics.
+type brokenLog struct{ slog.Handler }
+
+func (brokenLog) Handle(context.Context, slog.Record) error { panic("oops") }
+
+func TestRepeatWithALoggerThatPanics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t, delayq.WithLogger(slog.New(brokenLog{slog.Default().Handler()})))
+		must(t, schedule.Repeat(t.Context(), q, "ended", limited{schedule.Every(time.Hour), time.Now()}, nil))
+	})
+}
+
+// standing is a schedule whose next occurrence is the time given.
 type standing struct{}
 
 func (standing) Next(after time.Time) time.Time { return after }
 
-// endless is one whose occurrence no store takes.
+// endless is a schedule whose occurrence is later than any store accepts.
 type endless struct{}
 
 func (endless) Next(time.Time) time.Time { return backend.LatestDue.Add(1) }
 
-func TestBadRepeatIsRefused(t *testing.T) {
+func TestRepeatRejectsBadArguments(t *testing.T) {
 	t.Parallel()
-	hourly := delayq.Every(time.Hour)
+	hourly := schedule.Every(time.Hour)
 	for name, tt := range map[string]struct {
 		name        string
-		schedule    delayq.Schedule
+		schedule    schedule.Schedule
 		body        []byte
 		opts        []delayq.PushOption
 		what, value string
@@ -389,26 +507,25 @@ func TestBadRepeatIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newScene(t)
-			s.wantUnchanged(t, func() {
-				wantInvalid(t, s.Repeat(t.Context(), tt.name, tt.schedule, tt.body, tt.opts...), tt.what, tt.value)
-			})
+			q := newQueue(t, delayq.WithClock(clockwork.NewFakeClockAt(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))))
+			wantInvalid(t, schedule.Repeat(t.Context(), q, tt.name, tt.schedule, tt.body, tt.opts...), tt.what, tt.value)
+			wantEmpty(t, q)
 		})
 	}
 }
 
-// What the caller does to the body afterwards does not reach the messages.
+// A change of the body after the call does not reach the messages.
 func TestRepeatCopiesTheBody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, b := newFleet(t), memory.New()
 		q := f.handle(b)
 		body := []byte("report")
-		f.run(func() error { return q.Repeat(f.ctx, "report", delayq.Every(time.Hour), body) })
+		f.run(func() error { return schedule.Repeat(f.ctx, q, "report", schedule.Every(time.Hour), body) })
 		synctest.Wait()
 		copy(body, "xxxxxx")
 		for range 2 {
-			d := receiveWithin(t, q, 2*time.Hour)
+			d := receive(t, q, 2*time.Hour)
 			if string(d.Body) != "report" {
 				t.Errorf("body %q", d.Body)
 			}
@@ -417,13 +534,4 @@ func TestRepeatCopiesTheBody(t *testing.T) {
 		f.stop(q)
 		must(t, b.Close())
 	})
-}
-
-func receiveWithin(t *testing.T, q delayq.Queue, d time.Duration) *delayq.Delivery {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	defer cancel()
-	got, err := q.Receive(ctx)
-	must(t, err)
-	return got
 }

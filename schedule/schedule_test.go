@@ -1,12 +1,12 @@
-package delayq_test
+package schedule_test
 
 import (
 	"testing"
 	"time"
 	_ "time/tzdata" // machines without zones run the same tests
 
-	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/schedule"
 )
 
 func TestEvery(t *testing.T) {
@@ -28,7 +28,7 @@ func TestEvery(t *testing.T) {
 		{7 * time.Second, "1600-01-01T00:00:00Z", "1600-01-01T00:00:02Z"},
 		{time.Hour, "0001-01-01T00:00:00Z", "0001-01-01T01:00:00Z"},
 	} {
-		if got := delayq.Every(tt.d).Next(at(t, tt.after)); !got.Equal(at(t, tt.want)) || got.Location() != time.UTC {
+		if got := schedule.Every(tt.d).Next(at(t, tt.after)); !got.Equal(at(t, tt.want)) || got.Location() != time.UTC {
 			t.Errorf("every %v after %s: %v, want %s", tt.d, tt.after, got, tt.want)
 		}
 	}
@@ -45,7 +45,7 @@ func at(t *testing.T, s string) time.Time {
 func TestEveryEnds(t *testing.T) {
 	t.Parallel()
 	last := time.Unix(1<<63-62135596801, 999999999)
-	if next := delayq.Every(time.Hour).Next(last); !next.IsZero() {
+	if next := schedule.Every(time.Hour).Next(last); !next.IsZero() {
 		t.Errorf("after %v comes %v", last, next)
 	}
 }
@@ -53,11 +53,11 @@ func TestEveryEnds(t *testing.T) {
 func TestEveryOutOfRange(t *testing.T) {
 	t.Parallel()
 	for _, d := range []time.Duration{-time.Hour, 0, time.Second - 1, backend.MaxUnique + 1} {
-		s := delayq.Every(d)
+		s := schedule.Every(d)
 		if next := s.Next(time.Unix(1e9, 0)); !next.IsZero() {
 			t.Errorf("every %v: next is %v", d, next)
 		}
-		wantInvalid(t, newQueue(t).Repeat(t.Context(), "name", s, nil), "Every", d.String())
+		wantInvalid(t, schedule.Repeat(t.Context(), newQueue(t), "name", s, nil), "Every", d.String())
 	}
 }
 
@@ -85,9 +85,9 @@ func TestCron(t *testing.T) {
 	}
 }
 
-func mustCron(t *testing.T, expr string, loc *time.Location) delayq.Schedule {
+func mustCron(t *testing.T, expr string, loc *time.Location) schedule.Schedule {
 	t.Helper()
-	s, err := delayq.CronIn(expr, loc)
+	s, err := schedule.CronIn(expr, loc)
 	must(t, err)
 	return s
 }
@@ -101,8 +101,7 @@ func place(t *testing.T, name string) *time.Location {
 	return loc
 }
 
-// TestCronWhereClocksAreSet has the clocks of Berlin skip 02:00 to 03:00 and show it twice, those of New York an hour as
-// well, and those of Lord Howe half an hour.
+// In Berlin and New York the clocks skip an hour and show one twice, on Lord Howe half an hour.
 func TestCronWhereClocksAreSet(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -128,7 +127,7 @@ func TestCronWhereClocksAreSet(t *testing.T) {
 	}
 }
 
-// Whenever a process asks, it finds the occurrences that the others find.
+// The occurrences do not depend on the time given.
 func TestCronIsTheSameFromEverywhere(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "UTC"} {
@@ -147,15 +146,15 @@ func TestCronIsTheSameFromEverywhere(t *testing.T) {
 	}
 }
 
-func TestBadCronIsRefused(t *testing.T) {
+func TestCronRejectsBadExpressions(t *testing.T) {
 	t.Parallel()
 	for _, expr := range []string{
 		"", "* * * *", "* * * * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *", "* * * * 8", "5,99 * * * *", "99,5 * * * *",
 		"*/0 * * * *", "a * * * *", "1-0 * * * *", "0 0 30 2 *", "@fortnightly", "1,,2 * * * *", "-1 * * * *", "0-59/61/2 * * * *",
 	} {
-		_, err := delayq.Cron(expr)
+		_, err := schedule.Cron(expr)
 		wantInvalid(t, err, "cron expression", expr)
 	}
-	_, err := delayq.CronIn("* * * * *", nil)
+	_, err := schedule.CronIn("* * * * *", nil)
 	wantInvalid(t, err, "location", "nil")
 }

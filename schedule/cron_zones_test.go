@@ -1,4 +1,4 @@
-package delayq_test
+package schedule_test
 
 import (
 	"archive/zip"
@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/schedule"
 )
 
 var everyZoneDaily = flag.Bool("every-zone-daily", false, "TestCronInEveryZone: compare every day of every zone, which takes minutes")
@@ -27,8 +27,9 @@ const (
 	yearsOfZones     = 40
 )
 
-// zoneFiles returns the zones of both kinds of data: those of the system, which list each change of the clocks for decades, and those of
-// Go, which are what time/tzdata embeds and give a rule instead. Zones with equal bytes appear once.
+// zoneFiles returns the zones of both kinds of data. The system's data list each change of the
+// clocks for decades. Go's data, which time/tzdata embeds, give a rule instead. Zones with equal
+// bytes appear once.
 func zoneFiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	all := make(map[string][]byte)
@@ -72,7 +73,8 @@ func zoneFiles(t *testing.T) map[string][]byte {
 	return all
 }
 
-// A zoneCheck holds what CronIn finds in one zone against every instant at which the clocks there show the time.
+// A zoneCheck compares the occurrences that CronIn finds in one zone with all instants at which the
+// clocks there show the time.
 type zoneCheck struct {
 	loc     *time.Location
 	offsets []int       // seconds, all that the zone has in these years
@@ -111,7 +113,7 @@ func (z *zoneCheck) shown(year int, month time.Month, day, hour, minute int) (at
 
 // compare walks from one day to another and returns the first difference.
 func (z *zoneCheck) compare(expr string, hour, minute int, from, to time.Time) error {
-	s, err := delayq.CronIn(expr, z.loc)
+	s, err := schedule.CronIn(expr, z.loc)
 	if err != nil {
 		return err
 	}
@@ -130,7 +132,8 @@ func (z *zoneCheck) compare(expr string, hour, minute int, from, to time.Time) e
 	return nil
 }
 
-// interesting returns the spans in which a schedule may go wrong: about each change of the clocks, and the turn of each year.
+// interesting returns the spans in which a schedule may go wrong: around each change of the clocks
+// and the turn of each year.
 func (z *zoneCheck) interesting() (spans [][2]time.Time) {
 	for year := firstYearOfZones; year < firstYearOfZones+yearsOfZones; year++ {
 		turn := time.Date(year, 12, 30, 0, 0, 0, 0, time.UTC)
@@ -142,8 +145,9 @@ func (z *zoneCheck) interesting() (spans [][2]time.Time) {
 	return spans
 }
 
-// TestCronInEveryZone compares daily schedules with brute force, in all zones of both kinds of data over 40 years: on the days about each
-// change of the clocks and each turn of a year, and with -every-zone-daily on all days.
+// TestCronInEveryZone compares daily schedules with brute force, in all zones of both kinds of data
+// over 40 years: on the days around each change of the clocks and each turn of a year. With
+// -every-zone-daily it compares all days.
 func TestCronInEveryZone(t *testing.T) {
 	t.Parallel()
 	files := zoneFiles(t)

@@ -1,23 +1,32 @@
-package delayq
+// Package schedule pushes messages again and again: every hour, or at half past six on working
+// days. A [Schedule] says when, and [Repeat] pushes the messages.
+//
+//	s, err := schedule.CronIn("30 6 * * MON-FRI", berlin)
+//	err = schedule.Repeat(ctx, q, "report", s, body)
+//
+// Each process of a service may run the same Repeat. Each occurrence is one message all the same.
+package schedule
 
 import (
 	"fmt"
 	"time"
 
+	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/guard"
 )
 
-// Schedule says when something is to happen again, for [Queue.Repeat]. [Every] and [Cron] make them. It is called from
+// Schedule says when messages are due. [Every], [Cron] and [CronIn] return one. It is called from
 // many goroutines.
 type Schedule interface {
-	// Next returns the first occurrence after a time, or the zero time when there is none any more. An occurrence is
-	// one whatever the time asked about, in every process: each finds the same ones.
+	// Next returns the first occurrence after a time, or the zero time when there is none. The
+	// occurrences are the same in every process, and do not depend on the time given.
 	Next(after time.Time) time.Time
 }
 
-// Every returns a schedule whose occurrences are a time apart, 1 s to 400 days. They are the multiples of d since 1970, UTC, so
-// that all processes agree on them: Every(time.Hour) is on the hour, wherever and whenever a process begins.
+// Every returns a schedule whose occurrences are d apart, 1 s to 400 days. They are the multiples
+// of d since 1970, UTC, so that all processes agree on them: Every(time.Hour) is on the hour. For
+// any other d there is no occurrence, and [Repeat] returns [delayq.ErrInvalid].
 func Every(d time.Duration) Schedule { return every(d) }
 
 type every time.Duration
@@ -48,13 +57,13 @@ func validSchedule(s Schedule) error {
 	if s == nil {
 		return backend.Invalid("schedule", described("nil"), "one that Every or Cron returns")
 	}
-	if v, ok := s.(interface{ validate() error }); ok {
-		return v.validate()
+	if e, ok := s.(every); ok {
+		return e.validate()
 	}
 	return nil
 }
 
-// nextAfter asks a schedule, which may be somebody else's.
+// nextAfter calls a schedule that the user may have written.
 func nextAfter(s Schedule, after time.Time) (time.Time, error) {
 	var next time.Time
 	if err := guard.Call("schedule", func() { next = s.Next(after) }); err != nil || next.IsZero() {
@@ -63,5 +72,15 @@ func nextAfter(s Schedule, after time.Time) (time.Time, error) {
 	if !next.After(after) {
 		return next, backend.Invalid("occurrence", next, "one after "+after.Format(time.RFC3339Nano))
 	}
-	return next, validDue(next)
+	return next, nil
+}
+
+// described is a value that an error shows as it is, without quotes.
+type described string
+
+func opError(op, queue, id string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &delayq.OpError{Op: op, Queue: queue, ID: id, Err: err}
 }
