@@ -9,8 +9,8 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// Ending the context stops a consumer gracefully: what is being handled is finished, what is
-// not stays in the queue. A program takes the context from signal.NotifyContext.
+// Ending the context stops a consumer gracefully: running handlers finish, and other messages stay
+// in the queue. A program takes the context from signal.NotifyContext.
 func Example_gracefulShutdown() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
