@@ -167,7 +167,7 @@ func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Durat
 	})
 }
 
-func (q *Queue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
+func (q *Queue) Dead(ctx context.Context, bs []backend.Burial) []error {
 	return q.each(ctx, len(bs), func(i int) error {
 		return q.held(bs[i].Lease, func(m *message) {
 			q.remove(m)
