@@ -143,7 +143,8 @@ func tests(t *testing.T) (names []string) {
 	return names
 }
 
-// What the pages say to run, and the tests that they name as proof, are there: go test finds nothing wrong with a name that nothing has.
+// What the pages say to run, and the tests that they name as proof, are there: go test finds
+// nothing wrong with a name that nothing has.
 func TestNamedTests(t *testing.T) {
 	t.Parallel()
 	all := tests(t)
@@ -174,7 +175,8 @@ func TestMakeDemo(t *testing.T) {
 	}
 }
 
-// The whole programs on the pages are built and run, each in a module of its own as a new user would have, and end well.
+// The whole programs on the pages are built and run, each in a module of its own as a new user
+// would have, and end well.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	testenv.In(t, testenv.All)

@@ -124,8 +124,9 @@ func TestSentinelsAreReachable(t *testing.T) {
 	}
 }
 
-// The sentinels that a store, a lease or a consumer returns live in the errors.go of package backend, or in the internal
-// packages. Each is described there and exported here once. Those that handlers return live here.
+// The sentinels that a store, a lease or a consumer returns live in the errors.go of package
+// backend, or in the internal packages. Each is described there and exported here once. Those that
+// handlers return live here.
 func TestSentinelsAreExportedOnce(t *testing.T) {
 	t.Parallel()
 	theirs, ours := make(map[string]string), errorVars(t, ".")

@@ -67,7 +67,8 @@ var badErrors = map[string]error{
 	"ErrDrop beside a bad Is":  fmt.Errorf("%w %w", &badError{onIs: oops}, errHandler),
 }
 
-// An error is a failure, whatever its methods do: the message is tried again and becomes a dead letter, and its worker goes on.
+// An error is a failure, whatever its methods do: the message is tried again and becomes a dead
+// letter, and its worker goes on.
 func TestBadErrorsAreFailures(t *testing.T) {
 	t.Parallel()
 	for name, bad := range badErrors {
@@ -109,7 +110,8 @@ func wantSurvival(t *testing.T, q delayq.Queue, fail func() error, wantAttempts 
 	wantCounts(t, q, delayq.Stats{Dead: 1})
 }
 
-// TestHandlerChangesItsDelivery counts attempts as the store does, whatever a handler writes into its Delivery.
+// TestHandlerChangesItsDelivery counts attempts as the store does, whatever a handler writes into
+// its Delivery.
 func TestHandlerChangesItsDelivery(t *testing.T) {
 	t.Parallel()
 	for _, attempt := range []int{-1, 0, 1 << 62} {

@@ -318,7 +318,8 @@ func TestAckBatchReportsEach(t *testing.T) {
 	wantCounts(t, q, delayq.Stats{Scheduled: 1})
 }
 
-// Whatever is tried with a settled delivery changes nothing, and the error says that it was settled rather than late.
+// Whatever is tried with a settled delivery changes nothing, and the error says that it was settled
+// rather than late.
 func TestSettledDeliveryIsSettled(t *testing.T) {
 	t.Parallel()
 	for name, settle := range methods {

@@ -109,7 +109,8 @@ var badHandlers = map[string]func(*testing.T, *stage){
 	},
 }
 
-// What docs/observability.md says of handlers that go wrong is what a user sees, no more and no less.
+// What docs/observability.md says of handlers that go wrong is what a user sees, no more and no
+// less.
 func TestBadHandlersAreSeen(t *testing.T) {
 	t.Parallel()
 	sections := documented(t)

@@ -121,7 +121,8 @@ func (q *foreignQueue) Receive(ctx context.Context, limit int, lease time.Durati
 	return ds, err
 }
 
-// Neither a clock that is wrong nor a lease that was renewed shows in the lateness, but the wait for a worker does.
+// Neither a clock that is wrong nor a lease that was renewed shows in the lateness, but the wait
+// for a worker does.
 func TestLatenessIsByTheStoresClock(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []time.Duration{-time.Hour, 0, time.Hour} {
@@ -146,8 +147,8 @@ func TestLatenessIsByTheStoresClock(t *testing.T) {
 	}
 }
 
-// failures are all kinds of delayq.failures that a handler or a store alone makes; those of handlers that do not obey are
-// with TestBadHandlersAreSeen.
+// failures are all kinds of delayq.failures that a handler or a store alone makes; those of
+// handlers that do not obey are with TestBadHandlersAreSeen.
 var failures = map[string]func(t *testing.T, q delayq.Queue, s *seam){
 	"handler": func(t *testing.T, q delayq.Queue, _ *seam) { consumeFor(t, q, returning(errHandler)) },
 	"panic": func(t *testing.T, q delayq.Queue, _ *seam) {
@@ -298,7 +299,8 @@ func (m *registering) Float64ObservableGauge(
 	return m.Meter.Float64ObservableGauge(name, opts...)
 }
 
-// everything makes each metric move, with each of its attributes, and returns the names of those made.
+// everything makes each metric move, with each of its attributes, and returns the names of those
+// made.
 func everything(t *testing.T, w *watcher) (made []string) {
 	t.Helper()
 	r := &register{MeterProvider: w.meters}

@@ -11,7 +11,8 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// Another worker has the message once the lease of one that ignores its timeout has ended; the others never wait.
+// Another worker has the message once the lease of one that ignores its timeout has ended; the
+// others never wait.
 func TestTimeoutIgnored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
