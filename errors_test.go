@@ -92,7 +92,7 @@ var sentinels = map[string]struct {
 	}},
 }
 
-// pushFailing returns what Push makes of a store's error.
+// pushFailing returns Push's error for a store's error.
 func pushFailing(t *testing.T, stored error) error {
 	s := newSeam()
 	s.before = func(_ context.Context, op string) error {
@@ -198,7 +198,7 @@ func errorVars(t *testing.T, dir string) map[string]errorVar {
 	return vars
 }
 
-// written returns what an expression selects or calls: "pkg.Name".
+// written returns the text of a selector or call: "pkg.Name".
 func written(e ast.Expr) string {
 	if call, ok := e.(*ast.CallExpr); ok {
 		e = call.Fun

@@ -15,8 +15,8 @@ import (
 	"github.com/delayq/delayq/memory"
 )
 
-// patience is how long a test waits, in real time, for what must happen: long, since only a
-// failing test ever waits that long.
+// patience bounds, in real time, a wait for an event that must happen: long, since only a failing
+// test ever waits that long.
 const patience = 30 * time.Second
 
 var silent = slog.New(slog.DiscardHandler)
@@ -104,7 +104,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// wantIs checks that an error is the sentinel and says what was being done.
+// wantIs checks that an error is the sentinel and names the operation.
 func wantIs(t *testing.T, err, sentinel error) {
 	t.Helper()
 	if !errors.Is(err, sentinel) {
@@ -126,7 +126,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// A journal keeps what is logged.
+// A journal collects log lines.
 type journal struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -153,11 +153,11 @@ func (j *journal) logger() delayq.Option {
 type seam struct {
 	backend.Backend
 
-	// before runs ahead of each call of the store; an error is answered in the call's stead.
+	// before runs ahead of each call of the store; its error is returned instead of calling.
 	before func(ctx context.Context, op string) error
 	// after runs when the call has been done.
 	after func(op string)
-	// traits changes what the backend promises.
+	// traits changes the backend's promises.
 	traits func(*backend.Traits)
 	// largest is the largest limit that a Receive was given.
 	largest atomic.Int64

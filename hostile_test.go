@@ -40,12 +40,12 @@ func (e *badError) Unwrap() []error { do(e.onUnwrap); return []error{nil} }
 
 func oops() { panic("oops") }
 
-// panicsWithItself cannot be printed, nor can what it panics with.
+// panicsWithItself cannot be printed, nor can its panic.
 type panicsWithItself struct{}
 
 func (e panicsWithItself) Error() string { panic(e) }
 
-// badErrors are what a handler may return, or panic with.
+// badErrors are values that a handler may return, or panic with.
 var badErrors = map[string]error{
 	"nil pointer":              (*badError)(nil),
 	"nil pointer, wrapped":     fmt.Errorf("%w", error((*badError)(nil))),

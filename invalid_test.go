@@ -16,7 +16,7 @@ import (
 	"github.com/delayq/delayq/memory"
 )
 
-// wantInvalid checks that an error names the value that cannot be used and what can.
+// wantInvalid checks that an error names the bad value and the allowed ones.
 func wantInvalid(t *testing.T, err error, what, value string) {
 	t.Helper()
 	wantIs(t, err, delayq.ErrInvalid)
@@ -284,7 +284,7 @@ func TestDeliveryOfAnotherQueueIsRefused(t *testing.T) {
 	})
 }
 
-// What the limits let through, to the last byte and nanosecond.
+// Values at the limits, to the last byte and nanosecond.
 func TestLimitsAreInclusive(t *testing.T) {
 	t.Parallel()
 	anyBytes := "\x00\xff\xc3\n"

@@ -277,7 +277,7 @@ func TestStopWhenNothingCanBeGivenBack(t *testing.T) {
 	})
 }
 
-// What is claimed ahead of messages that turn large is given back where it is too much.
+// Messages claimed ahead that turn out large are given back where they are too much.
 func TestPrefetchIsBoundInBytes(t *testing.T) {
 	t.Parallel()
 	const workers, size = 8, 256 << 10
@@ -336,7 +336,7 @@ func TestOrderWithPrefetch(t *testing.T) {
 	}
 }
 
-// One worker takes one message at a time, unless it is told otherwise: what is pushed with an
+// One worker takes one message at a time, unless an option says otherwise: a message pushed with an
 // earlier due time comes first.
 func TestOneWorkerClaimsOneMessage(t *testing.T) {
 	t.Parallel()

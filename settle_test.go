@@ -65,8 +65,8 @@ func TestSettlingTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// A caller does not wait longer than its context for another's reply; what it knows then is that
-// the lease is lost.
+// A caller does not wait longer than its context for another's reply; then its error is that the
+// lease is lost.
 func TestSettlingDoesNotOutwaitItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,7 +83,8 @@ func TestSettlingDoesNotOutwaitItsContext(t *testing.T) {
 	})
 }
 
-// Whatever settles a delivery beside whatever else, one call succeeds and the others know.
+// However a delivery is settled at the same time, one call succeeds and the others return
+// ErrSettled.
 func TestSettlingInAllWaysAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 50 {
@@ -330,7 +331,7 @@ func TestHandlerThatHangsUntilEachStop(t *testing.T) {
 	})
 }
 
-// What a store says of a failure passes through the errors of single calls and of batches.
+// A store's text for a failure passes through the errors of single calls and of batches.
 func TestTemporaryErrorsPass(t *testing.T) {
 	t.Parallel()
 	for _, temporary := range []error{delayq.ErrUnavailable, delayq.ErrOutcomeUnknown} {

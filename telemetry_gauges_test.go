@@ -51,7 +51,7 @@ func TestAgeOfWhatIsNotDue(t *testing.T) {
 	})
 }
 
-// A counted backend knows how often its queue is asked for Stats, and may have that wait.
+// A counted backend counts the calls of Stats, and may delay them.
 type counted struct {
 	backend.Backend
 	calls atomic.Int64

@@ -43,7 +43,7 @@ func TestTimeoutIgnored(t *testing.T) {
 	})
 }
 
-// What ends in time, or just after, is done.
+// A handler that ends in time, or just after, is done.
 func TestTimeoutKept(t *testing.T) {
 	t.Parallel()
 	for _, took := range []time.Duration{0, time.Minute - 1, time.Minute + 1, time.Minute + 6*time.Second} {
@@ -128,7 +128,7 @@ func TestRateLimit(t *testing.T) {
 	})
 }
 
-// A limit leaves what it does not let pass to others.
+// A limit leaves the other messages to other consumers.
 func TestRateLimitLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

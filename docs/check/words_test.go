@@ -89,6 +89,8 @@ func hasOurWords(path string) bool {
 	switch filepath.Ext(path) {
 	case ".go":
 		return path != "docs/check/words_test.go"
+	case ".java", ".sh":
+		return true
 	case ".md":
 		return path != "CHANGELOG.md"
 	}
