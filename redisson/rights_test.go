@@ -44,7 +44,7 @@ func TestWithoutARight(t *testing.T) {
 		client := userWithout(t, server, lacking)
 		failed := 0
 		for _, c := range bothWays {
-			for _, v := range operations {
+			for _, v := range ventures {
 				t.Run(lacking+"/"+c.Name()+"/"+v.name, func(t *testing.T) {
 					if v.lacks(newTestQueue(t, server, c), client, lacking) {
 						failed++
@@ -59,7 +59,7 @@ func TestWithoutARight(t *testing.T) {
 }
 
 // lacks reports whether the call failed.
-func (v *operation) lacks(tr *testQueue, client *redis.Client, right string) bool {
+func (v *venture) lacks(tr *testQueue, client *redis.Client, right string) bool {
 	if v.before != nil {
 		v.before(tr)
 	}
@@ -72,7 +72,7 @@ func (v *operation) lacks(tr *testQueue, client *redis.Client, right string) boo
 }
 
 // done are the errors allowed of a call that may have done its work.
-func (v *operation) done() *operation {
+func (v *venture) done() *venture {
 	done := *v
 	if strings.HasPrefix(v.name, "claim") {
 		done.most++
@@ -80,12 +80,12 @@ func (v *operation) done() *operation {
 	return &done
 }
 
-// TestKeyOfAnotherType runs each call on a queue where another program has replaced one of the
+// TestAKeyOfAnotherType runs each call on a queue where another program has replaced one of the
 // keys. A call that fails loses nothing under the other keys.
-func TestKeyOfAnotherType(t *testing.T) {
+func TestAKeyOfAnotherType(t *testing.T) {
 	t.Parallel()
 	for _, c := range bothWays {
-		for _, v := range operations {
+		for _, v := range ventures {
 			for _, key := range []string{"", "times", "index", "leases", "held", "states", "dead", "graves", "seq", "handed", "payloads", "quarantine"} {
 				if v.name == "purge" { // it deletes whatever is there
 					continue
@@ -100,7 +100,7 @@ func TestKeyOfAnotherType(t *testing.T) {
 }
 
 // mistyped does not try a key that holds something of the queue's.
-func (v *operation) mistyped(tr *testQueue, key string) {
+func (v *venture) mistyped(tr *testQueue, key string) {
 	if v.before != nil {
 		v.before(tr)
 	}

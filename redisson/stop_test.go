@@ -222,8 +222,8 @@ func (w worker) restore(tr *testQueue) error {
 	return errors.Join(w.b.Quarantine(tr.name).Restore(tr.ctx, ids)...)
 }
 
-// A operation is a call that fails half-way.
-type operation struct {
+// A venture is a call that fails half-way.
+type venture struct {
 	name   string
 	marker string // what only its script has
 	before func(*testQueue)
@@ -242,7 +242,7 @@ const (
 	rescheduleMarker = "-- Moves messages that wait"
 )
 
-var operations = []operation{
+var ventures = []venture{
 	{name: "push", marker: "-- Stores messages", gone: true, first: 1, most: 1, do: func(w worker, tr *testQueue) error {
 		return errors.Join(w.s.Schedule(tr.ctx, tr.three())...)
 	}},
@@ -309,7 +309,7 @@ var bothWays = []redisson.Codec{redisson.Bytes, redisson.Envelope}
 func TestStoppedScripts(t *testing.T) {
 	t.Parallel()
 	for _, c := range bothWays {
-		for _, v := range operations {
+		for _, v := range ventures {
 			t.Run(c.Name()+"/"+v.name, func(t *testing.T) {
 				t.Parallel()
 				for n := 1; ; n++ {
@@ -328,7 +328,7 @@ func TestStoppedScripts(t *testing.T) {
 }
 
 // stop reports whether there was such a write.
-func (v *operation) stop(tr *testQueue, n int) (met bool) {
+func (v *venture) stop(tr *testQueue, n int) (met bool) {
 	if v.before != nil {
 		v.before(tr)
 	}
@@ -363,7 +363,7 @@ func (tr *testQueue) onceForJava(stop error) {
 }
 
 // complete checks that nothing of the queue is lost, twice there, or left.
-func (tr *testQueue) complete(v *operation, stop error) {
+func (tr *testQueue) complete(v *venture, stop error) {
 	tr.t.Helper()
 	tr.onceForJava(stop)
 	got := make(map[string]int)

@@ -42,7 +42,7 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 	bids := makeBids(due, c.Now, lease, name)
 	if err := s.sendBids(ctx, node, bids); err != nil {
 		s.undo(ctx, node, bids)
-		return s.claimByScript(ctx, limit, lease, name, err)
+		return s.withoutBids(ctx, limit, lease, name, err)
 	}
 	c.Next = c.Now // there may be more, and workers that lost the race look again
 	var bad []unreadable
@@ -54,10 +54,10 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 	return c, err
 }
 
-// claimByScript claims where the MULTI failed. A server that is out of memory rejects any MULTI
+// withoutBids claims where the MULTI failed. A server that is out of memory rejects any MULTI
 // that adds an entry, even one that removes one first. If the reply was lost, the MULTI may have
 // been executed.
-func (s *Store) claimByScript(ctx context.Context, limit int, lease time.Duration, name string, failed error) (script.Claim, error) {
+func (s *Store) withoutBids(ctx context.Context, limit int, lease time.Duration, name string, failed error) (script.Claim, error) {
 	err := script.Translate(failed)
 	switch {
 	case script.Unknown(ctx, failed):

@@ -41,7 +41,7 @@ func TestWithoutARight(t *testing.T) {
 	for _, lacking := range rights {
 		client := userWithout(t, server, lacking, rights)
 		failed := 0
-		for _, v := range operations {
+		for _, v := range ventures {
 			t.Run(lacking+"/"+v.name, func(t *testing.T) {
 				if v.lacks(newTrialOn(t, server), client, lacking) {
 					failed++
@@ -61,7 +61,7 @@ func userWithout(t *testing.T, server *testenv.RedisServer, lacking string, righ
 }
 
 // lacks reports whether the call failed. One that fails has deleted nothing.
-func (v *operation) lacks(tr *trial, client *redis.Client, right string) bool {
+func (v *venture) lacks(tr *trial, client *redis.Client, right string) bool {
 	if v.before != nil {
 		v.before(tr)
 	}

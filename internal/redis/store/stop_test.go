@@ -17,8 +17,8 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// A operation is a call that is stopped half-way.
-type operation struct {
+// A venture is a call that is stopped half-way.
+type venture struct {
 	name   string
 	marker string // what only its script has
 	before func(*trial)
@@ -111,7 +111,7 @@ func byScript(s *store.Store) claimer    { return s.Claim }
 func byMover(s *store.Store) claimer     { return s.MoveAndTake }
 func byArbitrate(s *store.Store) claimer { return s.Arbitrate }
 
-var operations = []operation{
+var ventures = []venture{
 	{name: "push", marker: "-- Stores messages", gone: true, first: 1, most: 1, do: func(tr *trial, s *store.Store) error {
 		return errors.Join(s.Schedule(tr.ctx, []backend.Message{{ID: "a"}, {ID: "b"}, {ID: "c", UniqueFor: time.Minute}})...)
 	}},
@@ -170,7 +170,7 @@ func rescheduleAll(tr *trial, s *store.Store) error {
 // there, once, and nothing is left after all are acked.
 func TestStoppedScripts(t *testing.T) {
 	t.Parallel()
-	for _, v := range operations {
+	for _, v := range ventures {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
 			for n := 1; ; n++ {
@@ -188,7 +188,7 @@ func TestStoppedScripts(t *testing.T) {
 }
 
 // stop reports whether there was such a write.
-func (v *operation) stop(tr *trial, n int) (met bool) {
+func (v *venture) stop(tr *trial, n int) (met bool) {
 	if v.before != nil {
 		v.before(tr)
 	}
@@ -208,7 +208,7 @@ func (v *operation) stop(tr *trial, n int) (met bool) {
 }
 
 // complete checks that nothing of the queue is lost, twice there, or left.
-func (tr *trial) complete(v *operation, stop error) {
+func (tr *trial) complete(v *venture, stop error) {
 	tr.t.Helper()
 	tr.clock.Advance(2 * time.Hour) // all leases end, and all is due
 	got := make(map[string]int)
