@@ -54,9 +54,9 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 	return c, err
 }
 
-// withoutBids claims where the MULTI failed. A server that is out of memory rejects any MULTI
-// that adds an entry, even one that removes one first. If the reply was lost, the MULTI may have
-// been executed.
+// withoutBids claims where the MULTI failed. A server that is out of memory rejects any MULTI that
+// adds an entry, even one that removes one first. If the reply was lost, the MULTI may have been
+// executed.
 func (s *Store) withoutBids(ctx context.Context, limit int, lease time.Duration, name string, failed error) (script.Claim, error) {
 	err := script.Translate(failed)
 	switch {
