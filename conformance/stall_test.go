@@ -25,6 +25,7 @@ import (
 	"github.com/delayq/delayq/memory"
 	"github.com/delayq/delayq/rabbitmq"
 	"github.com/delayq/delayq/redisson"
+	"github.com/delayq/delayq/schedule"
 	"github.com/delayq/delayq/zsetpoll"
 )
 
@@ -207,6 +208,9 @@ func stallCalls() map[string]stallCall {
 		"DeadBatch":    {prepare: (*stallRound).receive, do: func(ctx context.Context, r *stallRound) error { return r.q.DeadBatch(ctx, r.ds, "reason") }},
 		"Extend":       one(func(ctx context.Context, d *delayq.Delivery) error { return d.Extend(ctx, time.Minute) }),
 		"Dead":         one(func(ctx context.Context, d *delayq.Delivery) error { return d.Dead(ctx, "reason") }),
+		"Repeat": fresh(func(ctx context.Context, r *stallRound) error {
+			return schedule.Repeat(ctx, r.q, "hourly", schedule.Every(time.Hour), []byte("x"))
+		}),
 		"Dead.List": dead(func(ctx context.Context, _ *stallRound, l delayq.DeadLetters) error {
 			_, _, err := l.List(ctx, "", 10)
 			return err

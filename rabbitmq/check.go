@@ -24,7 +24,8 @@ type checker struct {
 	stop  context.CancelFunc
 	begin sync.Once
 	over  sync.WaitGroup
-	fresh atomic.Bool // a handle was opened since the last check
+	fresh atomic.Bool   // a handle was opened since the last check
+	newly chan struct{} // has one while watchPolicies has not looked since a handle was opened
 
 	// The rest belongs to the goroutine.
 	session *session
@@ -36,7 +37,7 @@ type checker struct {
 }
 
 func newChecker(b *Backend) *checker {
-	c := &checker{b: b}
+	c := &checker{b: b, newly: make(chan struct{}, 1)}
 	c.life, c.stop = context.WithCancel(context.Background())
 	return c
 }
@@ -44,12 +45,19 @@ func newChecker(b *Backend) *checker {
 // opened notes that there is a further handle.
 func (c *checker) opened(log *slog.Logger) {
 	c.fresh.Store(true)
+	select {
+	case c.newly <- struct{}{}:
+	default:
+	}
 	c.begin.Do(func() {
 		if c.life.Err() == nil {
 			if c.b.deadLetters() {
 				log.Info("delayq: if the broker crashes, messages can come 180 s late and more, unless dead_letter_worker_publisher_confirm_timeout is set; see docs/rabbitmq.md")
 			}
 			c.over.Go(func() { c.run(log) })
+			if c.b.management != "" {
+				c.over.Go(func() { c.b.watchPolicies(c.life, c.newly, log) })
+			}
 		}
 	})
 }

@@ -5,16 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/rabbitmq"
 )
 
 // kill has messages die, in the order of their numbers.
-func kill(ctx context.Context, t *testing.T, q backend.Queue, n int) {
+func kill(ctx context.Context, t testing.TB, q backend.Queue, n int) {
 	t.Helper()
 	must(t, q.Schedule(ctx, batch("dead", n, 0))...)
 	for died := 0; died < n; {
@@ -46,12 +48,20 @@ func listDead(ctx context.Context, q backend.Queue, limit int) (ids []string, er
 	}
 }
 
-// TestManyDeadLetters lists thousands in pages of several sizes, and brings them all back.
+// TestManyDeadLetters lists thousands in pages of several sizes, and brings them all back. The
+// broker's replies take so long that a round trip for each letter would outlast the deadline.
 func TestManyDeadLetters(t *testing.T) {
 	const n = 3000
-	ctx := deadline(t, 90*time.Second)
-	q := open(t, vhost(t))
-	kill(ctx, t, q, n)
+	const within, latency = 100 * time.Second, 50 * time.Millisecond
+	server, vhost := sharedVhost(t)
+	kill(deadline(t, 2*time.Minute), t, open(t, server.VhostURL(vhost)), n)
+	far := testenv.Proxy(t, server.Addr())
+	q := open(t, strings.Replace(server.VhostURL(vhost), server.Addr(), far.Addr(), 1))
+	if n*latency < within {
+		t.Fatal("a round trip for each letter would not be noticed")
+	}
+	far.Latency(latency)
+	ctx := deadline(t, within)
 	for _, limit := range []int{100, 1000, n} {
 		began := time.Now()
 		ids, err := listDead(ctx, q, limit)
@@ -69,6 +79,8 @@ func TestManyDeadLetters(t *testing.T) {
 	for part := range slices.Chunk(ids[1:], 1000) {
 		must(t, q.Redrive(ctx, part)...)
 	}
+	far.Latency(0)
+	ctx = deadline(t, 2*time.Minute)
 	for seen := make(map[string]bool); len(seen) < n; {
 		ds, err := q.Receive(ctx, n, time.Minute)
 		must(t, err)
@@ -81,6 +93,29 @@ func TestManyDeadLetters(t *testing.T) {
 	if must(t, err); len(left) > 0 {
 		t.Errorf("%d dead letters are left", len(left))
 	}
+}
+
+// BenchmarkDeadLetters lists 3,000 dead letters in pages of 100, and redrives one of them.
+func BenchmarkDeadLetters(b *testing.B) {
+	const n = 3000
+	ctx, server := b.Context(), testenv.SharedRabbitMQ(b)
+	back := rabbitmq.New(server.VhostURL(server.Vhost(b)))
+	defer func() { must(b, back.Close()) }()
+	q, err := back.Open(ctx, "dead", quiet())
+	must(b, err)
+	kill(ctx, b, q, n)
+	var listing, redriving time.Duration
+	for b.Loop() {
+		began := time.Now()
+		ids, err := listDead(ctx, q, 100)
+		must(b, err)
+		listing += time.Since(began)
+		began = time.Now()
+		must(b, q.Redrive(ctx, ids[:1])...)
+		redriving += time.Since(began)
+	}
+	b.ReportMetric(float64(listing.Milliseconds())/float64(b.N), "ms/listing")
+	b.ReportMetric(float64(redriving.Milliseconds())/float64(b.N), "ms/redrive")
 }
 
 // TestDeadLettersSideBySide lists, redrives and deletes at once, in handles of one connection and

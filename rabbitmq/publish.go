@@ -117,7 +117,9 @@ func (p *publisher) publishRetrying(ctx context.Context, ms []*publication) {
 		p.attempt(ctx, refused)
 	}
 	for _, m := range failedWith(ms, errRefused) {
-		m.q.warnRefused(m.key)
+		if m.key == m.q.names.queue(m.q.name) {
+			m.q.noteRefusal()
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -24,17 +23,17 @@ type queue struct {
 	loop       *channelLoop
 	sub        *link // it consumes on
 
-	listing listing      // of dead letters
-	refusal atomic.Int64 // when the log last said that the queue refuses messages, in ns since 1970
+	listing listing // of dead letters
+	refusal refusal
 
 	closing sync.Once
 }
 
 var _ backend.Queue = (*queue)(nil)
 
-func newQueue(b *Backend, name string, sub *link, log *slog.Logger) *queue {
-	q := &queue{b: b, name: name, names: b.names, log: log, sub: sub}
-	q.tombstones = newQueueTombstones(&b.options, b.names.queue(name), log)
+func newQueue(b *Backend, name string, sub *link, o backend.Options) *queue {
+	q := &queue{b: b, name: name, names: b.names, log: o.Logger, sub: sub, refusal: refusal{report: o.Refused}}
+	q.tombstones = newQueueTombstones(&b.options, b.names.queue(name), q.log)
 	q.loop = newChannelLoop(q)
 	return q
 }
@@ -251,15 +250,4 @@ func (q *queue) Close() error {
 		q.b.forget(q)
 	})
 	return nil
-}
-
-// warnRefused warns, once a minute at most, that the queue itself refuses messages. Levels that
-// cannot pass messages on to it delay those of all queues.
-func (q *queue) warnRefused(key string) {
-	now := time.Now().UnixNano()
-	if last := q.refusal.Load(); key != q.names.queue(q.name) || now-last < int64(time.Minute) || !q.refusal.CompareAndSwap(last, now) {
-		return
-	}
-	q.log.Warn("delayq: a queue refuses messages: it has no leader, or it is full and a policy sets overflow to reject-publish. "+
-		"Delayed messages of all queues come late meanwhile. Without that overflow, the oldest messages go to undeliverable", "queue", q.name)
 }

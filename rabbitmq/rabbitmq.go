@@ -72,7 +72,7 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	if err != nil {
 		return nil, err
 	}
-	q := newQueue(b, name, sub, o.Logger)
+	q := newQueue(b, name, sub, o)
 	err = q.declare(ctx)
 	b.handles.Store(q, struct{}{})
 	b.check.opened(o.Logger)
