@@ -80,9 +80,9 @@ func (q *queue) ReleaseBatch(ctx context.Context, ds []*Delivery) error {
 func (q *queue) DeadBatch(ctx context.Context, ds []*Delivery, reason string) error {
 	reason = cut(reason, backend.MaxReason)
 	return q.settleBatch(ctx, telemetry.Dead, ds, nil, func(ls []backend.Lease) []error {
-		bs := make([]backend.Burial, len(ls))
+		bs := make([]backend.DeadLetterRequest, len(ls))
 		for i, l := range ls {
-			bs[i] = backend.Burial{Lease: l, Reason: reason}
+			bs[i] = backend.DeadLetterRequest{Lease: l, Reason: reason}
 		}
 		return q.store.Dead(ctx, bs)
 	})

@@ -354,7 +354,7 @@ func pushImpatiently(t *testing.T, q delayq.Queue, goroutines, each int) map[str
 	return outcomes
 }
 
-// drain takes and acknowledges what is there, and counts it by id.
+// drain takes and acknowledges the messages that are there, and counts them by id.
 func drain(t *testing.T, q delayq.Queue) map[string]int {
 	t.Helper()
 	there := make(map[string]int)

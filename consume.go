@@ -62,15 +62,15 @@ func newConsumeOptions(opts []ConsumeOption) (*consumeOptions, error) {
 }
 
 // ValidateConsumeOptions returns the error that [Consumer.Consume] would return for these options,
-// an [InvalidError] or nil, so that a program can reject its users' settings early. It leaves out
-// what depends on the queue: [MaxAttempts] on a backend that lacks [CountingAttempts].
+// an [InvalidError] or nil, so that a program can reject its users' settings early. It does not
+// check [MaxAttempts] on a backend that lacks [CountingAttempts].
 func ValidateConsumeOptions(opts ...ConsumeOption) error {
 	_, err := newConsumeOptions(opts)
 	return opError("consume", "", "", err)
 }
 
-// Workers sets how many messages are handled at once, 1 to 100,000, 1 by default. No more
-// than that are leased at a time, but for what [Prefetch] allows.
+// Workers sets how many messages are handled at once, 1 to 100,000, 1 by default. No more than that
+// are leased at a time, except for messages claimed ahead by [Prefetch].
 func Workers(n int) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.Workers = n

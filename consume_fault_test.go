@@ -105,7 +105,7 @@ func TestStopDuringAnOutage(t *testing.T) {
 	}
 }
 
-// The message is not lost: it comes back when the lease ends, and nobody but the log hears why.
+// The message is not lost: it comes back when the lease ends, and only the log has the reason.
 func TestFailureToSettleIsLogged(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -174,7 +174,8 @@ func TestRetryPolicyPanics(t *testing.T) {
 	})
 }
 
-// A limit that nobody can keep is refused when it is asked for, and left out when it is not.
+// A limit that the store cannot keep is rejected when the option is given, and left out when it is
+// not.
 func TestMaxAttemptsWithoutAttempts(t *testing.T) {
 	t.Parallel()
 	s := newSeam()

@@ -145,8 +145,8 @@ func TestLostLeaseOnAFakeClock(t *testing.T) {
 	wantCounts(t, q, delayq.Stats{})
 }
 
-// A store that does not answer cannot say that a lease is lost, but gives the message to another
-// worker all the same.
+// A store that cannot be reached cannot report that a lease is lost, but gives the message to
+// another worker.
 func TestLeaseEndsThoughTheStoreIsSilent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -108,7 +108,7 @@ func TestHandlerThatIgnoresTheStop(t *testing.T) {
 			t.Errorf("stopped within %v, want the drain and five seconds", waited)
 		}
 		wantCounts(t, q, delayq.Stats{InFlight: 1})
-		time.Sleep(time.Minute) // until the lease ends, which nobody renews any more
+		time.Sleep(time.Minute) // until the lease ends, which is no longer renewed
 		d := receive(t, q)
 		if d.Attempt != 2 {
 			t.Errorf("attempt %d, want 2", d.Attempt)
@@ -226,7 +226,7 @@ func TestConsumeRacesClose(t *testing.T) {
 	}
 }
 
-// Somebody closes the backend under the queue.
+// The backend is closed under the queue.
 func TestConsumeEndsWithItsBackend(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestStopHandsBackTheUnseen(t *testing.T) {
 	}
 }
 
-// With a store that does not answer, a stop takes its time, but ends.
+// With a store that does not reply, a stop takes its time, but ends.
 func TestStopWhenTheStoreHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

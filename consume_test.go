@@ -47,7 +47,7 @@ func every(d time.Duration) delayq.ConsumeOption {
 	return delayq.Retry(delayq.Backoff{Base: d, Max: d, Factor: 1})
 }
 
-// told is a policy that keeps what it was asked.
+// told is a policy that records its arguments.
 type told struct {
 	delay func(attempt int, err error) time.Duration
 	mu    sync.Mutex
@@ -64,7 +64,7 @@ func (p *told) Delay(attempt int, err error) time.Duration {
 	return p.delay(attempt, err)
 }
 
-// Time in these tests is virtual, so that what is measured is exact.
+// Time in these tests is virtual, so that measured times are exact.
 
 func TestConsumeHandlesEachMessageWhenDue(t *testing.T) {
 	t.Parallel()
@@ -142,7 +142,7 @@ func TestPolicyIsAskedWithTheError(t *testing.T) {
 	})
 }
 
-// A policy's answer that no store takes must not cost the message.
+// A policy's delay that no store accepts must not cost the message.
 func TestAbsurdPolicyIsBounded(t *testing.T) {
 	t.Parallel()
 	const limit = time.Hour

@@ -18,8 +18,8 @@ type DeadLetters struct{ q *queue }
 
 func (q *queue) Dead() DeadLetters { return DeadLetters{q} }
 
-// List returns up to limit dead letters, the oldest death first, from a cursor on: "" at the
-// start, then what the call before returned; next is "" after the last. 1 <= limit <= [MaxBatch].
+// List returns up to limit dead letters, the oldest death first. cursor is "" at the start, and
+// otherwise the previous call's next; next is "" after the last. 1 <= limit <= [MaxBatch].
 func (l DeadLetters) List(ctx context.Context, cursor string, limit int) (letters []DeadLetter, next string, err error) {
 	if err := l.check(ctx, "list dead"); err != nil {
 		return nil, "", err
@@ -62,7 +62,7 @@ func (l DeadLetters) Redrive(ctx context.Context, ids ...string) error {
 	return l.each(ctx, "redrive", ids, func() []error { return l.q.store.Redrive(ctx, ids) })
 }
 
-// Delete deletes dead letters for good. Errors are those of Redrive.
+// Delete deletes dead letters for good. Its errors are the same as Redrive's.
 func (l DeadLetters) Delete(ctx context.Context, ids ...string) error {
 	return l.each(ctx, "delete dead", ids, func() []error { return l.q.store.DeleteDead(ctx, ids) })
 }

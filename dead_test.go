@@ -18,7 +18,7 @@ func graveyard(t *testing.T, n int, s *seam) delayq.Queue {
 	t.Helper()
 	q := newQueue(t, s.option())
 	for i := range n {
-		bury(t, q, fmt.Sprintf("%03d", i), fmt.Sprint("reason ", i))
+		pushDead(t, q, fmt.Sprintf("%03d", i), fmt.Sprint("reason ", i))
 	}
 	return q
 }
@@ -197,7 +197,7 @@ func TestRedriveAll(t *testing.T) {
 func TestLongReasonIsCut(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	bury(t, q, "x", strings.Repeat("r", backend.MaxReason+1))
+	pushDead(t, q, "x", strings.Repeat("r", backend.MaxReason+1))
 	if got := len(deadLetters(t, q)[0].Reason); got != backend.MaxReason {
 		t.Errorf("reason of %d bytes, want %d", got, backend.MaxReason)
 	}

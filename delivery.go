@@ -71,8 +71,8 @@ func (q *queue) observe(ctx context.Context, ds []Delivery) {
 	q.telemetry.Delivered(ctx, telemetry.Receive, observed...)
 }
 
-// observed returns what metrics and traces record of the delivery at a time of the queue's own
-// clock.
+// observed returns the values that metrics and traces record of the delivery, at a time of the
+// queue's own clock.
 func (d *Delivery) observed(now time.Time) telemetry.Delivery {
 	return telemetry.Delivery{
 		ID: d.ID, BodySize: len(d.Body), Headers: d.Headers, Attempt: d.Attempt, Lateness: d.lease.Late(d.Due, now),
@@ -139,7 +139,7 @@ func (d *Delivery) Release(ctx context.Context) error {
 // cut.
 func (d *Delivery) Dead(ctx context.Context, reason string) error {
 	return d.settle(ctx, telemetry.Dead, nil, func() error {
-		return one(d.q.store.Dead(ctx, []backend.Burial{{Lease: d.lease.Token(), Reason: cut(reason, backend.MaxReason)}}))
+		return one(d.q.store.Dead(ctx, []backend.DeadLetterRequest{{Lease: d.lease.Token(), Reason: cut(reason, backend.MaxReason)}}))
 	})
 }
 

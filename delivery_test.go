@@ -25,7 +25,7 @@ func TestDeliveryOfNoQueue(t *testing.T) {
 func TestLongReasonIsCutAtACharacter(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)
-	bury(t, q, "long", "x"+strings.Repeat("ж", backend.MaxReason))
+	pushDead(t, q, "long", "x"+strings.Repeat("ж", backend.MaxReason))
 	got := deadLetters(t, q)[0].Reason
 	if len(got) != backend.MaxReason-1 || !utf8.ValidString(got) {
 		t.Errorf("the reason has %d bytes, valid UTF-8: %t; want %d, true", len(got), utf8.ValidString(got), backend.MaxReason-1)

@@ -14,7 +14,8 @@
 //
 // [New] puts a queue on the backend given with [WithBackend], [Open] on the one that a URL names.
 // Without either, messages live in the process's memory. All backends pass one conformance suite;
-// what a backend cannot do returns [ErrUnsupported], and [Require] makes New fail at once instead.
+// an operation that a backend lacks returns [ErrUnsupported], and [Require] makes New fail at once
+// instead.
 //
 // # Two ways to work
 //

@@ -46,7 +46,7 @@ var (
 	makeTarget = regexp.MustCompile(`(?m)(?:^ {4}|` + "`" + `)make ([a-z-]+)`)
 	testName   = regexp.MustCompile(`\b(?:Test|Benchmark|Fuzz)[A-Z]\w*`)
 	testFunc   = regexp.MustCompile(`(?m)^func (` + testName.String() + `)\(`)
-	benchFlag  = regexp.MustCompile(`-bench[= ]'?([^\s'/]+)`) // up to the name of what is below
+	benchFlag  = regexp.MustCompile(`-bench[= ]'?([^\s'/]+)`) // up to the name of the entry below
 )
 
 // anchors are those that GitHub gives to the headings of a page.
@@ -83,7 +83,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// What the pages say to make is there.
+// Targets that the pages name exist.
 func TestMakeTargets(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile("Makefile")
@@ -99,7 +99,7 @@ func TestMakeTargets(t *testing.T) {
 	}
 }
 
-// A nested module that no target of the Makefile enters is tested by nobody.
+// A nested module that no target of the Makefile enters is never tested.
 func TestMakeEntersEveryModule(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile("Makefile")
@@ -143,7 +143,8 @@ func tests(t *testing.T) (names []string) {
 	return names
 }
 
-// What the pages say to run, and the tests that they name as proof, are there: go test finds nothing wrong with a name that nothing has.
+// Commands that the pages show, and tests that they name as proof, exist: go test finds nothing
+// wrong with an unknown name.
 func TestNamedTests(t *testing.T) {
 	t.Parallel()
 	all := tests(t)
@@ -162,7 +163,7 @@ func TestNamedTests(t *testing.T) {
 	}
 }
 
-// The first command of the README does what it says there.
+// The first command of the README does what the README says.
 func TestMakeDemo(t *testing.T) {
 	t.Parallel()
 	testenv.In(t, testenv.All)
@@ -174,7 +175,8 @@ func TestMakeDemo(t *testing.T) {
 	}
 }
 
-// The whole programs on the pages are built and run, each in a module of its own as a new user would have, and end well.
+// The whole programs on the pages are built and run, each in a module of its own as a new user
+// would have, and end well.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
 	testenv.In(t, testenv.All)

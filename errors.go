@@ -12,8 +12,7 @@ import (
 	"github.com/delayq/delayq/internal/lease"
 )
 
-// The errors that a store may return, matched with [errors.Is]. They are those of package backend,
-// where each is described.
+// The errors that a store may return, matched with [errors.Is]. Package backend describes each.
 var (
 	ErrClosed         = backend.ErrClosed         // the queue is closed
 	ErrNotFound       = backend.ErrNotFound       // no message of that id, or in another state
@@ -29,7 +28,7 @@ var (
 	ErrUnknownScheme  = backend.ErrUnknownScheme  // no backend for that URL: forgotten import?
 )
 
-// The errors of handlers and of deliveries, which no store knows.
+// The errors of handlers and of deliveries. No store returns them.
 var (
 	// ErrSettled says that the delivery was settled before through the same value, so that this
 	// call changed nothing. It takes the place of ErrLeaseLost, which a store returns in both
@@ -55,10 +54,12 @@ var (
 )
 
 type (
-	// InvalidError names a value that cannot be used and what is allowed. It matches [ErrInvalid].
+	// InvalidError names a value that cannot be used and the allowed values. It matches
+	// [ErrInvalid].
 	InvalidError = backend.InvalidError
 
-	// UnsupportedError names a backend and what it cannot do. It matches [ErrUnsupported].
+	// UnsupportedError names a backend and the operation that it lacks. It matches
+	// [ErrUnsupported].
 	UnsupportedError = backend.UnsupportedError
 )
 

@@ -92,7 +92,7 @@ var sentinels = map[string]struct {
 	}},
 }
 
-// pushFailing returns what Push makes of a store's error.
+// pushFailing returns Push's error for a store's error.
 func pushFailing(t *testing.T, stored error) error {
 	s := newSeam()
 	s.before = func(_ context.Context, op string) error {
@@ -124,8 +124,9 @@ func TestSentinelsAreReachable(t *testing.T) {
 	}
 }
 
-// The sentinels that a store, a lease or a consumer returns live in the errors.go of package backend, or in the internal
-// packages. Each is described there and exported here once. Those that handlers return live here.
+// The sentinels that a store, a lease or a consumer returns live in the errors.go of package
+// backend, or in the internal packages. Each is described there and exported here once. Those that
+// handlers return live here.
 func TestSentinelsAreExportedOnce(t *testing.T) {
 	t.Parallel()
 	theirs, ours := make(map[string]string), errorVars(t, ".")
@@ -197,7 +198,7 @@ func errorVars(t *testing.T, dir string) map[string]errorVar {
 	return vars
 }
 
-// written returns what an expression selects or calls: "pkg.Name".
+// written returns the text of a selector or call: "pkg.Name".
 func written(e ast.Expr) string {
 	if call, ok := e.(*ast.CallExpr); ok {
 		e = call.Fun

@@ -9,7 +9,7 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// The order is paid in time, so the message that would have cancelled it goes.
+// The order is paid in time, so the message that would cancel it is cancelled.
 func ExampleQueue_Cancel() {
 	ctx := context.Background()
 	q, err := delayq.New(ctx, "orders")
@@ -29,8 +29,8 @@ func ExampleQueue_Cancel() {
 	// Output: it will never be handed out
 }
 
-// A payment may come while a worker is cancelling the order, or after that. Cancel tells
-// which, and there is no state between.
+// A payment may come while a worker is cancelling the order, or after that. Cancel returns a
+// different error for each, and there is no state between.
 func ExampleQueue_Cancel_tooLate() {
 	ctx := context.Background()
 	q, err := delayq.New(ctx, "orders")

@@ -9,7 +9,7 @@ import (
 	"github.com/jonboulle/clockwork"
 )
 
-// A review that defaults after seven days, tested in no time.
+// A review that defaults after seven days, tested in virtual time.
 func ExampleWithClock() {
 	ctx := context.Background()
 	clock := clockwork.NewFakeClock()

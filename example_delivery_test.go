@@ -66,7 +66,7 @@ func ExampleDelivery_Extend() {
 	// mine until 13:00:50
 }
 
-// A message that no retry can help becomes a dead letter, for somebody to look at.
+// A message that no retry can help becomes a dead letter, for a person to look at.
 func ExampleDelivery_Dead() {
 	ctx := context.Background()
 	q, err := delayq.New(ctx, "orders")

@@ -10,7 +10,7 @@ import (
 	"github.com/delayq/delayq/memory"
 )
 
-// Every error says what was being done, to which queue and message; errors.Is tells why it failed.
+// Every error names the operation, the queue and the message; errors.Is finds the cause.
 func ExampleOpError() {
 	ctx := context.Background()
 	q, err := delayq.New(ctx, "orders")
@@ -54,7 +54,7 @@ func ExampleInvalidError() {
 	// allowed: 0 to 876000h0m0s
 }
 
-// What the store refused is pushed again later, under its id.
+// Messages that the store rejected are pushed again later, under their ids.
 func ExampleBatchError() {
 	ctx := context.Background()
 	b := memory.New(memory.MaxMessages(2))

@@ -10,7 +10,7 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// A handler that knows more than "it failed" says so by its error.
+// A handler's error can decide about the message.
 func ExampleRetryAfter() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -48,7 +48,7 @@ func ExampleRetryAfter() {
 	// gibberish is dead: message cannot be handled: no such kind of payment <nil>
 }
 
-// The waits of a table, the last of them for all further attempts.
+// Delays is a table of waits, the last of them for all further attempts.
 func ExampleDelays() {
 	p := delayq.Delays{10 * time.Second, time.Minute, time.Hour}
 	for attempt := 1; attempt <= 4; attempt++ {

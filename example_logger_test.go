@@ -10,7 +10,7 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// What a handler's failure was, and when it is tried again, is in the log.
+// The log has each handler's failure, and the time of the next try.
 func ExampleWithLogger() {
 	withoutTime := func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {

@@ -38,7 +38,8 @@ func ExampleUse() {
 	// Output: order 17 ended with <nil>
 }
 
-// While what the handlers call is down, the messages stay where they are, and spend no attempts.
+// While a service that handlers call is down, the messages stay where they are, and spend no
+// attempts.
 func ExampleQueue_Pause() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

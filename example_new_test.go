@@ -9,8 +9,8 @@ import (
 	"github.com/delayq/delayq/memory"
 )
 
-// Queues share a backend, here one with caps on each queue, so that a producer that
-// runs away is told so instead of filling the process's memory.
+// Queues share a backend, here one with caps on each queue, so that a runaway producer gets an
+// error instead of filling the process's memory.
 func ExampleNew() {
 	ctx := context.Background()
 	b := memory.New(memory.MaxMessages(2), memory.MaxBytes(1<<20))

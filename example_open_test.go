@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/delayq/delayq"
-	// Each backend registers its URL scheme when it is imported. This one always is; it
-	// stands here as a redis:// or rabbitmq:// one would.
+	// Each backend registers its URL scheme when it is imported. This one always is; it is imported
+	// here as a redis or rabbitmq backend would be.
 	_ "github.com/delayq/delayq/memory"
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// What will be reminded of within the next hours, page by page, without taking anything.
+// The reminders of the next hours, page by page, without leasing anything.
 func ExampleQueue_Peek() {
 	ctx := context.Background()
 	q, err := delayq.New(ctx, "reminders")

@@ -9,7 +9,7 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// A test environment starts from nothing. Who still has a message in hand hears that it is gone.
+// A test environment starts from nothing. A worker that still holds a message gets ErrLeaseLost.
 func ExampleQueue_Purge() {
 	ctx := context.Background()
 	q, err := delayq.New(ctx, "orders")

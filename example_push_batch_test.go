@@ -9,7 +9,7 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// One round trip for many messages. What the store refuses does not keep the others out.
+// One round trip for many messages. Messages that the store rejects do not keep the others out.
 func ExampleQueue_PushBatch() {
 	ctx := context.Background()
 	q, err := delayq.New(ctx, "reviews")

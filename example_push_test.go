@@ -33,8 +33,7 @@ func ExampleQueue_Push() {
 	// Output: order-18
 }
 
-// A delay counts from the store's own now, so that the clock of the one who pushes does not
-// matter.
+// A delay counts from the store's own now, so that the pusher's clock does not matter.
 func ExampleAfter() {
 	ctx := context.Background()
 	clock := clockwork.NewFakeClockAt(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
@@ -76,7 +75,7 @@ func ExampleAt() {
 	// Output: call back, due 2020-01-01
 }
 
-// Headers travel beside the body, any bytes in their values.
+// A message has headers and a body. Values of headers may be any bytes.
 func ExampleHeader() {
 	ctx := context.Background()
 	q, err := delayq.New(ctx, "orders")
@@ -99,9 +98,9 @@ func ExampleHeader() {
 	// Output: application/json c0ffee
 }
 
-// A push that may have happened, because the connection broke before the answer, is
-// repeated under its id: the message is in the queue once. Push returns its id with the
-// error, too, where the caller gave none.
+// A push that may have happened, because the connection broke before the reply, is repeated under
+// its id: the message is in the queue once. Push returns its id with the error, too, where the
+// caller gave none.
 func ExampleID() {
 	ctx := context.Background()
 	q, err := delayq.New(ctx, "orders")

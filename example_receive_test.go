@@ -8,7 +8,7 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// Receive is for a worker with a loop of its own; [delayq.Queue.Consume] is that loop ready made.
+// Receive is for a worker with a loop of its own; [delayq.Queue.Consume] is such a loop.
 func ExampleQueue_Receive() {
 	ctx := context.Background()
 	q, err := delayq.New(ctx, "orders")
@@ -31,7 +31,7 @@ func ExampleQueue_Receive() {
 	// Output: 17: order 17, attempt 1
 }
 
-// A second Ack finds that the delivery is settled; one after the end of the lease would get ErrLeaseLost.
+// A second Ack returns ErrSettled; one after the end of the lease would return ErrLeaseLost.
 func ExampleDelivery_Ack() {
 	ctx := context.Background()
 	q, err := delayq.New(ctx, "orders")

@@ -8,7 +8,7 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// A worker that stops gives back what it has received and not begun. Another one gets it as if nobody had had it.
+// A worker that stops gives back messages that it has not begun. Another one gets them untouched.
 func ExampleDelivery_Release() {
 	ctx := context.Background()
 	q, err := delayq.New(ctx, "orders")
@@ -35,7 +35,7 @@ func ExampleDelivery_Release() {
 	// Output: order 17, attempt 1
 }
 
-// A batch that cannot be handled now waits together.
+// A batch that cannot be handled now is delayed together.
 func ExampleQueue_NackBatch() {
 	ctx := context.Background()
 	q, err := delayq.New(ctx, "reminders")
@@ -62,7 +62,7 @@ func ExampleQueue_NackBatch() {
 	// Output: 3 wait
 }
 
-// A program that takes options refuses bad ones when it starts, not when it consumes.
+// A program that takes options rejects bad ones when it starts, not when it consumes.
 func ExampleValidateConsumeOptions() {
 	fmt.Println(delayq.ValidateConsumeOptions(delayq.Workers(32), delayq.MaxAttempts(-1)))
 	// Output: delayq: consume: invalid MaxAttempts -1: allowed is 0 to 1073741824

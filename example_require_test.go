@@ -8,7 +8,7 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// A shop that lives on cancelling says so at the start, and notices a backend that cannot
+// A shop that depends on cancelling requires it at the start, so that a backend without it fails
 // before the first order.
 func ExampleRequire() {
 	ctx := context.Background()

@@ -10,12 +10,12 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// busyError is what an API answers that says itself when to ask again.
+// busyError is an API's error that names the time of the next try.
 type busyError struct{ retryAfter time.Duration }
 
 func (e *busyError) Error() string { return fmt.Sprintf("busy for %v", e.retryAfter) }
 
-// asTold waits as long as the other side asked for, and otherwise as another policy says.
+// asTold waits as long as the other side asked for, and otherwise as another policy decides.
 type asTold struct{ otherwise delayq.RetryPolicy }
 
 func (p asTold) Delay(attempt int, err error) time.Duration {
@@ -52,7 +52,7 @@ func ExampleRetryPolicy() {
 	// Output: invoice 3 sent at attempt 2
 }
 
-// Without jitter the waits can be read off; Exponential takes up to half of each away at random.
+// Without jitter the waits are exact; Exponential takes up to half of each away at random.
 func ExampleBackoff() {
 	b := delayq.Backoff{Base: time.Second, Max: 10 * time.Second, Factor: 2}
 	for attempt := 1; attempt <= 5; attempt++ {

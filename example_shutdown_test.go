@@ -9,8 +9,8 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// Ending the context stops a consumer gracefully: what is being handled is finished, what is
-// not stays in the queue. A program takes the context from signal.NotifyContext.
+// Ending the context stops a consumer gracefully: running handlers finish, and other messages stay
+// in the queue. A program takes the context from signal.NotifyContext.
 func Example_gracefulShutdown() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -41,7 +41,7 @@ func Example_gracefulShutdown() {
 	// left for the next start: 2
 }
 
-// Close waits for consumers, then wakes whoever waits for a message.
+// Close waits for consumers, then wakes calls that wait for a message.
 func ExampleQueue_Close() {
 	ctx := context.Background()
 	q, err := delayq.New(ctx, "orders")

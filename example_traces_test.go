@@ -46,7 +46,7 @@ func ExampleWithTracerProvider() {
 	// process orders links to the push: true
 }
 
-// Who calls Receive makes the span, with a link to the push, which the headers carry.
+// With Receive the program makes the span, with a link to the push, which the headers carry.
 func ExampleWithTracerProvider_receive() {
 	ctx := context.Background()
 	recorder := tracetest.NewSpanRecorder()

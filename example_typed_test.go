@@ -38,7 +38,7 @@ func ExampleTyped() {
 	// Output: order 17 over 12.50 was not paid: {"order":17,"amount":"12.50"}
 }
 
-// One queue for all that becomes of orders; each type has its handler.
+// One queue for all events of orders; each type has its handler.
 func ExampleRouter() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

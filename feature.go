@@ -24,7 +24,7 @@ const (
 	ChangingHeaders  = backend.ChangingHeaders  // NackHeaders
 	ExactAttempts    = backend.ExactAttempts    // Attempt rises by hand-outs alone
 	SingleCopy       = backend.SingleCopy       // an interrupted nack, dead or redrive leaves one message
-	CancelNotFound   = backend.CancelNotFound   // Cancel returns ErrNotFound for what is not there
+	CancelNotFound   = backend.CancelNotFound   // Cancel returns ErrNotFound for a message that does not exist
 )
 
 func (q *queue) Supports(f Feature) bool { return q.traits.Supports(f) }

@@ -22,8 +22,8 @@ func wantTyped(t *testing.T, err error) {
 	}
 }
 
-// FuzzMessages pushes whatever may be given, and has a router and a decoder with traces on look at what is taken: it is refused with a
-// typed error, or comes out as it was and ends as done or dead.
+// FuzzMessages pushes any message, and hands stored ones to a router and a decoder with traces on.
+// A message is rejected with a typed error, or comes out unchanged and ends as done or dead.
 func FuzzMessages(f *testing.F) {
 	f.Add("orders", "id-1", "type", "known", []byte(`{"Number":17}`))
 	f.Add("a.b:c-d_e", "", "traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", []byte(`[`))

@@ -10,7 +10,8 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// While a queue is paused its consumers take nothing; the handler that runs finishes, and other takers go on.
+// While a queue is paused its consumers take nothing; the handler that runs finishes, and other
+// takers go on.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -50,8 +50,8 @@ type RetryAfterError struct {
 	Err   error         // the failure
 }
 
-// RetryAfter returns err as a [RetryAfterError], for a handler that knows better than the policy
-// when to try again: after a rate limit's reset, or when a lock ends.
+// RetryAfter returns err as a [RetryAfterError], for a handler that knows the time of the next try:
+// after a rate limit's reset, or when a lock ends.
 func RetryAfter(err error, delay time.Duration) error {
 	return &RetryAfterError{Delay: delay, Err: err}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// handlerErrors are the sentinels that pass between Consume and a handler, with what each does to a message.
+// handlerErrors are the sentinels that pass between Consume and a handler, each with its effect on
+// a message.
 var handlerErrors = map[string]func(*testing.T, delayq.Queue, *journal){
 	"ErrDrop": func(t *testing.T, q delayq.Queue, log *journal) {
 		r := start(t, q, returning(fmt.Errorf("no such order: %w", delayq.ErrDrop)))

@@ -15,8 +15,8 @@ import (
 	"github.com/delayq/delayq/memory"
 )
 
-// patience is how long a test waits, in real time, for what must happen: long, since only a
-// failing test ever waits that long.
+// patience bounds, in real time, a wait for an event that must happen: long, since only a failing
+// test ever waits that long.
 const patience = 30 * time.Second
 
 var silent = slog.New(slog.DiscardHandler)
@@ -56,8 +56,8 @@ func receive(t *testing.T, q delayq.Queue) *delayq.Delivery {
 	return d
 }
 
-// bury pushes a message and makes it a dead letter.
-func bury(t *testing.T, q delayq.Queue, id, reason string) {
+// pushDead pushes a message and makes it a dead letter.
+func pushDead(t *testing.T, q delayq.Queue, id, reason string) {
 	t.Helper()
 	push(t, q, delayq.ID(id))
 	d := receive(t, q)
@@ -104,7 +104,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// wantIs checks that an error is the sentinel and says what was being done.
+// wantIs checks that an error is the sentinel and names the operation.
 func wantIs(t *testing.T, err, sentinel error) {
 	t.Helper()
 	if !errors.Is(err, sentinel) {
@@ -126,7 +126,7 @@ func eventually(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// A journal keeps what is logged.
+// A journal collects log lines.
 type journal struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -153,17 +153,17 @@ func (j *journal) logger() delayq.Option {
 type seam struct {
 	backend.Backend
 
-	// before runs ahead of each call of the store; an error is answered in the call's stead.
+	// before runs ahead of each call of the store; its error is returned instead of calling.
 	before func(ctx context.Context, op string) error
 	// after runs when the call has been done.
 	after func(op string)
-	// traits changes what the backend promises.
+	// traits changes the backend's promises.
 	traits func(*backend.Traits)
 	// refused is what the queue was opened with.
 	refused func()
 	// largest is the largest limit that a Receive was given.
 	largest atomic.Int64
-	// closed counts the calls of the backend's Close, which answers closeErr.
+	// closed counts the calls of the backend's Close, which returns closeErr.
 	closed   atomic.Int64
 	closeErr error
 }
@@ -215,7 +215,7 @@ func (s *seam) leave(op string) {
 	}
 }
 
-// each answers a call on n messages.
+// each runs a call on n messages.
 func (s *seam) each(ctx context.Context, op string, n int, do func() []error) []error {
 	if err := s.enter(ctx, op); err != nil {
 		return backend.FailAll(n, err)
@@ -280,7 +280,7 @@ func (q *seamQueue) Extend(ctx context.Context, ls []backend.Lease, lease time.D
 	return ends, errs
 }
 
-func (q *seamQueue) Dead(ctx context.Context, bs []backend.Burial) []error {
+func (q *seamQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
 	return q.s.each(ctx, "dead", len(bs), func() []error { return q.Queue.Dead(ctx, bs) })
 }
 

@@ -40,12 +40,12 @@ func (e *badError) Unwrap() []error { do(e.onUnwrap); return []error{nil} }
 
 func oops() { panic("oops") }
 
-// panicsWithItself cannot be printed, nor can what it panics with.
+// panicsWithItself cannot be printed, nor can its panic.
 type panicsWithItself struct{}
 
 func (e panicsWithItself) Error() string { panic(e) }
 
-// badErrors are what a handler may return, or panic with.
+// badErrors are values that a handler may return, or panic with.
 var badErrors = map[string]error{
 	"nil pointer":              (*badError)(nil),
 	"nil pointer, wrapped":     fmt.Errorf("%w", error((*badError)(nil))),
@@ -67,7 +67,8 @@ var badErrors = map[string]error{
 	"ErrDrop beside a bad Is":  fmt.Errorf("%w %w", &badError{onIs: oops}, errHandler),
 }
 
-// An error is a failure, whatever its methods do: the message is tried again and becomes a dead letter, and its worker goes on.
+// An error is a failure, whatever its methods do: the message is tried again and becomes a dead
+// letter, and its worker goes on.
 func TestBadErrorsAreFailures(t *testing.T) {
 	t.Parallel()
 	for name, bad := range badErrors {
@@ -109,7 +110,8 @@ func wantSurvival(t *testing.T, q delayq.Queue, fail func() error, wantAttempts 
 	wantCounts(t, q, delayq.Stats{Dead: 1})
 }
 
-// TestHandlerChangesItsDelivery counts attempts as the store does, whatever a handler writes into its Delivery.
+// TestHandlerChangesItsDelivery counts attempts as the store does, whatever a handler writes into
+// its Delivery.
 func TestHandlerChangesItsDelivery(t *testing.T) {
 	t.Parallel()
 	for _, attempt := range []int{-1, 0, 1 << 62} {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// hugeBody returns 2 GiB that take no memory and that nobody may touch: a refusal must not
-// read what it refuses.
+// hugeBody returns 2 GiB that take no memory and must not be touched: rejecting a body must not
+// read it.
 func hugeBody(t *testing.T) []byte {
 	t.Helper()
 	size := int64(2) << 30

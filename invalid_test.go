@@ -16,7 +16,7 @@ import (
 	"github.com/delayq/delayq/memory"
 )
 
-// wantInvalid checks that an error names the value that cannot be used and what can.
+// wantInvalid checks that an error names the bad value and the allowed ones.
 func wantInvalid(t *testing.T, err error, what, value string) {
 	t.Helper()
 	wantIs(t, err, delayq.ErrInvalid)
@@ -44,7 +44,7 @@ func newScene(t *testing.T) *scene {
 	t.Helper()
 	clock := clockwork.NewFakeClockAt(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
 	q := newQueue(t, delayq.WithClock(clock))
-	bury(t, q, "dead", "a reason")
+	pushDead(t, q, "dead", "a reason")
 	push(t, q, delayq.ID("held"))
 	held := receive(t, q)
 	push(t, q, delayq.ID("ready"))
@@ -284,7 +284,7 @@ func TestDeliveryOfAnotherQueueIsRefused(t *testing.T) {
 	})
 }
 
-// What the limits let through, to the last byte and nanosecond.
+// Values at the limits, to the last byte and nanosecond.
 func TestLimitsAreInclusive(t *testing.T) {
 	t.Parallel()
 	anyBytes := "\x00\xff\xc3\n"

@@ -130,7 +130,7 @@ func TestNilContextIsRefused(t *testing.T) {
 	})
 }
 
-func TestClosedQueueAnswersErrClosed(t *testing.T) {
+func TestClosedQueueReturnsErrClosed(t *testing.T) {
 	t.Parallel()
 	for name, call := range methods {
 		t.Run(name, func(t *testing.T) {

@@ -56,7 +56,8 @@ func TestNackHeadersAreChecked(t *testing.T) {
 	must(t, s.held.Nack(t.Context(), time.Hour, delayq.NackHeaders(nil)))
 }
 
-// TestNackHeadersUnsupported asks stores without headers, and those that keep them as they were pushed.
+// TestNackHeadersUnsupported asks stores without headers, and those that keep them as they were
+// pushed.
 func TestNackHeadersUnsupported(t *testing.T) {
 	t.Parallel()
 	for name, lack := range map[string]backend.Feature{

@@ -249,7 +249,8 @@ func wantUntouched(t *testing.T, q delayq.Queue, n int) {
 	}
 }
 
-// With a store that does not take them back, a stop lasts no longer than the handlers and the settling.
+// With a store that does not take them back, a stop lasts no longer than the handlers and the
+// settling.
 func TestStopWhenNothingCanBeGivenBack(t *testing.T) {
 	t.Parallel()
 	const workers = 16
@@ -276,7 +277,7 @@ func TestStopWhenNothingCanBeGivenBack(t *testing.T) {
 	})
 }
 
-// What is claimed ahead of messages that turn large is given back where it is too much.
+// Messages claimed ahead that turn out large are given back where they are too much.
 func TestPrefetchIsBoundInBytes(t *testing.T) {
 	t.Parallel()
 	const workers, size = 8, 256 << 10
@@ -335,8 +336,8 @@ func TestOrderWithPrefetch(t *testing.T) {
 	}
 }
 
-// One worker takes one message at a time, unless it is told otherwise: what is pushed with an earlier
-// due time comes first.
+// One worker takes one message at a time, unless an option says otherwise: a message pushed with an
+// earlier due time comes first.
 func TestOneWorkerClaimsOneMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -22,16 +22,16 @@ import (
 	"github.com/delayq/delayq/memory"
 )
 
-// Queue is a delay queue: a message stays hidden until it is due, is handed to
-// exactly one worker, and is handed out again until a worker acknowledges it.
+// Queue is a delay queue: a message stays hidden until it is due, is handed to exactly one worker,
+// and is handed out again until a worker acknowledges it.
 //
 // [New] and [Open] return the only implementation, and methods may be added. An application that
 // fakes its queue asks for the smaller interface that it needs: [Pusher], [Canceler], [Receiver],
 // [Consumer] or [Inspector].
 //
 // Every method is safe for concurrent use, and returns [ErrClosed] after Close and [ErrInvalid] for
-// an argument that cannot be used. All but Consume and Close return when their context ends,
-// also while the store does not reply. The error of such a call matches that of its context, and
+// an argument that cannot be used. All but Consume and Close return when their context ends, also
+// while the store does not reply. The error of such a call matches its context's, and
 // [ErrOutcomeUnknown] when the store may have received it: repeating the call does no harm. Errors
 // are of type [*OpError].
 type Queue interface {
@@ -41,12 +41,12 @@ type Queue interface {
 	Consumer
 	Inspector
 
-	// Purge deletes everything that the store keeps of the queue, for every process: messages that
-	// wait, messages in flight, dead letters, quarantined messages, and ids that [UniqueFor] keeps
-	// taken. Handlers that run go on, lose their leases, and get [ErrLeaseLost] when they settle.
-	// What was pushed before the call is gone when Purge returns nil; what is pushed meanwhile may
-	// be. It returns how many messages it deleted, as far as is known when a reply was lost, and
-	// [ErrUnsupported] where the backend lacks [Purging].
+	// Purge deletes all data of the queue, for every process: scheduled, ready and leased messages,
+	// dead letters, quarantined messages, and ids that [UniqueFor] keeps. Handlers that run go on,
+	// lose their leases, and get [ErrLeaseLost] when they settle. Messages pushed before the call
+	// are gone when Purge returns nil; messages pushed meanwhile may be. It returns how many
+	// messages it deleted, as far as is known when a reply was lost, and [ErrUnsupported] where the
+	// backend lacks [Purging].
 	Purge(ctx context.Context) (removed int64, err error)
 
 	// Supports reports whether the backend has a feature.
@@ -147,17 +147,16 @@ type Receiver interface {
 
 // Consumer is the part of a [Queue] that runs handlers.
 type Consumer interface {
-	// Consume calls h for each message as it becomes due until ctx ends or the queue is
-	// closed, and settles the message by the result of h: nil acknowledges it, an
-	// error or a panic gives it back to be due again later, and after the last attempt
-	// makes it a dead letter. While h runs, the lease is renewed. The options are [Workers],
-	// [Retry], [MaxAttempts], [Timeout], [Drain], [Prefetch], [RateLimit] and [Use]; see also
-	// [ValidateConsumeOptions].
+	// Consume calls h for each message as it becomes due until ctx ends or the queue is closed, and
+	// settles the message by the result of h: nil acknowledges it, an error or a panic gives it
+	// back to be due again later, and after the last attempt makes it a dead letter. While h runs,
+	// the lease is renewed. The options are [Workers], [Retry], [MaxAttempts], [Timeout], [Drain],
+	// [Prefetch], [RateLimit] and [Use]; see also [ValidateConsumeOptions].
 	//
 	// The contexts of handlers carry the values of ctx, but do not end with it.
 	//
-	// When it stops it takes no more messages, gives back untouched those that h has not seen, and
-	// waits for handlers as long as [Drain] says, and five seconds more. It returns nil once
+	// When it stops it takes no more messages, gives back untouched messages that h has not seen,
+	// and waits for handlers as long as [Drain] says, and five seconds more. It returns nil once
 	// all have returned, and [ErrDrain] when some have not. Failures of the store, such as
 	// [ErrUnavailable], do not stop it: it logs them and tries again, less and less often.
 	//
@@ -260,7 +259,7 @@ func open(ctx context.Context, op, name string, o *options, own bool) (Queue, er
 	return nil, opError(op, name, "", err)
 }
 
-// queue is the one Queue. What is common to all backends happens here and nowhere else.
+// queue is the one Queue. It does everything that is common to all backends.
 type queue struct {
 	name    string
 	clock   clockwork.Clock
@@ -391,14 +390,14 @@ func (q *queue) runUntilClose(ctx context.Context, loop func(context.Context) er
 	return loop(ctx)
 }
 
-// Background returns what package schedule needs of the queue. See [background.HostOf].
+// Background returns the calls of the queue that package schedule uses. See [background.HostOf].
 func (q *queue) Background() background.Host {
 	return background.Host{
 		Name: q.name, Traits: q.traits, Clock: q.clock, Log: q.log, Validate: q.validMessage, Run: q.runUntilClose,
 	}
 }
 
-// fail wraps a backend's error with what was being done; nil stays nil.
+// fail wraps a backend's error with the name of the operation; nil stays nil.
 func (q *queue) fail(op, id string, err error) error { return opError(op, q.name, id, err) }
 
 func (q *queue) unsupported(op string) error {

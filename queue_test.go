@@ -103,7 +103,7 @@ func init() {
 	})
 }
 
-// What Open made is Open's to close, once, also when it fails.
+// Open closes what it made, once, also when it fails.
 func TestOpenClosesItsBackend(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -260,7 +260,7 @@ func TestFailedPushReturnsItsID(t *testing.T) {
 	ids, err := q.PushBatch(t.Context(), make([]delayq.Message, 2))
 	wantIs(t, err, errStore)
 
-	// A store that tried twice by itself finds its own first try. Nobody else has these ids.
+	// A store that tried twice by itself finds its own first try. No other push has these ids.
 	fail = backend.ErrDuplicate
 	push(t, q)
 	_, err = q.PushBatch(t.Context(), make([]delayq.Message, 2))
@@ -318,7 +318,8 @@ func TestAckBatchReportsEach(t *testing.T) {
 	wantCounts(t, q, delayq.Stats{Scheduled: 1})
 }
 
-// Whatever is tried with a settled delivery changes nothing, and the error says that it was settled rather than late.
+// Whatever is tried with a settled delivery changes nothing, and the error says that it was settled
+// rather than late.
 func TestSettledDeliveryIsSettled(t *testing.T) {
 	t.Parallel()
 	for name, settle := range methods {

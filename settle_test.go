@@ -14,7 +14,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// ackAfter is a seam whose first ack returns a while after it was done, or is done a while after it was called.
+// ackAfter is a seam whose first ack returns a while after it was done, or is done a while after it
+// was called.
 func ackAfter(wait time.Duration, done bool) *seam {
 	s := newSeam()
 	var calls atomic.Int64
@@ -40,7 +41,8 @@ func ackAfter(wait time.Duration, done bool) *seam {
 	return s
 }
 
-// Of two settlings at once one succeeds, and the other one says that it did, whichever reply comes first.
+// Of two settlings at once one succeeds, and the other one says that it did, whichever reply comes
+// first.
 func TestSettlingTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, done := range []bool{true, false} {
@@ -63,7 +65,8 @@ func TestSettlingTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// A caller does not wait longer than its context for another's reply; what it knows then is that the lease is lost.
+// A caller does not wait longer than its context for another's reply; then its error is that the
+// lease is lost.
 func TestSettlingDoesNotOutwaitItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,7 +83,8 @@ func TestSettlingDoesNotOutwaitItsContext(t *testing.T) {
 	})
 }
 
-// Whatever settles a delivery beside whatever else, one call succeeds and the others know.
+// However a delivery is settled at the same time, one call succeeds and the others return
+// ErrSettled.
 func TestSettlingInAllWaysAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 50 {
@@ -221,8 +225,9 @@ func TestExtendBatch(t *testing.T) {
 	})
 }
 
-// A handler's Extend holds, though Consume renews the lease, also when a renewal is on its way.
-// A handler's short Extend must not end the lease before the next renewal: another worker would get the message while the handler runs.
+// A handler's Extend holds, though Consume renews the lease, also when a renewal is on its way. A
+// handler's short Extend must not end the lease before the next renewal: another worker would get
+// the message while the handler runs.
 func TestExtendInAHandlerNeverEndsTheLeaseBeforeItsRenewal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -326,7 +331,7 @@ func TestHandlerThatHangsUntilEachStop(t *testing.T) {
 	})
 }
 
-// What a store says of a failure passes through the errors of single calls and of batches.
+// A store's text for a failure passes through the errors of single calls and of batches.
 func TestTemporaryErrorsPass(t *testing.T) {
 	t.Parallel()
 	for _, temporary := range []error{delayq.ErrUnavailable, delayq.ErrOutcomeUnknown} {

@@ -18,7 +18,7 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// A stage is a queue with a bad handler, and what is seen of it.
+// A stage is a queue with a bad handler, and its log, metrics and dead letters.
 type stage struct {
 	*watcher
 	queue delayq.Queue
@@ -31,7 +31,7 @@ func (s *stage) open(t *testing.T, opts ...delayq.Option) {
 	push(t, s.queue, delayq.ID("17"))
 }
 
-// newRelease returns what a hanging handler waits for.
+// newRelease returns a channel that a hanging handler waits for.
 func newRelease() (released chan struct{}, release func()) {
 	released = make(chan struct{})
 	return released, sync.OnceFunc(func() { close(released) })
@@ -109,7 +109,8 @@ var badHandlers = map[string]func(*testing.T, *stage){
 	},
 }
 
-// What docs/observability.md says of handlers that go wrong is what a user sees, no more and no less.
+// The blocks of docs/observability.md on handlers that go wrong are what a user sees, no more and
+// no less.
 func TestBadHandlersAreSeen(t *testing.T) {
 	t.Parallel()
 	sections := documented(t)
@@ -148,7 +149,7 @@ func documented(t *testing.T) map[string][]string {
 	return blocks
 }
 
-// compare holds what was seen against the block.
+// compare compares the stage's output with the block.
 func (s *stage) compare(t *testing.T) {
 	t.Helper()
 	var logged, dead, measured []string

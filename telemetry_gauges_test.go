@@ -21,7 +21,7 @@ func TestDepth(t *testing.T) {
 		q := newQueue(t, w.metrics())
 		const depth, age = "delayq.messages", "delayq.oldest_due.age"
 		w.wantTotal(t, 0, age)
-		bury(t, q, "dead", "a reason")
+		pushDead(t, q, "dead", "a reason")
 		for range 2 {
 			push(t, q)
 			receive(t, q)
@@ -51,7 +51,7 @@ func TestAgeOfWhatIsNotDue(t *testing.T) {
 	})
 }
 
-// A counted backend knows how often its queue is asked for Stats, and may have that wait.
+// A counted backend counts the calls of Stats, and may delay them.
 type counted struct {
 	backend.Backend
 	calls atomic.Int64

@@ -102,7 +102,7 @@ func has(set attribute.Set, with []attribute.KeyValue) bool {
 	return true
 }
 
-// wantTotal checks the number of what a metric has counted, or of the values of a histogram.
+// wantTotal checks a counter's value, or the number of values of a histogram.
 func (w *watcher) wantTotal(t *testing.T, want float64, name string, with ...attribute.KeyValue) {
 	t.Helper()
 	if got := w.total(t, name, with...).value; got != want {

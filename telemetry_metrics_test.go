@@ -121,7 +121,8 @@ func (q *foreignQueue) Receive(ctx context.Context, limit int, lease time.Durati
 	return ds, err
 }
 
-// Neither a clock that is wrong nor a lease that was renewed shows in the lateness, but the wait for a worker does.
+// Neither a clock that is wrong nor a lease that was renewed shows in the lateness, but the wait
+// for a worker does.
 func TestLatenessIsByTheStoresClock(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []time.Duration{-time.Hour, 0, time.Hour} {
@@ -146,8 +147,8 @@ func TestLatenessIsByTheStoresClock(t *testing.T) {
 	}
 }
 
-// failures are all kinds of delayq.failures that a handler or a store alone makes; those of handlers that do not obey are
-// with TestBadHandlersAreSeen.
+// failures are all kinds of delayq.failures that a handler or a store alone makes;
+// TestBadHandlersAreSeen has those of handlers that do not end with their contexts.
 var failures = map[string]func(t *testing.T, q delayq.Queue, s *seam){
 	"handler": func(t *testing.T, q delayq.Queue, _ *seam) { consumeFor(t, q, returning(errHandler)) },
 	"panic": func(t *testing.T, q delayq.Queue, _ *seam) {
@@ -253,7 +254,7 @@ func TestFailuresAreDocumented(t *testing.T) {
 	}
 }
 
-// A register notes what instruments are made, whether they move or not.
+// A register records the instruments that are made, whether they move or not.
 type register struct {
 	metric.MeterProvider
 	mu   sync.Mutex
@@ -302,7 +303,8 @@ func (m *registering) Float64ObservableGauge(
 	return m.Meter.Float64ObservableGauge(name, opts...)
 }
 
-// everything makes each metric move, with each of its attributes, and returns the names of those made.
+// everything makes each metric move, with each of its attributes, and returns the names of those
+// made.
 func everything(t *testing.T, w *watcher) (made []string) {
 	t.Helper()
 	r := &register{MeterProvider: w.meters}
@@ -317,10 +319,10 @@ func everything(t *testing.T, w *watcher) (made []string) {
 	return r.made
 }
 
-// A row is what the table says of a metric, or the SDK.
+// A row is a metric's description in the table, or the SDK's.
 type row struct {
 	kind, unit string
-	attributes []string // beside those of all
+	attributes []string // besides the common ones
 }
 
 func (r row) String() string { return fmt.Sprintf("%s of %s with %q", r.kind, r.unit, r.attributes) }
@@ -413,7 +415,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	})
 }
 
-// What has a name by the semantic conventions is what these say.
+// Names of the semantic conventions have the conventions' unit and description.
 func TestMetricsFollowTheConventions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// consumeOne has a handler take what is due, and returns the delivery.
+// consumeOne has a handler take the due message, and returns the delivery.
 func consumeOne(t *testing.T, q delayq.Queue, h delayq.Handler) (got *delayq.Delivery) {
 	t.Helper()
 	done := make(chan struct{})
@@ -139,7 +139,7 @@ func TestTraceOfABatch(t *testing.T) {
 	})
 }
 
-// outcomes are handlers with what their spans say.
+// outcomes are handlers, each with the attributes of its span.
 var outcomes = []struct {
 	outcome, failure string
 	handler          delayq.Handler
@@ -225,7 +225,7 @@ func TestTraceOfAPushThatFails(t *testing.T) {
 	}
 }
 
-// What keeps a trace out of the headers fails no push.
+// A trace that cannot be added to the headers fails no push.
 func TestTraceStaysOutOfTheHeaders(t *testing.T) {
 	t.Parallel()
 	const mine = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -257,7 +257,7 @@ func TestTraceStaysOutOfTheHeaders(t *testing.T) {
 	}
 }
 
-// The pusher's own trace context is what the handler's span links to.
+// The handler's span links to the pusher's own trace context.
 func TestTraceOfThePushersOwn(t *testing.T) {
 	t.Parallel()
 	w := newWatcher()
@@ -269,7 +269,7 @@ func TestTraceOfThePushersOwn(t *testing.T) {
 	}
 }
 
-// A header that is no trace context, from somebody else perhaps, links to nothing.
+// A header that is no trace context, from another program perhaps, links to nothing.
 func TestTraceOfABadHeader(t *testing.T) {
 	t.Parallel()
 	w := newWatcher()
@@ -311,7 +311,8 @@ func TestBaggage(t *testing.T) {
 	}
 }
 
-// Without a provider nothing is added, and the handler has what Consume's context has.
+// Without a provider nothing is added, and the handler's context has the values of Consume's
+// context.
 func TestNoTraceWithoutAProvider(t *testing.T) {
 	t.Parallel()
 	w := newWatcher()

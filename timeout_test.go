@@ -11,7 +11,8 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// Another worker has the message once the lease of one that ignores its timeout has ended; the others never wait.
+// Another worker has the message once the lease of one that ignores its timeout has ended; the
+// others never wait.
 func TestTimeoutIgnored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -42,7 +43,7 @@ func TestTimeoutIgnored(t *testing.T) {
 	})
 }
 
-// What ends in time, or just after, is done.
+// A handler that ends in time, or just after, is done.
 func TestTimeoutKept(t *testing.T) {
 	t.Parallel()
 	for _, took := range []time.Duration{0, time.Minute - 1, time.Minute + 1, time.Minute + 6*time.Second} {
@@ -127,7 +128,7 @@ func TestRateLimit(t *testing.T) {
 	})
 }
 
-// A limit leaves what it does not let pass to others.
+// A limit leaves the other messages to other consumers.
 func TestRateLimitLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

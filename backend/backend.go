@@ -16,17 +16,17 @@ type Backend interface {
 	// that reserves more characters returns an [InvalidError].
 	Open(ctx context.Context, name string, o Options) (Queue, error)
 
-	// Traits says what this store promises. They never change.
+	// Traits returns this store's promises. They never change.
 	Traits() Traits
 
-	// Close closes every open queue and gives back what the backend itself
-	// opened; a client that the user passed in stays open. Open after Close
-	// returns [ErrClosed]. A second Close does nothing. It waits for calls that are under way for a
-	// bounded time; its error matches [ErrUnavailable] where the store does not reply to them.
+	// Close closes every open queue and releases what the backend itself opened; a client that the
+	// user passed in stays open. Open after Close returns [ErrClosed]. A second Close does nothing.
+	// It waits for calls that are under way for a bounded time; its error matches [ErrUnavailable]
+	// where the store does not reply to them.
 	Close() error
 }
 
-// Options are what package delayq passes down to every queue.
+// Options are the settings that package delayq passes to every queue.
 type Options struct {
 	// Clock replaces the store's own clock. Nil means the store's own: TIME on
 	// Redis, the broker's timers on RabbitMQ, the process's clock in memory.
@@ -36,8 +36,8 @@ type Options struct {
 	// it sleeps through a jump between the reading before and the start.
 	Clock clockwork.Clock
 
-	// Logger takes what no method can return: a lost connection, a degraded
-	// mode. It is never nil.
+	// Logger gets events that no method can return: a lost connection, a degraded mode. It is never
+	// nil.
 	Logger *slog.Logger
 
 	// Refused is called when the store is found to refuse messages of this queue that are due, so

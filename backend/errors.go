@@ -25,18 +25,18 @@ var (
 	// ended, or it was settled before. Nothing was changed.
 	ErrLeaseLost = errors.New("lease lost")
 
-	// ErrDuplicate says that a message of that id is in the queue already, or was and UniqueFor
-	// keeps the id taken. The first one stays as it is; to a caller that repeats a push it means
-	// success. A message in flight counts, so that a handler that pushes its own message's id
-	// pushes nothing; a store that knows says so in the text.
+	// ErrDuplicate is returned for an id that is in the queue already, or that UniqueFor still
+	// keeps. The first message stays unchanged. Treat ErrDuplicate as success when you repeat a
+	// push. A message in flight counts, so that a handler that pushes its own message's id pushes
+	// nothing; a store that knows mentions it in the text.
 	ErrDuplicate = errors.New("a message with this id is in the queue")
 
 	// ErrFull says that the store has reached its limit. Nothing was stored.
 	ErrFull = errors.New("queue is full")
 
-	// ErrUnconfirmed says that the store has the message, but that not all have confirmed it in
-	// time for which a push was told to wait, as replicas or disks. It may be lost with the store.
-	// To push it again under its id waits for them again, and returns ErrDuplicate when they have
+	// ErrUnconfirmed is returned by a push that waits for replicas or disks, when the store has the
+	// message but not all have confirmed it in time. The message may be lost with the store.
+	// Pushing it again under its id waits for them again, and returns ErrDuplicate when they have
 	// it.
 	ErrUnconfirmed = errors.New("stored, but not confirmed")
 
@@ -61,12 +61,11 @@ var (
 	ErrUnknownScheme = errors.New("unknown URL scheme")
 )
 
-// InvalidError names a value that cannot be used and what is allowed instead.
-// It matches [ErrInvalid].
+// InvalidError names a value that cannot be used and the allowed values. It matches [ErrInvalid].
 type InvalidError struct {
 	What    string // the argument: "delay", `header "x"`
 	Value   string // as given, shortened
-	Allowed string // what to pass instead
+	Allowed string // the allowed values
 }
 
 func (e *InvalidError) Error() string {
@@ -95,7 +94,7 @@ func show(value any) string {
 	}
 }
 
-// UnsupportedError names a backend and what it cannot do. It matches [ErrUnsupported].
+// UnsupportedError names a backend and the missing operation. It matches [ErrUnsupported].
 type UnsupportedError struct {
 	Backend string
 	Op      string

@@ -40,7 +40,7 @@ const (
 var features = [...]struct {
 	name    string    // as errors show it
 	verbs   []string  // the methods of Queue that it covers
-	implies []Feature // what makes no sense without it
+	implies []Feature // features that make no sense without it
 }{
 	Cancelling:       {"cancelling", []string{"Cancel"}, []Feature{CancelNotFound}},
 	Rescheduling:     {"rescheduling", []string{"Reschedule"}, nil},

@@ -10,8 +10,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// FuzzMux opens whatever is given for a URL: an opener gets what can be read, and no error of the
-// mux shows what stands behind the scheme.
+// FuzzMux opens any text as a URL. An opener gets only URLs that can be parsed, and no error of the
+// mux shows the part behind the scheme.
 func FuzzMux(f *testing.F) {
 	const token = "Zq7tokenqZ"
 	for _, seed := range [][2]string{

@@ -2,8 +2,8 @@ package backend
 
 import "time"
 
-// The portable limits: what every store accepts. Package delayq checks them before
-// a backend sees a message, so that what works on one store works on all.
+// The portable limits, which every store accepts. Package delayq checks them before a backend sees
+// a message, so that a message that works on one store works on all.
 const (
 	// MaxBody is the largest body in bytes: the default max_message_size of RabbitMQ 4.
 	MaxBody = 16 << 20
@@ -18,8 +18,8 @@ const (
 	MaxHeaderKey = 255
 	MaxID        = 255
 
-	// MaxName is the longest queue name in bytes: it has to fit into an AMQP
-	// routing key beside a delay.
+	// MaxName is the longest queue name in bytes: it has to fit into an AMQP routing key together
+	// with a delay.
 	MaxName = 200
 
 	// MaxReason is the longest reason of a dead letter in bytes; longer ones are cut.

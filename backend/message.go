@@ -49,11 +49,11 @@ type Delivery struct {
 	Until time.Time // the lease's end by the store's clock
 }
 
-// Lease returns what settles the delivery.
+// Lease returns the lease that settles the delivery.
 func (d *Delivery) Lease() Lease { return Lease{ID: d.ID, Token: d.Token} }
 
-// Token tells one lease from every other of its queue. It means something to the
-// backend that made it and to nobody else. The zero token is never given out.
+// Token distinguishes a lease from every other of its queue. Only the backend that made it can read
+// it. No lease has the zero token.
 type Token struct{ Hi, Lo uint64 }
 
 // Lease is the right to settle one delivery.
@@ -77,11 +77,14 @@ type Return struct {
 	Headers    map[string]string
 }
 
-// Burial makes a message a dead letter.
-type Burial struct {
+// DeadLetterRequest asks for a message to become a dead letter.
+type DeadLetterRequest struct {
 	Lease
 	Reason string
 }
+
+// Burial is the former name of [DeadLetterRequest], until every caller has changed.
+type Burial = DeadLetterRequest
 
 // Move gives a scheduled message a new due time; Due and Delay are as in [Message].
 type Move struct {
@@ -121,7 +124,7 @@ type DeadLetter struct {
 // Stats counts the messages of a queue. Each is in exactly one of the first four.
 type Stats struct {
 	Scheduled int64 // not due yet
-	Ready     int64 // due, waiting for a worker; those whose lease ended included
+	Ready     int64 // due and not leased; messages of ended leases count
 	InFlight  int64 // leased
 	Dead      int64 // dead letters
 

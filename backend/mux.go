@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// Opener connects to the store that a URL names and returns the queue's name in
-// it. It refuses a query parameter that it does not know.
+// Opener connects to the store that a URL names and returns the queue's name in it. It rejects
+// unknown query parameters.
 type Opener func(ctx context.Context, u *url.URL) (b Backend, queue string, err error)
 
 // Mux maps URL schemes to backends. The zero value is empty and ready; it is safe

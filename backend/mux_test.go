@@ -15,7 +15,7 @@ import (
 
 var errOpened = errors.New("opened")
 
-// opens is an opener that only says that it was called, and with what.
+// opens is an opener that records its calls.
 func opens(_ context.Context, u *url.URL) (backend.Backend, string, error) {
 	return nil, u.Path, errOpened
 }
@@ -128,7 +128,7 @@ func TestMuxIsSafeForConcurrentUse(t *testing.T) {
 	}
 }
 
-// What is registered stays so, also when the test runs again.
+// A scheme stays registered, also when the test runs again.
 var registerOnce sync.Once
 
 func TestDefaultMux(t *testing.T) {

@@ -9,16 +9,17 @@ import (
 //
 // A method on several messages returns one error for each, in the order of the arguments; nil means
 // that all succeeded. One message's failure does not touch the others. A method returns when its
-// context ends, cancelled or expired, also while the store does not reply. The outcome of what is
-// on the wire is then unknown, and repeating the call must do no harm: the error matches that of
-// the context and [ErrOutcomeUnknown]. A method that has returned does not touch its arguments any
+// context ends, cancelled or expired, also while the store does not reply. The outcome of a request
+// on the wire is then unknown, and repeating the call must do no harm: the error matches the
+// context's and [ErrOutcomeUnknown]. A method that has returned does not touch its arguments any
 // more.
 //
 // A method that belongs to a feature of [Traits.Lacks] returns [ErrUnsupported] and changes
 // nothing: a backend embeds [Unsupported] for these. After Close every other method returns
 // [ErrClosed].
 //
-// Methods may be added. What wraps a queue embeds Queue; what implements one embeds [Unsupported].
+// Methods may be added. A type that wraps a queue embeds Queue; one that implements it embeds
+// [Unsupported].
 type Queue interface {
 	// Schedule stores the messages. A nil outcome means stored as durably as the traits say.
 	//
@@ -29,10 +30,10 @@ type Queue interface {
 	//
 	// A stored message with UniqueFor opens a window, rounded up to the resolution. Until it ends,
 	// every push of that id returns [ErrDuplicate], with UniqueFor or without, also when the
-	// message is gone. A push that is refused opens no window and lengthens none.
+	// message is gone. A rejected push does not start or extend a window.
 	//
-	// The backend copies Body and Headers before it returns. It leaves the messages as they are,
-	// but for the ids where it lacks [OwnIDs].
+	// The backend copies Body and Headers before it returns. It does not change the messages,
+	// except their ids where it lacks [OwnIDs].
 	Schedule(ctx context.Context, ms []Message) []error
 
 	// Receive hands out at least one and at most limit due messages, each under a lease of its own
@@ -65,7 +66,7 @@ type Queue interface {
 	Extend(ctx context.Context, ls []Lease, lease time.Duration) ([]time.Time, []error)
 
 	// Dead takes the messages out of circulation and keeps them as dead letters with the reason.
-	Dead(ctx context.Context, bs []Burial) []error
+	Dead(ctx context.Context, bs []DeadLetterRequest) []error
 
 	// Cancel deletes scheduled messages. A nil outcome means that the message will never be handed
 	// out. One in flight returns [ErrInFlight]; one that is not there, was settled or is dead
@@ -73,32 +74,30 @@ type Queue interface {
 	Cancel(ctx context.Context, ids []string) []error
 
 	// Reschedule moves scheduled messages, sooner or later, keeping body, headers, attempts and
-	// push order. Errors are those of Cancel. It belongs to [Rescheduling].
+	// push order. Its errors are the same as Cancel's. It belongs to [Rescheduling].
 	Reschedule(ctx context.Context, ms []Move) []error
 
-	// Stats counts the messages of the whole queue, those of other processes included. It belongs
-	// to [Counting].
+	// Stats counts the messages of the whole queue, of all processes. It belongs to [Counting].
 	Stats(ctx context.Context) (Stats, error)
 
-	// Peek returns up to limit messages that wait, by (due, push order) unless the backend lacks
-	// [Ordering], from the cursor on: "" starts, and a returned cursor of "" says that there are no
-	// more. A page may be shorter than limit, or empty, and have more behind it. Messages in flight
-	// and dead letters are left out; one whose lease ended waits again. A cursor that no Peek
-	// returned gets an [InvalidError].
+	// Peek returns up to limit scheduled or ready messages, by (due, push order) unless the backend
+	// lacks [Ordering], from the cursor on: "" starts, and a returned cursor of "" says that there
+	// are no more. A page may be shorter than limit, or empty, and have more behind it. Messages in
+	// flight and dead letters are left out; a message whose lease ended is ready again. A cursor
+	// that no Peek returned gets an [InvalidError].
 	//
-	// It changes nothing: no attempt is counted, no worker is kept from a message, and the caller
-	// owns the page. Messages change while pages are read. Of those that are not due yet, the ones
-	// that come, go or move meanwhile make it skip none of the others. It belongs to [Peeking].
+	// It changes nothing: no attempt is counted, workers get messages meanwhile, and the caller
+	// owns the page. Messages change while pages are read. Messages that are not due yet and stay
+	// are not skipped, whatever others come, go or move meanwhile. It belongs to [Peeking].
 	Peek(ctx context.Context, cursor string, limit int) (page []Pending, next string, err error)
 
-	// Purge deletes all that the store keeps of the queue: messages that wait, messages in flight,
-	// dead letters, quarantined ones, and ids that stay taken. Leases end with that: settling one
-	// returns [ErrLeaseLost]. What was pushed before the call is gone when it returns nil; what is
-	// pushed meanwhile may be. Handles go on working, as on a queue that was never used.
+	// Purge deletes all data of the queue: scheduled, ready and leased messages, dead letters,
+	// quarantined ones, and ids that UniqueFor keeps. Leases end with that: settling one returns
+	// [ErrLeaseLost]. Messages pushed before the call are gone when it returns nil; messages pushed
+	// meanwhile may be. Handles go on working, as on a queue that was never used.
 	//
-	// It returns how many messages it deleted, in whatever state they were. After an error that is
-	// how many were deleted before it, as far as is known; so is it where a lost reply made it try
-	// again. It belongs to [Purging].
+	// It returns how many messages it deleted, in any state. After an error, or where a lost reply
+	// made it try again, that is the number of known deletions. It belongs to [Purging].
 	Purge(ctx context.Context) (removed int64, err error)
 
 	// ListDead returns up to limit dead letters, oldest death first, from the cursor on: "" starts,
@@ -125,7 +124,7 @@ type Queue interface {
 	Close() error
 }
 
-// DeadIDs makes of what ListDead returned what ListDeadIDs returns.
+// DeadIDs converts a result of ListDead into a result of ListDeadIDs.
 func DeadIDs(page []DeadLetter, next string, err error) ([]string, string, error) {
 	var ids []string
 	for _, l := range page {

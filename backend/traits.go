@@ -2,8 +2,8 @@ package backend
 
 import "time"
 
-// Traits are what a store promises. The zero value of each field is the strictest promise, so that
-// a backend declares what it cannot keep, and package conformance holds it to the rest.
+// Traits are a store's promises. The zero value of each field is the strictest promise, so that a
+// backend declares promises that it cannot keep, and package conformance checks the rest.
 type Traits struct {
 	// Name is the package's name, as errors and logs show it.
 	Name string
@@ -27,9 +27,9 @@ type Traits struct {
 	// multiple of it. 0 is the nanosecond.
 	Resolution time.Duration
 
-	// Sweep bounds how late the store may notice by itself what no wake-up reports: a lease that
-	// ended, a head that another process pushed. 0 is at once. It delays hand-outs and counts and
-	// never fencing: a lease is lost when it ends.
+	// Sweep bounds how late the store may notice events without a wake-up: a lease that ended, a
+	// head that another process pushed. 0 is at once. It delays hand-outs and counts and never
+	// fencing: a lease is lost when it ends.
 	Sweep time.Duration
 
 	// MaxDelay is the longest delay; 0 is the portable [MaxDelay]. A due time farther away than
@@ -59,8 +59,8 @@ const (
 	// InStore leases are kept by the store and end on its clock.
 	InStore LeaseKeeper = iota
 	// InConnection leases are timers of the handle that took them. They end early when its
-	// connection breaks, and with Close. A process that stands still, or is cut off, keeps its
-	// messages until the store gives its connection up, however short the lease: RabbitMQ does so
-	// after two to three heartbeats, 20 to 30 seconds.
+	// connection breaks, and with Close. A process that is stopped, or cut off, keeps its messages
+	// until the store closes its connection, however short the lease: RabbitMQ does so after two to
+	// three heartbeats, 20 to 30 seconds.
 	InConnection
 )

@@ -6,9 +6,9 @@ import (
 )
 
 // Unsupported is a queue that supports nothing: each method returns [ErrUnsupported], once for each
-// message where it takes several. A backend's queue embeds it and overrides what its store can do,
-// and [Traits.Lacks] declares the rest. A method that is added to [Queue] is added here too, so
-// that a backend that embeds it goes on compiling.
+// message where it takes several. A backend's queue embeds it and overrides the methods that its
+// store can keep, and [Traits.Lacks] declares the rest. A method that is added to [Queue] is added
+// here too, so that a backend that embeds it still compiles.
 //
 // Close is left out. Each backend has something to release, and the compiler asks for it.
 type Unsupported struct{}
@@ -33,7 +33,9 @@ func (Unsupported) Extend(_ context.Context, ls []Lease, _ time.Duration) ([]tim
 }
 
 // Dead returns ErrUnsupported for each message.
-func (Unsupported) Dead(_ context.Context, bs []Burial) []error { return unsupported(len(bs)) }
+func (Unsupported) Dead(_ context.Context, bs []DeadLetterRequest) []error {
+	return unsupported(len(bs))
+}
 
 // Cancel returns ErrUnsupported for each id.
 func (Unsupported) Cancel(_ context.Context, ids []string) []error { return unsupported(len(ids)) }

@@ -120,7 +120,8 @@ func (w *way) pushAll(b *testing.B, delays []time.Duration) {
 	for from := range waysPushers {
 		all.Go(func() {
 			for i := from; i < len(delays) && !b.Failed(); i += waysPushers {
-				time.Sleep(time.Until(start.Add(time.Duration(i) * lateInterval))) // the pace is the load
+				// the pace is the load
+				time.Sleep(time.Until(start.Add(time.Duration(i) * lateInterval)))
 				body := make([]byte, bodySize)
 				binary.LittleEndian.PutUint64(body, uint64(time.Now().Add(delays[i]).UnixNano()))
 				if err := w.push(body, delays[i]); err != nil {

@@ -51,7 +51,8 @@ func drainBy(b *testing.B, t target, processes, messages int) {
 		workers = append(workers, startWorker(b, t.name, server.Addr(), 32/processes))
 	}
 	time.Sleep(time.Until(due))
-	for left := int64(messages); left > 0; time.Sleep(5 * time.Millisecond) { // polling, until the deadline
+	// polling, until the deadline
+	for left := int64(messages); left > 0; time.Sleep(5 * time.Millisecond) {
 		s, err := q.Stats(context.Background())
 		must(b, err)
 		if left = s.Scheduled + s.Ready + s.InFlight; left > 0 && time.Since(due) > drainWithin {

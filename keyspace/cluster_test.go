@@ -10,7 +10,7 @@ import (
 	"github.com/delayq/delayq/keyspace"
 )
 
-func TestClusterTellsFromEachMaster(t *testing.T) {
+func TestClusterMastersEachPublishExpiries(t *testing.T) {
 	t.Parallel()
 	cluster := testenv.RedisCluster(t)
 	client := cluster.Client(t)

@@ -27,7 +27,7 @@
 //
 // The setting notify-keyspace-events must contain E and x (or A). The first Open adds what is
 // missing, and keeps the rest, on each master of a Cluster and again after each reconnect, since a
-// restart may forget it. Managed services often refuse. If it is not set there either, a warning
+// restart may forget it. Managed services often reject. If it is not set there either, a warning
 // with the remedy goes to the logger, [Backend.Degraded] tells the reason, and messages wait for
 // the sweep.
 //

@@ -41,7 +41,7 @@ func (b *Backend) notifications(ctx context.Context, s server) admin.Finding {
 	config, err := s.ConfigGet(ctx, setting).Result()
 	flags, shown := config[setting]
 	if err != nil || !shown {
-		return b.unshown(ctx, s, err)
+		return b.testServer(ctx, s, err)
 	}
 	all, lacking := merged(flags)
 	if !lacking {
@@ -49,7 +49,7 @@ func (b *Backend) notifications(ctx context.Context, s server) admin.Finding {
 	}
 	// Setting it to its present value changes nothing, and tells whether workers may set it.
 	if err := s.ConfigSet(ctx, setting, flags).Err(); err != nil {
-		return b.silent(fmt.Errorf("%s is %q and cannot be set: %w", setting, flags, err))
+		return b.noEvents(fmt.Errorf("%s is %q and cannot be set: %w", setting, flags, err))
 	}
 	return admin.Finding{
 		Severity: admin.Note,
@@ -58,8 +58,8 @@ func (b *Backend) notifications(ctx context.Context, s server) admin.Finding {
 	}
 }
 
-// unshown tests a server that does not show the setting.
-func (b *Backend) unshown(ctx context.Context, s server, err error) admin.Finding {
+// testServer tests a server that does not show the setting.
+func (b *Backend) testServer(ctx context.Context, s server, err error) admin.Finding {
 	heard := probe(ctx, s, b.listener.prefix)
 	if heard == nil {
 		return admin.Finding{Text: "the server tells of expiries: it does not show how it is set up, and a key that expired was told"}
@@ -67,10 +67,10 @@ func (b *Backend) unshown(ctx context.Context, s server, err error) admin.Findin
 	if err == nil {
 		err = errHidden
 	}
-	return b.silent(fmt.Errorf("%w: %w", err, heard))
+	return b.noEvents(fmt.Errorf("%w: %w", err, heard))
 }
 
-func (b *Backend) silent(err error) admin.Finding {
+func (b *Backend) noEvents(err error) admin.Finding {
 	return admin.Finding{
 		Severity: admin.Warning,
 		Text:     fmt.Sprintf("workers get no expiries, so that messages wait for the sweep, every %v: %v", b.sweep, err),

@@ -65,7 +65,7 @@ func (n *node) listen(ctx context.Context) {
 			if !open {
 				return
 			}
-			n.heard(ctx, e)
+			n.handleEvent(ctx, e)
 		case <-check.C:
 			if n.confirmed() {
 				n.check(ctx)
@@ -74,9 +74,9 @@ func (n *node) listen(ctx context.Context) {
 	}
 }
 
-// heard wakes the queue of an expired trigger. After a subscription, also one anew, expiries may
-// have been missed, and the server may be another one that does not notify.
-func (n *node) heard(ctx context.Context, event any) {
+// handleEvent wakes the queue of an expired trigger. After a subscription, also one anew, expiries
+// may have been missed, and the server may be another one that does not notify.
+func (n *node) handleEvent(ctx context.Context, event any) {
 	switch e := event.(type) {
 	case *redis.Message:
 		if channel, ok := store.Triggered(e.Payload); ok {

@@ -20,20 +20,20 @@ func probe(ctx context.Context, s server, prefix string) error {
 	if _, err := receive(ctx, events); err != nil {
 		return err
 	}
-	key, err := plant(ctx, s, prefix)
+	key, err := setProbe(ctx, s, prefix)
 	if err != nil {
 		return err
 	}
-	if err := wither(ctx, s, key); err != nil {
+	if err := awaitExpired(ctx, s, key); err != nil {
 		return err
 	}
 	if err := events.Ping(ctx); err != nil {
 		return fmt.Errorf("checking for expiry events: %w", err)
 	}
-	return hears(ctx, events, key)
+	return awaitEvent(ctx, events, key)
 }
 
-func hears(ctx context.Context, events *redis.PubSub, key string) error {
+func awaitEvent(ctx context.Context, events *redis.PubSub, key string) error {
 	for {
 		switch e, err := receive(ctx, events); e := e.(type) {
 		case *redis.Message:
@@ -61,13 +61,13 @@ func receive(ctx context.Context, events *redis.PubSub) (any, error) {
 	return e, nil
 }
 
-// plantings bounds the search for a key that the server of a Cluster holds. It finds one after as
+// probeTries bounds the search for a key that the server of a Cluster holds. It finds one after as
 // many tries as there are masters, on average.
-const plantings = 1000
+const probeTries = 1000
 
-// plant sets a key that expires at once.
-func plant(ctx context.Context, s server, prefix string) (key string, err error) {
-	for range plantings {
+// setProbe sets a key that expires at once.
+func setProbe(ctx context.Context, s server, prefix string) (key string, err error) {
+	for range probeTries {
 		key = prefix + ":{" + rand.Text() + "}:probe"
 		err = s.Set(ctx, key, "", time.Millisecond).Err()
 		if _, moved := redis.IsMovedError(err); !moved {
@@ -80,8 +80,8 @@ func plant(ctx context.Context, s server, prefix string) (key string, err error)
 	return key, nil
 }
 
-// wither waits until the key has expired. Reading it makes the server notice.
-func wither(ctx context.Context, s server, key string) error {
+// awaitExpired waits until the key has expired. Reading it makes the server notice.
+func awaitExpired(ctx context.Context, s server, key string) error {
 	for {
 		time.Sleep(2 * time.Millisecond)
 		err := s.Get(ctx, key).Err()

@@ -110,7 +110,7 @@ func (g *deadQueue) makeDead(t tb) {
 func (g *deadQueue) makeDueDead(t tb) {
 	t.Helper()
 	d := mustTake(t, g.q, 1, time.Minute)[0]
-	mustAll(t, g.q.Dead(context.Background(), []backend.Burial{{Lease: d.Lease(), Reason: "reason of " + d.ID}}))
+	mustAll(t, g.q.Dead(context.Background(), []backend.DeadLetterRequest{{Lease: d.Lease(), Reason: "reason of " + d.ID}}))
 	g.ids = append(g.ids, d.ID)
 }
 

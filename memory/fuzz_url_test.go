@@ -10,7 +10,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// FuzzURL wants each URL refused with a typed error, or a backend without anything set aside for
+// FuzzURL wants each URL rejected with a typed error, or a backend without anything set aside for
 // messages to come.
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{
@@ -22,12 +22,12 @@ func FuzzURL(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		u, err := url.Parse(text)
 		if err != nil {
-			t.Skip("the parser of package url refuses it")
+			t.Skip("the parser of package url rejects it")
 		}
 		b, queue, err := new(shared).open(t.Context(), u)
 		if err != nil {
 			if !errors.Is(err, backend.ErrInvalid) {
-				t.Fatalf("%q is refused with %v", text, err)
+				t.Fatalf("%q is rejected with %v", text, err)
 			}
 			return
 		}
@@ -39,7 +39,7 @@ func FuzzURL(f *testing.F) {
 }
 
 // A limit is a promise to the caller, not a request for memory.
-func TestLimitsSetNothingAside(t *testing.T) {
+func TestLimitsAllocateNothing(t *testing.T) {
 	allocated := testing.AllocsPerRun(10, func() { New(MaxMessages(math.MaxInt), MaxBytes(math.MaxInt64)) })
 	if allocated > 100 {
 		t.Errorf("%v allocations for an empty backend", allocated)

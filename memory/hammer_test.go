@@ -144,7 +144,7 @@ func (h *hammer) settle(q *queue, d backend.Delivery) {
 	case 2:
 		q.Nack(ctx, []backend.Return{{Lease: l[0], Untouched: true}})
 	case 3:
-		q.Dead(ctx, []backend.Burial{{Lease: l[0], Reason: "bad"}})
+		q.Dead(ctx, []backend.DeadLetterRequest{{Lease: l[0], Reason: "bad"}})
 	case 4:
 		q.Extend(ctx, l, 5*time.Millisecond)
 		fallthrough

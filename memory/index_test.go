@@ -145,7 +145,7 @@ func indexSlots(x *index) []uint32 {
 }
 
 // A search in vain that walked a chain leaves no stale bit behind.
-func TestIndexForgetsWhatLeft(t *testing.T) {
+func TestIndexForgetsRemovedMessages(t *testing.T) {
 	m := newIndexModel()
 	for range minBuckets * perBucket {
 		m.add()

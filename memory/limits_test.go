@@ -33,10 +33,10 @@ func testFull(t *testing.T, q *queue, prefix string) {
 			t.Errorf("%s: %v", what, err)
 		}
 		if after, now := q.usage(); after != before || now != bytes {
-			t.Errorf("%s: a refused message left %d messages, %d bytes; there were %d, %d", what, after, now, before, bytes)
+			t.Errorf("%s: a rejected message left %d messages, %d bytes; there were %d, %d", what, after, now, before, bytes)
 		}
 		if err := one(q.Cancel(ctx, []string{prefix + "refused"})); !errors.Is(err, backend.ErrNotFound) {
-			t.Errorf("%s: a refused message is there: %v", what, err)
+			t.Errorf("%s: a rejected message is there: %v", what, err)
 		}
 		mustBeWhole(t, q.store)
 	}
@@ -52,7 +52,7 @@ func testFull(t *testing.T, q *queue, prefix string) {
 	mustAll(t, q.Ack(ctx, leasesOf(d[:1])))
 	must(t, store("d"))
 	refuse("full again after an ack")
-	mustAll(t, q.Dead(ctx, []backend.Burial{{Lease: d[1].Lease()}}))
+	mustAll(t, q.Dead(ctx, []backend.DeadLetterRequest{{Lease: d[1].Lease()}}))
 	refuse("full with a dead letter")
 	mustAll(t, q.DeleteDead(ctx, []string{d[1].ID}))
 	must(t, store("e"))

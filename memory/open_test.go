@@ -90,7 +90,7 @@ func TestCloseWakesItsOwnReceives(t *testing.T) {
 	mustGet(t, other, "a")
 }
 
-func TestClosedQueueRefusesEverything(t *testing.T) {
+func TestClosedQueueRejectsEveryCall(t *testing.T) {
 	q, _ := open(t)
 	mustPush(t, q, "a", 0)
 	lease := mustTake(t, q, 1, time.Minute)[0].Lease()
@@ -124,7 +124,7 @@ func mustRefuse(ctx context.Context, t *testing.T, q *queue, lease backend.Lease
 		"Ack":        one(q.Ack(ctx, ls)),
 		"Nack":       one(q.Nack(ctx, []backend.Return{{Lease: lease}})),
 		"Extend":     one(extendErrs),
-		"Dead":       one(q.Dead(ctx, []backend.Burial{{Lease: lease}})),
+		"Dead":       one(q.Dead(ctx, []backend.DeadLetterRequest{{Lease: lease}})),
 		"Cancel":     one(q.Cancel(ctx, ids)),
 		"Reschedule": one(q.Reschedule(ctx, []backend.Move{{ID: "a"}})),
 		"Stats":      statsErr,

@@ -7,7 +7,7 @@ import (
 )
 
 // Values below the length survive any growth and shrinking, and at most one page too many is kept.
-func TestPagedKeepsWhatIsInUse(t *testing.T) {
+func TestPagedKeepsUsedPages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p paged[uint32]
 		var n uint32

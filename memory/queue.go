@@ -153,7 +153,7 @@ func (q *queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Durat
 	return ends, errs
 }
 
-func (q *queue) Dead(ctx context.Context, bs []backend.Burial) []error {
+func (q *queue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
 	return q.settle(ctx, len(bs), func(i int) backend.Lease { return bs[i].Lease },
 		func(i int, slot uint32, now int64) { q.deadLetterLocked(slot, now, bs[i].Reason) })
 }

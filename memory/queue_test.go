@@ -116,7 +116,7 @@ func TestLostLeases(t *testing.T) {
 			"Ack":    one(q.Ack(ctx, []backend.Lease{l})),
 			"Nack":   one(q.Nack(ctx, []backend.Return{{Lease: l}})),
 			"Extend": one(extendErrs),
-			"Dead":   one(q.Dead(ctx, []backend.Burial{{Lease: l}})),
+			"Dead":   one(q.Dead(ctx, []backend.DeadLetterRequest{{Lease: l}})),
 		} {
 			if !errors.Is(err, backend.ErrLeaseLost) {
 				t.Errorf("%s with %v: %v", op, l, err)
@@ -144,9 +144,9 @@ func TestStates(t *testing.T) {
 		"delete":     func() error { return one(q.DeleteDead(ctx, []string{"a"})) },
 		"push":       func() error { return push(q, "a", 0) },
 	}
-	want := func(state string, answers map[string]error) {
+	want := func(state string, results map[string]error) {
 		t.Helper()
-		for op, want := range answers {
+		for op, want := range results {
 			if err := calls[op](); !errors.Is(err, want) {
 				t.Errorf("%s when %s: %v, want %v", op, state, err, want)
 			}
@@ -166,7 +166,7 @@ func TestStates(t *testing.T) {
 		"cancel": backend.ErrInFlight, "reschedule": backend.ErrInFlight,
 		"redrive": backend.ErrNotFound, "delete": backend.ErrNotFound, "push": backend.ErrDuplicate,
 	})
-	mustAll(t, q.Dead(ctx, []backend.Burial{{Lease: d.Lease()}}))
+	mustAll(t, q.Dead(ctx, []backend.DeadLetterRequest{{Lease: d.Lease()}}))
 	want("dead", map[string]error{
 		"cancel": backend.ErrNotFound, "reschedule": backend.ErrNotFound, "push": backend.ErrDuplicate,
 	})
@@ -204,7 +204,7 @@ func TestStats(t *testing.T) {
 	clock.Advance(2 * time.Second)
 	want(backend.Stats{Scheduled: 2, Ready: 3, HeadDue: epoch})
 	ds := mustTake(t, q, 2, time.Minute)
-	mustAll(t, q.Dead(ctx, []backend.Burial{{Lease: ds[0].Lease()}}))
+	mustAll(t, q.Dead(ctx, []backend.DeadLetterRequest{{Lease: ds[0].Lease()}}))
 	want(backend.Stats{Scheduled: 2, Ready: 1, InFlight: 1, Dead: 1, HeadDue: epoch.Add(2 * time.Second)})
 	clock.Advance(time.Minute)
 	want(backend.Stats{Ready: 4, Dead: 1, HeadDue: epoch.Add(time.Second)})
@@ -228,7 +228,7 @@ func TestStoreKeepsCopies(t *testing.T) {
 }
 
 // Receive takes no more than there is, though the limit is high.
-func TestReceiveAllocatesForWhatIsDue(t *testing.T) {
+func TestReceiveAllocatesForDueMessagesOnly(t *testing.T) {
 	q, _ := open(t)
 	for i := range 2000 {
 		mustPush(t, q, string(rune('A'+i)), time.Hour)
@@ -241,7 +241,7 @@ func TestReceiveAllocatesForWhatIsDue(t *testing.T) {
 }
 
 // A handler that pushes its own message again is told why nothing came of it.
-func TestDuplicateOfWhatIsInFlight(t *testing.T) {
+func TestDuplicateOfALeasedMessage(t *testing.T) {
 	t.Parallel()
 	q, _ := open(t)
 	mustPush(t, q, "a", 0)

@@ -19,12 +19,14 @@ func TestStoreStaysWhole(t *testing.T) {
 		q, clock := open(t)
 		w := &walk{q: q, clock: clock}
 		rt.Repeat(map[string]func(*rapid.T){
-			"push":       w.push,
-			"receive":    w.receive,
-			"ack":        func(t *rapid.T) { w.settle(t, func(l backend.Lease) { q.Ack(w.ctx(), []backend.Lease{l}) }) },
-			"nack":       func(t *rapid.T) { w.settle(t, w.nack(t)) },
-			"extend":     func(t *rapid.T) { w.settle(t, func(l backend.Lease) { q.Extend(w.ctx(), []backend.Lease{l}, 3) }) },
-			"makeDead":   func(t *rapid.T) { w.settle(t, func(l backend.Lease) { q.Dead(w.ctx(), []backend.Burial{{Lease: l}}) }) },
+			"push":    w.push,
+			"receive": w.receive,
+			"ack":     func(t *rapid.T) { w.settle(t, func(l backend.Lease) { q.Ack(w.ctx(), []backend.Lease{l}) }) },
+			"nack":    func(t *rapid.T) { w.settle(t, w.nack(t)) },
+			"extend":  func(t *rapid.T) { w.settle(t, func(l backend.Lease) { q.Extend(w.ctx(), []backend.Lease{l}, 3) }) },
+			"makeDead": func(t *rapid.T) {
+				w.settle(t, func(l backend.Lease) { q.Dead(w.ctx(), []backend.DeadLetterRequest{{Lease: l}}) })
+			},
 			"cancel":     func(t *rapid.T) { q.Cancel(w.ctx(), w.ids(t)) },
 			"reschedule": func(t *rapid.T) { q.Reschedule(w.ctx(), []backend.Move{{ID: w.id(t), Delay: delay(t)}}) },
 			"redrive":    func(t *rapid.T) { q.Redrive(w.ctx(), w.ids(t)) },

@@ -47,7 +47,7 @@ func TestWindowsAreGivenBack(t *testing.T) {
 }
 
 // In batches windows open as fast as can be, and yet those that ended do not gather.
-func TestWindowsThatEndedDoNotGather(t *testing.T) {
+func TestEndedWindowsAreFreed(t *testing.T) {
 	q, clock := open(t)
 	const batch = 500
 	for round := range 10 {

@@ -14,7 +14,7 @@ import (
 
 // Messages in the destination list wait behind older ones that came later. A claim whose time is
 // up, wherever in its work, does not take them first.
-func TestAClaimOutOfTimeKeepsTheOrder(t *testing.T) {
+func TestClaimOutOfTimeKeepsOrder(t *testing.T) {
 	t.Parallel()
 	server := testenv.SharedRedis(t)
 	for calls := 2; calls < 12; calls++ {

@@ -46,7 +46,8 @@ func TestCancelMessageOfJava(t *testing.T) {
 			must(t, q.Cancel(p.ctx, gone)...)
 			wants(t, q.Cancel(p.ctx, gone), backend.ErrNotFound)
 			p.moveAll(q, moved)
-			var waiting, listed, handed *redis.IntCmd // moved messages are due, and may be handed over already
+			// moved messages are due, and may be handed over already
+			var waiting, listed, handed *redis.IntCmd
 			_, err := p.raw.TxPipelined(p.ctx, func(tx redis.Pipeliner) error {
 				waiting, listed, handed = tx.ZCard(p.ctx, p.times()), tx.LLen(p.ctx, p.index()), tx.LLen(p.ctx, p.name)
 				return nil
@@ -137,7 +138,7 @@ func TestCancelLeasedMessage(t *testing.T) {
 }
 
 // An entry that the index list has twice makes no second message.
-func TestTheIndexHasAnEntryTwice(t *testing.T) {
+func TestIndexHasAnEntryTwice(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	due := time.Now().Add(50 * time.Millisecond)

@@ -24,7 +24,7 @@ func (s *store) claim(ctx context.Context, limit int, lease time.Duration, name 
 	}
 	c, bad, err := s.parseClaim(reply)
 	if len(bad) > 0 {
-		s.putAway(ctx, bad)
+		s.deadLetterUnreadable(ctx, bad)
 		c.Next = c.Now // there may be more
 	}
 	return c, err
@@ -34,7 +34,7 @@ func (s *store) claim(ctx context.Context, limit int, lease time.Duration, name 
 // event.
 const claimHead = 2
 
-func (s *store) parseClaim(reply any) (c script.Claim, bad []backend.Burial, err error) {
+func (s *store) parseClaim(reply any) (c script.Claim, bad []backend.DeadLetterRequest, err error) {
 	c, r, ok := script.NewClaim(reply, claimHead)
 	if !ok {
 		return c, nil, script.Unexpected(claimScript, reply)
@@ -44,7 +44,7 @@ func (s *store) parseClaim(reply any) (c script.Claim, bad []backend.Burial, err
 		held, _ := reply.(string)
 		d, err := s.delivery([]byte(held))
 		if err != nil {
-			bad = append(bad, backend.Burial{Lease: d.Lease(), Reason: err.Error()})
+			bad = append(bad, backend.DeadLetterRequest{Lease: d.Lease(), Reason: err.Error()})
 			continue
 		}
 		c.Deliveries = append(c.Deliveries, d)
@@ -112,8 +112,8 @@ func (s *store) open(payload []byte) (headers map[string]string, body []byte, er
 	return nil, body, err
 }
 
-// putAway makes dead letters of messages that the codec cannot read.
-func (s *store) putAway(ctx context.Context, bs []backend.Burial) {
+// deadLetterUnreadable makes dead letters of messages that the codec cannot read.
+func (s *store) deadLetterUnreadable(ctx context.Context, bs []backend.DeadLetterRequest) {
 	for i, err := range s.Dead(ctx, bs) {
 		if err != nil {
 			s.Log.ErrorContext(ctx, "delayq: making a dead letter of an unreadable message failed; it comes again when its lease ends", "id", bs[i].ID, "err", err)

@@ -13,7 +13,7 @@ var ErrUnreadable = errors.New("unreadable")
 // UnreadableError holds bytes that something else wrote and that were not guessed at.
 // It matches [ErrUnreadable].
 type UnreadableError struct {
-	What   string // "member", or the name of the codec that refused a payload
+	What   string // "member", or the name of the codec that rejected a payload
 	Reason string // why, for people
 	Bytes  []byte // all of them, a copy
 }

@@ -53,7 +53,7 @@ func reads(t *testing.T, c redisson.Codec, payload, body string) {
 	}
 }
 
-// wontWrite wants a refusal that names the body and holds a hint.
+// wontWrite wants a rejection that names the body and holds a hint.
 func wontWrite(t *testing.T, c redisson.Codec, body, hint string) {
 	t.Helper()
 	payload, err := c.Encode([]byte(body))
@@ -138,7 +138,7 @@ func TestCodecsShareNoMemory(t *testing.T) {
 	}
 }
 
-// The bytes of a refusal outlive the buffer that they were read into.
+// The bytes of a rejection outlive the buffer that they were read into.
 func TestRefusalsKeepTheirBytes(t *testing.T) {
 	t.Parallel()
 	for _, c := range allCodecs[1:] {

@@ -33,9 +33,9 @@ func (b *Backend) ExamineQueue(ctx context.Context, queue string) ([]admin.Findi
 		return nil, err
 	}
 	wrong, _ := reply.(string)
-	var mistyped *backend.InvalidError
-	if errors.As(s.mistyped(wrong), &mistyped) {
-		return []admin.Finding{{Severity: admin.Problem, About: "keys", Text: mistyped.Error(), Remedy: "give the queue another name, or a prefix"}}, nil
+	var wrongTypeError *backend.InvalidError
+	if errors.As(s.wrongTypeError(wrong), &wrongTypeError) {
+		return []admin.Finding{{Severity: admin.Problem, About: "keys", Text: wrongTypeError.Error(), Remedy: "give the queue another name, or a prefix"}}, nil
 	}
 	if s.envelopes() {
 		return nil, nil

@@ -85,7 +85,7 @@ func (l *lines) count(what string) int {
 
 // A body that decodes as a string, though Java has written it with another codec, is warned of,
 // once.
-func TestABodyOfAnotherCodecIsWarnedOf(t *testing.T) {
+func TestBodyOfAnotherCodecIsLogged(t *testing.T) {
 	t.Parallel()
 	for payload, want := range map[string]string{
 		"\x04\x3e\x05hello": "MarshallingCodec", `"hello"`: "JsonJacksonCodec", `{"@class":"a.B","n":1}`: "JsonJacksonCodec",
@@ -113,7 +113,7 @@ func TestABodyOfAnotherCodecIsWarnedOf(t *testing.T) {
 }
 
 // One that does not decode is a dead letter whose reason names the codec.
-func TestTheReasonNamesTheOtherCodec(t *testing.T) {
+func TestDeadLetterNamesTheOtherCodec(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	q := p.open()

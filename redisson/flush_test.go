@@ -29,7 +29,7 @@ func TestScriptsFlushed(t *testing.T) {
 	flush()
 	must(t, q.Cancel(p.ctx, ids[:1])...)
 	flush()
-	must(t, q.Dead(p.ctx, []backend.Burial{{Lease: ds[1].Lease(), Reason: "r"}})...)
+	must(t, q.Dead(p.ctx, []backend.DeadLetterRequest{{Lease: ds[1].Lease(), Reason: "r"}})...)
 	flush()
 	ls, _, err := q.ListDead(p.ctx, "", 10)
 	if err != nil || len(ls) != 1 || ls[0].ID != ids[1] || ls[0].Reason != "r" || string(ls[0].Body) != "b" {

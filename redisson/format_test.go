@@ -110,7 +110,8 @@ func TestMixedFormats(t *testing.T) {
 				}
 				got := p.takenBy(taker, q, len(want))
 				if gap == 0 && !sameSet(got, want) || gap > 0 && !slices.Equal(got, want) {
-					t.Errorf("got  %q\nwant %q", got, want) // at once: part of them may be handed over before the others are there
+					// at once: part of them may be handed over before the others are there
+					t.Errorf("got  %q\nwant %q", got, want)
 				}
 				if s := p.stats(q); s != (backend.Stats{}) {
 					t.Errorf("left: %+v", s)

@@ -18,7 +18,7 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// FuzzURL wants each URL refused with a typed error or options that hold together.
+// FuzzURL wants each URL rejected with a typed error or options that hold together.
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{
 		"redisson://host/orders?codec=kryo5&format=v1&sweep=1s", "redisson://host/orders?codec=envelope&index=false&any_format=true",
@@ -32,12 +32,12 @@ func FuzzURL(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		u, err := url.Parse(text)
 		if err != nil {
-			t.Skip("the parser of package url refuses it")
+			t.Skip("the parser of package url rejects it")
 		}
 		target, opts, err := parseURL(u)
 		if err != nil {
 			if !errors.Is(err, backend.ErrInvalid) {
-				t.Fatalf("%q is refused with %v", text, err)
+				t.Fatalf("%q is rejected with %v", text, err)
 			}
 			return
 		}
@@ -114,7 +114,7 @@ func FuzzEnvelope(f *testing.F) {
 		headers, body, err := unseal(payload)
 		if err != nil {
 			if !errors.Is(err, ErrUnreadable) {
-				t.Fatalf("refused with %v", err)
+				t.Fatalf("rejected with %v", err)
 			}
 			return
 		}
@@ -140,7 +140,7 @@ func FuzzCursors(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, err := range []error{second(parsePlace(text)), second(script.ParseCursor(text))} {
 			if err != nil && (!errors.Is(err, backend.ErrInvalid) || !utf8.ValidString(err.Error()) || len(err.Error()) > 500) {
-				t.Fatalf("%q is refused with %v", text, err)
+				t.Fatalf("%q is rejected with %v", text, err)
 			}
 		}
 		for _, c := range []Codec{Bytes, Envelope} {

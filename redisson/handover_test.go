@@ -25,7 +25,7 @@ func numbered(n int) []string {
 func (p *place) handedKey() string { return p.own("handed") }
 
 // A burst without a worker of ours goes to Java a part at a time, in order.
-func TestABurstIsHandedOver(t *testing.T) {
+func TestBurstIsHandedOver(t *testing.T) {
 	t.Parallel()
 	for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2} {
 		t.Run(f.String(), func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestHandedMessageIsForgotten(t *testing.T) {
 }
 
 // Java takes messages with states: the states are forgotten though the queue is never empty.
-func TestStatesOfMessagesThatJavaTookAreForgotten(t *testing.T) {
+func TestJavaTakesMessagesAndTheirStatesGo(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	q := p.open(redisson.Sweep(10 * time.Millisecond))
@@ -80,7 +80,7 @@ func TestStatesOfMessagesThatJavaTookAreForgotten(t *testing.T) {
 	want := numbered(10)
 	p.push(q, 0, want...)
 	ds := p.take(q, 10, time.Minute)
-	must(t, q.Dead(p.ctx, []backend.Burial{{Lease: ds[9].Lease()}})...)
+	must(t, q.Dead(p.ctx, []backend.DeadLetterRequest{{Lease: ds[9].Lease()}})...)
 	rs := make([]backend.Return, 9)
 	for i := range rs {
 		rs[i] = backend.Return{Lease: ds[i].Lease()}
@@ -96,7 +96,7 @@ func TestStatesOfMessagesThatJavaTookAreForgotten(t *testing.T) {
 }
 
 // A worker that starts late gets the destination's messages as if it had started earlier.
-func TestAWorkerComesLate(t *testing.T) {
+func TestLateWorkerGetsHandedOverMessages(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, _ redisson.MemberFormat) {
 		q := p.open(redisson.Format(ours))

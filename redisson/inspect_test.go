@@ -21,7 +21,7 @@ func TestInspect(t *testing.T) {
 	q := p.openOn(b)
 	p.push(q, 0, "dead", "held")
 	ds := p.take(q, 2, time.Minute)
-	must(t, q.Dead(p.ctx, []backend.Burial{{Lease: ds[0].Lease()}})...)
+	must(t, q.Dead(p.ctx, []backend.DeadLetterRequest{{Lease: ds[0].Lease()}})...)
 	p.push(q, time.Hour, "ours")
 	p.offer(javaMember(redisson.V2, "new"), time.Now().Add(time.Hour))
 	p.offer(javaMember(redisson.V1, "old"), time.Now().Add(time.Hour))

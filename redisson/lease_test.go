@@ -25,7 +25,7 @@ func eachFormat(t *testing.T, f func(p *place, ours, javas redisson.MemberFormat
 	}
 }
 
-func TestALeaseStandsAmongTheMembers(t *testing.T) {
+func TestLeasedMessageStaysAMember(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
 		j := p.java(javas)
@@ -101,7 +101,7 @@ func (p *place) wornOut(held backend.Delivery) {
 
 // Java's clock is fast by more than lease and grace: Java gets the message, and the worker gets
 // ErrLeaseLost.
-func TestAFastJavaTakesFromUnderALease(t *testing.T) {
+func TestFastJavaClockEndsALease(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
 		q := p.open(redisson.Format(ours))
@@ -129,7 +129,7 @@ var settlements = map[string]func(*place, backend.Queue, backend.Lease) []error{
 		return q.Nack(p.ctx, []backend.Return{{Lease: l}})
 	},
 	"dead": func(p *place, q backend.Queue, l backend.Lease) []error {
-		return q.Dead(p.ctx, []backend.Burial{{Lease: l}})
+		return q.Dead(p.ctx, []backend.DeadLetterRequest{{Lease: l}})
 	},
 	"extend": func(p *place, q backend.Queue, l backend.Lease) []error {
 		ends, errs := q.Extend(p.ctx, []backend.Lease{l}, time.Hour)
@@ -142,7 +142,7 @@ var settlements = map[string]func(*place, backend.Queue, backend.Lease) []error{
 
 // The worker forgets its message, and one of Java's gets it, since an open handle maintains the
 // queue.
-func TestAnEndedLeaseGoesToJava(t *testing.T) {
+func TestEndedLeaseGoesToJava(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
 		q := p.open(redisson.Format(ours))
@@ -189,7 +189,7 @@ func TestJavasScriptsReadOurMembers(t *testing.T) {
 		p.push(q, time.Hour, "one", "two", "three", "four")
 		j.sees("one", "two", "three", "four")
 		must(p.t, q.Nack(p.ctx, []backend.Return{{Lease: ds[1].Lease(), Delay: time.Hour}})...)
-		must(p.t, q.Dead(p.ctx, []backend.Burial{{Lease: ds[2].Lease()}, {Lease: ds[3].Lease()}})...)
+		must(p.t, q.Dead(p.ctx, []backend.DeadLetterRequest{{Lease: ds[2].Lease()}, {Lease: ds[3].Lease()}})...)
 		j.sees("back", "one", "two", "three", "four")
 		if !j.contains("three") || j.contains("held") || !j.remove("two") || j.remove("two") || !j.remove("back") {
 			p.t.Error("Java finds missing messages, or misses one")

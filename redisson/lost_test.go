@@ -48,7 +48,7 @@ func TestScheduleLosesItsReply(t *testing.T) {
 	for name, meanwhile := range map[string]func(*place, backend.Queue, backend.Delivery){
 		"it is held": func(*place, backend.Queue, backend.Delivery) {},
 		"it is dead": func(p *place, q backend.Queue, d backend.Delivery) {
-			must(p.t, q.Dead(p.ctx, []backend.Burial{{Lease: d.Lease()}})...)
+			must(p.t, q.Dead(p.ctx, []backend.DeadLetterRequest{{Lease: d.Lease()}})...)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +57,8 @@ func TestScheduleLosesItsReply(t *testing.T) {
 			other := p.openOn(p.backendOn(p.server.Client(t), redisson.WithCodec(redisson.Envelope)))
 			client := p.server.Client(t)
 			q := p.openOn(p.backendOn(client, redisson.WithCodec(redisson.Envelope)))
-			must(t, q.Schedule(p.ctx, []backend.Message{{ID: "before", Delay: time.Hour}})...) // the script is there now
+			// the script is there now
+			must(t, q.Schedule(p.ctx, []backend.Message{{ID: "before", Delay: time.Hour}})...)
 			client.AddHook(&lossy{meanwhile: func() {
 				ds, err := other.Receive(p.ctx, 1, time.Minute)
 				if err != nil || len(ds) != 1 {
@@ -90,7 +91,8 @@ func TestClaimLosesItsReply(t *testing.T) {
 				t.Fatalf("got %v, %v", ds, err)
 			}
 			client.AddHook(&lossy{meanwhile: func() {}})
-			if ds, err = q.Receive(p.ctx, n, time.Minute); err != nil || len(ds) < 3 { // a claim stops when it takes long
+			// a claim stops when it takes long
+			if ds, err = q.Receive(p.ctx, n, time.Minute); err != nil || len(ds) < 3 {
 				t.Fatalf("got %d messages, %v", len(ds), err)
 			}
 			for i, d := range ds {

@@ -53,7 +53,7 @@ func TestParseMember(t *testing.T) {
 }
 
 // To a reader of V2 a member of Both is one with an id of seven bytes.
-func TestBothIsAMemberOfV2(t *testing.T) {
+func TestFormatBothIsReadAsV2(t *testing.T) {
 	t.Parallel()
 	id := []byte{7, 1, 2, 3, 4, 5, 6, 7}
 	both := redisson.Member{Format: redisson.Both, ID: id, Payload: []byte("hello")}.Bytes()

@@ -16,8 +16,8 @@ type seenNames struct {
 	Destination, Zset, List, Channel string
 }
 
-// TestNamesAreThoseSeen compares with the names that all four releases of Redisson wrote.
-func TestNamesAreThoseSeen(t *testing.T) {
+// TestKeyNamesAreRedissons compares with the names that all four releases of Redisson wrote.
+func TestKeyNamesAreRedissons(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/vectors-*.jsonl")
 	if err != nil || len(files) != 4 {

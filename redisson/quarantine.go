@@ -31,8 +31,9 @@ type Place string
 
 // The places.
 const (
-	InTimeouts    Place = "timeouts"    // the sorted set of members
-	InDestination Place = "destination" // the list that takers pop, where an [Envelope] was expected
+	InTimeouts Place = "timeouts" // the sorted set of members
+	// the list that takers pop, where an [Envelope] was expected
+	InDestination Place = "destination"
 )
 
 // Quarantine returns the unreadable entries of a queue that were put aside. Its methods block for a

@@ -164,7 +164,7 @@ func TestQuarantineOfEnvelopes(t *testing.T) {
 }
 
 // A destination that is no list stops the queue until it is gone. It loses nothing.
-func TestTheDestinationIsNoList(t *testing.T) {
+func TestDestinationOfAnotherType(t *testing.T) {
 	t.Parallel()
 	for _, c := range []redisson.Codec{redisson.String, redisson.Envelope} {
 		t.Run(c.Name(), func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestTheDestinationIsNoList(t *testing.T) {
 
 // Unreadable members in the middle of a long index list are taken out a few at a time, since each
 // means a walk.
-func TestTheQuarantineFillsInSteps(t *testing.T) {
+func TestQuarantineFillsInSteps(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
 	const bad = 20

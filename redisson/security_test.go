@@ -97,7 +97,7 @@ func TestAbsurdDueTimes(t *testing.T) {
 	}
 }
 
-// Java's serialized objects are refused with the class that they name, as text, and the rest is
+// Java's serialized objects are rejected with the class that they name, as text, and the rest is
 // bytes: there is nothing here that could make an object of them.
 func TestJavaObjectsAreOnlyNamed(t *testing.T) {
 	t.Parallel()

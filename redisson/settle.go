@@ -9,10 +9,10 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// given returns a lease's identity in scripts: the message's key and a stamp, which is the lease's
-// number and its first end. A repeated script that does not find the lease before that end knows
-// that the first try settled it.
-func (s *store) given(l backend.Lease) (key, stamp []byte) {
+// leaseIdentity returns a lease's identity in scripts: the message's key and a stamp, which is the
+// lease's number and its first end. A repeated script that does not find the lease before that end
+// knows that the first try settled it.
+func (s *store) leaseIdentity(l backend.Lease) (key, stamp []byte) {
 	id, _ := s.identify(l.ID) // an id of no message has no lease either
 	stamp = binary.BigEndian.AppendUint64(make([]byte, 0, stampLen), l.Token.Hi)
 	return id.key, binary.BigEndian.AppendUint64(stamp, l.Token.Lo)
@@ -20,7 +20,7 @@ func (s *store) given(l backend.Lease) (key, stamp []byte) {
 
 // leaseArgs appends a lease's identity.
 func (s *store) leaseArgs(args []any, l backend.Lease) []any {
-	key, stamp := s.given(l)
+	key, stamp := s.leaseIdentity(l)
 	return append(args, key, stamp)
 }
 
@@ -37,8 +37,8 @@ func (s *store) Nack(ctx context.Context, rs []backend.Return) []error {
 }
 
 // Dead is as in backend.Queue.
-func (s *store) Dead(ctx context.Context, bs []backend.Burial) []error {
-	return settle(ctx, s, deadScript, bs, func(args []any, b backend.Burial) []any {
+func (s *store) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
+	return settle(ctx, s, deadScript, bs, func(args []any, b backend.DeadLetterRequest) []any {
 		return append(s.leaseArgs(args, b.Lease), b.Reason)
 	})
 }

@@ -180,9 +180,9 @@ func quarantined(tr *testQueue) {
 }
 
 func (w worker) deadLetter(tr *testQueue) error {
-	var bs []backend.Burial
+	var bs []backend.DeadLetterRequest
 	for _, l := range tr.ls {
-		bs = append(bs, backend.Burial{Lease: l, Reason: "no use"})
+		bs = append(bs, backend.DeadLetterRequest{Lease: l, Reason: "no use"})
 	}
 	return errors.Join(w.s.Dead(tr.ctx, bs)...)
 }

@@ -24,8 +24,9 @@ const checkEvery = time.Second
 // typeClock tells when the types of the keys are to be looked at again.
 type typeClock struct {
 	clock clockwork.Clock // the injected one, or a real one
-	zero  time.Time       // one interval before the store was made, so that its first push checks them
-	seen  atomic.Int64    // when all types were right, in ns after zero
+	// one interval before the store was made, so that its first push checks them
+	zero time.Time
+	seen atomic.Int64 // when all types were right, in ns after zero
 }
 
 func newTypeClock(c clockwork.Clock) *typeClock {
@@ -50,12 +51,12 @@ func (s *store) checkTypes(ctx context.Context, queue string) error {
 		return nil
 	}
 	wrong, _ := reply.(string)
-	return s.mistyped(wrong)
+	return s.wrongTypeError(wrong)
 }
 
-// mistyped is the error of a key of another type, as the scripts tell it: by its place in KEYS,
-// from 1 on. It is nil for nothing.
-func (s *store) mistyped(wrong string) error {
+// wrongTypeError is the error of a key of another type, as the scripts tell it: by its place in
+// KEYS, from 1 on. It is nil for nothing.
+func (s *store) wrongTypeError(wrong string) error {
 	place, found, _ := strings.Cut(wrong, " ")
 	i, err := strconv.Atoi(place)
 	if err != nil || i < 1 || i > len(s.Keys) {
@@ -65,7 +66,7 @@ func (s *store) mistyped(wrong string) error {
 		"one whose keys no other program uses: the key %.300q holds a %.20s, and not the type that a delayed queue has there", s.Keys[i-1], found))
 }
 
-// wrongType explains the refusal of a script that found a key of another type. Where a command of
+// wrongType explains the error of a script that found a key of another type. Where a command of
 // the script found it, it asks which key that is.
 func (s *store) wrongType(ctx context.Context, err error) error {
 	const mark = "WRONGTYPE "
@@ -77,7 +78,7 @@ func (s *store) wrongType(ctx context.Context, err error) error {
 	if !found {
 		return err
 	}
-	if named := s.mistyped(wrong); named != nil {
+	if named := s.wrongTypeError(wrong); named != nil {
 		return named
 	}
 	if named := s.checkTypes(ctx, strings.TrimPrefix(s.names.destination, s.prefix)); named != nil {

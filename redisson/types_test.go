@@ -41,7 +41,7 @@ func (p *place) write(kind, key string) {
 // A key of the queue that holds another program's data is named by Open and by Push: at the first
 // of a handle, at each that uses the key, and at all others a second later at most. Nothing is
 // written. Other calls return a typed error too.
-func TestAKeyHoldsSomethingElse(t *testing.T) {
+func TestForeignDataUnderAKey(t *testing.T) {
 	t.Parallel()
 	keys := []struct{ name, kind string }{
 		{"", "list"}, {"times", "zset"}, {"index", "list"}, {"leases", "zset"}, {"held", "hash"}, {"states", "hash"}, {"dead", "zset"},

@@ -47,7 +47,7 @@ func TestOpenURLTakesNamesOfJavas(t *testing.T) {
 	}
 }
 
-// A name that is too long is refused for that.
+// A name that is too long is rejected for that.
 func TestOpenURLRejectsALongName(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.AOF())

@@ -31,7 +31,7 @@ func (p *place) calls() map[string]int {
 // Handing over and taking cost a message so many commands, however many others are due, in one
 // millisecond or each in its own: no message is looked for among all that lie in the destination.
 // How long a script takes is for BenchmarkLongest to say.
-func TestTheWorkForAMessageIsBounded(t *testing.T) {
+func TestWorkForAMessageIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, ties := range []bool{true, false} {
 		t.Run(fmt.Sprintf("ties=%t", ties), func(t *testing.T) {

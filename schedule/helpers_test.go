@@ -14,7 +14,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// patience is how long a test waits, in real time, for what must happen.
+// patience bounds, in real time, a wait for an event that must happen.
 const patience = 30 * time.Second
 
 var silent = slog.New(slog.DiscardHandler)

@@ -72,7 +72,7 @@ type repetition struct {
 	host     background.Host
 	name     string
 	schedule Schedule
-	message  delayq.Message // of each occurrence, but for what the time makes
+	message  delayq.Message // of each occurrence, without its time
 	horizon  time.Duration  // how far ahead an occurrence may be pushed
 }
 

@@ -416,7 +416,7 @@ func TestRepeatWithANilContext(t *testing.T) {
 	wantEmpty(t, q)
 }
 
-// A wrapper hides from Repeat what it needs of the queue.
+// A wrapper hides from Repeat the calls that it needs.
 func TestRepeatOnAWrappedQueue(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t)

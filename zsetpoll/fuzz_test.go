@@ -10,7 +10,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// FuzzURL wants each URL refused with a typed error, or options that New takes.
+// FuzzURL wants each URL rejected with a typed error, or options that New takes.
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{
 		"zsetpoll://host/orders?claims=script&poll=1s&prefix=mine", "zsetpoll://host/orders?claims=mover&poll=1ns", "zsetpoll://h/o?prefix={a}",
@@ -23,12 +23,12 @@ func FuzzURL(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		u, err := url.Parse(text)
 		if err != nil {
-			t.Skip("the parser of package url refuses it")
+			t.Skip("the parser of package url rejects it")
 		}
 		target, opts, err := parseURL(u)
 		if err != nil {
 			if !errors.Is(err, backend.ErrInvalid) {
-				t.Fatalf("%q is refused with %v", text, err)
+				t.Fatalf("%q is rejected with %v", text, err)
 			}
 			return
 		}

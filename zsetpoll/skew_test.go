@@ -59,7 +59,8 @@ func punctual(ctx context.Context, t *testing.T, q backend.Queue, client *redis.
 	earliest := make(map[string]time.Time)
 	began := serverTime(ctx, t, client)
 	for i := range waves {
-		delay := time.Duration(i+1) * afewms // a message without a delay is due in the current millisecond
+		// a message without a delay is due in the current millisecond
+		delay := time.Duration(i+1) * afewms
 		after, at := message(fmt.Sprint("after ", i), delay), message(fmt.Sprint("at ", i), 0)
 		at[0].Due = began.Add(delay)
 		earliest[after[0].ID], earliest[at[0].ID] = serverTime(ctx, t, client).Add(delay), at[0].Due

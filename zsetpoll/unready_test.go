@@ -25,9 +25,9 @@ func wantUnavailable(t *testing.T, err error, reply string) {
 	}
 }
 
-// TestSlotOnTheMove moves the slot of a queue: a script has keys on both nodes, until the move is
+// TestSlotMigrates moves the slot of a queue: a script has keys on both nodes, until the move is
 // over.
-func TestSlotOnTheMove(t *testing.T) {
+func TestSlotMigrates(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, 60*time.Second)
 	cluster := testenv.RedisCluster(t)
@@ -68,8 +68,8 @@ func TestSlotOnTheMove(t *testing.T) {
 	must(t, q.Schedule(ctx, message("third", time.Hour))...)
 }
 
-// TestServerThatLoads has a server take its time to read its data anew, as after a restart.
-func TestServerThatLoads(t *testing.T) {
+// TestServerLoading has a server take its time to read its data anew, as after a restart.
+func TestServerLoading(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, 60*time.Second)
 	server := testenv.Redis(t, testenv.Private(), testenv.Directive("enable-debug-command", "local"),
@@ -93,8 +93,9 @@ func TestServerThatLoads(t *testing.T) {
 	must(t, <-loaded)
 }
 
-// TestCloseSaysClosed closes a handle whose fetcher waits for the only connection.
-func TestCloseSaysClosed(t *testing.T) {
+// TestReceiveReturnsErrClosedAfterClose closes a handle whose fetcher waits for the only
+// connection.
+func TestReceiveReturnsErrClosedAfterClose(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
 		client := testenv.SharedRedis(t).Client(t, func(o *redis.Options) { o.PoolSize = 1 })
 		b := zsetpoll.New(client, zsetpoll.Claims(mode))

@@ -1,6 +1,7 @@
-// Package admin is what a backend may offer to the operator of its store: to examine the servers
-// and to remove queues. It is about servers and all that is on them, where package backend is about
-// the messages of one queue. The command line's doctor and verify use it; package delayq does not.
+// Package admin has the methods that a backend may offer to the operator of its store: to examine
+// the servers and to remove queues. It concerns servers and everything on them, while package
+// backend concerns the messages of one queue. The command line's doctor and verify use it; package
+// delayq does not.
 //
-// All of it is optional: a [backend.Backend] that can do one of these has its methods.
+// All of it is optional: a [backend.Backend] that supports one of these has its methods.
 package admin

@@ -8,20 +8,20 @@ import (
 
 // Examiner is a [backend.Backend] that can tell how well its store is set up.
 type Examiner interface {
-	// Examine asks the store's servers about all that messages depend on. It leaves behind at most
-	// what the first Open would have made. An error says that the store could not be asked at all;
-	// a setting that a server does not show is a finding.
+	// Examine asks the store's servers about everything that messages depend on. It creates at most
+	// what the first Open would. It returns an error when the store cannot be reached; a setting
+	// that a server does not show is a finding.
 	Examine(ctx context.Context) (Examination, error)
 }
 
 // QueueExaminer is a [backend.Backend] that can tell how one of its queues is used.
 type QueueExaminer interface {
-	// ExamineQueue looks at what the store keeps of a queue, and changes nothing. An error says
-	// that the store could not be asked.
+	// ExamineQueue reads a queue's data, and changes nothing. It returns an error when the store
+	// cannot be reached.
 	ExamineQueue(ctx context.Context, queue string) ([]Finding, error)
 }
 
-// Examination is what an [Examiner] found.
+// Examination has an [Examiner]'s findings.
 type Examination struct {
 	Findings []Finding
 	Clocks   []ClockDifference // none where clocks cannot be read
@@ -33,7 +33,7 @@ type Finding struct {
 	About    string // a word or two: "version", "eviction"
 	Servers  string // host:port of each server concerned, joined by ", "; empty for the whole store
 	Text     string
-	Remedy   string // what to do; empty where there is nothing
+	Remedy   string // empty where there is none
 }
 
 // Severity says how bad a finding is. The larger, the worse.
@@ -42,7 +42,7 @@ type Severity int
 // Severities.
 const (
 	Fine    Severity = iota // as it should be
-	Note                    // good to know, or could not be found out
+	Note                    // good to know, or unknown
 	Warning                 // messages may get lost, be refused or come late
 	Problem                 // nothing works, or soon nothing will
 )

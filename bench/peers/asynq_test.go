@@ -11,9 +11,11 @@ import (
 
 // asynqSettings are settings that its documentation offers.
 type asynqSettings struct {
-	servers     int           // that share the 32 workers
-	connections int           // of the client that enqueues, 0 for its default
-	interval    time.Duration // intervals between checks for due messages, and of an empty queue; 0 for its defaults, 5 s and 1 s
+	servers     int // that share the 32 workers
+	connections int // of the client that enqueues, 0 for its default
+	// intervals between checks for due messages, and of an empty queue; 0 for its defaults, 5 s and
+	// 1 s
+	interval time.Duration
 }
 
 var (

@@ -26,8 +26,9 @@ func lacksBeanstalkd() error {
 // beanstalkdSettings are settings that its documentation offers. Delays are whole seconds from the
 // moment of the put; go-beanstalk cuts them, so that jobs are up to a second early.
 type beanstalkdSettings struct {
-	binlog    bool // -b: jobs survive the end of the server, but for the last 50 ms
-	pipelined bool // producers share a connection and do not wait for one another's replies; a batch is one write
+	binlog bool // -b: jobs survive the end of the server, but for the last 50 ms
+	// producers share a connection and do not wait for one another's replies; a batch is one write
+	pipelined bool
 	roundUp   bool // delays, so that no job is early, and all are up to a second late
 }
 
@@ -120,14 +121,14 @@ func (s *beanstalkdSystem) pushAll(ctx context.Context, ms []message) error {
 	if _, err := conn.Write(puts.Bytes()); err != nil {
 		return fmt.Errorf("putting jobs: %w", err)
 	}
-	answers := bufio.NewReader(conn)
+	replies := bufio.NewReader(conn)
 	for range ms {
-		line, err := answers.ReadString('\n')
+		line, err := replies.ReadString('\n')
 		switch {
 		case err != nil:
 			return fmt.Errorf("putting jobs: %w", err)
 		case !strings.HasPrefix(line, "INSERTED "):
-			return fmt.Errorf("putting jobs: the answer is %q", line)
+			return fmt.Errorf("putting jobs: the reply is %q", line)
 		}
 	}
 	return nil

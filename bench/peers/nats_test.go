@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	waitSubject = "wait" // each message waits under a subject of its own, else it would replace another
+	// each message waits under a subject of its own, else it would replace another
+	waitSubject = "wait"
 	dueSubject  = "due"
 )
 

@@ -24,9 +24,10 @@ func lacksPostgres() error {
 // riverSettings are settings that its documentation offers. The interval of 5 s at which it looks
 // for due jobs is not among them.
 type riverSettings struct {
-	server      []string      // of Postgres
-	connections int32         // 0 for pgx's default of four
-	interval    time.Duration // the least between fetches; 0 for its defaults, 100 ms and polls each second
+	server      []string // of Postgres
+	connections int32    // 0 for pgx's default of four
+	// the least between fetches; 0 for its defaults, 100 ms and polls each second
+	interval time.Duration
 }
 
 var (

@@ -61,7 +61,7 @@ func TestGoalsNameBenchmarksThatExist(t *testing.T) {
 	}
 }
 
-func TestAFullRunMeasuresEveryGoal(t *testing.T) {
+func TestFullRunMeasuresEveryGoal(t *testing.T) {
 	for _, g := range goals {
 		for _, m := range g.reads() {
 			runs := false
@@ -125,7 +125,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestCheckNamesWhatIsMissing(t *testing.T) {
+func TestCheckNamesMissingLines(t *testing.T) {
 	var output strings.Builder
 	for _, g := range shortGoals() {
 		for _, m := range g.reads() {

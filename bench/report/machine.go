@@ -21,7 +21,7 @@ func describe(ctx context.Context, root string) raw.Machine {
 		Date:     time.Now().UTC().Truncate(time.Second),
 		Commit:   commit(ctx, root),
 		OS:       runtime.GOOS + "/" + runtime.GOARCH,
-		Kernel:   firstLine(read("/proc/sys/kernel/osrelease")),
+		Kernel:   strings.TrimSpace(read("/proc/sys/kernel/osrelease")),
 		CPU:      field(read("/proc/cpuinfo"), "model name"),
 		Cores:    runtime.NumCPU(),
 		Memory:   kibibytes(field(read("/proc/meminfo"), "MemTotal")),
@@ -87,11 +87,6 @@ func read(path string) string {
 		return ""
 	}
 	return string(text)
-}
-
-func firstLine(text string) string {
-	line, _, _ := strings.Cut(text, "\n")
-	return strings.TrimSpace(line)
 }
 
 // field is the value of the first line that begins with a name.

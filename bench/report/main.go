@@ -136,7 +136,7 @@ func replacePictures(dir string, pictures map[string][]byte) error {
 func failures(f *raw.File) (err error) {
 	for _, r := range f.Runs {
 		if r.Failed {
-			err = errors.Join(err, fmt.Errorf("%s in %s failed: %s has what it said", r.Command, r.Dir, rawName))
+			err = errors.Join(err, fmt.Errorf("%s in %s failed: see its output in %s", r.Command, r.Dir, rawName))
 		}
 	}
 	return err

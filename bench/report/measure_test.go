@@ -56,7 +56,7 @@ func begin(t *testing.T, trial bool, benchmark string) measuring {
 	return measuring{&raw.File{Trial: trial}, nil, root, t.TempDir(), io.Discard}
 }
 
-func TestARunIsKeptWithWhatItSays(t *testing.T) {
+func TestRunIsSavedWithItsOutput(t *testing.T) {
 	m := begin(t, true, "if !testing.Short() { b.Error(\"this is no trial\") }\nb.ReportMetric(3, \"msgs/s\")")
 	if err := m.run(t.Context(), suite{".", "^BenchmarkA$", "1x", "1m"}); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestARunIsKeptWithWhatItSays(t *testing.T) {
 	}
 }
 
-func TestAFailureIsKeptAndReported(t *testing.T) {
+func TestFailureIsSavedAndReported(t *testing.T) {
 	m := begin(t, false, `b.Fatal("a promise is broken")`)
 	if err := m.run(t.Context(), suite{".", ".", "1x", "1m"}); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestAFailureIsKeptAndReported(t *testing.T) {
 	}
 }
 
-func TestARunIsMeasuredAgain(t *testing.T) {
+func TestRunIsMeasuredAgain(t *testing.T) {
 	m := begin(t, false, `b.ReportMetric(3, "msgs/s")`)
 	m.file.Replace(raw.Run{Dir: ".", Command: "other"}, []raw.Result{{Benchmark: "BenchmarkOther", Metrics: map[string]float64{"msgs/s": 1}}}, nil)
 	for _, again := range []*raw.Machine{nil, {Commit: "later"}} {

@@ -51,7 +51,8 @@ func mustRender(t *testing.T, f *raw.File) (page string, pictures map[string][]b
 // go test -run Golden -update writes the files anew.
 func TestGolden(t *testing.T) {
 	page, pictures := mustRender(t, trial(t))
-	files := map[string][]byte{"page.golden": []byte(page)} // no .md: its links are for another place
+	// no .md: its links are for another place
+	files := map[string][]byte{"page.golden": []byte(page)}
 	for name, svg := range pictures {
 		files[name+".svg"] = svg
 	}
@@ -141,7 +142,7 @@ func TestPageLinksToItsPicturesAlone(t *testing.T) {
 	}
 }
 
-func TestNothingMeasuredIsSaid(t *testing.T) {
+func TestPageSaysThatNothingWasMeasured(t *testing.T) {
 	page, pictures := mustRender(t, new(raw.File))
 	if len(pictures) > 0 || strings.Count(page, "| not measured |") != len(goals) {
 		t.Errorf("%d pictures: %s", len(pictures), page)
@@ -153,7 +154,7 @@ func TestNothingMeasuredIsSaid(t *testing.T) {
 	}
 }
 
-func TestTrialsAndBusyMachinesAreSaid(t *testing.T) {
+func TestPageNotesShortRunsAndBusyMachines(t *testing.T) {
 	const busy, short = "The machine was busy", "This is a trial"
 	for _, c := range []struct {
 		f    raw.File

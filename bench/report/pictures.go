@@ -70,7 +70,7 @@ func latenessOfPeers(f *raw.File) ([]byte, bool) {
 			series = append(series, distribution(side, r.Lateness))
 		}
 	}
-	return lines(latenessChart("Lateness beside others, 2,000 messages a second", series))
+	return lines(latenessChart("Lateness of other libraries, 2,000 messages a second", series))
 }
 
 func wakeUps(f *raw.File) ([]byte, bool) {

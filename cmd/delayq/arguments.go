@@ -23,7 +23,7 @@ var rawStrings = kong.KindMapper(reflect.String, kong.MapperFunc(func(ctx *kong.
 	return nil
 }))
 
-// validIDs refuses ids that no message has and that JSON output cannot show.
+// validIDs rejects ids that no message has and that JSON output cannot show.
 func validIDs(ids []string) error {
 	for _, id := range ids {
 		if !utf8.ValidString(id) {

@@ -106,7 +106,7 @@ func (forgetfulQueue) Ack(context.Context, []backend.Lease) []error { return nil
 // deadQueue drops dead letters.
 type deadQueue struct{ backend.Queue }
 
-func (q deadQueue) Dead(ctx context.Context, bs []backend.Burial) []error {
+func (q deadQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
 	return q.Ack(ctx, []backend.Lease{bs[0].Lease})
 }
 

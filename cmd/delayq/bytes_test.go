@@ -48,7 +48,7 @@ func TestPathsKeepTheirBytes(t *testing.T) {
 }
 
 // Values that must be text are rejected, never replaced.
-func TestBytesWhereTextIsWanted(t *testing.T) {
+func TestBytesWhereTextIsRequired(t *testing.T) {
 	t.Parallel()
 	url := redisURL(t, "zsetpoll")
 	for _, args := range [][]string{

@@ -40,10 +40,12 @@ func (w *work) execute(ctx context.Context, d *delayq.Delivery) error {
 	if ctx.Err() != nil {
 		killGroup(cmd) // whatever it left behind
 	}
-	if errors.Is(err, exec.ErrWaitDelay) && cmd.ProcessState.Success() { // something in the background holds its output
+	// something in the background holds its output
+	if errors.Is(err, exec.ErrWaitDelay) && cmd.ProcessState.Success() {
 		err = nil
 	}
-	if errors.Is(context.Cause(ctx), delayq.ErrDrain) && cmd.ProcessState != nil && cmd.ProcessState.Success() { // Wait returns the context's error
+	// Wait returns the context's error
+	if errors.Is(context.Cause(ctx), delayq.ErrDrain) && cmd.ProcessState != nil && cmd.ProcessState.Success() {
 		err = nil
 	}
 	return outcome(err, said.String())
@@ -85,7 +87,8 @@ func environment(d *delayq.Delivery) []string {
 	if err == nil && len(headers) <= longestVariable {
 		vars = append(vars, "DELAYQ_HEADERS="+string(headers))
 	}
-	for _, k := range slices.Sorted(maps.Keys(d.Headers)) { // of two values for one variable, the command gets the last
+	// of two values for one variable, the command gets the last
+	for _, k := range slices.Sorted(maps.Keys(d.Headers)) {
 		v := d.Headers[k]
 		if len(v) <= longestVariable && !strings.Contains(v, "\x00") {
 			vars = append(vars, "DELAYQ_HEADER_"+variable(k)+"="+v)

@@ -50,7 +50,7 @@ func (w *work) run(ctx context.Context) error {
 	ctx, w.stop = context.WithCancel(ctx)
 	defer w.stop()
 	if w.Idle > 0 {
-		w.idle = newIdleness(w.Idle, w.stop)
+		w.idle = &idleness{limit: w.Idle, timer: time.AfterFunc(w.Idle, w.stop)}
 		defer w.idle.end()
 	}
 	if w.Exec {
@@ -143,10 +143,6 @@ type idleness struct {
 
 	mu   sync.Mutex
 	busy int
-}
-
-func newIdleness(limit time.Duration, stop func()) *idleness {
-	return &idleness{limit: limit, timer: time.AfterFunc(limit, stop)}
 }
 
 func (i *idleness) enter() {

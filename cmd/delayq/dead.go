@@ -150,7 +150,7 @@ func outcomesOf(err error, n int) ([]error, error) {
 		return nil, err
 	}
 	for _, err := range some.Errs {
-		if err != nil && !isAny(err, answers...) {
+		if err != nil && !isAny(err, storeReplies...) {
 			return nil, storeError{err}
 		}
 	}

@@ -19,7 +19,7 @@ type doctorCommand struct {
 
 // Help is the text between the summary and the flags.
 func (doctorCommand) Help() string {
-	return `Connects, reads the server's settings, and sends a message through it. Each finding is "ok", a "note", a "warning" (messages may get lost, be refused or come late) or a "problem" (nothing works), and names the remedy.
+	return `Connects, reads the server's settings, and sends a message through it. Each finding is "ok", a "note", a "warning" (messages may get lost, be rejected or come late) or a "problem" (nothing works), and names the remedy.
 
 Of Redis: its version, whether it takes writes, Cluster or not, eviction, persistence, for keyspace:// the notifications of expiries, for redisson:// whether all readers of the queue can read pushed messages, and how far its clock differs from this machine's. Of RabbitMQ: its version, whether the user has the rights that workers need, the types of queues, alarms, unroutable messages, and, where the management API can be reached, policies that remove messages.
 

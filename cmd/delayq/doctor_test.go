@@ -40,7 +40,8 @@ func urlOf(server *testenv.RedisServer, scheme string) string {
 // TestDoctorBadRedis has a server that evicts, forgets, and tells of no expiries.
 func TestDoctorBadRedis(t *testing.T) {
 	t.Parallel()
-	for _, scheme := range []string{"keyspace", "zsetpoll", "redisson"} { // the first turns the notifications on
+	// the first turns the notifications on
+	for _, scheme := range []string{"keyspace", "zsetpoll", "redisson"} {
 		server := testenv.Redis(t, testenv.MaxMemory("100mb", "allkeys-lru"), testenv.Directive("notify-keyspace-events", ""))
 		all := findings(t, urlOf(server, scheme), exitBroken)
 		wantFinding(t, all, "eviction", "warning", "allkeys-lru drops messages")

@@ -31,7 +31,8 @@ func excerpt(b []byte, columns int) string {
 		return hexadecimal(b, columns)
 	}
 	text, quote := string(b), strconv.Quote
-	if strings.Contains(text, `"`) && strconv.CanBackquote(text) && isText(b) { // JSON is easier to read like that
+	// JSON is easier to read like that
+	if strings.Contains(text, `"`) && strconv.CanBackquote(text) && isText(b) {
 		quote = func(s string) string { return "`" + s + "`" }
 	}
 	if shown := quote(text); width(shown) <= columns {

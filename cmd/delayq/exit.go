@@ -87,8 +87,8 @@ func isAny(err error, targets ...error) bool {
 	return false
 }
 
-// answers are errors of a store that works.
-var answers = []error{
+// storeReplies are errors of a store that works.
+var storeReplies = []error{
 	errPartly, delayq.ErrNotFound, delayq.ErrInFlight, delayq.ErrDuplicate, delayq.ErrUnsupported, delayq.ErrInvalid, delayq.ErrUnknownScheme,
 }
 
@@ -100,7 +100,7 @@ func storeFailed(err error) bool {
 	case errors.Is(err, delayq.ErrFull), errors.As(err, &store):
 		return true
 	case errors.As(err, &op):
-		return !isAny(op, answers...)
+		return !isAny(op, storeReplies...)
 	}
 	return false
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// FuzzPushLine reads lines of input: each is refused in a line of printable text, or a message.
+// FuzzPushLine reads lines of input: each is rejected in a line of printable text, or a message.
 func FuzzPushLine(f *testing.F) {
 	for _, seed := range []string{
 		`{"id":"order-17","body":"65","after":"30m","headers":{"k":"v"}}`, `{"body_base64":"AP8=","due":"2030-01-31T18:00:00Z","type":"t"}`,
@@ -32,7 +32,7 @@ func FuzzPushLine(f *testing.F) {
 		var m pushLine
 		if err := m.read(text); err != nil {
 			if said := err.Error(); len(said) > 4000 || strings.ContainsFunc(said, unicode.IsControl) {
-				t.Fatalf("%q is refused with %q", text, said)
+				t.Fatalf("%q is rejected with %q", text, said)
 			}
 			return
 		}

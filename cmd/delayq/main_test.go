@@ -20,7 +20,8 @@ const asProgram = "DELAYQ_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		_ = flag.CommandLine.Parse(nil) // the arguments are the program's; the suite reads the flags of tests
+		// the arguments are the program's; the suite reads the flags of tests
+		_ = flag.CommandLine.Parse(nil)
 		main()
 	}
 	testenv.Main(m)

@@ -14,7 +14,7 @@ import (
 type pushCommand struct {
 	namedQueue
 	Body   *string        `arg:"" optional:"" placeholder:"BODY" help:"The message's body. \"-\", or none, reads a message from each line of standard input."`
-	ID     string         `name:"id" placeholder:"ID" help:"The message's id, 1 to 255 bytes. A second push of it is refused while the first message is in the queue."`
+	ID     string         `name:"id" placeholder:"ID" help:"The message's id, 1 to 255 bytes. A second push of it is rejected while the first message is in the queue."`
 	After  *time.Duration `placeholder:"DURATION" help:"Due that long from now by the store's clock, as 1.5s, 30m or 720h."`
 	At     *time.Time     `placeholder:"TIME" help:"Due at that time, as 2030-01-31T18:00:00Z."`
 	Header []string       `sep:"none" placeholder:"KEY=VALUE" help:"A header; may be repeated."`
@@ -65,7 +65,7 @@ func (c *pushCommand) fromLines() bool { return c.Body == nil || *c.Body == "-" 
 func (c *pushCommand) Run(ctx context.Context, std streams) error {
 	return c.use(ctx, std, func(q delayq.Queue) error {
 		if !q.Supports(delayq.Durability) {
-			_, _ = fmt.Fprintln(std.err, "delayq: this queue lives in this process: its messages are gone when the process ends")
+			_, _ = fmt.Fprintln(std.err, "delayq: this queue lives in this process: its messages are gone when it ends")
 		}
 		if c.fromLines() {
 			return pushLines(ctx, c, q, std)

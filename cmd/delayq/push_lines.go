@@ -166,7 +166,7 @@ func (p *pusher) pushBatch(ctx context.Context, batch []pushLine) error {
 
 // isFatal reports whether a store's error would meet every message, not only this one.
 func isFatal(err error) bool {
-	return err != nil && (errors.Is(err, delayq.ErrFull) || isFromStore(err) && !isAny(err, answers...))
+	return err != nil && (errors.Is(err, delayq.ErrFull) || isFromStore(err) && !isAny(err, storeReplies...))
 }
 
 // isFromStore tells the errors of lines apart, which have no sentinel either.

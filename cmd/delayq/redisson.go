@@ -32,7 +32,7 @@ func (q *sharedQueue) use(ctx context.Context, f func(b *redisson.Backend, queue
 
 // fromStore marks errors of a store that failed. Replies and interruptions are not among them.
 func fromStore(err error) error {
-	if err == nil || isAny(err, answers...) || errors.Is(err, context.Canceled) {
+	if err == nil || isAny(err, storeReplies...) || errors.Is(err, context.Canceled) {
 		return err
 	}
 	return storeError{err}

@@ -296,7 +296,7 @@ func TestRestore(t *testing.T) {
 	}
 	r = delayqRun(t, "redisson", "restore", q.url, "--all")
 	r.wantCode(t, 0)
-	r.wantOutput(t, "restored 1\nWhat still cannot be read comes back to the quarantine when it is due.\n")
+	r.wantOutput(t, "restored 1\nMembers that still cannot be read come back to the quarantine when they are due.\n")
 	if left := q.aside(t); len(left) != 0 {
 		t.Errorf("left: %+v", left)
 	}

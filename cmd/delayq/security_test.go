@@ -36,7 +36,7 @@ func TestAbsurdDueTimesAsJSON(t *testing.T) {
 
 // A message's fields are never part of a shell command: they come in variables that begin with
 // DELAYQ_, and on standard input.
-func TestMessagesAreNoCommands(t *testing.T) {
+func TestMessagesAreNotShellCommands(t *testing.T) {
 	t.Parallel()
 	queue := redisURL(t, "zsetpoll")
 	q := openQueue(t, queue)

@@ -105,7 +105,8 @@ func TestPushShowsProgress(t *testing.T) {
 				break
 			}
 			_, _ = io.WriteString(writer, "{\"after\":\"1h\"}\n")
-			time.Sleep(100 * time.Millisecond) // input that takes its time: the bar comes when work is long
+			// input that takes its time: the bar comes when work is long
+			time.Sleep(100 * time.Millisecond)
 		}
 		_ = writer.Close()
 	}()

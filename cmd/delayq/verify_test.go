@@ -227,8 +227,8 @@ func TestVerifyUnreachable(t *testing.T) {
 	}
 }
 
-// TestFence opens no queue outside the scratch namespace.
-func TestFence(t *testing.T) {
+// TestScratchRejectsOtherQueues opens no queue outside the scratch namespace.
+func TestScratchRejectsOtherQueues(t *testing.T) {
 	t.Parallel()
 	s := newScratch("memory:///orders", "verify", nil)
 	b, err := s.open(t.Context())

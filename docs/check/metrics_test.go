@@ -1,5 +1,7 @@
-// Package check holds the dashboard and the alert rules of docs against the metrics that docs/observability.md lists, which a test of the
-// root package holds against the code. It is a module of its own so that nobody else downloads Prometheus.
+// Package check compares the dashboard and the alert rules of docs with the metrics that
+// docs/observability.md lists. A test of the root package compares that list with the code. It also
+// keeps code and documentation to the field's words. It is a module of its own so that users do not
+// download Prometheus.
 package check
 
 import (
@@ -145,7 +147,8 @@ func keptBy(path []parser.Node) (names []string) {
 	return names
 }
 
-// checkValues wants a value that is matched to stand in the page. The queue's name is the reader's own.
+// checkValues wants a value that is matched to stand in the page. The queue's name is the reader's
+// own.
 func (c *catalogue) checkValues(m *labels.Matcher) error {
 	if m.Name == "messaging_destination_name" || m.Name == "delayq_redelivered" {
 		return nil

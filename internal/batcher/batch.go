@@ -22,7 +22,7 @@ type call[T any] struct {
 	panicked *storePanic
 }
 
-// finish sets what the store made of the item and wakes the caller.
+// finish sets the item's result and wakes the caller.
 func (k *call[T]) finish(item T, err error, panicked *storePanic) {
 	k.item, k.err, k.panicked = item, err, panicked
 	close(k.done)
@@ -128,7 +128,7 @@ func (b *batch[T]) deliver() {
 	}
 }
 
-// A storePanic is what each caller of a batch panics with when the store panicked.
+// A storePanic is the panic of each caller of a batch when the store panicked.
 type storePanic struct {
 	value any
 	stack []byte // of the goroutine of the batch

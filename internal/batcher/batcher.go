@@ -13,7 +13,8 @@ import (
 const (
 	maxBytes = 4 << 20 // of the items in one call
 
-	// A larger item is sent alone: it gains nothing from sharing a round trip, and waiting would copy it.
+	// A larger item is sent alone: it gains nothing from sharing a round trip, and waiting would
+	// copy it.
 	aloneBytes = 16 << 10
 )
 
@@ -52,7 +53,7 @@ type Batcher[T any] struct {
 	Config[T]
 
 	mu       sync.Mutex
-	inFlight int       // calls on whose return others may wait
+	inFlight int       // calls whose return others may wait for
 	items    int       // in those calls
 	waiting  list.List // of *call[T], in order of arrival
 }
@@ -68,10 +69,10 @@ func New[T any](c Config[T]) *Batcher[T] {
 	return &Batcher[T]{Config: c}
 }
 
-// Do sends an item and replaces it by what the store made of it. It returns the store's error, and
-// panics with what the store panicked with. When ctx ends before the item is sent, it is not sent,
-// and the error is that of ctx. When ctx ends later, the error also matches
-// [backend.ErrOutcomeUnknown]. The array spares a lone call an allocation.
+// Do sends an item and replaces it by the store's result. It returns the store's error, and panics
+// with the store's panic. When ctx ends before the item is sent, it is not sent, and the error is
+// ctx's. When ctx ends later, the error also matches [backend.ErrOutcomeUnknown]. The array spares
+// a lone call an allocation.
 func (b *Batcher[T]) Do(ctx context.Context, item *[1]T) error {
 	if b.Direct || b.Size(item[0]) > aloneBytes {
 		return b.sendOne(ctx, item)

@@ -109,8 +109,8 @@ func fill(t *testing.T, b *Batcher[int]) (calls [][]int) {
 	return calls
 }
 
-// pass lets virtual time pass, of a synctest bubble: it does not wait for the clock of the machine. The
-// nanosecond lets what is due at that very instant go first.
+// pass lets virtual time pass, of a synctest bubble: it does not wait for the clock of the machine.
+// The nanosecond lets timers of that very instant go first.
 func pass(d time.Duration) {
 	time.Sleep(d + time.Nanosecond)
 	synctest.Wait()
@@ -300,7 +300,7 @@ func TestItemOfAnEndedContextIsNotSent(t *testing.T) {
 	})
 }
 
-// silentContext has ended, but its Done tells nobody, as for a caller that has not run since.
+// silentContext has ended, but its Done is not closed, as for a caller that has not run since.
 type silentContext struct{ context.Context } //nolint:containedctx // it is a context, and overrides one method
 
 func (silentContext) Done() <-chan struct{} { return nil }

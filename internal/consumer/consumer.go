@@ -1,6 +1,6 @@
 // Package consumer runs the handlers of a queue. A loop receives messages, some ahead of the
-// workers; each worker has its handler called, decides by the handler's error what becomes of the
-// message, and settles it; one goroutine renews the leases of all messages being handled.
+// workers. Each worker calls its handler, decides by the handler's error about the message, and
+// settles it. One goroutine renews the leases of all messages being handled.
 package consumer
 
 import (
@@ -27,7 +27,7 @@ var (
 	ErrTimeout = errors.New("handler took too long")
 )
 
-// A Queue is what a consumer needs of its queue.
+// A Queue has the calls that a consumer makes on its queue.
 type Queue interface {
 	// Receive waits until a message is due and returns up to limit of them, at least one. It
 	// returns backend.ErrClosed once the queue is closed.
@@ -59,7 +59,7 @@ type Delivery interface {
 // A Policy returns how long to wait after an attempt, 1 for the first, failed with err.
 type Policy func(attempt int, err error) time.Duration
 
-// Options are what a user sets, all in the bounds of package delayq.
+// Options are the user's settings, all in the bounds of package delayq.
 type Options struct {
 	Workers     int
 	Prefetch    int           // messages that may be claimed ahead of the workers
@@ -69,7 +69,7 @@ type Options struct {
 	Rate        *rate.Limiter // nil for none
 }
 
-// Config is what Run works with. Every field is required, but for those of Options that may be 0.
+// Config is Run's configuration. Every field is required, except those of Options that may be 0.
 type Config struct {
 	Options
 	Queue Queue
@@ -122,12 +122,12 @@ type consumer struct {
 	settling int // messages whose workers have gone on to the next
 	running  map[*run]struct{}
 	ahead    prefetch
-	watch    clockwork.Timer // on what waits, nil for none
+	watch    clockwork.Timer // on waiting runs, nil for none
 }
 
 // Run receives messages and has them handled until ctx ends or the queue is closed. Then it gives
-// back what no handler has seen, waits for the handlers and returns nil, or ErrDrain when handlers
-// do not return in time. The contexts of handlers carry the values of ctx.
+// back messages that no handler has seen, waits for the handlers and returns nil, or ErrDrain when
+// handlers do not return in time. The contexts of handlers carry the values of ctx.
 func Run(ctx context.Context, cfg Config) error {
 	c := newConsumer(ctx, cfg)
 	var abort context.CancelCauseFunc

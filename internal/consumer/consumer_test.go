@@ -26,7 +26,7 @@ const leaseLength = 30 * time.Second
 // A queue is a memory store as a consumer sees it, and an Observer.
 type queue struct {
 	backend.Queue
-	extend error         // what Extend returns for the first lease in place of the store's result; nil for that
+	extend error         // Extend's result for the first lease instead of the store's; nil for the store's
 	ack    func()        // called before each ack; nil for nothing
 	first  backend.Token // of the lease that was extended first
 
@@ -182,7 +182,7 @@ func (d *received) Release(ctx context.Context) error {
 
 func (d *received) Dead(ctx context.Context, reason string) error {
 	return d.settle(ctx, func() []error {
-		return d.q.Queue.Dead(ctx, []backend.Burial{{Lease: d.lease.Token(), Reason: reason}})
+		return d.q.Queue.Dead(ctx, []backend.DeadLetterRequest{{Lease: d.lease.Token(), Reason: reason}})
 	})
 }
 
@@ -192,7 +192,7 @@ func (d *received) Extend(ctx context.Context, length time.Duration) error {
 
 func fixed(d time.Duration) Policy { return func(int, error) time.Duration { return d } }
 
-// config returns what one worker of q needs to call h.
+// config returns the configuration of one worker of q that calls h.
 func (q *queue) config(h func(ctx context.Context, d Delivery) error) Config {
 	return Config{
 		Options:  Options{Workers: 1, Drain: time.Minute},
@@ -260,7 +260,7 @@ func TestRunRetriesUntilTheMessageIsDead(t *testing.T) {
 	})
 }
 
-// The observer hears of each handler's end, whatever ends the worker's goroutine.
+// The observer records each handler's end, also when it ends the worker's goroutine.
 func TestGoexitIsAFailure(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Config){

@@ -9,7 +9,7 @@ import (
 	"github.com/delayq/delayq/internal/telemetry"
 )
 
-// A Failure is what a handler's error says.
+// A Failure is the meaning of a handler's error.
 type Failure struct {
 	Err        error
 	Reason     string         // the text of Err, for a dead letter
@@ -19,7 +19,7 @@ type Failure struct {
 	RetryAfter *time.Duration // nil: the retry policy decides
 }
 
-// An Action is what the consumer does with a message that was handled.
+// An Action is the consumer's operation on a message that was handled.
 type Action string
 
 // The actions.
@@ -44,7 +44,7 @@ type ending struct {
 	held        time.Duration // since the message was received
 }
 
-// A decision is what becomes of a message, and why.
+// A decision is the action on a message, and its reason.
 type decision struct {
 	action  Action
 	delay   time.Duration // until the next attempt
@@ -58,7 +58,7 @@ type decision struct {
 // says nothing about the message, but a handler that hangs until each stop would keep it forever.
 const countedAfter = time.Hour
 
-// decide says what becomes of a message. It calls retry, for the delay, only when the message is
+// decide chooses the action on a message. It calls retry, for the delay, only when the message is
 // retried and the handler's error asks for no delay of its own.
 func decide(e ending, retry func(err error) time.Duration) decision {
 	if e.failure == nil {

@@ -29,7 +29,7 @@ func asksHour(f *Failure) { d := time.Hour; f.RetryAfter = &d }
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	const (
-		policy  = 7 * time.Second // what the retry policy returns
+		policy  = 7 * time.Second // the retry policy's result
 		timeout = time.Minute
 		reason  = "no such order"
 		tooLong = "handler took too long (1m0s): no such order"

@@ -14,7 +14,7 @@ import (
 const maxBatch = 10_000
 
 // fetch receives messages and hands them to the workers until ctx ends, but not while the gate is
-// shut. What no worker has then is given back.
+// shut. Messages that no worker has then are given back.
 func (c *consumer) fetch(ctx context.Context) {
 	for closed := false; ctx.Err() == nil && !closed; {
 		open, stop := c.Gate.pass(ctx)
@@ -25,7 +25,7 @@ func (c *consumer) fetch(ctx context.Context) {
 	}
 }
 
-// fetchWhile returns what it has received when ctx ends, and whether the queue is closed.
+// fetchWhile returns the messages received when ctx ends, and whether the queue is closed.
 func (c *consumer) fetchWhile(ctx context.Context) (unseen []Delivery, closed bool) {
 	var failures int
 	for {
@@ -115,7 +115,7 @@ func (c *consumer) share(ds []Delivery, asked int) (now, surplus []Delivery) {
 	return ds[:n], surplus
 }
 
-// replace ends what is kept of a run and takes the next message for its worker.
+// replace ends a run's bookkeeping and takes the next message for its worker.
 func (c *consumer) replace(r *run) (next Delivery) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +167,7 @@ func (c *consumer) takeOverdue(now time.Time) []Delivery {
 	return c.ahead.takeAll()
 }
 
-// giveBack gives back what no handler has seen, while the handlers go on.
+// giveBack gives back messages that no handler has seen, while the handlers go on.
 func (c *consumer) giveBack(unseen []Delivery) {
 	c.mu.Lock()
 	ds := append(c.ahead.takeAll(), unseen...)
@@ -180,8 +180,8 @@ func (c *consumer) giveBack(unseen []Delivery) {
 	}
 }
 
-// handBack gives back messages that no handler has seen. What cannot be given back returns when the
-// leases end.
+// handBack gives back messages that no handler has seen. Messages that cannot be given back return
+// when their leases end.
 func (c *consumer) handBack(ds []Delivery) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.handling), settleWithin)
 	defer cancel()

@@ -22,8 +22,8 @@ func NewGate() *Gate {
 	return g
 }
 
-// Shut makes every Run with this gate receive no more messages and give back untouched what no
-// handler has seen, until Open.
+// Shut makes every Run with this gate receive no more messages and give back untouched those that
+// no handler has seen, until Open.
 func (g *Gate) Shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -139,7 +139,7 @@ const settlesOfWorker = 4
 
 // overlap reports whether a worker may take the next message before its message is settled, and
 // counts the settle if so. A store that hangs stops the workers once the settles are too many. A
-// consumer that claims nothing ahead has no more messages in hand than workers.
+// consumer that claims nothing ahead has no more leases than workers.
 func (c *consumer) overlap() bool {
 	if c.ahead.limit == 0 || c.InProcess {
 		return false
@@ -164,7 +164,7 @@ func (c *consumer) overlapped() {
 // settleWithin bounds a settle by a context of its own, since the handler's may have ended.
 const settleWithin = 30 * time.Second
 
-// settle does what was decided, and returns the error of the call that settles.
+// settle carries out the decision, and returns the error of the call that settles.
 func (c *consumer) settle(ctx context.Context, d Delivery, o decision) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()

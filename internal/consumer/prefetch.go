@@ -34,7 +34,7 @@ type prefetch struct {
 	mean    int        // bytes of a message in the latest claim of which some had to wait
 
 	target   int  // messages that the workers finish within the horizon
-	plenty   bool // the latest claim got most of what it asked for
+	plenty   bool // the latest claim got most of the messages that it asked for
 	finished int  // messages since the measurement began
 	began    time.Time
 	rest     time.Time // until then nothing is claimed ahead

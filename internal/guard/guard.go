@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 )
 
-// Call calls code that the user gave and returns a panic as an error. what names the code.
+// Call calls the user's code and returns a panic as an error. what names the code.
 func Call(what string, call func()) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

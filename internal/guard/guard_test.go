@@ -97,7 +97,7 @@ func TestClockThatPanicsStandsStill(t *testing.T) {
 	if d := c.Since(shown); d != 0 {
 		t.Errorf("since the last time: %v, want 0", d)
 	}
-	<-c.NewTimer(time.Millisecond).Chan() // by the process's clock: the fake one stands still
+	<-c.NewTimer(time.Millisecond).Chan() // by the process's clock, since the fake one does not advance
 	broken = false
 	if now := c.Now(); !now.Equal(fake.Now()) {
 		t.Errorf("a repaired clock shows %v, want %v", now, fake.Now())

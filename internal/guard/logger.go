@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// A guardedLog is the handler of a user's logger. It drops what that panics at.
+// A guardedLog is the handler of a user's logger. It drops records at which that panics.
 type guardedLog struct{ slog.Handler }
 
 // Logger returns a logger that never panics.

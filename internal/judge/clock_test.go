@@ -124,8 +124,8 @@ func TestClaimsWhileTheClockJumps(t *testing.T) {
 	}
 }
 
-// TestRepetitionAcrossALeapIsMoot has a push refused that was stored: excused only where a reply may have been lost and the clock jumped meanwhile.
-func TestRepetitionAcrossALeapIsMoot(t *testing.T) {
+// TestRepetitionAcrossAClockJumpIsIndeterminate has a push refused that was stored: excused only where a reply may have been lost and the clock jumped meanwhile.
+func TestRepetitionAcrossAClockJumpIsIndeterminate(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		start int64 // of the push, which takes 100 ms

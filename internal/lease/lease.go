@@ -129,7 +129,7 @@ func (l *Lease) Settle(ctx context.Context, call func() error) error {
 }
 
 // Settle makes one call that settles the leases that are not settled yet, and returns an outcome
-// for each: nil, ErrSettled or what the call returned.
+// for each: nil, ErrSettled or the call's error.
 func Settle(ctx context.Context, ls []*Lease, call func([]backend.Lease) []error) []error {
 	outcomes := make([]error, len(ls))
 	open, at := make([]*Lease, 0, len(ls)), make([]int, 0, len(ls))

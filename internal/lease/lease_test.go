@@ -45,7 +45,7 @@ func TestLeaseByBothClocks(t *testing.T) {
 	}
 }
 
-// A store is a store whose calls return what the test says.
+// A store is a store whose calls return the test's results.
 type store struct {
 	extend func(ls []backend.Lease, lease time.Duration) []error
 	asked  time.Duration

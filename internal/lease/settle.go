@@ -14,7 +14,7 @@ var (
 	ErrSettled = errors.New("delivery is settled already")
 )
 
-// A settlement is what is known of the calls that settle one delivery. The store decides which of
+// A settlement is the state of the calls that settle one delivery. The store decides which of
 // several concurrent calls succeeds. It returns ErrLeaseLost to the others, perhaps before the
 // first one returns, so these wait to learn the reason.
 type settlement struct {
@@ -49,8 +49,8 @@ func (s *settlement) end(err error) {
 	}
 }
 
-// outcome returns the error of a call that has ended. It tells a lease that was lost from one that
-// another call settled, and waits for the other calls to know, but not longer than ctx.
+// outcome returns the error of a call that has ended. It distinguishes a lease that was lost from
+// one that another call settled. It waits for the other calls' results, but not longer than ctx.
 func (s *settlement) outcome(ctx context.Context, err error) error {
 	if !errors.Is(err, backend.ErrLeaseLost) {
 		return err

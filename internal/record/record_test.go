@@ -27,7 +27,7 @@ func TestIDsComeBack(t *testing.T) {
 	}
 }
 
-// FuzzContent reads foreign bytes, which a store may hold: it must refuse or understand them.
+// FuzzContent reads foreign bytes, which a store may hold: it must reject or understand them.
 func FuzzContent(f *testing.F) {
 	f.Add(record.AppendContent(nil, nil, nil))
 	f.Add(record.AppendContent(nil, map[string]string{"k": "v", "": "\x00"}, []byte("body")))
@@ -37,7 +37,7 @@ func FuzzContent(f *testing.F) {
 		headers, body, err := record.Content(b)
 		if err != nil {
 			if !errors.Is(err, record.ErrCorrupt) {
-				t.Fatalf("refused with %v", err)
+				t.Fatalf("rejected with %v", err)
 			}
 			return
 		}

@@ -183,10 +183,10 @@ func (f *full) receiveAndSettle() {
 func (f *full) deadLetterAndRedrive() {
 	f.t.Helper()
 	ds := f.receive(10, time.Minute)
-	letters := make([]backend.Burial, len(ds))
+	letters := make([]backend.DeadLetterRequest, len(ds))
 	ids := make([]string, len(ds))
 	for i := range ds {
-		letters[i] = backend.Burial{Lease: ds[i].Lease(), Reason: strings.Repeat("why", 100)}
+		letters[i] = backend.DeadLetterRequest{Lease: ds[i].Lease(), Reason: strings.Repeat("why", 100)}
 		ids[i] = ds[i].ID
 	}
 	must(f.t, f.q.Dead(f.ctx, letters)...)

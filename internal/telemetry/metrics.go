@@ -163,8 +163,8 @@ func (r *Recorder) Failed(ctx context.Context, kind string, n int) {
 	}
 }
 
-// AddWorkers counts n workers until remove is called. Counters of rare events start at 0: Prometheus
-// sees no increase in a time series whose first value is 1.
+// AddWorkers counts n workers until remove is called. Counters of rare events start at 0:
+// Prometheus sees no increase in a time series whose first value is 1.
 func (r *Recorder) AddWorkers(n int) (remove func()) {
 	if !r.measures() {
 		return func() {}

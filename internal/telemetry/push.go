@@ -18,7 +18,7 @@ type Pushing struct {
 }
 
 // StartPush starts a push of valid messages. It may add the trace to their headers. The context is
-// that of the push.
+// the push's.
 func (r *Recorder) StartPush(ctx context.Context, ms []backend.Message) (context.Context, Pushing) {
 	if r == nil {
 		return ctx, Pushing{}

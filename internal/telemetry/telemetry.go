@@ -22,12 +22,12 @@ const (
 	scopeName = "github.com/delayq/delayq"
 	schemaURL = "https://opentelemetry.io/schemas/1.41.0"
 
-	// What the log calls the user's code that panicked.
+	// The log's names for user code that panicked.
 	meterProvider  = "meter provider"
 	tracerProvider = "tracer provider or propagator"
 )
 
-// A Config says what is kept, and of which queue.
+// A Config names the providers and the queue.
 type Config struct {
 	Queue, Backend string // names
 
@@ -51,7 +51,7 @@ type Config struct {
 }
 
 // A Recorder keeps the metrics and traces of a queue. The methods of a nil one do nothing. They are
-// safe for concurrent use, never panic, and log what a provider panics with.
+// safe for concurrent use, never panic, and log a provider's panics.
 type Recorder struct {
 	Config
 	identity   []attribute.KeyValue // of all metrics and spans

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errSettled = errors.New("settled")
 
-// config returns what New needs without providers.
+// config returns New's configuration without providers.
 func config(clock clockwork.Clock) Config {
 	return Config{
 		Queue: "orders", Backend: "memory", Clock: clock, Log: slog.New(slog.DiscardHandler),

@@ -49,8 +49,8 @@ func pushAttributes(ms []backend.Message) []attribute.KeyValue {
 	return append(kvs, keyDue.String(ms[0].Due.UTC().Format(time.RFC3339Nano)))
 }
 
-// inject adds what the propagator carries to the messages' headers. A trace that is not recorded is
-// not carried: the link would lead nowhere, and each message would pay for it while it waits.
+// inject adds the propagator's fields to the messages' headers. A trace that is not recorded is not
+// carried: the link would lead nowhere, and each message would pay for it while it waits.
 func (r *Recorder) inject(ctx context.Context, ms []backend.Message) {
 	if r.HeadersFit == nil {
 		return
@@ -65,8 +65,8 @@ func (r *Recorder) inject(ctx context.Context, ms []backend.Message) {
 	}
 }
 
-// joined returns the headers with those of the carrier. A header that the user set is never
-// replaced. A message whose headers leave no room is pushed without: its trace matters less.
+// joined returns the headers with the carrier's. A header that the user set is never replaced. A
+// message whose headers leave no room is pushed without: its trace matters less.
 func (r *Recorder) joined(headers map[string]string, carrier propagation.MapCarrier) map[string]string {
 	taken := func(key string) bool { _, ok := headers[key]; return ok }
 	if len(carrier) == 0 || slices.ContainsFunc(r.Propagator.Fields(), taken) {
@@ -100,7 +100,7 @@ func (r *Recorder) processSpan(ctx context.Context, d Delivery) (with context.Co
 	return r.startSpan(ctx, Process, trace.SpanKindConsumer, opts...)
 }
 
-// extract returns the context with what the message carries.
+// extract returns the context with the trace that the message carries.
 func (r *Recorder) extract(ctx context.Context, d Delivery) (with context.Context) {
 	with = trace.ContextWithSpanContext(ctx, trace.SpanContext{})
 	defer guard.Log(r.Log, tracerProvider)

@@ -31,7 +31,8 @@ func TestClockJumps(t *testing.T) {
 		look()
 	}
 	server.Restart()
-	if err := client.Ping(t.Context()).Err(); err != nil { // the first one meets the connection that broke
+	// the first one meets the connection that broke
+	if err := client.Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
 	}
 	look()

@@ -27,7 +27,7 @@ func launchCluster(opts []Option) (*localCluster, error) {
 		return nil, noRedis(true)
 	}
 	c := &localCluster{}
-	if err := c.launch(binary, settle(append(clusterOptions(), opts...))); err != nil {
+	if err := c.launch(binary, newSettings(append(clusterOptions(), opts...))); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting a Redis Cluster: %w", err), c.remove())
 	}
 	return c, nil

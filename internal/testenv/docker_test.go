@@ -25,7 +25,7 @@ func TestServersInDocker(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), "docker", "info").CombinedOutput(); err != nil {
 		t.Skipf("no Docker runs here: %s", out)
 	}
-	r, err := dockerRedis(settle(nil))
+	r, err := dockerRedis(newSettings(nil))
 	must(t, err)
 	defer func() { must(t, r.stop()) }()
 	_, err = useRedis(r.url)

@@ -54,7 +54,7 @@ func TestProgramTalks(t *testing.T) {
 func TestProgramStandsStill(t *testing.T) {
 	p := startShell(t, "while read line; do echo $line; done")
 	must(t, p.Pause())
-	must(t, standsStill(p.Pid()))
+	must(t, isStopped(p.Pid()))
 	_, err := fmt.Fprintln(p.Input(), "said")
 	must(t, err)
 	must(t, p.Resume())

@@ -9,8 +9,8 @@ import (
 
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// standsStill returns nil when the process is stopped by a signal: sending one only asks for that.
-func standsStill(pid int) error {
+// isStopped returns nil when the process is stopped by a signal: sending one only asks for that.
+func isStopped(pid int) error {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return err

@@ -7,4 +7,4 @@ import "syscall"
 // Only Linux can tie a process to its parent.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-func standsStill(int) error { return nil }
+func isStopped(int) error { return nil }

@@ -60,7 +60,7 @@ func launchPostgres(bin string, set []string) (*PostgresServer, error) {
 		return nil, fmt.Errorf("making a directory for PostgreSQL: %w", err)
 	}
 	s := &PostgresServer{bin: bin, dir: dir}
-	if err := errors.Join(s.stepDown(), s.initialize()); err != nil {
+	if err := errors.Join(s.chooseUser(), s.initialize()); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	if err := s.start(set); err != nil {
@@ -69,8 +69,8 @@ func launchPostgres(bin string, set []string) (*PostgresServer, error) {
 	return s, nil
 }
 
-// stepDown finds a user to be, since PostgreSQL refuses to run as root.
-func (s *PostgresServer) stepDown() error {
+// chooseUser finds a user to be, since PostgreSQL rejects to run as root.
+func (s *PostgresServer) chooseUser() error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
@@ -145,7 +145,8 @@ func (s *PostgresServer) Pid() int { return s.process.pid }
 // remove has the server end by itself, for it leaves shared memory when it is killed.
 func (s *PostgresServer) remove() error {
 	if !s.process.ended() {
-		_ = s.command("pg_ctl", "stop", "-D", s.data(), "-m", "immediate", "-t", "20").Run() // else it is killed
+		// else it is killed
+		_ = s.command("pg_ctl", "stop", "-D", s.data(), "-m", "immediate", "-t", "20").Run()
 	}
 	if err := s.process.kill(); err != nil {
 		return err

@@ -109,7 +109,7 @@ func (p *process) pause() error {
 		if p.ended() {
 			return true, os.ErrProcessDone
 		}
-		return false, standsStill(p.pid)
+		return false, isStopped(p.pid)
 	})
 }
 

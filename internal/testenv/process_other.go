@@ -18,4 +18,4 @@ func processAttr() *syscall.SysProcAttr { return nil }
 
 func signalGroup(int, syscall.Signal) error { return errors.ErrUnsupported }
 
-func standsStill(int) error { return nil }
+func isStopped(int) error { return nil }

@@ -17,7 +17,7 @@ type FaultProxy struct {
 	tasks          sync.WaitGroup
 
 	mu       sync.Mutex
-	listener net.Listener // nil while it refuses
+	listener net.Listener // nil while it rejects
 	links    map[*link]struct{}
 	faults   faults
 	conns    int

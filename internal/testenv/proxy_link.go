@@ -67,7 +67,7 @@ func (l *link) passRequests() {
 		if err != nil {
 			return
 		}
-		if l.swallows() {
+		if l.drops() {
 			continue
 		}
 		if _, err := l.server.Write(buf[:n]); err != nil {
@@ -85,10 +85,10 @@ func (l *link) takeReplies(replies chan<- reply) {
 		if err != nil {
 			return
 		}
-		if l.swallows() {
+		if l.drops() {
 			continue
 		}
-		latency, cut := l.fate()
+		latency, cut := l.drawReply()
 		if cut {
 			return // passReplies still passes on those before, and closes the link
 		}
@@ -157,7 +157,7 @@ func (p *FaultProxy) holdsBack() (over <-chan struct{}) {
 	return s.over
 }
 
-func (l *link) swallows() bool {
+func (l *link) drops() bool {
 	l.proxy.mu.Lock()
 	defer l.proxy.mu.Unlock()
 	if l.proxy.faults.hole {
@@ -166,9 +166,9 @@ func (l *link) swallows() bool {
 	return l.proxy.faults.hole
 }
 
-// fate decides on a reply. The dice are thrown for each, so that a change of the probability does
-// not change the sequence.
-func (l *link) fate() (latency time.Duration, cut bool) {
+// drawReply decides on a reply. The dice are thrown for each, so that a change of the probability
+// does not change the sequence.
+func (l *link) drawReply() (latency time.Duration, cut bool) {
 	l.proxy.mu.Lock()
 	defer l.proxy.mu.Unlock()
 	cut = l.dice.Float64() < l.proxy.faults.cut

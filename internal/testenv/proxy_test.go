@@ -151,7 +151,7 @@ func TestBlackhole(t *testing.T) {
 	}
 }
 
-func TestBlackholeEndsConnectionsItRobbed(t *testing.T) {
+func TestBlackholeCutsConnectionsThatLostBytes(t *testing.T) {
 	p := proxied(t)
 	conn := dial(t, p)
 	p.Blackhole(true)

@@ -29,7 +29,8 @@ func (r *localRabbit) env() []string {
 		"ERL_EPMD_ADDRESS="+localhost,
 		"ERL_EPMD_PORT="+strconv.Itoa(r.epmd.port),
 		"ERL_FLAGS=-start_epmd false",
-		"RUNNING_UNDER_SYSTEMD=1", // then the script becomes the broker, and signals meant for one reach the other
+		// then the script becomes the broker, and signals meant for one reach the other
+		"RUNNING_UNDER_SYSTEMD=1",
 	)
 }
 

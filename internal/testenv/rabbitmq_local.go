@@ -42,7 +42,7 @@ func launchRabbit(set rabbitSettings) (*runningRabbit, error) {
 		return nil, errors.Join(err, e.remove())
 	}
 	stop := func() error { return errors.Join(r.remove(), e.remove()) }
-	if err := retryPorts(r.startAnew); err != nil {
+	if err := retryPorts(r.startEmpty); err != nil {
 		return nil, errors.Join(err, stop())
 	}
 	return &runningRabbit{url: r.url(), control: r, local: r, stop: stop}, nil
@@ -74,8 +74,8 @@ func (r *localRabbit) takePorts() (err error) {
 	return err
 }
 
-// startAnew starts a broker that has no data yet, on other ports than those that were taken.
-func (r *localRabbit) startAnew() error {
+// startEmpty starts a broker that has no data yet, on other ports than those that were taken.
+func (r *localRabbit) startEmpty() error {
 	err := r.start()
 	if errors.Is(err, errPortTaken) {
 		return errors.Join(err, r.takePorts())

@@ -50,8 +50,8 @@ func (s *rabbitSettings) add(key, value string) {
 	s.config = append(s.config, directive{key, []string{value}})
 }
 
-// special says that a broker without these settings will not do.
-func (s *rabbitSettings) special() bool { return len(s.config)+len(s.advanced)+len(s.plugins) > 0 }
+// isSet says that a broker without these settings will not do.
+func (s *rabbitSettings) isSet() bool { return len(s.config)+len(s.advanced)+len(s.plugins) > 0 }
 
 // text is the configuration as a file.
 func (s *rabbitSettings) text() string {

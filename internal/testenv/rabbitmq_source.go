@@ -30,7 +30,7 @@ func provideRabbit(set rabbitSettings) (*runningRabbit, error) {
 		return nil, err
 	}
 	url, binary := os.Getenv(rabbitURLVar), findRabbit("rabbitmq-server")
-	switch chooseRedis(url, binary, dockerRuns, set.private, set.special()) {
+	switch chooseRedis(url, binary, dockerRuns, set.private, set.isSet()) {
 	case redisFromURL:
 		return useRabbit(url)
 	case redisFromBinary:

@@ -244,7 +244,7 @@ func TestRabbitPortTaken(t *testing.T) {
 	} {
 		r := rabbitAsleep(t)
 		take(r)
-		if err := r.startAnew(); !errors.Is(err, errPortTaken) {
+		if err := r.startEmpty(); !errors.Is(err, errPortTaken) {
 			t.Errorf("%s port in use: start gives %v", name, err)
 		}
 		if r.port == port || r.dist == port {

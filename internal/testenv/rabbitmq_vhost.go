@@ -38,13 +38,13 @@ func (s *RabbitServer) Vhost(tb testing.TB) string {
 // AddVhost makes a vhost in which the user of URL may do everything.
 func (s *RabbitServer) AddVhost(name string) {
 	s.tb.Helper()
-	s.told("make a vhost", func(c rabbitControl) error { return addVhost(c, userOf(s.parsed()), name) })
+	s.withControl("make a vhost", func(c rabbitControl) error { return addVhost(c, userOf(s.parsed()), name) })
 }
 
 // DeleteVhost removes a vhost with all that is in it, and closes the connections to it.
 func (s *RabbitServer) DeleteVhost(name string) {
 	s.tb.Helper()
-	s.told("delete a vhost", func(c rabbitControl) error { return deleteVhost(c, name) })
+	s.withControl("delete a vhost", func(c rabbitControl) error { return deleteVhost(c, name) })
 }
 
 // AddUser makes a user, or changes an existing one, with permissions in one vhost; UserURL leads
@@ -55,7 +55,7 @@ func (s *RabbitServer) AddUser(name, password, vhost string, may RabbitPermissio
 		Users:       []rabbitUser{{Name: name, Password: password}},
 		Permissions: []rabbitPermission{{User: name, Vhost: vhost, RabbitPermissions: may}},
 	}
-	s.told("add a user", d.importTo)
+	s.withControl("add a user", d.importTo)
 }
 
 // CloseConnections makes the broker close all connections to a vhost, as an administrator would.
@@ -67,14 +67,14 @@ func (s *RabbitServer) CloseConnections(vhost string) {
 // Ctl runs rabbitmqctl for this broker, about half a second, and returns its output.
 func (s *RabbitServer) Ctl(args ...string) (out string) {
 	s.tb.Helper()
-	s.told("control", func(c rabbitControl) (err error) {
+	s.withControl("control", func(c rabbitControl) (err error) {
 		out, err = c.ctl(args...)
 		return err
 	})
 	return out
 }
 
-func (s *RabbitServer) told(what string, f func(rabbitControl) error) {
+func (s *RabbitServer) withControl(what string, f func(rabbitControl) error) {
 	s.tb.Helper()
 	if s.control == nil {
 		s.tb.Fatalf("cannot %s: the broker of %s takes no orders from tests; RabbitMQ(tb, PrivateRabbit()) gives one that does", what, rabbitURLVar)

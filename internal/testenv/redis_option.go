@@ -46,7 +46,7 @@ func Directive(name string, args ...string) Option {
 	return func(s *settings) { s.add(name, args...) }
 }
 
-func settle(opts []Option) settings {
+func newSettings(opts []Option) settings {
 	var s settings
 	s.add("save", "")
 	s.add("appendonly", "no")

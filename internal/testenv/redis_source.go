@@ -47,7 +47,7 @@ func provideRedis(opts []Option) (*runningRedis, error) {
 	if err := checkRequire(os.Getenv(requireVar)); err != nil {
 		return nil, err
 	}
-	set := settle(opts)
+	set := newSettings(opts)
 	url, binary := os.Getenv(redisURLVar), findServer("redis-server")
 	switch chooseRedis(url, binary, dockerRuns, set.private, len(opts) > 0) {
 	case redisFromURL:

@@ -58,7 +58,7 @@ func TestOptions(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	set := settle([]Option{MaxMemory("1mb", "noeviction")})
+	set := newSettings([]Option{MaxMemory("1mb", "noeviction")})
 	want := "--save||--appendonly|no|--maxmemory|1mb|--maxmemory-policy|noeviction"
 	if got := strings.Join(set.flags(), "|"); got != want {
 		t.Errorf("flags %q; want %q", got, want)
@@ -163,7 +163,7 @@ func TestPortTaken(t *testing.T) {
 	l, err := listen()
 	must(t, err)
 	defer func() { must(t, l.Close()) }()
-	r := &localRedis{binary: findServer("redis-server"), dir: t.TempDir(), set: settle(nil), port: l.Addr().(*net.TCPAddr).Port}
+	r := &localRedis{binary: findServer("redis-server"), dir: t.TempDir(), set: newSettings(nil), port: l.Addr().(*net.TCPAddr).Port}
 	if err := r.start(); !errors.Is(err, errPortTaken) {
 		t.Errorf("start on a port in use gives %v", err)
 	}

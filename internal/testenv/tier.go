@@ -16,8 +16,9 @@ type Tier int
 // The tiers. A test without a call of [In] belongs to Default.
 const (
 	Default Tier = iota // make test
-	All                 // make test-all: modes, clusters, other formats, tools beyond Redis and RabbitMQ
-	Nightly             // make nightly: minutes of waiting, thousands of faults
+	// make test-all: modes, clusters, other formats, tools beyond Redis and RabbitMQ
+	All
+	Nightly // make nightly: minutes of waiting, thousands of faults
 )
 
 // tiers are the words that DELAYQ_TESTS may hold, by tier.

@@ -118,17 +118,17 @@ func (c *Consumer) add(r Received) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all = append(c.all, r)
-	c.tell()
+	c.notify()
 }
 
 func (c *Consumer) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
-	c.tell()
+	c.notify()
 }
 
-func (c *Consumer) tell() {
+func (c *Consumer) notify() {
 	close(c.news)
 	c.news = make(chan struct{})
 }

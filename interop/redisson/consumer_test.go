@@ -56,8 +56,9 @@ func TestStoppedConsumerTakesNothing(t *testing.T) {
 	})
 }
 
-// TestUndecodable shows that an exception of the codec is told, and that the consumer lives on.
-func TestUndecodable(t *testing.T) {
+// TestUndecodableValueIsAnException shows that an exception of the codec is told, and that the
+// consumer lives on.
+func TestUndecodableValueIsAnException(t *testing.T) {
 	eachVersion(t, func(ctx context.Context, f fixture) {
 		q := f.queue(WithCodec(Jackson))
 		consumer := got(q.Consume(ctx, 1))(f.T)

@@ -24,8 +24,8 @@ const grace = 2 * time.Second
 // RDelayedQueue.
 func TestGoWorkerKilled(t *testing.T) {
 	for name, survive := range map[string]func(context.Context, both){
-		"anotherTends": func(ctx context.Context, b both) { b.open(ctx) },
-		"onlyJava":     func(ctx context.Context, b both) { must(b.T, b.java.Hold(ctx)) },
+		"anotherMaintains": func(ctx context.Context, b both) { b.open(ctx) },
+		"onlyJava":         func(ctx context.Context, b both) { must(b.T, b.java.Hold(ctx)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			eachVersion(t, func(ctx context.Context, f fixture) {

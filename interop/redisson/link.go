@@ -31,11 +31,11 @@ type link struct {
 
 	mu        sync.Mutex
 	last      int
-	waiting   map[string]chan answer
+	waiting   map[string]chan response
 	consumers map[string]*Consumer
 }
 
-type answer struct {
+type response struct {
 	value any
 	err   error
 }
@@ -43,7 +43,7 @@ type answer struct {
 func newLink(to io.Writer) *link {
 	return &link{
 		to: to, ended: make(chan struct{}),
-		waiting: make(map[string]chan answer), consumers: make(map[string]*Consumer),
+		waiting: make(map[string]chan response), consumers: make(map[string]*Consumer),
 	}
 }
 
@@ -54,11 +54,11 @@ func (l *link) ask(ctx context.Context, operation string, args ...any) (any, err
 	return l.send(ctx, id, reply, operation, args)
 }
 
-func (l *link) expect() (id string, reply chan answer) {
+func (l *link) expect() (id string, reply chan response) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last++
-	id, reply = strconv.Itoa(l.last), make(chan answer, 1)
+	id, reply = strconv.Itoa(l.last), make(chan response, 1)
 	l.waiting[id] = reply
 	return id, reply
 }
@@ -69,7 +69,7 @@ func (l *link) forget(id string) {
 	delete(l.waiting, id)
 }
 
-func (l *link) send(ctx context.Context, id string, reply <-chan answer, operation string, args []any) (any, error) {
+func (l *link) send(ctx context.Context, id string, reply <-chan response, operation string, args []any) (any, error) {
 	line, err := request(id, operation, args)
 	if err == nil {
 		err = l.write(line)
@@ -151,16 +151,16 @@ func (l *link) take(words []string) {
 	}
 }
 
-func content(kind string, words []string) answer {
+func content(kind string, words []string) response {
 	value, err := decode(words[0])
 	if err != nil || kind == "=" || kind == "*" {
-		return answer{value, err}
+		return response{value, err}
 	}
 	message, err := decode(words[1])
 	if err != nil {
-		return answer{nil, err}
+		return response{nil, err}
 	}
-	return answer{nil, &JavaError{fmt.Sprint(value), fmt.Sprint(message)}}
+	return response{nil, &JavaError{fmt.Sprint(value), fmt.Sprint(message)}}
 }
 
 func instant(nanos string) time.Time {

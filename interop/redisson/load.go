@@ -11,10 +11,12 @@ type Load struct {
 	Size               int           // of a value, in characters; a shorter one is padded with dots
 	MinDelay, MaxDelay time.Duration // delays are spread evenly between the two
 	Due                time.Time     // all are due then instead, within a few milliseconds
-	Rate               int           // offers a second, if the threads can; 0 is as many as they can
-	Threads            int           // 0 is one
-	Prefix             string        // values are prefix-0, prefix-1 and so on
-	Stamped            bool          // values go on with @ and when they are due, in ms, or a little earlier
+	// offers a second, if the threads can; 0 is as many as they can
+	Rate    int
+	Threads int    // 0 is one
+	Prefix  string // values are prefix-0, prefix-1 and so on
+	// values go on with @ and when they are due, in ms, or a little earlier
+	Stamped bool
 }
 
 // OfferMany makes many offers as fast as the threads can, and returns how long they took.

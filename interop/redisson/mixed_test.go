@@ -112,8 +112,9 @@ func TestMixedFormatsStuck(t *testing.T) {
 	m.offer(ctx, 5)
 	k := keysOf(m.java.Name())
 	eventually(ctx, t, "a transfer that fails", func() bool { return m.redis.LLen(ctx, k.ready).Val() > 0 })
-	time.Sleep(200 * time.Millisecond) // for the others to fall due, and to be moved as far as they can be
-	m.newer.jvm.Kill()                 // an older one would go on after Destroy
+	// for the others to fall due, and to be moved as far as they can be
+	time.Sleep(200 * time.Millisecond)
+	m.newer.jvm.Kill() // an older one would go on after Destroy
 	m.older.jvm.Kill()
 	want := map[string]int{}
 	for _, body := range m.redis.LRange(ctx, k.ready, 0, -1).Val() {

@@ -63,9 +63,9 @@ func (f fixture) isErr(errs []error, want error) {
 	}
 }
 
-// TestGoActsOnWhatJavaOffered cancels and moves Java's messages, named by their members or as
-// Pending names them.
-func TestGoActsOnWhatJavaOffered(t *testing.T) {
+// TestGoCancelsAndReschedulesJavasMessages cancels and moves Java's messages, named by their
+// members or as Pending names them.
+func TestGoCancelsAndReschedulesJavasMessages(t *testing.T) {
 	eachVersion(t, func(ctx context.Context, f fixture) {
 		for how, idsOf := range map[string]func(both, context.Context) map[string]string{"members": both.byMember, "listing": both.byListing} {
 			b := f.both(Default)

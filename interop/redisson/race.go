@@ -9,11 +9,13 @@ import (
 // near ones are offered one after another, each at the moment at which the previous one arrives.
 // Redisson then sometimes arms its timer for the far item only.
 type Race struct {
-	Lanes  int           // queues on which this happens at the same time: the name of the queue, - and a number from 0
+	// queues on which this happens at the same time: the name of the queue, - and a number from 0
+	Lanes  int
 	Rounds int           // near items in each lane
 	Near   time.Duration // their delay
 	Far    time.Duration // the far item's delay; it must outlast the race
-	Wait   time.Duration // until a near item counts as lost, in whole seconds from its offer; it is removed then
+	// until a near item counts as lost, in whole seconds from its offer; it is removed then
+	Wait time.Duration
 }
 
 // RaceResult counts the near items by outcome.

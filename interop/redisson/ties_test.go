@@ -60,7 +60,8 @@ func TestTheDefaultFormatStallsNoVersion(t *testing.T) {
 		ours := redisson.New(f.redis, redisson.WithCodec(redisson.String))
 		f.Cleanup(func() { must(f.T, ours.Close()) })
 		b := both{f, q, ours}
-		b.push(ctx, backend.Message{Body: []byte("Go's"), Delay: time.Second}) // no Go handle is open after that
+		// no Go handle is open after that
+		b.push(ctx, backend.Message{Body: []byte("Go's"), Delay: time.Second})
 		f.is(q.Contains(ctx, "Go's"))(true)
 		must(f.T, q.Offer(ctx, "Java's", 1200*time.Millisecond))
 		for _, want := range []string{"Go's", "Java's"} {
@@ -95,7 +96,8 @@ func TestCancelWhereJavaTakesOthers(t *testing.T) {
 		if first := got(b.java.PollReady(ctx))(f.T); first != "0" {
 			f.Errorf("Java took %v first", first)
 		}
-		if last := got(b.redis.RPop(ctx, ready).Result())(f.T); last != "8" { // as its pollLast does
+		// as its pollLast does
+		if last := got(b.redis.RPop(ctx, ready).Result())(f.T); last != "8" {
 			f.Errorf("the last was %q", last)
 		}
 		must(f.T, b.redis.LRem(ctx, ready, 1, "4").Err()) // as its remove does

@@ -179,7 +179,7 @@ end
 redis.call('LLEN', DEST) -- where it is no list, the error comes before any write
 if not (RETRY and claimed_before()) then
   expire()
-  if more_ended then -- what these held may be due before all else
+  if more_ended then -- their messages may be due before all others
     out[2] = int(NOW)
     return out
   end

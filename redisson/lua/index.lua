@@ -135,7 +135,7 @@ end
 -- whether there may be more that the script has no time to read.
 local function reader(stay)
   local due, i, from, page = {}, 1, 0, 1
-  local left = redis.call('ZCOUNT', TIMES, '-inf', int(NOW)) -- what was not read yet
+  local left = redis.call('ZCOUNT', TIMES, '-inf', int(NOW)) -- members that were not read yet
   local list, gone, out_of_times, unreadable = popper(), {}, {}, {}
   local r, next_one = {}, nil
 

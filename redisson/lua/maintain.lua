@@ -88,7 +88,7 @@ end
 local there = redis.call('LLEN', DEST)
 expire()
 trim_handed()
-if there < wanted and not more_ended then -- what these held may be due before all else
+if there < wanted and not more_ended then -- their messages may be due before all others
   hand_over(wanted - there)
 end
 forget_some()

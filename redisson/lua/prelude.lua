@@ -5,9 +5,9 @@
 -- payload. The other keys are this package's:
 --
 --   LEASES      keys of leased messages, by the lease's end in ms
---   HELD        for each of these what is leased
+--   HELD        the leased message of each of these
 --   STATES      for the key of one that waits or is dead: where it is, when TIMES alone does not tell
---   DEAD        keys of dead letters, by order of death; GRAVES has what they were
+--   DEAD        keys of dead letters, by order of death; GRAVES has their records
 --   HANDED      which messages were moved to DEST, in its order, and PAYLOADS what each of them has there
 --   QUARANTINE  unreadable entries, by due time
 --   SEQ         the last number given out

@@ -43,9 +43,9 @@ end
 
 expire()
 local due = redis.call('ZCOUNT', TIMES, '-inf', int(NOW))
-local waiting_again = ended(NOW) -- of these, what expire had no time for
+local waiting_again = ended(NOW) -- those of them that expire had no time for
 local in_flight = redis.call('ZCARD', LEASES) - waiting_again
-local standing_in = 0 -- what stands in TIMES for leases, and is not due
+local standing_in = 0 -- members of TIMES that represent leases, and are not due
 if not ENVELOPE then
   local due_again = ended(NOW - GRACE)
   standing_in = in_flight + waiting_again - due_again

@@ -16,9 +16,11 @@ import (
 // Load is the demand, with assumptions.
 type Load struct {
 	Pending float64 // messages of 100 bytes
-	Rate    float64 // messages a second that are pushed, and as many that are handed out and acknowledged
+	// messages a second that are pushed, and as many that are handed out and acknowledged
+	Rate float64
 
-	ShardMemory float64 // bytes of messages that a shard may hold, which leaves room for copies and fragments
+	// bytes of messages that a shard may hold, which leaves room for copies and fragments
+	ShardMemory float64
 	Busy        float64 // share of a core that a shard may be busy for
 	Replicas    int     // of each Redis server
 	NodeCores   int

@@ -10,11 +10,12 @@ import (
 // A model has the costs of a shard of one backend.
 type model struct {
 	name, means string
-	bytes       float64                       // a pending message, 0 where that was not measured
-	cost        func(pending float64) float64 // seconds of the shard for a message, when so many wait there
-	cores       int                           // of a shard
-	replicas    int                           // of a shard, or -1 for those that the load asks for
-	checks      []point
+	bytes       float64 // a pending message, 0 where that was not measured
+	// seconds of the shard for a message, when so many wait there
+	cost     func(pending float64) float64
+	cores    int // of a shard
+	replicas int // of a shard, or -1 for those that the load asks for
+	checks   []point
 }
 
 // A point was measured, and the model was not fitted to it.

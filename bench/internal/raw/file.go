@@ -39,12 +39,13 @@ type Version struct {
 
 // A Run is one call of go test.
 type Run struct {
-	Dir     string   `json:"dir"`             // from the root of the repository
-	Command string   `json:"command"`         // as one would type it in that directory
-	Seconds float64  `json:"seconds"`         // with the compiler
-	Again   *Machine `json:"again,omitempty"` // the machine at that time, where it was measured again after the rest
-	Failed  bool     `json:"failed,omitempty"`
-	Output  []string `json:"output"` // lines, which benchstat reads
+	Dir     string  `json:"dir"`     // from the root of the repository
+	Command string  `json:"command"` // as one would type it in that directory
+	Seconds float64 `json:"seconds"` // with the compiler
+	// the machine at that time, where it was measured again after the rest
+	Again  *Machine `json:"again,omitempty"`
+	Failed bool     `json:"failed,omitempty"`
+	Output []string `json:"output"` // lines, which benchstat reads
 }
 
 // A Result is one line of a benchmark. Its name has no number of processors at the end.

@@ -22,8 +22,9 @@ const DirEnv = "DELAYQ_BENCH_RAW"
 
 // A Record is the measurement of one side of one benchmark: lateness or arrivals.
 type Record struct {
-	Benchmark string        `json:"benchmark"` // as in the line that go test prints, without the number of processors
-	Side      string        `json:"side"`      // "" where the name of the benchmark says it
+	// as in the line that go test prints, without the number of processors
+	Benchmark string        `json:"benchmark"`
+	Side      string        `json:"side"` // "" where the name of the benchmark says it
 	Lateness  *Distribution `json:"lateness,omitempty"`
 	Arrivals  *Timeline     `json:"arrivals,omitempty"`
 }

@@ -8,10 +8,11 @@ import (
 
 // A Timeline counts the messages that arrived in each slice of time.
 type Timeline struct {
-	Messages int   `json:"messages"`
-	Start    int64 `json:"start"` // of the first slice, in ns after the due time, negative where messages were early
-	Slice    int64 `json:"slice"` // ns
-	Counts   []int `json:"counts"`
+	Messages int `json:"messages"`
+	// of the first slice, in ns after the due time, negative where messages were early
+	Start  int64 `json:"start"`
+	Slice  int64 `json:"slice"` // ns
+	Counts []int `json:"counts"`
 }
 
 const mostSlices = 200

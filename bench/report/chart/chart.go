@@ -35,7 +35,8 @@ var (
 		rgb(0x56b4e9), rgb(0xff8f4d), rgb(0x2bd4a0), rgb(0xe6a1cd), rgb(0xf0e442), rgb(0xf0f6fc), rgb(0x9ecbff), rgb(0x9aa4af),
 	}
 	lightPage, darkPage = rgb(0xffffff), rgb(0x0d1117)
-	lightInk, darkInk   = rgb(0x000000), rgb(0xf0f6fc) // black is gonum/plot's colour of axes and text
+	// black is gonum/plot's colour of axes and text
+	lightInk, darkInk   = rgb(0x000000), rgb(0xf0f6fc)
 	lightGrid, darkGrid = rgb(0xdde3e9), rgb(0x2c333c)
 )
 

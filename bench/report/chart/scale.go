@@ -126,6 +126,7 @@ func Number(v float64) string {
 	if v != 0 {
 		v = math.Round(v*unit) / unit
 	}
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64) // without the error of the division
+	// without the error of the division
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
 	return humanize.Commaf(rounded)
 }

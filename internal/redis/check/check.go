@@ -67,7 +67,7 @@ func Inspect(ctx context.Context, client redis.UniversalClient) ([]Facts, error)
 			return nil, fmt.Errorf("asking the server for its state: %w", err)
 		}
 		f.Server = addressOf(client)
-		f.Astray = f.Clustered == Yes
+		f.NoClusterClient = f.Clustered == Yes
 		return []Facts{f}, nil
 	}
 }

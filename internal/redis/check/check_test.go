@@ -143,7 +143,7 @@ func TestCheckOfACluster(t *testing.T) {
 
 	mustLog(t, checked(t, cluster.Client(t)))
 	one := cluster.Nodes()[1].Client(t)
-	mustLog(t, checked(t, one), "WARN delayq: "+astrayText)
+	mustLog(t, checked(t, one), "WARN delayq: "+clusterText)
 
 	for _, n := range cluster.Nodes()[1:] {
 		if err := n.Client(t).ConfigSet(t.Context(), "appendonly", "no").Err(); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/delayq/delayq/backend/admin"
 )
 
-// clocks reads the clock of each server.
-func clocks(ctx context.Context, client redis.UniversalClient) (all []admin.ClockDifference, err error) {
+// readClocks reads the clock of each server.
+func readClocks(ctx context.Context, client redis.UniversalClient) (all []admin.ClockDifference, err error) {
 	err = Each(ctx, client, func(ctx context.Context, server string, c redis.Cmdable) error {
 		d, err := clockOf(ctx, c)
 		if err != nil {

@@ -24,9 +24,9 @@ type topic struct {
 var topics = []topic{
 	{"version", tooOld, admin.Problem, func(f Facts) string { return "Redis " + f.Version }},
 	{"replication", onReplica, admin.Problem, func(Facts) string { return "it takes writes" }},
-	{"cluster", goneAstray, admin.Problem, ofCluster},
+	{"cluster", clusterWithoutClient, admin.Problem, ofCluster},
 	{"eviction", evicting, admin.Warning, eviction},
-	{"persistence", forgetful, admin.Warning, func(Facts) string { return "an append-only file keeps what is written" }},
+	{"persistence", withoutPersistence, admin.Warning, func(Facts) string { return "an append-only file keeps what is written" }},
 }
 
 func ofCluster(f Facts) string {
@@ -51,21 +51,21 @@ func Examine(ctx context.Context, client redis.UniversalClient) (admin.Examinati
 	facts, err := Inspect(ctx, client)
 	x := admin.Examination{Findings: judged(facts)}
 	if err != nil {
-		x.Findings = append(x.Findings, unasked(err))
+		x.Findings = append(x.Findings, notExamined(err))
 	}
-	x.Clocks, err = clocks(ctx, client)
+	x.Clocks, err = readClocks(ctx, client)
 	for _, d := range x.Clocks {
 		x.Findings = append(x.Findings, d.Finding())
 	}
 	if err != nil {
-		x.Findings = append(x.Findings, unasked(err))
+		x.Findings = append(x.Findings, notExamined(err))
 	}
 	return x, ctx.Err()
 }
 
-// unasked is the finding about a server that refuses a command, or one of several that does not
+// notExamined is the finding about a server that rejects a command, or one of several that does not
 // reply.
-func unasked(err error) admin.Finding {
+func notExamined(err error) admin.Finding {
 	var reply redis.Error
 	if errors.As(err, &reply) {
 		return admin.Finding{Severity: admin.Note, About: "permissions", Text: err.Error(), Remedy: permit}

@@ -42,7 +42,7 @@ func TestJudged(t *testing.T) {
 	if p := found(t, fs, "persistence"); len(p) != 2 || p[1].Severity != admin.Note {
 		t.Errorf("persistence: %+v", p)
 	}
-	bad := judged([]Facts{{Version: "3.2", MaxMemory: 9, Policy: "allkeys-random", AOF: No, Snapshots: No, ReadOnly: Yes, Astray: true}})
+	bad := judged([]Facts{{Version: "3.2", MaxMemory: 9, Policy: "allkeys-random", AOF: No, Snapshots: No, ReadOnly: Yes, NoClusterClient: true}})
 	for i, want := range []admin.Severity{admin.Problem, admin.Problem, admin.Problem, admin.Warning, admin.Warning} {
 		if len(bad) != 5 || bad[i].Severity != want {
 			t.Errorf("got %+v", bad)
@@ -62,7 +62,7 @@ func TestExamineClock(t *testing.T) {
 	}
 }
 
-// TestExamineWithoutRights tells a server that refuses commands from one that is gone.
+// TestExamineWithoutRights tells a server that rejects commands from one that is gone.
 func TestExamineWithoutRights(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.AOF())

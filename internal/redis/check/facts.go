@@ -29,17 +29,17 @@ func yesNo(yes bool) Tristate {
 // Facts are the settings and the state of a server that messages depend on. Managed services hide
 // some.
 type Facts struct {
-	Server    string   // host:port, for the reader
-	Version   string   // "" when unknown
-	MaxMemory int64    // in bytes, 0 for no limit, less than 0 when unknown
-	Policy    string   // of eviction; "" when unknown
-	AOF       Tristate // whether it keeps an append-only file
-	Snapshots Tristate // whether it writes RDB files by itself
-	Unsaved   string   // INFO's value for a save that failed; "" for none
-	ReadOnly  Tristate // whether it is a replica that refuses writes
-	Master    string   // host:port of its primary; "" when unknown
-	Clustered Tristate // whether it is part of a Cluster
-	Astray    bool     // it is, but its client knows of one server only
+	Server          string   // host:port, for the reader
+	Version         string   // "" when unknown
+	MaxMemory       int64    // in bytes, 0 for no limit, less than 0 when unknown
+	Policy          string   // of eviction; "" when unknown
+	AOF             Tristate // whether it keeps an append-only file
+	Snapshots       Tristate // whether it writes RDB files by itself
+	Unsaved         string   // INFO's value for a save that failed; "" for none
+	ReadOnly        Tristate // whether it is a replica that rejects writes
+	Master          string   // host:port of its primary; "" when unknown
+	Clustered       Tristate // whether it is part of a Cluster
+	NoClusterClient bool     // it is, but its client knows of one server only
 }
 
 // ask reads the facts from INFO, and from CONFIG where INFO does not have them or may not be used.

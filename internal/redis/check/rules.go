@@ -13,7 +13,8 @@ const OldestVersion = "5.0"
 
 // A Finding is a problem of a server, and its remedy.
 type Finding struct {
-	Level   slog.Level // Warn: messages may get lost or be refused; Info: good to know; Debug: could not be found out
+	// Warn: messages may get lost or be rejected; Info: good to know; Debug: could not be found out
+	Level   slog.Level
 	Problem string
 	Remedy  string
 }
@@ -23,7 +24,7 @@ func (f Finding) String() string { return f.Problem + "; " + f.Remedy }
 // Findings applies the rules to the facts. No finding means that everything is known and right.
 func (f Facts) Findings() []Finding {
 	var all []Finding
-	for _, rule := range []func(Facts) (Finding, bool){tooOld, onReplica, goneAstray, evicting, forgetful} {
+	for _, rule := range []func(Facts) (Finding, bool){tooOld, onReplica, clusterWithoutClient, evicting, withoutPersistence} {
 		if found, ok := rule(f); ok {
 			all = append(all, found)
 		}
@@ -74,12 +75,12 @@ func onReplica(f Facts) (Finding, bool) {
 	}, f.ReadOnly == Yes
 }
 
-func goneAstray(f Facts) (Finding, bool) {
+func clusterWithoutClient(f Facts) (Finding, bool) {
 	return Finding{
 		slog.LevelWarn,
 		"the server is part of a Cluster, but the client is not one of a Cluster: queues on other nodes fail with MOVED",
 		"use redis.NewClusterClient, or cluster=true in the URL",
-	}, f.Astray
+	}, f.NoClusterClient
 }
 
 func evicting(f Facts) (Finding, bool) {
@@ -107,7 +108,7 @@ func dropsAny(policy string) bool { return !strings.HasPrefix(policy, "volatile-
 
 const enableAOF = "run CONFIG SET appendonly yes, and put the lines \"appendonly yes\" and \"appendfsync everysec\" into redis.conf"
 
-func forgetful(f Facts) (Finding, bool) {
+func withoutPersistence(f Facts) (Finding, bool) {
 	switch {
 	case f.Unsaved != "":
 		return Finding{slog.LevelWarn, "the server's last write to its disk failed (" + f.Unsaved + "): it refuses messages, or loses them in a crash",

@@ -97,7 +97,7 @@ func TestFindings(t *testing.T) {
 		},
 		"a Cluster":        {facts: well(func(f *Facts) { f.Clustered = Yes })},
 		"Cluster unknown":  {facts: well(func(f *Facts) { f.Clustered = Unknown })},
-		"one of a Cluster": {well(func(f *Facts) { f.Astray = true }), slog.LevelWarn, astrayText},
+		"one of a Cluster": {well(func(f *Facts) { f.NoClusterClient = true }), slog.LevelWarn, clusterText},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -111,12 +111,12 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-const astrayText = "the server is part of a Cluster, but the client is not one of a Cluster: queues on other nodes fail with MOVED; " +
+const clusterText = "the server is part of a Cluster, but the client is not one of a Cluster: queues on other nodes fail with MOVED; " +
 	"use redis.NewClusterClient, or cluster=true in the URL"
 
 func TestFindingsAreAllReported(t *testing.T) {
 	t.Parallel()
-	bad := Facts{Version: "3.2", MaxMemory: 9, Policy: "allkeys-random", AOF: No, Snapshots: No, ReadOnly: Yes, Astray: true}
+	bad := Facts{Version: "3.2", MaxMemory: 9, Policy: "allkeys-random", AOF: No, Snapshots: No, ReadOnly: Yes, NoClusterClient: true}
 	if got := bad.Findings(); len(got) != 5 {
 		t.Errorf("got %d findings, want 5: %v", len(got), got)
 	}

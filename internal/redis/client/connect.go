@@ -40,7 +40,7 @@ func (t *Target) ping(ctx context.Context) error {
 	o := t.clientOptions()
 	o.MaxRetries, o.DialerRetries = -1, 1
 	o.PoolSize = 10 // after as many failures as that the client goes on dialling by itself
-	hurry(ctx, o)
+	shortenTimeouts(ctx, o)
 	client := newClient(o)
 	stop := context.AfterFunc(ctx, func() { _ = client.Close() }) // which ends a read
 	defer stop()
@@ -48,7 +48,7 @@ func (t *Target) ping(ctx context.Context) error {
 		defer func() { _ = client.Close() }() // it waits for a Sentinel that is being asked
 		return nil, client.Ping(ctx).Err()
 	})
-	if over := late(ctx); over != nil && err != nil {
+	if over := deadlineError(ctx); over != nil && err != nil {
 		return over
 	}
 	return err
@@ -57,8 +57,8 @@ func (t *Target) ping(ctx context.Context) error {
 // defaultTimeout is the client library's default.
 const defaultTimeout = 5 * time.Second
 
-// hurry keeps the timeouts within the context's deadline, which TLS and Sentinel ignore.
-func hurry(ctx context.Context, o *redis.UniversalOptions) {
+// shortenTimeouts keeps the timeouts within the context's deadline, which TLS and Sentinel ignore.
+func shortenTimeouts(ctx context.Context, o *redis.UniversalOptions) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return
@@ -72,9 +72,9 @@ func hurry(ctx context.Context, o *redis.UniversalOptions) {
 	}
 }
 
-// late returns the context's error. A connection's deadline may fire just before the context's
-// does.
-func late(ctx context.Context) error {
+// deadlineError returns the context's error. A connection's deadline may fire just before the
+// context's does.
+func deadlineError(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok && time.Now().After(deadline) {
 		return context.DeadlineExceeded
 	}

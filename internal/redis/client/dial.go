@@ -36,7 +36,8 @@ func handshake(ctx context.Context, conn net.Conn, addr string, config *tls.Conf
 	secured := tls.Client(conn, config)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
-		return nil, &net.OpError{Op: "dial", Net: "tls", Addr: conn.RemoteAddr(), Err: err} // nothing was sent
+		// nothing was sent
+		return nil, &net.OpError{Op: "dial", Net: "tls", Addr: conn.RemoteAddr(), Err: err}
 	}
 	return secured, nil
 }

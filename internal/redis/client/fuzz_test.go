@@ -28,13 +28,13 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		u, err := url.Parse(text)
 		if err != nil {
-			t.Skip("the parser of package url refuses it")
+			t.Skip("the parser of package url rejects it")
 		}
 		target, err := Parse(u, Params{"prefix": func(string) string { return "" }})
 		if err == nil {
 			target.mustBeUsable(t)
 		} else if !errors.Is(err, backend.ErrInvalid) {
-			t.Fatalf("%q is refused with %v, which is no InvalidError", text, err)
+			t.Fatalf("%q is rejected with %v, which is no InvalidError", text, err)
 		}
 	})
 }

@@ -32,7 +32,7 @@ func Parse(u *url.URL, own Params) (*Target, error) {
 	t := new(Target)
 	params := t.params()
 	maps.Copy(params, own)
-	if spilled(u, query, params) {
+	if passwordSpilled(u, query, params) {
 		return nil, backend.Invalid("URL", hidden, "a user and password whose reserved characters, such as @ / ? # %, are percent-encoded")
 	}
 	if err := params.read(query); err != nil {
@@ -55,9 +55,9 @@ func Parse(u *url.URL, own Params) (*Target, error) {
 	return t, nil
 }
 
-// spilled reports whether part of a password with an unescaped reserved character seems to have
-// ended up behind the host.
-func spilled(u *url.URL, query url.Values, params Params) bool {
+// passwordSpilled reports whether part of a password with an unescaped reserved character seems to
+// have ended up behind the host.
+func passwordSpilled(u *url.URL, query url.Values, params Params) bool {
 	if strings.Contains(u.Path+u.Fragment+u.Opaque, "@") {
 		return true
 	}

@@ -173,14 +173,15 @@ func TestParseRejectsAFileWithoutKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, param := range []string{"&tls_ca=" + file, "&tls_cert=" + file + "&tls_key=" + file} {
-		if _, err := parse(t, "zsetpoll://h/o?tls=true"+param); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), file[:min(len(file), 40)]) { // a long one is cut
+		// a long one is cut
+		if _, err := parse(t, "zsetpoll://h/o?tls=true"+param); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), file[:min(len(file), 40)]) {
 			t.Errorf("%s: %v", param, err)
 		}
 	}
 }
 
 // The passwords here begin with digits where they would otherwise be an invalid port, which the mux
-// refuses.
+// rejects.
 func TestParseKeepsPasswordsOutOfErrors(t *testing.T) {
 	t.Parallel()
 	for _, rawURL := range []string{

@@ -133,7 +133,7 @@ func TestPattern(t *testing.T) {
 			t.Errorf("%v begin with %q, want %q", names, got, want)
 		}
 	}
-	if got := literally(`a*b?[c]\`); got != `a\*b\?\[c\]\\` {
+	if got := literalPattern(`a*b?[c]\`); got != `a\*b\?\[c\]\\` {
 		t.Error(got)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // While the handle is open, its methods are those of its messages.
 
-func (q *Queue) guarded(ctx context.Context, n int, do func() []error) []error {
+func (q *Queue) whileOpen(ctx context.Context, n int, do func() []error) []error {
 	if err := q.open(); err != nil {
 		return backend.FailAll(n, err)
 	}
@@ -21,23 +21,23 @@ func (q *Queue) guarded(ctx context.Context, n int, do func() []error) []error {
 
 // Schedule is as in backend.Queue.
 func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
-	return q.guarded(ctx, len(ms), func() []error { return q.Messages.Schedule(ctx, ms) })
+	return q.whileOpen(ctx, len(ms), func() []error { return q.Messages.Schedule(ctx, ms) })
 }
 
 // Ack is as in backend.Queue.
 func (q *Queue) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return q.guarded(ctx, len(ls), func() []error { return q.Messages.Ack(ctx, ls) })
+	return q.whileOpen(ctx, len(ls), func() []error { return q.Messages.Ack(ctx, ls) })
 }
 
 // Nack is as in backend.Queue.
 func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
-	return q.guarded(ctx, len(rs), func() []error { return q.Messages.Nack(ctx, rs) })
+	return q.whileOpen(ctx, len(rs), func() []error { return q.Messages.Nack(ctx, rs) })
 }
 
 // Extend is as in backend.Queue.
 func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) (ends []time.Time, errs []error) {
 	ends = make([]time.Time, len(ls))
-	errs = q.guarded(ctx, len(ls), func() (errs []error) {
+	errs = q.whileOpen(ctx, len(ls), func() (errs []error) {
 		ends, errs = q.Messages.Extend(ctx, ls, lease)
 		return errs
 	})
@@ -45,28 +45,28 @@ func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Durat
 }
 
 // Dead is as in backend.Queue.
-func (q *Queue) Dead(ctx context.Context, bs []backend.Burial) []error {
-	return q.guarded(ctx, len(bs), func() []error { return q.Messages.Dead(ctx, bs) })
+func (q *Queue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
+	return q.whileOpen(ctx, len(bs), func() []error { return q.Messages.Dead(ctx, bs) })
 }
 
 // Cancel is as in backend.Queue.
 func (q *Queue) Cancel(ctx context.Context, ids []string) []error {
-	return q.guarded(ctx, len(ids), func() []error { return q.Messages.Cancel(ctx, ids) })
+	return q.whileOpen(ctx, len(ids), func() []error { return q.Messages.Cancel(ctx, ids) })
 }
 
 // Reschedule is as in backend.Queue.
 func (q *Queue) Reschedule(ctx context.Context, ms []backend.Move) []error {
-	return q.guarded(ctx, len(ms), func() []error { return q.Messages.Reschedule(ctx, ms) })
+	return q.whileOpen(ctx, len(ms), func() []error { return q.Messages.Reschedule(ctx, ms) })
 }
 
 // Redrive is as in backend.Queue.
 func (q *Queue) Redrive(ctx context.Context, ids []string) []error {
-	return q.guarded(ctx, len(ids), func() []error { return q.Messages.Redrive(ctx, ids) })
+	return q.whileOpen(ctx, len(ids), func() []error { return q.Messages.Redrive(ctx, ids) })
 }
 
 // DeleteDead is as in backend.Queue.
 func (q *Queue) DeleteDead(ctx context.Context, ids []string) []error {
-	return q.guarded(ctx, len(ids), func() []error { return q.Messages.DeleteDead(ctx, ids) })
+	return q.whileOpen(ctx, len(ids), func() []error { return q.Messages.DeleteDead(ctx, ids) })
 }
 
 // ListDead is as in backend.Queue.

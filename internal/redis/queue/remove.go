@@ -55,7 +55,7 @@ func Remains(ctx context.Context, b *Backend, queues ...string) (left []string, 
 }
 
 func remains(ctx context.Context, b *Backend, queues []string) (left []string, err error) {
-	pattern := "*" + literally(common(queues)) + "*"
+	pattern := "*" + literalPattern(common(queues)) + "*"
 	err = check.Each(ctx, b.Client, func(ctx context.Context, _ string, c redis.Cmdable) error {
 		keys := c.Scan(ctx, 0, pattern, 1000).Iterator()
 		for keys.Next(ctx) {
@@ -85,5 +85,5 @@ func common(names []string) string {
 
 var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`)
 
-// literally returns a pattern that matches the text alone.
-func literally(text string) string { return literal.Replace(text) }
+// literalPattern returns a pattern that matches the text alone.
+func literalPattern(text string) string { return literal.Replace(text) }

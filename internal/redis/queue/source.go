@@ -17,7 +17,7 @@ type Messages interface {
 	Ack(ctx context.Context, ls []backend.Lease) []error
 	Nack(ctx context.Context, rs []backend.Return) []error
 	Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error)
-	Dead(ctx context.Context, bs []backend.Burial) []error
+	Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error
 	Cancel(ctx context.Context, ids []string) []error
 	Reschedule(ctx context.Context, ms []backend.Move) []error
 	Stats(ctx context.Context) (backend.Stats, error)

@@ -45,7 +45,7 @@ func (h *Hub) follow(ctx context.Context) {
 // update subscribes to new channels and unsubscribes from removed ones. A channel that fails is
 // subscribed to at the next reconnect.
 func (h *Hub) update(ctx context.Context, pubsub *redis.PubSub, subscribed map[string]bool) {
-	added, removed, log := h.difference(subscribed)
+	added, removed, log := h.channelChanges(subscribed)
 	if len(added) > 0 {
 		if err := pubsub.Subscribe(ctx, added...); err != nil && ctx.Err() == nil {
 			log.WarnContext(ctx, "delayq: subscribing to wake-ups failed; queues poll at their interval", "err", err)
@@ -56,9 +56,9 @@ func (h *Hub) update(ctx context.Context, pubsub *redis.PubSub, subscribed map[s
 	}
 }
 
-// difference notes the channels. It returns the new and the removed ones, and the logger of a new
-// one.
-func (h *Hub) difference(subscribed map[string]bool) (added, removed []string, log *slog.Logger) {
+// channelChanges notes the channels. It returns the new and the removed ones, and the logger of a
+// new one.
+func (h *Hub) channelChanges(subscribed map[string]bool) (added, removed []string, log *slog.Logger) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for channel := range subscribed {

@@ -25,7 +25,8 @@ func Extend(
 			}
 			return nil
 		})
-		ends = append(ends, make([]time.Time, after-len(ends))...) // a script that failed returned none
+		// a script that failed returned none
+		ends = append(ends, make([]time.Time, after-len(ends))...)
 		return errs
 	})
 	return ends, errs

@@ -40,7 +40,7 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 		return c, nil
 	}
 	bids := makeBids(due, c.Now, lease, name)
-	if err := s.contend(ctx, node, bids); err != nil {
+	if err := s.sendBids(ctx, node, bids); err != nil {
 		s.undo(ctx, node, bids)
 		return s.withoutBids(ctx, limit, lease, name, err)
 	}
@@ -113,7 +113,7 @@ func (s *Store) lookOnce(ctx context.Context, limit int) (c script.Claim, due []
 	for i := lookHead; i < len(r); i += 2 {
 		z := redis.Z{Member: r[i], Score: float64(script.Int(r[i+1]))}
 		if at := scoreTime(z.Score); at.After(c.Now) {
-			c.Next = sooner(c.Next, at)
+			c.Next = earlier(c.Next, at)
 			break
 		}
 		due = append(due, z)
@@ -126,8 +126,8 @@ const lookHead = 3
 
 func scoreTime(score float64) time.Time { return time.UnixMilli(int64(score)).UTC() }
 
-// sooner returns the earlier of two times, the first of which may be zero.
-func sooner(a, b time.Time) time.Time {
+// earlier returns the earlier of two times, the first of which may be zero.
+func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
 	}
@@ -168,16 +168,17 @@ func ceilMS(t time.Time) time.Time {
 	return t
 }
 
-// contend makes all bids in one MULTI. The client library does not repeat it: reclaim finds out
+// sendBids makes all bids in one MULTI. The client library does not repeat it: reclaim finds out
 // whether it was executed.
-func (s *Store) contend(ctx context.Context, node redis.Cmdable, bids []*bid) error {
+func (s *Store) sendBids(ctx context.Context, node redis.Cmdable, bids []*bid) error {
 	tx := node.TxPipeline()
 	for _, b := range bids {
 		b.removed = tx.ZRem(ctx, s.keys.due(), b.member)
 		b.entered = tx.ZAddNX(ctx, s.keys.leases(), redis.Z{Score: float64(b.until.UnixMilli()), Member: b.member})
 		b.noted = tx.HSetNX(ctx, s.keys.held(), b.member, b.held)
 	}
-	_ = tx.Process(ctx, script.NewOnce(ctx, "ping")) // keeps the client library from repeating the whole
+	// keeps the client library from repeating the whole
+	_ = tx.Process(ctx, script.NewOnce(ctx, "ping"))
 	_, err := tx.Exec(ctx)
 	return err
 }
@@ -248,7 +249,8 @@ func (s *Store) read(ctx context.Context, node redis.Cmdable, winners []*bid, id
 	}
 	ds = make([]backend.Delivery, 0, len(winners))
 	for i, b := range winners {
-		if contents.Val()[i] == nil || b.stale(gens.Val()[i]) { // purged since, or left by a script that was stopped
+		// purged since, or left by a script that was stopped
+		if contents.Val()[i] == nil || b.stale(gens.Val()[i]) {
 			continue
 		}
 		d, err := b.delivery(contents.Val()[i], gens.Val()[i])

@@ -75,9 +75,9 @@ var settlers = map[string]func(*bench, *store.Store, []backend.Lease) []error{
 		return s.Nack(b.ctx, rs)
 	},
 	"dead": func(b *bench, s *store.Store, ls []backend.Lease) []error {
-		bs := make([]backend.Burial, len(ls))
+		bs := make([]backend.DeadLetterRequest, len(ls))
 		for i, l := range ls {
-			bs[i] = backend.Burial{Lease: l, Reason: "why"}
+			bs[i] = backend.DeadLetterRequest{Lease: l, Reason: "why"}
 		}
 		return s.Dead(b.ctx, bs)
 	},
@@ -203,7 +203,8 @@ func TestClaimManyLosesItsReply(t *testing.T) {
 			b := setup(t)
 			ids := numbered(700)
 			b.push(ids...)
-			others, err := b.Claim(b.ctx, 400, time.Minute, "another's") // with so many Redis itself keeps no order among leases
+			// with so many Redis itself keeps no order among leases
+			others, err := b.Claim(b.ctx, 400, time.Minute, "another's")
 			b.all([]error{err})
 			c, err := ways(b.doomed(&fate{at: called(at), after: func() {}}))[how](b.ctx, 150, time.Minute, "mine")
 			b.all([]error{err})
@@ -297,8 +298,8 @@ func TestClaimOfHeavyMessages(t *testing.T) {
 	}
 }
 
-// TestReadyHasEntriesOfNoMessage has a mover's list begin with more of them than a claim may take.
-func TestReadyHasEntriesOfNoMessage(t *testing.T) {
+// TestReadyHasStaleEntries has a mover's list begin with more of them than a claim may take.
+func TestReadyHasStaleEntries(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"script", "mover"} {
 		t.Run(how, func(t *testing.T) {

@@ -35,7 +35,7 @@ var calls = []struct {
 	}},
 	{"move and take", func(b *bench, d *backend.Delivery) error { *d = b.next(b.MoveAndTake, time.Minute, "a"); return nil }},
 	{"dead", func(b *bench, d *backend.Delivery) error {
-		return errors.Join(b.Dead(b.ctx, []backend.Burial{{Lease: d.Lease()}})...)
+		return errors.Join(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: d.Lease()}})...)
 	}},
 	{"list", func(b *bench, _ *backend.Delivery) error {
 		ls, _, err := b.ListDead(b.ctx, "", 10)
@@ -58,7 +58,7 @@ var calls = []struct {
 		return nil
 	}},
 	{"dead again", func(b *bench, d *backend.Delivery) error {
-		return errors.Join(b.Dead(b.ctx, []backend.Burial{{Lease: d.Lease()}})...)
+		return errors.Join(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: d.Lease()}})...)
 	}},
 	{"delete", func(b *bench, _ *backend.Delivery) error { return errors.Join(b.DeleteDead(b.ctx, []string{"a"})...) }},
 	{"schedule again", func(b *bench, _ *backend.Delivery) error {

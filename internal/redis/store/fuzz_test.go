@@ -41,6 +41,6 @@ func FuzzReplies(f *testing.F) {
 func mustBeCorrupt(t *testing.T, err error) {
 	t.Helper()
 	if err != nil && !errors.Is(err, record.ErrCorrupt) {
-		t.Fatalf("refused with %v", err)
+		t.Fatalf("rejected with %v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // TestKeys fills every key that a queue can have, on a Cluster, where a key of another slot would
-// be refused.
+// be rejected.
 func TestKeys(t *testing.T) {
 	cluster := testenv.SharedRedisCluster(t)
 	for _, name := range []string{"orders", "a:b", "with space", "ünï", "tab\tand*and?[x]", strings.Repeat("n", backend.MaxName)} {
@@ -38,7 +38,7 @@ func (b *bench) fill() {
 	b.t.Helper()
 	b.push("dead", "nacked", "held")
 	c := b.claim(b.Claim, time.Minute)
-	b.all(b.Dead(b.ctx, []backend.Burial{{Lease: c.Deliveries[0].Lease()}}))
+	b.all(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: c.Deliveries[0].Lease()}}))
 	b.all(b.Nack(b.ctx, []backend.Return{{Lease: c.Deliveries[1].Lease(), Delay: time.Hour}}))
 	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "later", Delay: time.Hour, UniqueFor: time.Hour}}))
 }
@@ -56,7 +56,7 @@ func (b *bench) checkKeys(all []string) {
 	}
 }
 
-func TestQueuesAreApart(t *testing.T) {
+func TestQueuesAreIsolated(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	other := store.New(store.Config{Client: b.raw, Prefix: "test"}, t.Name()+":", nil)

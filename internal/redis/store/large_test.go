@@ -101,9 +101,9 @@ func TestUnreadableRecordGoesAlone(t *testing.T) {
 	}
 }
 
-// TestStrays puts members of every short form, and some that only look like messages, into every
-// key. Messages come all the same.
-func TestStrays(t *testing.T) {
+// TestStrayEntriesLoseNoMessage puts members of every short form, and some that only look like
+// messages, into every key. Messages come all the same.
+func TestStrayEntriesLoseNoMessage(t *testing.T) {
 	t.Parallel()
 	for how := range ways(nil) {
 		for n := range 15 {

@@ -22,7 +22,7 @@ func TestListsPassLeftovers(t *testing.T) {
 	b := setup(t)
 	b.push("a", "b", "c")
 	for _, d := range b.claimMany(b.Claim, time.Minute, threeIDs) {
-		b.all(b.Dead(b.ctx, []backend.Burial{{Lease: d}}))
+		b.all(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: d}}))
 	}
 	var strays []redis.Z
 	for i := range 330 {
@@ -105,9 +105,9 @@ func TestUnreadableDueTimes(t *testing.T) {
 	}
 }
 
-// TestForeignKeyIsMetBeforeALease has something of another type in each key that a claim reads. The
-// claim fails before it has leased anything.
-func TestForeignKeyIsMetBeforeALease(t *testing.T) {
+// TestForeignKeyIsFoundBeforeALease has something of another type in each key that a claim reads.
+// The claim fails before it has leased anything.
+func TestForeignKeyIsFoundBeforeALease(t *testing.T) {
 	t.Parallel()
 	for how := range ways(nil) {
 		for _, key := range []string{"leases", "held", "gens", "ready"} {

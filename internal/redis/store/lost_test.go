@@ -75,7 +75,7 @@ func (b *bench) take() backend.Delivery {
 }
 
 // A push that did not arrive is made again, unless it could have come and gone.
-func TestScheduleIsLost(t *testing.T) {
+func TestLostScheduleIsRepeated(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	lost := func() *store.Store { return b.doomed(&fate{at: called("evalsha"), unsent: true}) }
@@ -128,7 +128,8 @@ func (h *tardy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func TestScheduleLosesItsReplyAndItsConnection(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "first", Delay: time.Hour}})) // the script is there now
+	// the script is there now
+	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "first", Delay: time.Hour}}))
 	client := redis.NewClient(b.raw.Options())
 	t.Cleanup(func() { _ = client.Close() })
 	client.AddHook(&tardy{})
@@ -158,7 +159,7 @@ func TestAckLosesItsReplyAndTheIDIsBack(t *testing.T) {
 	b.all(b.losing(func() { b.push("a") }).Ack(b.ctx, []backend.Lease{l.Lease()}))
 }
 
-func TestBuryLosesItsReplyAndTheDeadLetter(t *testing.T) {
+func TestDeadLosesItsReplyAndTheDeadLetter(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string]func(*bench) []error{
 		"redriven": func(b *bench) []error { return b.Redrive(b.ctx, []string{"a"}) },
@@ -169,7 +170,7 @@ func TestBuryLosesItsReplyAndTheDeadLetter(t *testing.T) {
 			b := setup(t)
 			b.push("a")
 			l := b.next(b.Claim, time.Minute, "a")
-			b.unknown(b.losing(func() { b.all(meanwhile(b)) }).Dead(b.ctx, []backend.Burial{{Lease: l.Lease()}}))
+			b.unknown(b.losing(func() { b.all(meanwhile(b)) }).Dead(b.ctx, []backend.DeadLetterRequest{{Lease: l.Lease()}}))
 		})
 	}
 }
@@ -194,7 +195,7 @@ func TestSettleLosesItsReply(t *testing.T) {
 			return s.Nack(b.ctx, []backend.Return{{Lease: l, Untouched: true}})
 		},
 		"dead": func(b *bench, s *store.Store, l backend.Lease) []error {
-			return s.Dead(b.ctx, []backend.Burial{{Lease: l}})
+			return s.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: l}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +227,7 @@ func TestByIDLosesItsReply(t *testing.T) {
 	ids := []string{"a"}
 	deadLetter := func(b *bench) {
 		d := b.next(b.Claim, time.Minute, "a")
-		b.all(b.Dead(b.ctx, []backend.Burial{{Lease: d.Lease()}}))
+		b.all(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: d.Lease()}}))
 	}
 	for name, tt := range map[string]struct {
 		before func(*bench)

@@ -27,7 +27,7 @@ func (s *Store) peek(ctx context.Context, cursor string, limit int) (page []back
 	if err != nil {
 		return nil, "", err
 	}
-	reply, err := s.caughtUp(ctx, peekScript, min(limit, script.ChunkMessages), due, member)
+	reply, err := s.afterExpired(ctx, peekScript, min(limit, script.ChunkMessages), due, member)
 	if err != nil {
 		return nil, "", err
 	}
@@ -36,7 +36,8 @@ func (s *Store) peek(ctx context.Context, cursor string, limit int) (page []back
 		return nil, "", script.Unexpected(peekScript, reply)
 	}
 	for i := pendingHead; i < len(r); i += pendingFields {
-		if p, err := parsePending(r[i : i+pendingFields]); err == nil { // a claim puts the others aside
+		// a claim puts the others aside
+		if p, err := parsePending(r[i : i+pendingFields]); err == nil {
 			page = append(page, p)
 		}
 	}

@@ -92,7 +92,7 @@ func TestPurgedWhileArbitrating(t *testing.T) {
 
 // A worker that has won a message gets none if it is purged, and pushed again for later, before it
 // is read. The new one comes when it is due.
-func TestPushedAnewWhileArbitrating(t *testing.T) {
+func TestPushedAgainWhileArbitrating(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	b.push("a")

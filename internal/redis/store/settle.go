@@ -23,14 +23,14 @@ func (s *Store) Nack(ctx context.Context, rs []backend.Return) []error {
 	size := func(r backend.Return) int { return record.ContentSize(r.Headers, nil) }
 	return script.Chunked(rs, size, func(part []backend.Return) []error {
 		return script.Each(ctx, &s.Runner, nackScript, part, nil, func(args []any, r backend.Return) []any {
-			return append(args, tokenOf(r.Lease), script.Delay(r.Delay), howBack(&r))
+			return append(args, tokenOf(r.Lease), script.Delay(r.Delay), returnArg(&r))
 		}, script.OneOr(backend.ErrLeaseLost))
 	})
 }
 
-// howBack returns the argument that says how a message comes back, with its new headers if it has
+// returnArg returns the argument that says how a message comes back, with its new headers if it has
 // any.
-func howBack(r *backend.Return) any {
+func returnArg(r *backend.Return) any {
 	if r.NewHeaders {
 		return record.AppendHeaders([]byte{'2'}, r.Headers)
 	}
@@ -38,9 +38,9 @@ func howBack(r *backend.Return) any {
 }
 
 // Dead is as in backend.Queue.
-func (s *Store) Dead(ctx context.Context, bs []backend.Burial) []error {
-	return script.Chunked(bs, func(b backend.Burial) int { return len(b.Reason) }, func(part []backend.Burial) []error {
-		return script.Each(ctx, &s.Runner, deadScript, part, nil, func(args []any, b backend.Burial) []any {
+func (s *Store) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
+	return script.Chunked(bs, func(b backend.DeadLetterRequest) int { return len(b.Reason) }, func(part []backend.DeadLetterRequest) []error {
+		return script.Each(ctx, &s.Runner, deadScript, part, nil, func(args []any, b backend.DeadLetterRequest) []any {
 			return append(args, tokenOf(b.Lease), b.Reason)
 		}, script.OneOr(backend.ErrLeaseLost))
 	})

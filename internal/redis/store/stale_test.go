@@ -29,7 +29,7 @@ var stale = map[string]struct {
 	}, 1},
 	"dead and redriven": {func(b *bench) {
 		d := b.next(b.Claim, time.Minute, "a")
-		b.all(b.Dead(b.ctx, []backend.Burial{{Lease: d.Lease()}}))
+		b.all(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: d.Lease()}}))
 		b.all(b.Redrive(b.ctx, []string{"a"}))
 		b.later()
 	}, 1},
@@ -49,8 +49,9 @@ func (b *bench) later() {
 	b.all(b.Reschedule(b.ctx, []backend.Move{{ID: "a", Delay: 150 * time.Millisecond}}))
 }
 
-// TestLoser lets a worker lose the race for a message. It gets nothing and leaves nothing.
-func TestLoser(t *testing.T) {
+// TestWorkerLosesTheRace lets a worker lose the race for a message. It gets nothing and leaves
+// nothing.
+func TestWorkerLosesTheRace(t *testing.T) {
 	for name, g := range stale {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -66,9 +67,9 @@ func TestLoser(t *testing.T) {
 	}
 }
 
-// TestDeadLoser lets the worker die between its bid and the clean-up, so that the entry it made
-// among the leases stays until its end.
-func TestDeadLoser(t *testing.T) {
+// TestLoserDiesBeforeCleaningUp lets the worker die between its bid and the clean-up, so that the
+// entry it made among the leases stays until its end.
+func TestLoserDiesBeforeCleaningUp(t *testing.T) {
 	for name, g := range stale {
 		for next := range ways(nil) {
 			t.Run(name+", then "+next, func(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// caughtUp runs a script that first gives back messages of ended leases, until all of them are
+// afterExpired runs a script that first gives back messages of ended leases, until all of them are
 // back.
-func (s *Store) caughtUp(ctx context.Context, sc *script.Script, args ...any) (any, error) {
+func (s *Store) afterExpired(ctx context.Context, sc *script.Script, args ...any) (any, error) {
 	for {
 		reply, err := s.Run(ctx, sc, args...)
 		if err != nil || reply != "MORE" {
@@ -20,7 +20,7 @@ func (s *Store) caughtUp(ctx context.Context, sc *script.Script, args ...any) (a
 
 // Stats is as in backend.Queue.
 func (s *Store) Stats(ctx context.Context) (backend.Stats, error) {
-	reply, err := s.caughtUp(ctx, statsScript)
+	reply, err := s.afterExpired(ctx, statsScript)
 	if err != nil {
 		return backend.Stats{}, err
 	}

@@ -13,12 +13,12 @@ func (b *bench) stale(l backend.Lease) {
 	b.want(b.Ack(b.ctx, []backend.Lease{l}), backend.ErrLeaseLost)
 	b.want(b.Nack(b.ctx, []backend.Return{{Lease: l}}), backend.ErrLeaseLost)
 	b.want(b.Nack(b.ctx, []backend.Return{{Lease: l, Untouched: true}}), backend.ErrLeaseLost)
-	b.want(b.Dead(b.ctx, []backend.Burial{{Lease: l}}), backend.ErrLeaseLost)
+	b.want(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: l}}), backend.ErrLeaseLost)
 	_, errs := b.Extend(b.ctx, []backend.Lease{l}, time.Minute)
 	b.want(errs, backend.ErrLeaseLost)
 }
 
-func TestTokenOfALifeBefore(t *testing.T) {
+func TestTokenOfAnEarlierMessageWithTheID(t *testing.T) {
 	for name, end := range map[string]func(*bench, backend.Lease){
 		"acked": func(b *bench, l backend.Lease) { b.all(b.Ack(b.ctx, []backend.Lease{l})) },
 		"cancelled": func(b *bench, l backend.Lease) {
@@ -26,7 +26,7 @@ func TestTokenOfALifeBefore(t *testing.T) {
 			b.all(b.Cancel(b.ctx, []string{l.ID}))
 		},
 		"deleted dead": func(b *bench, l backend.Lease) {
-			b.all(b.Dead(b.ctx, []backend.Burial{{Lease: l}}))
+			b.all(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: l}}))
 			b.all(b.DeleteDead(b.ctx, []string{l.ID}))
 		},
 	} {
@@ -53,7 +53,7 @@ func TestTokenAfterRedrive(t *testing.T) {
 	b := setup(t)
 	b.push("a")
 	first := b.next(b.Claim, time.Minute, "a")
-	b.all(b.Dead(b.ctx, []backend.Burial{{Lease: first.Lease(), Reason: "why"}}))
+	b.all(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: first.Lease(), Reason: "why"}}))
 	b.stale(first.Lease())
 	b.all(b.Redrive(b.ctx, []string{"a"}))
 	second := b.next(b.Claim, time.Minute, "a")

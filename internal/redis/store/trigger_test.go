@@ -53,7 +53,7 @@ func (b *bench) nack(d backend.Delivery, delay time.Duration) {
 
 func (b *bench) deadLetter(d backend.Delivery) {
 	b.t.Helper()
-	b.all(b.Dead(b.ctx, []backend.Burial{{Lease: d.Lease()}}))
+	b.all(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: d.Lease()}}))
 }
 
 func TestOneTriggerForManyMessages(t *testing.T) {
@@ -162,7 +162,8 @@ func TestTriggerOfMessagesLeftByAClaim(t *testing.T) {
 		t.Errorf("a message is due, and the trigger goes in %v", left)
 	}
 	b.next(b.Claim, time.Minute, "b")
-	for end := time.Now().Add(patience); b.triggerLeft() <= 0 && time.Now().Before(end); { // where it was about to go, it is set after that
+	// where it was about to go, it is set after that
+	for end := time.Now().Add(patience); b.triggerLeft() <= 0 && time.Now().Before(end); {
 		b.nothing(b.Claim)
 	}
 	b.goesAfter(time.Hour)

@@ -15,7 +15,7 @@ func (b *bench) pushUnique(id string, window time.Duration) []error {
 	return b.Schedule(b.ctx, []backend.Message{{ID: id, Body: []byte("body of " + id), UniqueFor: window}})
 }
 
-// The windows of an idle queue go by themselves, and no sooner.
+// The windows of an idle queue go by themselves, and no earlier.
 func TestWindowsGoWithTheirEnd(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -34,7 +34,7 @@ func TestWindowsGoWithTheirEnd(t *testing.T) {
 	}
 }
 
-func TestWindowsStayForTheLongest(t *testing.T) {
+func TestUniqueKeyExpiresAfterTheLongestWindow(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	for _, window := range []time.Duration{time.Minute, time.Hour, time.Second} {

@@ -24,7 +24,7 @@ func (s *Store) putAside(ctx context.Context, c *script.Claim, bad []unreadable)
 		return
 	}
 	c.Next = c.Now // there may be more
-	var letters []backend.Burial
+	var letters []backend.DeadLetterRequest
 	var nameless []string
 	for _, u := range bad {
 		lease, err := leaseOf(u.member)
@@ -34,7 +34,7 @@ func (s *Store) putAside(ctx context.Context, c *script.Claim, bad []unreadable)
 			continue
 		}
 		lease.Token = until(lease.Token, u.until)
-		letters = append(letters, backend.Burial{Lease: lease, Reason: unreadableReason})
+		letters = append(letters, backend.DeadLetterRequest{Lease: lease, Reason: unreadableReason})
 		s.Log.Warn("delayq: a message is unreadable; it becomes a dead letter", "id", lease.ID)
 	}
 	s.dropStale(ctx, s.Client, nameless)

@@ -10,7 +10,7 @@ import (
 
 // Fields calls f for each field of a JSON object, in order. Unlike a decoder into a struct it
 // tells fields apart that differ in case, or that come twice. A name or a string value with half a
-// surrogate pair is refused with [ErrSurrogate]; objects and arrays are passed on unseen.
+// surrogate pair is rejected with [ErrSurrogate]; objects and arrays are passed on unseen.
 func Fields(text []byte, f func(name string, value json.RawMessage) error) error {
 	var whole json.RawMessage
 	if err := json.Unmarshal(text, &whole); err != nil {

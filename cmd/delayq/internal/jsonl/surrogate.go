@@ -8,7 +8,7 @@ import (
 	"unicode/utf16"
 )
 
-// ErrSurrogate is wrapped by the refusal of a string with half a surrogate pair. JSON has escapes
+// ErrSurrogate is wrapped by the error of a string with half a surrogate pair. JSON has escapes
 // for halves, and a decoder replaces them without an error.
 var ErrSurrogate = errors.New("half a character")
 

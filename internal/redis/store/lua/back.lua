@@ -57,7 +57,7 @@ local function expire()
   local ms, dues, known = {}, {}, {}
   for i, v in ipairs(redis.call('HMGET', HELD, unpack(ended))) do
     local m = ended[i]
-    if not (v and moved(v)) then -- what waits in READY keeps its entry
+    if not (v and moved(v)) then -- a message in READY keeps its entry
       known[#known + 1] = m
       local due = due_after(m, v)
       if due then

@@ -10,7 +10,7 @@ local function waiting(id)
   end
   local v = redis.call('HGET', HELD, m)
   if v and moved(v) then
-    redis.call('LREM', READY, 1, '') -- no message: proves that take_out may do what it does
+    redis.call('LREM', READY, 1, '') -- no message: proves that take_out may remove
     return m
   end
   if not redis.call('ZSCORE', LEASES, m) then

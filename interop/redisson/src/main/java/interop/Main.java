@@ -11,7 +11,7 @@ import java.util.concurrent.Executors;
 import org.redisson.Redisson;
 
 /**
- * Real Redisson behind a line protocol: requests on standard input, answers and events on standard
+ * Real Redisson behind a line protocol: requests on standard input, replies and events on standard
  * output, logs on standard error. Requests run concurrently. The process ends with its input.
  *
  * <pre>
@@ -39,12 +39,12 @@ public final class Main {
             System.exit(2);
         }
         PrintStream out = new PrintStream(System.out, false, "US-ASCII");
-        System.setOut(System.err); // whoever prints must not disturb the protocol
+        System.setOut(System.err); // printing must not disturb the protocol
         Clients clients = connect(args[args.length - 1], cluster);
         Output output = new Output(out);
         output.ready(Redisson.class.getPackage().getImplementationVersion());
         new Main(clients, output).serve();
-        Runtime.getRuntime().halt(0); // no good-bye to Redis: nobody waits for it
+        Runtime.getRuntime().halt(0); // without closing connections to Redis
     }
 
     private static Clients connect(String address, boolean cluster) throws ReflectiveOperationException {

@@ -1,6 +1,6 @@
 package interop;
 
-/** What a request can ask for. */
+/** The operations of a request. */
 interface Operation {
     Object run(Request request) throws Exception;
 }

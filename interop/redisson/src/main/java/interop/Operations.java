@@ -57,7 +57,7 @@ final class Operations {
         byName.put("race", r -> new Race(queues, r).run());
     }
 
-    /** For what returns nothing worth telling. */
+    /** For operations without a result. */
     private static Object done(Step step) throws Exception {
         step.run();
         return null;

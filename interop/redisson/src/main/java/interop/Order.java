@@ -5,7 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * What an application would put into a queue: an object of a class of its own. It is not final:
+ * An application's object, of a class of its own. It is not final:
  * Jackson writes no class for those, and then cannot read them.
  */
 public class Order implements Serializable {

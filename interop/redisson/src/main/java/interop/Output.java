@@ -2,7 +2,7 @@ package interop;
 
 import java.io.PrintStream;
 
-/** Lines of output. Whole lines only, whoever writes. */
+/** Lines of output. Threads write whole lines only. */
 final class Output {
     private final PrintStream out;
 
@@ -30,7 +30,7 @@ final class Output {
         line("? " + id + ' ' + describe(failure) + ' ' + nanos);
     }
 
-    /** Names the whole chain: Redisson puts what happened into the cause. */
+    /** Names the whole chain: Redisson puts the reason into the cause. */
     private static String describe(Throwable failure) {
         StringBuilder message = new StringBuilder(String.valueOf(failure.getMessage()));
         for (Throwable cause = failure.getCause(); cause != null; cause = cause.getCause()) {

@@ -1,6 +1,6 @@
 package interop;
 
-/** Which queue is meant: its name, its codec, and what the client's NameMapper puts before the name. */
+/** A queue: its name, its codec, and the prefix of the client's NameMapper. */
 final class QueueName {
     final String name;
     final String codec;

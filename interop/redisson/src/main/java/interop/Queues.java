@@ -8,7 +8,7 @@ import org.redisson.api.RDelayedQueue;
 import org.redisson.api.RedissonClient;
 
 /**
- * The queues in use. While a delayed queue is held here, this process transfers what is due; a
+ * The queues in use. While a delayed queue is held here, this process transfers due values; a
  * destination alone does not make it do so.
  */
 final class Queues {

@@ -17,7 +17,7 @@ final class Request {
         return new QueueName((String) argument(0), (String) argument(1), (String) argument(2));
     }
 
-    /** The arguments behind those of the queue. */
+    /** The arguments after the queue's. */
     Object value(int i) {
         return argument(3 + i);
     }
