@@ -84,6 +84,7 @@ func TestConformance(t *testing.T) {
 				testenv.In(t, testenv.All)
 			}
 			pinSkips(t, name, h)
+			h.Parallel = true
 			conformance.Run(t, h)
 		})
 	}

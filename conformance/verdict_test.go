@@ -92,12 +92,10 @@ func (w witness) Open(ctx context.Context, name string, o backend.Options) (back
 // TestPrefix runs all checks, and sees that they leave the queues of others alone.
 func TestPrefix(t *testing.T) { // not parallel: it looks at all goroutines
 	w := witness{mu: new(sync.Mutex), seen: make(map[string]bool)}
-	h := conformance.Harness{Prefix: "mine-", Virtual: true, New: func(context.Context) (backend.Backend, func(), error) {
+	h := conformance.Harness{Prefix: "mine-", Virtual: true, Parallel: true, New: func(context.Context) (backend.Backend, func(), error) {
 		return witness{memory.New(), w.mu, w.seen}, nil, nil
 	}}
-	if err := conformance.Verify(t.Context(), h); err != nil {
-		t.Error(err)
-	}
+	t.Run("checks", func(t *testing.T) { conformance.Run(t, h) })
 	for name := range w.seen {
 		if !strings.HasPrefix(strings.ToLower(name), "mine-") {
 			t.Errorf("queue %q was opened", name)
