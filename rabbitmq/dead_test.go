@@ -48,9 +48,10 @@ func listDead(ctx context.Context, q backend.Queue, limit int) (ids []string, er
 
 // TestManyDeadLetters lists thousands in pages of several sizes, and brings them all back.
 func TestManyDeadLetters(t *testing.T) {
+	t.Parallel()
 	const n = 3000
-	ctx := deadline(t, 90*time.Second)
-	q := open(t, vhost(t))
+	ctx := deadline(t, patience)
+	q := open(t, shared(t))
 	kill(ctx, t, q, n)
 	for _, limit := range []int{100, 1000, n} {
 		began := time.Now()
@@ -87,14 +88,15 @@ func TestManyDeadLetters(t *testing.T) {
 // of two. Each listing that has nothing taken away meanwhile is whole, and each redrive and
 // deletion finds what is there.
 func TestDeadLettersSideBySide(t *testing.T) {
+	t.Parallel()
 	const kept, taken = 60, 60
-	ctx := deadline(t, 90*time.Second)
-	url := vhost(t)
+	ctx := deadline(t, patience)
+	url := shared(t)
 	var handles []backend.Queue
 	for range 2 {
 		b := rabbitmq.New(url)
 		t.Cleanup(func() { must(t, b.Close()) })
-		handles = append(handles, openOn(t, b, "side"), openOn(t, b, "side"))
+		handles = append(handles, openOn(t, b, queueOf(t)), openOn(t, b, queueOf(t)))
 	}
 	kill(ctx, t, handles[0], kept+taken)
 	all, err := listDead(ctx, handles[0], 1000)

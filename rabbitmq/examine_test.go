@@ -42,7 +42,8 @@ func queuesOf(t *testing.T, server *testenv.RabbitServer, vhost string) []string
 }
 
 func TestExamine(t *testing.T) {
-	ctx := deadline(t, 90*time.Second)
+	t.Parallel()
+	ctx := deadline(t, patience)
 	server := testenv.SharedRabbitMQ(t)
 	vhost := server.Vhost(t)
 	url := server.VhostURL(vhost)
@@ -62,7 +63,8 @@ func TestExamine(t *testing.T) {
 
 // TestExamineUndeliverable has a message for a queue that is not there any more.
 func TestExamineUndeliverable(t *testing.T) {
-	ctx := deadline(t, 90*time.Second)
+	t.Parallel()
+	ctx := deadline(t, patience)
 	url := vhost(t)
 	b := rabbitmq.New(url, rabbitmq.Buckets(time.Second))
 	defer func() { must(t, b.Close()) }()
@@ -79,7 +81,8 @@ func TestExamineUndeliverable(t *testing.T) {
 
 // TestRemove leaves of two queues and a namespace first one queue, then nothing.
 func TestRemove(t *testing.T) {
-	ctx := deadline(t, 90*time.Second)
+	t.Parallel()
+	ctx := deadline(t, patience)
 	server := testenv.SharedRabbitMQ(t)
 	vhost := server.Vhost(t)
 	for name, opt := range map[string]rabbitmq.Option{"levels": rabbitmq.Grain(time.Second), "buckets": rabbitmq.Buckets(time.Second, time.Minute)} {
@@ -108,7 +111,8 @@ func TestRemove(t *testing.T) {
 // TestExamineABadBroker examines a broker as users without permissions, and in an alarm.
 func TestExamineABadBroker(t *testing.T) {
 	testenv.In(t, testenv.All)
-	ctx := deadline(t, 110*time.Second)
+	t.Parallel()
+	ctx := deadline(t, patience)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
 	vhost := server.Vhost(t)
 	as := func(name string, may testenv.RabbitPermissions) map[string]admin.Finding {

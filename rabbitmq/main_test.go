@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,8 +30,9 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// patience bounds what must happen; it only matters when something is broken.
-const patience = 30 * time.Second
+// patience bounds what must happen; it only matters when something is broken. A broker takes half a minute to start on a machine
+// with a load of 10.
+const patience = 2 * time.Minute
 
 func deadline(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
@@ -56,7 +59,14 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// vhost returns the URL of a place of the test's own on the shared broker.
+// shared returns the URL of the shared broker's first vhost, for tests that keep to queues of their own. There the levels are
+// declared once; declaring their 200 queues takes a broker seconds.
+func shared(t *testing.T) string {
+	t.Helper()
+	return testenv.SharedRabbitMQ(t).URL()
+}
+
+// vhost returns the URL of a vhost of the test's own on the shared broker.
 func vhost(t *testing.T) string {
 	t.Helper()
 	server, name := sharedVhost(t)
@@ -77,10 +87,16 @@ func open(t *testing.T, url string, opts ...rabbitmq.Option) backend.Queue {
 	return openOn(t, b, queueOf(t))
 }
 
-// queueOf is the test's name as a queue can have it.
+var (
+	runs    sync.Map // the numbers of runs, by *testing.T
+	lastRun atomic.Int64
+)
+
+// queueOf is the test's name as a queue can have it, and a number: with -count, a test runs several times beside what is left.
 func queueOf(t *testing.T) string {
 	t.Helper()
-	return strings.ReplaceAll(t.Name(), "/", ":")
+	run, _ := runs.LoadOrStore(t, lastRun.Add(1))
+	return fmt.Sprintf("%s.%d", strings.ReplaceAll(t.Name(), "/", ":"), run)
 }
 
 func openOn(t *testing.T, b *rabbitmq.Backend, name string) backend.Queue {

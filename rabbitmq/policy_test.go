@@ -28,8 +28,9 @@ func policy(server *testenv.RabbitServer, vhost, pattern, definition string) {
 // same levels come all the same, and what is too much for the first is kept aside.
 func TestSurplusGoesAside(t *testing.T) {
 	testenv.In(t, testenv.All)
+	t.Parallel()
 	const n, room, delay = 300, 10, 500 * time.Millisecond
-	ctx := deadline(t, 60*time.Second)
+	ctx := deadline(t, patience)
 	server, vhost := sharedVhost(t)
 	url := server.VhostURL(vhost)
 	b := rabbitmq.New(url)
@@ -47,7 +48,8 @@ func TestSurplusGoesAside(t *testing.T) {
 // TestQueueRefuses has a policy by which the broker refuses what is too much for a queue. The push
 // says so, and so does the log.
 func TestQueueRefuses(t *testing.T) {
-	ctx := deadline(t, 60*time.Second)
+	t.Parallel()
+	ctx := deadline(t, patience)
 	server, vhost := sharedVhost(t)
 	b := rabbitmq.New(server.VhostURL(vhost))
 	defer func() { must(t, b.Close()) }()
@@ -86,6 +88,7 @@ func (l *logBuffer) String() string {
 // All are handed out or kept aside.
 func TestPoliciesLoseNothing(t *testing.T) {
 	testenv.In(t, testenv.All)
+	t.Parallel()
 	const n = 30
 	for what, c := range map[string]struct {
 		pattern, definition string
@@ -98,7 +101,8 @@ func TestPoliciesLoseNothing(t *testing.T) {
 		"level length":            {`^delayq\.v1\.w`, `{"max-length":10}`, true},
 	} {
 		t.Run(what, func(t *testing.T) {
-			ctx := deadline(t, 60*time.Second)
+			t.Parallel()
+			ctx := deadline(t, patience)
 			server, vhost := sharedVhost(t)
 			url := server.VhostURL(vhost)
 			q, ch := open(t, url), channel(t, url)
@@ -115,7 +119,8 @@ func TestPoliciesLoseNothing(t *testing.T) {
 
 // TestExaminePolicies has policies of each kind, and looks for what is said about them.
 func TestExaminePolicies(t *testing.T) {
-	ctx := deadline(t, 90*time.Second)
+	t.Parallel()
+	ctx := deadline(t, patience)
 	at := freeAddr(t)
 	_, port, err := net.SplitHostPort(at)
 	must(t, err)

@@ -21,7 +21,8 @@ func batch(prefix string, n int, delay time.Duration) []backend.Message {
 // TestLargeBatches pushes more at once than may be on the way without a confirmation, in one call
 // and in several.
 func TestLargeBatches(t *testing.T) {
-	ctx := deadline(t, 60*time.Second)
+	t.Parallel()
+	ctx := deadline(t, patience)
 	q := open(t, vhost(t))
 	must(t, q.Schedule(ctx, batch("alone", 5000, time.Hour))...)
 	var calls sync.WaitGroup

@@ -83,6 +83,7 @@ func TestBadOptions(t *testing.T) {
 
 // TestURL opens by URLs, with the virtual host and without, and by the second of two hosts.
 func TestURL(t *testing.T) {
+	t.Parallel()
 	server := testenv.SharedRabbitMQ(t)
 	u, err := url.Parse(vhost(t))
 	must(t, err)
