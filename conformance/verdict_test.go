@@ -12,6 +12,7 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/conformance"
 	"github.com/delayq/delayq/conformance/broken"
+	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/memory"
 )
 
@@ -90,7 +91,8 @@ func (w witness) Open(ctx context.Context, name string, o backend.Options) (back
 }
 
 // TestPrefix runs all checks, and sees that they leave the queues of others alone.
-func TestPrefix(t *testing.T) { // not parallel: it looks at all goroutines
+func TestPrefix(t *testing.T) {
+	testenv.In(t, testenv.All)
 	w := witness{mu: new(sync.Mutex), seen: make(map[string]bool)}
 	h := conformance.Harness{Prefix: "mine-", Virtual: true, Parallel: true, New: func(context.Context) (backend.Backend, func(), error) {
 		return witness{memory.New(), w.mu, w.seen}, nil, nil
