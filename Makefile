@@ -15,9 +15,9 @@ demo: ## Watch a delay queue at work (about 15 s)
 # The tests are in three tiers, each of which includes those before it; CONTRIBUTING.md says what is in which. DELAYQ_TESTS names
 # the tier to the tests. A package that has no tests of its own for a later tier does not run again: go test keeps its result.
 #
-# The longest packages begin. The other modules come after them: beside several brokers, another takes half a minute to connect to at a
-# load of 10.
-GOTEST := go test -race -timeout 60m
+# Most tests wait for times and servers, so six of a package run at once, whatever the number of processors. The longest packages begin.
+# The other modules come after them: beside several brokers, another takes half a minute to connect to at a load of 10.
+GOTEST := go test -race -timeout 60m -parallel 6
 calls  = $$(grep -rE --include='*_test.go' '\bIn\(t, (testenv[.])?$(1)\)' . | wc -l)
 
 .PHONY: test
