@@ -44,32 +44,18 @@ func Checks() []Check {
 // Run runs every check as a subtest. A check that the backend's claims do not call for is
 // skipped with the reason.
 func Run(t *testing.T, h Harness) {
-	checks := Checks()
-	if h.Parallel {
-		for _, c := range checks {
-			if c.Alone {
-				t.Run(c.Name, func(t *testing.T) { c.test(t, h) })
-			}
-		}
-		checks = slices.DeleteFunc(checks, func(c Check) bool { return c.Alone })
-		t.Parallel()
-	}
-	for _, c := range checks {
+	for _, c := range Checks() {
 		t.Run(c.Name, func(t *testing.T) {
-			if h.Parallel {
+			if h.Parallel && !c.Alone {
 				t.Parallel()
 			}
-			c.test(t, h)
+			switch v := c.judge(t.Context(), h); {
+			case v.Skipped != "":
+				t.Skip(v.Skipped)
+			case v.Err != nil:
+				t.Error(v.Err)
+			}
 		})
-	}
-}
-
-func (c Check) test(t *testing.T, h Harness) {
-	switch v := c.judge(t.Context(), h); {
-	case v.Skipped != "":
-		t.Skip(v.Skipped)
-	case v.Err != nil:
-		t.Error(v.Err)
 	}
 }
 
