@@ -3,7 +3,6 @@ package conformance_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +35,6 @@ func judging(f broken.Fault) conformance.Harness {
 func TestSuiteCatches(t *testing.T) {
 	for _, f := range broken.Faults() {
 		t.Run(f.Name, func(t *testing.T) {
-			parallel(t, f)
 			err := conformance.Verify(t.Context(), judging(f), f.Rule)
 			var v *conformance.Violation
 			if !errors.As(err, &v) {
@@ -44,15 +42,6 @@ func TestSuiteCatches(t *testing.T) {
 			}
 			t.Logf("caught by %s: %s", v.Check, firstLine(v.Detail))
 		})
-	}
-}
-
-// parallel runs the test of a fault beside others, unless it looks at all goroutines.
-func parallel(t *testing.T, f broken.Fault) {
-	t.Helper()
-	alone := slices.ContainsFunc(conformance.Checks(), func(c conformance.Check) bool { return c.Alone && c.Name == f.Rule })
-	if !alone {
-		t.Parallel()
 	}
 }
 

@@ -100,7 +100,6 @@ func (q *numberedQueue) reply(ctx context.Context, errs []error, tell func()) []
 func TestSuiteCatchesWhereIDsAreMade(t *testing.T) {
 	for _, f := range broken.Faults() {
 		t.Run(f.Name, func(t *testing.T) {
-			parallel(t, f)
 			vs, err := conformance.Judge(t.Context(), numbering(f), f.Rule)
 			if err != nil {
 				t.Fatal(err)

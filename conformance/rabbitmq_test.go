@@ -50,12 +50,12 @@ func rabbitHarness(t *testing.T, namespace string, tombstones func() rabbitmq.To
 	return conformance.Harness{
 		New:    func(context.Context) (backend.Backend, func(), error) { return open(), nil, nil },
 		Attach: func(context.Context, backend.Backend) (backend.Backend, func(), error) { return open(), nil, nil },
-		Leftovers: func(_ context.Context, b backend.Backend) ([]string, error) {
+		Leftovers: func(ctx context.Context, b backend.Backend) ([]string, error) {
 			queues := []string{namespace + ".v1.undeliverable"}
 			for _, name := range b.(*openedRabbit).all() {
 				queues = append(queues, namespace+".v1.q."+name, namespace+".v1.dead."+name)
 			}
-			return messagesIn(url(), queues...)
+			return messagesIn(ctx, url(), queues...)
 		},
 		Tick:  400 * time.Millisecond,
 		Slack: 3 * time.Second, // a broker beside other tests; it has no polls behind which a lost wake-up could hide
@@ -86,8 +86,18 @@ func (b *openedRabbit) all() []string {
 	return slices.Compact(slices.Sorted(slices.Values(b.opened)))
 }
 
-// messagesIn names the queues that are not empty.
-func messagesIn(url string, queues ...string) (full []string, err error) {
+// messagesIn names the queues that are not empty, and stay so for a while: a broker is told of acks and does not confirm them.
+func messagesIn(ctx context.Context, url string, queues ...string) (full []string, err error) {
+	for end := time.Now().Add(10 * time.Second); ; {
+		full, err = messagesNow(url, queues...)
+		if len(full) == 0 || err != nil || time.Now().After(end) || ctx.Err() != nil {
+			return full, err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func messagesNow(url string, queues ...string) (full []string, err error) {
 	conn, err := amqp.Dial(url)
 	if err != nil {
 		return nil, err
