@@ -98,29 +98,32 @@ func (l list) find(at time.Time, place uint64) int {
 	return i
 }
 
-// move puts a message into a list, or into none, and takes it out of the one that it was in.
-func (s *store) move(m *message, to *list, at time.Time) {
+// put takes a message out of the list that it is in, and puts it in another.
+func (s *store) put(m *message, in *list, at time.Time, place uint64) {
 	if m.in != nil {
 		i := m.in.find(m.at, m.place)
 		*m.in = slices.Delete(*m.in, i, i+1)
 	}
-	m.in, m.at = to, at
-	if to != nil {
-		*to = slices.Insert(*to, to.find(at, m.place), m)
-	}
+	m.in, m.at, m.place = in, at, place
+	*in = slices.Insert(*in, in.find(at, place), m)
 }
 
 func (s *store) remove(m *message) {
-	s.move(m, nil, time.Time{})
+	s.put(m, new(list), s.now, 0)
 	delete(s.byID, m.ID)
 }
 
-// wait has a message wait until a time or, where that is zero, for a delay.
+func (s *store) number() uint64 {
+	s.last++
+	return s.last
+}
+
+// wait puts a message among those that wait, until a time or, where that is zero, for a delay.
 func (s *store) wait(m *message, at time.Time, delay time.Duration) {
 	if m.Due = at; at.IsZero() {
 		m.Due = s.now.Add(delay)
 	}
-	s.move(m, &s.waiting, m.Due)
+	s.put(m, &s.waiting, m.Due, m.place)
 }
 
 // Queue is a handle. It is safe for concurrent use. Its methods are as in backend.Queue.
@@ -189,13 +192,13 @@ func (s *store) held(l backend.Lease, change func(*message)) error {
 func (s *store) among(l *list, id string, change func(*message)) error {
 	m := s.byID[id]
 	switch {
-	case m != nil && m.in == l:
-		change(m)
-		return nil
-	case m != nil && m.in == &s.leased && l == &s.waiting:
+	case m == nil || m.in != l && (m.in == &s.dead || l == &s.dead):
+		return backend.ErrNotFound
+	case m.in != l:
 		return backend.ErrInFlight
 	}
-	return backend.ErrNotFound
+	change(m)
+	return nil
 }
 
 func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
@@ -203,8 +206,7 @@ func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 		if q.byID[pushed.ID] != nil {
 			return backend.ErrDuplicate
 		}
-		q.last++
-		m := &message{Message: pushed, place: q.last}
+		m := &message{Message: pushed, place: q.number()}
 		m.Body, m.Headers = bytes.Clone(m.Body), maps.Clone(m.Headers)
 		q.byID[m.ID] = m
 		q.wait(m, m.Due, m.Delay)
@@ -228,9 +230,8 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) (ds
 func (s *store) take(limit int, lease time.Duration) (ds []backend.Delivery, next time.Time, changed chan struct{}) {
 	for len(ds) < limit && len(s.waiting) > 0 && !s.waiting[0].Due.After(s.now) {
 		m := s.waiting[0]
-		s.last++
-		m.token, m.attempts = s.last, m.attempts+1
-		s.move(m, &s.leased, s.now.Add(lease))
+		m.token, m.attempts = s.number(), m.attempts+1
+		s.put(m, &s.leased, s.now.Add(lease), m.place)
 		ds = append(ds, backend.Delivery{
 			ID: m.ID, Body: bytes.Clone(m.Body), Headers: maps.Clone(m.Headers), Due: m.Due,
 			Attempt: m.attempts, Token: backend.Token{Lo: m.token}, Until: m.at,
@@ -286,7 +287,7 @@ func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Durat
 	errs = each(ctx, q, ls, func(l backend.Lease) error {
 		ends = append(ends, time.Time{})
 		return q.held(l, func(m *message) {
-			q.move(m, &q.leased, q.now.Add(lease))
+			q.put(m, &q.leased, q.now.Add(lease), m.place)
 			ends[len(ends)-1] = m.at
 		})
 	})
@@ -296,10 +297,8 @@ func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Durat
 func (q *Queue) Dead(ctx context.Context, bs []backend.Burial) []error {
 	return each(ctx, q, bs, func(b backend.Burial) error {
 		return q.held(b.Lease, func(m *message) {
-			q.move(m, nil, time.Time{})
-			q.last++
-			m.place, m.reason = q.last, b.Reason
-			q.move(m, &q.dead, q.now)
+			m.reason = b.Reason
+			q.put(m, &q.dead, q.now, q.number())
 		})
 	})
 }
@@ -372,8 +371,8 @@ func (q *Queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]st
 func (q *Queue) Redrive(ctx context.Context, ids []string) []error {
 	return each(ctx, q, ids, func(id string) error {
 		return q.among(&q.dead, id, func(m *message) {
-			m.attempts = 0
-			q.wait(m, q.now, 0)
+			m.attempts, m.Due = 0, q.now
+			q.put(m, &q.waiting, q.now, q.number())
 		})
 	})
 }
