@@ -283,12 +283,13 @@ func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
 	})
 }
 
-func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) (ends []time.Time, errs []error) {
-	errs = each(ctx, q, ls, func(l backend.Lease) error {
-		ends = append(ends, time.Time{})
+func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
+	ends, i := make([]time.Time, len(ls)), -1
+	errs := each(ctx, q, ls, func(l backend.Lease) error {
+		i++
 		return q.held(l, func(m *message) {
 			q.put(m, &q.leased, q.now.Add(lease), m.place)
-			ends[len(ends)-1] = m.at
+			ends[i] = m.at
 		})
 	})
 	return ends, errs
