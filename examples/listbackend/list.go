@@ -226,7 +226,7 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) (ds
 	}
 }
 
-// take leases what is due. Where nothing is, next is when something will be, zero for never.
+// take leases what is due. Where nothing is, next is when to look again.
 func (s *store) take(limit int, lease time.Duration) (ds []backend.Delivery, next time.Time, changed chan struct{}) {
 	for len(ds) < limit && len(s.waiting) > 0 && !s.waiting[0].Due.After(s.now) {
 		m := s.waiting[0]
@@ -237,8 +237,9 @@ func (s *store) take(limit int, lease time.Duration) (ds []backend.Delivery, nex
 			Attempt: m.attempts, Token: backend.Token{Lo: m.token}, Until: m.at,
 		})
 	}
+	next = s.now.Add(time.Hour)
 	for _, l := range []list{s.waiting, s.leased} {
-		if len(l) > 0 && (next.IsZero() || l[0].at.Before(next)) {
+		if len(l) > 0 && l[0].at.Before(next) {
 			next = l[0].at
 		}
 	}
@@ -246,17 +247,13 @@ func (s *store) take(limit int, lease time.Duration) (ds []backend.Delivery, nex
 }
 
 func (q *Queue) sleep(ctx context.Context, until time.Time, changed <-chan struct{}) {
-	var due <-chan time.Time
-	if !until.IsZero() {
-		t := q.clock.NewTimer(until.Sub(q.clock.Now()))
-		defer t.Stop()
-		due = t.Chan()
-		if !q.clock.Now().Before(until) {
-			return // a fake clock has jumped before the timer was there
-		}
+	t := q.clock.NewTimer(until.Sub(q.clock.Now()))
+	defer t.Stop()
+	if !q.clock.Now().Before(until) {
+		return // a fake clock has jumped before the timer was there
 	}
 	select {
-	case <-due:
+	case <-t.Chan():
 	case <-changed:
 	case <-ctx.Done():
 	case <-q.open.Done():
@@ -275,10 +272,10 @@ func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
 			}
 			if r.Untouched {
 				m.attempts--
-				q.wait(m, m.Due, 0)
 			} else {
-				q.wait(m, time.Time{}, r.Delay)
+				m.Due = q.now.Add(r.Delay)
 			}
+			q.wait(m, m.Due, 0)
 		})
 	})
 }

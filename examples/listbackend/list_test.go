@@ -11,7 +11,10 @@ import (
 
 // Nothing else decides whether a backend is right.
 func TestConformance(t *testing.T) {
-	harness := conformance.Harness{New: func(context.Context) (backend.Backend, func(), error) { return list.New(), nil, nil }}
+	harness := conformance.Harness{
+		Parallel: true,
+		New:      func(context.Context) (backend.Backend, func(), error) { return list.New(), nil, nil },
+	}
 	t.Run("real time", func(t *testing.T) { conformance.Run(t, harness) })
 	harness.Virtual = true
 	t.Run("virtual time", func(t *testing.T) { conformance.Run(t, harness) })
