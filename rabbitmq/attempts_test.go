@@ -53,8 +53,8 @@ func TestFirstHandOutIsAttemptOne(t *testing.T) {
 
 func firstHandOuts(t *testing.T, loaded bool) {
 	const processes = 4
+	url := shared(t) // which starts the broker, and that takes its time
 	ctx := deadline(t, patience)
-	url := shared(t)
 	b := rabbitmq.New(url)
 	defer func() { must(t, b.Close()) }()
 	queue := queueOf(t)
