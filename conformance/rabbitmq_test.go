@@ -47,8 +47,12 @@ func rabbitHarness(t *testing.T, namespace string, tombstones func() rabbitmq.To
 		}
 		return &openedRabbit{Backend: rabbitmq.New(url(), opts...)}
 	}
+	running := make(chan struct{}, 3) // checks: their times allow for little more
 	return conformance.Harness{
-		New:    func(context.Context) (backend.Backend, func(), error) { return open(), nil, nil },
+		New: func(context.Context) (backend.Backend, func(), error) {
+			running <- struct{}{}
+			return open(), func() { <-running }, nil
+		},
 		Attach: func(context.Context, backend.Backend) (backend.Backend, func(), error) { return open(), nil, nil },
 		Leftovers: func(ctx context.Context, b backend.Backend) ([]string, error) {
 			queues := []string{namespace + ".v1.undeliverable"}

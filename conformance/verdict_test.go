@@ -156,7 +156,7 @@ func TestSkew(t *testing.T) {
 // TestEarlyInRealTime has a backend whose delays are too short by a half, which only who looks before the time is over sees.
 func TestEarlyInRealTime(t *testing.T) {
 	t.Parallel()
-	h := conformance.Harness{Tick: 100 * time.Millisecond, Quiet: 10 * time.Millisecond, New: func(context.Context) (backend.Backend, func(), error) {
+	h := conformance.Harness{Tick: 400 * time.Millisecond, Quiet: 10 * time.Millisecond, New: func(context.Context) (backend.Backend, func(), error) {
 		return hasty{memory.New()}, nil, nil
 	}}
 	for _, check := range []string{"never-early", "never-early-under-load", "nack-delay"} {

@@ -197,8 +197,8 @@ func TestOpenWhileClosing(t *testing.T) {
 // takes a message back that was held for too long. The handle has lost its leases.
 func TestSubscriptionEndedByTheBroker(t *testing.T) {
 	t.Parallel()
-	ctx := deadline(t, patience)
 	server, vhost := sharedVhost(t)
+	ctx := deadline(t, patience)
 	q := open(t, server.VhostURL(vhost))
 	must(t, q.Schedule(ctx, message("held", 0))...)
 	held := receiveOne(ctx, t, q, "held")

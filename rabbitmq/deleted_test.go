@@ -115,8 +115,8 @@ func TestPusherDeclaresAgain(t *testing.T) {
 	for what, delay := range map[string]time.Duration{"at once": 0, "delayed": 300 * time.Millisecond} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			ctx := deadline(t, patience)
 			url := vhost(t)
+			ctx := deadline(t, patience)
 			pusher, ch := open(t, url), channel(t, url)
 			for _, name := range []string{"delayq.v1.q.", "delayq.v1.dead."} {
 				_, err := ch.QueueDelete(name+queueOf(t), false, false, false)
@@ -146,8 +146,8 @@ func readyOr0(t *testing.T, url, queue string) int {
 func TestWorkerGetsWhatHadNoQueue(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
-	ctx := deadline(t, patience)
 	url := vhost(t)
+	ctx := deadline(t, patience)
 	b := rabbitmq.New(url)
 	pusher, ch := openOn(t, b, "orders"), channel(t, url)
 	must(t, pusher.Schedule(ctx, batch("m", 20, 300*time.Millisecond))...)

@@ -43,9 +43,9 @@ func queuesOf(t *testing.T, server *testenv.RabbitServer, vhost string) []string
 
 func TestExamine(t *testing.T) {
 	t.Parallel()
-	ctx := deadline(t, patience)
 	server := testenv.SharedRabbitMQ(t)
 	vhost := server.Vhost(t)
+	ctx := deadline(t, patience)
 	url := server.VhostURL(vhost)
 	all := examined(ctx, t, url)
 	finds(t, all, "quorum queues", admin.Fine, "can be declared")
@@ -64,8 +64,8 @@ func TestExamine(t *testing.T) {
 // TestExamineUndeliverable has a message for a queue that is not there any more.
 func TestExamineUndeliverable(t *testing.T) {
 	t.Parallel()
-	ctx := deadline(t, patience)
 	url := vhost(t)
+	ctx := deadline(t, patience)
 	b := rabbitmq.New(url, rabbitmq.Buckets(time.Second))
 	defer func() { must(t, b.Close()) }()
 	q := openOn(t, b, "gone")
@@ -82,9 +82,9 @@ func TestExamineUndeliverable(t *testing.T) {
 // TestRemove leaves of two queues and a namespace first one queue, then nothing.
 func TestRemove(t *testing.T) {
 	t.Parallel()
-	ctx := deadline(t, patience)
 	server := testenv.SharedRabbitMQ(t)
 	vhost := server.Vhost(t)
+	ctx := deadline(t, patience)
 	for name, opt := range map[string]rabbitmq.Option{"levels": rabbitmq.Grain(time.Second), "buckets": rabbitmq.Buckets(time.Second, time.Minute)} {
 		b := rabbitmq.New(server.VhostURL(vhost), rabbitmq.Namespace(name), opt)
 		defer func() { must(t, b.Close()) }()

@@ -35,8 +35,8 @@ func publishFiller(t *testing.T, ch *amqp.Channel, queue, died string) {
 func TestFillersReachNoHandler(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
-	ctx := deadline(t, patience)
 	url := vhost(t)
+	ctx := deadline(t, patience)
 	q := open(t, url)
 	ch := channel(t, url)
 	name, undeliverable := "delayq.v1.q."+queueOf(t), "delayq.v1.undeliverable"
@@ -65,8 +65,8 @@ func TestFillersMeetPolicies(t *testing.T) {
 
 func fillersMeet(t *testing.T, definition string) {
 	const handles, n = 3, 20
-	ctx := deadline(t, patience)
 	server, vhost := sharedVhost(t)
+	ctx := deadline(t, patience)
 	b := rabbitmq.New(server.VhostURL(vhost))
 	defer func() { must(t, b.Close()) }()
 	name, ch := queueOf(t), channel(t, server.VhostURL(vhost))
@@ -121,8 +121,8 @@ func waitOn(t *testing.T, ctx context.Context, ch *amqp.Channel, name string, qs
 func TestFillersDeclareNothing(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
-	ctx := deadline(t, patience)
 	url := vhost(t)
+	ctx := deadline(t, patience)
 	ch := channel(t, url)
 	for range 10 {
 		b := rabbitmq.New(url)

@@ -22,8 +22,8 @@ func TestUnroutable(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
 	const n, delay = 100, 2 * time.Second // most wait in one queue, of 1,984 ms
-	ctx := deadline(t, patience)
 	url := vhost(t)
+	ctx := deadline(t, patience)
 	b := rabbitmq.New(url)
 	defer func() { must(t, b.Close()) }()
 	lost, kept := openOn(t, b, "lost"), openOn(t, b, "kept")
@@ -147,8 +147,8 @@ func TestWaysToWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx := deadline(t, patience)
 			b := newBook(t, open(t, vhost(t), opts...))
+			ctx := deadline(t, patience)
 			b.push(ctx, n, 3*time.Second)
 			for b.missing() > 0 {
 				ds, err := b.q.Receive(ctx, 50, time.Minute)
@@ -168,8 +168,8 @@ func TestWaysToWait(t *testing.T) {
 // millisecond it is pushed.
 func TestExactBucket(t *testing.T) {
 	t.Parallel()
-	ctx := deadline(t, patience)
 	b := newBook(t, open(t, vhost(t), rabbitmq.Buckets(200*time.Millisecond, time.Hour)))
+	ctx := deadline(t, patience)
 	const n = 50
 	for i := range n {
 		m := backend.Message{ID: fmt.Sprint(i), Body: []byte("body of " + fmt.Sprint(i)), Delay: 200 * time.Millisecond}
@@ -187,8 +187,8 @@ func TestExactBucket(t *testing.T) {
 func TestFixed(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
-	ctx := deadline(t, patience)
 	q := open(t, vhost(t), rabbitmq.Fixed(300*time.Millisecond))
+	ctx := deadline(t, patience)
 	began := time.Now()
 	errs := q.Schedule(ctx, []backend.Message{
 		{ID: "a", Body: []byte("body of a"), Delay: 300 * time.Millisecond},
@@ -213,8 +213,8 @@ func TestFixed(t *testing.T) {
 func TestLongestDelays(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
-	ctx := deadline(t, patience)
 	url := vhost(t)
+	ctx := deadline(t, patience)
 	q, ch := open(t, url), channel(t, url)
 	for queue, delay := range map[string]time.Duration{
 		"delayq.v1.w0.f": 15 * time.Millisecond, // gone before the test looks

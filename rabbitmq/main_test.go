@@ -73,8 +73,13 @@ func vhost(t *testing.T) string {
 	return server.VhostURL(name)
 }
 
+// vhosts are those of tests that run. A broker on a busy machine fails to declare the levels of several at once, with cluster_not_formed.
+var vhosts = make(chan struct{}, 1)
+
 func sharedVhost(t *testing.T) (server *testenv.RabbitServer, name string) {
 	t.Helper()
+	vhosts <- struct{}{}
+	t.Cleanup(func() { <-vhosts })
 	server = testenv.SharedRabbitMQ(t)
 	return server, server.Vhost(t)
 }

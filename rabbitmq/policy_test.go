@@ -30,8 +30,8 @@ func TestSurplusGoesAside(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
 	const n, room, delay = 300, 10, 500 * time.Millisecond
-	ctx := deadline(t, patience)
 	server, vhost := sharedVhost(t)
+	ctx := deadline(t, patience)
 	url := server.VhostURL(vhost)
 	b := rabbitmq.New(url)
 	defer func() { must(t, b.Close()) }()
@@ -49,8 +49,8 @@ func TestSurplusGoesAside(t *testing.T) {
 // says so, and so does the log.
 func TestQueueRefuses(t *testing.T) {
 	t.Parallel()
-	ctx := deadline(t, patience)
 	server, vhost := sharedVhost(t)
+	ctx := deadline(t, patience)
 	b := rabbitmq.New(server.VhostURL(vhost))
 	defer func() { must(t, b.Close()) }()
 	log := new(logBuffer)
@@ -102,8 +102,8 @@ func TestPoliciesLoseNothing(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			ctx := deadline(t, patience)
 			server, vhost := sharedVhost(t)
+			ctx := deadline(t, patience)
 			url := server.VhostURL(vhost)
 			q, ch := open(t, url), channel(t, url)
 			policy(server, vhost, c.pattern, c.definition)

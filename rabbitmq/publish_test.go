@@ -22,8 +22,8 @@ func batch(prefix string, n int, delay time.Duration) []backend.Message {
 // and in several.
 func TestLargeBatches(t *testing.T) {
 	t.Parallel()
-	ctx := deadline(t, patience)
 	q := open(t, vhost(t))
+	ctx := deadline(t, patience)
 	must(t, q.Schedule(ctx, batch("alone", 5000, time.Hour))...)
 	var calls sync.WaitGroup
 	for i := range 30 {

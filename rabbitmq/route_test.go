@@ -117,8 +117,8 @@ func TestRoutes(t *testing.T) {
 func TestHops(t *testing.T) {
 	t.Parallel()
 	const top, longest = 6, 3 // what waits in lower levels would not be found there
-	ctx := deadline(t, patience)
 	url := vhost(t)
+	ctx := deadline(t, patience)
 	_, ch := open(t, url), channel(t, url)
 	want := make(map[string]int)
 	for from := 1; from <= top; from++ {
@@ -185,8 +185,8 @@ func TestLostLevel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx := deadline(t, patience)
 			url := vhost(t)
+			ctx := deadline(t, patience)
 			q, ch := open(t, url), channel(t, url)
 			due := time.Now().Add(delay)
 			for d := 1; d < digits(1); d++ {
