@@ -73,8 +73,9 @@ func vhost(t *testing.T) string {
 	return server.VhostURL(name)
 }
 
-// vhosts are those of tests that run. A broker on a busy machine fails to declare the levels of several at once, with cluster_not_formed.
-var vhosts = make(chan struct{}, 1)
+// vhosts are those of tests that run, two at a time. A broker on a busy machine fails to declare the levels of six, with
+// cluster_not_formed.
+var vhosts = make(chan struct{}, 2)
 
 func sharedVhost(t *testing.T) (server *testenv.RabbitServer, name string) {
 	t.Helper()
