@@ -10,6 +10,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 func (q *queue) Consume(ctx context.Context, h Handler, opts ...ConsumeOption) error {
@@ -94,7 +95,7 @@ func (c *consumer) run(ctx context.Context) error {
 	var abort context.CancelCauseFunc
 	c.handling, abort = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abort(nil)
-	defer c.meter.employ(c.workers)()
+	defer c.telemetry.AddWorkers(c.workers)()
 	stopRenewing := c.keepRenewing(context.WithoutCancel(ctx))
 	defer stopRenewing()
 	c.fetch(c.fetching)
@@ -129,7 +130,7 @@ func (c *consumer) fetchWhile(ctx context.Context) (unseen []*Delivery, closed b
 			return ds, errors.Is(err, ErrClosed)
 		case err != nil:
 			failures++
-			c.meter.failure(ctx, failedReceive, 1)
+			c.telemetry.Failed(ctx, telemetry.FailedReceive, 1)
 			c.log.Warn("delayq: receiving failed; trying again", "err", err, "failures", failures)
 			c.pause(ctx, refetch.Delay(failures, err))
 		default:
@@ -167,7 +168,7 @@ func (c *consumer) drained(abort context.CancelCauseFunc) error {
 	c.log.Log(context.Background(), level, "delayq: stopping handlers that outlived the drain", "handlers", left, "drain", c.drain)
 	abort(ErrDrain)
 	if left = c.busyAfter(obeyWithin); left > 0 {
-		c.meter.failure(context.Background(), ignoresStop, left)
+		c.telemetry.Failed(context.Background(), telemetry.IgnoredStop, left)
 		c.log.Error("delayq: handlers ignore their contexts; their messages return when the leases end", "handlers", left)
 		return ErrDrain
 	}

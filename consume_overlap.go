@@ -8,7 +8,7 @@ const settlesOfWorker = 4
 // overlap says whether a worker may go on before its message is settled, and counts the settle if so. A store that hangs stops the workers
 // once there are too many. Who claims nothing ahead has no more in hand than there are workers, and in process there is nothing to wait for.
 func (c *consumer) overlap() bool {
-	if c.ahead.limit == 0 || c.acks.direct {
+	if c.ahead.limit == 0 || c.acks.Direct {
 		return false
 	}
 	c.mu.Lock()

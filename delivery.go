@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 // Delivery is a message in a worker's hands, until it is settled with Ack, Nack, Release or Dead or
@@ -61,13 +62,18 @@ func (d *Delivery) lateness(now time.Time) time.Duration {
 	return max(time.Duration(now.UnixNano()+d.ahead-d.Due.UnixNano()), 0)
 }
 
+// observed returns what metrics and traces record of the delivery at a time of the queue's own clock.
+func (d *Delivery) observed(now time.Time) telemetry.Delivery {
+	return telemetry.Delivery{ID: d.ID, BodySize: len(d.Body), Headers: d.Headers, Attempt: d.Attempt, Lateness: d.lateness(now)}
+}
+
 // LeaseUntil returns when the lease ends by the store's clock. It moves as the lease is extended.
 func (d *Delivery) LeaseUntil() time.Time { return time.Unix(0, d.until.Load()).UTC() }
 
 // Ack says that the message is done. It is deleted.
 func (d *Delivery) Ack(ctx context.Context) error {
-	return d.settleBy(ctx, opAck, nil, func() error {
-		return d.q.acks.do(ctx, &[1]backend.Lease{d.lease})
+	return d.settleBy(ctx, telemetry.Ack, nil, func() error {
+		return d.q.acks.Do(ctx, &[1]backend.Lease{d.lease})
 	})
 }
 
@@ -81,8 +87,8 @@ func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOp
 		}
 		return err
 	}
-	return d.settleBy(ctx, opNack, check, func() error {
-		return d.q.nacks.do(ctx, &[1]backend.Return{{Lease: d.lease, Delay: delay, NewHeaders: o.newHeaders, Headers: o.headers}})
+	return d.settleBy(ctx, telemetry.Nack, check, func() error {
+		return d.q.nacks.Do(ctx, &[1]backend.Return{{Lease: d.lease, Delay: delay, NewHeaders: o.newHeaders, Headers: o.headers}})
 	})
 }
 
@@ -90,15 +96,15 @@ func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOp
 // It is for what was received and not begun, as when a worker stops. A message that failed is for [Delivery.Nack]: released, it would come
 // at once, again and again, and never reach [MaxAttempts].
 func (d *Delivery) Release(ctx context.Context) error {
-	return d.settleBy(ctx, opRelease, nil, func() error {
-		return d.q.nacks.do(ctx, &[1]backend.Return{{Lease: d.lease, Untouched: true}})
+	return d.settleBy(ctx, telemetry.Release, nil, func() error {
+		return d.q.nacks.Do(ctx, &[1]backend.Return{{Lease: d.lease, Untouched: true}})
 	})
 }
 
 // Dead makes the message a dead letter, to be looked at with [Queue.Dead]. A reason of more
 // than 16 KiB is cut.
 func (d *Delivery) Dead(ctx context.Context, reason string) error {
-	return d.settleBy(ctx, opDead, nil, func() error {
+	return d.settleBy(ctx, telemetry.Dead, nil, func() error {
 		return one(d.q.store.Dead(ctx, []backend.Burial{{Lease: d.lease, Reason: cut(reason, backend.MaxReason)}}))
 	})
 }
@@ -108,9 +114,9 @@ func (d *Delivery) Dead(ctx context.Context, reason string) error {
 // handler of Consume no Extend makes the lease shorter than [WithLease] says.
 func (d *Delivery) Extend(ctx context.Context, lease time.Duration) error {
 	if err := firstError(d.valid(ctx), validLease("lease", lease)); err != nil {
-		return d.fail(opExtend, err)
+		return d.fail(telemetry.Extend, err)
 	}
-	return d.fail(opExtend, one(d.q.extend(ctx, []*Delivery{d}, lease)))
+	return d.fail(telemetry.Extend, one(d.q.extend(ctx, []*Delivery{d}, lease)))
 }
 
 // settleBy makes the one call that ends the delivery. While it is under way, the lease is not renewed.
@@ -122,13 +128,13 @@ func (d *Delivery) settleBy(ctx context.Context, op string, check, call func() e
 	if err != nil {
 		return d.fail(op, err)
 	}
-	began := d.q.meter.begin()
+	began := d.q.telemetry.Start()
 	if err = ErrSettled; d.settle.begin() {
 		err = call()
 		d.settle.end(err)
 		err = d.settle.outcome(ctx, err)
 	}
-	d.q.meter.settled(ctx, op, 1-failures([]error{err}), began, err)
+	d.q.telemetry.Settled(ctx, op, 1-failures([]error{err}), began, err)
 	return d.fail(op, err)
 }
 

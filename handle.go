@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+
+	"github.com/delayq/delayq/internal/guard"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 // PanicError is what a message failed with when its handler panicked.
@@ -18,7 +21,7 @@ func (e *PanicError) Error() string {
 	if e == nil {
 		return "handler panicked"
 	}
-	return fmt.Sprintf("handler panicked: %s\n%s", printed(e.Value), e.Stack)
+	return fmt.Sprintf("handler panicked: %s\n%s", guard.Sprint(e.Value), e.Stack)
 }
 
 // Unwrap returns the value where it is an error. A panic is a failure all the same: that the value matches [ErrDrop] or [ErrDeadLetter],
@@ -42,19 +45,22 @@ func (c *consumer) start(d *Delivery) {
 }
 
 func (c *consumer) handle(ctx context.Context, d *Delivery) {
-	v := verdict{err: errGoexit, reason: errGoexit.Error(), failure: failedExit, delay: time.Second, dead: c.lastAttempt(d)} // unless judge returns
-	var p processing
+	v := verdict{err: errGoexit, reason: errGoexit.Error(), failure: telemetry.FailedExit, delay: time.Second, dead: c.lastAttempt(d)} // unless judge returns
+	var p telemetry.Processing
 	defer func() { c.finish(ctx, d, p, v) }()
 	if c.maxAttempts > 0 && d.attempt > c.maxAttempts {
 		v = abandoned(c.maxAttempts)
-		c.meter.failure(ctx, v.failure, 1)
+		c.telemetry.Failed(ctx, v.failure, 1)
 		return
 	}
-	ctx, p = c.processing(ctx, d)
+	if c.telemetry != nil {
+		now := c.clock.Now()
+		ctx, p = c.telemetry.StartProcess(ctx, d.observed(now), now)
+	}
 	panicked, err := false, errGoexit
 	defer func() { // also when the handler ends its goroutine
 		v = c.judge(ctx, d, err, panicked)
-		p.returned(ctx, v.failure, v.err)
+		p.Returned(ctx, v.failure, v.err)
 	}()
 	panicked, err = c.call(ctx, d)
 }
@@ -72,7 +78,7 @@ func (c *consumer) call(ctx context.Context, d *Delivery) (panicked bool, err er
 
 // finish settles the message by the verdict and has the worker take the next one, first where it need not wait for the store. Its worker
 // goes on whatever the user's logger does.
-func (c *consumer) finish(ctx context.Context, d *Delivery, p processing, v verdict) {
+func (c *consumer) finish(ctx context.Context, d *Delivery, p telemetry.Processing, v verdict) {
 	if c.overlap() {
 		c.release(d)
 		defer c.overlapped()
@@ -80,7 +86,7 @@ func (c *consumer) finish(ctx context.Context, d *Delivery, p processing, v verd
 		defer c.release(d)
 	}
 	outcome, unsettled := c.settleBy(ctx, d, v)
-	p.end(outcome, unsettled)
+	p.End(outcome, unsettled)
 }
 
 // release ends what is kept of a handler, and has its worker take the next message.
@@ -105,21 +111,21 @@ func (c *consumer) settleBy(ctx context.Context, d *Delivery, v verdict) (outcom
 		if v.err != nil {
 			c.log.Warn("delayq: handler settled the message and failed", "id", d.ID, "err", v.err)
 		}
-		return outcomeSettled, nil
+		return telemetry.OutcomeSettled, nil
 	case v.err == nil:
-		return outcomeAcked, c.settled(ctx, d, d.Ack(ctx))
+		return telemetry.OutcomeAcked, c.settled(ctx, d, d.Ack(ctx))
 	case errors.Is(cause, ErrLeaseLost):
 		c.log.Warn("delayq: handler lost its lease", "id", d.ID, "attempt", d.attempt, "err", v.err)
-		return outcomeLost, nil
+		return telemetry.OutcomeLost, nil
 	case errors.Is(cause, ErrDrain):
 		return c.settleStopped(ctx, d, v)
 	case v.drop:
 		c.log.Warn("delayq: handler dropped the message", "id", d.ID, "attempt", d.attempt, "err", v.err)
-		return outcomeDropped, c.settled(ctx, d, d.Ack(ctx))
+		return telemetry.OutcomeDropped, c.settled(ctx, d, d.Ack(ctx))
 	case v.dead:
-		return outcomeDead, c.bury(ctx, d, v)
+		return telemetry.OutcomeDead, c.bury(ctx, d, v)
 	}
-	return outcomeRetried, c.retryLater(ctx, d, v)
+	return telemetry.OutcomeRetried, c.retryLater(ctx, d, v)
 }
 
 // countedAfter is how long a handler may have a message before a stop counts the attempt. A stop says nothing about the message, but a
@@ -129,13 +135,13 @@ const countedAfter = time.Hour
 // settleStopped gives back the message of a handler whose context a stop ended.
 func (c *consumer) settleStopped(ctx context.Context, d *Delivery, v verdict) (outcome string, unsettled error) {
 	if d.heldSince(c.clock.Now()) < countedAfter {
-		return outcomeReturned, c.settled(ctx, d, d.Release(ctx))
+		return telemetry.OutcomeReturned, c.settled(ctx, d, d.Release(ctx))
 	}
 	if c.lastAttempt(d) {
-		return outcomeDead, c.bury(ctx, d, v)
+		return telemetry.OutcomeDead, c.bury(ctx, d, v)
 	}
 	c.log.Warn("delayq: handler ran until it was stopped; the attempt counts", "id", d.ID, "attempt", d.attempt, "err", v.err)
-	return outcomeRetried, c.settled(ctx, d, d.Nack(ctx, 0))
+	return telemetry.OutcomeRetried, c.settled(ctx, d, d.Nack(ctx, 0))
 }
 
 func (c *consumer) lastAttempt(d *Delivery) bool {
@@ -161,7 +167,7 @@ func (c *consumer) settled(ctx context.Context, d *Delivery, err error) (unsettl
 		return nil
 	}
 	if err != nil {
-		c.meter.failure(ctx, failedSettle, 1)
+		c.telemetry.Failed(ctx, telemetry.FailedSettle, 1)
 		c.log.Warn("delayq: settling failed", "id", d.ID, "attempt", d.attempt, "err", err)
 	}
 	return err

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"runtime/debug"
 	"time"
+
+	"github.com/delayq/delayq/internal/guard"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 // A verdict is what a handler's error says about its message. None of the user's code is asked after it is made, but for the logger and the
@@ -21,7 +24,7 @@ type verdict struct {
 
 func abandoned(attempts int) verdict {
 	err := fmt.Errorf("%d attempts ended without a word from the worker", attempts)
-	return verdict{err: err, reason: err.Error(), failure: failedAbandoned, dead: true}
+	return verdict{err: err, reason: err.Error(), failure: telemetry.FailedAbandoned, dead: true}
 }
 
 // judge asks a handler's error, and the retry policy where the message is tried again. Methods of either may panic: the message has failed
@@ -32,21 +35,21 @@ func (c *consumer) judge(ctx context.Context, d *Delivery, err error, panicked b
 	}
 	cause := context.Cause(ctx)
 	retry, asks := time.Duration(0), false
-	caught := guarded(fmt.Sprintf("handler's error, a %T,", err), func() {
+	caught := guard.Call(fmt.Sprintf("handler's error, a %T,", err), func() {
 		v = verdict{reason: err.Error(), failure: failureOf(cause)}
 		var inner *PanicError
 		if panicked || errors.As(err, &inner) {
-			v.failure = failedPanic
+			v.failure = telemetry.FailedPanic
 			return
 		}
 		if errors.Is(err, errGoexit) {
-			v.failure = failedExit
+			v.failure = telemetry.FailedExit
 		}
 		v.drop, v.dead = errors.Is(err, ErrDrop), errors.Is(err, ErrDeadLetter)
 		retry, asks = asked(err)
 	})
 	if caught != nil {
-		err, asks, v = caught, false, verdict{reason: caught.Error(), failure: failedPanic}
+		err, asks, v = caught, false, verdict{reason: caught.Error(), failure: telemetry.FailedPanic}
 	}
 	if errors.Is(cause, ErrTimeout) {
 		err = fmt.Errorf("%w (%v): %s", ErrTimeout, c.timeout, v.reason)
@@ -82,4 +85,18 @@ func (c *consumer) bounded(d *Delivery, delay time.Duration) time.Duration {
 		return min(max(delay, 0), maxDelay(c.traits))
 	}
 	return delay
+}
+
+// failureOf returns the kind of failure of a handler that neither panicked nor ended its goroutine.
+// cause is that of its context's end.
+func failureOf(cause error) string {
+	switch {
+	case errors.Is(cause, ErrTimeout):
+		return telemetry.FailedTimeout
+	case errors.Is(cause, ErrLeaseLost):
+		return telemetry.FailedLeaseLost
+	case errors.Is(cause, ErrDrain):
+		return telemetry.FailedStopped
+	}
+	return telemetry.FailedHandler
 }

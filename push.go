@@ -4,10 +4,49 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/batcher"
+	"github.com/delayq/delayq/internal/telemetry"
 )
+
+// How many calls may be in flight before others wait for one of them. With few, two callers on a
+// long round trip wait for each other, and each gets half of what it had alone. With many, batches
+// are smaller, and workers that settle apart are idle apart: each claim then takes fewer messages.
+const (
+	pushCalls   = 4
+	settleCalls = 2
+)
+
+// batch makes the batchers. A store in this process has no round trips to share.
+func (q *queue) batch() {
+	direct := !q.Supports(Durability)
+	q.pushes = batcher.New(batcher.Config[backend.Message]{
+		Send:  q.store.Schedule,
+		Size:  func(m backend.Message) int { return len(m.Body) + headerBytes(m.Headers) },
+		Copy:  copyMessage,
+		Calls: pushCalls, Widen: true, MaxItems: MaxBatch, Direct: direct,
+	})
+	q.acks = batcher.New(batcher.Config[backend.Lease]{Send: q.store.Ack, Calls: settleCalls, MaxItems: MaxBatch, Direct: direct})
+	q.nacks = batcher.New(batcher.Config[backend.Return]{
+		Send:  q.store.Nack,
+		Size:  func(r backend.Return) int { return headerBytes(r.Headers) },
+		Copy:  copyReturn,
+		Calls: settleCalls, MaxItems: MaxBatch, Direct: direct,
+	})
+}
+
+func copyMessage(m backend.Message) backend.Message {
+	m.Body, m.Headers = append([]byte(nil), m.Body...), maps.Clone(m.Headers)
+	return m
+}
+
+func copyReturn(r backend.Return) backend.Return {
+	r.Headers = maps.Clone(r.Headers)
+	return r
+}
 
 func (q *queue) Push(ctx context.Context, body []byte, opts ...PushOption) (string, error) {
 	m := Message{Body: body}
@@ -19,12 +58,12 @@ func (q *queue) Push(ctx context.Context, body []byte, opts ...PushOption) (stri
 		return "", q.fail("push", m.ID, err)
 	}
 	item := &[1]backend.Message{m}
-	ctx, sending := q.sending(ctx, item[:])
-	if err = q.pushes.do(ctx, item); err == nil {
+	ctx, pushing := q.telemetry.StartPush(ctx, item[:])
+	if err = q.pushes.Do(ctx, item); err == nil {
 		m.ID = item[0].ID // also where the store made it
 	}
 	err = pushed(err, made)
-	sending.end(ctx, item[:], err)
+	pushing.End(ctx, item[:], err)
 	return m.ID, q.fail("push", m.ID, err)
 }
 
@@ -41,13 +80,13 @@ func (q *queue) PushBatch(ctx context.Context, ms []Message) ([]string, error) {
 		}
 		batch[i] = m
 	}
-	ctx, sending := q.sending(ctx, batch)
+	ctx, pushing := q.telemetry.StartPush(ctx, batch)
 	errs := q.store.Schedule(ctx, batch)
 	ids := q.idsOf(batch, errs)
 	for i, err := range errs {
 		errs[i] = pushed(err, made[i])
 	}
-	sending.end(ctx, batch, errs...)
+	pushing.End(ctx, batch, errs...)
 	return ids, q.fail("push", "", batchError(errs))
 }
 
@@ -87,9 +126,9 @@ func (q *queue) Cancel(ctx context.Context, id string) error {
 	if err := firstError(q.lacks(Cancelling, "cancel"), validContext(ctx), validID(id)); err != nil {
 		return q.fail("cancel", id, err)
 	}
-	began := q.meter.begin()
+	began := q.telemetry.Start()
 	err := one(q.store.Cancel(ctx, []string{id}))
-	q.meter.operated(ctx, opCancel, began, err)
+	q.telemetry.Operation(ctx, telemetry.Cancel, began, err)
 	return q.fail("cancel", id, err)
 }
 
@@ -97,8 +136,8 @@ func (q *queue) Reschedule(ctx context.Context, id string, due time.Time) error 
 	if err := firstError(q.lacks(Rescheduling, "reschedule"), validContext(ctx), validID(id), validDue(due)); err != nil {
 		return q.fail("reschedule", id, err)
 	}
-	began := q.meter.begin()
+	began := q.telemetry.Start()
 	err := one(q.store.Reschedule(ctx, []backend.Move{{ID: id, Due: due}}))
-	q.meter.operated(ctx, opReschedule, began, err)
+	q.telemetry.Operation(ctx, telemetry.Reschedule, began, err)
 	return q.fail("reschedule", id, err)
 }

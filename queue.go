@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/jonboulle/clockwork"
-	"go.opentelemetry.io/otel/metric"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/batcher"
+	"github.com/delayq/delayq/internal/guard"
+	"github.com/delayq/delayq/internal/telemetry"
 	"github.com/delayq/delayq/memory"
 )
 
@@ -39,8 +41,8 @@ type Queue interface {
 	// that pushes the id of the message that it handles: that one is in flight, stays as it is, and is gone with the ack. Such
 	// a handler gives its message back, as with [RetryAfter], or pushes another id.
 	//
-	// Concurrent calls of Push, Ack and Nack share round trips to stores that need them. Nobody waits for
-	// company: while some calls are on the wire, the next ones gather.
+	// Concurrent calls of Push, Ack and Nack share round trips to stores that need them. Calls are never
+	// delayed for that: those that arrive while others are in flight are sent together.
 	Push(ctx context.Context, body []byte, opts ...PushOption) (id string, err error)
 
 	// PushBatch stores messages in one round trip where the backend has one, and
@@ -250,13 +252,11 @@ type queue struct {
 
 	store backend.Queue
 
-	pushes *combiner[backend.Message]
-	acks   *combiner[backend.Lease]
-	nacks  *combiner[backend.Return]
+	pushes *batcher.Batcher[backend.Message]
+	acks   *batcher.Batcher[backend.Lease]
+	nacks  *batcher.Batcher[backend.Return]
 
-	meter  *meter // nil without a provider, as are the next two
-	tracer *tracer
-	gauges []metric.Registration
+	telemetry *telemetry.Recorder // nil without providers
 
 	gate      *gate
 	stopping  context.Context // ends when Close begins
@@ -270,12 +270,12 @@ type queue struct {
 func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	traits := o.backend.Traits()
 	if o.clock != nil {
-		o.clock = guardClock(o.clock)
+		o.clock = guard.Clock(o.clock)
 	}
 	if err := validName(name, traits); err != nil {
 		return nil, err
 	}
-	log := guardLog(o.logger).With("queue", name, "backend", traits.Name)
+	log := guard.Logger(o.logger).With("queue", name, "backend", traits.Name)
 	store, err := o.backend.Open(ctx, name, backend.Options{Clock: o.clock, Logger: log})
 	if err != nil {
 		return nil, err
@@ -284,17 +284,31 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	if q.clock == nil {
 		q.clock = clockwork.NewRealClock()
 	}
-	q.combine()
+	q.batch()
 	if err := q.require(o.required); err != nil {
 		_ = store.Close()
 		return nil, err
 	}
-	q.stopping, q.stop = context.WithCancel(context.Background())
-	if err := q.observe(o); err != nil {
+	if q.telemetry, err = q.newTelemetry(o); err != nil {
 		_ = store.Close()
 		return nil, err
 	}
+	q.stopping, q.stop = context.WithCancel(context.Background())
 	return q, nil
+}
+
+func (q *queue) newTelemetry(o *options) (*telemetry.Recorder, error) {
+	c := telemetry.Config{
+		Queue: q.name, Backend: q.traits.Name, Clock: q.clock, Log: q.log,
+		Meters: o.metrics, Tracers: o.traces, Propagator: o.propagator, ErrSettled: ErrSettled,
+	}
+	if q.Supports(Counting) {
+		c.Stats = q.store.Stats
+	}
+	if q.Supports(Headers) {
+		c.HeadersFit = func(headers map[string]string) bool { return validHeaders(headers) == nil }
+	}
+	return telemetry.New(c)
 }
 
 func (q *queue) Close() error {
@@ -303,7 +317,7 @@ func (q *queue) Close() error {
 		q.stop()
 		q.mu.Unlock()
 		q.consumers.Wait()
-		err := firstError(q.unobserve(), q.store.Close())
+		err := firstError(q.telemetry.Close(), q.store.Close())
 		if q.own {
 			err = firstError(err, q.backend.Close())
 		}

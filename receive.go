@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 func (q *queue) Receive(ctx context.Context) (*Delivery, error) {
@@ -11,7 +12,7 @@ func (q *queue) Receive(ctx context.Context) (*Delivery, error) {
 	if err != nil {
 		return nil, q.fail("receive", "", err)
 	}
-	q.meter.handedOut(ctx, opReceive, ds...)
+	q.observe(ctx, ds)
 	return ds[0], nil
 }
 
@@ -20,8 +21,21 @@ func (q *queue) ReceiveBatch(ctx context.Context, limit int) ([]*Delivery, error
 		return nil, q.fail("receive", "", err)
 	}
 	ds, err := q.receive(ctx, limit)
-	q.meter.handedOut(ctx, opReceive, ds...)
+	q.observe(ctx, ds)
 	return ds, q.fail("receive", "", err)
+}
+
+// observe records messages that Receive returns.
+func (q *queue) observe(ctx context.Context, ds []*Delivery) {
+	if q.telemetry == nil {
+		return
+	}
+	now := q.clock.Now()
+	observed := make([]telemetry.Delivery, len(ds))
+	for i, d := range ds {
+		observed[i] = d.observed(now)
+	}
+	q.telemetry.Delivered(ctx, telemetry.Receive, observed...)
 }
 
 func (q *queue) receive(ctx context.Context, limit int) ([]*Delivery, error) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 // renewals is how often a lease is renewed in its length: two may fail before it is lost.
@@ -77,7 +78,7 @@ func (c *consumer) notRenewed(d *Delivery, err error) {
 	case errors.Is(err, context.Canceled): // the consumer has ended
 		return
 	}
-	c.meter.failure(c.handling, failedRenew, 1)
+	c.telemetry.Failed(c.handling, telemetry.FailedRenew, 1)
 	c.log.Warn("delayq: renewing a lease failed", "id", d.ID, "err", err)
 	if c.clock.Now().UnixNano() >= d.kept.Load() {
 		c.stopHandler(d)
@@ -104,7 +105,7 @@ func (c *consumer) stopHandler(d *Delivery) {
 	if r := c.running[d]; r != nil && !r.lost && !d.ended() {
 		r.lost = true
 		r.cancel(ErrLeaseLost)
-		c.meter.failure(c.handling, failedLeaseLost, 1)
+		c.telemetry.Failed(c.handling, telemetry.FailedLeaseLost, 1)
 		c.log.Warn("delayq: a lease is lost while its handler runs; another worker may have the message", "id", d.ID, "attempt", d.Attempt)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/guard"
 )
 
 // Schedule says when something is to happen again, for [Queue.Repeat]. [Every] and [Cron] make them. It is called from
@@ -56,7 +57,7 @@ func validSchedule(s Schedule) error {
 // nextAfter asks a schedule, which may be somebody else's.
 func nextAfter(s Schedule, after time.Time) (time.Time, error) {
 	var next time.Time
-	if err := guarded("schedule", func() { next = s.Next(after) }); err != nil || next.IsZero() {
+	if err := guard.Call("schedule", func() { next = s.Next(after) }); err != nil || next.IsZero() {
 		return next, err
 	}
 	if !next.After(after) {

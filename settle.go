@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 // A settlement is what is known of the calls that settle one delivery. The store decides which of several at once succeeds; its
@@ -90,7 +91,7 @@ func (s *settlement) settled() bool {
 }
 
 func (q *queue) AckBatch(ctx context.Context, ds []*Delivery) error {
-	return q.settleBatch(ctx, opAck, ds, nil, func(some []*Delivery) []error {
+	return q.settleBatch(ctx, telemetry.Ack, ds, nil, func(some []*Delivery) []error {
 		ls := make([]backend.Lease, len(some))
 		for i, d := range some {
 			ls[i] = d.lease
@@ -100,20 +101,20 @@ func (q *queue) AckBatch(ctx context.Context, ds []*Delivery) error {
 }
 
 func (q *queue) NackBatch(ctx context.Context, ds []*Delivery, delay time.Duration) error {
-	return q.settleBatch(ctx, opNack, ds, validDelay(delay, q.traits), func(some []*Delivery) []error {
+	return q.settleBatch(ctx, telemetry.Nack, ds, validDelay(delay, q.traits), func(some []*Delivery) []error {
 		return q.store.Nack(ctx, returns(some, backend.Return{Delay: delay}))
 	})
 }
 
 func (q *queue) ReleaseBatch(ctx context.Context, ds []*Delivery) error {
-	return q.settleBatch(ctx, opRelease, ds, nil, func(some []*Delivery) []error {
+	return q.settleBatch(ctx, telemetry.Release, ds, nil, func(some []*Delivery) []error {
 		return q.store.Nack(ctx, returns(some, backend.Return{Untouched: true}))
 	})
 }
 
 func (q *queue) DeadBatch(ctx context.Context, ds []*Delivery, reason string) error {
 	reason = cut(reason, backend.MaxReason)
-	return q.settleBatch(ctx, opDead, ds, nil, func(some []*Delivery) []error {
+	return q.settleBatch(ctx, telemetry.Dead, ds, nil, func(some []*Delivery) []error {
 		bs := make([]backend.Burial, len(some))
 		for i, d := range some {
 			bs[i] = backend.Burial{Lease: d.lease, Reason: reason}
@@ -136,7 +137,7 @@ func (q *queue) settleBatch(ctx context.Context, op string, ds []*Delivery, inva
 	if err := firstError(q.validBatch(ctx, len(ds)), q.validDeliveries(ds), invalid); err != nil || len(ds) == 0 {
 		return q.fail(op, "", err)
 	}
-	began := q.meter.begin()
+	began := q.telemetry.Start()
 	errs := make([]error, len(ds))
 	some, at := make([]*Delivery, 0, len(ds)), make([]int, 0, len(ds))
 	for i, d := range ds {
@@ -157,7 +158,7 @@ func (q *queue) settleBatch(ctx context.Context, op string, ds []*Delivery, inva
 		errs[i] = ds[i].settle.outcome(ctx, errs[i])
 	}
 	err := batchError(errs)
-	q.meter.settled(ctx, op, len(ds)-failures(errs), began, err)
+	q.telemetry.Settled(ctx, op, len(ds)-failures(errs), began, err)
 	return q.fail(op, "", err)
 }
 
@@ -172,9 +173,9 @@ func failures(errs []error) (n int) {
 
 func (q *queue) ExtendBatch(ctx context.Context, ds []*Delivery, lease time.Duration) error {
 	if err := firstError(q.validBatch(ctx, len(ds)), q.validDeliveries(ds), validLease("lease", lease)); err != nil || len(ds) == 0 {
-		return q.fail(opExtend, "", err)
+		return q.fail(telemetry.Extend, "", err)
 	}
-	return q.fail(opExtend, "", batchError(q.extend(ctx, ds, lease)))
+	return q.fail(telemetry.Extend, "", batchError(q.extend(ctx, ds, lease)))
 }
 
 // extend makes leases end that long from now and returns an outcome for each delivery.
@@ -182,7 +183,7 @@ func (q *queue) extend(ctx context.Context, ds []*Delivery, lease time.Duration)
 	if slices.ContainsFunc(ds, func(d *Delivery) bool { return d.consumed }) {
 		lease = max(lease, q.lease) // a shorter one could end before the next renewal, under its handler
 	}
-	began := q.meter.begin()
+	began := q.telemetry.Start()
 	kept := q.clock.Now().Add(lease)
 	ls := make([]backend.Lease, len(ds))
 	for i, d := range ds {
@@ -203,6 +204,6 @@ func (q *queue) extend(ctx context.Context, ds []*Delivery, lease time.Duration)
 			d.asked.Store(0)
 		}
 	}
-	q.meter.operated(ctx, opExtend, began, firstError(outcomes...))
+	q.telemetry.Operation(ctx, telemetry.Extend, began, firstError(outcomes...))
 	return outcomes
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/telemetry"
 )
 
 // Timeout sets how long a handler may take for a message, 1 ms to 24 h; there is no limit by default. Then its context ends,
@@ -47,7 +48,7 @@ func (c *consumer) forsake(d *Delivery) {
 	defer c.mu.Unlock()
 	if r := c.running[d]; r != nil && !d.ended() {
 		r.forsaken = true
-		c.meter.failure(c.handling, ignoresTimeout, 1)
+		c.telemetry.Failed(c.handling, telemetry.IgnoredTimeout, 1)
 		c.log.Error("delayq: handler ignores its timeout; its message returns when the lease ends", "id", d.ID, "attempt", d.Attempt, "timeout", c.timeout)
 	}
 }

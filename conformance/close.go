@@ -165,8 +165,12 @@ func stopReturnsUntouched(t *trial) {
 	defer stop()
 	var handled atomic.Int64
 	err := q.Consume(ctx, func(context.Context, *delayq.Delivery) error {
-		if handled.Add(1) == 3 {
+		switch n := handled.Add(1); {
+		case n == 3:
 			stop()
+		case n > 3: // or all may be handled before the stop
+			<-ctx.Done()
+			t.moment()
 		}
 		return nil
 	}, delayq.Workers(4))

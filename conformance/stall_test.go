@@ -197,8 +197,16 @@ func stallCalls() map[string]stallCall {
 		"AckBatch":      {prepare: (*stallRound).receive, do: func(ctx context.Context, r *stallRound) error { return r.q.AckBatch(ctx, r.ds) }},
 		"Ack":           one(func(ctx context.Context, d *delayq.Delivery) error { return d.Ack(ctx) }),
 		"Nack":          one(func(ctx context.Context, d *delayq.Delivery) error { return d.Nack(ctx, time.Hour) }),
-		"Extend":        one(func(ctx context.Context, d *delayq.Delivery) error { return d.Extend(ctx, time.Minute) }),
-		"Dead":          one(func(ctx context.Context, d *delayq.Delivery) error { return d.Dead(ctx, "reason") }),
+		"Nack, headers": one(func(ctx context.Context, d *delayq.Delivery) error {
+			return d.Nack(ctx, time.Hour, delayq.NackHeaders(map[string]string{"tries": "1"}))
+		}),
+		"NackBatch":    {prepare: (*stallRound).receive, do: func(ctx context.Context, r *stallRound) error { return r.q.NackBatch(ctx, r.ds, time.Hour) }},
+		"Release":      one(func(ctx context.Context, d *delayq.Delivery) error { return d.Release(ctx) }),
+		"ReleaseBatch": {prepare: (*stallRound).receive, do: func(ctx context.Context, r *stallRound) error { return r.q.ReleaseBatch(ctx, r.ds) }},
+		"ExtendBatch":  {prepare: (*stallRound).receive, do: func(ctx context.Context, r *stallRound) error { return r.q.ExtendBatch(ctx, r.ds, time.Minute) }},
+		"DeadBatch":    {prepare: (*stallRound).receive, do: func(ctx context.Context, r *stallRound) error { return r.q.DeadBatch(ctx, r.ds, "reason") }},
+		"Extend":       one(func(ctx context.Context, d *delayq.Delivery) error { return d.Extend(ctx, time.Minute) }),
+		"Dead":         one(func(ctx context.Context, d *delayq.Delivery) error { return d.Dead(ctx, "reason") }),
 		"Dead.List": dead(func(ctx context.Context, _ *stallRound, l delayq.DeadLetters) error {
 			_, _, err := l.List(ctx, "", 10)
 			return err

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/redisson"
 )
@@ -44,8 +46,14 @@ func TestCancelMessageOfJava(t *testing.T) {
 			must(t, q.Cancel(p.ctx, gone)...)
 			wants(t, q.Cancel(p.ctx, gone), backend.ErrNotFound)
 			p.moveAll(q, moved)
-			if m, l := p.raw.ZCard(p.ctx, p.times()).Val(), p.raw.LLen(p.ctx, p.index()).Val(); m != 900 || l != 900 {
-				t.Errorf("%d members and %d entries of the index list are left", m, l)
+			var waiting, listed, handed *redis.IntCmd // what was moved is due, and may be handed over already
+			_, err := p.raw.TxPipelined(p.ctx, func(tx redis.Pipeliner) error {
+				waiting, listed, handed = tx.ZCard(p.ctx, p.times()), tx.LLen(p.ctx, p.index()), tx.LLen(p.ctx, p.name)
+				return nil
+			})
+			must(t, err)
+			if m, l, h := waiting.Val(), listed.Val(), handed.Val(); m+h != 900 || l+h != 900 {
+				t.Errorf("%d members and %d entries of the index list are left, and %d are handed over", m, l, h)
 			}
 			want := make(map[string]bool, len(moved))
 			for _, id := range moved {

@@ -79,8 +79,10 @@ func merge(errs, stored []error) []error {
 }
 
 func (s *store) schedule(ctx context.Context, ms []sealed) []error {
-	args := make([]any, 0, 1+4*len(ms))
-	args = append(args, script.Flag(s.force))
+	args := make([]any, 0, 2+4*len(ms))
+	now := s.types.now()
+	look := s.types.due(now)
+	args = append(args, script.Flag(s.force), script.Flag(look))
 	for _, m := range ms {
 		args = append(args, m.key, m.payload, script.Due(m.Due), script.Delay(m.Delay))
 	}
@@ -89,7 +91,10 @@ func (s *store) schedule(ctx context.Context, ms []sealed) []error {
 		run = s.Run
 	}
 	reply, err := run(ctx, scheduleScript, args...)
-	return script.Outcomes(scheduleScript, len(ms), s.Heard(reply), s.refused(err), func(i int, reply any) error {
+	if look && err == nil {
+		s.types.seen.Store(now)
+	}
+	return script.Outcomes(scheduleScript, len(ms), s.Heard(reply), s.refused(ctx, err), func(i int, reply any) error {
 		if text, ok := reply.(string); ok {
 			return s.name(ms[i].Message, text)
 		}
@@ -108,9 +113,9 @@ func (s *store) name(m *backend.Message, reply string) error {
 }
 
 // refused explains why a script rejects a format, or keys that hold something else.
-func (s *store) refused(err error) error {
+func (s *store) refused(ctx context.Context, err error) error {
 	const mark = "FORMAT "
-	if err = s.wrongType(err); err == nil {
+	if err = s.wrongType(ctx, err); err == nil {
 		return nil
 	}
 	var reply interface{ RedisError() }

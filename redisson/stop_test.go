@@ -80,6 +80,12 @@ func pushed(tr *trial) {
 	}
 }
 
+// emptied has a push look at the types of the keys: further ones do so a second later.
+func emptied(tr *trial) {
+	pushed(tr)
+	must(tr.t, errors.Join(tr.s.Cancel(tr.ctx, tr.ids)...))
+}
+
 func leased(tr *trial) {
 	if len(tr.ids) == 0 {
 		pushed(tr)
@@ -238,6 +244,9 @@ const (
 
 var ventures = []venture{
 	{name: "push", marker: "-- Stores messages", gone: true, first: 1, most: 1, do: func(w worker, tr *trial) error {
+		return errors.Join(w.s.Schedule(tr.ctx, tr.three())...)
+	}},
+	{name: "push a while after another", marker: "-- Stores messages", before: emptied, gone: true, first: 1, most: 1, do: func(w worker, tr *trial) error {
 		return errors.Join(w.s.Schedule(tr.ctx, tr.three())...)
 	}},
 	{name: "claim", marker: claimMarker, before: pushed, do: worker.take, first: 1, most: 2},

@@ -18,6 +18,7 @@ type store struct {
 	script.Runner
 	options
 	names names
+	types *typeClock
 
 	warned atomic.Bool // of the codec
 }
@@ -33,7 +34,7 @@ func (b *Backend) store(queue string, o backend.Options) (*store, error) {
 	if err := fitsCluster(b.queues.Client, queue, keys); err != nil {
 		return nil, err
 	}
-	s := &store{options: b.setup, names: n}
+	s := &store{options: b.setup, names: n, types: newTypeClock(o.Clock)}
 	s.Runner = script.Runner{
 		Client: b.queues.Client, Calls: b.queues.Calls, Keys: keys, Clock: o.Clock, Log: o.Logger,
 		Args: []any{n.channel, s.flags(), s.format.String(), s.grace()},

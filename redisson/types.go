@@ -6,13 +6,38 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
 )
 
 // checkWithin bounds how long the check of the keys takes in Open.
 const checkWithin = 2 * time.Second
+
+// checkEvery is how often the pushes of a store look at the types of all keys. A key that a push
+// uses shows its type each time.
+const checkEvery = time.Second
+
+// typeClock tells when the types of the keys are to be looked at again.
+type typeClock struct {
+	clock clockwork.Clock // the injected one, or a real one
+	zero  time.Time       // one interval before the store was made, so that its first push looks
+	seen  atomic.Int64    // when all types were right, in ns after zero
+}
+
+func newTypeClock(c clockwork.Clock) *typeClock {
+	if c == nil {
+		c = clockwork.NewRealClock()
+	}
+	return &typeClock{clock: c, zero: c.Now().Add(-checkEvery)}
+}
+
+func (t *typeClock) now() int64 { return int64(t.clock.Since(t.zero)) }
+
+func (t *typeClock) due(now int64) bool { return now-t.seen.Load() >= int64(checkEvery) }
 
 // checkTypes returns an error where a key of the queue holds something else, as one of another
 // program's may. A server that does not reply is no error: calls find out by themselves.
@@ -40,15 +65,22 @@ func (s *store) mistyped(wrong string) error {
 		"one whose keys no other program uses: the key %.300q holds a %.20s, which is not what a delayed queue keeps there", s.Keys[i-1], found))
 }
 
-// wrongType explains the refusal of a script that found a key of another type.
-func (s *store) wrongType(err error) error {
+// wrongType explains the refusal of a script that found a key of another type. Where a command of
+// the script found it, it asks which key that is.
+func (s *store) wrongType(ctx context.Context, err error) error {
 	const mark = "WRONGTYPE "
 	var reply interface{ RedisError() }
 	if err == nil || !errors.As(err, &reply) {
 		return err
 	}
 	_, wrong, found := strings.Cut(reply.(error).Error(), mark)
-	if named := s.mistyped(wrong); found && named != nil {
+	if !found {
+		return err
+	}
+	if named := s.mistyped(wrong); named != nil {
+		return named
+	}
+	if named := s.checkTypes(ctx, strings.TrimPrefix(s.names.destination, s.prefix)); named != nil {
 		return named
 	}
 	return err

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jonboulle/clockwork"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
@@ -36,8 +38,9 @@ func (p *place) write(kind, key string) {
 	must(p.t, err)
 }
 
-// A key of the queue that holds something of another program's is named by Open, and by Push on a
-// handle that was open before. Nothing is written. What else calls meet is a typed error too.
+// A key of the queue that holds something of another program's is named by Open and by Push: at the
+// first of a handle, at each that uses the key, and at all others a second later at most. Nothing is
+// written. What else calls meet is a typed error too.
 func TestAKeyHoldsSomethingElse(t *testing.T) {
 	t.Parallel()
 	keys := []struct{ name, kind string }{
@@ -53,14 +56,17 @@ func TestAKeyHoldsSomethingElse(t *testing.T) {
 				t.Run(fmt.Sprintf("%s is a %s, %s", key.name, kind, c.Name()), func(t *testing.T) {
 					t.Parallel()
 					p := setup(t)
-					b := p.backend(redisson.WithCodec(c))
-					early := p.openOn(b)
-					p.misuse(p.keyNamed(key.name), kind, b, early)
+					used := slices.Contains(usedByPush[c == redisson.Envelope], key.name)
+					p.misuse(p.keyNamed(key.name), kind, used, c)
 				})
 			}
 		}
 	}
 }
+
+// usedByPush has the keys that a push reads or writes, for envelopes and for queues shared with
+// Java.
+var usedByPush = map[bool][]string{true: {"times", "index", "seq", "states", "held"}, false: {"times", "index", "seq"}}
 
 func (p *place) keyNamed(name string) string {
 	switch name {
@@ -75,11 +81,18 @@ func (p *place) keyNamed(name string) string {
 	}
 }
 
-func (p *place) misuse(key, kind string, b *redisson.Backend, early backend.Queue) {
+func (p *place) misuse(key, kind string, used bool, c redisson.Codec) {
 	p.t.Helper()
-	must(p.t, errors.Join(early.Schedule(p.ctx, []backend.Message{{ID: "far", Delay: time.Hour}})...)) // or a sweep would tidy up
+	b := p.backend(redisson.WithCodec(c))
+	clock := clockwork.NewFakeClockAt(time.Now())
+	early, err := b.Open(p.ctx, p.name, backend.Options{Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	must(p.t, err)
+	unused := p.open(redisson.WithCodec(c))
+	later := func(q backend.Queue, id string) error {
+		return errors.Join(q.Schedule(p.ctx, []backend.Message{{ID: id, Body: []byte("later"), Delay: time.Hour}})...)
+	}
+	must(p.t, later(early, "far")) // or a sweep would tidy up
 	p.write(kind, key)
-	before := p.keys()
 	refused := func(what string, err error) {
 		p.t.Helper()
 		var invalid *backend.InvalidError
@@ -87,9 +100,18 @@ func (p *place) misuse(key, kind string, b *redisson.Backend, early backend.Queu
 			p.t.Errorf("%s: %v", what, err)
 		}
 	}
-	_, err := b.Open(p.ctx, p.name, backend.Options{Logger: slog.New(slog.DiscardHandler)})
+	before := p.keys()
+	_, err = b.Open(p.ctx, p.name, backend.Options{Logger: slog.New(slog.DiscardHandler)})
 	refused("opening", err)
-	refused("pushing", errors.Join(early.Schedule(p.ctx, []backend.Message{{ID: "x", Body: []byte("body"), Delay: time.Hour}})...))
+	refused("the first push of a handle", later(unused, "first"))
+	if err := later(early, "soon"); used {
+		refused("a push that uses the key", err)
+	} else {
+		must(p.t, err)
+	}
+	clock.Advance(time.Second)
+	refused("a push a second later", later(early, "second"))
+	refused("the next push", later(early, "third"))
 	if after := p.keys(); !sameSet(before, after) {
 		p.t.Errorf("keys %q, after a refusal %q", before, after)
 	}

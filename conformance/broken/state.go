@@ -180,15 +180,11 @@ func (q *leaver) Close() error {
 type greedy struct{ *queue }
 
 func (q *greedy) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
-	ds, err := q.Queue.Receive(ctx, limit, lease)
-	if err != nil {
-		return ds, err
-	}
-	ahead, _ := q.now(10, lease)
+	ahead, _ := q.now(20, lease)
 	for _, d := range ahead {
 		q.Nack(context.Background(), []backend.Return{{Lease: d.Lease()}})
 	}
-	return ds, nil
+	return q.Queue.Receive(ctx, limit, lease)
 }
 
 // impatient puts off a retry for ever.

@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,16 @@ type rabbitControl interface {
 	eval(expr string) (string, error)
 }
 
-func (r *localRabbit) ctl(args ...string) (string, error) {
-	return r.run("", findRabbit("rabbitmqctl"), append([]string{"-q", "-n", r.node}, args...)...)
+// ctl waits until the broker takes commands: it takes connections a moment earlier.
+func (r *localRabbit) ctl(args ...string) (out string, err error) {
+	starting := await("the broker to take commands", func() (bool, error) {
+		out, err = r.run("", findRabbit("rabbitmqctl"), append([]string{"-q", "-n", r.node}, args...)...)
+		if err != nil && strings.Contains(err.Error(), "requires the 'rabbit' app to be running") {
+			return false, err
+		}
+		return true, nil
+	})
+	return out, cmp.Or(starting, err)
 }
 
 // evals numbers the nodes that erl_call poses as: it calls itself c17 otherwise, and a broker has one node of a name at a time.

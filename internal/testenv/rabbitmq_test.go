@@ -119,6 +119,7 @@ func TestPrivateRabbit(t *testing.T) {
 		if n := len(processesOf(t, s.local.dir)); n == 0 {
 			t.Error("its processes are not found")
 		}
+		waitsForStart(t, s)
 		closesConnections(t, s)
 		blocksPublishers(t, s)
 		pauses(t, s)
@@ -133,6 +134,19 @@ func TestPrivateRabbit(t *testing.T) {
 			t.Errorf("its directory is still there: %v", err)
 		}
 	}
+}
+
+// waitsForStart gives a command to a broker that does not take it yet.
+func waitsForStart(t *testing.T, s *RabbitServer) {
+	t.Helper()
+	s.Ctl("stop_app")
+	listed := make(chan error, 1)
+	go func() {
+		_, err := s.local.ctl("list_vhosts")
+		listed <- err
+	}()
+	s.Ctl("start_app")
+	must(t, <-listed)
 }
 
 func closesConnections(t *testing.T, s *RabbitServer) {

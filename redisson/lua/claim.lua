@@ -37,12 +37,14 @@ local function before(item, msg)
   return not item.msg or not msg or not sorts_before(msg.due, msg.member, item.msg.due, item.msg.member)
 end
 
--- Chooses due messages, in order.
+-- Chooses due messages, in order. Where the time is up, an item of DEST may not be the next one.
 local function choose(due, there)
   local chosen, bytes = {}, 0
   while #chosen < limit and ROOM > 0 and (#chosen == 0 or not spent(bytes)) do
     local msg, item = due.peek(), there.peek()
-    if item and before(item, msg) then
+    if not msg and due.stopped() then
+      break
+    elseif item and before(item, msg) then
       there.pop()
       if item.readable then
         chosen[#chosen + 1] = item.msg or item

@@ -131,7 +131,8 @@ end
 -- A reader goes through messages that are due: peek returns one, and pop takes it out of INDEX, and
 -- of TIMES only at done, together with all others, which commits; it returns false for one that is
 -- in DEST already. What is to stay stays in TIMES. Those of one due time that Java has offered come
--- as INDEX has them: in the order of offers, and from its head.
+-- as INDEX has them: in the order of offers, and from its head. When peek returns nil, stopped tells
+-- whether there may be more that the script has no time to read.
 local function reader(stay)
   local due, i, from, page = {}, 1, 0, 1
   local left = redis.call('ZCOUNT', TIMES, '-inf', int(NOW)) -- what was not read yet
@@ -154,6 +155,10 @@ local function reader(stay)
     end
     local score = redis.call('ZSCORE', TIMES, head)
     return score and tonumber(score) == msg.due and parse(head, msg.due)
+  end
+
+  function r.stopped()
+    return left > 0
   end
 
   local function first()

@@ -39,7 +39,7 @@ end
 
 -- Numbers of ours are microseconds of the last ten years: they begin at the server's clock, and
 -- hardly run ahead of it.
-local MOST = tonumber(began[1]) * 1000000 + 86400 * 1000000
+local MOST = BEGAN + 86400 * 1000000
 local LEAST = MOST - 10 * 366 * 86400 * 1000000
 
 -- Whether a member, or its prefix, seems to be one of ours, and its number then. Java's ids are

@@ -22,6 +22,9 @@ local LISTED = string.find(ARGV[4], 'l', 1, true) ~= nil -- in INDEX too
 local FORMAT = ARGV[5] -- of members: 'V1', 'V2' or 'Both'
 local FIRST = 7 -- the first argument of the script's own
 
+-- The server's clock in microseconds at the beginning, given clock or not.
+local BEGAN = GIVEN_NOW == '' and NOW_US or server_clock()
+
 -- The commands that undo the writes of a step. A step is the part of a script for one message, or
 -- for all together. It adds first and removes last. Where a command fails, such as for a user
 -- without the right to it, the queue is as it was before the step.
@@ -46,8 +49,9 @@ local function call(command, ...)
   local reply = server.pcall(command, ...)
   if type(reply) == 'table' and reply.err then
     take_back()
+    named(command, reply)
   end
-  return named(command, reply)
+  return reply
 end
 
 local redis = {call = call, pcall = server.pcall, sha1hex = server.sha1hex, error_reply = server.error_reply}
@@ -57,47 +61,6 @@ local function write(inverse, ...)
   local reply = call(...)
   undo[#undo + 1] = inverse
   return reply
-end
-
--- A script that moves messages stops after so many microseconds or so many entries of INDEX walked
--- over, which is as long. Both stay below a time that a client notices.
-local BUDGET, WALK = 600, 40000
-local walked = 0
-
--- Since Redis 7.2 TIME stands still while a script runs. Versions since then have os.clock, all but
--- the first of them.
-local began = redis.call('TIME')
-local cpu = rawget(_G, 'os') and os.clock
-local cpu_began = cpu and cpu()
-
-local function elapsed()
-  if cpu then
-    return (cpu() - cpu_began) * 1000000
-  end
-  local t = redis.call('TIME')
-  return (tonumber(t[1]) - tonumber(began[1])) * 1000000 + tonumber(t[2]) - tonumber(began[2])
-end
-
--- Whether the script has had its time, or a part of it. bytes is the size of the messages moved
--- since the last call: the clock is asked after a few small messages, and after each large one.
-local asked, took = 0, 0
-
-local function spent(bytes, budget)
-  asked = asked + 1 + (bytes or 0) / 1024
-  if asked >= 8 then
-    asked, took = 0, elapsed()
-  end
-  return walked > WALK or took > (budget or BUDGET)
-end
-
--- Whether a script that settles messages stops before the next one: it is run again for those
--- without an outcome. Their number is limited, so that this is for large ones. Their bytes are
--- limited where the server's clock does not tell the time that they take.
-local SETTLE_BUDGET, SETTLE_ROOM = 1200, 8 * 1024 * 1024
-
-local function stops(outcomes, bytes)
-  SETTLE_ROOM = SETTLE_ROOM - bytes
-  return #outcomes > 0 and (SETTLE_ROOM <= 0 or spent(bytes, SETTLE_BUDGET))
 end
 
 -- These remove nothing: they prove that a step may undo its additions and remove old entries. Then
@@ -126,24 +89,5 @@ end
 local function on(command, key, values)
   if #values > 0 then
     return redis.call(command, key, unpack(values))
-  end
-end
-
--- Reserves n numbers and returns the one before the first. SEQ goes away with the last message. It
--- begins at the server's microseconds, given clock or not, so that no number comes twice.
-local function reserve(n)
-  local last = redis.call('INCRBY', SEQ, n)
-  if last == n then
-    local t = redis.call('TIME')
-    last = tonumber(t[1]) * 1000000 + tonumber(t[2]) + n
-    redis.call('SET', SEQ, int(last))
-  end
-  return last - n
-end
-
--- Deletes the keys of this package when there are no messages.
-local function tidy()
-  if redis.call('EXISTS', TIMES, LEASES, DEAD, QUARANTINE, DEST) == 0 then
-    redis.call('DEL', SEQ, STATES, HANDED, PAYLOADS, INDEX, HELD, GRAVES)
   end
 end

@@ -1,10 +1,10 @@
--- Stores messages: for each its key, in an envelope, or nothing, payload, due time in ms or '',
--- delay in us. The key makes it idempotent: one that is there stays. Returns an outcome for each: 1
--- stored, 0 a message of that key is there, 2 unknown: the first try may have stored one that was
--- due and done since, which must not come again; without keys, due time and key. Before anything is
--- written, members that show of which format Java's readers are can refuse it all: -FORMAT and
--- theirs.
-local FORCE = ARGV[FIRST] == '1'
+-- Stores messages: '1' for any format, '1' for a look at the types of all keys; for each message its
+-- key, in an envelope, or nothing, payload, due time in ms or '', delay in us. The key makes it
+-- idempotent: one that is there stays. Returns an outcome for each: 1 stored, 0 a message of that
+-- key is there, 2 unknown: the first try may have stored one that was due and done since, which must
+-- not come again; without keys, due time and key. Before anything is written, members that show of
+-- which format Java's readers are can refuse it all: -FORMAT and theirs.
+local FORCE, ALL_TYPES = ARGV[FIRST] == '1', ARGV[FIRST + 1] == '1'
 local PREFIX = FORMAT == 'V2' and 9 or 8 -- the length of what is before the payload's
 
 local function refused()
@@ -38,7 +38,7 @@ local function content_of(key, state)
   end
 end
 
-local wrong = wrong_type()
+local wrong = ALL_TYPES and wrong_type()
 if wrong then
   return redis.error_reply('WRONGTYPE ' .. wrong)
 end
@@ -48,8 +48,9 @@ if theirs then
 end
 
 local outcomes, times, members, states = {}, {}, {}, {}
+local entries, keys = {}, {}
 local earliest, first, last
-for i = FIRST + 1, #ARGV, 4 do
+for i = FIRST + 2, #ARGV, 4 do
   local key, payload = ARGV[i], ARGV[i + 1]
   local due = due_of(ARGV[i + 2], ARGV[i + 3])
   local state = key ~= '' and (states[key] or known(key))
@@ -59,12 +60,14 @@ for i = FIRST + 1, #ARGV, 4 do
   elseif RETRY and due - math.ceil(AGE / 1000) <= NOW then
     outcomes[#outcomes + 1] = 2
   else
-    last = (last or reserve((#ARGV - FIRST) / 4)) + 1
+    last = (last or reserve((#ARGV - FIRST - 1) / 4)) + 1
     local m = new_member(last, payload, FORMAT)
     times[#times + 1], times[#times + 2] = int(due), m
     members[#members + 1] = m
     if key ~= '' then
       states[key] = waiting(due, due, 0, string.sub(m, 1, PREFIX))
+      entries[#entries + 1], entries[#entries + 2] = key, states[key]
+      keys[#keys + 1] = key
     end
     if not first or due < earliest then
       earliest, first = due, m
@@ -72,20 +75,15 @@ for i = FIRST + 1, #ARGV, 4 do
     outcomes[#outcomes + 1] = key ~= '' and 1 or int(due) .. ' ' .. string.sub(m, 1, PREFIX)
   end
 end
-local entries, keys = {}, {}
-for key, state in pairs(states) do
-  entries[#entries + 1], entries[#entries + 2] = key, state
-  keys[#keys + 1] = key
+if #keys > 0 then
+  redis.call('HDEL', STATES, '') -- without the right to it nothing could undo the next write
+  write({'HDEL', STATES, unpack(keys)}, 'HSET', STATES, unpack(entries))
 end
 if #members > 0 then
-  prove()
-  if #entries > 0 then
-    write({'HDEL', STATES, unpack(keys)}, 'HSET', STATES, unpack(entries))
-  end
   if LISTED then
     write({'LTRIM', INDEX, 0, -#members - 1}, 'RPUSH', INDEX, unpack(members))
   end
-  on('ZADD', TIMES, times)
+  redis.call('ZADD', TIMES, unpack(times))
   commit()
   announce(first, earliest)
 end

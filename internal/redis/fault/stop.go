@@ -20,17 +20,29 @@ const Stopped = "stopped at"
 // has the marker in its text. Further writes succeed. The stop sets the key mark, unless that is
 // empty: a script may go on after a write that failed.
 func Stop(marker string, n int, mark string) redis.Hook {
-	return &stopper{marker: marker, n: n, mark: mark, names: make(map[string]string)}
+	return newEditor(func(text string) string {
+		if strings.Contains(text, marker) {
+			return fmt.Sprintf(stopped, n, mark) + text
+		}
+		return text
+	})
 }
 
-// A stopper changes scripts on their way to the server.
-type stopper struct {
-	marker string
-	n      int
-	mark   string
+// Edit returns a hook for a client of its own that replaces a part of each script that has it.
+func Edit(old, text string) redis.Hook {
+	return newEditor(func(script string) string { return strings.Replace(script, old, text, 1) })
+}
+
+// An editor changes scripts on their way to the server.
+type editor struct {
+	edit func(text string) string
 
 	mu    sync.Mutex
 	names map[string]string // by the name that the script has unchanged
+}
+
+func newEditor(edit func(string) string) *editor {
+	return &editor{edit: edit, names: make(map[string]string)}
 }
 
 // stopped is what comes before a script. A write that fails ends the script, unless it is called by
@@ -67,42 +79,39 @@ function redis.pcall(command, ...)
 end
 `
 
-func (s *stopper) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (e *editor) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (s *stopper) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (e *editor) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
-func (s *stopper) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (e *editor) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		args := cmd.Args()
 		switch cmd.Name() {
 		case "script":
-			args[2] = s.changed(fmt.Sprint(args[2]))
+			args[2] = e.changed(fmt.Sprint(args[2]))
 		case "evalsha":
-			args[1] = s.name(fmt.Sprint(args[1]))
+			args[1] = e.name(fmt.Sprint(args[1]))
 		}
 		return next(ctx, cmd)
 	}
 }
 
-func (s *stopper) changed(text string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	changed := text
-	if strings.Contains(text, s.marker) {
-		changed = fmt.Sprintf(stopped, s.n, s.mark) + text
-	}
-	s.names[shaOf(text)] = shaOf(changed)
+func (e *editor) changed(text string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	changed := e.edit(text)
+	e.names[shaOf(text)] = shaOf(changed)
 	return changed
 }
 
 // name returns the changed script's name. The server does not know it before the changed script was
 // sent.
-func (s *stopper) name(sha string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if name, ok := s.names[sha]; ok {
+func (e *editor) name(sha string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if name, ok := e.names[sha]; ok {
 		return name
 	}
 	return shaOf(sha)

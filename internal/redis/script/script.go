@@ -30,12 +30,16 @@ var common string
 
 // Load makes a script of lua/prelude.lua and further files, the last of which names it. It panics
 // for a file that is not there, since files are embedded.
+//
+// Each file is a function within the one before. Lua finds the locals of the enclosing function by a
+// walk along a list, for each function that uses them. Those from further out it copies, so that a
+// script of many small functions starts sooner.
 func Load(files fs.FS, names ...string) *Script {
-	text := common + read(files, "prelude")
-	for _, name := range names {
-		text += read(files, name)
+	text := common
+	for _, name := range append([]string{"prelude"}, names...) {
+		text += "return (function() " + read(files, name)
 	}
-	return Parse(names[len(names)-1], text)
+	return Parse(names[len(names)-1], text+strings.Repeat(" end)()", 1+len(names)))
 }
 
 // Parse makes a script of its text.

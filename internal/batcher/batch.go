@@ -1,4 +1,4 @@
-package delayq
+package batcher
 
 import (
 	"container/list"
@@ -10,43 +10,33 @@ import (
 	"time"
 )
 
-// A call waits for the store to do its item.
+// A call waits for its item to be sent.
 type call[T any] struct {
-	ctx   context.Context //nolint:containedctx // a call lives no longer than its context
+	ctx   context.Context //nolint:containedctx // the goroutine that sends the batch checks it: the caller may have gone
 	item  T
 	place *list.Element
-	batch *batch[T] // once on the wire
+	batch *batch[T] // once it is sent
 
 	done     chan struct{} // closed when the rest is set
 	err      error
 	panicked *storePanic
 }
 
-func (k *call[T]) outcome() error {
-	if k.panicked != nil {
-		panic(k.panicked)
-	}
-	return k.err
-}
-
-// stays reports whether the caller cannot leave.
-func (k *call[T]) stays() bool { return k.ctx.Done() == nil }
-
-// finish brings the call its item back and wakes the caller.
+// finish sets what the store made of the item and wakes the caller.
 func (k *call[T]) finish(item T, err error, panicked *storePanic) {
 	k.item, k.err, k.panicked = item, err, panicked
 	close(k.done)
 }
 
-// A batch is calls that go to the store together.
+// A batch is calls whose items are sent together.
 type batch[T any] struct {
-	calls  []*call[T]
-	items  []T
-	weight int
+	calls []*call[T]
+	items []T
+	bytes int
 
 	ctx     context.Context //nolint:containedctx // the batch's own
 	cancel  context.CancelFunc
-	present int // callers that have not left
+	callers int // that have not given up
 
 	errs     []error
 	failed   error // of the batch as a whole
@@ -57,32 +47,33 @@ func newBatch[T any](size int) *batch[T] {
 	return &batch[T]{calls: make([]*call[T], 0, size), items: make([]T, 0, size)}
 }
 
-// takesLocked takes a call along while there is room. One whose caller is about to leave is
-// over: its item is not done.
-func (b *batch[T]) takesLocked(k *call[T], weigh func(T) int) bool {
+// addLocked adds a call while there is room. A call whose context has ended is finished instead:
+// its item is not sent.
+func (b *batch[T]) addLocked(k *call[T], c *Config[T]) bool {
 	if err := k.ctx.Err(); err != nil {
 		k.finish(k.item, err, nil)
 		return true
 	}
-	w := weigh(k.item)
-	if len(b.calls) == MaxBatch || b.weight+w > batchBytes {
+	n := c.Size(k.item)
+	if len(b.calls) == c.MaxItems || b.bytes+n > maxBytes {
 		return false
 	}
-	b.weight += w
+	b.bytes += n
 	b.calls, b.items = append(b.calls, k), append(b.items, k.item)
 	k.batch = b
 	return true
 }
 
-// openLocked makes the context of the call: a single caller's own, and for several one without
-// values that ends when all have left, or at the latest of their deadlines. One that cannot end is the cheapest.
+// openLocked makes the context of the batch. A single caller's is its own. For several callers it
+// has no values, and ends when all have given up, or at the latest of their deadlines. A context
+// that cannot end costs least, so it is taken where one of the callers cannot give up.
 func (b *batch[T]) openLocked() {
-	b.present = len(b.calls)
+	b.callers = len(b.calls)
 	if len(b.calls) == 1 {
 		b.ctx, b.cancel = b.calls[0].ctx, func() {}
 		return
 	}
-	if slices.ContainsFunc(b.calls, (*call[T]).stays) {
+	if slices.ContainsFunc(b.calls, func(k *call[T]) bool { return k.ctx.Done() == nil }) {
 		b.ctx, b.cancel = context.Background(), func() {}
 		return
 	}
@@ -108,22 +99,22 @@ func (b *batch[T]) latest() (latest time.Time, bounded bool) {
 }
 
 func (b *batch[T]) leaveLocked() {
-	if b.present--; b.present == 0 {
+	if b.callers--; b.callers == 0 {
 		b.cancel()
 	}
 }
 
 var errStoreExit = errors.New("the store ended its goroutine (runtime.Goexit)")
 
-// send keeps a panic for the callers, to whom it would have come without company.
-func (b *batch[T]) send(do func(context.Context, []T) []error) {
+// send keeps a panic for the callers, which then panic as if each had called the store.
+func (b *batch[T]) send(send func(context.Context, []T) []error) {
 	defer func() {
 		if v := recover(); v != nil {
 			b.panicked = &storePanic{value: v, stack: debug.Stack()}
 		}
 	}()
 	b.failed = errStoreExit
-	b.errs = do(b.ctx, b.items)
+	b.errs = send(b.ctx, b.items)
 	b.failed = nil
 }
 
@@ -137,7 +128,7 @@ func (b *batch[T]) deliver() {
 	}
 }
 
-// storePanic is what callers panic with when the store did in the call that they shared.
+// A storePanic is what each caller of a batch panics with when the store panicked.
 type storePanic struct {
 	value any
 	stack []byte // of the goroutine of the batch

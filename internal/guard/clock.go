@@ -1,4 +1,4 @@
-package delayq
+package guard
 
 import (
 	"sync/atomic"
@@ -7,21 +7,23 @@ import (
 	"github.com/jonboulle/clockwork"
 )
 
-// A guardedClock is a user's clock. Where it panics, its time stands still, and timers run by the clock of the process.
+// A guardedClock is a user's clock. While it panics, Now returns the last time that it showed, and
+// timers run by the process's clock.
 type guardedClock struct {
 	clockwork.Clock
 	own  clockwork.Clock
 	last *atomic.Pointer[time.Time]
 }
 
-func guardClock(c clockwork.Clock) clockwork.Clock {
+// Clock returns a clock that never panics.
+func Clock(c clockwork.Clock) clockwork.Clock {
 	g := guardedClock{Clock: c, own: clockwork.NewRealClock(), last: new(atomic.Pointer[time.Time])}
 	now := time.Now()
 	g.last.Store(&now)
 	return g
 }
 
-// Unwrap returns the user's clock, for a backend that compares the clocks of its handles.
+// Unwrap returns the user's clock. A backend compares the clocks of its handles by it.
 func (c guardedClock) Unwrap() clockwork.Clock { return c.Clock }
 
 func (c guardedClock) Now() (now time.Time) {
@@ -63,7 +65,7 @@ func (c guardedClock) AfterFunc(d time.Duration, f func()) clockwork.Timer {
 	return instead(func(c clockwork.Clock) clockwork.Timer { return c.AfterFunc(d, f) }, c)
 }
 
-// instead asks the user's clock, and where that panics the clock of the process.
+// instead asks the user's clock, and the process's clock if that panics.
 func instead[T any](ask func(clockwork.Clock) T, c guardedClock) (got T) {
 	defer func() {
 		if recover() != nil {

@@ -1,14 +1,15 @@
-package delayq
+package guard
 
 import (
 	"context"
 	"log/slog"
 )
 
-// A guardedLog is the handler of a user's logger. What it panics at is not logged.
+// A guardedLog is the handler of a user's logger. It drops what that panics at.
 type guardedLog struct{ slog.Handler }
 
-func guardLog(l *slog.Logger) *slog.Logger { return slog.New(guardedLog{l.Handler()}) }
+// Logger returns a logger that never panics.
+func Logger(l *slog.Logger) *slog.Logger { return slog.New(guardedLog{l.Handler()}) }
 
 func (h guardedLog) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
 	defer drop()

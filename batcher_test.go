@@ -17,8 +17,8 @@ import (
 	"github.com/delayq/delayq/memory"
 )
 
-// A far is memory behind round trips, so that calls are combined. It counts them by size.
-type far struct {
+// A farBackend is memory behind round trips, so that calls are batched. It counts them by size.
+type farBackend struct {
 	backend.Backend
 	change func(*backend.Traits)
 	trip   func(ctx context.Context, op string) error // ahead of a call
@@ -28,8 +28,8 @@ type far struct {
 	sizes map[string][]int
 }
 
-func newFar(trip func(context.Context, string) error) *far {
-	return &far{Backend: memory.New(), trip: trip, sizes: make(map[string][]int)}
+func newFar(trip func(context.Context, string) error) *farBackend {
+	return &farBackend{Backend: memory.New(), trip: trip, sizes: make(map[string][]int)}
 }
 
 // seconds is a trip of one second, in virtual time.
@@ -42,7 +42,7 @@ func seconds(ctx context.Context, _ string) error {
 	}
 }
 
-func (f *far) Traits() backend.Traits {
+func (f *farBackend) Traits() backend.Traits {
 	tr := f.Backend.Traits()
 	tr.Lacks = 0
 	if f.change != nil {
@@ -51,7 +51,7 @@ func (f *far) Traits() backend.Traits {
 	return tr
 }
 
-func (f *far) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+func (f *farBackend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
 	q, err := f.Backend.Open(ctx, name, o)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (f *far) Open(ctx context.Context, name string, o backend.Options) (backend
 	return &farQueue{Queue: q, far: f}, nil
 }
 
-func (f *far) travel(ctx context.Context, op string, n int, do func() []error) []error {
+func (f *farBackend) travel(ctx context.Context, op string, n int, do func() []error) []error {
 	f.mu.Lock()
 	f.sizes[op] = append(f.sizes[op], n)
 	f.mu.Unlock()
@@ -72,7 +72,7 @@ func (f *far) travel(ctx context.Context, op string, n int, do func() []error) [
 }
 
 // trips returns how many calls there were and the largest.
-func (f *far) trips(op string) (n, largest int) {
+func (f *farBackend) trips(op string) (n, largest int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.sizes[op]), slices.Max(append(f.sizes[op], 0))
@@ -80,7 +80,7 @@ func (f *far) trips(op string) (n, largest int) {
 
 type farQueue struct {
 	backend.Queue
-	far *far
+	far *farBackend
 }
 
 func (q *farQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
@@ -113,8 +113,8 @@ func together(n int, f func(i int)) time.Duration {
 	return time.Since(start)
 }
 
-// wantShared checks that calls of an operation were combined, at least so many of them at once.
-func (f *far) wantShared(t *testing.T, op string, calls, most int, took time.Duration) {
+// wantShared checks that calls of an operation were batched, at least so many of them in one call.
+func (f *farBackend) wantShared(t *testing.T, op string, calls, most int, took time.Duration) {
 	t.Helper()
 	if n, largest := f.trips(op); n > calls/10 || largest < most || took > 2*time.Second {
 		t.Errorf("%d calls of %s took %d round trips of up to %d and %v", calls, op, n, largest, took)
@@ -131,7 +131,7 @@ func TestConcurrentCallsShareRoundTrips(t *testing.T) {
 			_, err := q.Push(t.Context(), []byte{byte(i)})
 			mustNot(t, err)
 		})
-		f.wantShared(t, "schedule", calls, calls/4, took) // the wire widens
+		f.wantShared(t, "schedule", calls, calls/4, took) // pushes are sent before the first call returns
 		ds, err := q.ReceiveBatch(t.Context(), calls)
 		must(t, err)
 		f.wantShared(t, "nack", calls, calls*9/10, together(calls, func(i int) { mustNot(t, ds[i].Nack(t.Context(), 0)) }))
@@ -187,7 +187,7 @@ func TestSharedRoundTripKeepsErrorsApart(t *testing.T) {
 	})
 }
 
-func TestFailureOfARoundTripIsEverybodys(t *testing.T) {
+func TestFailedRoundTripFailsEveryCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFar(func(ctx context.Context, op string) error { return errors.Join(seconds(ctx, op), errStore) })
@@ -202,31 +202,31 @@ func TestFailureOfARoundTripIsEverybodys(t *testing.T) {
 	})
 }
 
-// A push that has returned owes its caller nothing: its body may be used again.
-func TestLeaverTakesItsBodyBack(t *testing.T) {
+// A caller may write to its body and headers once its push has returned.
+func TestBodyMayChangeAfterPushGaveUp(t *testing.T) {
 	t.Parallel()
 	const calls = 50
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, delayq.WithBackend(newFar(seconds)), delayq.WithLease(time.Hour))
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
-		var left atomic.Int64
+		var gaveUp atomic.Int64
 		together(calls, func(i int) {
 			ctx := ctx
 			if i%2 == 0 {
-				ctx = t.Context() // who stays keeps the batch going
+				ctx = t.Context() // a caller that stays keeps the batch going
 			}
 			body := []byte("whole")
 			headers := map[string]string{"k": "whole"}
 			if _, err := q.Push(ctx, body, func(m *delayq.Message) error { m.Headers = headers; return nil }); err != nil {
 				wantDeadline(t, err)
-				left.Add(1)
+				gaveUp.Add(1)
 			}
 			copy(body, "spoil")
 			headers["k"] = "spoil"
 		})
-		if left.Load() == 0 {
-			t.Error("nobody left")
+		if gaveUp.Load() == 0 {
+			t.Error("no caller gave up")
 		}
 		ds, err := q.ReceiveBatch(t.Context(), calls)
 		must(t, err)
@@ -247,8 +247,8 @@ func wantDeadline(t *testing.T, err error) {
 	}
 }
 
-// A settling whose caller left can be repeated, and is done or lost.
-func TestLeaverOfASettlingTriesAgain(t *testing.T) {
+// An ack that gave up can be repeated: the message is acked once.
+func TestAckAgainAfterGivingUp(t *testing.T) {
 	t.Parallel()
 	const calls = 50
 	synctest.Test(t, func(t *testing.T) {
@@ -272,7 +272,7 @@ func TestLeaverOfASettlingTriesAgain(t *testing.T) {
 	})
 }
 
-func TestCloseAnswersThoseThatWait(t *testing.T) {
+func TestCloseEndsWaitingPushes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(t, delayq.WithBackend(newFar(seconds)))
@@ -312,9 +312,9 @@ func TestPushesOfOneGoroutineKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// With callers that leave at any moment, each push that returned nil is in the store, once, and
-// each settling is done once.
-func TestCallsAmidLeavers(t *testing.T) {
+// Callers give up at any moment. Each push that returned nil is in the store once, and each message
+// is acked once.
+func TestCallsWhileOthersGiveUp(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t, delayq.WithBackend(newFar(bumpy)), delayq.WithLease(time.Hour))
 	outcomes := pushImpatiently(t, q, 32, 40)
