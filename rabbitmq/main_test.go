@@ -105,14 +105,10 @@ func queueOf(t *testing.T) string {
 	return fmt.Sprintf("%s.%d", strings.ReplaceAll(t.Name(), "/", ":"), run)
 }
 
-// openOn tries again when a connection takes longer than it may: a busy broker can need more than 10 s.
 func openOn(t *testing.T, b *rabbitmq.Backend, name string) backend.Queue {
 	t.Helper()
 	ctx := deadline(t, patience)
-	q, err := b.Open(ctx, name, quiet())
-	for errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		q, err = b.Open(ctx, name, quiet())
-	}
+	q, err := testenv.RetryOnBusyRabbit(ctx, func() (backend.Queue, error) { return b.Open(ctx, name, quiet()) })
 	must(t, err)
 	return q
 }
