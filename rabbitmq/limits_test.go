@@ -26,7 +26,7 @@ func TestLimits(t *testing.T) {
 			server.Ctl("set_vhost_limits", "-p", vhost, limit)
 			b := rabbitmq.New(server.VhostURL(vhost))
 			defer func() { must(t, b.Close()) }()
-			_, err := b.Open(deadline(t, patience), "q", quiet())
+			_, err := tryOpen(t, b, "q")
 			wants(t, err, texts...)
 			for _, other := range []string{"other arguments", "no such virtual host"} {
 				if err != nil && strings.Contains(err.Error(), other) {

@@ -107,10 +107,15 @@ func queueOf(t *testing.T) string {
 
 func openOn(t *testing.T, b *rabbitmq.Backend, name string) backend.Queue {
 	t.Helper()
-	ctx := deadline(t, patience)
-	q, err := testenv.RetryOnBusyRabbit(ctx, func() (backend.Queue, error) { return b.Open(ctx, name, quiet()) })
+	q, err := tryOpen(t, b, name)
 	must(t, err)
 	return q
+}
+
+func tryOpen(t *testing.T, b *rabbitmq.Backend, name string) (backend.Queue, error) {
+	t.Helper()
+	ctx := deadline(t, patience)
+	return testenv.RetryOnBusyRabbit(ctx, func() (backend.Queue, error) { return b.Open(ctx, name, quiet()) })
 }
 
 func quiet() backend.Options { return backend.Options{Logger: slog.New(slog.DiscardHandler)} }

@@ -38,7 +38,7 @@ func TestOtherArguments(t *testing.T) {
 	must(t, err)
 	b := rabbitmq.New(url)
 	defer func() { must(t, b.Close()) }()
-	_, err = b.Open(deadline(t, patience), "taken", quiet())
+	_, err = tryOpen(t, b, "taken")
 	wants(t, err, "declaring queue delayq.v1.q.taken", "other arguments", "another namespace")
 	openOn(t, b, "free")
 }
@@ -62,7 +62,7 @@ func TestPermissions(t *testing.T) {
 			server.AddUser(name, password, vhost, c.may)
 			b := rabbitmq.New(server.UserURL(name, password, vhost))
 			defer func() { must(t, b.Close()) }()
-			_, err := b.Open(deadline(t, patience), "q", quiet())
+			_, err := tryOpen(t, b, "q")
 			wants(t, err, c.texts...)
 		})
 	}
@@ -116,7 +116,7 @@ func TestNoEntry(t *testing.T) {
 			t.Parallel()
 			b := rabbitmq.New(c.url)
 			defer func() { must(t, b.Close()) }()
-			_, err := b.Open(deadline(t, patience), "q", quiet())
+			_, err := tryOpen(t, b, "q")
 			wants(t, err, c.texts...)
 		})
 	}
