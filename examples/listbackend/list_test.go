@@ -3,6 +3,7 @@ package list_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/conformance"
@@ -12,8 +13,10 @@ import (
 // Nothing else decides whether a backend is right.
 func TestConformance(t *testing.T) {
 	harness := conformance.Harness{
-		Parallel: true,
 		New:      func(context.Context) (backend.Backend, func(), error) { return list.New(), nil, nil },
+		Parallel: true,
+		Slack:    5 * time.Second, // on a busy machine
+		Patience: time.Minute,
 	}
 	t.Run("real time", func(t *testing.T) { conformance.Run(t, harness) })
 	harness.Virtual = true
