@@ -89,7 +89,7 @@ func (b *openedRabbit) all() []string {
 // messagesIn names the queues that are not empty, and stay so for a while: a broker is told of acks and does not confirm them.
 func messagesIn(ctx context.Context, url string, queues ...string) (full []string, err error) {
 	for end := time.Now().Add(10 * time.Second); ; {
-		full, err = messagesNow(url, queues...)
+		full, err = testenv.RetryOnBusyRabbit(ctx, func() ([]string, error) { return messagesNow(url, queues...) })
 		if len(full) == 0 || err != nil || time.Now().After(end) || ctx.Err() != nil {
 			return full, err
 		}

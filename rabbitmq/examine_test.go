@@ -15,15 +15,20 @@ import (
 // examined returns what is found, by what it is about.
 func examined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq.Option) map[string]admin.Finding {
 	t.Helper()
-	b := rabbitmq.New(url, opts...)
-	defer func() { must(t, b.Close()) }()
-	x, err := b.Examine(ctx)
-	must(t, err)
 	all := make(map[string]admin.Finding)
-	for _, f := range x.Findings {
+	for _, f := range allExamined(ctx, t, url, opts...) {
 		all[f.About] = f
 	}
 	return all
+}
+
+func allExamined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq.Option) []admin.Finding {
+	t.Helper()
+	b := rabbitmq.New(url, opts...)
+	defer func() { must(t, b.Close()) }()
+	x, err := testenv.RetryOnBusyRabbit(ctx, func() (admin.Examination, error) { return b.Examine(ctx) })
+	must(t, err)
+	return x.Findings
 }
 
 // finds checks a finding, and that what is wrong has a remedy.

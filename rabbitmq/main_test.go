@@ -161,7 +161,7 @@ func nothing(t *testing.T, q backend.Queue, d time.Duration) {
 // channel opens a channel beside the backend's.
 func channel(t *testing.T, url string) *amqp.Channel {
 	t.Helper()
-	conn, err := amqp.Dial(url)
+	conn, err := amqp.DialConfig(url, amqp.Config{Dial: amqp.DefaultDial(patience), Heartbeat: patience})
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	ch, err := conn.Channel()

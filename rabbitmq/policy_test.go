@@ -2,7 +2,6 @@ package rabbitmq_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -120,7 +119,7 @@ func TestPoliciesLoseNothing(t *testing.T) {
 // TestExaminePolicies has policies of each kind, and looks for what is said about them.
 func TestExaminePolicies(t *testing.T) {
 	t.Parallel()
-	ctx := deadline(t, patience)
+	ctx := t.Context() // each policy has the patience of a test
 	at := freeAddr(t)
 	_, port, err := net.SplitHostPort(at)
 	must(t, err)
@@ -174,13 +173,4 @@ func freeAddr(t *testing.T) string {
 	must(t, err)
 	defer func() { must(t, l.Close()) }()
 	return l.Addr().String()
-}
-
-func allExamined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq.Option) []admin.Finding {
-	t.Helper()
-	b := rabbitmq.New(url, opts...)
-	defer func() { must(t, b.Close()) }()
-	x, err := b.Examine(ctx)
-	must(t, err)
-	return x.Findings
 }

@@ -3,6 +3,7 @@ package testenv
 import (
 	"context"
 	"errors"
+	"os"
 	"slices"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -25,5 +26,5 @@ func rabbitIsBusy(err error) bool {
 	if errors.As(err, &failure) {
 		return slices.Contains([]int{amqp.InternalError, amqp.FrameError, amqp.ChannelError}, failure.Code)
 	}
-	return errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
