@@ -2,195 +2,265 @@ package delayq
 
 import (
 	"context"
-	"errors"
-	"log/slog"
-	"sync"
+	"fmt"
+	"math"
 	"time"
 
-	"github.com/jonboulle/clockwork"
+	"golang.org/x/time/rate"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/consumer"
+	"github.com/delayq/delayq/internal/lease"
 	"github.com/delayq/delayq/internal/telemetry"
 )
 
+// ConsumeOption sets up a Consume.
+type ConsumeOption func(*consumeOptions) error
+
+type consumeOptions struct {
+	consumer.Options
+	retry   RetryPolicy
+	limited bool // MaxAttempts was asked for
+	around  []Middleware
+}
+
+const (
+	maxWorkers         = 100_000
+	defaultMaxAttempts = 25 // as Sidekiq and asynq
+	defaultDrain       = 30 * time.Second
+	maxDrain           = 24 * time.Hour
+	defaultPrefetch    = 1000
+	maxTimeout         = 24 * time.Hour
+	unset              = -1
+)
+
+var (
+	defaultRetry = Exponential(time.Second, 10*time.Minute)
+
+	// refetch spaces the tries of a consumer whose store fails.
+	refetch = Exponential(50*time.Millisecond, 5*time.Second)
+)
+
+func newConsumeOptions(opts []ConsumeOption) (*consumeOptions, error) {
+	o := &consumeOptions{retry: defaultRetry}
+	o.Workers, o.MaxAttempts, o.Drain, o.Prefetch = 1, defaultMaxAttempts, defaultDrain, unset
+	for _, set := range opts {
+		if set == nil {
+			return nil, backend.Invalid("consume option", described("nil"), "the result of Workers, Retry or another option")
+		}
+		if err := set(o); err != nil {
+			return nil, err
+		}
+	}
+	if o.Prefetch == unset {
+		o.Prefetch = defaultPrefetch
+		if o.Workers == 1 { // order matters more than speed then
+			o.Prefetch = 0
+		}
+	}
+	return o, nil
+}
+
+// ValidateConsumeOptions returns the error that [Consumer.Consume] would return for these options,
+// an [InvalidError] or nil, so that a program can reject its users' settings early. It leaves out
+// what depends on the queue: [MaxAttempts] on a backend that lacks [CountingAttempts].
+func ValidateConsumeOptions(opts ...ConsumeOption) error {
+	_, err := newConsumeOptions(opts)
+	return opError("consume", "", "", err)
+}
+
+// Workers sets how many messages are handled at once, 1 to 100,000, 1 by default. No more
+// than that are leased at a time, but for what [Prefetch] allows.
+func Workers(n int) ConsumeOption {
+	return func(o *consumeOptions) error {
+		o.Workers = n
+		return within("Workers", n, 1, maxWorkers)
+	}
+}
+
+// Retry sets how long a message waits after a failure, by default 1 s after the first and twice
+// as long after each further one, up to 10 min, less a random part of up to a half.
+func Retry(p RetryPolicy) ConsumeOption {
+	return func(o *consumeOptions) error {
+		o.retry = p
+		switch p := p.(type) {
+		case nil:
+			return backend.Invalid("Retry", described("nil"), "a RetryPolicy, as Exponential returns one")
+		case Backoff:
+			return p.validate()
+		case *Backoff:
+			if p == nil {
+				return Retry(nil)(o)
+			}
+			return p.validate()
+		case Delays:
+			return p.validate()
+		}
+		return nil
+	}
+}
+
+// MaxAttempts sets after how many failures a message becomes a dead letter, 25 by default; 0 sets
+// no limit. A worker that dies with the message, or loses its lease, counts as a failure. Where the
+// backend lacks [CountingAttempts] there is no limit, and setting one returns [ErrUnsupported].
+func MaxAttempts(n int) ConsumeOption {
+	return func(o *consumeOptions) error {
+		o.MaxAttempts, o.limited = n, n > 0
+		return within("MaxAttempts", n, 0, 1<<30)
+	}
+}
+
+// Drain sets how long a stop waits for handlers before it ends their contexts, 0 to 24 h, 30 s
+// by default; 0 ends them at once, without a warning. They then have five more seconds to return
+// before Consume returns [ErrDrain].
+func Drain(d time.Duration) ConsumeOption {
+	return func(o *consumeOptions) error {
+		o.Drain = d
+		if d < 0 || d > maxDrain {
+			return backend.Invalid("Drain", d, fmt.Sprintf("0 to %v", maxDrain))
+		}
+		return nil
+	}
+}
+
+// Prefetch sets how many messages may be claimed ahead of the workers, 0 to [MaxBatch], by default
+// 1000, and 0 with one worker. It is a limit: as long as the workers are fast and more is due than
+// they take, the consumer claims what they finish in about 5 ms, up to 8 MiB, so that one round
+// trip serves many messages. With slow handlers it claims nothing ahead.
+//
+// A message that no worker has taken after 100 ms, or a third of the lease where that is less, is
+// given back untouched. A process that dies spends an attempt of each message it had claimed.
+//
+// Workers also take their next message while their last one is still being settled, up to four for
+// each worker, so that acks share round trips as well. A process that dies in between leaves these
+// messages to be handled again. With Prefetch(0), and with one worker unless Prefetch is set, a
+// worker waits until its message is settled.
+//
+// One worker takes one message at a time, so that a message pushed with an earlier due time comes
+// first. Setting Prefetch gives that up for speed: messages then come in the order claimed.
+func Prefetch(n int) ConsumeOption {
+	return func(o *consumeOptions) error {
+		o.Prefetch = n
+		return within("Prefetch", n, 0, MaxBatch)
+	}
+}
+
+// RateLimit sets how many messages per second a Consume takes on average, more than 0, and how many
+// at once after a quiet time, 1 to [MaxBatch], to spare the services that handlers call. There is
+// no limit by default. It holds for this Consume alone; the other messages stay in the store.
+func RateLimit(perSecond float64, burst int) ConsumeOption {
+	return func(o *consumeOptions) error {
+		if !(perSecond > 0) || math.IsInf(perSecond, 1) {
+			return backend.Invalid("RateLimit", perSecond, "a finite number of messages a second, more than 0")
+		}
+		o.Rate = rate.NewLimiter(rate.Limit(perSecond), burst)
+		return within("RateLimit burst", burst, 1, MaxBatch)
+	}
+}
+
+// Timeout sets how long a handler may take for a message, 1 ms to 24 h; there is no limit by
+// default. Then its context ends with the [context.Cause] [ErrTimeout], and the message fails
+// unless the handler returns nil. A handler that has not returned five seconds later loses its
+// lease, so that another worker gets the message; its own worker stays busy until it returns.
+func Timeout(d time.Duration) ConsumeOption {
+	return func(o *consumeOptions) error {
+		o.Timeout = d
+		if d < time.Millisecond || d > maxTimeout {
+			return backend.Invalid("Timeout", d, "1ms to 24h")
+		}
+		return nil
+	}
+}
+
 func (q *queue) Consume(ctx context.Context, h Handler, opts ...ConsumeOption) error {
+	c, err := q.newConsumer(ctx, h, opts)
+	if err != nil {
+		return q.fail("consume", "", err)
+	}
+	return q.fail("consume", "", q.runUntilClose(ctx, func(ctx context.Context) error { return consumer.Run(ctx, *c) }))
+}
+
+func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption) (*consumer.Config, error) {
 	o, err := newConsumeOptions(opts)
 	if err == nil && h == nil {
 		err = backend.Invalid("handler", described("nil"), "a function")
 	}
-	if err = firstError(err, validContext(ctx)); err == nil && !q.Supports(CountingAttempts) {
-		err = o.uncounted(q)
+	if err = firstError(err, validContext(ctx)); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		if h = o.wrapped(h); h == nil {
-			err = backend.Invalid("Use", described("middleware that returns nil"), "middleware that returns a handler")
+	if !q.Supports(CountingAttempts) {
+		if o.limited {
+			return nil, q.unsupported("MaxAttempts")
 		}
+		o.MaxAttempts = 0
 	}
-	if err != nil {
-		return q.fail("consume", "", err)
+	if h = o.wrapped(h); h == nil {
+		return nil, backend.Invalid("Use", described("middleware that returns nil"), "middleware that returns a handler")
 	}
-	if !q.join() {
-		return q.fail("consume", "", ErrClosed)
-	}
-	defer q.consumers.Done()
-	return q.fail("consume", "", newConsumer(q, h, o).run(ctx))
+	return &consumer.Config{
+		Options:   o.Options,
+		Queue:     claimed{Queue: q.store, q: q},
+		Gate:      q.gate,
+		Clock:     q.clock,
+		Log:       q.log,
+		Lease:     q.lease,
+		InProcess: !q.Supports(Durability),
+		MaxDelay:  maxDelay(q.traits),
+		Handle: func(ctx context.Context, d consumer.Delivery) error {
+			return h.call(ctx, d.(delivery).Delivery)
+		},
+		Classify: classify,
+		Retry:    func(attempt int, err error) time.Duration { return o.retry.Delay(attempt, err) },
+		Fallback: defaultRetry.Delay,
+		Refetch:  refetch.Delay,
+		Observer: observer{q.telemetry, q},
+	}, nil
 }
 
-// join makes Close wait, unless it has begun.
-func (q *queue) join() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.stopping.Err() != nil {
-		return false
+func (q *queue) Pause()  { q.gate.Shut() }
+func (q *queue) Resume() { q.gate.Open() }
+
+// claimed is a queue as the consumer sees it.
+type claimed struct {
+	backend.Queue
+	q *queue
+}
+
+func (c claimed) Receive(ctx context.Context, limit int) ([]consumer.Delivery, error) {
+	all, err := c.q.receive(ctx, limit)
+	ds := make([]consumer.Delivery, len(all))
+	for i := range all {
+		ds[i] = delivery{&all[i]}
 	}
-	q.consumers.Add(1)
-	return true
+	return ds, err
 }
 
-// A run is a message in a handler's hands.
-type run struct {
-	cancel   context.CancelCauseFunc
-	timer    clockwork.Timer // nil without a timeout
-	forsaken bool            // its lease is renewed no longer
-	lost     bool            // its lease is lost
+// delivery is a Delivery as the consumer sees it.
+type delivery struct{ *Delivery }
+
+func (d delivery) ID() string          { return d.Delivery.ID }
+func (d delivery) Attempt() int        { return d.attempt }
+func (d delivery) Size() int           { return len(d.Body) + headerBytes(d.Headers) }
+func (d delivery) Lease() *lease.Lease { return &d.lease }
+
+func (d delivery) Nack(ctx context.Context, delay time.Duration) error {
+	return d.Delivery.Nack(ctx, delay)
 }
 
-// A consumer is one running Consume: a loop that fetches, a goroutine for each message being
-// handled, and one that renews their leases.
-type consumer struct {
-	*queue
-	handler Handler
-	*consumeOptions
-	fetching context.Context //nolint:containedctx // ends with the loop
-	handling context.Context //nolint:containedctx // ends with the last handler
-
-	changed   chan struct{}  // a hint that a worker is idle or that there is room
-	returning sync.WaitGroup // messages being given back
-
-	mu       sync.Mutex
-	idle     int // workers without a message; none while one waits
-	settling int // messages whose workers have gone on
-	running  map[*Delivery]*run
-	ahead    prefetch
-	watch    clockwork.Timer // on what waits, nil for none
+func (d delivery) Extend(ctx context.Context, length time.Duration) error {
+	return one(d.q.extend(ctx, []*Delivery{d.Delivery}, length))
 }
 
-func newConsumer(q *queue, h Handler, o *consumeOptions) *consumer {
-	return &consumer{
-		queue:          q,
-		handler:        h,
-		consumeOptions: o,
-		changed:        make(chan struct{}, 1),
-		idle:           o.workers,
-		running:        make(map[*Delivery]*run),
-		ahead:          newPrefetch(o, q.lease, q.clock.Now()),
+// observer records what a consumer does. Its Recorder is nil without providers.
+type observer struct {
+	*telemetry.Recorder
+	q *queue
+}
+
+func (o observer) StartProcess(ctx context.Context, d consumer.Delivery) (context.Context, consumer.Span) {
+	if o.Recorder == nil {
+		return ctx, nil
 	}
-}
-
-func (c *consumer) run(ctx context.Context) error {
-	var stop context.CancelFunc
-	c.fetching, stop = context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(c.stopping, stop)()
-	var abort context.CancelCauseFunc
-	c.handling, abort = context.WithCancelCause(context.WithoutCancel(ctx))
-	defer abort(nil)
-	defer c.telemetry.AddWorkers(c.workers)()
-	stopRenewing := c.keepRenewing(context.WithoutCancel(ctx))
-	defer stopRenewing()
-	c.fetch(c.fetching)
-	defer c.returning.Wait()
-	return c.drained(abort)
-}
-
-// fetch claims messages and hands them to the workers, until ctx ends, but not while the queue is paused. What no worker has
-// then is given back.
-func (c *consumer) fetch(ctx context.Context) {
-	for closed := false; ctx.Err() == nil && !closed; {
-		flowing, stop := c.gate.pass(ctx)
-		var unseen []*Delivery
-		unseen, closed = c.fetchWhile(flowing)
-		c.giveBack(unseen)
-		stop()
-	}
-}
-
-// fetchWhile returns what it has claimed when ctx ends, and whether the store is closed.
-func (c *consumer) fetchWhile(ctx context.Context) (unseen []*Delivery, closed bool) {
-	var failures int
-	for {
-		n := c.allowed(ctx, c.demand(ctx))
-		if n == 0 {
-			return nil, false
-		}
-		ds, err := c.receive(ctx, n)
-		c.spend(len(ds))
-		switch {
-		case ctx.Err() != nil || c.gate.isShut() || errors.Is(err, ErrClosed):
-			return ds, errors.Is(err, ErrClosed)
-		case err != nil:
-			failures++
-			c.telemetry.Failed(ctx, telemetry.FailedReceive, 1)
-			c.log.Warn("delayq: receiving failed; trying again", "err", err, "failures", failures)
-			c.pause(ctx, refetch.Delay(failures, err))
-		default:
-			failures = 0
-			c.hand(ds, n)
-		}
-	}
-}
-
-// refetch spaces the tries of a consumer whose store fails.
-var refetch = Exponential(50*time.Millisecond, 5*time.Second)
-
-func (c *consumer) pause(ctx context.Context, d time.Duration) {
-	t := c.clock.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.Chan():
-	case <-ctx.Done():
-	}
-}
-
-// obeyWithin is how long handlers may take to return once their contexts have ended.
-const obeyWithin = 5 * time.Second
-
-// drained waits until all workers are idle, as long as it may.
-func (c *consumer) drained(abort context.CancelCauseFunc) error {
-	left := c.busyAfter(c.drain)
-	if left == 0 {
-		return nil
-	}
-	level := slog.LevelWarn
-	if c.drain == 0 {
-		level = slog.LevelDebug // as was asked for
-	}
-	c.log.Log(context.Background(), level, "delayq: stopping handlers that outlived the drain", "handlers", left, "drain", c.drain)
-	abort(ErrDrain)
-	if left = c.busyAfter(obeyWithin); left > 0 {
-		c.telemetry.Failed(context.Background(), telemetry.IgnoredStop, left)
-		c.log.Error("delayq: handlers ignore their contexts; their messages return when the leases end", "handlers", left)
-		return ErrDrain
-	}
-	return nil
-}
-
-// busyAfter waits for d, or until all workers are idle, and returns how many are not.
-func (c *consumer) busyAfter(d time.Duration) (n int) {
-	t := c.clock.NewTimer(d)
-	defer t.Stop()
-	for n = c.busy(); n > 0; n = c.busy() {
-		select {
-		case <-c.changed:
-		case <-t.Chan():
-			return c.busy()
-		}
-	}
-	return 0
-}
-
-func (c *consumer) busy() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.workers - c.idle + c.settling
+	now := o.q.clock.Now()
+	return o.Recorder.StartProcess(ctx, d.(delivery).observed(now), now)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// DeadLetter is a message that failed too often, or that a worker gave up on.
+// DeadLetter is a message that failed too often, or that a worker made a dead letter.
 type DeadLetter = backend.DeadLetter
 
 // DeadLetters are the dead letters of one queue. Its methods return [ErrUnsupported] where the
@@ -104,7 +104,7 @@ func (l DeadLetters) redriveSome(ctx context.Context, ids []string) (n int, err 
 		if err != nil {
 			n--
 		}
-		if errors.Is(err, ErrNotFound) { // somebody else was faster
+		if errors.Is(err, ErrNotFound) { // another process was faster
 			errs[i] = nil
 		}
 	}

@@ -3,19 +3,21 @@ package delayq
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/lease"
 	"github.com/delayq/delayq/internal/telemetry"
 )
 
-// Delivery is a message in a worker's hands, until it is settled with Ack, Nack, Release or Dead or
-// its lease ends. Its methods are safe for concurrent use. When the message is no longer the caller's they
-// change nothing, and return [ErrSettled] where this Delivery was settled before, or is being settled by another
-// call that succeeds, and else [ErrLeaseLost]. A settling whose outcome is unknown may have happened:
-// the next one then returns ErrLeaseLost. After the queue's Close they return [ErrClosed].
+// Delivery is a message that a worker holds, until it is settled with Ack, Nack, Release or Dead or
+// its lease ends. Its methods are safe for concurrent use.
+//
+// Once the message is no longer the caller's they change nothing. They return [ErrSettled] when
+// this Delivery was settled before, or is being settled by another call that succeeds, and
+// otherwise [ErrLeaseLost]. A call whose outcome is unknown may have settled the message: the next
+// one then returns ErrLeaseLost. After the queue's Close they return [ErrClosed].
 type Delivery struct {
 	ID      string
 	Body    []byte
@@ -23,62 +25,91 @@ type Delivery struct {
 	Due     time.Time         // when it could be handed out, as the store rounded it
 
 	// Attempt is 1 the first time and rises by one each time the message is handed out
-	// again, also when the worker before died. A message given back untouched is not counted.
+	// again, also when the worker before died. A message that was released is not counted.
 	Attempt int
 
-	q        *queue
-	attempt  int  // as Attempt, which a handler may change
-	consumed bool // by a Consume, which renews the lease
-	lease    backend.Lease
-	taken    int64        // when it was taken by the queue's own clock, nanoseconds since 1970
-	until    atomic.Int64 // end of the lease by the store's clock, the same way
-	kept     atomic.Int64 // the same by the queue's own clock, for when the store cannot be asked
-	asked    atomic.Int64 // the same, as the latest Extend asked for it
-	ahead    int64        // of the queue's own clock is the store's, in nanoseconds, as the hand-out showed
-	settle   settlement
+	q       *queue
+	attempt int // as Attempt, which a handler may change
+	lease   lease.Lease
 }
 
-func (d *Delivery) take(q *queue, got *backend.Delivery) {
-	d.ID, d.Body, d.Headers, d.Due, d.Attempt = got.ID, got.Body, got.Headers, got.Due, got.Attempt
-	d.q, d.lease, d.attempt = q, got.Lease(), got.Attempt
+func (q *queue) Receive(ctx context.Context) (*Delivery, error) {
+	all, err := q.receive(ctx, 1)
+	if err != nil {
+		return nil, q.fail("receive", "", err)
+	}
+	q.observe(ctx, all)
+	return &all[0], nil
+}
+
+func (q *queue) ReceiveBatch(ctx context.Context, limit int) ([]*Delivery, error) {
+	if err := validLimit(limit); err != nil {
+		return nil, q.fail("receive", "", err)
+	}
+	all, err := q.receive(ctx, limit)
+	if err != nil {
+		return nil, q.fail("receive", "", err)
+	}
+	ds := make([]*Delivery, len(all))
+	for i := range all {
+		ds[i] = &all[i]
+	}
+	q.observe(ctx, all)
+	return ds, nil
+}
+
+// observe records messages that Receive returns.
+func (q *queue) observe(ctx context.Context, ds []Delivery) {
+	if q.telemetry == nil {
+		return
+	}
 	now := q.clock.Now()
-	d.taken = now.UnixNano()
-	d.keep(got.Until, now.Add(q.lease))
-	d.ahead = d.until.Load() - d.kept.Load()
+	observed := make([]telemetry.Delivery, len(ds))
+	for i := range ds {
+		observed[i] = ds[i].observed(now)
+	}
+	q.telemetry.Delivered(ctx, telemetry.Receive, observed...)
 }
 
-// heldSince is how long ago the message was taken.
-func (d *Delivery) heldSince(now time.Time) time.Duration {
-	return time.Duration(now.UnixNano() - d.taken)
-}
-
-func (d *Delivery) keep(until, kept time.Time) {
-	d.until.Store(until.UnixNano())
-	d.kept.Store(kept.UnixNano())
-}
-
-// lateness is how long before now, by the queue's own clock, the message was due by the store's: the two may differ.
-func (d *Delivery) lateness(now time.Time) time.Duration {
-	return max(time.Duration(now.UnixNano()+d.ahead-d.Due.UnixNano()), 0)
-}
-
-// observed returns what metrics and traces record of the delivery at a time of the queue's own clock.
+// observed returns what metrics and traces record of the delivery at a time of the queue's own
+// clock.
 func (d *Delivery) observed(now time.Time) telemetry.Delivery {
-	return telemetry.Delivery{ID: d.ID, BodySize: len(d.Body), Headers: d.Headers, Attempt: d.Attempt, Lateness: d.lateness(now)}
+	return telemetry.Delivery{
+		ID: d.ID, BodySize: len(d.Body), Headers: d.Headers, Attempt: d.Attempt, Lateness: d.lease.Late(d.Due, now),
+	}
+}
+
+func (q *queue) receive(ctx context.Context, limit int) ([]Delivery, error) {
+	if err := validContext(ctx); err != nil {
+		return nil, err
+	}
+	got, err := q.store.Receive(ctx, limit, q.lease)
+	if err != nil {
+		return nil, err
+	}
+	ds := make([]Delivery, len(got))
+	now := q.clock.Now()
+	for i := range got {
+		d, g := &ds[i], &got[i]
+		d.ID, d.Body, d.Headers, d.Due, d.Attempt = g.ID, g.Body, g.Headers, g.Due, g.Attempt
+		d.q, d.attempt = q, g.Attempt
+		d.lease.Take(g.Lease(), q.lease, now, g.Until)
+	}
+	return ds, nil
 }
 
 // LeaseUntil returns when the lease ends by the store's clock. It moves as the lease is extended.
-func (d *Delivery) LeaseUntil() time.Time { return time.Unix(0, d.until.Load()).UTC() }
+func (d *Delivery) LeaseUntil() time.Time { return d.lease.Until() }
 
-// Ack says that the message is done. It is deleted.
+// Ack marks the message as done. It is deleted.
 func (d *Delivery) Ack(ctx context.Context) error {
-	return d.settleBy(ctx, telemetry.Ack, nil, func() error {
-		return d.q.acks.Do(ctx, &[1]backend.Lease{d.lease})
+	return d.settle(ctx, telemetry.Ack, nil, func() error {
+		return d.q.acks.Do(ctx, &[1]backend.Lease{d.lease.Token()})
 	})
 }
 
-// Nack gives the message back, to be due again after delay, 0 to a hundred years. The attempt counts. The body stays, and so do the headers
-// without [NackHeaders].
+// Nack gives the message back, to be due again after delay, 0 to a hundred years. The attempt
+// counts. The body stays, and so do the headers without [NackHeaders].
 func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOption) error {
 	var o nackOptions
 	check := func() (err error) {
@@ -87,40 +118,43 @@ func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOp
 		}
 		return err
 	}
-	return d.settleBy(ctx, telemetry.Nack, check, func() error {
-		return d.q.nacks.Do(ctx, &[1]backend.Return{{Lease: d.lease, Delay: delay, NewHeaders: o.newHeaders, Headers: o.headers}})
+	return d.settle(ctx, telemetry.Nack, check, func() error {
+		return d.q.nacks.Do(ctx, &[1]backend.Return{
+			{Lease: d.lease.Token(), Delay: delay, NewHeaders: o.newHeaders, Headers: o.headers},
+		})
 	})
 }
 
-// Release gives the message back as if nobody had had it: it is due at once, at its old place in the order, and the attempt does not count.
-// It is for what was received and not begun, as when a worker stops. A message that failed is for [Delivery.Nack]: released, it would come
-// at once, again and again, and never reach [MaxAttempts].
+// Release gives the message back untouched: it is due at once, at its old place in the order, and
+// the attempt does not count. Use it for messages that were received and not begun, as when a
+// worker stops. Use [Delivery.Nack] for a message that failed: released, it would come back at
+// once, again and again, and never reach [MaxAttempts].
 func (d *Delivery) Release(ctx context.Context) error {
-	return d.settleBy(ctx, telemetry.Release, nil, func() error {
-		return d.q.nacks.Do(ctx, &[1]backend.Return{{Lease: d.lease, Untouched: true}})
+	return d.settle(ctx, telemetry.Release, nil, func() error {
+		return d.q.nacks.Do(ctx, &[1]backend.Return{{Lease: d.lease.Token(), Untouched: true}})
 	})
 }
 
-// Dead makes the message a dead letter, to be looked at with [Queue.Dead]. A reason of more
-// than 16 KiB is cut.
+// Dead makes the message a dead letter, which [Queue.Dead] lists. A reason of more than 16 KiB is
+// cut.
 func (d *Delivery) Dead(ctx context.Context, reason string) error {
-	return d.settleBy(ctx, telemetry.Dead, nil, func() error {
-		return one(d.q.store.Dead(ctx, []backend.Burial{{Lease: d.lease, Reason: cut(reason, backend.MaxReason)}}))
+	return d.settle(ctx, telemetry.Dead, nil, func() error {
+		return one(d.q.store.Dead(ctx, []backend.Burial{{Lease: d.lease.Token(), Reason: cut(reason, backend.MaxReason)}}))
 	})
 }
 
-// Extend makes the lease end that long from now, 1 ms to 24 h. Consume does it by itself while the handler runs, and leaves alone a lease
-// that was extended to end later than a renewal would have it. So in a
-// handler of Consume no Extend makes the lease shorter than [WithLease] says.
-func (d *Delivery) Extend(ctx context.Context, lease time.Duration) error {
-	if err := firstError(d.valid(ctx), validLease("lease", lease)); err != nil {
+// Extend makes the lease end that long from now, 1 ms to 24 h. Consume renews the lease by itself
+// while the handler runs, and leaves alone one that was extended to end later. In a handler of
+// Consume Extend never makes the lease shorter than [WithLease] says.
+func (d *Delivery) Extend(ctx context.Context, length time.Duration) error {
+	if err := firstError(d.valid(ctx), validLease("lease", length)); err != nil {
 		return d.fail(telemetry.Extend, err)
 	}
-	return d.fail(telemetry.Extend, one(d.q.extend(ctx, []*Delivery{d}, lease)))
+	return d.fail(telemetry.Extend, one(d.q.extend(ctx, []*Delivery{d}, length)))
 }
 
-// settleBy makes the one call that ends the delivery. While it is under way, the lease is not renewed.
-func (d *Delivery) settleBy(ctx context.Context, op string, check, call func() error) error {
+// settle makes the call that settles the delivery.
+func (d *Delivery) settle(ctx context.Context, op string, check, call func() error) error {
 	err := d.valid(ctx)
 	if err == nil && check != nil {
 		err = check()
@@ -128,18 +162,13 @@ func (d *Delivery) settleBy(ctx context.Context, op string, check, call func() e
 	if err != nil {
 		return d.fail(op, err)
 	}
-	began := d.q.telemetry.Start()
-	if err = ErrSettled; d.settle.begin() {
-		err = call()
-		d.settle.end(err)
-		err = d.settle.outcome(ctx, err)
+	began, settled := d.q.telemetry.Start(), 0
+	if err = d.lease.Settle(ctx, call); err == nil {
+		settled = 1
 	}
-	d.q.telemetry.Settled(ctx, op, 1-failures([]error{err}), began, err)
+	d.q.telemetry.Settled(ctx, op, settled, began, err)
 	return d.fail(op, err)
 }
-
-// ended reports whether the delivery is settled, or being settled, or lost.
-func (d *Delivery) ended() bool { return d.settle.ended() }
 
 func (d *Delivery) valid(ctx context.Context) error {
 	if d.q == nil {
@@ -166,7 +195,49 @@ func cut(s string, n int) string {
 	return s[:n]
 }
 
-// String helps a %v in a log; it leaves the body out.
+// String returns the id, attempt and due time, and leaves the body out, for logs.
 func (d *Delivery) String() string {
 	return fmt.Sprintf("message %s, attempt %d, due %s", d.ID, d.Attempt, d.Due.Format(time.RFC3339Nano))
+}
+
+// NackOption adds to a [Delivery.Nack].
+type NackOption func(*nackOptions) error
+
+type nackOptions struct {
+	newHeaders bool
+	headers    map[string]string
+}
+
+// NackHeaders replaces all headers of the message with h as it is given back; nil or empty leaves
+// none. To keep an old header, such as the trace of the push, put it into h. The limits are those
+// of a push, and the store copies h.
+//
+// A message that is not given back keeps its headers. After a nack whose outcome is unknown it has
+// the old ones or the new. A store at its limit may return [ErrFull] for headers larger than the
+// old ones; the lease then goes on. Where the backend lacks [ChangingHeaders], Nack returns
+// [ErrUnsupported] and changes nothing.
+func NackHeaders(h map[string]string) NackOption {
+	return func(o *nackOptions) error {
+		o.newHeaders, o.headers = true, h
+		return validHeaders(h)
+	}
+}
+
+func (q *queue) nackOptions(opts []NackOption) (nackOptions, error) {
+	if len(opts) == 0 {
+		return nackOptions{}, nil // an o below would be an allocation for each nack
+	}
+	var o nackOptions
+	for _, set := range opts {
+		if set == nil {
+			return o, backend.Invalid("nack option", described("nil"), "the result of NackHeaders")
+		}
+		if err := set(&o); err != nil {
+			return o, err
+		}
+	}
+	if o.newHeaders && !q.Supports(ChangingHeaders) {
+		return o, q.unsupported(ChangingHeaders.String())
+	}
+	return o, nil
 }

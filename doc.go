@@ -1,7 +1,7 @@
-// Package delayq is a delay queue: a message is pushed with a due time, stays hidden until
-// then, is handed to exactly one worker, and is handed out again until a worker says that it is
-// done. People use it for orders that cancel themselves after 30 minutes unpaid, reviews that
-// default after 7 days, reminders and retries.
+// Package delayq is a delay queue: a message is pushed with a due time, stays hidden until then, is
+// handed to exactly one worker, and is handed out again until a worker acknowledges it. People use
+// it for orders that cancel themselves after 30 minutes unpaid, reviews that default after 7 days,
+// reminders and retries.
 //
 //	q, err := delayq.New(ctx, "orders")
 //	id, err := q.Push(ctx, []byte("order 17"), delayq.After(30*time.Minute))
@@ -14,24 +14,28 @@
 //
 // [New] puts a queue on the backend given with [WithBackend], [Open] on the one that a URL names.
 // Without either, messages live in the process's memory. All backends pass one conformance suite;
-// what a backend cannot do answers [ErrUnsupported], and [Require] makes New fail at once instead.
+// what a backend cannot do returns [ErrUnsupported], and [Require] makes New fail at once instead.
 //
 // # Two ways to work
 //
-// [Queue.Consume] is the usual one: it calls a handler for each message, on several workers, renews
-// leases, retries, and makes dead letters of what fails too often. [Queue.Receive] hands out one message
-// and leaves all that to the caller.
+// [Consumer.Consume] is the usual one: it calls a handler for each message, on several workers,
+// renews leases, retries, and makes dead letters of messages that fail too often.
+// [Receiver.Receive] hands out one message and leaves all that to the caller.
+//
+// Package schedule pushes messages at intervals or by a cron expression.
 //
 // # What a user can rely on
 //
 // A message is never handed out before it is due by the store's clock. Once Push has returned nil,
 // it is handed out until a worker acknowledges it, or it is cancelled, or it becomes a dead letter.
 // While one worker's lease lasts, no other gets the message. A worker that dies gives it back by
-// not renewing the lease, and that attempt counts. So a message may be handled twice, where a worker
-// dies or stalls after its work and before its Ack: make handlers idempotent, by the message's id.
+// not renewing the lease, and that attempt counts. So a message may be handled twice, where a
+// worker dies or stalls after its work and before its Ack: make handlers idempotent, by the
+// message's id.
 //
 // # Terms
 //
-// A message is due at a time or after a delay. A worker holds it under a lease until it settles it: Ack
-// (done), Nack (back, after a delay), Release (back, as if untouched) or Dead (a dead letter, which Redrive brings back).
+// A message is due at a time or after a delay. A worker holds it under a lease until it settles it:
+// Ack (done), Nack (back, after a delay), Release (back, as if untouched) or Dead (a dead letter,
+// which Redrive brings back).
 package delayq

@@ -1,13 +1,15 @@
 package delayq
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/consumer"
+	"github.com/delayq/delayq/internal/lease"
 )
 
 // The errors that a store may return, matched with [errors.Is]. They are those of package backend,
@@ -32,22 +34,23 @@ var (
 	// ErrSettled says that the delivery was settled before through the same value, so that this
 	// call changed nothing. It takes the place of ErrLeaseLost, which a store returns in both
 	// cases.
-	ErrSettled = errors.New("delivery is settled already")
+	ErrSettled = lease.ErrSettled
 
 	// ErrDrain says that handlers were still running when a Consume had to end. Their messages are
-	// handed out again once their leases end.
-	ErrDrain = errors.New("handlers outlived the drain")
+	// handed out again when their leases end. It is also the cause of the end of the contexts of
+	// handlers that run longer than [Drain] allows.
+	ErrDrain = consumer.ErrDrain
 
-	// ErrTimeout is the cause of the end of a handler's context when it has taken longer than it
-	// may. The message failed with it, unless the handler returns nil all the same.
-	ErrTimeout = errors.New("handler took too long")
+	// ErrTimeout is the cause of the end of a handler's context when the handler takes longer than
+	// [Timeout] allows. The message fails with it, unless the handler returns nil all the same.
+	ErrTimeout = consumer.ErrTimeout
 
-	// ErrDrop is for a handler to return, by itself or wrapped: the message failed and is done all
-	// the same. It is acknowledged, and the error goes to the log.
+	// ErrDrop is for a handler to return, by itself or wrapped: the message failed and is not
+	// tried again. It is acknowledged, and the error goes to the log.
 	ErrDrop = errors.New("message dropped")
 
-	// ErrDeadLetter is for a handler to return, by itself or wrapped: trying again would not help,
-	// so the message becomes a dead letter now, whatever attempts are left.
+	// ErrDeadLetter is for a handler to return, by itself or wrapped: another attempt would not
+	// help, so the message becomes a dead letter at once, whatever attempts are left.
 	ErrDeadLetter = errors.New("message cannot be handled")
 )
 
@@ -59,7 +62,7 @@ type (
 	UnsupportedError = backend.UnsupportedError
 )
 
-// OpError says what was being done when Err happened.
+// OpError names the operation that failed, and its queue and message.
 type OpError struct {
 	Op    string // "push", "receive", …
 	Queue string
@@ -82,7 +85,7 @@ func (e *OpError) Error() string {
 	return b.String() + ": " + e.Err.Error()
 }
 
-// shortened quotes what may be no name or id at all, since it was refused for that.
+// shortened quotes a name or id, which may be of any length when it was rejected.
 func shortened(s string) string {
 	if len(s) > backend.MaxID {
 		return fmt.Sprintf("%q…", s[:backend.MaxID])
@@ -90,7 +93,7 @@ func shortened(s string) string {
 	return strconv.Quote(s)
 }
 
-// Unwrap returns what happened.
+// Unwrap returns Err.
 func (e *OpError) Unwrap() error {
 	if e == nil {
 		return nil
@@ -105,49 +108,30 @@ func opError(op, queue, id string, err error) error {
 	return &OpError{Op: op, Queue: queue, ID: id, Err: err}
 }
 
-// BatchError holds the outcome of each message of a batch of which some failed.
-type BatchError struct {
-	// Errs has one entry for each message, in order; nil where it succeeded.
-	Errs []error
-}
-
-func (e *BatchError) Error() string {
-	failed := e.Unwrap()
-	if len(failed) == 0 {
-		return "no message failed"
-	}
-	first := slices.IndexFunc(e.Errs, func(err error) bool { return err != nil })
-	return fmt.Sprintf("%d of %d messages failed; the first is Errs[%d]: %v", len(failed), len(e.Errs), first, e.Errs[first])
-}
-
-// Unwrap returns the errors of the messages that failed.
-func (e *BatchError) Unwrap() []error {
-	if e == nil {
-		return nil
-	}
-	var failed []error
-	for _, err := range e.Errs {
-		if err != nil {
-			failed = append(failed, err)
-		}
-	}
-	return failed
-}
-
-// batchError returns a BatchError when any of errs is one.
-func batchError(errs []error) error {
+func firstError(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
-			return &BatchError{Errs: errs}
+			return err
 		}
 	}
 	return nil
 }
 
-// one returns the outcome of a call on a single message.
-func one(errs []error) error {
-	if errs == nil {
-		return nil
+// described is a value that an error shows as it is, without quotes.
+type described string
+
+func validContext(ctx context.Context) error {
+	if ctx == nil {
+		return backend.Invalid("context", described("nil"), "context.Background() or one made from it")
 	}
-	return errs[0]
+	return nil
+}
+
+func validLimit(limit int) error { return within("limit", limit, 1, MaxBatch) }
+
+func within(what string, n, low, high int) error {
+	if n < low || n > high {
+		return backend.Invalid(what, n, fmt.Sprintf("%d to %d", low, high))
+	}
+	return nil
 }

@@ -124,29 +124,32 @@ func TestSentinelsAreReachable(t *testing.T) {
 	}
 }
 
-// Each sentinel that a store returns lives in backend/errors.go, is described there, and is exported here
-// once. The others, of handlers and deliveries, live here.
+// The sentinels that a store, a lease or a consumer returns live in the errors.go of package backend, or in the internal
+// packages. Each is described there and exported here once. Those that handlers return live here.
 func TestSentinelsAreExportedOnce(t *testing.T) {
 	t.Parallel()
-	theirs, ours := errorVars(t, "backend"), errorVars(t, ".")
-	for name, v := range theirs {
-		if v.file != "errors.go" {
-			t.Errorf("backend.%s is in %s, away from the others", name, v.file)
-		}
-		if !strings.HasPrefix(v.doc, name+" ") {
-			t.Errorf("backend.%s has no comment that begins with its name", name)
-		}
-		if v.value != "errors.New" {
-			t.Errorf("backend.%s is made by %s", name, v.value)
-		}
-		if _, ok := ours[name]; !ok {
-			t.Errorf("backend.%s is not exported by package delayq", name)
+	theirs, ours := make(map[string]string), errorVars(t, ".")
+	for pkg, dir := range map[string]string{"backend": "backend", "lease": "internal/lease", "consumer": "internal/consumer"} {
+		for name, v := range errorVars(t, dir) {
+			theirs[name] = pkg + "." + name
+			if pkg == "backend" && v.file != "errors.go" {
+				t.Errorf("backend.%s is in %s, away from the others", name, v.file)
+			}
+			if !strings.HasPrefix(v.doc, name+" ") {
+				t.Errorf("%s.%s has no comment that begins with its name", pkg, name)
+			}
+			if v.value != "errors.New" {
+				t.Errorf("%s.%s is made by %s", pkg, name, v.value)
+			}
+			if _, ok := ours[name]; !ok {
+				t.Errorf("%s.%s is not exported by package delayq", pkg, name)
+			}
 		}
 	}
 	for name, v := range ours {
-		want := "errors.New"
-		if _, ok := theirs[name]; ok {
-			want = "backend." + name
+		want, exported := theirs[name]
+		if !exported {
+			want = "errors.New"
 		}
 		if v.value != want {
 			t.Errorf("%s is %s, want %s", name, v.value, want)
@@ -154,7 +157,7 @@ func TestSentinelsAreExportedOnce(t *testing.T) {
 		if v.doc == "" {
 			t.Errorf("%s has no comment", name)
 		}
-		if _, ok := sentinels[name]; !ok && verdicts[name] == nil {
+		if _, ok := sentinels[name]; !ok && handlerErrors[name] == nil {
 			t.Errorf("%s is not tested", name)
 		}
 	}

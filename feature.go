@@ -2,7 +2,8 @@ package delayq
 
 import "github.com/delayq/delayq/backend"
 
-// Feature is something that not every backend can do, for [Require] and Queue.Supports.
+// Feature is an operation or a promise that not every backend has, for [Require] and
+// [Queue.Supports].
 type Feature = backend.Feature
 
 // The features. docs/guarantees.md says which backend has which.

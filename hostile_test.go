@@ -213,7 +213,6 @@ func TestBadLoggers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				q := newQueue(t, delayq.WithLogger(slog.New(bad)))
 				wantSurvival(t, q, func() error { panic("oops") }, 2)
-				must(t, q.Repeat(t.Context(), "ended", limited{delayq.Every(time.Hour), time.Now()}, nil))
 			})
 		})
 	}
@@ -405,20 +404,6 @@ func TestBadFormats(t *testing.T) {
 			})
 		})
 	}
-}
-
-// badSchedule panics.
-type badSchedule struct{}
-
-func (*badSchedule) Next(time.Time) time.Time { panic("oops") }
-
-func TestBadSchedule(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	err := q.Repeat(t.Context(), "report", (*badSchedule)(nil), nil)
-	wantOops(t, err)
-	wantIs(t, err, err)
-	wantCounts(t, q, delayq.Stats{})
 }
 
 func TestMiddlewareWithoutHandler(t *testing.T) {

@@ -39,9 +39,6 @@ var methods = map[string]func(*scene, context.Context) error{
 		return s.ExtendBatch(ctx, []*delayq.Delivery{s.held}, time.Minute)
 	},
 	"Queue.Consume": consuming(),
-	"Queue.Repeat": func(s *scene, ctx context.Context) error {
-		return s.Repeat(ctx, "name", delayq.Every(time.Hour), nil)
-	},
 	"Queue.Stats": func(s *scene, ctx context.Context) error {
 		_, err := s.Stats(ctx)
 		return err
@@ -155,7 +152,7 @@ func TestEndedContextChangesNothing(t *testing.T) {
 			s := newScene(t)
 			s.wantUnchanged(t, func() {
 				err := call(s, ended)
-				if name == "Queue.Consume" || name == "Queue.Repeat" { // which the end of its context stops, without an error
+				if name == "Queue.Consume" { // which the end of its context stops, without an error
 					must(t, err)
 					return
 				}

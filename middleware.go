@@ -6,12 +6,12 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Middleware wraps a handler: to log, to measure, to open a transaction around it. What it returns is called from many
-// goroutines.
+// Middleware wraps a handler: to log, to measure, to open a transaction around it. The handler that
+// it returns is called from many goroutines.
 type Middleware func(Handler) Handler
 
-// Use wraps the handler in middleware, of which the first is the outermost: it is called first and sees the others' errors. A second
-// Use goes on where the first ended. Panics pass through them.
+// Use wraps the handler in middleware. The first is the outermost: it is called first and sees the
+// errors of the others. A second Use adds to the first. Panics pass through middleware.
 func Use(ms ...Middleware) ConsumeOption {
 	return func(o *consumeOptions) error {
 		if slices.ContainsFunc(ms, func(m Middleware) bool { return m == nil }) {

@@ -1,6 +1,7 @@
 package delayq
 
 import (
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -65,10 +66,17 @@ func WithLease(d time.Duration) Option {
 	}
 }
 
-// WithClock runs the queue on another clock than the store's own: clockwork.NewFakeClock
-// in a test, which then passes days in no time. Lease renewal, retries and [Drain] move with
-// that clock too. A backend that cannot answers [ErrUnsupported]. The memory backend needs no option
-// inside a testing/synctest bubble.
+func validLease(what string, d time.Duration) error {
+	if d < backend.MinLease || d > backend.MaxLease {
+		return backend.Invalid(what, d, fmt.Sprintf("%v to %v", backend.MinLease, backend.MaxLease))
+	}
+	return nil
+}
+
+// WithClock runs the queue on another clock than the store's own: clockwork.NewFakeClock in a test,
+// which then passes days in no time. Lease renewal, retries and [Drain] move with that clock too. A
+// backend that cannot returns [ErrUnsupported]. The memory backend needs no option inside a
+// testing/synctest bubble.
 func WithClock(c clockwork.Clock) Option {
 	return func(o *options) error {
 		if c == nil {
@@ -79,8 +87,7 @@ func WithClock(c clockwork.Clock) Option {
 	}
 }
 
-// WithLogger sets where the queue logs what no caller can be told, by default
-// [slog.Default].
+// WithLogger sets where the queue logs errors that no call returns, by default [slog.Default].
 func WithLogger(l *slog.Logger) Option {
 	return func(o *options) error {
 		if l == nil {
@@ -91,9 +98,10 @@ func WithLogger(l *slog.Logger) Option {
 	}
 }
 
-// WithMeterProvider has the queue keep metrics there, by default nowhere: otel.GetMeterProvider() for those of the whole
-// process. docs/observability.md lists them. Where the backend can count its messages, each collection asks the store once
-// for each queue, and waits 5 s for it at most.
+// WithMeterProvider sets where the queue keeps metrics, by default nowhere. Pass
+// otel.GetMeterProvider() for the provider of the whole process. docs/observability.md lists the
+// metrics. Where the backend can count its messages, each collection calls the store once per
+// queue, and waits 5 s for it at most.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return func(o *options) error {
 		if p == nil {
@@ -104,9 +112,10 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 	}
 }
 
-// WithTracerProvider has the queue make a span for each push, and one around each message that Consume hands to its handler,
-// by default none: otel.GetTracerProvider() for those of the whole process. A message then carries the trace of its push in its
-// headers, as [WithPropagator] says, and the span of the handler, whose context has it, links to that of the push.
+// WithTracerProvider makes a span for each push, and one around each message that Consume hands to
+// its handler; by default there are none. Pass otel.GetTracerProvider() for the provider of the
+// whole process. A message then carries the trace of its push in its headers, as [WithPropagator]
+// says. The handler's context carries the handler's span, which links to the span of the push.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return func(o *options) error {
 		if p == nil {
@@ -117,12 +126,14 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 	}
 }
 
-// WithPropagator sets what messages carry from push to handler where there is a [WithTracerProvider], by default the W3C trace
-// context of spans that are recorded: the headers "traceparent" and "tracestate", about 70 bytes of each message for as long as
-// it waits. otel.GetTextMapPropagator() carries what the process carries elsewhere, baggage perhaps.
+// WithPropagator sets the headers that messages carry from push to handler with a
+// [WithTracerProvider]. The default is the W3C trace context of spans that are recorded:
+// "traceparent" and "tracestate", about 70 bytes of each message. otel.GetTextMapPropagator()
+// carries the process's own, such as baggage.
 //
-// Workers see these headers as any others. None are added where the backend keeps no headers, where the pusher has set one of
-// them, or where they would take the message's headers beyond their limit.
+// Workers see these headers like any others. None are added where the backend keeps no headers,
+// where the pusher has set one of them, or where they would exceed the limit of the message's
+// headers.
 func WithPropagator(p propagation.TextMapPropagator) Option {
 	return func(o *options) error {
 		if p == nil {

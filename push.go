@@ -1,16 +1,93 @@
 package delayq
 
 import (
+	"bufio"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
+	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/oklog/ulid/v2"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/batcher"
 	"github.com/delayq/delayq/internal/telemetry"
 )
+
+// Message is one message of a [Pusher.PushBatch]. Its zero value is a message without content, due
+// at once.
+type Message = backend.Message
+
+// PushOption sets a part of a message in Push.
+type PushOption func(*Message) error
+
+func apply(m *Message, opts []PushOption) error {
+	for _, set := range opts {
+		if set == nil {
+			return backend.Invalid("push option", described("nil"), "the result of After, At, ID, UniqueFor or Header")
+		}
+		if err := set(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// After makes the message due that long from now by the store's clock, so that a wrong
+// clock in this process does no harm: 0 to a hundred years.
+func After(d time.Duration) PushOption {
+	return func(m *Message) error {
+		m.Delay = d
+		return nil
+	}
+}
+
+// At makes the message due at t, from 1970 to 2200, by the store's clock. A time in the past
+// is due at once.
+func At(t time.Time) PushOption {
+	return func(m *Message) error {
+		m.Due = t
+		return validDue(t)
+	}
+}
+
+// ID gives the message an id, as [Message] describes, under which a push can be retried. Push
+// returns [ErrUnsupported] where the backend lacks [OwnIDs].
+func ID(id string) PushOption {
+	return func(m *Message) error {
+		m.ID = id
+		return validID(id)
+	}
+}
+
+// UniqueFor keeps the id that [ID] gives taken for that long after the push, by the store's clock,
+// whatever becomes of the message: 1 ms to 400 days, 0 for off. A second push of the id within that
+// time returns [ErrDuplicate]. Push returns [ErrInvalid] without an ID, and [ErrUnsupported] where
+// the backend lacks [UniqueWindows].
+func UniqueFor(d time.Duration) PushOption {
+	return func(m *Message) error {
+		m.UniqueFor = d
+		return validWindow(d)
+	}
+}
+
+// Header adds a header, or replaces it. Push returns [ErrUnsupported] where the backend lacks
+// [Headers].
+func Header(key, value string) PushOption {
+	return func(m *Message) error {
+		if m.Headers == nil {
+			m.Headers = make(map[string]string)
+		}
+		m.Headers[key] = value
+		return nil
+	}
+}
 
 // How many calls may be in flight before others wait for one of them. With few, two callers on a
 // long round trip wait for each other, and each gets half of what it had alone. With many, batches
@@ -60,7 +137,7 @@ func (q *queue) Push(ctx context.Context, body []byte, opts ...PushOption) (stri
 	item := &[1]backend.Message{m}
 	ctx, pushing := q.telemetry.StartPush(ctx, item[:])
 	if err = q.pushes.Do(ctx, item); err == nil {
-		m.ID = item[0].ID // also where the store made it
+		m.ID = item[0].ID // also where the store assigned it
 	}
 	err = pushed(err, made)
 	pushing.End(ctx, item[:], err)
@@ -90,8 +167,8 @@ func (q *queue) PushBatch(ctx context.Context, ms []Message) ([]string, error) {
 	return ids, q.fail("push", "", batchError(errs))
 }
 
-// idsOf returns the ids of messages that were pushed. A store that makes them has made none for
-// what it refused.
+// idsOf returns the ids of messages that were pushed. A store that assigns the ids assigns none to
+// messages that it rejects.
 func (q *queue) idsOf(ms []backend.Message, errs []error) []string {
 	ids := make([]string, len(ms))
 	for i := range ms {
@@ -102,7 +179,7 @@ func (q *queue) idsOf(ms []backend.Message, errs []error) []string {
 	return ids
 }
 
-// prepare validates a message and gives it an id where it has none, and the store makes none.
+// prepare validates a message, and gives it an id where it has none and the store assigns none.
 func (q *queue) prepare(ctx context.Context, m *Message) (madeID bool, err error) {
 	if err := firstError(validContext(ctx), q.validUnique(m)); err != nil {
 		return false, err
@@ -113,8 +190,8 @@ func (q *queue) prepare(ctx context.Context, m *Message) (madeID bool, err error
 	return madeID, q.validMessage(m)
 }
 
-// pushed judges the outcome of a push. Nobody else has an id that was made here, so a
-// message of that id is this one, stored by an earlier try of the client library.
+// pushed returns the outcome of a push. An id that was made here belongs to no other message, so
+// ErrDuplicate means that an earlier try of the client library stored it.
 func pushed(err error, madeID bool) error {
 	if madeID && errors.Is(err, ErrDuplicate) {
 		return nil
@@ -140,4 +217,157 @@ func (q *queue) Reschedule(ctx context.Context, id string, due time.Time) error 
 	err := one(q.store.Reschedule(ctx, []backend.Move{{ID: id, Due: due}}))
 	q.telemetry.Operation(ctx, telemetry.Reschedule, began, err)
 	return q.fail("reschedule", id, err)
+}
+
+func (q *queue) validMessage(m *Message) error {
+	if err := q.validPushID(m.ID); err != nil {
+		return err
+	}
+	if err := validBody(m.Body, q.traits); err != nil {
+		return err
+	}
+	if err := q.validHeaders(m.Headers); err != nil {
+		return err
+	}
+	if m.Due.IsZero() {
+		return validDelay(m.Delay, q.traits)
+	}
+	if m.Delay != 0 {
+		return backend.Invalid("message", described("with a due time and a delay"), "one of the two")
+	}
+	return validDue(m.Due)
+}
+
+func (q *queue) validPushID(id string) error {
+	switch {
+	case q.Supports(OwnIDs):
+		return validID(id)
+	case id != "":
+		return q.unsupported("pushes with an id")
+	default:
+		return nil
+	}
+}
+
+func validID(id string) error {
+	if id == "" || len(id) > backend.MaxID || !printable(id) {
+		return backend.Invalid("id", id, "1 to 255 bytes of UTF-8 without control characters")
+	}
+	return nil
+}
+
+// validUnique is called before a message without an id gets one: no caller would push that id
+// again.
+func (q *queue) validUnique(m *Message) error {
+	switch {
+	case m.UniqueFor == 0:
+		return nil
+	case !q.Supports(UniqueWindows):
+		return q.unsupported(UniqueWindows.String())
+	case m.ID == "":
+		return backend.Invalid("UniqueFor", described("without an ID"), "with an ID, which is what stays taken")
+	}
+	return validWindow(m.UniqueFor)
+}
+
+func validWindow(d time.Duration) error {
+	if d != 0 && (d < backend.MinUnique || d > backend.MaxUnique) {
+		return backend.Invalid("UniqueFor", d, fmt.Sprintf("0, or %v to %v", backend.MinUnique, backend.MaxUnique))
+	}
+	return nil
+}
+
+func printable(s string) bool {
+	return utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0
+}
+
+func validBody(body []byte, traits backend.Traits) error {
+	limit := backend.MaxBody
+	if traits.MaxBody > 0 {
+		limit = traits.MaxBody
+	}
+	if len(body) > limit {
+		return backend.Invalid("body", described(fmt.Sprintf("of %d bytes", len(body))), fmt.Sprintf("up to %d bytes", limit))
+	}
+	return nil
+}
+
+// reservedPrefix begins the headers that a backend may add for itself.
+const reservedPrefix = "delayq-"
+
+func (q *queue) validHeaders(headers map[string]string) error {
+	if len(headers) > 0 && !q.Supports(Headers) {
+		return q.unsupported("headers")
+	}
+	return validHeaders(headers)
+}
+
+func validHeaders(headers map[string]string) error {
+	for k := range headers {
+		if k == "" || len(k) > backend.MaxHeaderKey || !printable(k) {
+			return backend.Invalid("header key", k, "1 to 255 bytes of UTF-8 without control characters")
+		}
+		if strings.HasPrefix(k, reservedPrefix) {
+			return backend.Invalid("header key", k, `one that does not begin with "delayq-"`)
+		}
+	}
+	if total := headerBytes(headers); total > backend.MaxHeaders {
+		return backend.Invalid("headers", described(fmt.Sprintf("of %d bytes", total)),
+			fmt.Sprintf("up to %d bytes in all, with %d for each header beside its key and value", backend.MaxHeaders, backend.HeaderCost))
+	}
+	return nil
+}
+
+func headerBytes(headers map[string]string) (total int) {
+	for k, v := range headers {
+		total += len(k) + len(v) + backend.HeaderCost
+	}
+	return total
+}
+
+func validDelay(d time.Duration, traits backend.Traits) error {
+	if limit := maxDelay(traits); d < 0 || d > limit {
+		return backend.Invalid("delay", d, fmt.Sprintf("0 to %v", limit))
+	}
+	return nil
+}
+
+func maxDelay(traits backend.Traits) time.Duration {
+	if traits.MaxDelay > 0 {
+		return traits.MaxDelay
+	}
+	return backend.MaxDelay
+}
+
+func validDue(t time.Time) error {
+	if t.Before(backend.EarliestDue) || t.After(backend.LatestDue) {
+		return backend.Invalid("due time", t, fmt.Sprintf("%s to %s",
+			backend.EarliestDue.Format(time.RFC3339), backend.LatestDue.Format(time.RFC3339)))
+	}
+	return nil
+}
+
+// ids makes the ids of all queues of this process.
+var ids = idSource{entropy: ulid.Monotonic(bufio.NewReader(rand.Reader), 0)}
+
+// An idSource makes ids that sort in the order in which they are made, also by several goroutines
+// and when the clock is set back.
+type idSource struct {
+	mu      sync.Mutex
+	ms      uint64                 // of the last id; never goes back
+	entropy *ulid.MonotonicEntropy // 80 random bits a millisecond, then counted up by random steps
+}
+
+func newID() string { return ids.next(time.Now()).String() }
+
+func (s *idSource) next(now time.Time) ulid.ULID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ms = max(s.ms, uint64(max(now.UnixMilli(), 0)))
+	id, err := ulid.New(s.ms, s.entropy)
+	if err != nil { // the count overflowed its 80 bits
+		s.ms++
+		id = ulid.MustNew(s.ms, s.entropy)
+	}
+	return id
 }

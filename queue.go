@@ -4,154 +4,48 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/background"
 	"github.com/delayq/delayq/internal/batcher"
+	"github.com/delayq/delayq/internal/consumer"
 	"github.com/delayq/delayq/internal/guard"
 	"github.com/delayq/delayq/internal/telemetry"
 	"github.com/delayq/delayq/memory"
 )
 
 // Queue is a delay queue: a message stays hidden until it is due, is handed to
-// exactly one worker, and is handed out again until a worker says that it is done.
+// exactly one worker, and is handed out again until a worker acknowledges it.
 //
-// [New] and [Open] return the only implementation; methods may be added. Every method
-// is safe for concurrent use and answers [ErrClosed] after Close and [ErrInvalid] to an
-// argument that cannot be used. All but Consume and Close block for no longer than their
-// context allows, cancelled or expired, also while the store does not reply. The error of such a call matches that of its
-// context, and [ErrOutcomeUnknown] where the store may have been told: repeating the call does no harm. Errors are of type [*OpError].
+// [New] and [Open] return the only implementation, and methods may be added. An application that
+// fakes its queue asks for the smaller interface that it needs: [Pusher], [Canceler], [Receiver],
+// [Consumer] or [Inspector].
+//
+// Every method is safe for concurrent use, and returns [ErrClosed] after Close and [ErrInvalid] for
+// an argument that cannot be used. All but Consume and Close return when their context ends,
+// also while the store does not reply. The error of such a call matches that of its context, and
+// [ErrOutcomeUnknown] when the store may have received it: repeating the call does no harm. Errors
+// are of type [*OpError].
 type Queue interface {
-	// Push stores a message that is due at once, or when [After] or [At] says. It
-	// returns the message's id: the one given with [ID], or a new one, which sorts by
-	// the time of the push. When err is nil the message is stored as durably as the
-	// backend keeps any. The id is returned with most errors too: push again with it, and the message
-	// is stored once, on every backend with the feature [Deduplicating]. A backend without
-	// [OwnIDs] makes the id: it returns [ErrUnsupported] for [ID], and there is none after an error.
-	// [UniqueFor] keeps the id taken when the message is gone.
-	//
-	// After [ErrInvalid], [ErrUnsupported], [ErrFull] and [ErrDuplicate] the message is not stored. [ErrUnavailable] is temporary: wait, and push
-	// again. Without [ErrOutcomeUnknown] beside it nothing was stored. After ErrOutcomeUnknown, the end of ctx and any
-	// other error the message may be stored or not.
-	//
-	// ErrDuplicate is success to a caller that repeats its own push. It is not where the first message is another one, above all for a handler
-	// that pushes the id of the message that it handles: that one is in flight, stays as it is, and is gone with the ack. Such
-	// a handler gives its message back, as with [RetryAfter], or pushes another id.
-	//
-	// Concurrent calls of Push, Ack and Nack share round trips to stores that need them. Calls are never
-	// delayed for that: those that arrive while others are in flight are sent together.
-	Push(ctx context.Context, body []byte, opts ...PushOption) (id string, err error)
+	Pusher
+	Canceler
+	Receiver
+	Consumer
+	Inspector
 
-	// PushBatch stores messages in one round trip where the backend has one, and
-	// returns their ids in the order of ms. When a message is invalid none is stored.
-	// When the store refuses some, the others are stored, and the error is a
-	// [*BatchError] with an entry for each. At most [MaxBatch] messages. A batch has no limit of bytes of its own: each message has one,
-	// and process and store hold all of them at once. Ids are also returned for messages that failed or whose
-	// outcome is unknown, to push again with. Where the backend makes the ids, those of refused messages are empty.
-	PushBatch(ctx context.Context, ms []Message) (ids []string, err error)
-
-	// Cancel takes a message back. When it returns nil the message will never be
-	// handed out. It answers [ErrInFlight] when a worker has it, [ErrNotFound] when
-	// it is done, dead or unknown, and [ErrUnsupported] where the backend cannot.
-	Cancel(ctx context.Context, id string) error
-
-	// Reschedule makes a message that waits due at another time, sooner or later. The
-	// rest of it stays as it is. Errors are those of Cancel.
-	Reschedule(ctx context.Context, id string, due time.Time) error
-
-	// Receive waits for a message to be due and takes it under a lease of the length
-	// set with [WithLease]. Settle it before the lease ends, or [Delivery.Extend] the
-	// lease: a message whose lease ends is handed out again. When ctx ends, nothing is
-	// taken and nothing lost. After any other error, [ErrUnavailable] above all, call it again, after a pause: a message that was
-	// taken and did not arrive comes again.
-	Receive(ctx context.Context) (*Delivery, error)
-
-	// ReceiveBatch waits like Receive and takes up to limit messages that are due by
-	// then, at least one, each under a lease of its own; 1 <= limit <= [MaxBatch].
-	ReceiveBatch(ctx context.Context, limit int) ([]*Delivery, error)
-
-	// AckBatch acknowledges messages in one round trip where the backend has one. When
-	// it fails for some, the error is a [*BatchError] with an entry for each, [ErrSettled] for those that
-	// were settled before.
-	AckBatch(ctx context.Context, ds []*Delivery) error
-
-	// NackBatch gives messages back as [Delivery.Nack] does, each to be due again after delay. It reports errors as AckBatch does, as do
-	// the next three.
-	NackBatch(ctx context.Context, ds []*Delivery, delay time.Duration) error
-
-	// ReleaseBatch gives messages back untouched, as [Delivery.Release] does: what a worker that stops has received and not begun.
-	ReleaseBatch(ctx context.Context, ds []*Delivery) error
-
-	// DeadBatch makes messages dead letters with one reason, as [Delivery.Dead] does.
-	DeadBatch(ctx context.Context, ds []*Delivery, reason string) error
-
-	// ExtendBatch makes the leases end that long from now, as [Delivery.Extend] does.
-	ExtendBatch(ctx context.Context, ds []*Delivery, lease time.Duration) error
-
-	// Consume calls h for each message as it becomes due until ctx ends or the queue is
-	// closed, and settles the message by what h returns: nil acknowledges it, an
-	// error or a panic gives it back to be due again later, and after the last attempt
-	// makes it a dead letter. While h runs, the lease is renewed. See [Workers],
-	// [Retry], [MaxAttempts] and [Drain] for what can be set, and [ValidateConsumeOptions].
-	//
-	// The contexts of handlers carry the values of ctx, but do not end with it.
-	//
-	// When it stops it takes no more messages, gives back untouched what h has not seen, and
-	// waits for handlers as long as [Drain] says, and five seconds more. It returns nil once
-	// all have returned, and [ErrDrain] when some have not. Failures of the store, [ErrUnavailable] and any other, do not
-	// stop it: it logs them and tries again, less and less often.
-	//
-	// A handler that a stop ends early gives its message back untouched, and the attempt does not count. It does count where the handler has
-	// had the message for an hour, so that one that hangs until each stop reaches [MaxAttempts].
-	Consume(ctx context.Context, h Handler, opts ...ConsumeOption) error
-
-	// Repeat pushes a message with this body at each occurrence of the schedule, until ctx ends or the queue is closed;
-	// then it returns nil. However many processes run it with one name, each occurrence is one message. See [Schedule].
-	//
-	// It pushes the next occurrence as soon as the one before is due, as a message due then, with an id made of the
-	// name and the time, such as "report@2026-05-01T12:00:00Z", and with [UniqueFor] an hour and more beyond it: the
-	// clocks of the processes may differ by up to an hour. So the next occurrence also comes when all of these
-	// processes end meanwhile; those after it do not, and nobody makes up for them. It also comes when the schedule has
-	// changed since: Cancel takes it back by its id. An occurrence farther ahead than 399 days, or than the backend's
-	// longest delay, is pushed when no more than that is left.
-	//
-	// Failures of the store do not stop it: it logs them and tries again, less and less often. An occurrence that it
-	// could not push until a minute after its time is left out, and that is logged too.
-	//
-	// The name is 1 to 200 bytes of UTF-8 without control characters. Of the options only [Header] may be given. It
-	// answers [ErrUnsupported] where the backend lacks [OwnIDs] or [UniqueWindows], and returns nil early, and logs it, when the
-	// schedule has no further occurrence. A schedule that panics is an error.
-	Repeat(ctx context.Context, name string, s Schedule, body []byte, opts ...PushOption) error
-
-	// Pause makes every Consume of this handle take no more messages, until Resume; other handles and processes go on. Handlers that run
-	// finish, and what none has seen is given back untouched. It does not block, nor does Resume, and calling either twice is
-	// calling it once. Receive is not held back.
-	Pause()
-
-	// Resume ends a Pause.
-	Resume()
-
-	// Stats counts the queue's messages, those that other processes hold included. It
-	// answers [ErrUnsupported] where the backend cannot count.
-	Stats(ctx context.Context) (Stats, error)
-
-	// Peek returns up to limit messages that wait, the first due first, without taking them: it counts no attempt and
-	// keeps nobody from them. cursor is "" at the start, then what the call before returned; next is "" after the last, and
-	// a page may be short, or empty, before that. 1 <= limit <= [MaxBatch]. Messages in flight and dead letters are left out.
-	//
-	// It is a look at what goes on changing. Of the messages that are not due yet, those that come, go or move while pages are
-	// read make it skip none of the others. A page is a few hundred messages at most on some backends, whatever limit says. On
-	// a memory backend it costs a walk over what comes before it. It answers [ErrUnsupported] where the backend cannot.
-	Peek(ctx context.Context, cursor string, limit int) (page []Pending, next string, err error)
-
-	// Purge deletes all that the store keeps of the queue, for every process: messages that wait, messages in flight, dead
-	// letters, what is quarantined, and ids that [UniqueFor] keeps taken. Handlers that run go on, lose their
-	// leases, and get [ErrLeaseLost] when they settle. What was pushed before the call is gone when it returns nil; what is pushed
-	// meanwhile may be. It returns how many messages it deleted, as far as is known where a reply was lost. It answers
-	// [ErrUnsupported] where the backend cannot.
+	// Purge deletes everything that the store keeps of the queue, for every process: messages that
+	// wait, messages in flight, dead letters, quarantined messages, and ids that [UniqueFor] keeps
+	// taken. Handlers that run go on, lose their leases, and get [ErrLeaseLost] when they settle.
+	// What was pushed before the call is gone when Purge returns nil; what is pushed meanwhile may
+	// be. It returns how many messages it deleted, as far as is known when a reply was lost, and
+	// [ErrUnsupported] where the backend lacks [Purging].
 	Purge(ctx context.Context) (removed int64, err error)
 
 	// Supports reports whether the backend has a feature.
@@ -160,30 +54,154 @@ type Queue interface {
 	// Dead gives access to the queue's dead letters.
 	Dead() DeadLetters
 
-	// Close stops every Consume and Repeat and waits until they have returned, which may take as long as its
-	// [Drain] and five seconds more, then wakes every Receive with [ErrClosed]. Messages stay in the store, except those of a memory
-	// backend that New made by itself. A handler must not call Close. A second
-	// Close does nothing. Where the store does not reply, Close waits for what is under way, on Redis for up to five seconds.
+	// Close stops every Consume, and every Repeat of package schedule, and waits until they have
+	// returned, which may take as long as their [Drain] and five seconds more. Then it ends every
+	// Receive with [ErrClosed]. Messages stay in the store, except those of a memory backend that
+	// New made by itself. A handler must not call Close. A second Close does nothing. While the
+	// store does not reply, Close waits for the calls that are under way, on Redis for up to five
+	// seconds.
 	Close() error
 }
 
-// Handler handles one message: nil means done, and an error that it failed; [ErrDrop], [ErrDeadLetter] and [RetryAfter] say more. ctx ends when
-// the handler must stop: its lease is lost, it has taken longer than [Timeout] allows, or a stop longer than [Drain] does. [context.Cause]
-// is [ErrLeaseLost], [ErrTimeout] or [ErrDrain]. The handler may settle the message itself; what it
-// returns then only goes to the log.
-type Handler func(ctx context.Context, d *Delivery) error
+// Pusher is the part of a [Queue] that stores messages.
+type Pusher interface {
+	// Push stores a message that is due at once, or when [After] or [At] says. It returns the
+	// message's id: the one given with [ID], or a new one, which sorts by the time of the push.
+	// When err is nil the message is stored as durably as the backend keeps any.
+	//
+	// The id is returned with most errors too. To retry, push again with that id: every backend
+	// with the feature [Deduplicating] then stores the message once. [UniqueFor] keeps the id taken
+	// when the message is gone. A backend that lacks [OwnIDs] assigns the id: it returns
+	// [ErrUnsupported] for [ID], and no id with an error.
+	//
+	// After [ErrInvalid], [ErrUnsupported], [ErrFull] and [ErrDuplicate] the message is not stored.
+	// [ErrUnavailable] is temporary: wait, and push again. If it does not also match
+	// [ErrOutcomeUnknown], nothing was stored. After ErrOutcomeUnknown, the end of ctx and any
+	// other error the message may be stored or not.
+	//
+	// Treat ErrDuplicate as success when you retry your own push, and only then. A handler that
+	// pushes the id of its own message gets ErrDuplicate, since that message is in flight, and its
+	// ack deletes the message. Such a handler returns [RetryAfter], or pushes another id.
+	//
+	// Concurrent calls of Push, Ack and Nack share round trips to stores that need them. Calls are
+	// never delayed to form a batch: calls that arrive while a request is in flight are sent
+	// together in the next one.
+	Push(ctx context.Context, body []byte, opts ...PushOption) (id string, err error)
 
-// MaxBatch is the largest number of messages, ids or dead letters in one call.
-const MaxBatch = 10_000
+	// PushBatch stores messages in one round trip where the backend has one, at most [MaxBatch],
+	// and returns their ids in the order of ms. When a message is invalid none is stored. When the
+	// store rejects some, the others are stored, and the error is a [*BatchError] with an entry for
+	// each. Ids are also returned for messages that failed or whose outcome is unknown, to push
+	// again with; where the backend assigns the ids, those of rejected messages are empty.
+	//
+	// Each message has a limit of bytes, and the batch has none: process and store hold all of its
+	// messages at once.
+	PushBatch(ctx context.Context, ms []Message) (ids []string, err error)
+}
+
+// Canceler is the part of a [Queue] that changes messages which wait.
+type Canceler interface {
+	// Cancel deletes a message that waits. When it returns nil the message will never be handed
+	// out. It returns [ErrInFlight] when a worker holds the message, [ErrNotFound] when it is done,
+	// dead or unknown, and [ErrUnsupported] where the backend lacks [Cancelling].
+	Cancel(ctx context.Context, id string) error
+
+	// Reschedule makes a message that waits due at another time, sooner or later, and changes
+	// nothing else. It returns the errors of Cancel, and needs the feature [Rescheduling].
+	Reschedule(ctx context.Context, id string, due time.Time) error
+}
+
+// Receiver is the part of a [Queue] for workers with a loop of their own.
+type Receiver interface {
+	// Receive waits for a message to be due and takes it under a lease of the length set with
+	// [WithLease]. Settle it before the lease ends, or [Delivery.Extend] the lease: a message whose
+	// lease ends is handed out again. When ctx ends, nothing is taken and nothing is lost. After
+	// any other error, [ErrUnavailable] above all, call it again after a pause: a message that was
+	// taken and did not arrive is handed out again.
+	Receive(ctx context.Context) (*Delivery, error)
+
+	// ReceiveBatch waits like Receive and takes up to limit messages that are due by
+	// then, at least one, each under a lease of its own; 1 <= limit <= [MaxBatch].
+	ReceiveBatch(ctx context.Context, limit int) ([]*Delivery, error)
+
+	// AckBatch acknowledges messages in one round trip where the backend has one. When it fails for
+	// some, the error is a [*BatchError] with an entry for each, [ErrSettled] for those that were
+	// settled before.
+	AckBatch(ctx context.Context, ds []*Delivery) error
+
+	// NackBatch gives messages back as [Delivery.Nack] does, each to be due again after delay. It
+	// returns errors as AckBatch does, and so do the next three methods.
+	NackBatch(ctx context.Context, ds []*Delivery, delay time.Duration) error
+
+	// ReleaseBatch gives messages back untouched, as [Delivery.Release] does: those that a worker
+	// has received and not begun when it stops.
+	ReleaseBatch(ctx context.Context, ds []*Delivery) error
+
+	// DeadBatch makes messages dead letters with one reason, as [Delivery.Dead] does.
+	DeadBatch(ctx context.Context, ds []*Delivery, reason string) error
+
+	// ExtendBatch makes the leases end that long from now, as [Delivery.Extend] does.
+	ExtendBatch(ctx context.Context, ds []*Delivery, lease time.Duration) error
+}
+
+// Consumer is the part of a [Queue] that runs handlers.
+type Consumer interface {
+	// Consume calls h for each message as it becomes due until ctx ends or the queue is
+	// closed, and settles the message by the result of h: nil acknowledges it, an
+	// error or a panic gives it back to be due again later, and after the last attempt
+	// makes it a dead letter. While h runs, the lease is renewed. The options are [Workers],
+	// [Retry], [MaxAttempts], [Timeout], [Drain], [Prefetch], [RateLimit] and [Use]; see also
+	// [ValidateConsumeOptions].
+	//
+	// The contexts of handlers carry the values of ctx, but do not end with it.
+	//
+	// When it stops it takes no more messages, gives back untouched those that h has not seen, and
+	// waits for handlers as long as [Drain] says, and five seconds more. It returns nil once
+	// all have returned, and [ErrDrain] when some have not. Failures of the store, such as
+	// [ErrUnavailable], do not stop it: it logs them and tries again, less and less often.
+	//
+	// A handler that a stop ends early gives its message back untouched, and the attempt does not
+	// count. The attempt counts when the handler has had the message for an hour, so that a handler
+	// that hangs until each stop reaches [MaxAttempts].
+	Consume(ctx context.Context, h Handler, opts ...ConsumeOption) error
+
+	// Pause makes every Consume of this handle take no more messages, until Resume. Other handles
+	// and processes go on. Handlers that run finish, and messages that no handler has seen are
+	// given back untouched. Neither Pause nor Resume blocks, and calling either twice is calling it
+	// once. Pause does not hold back Receive.
+	Pause()
+
+	// Resume ends a Pause.
+	Resume()
+}
+
+// Inspector is the part of a [Queue] that shows its messages and changes nothing.
+type Inspector interface {
+	// Stats counts the queue's messages, those that other processes hold included. It
+	// returns [ErrUnsupported] where the backend lacks [Counting].
+	Stats(ctx context.Context) (Stats, error)
+
+	// Peek returns up to limit messages that wait, the first due first, and takes none: it counts
+	// no attempt, and workers still get them. cursor is "" at the start, then next of the call
+	// before; next is "" after the last page, and an earlier page may be short or empty.
+	// 1 <= limit <= [MaxBatch]. Messages in flight and dead letters are left out.
+	//
+	// The queue changes while pages are read. Of the messages that are not due yet, Peek skips none
+	// because others come, go or move. On some backends a page is a few hundred messages at most,
+	// whatever limit says. On a memory backend a page costs a walk over the messages before it.
+	// Peek returns [ErrUnsupported] where the backend lacks [Peeking].
+	Peek(ctx context.Context, cursor string, limit int) (page []Pending, next string, err error)
+}
 
 // New returns the queue of that name on the backend given with [WithBackend], by
 // default on a memory backend of its own.
 //
-// A name is up to 200 letters, digits and "-_.:" (other characters mean something to
-// one store or another). An option out of range answers [ErrInvalid]; a feature
-// asked for with [Require] that the backend lacks answers [ErrUnsupported].
+// A name is up to 200 letters, digits and "-_.:"; other characters have a meaning to one store or
+// another. New returns [ErrInvalid] for an option out of range, and [ErrUnsupported] for a feature
+// of [Require] that the backend lacks.
 //
-// ctx bounds the opening alone, with the calls of the store that it takes. The queue lives until Close, however ctx ends.
+// ctx bounds the opening alone, with the calls of the store that it takes. The queue lives until
+// Close, however ctx ends.
 func New(ctx context.Context, name string, opts ...Option) (Queue, error) {
 	o, err := newOptions(opts)
 	if err != nil {
@@ -204,8 +222,9 @@ func New(ctx context.Context, name string, opts ...Option) (Queue, error) {
 //
 //	import _ "github.com/delayq/delayq/memory"
 //
-// The backend's package documents its URLs; memory is always there. An unknown scheme answers
-// [ErrUnknownScheme]. Close also closes the connection that Open made. ctx bounds the opening alone, as in [New].
+// The backend's package documents its URLs; memory is always there. Open returns [ErrUnknownScheme]
+// for an unknown scheme. Close also closes the connection that Open made. ctx bounds the opening
+// alone, as in [New].
 func Open(ctx context.Context, rawURL string, opts ...Option) (Queue, error) {
 	o, err := newOptions(opts)
 	if err == nil && o.backend != nil {
@@ -258,11 +277,11 @@ type queue struct {
 
 	telemetry *telemetry.Recorder // nil without providers
 
-	gate      *gate
+	gate      *consumer.Gate
 	stopping  context.Context // ends when Close begins
 	stop      context.CancelFunc
-	consumers sync.WaitGroup
-	mu        sync.Mutex // between the start of a Consume and Close
+	running   sync.WaitGroup // calls of runUntilClose
+	mu        sync.Mutex     // between the start of one and Close
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -280,7 +299,7 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &queue{name: name, clock: o.clock, log: log, lease: o.lease, backend: o.backend, traits: traits, store: store, gate: newGate()}
+	q := &queue{name: name, clock: o.clock, log: log, lease: o.lease, backend: o.backend, traits: traits, store: store, gate: consumer.NewGate()}
 	if q.clock == nil {
 		q.clock = clockwork.NewRealClock()
 	}
@@ -295,6 +314,31 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	}
 	q.stopping, q.stop = context.WithCancel(context.Background())
 	return q, nil
+}
+
+func validName(name string, traits backend.Traits) error {
+	allowed := fmt.Sprintf("1 to %d bytes", backend.MaxName)
+	if !traits.AnyName {
+		allowed += ` of letters, digits and "-_.:"`
+	}
+	if name == "" || len(name) > backend.MaxName {
+		return backend.Invalid("queue name", name, allowed)
+	}
+	if traits.AnyName {
+		return nil
+	}
+	for _, r := range name {
+		if !portable(r) {
+			return backend.Invalid("queue name", name, allowed)
+		}
+	}
+	return nil
+}
+
+// portable rejects characters with a meaning to a store: braces to a Redis Cluster, stars and
+// hashes to RabbitMQ's bindings, slashes to a URL.
+func portable(r rune) bool {
+	return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_.:", r))
 }
 
 func (q *queue) newTelemetry(o *options) (*telemetry.Recorder, error) {
@@ -316,7 +360,7 @@ func (q *queue) Close() error {
 		q.mu.Lock()
 		q.stop()
 		q.mu.Unlock()
-		q.consumers.Wait()
+		q.running.Wait()
 		err := firstError(q.telemetry.Close(), q.store.Close())
 		if q.own {
 			err = firstError(err, q.backend.Close())
@@ -326,25 +370,28 @@ func (q *queue) Close() error {
 	return q.closeErr
 }
 
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// validBatch checks a call on n messages. One on none asks nothing of the store, and is answered
-// here as the store would.
-func (q *queue) validBatch(ctx context.Context, n int) error {
-	if err := firstError(validContext(ctx), within("batch size", n, 0, MaxBatch)); err != nil {
-		return err
-	}
-	if n == 0 && q.stopping.Err() != nil {
+// runUntilClose calls loop with a context that ends with ctx, or when Close begins. Close waits
+// until loop has returned.
+func (q *queue) runUntilClose(ctx context.Context, loop func(context.Context) error) error {
+	q.mu.Lock()
+	if q.stopping.Err() != nil {
+		q.mu.Unlock()
 		return ErrClosed
 	}
-	return nil
+	q.running.Add(1)
+	q.mu.Unlock()
+	defer q.running.Done()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(q.stopping, stop)()
+	return loop(ctx)
+}
+
+// Background is for package schedule.
+func (q *queue) Background() background.Host {
+	return background.Host{
+		Name: q.name, Traits: q.traits, Clock: q.clock, Log: q.log, Validate: q.validMessage, Run: q.runUntilClose,
+	}
 }
 
 // fail wraps a backend's error with what was being done; nil stays nil.

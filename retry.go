@@ -16,7 +16,7 @@ type RetryPolicy interface {
 }
 
 // Backoff is a [RetryPolicy] that waits longer after each failure: Base after the first, Factor
-// times as long after each further one, Max at most. Of that it takes off a random part, up to
+// times as long after each further one, Max at most. It then subtracts a random part, up to
 // the fraction Jitter, so that messages that failed together do not come back together.
 type Backoff struct {
 	Base   time.Duration // more than 0
@@ -38,8 +38,8 @@ func (b Backoff) Delay(attempt int, _ error) time.Duration {
 	return time.Duration(d * (1 - b.Jitter*rand.Float64()))
 }
 
-// Delays is a [RetryPolicy] with a table: the wait after the first failure, the second, and so on. The last one holds for all that
-// follow. Each is 0 to a hundred years.
+// Delays is a [RetryPolicy] with a table: the wait after the first failure, the second, and so on.
+// The last one holds for all further failures. Each is 0 to a hundred years.
 type Delays []time.Duration
 
 // Delay implements [RetryPolicy].

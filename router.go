@@ -12,11 +12,11 @@ import (
 // TypeHeader is the header by which a [Router] chooses. [Type] sets it.
 const TypeHeader = "type"
 
-// Type says of what type a message is, for a [Router]: it is the [TypeHeader].
+// Type sets the type of a message, for a [Router]: it is the [TypeHeader].
 func Type(name string) PushOption { return Header(TypeHeader, name) }
 
-// A Router hands messages of several types in one queue each to its own handler. The handler of "" has those without a type. It must not
-// be changed while a Consume uses it.
+// A Router hands each message of a queue to the handler of the message's type. The handler of ""
+// gets the messages without a type. It must not be changed while a Consume uses it.
 //
 //	err := q.Consume(ctx, delayq.Router{
 //		"payment-timeout": cancelUnpaid,
@@ -24,7 +24,8 @@ func Type(name string) PushOption { return Header(TypeHeader, name) }
 //	}.Handle)
 type Router map[string]Handler
 
-// Handle is a [Handler]. A message of a type that nobody handles becomes a dead letter at once, with the reason.
+// Handle is a [Handler]. A message of a type without a handler becomes a dead letter at once, with
+// the reason.
 func (r Router) Handle(ctx context.Context, d *Delivery) error {
 	name, typed := d.Headers[TypeHeader]
 	if h := r[name]; h != nil {

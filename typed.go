@@ -22,18 +22,19 @@ type jsonFormat struct{}
 func (jsonFormat) Marshal(v any) ([]byte, error)      { return json.Marshal(v) }
 func (jsonFormat) Unmarshal(body []byte, v any) error { return json.Unmarshal(body, v) }
 
-// TypedQueue is a queue of values of one type, as [Typed] returns it. It is safe for concurrent use; the queue below stays the
-// caller's, to close, to count, to cancel.
+// TypedQueue is a queue of values of one type, as [Typed] returns it. It is safe for concurrent
+// use. The queue below stays the caller's, to close, to count, to cancel.
 type TypedQueue[T any] struct {
 	queue  Queue
 	format Format
 }
 
-// Typed is a view of q whose messages are values of type T in a format. One view may push what another one takes, so long as type and format
-// understand each other.
+// Typed returns a view of q whose messages are values of type T in a format. One view may push
+// messages for another, as long as the format reads one type from the other.
 func Typed[T any](q Queue, f Format) *TypedQueue[T] { return &TypedQueue[T]{queue: q, format: f} }
 
-// Push is [Queue.Push] of a value. One that the format cannot write is an error, and nothing is stored.
+// Push is [Pusher.Push] of a value. When the format cannot write it, Push returns an error and
+// stores nothing.
 func (t *TypedQueue[T]) Push(ctx context.Context, v T, opts ...PushOption) (id string, err error) {
 	if err := t.valid(); err != nil {
 		return "", opError("push", "", "", err)
@@ -45,8 +46,8 @@ func (t *TypedQueue[T]) Push(ctx context.Context, v T, opts ...PushOption) (id s
 	return t.queue.Push(ctx, body, opts...)
 }
 
-// Consume is [Queue.Consume] with the value as a further argument. A body that the format cannot read becomes a dead letter at
-// once, with the reason, and h is not called.
+// Consume is [Consumer.Consume] with the value as a further argument. A message whose body the
+// format cannot read becomes a dead letter at once, with the reason, and h is not called.
 func (t *TypedQueue[T]) Consume(ctx context.Context, h func(ctx context.Context, v T, d *Delivery) error, opts ...ConsumeOption) error {
 	if err := t.valid(); err != nil {
 		return opError("consume", "", "", err)
@@ -64,8 +65,8 @@ func (t *TypedQueue[T]) valid() error {
 	return nil
 }
 
-// Decoded makes a handler of one that takes a value, for a [Router] or middleware. It does with unreadable bodies what
-// [TypedQueue.Consume] does.
+// Decoded returns a handler that decodes the body and calls h, for a [Router] or middleware. It
+// treats unreadable bodies as [TypedQueue.Consume] does.
 func Decoded[T any](f Format, h func(ctx context.Context, v T, d *Delivery) error) Handler {
 	return func(ctx context.Context, d *Delivery) error {
 		var v T

@@ -76,7 +76,6 @@ func TestUniqueForWhereThereIsNone(t *testing.T) {
 			}
 			_, err = delayq.New(t.Context(), "orders", s.option(), delayq.Require(delayq.UniqueWindows))
 			wantIs(t, err, delayq.ErrUnsupported)
-			wantIs(t, q.Repeat(t.Context(), "report", delayq.Every(time.Hour), nil), delayq.ErrUnsupported)
 		})
 	}
 }

@@ -2,9 +2,9 @@
 //
 //	go test -bench . ./bench
 //
-// Backends on Redis need a redis-server on the PATH, or Docker, and rabbitmq a rabbitmq-server; without, they are
-// skipped. Each store on Redis has a server of its own without persistence, rabbitmq one broker that
-// writes to disk, on this machine, that shares its processors.
+// Backends on Redis need a redis-server on the PATH, or Docker, and rabbitmq a rabbitmq-server;
+// without, they are skipped. Each store on Redis has a server of its own without persistence,
+// rabbitmq one broker that writes to disk, on this machine, that shares its processors.
 //
 // One backend: -bench '/backend=memory'. Two commits are compared by make bench-compare, two
 // backends with benchstat -col /backend. A benchmark fails when a promise is broken, an early
@@ -31,7 +31,7 @@ import (
 type target struct {
 	name string
 
-	// open returns an empty store that nobody else uses; it cleans up after itself.
+	// open returns an empty store of its own; it cleans up after itself.
 	open func(testing.TB) backend.Backend
 
 	// virtual stores run on the clock of delayq.WithClock.

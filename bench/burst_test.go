@@ -40,8 +40,8 @@ func (t target) lead() time.Duration {
 	return window(3 * time.Second)
 }
 
-// burst pushes messages that are all due after the lead and returns what became of them and how long they took from
-// then on, unless the pushes took longer than that.
+// burst pushes messages that are all due after the lead. It returns their outcomes and the time
+// from the due time to the last ack, unless the pushes took longer than the lead.
 func burst(b *testing.B, q delayq.Queue, messages int, lead time.Duration) (t *tally, took time.Duration, inTime bool) {
 	b.StopTimer()
 	due := time.Now().Add(lead)

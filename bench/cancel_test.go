@@ -9,9 +9,8 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// BenchmarkCancel measures what it costs to cancel a message among a million pending ones, in
-// ns per call. The ids are random ones; after each 10,000 the queue is filled up again, which
-// is not counted.
+// BenchmarkCancel measures cancelling a message among a million pending ones, in ns per call. The
+// ids are random. After each 10,000 the queue is filled up again, which is not counted.
 func BenchmarkCancel(b *testing.B) {
 	overTargets(b, func(b *testing.B, t target) {
 		if !cancels(b, t) {

@@ -7,8 +7,8 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// consume notes in t what 32 workers get, and returns what waits for the last message and
-// stops them.
+// consume records in t the messages of 32 workers. It returns a function that waits for the last
+// message and stops them.
 func consume(b *testing.B, q delayq.Queue, t *tally) (wait func()) {
 	const workers = 32
 	ctx, stop := context.WithCancel(context.Background())

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// BenchmarkFootprint measures what a million and ten million pending messages of 100 bytes cost a process that
-// holds them itself:
+// BenchmarkFootprint measures what a million and ten million pending messages of 100 bytes cost a
+// process that holds them itself:
 //
 //	overhead-B/msg   heap beside the bodies, ids that the library made included; goal 64
 //	gc-ms            a full garbage collection from start to end, as is ns/op
@@ -54,7 +54,7 @@ func footprint(b *testing.B, t target, pending int) {
 	b.ReportMetric(micros(pauses[len(pauses)-1]), "gc-pause-max-us")
 }
 
-// heapBytes returns what lives on the heap, as the allocator rounds it.
+// heapBytes returns the bytes of live objects, as the allocator rounds them.
 func heapBytes() uint64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -10,8 +10,8 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// BenchmarkIdle measures what idle queues with a worker waiting at each cost a server, in
-// cmds/s of all of them together; goals: 1 for one queue, 100 for a thousand of one process.
+// BenchmarkIdle measures the cost of idle queues with a waiting worker each, in commands a second
+// (cmds/s) of all of them together; goals: 1 for one queue, 100 for a thousand of one process.
 func BenchmarkIdle(b *testing.B) {
 	overRedis(b, func(b *testing.B, t target) {
 		b.Run("queues=1", func(b *testing.B) { idle(b, t, 1, window(5*time.Second)) })

@@ -22,8 +22,8 @@ import (
 //	trip-p99-ms                          a PING, where the store is a Redis server
 //	early/op                             always 0, or the benchmark fails
 //
-// Goals for late-p99-ms: 2 on memory; on zsetpoll and redisson 3, or three times bare-late-p99-ms and one round
-// trip where that is more; on keyspace its sweep, a second.
+// Goals for late-p99-ms: 2 on memory; on zsetpoll and redisson 3, or three times bare-late-p99-ms
+// and one round trip where that is more; on keyspace its sweep, a second.
 //
 // Lateness counts from the time that the plan says, not from a push that may itself be late.
 // The two take turns rather than run at once: the timers of one would wake the process for

@@ -13,14 +13,17 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// BenchmarkPending measures what messages of 100 bytes, with ids that the library made, cost a server while so many wait there:
+// BenchmarkPending measures what messages of 100 bytes, with ids that the library made, cost a
+// server while so many wait there:
 //
-//	B/pending             memory a pending message, on Redis its used_memory; goal for zsetpoll 330
+//	B/pending             memory a pending message, on Redis its used_memory; goal for zsetpoll
+//	                      330
 //	push-us/op take-us/op processor time of a Redis server for a message that is pushed, in full batches, and due at once, and
 //	                      for its claim and its ack by 32 workers
 //
-// The costs are what ./bench/capacity reckons with: they are the server's alone, whatever else runs on the machine. RabbitMQ
-// has its messages in memory too until their log is full, as so few of them never make it.
+// The costs are what ./bench/capacity reckons with: they are the server's alone, whatever else runs
+// on the machine. RabbitMQ has its messages in memory too until their log is full, as so few of
+// them never make it.
 func BenchmarkPending(b *testing.B) {
 	b.Run("backend=rabbitmq", pendingOnRabbit)
 	overRedis(b, func(b *testing.B, t target) {
@@ -100,7 +103,7 @@ func drainAmong(b *testing.B, q delayq.Queue, t *tally, pending int) {
 	mustHold(b, q, pending)
 }
 
-// cpuTime is what the server has spent.
+// cpuTime is the server's processor time.
 func cpuTime(b *testing.B, c *redis.Client) time.Duration {
 	b.Helper()
 	return seconds(b, c, "used_cpu_user") + seconds(b, c, "used_cpu_sys")

@@ -19,7 +19,8 @@ func must(b *testing.B, err error) {
 	}
 }
 
-// mustHold fails unless the queue holds that many messages, all of them scheduled. Not every store can count.
+// mustHold fails unless the queue holds that many messages, all of them scheduled. Not every store
+// can count.
 func mustHold(b *testing.B, q delayq.Queue, n int) {
 	b.Helper()
 	if !q.Supports(delayq.Counting) {
@@ -32,8 +33,9 @@ func mustHold(b *testing.B, q delayq.Queue, n int) {
 	}
 }
 
-// mustBeWhole fails when a delivery is not what was pushed, or came before it was due. The first attempt it has to be where the store says
-// which it is: RabbitMQ, which has no counts either, counts what crosses the end of a subscription.
+// mustBeWhole fails when a delivery differs from the pushed message, or was early. Its attempt must
+// be the first where the store says so: RabbitMQ without counts also counts messages that cross the
+// end of a subscription.
 func mustBeWhole(b *testing.B, q delayq.Queue, d *delayq.Delivery, now time.Time) {
 	again := d.Attempt != 1 && q.Supports(delayq.Counting)
 	if len(d.Body) != bodySize || again || now.UnixNano() < d.Due.UnixNano() {

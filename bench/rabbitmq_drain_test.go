@@ -10,22 +10,24 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// drainTTL is a delay that the levels wait for in one queue, as raw does: a single digit, 0x1000 ms.
+// drainTTL is a delay that the levels wait for in one queue, as raw does: a single digit, 0x1000
+// ms.
 func drainTTL() time.Duration { return unlessShort(0x1000*time.Millisecond, 0x400*time.Millisecond) }
 
-// BenchmarkRabbitDrain measures messages of 100 bytes that have all waited in one queue, in msgs/s from the moment that the first is due
-// until the broker has read the last ack.
+// BenchmarkRabbitDrain measures messages of 100 bytes that have all waited in one queue, in msgs/s
+// from the moment that the first is due until the broker has read the last ack.
 //
 //	go         32 workers of Consume
 //	go-batch   ReceiveBatch and AckBatch of 100 messages by four goroutines
-//	go-mixed   32 workers, but all messages are due at one instant: they go through one level or two, by what was left
-//	           of their delays when they were pushed
-//	raw        a quorum queue with the same time to live, dead-lettering at least once into the quorum queue that is consumed,
-//	           2,000 messages unacknowledged, an ack for 200; nothing in the messages but the body
+//	go-mixed   32 workers, but all messages are due at one instant: they go through one level or
+//	           two, by what was left of their delays when they were pushed
+//	raw        a quorum queue with the same time to live, dead-lettering at least once into the
+//	           quorum queue that is consumed, 2,000 messages unacknowledged, an ack for 200;
+//	           nothing in the messages but the body
 //	raw-whole  the same with the id and the headers that the backend gives its messages
 //
-// Goal for go and go-batch against raw and raw-whole: 0.8. The messages are due at the pace at which they were pushed: where the pushes took as
-// long as the drain, it says so.
+// Goal for go and go-batch against raw and raw-whole: 0.8. The messages are due at the pace at
+// which they were pushed: where the pushes took as long as the drain, it says so.
 func BenchmarkRabbitDrain(b *testing.B) {
 	messages := unlessShort(30_000, 2000)
 	url := ownVhost(b)
@@ -35,9 +37,9 @@ func BenchmarkRabbitDrain(b *testing.B) {
 	must(b, r.subscribe(to, rawWindow))
 	sides := newRace()
 	for range unlessShort(3, 1) {
-		sides.note("go", drainHere(b, q, messages, consume))
+		sides.note("go", drainInGo(b, q, messages, consume))
 		sides.note("raw", r.drain(b, wait, messages, bareMessage))
-		sides.note("go-batch", drainHere(b, q, messages, consumeBatches))
+		sides.note("go-batch", drainInGo(b, q, messages, consumeBatches))
 		sides.note("raw-whole", r.drain(b, wait, messages, wholeMessage))
 		if !testing.Short() {
 			sides.note("go-mixed", drainMixed(b, q, messages))
@@ -46,8 +48,8 @@ func BenchmarkRabbitDrain(b *testing.B) {
 	sides.report(b, "raw")
 }
 
-// drainHere returns the rate.
-func drainHere(b *testing.B, q delayq.Queue, n int, consume func(*testing.B, delayq.Queue, *tally) func()) float64 {
+// drainInGo returns the rate.
+func drainInGo(b *testing.B, q delayq.Queue, n int, consume func(*testing.B, delayq.Queue, *tally) func()) float64 {
 	b.Helper()
 	first := time.Now().Add(drainTTL())
 	t := newTally(slices.Repeat([]time.Time{first}, n))
@@ -92,7 +94,7 @@ func (r *raw) drain(b *testing.B, queue string, n int, message func(int) amqp.Pu
 	r.publish(b, queue, n, rawWindow, message)
 	pushed := time.Since(start)
 	r.take(b, n, func(amqp.Delivery) {})
-	must(b, r.consuming.Qos(rawWindow, 0, false)) // the broker answers once it has read the acks
+	must(b, r.consuming.Qos(rawWindow, 0, false)) // the broker replies once it has read the acks
 	return drained(b, n, pushed, time.Since(start.Add(drainTTL())))
 }
 

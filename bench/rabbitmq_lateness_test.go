@@ -16,18 +16,19 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// BenchmarkRabbitLateness measures how late messages are by each way to wait: 2,000 a second, random delays of 1 to 4 s, 32
-// workers, 5,000 messages a turn and two turns.
+// BenchmarkRabbitLateness measures how late messages are by each way to wait: 2,000 a second,
+// random delays of 1 to 4 s, 32 workers, 5,000 messages a turn and two turns.
 //
 //	levels          any delay to the millisecond; goal for levels-late-p99-ms: 40
 //	grain           the same with Grain(16ms), which itself makes up to 16 ms of lateness
 //	buckets         Buckets, 50 of them, 60 ms apart
 //	classic         levels with Classic, which may lose messages
-//	queues          by hand, as textbooks do it: a queue for each of these 50 delays, dead-lettering at least once into the queue
-//	                that is consumed
+//	queues          by hand, as textbooks do it: a queue for each of these 50 delays,
+//	                dead-lettering at least once into the queue that is consumed
 //	classic-queues  the same with classic queues, which may lose messages
 //
-// Lateness counts from just before the push, plus the delay that it asks for; where there are only 50 delays it asks for one of them.
+// Lateness counts from just before the push, plus the delay that it asks for; where there are only
+// 50 delays it asks for one of them.
 func BenchmarkRabbitLateness(b *testing.B) {
 	ways := []*way{
 		libraryWay(b, "levels"),
@@ -58,7 +59,7 @@ type way struct {
 	consume func(ctx context.Context, arrived func(body []byte)) error // until ctx ends
 }
 
-// fewDelays are what random delays are rounded up to where each needs a queue of its own.
+// fewDelays are the delays that random ones are rounded up to where each needs a queue of its own.
 func fewDelays() []time.Duration {
 	delays := make([]time.Duration, 50)
 	for i := range delays {
@@ -149,8 +150,9 @@ func libraryWay(b *testing.B, name string, opts ...rabbitmq.Option) *way {
 	}
 }
 
-// bucketsWay asks for a millisecond less than a bucket: due times are whole milliseconds, and what is left until then is rounded
-// up to the next bucket. Lateness counts from the bucket's own due time all the same.
+// bucketsWay pushes with a millisecond less than a bucket's delay: due times are whole
+// milliseconds, and the remaining time is rounded up to the next bucket. Lateness still counts from
+// the bucket's own due time.
 func bucketsWay(b *testing.B) *way {
 	b.Helper()
 	w := libraryWay(b, "buckets", rabbitmq.Buckets(fewDelays()...))

@@ -19,12 +19,13 @@ import (
 //	go         256 goroutines, a call a message
 //	go-batch   16 goroutines, 100 messages a call: about as many under way as raw has
 //	go-lone    one goroutine, 100 messages a call
-//	raw        publishing to a quorum queue with the arguments of a level, persistent and mandatory, with 2,000 messages
-//	           under way, and nothing in them but the body
+//	raw        publishing to a quorum queue with the arguments of a level, persistent and
+//	           mandatory, with 2,000 messages under way, and nothing in them but the body
 //	raw-whole  the same with the id and the headers that the backend gives its messages
 //	raw-256    as raw-whole, with as many messages under way as there are goroutines
 //
-// Goal for go and go-batch against raw and raw-whole: 0.8. Whose turn is first changes from round to round: each has a queue of its own that grows.
+// Goal for go and go-batch against raw and raw-whole: 0.8. Whose turn is first changes from round
+// to round: each has a queue of its own that grows.
 func BenchmarkRabbitPush(b *testing.B) {
 	messages := unlessShort(20_000, 2000)
 	url := ownVhost(b)
@@ -54,7 +55,7 @@ func BenchmarkRabbitPush(b *testing.B) {
 
 func bareMessage(int) amqp.Publishing { return bare(body) }
 
-// wholeMessage has what the backend would put there.
+// wholeMessage has the id and headers that the backend would set.
 func wholeMessage(i int) amqp.Publishing {
 	m := bare(body)
 	m.MessageId, m.CorrelationId = "0198c2f5e4a07b3c9d1e2f3a4b5c6d7e", strconv.Itoa(i)

@@ -13,13 +13,14 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// The benchmarks of the files rabbitmq_*_test.go put the backend beside what a program does by hand with the same client library on
-// the same broker, in turns. They need a rabbitmq-server on the PATH, or Docker.
+// The benchmarks of the files rabbitmq_*_test.go put the backend beside what a program does by hand
+// with the same client library on the same broker, in turns. They need a rabbitmq-server on the
+// PATH, or Docker.
 //
 //	go test -run '^$' -bench Rabbit -benchtime 1x -timeout 30m ./bench
 //
-// Metrics begin with the side, go or raw; go/raw is the share of the raw rate that the backend reaches. Rates are medians of
-// the turns.
+// Metrics begin with the side, go or raw; go/raw is the share of the raw rate that the backend
+// reaches. Rates are medians of the turns.
 
 // ownVhost is the URL of an empty virtual host on the broker that all benchmarks share.
 func ownVhost(tb testing.TB) string {

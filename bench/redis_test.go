@@ -14,7 +14,7 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// onRedis is a target whose stores are each on a server of their own.
+// onRedis returns a target whose stores each have a server of their own.
 func onRedis(name string, over func(redis.UniversalClient) backend.Backend) target {
 	return target{
 		name:    name,
@@ -39,8 +39,8 @@ func overRedis(b *testing.B, run func(*testing.B, target)) {
 	}
 }
 
-// connect opens a backend with a client of its own, as another process would, and counts what
-// that sends.
+// connect opens a backend with a client of its own, as another process would, and counts the
+// client's commands.
 func (t target) connect(b *testing.B, server *testenv.RedisServer) (backend.Backend, *sent) {
 	b.Helper()
 	count := new(sent)
@@ -72,7 +72,7 @@ func tripTime(b *testing.B) time.Duration {
 	return time.Duration(trips.ValueAtQuantile(99))
 }
 
-// sent counts what a client sends, its subscriptions left out.
+// sent counts a client's commands, without those of its subscriptions.
 type sent struct{ commands, trips atomic.Int64 }
 
 var _ redis.Hook = (*sent)(nil)

@@ -19,13 +19,14 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// The benchmarks of this file put real Redisson beside the backend of its name: the same load, one after the other, each on
-// a server of its own with its usual settings for benchmarks. Redisson is one client in a JVM. Without Java they are skipped.
+// The benchmarks of this file put real Redisson beside the backend of its name: the same load, one
+// after the other, each on a server of its own with its usual settings for benchmarks. Redisson is
+// one client in a JVM. Without Java they are skipped.
 //
 //	go test -run '^$' -bench Redisson -benchtime 1x -timeout 30m ./bench
 //
-// Metrics begin with the side, go or a release of Redisson; go/3.52.0 is the figure of go in shares of that of the release,
-// or 3.52.0/go the other way round, so that more is better for go.
+// Metrics begin with the side, go or a release of Redisson; go/3.52.0 is the figure of go in shares
+// of that of the release, or 3.52.0/go the other way round, so that more is better for go.
 
 // releases of Redisson to compare with: the last 3.x and the newest.
 var releases = []string{"3.52.0", "4.7.0"}
@@ -60,9 +61,10 @@ func oursOn(b *testing.B, server *testenv.RedisServer, opts ...redisson.Option) 
 // onePass says that b.N means nothing, and that the metrics tell all.
 func onePass(b *testing.B) { b.ReportMetric(0, "ns/op") }
 
-// BenchmarkRedissonBurst measures messages due at one instant: seconds from then until the last of 100,000 is received, by
-// 32 takers in Java (java-s), here by 32 workers of Consume (go-s), and in batches of 100 that four goroutines acknowledge at
-// once (go-batch-s). Goal for java/go: 50. Java is not waited for longer than 150 s.
+// BenchmarkRedissonBurst measures messages due at one instant: seconds from then until the last of
+// 100,000 is received, by 32 takers in Java (java-s), by 32 workers of Consume (go-s), and in
+// batches of 100 that four goroutines acknowledge at once (go-batch-s). Goal for java/go: 50. The
+// benchmark waits at most 150 s for Java.
 func BenchmarkRedissonBurst(b *testing.B) {
 	for _, release := range releases {
 		b.Run("release="+release, func(b *testing.B) { redissonBurst(b, release) })
@@ -71,8 +73,8 @@ func BenchmarkRedissonBurst(b *testing.B) {
 
 func redissonBurst(b *testing.B, release string) {
 	messages := unlessShort(100_000, 2000)
-	workers := burstHere(b, messages, consume)
-	batches := burstHere(b, messages, consumeBatches)
+	workers := burstInGo(b, messages, consume)
+	batches := burstInGo(b, messages, consumeBatches)
 	java := burstInJava(b, release, messages)
 	b.ReportMetric(workers.Seconds(), "go-s")
 	b.ReportMetric(batches.Seconds(), "go-batch-s")
@@ -82,8 +84,8 @@ func redissonBurst(b *testing.B, release string) {
 	onePass(b)
 }
 
-// burstHere repeats a burst whose pushes took too long.
-func burstHere(b *testing.B, messages int, consume func(*testing.B, delayq.Queue, *tally) func()) time.Duration {
+// burstInGo repeats a burst whose pushes took too long.
+func burstInGo(b *testing.B, messages int, consume func(*testing.B, delayq.Queue, *tally) func()) time.Duration {
 	b.Helper()
 	for lead := window(4 * time.Second); ; lead *= 2 {
 		q := ours(b)
@@ -138,10 +140,10 @@ func batchesInto(ctx context.Context, q delayq.Queue, t *tally) error {
 	}
 }
 
-// javaPatience bounds what is waited for in Java.
+// javaPatience bounds waits for Java.
 const javaPatience = 150 * time.Second
 
-// burstInJava counts what has not come within javaPatience as if it came then.
+// burstInJava counts messages that are missing after javaPatience as if they came then.
 func burstInJava(b *testing.B, release string, messages int) time.Duration {
 	b.Helper()
 	ctx := context.Background()
@@ -187,16 +189,17 @@ func stamp(text string) time.Time {
 	return time.UnixMilli(n)
 }
 
-// BenchmarkRedissonLateness measures lateness under the load of BenchmarkLateness: 2,000 messages a second, delays of 1 to 3 s, 32
-// workers. It counts from the due time that a push asked for, by the clock that decides, whenever its turn came: eight goroutines or threads push,
-// so that a busy machine keeps the pace. Java cuts that due time to milliseconds. Goal for go-late-p99-ms: 3.
+// BenchmarkRedissonLateness measures lateness under the load of BenchmarkLateness: 2,000 messages a
+// second, delays of 1 to 3 s, 32 workers. It counts from the due time that a push asked for, by the
+// clock that decides, whenever its turn came: eight goroutines or threads push, so that a busy
+// machine keeps the pace. Java cuts that due time to milliseconds. Goal for go-late-p99-ms: 3.
 func BenchmarkRedissonLateness(b *testing.B) {
 	bare, here := newHistogram(), newHistogram()
 	java := make(map[string]*hdrhistogram.Histogram)
 	for range unlessShort(2, 1) {
 		record(bare, lateBare(b))
 		q := ours(b)
-		record(here, lateHere(b, q))
+		record(here, lateInGo(b, q))
 		for _, release := range releases {
 			if java[release] == nil {
 				java[release] = newHistogram()
@@ -215,7 +218,7 @@ func BenchmarkRedissonLateness(b *testing.B) {
 
 const latePushers = 8
 
-func lateHere(b *testing.B, q delayq.Queue) []time.Duration {
+func lateInGo(b *testing.B, q delayq.Queue) []time.Duration {
 	b.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	start := time.Now()
@@ -268,8 +271,8 @@ func lateInJava(b *testing.B, release string) []time.Duration {
 	return latenessIn(b, consumer, n, stamp)
 }
 
-// BenchmarkRedissonLone measures the lateness of lone messages: each is pushed when the one before has arrived, with a delay
-// of 300 to 1,200 ms. Goal for go-late-p50-ms: 1.5.
+// BenchmarkRedissonLone measures the lateness of lone messages: each is pushed when the one before
+// has arrived, with a delay of 300 to 1,200 ms. Goal for go-late-p50-ms: 1.5.
 func BenchmarkRedissonLone(b *testing.B) {
 	n := unlessShort(50, 3)
 	delays := make([]time.Duration, n)
@@ -277,7 +280,7 @@ func BenchmarkRedissonLone(b *testing.B) {
 		delays[i] = 300*time.Millisecond + time.Duration(r.Int64N(int64(900*time.Millisecond)))
 	}
 	here := newHistogram()
-	record(here, loneHere(b, delays))
+	record(here, loneInGo(b, delays))
 	reportLateness(b, "go-", here)
 	for _, release := range releases {
 		java := newHistogram()
@@ -288,7 +291,7 @@ func BenchmarkRedissonLone(b *testing.B) {
 	onePass(b)
 }
 
-func loneHere(b *testing.B, delays []time.Duration) (late []time.Duration) {
+func loneInGo(b *testing.B, delays []time.Duration) (late []time.Duration) {
 	b.Helper()
 	q := ours(b)
 	arrived := make(chan time.Duration, 1)
@@ -324,8 +327,8 @@ func loneInJava(b *testing.B, release string, delays []time.Duration) (late []ti
 	return late
 }
 
-// BenchmarkRedissonPush measures pushes from 64 callers in messages a second: goroutines here, threads in Java. Goal: four
-// times Redisson's.
+// BenchmarkRedissonPush measures pushes from 64 callers in messages a second: goroutines here,
+// threads in Java. Goal: four times Redisson's.
 func BenchmarkRedissonPush(b *testing.B) {
 	n := unlessShort(50_000, 2000)
 	q := ours(b)

@@ -10,8 +10,8 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// A tally holds what became of messages that carry their number. Times are of the wall
-// clock, by which stores decide; Go's monotonic clock may drift from it within seconds.
+// A tally records messages that carry their number. Times are of the wall clock, by which stores
+// decide; Go's monotonic clock may drift from it within seconds.
 type tally struct {
 	due  []time.Time
 	late []time.Duration // by number, set once
@@ -48,7 +48,7 @@ func (t *tally) messages() []delayq.Message {
 
 func number(body []byte) int { return int(binary.LittleEndian.Uint64(body)) }
 
-// handle is a handler that notes what it gets.
+// handle is a handler that records its messages.
 func (t *tally) handle(_ context.Context, d *delayq.Delivery) error {
 	t.arrived(number(d.Body))
 	return nil

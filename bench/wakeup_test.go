@@ -9,13 +9,14 @@ import (
 	rawdata "github.com/delayq/delayq/bench/internal/raw"
 )
 
-// BenchmarkWakeUp measures how long a consumer that waits for its first message takes to get one that somebody else pushes and
-// that is due at once, from just before the push until Receive returns:
+// BenchmarkWakeUp measures how long a consumer that waits for its first message takes to get one
+// that somebody else pushes and that is due at once, from just before the push until Receive
+// returns:
 //
 //	wake-p50-ms wake-p99-ms wake-max-ms
 //
-// Pusher and consumer have connections of their own, as two processes have, except on memory, which is of one process. Between two
-// messages the consumer waits for 20 ms.
+// Pusher and consumer have connections of their own, as two processes have, except on memory, which
+// is of one process. Between two messages the consumer waits for 20 ms.
 func BenchmarkWakeUp(b *testing.B) {
 	overTargets(b, func(b *testing.B, t target) {
 		pusher, consumer := t.apart(b)
@@ -64,7 +65,7 @@ func wake(b *testing.B, pusher, consumer delayq.Queue) time.Duration {
 		}
 		ended <- err
 	}()
-	time.Sleep(idle) // what is measured is a consumer that waits
+	time.Sleep(idle) // the benchmark measures a consumer that waits
 	start := time.Now()
 	_, err := pusher.Push(context.Background(), body)
 	must(b, err)

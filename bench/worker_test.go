@@ -19,9 +19,9 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// BenchmarkWorkerProcesses measures a burst that one or eight processes of the operating system drain:
-// messages due at one instant, from then until none is left, 32 workers altogether, in msgs/s. It fails
-// unless the processes have acknowledged each message once.
+// BenchmarkWorkerProcesses measures a burst that one or eight processes of the operating system
+// drain: messages due at one instant, from then until none is left, 32 workers altogether, in
+// msgs/s. It fails unless the processes have acknowledged each message once.
 func BenchmarkWorkerProcesses(b *testing.B) {
 	overRedis(b, func(b *testing.B, t target) {
 		for _, n := range []int{1, 8} {

@@ -46,7 +46,7 @@ func TestClusterBehindARefusal(t *testing.T) {
 		if err := b.Degraded(); (err != nil) != (want > 0) {
 			t.Errorf("notify %q: degraded: %v", notify, err)
 		}
-		if n := log.count("level=WARN", "hears of no expiries"); n != want {
+		if n := log.count("level=WARN", "gets no expiries"); n != want {
 			t.Errorf("notify %q: %d warnings, want %d:\n%s", notify, n, want, &log)
 		}
 		push(t, q, "m", 300*time.Millisecond)

@@ -17,7 +17,7 @@
 // Everything that package delayq offers: order by (due, push order), cancelling, rescheduling, dead
 // letters, leases with fencing. Messages are in a sorted set, as in zsetpoll; that set is the
 // truth. An expiry is only a hint to look there. One script claims the due messages, so that one of
-// all workers that hear of the expiry gets each message. The claim that leaves nothing due sets the
+// all workers that get the expiry gets each message. The claim that leaves nothing due sets the
 // key for the next message, and a write that puts a message before all others sets it for that one.
 // Redis sends an expiry once, to the processes that listen at that moment. Therefore every queue
 // also claims by itself, once in each [Sweep] and after each subscription. That claim also sets a

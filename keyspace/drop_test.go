@@ -30,8 +30,8 @@ func cutSubscriptions(t *testing.T, client redis.UniversalClient) (stop func()) 
 	return func() { close(done); <-ended }
 }
 
-// With a sweep of a minute, what expired unheard is found because a new subscription makes all
-// look.
+// With a sweep of a minute, messages whose expiries were missed are found because a new
+// subscription makes all queues look.
 func TestSubscribingAgainLooks(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)

@@ -73,7 +73,7 @@ func (b *Backend) unshown(ctx context.Context, s server, err error) admin.Findin
 func (b *Backend) silent(err error) admin.Finding {
 	return admin.Finding{
 		Severity: admin.Warning,
-		Text:     fmt.Sprintf("workers hear of no expiries, so that messages wait for the sweep, every %v: %v", b.sweep, err),
+		Text:     fmt.Sprintf("workers get no expiries, so that messages wait for the sweep, every %v: %v", b.sweep, err),
 		Remedy:   remedy,
 	}
 }

@@ -19,12 +19,12 @@ import (
 	"github.com/delayq/delayq/keyspace"
 )
 
-// noise is what a busy machine may add to every wait.
+// noise is the delay that a busy machine may add to every wait.
 const noise = 700 * time.Millisecond
 
 const lease = time.Minute
 
-// server is one whose configuration a test may change.
+// server starts a server whose configuration a test may change.
 func server(t *testing.T, opts ...testenv.Option) *testenv.RedisServer {
 	t.Helper()
 	return testenv.Redis(t, append([]testenv.Option{testenv.Private()}, opts...)...)
@@ -69,7 +69,7 @@ type arrival struct {
 	err error
 }
 
-// sleep lets a Receive wait, and returns when it sleeps, the looks after subscriptions being over.
+// sleep starts a Receive, and returns when it sleeps, after the looks that follow subscriptions.
 func sleep(t *testing.T, q backend.Queue) *sleeper {
 	t.Helper()
 	s := sleepIn(t, q)

@@ -46,7 +46,7 @@ func Sweep(d time.Duration) Option {
 	return func(c *setup.Config) { c.SetPoll("keyspace.Sweep", d) }
 }
 
-// Prefix sets what all keys begin with, "delayq" by default: 1 to 64 bytes without braces.
+// Prefix sets the beginning of all keys, "delayq" by default: 1 to 64 bytes without braces.
 func Prefix(p string) Option { return func(c *setup.Config) { c.SetPrefix(p) } }
 
 // WaitReplicas makes a push wait until n replicas, 1 to 100, have the message, for at most within,
@@ -74,7 +74,7 @@ func WaitDisk(n int, within time.Duration) Option {
 	}
 }
 
-// Traits returns what the backend promises: everything, to the millisecond, within a sweep.
+// Traits returns the backend's promises: everything, to the millisecond, within a sweep.
 func (b *Backend) Traits() backend.Traits {
 	return backend.Traits{Name: "keyspace", Resolution: script.Resolution, Sweep: b.sweep}
 }
@@ -90,8 +90,8 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 }
 
 // Degraded returns nil while expiries wake the workers, and before the first queue is opened.
-// Otherwise it tells why they do not, on which servers; then messages wait for the sweep. It looks
-// again every minute, so that a remedy shows.
+// Otherwise it returns why they do not, and on which servers; then messages wait for the sweep. It
+// checks again every minute, so that a remedy shows.
 func (b *Backend) Degraded() error { return b.listener.degraded() }
 
 // Close closes all queues, and the client where a URL made it. Messages stay in Redis. It waits up

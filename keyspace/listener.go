@@ -17,12 +17,12 @@ import (
 	"github.com/delayq/delayq/internal/redis/queue"
 )
 
-// followEvery is how often the masters of a Cluster are listed anew. Until then the sweep finds
-// what a new one holds.
+// followEvery is how often the masters of a Cluster are listed anew. Until then the sweep finds a
+// new master's messages.
 const followEvery = 10 * time.Second
 
-// A listener hears the expiries of all queues of a backend: by one subscription, or on a Cluster by
-// one for each master, since a server tells its own expiries only.
+// A listener receives the expiries of all queues of a backend: by one subscription, or on a Cluster
+// by one for each master, since a server publishes its own expiries only.
 type listener struct {
 	masters func(context.Context) ([]server, error)
 	calls   *call.Group

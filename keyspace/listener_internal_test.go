@@ -24,7 +24,7 @@ func listening(t *testing.T, client *redis.Client) int {
 	return int(n[expiries(client)])
 }
 
-// A Cluster's masters come and go. Two servers and a list stand for one here.
+// A Cluster's masters come and go. Two servers and a list replace one here.
 func TestListenerFollowsMasters(t *testing.T) {
 	t.Parallel()
 	a, b := testenv.Redis(t, testenv.Private()).Client(t), testenv.Redis(t, testenv.Private()).Client(t)

@@ -120,10 +120,10 @@ func (n *node) report(ctx context.Context, err error) {
 	switch {
 	case !noted || ctx.Err() != nil:
 	case err != nil && was == nil:
-		n.log.WarnContext(ctx, "delayq: keyspace hears of no expiries; messages wait for the sweep",
+		n.log.WarnContext(ctx, "delayq: keyspace gets no expiries; messages wait for the sweep",
 			"server", addr, "sweep", n.listener.sweep, "err", err, "remedy", remedy)
 	case err == nil && was != nil:
-		n.log.InfoContext(ctx, "delayq: keyspace hears of expiries again", "server", addr)
+		n.log.InfoContext(ctx, "delayq: keyspace gets expiries again", "server", addr)
 	}
 }
 

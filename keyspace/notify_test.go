@@ -33,7 +33,7 @@ func TestOpenEnablesNotifications(t *testing.T) {
 	}
 }
 
-// Without notifications the sweep finds what is due, and the backend says so.
+// Without notifications the sweep finds due messages, and the backend reports it.
 func TestNotificationsNotAllowed(t *testing.T) {
 	t.Parallel()
 	client := server(t, noConfig).Client(t)
@@ -44,7 +44,7 @@ func TestNotificationsNotAllowed(t *testing.T) {
 	if err := b.Degraded(); err == nil || !strings.Contains(err.Error(), "notify-keyspace-events") {
 		t.Errorf("degraded: %v", err)
 	}
-	if n := log.count("level=WARN", "hears of no expiries", "remedy=", "Ex", client.Options().Addr); n != 1 {
+	if n := log.count("level=WARN", "gets no expiries", "remedy=", "Ex", client.Options().Addr); n != 1 {
 		t.Errorf("%d warnings of it in:\n%s", n, &log)
 	}
 	s := sleep(t, q)
@@ -64,7 +64,7 @@ func TestNotificationsBehindARefusal(t *testing.T) {
 		b := newBackend(t, client, keyspace.Sweep(time.Minute))
 		var log logged
 		q := openLogging(t, b, "q", log.logger())
-		if err := b.Degraded(); err != nil || log.count("hears of no expiries") > 0 {
+		if err := b.Degraded(); err != nil || log.count("gets no expiries") > 0 {
 			t.Errorf("degraded: %v, log:\n%s", err, &log)
 		}
 		s := sleep(t, q)
@@ -136,12 +136,12 @@ func TestServerThatComesLater(t *testing.T) {
 	if took := time.Since(begun); took > 7*time.Second {
 		t.Errorf("Open took %v", took)
 	}
-	if err := b.Degraded(); err == nil || log.count("level=WARN", "hears of no expiries") != 1 {
+	if err := b.Degraded(); err == nil || log.count("level=WARN", "gets no expiries") != 1 {
 		t.Errorf("degraded: %v, log:\n%s", err, &log)
 	}
 	srv.Restart()
 	eventually(t, 10*time.Second, "recovery", func() bool { return b.Degraded() == nil })
-	eventually(t, 10*time.Second, "the log of it", func() bool { return log.count("level=INFO", "hears of expiries again") == 1 })
+	eventually(t, 10*time.Second, "the log of it", func() bool { return log.count("level=INFO", "gets expiries again") == 1 })
 	s := sleep(t, q)
 	push(t, q, "m", 300*time.Millisecond)
 	s.woken(t, "m", time.Second+noise)

@@ -12,8 +12,8 @@ import (
 
 var errNoEvent = errors.New("the expiry of a key was not told")
 
-// probe lets a key expire, and looks whether the server tells so. The reply to a PING that is sent
-// after the expiry comes after the event, so that nothing has to be waited for in vain.
+// probe lets a key expire, and checks whether the server publishes it. The reply to a PING that is
+// sent after the expiry comes after the event, so that probe never waits in vain.
 func probe(ctx context.Context, s server, prefix string) error {
 	events := s.Subscribe(ctx, expiries(s))
 	defer func() { _ = events.Close() }()

@@ -14,7 +14,7 @@ import (
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-// apart opens a queue as so many processes, whose sweep is too rare to help.
+// apart opens a queue in so many processes, whose sweep is too rare to help.
 func apart(t *testing.T, srv *testenv.RedisServer, n int) []backend.Queue {
 	t.Helper()
 	qs := make([]backend.Queue, n)
@@ -50,8 +50,8 @@ func came(t *testing.T, q backend.Queue, sleepers []*sleeper, within time.Durati
 	}
 }
 
-// Each process takes one of the messages that become due together, and then no more. The others must
-// be woken for the messages that it leaves.
+// Each process takes one of the messages that become due together, and then no more. The others
+// must be woken for the messages that it leaves.
 func TestMessagesLeftByAClaimWakeOthers(t *testing.T) {
 	t.Parallel()
 	const processes = 4
@@ -137,7 +137,7 @@ func TestSweepRestoresTheTrigger(t *testing.T) {
 
 const trigger = "delayq:{q}:trigger"
 
-// goesIn is what the trigger has to live; negative where there is none.
+// goesIn returns how long the trigger has to live; negative where there is none.
 func goesIn(t *testing.T, client redis.Cmdable) time.Duration {
 	t.Helper()
 	left, err := client.PTTL(t.Context(), trigger).Result()

@@ -41,7 +41,7 @@ func TestOnlyExpiryWakes(t *testing.T) {
 	begun := time.Now()
 	take(t, q, 3*time.Second+noise)
 	if took := time.Since(begun); took < 1900*time.Millisecond {
-		t.Errorf("the message came after %v, before the sweep; who told?", took)
+		t.Errorf("the message came after %v, before the sweep, without a wake-up", took)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestEveryWayToBecomeDueWakes(t *testing.T) {
 	s.woken(t, "n", time.Second+noise)
 }
 
-// What is due at once has no key to expire, and its push wakes.
+// A message that is due at once has no key to expire, and its push wakes a worker.
 func TestDueAtOnceWakesWithoutTrigger(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)
@@ -87,7 +87,7 @@ func triggers(t *testing.T, client redis.Cmdable) int {
 	return len(keys)
 }
 
-// Keys that expire in masses and are not ours cause no look.
+// Expiries of many foreign keys cause no look.
 func TestForeignExpiriesWakeNoQueue(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)
@@ -113,7 +113,8 @@ func TestForeignExpiriesWakeNoQueue(t *testing.T) {
 	s.woken(t, "m", time.Second+noise)
 }
 
-// Both backends keep messages alike: a worker of either takes what a client of the other pushes.
+// Both backends store messages alike: a worker of either receives messages from a client of the
+// other.
 func TestSharesQueuesWithZsetpoll(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)

@@ -68,7 +68,7 @@ func (a *arena) add(n int) ref {
 	return ref{page, uint16(cell)}
 }
 
-// bytes returns the cell's bytes, those beyond what was asked for included.
+// bytes returns the cell's bytes, the spare ones included.
 func (a *arena) bytes(r ref) []byte {
 	p := a.pages[r.page]
 	size, cell := p.class.size, uint32(r.cell)

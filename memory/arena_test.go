@@ -12,8 +12,8 @@ func TestArenaCellsDoNotOverlap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { newArenaModel().run(t) })
 }
 
-// An arenaModel fills each cell with a mark of its own, the bytes beyond what was asked
-// for included, and finds it there until the cell is removed.
+// An arenaModel fills each cell, its spare bytes included, with a mark of its own, and finds it
+// there until the cell is removed.
 type arenaModel struct {
 	arena *arena
 	cells []cell

@@ -11,7 +11,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// A wallClock is a machine's: it may be set, which its timers do not hear of.
+// A wallClock is a machine's: it may be set, and timers do not notice.
 type wallClock struct {
 	*clockwork.FakeClock
 	set atomic.Int64
@@ -157,7 +157,7 @@ func TestClockThatNeverStandsStill(t *testing.T) {
 	}
 }
 
-// A batch takes a while to store; what is due when it is stored must not wait as long again.
+// A batch takes a while to store; messages due when it is stored must not wait as long again.
 func TestTimerStartsFromNow(t *testing.T) {
 	clock := &slow{FakeClock: clockwork.NewFakeClockAt(epoch)}
 	q := openOn(t, New(), clock)
@@ -182,7 +182,7 @@ func (c *slow) Now() time.Time {
 	return now
 }
 
-// The ends of what can be said in nanoseconds since 1970.
+// The first and the last time that fit into nanoseconds since 1970.
 func TestTimesAtTheEnds(t *testing.T) {
 	for _, start := range []time.Time{
 		time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC),

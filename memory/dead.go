@@ -66,8 +66,8 @@ func (l *deadList) from(cursor string) ([]letter, error) {
 	return l.letters[i:], nil
 }
 
-// pageOfDead returns what show makes of a page of dead letters, and the cursor of the next page.
-// The store is locked.
+// pageOfDead applies show to a page of dead letters, and returns the results and the cursor of the
+// next page. The store is locked.
 func pageOfDead[T any](s *store, cursor string, limit int, show func(letter) T) ([]T, string, error) {
 	rest, err := s.dead.from(cursor)
 	if err != nil {
@@ -104,8 +104,8 @@ func (s *store) letterLocked(l letter) backend.DeadLetter {
 	}
 }
 
-// buryLocked makes a message in flight a dead letter.
-func (s *store) buryLocked(slot uint32, now int64, reason string) {
+// deadLetterLocked makes a message in flight a dead letter.
+func (s *store) deadLetterLocked(slot uint32, now int64, reason string) {
 	due := s.held.at(slot).when
 	s.endLeaseLocked(slot)
 	s.nodes.at(slot).enter(dead)

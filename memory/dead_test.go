@@ -68,14 +68,14 @@ func deadSlots(t tb, l *deadList) []uint32 {
 	return slots
 }
 
-// Whatever letters come and go between the pages of a listing, one that was there all the
-// time is listed once, and all are in the order of their deaths.
+// A letter that stays while others come and go between the pages of a listing is listed once, and
+// all letters are in the order of their deaths.
 func TestListDeadWhileLettersComeAndGo(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		q, _ := open(t)
-		g := &graveyard{q: q}
+		g := &deadQueue{q: q}
 		for range rapid.IntRange(0, 30).Draw(rt, "letters") {
-			g.bury(rt)
+			g.makeDead(rt)
 		}
 		there := slices.Clone(g.ids)
 		var listed []string
@@ -93,31 +93,31 @@ func TestListDeadWhileLettersComeAndGo(t *testing.T) {
 	})
 }
 
-// A graveyard is a queue whose dead letters are known.
-type graveyard struct {
+// deadQueue is a queue whose dead letters are known.
+type deadQueue struct {
 	q    *queue
 	ids  []string // in the order of death
 	made int
 }
 
-func (g *graveyard) bury(t tb) {
+func (g *deadQueue) makeDead(t tb) {
 	t.Helper()
 	g.made++
 	mustPush(t, g.q, fmt.Sprintf("%06d", g.made), 0)
-	g.buryDue(t)
+	g.makeDueDead(t)
 }
 
-func (g *graveyard) buryDue(t tb) {
+func (g *deadQueue) makeDueDead(t tb) {
 	t.Helper()
 	d := mustTake(t, g.q, 1, time.Minute)[0]
 	mustAll(t, g.q.Dead(context.Background(), []backend.Burial{{Lease: d.Lease(), Reason: "reason of " + d.ID}}))
 	g.ids = append(g.ids, d.ID)
 }
 
-func (g *graveyard) comeAndGo(t *rapid.T) {
+func (g *deadQueue) comeAndGo(t *rapid.T) {
 	for range rapid.IntRange(0, 4).Draw(t, "changes") {
 		if len(g.ids) == 0 || rapid.Bool().Draw(t, "come") {
-			g.bury(t)
+			g.makeDead(t)
 			continue
 		}
 		i := rapid.IntRange(0, len(g.ids)-1).Draw(t, "letter")
@@ -126,7 +126,7 @@ func (g *graveyard) comeAndGo(t *rapid.T) {
 	}
 }
 
-func (g *graveyard) check(t *rapid.T, there, listed []string) {
+func (g *deadQueue) check(t *rapid.T, there, listed []string) {
 	if !slices.IsSorted(listed) || len(slices.Compact(slices.Clone(listed))) != len(listed) {
 		t.Fatalf("out of order or twice: %v", listed)
 	}
@@ -143,7 +143,7 @@ func TestDeadLetterIsWhole(t *testing.T) {
 	m := backend.Message{ID: "id", Body: []byte("body"), Headers: map[string]string{"k": "v"}, Due: epoch.Add(-time.Hour)}
 	mustAll(t, q.Schedule(ctx, []backend.Message{m}))
 	clock.Advance(time.Second)
-	(&graveyard{q: q}).buryDue(t)
+	(&deadQueue{q: q}).makeDueDead(t)
 	ls, next, err := q.ListDead(ctx, "", 10)
 	must(t, err)
 	if len(ls) != 1 || next != "" {
@@ -158,9 +158,9 @@ func TestDeadLetterIsWhole(t *testing.T) {
 func TestRedriveStartsOver(t *testing.T) {
 	q, clock := open(t)
 	ctx := context.Background()
-	g := &graveyard{q: q}
-	g.bury(t)
-	g.bury(t)
+	g := &deadQueue{q: q}
+	g.makeDead(t)
+	g.makeDead(t)
 	clock.Advance(time.Hour)
 	mustAll(t, q.Redrive(ctx, g.ids[:1]))
 	if err := one(q.Redrive(ctx, g.ids[:1])); !errors.Is(err, backend.ErrNotFound) {

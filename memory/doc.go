@@ -22,10 +22,11 @@
 //
 // # Cost
 //
-// A pending message takes about 64 bytes beside its body and headers, its id included,
-// in memory without pointers, so that millions of them do not slow the garbage collector. An id that UniqueFor keeps taken
-// costs about 45 bytes beside its own length, until its time is over and the queue is used again.
-// Push, hand-out and cancel are O(log n), and none ever waits for a table to grow. A message that is due
-// at once costs 1.4 times as much beside a million pending ones as beside a thousand; one that has lain
-// among a million costs about three times as much, nearly all of it cache misses. make bench measures both.
+// A pending message takes about 64 bytes beside its body and headers, its id included, in memory
+// without pointers, so that millions of them do not slow the garbage collector. An id that
+// UniqueFor keeps taken costs about 45 bytes beside its own length, until its time is over and the
+// queue is used again. Push, hand-out and cancel are O(log n), and none ever waits for a table to
+// grow. A message that is due at once costs 1.4 times as much beside a million pending ones as
+// beside a thousand; one that has lain among a million costs about three times as much, nearly all
+// of it cache misses. make bench measures both.
 package memory

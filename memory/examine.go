@@ -28,7 +28,8 @@ func (b *Backend) Examine(ctx context.Context) (admin.Examination, error) {
 	}}, nil
 }
 
-// Remove is as in admin.Remover. Handles that are open on the queue work on a store that nobody else has.
+// Remove is as in admin.Remover. Handles that are still open on the queue work on a store of their
+// own.
 func (b *Backend) Remove(ctx context.Context, queue string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

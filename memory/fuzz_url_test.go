@@ -10,7 +10,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// FuzzURL wants each URL refused with a typed error, or a backend without anything set aside for messages to come.
+// FuzzURL wants each URL refused with a typed error, or a backend without anything set aside for
+// messages to come.
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{
 		"memory:///orders", "memory://store/orders?max_messages=10&max_bytes=1000", "memory:///o?max_messages=9223372036854775807",

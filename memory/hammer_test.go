@@ -13,8 +13,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Pushers, cancellers and workers of several handles, whose contexts end at random, in real
-// time. In the end every message was acked, cancelled or buried, once, and nothing is left.
+// Pushers, cancellers and workers of several handles, whose contexts end at random, in real time.
+// In the end every message was acked, cancelled or dead-lettered, once, and nothing is left.
 func TestHammer(t *testing.T) {
 	h := &hammer{b: New(), fate: make([]atomic.Int32, hammered)}
 	var all sync.WaitGroup
@@ -83,7 +83,7 @@ func (h *hammer) cancel(q *queue) {
 	}
 }
 
-// look counts while everything moves, and clears the dead letters away.
+// look reads the counts while everything moves, and deletes the dead letters.
 func (h *hammer) look(t *testing.T, q *queue) {
 	ctx := context.Background()
 	for !h.over() {

@@ -112,8 +112,8 @@ func (h *heap) set(i uint32, k key, slot uint32) {
 	*h.pos.at(slot) = i
 }
 
-// countUntil counts the slots whose when is at or before t, up to limit, looking at no
-// more than those and their children.
+// countUntil counts the slots whose when is at or before t, up to limit. It visits only those and
+// their children.
 func (h *heap) countUntil(t int64, limit int) int {
 	return h.countUnder(root, t, limit)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// tb is what testing and rapid have in common.
+// tb is the common part of testing.TB and rapid.TB.
 type tb interface {
 	Helper()
 	Fatalf(format string, args ...any)
@@ -47,7 +47,7 @@ func mustPush(t tb, q *queue, id string, delay time.Duration) {
 	must(t, push(q, id, delay))
 }
 
-// mustTake receives what is due by now; nothing waits in it.
+// mustTake receives the messages that are due now; it never waits.
 func mustTake(t tb, q *queue, limit int, lease time.Duration) []backend.Delivery {
 	t.Helper()
 	ds, err := q.Receive(context.Background(), limit, lease)
@@ -89,8 +89,8 @@ type received struct {
 	err error
 }
 
-// receive runs a Receive of its own and returns what it will have got. It is asleep or
-// done when receive returns.
+// receive starts a Receive and returns its future result. The Receive is asleep or done when
+// receive returns.
 func receive(ctx context.Context, t testing.TB, q *queue) <-chan received {
 	t.Helper()
 	got := make(chan received, 1)

@@ -25,8 +25,8 @@ var _ backend.Backend = (*Backend)(nil)
 // An Option sets a limit of [New].
 type Option func(*Backend)
 
-// MaxMessages caps the messages in one queue, in flight and dead ones included: n >= 1.
-// A push beyond it answers backend.ErrFull. Without it there is no cap.
+// MaxMessages caps the messages in one queue, in flight and dead ones included: n >= 1. A push
+// beyond it returns backend.ErrFull. Without it there is no cap.
 func MaxMessages(n int) Option {
 	return func(b *Backend) {
 		if n < 1 {
@@ -36,10 +36,11 @@ func MaxMessages(n int) Option {
 	}
 }
 
-// MaxBytes caps the memory that ids, headers and bodies of one queue's messages take:
-// n >= 1 bytes. A message counts as it lies in memory: with 3 to 8 bytes for lengths, and 2 to 6
-// for each header, rounded up by at most 7 bytes or an eighth, whichever is more. An id that UniqueFor keeps taken counts apart from its message, until its time is over. A push beyond the
-// cap answers backend.ErrFull. Without it there is no cap.
+// MaxBytes caps the memory that ids, headers and bodies of one queue's messages take: n >= 1 bytes.
+// A message counts with its size in memory: 3 to 8 bytes for lengths and 2 to 6 for each header are
+// added, and the sum is rounded up by at most 7 bytes or an eighth, whichever is more. An id that
+// UniqueFor keeps counts apart from its message, until its time is over. A push beyond the cap
+// returns backend.ErrFull. Without it there is no cap.
 func MaxBytes(n int64) Option {
 	return func(b *Backend) {
 		if n < 1 {
@@ -116,8 +117,8 @@ func (b *Backend) usableLocked(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Usage returns how many messages all queues hold, in flight and dead ones included,
-// and the bytes that their ids, headers and bodies take, and ids that UniqueFor keeps taken.
+// Usage returns how many messages all queues hold, leased and dead ones included, and the bytes
+// that their ids, headers and bodies take. Ids that UniqueFor keeps count too.
 func (b *Backend) Usage() (messages int, bytes int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

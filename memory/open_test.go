@@ -211,7 +211,7 @@ func TestBadURLs(t *testing.T) {
 	}
 }
 
-// Whoever opens a URL again finds the messages again, though the first has closed all.
+// The same URL finds the same messages, though the first backend is closed.
 func TestURLNamesOneStore(t *testing.T) {
 	ctx := context.Background()
 	open := func(url string) (*queue, backend.Backend) {

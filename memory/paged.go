@@ -5,8 +5,8 @@ const (
 	pageLen  = 1 << pageBits
 )
 
-// A paged array grows and shrinks a page at a time: no growth ever copies it, so
-// that no push waits for one, and what is no longer used is given back.
+// A paged array grows and shrinks a page at a time. Growth never copies it, so that no push waits
+// for a copy, and unused pages are freed.
 type paged[T any] struct {
 	pages []*[pageLen]T
 }
@@ -20,8 +20,8 @@ func (p *paged[T]) grow(n uint32) {
 	}
 }
 
-// shrink gives back pages that indexes below n do not need, all but one, so that
-// a length that swings around a page's border does not allocate each time.
+// shrink frees pages that indexes below n do not need, all but one, so that a length that swings
+// around a page's border does not allocate each time.
 func (p *paged[T]) shrink(n uint32) {
 	for keep := int(n+pageLen-1)>>pageBits + 1; len(p.pages) > keep; {
 		p.pages[len(p.pages)-1] = nil

@@ -6,8 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What is below the length stays through any growth and shrinking, and no more than one
-// page too many is kept.
+// Values below the length survive any growth and shrinking, and at most one page too many is kept.
 func TestPagedKeepsWhatIsInUse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p paged[uint32]
@@ -32,7 +31,7 @@ func TestPagedKeepsWhatIsInUse(t *testing.T) {
 	})
 }
 
-func TestPagedKeepsAPageToSpare(t *testing.T) {
+func TestPagedKeepsOneSparePage(t *testing.T) {
 	var p paged[uint32]
 	p.grow(3 * pageLen)
 	p.shrink(pageLen)

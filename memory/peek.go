@@ -9,7 +9,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// peekLocked returns a page of what waits, and the cursor of the next: the place in due of the last one.
+// peekLocked returns a page of scheduled messages, and the cursor of the next: the place in due of
+// the last one.
 func (s *store) peekLocked(cursor string, limit int) (page []backend.Pending, next string, err error) {
 	k, err := placeOf(cursor)
 	if err != nil {
@@ -45,8 +46,8 @@ func placeOf(cursor string) (key, error) {
 	return key{when, seq}, nil
 }
 
-// after returns up to n slots in order, of those that come after a key. It looks at all up to that key, at n more, and at
-// their children.
+// after returns up to n slots in order whose keys come after a key. It visits all slots up to that
+// key, n more, and their children.
 func (h *heap) after(k key, n int) (slots []uint32) {
 	f := frontier{heap: h}
 	f.seek(root, k)

@@ -39,7 +39,7 @@ func (q *queue) check(ctx context.Context) error {
 	}
 }
 
-// each does one thing to each of n messages under one lock, and then wakes who waits.
+// each applies f to each of n messages under one lock, and then wakes sleepers.
 func (q *queue) each(ctx context.Context, n int, do func(i int, now int64) error) []error {
 	if err := q.check(ctx); err != nil {
 		return backend.FailAll(n, err)
@@ -155,7 +155,7 @@ func (q *queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Durat
 
 func (q *queue) Dead(ctx context.Context, bs []backend.Burial) []error {
 	return q.settle(ctx, len(bs), func(i int) backend.Lease { return bs[i].Lease },
-		func(i int, slot uint32, now int64) { q.buryLocked(slot, now, bs[i].Reason) })
+		func(i int, slot uint32, now int64) { q.deadLetterLocked(slot, now, bs[i].Reason) })
 }
 
 func (q *queue) Cancel(ctx context.Context, ids []string) []error {

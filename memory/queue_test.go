@@ -133,7 +133,7 @@ func TestLostLeases(t *testing.T) {
 	mustBeEmpty(t, q.store)
 }
 
-// What Cancel, Reschedule and the dead letters answer in each state of a message.
+// The results of Cancel, Reschedule and the methods of dead letters in each state of a message.
 func TestStates(t *testing.T) {
 	q, _ := open(t)
 	ctx := context.Background()
@@ -210,7 +210,7 @@ func TestStats(t *testing.T) {
 	want(backend.Stats{Ready: 4, Dead: 1, HeadDue: epoch.Add(time.Second)})
 }
 
-// Nobody shares memory with the store, nor with another delivery.
+// No caller shares memory with the store, nor with another delivery.
 func TestStoreKeepsCopies(t *testing.T) {
 	q, _ := open(t)
 	ctx := context.Background()

@@ -29,7 +29,7 @@ func getRecord(rec []byte) (id string, headers map[string]string, body []byte) {
 	content := rec[len(packed)+size:][:n]
 	headers, body, err := record.Content(content)
 	if err != nil {
-		panic(err) // it was written here, into memory that nobody else writes to
+		panic(err) // it was written here, into memory that nothing else writes to
 	}
 	return record.UnpackID(packed), headers, body
 }

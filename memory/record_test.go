@@ -39,7 +39,7 @@ func drawID(t *rapid.T) string {
 	).Draw(t, "id")
 }
 
-// nearlyULIDs parse as a ULID or look like one, and must not come back as another.
+// nearlyULIDs parse as a ULID or resemble one, and must not come back as another id.
 func nearlyULIDs() []string {
 	return []string{
 		canonical,
@@ -79,8 +79,8 @@ func TestNearlyULIDsStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// FuzzRecord checks that a record returns what went in, whatever lies in the cell before
-// and after it, and fills exactly the size it asked for.
+// FuzzRecord checks that a record returns the original message, whatever bytes surround the cell,
+// and fills exactly the size that it asked for.
 func FuzzRecord(f *testing.F) {
 	for _, id := range nearlyULIDs() {
 		f.Add(id, "key", "value", []byte("body"))

@@ -59,7 +59,7 @@ func TestWindowOpensAgainWhereItWas(t *testing.T) {
 	}
 }
 
-// What many messages in flight take is given back once they are done, though one is left.
+// The memory of many leased messages is freed once they are acked, though one is left.
 func TestLeasesAreGivenBack(t *testing.T) {
 	const n = 200_000
 	q, _ := open(t)
@@ -109,7 +109,7 @@ func TestURLInRealTimeThenInABubble(t *testing.T) {
 	}
 }
 
-// What a URL names outlives the Close of one who opened it, and that one's handles do not.
+// The messages of a URL outlive the Close of a backend, and the backend's handles do not.
 func TestCloseOfAURL(t *testing.T) {
 	first, name, err := backend.DefaultMux().Open(t.Context(), "memory://closed/q")
 	must(t, err)

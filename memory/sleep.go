@@ -6,9 +6,9 @@ import (
 	"github.com/jonboulle/clockwork"
 )
 
-// Sleepers are the Receive calls that wait. One timer serves them all; a wake-up is
-// a hint to look again, passed from the one who took to the next while messages are
-// due, so that a sleeper that leaves can lose none.
+// Sleepers are the waiting Receive calls. One timer serves them all. A wake-up is a hint to look
+// again, which each sleeper passes on while messages are due, so that a sleeper that leaves can
+// lose none.
 type sleepers struct {
 	first, last *sleeper
 	timer       clockwork.Timer
@@ -22,7 +22,7 @@ type sleeper struct {
 	asleep     bool // in the list
 }
 
-// maxSleep bounds how long a jump of the wall clock, which no timer hears of, goes unnoticed.
+// maxSleep bounds how long a jump of the wall clock goes unnoticed. Timers do not notice it.
 const maxSleep = time.Minute
 
 func newSleeper() *sleeper { return &sleeper{wake: make(chan struct{}, 1)} }
@@ -58,14 +58,13 @@ func (l *sleepers) wakeFirst() {
 	}
 }
 
-// arm makes the timer fire at t or before. A clock may jump between a look at it and the
-// start of the timer, a fake one by hours, and the timer would be late by as much: then it
-// is set again.
+// arm makes the timer fire at t or before. A clock may jump between reading it and starting the
+// timer, a fake one by hours, and the timer would be late by as much: then it is set again.
 func (l *sleepers) arm(clock clockwork.Clock, now, t int64) {
 	if now < l.armed && l.armed <= t {
 		return
 	}
-	for range 3 { // a clock that never stands still is let go
+	for range 3 { // a clock that keeps jumping ends the loop
 		now = clock.Now().UnixNano()
 		l.armed = min(t, after(now, maxSleep))
 		l.start(clock, time.Duration(l.armed-now))
@@ -83,7 +82,8 @@ func (l *sleepers) start(clock clockwork.Clock, d time.Duration) {
 	}
 }
 
-// disarm drops the timer. The next one belongs to the synctest bubble, or to none, that its sleeper is in.
+// disarm drops the timer. The next one belongs to the synctest bubble, or to none, that its sleeper
+// is in.
 func (l *sleepers) disarm() {
 	if l.timer != nil {
 		l.timer.Stop()

@@ -61,7 +61,7 @@ func mustBeList(t tb, l *sleepers, want []*sleeper) {
 	}
 }
 
-func TestWhoSleepsLongestWakesFirst(t *testing.T) {
+func TestLongestSleeperWakesFirst(t *testing.T) {
 	q, clock := open(t)
 	first := receive(context.Background(), t, q)
 	second := receive(context.Background(), t, q)

@@ -47,7 +47,8 @@ func newStore(clock clockwork.Clock, l limits) *store {
 	return s
 }
 
-// emptyLocked drops all messages at once. The counters go on: no later lease has the token of an earlier one.
+// emptyLocked drops all messages at once. The counters go on: no later lease has the token of an
+// earlier one.
 func (s *store) emptyLocked() {
 	nodes, arena := newSlab(), newArena()
 	s.nodes, s.arena, s.ids = nodes, arena, newIndex(nodes, arena)
@@ -66,7 +67,7 @@ func (s *store) enter() (now int64) {
 	return now
 }
 
-// expireLocked gives back what ended leases held.
+// expireLocked gives back the messages of ended leases.
 func (s *store) expireLocked(now int64) {
 	for s.leases.len() > 0 {
 		k, slot := s.leases.head()
@@ -110,7 +111,8 @@ func (s *store) addLocked(m *backend.Message, now int64) error {
 	return nil
 }
 
-// setHeadersLocked moves a message to a cell that is as large as its new headers need. Its packed id is in s.packed.
+// setHeadersLocked moves a message to a cell that is as large as its new headers need. Its packed
+// id is in s.packed.
 func (s *store) setHeadersLocked(slot uint32, headers map[string]string, now int64) error {
 	n := s.nodes.at(slot)
 	old := s.arena.bytes(n.rec())
@@ -128,7 +130,8 @@ func (s *store) setHeadersLocked(slot uint32, headers map[string]string, now int
 	return nil
 }
 
-// fullLocked reports whether there is no room for a message of so many bytes. Windows that have ended make room.
+// fullLocked reports whether there is no room for a message of so many bytes. Windows that have
+// ended make room.
 func (s *store) fullLocked(now, room int64) bool {
 	if l := s.limits.messages; l > 0 && int(s.nodes.live) >= l {
 		return true

@@ -12,8 +12,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Whatever is done, in whatever order, the parts of a store fit together, and nothing is
-// left when every message is gone. What the operations answer is the suite's business.
+// After any sequence of operations the parts of a store are consistent, and nothing is left when
+// every message is gone. The suite checks the operations' results.
 func TestStoreStaysWhole(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		q, clock := open(t)
@@ -24,7 +24,7 @@ func TestStoreStaysWhole(t *testing.T) {
 			"ack":        func(t *rapid.T) { w.settle(t, func(l backend.Lease) { q.Ack(w.ctx(), []backend.Lease{l}) }) },
 			"nack":       func(t *rapid.T) { w.settle(t, w.nack(t)) },
 			"extend":     func(t *rapid.T) { w.settle(t, func(l backend.Lease) { q.Extend(w.ctx(), []backend.Lease{l}, 3) }) },
-			"bury":       func(t *rapid.T) { w.settle(t, func(l backend.Lease) { q.Dead(w.ctx(), []backend.Burial{{Lease: l}}) }) },
+			"makeDead":   func(t *rapid.T) { w.settle(t, func(l backend.Lease) { q.Dead(w.ctx(), []backend.Burial{{Lease: l}}) }) },
 			"cancel":     func(t *rapid.T) { q.Cancel(w.ctx(), w.ids(t)) },
 			"reschedule": func(t *rapid.T) { q.Reschedule(w.ctx(), []backend.Move{{ID: w.id(t), Delay: delay(t)}}) },
 			"redrive":    func(t *rapid.T) { q.Redrive(w.ctx(), w.ids(t)) },

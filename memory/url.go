@@ -12,8 +12,8 @@ import (
 
 func init() { backend.Register("memory", new(shared).open) }
 
-// shared are the backends that URLs name. They live as long as the process, as a
-// server would: whoever opens a URL again finds the messages again.
+// shared are the backends that URLs name. They live as long as the process, as a server would, so
+// that the same URL finds the same messages.
 type shared struct {
 	mu       sync.Mutex
 	backends map[string]*Backend
@@ -45,8 +45,8 @@ func (s *shared) open(_ context.Context, u *url.URL) (backend.Backend, string, e
 	return &borrowed{Backend: s.backends[which], handles: make(map[*queue]struct{})}, strings.TrimPrefix(u.Path, "/"), nil
 }
 
-// borrowed is one opening of a URL. Its Close closes its own handles; the backend under it outlives that, since others in the
-// process may use it.
+// borrowed is one opening of a URL. Its Close closes its own handles; the backend under it outlives
+// that, since others in the process may use it.
 type borrowed struct {
 	*Backend
 

@@ -1,6 +1,6 @@
 package memory
 
-// What must hold of a store's inner parts whenever nobody is at work in it.
+// The invariants of a store's inner parts between two operations.
 
 func mustBeWhole(t tb, s *store) {
 	t.Helper()

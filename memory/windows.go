@@ -1,7 +1,7 @@
 package memory
 
-// Windows are the ids that stay taken whatever becomes of their messages, each until a time. They lie
-// in parts like those of the messages, apart from them: a queue without windows has none of this.
+// Windows are the ids that stay taken after their messages are gone, each until a time. They are
+// stored apart from the messages: a queue without windows has none of this.
 type windows struct {
 	nodes  *slab
 	arena  *arena
@@ -58,8 +58,8 @@ func (w *windows) forget(now int64, limit int) {
 	}
 }
 
-// How many windows that have ended are dropped: in a call of the queue, and when a window opens, so that
-// in batches too they go faster than they come.
+// How many windows that have ended are dropped: in a call of the queue, and when a window opens, so
+// that in batches too they go faster than they come.
 const (
 	fewWindows = 16
 	perWindow  = 2

@@ -23,7 +23,7 @@ func takeAndAck(t tb, q *queue) {
 	mustAll(t, q.Ack(context.Background(), leasesOf(ds)))
 }
 
-// The store has nothing of windows once they are over and somebody has used the queue.
+// The store has no trace of windows once they are over and the queue was used again.
 func TestWindowsAreGivenBack(t *testing.T) {
 	q, clock := open(t)
 	const n = 1000

@@ -2,18 +2,15 @@ package rabbitmq
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/tlsfiles"
 )
 
 func init() {
@@ -66,24 +63,26 @@ func readParams(u *url.URL) (opts []Option, err error) {
 	if spilled(u, query) {
 		return nil, backend.Invalid("URL", hidden, "a user and password whose reserved characters, such as @ / ? # %, are percent-encoded")
 	}
-	var ca tlsFiles
+	var files tlsfiles.Files
 	for name, values := range query {
 		if len(values) > 1 {
 			return nil, backend.Invalid("URL parameter "+name, strings.Join(values, " and "), "one value")
 		}
-		set, err := readParam(name, values[0], &ca)
+		set, err := readParam(name, values[0], &files)
 		if err != nil {
 			return nil, err
 		}
 		opts = append(opts, set)
 	}
-	if ca == (tlsFiles{}) {
+	switch {
+	case files == (tlsfiles.Files{}):
 		return opts, nil
-	}
-	if u.Scheme != "rabbitmqs" {
+	case u.Scheme != "rabbitmqs":
 		return nil, backend.Invalid("URL scheme", u.Scheme, "rabbitmqs with TLS parameters")
+	case (files.Cert == "") != (files.Key == ""):
+		return nil, backend.Invalid("URL parameters", "one of tls_cert and tls_key", "both, a certificate and its private key, or none")
 	}
-	config, err := ca.config()
+	config, err := files.Config()
 	return append(opts, TLS(config)), err
 }
 
@@ -105,7 +104,7 @@ var paramNames = []string{"buckets", "classic", "delayed_exchange", "fixed", "gr
 
 func nothing(*options) {}
 
-func readParam(name, value string, files *tlsFiles) (Option, error) {
+func readParam(name, value string, files *tlsfiles.Files) (Option, error) {
 	switch name {
 	case "namespace":
 		return Namespace(value), nil
@@ -124,13 +123,13 @@ func readParam(name, value string, files *tlsFiles) (Option, error) {
 	case "delayed_exchange":
 		return withSwitch(name, value, DelayedExchange)
 	case "tls_ca":
-		files.ca = value
+		files.CA = value
 	case "tls_cert":
-		files.cert = value
+		files.Cert = value
 	case "tls_key":
-		files.key = value
+		files.Key = value
 	case "tls_server_name":
-		files.serverName = value
+		files.ServerName = value
 	default:
 		return nil, backend.Invalid("URL parameter", name, "one of "+strings.Join(paramNames, ", "))
 	}
@@ -167,54 +166,4 @@ func withSwitch(name, value string, option func() Option) (Option, error) {
 	default:
 		return nothing, nil
 	}
-}
-
-// tlsFiles are a URL's parameters about TLS.
-type tlsFiles struct{ ca, cert, key, serverName string }
-
-func (f tlsFiles) config() (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.serverName} // the host's, if empty
-	if f.ca != "" {
-		pem, err := readPEM(f.ca)
-		if err != nil {
-			return nil, fmt.Errorf("reading tls_ca: %w", err)
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, backend.Invalid("URL parameter tls_ca", f.ca, "a file of PEM certificates")
-		}
-	}
-	if f.cert == "" && f.key == "" {
-		return c, nil
-	}
-	if f.cert == "" || f.key == "" {
-		return nil, backend.Invalid("URL parameters", "one of tls_cert and tls_key", "both, a certificate and its private key, or none")
-	}
-	cert, errCert := readPEM(f.cert)
-	key, err := readPEM(f.key)
-	if err = errors.Join(errCert, err); err == nil {
-		c.Certificates = make([]tls.Certificate, 1)
-		c.Certificates[0], err = tls.X509KeyPair(cert, key)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading tls_cert and tls_key: %w", err)
-	}
-	return c, nil
-}
-
-// largestPEM is ten times the size of a file with all public authorities.
-const largestPEM = 4 << 20
-
-// readPEM reads a file of at most largestPEM. It rejects devices and pipes: reading them may never
-// end.
-func readPEM(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	switch {
-	case err != nil: // ReadFile has the better error
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", path)
-	case info.Size() > largestPEM:
-		return nil, fmt.Errorf("%s has %d bytes, more than %d", path, info.Size(), largestPEM)
-	}
-	return os.ReadFile(path)
 }

@@ -36,7 +36,7 @@ func TestBadURLs(t *testing.T) {
 		login + "/q?namespace=a.b":                    "letters, digits, - and _",
 		login + "/q?hosts=a:1,/":                      "HOST or HOST:PORT",
 		login + "/q?tls_ca=x":                         "rabbitmqs with TLS parameters",
-		"rabbitmqs" + login[8:] + "/q?tls_ca=" + junk: "a file of PEM certificates",
+		"rabbitmqs" + login[8:] + "/q?tls_ca=" + junk: "a file with certificates in PEM",
 		"rabbitmqs" + login[8:] + "/q?tls_cert=x":     "both, a certificate and its private key",
 		"rabbitmqs" + login[8:] + "/q?tls_key=x":      "both, a certificate and its private key",
 	} {
@@ -45,8 +45,8 @@ func TestBadURLs(t *testing.T) {
 			t.Errorf("%s: %v; want it to say %q", text, err, allowed)
 		}
 	}
-	wants(t, openURL(t, "rabbitmqs"+login[8:]+"/q?tls_ca=/missing.pem"), "reading tls_ca", "/missing.pem")
-	wants(t, openURL(t, "rabbitmqs"+login[8:]+"/q?tls_cert=/missing.pem&tls_key=/missing.key"), "reading tls_cert and tls_key", "/missing.pem")
+	wants(t, openURL(t, "rabbitmqs"+login[8:]+"/q?tls_ca=/missing.pem"), "URL parameter tls_ca", "/missing.pem")
+	wants(t, openURL(t, "rabbitmqs"+login[8:]+"/q?tls_cert=/missing.pem&tls_key=/missing.key"), "URL parameter tls_cert", "/missing.pem")
 }
 
 func openURL(t *testing.T, text string) error {

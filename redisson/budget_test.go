@@ -20,7 +20,7 @@ func TestAClaimOutOfTimeKeepsTheOrder(t *testing.T) {
 	for calls := 2; calls < 12; calls++ {
 		t.Run(fmt.Sprint(calls), func(t *testing.T) {
 			t.Parallel()
-			tr := newTrial(t, server, redisson.Bytes)
+			tr := newTestQueue(t, server, redisson.Bytes)
 			late := tr.pushAgo("late", 10, time.Minute)
 			must(t, tr.s.Maintain(tr.ctx))
 			want := slices.Concat(tr.pushAgo("early", 40, time.Hour), late)
@@ -42,7 +42,7 @@ func TestAClaimOutOfTimeKeepsTheOrder(t *testing.T) {
 	}
 }
 
-func (tr *trial) pushAgo(kind string, n int, ago time.Duration) (bodies []string) {
+func (tr *testQueue) pushAgo(kind string, n int, ago time.Duration) (bodies []string) {
 	tr.t.Helper()
 	var ms []backend.Message
 	for i := range n {

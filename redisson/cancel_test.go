@@ -46,7 +46,7 @@ func TestCancelMessageOfJava(t *testing.T) {
 			must(t, q.Cancel(p.ctx, gone)...)
 			wants(t, q.Cancel(p.ctx, gone), backend.ErrNotFound)
 			p.moveAll(q, moved)
-			var waiting, listed, handed *redis.IntCmd // what was moved is due, and may be handed over already
+			var waiting, listed, handed *redis.IntCmd // moved messages are due, and may be handed over already
 			_, err := p.raw.TxPipelined(p.ctx, func(tx redis.Pipeliner) error {
 				waiting, listed, handed = tx.ZCard(p.ctx, p.times()), tx.LLen(p.ctx, p.index()), tx.LLen(p.ctx, p.name)
 				return nil
@@ -86,7 +86,7 @@ func (p *place) moveAll(q backend.Queue, ids []string) {
 	}
 }
 
-// An id that names nothing names nothing: in particular not what it is the beginning of.
+// An unknown id names nothing: in particular no message whose id begins with it.
 func TestUnknownIDs(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
@@ -117,8 +117,8 @@ func TestUnknownIDs(t *testing.T) {
 	})
 }
 
-// A leased message cannot be cancelled, neither by its id nor by that of what stands for it among
-// the members.
+// A leased message cannot be cancelled, neither by its id nor by the id of the member that
+// represents it.
 func TestCancelLeasedMessage(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, _ redisson.MemberFormat) {

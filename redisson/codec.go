@@ -6,13 +6,13 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Codec turns the body that a user pushes and gets into the payload that Java reads and
-// writes, and back. It has to be the codec that the Java side has on the queue: Redisson
-// loses a payload that its codec does not understand, since it has popped it by then.
+// Codec turns the body that a user pushes and gets into the payload that Java reads and writes, and
+// back. It must be the codec of the Java side: Redisson loses a payload that its codec cannot
+// decode, since it has popped it by then.
 //
-// Codecs are safe for concurrent use, and what they return is the caller's. It shares memory
-// with the argument only where both are the same bytes: with [Bytes] and [String],
-// and where [JacksonObject] and [Jackson3Object] decode.
+// Codecs are safe for concurrent use, and what they return is the caller's. It shares memory with
+// the argument only where both are the same bytes: with [Bytes] and [String], and where
+// [JacksonObject] and [Jackson3Object] decode.
 //
 // On this side a Java string is UTF-8. A surrogate without its other half, which UTF-8 has no place
 // for and Java allows, is the three bytes of its code point here (so-called WTF-8), so that every

@@ -39,8 +39,8 @@ func unreadable(what, reason string, b []byte) error {
 
 const shownClass = 80
 
-// ofClass says which Java class a payload names. It is text from a stranger: nothing looks for such
-// a class, let alone makes one.
+// ofClass names the Java class of a payload. The name is foreign text: nothing looks for such a
+// class, let alone loads one.
 func ofClass(name []byte) string {
 	switch n := len(name); {
 	case n == 0:

@@ -31,7 +31,7 @@ func (c jacksonString) Decode(payload []byte) ([]byte, error) {
 	}
 	b := skipSpace(payload)
 	if b[0] != '"' {
-		return nil, unreadable(c.name, "JSON, but no string"+ofClass(classOf(b))+"; the codec "+c.name+"-object reads what names its class, bytes reads all", payload)
+		return nil, unreadable(c.name, "JSON, but no string"+ofClass(classOf(b))+"; the codec "+c.name+"-object reads JSON that names its class, bytes reads all", payload)
 	}
 	literal, _ := cutLiteral(b)
 	return unquote(literal), nil

@@ -129,7 +129,7 @@ func TestJacksonRefusalsNameTheOtherCodec(t *testing.T) {
 	}
 }
 
-// tokens is a text without what may differ between two forms of the same JSON.
+// tokens is a text without the differences between two forms of the same JSON.
 func tokens(t *testing.T, text []byte) []byte {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(text))

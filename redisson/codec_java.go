@@ -58,7 +58,7 @@ func unitsOf(r rune) uint64 {
 }
 
 // appendUnits appends a body unit by unit, the halves of a pair apart, as Java's serializers do.
-// They differ in what they write for U+0000.
+// They differ in their bytes for U+0000.
 func appendUnits(dst, body []byte, nul string) []byte {
 	for len(body) > 0 {
 		r, size := point(body)

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// What follows walks over JSON that was found to be valid, so it looks for no errors.
+// The functions below walk over valid JSON, so they check for no errors.
 
 func validJSON(b []byte) bool { return utf8.Valid(b) && json.Valid(b) }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Bytes is ByteArrayCodec: the payload is the body. It takes all bodies and
-// payloads, so it also hands on what no other codec here reads.
+// Bytes is ByteArrayCodec: the payload is the body. It accepts all bodies and payloads, so it can
+// also hand on payloads that no other codec here reads.
 var Bytes Codec = plainBytes{}
 
 // String is StringCodec: the payload is the string in UTF-8, and so is the body. Java writes
@@ -35,7 +35,7 @@ func (c plainString) Decode(payload []byte) ([]byte, error) {
 	if !utf8.Valid(payload) {
 		reason := "not UTF-8"
 		if codec := writtenBy(payload); codec != "" {
-			reason += ", it begins as what " + codec + " writes"
+			reason += ", it begins like a payload of " + codec
 		}
 		return nil, unreadable(c.Name(), reason, payload)
 	}

@@ -149,8 +149,8 @@ func TestRefusalsKeepTheirBytes(t *testing.T) {
 	}
 }
 
-// A length of Java's is an int, and the payload is all the memory that it may cost. Not parallel:
-// what is measured is the process.
+// A length of Java's is an int, and the payload bounds the memory that it may cost. Not parallel:
+// the test measures the process.
 func TestLengthsAreCheckedFirst(t *testing.T) {
 	for payload, c := range map[string]redisson.Codec{
 		"\x04\x40\x7f\xff\xff\xffabc":      redisson.MarshallingString,
@@ -166,8 +166,8 @@ func TestLengthsAreCheckedFirst(t *testing.T) {
 	}
 }
 
-// FuzzCodecs reads foreign bytes. What a codec understands it writes in the same bytes,
-// unless they are a form that its comment names.
+// FuzzCodecs reads foreign bytes. A codec writes a decoded body with the same bytes, unless they
+// are a form that its comment names.
 func FuzzCodecs(f *testing.F) {
 	for _, seed := range []string{
 		"", "03 68656c6cef", "03 81", "03 82 41", "03 85 68656c6c", "03 83 eda0bd edb880", "03 c001", "02 02", "01005bc204010203",
@@ -203,7 +203,7 @@ func FuzzCodecs(f *testing.F) {
 	})
 }
 
-// checkOtherForm allows what comments name: longer forms of short ASCII, and JSON.
+// checkOtherForm allows the forms that comments name: longer forms of short ASCII, and JSON.
 func checkOtherForm(t *testing.T, c redisson.Codec, payload, body, again []byte) {
 	t.Helper()
 	switch name := c.Name(); {
@@ -221,8 +221,7 @@ func checkOtherForm(t *testing.T, c redisson.Codec, payload, body, again []byte)
 	}
 }
 
-// FuzzEncode wants back what was written. A codec for objects may give the same JSON in another
-// form.
+// FuzzEncode decodes encoded bodies. A codec for objects may give the same JSON in another form.
 func FuzzEncode(f *testing.F) {
 	for _, seed := range append(loneSurrogates, "", "hello", "\x00", "A", strings.Repeat("x", 33), "中文 😀", "\"\\\b\x1f\x7f\u2028",
 		` { "@class" : "a.B" , "x" : 1.50 } `, `["a.B",[[],{}]]`) {

@@ -15,8 +15,8 @@ import (
 
 const deadFields = 3
 
-// ListDead is as in backend.Queue. The cursor is the last one's place in the order of deaths.
-// The body of one that the codec does not read is the payload as it is.
+// ListDead is as in backend.Queue. The cursor is the last one's place in the order of deaths. A
+// body that the codec cannot read is the payload unchanged.
 func (s *store) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
 	var ls []backend.DeadLetter
 	var unread error

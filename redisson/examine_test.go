@@ -12,7 +12,7 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// found is what a look at the queue finds, by what it is about.
+// found returns the queue's findings, by topic.
 func (p *place) found(b *redisson.Backend) map[string]string {
 	p.t.Helper()
 	fs, err := b.ExamineQueue(p.ctx, p.name)
@@ -65,7 +65,7 @@ func TestExamineQueue(t *testing.T) {
 	}
 }
 
-// lines keeps what is logged.
+// lines collects log lines.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -127,7 +127,7 @@ func TestTheReasonNamesTheOtherCodec(t *testing.T) {
 		must(t, err)
 		return len(dead) == 1
 	})
-	if !strings.Contains(dead[0].Reason, "it begins as what Kryo5Codec writes") {
+	if !strings.Contains(dead[0].Reason, "it begins like a payload of Kryo5Codec") {
 		t.Errorf("reason %q", dead[0].Reason)
 	}
 }

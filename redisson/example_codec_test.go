@@ -36,7 +36,7 @@ func ExampleCodec() {
 	// Output: "\x03order 1\xb7"
 }
 
-// What a codec does not read it hands back as it is: here Java pushed an Integer.
+// A codec returns objects that it cannot read unchanged: here Java pushed an Integer.
 func ExampleUnreadableError() {
 	_, err := redisson.Kryo5String.Decode([]byte{0x02, 0x02})
 

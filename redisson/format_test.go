@@ -78,7 +78,7 @@ func TestMembersForBothRejectNoFormat(t *testing.T) {
 	}
 }
 
-// A lease stands among the members. It tells nothing either.
+// A member that represents a lease tells no version either.
 func TestLeasesRejectNoFormat(t *testing.T) {
 	t.Parallel()
 	for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2} {
@@ -135,7 +135,7 @@ func (p *place) takenBy(taker string, q backend.Queue, n int) (texts []string) {
 	return bodies(ds)
 }
 
-// pops takes what Java's workers get, and checks that it is that in that order.
+// pops takes messages as Java's workers do, and checks them in that order.
 func (p *place) pops(want ...string) {
 	p.t.Helper()
 	for i, w := range want {

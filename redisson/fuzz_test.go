@@ -48,9 +48,9 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-// FuzzReplies reads what a script finds in Redis, where others may have written: leases, graves and
-// what waits. Nothing panics, nothing takes more memory than the bytes themselves, and a message
-// that is handed out can be settled by its id.
+// FuzzReplies parses bytes from Redis, where other programs may have written: leases, dead letters
+// and scheduled messages. Nothing panics, nothing takes more memory than the bytes themselves, and
+// a delivered message can be settled by its id.
 func FuzzReplies(f *testing.F) {
 	held := make([]byte, heldLen)
 	binary.BigEndian.PutUint16(held[46:], idLen)

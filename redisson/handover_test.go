@@ -21,7 +21,7 @@ func numbered(n int) []string {
 	return texts
 }
 
-// handedKey is the list that tells what lies in the destination.
+// handedKey is the list of the destination's members.
 func (p *place) handedKey() string { return p.own("handed") }
 
 // A burst without a worker of ours goes to Java a part at a time, in order.
@@ -71,7 +71,7 @@ func TestHandedMessageIsForgotten(t *testing.T) {
 	}
 }
 
-// What has states is taken by Java: they are forgotten though the queue is never empty.
+// Java takes messages with states: the states are forgotten though the queue is never empty.
 func TestStatesOfMessagesThatJavaTookAreForgotten(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
@@ -95,7 +95,7 @@ func TestStatesOfMessagesThatJavaTookAreForgotten(t *testing.T) {
 	await(t, "the states", func() bool { return p.raw.HLen(p.ctx, p.own("states")).Val() == 0 })
 }
 
-// A worker that comes late gets what lies in the destination as if it had come before.
+// A worker that starts late gets the destination's messages as if it had started earlier.
 func TestAWorkerComesLate(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, _ redisson.MemberFormat) {

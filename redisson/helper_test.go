@@ -13,7 +13,7 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// The variables that make the test binary a worker that holds what it takes until it is killed.
+// The variables that make the test binary a worker that keeps its leases until it is killed.
 const (
 	helperURL   = "DELAYQ_TEST_WORKER_URL"
 	helperQueue = "DELAYQ_TEST_WORKER_QUEUE"

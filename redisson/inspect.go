@@ -74,18 +74,18 @@ func (s *store) pending(r []any) Pending {
 
 // Keys are the names under which a queue is kept.
 type Keys struct {
-	Destination string   // Redisson's list of what is due
-	Timeouts    string   // Redisson's sorted set of what waits
-	Index       string   // Redisson's list of what waits, in the order of offers
+	Destination string   // Redisson's list of due messages
+	Timeouts    string   // Redisson's sorted set of scheduled messages
+	Index       string   // Redisson's list of scheduled messages, in the order of offers
 	Channel     string   // where Redisson announces a new head
-	Own         []string // those of this package beside them
+	Own         []string // this package's own keys
 }
 
 // Report is the state of a queue's keys.
 type Report struct {
 	Keys Keys
 
-	Waiting     int64 // members in the sorted set, those that stand for leases included
+	Waiting     int64 // members in the sorted set, those that represent leases included
 	Indexed     int64 // entries of the index list
 	Handed      int64 // payloads in the destination list
 	Leased      int64 // leases of this package
@@ -103,7 +103,7 @@ type Report struct {
 	Unreadable int
 }
 
-// Inspect looks at a queue's keys and changes nothing. It blocks for a few round trips.
+// Inspect reads a queue's keys and changes nothing. It blocks for a few round trips.
 func (b *Backend) Inspect(ctx context.Context, queue string) (Report, error) {
 	s, err := b.direct(queue)
 	if err != nil {

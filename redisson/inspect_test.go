@@ -34,7 +34,7 @@ func TestInspect(t *testing.T) {
 	if r.Waiting != 5 || r.Indexed != 3 || r.Handed != 1 || r.Leased != 1 || r.Dead != 1 || r.Quarantined != 0 || r.Unreadable != 1 || r.Subscribers != 1 {
 		t.Errorf("report %+v", r)
 	}
-	// What stands for the lease is of the layout Both.
+	// The member that represents the lease has the layout Both.
 	if want := map[redisson.MemberFormat]int{redisson.V1: 1, redisson.V2: 1, redisson.Both: 2}; !maps.Equal(r.Formats, want) {
 		t.Errorf("formats %v, want %v", r.Formats, want)
 	}
@@ -49,8 +49,8 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// Pending lists what waits, a page at a time: with ids that Cancel takes, and without what stands
-// for leases.
+// Pending lists scheduled messages, a page at a time: with ids that Cancel takes, and without the
+// members that represent leases.
 func TestPending(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

@@ -12,16 +12,16 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// What Java does to a queue, by hand: members with random ids, and scripts that read them as one
-// version of Redisson does and fail on what it cannot read.
+// Java's operations on a queue, by hand: members with random ids, and scripts that read them as one
+// version of Redisson does and fail on others.
 
-// layouts are what a version of Redisson takes members apart with.
+// layouts are the formats by which a version of Redisson parses members.
 var layouts = map[redisson.MemberFormat]string{redisson.V1: "dLc0", redisson.V2: "Bc0Lc0"}
 
-// javaMember is what Java writes.
+// javaMember is a member as Java writes it.
 func javaMember(f redisson.MemberFormat, payload string) string {
 	id := make([]byte, 8)
-	for id[0] == 0 || id[0] == 7 { // one of many thousands of these looks like one of ours
+	for id[0] == 0 || id[0] == 7 { // one of many thousands of these resembles one of ours
 		_, _ = rand.Read(id) // it never fails
 	}
 	if f == redisson.V1 {

@@ -9,7 +9,7 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// eachFormat runs f for what each version of Redisson reads.
+// eachFormat runs f for the members that each version of Redisson reads.
 func eachFormat(t *testing.T, f func(p *place, ours, javas redisson.MemberFormat)) {
 	for _, tt := range []struct {
 		name        string
@@ -53,7 +53,7 @@ func TestALeaseStandsAmongTheMembers(t *testing.T) {
 	})
 }
 
-// rescued checks that one member stands for a lease until then, and is in no list.
+// rescued checks that one member represents a lease until then, and is in no list.
 func (p *place) rescued(f redisson.MemberFormat, until time.Time) {
 	p.t.Helper()
 	members, items := p.members(), p.list(p.index())
@@ -93,14 +93,14 @@ func (p *place) wornOut(held backend.Delivery) {
 	leases, err := p.raw.ZRange(p.ctx, p.own("leases"), 0, -1).Result()
 	must(p.t, err)
 	if len(leases) != 1 {
-		p.t.Fatalf("leases %q, want that of %s", leases, held.ID)
+		p.t.Fatalf("leases %q, want the lease of %s", leases, held.ID)
 	}
 	must(p.t, p.raw.ZIncrBy(p.ctx, p.own("leases"), -3600_000, leases[0]).Err())
 	p.empty()
 }
 
-// Java's clock is fast by more than lease and grace: the message is Java's, and the worker hears of
-// it.
+// Java's clock is fast by more than lease and grace: Java gets the message, and the worker gets
+// ErrLeaseLost.
 func TestAFastJavaTakesFromUnderALease(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
@@ -140,7 +140,8 @@ var settlements = map[string]func(*place, backend.Queue, backend.Lease) []error{
 	},
 }
 
-// The worker forgets its message, and one of Java's gets it, since a handle looks after the queue.
+// The worker forgets its message, and one of Java's gets it, since an open handle maintains the
+// queue.
 func TestAnEndedLeaseGoesToJava(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
@@ -191,7 +192,7 @@ func TestJavasScriptsReadOurMembers(t *testing.T) {
 		must(p.t, q.Dead(p.ctx, []backend.Burial{{Lease: ds[2].Lease()}, {Lease: ds[3].Lease()}})...)
 		j.sees("back", "one", "two", "three", "four")
 		if !j.contains("three") || j.contains("held") || !j.remove("two") || j.remove("two") || !j.remove("back") {
-			p.t.Error("Java finds what is not there, or not what is")
+			p.t.Error("Java finds missing messages, or misses one")
 		}
 		if got := j.poll(); got != "one" {
 			p.t.Errorf("Java polls %q", got)

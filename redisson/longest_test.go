@@ -88,7 +88,7 @@ func until(b *testing.B, holds func() bool) {
 	}
 }
 
-// reportLongest reports what the scripts took since the last report.
+// reportLongest reports the time of the longest scripts since the last report.
 func reportLongest(b *testing.B, client *redis.Client, phase string) {
 	b.Helper()
 	ctx := context.Background()

@@ -16,7 +16,8 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// patience bounds what must happen; it only matters when something is broken.
+// patience bounds every wait for an event that must happen; it only matters when something is
+// broken.
 const patience = 20 * time.Second
 
 // grace is how long after a lease's end Java may take the message.

@@ -154,7 +154,7 @@ func TestUnreadableErrorIsShort(t *testing.T) {
 	}
 }
 
-// FuzzMember holds every byte of a member: what is understood comes back as it was.
+// FuzzMember parses and writes members: a parsed member keeps every byte.
 func FuzzMember(f *testing.F) {
 	for _, seed := range []string{
 		"", "81e97df41022b1c3 0500000000000000 68656c6c6f", "08 0102030405060708 0500000000000000 68656c6c6f",
@@ -175,8 +175,8 @@ func FuzzMember(f *testing.F) {
 	})
 }
 
-// FuzzWrittenMember parses what is written, in the format that it was written in. One case cannot
-// be told.
+// FuzzWrittenMember parses written members, in the format that they were written in. One case is
+// ambiguous.
 func FuzzWrittenMember(f *testing.F) {
 	f.Add(0, []byte("12345678"), []byte("hello"))
 	f.Add(1, []byte("\x0812345678"), []byte{0})

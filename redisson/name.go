@@ -23,8 +23,8 @@ func namesOf(destination string) names {
 // keys are the three that a script takes; the channel is none.
 func (n names) keys() []string { return []string{n.destination, n.timeouts, n.index} }
 
-// keyName is Redisson's rule to the letter: any opening brace counts, whether or not
-// it makes a hash tag. See sameSlot for what follows from that.
+// keyName is Redisson's rule to the letter: any opening brace counts, whether or not it makes a
+// hash tag. See sameSlot for the consequences.
 func keyName(prefix, name string) string {
 	if strings.Contains(name, "{") {
 		return prefix + ":" + name

@@ -16,7 +16,7 @@ type seenNames struct {
 	Destination, Zset, List, Channel string
 }
 
-// TestNamesAreThoseSeen takes the names of what all four releases of Redisson wrote.
+// TestNamesAreThoseSeen compares with the names that all four releases of Redisson wrote.
 func TestNamesAreThoseSeen(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/vectors-*.jsonl")

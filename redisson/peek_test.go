@@ -34,7 +34,7 @@ func textsOf(ps []backend.Pending) []string {
 	return texts
 }
 
-// What was handed over to Java waits as well: first what lies in the destination, then what is due
+// Messages handed over to Java count as waiting: first those in the destination, then those due
 // later.
 func TestPeekShowsHandedOverMessages(t *testing.T) {
 	t.Parallel()
@@ -83,7 +83,8 @@ func TestPeekAtEnvelopesThatJavaMoved(t *testing.T) {
 	}
 }
 
-// What is leased is in the sorted set too, beside what waits: it is passed over, and pages go on.
+// Leased messages are in the sorted set too, among the scheduled ones: they are skipped, and pages
+// go on.
 func TestPeekPassesLeasesOver(t *testing.T) {
 	t.Parallel()
 	p := setup(t)

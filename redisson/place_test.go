@@ -59,7 +59,7 @@ func (p *place) keys() []string {
 	return slices.DeleteFunc(all, func(k string) bool { return k != p.name && !strings.HasSuffix(k, ":{"+p.name+"}") })
 }
 
-// empty waits until nothing is left of the queue: what looks at it may be about to tidy up.
+// empty waits until the queue is empty: a call that reads it may be about to tidy up.
 func (p *place) empty() {
 	p.t.Helper()
 	var left []string
@@ -138,7 +138,7 @@ func (p *place) takes(q backend.Queue, want ...string) []backend.Delivery {
 	return ds
 }
 
-// members are those of the sorted set, with their scores.
+// members are the sorted set's members, with their scores.
 func (p *place) members() []redis.Z {
 	p.t.Helper()
 	zs, err := p.raw.ZRangeWithScores(p.ctx, p.times(), 0, -1).Result()
@@ -153,7 +153,7 @@ func (p *place) list(key string) []string {
 	return items
 }
 
-// handed waits until that is what lies in the destination list.
+// handed waits until the destination list has these members.
 func (p *place) handed(want ...string) {
 	p.t.Helper()
 	await(p.t, "the destination list", func() bool { return slices.Equal(p.list(p.name), want) })

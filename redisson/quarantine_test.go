@@ -121,8 +121,8 @@ func (p *place) restoreAndDelete(b *redisson.Backend) {
 	wants(p.t, quarantine.Restore(p.ctx, []string{"", "none"}), backend.ErrNotFound)
 }
 
-// What is not due yet stays where it is, readable or not: Java finds it first if no Go process
-// runs.
+// A member that is not due yet stays where it is, readable or not: Java finds it first if no Go
+// process runs.
 func TestOnlyDueMembersAreQuarantined(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
@@ -140,7 +140,7 @@ func TestOnlyDueMembersAreQuarantined(t *testing.T) {
 	}
 }
 
-// In an envelope's queue what is no envelope is unreadable, and goes back where it was.
+// In an envelope's queue a payload without an envelope is unreadable, and goes back where it was.
 func TestQuarantineOfEnvelopes(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
@@ -218,7 +218,7 @@ func TestTheQuarantineFillsInSteps(t *testing.T) {
 	}
 }
 
-// lengthen adds entries to the index list that stand for nothing.
+// lengthen adds entries to the index list that represent no message.
 func (p *place) lengthen(n int) {
 	p.t.Helper()
 	entries := make([]any, n)

@@ -68,9 +68,9 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 // matches [backend.ErrUnavailable], and they end by the client's timeouts.
 func (b *Backend) Close() error { return b.queues.Close() }
 
-// Traits returns what the backend promises. With [Envelope] that is everything, to the millisecond,
-// but for ids that stay taken when their messages are gone, and headers that a nack changes. A
-// queue shared with Java has neither headers nor ids of the pusher's.
+// Traits returns the backend's promises. With [Envelope] that is everything, to the millisecond,
+// except ids that stay taken when their messages are gone, and headers that a nack changes. A queue
+// shared with Java has neither headers nor ids of the pusher's.
 func (b *Backend) Traits() backend.Traits {
 	lacks := backend.Lacking(backend.ChangingHeaders, backend.UniqueWindows)
 	if b.setup.codec != Envelope {

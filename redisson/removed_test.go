@@ -46,7 +46,7 @@ var removals = []removal{
 
 func (p *place) other() string { return p.name + " other" }
 
-// took checks what was taken from a position.
+// took checks the messages taken from a position.
 func (p *place) took(left []string, got string, at int) []string {
 	p.t.Helper()
 	if got != left[at] {
@@ -55,8 +55,8 @@ func (p *place) took(left []string, got string, at int) []string {
 	return slices.Delete(slices.Clone(left), at, at+1)
 }
 
-// Wherever Java takes from the destination list: what is still there is found by its id and comes
-// with its id and attempts, and what is gone is not found.
+// Wherever Java takes from the destination list, messages that are still there are found by id and
+// come with their ids and attempts, and the others are not found.
 func TestJavaTakesFromEveryPosition(t *testing.T) {
 	t.Parallel()
 	for _, r := range removals {
@@ -83,14 +83,14 @@ func (p *place) takeFromEveryPosition(r removal, times int, mixed bool) {
 	}
 	p.spendAttempt(q, n)
 	p.handed(left...)
-	if mixed { // a transfer of Java's adds what has no id yet
+	if mixed { // a transfer of Java's adds members without an id
 		must(p.t, p.raw.RPush(p.ctx, p.name, "Java's").Err())
 		left = append(left, "Java's")
 	}
 	for range times {
 		left = r.take(p, left)
 	}
-	p.push(q, 0, "later") // handing it over looks at what is there
+	p.push(q, 0, "later") // handing it over reads the list
 	left = append(left, "later")
 	p.handed(left...)
 	for text, id := range ids {

@@ -15,7 +15,7 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// A tally is what became of each message, by its body.
+// A tally has the outcome of each message, by its body.
 type tally struct {
 	t  *testing.T
 	mu sync.Mutex
@@ -73,9 +73,9 @@ func (y *tally) failed() (n int) {
 	return n
 }
 
-// TestRepliesCut cuts replies after the server has done what was asked. In an envelope a push is
-// repeated until it is known to be stored; beside Java it is not, and says so. Neither is stored
-// twice.
+// TestRepliesCut cuts replies after the server has executed the command. In an envelope a push is
+// repeated until it is known to be stored; on a queue shared with Java it is not, and its error
+// says so. Neither is stored twice.
 func TestRepliesCut(t *testing.T) {
 	t.Parallel()
 	for _, c := range []redisson.Codec{redisson.String, redisson.Envelope} {

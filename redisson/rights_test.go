@@ -28,7 +28,7 @@ func userWithout(t *testing.T, server *testenv.RedisServer, lacking string) *red
 	return fault.User(t, server, "without-"+lacking, fault.Without(documented(t), lacking), "~*test:*", "&*test:*")
 }
 
-// elsewhere are the rights that no venture needs, with what does.
+// elsewhere are the rights that no call here needs, each with its use.
 var elsewhere = map[string]string{
 	"subscribe": "the hub", "unsubscribe": "the hub", "ping": "the hub", "info": "the check at the start", "config|get": "the check at the start",
 	"publish": "a warning: TestPushWithoutPublish", "script|load": "a server that does not know the script", "hrandfield": "forgetting states, which waits",
@@ -36,7 +36,7 @@ var elsewhere = map[string]string{
 }
 
 // TestWithoutARight runs each call as a user who lacks one of the documented rights. A call that
-// fails names the right and loses nothing; and no right is documented that nothing needs.
+// fails names the right and loses nothing, and every documented right is needed by a call.
 func TestWithoutARight(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())
@@ -46,7 +46,7 @@ func TestWithoutARight(t *testing.T) {
 		for _, c := range bothWays {
 			for _, v := range ventures {
 				t.Run(lacking+"/"+c.Name()+"/"+v.name, func(t *testing.T) {
-					if v.lacks(newTrial(t, server, c), client, lacking) {
+					if v.lacks(newTestQueue(t, server, c), client, lacking) {
 						failed++
 					}
 				})
@@ -59,7 +59,7 @@ func TestWithoutARight(t *testing.T) {
 }
 
 // lacks reports whether the call failed.
-func (v *venture) lacks(tr *trial, client *redis.Client, right string) bool {
+func (v *venture) lacks(tr *testQueue, client *redis.Client, right string) bool {
 	if v.before != nil {
 		v.before(tr)
 	}
@@ -71,7 +71,7 @@ func (v *venture) lacks(tr *trial, client *redis.Client, right string) bool {
 	return err != nil
 }
 
-// done is what is allowed of a call that may have done its work.
+// done are the errors allowed of a call that may have done its work.
 func (v *venture) done() *venture {
 	done := *v
 	if strings.HasPrefix(v.name, "claim") {
@@ -80,8 +80,8 @@ func (v *venture) done() *venture {
 	return &done
 }
 
-// TestAKeyOfAnotherType runs each call on a queue one of whose keys another program has written
-// something else to. A call that fails loses nothing of what is under the other keys.
+// TestAKeyOfAnotherType runs each call on a queue where another program has replaced one of the
+// keys. A call that fails loses nothing under the other keys.
 func TestAKeyOfAnotherType(t *testing.T) {
 	t.Parallel()
 	for _, c := range bothWays {
@@ -92,7 +92,7 @@ func TestAKeyOfAnotherType(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%s/%s", c.Name(), v.name, key), func(t *testing.T) {
 					t.Parallel()
-					v.mistyped(newTrial(t, testenv.SharedRedis(t), c), key)
+					v.mistyped(newTestQueue(t, testenv.SharedRedis(t), c), key)
 				})
 			}
 		}
@@ -100,7 +100,7 @@ func TestAKeyOfAnotherType(t *testing.T) {
 }
 
 // mistyped does not try a key that holds something of the queue's.
-func (v *venture) mistyped(tr *trial, key string) {
+func (v *venture) mistyped(tr *testQueue, key string) {
 	if v.before != nil {
 		v.before(tr)
 	}

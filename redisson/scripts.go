@@ -10,8 +10,8 @@ import (
 //go:embed lua/*.lua
 var files embed.FS
 
-// Setting up what a script does not use would be a large part of the time of a small one, so each
-// has the files that it needs.
+// Definitions that a script does not use would take a large part of the time of a small one, so
+// each script has only the files that it needs.
 var (
 	leased  = []string{"budget", "member", "state", "times", "put_back", "held", "lease"}
 	waiting = append(slices.Clip(leased), "ended", "find", "index", "destination")

@@ -25,8 +25,8 @@ func announced(n uint64, payload string) string {
 	return string(b) + payload
 }
 
-// What a length announces is believed only as far as there are bytes. Not parallel: what is
-// measured is the process.
+// An announced length is believed only as far as there are bytes. Not parallel: the test measures
+// the process.
 func TestAnnouncedLengthsTakeNoMemory(t *testing.T) {
 	for name, read := range map[string]func() error{
 		"member":                   func() error { _, err := redisson.ParseMember([]byte(announced(huge, "short"))); return err },
@@ -57,8 +57,8 @@ func decode(c redisson.Codec, payload string) func() error {
 	return func() error { _, err := c.Decode([]byte(payload)); return err }
 }
 
-// A queue goes on past members that announce what they do not have, and the server takes no memory
-// for them either.
+// A queue goes on past members that announce more bytes than they have, and the server takes no
+// memory for them either.
 func TestAnnouncedLengthsInRedis(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())
@@ -125,8 +125,8 @@ func TestJavaObjectsAreOnlyNamed(t *testing.T) {
 			t.Errorf("%s: %v; want it to say %s", c.codec.Name(), err, c.says)
 		}
 	}
-	// The codecs for objects hand on JSON that names a class, byte for byte: what the class does is
-	// for who reads it.
+	// The codecs for objects hand on JSON that names a class, byte for byte: its reader decides
+	// about the class.
 	for _, c := range []redisson.Codec{redisson.JacksonObject, redisson.Jackson3Object} {
 		payload := `{"@class":"` + gadget + `","iMethodName":"exec"}`
 		if body, err := c.Decode([]byte(payload)); err != nil || string(body) != payload {

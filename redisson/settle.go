@@ -9,16 +9,16 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// given returns what identifies a lease in scripts: the message's key and a stamp, which is the
-// lease's number and its first end. A repeated script that does not find the lease before that end
-// knows that the first try settled it.
+// given returns a lease's identity in scripts: the message's key and a stamp, which is the lease's
+// number and its first end. A repeated script that does not find the lease before that end knows
+// that the first try settled it.
 func (s *store) given(l backend.Lease) (key, stamp []byte) {
 	id, _ := s.identify(l.ID) // an id of no message has no lease either
 	stamp = binary.BigEndian.AppendUint64(make([]byte, 0, stampLen), l.Token.Hi)
 	return id.key, binary.BigEndian.AppendUint64(stamp, l.Token.Lo)
 }
 
-// leaseArgs appends what identifies a lease.
+// leaseArgs appends a lease's identity.
 func (s *store) leaseArgs(args []any, l backend.Lease) []any {
 	key, stamp := s.given(l)
 	return append(args, key, stamp)

@@ -19,9 +19,9 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// A trial is a queue with messages a, b and c, on a clock of its own. Nothing runs but what the
-// test calls.
-type trial struct {
+// A testQueue is a queue with messages a, b and c, on a clock of its own. Nothing runs except the
+// test's calls.
+type testQueue struct {
 	*place
 	worker
 	codec redisson.Codec
@@ -39,24 +39,24 @@ type worker struct {
 
 var bodiesOfThree = []string{"a", "b", "c"}
 
-func newTrial(t *testing.T, server *testenv.RedisServer, c redisson.Codec) *trial {
+func newTestQueue(t *testing.T, server *testenv.RedisServer, c redisson.Codec) *testQueue {
 	t.Helper()
-	tr := &trial{place: on(t, server), codec: c, clock: clockwork.NewFakeClockAt(time.Now().Truncate(time.Second))}
+	tr := &testQueue{place: on(t, server), codec: c, clock: clockwork.NewFakeClockAt(time.Now().Truncate(time.Second))}
 	tr.name = "test:" + tr.name
 	tr.worker = tr.workerOn(tr.raw)
 	return tr
 }
 
-func (tr *trial) workerOn(client redis.UniversalClient) worker {
+func (tr *testQueue) workerOn(client redis.UniversalClient) worker {
 	b := redisson.New(client, redisson.WithCodec(tr.codec), redisson.Format(redisson.V2))
 	s, err := redisson.StoreOf(b, tr.name, tr.clock, slog.New(slog.DiscardHandler))
 	must(tr.t, err)
 	return worker{b, s}
 }
 
-func (tr *trial) shared() bool { return tr.codec != redisson.Envelope }
+func (tr *testQueue) shared() bool { return tr.codec != redisson.Envelope }
 
-func (tr *trial) three() []backend.Message {
+func (tr *testQueue) three() []backend.Message {
 	var ms []backend.Message
 	for i, body := range bodiesOfThree {
 		ms = append(ms, backend.Message{ID: "id of " + body, Body: []byte(body), Due: tr.clock.Now().Add(time.Duration(i-2) * time.Second)})
@@ -66,12 +66,12 @@ func (tr *trial) three() []backend.Message {
 
 var claims atomic.Int64
 
-func (w worker) claim(tr *trial) ([]backend.Delivery, error) {
+func (w worker) claim(tr *testQueue) ([]backend.Delivery, error) {
 	c, err := w.s.Claim(tr.ctx, 10, time.Minute, fmt.Sprintf("claim%08d", claims.Add(1))[5:])
 	return c.Deliveries, err
 }
 
-func pushed(tr *trial) {
+func pushed(tr *testQueue) {
 	ms := tr.three()
 	must(tr.t, tr.s.Schedule(tr.ctx, ms)...)
 	tr.ids = nil
@@ -81,12 +81,12 @@ func pushed(tr *trial) {
 }
 
 // emptied has a push look at the types of the keys: further ones do so a second later.
-func emptied(tr *trial) {
+func emptied(tr *testQueue) {
 	pushed(tr)
 	must(tr.t, errors.Join(tr.s.Cancel(tr.ctx, tr.ids)...))
 }
 
-func leased(tr *trial) {
+func leased(tr *testQueue) {
 	if len(tr.ids) == 0 {
 		pushed(tr)
 	}
@@ -98,41 +98,41 @@ func leased(tr *trial) {
 	tr.ls = leases(ds)
 }
 
-func ended(tr *trial) {
+func ended(tr *testQueue) {
 	leased(tr)
 	tr.clock.Advance(time.Minute + time.Second)
 }
 
-func handedOver(tr *trial) {
+func handedOver(tr *testQueue) {
 	pushed(tr)
 	must(tr.t, tr.s.Maintain(tr.ctx))
 }
 
 // handedAround has the first message come back when the others are handed over.
-func handedAround(tr *trial) {
+func handedAround(tr *testQueue) {
 	pushed(tr)
 	c, err := tr.s.Claim(tr.ctx, 1, time.Minute, "onlyfirst")
 	must(tr.t, err, tr.s.Maintain(tr.ctx))
 	must(tr.t, tr.s.Nack(tr.ctx, []backend.Return{{Lease: c.Deliveries[0].Lease(), Untouched: true}})...)
 }
 
-func dead(tr *trial) {
+func dead(tr *testQueue) {
 	leased(tr)
 	must(tr.t, errors.Join(tr.deadLetter(tr)))
 }
 
-func redriven(tr *trial) {
+func redriven(tr *testQueue) {
 	dead(tr)
 	must(tr.t, tr.s.Redrive(tr.ctx, tr.ids)...)
 }
 
-func redrivenLeased(tr *trial) {
+func redrivenLeased(tr *testQueue) {
 	redriven(tr)
 	leased(tr)
 }
 
 // fromJava has Java hand them over.
-func fromJava(tr *trial) {
+func fromJava(tr *testQueue) {
 	for _, m := range tr.three() {
 		payload := string(m.Body)
 		if !tr.shared() {
@@ -148,7 +148,7 @@ func fromJava(tr *trial) {
 }
 
 // duplicates has Java make one id for all messages. A queue of envelopes has none of them.
-func duplicates(tr *trial) {
+func duplicates(tr *testQueue) {
 	if !tr.shared() {
 		pushed(tr)
 		return
@@ -160,8 +160,8 @@ func duplicates(tr *trial) {
 	}
 }
 
-// unreadable adds what is no member, in both places, and no envelope.
-func unreadable(tr *trial) {
+// unreadable adds bytes that are no member, in both places, and no envelope.
+func unreadable(tr *testQueue) {
 	pushed(tr)
 	past := float64(tr.clock.Now().Add(-time.Hour).UnixMilli())
 	must(tr.t, tr.raw.ZAdd(tr.ctx, tr.times(), redis.Z{Score: past, Member: "odd"}, redis.Z{Score: past, Member: "odder"}).Err(),
@@ -173,13 +173,13 @@ func unreadable(tr *trial) {
 	}
 }
 
-func quarantined(tr *trial) {
+func quarantined(tr *testQueue) {
 	unreadable(tr)
 	_, err := tr.claim(tr)
 	must(tr.t, err)
 }
 
-func (w worker) deadLetter(tr *trial) error {
+func (w worker) deadLetter(tr *testQueue) error {
 	var bs []backend.Burial
 	for _, l := range tr.ls {
 		bs = append(bs, backend.Burial{Lease: l, Reason: "no use"})
@@ -187,7 +187,7 @@ func (w worker) deadLetter(tr *trial) error {
 	return errors.Join(w.s.Dead(tr.ctx, bs)...)
 }
 
-func (w worker) nack(tr *trial) error {
+func (w worker) nack(tr *testQueue) error {
 	var rs []backend.Return
 	for i, l := range tr.ls {
 		rs = append(rs, backend.Return{Lease: l, Delay: time.Duration(i) * time.Second})
@@ -195,16 +195,16 @@ func (w worker) nack(tr *trial) error {
 	return errors.Join(w.s.Nack(tr.ctx, rs)...)
 }
 
-func (w worker) take(tr *trial) error {
+func (w worker) take(tr *testQueue) error {
 	_, err := w.claim(tr)
 	return err
 }
 
-func (w worker) maintain(tr *trial) error { return w.s.Maintain(tr.ctx) }
+func (w worker) maintain(tr *testQueue) error { return w.s.Maintain(tr.ctx) }
 
-func (w worker) cancel(tr *trial) error { return errors.Join(w.s.Cancel(tr.ctx, tr.ids)...) }
+func (w worker) cancel(tr *testQueue) error { return errors.Join(w.s.Cancel(tr.ctx, tr.ids)...) }
 
-func (w worker) reschedule(tr *trial) error {
+func (w worker) reschedule(tr *testQueue) error {
 	var ms []backend.Move
 	for i, id := range tr.ids {
 		ms = append(ms, backend.Move{ID: id, Delay: time.Duration(i) * time.Second})
@@ -212,7 +212,7 @@ func (w worker) reschedule(tr *trial) error {
 	return errors.Join(w.s.Reschedule(tr.ctx, ms)...)
 }
 
-func (w worker) restore(tr *trial) error {
+func (w worker) restore(tr *testQueue) error {
 	page, _, err := tr.b.Quarantine(tr.name).List(tr.ctx, "", 10)
 	must(tr.t, err)
 	var ids []string
@@ -226,10 +226,10 @@ func (w worker) restore(tr *trial) error {
 type venture struct {
 	name   string
 	marker string // what only its script has
-	before func(*trial)
-	do     func(worker, *trial) error
+	before func(*testQueue)
+	do     func(worker, *testQueue) error
 	gone   bool // whether the call may have deleted its messages, or not have pushed them
-	first  int  // the lowest attempt of what comes afterwards
+	first  int  // the lowest attempt of later deliveries
 	most   int  // and the highest
 }
 
@@ -243,59 +243,59 @@ const (
 )
 
 var ventures = []venture{
-	{name: "push", marker: "-- Stores messages", gone: true, first: 1, most: 1, do: func(w worker, tr *trial) error {
+	{name: "push", marker: "-- Stores messages", gone: true, first: 1, most: 1, do: func(w worker, tr *testQueue) error {
 		return errors.Join(w.s.Schedule(tr.ctx, tr.three())...)
 	}},
-	{name: "push a while after another", marker: "-- Stores messages", before: emptied, gone: true, first: 1, most: 1, do: func(w worker, tr *trial) error {
+	{name: "push a while after another", marker: "-- Stores messages", before: emptied, gone: true, first: 1, most: 1, do: func(w worker, tr *testQueue) error {
 		return errors.Join(w.s.Schedule(tr.ctx, tr.three())...)
 	}},
 	{name: "claim", marker: claimMarker, before: pushed, do: worker.take, first: 1, most: 2},
 	{name: "claim of ended leases", marker: claimMarker, before: ended, do: worker.take, first: 2, most: 3},
-	{name: "claim of what is handed over", marker: claimMarker, before: handedOver, do: worker.take, first: 1, most: 2},
-	{name: "claim of what Java has handed over", marker: claimMarker, before: fromJava, do: worker.take, first: 1, most: 2},
-	{name: "claim of what is redriven", marker: claimMarker, before: redriven, do: worker.take, first: 1, most: 2},
-	{name: "claim of what has one id", marker: claimMarker, before: duplicates, do: worker.take, first: 1, most: 2},
+	{name: "claim of handed over messages", marker: claimMarker, before: handedOver, do: worker.take, first: 1, most: 2},
+	{name: "claim of messages that Java handed over", marker: claimMarker, before: fromJava, do: worker.take, first: 1, most: 2},
+	{name: "claim of redriven messages", marker: claimMarker, before: redriven, do: worker.take, first: 1, most: 2},
+	{name: "claim of messages with one id", marker: claimMarker, before: duplicates, do: worker.take, first: 1, most: 2},
 	{name: "claim of unreadable entries", marker: claimMarker, before: unreadable, do: worker.take, first: 1, most: 2},
 	{name: "maintain", marker: maintainMarker, before: pushed, do: worker.maintain, first: 1, most: 1},
 	{name: "maintain of ended leases", marker: maintainMarker, before: ended, do: worker.maintain, first: 2, most: 2},
-	{name: "maintain of what came back", marker: maintainMarker, before: handedAround, do: worker.maintain, first: 1, most: 1},
+	{name: "maintain of messages that came back", marker: maintainMarker, before: handedAround, do: worker.maintain, first: 1, most: 1},
 	{name: "maintain of unreadable entries", marker: maintainMarker, before: unreadable, do: worker.maintain, first: 1, most: 1},
-	{name: "ack", marker: "-- Deletes messages: for each its key", before: leased, gone: true, first: 2, most: 2, do: func(w worker, tr *trial) error {
+	{name: "ack", marker: "-- Deletes messages: for each its key", before: leased, gone: true, first: 2, most: 2, do: func(w worker, tr *testQueue) error {
 		return errors.Join(w.s.Ack(tr.ctx, tr.ls)...)
 	}},
 	{name: "nack", marker: nackMarker, before: leased, do: worker.nack, first: 2, most: 2},
-	{name: "nack of what was redriven", marker: nackMarker, before: redrivenLeased, do: worker.nack, first: 2, most: 2},
+	{name: "nack of a redriven message", marker: nackMarker, before: redrivenLeased, do: worker.nack, first: 2, most: 2},
 	{name: "dead", marker: deadMarker, before: leased, do: worker.deadLetter, first: 2, most: 2},
-	{name: "dead what was redriven", marker: deadMarker, before: redrivenLeased, do: worker.deadLetter, first: 2, most: 2},
-	{name: "extend", marker: "-- Makes leases end", before: leased, first: 2, most: 2, do: func(w worker, tr *trial) error {
+	{name: "dead of a redriven message", marker: deadMarker, before: redrivenLeased, do: worker.deadLetter, first: 2, most: 2},
+	{name: "extend", marker: "-- Makes leases end", before: leased, first: 2, most: 2, do: func(w worker, tr *testQueue) error {
 		_, errs := w.s.Extend(tr.ctx, tr.ls, 2*time.Minute)
 		return errors.Join(errs...)
 	}},
 	{name: "cancel", marker: cancelMarker, before: pushed, gone: true, first: 1, most: 1, do: worker.cancel},
 	{name: "cancel of ended leases", marker: cancelMarker, before: ended, gone: true, first: 2, most: 2, do: worker.cancel},
-	{name: "cancel of what is handed over", marker: cancelMarker, before: handedOver, gone: true, first: 1, most: 1, do: worker.cancel},
+	{name: "cancel of a handed over message", marker: cancelMarker, before: handedOver, gone: true, first: 1, most: 1, do: worker.cancel},
 	{name: "reschedule", marker: rescheduleMarker, before: pushed, first: 1, most: 1, do: worker.reschedule},
 	{name: "reschedule of ended leases", marker: rescheduleMarker, before: ended, first: 2, most: 2, do: worker.reschedule},
-	{name: "reschedule of what is handed over", marker: rescheduleMarker, before: handedOver, first: 1, most: 1, do: worker.reschedule},
-	{name: "redrive", marker: "-- Schedules dead letters", before: dead, first: 1, most: 1, do: func(w worker, tr *trial) error {
+	{name: "reschedule of a handed over message", marker: rescheduleMarker, before: handedOver, first: 1, most: 1, do: worker.reschedule},
+	{name: "redrive", marker: "-- Schedules dead letters", before: dead, first: 1, most: 1, do: func(w worker, tr *testQueue) error {
 		return errors.Join(w.s.Redrive(tr.ctx, tr.ids)...)
 	}},
-	{name: "delete dead", marker: "-- Deletes dead letters", before: dead, gone: true, first: 1, most: 1, do: func(w worker, tr *trial) error {
+	{name: "delete dead", marker: "-- Deletes dead letters", before: dead, gone: true, first: 1, most: 1, do: func(w worker, tr *testQueue) error {
 		return errors.Join(w.s.DeleteDead(tr.ctx, tr.ids)...)
 	}},
-	{name: "list dead", marker: "-- Lists dead letters", before: dead, first: 1, most: 1, do: func(w worker, tr *trial) error {
+	{name: "list dead", marker: "-- Lists dead letters", before: dead, first: 1, most: 1, do: func(w worker, tr *testQueue) error {
 		_, _, err := w.s.ListDead(tr.ctx, "", 10)
 		return err
 	}},
-	{name: "stats", marker: "-- Counts:", before: ended, first: 2, most: 2, do: func(w worker, tr *trial) error {
+	{name: "stats", marker: "-- Counts:", before: ended, first: 2, most: 2, do: func(w worker, tr *testQueue) error {
 		_, err := w.s.Stats(tr.ctx)
 		return err
 	}},
-	{name: "peek", marker: "-- Lists waiting messages. First", before: ended, first: 2, most: 2, do: func(w worker, tr *trial) error {
+	{name: "peek", marker: "-- Lists waiting messages. First", before: ended, first: 2, most: 2, do: func(w worker, tr *testQueue) error {
 		_, _, err := w.s.Peek(tr.ctx, "", 10)
 		return err
 	}},
-	{name: "purge", marker: "-- Deletes all that there is", before: pushed, gone: true, first: 1, most: 1, do: func(w worker, tr *trial) error {
+	{name: "purge", marker: "-- Deletes all that there is", before: pushed, gone: true, first: 1, most: 1, do: func(w worker, tr *testQueue) error {
 		_, err := w.s.Purge(tr.ctx)
 		return err
 	}},
@@ -304,8 +304,8 @@ var ventures = []venture{
 
 var bothWays = []redisson.Codec{redisson.Bytes, redisson.Envelope}
 
-// TestStoppedScripts has each script fail at each of its writes in turn. What was in the queue is
-// there still, once, for Java too; and when all of it is done nothing is left.
+// TestStoppedScripts makes each script fail at each of its writes in turn. Every message is still
+// there, once, for Java too; and nothing is left after all are acked.
 func TestStoppedScripts(t *testing.T) {
 	t.Parallel()
 	for _, c := range bothWays {
@@ -314,7 +314,7 @@ func TestStoppedScripts(t *testing.T) {
 				t.Parallel()
 				for n := 1; ; n++ {
 					met := false
-					t.Run(fmt.Sprint("write ", n), func(t *testing.T) { met = v.stop(newTrial(t, testenv.SharedRedis(t), c), n) })
+					t.Run(fmt.Sprint("write ", n), func(t *testing.T) { met = v.stop(newTestQueue(t, testenv.SharedRedis(t), c), n) })
 					if !met {
 						if n == 1 && v.name != "list dead" {
 							t.Error("the script has no write")
@@ -328,7 +328,7 @@ func TestStoppedScripts(t *testing.T) {
 }
 
 // stop reports whether there was such a write.
-func (v *venture) stop(tr *trial, n int) (met bool) {
+func (v *venture) stop(tr *testQueue, n int) (met bool) {
 	if v.before != nil {
 		v.before(tr)
 	}
@@ -345,9 +345,8 @@ func (v *venture) stop(tr *trial, n int) (met bool) {
 	return true
 }
 
-// onceForJava checks that Java does not get anything twice: from the list of what is due, or moved
-// there.
-func (tr *trial) onceForJava(stop error) {
+// onceForJava checks that Java gets nothing twice: from the list of due messages, or moved there.
+func (tr *testQueue) onceForJava(stop error) {
 	tr.t.Helper()
 	there := tr.list(tr.name)
 	for _, z := range tr.members() {
@@ -364,7 +363,7 @@ func (tr *trial) onceForJava(stop error) {
 }
 
 // complete checks that nothing of the queue is lost, twice there, or left.
-func (tr *trial) complete(v *venture, stop error) {
+func (tr *testQueue) complete(v *venture, stop error) {
 	tr.t.Helper()
 	tr.onceForJava(stop)
 	got := make(map[string]int)

@@ -25,7 +25,7 @@ type store struct {
 
 var _ queue.Messages = (*store)(nil)
 
-// own are this package's keys beside Redisson's, in the order of the scripts' KEYS.
+// own are this package's keys, after Redisson's in the order of the scripts' KEYS.
 var own = []string{"leases", "held", "states", "dead", "graves", "seq", "handed", "payloads", "quarantine"}
 
 func (b *Backend) store(queue string, o backend.Options) (*store, error) {

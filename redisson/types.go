@@ -17,14 +17,14 @@ import (
 // checkWithin bounds how long the check of the keys takes in Open.
 const checkWithin = 2 * time.Second
 
-// checkEvery is how often the pushes of a store look at the types of all keys. A key that a push
-// uses shows its type each time.
+// checkEvery is how often a store's pushes check the types of all keys. A key that a push uses
+// shows its type each time.
 const checkEvery = time.Second
 
 // typeClock tells when the types of the keys are to be looked at again.
 type typeClock struct {
 	clock clockwork.Clock // the injected one, or a real one
-	zero  time.Time       // one interval before the store was made, so that its first push looks
+	zero  time.Time       // one interval before the store was made, so that its first push checks them
 	seen  atomic.Int64    // when all types were right, in ns after zero
 }
 
@@ -62,7 +62,7 @@ func (s *store) mistyped(wrong string) error {
 		return nil
 	}
 	return backend.Invalid("queue name", strings.TrimPrefix(s.names.destination, s.prefix), fmt.Sprintf(
-		"one whose keys no other program uses: the key %.300q holds a %.20s, which is not what a delayed queue keeps there", s.Keys[i-1], found))
+		"one whose keys no other program uses: the key %.300q holds a %.20s, and not the type that a delayed queue has there", s.Keys[i-1], found))
 }
 
 // wrongType explains the refusal of a script that found a key of another type. Where a command of

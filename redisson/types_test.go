@@ -38,9 +38,9 @@ func (p *place) write(kind, key string) {
 	must(p.t, err)
 }
 
-// A key of the queue that holds something of another program's is named by Open and by Push: at the
-// first of a handle, at each that uses the key, and at all others a second later at most. Nothing is
-// written. What else calls meet is a typed error too.
+// A key of the queue that holds another program's data is named by Open and by Push: at the first
+// of a handle, at each that uses the key, and at all others a second later at most. Nothing is
+// written. Other calls return a typed error too.
 func TestAKeyHoldsSomethingElse(t *testing.T) {
 	t.Parallel()
 	keys := []struct{ name, kind string }{

@@ -12,7 +12,7 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// logged collects what a handle logs.
+// logged collects a handle's log.
 type logged struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -110,7 +110,7 @@ func (v vector) checkPayload(t *testing.T) []byte {
 	}
 }
 
-// checkString holds the codec for strings to what Java wrote.
+// checkString compares the codec for strings with Java's bytes.
 func (v vector) checkString(t *testing.T, body []byte) []byte {
 	t.Helper()
 	c := stringCodec[v.Codec]
@@ -129,8 +129,8 @@ func (v vector) checkString(t *testing.T, body []byte) []byte {
 	return payload
 }
 
-// checkLossy is StringCodec with what UTF-8 has no place for: Java wrote a question mark, which
-// is a string like any other, and here the body is refused.
+// checkLossy is StringCodec with a string that UTF-8 cannot represent. Java wrote a question mark,
+// which is a string like any other, and here the body is rejected.
 func (v vector) checkLossy(t *testing.T) []byte {
 	t.Helper()
 	if _, err := redisson.String.Encode(v.body(t)); !errors.Is(err, backend.ErrInvalid) {
@@ -147,8 +147,8 @@ func (v vector) checkLossy(t *testing.T) []byte {
 	return payload
 }
 
-// checkObject holds all codecs to refusing what they do not read, and those for objects to the
-// rest.
+// checkObject checks that all codecs reject objects that they cannot read, and that those for
+// objects read the rest.
 func (v vector) checkObject(t *testing.T) {
 	t.Helper()
 	payload := fromHex(t, v.PayloadHex)
@@ -231,7 +231,7 @@ func wtf8(units []byte) (b []byte) {
 	return b
 }
 
-// base64 is what Jackson makes of bytes.
+// base64 is Jackson's form of bytes.
 func (v vector) base64(t *testing.T) []byte {
 	t.Helper()
 	text, err := json.Marshal(fromHex(t, v.ValueHex))
@@ -257,7 +257,7 @@ func same(t *testing.T, b []byte, inHex, sum string) {
 	}
 }
 
-// refused wants an error that has all there is to know.
+// refused wants an error with all details.
 func refused(t *testing.T, c redisson.Codec, payload []byte) {
 	t.Helper()
 	body, err := c.Decode(payload)

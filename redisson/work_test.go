@@ -52,7 +52,7 @@ func TestTheWorkForAMessageIsBounded(t *testing.T) {
 	}
 }
 
-// spread makes what waits due a millisecond apart.
+// spread makes the scheduled messages due a millisecond apart.
 func (p *place) spread() {
 	p.t.Helper()
 	pipe := p.raw.Pipeline()

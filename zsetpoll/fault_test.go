@@ -56,7 +56,7 @@ func patient(ctx context.Context, t *testing.T, q backend.Queue, id string) back
 	}
 }
 
-// waiting has a Receive wait whose fetcher sleeps, since it has looked and subscribed.
+// waiting starts a Receive whose fetcher sleeps, since it has looked and subscribed.
 func waiting(ctx context.Context, t *testing.T, q backend.Queue, client *redis.Client) <-chan backend.Delivery {
 	t.Helper()
 	got := make(chan backend.Delivery, 1)
@@ -150,7 +150,7 @@ func TestServerPaused(t *testing.T) {
 		pushed := make(chan []error, 1)
 		go func() { pushed <- q.Schedule(ctx, message("lost", time.Hour)) }()
 		if errs := <-pushed; errs == nil {
-			t.Error("a push to a server that stands still succeeds")
+			t.Error("a push to a paused server succeeds")
 		}
 		server.Resume()
 		due := patient(ctx, t, q, "due")

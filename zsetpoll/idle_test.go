@@ -16,8 +16,8 @@ import (
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-// idle has a worker wait at each queue, lets what opening costs pass, and returns what the server
-// is sent in a while.
+// idle has a worker wait at each queue, waits until the commands of opening are over, and returns
+// the commands that the server gets in a while.
 func idle(ctx context.Context, t *testing.T, server *testenv.RedisServer, client *redis.Client, d time.Duration, qs ...backend.Queue) []string {
 	t.Helper()
 	waiting, stop := context.WithCancel(ctx)
@@ -43,8 +43,8 @@ func idle(ctx context.Context, t *testing.T, server *testenv.RedisServer, client
 	return lines[:len(lines)-1]
 }
 
-// looks counts, of the commands sent, what a queue sends when it looks: a script, or, to arbitrate,
-// one pipeline that begins with TIME. Nothing else may be there but what keeps connections alive.
+// looks counts a queue's looks among the commands: a script, or, to arbitrate, one pipeline that
+// begins with TIME. No other commands are allowed, except those that keep connections alive.
 func looks(t *testing.T, lines []string) int {
 	t.Helper()
 	n := 0
@@ -62,7 +62,7 @@ func looks(t *testing.T, lines []string) int {
 	return n
 }
 
-// TestIdleQueue counts what an idle queue with a waiting worker costs.
+// TestIdleQueue counts the commands of an idle queue with a waiting worker.
 func TestIdleQueue(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
 		const d = 4 * time.Second
@@ -80,8 +80,8 @@ func TestIdleQueue(t *testing.T) {
 	})
 }
 
-// TestIdleQueues counts what very many idle queues of one backend cost together: a hundred looks a
-// second.
+// TestIdleQueues counts the commands of very many idle queues of one backend together: a hundred
+// looks a second.
 func TestIdleQueues(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
 		queues := 250

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// theEnd is what a test echoes to end what it listens to.
+// theEnd is the text that a test echoes to end its listening.
 const theEnd = "no more to hear"
 
-// listen returns a function that returns what the server is sent from now on up to theEnd, without
-// what scripts do there.
+// listen returns a function that returns the commands sent to the server from now on up to theEnd,
+// without those of scripts.
 func listen(t *testing.T, addr string) func() []string {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

@@ -16,7 +16,7 @@ import (
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-// A journal is what a logger has written.
+// A journal collects a logger's output.
 type journal struct {
 	mu    sync.Mutex
 	bytes bytes.Buffer

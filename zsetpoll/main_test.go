@@ -19,7 +19,8 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// patience bounds what must happen; it only matters when something is broken.
+// patience bounds every wait for an event that must happen; it only matters when something is
+// broken.
 const patience = 30 * time.Second
 
 var modes = map[string]zsetpoll.Mode{"script": zsetpoll.Script, "arbitrate": zsetpoll.Arbitrate, "mover": zsetpoll.Mover}
@@ -43,7 +44,7 @@ func deadline(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-// open opens the test's queue. What it opens ends with the test.
+// open opens the test's queue, and closes it when the test ends.
 func open(t *testing.T, client redis.UniversalClient, opts ...zsetpoll.Option) backend.Queue {
 	t.Helper()
 	b := zsetpoll.New(client, opts...)

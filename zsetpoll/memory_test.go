@@ -48,8 +48,8 @@ type full struct {
 	stored map[string]bool
 }
 
-// fill pushes until the server refuses, in batches, and checks that nothing is kept of what was
-// refused.
+// fill pushes until the server rejects, in batches, and checks that rejected messages leave
+// nothing.
 func (f *full) fill() {
 	f.t.Helper()
 	f.stored = make(map[string]bool)

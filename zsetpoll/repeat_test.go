@@ -9,6 +9,7 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/schedule"
 	"github.com/delayq/delayq/zsetpoll"
 )
 
@@ -26,7 +27,7 @@ func TestRepeatOnManyClients(t *testing.T) {
 		q, err := delayq.New(ctx, t.Name(), delayq.WithBackend(b))
 		must(t, err)
 		for _, run := range []func() error{
-			func() error { return q.Repeat(ctx, "tick", delayq.Every(time.Second), nil) },
+			func() error { return schedule.Repeat(ctx, q, "tick", schedule.Every(time.Second), nil) },
 			func() error { return q.Consume(ctx, came.add) },
 		} {
 			running.Go(func() {

@@ -19,7 +19,7 @@ import (
 // longLease is a lease that does not end while a test runs.
 const longLease = time.Hour
 
-// A tally is what became of each message.
+// A tally has the outcome of each message.
 type tally struct {
 	t  *testing.T
 	mu sync.Mutex
@@ -184,7 +184,7 @@ func replies(t *testing.T, mode zsetpoll.Mode) int {
 	return n
 }
 
-// TestRepliesCut cuts replies after the server has done what was asked.
+// TestRepliesCut cuts replies after the server has executed the command.
 func TestRepliesCut(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
 		ctx := deadline(t, 80*time.Second)
@@ -219,8 +219,8 @@ func TestRepliesCutWhileConsumed(t *testing.T) {
 	})
 }
 
-// settled checks that what the tally says is what the store says. Some acks and pushes have told
-// their callers nothing: what is left of them is in flight or waits.
+// settled compares the tally with the store's counts. Some acks and pushes have returned nothing to
+// their callers: their messages are in flight or scheduled.
 func settled(ctx context.Context, t *testing.T, q backend.Queue, y *tally, raw *redis.Client) {
 	t.Helper()
 	left, err := raw.HLen(ctx, "delayq:{"+t.Name()+"}:messages").Result()

@@ -59,7 +59,7 @@ func punctual(ctx context.Context, t *testing.T, q backend.Queue, client *redis.
 	earliest := make(map[string]time.Time)
 	began := serverTime(ctx, t, client)
 	for i := range waves {
-		delay := time.Duration(i+1) * afewms // what has none is due in the millisecond that runs
+		delay := time.Duration(i+1) * afewms // a message without a delay is due in the current millisecond
 		after, at := message(fmt.Sprint("after ", i), delay), message(fmt.Sprint("at ", i), 0)
 		at[0].Due = began.Add(delay)
 		earliest[after[0].ID], earliest[at[0].ID] = serverTime(ctx, t, client).Add(delay), at[0].Due
@@ -109,8 +109,9 @@ func comesBack(ctx context.Context, t *testing.T, q backend.Queue, client *redis
 	must(t, q.Ack(ctx, []backend.Lease{third.Lease()})...)
 }
 
-// TestNoClientTime looks at all that clients send: no argument is a time of theirs. Arbitrate sends
-// ends of leases, which it counts from the server's clock; TestClockIsWrong tells the clocks apart.
+// TestNoClientTime reads all commands of the clients: no argument is a time of theirs. Arbitrate
+// sends ends of leases, which it counts from the server's clock; TestClockIsWrong distinguishes the
+// clocks.
 func TestNoClientTime(t *testing.T) {
 	for name, mode := range modes {
 		if mode == zsetpoll.Arbitrate {

@@ -94,8 +94,8 @@ func TestWaitReplicas(t *testing.T) {
 	await(t, "the replica to have it", func() bool { return errors.Is(pushLater(t, q, "second"), delayq.ErrDuplicate) })
 }
 
-// The replica is promoted while the master's writes do not reach it: what asynchronous replication
-// loses, and what of it a push that waits has told its caller.
+// The replica is promoted while the master's writes do not reach it. Asynchronous replication loses
+// messages then, and a push that waits returns an error for them.
 func TestWaitNarrowsLoss(t *testing.T) {
 	t.Parallel()
 	const messages = 50
@@ -117,7 +117,7 @@ func TestWaitNarrowsLoss(t *testing.T) {
 	p.master.Kill()
 	s, err := openWaiting(t, p.replica).Stats(t.Context())
 	if err != nil || s.Scheduled != 0 {
-		t.Fatalf("the new master has %+v, %v; want nothing of what did not reach it", s, err)
+		t.Fatalf("the new master has %+v, %v; want no message that did not reach it", s, err)
 	}
 	t.Logf("lost though a push returned nil: %d of %d without WaitReplicas, %d with it", told, messages, toldWaiting)
 	if told != messages || toldWaiting != 0 {

@@ -63,7 +63,7 @@ func Poll(d time.Duration) Option {
 	return func(c *setup.Config) { c.SetPoll("zsetpoll.Poll", d) }
 }
 
-// Prefix sets what all keys begin with, "delayq" by default: 1 to 64 bytes without braces.
+// Prefix sets the beginning of all keys, "delayq" by default: 1 to 64 bytes without braces.
 func Prefix(p string) Option { return func(c *setup.Config) { c.SetPrefix(p) } }
 
 // WaitReplicas makes a push wait until n replicas, 1 to 100, have the message, for at most within,
@@ -91,7 +91,7 @@ func WaitDisk(n int, within time.Duration) Option {
 	}
 }
 
-// Traits returns what the backend promises: everything, to the millisecond.
+// Traits returns the backend's promises: everything, to the millisecond.
 func (b *Backend) Traits() backend.Traits {
 	return backend.Traits{Name: "zsetpoll", Resolution: script.Resolution, Sweep: b.poll}
 }

@@ -1,6 +1,7 @@
-// Command capacity answers how many shards, nodes and bytes a load takes on each backend, by what make report has measured.
+// Command capacity computes how many shards, nodes and bytes a load takes on each backend, from the
+// measurements of make report.
 //
-//	go run ./bench/capacity -pending 1e9 -rate 1e6
+// go run ./bench/capacity -pending 1e9 -rate 1e6
 package main
 
 import (

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// bareTimers is what a Go program has without any queue: a timer a message, in this process, whose end forgets all of them.
-// It is the floor of lateness.
+// bareTimers is a Go program without any queue: a timer a message, in this process, whose end loses
+// all of them. It is the floor of lateness.
 type bareTimers struct {
 	due chan []byte
 	*flow
@@ -72,7 +72,7 @@ func (t bareTimers) left(context.Context) (int64, error) { return t.count.Load()
 
 func (t bareTimers) weigh(testing.TB) weight { return weight{memory: heap()} }
 
-// heap is what this process has in use.
+// heap is the heap in use.
 func heap() int64 {
 	runtime.GC()
 	var m runtime.MemStats

@@ -9,11 +9,11 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// asynqSettings are what its documentation lets one choose.
+// asynqSettings are settings that its documentation offers.
 type asynqSettings struct {
 	servers     int           // that share the 32 workers
 	connections int           // of the client that enqueues, 0 for its default
-	interval    time.Duration // between looks at what is due, and at an empty queue; 0 for its defaults, 5 s and 1 s
+	interval    time.Duration // intervals between checks for due messages, and of an empty queue; 0 for its defaults, 5 s and 1 s
 }
 
 var (
@@ -57,7 +57,7 @@ func (s asynqSystem) enqueue(ctx context.Context, m message) (*asynq.TaskInfo, e
 	return s.enqueuer.EnqueueContext(ctx, asynq.NewTask("bench", m.body), asynq.ProcessAt(m.due))
 }
 
-// pushAll enqueues one by one: this release knows no batches.
+// pushAll enqueues one by one: this release has no batches.
 func (s asynqSystem) pushAll(ctx context.Context, ms []message) error {
 	return oneByOne(ctx, s, ms)
 }

@@ -23,11 +23,11 @@ func lacksBeanstalkd() error {
 	return err
 }
 
-// beanstalkdSettings are what its documentation lets one choose. Delays are whole seconds from the moment of the put,
-// whatever the client asks for; go-beanstalk cuts them, so that jobs are up to a second early.
+// beanstalkdSettings are settings that its documentation offers. Delays are whole seconds from the
+// moment of the put; go-beanstalk cuts them, so that jobs are up to a second early.
 type beanstalkdSettings struct {
 	binlog    bool // -b: jobs survive the end of the server, but for the last 50 ms
-	pipelined bool // producers share a connection and do not wait for one another's answers; a batch is one write
+	pipelined bool // producers share a connection and do not wait for one another's replies; a batch is one write
 	roundUp   bool // delays, so that no job is early, and all are up to a second late
 }
 
@@ -40,7 +40,7 @@ const (
 type beanstalkdSystem struct {
 	*testenv.BeanstalkdServer
 	beanstalkdSettings
-	shared  *beanstalk.Conn      // by producers that pipeline, and for what is no load
+	shared  *beanstalk.Conn      // by producers that pipeline, and for calls outside the load
 	free    chan *beanstalk.Conn // of producers that have one each
 	batches chan net.Conn        // of batches that are one write
 }
@@ -167,7 +167,7 @@ func (s *beanstalkdSystem) consume(tb testing.TB, handle func(body []byte)) (sto
 	return func() {
 		stopped.Store(true)
 		for _, conn := range conns {
-			_ = conn.Close() // which is how a worker that waits hears of it
+			_ = conn.Close() // which is how a waiting worker gets it
 		}
 		all.Wait()
 	}

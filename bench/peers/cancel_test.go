@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// BenchmarkCancelPeers measures what it takes to cancel a message among 10,000, due in an hour, by one caller after the
-// other: us/cancel, the median of the rounds, and least-us/cancel. The slower sides have fewer messages. For river a job
-// that is cancelled is a row that stays for a day.
+// BenchmarkCancelPeers measures the cost of cancelling a message among 10,000, due in an hour, by
+// one caller: us/cancel, the median of the rounds, and least-us/cancel. The slower sides have fewer
+// messages. For river a cancelled job is a row that stays for a day.
 func BenchmarkCancelPeers(b *testing.B) {
 	describe(b)
 	took := make(map[string][]float64)
@@ -32,7 +32,7 @@ func BenchmarkCancelPeers(b *testing.B) {
 	}
 }
 
-// cancelSome returns what each of n cancellations took.
+// cancelSome returns how long each of n cancellations took.
 func (c *contestant) cancelSome(b *testing.B, pending, n int) time.Duration {
 	b.Helper()
 	if f, ok := c.system.(foreigner); ok {

@@ -13,7 +13,7 @@ type contestant struct {
 	scope *scope
 }
 
-// A scope ends before its benchmark does, and with it what was opened for it.
+// A scope ends before its benchmark does, and closes everything that was opened for it.
 type scope struct {
 	testing.TB
 	ends []func()

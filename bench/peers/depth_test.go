@@ -6,16 +6,19 @@ import (
 	"time"
 )
 
-// BenchmarkDepthPeers measures what waits: first 1,000 messages, due between an hour and a day ahead, then 100,000. What ours
-// cost among a million is in bench.
+// BenchmarkDepthPeers measures what waits: first 1,000 messages, due between an hour and a day
+// ahead, then 100,000. What ours cost among a million is in bench.
 //
-//	us/msg-at-1k                what a message costs meanwhile: the time of 64 goroutines that push 5,000 in batches, due at
-//	us/msg-at-100k              the next whole second, and of 32 workers from the first of these to the last; the lesser of
-//	                            two rounds
+//	us/msg-at-1k                what a message costs meanwhile: the time of 64 goroutines that
+//	                            push 5,000 in batches, due at
+//	us/msg-at-100k              the next whole second, and of 32 workers from the first of these
+//	                            to the last; the lesser of two rounds
 //	100k/1k                     the ratio of the two
-//	B/pending                   what a waiting message of 100 bytes occupies, by the growth between the two depths: of used_memory
-//	                            in Redis, of the heap for what is in this process, of resident memory for beanstalkd
-//	disk-B/pending              the same in files, for NATS, beanstalkd with a binlog, and Postgres
+//	B/pending                   what a waiting message of 100 bytes occupies, by the growth
+//	                            between the two depths: of used_memory in Redis, of the heap for
+//	                            what is in this process, of resident memory for beanstalkd
+//	disk-B/pending              the same in files, for NATS, beanstalkd with a binlog, and
+//	                            Postgres
 //
 // The sides do not run side by side here: each has the machine for itself.
 func BenchmarkDepthPeers(b *testing.B) {
@@ -43,7 +46,7 @@ func (c *contestant) depth(b *testing.B) {
 	deep, name := deepest()
 	c.fill(b, shallow)
 	atShallow := c.cost(b)
-	before := c.mass(b) // with what a peer keeps of messages that are done
+	before := c.mass(b) // with the records that a peer keeps of done messages
 	c.fill(b, deep-shallow)
 	c.reportMass(b, before, deep-shallow)
 	atDeep := c.cost(b)
@@ -63,7 +66,7 @@ func (c *contestant) fill(b *testing.B, n int) {
 		return
 	}
 	r := rand.New(rand.NewPCG(3, 4))
-	const most = 50_000 // bounds what this process has to hold
+	const most = 50_000 // bounds the memory of this process
 	for ; n > 0; n -= most {
 		due := make([]time.Time, min(n, most))
 		for i := range due {
@@ -93,7 +96,7 @@ func (c *contestant) reportMass(b *testing.B, before weight, messages int) {
 	report(after.disk-before.disk, "disk-B/pending")
 }
 
-// cost is what a message takes to be pushed and to be handled, or 0 for one who cannot say.
+// cost is the time to push and handle a message, or 0 for a side that cannot tell.
 func (c *contestant) cost(b *testing.B) (least time.Duration) {
 	b.Helper()
 	if _, ok := c.system.(foreigner); ok {

@@ -9,20 +9,23 @@ import (
 	"github.com/delayq/delayq/bench/internal/raw"
 )
 
-// BenchmarkDrainPeers measures 100,000 messages that are due at one instant, with 32 workers that do nothing.
+// BenchmarkDrainPeers measures 100,000 messages that are due at one instant, with 32 workers that
+// do nothing.
 //
-//	msgs/s         from that instant until the store has the last acknowledgement, the better of two rounds; least-msgs/s and
-//	               most-msgs/s are their spread. Goals: 5 for zsetpoll and 3 for redisson, against asynq and asynq-tuned, a
-//	               server of 32 workers each; there is none against four servers
-//	steady-msgs/s  from the first message that a worker gets, so without what a peer waits before it looks: the reading that is
-//	               kindest to the peer
+//	msgs/s         from that instant until the store has the last acknowledgement, the better of
+//	               two rounds; least-msgs/s and most-msgs/s are their spread. Goals: 5 for
+//	               zsetpoll and 3 for redisson, against asynq and asynq-tuned, a server of 32
+//	               workers each; there is none against four servers
+//	steady-msgs/s  from the first message that a worker gets, so without what a peer waits before
+//	               it looks: the reading that is kindest to the peer
 //	early/op       the share of the messages that came early
 //	lost, twice    messages that did not come, and that came again
 //	unfinished     messages that were not waited for
 //
-// The instant is a whole second, for asynq knows no other. With its default settings it looks every 5 s, as river does: the
-// rounds begin at times spread over these. beanstalkd counts whole seconds from each push, so that its messages are due
-// within a second; its workers come at the end of that. Slow sides that no goal is about have fewer messages.
+// The instant is a whole second, for asynq knows no other. With its default settings it looks every
+// 5 s, as river does: the rounds begin at times spread over these. beanstalkd counts whole seconds
+// from each push, so that its messages are due within a second; its workers come at the end of
+// that. Slow sides that no goal is about have fewer messages.
 func BenchmarkDrainPeers(b *testing.B) {
 	describe(b)
 	messages, rounds := unlessShort(100_000, 1000), unlessShort(2, 1)
@@ -62,8 +65,8 @@ func (d *burst) timed(due, first, last time.Time) {
 	d.whole, d.steady = n/last.Sub(due).Seconds(), n/last.Sub(first).Seconds()
 }
 
-// drain pushes messages, and lets the workers in that long before they are due. It begins anew, with more time, when the
-// pushes took too long.
+// drain pushes messages, and lets the workers in that long before they are due. It begins anew,
+// with more time, when the pushes took too long.
 func (c *contestant) drain(b *testing.B, messages int, leads map[string]time.Duration, ahead time.Duration) burst {
 	b.Helper()
 	if _, known := leads[c.name]; !known {
@@ -80,7 +83,8 @@ func (c *contestant) drain(b *testing.B, messages int, leads map[string]time.Dur
 	}
 }
 
-// tryPushes returns how long it may take to push so many, by a few that it pushes once it has its connections.
+// tryPushes returns how long it may take to push so many, by a few that it pushes once it has its
+// connections.
 func (c *contestant) tryPushes(b *testing.B, messages int) time.Duration {
 	b.Helper()
 	const share = 20

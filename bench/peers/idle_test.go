@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A spender is a system whose server is a process that tells how much processor time it has used.
+// A spender is a system whose server is a process that reports its processor time.
 type spender interface {
 	spent(tb testing.TB) time.Duration
 }
@@ -16,9 +16,11 @@ type spender interface {
 // A tripper is a system whose server counts round trips.
 type tripper interface{ trips(tb testing.TB) float64 }
 
-// BenchmarkIdlePeers measures what an empty queue costs on which 32 workers wait, in a window of some seconds.
+// BenchmarkIdlePeers measures what an empty queue costs on which 32 workers wait, in a window of
+// some seconds.
 //
-//	cpu-ms/s  processor time of this process and of the server, per second; for NATS the server is in this process
+//	cpu-ms/s  processor time of this process and of the server, per second; for NATS the server is
+//	          in this process
 //	trips/s   how often a Redis server reads from a connection, round trips
 //
 // The sides do not run side by side here: nothing but one of them runs.

@@ -10,16 +10,18 @@ import (
 	"github.com/delayq/delayq/bench/internal/raw"
 )
 
-// BenchmarkLatenessPeers measures how long after its due time a message reaches its handler: 2,000 messages a second with
-// delays of 1 to 3 s, from 64 goroutines, 32 workers, 5,000 messages a round. Lateness counts from the time that the plan
-// says, over all messages of all rounds.
+// BenchmarkLatenessPeers measures how long after its due time a message reaches its handler: 2,000
+// messages a second with delays of 1 to 3 s, from 64 goroutines, 32 workers, 5,000 messages a
+// round. Lateness counts from the time that the plan says, over all messages of all rounds.
 //
-//	early/op                                         the share of the messages that came early; 0 for delayq, or the benchmark fails
+//	early/op                                         the share of the messages that came early; 0
+//	                                                 for delayq, or the benchmark fails
 //	late-min-ms late-p50-ms late-p99-ms late-max-ms  negative for early ones
-//	lost, twice                                      messages that did not come, and that came again
+//	lost, twice                                      messages that did not come, and that came
+//	                                                 again
 //
-// Goal for late-p99-ms of zsetpoll: 3, or three times that of afterfunc and a round trip where that is more
-// (BenchmarkLateness in ./bench).
+// Goal for late-p99-ms of zsetpoll: 3, or three times that of afterfunc and a round trip where that
+// is more (BenchmarkLateness in ./bench).
 func BenchmarkLatenessPeers(b *testing.B) {
 	describe(b)
 	cs := takePart(b, delays)

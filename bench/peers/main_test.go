@@ -50,7 +50,8 @@ func (s redisServer) spent(tb testing.TB) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// trips counts how often the server has read from a connection, but for this call: commands that a script runs are none.
+// trips counts how often the server has read from a connection, but for this call: commands that a
+// script runs are none.
 func (s redisServer) trips(tb testing.TB) float64 {
 	tb.Helper()
 	return s.figure(tb, "stats", "total_reads_processed") - 1
@@ -71,7 +72,8 @@ func (s redisServer) figure(tb testing.TB, section, name string) float64 {
 	return 0
 }
 
-// say puts what is compared above the results, as benchstat reads it: a server, and the modules of the clients.
+// say prints the compared versions above the results, in benchstat's format: a server, and the
+// modules of the clients.
 func say(b *testing.B, server, version string, modules ...string) {
 	b.Helper()
 	file, err := os.ReadFile("go.mod")
@@ -89,7 +91,7 @@ func configure(key string, value any) { _, _ = fmt.Fprintf(os.Stdout, "%s: %v\n"
 
 var described sync.Once
 
-// describe says once what runs where.
+// describe prints the machine and the versions once.
 func describe(b *testing.B) {
 	b.Helper()
 	described.Do(func() {

@@ -19,12 +19,13 @@ const (
 	dueSubject  = "due"
 )
 
-// natsSystem is JetStream with scheduled messages, in a server that is embedded in this process and talked to over TCP: a
-// work queue in files, on which 32 workers take from one pull consumer. The server looks for what is due no more than every
-// 250 ms.
+// natsSystem is JetStream with scheduled messages, in a server that is embedded in this process and
+// talked to over TCP: a work queue in files, on which 32 workers take from one pull consumer. The
+// server looks for what is due no more than every 250 ms.
 //
-// The option of nats.go cuts due times to whole seconds, so that messages are up to a second early. Tuned, the same header
-// is written by hand, to the nanosecond, and producers share the bookkeeping of asynchronous publishes.
+// The option of nats.go cuts due times to whole seconds, so that messages are up to a second early.
+// Tuned, the same header is written by hand, to the nanosecond, and producers share the bookkeeping
+// of asynchronous publishes.
 type natsSystem struct {
 	js     jetstream.JetStream
 	stream jetstream.Stream

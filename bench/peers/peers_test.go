@@ -1,18 +1,20 @@
-// Package peers measures delayq beside other queues, each as its own documentation sets it up and once more tuned for
-// speed and lateness. It is a module of its own, so that nobody who uses delayq downloads them.
+// Package peers measures delayq beside other queues, each as its own documentation sets it up and
+// once more tuned for speed and lateness. It is a module of its own, so that nobody who uses delayq
+// downloads them.
 //
 //	cd bench/peers && go test -run '^$' -bench . -benchtime 1x -timeout 30m
 //
 // The arguments -args -sides zsetpoll,nats restrict a run to some sides.
 //
-// The sides take turns, round by round; after the last one each has a line with the median of its rounds, or the better of two. All servers run on
-// this machine and share its processors. Redis has no persistence, beanstalkd has none unless the side says binlog, NATS
-// writes files without fsync, and Postgres syncs each commit unless it is the tuned one. A benchmark fails when delayq
-// breaks a promise, an early, a lost or a repeated message, and never because of a rate or of what a peer does; the goals
-// are in the comments.
+// The sides take turns, round by round; after the last one each has a line with the median of its
+// rounds, or the better of two. All servers run on this machine and share its processors. Redis has
+// no persistence, beanstalkd has none unless the side says binlog, NATS writes files without fsync,
+// and Postgres syncs each commit unless it is the tuned one. A benchmark fails when delayq breaks a
+// promise, an early, a lost or a repeated message, and never because of a rate or of what a peer
+// does; the goals are in the comments.
 //
-// What the lines say is measured before they are printed: -count repeats the lines and not the measurement, and ns/op and a
-// long -benchtime mean nothing.
+// What the lines say is measured before they are printed: -count repeats the lines and not the
+// measurement, and ns/op and a long -benchtime mean nothing.
 package peers
 
 import (
@@ -32,32 +34,36 @@ var only = flag.String("sides", "", "measure only these `sides`, separated by co
 type peer struct {
 	name string
 
-	// open returns an empty queue that nobody else uses; it cleans up when tb ends.
+	// open returns an empty queue of its own; it cleans up when tb ends.
 	open func(tb testing.TB) system
 
-	// needs tells what the machine lacks for it, where that is not Redis.
+	// needs returns what the machine lacks for it, except Redis.
 	needs func() error
 
 	// in are the loads that it takes part in.
 	in loads
 
-	// ours are those of this library: they promise never to be early, and each message once where nothing breaks.
+	// ours are the sides of this library: they promise never to be early, and each message once
+	// where nothing breaks.
 	ours bool
 
-	// slow ones are left out of a short run, since they wait for seconds before they begin, or show nothing new.
+	// slow ones are left out of a short run, since they wait for seconds before they begin, or show
+	// nothing new.
 	slow bool
 
-	// oneByOne peers know no batches.
+	// oneByOne peers have no batches.
 	oneByOne bool
 
-	// coarse peers count whole seconds from a push, so that their messages cannot be due at one instant. Their workers come
-	// at the instant instead, when all messages have been due for up to a second.
+	// coarse peers count whole seconds from a push, so that their messages cannot be due at one
+	// instant. Their workers come at the instant instead, when all messages have been due for up to
+	// a second.
 	coarse bool
 
-	// looks is how often a peer looks for what is due, where that is seconds.
+	// looks is how often a peer looks for due messages, where that is seconds.
 	looks time.Duration
 
-	// most is how many messages a drain or a push has at most, where the others' would take minutes; 0 for theirs.
+	// most is how many messages a drain or a push has at most, where the others' would take
+	// minutes; 0 for theirs.
 	most int
 }
 
@@ -120,7 +126,8 @@ var peers = []peer{
 
 // A system is a peer that runs.
 type system interface {
-	// push hands over one message, as the peer takes single ones, and returns when the store has it.
+	// push hands over one message, as the peer takes single ones, and returns when the store has
+	// it.
 	push(ctx context.Context, m message) error
 
 	// pushAll hands over up to 1,000 messages in as few calls as the peer has for that.
@@ -133,7 +140,8 @@ type system interface {
 	left(ctx context.Context) (int64, error)
 }
 
-// A clearer is a system that can forget all messages while nobody consumes. Others are opened anew.
+// A clearer is a system that can delete all messages while nothing consumes. Others are opened
+// anew.
 type clearer interface{ clear(tb testing.TB) }
 
 // A canceller is a system that takes a message back.
@@ -141,14 +149,15 @@ type canceller interface {
 	pushToCancel(ctx context.Context, m message) (cancel func(context.Context) error, err error)
 }
 
-// A weigher is a system that knows what it occupies.
+// A weigher is a system that reports the memory it uses.
 type weigher interface{ weigh(tb testing.TB) weight }
 
-// weight is in bytes: of memory, where the server or this process keeps messages there, and of files.
+// weight is in bytes: of memory, where the server or this process keeps messages there, and of
+// files.
 type weight struct{ memory, disk int64 }
 
-// A foreigner makes and counts its messages in a process of its own, whose calls from here would cost more than what they
-// measure.
+// A foreigner makes and counts its messages in a process of its own, since calls from here would
+// cost more than the measured work.
 type foreigner interface {
 	pushMany(tb testing.TB, n, threads int)
 	drainMany(tb testing.TB, n int, due time.Time) (_ burst, inTime bool)
@@ -173,7 +182,8 @@ func unlessShort[T any](full, short T) T {
 	return full
 }
 
-// takePart opens the peers that a run of this length has time for, side by side, as far as the load concerns them.
+// takePart opens the peers that a run of this length has time for, side by side, as far as the load
+// concerns them.
 func takePart(b *testing.B, load loads) (cs []*contestant) {
 	b.Helper()
 	for _, p := range peersIn(b, load) {
@@ -184,7 +194,8 @@ func takePart(b *testing.B, load loads) (cs []*contestant) {
 	return cs
 }
 
-// peersIn gives those that the machine has no server for a line that is skipped, or that fails where it is required.
+// peersIn gives those that the machine has no server for a line that is skipped, or that fails
+// where it is required.
 func peersIn(b *testing.B, load loads) (found []peer) {
 	b.Helper()
 	for _, p := range peers {

@@ -22,8 +22,8 @@ func spentBy(tb testing.TB, pid int) (d time.Duration) {
 		if err != nil {
 			continue // it has ended
 		}
-		// The name in brackets may hold blanks; after it come the state, the parent, and as the 12th to 15th the times, in
-		// hundredths.
+		// The name in brackets may hold blanks; after it come the state, the parent, and as the
+		// 12th to 15th the times, in hundredths.
 		words := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 		if words[1] != strconv.Itoa(pid) && filepath.Base(filepath.Dir(path)) != strconv.Itoa(pid) {
 			continue

@@ -13,15 +13,16 @@ const singly, inBatches, batchesAtOnce = "single/", "batch/", "batches/"
 
 // BenchmarkPushPeers measures pushes of 100 bytes that are due in an hour, in msgs/s.
 //
-//	single/…  256 goroutines, a call a message; goal for zsetpoll: 2, against asynq and asynq-tuned
-//	batch/…   one goroutine that has 100 messages at a time; goal for zsetpoll: 5, although that is against asynq from 256
-//	          goroutines, which keep the server busy: one goroutine and the server wait for each other. Peers that know no
-//	          batches push one by one.
+//	single/…  256 goroutines, a call a message; goal for zsetpoll: 2, against asynq and
+//	          asynq-tuned
+//	batch/…   one goroutine that has 100 messages at a time; goal for zsetpoll: 5, although that
+//	          is against asynq from 256 goroutines, which keep the server busy: one goroutine and
+//	          the server wait for each other. Peers that know no batches push one by one.
 //	batches/… 8 goroutines that have 100 messages at a time each; goal for zsetpoll: 5. Peers that know no batches have done
 //	          in single/ what they can.
 //
-// msgs/s is the median of the rounds, least-msgs/s and most-msgs/s are their spread, and /asynq is the median of how many
-// times as fast as asynq from 256 goroutines a side was in a round.
+// msgs/s is the median of the rounds, least-msgs/s and most-msgs/s are their spread, and /asynq is
+// the median of how many times as fast as asynq from 256 goroutines a side was in a round.
 func BenchmarkPushPeers(b *testing.B) {
 	const goroutines, few, batch = 256, 8, 100
 	describe(b)

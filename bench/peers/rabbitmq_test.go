@@ -14,16 +14,19 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// BenchmarkRabbitPush measures pushes of 100 bytes that are due in an hour, beside programs that publish by hand and wait for each
-// confirmation, on the same broker and with the same client library.
+// BenchmarkRabbitPush measures pushes of 100 bytes that are due in an hour, beside programs that
+// publish by hand and wait for each confirmation, on the same broker and with the same client
+// library.
 //
 //	delayq    256 goroutines, a call a message
-//	lone      one publisher that waits for each confirmation before its next message, and so does a program whose goroutines
-//	          share a channel under a lock
-//	channels  256 goroutines, each with a channel of its own, that do the same: the most that one gets of single confirmations
+//	lone      one publisher that waits for each confirmation before its next message, and so does
+//	          a program whose goroutines share a channel under a lock
+//	channels  256 goroutines, each with a channel of its own, that do the same: the most that one
+//	          gets of single confirmations
 //
-// The publishers send persistent, mandatory messages to a quorum queue such as delayq's messages wait in. Goal for delayq: 5
-// against lone. There is none against channels, where the broker has just as many messages under way on both sides.
+// The publishers send persistent, mandatory messages to a quorum queue such as delayq's messages
+// wait in. Goal for delayq: 5 against lone. There is none against channels, where the broker has
+// just as many messages under way on both sides.
 func BenchmarkRabbitPush(b *testing.B) {
 	const goroutines = 256
 	url := ownVhost(b)
@@ -85,7 +88,8 @@ func publishers(b *testing.B, conn *amqp.Connection, n int) []*amqp.Channel {
 
 const waitingQueue = "by-hand"
 
-// declareWaiting declares a queue with the arguments that delayq gives to those in which messages wait.
+// declareWaiting declares a queue with the arguments that delayq gives to those in which messages
+// wait.
 func declareWaiting(b *testing.B, conn *amqp.Connection) {
 	b.Helper()
 	ch, err := conn.Channel()

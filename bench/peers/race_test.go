@@ -39,8 +39,8 @@ func (r *race) note(name string, rate float64) {
 	r.rates[name] = append(r.rates[name], rate)
 }
 
-// report gives every side a line: the median, the least and the most of its rates, what more there is to say, and its share of
-// the rate of each rival, which are sides too.
+// report prints a line for every side: the median, the least and the most of its rates, its other
+// metrics, and its share of the rate of each rival, which are sides too.
 func (r *race) report(b *testing.B, more func(b *testing.B, side string), rivals ...string) {
 	for _, side := range r.names {
 		line(b, side, func(b *testing.B) {
@@ -55,7 +55,7 @@ func (r *race) report(b *testing.B, more func(b *testing.B, side string), rivals
 
 func nothing(*testing.B, string) {}
 
-// line reports on a side in a line of its own. What it says has been measured before.
+// line reports on a side in a line of its own, from figures measured before.
 func line(b *testing.B, side string, say func(*testing.B)) {
 	b.Run(side, func(b *testing.B) {
 		b.ReportMetric(0, "ns/op") // means nothing here
@@ -71,7 +71,7 @@ func (r *race) reportShares(b *testing.B, side string, rivals []string) {
 	}
 }
 
-// share is the median of what the rounds say: the turns of one round are near to one another.
+// share is the median of the rounds' shares: the turns of one round are near to one another.
 func (r *race) share(side, rival string) float64 {
 	shares := make([]float64, len(r.rates[side]))
 	for round, rate := range r.rates[side] {

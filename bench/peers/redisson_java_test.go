@@ -22,9 +22,9 @@ func lacksJava() error {
 	return errors.Join(java, maven)
 }
 
-// redissonJava is an RDelayedQueue of real Redisson, in a JVM with one client. The delayed queue has no settings to tune.
-// Messages are pushed, taken and timed in Java, by threads where others have goroutines; a value that is taken is gone,
-// without an acknowledgement.
+// redissonJava is an RDelayedQueue of real Redisson, in a JVM with one client. The delayed queue
+// has no settings to tune. Messages are pushed, taken and timed in Java, by threads where others
+// have goroutines; a value that is taken is gone, without an acknowledgement.
 type redissonJava struct {
 	redisServer
 	queue *interop.Queue
@@ -68,7 +68,7 @@ func (s redissonJava) offer(tb testing.TB, l interop.Load) {
 	must(tb, err)
 }
 
-// drainMany gives up when Java has had its time, and counts what has come until then.
+// drainMany gives up when Java has had its time, and counts the messages that have come until then.
 func (s redissonJava) drainMany(tb testing.TB, n int, due time.Time) (_ burst, inTime bool) {
 	tb.Helper()
 	s.offer(tb, interop.Load{Count: n, Due: due, Threads: 64, Prefix: "burst"})
@@ -86,8 +86,8 @@ func (s redissonJava) drainMany(tb testing.TB, n int, due time.Time) (_ burst, i
 // javaPatience bounds a burst, of which the whole would take minutes.
 const javaPatience = 6 * time.Second
 
-// take returns how late values came that Java takes from now on, until there are n of them, or until a time after an instant
-// has passed.
+// take returns how late values came that Java takes from now on, until there are n of them, or
+// until a time after an instant has passed.
 func (s redissonJava) take(
 	tb testing.TB, n int, patience time.Duration, after time.Time, due func(text string) (time.Time, bool),
 ) (late []time.Duration) {
@@ -112,8 +112,9 @@ func (s redissonJava) take(
 	return late
 }
 
-// lateMany offers at a pace, with the delays of the plan but in another order. A due time, which Java cuts to milliseconds,
-// is that of a push, whenever its turn came; the threads are many enough to keep the pace.
+// lateMany offers at a pace, with the delays of the plan but in another order. A due time, which
+// Java cuts to milliseconds, counts from the moment of the push. There are enough threads to keep
+// the pace.
 func (s redissonJava) lateMany(tb testing.TB) outcome {
 	tb.Helper()
 	p := plan(time.Now())

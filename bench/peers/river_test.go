@@ -21,8 +21,8 @@ func lacksPostgres() error {
 	return err
 }
 
-// riverSettings are what its documentation lets one choose. The interval of 5 s at which it looks for what will be due is
-// none of these.
+// riverSettings are settings that its documentation offers. The interval of 5 s at which it looks
+// for due jobs is not among them.
 type riverSettings struct {
 	server      []string      // of Postgres
 	connections int32         // 0 for pgx's default of four
@@ -32,7 +32,8 @@ type riverSettings struct {
 var (
 	riverDefaults = riverSettings{}
 
-	// The server may forget the last moments when the machine fails, as the others that are measured here may.
+	// The server may forget the last moments when the machine fails, as the others that are
+	// measured here may.
 	riverTuned = riverSettings{
 		server:      []string{"synchronous_commit=off", "shared_buffers=512MB", "max_wal_size=4GB"},
 		connections: workers,
@@ -121,7 +122,7 @@ func (s riverSystem) consume(tb testing.TB, handle func(body []byte)) (stop func
 	}
 }
 
-// left leaves out what river keeps of jobs that are done, for a day.
+// left leaves out the rows of done jobs, which river keeps for a day.
 func (s riverSystem) left(ctx context.Context) (n int64, err error) {
 	err = s.pool.QueryRow(ctx, "SELECT count(*) FROM river_job WHERE state NOT IN ('completed', 'cancelled')").Scan(&n)
 	if err != nil {

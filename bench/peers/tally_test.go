@@ -9,10 +9,11 @@ import (
 	"time"
 )
 
-// patience is how long nothing may come before what is missing counts as lost.
+// patience is how long nothing may come before missing messages count as lost.
 const patience = 30 * time.Second
 
-// A tally holds what became of messages that carry their number. Times are of the wall clock, by which stores decide.
+// A tally records messages that carry their number. Times are of the wall clock, by which stores
+// decide.
 type tally struct {
 	due  []time.Time
 	late []time.Duration // by number, set once; negative for an early one
@@ -25,7 +26,7 @@ type tally struct {
 	done  chan struct{} // closed with the last one
 }
 
-// outcome is what became of messages: how late those are that came, and how many did not or came again.
+// outcome is the lateness of delivered messages, and the counts of lost and repeated ones.
 type outcome struct {
 	late        []time.Duration
 	twice, lost int

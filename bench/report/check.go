@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// check reads what short runs of the benchmarks say, and returns an error that names what goals need and no line has. Goals that
-// need a run in full are left out.
+// check reads the output of short runs of the benchmarks, and returns an error that names the lines
+// that goals need and that are missing. Goals that need a run in full are left out.
 func check(output io.Reader) error {
 	results, _, err := parse(output)
 	if err != nil {

@@ -16,7 +16,7 @@ type goal struct {
 	limit limit
 	unit  string
 
-	dir, pattern, benchtime string // what to run to reproduce it
+	dir, pattern, benchtime string // the command to reproduce it
 
 	// long goals need a run in full.
 	long bool
@@ -63,7 +63,7 @@ func (g goal) judge(f *raw.File) verdict {
 
 func (g goal) write(v float64) string { return strings.TrimSpace(chart.Number(v) + " " + g.unit) }
 
-// command is what to type at the root of the repository.
+// command is the command to type at the root of the repository.
 func (g goal) command() string {
 	run := []string{"test", "-run", "^$", "-bench", g.pattern, "-benchtime", g.benchtime}
 	if g.dir == "bench" {

@@ -34,7 +34,8 @@ func benchmarks(t *testing.T, dir string) map[string]bool {
 	return found
 }
 
-// selects says whether go test -bench runs a benchmark, or what it is a part of. The patterns have no slash within an element.
+// selects reports whether go test -bench runs a benchmark, or its parent. The patterns have no
+// slash within an element.
 func selects(pattern, benchmark string) bool {
 	elements := strings.Split(pattern, "/")
 	for i, name := range strings.Split(benchmark, "/") {
@@ -45,7 +46,7 @@ func selects(pattern, benchmark string) bool {
 	return true
 }
 
-// make bench-once looks for the lines themselves; this is what can be told without a run.
+// make bench-once checks the lines themselves; this test checks what can be known without a run.
 func TestGoalsNameBenchmarksThatExist(t *testing.T) {
 	for _, g := range goals {
 		functions := benchmarks(t, g.dir)

@@ -14,7 +14,7 @@ const (
 	idlePeers   = "BenchmarkIdlePeers/"
 )
 
-// goals are what delayq is built to reach.
+// goals are delayq's goals for its benchmarks.
 var goals = []goal{
 	{
 		what: "early deliveries, on every backend", limit: atMost(number(0)), value: greatest(

@@ -15,7 +15,7 @@ import (
 	"github.com/delayq/delayq/bench/internal/raw"
 )
 
-// describe says where it is measured. What cannot be found out is left empty.
+// describe describes the machine. Facts that cannot be found out are empty.
 func describe(ctx context.Context, root string) raw.Machine {
 	return raw.Machine{
 		Date:     time.Now().UTC().Truncate(time.Second),
@@ -40,7 +40,7 @@ func commit(ctx context.Context, root string) string {
 
 var versionNumber = regexp.MustCompile(`\d+(\.\d+)+`)
 
-// programs are those whose versions the benchmarks do not tell.
+// programs are those whose versions the benchmarks do not print.
 func programs(ctx context.Context) (found []raw.Version) {
 	for _, p := range []struct{ name, program, flag string }{
 		{"redis", "redis-server", "--version"}, {"java", "java", "-version"}, {"beanstalkd", "beanstalkd", "-v"},
@@ -55,7 +55,7 @@ func programs(ctx context.Context) (found []raw.Version) {
 	return found
 }
 
-// find looks where Debian keeps servers too.
+// find also searches the directories where Debian installs servers.
 func find(program string) string {
 	if path, err := exec.LookPath(program); err == nil {
 		return path

@@ -1,9 +1,12 @@
-// Command report measures delayq and writes docs/benchmarks.md, its pictures and the raw data that they come from.
+// Command report measures delayq and writes docs/benchmarks.md, its pictures and the raw data that
+// they come from.
 //
 //	go run . -short         measure a little of everything, to try the machinery
-//	go run . -only Rabbit   measure again what the pattern matches of the commands, and keep the rest of the last report
+//	go run . -only Rabbit   measure again what the pattern matches of the commands, and keep the
+//	                        rest of the last report
 //	go run . -draw          draw again what was measured last
-//	go run . check          pass on the output of benchmarks, and fail where one is missing that a goal needs
+//	go run . check          pass on the output of benchmarks, and fail where one is missing that a
+//	                        goal needs
 //
 // It is a module of its own, so that nobody who uses delayq downloads what it needs.
 package main
@@ -92,7 +95,7 @@ func redraw(docs string) error {
 	return write(docs, f)
 }
 
-// write writes all files, in place of those of the last report.
+// write writes all files, and replaces those of the last report.
 func write(docs string, f *raw.File) error {
 	page, pictures, err := render(f)
 	if err != nil {
@@ -129,7 +132,7 @@ func replacePictures(dir string, pictures map[string][]byte) error {
 	return nil
 }
 
-// failures says which runs failed, after what they have is written.
+// failures returns the runs that failed, after their output is written.
 func failures(f *raw.File) (err error) {
 	for _, r := range f.Runs {
 		if r.Failed {

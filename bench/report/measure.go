@@ -26,8 +26,9 @@ type suite struct {
 // stores are the backends with their default settings, one element of a pattern.
 const stores = "/^backend=(memory|zsetpoll-script|keyspace|redisson|rabbitmq)$"
 
-// full is meant to fit into half an hour on two cores. What compares the options of one backend is left to make bench, and so are pushes alone, which those beside
-// peers and beside a program by hand cover.
+// full fits into half an hour on two cores. Comparisons of one backend's options are left to make
+// bench. So are pushes alone, since the benchmarks beside peers and beside a program by hand
+// measure pushes too.
 var full = []suite{
 	{"bench", "^BenchmarkThroughput$/^backend=memory$", "0.5s", "10m"},
 	{"bench", "^BenchmarkDepth$/^backend=(memory|zsetpoll-script|keyspace|redisson)$/^due=now$", "3x", "10m"},
@@ -59,7 +60,7 @@ func (s suite) args(trial bool) []string {
 	return append(args, ".")
 }
 
-// command is what one would type in the directory.
+// command is the command to type in the directory.
 func command(args []string) string {
 	words := []string{"go"}
 	for _, a := range args {
@@ -80,7 +81,8 @@ type measuring struct {
 	progress io.Writer
 }
 
-// measure runs all suites, one after the other, and goes on when one of them fails. What there is after each is saved: half an hour is long.
+// measure runs all suites, one after the other, and goes on when one of them fails. It saves the
+// results after each: half an hour is long.
 func (m measuring) measure(ctx context.Context, suites []suite, save func(*raw.File) error) error {
 	for _, s := range suites {
 		if err := m.run(ctx, s); err != nil {
@@ -93,7 +95,7 @@ func (m measuring) measure(ctx context.Context, suites []suite, save func(*raw.F
 	return nil
 }
 
-// suitesOf are those of a report whose commands a pattern matches.
+// suitesOf are the suites of a report whose commands match a pattern.
 func suitesOf(trial bool, only *regexp.Regexp) (found []suite, err error) {
 	all := full
 	if trial {
@@ -134,7 +136,7 @@ func (m measuring) run(ctx context.Context, s suite) error {
 	return nil
 }
 
-// goTest shows what it says while it says it.
+// goTest also copies its output while it runs.
 func (m measuring) goTest(ctx context.Context, dir string, args []string) (output []byte, err error) {
 	var said bytes.Buffer
 	cmd := exec.CommandContext(ctx, "go", args...)

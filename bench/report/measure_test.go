@@ -115,7 +115,8 @@ func TestOnlySomeSuites(t *testing.T) {
 	}
 }
 
-// All benchmarks of the peers are in the report, but for the one whose place there has that of bench with its name.
+// All benchmarks of the peers are in the report, except the one whose place is taken by the
+// benchmark of the same name in bench.
 func TestReportHasAllPeers(t *testing.T) {
 	files, err := filepath.Glob("../peers/*_test.go")
 	if err != nil || len(files) == 0 {

@@ -21,7 +21,7 @@ var pageTemplate = template.Must(template.New("page").Parse(pageText))
 // calm is the load of a machine that has little else to do.
 const calm = 1.5
 
-// A page is what the template needs.
+// A page is the template's data.
 type page struct {
 	*raw.File
 	pictures map[string][]byte

@@ -29,7 +29,7 @@ func trial(t *testing.T) *raw.File {
 	return f
 }
 
-// A column without a value asks for what no benchmark says.
+// A column without a value names a metric that no benchmark prints.
 func TestEveryColumnHasAValue(t *testing.T) {
 	all := rows(trial(t))
 	for i, c := range columns {
@@ -71,7 +71,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// text is what a picture says.
+// text returns a picture's texts.
 func text(t *testing.T, svg []byte) (said []string) {
 	t.Helper()
 	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {

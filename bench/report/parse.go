@@ -10,14 +10,15 @@ import (
 	"github.com/delayq/delayq/bench/internal/raw"
 )
 
-// parse reads what go test says. Versions are the configuration lines that the benchmarks print beside those of go test.
+// parse reads the output of go test. Versions are the configuration lines that the benchmarks print
+// in addition to those of go test.
 func parse(output io.Reader) (results []raw.Result, versions []raw.Version, err error) {
 	seen := make(map[string]bool)
 	lines := benchfmt.NewReader(output, "go test")
 	for lines.Scan() {
 		line, ok := lines.Result().(*benchfmt.Result)
 		if !ok {
-			continue // what the reader cannot make sense of is a log
+			continue // lines that the reader cannot parse are a log
 		}
 		results = append(results, result(line))
 		for _, c := range line.Config {

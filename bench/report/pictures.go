@@ -5,12 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	"gonum.org/v1/plot/plotter"
+
 	"github.com/delayq/delayq/bench/internal/raw"
 	"github.com/delayq/delayq/bench/report/chart"
 )
 
-// ourSides are delayq's in bench/peers, and the targets of bench without the name of a claim mode. Pictures have them in this order, so that a
-// side has one colour in all.
+// ourSides are delayq's in bench/peers, and the targets of bench without the name of a claim mode.
+// Pictures have them in this order, so that a side has one colour in all.
 var ourSides = []string{"zsetpoll", "redisson", "keyspace", "memory", "rabbitmq"}
 
 func isOurs(side string) bool { return slices.Contains(ourSides, side) }
@@ -97,7 +99,7 @@ func inOrder(series []chart.Series) []chart.Series {
 	return series
 }
 
-const leastShown = 0.05 // ms: nobody can tell less apart from punctual
+const leastShown = 0.05 // ms: below it, messages count as punctual
 
 func latenessChart(title string, series []chart.Series) chart.Lines {
 	return chart.Lines{
@@ -108,7 +110,8 @@ func latenessChart(title string, series []chart.Series) chart.Lines {
 	}
 }
 
-// distribution begins with the share of the early ones, and says it, for where all are early there is no line.
+// distribution begins with the share of the early ones, and says it, for where all are early there
+// is no line.
 func distribution(name string, d *raw.Distribution) chart.Series {
 	s := chart.Series{Name: name}
 	early := float64(d.Early) / float64(max(1, d.Messages))
@@ -118,9 +121,9 @@ func distribution(name string, d *raw.Distribution) chart.Series {
 	for _, p := range d.Points {
 		if late := float64(p.Late) / 1e6; p.Share > early || p.Share == 1 {
 			if len(s.Points) == 0 {
-				s.Points = append(s.Points, chart.Point{X: late, Y: early})
+				s.Points = append(s.Points, plotter.XY{X: late, Y: early})
 			}
-			s.Points = append(s.Points, chart.Point{X: late, Y: p.Share})
+			s.Points = append(s.Points, plotter.XY{X: late, Y: p.Share})
 		}
 	}
 	return s
@@ -156,7 +159,7 @@ func arrivals(side string, t *raw.Timeline, most int) chart.Series {
 		arrived += n
 		end := float64(t.Start+int64(i+1)*t.Slice) / 1e9
 		if n > 0 || i == 0 || t.Counts[i-1] > 0 {
-			s.Points = append(s.Points, chart.Point{X: end, Y: 100 * float64(arrived) / float64(t.Messages)})
+			s.Points = append(s.Points, plotter.XY{X: end, Y: 100 * float64(arrived) / float64(t.Messages)})
 		}
 	}
 	return s
@@ -177,7 +180,7 @@ func depth(f *raw.File) ([]byte, bool) {
 		s := chart.Series{Name: side}
 		for _, d := range depths {
 			if cost, ok := r.Metrics["ns/msg-at-"+d.name]; ok {
-				s.Points = append(s.Points, chart.Point{X: d.pending, Y: cost / 1e3})
+				s.Points = append(s.Points, plotter.XY{X: d.pending, Y: cost / 1e3})
 			}
 		}
 		series = append(series, s)
@@ -189,7 +192,7 @@ func depth(f *raw.File) ([]byte, bool) {
 	})
 }
 
-// barsOf draws what the lines below a benchmark say in one unit, the greatest first.
+// barsOf draws the metrics below a benchmark that have one unit, the greatest first.
 func barsOf(title, benchmark, unit, axis string) func(*raw.File) ([]byte, bool) {
 	return func(f *raw.File) ([]byte, bool) {
 		var bars []chart.Bar
@@ -202,7 +205,10 @@ func barsOf(title, benchmark, unit, axis string) func(*raw.File) ([]byte, bool) 
 			}
 		}
 		slices.SortStableFunc(bars, func(a, b chart.Bar) int { return cmp.Compare(b.Value, a.Value) })
-		return chart.Bars{Title: title, X: chart.Axis{Title: axis}, Bars: bars}.SVG(), len(bars) > 0
+		if len(bars) == 0 {
+			return nil, false
+		}
+		return chart.Bars{Title: title, X: chart.Axis{Title: axis}, Bars: bars}.SVG(), true
 	}
 }
 

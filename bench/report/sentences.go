@@ -9,10 +9,10 @@ import (
 	"github.com/delayq/delayq/bench/report/chart"
 )
 
-// notMeasured stands where a run in part has nothing to say.
+// notMeasured replaces a sentence where a run in part has no figures for it.
 const notMeasured = "This was not measured."
 
-// A reading is what one side says.
+// A reading is one side's figures.
 type reading struct {
 	side  string
 	value float64

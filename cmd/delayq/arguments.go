@@ -8,7 +8,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// rawStrings has the parser keep the bytes of arguments. Its own mapper replaces those that are not UTF-8, without an error.
+// rawStrings has the parser keep the bytes of arguments. Its own mapper replaces those that are not
+// UTF-8, without an error.
 var rawStrings = kong.KindMapper(reflect.String, kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 	token, err := ctx.Scan.PopValue("string")
 	if err != nil {

@@ -1,6 +1,6 @@
 package main
 
-// The backends that a URL can name, beside memory.
+// The backends that a URL can name, besides memory.
 import (
 	_ "github.com/delayq/delayq/keyspace"
 	_ "github.com/delayq/delayq/rabbitmq"

@@ -11,8 +11,8 @@ import (
 	"github.com/delayq/delayq/memory"
 )
 
-// The queues here are those of the memory backend with one fault each. Their schemes are
-// "broken-" and the fault.
+// The queues here are queues of the memory backend with one fault each. Their schemes are "broken-"
+// and the fault.
 func init() {
 	for fault, wrap := range map[string]func(backend.Queue) backend.Queue{
 		"broken-early":     func(q backend.Queue) backend.Queue { return earlyQueue{q} },
@@ -21,7 +21,7 @@ func init() {
 		"broken-uncancel":  func(q backend.Queue) backend.Queue { return uncancelQueue{q} },
 		"broken-altering":  func(q backend.Queue) backend.Queue { return alteringQueue{q} },
 		"broken-forgetful": func(q backend.Queue) backend.Queue { return forgetfulQueue{q} },
-		"broken-burial":    func(q backend.Queue) backend.Queue { return burialQueue{q} },
+		"broken-dead":      func(q backend.Queue) backend.Queue { return deadQueue{q} },
 	} {
 		backend.Register(fault, opener(&wrapped{Backend: memory.New(), wrap: wrap}))
 	}
@@ -103,10 +103,10 @@ type forgetfulQueue struct{ backend.Queue }
 
 func (forgetfulQueue) Ack(context.Context, []backend.Lease) []error { return nil }
 
-// burialQueue buries no letter where anybody could find it.
-type burialQueue struct{ backend.Queue }
+// deadQueue drops dead letters.
+type deadQueue struct{ backend.Queue }
 
-func (q burialQueue) Dead(ctx context.Context, bs []backend.Burial) []error {
+func (q deadQueue) Dead(ctx context.Context, bs []backend.Burial) []error {
 	return q.Ack(ctx, []backend.Lease{bs[0].Lease})
 }
 

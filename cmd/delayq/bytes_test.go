@@ -12,7 +12,7 @@ import (
 // notText are bytes that no UTF-8 text has.
 const notText = "\xff\x80\xc3("
 
-// What stands on a command line reaches the store and a command as it is, byte for byte.
+// Arguments reach the store and a command unchanged, byte for byte.
 func TestArgumentsKeepTheirBytes(t *testing.T) {
 	t.Parallel()
 	url := redisURL(t, "zsetpoll")
@@ -47,7 +47,7 @@ func TestPathsKeepTheirBytes(t *testing.T) {
 	r.wantOutput(t, "ran")
 }
 
-// What must be text is refused, never replaced.
+// Values that must be text are rejected, never replaced.
 func TestBytesWhereTextIsWanted(t *testing.T) {
 	t.Parallel()
 	url := redisURL(t, "zsetpoll")

@@ -29,23 +29,23 @@ func (c *cancelCommand) Run(ctx context.Context, std streams) error {
 	return c.use(ctx, std, func(q delayq.Queue) error {
 		errs := make([]error, len(c.IDs))
 		for i, id := range c.IDs {
-			if errs[i] = q.Cancel(ctx, id); isNoAnswer(errs[i]) {
+			if errs[i] = q.Cancel(ctx, id); concernsEveryID(errs[i]) {
 				return errs[i]
 			}
 		}
-		return tellOutcomes(std, "cancelled", c.IDs, errs, c.JSON)
+		return reportOutcomes(std, "cancelled", c.IDs, errs, c.JSON)
 	})
 }
 
-// outcomeJSON is what became of an id.
+// outcomeJSON is an id's outcome.
 type outcomeJSON struct {
 	ID    string `json:"id"`
 	Done  bool   `json:"done"`
 	Error string `json:"error,omitempty"`
 }
 
-// tellOutcomes prints how many things were done, or a JSON line for each, and names the others.
-func tellOutcomes(std streams, done string, ids []string, errs []error, asJSON bool) error {
+// reportOutcomes prints how many things were done, or a JSON line for each, and names the others.
+func reportOutcomes(std streams, done string, ids []string, errs []error, asJSON bool) error {
 	n := 0
 	var unwritten error
 	for i, err := range errs {
@@ -56,7 +56,7 @@ func tellOutcomes(std streams, done string, ids []string, errs []error, asJSON b
 			n++
 			continue
 		}
-		_, _ = fmt.Fprintf(std.err, "delayq: %q: %s\n", ids[i], because(err))
+		_, _ = fmt.Fprintf(std.err, "delayq: %q: %s\n", ids[i], shortError(err))
 	}
 	sum := fmt.Sprintf("%s %d", done, n)
 	if !asJSON {
@@ -71,13 +71,13 @@ func tellOutcomes(std streams, done string, ids []string, errs []error, asJSON b
 	return nil
 }
 
-// isNoAnswer tells what a store would say of every id from what it says of one.
-func isNoAnswer(err error) bool {
+// concernsEveryID reports whether a store's error would be the same for every id.
+func concernsEveryID(err error) bool {
 	return storeFailed(err) || isAny(err, delayq.ErrUnsupported, context.Canceled)
 }
 
-// because is an error without what was being done to which id.
-func because(err error) string {
+// shortError is an error without the call's name and id.
+func shortError(err error) string {
 	var op *delayq.OpError
 	if errors.As(err, &op) {
 		err = op.Err
@@ -88,7 +88,7 @@ func because(err error) string {
 func outcomeLine(w io.Writer, id string, err error) error {
 	doc := outcomeJSON{ID: id, Done: err == nil}
 	if err != nil {
-		doc.Error = because(err)
+		doc.Error = shortError(err)
 	}
 	return writeJSON(w, doc, "")
 }

@@ -27,7 +27,7 @@ type cli struct {
 	Reschedule rescheduleCommand `cmd:"" help:"Make a message that waits due at another time."`
 	Dead       deadCommand       `cmd:"" help:"List dead letters, put them back into the queue, or delete them."`
 	Purge      purgeCommand      `cmd:"" help:"Delete everything that there is of a queue."`
-	Doctor     doctorCommand     `cmd:"" help:"See whether a store is set up well, and what to change."`
+	Doctor     doctorCommand     `cmd:"" help:"Check how a store is set up, and name what to change."`
 	Verify     verifyCommand     `cmd:"" help:"Run the conformance suite against your own server."`
 	Demo       demoCommand       `cmd:"" help:"Watch a delay queue at work, or replay a file of messages through one."`
 	Redisson   redissonCommand   `cmd:"" help:"Look into a queue that is shared with Java."`
@@ -77,7 +77,7 @@ func execute(ctx context.Context, args []string, std streams) error {
 	}
 	command, err := parser.Parse(args)
 	switch {
-	case helped: // what the parser misses after --help is of no interest
+	case helped: // the parser's errors after --help do not matter
 		return nil
 	case err != nil:
 		return fmt.Errorf("%w (see %s --help)", err, helpful(err))

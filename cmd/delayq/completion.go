@@ -9,7 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// The scripts ask the program itself, by its hidden command __complete, so that they never grow old.
+// The scripts ask the program itself, by its hidden command __complete, so that they never grow
+// old.
 //
 //go:embed completion
 var completions embed.FS
@@ -20,13 +21,13 @@ type completionCommand struct {
 
 // Help is the text between the summary and the flags.
 func (completionCommand) Help() string {
-	return `For the shell at hand:
+	return `For the current shell:
 
     bash  source <(delayq completion bash)
     zsh   source <(delayq completion zsh)
     fish  delayq completion fish | source
 
-For all to come, put that into ~/.bashrc or ~/.zshrc; for fish, write the script to ~/.config/fish/completions/delayq.fish.`
+For all later shells, put that into ~/.bashrc or ~/.zshrc; for fish, write the script to ~/.config/fish/completions/delayq.fish.`
 }
 
 // Run prints the script.
@@ -42,7 +43,7 @@ type completeCommand struct {
 	Words []string `arg:"" optional:"" passthrough:""`
 }
 
-// Run prints what the last word may become, a line each: the word, a tab, and what it means.
+// Run prints the completions of the last word, a line each: the word, a tab, and its description.
 func (c *completeCommand) Run(ctx context.Context, std streams) error {
 	parser, err := newParser(ctx, std)
 	if err != nil {
@@ -67,12 +68,12 @@ func (c *completeCommand) Run(ctx context.Context, std streams) error {
 
 type proposal struct{ word, meaning string }
 
-// proposals are what may stand behind some words, in place of the last one.
+// proposals are the possible last words after the given ones.
 func proposals(node *kong.Node, before []string, last string) []proposal {
 	place := walk(node, before)
 	switch {
 	case place.raw, place.value != nil && place.value.Enum == "":
-		return nil // only the user knows
+		return nil // only the user knows it
 	case place.value != nil:
 		return values(place.value)
 	case strings.HasPrefix(last, "-"):
@@ -120,7 +121,7 @@ func childOf(node *kong.Node, name string) *kong.Node {
 	return nil
 }
 
-// valueOf is what has to follow a flag, nil where nothing has to.
+// valueOf returns the value that must follow a flag, nil where there is none.
 func valueOf(node *kong.Node, word string) *kong.Value {
 	for _, group := range node.AllFlags(true) {
 		for _, f := range group {

@@ -53,7 +53,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// shells have what a shell runs with the script, to print what it would propose.
+// shells have the program that a shell runs with the script, to print its completions.
 var shells = map[string]string{
 	"bash": `source <(delayq completion bash)
 complete -p delayq >/dev/null || exit 1

@@ -18,7 +18,7 @@ type consumeCommand struct {
 	Exec        bool          `help:"Run the command after -- for each message, instead of printing it."`
 	Command     []string      `arg:"" optional:"" name:"command" placeholder:"COMMAND" help:"The command and its arguments, after --."`
 	Workers     int           `default:"1" placeholder:"N" help:"How many messages are handled at once, ${default} unless given."`
-	Lease       time.Duration `default:"30s" help:"How long this process may be silent before a message is somebody else's, ${default} unless given; a lease is renewed while its message is handled."`
+	Lease       time.Duration `default:"30s" help:"How long this process may be silent before another worker gets its messages, ${default} unless given; a lease is renewed while its message is handled."`
 	Timeout     time.Duration `placeholder:"DURATION" help:"How long a message may take. Then its command is ended, and the message has failed."`
 	Drain       time.Duration `default:"30s" help:"How long the first signal lets commands go on, ${default} unless given."`
 	Retry       retryFlag     `default:"exponential" placeholder:"POLICY" help:"How long a message waits after its first failure, its second …: delays, as 10s,1m,1h, of which the last one goes on; or exponential, which is 1s, twice as long each time, up to 10m; or exponential:BASE,MAX."`
@@ -30,21 +30,21 @@ type consumeCommand struct {
 
 // Help is the text between the summary and the flags.
 func (consumeCommand) Help() string {
-	return `Each message is printed as one line of JSON, and is then done: it is acknowledged once the line is written. "body" is the text of the body, "body_base64" stands in its place where that is no text.
+	return `Each message is printed as one line of JSON, and is acknowledged once the line is written. "body" is the text of the body, "body_base64" replaces it where the body is not text.
 
 With --exec a command is run for each message, with the body as its standard input:
 
     delayq consume URL --exec --workers=8 --retry=10s,1m,1h -- ./handle.sh --fast
 
-Its environment has DELAYQ_ID, DELAYQ_ATTEMPT, DELAYQ_DUE, DELAYQ_HEADERS (a JSON object of the headers whose values are UTF-8, where it is not too long) and DELAYQ_HEADER_NAME for each header, the name in capitals and with _ for what is no letter or digit. Where two names make one variable, as lang-x and lang_x do, it has the value of the name that sorts last. What the command prints goes where the program's own output goes. By its exit status the message
+Its environment has DELAYQ_ID, DELAYQ_ATTEMPT, DELAYQ_DUE, DELAYQ_HEADERS (a JSON object of the headers whose values are UTF-8, where it is not too long) and DELAYQ_HEADER_NAME for each header, the name in capitals and with _ for other characters than letters and digits. Where two names make one variable, as lang-x and lang_x do, it has the value of the name that sorts last. The command's output goes where the program's own output goes. By its exit status the message
 
   -  0   is done
-  -  65  is dead at once (EX_DATAERR): trying again would not help
+  -  65  is dead-lettered at once (EX_DATAERR): trying again would not help
   -  75  comes again by --retry (EX_TEMPFAIL), as with any other status, or when a signal ends the command
 
-and after --max-attempts it is dead. The reason of a dead letter has the end of what the command wrote to standard error.
+and after --max-attempts it is dead-lettered. The reason of a dead letter has the end of what the command wrote to standard error.
 
-The first SIGINT or SIGTERM lets what runs finish, for as long as --drain says, and takes no more; what was not handled goes back as it was, and the exit code is 0. The second ends everything at once, commands too: their messages come again when the leases end.`
+The first SIGINT or SIGTERM lets running handlers finish, for as long as --drain says, and takes no more messages. Messages that were not handled are given back untouched, and the exit code is 0. The second ends everything at once, commands too: their messages are redelivered when the leases end.`
 }
 
 // Validate is called by the parser.

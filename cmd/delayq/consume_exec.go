@@ -49,10 +49,11 @@ func (w *work) execute(ctx context.Context, d *delayq.Delivery) error {
 	return outcome(err, said.String())
 }
 
-// output is where commands write. That nobody can take it says nothing about a command: its status does.
-func (w *work) output() io.Writer { return tolerant{w.std.out, w.fail} }
+// output is where commands write. A failed write does not fail the command: only its exit status
+// does.
+func (w *work) output() io.Writer { return tolerantWriter{w.std.out, w.fail} }
 
-// outcome is what an exit status means.
+// outcome is the meaning of an exit status.
 func outcome(err error, said string) error {
 	if err == nil {
 		return nil
@@ -67,10 +68,10 @@ func outcome(err error, said string) error {
 	return err
 }
 
-// longestVariable is what systems take for one at least: 128 KiB with its name.
+// longestVariable is the smallest limit of common systems: 128 KiB with the variable's name.
 const longestVariable = 100 << 10
 
-// environment tells a command about its message. What no environment can hold is left out.
+// environment describes a command's message. Values that no environment can hold are left out.
 func environment(d *delayq.Delivery) []string {
 	headers, err := json.Marshal(contentJSON("", nil, d.Headers, time.Time{}).Headers)
 	if d.Headers == nil {
@@ -106,7 +107,7 @@ func variable(name string) string {
 	}, name)
 }
 
-// A tail keeps the end of what is written. It is for one goroutine at a time.
+// A tail keeps the last bytes written to it. It is not safe for concurrent use.
 type tail struct {
 	limit int
 	kept  []byte
@@ -167,8 +168,8 @@ func (c *commands) killAll() {
 	}
 }
 
-// endOnSecondSignal ends commands and program at a second signal: commands are in groups of their own, so that the first one, which
-// a terminal sends to all of a group, leaves them alone.
+// endOnSecondSignal ends commands and program at a second signal: commands are in groups of their
+// own, so that the first one, which a terminal sends to all of a group, leaves them alone.
 func (c *commands) endOnSecondSignal() (release func()) {
 	signals, done := make(chan os.Signal, 2), make(chan struct{})
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

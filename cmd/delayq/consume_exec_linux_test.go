@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// A program that is killed takes its commands with it, so that none runs beside the next worker's.
+// A program that is killed takes its commands with it, so that none runs while the next worker's
+// command does.
 func TestKilledProgramLeavesNoCommand(t *testing.T) {
 	t.Parallel()
 	url := redisURL(t, "zsetpoll")
@@ -47,7 +48,8 @@ func TestKilledProgramLeavesNoCommand(t *testing.T) {
 	}
 }
 
-// awaitEnd returns when the process runs no more. One that nobody waits for stays as a zombie.
+// awaitEnd returns when the process has ended. A process without a waiting parent stays as a
+// zombie.
 func awaitEnd(t *testing.T, pid int) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -69,7 +71,7 @@ func stateOf(pid int) string {
 	return strings.TrimSpace(string(stat))[:1]
 }
 
-// Threads of the program may end while a command runs: that of the command does not.
+// Threads of the program may end while a command runs, except the thread that started the command.
 func TestCommandsOutliveThreads(t *testing.T) {
 	t.Parallel()
 	url := newURL("memory")

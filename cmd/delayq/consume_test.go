@@ -47,7 +47,7 @@ func TestConsumePrintsAndAcks(t *testing.T) {
 	wantStats(t, q, 0, 0, 0)
 }
 
-// What one command prints the other reads: a queue moves to another backend, byte for byte.
+// One command reads the other's output: a queue moves to another backend, byte for byte.
 func TestConsumeIntoPush(t *testing.T) {
 	t.Parallel()
 	from, to := newURL("memory"), redisURL(t, "keyspace")
@@ -82,7 +82,7 @@ func readable(m messageJSON) []string {
 	return []string{m.ID, body, fmt.Sprintf("%q", m.Headers), fmt.Sprintf("%q", m.HeadersBase64)}
 }
 
-// byBody ends with the status that is the message's body, once it has said what it was told.
+// byBody prints its message, and exits with the status that is the message's body.
 const byBody = `read body; echo "$DELAYQ_ID:$DELAYQ_ATTEMPT:$body:$DELAYQ_HEADER_X_Y:$DELAYQ_HEADERS:${DELAYQ_DUE%%T*}"; echo "complaint $body" >&2; exit $body`
 
 func TestConsumeRunsCommands(t *testing.T) {
@@ -165,7 +165,7 @@ func TestConsumeTimeout(t *testing.T) {
 	wantStats(t, q, 0, 0, 1)
 }
 
-// A header that no environment can hold, and a body that the command does not read, harm nobody.
+// A header that no environment can hold, and a body that the command does not read, do no harm.
 func TestConsumeAwkwardMessages(t *testing.T) {
 	t.Parallel()
 	url := newURL("memory")
@@ -179,7 +179,8 @@ func TestConsumeAwkwardMessages(t *testing.T) {
 	wantStats(t, q, 0, 0, 0)
 }
 
-// Names that make one variable give it the same value each time. Values that are not UTF-8 have a variable only.
+// Names that make one variable give it the same value each time. Values that are not UTF-8 have a
+// variable only.
 func TestConsumeHeadersOfOneVariable(t *testing.T) {
 	t.Parallel()
 	d := &delayq.Delivery{}
@@ -378,7 +379,7 @@ func (r *running) commandIsGone(t *testing.T) {
 	until(t, fmt.Sprintf("end of process %d", pid), func() bool { return command.Signal(syscall.Signal(0)) != nil || zombie(pid) }, &bytes.Buffer{})
 }
 
-// zombie tells a process that has ended, and whose new parent has not noticed.
+// zombie reports whether a process has ended without its new parent having waited for it.
 func zombie(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && strings.Contains(string(stat), ") Z ")

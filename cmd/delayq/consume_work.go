@@ -28,7 +28,7 @@ func newWork(c *consumeCommand, q delayq.Queue, std streams) *work {
 	if _, closed := std.out.(noOutput); closed && c.Exec {
 		std.out = io.Discard // no message is lost: the commands' statuses count
 	}
-	w.std = streams{out: &lockedWriter{w: std.out}, err: tolerant{&lockedWriter{w: std.err}, func(error) {}}}
+	w.std = streams{out: &lockedWriter{w: std.out}, err: tolerantWriter{&lockedWriter{w: std.err}, func(error) {}}}
 	w.left.Store(c.Count)
 	return w
 }
@@ -74,8 +74,8 @@ func (w *work) consume(ctx context.Context) error {
 	return w.consumeCounted(ctx)
 }
 
-// consumeCounted handles exactly so many messages: each of several consumers with one worker has a ticket for the message
-// that it takes next, and stops when it gets none for a further one.
+// consumeCounted handles exactly so many messages: each of several consumers with one worker has a
+// ticket for the message that it takes next, and stops when it gets none for a further one.
 func (w *work) consumeCounted(ctx context.Context) error {
 	n := int(min(int64(w.Workers), w.Count))
 	opts := w.options(1)
@@ -83,7 +83,7 @@ func (w *work) consumeCounted(ctx context.Context) error {
 		opts = append(opts, rateOption(*w.Rate/float64(n)))
 	}
 	if w.Workers < 1 {
-		return w.q.Consume(ctx, w.handle, w.options(w.Workers)...) // which says what is allowed
+		return w.q.Consume(ctx, w.handle, w.options(w.Workers)...) // which names the allowed values
 	}
 	errs := make([]error, n)
 	var all sync.WaitGroup
@@ -130,7 +130,7 @@ func (w *work) handle(ctx context.Context, d *delayq.Delivery) error {
 	return nil
 }
 
-// fail ends the run: what cannot be written now is for another time.
+// fail ends the run: output that cannot be written now may be possible later.
 func (w *work) fail(err error) {
 	w.failure.CompareAndSwap(nil, &err)
 	w.stop()

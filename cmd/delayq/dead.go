@@ -107,11 +107,12 @@ func (c *letters) each(ctx context.Context, std streams, done string, do onLette
 		if c.All {
 			ids, errs = stillThere(ids, errs)
 		}
-		return tellOutcomes(std, done, ids, errs, c.JSON)
+		return reportOutcomes(std, done, ids, errs, c.JSON)
 	})
 }
 
-// allDead lists before anything is redriven: what dies again meanwhile is not redriven again.
+// allDead lists before anything is redriven: a message that becomes dead again meanwhile is not
+// redriven again.
 func allDead(ctx context.Context, q delayq.Queue) (ids []string, err error) {
 	ls, _, err := first(ctx, q.Dead().List, math.MaxInt)
 	for _, l := range ls {
@@ -123,7 +124,7 @@ func allDead(ctx context.Context, q delayq.Queue) (ids []string, err error) {
 // lettersAtOnce is how many go to the store together.
 const lettersAtOnce = 500
 
-// inParts returns the ids that were dealt with, and what became of each.
+// inParts returns the ids that were processed, and the outcome of each.
 func inParts(ctx context.Context, l delayq.DeadLetters, ids []string, do onLetters, bar *progress) ([]string, []error, error) {
 	defer bar.end()
 	var errs []error
@@ -139,7 +140,7 @@ func inParts(ctx context.Context, l delayq.DeadLetters, ids []string, do onLette
 	return ids, errs, nil
 }
 
-// outcomesOf is what a call says of each message, or what it failed with as a whole.
+// outcomesOf returns a call's outcome of each message, or the error of the whole call.
 func outcomesOf(err error, n int) ([]error, error) {
 	var some *delayq.BatchError
 	switch {
@@ -156,7 +157,7 @@ func outcomesOf(err error, n int) ([]error, error) {
 	return some.Errs, nil
 }
 
-// stillThere leaves out what somebody else has dealt with since it was listed.
+// stillThere leaves out messages that another process has removed since they were listed.
 func stillThere(ids []string, errs []error) (there []string, outcomes []error) {
 	for i, err := range errs {
 		if !errors.Is(err, delayq.ErrNotFound) {

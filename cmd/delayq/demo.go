@@ -15,35 +15,35 @@ import (
 type demoCommand struct {
 	Speed    float64       `default:"1" placeholder:"FACTOR" help:"How many times as fast, ${default} unless given. The scenes take about 15 s at 1 (allowed: 0.01 to 100). With --input, 1 is real time and 600 makes 10 minutes a second (allowed: 0.001 to 10000000)."`
 	Input    string        `placeholder:"FILE.jsonl" help:"Replay the messages in this file instead of the scenes; \"-\" is standard input."`
-	URL      string        `name:"url" placeholder:"URL" help:"The queue to run on, one that nobody else uses. By default a new one in memory: memory:///demo-…"`
+	URL      string        `name:"url" placeholder:"URL" help:"The queue to run on, one that no other program uses. By default a new one in memory: memory:///demo-…"`
 	Workers  int           `default:"8" help:"How many messages are handled at once (allowed: 1 to 10000)."`
-	Patience time.Duration `default:"10s" help:"How long nothing may happen, once all is due, before what is missing counts as lost (allowed: 10ms to 1h)."`
+	Patience time.Duration `default:"10s" help:"How long nothing may happen, once all messages are due, before missing ones count as lost (allowed: 10ms to 1h)."`
 	Verbose  bool          `help:"Show the library's own log on standard error."`
 }
 
 // Help is the text between the summary and the flags of "delayq demo --help".
 func (demoCommand) Help() string {
-	return `Plays five scenes: orders unpaid for 30 minutes cancel themselves; a merchant has 5 minutes to accept an order; a review falls back to its default after 7 days; a worker dies with a message in its hands; a message that always fails is set aside, and brought back once the bug is fixed.
+	return `Plays five scenes: orders unpaid for 30 minutes cancel themselves; a merchant has 5 minutes to accept an order; a review falls back to its default after 7 days; a worker dies while it handles a message; a message that always fails is dead-lettered, and redriven once the bug is fixed.
 
 No one factor makes both 5 minutes and 7 days worth watching, so each scene has a time scale of its own, which its title names. --speed multiplies them all. Leases and retries of the last two scenes run in real time, divided by --speed.
 
-The last line is the summary. It counts the promises that were broken, and any makes the exit code 1:
+The last line is the summary. It counts the promises that were broken, and the exit code is 1 if there are any:
 
   - early: handed out before the due time
   - lost: never handled, cancelled or made a dead letter
   - duplicates: handed out again with no failure and no dead worker to explain it
   - fired-after-cancel: handed out though cancelling it had succeeded
-  - altered: handed out with another body than was pushed
+  - altered: handed out with another body than the pushed one
   - left: still in the store at the end
 
-The demo judges by its own notes and its own monotonic clock, not by what the queue says of itself. "lateness" is from the due time to the first hand-out. Without losses, pushed = handled + cancelled + dead - redriven.
+The demo judges by its own record and its own monotonic clock, not by the queue's counts. "lateness" is from the due time to the first hand-out. Without losses, pushed = handled + cancelled + dead - redriven.
 
 Each line of --input is one message, and blank lines are skipped:
 
     {"id": "order-17", "delay": "30m", "body": {"total": 12}}
     {"due": "2030-01-31T18:00:00Z", "body": "renew the licence"}
 
-"delay" is a Go duration, as "1.5s" or "720h", and counts from the push; "due" is an RFC 3339 time and is kept relative to the start of the replay; with neither, a message is due at once. Both waits are divided by --speed. "body" is a string, whose text is sent, or any other JSON, which is sent as it stands. "id" may be left out. A file with a bad line is refused as a whole.`
+"delay" is a Go duration, as "1.5s" or "720h", and counts from the push; "due" is an RFC 3339 time and is kept relative to the start of the replay; with neither, a message is due at once. Both waits are divided by --speed. "body" is a string, whose text is sent, or any other JSON, which is sent unchanged. "id" may be left out. A file with a bad line is rejected as a whole.`
 }
 
 // The ranges of --speed: faster, the scenes could not be told apart from a race.
@@ -91,7 +91,7 @@ func (c *demoCommand) Run(ctx context.Context, std streams) error {
 		Patience: c.Patience,
 		Input:    c.Input,
 		Stdin:    std.in,
-		Out:      tolerant{std.out, stop},
+		Out:      tolerantWriter{std.out, stop},
 		Color:    colored(std.out),
 		Logger:   logger,
 	})

@@ -206,13 +206,13 @@ func TestReplayIntoAFullQueue(t *testing.T) {
 	}
 }
 
-// The faults are those of broken_test.go. Each is one that a user would want to hear of.
+// The faults are defined in broken_test.go. Each is one that a user would want reported.
 func TestBrokenPromisesAreNoticed(t *testing.T) {
 	t.Parallel()
 	for fault, want := range map[string]string{
 		"early":     ` early [1-9]`,
 		"lossy":     ` lost ([2-9]|1[0-9])`, // in two scenes
-		"burial":    ` lost [1-9]`,
+		"dead":      ` lost [1-9]`,
 		"twice":     ` (duplicates|left) [1-9]`,
 		"uncancel":  ` fired-after-cancel [1-9]`,
 		"altering":  ` altered [1-9]`,

@@ -40,7 +40,8 @@ func TestDocsListCommands(t *testing.T) {
 	}
 }
 
-// TestDocsShowEveryCommand wants each command in an example or a sentence of its own, outside the reference.
+// TestDocsShowEveryCommand wants each command in an example or a sentence of its own, outside the
+// reference.
 func TestDocsShowEveryCommand(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(commandsPage)

@@ -19,11 +19,11 @@ type doctorCommand struct {
 
 // Help is the text between the summary and the flags.
 func (doctorCommand) Help() string {
-	return `Connects, asks the server how it is set up, and sends a message through it. Each finding is "ok", a "note", a "warning" (messages may get lost, be refused or come late) or a "problem" (nothing works), and says what to do.
+	return `Connects, reads the server's settings, and sends a message through it. Each finding is "ok", a "note", a "warning" (messages may get lost, be refused or come late) or a "problem" (nothing works), and names the remedy.
 
-Of Redis: its version, whether it takes writes, Cluster or not, eviction, persistence, for keyspace:// the notifications of expiries, for redisson:// whether all who read the queue read what is pushed, and how its clock differs from this machine's. Of RabbitMQ: its version, whether the user may do what workers must, the types of queues, alarms, messages that no queue was there for, and, where the management API can be reached, policies that take messages away.
+Of Redis: its version, whether it takes writes, Cluster or not, eviction, persistence, for keyspace:// the notifications of expiries, for redisson:// whether all readers of the queue can read pushed messages, and how far its clock differs from this machine's. Of RabbitMQ: its version, whether the user has the rights that workers need, the types of queues, alarms, unroutable messages, and, where the management API can be reached, policies that remove messages.
 
-The message goes through a queue of a random name, which is deleted afterwards; the queue that the URL names is never opened, only looked at. Opening a queue makes what the first worker would make: on RabbitMQ the exchanges and queues that all queues of the namespace share, with keyspace:// the setting of notifications.
+The message goes through a queue of a random name, which is deleted afterwards; the queue that the URL names is never opened, only read. Opening a queue creates what the first worker would create: on RabbitMQ the exchanges and queues that all queues of the namespace share, with keyspace:// the setting of notifications.
 
 The exit code is 0 when nothing is worse than a note.`
 }
@@ -47,7 +47,7 @@ func (c *doctorCommand) Run(ctx context.Context, std streams) (err error) {
 	return errors.Join(c.show(std, d.findings), d.verdict())
 }
 
-// unreachable is for a store that does not answer, which is a finding too. A bad URL is none.
+// unreachable is the finding for a store that cannot be reached. A bad URL is an error instead.
 func (c *doctorCommand) unreachable(std streams, err error) error {
 	if !storeFailed(err) {
 		return err
@@ -59,7 +59,7 @@ func (c *doctorCommand) unreachable(std streams, err error) error {
 	return errors.Join(c.show(std, []admin.Finding{f}), err)
 }
 
-// A diagnosis is what was found.
+// A diagnosis is a list of findings.
 type diagnosis struct {
 	*scratch
 	findings []admin.Finding
@@ -67,7 +67,7 @@ type diagnosis struct {
 
 func (d *diagnosis) add(fs ...admin.Finding) { d.findings = append(d.findings, fs...) }
 
-// examineWithin bounds what a server that hangs is waited for.
+// examineWithin bounds the wait for a server that hangs.
 const examineWithin = 30 * time.Second
 
 func (d *diagnosis) examine(ctx context.Context, b backend.Backend, queue string) error {
@@ -101,7 +101,7 @@ func (d *diagnosis) clearUp(ctx context.Context) {
 	if len(left) > 0 {
 		d.add(admin.Finding{
 			Severity: admin.Warning, About: "clearing up", Text: "left in the store: " + strings.Join(left, ", "),
-			Remedy: "delete what has " + strings.TrimSuffix(d.prefix, ".") + " in its name",
+			Remedy: "delete the keys with " + strings.TrimSuffix(d.prefix, ".") + " in its name",
 		})
 	}
 }
@@ -115,17 +115,17 @@ func (d *diagnosis) verdict() error {
 	if n[admin.Warning]+n[admin.Problem] == 0 {
 		return nil
 	}
-	return ailing{n[admin.Problem], n[admin.Warning]}
+	return unhealthy{n[admin.Problem], n[admin.Warning]}
 }
 
-// ailing counts what is worse than a note.
-type ailing struct{ problems, warnings int }
+// unhealthy counts findings that are worse than a note.
+type unhealthy struct{ problems, warnings int }
 
-func (a ailing) Error() string {
+func (a unhealthy) Error() string {
 	return fmt.Sprintf("%d problems, %d warnings", a.problems, a.warnings)
 }
 
-func (ailing) Is(target error) bool { return target == errBroken }
+func (unhealthy) Is(target error) bool { return target == errBroken }
 
 // findingJSON is a finding.
 type findingJSON struct {

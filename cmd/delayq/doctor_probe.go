@@ -13,7 +13,7 @@ import (
 const (
 	probeDelay  = 300 * time.Millisecond
 	probeWithin = 15 * time.Second // for each step
-	probeLate   = time.Second      // beyond what the backend declares
+	probeLate   = time.Second      // beyond the backend's declared tolerance
 )
 
 // probe sends a message through a queue of its own.
@@ -65,7 +65,8 @@ func (p *prober) run(ctx context.Context, b *fenced, queue string) (err error) {
 	return p.take(ctx, q)
 }
 
-// push pushes with a delay, or with none where the backend has delays of its own only. The body is text and JSON, so that most codecs take it.
+// push pushes with a delay, or with none where the backend has delays of its own only. The body is
+// text and JSON, so that most codecs take it.
 func (p *prober) push(ctx context.Context, q delayq.Queue) error {
 	ctx, cancel := context.WithTimeout(ctx, probeWithin)
 	defer cancel()

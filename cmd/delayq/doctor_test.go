@@ -11,7 +11,7 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// findings are what doctor says, by what it is about.
+// findings are doctor's findings, by topic.
 func findings(t *testing.T, url string, code int) map[string]findingJSON {
 	t.Helper()
 	r := delayqRun(t, "doctor", url, "--json")
@@ -89,13 +89,13 @@ func TestDoctorUnsaved(t *testing.T) {
 		if time.Now().After(end) {
 			t.Fatal("the snapshot has replaced a directory")
 		}
-		time.Sleep(5 * time.Millisecond) // what ends the wait is the condition
+		time.Sleep(5 * time.Millisecond) // the condition ends the wait
 	}
 	all := findings(t, urlOf(server, "zsetpoll"), exitBroken)
 	wantFinding(t, all, "persistence", "warning", "rdb_last_bgsave_status:err")
 }
 
-// TestDoctorRefusedNotifications asks as a user who may not set them.
+// TestDoctorRefusedNotifications runs doctor as a user who may not set them.
 func TestDoctorRefusedNotifications(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.AOF())
@@ -182,7 +182,8 @@ func TestDoctorReplica(t *testing.T) {
 	wantFinding(t, all, "probe", "problem", "did not get through")
 }
 
-// TestDoctorRedisson names what would stop Java's transfers, and a queue whose name another program uses.
+// TestDoctorRedisson names members that would stop Java's transfers, and a queue whose name another
+// program uses.
 func TestDoctorRedisson(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.AOF())

@@ -24,8 +24,8 @@ func unprintable(text []byte) (n int) {
 	return n
 }
 
-// excerpt shows bytes in up to so many columns: text in quotes, with escapes, all else in hex. What is cut off
-// is counted.
+// excerpt shows bytes in up to limit columns: text in quotes, with escapes, and everything else in
+// hex. The bytes that are cut off are counted.
 func excerpt(b []byte, columns int) string {
 	if !isLegible(b) {
 		return hexadecimal(b, columns)
@@ -52,7 +52,7 @@ func fitting(text string, columns int, quote func(string) string) int {
 	return len(text)
 }
 
-// suffix stands behind the beginning of so many bytes.
+// suffix counts the bytes that were cut off.
 func suffix(n int) string { return fmt.Sprintf("… (%s)", bytesOf(n)) }
 
 func bytesOf(n int) string {
@@ -71,7 +71,7 @@ func hexadecimal(b []byte, columns int) string {
 	return hex.EncodeToString(b[:(columns-width(rest))/2]) + rest
 }
 
-// printable makes a name safe to show: names from Redis may hold what a terminal takes for commands.
+// printable makes a name safe to show: names from Redis may contain a terminal's control sequences.
 func printable(name string) string {
 	if strings.IndexFunc(name, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) < 0 {
 		return name
@@ -86,7 +86,8 @@ func width(text string) (columns int) {
 	return columns
 }
 
-// columnsOf takes what lies beyond the alphabets for wide. Some of it is not, which only makes a line shorter.
+// columnsOf counts runes beyond the alphabets as wide. Some of them are not, which only makes a
+// line shorter.
 func columnsOf(r rune) int {
 	if r >= 0x1100 && (r < 0x2000 || r > 0x2e7f) {
 		return 2

@@ -34,9 +34,9 @@ var exits = []struct {
 	{exitPartly, "some of it was not done: a line was bad, a message not there, in a worker's hands, or there already"},
 	{exitUnsupported, "this backend cannot do that"},
 	{exitStore, "the store cannot be reached, fails or is full; later it may go well"},
-	{exitOutput, "the output could not be written, as on a full disk; what was done is done, and standard error says what was"},
+	{exitOutput, "the output could not be written, as on a full disk; earlier changes are done, and standard error names them"},
 	{exitInterrupted, "interrupted before it was done"},
-	{exitPipe, "whoever read the output has gone, as in \"| head\"; else as 6"},
+	{exitPipe, "the reader of the output has gone, as in \"| head\"; else as 6"},
 }
 
 // exitTable is the table as lines of text.
@@ -48,7 +48,7 @@ func exitTable() string {
 	return b.String()
 }
 
-// errPartly is wrapped by what says how much was not done.
+// errPartly is wrapped by an error that counts the failures.
 var errPartly = errors.New("not done")
 
 // storeError is a failure of a store that no operation of a queue reports.
@@ -60,7 +60,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case isAny(err, demo.ErrBroken, errBroken): // outranks what else went wrong
+	case isAny(err, demo.ErrBroken, errBroken): // outranks other errors
 		return exitBroken
 	case readerIsGone(err):
 		return exitPipe
@@ -87,12 +87,12 @@ func isAny(err error, targets ...error) bool {
 	return false
 }
 
-// answers are what a store that works says, beside yes.
+// answers are errors of a store that works.
 var answers = []error{
 	errPartly, delayq.ErrNotFound, delayq.ErrInFlight, delayq.ErrDuplicate, delayq.ErrUnsupported, delayq.ErrInvalid, delayq.ErrUnknownScheme,
 }
 
-// storeFailed tells failures of the store from its answers.
+// storeFailed distinguishes failures of the store from its replies.
 func storeFailed(err error) bool {
 	var store storeError
 	var op *delayq.OpError

@@ -48,14 +48,15 @@ func FuzzPushLine(f *testing.F) {
 	})
 }
 
-// replaced says that a text has the character that stands for what cannot be read, itself or as an escape.
+// replaced reports whether a text has the replacement character, itself or as an escape.
 func replaced(texts ...string) bool {
 	return slices.ContainsFunc(texts, func(s string) bool {
 		return strings.Contains(s, "\ufffd") || strings.Contains(strings.ToLower(s), `\ufffd`)
 	})
 }
 
-// FuzzShown shows names, bodies and reasons from a store on a terminal, which must take nothing of them for a command.
+// FuzzShown shows names, bodies and reasons from a store on a terminal, which must take nothing of
+// them for a command.
 func FuzzShown(f *testing.F) {
 	for _, seed := range []string{"plain", "\x1b[2J\x07", "\u009b31m", "\xff\x00", "a\r\nb", "\u202egnp", strings.Repeat("é", 300), `{"a":1}`, "`\"", "\"\t", "\"\u202eabc"} {
 		f.Add([]byte(seed))
@@ -101,7 +102,7 @@ func FuzzMessageJSON(f *testing.F) {
 	})
 }
 
-// FuzzSecrets takes URLs out of what is printed, however they are repeated.
+// FuzzSecrets removes URLs from printed text, however they are repeated.
 func FuzzSecrets(f *testing.F) {
 	const token = "Zq7tokenqZ"
 	for _, seed := range [][2]string{{"pass", "@host/q"}, {"p%40", "@h/q?a=b"}, {"p@/?#", "@h"}, {"", "/q?sentinel_password="}, {"\x1b", "@[::1]/q#f"}, {"12/", "@h/q"}} {

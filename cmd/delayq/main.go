@@ -1,6 +1,7 @@
-// Command delayq does from a shell what package delayq does from a program: it pushes messages, runs a command for each as it
-// becomes due, counts, shows, cancels, moves and deletes them. "delayq demo" plays the scenes that delay queues are bought for and
-// says at its end whether the queue kept its promises. "delayq redisson" looks into a queue that Go and Java share.
+// Command delayq does from a shell what package delayq does from a program: it pushes messages,
+// runs a command for each as it becomes due, counts, shows, cancels, moves and deletes them.
+// "delayq demo" plays the scenes that delay queues are bought for and reports whether the queue
+// kept its promises. "delayq redisson" shows a queue that Go and Java share.
 //
 // docs/command-line.md has all commands, flags and exit codes.
 package main
@@ -16,7 +17,7 @@ import (
 
 func main() {
 	keepBrokenPipes()
-	logging.Disable() // the client library's own log, whose news is in our errors
+	logging.Disable() // the client library's own log: its messages are in our errors
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, standardOutput(os.Args[1:]), os.Stderr))

@@ -49,7 +49,7 @@ func inProcess(t *testing.T, args ...string) result {
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// result is what a run of the program leaves behind.
+// result is the output and exit code of a run of the program.
 type result struct {
 	code           int
 	stdout, stderr string
@@ -66,7 +66,7 @@ func delayqRun(t *testing.T, args ...string) result {
 	return runIn(t.Context(), strings.NewReader(""), args...)
 }
 
-// wantCode also shows what the program said, for the reason of a wrong code.
+// wantCode also shows the program's standard error when the code is wrong.
 func (r result) wantCode(t *testing.T, want int) {
 	t.Helper()
 	if r.code != want {
@@ -149,7 +149,7 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
-// A tripwire calls pull once what is written to it contains a word.
+// A tripwire calls pull once a word is written to it.
 type tripwire struct {
 	word string
 	pull func()

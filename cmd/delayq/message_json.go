@@ -9,8 +9,9 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// messageJSON is a message as commands show it. "delayq push" reads the same names for what a pusher can say. A body is "body" where it is
-// text, else "body_base64"; so are the values of headers.
+// messageJSON is a message as commands show it. "delayq push" reads the same names for the fields
+// that a pusher sets. A body is "body" where it is text, else "body_base64"; so are the values of
+// headers.
 type messageJSON struct {
 	ID            string            `json:"id,omitempty"`
 	Body          *string           `json:"body,omitempty"`
@@ -18,14 +19,14 @@ type messageJSON struct {
 	Due           *time.Time        `json:"due,omitempty"`
 	Headers       map[string]string `json:"headers,omitempty"`
 	HeadersBase64 map[string][]byte `json:"headers_base64,omitempty"`
-	Attempt       int               `json:"attempt,omitempty"`  // of a message in hand
+	Attempt       int               `json:"attempt,omitempty"`  // of a leased message
 	Attempts      *int              `json:"attempts,omitempty"` // of one that waits or is dead
 	Reason        *string           `json:"reason,omitempty"`
 	Died          *time.Time        `json:"died,omitempty"`
 	Error         string            `json:"error,omitempty"`
 }
 
-// contentJSON has what all messages have.
+// contentJSON has the fields of all messages.
 func contentJSON(id string, body []byte, headers map[string]string, due time.Time) messageJSON {
 	m := messageJSON{ID: id}
 	if !due.IsZero() {
@@ -53,7 +54,7 @@ var (
 	lastWritable  = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 )
 
-// writable is the nearest time that can be written: other programs say what they like of when a message is due.
+// writable is the nearest time that can be written: other programs may have set any due time.
 func writable(t time.Time) *time.Time {
 	switch {
 	case t.Before(firstWritable):

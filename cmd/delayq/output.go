@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// outputError says that the output could not be written. What the command did before is done.
+// outputError says that the output could not be written. Earlier changes of the command are done.
 type outputError struct{ err error }
 
 func (e *outputError) Error() string { return "writing: " + e.err.Error() }
@@ -23,15 +23,17 @@ func isUnwritten(err error) bool {
 	return errors.As(err, &unwritten)
 }
 
-// readerIsGone says that nobody reads the output any more, as behind "| head".
+// readerIsGone reports whether the output's reader has gone, as in "| head".
 func readerIsGone(err error) bool { return isUnwritten(err) && errors.Is(err, syscall.EPIPE) }
 
-// keepBrokenPipes has writes fail whose reader has gone. SIGPIPE would end the program with messages in its hands. Unlike an ignored signal,
-// one that is caught is as ever for the commands that the program starts.
+// keepBrokenPipes makes writes fail when the reader has gone. SIGPIPE would end the program while
+// it holds leases. Unlike an ignored signal, a caught one does not change the commands that the
+// program starts.
 func keepBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// standardOutput fails for consume where the caller closed it: messages that are written to nowhere would be lost. What others write is no
-// loss, and programs that discard it often open /dev/null for reading too, which looks the same.
+// standardOutput fails for consume where the caller closed it, since messages written to nowhere
+// would be lost. Other commands lose nothing. Programs that discard output often open /dev/null for
+// reading too, which looks the same.
 func standardOutput(args []string) io.Writer {
 	if len(args) > 0 && args[0] == "consume" && closedOutput() {
 		return noOutput{}
@@ -65,20 +67,21 @@ func writeJSON(w io.Writer, value any, indent string) error {
 	return write(w, text.String())
 }
 
-// A tolerant writer reports what it could not write, and takes it for written: whoever writes goes on.
-type tolerant struct {
+// A tolerantWriter reports the bytes that it could not write, and returns no error, so that its
+// caller goes on.
+type tolerantWriter struct {
 	to     io.Writer
 	failed func(error)
 }
 
-func (t tolerant) Write(p []byte) (int, error) {
+func (t tolerantWriter) Write(p []byte) (int, error) {
 	if _, err := t.to.Write(p); err != nil {
 		t.failed(&outputError{err})
 	}
 	return len(p), nil
 }
 
-// doneUnwritten says on standard error what was done when the output does not take it.
+// doneUnwritten reports changes on standard error when the output cannot be written.
 func doneUnwritten(std streams, done string, err error) error {
 	if isUnwritten(err) {
 		_, _ = fmt.Fprintln(std.err, "delayq: "+done)

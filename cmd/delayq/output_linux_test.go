@@ -13,7 +13,7 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// outputs are what cannot be written to, with the exit code of each.
+// outputs cannot be written to. Each has its exit code.
 func outputs(t *testing.T) iter.Seq2[int, *os.File] {
 	t.Helper()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -48,7 +48,7 @@ func runInto(t *testing.T, out *os.File, input string, args ...string) result {
 	return result{cmd.ProcessState.ExitCode(), "", stderr.String()}
 }
 
-// through has a shell redirect what cmd begins with.
+// through has a shell redirect the output of cmd.
 func through(t *testing.T, cmd *exec.Cmd, redirection string) {
 	t.Helper()
 	shell, err := exec.LookPath("sh")
@@ -59,7 +59,8 @@ func through(t *testing.T, cmd *exec.Cmd, redirection string) {
 	cmd.Path = shell
 }
 
-// An output to /dev/null is discarded: by a shell, and by what starts daemons, which opens it once, for reading and writing.
+// An output to /dev/null is discarded by a shell, and by daemons' starters, which open it once for
+// reading and writing.
 func TestDiscardedOutput(t *testing.T) {
 	t.Parallel()
 	for _, redirection := range []string{">/dev/null", "<>/dev/null >&0", "2<>/dev/null >&2"} {
@@ -85,7 +86,7 @@ func TestCommandsWithClosedOutput(t *testing.T) {
 	wantStats(t, q, 0, 0, 0)
 }
 
-// Each command whose output cannot be written says so, and what it has done.
+// Each command whose output cannot be written reports that, and the changes that it made.
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	for code, out := range outputs(t) {
@@ -123,7 +124,7 @@ func pushLater(t *testing.T, q delayq.Queue, ids ...string) {
 	}
 }
 
-// Standard error has the ids of what was stored.
+// Standard error has the ids of the stored messages.
 func TestPushWhoseOutputCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	for code, out := range outputs(t) {
@@ -175,7 +176,7 @@ func TestConsumeWithClosedOutput(t *testing.T) {
 	wantStats(t, q, 0, 3, 0)
 }
 
-// The status of a command says what becomes of its message, whatever becomes of its output.
+// A command's exit status decides about its message, whatever happens to its output.
 func TestCommandsWhoseOutputCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	for code, out := range outputs(t) {

@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closedOutput tells whether the caller closed the standard output. Go's runtime then opens /dev/null in its place, for reading and writing.
-// Shells open it for writing only. Programs that start daemons open it for both, and have it as the standard input or error too.
+// closedOutput tells whether the caller closed the standard output. Go's runtime then opens
+// /dev/null in its place, for reading and writing. Shells open it for writing only. Programs that
+// start daemons open it for both, and have it as the standard input or error too.
 func closedOutput() bool {
 	out := int(os.Stdout.Fd())
 	return opensNull(out) && !sameFile(out, int(os.Stdin.Fd())) && !sameFile(out, int(os.Stderr.Fd()))
@@ -25,8 +26,8 @@ func opensNull(fd int) bool {
 	return err == nil && flags&unix.O_ACCMODE == unix.O_RDWR
 }
 
-// sameFile tells whether two descriptors share one opening of /dev/null: both then have the flags that one gets. To /dev/null, O_APPEND means
-// nothing.
+// sameFile tells whether two descriptors share one opening of /dev/null: both then have the flags
+// that one gets. To /dev/null, O_APPEND means nothing.
 func sameFile(a, b int) bool {
 	if !opensNull(b) {
 		return false

@@ -16,7 +16,7 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// pageCommand matches what the pages tell a reader to type: a line of an indented block, with or without a prompt.
+// pageCommand matches the pages' commands: a line of an indented block, with or without a prompt.
 var pageCommand = regexp.MustCompile(`(?m)^    (?:\$ )?((?:delayq|jq|source) .*?)(?: {2,}#.*)?$`)
 
 // pageScript matches the handler that is shown.
@@ -30,16 +30,16 @@ type reader struct {
 	queue, old, new delayq.Queue
 }
 
-// A trial is a command of a page, as it stands there.
-type trial struct {
-	given func(t *testing.T, r *reader)                // what the page takes for granted
+// A pageTest is a command of a page, exactly as it is written there.
+type pageTest struct {
+	given func(t *testing.T, r *reader)                // the state that the page assumes
 	until func(r *reader, stdout string) bool          // ends a command that goes on for ever
-	then  func(t *testing.T, r *reader, stdout string) // what the reader sees
+	then  func(t *testing.T, r *reader, stdout string) // the result that the page promises
 	shell string                                       // bash, if empty
 }
 
-// trials has every command of the page about the command line, above the reference.
-var trials = map[string]trial{
+// pageTests has every command of the page about the command line, above the reference.
+var pageTests = map[string]pageTest{
 	`delayq push "$QUEUE" "renew the licence" --after=720h --id=licence-17`:                           {then: prints("licence-17\n")},
 	`delayq push "$QUEUE" '{"order": 17}' --at=2030-01-31T18:00:00Z --header=lang=en --type=reminder`: {then: holds(1, 0)},
 	`delayq push "$QUEUE" < reminders.jsonl > ids.txt`: {
@@ -91,17 +91,17 @@ var trials = map[string]trial{
 	`delayq peek "$QUEUE" --json | jq -r .id | xargs delayq cancel "$QUEUE"`: {
 		given: later("a", "b"), then: holds(0, 0),
 	},
-	`delayq dead list "$QUEUE"`:            {given: buried("d"), then: contains("reason of d")},
-	`delayq dead redrive "$QUEUE" --all`:   {given: buried("d", "e"), then: holds(0, 2)},
-	`delayq dead delete "$QUEUE" 01J8XYZ…`: {given: buried("01J8XYZ…"), then: holds(0, 0)},
-	`delayq doctor "$QUEUE"`:               {given: wellKept, then: contains("ok        version         Redis ")},
+	`delayq dead list "$QUEUE"`:            {given: deadLetters("d"), then: contains("reason of d")},
+	`delayq dead redrive "$QUEUE" --all`:   {given: deadLetters("d", "e"), then: holds(0, 2)},
+	`delayq dead delete "$QUEUE" 01J8XYZ…`: {given: deadLetters("01J8XYZ…"), then: holds(0, 0)},
+	`delayq doctor "$QUEUE"`:               {given: durableServer, then: contains("ok        version         Redis ")},
 	`delayq verify "$QUEUE"`:               {then: contains("0 broken")},
 	`delayq verify "$QUEUE" --run='^(never-early|lease)' --slack=3s --json | jq -r 'select(.verdict == "broken") | .check'`: {then: prints("")},
 	`source <(delayq completion bash)`: {then: prints("")},
 	`delayq completion fish | source`:  {shell: "fish", then: prints("")},
 }
 
-// The reader gets what the page promises from each command that it shows, typed as it stands there.
+// Each command that a page shows gives the promised result when typed as written.
 func TestPageCommands(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -115,14 +115,14 @@ func TestPageCommands(t *testing.T) {
 		shown = append(shown, command)
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
-			trial, known := trials[command]
+			test, known := pageTests[command]
 			if !known {
-				t.Fatal("nobody has tried this command: give it an entry in trials")
+				t.Fatal("no test runs this command: give it an entry in pageTests")
 			}
-			newReader(t, page, bin).try(t, command, trial)
+			newReader(t, page, bin).try(t, command, test)
 		})
 	}
-	for command := range trials {
+	for command := range pageTests {
 		if !slices.Contains(shown, command) {
 			t.Errorf("no page shows %s", command)
 		}
@@ -153,28 +153,28 @@ func newReader(t *testing.T, page, bin string) *reader {
 	return r
 }
 
-func (r *reader) try(t *testing.T, command string, trial trial) {
+func (r *reader) try(t *testing.T, command string, test pageTest) {
 	t.Helper()
-	if trial.given != nil {
-		trial.given(t, r)
+	if test.given != nil {
+		test.given(t, r)
 	}
 	args := []string{"-c", command}
-	if trial.shell == "" {
-		trial.shell, args = "bash", append([]string{"-o", "pipefail"}, args...)
+	if test.shell == "" {
+		test.shell, args = "bash", append([]string{"-o", "pipefail"}, args...)
 	}
-	cmd := exec.CommandContext(t.Context(), testenv.Shell(t, trial.shell), args...)
+	cmd := exec.CommandContext(t.Context(), testenv.Shell(t, test.shell), args...)
 	cmd.Dir, cmd.Env, cmd.SysProcAttr = r.dir, r.env, &syscall.SysProcAttr{Setpgid: true}
 	var stdout, stderr safeBuffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	mustDo(t, cmd.Start())
-	if trial.until != nil {
-		r.interrupt(t, cmd, trial.until, &stdout)
+	if test.until != nil {
+		r.interrupt(t, cmd, test.until, &stdout)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("%v: %s%s", err, stdout.String(), stderr.String())
 	}
-	if trial.then != nil {
-		trial.then(t, r, stdout.String())
+	if test.then != nil {
+		test.then(t, r, stdout.String())
 	}
 }
 
@@ -182,7 +182,7 @@ func (r *reader) try(t *testing.T, command string, trial trial) {
 func (r *reader) interrupt(t *testing.T, cmd *exec.Cmd, enough func(*reader, string) bool, stdout *safeBuffer) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !enough(r, stdout.String()) && time.Now().Before(end); {
-		time.Sleep(5 * time.Millisecond) // what ends the wait is the condition
+		time.Sleep(5 * time.Millisecond) // the condition ends the wait
 	}
 	if !enough(r, stdout.String()) {
 		t.Errorf("a minute shows no more than: %s", stdout.String())
@@ -210,8 +210,8 @@ func later(ids ...string) func(*testing.T, *reader) {
 	}
 }
 
-func buried(ids ...string) func(*testing.T, *reader) {
-	return func(t *testing.T, r *reader) { bury(t, r.queue, ids...) }
+func deadLetters(ids ...string) func(*testing.T, *reader) {
+	return func(t *testing.T, r *reader) { makeDead(t, r.queue, ids...) }
 }
 
 func hasGiven(name, text string) func(*testing.T, *reader) {
@@ -223,7 +223,7 @@ func (r *reader) write(t *testing.T, name, text string) {
 	mustDo(t, os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o700))
 }
 
-// remindScript is the page's own, on a machine that notes what is sent.
+// remindScript is the page's script, on a machine that records sent mail.
 func remindScript(t *testing.T, r *reader) {
 	script := pageScript.FindString(r.page)
 	if !strings.Contains(script, "remind.sh") {
@@ -250,8 +250,8 @@ func contains(want string) func(*testing.T, *reader, string) {
 	}
 }
 
-// wellKept gives the reader a server that keeps what it is told.
-func wellKept(t *testing.T, r *reader) {
+// durableServer gives the reader a server that keeps its data.
+func durableServer(t *testing.T, r *reader) {
 	r.env = append(r.env, "QUEUE="+urlOf(testenv.Redis(t, testenv.AOF()), "zsetpoll"))
 }
 
@@ -259,7 +259,7 @@ func printed(want string) func(*reader, string) bool {
 	return func(_ *reader, got string) bool { return strings.Contains(got, want) }
 }
 
-// holds is what is then in the queue.
+// holds checks the queue's counts.
 func holds(scheduled, ready int64) func(*testing.T, *reader, string) {
 	return func(t *testing.T, r *reader, _ string) { wantStats(t, r.queue, scheduled, ready, 0) }
 }

@@ -17,7 +17,7 @@ type peekCommand struct {
 
 // Help is the text between the summary and the flags.
 func (peekCommand) Help() string {
-	return `Changes nothing: no attempt is counted, and nobody is kept from a message. Messages in workers' hands and dead letters are not shown.`
+	return `Changes nothing: no attempt is counted, and workers get messages meanwhile. Leased messages and dead letters are not shown.`
 }
 
 // Validate is called by the parser.
@@ -30,7 +30,7 @@ func validLimit(n int) error {
 	return nil
 }
 
-// Run shows what waits.
+// Run shows scheduled messages.
 func (c *peekCommand) Run(ctx context.Context, std streams) error {
 	return c.use(ctx, std, func(q delayq.Queue) error {
 		seen, more, err := first(ctx, q.Peek, c.Limit)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// isTerminal reports whether somebody looks.
+// isTerminal reports whether the file is a terminal.
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
@@ -18,17 +18,19 @@ func isTerminal(stream any) bool {
 // patience is how long work takes before it has a bar.
 const patience = time.Second
 
-// A progress is a bar on a terminal for work that takes long, and nothing elsewhere. It is for one goroutine.
+// A progress is a bar on a terminal for work that takes long, and nothing elsewhere. It is for one
+// goroutine.
 type progress struct {
 	what  string
-	total int64 // -1 where nobody knows
+	total int64 // -1 where it is unknown
 	to    io.Writer
 	began time.Time
 	done  int64
 	bar   *progressbar.ProgressBar
 }
 
-// newProgress returns a bar on standard error, unless what the command prints would get between its lines.
+// newProgress returns a bar on standard error, unless the command's output would appear between its
+// lines.
 func newProgress(std streams, what string, total int64) *progress {
 	p := &progress{what: what, total: total, began: time.Now()}
 	if isTerminal(std.err) && !isTerminal(std.out) {

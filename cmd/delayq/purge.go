@@ -18,9 +18,9 @@ type purgeCommand struct {
 
 // Help is the text between the summary and the flags.
 func (purgeCommand) Help() string {
-	return `Messages that wait, messages in workers' hands, dead letters, what is quarantined, and ids that stay taken: all of it is gone, for every process. Workers lose what they have in their hands: they go on with it, and then hear that it is not theirs.
+	return `Deletes scheduled, ready and leased messages, dead letters, quarantined members, and ids that UniqueFor keeps, for every process. Workers finish the messages that they handle, and then get ErrLeaseLost.
 
-On a queue shared with Java, Redisson's own keys go too, and with them what Java has pushed. Java's processes go on as on an empty queue.
+On a queue shared with Java, Redisson's own keys go too, and with them Java's messages. Java's processes go on as on an empty queue.
 
 Asks on a terminal; elsewhere it wants --yes.`
 }
@@ -53,7 +53,7 @@ func (c *purgeCommand) confirm(ctx context.Context, q delayq.Queue, std streams)
 		_, err := q.Purge(ctx) // which says so
 		return err
 	case !isTerminal(std.in):
-		return errors.New("purge: expected --yes where nobody can be asked")
+		return errors.New("purge: expected --yes where there is no terminal")
 	}
 	what := "everything"
 	if s, err := q.Stats(ctx); err == nil {

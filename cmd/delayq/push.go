@@ -33,9 +33,9 @@ Each line of standard input is one message, a JSON object; blank lines are skipp
     {"id": "order-17", "after": "30m", "body": {"total": 12}, "headers": {"lang": "en"}, "type": "invoice"}
     {"due": "2030-01-31T18:00:00Z", "body_base64": "3q2+7w==", "headers_base64": {"raw": "/w=="}}
 
-"body" is a string, whose text is the body, or any other JSON, which is the body as it stands. "after" is a duration from the push on, "due" a time. --after, --at, --header and --type are for lines that do not say themselves. What "delayq consume" and "delayq peek" print is read too: fields that only a store sets ("attempt", "attempts", "reason", "died") are passed over.
+"body" is a string, whose text is the body, or any other JSON, which is the body unchanged. "after" is a duration from the push on, "due" a time. --after, --at, --header and --type are defaults for lines without these fields. The output of "delayq consume" and "delayq peek" is valid input: fields that only a store sets ("attempt", "attempts", "reason", "died") are ignored.
 
-Messages are pushed in batches, as they come. A line that is bad, or whose message the store refuses, is named on standard error with the reason, and the others are pushed all the same; the exit code is then 3. When the store itself fails, the program stops and says from which line on.`
+Messages are pushed in batches, as they arrive. A bad line, or one whose message the store rejects, is named on standard error with the reason. The other lines are pushed, and the exit code is 3. When the store itself fails, the program stops and names the first line that was not pushed.`
 }
 
 // Validate is called by the parser.
@@ -65,7 +65,7 @@ func (c *pushCommand) fromLines() bool { return c.Body == nil || *c.Body == "-" 
 func (c *pushCommand) Run(ctx context.Context, std streams) error {
 	return c.use(ctx, std, func(q delayq.Queue) error {
 		if !q.Supports(delayq.Durability) {
-			_, _ = fmt.Fprintln(std.err, "delayq: this queue lives in this process: what is pushed is gone when it ends")
+			_, _ = fmt.Fprintln(std.err, "delayq: this queue lives in this process: its messages are gone when the process ends")
 		}
 		if c.fromLines() {
 			return pushLines(ctx, c, q, std)
@@ -98,7 +98,7 @@ func (c *pushCommand) options() (opts []delayq.PushOption) {
 	return opts
 }
 
-// complete adds what a line does not say.
+// complete adds the defaults of fields that a line leaves out.
 func (c *pushCommand) complete(m *pushLine) {
 	if !m.timed && c.After != nil {
 		m.Delay = *c.After
@@ -120,7 +120,7 @@ type pushedJSON struct {
 	Error string `json:"error,omitempty"`
 }
 
-// stored names a message whose id the output lacks.
+// stored prints the id of a message to standard error when the output failed.
 func stored(std streams, line, id string) {
 	_, _ = fmt.Fprintf(std.err, "delayq: %sstored as %q, which could not be written\n", line, id)
 }

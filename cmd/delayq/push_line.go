@@ -11,7 +11,7 @@ import (
 	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
-// pushLine is what one line of input asks for.
+// pushLine is one line of input.
 type pushLine struct {
 	delayq.Message
 	number int
@@ -35,7 +35,7 @@ var setByStores = map[string]bool{"attempt": true, "attempts": true, "reason": t
 
 var errTwoBodies, errTwoTimes = errors.New(`"body" and "body_base64": allowed is one of them`), errors.New(`"after" and "due": allowed is one of them`)
 
-// read sets the message to what a line says.
+// read sets the message to the line's fields.
 func (m *pushLine) read(text []byte) error {
 	seen := make(map[string]bool, len(pushFields))
 	err := jsonl.Fields(text, func(name string, value json.RawMessage) error {

@@ -66,7 +66,7 @@ func pushLines(ctx context.Context, c *pushCommand, q delayq.Queue, std streams)
 	return nil
 }
 
-// sizeOf is how many bytes a file has, -1 for what is none.
+// sizeOf returns the size of a file in bytes, -1 for other inputs.
 func sizeOf(in io.Reader) int64 {
 	if f, ok := in.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
@@ -76,7 +76,8 @@ func sizeOf(in io.Reader) int64 {
 	return -1
 }
 
-// read sends the lines, the bad ones with what is wrong. When the program ends, a read that blocks ends with it.
+// read sends the lines, and with bad ones their errors. When the program ends, a read that blocks
+// ends with it.
 func (p *pusher) read(ctx context.Context, lines chan<- pushLine) {
 	defer close(lines)
 	in := jsonl.NewReader(p.input, jsonl.MaxLine)
@@ -100,7 +101,7 @@ func (p *pusher) read(ctx context.Context, lines chan<- pushLine) {
 	p.failed = in.Err
 }
 
-// pushAll pushes what has come by now, and again.
+// pushAll pushes the lines that have arrived, until the input ends.
 func (p *pusher) pushAll(ctx context.Context, lines <-chan pushLine) error {
 	for {
 		select {
@@ -118,7 +119,7 @@ func (p *pusher) pushAll(ctx context.Context, lines <-chan pushLine) error {
 	}
 }
 
-// gather waits for nobody.
+// gather takes the lines that have arrived, without waiting for more.
 func gather(first pushLine, lines <-chan pushLine) []pushLine {
 	batch, bytes := []pushLine{first}, len(first.Body)
 	for len(batch) < mostInBatch && bytes < bytesInBatch {
@@ -163,21 +164,21 @@ func (p *pusher) pushBatch(ctx context.Context, batch []pushLine) error {
 	return fatal
 }
 
-// isFatal tells what a store says of one message from what it would say of all.
+// isFatal reports whether a store's error would meet every message, not only this one.
 func isFatal(err error) bool {
 	return err != nil && (errors.Is(err, delayq.ErrFull) || isFromStore(err) && !isAny(err, answers...))
 }
 
 // isFromStore tells the errors of lines apart, which have no sentinel either.
 func isFromStore(err error) bool {
-	var refusal *refusalError
+	var refusal *rejectedError
 	return errors.As(err, &refusal)
 }
 
-// refusalError is what a store said of a message.
-type refusalError struct{ error }
+// rejectedError is a store's error for one message.
+type rejectedError struct{ error }
 
-func (e *refusalError) Unwrap() error { return e.error }
+func (e *rejectedError) Unwrap() error { return e.error }
 
 // push returns an id and an outcome for each message.
 func (p *pusher) push(ctx context.Context, ms []delayq.Message) ([]string, []error) {
@@ -199,7 +200,7 @@ func (p *pusher) push(ctx context.Context, ms []delayq.Message) ([]string, []err
 	}
 	for i, err := range errs {
 		if err != nil {
-			errs[i] = &refusalError{err}
+			errs[i] = &rejectedError{err}
 		}
 	}
 	return ids, errs
@@ -213,7 +214,7 @@ func (p *pusher) pushSingly(ctx context.Context, ms []delayq.Message) (ids []str
 	return ids, errs
 }
 
-// tell prints what became of a line. What the output does not take goes to standard error.
+// tell prints a line's outcome. What the output rejects goes to standard error.
 func (p *pusher) tell(m *pushLine, id string) {
 	if m.err == nil {
 		p.pushed++
@@ -238,7 +239,7 @@ func (p *pusher) tell(m *pushLine, id string) {
 	}
 }
 
-// reason is what the library says of one message, without the batch around it.
+// reason is the library's error for one message, without the batch around it.
 func reason(err error) string {
 	var invalid *delayq.InvalidError
 	var unsupported *delayq.UnsupportedError

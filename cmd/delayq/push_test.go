@@ -30,7 +30,7 @@ func openQueue(t *testing.T, url string) delayq.Queue {
 	return q
 }
 
-// waiting lists what waits, as the command shows it.
+// waiting lists the scheduled messages, as the command shows them.
 func waiting(t *testing.T, url string) []messageJSON {
 	t.Helper()
 	r := delayqRun(t, "peek", url, "--json", "--limit=100000")

@@ -14,7 +14,7 @@ type namedQueue struct {
 	Verbose bool   `help:"Show the library's own log on standard error."`
 }
 
-// logger shows what is at least as bad as the level, or everything.
+// logger logs messages at the level or above, or all messages.
 func (n *namedQueue) logger(std streams, level slog.Level) *slog.Logger {
 	if n.Verbose {
 		level = slog.LevelDebug

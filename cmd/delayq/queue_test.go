@@ -29,8 +29,8 @@ func schedule(t *testing.T, q delayq.Queue, n int) {
 	}
 }
 
-// bury makes dead letters of new messages.
-func bury(t *testing.T, q delayq.Queue, ids ...string) {
+// makeDead makes dead letters of new messages.
+func makeDead(t *testing.T, q delayq.Queue, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
 		push(t, q, id)
@@ -51,7 +51,7 @@ func TestStats(t *testing.T) {
 		r := delayqRun(t, "stats", url)
 		r.wantOutput(t, "scheduled               0\n", "head due     -\n")
 		schedule(t, q, 3)
-		bury(t, q, "d")
+		makeDead(t, q, "d")
 		push(t, q, "now")
 		r = delayqRun(t, "stats", url)
 		r.wantCode(t, exitOK)
@@ -135,7 +135,7 @@ func TestPeek(t *testing.T) {
 	}
 }
 
-// What Java has moved has no id yet.
+// A member that Java has moved has no id yet.
 func TestPeekOfAQueueSharedWithJava(t *testing.T) {
 	t.Parallel()
 	q := newJavaQueue(t)
@@ -216,7 +216,7 @@ func TestDead(t *testing.T) {
 	for _, url := range everyBackend(t) {
 		q := openQueue(t, url)
 		delayqRun(t, "dead", "list", url).wantOutput(t, "There are no dead letters.\n")
-		bury(t, q, "a", "b", "c", "d", "e")
+		makeDead(t, q, "a", "b", "c", "d", "e")
 		r := delayqRun(t, "dead", "list", url, "--limit=2")
 		r.wantCode(t, exitOK)
 		r.wantOutput(t, "         1  a\n    ! reason of a\n    \"body of a\"\n", "There are more than these 2; --limit=N shows them.\n")
@@ -247,7 +247,7 @@ func TestDeadInParts(t *testing.T) {
 	q := openQueue(t, url)
 	const n = 2*lettersAtOnce + 7
 	for i := range n {
-		bury(t, q, fmt.Sprint("m", i))
+		makeDead(t, q, fmt.Sprint("m", i))
 	}
 	delayqRun(t, "dead", "delete", url, "--all").wantOutput(t, fmt.Sprintf("deleted %d\n", n))
 	wantStats(t, q, 0, 0, 0)
@@ -258,7 +258,7 @@ func TestPurge(t *testing.T) {
 	for _, url := range everyBackend(t) {
 		q := openQueue(t, url)
 		schedule(t, q, 3)
-		bury(t, q, "d")
+		makeDead(t, q, "d")
 		r := delayqRun(t, "purge", url)
 		r.wantCode(t, exitUnusable)
 		if !strings.Contains(r.stderr, "expected --yes") {

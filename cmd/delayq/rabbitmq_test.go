@@ -43,7 +43,7 @@ func TestRabbitMQ(t *testing.T) {
 	}
 }
 
-// The demo says at its beginning what it cannot show on this backend, and shows the rest.
+// The demo lists at its beginning the scenes that this backend cannot play, and plays the rest.
 func TestDemoOnRabbitMQ(t *testing.T) {
 	t.Parallel()
 	r := delayqRun(t, "demo", "--speed=10", "--url", rabbitURL(t))

@@ -11,7 +11,7 @@ import (
 
 type redissonCommand struct {
 	Inspect    inspectCommand    `cmd:"" help:"Show a queue's keys, counts and member formats, and the first messages that wait."`
-	Quarantine quarantineCommand `cmd:"" help:"List what nobody could read and was put aside, or delete some of it for good."`
+	Quarantine quarantineCommand `cmd:"" help:"List the members that no codec could read and that were put aside, or delete some of them for good."`
 	Restore    restoreCommand    `cmd:"" help:"Put things from the quarantine back where they were."`
 }
 
@@ -30,7 +30,7 @@ func (q *sharedQueue) use(ctx context.Context, f func(b *redisson.Backend, queue
 	return fromStore(f(b, queue))
 }
 
-// fromStore marks what a store failed with. What it answered is none of that, nor is an interruption.
+// fromStore marks errors of a store that failed. Replies and interruptions are not among them.
 func fromStore(err error) error {
 	if err == nil || isAny(err, answers...) || errors.Is(err, context.Canceled) {
 		return err
@@ -61,7 +61,8 @@ func first[T any](ctx context.Context, list lister[T], n int) (items []T, more b
 	return items, true, nil
 }
 
-// report tells how many things were dealt with, and returns which were not. errs is nil where all were.
+// report tells how many things were dealt with, and returns which were not. errs is nil where all
+// were.
 func report(std streams, done string, ids []string, errs []error) error {
 	n := len(ids)
 	var failed []error

@@ -15,11 +15,11 @@ type inspectCommand struct {
 
 // Help is the text between the summary and the flags.
 func (inspectCommand) Help() string {
-	return `Changes nothing. Give the codec that the queue has, as codec=… in the URL: string unless given. A payload that it does not read is shown as the bytes that are there.
+	return `Changes nothing. Give the codec that the queue has, as codec=… in the URL: string unless given. A payload that it cannot read is shown as bytes.
 
-"destination" is the list that Java takes from, "timeouts" the sorted set of what waits or is leased, "index" the list of what waits in the order of offers. "subscribers" are the processes that listen: each Java process with an RDelayedQueue, and each backend of delayq with the queue open. Formats are those of the first 1000 members.
+"destination" is the list that Java takes from, "timeouts" the sorted set of scheduled and leased messages, "index" the list of scheduled messages in the order of offers. "subscribers" are the processes that listen: each Java process with an RDelayedQueue, and each backend of delayq with the queue open. Formats are those of the first 1000 members.
 
-An id is what Cancel and Reschedule take, for messages of Java's too. In JSON a body is "body", in base64, and "text" beside it where it is printable text.`
+Cancel and Reschedule take the ids, of Java's messages too. In JSON a body is "body", in base64, with "text" where it is printable text.`
 }
 
 // Validate is called by the parser.
@@ -30,12 +30,12 @@ func (c *inspectCommand) Validate() error {
 	return nil
 }
 
-// inspection is what the command shows.
+// inspection is the command's output.
 type inspection struct {
 	queue   string
 	report  redisson.Report
 	pending []redisson.Pending
-	more    bool // wait beside those
+	more    bool // counts beside the listed ones
 }
 
 // Run inspects the queue.
@@ -61,7 +61,7 @@ func (c *inspectCommand) look(ctx context.Context, b *redisson.Backend, queue st
 		return b.Pending(ctx, queue, cursor, limit)
 	}
 	if seen.pending, seen.more, err = first(ctx, list, c.Pending); err != nil {
-		return seen, fmt.Errorf("listing what waits: %w", err)
+		return seen, fmt.Errorf("listing scheduled messages: %w", err)
 	}
 	return seen, nil
 }

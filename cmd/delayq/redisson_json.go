@@ -65,7 +65,7 @@ type (
 	}
 )
 
-// textOf is nil for what is no text.
+// textOf returns nil for bytes that are not text.
 func textOf(b []byte) *string {
 	if !isText(b) {
 		return nil

@@ -17,9 +17,9 @@ type quarantineCommand struct {
 
 // Help is the text between the summary and the flags.
 func (quarantineCommand) Help() string {
-	return `A member of the sorted set that no release of Redisson can read stops Redisson's transfer: it fails each time, after it has delivered again what comes before. delayq puts such bytes aside when it meets them, with the reason. "delayq redisson restore" puts them back.
+	return `A member of the sorted set that no release of Redisson can read stops Redisson's transfer: each transfer fails, after it has delivered the earlier members again. delayq puts such bytes aside when it finds them, with the reason. "delayq redisson restore" puts them back.
 
-An id here is a digest of the bytes and of the place where they were; it is not the id of a message. In JSON the bytes are base64, with "text" beside them where they are printable text.`
+An id here is a digest of the bytes and of the place where they were; it is not the id of a message. In JSON the bytes are base64, with "text" where they are printable text.`
 }
 
 // Validate is called by the parser.

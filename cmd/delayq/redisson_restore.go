@@ -11,13 +11,13 @@ import (
 
 type restoreCommand struct {
 	sharedQueue
-	IDs []string `arg:"" optional:"" name:"id" placeholder:"ID" help:"What to put back, as \"delayq redisson quarantine\" lists it."`
+	IDs []string `arg:"" optional:"" name:"id" placeholder:"ID" help:"The members to put back, as \"delayq redisson quarantine\" lists it."`
 	All bool     `help:"Put everything back that is there now."`
 }
 
 // Help is the text between the summary and the flags.
 func (restoreCommand) Help() string {
-	return `For when whatever can read the bytes is there now. What is due is due at once. What still cannot be read comes back to the quarantine when it is due, if a process of Go has the queue open then; if none has, it stops Redisson as before.`
+	return `Use it once the codec can read the bytes. Members whose time has passed are due at once. Members that still cannot be read come back to the quarantine when they are due, if a Go process has the queue open then; if none has, they stop Redisson as before.`
 }
 
 // Validate is called by the parser.
@@ -34,7 +34,7 @@ func (c *restoreCommand) Run(ctx context.Context, std streams) error {
 		if err := c.restore(ctx, b.Quarantine(queue), std); err != nil {
 			return err
 		}
-		return write(std.out, "What still cannot be read comes back to the quarantine when it is due.\n")
+		return write(std.out, "Members that still cannot be read come back to the quarantine when they are due.\n")
 	})
 }
 
@@ -45,7 +45,7 @@ func (c *restoreCommand) restore(ctx context.Context, q *redisson.Quarantine, st
 	return report(std, "restored", c.IDs, q.Restore(ctx, c.IDs))
 }
 
-// restoreAll lists first: what it restores may be back in the quarantine at once.
+// restoreAll lists first: a restored member may be back in the quarantine at once.
 func restoreAll(ctx context.Context, q *redisson.Quarantine, std streams) error {
 	items, _, err := first(ctx, q.List, math.MaxInt)
 	if err != nil {
@@ -55,7 +55,7 @@ func restoreAll(ctx context.Context, q *redisson.Quarantine, std streams) error 
 	var errs []error
 	ids := idsOf(items)
 	for i, err := range outcomes(len(ids), q.Restore(ctx, ids)) {
-		if !errors.Is(err, backend.ErrNotFound) { // somebody else was faster
+		if !errors.Is(err, backend.ErrNotFound) { // another process was faster
 			there, errs = append(there, ids[i]), append(errs, err)
 		}
 	}

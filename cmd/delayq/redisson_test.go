@@ -63,7 +63,8 @@ const (
 // far is a due time that no test lives to see.
 func far(d time.Duration) time.Time { return time.Now().Add(time.Hour + d).Truncate(time.Millisecond) }
 
-// offerOneOfEach offers a member of each layout, one that the codec does not read and one that nobody does, due in that order.
+// offerOneOfEach offers a member of each layout, one that the codec cannot read and one that no
+// codec can, due in that order.
 func (q *javaQueue) offerOneOfEach(t *testing.T) (first time.Time) {
 	t.Helper()
 	first = far(0)
@@ -195,7 +196,8 @@ func TestInspectOfNothing(t *testing.T) {
 
 const garbage = "no member of Redisson's"
 
-// newQuarantine returns a queue of which garbage was put aside, by a worker that found it before a good message.
+// newQuarantine returns a queue of which garbage was put aside, by a worker that found it before a
+// good message.
 func newQuarantine(t *testing.T) *javaQueue {
 	t.Helper()
 	q := newJavaQueue(t)
@@ -353,7 +355,7 @@ func TestPasswordsStayHidden(t *testing.T) {
 	}
 }
 
-// closedPort is one where nobody listens.
+// closedPort returns a port without a listener.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

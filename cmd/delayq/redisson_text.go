@@ -51,7 +51,8 @@ func (i *inspection) keys(w *strings.Builder) {
 	}
 }
 
-// ownKey is what one of our keys is for: its name has it between the prefix and the queue.
+// ownKey is the purpose of one of our keys, by the part of its name between the prefix and the
+// queue.
 func ownKey(key string) string {
 	what, _, _ := strings.Cut(strings.TrimPrefix(key, "delayq_"), ":")
 	return what
@@ -98,7 +99,7 @@ func (i *inspection) waiting(w *strings.Builder) {
 	}
 }
 
-// formatOf is empty for what has no layout.
+// formatOf returns "" for bytes without a layout.
 func formatOf(p redisson.Pending) string {
 	var bad *redisson.UnreadableError
 	if errors.As(p.Err, &bad) && bad.What == notMember {
@@ -107,7 +108,7 @@ func formatOf(p redisson.Pending) string {
 	return p.Format.String()
 }
 
-// notMember is what an error calls bytes that have no layout; else it names a codec.
+// notMember is the name in an error of bytes that have no layout; other errors name a codec.
 const notMember = "member"
 
 // contents are a message's body, or why there is none and the bytes in its place.
@@ -124,7 +125,7 @@ func contents(w *strings.Builder, p redisson.Pending) {
 	misfit(w, p.Err.Error(), p.Member)
 }
 
-// unreadable tells a payload that the codec does not read from a member that nobody does.
+// unreadable distinguishes a payload that the codec cannot read from bytes that are no member.
 func unreadable(bad *redisson.UnreadableError) string {
 	if bad.What == notMember {
 		return bad.Reason
@@ -132,7 +133,7 @@ func unreadable(bad *redisson.UnreadableError) string {
 	return fmt.Sprintf("codec %s: %s", bad.What, bad.Reason)
 }
 
-// why is the error of what cannot be read, without the bytes.
+// why is the error of an unreadable member, without the bytes.
 func why(err error) string {
 	var bad *redisson.UnreadableError
 	if errors.As(err, &bad) {

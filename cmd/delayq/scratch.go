@@ -16,8 +16,8 @@ import (
 	"github.com/delayq/delayq/backend/admin"
 )
 
-// A scratch is a part of a store that nobody else uses: queues whose names begin with what nobody else would call one. Whatever is done
-// there, the queue that the URL names is never opened.
+// A scratch is a part of a store that no other program uses: queues whose names begin with an
+// unlikely prefix. The queue that the URL names is never opened.
 type scratch struct {
 	url    string
 	prefix string // of all names
@@ -33,11 +33,11 @@ func newScratch(rawURL, what string, log *slog.Logger) *scratch {
 	return &scratch{url: rawURL, prefix: what + "-" + token + ".", log: log, opened: make(map[string]bool)}
 }
 
-// apart makes the URL that of a namespace of its own, where the scheme has namespaces.
+// apart moves the URL to a namespace of its own, where the scheme has namespaces.
 func (s *scratch) apart() {
 	u, err := url.Parse(s.url)
 	if err != nil || !strings.HasPrefix(u.Scheme, "rabbitmq") {
-		return // who opens it says what is wrong
+		return // opening it returns the error
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -82,7 +82,7 @@ func (b *fenced) Open(ctx context.Context, name string, o backend.Options) (back
 	return b.Backend.Open(ctx, name, o)
 }
 
-// left names what is left in the queues that were opened through this backend.
+// left names the messages left in queues that were opened through this backend.
 func (b *fenced) left(ctx context.Context) ([]string, error) {
 	r, ok := b.Backend.(admin.Remover)
 	if !ok {
@@ -106,7 +106,7 @@ func (s *scratch) names() []string {
 	return slices.Sorted(maps.Keys(s.opened))
 }
 
-// clear takes everything away that was made, and names what had to stay.
+// clear removes the queues of the scratch, and names those that it could not remove.
 func (s *scratch) clear(ctx context.Context) (left []string, err error) {
 	names := s.names()
 	if len(names) == 0 {

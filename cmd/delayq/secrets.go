@@ -10,8 +10,8 @@ import (
 // urlIn finds a URL in an argument, which may be a flag with its value.
 var urlIn = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://.*$`)
 
-// withoutSecrets takes the URLs out of a text that were given as arguments: a parser's error repeats what it
-// does not know, password and all.
+// withoutSecrets removes the URLs of arguments from a text: a parser's error repeats unknown
+// arguments, password and all.
 func withoutSecrets(text string, args []string) string {
 	for _, arg := range args {
 		secret := urlIn.FindString(arg)
@@ -25,7 +25,7 @@ func withoutSecrets(text string, args []string) string {
 	return text
 }
 
-// shownURL is a URL without what may be a password: the login, and the parameters.
+// shownURL is a URL without the parts that may hold a password: the login, and the parameters.
 func shownURL(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {

@@ -34,7 +34,8 @@ func TestAbsurdDueTimesAsJSON(t *testing.T) {
 	delayqRun(t, "purge", queue, "--yes").wantCode(t, exitOK)
 }
 
-// What a message says of itself is an argument of nobody's shell: it comes in variables that begin with DELAYQ_, and on standard input.
+// A message's fields are never part of a shell command: they come in variables that begin with
+// DELAYQ_, and on standard input.
 func TestMessagesAreNoCommands(t *testing.T) {
 	t.Parallel()
 	queue := redisURL(t, "zsetpoll")
@@ -87,7 +88,7 @@ func TestControlCharactersStayOffTheTerminal(t *testing.T) {
 	}
 }
 
-// A listing of times that nobody set is no reason to stop.
+// A listing does not stop at due times that cannot be shown.
 func TestWritableTimes(t *testing.T) {
 	t.Parallel()
 	for year, want := range map[int]string{-290_000: "0000-01-01", 0: "0000-01-01", 2026: "2026-01-01", 9999: "9999-01-01", 10_000: "9999-12-31", 290_000_000: "9999-12-31"} {

@@ -18,9 +18,9 @@ type statsCommand struct {
 
 // Help is the text between the summary and the flags.
 func (statsCommand) Help() string {
-	return `"scheduled" wait for their time, "ready" are due and wait for a worker, "in flight" are with one, "dead" are dead letters, and "quarantined" is what others wrote and nobody can read. "head due" is the earliest due time of what waits; when that is past, workers are behind.
+	return `"scheduled" wait for their time, "ready" are due and wait for a worker, "in flight" are leased to one, "dead" are dead letters, and "quarantined" are members that other programs wrote and no codec can read. "head due" is the earliest due time of a scheduled or ready message; when that is past, workers are behind.
 
-With --watch a terminal shows the counts in place; elsewhere they are one line each time. In JSON there is no "head_due" where nothing waits.`
+With --watch a terminal shows the counts in place; elsewhere they are one line each time. In JSON there is no "head_due" where no message waits.`
 }
 
 // Validate is called by the parser.
@@ -78,7 +78,7 @@ func (c *statsCommand) watch(ctx context.Context, q delayq.Queue, std streams, s
 	}
 }
 
-// frame is what is shown this time. On a terminal it replaces the lines before.
+// frame is the current table. On a terminal it replaces the previous one.
 func (c *statsCommand) frame(s delayq.Stats, live bool, lines *int) (string, error) {
 	now := time.Now()
 	switch {

@@ -36,7 +36,7 @@ func terminal(t *testing.T) (user, program *os.File) {
 	return user, program
 }
 
-// shownOn collects what a terminal shows, and closes the program's end once that has started.
+// shownOn collects a terminal's output, and closes the program's end once the program has started.
 func shownOn(t *testing.T, cmd *exec.Cmd, user, program *os.File) *safeBuffer {
 	t.Helper()
 	if err := cmd.Start(); err != nil {

@@ -27,9 +27,9 @@ type verifyCommand struct {
 func (verifyCommand) Help() string {
 	return `Runs delayq's own conformance suite against your server, in real time: on a loaded machine or a slow network give more --slack and --tick. It takes a minute or a few.
 
-It works in queues of its own, with random names, and on RabbitMQ in a namespace of its own; the queue that the URL names is never opened. At the end all of that is deleted, and what had to stay is named. While it runs, the server has some thousand messages more, bodies of 1 MiB among them.
+It works in queues of its own, with random names, and on RabbitMQ in a namespace of its own; the queue that the URL names is never opened. At the end its queues are deleted, and those that could not be deleted are named. While it runs, the server holds some thousand messages more, bodies of 1 MiB among them.
 
-A rule is "kept" when its check found nothing, "broken" when it found something, which is shown, "not offered" when the backend does not claim it, and "not judged" when the check could not run to its end: the store went away, or its codec takes text only and the check's bodies are any bytes (codec=bytes takes them all). Rules have the numbers of docs/guarantees.md. The exit code is 1 when one is broken, and 3 when one was not judged.`
+A rule is "kept" when its check passes, "broken" when it fails, with the reason, "not offered" when the backend does not claim it, and "not judged" when the check could not run to its end: the store went away, or its codec takes text only and the check's bodies are any bytes (codec=bytes takes them all). Rules have the numbers of docs/guarantees.md. The exit code is 1 when one is broken, and 3 when one was not judged.`
 }
 
 // Validate is called by the parser.
@@ -80,7 +80,8 @@ func (c *verifyCommand) Run(ctx context.Context, std streams) error {
 	return errors.Join(err, v.verdict())
 }
 
-// clearWithin bounds the clearing up, also when the program was interrupted: RabbitMQ has some hundred queues to delete.
+// clearWithin bounds the clearing up, also when the program was interrupted: RabbitMQ has some
+// hundred queues to delete.
 const clearWithin = 2 * time.Minute
 
 func (v *verification) clearUp(ctx context.Context) (err error) {
@@ -179,7 +180,7 @@ func (v *verification) gone(ctx context.Context) (err error) {
 	return q.Close()
 }
 
-// say shows on a terminal what is being done.
+// say shows progress on a terminal.
 func (v *verification) say(text string) {
 	if isTerminal(v.std.err) {
 		_, _ = io.WriteString(v.std.err, "\r\x1b[K"+text)

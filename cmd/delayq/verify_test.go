@@ -16,7 +16,7 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// verified reads what --json has written: the verdicts, and the line about them all.
+// verified reads the output of --json: the verdicts, and the summary.
 func verified(t *testing.T, r result) (all map[string]checkJSON, sum verifyJSON) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(r.stdout), "\n")
@@ -36,8 +36,8 @@ func verified(t *testing.T, r result) (all map[string]checkJSON, sum verifyJSON)
 	return all, sum
 }
 
-// TestVerifyMemory runs the whole suite. It needs a process of its own: a check looks for goroutines that are left, and
-// those of other tests would count.
+// TestVerifyMemory runs the whole suite. It needs a process of its own: a check looks for leaked
+// goroutines, and those of other tests would count.
 func TestVerifyMemory(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -58,10 +58,11 @@ func TestVerifyMemory(t *testing.T) {
 	}
 }
 
-// fewChecks are quick ones, with one that looks for what is left and one that opens queues of other names.
+// fewChecks are quick checks, one that looks for leftover keys and one that opens queues of other
+// names.
 const fewChecks = "^(never-early|leaves-nothing|queues-are-apart|lease-ends|cancel)$"
 
-// TestVerifyRedis leaves alone what is in the queue, and leaves no key.
+// TestVerifyRedis keeps the queue's messages, and leaves no key.
 func TestVerifyRedis(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"zsetpoll", "keyspace", "redisson"} {
@@ -114,7 +115,7 @@ func TestVerifyRabbitMQ(t *testing.T) {
 // TestVerifyBroken shows the check that proves it.
 func TestVerifyBroken(t *testing.T) {
 	t.Parallel()
-	for fault, check := range map[string]string{"broken-early": "never-early", "broken-twice": "done-is-done", "broken-burial": "dead-list"} {
+	for fault, check := range map[string]string{"broken-early": "never-early", "broken-twice": "done-is-done", "broken-dead": "dead-list"} {
 		r := delayqRun(t, "verify", fault+":///q", "--tick=60ms", "--run", "^"+check+"$")
 		r.wantCode(t, exitBroken)
 		r.wantOutput(t, check, "broken\n", "the rule: ", " 1 broken")
@@ -129,7 +130,7 @@ func TestVerifyBroken(t *testing.T) {
 	}
 }
 
-// TestVerifyTextOnly has a queue whose codec takes no bytes that are not text.
+// TestVerifyTextOnly has a queue whose codec accepts text only.
 func TestVerifyTextOnly(t *testing.T) {
 	t.Parallel()
 	r := delayqRun(t, "verify", redisURL(t, "redisson"), "--run=^(content-intact|never-early)$")
@@ -191,7 +192,7 @@ func verifyUntil(t *testing.T, f func(server *testenv.RedisServer, stop context.
 	return <-done, server
 }
 
-// TestVerifyInterrupted takes away what it made.
+// TestVerifyInterrupted removes its queues.
 func TestVerifyInterrupted(t *testing.T) {
 	t.Parallel()
 	r, server := verifyUntil(t, func(_ *testenv.RedisServer, stop context.CancelFunc) { stop() })
@@ -226,7 +227,7 @@ func TestVerifyUnreachable(t *testing.T) {
 	}
 }
 
-// TestFence keeps every queue but those of the scratch closed.
+// TestFence opens no queue outside the scratch namespace.
 func TestFence(t *testing.T) {
 	t.Parallel()
 	s := newScratch("memory:///orders", "verify", nil)

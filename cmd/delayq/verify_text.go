@@ -9,7 +9,7 @@ import (
 	"github.com/delayq/delayq/conformance"
 )
 
-// show writes what was found.
+// show writes the verdicts.
 func (c *verifyCommand) show(w io.Writer, v *verification) error {
 	if c.JSON {
 		return v.document(w)
@@ -67,7 +67,7 @@ func explain(w *strings.Builder, v conformance.Verdict) {
 	}
 }
 
-// detail is what proves a verdict.
+// detail is a verdict's evidence.
 func detail(v conformance.Verdict) string {
 	var broken *conformance.Violation
 	switch {

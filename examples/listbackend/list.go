@@ -1,6 +1,5 @@
-// Package list is a backend with every method, in sorted slices under a mutex. It keeps all promises but
-// speed, durability and UniqueFor. It is here to be read beside docs/writing-a-backend.md, and to be
-// copied.
+// Package list is a backend with every method, in sorted slices under a mutex. It keeps all promises
+// but speed, durability and UniqueFor. Read it with docs/writing-a-backend.md, and copy it.
 package list
 
 import (
@@ -68,7 +67,7 @@ func (b *Backend) Close() error {
 	return nil
 }
 
-// store is what all handles on one name share. The backend's mutex guards it.
+// store is shared by all handles on one name. The backend's mutex guards it.
 type store struct {
 	now                   time.Time // when the lock was taken
 	waiting, leased, dead list      // by due time, end of the lease, and death
@@ -118,7 +117,7 @@ func (s *store) number() uint64 {
 	return s.last
 }
 
-// wait puts a message among those that wait, until a time or, where that is zero, for a delay.
+// wait puts a message among those that wait, until a time or, where it is zero, for a delay.
 func (s *store) wait(m *message, at time.Time, delay time.Duration) {
 	if m.Due = at; at.IsZero() {
 		m.Due = s.now.Add(delay)
@@ -226,7 +225,7 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) (ds
 	}
 }
 
-// take leases what is due. Where nothing is, next is when to look again.
+// take leases due messages. Without any, next is the time to look again.
 func (s *store) take(limit int, lease time.Duration) (ds []backend.Delivery, next time.Time, changed chan struct{}) {
 	for len(ds) < limit && len(s.waiting) > 0 && !s.waiting[0].Due.After(s.now) {
 		m := s.waiting[0]

@@ -40,7 +40,7 @@ func (s *shop) routes() http.Handler {
 	return mux
 }
 
-// number is the order's, 0 for what is none.
+// number returns the order's number, 0 for text that is none.
 func number(r *http.Request) int {
 	n, _ := strconv.Atoi(r.PathValue("id"))
 	return n

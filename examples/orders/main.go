@@ -1,5 +1,5 @@
-// Command orders is an HTTP service whose orders look after themselves: one that is not paid in time is cancelled, and one
-// that was shipped and not reviewed gets five stars.
+// Command orders is an HTTP service whose orders look after themselves: one that is not paid in
+// time is cancelled, and one that was shipped and not reviewed gets five stars.
 //
 //	go run ./examples/orders --unpaid 20s --unreviewed 1m
 //	curl -X POST localhost:8080/orders -d '{"item":"a book"}'
@@ -8,8 +8,8 @@
 //	curl -X POST localhost:8080/orders/1/review -d '{"stars":4}'
 //	curl localhost:8080/orders/1
 //
-// The orders themselves are kept in this process, where a shop has a database. The queue is where --url says, in memory
-// by default:
+// The orders themselves are kept in this process, where a shop has a database. The queue is where
+// --url says, in memory by default:
 //
 //	go run ./examples/orders --url zsetpoll://localhost:6379/orders
 package main
@@ -74,7 +74,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return errors.Join(shop.serve(ctx, s.addr, out), q.Close())
 }
 
-// serve handles requests and what becomes due, until ctx ends.
+// serve handles requests and due messages, until ctx ends.
 func (s *shop) serve(ctx context.Context, addr string, out io.Writer) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {

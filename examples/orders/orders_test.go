@@ -19,8 +19,8 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 const patience = 30 * time.Second
 
-// The service on every kind of store: what is not paid is cancelled, what is not reviewed gets five stars, and what is
-// done in time is left alone.
+// The service on every kind of store: unpaid orders are cancelled, unreviewed ones get five stars,
+// and others are left alone.
 func TestOrders(t *testing.T) {
 	t.Parallel()
 	for name, queue := range map[string]func(*testing.T) string{

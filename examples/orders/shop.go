@@ -17,7 +17,7 @@ const (
 	reviewDefault  = "review-default"
 )
 
-// order is what a shop knows of one.
+// order is an order's state.
 type order struct {
 	ID    int    `json:"id"`
 	Item  string `json:"item"`
@@ -79,8 +79,8 @@ func (s *shop) wait(ctx context.Context, o *order, what string, d time.Duration)
 	return err
 }
 
-// step takes an order from one state to the next and takes the message back that waited for that not to happen. One that
-// cannot be taken back finds the order in its new state, and does nothing.
+// step takes an order from one state to the next and takes the message back that waited for that
+// not to happen. One that cannot be taken back finds the order in its new state, and does nothing.
 func (s *shop) step(ctx context.Context, id int, from, to state, then func(*order) error) (order, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *shop) review(ctx context.Context, id, stars int) (order, error) {
 	})
 }
 
-// handlers are what happens when nothing happened in time, one for each type of message.
+// handlers run when nothing happened in time, one for each type of message.
 func (s *shop) handlers() delayq.Handler {
 	return delayq.Router{
 		paymentTimeout: delayq.Decoded(delayq.JSON, func(_ context.Context, a about, _ *delayq.Delivery) error {

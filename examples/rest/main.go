@@ -4,7 +4,8 @@
 //	curl 'localhost:8080/delayed/message?delay=20&value=AAAA'
 //	curl 'localhost:8080/delayed/message?delay=10&value=BBBB'
 //
-// BBBB comes out after 10 s and AAAA after 20, whatever the order of the requests. The queue is where --url says.
+// BBBB comes out after 10 s and AAAA after 20, whatever the order of the requests. The queue is
+// where --url says.
 package main
 
 import (

@@ -36,7 +36,8 @@ func main() {
 	}
 }
 
-// run pushes three messages, the latest first, and handles them as they become due. The second fails once.
+// run pushes three messages, the latest first, and handles them as they become due. The second
+// fails once.
 func run(ctx context.Context, url string, out io.Writer) (err error) {
 	q, err := delayq.Open(ctx, url)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 //
 // Lengths are uvarints; each header is key length, key, value length, value.
 
-// ErrCorrupt says that bytes are not what was written here.
+// ErrCorrupt is returned for bytes that this package did not write.
 var ErrCorrupt = errors.New("corrupt record")
 
 // AppendContent appends headers and body to dst.
@@ -19,7 +19,7 @@ func AppendContent(dst []byte, headers map[string]string, body []byte) []byte {
 	return append(AppendHeaders(dst, headers), body...)
 }
 
-// AppendHeaders appends what lies before the body.
+// AppendHeaders appends the part before the body.
 func AppendHeaders(dst []byte, headers map[string]string) []byte {
 	dst = binary.AppendUvarint(dst, uint64(headersSize(headers)))
 	for k, v := range headers {

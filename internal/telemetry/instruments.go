@@ -35,7 +35,7 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 		consumed:    b.counter("messaging.client.consumed.messages", unitMessage, "Number of messages that were delivered to the application."),
 		redelivered: b.counter("delayq.redeliveries", unitMessage, "Messages handed out for the second time or a later one."),
 		dead:        b.counter("delayq.dead_letters", unitMessage, "Messages that became dead letters."),
-		failed:      b.counter("delayq.failures", "{failure}", "Failures of handlers, and of the store where no caller hears of them."),
+		failed:      b.counter("delayq.failures", "{failure}", "Failures of handlers, and of the store where no caller gets the error."),
 		handlers:    b.upDown("delayq.handlers.running", "{handler}", "Handlers that run."),
 		workers:     b.upDown("delayq.workers", "{worker}", "Workers of all Consume that run: how many handlers may run at once."),
 		duration: b.histogram("messaging.client.operation.duration",

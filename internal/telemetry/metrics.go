@@ -52,7 +52,7 @@ func newMetrics(from metric.Meter, identity []attribute.KeyValue) (*metrics, err
 	for op := range operationTypes {
 		m.operations[op] = newSeries(identity, operation(op))
 	}
-	for _, kind := range failureKinds {
+	for _, kind := range FailureKinds {
 		m.failures[kind] = newSeries(identity, []attribute.KeyValue{keyErrorType.String(kind)})
 	}
 	m.dead.Add(context.Background(), 0, m.plain.add...) // see AddWorkers
@@ -170,7 +170,7 @@ func (r *Recorder) AddWorkers(n int) (remove func()) {
 		return func() {}
 	}
 	ctx := context.Background()
-	for _, kind := range failureKinds {
+	for _, kind := range FailureKinds {
 		r.Failed(ctx, kind, 0)
 	}
 	add := func(n int) {

@@ -81,7 +81,8 @@ const (
 	FailedSettle    = "settle"          // the store did not take the outcome
 )
 
-var failureKinds = []string{
+// FailureKinds are all failures of a consumer. Each is counted from 0 on.
+var FailureKinds = []string{
 	FailedHandler, FailedPanic, FailedExit, FailedTimeout, FailedStopped, FailedLeaseLost,
 	FailedAbandoned, IgnoredTimeout, IgnoredStop, FailedReceive, FailedRenew, FailedSettle,
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// patience bounds every wait for a server: long, since it only matters when something is broken. A broker that moves the leaders of some hundred
-// queues has needed 20 s on a busy machine.
+// patience bounds every wait for a server: long, since it only matters when something is broken. A
+// broker that moves the leaders of some hundred queues has needed 20 s on a busy machine.
 const patience = 2 * time.Minute
 
 // await asks until the condition is met or cannot be met any more. The condition returns nil

@@ -33,7 +33,8 @@ type BeanstalkdServer struct {
 	port    int
 }
 
-// Beanstalkd starts a server that ends with the test. It keeps jobs in memory, and with a binlog in files, too.
+// Beanstalkd starts a server that ends with the test. It keeps jobs in memory, and with a binlog in
+// files, too.
 func Beanstalkd(tb testing.TB, binlog bool) *BeanstalkdServer {
 	tb.Helper()
 	binary, err := FindBeanstalkd()

@@ -11,7 +11,7 @@ import (
 	"io"
 )
 
-// tell sends a line and returns the first line of the answer.
+// tell sends a line and returns the first line of the reply.
 func tell(t *testing.T, addr, text string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)

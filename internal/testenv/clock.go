@@ -12,21 +12,23 @@ import (
 	"time"
 )
 
-// clockSource is the library that shifts a server's clock. It is in a folder of its own: a Go package has C only with cgo.
+// clockSource is the library that shifts a server's clock. It is in a folder of its own: a Go
+// package has C only with cgo.
 //
 //go:embed clocklib/clock.c
 var clockSource string
 
-// Clock is the wall clock of the Redis servers that are started on it (see OnClock): the machine's and a skew, which may be changed while
-// they run. To a server whose clock is wrong, those of all its clients are. Its methods are safe for concurrent use.
+// Clock is the wall clock of the Redis servers that are started on it (see OnClock): the machine's
+// and a skew, which may be changed while they run. To a server whose clock is wrong, those of all
+// its clients are. Its methods are safe for concurrent use.
 type Clock struct {
 	library string
 	file    *os.File
 	skew    atomic.Int64
 }
 
-// NewClock returns a clock that is skew ahead of the machine's, until tb ends. A C compiler makes the library that shifts it; the race
-// detector needs one as well.
+// NewClock returns a clock that is skew ahead of the machine's, until tb ends. A C compiler makes
+// the library that shifts it; the race detector needs one as well.
 func NewClock(tb testing.TB, skew time.Duration) *Clock {
 	tb.Helper()
 	c, err := makeClock(tb.TempDir())
@@ -63,7 +65,8 @@ func (c *Clock) set(skew time.Duration) error {
 	return nil
 }
 
-// Set makes the clock jump to skew ahead of the machine's; behind it where that is negative. Servers have it when Set returns.
+// Set makes the clock jump to skew ahead of the machine's; behind it where that is negative.
+// Servers have it when Set returns.
 func (c *Clock) Set(tb testing.TB, skew time.Duration) {
 	tb.Helper()
 	if err := c.set(skew); err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// TestClockJumps sets the clock of a server that runs, forward, back and by less than a second, and has it keep that over a restart.
+// TestClockJumps sets the clock of a server that runs, forward, back and by less than a second, and
+// has it keep that over a restart.
 func TestClockJumps(t *testing.T) {
 	clock := testenv.NewClock(t, time.Hour)
 	server := testenv.Redis(t, testenv.OnClock(clock))

@@ -6,8 +6,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Cluster is a test's handle on a Redis Cluster of three masters and their replicas. Its methods end the test when
-// they fail, so only the test's own goroutine may call them.
+// Cluster is a test's handle on a Redis Cluster of three masters and their replicas. Its methods
+// end the test when they fail, so only the test's own goroutine may call them.
 type Cluster struct {
 	tb      testing.TB
 	cluster *localCluster
@@ -52,7 +52,8 @@ func (c *Cluster) Client(tb testing.TB, tune ...func(*redis.ClusterOptions)) *re
 	return client
 }
 
-// AwaitOK returns when every node finds the Cluster whole and every replica follows its master, for example after the restart of one.
+// AwaitOK returns when every node finds the Cluster whole and every replica follows its master, for
+// example after the restart of one.
 func (c *Cluster) AwaitOK() {
 	c.tb.Helper()
 	if err := c.cluster.awaitOK(); err != nil {

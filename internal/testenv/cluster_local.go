@@ -114,7 +114,8 @@ func (c *localCluster) awaitOK() error {
 	return nil
 }
 
-// awaitCluster returns when the node finds every slot served, and follows its master where it has one.
+// awaitCluster returns when the node finds every slot served, and follows its master where it has
+// one.
 func (r *localRedis) awaitCluster() error {
 	client := redis.NewClient(&redis.Options{Addr: r.addr()})
 	defer func() { _ = client.Close() }()
@@ -134,7 +135,7 @@ func (r *localRedis) awaitCluster() error {
 	})
 }
 
-// follows says what keeps a replica from being as far as its master; a master has nothing to follow.
+// follows returns an error while a replica is behind its master; a master follows nothing.
 func follows(ctx context.Context, client *redis.Client) error {
 	info, err := client.Info(ctx, "replication").Result()
 	if err != nil || strings.Contains(info, "role:master\r\n") {

@@ -9,8 +9,9 @@
 //
 // A RabbitMQ broker comes from the same places: the URL in DELAYQ_RABBITMQ_URL, for example
 // amqp://guest:guest@localhost:5672/vhost, the script rabbitmq-server, which then has a node name,
-// an Erlang cookie and an epmd of its own (DELAYQ_RABBITMQ_SCRIPTS names another directory to find it in), or Docker. A start takes 4 s of processor time, so that
-// tests share one broker and take a vhost each, except those that kill it.
+// an Erlang cookie and an epmd of its own (DELAYQ_RABBITMQ_SCRIPTS names another directory to find
+// it in), or Docker. A start takes 4 s of processor time, so that tests share one broker and take a
+// vhost each, except those that kill it.
 //
 // With none of them a test is skipped and says how to get one. DELAYQ_REQUIRE=redis,rabbitmq makes
 // it fail instead, so that a run that must test everything cannot pass by skipping.

@@ -25,7 +25,8 @@ type containerSpec struct {
 	Ready string            // the line of the log that says that the server is ready
 }
 
-// container is a server in Docker. Another program runs it, so that this module does not require testcontainers.
+// container is a server in Docker. Another program runs it, so that this module does not require
+// testcontainers.
 type container struct {
 	program *Program
 	log     string
@@ -35,7 +36,8 @@ type container struct {
 	out *json.Decoder
 }
 
-// dockerRuns returns nil when containers can be started. It asks once: without Docker that takes a while.
+// dockerRuns returns nil when containers can be started. It asks once: without Docker that takes a
+// while.
 var dockerRuns = sync.OnceValue(func() error {
 	c, _, err := startContainer(containerSpec{})
 	if err != nil {
@@ -44,8 +46,8 @@ var dockerRuns = sync.OnceValue(func() error {
 	return c.stop()
 })
 
-// startContainer returns the container and the address of its port. Pulling the image and building the program take
-// as long as they take.
+// startContainer returns the container and the address of its port. Pulling the image and building
+// the program take as long as they take.
 func startContainer(spec containerSpec) (*container, string, error) {
 	dir, err := containerSource()
 	if err != nil {
@@ -71,7 +73,8 @@ func startContainer(spec containerSpec) (*container, string, error) {
 	return c, addr, nil
 }
 
-// containerSource returns the directory of the program, from any package or module of the repository.
+// containerSource returns the directory of the program, from any package or module of the
+// repository.
 func containerSource() (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

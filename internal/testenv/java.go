@@ -14,7 +14,8 @@ const javaRemedy = "install a JDK and Maven (on Debian: apt-get install default-
 // Java finds the program that runs Java. Its error is for Require.
 func Java() (string, error) { return findJava("java") }
 
-// Maven finds the program that builds Java programs; it needs a compiler, too. Its error is for Require.
+// Maven finds the program that builds Java programs; it needs a compiler, too. Its error is for
+// Require.
 func Maven() (string, error) {
 	if _, err := findJava("javac"); err != nil {
 		return "", err
@@ -47,7 +48,7 @@ type Program struct {
 	out     *os.File
 }
 
-// StartProgram starts a command, and appends what it writes to standard error to the file log.
+// StartProgram starts a command, and appends its standard error to the file log.
 func StartProgram(cmd *exec.Cmd, log string) (*Program, error) {
 	pipes, err := openPipes()
 	if err != nil {
@@ -75,34 +76,35 @@ func startWithLog(cmd *exec.Cmd, log string) (*process, error) {
 	return p, <-started
 }
 
-// Input is what the program reads.
+// Input is the program's standard input.
 func (p *Program) Input() io.Writer { return p.in }
 
-// Output is what the program writes. It ends when the program does.
+// Output is the program's standard output. It ends when the program does.
 func (p *Program) Output() io.Reader { return p.out }
 
 // Pid is the program's process id.
 func (p *Program) Pid() int { return p.process.pid }
 
-// Kill ends the program at once (SIGKILL) and returns when it is gone. One that has ended is left alone.
+// Kill ends the program at once (SIGKILL) and returns when it is gone. One that has ended is left
+// alone.
 func (p *Program) Kill() error { return p.process.kill() }
 
-// Pause makes the program stand still (SIGSTOP), and returns when it does.
+// Pause stops the program (SIGSTOP), and returns when it has stopped.
 func (p *Program) Pause() error { return p.process.pause() }
 
 // Resume lets a paused program go on (SIGCONT).
 func (p *Program) Resume() error { return p.process.resume() }
 
-// Log returns the end of what the program wrote to standard error.
+// Log returns the end of the program's standard error.
 func (p *Program) Log() string { return p.process.tail() }
 
-// Close kills the program and frees what it used, but for its log.
+// Close kills the program and frees its resources, except its log.
 func (p *Program) Close() error {
 	return errors.Join(p.process.kill(), p.in.Close(), p.out.Close())
 }
 
-// pipes connect a process to its parent. They are files, so that nobody has to copy and nothing
-// is cut off when the process ends.
+// pipes connect a process to its parent. They are files, so that no goroutine copies and nothing is
+// cut off when the process ends.
 type pipes struct{ theirIn, ourIn, ourOut, theirOut *os.File }
 
 func openPipes() (*pipes, error) {

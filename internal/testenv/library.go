@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// Under starts the server under a library (LD_PRELOAD), which is compiled of a file in C. It is a server of the test's own, as with Private.
+// Under starts the server under a library (LD_PRELOAD), which is compiled of a file in C. It is a
+// server of the test's own, as with Private.
 func Under(tb testing.TB, source string) Option {
 	tb.Helper()
 	library, err := compile(tb.TempDir(), source)

@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { Main(m) }
 
-// oneTry makes a client tell what happened instead of trying again.
+// oneTry makes a client return the first error instead of trying again.
 func oneTry(opt *redis.Options) {
 	opt.MaxRetries = -1
 	opt.ReadTimeout, opt.DialTimeout = 10*time.Second, 10*time.Second

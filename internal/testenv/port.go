@@ -25,7 +25,7 @@ func listen() (net.Listener, error) {
 	return nil, fmt.Errorf("looking for a free port between %d and %d: %w", firstPort, lastPort, err)
 }
 
-// freePort finds a port that nobody listens on. Somebody else may be faster to take it.
+// freePort finds an unused port. Another process may be faster to take it.
 func freePort() (int, error) {
 	l, err := listen()
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 
 const postgresKind = "postgres"
 
-// FindPostgres finds the directory of the programs of PostgreSQL, which only benchmarks need. Its error is for Require.
+// FindPostgres finds the directory of the programs of PostgreSQL, which only benchmarks need. Its
+// error is for Require.
 func FindPostgres() (bin string, err error) {
 	if err := checkRequire(os.Getenv(requireVar)); err != nil {
 		return "", err
@@ -32,15 +33,17 @@ func FindPostgres() (bin string, err error) {
 	return "", &absentError{postgresKind, "install PostgreSQL (on Debian: apt-get install postgresql)"}
 }
 
-// PostgresServer is a test's handle on a PostgreSQL of its own, with a superuser and a database of the name postgres.
+// PostgresServer is a test's handle on a PostgreSQL of its own, with a superuser and a database of
+// the name postgres.
 type PostgresServer struct {
 	process  *process
 	bin, dir string
 	port     int
-	asUser   []string // what goes before a command to run it as somebody else than root
+	asUser   []string // a prefix that runs a command as another user than root
 }
 
-// Postgres starts a server that ends with the test, with settings such as "synchronous_commit=off" besides its defaults.
+// Postgres starts a server that ends with the test, with settings such as "synchronous_commit=off"
+// besides its defaults.
 func Postgres(tb testing.TB, set ...string) *PostgresServer {
 	tb.Helper()
 	bin, err := FindPostgres()
@@ -105,7 +108,7 @@ func (s *PostgresServer) initialize() error {
 
 func (s *PostgresServer) data() string { return filepath.Join(s.dir, "data") }
 
-// start returns when the server answers.
+// start returns when the server accepts connections.
 func (s *PostgresServer) start(set []string) (err error) {
 	if s.port, err = freePort(); err != nil {
 		return err
@@ -117,14 +120,14 @@ func (s *PostgresServer) start(set []string) (err error) {
 	if s.process, err = startProcess(s.command("postgres", args...), filepath.Join(s.dir, "postgres.log")); err != nil {
 		return err
 	}
-	if err = await("PostgreSQL to answer", s.answers); err != nil {
+	if err = await("PostgreSQL to accept connections", s.isUp); err != nil {
 		return fmt.Errorf("%w\nThe end of its log:\n%s", errors.Join(err, s.process.kill()), s.process.tail())
 	}
 	return nil
 }
 
-// answers is the condition to await.
-func (s *PostgresServer) answers() (final bool, err error) {
+// isUp is the condition to await.
+func (s *PostgresServer) isUp() (final bool, err error) {
 	if s.process.ended() {
 		return true, errors.New("it has ended")
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// process is a server that was started here. It leads a process group, so that signals also
-// reach what it forks.
+// process is a server that was started here. It leads a process group, so that signals also reach
+// its children.
 type process struct {
 	cmd  *exec.Cmd
 	pid  int
@@ -21,7 +21,7 @@ type process struct {
 	done chan struct{} // closed when it has ended
 }
 
-// startProcess appends what the command writes to a log file.
+// startProcess appends the command's output to a log file.
 func startProcess(cmd *exec.Cmd, log string) (*process, error) {
 	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -100,12 +100,12 @@ func (p *process) stop() error {
 	}
 }
 
-// pause returns when the process stands still.
+// pause returns when the process has stopped.
 func (p *process) pause() error {
 	if err := p.signal(sigStop); err != nil {
 		return err
 	}
-	return await("the process to stand still", func() (bool, error) {
+	return await("the process to stop", func() (bool, error) {
 		if p.ended() {
 			return true, os.ErrProcessDone
 		}
@@ -115,7 +115,7 @@ func (p *process) pause() error {
 
 func (p *process) resume() error { return p.signal(sigCont) }
 
-// tail returns the end of what the process wrote.
+// tail returns the end of the process's output.
 func (p *process) tail() string {
 	const most = 2000
 	f, err := os.Open(p.log)

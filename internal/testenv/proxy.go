@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// FaultProxy passes TCP connections on to a server and does to them what networks do. Its methods
-// may be called at any time from any goroutine; Refuse only from the test's own.
+// FaultProxy passes TCP connections on to a server and injects network faults. Its methods may be
+// called at any time from any goroutine; Refuse only from the test's own.
 type FaultProxy struct {
 	tb             testing.TB
 	addr, upstream string
@@ -58,8 +58,8 @@ func (p *FaultProxy) Addr() string { return p.addr }
 // same cuts, counted in replies. It holds for connections made from now on; the first seed is 0.
 func (p *FaultProxy) Seed(seed uint64) { p.change(func(f *faults) { f.seed = seed }) }
 
-// CutReplies makes each reply vanish with a probability, and the connection with it: the server has
-// done what was asked, and the client does not know.
+// CutReplies drops each reply with a probability, and cuts its connection: the server has executed
+// the command, and the client does not know.
 func (p *FaultProxy) CutReplies(probability float64) {
 	p.change(func(f *faults) { f.cut = probability })
 }
@@ -67,8 +67,8 @@ func (p *FaultProxy) CutReplies(probability float64) {
 // Latency makes every reply arrive later. Those that follow do not wait for it longer than that.
 func (p *FaultProxy) Latency(d time.Duration) { p.change(func(f *faults) { f.latency = d }) }
 
-// Blackhole makes what is sent in either direction vanish, while connections stay open and new ones
-// are accepted. When it is over, those that lost something are cut.
+// Blackhole drops all bytes in either direction, while connections stay open and new ones are
+// accepted. When it is over, connections that lost bytes are cut.
 func (p *FaultProxy) Blackhole(on bool) {
 	p.change(func(f *faults) { f.hole = on })
 	if !on {
@@ -76,14 +76,14 @@ func (p *FaultProxy) Blackhole(on bool) {
 	}
 }
 
-// StallAfter passes on so many more replies, of all connections together, and then holds replies back until Resume. Requests
-// still reach the server, and new connections are accepted.
+// StallAfter passes on so many more replies, of all connections together, and then holds replies
+// back until Resume. Requests still reach the server, and new connections are accepted.
 func (p *FaultProxy) StallAfter(replies int) {
 	p.Resume()
 	p.change(func(f *faults) { f.stall = &stall{left: replies, over: make(chan struct{})} })
 }
 
-// Resume passes on what StallAfter has held back.
+// Resume passes on the bytes that StallAfter has held back.
 func (p *FaultProxy) Resume() {
 	p.change(func(f *faults) {
 		if f.stall != nil {

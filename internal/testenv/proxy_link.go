@@ -142,7 +142,7 @@ func (l *link) held() bool {
 	}
 }
 
-// holdsBack counts a reply, and returns what ends the stall if it has to wait for that.
+// holdsBack counts a reply, and returns a channel that ends the stall if the reply has to wait.
 func (p *FaultProxy) holdsBack() (over <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

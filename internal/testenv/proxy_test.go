@@ -142,7 +142,7 @@ func TestBlackhole(t *testing.T) {
 	p.Blackhole(false)
 	patient := through(t, p, oneTry)
 	if n, err := patient.Get(ctx, t.Name()).Int(); n != 0 || err != nil {
-		t.Errorf("what the hole swallowed came out again: %d, %v", n, err)
+		t.Errorf("dropped bytes came out again: %d, %v", n, err)
 	}
 	_, err := kept.Write([]byte("PING\r\n"))
 	must(t, err)

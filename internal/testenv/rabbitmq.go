@@ -6,11 +6,11 @@ import (
 )
 
 // RabbitServer is a test's handle on a RabbitMQ broker. Its methods end the test when they fail, so
-// only the test's own goroutine may call them. They block until what they do is done.
+// only the test's own goroutine may call them. They block until their effect is complete.
 type RabbitServer struct {
 	tb      testing.TB
 	url     string
-	control rabbitControl // nil when nobody here may tell the broker what to do
+	control rabbitControl // nil when the broker cannot be controlled from here
 	local   *localRabbit  // nil when the test must leave the broker alone
 }
 
@@ -34,7 +34,7 @@ func logIfFailed(tb testing.TB, r *localRabbit) {
 	}
 }
 
-// URL is where the broker is, for amqp.Dial: its first vhost, and a user who may do everything.
+// URL is the broker's address for amqp.Dial: its first vhost, and a user with all rights.
 func (s *RabbitServer) URL() string { return s.url }
 
 // Addr is the broker's host and port.
@@ -81,7 +81,7 @@ func (s *RabbitServer) Kill() {
 	s.do("kill", func() error { return s.local.process.kill() })
 }
 
-// Pause makes the broker stand still (SIGSTOP): connections stay open and nothing is answered.
+// Pause stops the broker (SIGSTOP): connections stay open and get no replies.
 func (s *RabbitServer) Pause() {
 	s.tb.Helper()
 	s.do("pause", func() error { return s.local.process.pause() })
@@ -100,9 +100,9 @@ func (s *RabbitServer) Restart() {
 	s.do("restart", func() error { return s.local.restart() })
 }
 
-// Sync makes the quorum queues that were declared just now survive a Kill. RabbitMQ 3.10 writes down
-// which ones it has up to 3 s after their declaration; killed before, it loses them with all messages
-// that it has confirmed, and they never have a leader again.
+// Sync makes the quorum queues that were declared just now survive a Kill. RabbitMQ 3.10 writes
+// down which ones it has up to 3 s after their declaration; killed before, it loses them with all
+// messages that it has confirmed, and they never have a leader again.
 func (s *RabbitServer) Sync() {
 	s.tb.Helper()
 	s.do("sync", func() error { return s.local.sync() })

@@ -15,9 +15,9 @@ type RabbitNodes struct {
 	cluster *localRabbits
 }
 
-// RabbitCluster returns a cluster of n brokers that no other test uses, and that ends with the test.
-// It is always made of processes started here, whatever DELAYQ_RABBITMQ_URL says. The options hold
-// for every node. Users, vhosts and queues made at one node are known at all.
+// RabbitCluster returns a cluster of n brokers that no other test uses, and that ends with the
+// test. It is always made of processes started here, whatever DELAYQ_RABBITMQ_URL says. The options
+// hold for every node. Users, vhosts and queues made at one node are known at all.
 func RabbitCluster(tb testing.TB, n int, opts ...RabbitOption) *RabbitNodes {
 	tb.Helper()
 	cluster, err := launchRabbits(n, settleRabbit(opts))
@@ -41,7 +41,7 @@ func (c *RabbitNodes) Nodes() []*RabbitServer {
 	return nodes
 }
 
-// URLs are those of the nodes.
+// URLs are the nodes' URLs.
 func (c *RabbitNodes) URLs() []string {
 	urls := make([]string, len(c.cluster.nodes))
 	for i, node := range c.cluster.nodes {
@@ -66,7 +66,7 @@ func (c *RabbitNodes) AwaitOK() {
 	}
 }
 
-// runningNodes asks for what has two names: the one before RabbitMQ 3.11, and the one since.
+// runningNodes reads a field that has two names: the one before RabbitMQ 3.11, and the one since.
 const runningNodes = `case erlang:function_exported(rabbit_nodes, list_running, 0) of
 	true -> rabbit_nodes:list_running();
 	false -> rabbit_nodes:all_running()
@@ -116,8 +116,9 @@ func (c *localRabbits) launch(n int, set rabbitSettings) error {
 	return c.awaitOK()
 }
 
-// join makes a new broker a member of another's cluster. Peer discovery is no substitute: in RabbitMQ 3.10 nodes that start at once wait for
-// one another, and in 4.0 a node that starts alone does.
+// join makes a new broker a member of another's cluster. Peer discovery is no substitute: in
+// RabbitMQ 3.10 nodes that start at once wait for one another, and in 4.0 a node that starts alone
+// does.
 func (r *localRabbit) join(other *localRabbit) error {
 	for _, args := range [][]string{{"stop_app"}, {"join_cluster", other.node}, {"start_app"}} {
 		if _, err := r.ctl(args...); err != nil {

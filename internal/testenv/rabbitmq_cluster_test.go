@@ -35,8 +35,8 @@ func TestRabbitCluster(t *testing.T) {
 	mustHold(t, c.URLs()[2], "without the first", "without the second")
 }
 
-// publishOnce repeats what the queue refuses while it has no leader. Each try has a channel of its
-// own: one that begins without a leader is refused forever.
+// publishOnce repeats messages that the queue rejects while it has no leader. Each try has a
+// channel of its own: one that begins without a leader is rejected forever.
 func publishOnce(t *testing.T, url, body string) {
 	t.Helper()
 	conn := dialRabbit(t, url)
@@ -66,8 +66,8 @@ func tryPublish(ch *amqp.Channel, body string) error {
 	return err
 }
 
-// mustHold looks for the messages that were confirmed. There may be others: one that was refused may
-// have been taken.
+// mustHold checks that the confirmed messages are there. There may be others: a message may have
+// been stored although it was rejected.
 func mustHold(t *testing.T, url string, bodies ...string) {
 	t.Helper()
 	ch := openChannel(t, dialRabbit(t, url))

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// rabbitControl tells a broker what to do.
+// rabbitControl controls a broker.
 type rabbitControl interface {
-	// ctl runs rabbitmqctl and returns what it says.
+	// ctl runs rabbitmqctl and returns its output.
 	ctl(args ...string) (string, error)
 	// eval returns the value of an Erlang expression, which ends with a full stop.
 	eval(expr string) (string, error)
@@ -40,7 +40,8 @@ func (r *localRabbit) whenReached(command func() (string, error)) (out string, e
 	return out, err
 }
 
-// evals numbers the nodes that erl_call poses as: it calls itself c17 otherwise, and a broker has one node of a name at a time.
+// evals numbers the nodes that erl_call poses as: it calls itself c17 otherwise, and a broker has
+// one node of a name at a time.
 var evals atomic.Uint64
 
 // eval needs 20 ms where rabbitmqctl needs half a second, if this Erlang has its C interface.
@@ -63,7 +64,7 @@ func (r *localRabbit) eval(expr string) (string, error) {
 	return strings.TrimSuffix(value, "}"), nil
 }
 
-// run runs a tool that knows the broker by the environment.
+// run runs a tool that finds the broker by the environment.
 func (r *localRabbit) run(in, tool string, args ...string) (string, error) {
 	if r.process.ended() {
 		return "", fmt.Errorf("running %s: the broker is not running", filepath.Base(tool))
@@ -79,7 +80,7 @@ func (r *localRabbit) run(in, tool string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// sync writes what the broker's disk tables hold back.
+// sync writes the buffers of the broker's disk tables.
 func (r *localRabbit) sync() error {
 	return evalOK(r, "lists:foreach(fun dets:sync/1, dets:all()).")
 }

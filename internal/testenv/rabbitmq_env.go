@@ -33,7 +33,8 @@ func (r *localRabbit) env() []string {
 	)
 }
 
-// noSpinning has idle schedulers of a broker leave the processors, which it shares with the tests and other brokers, to them at once.
+// noSpinning has idle schedulers of a broker leave the processors, which it shares with the tests
+// and other brokers, to them at once.
 const noSpinning = "+sbwt none +sbwtdcpu none +sbwtdio none"
 
 func ofAnotherBroker(variable string) bool {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// epmd tells Erlang nodes where they find one another. Erlang would start one that nobody ends; this
-// one is a process like any other, and the machine's own is left alone.
+// epmd tells Erlang nodes where they find one another. Erlang would start one that is never ended;
+// this one is a process like any other, and the machine's own is not used.
 type epmd struct {
 	dir     string
 	port    int
@@ -44,14 +44,14 @@ func (e *epmd) run(log string) (err error) {
 	if e.process, err = startProcess(cmd, log); err != nil {
 		return err
 	}
-	if err := await("epmd to answer", e.answers); err != nil {
+	if err := await("epmd to reply", e.isUp); err != nil {
 		return errors.Join(err, e.process.kill())
 	}
 	return nil
 }
 
-// answers is the condition to await.
-func (e *epmd) answers() (final bool, err error) {
+// isUp is the condition to await.
+func (e *epmd) isUp() (final bool, err error) {
 	err = askEpmd(e.port)
 	if e.process.ended() {
 		return true, fmt.Errorf("%w: epmd has ended: %s", errPortTaken, e.process.tail())
@@ -59,7 +59,7 @@ func (e *epmd) answers() (final bool, err error) {
 	return false, err
 }
 
-// askEpmd asks for the names of the nodes. The answer begins with the port.
+// askEpmd asks for the names of the nodes. The reply begins with the port.
 func askEpmd(port int) error {
 	conn, err := net.DialTimeout("tcp", address(port), time.Second)
 	if err != nil {
@@ -79,7 +79,7 @@ func askEpmd(port int) error {
 
 func (e *epmd) remove() error { return errors.Join(e.process.kill(), os.RemoveAll(e.dir)) }
 
-// retryPorts tries again while somebody else is faster to take a port.
+// retryPorts tries again while other processes are faster to take a port.
 func retryPorts(start func() error) (err error) {
 	for range 10 {
 		if err = start(); !errors.Is(err, errPortTaken) {

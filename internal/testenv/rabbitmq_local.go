@@ -16,7 +16,7 @@ import (
 
 const rabbitUserName = "delayq"
 
-// localRabbit is a broker in a directory of its own, and what it takes to start it again.
+// localRabbit is a broker in a directory of its own, with the settings to start it again.
 type localRabbit struct {
 	dir, node  string
 	secrets    rabbitSecrets
@@ -26,8 +26,8 @@ type localRabbit struct {
 	process    *process
 }
 
-// rabbitSecrets keep a broker and its tools to themselves: who knows the password talks to the
-// broker that was meant, and who knows the cookie is a member of the cluster.
+// rabbitSecrets keep a broker and its tools to themselves. The password distinguishes this broker
+// from others, and the cookie admits nodes to the cluster.
 type rabbitSecrets struct{ password, cookie string }
 
 func newRabbitSecrets() rabbitSecrets { return rabbitSecrets{rand.Text(), rand.Text()} }
@@ -118,8 +118,8 @@ func (r *localRabbit) awaitReady() error {
 	return fmt.Errorf("starting rabbitmq-server on port %d: %w\nFrom its log:\n%s", r.port, err, log)
 }
 
-// complaint returns what the broker logged from its first error on: what makes it end is followed
-// by pages of consequences.
+// complaint returns the broker's log from its first error on: pages of consequences follow the
+// cause.
 func (r *localRabbit) complaint() string {
 	const most = 4000
 	log, err := os.ReadFile(r.process.log)
@@ -137,15 +137,15 @@ func (r *localRabbit) complaint() string {
 // processor, and more of them on a busy machine.
 func (r *localRabbit) awaitAnswer() (err error) {
 	for range 6 {
-		if err = await("rabbitmq-server to answer", r.answers); err == nil || r.process.ended() {
+		if err = await("rabbitmq-server to reply", r.isUp); err == nil || r.process.ended() {
 			return err
 		}
 	}
 	return err
 }
 
-// answers is the condition to await. Only our broker knows the password.
-func (r *localRabbit) answers() (final bool, err error) {
+// isUp is the condition to await. Only our broker knows the password.
+func (r *localRabbit) isUp() (final bool, err error) {
 	if r.process.ended() {
 		return true, errors.New("it has ended")
 	}

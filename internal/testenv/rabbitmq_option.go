@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// RabbitOption says what a test needs of its RabbitMQ broker. A broker from a URL has none of it,
-// so a test with options gets one that was started for it.
+// RabbitOption is a test's demand on its RabbitMQ broker. A broker from a URL meets none, so a test
+// with options gets a broker of its own.
 type RabbitOption func(*rabbitSettings)
 
 type rabbitSettings struct {
@@ -25,8 +25,8 @@ func RabbitConfig(key, value string) RabbitOption {
 	return func(s *rabbitSettings) { s.add(key, value) }
 }
 
-// RabbitAdvanced sets what rabbitmq.conf has no key for: a parameter of the broker's application
-// rabbit, in its advanced.config. The value is an Erlang term.
+// RabbitAdvanced sets a parameter that rabbitmq.conf has no key for, in the advanced.config of the
+// broker's application rabbit. The value is an Erlang term.
 func RabbitAdvanced(parameter, value string) RabbitOption {
 	return func(s *rabbitSettings) {
 		s.advanced = append(s.advanced, directive{parameter, []string{value}})
@@ -62,8 +62,8 @@ func (s *rabbitSettings) text() string {
 	return b.String()
 }
 
-// oneSystemCall has the log of quorum queues written and brought to the disk in one system call instead of two,
-// each of which takes a thread of its own: messages come a third less late.
+// oneSystemCall has the log of quorum queues written and brought to the disk in one system call
+// instead of two, each of which takes a thread of its own: messages come a third less late.
 const oneSystemCall = "{ra, [{wal_write_strategy, o_sync}]}"
 
 // advancedText is the advanced configuration as a file.

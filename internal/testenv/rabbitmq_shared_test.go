@@ -78,7 +78,7 @@ func TestRabbitUser(t *testing.T) {
 	_, err := openChannel(t, conn).QueueDeclare("own-queue", true, false, false, false, nil)
 	must(t, err)
 	if _, err := openChannel(t, conn).QueueDeclare("queue", true, false, false, false, nil); !isAMQP(err, amqp.AccessRefused) {
-		t.Errorf("declaring what it may not gives %v", err)
+		t.Errorf("declaring a queue without the right gives %v", err)
 	}
 	if err := greet(s.UserURL("guest of "+vhost, "wrong", vhost), patience); !isAMQP(err, amqp.AccessRefused) {
 		t.Errorf("another password gives %v", err)
@@ -111,7 +111,7 @@ func TestProxyCutsRabbitConnections(t *testing.T) {
 		select {
 		case err := <-end:
 			if err == nil {
-				t.Error("a cut looks like an end in good order")
+				t.Error("a cut looks like a proper end")
 			}
 		case <-time.After(patience):
 			t.Fatal("the connection stays open")

@@ -17,7 +17,7 @@ const (
 	rabbitScriptsVar = "DELAYQ_RABBITMQ_SCRIPTS"
 )
 
-// runningRabbit is a broker that somebody has started.
+// runningRabbit is a broker that runs already.
 type runningRabbit struct {
 	url     string
 	control rabbitControl // nil when it takes no orders
@@ -50,7 +50,8 @@ func noRabbit(private bool) error {
 		rabbitURLVar + "=amqp://guest:guest@localhost:5672/vhost, or start Docker"}
 }
 
-// useRabbit checks that the broker that the URL names answers: whoever sets it wants it used.
+// useRabbit checks that the broker that the URL names can be reached. A URL that is set must be
+// usable.
 func useRabbit(url string) (*runningRabbit, error) {
 	if _, err := amqp.ParseURI(url); err != nil {
 		return nil, fmt.Errorf("parsing %s: %w", rabbitURLVar, err)

@@ -196,7 +196,7 @@ func pauses(t *testing.T, s *RabbitServer) {
 	must(t, greet(s.URL(), patience))
 }
 
-// survives ends the broker badly, then well, and looks for what it was given.
+// survives kills the broker, then stops it, and checks its messages.
 func survives(t *testing.T, s *RabbitServer) {
 	t.Helper()
 	url := s.URL()
@@ -216,7 +216,7 @@ func survives(t *testing.T, s *RabbitServer) {
 	}
 	s.Kill()
 	if err := greet(url, patience); err == nil {
-		t.Error("a killed broker answers")
+		t.Error("a killed broker replies")
 	}
 	r := record(t, func(tb testing.TB) { (&RabbitServer{tb: tb, control: s.local}).Ctl("status") })
 	if !strings.Contains(r.failed, "the broker is not running") {

@@ -19,9 +19,9 @@ type RabbitPermissions struct {
 
 var vhosts atomic.Int64
 
-// Vhost makes an empty vhost for tb, which is deleted when tb ends, with all connections to it;
-// VhostURL leads there. Nobody can make one on the broker of DELAYQ_RABBITMQ_URL: there it is the
-// vhost of that URL, and tests must keep to names of their own.
+// Vhost makes an empty vhost for tb, which is deleted when tb ends, with all connections to it.
+// VhostURL is its URL. The broker of DELAYQ_RABBITMQ_URL gets no new vhosts: there it is the vhost
+// of that URL, and tests must use names of their own.
 func (s *RabbitServer) Vhost(tb testing.TB) string {
 	tb.Helper()
 	if s.control == nil {
@@ -47,7 +47,8 @@ func (s *RabbitServer) DeleteVhost(name string) {
 	s.told("delete a vhost", func(c rabbitControl) error { return deleteVhost(c, name) })
 }
 
-// AddUser makes a user, or changes an existing one, with permissions in one vhost; UserURL leads there.
+// AddUser makes a user, or changes an existing one, with permissions in one vhost; UserURL leads
+// there.
 func (s *RabbitServer) AddUser(name, password, vhost string, may RabbitPermissions) {
 	s.tb.Helper()
 	d := definitions{
@@ -63,7 +64,7 @@ func (s *RabbitServer) CloseConnections(vhost string) {
 	s.Ctl("close_all_connections", "-p", vhost, "closed by the test")
 }
 
-// Ctl runs rabbitmqctl for this broker, about half a second, and returns what it says.
+// Ctl runs rabbitmqctl for this broker, about half a second, and returns its output.
 func (s *RabbitServer) Ctl(args ...string) (out string) {
 	s.tb.Helper()
 	s.told("control", func(c rabbitControl) (err error) {
@@ -88,7 +89,7 @@ func mustControl(tb testing.TB, what string, err error) {
 	}
 }
 
-// definitions are a broker's own format of what it holds.
+// definitions are a broker's own export format.
 type definitions struct {
 	Vhosts      []rabbitVhost      `json:"vhosts,omitempty"`
 	Users       []rabbitUser       `json:"users,omitempty"`

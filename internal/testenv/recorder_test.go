@@ -12,7 +12,7 @@ type recorder struct {
 	skipped, failed string
 }
 
-// record runs f as a test of its own would. What f registers for cleanup runs when t ends.
+// record runs f as a test of its own would. f's cleanups run when t ends.
 func record(t *testing.T, f func(testing.TB)) *recorder {
 	t.Helper()
 	r := &recorder{TB: t}

@@ -70,7 +70,7 @@ func (s *RedisServer) Kill() {
 	s.do("kill", func() error { return s.local.process.kill() })
 }
 
-// Pause makes the server stand still (SIGSTOP): connections stay open and nothing is answered.
+// Pause stops the server (SIGSTOP): connections stay open and get no replies.
 func (s *RedisServer) Pause() {
 	s.tb.Helper()
 	s.do("pause", func() error { return s.local.process.pause() })
@@ -83,7 +83,7 @@ func (s *RedisServer) Resume() {
 }
 
 // Restart starts the server again on its port, with the data that it has kept (see AOF), and
-// returns when it answers. A server that still runs is shut down first.
+// returns when it accepts commands. A server that still runs is shut down first.
 func (s *RedisServer) Restart() {
 	s.tb.Helper()
 	s.do("restart", func() error { return s.local.restart() })

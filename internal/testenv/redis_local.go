@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// localRedis is a redis-server in a directory of its own, and what it takes to start it again.
+// localRedis is a redis-server in a directory of its own, with the settings to start it again.
 type localRedis struct {
 	binary, dir string
 	set         settings
@@ -22,7 +22,7 @@ type localRedis struct {
 	process     *process
 }
 
-var errPortTaken = errors.New("somebody else took the port")
+var errPortTaken = errors.New("another process took the port")
 
 func launchRedis(binary string, set settings) (*runningRedis, error) {
 	r, err := launchLocal(binary, set)
@@ -60,7 +60,7 @@ func (r *localRedis) takePorts() (err error) {
 	return err
 }
 
-// start returns when the server answers.
+// start returns when the server accepts commands.
 func (r *localRedis) start() error {
 	file := filepath.Join(r.dir, "redis.conf")
 	if err := os.WriteFile(file, []byte(r.config()), 0o600); err != nil {
@@ -73,7 +73,7 @@ func (r *localRedis) start() error {
 		return err
 	}
 	r.process = p
-	err = await("redis-server to answer", r.answers)
+	err = await("redis-server to reply", r.isUp)
 	if err == nil {
 		return nil
 	}
@@ -98,14 +98,14 @@ func (r *localRedis) config() string {
 	return own.text() + r.set.text()
 }
 
-// answers is the condition to await: the server that answers on the port must be ours.
-func (r *localRedis) answers() (final bool, err error) {
+// isUp is the condition to await: the server on the port must be ours.
+func (r *localRedis) isUp() (final bool, err error) {
 	if r.process.ended() {
 		return true, errors.New("it has ended")
 	}
 	pid, err := ping(r.addr())
 	if err == nil && pid != r.process.pid {
-		err = fmt.Errorf("process %d answers instead of %d", pid, r.process.pid)
+		err = fmt.Errorf("process %d replies instead of %d", pid, r.process.pid)
 	}
 	return false, err
 }

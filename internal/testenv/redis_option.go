@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Option says what a test needs of its Redis server. A server from a URL has none of it, so a
-// test with options gets one that was started for it.
+// Option is a test's demand on its Redis server. A server from a URL meets none, so a test with
+// options gets a server of its own.
 type Option func(*settings)
 
 type settings struct {
@@ -34,7 +34,7 @@ func AOF() Option {
 // Replicas gives each master of a RedisCluster so many replicas. A single server has none.
 func Replicas(n int) Option { return func(s *settings) { s.replicas = n } }
 
-// MaxMemory limits the server's memory, for example to "64mb". The policy says what happens at
+// MaxMemory limits the server's memory, for example to "64mb". The policy decides what happens at
 // the limit: noeviction, allkeys-lru and so on.
 func MaxMemory(limit, policy string) Option {
 	return func(s *settings) { s.add("maxmemory", limit); s.add("maxmemory-policy", policy) }

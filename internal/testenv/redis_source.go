@@ -22,7 +22,8 @@ const (
 	redisFromDocker
 )
 
-// chooseRedis applies the order that the package promises. Docker is asked last, since asking takes time.
+// chooseRedis applies the order that the package promises. Docker is asked last, since asking takes
+// time.
 func chooseRedis(url, binary string, docker func() error, private, options bool) redisSource {
 	switch {
 	case url != "" && !private && !options:
@@ -35,7 +36,7 @@ func chooseRedis(url, binary string, docker func() error, private, options bool)
 	return redisNowhere
 }
 
-// runningRedis is a server that somebody has started.
+// runningRedis is a server that runs already.
 type runningRedis struct {
 	url   string
 	local *localRedis // nil when it is no process of ours
@@ -68,7 +69,8 @@ func noRedis(private bool) error {
 		redisURLVar + "=redis://localhost:6379/15, or start Docker"}
 }
 
-// useRedis checks that the server that the URL names answers: whoever sets it wants it used.
+// useRedis checks that the server that the URL names can be reached. A URL that is set must be
+// usable.
 func useRedis(url string) (*runningRedis, error) {
 	opt, err := redis.ParseURL(url)
 	if err != nil {
@@ -84,7 +86,8 @@ func useRedis(url string) (*runningRedis, error) {
 	return &runningRedis{url: url, stop: func() error { return nil }}, nil
 }
 
-// findServer looks beyond the PATH, for servers are often installed where only root looks.
+// findServer also searches outside the PATH, since servers are often installed in root's
+// directories.
 func findServer(name string) string {
 	if path, err := exec.LookPath(name); err == nil {
 		return path

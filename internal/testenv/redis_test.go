@@ -77,7 +77,7 @@ func TestKillAndRestartKeepsData(t *testing.T) {
 	s.Kill()
 	s.Kill() // that it is dead already does no harm
 	if err := client.Ping(ctx).Err(); err == nil {
-		t.Fatal("a killed server answers")
+		t.Fatal("a killed server replies")
 	}
 	s.Restart()
 	if s.Addr() != addr {
@@ -172,7 +172,7 @@ func TestPortTaken(t *testing.T) {
 func TestAnotherServerIsNotOurs(t *testing.T) {
 	s, other := Redis(t, Private()), Redis(t, Private())
 	mixed := &localRedis{port: other.local.port, process: s.local.process}
-	if final, err := mixed.answers(); final || err == nil || !strings.Contains(err.Error(), "answers instead of") {
+	if final, err := mixed.isUp(); final || err == nil || !strings.Contains(err.Error(), "replies instead of") {
 		t.Errorf("another server on the port gives %v", err)
 	}
 }

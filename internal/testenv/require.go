@@ -19,8 +19,7 @@ type absentError struct{ kind, remedy string }
 
 func (e *absentError) Error() string { return "no " + e.kind + " here: " + e.remedy }
 
-// checkRequire refuses words that are not known: a misspelt one would require nothing, and
-// nobody would notice.
+// checkRequire rejects unknown words: a misspelt one would silently require nothing.
 func checkRequire(list string) error {
 	for _, word := range words(list) {
 		if !slices.Contains(kinds, word) {
@@ -40,8 +39,8 @@ func words(list string) []string {
 	return found
 }
 
-// skips decides about a test that did not get what it needs: it is skipped if the machine has none
-// and none is required. Else it fails.
+// skips decides about a test whose server or program is missing. It is skipped if the machine has
+// none and none is required. Otherwise it fails.
 func skips(list string, err error) bool {
 	var missing *absentError
 	return errors.As(err, &missing) && !slices.Contains(words(list), missing.kind)
@@ -54,7 +53,7 @@ func Require(tb testing.TB, err error) {
 	mustStart(tb, err)
 }
 
-// mustStart ends the test that did not get what it needs.
+// mustStart ends the test whose server or program did not start.
 func mustStart(tb testing.TB, err error) {
 	tb.Helper()
 	list := os.Getenv(requireVar)

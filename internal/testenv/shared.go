@@ -65,7 +65,7 @@ type shared[T any] struct {
 func (s *shared[T]) get(tb testing.TB) T {
 	tb.Helper()
 	if !mainRuns.Load() {
-		tb.Fatalf("a shared server needs func TestMain(m *testing.M) { testenv.Main(m) } in the package: who else would stop it?")
+		tb.Fatalf("a shared server needs func TestMain(m *testing.M) { testenv.Main(m) } in the package, which stops it")
 	}
 	s.once.Do(func() { s.value, s.stop, s.err = s.start() })
 	mustStart(tb, s.err)
@@ -79,7 +79,7 @@ func (s *shared[T]) end() error {
 	return s.stop()
 }
 
-// tests are the tests of a package, seen as goleak wants them: servers must end before it looks.
+// tests is the testing.M that goleak gets: servers must end before it checks.
 type tests struct{ m *testing.M }
 
 func (t tests) Run() int {

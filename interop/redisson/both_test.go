@@ -31,7 +31,7 @@ func codecOf(codec Codec, version string) redisson.Codec {
 	return codecs[codec]
 }
 
-// both is one queue that Java and Go have in hand.
+// both is one queue that Java and Go use.
 type both struct {
 	fixture
 	java *Queue
@@ -44,7 +44,7 @@ func (f fixture) both(codec Codec, opts ...redisson.Option) both {
 	return both{f, q, f.backend(codec, opts...)}
 }
 
-// backend returns one that writes what the fixture's release reads.
+// backend returns a backend that writes the layout of the fixture's release.
 func (f fixture) backend(codec Codec, opts ...redisson.Option) *redisson.Backend {
 	f.Helper()
 	version := f.jvm.Version()
@@ -56,7 +56,7 @@ func (f fixture) backend(codec Codec, opts ...redisson.Option) *redisson.Backend
 
 var silent = slog.New(slog.DiscardHandler)
 
-// open returns a handle, which tends the queue until it is closed.
+// open returns a handle, which maintains the queue until it is closed.
 func (b both) open(ctx context.Context) backend.Queue {
 	b.Helper()
 	q := got(b.ours.Open(ctx, b.java.Name(), backend.Options{Logger: silent}))(b.T)
@@ -72,7 +72,8 @@ func (b both) workers(ctx context.Context, opts ...delayq.Option) delayq.Queue {
 	return q
 }
 
-// push pushes messages with a handle that is closed again, so that nobody tends the queue, and returns their ids.
+// push pushes messages with a handle that is closed again, so that no handle maintains the queue,
+// and returns their ids.
 func (b both) push(ctx context.Context, ms ...backend.Message) []string {
 	b.Helper()
 	q := b.open(ctx)
@@ -92,7 +93,7 @@ func (f fixture) keysOfAll(ctx context.Context, name string) []string {
 	return slices.DeleteFunc(all, func(k string) bool { return k != name && !strings.HasSuffix(k, ":{"+name+"}") })
 }
 
-// empty waits until nothing is left of the queue. Somebody of this side has to tend it.
+// empty waits until the queue is empty. A handle of Go's must maintain it.
 func (b both) empty(ctx context.Context) {
 	b.Helper()
 	eventually(ctx, b.T, "an empty queue", func() bool { return len(b.keysOfAll(ctx, b.java.Name())) == 0 })

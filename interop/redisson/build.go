@@ -47,7 +47,7 @@ func built(version string) (string, error) {
 }
 
 // buildLocked keeps other processes from building any release meanwhile: Maven's own repository
-// does not stand two at a time.
+// cannot be used by two processes at a time.
 func buildLocked(version string) (_ string, err error) {
 	root, err := sourceRoot()
 	if err != nil {

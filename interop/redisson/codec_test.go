@@ -53,7 +53,8 @@ func (f fixture) comesBack(ctx context.Context, q *Queue, codec Codec, value any
 	}
 }
 
-// TestLoneSurrogate shows that what the StringCodec loses is not lost on the way to Java.
+// TestLoneSurrogate shows that characters that the StringCodec loses are not lost on the way to
+// Java.
 func TestLoneSurrogate(t *testing.T) {
 	eachVersion(t, func(ctx context.Context, f fixture) {
 		q := f.queue(WithCodec(String))

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Received is what a thread of a [Consumer] got: a value, or an exception such as that of a codec,
-// by which the value is lost.
+// Received is a value that a thread of a [Consumer] took, or an exception such as a codec's, by
+// which the value is lost.
 type Received struct {
 	Value any
 	Err   error
@@ -27,7 +27,8 @@ type Consumer struct {
 	news  chan struct{} // closed and replaced when something changes
 }
 
-// Consume starts threads that take values off the destination until Stop, or until the process ends.
+// Consume starts threads that take values off the destination until Stop, or until the process
+// ends.
 func (q *Queue) Consume(ctx context.Context, threads int) (*Consumer, error) {
 	l := q.jvm.process.link
 	id, reply := l.expect()
@@ -54,8 +55,8 @@ func (l *link) drop(c *Consumer) {
 	delete(l.consumers, c.id)
 }
 
-// Next returns what was received and not returned yet, and waits for it if need be. Its error is
-// that of the context, or ErrEnded when the consumer was stopped or the process has ended.
+// Next returns values in the order of their arrival, and waits for the next one if need be. It
+// returns ctx's error, or ErrEnded when the consumer was stopped or the process has ended.
 func (c *Consumer) Next(ctx context.Context) (Received, error) {
 	for {
 		r, news, ok := c.pop()
@@ -73,7 +74,8 @@ func (c *Consumer) Next(ctx context.Context) (Received, error) {
 	}
 }
 
-// pop returns what comes next. Without it, news tells when to look again, and is nil at the end.
+// pop returns the next value. Without one, news is closed when there may be one, and is nil at the
+// end.
 func (c *Consumer) pop() (_ Received, news <-chan struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,8 +103,8 @@ func (c *Consumer) count() int {
 	return len(c.all)
 }
 
-// Stop returns when the threads have ended, which takes up to a second. What they have taken has
-// been received then.
+// Stop returns when the threads have ended, which takes up to a second. The values that they took
+// are then received.
 func (c *Consumer) Stop(ctx context.Context) error {
 	if _, err := c.process.ask(ctx, "stop", c.id); err != nil {
 		return err

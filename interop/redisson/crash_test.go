@@ -15,11 +15,13 @@ import (
 // slack is for a busy machine; a wake-up that was lost would cost a second.
 const slack = 4 * time.Second
 
-// grace is how long after a lease's end Java may take the message, when none of this side's processes gives it back.
+// grace is how long after a lease's end Java may take the message, when none of this side's
+// processes gives it back.
 const grace = 2 * time.Second
 
-// TestGoWorkerKilled kills a process of Go's that holds messages. Java gets each once, after the lease: from another process
-// of Go's, which has no worker, or where there is none from its own RDelayedQueue.
+// TestGoWorkerKilled kills a process of Go's that holds messages. Java gets each once, after the
+// lease: from another process of Go's, which has no worker, or where there is none from its own
+// RDelayedQueue.
 func TestGoWorkerKilled(t *testing.T) {
 	for name, survive := range map[string]func(context.Context, both){
 		"anotherTends": func(ctx context.Context, b both) { b.open(ctx) },
@@ -77,8 +79,8 @@ func numbered(prefix string, n int) (all []string) {
 	return all
 }
 
-// TestJVMKilledInMidTransfer kills a JVM that moves thousands of due messages and takes none: each is in the sorted set
-// and the index, or in the destination, and reaches Go once.
+// TestJVMKilledInMidTransfer kills a JVM that moves thousands of due messages and takes none: each
+// is in the sorted set and the index, or in the destination, and reaches Go once.
 func TestJVMKilledInMidTransfer(t *testing.T) {
 	eachVersion(t, func(ctx context.Context, f fixture) {
 		for range unlessShort(3, 1) {
@@ -105,7 +107,7 @@ func (f fixture) killsInMidTransfer(ctx context.Context, n int) {
 	must(f.T, jvm.Queue(b.java.Name(), WithCodec(String)).Hold(ctx))
 	k := keysOf(b.java.Name())
 	eventually(ctx, f.T, "the first transfer", func() bool { return f.redis.LLen(ctx, k.ready).Val() > 0 })
-	time.Sleep(rand.N(40 * time.Millisecond)) // at which moment it dies is what is tried
+	time.Sleep(rand.N(40 * time.Millisecond)) // the test varies the moment of the crash
 	jvm.Kill()
 	f.nothingLost(ctx, k, ms)
 	bodies := take(ctx, f.T, b.open(ctx), n)

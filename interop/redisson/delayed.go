@@ -45,12 +45,13 @@ func (q *Queue) Size(ctx context.Context) (int, error) {
 	return int(n), err
 }
 
-// ReadAll returns the values that have not been transferred, in the order in which they were offered.
+// ReadAll returns the values that have not been transferred, in the order in which they were
+// offered.
 func (q *Queue) ReadAll(ctx context.Context) ([]any, error) {
 	return result[[]any](q.ask(ctx, "readAll"))
 }
 
-// Peek returns what Poll would, and leaves it there.
+// Peek returns the value that Poll would return, and leaves it there.
 func (q *Queue) Peek(ctx context.Context) (any, error) { return q.ask(ctx, "peek") }
 
 // Poll takes the value that was offered first, due or not; nil if there is none.

@@ -62,7 +62,7 @@ func TestPollMany(t *testing.T) {
 	})
 }
 
-// is compares what a call returned.
+// is compares a call's result.
 func (f fixture) is(value any, err error) func(want any) {
 	return func(want any) {
 		f.Helper()

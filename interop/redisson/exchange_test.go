@@ -13,8 +13,9 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// TestExchange has Go and Java push into one queue and take from it at once, both moving what is due: each message comes
-// once, whole, to one of the two, and not before it is due. Each body ends with @ and its due time in ms.
+// TestExchange has Go and Java push into one queue and take from it at once, both moving due
+// messages. Each message arrives once, whole, in one of the two, and not before it is due. Each
+// body ends with @ and its due time in ms.
 func TestExchange(t *testing.T) {
 	eachVersion(t, func(ctx context.Context, f fixture) {
 		n := unlessShort(10_000, 1000)
@@ -47,7 +48,8 @@ func unlessShort[T any](full, short T) T {
 	return full
 }
 
-// pushStamped pushes go-0@due, go-1@due and so on, with delays of up to 3 s, from several goroutines.
+// pushStamped pushes go-0@due, go-1@due and so on, with delays of up to 3 s, from several
+// goroutines.
 func pushStamped(ctx context.Context, q delayq.Queue, n int) error {
 	const pushers = 8
 	errs := make(chan error, pushers)
@@ -76,7 +78,7 @@ func stamped(prefix string, i int, due time.Time) string {
 	return text + strings.Repeat(".", max(60-len(text), 0))
 }
 
-// consume starts 16 workers, and returns what stops them.
+// consume starts 16 workers, and returns a function that stops them.
 func (b both) consume(ctx context.Context, q delayq.Queue, a *arrivals) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
@@ -87,7 +89,7 @@ func (b both) consume(ctx context.Context, q delayq.Queue, a *arrivals) (stop fu
 	}
 }
 
-// arrivals are what came where.
+// arrivals are the bodies that arrived in Go and in Java.
 type arrivals struct {
 	mu     sync.Mutex
 	inGo   map[string][]time.Time
@@ -113,7 +115,7 @@ func (a *arrivals) handle(_ context.Context, d *delayq.Delivery) error {
 	return nil
 }
 
-// addFrom adds what Java received since the last call.
+// addFrom adds the values that Java received since the last call.
 func (a *arrivals) addFrom(consumers ...*Consumer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -181,11 +183,11 @@ func (a *arrivals) check(t *testing.T, counts map[string]int) {
 		}
 	}
 	if len(seen) > 0 {
-		t.Errorf("nobody pushed %v", seen)
+		t.Errorf("%v was not pushed", seen)
 	}
 }
 
-// checkStamp checks that a body did not come before its due time, and returns what it begins with.
+// checkStamp checks that a body did not arrive before its due time, and returns the rest of it.
 func checkStamp(t *testing.T, body string, at []time.Time) (name string) {
 	t.Helper()
 	name, stamp, found := strings.Cut(strings.TrimRight(body, "."), "@")

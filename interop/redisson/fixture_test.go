@@ -22,7 +22,8 @@ type fixture struct {
 	redis  *redis.Client
 }
 
-// eachVersion runs a test for each release of Redisson, in parallel with all others. It belongs to testenv.All, since it needs Java.
+// eachVersion runs a test for each release of Redisson, in parallel with all others. It belongs to
+// testenv.All, since it needs Java.
 func eachVersion(t *testing.T, test func(ctx context.Context, f fixture)) {
 	t.Helper()
 	testenv.In(t, testenv.All)
@@ -42,7 +43,7 @@ func eachVersion(t *testing.T, test func(ctx context.Context, f fixture)) {
 
 var queueNumber atomic.Int64
 
-// name returns one that no other queue has. What is in its keys goes when the test ends.
+// name returns a name that no other queue has. Its keys are deleted when the test ends.
 func (f fixture) name() string {
 	f.Helper()
 	name := fmt.Sprintf("interop-%d-%d", time.Now().UnixNano(), queueNumber.Add(1))
@@ -50,7 +51,7 @@ func (f fixture) name() string {
 	return name
 }
 
-// wipe deletes all keys with that in their names, those of this side among them.
+// wipe deletes all keys that contain the name, Go's among them.
 func (f fixture) wipe(name string) {
 	f.Helper()
 	ctx := context.Background()
@@ -71,7 +72,7 @@ func (f fixture) queue(opts ...QueueOption) *Queue {
 	return q
 }
 
-// keys are where Redisson puts what it keeps of a queue.
+// keys are Redisson's keys of a queue.
 type keys struct{ ready, due, index, channel string }
 
 func keysOf(name string) keys {
@@ -88,7 +89,8 @@ func keysOf(name string) keys {
 func (k keys) all() []string { return []string{k.ready, k.due, k.index} }
 
 // jvms are shared by the tests that hold them: a JVM starts when it is first asked for, and ends
-// with the last test that holds it. Tests hold before they become parallel, so that it is the last of all.
+// with the last test that holds it. Tests hold before they become parallel, so that it is the last
+// of all.
 var jvms = pool{slots: map[string]*slot{}}
 
 type pool struct {

@@ -8,9 +8,9 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// JVM is a test's handle on a Java process with one client of Redisson, which has Redisson's default
-// settings but for a timeout of 15 s instead of 3 s. Any goroutine may call its methods, but Kill, Pause and Resume, which end the test
-// when they fail.
+// JVM is a test's handle on a Java process with one client of Redisson, which has Redisson's
+// default settings but for a timeout of 15 s instead of 3 s. Any goroutine may call its methods,
+// but Kill, Pause and Resume, which end the test when they fail.
 type JVM struct {
 	tb      testing.TB
 	process *process
@@ -28,7 +28,7 @@ func Cluster() Option { return func(s *settings) { s.cluster = true } }
 // Start starts a Java process and returns when its client is connected, after about a second; the
 // first time in a process, or when sources have changed, see [Build]. The address is host:port or
 // redis://user:password@host:port/database. The process ends with the test, and when the test has
-// failed, the end of what Redisson logged is in the test's log.
+// failed, the end of Redisson's log is in the test's log.
 func Start(tb testing.TB, version, addr string, opts ...Option) *JVM {
 	tb.Helper()
 	var set settings
@@ -45,7 +45,7 @@ func Start(tb testing.TB, version, addr string, opts ...Option) *JVM {
 	return attach(tb, p, false)
 }
 
-// attach makes the test tell what Redisson logged when it has failed.
+// attach logs Redisson's log when the test has failed.
 func attach(tb testing.TB, p *process, shared bool) *JVM {
 	j := &JVM{tb: tb, process: p, shared: shared}
 	tb.Cleanup(func() {
@@ -59,8 +59,8 @@ func attach(tb testing.TB, p *process, shared bool) *JVM {
 // Version is the release of Redisson.
 func (j *JVM) Version() string { return j.process.version }
 
-// Log returns the last 2,000 bytes of what Redisson logged. Lines of ERROR are not always failures:
-// the newer releases log one to say that RDelayedQueue is deprecated.
+// Log returns the last 2,000 bytes of Redisson's log. Lines of ERROR are not always failures: the
+// newer releases log one to say that RDelayedQueue is deprecated.
 func (j *JVM) Log() string { return j.process.program.Log() }
 
 // Clock asks for the time in Java, to the microsecond or better. It is the clock by which Redisson
@@ -83,7 +83,7 @@ func (j *JVM) Kill() {
 	j.do("kill", j.process.program.Kill)
 }
 
-// Pause makes the process stand still (SIGSTOP): connections stay open, and what waits goes on waiting.
+// Pause stops the process (SIGSTOP): connections stay open, and waiting calls go on waiting.
 func (j *JVM) Pause() {
 	j.tb.Helper()
 	j.do("pause", j.process.program.Pause)

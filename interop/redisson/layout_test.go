@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// payloads are "hello" as the codecs write it, in hex, and what the default is in each release.
+// payloads are "hello" as the codecs write it, in hex, and the default codec of each release.
 var payloads = map[Codec]string{
 	String:      "68656c6c6f",
 	Bytes:       "68656c6c6f",
@@ -24,7 +24,7 @@ var payloads = map[Codec]string{
 
 var defaults = map[string]Codec{"3.16.8": Marshalling, "3.20.1": Kryo5, "3.52.0": Kryo5, "4.7.0": Kryo5}
 
-// headers check what stands before the payload: a random id, which is a number in the older layout
+// headers check the bytes before the payload: a random id, which is a number in the older layout
 // and bytes with their length in the newer one, and the length of the payload.
 var headers = map[string]func(header []byte, payload int) error{
 	"3.16.8": older, "3.20.1": older, "3.52.0": newer, "4.7.0": newer,

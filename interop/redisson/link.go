@@ -12,22 +12,22 @@ import (
 	"time"
 )
 
-// ErrEnded is what calls of a process that has ended, or was killed, match.
+// ErrEnded matches the error of calls of a process that has ended, or was killed.
 var ErrEnded = errors.New("the Java process has ended")
 
 // JavaError is an exception.
 type JavaError struct {
 	Class   string // for example java.lang.NullPointerException
-	Message string // with those of the causes
+	Message string // with the names of the causes
 }
 
 func (e *JavaError) Error() string { return e.Class + ": " + e.Message }
 
-// link carries requests to the Java process, and answers and events back; Main.java has the format.
+// link carries requests to the Java process, and replies and events back; Main.java has the format.
 type link struct {
 	requests sync.Mutex // one line at a time
 	to       io.Writer
-	ended    chan struct{} // closed when no answer can come any more
+	ended    chan struct{} // closed when no reply can come any more
 
 	mu        sync.Mutex
 	last      int
@@ -47,7 +47,7 @@ func newLink(to io.Writer) *link {
 	}
 }
 
-// ask sends a request and waits for its answer.
+// ask sends a request and waits for its reply.
 func (l *link) ask(ctx context.Context, operation string, args ...any) (any, error) {
 	id, reply := l.expect()
 	defer l.forget(id)
@@ -113,7 +113,7 @@ func (l *link) write(line string) error {
 	return nil
 }
 
-// read passes on what Java says until it says no more.
+// read passes on Java's output until it ends.
 func (l *link) read(from *bufio.Reader) {
 	defer l.end()
 	for {

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// testContext bounds what a test asks for, below the time limit of the tests.
+// testContext bounds a test's calls, below the time limit of the tests.
 func testContext(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)

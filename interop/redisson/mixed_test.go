@@ -32,7 +32,7 @@ func newMix(t *testing.T) mix {
 func (m mix) offer(ctx context.Context, n int) {
 	m.Helper()
 	const apart = 20 * time.Millisecond
-	m.is(m.newer.Size(ctx))(0) // both know the queue from here on
+	m.is(m.newer.Size(ctx))(0) // from here on both know the queue
 	m.is(m.older.Size(ctx))(0)
 	first := time.Now().Add(time.Second + time.Duration(n)*5*time.Millisecond)
 	for i := range n {
@@ -50,8 +50,8 @@ func (m mix) takers(ctx context.Context) []*Consumer {
 	return []*Consumer{got(m.newer.Consume(ctx, 2))(m.T), got(m.older.Consume(ctx, 2))(m.T)}
 }
 
-// TestMixedFormats shows that a worker of this side keeps alive a queue on which two releases of Redisson that cannot read
-// each other stop each other for good.
+// TestMixedFormats shows that a worker of this side keeps alive a queue on which two releases of
+// Redisson that cannot read each other stop each other for good.
 func TestMixedFormats(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -80,7 +80,8 @@ func TestMixedFormats(t *testing.T) {
 	}
 }
 
-// TestMixedFormatsAlone only tells what Redisson does without this side: some values come again every 5 s, and others never.
+// TestMixedFormatsAlone logs what Redisson does without Go: some values come again every 5 s, and
+// others never.
 func TestMixedFormatsAlone(t *testing.T) {
 	testenv.In(t, testenv.Nightly)
 	t.Parallel()
@@ -100,8 +101,9 @@ func TestMixedFormatsAlone(t *testing.T) {
 		times, m.redis.ZCard(ctx, k.due).Val(), m.redis.LLen(ctx, k.index).Val())
 }
 
-// TestMixedFormatsStuck comes to a queue whose releases have stopped each other already. What was moved without being taken
-// out of the sorted set, again every 5 s, comes as often as Java has moved it before, and not once more; the others come once.
+// TestMixedFormatsStuck opens a queue whose releases have stopped each other already. Values that
+// were moved without being taken out of the sorted set come as often as Java moved them before, and
+// not once more. The others come once.
 func TestMixedFormatsStuck(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()

@@ -14,7 +14,8 @@ import (
 // leaseTime outlasts a test.
 const leaseTime = 5 * time.Minute
 
-// TestJavaSeesWhatGoPushed shows what Java's delayed queue does to Go's messages, and that what it took out never comes to Go.
+// TestJavaSeesWhatGoPushed calls the methods of Java's delayed queue on Go's messages. Messages
+// that Java removes never reach Go.
 func TestJavaSeesWhatGoPushed(t *testing.T) {
 	eachVersion(t, func(ctx context.Context, f fixture) {
 		b := f.both(Default)
@@ -62,7 +63,8 @@ func (f fixture) isErr(errs []error, want error) {
 	}
 }
 
-// TestGoActsOnWhatJavaOffered cancels and moves Java's messages, named by their members or as Pending names them.
+// TestGoActsOnWhatJavaOffered cancels and moves Java's messages, named by their members or as
+// Pending names them.
 func TestGoActsOnWhatJavaOffered(t *testing.T) {
 	eachVersion(t, func(ctx context.Context, f fixture) {
 		for how, idsOf := range map[string]func(both, context.Context) map[string]string{"members": both.byMember, "listing": both.byListing} {
@@ -112,7 +114,7 @@ func (b both) byListing(ctx context.Context) map[string]string {
 	return ids
 }
 
-// pending lists what waits.
+// pending lists the scheduled messages.
 func (b both) pending(ctx context.Context) (all []redisson.Pending) {
 	b.Helper()
 	for cursor := ""; ; {
@@ -125,7 +127,8 @@ func (b both) pending(ctx context.Context) (all []redisson.Pending) {
 	}
 }
 
-// TestJavaDoesNotSeeLeasedMessages looks from Java at what a worker here holds, whoever pushed it, and at what it gives back.
+// TestJavaDoesNotSeeLeasedMessages looks from Java at leased messages of Go's and Java's, and at
+// messages that a Go worker gives back.
 func TestJavaDoesNotSeeLeasedMessages(t *testing.T) {
 	eachVersion(t, func(ctx context.Context, f fixture) {
 		b := f.both(Default)

@@ -22,7 +22,7 @@ type process struct {
 	version string
 	dir     string // of its log
 	program *testenv.Program
-	read    chan struct{} // closed when nobody reads its output any more
+	read    chan struct{} // closed when its output is no longer read
 }
 
 func launch(version, addr string, set settings) (*process, error) {

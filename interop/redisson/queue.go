@@ -10,7 +10,7 @@ import (
 // Its methods wait for Java; an exception there is a [*JavaError]. Any goroutine may call them.
 //
 // The first call of a method of the delayed queue makes the process a transferrer of the queue, as
-// getDelayedQueue does: until [Queue.Destroy], it moves what is due. Methods of the destination,
+// getDelayedQueue does: until [Queue.Destroy], it moves due values. Methods of the destination,
 // which have Ready, Take or Consume in their names, do not.
 type Queue struct {
 	jvm          *JVM
@@ -51,7 +51,7 @@ func (q *Queue) arguments(args []any) []any {
 func result[T any](value any, err error) (T, error) {
 	got, ok := value.(T)
 	if err == nil && !ok {
-		err = fmt.Errorf("java answered %v, which is %T and not %T", value, value, got)
+		err = fmt.Errorf("java returned %v, which is %T and not %T", value, value, got)
 	}
 	return got, err
 }

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Race is how to look for wake-ups that Redisson loses (its issue 5172). One far item is pending, and
-// near ones are offered one after another, each at the moment at which the one before it arrived.
+// Race provokes the wake-ups that Redisson loses (its issue 5172). One far item is pending, and
+// near ones are offered one after another, each at the moment at which the previous one arrives.
 // Redisson then sometimes arms its timer for the far item only.
 type Race struct {
 	Lanes  int           // queues on which this happens at the same time: the name of the queue, - and a number from 0
 	Rounds int           // near items in each lane
 	Near   time.Duration // their delay
-	Far    time.Duration // that of the far one; it must outlast the race
+	Far    time.Duration // the far item's delay; it must outlast the race
 	Wait   time.Duration // until a near item counts as lost, in whole seconds from its offer; it is removed then
 }
 
-// RaceResult is what became of the near items.
+// RaceResult counts the near items by outcome.
 type RaceResult struct {
 	Late []time.Duration // of those that arrived, by the clock of Java
 	Lost int

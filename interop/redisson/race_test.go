@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestRace only shows that the race can be run: whether Redisson loses a wake-up is a matter of luck.
+// TestRace only shows that the race can be run: whether Redisson loses a wake-up is a matter of
+// luck.
 func TestRace(t *testing.T) {
 	eachVersion(t, func(ctx context.Context, f fixture) {
 		q := f.queue(WithCodec(String))

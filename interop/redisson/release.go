@@ -11,7 +11,7 @@ type Codec string
 
 // The codecs. Not every release has all of them: see [Codecs].
 const (
-	Default     Codec = "default" // what the release uses when none is named
+	Default     Codec = "default" // the release's default codec
 	String      Codec = "string"
 	Bytes       Codec = "bytes"
 	Jackson     Codec = "jackson"

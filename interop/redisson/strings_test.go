@@ -15,7 +15,7 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// awkward are strings at the edges of what the codecs tell apart.
+// awkward are strings at the borders between the codecs' representations.
 var awkward = []string{
 	"", "A", "hello", "BBBB", "\x00", "a\x00b", "\b\t\n\f\r\x01\x1f\x7f", `"quoted" \ back/slash`, "<a href='x'>&amp;",
 	"é", "中文", "😀", "\u2028\u2029\ufeff\ufffd\uffff", "{}", `{"@class":"x.Y"}`, `["java.lang.Long",1]`, "null", " 17 ", "e\u0301",
@@ -24,7 +24,8 @@ var awkward = []string{
 	strings.Repeat("y", 8191), strings.Repeat("y", 65535), strings.Repeat("y", 65536), strings.Repeat("中", 65537),
 }
 
-// halves are strings with half a surrogate pair, which the StringCodec has no bytes for: three bytes of their own here.
+// halves are strings with half a surrogate pair, which the StringCodec has no bytes for: three
+// bytes of their own here.
 var halves = []struct {
 	ours   string
 	theirs UTF16
@@ -63,8 +64,8 @@ func eachStringCodec(t *testing.T, test func(ctx context.Context, f fixture, cod
 	})
 }
 
-// TestJavaReadsWhatGoWrites shows that every string arrives in Java as it was pushed: in the delayed queue, where the bytes
-// are compared, and through a transfer by Java.
+// TestJavaReadsWhatGoWrites shows that every string arrives in Java as it was pushed: in the
+// delayed queue, where the bytes are compared, and through a transfer by Java.
 func TestJavaReadsWhatGoWrites(t *testing.T) {
 	testenv.In(t, testenv.All)
 	eachStringCodec(t, func(ctx context.Context, f fixture, codec Codec) {
@@ -136,7 +137,7 @@ func TestGoReadsWhatJavaWrites(t *testing.T) {
 		}
 		for _, body := range take(ctx, f.T, q, len(texts)) {
 			if left[body]--; left[body] < 0 {
-				f.Errorf("received %.60q, which nobody offered, or twice", body)
+				f.Errorf("received %.60q, which was not offered, or was received twice", body)
 			}
 		}
 		b.empty(ctx)

@@ -17,10 +17,12 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// takerEnv makes the test binary a process of Go's that leases messages and holds them: URL, queue, format, lease in ns, how many.
+// takerEnv makes the test binary a process of Go's that leases messages and holds them: URL, queue,
+// format, lease in ns, how many.
 const takerEnv = "DELAYQ_INTEROP_TAKER"
 
-// hold is a taker's main. It tells of each message what it is and when its lease ends, and lives until its input ends.
+// hold is a taker's main. It prints each message and the end of its lease, and lives until its
+// input ends.
 func hold(spec string) error {
 	var url, name string
 	var format, n int
@@ -53,7 +55,8 @@ func hold(spec string) error {
 	return nil
 }
 
-// startTaker starts a process that leases n messages, and returns when each lease ends, by body, and the process.
+// startTaker starts a process that leases n messages, and returns when each lease ends, by body,
+// and the process.
 func (b both) startTaker(n int, lease time.Duration) (map[string]time.Time, *testenv.Program) {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])

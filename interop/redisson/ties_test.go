@@ -14,8 +14,9 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// TestTiesInOrder makes many of Java's messages due in one millisecond, as those that expire at midnight are. A handle without workers
-// hands them over, and Java takes them, in the order of its offers.
+// TestTiesInOrder makes many of Java's messages due in one millisecond, as those that expire at
+// midnight are. A handle without workers hands them over, and Java takes them, in the order of its
+// offers.
 func TestTiesInOrder(t *testing.T) {
 	eachVersion(t, func(ctx context.Context, f fixture) {
 		for _, size := range []int{100, 10 << 10} {
@@ -51,15 +52,15 @@ func (b both) allDue(ctx context.Context, due time.Time) {
 	got(pipe.Exec(ctx))(b.T)
 }
 
-// TestTheDefaultFormatStallsNoVersion pushes into an empty queue, with nothing to tell of who reads it. Java sees that message, and
-// its own arrives behind it.
+// TestTheDefaultFormatStallsNoVersion pushes into an empty queue, which does not tell the version
+// of its readers. Java sees that message, and its own arrives behind it.
 func TestTheDefaultFormatStallsNoVersion(t *testing.T) {
 	eachVersion(t, func(ctx context.Context, f fixture) {
 		q := f.queue(WithCodec(String))
 		ours := redisson.New(f.redis, redisson.WithCodec(redisson.String))
 		f.Cleanup(func() { must(f.T, ours.Close()) })
 		b := both{f, q, ours}
-		b.push(ctx, backend.Message{Body: []byte("Go's"), Delay: time.Second}) // nobody of Go's is there after that
+		b.push(ctx, backend.Message{Body: []byte("Go's"), Delay: time.Second}) // no Go handle is open after that
 		f.is(q.Contains(ctx, "Go's"))(true)
 		must(f.T, q.Offer(ctx, "Java's", 1200*time.Millisecond))
 		for _, want := range []string{"Go's", "Java's"} {
@@ -78,8 +79,8 @@ func (b both) gone(ctx context.Context) {
 	}
 }
 
-// TestCancelWhereJavaTakesOthers has Java take from both ends of the destination: what is still there is cancelled by its id, what is
-// gone is not found.
+// TestCancelWhereJavaTakesOthers has Java take from both ends of the destination. Messages that are
+// still there are cancelled by id, and the others are not found.
 func TestCancelWhereJavaTakesOthers(t *testing.T) {
 	eachVersion(t, func(ctx context.Context, f fixture) {
 		b := f.both(String)

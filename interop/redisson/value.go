@@ -27,5 +27,5 @@ type Order struct {
 	Tags   []string
 }
 
-// Other is an object that has no form in Go: its class and what toString makes of it.
+// Other is an object that has no form in Go: its class and its toString.
 type Other struct{ Class, Text string }

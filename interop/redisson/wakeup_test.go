@@ -17,12 +17,14 @@ const sweep = time.Second
 
 const raceLanes = 8
 
-// near is the delay of the items of a race. They are offered while one is pending that is due in a minute.
+// near is the delay of the items of a race. They are offered while one is pending that is due in a
+// minute.
 const near = 60 * time.Millisecond
 
 func raceRounds() int { return unlessShort(50, 10) } // in each lane
 
-// TestLostWakeUpsAreMadeGood provokes the wake-ups that Redisson loses, with a handle of this side open that has no worker.
+// TestLostWakeUpsAreMadeGood provokes the wake-ups that Redisson loses, with a handle of this side
+// open that has no worker.
 func TestLostWakeUpsAreMadeGood(t *testing.T) {
 	eachVersion(t, func(ctx context.Context, f fixture) {
 		b := f.both(String)
@@ -51,7 +53,8 @@ func (f fixture) lateness(late []time.Duration, lost int) {
 	}
 }
 
-// TestLostWakeUpsAreMadeGoodByWorkers provokes them with a worker of this side, who gets Java's items.
+// TestLostWakeUpsAreMadeGoodByWorkers provokes lost wake-ups beside a Go worker, which gets Java's
+// items.
 func TestLostWakeUpsAreMadeGoodByWorkers(t *testing.T) {
 	eachVersion(t, func(ctx context.Context, f fixture) {
 		var mu sync.Mutex
@@ -72,8 +75,8 @@ func TestLostWakeUpsAreMadeGoodByWorkers(t *testing.T) {
 	})
 }
 
-// lane offers near items, each when the one before has arrived, and returns by how much they were late at most. It stops
-// at the first that does not come.
+// lane offers near items, each when the one before has arrived, and returns by how much they were
+// late at most. It stops at the first that does not come.
 func (b both) lane(ctx context.Context, q delayq.Queue) (late []time.Duration) {
 	arrived := make(chan string, raceRounds())
 	stop := b.consumeAll(ctx, q, arrived)

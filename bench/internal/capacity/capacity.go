@@ -1,4 +1,4 @@
-// Package capacity reckons from measured costs what a load takes: how many shards, how many nodes, how many bytes.
+// Package capacity computes from measured costs how many shards, nodes and bytes a load takes.
 package capacity
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/delayq/delayq/bench/internal/raw"
 )
 
-// Load is what is asked for, and what is taken for granted.
+// Load is the demand, with assumptions.
 type Load struct {
 	Pending float64 // messages of 100 bytes
 	Rate    float64 // messages a second that are pushed, and as many that are handed out and acknowledged
@@ -30,8 +30,8 @@ const gib = 1 << 30
 // Defaults are a billion pending messages and a million a second.
 var Defaults = Load{Pending: 1e9, Rate: 1e6, ShardMemory: 16 * gib, Busy: 0.6, Replicas: 1, NodeCores: 16, NodeMemory: 256 * gib}
 
-// Print writes the answer for each backend that f has the costs of, the assumptions, and how far the models are from measured points
-// that they were not fitted to.
+// Print writes the result for each backend that f has the costs of, the assumptions, and how far
+// the models are from measured points that they were not fitted to.
 func Print(w io.Writer, f *raw.File, l Load) {
 	models := fit(f)
 	if len(models) == 0 {
@@ -42,7 +42,7 @@ func Print(w io.Writer, f *raw.File, l Load) {
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	_, _ = fmt.Fprintln(table, "backend\tshards\tfor the rate\tfor the memory\tnodes\tbytes a message\tbytes with copies\tµs a message")
 	for _, m := range models {
-		_, _ = fmt.Fprintln(table, strings.Join(m.answer(l), "\t"))
+		_, _ = fmt.Fprintln(table, strings.Join(m.row(l), "\t"))
 	}
 	_ = table.Flush()
 	assume(w, models, l)
@@ -50,8 +50,8 @@ func Print(w io.Writer, f *raw.File, l Load) {
 	check(w, models)
 }
 
-// answer is a row.
-func (m model) answer(l Load) []string {
+// row is a line of the table.
+func (m model) row(l Load) []string {
 	forRate, forMemory := m.shardsForRate(l), 0.0
 	bytes, total, memory := "not measured", "not measured", "not measured"
 	copies := float64(1 + m.copies(l))
@@ -66,7 +66,8 @@ func (m model) answer(l Load) []string {
 	}
 }
 
-// shardsForRate is the least number that is not too busy: the more there are, the fewer wait at each, and the less a message costs.
+// shardsForRate is the least number that is not too busy: the more there are, the fewer wait at
+// each, and the less a message costs.
 func (m model) shardsForRate(l Load) float64 {
 	const most = 1 << 40
 	return 1 + float64(sort.Search(most, func(i int) bool {

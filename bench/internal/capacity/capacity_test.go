@@ -9,7 +9,8 @@ import (
 	"github.com/delayq/delayq/bench/internal/raw"
 )
 
-// measured has costs that are easy to reckon with: 20 µs a message of zsetpoll wherever it waits, and 300 bytes.
+// measured has costs that are easy to reckon with: 20 µs a message of zsetpoll wherever it waits,
+// and 300 bytes.
 func measured() *raw.File {
 	f := &raw.File{Machine: raw.Machine{Cores: 2}}
 	add := func(benchmark string, metrics map[string]float64) {
@@ -70,7 +71,8 @@ func TestShards(t *testing.T) {
 	}
 }
 
-// The cost of memory rises by 200 ns with every tenfold depth, so that a process with 1e9 / 4 messages spends 2.079 µs on each.
+// The cost of memory rises by 200 ns with every tenfold depth, so that a process with 1e9 / 4
+// messages spends 2.079 µs on each.
 func TestCostsGrowWithTheLogarithm(t *testing.T) {
 	l := capacity.Defaults
 	l.Busy = 1

@@ -7,7 +7,7 @@ import (
 	"github.com/delayq/delayq/bench/internal/raw"
 )
 
-// A model says what a shard of one backend costs.
+// A model has the costs of a shard of one backend.
 type model struct {
 	name, means string
 	bytes       float64                       // a pending message, 0 where that was not measured
@@ -51,8 +51,9 @@ func (l *lookup) at(benchmark, unit string) float64 {
 	return v
 }
 
-// logarithmic is the curve through the costs at two depths: heaps and skip lists cost as much as the logarithm of what they hold. It
-// does not fall: where the greater depth was the cheaper one, that is chance, and the mean holds for all depths.
+// logarithmic is the curve through the costs at two depths: operations of heaps and skip lists cost
+// as much as the logarithm of their size. It does not fall: where the greater depth was cheaper,
+// that is chance, and the mean holds for all depths.
 func logarithmic(depth1, cost1, depth2, cost2 float64) func(float64) float64 {
 	if cost2 < cost1 {
 		return func(float64) float64 { return (cost1 + cost2) / 2 }

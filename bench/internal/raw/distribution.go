@@ -17,8 +17,9 @@ type Distribution struct {
 	Points   []Point `json:"points"`
 }
 
-// A Point says that this share of the messages was not later than that. The shares are every twentieth up to nine tenths, and from there ten to
-// each further nine, as far as there are messages to tell them apart. Early messages count as punctual ones.
+// A Point says that this share of the messages was not later than that. The shares are every
+// twentieth up to nine tenths, and from there ten to each further nine, as far as there are
+// messages to tell them apart. Early messages count as punctual ones.
 type Point struct {
 	Share float64 `json:"share"`
 	Late  int64   `json:"late"` // ns, to three digits
@@ -54,7 +55,8 @@ func shares(messages int) (all []float64) {
 	return append(all, 1)
 }
 
-// At is how late the share of the messages that was the most punctual was at most, in ns, and 0 without messages.
+// At is how late the share of the messages that was the most punctual was at most, in ns, and 0
+// without messages.
 func (d *Distribution) At(share float64) int64 {
 	const rounding = 1e-9
 	i := slices.IndexFunc(d.Points, func(p Point) bool { return p.Share >= share-rounding })

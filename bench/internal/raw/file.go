@@ -31,7 +31,7 @@ type Machine struct {
 	Versions []Version `json:"versions"`
 }
 
-// A Version is that of a program or a module that took part.
+// A Version is the version of a program or a module in the run.
 type Version struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
@@ -66,7 +66,7 @@ func Load(path string) (*File, error) {
 	return f, nil
 }
 
-// Replace puts what was measured again in the place of what the same command said before, at the same place of the file.
+// Replace replaces a command's earlier results by new ones, at the same place of the file.
 func (f *File) Replace(run Run, results []Result, records []Record) {
 	at := slices.IndexFunc(f.Runs, func(r Run) bool { return r.Dir == run.Dir && r.Command == run.Command })
 	if at < 0 {
@@ -129,7 +129,7 @@ func writeList[T any](text *bytes.Buffer, name string, all []T) error {
 	return nil
 }
 
-// Metric is what the last line of a benchmark says in that unit.
+// Metric returns the value with that unit of a benchmark's last line.
 func (f *File) Metric(benchmark, unit string) (value float64, ok bool) {
 	for _, r := range f.Results {
 		if v, has := r.Metrics[unit]; has && r.Benchmark == benchmark {

@@ -1,9 +1,11 @@
-// Package raw keeps what benchmarks measured in more detail than a line of metrics has room for: the whole distribution of
-// lateness, and when the messages of a burst arrived. The report draws its pictures from it.
+// Package raw keeps what benchmarks measured in more detail than a line of metrics has room for:
+// the whole distribution of lateness, and when the messages of a burst arrived. The report draws
+// its pictures from it.
 //
-// Nothing is kept unless the environment variable DELAYQ_BENCH_RAW names a directory. Each process that runs benchmarks appends to
-// a file of its own there, one JSON object a line. A benchmark function that runs several times, with a growing b.N or by
-// -count, writes several lines under one name and side, and the last one counts.
+// Nothing is kept unless the environment variable DELAYQ_BENCH_RAW names a directory. Each process
+// that runs benchmarks appends to a file of its own there, one JSON object a line. A benchmark
+// function that runs several times, with a growing b.N or by -count, writes several lines under one
+// name and side, and the last one counts.
 package raw
 
 import (
@@ -18,7 +20,7 @@ import (
 // DirEnv names the directory to write to.
 const DirEnv = "DELAYQ_BENCH_RAW"
 
-// A Record is what one side of one benchmark measured: one of the two.
+// A Record is the measurement of one side of one benchmark: lateness or arrivals.
 type Record struct {
 	Benchmark string        `json:"benchmark"` // as in the line that go test prints, without the number of processors
 	Side      string        `json:"side"`      // "" where the name of the benchmark says it
@@ -26,15 +28,17 @@ type Record struct {
 	Arrivals  *Timeline     `json:"arrivals,omitempty"`
 }
 
-// Lateness keeps how long after its intended due time each message arrived, over all messages, negative for early ones. Call it
-// once a benchmark and side, with what all rounds measured. It does not change late.
+// Lateness records how long after its intended due time each message arrived, over all messages,
+// negative for early ones. Call it once a benchmark and side, with the values of all rounds. It
+// does not change late.
 func Lateness(tb testing.TB, side string, late []time.Duration) {
 	tb.Helper()
 	write(tb, Record{Side: side, Lateness: distribute(late)})
 }
 
-// Arrivals keeps how many messages of one burst arrived when, as times after the instant at which all of them were due, negative
-// for early ones. Call it with one burst of the largest size, not with several in one. It does not change afterDue.
+// Arrivals keeps how many messages of one burst arrived when, as times after the instant at which
+// all of them were due, negative for early ones. Call it with one burst of the largest size, not
+// with several in one. It does not change afterDue.
 func Arrivals(tb testing.TB, side string, afterDue []time.Duration) {
 	tb.Helper()
 	write(tb, Record{Side: side, Arrivals: slice(afterDue)})

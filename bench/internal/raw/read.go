@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// Read returns the records of all files in a directory, sorted by nothing but the names of the files. Of records under one name, side and
-// kind only the last is returned.
+// Read returns the records of all files in a directory, sorted by nothing but the names of the
+// files. Of records under one name, side and kind only the last is returned.
 func Read(dir string) ([]Record, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 	if err != nil {

@@ -32,7 +32,8 @@ func slice(afterDue []time.Duration) *Timeline {
 	return t
 }
 
-// round is a slice of 1, 2 or 5 times a power of ten, no less than a tenth of a millisecond, of which few enough make up the span.
+// round returns a slice of 1, 2 or 5 times a power of ten, no less than a tenth of a millisecond,
+// of which few enough make up the span.
 func round(span time.Duration) time.Duration {
 	for unit := 100 * time.Microsecond; ; unit *= 10 {
 		for _, width := range []time.Duration{unit, 2 * unit, 5 * unit} {

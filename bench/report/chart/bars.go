@@ -1,5 +1,14 @@
 package chart
 
+import (
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
 // A Bar is one of a bar chart. Least and Most, where they are not 0, are the ends of its spread.
 type Bar struct {
 	Name               string
@@ -7,63 +16,61 @@ type Bar struct {
 	Ours               bool
 }
 
-// Bars is a chart with a horizontal bar a value.
+// Bars is a chart with a horizontal bar for each value, at least one.
 type Bars struct {
 	Title string
 	X     Axis // starts at 0
 	Bars  []Bar
 }
 
-const (
-	barsTop   = 44.0
-	barHeight = 16.0
-	barPitch  = 25.0
-)
+const barPitch = vg.Length(25)
 
-// SVG draws the chart. Ours are in another colour than the others, and their names in bold.
+// SVG draws the chart, the first bar on top. A legend tells our bars from others by their colour.
 func (b Bars) SVG() []byte {
-	longest, values := 0, []float64{}
-	for _, bar := range b.Bars {
-		longest = max(longest, len([]rune(bar.Name)))
-		values = append(values, bar.Value, bar.Most)
-	}
-	const room = 90 // for the values
-	left := 20 + glyph*float64(longest)
-	x := b.X.over(values, left, width-left-room)
-	bottom := barsTop + barPitch*float64(len(b.Bars))
-	c := begin(b.Title, bottom+belowTitle+14)
-	for _, v := range x.marks() {
-		c.line("grid", x.place(v), barsTop-4, x.place(v), bottom)
-		c.text(x.place(v), bottom+belowLabels-4, "middle", "pale", x.label(v))
-	}
+	var (
+		names        = make([]string, len(b.Bars))
+		ours, others = make(plotter.Values, len(b.Bars)), make(plotter.Values, len(b.Bars))
+		values       []float64
+		labels       plotter.Labels
+		spreads      plotter.XErrorBars
+	)
 	for i, bar := range b.Bars {
-		c.bar(bar, x, barsTop+barPitch*float64(i))
+		row := len(b.Bars) - 1 - i
+		names[row] = bar.Name
+		if bar.Ours {
+			ours[row] = bar.Value
+		} else {
+			others[row] = bar.Value
+		}
+		end := max(bar.Value, bar.Most)
+		values = append(values, end)
+		labels.XYs = append(labels.XYs, plotter.XY{X: end, Y: float64(row)})
+		labels.Labels = append(labels.Labels, Number(bar.Value))
+		labels.TextStyle = append(labels.TextStyle, text.Style{Font: font.From(plot.DefaultFont, textSize-1), YAlign: draw.YCenter, Handler: plot.DefaultTextHandler})
+		if bar.Most > bar.Least {
+			spreads.XYs = append(spreads.XYs, plotter.XY{X: bar.Value, Y: float64(row)})
+			spreads.XErrors = append(spreads.XErrors, struct{ Low, High float64 }{bar.Value - bar.Least, bar.Most - bar.Value})
+		}
 	}
-	c.line("axis", left, barsTop-4, left, bottom)
-	c.text(left+x.reach/2, bottom+belowTitle, "middle", "label", b.X.Title)
-	return c.end()
-}
-
-func (c *canvas) bar(b Bar, x span, top float64) {
-	series, class := 7, "name"
-	if b.Ours {
-		series, class = 0, "ours"
+	labels.Offset.X = 7
+	x := b.X.fit(values)
+	p := newPlot(b.Title, x, Axis{})
+	p.NominalY(names...)
+	p.Legend.Padding, p.Legend.YPosition = 4, draw.PosCenter
+	for _, group := range []struct {
+		name   string
+		values plotter.Values
+		colour int
+	}{{"delayq", ours, 0}, {"others", others, 7}} {
+		bars := &plotter.BarChart{Values: group.values, Width: 16, Color: lightColours[group.colour], Horizontal: true}
+		p.Add(bars)
+		p.Legend.Add(group.name, bars)
 	}
-	middle, end := top+barHeight/2, x.place(b.Value)
-	c.text(x.at-8, middle+5, "end", class, b.Name)
-	c.printf("<rect class=\"bar s%d\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\"/>\n", series, x.at, top, end-x.at, barHeight)
-	if b.Most > b.Least {
-		c.whisker(x.place(b.Least), x.place(b.Most), middle)
-		end = max(end, x.place(b.Most))
-	}
-	c.text(end+7, middle+5, "start", "value", Number(b.Value))
-}
-
-// whisker is seen on the bar and beside it.
-func (c *canvas) whisker(from, to, y float64) {
-	for _, class := range []string{"halo", "whisker"} {
-		c.line(class, from, y, to, y)
-		c.line(class, from, y-4, from, y+4)
-		c.line(class, to, y-4, to, y+4)
-	}
+	halo := spreads // it keeps the spread visible on the bar
+	halo.LineStyle, halo.CapWidth = draw.LineStyle{Color: lightPage, Width: 4}, 10
+	spreads.LineStyle, spreads.CapWidth = draw.LineStyle{Color: lightInk, Width: 1.5}, 8
+	p.Add(&halo, &spreads, &labels)
+	x.limit(&p.X)
+	p.Y.Min, p.Y.Max = -0.6, max(0.6, float64(len(b.Bars))-0.4)
+	return render(p, 90+barPitch*vg.Length(len(b.Bars)), plot.Legend{})
 }

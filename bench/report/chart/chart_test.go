@@ -7,13 +7,17 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/plot/plotter"
 
 	"github.com/delayq/delayq/bench/report/chart"
 )
 
-// texts returns what a picture says, and fails when it is not well-formed or has a number that is none.
+// texts returns a picture's texts, and fails when it is not well-formed or has a number that cannot
+// be parsed.
 func texts(t *testing.T, svg []byte) (all []string) {
 	t.Helper()
 	for _, bad := range []string{"NaN", "Inf"} {
@@ -49,8 +53,8 @@ func TestLinesNameAxesAndSeries(t *testing.T) {
 	svg := chart.Lines{
 		Title: "a < b", X: chart.Axis{Title: "x & more, ms", Scale: chart.Log}, Y: chart.Axis{Title: "share", Scale: chart.Nines},
 		Series: []chart.Series{
-			{Name: "<one>", Points: []chart.Point{{0.1, 0}, {1, 0.5}, {1000, 1}}},
-			{Name: "two", Points: []chart.Point{{0, 0.9}, {5, 0.99}}},
+			{Name: "<one>", Points: plotter.XYs{{X: 0.1}, {X: 1, Y: 0.5}, {X: 1000, Y: 1}}},
+			{Name: "two", Points: plotter.XYs{{Y: 0.9}, {X: 5, Y: 0.99}}},
 		},
 	}.SVG()
 	says(t, svg, "a < b", "x & more, ms", "share", "<one>", "two", "0.1", "1", "1,000", "0 %", "90 %", "99 %")
@@ -58,9 +62,9 @@ func TestLinesNameAxesAndSeries(t *testing.T) {
 
 func TestOddSeriesAreDrawnAllTheSame(t *testing.T) {
 	for _, scale := range []chart.Scale{chart.Linear, chart.Log, chart.Nines} {
-		for name, points := range map[string][]chart.Point{
-			"none": nil, "zero": {{0, 0}}, "one": {{1, 1}}, "equal": {{5, 5}, {5, 5}}, "tiny": {{1e-9, 1e-9}, {2e-9, 2e-9}}, "huge": {{1e12, 1e12}},
-			"negative": {{-1, -1}, {1, 1}},
+		for name, points := range map[string]plotter.XYs{
+			"none": nil, "zero": {{}}, "one": {{X: 1, Y: 1}}, "equal": {{X: 5, Y: 5}, {X: 5, Y: 5}}, "tiny": {{X: 1e-9, Y: 1e-9}, {X: 2e-9, Y: 2e-9}},
+			"huge": {{X: 1e12, Y: 1e12}}, "negative": {{X: -1, Y: -1}, {X: 1, Y: 1}},
 		} {
 			t.Run(fmt.Sprint(name, scale), func(t *testing.T) {
 				l := chart.Lines{X: chart.Axis{Scale: scale}, Y: chart.Axis{Scale: scale}, Marked: true}
@@ -79,16 +83,24 @@ func TestBarsNameValues(t *testing.T) {
 	says(t, svg, "rates", "messages a second", "we", "96,100", "they", "29,000", "nobody", "0")
 }
 
-func TestBothPagesHaveTheirColours(t *testing.T) {
-	svg := string(chart.Bars{}.SVG())
-	light, dark, both := strings.Cut(svg, "@media (prefers-color-scheme:dark)")
-	if !both {
-		t.Fatal("there is one page")
+func TestDarkPageReplacesEveryColour(t *testing.T) {
+	l := chart.Lines{Title: "all", Marked: true, Series: make([]chart.Series, chart.MaxSeries)}
+	for i := range l.Series {
+		l.Series[i] = chart.Series{Name: "one", Points: plotter.XYs{{X: 1, Y: 1}, {X: 2, Y: float64(i)}}}
 	}
-	for i := range chart.MaxSeries {
-		class := fmt.Sprintf(".s%d{stroke:", i)
-		if !strings.Contains(light, class) || !strings.Contains(dark, class) {
-			t.Errorf("series %d lacks a colour", i)
+	for _, svg := range [][]byte{l.SVG(), chart.Bars{Bars: []chart.Bar{{Name: "we", Value: 2, Least: 1, Most: 3, Ours: true}, {Name: "they", Value: 1}}}.SVG()} {
+		dark, drawn, both := strings.Cut(string(svg), "</style>")
+		if !both || !strings.Contains(dark, "@media (prefers-color-scheme:dark)") {
+			t.Fatalf("the picture has no dark page: %s", svg)
+		}
+		inline := regexp.MustCompile("(?:fill|stroke):#[0-9A-F]{6}").FindAllString(drawn, -1)
+		if len(inline) == 0 {
+			t.Fatalf("the picture has no colours: %s", svg)
+		}
+		for _, colour := range inline {
+			if !strings.Contains(dark, fmt.Sprintf("[style*=%q]", colour)) {
+				t.Errorf("%s stays on the dark page", colour)
+			}
 		}
 	}
 }

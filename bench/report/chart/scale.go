@@ -3,7 +3,9 @@ package chart
 import (
 	"math"
 	"strconv"
-	"strings"
+
+	"github.com/dustin/go-humanize"
+	"gonum.org/v1/plot"
 )
 
 // A Scale places values on an axis.
@@ -18,174 +20,112 @@ const (
 
 const mostNines = 0.999999
 
-// An Axis has a title with its unit.
+// An Axis has a title with its unit. Values outside its limits are drawn at its ends.
 type Axis struct {
 	Title string
 	Scale Scale
-	From  float64 // on Log, what is below stands at the edge; 0 takes the least value
+	From  float64 // 0 takes the least value on Log
 	To    float64 // 0 takes the greatest value
 }
 
-// span is an axis with its ends, which lies between two places of the picture.
-type span struct {
-	Axis
-	at, reach float64 // where From is, and how far it is from there to To
-}
-
-// over fits an axis to values.
-func (a Axis) over(values []float64, at, reach float64) span {
+// fit sets the limits that are missing.
+func (a Axis) fit(values []float64) Axis {
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, v := range values {
-		if a.shows(v) {
-			least, most = math.Min(least, v), math.Max(most, v)
+		if a.Scale == Log && v <= 0 || a.Scale == Nines && v >= 1 {
+			continue // it has no place but an end of the axis
 		}
+		least, most = min(least, v), max(most, v)
 	}
 	if least > most {
 		least, most = 1, 1
 	}
-	if a.From == 0 {
-		a.From = map[Scale]float64{Log: least}[a.Scale]
+	if a.From == 0 && a.Scale == Log {
+		a.From = least
 	}
 	if a.To == 0 {
 		a.To = most
 	}
-	return span{a.widened(), at, reach}
-}
-
-// shows says whether the axis has a place for a value, and not only an edge.
-func (a Axis) shows(v float64) bool {
-	switch a.Scale {
-	case Log:
-		return v > 0
-	case Nines:
-		return v < 1
-	case Linear:
-	}
-	return true
-}
-
-// widened ends at marks.
-func (a Axis) widened() Axis {
-	switch a.Scale {
-	case Log:
-		a.From, a.To = roundDown(a.From), roundUp(a.To)
-		if a.From == a.To {
-			a.To *= 10
-		}
-	case Linear:
-		if a.To <= a.From {
-			a.To = a.From + 1
-		}
-	case Nines:
-		room := 1 - (1-a.To)/2 // for what is beyond the last share
-		a.To = math.Min(math.Max(room, 0.9), mostNines)
+	switch {
+	case a.Scale == Nines:
+		a.To = min(max(1-(1-a.To)/2, 0.9), mostNines) // with room for the greatest shares
+	case a.Scale == Log && a.To <= a.From:
+		a.To = 10 * a.From
+	case a.To <= a.From:
+		a.To = a.From + 1
 	}
 	return a
 }
 
-// roundDown is 1, 2 or 5 times a power of ten.
-func roundDown(v float64) float64 {
-	unit := math.Pow(10, math.Floor(math.Log10(v)+1e-9))
-	for _, times := range []float64{5, 2} {
-		if v >= times*unit*(1-1e-9) {
-			return times * unit
-		}
-	}
-	return unit
-}
+func (a Axis) clamp(v float64) float64 { return min(max(v, a.From), a.To) }
 
-func roundUp(v float64) float64 {
-	down := roundDown(v)
-	switch {
-	case down >= v*(1-1e-9):
-		return down
-	case math.Round(down/math.Pow(10, math.Floor(math.Log10(down)+1e-9))) == 2:
-		return down / 2 * 5
-	}
-	return roundDown(down * 2.1)
-}
-
-func (s span) place(v float64) float64 {
-	from, to := s.bend(s.From), s.bend(s.To)
-	return s.at + s.reach*math.Max(0, math.Min(1, (s.bend(v)-from)/(to-from)))
-}
-
-func (s span) bend(v float64) float64 {
-	switch s.Scale {
+func (a Axis) apply(to *plot.Axis) {
+	to.Label.Text, to.Label.Padding, to.Padding = a.Title, 6, 0
+	to.Label.TextStyle.Font.Size, to.Tick.Label.Font.Size = textSize, textSize-1
+	switch a.Scale {
 	case Log:
-		return math.Log10(math.Max(v, s.From))
+		to.Scale, to.Tick.Marker = plot.LogScale{}, plot.TickerFunc(logTicks)
 	case Nines:
-		return -math.Log10(1 - math.Min(v, mostNines))
+		to.Scale, to.Tick.Marker = nines{}, plot.TickerFunc(ninesTicks)
 	case Linear:
+		to.Tick.Marker = plot.TickerFunc(linearTicks)
 	}
-	return v
 }
 
-// marks are values to label.
-func (s span) marks() (marks []float64) {
-	switch s.Scale {
-	case Nines:
-		for _, v := range []float64{0, 0.5, 0.9, 0.99, 0.999, 0.9999} {
-			if v <= s.To+1e-9 {
-				marks = append(marks, v)
+// limit restores the limits that Plot.Add changed.
+func (a Axis) limit(to *plot.Axis) { to.Min, to.Max = a.From, a.To }
+
+type nines struct{}
+
+// Normalize is the place of x between least, at 0, and most, at 1.
+func (nines) Normalize(least, most, x float64) float64 {
+	place := func(v float64) float64 { return -math.Log10(1 - v) }
+	return (place(x) - place(least)) / (place(most) - place(least))
+}
+
+func ninesTicks(_, most float64) (ticks []plot.Tick) {
+	for _, v := range []float64{0, 0.5, 0.9, 0.99, 0.999, 0.9999} {
+		if v <= most {
+			ticks = append(ticks, plot.Tick{Value: v, Label: strconv.FormatFloat(100*v, 'f', -1, 64) + " %"})
+		}
+	}
+	return ticks
+}
+
+// logTicks labels the powers of ten, and twice and five times them where there is room.
+func logTicks(least, most float64) (ticks []plot.Tick) {
+	for unit := math.Pow(10, math.Floor(math.Log10(least))); unit <= most; unit *= 10 {
+		for _, times := range []float64{1, 2, 5} {
+			tick := plot.Tick{Value: times * unit}
+			if tick.Value < least*(1-1e-9) || tick.Value > most*(1+1e-9) {
+				continue // a label there would take room away from the axis
 			}
-		}
-	case Log:
-		return s.decades()
-	case Linear:
-		step := roundUp((s.To - s.From) / 6)
-		for i := math.Ceil(s.From/step - 1e-9); i*step <= s.To*(1+1e-9); i++ {
-			marks = append(marks, i*step)
-		}
-	}
-	return marks
-}
-
-// decades are powers of ten, and more where these are few.
-func (s span) decades() (marks []float64) {
-	times := []float64{1}
-	if math.Log10(s.To/s.From) < 2.5 {
-		times = []float64{1, 2, 5}
-	}
-	for unit := math.Pow(10, math.Floor(math.Log10(s.From)+1e-9)); unit <= s.To; unit *= 10 {
-		for _, t := range times {
-			if v := t * unit; v >= s.From*(1-1e-9) && v <= s.To*(1+1e-9) {
-				marks = append(marks, v)
+			if times == 1 || most/least < 300 {
+				tick.Label = Number(tick.Value)
 			}
+			ticks = append(ticks, tick)
 		}
 	}
-	return marks
+	return ticks
 }
 
-func (s span) label(v float64) string {
-	if s.Scale == Nines {
-		return strconv.FormatFloat(100*v, 'f', -1, 64) + " %"
+func linearTicks(least, most float64) []plot.Tick {
+	ticks := plot.DefaultTicks{}.Ticks(least, most)
+	for i, tick := range ticks {
+		if !tick.IsMinor() {
+			ticks[i].Label = Number(tick.Value)
+		}
 	}
-	return Number(v)
+	return ticks
 }
 
-// Number writes a value with three digits that count, and commas between thousands.
+// Number writes a value with three significant digits, and commas between thousands. Halves round
+// away from 0.
 func Number(v float64) string {
-	if v == 0 {
-		return "0"
+	unit := math.Pow(10, 2-math.Floor(math.Log10(math.Abs(v))+1e-9))
+	if v != 0 {
+		v = math.Round(v*unit) / unit
 	}
-	exponent := int(math.Floor(math.Log10(math.Abs(v)) + 1e-9))
-	decimals := max(0, 2-exponent)
-	unit := math.Pow(10, float64(2-exponent))
-	text := strconv.FormatFloat(math.Round(v*unit)/unit, 'f', decimals, 64)
-	if strings.Contains(text, ".") {
-		return strings.TrimRight(strings.TrimRight(text, "0"), ".")
-	}
-	return commas(text)
-}
-
-func commas(digits string) string {
-	sign, digits := "", digits
-	if strings.HasPrefix(digits, "-") {
-		sign, digits = "-", digits[1:]
-	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return sign + digits
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64) // without the error of the division
+	return humanize.Commaf(rounded)
 }

@@ -21,7 +21,7 @@ import (
 type Group struct {
 	mu        sync.Mutex
 	running   int
-	abandoned int           // of those, calls whose caller has returned
+	abandoned int           // abandoned calls: their caller has returned
 	changed   chan struct{} // closed when one ends; nil while no goroutine waits for that
 }
 
@@ -32,11 +32,11 @@ var unowned Group
 // wait for one of them to end.
 const mostAbandoned = 1000
 
-// Do returns what call returns, or when ctx ends. Then the error matches that of ctx, and
-// [backend.ErrOutcomeUnknown] where the call may have sent something. call goes on in a goroutine
-// until the client library gives up; nothing that it returns is used any more, and it must not
-// touch what belongs to the caller. A context that cannot end costs no goroutine. A nil group is
-// that of calls of no backend, and no Close waits for them.
+// Do runs call and returns its error, or returns earlier when ctx ends. Then the error matches
+// ctx's error, and also [backend.ErrOutcomeUnknown] where the call may have sent something. call
+// goes on in a goroutine until the client library gives up. Its result is no longer used, and it
+// must not touch the caller's memory. A context that cannot end costs no goroutine. A nil group is
+// for calls of no backend, and no Close waits for them.
 func Do[T any](ctx context.Context, g *Group, call func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
@@ -133,7 +133,8 @@ func (g *Group) enter(ctx context.Context) error {
 	}
 }
 
-// tryEnter returns nil when there is room, and else what is closed at the next change.
+// tryEnter returns nil when there is room, and otherwise a channel that is closed at the next
+// change.
 func (g *Group) tryEnter() (changed <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/delayq/delayq/internal/redis/call"
 )
 
-// checkWithin bounds what the check adds to the first Open.
+// checkWithin bounds the time that the check adds to the first Open.
 const checkWithin = 2 * time.Second
 
 // Check warns, with the remedy, about servers that may lose messages or reject them. It never

@@ -32,7 +32,7 @@ func (l *lines) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// checked returns what the check of a server logs.
+// checked returns the log of a server's check.
 func checked(t *testing.T, client redis.UniversalClient) []string {
 	t.Helper()
 	l := &lines{Handler: slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug})}

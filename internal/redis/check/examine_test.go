@@ -12,7 +12,7 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// found returns what is said about a topic.
+// found returns the finding on a topic.
 func found(t *testing.T, fs []admin.Finding, about string) (all []admin.Finding) {
 	t.Helper()
 	for _, f := range fs {
@@ -23,7 +23,7 @@ func found(t *testing.T, fs []admin.Finding, about string) (all []admin.Finding)
 	return all
 }
 
-// TestJudged says of each topic what there is to say, once for all servers that are alike.
+// TestJudged has the expected findings of each topic, once for all servers that are alike.
 func TestJudged(t *testing.T) {
 	t.Parallel()
 	named := func(name string, change ...func(*Facts)) Facts {

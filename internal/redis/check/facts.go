@@ -35,9 +35,9 @@ type Facts struct {
 	Policy    string   // of eviction; "" when unknown
 	AOF       Tristate // whether it keeps an append-only file
 	Snapshots Tristate // whether it writes RDB files by itself
-	Unsaved   string   // what INFO says of a save that failed; "" for none
+	Unsaved   string   // INFO's value for a save that failed; "" for none
 	ReadOnly  Tristate // whether it is a replica that refuses writes
-	Master    string   // host:port of what it replicates; "" when unknown
+	Master    string   // host:port of its primary; "" when unknown
 	Clustered Tristate // whether it is part of a Cluster
 	Astray    bool     // it is, but its client knows of one server only
 }

@@ -94,8 +94,8 @@ func (t *Target) where() string {
 }
 
 // discreet removes passwords from a server's error: a server that does not know a command repeats
-// its arguments. Errors that never do that stay as they are, since a hole in a known text would
-// show the password.
+// its arguments. Other errors stay as they are, since a gap in a known text would show the
+// password.
 func (t *Target) discreet(err error) error {
 	var reply redis.Error
 	if !errors.As(err, &reply) || redis.HasErrorPrefix(err, "WRONGPASS") || redis.HasErrorPrefix(err, "NOAUTH") {

@@ -63,7 +63,7 @@ func mustNotConnect(t *testing.T, rawURL string, parts ...string) {
 	}
 }
 
-// configure changes what testenv needs left alone until the server runs.
+// configure changes settings that testenv needs unchanged until the server runs.
 func configure(t *testing.T, server *testenv.RedisServer, command ...any) {
 	t.Helper()
 	if err := server.Client(t).Do(t.Context(), command...).Err(); err != nil {

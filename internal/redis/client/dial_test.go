@@ -29,8 +29,8 @@ func (p *printed) String() string {
 	return p.text.String()
 }
 
-// What a client of ours cannot reach is in the error of the call, and nowhere else. What other
-// clients print stays.
+// The call's error says that a server cannot be reached, and nothing is printed. Messages of other
+// clients are still printed.
 func TestFailuresToDialAreNotPrinted(t *testing.T) {
 	var p printed
 	before := printer.Writer()

@@ -45,10 +45,10 @@ func (t *Target) mustBeUsable(tb testing.TB) {
 	if t.Queue == "" || len(o.Addrs) == 0 || slices.Contains(o.Addrs, "") {
 		tb.Fatalf("queue %q at %q", t.Queue, o.Addrs)
 	}
-	if t.tls.on != (o.TLSConfig != nil) {
-		tb.Fatalf("TLS asked for: %t, set up: %v", t.tls.on, o.TLSConfig)
+	if t.tls != (o.TLSConfig != nil) {
+		tb.Fatalf("TLS asked for: %t, set up: %v", t.tls, o.TLSConfig)
 	}
-	if o.TLSConfig != nil && o.TLSConfig.InsecureSkipVerify != t.tls.insecure {
+	if o.TLSConfig != nil && o.TLSConfig.InsecureSkipVerify != t.insecure {
 		tb.Fatal("TLS without verification was not asked for")
 	}
 	client := redis.NewUniversalClient(o) // which dials no server yet
@@ -57,12 +57,12 @@ func (t *Target) mustBeUsable(tb testing.TB) {
 	}
 }
 
-// token is what no error may show: there is no such text in what an error says by itself.
+// token is a text that no error may show. No error contains it by itself.
 const token = "Zq7tokenqZ"
 
-// FuzzPassword writes a password as it stands into a URL, where its reserved characters end the
-// user, the host or the path too early: no error shows what was to be secret. It leaves out what
-// reads as NAME=VALUE, which is a parameter then and no part of a password.
+// FuzzPassword writes a password into a URL without escaping. Its reserved characters end the user,
+// the host or the path too early, and no error shows the secret. It leaves out texts that read as
+// NAME=VALUE, which are parameters and not part of a password.
 func FuzzPassword(f *testing.F) {
 	for _, around := range [][2]string{
 		{"", ""}, {"%40", "%2F"}, {"12/", ""}, {"12?", ""}, {"12#", ""}, {"#", "?"}, {"?x&", ""}, {"12/?", "&db"}, {"a@b/", ""}, {"@", "/"}, {"%", ""},

@@ -18,8 +18,8 @@ import (
 // nothing.
 type Param func(value string) (allowed string)
 
-// Allowed returns the values that an option's error allows, for a Param, whose error names the
-// URL's parameter instead of the option. It returns nothing for no error.
+// Allowed returns the values that an option's error allows. A Param's error names them with the
+// URL's parameter instead of the option. A nil error returns nothing.
 func Allowed(err error) string {
 	var refused *backend.InvalidError
 	if errors.As(err, &refused) {
@@ -44,12 +44,12 @@ func (t *Target) params() Params {
 		"sentinel_password": text(&o.SentinelPassword),
 		"sentinel_user":     text(&o.SentinelUsername),
 		"socket":            socketPath(&t.socket),
-		"tls":               boolean(&t.tls.on),
-		"tls_ca":            text(&t.tls.ca),
-		"tls_cert":          text(&t.tls.cert),
-		"tls_insecure":      boolean(&t.tls.insecure),
-		"tls_key":           text(&t.tls.key),
-		"tls_server_name":   text(&t.tls.serverName),
+		"tls":               boolean(&t.tls),
+		"tls_ca":            text(&t.files.CA),
+		"tls_cert":          text(&t.files.Cert),
+		"tls_insecure":      boolean(&t.insecure),
+		"tls_key":           text(&t.files.Key),
+		"tls_server_name":   text(&t.files.ServerName),
 		"write_timeout":     duration(&o.WriteTimeout),
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// A URL's numbers are not taken for how much memory to set aside, and what it names as a
-// certificate is a file that ends.
+// A URL's numbers do not set how much memory is allocated, and a certificate's file is read up to a
+// limit.
 func TestURLsTakeNoMemory(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())

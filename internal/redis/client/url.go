@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/tlsfiles"
 )
 
 // Target is the server and the queue that a URL names.
@@ -16,15 +17,16 @@ type Target struct {
 	Queue   string
 	Options redis.UniversalOptions
 
-	socket string
-	tls    tlsFiles
-	more   []string // further hosts, as given
+	socket        string
+	tls, insecure bool // tls=true, tls_insecure=true
+	files         tlsfiles.Files
+	more          []string // further hosts, as given
 }
 
-// Parse reads a URL. own are the parameters of the backend, beside those of the connection.
+// Parse reads a URL. own are the backend's parameters, besides the parameters of the connection.
 func Parse(u *url.URL, own Params) (*Target, error) {
 	query, err := url.ParseQuery(u.RawQuery)
-	if err != nil { // which repeats what may be part of a password
+	if err != nil { // its text repeats what may be part of a password
 		return nil, backend.Invalid("URL parameters", hidden, "NAME=VALUE&…, percent-encoded")
 	}
 	t := new(Target)
@@ -39,16 +41,22 @@ func Parse(u *url.URL, own Params) (*Target, error) {
 	if err := t.check(query); err != nil {
 		return nil, err
 	}
-	for _, part := range []func(*url.URL) error{t.user, t.hosts, t.queue, t.secure} {
+	for _, part := range []func(*url.URL) error{t.user, t.hosts, t.queue} {
 		if err := part(u); err != nil {
 			return nil, err
 		}
 	}
+	if t.tls {
+		if t.Options.TLSConfig, err = t.files.Config(); err != nil {
+			return nil, err
+		}
+		t.Options.TLSConfig.InsecureSkipVerify = t.insecure
+	}
 	return t, nil
 }
 
-// spilled reports whether a password with a bare reserved character seems to have ended up in what
-// follows the host.
+// spilled reports whether part of a password with an unescaped reserved character seems to have
+// ended up behind the host.
 func spilled(u *url.URL, query url.Values, params Params) bool {
 	if strings.Contains(u.Path+u.Fragment+u.Opaque, "@") {
 		return true

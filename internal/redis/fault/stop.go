@@ -45,8 +45,8 @@ func newEditor(edit func(string) string) *editor {
 	return &editor{edit: edit, names: make(map[string]string)}
 }
 
-// stopped is what comes before a script. A write that fails ends the script, unless it is called by
-// pcall.
+// stopped is the Lua text in front of a script. A write that fails ends the script, unless it is
+// called by pcall.
 const stopped = `
 local server, stop, mark, writes = redis, %d, '%s', 0
 local reads = {TIME=1, TYPE=1, EXISTS=1, ZSCORE=1, ZRANGE=1, ZRANGEBYSCORE=1, ZREVRANGE=1, ZCOUNT=1, ZCARD=1, HGET=1, HMGET=1, HGETALL=1,
@@ -106,7 +106,7 @@ func (e *editor) changed(text string) string {
 	return changed
 }
 
-// name returns the changed script's name. The server does not know it before the changed script was
+// name returns the changed script's name. The server learns it when the changed script is first
 // sent.
 func (e *editor) name(sha string) string {
 	e.mu.Lock()

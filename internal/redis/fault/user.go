@@ -40,8 +40,8 @@ func Without(rights []string, right string) []string {
 // Password is the password of each user.
 const Password = "secret"
 
-// User makes a user with these rights and no other, on these keys and channels, in the notation of ACL
-// SETUSER. It returns a client of that user.
+// User makes a user with these rights and no other, on these keys and channels, in the notation of
+// ACL SETUSER. It returns a client of that user.
 func User(t *testing.T, server *testenv.RedisServer, name string, rights []string, on ...string) *redis.Client {
 	t.Helper()
 	rule := []any{"acl", "setuser", name, "reset", "on", ">" + Password}
@@ -57,7 +57,7 @@ func User(t *testing.T, server *testenv.RedisServer, name string, rights []strin
 	return server.Client(t, func(o *redis.Options) { o.Username, o.Password = name, Password })
 }
 
-// denials are parts of what the releases of Redis and Valkey say.
+// denials are parts of the errors that releases of Redis and Valkey return.
 var denials = []string{"noperm", "can't run this command", "has no permissions"}
 
 // Names reports whether an error says that a user lacks a right, and names the right.

@@ -11,7 +11,7 @@ import (
 	"github.com/delayq/delayq/internal/redis/call"
 )
 
-// Config is what the backends on Redis have in common.
+// Config holds the settings that all backends on Redis share.
 type Config struct {
 	Name   string // of the backend
 	Client redis.UniversalClient

@@ -14,7 +14,7 @@ import (
 	"github.com/delayq/delayq/internal/redis/call"
 )
 
-// returned notes what is given back. No other method is called.
+// returned records the messages that are given back. No other method is called.
 type returned struct {
 	Messages
 	back []string

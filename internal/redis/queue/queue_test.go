@@ -26,7 +26,8 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// patience bounds what must happen. It is far below the interval of an idle queue.
+// patience bounds every wait for an event that must happen. It is far below the interval of an idle
+// queue.
 const patience = 20 * time.Second
 
 var discard = slog.New(slog.DiscardHandler)

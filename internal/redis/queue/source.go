@@ -10,8 +10,8 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// Messages are one queue's messages in Redis. The methods are as in package backend; they do not
-// know whether the handle is open.
+// Messages are one queue's messages in Redis. The methods are as in package backend; the handle
+// checks whether it is open.
 type Messages interface {
 	Schedule(ctx context.Context, ms []backend.Message) []error
 	Ack(ctx context.Context, ls []backend.Lease) []error
@@ -32,8 +32,8 @@ type Messages interface {
 	Channel() string
 }
 
-// A Claimer leases up to limit due messages. name tells this claim from all others, so that a
-// repeated one finds what its first try leased.
+// A Claimer leases up to limit due messages. name identifies the claim, so that a repeated claim
+// finds the messages that its first try leased.
 type Claimer func(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error)
 
 // A Maintainer runs a queue's background work (ended leases, handover to Java) while no Receive

@@ -182,7 +182,7 @@ func TestConfirmationReply(t *testing.T) {
 	}
 }
 
-// Servers tell the line of a script whose command a user may not use, and not the command.
+// Servers return the line of a script whose command a user may not use, but not the command.
 func TestNamingTheForbiddenCommand(t *testing.T) {
 	t.Parallel()
 	sc := Parse("test", "local x = 1\nredis.call('ZADD', KEYS[1], 1, 'a')\nreturn redis.pcall('HGET', KEYS[1], 'a')")

@@ -33,7 +33,7 @@ func (c Confirmation) Valid(option string) error {
 	return nil
 }
 
-// CanConfirm asks the server whether it can confirm what the runner waits for. A replica that is
+// CanConfirm asks the server whether it can confirm writes as the runner demands. A replica that is
 // away at the moment is no error.
 func (r *Runner) CanConfirm(ctx context.Context) error {
 	if !r.Confirm.wanted() {

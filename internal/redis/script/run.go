@@ -28,7 +28,7 @@ type Runner struct {
 	Clock  clockwork.Clock // nil for the server's own
 	Args   []any           // of every script, before its own
 
-	Confirm Confirmation // what every script waits for
+	Confirm Confirmation // replicas or disks that every script waits for
 
 	Log *slog.Logger // warns of a message that could not be announced; nil for no warnings
 }
@@ -40,8 +40,8 @@ func (r *Runner) Confirmed(c Confirmation) *Runner {
 	return &other
 }
 
-// Once is a command that the client library does not repeat: a lost reply leaves open whether the
-// command was executed, and a second execution has to know that it is one.
+// Once is a command that the client library does not repeat. A lost reply leaves open whether the
+// command was executed, and a second execution must know that it is one.
 type Once struct{ *redis.Cmd }
 
 // NewOnce returns such a command.
@@ -70,7 +70,7 @@ func (a age) MarshalBinary() ([]byte, error) {
 	return strconv.AppendInt(nil, Delay(time.Since(a.since)+onTheWay), 10), nil
 }
 
-// runOnce runs a script whose first try has that age. It returns when ctx ends.
+// runOnce runs a script whose first try was sent age ago. It returns when ctx ends.
 func (r *Runner) runOnce(ctx context.Context, sc *Script, first age, args []any) (any, error) {
 	return call.Do(ctx, r.Calls, func(ctx context.Context) (any, error) { return r.send(ctx, sc, first, args) })
 }

@@ -1,5 +1,5 @@
 // Package script runs Lua scripts on Redis. It adds two things to the client library. A script
-// whose reply was lost is repeated, and told that it is a repetition. A reply becomes one outcome
+// whose reply was lost is repeated, and knows that it is a repetition. A reply becomes one outcome
 // for each message.
 package script
 
@@ -18,7 +18,8 @@ import (
 // before it. Its arguments begin with
 //
 //	ARGV[1]  the injected clock's time in microseconds, or nothing for the server's own
-//	ARGV[2]  how many microseconds ago the first try was sent whose reply was lost; 0 in a first try
+//	ARGV[2]  how many microseconds ago the first try was sent whose reply was lost; 0 in a first
+//	         try
 //
 // The arguments of its [Runner] and its own follow.
 type Script struct {
@@ -31,9 +32,9 @@ var common string
 // Load makes a script of lua/prelude.lua and further files, the last of which names it. It panics
 // for a file that is not there, since files are embedded.
 //
-// Each file is a function within the one before. Lua finds the locals of the enclosing function by a
-// walk along a list, for each function that uses them. Those from further out it copies, so that a
-// script of many small functions starts sooner.
+// Each file is a function within the one before. Lua finds the locals of the enclosing function by
+// a walk along a list, for each function that uses them. Those from further out it copies, so that
+// a script of many small functions starts sooner.
 func Load(files fs.FS, names ...string) *Script {
 	text := common
 	for _, name := range append([]string{"prelude"}, names...) {

@@ -1,4 +1,4 @@
-// Package setup is what the backends on Redis share of their options and URLs. For zsetpoll and
+// Package setup has the options and URLs that the backends on Redis share. For zsetpoll and
 // keyspace it also joins the message store and the handles.
 package setup
 
@@ -15,11 +15,11 @@ import (
 	"github.com/delayq/delayq/internal/redis/store"
 )
 
-// Config is what the options of zsetpoll and keyspace set.
+// Config holds the options of zsetpoll and keyspace.
 type Config struct {
 	queue.Config
 	Prefix  string              // of all keys
-	Confirm script.Confirmation // what a push waits for
+	Confirm script.Confirmation // replicas or disks that a push waits for
 
 	// Claimer chooses how a queue's messages are claimed.
 	Claimer func(*store.Store) queue.Claimer
@@ -63,8 +63,8 @@ func Backend(c Config) *queue.Backend {
 	return queue.NewBackend(c.Config)
 }
 
-// Apply applies options to what they set, and returns the error of a nil one. The backend's name
-// and the options that it has are for that error.
+// Apply applies options to a configuration, and returns the error of a nil option. The error names
+// the backend and its options.
 func Apply[C any, Option ~func(*C)](to *C, opts []Option, name, allowed string) error {
 	var errs []error
 	for _, set := range opts {

@@ -28,9 +28,9 @@ func Open[Option any](ctx context.Context, u *url.URL, parse Parser[Option]) (re
 	return c, opts, target.Queue, nil
 }
 
-// ParseURL reads a URL. Parameters of the backend's own hand their options to add, which returns
-// what is allowed instead of a bad one. errOf returns the error that options have left in what they
-// set.
+// ParseURL reads a URL. add gets the options of the backend's own parameters, and returns the
+// allowed values where a value is bad. errOf returns the error that the options have left in the
+// settings.
 func ParseURL[C any, Option ~func(*C)](
 	u *url.URL, errOf func(*C) error, params func(add func(Option) (allowed string)) client.Params,
 ) (*client.Target, []Option, error) {

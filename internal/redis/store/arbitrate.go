@@ -44,7 +44,7 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 		s.undo(ctx, node, bids)
 		return s.withoutBids(ctx, limit, lease, name, err)
 	}
-	c.Next = c.Now // there may be more, and losers look again
+	c.Next = c.Now // there may be more, and workers that lost the race look again
 	var bad []unreadable
 	c.Deliveries, bad, err = s.won(ctx, node, bids)
 	s.putAside(ctx, &c, bad)

@@ -113,8 +113,7 @@ func TestSettleMany(t *testing.T) {
 	}
 }
 
-// holdsInAll checks what there is after that many leases were lost, and that many settled like
-// that.
+// holdsInAll checks the counts after that many leases were lost, and that many were acked.
 func (b *bench) holdsInAll(settled string, lost, done int64) {
 	b.t.Helper()
 	want := backend.Stats{Scheduled: lost}
@@ -176,7 +175,7 @@ func TestExtendTwiceInOneCall(t *testing.T) {
 	}
 }
 
-// TestSettleManyLosesItsReply repeats a batch: what its first try has done counts.
+// TestSettleManyLosesItsReply repeats a batch: the effects of its first try count.
 func TestSettleManyLosesItsReply(t *testing.T) {
 	t.Parallel()
 	for name, settle := range settlers {
@@ -229,8 +228,8 @@ func TestClaimManyLosesItsReply(t *testing.T) {
 	}
 }
 
-// TestScheduleTwiceInOneCall pushes an id twice at once, one that is there, and one of a push whose
-// reply was lost.
+// TestScheduleTwiceInOneCall pushes an id twice in one call, an id that exists, and an id of a push
+// whose reply was lost.
 func TestScheduleTwiceInOneCall(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

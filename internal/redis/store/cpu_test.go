@@ -16,8 +16,8 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// BenchmarkServer measures what one message of 100 bytes costs the server, in the microseconds that
-// it spends in scripts, for calls of so many messages: a push, a claim and an ack.
+// BenchmarkServer measures the microseconds that the server spends in scripts for one message of
+// 100 bytes: a push, a claim and an ack, in calls of each size.
 func BenchmarkServer(b *testing.B) {
 	client := testenv.Redis(b, testenv.Directive("appendonly", "no")).Client(b)
 	for _, trigger := range []bool{false, true} {

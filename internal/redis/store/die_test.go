@@ -18,7 +18,7 @@ import (
 
 var errDied = errors.New("the worker died here")
 
-// A fate is what happens around one command of a worker.
+// A fate is what happens to one command of a worker.
 type fate struct {
 	at     func(redis.Cmder) bool // which command
 	before func()                 // runs before it; nil for nothing

@@ -10,8 +10,8 @@ import (
 	"github.com/delayq/delayq/internal/redis/store"
 )
 
-// A message whose lease has ended, and which no worker has claimed since, waits: it can be moved,
-// and the attempt of the holder who died counts all the same.
+// A message of an ended lease that no worker has claimed since is scheduled: it can be moved. The
+// attempt of the worker that died counts.
 func TestRescheduledAfterItsLeaseEnded(t *testing.T) {
 	t.Parallel()
 	b := setup(t)

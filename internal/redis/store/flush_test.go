@@ -14,7 +14,7 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// calls are every script, each with what must come of it on one message.
+// calls are every script, each with its effect on one message.
 var calls = []struct {
 	name string
 	do   func(*bench, *backend.Delivery) error

@@ -9,8 +9,8 @@ import (
 	"github.com/delayq/delayq/internal/record"
 )
 
-// FuzzReplies reads what a script finds in Redis, where others may have written: each is read or
-// refused as corrupt, and a lease that is read is written in the same bytes.
+// FuzzReplies parses bytes from Redis, where other programs may have written. Each value is parsed
+// or rejected as corrupt, and a parsed lease is written with the same bytes.
 func FuzzReplies(f *testing.F) {
 	lease := backend.Lease{ID: "order-17", Token: backend.Token{Hi: 1, Lo: 2}}
 	f.Add(string(appendMember(nil, lease)), string(record.AppendContent(nil, map[string]string{"k": "v"}, []byte("body"))), string(make([]byte, deathLen)), "1")

@@ -41,7 +41,7 @@ func (s *Store) Channel() string { return s.keys.channel }
 // Owns reports whether a key is one of a queue's.
 func Owns(prefix, queue, key string) bool { return strings.HasPrefix(key, prefix+":{"+queue+"}:") }
 
-// Triggered returns the channel of the queue whose trigger a key was.
+// Triggered returns the channel of the queue whose trigger is the key.
 func Triggered(key string) (channel string, ok bool) {
 	queue, ok := strings.CutSuffix(key, "}:"+triggerKey)
 	return queue + "}:" + wakeChannel, ok

@@ -15,7 +15,8 @@ import (
 	"github.com/delayq/delayq/internal/record"
 )
 
-// TestListsPassLeftovers lists what is behind more entries without a message than a page has.
+// TestListsPassLeftovers lists messages that are behind more than a page of entries without a
+// message.
 func TestListsPassLeftovers(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -60,8 +61,8 @@ func TestListsPassLeftovers(t *testing.T) {
 	}
 }
 
-// TestUnreadableDueTimes has ended leases whose due time is no time: they are due now, and no call
-// fails.
+// TestUnreadableDueTimes has ended leases whose due time cannot be read: their messages are due
+// now, and no call fails.
 func TestUnreadableDueTimes(t *testing.T) {
 	t.Parallel()
 	for how := range ways(nil) {

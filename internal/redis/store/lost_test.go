@@ -64,7 +64,7 @@ func TestScheduleLosesItsReply(t *testing.T) {
 	}
 }
 
-// take takes what is due, whatever its body.
+// take claims the due messages, whatever their bodies.
 func (b *bench) take() backend.Delivery {
 	b.t.Helper()
 	c := b.claim(b.Claim, time.Minute)
@@ -124,7 +124,7 @@ func (h *tardy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A push that is sent again knows its own message, however long it has waited for a connection.
+// A repeated push recognizes its own message, however long it has waited for a connection.
 func TestScheduleLosesItsReplyAndItsConnection(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -136,8 +136,8 @@ func TestScheduleLosesItsReplyAndItsConnection(t *testing.T) {
 	b.all(b.with(client).Schedule(b.ctx, []backend.Message{{ID: "a", Delay: time.Hour}}))
 }
 
-// A late ack whose reply is lost is no success for a worker that lost the lease: another has done
-// the message.
+// A late ack whose reply is lost is no success for a worker that lost the lease: another worker has
+// acked the message.
 func TestAckLosesItsReplyAfterItsLease(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
@@ -249,7 +249,8 @@ func TestByIDLosesItsReply(t *testing.T) {
 	}
 }
 
-// TestClaimLosesItsReply has a claim find what its own first try has leased, at any of its steps.
+// TestClaimLosesItsReply repeats a claim, which finds the messages that its first try leased, at
+// each of its steps.
 func TestClaimLosesItsReply(t *testing.T) {
 	for name, f := range map[string]*fate{
 		"script":          {at: called("evalsha"), after: func() {}},

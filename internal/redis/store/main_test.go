@@ -20,10 +20,11 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// patience bounds what must happen; it only matters when something is broken.
+// patience bounds every wait for an event that must happen; it only matters when something is
+// broken.
 const patience = 20 * time.Second
 
-// A bench is one queue's store on a real server, and a client that looks at its keys.
+// A bench is one queue's store on a real server, and a client that reads its keys.
 type bench struct {
 	*store.Store
 	t      *testing.T
@@ -134,7 +135,7 @@ func (b *bench) next(way claimer, lease time.Duration, id string) backend.Delive
 	}
 }
 
-// napUntil waits for what a claim said is next, by the server's clock.
+// napUntil waits until the next event that a claim returned, by the server's clock.
 func (b *bench) napUntil(c script.Claim) {
 	wait := time.Millisecond
 	if c.Next.After(c.Now) {

@@ -9,8 +9,8 @@ import (
 )
 
 // The token of a lease is its member without the id, and the first end of the lease. By that end a
-// repeated ack knows whether another worker may have had the message. A server whose data was set
-// back also knows a lease that it has forgotten from a later one of the same member.
+// repeated ack knows whether another worker may have had the message. It also distinguishes a lease
+// that a rolled-back server has forgotten from a later lease with the same member.
 const (
 	seqLen = 7
 	genLen = 4

@@ -8,8 +8,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// TestMovedMessagesComeInTurn has a batch that stops at its bytes leave messages in READY. What is
-// due before them comes before them, and what has their due time comes after.
+// TestMovedMessagesComeInTurn leaves messages in READY by a batch that stops at its limit of bytes.
+// Messages due earlier come before them, and messages with the same due time come after.
 func TestMovedMessagesComeInTurn(t *testing.T) {
 	t.Parallel()
 	for how := range ways(nil) {

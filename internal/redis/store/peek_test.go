@@ -46,7 +46,7 @@ func TestPeekThroughTies(t *testing.T) {
 	}
 }
 
-// What a mover left in its list waits too, and so does what an ended lease held.
+// Messages that a mover left in its list count as waiting, and so do messages of ended leases.
 func TestPeekShowsMovedMessages(t *testing.T) {
 	t.Parallel()
 	b := pushedAndMoved(t)

@@ -23,7 +23,7 @@ func documented(t *testing.T) []string {
 	return fault.Rights(t, "../../../docs/redis.md", "all", "zsetpoll", "zsetpoll-arbitrate", "zsetpoll-mover", "keyspace")
 }
 
-// elsewhere are the rights without which every venture may succeed, with what needs them.
+// elsewhere are rights without which every call may succeed, each with its use.
 var elsewhere = map[string]string{
 	"subscribe": "the hub", "unsubscribe": "the hub", "psubscribe": "the listener of keyspace", "punsubscribe": "the listener of keyspace",
 	"info": "the check at the start", "config|get": "the check at the start", "config|set": "keyspace",
@@ -33,7 +33,7 @@ var elsewhere = map[string]string{
 }
 
 // TestWithoutARight runs each call as a user who lacks one of the documented rights. The call
-// fails, names the right, and loses nothing; and no right is documented that nothing needs.
+// fails, names the right, and loses nothing; and every documented right is needed by a call.
 func TestWithoutARight(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())

@@ -7,8 +7,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// remember keeps what the server has of the queue. The result sets it back to that, as a server is
-// that lost what it had not on its disk, or whose replica took over.
+// remember saves the queue's keys and returns a function that restores them. A server rolls back
+// like that when it lost writes that were not on its disk, or when a replica took over.
 func (b *bench) remember() (setBack func()) {
 	b.t.Helper()
 	kept := make(map[string]string)

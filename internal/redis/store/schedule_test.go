@@ -11,7 +11,7 @@ import (
 	"github.com/delayq/delayq/internal/redis/store"
 )
 
-// A script looks at a due time once where the next message has the same: none may get its
+// A script reads a due time once for neighbours with the same due time. None may get its
 // neighbour's, and each has its own outcome.
 func TestScheduleOfManyTimes(t *testing.T) {
 	t.Parallel()
@@ -47,7 +47,7 @@ func TestScheduleOfManyTimes(t *testing.T) {
 	}
 }
 
-// dues are the due times of what waits.
+// dues are the due times of scheduled messages.
 func (b *bench) dues() map[string]time.Time {
 	b.t.Helper()
 	ps, _, err := b.Peek(b.ctx, "", 100)

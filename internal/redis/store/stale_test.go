@@ -115,7 +115,7 @@ func (b *bench) withStale(way claimer, attempt int, moved bool) {
 	b.empty()
 }
 
-// afterLosing checks what there is when the loser has cleaned up.
+// afterLosing checks the keys after the loser has cleaned up.
 func (b *bench) afterLosing(attempt int, moved bool) {
 	b.t.Helper()
 	if attempt > 0 {

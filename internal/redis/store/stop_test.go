@@ -24,7 +24,7 @@ type venture struct {
 	before func(*trial)
 	do     func(*trial, *store.Store) error
 	gone   bool // whether the call may have deleted its messages, or not have pushed them
-	first  int  // the lowest attempt of what comes afterwards
+	first  int  // the lowest attempt of later deliveries
 	most   int  // and the highest
 }
 
@@ -166,8 +166,8 @@ func rescheduleAll(tr *trial, s *store.Store) error {
 	return errors.Join(s.Reschedule(tr.ctx, []backend.Move{{ID: "a", Delay: time.Second}, {ID: "b"}, {ID: "c", Delay: time.Hour}})...)
 }
 
-// TestStoppedScripts has each script fail at each of its writes in turn. What was in the queue is
-// there still, once, and when all of it is done nothing is left.
+// TestStoppedScripts makes each script fail at each of its writes in turn. Every message is still
+// there, once, and nothing is left after all are acked.
 func TestStoppedScripts(t *testing.T) {
 	t.Parallel()
 	for _, v := range ventures {

@@ -11,13 +11,13 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// Config is what the stores of a backend have in common.
+// Config holds the settings that a backend's stores share.
 type Config struct {
 	Client    redis.UniversalClient
 	Calls     *call.Group         // of the backend
 	Prefix    string              // of all keys
 	Triggered bool                // a key expires when the first message is due
-	Confirm   script.Confirmation // what a push waits for
+	Confirm   script.Confirmation // replicas or disks that a push waits for
 	Log       *slog.Logger        // nil to discard
 }
 

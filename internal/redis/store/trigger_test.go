@@ -18,7 +18,7 @@ func triggered(t *testing.T, server *testenv.RedisServer) *bench {
 	return b
 }
 
-// triggerLeft is what the trigger has to live; negative where there is none.
+// triggerLeft returns how long the trigger has to live; negative where there is none.
 func (b *bench) triggerLeft() time.Duration {
 	b.t.Helper()
 	left, err := b.raw.PTTL(b.ctx, b.key("trigger")).Result()
@@ -26,8 +26,8 @@ func (b *bench) triggerLeft() time.Duration {
 	return left
 }
 
-// goesAfter checks when the trigger goes, to within what a busy machine may take for the test. A
-// script may take a moment from reading the clock to setting the key.
+// goesAfter checks when the trigger expires, to within the delays of a busy machine. A script may
+// take a moment from reading the clock to setting the key.
 func (b *bench) goesAfter(want time.Duration) {
 	b.t.Helper()
 	const slack = 5 * time.Minute
@@ -140,8 +140,7 @@ func TestTriggerFollowsTheHead(t *testing.T) {
 	}
 }
 
-// A claim that leaves something due leaves the trigger to go for it, and does not set it for what
-// comes later.
+// A claim that leaves due messages keeps the trigger, and does not set it to a later message.
 func TestTriggerOfMessagesLeftByAClaim(t *testing.T) {
 	t.Parallel()
 	b := triggered(t, testenv.SharedRedis(t))
@@ -210,8 +209,8 @@ func TestClaimWhereNoTriggerCanBeSet(t *testing.T) {
 	b.goesAfter(time.Hour)
 }
 
-// Only the trigger's own name is one: not what begins like it, nor another key of the queue that
-// expires.
+// Only the trigger's own name is a trigger: neither a longer name, nor another key of the queue
+// that expires.
 func TestTriggered(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]string{

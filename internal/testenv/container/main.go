@@ -1,9 +1,9 @@
 // Command container runs a server in Docker for package testenv. It is a module of its own, so that
 // users of the library do not download testcontainers.
 //
-// It reads a spec as JSON from standard input, starts the container, and replies with its address. Every
-// further value that it reads is a command to run inside the container. At the end of the input it stops the container.
-// A spec without an image only checks that Docker runs.
+// It reads a spec as JSON from standard input, starts the container, and replies with its address.
+// Every further value that it reads is a command to run inside the container. At the end of the
+// input it stops the container. A spec without an image only checks that Docker runs.
 package main
 
 import (

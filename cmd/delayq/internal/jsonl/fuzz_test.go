@@ -7,7 +7,8 @@ import (
 	"testing/iotest"
 )
 
-// FuzzLines reads lines however they arrive, none longer than the limit, and goes on behind those that are.
+// FuzzLines reads lines however they arrive, none longer than the limit, and goes on behind those
+// that are.
 func FuzzLines(f *testing.F) {
 	for _, seed := range []string{"", "\n", "{}\n{}", "a\r\nb\r\n", "\xef\xbb\xbf{}\n", "\x00\n\xff\n", strings.Repeat("x", 200) + "\nshort\n", "a\rb\n\r\n", strings.Repeat("x", 65), strings.Repeat("x", 65) + "\n"} {
 		f.Add([]byte(seed))

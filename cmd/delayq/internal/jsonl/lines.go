@@ -1,4 +1,5 @@
-// Package jsonl reads files with one JSON object a line, and says what is wrong with a line in words for who wrote it.
+// Package jsonl reads files with one JSON object a line, and describes a line's errors to the
+// person who wrote it.
 package jsonl
 
 import (
@@ -13,7 +14,8 @@ import (
 // MaxLine holds the largest body with room for escapes and the other fields.
 const MaxLine = 32 << 20
 
-// A Reader reads lines of up to limit bytes, and past longer ones. The exported fields are those of the line last read.
+// A Reader reads lines of up to limit bytes, and skips longer ones. The exported fields describe
+// the line last read.
 type Reader struct {
 	Number int   // from 1
 	Err    error // that ended the reading, but for the end
@@ -80,17 +82,17 @@ func (l *Reader) keep(part []byte) {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// trim takes off what is not of the line: its end, and what Windows programs begin a file with.
+// trim removes the line's end, and the byte order mark of Windows programs.
 func (l *Reader) trim() {
 	l.text = bytes.TrimSuffix(l.text, []byte("\n"))
 	l.text = bytes.TrimSuffix(l.text, []byte("\r"))
 	if l.Number == 1 {
 		l.text = bytes.TrimPrefix(l.text, byteOrderMark)
 	}
-	l.tooLong = l.tooLong || len(l.text) > l.limit // by what could have been its end
+	l.tooLong = l.tooLong || len(l.text) > l.limit // as long as a line end may be
 }
 
-// validText refuses what a JSON decoder would replace in silence or describe badly.
+// validText rejects bytes that a JSON decoder would silently replace or describe badly.
 func validText(text []byte) error {
 	if i := bytes.IndexByte(text, 0); i >= 0 {
 		return fmt.Errorf(`NUL at byte %d: allowed is UTF-8 text, with NUL written as \u0000`, i+1)

@@ -8,10 +8,11 @@ import (
 	"unicode/utf16"
 )
 
-// ErrSurrogate is wrapped by the refusal of a string with half a surrogate pair. JSON has escapes for halves, and a decoder replaces them without an error.
+// ErrSurrogate is wrapped by the refusal of a string with half a surrogate pair. JSON has escapes
+// for halves, and a decoder replaces them without an error.
 var ErrSurrogate = errors.New("half a character")
 
-// wholeCharacters looks at a string of JSON as it is written, and at no other value.
+// wholeCharacters checks the strings of raw JSON, and no other value.
 func wholeCharacters(value []byte) error {
 	if len(value) == 0 || value[0] != '"' {
 		return nil
@@ -52,7 +53,7 @@ func escapedUnit(text []byte) (unit rune, ok bool) {
 	return rune(n), err == nil
 }
 
-// nameIn is the name of a field as it is written, in what stands before its value.
+// nameIn is the raw name of a field, from the text before its value.
 func nameIn(text []byte) json.RawMessage {
 	for i, b := range text {
 		if b == '"' {

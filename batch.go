@@ -1,0 +1,162 @@
+package delayq
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/lease"
+	"github.com/delayq/delayq/internal/telemetry"
+)
+
+// MaxBatch is the largest number of messages, ids or dead letters in one call.
+const MaxBatch = 10_000
+
+// BatchError holds the outcome of each message of a batch when some failed.
+type BatchError struct {
+	// Errs has one entry for each message, in order; nil where it succeeded.
+	Errs []error
+}
+
+func (e *BatchError) Error() string {
+	failed := e.Unwrap()
+	if len(failed) == 0 {
+		return "no message failed"
+	}
+	first := slices.IndexFunc(e.Errs, func(err error) bool { return err != nil })
+	return fmt.Sprintf("%d of %d messages failed; the first is Errs[%d]: %v", len(failed), len(e.Errs), first, e.Errs[first])
+}
+
+// Unwrap returns the errors of the messages that failed.
+func (e *BatchError) Unwrap() []error {
+	if e == nil {
+		return nil
+	}
+	var failed []error
+	for _, err := range e.Errs {
+		if err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return failed
+}
+
+// batchError returns a BatchError when one of errs is an error.
+func batchError(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return &BatchError{Errs: errs}
+		}
+	}
+	return nil
+}
+
+// one returns the outcome of a call on a single message.
+func one(errs []error) error {
+	if errs == nil {
+		return nil
+	}
+	return errs[0]
+}
+
+func (q *queue) AckBatch(ctx context.Context, ds []*Delivery) error {
+	return q.settleBatch(ctx, telemetry.Ack, ds, nil, func(ls []backend.Lease) []error { return q.store.Ack(ctx, ls) })
+}
+
+func (q *queue) NackBatch(ctx context.Context, ds []*Delivery, delay time.Duration) error {
+	return q.settleBatch(ctx, telemetry.Nack, ds, validDelay(delay, q.traits), func(ls []backend.Lease) []error {
+		return q.store.Nack(ctx, returns(ls, backend.Return{Delay: delay}))
+	})
+}
+
+func (q *queue) ReleaseBatch(ctx context.Context, ds []*Delivery) error {
+	return q.settleBatch(ctx, telemetry.Release, ds, nil, func(ls []backend.Lease) []error {
+		return q.store.Nack(ctx, returns(ls, backend.Return{Untouched: true}))
+	})
+}
+
+func (q *queue) DeadBatch(ctx context.Context, ds []*Delivery, reason string) error {
+	reason = cut(reason, backend.MaxReason)
+	return q.settleBatch(ctx, telemetry.Dead, ds, nil, func(ls []backend.Lease) []error {
+		bs := make([]backend.Burial, len(ls))
+		for i, l := range ls {
+			bs[i] = backend.Burial{Lease: l, Reason: reason}
+		}
+		return q.store.Dead(ctx, bs)
+	})
+}
+
+func returns(ls []backend.Lease, like backend.Return) []backend.Return {
+	rs := make([]backend.Return, len(ls))
+	for i, l := range ls {
+		rs[i] = like
+		rs[i].Lease = l
+	}
+	return rs
+}
+
+// settleBatch has one call settle the deliveries that are not settled yet.
+func (q *queue) settleBatch(
+	ctx context.Context, op string, ds []*Delivery, invalid error, call func([]backend.Lease) []error,
+) error {
+	if err := firstError(q.validBatch(ctx, len(ds)), q.validDeliveries(ds), invalid); err != nil || len(ds) == 0 {
+		return q.fail(op, "", err)
+	}
+	began := q.telemetry.Start()
+	errs := lease.Settle(ctx, leases(ds), call)
+	settled := 0
+	for _, err := range errs {
+		if err == nil {
+			settled++
+		}
+	}
+	err := batchError(errs)
+	q.telemetry.Settled(ctx, op, settled, began, err)
+	return q.fail(op, "", err)
+}
+
+func (q *queue) ExtendBatch(ctx context.Context, ds []*Delivery, length time.Duration) error {
+	if err := firstError(q.validBatch(ctx, len(ds)), q.validDeliveries(ds), validLease("lease", length)); err != nil || len(ds) == 0 {
+		return q.fail(telemetry.Extend, "", err)
+	}
+	return q.fail(telemetry.Extend, "", batchError(q.extend(ctx, ds, length)))
+}
+
+// extend makes leases end that long from now and returns an outcome for each delivery.
+func (q *queue) extend(ctx context.Context, ds []*Delivery, length time.Duration) []error {
+	began := q.telemetry.Start()
+	errs := lease.Extend(ctx, q.store, leases(ds), length, q.clock.Now())
+	q.telemetry.Operation(ctx, telemetry.Extend, began, firstError(errs...))
+	return errs
+}
+
+func leases(ds []*Delivery) []*lease.Lease {
+	ls := make([]*lease.Lease, len(ds))
+	for i, d := range ds {
+		ls[i] = &d.lease
+	}
+	return ls
+}
+
+// validBatch checks a call on n messages. A call on none does not reach the store, so the closed
+// queue is reported here.
+func (q *queue) validBatch(ctx context.Context, n int) error {
+	if err := firstError(validContext(ctx), within("batch size", n, 0, MaxBatch)); err != nil {
+		return err
+	}
+	if n == 0 && q.stopping.Err() != nil {
+		return ErrClosed
+	}
+	return nil
+}
+
+func (q *queue) validDeliveries(ds []*Delivery) error {
+	for _, d := range ds {
+		if d == nil || d.q != q {
+			return backend.Invalid("delivery", described("nil or of another queue"), "deliveries that this queue handed out")
+		}
+	}
+	return nil
+}

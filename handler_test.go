@@ -1,0 +1,136 @@
+package delayq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/delayq/delayq"
+)
+
+// handlerErrors are the sentinels that pass between Consume and a handler, with what each does to a message.
+var handlerErrors = map[string]func(*testing.T, delayq.Queue, *journal){
+	"ErrDrop": func(t *testing.T, q delayq.Queue, log *journal) {
+		r := start(t, q, returning(fmt.Errorf("no such order: %w", delayq.ErrDrop)))
+		time.Sleep(time.Hour)
+		must(t, r.end())
+		wantCounts(t, q, delayq.Stats{})
+		wantLogged(t, log, "handler dropped the message", "no such order")
+	},
+	"ErrDeadLetter": func(t *testing.T, q delayq.Queue, log *journal) {
+		r := start(t, q, returning(fmt.Errorf("no such order: %w", delayq.ErrDeadLetter)))
+		time.Sleep(time.Hour)
+		must(t, r.end())
+		wantCounts(t, q, delayq.Stats{Dead: 1})
+		if l := deadLetters(t, q)[0]; l.Attempts != 1 || !strings.Contains(l.Reason, "no such order") {
+			t.Errorf("dead letter %+v, want it after the first attempt, with the reason", l)
+		}
+		wantLogged(t, log, "message is dead")
+	},
+	"ErrTimeout": func(t *testing.T, q delayq.Queue, log *journal) {
+		var cause error
+		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+			if d.Attempt > 1 {
+				return nil
+			}
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			return ctx.Err()
+		}, delayq.Timeout(time.Minute))
+		time.Sleep(time.Hour)
+		must(t, r.end())
+		if !errors.Is(cause, delayq.ErrTimeout) {
+			t.Errorf("the context ended with %v, want ErrTimeout", cause)
+		}
+		wantCounts(t, q, delayq.Stats{})
+		wantLogged(t, log, "handler failed", "handler took too long (1m0s)", "retry=")
+	},
+}
+
+func TestHandlerErrors(t *testing.T) {
+	t.Parallel()
+	for name, check := range handlerErrors {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var log journal
+				q := newQueue(t, log.logger())
+				push(t, q)
+				check(t, q, &log)
+			})
+		})
+	}
+}
+
+func returning(err error) delayq.Handler {
+	return func(context.Context, *delayq.Delivery) error { return err }
+}
+
+func wantLogged(t *testing.T, log *journal, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(log.String(), part) {
+			t.Errorf("the log lacks %q: %s", part, log.String())
+		}
+	}
+}
+
+// The error says when, wherever it is wrapped, and attempts are limited all the same.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(t)
+		push(t, q)
+		var at []time.Time
+		began := time.Now()
+		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+			at = append(at, time.Now())
+			return fmt.Errorf("calling: %w", delayq.RetryAfter(errHandler, 7*time.Minute))
+		}, delayq.MaxAttempts(3))
+		time.Sleep(time.Hour)
+		must(t, r.end())
+		for i, when := range at {
+			if want := time.Duration(i) * 7 * time.Minute; when.Sub(began) != want {
+				t.Errorf("attempt %d after %v, want %v", i+1, when.Sub(began), want)
+			}
+		}
+		wantCounts(t, q, delayq.Stats{Dead: 1})
+		if l := deadLetters(t, q)[0]; l.Attempts != 3 || l.Reason != "calling: "+errHandler.Error() {
+			t.Errorf("dead letter %+v", l)
+		}
+	})
+}
+
+// An absurd delay costs the message no more than one from a policy does.
+func TestRetryAfterAbsurd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log journal
+		q := newQueue(t, log.logger())
+		push(t, q)
+		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+			if d.Attempt == 1 {
+				return delayq.RetryAfter(nil, -time.Hour)
+			}
+			return nil
+		})
+		time.Sleep(time.Second)
+		must(t, r.end())
+		wantCounts(t, q, delayq.Stats{})
+		wantLogged(t, &log, "invalid delay -1h0m0s", "retry after -1h0m0s")
+	})
+}
+
+func TestDelays(t *testing.T) {
+	t.Parallel()
+	ds := delayq.Delays{time.Second, time.Minute, time.Hour}
+	for attempt, want := range map[int]time.Duration{0: time.Second, 1: time.Second, 2: time.Minute, 3: time.Hour, 4: time.Hour, 1 << 30: time.Hour} {
+		if got := ds.Delay(attempt, nil); got != want {
+			t.Errorf("attempt %d waits %v, want %v", attempt, got, want)
+		}
+	}
+}

@@ -1,0 +1,37 @@
+// Package background lets package schedule run loops on a queue. What it gives them is not part of
+// delayq.Queue, so that the fakes of an application need not have it.
+package background
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// A Host is a queue that runs loops.
+type Host struct {
+	Name   string
+	Traits backend.Traits
+	Clock  clockwork.Clock
+	Log    *slog.Logger
+
+	// Validate returns the error of a message that a push would reject.
+	Validate func(*backend.Message) error
+
+	// Run calls loop with a context that ends with ctx, or when the queue's Close begins. Close
+	// waits until loop has returned. After Close, Run returns backend.ErrClosed and does not call.
+	Run func(ctx context.Context, loop func(context.Context) error) error
+}
+
+// HostOf returns the Host of a queue. There is none unless delayq.New or delayq.Open returned the
+// queue: one that wraps it, or a fake, has no Host.
+func HostOf(q any) (h Host, ok bool) {
+	b, ok := q.(interface{ Background() Host })
+	if !ok {
+		return Host{}, false
+	}
+	return b.Background(), true
+}

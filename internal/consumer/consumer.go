@@ -1,0 +1,211 @@
+// Package consumer runs the handlers of a queue. A loop receives messages, some ahead of the
+// workers; each worker has its handler called, decides by the handler's error what becomes of the
+// message, and settles it; one goroutine renews the leases of all messages being handled.
+package consumer
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+	"golang.org/x/time/rate"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/lease"
+	"github.com/delayq/delayq/internal/telemetry"
+)
+
+var (
+	// ErrDrain is the cause of the end of a handler's context that outlives the drain. Run returns
+	// it when handlers do not return even then.
+	ErrDrain = errors.New("handlers outlived the drain")
+
+	// ErrTimeout is the cause of the end of a handler's context after Options.Timeout.
+	ErrTimeout = errors.New("handler took too long")
+)
+
+// A Queue is what a consumer needs of its queue.
+type Queue interface {
+	// Receive waits until a message is due and returns up to limit of them, at least one. It
+	// returns backend.ErrClosed once the queue is closed.
+	Receive(ctx context.Context, limit int) ([]Delivery, error)
+
+	// Nack gives messages back untouched that no handler has seen, as [backend.Queue] does.
+	Nack(ctx context.Context, rs []backend.Return) []error
+
+	lease.Extender
+}
+
+// A Delivery is a message that a consumer received. Its methods are safe for concurrent use.
+type Delivery interface {
+	ID() string
+	Attempt() int // 1 the first time
+	Size() int    // of body and headers, in bytes
+	Lease() *lease.Lease
+
+	// The methods that settle the message return [lease.ErrSettled] when it is settled already.
+	Ack(ctx context.Context) error
+	Nack(ctx context.Context, delay time.Duration) error
+	Release(ctx context.Context) error
+	Dead(ctx context.Context, reason string) error
+
+	// Extend makes the lease end that long from now.
+	Extend(ctx context.Context, length time.Duration) error
+}
+
+// A Policy returns how long to wait after an attempt, 1 for the first, failed with err.
+type Policy func(attempt int, err error) time.Duration
+
+// Options are what a user sets, all in the bounds of package delayq.
+type Options struct {
+	Workers     int
+	Prefetch    int           // messages that may be claimed ahead of the workers
+	MaxAttempts int           // 0 for no limit
+	Drain       time.Duration // how long a stop waits before it ends the handlers' contexts
+	Timeout     time.Duration // 0 for none
+	Rate        *rate.Limiter // nil for none
+}
+
+// Config is what Run works with. Every field is required, but for those of Options that may be 0.
+type Config struct {
+	Options
+	Queue Queue
+	Gate  *Gate
+	Clock clockwork.Clock
+	Log   *slog.Logger
+	Lease time.Duration
+
+	// InProcess says that settling takes no round trip, so that a worker has nothing to wait for.
+	InProcess bool
+
+	// MaxDelay is the longest delay that the store takes.
+	MaxDelay time.Duration
+
+	// Handle calls the user's handler. It must not panic; it may end its goroutine.
+	Handle func(ctx context.Context, d Delivery) error
+
+	// Classify reads an error that Handle returned. It must not panic; it may end its goroutine.
+	Classify func(err error) Failure
+
+	// Retry spaces the attempts of a message. It may panic or end its goroutine; Fallback, which
+	// does neither, is called when it panics. Refetch spaces the tries to receive from a store that
+	// fails.
+	Retry, Fallback, Refetch Policy
+
+	Observer Observer
+}
+
+// A run is a message that a worker handles.
+type run struct {
+	d         Delivery
+	cancel    context.CancelCauseFunc
+	timer     clockwork.Timer // nil without a timeout
+	abandoned bool            // its lease is no longer renewed
+	lost      bool            // its lease is lost
+}
+
+// A consumer is one running Consume: a loop that fetches, a goroutine for each message being
+// handled, and one that renews their leases.
+type consumer struct {
+	Config
+	fetching context.Context //nolint:containedctx // ends with the loop
+	handling context.Context //nolint:containedctx // ends with the last handler
+
+	changed   chan struct{}  // a hint that a worker is idle or that there is room
+	returning sync.WaitGroup // calls that give messages back
+
+	mu       sync.Mutex
+	idle     int // workers without a message; 0 while a message waits
+	settling int // messages whose workers have gone on to the next
+	running  map[*run]struct{}
+	ahead    prefetch
+	watch    clockwork.Timer // on what waits, nil for none
+}
+
+// Run receives messages and has them handled until ctx ends or the queue is closed. Then it gives
+// back what no handler has seen, waits for the handlers and returns nil, or ErrDrain when handlers
+// do not return in time. The contexts of handlers carry the values of ctx.
+func Run(ctx context.Context, cfg Config) error {
+	c := newConsumer(ctx, cfg)
+	var abort context.CancelCauseFunc
+	c.handling, abort = context.WithCancelCause(context.WithoutCancel(ctx))
+	defer abort(nil)
+	defer c.Observer.AddWorkers(c.Workers)()
+	defer c.keepRenewing(context.WithoutCancel(ctx))()
+	c.fetch(ctx)
+	defer c.returning.Wait()
+	return c.drained(abort)
+}
+
+func newConsumer(ctx context.Context, cfg Config) *consumer {
+	return &consumer{
+		Config:   cfg,
+		fetching: ctx,
+		changed:  make(chan struct{}, 1),
+		idle:     cfg.Workers,
+		running:  make(map[*run]struct{}),
+		ahead:    newPrefetch(cfg.Prefetch, cfg.Workers, cfg.Lease, cfg.Clock.Now()),
+	}
+}
+
+// obeyWithin is how long handlers may take to return once their contexts have ended.
+const obeyWithin = 5 * time.Second
+
+// drained waits until all workers are idle, as long as Drain and obeyWithin allow.
+func (c *consumer) drained(abort context.CancelCauseFunc) error {
+	left := c.busyAfter(c.Drain)
+	if left == 0 {
+		return nil
+	}
+	level := slog.LevelWarn
+	if c.Drain == 0 {
+		level = slog.LevelDebug // as the user asked for
+	}
+	c.Log.Log(context.Background(), level, "delayq: stopping handlers that outlived the drain", "handlers", left, "drain", c.Drain)
+	abort(ErrDrain)
+	if left = c.busyAfter(obeyWithin); left > 0 {
+		c.Observer.Failed(context.Background(), telemetry.IgnoredStop, left)
+		c.Log.Error("delayq: handlers ignore their contexts; their messages return when the leases end", "handlers", left)
+		return ErrDrain
+	}
+	return nil
+}
+
+// busyAfter waits for d, or until all workers are idle, and returns how many are not.
+func (c *consumer) busyAfter(d time.Duration) (n int) {
+	t := c.Clock.NewTimer(d)
+	defer t.Stop()
+	for n = c.busy(); n > 0; n = c.busy() {
+		select {
+		case <-c.changed:
+		case <-t.Chan():
+			return c.busy()
+		}
+	}
+	return 0
+}
+
+func (c *consumer) busy() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.Workers - c.idle + c.settling
+}
+
+func (c *consumer) notify() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (c *consumer) pause(ctx context.Context, d time.Duration) {
+	t := c.Clock.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.Chan():
+	case <-ctx.Done():
+	}
+}

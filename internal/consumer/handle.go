@@ -1,0 +1,210 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/lease"
+	"github.com/delayq/delayq/internal/telemetry"
+)
+
+// start handles a message in a goroutine of its own, which is a worker.
+func (c *consumer) start(d Delivery) {
+	ctx, cancel := context.WithCancelCause(c.handling)
+	r := &run{d: d, cancel: cancel}
+	d.Lease().Renewing()
+	c.mu.Lock()
+	c.running[r] = struct{}{}
+	if c.Timeout > 0 {
+		r.timer = c.Clock.AfterFunc(c.Timeout, func() { c.timedOut(r) })
+	}
+	c.mu.Unlock()
+	go c.handle(ctx, r)
+}
+
+// timedOut ends the handler's context, and stops renewing the lease of a handler that ignores it.
+func (c *consumer) timedOut(r *run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, running := c.running[r]; running {
+		r.cancel(ErrTimeout)
+		r.timer = c.Clock.AfterFunc(obeyWithin, func() { c.abandon(r) })
+	}
+}
+
+func (c *consumer) abandon(r *run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, running := c.running[r]; running && !r.d.Lease().Ended() {
+		r.abandoned = true
+		c.Observer.Failed(c.handling, telemetry.IgnoredTimeout, 1)
+		c.Log.Error("delayq: handler ignores its timeout; its message returns when the lease ends",
+			"id", r.d.ID(), "attempt", r.d.Attempt(), "timeout", c.Timeout)
+	}
+}
+
+func (c *consumer) handle(ctx context.Context, r *run) {
+	var o decision
+	var span Span
+	defer func() {
+		if o.action == "" { // the retry policy ended the goroutine
+			f, after := exited, time.Second
+			f.RetryAfter = &after
+			o = c.decide(ctx, r, &f)
+		}
+		if span != nil {
+			span.Returned(ctx, o.kind, o.err)
+		}
+		c.finish(ctx, r, span, o)
+	}()
+	if c.MaxAttempts > 0 && r.d.Attempt() > c.MaxAttempts {
+		o = c.decide(ctx, r, expired(c.MaxAttempts))
+		c.Observer.Failed(ctx, o.kind, 1)
+		return
+	}
+	ctx, span = c.Observer.StartProcess(ctx, r.d)
+	failure := &exited
+	defer func() { o = c.decide(ctx, r, failure) }() // also when the handler ends its goroutine
+	failure = c.call(ctx, r.d)
+}
+
+func (c *consumer) call(ctx context.Context, d Delivery) *Failure {
+	err := c.Handle(ctx, d)
+	if err == nil {
+		return nil
+	}
+	f := c.Classify(err)
+	return &f
+}
+
+func (c *consumer) decide(ctx context.Context, r *run, f *Failure) decision {
+	e := ending{failure: f, settled: r.d.Lease().Ended(), attempt: r.d.Attempt(), maxAttempts: c.MaxAttempts, timeout: c.Timeout}
+	if f != nil {
+		e.cause, e.held = context.Cause(ctx), r.d.Lease().Age(c.Clock.Now())
+	}
+	o := decide(e, func(err error) time.Duration { return c.askPolicy(r.d, err) })
+	if o.delay < 0 || o.delay > c.MaxDelay {
+		err := backend.Invalid("delay", o.delay, fmt.Sprintf("0 to %v", c.MaxDelay))
+		c.Log.Error("delayq: retry policy or handler asks for a wrong delay", "id", r.d.ID(), "err", err)
+		o.delay = min(max(o.delay, 0), c.MaxDelay)
+	}
+	return o
+}
+
+func (c *consumer) askPolicy(d Delivery, err error) (delay time.Duration) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.Log.Error("delayq: retry policy panicked", "id", d.ID(), "panic", v, "stack", string(debug.Stack()))
+			delay = c.Fallback(d.Attempt(), err)
+		}
+	}()
+	return c.Retry(d.Attempt(), err)
+}
+
+// finish settles the message and has the worker take the next one, first where it need not wait
+// for the store. The worker goes on whatever the user's logger does.
+func (c *consumer) finish(ctx context.Context, r *run, span Span, o decision) {
+	if c.overlap() {
+		c.leave(r)
+		defer c.overlapped()
+	} else {
+		defer c.leave(r)
+	}
+	err := c.settle(ctx, r.d, o)
+	if span != nil {
+		span.End(string(o.action), err)
+	}
+}
+
+// leave ends a run and has its worker take the next message.
+func (c *consumer) leave(r *run) {
+	next := c.replace(r)
+	r.cancel(nil)
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	if next != nil {
+		c.start(next)
+	}
+}
+
+// settlesOfWorker is how many settles may be under way for each worker that has gone on. On Redis a
+// script serves 7 messages of a burst when 32 workers wait for their acks, 15 with one such ack
+// each and 33 with four; a message costs server and client half as much then. More gains little.
+const settlesOfWorker = 4
+
+// overlap reports whether a worker may take the next message before its message is settled, and
+// counts the settle if so. A store that hangs stops the workers once the settles are too many. A
+// consumer that claims nothing ahead has no more messages in hand than workers.
+func (c *consumer) overlap() bool {
+	if c.ahead.limit == 0 || c.InProcess {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	may := c.settling < settlesOfWorker*c.Workers
+	if may {
+		c.settling++
+	}
+	return may
+}
+
+func (c *consumer) overlapped() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.settling--; c.settling == 0 {
+		c.notify()
+	}
+}
+
+// settleWithin bounds a settle by a context of its own, since the handler's may have ended.
+const settleWithin = 30 * time.Second
+
+// settle does what was decided, and returns the error of the call that settles.
+func (c *consumer) settle(ctx context.Context, d Delivery, o decision) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
+	defer cancel()
+	switch o.action {
+	case Settled:
+		if o.err != nil {
+			c.Log.Warn("delayq: handler settled the message and failed", "id", d.ID(), "err", o.err)
+		}
+		return nil
+	case Lost:
+		c.Log.Warn("delayq: handler lost its lease", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
+		return nil
+	case Acked:
+		return c.settled(ctx, d, d.Ack(ctx))
+	case Returned:
+		return c.settled(ctx, d, d.Release(ctx))
+	case Dropped:
+		c.Log.Warn("delayq: handler dropped the message", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
+		return c.settled(ctx, d, d.Ack(ctx))
+	case Died:
+		c.Log.Error("delayq: message is dead", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
+		return c.settled(ctx, d, d.Dead(ctx, o.reason))
+	}
+	if o.stopped {
+		c.Log.Warn("delayq: handler ran until it was stopped; the attempt counts", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
+	} else {
+		c.Log.Warn("delayq: handler failed", "id", d.ID(), "attempt", d.Attempt(), "retry", o.delay, "err", o.err)
+	}
+	return c.settled(ctx, d, d.Nack(ctx, o.delay))
+}
+
+// settled logs an error that no caller learns of. The message comes back when its lease ends,
+// unless the handler has settled it meanwhile.
+func (c *consumer) settled(ctx context.Context, d Delivery, err error) error {
+	if errors.Is(err, lease.ErrSettled) {
+		return nil
+	}
+	if err != nil {
+		c.Observer.Failed(ctx, telemetry.FailedSettle, 1)
+		c.Log.Warn("delayq: settling failed", "id", d.ID(), "attempt", d.Attempt(), "err", err)
+	}
+	return err
+}

@@ -1,0 +1,110 @@
+package consumer
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/lease"
+	"github.com/delayq/delayq/internal/telemetry"
+)
+
+// renewals is how often a lease is renewed in its length: two renewals may fail before it is lost.
+const renewals = 3
+
+// keepRenewing extends the leases of all messages being handled, in one call each time, until stop
+// is called. Its ticker is set when it returns, so that no lease begins before.
+func (c *consumer) keepRenewing(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	t := c.Clock.NewTicker(c.Lease / renewals)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer t.Stop()
+		for ctx.Err() == nil {
+			select {
+			case <-t.Chan():
+				c.renewAll(ctx)
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+func (c *consumer) renewAll(ctx context.Context) {
+	kept := c.Clock.Now().Add(c.Lease)
+	rs, ls := c.renewable(kept)
+	if len(rs) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(c.Lease/renewals, time.Second))
+	defer cancel()
+	ends, errs := c.Queue.Extend(ctx, lease.Tokens(ls), c.Lease)
+	for i, r := range rs {
+		if errs == nil || errs[i] == nil {
+			ls[i].Renew(ends[i], kept)
+			c.restore(ctx, r, kept)
+		} else {
+			c.notRenewed(r, errs[i])
+		}
+	}
+}
+
+// renewable returns the runs whose leases a renewal to kept makes longer.
+func (c *consumer) renewable(kept time.Time) (rs []*run, ls []*lease.Lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for r := range c.running {
+		if l := r.d.Lease(); !r.abandoned && l.Renewable(kept) {
+			rs, ls = append(rs, r), append(ls, l)
+		}
+	}
+	return rs, ls
+}
+
+// restore repeats a handler's Extend to later than kept that was made while the renewal to kept was
+// on its way, since the renewal may have undone it.
+func (c *consumer) restore(ctx context.Context, r *run, kept time.Time) {
+	asked, later := r.d.Lease().Overtaken(kept)
+	if !later {
+		return
+	}
+	if err := r.d.Extend(ctx, asked.Sub(c.Clock.Now())); err != nil {
+		c.notRenewed(r, err)
+	}
+}
+
+// notRenewed stops the handler of a message whose lease is lost. Where the store cannot be reached,
+// the lease is lost when it has ended by the queue's own clock.
+func (c *consumer) notRenewed(r *run, err error) {
+	switch {
+	case errors.Is(err, backend.ErrLeaseLost):
+		c.stopHandler(r)
+		return
+	case errors.Is(err, context.Canceled): // the consumer has ended
+		return
+	}
+	c.Observer.Failed(c.handling, telemetry.FailedRenew, 1)
+	c.Log.Warn("delayq: renewing a lease failed", "id", r.d.ID(), "err", err)
+	if r.d.Lease().Expired(c.Clock.Now()) {
+		c.stopHandler(r)
+	}
+}
+
+// stopHandler ends the context of a handler whose lease is lost.
+func (c *consumer) stopHandler(r *run) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, running := c.running[r]; running && !r.lost && !r.d.Lease().Ended() {
+		r.lost = true
+		r.cancel(backend.ErrLeaseLost)
+		c.Observer.Failed(c.handling, telemetry.FailedLeaseLost, 1)
+		c.Log.Warn("delayq: a lease is lost while its handler runs; another worker may have the message",
+			"id", r.d.ID(), "attempt", r.d.Attempt())
+	}
+}

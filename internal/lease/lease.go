@@ -1,0 +1,158 @@
+// Package lease keeps the state of a delivery's lease: when it ends, by the store's clock and by
+// the queue's own, and which calls settle it.
+package lease
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// A Lease is the lease of one delivery. Its methods are safe for concurrent use.
+type Lease struct {
+	token  backend.Lease
+	length time.Duration // as the queue asks for it
+	taken  int64         // when it began by the queue's own clock, nanoseconds since 1970
+	ahead  int64         // the store's clock less the queue's own, in nanoseconds, when the lease began
+	until  atomic.Int64  // the end by the store's clock, nanoseconds since 1970
+	kept   atomic.Int64  // the end by the queue's own clock, for when the store cannot be asked
+	asked  atomic.Int64  // the end that the latest Extend asked for, by the queue's own clock
+
+	renewed bool // by a consumer
+	settle  settlement
+}
+
+// Take begins a lease that the store granted at now, for a length that ends at until by the
+// store's clock. It is called once, before any other method.
+func (l *Lease) Take(token backend.Lease, length time.Duration, now, until time.Time) {
+	l.token, l.length, l.taken = token, length, now.UnixNano()
+	l.Renew(until, now.Add(length))
+	l.ahead = l.until.Load() - l.kept.Load()
+}
+
+// Token names the lease to the store.
+func (l *Lease) Token() backend.Lease { return l.token }
+
+// Until returns when the lease ends by the store's clock.
+func (l *Lease) Until() time.Time { return time.Unix(0, l.until.Load()).UTC() }
+
+// Age returns how long before now the lease began. It is negative after the clock was set back.
+func (l *Lease) Age(now time.Time) time.Duration { return time.Duration(now.UnixNano() - l.taken) }
+
+// Late returns how long before now, a time of the queue's own clock, due was by the store's clock.
+// The two clocks may differ. It is never negative.
+func (l *Lease) Late(due, now time.Time) time.Duration {
+	return max(time.Duration(now.UnixNano()+l.ahead-due.UnixNano()), 0)
+}
+
+// Expired reports whether the lease has ended by the queue's own clock.
+func (l *Lease) Expired(now time.Time) bool { return now.UnixNano() >= l.kept.Load() }
+
+// Renewing says that a consumer renews the lease from now on. It is called before a handler has
+// the delivery.
+func (l *Lease) Renewing() { l.renewed = true }
+
+// Renewable reports whether a renewal to kept is of use: the lease is neither settled, being
+// settled nor lost, and no Extend asked for a later end.
+func (l *Lease) Renewable(kept time.Time) bool {
+	return !l.Ended() && l.asked.Load() < kept.UnixNano()
+}
+
+// Renew sets the end of the lease by both clocks.
+func (l *Lease) Renew(until, kept time.Time) {
+	l.until.Store(until.UnixNano())
+	l.kept.Store(kept.UnixNano())
+}
+
+// Overtaken returns the end that an Extend asked for while a renewal to kept was on its way, if it
+// is later: the renewal may have undone it.
+func (l *Lease) Overtaken(kept time.Time) (asked time.Time, ok bool) {
+	asked = time.Unix(0, l.asked.Load())
+	return asked, asked.After(kept)
+}
+
+// Tokens returns the tokens of leases.
+func Tokens(ls []*Lease) []backend.Lease {
+	tokens := make([]backend.Lease, len(ls))
+	for i, l := range ls {
+		tokens[i] = l.token
+	}
+	return tokens
+}
+
+// An Extender is the part of a [backend.Queue] that extends leases.
+type Extender interface {
+	Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error)
+}
+
+// Extend makes leases end that long from now and returns an outcome for each. Where a consumer
+// renews one of them, none becomes shorter than the queue's leases: it could end before the next
+// renewal, while its handler runs.
+func Extend(ctx context.Context, s Extender, ls []*Lease, length time.Duration, now time.Time) []error {
+	for _, l := range ls {
+		if l.renewed {
+			length = max(length, l.length)
+		}
+	}
+	kept := now.Add(length)
+	for _, l := range ls {
+		l.asked.Store(kept.UnixNano()) // from here on a renewal leaves it alone
+	}
+	ends, errs := s.Extend(ctx, Tokens(ls), length)
+	outcomes := make([]error, len(ls))
+	copy(outcomes, errs)
+	for i, l := range ls {
+		if outcomes[i] == nil {
+			l.Renew(ends[i], kept)
+			continue
+		}
+		l.asked.Store(0)
+		if errors.Is(outcomes[i], backend.ErrLeaseLost) && l.settle.settled() {
+			outcomes[i] = ErrSettled
+		}
+	}
+	return outcomes
+}
+
+// Settle makes a call that settles the lease. It returns ErrSettled, and does not call, when the
+// lease is settled already. While the call is under way the lease is not renewed.
+func (l *Lease) Settle(ctx context.Context, call func() error) error {
+	if !l.settle.begin() {
+		return ErrSettled
+	}
+	err := call()
+	l.settle.end(err)
+	return l.settle.outcome(ctx, err)
+}
+
+// Settle makes one call that settles the leases that are not settled yet, and returns an outcome
+// for each: nil, ErrSettled or what the call returned.
+func Settle(ctx context.Context, ls []*Lease, call func([]backend.Lease) []error) []error {
+	outcomes := make([]error, len(ls))
+	open, at := make([]*Lease, 0, len(ls)), make([]int, 0, len(ls))
+	for i, l := range ls {
+		if l.settle.begin() {
+			open, at = append(open, l), append(at, i)
+		} else {
+			outcomes[i] = ErrSettled
+		}
+	}
+	if len(open) == 0 {
+		return outcomes
+	}
+	errs := make([]error, len(open))
+	copy(errs, call(Tokens(open))) // nil when all succeeded
+	for i, l := range open {
+		l.settle.end(errs[i])
+	}
+	for i, l := range open {
+		outcomes[at[i]] = l.settle.outcome(ctx, errs[i])
+	}
+	return outcomes
+}
+
+// Ended reports whether the lease is settled, being settled, or lost.
+func (l *Lease) Ended() bool { return l.settle.ended() }

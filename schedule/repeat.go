@@ -1,0 +1,224 @@
+package schedule
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/background"
+)
+
+const (
+	// clocksApart is how far the clocks of processes that repeat the same may differ.
+	clocksApart = time.Hour
+
+	// catchUp is how long after its time an occurrence is still pushed.
+	catchUp = time.Minute
+
+	// No timer notices that the wall clock was set, so waits are cut: into minutes, or thousandths
+	// of the wait where these are longer.
+	minNap   = time.Minute
+	napShare = 1000
+
+	maxName = 200
+)
+
+// backoff spaces the tries of a push whose store fails.
+var backoff = delayq.Exponential(50*time.Millisecond, 5*time.Second)
+
+// Repeat pushes a message with this body at each occurrence of the schedule, until ctx ends or q is
+// closed; then it returns nil. However many processes run it with one name, each occurrence is one
+// message.
+//
+// As soon as an occurrence is due, Repeat pushes the next one, as a message due then. Its id is
+// made of the name and the time, such as "report@2026-05-01T12:00:00Z", and stays taken for an hour
+// and a minute beyond that time, as with [delayq.UniqueFor]: the clocks of the processes may differ
+// by up to an hour. So the next occurrence also comes when all of these processes end meanwhile.
+// Those after it do not, and no later Repeat makes up for them. The next occurrence also comes when
+// the schedule has changed since; Cancel deletes it by its id. An occurrence farther ahead than 399
+// days, or than the backend's longest delay, is pushed when no more than that is left.
+//
+// Failures of the store do not stop it: it logs them and tries again, less and less often. It logs
+// and leaves out an occurrence that it could not push until a minute after its time.
+//
+// q is a queue that [delayq.New] or [delayq.Open] returned; Repeat returns [delayq.ErrInvalid] for
+// a fake or a wrapper. The name is 1 to 200 bytes of UTF-8 without control characters. The only
+// option is [delayq.Header]. Repeat returns [delayq.ErrUnsupported] where the backend lacks
+// [delayq.OwnIDs] or [delayq.UniqueWindows]. When the schedule has no further occurrence, it logs
+// that and returns nil early. A schedule that panics is an error. Errors are of type
+// [*delayq.OpError].
+func Repeat(ctx context.Context, q delayq.Queue, name string, s Schedule, body []byte, opts ...delayq.PushOption) error {
+	host, ok := background.HostOf(q)
+	if !ok {
+		return opError("repeat", "", name, backend.Invalid("queue", reflect.TypeOf(q), "one that New or Open returned"))
+	}
+	r, err := newRepetition(ctx, q, host, name, s, body, opts)
+	if err == nil {
+		err = host.Run(ctx, r.run)
+	}
+	return opError("repeat", host.Name, name, err)
+}
+
+// A repetition is one running Repeat.
+type repetition struct {
+	queue    delayq.Queue
+	host     background.Host
+	name     string
+	schedule Schedule
+	message  delayq.Message // of each occurrence, but for what the time makes
+	horizon  time.Duration  // how far ahead an occurrence may be pushed
+}
+
+func newRepetition(
+	ctx context.Context, q delayq.Queue, host background.Host, name string, s Schedule, body []byte, opts []delayq.PushOption,
+) (*repetition, error) {
+	if ctx == nil {
+		return nil, backend.Invalid("context", described("nil"), "context.Background() or one made from it")
+	}
+	for _, f := range []delayq.Feature{delayq.OwnIDs, delayq.UniqueWindows} {
+		if !host.Traits.Supports(f) {
+			return nil, &backend.UnsupportedError{Backend: host.Traits.Name, Op: f.String()}
+		}
+	}
+	if name == "" || len(name) > maxName || !utf8.ValidString(name) || strings.IndexFunc(name, unicode.IsControl) >= 0 {
+		return nil, backend.Invalid("name", name, "1 to 200 bytes of UTF-8 without control characters")
+	}
+	if err := validSchedule(s); err != nil {
+		return nil, err
+	}
+	r := &repetition{queue: q, host: host, name: name, schedule: s, horizon: backend.MaxUnique - clocksApart - catchUp}
+	if limit := host.Traits.MaxDelay; limit > 0 {
+		r.horizon = min(r.horizon, limit)
+	}
+	r.message.Body = bytes.Clone(body)
+	if err := r.apply(opts); err != nil {
+		return nil, err
+	}
+	sample := r.at(backend.EarliestDue, backend.EarliestDue)
+	return r, host.Validate(&sample)
+}
+
+// apply sets the headers of the messages. Name and schedule decide the rest.
+func (r *repetition) apply(opts []delayq.PushOption) error {
+	m := &r.message
+	for _, set := range opts {
+		if set == nil {
+			return backend.Invalid("push option", described("nil"), "the result of Header")
+		}
+		if err := set(m); err != nil {
+			return err
+		}
+	}
+	if m.ID != "" || m.UniqueFor != 0 || !m.Due.IsZero() || m.Delay != 0 {
+		return backend.Invalid("push option", described("ID, UniqueFor, At or After"), "Header: the rest comes from name and schedule")
+	}
+	return nil
+}
+
+// run pushes occurrence after occurrence until ctx ends.
+func (r *repetition) run(ctx context.Context) error {
+	last := r.host.Clock.Now()
+	for ctx.Err() == nil {
+		next, err := r.after(last)
+		if err != nil {
+			return err
+		}
+		if next.IsZero() {
+			r.host.Log.Warn("delayq: the schedule has no further occurrence; the repetition ends", "repeat", r.name, "last", last)
+			return nil
+		}
+		if r.sleep(ctx, next.Add(-r.horizon)) {
+			err = r.push(ctx, next)
+		}
+		switch {
+		case errors.Is(err, delayq.ErrClosed):
+			return nil
+		case err != nil:
+			return err
+		}
+		r.sleep(ctx, next)
+		last = next
+	}
+	return nil
+}
+
+// after returns the first occurrence after last whose time to be pushed has not passed; zero when
+// there is none.
+func (r *repetition) after(last time.Time) (time.Time, error) {
+	next, err := nextAfter(r.schedule, last)
+	earliest := r.host.Clock.Now().Add(-catchUp)
+	if err == nil && !next.IsZero() && !next.After(earliest) {
+		r.host.Log.Warn("delayq: occurrences are left out: their time has passed", "repeat", r.name, "from", next, "until", earliest)
+		next, err = nextAfter(r.schedule, earliest)
+	}
+	if err != nil || next.IsZero() {
+		return next, err
+	}
+	m := r.at(next, next)
+	return next, r.host.Validate(&m)
+}
+
+// push pushes an occurrence, unless it is there, and tries again until its time has passed.
+func (r *repetition) push(ctx context.Context, due time.Time) error {
+	for failures := 1; ; failures++ {
+		_, err := r.queue.Push(ctx, nil, func(m *delayq.Message) error {
+			*m = r.at(due, r.host.Clock.Now())
+			return nil
+		})
+		switch {
+		case err == nil, errors.Is(err, delayq.ErrDuplicate), ctx.Err() != nil:
+			return nil //nolint:nilerr // another process has pushed it, or ctx has ended
+		case errors.Is(err, delayq.ErrInvalid), errors.Is(err, delayq.ErrUnsupported), errors.Is(err, delayq.ErrClosed):
+			return err
+		}
+		retry := r.host.Clock.Now().Add(backoff.Delay(failures, err))
+		if retry.Sub(due) >= catchUp {
+			r.host.Log.Error("delayq: an occurrence is left out: it could not be pushed in time", "repeat", r.name, "due", due, "err", err)
+			return nil
+		}
+		r.host.Log.Warn("delayq: pushing an occurrence failed; trying again", "repeat", r.name, "due", due, "err", err, "failures", failures)
+		r.sleep(ctx, retry)
+	}
+}
+
+// at returns the message of an occurrence that is pushed now. By a clock that is ahead, its time is
+// near. The id stays taken until no process pushes it any more, by the clock that is behind.
+func (r *repetition) at(due, now time.Time) delayq.Message {
+	m := r.message
+	m.ID = r.name + "@" + due.UTC().Format(time.RFC3339Nano)
+	m.Due = due
+	m.UniqueFor = max(0, due.Sub(now)) + clocksApart + catchUp
+	return m
+}
+
+// sleep waits until a time of the queue's clock. It returns false when ctx ends first.
+func (r *repetition) sleep(ctx context.Context, until time.Time) bool {
+	for ctx.Err() == nil {
+		now := r.host.Clock.Now()
+		if !now.Before(until) {
+			return true
+		}
+		left := until.Sub(now)
+		r.nap(ctx, now, min(left, max(minNap, left/napShare)))
+	}
+	return false
+}
+
+func (r *repetition) nap(ctx context.Context, now time.Time, d time.Duration) {
+	t := r.host.Clock.NewTimer(d)
+	defer t.Stop()
+	if r.host.Clock.Since(now) >= min(d, time.Millisecond) {
+		return // the clock has jumped before the timer ran
+	}
+	select {
+	case <-t.Chan():
+	case <-ctx.Done():
+	}
+}
