@@ -80,6 +80,15 @@ func (b *openedRabbit) Open(ctx context.Context, name string, o backend.Options)
 	return q, err
 }
 
+func (b *openedRabbit) Remains(ctx context.Context, queues ...string) ([]string, error) {
+	return testenv.RetryOnBusyRabbit(ctx, func() ([]string, error) { return b.Backend.Remains(ctx, queues...) })
+}
+
+func (b *openedRabbit) Remove(ctx context.Context, queue string) error {
+	_, err := testenv.RetryOnBusyRabbit(ctx, func() (bool, error) { return true, b.Backend.Remove(ctx, queue) })
+	return err
+}
+
 func (b *openedRabbit) all() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

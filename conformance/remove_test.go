@@ -41,7 +41,7 @@ func TestRemove(t *testing.T) {
 }
 
 func removesOne(t *testing.T, b backend.Backend, r admin.Remover) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	base := fmt.Sprintf("remove-%d", time.Now().UnixNano())
 	one, longer := base, base+".x" // of two names, one begins with the other
