@@ -56,7 +56,7 @@ func openURL(t *testing.T, text string) error {
 		return err
 	}
 	defer func() { must(t, b.Close()) }()
-	_, err = b.Open(t.Context(), queue, quiet())
+	_, err = testenv.RetryOnBusyRabbit(deadline(t, patience), func() (backend.Queue, error) { return b.Open(t.Context(), queue, quiet()) })
 	return err
 }
 
