@@ -387,7 +387,7 @@ func (q *queue) runUntilClose(ctx context.Context, loop func(context.Context) er
 	return loop(ctx)
 }
 
-// Background is for package schedule.
+// Background returns what package schedule needs of the queue. See [background.HostOf].
 func (q *queue) Background() background.Host {
 	return background.Host{
 		Name: q.name, Traits: q.traits, Clock: q.clock, Log: q.log, Validate: q.validMessage, Run: q.runUntilClose,

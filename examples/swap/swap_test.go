@@ -29,8 +29,6 @@ func TestSwap(t *testing.T) {
 	} {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
 			u, err := url.Parse(at(t))
 			if err != nil {
 				t.Fatal(err)
@@ -39,6 +37,8 @@ func TestSwap(t *testing.T) {
 			if u.Path == "" || u.Path == "/" {
 				u.Path = "/swap-" + scheme
 			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
 			var out bytes.Buffer
 			if err := run(ctx, u.String(), &out); err != nil {
 				t.Fatal(err)
