@@ -147,7 +147,8 @@ func (t *trial) receive(q backend.Queue, limit int, lease time.Duration) ([]back
 	return ds, nil
 }
 
-// lease is the length of leases that outlive what a check does meanwhile, in real time on a busy machine too.
+// lease is the length of leases that outlive what a check does meanwhile, in real time on a busy
+// machine too.
 func (t *trial) lease() time.Duration {
 	if t.fake != nil {
 		return 10*t.Tick + 2*t.late()

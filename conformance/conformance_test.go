@@ -68,7 +68,8 @@ func memoryLeftovers(_ context.Context, b backend.Backend) ([]string, error) {
 	return []string{fmt.Sprintf("%d messages of %d bytes", messages, bytes)}, nil
 }
 
-// patience bounds what must happen: it only matters when something is broken, or the machine is busy.
+// patience bounds what must happen: it only matters when something is broken, or the machine is
+// busy.
 const patience = time.Minute
 
 // defaultModes are the backends whose checks run in the tier testenv.Default.

@@ -62,7 +62,8 @@ func rabbitHarness(t *testing.T, namespace string, tombstones func() rabbitmq.To
 	}
 }
 
-// openedRabbit remembers the queues that a check has opened: those of others on the vhost may hold messages.
+// openedRabbit remembers the queues that a check has opened: those of others on the vhost may hold
+// messages.
 type openedRabbit struct {
 	*rabbitmq.Backend
 
@@ -95,7 +96,8 @@ func (b *openedRabbit) all() []string {
 	return slices.Compact(slices.Sorted(slices.Values(b.opened)))
 }
 
-// messagesIn names the queues that are not empty, and stay so for a while: a broker is told of acks and does not confirm them.
+// messagesIn names the queues that are not empty, and stay so for a while: a broker is told of acks
+// and does not confirm them.
 func messagesIn(ctx context.Context, url string, queues ...string) (full []string, err error) {
 	for end := time.Now().Add(10 * time.Second); ; {
 		full, err = testenv.RetryOnBusyRabbit(ctx, func() ([]string, error) { return messagesNow(url, queues...) })

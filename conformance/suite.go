@@ -21,7 +21,8 @@ type Check struct {
 	// Rule is what the check enforces, in one sentence.
 	Rule string
 
-	// Alone says that the check looks at all goroutines of the process: those of other tests look like leaks to it.
+	// Alone says that the check looks at all goroutines of the process: those of other tests look
+	// like leaks to it.
 	Alone bool
 
 	needs   []backend.Feature // without which it says nothing

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// patience bounds what must happen, the start of a broker included. It only matters when something is broken or the machine is
-// busy.
+// patience bounds what must happen, the start of a broker included. It only matters when something
+// is broken or the machine is busy.
 const patience = 5 * time.Minute
 
 func deadline(t *testing.T, d time.Duration) context.Context {
@@ -59,8 +59,8 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// shared returns the URL of the shared broker's first vhost, for tests that keep to queues of their own. There the levels are
-// declared once; declaring their 200 queues takes a broker seconds.
+// shared returns the URL of the shared broker's first vhost, for tests that keep to queues of their
+// own. There the levels are declared once; declaring their 200 queues takes a broker seconds.
 func shared(t *testing.T) string {
 	t.Helper()
 	return testenv.SharedRabbitMQ(t).URL()
@@ -73,8 +73,8 @@ func vhost(t *testing.T) string {
 	return server.VhostURL(name)
 }
 
-// vhosts are those of tests that run, two at a time. A broker on a busy machine fails to declare the levels of six, with
-// cluster_not_formed.
+// vhosts are those of tests that run, two at a time. A broker on a busy machine fails to declare
+// the levels of six, with cluster_not_formed.
 var vhosts = make(chan struct{}, 2)
 
 func sharedVhost(t *testing.T) (server *testenv.RabbitServer, name string) {
@@ -98,7 +98,8 @@ var (
 	lastRun atomic.Int64
 )
 
-// queueOf is the test's name as a queue can have it, and a number: with -count, a test runs several times beside what is left.
+// queueOf is the test's name as a queue can have it, and a number: with -count, a test runs several
+// times beside what is left.
 func queueOf(t *testing.T) string {
 	t.Helper()
 	run, _ := runs.LoadOrStore(t, lastRun.Add(1))

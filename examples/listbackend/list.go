@@ -1,5 +1,6 @@
-// Package list is a backend with every method, in sorted slices under a mutex. It keeps all promises
-// but speed, durability and UniqueFor. Read it with docs/writing-a-backend.md, and copy it.
+// Package list is a backend with every method, in sorted slices under a mutex. It keeps all
+// promises but speed, durability and UniqueFor. Read it with docs/writing-a-backend.md, and copy
+// it.
 package list
 
 import (
@@ -143,7 +144,8 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-// locked runs do under the lock, unless the handle is closed or ctx has ended. Leases that have ended are no more.
+// locked runs do under the lock, unless the handle is closed or ctx has ended. Leases that have
+// ended are no more.
 func (q *Queue) locked(ctx context.Context, do func()) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -28,7 +28,8 @@ func (r *localRabbit) ctl(args ...string) (out string, err error) {
 	})
 }
 
-// unreached are the complaints of tools that have told the broker nothing: it is starting, or has too little processor time.
+// unreached are the complaints of tools that have told the broker nothing: it is starting, or has
+// too little processor time.
 var unreached = []string{"requires the 'rabbit' app to be running", "unable to perform an operation on node", "failed to connect to node"}
 
 func (r *localRabbit) whenReached(command func() (string, error)) (out string, err error) {
