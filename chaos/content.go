@@ -8,13 +8,14 @@ import (
 	"strconv"
 )
 
-// A message's body begins with its number, and what follows is made of that: so who gets it can tell all that was pushed.
+// A message's body begins with its number, and the rest follows from that: a worker can tell from it
+// everything that was pushed.
 const numberLen = 4
 
-// mostNumber is above those of any run. What seems to have a larger one is none of ours.
+// mostNumber is above those of any run: a body with a larger one is not a pusher's.
 const mostNumber = 1 << 26
 
-// bodyOf is the body of a message: mostly short, one of a hundred some kilobytes.
+// bodyOf is the body of a message: mostly short, but one in a hundred has some kilobytes.
 func bodyOf(n uint32) []byte {
 	dice := rand.New(rand.NewPCG(uint64(n), 3))
 	size := dice.IntN(48)
@@ -37,7 +38,7 @@ func headersOf(n uint32) map[string]string {
 	return map[string]string{"n": strconv.Itoa(int(n)), "odd": "\xff\x00"}
 }
 
-// recognize tells which message this is, and whether it is whole.
+// recognize returns a message's number, and whether body and headers are as pushed.
 func recognize(body []byte, headers map[string]string, withHeaders bool) (n uint32, whole bool) {
 	if len(body) < numberLen {
 		return 0, false

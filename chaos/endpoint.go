@@ -28,9 +28,9 @@ type Endpoint struct {
 
 // Clients give up soon, so that a fault is felt while it lasts.
 const (
-	dialTime = time.Second
-	readTime = 700 * time.Millisecond
-	sweep    = 200 * time.Millisecond
+	dialTime    = time.Second
+	ReadTimeout = 700 * time.Millisecond
+	sweep       = 200 * time.Millisecond
 )
 
 // Open opens a backend with connections of its own.
@@ -48,14 +48,14 @@ func (e Endpoint) Open(context.Context) (backend.Backend, error) {
 
 func (e Endpoint) client() redis.UniversalClient {
 	if len(e.Cluster) > 0 {
-		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: e.Cluster, DialTimeout: dialTime, ReadTimeout: readTime})
+		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: e.Cluster, DialTimeout: dialTime, ReadTimeout: ReadTimeout})
 	}
 	if e.Master != "" {
 		return redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: e.Master, SentinelAddrs: []string{e.Addr}, DialTimeout: dialTime, ReadTimeout: readTime,
+			MasterName: e.Master, SentinelAddrs: []string{e.Addr}, DialTimeout: dialTime, ReadTimeout: ReadTimeout,
 		})
 	}
-	c := redis.NewClient(&redis.Options{Addr: e.Addr, DialTimeout: dialTime, ReadTimeout: readTime, PoolSize: 4})
+	c := redis.NewClient(&redis.Options{Addr: e.Addr, DialTimeout: dialTime, ReadTimeout: ReadTimeout, PoolSize: 4})
 	for _, h := range e.Hooks {
 		c.AddHook(h)
 	}

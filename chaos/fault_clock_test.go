@@ -7,44 +7,45 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// A leaper makes the clock of a venue's store jump, and notes when.
-type leaper struct {
+// A jumper makes the clock of a venue's store jump, and notes when.
+type jumper struct {
 	set   func(time.Duration)
 	usual time.Duration // where it belongs
 	last  time.Duration // where all that was pushed is due, and all leases have ended
-	leaps []chaos.Leap
+	made  []judge.ClockJump
 }
 
-// newLeaper begins where the clock belongs.
-func newLeaper(usual, last time.Duration, set func(time.Duration)) *leaper {
-	return &leaper{set: set, usual: usual, last: last, leaps: []chaos.Leap{{Shift: int64(usual)}}}
+// newJumper begins where the clock belongs.
+func newJumper(usual, last time.Duration, set func(time.Duration)) *jumper {
+	return &jumper{set: set, usual: usual, last: last, made: []judge.ClockJump{{Shift: int64(usual)}}}
 }
 
-// newJumps has a server's clock jump, and end where it never was.
-func newJumps(t *testing.T, clock *testenv.Clock) *leaper {
+// newServerJumper has a server's clock jump, and end where it never was.
+func newServerJumper(t *testing.T, clock *testenv.Clock) *jumper {
 	t.Helper()
-	return newLeaper(0, 3*time.Hour, func(to time.Duration) { clock.Set(t, to) })
+	return newJumper(0, 3*time.Hour, func(to time.Duration) { clock.Set(t, to) })
 }
 
 // leap is for the test's goroutine.
-func (l *leaper) leap(to time.Duration) {
-	l.leaps = append(l.leaps, chaos.LeapTo(to, l.set))
+func (l *jumper) jumpTo(to time.Duration) {
+	l.made = append(l.made, judge.JumpTo(to, l.set))
 }
 
 // again sets the clock right for another run.
-func (l *leaper) again() {
+func (l *jumper) again() {
 	l.set(l.usual)
-	l.leaps = []chaos.Leap{{Shift: int64(l.usual)}}
+	l.made = []judge.ClockJump{{Shift: int64(l.usual)}}
 }
 
 // settle is the last leap.
-func (l *leaper) settle(*testing.T) chaos.Window {
-	l.leap(l.last)
-	at := l.leaps[len(l.leaps)-1]
-	return chaos.Window{Kind: clockJumps, Start: at.Start, End: at.End, Effect: 1}
+func (l *jumper) settle(*testing.T) judge.Window {
+	l.jumpTo(l.last)
+	at := l.made[len(l.made)-1]
+	return judge.Window{Kind: clockJumps, Start: at.Start, End: at.End, Effect: 1}
 }
 
 const (
@@ -56,7 +57,7 @@ const (
 var reach = []time.Duration{10 * time.Second, 10 * time.Minute, time.Hour}
 
 // jumps are all that.
-func (l *leaper) jumps(length time.Duration) []*fault {
+func (l *jumper) jumps(length time.Duration) []*fault {
 	all := make([]*fault, len(reach))
 	for i, far := range reach {
 		all[i] = l.jump(far, length)
@@ -65,16 +66,16 @@ func (l *leaper) jumps(length time.Duration) []*fault {
 }
 
 // jump sets the clock forward or back, sometimes twice, and right again.
-func (l *leaper) jump(far, length time.Duration) *fault {
+func (l *jumper) jump(far, length time.Duration) *fault {
 	moved := 0
 	return &fault{
 		Kind: chaos.Kind{Name: fmt.Sprintf("%s, up to %v", clockJumps, far), Weight: 1, For: length},
 		on: func(_ *testing.T, dice *rand.Rand) {
 			for moved = 0; moved == 0 || dice.IntN(3) == 0; moved++ {
-				l.leap(l.usual + time.Duration(dice.Int64N(int64(2*far))) - far)
+				l.jumpTo(l.usual + time.Duration(dice.Int64N(int64(2*far))) - far)
 			}
 		},
-		off: func(*testing.T) int { l.leap(l.usual); return moved + 1 },
+		off: func(*testing.T) int { l.jumpTo(l.usual); return moved + 1 },
 	}
 }
 

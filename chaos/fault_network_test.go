@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -57,7 +58,7 @@ func networkFaults(p *testenv.FaultProxy, g greeting) []*fault {
 func repliesCut(p *testenv.FaultProxy) *fault {
 	var before int
 	return &fault{
-		Kind: chaos.Kind{Name: "replies cut", Weight: 3, For: 700 * time.Millisecond}, window: chaos.Window{Breaks: true},
+		Kind: chaos.Kind{Name: "replies cut", Weight: 3, For: 700 * time.Millisecond}, window: judge.Window{Breaks: true},
 		on: func(_ *testing.T, dice *rand.Rand) {
 			before = p.Cuts()
 			p.Seed(dice.Uint64())
@@ -70,7 +71,7 @@ func repliesCut(p *testenv.FaultProxy) *fault {
 func latency(p *testenv.FaultProxy, g greeting) *fault {
 	slow := 0
 	return &fault{
-		Kind: chaos.Kind{Name: "latency", Weight: 1, For: 600 * time.Millisecond}, window: chaos.Window{Breaks: true},
+		Kind: chaos.Kind{Name: "latency", Weight: 1, For: 600 * time.Millisecond}, window: judge.Window{Breaks: true},
 		on: func(_ *testing.T, dice *rand.Rand) {
 			d := time.Duration(10+dice.IntN(150)) * time.Millisecond
 			p.Latency(d)
@@ -87,7 +88,7 @@ const deaf = 60 * time.Millisecond
 func blackHole(p *testenv.FaultProxy, g greeting) *fault {
 	silent := 0
 	return &fault{
-		Kind: chaos.Kind{Name: "black hole", Weight: 1, For: 700 * time.Millisecond}, window: chaos.Window{Breaks: true},
+		Kind: chaos.Kind{Name: "black hole", Weight: 1, For: 700 * time.Millisecond}, window: judge.Window{Breaks: true},
 		on: func(*testing.T, *rand.Rand) {
 			p.Blackhole(true)
 			_, answered := g.answer(p.Addr(), deaf)
@@ -100,7 +101,7 @@ func blackHole(p *testenv.FaultProxy, g greeting) *fault {
 // stalled has the server do what it is asked while its replies are held back, from some reply on. They arrive when it is over, long after their callers have left.
 func stalled(p *testenv.FaultProxy, g greeting) *fault {
 	return &fault{
-		Kind: chaos.Kind{Name: "replies held back", Weight: 1, For: 700 * time.Millisecond}, window: chaos.Window{Breaks: true},
+		Kind: chaos.Kind{Name: "replies held back", Weight: 1, For: 700 * time.Millisecond}, window: judge.Window{Breaks: true},
 		on: func(_ *testing.T, dice *rand.Rand) { p.StallAfter(dice.IntN(40)) },
 		off: func(*testing.T) int {
 			_, answered := g.answer(p.Addr(), deaf)
@@ -113,7 +114,7 @@ func stalled(p *testenv.FaultProxy, g greeting) *fault {
 func connectionsCut(p *testenv.FaultProxy) *fault {
 	var before int
 	return &fault{
-		Kind: chaos.Kind{Name: "connections cut", Weight: 2}, window: chaos.Window{Breaks: true},
+		Kind: chaos.Kind{Name: "connections cut", Weight: 2}, window: judge.Window{Breaks: true},
 		on: func(*testing.T, *rand.Rand) { before = p.Connections(); p.CloseAll() },
 		off: func(*testing.T) int { // those that were cut come back
 			poll(3*time.Second, func() bool { return p.Connections() > before })
@@ -172,7 +173,7 @@ func wireFaults(w *wire, g greeting) []*fault { return []*fault{halfOpen(w, g), 
 func halfOpen(w *wire, g greeting) *fault {
 	silent := 0
 	return &fault{
-		Kind: chaos.Kind{Name: "half-open", Weight: 1, For: 700 * time.Millisecond}, window: chaos.Window{Breaks: true},
+		Kind: chaos.Kind{Name: "half-open", Weight: 1, For: 700 * time.Millisecond}, window: judge.Window{Breaks: true},
 		on: func(t *testing.T, _ *rand.Rand) {
 			w.poison(t, `{"name": "half-open", "type": "timeout", "stream": "downstream", "attributes": {"timeout": 0}}`)
 			_, answered := g.answer(w.addr, deaf)
@@ -189,7 +190,7 @@ func halfOpen(w *wire, g greeting) *fault {
 func slowLink(w *wire, g greeting) *fault {
 	slow := 0
 	return &fault{
-		Kind: chaos.Kind{Name: "slow link", Weight: 1, For: 700 * time.Millisecond}, window: chaos.Window{Breaks: true},
+		Kind: chaos.Kind{Name: "slow link", Weight: 1, For: 700 * time.Millisecond}, window: judge.Window{Breaks: true},
 		on: func(t *testing.T, _ *rand.Rand) {
 			w.poison(t, `{"name": "slow", "type": "bandwidth", "stream": "downstream", "attributes": {"rate": 4}}`)
 			w.poison(t, `{"name": "late", "type": "latency", "stream": "upstream", "attributes": {"latency": 20}}`)

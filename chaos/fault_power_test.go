@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -40,7 +41,7 @@ func powerCut(t *testing.T, s *testenv.RedisServer, admin *redis.Client, declare
 	cut := int64(0)
 	f := &fault{
 		Kind:   chaos.Kind{Name: "power cut", Weight: 1, Alone: true},
-		window: chaos.Window{Breaks: true, Undo: declared, Pushes: declared > 0},
+		window: judge.Window{Breaks: true, Undo: declared, Pushes: declared > 0},
 		off:    func(*testing.T) int { return max(int(cut), 1) },
 	}
 	f.on = func(t *testing.T, dice *rand.Rand) {

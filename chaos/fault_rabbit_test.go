@@ -9,6 +9,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -37,7 +38,7 @@ func mustURI(url string) amqp.URI {
 func brokerKilled(s *testenv.RabbitServer) *fault {
 	var up bool
 	return &fault{
-		Kind: chaos.Kind{Name: "server kill -9", Weight: 1, Alone: true}, window: chaos.Window{Breaks: true, Undo: lastAcks},
+		Kind: chaos.Kind{Name: "server kill -9", Weight: 1, Alone: true}, window: judge.Window{Breaks: true, Undo: lastAcks},
 		on: func(*testing.T, *rand.Rand) {
 			s.Kill()
 			_, up = rabbitGreeting.answer(s.Addr(), deaf)
@@ -51,7 +52,7 @@ func brokerKilled(s *testenv.RabbitServer) *fault {
 func connectionsClosed(s *testenv.RabbitServer, vhost, url string) *fault {
 	var closed chan *amqp.Error
 	return &fault{
-		Kind: chaos.Kind{Name: "connections closed", Weight: 1}, window: chaos.Window{Breaks: true, Undo: lastAcks},
+		Kind: chaos.Kind{Name: "connections closed", Weight: 1}, window: judge.Window{Breaks: true, Undo: lastAcks},
 		on: func(t *testing.T, _ *rand.Rand) {
 			conn, err := amqp.Dial(url)
 			must(t, err)
@@ -76,7 +77,7 @@ var exchanges = []string{"deliver", "w1", "w2", "w3", "undeliverable"}
 func exchangeDeleted(url string) *fault {
 	turn, deleted := -1, 0
 	return &fault{
-		Kind: chaos.Kind{Name: "exchange deleted", Weight: 1, Alone: true}, window: chaos.Window{Breaks: true},
+		Kind: chaos.Kind{Name: "exchange deleted", Weight: 1, Alone: true}, window: judge.Window{Breaks: true},
 		on: func(t *testing.T, _ *rand.Rand) {
 			conn, err := amqp.Dial(url)
 			must(t, err)

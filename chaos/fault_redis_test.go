@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -39,7 +40,7 @@ func redisFaults(s *testenv.RedisServer, admin *redis.Client) []*fault {
 func serverKilled(s *testenv.RedisServer, admin *redis.Client) *fault {
 	var before int64
 	return &fault{
-		Kind: chaos.Kind{Name: "server kill -9", Weight: 1, Alone: true}, window: chaos.Window{Breaks: true},
+		Kind: chaos.Kind{Name: "server kill -9", Weight: 1, Alone: true}, window: judge.Window{Breaks: true},
 		on: func(t *testing.T, dice *rand.Rand) {
 			before = info(t, admin, "server", "process_id")
 			s.Kill()
@@ -57,7 +58,7 @@ func serverStopped(s interface {
 }, g greeting) *fault {
 	silent := 0
 	return &fault{
-		Kind: chaos.Kind{Name: "server SIGSTOP", Weight: 1, For: 900 * time.Millisecond, Alone: true}, window: chaos.Window{Breaks: true},
+		Kind: chaos.Kind{Name: "server SIGSTOP", Weight: 1, For: 900 * time.Millisecond, Alone: true}, window: judge.Window{Breaks: true},
 		on: func(*testing.T, *rand.Rand) {
 			s.Pause()
 			_, answered := g.answer(s.Addr(), deaf)
@@ -82,7 +83,7 @@ func scriptFlush(admin *redis.Client) *fault {
 func clientKill(admin *redis.Client) *fault {
 	var killed int64
 	return &fault{
-		Kind: chaos.Kind{Name: "CLIENT KILL", Weight: 3}, window: chaos.Window{Breaks: true},
+		Kind: chaos.Kind{Name: "CLIENT KILL", Weight: 3}, window: judge.Window{Breaks: true},
 		on:  func(t *testing.T, _ *rand.Rand) { killed = killClients(t, admin, "normal") },
 		off: func(*testing.T) int { return int(killed) },
 	}
@@ -139,7 +140,7 @@ func rightTaken(admin *redis.Client) *fault {
 	var taken string
 	turn := -1
 	return &fault{
-		Kind: chaos.Kind{Name: rightTakenName, Weight: 2, For: 500 * time.Millisecond}, window: chaos.Window{Breaks: true},
+		Kind: chaos.Kind{Name: rightTakenName, Weight: 2, For: 500 * time.Millisecond}, window: judge.Window{Breaks: true},
 		on: func(t *testing.T, _ *rand.Rand) {
 			turn++
 			taken = rights[turn%len(rights)]

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/judge"
 )
 
 // A fault can be switched on and off. off tells what it did, in a unit of its own: 0 is a fault that did not strike.
 type fault struct {
 	chaos.Kind
-	window chaos.Window  // what it breaks and undoes
+	window judge.Window  // what it breaks and undoes
 	breaks time.Duration // it breaks something when it lasts for longer than this; 0 for what window says
 	on     func(t *testing.T, dice *rand.Rand)
 	off    func(t *testing.T) int
@@ -23,7 +24,7 @@ type director struct {
 	t       *testing.T
 	faults  map[string]*fault
 	began   time.Time
-	windows []chaos.Window
+	windows []judge.Window
 	running map[string]time.Time
 }
 

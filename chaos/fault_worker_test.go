@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -35,7 +36,7 @@ func (w *worker) start() error {
 	w.lives++
 	role.Proc = w.role.Proc*procsEach + w.lives
 	role.File = filepath.Join(w.dir, fmt.Sprintf("%d.jsonl", role.Proc))
-	if role.Play == "pusher" {
+	if role.Client == "pusher" {
 		role.From = w.numbers.Reserve(numbersEach)
 		role.To = role.From + numbersEach
 	}
@@ -86,10 +87,10 @@ func (w *worker) leave() {
 	_ = w.program.Close() // its input is closed
 }
 
-func (w *worker) calls() ([]chaos.Call, error) {
-	var all []chaos.Call
+func (w *worker) calls() ([]judge.Call, error) {
+	var all []judge.Call
 	for _, file := range w.files {
-		calls, err := chaos.ReadCalls(file)
+		calls, err := judge.ReadCalls(file)
 		if os.IsNotExist(err) { // it was killed before it began
 			continue
 		}
@@ -120,7 +121,7 @@ func workerFaults(ws []*worker) []*fault {
 func workerKilled(ws []*worker) *fault {
 	worked := false
 	return &fault{
-		Kind: chaos.Kind{Name: "worker kill -9", Weight: 3}, window: chaos.Window{Breaks: true, Elsewhere: true},
+		Kind: chaos.Kind{Name: "worker kill -9", Weight: 3}, window: judge.Window{Breaks: true, Elsewhere: true},
 		on: func(t *testing.T, dice *rand.Rand) {
 			w := ws[dice.IntN(len(ws))]
 			worked = poll(2*time.Second, func() bool { return w.recorded() > 0 })
@@ -135,7 +136,7 @@ func workerStopped(ws []*worker) *fault {
 	var w *worker
 	var size int64
 	return &fault{
-		Kind: chaos.Kind{Name: "worker SIGSTOP", Weight: 2, For: 1800 * time.Millisecond}, window: chaos.Window{Breaks: true, Elsewhere: true},
+		Kind: chaos.Kind{Name: "worker SIGSTOP", Weight: 2, For: 1800 * time.Millisecond}, window: judge.Window{Breaks: true, Elsewhere: true},
 		on: func(t *testing.T, dice *rand.Rand) {
 			w = ws[dice.IntN(len(ws))]
 			must(t, w.program.Pause())
@@ -150,19 +151,19 @@ func workerStopped(ws []*worker) *fault {
 }
 
 // actorFaults are done by the actors of this process themselves.
-func actorFaults(s *chaos.Stage) []*fault {
-	return append(restlessFaults(s), switched("handles closed", 1, chaos.Window{Breaks: true, Elsewhere: true}, s.Reopening.Store, s.Reopened.Load))
+func actorFaults(s *chaos.Env) []*fault {
+	return append(restlessFaults(s), switched("handles closed", 1, judge.Window{Breaks: true, Elsewhere: true}, s.Reopening.Store, s.Reopened.Load))
 }
 
 // restlessFaults break nothing: workers that come and go do without being held to less than others.
-func restlessFaults(s *chaos.Stage) []*fault {
+func restlessFaults(s *chaos.Env) []*fault {
 	return []*fault{
-		switched("contexts end", 2, chaos.Window{Elsewhere: true}, s.Hurry.Store, s.Broken.Load),
-		switched("workers pause and stop", 2, chaos.Window{Elsewhere: true}, s.Pausing.Store, s.Paused.Load),
+		switched("contexts end", 2, judge.Window{Elsewhere: true}, s.Hurry.Store, s.Broken.Load),
+		switched("workers pause and stop", 2, judge.Window{Elsewhere: true}, s.Pausing.Store, s.Paused.Load),
 	}
 }
 
-func switched(name string, weight int, w chaos.Window, set func(bool), read func() int64) *fault {
+func switched(name string, weight int, w judge.Window, set func(bool), read func() int64) *fault {
 	var before int64
 	return &fault{
 		Kind: chaos.Kind{Name: name, Weight: weight, For: 500 * time.Millisecond}, window: w,

@@ -6,7 +6,6 @@ replace github.com/delayq/delayq => ..
 
 require (
 	github.com/Shopify/toxiproxy/v2 v2.5.0
-	github.com/anishathalye/porcupine v1.3.1
 	github.com/delayq/delayq v0.0.0
 	github.com/jonboulle/clockwork v0.5.0
 	github.com/rabbitmq/amqp091-go v1.16.0
@@ -16,6 +15,7 @@ require (
 
 require (
 	github.com/adhocore/gronx v1.20.4 // indirect
+	github.com/anishathalye/porcupine v1.3.1 // indirect
 	github.com/beorn7/perks v1.0.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/golang/protobuf v1.5.2 // indirect

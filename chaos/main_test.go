@@ -23,7 +23,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	if played, err := chaos.PlayRole(os.Stdin); played {
+	if played, err := chaos.RunRole(os.Stdin); played {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -36,7 +37,7 @@ func storeMutants() []*chaos.Mutant {
 			},
 		},
 		{
-			Name: "an addition before the removal", Backend: "zsetpoll", Finds: "drains", Faults: []string{"maxmemory"}, Edits: []chaos.Edit{
+			Name: "an addition before the removal", Backend: "zsetpoll", Finds: "full", Faults: []string{"maxmemory"}, Edits: []chaos.Edit{
 				{"redis.call('ZREM', LEASES, '') -- removes nothing: then a server out of memory lets an addition pass", ""},
 			},
 		},
@@ -87,22 +88,22 @@ func storeMutants() []*chaos.Mutant {
 			},
 		},
 		{
-			Name: "what comes back untouched is counted", Backend: "zsetpoll", Finds: "attempts", Edits: []chaos.Edit{
+			Name: "an untouched delivery is counted", Backend: "zsetpoll", Finds: "attempts", Edits: []chaos.Edit{
 				{"if untouched[i] then\n        spared = spared + 1", "if untouched[i] then\n        spared = spared + 0"},
 			},
 		},
 		{
-			Name: "a cancel that takes from the holder", Backend: "zsetpoll", Finds: "linear", Edits: []chaos.Edit{
+			Name: "a cancel takes a leased message", Backend: "zsetpoll", Finds: "linearizable", Edits: []chaos.Edit{
 				{"if holds_all({m})[1] then\n    return nil, 'HELD'\n  end", "if holds_all({m})[1] then\n    release({m})\n    return m\n  end"},
 			},
 		},
 		{
-			Name: "a cancel that only says so", Backend: "keyspace", Finds: "again", Edits: []chaos.Edit{
+			Name: "a cancel removes nothing", Backend: "keyspace", Finds: "duplicated", Edits: []chaos.Edit{
 				{"    m, why = waiting(id)\n  end\n  if m then\n    taken", "    m, why = nil, nil\n  end\n  if m then\n    taken"},
 			},
 		},
 		{
-			Name: "a second push replaces the first", Backend: "zsetpoll", Finds: "linear", Edits: []chaos.Edit{
+			Name: "a second push replaces the first", Backend: "zsetpoll", Finds: "linearizable", Edits: []chaos.Edit{
 				{"outcome = named('HSETNX', redis.pcall('HSETNX', MSG, id, s .. content))", "redis.call('HSET', MSG, id, s .. content)\n    outcome = 1"},
 			},
 		},
@@ -112,22 +113,22 @@ func storeMutants() []*chaos.Mutant {
 			},
 		},
 		{
-			Name: "a burial without a grave", Backend: "zsetpoll", Finds: "lost", Edits: []chaos.Edit{
+			Name: "a dead letter is not stored", Backend: "zsetpoll", Finds: "lost", Edits: []chaos.Edit{
 				{"on('ZADD', DEAD, deaths)", "for i = 2, #deaths, 2 do redis.call('HDEL', MSG, deaths[i]) end"},
 			},
 		},
 		{
-			Name: "a byte of the body goes missing", Backend: "keyspace", Finds: "unexpected", Edits: []chaos.Edit{
+			Name: "a byte of the body is lost", Backend: "keyspace", Finds: "unexpected", Edits: []chaos.Edit{
 				{"redis.pcall('HSETNX', MSG, id, s .. content)", "redis.pcall('HSETNX', MSG, id, s .. string.sub(content, 1, -2))"},
 			},
 		},
 		{
-			Name: "a batch back to front", Backend: "zsetpoll", Finds: "order", Edits: []chaos.Edit{
+			Name: "a batch in reverse order", Backend: "zsetpoll", Finds: "order", Edits: []chaos.Edit{
 				{"for i = 1, #page, 2 do", "for i = #page - 1, 1, -2 do"},
 			},
 		},
 		{
-			Name: "who takes one gets the last", Backend: "keyspace", Finds: "order", Edits: []chaos.Edit{
+			Name: "a receive of one gets the last", Backend: "keyspace", Finds: "order", Edits: []chaos.Edit{
 				{
 					"redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW), 'WITHSCORES'",
 					"redis.call(limit == 1 and 'ZREVRANGEBYSCORE' or 'ZRANGEBYSCORE', DUE, limit == 1 and int(NOW) or '-inf', limit == 1 and '-inf' or int(NOW), 'WITHSCORES'",
@@ -136,34 +137,34 @@ func storeMutants() []*chaos.Mutant {
 			},
 		},
 		{
-			Name: "two queues on the keys of one", Backend: "zsetpoll", Finds: "apart", Edits: []chaos.Edit{
-				{"local DUE, MSG, LEASES,", "for i, k in ipairs(KEYS) do\n  KEYS[i] = string.gsub(k, 'chaos%-aside', 'chaos')\nend\nlocal DUE, MSG, LEASES,"},
+			Name: "two queues share keys", Backend: "zsetpoll", Finds: "isolation", Edits: []chaos.Edit{
+				{"local DUE, MSG, LEASES,", "for i, k in ipairs(KEYS) do\n  KEYS[i] = string.gsub(k, 'chaos%-second', 'chaos')\nend\nlocal DUE, MSG, LEASES,"},
 			},
 		},
 		{
-			Name: "who has found nothing looks again much later", Backend: "zsetpoll", Finds: "wake-up", Edits: []chaos.Edit{
+			Name: "a worker that found nothing looks again much later", Backend: "zsetpoll", Finds: "wake-up", Edits: []chaos.Edit{
 				{
 					"if not (RETRY and claimed_before()) and not expire() then",
 					"if redis.call('EXISTS', 'asleep' .. DUE) == 1 then\n  out[2] = '-1'\n  return out\nend\nif not (RETRY and claimed_before()) and not expire() then",
 				},
 				{
 					"    return failed\n  end\nend\nlocal event",
-					"    return failed\n  end\nend\nif #out == 3 and string.find(DUE, 'aside') then\n  redis.call('SET', 'asleep' .. DUE, 1, 'PX', 12000)\nend\nlocal event",
+					"    return failed\n  end\nend\nif #out == 3 and string.find(DUE, 'second') then\n  redis.call('SET', 'asleep' .. DUE, 1, 'PX', 12000)\nend\nlocal event",
 				},
 			},
 		},
 		{
-			Name: "dead letters are not counted", Backend: "zsetpoll", Finds: "books", Edits: []chaos.Edit{
+			Name: "dead letters are not counted", Backend: "zsetpoll", Finds: "accounting", Edits: []chaos.Edit{
 				{"  in_flight,\n  dead,\n", "  in_flight,\n  0,\n"},
 			},
 		},
 		{
-			Name: "what is nowhere is cancelled", Backend: "keyspace", Finds: "input", Edits: []chaos.Edit{
+			Name: "an unknown id is cancelled", Backend: "keyspace", Finds: "input", Edits: []chaos.Edit{
 				{"outcomes[#outcomes + 1] = why or 'OK'\nend\nif #taken", "outcomes[#outcomes + 1] = why ~= 'NONE' and why or 'OK'\nend\nif #taken"},
 			},
 		},
 		{
-			Name: "an ack that leaves a trace", Backend: "keyspace", Finds: "empty", Edits: []chaos.Edit{
+			Name: "an ack leaves keys behind", Backend: "keyspace", Finds: "empty", Edits: []chaos.Edit{
 				{"  if all.returned then\n    on('HDEL', GENS, ids)\n  end\n", ""},
 				{"return left == 0 and\n", "return left == 0 and not all.returned and\n"},
 			},
@@ -174,7 +175,7 @@ func storeMutants() []*chaos.Mutant {
 			},
 		},
 		{
-			Name: "an ack that leaves the message", Backend: "zsetpoll", Finds: "again", Edits: []chaos.Edit{
+			Name: "an ack removes nothing", Backend: "zsetpoll", Finds: "duplicated", Edits: []chaos.Edit{
 				{"local done = held(ms, holds)\nlocal ids", "local done = {}\nlocal ids"},
 			},
 		},
@@ -199,15 +200,15 @@ func redissonMutants() []*chaos.Mutant {
 			},
 		},
 		{
-			Name: "redisson: an addition before the removal", Backend: "redisson-envelope", Finds: "drains", Faults: []string{"maxmemory"}, Edits: []chaos.Edit{
+			Name: "redisson: an addition before the removal", Backend: "redisson-envelope", Finds: "full", Faults: []string{"maxmemory"}, Edits: []chaos.Edit{
 				{"  expire()\n  if more_ended then", "  redis.call('HSET', HELD, '', '')\n  redis.call('HDEL', HELD, '')\n  expire()\n  if more_ended then"},
 			},
 		},
 	}
 }
 
-// TestMutants checks the checkers: each broken backend has to be found by the rule that it breaks. What is broken is a script on its way to
-// the server, by a hook of the client.
+// TestMutants checks the checkers: each broken backend has to be found by the rule that it breaks. A
+// hook of the client changes a script on its way to the server.
 func TestMutants(t *testing.T) {
 	beside(t)
 	ms := mutants()
@@ -241,7 +242,7 @@ func caught(t *testing.T, m *chaos.Mutant) string {
 		length *= 3 // forward, and for long enough back
 	}
 	h := put(t, mutantVenue(m)(t), *seedFlag, length)
-	v := chaos.Check(h)
+	v := judge.Check(h)
 	if idle := m.Idle(); len(idle) > 0 {
 		t.Fatalf("no script has what is to be changed: %q", idle)
 	}
@@ -251,7 +252,7 @@ func caught(t *testing.T, m *chaos.Mutant) string {
 	return fmt.Sprintf("%s\t%s\t%s\t%v\t%d\t", m.Name, m.Backend, m.Finds, v.Rules(), v.Counts.Messages)
 }
 
-// TestOriginals runs what is mutated as it is: nothing may be found.
+// TestOriginals runs the same backends unchanged: nothing may be found.
 func TestOriginals(t *testing.T) {
 	for _, name := range []string{"zsetpoll", "keyspace", "redisson", "redisson-envelope"} {
 		t.Run(name, func(t *testing.T) {
@@ -262,7 +263,7 @@ func TestOriginals(t *testing.T) {
 	}
 }
 
-// mutantVenue is a server that nothing happens to, but for the faults that the mutant needs to show.
+// mutantVenue is a server without faults, except those that the mutant needs to show.
 func mutantVenue(m *chaos.Mutant) venueFunc {
 	return func(t *testing.T) *venue {
 		t.Helper()
@@ -287,19 +288,19 @@ func mutantVenue(m *chaos.Mutant) venueFunc {
 }
 
 // mutantServer is a server whose clock jumps, where that is wanted; else its clock is nil.
-func mutantServer(t *testing.T, jumps bool) (*testenv.RedisServer, *leaper) {
+func mutantServer(t *testing.T, jumps bool) (*testenv.RedisServer, *jumper) {
 	t.Helper()
 	if !jumps {
 		return testenv.Redis(t, testenv.Private()), nil
 	}
 	clock := testenv.NewClock(t, 0)
-	return testenv.Redis(t, testenv.OnClock(clock)), newJumps(t, clock)
+	return testenv.Redis(t, testenv.OnClock(clock)), newServerJumper(t, clock)
 }
 
-// often has actors do much else than push, take and ack: a mutant's run is short.
+// often has clients do much else than push, receive and acknowledge: a mutant's run is short.
 func often(m *chaos.Mix) {
-	m.Nack, m.Untouched, m.Extend, m.Bury, m.Abandon, m.Late = 0.05, 0.03, 0.05, 0.02, 0.03, 0.08
-	m.Cancel, m.Move, m.Again = 0.05, 0.03, 0.02
+	m.Nack, m.Untouched, m.Extend, m.Dead, m.Abandon, m.Late = 0.05, 0.03, 0.05, 0.02, 0.03, 0.08
+	m.Cancel, m.Reschedule, m.PushAgain = 0.05, 0.03, 0.02
 	m.Delay = 500 * time.Millisecond
 	m.Leases = []time.Duration{300 * time.Millisecond, 700 * time.Millisecond}
 }

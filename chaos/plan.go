@@ -118,7 +118,7 @@ func hashOf(text string) uint64 {
 	return h.Sum64()
 }
 
-// diceOf are the dice of one actor.
+// diceOf returns the random numbers of one client.
 func diceOf(seed uint64, who string) *rand.Rand { return rand.New(rand.NewPCG(seed, hashOf(who))) }
 
 // String lists the plan.

@@ -1,7 +1,6 @@
 package chaos_test
 
 import (
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -53,28 +52,5 @@ func TestPlanStrikesWithEverything(t *testing.T) {
 	}
 	if together == 0 {
 		t.Errorf("no two faults are together in\n%v", p)
-	}
-}
-
-// TestShrinkKeepsTheViolation stores a history of several messages, reads it again, and shrinks it to the calls of one.
-func TestShrinkKeepsTheViolation(t *testing.T) {
-	t.Parallel()
-	calls := tale{}.push(0, 1, 10).take(2, 20, 11, 1).settle(2, chaos.Extend, 25, 20, chaos.LeaseLost).
-		take(3, 119, 11, 2).settle(3, chaos.Ack, 130, 119, chaos.OK)
-	calls[0].Items = append(calls[0].Items, chaos.Item{N: 2, Out: chaos.OK})
-	path := filepath.Join(t.TempDir(), "history.json")
-	must(t, (&chaos.History{Backend: "memory", Seed: 7, Calls: calls}).Save(path))
-	h, err := chaos.LoadHistory(path)
-	must(t, err)
-	v := chaos.Violation{Rule: "lease", N: 1}
-	small := chaos.Shrink(h, v)
-	if n := len(small.Calls); n >= len(calls) || n < 3 {
-		t.Errorf("%d calls of %d are left", n, len(calls))
-	}
-	picture := chaos.Timeline(small, 1)
-	for _, want := range []string{"message 1 on memory, seed 7", "process 2: take, ok, attempt 1", "push, ok"} {
-		if !strings.Contains(picture, want) {
-			t.Errorf("no %q in\n%s", want, picture)
-		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -34,10 +35,10 @@ type poisoner struct {
 // poisonAttempts is after how many attempts poison has to be dead.
 const poisonAttempts = 3
 
-func newPoisoner(t *testing.T, v *venue, s *chaos.Stage, dir string) *poisoner {
+func newPoisoner(t *testing.T, v *venue, s *chaos.Env, dir string) *poisoner {
 	t.Helper()
 	p := &poisoner{dir: dir, patient: v.patient, stop: make(chan struct{}), pushed: time.Now(), role: chaos.Role{
-		Play: "poison", Endpoint: v.straight, Queue: poisonQueue, Seed: s.Seed, Traits: s.Traits, Max: poisonAttempts,
+		Client: "poison", Endpoint: v.straight, Queue: poisonQueue, Seed: s.Seed, Traits: s.Traits, Max: poisonAttempts,
 	}}
 	b, err := v.opens[0](t.Context())
 	must(t, err)
@@ -92,7 +93,7 @@ func (p *poisoner) live(life int) {
 
 // finish waits until all poison is dead, brings it back when nothing breaks any more, waits again, and returns what became of it
 // both times.
-func (p *poisoner) finish(t *testing.T, admin backend.Backend, healed time.Time) []chaos.Poison {
+func (p *poisoner) finish(t *testing.T, admin backend.Backend, healed time.Time) []judge.Poison {
 	t.Helper()
 	q, err := admin.Open(t.Context(), poisonQueue, quiet())
 	must(t, err)
@@ -111,11 +112,11 @@ func (p *poisoner) finish(t *testing.T, admin backend.Backend, healed time.Time)
 }
 
 // life waits until all poison is dead.
-func (p *poisoner) life(t *testing.T, dead backend.Queue, since time.Time) []chaos.Poison {
+func (p *poisoner) life(t *testing.T, dead backend.Queue, since time.Time) []judge.Poison {
 	t.Helper()
-	all := make([]chaos.Poison, len(p.ids))
+	all := make([]judge.Poison, len(p.ids))
 	for i, id := range p.ids {
-		all[i] = chaos.Poison{ID: id, Max: poisonAttempts, Pushed: p.pushed.UnixNano(), Start: since.UnixNano()}
+		all[i] = judge.Poison{ID: id, Max: poisonAttempts, Pushed: p.pushed.UnixNano(), Start: since.UnixNano()}
 	}
 	poll(p.patient, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -125,18 +126,18 @@ func (p *poisoner) life(t *testing.T, dead backend.Queue, since time.Time) []cha
 			return false
 		}
 		for i := range all {
-			all[i].Die(letters, p.role.Traits)
+			chaos.SetDead(&all[i], letters, p.role.Traits)
 			all[i].End = time.Now().UnixNano()
 		}
-		return !slices.ContainsFunc(all, func(one chaos.Poison) bool { return !one.Dead })
+		return !slices.ContainsFunc(all, func(one judge.Poison) bool { return !one.Dead })
 	})
 	return all
 }
 
 // redrive brings all poison back. What is not dead, or is so twice, has no second life that could be told from its first.
-func (p *poisoner) redrive(t *testing.T, dead backend.Queue, lives []chaos.Poison) bool {
+func (p *poisoner) redrive(t *testing.T, dead backend.Queue, lives []judge.Poison) bool {
 	t.Helper()
-	if slices.ContainsFunc(lives, func(one chaos.Poison) bool { return one.Letters != 1 }) {
+	if slices.ContainsFunc(lives, func(one judge.Poison) bool { return one.Letters != 1 }) {
 		return false
 	}
 	must(t, firstOf(dead.Redrive(t.Context(), p.ids)))
@@ -154,11 +155,11 @@ func (p *poisoner) end() {
 	p.ended.Wait()
 }
 
-func (p *poisoner) tell(one *chaos.Poison) {
+func (p *poisoner) tell(one *judge.Poison) {
 	for _, file := range p.files {
-		calls, err := chaos.ReadCalls(file)
+		calls, err := judge.ReadCalls(file)
 		if err == nil { // else it died before it began
-			one.Tell(calls)
+			chaos.AddHandled(one, calls)
 		}
 	}
 }

@@ -13,18 +13,19 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/judge"
 )
 
-// Role is what a worker process is told to play.
+// Role says which client a worker process runs.
 type Role struct {
-	Play     string         `json:"play"` // taker, pusher or poison
+	Client   string         `json:"client"` // worker, pusher or poison
 	Proc     int            `json:"proc"`
 	Endpoint Endpoint       `json:"endpoint"`
 	Queue    string         `json:"queue"`
 	Seed     uint64         `json:"seed"`
 	Traits   backend.Traits `json:"traits"`
-	File     string         `json:"file"` // where it records
-	From     uint32         `json:"from"` // numbers for what it pushes: behind this one
+	File     string         `json:"file"` // to record in
+	From     uint32         `json:"from"` // it pushes messages with numbers after this one
 	To       uint32         `json:"to"`   // and up to this one
 	Rate     float64        `json:"rate"`
 	Shift    time.Duration  `json:"shift"`
@@ -32,12 +33,12 @@ type Role struct {
 	Delay    time.Duration  `json:"delay"`
 }
 
-// RoleVar is the environment variable that makes a test binary a worker process: it has the Role.
+// RoleVar is the environment variable that makes a test binary a worker process. It holds the Role.
 const RoleVar = "DELAYQ_CHAOS_ROLE"
 
-// PlayRole plays the role of the environment, if there is one, until the input ends or a line comes in that says drain, from when on
-// the process settles all that it gets.
-func PlayRole(in io.Reader) (played bool, err error) {
+// RunRole runs the role in the environment, if there is one, until the input ends. From the first line
+// of input on, the process acknowledges every message that it receives.
+func RunRole(in io.Reader) (ran bool, err error) {
 	text := os.Getenv(RoleVar)
 	if text == "" {
 		return false, nil
@@ -48,55 +49,55 @@ func PlayRole(in io.Reader) (played bool, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if r.Play == "poison" {
+	if r.Client == "poison" {
 		go func() { _, _ = io.Copy(io.Discard, in); cancel() }()
-		return true, r.swallow(ctx)
+		return true, r.consumePoison(ctx)
 	}
-	return true, r.act(ctx, in)
+	return true, r.run(ctx, in)
 }
 
-func (r Role) stage(rec Recorder) *Stage {
-	s := &Stage{
+func (r Role) env(rec judge.Recorder) *Env {
+	e := &Env{
 		Backend: r.Endpoint.Backend, Queue: r.Queue, Seed: r.Seed, Traits: r.Traits, Rec: rec, Mix: DefaultMix(),
 		Numbers: NewNumbers(r.From, r.To),
 		Shift:   r.Shift,
 	}
 	if r.Delay > 0 {
-		s.Mix.Delay = r.Delay
+		e.Mix.Delay = r.Delay
 	}
-	return s
+	return e
 }
 
-func (r Role) act(ctx context.Context, in io.Reader) error {
-	rec, err := OpenFile(r.File)
+func (r Role) run(ctx context.Context, in io.Reader) error {
+	rec, err := judge.OpenFile(r.File)
 	if err != nil {
 		return err
 	}
-	s := r.stage(rec)
+	e := r.env(rec)
 	go func() {
 		for lines := bufio.NewScanner(in); lines.Scan(); {
-			s.Draining.Store(true)
+			e.Draining.Store(true)
 		}
-		s.Stopping.Store(true)
+		e.Stopping.Store(true)
 	}()
-	play := Taker(s, r.Proc)
-	if r.Play == "pusher" {
-		play = Pusher(s, r.Proc, r.Rate)
+	run := Worker(e, r.Proc)
+	if r.Client == "pusher" {
+		run = Pusher(e, r.Proc, r.Rate)
 	}
-	t := Troupe{Stage: s}
-	if err := t.Add(ctx, r.Endpoint.Open, play); err != nil {
+	var g Group
+	if err := g.Add(ctx, r.Endpoint.Open, run); err != nil {
 		return err
 	}
-	t.Wait()
+	g.Wait()
 	return nil
 }
 
-// poisonRetry keeps what a handler gave back short of a drain's patience.
+// poisonRetry is short beside the patience of a drain.
 const poisonRetry = 50 * time.Millisecond
 
-// swallow consumes a queue of poison: each message kills the process.
-func (r Role) swallow(ctx context.Context) error {
-	rec, err := OpenFile(r.File)
+// consumePoison consumes a queue whose messages kill the process.
+func (r Role) consumePoison(ctx context.Context) error {
+	rec, err := judge.OpenFile(r.File)
 	if err != nil {
 		return err
 	}
@@ -112,12 +113,12 @@ func (r Role) swallow(ctx context.Context) error {
 	defer func() { _ = q.Close() }()
 	return q.Consume(ctx, func(_ context.Context, d *delayq.Delivery) error {
 		_, whole := recognize(d.Body, d.Headers, r.Traits.Supports(backend.Headers))
-		rec.Begin(&Call{Op: Take, Start: now(), Err: d.ID, Items: []Item{{Attempt: d.Attempt, Bad: !whole}}})
+		rec.Begin(&judge.Call{Op: judge.Receive, Start: now(), Err: d.ID, Items: []judge.Item{{Attempt: d.Attempt, Altered: !whole}}})
 		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}, delayq.MaxAttempts(r.Max), delayq.Retry(delayq.Delays{poisonRetry}), delayq.Prefetch(0))
 }
 
-// openPatiently opens a queue although its store may be away for a while.
+// openPatiently opens a queue, and retries while its store is away.
 func openPatiently(ctx context.Context, name string, b backend.Backend) (delayq.Queue, error) {
 	for {
 		q, err := delayq.New(ctx, name, delayq.WithBackend(b), delayq.WithLease(poisonLease))

@@ -4,17 +4,18 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/delayq/delayq/internal/judge"
 )
 
-// Report is what one run has to tell.
+// Report is the result of one test run.
 type Report struct {
 	Backend string
 	Seed    uint64
 	For     time.Duration
-	Verdict Verdict
+	Verdict judge.Verdict
 	Faults  map[string]Tally
 }
 
@@ -22,7 +23,7 @@ type Report struct {
 type Tally struct{ Strikes, Effect int }
 
 // TallyOf counts the faults of a history that had an effect.
-func TallyOf(ws []Window) map[string]Tally {
+func TallyOf(ws []judge.Window) map[string]Tally {
 	all := make(map[string]Tally)
 	for _, w := range ws {
 		if w.Effect == 0 {
@@ -57,13 +58,13 @@ func Messages(rs []Report) (n int) {
 // WriteReports writes a table of runs, and one of the faults that each was put through.
 func WriteReports(w io.Writer, rs []Report) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row(t, "run", "messages", "pushed", "unclear", "hand-outs", "again", "expiry", "nack", "redriven", "break", "copies", "hidden", "moot",
-		"linear", "undecided", "undone", "cost", "early", "lost", "unexpected", "other", "latest")
+	row(t, "run", "messages", "pushed", "unclear", "deliveries", "redelivered", "expiry", "nack", "redriven", "break", "copies", "unseen", "indeterminate",
+		"linearizable", "undecided", "undone", "lost by it", "early", "lost", "unexpected", "other", "latest")
 	for _, r := range rs {
 		c := r.Verdict.Counts
-		row(t, r.Backend, c.Messages, c.Pushed, c.Unclear, c.Taken, c.Again, c.Expiries, c.Nacks, c.Redriven, c.Breaks, c.Copies, c.Hidden, c.Moot,
-			c.Linear, c.Undecided, c.Undone, c.UndoneLost, r.broken("early"), r.broken("lost"), r.broken("unexpected"), r.others(),
-			time.Duration(c.Latest).Round(time.Millisecond))
+		row(t, r.Backend, c.Messages, c.Pushed, c.Unclear, c.Received, c.Redelivered, c.Expiries, c.Nacks, c.Redriven, c.Breaks, c.Copies, c.Unseen, c.Indeterminate,
+			c.Linearizable, c.Undecided, c.Undone, c.UndoneLost, r.broken("early"), r.broken("lost"), r.broken("unexpected"), r.others(),
+			time.Duration(c.LatestDelivery).Round(time.Millisecond))
 	}
 	row(t, "sum", Messages(rs))
 	if err := t.Flush(); err != nil {
@@ -121,12 +122,13 @@ func writeFaults(w io.Writer, rs []Report) error {
 	return err
 }
 
-func each(rs []Report, f func(Report) any) []any {
-	all := make([]any, len(rs))
-	for i, r := range rs {
-		all[i] = f(r)
+// each maps a slice.
+func each[T, R any](from []T, f func(T) R) []R {
+	to := make([]R, len(from))
+	for i, one := range from {
+		to[i] = f(one)
 	}
-	return all
+	return to
 }
 
 func (t Tally) String() string {
@@ -134,19 +136,4 @@ func (t Tally) String() string {
 		return "-"
 	}
 	return fmt.Sprintf("%d: %d", t.Strikes, t.Effect)
-}
-
-// Explain tells of the first violations of each rule.
-func Explain(h *History, v Verdict, most int) string {
-	var b strings.Builder
-	told := make(map[string]int)
-	for _, f := range v.Violations {
-		if told[f.Rule]++; told[f.Rule] <= most {
-			fmt.Fprintf(&b, "%v\n", f)
-			if f.N != 0 {
-				b.WriteString(Timeline(Shrink(h, f), f.N))
-			}
-		}
-	}
-	return b.String()
 }

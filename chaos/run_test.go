@@ -11,6 +11,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/judge"
 )
 
 // A run is one venue under one plan.
@@ -18,25 +19,25 @@ type run struct {
 	t       *testing.T
 	v       *venue
 	plan    chaos.Plan
-	stage   *chaos.Stage
-	aside   *chaos.Stage
+	env     *chaos.Env
+	second  *chaos.Env
 	began   time.Time
-	log     *chaos.Log
-	troupe  chaos.Troupe
+	log     *judge.Log
+	clients chaos.Group
 	workers []*worker
 	poisons *poisoner
 	admin   backend.Backend
-	windows []chaos.Window
+	windows []judge.Window
 }
 
 // put puts a venue through a plan of some length, and returns the history.
-func put(t *testing.T, v *venue, seed uint64, length time.Duration) *chaos.History {
+func put(t *testing.T, v *venue, seed uint64, length time.Duration) *judge.History {
 	t.Helper()
 	r := newRun(t, v, seed)
-	faults := append(append(actorFaults(r.stage), workerFaults(r.workers)...), v.faults...)
+	faults := append(append(actorFaults(r.env), workerFaults(r.workers)...), v.faults...)
 	switch {
 	case v.restless:
-		faults = restlessFaults(r.stage)
+		faults = restlessFaults(r.env)
 	case v.bare || v.faults == nil:
 		faults = v.faults
 	}
@@ -44,7 +45,7 @@ func put(t *testing.T, v *venue, seed uint64, length time.Duration) *chaos.Histo
 	if *planFlag {
 		t.Log(r.plan.String())
 	}
-	r.cast()
+	r.startClients()
 	r.warm()
 	d := newDirector(t, faults)
 	d.play(t.Context(), r.plan)
@@ -60,69 +61,68 @@ func newRun(t *testing.T, v *venue, seed uint64) *run {
 	b, err := v.opens[0](t.Context())
 	must(t, err)
 	t.Cleanup(func() { _ = b.Close() })
-	r := &run{t: t, v: v, log: new(chaos.Log), admin: b}
-	r.stage = &chaos.Stage{
+	r := &run{t: t, v: v, log: new(judge.Log), admin: b}
+	r.env = &chaos.Env{
 		Backend: v.name, Queue: queueName, Seed: seed, Traits: b.Traits(), Rec: r.log, Mix: chaos.DefaultMix(),
 		Numbers: chaos.NewNumbers(0, 0), Shift: v.usual(),
 	}
 	if v.mix != nil {
-		v.mix(&r.stage.Mix)
+		v.mix(&r.env.Mix)
 	}
-	r.troupe.Stage = r.stage
-	r.aside = &chaos.Stage{
-		Backend: v.name, Queue: asideQueue, Aside: true, Seed: seed, Traits: r.stage.Traits, Rec: r.log, Mix: chaos.AsideMix(), Numbers: r.stage.Numbers, Shift: v.usual(),
+	r.second = &chaos.Env{
+		Backend: v.name, Queue: secondQueue, Second: true, Seed: seed, Traits: r.env.Traits, Rec: r.log, Mix: chaos.SecondMix(), Numbers: r.env.Numbers, Shift: v.usual(),
 	}
 	if !v.inside {
-		r.hire()
+		r.prepareWorkers()
 	}
 	return r
 }
 
-// asideRate is how many messages a second are pushed to the queue beside.
-const asideRate = 15
+// secondRate is how many messages a second are pushed to the second queue.
+const secondRate = 15
 
-// hire prepares worker processes: two that take, and one that pushes.
-func (r *run) hire() {
+// prepareWorkers prepares worker processes: two that receive, and one that pushes.
+func (r *run) prepareWorkers() {
 	dir := r.t.TempDir()
-	for i, play := range []string{"taker", "taker", "pusher"} {
+	for i, kind := range []string{"worker", "worker", "pusher"} {
 		at := r.v.straight
 		if i == 1 {
 			at = r.v.bent
 		}
-		r.workers = append(r.workers, &worker{dir: dir, numbers: r.stage.Numbers, role: chaos.Role{
-			Play: play, Proc: i + 1, Endpoint: at, Queue: queueName, Seed: r.stage.Seed, Traits: r.stage.Traits,
-			Rate: r.v.rate / 20, Shift: r.v.usual(), Delay: r.stage.Mix.Delay,
+		r.workers = append(r.workers, &worker{dir: dir, numbers: r.env.Numbers, role: chaos.Role{
+			Client: kind, Proc: i + 1, Endpoint: at, Queue: queueName, Seed: r.env.Seed, Traits: r.env.Traits,
+			Rate: r.v.rate / 20, Shift: r.v.usual(), Delay: r.env.Mix.Delay,
 		}})
 	}
 	if r.v.poison > 0 {
-		r.poisons = newPoisoner(r.t, r.v, r.stage, dir)
+		r.poisons = newPoisoner(r.t, r.v, r.env, dir)
 	}
 }
 
-// cast has all actors begin.
-func (r *run) cast() {
+// startClients starts all clients.
+func (r *run) startClients() {
 	r.t.Helper()
 	r.began = time.Now()
 	proc := 10
 	for i, open := range r.v.opens {
 		share := r.v.rate / 20
-		pushers, takers := 1, 1
+		pushers, workers := 1, 1
 		if i == 0 {
-			share, pushers, takers = r.v.rate*0.4, 2, 3
+			share, pushers, workers = r.v.rate*0.4, 2, 3
 		}
 		for range pushers {
 			proc++
-			must(r.t, r.troupe.Add(r.t.Context(), open, chaos.Pusher(r.stage, proc, share)))
+			must(r.t, r.clients.Add(r.t.Context(), open, chaos.Pusher(r.env, proc, share)))
 		}
-		for range takers {
+		for range workers {
 			proc++
-			must(r.t, r.troupe.Add(r.t.Context(), open, chaos.Taker(r.stage, proc)))
+			must(r.t, r.clients.Add(r.t.Context(), open, chaos.Worker(r.env, proc)))
 		}
 	}
-	for _, play := range []func(context.Context, backend.Backend){
-		chaos.Undertaker(r.stage, proc+1), chaos.Blunderer(r.stage, proc+2), chaos.Watcher(r.aside, proc+3), chaos.Pusher(r.aside, proc+4, asideRate),
+	for _, client := range []func(context.Context, backend.Backend){
+		chaos.DeadLetterClient(r.env, proc+1), chaos.MisuseClient(r.env, proc+2), chaos.SecondWorker(r.second, proc+3), chaos.Pusher(r.second, proc+4, secondRate),
 	} {
-		must(r.t, r.troupe.Add(r.t.Context(), r.v.opens[0], play))
+		must(r.t, r.clients.Add(r.t.Context(), r.v.opens[0], client))
 	}
 	for _, w := range r.workers {
 		must(r.t, w.start())
@@ -137,7 +137,7 @@ func (r *run) cast() {
 func (r *run) warm() {
 	r.t.Helper()
 	begun := poll(3*time.Minute, func() bool {
-		_, last := chaos.Outstanding(&chaos.History{Calls: r.log.Calls()})
+		last := judge.LastDelivery(r.log.Calls())
 		for _, w := range r.workers {
 			if w.recorded() == 0 {
 				return false
@@ -146,54 +146,57 @@ func (r *run) warm() {
 		return !last.IsZero()
 	})
 	if !begun {
-		r.tellWhere("before anything was broken")
-		r.t.Fatal("the actors did not begin")
+		r.logWhere("before anything was broken")
+		r.t.Fatal("the clients did not begin")
 	}
 }
 
-// finish drains the queue, has everybody leave, and looks at what is left.
-func (r *run) finish() *chaos.History {
+// finish drains the queue, stops all clients, and collects what is left.
+func (r *run) finish() *judge.History {
 	r.t.Helper()
-	r.stage.Draining.Store(true)
+	r.env.Draining.Store(true)
 	for _, w := range r.workers {
-		_ = w.drain() // a process that has ended needs not be told
+		_ = w.drain() // it fails for a process that has ended
 	}
-	h := &chaos.History{Backend: r.v.name, Seed: r.stage.Seed, Traits: r.stage.Traits, Windows: r.windows, Moot: r.v.moot}
+	h := &judge.History{Backend: r.v.name, Seed: r.env.Seed, Traits: r.env.Traits, Windows: r.windows}
+	if r.v.repeats {
+		h.RepeatAfter = int64(chaos.ReadTimeout)
+	}
 	if !r.v.brief {
 		r.linger()
 	}
-	r.aside.Draining.Store(true)
-	if h.Drained = r.drained(r.stage) && r.drained(r.aside); !h.Drained {
-		r.tellWhere("not drained")
+	r.second.Draining.Store(true)
+	if h.Drained = r.drained(r.env) && r.drained(r.second); !h.Drained {
+		r.logWhere("not drained")
 	}
 	if r.poisons != nil {
-		h.Poison = r.poisons.finish(r.t, r.admin, chaos.Healed(r.windows))
+		h.Poison = r.poisons.finish(r.t, r.admin, judge.Healed(r.windows))
 	}
-	r.stage.Stopping.Store(true)
-	r.aside.Stopping.Store(true)
-	r.troupe.Wait()
+	r.env.Stopping.Store(true)
+	r.second.Stopping.Store(true)
+	r.clients.Wait()
 	for _, w := range r.workers {
 		w.leave()
 	}
-	if err := r.lastRites(); err != nil {
-		h.Left = append(h.Left, "dead letters that cannot be listed: "+err.Error())
+	if err := r.collectDead(); err != nil {
+		h.Leftovers = append(h.Leftovers, "dead letters that cannot be listed: "+err.Error())
 	}
-	h.Calls, h.Leaps = r.calls(), r.v.leaps()
+	h.Calls, h.ClockJumps = r.calls(), r.v.clockJumps()
 	if r.v.left != nil && h.Drained {
 		left, err := r.v.left(r.t.Context(), r.admin)
 		must(r.t, err)
-		h.Left = append(h.Left, left...)
+		h.Leftovers = append(h.Leftovers, left...)
 	}
 	return h
 }
 
-func (r *run) lastRites() error {
+func (r *run) collectDead() error {
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
-	return chaos.LastRites(ctx, r.stage, 1, r.admin)
+	return chaos.CollectDead(ctx, r.env, 1, r.admin)
 }
 
-func (r *run) calls() []chaos.Call {
+func (r *run) calls() []judge.Call {
 	r.t.Helper()
 	all := r.log.Calls()
 	for _, w := range r.workers {
@@ -219,16 +222,16 @@ func (r *run) linger() {
 		return
 	}
 	defer func() { _ = q.Close() }()
-	for end := calm.Add(chaos.CalmAtLeast(r.stage.Traits.Sweep)); time.Now().Before(end); {
-		if r.stage.Traits.Supports(backend.Counting) {
-			_, _ = chaos.Audit(r.t.Context(), r.stage, q) // it is recorded
+	for end := calm.Add(judge.CalmAtLeast(r.env.Traits.Sweep)); time.Now().Before(end); {
+		if r.env.Traits.Supports(backend.Counting) {
+			_, _ = chaos.Audit(r.t.Context(), r.env, q) // it is recorded
 		}
 		time.Sleep(100 * time.Millisecond) // between two counts; how long it is calm is what this is about
 	}
 }
 
 // drained waits until nothing waits and nothing is in flight.
-func (r *run) drained(s *chaos.Stage) bool {
+func (r *run) drained(s *chaos.Env) bool {
 	r.t.Helper()
 	q, err := r.openAdmin(s.Queue)
 	if err != nil {
@@ -253,14 +256,14 @@ func (r *run) drained(s *chaos.Stage) bool {
 	return empty
 }
 
-// tellWhere logs what is not settled, and where the store says that messages are: later nobody can tell any more.
-func (r *run) tellWhere(when string) {
+// logWhere logs what is not settled, and where the store says that messages are: later nobody can tell any more.
+func (r *run) logWhere(when string) {
 	r.t.Helper()
-	h := &chaos.History{Backend: r.v.name, Seed: r.stage.Seed, Traits: r.stage.Traits, Windows: r.windows, Calls: r.calls()}
-	ns := chaos.Unsettled(h)
+	h := &judge.History{Backend: r.v.name, Seed: r.env.Seed, Traits: r.env.Traits, Windows: r.windows, Calls: r.calls()}
+	ns := judge.Unsettled(h)
 	r.t.Logf("%s: %d messages that nobody has settled", when, len(ns))
 	for _, n := range ns[:min(len(ns), 5)] {
-		r.t.Logf("%.4000s", chaos.Timeline(h, n))
+		r.t.Logf("%.4000s", judge.Timeline(h, n))
 	}
 	if r.v.where != nil {
 		r.t.Logf("%s:\n%s", when, r.v.where(r.t))
@@ -282,32 +285,31 @@ func (r *run) quiet() bool {
 	const still = 4 * time.Second
 	return poll(r.v.patient, func() bool {
 		time.Sleep(time.Second) // to read all histories takes a while itself; what ends the wait is the condition
-		h := &chaos.History{Calls: r.calls()}
-		open, last := chaos.Outstanding(h)
-		return open == 0 && time.Since(last) > still
+		h := &judge.History{Calls: r.calls()}
+		return len(judge.Unsettled(h)) == 0 && time.Since(judge.LastDelivery(h.Calls)) > still
 	})
 }
 
 // judged checks a history of a venue, tells what it found, and keeps what is broken.
-func judged(t *testing.T, of *venue, h *chaos.History, length time.Duration) chaos.Report {
+func judged(t *testing.T, of *venue, h *judge.History, length time.Duration) chaos.Report {
 	t.Helper()
 	began := time.Now()
-	v := chaos.Check(h)
+	v := judge.Check(h)
 	t.Logf("%s: %d messages, %d calls, checked in %v", h.Backend, v.Counts.Messages, v.Counts.Calls, time.Since(began).Round(time.Millisecond))
 	t.Logf("%s: %d pairs in order, %d waited for, the longest for %v, %d calls with bad input, %d counts", h.Backend, v.Counts.Ordered, v.Counts.Woken,
-		time.Duration(v.Counts.Slowest).Round(time.Millisecond), v.Counts.Wrong, v.Counts.Counted)
+		time.Duration(v.Counts.SlowestWake).Round(time.Millisecond), v.Counts.Misused, v.Counts.Counted)
 	if idle := v.Idle(h, !of.brief); len(idle) > 0 {
 		t.Errorf("%s, -chaos.seed=%d: the rules %v had nothing to look at", h.Backend, h.Seed, idle)
 	}
 	if len(v.Violations) > 0 {
 		t.Errorf("%s, -chaos.seed=%d: %d violations of %v\n%s\nhistory: %s", h.Backend, h.Seed, len(v.Violations), v.Rules(),
-			chaos.Explain(h, v, 2), keep(t, h, v))
+			judge.Explain(h, v, 2), keep(t, h, v))
 	}
 	return chaos.Report{Backend: h.Backend, Seed: h.Seed, For: length, Verdict: v, Faults: chaos.TallyOf(h.Windows)}
 }
 
 // keep stores a history, and the shrunk one of its first violation.
-func keep(t *testing.T, h *chaos.History, v chaos.Verdict) string {
+func keep(t *testing.T, h *judge.History, v judge.Verdict) string {
 	t.Helper()
 	path := filepath.Join(*outFlag, fmt.Sprintf("%s-%d.json", sanitized(h.Backend), h.Seed))
 	err := os.MkdirAll(*outFlag, 0o755)
@@ -316,7 +318,7 @@ func keep(t *testing.T, h *chaos.History, v chaos.Verdict) string {
 	}
 	for _, f := range v.Violations {
 		if f.N != 0 {
-			err = errors.Join(err, chaos.Shrink(h, f).Save(path[:len(path)-len(".json")]+"-small.json"))
+			err = errors.Join(err, judge.Shrink(h, f).Save(path[:len(path)-len(".json")]+"-small.json"))
 			break
 		}
 	}

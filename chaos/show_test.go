@@ -4,7 +4,7 @@ import (
 	"flag"
 	"testing"
 
-	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/judge"
 )
 
 var (
@@ -17,12 +17,12 @@ func TestShow(t *testing.T) {
 	if *showFlag == "" {
 		t.Skip("-chaos.show names no history") // a tool, not a test
 	}
-	h, err := chaos.LoadHistory(*showFlag)
+	h, err := judge.Load(*showFlag)
 	must(t, err)
 	if *messageFlag > 0 {
-		t.Logf("\n%s", chaos.Timeline(h, uint32(*messageFlag)))
+		t.Logf("\n%s", judge.Timeline(h, uint32(*messageFlag)))
 		return
 	}
-	v := chaos.Check(h)
-	t.Logf("%d violations of %v\n%s", len(v.Violations), v.Rules(), chaos.Explain(h, v, 3))
+	v := judge.Check(h)
+	t.Logf("%d violations of %v\n%s", len(v.Violations), v.Rules(), judge.Explain(h, v, 3))
 }

@@ -89,7 +89,7 @@ func grown(t *testing.T, w *chaos.Watch) {
 	}
 }
 
-// offered is the part of a venue's rate that cast and hire hand out.
+// offered is the part of a venue's rate that startClients and prepareWorkers hand out.
 func (v *venue) offered() float64 {
 	parts := 0.8 + float64(len(v.opens)-1)/20
 	if !v.inside {
@@ -102,13 +102,13 @@ func (v *venue) offered() float64 {
 func soakRound(t *testing.T, v *venue, seed uint64, length time.Duration) chaos.Round {
 	t.Helper()
 	r := newRun(t, v, seed)
-	faults := soakFaults(append(append(actorFaults(r.stage), workerFaults(r.workers)...), v.faults...))
+	faults := soakFaults(append(append(actorFaults(r.env), workerFaults(r.workers)...), v.faults...))
 	r.plan = thin(chaos.MakePlan(seed, v.name, length/thinner, kindsOf(faults)))
 	if *planFlag {
 		t.Log(r.plan.String())
 	}
 	began := time.Now()
-	r.cast()
+	r.startClients()
 	r.warm()
 	d := newDirector(t, faults)
 	d.play(t.Context(), r.plan)

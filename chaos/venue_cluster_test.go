@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -62,7 +63,7 @@ func clusterVenue(t *testing.T) *venue {
 	r := newRing(t, testenv.Directive("cluster-node-timeout", "2000"))
 	at := chaos.Endpoint{Backend: "zsetpoll", Cluster: r.addrs}
 	return &venue{
-		name: "zsetpoll, Cluster", rate: 1500, patient: time.Minute, moot: true, left: remains, straight: at, bent: at,
+		name: "zsetpoll, Cluster", rate: 1500, patient: time.Minute, repeats: true, left: remains, straight: at, bent: at,
 		opens: []chaos.OpenFunc{at.Open}, faults: []*fault{slotMigrated(r), nodeKilled(r)},
 	}
 }
@@ -71,7 +72,7 @@ func clusterVenue(t *testing.T) *venue {
 func slotMigrated(r *ring) *fault {
 	moved := 0
 	return &fault{
-		Kind: chaos.Kind{Name: "slot migrated", Weight: 2, Alone: true}, window: chaos.Window{Breaks: true},
+		Kind: chaos.Kind{Name: "slot migrated", Weight: 2, Alone: true}, window: judge.Window{Breaks: true},
 		on: func(t *testing.T, dice *rand.Rand) {
 			from := r.owner(t)
 			to := (from + 1 + dice.IntN(len(r.addrs)-1)) % len(r.addrs)
@@ -111,7 +112,7 @@ func (r *ring) migrate(t *testing.T, from, to int) (moved int) {
 func nodeKilled(r *ring) *fault {
 	var before, after string
 	return &fault{
-		Kind: chaos.Kind{Name: "node kill -9", Weight: 1, Alone: true}, window: chaos.Window{Breaks: true},
+		Kind: chaos.Kind{Name: "node kill -9", Weight: 1, Alone: true}, window: judge.Window{Breaks: true},
 		on: func(t *testing.T, dice *rand.Rand) {
 			i := r.owner(t)
 			before = r.runID(t, i)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -16,7 +17,7 @@ func failoverVenue(t *testing.T) *venue {
 	r := newRing(t, testenv.Replicas(1), testenv.Directive("cluster-node-timeout", "1000"))
 	at := chaos.Endpoint{Backend: "zsetpoll", Cluster: r.addrs}
 	return &venue{
-		name: "zsetpoll, Cluster with replicas", rate: 1500, patient: time.Minute, moot: true, left: remains, straight: at, bent: at,
+		name: "zsetpoll, Cluster with replicas", rate: 1500, patient: time.Minute, repeats: true, left: remains, straight: at, bent: at,
 		opens: []chaos.OpenFunc{at.Open}, faults: []*fault{ownerKilled(r, behind/2)},
 	}
 }
@@ -26,7 +27,7 @@ func failoverVenue(t *testing.T) *venue {
 func ownerKilled(r *ring, lag int64) *fault {
 	heir := -1
 	f := &fault{
-		Kind: chaos.Kind{Name: "owner killed", Weight: 2, Alone: true}, window: chaos.Window{Breaks: true, Undo: behind, Pushes: true},
+		Kind: chaos.Kind{Name: "owner killed", Weight: 2, Alone: true}, window: judge.Window{Breaks: true, Undo: behind, Pushes: true},
 		off: func(t *testing.T) int { return count(r.owner(t) == heir) },
 	}
 	f.on = func(t *testing.T, dice *rand.Rand) {

@@ -43,7 +43,7 @@ func memoryVenue(t *testing.T) *venue {
 	b := memory.New()
 	t.Cleanup(func() { _ = b.Close() })
 	m := inMemory{b, &jumpy{Clock: clockwork.NewRealClock()}}
-	clock := newLeaper(0, 3*time.Hour, func(to time.Duration) { m.clock.off.Store(int64(to)) })
+	clock := newJumper(0, 3*time.Hour, func(to time.Duration) { m.clock.off.Store(int64(to)) })
 	return &venue{
 		name: "memory", inside: true, rate: 36_000, patient: time.Minute,
 		opens:  []chaos.OpenFunc{func(context.Context) (backend.Backend, error) { return m, nil }},

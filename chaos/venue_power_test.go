@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -17,7 +18,7 @@ func powerVenue(backendName, policy string, declared int64) venueFunc {
 		admin := s.Client(t, patiently)
 		at := chaos.Endpoint{Backend: backendName, Addr: s.Addr()}
 		return &venue{
-			name: backendName + ", appendfsync " + policy, rate: 1500, patient: time.Minute, moot: backendName != "redisson", left: remains, brief: true,
+			name: backendName + ", appendfsync " + policy, rate: 1500, patient: time.Minute, repeats: backendName != "redisson", left: remains, brief: true,
 			straight: at, bent: at, opens: []chaos.OpenFunc{at.Open}, faults: []*fault{powerCut(t, s, admin, declared)},
 		}
 	}
@@ -37,10 +38,10 @@ func TestPowerCut(t *testing.T) {
 	} {
 		t.Run(tt.policy, func(t *testing.T) {
 			h := put(t, once(powerVenue("zsetpoll", tt.policy, tt.declared)(t)), *seedFlag, 2*time.Duration(everysec))
-			v := chaos.Check(h)
+			v := judge.Check(h)
 			t.Logf("%d messages, %d lost as declared, %d violations of %v", v.Counts.Messages, v.Counts.UndoneLost, len(v.Violations), v.Rules())
 			if tt.rule == "" && v.Violations != nil || tt.rule != "" && !slices.Contains(v.Rules(), tt.rule) {
-				t.Errorf("-chaos.seed=%d: not found by the rule %q\n%s\n%s", *seedFlag, tt.rule, chaos.Explain(h, v, 2), keep(t, h, v))
+				t.Errorf("-chaos.seed=%d: not found by the rule %q\n%s\n%s", *seedFlag, tt.rule, judge.Explain(h, v, 2), keep(t, h, v))
 			}
 			if (v.Counts.UndoneLost > 0) != (tt.declared > 0) {
 				t.Errorf("-chaos.seed=%d: of what may be lost, %d were", *seedFlag, v.Counts.UndoneLost)
@@ -53,7 +54,7 @@ func TestPowerCut(t *testing.T) {
 func once(v *venue) *venue {
 	f := v.faults[0]
 	v.faults, v.inside, v.patient = nil, true, 10*time.Second
-	v.settle = func(t *testing.T) chaos.Window {
+	v.settle = func(t *testing.T) judge.Window {
 		t.Helper()
 		d := newDirector(t, []*fault{f})
 		d.strike(chaos.Strike{Kind: f.Name, Dice: *seedFlag})

@@ -61,7 +61,7 @@ func rabbitAt(t *testing.T, straight string, ways ...string) *venue {
 		poison: 1, // of two, the death of a worker by one might count for the other
 		mix: func(m *chaos.Mix) {
 			m.Batches = []int{1, 10, 30, 50}
-			m.Cancel, m.Move = 0, 0 // it cannot
+			m.Cancel, m.Reschedule = 0, 0 // it cannot
 		},
 	}
 	for _, url := range ways {
@@ -90,7 +90,7 @@ func declare(t *testing.T, open chaos.OpenFunc) {
 	b, err := open(t.Context())
 	must(t, err)
 	defer func() { _ = b.Close() }()
-	for _, name := range []string{queueName, asideQueue, poisonQueue} {
+	for _, name := range []string{queueName, secondQueue, poisonQueue} {
 		q, err := b.Open(t.Context(), name, backend.Options{Logger: quiet().Logger})
 		must(t, err)
 		must(t, q.Close())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -30,7 +31,7 @@ func rabbitsVenue(t *testing.T) *venue {
 	v.opens = []chaos.OpenFunc{sharing(t, at.Open)}
 	v.where = whereInRabbits(mustURI(at.Addr).Vhost, nodes...)
 	v.faults = []*fault{brokerOfThreeKilled(c), partition(c)}
-	v.settle = func(t *testing.T) chaos.Window { return leadersMoved(t, c) }
+	v.settle = func(t *testing.T) judge.Window { return leadersMoved(t, c) }
 	return v
 }
 
@@ -38,7 +39,7 @@ func rabbitsVenue(t *testing.T) *venue {
 func brokerOfThreeKilled(c *testenv.RabbitNodes) *fault {
 	up := true
 	return &fault{
-		Kind: chaos.Kind{Name: "node kill -9", Weight: 1, Alone: true}, window: chaos.Window{Breaks: true, Undo: lastAcks},
+		Kind: chaos.Kind{Name: "node kill -9", Weight: 1, Alone: true}, window: judge.Window{Breaks: true, Undo: lastAcks},
 		on: func(t *testing.T, dice *rand.Rand) {
 			node := c.Nodes()[dice.IntN(3)]
 			node.Kill()
@@ -56,7 +57,7 @@ func partition(c *testenv.RabbitNodes) *fault {
 	var node *testenv.RabbitServer
 	parted := false
 	return &fault{
-		Kind: chaos.Kind{Name: "partition", Weight: 1, For: 2 * time.Second, Alone: true}, window: chaos.Window{Breaks: true, Undo: lastAcks},
+		Kind: chaos.Kind{Name: "partition", Weight: 1, For: 2 * time.Second, Alone: true}, window: judge.Window{Breaks: true, Undo: lastAcks},
 		on: func(t *testing.T, dice *rand.Rand) {
 			node = c.Nodes()[dice.IntN(3)]
 			try(t, func() {
@@ -81,9 +82,9 @@ func partition(c *testenv.RabbitNodes) *fault {
 // leadersMoved does at the end what docs/rabbitmq.md tells operators of RabbitMQ before 4.3 to do when a node was lost: it has other nodes lead the
 // queues, since their leaders may have forgotten to look after subscribers that are gone. Without it, what such a subscriber had in hand does not come
 // again, and this run does not drain. It breaks what it breaks, as any election does.
-func leadersMoved(t *testing.T, c *testenv.RabbitNodes) chaos.Window {
+func leadersMoved(t *testing.T, c *testenv.RabbitNodes) judge.Window {
 	t.Helper()
-	w := chaos.Window{Kind: "leaders moved", Start: time.Now().UnixNano(), Breaks: true, Undo: lastAcks}
+	w := judge.Window{Kind: "leaders moved", Start: time.Now().UnixNano(), Breaks: true, Undo: lastAcks}
 	node := c.Nodes()[0]
 	try(t, func() {
 		if looksAfterAll(t, node.Ctl("eval", "rabbit_misc:version().")) {

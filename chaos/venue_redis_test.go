@@ -34,7 +34,7 @@ func redisOn(t *testing.T, s *testenv.RedisServer, backendName string, rate floa
 		name: backendName, rate: rate, patient: time.Minute, left: remains, straight: at(s.Addr()), bent: at(p.Addr()), poison: 2,
 		opens: []chaos.OpenFunc{at(s.Addr()).Open, at(p.Addr()).Open, at(w.addr).Open},
 	}
-	v.moot = backendName != "redisson" // docs/redis.md, what repetitions do; without ids of the pusher's there are none
+	v.repeats = backendName != "redisson" // docs/redis.md, what repetitions do; without ids of the pusher's there are none
 	v.faults = slices.Concat(networkFaults(p, redisGreeting), wireFaults(w, redisGreeting), redisFaults(s, admin))
 	return v
 }

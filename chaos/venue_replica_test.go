@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -77,7 +78,7 @@ func replicaVenue(t *testing.T) *venue {
 	p.wire = newWire(t, p.servers[0].Addr())
 	at := chaos.Endpoint{Backend: "zsetpoll", Addr: p.wire.addr}
 	return &venue{
-		name: "zsetpoll, replica", rate: 1500, patient: time.Minute, moot: true, left: remains, straight: at, bent: at,
+		name: "zsetpoll, replica", rate: 1500, patient: time.Minute, repeats: true, left: remains, straight: at, bent: at,
 		opens: []chaos.OpenFunc{at.Open}, faults: []*fault{plannedFailover(p), masterKilled(p)},
 	}
 }
@@ -86,7 +87,7 @@ func replicaVenue(t *testing.T) *venue {
 func plannedFailover(p *pair) *fault {
 	changed := false
 	return &fault{
-		Kind: chaos.Kind{Name: "FAILOVER", Weight: 2, Alone: true}, window: chaos.Window{Breaks: true},
+		Kind: chaos.Kind{Name: "FAILOVER", Weight: 2, Alone: true}, window: judge.Window{Breaks: true},
 		on: func(t *testing.T, _ *rand.Rand) {
 			other := 1 - p.master
 			must(t, p.clients[p.master].Do(t.Context(), "failover").Err())
@@ -101,7 +102,7 @@ func plannedFailover(p *pair) *fault {
 func masterKilled(p *pair) *fault {
 	changed := false
 	return &fault{
-		Kind: chaos.Kind{Name: "master killed", Weight: 1, Alone: true}, window: chaos.Window{Breaks: true, Undo: behind, Pushes: true},
+		Kind: chaos.Kind{Name: "master killed", Weight: 1, Alone: true}, window: judge.Window{Breaks: true, Undo: behind, Pushes: true},
 		on: func(t *testing.T, _ *rand.Rand) {
 			old := p.master
 			p.servers[old].Kill()
@@ -124,7 +125,7 @@ func sentinelVenue(t *testing.T) *venue {
 	addr := startSentinel(t, p.servers[0].Addr())
 	at := chaos.Endpoint{Backend: "zsetpoll", Addr: addr, Master: masterName}
 	return &venue{
-		name: "zsetpoll, Sentinel", rate: 1500, patient: time.Minute, moot: true, left: remains, straight: at, bent: at,
+		name: "zsetpoll, Sentinel", rate: 1500, patient: time.Minute, repeats: true, left: remains, straight: at, bent: at,
 		opens: []chaos.OpenFunc{at.Open}, faults: []*fault{sentinelFailover(t, p, addr)},
 	}
 }
@@ -162,7 +163,7 @@ func sentinelFailover(t *testing.T, p *pair, addr string) *fault {
 	t.Cleanup(func() { _ = sentinel.Close() })
 	changed := false
 	return &fault{
-		Kind: chaos.Kind{Name: "Sentinel failover", Weight: 1, Alone: true}, window: chaos.Window{Breaks: true, Undo: behind, Pushes: true},
+		Kind: chaos.Kind{Name: "Sentinel failover", Weight: 1, Alone: true}, window: judge.Window{Breaks: true, Undo: behind, Pushes: true},
 		on: func(t *testing.T, _ *rand.Rand) {
 			other := 1 - p.master
 			if !poll(20*time.Second, func() bool { return sentinel.Failover(t.Context(), masterName).Err() == nil }) {

@@ -16,7 +16,7 @@ func skewedVenue(backendName string, skew time.Duration) venueFunc {
 		v, s, clock := onClock(t, backendName, skew)
 		v.name = fmt.Sprintf("%s, clocks %+.0fh", backendName, -skew.Hours())
 		v.faults = append(v.faults, clocksWrong(s, clock))
-		v.clock = newLeaper(skew, skew, nil)
+		v.clock = newJumper(skew, skew, nil)
 		return v
 	}
 }
@@ -29,7 +29,7 @@ func jumpyVenue(backendName string) venueFunc {
 		t.Helper()
 		v, _, clock := onClock(t, backendName, 0)
 		v.name = backendName + ", clock jumps"
-		v.clock = newJumps(t, clock)
+		v.clock = newServerJumper(t, clock)
 		v.settle = v.clock.settle
 		v.faults = slices.DeleteFunc(v.faults, func(f *fault) bool { return !slices.Contains(besideJumps, f.Name) })
 		v.faults = append(v.faults, v.clock.jumps(time.Second)...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/chaos"
+	"github.com/delayq/delayq/internal/judge"
 )
 
 // A venue is a store, the ways to it, and what can happen there.
@@ -22,9 +23,9 @@ type venue struct {
 	restless bool    // nothing breaks: only its own actors come and go
 	rate     float64 // messages a second
 	mix      func(*chaos.Mix)
-	clock    *leaper                         // of the store; nil for the machine's
-	settle   func(t *testing.T) chaos.Window // the last fault, before the drain; nil for none
-	moot     bool                            // see chaos.History
+	clock    *jumper                         // of the store; nil for the machine's
+	settle   func(t *testing.T) judge.Window // the last fault, before the drain; nil for none
+	repeats  bool                            // see judge.History
 	patient  time.Duration                   // how long a drain may take
 	poison   int                             // messages that kill
 	brief    bool                            // it ends without the calm in which a lost wake-up shows; other venues have that
@@ -32,10 +33,10 @@ type venue struct {
 	where    func(*testing.T) string // the messages are, as the store tells; nil where nobody asks it
 }
 
-// asideQueue begins as queueName does, and its messages have ids that those have.
+// secondQueue begins as queueName does, and its messages have ids that those have.
 const (
-	queueName  = "chaos"
-	asideQueue = "chaos-aside"
+	queueName   = "chaos"
+	secondQueue = "chaos-second"
 )
 
 // remains names what the store holds of the queues.
@@ -46,7 +47,7 @@ func remains(ctx context.Context, b backend.Backend) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	return r.Remains(ctx, queueName, asideQueue, poisonQueue)
+	return r.Remains(ctx, queueName, secondQueue, poisonQueue)
 }
 
 const poisonQueue = "poison"
@@ -63,9 +64,9 @@ func (v *venue) usual() time.Duration {
 	return v.clock.usual
 }
 
-func (v *venue) leaps() []chaos.Leap {
+func (v *venue) clockJumps() []judge.ClockJump {
 	if v.clock == nil {
 		return nil
 	}
-	return v.clock.leaps
+	return v.clock.made
 }

@@ -1,7 +1,6 @@
 package chaos_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,16 +33,5 @@ func TestWhereInRabbits(t *testing.T) {
 	}
 	if strings.Contains(told, "does not tell") || strings.Contains(told, "w5.") {
 		t.Errorf("it tells too little, or too much:\n%s", told)
-	}
-}
-
-func TestUnsettled(t *testing.T) {
-	h := &chaos.History{Calls: plot{}.push(0, 1, 0, 0, 0).take(5, 6, 1, 0)}
-	h.Calls = append(h.Calls, plot{}.take(7, 8, 3, 0)[0]) // and nobody settles it
-	if got := chaos.Unsettled(h); !slices.Equal(got, []uint32{2, 3}) {
-		t.Errorf("%v are not settled, want 2 and 3", got)
-	}
-	if open, _ := chaos.Outstanding(h); open != 2 {
-		t.Errorf("%d are outstanding, want 2", open)
 	}
 }

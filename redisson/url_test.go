@@ -32,21 +32,6 @@ func roundTrip(t *testing.T, rawURL string) {
 	must(t, d.Ack(ctx))
 }
 
-func TestOpenURLRoundTrips(t *testing.T) {
-	t.Parallel()
-	server := testenv.Redis(t, testenv.AOF())
-	base := "redisson://" + server.Addr() + "/orders"
-	for _, query := range []string{
-		"", "?codec=bytes&prefix=1:", "?codec=kryo5&format=v1&prefix=2:", "?codec=envelope&index=false&prefix=3:",
-		"?codec=marshalling&format=both&any_format=true&sweep=50ms&prefix=4:", "?db=2&pool_size=4&index=true&any_format=false",
-	} {
-		t.Run(query, func(t *testing.T) {
-			t.Parallel()
-			roundTrip(t, base+query)
-		})
-	}
-}
-
 // A name of Java's may have a slash in it, or anything else that URLs encode.
 func TestOpenURLTakesNamesOfJavas(t *testing.T) {
 	t.Parallel()
@@ -92,29 +77,6 @@ func TestURLParametersTakeEffect(t *testing.T) {
 	r, err := b.Inspect(ctx, queue)
 	if err != nil || queue != "orders" || r.Waiting != 1 || r.Indexed != 0 || r.Formats[redisson.V1] != 1 || r.Keys.Destination != "app:orders" {
 		t.Errorf("queue %q: %+v, %v", queue, r, err)
-	}
-}
-
-func TestOpenURLRejects(t *testing.T) {
-	t.Parallel()
-	for rawURL, want := range map[string]string{
-		"redisson://host/orders?codec=kryo":                        `invalid URL parameter codec "kryo": allowed is bytes, string, jackson, `,
-		"redisson://host/orders?codec=":                            `invalid URL parameter codec "": allowed is bytes, string, `,
-		"redisson://host/orders?format=V2":                         `invalid URL parameter format "V2": allowed is one of both, v1, v2`,
-		"redisson://host/orders?any_format=1":                      `invalid URL parameter any_format "1": allowed is one of false, true`,
-		"redisson://host/orders?index=no":                          `invalid URL parameter index "no": allowed is one of false, true`,
-		"redisson://host/orders?prefix=%00":                        `invalid URL parameter prefix "\x00": allowed is up to 256 bytes without NUL`,
-		"redisson://host/orders?sweep=1h":                          `invalid URL parameter sweep "1h": allowed is 10ms to 1m`,
-		"redisson://host/orders?sweep=1":                           `invalid URL parameter sweep "1": allowed is a duration more than 0, as 500ms or 2s`,
-		"redisson://host/orders?claims=script":                     `invalid URL parameter "claims": allowed is one of addr, any_format, cluster, codec, `,
-		"redisson://host/orders?codec=bytes&codec=string":          `invalid URL parameter codec "bytes and string": allowed is one value`,
-		"redisson://host":                                          `invalid URL path "": allowed is the queue's name, as in redisson://localhost:6379/orders`,
-		"redisson://user:hunter2@host/orders?sweep=hunter2@host:1": `invalid URL parameter sweep "(hidden)@host:1": allowed is a duration`,
-	} {
-		_, err := delayq.Open(t.Context(), rawURL)
-		if !errors.Is(err, delayq.ErrInvalid) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s:\ngot  %v\nwant %s", rawURL, err, want)
-		}
 	}
 }
 

@@ -180,7 +180,10 @@ func TestWaitInURL(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
 	base := "zsetpoll://" + p.master.Addr() + "/orders"
-	roundTrip(t, base+"?wait_replicas=1,5s")
+	q, err := delayq.Open(t.Context(), base+"?wait_replicas=1,5s")
+	must(t, err)
+	defer func() { must(t, q.Close()) }()
+	must(t, pushLater(t, q, "first"))
 	for _, bad := range []string{"wait_replicas=1", "wait_replicas=x,1s", "wait_replicas=0,1s", "wait_disk=0,2h", "wait_disk=0"} {
 		if _, err := delayq.Open(t.Context(), base+"?"+bad); !errors.Is(err, delayq.ErrInvalid) {
 			t.Errorf("%s: %v", bad, err)

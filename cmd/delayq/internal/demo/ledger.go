@@ -2,15 +2,20 @@ package demo
 
 import (
 	"bytes"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/delayq/delayq/internal/judge"
 )
 
-// A ledger is the demo's own account of what it pushed and what it got. The queue is judged by
-// it alone: a queue that is wrong about a due time is wrong about it in its deliveries too.
+// A ledger records the demo's own calls and what it was handed. internal/judge checks each message's
+// history. The queue's own account is not asked: a queue that is wrong about a due time is wrong about
+// it in its deliveries too.
 type ledger struct {
+	now   func() time.Time
+	began time.Time
+
 	mu      sync.Mutex
 	entries map[string]*entry
 	sum     summary
@@ -23,12 +28,30 @@ type ledger struct {
 	drained      chan struct{}
 }
 
+// entry is one message.
 type entry struct {
-	body     []byte
-	due      time.Time // the earliest moment of the next hand-out
-	handOuts int
-	excused  int // hand-outs that have an explanation
-	state    state
+	body       []byte
+	due        time.Time // the earliest moment of the next delivery
+	deliveries int
+	state      state
+	events     []event
+	found      []judge.Violation // so far
+}
+
+// event is a call on a message that succeeded, in a third of the room that judge.Call takes.
+type event struct {
+	op        judge.Op
+	at, lease int64
+	item      judge.Item
+}
+
+// check holds what happened to the message against rules.
+func (e *entry) check(rules ...string) []judge.Violation {
+	h := judge.History{Calls: make([]judge.Call, len(e.events))}
+	for i, ev := range e.events {
+		h.Calls[i] = judge.Call{Op: ev.op, Start: ev.at, End: ev.at, Lease: ev.lease, Items: []judge.Item{ev.item}}
+	}
+	return judge.Check(&h, rules...).Violations
 }
 
 type state int
@@ -40,12 +63,29 @@ const (
 	dead
 )
 
+// renewed is the lease of a handler's message: the consumer renews it until the handler returns.
+const renewed = 10 * 365 * day
+
 func newLedger() *ledger {
 	return &ledger{
+		now:     time.Now,
+		began:   time.Now(),
 		entries: make(map[string]*entry),
 		late:    newLateness(),
 		drained: make(chan struct{}, 1),
 	}
+}
+
+// ns returns a time as the history has it. It goes by the monotonic clock, which nobody sets.
+func (l *ledger) ns(at time.Time) int64 { return l.began.UnixNano() + int64(at.Sub(l.began)) }
+
+// recordLocked adds an event to the message's history.
+func (l *ledger) recordLocked(e *entry, op judge.Op, at time.Time, it judge.Item) {
+	it.N, it.Out = 1, judge.OK
+	if op != judge.Push {
+		it.Token.Lo = uint64(e.deliveries)
+	}
+	e.events = append(e.events, event{op: op, at: l.ns(at), item: it})
 }
 
 // push notes a message before it is pushed, since it may arrive before the push returns. due is
@@ -53,8 +93,10 @@ func newLedger() *ledger {
 func (l *ledger) push(id string, body []byte, due time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.entries[id] = &entry{body: body, excused: 1}
-	l.dueLocked(l.entries[id], due)
+	e := &entry{body: body, events: make([]event, 0, 3)} // push, receive, ack
+	l.entries[id] = e
+	l.recordLocked(e, judge.Push, l.now(), judge.Item{Due: l.ns(due)})
+	l.dueLocked(e, due)
 	l.sum.pushed++
 	l.open++
 }
@@ -75,7 +117,7 @@ func later(a, b time.Time) time.Time {
 func (l *ledger) unpush(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e := l.entries[id]; e != nil && e.handOuts == 0 {
+	if e := l.entries[id]; e != nil && e.deliveries == 0 {
 		delete(l.entries, id)
 		l.sum.pushed--
 		l.leaveLocked()
@@ -85,7 +127,7 @@ func (l *ledger) unpush(id string) {
 // leaveLocked counts a message that waits no more.
 func (l *ledger) leaveLocked() {
 	l.open--
-	l.lastProgress = time.Now()
+	l.lastProgress = l.now()
 	if l.open == 0 {
 		select {
 		case l.drained <- struct{}{}:
@@ -101,48 +143,73 @@ func (l *ledger) enterLocked(e *entry, s state) {
 	e.state = s
 }
 
-// handOut is what the ledger says of a delivery.
-type handOut struct {
+// delivery is what the ledger says of one.
+type delivery struct {
 	known    bool // pushed here
 	late     time.Duration
 	breaches []string // the promises that it breaks
 }
 
-func (l *ledger) handOut(id string, body []byte, at time.Time) handOut {
+func (l *ledger) deliver(id string, body []byte, at time.Time) delivery {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entries[id]
 	if e == nil {
 		l.sum.foreign++
-		return handOut{}
+		return delivery{}
 	}
-	e.handOuts++
-	h := handOut{known: true, late: at.Sub(e.due)}
-	if e.handOuts == 1 && h.late >= 0 {
-		l.late.record(h.late)
+	e.deliveries++
+	d := delivery{known: true, late: at.Sub(e.due)}
+	if e.deliveries == 1 && d.late >= 0 {
+		l.late.record(d.late)
 	}
-	h.breaches = l.breachesLocked(e, body, h.late)
-	return h
+	l.recordLocked(e, judge.Receive, at, judge.Item{Altered: !bytes.Equal(body, e.body)})
+	l.leaseLocked(e, at, renewed)
+	d.breaches = l.breachesLocked(e)
+	return d
 }
 
-func (l *ledger) breachesLocked(e *entry, body []byte, late time.Duration) (breaches []string) {
-	blame := func(n *int, text string) {
-		*n++
-		breaches = append(breaches, text)
-	}
-	if late < 0 {
-		blame(&l.sum.early, fmt.Sprintf("early: %v before it was due", -late))
-	}
-	switch {
-	case e.state == cancelled:
-		blame(&l.sum.fired, "fired although it was cancelled")
-	case e.handOuts > e.excused:
-		blame(&l.sum.duplicates, "duplicate: nothing explains this hand-out")
-	}
-	if !bytes.Equal(body, e.body) {
-		blame(&l.sum.altered, "altered: its body is not the one that was pushed")
+// leaseLocked sets the lease of the last delivery.
+func (l *ledger) leaseLocked(e *entry, from time.Time, lease time.Duration) {
+	last := &e.events[len(e.events)-1]
+	last.lease, last.item.Until = int64(lease), l.ns(from)+int64(lease)
+}
+
+// rules are those that a single message can break before the end.
+var rules = []string{"early", "duplicated", "lease", "linearizable", "unexpected"}
+
+// breachesLocked counts the violations that the last call has brought, one of each kind.
+func (l *ledger) breachesLocked(e *entry) (breaches []string) {
+	old := e.found
+	e.found = e.check(rules...)
+	counted := make(map[string]bool)
+	for _, f := range e.found {
+		if i := slices.Index(old, f); i >= 0 {
+			old = slices.Delete(slices.Clone(old), i, i+1)
+			continue
+		}
+		kind, n := l.sum.kind(f.Rule, e.state)
+		if !counted[kind] {
+			counted[kind] = true
+			*n++
+			breaches = append(breaches, kind+": it "+f.Detail)
+		}
 	}
 	return breaches
+}
+
+// kind returns the summary's word for a broken rule, and its figure.
+func (s *summary) kind(rule string, of state) (string, *int) {
+	switch {
+	case rule == "early":
+		return "early", &s.early
+	case rule == "unexpected":
+		return "altered", &s.altered
+	case of == cancelled:
+		return "fired-after-cancel", &s.fired
+	default:
+		return "duplicate", &s.duplicates
+	}
 }
 
 // done notes that a handler has finished its work.
@@ -150,6 +217,7 @@ func (l *ledger) done(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e := l.entries[id]; e.state == waiting {
+		l.recordLocked(e, judge.Ack, l.now(), judge.Item{})
 		l.enterLocked(e, handled)
 		l.sum.handled++
 	}
@@ -159,18 +227,18 @@ func (l *ledger) done(id string) {
 func (l *ledger) failed(id string, again time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.entries[id]
-	e.excused++
+	e, now := l.entries[id], l.now()
+	l.recordLocked(e, judge.Nack, now, judge.Item{Delay: int64(again.Sub(now))})
 	l.dueLocked(e, again)
 }
 
 // died notes that a worker died with the message. Its lease began at the due time or after, so
-// the next hand-out is at least a lease later.
+// the next delivery is at least a lease later.
 func (l *ledger) died(id string, lease time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entries[id]
-	e.excused++
+	l.leaseLocked(e, e.due, lease)
 	l.dueLocked(e, e.due.Add(lease))
 }
 
@@ -180,33 +248,33 @@ func (l *ledger) cancelled(id string) (broken bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entries[id]
-	if broken = e.handOuts == e.excused; broken {
-		l.sum.fired++
-	}
 	if e.state == waiting {
 		l.sum.cancelled++
 	}
+	l.recordLocked(e, judge.Cancel, l.now(), judge.Item{})
 	l.enterLocked(e, cancelled)
 	l.cancelledDue = later(l.cancelledDue, e.due)
-	return broken
+	return len(l.breachesLocked(e)) > 0
 }
 
 // buried notes that the message is a dead letter.
 func (l *ledger) buried(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.enterLocked(l.entries[id], dead)
+	e := l.entries[id]
+	l.recordLocked(e, judge.Dead, l.now(), judge.Item{})
+	l.enterLocked(e, dead)
 	l.sum.dead++
 }
 
-// redriven notes that a dead letter is about to be brought back.
+// redriven notes that a dead letter is about to be redriven.
 func (l *ledger) redriven(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e := l.entries[id]
+	e, now := l.entries[id], l.now()
+	l.recordLocked(e, judge.Redrive, now, judge.Item{})
 	e.state = waiting
-	e.excused = e.handOuts + 1
-	l.dueLocked(e, time.Now())
+	l.dueLocked(e, now)
 	l.sum.redriven++
 	l.open++
 }
@@ -237,12 +305,26 @@ func (l *ledger) openIDs() (ids []string) {
 // close returns the summary. What a whole run leaves open is lost; of a run cut short nobody can
 // tell.
 func (l *ledger) close(whole bool) (sum summary, lost []string) {
-	if whole {
-		lost = l.openIDs()
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if whole {
+		lost = l.lostLocked()
+	}
 	l.sum.lost = len(lost)
 	l.sum.p50, l.sum.p99, l.sum.max = l.late.quantiles()
 	return l.sum, lost
+}
+
+// lostLocked returns the ids of the messages that nobody settled and that are no dead letters.
+func (l *ledger) lostLocked() (ids []string) {
+	for id, e := range l.entries {
+		if e.state == dead {
+			l.recordLocked(e, judge.Listed, l.now(), judge.Item{})
+		}
+		if len(e.check("lost")) > 0 {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }

@@ -96,7 +96,7 @@ var verdicts = []struct {
 			take(l, due.Add(time.Second-1))
 			l.done("m")
 		},
-		want:   "early 1",
+		want:   "early 0 lost 0 duplicates 1",
 		broken: true,
 	},
 	{
@@ -135,7 +135,7 @@ var verdicts = []struct {
 	},
 	{
 		name:   "another body",
-		tell:   func(l *ledger, due time.Time) { l.handOut("m", []byte("B"), due); l.done("m") },
+		tell:   func(l *ledger, due time.Time) { deliver(l, "B", due); l.done("m") },
 		want:   "fired-after-cancel 0 altered 1",
 		broken: true,
 	},
@@ -156,7 +156,7 @@ var verdicts = []struct {
 			take(l, due)
 			l.buried("m")
 			l.redriven("m")
-			take(l, time.Now())
+			take(l, due.Add(time.Second))
 			l.done("m")
 		},
 		want: "handled 1 cancelled 0 dead 1 redriven 1 | early 0 lost 0 duplicates 0",
@@ -176,7 +176,7 @@ var verdicts = []struct {
 	{
 		name: "somebody else's message in the store",
 		tell: func(l *ledger, due time.Time) {
-			l.handOut("theirs", nil, due)
+			l.deliver("theirs", nil, due)
 			take(l, due)
 			l.done("m")
 			l.left(1)
@@ -195,7 +195,17 @@ var verdicts = []struct {
 	},
 }
 
-func take(l *ledger, at time.Time) { l.handOut("m", []byte("b"), at) }
+func take(l *ledger, at time.Time) { deliver(l, "b", at) }
+
+// deliver sets the clock, which goes on by a microsecond at each look.
+func deliver(l *ledger, body string, at time.Time) delivery {
+	setClock(l, at)
+	return l.deliver("m", []byte(body), at)
+}
+
+func setClock(l *ledger, at time.Time) {
+	l.now = func() time.Time { at = at.Add(time.Microsecond); return at }
+}
 
 func TestVerdict(t *testing.T) {
 	t.Parallel()
@@ -204,6 +214,7 @@ func TestVerdict(t *testing.T) {
 			t.Parallel()
 			l := newLedger()
 			due := time.Now().Add(-time.Minute)
+			setClock(l, due.Add(-time.Second))
 			l.push("m", []byte("b"), due)
 			c.tell(l, due)
 			sum, lost := l.close(true)
@@ -222,15 +233,17 @@ func TestVerdict(t *testing.T) {
 
 func TestBreachesSayWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	due := time.Now()
+	due := time.Date(2030, 1, 1, 12, 0, 0, 0, time.Local)
 	l := newLedger()
+	l.began = due
+	setClock(l, due.Add(-time.Second))
 	l.push("m", []byte("b"), due)
 	l.cancelled("m")
-	got := l.handOut("m", []byte("B"), due.Add(-2*time.Millisecond)).breaches
+	got := deliver(l, "B", due.Add(-2*time.Millisecond)).breaches
 	want := []string{
-		"early: 2ms before it was due",
-		"fired although it was cancelled",
-		"altered: its body is not the one that was pushed",
+		"early: it came 2ms early: it was due at 12:00:00.000000 and came at 11:59:59.998000",
+		"altered: it came with another body, headers or id than it was pushed with",
+		"fired-after-cancel: it came at 11:59:59.998000 though its cancel had succeeded at 11:59:59.000002",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

@@ -15,11 +15,11 @@ type work func(d *delayq.Delivery, name string, late time.Duration) error
 // attend makes a handler that keeps the ledger.
 func (r *run) attend(do work) delayq.Handler {
 	return func(ctx context.Context, d *delayq.Delivery) error {
-		name, h := r.take(d)
-		if !h.known {
+		name, got := r.take(d)
+		if !got.known {
 			return r.returnForeign(ctx, d)
 		}
-		if err := do(d, name, h.late); err != nil {
+		if err := do(d, name, got.late); err != nil {
 			return err
 		}
 		r.ledger.done(name)
@@ -28,14 +28,14 @@ func (r *run) attend(do work) delayq.Handler {
 }
 
 // take enters a delivery in the ledger.
-func (r *run) take(d *delayq.Delivery) (name string, h handOut) {
+func (r *run) take(d *delayq.Delivery) (name string, got delivery) {
 	came := time.Now()
 	name = r.names.of(d.ID)
-	h = r.ledger.handOut(name, d.Body, came)
-	for _, b := range h.breaches {
+	got = r.ledger.deliver(name, d.Body, came)
+	for _, b := range got.breaches {
 		r.say.broken(r.name(name), b)
 	}
-	return name, h
+	return name, got
 }
 
 // foreignWait keeps a message of somebody else out of the demo's way.

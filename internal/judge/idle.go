@@ -1,0 +1,29 @@
+package judge
+
+import (
+	"slices"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Idle returns the names of the rules that had nothing to look at in a history, and so prove nothing.
+// calm says that the test run went on for [CalmAtLeast] with nothing broken.
+func (v Verdict) Idle(h *History, calm bool) []string {
+	counted := slices.ContainsFunc(h.Calls, func(c Call) bool { return c.Op == Stats })
+	var names []string
+	for _, r := range []struct {
+		name  string
+		meant bool
+		saw   int
+	}{
+		{"order", h.Traits.Supports(backend.Ordering), v.Counts.Ordered},
+		{"wake-up", calm, v.Counts.Woken},
+		{"accounting", counted, v.Counts.Counted},
+		{"input", true, v.Counts.Misused},
+	} {
+		if r.meant && r.saw == 0 {
+			names = append(names, r.name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,212 @@
+package judge_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/judge"
+)
+
+const (
+	msec  = int64(time.Millisecond)
+	epoch = int64(1_700_000_000_000) * msec
+)
+
+// A tale is a history of message 1, told in ms since some moment.
+type tale []judge.Call
+
+func (s tale) do(proc int, op judge.Op, start, end int64, it judge.Item) tale {
+	it.N = 1
+	return append(s, judge.Call{Proc: proc, Op: op, Start: epoch + start*msec, End: epoch + end*msec, Items: []judge.Item{it}})
+}
+
+func (s tale) push(start, end, delay int64) tale {
+	return s.do(1, judge.Push, start, end, judge.Item{Out: judge.OK, Delay: delay * msec})
+}
+
+// take is a hand-out by the claim at a time, under a lease of 100 ms.
+func (s tale) take(proc int, at, due int64, attempt int) tale {
+	const lease = 100
+	s = s.do(proc, judge.Receive, at-1, at+1, judge.Item{
+		Out: judge.OK, Attempt: attempt, Token: backend.Token{Hi: uint64(at), Lo: 1}, Due: epoch + due*msec, Until: epoch + (at+lease)*msec,
+	})
+	s[len(s)-1].Lease = lease * msec
+	return s
+}
+
+// spoiled has the last message come with another body.
+func (s tale) spoiled() tale {
+	s[len(s)-1].Items[0].Altered = true
+	return s
+}
+
+func (s tale) settle(proc int, op judge.Op, at, taken int64, out judge.Outcome) tale {
+	return s.do(proc, op, at, at+1, judge.Item{Out: out, Token: backend.Token{Hi: uint64(taken), Lo: 1}})
+}
+
+func TestRulesFindWhatBreaksThem(t *testing.T) {
+	t.Parallel()
+	start := tale{}.push(0, 1, 10)
+	for name, tt := range map[string]struct {
+		tale  tale
+		rules []string
+	}{
+		"a plain life":               {start.take(2, 20, 11, 1).settle(2, judge.Ack, 30, 20, judge.OK), nil},
+		"a lease that ended":         {start.take(2, 20, 11, 1).take(3, 120, 11, 2).settle(3, judge.Ack, 130, 120, judge.OK), nil},
+		"never handed out":           {start, []string{"linearizable", "lost"}},
+		"handed out and not settled": {start.take(2, 20, 11, 1), []string{"linearizable", "lost"}},
+		"due too early":              {start.take(2, 20, 9, 1).settle(2, judge.Ack, 30, 20, judge.OK), []string{"early"}},
+		"claimed before it was due":  {start.take(2, 20, 21, 1).settle(2, judge.Ack, 30, 20, judge.OK), []string{"early"}},
+		"arrived before it was due":  {start.take(2, 5, 11, 1).settle(2, judge.Ack, 30, 5, judge.OK), []string{"early"}},
+		"held by two":                {start.take(2, 20, 11, 1).take(3, 119, 11, 2).settle(3, judge.Ack, 130, 119, judge.OK), []string{"lease"}},
+		"a stale ack accepted": {
+			start.take(2, 20, 11, 1).take(3, 120, 11, 2).settle(2, judge.Ack, 130, 20, judge.OK).settle(3, judge.Ack, 140, 120, judge.LeaseLost),
+			[]string{"lease", "linearizable"},
+		},
+		"a lease refused":           {start.take(2, 20, 11, 1).settle(2, judge.Ack, 30, 20, judge.LeaseLost).settle(2, judge.Ack, 40, 20, judge.OK), []string{"lease", "linearizable"}},
+		"done and there again":      {start.take(2, 20, 11, 1).settle(2, judge.Ack, 30, 20, judge.OK).take(3, 40, 11, 2), []string{"duplicated", "linearizable"}},
+		"cancelled and there again": {start.do(1, judge.Cancel, 2, 3, judge.Item{Out: judge.OK}).take(3, 40, 11, 1), []string{"duplicated", "linearizable"}},
+		"cancelled while held":      {start.take(2, 20, 11, 1).do(1, judge.Cancel, 25, 26, judge.Item{Out: judge.OK}), []string{"linearizable"}},
+		"an attempt left out":       {start.take(2, 20, 11, 1).take(3, 120, 11, 3).settle(3, judge.Ack, 130, 120, judge.OK), []string{"attempts"}},
+		"an attempt not counted":    {start.take(2, 20, 11, 1).take(3, 120, 11, 1).settle(3, judge.Ack, 130, 120, judge.OK), []string{"attempts"}},
+		"unknown":                   {tale{}.do(1, judge.Push, 0, 1, judge.Item{Out: judge.Unknown}), nil},
+		"refused and there": {
+			tale{}.do(1, judge.Push, 0, 1, judge.Item{Out: judge.Full}).take(2, 20, 11, 1).settle(2, judge.Ack, 30, 20, judge.OK),
+			[]string{"linearizable", "unexpected"},
+		},
+		"not whole": {start.take(2, 20, 11, 1).spoiled().settle(2, judge.Ack, 30, 20, judge.OK), []string{"unexpected"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &judge.History{Calls: tt.tale, Drained: true}
+			if got := judge.Check(h).Rules(); !slices.Equal(got, tt.rules) {
+				t.Errorf("found %v, want %v\n%s", got, tt.rules, judge.Timeline(h, 1))
+			}
+		})
+	}
+}
+
+// TestDeclaredLossIsExcused has the same loss once within what the store declares and once beyond it.
+func TestDeclaredLossIsExcused(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		failover int64
+		cost     int
+		rules    []string
+	}{
+		"just after the push": {50, 1, nil},
+		"long after it":       {5000, 0, []string{"linearizable", "lost"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			at := epoch + tt.failover*msec
+			h := &judge.History{
+				Calls: tale{}.push(0, 1, 10), Drained: true,
+				Windows: []judge.Window{{Kind: "failover", Start: at, End: at + msec, Undo: int64(time.Second), Pushes: true}},
+			}
+			v := judge.Check(h)
+			if !slices.Equal(v.Rules(), tt.rules) || v.Counts.UndoneLost != tt.cost {
+				t.Errorf("found %v at a cost of %d, want %v at %d", v.Rules(), v.Counts.UndoneLost, tt.rules, tt.cost)
+			}
+		})
+	}
+}
+
+// TestWritesThatAreSafe has a push within a window that declares loss, once while that may happen and once when it cannot any more.
+func TestWritesThatAreSafe(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		safe  int64
+		cost  int
+		rules []string
+	}{
+		"until the end":     {0, 1, nil},
+		"until after it":    {150, 1, nil},
+		"until long before": {80, 0, []string{"linearizable", "lost"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := judge.Window{Kind: "failover", Start: epoch + 50*msec, End: epoch + 200*msec, Undo: 1, Pushes: true}
+			if tt.safe != 0 {
+				w.Safe = epoch + tt.safe*msec
+			}
+			v := judge.Check(&judge.History{Calls: tale{}.push(100, 101, 20), Drained: true, Windows: []judge.Window{w}})
+			if !slices.Equal(v.Rules(), tt.rules) || v.Counts.UndoneLost != tt.cost {
+				t.Errorf("found %v at a cost of %d, want %v at %d", v.Rules(), v.Counts.UndoneLost, tt.rules, tt.cost)
+			}
+		})
+	}
+}
+
+// TestUndoneHandOutsAreNotCounted has hand-outs at 20 and 120, a loss at 160, and another hand-out, which counts those of before that were not
+// undone.
+func TestUndoneHandOutsAreNotCounted(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		undo    int64
+		attempt int
+		rules   []string
+	}{
+		"both undone":               {1000, 1, nil},
+		"one undone":                {50, 2, nil},
+		"one undone, and two gone":  {50, 1, []string{"attempts"}},
+		"none undone, and one gone": {1, 2, []string{"attempts"}},
+		"none undone":               {1, 3, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &judge.History{
+				Calls: tale{}.push(0, 1, 10).take(2, 20, 11, 1).take(3, 120, 11, 2).
+					take(4, 220, 11, tt.attempt).settle(4, judge.Ack, 230, 220, judge.OK),
+				Drained: true,
+				Windows: []judge.Window{{Kind: "power cut", Start: epoch + 160*msec, End: epoch + 170*msec, Undo: tt.undo * msec, Pushes: true}},
+			}
+			if got := judge.Check(h).Rules(); !slices.Equal(got, tt.rules) {
+				t.Errorf("found %v, want %v\n%s", got, tt.rules, judge.Timeline(h, 1))
+			}
+		})
+	}
+}
+
+func TestPoisonHasToDieInTime(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		poison judge.Poison
+		found  bool
+	}{
+		"as it should":    {judge.Poison{Max: 3, Seen: []int{1, 2, 3}, Dead: true, Letters: 1, Attempts: 4}, false},
+		"alive":           {judge.Poison{Max: 3, Seen: []int{1, 2, 3}}, true},
+		"too late":        {judge.Poison{Max: 3, Seen: []int{1, 2, 3, 4}, Dead: true, Letters: 1, Attempts: 5}, true},
+		"too soon":        {judge.Poison{Max: 3, Seen: []int{1, 2}, Dead: true, Letters: 1, Attempts: 4}, true},
+		"twice the same":  {judge.Poison{Max: 3, Seen: []int{1, 1, 2, 3}, Dead: true, Letters: 1, Attempts: 4}, true},
+		"wrongly counted": {judge.Poison{Max: 3, Seen: []int{1, 2, 3}, Dead: true, Letters: 1, Attempts: 1}, true},
+		"spoiled":         {judge.Poison{Max: 3, Seen: []int{1, 2, 3}, Altered: true, Dead: true, Letters: 1, Attempts: 4}, true},
+		"dead twice":      {judge.Poison{Max: 3, Seen: []int{1, 2, 3}, Dead: true, Letters: 2, Attempts: 4}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := judge.Check(&judge.History{Poison: []judge.Poison{tt.poison}, Drained: true})
+			if got := slices.Contains(v.Rules(), "poison"); got != tt.found {
+				t.Errorf("found %v", v.Violations)
+			}
+		})
+	}
+}
+
+// TestCopiesCountApart has a break leave a message twice, long before either copy comes. Where nothing broke there are no copies.
+func TestCopiesCountApart(t *testing.T) {
+	t.Parallel()
+	told := tale{}.push(0, 1, 10).take(2, 9000, 11, 2).take(3, 9200, 11, 2).settle(2, judge.Ack, 9250, 9000, judge.LeaseLost).
+		settle(3, judge.Ack, 9260, 9200, judge.OK)
+	for _, broke := range []bool{true, false} {
+		h := &judge.History{
+			Calls: told, Drained: true, Traits: backend.Traits{Lacks: backend.Lacking(backend.SingleCopy, backend.ExactAttempts)},
+			Windows: []judge.Window{{Kind: "server kill -9", Start: epoch + 5*msec, End: epoch + 8*msec, Breaks: broke}},
+		}
+		if found := slices.Contains(judge.Check(h).Rules(), "attempts"); found == broke {
+			t.Errorf("where something broke, %v, the count of a copy breaks a rule: %v", broke, found)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package redis_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/testenv"
+	_ "github.com/delayq/delayq/keyspace"
+	_ "github.com/delayq/delayq/redisson"
+	_ "github.com/delayq/delayq/zsetpoll"
+)
+
+// roundTrip pushes and receives a message through a URL, and closes.
+func roundTrip(t *testing.T, rawURL string) {
+	t.Helper()
+	ctx := deadline(t)
+	q, err := delayq.Open(ctx, rawURL)
+	must(t, err)
+	defer func() { must(t, q.Close()) }()
+	_, err = q.Push(ctx, []byte("hello"), delayq.After(20*time.Millisecond))
+	must(t, err)
+	d, err := q.Receive(ctx)
+	must(t, err)
+	if string(d.Body) != "hello" {
+		t.Errorf("got %q", d.Body)
+	}
+	must(t, d.Ack(ctx))
+}
+
+func TestOpenURL(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t, testenv.AOF())
+	for _, b := range backends {
+		for _, query := range b.queries {
+			t.Run(b.scheme+query, func(t *testing.T) {
+				t.Parallel()
+				roundTrip(t, b.scheme+"://"+server.Addr()+"/orders-"+b.scheme+query)
+			})
+		}
+	}
+}
+
+func TestOpenURLOfACluster(t *testing.T) {
+	t.Parallel()
+	addrs := testenv.RedisCluster(t, testenv.AOF()).Addrs()
+	for _, b := range backends {
+		roundTrip(t, fmt.Sprintf("%s://%s/orders-%s?cluster=true&addr=%s", b.scheme, addrs[1], b.scheme, addrs[2]))
+	}
+}
+
+func TestURLPrefix(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t, testenv.AOF())
+	for i, b := range backends {
+		ctx := deadline(t)
+		q, err := delayq.Open(ctx, fmt.Sprintf("%s://%s/orders?db=%d&prefix=mine", b.scheme, server.Addr(), 4+i))
+		must(t, err)
+		defer func() { must(t, q.Close()) }()
+		_, err = q.Push(ctx, nil, delayq.After(time.Hour))
+		must(t, err)
+		client := server.Client(t, func(o *redis.Options) { o.DB = 4 + i })
+		keys, err := client.Keys(ctx, "*").Result()
+		if err != nil || len(keys) == 0 {
+			t.Fatalf("%s: keys %q, error %v", b.scheme, keys, err)
+		}
+		for _, key := range keys {
+			if !strings.Contains(key, b.key) {
+				t.Errorf("%s: key %q", b.scheme, key)
+			}
+		}
+	}
+}
+
+func TestCloseEndsTheConnectionsOfAURL(t *testing.T) {
+	eachScheme(t, func(t *testing.T, scheme string) {
+		server := testenv.Redis(t, testenv.AOF(), testenv.Private())
+		client := server.Client(t)
+		roundTrip(t, scheme+"://"+server.Addr()+"/orders")
+		var list string
+		for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(10 * time.Millisecond) {
+			if list = client.ClientList(t.Context()).Val(); strings.Count(list, "id=") == 1 {
+				return
+			}
+		}
+		t.Errorf("still connected:\n%s", list)
+	})
+}
+
+func TestOpenURLWithoutServer(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t, testenv.Private())
+	server.Kill()
+	for _, b := range backends {
+		_, err := delayq.Open(t.Context(), b.scheme+"://:hunter2@"+server.Addr()+"/orders")
+		if err == nil || !strings.Contains(err.Error(), "connecting to "+server.Addr()+": ") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: got %v", b.scheme, err)
+		}
+	}
+}
+
+func TestOpenURLRejects(t *testing.T) {
+	t.Parallel()
+	for rawURL, want := range map[string]string{
+		"zsetpoll://host/orders?claims=lua":        `claims "lua": allowed is one of arbitrate, mover, script`,
+		"zsetpoll://host/orders?poll=1h":           `poll "1h": allowed is 10ms to 1m`,
+		"zsetpoll://host/orders?poll=1":            `poll "1": allowed is a duration more than 0, as 500ms or 2s`,
+		"zsetpoll://host/orders?sweep=1s":          `"sweep": allowed is one of addr, claims, cluster, `,
+		"zsetpoll://host/orders?prefix={x}":        `prefix "{x}": allowed is 1 to 64 bytes without braces`,
+		"zsetpoll://host/orders?prefix=":           `prefix "": allowed is 1 to 64 bytes without braces`,
+		"zsetpoll://host/orders?prefix=a&prefix=b": `prefix "a and b": allowed is one value`,
+
+		"keyspace://host/orders?sweep=1h":      `sweep "1h": allowed is 10ms to 1m`,
+		"keyspace://host/orders?sweep=1":       `sweep "1": allowed is a duration more than 0, as 500ms or 2s`,
+		"keyspace://host/orders?poll=1s":       `"poll": allowed is one of addr, cluster, `,
+		"keyspace://host/orders?claims=script": `"claims": allowed is one of addr, cluster, `,
+		"keyspace://host/orders?prefix={x}":    `prefix "{x}": allowed is 1 to 64 bytes without braces`,
+
+		"redisson://host/orders?codec=kryo":                        `codec "kryo": allowed is bytes, string, jackson, `,
+		"redisson://host/orders?codec=":                            `codec "": allowed is bytes, string, `,
+		"redisson://host/orders?format=V2":                         `format "V2": allowed is one of both, v1, v2`,
+		"redisson://host/orders?any_format=1":                      `any_format "1": allowed is one of false, true`,
+		"redisson://host/orders?index=no":                          `index "no": allowed is one of false, true`,
+		"redisson://host/orders?prefix=%00":                        `prefix "\x00": allowed is up to 256 bytes without NUL`,
+		"redisson://host/orders?sweep=1h":                          `sweep "1h": allowed is 10ms to 1m`,
+		"redisson://host/orders?sweep=1":                           `sweep "1": allowed is a duration more than 0, as 500ms or 2s`,
+		"redisson://host/orders?claims=script":                     `"claims": allowed is one of addr, any_format, cluster, codec, `,
+		"redisson://host/orders?codec=bytes&codec=string":          `codec "bytes and string": allowed is one value`,
+		"redisson://user:hunter2@host/orders?sweep=hunter2@host:1": `sweep "(hidden)@host:1": allowed is a duration`,
+	} {
+		rejects(t, rawURL, "invalid URL parameter "+want)
+	}
+	for _, b := range backends {
+		rejects(t, b.scheme+"://host", `invalid URL path "": allowed is the queue's name, as in `+b.scheme+`://localhost:6379/orders`)
+	}
+	for _, scheme := range []string{"zsetpoll", "keyspace"} {
+		rejects(t, scheme+"://host", "/orders; a database is db=N")
+	}
+}
+
+func rejects(t *testing.T, rawURL, want string) {
+	t.Helper()
+	_, err := delayq.Open(t.Context(), rawURL)
+	if !errors.Is(err, delayq.ErrInvalid) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s:\ngot  %v\nwant %s", rawURL, err, want)
+	}
+}
