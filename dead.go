@@ -68,36 +68,41 @@ func (l DeadLetters) Delete(ctx context.Context, ids ...string) error {
 }
 
 // RedriveAll redrives each dead letter once, however soon it dies again, and returns how many
-// came back. Contents are read only where the store lists nothing without them.
+// came back. It lists all ids before it redrives the first letter. Contents are read only where the
+// store lists nothing without them.
 func (l DeadLetters) RedriveAll(ctx context.Context) (n int, err error) {
 	if err := l.check(ctx, "redrive"); err != nil {
 		return 0, err
 	}
-	tried := make(map[string]bool)
+	ids, err := l.ids(ctx)
+	if err != nil {
+		return 0, l.q.fail("redrive", "", err)
+	}
+	for some := range slices.Chunk(ids, pageOfIDs) {
+		back, err := l.redriveSome(ctx, some)
+		if n += back; err != nil {
+			return n, l.q.fail("redrive", "", err)
+		}
+	}
+	return n, nil
+}
+
+// ids lists the ids of all dead letters. Where the store lacks [Deduplicating], letters may share an
+// id.
+func (l DeadLetters) ids(ctx context.Context) (ids []string, err error) {
 	for cursor := ""; ; {
-		ids, next, err := l.q.store.ListDeadIDs(ctx, cursor, pageOfIDs)
+		page, next, err := l.q.store.ListDeadIDs(ctx, cursor, pageOfIDs)
 		if err != nil {
-			return n, l.q.fail("redrive", "", err)
+			return nil, err
 		}
-		again := slices.IndexFunc(ids, func(id string) bool { return tried[id] })
-		if again >= 0 { // a second death is at the end of the list: all were tried
-			ids, next = ids[:again], ""
-		}
-		back, err := l.redriveSome(ctx, ids)
-		if n += back; err != nil || next == "" {
-			return n, l.q.fail("redrive", "", err)
-		}
-		for _, id := range ids {
-			tried[id] = true
+		if ids = append(ids, page...); next == "" {
+			return ids, nil
 		}
 		cursor = next
 	}
 }
 
 func (l DeadLetters) redriveSome(ctx context.Context, ids []string) (n int, err error) {
-	if len(ids) == 0 {
-		return 0, nil
-	}
 	errs := l.q.store.Redrive(ctx, ids)
 	n = len(ids)
 	for i, err := range errs {

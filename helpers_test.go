@@ -159,6 +159,8 @@ type seam struct {
 	after func(op string)
 	// traits changes what the backend promises.
 	traits func(*backend.Traits)
+	// refused is what the queue was opened with.
+	refused func()
 	// largest is the largest limit that a Receive was given.
 	largest atomic.Int64
 	// closed counts the calls of the backend's Close, which answers closeErr.
@@ -187,6 +189,7 @@ func (s *seam) Open(ctx context.Context, name string, o backend.Options) (backen
 	if err := s.enter(ctx, "open"); err != nil {
 		return nil, err
 	}
+	s.refused = o.Refused
 	q, err := s.Backend.Open(ctx, name, o)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -295,7 +296,9 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 		return nil, err
 	}
 	log := guard.Logger(o.logger).With("queue", name, "backend", traits.Name)
-	store, err := o.backend.Open(ctx, name, backend.Options{Clock: o.clock, Logger: log})
+	var recorder atomic.Pointer[telemetry.Recorder] // made after the store, which may report at once
+	refused := func() { recorder.Load().Failed(context.Background(), telemetry.FailedRefused, 1) }
+	store, err := o.backend.Open(ctx, name, backend.Options{Clock: o.clock, Logger: log, Refused: refused})
 	if err != nil {
 		return nil, err
 	}
@@ -312,6 +315,7 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 		_ = store.Close()
 		return nil, err
 	}
+	recorder.Store(q.telemetry)
 	q.stopping, q.stop = context.WithCancel(context.Background())
 	return q, nil
 }

@@ -169,6 +169,10 @@ var failures = map[string]func(t *testing.T, q delayq.Queue, s *seam){
 		s.before = once("ack")
 		consumeFor(t, q, returning(nil))
 	},
+	"refused": func(t *testing.T, q delayq.Queue, s *seam) {
+		s.refused()
+		consumeFor(t, q, returning(nil))
+	},
 	"renew": func(t *testing.T, q delayq.Queue, s *seam) {
 		s.before = once("extend")
 		consumeFor(t, q, func(context.Context, *delayq.Delivery) error {

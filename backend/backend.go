@@ -39,4 +39,9 @@ type Options struct {
 	// Logger takes what no method can return: a lost connection, a degraded
 	// mode. It is never nil.
 	Logger *slog.Logger
+
+	// Refused is called when the store is found to refuse messages of this queue that are due, so
+	// that they stay away and may hold up others. A store calls it once a minute at most while that
+	// lasts. It is safe for concurrent use, returns at once, and may be nil.
+	Refused func()
 }

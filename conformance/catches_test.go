@@ -3,6 +3,10 @@ package conformance_test
 import (
 	"context"
 	"errors"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +46,27 @@ func TestSuiteCatches(t *testing.T) {
 			}
 			t.Logf("caught by %s: %s", v.Check, firstLine(v.Detail))
 		})
+	}
+}
+
+const raceVar = "DELAYQ_TEST_RACE"
+
+// TestRaceDetectorCatches has a process of its own run the check that sees a count read without its
+// lock: the race detector fails the process that it runs in.
+func TestRaceDetectorCatches(t *testing.T) {
+	f := broken.Unlocked()
+	if os.Getenv(raceVar) != "" {
+		t.Log(conformance.Verify(t.Context(), judging(f), f.Rule))
+		return
+	}
+	if info, ok := debug.ReadBuildInfo(); !ok || !slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		t.Skip("needs -race")
+	}
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+	child.Env = append(os.Environ(), raceVar+"=1")
+	out, err := child.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "(*unlocked).Stats") || !strings.Contains(string(out), "DATA RACE") {
+		t.Errorf("check %s did not catch a backend that %s: %v\n%s", f.Rule, f.Name, err, out)
 	}
 }
 

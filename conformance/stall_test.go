@@ -25,6 +25,7 @@ import (
 	"github.com/delayq/delayq/memory"
 	"github.com/delayq/delayq/rabbitmq"
 	"github.com/delayq/delayq/redisson"
+	"github.com/delayq/delayq/schedule"
 	"github.com/delayq/delayq/zsetpoll"
 )
 
@@ -148,6 +149,10 @@ type stallCall struct {
 	prepare func(*stallRound) error
 	do      func(context.Context, *stallRound) error
 	after   func(*stallRound) error // nil for nothing; what to look at when the server answers again after a call that failed
+
+	// untouched finds what the call has changed. It runs when the server answers again, after an error that does not match
+	// ErrOutcomeUnknown. It is nil for a call that changes nothing that shows.
+	untouched func(*stallRound) error
 }
 
 // A stallRound is one call on a queue of its own.
@@ -162,46 +167,60 @@ type stallRound struct {
 }
 
 func stallCalls() map[string]stallCall {
-	one := func(do func(context.Context, *delayq.Delivery) error) stallCall {
-		return stallCall{prepare: (*stallRound).receive, do: func(ctx context.Context, r *stallRound) error { return do(ctx, r.ds[0]) }}
-	}
 	fresh := func(do func(context.Context, *stallRound) error) stallCall { return stallCall{do: do} }
 	waits := func(do func(context.Context, *stallRound) error) stallCall {
 		return stallCall{prepare: (*stallRound).later, do: do}
 	}
+	pushes := func(do func(context.Context, *stallRound) error) stallCall {
+		return stallCall{do: do, untouched: (*stallRound).empty}
+	}
+	takes := func(do func(context.Context, *stallRound) error) stallCall {
+		return stallCall{prepare: (*stallRound).push, do: do, after: (*stallRound).comesAgain}
+	}
+	// once fails the second time.
+	once := func(prepare func(*stallRound) error, do func(context.Context, *stallRound) error) stallCall {
+		return stallCall{prepare: prepare, do: do, untouched: func(r *stallRound) error { return do(r.t.Context(), r) }}
+	}
+	settles := func(do func(context.Context, *stallRound) error) stallCall { return once((*stallRound).receive, do) }
+	one := func(do func(context.Context, *delayq.Delivery) error) stallCall {
+		return settles(func(ctx context.Context, r *stallRound) error { return do(ctx, r.ds[0]) })
+	}
 	dead := func(do func(context.Context, *stallRound, delayq.DeadLetters) error) stallCall {
-		return stallCall{prepare: (*stallRound).bury, do: func(ctx context.Context, r *stallRound) error { return do(ctx, r, r.q.Dead()) }}
+		return once((*stallRound).bury, func(ctx context.Context, r *stallRound) error { return do(ctx, r, r.q.Dead()) })
 	}
 	return map[string]stallCall{
 		"New":  fresh(func(ctx context.Context, r *stallRound) error { return r.new(ctx) }),
 		"Open": fresh(func(ctx context.Context, r *stallRound) error { return r.open(ctx) }),
-		"Push": fresh(func(ctx context.Context, r *stallRound) error { return second(r.q.Push(ctx, []byte("x"))) }),
-		"PushBatch": fresh(func(ctx context.Context, r *stallRound) error {
+		"Push": pushes(func(ctx context.Context, r *stallRound) error { return second(r.q.Push(ctx, []byte("x"))) }),
+		"PushBatch": pushes(func(ctx context.Context, r *stallRound) error {
 			return second(r.q.PushBatch(ctx, make([]delayq.Message, 3)))
 		}),
 		"Stats":  fresh(func(ctx context.Context, r *stallRound) error { return second(r.q.Stats(ctx)) }),
-		"Purge":  waits(func(ctx context.Context, r *stallRound) error { return second(r.q.Purge(ctx)) }),
-		"Cancel": waits(func(ctx context.Context, r *stallRound) error { return r.q.Cancel(ctx, r.ids[0]) }),
-		"Reschedule": waits(func(ctx context.Context, r *stallRound) error {
+		"Purge":  once((*stallRound).later, func(ctx context.Context, r *stallRound) error { return single(r.q.Purge(ctx)) }),
+		"Cancel": once((*stallRound).later, func(ctx context.Context, r *stallRound) error { return r.q.Cancel(ctx, r.ids[0]) }),
+		"Reschedule": {prepare: (*stallRound).later, untouched: (*stallRound).dueInAnHour, do: func(ctx context.Context, r *stallRound) error {
 			return r.q.Reschedule(ctx, r.ids[0], time.Now().Add(2*time.Hour))
-		}),
+		}},
 		"Peek":          waits(func(ctx context.Context, r *stallRound) error { _, _, err := r.q.Peek(ctx, "", 10); return err }),
-		"Receive":       {(*stallRound).push, func(ctx context.Context, r *stallRound) error { return second(r.q.Receive(ctx)) }, (*stallRound).comesAgain},
+		"Receive":       takes(func(ctx context.Context, r *stallRound) error { return second(r.q.Receive(ctx)) }),
 		"Receive, none": fresh(func(ctx context.Context, r *stallRound) error { return second(r.q.Receive(ctx)) }),
-		"ReceiveBatch":  {(*stallRound).push, func(ctx context.Context, r *stallRound) error { return second(r.q.ReceiveBatch(ctx, 10)) }, (*stallRound).comesAgain},
-		"AckBatch":      {prepare: (*stallRound).receive, do: func(ctx context.Context, r *stallRound) error { return r.q.AckBatch(ctx, r.ds) }},
+		"ReceiveBatch":  takes(func(ctx context.Context, r *stallRound) error { return second(r.q.ReceiveBatch(ctx, 10)) }),
+		"AckBatch":      settles(func(ctx context.Context, r *stallRound) error { return r.q.AckBatch(ctx, r.ds) }),
 		"Ack":           one(func(ctx context.Context, d *delayq.Delivery) error { return d.Ack(ctx) }),
 		"Nack":          one(func(ctx context.Context, d *delayq.Delivery) error { return d.Nack(ctx, time.Hour) }),
 		"Nack, headers": one(func(ctx context.Context, d *delayq.Delivery) error {
 			return d.Nack(ctx, time.Hour, delayq.NackHeaders(map[string]string{"tries": "1"}))
 		}),
-		"NackBatch":    {prepare: (*stallRound).receive, do: func(ctx context.Context, r *stallRound) error { return r.q.NackBatch(ctx, r.ds, time.Hour) }},
+		"NackBatch":    settles(func(ctx context.Context, r *stallRound) error { return r.q.NackBatch(ctx, r.ds, time.Hour) }),
 		"Release":      one(func(ctx context.Context, d *delayq.Delivery) error { return d.Release(ctx) }),
-		"ReleaseBatch": {prepare: (*stallRound).receive, do: func(ctx context.Context, r *stallRound) error { return r.q.ReleaseBatch(ctx, r.ds) }},
-		"ExtendBatch":  {prepare: (*stallRound).receive, do: func(ctx context.Context, r *stallRound) error { return r.q.ExtendBatch(ctx, r.ds, time.Minute) }},
-		"DeadBatch":    {prepare: (*stallRound).receive, do: func(ctx context.Context, r *stallRound) error { return r.q.DeadBatch(ctx, r.ds, "reason") }},
+		"ReleaseBatch": settles(func(ctx context.Context, r *stallRound) error { return r.q.ReleaseBatch(ctx, r.ds) }),
+		"ExtendBatch":  settles(func(ctx context.Context, r *stallRound) error { return r.q.ExtendBatch(ctx, r.ds, time.Minute) }),
+		"DeadBatch":    settles(func(ctx context.Context, r *stallRound) error { return r.q.DeadBatch(ctx, r.ds, "reason") }),
 		"Extend":       one(func(ctx context.Context, d *delayq.Delivery) error { return d.Extend(ctx, time.Minute) }),
 		"Dead":         one(func(ctx context.Context, d *delayq.Delivery) error { return d.Dead(ctx, "reason") }),
+		"Repeat": fresh(func(ctx context.Context, r *stallRound) error {
+			return schedule.Repeat(ctx, r.q, "hourly", schedule.Every(time.Hour), []byte("x"))
+		}),
 		"Dead.List": dead(func(ctx context.Context, _ *stallRound, l delayq.DeadLetters) error {
 			_, _, err := l.List(ctx, "", 10)
 			return err
@@ -210,11 +229,19 @@ func stallCalls() map[string]stallCall {
 			return l.Redrive(ctx, r.ds[0].ID)
 		}),
 		"Dead.Delete":     dead(func(ctx context.Context, r *stallRound, l delayq.DeadLetters) error { return l.Delete(ctx, r.ds[0].ID) }),
-		"Dead.RedriveAll": dead(func(ctx context.Context, _ *stallRound, l delayq.DeadLetters) error { return second(l.RedriveAll(ctx)) }),
+		"Dead.RedriveAll": dead(func(ctx context.Context, _ *stallRound, l delayq.DeadLetters) error { return single(l.RedriveAll(ctx)) }),
 	}
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// single rejects the success of a call that found another number of messages than one.
+func single[T int | int64](n T, err error) error {
+	if err == nil && n != 1 {
+		err = fmt.Errorf("it found %d messages, want 1", n)
+	}
+	return err
+}
 
 func (r *stallRound) push() error {
 	id, err := r.q.Push(r.t.Context(), []byte("x"))
@@ -254,6 +281,25 @@ func (r *stallRound) comesAgain() error {
 	d, err := r.q.Receive(ctx)
 	if err == nil && (d.ID != r.ids[0] && r.ids[0] != "" || r.store.keeps && d.Attempt != 1) {
 		err = fmt.Errorf("attempt %d of %q came, want attempt 1 of %q", d.Attempt, d.ID, r.ids[0])
+	}
+	return err
+}
+
+// empty wants no message in the queue.
+func (r *stallRound) empty() error {
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Second)
+	defer cancel()
+	if d, err := r.q.Receive(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("received %v, with: %v", d, err)
+	}
+	return nil
+}
+
+// dueInAnHour wants the message of later where it was.
+func (r *stallRound) dueInAnHour() error {
+	page, _, err := r.q.Peek(r.t.Context(), "", 1)
+	if err == nil && (len(page) != 1 || time.Until(page[0].Due) > time.Hour) {
+		err = fmt.Errorf("the queue has %v", page)
 	}
 	return err
 }
@@ -407,6 +453,11 @@ func (s *stalls) once(t *testing.T, call stallCall, kind int, expires bool, repl
 	if call.after != nil && err != nil {
 		if err := call.after(r); err != nil {
 			t.Errorf("after the stall: %v", err)
+		}
+	}
+	if call.untouched != nil && err != nil && !errors.Is(err, delayq.ErrOutcomeUnknown) {
+		if touched := call.untouched(r); touched != nil {
+			t.Errorf("the call returned: %v\nThat is no unknown outcome, but the call has changed something: %v", err, touched)
 		}
 	}
 	return false

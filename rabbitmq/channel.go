@@ -154,7 +154,7 @@ func (c *channel) giveBack(ds []*delivery) {
 }
 
 // giveBackWithin bounds how long copies of messages that no handler has seen are published. If that
-// fails, the broker counts an attempt.
+// fails, the broker counts an attempt. A queue that refuses them is no such failure.
 const giveBackWithin = 5 * time.Second
 
 func (c *channel) gaveBack(ds []*delivery, errs []error) {
@@ -181,7 +181,7 @@ func (c *channel) gaveBack(ds []*delivery, errs []error) {
 func (c *channel) copies(ds []*delivery) []outgoing {
 	out := make([]outgoing, len(ds))
 	for i, d := range ds {
-		out[i] = c.loop.q.scheduled(&d.record, time.Now())
+		out[i] = c.loop.q.returned(&d.record)
 	}
 	return out
 }

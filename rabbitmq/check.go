@@ -24,19 +24,21 @@ type checker struct {
 	stop  context.CancelFunc
 	begin sync.Once
 	over  sync.WaitGroup
-	fresh atomic.Bool // a handle was opened since the last check
+	fresh atomic.Bool   // a handle was opened since the last check
+	newly chan struct{} // has one while watchPolicies has not looked since a handle was opened
 
 	// The rest belongs to the goroutine.
 	session *session
 	ch      *amqp.Channel
 	closed  chan *amqp.Error
-	left    int       // messages in undeliverable that are for none of the open queues
+	left    int       // messages in undeliverable that are for none of the open queues; -1 if unknown
 	readAt  time.Time // when undeliverable was last read
+	rest    time.Time // when it may be read again
 	failing bool
 }
 
 func newChecker(b *Backend) *checker {
-	c := &checker{b: b}
+	c := &checker{b: b, newly: make(chan struct{}, 1)}
 	c.life, c.stop = context.WithCancel(context.Background())
 	return c
 }
@@ -44,12 +46,19 @@ func newChecker(b *Backend) *checker {
 // opened notes that there is a further handle.
 func (c *checker) opened(log *slog.Logger) {
 	c.fresh.Store(true)
+	select {
+	case c.newly <- struct{}{}:
+	default:
+	}
 	c.begin.Do(func() {
 		if c.life.Err() == nil {
 			if c.b.deadLetters() {
 				log.Info("delayq: if the broker crashes, messages can come 180 s late and more, unless dead_letter_worker_publisher_confirm_timeout is set; see docs/rabbitmq.md")
 			}
 			c.over.Go(func() { c.run(log) })
+			if c.b.management != "" {
+				c.over.Go(func() { c.b.watchPolicies(c.life, c.newly, log) })
+			}
 		}
 	})
 }
@@ -91,14 +100,17 @@ func (c *checker) once() error {
 	if err != nil {
 		return err
 	}
-	fresh := c.fresh.Swap(false)
-	if waiting == 0 || waiting == c.left && !fresh && time.Since(c.readAt) < lookAgainAfter {
+	now := time.Now()
+	known := waiting == c.left && !c.fresh.Load() && now.Sub(c.readAt) < lookAgainAfter
+	if waiting == 0 || known || now.Before(c.rest) {
 		return nil
 	}
-	c.readAt = time.Now()
-	moved, err := c.b.recover(c.life, s, waiting)
-	if c.left = waiting - moved; moved > 0 && waiting > readAtMost {
-		c.left = 0 // there may be more of them
+	c.fresh.Store(false)
+	c.readAt = now
+	moved, complete, err := c.b.recover(c.life, s, waiting)
+	c.rest = time.Now().Add(restFactor * time.Since(now))
+	if c.left = waiting - moved; !complete {
+		c.left = -1
 	}
 	return err
 }

@@ -156,7 +156,7 @@ func (m *publication) outcome(ctx context.Context) error {
 			<-m.confirmation.Done()
 			m.ch.takeReturned(id)
 		}()
-		return m.ch.session.because(ctx.Err())
+		return unknown(m.ch.session.because(ctx.Err()))
 	}
 	reason, returned := m.ch.takeReturned(m.CorrelationId)
 	switch {

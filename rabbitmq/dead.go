@@ -68,6 +68,29 @@ func (q *queue) readDead(ctx context.Context, take func(*deadLetter), settle fun
 	return giveBackDead(ctx, ch, name, dead.Messages, settle(ch, dead.Messages))
 }
 
+// A deathClock gives each dead letter a time of death of its own: a cursor is that time and the id,
+// and letters may share an id. It is safe for concurrent use.
+type deathClock struct {
+	mu   sync.Mutex
+	last int64 // µs since 1970
+}
+
+// mostAhead bounds in µs how far times of death run ahead of the machine's clock, which may be set
+// back.
+const mostAhead = 1_000_000
+
+// next returns µs since 1970.
+func (c *deathClock) next(now time.Time) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := now.UnixMicro()
+	if at <= c.last && c.last-at < mostAhead {
+		at = c.last + 1
+	}
+	c.last = at
+	return at
+}
+
 // byDeath puts the oldest death first.
 func byDeath(a, b *deadLetter) int {
 	return cmp.Or(a.Died.Compare(b.Died), cmp.Compare(a.id, b.id))

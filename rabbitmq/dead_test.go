@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/rabbitmq"
 )
 
 // kill has messages die, in the order of their numbers.
-func kill(ctx context.Context, t *testing.T, q backend.Queue, n int) {
+func kill(ctx context.Context, t testing.TB, q backend.Queue, n int) {
 	t.Helper()
 	must(t, q.Schedule(ctx, batch("dead", n, 0))...)
 	for died := 0; died < n; {
@@ -46,13 +49,20 @@ func listDead(ctx context.Context, q backend.Queue, limit int) (ids []string, er
 	}
 }
 
-// TestManyDeadLetters lists thousands in pages of several sizes, and brings them all back.
+// TestManyDeadLetters lists thousands in pages of several sizes, and brings them all back. The
+// broker's replies take so long that a round trip for each letter would outlast the deadline.
 func TestManyDeadLetters(t *testing.T) {
-	t.Parallel()
 	const n = 3000
-	ctx := deadline(t, patience)
-	q := open(t, shared(t))
-	kill(ctx, t, q, n)
+	const within, latency = 100 * time.Second, 50 * time.Millisecond
+	server, vhost := sharedVhost(t)
+	kill(deadline(t, patience), t, open(t, server.VhostURL(vhost)), n)
+	far := testenv.Proxy(t, server.Addr())
+	q := open(t, strings.Replace(server.VhostURL(vhost), server.Addr(), far.Addr(), 1))
+	if n*latency < within {
+		t.Fatal("a round trip for each letter would not be noticed")
+	}
+	far.Latency(latency)
+	ctx := deadline(t, within)
 	for _, limit := range []int{100, 1000, n} {
 		began := time.Now()
 		ids, err := listDead(ctx, q, limit)
@@ -70,6 +80,8 @@ func TestManyDeadLetters(t *testing.T) {
 	for part := range slices.Chunk(ids[1:], 1000) {
 		must(t, q.Redrive(ctx, part)...)
 	}
+	far.Latency(0)
+	ctx = deadline(t, patience)
 	for seen := make(map[string]bool); len(seen) < n; {
 		ds, err := q.Receive(ctx, n, time.Minute)
 		must(t, err)
@@ -82,6 +94,29 @@ func TestManyDeadLetters(t *testing.T) {
 	if must(t, err); len(left) > 0 {
 		t.Errorf("%d dead letters are left", len(left))
 	}
+}
+
+// BenchmarkDeadLetters lists 3,000 dead letters in pages of 100, and redrives one of them.
+func BenchmarkDeadLetters(b *testing.B) {
+	const n = 3000
+	ctx, server := b.Context(), testenv.SharedRabbitMQ(b)
+	back := rabbitmq.New(server.VhostURL(server.Vhost(b)))
+	defer func() { must(b, back.Close()) }()
+	q, err := back.Open(ctx, "dead", quiet())
+	must(b, err)
+	kill(ctx, b, q, n)
+	var listing, redriving time.Duration
+	for b.Loop() {
+		began := time.Now()
+		ids, err := listDead(ctx, q, 100)
+		must(b, err)
+		listing += time.Since(began)
+		began = time.Now()
+		must(b, q.Redrive(ctx, ids[:1])...)
+		redriving += time.Since(began)
+	}
+	b.ReportMetric(float64(listing.Milliseconds())/float64(b.N), "ms/listing")
+	b.ReportMetric(float64(redriving.Milliseconds())/float64(b.N), "ms/redrive")
 }
 
 // TestDeadLettersSideBySide lists, redrives and deletes at once, in handles of one connection and
@@ -138,4 +173,74 @@ func TestDeadLettersSideBySide(t *testing.T) {
 		t.Errorf("%d dead letters are left, want %d", len(left), kept)
 	}
 	drain(ctx, t, handles[0], taken/2)
+}
+
+// TestRedriveAllOfOneID redrives letters of which three have one id, on two pages of the
+// listing.
+func TestRedriveAllOfOneID(t *testing.T) {
+	const n = 600 // more than the library lists at a time
+	ctx := deadline(t, patience)
+	b := rabbitmq.New(vhost(t))
+	t.Cleanup(func() { must(t, b.Close()) })
+	q, err := delayq.New(ctx, "twins", delayq.WithBackend(b), delayq.WithLogger(quiet().Logger))
+	must(t, err)
+	for first := 0; first < n; first += n / 6 {
+		ms := make([]delayq.Message, n/6)
+		for i := range ms {
+			ms[i].ID = fmt.Sprint("m", first+i)
+		}
+		if first > n/2 {
+			ms[0].ID = "m10"
+		}
+		_, err := q.PushBatch(ctx, ms)
+		must(t, err)
+		for died := 0; died < len(ms); {
+			ds, err := q.ReceiveBatch(ctx, len(ms)-died)
+			must(t, err)
+			must(t, q.DeadBatch(ctx, ds, "of the test"))
+			died += len(ds)
+		}
+	}
+	redriven, err := q.Dead().RedriveAll(ctx)
+	must(t, err)
+	left, _, err := q.Dead().List(ctx, "", n)
+	must(t, err)
+	if redriven != n || len(left) > 0 {
+		t.Errorf("%d of %d letters were redriven, %d are left", redriven, n, len(left))
+	}
+}
+
+// TestPagesOfOneID lists letters of one id that died together, each page through the handle of
+// another connection, which has to read all of them again.
+func TestPagesOfOneID(t *testing.T) {
+	const n = 60
+	ctx := deadline(t, patience)
+	url := vhost(t)
+	var handles []backend.Queue
+	for range 2 {
+		b := rabbitmq.New(url)
+		t.Cleanup(func() { must(t, b.Close()) })
+		handles = append(handles, openOn(t, b, "same"))
+	}
+	for range n {
+		must(t, handles[0].Schedule(ctx, message("same", 0))...)
+	}
+	var bs []backend.Burial
+	for len(bs) < n {
+		ds, err := handles[0].Receive(ctx, n, time.Minute)
+		must(t, err)
+		for _, l := range leases(ds) {
+			bs = append(bs, backend.Burial{Lease: l})
+		}
+	}
+	must(t, handles[0].Dead(ctx, bs)...)
+	listed, cursor := 0, ""
+	for page := 0; page == 0 || cursor != ""; page++ {
+		ls, next, err := handles[page%2].ListDead(ctx, cursor, 7)
+		must(t, err)
+		listed, cursor = listed+len(ls), next
+	}
+	if listed != n {
+		t.Errorf("the pages list %d of %d letters", listed, n)
+	}
 }

@@ -3,55 +3,18 @@ package rabbitmq
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
-	"net"
-	"net/http"
-	"net/url"
 	"slices"
 	"strings"
-	"time"
 
-	amqp "github.com/rabbitmq/amqp091-go"
-
-	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/backend/admin"
 )
 
-// Management sets the address of the broker's management API, HOST:PORT. Only [Backend.Examine]
-// uses it, to read the policies of queues, with the URL's user and password. The default is the
-// URL's host at port 15672, or for amqps:// at port 15671 with TLS.
-func Management(addr string) Option {
-	return func(o *options) {
-		if u, err := url.Parse("http://" + addr); err != nil || u.Host != addr || u.Port() == "" || u.Hostname() == "" {
-			o.reject(backend.Invalid("rabbitmq.Management", addr, "HOST:PORT"))
-		}
-		o.management = addr
-	}
-}
-
-const (
-	managementWithin = 5 * time.Second
-	policiesAbout    = "policies"
-)
-
-// A policed queue is the management API's description of a queue.
-type policed struct {
-	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"`
-	Policy    json.RawMessage `json:"effective_policy_definition"` // an empty one may be a list
-}
-
-// object reads an object. The API writes an empty one as a list.
-func object(text json.RawMessage) map[string]any {
-	var m map[string]any
-	_ = json.Unmarshal(text, &m)
-	return m
-}
+const policiesAbout = "policies"
 
 // policies judges the effects of policies on the namespace's queues. AMQP has no way to read them.
 func (e examiner) policies(ctx context.Context) []admin.Finding {
-	all, err := e.policed(ctx)
+	all, err := e.b.policed(ctx)
 	if err != nil {
 		return []admin.Finding{{
 			Severity: admin.Note, About: policiesAbout, Text: fmt.Sprintf("AMQP has no way to read policies, and the management API does not reply: %v", err),
@@ -66,10 +29,14 @@ func (e examiner) policies(ctx context.Context) []admin.Finding {
 			continue
 		}
 		kind, _, _ := strings.Cut(own, ".")
-		for key, value := range object(q.Policy) {
-			if id := judged(kind, key, value); id != "" {
+		policy := q.policy()
+		for key := range policy {
+			if id := judged(kind, key, policy); id != "" {
 				found[id] = append(found[id], q.Name)
 			}
+		}
+		if kind == "q" && q.full() {
+			found[fullNow] = append(found[fullNow], q.Name)
 		}
 		if _, aside := object(q.Arguments)["x-dead-letter-exchange"]; !aside && (kind == "q" || kind == "dead") {
 			old = append(old, q.Name)
@@ -107,12 +74,12 @@ func some(queues []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(queues[:few], ", "), len(queues)-few)
 }
 
-// judged returns the key of policyFindings for a policy's key and a kind of queue, and "" if the
-// policy does no harm.
-func judged(kind, key string, value any) string {
+// judged returns the key of policyFindings for a key of a policy and a kind of queue, and "" if it
+// does no harm.
+func judged(kind, key string, p policy) string {
 	id := key
 	if key == "overflow" {
-		if text, _ := value.(string); !strings.HasPrefix(text, "reject-publish") {
+		if !p.refuses() {
 			return ""
 		}
 		id = "overflow reject-publish"
@@ -136,12 +103,16 @@ const (
 
 	takenOut  = "it takes messages out of the queue, which end in undeliverable"
 	takenLost = "it takes messages out of undeliverable, and they are lost"
+
+	fullNow = "overflow reject-publish, full now"
 )
 
 // policyFindings are the effects of policies.
 var policyFindings = map[string]admin.Finding{
 	"overflow reject-publish": {Severity: admin.Problem, Text: "once the queue is full, delayed messages of all queues stand still behind it, up to minutes beyond that",
 		Remedy: "leave overflow out: then the surplus goes to undeliverable, and other queues go on"},
+	fullNow: {Severity: admin.Problem, Text: "it has as many messages as its policy allows and refuses more, and may hold up those of all queues",
+		Remedy: "drain the queue, or take overflow out of the policy: what levels hold for it comes up to minutes later"},
 	"expires":                        {Severity: admin.Problem, Text: "the broker deletes a queue without workers, with all messages in it", Remedy: leaveQueues},
 	"max-length":                     {Severity: admin.Warning, Text: takenOut, Remedy: watchQueue},
 	"max-length-bytes":               {Severity: admin.Warning, Text: takenOut, Remedy: watchQueue},
@@ -161,44 +132,3 @@ var policyFindings = map[string]admin.Finding{
 	"undeliverable message-ttl":      {Severity: admin.Warning, Text: takenLost, Remedy: leaveQueue},
 	"undeliverable expires":          {Severity: admin.Warning, Text: takenLost, Remedy: leaveQueue},
 }
-
-// policed reads the queues of the virtual host from the management API.
-func (e examiner) policed(ctx context.Context) (all []policed, err error) {
-	uri, err := amqp.ParseURI(e.b.url)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, managementWithin)
-	defer cancel()
-	scheme, port := "http", "15672"
-	if uri.Scheme == "amqps" {
-		scheme, port = "https", "15671"
-	}
-	addr := cmp.Or(e.b.management, net.JoinHostPort(uri.Host, port))
-	at := url.URL{
-		Scheme: scheme, Host: addr, Path: "/api/queues/" + uri.Vhost, RawPath: "/api/queues/" + url.PathEscape(uri.Vhost),
-		RawQuery: "columns=name,arguments,effective_policy_definition",
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	req.SetBasicAuth(uri.Username, uri.Password)
-	transport := &http.Transport{TLSClientConfig: e.b.tls.Clone(), DisableKeepAlives: true}
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	resp, err := client.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("asking %s: %s (the user needs the tag monitoring, or management)", addr, resp.Status)
-	}
-	if err := json.NewDecoder(http.MaxBytesReader(nil, resp.Body, largestReply)).Decode(&all); err != nil {
-		return nil, fmt.Errorf("reading the reply of %s: %w", addr, err)
-	}
-	return all, nil
-}
-
-// largestReply is the size of a reply with some hundred thousand queues.
-const largestReply = 256 << 20

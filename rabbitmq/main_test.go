@@ -41,7 +41,7 @@ func deadline(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-func must(t *testing.T, errs ...error) {
+func must(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)

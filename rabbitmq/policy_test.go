@@ -2,11 +2,14 @@ package rabbitmq_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,16 +56,61 @@ func TestQueueRefuses(t *testing.T) {
 	b := rabbitmq.New(server.VhostURL(vhost))
 	defer func() { must(t, b.Close()) }()
 	log := new(logBuffer)
-	q, err := b.Open(ctx, "full", backend.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	var refused atomic.Int64
+	q, err := b.Open(ctx, "full", backend.Options{Logger: slog.New(slog.NewTextHandler(log, nil)), Refused: func() { refused.Add(1) }})
 	must(t, err)
+	if !strings.Contains(log.String(), "180 s late") {
+		t.Errorf("Open does not say how late messages come after a crash: %s", log)
+	}
 	policy(server, vhost, `^delayq\.v1\.q\.full$`, `{"max-length":1,"overflow":"reject-publish"}`)
 	await(t, "a refusal", func() bool { // a quorum queue learns of its length a moment later
 		err := q.Schedule(ctx, message("m", 0))[0]
 		return errors.Is(err, backend.ErrUnavailable)
 	})
-	if !strings.Contains(log.String(), "reject-publish") {
-		t.Errorf("the log does not say so: %s", log)
+	if !strings.Contains(log.String(), "reject-publish") || refused.Load() != 1 {
+		t.Errorf("reported %d times; want once, and that the log says so: %s", refused.Load(), log)
 	}
+}
+
+// refusesWhatLevelsPassOn fills a queue with delayed messages alone, so that no push meets the
+// refusal. A backend that may ask the management API reports it, and warns before the queue is full.
+func refusesWhatLevelsPassOn(ctx context.Context, t *testing.T, server *testenv.RabbitServer, vhost, at string) {
+	url := server.VhostURL(vhost)
+	policy(server, vhost, `^delayq\.v1\.q\.(full|empty)$`, `{"max-length":3,"overflow":"reject-publish"}`)
+	pushes := newBackend(t, url)
+	openOn(t, pushes, "empty")
+	must(t, openOn(t, pushes, "full").Schedule(ctx, batch("m", 10, 50*time.Millisecond))...)
+	await(t, "doctor to see the queue that is full, and both that may be", func() bool {
+		return found(ctx, t, url, at, admin.Problem, "full now on delayq.v1.q.full") &&
+			found(ctx, t, url, at, admin.Problem, "reject-publish on delayq.v1.q.empty, delayq.v1.q.full")
+	})
+	b := rabbitmq.New(url, rabbitmq.Management(at))
+	defer func() { must(t, b.Close()) }()
+	log, refused := new(logBuffer), make(chan string, 2)
+	for _, name := range []string{"full", "empty"} {
+		_, err := b.Open(ctx, name, backend.Options{Logger: slog.New(slog.NewTextHandler(log, nil)), Refused: func() { refused <- name }})
+		must(t, err)
+	}
+	select {
+	case name := <-refused:
+		if name != "full" || !strings.Contains(log.String(), "a queue refuses messages") {
+			t.Errorf("%q is reported; the log has %s", name, log)
+		}
+	case <-ctx.Done():
+		t.Fatalf("nothing is reported; the log has %s", log)
+	}
+	await(t, "a warning of the other queue", func() bool { return strings.Contains(log.String(), "once it is full") })
+	if len(refused) > 0 {
+		t.Errorf("%q is reported, too", <-refused)
+	}
+}
+
+// found reports whether doctor has such a finding about policies.
+func found(ctx context.Context, t *testing.T, url, management string, s admin.Severity, text string) bool {
+	t.Helper()
+	return slices.ContainsFunc(allExamined(ctx, t, url, rabbitmq.Management(management)), func(f admin.Finding) bool {
+		return f.About == "policies" && f.Severity == s && strings.Contains(f.Text, text)
+	})
 }
 
 // A logBuffer is safe for concurrent use.
@@ -146,14 +194,10 @@ func TestExaminePolicies(t *testing.T) {
 	} {
 		policy(server, vhost, want.pattern, definition)
 		await(t, definition+": "+want.text, func() bool { // queues take a policy on one by one
-			for _, f := range allExamined(ctx, t, url, rabbitmq.Management(at)) {
-				if f.About == "policies" && f.Severity == want.severity && strings.Contains(f.Text, want.text) {
-					return true
-				}
-			}
-			return false
+			return found(ctx, t, url, at, want.severity, want.text)
 		})
 	}
+	refusesWhatLevelsPassOn(ctx, t, server, vhost, at)
 	free := freeAddr(t)
 	finds(t, examined(ctx, t, url, rabbitmq.Management(free)), "policies", admin.Note, "has no way to read policies")
 	finds(t, examined(ctx, t, url), "after a crash", admin.Note, "180 s")

@@ -21,6 +21,16 @@ type outgoing struct {
 	q    *queue    // that it is for
 	due  time.Time // zero for a message that does not wait
 	made time.Time // when the route was made
+
+	returned bool // the message goes to undeliverable if its queue refuses it
+}
+
+// goAside leads a message to undeliverable. It is moved back when its queue has room.
+func (m *outgoing) goAside() {
+	for name := range m.route.headers {
+		delete(m.Headers, name)
+	}
+	m.route, m.due = route{key: m.q.names.undeliverable()}, time.Time{}
 }
 
 // staleAfter is how long a message may wait for the broker with the route of its original delay. It
@@ -86,7 +96,7 @@ func (p *publisher) bounded(ctx context.Context, ms []outgoing, do func(context.
 		return errs, nil
 	})
 	if err != nil {
-		return backend.FailAll(len(ms), fmt.Errorf("%w: %w", backend.ErrOutcomeUnknown, p.link.because(err)))
+		return backend.FailAll(len(ms), unknown(p.link.because(err)))
 	}
 	return errs
 }
@@ -95,9 +105,39 @@ func (p *publisher) bounded(ctx context.Context, ms []outgoing, do func(context.
 // takes none, and gets a leader within seconds if it can.
 const refusedFor = 10 * time.Second
 
-// publishRetrying publishes messages, refused ones again with pauses, and once more those whose
-// queue was not there.
+// publishUnlessRefused is publish without retries of refused messages.
+func (p *publisher) publishUnlessRefused(ctx context.Context, ms []outgoing) []error {
+	return p.bounded(ctx, ms, p.attemptRouted)
+}
+
+// publishRetrying publishes messages, and refused ones again with pauses. Of the refused, those
+// that are returned to their queue go aside.
 func (p *publisher) publishRetrying(ctx context.Context, ms []*publication) {
+	began := time.Now()
+	p.attemptRouted(ctx, ms)
+	var aside []*publication
+	for _, m := range failedWith(ms, errRefused) {
+		if m.returned {
+			m.q.noteRefusalBy(m.key)
+			m.goAside()
+			aside = append(aside, m)
+		}
+	}
+	p.attempt(ctx, aside)
+	for retry := (backoff{firstPause, time.Second}); time.Since(began) < refusedFor; {
+		refused := failedWith(ms, errRefused)
+		if len(refused) == 0 || !sleep(ctx, retry.next()) {
+			break
+		}
+		p.attempt(ctx, refused)
+	}
+	for _, m := range failedWith(ms, errRefused) {
+		m.q.noteRefusalBy(m.key)
+	}
+}
+
+// attemptRouted sends messages once, and once more those whose queue was not there.
+func (p *publisher) attemptRouted(ctx context.Context, ms []*publication) {
 	began := time.Now()
 	p.attempt(ctx, ms)
 	if unrouted := failedWith(ms, errUnrouted); len(unrouted) > 0 {
@@ -108,16 +148,6 @@ func (p *publisher) publishRetrying(ctx context.Context, ms []*publication) {
 		} else {
 			p.attempt(ctx, unrouted)
 		}
-	}
-	for retry := (backoff{firstPause, time.Second}); time.Since(began) < refusedFor; {
-		refused := failedWith(ms, errRefused)
-		if len(refused) == 0 || !sleep(ctx, retry.next()) {
-			break
-		}
-		p.attempt(ctx, refused)
-	}
-	for _, m := range failedWith(ms, errRefused) {
-		m.q.warnRefused(m.key)
 	}
 }
 

@@ -2,11 +2,9 @@ package rabbitmq
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -24,17 +22,17 @@ type queue struct {
 	loop       *channelLoop
 	sub        *link // it consumes on
 
-	listing listing      // of dead letters
-	refusal atomic.Int64 // when the log last said that the queue refuses messages, in ns since 1970
+	listing listing // of dead letters
+	refusal refusal
 
 	closing sync.Once
 }
 
 var _ backend.Queue = (*queue)(nil)
 
-func newQueue(b *Backend, name string, sub *link, log *slog.Logger) *queue {
-	q := &queue{b: b, name: name, names: b.names, log: log, sub: sub}
-	q.tombstones = newQueueTombstones(&b.options, b.names.queue(name), log)
+func newQueue(b *Backend, name string, sub *link, o backend.Options) *queue {
+	q := &queue{b: b, name: name, names: b.names, log: o.Logger, sub: sub, refusal: refusal{report: o.Refused}}
+	q.tombstones = newQueueTombstones(&b.options, b.names.queue(name), q.log)
 	q.loop = newChannelLoop(q)
 	return q
 }
@@ -113,6 +111,13 @@ func (q *queue) scheduled(r *record, now time.Time) outgoing {
 	return outgoing{route: to, Publishing: p, q: q, due: r.due, made: now}
 }
 
+// returned returns a copy of a message that was handed out, or sent to a handle.
+func (q *queue) returned(r *record) outgoing {
+	out := q.scheduled(r, time.Now())
+	out.returned = true
+	return out
+}
+
 // toward returns the route to a due time. The handle that receives the message waits for the rest,
 // be it less than a millisecond or beyond the longest delay. Rounding up here could turn a delay of
 // one digit, or of a bucket, into a longer one.
@@ -137,7 +142,7 @@ func (q *queue) guardedWithin(ctx context.Context, n int, do func() []error) []e
 	return q.guarded(ctx, n, func() []error {
 		errs, err := within(ctx, func() ([]error, error) { return do(), nil })
 		if err != nil {
-			return backend.FailAll(n, fmt.Errorf("%w: %w", backend.ErrOutcomeUnknown, err))
+			return backend.FailAll(n, unknown(err))
 		}
 		return errs
 	})
@@ -192,7 +197,8 @@ func (q *queue) Ack(ctx context.Context, ls []backend.Lease) []error {
 }
 
 // Nack is as in backend.Queue: it publishes the message again, then acknowledges the first. A crash
-// between the two leaves a duplicate.
+// between the two leaves a duplicate. If the queue refuses the message, it comes back seconds after
+// the queue has room.
 func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 	leases := make([]backend.Lease, len(rs))
 	for i, r := range rs {
@@ -208,7 +214,7 @@ func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 			if rs[i].NewHeaders {
 				r.headers = rs[i].Headers
 			}
-			return q.scheduled(r, time.Now())
+			return q.returned(r)
 		})
 	})
 }
@@ -224,7 +230,7 @@ func (q *queue) Dead(ctx context.Context, bs []backend.Burial) []error {
 		return q.loop.replace(ctx, leases, q.tombstones.settle, func(i int, r *record) outgoing {
 			p := r.publishing()
 			p.Headers[reasonHeader] = []byte(bs[i].Reason)
-			p.Headers[diedHeader] = time.Now().UnixMicro()
+			p.Headers[diedHeader] = q.b.deaths.next(time.Now())
 			return outgoing{route: route{key: q.names.dead(q.name)}, Publishing: p, q: q}
 		})
 	})
@@ -251,15 +257,4 @@ func (q *queue) Close() error {
 		q.b.forget(q)
 	})
 	return nil
-}
-
-// warnRefused warns, once a minute at most, that the queue itself refuses messages. Levels that
-// cannot pass messages on to it delay those of all queues.
-func (q *queue) warnRefused(key string) {
-	now := time.Now().UnixNano()
-	if last := q.refusal.Load(); key != q.names.queue(q.name) || now-last < int64(time.Minute) || !q.refusal.CompareAndSwap(last, now) {
-		return
-	}
-	q.log.Warn("delayq: a queue refuses messages: it has no leader, or it is full and a policy sets overflow to reject-publish. "+
-		"Delayed messages of all queues come late meanwhile. Without that overflow, the oldest messages go to undeliverable", "queue", q.name)
 }

@@ -21,6 +21,7 @@ type Backend struct {
 	pub     *publisher
 	subs    *links
 	dead    keyedLock // of queues whose dead letters are being read
+	deaths  deathClock
 	check   *checker
 	handles sync.Map // of *queue, to struct{}
 	once    sync.Once
@@ -72,7 +73,7 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	if err != nil {
 		return nil, err
 	}
-	q := newQueue(b, name, sub, o.Logger)
+	q := newQueue(b, name, sub, o)
 	err = q.declare(ctx)
 	b.handles.Store(q, struct{}{})
 	b.check.opened(o.Logger)

@@ -29,6 +29,9 @@ var (
 	errAckUnknown = fmt.Errorf("%w: the connection broke before the broker confirmed the ack", backend.ErrOutcomeUnknown)
 )
 
+// unknown marks the error of a call that the broker may have received.
+func unknown(err error) error { return fmt.Errorf("%w: %w", backend.ErrOutcomeUnknown, err) }
+
 const firstPause = 20 * time.Millisecond
 
 // A backoff is the pause before the next try. It doubles with each try.

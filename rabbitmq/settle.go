@@ -97,7 +97,7 @@ func (l *channelLoop) awaitAcks(ctx context.Context, done <-chan error) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
-		return ctx.Err()
+		return unknown(ctx.Err())
 	case <-l.ended:
 	}
 	select {

@@ -73,3 +73,49 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 		}
 	}
 }
+
+// TestSentCallsOfAStalledBroker has the broker hold back its replies. What was sent has an unknown
+// outcome.
+func TestSentCallsOfAStalledBroker(t *testing.T) {
+	server := testenv.SharedRabbitMQ(t)
+	proxy := testenv.Proxy(t, server.Addr())
+	url := through(server.VhostURL(server.Vhost(t)), server, proxy)
+	for what, call := range map[string]func(context.Context, backend.Queue, backend.Lease) error{
+		"push": func(ctx context.Context, q backend.Queue, _ backend.Lease) error {
+			return q.Schedule(ctx, message("b", 0))[0]
+		},
+		"push of many": func(ctx context.Context, q backend.Queue, _ backend.Lease) error {
+			return q.Schedule(ctx, batch("m", 100, 0))[99]
+		},
+		"ack": func(ctx context.Context, q backend.Queue, l backend.Lease) error {
+			return q.Ack(ctx, []backend.Lease{l})[0]
+		},
+		"nack": func(ctx context.Context, q backend.Queue, l backend.Lease) error {
+			return q.Nack(ctx, []backend.Return{{Lease: l}})[0]
+		},
+		"dead": func(ctx context.Context, q backend.Queue, l backend.Lease) error {
+			return q.Dead(ctx, []backend.Burial{{Lease: l}})[0]
+		},
+	} {
+		for _, how := range []error{context.DeadlineExceeded, context.Canceled} {
+			t.Run(what+", "+how.Error(), func(t *testing.T) {
+				b := rabbitmq.New(url)
+				defer func() { must(t, b.Close()) }()
+				q := openOn(t, b, queueOf(t))
+				must(t, q.Schedule(deadline(t, patience), message("a", 0))...)
+				held := receiveOne(deadline(t, patience), t, q, "a")
+				proxy.StallAfter(0)
+				defer proxy.Resume()
+				ctx, cancel := context.WithTimeout(t.Context(), givenTime)
+				defer cancel()
+				if how == context.Canceled {
+					ctx, cancel = context.WithCancel(t.Context())
+					time.AfterFunc(givenTime, cancel)
+				}
+				if err := call(ctx, q, held.Lease()); !errors.Is(err, backend.ErrOutcomeUnknown) || !errors.Is(err, how) {
+					t.Errorf("it returned: %v", err)
+				}
+			})
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -14,31 +15,41 @@ const (
 	// lookAgainAfter is how long undeliverable is not read while it has as many messages as before.
 	lookAgainAfter = time.Minute
 
-	// readAtMost bounds how many messages one check reads; the next check goes on.
-	readAtMost = 5000
+	// restFactor is how much longer than reading undeliverable took the pause after it is at least.
+	// Policies may have put any number of messages there.
+	restFactor = 4
 
 	// quietFor is how long the next message of a queue may take to come. After that, other programs
 	// are assumed to hold the rest.
 	quietFor = 500 * time.Millisecond
 
-	recoverBatch = 200
+	// portion is how many messages are read together. It bounds the memory that they take.
+	portion = 500
 )
 
 // recover moves messages from undeliverable to their queues, if open, and drops fillers. It returns
-// how many of both. Such messages come from queues or bindings that were deleted and declared
-// again. Messages that a policy took out of their queue stay. A crash between publishing and
-// acknowledging leaves a duplicate.
-func (b *Backend) recover(ctx context.Context, s *session, waiting int) (moved int, err error) {
+// how many of both, and whether all were read and no queue was full. Such messages come from queues
+// or bindings that were deleted and declared again, or were returned to a queue that was full.
+// Messages that a policy took out of their queue stay. A crash between publishing and acknowledging
+// leaves a duplicate.
+func (b *Backend) recover(ctx context.Context, s *session, waiting int) (moved int, complete bool, err error) {
 	name := b.names.undeliverable()
 	ch, err := s.conn.Channel()
 	if err != nil {
-		return 0, explain("opening a channel", err)
+		return 0, false, explain("opening a channel", err)
 	}
 	defer func() { _ = ch.Close() }() // returns messages that were not acknowledged
-	m := &mover{b: b, ch: ch, open: b.open(), moved: make(map[*queue]int)}
-	_, err = readQueue(ctx, ch, name, min(waiting, readAtMost), quietFor, func(d *amqp.Delivery) error { return m.take(ctx, s, d) })
-	err = errors.Join(err, m.flush(ctx))
-	moved = m.done
+	m := &mover{b: b, ch: ch, open: b.open(), moved: make(map[*queue]int), full: make(map[*queue]bool)}
+	read := 0
+	for more := true; more && err == nil; {
+		n := min(waiting-read, portion)
+		var got int
+		got, err = readQueue(ctx, ch, name, n, quietFor, m.take)
+		err = errors.Join(err, m.flush(ctx, s))
+		read += got
+		more = got == n && read < waiting
+	}
+	moved = m.dropped
 	for q, n := range m.moved {
 		moved += n
 		if n > 0 {
@@ -46,19 +57,26 @@ func (b *Backend) recover(ctx context.Context, s *session, waiting int) (moved i
 		}
 	}
 	if err != nil {
-		return moved, fmt.Errorf("moving messages from %s to their queues: %w", name, err)
+		return moved, false, fmt.Errorf("moving messages from %s to their queues: %w", name, err)
 	}
-	return moved, nil
+	return moved, read >= waiting && len(m.full) == 0, nil
 }
 
-// A mover moves messages of one channel to their queues.
+// A mover moves messages of one channel to their queues. It acknowledges nothing while a portion is
+// read: the broker would fill the place of an acknowledged message, and the subscription would end
+// with messages on their way. Messages that stay are not acknowledged before all are read, so that
+// each portion brings others.
 type mover struct {
-	b     *Backend
-	ch    *amqp.Channel
-	open  map[string]*queue
-	moved map[*queue]int // has an entry for each queue that was declared
-	done  int            // fillers, which a policy took out of their queue
-	batch []undelivered
+	b       *Backend
+	ch      *amqp.Channel
+	open    map[string]*queue
+	moved   map[*queue]int  // has an entry for each queue that was declared
+	full    map[*queue]bool // queues that refuse messages; theirs stay for now
+	dropped int             // fillers, which a policy took out of their queue
+
+	// These are of one portion.
+	batch   []undelivered
+	fillers []uint64 // tags
 }
 
 // An undelivered message is on its way to its queue.
@@ -67,39 +85,46 @@ type undelivered struct {
 	tag uint64
 }
 
-// take adds a message to the batch.
-func (m *mover) take(ctx context.Context, s *session, d *amqp.Delivery) error {
+// take adds a message to the portion.
+func (m *mover) take(d *amqp.Delivery) error {
 	if isFiller(d) {
-		m.done++
-		return explain("acknowledging a filler", m.ch.Ack(d.DeliveryTag, false))
+		m.fillers = append(m.fillers, d.DeliveryTag)
+	} else if q := m.b.addressee(m.open, d); q != nil && !m.full[q] {
+		r := readRecord(d)
+		r.attempts = count(d.Headers[attemptsHeader]) // the broker also counts reads of undeliverable
+		m.batch = append(m.batch, undelivered{q.scheduled(&r, time.Now()), d.DeliveryTag})
 	}
-	q := m.b.addressee(m.open, d)
-	if q == nil {
-		return nil
-	}
-	if _, declared := m.moved[q]; !declared {
-		if err := q.declareOn(s); err != nil {
-			return err
-		}
-		m.moved[q] = 0
-	}
-	r := readRecord(d)
-	r.attempts = count(d.Headers[attemptsHeader]) // the broker also counts reads of undeliverable
-	m.batch = append(m.batch, undelivered{q.scheduled(&r, time.Now()), d.DeliveryTag})
-	if len(m.batch) < recoverBatch {
-		return nil
-	}
-	return m.flush(ctx)
+	return nil
 }
 
-// flush publishes the batch, and acknowledges the messages that the broker has confirmed.
-func (m *mover) flush(ctx context.Context) error {
+// flush publishes the messages of the portion, and acknowledges those that the broker has
+// confirmed.
+func (m *mover) flush(ctx context.Context, s *session) error {
+	for _, tag := range m.fillers {
+		if err := m.ch.Ack(tag, false); err != nil {
+			return explain("acknowledging a filler", err)
+		}
+		m.dropped++
+	}
 	out := make([]outgoing, len(m.batch))
 	for i, u := range m.batch {
 		out[i] = u.out
+		q := u.out.q
+		if _, declared := m.moved[q]; !declared {
+			if err := q.declareOn(s); err != nil {
+				return err
+			}
+			m.moved[q] = 0
+		}
 	}
 	var failed error
-	for i, err := range m.b.pub.publish(ctx, out) {
+	for i, err := range m.b.pub.publishUnlessRefused(ctx, out) {
+		q := out[i].q
+		if errors.Is(err, errRefused) {
+			m.full[q] = true
+			q.noteRefusalBy(out[i].key)
+			continue
+		}
 		if err == nil {
 			err = m.ch.Ack(m.batch[i].tag, false)
 		}
@@ -107,9 +132,9 @@ func (m *mover) flush(ctx context.Context) error {
 			failed = err
 			continue
 		}
-		m.moved[out[i].q]++
+		m.moved[q]++
 	}
-	m.batch = m.batch[:0]
+	m.batch, m.fillers = m.batch[:0], m.fillers[:0]
 	return failed
 }
 
@@ -150,12 +175,13 @@ func readQueue(ctx context.Context, ch *amqp.Channel, queue string, n int, quiet
 	if err := ch.Qos(prefetch, 0, false); err != nil {
 		return 0, explain("reading "+queue, err)
 	}
-	deliveries, err := ch.Consume(queue, readTag, false, false, false, false, nil)
+	tag := fmt.Sprintf("delayq-read-%016x", rand.Uint64()) // a broker counts unacked messages of an earlier subscription with the same tag
+	deliveries, err := ch.Consume(queue, tag, false, false, false, false, nil)
 	if err != nil {
 		return 0, explain("reading "+queue, err)
 	}
 	defer func() {
-		_ = ch.Cancel(readTag, false)
+		_ = ch.Cancel(tag, false)
 		for range deliveries { // drains those on their way
 		}
 	}()
@@ -180,5 +206,3 @@ func readQueue(ctx context.Context, ch *amqp.Channel, queue string, n int, quiet
 	}
 	return read, nil
 }
-
-const readTag = "delayq-read"

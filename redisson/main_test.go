@@ -79,10 +79,3 @@ func bodies(ds []backend.Delivery) []string {
 	}
 	return texts
 }
-
-func padded(errs []error, n int) []error {
-	if errs == nil {
-		return make([]error, n)
-	}
-	return errs
-}

@@ -98,7 +98,7 @@ func (s *store) schedule(ctx context.Context, ms []sealed) []error {
 		if text, ok := reply.(string); ok {
 			return s.name(ms[i].Message, text)
 		}
-		return script.OneOr(backend.ErrDuplicate)(reply)
+		return script.Stored(reply)
 	})
 }
 

@@ -140,6 +140,27 @@ func TestReceiveMessageOfJava(t *testing.T) {
 	}
 }
 
+// TestIdleWorkerGetsAPlainOffer adds a message as Java's blocking queue does, which wakes nobody,
+// while a worker waits. The worker gets it at a sweep.
+func TestIdleWorkerGetsAPlainOffer(t *testing.T) {
+	t.Parallel()
+	p := setup(t)
+	q := p.open(redisson.Sweep(200 * time.Millisecond))
+	got := make(chan []backend.Delivery, 1)
+	go func() {
+		ds, _ := q.Receive(p.ctx, 1, time.Minute)
+		got <- ds
+	}()
+	await(t, "the worker to wait", func() bool { return p.raw.PubSubNumSub(p.ctx, p.channel()).Val()[p.channel()] == 1 })
+	must(t, p.raw.RPush(p.ctx, p.name, "offered").Err())
+	ds := <-got
+	if texts := bodies(ds); len(texts) != 1 || texts[0] != "offered" {
+		t.Fatalf("got %q", texts)
+	}
+	must(t, q.Ack(p.ctx, leases(ds))...)
+	p.empty()
+}
+
 func randomID(n int) func() string {
 	return func() string {
 		id := make([]byte, n)

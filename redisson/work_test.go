@@ -1,7 +1,10 @@
 package redisson_test
 
 import (
+	"bufio"
 	"fmt"
+	"io"
+	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -49,6 +52,89 @@ func TestTheWorkForAMessageIsBounded(t *testing.T) {
 				t.Errorf("%d reads of a range and %d insertions for %d messages", reads, calls["linsert"], n)
 			}
 		})
+	}
+}
+
+// TestAScriptReadsFewLargeMembers has the server tell each range that a script asks for, while
+// messages of 10 KB are handed over and taken. A script reads little more than it moves in its time.
+func TestAScriptReadsFewLargeMembers(t *testing.T) {
+	t.Parallel()
+	for _, ties := range []bool{true, false} {
+		t.Run(fmt.Sprintf("ties=%t", ties), func(t *testing.T) {
+			t.Parallel()
+			p := on(t, testenv.Redis(t, testenv.Private()))
+			p.name = "q"
+			const n, size = 200, 10 << 10
+			p.ties(redisson.V2, n, size)
+			if !ties {
+				p.spread()
+			}
+			stop := p.monitor()
+			q := p.open()
+			await(t, "all to be handed over", func() bool { return p.raw.LLen(p.ctx, p.name).Val() == n })
+			p.take(q, n, time.Minute)
+			scripts, read, most, longest := 0, 0, 0, 0
+			for line := range strings.Lines(stop()) {
+				if strings.Contains(strings.ToLower(line), `"evalsha"`) {
+					scripts, read = scripts+1, 0
+				}
+				wanted := p.wanted(line)
+				read += wanted
+				most, longest = max(most, read), max(longest, wanted)
+			}
+			t.Logf("%d scripts; one asks for %d members at most, and for %d at once", scripts, most, longest)
+			if scripts == 0 || most == 0 || longest*size > 128<<10 || most*size > 1<<20 {
+				t.Errorf("want some, of 1 MiB a script and 128 KiB at once at most")
+			}
+		})
+	}
+}
+
+// monitor returns a function that returns what the server has run since.
+func (p *place) monitor() (stop func() string) {
+	p.t.Helper()
+	conn, err := net.Dial("tcp", p.raw.Options().Addr)
+	must(p.t, err)
+	p.t.Cleanup(func() { _ = conn.Close() })
+	_, err = io.WriteString(conn, "MONITOR\r\n")
+	must(p.t, err)
+	r := bufio.NewReader(conn)
+	_, err = r.ReadString('\n') // from now on
+	must(p.t, err)
+	read := make(chan string, 1)
+	go func() {
+		all, _ := io.ReadAll(r)
+		read <- string(all)
+	}()
+	return func() string {
+		must(p.t, p.raw.Do(p.ctx, "client", "kill", "type", "normal", "laddr", conn.RemoteAddr().String(), "addr", conn.LocalAddr().String()).Err())
+		return <-read
+	}
+}
+
+// wanted is how many members or payloads a command asks for.
+func (p *place) wanted(line string) int {
+	_, command, _ := strings.Cut(line, "] ")
+	args := strings.Fields(strings.ReplaceAll(command, `"`, ""))
+	if len(args) < 4 || args[1] != p.times() && args[1] != p.index() && args[1] != p.name {
+		return 0
+	}
+	number := func(text string) int {
+		n, err := strconv.Atoi(text)
+		must(p.t, err)
+		return n
+	}
+	switch strings.ToLower(args[0]) {
+	case "zrangebyscore":
+		return number(args[len(args)-1])
+	case "zrange", "lrange":
+		from, to := number(args[2]), number(args[3])
+		if to < 0 && from >= 0 {
+			p.t.Errorf("%.100s has no limit", line)
+		}
+		return to - from + 1
+	default:
+		return 0
 	}
 }
 

@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 // broken.
 const patience = 30 * time.Second
 
+// longLease is a lease that does not end while a test runs.
+const longLease = time.Hour
+
 var modes = map[string]zsetpoll.Mode{"script": zsetpoll.Script, "arbitrate": zsetpoll.Arbitrate, "mover": zsetpoll.Mover}
 
 func eachMode(t *testing.T, f func(*testing.T, zsetpoll.Mode)) {

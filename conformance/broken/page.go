@@ -11,7 +11,8 @@ import (
 
 var pageFaults = []Fault{
 	{Name: "goes on after the due time of a page's last message", Rule: "peek-ties", wrap: func(q *queue) backend.Queue { return &timePager{q} }},
-	{Name: "goes on by the number of dead letters listed", Rule: "redrive-all", wrap: func(q *queue) backend.Queue { return &countPager{q} }},
+	{Name: "goes on by the number of dead letters listed", Rule: "dead-pages", wrap: func(q *queue) backend.Queue { return &countPager{q} }},
+	{Name: "lists the ids of one page of dead letters", Rule: "redrive-all", wrap: func(q *queue) backend.Queue { return &firstPager{q} }},
 	{Name: "lists dead letters by due time", Rule: "dead-pages", wrap: func(q *queue) backend.Queue { return &dueLister{q} }},
 	{Name: "lists the ids of dead letters in another order", Rule: "dead-list", wrap: func(q *queue) backend.Queue { return &idLister{q} }},
 	{Name: "tells a wrong time of death", Rule: "dead-pages", wrap: func(q *queue) backend.Queue {
@@ -51,6 +52,14 @@ func (q *countPager) ListDead(ctx context.Context, cursor string, limit int) ([]
 
 func (q *countPager) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
 	return backend.DeadIDs(q.ListDead(ctx, cursor, limit))
+}
+
+// firstPager ends its first page of ids as if it were the last.
+type firstPager struct{ *queue }
+
+func (q *firstPager) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
+	ids, _, err := q.Queue.ListDeadIDs(ctx, cursor, limit)
+	return ids, "", err
 }
 
 // dueLister sorts each page.

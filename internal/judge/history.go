@@ -1,6 +1,6 @@
 // Package judge keeps one history of the operations on a queue and holds it against the promises of
-// docs/guarantees.md. The chaos tests and the demo record what they do as a [History]; [Check] returns
-// the [Rules] that it breaks.
+// docs/guarantees.md. The chaos tests, tests of backends and the demo record what they do as a
+// [History]; [Check] returns the [Rules] that it breaks.
 //
 // A history tells what each call was asked, when it began and ended, and what it returned. A
 // checker never trusts the store's own account: the earliest due time of a message follows from

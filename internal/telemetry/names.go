@@ -79,12 +79,13 @@ const (
 	FailedReceive   = "receive"         // the store returned no messages
 	FailedRenew     = "renew"           // the store did not extend a lease
 	FailedSettle    = "settle"          // the store did not take the outcome
+	FailedRefused   = "refused"         // the store refuses messages of the queue that are due
 )
 
 // FailureKinds are all failures of a consumer. Each is counted from 0 on.
 var FailureKinds = []string{
 	FailedHandler, FailedPanic, FailedExit, FailedTimeout, FailedStopped, FailedLeaseLost,
-	FailedAbandoned, IgnoredTimeout, IgnoredStop, FailedReceive, FailedRenew, FailedSettle,
+	FailedAbandoned, IgnoredTimeout, IgnoredStop, FailedReceive, FailedRenew, FailedSettle, FailedRefused,
 }
 
 // The outcomes of a message that was handed to a handler.

@@ -1,7 +1,7 @@
 -- Stores messages: '1' for any format, '1' for a look at the types of all keys; for each message its
 -- key, in an envelope, or nothing, payload, due time in ms or '', delay in us. The key makes it
 -- idempotent: one that is there stays. Returns an outcome for each: 1 stored, 0 a message of that
--- key is there, 2 unknown: the first try may have stored one that was due and done since, which must
+-- key is there, 3 there and in flight, 2 unknown: the first try may have stored one that was due and done since, which must
 -- not come again; without keys, due time and key. Before anything is written, members that show of
 -- which format Java's readers are can refuse it all: -FORMAT and theirs.
 local FORCE, ALL_TYPES = ARGV[FIRST] == '1', ARGV[FIRST + 1] == '1'
@@ -56,7 +56,8 @@ for i = FIRST + 2, #ARGV, 4 do
   local state = key ~= '' and (states[key] or known(key))
   if state then
     -- A repeated push finds the message that its first try stored.
-    outcomes[#outcomes + 1] = (RETRY and content_of(key, state) == payload) and 1 or 0
+    local leased = string.sub(state, 1, 1) == 'L' and in_force(key)
+    outcomes[#outcomes + 1] = (RETRY and content_of(key, state) == payload) and 1 or leased and 3 or 0
   elseif RETRY and due - math.ceil(AGE / 1000) <= NOW then
     outcomes[#outcomes + 1] = 2
   else

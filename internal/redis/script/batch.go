@@ -121,6 +121,17 @@ func OneOr(err error) func(any) error {
 	}
 }
 
+var errHeld = fmt.Errorf("%w, and a worker has it in flight", backend.ErrDuplicate)
+
+// Stored returns the error of a push. Of a message in flight it says so: a handler that pushes its
+// own message's id stores nothing, and its message is gone with the ack.
+func Stored(reply any) error {
+	if reply == int64(3) {
+		return errHeld
+	}
+	return OneOr(backend.ErrDuplicate)(reply)
+}
+
 // Waited returns the error of an operation on a message that must be waiting.
 func Waited(reply any) error {
 	switch reply {

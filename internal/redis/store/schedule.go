@@ -17,8 +17,7 @@ func (s *Store) Schedule(ctx context.Context, ms []backend.Message) []error {
 		if err == nil && reply == allStored {
 			return nil
 		}
-		outcome := script.OneOr(backend.ErrDuplicate)
-		return script.Outcomes(scheduleScript, len(part), reply, err, func(_ int, reply any) error { return outcome(reply) })
+		return script.Outcomes(scheduleScript, len(part), reply, err, func(_ int, reply any) error { return script.Stored(reply) })
 	})
 }
 

@@ -1,7 +1,7 @@
 -- Stores messages: how many arguments each has, and then for each id, content, when it is due, in
 -- ms or as '+' and a delay in us, and, as a fourth where any has it, for how many us the id stays
 -- taken, or 0. Idempotent by id: one that is there stays. Returns an outcome for each: 1 stored, 0
--- a message of that id is there or the id is taken, 2 unknown: the first try may have stored one
+-- a message of that id is there or the id is taken, 3 it is there and in flight, 2 unknown: the first try may have stored one
 -- that was due and done since, which must not come again. 1 alone is for all.
 local FIELDS = tonumber(ARGV[FIRST])
 
@@ -59,11 +59,25 @@ local function own(id, rec, content, due)
   return not waits or waits <= due and waits >= due - math.ceil(AGE / 1000) - 1
 end
 
+-- The outcome of a push whose id another message has. Its member is as in message.lua, which would
+-- cost each push.
+local function refused(id, rec)
+  if redis.call('EXISTS', LEASES) == 0 then
+    return 0
+  end
+  local v, seq, gen = redis.call('HGET', GENS, id) or '', string.sub(rec, 1, 7), '\0\0\0\0'
+  if #v >= 8 then
+    gen = string.sub(v, 1, 4)
+    seq = #v > 8 and string.sub(v, 9) or seq
+  end
+  return tonumber(redis.call('ZSCORE', LEASES, seq .. gen .. id) or 0) > NOW and 3 or 0
+end
+
 -- The outcome of a push that may not simply be stored, or nil.
 local function met(id, content, due, us)
   local rec = named('HGET', redis.pcall('HGET', MSG, id))
   if rec then
-    return (RETRY and own(id, rec, content, due)) and 1 or 0
+    return (RETRY and own(id, rec, content, due)) and 1 or refused(id, rec)
   end
   local till = unique and unique.till(id)
   if till then
@@ -120,6 +134,8 @@ local function store()
         if not first or due < earliest then
           earliest, first = due, m
         end
+      else
+        outcome = refused(id, redis.call('HGET', MSG, id))
       end
     end
     n = n + 1

@@ -1,4 +1,4 @@
-package zsetpoll_test
+package redis_test
 
 import (
 	"context"
@@ -13,84 +13,98 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/testenv"
-	"github.com/delayq/delayq/zsetpoll"
 )
 
-// TestServerFull fills a server that evicts nothing. Pushes are refused; all else goes on, although
+// TestServerFull fills a server that evicts nothing. Pushes are rejected; all else goes on, although
 // the server stays over its limit all the while.
 func TestServerFull(t *testing.T) {
-	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
-		ctx := deadline(t, 60*time.Second)
-		client := testenv.Redis(t, testenv.Private(), testenv.MaxMemory("12mb", "noeviction")).Client(t)
-		q := open(t, client, zsetpoll.Claims(mode))
-		f := &full{t: t, ctx: ctx, q: q, client: client}
-		f.fill()
-		f.setLimit(f.used() / 2)
-		f.refuses()
-		f.cancelAndMove()
-		f.takeAndSettle()
-		f.deadLetterAndRedrive()
-		f.leaseEnds()
-		f.refuses()
-		f.drain()
-		f.setLimit(12 << 20)
-		must(t, q.Schedule(ctx, message("after", 0))...)
-		must(t, q.Ack(ctx, leases([]backend.Delivery{receiveOne(ctx, t, q, time.Minute, "after")}))...)
-		drained(ctx, t, q, client)
-	})
+	t.Parallel()
+	for _, s := range stores {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			testenv.In(t, s.tier)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			client := testenv.Redis(t, testenv.Private(), testenv.MaxMemory("12mb", "noeviction")).Client(t)
+			f := &full{t: t, ctx: ctx, q: openQueue(t, s.open(client)), client: client, stored: make(map[string]string), hash: !strings.HasPrefix(s.name, "redisson")}
+			f.fill()
+			f.setLimit(f.used() / 2)
+			f.rejects()
+			f.cancelAndMove()
+			f.receiveAndSettle()
+			f.deadLetterAndRedrive()
+			if s.java {
+				f.javaReceives()
+			}
+			f.leaseEnds()
+			f.rejects()
+			f.drain()
+			f.setLimit(12 << 20)
+			if f.push(1) > 0 {
+				t.Error("a server with room rejects a message")
+			}
+			f.drain()
+			f.empty()
+		})
+	}
 }
 
+// full is a queue on a full server.
 type full struct {
 	t      *testing.T
 	ctx    context.Context //nolint:containedctx // the test's: every call takes it
 	q      backend.Queue
 	client *redis.Client
-	stored map[string]bool
+	hash   bool // bodies are in a hash of the queue's
+	pushed int
+	stored map[string]string // bodies by ids
 }
 
-// fill pushes until the server rejects, in batches, and checks that rejected messages leave
+// push pushes messages, and returns how many of them a full server rejects.
+func (f *full) push(n int) (rejected int) {
+	f.t.Helper()
+	ms := make([]backend.Message, n)
+	for i := range ms {
+		f.pushed++
+		ms[i] = backend.Message{ID: fmt.Sprint(f.pushed), Body: fmt.Appendf(nil, "%d %s", f.pushed, strings.Repeat("x", 2000))}
+	}
+	errs := f.q.Schedule(f.ctx, ms)
+	for i, m := range ms {
+		switch {
+		case errs == nil || errs[i] == nil:
+			f.stored[m.ID] = string(m.Body)
+		case errors.Is(errs[i], backend.ErrFull):
+			rejected++
+		default:
+			f.t.Fatalf("a push on a full server: %v", errs[i])
+		}
+	}
+	return rejected
+}
+
+// fill pushes in batches until the server rejects a message, and checks that rejected messages leave
 // nothing.
 func (f *full) fill() {
 	f.t.Helper()
-	f.stored = make(map[string]bool)
-	body := []byte(strings.Repeat("x", 2000))
-	for n, refused := 0, 0; refused == 0; {
-		ms := make([]backend.Message, 50)
-		for i := range ms {
-			n++
-			ms[i] = backend.Message{ID: fmt.Sprint(n), Body: body}
-		}
-		for i, err := range padded(f.q.Schedule(f.ctx, ms), len(ms)) {
-			switch {
-			case err == nil:
-				f.stored[ms[i].ID] = true
-			case errors.Is(err, backend.ErrFull):
-				refused++
-			default:
-				f.t.Fatalf("a push on a full server: %v", err)
-			}
-		}
-		if n > 50_000 {
+	for f.push(50) == 0 {
+		if f.pushed > 50_000 {
 			f.t.Fatal("the server takes everything")
 		}
 	}
 	f.whole()
 }
 
-func padded(errs []error, n int) []error {
-	if errs == nil {
-		return make([]error, n)
-	}
-	return errs
-}
-
 // whole checks that each stored message is there, and nothing of any other.
 func (f *full) whole() {
 	f.t.Helper()
-	p := "delayq:{" + f.t.Name() + "}:"
-	bodies, due := f.client.HLen(f.ctx, p+"messages").Val(), f.client.ZCard(f.ctx, p+"due").Val()
-	if want := int64(len(f.stored)); bodies != want || due != want {
-		f.t.Fatalf("%d bodies and %d due times of %d messages", bodies, due, want)
+	s, err := f.q.Stats(f.ctx)
+	must(f.t, err)
+	want := int64(len(f.stored))
+	if s.Scheduled+s.Ready+s.InFlight+s.Dead != want || s.Quarantined > 0 {
+		f.t.Fatalf("stats %+v of %d messages", s, want)
+	}
+	if n := f.client.HLen(f.ctx, "delayq:{orders}:messages").Val(); f.hash && n != want {
+		f.t.Fatalf("%d bodies of %d messages", n, want)
 	}
 }
 
@@ -110,12 +124,12 @@ func (f *full) setLimit(bytes int64) {
 	must(f.t, f.client.ConfigSet(f.ctx, "maxmemory", fmt.Sprint(bytes)).Err())
 }
 
-func (f *full) refuses() {
+func (f *full) rejects() {
 	f.t.Helper()
-	errs := f.q.Schedule(f.ctx, message("one too many", 0))
-	if len(errs) != 1 || !errors.Is(errs[0], backend.ErrFull) {
-		f.t.Fatalf("a push on a full server: %v", errs)
+	if f.push(1) != 1 {
+		f.t.Fatal("a full server takes a message")
 	}
+	f.whole()
 }
 
 // any returns the id of a stored message.
@@ -141,17 +155,17 @@ func (f *full) receive(limit int, lease time.Duration) []backend.Delivery {
 	ds, err := f.q.Receive(f.ctx, limit, lease)
 	must(f.t, err)
 	for _, d := range ds {
-		if !f.stored[d.ID] {
-			f.t.Fatalf("got %s, which is not stored", d.ID)
+		if f.stored[d.ID] != string(d.Body) {
+			f.t.Fatalf("got %s, which is not stored: %.20q", d.ID, d.Body)
 		}
 	}
 	return ds
 }
 
-func (f *full) takeAndSettle() {
+func (f *full) receiveAndSettle() {
 	f.t.Helper()
 	ds := f.receive(30, time.Minute)
-	ends, errs := f.q.Extend(f.ctx, leases(ds), time.Hour)
+	ends, errs := f.q.Extend(f.ctx, leasesOf(ds), time.Hour)
 	must(f.t, errs...)
 	for i, end := range ends {
 		if !end.After(ds[i].Until) {
@@ -187,6 +201,23 @@ func (f *full) deadLetterAndRedrive() {
 	f.whole()
 }
 
+// javaReceives has a program in Java take some messages from the list.
+func (f *full) javaReceives() {
+	f.t.Helper()
+	taken := make(map[string]bool)
+	for range 20 {
+		item, err := f.client.BLPop(f.ctx, 0, "orders").Result()
+		must(f.t, err)
+		taken[item[1]] = true
+	}
+	for id, body := range f.stored {
+		if taken[body] {
+			delete(f.stored, id)
+		}
+	}
+	f.whole()
+}
+
 // leaseEnds lets leases end, and waits for one of their messages.
 func (f *full) leaseEnds() {
 	f.t.Helper()
@@ -207,9 +238,21 @@ func (f *full) drain() {
 	f.t.Helper()
 	for len(f.stored) > 0 {
 		ds := f.receive(100, time.Minute)
-		must(f.t, f.q.Ack(f.ctx, leases(ds))...)
+		must(f.t, f.q.Ack(f.ctx, leasesOf(ds))...)
 		for _, d := range ds {
 			delete(f.stored, d.ID)
 		}
 	}
+}
+
+// empty checks that no key is left. Some end by themselves a moment later.
+func (f *full) empty() {
+	f.t.Helper()
+	var left []string
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if left = f.client.Keys(f.ctx, "*").Val(); len(left) == 0 {
+			return
+		}
+	}
+	f.t.Errorf("left over: %q", left)
 }

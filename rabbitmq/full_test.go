@@ -1,0 +1,122 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+)
+
+// refuseMore has the broker refuse what is pushed to a queue that has more than 10 messages.
+func refuseMore(ctx context.Context, t *testing.T, server *testenv.RabbitServer, vhost string, q backend.Queue, name string) {
+	t.Helper()
+	policy(server, vhost, `^delayq\.v1\.q\.`+name+`$`, `{"max-length":10,"overflow":"reject-publish"}`)
+	await(t, "a refusal", func() bool { // a quorum queue takes a policy on a moment later
+		within, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		return errors.Is(q.Schedule(within, message("refused", 0))[0], backend.ErrUnavailable)
+	})
+}
+
+// TestWorkersOfAFullQueueStop stops the workers of a queue that takes no more messages, again and
+// again. What they had and no handler saw comes again as attempt 1, and none becomes a dead letter.
+func TestWorkersOfAFullQueueStop(t *testing.T) {
+	testenv.In(t, testenv.All)
+	const n = 300
+	ctx := deadline(t, patience)
+	server, vhost := sharedVhost(t)
+	b := newBackend(t, server.VhostURL(vhost))
+	q, err := delayq.New(ctx, "full", delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	must(t, err)
+	_, err = q.PushBatch(ctx, make([]delayq.Message, n))
+	must(t, err)
+	raw := openOn(t, b, "full")
+	refuseMore(ctx, t, server, vhost, raw, "full")
+	ch := channel(t, server.VhostURL(vhost))
+	waiting := func() int { return ready(t, ch, "delayq.v1.q.full") + ready(t, ch, "delayq.v1.undeliverable") }
+	var extra int // those of refuseMore that were taken in
+	await(t, "the queue to settle", func() bool { extra = waiting() - n; return extra >= 0 })
+	var seen atomic.Int64
+	for range 3 {
+		consuming, stop := context.WithCancel(ctx)
+		before := seen.Load()
+		err := q.Consume(consuming, func(_ context.Context, d *delayq.Delivery) error {
+			if d.Attempt != 1 {
+				t.Errorf("message %s came as attempt %d", d.ID, d.Attempt)
+			}
+			if seen.Add(1) == before+20 {
+				stop()
+			}
+			return nil
+		}, delayq.Workers(8), delayq.MaxAttempts(1))
+		stop()
+		must(t, err)
+		dead := func() int { return ready(t, ch, "delayq.v1.dead.full") }
+		await(t, "all to be back", func() bool { return dead() > 0 || waiting() == n+extra-int(seen.Load()) })
+		if dead() > 0 {
+			t.Fatalf("%d messages became dead letters, and no handler saw them", dead())
+		}
+	}
+	server.Ctl("clear_policy", "-p", vhost, "test")
+	drainAny(ctx, t, raw, n+extra-int(seen.Load()))
+}
+
+// drainAny takes n messages, all of which have to come as attempt 1.
+func drainAny(ctx context.Context, t *testing.T, q backend.Queue, n int) {
+	t.Helper()
+	for n > 0 {
+		ds, err := q.Receive(ctx, n, time.Minute)
+		must(t, err)
+		for _, d := range ds {
+			if d.Attempt != 1 {
+				t.Errorf("message %s comes as attempt %d", d.ID, d.Attempt)
+			}
+		}
+		ack(ctx, t, q, ds...)
+		n -= len(ds)
+	}
+}
+
+// TestNackToAFullQueue gives a message back to a queue that takes no more. It comes again when the
+// queue has room.
+func TestNackToAFullQueue(t *testing.T) {
+	testenv.In(t, testenv.All)
+	for what, c := range map[string]struct {
+		giveBack backend.Return
+		attempt  int
+	}{
+		"nack":    {backend.Return{}, 2},
+		"release": {backend.Return{Untouched: true}, 1},
+	} {
+		t.Run(what, func(t *testing.T) {
+			ctx := deadline(t, time.Minute)
+			server, vhost := sharedVhost(t)
+			q := openOn(t, newBackend(t, server.VhostURL(vhost)), "full")
+			must(t, q.Schedule(ctx, message("first", 0))...)
+			d := receiveOne(ctx, t, q, "first")
+			must(t, q.Schedule(ctx, batch("m", 30, 0))...)
+			refuseMore(ctx, t, server, vhost, q, "full")
+			c.giveBack.Lease = d.Lease()
+			must(t, q.Nack(ctx, []backend.Return{c.giveBack})...)
+			for came := false; !came; {
+				ds, err := q.Receive(ctx, 100, time.Minute)
+				must(t, err)
+				ack(ctx, t, q, ds...)
+				for _, d := range ds {
+					if d.ID != "first" {
+						continue
+					}
+					if came = true; d.Attempt != c.attempt {
+						t.Errorf("the message comes as attempt %d; want %d", d.Attempt, c.attempt)
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,114 @@
+package rabbitmq
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Management sets the address of the broker's management API, HOST:PORT, where the policies of
+// queues can be read with the URL's user and password. A backend with this option looks at each
+// Open and every 30 s whether a policy has an open queue refuse messages, which holds up those of
+// all queues, and warns.
+// [Backend.Examine] reads policies without it too, from the URL's host at port 15672, or for
+// amqps:// at port 15671 with TLS.
+func Management(addr string) Option {
+	return func(o *options) {
+		if u, err := url.Parse("http://" + addr); err != nil || u.Host != addr || u.Port() == "" || u.Hostname() == "" {
+			o.reject(backend.Invalid("rabbitmq.Management", addr, "HOST:PORT"))
+		}
+		o.management = addr
+	}
+}
+
+const managementWithin = 5 * time.Second
+
+// A policed queue is the management API's description of a queue.
+type policed struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Policy    json.RawMessage `json:"effective_policy_definition"` // an empty one may be a list
+	Ready     float64         `json:"messages_ready"`
+	Bytes     float64         `json:"message_bytes_ready"`
+}
+
+// A policy is the effective definition of a queue's policies.
+type policy map[string]any
+
+func (q *policed) policy() policy { return object(q.Policy) }
+
+// refuses reports whether a queue that is full refuses messages. A queue without a bound never is.
+func (p policy) refuses() bool {
+	overflow, _ := p["overflow"].(string)
+	_, length := p["max-length"]
+	_, bytes := p["max-length-bytes"]
+	return strings.HasPrefix(overflow, "reject-publish") && (length || bytes)
+}
+
+// full reports whether the queue has as much as a policy lets it have before it refuses more.
+func (q *policed) full() bool {
+	p := q.policy()
+	reaches := func(key string, n float64) bool {
+		limit, ok := p[key].(float64)
+		return ok && n >= limit
+	}
+	return p.refuses() && (reaches("max-length", q.Ready) || reaches("max-length-bytes", q.Bytes))
+}
+
+// object reads an object. The API writes an empty one as a list.
+func object(text json.RawMessage) map[string]any {
+	var m map[string]any
+	_ = json.Unmarshal(text, &m)
+	return m
+}
+
+// policed reads the queues of the virtual host from the management API.
+func (b *Backend) policed(ctx context.Context) (all []policed, err error) {
+	uri, err := amqp.ParseURI(b.url)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, managementWithin)
+	defer cancel()
+	scheme, port := "http", "15672"
+	if uri.Scheme == "amqps" {
+		scheme, port = "https", "15671"
+	}
+	addr := cmp.Or(b.management, net.JoinHostPort(uri.Host, port))
+	at := url.URL{
+		Scheme: scheme, Host: addr, Path: "/api/queues/" + uri.Vhost, RawPath: "/api/queues/" + url.PathEscape(uri.Vhost),
+		RawQuery: "columns=name,arguments,effective_policy_definition,messages_ready,message_bytes_ready",
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.SetBasicAuth(uri.Username, uri.Password)
+	transport := &http.Transport{TLSClientConfig: b.tls.Clone(), DisableKeepAlives: true}
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("asking %s: %s (the user needs the tag monitoring, or management)", addr, resp.Status)
+	}
+	if err := json.NewDecoder(http.MaxBytesReader(nil, resp.Body, largestReply)).Decode(&all); err != nil {
+		return nil, fmt.Errorf("reading the reply of %s: %w", addr, err)
+	}
+	return all, nil
+}
+
+// largestReply is the size of a reply with some hundred thousand queues.
+const largestReply = 256 << 20
