@@ -63,6 +63,7 @@ func TestRights(t *testing.T) {
 			_ = redisfault.User(t, server, "worker", rightsOf(t, mode), "~*conformance-*", "&*conformance-*", "&__key*__:*")
 			h := redisHarness(func() redis.UniversalClient { return redis.NewClient(asWorker(server)) }, open)
 			h.Leftovers = nil // KEYS is not for workers
+			h.Parallel, h.Patience = true, patience
 			conformance.Run(t, h)
 		})
 	}

@@ -30,7 +30,7 @@ var closeChecks = []Check{
 		run:  closeKeeps,
 	},
 	{
-		Name: "close-leaves-no-goroutine", Invariant: 10,
+		Name: "close-leaves-no-goroutine", Invariant: 10, Alone: true,
 		Rule: "When queue and backend are closed, none of their goroutines is left.",
 		run:  closeLeavesNoGoroutine,
 	},
@@ -40,7 +40,7 @@ var closeChecks = []Check{
 		run:  stopReturnsUntouched,
 	},
 	{
-		Name: "close-race", Invariant: 10,
+		Name: "close-race", Invariant: 10, Alone: true,
 		Rule: "A Receive that is woken, cancelled and closed at the same moment returns, and no goroutine of it is left.",
 		run:  closeRace,
 	},

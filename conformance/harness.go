@@ -40,6 +40,11 @@ type Harness struct {
 	// add to Slack.
 	Skew time.Duration
 
+	// Parallel makes [Run] run checks side by side, as many as the flag -parallel of go test
+	// allows, after those that are [Check.Alone]. The functions of the harness are then called
+	// concurrently.
+	Parallel bool
+
 	// Virtual runs the backend on a fake clock. In real time the store's clock has to agree with this
 	// machine's but for what Skew and Slack allow.
 	Virtual bool

@@ -123,7 +123,8 @@ func after(a, b *refMessage) bool { return a.due.After(b.due) || a.due.Equal(b.d
 // peeked looks for what was left out. While pages are read, a message that is due may be moved by the store itself.
 func (m *machine) peeked(w *walk) {
 	ms := m.ref.in("scheduled")
-	if w.begun < m.ref.step-1 {
+	sweeps := m.fake == nil && m.traits.Sweep > 0 // whatever the operations are
+	if sweeps || w.begun < m.ref.step-1 {
 		ms = slices.DeleteFunc(ms, m.ref.ready)
 	}
 	if skipped := w.skipped(ms); skipped != nil {

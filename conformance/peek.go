@@ -31,8 +31,8 @@ func peek(t *trial) {
 	held := t.takeID(t.pushAfter(0))
 	t.must(t.bury(t.takeID(t.pushAfter(0)), "of the check"), "Dead")
 	retried := t.pushAfter(0)
-	t.nack(t.takeID(retried), 5*t.Tick)
-	third, second := t.pushAfter(3*t.Tick), t.pushAfter(t.Tick)
+	t.nack(t.takeID(retried), 500*t.Tick) // so long that the order is the same when the machine stands still between two calls
+	third, second := t.pushAfter(300*t.Tick), t.pushAfter(100*t.Tick)
 	first := t.pushAfter(0)
 	for range 2 { // a look that changed something would show in the next
 		t.lists(map[string]int{retried: 1}, first, second, third, retried)

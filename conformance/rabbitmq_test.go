@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -39,26 +40,75 @@ func rabbitHarness(t *testing.T, namespace string, tombstones func() rabbitmq.To
 		server := testenv.SharedRabbitMQ(t)
 		return server.VhostURL(server.Vhost(t))
 	})
-	open := func() backend.Backend {
+	open := func() *openedRabbit {
 		opts := []rabbitmq.Option{rabbitmq.Namespace(namespace)}
 		if store := tombstones(); store != nil {
 			opts = append(opts, rabbitmq.WithTombstones(store))
 		}
-		return rabbitmq.New(url(), opts...)
+		return &openedRabbit{Backend: rabbitmq.New(url(), opts...)}
 	}
 	return conformance.Harness{
 		New:    func(context.Context) (backend.Backend, func(), error) { return open(), nil, nil },
 		Attach: func(context.Context, backend.Backend) (backend.Backend, func(), error) { return open(), nil, nil },
-		Leftovers: func(context.Context, backend.Backend) ([]string, error) {
-			return messagesIn(url(), namespace+".v1.q.conformance.leaves-nothing", namespace+".v1.dead.conformance.leaves-nothing", namespace+".v1.undeliverable")
+		Leftovers: func(ctx context.Context, b backend.Backend) ([]string, error) {
+			queues := []string{namespace + ".v1.undeliverable"}
+			for _, name := range b.(*openedRabbit).all() {
+				queues = append(queues, namespace+".v1.q."+name, namespace+".v1.dead."+name)
+			}
+			return messagesIn(ctx, url(), queues...)
 		},
 		Tick:  400 * time.Millisecond,
-		Slack: 3 * time.Second, // a broker beside other tests; it has no polls behind which a lost wake-up could hide
+		Slack: 10 * time.Second, // a broker on a busy machine; it has no polls behind which a lost wake-up could hide
 	}
 }
 
-// messagesIn names the queues that are not empty.
-func messagesIn(url string, queues ...string) (full []string, err error) {
+// openedRabbit remembers the queues that a check has opened: those of others on the vhost may hold
+// messages.
+type openedRabbit struct {
+	*rabbitmq.Backend
+
+	mu     sync.Mutex
+	opened []string
+}
+
+func (b *openedRabbit) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	q, err := testenv.RetryOnBusyRabbit(ctx, func() (backend.Queue, error) { return b.Backend.Open(ctx, name, o) })
+	if err == nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.opened = append(b.opened, name)
+	}
+	return q, err
+}
+
+func (b *openedRabbit) Remains(ctx context.Context, queues ...string) ([]string, error) {
+	return testenv.RetryOnBusyRabbit(ctx, func() ([]string, error) { return b.Backend.Remains(ctx, queues...) })
+}
+
+func (b *openedRabbit) Remove(ctx context.Context, queue string) error {
+	_, err := testenv.RetryOnBusyRabbit(ctx, func() (bool, error) { return true, b.Backend.Remove(ctx, queue) })
+	return err
+}
+
+func (b *openedRabbit) all() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Compact(slices.Sorted(slices.Values(b.opened)))
+}
+
+// messagesIn names the queues that are not empty, and stay so for a while: a broker is told of acks
+// and does not confirm them.
+func messagesIn(ctx context.Context, url string, queues ...string) (full []string, err error) {
+	for end := time.Now().Add(10 * time.Second); ; {
+		full, err = testenv.RetryOnBusyRabbit(ctx, func() ([]string, error) { return messagesNow(url, queues...) })
+		if len(full) == 0 || err != nil || time.Now().After(end) || ctx.Err() != nil {
+			return full, err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func messagesNow(url string, queues ...string) (full []string, err error) {
 	conn, err := amqp.Dial(url)
 	if err != nil {
 		return nil, err

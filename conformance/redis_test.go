@@ -45,7 +45,7 @@ func redisBackends(t *testing.T) map[string]conformance.Harness {
 	hs["keyspace-cluster"] = redisHarness(cluster, swept)
 	for name, opts := range redissonModes() {
 		open := func(c redis.UniversalClient, prefix string) backend.Backend {
-			return redisson.New(c, append(opts, redisson.NamePrefix(prefix+":"), redisson.Sweep(200*time.Millisecond))...)
+			return redisson.New(c, slices.Concat(opts, []redisson.Option{redisson.NamePrefix(prefix + ":"), redisson.Sweep(200 * time.Millisecond)})...)
 		}
 		hs[name] = redisHarness(single, open)
 		hs[name+"-cluster"] = redisHarness(cluster, open)

@@ -46,7 +46,7 @@ func targets(t *testing.T) map[string]target {
 	t.Helper()
 	client := testenv.Redis(t, testenv.Private()).Client(t)
 	broker := testenv.SharedRabbitMQ(t)
-	all := map[string]target{"memory": {backend: memory.New()}, "rabbitmq": {backend: rabbitmq.New(broker.VhostURL(broker.Vhost(t)))}}
+	all := map[string]target{"memory": {backend: memory.New()}, "rabbitmq": {backend: &openedRabbit{Backend: rabbitmq.New(broker.URL())}}}
 	for name, open := range map[string]func(redis.UniversalClient) backend.Backend{
 		"zsetpoll": func(c redis.UniversalClient) backend.Backend { return zsetpoll.New(c) },
 		"zsetpoll-arbitrate": func(c redis.UniversalClient) backend.Backend {

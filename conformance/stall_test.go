@@ -29,7 +29,7 @@ import (
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-var stallRounds = flag.Int("stall.rounds", 0, "repeat TestStalledServer so often, and allow 50ms instead of seconds: for a machine at rest")
+var stallRounds = flag.Int("stall.rounds", 0, "repeat TestStalledServer so often, and allow 50ms instead of seconds: for a machine at rest, with -parallel 1")
 
 const (
 	stallContext = 60 * time.Millisecond // of a call
@@ -42,8 +42,8 @@ const (
 type stallStore struct {
 	upstream func(*testing.T) []string
 	open     func(*testing.T, *stallServer) backend.Backend
-	url      func(s *stallServer, queue string) string // nil for none
-	keeps    bool                                      // what a Receive that gave up has claimed comes again as attempt 1
+	url      func(t *testing.T, s *stallServer, queue string) string // nil for none
+	keeps    bool                                                    // what a Receive that gave up has claimed comes again as attempt 1
 }
 
 // A stallServer is the proxies before one server, or before each node of a Cluster.
@@ -94,7 +94,7 @@ func stallStores() map[string]stallStore {
 				t.Cleanup(func() { _ = client.Close() })
 				return open(client)
 			},
-			url: func(s *stallServer, queue string) string { return fmt.Sprintf(scheme, s.addr, queue) },
+			url: func(_ *testing.T, s *stallServer, queue string) string { return fmt.Sprintf(scheme, s.addr, queue) },
 		}
 	}
 	onCluster := func(open func(redis.UniversalClient) backend.Backend) stallStore {
@@ -129,22 +129,17 @@ func stallStores() map[string]stallStore {
 }
 
 func stallRabbit() stallStore {
-	var direct string
-	url := func(s *stallServer) string {
-		for addr, p := range s.route {
-			direct = strings.Replace(direct, addr, p.Addr(), 1)
-		}
-		return direct
+	url := func(t *testing.T, s *stallServer) string {
+		server := testenv.SharedRabbitMQ(t)
+		return strings.Replace(server.VhostURL("/"), server.Addr(), s.addr, 1)
 	}
 	return stallStore{
-		upstream: func(t *testing.T) []string {
-			server := testenv.SharedRabbitMQ(t)
-			direct = server.VhostURL(server.Vhost(t))
-			return []string{server.Addr()}
+		upstream: func(t *testing.T) []string { return []string{testenv.SharedRabbitMQ(t).Addr()} },
+		open: func(t *testing.T, s *stallServer) backend.Backend {
+			return &openedRabbit{Backend: rabbitmq.New(url(t, s))}
 		},
-		open: func(_ *testing.T, s *stallServer) backend.Backend { return rabbitmq.New(url(s)) },
-		url: func(s *stallServer, queue string) string {
-			return strings.Replace(url(s), "amqp://", "rabbitmq://", 1) + "/" + queue
+		url: func(t *testing.T, s *stallServer, queue string) string {
+			return strings.Replace(url(t, s), "amqp://", "rabbitmq://", 1) + "/" + queue
 		},
 	}
 }
@@ -327,7 +322,7 @@ func (r *stallRound) open(ctx context.Context) error {
 	if r.store.url == nil {
 		return nil
 	}
-	q, err := delayq.Open(ctx, r.store.url(r.server, r.name), delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := delayq.Open(ctx, r.store.url(r.t, r.server, r.name), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	r.closeLater(q, err, func() error { return nil })
 	return cmp.Or(err, ctx.Err())
 }
@@ -350,11 +345,19 @@ func TestStalledServer(t *testing.T) {
 	for name, store := range stallStores() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &stalls{t: t, store: store, server: store.serve(t)}
-			for range max(*stallRounds, 1) {
-				s.all()
+			longest := new(stallTimes)
+			for call, c := range stallCalls() {
+				t.Run(call, func(t *testing.T) {
+					t.Parallel()
+					s := &stalls{t: t, store: store, server: store.serve(t), times: longest}
+					for range max(*stallRounds, 1) {
+						s.all(c)
+					}
+				})
 			}
-			t.Logf("the longest return after the end of a context: %v cancelled, %v expired; %d calls", s.worst[0], s.worst[1], s.calls)
+			t.Cleanup(func() {
+				t.Logf("the longest return after the end of a context: %v cancelled, %v expired; %d calls", longest.worst[0], longest.worst[1], longest.calls)
+			})
 		})
 	}
 }
@@ -363,8 +366,21 @@ type stalls struct {
 	t      *testing.T
 	store  stallStore
 	server *stallServer
-	worst  [2]time.Duration
-	calls  int
+	times  *stallTimes
+}
+
+// stallTimes are those of all calls on a store.
+type stallTimes struct {
+	mu    sync.Mutex
+	worst [2]time.Duration
+	calls int
+}
+
+func (s *stallTimes) add(kind int, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	s.worst[kind] = max(s.worst[kind], took)
 }
 
 var stallQueues atomic.Int64
@@ -377,15 +393,13 @@ func nextStall(replies int) int {
 	return 2 * replies
 }
 
-func (s *stalls) all() {
-	for name, call := range stallCalls() {
-		for kind, expires := range []bool{false, true} {
-			for replies := 0; replies <= stallMost; replies = nextStall(replies) {
-				var done bool
-				kept := s.t.Run(fmt.Sprintf("%s/expires=%v/%d", name, expires, replies), func(t *testing.T) { done = s.once(t, call, kind, expires, replies) })
-				if done || !kept {
-					break
-				}
+func (s *stalls) all(call stallCall) {
+	for kind, expires := range []bool{false, true} {
+		for replies := 0; replies <= stallMost; replies = nextStall(replies) {
+			var done bool
+			kept := s.t.Run(fmt.Sprintf("expires=%v/%d", expires, replies), func(t *testing.T) { done = s.once(t, call, kind, expires, replies) })
+			if done || !kept {
+				break
 			}
 		}
 	}
@@ -418,8 +432,7 @@ func (s *stalls) once(t *testing.T, call stallCall, kind int, expires bool, repl
 	defer cancel()
 	err = call.do(ctx, r)
 	took := time.Since(ended())
-	s.calls++
-	s.worst[kind] = max(s.worst[kind], took)
+	s.times.add(kind, took)
 	allowed := stallBusy
 	if *stallRounds > 0 {
 		allowed = stallStrict

@@ -21,6 +21,10 @@ type Check struct {
 	// Rule is what the check enforces, in one sentence.
 	Rule string
 
+	// Alone says that the check looks at all goroutines of the process: those of other tests look
+	// like leaks to it.
+	Alone bool
+
 	needs   []backend.Feature // without which it says nothing
 	limited bool              // it needs Harness.Limited
 	run     func(*trial)
@@ -43,6 +47,9 @@ func Checks() []Check {
 func Run(t *testing.T, h Harness) {
 	for _, c := range Checks() {
 		t.Run(c.Name, func(t *testing.T) {
+			if h.Parallel && !c.Alone {
+				t.Parallel()
+			}
 			switch v := c.judge(t.Context(), h); {
 			case v.Skipped != "":
 				t.Skip(v.Skipped)

@@ -12,6 +12,7 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/conformance"
 	"github.com/delayq/delayq/conformance/broken"
+	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/memory"
 )
 
@@ -90,14 +91,13 @@ func (w witness) Open(ctx context.Context, name string, o backend.Options) (back
 }
 
 // TestPrefix runs all checks, and sees that they leave the queues of others alone.
-func TestPrefix(t *testing.T) { // not parallel: it looks at all goroutines
+func TestPrefix(t *testing.T) {
+	testenv.In(t, testenv.All)
 	w := witness{mu: new(sync.Mutex), seen: make(map[string]bool)}
-	h := conformance.Harness{Prefix: "mine-", Virtual: true, New: func(context.Context) (backend.Backend, func(), error) {
+	h := conformance.Harness{Prefix: "mine-", Virtual: true, Parallel: true, New: func(context.Context) (backend.Backend, func(), error) {
 		return witness{memory.New(), w.mu, w.seen}, nil, nil
 	}}
-	if err := conformance.Verify(t.Context(), h); err != nil {
-		t.Error(err)
-	}
+	t.Run("checks", func(t *testing.T) { conformance.Run(t, h) })
 	for name := range w.seen {
 		if !strings.HasPrefix(strings.ToLower(name), "mine-") {
 			t.Errorf("queue %q was opened", name)
@@ -156,7 +156,7 @@ func TestSkew(t *testing.T) {
 // TestEarlyInRealTime has a backend whose delays are too short by a half, which only who looks before the time is over sees.
 func TestEarlyInRealTime(t *testing.T) {
 	t.Parallel()
-	h := conformance.Harness{Tick: 100 * time.Millisecond, Quiet: 10 * time.Millisecond, New: func(context.Context) (backend.Backend, func(), error) {
+	h := conformance.Harness{Tick: 400 * time.Millisecond, Quiet: 10 * time.Millisecond, New: func(context.Context) (backend.Backend, func(), error) {
 		return hasty{memory.New()}, nil, nil
 	}}
 	for _, check := range []string{"never-early", "never-early-under-load", "nack-delay"} {

@@ -208,10 +208,12 @@ func (t *trial) outlivesLeaver(leave func(*waiter)) {
 	defer leaver.cancel()
 	t.settleDown()
 	leave(leaver)
-	left := t.resultOf(leaver)
-	if len(left.ds) > 0 { // the machine stood still for a tick
-		stayer.cancel()
-		t.pass(t.lease() + t.lag())
+	if left := t.resultOf(leaver); len(left.ds) > 0 { // the machine stood still for a tick
+		defer stayer.cancel()
+		if !t.acksAs(leaver, left) {
+			t.expectAgain(id, time.Time{})
+			t.ack(stayer.woken(id, "the handle that had the message was closed"))
+		}
 		return
 	}
 	t.pass(max(0, due.Sub(t.now())))

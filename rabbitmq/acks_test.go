@@ -9,9 +9,10 @@ import (
 // TestAcksOneByOne acknowledges leased messages one by one, the last first. Each ack waits for
 // others that do not come, and returns all the same.
 func TestAcksOneByOne(t *testing.T) {
+	t.Parallel()
 	const n = 30
 	ctx := deadline(t, patience)
-	q := open(t, vhost(t))
+	q := open(t, shared(t))
 	must(t, q.Schedule(ctx, batch("m", n, 0))...)
 	held := leases(nil)
 	for len(held) < n {

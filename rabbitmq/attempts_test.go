@@ -53,9 +53,8 @@ func TestFirstHandOutIsAttemptOne(t *testing.T) {
 
 func firstHandOuts(t *testing.T, loaded bool) {
 	const processes = 4
-	ctx := deadline(t, 2*time.Minute)
-	server, name := sharedVhost(t)
-	url := server.VhostURL(name)
+	url := shared(t) // which starts the broker, and that takes its time
+	ctx := deadline(t, patience)
 	b := rabbitmq.New(url)
 	defer func() { must(t, b.Close()) }()
 	queue := queueOf(t)
@@ -112,7 +111,7 @@ func pushSteadily(ctx context.Context, t *testing.T, q backend.Queue, n int) {
 // loadBroker keeps the broker at work with another queue until it is told to stop.
 func loadBroker(t *testing.T, b *rabbitmq.Backend) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
-	q := openOn(t, b, "load")
+	q := openOn(t, b, queueOf(t)+".load")
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {

@@ -14,7 +14,8 @@ import (
 // TestBlockedPushKeepsTime has a push wait for most of its delay. In the levels it waits for no
 // more than the rest.
 func TestBlockedPushKeepsTime(t *testing.T) {
-	ctx := deadline(t, 100*time.Second)
+	t.Parallel()
+	ctx := deadline(t, patience)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
 	q, ch := open(t, server.URL()), channel(t, server.URL())
 	deliveries, err := ch.Consume("delayq.v1.q."+queueOf(t), "", true, false, false, false, nil)
@@ -42,7 +43,8 @@ func TestBlockedPushKeepsTime(t *testing.T) {
 // TestBlocked raises the broker's memory alarm: pushes wait and say why, taking and acknowledging
 // go on.
 func TestBlocked(t *testing.T) {
-	ctx := deadline(t, 100*time.Second)
+	t.Parallel()
+	ctx := deadline(t, patience)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
 	b := rabbitmq.New(server.URL())
 	defer func() { must(t, b.Close()) }()

@@ -15,6 +15,7 @@ import (
 // TestCloseUnderPushes closes a backend while others push, take and acknowledge. Every call ends,
 // and says why.
 func TestCloseUnderPushes(t *testing.T) {
+	t.Parallel()
 	url := vhost(t)
 	for range 5 {
 		b := rabbitmq.New(url)
@@ -62,9 +63,10 @@ func takeUntilClosed(t *testing.T, q backend.Queue) {
 // TestCloseWhileGivingBack closes handles while they give back messages that no Receive took. No
 // message is duplicated.
 func TestCloseWhileGivingBack(t *testing.T) {
+	t.Parallel()
 	const n = 50
-	ctx := deadline(t, 60*time.Second)
-	url := vhost(t)
+	ctx := deadline(t, patience)
+	url := shared(t)
 	b := rabbitmq.New(url)
 	defer func() { must(t, b.Close()) }()
 	pusher := openOn(t, b, queueOf(t))
@@ -103,9 +105,10 @@ func TestCloseWhileGivingBack(t *testing.T) {
 
 // TestCloseAfterAcks closes a handle right after many acks. What was acknowledged stays away.
 func TestCloseAfterAcks(t *testing.T) {
+	t.Parallel()
 	const n = 500
-	ctx := deadline(t, 60*time.Second)
-	b := rabbitmq.New(vhost(t))
+	ctx := deadline(t, patience)
+	b := rabbitmq.New(shared(t))
 	defer func() { must(t, b.Close()) }()
 	other := openOn(t, b, queueOf(t))
 	for round := range 5 {
@@ -126,9 +129,10 @@ func TestCloseAfterAcks(t *testing.T) {
 // before it, and closes. The broker's channel holds back such acks, and must not have any when it
 // closes.
 func TestCloseAfterAcksOutOfTurn(t *testing.T) {
+	t.Parallel()
 	const n, rounds = 400, 10
-	ctx := deadline(t, 60*time.Second)
-	b := rabbitmq.New(vhost(t))
+	ctx := deadline(t, patience)
+	b := rabbitmq.New(shared(t))
 	defer func() { must(t, b.Close()) }()
 	other := openOn(t, b, queueOf(t))
 	done := make(map[string]bool)
@@ -165,16 +169,17 @@ func TestCloseAfterAcksOutOfTurn(t *testing.T) {
 // TestOpenWhileClosing opens a queue while the backend closes. The handle, if there is one, is
 // closed too.
 func TestOpenWhileClosing(t *testing.T) {
-	ctx := deadline(t, 100*time.Second)
-	url := vhost(t)
+	t.Parallel()
+	ctx := deadline(t, patience)
+	url := shared(t)
 	for i := range 20 {
 		b := rabbitmq.New(url, rabbitmq.Buckets(time.Second))
 		if i%2 == 0 { // else the connections are made meanwhile
-			openOn(t, b, "first")
+			openOn(t, b, queueOf(t)+".first")
 		}
 		var all sync.WaitGroup
 		all.Go(func() {
-			q, err := b.Open(ctx, "second", quiet())
+			q, err := b.Open(ctx, queueOf(t)+".second", quiet())
 			if err == nil {
 				_, err = q.Receive(ctx, 1, time.Minute)
 			}
@@ -191,8 +196,9 @@ func TestOpenWhileClosing(t *testing.T) {
 // TestSubscriptionEndedByTheBroker has the broker end a subscription, as RabbitMQ 4.3 does when it
 // takes a message back that was held for too long. The handle has lost its leases.
 func TestSubscriptionEndedByTheBroker(t *testing.T) {
-	ctx := deadline(t, 60*time.Second)
+	t.Parallel()
 	server, vhost := sharedVhost(t)
+	ctx := deadline(t, patience)
 	q := open(t, server.VhostURL(vhost))
 	must(t, q.Schedule(ctx, message("held", 0))...)
 	held := receiveOne(ctx, t, q, "held")

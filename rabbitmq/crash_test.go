@@ -213,6 +213,7 @@ func triesSoon() testenv.RabbitOption {
 // again. What a level was just passing on to a queue that comes up later than itself waits for the
 // next try.
 func TestBrokerKilled(t *testing.T) {
+	t.Parallel()
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), triesSoon())
 	q := open(t, server.URL())
 	t.Cleanup(func() { tellWhere(t, server) })

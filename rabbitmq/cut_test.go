@@ -22,7 +22,7 @@ func TestConnectionsCut(t *testing.T) {
 	}
 	server := testenv.SharedRabbitMQ(t)
 	proxy := testenv.Proxy(t, server.Addr())
-	q := open(t, through(server, server.Vhost(t), proxy))
+	q := open(t, through(server.URL(), server, proxy))
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer stop()
 	c := &cutBook{t: t, q: q, pushed: make(map[string]bool), came: make(map[string]int), acked: make(map[string]int)}
@@ -52,8 +52,8 @@ func TestConnectionsCut(t *testing.T) {
 }
 
 // through is the URL of a broker behind a proxy.
-func through(server *testenv.RabbitServer, vhost string, proxy *testenv.FaultProxy) string {
-	return replaceOnce(server.VhostURL(vhost), server.Addr(), proxy.Addr())
+func through(url string, server *testenv.RabbitServer, proxy *testenv.FaultProxy) string {
+	return replaceOnce(url, server.Addr(), proxy.Addr())
 }
 
 type cutBook struct {
@@ -132,10 +132,11 @@ func (c *cutBook) repeated() (n int) {
 // TestStaleAck settles under a lease of a connection that broke, while the new one has a delivery
 // of the same tag.
 func TestStaleAck(t *testing.T) {
-	ctx := deadline(t, 60*time.Second)
+	t.Parallel()
+	ctx := deadline(t, patience)
 	server := testenv.SharedRabbitMQ(t)
 	proxy := testenv.Proxy(t, server.Addr())
-	q := open(t, through(server, server.Vhost(t), proxy))
+	q := open(t, through(server.URL(), server, proxy))
 	must(t, q.Schedule(ctx, message("a", 0))...)
 	old := receiveOne(ctx, t, q, "a")
 	proxy.CloseAll()
@@ -161,7 +162,7 @@ func TestStaleAck(t *testing.T) {
 func TestBlackHole(t *testing.T) {
 	server := testenv.SharedRabbitMQ(t)
 	proxy := testenv.Proxy(t, server.Addr())
-	q := open(t, through(server, server.Vhost(t), proxy))
+	q := open(t, through(server.URL(), server, proxy))
 	must(t, q.Schedule(t.Context(), message("a", 0))...)
 	a := receiveOne(deadline(t, patience), t, q, "a")
 	proxy.Blackhole(true)

@@ -55,7 +55,7 @@ func TestManyDeadLetters(t *testing.T) {
 	const n = 3000
 	const within, latency = 100 * time.Second, 50 * time.Millisecond
 	server, vhost := sharedVhost(t)
-	kill(deadline(t, 2*time.Minute), t, open(t, server.VhostURL(vhost)), n)
+	kill(deadline(t, patience), t, open(t, server.VhostURL(vhost)), n)
 	far := testenv.Proxy(t, server.Addr())
 	q := open(t, strings.Replace(server.VhostURL(vhost), server.Addr(), far.Addr(), 1))
 	if n*latency < within {
@@ -81,7 +81,7 @@ func TestManyDeadLetters(t *testing.T) {
 		must(t, q.Redrive(ctx, part)...)
 	}
 	far.Latency(0)
-	ctx = deadline(t, 2*time.Minute)
+	ctx = deadline(t, patience)
 	for seen := make(map[string]bool); len(seen) < n; {
 		ds, err := q.Receive(ctx, n, time.Minute)
 		must(t, err)
@@ -123,14 +123,15 @@ func BenchmarkDeadLetters(b *testing.B) {
 // of two. Each listing that has nothing taken away meanwhile is whole, and each redrive and
 // deletion finds what is there.
 func TestDeadLettersSideBySide(t *testing.T) {
+	t.Parallel()
 	const kept, taken = 60, 60
-	ctx := deadline(t, 90*time.Second)
-	url := vhost(t)
+	ctx := deadline(t, patience)
+	url := shared(t)
 	var handles []backend.Queue
 	for range 2 {
 		b := rabbitmq.New(url)
 		t.Cleanup(func() { must(t, b.Close()) })
-		handles = append(handles, openOn(t, b, "side"), openOn(t, b, "side"))
+		handles = append(handles, openOn(t, b, queueOf(t)), openOn(t, b, queueOf(t)))
 	}
 	kill(ctx, t, handles[0], kept+taken)
 	all, err := listDead(ctx, handles[0], 1000)
@@ -178,7 +179,7 @@ func TestDeadLettersSideBySide(t *testing.T) {
 // listing.
 func TestRedriveAllOfOneID(t *testing.T) {
 	const n = 600 // more than the library lists at a time
-	ctx := deadline(t, 90*time.Second)
+	ctx := deadline(t, patience)
 	b := rabbitmq.New(vhost(t))
 	t.Cleanup(func() { must(t, b.Close()) })
 	q, err := delayq.New(ctx, "twins", delayq.WithBackend(b), delayq.WithLogger(quiet().Logger))
@@ -213,7 +214,7 @@ func TestRedriveAllOfOneID(t *testing.T) {
 // another connection, which has to read all of them again.
 func TestPagesOfOneID(t *testing.T) {
 	const n = 60
-	ctx := deadline(t, 90*time.Second)
+	ctx := deadline(t, patience)
 	url := vhost(t)
 	var handles []backend.Queue
 	for range 2 {

@@ -36,6 +36,7 @@ func partsOf(t *testing.T, server *testenv.RabbitServer, vhost string) (exchange
 // once: at once, and after delays that pass what was deleted.
 func TestEachPartDeleted(t *testing.T) {
 	testenv.In(t, testenv.All)
+	t.Parallel()
 	ctx := deadline(t, 12*time.Minute)
 	server, vhost := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitAdvanced("dead_letter_worker_publisher_confirm_timeout", "2000")), "/"
 	url := server.URL()
@@ -110,10 +111,12 @@ func buryOne(ctx context.Context, t *testing.T, pusher, worker backend.Queue) {
 // it later gets what was pushed, whichever way it went.
 func TestPusherDeclaresAgain(t *testing.T) {
 	testenv.In(t, testenv.All)
+	t.Parallel()
 	for what, delay := range map[string]time.Duration{"at once": 0, "delayed": 300 * time.Millisecond} {
 		t.Run(what, func(t *testing.T) {
-			ctx := deadline(t, 60*time.Second)
+			t.Parallel()
 			url := vhost(t)
+			ctx := deadline(t, patience)
 			pusher, ch := open(t, url), channel(t, url)
 			for _, name := range []string{"delayq.v1.q.", "delayq.v1.dead."} {
 				_, err := ch.QueueDelete(name+queueOf(t), false, false, false)
@@ -142,8 +145,9 @@ func readyOr0(t *testing.T, url, queue string) int {
 // opens the queue gets them.
 func TestWorkerGetsWhatHadNoQueue(t *testing.T) {
 	testenv.In(t, testenv.All)
-	ctx := deadline(t, 60*time.Second)
+	t.Parallel()
 	url := vhost(t)
+	ctx := deadline(t, patience)
 	b := rabbitmq.New(url)
 	pusher, ch := openOn(t, b, "orders"), channel(t, url)
 	must(t, pusher.Schedule(ctx, batch("m", 20, 300*time.Millisecond))...)
@@ -161,7 +165,8 @@ func TestWorkerGetsWhatHadNoQueue(t *testing.T) {
 // again.
 func TestVhostMadeAgain(t *testing.T) {
 	testenv.In(t, testenv.All)
-	ctx := deadline(t, 90*time.Second)
+	t.Parallel()
+	ctx := deadline(t, patience)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
 	vhost := server.Vhost(t)
 	pusher := open(t, server.VhostURL(vhost))
@@ -191,8 +196,9 @@ func TestVhostMadeAgain(t *testing.T) {
 // TestQueueDeletedAndMadeAgain deletes the queue under a worker that is subscribed, again and
 // again. The pusher makes it again each time, and the worker goes on.
 func TestQueueDeletedAndMadeAgain(t *testing.T) {
-	ctx := deadline(t, 2*time.Minute)
-	url := vhost(t)
+	t.Parallel()
+	ctx := deadline(t, patience)
+	url := shared(t)
 	pusher, worker, ch := open(t, url), open(t, url), channel(t, url)
 	for i := range 20 {
 		must(t, pusher.Schedule(ctx, message(fmt.Sprint("before ", i), 0))...)

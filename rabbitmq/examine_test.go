@@ -15,15 +15,20 @@ import (
 // examined returns what is found, by what it is about.
 func examined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq.Option) map[string]admin.Finding {
 	t.Helper()
-	b := rabbitmq.New(url, opts...)
-	defer func() { must(t, b.Close()) }()
-	x, err := b.Examine(ctx)
-	must(t, err)
 	all := make(map[string]admin.Finding)
-	for _, f := range x.Findings {
+	for _, f := range allExamined(ctx, t, url, opts...) {
 		all[f.About] = f
 	}
 	return all
+}
+
+func allExamined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq.Option) []admin.Finding {
+	t.Helper()
+	b := rabbitmq.New(url, opts...)
+	defer func() { must(t, b.Close()) }()
+	x, err := testenv.RetryOnBusyRabbit(ctx, func() (admin.Examination, error) { return b.Examine(ctx) })
+	must(t, err)
+	return x.Findings
 }
 
 // finds checks a finding, and that what is wrong has a remedy.
@@ -42,9 +47,10 @@ func queuesOf(t *testing.T, server *testenv.RabbitServer, vhost string) []string
 }
 
 func TestExamine(t *testing.T) {
-	ctx := deadline(t, 90*time.Second)
+	t.Parallel()
 	server := testenv.SharedRabbitMQ(t)
 	vhost := server.Vhost(t)
+	ctx := deadline(t, patience)
 	url := server.VhostURL(vhost)
 	all := examined(ctx, t, url)
 	finds(t, all, "quorum queues", admin.Fine, "can be declared")
@@ -62,8 +68,9 @@ func TestExamine(t *testing.T) {
 
 // TestExamineUndeliverable has a message for a queue that is not there any more.
 func TestExamineUndeliverable(t *testing.T) {
-	ctx := deadline(t, 90*time.Second)
+	t.Parallel()
 	url := vhost(t)
+	ctx := deadline(t, patience)
 	b := rabbitmq.New(url, rabbitmq.Buckets(time.Second))
 	defer func() { must(t, b.Close()) }()
 	q := openOn(t, b, "gone")
@@ -79,9 +86,10 @@ func TestExamineUndeliverable(t *testing.T) {
 
 // TestRemove leaves of two queues and a namespace first one queue, then nothing.
 func TestRemove(t *testing.T) {
-	ctx := deadline(t, 90*time.Second)
+	t.Parallel()
 	server := testenv.SharedRabbitMQ(t)
 	vhost := server.Vhost(t)
+	ctx := deadline(t, patience)
 	for name, opt := range map[string]rabbitmq.Option{"levels": rabbitmq.Grain(time.Second), "buckets": rabbitmq.Buckets(time.Second, time.Minute)} {
 		b := rabbitmq.New(server.VhostURL(vhost), rabbitmq.Namespace(name), opt)
 		defer func() { must(t, b.Close()) }()
@@ -108,7 +116,8 @@ func TestRemove(t *testing.T) {
 // TestExamineABadBroker examines a broker as users without permissions, and in an alarm.
 func TestExamineABadBroker(t *testing.T) {
 	testenv.In(t, testenv.All)
-	ctx := deadline(t, 110*time.Second)
+	t.Parallel()
+	ctx := deadline(t, patience)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
 	vhost := server.Vhost(t)
 	as := func(name string, may testenv.RabbitPermissions) map[string]admin.Finding {

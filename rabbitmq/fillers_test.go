@@ -34,8 +34,9 @@ func publishFiller(t *testing.T, ch *amqp.Channel, queue, died string) {
 // moment later.
 func TestFillersReachNoHandler(t *testing.T) {
 	testenv.In(t, testenv.All)
-	ctx := deadline(t, 60*time.Second)
+	t.Parallel()
 	url := vhost(t)
+	ctx := deadline(t, patience)
 	q := open(t, url)
 	ch := channel(t, url)
 	name, undeliverable := "delayq.v1.q."+queueOf(t), "delayq.v1.undeliverable"
@@ -56,6 +57,7 @@ func TestFillersReachNoHandler(t *testing.T) {
 // undeliverable.
 func TestFillersMeetPolicies(t *testing.T) {
 	testenv.In(t, testenv.All)
+	t.Parallel()
 	for _, overflow := range []string{"drop-head", "reject-publish"} {
 		t.Run(overflow, func(t *testing.T) { fillersMeet(t, fmt.Sprintf(`{"max-length":1010,"overflow":%q}`, overflow)) })
 	}
@@ -63,8 +65,8 @@ func TestFillersMeetPolicies(t *testing.T) {
 
 func fillersMeet(t *testing.T, definition string) {
 	const handles, n = 3, 20
-	ctx := deadline(t, 2*time.Minute)
 	server, vhost := sharedVhost(t)
+	ctx := deadline(t, patience)
 	b := rabbitmq.New(server.VhostURL(vhost))
 	defer func() { must(t, b.Close()) }()
 	name, ch := queueOf(t), channel(t, server.VhostURL(vhost))
@@ -118,8 +120,9 @@ func waitOn(t *testing.T, ctx context.Context, ch *amqp.Channel, name string, qs
 // pushed and no Receive waits, so the queue must stay deleted.
 func TestFillersDeclareNothing(t *testing.T) {
 	testenv.In(t, testenv.All)
-	ctx := deadline(t, 60*time.Second)
+	t.Parallel()
 	url := vhost(t)
+	ctx := deadline(t, patience)
 	ch := channel(t, url)
 	for range 10 {
 		b := rabbitmq.New(url)

@@ -29,7 +29,7 @@ func refuseMore(ctx context.Context, t *testing.T, server *testenv.RabbitServer,
 func TestWorkersOfAFullQueueStop(t *testing.T) {
 	testenv.In(t, testenv.All)
 	const n = 300
-	ctx := deadline(t, 2*time.Minute)
+	ctx := deadline(t, patience)
 	server, vhost := sharedVhost(t)
 	b := newBackend(t, server.VhostURL(vhost))
 	q, err := delayq.New(ctx, "full", delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/testenv"
@@ -16,6 +15,7 @@ import (
 // TestLimits has the broker refuse a queue and a connection for their number.
 func TestLimits(t *testing.T) {
 	testenv.In(t, testenv.All)
+	t.Parallel()
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
 	for limit, texts := range map[string][]string{
 		`{"max-queues":3}`:      {"declaring queue", "may have no more queues", "set_vhost_limits"},
@@ -26,7 +26,7 @@ func TestLimits(t *testing.T) {
 			server.Ctl("set_vhost_limits", "-p", vhost, limit)
 			b := rabbitmq.New(server.VhostURL(vhost))
 			defer func() { must(t, b.Close()) }()
-			_, err := b.Open(deadline(t, patience), "q", quiet())
+			_, err := tryOpen(t, b, "q")
 			wants(t, err, texts...)
 			for _, other := range []string{"other arguments", "no such virtual host"} {
 				if err != nil && strings.Contains(err.Error(), other) {
@@ -41,7 +41,8 @@ func TestLimits(t *testing.T) {
 // reason.
 func TestConsumerTimeout(t *testing.T) {
 	testenv.In(t, testenv.All)
-	ctx := deadline(t, 90*time.Second)
+	t.Parallel()
+	ctx := deadline(t, patience)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitConfig("consumer_timeout", "1000"), testenv.RabbitAdvanced("channel_tick_interval", "500"))
 	b := rabbitmq.New(server.URL())
 	defer func() { must(t, b.Close()) }()
@@ -63,8 +64,9 @@ func TestConsumerTimeout(t *testing.T) {
 // one backend. All work, and closed ones make room.
 func TestMoreQueuesThanChannels(t *testing.T) {
 	testenv.In(t, testenv.All)
+	t.Parallel()
 	const n, channels = 25, 16
-	ctx := deadline(t, 2*time.Minute)
+	ctx := deadline(t, patience)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitConfig("channel_max", fmt.Sprint(channels)))
 	b := rabbitmq.New(server.URL())
 	defer func() { must(t, b.Close()) }()

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,8 +30,9 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// patience bounds what must happen; it only matters when something is broken.
-const patience = 30 * time.Second
+// patience bounds what must happen, the start of a broker included. It only matters when something
+// is broken or the machine is busy.
+const patience = 5 * time.Minute
 
 func deadline(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
@@ -56,15 +59,28 @@ func await(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// vhost returns the URL of a place of the test's own on the shared broker.
+// shared returns the URL of the shared broker's first vhost, for tests that keep to queues of their
+// own. There the levels are declared once; declaring their 200 queues takes a broker seconds.
+func shared(t *testing.T) string {
+	t.Helper()
+	return testenv.SharedRabbitMQ(t).URL()
+}
+
+// vhost returns the URL of a vhost of the test's own on the shared broker.
 func vhost(t *testing.T) string {
 	t.Helper()
 	server, name := sharedVhost(t)
 	return server.VhostURL(name)
 }
 
+// vhosts are those of tests that run, two at a time. A broker on a busy machine fails to declare
+// the levels of six, with cluster_not_formed.
+var vhosts = make(chan struct{}, 2)
+
 func sharedVhost(t *testing.T) (server *testenv.RabbitServer, name string) {
 	t.Helper()
+	vhosts <- struct{}{}
+	t.Cleanup(func() { <-vhosts })
 	server = testenv.SharedRabbitMQ(t)
 	return server, server.Vhost(t)
 }
@@ -77,17 +93,30 @@ func open(t *testing.T, url string, opts ...rabbitmq.Option) backend.Queue {
 	return openOn(t, b, queueOf(t))
 }
 
-// queueOf is the test's name as a queue can have it.
+var (
+	runs    sync.Map // the numbers of runs, by *testing.T
+	lastRun atomic.Int64
+)
+
+// queueOf is the test's name as a queue can have it, and a number: with -count, a test runs several
+// times beside what is left.
 func queueOf(t *testing.T) string {
 	t.Helper()
-	return strings.ReplaceAll(t.Name(), "/", ":")
+	run, _ := runs.LoadOrStore(t, lastRun.Add(1))
+	return fmt.Sprintf("%s.%d", strings.ReplaceAll(t.Name(), "/", ":"), run)
 }
 
 func openOn(t *testing.T, b *rabbitmq.Backend, name string) backend.Queue {
 	t.Helper()
-	q, err := b.Open(t.Context(), name, quiet())
+	q, err := tryOpen(t, b, name)
 	must(t, err)
 	return q
+}
+
+func tryOpen(t *testing.T, b *rabbitmq.Backend, name string) (backend.Queue, error) {
+	t.Helper()
+	ctx := deadline(t, patience)
+	return testenv.RetryOnBusyRabbit(ctx, func() (backend.Queue, error) { return b.Open(ctx, name, quiet()) })
 }
 
 func quiet() backend.Options { return backend.Options{Logger: slog.New(slog.DiscardHandler)} }
@@ -133,7 +162,7 @@ func nothing(t *testing.T, q backend.Queue, d time.Duration) {
 // channel opens a channel beside the backend's.
 func channel(t *testing.T, url string) *amqp.Channel {
 	t.Helper()
-	conn, err := amqp.Dial(url)
+	conn, err := amqp.DialConfig(url, amqp.Config{Dial: amqp.DefaultDial(patience), Heartbeat: patience})
 	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	ch, err := conn.Channel()

@@ -30,9 +30,10 @@ func policy(server *testenv.RabbitServer, vhost, pattern, definition string) {
 // same levels come all the same, and what is too much for the first is kept aside.
 func TestSurplusGoesAside(t *testing.T) {
 	testenv.In(t, testenv.All)
+	t.Parallel()
 	const n, room, delay = 300, 10, 500 * time.Millisecond
-	ctx := deadline(t, 60*time.Second)
 	server, vhost := sharedVhost(t)
+	ctx := deadline(t, patience)
 	url := server.VhostURL(vhost)
 	b := rabbitmq.New(url)
 	defer func() { must(t, b.Close()) }()
@@ -49,8 +50,9 @@ func TestSurplusGoesAside(t *testing.T) {
 // TestQueueRefuses has a policy by which the broker refuses what is too much for a queue. The push
 // says so, and so does the log.
 func TestQueueRefuses(t *testing.T) {
-	ctx := deadline(t, 60*time.Second)
+	t.Parallel()
 	server, vhost := sharedVhost(t)
+	ctx := deadline(t, patience)
 	b := rabbitmq.New(server.VhostURL(vhost))
 	defer func() { must(t, b.Close()) }()
 	log := new(logBuffer)
@@ -133,6 +135,7 @@ func (l *logBuffer) String() string {
 // All are handed out or kept aside.
 func TestPoliciesLoseNothing(t *testing.T) {
 	testenv.In(t, testenv.All)
+	t.Parallel()
 	const n = 30
 	for what, c := range map[string]struct {
 		pattern, definition string
@@ -145,8 +148,9 @@ func TestPoliciesLoseNothing(t *testing.T) {
 		"level length":            {`^delayq\.v1\.w`, `{"max-length":10}`, true},
 	} {
 		t.Run(what, func(t *testing.T) {
-			ctx := deadline(t, 60*time.Second)
+			t.Parallel()
 			server, vhost := sharedVhost(t)
+			ctx := deadline(t, patience)
 			url := server.VhostURL(vhost)
 			q, ch := open(t, url), channel(t, url)
 			policy(server, vhost, c.pattern, c.definition)
@@ -162,7 +166,8 @@ func TestPoliciesLoseNothing(t *testing.T) {
 
 // TestExaminePolicies has policies of each kind, and looks for what is said about them.
 func TestExaminePolicies(t *testing.T) {
-	ctx := deadline(t, 180*time.Second)
+	t.Parallel()
+	ctx := t.Context() // each policy has the patience of a test
 	at := freeAddr(t)
 	_, port, err := net.SplitHostPort(at)
 	must(t, err)
@@ -212,13 +217,4 @@ func freeAddr(t *testing.T) string {
 	must(t, err)
 	defer func() { must(t, l.Close()) }()
 	return l.Addr().String()
-}
-
-func allExamined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq.Option) []admin.Finding {
-	t.Helper()
-	b := rabbitmq.New(url, opts...)
-	defer func() { must(t, b.Close()) }()
-	x, err := b.Examine(ctx)
-	must(t, err)
-	return x.Findings
 }

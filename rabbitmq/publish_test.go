@@ -21,8 +21,9 @@ func batch(prefix string, n int, delay time.Duration) []backend.Message {
 // TestLargeBatches pushes more at once than may be on the way without a confirmation, in one call
 // and in several.
 func TestLargeBatches(t *testing.T) {
-	ctx := deadline(t, 60*time.Second)
+	t.Parallel()
 	q := open(t, vhost(t))
+	ctx := deadline(t, patience)
 	must(t, q.Schedule(ctx, batch("alone", 5000, time.Hour))...)
 	var calls sync.WaitGroup
 	for i := range 30 {

@@ -31,19 +31,21 @@ const password = "pass-w0rd"
 
 // TestOtherArguments finds a queue of its name with other arguments.
 func TestOtherArguments(t *testing.T) {
+	t.Parallel()
 	url := vhost(t)
 	ch := channel(t, url)
 	_, err := ch.QueueDeclare("delayq.v1.q.taken", true, false, false, false, nil)
 	must(t, err)
 	b := rabbitmq.New(url)
 	defer func() { must(t, b.Close()) }()
-	_, err = b.Open(deadline(t, patience), "taken", quiet())
+	_, err = tryOpen(t, b, "taken")
 	wants(t, err, "declaring queue delayq.v1.q.taken", "other arguments", "another namespace")
 	openOn(t, b, "free")
 }
 
 // TestPermissions opens, pushes, receives and dead-letters as users without permissions.
 func TestPermissions(t *testing.T) {
+	t.Parallel()
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
 	vhost := server.Vhost(t)
 	open(t, server.VhostURL(vhost))
@@ -60,12 +62,13 @@ func TestPermissions(t *testing.T) {
 			server.AddUser(name, password, vhost, c.may)
 			b := rabbitmq.New(server.UserURL(name, password, vhost))
 			defer func() { must(t, b.Close()) }()
-			_, err := b.Open(deadline(t, patience), "q", quiet())
+			_, err := tryOpen(t, b, "q")
 			wants(t, err, c.texts...)
 		})
 	}
-	ctx := deadline(t, 60*time.Second)
+	ctx := deadline(t, patience)
 	server.AddUser("worker", password, vhost, all)
+	worker := queueOf(t)
 	q := open(t, server.UserURL("worker", password, vhost))
 	must(t, q.Schedule(ctx, message("a", 0))...)
 	a := receiveOne(ctx, t, q, "a")
@@ -74,7 +77,7 @@ func TestPermissions(t *testing.T) {
 		server.AddUser("worker", password, vhost, testenv.RabbitPermissions{Configure: ".*", Write: `^delayq\.v1\.`, Read: ".*"})
 		b := rabbitmq.New(server.UserURL("worker", password, vhost)) // an open channel remembers what it may do
 		defer func() { must(t, b.Close()) }()
-		q := openOn(t, b, queueOf(t)[:len("TestPermissions")])
+		q := openOn(t, b, worker)
 		wants(t, q.Schedule(ctx, message("c", time.Hour))[0], "publishing", "lacks a permission", "write to publish", "amq.default")
 		wants(t, q.Schedule(ctx, message("c", 0))[0], "publishing", "lacks a permission", "amq.default")
 		held := receiveOne(ctx, t, q, "b")
@@ -94,6 +97,7 @@ func TestPermissions(t *testing.T) {
 // TestNoEntry connects with a wrong password, to a virtual host that does not exist, and to a port
 // without a broker.
 func TestNoEntry(t *testing.T) {
+	t.Parallel()
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
 	server.AddUser("guest2", password, "/", testenv.RabbitPermissions{})
 	server.AddVhost("closed")
@@ -112,7 +116,7 @@ func TestNoEntry(t *testing.T) {
 			t.Parallel()
 			b := rabbitmq.New(c.url)
 			defer func() { must(t, b.Close()) }()
-			_, err := b.Open(deadline(t, patience), "q", quiet())
+			_, err := tryOpen(t, b, "q")
 			wants(t, err, c.texts...)
 		})
 	}
@@ -136,7 +140,8 @@ func TestOpenIsBounded(t *testing.T) {
 
 // TestReservedNames refuses what would be several words of a key.
 func TestReservedNames(t *testing.T) {
-	b := rabbitmq.New(vhost(t))
+	t.Parallel()
+	b := rabbitmq.New(shared(t))
 	defer func() { must(t, b.Close()) }()
 	_, err := b.Open(t.Context(), "a/b", quiet())
 	wants(t, err, "queue name", "slash")

@@ -69,8 +69,9 @@ const lateAtMost = 5 * time.Second
 // TestRoutes follows messages through the levels. Each waits in the queues of the digits of its
 // delay, and nowhere else.
 func TestRoutes(t *testing.T) {
-	ctx := deadline(t, 60*time.Second)
-	url := vhost(t)
+	t.Parallel()
+	ctx := deadline(t, patience)
+	url := shared(t)
 	q, ch := open(t, url), channel(t, url)
 	delays := someDelays()
 	ms := make([]backend.Message, len(delays))
@@ -114,9 +115,10 @@ func TestRoutes(t *testing.T) {
 // TestHops publishes to the exchange of each level what has any digit of any lower level next, and
 // keys that are for others. It waits in the queue of that digit, and of no other.
 func TestHops(t *testing.T) {
+	t.Parallel()
 	const top, longest = 6, 3 // what waits in lower levels would not be found there
-	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
+	ctx := deadline(t, patience)
 	_, ch := open(t, url), channel(t, url)
 	want := make(map[string]int)
 	for from := 1; from <= top; from++ {
@@ -142,6 +144,7 @@ func TestHops(t *testing.T) {
 
 // TestBindings compares the bindings of each level with the digits of the levels below.
 func TestBindings(t *testing.T) {
+	t.Parallel()
 	server, name := sharedVhost(t)
 	for prefix, opts := range map[string][]rabbitmq.Option{"delayq.v1.": nil, "delayq.v1.g16.": {rabbitmq.Grain(16 * time.Millisecond)}} {
 		levels := 7
@@ -174,14 +177,16 @@ func TestBindings(t *testing.T) {
 // TestLostLevel deletes the queues of a level. What should have waited there comes early, and waits
 // once more; where it has to go there again, or at first, the level is declared again.
 func TestLostLevel(t *testing.T) {
+	t.Parallel()
 	for name, delay := range map[string]time.Duration{
 		"held":             0x12f0 * time.Millisecond, // 0x1000, 0x2c0 and 0x30
 		"sent round again": 0x1a00 * time.Millisecond, // 0x1000 and 0xa00, more than is held
 		"pushed there":     0xa00 * time.Millisecond,
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx := deadline(t, 60*time.Second)
+			t.Parallel()
 			url := vhost(t)
+			ctx := deadline(t, patience)
 			q, ch := open(t, url), channel(t, url)
 			due := time.Now().Add(delay)
 			for d := 1; d < digits(1); d++ {
@@ -202,8 +207,9 @@ func TestLostLevel(t *testing.T) {
 // TestUsersKeys has headers of the names by which the broker takes further keys. They are the
 // user's, and no keys.
 func TestUsersKeys(t *testing.T) {
-	ctx := deadline(t, 60*time.Second)
-	url := vhost(t)
+	t.Parallel()
+	ctx := deadline(t, patience)
+	url := shared(t)
 	q := open(t, url)
 	want := map[string]string{"CC": "/other", "BCC": "1>0f", "x-death": "mine"}
 	must(t, q.Schedule(ctx, []backend.Message{{ID: "a", Body: []byte("body of a"), Headers: want, Delay: 0x123 * time.Millisecond}})...)
@@ -224,10 +230,11 @@ func TestUsersKeys(t *testing.T) {
 
 // TestOtherTopology finds an exchange of a level's name of another type.
 func TestOtherTopology(t *testing.T) {
+	t.Parallel()
 	url := vhost(t)
 	must(t, channel(t, url).ExchangeDeclare("delayq.v1.w5", "topic", true, false, false, false, nil))
 	b := rabbitmq.New(url)
 	defer func() { must(t, b.Close()) }()
-	_, err := b.Open(deadline(t, patience), "q", quiet())
+	_, err := tryOpen(t, b, "q")
 	wants(t, err, "declaring exchange delayq.v1.w5", "other arguments", "another namespace")
 }

@@ -73,7 +73,8 @@ func publishStrange(t *testing.T, text string, tables []amqp.Table) {
 // Whatever the headers of a foreign message are, it is handed out once, with its body, and its
 // neighbours too.
 func TestStrangeHeadersFromOthers(t *testing.T) {
-	text := vhost(t)
+	t.Parallel()
+	text := shared(t)
 	ctx := deadline(t, patience)
 	q := open(t, text)
 	tables := strangeTables()
@@ -97,7 +98,8 @@ func TestStrangeHeadersFromOthers(t *testing.T) {
 
 // A foreign message that fails is published again and becomes a dead letter as any other.
 func TestStrangeMessagesDie(t *testing.T) {
-	text := vhost(t)
+	t.Parallel()
+	text := shared(t)
 	ctx := deadline(t, patience)
 	q := open(t, text)
 	tables := strangeTables()
@@ -125,6 +127,7 @@ func TestStrangeMessagesDie(t *testing.T) {
 
 // A queue whose name means something to bindings is refused before the broker hears of it.
 func TestWildcardsAreNoNames(t *testing.T) {
+	t.Parallel()
 	text := vhost(t)
 	b := rabbitmq.New(text)
 	defer func() { must(t, b.Close()) }()
@@ -144,6 +147,7 @@ func TestWildcardsAreNoNames(t *testing.T) {
 // TestTLSVerifiesByDefault connects to several hosts. A certificate must name the dialled host and
 // be signed by a known authority.
 func TestTLSVerifiesByDefault(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ca, cert, key := certificateFor(t, dir, "localhost")
 	l, err := net.Listen("tcp", "127.0.0.1:0")

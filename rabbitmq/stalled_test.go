@@ -23,9 +23,9 @@ const givenTime = 200 * time.Millisecond
 func TestCallsEndWithTheirContext(t *testing.T) {
 	server := testenv.SharedRabbitMQ(t)
 	proxy := testenv.Proxy(t, server.Addr())
-	b := rabbitmq.New(through(server, server.Vhost(t), proxy))
+	b := rabbitmq.New(through(server.URL(), server, proxy))
 	t.Cleanup(func() { must(t, b.Close()) })
-	q := openOn(t, b, "stalled")
+	q := openOn(t, b, queueOf(t))
 	dead := q
 	must(t, q.Schedule(t.Context(), batch("m", 3, 0))...)
 	var held []backend.Lease
@@ -79,7 +79,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 func TestSentCallsOfAStalledBroker(t *testing.T) {
 	server := testenv.SharedRabbitMQ(t)
 	proxy := testenv.Proxy(t, server.Addr())
-	url := through(server, server.Vhost(t), proxy)
+	url := through(server.VhostURL(server.Vhost(t)), server, proxy)
 	for what, call := range map[string]func(context.Context, backend.Queue, backend.Lease) error{
 		"push": func(ctx context.Context, q backend.Queue, _ backend.Lease) error {
 			return q.Schedule(ctx, message("b", 0))[0]

@@ -51,7 +51,8 @@ func refuse(context.Context, *delayq.Delivery) error { return errors.New("nothin
 // TestSubscriptionEndsWithReceive ends the contexts of waiting Receives. That ends the handle's
 // subscriptions.
 func TestSubscriptionEndsWithReceive(t *testing.T) {
-	url := vhost(t)
+	t.Parallel()
+	url := shared(t)
 	q := open(t, url)
 	ch := channel(t, url)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -69,7 +70,8 @@ func TestSubscriptionEndsWithReceive(t *testing.T) {
 }
 
 func TestSubscriptionEndsWithConsume(t *testing.T) {
-	url := vhost(t)
+	t.Parallel()
+	url := shared(t)
 	open(t, url)
 	ch := channel(t, url)
 	_, stop := consume(t, url, ch, refuse)
@@ -78,7 +80,8 @@ func TestSubscriptionEndsWithConsume(t *testing.T) {
 }
 
 func TestSubscriptionEndsWithPause(t *testing.T) {
-	url := vhost(t)
+	t.Parallel()
+	url := shared(t)
 	open(t, url)
 	ch := channel(t, url)
 	q, stop := consume(t, url, ch, refuse)
@@ -93,9 +96,10 @@ func TestSubscriptionEndsWithPause(t *testing.T) {
 // message comes to the one that waits, as attempt 1. The test logs how late messages are beside a
 // handle that has stopped, and beside none.
 func TestHandlesThatStopTakeNothing(t *testing.T) {
+	t.Parallel()
 	const n = 200
-	ctx := deadline(t, 100*time.Second)
-	url := vhost(t)
+	ctx := deadline(t, patience)
+	url := shared(t)
 	q := open(t, url)
 	ch := channel(t, url)
 	t.Logf("alone: p50 %v", lateness(ctx, t, q, "alone", n))
@@ -131,8 +135,9 @@ func lateness(ctx context.Context, t *testing.T, q backend.Queue, prefix string,
 // TestSubscriptionEndsWithWorkers has a worker stop while no Receive waits. The subscriptions end
 // soon all the same.
 func TestSubscriptionEndsWithWorkers(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t, patience)
-	url := vhost(t)
+	url := shared(t)
 	q := open(t, url)
 	ch := channel(t, url)
 	must(t, q.Schedule(ctx, batch("m", 32, 0))...)

@@ -21,6 +21,7 @@ import (
 
 // TestTLS connects to a broker whose certificate a private authority has signed.
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	ca, cert, key := certificates(t, dir)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -43,8 +43,8 @@ func inRedis(t *testing.T, server *testenv.RedisServer) *redistomb.Store {
 
 // eachStore runs a test on both stores.
 func eachStore(t *testing.T, test func(*testing.T, rabbitmq.Tombstones)) {
-	t.Run("memory", func(t *testing.T) { test(t, tombstone.NewMemory()) })
-	t.Run("redis", func(t *testing.T) { test(t, inRedis(t, testenv.SharedRedis(t))) })
+	t.Run("memory", func(t *testing.T) { t.Parallel(); test(t, tombstone.NewMemory()) })
+	t.Run("redis", func(t *testing.T) { t.Parallel(); test(t, inRedis(t, testenv.SharedRedis(t))) })
 }
 
 // gone waits until no message of the test's queue is ready.
@@ -57,10 +57,11 @@ func gone(t *testing.T, url string) {
 // TestCancelBeforeDue cancels every second message before it is due. None of those comes, and the
 // broker keeps none.
 func TestCancelBeforeDue(t *testing.T) {
+	t.Parallel()
 	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
 		const n = 200
-		ctx := deadline(t, 2*patience)
-		url := vhost(t)
+		ctx := deadline(t, patience)
+		url := shared(t)
 		b := rabbitmq.New(url, rabbitmq.WithTombstones(store))
 		t.Cleanup(func() { must(t, b.Close()) })
 		q := openOn(t, b, queueOf(t))
@@ -91,10 +92,11 @@ func TestCancelBeforeDue(t *testing.T) {
 // TestCancelRacesDelivery cancels 1,000 messages from one process while another takes them.
 // Whatever was cancelled never comes, and whatever was not does.
 func TestCancelRacesDelivery(t *testing.T) {
+	t.Parallel()
 	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
 		const n = 1000
-		ctx := deadline(t, 2*patience)
-		url := vhost(t)
+		ctx := deadline(t, patience)
+		url := shared(t)
 		taker, canceler := open(t, url, rabbitmq.WithTombstones(store)), open(t, url, rabbitmq.WithTombstones(store))
 		ms := make([]backend.Message, n)
 		for i := range ms {
@@ -178,15 +180,17 @@ func (f *fates) take(ctx context.Context, q backend.Queue, n int) {
 // TestStoreDown kills the store's server while messages fall due, and lets it stand still. Nothing
 // is handed out unasked, and nothing is lost.
 func TestStoreDown(t *testing.T) {
+	t.Parallel()
 	for what, outage := range map[string]struct{ begin, end func(*testenv.RedisServer) }{
 		"killed": {(*testenv.RedisServer).Kill, (*testenv.RedisServer).Restart},
 		"paused": {(*testenv.RedisServer).Pause, (*testenv.RedisServer).Resume},
 	} {
 		t.Run(what, func(t *testing.T) {
+			t.Parallel()
 			const n = 50
-			ctx := deadline(t, 2*patience)
+			ctx := deadline(t, patience)
 			server := testenv.Redis(t, testenv.AOF(), testenv.Directive("appendfsync", "always"))
-			q := open(t, vhost(t), rabbitmq.WithTombstones(inRedis(t, server)))
+			q := open(t, shared(t), rabbitmq.WithTombstones(inRedis(t, server)))
 			must(t, q.Schedule(ctx, batch("m", n, 500*time.Millisecond))...)
 			must(t, q.Schedule(ctx, message("held", 0))...)
 			held := receiveOne(ctx, t, q, "held")
@@ -234,9 +238,10 @@ func failsWithout(t *testing.T, q backend.Queue, held backend.Delivery) {
 // TestCancelAndPushAgain cancels a message and pushes another with its id, which is a way to
 // reschedule. The new one comes.
 func TestCancelAndPushAgain(t *testing.T) {
+	t.Parallel()
 	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
-		ctx := deadline(t, 2*patience)
-		q := open(t, vhost(t), rabbitmq.WithTombstones(store))
+		ctx := deadline(t, patience)
+		q := open(t, shared(t), rabbitmq.WithTombstones(store))
 		for range 5 {
 			must(t, q.Schedule(ctx, message("a", 150*time.Millisecond))...)
 			wantCancel(ctx, t, q, "a", nil)
@@ -255,8 +260,9 @@ func TestCancelAndPushAgain(t *testing.T) {
 
 // TestCancelOfTheDead finds dead letters out of Cancel's reach, and redriven ones in it.
 func TestCancelOfTheDead(t *testing.T) {
-	ctx := deadline(t, 2*patience)
-	q := open(t, vhost(t), rabbitmq.WithTombstones(inRedis(t, testenv.SharedRedis(t))))
+	t.Parallel()
+	ctx := deadline(t, patience)
+	q := open(t, shared(t), rabbitmq.WithTombstones(inRedis(t, testenv.SharedRedis(t))))
 	must(t, q.Schedule(ctx, message("a", 0))...)
 	a := receiveOne(ctx, t, q, "a")
 	must(t, q.Dead(ctx, []backend.Burial{{Lease: a.Lease(), Reason: "of the test"}})...)
@@ -276,10 +282,11 @@ func TestCancelOfTheDead(t *testing.T) {
 
 // TestHoldsEnd lets deliveries end in all ways but by an ack. They can be cancelled then.
 func TestHoldsEnd(t *testing.T) {
+	t.Parallel()
 	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
 		server := testenv.SharedRabbitMQ(t)
 		proxy := testenv.Proxy(t, server.Addr())
-		url := through(server, server.Vhost(t), proxy)
+		url := through(server.URL(), server, proxy)
 		for what, end := range map[string]func(backend.Queue, backend.Delivery) error{
 			"connection": func(backend.Queue, backend.Delivery) error { proxy.CloseAll(); return nil },
 			"close":      func(q backend.Queue, _ backend.Delivery) error { return q.Close() },
@@ -292,7 +299,7 @@ func TestHoldsEnd(t *testing.T) {
 			},
 		} {
 			t.Run(what, func(t *testing.T) {
-				ctx := deadline(t, 2*patience)
+				ctx := deadline(t, patience)
 				b := rabbitmq.New(url, rabbitmq.WithTombstones(store))
 				t.Cleanup(func() { must(t, b.Close()) })
 				q, other := openOn(t, b, queueOf(t)), openOn(t, b, queueOf(t))
@@ -340,11 +347,12 @@ func (b *blocking) Cancel(ctx context.Context, queue string, ids []string, keep 
 // TestSlowStore has the store take long about a message. Meanwhile the handle does everything else,
 // and the connection breaks. The store's reply is then useless, and the message comes once.
 func TestSlowStore(t *testing.T) {
-	ctx := deadline(t, 2*patience)
+	t.Parallel()
+	ctx := deadline(t, patience)
 	server := testenv.SharedRabbitMQ(t)
 	proxy := testenv.Proxy(t, server.Addr())
 	store := &blocking{Tombstones: tombstone.NewMemory()}
-	q := open(t, through(server, server.Vhost(t), proxy), rabbitmq.WithTombstones(store))
+	q := open(t, through(server.URL(), server, proxy), rabbitmq.WithTombstones(store))
 	must(t, q.Schedule(ctx, message("a", 0))...)
 	a := receiveOne(ctx, t, q, "a")
 	store.asked, store.reply = make(chan struct{}), make(chan struct{})
@@ -371,9 +379,10 @@ func TestSlowStore(t *testing.T) {
 // TestCloseWhileAsking closes a handle whose question is under way. The message goes to another,
 // without an attempt.
 func TestCloseWhileAsking(t *testing.T) {
-	ctx := deadline(t, 2*patience)
+	t.Parallel()
+	ctx := deadline(t, patience)
 	store := &blocking{Tombstones: tombstone.NewMemory(), asked: make(chan struct{}), reply: make(chan struct{})}
-	url := vhost(t)
+	url := shared(t)
 	b, other := rabbitmq.New(url, rabbitmq.WithTombstones(store)), open(t, url, rabbitmq.WithTombstones(store.Tombstones))
 	t.Cleanup(func() { must(t, b.Close()) })
 	q := openOn(t, b, queueOf(t))
@@ -404,9 +413,10 @@ func TestCloseWhileAsking(t *testing.T) {
 // TestForgottenCancel shows a limit: a message that is due after its cancellation is forgotten is
 // handed out.
 func TestForgottenCancel(t *testing.T) {
-	ctx := deadline(t, 2*patience)
+	t.Parallel()
+	ctx := deadline(t, patience)
 	store := &blocking{Tombstones: tombstone.NewMemory(), keep: time.Millisecond}
-	q := open(t, vhost(t), rabbitmq.WithTombstones(store))
+	q := open(t, shared(t), rabbitmq.WithTombstones(store))
 	must(t, q.Schedule(ctx, message("a", 500*time.Millisecond))...)
 	wantCancel(ctx, t, q, "a", nil)
 	ack(ctx, t, q, receiveOne(ctx, t, q, "a"))
@@ -415,8 +425,9 @@ func TestForgottenCancel(t *testing.T) {
 // TestPushedWithoutStore shows another: a pusher without the store cannot push what was cancelled
 // before.
 func TestPushedWithoutStore(t *testing.T) {
-	ctx := deadline(t, 2*patience)
-	url := vhost(t)
+	t.Parallel()
+	ctx := deadline(t, patience)
+	url := shared(t)
 	q, plain := open(t, url, rabbitmq.WithTombstones(tombstone.NewMemory())), open(t, url)
 	must(t, plain.Schedule(ctx, message("a", 200*time.Millisecond))...)
 	wantCancel(ctx, t, q, "a", nil)
@@ -432,7 +443,8 @@ func TestPushedWithoutStore(t *testing.T) {
 // TestCancellingIsAFeature requires what only a store makes possible, and what not even a store
 // does.
 func TestCancellingIsAFeature(t *testing.T) {
-	url := vhost(t)
+	t.Parallel()
+	url := shared(t)
 	for _, c := range []struct {
 		what     string
 		opts     []rabbitmq.Option
@@ -454,8 +466,9 @@ func TestCancellingIsAFeature(t *testing.T) {
 
 // TestDelaysThatOutliveCancels are refused, through the library and without.
 func TestDelaysThatOutliveCancels(t *testing.T) {
+	t.Parallel()
 	ctx := deadline(t, patience)
-	b := rabbitmq.New(vhost(t), rabbitmq.WithTombstones(tombstone.NewMemory()), rabbitmq.KeepCancelled(2*time.Hour))
+	b := rabbitmq.New(shared(t), rabbitmq.WithTombstones(tombstone.NewMemory()), rabbitmq.KeepCancelled(2*time.Hour))
 	t.Cleanup(func() { must(t, b.Close()) })
 	q, err := delayq.New(ctx, queueOf(t), delayq.WithBackend(b))
 	must(t, err)

@@ -14,7 +14,7 @@ import (
 func TestBehindSurplus(t *testing.T) {
 	testenv.In(t, testenv.All)
 	const surplus, room = 5200, 10
-	ctx := deadline(t, 2*time.Minute)
+	ctx := deadline(t, patience)
 	server, vhost := sharedVhost(t)
 	url := server.VhostURL(vhost)
 	b, other := newBackend(t, url), newBackend(t, url)

@@ -56,7 +56,7 @@ func openURL(t *testing.T, text string) error {
 		return err
 	}
 	defer func() { must(t, b.Close()) }()
-	_, err = b.Open(t.Context(), queue, quiet())
+	_, err = testenv.RetryOnBusyRabbit(deadline(t, patience), func() (backend.Queue, error) { return b.Open(t.Context(), queue, quiet()) })
 	return err
 }
 
@@ -83,6 +83,7 @@ func TestBadOptions(t *testing.T) {
 
 // TestURL opens by URLs, with the virtual host and without, and by the second of two hosts.
 func TestURL(t *testing.T) {
+	t.Parallel()
 	server := testenv.SharedRabbitMQ(t)
 	u, err := url.Parse(vhost(t))
 	must(t, err)

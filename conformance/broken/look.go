@@ -135,7 +135,10 @@ type earlyCounter struct{ *queue }
 
 func (q *earlyCounter) Purge(ctx context.Context) (int64, error) {
 	s, err := q.Stats(ctx)
-	if s != (backend.Stats{}) {
+	for range 50 { // so that something is pushed or acknowledged meanwhile
+		if now, _ := q.Stats(ctx); s == (backend.Stats{}) || now != s {
+			break
+		}
 		<-time.After(100 * time.Microsecond)
 	}
 	_, err2 := q.Queue.Purge(ctx)

@@ -7,7 +7,7 @@ import (
 
 // patience bounds every wait for a server: long, since it only matters when something is broken. A
 // broker that moves the leaders of some hundred queues has needed 20 s on a busy machine.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // await asks until the condition is met or cannot be met any more. The condition returns nil
 // when it is met; final says that an error is the last word.

@@ -1,13 +1,13 @@
 package testenv
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -21,16 +21,24 @@ type rabbitControl interface {
 	eval(expr string) (string, error)
 }
 
-// ctl waits until the broker takes commands: it takes connections a moment earlier.
+// ctl waits until the broker takes commands. It takes connections a moment earlier.
 func (r *localRabbit) ctl(args ...string) (out string, err error) {
-	starting := await("the broker to take commands", func() (bool, error) {
-		out, err = r.run("", findRabbit("rabbitmqctl"), append([]string{"-q", "-n", r.node}, args...)...)
-		if err != nil && strings.Contains(err.Error(), "requires the 'rabbit' app to be running") {
-			return false, err
-		}
-		return true, nil
+	return r.whenReached(func() (string, error) {
+		return r.run("", findRabbit("rabbitmqctl"), append([]string{"-q", "-n", r.node}, args...)...)
 	})
-	return out, cmp.Or(starting, err)
+}
+
+// unreached are the complaints of tools that have told the broker nothing: it is starting, or has
+// too little processor time.
+var unreached = []string{"requires the 'rabbit' app to be running", "unable to perform an operation on node", "failed to connect to node"}
+
+func (r *localRabbit) whenReached(command func() (string, error)) (out string, err error) {
+	_ = await("the broker to take commands", func() (bool, error) {
+		out, err = command()
+		said := func(complaint string) bool { return strings.Contains(err.Error(), complaint) }
+		return err == nil || !slices.ContainsFunc(unreached, said), err
+	})
+	return out, err
 }
 
 // evals numbers the nodes that erl_call poses as: it calls itself c17 otherwise, and a broker has
@@ -44,7 +52,9 @@ func (r *localRabbit) eval(expr string) (string, error) {
 		return r.ctl("eval", expr)
 	}
 	as := fmt.Sprintf("call%d-%d", os.Getpid(), evals.Add(1))
-	out, err := r.run(expr+"\n", call, "-h", as, "-address", address(r.dist), "-e")
+	out, err := r.whenReached(func() (string, error) {
+		return r.run(expr+"\n", call, "-h", as, "-address", address(r.dist), "-e")
+	})
 	if err != nil {
 		return "", err
 	}
