@@ -28,6 +28,9 @@ func (s *session) took(size int) {
 	}
 }
 
+// described is an invalid value in words, which an error shows without quotes.
+type described string
+
 var tooLarge = regexp.MustCompile(`message size \d+ is larger than (?:configured )?max size (\d+)`)
 
 // sizeLimit returns the broker's max_message_size in bytes if a message beyond it is why a channel

@@ -37,7 +37,7 @@ func TestMessageTooLarge(t *testing.T) {
 	for i := range 5 {
 		large := backend.Message{ID: fmt.Sprint("large ", i), Body: make([]byte, limit+1)}
 		err := q.Schedule(ctx, []backend.Message{large})[0]
-		if !errors.Is(err, backend.ErrInvalid) || errors.Is(err, backend.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "max_message_size") {
+		if !errors.Is(err, backend.ErrInvalid) || errors.Is(err, backend.ErrOutcomeUnknown) || !strings.Contains(err.Error(), "body of 1048577 bytes: allowed is up to 1048576 bytes, the broker's max_message_size") {
 			t.Errorf("a push of a body too large returned %v", err)
 		}
 		large.Body = large.Body[1:]
