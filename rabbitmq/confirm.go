@@ -10,6 +10,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
 )
 
 // window bounds how many messages are on their way to the broker without its confirmation: enough
@@ -24,6 +26,8 @@ type confirmChannel struct {
 	session *session
 	slots   chan struct{}                   // has one for each message on its way
 	sent    chan *amqp.DeferredConfirmation // of those messages
+
+	trial bool // it is for bodies that the broker may reject for their size
 
 	ended  chan struct{} // closed when the channel is
 	reason *amqp.Error   // why, once it has ended
@@ -40,9 +44,9 @@ type confirmChannel struct {
 	returned  map[string]string // reasons, by correlation id
 }
 
-func newConfirmChannel(ch *amqp.Channel, s *session) *confirmChannel {
+func newConfirmChannel(ch *amqp.Channel, s *session, trial bool) *confirmChannel {
 	c := &confirmChannel{
-		Channel: ch, session: s, slots: make(chan struct{}, window), sent: make(chan *amqp.DeferredConfirmation, window),
+		Channel: ch, session: s, trial: trial, slots: make(chan struct{}, window), sent: make(chan *amqp.DeferredConfirmation, window),
 		ended: make(chan struct{}), returns: ch.NotifyReturn(make(chan amqp.Return, window)), returned: make(map[string]string),
 	}
 	closed := ch.NotifyClose(make(chan *amqp.Error, 1))
@@ -80,13 +84,13 @@ func (c *confirmChannel) retire() {
 
 func (c *confirmChannel) usable() bool { return !c.IsClosed() && !c.worn.Load() }
 
-// sendMany sends messages together while the channel is usable, and returns how many. The error is
-// of the message after those.
+// sendMany sends messages together while the channel is usable and the right one, and returns how
+// many. The error is of the message after those.
 func (c *confirmChannel) sendMany(ctx context.Context, ms []*publication) (n int, err error) {
 	c.session.conn.buffer.hold()
 	defer c.session.conn.buffer.release()
 	for n = range ms {
-		if n > 0 && !c.usable() {
+		if n > 0 && (!c.usable() || c.trial != c.session.onTrial(ms[n])) {
 			return n, nil
 		}
 		if err = c.send(ctx, ms[n]); err != nil {
@@ -163,23 +167,32 @@ func (m *publication) outcome(ctx context.Context) error {
 	case returned:
 		return fmt.Errorf("%w: %s", errUnrouted, reason)
 	case m.confirmation.Acked():
+		m.ch.session.took(len(m.Body))
 		return nil
 	case m.ch.IsClosed():
-		return m.ch.lost()
+		return m.ch.lost(m)
 	default:
 		m.ch.worn.Store(true)
 		return errRefused
 	}
 }
 
-// lost returns the error of messages that were on their way when the channel closed. The broker
-// closes it when a user may not publish.
-func (c *confirmChannel) lost() error {
+// lost returns the error of a message that was on its way when the channel closed. The broker
+// closes it when a user may not publish, and when a message is too large.
+func (c *confirmChannel) lost(m *publication) error {
 	<-c.ended
-	if c.reason != nil && (c.reason.Code == amqp.AccessRefused || c.reason.Code == amqp.NotFound) {
-		return fmt.Errorf("%w: %w", errUnknown, explain("publishing", c.reason))
+	limit := sizeLimit(c.reason)
+	if limit > 0 && c.session.largest.Load() > int64(limit) { // it was lowered
+		c.session.largest.Store(int64(limit))
 	}
-	return errUnknown
+	switch {
+	case limit > 0 && len(m.Body) > limit: // the broker stores no such message
+		return backend.Invalid("body", described(fmt.Sprintf("of %d bytes", len(m.Body))), fmt.Sprintf("up to %d bytes, the broker's max_message_size", limit))
+	case c.reason != nil && (limit > 0 || c.reason.Code == amqp.AccessRefused || c.reason.Code == amqp.NotFound):
+		return fmt.Errorf("%w: %w", errUnknown, explain("publishing", c.reason))
+	default:
+		return errUnknown
+	}
 }
 
 // takeReturned reports whether the broker has returned a message that it confirmed.

@@ -127,6 +127,8 @@ func remedy(refusal *amqp.Error) string {
 		return ": the virtual host may have no more queues: raise its limit (rabbitmqctl set_vhost_limits) or delete unused queues"
 	case strings.Contains(refusal.Reason, "delivery acknowledgement") && strings.Contains(refusal.Reason, "timed out"):
 		return ": a message was held for longer than the broker's consumer_timeout: raise it, or hold messages for less time"
+	case sizeLimit(refusal) > 0:
+		return ": another message was larger than the broker's max_message_size"
 	case code == amqp.PreconditionFailed:
 		return ": it exists with other arguments, which cannot be changed: use another namespace, or let it run empty and delete it"
 	default:

@@ -38,7 +38,7 @@ func (b buckets) route(n names, dest string, ms int64) (route, int64) {
 	return route{key: n.bucket(wait.Milliseconds()), headers: amqp.Table{moreKeys: []any{keyOf(dest)}}}, max(ms-wait.Milliseconds(), 0)
 }
 
-// accepts rejects a delay whose message would wait behind longer delays in the only queue.
+// accepts rejects a push's delay whose message would wait behind longer delays in the only queue.
 func (b buckets) accepts(wait time.Duration) error {
 	if !b.only || wait <= 0 || wait == b.waits[0] {
 		return nil

@@ -208,6 +208,29 @@ func TestFixed(t *testing.T) {
 	nothing(t, q, 200*time.Millisecond)
 }
 
+// TestFixedNack gives a message back with other delays than the only one. It waits at least as long
+// as that one, and its due time says so.
+func TestFixedNack(t *testing.T) {
+	testenv.In(t, testenv.All)
+	const fixed = 400 * time.Millisecond
+	ctx := deadline(t, 60*time.Second)
+	q := open(t, vhost(t), rabbitmq.Fixed(fixed))
+	must(t, q.Schedule(ctx, message("m", 0))...)
+	for _, delay := range []time.Duration{time.Millisecond, fixed, fixed + fixed/2} {
+		d := receiveOne(ctx, t, q, "m")
+		before := time.Now()
+		must(t, q.Nack(ctx, []backend.Return{{Lease: d.Lease(), Delay: delay}})...)
+		after := time.Now()
+		d = receiveOne(ctx, t, q, "m")
+		wait := max(delay, fixed)
+		if d.Due.Before(before.Add(wait)) || d.Due.After(after.Add(wait+time.Millisecond)) || time.Now().Before(d.Due) {
+			t.Errorf("a nack of %v at %v is due at %v", delay, before, d.Due)
+		}
+		must(t, q.Nack(ctx, []backend.Return{{Lease: d.Lease()}})...)
+	}
+	ack(ctx, t, q, receiveOne(ctx, t, q, "m"))
+}
+
 // TestLongestDelays pushes what takes several rounds, and what takes all digits.
 func TestLongestDelays(t *testing.T) {
 	testenv.In(t, testenv.All)

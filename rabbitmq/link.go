@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -212,6 +213,8 @@ func (l *link) close() {
 type session struct {
 	conn *connection
 	gone chan struct{} // closed when the connection is
+
+	largest atomic.Int64 // bytes of the largest body that the broker has confirmed
 
 	mu      sync.Mutex
 	blocked string        // why the broker takes no messages; empty if it does

@@ -122,8 +122,10 @@ func Buckets(delays ...time.Duration) Option {
 	}
 }
 
-// Fixed has one queue in which every message waits equally long. Any other delay but 0 is a
-// [backend.InvalidError]: a message would wait behind those before it.
+// Fixed has one queue in which every message waits equally long. A push with any other delay but 0
+// returns a [backend.InvalidError]: its message would wait behind those before it. A message that
+// is given back with a delay, as Consume's retries are, waits at least as long as that, and its due
+// time says so. A longer delay takes several rounds, and may end up to one round late.
 func Fixed(delay time.Duration) Option {
 	return func(o *options) {
 		if !waitable(delay) {

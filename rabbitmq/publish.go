@@ -63,8 +63,9 @@ type publication struct {
 type publisher struct {
 	link *link
 
-	mu sync.Mutex
-	ch *confirmChannel
+	mu    sync.Mutex
+	ch    *confirmChannel
+	trial *confirmChannel // for messages on trial
 
 	declaring chan struct{} // has one while the topology is declared again
 	declared  time.Time     // when that was last done
@@ -248,7 +249,7 @@ func (p *publisher) attempt(ctx context.Context, ms []*publication) {
 // after those. If the connection breaks before anything is sent, send waits for the next one.
 func (p *publisher) send(ctx context.Context, ms []*publication) (n int, err error) {
 	for {
-		ch, err := p.channel(ctx)
+		ch, err := p.channel(ctx, ms[0])
 		if err == nil {
 			n, err = ch.sendMany(ctx, ms)
 		}
@@ -261,16 +262,21 @@ func (p *publisher) send(ctx context.Context, ms []*publication) (n int, err err
 	}
 }
 
-// channel returns the channel of the current session, and opens one if there is none.
-func (p *publisher) channel(ctx context.Context) (*confirmChannel, error) {
+// channel returns the channel of the current session for a message, and opens one if there is none.
+func (p *publisher) channel(ctx context.Context, m *publication) (*confirmChannel, error) {
 	s, err := p.link.session(ctx)
 	if err != nil {
 		return nil, err
 	}
+	trial := s.onTrial(m)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ch != nil && p.ch.session == s && p.ch.usable() {
-		return p.ch, nil
+	current := &p.ch
+	if trial {
+		current = &p.trial
+	}
+	if c := *current; c != nil && c.session == s && c.usable() {
+		return c, nil
 	}
 	ch, err := s.conn.Channel()
 	if err == nil {
@@ -282,9 +288,9 @@ func (p *publisher) channel(ctx context.Context) (*confirmChannel, error) {
 		}
 		return nil, explain("opening a channel", err)
 	}
-	if p.ch != nil {
-		go p.ch.retire()
+	if *current != nil {
+		go (*current).retire()
 	}
-	p.ch = newConfirmChannel(ch, s)
-	return p.ch, nil
+	*current = newConfirmChannel(ch, s, trial)
+	return *current, nil
 }

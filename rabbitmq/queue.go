@@ -102,6 +102,16 @@ func (q *queue) accepts(m *backend.Message, wait time.Duration) error {
 	return nil
 }
 
+// nackDelay returns how long a message that is given back waits. A nack of another delay than
+// Fixed's is no error: Consume's retries have any delay, and a failed nack would keep the message
+// until its lease ends.
+func (q *queue) nackDelay(wait time.Duration) time.Duration {
+	if b, ok := q.b.delayer.(buckets); ok && b.only && wait > 0 {
+		return max(wait, b.waits[0])
+	}
+	return wait
+}
+
 // scheduled returns a message with the route to its due time.
 func (q *queue) scheduled(r *record, now time.Time) outgoing {
 	to := q.toward(r.due, now)
@@ -209,7 +219,7 @@ func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 			if rs[i].Untouched {
 				r.attempts--
 			} else {
-				r.due = ceil(time.Now().Add(rs[i].Delay))
+				r.due = ceil(time.Now().Add(q.nackDelay(rs[i].Delay)))
 			}
 			if rs[i].NewHeaders {
 				r.headers = rs[i].Headers

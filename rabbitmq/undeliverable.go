@@ -9,6 +9,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
 )
 
 const (
@@ -123,6 +125,10 @@ func (m *mover) flush(ctx context.Context, s *session) error {
 		if errors.Is(err, errRefused) {
 			m.full[q] = true
 			q.noteRefusalBy(out[i].key)
+			continue
+		}
+		if errors.Is(err, backend.ErrInvalid) {
+			q.log.Warn("delayq: a message cannot be moved back to its queue", "queue", q.name, "id", out[i].MessageId, "err", err)
 			continue
 		}
 		if err == nil {

@@ -1,0 +1,48 @@
+package rabbitmq
+
+import (
+	"regexp"
+	"strconv"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// trialSize is the size of the largest body that needs no trial.
+const trialSize = 16 << 10
+
+// onTrial reports whether the broker may reject a message for its size: the body is larger than any
+// that the broker has confirmed on this connection. A broker closes the channel of a message beyond
+// its max_message_size, and then the outcome of all other messages there is unknown. So messages on
+// trial have a channel of their own.
+func (s *session) onTrial(m *publication) bool {
+	return len(m.Body) > trialSize && int64(len(m.Body)) > s.largest.Load()
+}
+
+// took notes that the broker has confirmed a body of that size.
+func (s *session) took(size int) {
+	for {
+		largest := s.largest.Load()
+		if int64(size) <= largest || s.largest.CompareAndSwap(largest, int64(size)) {
+			return
+		}
+	}
+}
+
+// described is an invalid value in words, which an error shows without quotes.
+type described string
+
+var tooLarge = regexp.MustCompile(`message size \d+ is larger than (?:configured )?max size (\d+)`)
+
+// sizeLimit returns the broker's max_message_size in bytes if a message beyond it is why a channel
+// was closed, and 0 otherwise.
+func sizeLimit(reason *amqp.Error) int {
+	if reason == nil || reason.Code != amqp.PreconditionFailed {
+		return 0
+	}
+	found := tooLarge.FindStringSubmatch(reason.Reason)
+	if found == nil {
+		return 0
+	}
+	limit, _ := strconv.Atoi(found[1])
+	return limit
+}
