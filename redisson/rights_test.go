@@ -32,7 +32,7 @@ func userWithout(t *testing.T, server *testenv.RedisServer, lacking string) *red
 var elsewhere = map[string]string{
 	"subscribe": "the hub", "unsubscribe": "the hub", "ping": "the hub", "info": "the check at the start", "config|get": "the check at the start",
 	"publish": "a warning: TestPushWithoutPublish", "script|load": "a server that does not know the script", "hrandfield": "forgetting states, which waits",
-	"lpos": "HANDED is trimmed later without", "set": "the first number, by the server's clock",
+	"del": "keys of an empty queue stay", "lpos": "HANDED is trimmed later without", "set": "the first number, by the server's clock",
 }
 
 // TestWithoutARight runs each call as a user who lacks one of the documented rights. A call that

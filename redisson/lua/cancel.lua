@@ -4,6 +4,7 @@ local outcomes, bytes = {}, 0
 
 -- Returns whether the message was there.
 local function delete(msg)
+  prove()
   if msg.ended then
     end_lease(msg)
   elseif msg.payload then
