@@ -79,18 +79,66 @@ func (v *venture) lacks(tr *trial, client *redis.Client, right string) bool {
 	if !fault.Names(err, right) {
 		tr.t.Error(how)
 	}
+	v.unchanged(tr, before, how)
+	return true
+}
+
+// unchanged checks that a call that failed has changed nothing, and makes it again.
+func (v *venture) unchanged(tr *trial, before map[string]string, how error) {
+	tr.t.Helper()
 	if after := tr.content(); !v.moves && !maps.Equal(before, after) {
 		tr.t.Errorf("%v: it failed, and changed\n%q to\n%q", how, before, after)
 	}
 	if err := v.do(tr, tr.Store); err != nil {
-		tr.t.Errorf("%v: with the right: %v", how, err)
+		tr.t.Errorf("%v: again: %v", how, err)
 	}
 	stored := *v
 	if strings.HasPrefix(v.name, "push") {
 		stored.gone = false
 	}
 	tr.complete(&stored, tr.Claim, how)
-	return true
+}
+
+// TestAKeyOfAnotherType runs each call on a queue where another program has made one of the keys. A
+// call that fails changes nothing: without that key, the same call succeeds.
+func TestAKeyOfAnotherType(t *testing.T) {
+	t.Parallel()
+	for _, v := range ventures {
+		for _, key := range []string{"due", "messages", "leases", "held", "gens", "dead", "graves", "seq", "ready", "unique"} {
+			if v.name == "purge" { // it deletes whatever is there
+				continue
+			}
+			t.Run(v.name+"/"+key, func(t *testing.T) {
+				t.Parallel()
+				v.mistyped(newTrial(t), key)
+			})
+		}
+	}
+}
+
+// mistyped does not try a key that holds something of the queue's.
+func (v *venture) mistyped(tr *trial, key string) {
+	if v.before != nil {
+		v.before(tr)
+	}
+	before := tr.content()
+	if tr.raw.Exists(tr.ctx, tr.key(key)).Val() == 1 {
+		return
+	}
+	tr.all([]error{tr.raw.XAdd(tr.ctx, &redis.XAddArgs{Stream: tr.key(key), Values: []string{"of", "another"}}).Err()})
+	err := v.do(tr, tr.Store)
+	if tr.raw.Type(tr.ctx, tr.key(key)).Val() == "stream" {
+		tr.all([]error{tr.raw.Del(tr.ctx, tr.key(key)).Err()})
+	}
+	how := errors.Join(fmt.Errorf("%s is a stream", key), err)
+	if err == nil {
+		tr.complete(v, tr.Claim, how)
+		return
+	}
+	if !errors.Is(err, backend.ErrInvalid) {
+		tr.t.Error(how)
+	}
+	v.unchanged(tr, before, how)
 }
 
 // content reads the queue's keys but for the counter.
