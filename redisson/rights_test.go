@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -32,11 +33,12 @@ func userWithout(t *testing.T, server *testenv.RedisServer, lacking string) *red
 var elsewhere = map[string]string{
 	"subscribe": "the hub", "unsubscribe": "the hub", "ping": "the hub", "info": "the check at the start", "config|get": "the check at the start",
 	"publish": "a warning: TestPushWithoutPublish", "script|load": "a server that does not know the script", "hrandfield": "forgetting states, which waits",
-	"lpos": "HANDED is trimmed later without", "set": "the first number, by the server's clock",
+	"del": "keys of an empty queue stay", "lpos": "HANDED is trimmed later without", "set": "the first number, by the server's clock",
 }
 
 // TestWithoutARight runs each call as a user who lacks one of the documented rights. A call that
-// fails names the right and loses nothing, and every documented right is needed by a call.
+// fails names the right and changes nothing: with the right, the same call succeeds. Every
+// documented right is needed by a call.
 func TestWithoutARight(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())
@@ -58,17 +60,51 @@ func TestWithoutARight(t *testing.T) {
 	}
 }
 
-// lacks reports whether the call failed.
+// lacks reports whether the call failed. After one that fails, the same call is made with all
+// rights.
 func (v *venture) lacks(tr *testQueue, client *redis.Client, right string) bool {
 	if v.before != nil {
 		v.before(tr)
 	}
+	before := tr.content()
 	err := v.do(tr.workerOn(client), tr)
+	how := errors.Join(errors.New("without "+right), err)
 	if err != nil && !fault.Names(err, right) {
-		tr.t.Errorf("without %s: %v", right, err)
+		tr.t.Error(how)
 	}
-	tr.complete(v.done(), errors.Join(errors.New("without "+right), err))
+	if err != nil {
+		v.unchanged(tr, before, how)
+	}
+	tr.complete(v.done(), how)
 	return err != nil
+}
+
+// unchanged checks that a call that failed has changed nothing, and makes it again.
+func (v *venture) unchanged(tr *testQueue, before map[string]string, how error) {
+	tr.t.Helper()
+	if after := tr.content(); !v.moves && !maps.Equal(before, after) {
+		tr.t.Errorf("%v: it failed, and changed\n%q to\n%q", how, before, after)
+	}
+	if err := v.do(tr.worker, tr); err != nil {
+		tr.t.Errorf("%v: again: %v", how, err)
+	}
+}
+
+// content reads the queue's keys but for the counter.
+func (tr *testQueue) content() map[string]string {
+	tr.t.Helper()
+	all := make(map[string]string)
+	for _, key := range tr.keys() {
+		switch tr.raw.Type(tr.ctx, key).Val() {
+		case "hash":
+			all[key] = fmt.Sprintf("%q", tr.raw.HGetAll(tr.ctx, key).Val()) // in the order of the fields
+		case "zset":
+			all[key] = fmt.Sprintf("%v", tr.raw.ZRangeWithScores(tr.ctx, key, 0, -1).Val())
+		case "list":
+			all[key] = fmt.Sprintf("%q", tr.list(key))
+		}
+	}
+	return all
 }
 
 // done are the errors allowed of a call that may have done its work.
@@ -81,7 +117,8 @@ func (v *venture) done() *venture {
 }
 
 // TestAKeyOfAnotherType runs each call on a queue where another program has replaced one of the
-// keys. A call that fails loses nothing under the other keys.
+// keys. A call that fails changes nothing under the other keys: without that key, the same call
+// succeeds.
 func TestAKeyOfAnotherType(t *testing.T) {
 	t.Parallel()
 	for _, c := range bothWays {
@@ -104,7 +141,7 @@ func (v *venture) mistyped(tr *testQueue, key string) {
 	if v.before != nil {
 		v.before(tr)
 	}
-	name := tr.keyNamed(key)
+	before, name := tr.content(), tr.keyNamed(key)
 	if tr.raw.Exists(tr.ctx, name).Val() == 1 {
 		return
 	}
@@ -117,7 +154,11 @@ func (v *venture) mistyped(tr *testQueue, key string) {
 	if tr.raw.Type(tr.ctx, name).Val() == kind {
 		must(tr.t, tr.raw.Del(tr.ctx, name).Err())
 	}
-	tr.complete(v.done(), errors.Join(fmt.Errorf("%s is a %s", key, kind), err))
+	how := errors.Join(fmt.Errorf("%s is a %s", key, kind), err)
+	if err != nil {
+		v.unchanged(tr, before, how)
+	}
+	tr.complete(v.done(), how)
 }
 
 // TestPushWithoutPublish stores a message that may not be announced, and says so in the log alone.

@@ -34,6 +34,9 @@ local function ack_some(at, n)
   return #keys, bytes
 end
 
+-- These remove nothing: they prove, before the first write, that the last ones are allowed.
+redis.call('HDEL', HELD, '')
+redis.call('ZREM', LEASES, '')
 local at, n, bytes = FIRST, 8, 0
 while at < #ARGV and not stops(outcomes, 2 * bytes) do
   local read
@@ -42,6 +45,8 @@ while at < #ARGV and not stops(outcomes, 2 * bytes) do
 end
 on('HDEL', HELD, done) -- first: an entry of LEASES without one of HELD is no lease
 on('ZREM', LEASES, done)
-on('HDEL', STATES, aliases)
+if #aliases > 0 then
+  redis.pcall('HDEL', STATES, unpack(aliases)) -- else forget_some finds them
+end
 tidy()
 return outcomes

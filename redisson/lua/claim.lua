@@ -148,6 +148,7 @@ end
 -- Leases messages, and then takes them out of where they waited.
 local function lease_all(msgs, due, there)
   prove()
+  redis.call('ZRANGE', LEASES, 0, 0) -- next_event looks there when the messages are leased
   local last = reserve(2 * #msgs + 1)
   local known = identify(msgs, last)
   local parted = part_duplicates(msgs, last + #msgs)

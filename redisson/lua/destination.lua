@@ -212,7 +212,7 @@ local function taker()
 
   function t.forget()
     for _, entry in ipairs(entries) do
-      forget_handed(entry)
+      pcall(forget_handed, entry) -- where it fails, the entry is forgotten later
     end
   end
 

@@ -1,6 +1,7 @@
--- Deletes the keys of this package when there are no messages.
+-- Deletes the keys of this package when there are no messages. Where the user may not, the script
+-- has done its work all the same.
 local function tidy()
-  if redis.call('EXISTS', TIMES, LEASES, DEAD, QUARANTINE, DEST) == 0 then
-    redis.call('DEL', SEQ, STATES, HANDED, PAYLOADS, INDEX, HELD, GRAVES)
+  if redis.pcall('EXISTS', TIMES, LEASES, DEAD, QUARANTINE, DEST) == 0 then
+    redis.pcall('DEL', SEQ, STATES, HANDED, PAYLOADS, INDEX, HELD, GRAVES)
   end
 end

@@ -7,24 +7,26 @@ end
 -- Why sleeping fetchers could not be told. The message is stored all the same.
 local silence
 
-local function publish(due)
-  local reply = redis.pcall('PUBLISH', CHANNEL, int(due))
+local function hint(command, ...)
+  local reply = redis.pcall(command, ...)
   if type(reply) == 'table' and reply.err then
-    silence = 'PUBLISH: ' .. reply.err
+    silence = command .. ': ' .. reply.err
+    return {}
   end
+  return reply
 end
 
 -- Tells sleeping fetchers, and Java's processes, of a member that is now the first.
 local function announce(m, due)
-  if m and redis.call('ZRANGE', TIMES, 0, 0)[1] == m then
-    publish(due)
+  if m and hint('ZRANGE', TIMES, 0, 0)[1] == m then
+    hint('PUBLISH', CHANNEL, int(due))
   end
 end
 
 -- The same for several members of one due time.
 local function announce_time(due)
-  if tonumber(redis.call('ZRANGE', TIMES, 0, 0, 'WITHSCORES')[2]) == due then
-    publish(due)
+  if tonumber(hint('ZRANGE', TIMES, 0, 0, 'WITHSCORES')[2]) == due then
+    hint('PUBLISH', CHANNEL, int(due))
   end
 end
 

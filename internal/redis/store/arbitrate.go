@@ -56,11 +56,11 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 
 // withoutBids claims where the MULTI failed. A server that is out of memory rejects any MULTI that
 // adds an entry, even one that removes one first. If the reply was lost, the MULTI may have been
-// executed.
+// executed. Where the user has no right to MULTI, the bids were executed one by one.
 func (s *Store) withoutBids(ctx context.Context, limit int, lease time.Duration, name string, failed error) (script.Claim, error) {
 	err := script.Translate(failed)
 	switch {
-	case script.Unknown(ctx, failed):
+	case script.Unknown(ctx, failed), redis.HasErrorPrefix(failed, "NOPERM"):
 		return s.reclaim(ctx, limit, lease, name)
 	case errors.Is(err, backend.ErrFull), redis.HasErrorPrefix(failed, "EXECABORT"):
 		return s.Claim(ctx, limit, lease, name)
@@ -273,9 +273,11 @@ func (b *bid) stale(gens any) bool {
 	if len(b.member) < seqLen+genLen {
 		return false
 	}
-	gen := b.member[seqLen : seqLen+genLen]
-	g, _ := gens.(string)
-	return gen != "\x00\x00\x00\x00" && (len(g) < genLen || g[:genLen] != gen)
+	now := "\x00\x00\x00\x00"
+	if g, _ := gens.(string); len(g) >= 2*genLen {
+		now = g[:genLen]
+	}
+	return b.member[seqLen:seqLen+genLen] != now
 }
 
 // replaced reports whether the message has another place in the push order than this member: it was

@@ -3,7 +3,9 @@ package store_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 
@@ -33,7 +35,8 @@ var elsewhere = map[string]string{
 }
 
 // TestWithoutARight runs each call as a user who lacks one of the documented rights. The call
-// fails, names the right, and loses nothing; and every documented right is needed by a call.
+// fails, names the right, and changes nothing: with the right, the same call succeeds. Every
+// documented right is needed by a call.
 func TestWithoutARight(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())
@@ -60,21 +63,99 @@ func userWithout(t *testing.T, server *testenv.RedisServer, lacking string, righ
 	return fault.User(t, server, "without-"+lacking, fault.Without(rights, lacking), "~test:*", "&test:*")
 }
 
-// lacks reports whether the call failed. One that fails has deleted nothing.
+// lacks reports whether the call failed. After one that fails, the same call is made with all
+// rights.
 func (v *venture) lacks(tr *trial, client *redis.Client, right string) bool {
 	if v.before != nil {
 		v.before(tr)
 	}
-	before := tr.raw.HKeys(tr.ctx, tr.key("messages")).Val()
+	before := tr.content()
 	err := v.do(tr, tr.over(client))
-	if err != nil && !fault.Names(err, right) {
-		tr.t.Errorf("without %s: %v", right, err)
+	how := errors.Join(errors.New("without "+right), err)
+	if err == nil {
+		tr.complete(v, tr.Claim, how)
+		return false
 	}
-	if after := tr.raw.HLen(tr.ctx, tr.key("messages")).Val(); err != nil && after != int64(len(before)) {
-		tr.t.Errorf("without %s: the call failed, and of %d messages there are %d: %v", right, len(before), after, err)
+	if !fault.Names(err, right) {
+		tr.t.Error(how)
 	}
-	tr.complete(v, errors.Join(errors.New("without "+right), err))
-	return err != nil
+	v.unchanged(tr, before, how)
+	return true
+}
+
+// unchanged checks that a call that failed has changed nothing, and makes it again.
+func (v *venture) unchanged(tr *trial, before map[string]string, how error) {
+	tr.t.Helper()
+	if after := tr.content(); !v.moves && !maps.Equal(before, after) {
+		tr.t.Errorf("%v: it failed, and changed\n%q to\n%q", how, before, after)
+	}
+	if err := v.do(tr, tr.Store); err != nil {
+		tr.t.Errorf("%v: again: %v", how, err)
+	}
+	stored := *v
+	if strings.HasPrefix(v.name, "push") {
+		stored.gone = false
+	}
+	tr.complete(&stored, tr.Claim, how)
+}
+
+// TestAKeyOfAnotherType runs each call on a queue where another program has made one of the keys. A
+// call that fails changes nothing: without that key, the same call succeeds.
+func TestAKeyOfAnotherType(t *testing.T) {
+	t.Parallel()
+	for _, v := range ventures {
+		for _, key := range []string{"due", "messages", "leases", "held", "gens", "dead", "graves", "seq", "ready", "unique"} {
+			if v.name == "purge" { // it deletes whatever is there
+				continue
+			}
+			t.Run(v.name+"/"+key, func(t *testing.T) {
+				t.Parallel()
+				v.mistyped(newTrial(t), key)
+			})
+		}
+	}
+}
+
+// mistyped does not try a key that holds something of the queue's.
+func (v *venture) mistyped(tr *trial, key string) {
+	if v.before != nil {
+		v.before(tr)
+	}
+	before := tr.content()
+	if tr.raw.Exists(tr.ctx, tr.key(key)).Val() == 1 {
+		return
+	}
+	tr.all([]error{tr.raw.XAdd(tr.ctx, &redis.XAddArgs{Stream: tr.key(key), Values: []string{"of", "another"}}).Err()})
+	err := v.do(tr, tr.Store)
+	if tr.raw.Type(tr.ctx, tr.key(key)).Val() == "stream" {
+		tr.all([]error{tr.raw.Del(tr.ctx, tr.key(key)).Err()})
+	}
+	how := errors.Join(fmt.Errorf("%s is a stream", key), err)
+	if err == nil {
+		tr.complete(v, tr.Claim, how)
+		return
+	}
+	if !errors.Is(err, backend.ErrInvalid) {
+		tr.t.Error(how)
+	}
+	v.unchanged(tr, before, how)
+}
+
+// content reads the queue's keys but for the counter.
+func (tr *trial) content() map[string]string {
+	tr.t.Helper()
+	all := make(map[string]string)
+	for _, key := range tr.left() {
+		switch tr.raw.Type(tr.ctx, key).Val() {
+		case "hash":
+			all[key] = fmt.Sprintf("%q", tr.raw.HGetAll(tr.ctx, key).Val()) // in the order of the fields
+		case "zset":
+			all[key] = fmt.Sprintf("%v", tr.raw.ZRangeWithScores(tr.ctx, key, 0, -1).Val())
+		case "list":
+			all[key] = fmt.Sprintf("%q", tr.raw.LRange(tr.ctx, key, 0, -1).Val())
+		}
+	}
+	return all
 }
 
 // TestPushWithoutPublish stores a message that may not be announced, and says so in the log alone.

@@ -11,7 +11,9 @@ for i = FIRST, #ARGV do
   outcomes[#outcomes + 1] = dead and 1 or RETRY and 2 or 0
 end
 if #gone > 0 then
-  redis.call('ZREM', DEAD, '') -- removes nothing: proves that the last commands are allowed
+  -- These remove nothing: they prove that the last commands are allowed.
+  redis.call('ZREM', DEAD, '')
+  redis.call('HDEL', GRAVES, '')
   forget(gone, all_there_is())
   on('HDEL', GRAVES, gone)
   on('ZREM', DEAD, gone)

@@ -94,7 +94,11 @@ local function hand_out_ready()
       return
     end
     ready_taken = ready_taken + n
-    redis.call('ZREM', DUE, unpack(ms, 1, n)) -- there only if a mover was stopped half-way
+    local there = {}
+    for i = 1, n do
+      there[#there + 1] = dues[i] and ms[i] or nil -- others wait in DUE, or are gone
+    end
+    on('ZREM', DUE, there) -- there only if a mover was stopped half-way
   end
 end
 

@@ -14,9 +14,16 @@ if lacking > 0 then
     ms[#ms + 1] = due[i]
     holds[i], holds[i + 1] = due[i], struct.pack('>d', tonumber(due[i + 1]))
   end
-  redis.call('ZREM', DUE, '') -- removes nothing: proves that it may, and then a server out of memory lets additions pass
+  -- These remove nothing: they prove that the last commands are allowed. Then a server that is out
+  -- of memory lets additions pass.
+  redis.call('ZREM', DUE, '')
+  redis.call('HDEL', HELD, '')
   on('HSET', HELD, holds)
-  on('RPUSH', READY, ms)
+  local ok, failed = pcall(on, 'RPUSH', READY, ms)
+  if not ok then
+    on('HDEL', HELD, ms)
+    error(failed, 0)
+  end
   on('ZREM', DUE, ms)
 end
 return {int(NOW_US), int(next_event()), redis.call('LLEN', READY)}

@@ -20,7 +20,7 @@ local function merge_ready()
       end
     end
     on('ZADD', DUE, entries)
+    on('HDEL', HELD, back) -- first: with an entry that says READY a claim without a script would hold no lease
     redis.call('LTRIM', READY, #ms, -1)
-    on('HDEL', HELD, back)
   until #ms < 1000
 end

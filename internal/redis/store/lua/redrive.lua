@@ -7,14 +7,15 @@ for i = FIRST, #ARGV do
   local dead = redis.call('ZSCORE', DEAD, id)
   local size = dead and redis.call('HSTRLEN', MSG, id)
   if dead and size > 0 then
-    -- These remove nothing: they prove that the last commands are allowed.
+    -- These change nothing: they prove that the commands after the first write are allowed.
     redis.call('ZREM', DEAD, '')
     redis.call('HDEL', GRAVES, '')
+    redis.call('ZADD', DUE, 'XX', 0, '')
     local gen = gens(id) + 1
     local s = seq(reserve(1) + 1, size - 7)
     local m = member(s, gen, id)
-    redis.call('ZADD', DUE, int(after(0)), m)
     redis.call('HSET', GENS, id, struct.pack('>I4I4', gen, gen) .. s)
+    redis.call('ZADD', DUE, int(after(0)), m)
     redis.call('ZREM', DEAD, id)
     redis.call('HDEL', GRAVES, id)
     announce(m, NOW)

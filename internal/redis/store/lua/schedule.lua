@@ -98,9 +98,18 @@ local function due_by(when)
 end
 
 local redis, args = redis, ARGV -- which each look from here would search for
-local outcomes, times = {}, {}
+local outcomes, times, ids = {}, {}, {}
 local n, stored = 0, 0
 local earliest, first
+
+-- Adds and removes nothing: proves that the commands after the first content are allowed. ZADD comes
+-- first: a server that is out of memory rejects no addition after a removal.
+local function prove_store()
+  named('ZADD', redis.pcall('ZADD', DUE, 'XX', 0, ''))
+  if there > 1 then
+    named('HDEL', redis.pcall('HDEL', GENS, ''))
+  end
+end
 
 -- Stores the contents, and then enters when they are due.
 local function store()
@@ -115,7 +124,7 @@ local function store()
     local outcome = (RETRY or unique) and met(id, content, due, us)
     if not outcome then
       if not last then
-        named('ZADD', redis.pcall('ZADD', DUE, 'XX', 0, '')) -- adds nothing: proves that the last commands are allowed
+        prove_store()
         last = reserve((#args - FIRST) / FIELDS)
       end
       last = last + 1
@@ -129,7 +138,7 @@ local function store()
           unique.take(id, us)
         end
         if there > 1 then
-          redis.call('HDEL', GENS, id) -- there only if a script was stopped that deleted a message of this id
+          ids[stored] = id
         end
         if not first or due < earliest then
           earliest, first = due, m
@@ -141,6 +150,7 @@ local function store()
     n = n + 1
     outcomes[n] = outcome
   end
+  on('HDEL', GENS, ids) -- there only if a script was stopped that deleted a message of this id
   on('ZADD', DUE, times)
 end
 
@@ -148,9 +158,9 @@ end
 local ok, failed = pcall(store)
 if not ok then
   for i = 2, #times, 2 do
-    redis.call('HDEL', MSG, id_of(times[i]))
+    redis.pcall('HDEL', MSG, id_of(times[i]))
     if unique then
-      redis.call('ZREM', UNIQUE, id_of(times[i]))
+      redis.pcall('ZREM', UNIQUE, id_of(times[i]))
     end
   end
   return type(failed) == 'table' and failed or redis.error_reply(failed)
