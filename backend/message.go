@@ -83,9 +83,6 @@ type DeadLetterRequest struct {
 	Reason string
 }
 
-// Burial is the former name of [DeadLetterRequest], until every caller has changed.
-type Burial = DeadLetterRequest
-
 // Move gives a scheduled message a new due time; Due and Delay are as in [Message].
 type Move struct {
 	ID    string

@@ -215,7 +215,9 @@ func (w *worker) nack(ctx context.Context, hs []held, untouched bool) {
 }
 
 func (w *worker) kill(ctx context.Context, hs []held) (killed int) {
-	bs := each(hs, func(h held) backend.Burial { return backend.Burial{Lease: h.lease, Reason: "by the plan"} })
+	bs := each(hs, func(h held) backend.DeadLetterRequest {
+		return backend.DeadLetterRequest{Lease: h.lease, Reason: "by the plan"}
+	})
 	c := w.batch(ctx, callOn(judge.Dead, hs), func(ctx context.Context) []error { return w.q.Dead(ctx, bs) })
 	for _, it := range c.Items {
 		if it.Out == judge.OK {

@@ -324,7 +324,7 @@ func (t *trial) extend(d backend.Delivery, lease time.Duration) (time.Time, erro
 }
 
 func (t *trial) bury(d backend.Delivery, reason string) error {
-	err := outcome(t.q.Dead(t.ctx, []backend.Burial{{Lease: d.Lease(), Reason: reason}}))
+	err := outcome(t.q.Dead(t.ctx, []backend.DeadLetterRequest{{Lease: d.Lease(), Reason: reason}}))
 	if err == nil {
 		t.expectNoMore(d.ID, "buried")
 	}

@@ -207,7 +207,9 @@ func (t *trial) giveBackBatch(ds []backend.Delivery, ids []string) []backend.Del
 // buryBatch buries all, lists them, brings them back and takes them again.
 func (t *trial) buryBatch(ds []backend.Delivery, ids []string) []backend.Delivery {
 	ls, want := withForged(ds)
-	bs := each(ls, func(l backend.Lease) backend.Burial { return backend.Burial{Lease: l, Reason: "reason of " + l.ID} })
+	bs := each(ls, func(l backend.Lease) backend.DeadLetterRequest {
+		return backend.DeadLetterRequest{Lease: l, Reason: "reason of " + l.ID}
+	})
 	t.outcomes(t.q.Dead(t.ctx, bs), len(bs), "burying", want)
 	buried := each(ds, idOf)
 	for _, limit := range []int{len(ids), t.scaled(100, 13)} {
@@ -295,8 +297,8 @@ func batchTwice(t *trial) {
 	t.outcomes(t.q.Nack(t.ctx, []backend.Return{r, r}), 2, "giving one message back twice,", first(backend.ErrLeaseLost))
 	d := t.takeID(l.ID)
 
-	b := backend.Burial{Lease: d.Lease(), Reason: "of the check"}
-	t.outcomes(t.q.Dead(t.ctx, []backend.Burial{b, b}), 2, "burying one message twice,", first(backend.ErrLeaseLost))
+	b := backend.DeadLetterRequest{Lease: d.Lease(), Reason: "of the check"}
+	t.outcomes(t.q.Dead(t.ctx, []backend.DeadLetterRequest{b, b}), 2, "burying one message twice,", first(backend.ErrLeaseLost))
 	t.expectNoMore(d.ID, "buried")
 	if t.has(backend.Redriving) {
 		t.expectAgain(d.ID, time.Time{})

@@ -143,7 +143,7 @@ func (l *ledger) settleOne(r *rand.Rand, d backend.Delivery) error {
 		case 2:
 			return outcome(l.q.Nack(ctx, []backend.Return{{Lease: d.Lease()}}))
 		case 3:
-			return outcome(l.q.Dead(ctx, []backend.Burial{{Lease: d.Lease(), Reason: "of the check"}}))
+			return outcome(l.q.Dead(ctx, []backend.DeadLetterRequest{{Lease: d.Lease(), Reason: "of the check"}}))
 		default:
 			return nil // dies without a word
 		}

@@ -384,7 +384,7 @@ func (c *commons) do(q backend.Queue, d backend.Delivery, next step, p *progress
 		return errors.Join(back(backend.Return{Delay: 1000 * c.Tick}), outcome(q.Cancel(c.ctx, ids)))
 	case redriveIt, deleteIt:
 		p.attempts = 0
-		return errors.Join(outcome(q.Dead(c.ctx, []backend.Burial{{Lease: ls[0], Reason: "of the check"}})), c.letGo(q, d.ID, next))
+		return errors.Join(outcome(q.Dead(c.ctx, []backend.DeadLetterRequest{{Lease: ls[0], Reason: "of the check"}})), c.letGo(q, d.ID, next))
 	case extendIt:
 		_, errs := q.Extend(c.ctx, ls, backend.MaxLease)
 		return errors.Join(outcome(errs), outcome(q.Ack(c.ctx, ls)))

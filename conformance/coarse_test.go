@@ -257,7 +257,7 @@ func (q *coarseQueue) Extend(ctx context.Context, ls []backend.Lease, lease time
 	return ends, errs
 }
 
-func (q *coarseQueue) Dead(ctx context.Context, bs []backend.Burial) []error {
+func (q *coarseQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
 	errs := make([]error, len(bs))
 	for i, b := range bs {
 		errs[i] = q.held(b.Lease, func() []error { return q.Queue.Dead(ctx, bs[i:i+1]) })

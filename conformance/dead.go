@@ -369,8 +369,8 @@ func redriveAll(t *trial) {
 	}
 	t.push(ms...)
 	ds := t.takeAll(n, n)
-	t.must(errors.Join(t.q.Dead(t.ctx, each(ds, func(d backend.Delivery) backend.Burial {
-		return backend.Burial{Lease: d.Lease(), Reason: "of the check"}
+	t.must(errors.Join(t.q.Dead(t.ctx, each(ds, func(d backend.Delivery) backend.DeadLetterRequest {
+		return backend.DeadLetterRequest{Lease: d.Lease(), Reason: "of the check"}
 	}))...), "Dead")
 	got, err := t.portable().Dead().RedriveAll(t.ctx)
 	t.must(err, "RedriveAll")

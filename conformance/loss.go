@@ -159,7 +159,7 @@ func (t *trial) changesNothing(ctx context.Context, q backend.Queue, d backend.D
 	l, ids := d.Lease(), []string{d.ID}
 	t.want(outcome(q.Ack(ctx, []backend.Lease{l})), wanted, "Ack %s", when)
 	t.want(outcome(q.Nack(ctx, []backend.Return{{Lease: l}})), wanted, "Nack %s", when)
-	t.want(outcome(q.Dead(ctx, []backend.Burial{{Lease: l}})), wanted, "Dead %s", when)
+	t.want(outcome(q.Dead(ctx, []backend.DeadLetterRequest{{Lease: l}})), wanted, "Dead %s", when)
 	_, errs := q.Extend(ctx, []backend.Lease{l}, t.Tick)
 	t.want(outcome(errs), wanted, "Extend %s", when)
 	if t.has(backend.Cancelling) {

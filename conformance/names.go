@@ -132,8 +132,8 @@ func (t *translator) Nack(ctx context.Context, rs []backend.Return) []error {
 	}))
 }
 
-func (t *translator) Dead(ctx context.Context, bs []backend.Burial) []error {
-	return t.Queue.Dead(ctx, each(bs, func(b backend.Burial) backend.Burial {
+func (t *translator) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
+	return t.Queue.Dead(ctx, each(bs, func(b backend.DeadLetterRequest) backend.DeadLetterRequest {
 		b.Lease = t.lease(b.Lease)
 		return b
 	}))

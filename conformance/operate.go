@@ -190,9 +190,9 @@ func (m *machine) extendSome(dice *rand.Rand) {
 
 func (m *machine) burySome(dice *rand.Rand) {
 	ls := m.leases(dice)
-	bs := make([]backend.Burial, len(ls))
+	bs := make([]backend.DeadLetterRequest, len(ls))
 	for i := range bs {
-		bs[i] = backend.Burial{Lease: ls[i], Reason: strings.Repeat("of the check", dice.IntN(4))}
+		bs[i] = backend.DeadLetterRequest{Lease: ls[i], Reason: strings.Repeat("of the check", dice.IntN(4))}
 	}
 	m.outcomes(m.q.Dead(m.ctx, bs), len(bs), "burying", func(i int) (string, error) {
 		err := m.ref.holds(ls[i])

@@ -155,7 +155,7 @@ func (t *trial) settlesNothing(d backend.Delivery) {
 	t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{l})), backend.ErrLeaseLost, "Ack under a lease from before a purge")
 	t.want(outcome(t.q.Nack(t.ctx, []backend.Return{{Lease: l}})), backend.ErrLeaseLost, "Nack under a lease from before a purge")
 	t.want(outcome(t.q.Nack(t.ctx, []backend.Return{{Lease: l, Untouched: true}})), backend.ErrLeaseLost, "Nack, untouched, under a lease from before a purge")
-	t.want(outcome(t.q.Dead(t.ctx, []backend.Burial{{Lease: l}})), backend.ErrLeaseLost, "Dead under a lease from before a purge")
+	t.want(outcome(t.q.Dead(t.ctx, []backend.DeadLetterRequest{{Lease: l}})), backend.ErrLeaseLost, "Dead under a lease from before a purge")
 	_, errs := t.q.Extend(t.ctx, []backend.Lease{l}, t.lease())
 	t.want(outcome(errs), backend.ErrLeaseLost, "Extend under a lease from before a purge")
 }

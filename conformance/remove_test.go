@@ -111,7 +111,7 @@ func fill(ctx context.Context, t *testing.T, b backend.Backend, name string) {
 			t.Fatal(err)
 		}
 		if ds[0].ID == "m1" {
-			if errs := q.Dead(ctx, []backend.Burial{{Lease: ds[0].Lease(), Reason: "of the test"}}); errs != nil && errs[0] != nil {
+			if errs := q.Dead(ctx, []backend.DeadLetterRequest{{Lease: ds[0].Lease(), Reason: "of the test"}}); errs != nil && errs[0] != nil {
 				t.Fatal(errs)
 			}
 		}

@@ -365,7 +365,7 @@ func wakeUpOfBatch(t *trial) {
 	again("a batch was given back", back(backend.Return{}))
 	again("a batch was given back untouched", back(backend.Return{Untouched: true}))
 	if t.has(backend.Redriving) {
-		bs := each(ds, func(d backend.Delivery) backend.Burial { return backend.Burial{Lease: d.Lease()} })
+		bs := each(ds, func(d backend.Delivery) backend.DeadLetterRequest { return backend.DeadLetterRequest{Lease: d.Lease()} })
 		t.must(errors.Join(t.q.Dead(t.ctx, bs)...), "Dead")
 		again("a batch was redriven", func() []error { return t.q.Redrive(t.ctx, ids) })
 	}

@@ -147,7 +147,7 @@ func TestStaleAck(t *testing.T) {
 	for what, errs := range map[string][]error{
 		"ack":  q.Ack(ctx, []backend.Lease{old.Lease()}),
 		"nack": q.Nack(ctx, []backend.Return{{Lease: old.Lease()}}),
-		"dead": q.Dead(ctx, []backend.Burial{{Lease: old.Lease()}}),
+		"dead": q.Dead(ctx, []backend.DeadLetterRequest{{Lease: old.Lease()}}),
 	} {
 		if !errors.Is(errs[0], backend.ErrLeaseLost) {
 			t.Errorf("%s: %v", what, errs)

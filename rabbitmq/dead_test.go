@@ -23,9 +23,9 @@ func kill(ctx context.Context, t testing.TB, q backend.Queue, n int) {
 	for died := 0; died < n; {
 		ds, err := q.Receive(ctx, 500, time.Minute)
 		must(t, err)
-		bs := make([]backend.Burial, len(ds))
+		bs := make([]backend.DeadLetterRequest, len(ds))
 		for i := range ds {
-			bs[i] = backend.Burial{Lease: ds[i].Lease(), Reason: "of the test"}
+			bs[i] = backend.DeadLetterRequest{Lease: ds[i].Lease(), Reason: "of the test"}
 		}
 		must(t, q.Dead(ctx, bs)...)
 		died += len(ds)
@@ -225,12 +225,12 @@ func TestPagesOfOneID(t *testing.T) {
 	for range n {
 		must(t, handles[0].Schedule(ctx, message("same", 0))...)
 	}
-	var bs []backend.Burial
+	var bs []backend.DeadLetterRequest
 	for len(bs) < n {
 		ds, err := handles[0].Receive(ctx, n, time.Minute)
 		must(t, err)
 		for _, l := range leases(ds) {
-			bs = append(bs, backend.Burial{Lease: l})
+			bs = append(bs, backend.DeadLetterRequest{Lease: l})
 		}
 	}
 	must(t, handles[0].Dead(ctx, bs)...)

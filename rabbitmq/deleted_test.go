@@ -99,7 +99,7 @@ func buryOne(ctx context.Context, t *testing.T, pusher, worker backend.Queue) {
 	t.Helper()
 	must(t, pusher.Schedule(ctx, message("dies", 0))...)
 	d := receiveOne(ctx, t, worker, "dies")
-	must(t, worker.Dead(ctx, []backend.Burial{{Lease: d.Lease(), Reason: "of the test"}})...)
+	must(t, worker.Dead(ctx, []backend.DeadLetterRequest{{Lease: d.Lease(), Reason: "of the test"}})...)
 	ls, _, err := worker.ListDead(ctx, "", 10)
 	must(t, err)
 	if len(ls) != 1 || ls[0].ID != "dies" {

@@ -230,7 +230,7 @@ func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 }
 
 // Dead is as in backend.Queue, and publishes like Nack.
-func (q *queue) Dead(ctx context.Context, bs []backend.Burial) []error {
+func (q *queue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
 	leases := make([]backend.Lease, len(bs))
 	for i, b := range bs {
 		leases[i] = b.Lease

@@ -81,7 +81,7 @@ func TestPermissions(t *testing.T) {
 		wants(t, q.Schedule(ctx, message("c", time.Hour))[0], "publishing", "lacks a permission", "write to publish", "amq.default")
 		wants(t, q.Schedule(ctx, message("c", 0))[0], "publishing", "lacks a permission", "amq.default")
 		held := receiveOne(ctx, t, q, "b")
-		wants(t, q.Dead(ctx, []backend.Burial{{Lease: held.Lease()}})[0], "publishing", "lacks a permission", "amq.default")
+		wants(t, q.Dead(ctx, []backend.DeadLetterRequest{{Lease: held.Lease()}})[0], "publishing", "lacks a permission", "amq.default")
 	})
 	ack(ctx, t, q, a)
 	t.Run("consume", func(t *testing.T) {

@@ -114,7 +114,7 @@ func TestStrangeMessagesDie(t *testing.T) {
 				must(t, q.Nack(ctx, []backend.Return{{Lease: d.Lease()}})...)
 				continue
 			}
-			must(t, q.Dead(ctx, []backend.Burial{{Lease: d.Lease(), Reason: "\x00\xff"}})...)
+			must(t, q.Dead(ctx, []backend.DeadLetterRequest{{Lease: d.Lease(), Reason: "\x00\xff"}})...)
 			dead++
 		}
 	}

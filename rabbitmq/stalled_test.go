@@ -44,7 +44,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 			return errors.Join(q.Nack(ctx, []backend.Return{{Lease: held[1]}})...)
 		},
 		"dead": func(ctx context.Context) error {
-			return errors.Join(q.Dead(ctx, []backend.Burial{{Lease: held[2]}})...)
+			return errors.Join(q.Dead(ctx, []backend.DeadLetterRequest{{Lease: held[2]}})...)
 		},
 		"list dead":   func(ctx context.Context) error { _, _, err := dead.ListDead(ctx, "", 10); return err },
 		"redrive":     func(ctx context.Context) error { return errors.Join(dead.Redrive(ctx, []string{"x"})...) },
@@ -94,7 +94,7 @@ func TestSentCallsOfAStalledBroker(t *testing.T) {
 			return q.Nack(ctx, []backend.Return{{Lease: l}})[0]
 		},
 		"dead": func(ctx context.Context, q backend.Queue, l backend.Lease) error {
-			return q.Dead(ctx, []backend.Burial{{Lease: l}})[0]
+			return q.Dead(ctx, []backend.DeadLetterRequest{{Lease: l}})[0]
 		},
 	} {
 		for _, how := range []error{context.DeadlineExceeded, context.Canceled} {

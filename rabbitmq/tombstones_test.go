@@ -265,7 +265,7 @@ func TestCancelOfTheDead(t *testing.T) {
 	q := open(t, shared(t), rabbitmq.WithTombstones(inRedis(t, testenv.SharedRedis(t))))
 	must(t, q.Schedule(ctx, message("a", 0))...)
 	a := receiveOne(ctx, t, q, "a")
-	must(t, q.Dead(ctx, []backend.Burial{{Lease: a.Lease(), Reason: "of the test"}})...)
+	must(t, q.Dead(ctx, []backend.DeadLetterRequest{{Lease: a.Lease(), Reason: "of the test"}})...)
 	wantCancel(ctx, t, q, "a", backend.ErrNotFound)
 	letters := q
 	redrive := func() {
@@ -274,7 +274,7 @@ func TestCancelOfTheDead(t *testing.T) {
 	}
 	redrive()
 	a = receiveOne(ctx, t, q, "a")
-	must(t, q.Dead(ctx, []backend.Burial{{Lease: a.Lease(), Reason: "of the test"}})...)
+	must(t, q.Dead(ctx, []backend.DeadLetterRequest{{Lease: a.Lease(), Reason: "of the test"}})...)
 	redrive()
 	wantCancel(ctx, t, q, "a", nil)
 	nothing(t, q, 300*time.Millisecond)

@@ -89,8 +89,8 @@ func (q *unfenced) Nack(ctx context.Context, rs []backend.Return) []error {
 	return q.Queue.Nack(ctx, out)
 }
 
-func (q *unfenced) Dead(ctx context.Context, bs []backend.Burial) []error {
-	out := make([]backend.Burial, len(bs))
+func (q *unfenced) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
+	out := make([]backend.DeadLetterRequest, len(bs))
 	for i, b := range bs {
 		b.Lease = q.lease("dead", b.Lease)
 		out[i] = b

@@ -202,7 +202,7 @@ func (q *renumberer) Nack(ctx context.Context, rs []backend.Return) []error {
 	return q.Queue.Nack(ctx, rs)
 }
 
-func (q *renumberer) Dead(ctx context.Context, bs []backend.Burial) []error {
+func (q *renumberer) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
 	bs = slices.Clone(bs)
 	for i := range bs {
 		q.token(&bs[i].Lease)

@@ -109,7 +109,7 @@ func (q *mover) Reschedule(ctx context.Context, ms []backend.Move) []error {
 
 type undead struct{ *queue }
 
-func (q *undead) Dead(ctx context.Context, bs []backend.Burial) []error {
+func (q *undead) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
 	for i := range bs {
 		if errs := q.Nack(ctx, []backend.Return{{Lease: bs[i].Lease}}); errs != nil {
 			return backend.FailAll(len(bs), errs[0])
@@ -122,7 +122,7 @@ func (q *undead) Dead(ctx context.Context, bs []backend.Burial) []error {
 type pessimist struct{ *queue }
 
 func (q *pessimist) Nack(ctx context.Context, rs []backend.Return) []error {
-	bs := make([]backend.Burial, len(rs))
+	bs := make([]backend.DeadLetterRequest, len(rs))
 	for i, r := range rs {
 		bs[i].Lease = r.Lease
 	}

@@ -293,8 +293,8 @@ func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Durat
 	return ends, errs
 }
 
-func (q *Queue) Dead(ctx context.Context, bs []backend.Burial) []error {
-	return each(ctx, q, bs, func(b backend.Burial) error {
+func (q *Queue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
+	return each(ctx, q, bs, func(b backend.DeadLetterRequest) error {
 		return q.held(b.Lease, func(m *message) {
 			m.reason = b.Reason
 			q.put(m, &q.dead, q.now, q.number())

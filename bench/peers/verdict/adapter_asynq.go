@@ -193,7 +193,7 @@ func (q *asynqQueue) Nack(ctx context.Context, rs []backend.Return) []error {
 	return settles(ctx, &q.door, q.bridge, rs, returned, q.written)
 }
 
-func (q *asynqQueue) Dead(ctx context.Context, bs []backend.Burial) []error {
+func (q *asynqQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
 	return settles(ctx, &q.door, q.bridge, bs, buried, q.written)
 }
 

@@ -213,8 +213,8 @@ func (q *beanstalkdQueue) Nack(ctx context.Context, rs []backend.Return) []error
 }
 
 // Dead is bury, which takes no reason.
-func (q *beanstalkdQueue) Dead(ctx context.Context, bs []backend.Burial) []error {
-	return each(ctx, &q.door, bs, func(b backend.Burial) error {
+func (q *beanstalkdQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
+	return each(ctx, &q.door, bs, func(b backend.DeadLetterRequest) error {
 		return q.settle(b.Lease, func(c *beanstalk.Conn, id uint64) error { return c.Bury(id, 0) })
 	})
 }

@@ -250,8 +250,8 @@ func (q *natsQueue) Nack(ctx context.Context, rs []backend.Return) []error {
 }
 
 // Dead is term with a reason, which the server tells in an advisory and keeps nowhere.
-func (q *natsQueue) Dead(ctx context.Context, bs []backend.Burial) []error {
-	return each(ctx, &q.door, bs, func(b backend.Burial) error {
+func (q *natsQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
+	return each(ctx, &q.door, bs, func(b backend.DeadLetterRequest) error {
 		return q.settle(ctx, b.Lease, func(m jetstream.Msg) error { return m.TermWithReason(b.Reason) })
 	})
 }

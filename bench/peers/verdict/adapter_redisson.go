@@ -102,8 +102,8 @@ func (q *redissonQueue) Nack(ctx context.Context, rs []backend.Return) []error {
 	return each(ctx, &q.door, rs, func(backend.Return) error { return lacks("Redisson", "giving back") })
 }
 
-func (q *redissonQueue) Dead(ctx context.Context, bs []backend.Burial) []error {
-	return each(ctx, &q.door, bs, func(backend.Burial) error { return lacks("Redisson", "dead letters") })
+func (q *redissonQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
+	return each(ctx, &q.door, bs, func(backend.DeadLetterRequest) error { return lacks("Redisson", "dead letters") })
 }
 
 func (q *redissonQueue) Extend(ctx context.Context, ls []backend.Lease, _ time.Duration) ([]time.Time, []error) {

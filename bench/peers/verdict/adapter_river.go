@@ -249,7 +249,7 @@ func (q *riverQueue) Nack(ctx context.Context, rs []backend.Return) []error {
 	return riverSettle(ctx, q, rs, returned)
 }
 
-func (q *riverQueue) Dead(ctx context.Context, bs []backend.Burial) []error {
+func (q *riverQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
 	return riverSettle(ctx, q, bs, buried)
 }
 

@@ -150,7 +150,7 @@ func returned(r backend.Return) (backend.Lease, outcome) {
 	return r.Lease, outcome{word: failed, delay: r.Delay}
 }
 
-func buried(b backend.Burial) (backend.Lease, outcome) {
+func buried(b backend.DeadLetterRequest) (backend.Lease, outcome) {
 	return b.Lease, outcome{word: dead, reason: b.Reason}
 }
 
