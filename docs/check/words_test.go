@@ -31,7 +31,6 @@ var allowed = map[string][]string{
 	"docs/peers.md":      {"bury", "buried", "mends", "whoever"},
 	// beanstalkd calls a job buried.
 	"bench/peers/beanstalkd_test.go": {"buried"},
-	// The former name, until every caller has changed.
 }
 
 // word is a word of a text, or a part of an identifier in mixed caps.
