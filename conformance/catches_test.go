@@ -62,7 +62,8 @@ func TestRaceDetectorCatches(t *testing.T) {
 	if info, ok := debug.ReadBuildInfo(); !ok || !slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
 		t.Skip("needs -race")
 	}
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+	// One run in many has an order of the two goroutines in which the detector sees no race.
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v", "-test.count=100", "-test.failfast")
 	child.Env = append(os.Environ(), raceVar+"=1")
 	out, err := child.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "(*unlocked).Stats") || !strings.Contains(string(out), "DATA RACE") {

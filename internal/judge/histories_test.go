@@ -165,7 +165,7 @@ func TestCopiesCountByThemselves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := &judge.History{Calls: calls, Windows: []judge.Window{tt.window}, Drained: true, Traits: backend.Traits{Lacks: backend.Lacking(backend.SingleCopy, backend.Ordering)}}
+			h := &judge.History{Calls: slices.Clone(calls), Windows: []judge.Window{tt.window}, Drained: true, Traits: backend.Traits{Lacks: backend.Lacking(backend.SingleCopy, backend.Ordering)}}
 			if v := judge.Check(h); !slices.Equal(v.Rules(), tt.rules) {
 				t.Errorf("found %v, want %v", v.Violations, tt.rules)
 			}
@@ -190,7 +190,7 @@ func TestRecountedAttemptsNeedABreak(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := &judge.History{Calls: calls, Windows: []judge.Window{tt.window}, Drained: true, Traits: backend.Traits{Lacks: backend.Lacking(backend.ExactAttempts, backend.Ordering)}}
+			h := &judge.History{Calls: slices.Clone(calls), Windows: []judge.Window{tt.window}, Drained: true, Traits: backend.Traits{Lacks: backend.Lacking(backend.ExactAttempts, backend.Ordering)}}
 			if v := judge.Check(h); !slices.Equal(v.Rules(), tt.rules) {
 				t.Errorf("found %v, want %v", v.Violations, tt.rules)
 			}

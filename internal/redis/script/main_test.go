@@ -59,7 +59,7 @@ func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 
 func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() != "evalsha" {
+		if cmd.Name() != "evalsha" && cmd.Name() != "eval" {
 			return next(ctx, cmd)
 		}
 		if h.scripts.Load() < h.times && h.before != nil {
