@@ -22,7 +22,7 @@ var (
 	ErrFull           = backend.ErrFull           // the store is at its limit; nothing was stored
 	ErrUnconfirmed    = backend.ErrUnconfirmed    // stored, but not where a push was told to wait for, as on replicas
 	ErrUnavailable    = backend.ErrUnavailable    // the store cannot be reached, for now: try again
-	ErrOutcomeUnknown = backend.ErrOutcomeUnknown // it may have happened or not; repeating it does no harm
+	ErrOutcomeUnknown = backend.ErrOutcomeUnknown // it may have happened or not; repeating does no harm, but may store a push without an ID twice
 	ErrUnsupported    = backend.ErrUnsupported    // the backend cannot do that; an UnsupportedError
 	ErrInvalid        = backend.ErrInvalid        // an argument cannot be used; an InvalidError, nothing changed
 	ErrUnknownScheme  = backend.ErrUnknownScheme  // no backend for that URL: forgotten import?

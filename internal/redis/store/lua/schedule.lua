@@ -102,15 +102,6 @@ local outcomes, times, ids = {}, {}, {}
 local n, stored = 0, 0
 local earliest, first
 
--- Adds and removes nothing: proves that the commands after the first content are allowed. ZADD comes
--- first: a server that is out of memory rejects no addition after a removal.
-local function prove_store()
-  named('ZADD', redis.pcall('ZADD', DUE, 'XX', 0, ''))
-  if there > 1 then
-    named('HDEL', redis.pcall('HDEL', GENS, ''))
-  end
-end
-
 -- Stores the contents, and then enters when they are due.
 local function store()
   local when, due, score, last
@@ -124,7 +115,12 @@ local function store()
     local outcome = (RETRY or unique) and met(id, content, due, us)
     if not outcome then
       if not last then
-        prove_store()
+        -- These add and remove nothing: they prove that the last commands are allowed. ZADD comes first:
+        -- a server that is out of memory lets additions pass after a removal.
+        named('ZADD', redis.pcall('ZADD', DUE, 'XX', 0, ''))
+        if there > 1 then
+          named('HDEL', redis.pcall('HDEL', GENS, ''))
+        end
         last = reserve((#args - FIRST) / FIELDS)
       end
       last = last + 1
