@@ -189,3 +189,63 @@ func TestBlackHole(t *testing.T) {
 		return seen["c"]
 	})
 }
+
+// TestCutCalls cuts the connections after each reply to a call in turn. The error says that the
+// store is unavailable or the outcome unknown. Without the latter nothing was changed.
+func TestCutCalls(t *testing.T) {
+	testenv.In(t, testenv.All)
+	const most = 24 // replies that a call may need
+	server := testenv.SharedRabbitMQ(t)
+	proxy := testenv.Proxy(t, server.Addr())
+	b := newBackend(t, through(server, server.Vhost(t), proxy))
+	for what, call := range map[string]func(context.Context, backend.Queue) error{
+		"open": func(ctx context.Context, _ backend.Queue) error {
+			q, err := b.Open(ctx, "another", quiet())
+			if err == nil {
+				err = q.Close()
+			}
+			return err
+		},
+		"list": func(ctx context.Context, q backend.Queue) error { _, _, err := q.ListDead(ctx, "", 10); return err },
+		"redrive": func(ctx context.Context, q backend.Queue) error {
+			return errors.Join(q.Redrive(ctx, []string{"dead-0"})...)
+		},
+		"delete": func(ctx context.Context, q backend.Queue) error {
+			return errors.Join(q.DeleteDead(ctx, []string{"dead-0"})...)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			failed := 0
+			for replies := range most {
+				ctx := deadline(t, 60*time.Second)
+				q := openOn(t, b, fmt.Sprint(what, replies))
+				kill(ctx, t, q, 1)
+				proxy.StallAfter(replies)
+				done := make(chan error, 1)
+				go func() { done <- call(ctx, q) }()
+				select {
+				case err := <-done:
+					proxy.Resume()
+					must(t, err)
+					t.Logf("%d of %d cuts failed", failed, replies)
+					return
+				case <-time.After(300 * time.Millisecond):
+				}
+				proxy.CloseAll()
+				proxy.Resume()
+				err := <-done
+				unknown := errors.Is(err, backend.ErrOutcomeUnknown)
+				if err != nil {
+					failed++
+				}
+				if err != nil && !unknown && !errors.Is(err, backend.ErrUnavailable) {
+					t.Errorf("cut after %d replies: %v", replies, err)
+				}
+				if err != nil && !unknown && what != "open" {
+					must(t, call(ctx, q)) // its letter is still there
+				}
+				must(t, q.Close())
+			}
+		})
+	}
+}

@@ -238,9 +238,12 @@ func (q *queue) settleDead(ctx context.Context, ids []string, before func([]*dea
 			}
 			before(found)
 			for _, l := range found {
-				if l.err == nil {
-					l.err = explain("acknowledging a dead letter", ch.Ack(l.tag, false))
-					acked++
+				if l.err != nil {
+					continue
+				}
+				acked++
+				if err := ch.Ack(l.tag, false); err != nil { // a copy may be in the queue
+					l.err = unknown(explain("acknowledging a dead letter", err))
 				}
 			}
 			return acked
@@ -250,6 +253,8 @@ func (q *queue) settleDead(ctx context.Context, ids []string, before func([]*dea
 			switch {
 			case l != nil && l.err != nil:
 				errs[i] = l.err
+			case l != nil && err != nil:
+				errs[i] = unknown(err) // the ack was sent
 			case err != nil:
 				errs[i] = err
 			case l == nil:

@@ -3,12 +3,16 @@ package rabbitmq
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
+	"net"
 	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
 )
 
 func declareExchange(ch *amqp.Channel, name, kind string, args amqp.Table) error {
@@ -113,7 +117,22 @@ func explain(doing string, err error) error {
 	if errors.As(err, &refusal) {
 		doing += remedy(refusal)
 	}
-	return fmt.Errorf("%s: %w", doing, err)
+	return fmt.Errorf("%s: %w", doing, classified(err))
+}
+
+// classified marks the error of a connection that was refused or broke.
+func classified(err error) error {
+	if !errors.Is(err, backend.ErrUnavailable) && (refusedWith(err, amqp.ConnectionForced) || refusedWith(err, amqp.FrameError) ||
+		refusedWith(err, amqp.ChannelError) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || onNetwork(err)) {
+		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
+	}
+	return err
+}
+
+// onNetwork reports whether a connection failed below TLS, whose alerts have the same type.
+func onNetwork(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op != "remote error" && op.Op != "local error"
 }
 
 // remedy returns what to do about a refusal. Brokers use some codes for several reasons.

@@ -209,3 +209,22 @@ func TestQueueDeletedAndMadeAgain(t *testing.T) {
 		drain(ctx, t, worker, 1)
 	}
 }
+
+// TestQueueAndExchangeDeleted deletes a queue and the exchange that it is bound to. The next push
+// declares both, and so does the next handle.
+func TestQueueAndExchangeDeleted(t *testing.T) {
+	ctx := deadline(t, 60*time.Second)
+	url := vhost(t)
+	b := rabbitmq.New(url)
+	defer func() { must(t, b.Close()) }()
+	pusher, ch := openOn(t, b, "both"), channel(t, url)
+	remove := func() {
+		_, err := ch.QueueDelete("delayq.v1.q.both", false, false, false)
+		must(t, err, ch.ExchangeDelete("delayq.v1.deliver", false, false))
+	}
+	remove()
+	must(t, pusher.Schedule(ctx, message("a", 0))...)
+	remove()
+	must(t, openOn(t, b, "both").Schedule(ctx, message("b", 0))...)
+	drain(ctx, t, pusher, 1)
+}

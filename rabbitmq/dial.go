@@ -11,6 +11,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
 )
 
 // A dialer connects to one of several nodes. It is not safe for concurrent use.
@@ -51,9 +53,12 @@ const (
 	dialTimeout = 10 * time.Second
 )
 
+// errSlow says that dialTimeout has passed.
+var errSlow = fmt.Errorf("%w: there was no connection within %v", backend.ErrUnavailable, dialTimeout)
+
 // connect makes a connection. The context bounds how long that takes.
 func connect(ctx context.Context, url string, c *tls.Config) (*connection, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, dialTimeout, errSlow)
 	defer cancel()
 	stop := func() bool { return true }
 	buffer := new(writeBuffer)
@@ -75,15 +80,16 @@ func connect(ctx context.Context, url string, c *tls.Config) (*connection, error
 	}
 	conn, err := amqp.DialConfig(url, config)
 	if !stop() && err == nil {
-		err = ctx.Err()
+		err = context.Cause(ctx)
 	}
 	if err == nil {
 		return &connection{conn, buffer}, nil
 	}
+	if deadline, _ := ctx.Deadline(); !time.Now().Before(deadline) {
+		<-ctx.Done() // the connection's deadline can come before the context's
+	}
 	if ctx.Err() != nil {
-		err = ctx.Err()
-	} else if deadline, _ := ctx.Deadline(); !time.Now().Before(deadline) {
-		err = context.DeadlineExceeded // the connection's deadline can come before the context's
+		err = context.Cause(ctx)
 	}
 	return nil, explainConnect(err)
 }
@@ -100,6 +106,6 @@ func explainConnect(err error) error {
 	case errors.Is(err, amqp.ErrVhost) || errors.As(err, &refusal) && refusal.Code == amqp.NotAllowed:
 		return fmt.Errorf("the broker has no such virtual host, or the user may not use it: %w", err)
 	default:
-		return fmt.Errorf("connecting to RabbitMQ: %w", err)
+		return fmt.Errorf("connecting to RabbitMQ: %w", classified(err))
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
+
 	"github.com/delayq/delayq/backend"
 )
 
@@ -37,14 +39,21 @@ func newQueue(b *Backend, name string, sub *link, o backend.Options) *queue {
 	return q
 }
 
-// declare declares the queue and its dead letters.
+// declare declares the queue and its dead letters, and what all queues share if a part of it is
+// gone.
 func (q *queue) declare(ctx context.Context) error {
 	_, err := within(ctx, func() (struct{}, error) {
+		began := time.Now()
 		s, err := q.sub.session(ctx)
 		if err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, q.declareOn(s)
+		if err = q.declareOn(s); refusedWith(err, amqp.NotFound) {
+			if err = q.b.pub.redeclareShared(ctx, began, err.Error()); err == nil {
+				err = q.declareOn(s)
+			}
+		}
+		return struct{}{}, err
 	})
 	return err
 }

@@ -2,6 +2,7 @@ package rabbitmq_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +119,9 @@ func TestNoEntry(t *testing.T) {
 			defer func() { must(t, b.Close()) }()
 			_, err := tryOpen(t, b, "q")
 			wants(t, err, c.texts...)
+			if got, want := errors.Is(err, backend.ErrUnavailable), name == "no broker"; got != want {
+				t.Errorf("the error matches ErrUnavailable: %v, want %v", got, want)
+			}
 		})
 	}
 }

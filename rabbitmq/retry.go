@@ -13,7 +13,7 @@ import (
 // These errors say what to do after a failure. Any other error is returned as it is.
 var (
 	// errGone says that the connection broke and nothing was sent: try again on the next one.
-	errGone = errors.New("the connection broke")
+	errGone = fmt.Errorf("%w: the connection broke", backend.ErrUnavailable)
 
 	// errUnrouted says that a queue was not there: declare it and publish once more.
 	errUnrouted = errors.New("the broker could not route the message")
