@@ -197,7 +197,7 @@ func TestCutCalls(t *testing.T) {
 	const most = 24 // replies that a call may need
 	server := testenv.SharedRabbitMQ(t)
 	proxy := testenv.Proxy(t, server.Addr())
-	b := newBackend(t, through(server, server.Vhost(t), proxy))
+	b := newBackend(t, through(server.VhostURL(server.Vhost(t)), server, proxy))
 	for what, call := range map[string]func(context.Context, backend.Queue) error{
 		"open": func(ctx context.Context, _ backend.Queue) error {
 			q, err := b.Open(ctx, "another", quiet())
