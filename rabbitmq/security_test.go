@@ -11,7 +11,6 @@ import (
 	"math"
 	"math/big"
 	"net"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +19,6 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/rabbitmq"
 )
 
@@ -150,20 +148,15 @@ func TestTLSVerifiesByDefault(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ca, cert, key := certificateFor(t, dir, "localhost")
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	user, addr := tlsBroker(t, ca, cert, key)
+	_, port, err := net.SplitHostPort(addr)
 	must(t, err)
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	must(t, err, l.Close())
-	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitConfig("listeners.ssl.1", "127.0.0.1:"+port),
-		testenv.RabbitConfig("ssl_options.cacertfile", ca), testenv.RabbitConfig("ssl_options.certfile", cert), testenv.RabbitConfig("ssl_options.keyfile", key))
-	u, err := url.Parse(server.URL())
-	must(t, err)
-	byName, byAddress := "rabbitmqs://"+u.User.String()+"@localhost:"+port+"/q", "rabbitmqs://"+u.User.String()+"@127.0.0.1:"+port+"/q"
+	byName, byAddress := "rabbitmqs://"+user.String()+"@localhost:"+port+"/q", "rabbitmqs://"+user.String()+"@127.0.0.1:"+port+"/q"
 	must(t, openURL(t, byName+"?tls_ca="+ca))
 	wants(t, openURL(t, byName), "certificate signed by unknown authority")
 	wants(t, openURL(t, byAddress+"?tls_ca="+ca), "127.0.0.1")
-	wants(t, openURL(t, "rabbitmqs://"+u.User.String()+"@[::1]:"+port+"/q?tls_ca="+ca+"&hosts=127.0.0.1:"+port), "127.0.0.1 because it doesn't contain any IP SANs")
-	must(t, openURL(t, "rabbitmqs://"+u.User.String()+"@[::1]:"+port+"/q?tls_ca="+ca+"&hosts=localhost:"+port))
+	wants(t, openURL(t, "rabbitmqs://"+user.String()+"@[::1]:"+port+"/q?tls_ca="+ca+"&hosts=127.0.0.1:"+port), "127.0.0.1 because it doesn't contain any IP SANs")
+	must(t, openURL(t, "rabbitmqs://"+user.String()+"@[::1]:"+port+"/q?tls_ca="+ca+"&hosts=localhost:"+port))
 	_, other, _ := certificateFor(t, dir, "localhost")
 	wants(t, openURL(t, byName+"?tls_ca="+other), "certificate")
 	plain := openURL(t, strings.Replace(byName, "rabbitmqs", "rabbitmq", 1))

@@ -24,19 +24,33 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ca, cert, key := certificates(t, dir)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	addr := l.Addr().String()
-	must(t, l.Close())
-	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitConfig("listeners.ssl.1", addr),
-		testenv.RabbitConfig("ssl_options.cacertfile", ca), testenv.RabbitConfig("ssl_options.certfile", cert), testenv.RabbitConfig("ssl_options.keyfile", key))
-	u, err := url.Parse(server.URL())
-	must(t, err)
-	text := fmt.Sprintf("rabbitmqs://%s@%s/%s", u.User, addr, queueOf(t))
+	user, addr := tlsBroker(t, ca, cert, key)
+	text := fmt.Sprintf("rabbitmqs://%s@%s/%s", user, addr, queueOf(t))
 	must(t, openURL(t, text+"?tls_ca="+ca))
 	must(t, openURL(t, text+"?tls_server_name=localhost&tls_ca="+ca))
 	wants(t, openURL(t, text), "connecting to RabbitMQ", "certificate")
 	wants(t, openURL(t, text+"?tls_server_name=other&tls_ca="+ca), "other")
+}
+
+// tlsBroker starts a broker that takes TLS at an address. It opens that listener last.
+func tlsBroker(t *testing.T, ca, cert, key string) (user *url.Userinfo, addr string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	addr = l.Addr().String()
+	must(t, l.Close())
+	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitConfig("listeners.ssl.1", addr),
+		testenv.RabbitConfig("ssl_options.cacertfile", ca), testenv.RabbitConfig("ssl_options.certfile", cert), testenv.RabbitConfig("ssl_options.keyfile", key))
+	await(t, "the broker to take TLS", func() bool {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+	u, err := url.Parse(server.URL())
+	must(t, err)
+	return u.User, addr
 }
 
 // certificates writes an authority, and a certificate for localhost with its key.
