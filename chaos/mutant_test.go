@@ -104,7 +104,7 @@ func storeMutants() []*chaos.Mutant {
 		},
 		{
 			Name: "a second push replaces the first", Backend: "zsetpoll", Finds: "linearizable", Edits: []chaos.Edit{
-				{"outcome = named('HSETNX', redis.pcall('HSETNX', MSG, id, s .. content))", "redis.call('HSET', MSG, id, s .. content)\n    outcome = 1"},
+				{"outcome = redis.pcall('HSETNX', MSG, id, s .. content)", "redis.call('HSET', MSG, id, s .. content)\n    outcome = 1"},
 			},
 		},
 		{

@@ -97,22 +97,22 @@ local function due_by(when)
   return tonumber(when), when
 end
 
-local redis, args = redis, ARGV -- which each look from here would search for
 local outcomes, times, ids = {}, {}, {}
-local n, stored = 0, 0
-local earliest, first
 
--- Stores the contents, and then enters when they are due.
+-- Stores the contents, and then enters when they are due. Returns whether all are stored, and
+-- the first of them. The loop uses locals, which cost least.
 local function store()
-  local when, due, score, last
-  for i = FIRST + 1, #args, FIELDS do
+  local redis, args, fields, repeated, outcomes, times = redis, ARGV, FIELDS, RETRY or unique, outcomes, times
+  local n, stored = 0, 0
+  local when, due, score, last, earliest, first
+  for i = FIRST + 1, #args, fields do
     local id, content = args[i], args[i + 1]
     if args[i + 2] ~= when then -- mostly it is that of the message before
       when = args[i + 2]
       due, score = due_by(when)
     end
-    local us = FIELDS > 3 and tonumber(args[i + 3]) or 0
-    local outcome = (RETRY or unique) and met(id, content, due, us)
+    local us = fields > 3 and tonumber(args[i + 3]) or 0
+    local outcome = repeated and met(id, content, due, us)
     if not outcome then
       if not last then
         -- These add and remove nothing: they prove that the last commands are allowed. ZADD comes first:
@@ -125,7 +125,7 @@ local function store()
       end
       last = last + 1
       local s = seq(last, #content)
-      outcome = named('HSETNX', redis.pcall('HSETNX', MSG, id, s .. content))
+      outcome = redis.pcall('HSETNX', MSG, id, s .. content)
       if outcome == 1 then
         local m = s .. '\0\0\0\0' .. id
         stored = stored + 1
@@ -140,6 +140,7 @@ local function store()
           earliest, first = due, m
         end
       else
+        named('HSETNX', outcome)
         outcome = refused(id, redis.call('HGET', MSG, id))
       end
     end
@@ -148,11 +149,13 @@ local function store()
   end
   on('HDEL', GENS, ids) -- there only if a script was stopped that deleted a message of this id
   on('ZADD', DUE, times)
+  return n == stored, first, earliest
 end
 
 -- A message without a due time would keep its id and never come.
-local ok, failed = pcall(store)
+local ok, all, first, earliest = pcall(store)
 if not ok then
+  local failed = all
   for i = 2, #times, 2 do
     redis.pcall('HDEL', MSG, id_of(times[i]))
     if unique then
@@ -166,4 +169,4 @@ if unique then
   silence = not tidied and (type(why) == 'table' and why.err or why) or nil
 end
 announce(first, earliest)
-return told(stored == n and 1 or outcomes)
+return told(all and 1 or outcomes)
