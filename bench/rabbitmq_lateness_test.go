@@ -121,7 +121,7 @@ func (w *way) pushAll(b *testing.B, delays []time.Duration) {
 		all.Go(func() {
 			for i := from; i < len(delays) && !b.Failed(); i += waysPushers {
 				// the pace is the load
-				time.Sleep(time.Until(start.Add(time.Duration(i) * lateInterval)))
+				time.Sleep(time.Until(start.Add(time.Duration(i) * lateInterval))) // the pace of the load
 				body := make([]byte, bodySize)
 				binary.LittleEndian.PutUint64(body, uint64(time.Now().Add(delays[i]).UnixNano()))
 				if err := w.push(body, delays[i]); err != nil {

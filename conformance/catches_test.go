@@ -60,7 +60,7 @@ func TestRaceDetectorCatches(t *testing.T) {
 		return
 	}
 	if info, ok := debug.ReadBuildInfo(); !ok || !slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		t.Skip("needs -race")
+		t.Skip("needs -race: without the detector nothing reports the race; make test has it")
 	}
 	// One run in many has an order of the two goroutines in which the detector sees no race.
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v", "-test.count=100", "-test.failfast")

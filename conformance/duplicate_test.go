@@ -39,7 +39,7 @@ func TestHandlerPushesItsOwnID(t *testing.T) {
 			}
 			defer func() { _ = q.Close() }()
 			if !q.Supports(delayq.Deduplicating) || !q.Supports(delayq.OwnIDs) {
-				t.Skip("two pushes of one id are two messages")
+				t.Skip("this store declares that it takes no ids, or does not deduplicate them: no push is a duplicate")
 			}
 			push := func(inFlight bool, state string) {
 				_, err := q.Push(ctx, []byte("second"), delayq.ID("a"))

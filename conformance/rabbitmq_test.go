@@ -104,7 +104,7 @@ func messagesIn(ctx context.Context, url string, queues ...string) (full []strin
 		if len(full) == 0 || err != nil || time.Now().After(end) || ctx.Err() != nil {
 			return full, err
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) // the queues being empty ends the wait
 	}
 }
 

@@ -84,7 +84,7 @@ func (c *contestant) pushAtPace(b *testing.B) (t *tally, stop func()) {
 	fromMany(latePushers, func(p int) {
 		for i := p; i < len(late.due) && !b.Failed(); i += latePushers {
 			// The pace is the load.
-			time.Sleep(time.Until(start.Add(time.Duration(i) * lateInterval)))
+			time.Sleep(time.Until(start.Add(time.Duration(i) * lateInterval))) // the pace of the load
 			if err := c.push(context.Background(), late.message(i)); err != nil {
 				b.Error(err)
 			}

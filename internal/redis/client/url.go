@@ -50,7 +50,7 @@ func Parse(u *url.URL, own Params) (*Target, error) {
 		if t.Options.TLSConfig, err = t.files.Config(); err != nil {
 			return nil, err
 		}
-		t.Options.TLSConfig.InsecureSkipVerify = t.insecure
+		t.Options.TLSConfig.InsecureSkipVerify = t.insecure // only what the URL asks for; it is false by default
 	}
 	return t, nil
 }
