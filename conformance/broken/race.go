@@ -21,6 +21,7 @@ var raceFaults = []Fault{
 	{Name: "does not hear that a lease ends sooner", Rule: "wake-up-by-lease", wrap: func(q *queue) backend.Queue { return &sluggish{q} }},
 	{Name: "sleeps until the head that it knew, for years", Rule: "wake-up-after-long", wrap: func(q *queue) backend.Queue { return &dreamer{q} }},
 	{Name: "leaves a goroutine when it is woken and closed at once", Rule: "close-race", wrap: func(q *queue) backend.Queue { return &straggler{queue: q} }},
+	{Name: "goes on receiving after Close has returned", Rule: "close-takes-nothing", wrap: func(q *queue) backend.Queue { return &lateCloser{queue: q} }},
 }
 
 // commons is what the handles on one queue have in common.
@@ -140,6 +141,22 @@ func (q *straggler) Close() error {
 	q.closing.Store(true)
 	<-time.After(time.Millisecond)
 	return q.Queue.Close()
+}
+
+// lateCloser closes in the background.
+type lateCloser struct {
+	*queue
+	once sync.Once
+}
+
+func (q *lateCloser) Close() error {
+	q.once.Do(func() {
+		go func() {
+			<-time.After(100 * time.Millisecond)
+			_ = q.Queue.Close()
+		}()
+	})
+	return nil
 }
 
 // Unlocked returns a fault that no check can see: a count that Stats reads without its lock. It is
