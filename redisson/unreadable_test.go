@@ -1,34 +1,14 @@
 package redisson_test
 
 import (
-	"bytes"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/redisson"
 )
-
-// logged collects a handle's log.
-type logged struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logged) has(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.b.String(), text)
-}
 
 // A payload that the codec does not read is a dead letter, whole. The others are not held up.
 func TestUnreadablePayloads(t *testing.T) {
@@ -37,8 +17,8 @@ func TestUnreadablePayloads(t *testing.T) {
 		t.Run(f.String(), func(t *testing.T) {
 			t.Parallel()
 			p := setup(t)
-			var log logged
-			q := p.openLogging(p.backend(redisson.WithCodec(redisson.Kryo5String)), slog.New(slog.NewTextHandler(&log, nil)))
+			var log redistest.Log
+			q := p.openLogging(p.backend(redisson.WithCodec(redisson.Kryo5String)), log.Logger())
 			const integer = "\x02\x02"
 			now := time.Now()
 			for i, payload := range []string{"\x03on\xe5", integer, "\x03tw\xef", integer, "\x03thre\xe5"} {
@@ -52,7 +32,7 @@ func TestUnreadablePayloads(t *testing.T) {
 				t.Fatalf("dead letters %+v, %q", ls, next)
 			}
 			for _, l := range ls {
-				if string(l.Body) != integer || l.Attempts != 1 || !strings.Contains(l.Reason, "class id 02") || !log.has(l.ID) {
+				if string(l.Body) != integer || l.Attempts != 1 || !strings.Contains(l.Reason, "class id 02") || log.Count(l.ID) == 0 {
 					t.Errorf("dead letter %+v", l)
 				}
 			}

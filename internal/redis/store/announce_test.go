@@ -33,7 +33,7 @@ func TestNackInAnyOrderTellsOfTheHead(t *testing.T) {
 		t.Fatalf("no fetcher is told: %v", err)
 	}
 	page, _, err := b.Peek(b.ctx, "", 1)
-	b.all([]error{err})
+	must(b.t, err)
 	if want := strconv.FormatInt(page[0].Due.UnixMilli(), 10); msg.(*redis.Message).Payload != want {
 		t.Errorf("sleepers are told %v, want %s", msg, want)
 	}

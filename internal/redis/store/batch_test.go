@@ -10,6 +10,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/redis/store"
 )
 
@@ -27,8 +28,8 @@ func (b *bench) claimMany(way claimer, lease time.Duration, ids []string) (ls []
 	b.t.Helper()
 	var got []string
 	for deadline := time.Now().Add(patience); len(got) < len(ids) && time.Now().Before(deadline); {
-		c, err := way(b.ctx, 500, lease, fmt.Sprint("claim ", names.Add(1)))
-		b.all([]error{err})
+		c, err := way(b.ctx, 500, lease, redistest.Name())
+		must(b.t, err)
 		for _, d := range c.Deliveries {
 			got, ls = append(got, d.ID), append(ls, d.Lease())
 		}
@@ -205,9 +206,9 @@ func TestClaimManyLosesItsReply(t *testing.T) {
 			b.push(ids...)
 			// with so many Redis itself keeps no order among leases
 			others, err := b.Claim(b.ctx, 400, time.Minute, "another's")
-			b.all([]error{err})
-			c, err := ways(b.doomed(&fate{at: called(at), after: func() {}}))[how](b.ctx, 150, time.Minute, "mine")
-			b.all([]error{err})
+			must(b.t, err)
+			c, err := ways(b.faulty(&redistest.Fault{At: at, After: func() {}}))[how](b.ctx, 150, time.Minute, "mine")
+			must(b.t, err)
 			var got []string
 			var ls []backend.Lease
 			for _, d := range c.Deliveries {
@@ -255,7 +256,7 @@ func TestScheduleTwiceInOneCall(t *testing.T) {
 				t.Errorf("%d messages wait, want 3", n)
 			}
 			b.all(b.Cancel(b.ctx, []string{"a", "b", "there"}))
-			b.all([]error{b.raw.Del(b.ctx, b.key("unique")).Err()})
+			must(b.t, b.raw.Del(b.ctx, b.key("unique")).Err())
 			b.empty()
 		})
 	}
@@ -306,7 +307,7 @@ func TestReadyHasStaleEntries(t *testing.T) {
 			t.Parallel()
 			b := pushedAndMoved(t)
 			for i := range 20 {
-				b.all([]error{b.raw.LPush(b.ctx, b.key("ready"), fmt.Sprintf("1234567\x00\x00\x00\x00\x05gone%d", i%10)).Err()})
+				must(b.t, b.raw.LPush(b.ctx, b.key("ready"), fmt.Sprintf("1234567\x00\x00\x00\x00\x05gone%d", i%10)).Err())
 			}
 			c, err := ways(b.Store)[how](b.ctx, 3, time.Minute, "mine")
 			if err != nil || len(c.Deliveries) != 1 || c.Deliveries[0].ID != "a" {
@@ -324,11 +325,11 @@ func TestAckAfterStaleEntry(t *testing.T) {
 	b := setup(t)
 	b.push("a")
 	var was backend.Delivery
-	f := &fate{at: called("multi"), dies: true, before: func() {
+	f := &redistest.Fault{At: "multi", Dies: true, Before: func() {
 		was = b.next(b.Claim, time.Minute, "a")
 		b.all(b.Nack(b.ctx, []backend.Return{{Lease: was.Lease(), Delay: time.Hour}}))
 	}}
-	_, _ = b.doomed(f).Arbitrate(b.ctx, 10, time.Hour, "loser")
+	_, _ = b.faulty(f).Arbitrate(b.ctx, 10, time.Hour, "loser")
 	if n := b.raw.HLen(b.ctx, b.key("held")).Val(); n != 1 {
 		t.Fatalf("%d entries of leases, want the loser's", n)
 	}

@@ -1,97 +1,22 @@
 package store_test
 
 import (
-	"context"
 	"errors"
-	"io"
-	"net"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redis/store"
+	"github.com/delayq/delayq/internal/redis/redistest"
 )
-
-var errDied = errors.New("the worker died here")
-
-// A fate is what happens to one command of a worker.
-type fate struct {
-	at     func(redis.Cmder) bool // which command
-	before func()                 // runs before it; nil for nothing
-	dies   bool                   // whether nothing comes after it
-	after  func()                 // runs after it, and then its reply is lost; nil for no loss
-	unsent bool                   // whether it is lost on its way to the server
-
-	met, dead atomic.Bool
-}
-
-func (f *fate) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
-}
-
-func (f *fate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		return f.meet(cmd, func() error { return next(ctx, cmd) })
-	}
-}
-
-func (f *fate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		return f.meet(cmds[0], func() error { return next(ctx, cmds) })
-	}
-}
-
-func (f *fate) meet(cmd redis.Cmder, do func() error) error {
-	if f.dead.Load() {
-		cmd.SetErr(errDied)
-		return errDied
-	}
-	first := f.at(cmd) && f.met.CompareAndSwap(false, true)
-	if first && f.before != nil {
-		f.before()
-	}
-	if first && f.unsent {
-		return io.EOF
-	}
-	err := do()
-	switch {
-	case !first:
-	case err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT"):
-		f.met.Store(false) // it comes again
-	case f.after != nil:
-		f.after()
-		return io.EOF
-	default:
-		f.dead.Store(f.dies)
-	}
-	return err
-}
-
-// doomed is a store of another worker on the same queue, which meets a fate.
-func (b *bench) doomed(f *fate) *store.Store {
-	b.t.Helper()
-	client := redis.NewClient(b.raw.Options())
-	b.t.Cleanup(func() { _ = client.Close() })
-	client.AddHook(f)
-	return b.with(client)
-}
-
-func called(name string) func(redis.Cmder) bool {
-	return func(cmd redis.Cmder) bool { return cmd.Name() == name }
-}
 
 // pushedAndMoved has a message that a worker has moved to the list and not taken.
 func pushedAndMoved(t *testing.T) *bench {
 	t.Helper()
 	b := setup(t)
 	b.push("a")
-	f := &fate{at: called("evalsha"), dies: true}
-	if _, err := b.doomed(f).MoveAndTake(b.ctx, 10, time.Minute, "dead"); !errors.Is(err, errDied) {
-		t.Fatalf("the doomed worker got %v", err)
+	f := &redistest.Fault{At: "evalsha", Dies: true}
+	if _, err := b.faulty(f).MoveAndTake(b.ctx, 10, time.Minute, "dead"); !errors.Is(err, redistest.ErrDied) {
+		t.Fatalf("the worker that dies got %v", err)
 	}
 	if n := b.raw.LLen(b.ctx, b.key("ready")).Val(); n != 1 {
 		t.Fatalf("%d messages are ready, want 1", n)

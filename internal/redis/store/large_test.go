@@ -77,7 +77,7 @@ func TestUnreadableRecordGoesAlone(t *testing.T) {
 				b := setup(t)
 				b.push("a", "b", "c", "d")
 				id := string(record.PackID(nil, "b"))
-				b.all([]error{b.raw.HSet(b.ctx, b.key("messages"), id, rec).Err()})
+				must(b.t, b.raw.HSet(b.ctx, b.key("messages"), id, rec).Err())
 				var got []string
 				for range 3 {
 					for _, d := range b.claim(ways(b.Store)[how], time.Minute).Deliveries {
@@ -113,12 +113,12 @@ func TestStrayEntriesLoseNoMessage(t *testing.T) {
 				b.pushAfter(0, "a", "b")
 				stray := strings.Repeat("\x01", n)
 				for _, key := range []string{"due", "leases", "dead"} {
-					b.all([]error{b.raw.ZAdd(b.ctx, b.key(key), redis.Z{Score: 1, Member: stray}).Err()})
+					must(b.t, b.raw.ZAdd(b.ctx, b.key(key), redis.Z{Score: 1, Member: stray}).Err())
 				}
 				for _, key := range []string{"held", "gens", "graves"} {
-					b.all([]error{b.raw.HSet(b.ctx, b.key(key), stray, stray).Err()})
+					must(b.t, b.raw.HSet(b.ctx, b.key(key), stray, stray).Err())
 				}
-				b.all([]error{b.raw.RPush(b.ctx, b.key("ready"), stray).Err()})
+				must(b.t, b.raw.RPush(b.ctx, b.key("ready"), stray).Err())
 				var got []string
 				for range 6 {
 					for _, d := range b.claim(ways(b.Store)[how], time.Minute).Deliveries {

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"context"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/redis/store"
 )
 
@@ -17,7 +17,7 @@ import (
 // tries again.
 func (b *bench) losing(meanwhile func()) *store.Store {
 	b.t.Helper()
-	return b.doomed(&fate{at: called("evalsha"), after: meanwhile})
+	return b.faulty(redistest.LostReply(meanwhile))
 }
 
 func (b *bench) nothingMeanwhile() {}
@@ -78,7 +78,7 @@ func (b *bench) take() backend.Delivery {
 func TestLostScheduleIsRepeated(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	lost := func() *store.Store { return b.doomed(&fate{at: called("evalsha"), unsent: true}) }
+	lost := func() *store.Store { return b.faulty(&redistest.Fault{At: "evalsha", Unsent: true}) }
 	b.all(lost().Schedule(b.ctx, []backend.Message{{ID: "later", Delay: time.Hour}}))
 	b.unknown(lost().Schedule(b.ctx, []backend.Message{{ID: "now"}}))
 	if n := b.raw.HLen(b.ctx, b.key("messages")).Val(); n != 1 {
@@ -105,35 +105,20 @@ func TestScheduleMeetsAnotherTimeAfterItsReplyIsLost(t *testing.T) {
 	b.want(b.losing(b.nothingMeanwhile).Schedule(b.ctx, []backend.Message{{ID: "b", Due: due.Add(time.Minute)}}), backend.ErrDuplicate)
 }
 
-// tardy has every script but the first wait, as for a connection, when the client library has begun
-// with it.
-type tardy struct{ met atomic.Bool }
-
-func (*tardy) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (*tardy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (h *tardy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "evalsha" && !h.met.CompareAndSwap(false, true) {
-			time.Sleep(1500 * time.Millisecond) // that is how long there is no connection
-		}
-		return next(ctx, cmd)
-	}
-}
-
 // A repeated push recognizes its own message, however long it has waited for a connection.
 func TestScheduleLosesItsReplyAndItsConnection(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	// the script is there now
 	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "first", Delay: time.Hour}}))
-	client := redis.NewClient(b.raw.Options())
-	t.Cleanup(func() { _ = client.Close() })
-	client.AddHook(&tardy{})
-	client.AddHook(&fate{at: called("evalsha"), after: func() {}})
+	var first atomic.Bool
+	client := redistest.LostReply(func() {}).Client(t, b.raw)
+	client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		if cmd.Name() == "evalsha" && !first.CompareAndSwap(false, true) {
+			time.Sleep(1500 * time.Millisecond) // that is how long there is no connection
+		}
+		return send()
+	}))
 	b.all(b.with(client).Schedule(b.ctx, []backend.Message{{ID: "a", Delay: time.Hour}}))
 }
 
@@ -253,19 +238,19 @@ func TestByIDLosesItsReply(t *testing.T) {
 // TestClaimLosesItsReply repeats a claim, which finds the messages that its first try leased, at
 // each of its steps.
 func TestClaimLosesItsReply(t *testing.T) {
-	for name, f := range map[string]*fate{
-		"script":          {at: called("evalsha"), after: func() {}},
-		"arbitrate, bid":  {at: called("multi"), after: func() {}},
-		"arbitrate, read": {at: called("hmget"), after: func() {}},
-		"arbitrate, look": {at: called("time"), unsent: true},
-		"mover":           {at: called("evalsha"), after: func() {}},
+	for name, f := range map[string]*redistest.Fault{
+		"script":          {At: "evalsha", After: func() {}},
+		"arbitrate, bid":  {At: "multi", After: func() {}},
+		"arbitrate, read": {At: "hmget", After: func() {}},
+		"arbitrate, look": {At: "time", Unsent: true},
+		"mover":           {At: "evalsha", After: func() {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			b.push("a", "b", "c")
 			way, _, _ := strings.Cut(name, ",")
-			c, err := ways(b.doomed(f))[way](b.ctx, 2, time.Minute, "mine")
+			c, err := ways(b.faulty(f))[way](b.ctx, 2, time.Minute, "mine")
 			if name == "arbitrate, look" && err != nil {
 				return // nothing is lost before the bid
 			}

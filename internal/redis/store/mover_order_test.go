@@ -47,6 +47,6 @@ func TestMovedMessagesComeInTurn(t *testing.T) {
 func (b *bench) claimOf(way claimer, limit int) []backend.Delivery {
 	b.t.Helper()
 	c, err := way(b.ctx, limit, time.Minute, b.t.Name()+time.Now().String())
-	b.all([]error{err})
+	must(b.t, err)
 	return c.Deliveries
 }

@@ -14,14 +14,14 @@ func (b *bench) remember() (setBack func()) {
 	kept := make(map[string]string)
 	for _, key := range b.left() {
 		value, err := b.raw.Dump(b.ctx, key).Result()
-		b.all([]error{err})
+		must(b.t, err)
 		kept[key] = value
 	}
 	return func() {
 		b.t.Helper()
-		b.all([]error{b.raw.Del(b.ctx, b.left()...).Err()})
+		must(b.t, b.raw.Del(b.ctx, b.left()...).Err())
 		for key, value := range kept {
-			b.all([]error{b.raw.Restore(b.ctx, key, 0, value).Err()})
+			must(b.t, b.raw.Restore(b.ctx, key, 0, value).Err())
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 )
 
 // stale are the events between a worker's look and its bid that make the bid's entry stale.
@@ -34,8 +35,8 @@ var stale = map[string]struct {
 		b.later()
 	}, 1},
 	"moved": {func(b *bench) {
-		f := &fate{at: called("evalsha"), dies: true}
-		_, _ = b.doomed(f).MoveAndTake(b.ctx, 10, time.Minute, "dead")
+		f := &redistest.Fault{At: "evalsha", Dies: true}
+		_, _ = b.faulty(f).MoveAndTake(b.ctx, 10, time.Minute, "dead")
 	}, 1},
 }
 
@@ -57,7 +58,7 @@ func TestWorkerLosesTheRace(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			b.push("a")
-			loser := b.doomed(&fate{at: called("multi"), before: func() { g.meanwhile(b) }})
+			loser := b.faulty(&redistest.Fault{At: "multi", Before: func() { g.meanwhile(b) }})
 			c, err := loser.Arbitrate(b.ctx, 10, 50*time.Millisecond, "loser")
 			if err != nil || len(c.Deliveries) != 0 {
 				t.Fatalf("the loser got %+v, %v", c, err)
@@ -76,11 +77,11 @@ func TestLoserDiesBeforeCleaningUp(t *testing.T) {
 				t.Parallel()
 				b := setup(t)
 				b.push("a")
-				f := &fate{at: called("multi"), before: func() { g.meanwhile(b) }, dies: true}
-				if c, err := b.doomed(f).Arbitrate(b.ctx, 10, 50*time.Millisecond, "loser"); len(c.Deliveries) != 0 {
+				f := &redistest.Fault{At: "multi", Before: func() { g.meanwhile(b) }, Dies: true}
+				if c, err := b.faulty(f).Arbitrate(b.ctx, 10, 50*time.Millisecond, "loser"); len(c.Deliveries) != 0 {
 					t.Fatalf("the loser got %+v, %v", c, err)
 				}
-				if !f.dead.Load() {
+				if !f.Met() {
 					t.Fatal("the loser made no bid")
 				}
 				b.withStale(ways(b.Store)[next], g.attempt, name == "moved")
@@ -133,8 +134,8 @@ func TestBidForALeasedMessage(t *testing.T) {
 	b := setup(t)
 	b.push("a")
 	var winner backend.Delivery
-	f := &fate{at: called("multi"), before: func() { winner = b.next(b.Claim, time.Minute, "a") }}
-	if c, err := b.doomed(f).Arbitrate(b.ctx, 10, time.Millisecond, "loser"); err != nil || len(c.Deliveries) != 0 {
+	f := &redistest.Fault{At: "multi", Before: func() { winner = b.next(b.Claim, time.Minute, "a") }}
+	if c, err := b.faulty(f).Arbitrate(b.ctx, 10, time.Millisecond, "loser"); err != nil || len(c.Deliveries) != 0 {
 		t.Fatalf("the loser got %+v, %v", c, err)
 	}
 	b.nothing(b.Arbitrate)
