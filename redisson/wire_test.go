@@ -209,22 +209,3 @@ func TestTiesComeAsJavaOfferedThem(t *testing.T) {
 		})
 	}
 }
-
-// Of messages that come back for the same time any may be the first argument. Sleepers are told
-// whichever is the head then.
-func TestNackInAnyOrderTellsOfTheHead(t *testing.T) {
-	t.Parallel()
-	p := setup(t)
-	q := p.open(redisson.WithCodec(redisson.Bytes))
-	must(t, q.Schedule(p.ctx, []backend.Message{{Body: []byte("a")}, {Body: []byte("b")}, {Body: []byte("c")}})...)
-	var rs []backend.Return
-	for _, d := range p.take(q, 3, time.Minute) {
-		rs = append(rs, backend.Return{Lease: d.Lease(), Delay: time.Hour})
-	}
-	slices.Reverse(rs)
-	heard := p.subscribe()
-	must(t, q.Nack(p.ctx, rs)...)
-	head, err := p.raw.ZRangeWithScores(p.ctx, p.times(), 0, 0).Result()
-	must(t, err)
-	p.hears(heard, time.UnixMilli(int64(head[0].Score)))
-}
