@@ -41,6 +41,7 @@ func newTrial(t *testing.T, server *testenv.RedisServer, c redisson.Codec) *tria
 	}
 	tr.Store = tr.On(tr.raw)
 	tr.Key, tr.Keys = tr.keyNamed, tr.keys
+	tr.NoIDs = c != redisson.Envelope
 	tr.Check, tr.Tidy = tr.onceForJava, tr.checkQuarantine
 	return tr
 }
@@ -176,6 +177,7 @@ func suite(t *testing.T) *redistest.Suite {
 }
 
 func TestStoppedScripts(t *testing.T)    { t.Parallel(); suite(t).Stopped(t) }
+func TestLostReplies(t *testing.T)       { t.Parallel(); suite(t).LostReplies(t) }
 func TestWithoutARight(t *testing.T)     { t.Parallel(); suite(t).WithoutARight(t) }
 func TestAKeyOfAnotherType(t *testing.T) { t.Parallel(); suite(t).KeyOfAnotherType(t) }
 

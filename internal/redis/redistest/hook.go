@@ -58,9 +58,18 @@ func (f *Fault) Hook() redis.Hook { return OnCommand(f.meet) }
 // Client returns a client of the same server that meets the fault.
 func (f *Fault) Client(t testing.TB, same *redis.Client) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(same.Options())
-	t.Cleanup(func() { _ = client.Close() })
+	client := Another(t, same)
 	client.AddHook(f.Hook())
+	return client
+}
+
+// Another returns another client of the same server, for hooks of its own.
+func Another(t testing.TB, same *redis.Client) *redis.Client {
+	t.Helper()
+	opts := *same.Options()
+	opts.PushNotificationProcessor = nil // each client has its own
+	client := redis.NewClient(&opts)
+	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
 

@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/script"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -48,6 +47,7 @@ var calls = []Call{
 	{Name: "claim of ended leases", Marker: ClaimMarker, Before: Ended, Do: Take(ByScript), First: 2, Most: 3, Moves: true},
 	{Name: "ack", Marker: AckMarker, Before: Leased, Do: AckAll, Gone: true, First: 2, Most: 2},
 	{Name: "nack", Marker: NackMarker, Before: Leased, Do: NackAll, First: 2, Most: 2},
+	{Name: "nack untouched", Marker: NackMarker, Before: Leased, Do: ReleaseAll, First: 1, Most: 2},
 	{Name: "dead", Marker: DeadMarker, Before: Leased, Do: DeadAll, First: 2, Most: 2},
 	{Name: "extend", Marker: "-- Makes leases end", Before: Leased, First: 2, Most: 2, Do: func(tr *Trial, s Store) error {
 		_, errs := s.Extend(tr.Ctx, tr.Leases, 2*time.Minute)
@@ -127,8 +127,7 @@ func (c *Call) stop(tr *Trial, n int, way Claims) (met bool) {
 	if c.Before != nil {
 		c.Before(tr)
 	}
-	client := redis.NewClient(tr.Raw.Options())
-	defer func() { _ = client.Close() }()
+	client := Another(tr.T, tr.Raw)
 	mark := "stopped " + Name() + " " + tr.T.Name()
 	client.AddHook(Stop(c.Marker, n, mark))
 	err := c.Do(tr, tr.On(client))
@@ -140,6 +139,36 @@ func (c *Call) stop(tr *Trial, n int, way Claims) (met bool) {
 	}
 	tr.complete(c, way, err)
 	return true
+}
+
+// LostReplies loses the reply to the first script of each call, which is sent again. The call
+// succeeds, or its outcome is unknown where the second try cannot tell.
+func (s *Suite) LostReplies(t *testing.T) {
+	for variant, begin := range s.Variants {
+		for _, c := range s.calls() {
+			t.Run(variant+"/"+c.Name, func(t *testing.T) {
+				t.Parallel()
+				tr := begin(t, testenv.SharedRedis(t))
+				if c.Before != nil {
+					c.Before(tr)
+				}
+				f := LostReply(func() {})
+				err := c.Do(tr, tr.On(f.Client(t, tr.Raw)))
+				if !f.Met() {
+					t.Fatal("the call runs no script")
+				}
+				byID := c.Marker == CancelMarker || c.Marker == RedriveMarker || c.Marker == DeleteDeadMarker
+				unknown := byID || c.Marker == PushMarker && tr.NoIDs
+				if unknown != errors.Is(err, script.ErrUnknown) || !unknown && err != nil {
+					t.Errorf("got %v; want an unknown outcome: %v", err, unknown)
+				}
+				if byID && c.Do(tr, tr.Store) == nil {
+					t.Error("the first try did nothing")
+				}
+				tr.complete(&c, ByScript, err)
+			})
+		}
+	}
 }
 
 // WithoutARight runs each call as a user who lacks one of the documented rights. A call that fails

@@ -35,7 +35,8 @@ type Trial struct {
 
 	IDs    []string
 	Leases []backend.Lease
-	Odd    int // things that are no messages
+	Odd    int  // things that are no messages
+	NoIDs  bool // whether the store makes the ids of messages
 
 	On     func(redis.UniversalClient) Store // the same queue on another client
 	Key    func(name string) string
@@ -138,6 +139,15 @@ func NackAll(tr *Trial, s Store) error {
 	rs := make([]backend.Return, len(tr.Leases))
 	for i, l := range tr.Leases {
 		rs[i] = backend.Return{Lease: l, Delay: time.Duration(i) * time.Second}
+	}
+	return errors.Join(s.Nack(tr.Ctx, rs)...)
+}
+
+// ReleaseAll gives the leases back untouched.
+func ReleaseAll(tr *Trial, s Store) error {
+	rs := make([]backend.Return, len(tr.Leases))
+	for i, l := range tr.Leases {
+		rs[i] = backend.Return{Lease: l, Untouched: true}
 	}
 	return errors.Join(s.Nack(tr.Ctx, rs)...)
 }

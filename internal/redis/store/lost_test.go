@@ -160,39 +160,6 @@ func TestDeadLosesItsReplyAndTheDeadLetter(t *testing.T) {
 	}
 }
 
-func TestSettleLosesItsReply(t *testing.T) {
-	for name, settle := range map[string]func(*bench, *store.Store, backend.Lease) []error{
-		"ack": func(b *bench, s *store.Store, l backend.Lease) []error { return s.Ack(b.ctx, []backend.Lease{l}) },
-		"extend": func(b *bench, s *store.Store, l backend.Lease) []error {
-			_, errs := s.Extend(b.ctx, []backend.Lease{l}, time.Minute)
-			return errs
-		},
-		"nack": func(b *bench, s *store.Store, l backend.Lease) []error {
-			return s.Nack(b.ctx, []backend.Return{{Lease: l}})
-		},
-		"nack with a delay": func(b *bench, s *store.Store, l backend.Lease) []error {
-			return s.Nack(b.ctx, []backend.Return{{Lease: l, Delay: time.Hour}})
-		},
-		"nack with headers": func(b *bench, s *store.Store, l backend.Lease) []error {
-			return s.Nack(b.ctx, []backend.Return{{Lease: l, NewHeaders: true, Headers: newHeaders}})
-		},
-		"nack untouched": func(b *bench, s *store.Store, l backend.Lease) []error {
-			return s.Nack(b.ctx, []backend.Return{{Lease: l, Untouched: true}})
-		},
-		"dead": func(b *bench, s *store.Store, l backend.Lease) []error {
-			return s.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: l}})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t)
-			b.push("a")
-			l := b.next(b.Claim, time.Minute, "a")
-			b.all(settle(b, b.losing(b.nothingMeanwhile), l.Lease()))
-		})
-	}
-}
-
 // Where another worker has the message by the time of the second try, the first may have given it
 // back or the lease may have ended.
 func TestNackLosesItsReplyAndTheMessage(t *testing.T) {
@@ -205,34 +172,6 @@ func TestNackLosesItsReplyAndTheMessage(t *testing.T) {
 	b.unknown(lossy.Nack(b.ctx, []backend.Return{{Lease: l.Lease()}}))
 	b.ack(second)
 	b.empty()
-}
-
-func TestByIDLosesItsReply(t *testing.T) {
-	t.Parallel()
-	ids := []string{"a"}
-	deadLetter := func(b *bench) {
-		d := b.next(b.Claim, time.Minute, "a")
-		b.all(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: d.Lease()}}))
-	}
-	for name, tt := range map[string]struct {
-		before func(*bench)
-		do     func(*bench, *store.Store) []error
-	}{
-		"cancel":  {(*bench).nothingMeanwhile, func(b *bench, s *store.Store) []error { return s.Cancel(b.ctx, ids) }},
-		"redrive": {deadLetter, func(b *bench, s *store.Store) []error { return s.Redrive(b.ctx, ids) }},
-		"delete":  {deadLetter, func(b *bench, s *store.Store) []error { return s.DeleteDead(b.ctx, ids) }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t)
-			b.push("a")
-			tt.before(b)
-			b.unknown(tt.do(b, b.losing(b.nothingMeanwhile)))
-			if errs := tt.do(b, b.Store); len(errs) == 0 {
-				t.Error("the first try did nothing")
-			}
-		})
-	}
 }
 
 // TestClaimLosesItsReply repeats a claim, which finds the messages that its first try leased, at

@@ -38,11 +38,7 @@ func byArbitrate(s redistest.Store) queue.Claimer { return s.(*store.Store).Arbi
 // returned has messages that came back untouched, so that GENS is there.
 func returned(tr *trial) {
 	redistest.Leased(tr)
-	rs := make([]backend.Return, len(tr.Leases))
-	for i, l := range tr.Leases {
-		rs[i] = backend.Return{Lease: l, Untouched: true}
-	}
-	must(tr.T, tr.Store.Nack(tr.Ctx, rs)...)
+	must(tr.T, redistest.ReleaseAll(tr, tr.Store))
 }
 
 func returnedLeased(tr *trial) {
@@ -141,6 +137,7 @@ var suite = redistest.Suite{
 }
 
 func TestStoppedScripts(t *testing.T) { t.Parallel(); suite.Stopped(t) }
+func TestLostReplies(t *testing.T)    { t.Parallel(); suite.LostReplies(t) }
 
 func TestWithoutARight(t *testing.T) {
 	t.Parallel()
@@ -161,8 +158,7 @@ func TestStoppedNackChangesHeadersOrNothing(t *testing.T) {
 		t.Run(fmt.Sprint("write ", n), func(t *testing.T) {
 			tr := newTrial(t, testenv.SharedRedis(t))
 			redistest.Leased(tr)
-			client := redis.NewClient(tr.Raw.Options())
-			defer func() { _ = client.Close() }()
+			client := redistest.Another(t, tr.Raw)
 			client.AddHook(redistest.Stop(redistest.NackMarker, n, ""))
 			err := nackWithHeaders(tr, tr.On(client))
 			if met = err != nil; met {
