@@ -17,25 +17,25 @@ import (
 )
 
 // waitAt has a worker wait at each of some queues of a backend until stop, which closes it.
-func waitAt(t *testing.T, s store, client *redis.Client, queues int) (stop func()) {
+func waitAt(t *testing.T, s store, client *redis.Client, queues int) (first backend.Queue, stop func()) {
 	t.Helper()
 	b := s.open(client)
 	ctx, cancel := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup
 	for i := range queues {
 		q := redistest.Open(t, b, fmt.Sprint("q", i))
-		if i == 0 {
+		if first == nil {
+			first = q
 			must(t, q.Schedule(ctx, []backend.Message{{ID: "far", Delay: time.Hour}})...)
 		}
 		waiting.Go(func() {
-			if ds, err := q.Receive(ctx, 1, time.Minute); !errors.Is(err, context.Canceled) {
+			if ds, err := q.Receive(ctx, 1, time.Minute); !errors.Is(err, context.Canceled) && !errors.Is(err, backend.ErrClosed) {
 				t.Errorf("an idle queue gave %+v, %v", ds, err)
 			}
 		})
 	}
-	channels := queues + s.connections() - 1
-	await(t, "all queues to subscribe", func() bool { return len(client.PubSubChannels(ctx, "*").Val()) == channels })
-	return func() {
+	await(t, "all queues to subscribe", func() bool { return len(client.PubSubChannels(ctx, "*").Val()) == queues+s.connections()-1 })
+	return first, func() {
 		cancel()
 		waiting.Wait()
 		must(t, b.Close())
@@ -47,7 +47,9 @@ func waitAt(t *testing.T, s store, client *redis.Client, queues int) (stop func(
 func TestOneSubscription(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
 		client := testenv.Redis(t, testenv.Private()).Client(t)
-		stop := waitAt(t, s, client, 50)
+		const queues = 50
+		first, stop := waitAt(t, s, client, queues)
+		defer stop()
 		for name, n := range client.PubSubNumSub(t.Context(), client.PubSubChannels(t.Context(), "*").Val()...).Val() {
 			if n != 1 {
 				t.Errorf("%d connections subscribe to %s", n, name)
@@ -58,7 +60,10 @@ func TestOneSubscription(t *testing.T) {
 		if n := strings.Count(list, " addr="); n != s.connections() {
 			t.Errorf("%d connections subscribe, want %d:\n%v", n, s.connections(), list)
 		}
-		stop()
+		must(t, first.Close())
+		await(t, "a closed queue to leave its channel", func() bool {
+			return len(client.PubSubChannels(t.Context(), "*").Val()) == queues+s.connections()-2
+		})
 	})
 }
 
@@ -79,7 +84,7 @@ func TestIdleQueues(t *testing.T) {
 				t.Parallel()
 				d := max(4*time.Second, time.Duration(tt.queues)*time.Second/100+time.Second) // longer than a queue sleeps
 				client := testenv.Redis(t, testenv.Private()).Client(t)
-				stop := waitAt(t, s, client, tt.queues)
+				_, stop := waitAt(t, s, client, tt.queues)
 				defer stop()
 				opened(t, client, tt.perSecond)
 				sent := redistest.Monitor(t, client)

@@ -75,8 +75,13 @@ func Nowhere(t testing.TB) *redis.Client {
 	return client
 }
 
+// An Opener is a backend, or the part of one that opens queues.
+type Opener interface {
+	Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error)
+}
+
 // Open opens a queue that logs nothing.
-func Open(t testing.TB, b backend.Backend, name string) backend.Queue {
+func Open(t testing.TB, b Opener, name string) backend.Queue {
 	t.Helper()
 	q, err := b.Open(t.Context(), name, Silent())
 	Must(t, err)
