@@ -10,20 +10,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/redisson"
 )
 
 // peeks reads all pages.
 func (p *place) peeks(q backend.Queue, limit int) (all []backend.Pending) {
 	p.t.Helper()
-	for cursor := ""; ; {
-		page, next, err := q.Peek(p.ctx, cursor, limit)
-		must(p.t, err)
-		if all = append(all, page...); next == "" {
-			return all
-		}
-		cursor = next
-	}
+	return slices.Concat(redistest.Pages(p.ctx, p.t, q.Peek, limit)...)
 }
 
 func textsOf(ps []backend.Pending) []string {

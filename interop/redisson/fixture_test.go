@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -54,10 +55,7 @@ func (f fixture) name() string {
 // wipe deletes all keys that contain the name, Go's among them.
 func (f fixture) wipe(name string) {
 	f.Helper()
-	ctx := context.Background()
-	if all := got(f.redis.Keys(ctx, "*"+name+"*").Result())(f.T); len(all) > 0 {
-		must(f.T, f.redis.Del(ctx, all...).Err())
-	}
+	redistest.Wipe(f, f.redis, "*"+name+"*")
 }
 
 // queue returns a queue that no other test uses. This JVM lets go of it when the test ends.

@@ -172,3 +172,19 @@ func RoundTrip(t testing.TB, rawURL string) {
 	}
 	Must(t, d.Ack(ctx))
 }
+
+// Pages lists all pages of a listing.
+func Pages[T any](ctx context.Context, t testing.TB, list func(context.Context, string, int) ([]T, string, error), limit int) (pages [][]T) {
+	t.Helper()
+	for cursor := ""; ; {
+		page, next, err := list(ctx, cursor, limit)
+		Must(t, err)
+		if len(page) > limit || len(page) == 0 && next != "" {
+			t.Errorf("a page of %d has %d entries, and the next page is %q", limit, len(page), next)
+		}
+		pages = append(pages, page)
+		if cursor = next; next == "" {
+			return pages
+		}
+	}
+}

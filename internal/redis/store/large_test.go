@@ -10,6 +10,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/record"
+	"github.com/delayq/delayq/internal/redis/redistest"
 )
 
 // large pushes messages of which a claim takes two at most.
@@ -42,16 +43,12 @@ func TestRepliesOfLargeMessagesAreBounded(t *testing.T) {
 				}
 			}
 			var listed []string
-			for cursor := ""; ; {
-				page, next, err := b.ListDead(b.ctx, cursor, 100)
-				if err != nil || len(page) == 0 || len(page) > 2 {
-					t.Fatalf("a page has %d dead letters of 6 MiB, %v", len(page), err)
+			for _, page := range redistest.Pages(b.ctx, t, b.ListDead, 100) {
+				if len(page) == 0 || len(page) > 2 {
+					t.Fatalf("a page has %d dead letters of 6 MiB", len(page))
 				}
 				for _, l := range page {
 					listed = append(listed, l.ID)
-				}
-				if cursor = next; next == "" {
-					break
 				}
 			}
 			alone, next, err := b.ListDeadIDs(b.ctx, "", 100)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/record"
+	"github.com/delayq/delayq/internal/redis/redistest"
 )
 
 // TestListsPassLeftovers lists messages that are behind more than a page of entries without a
@@ -39,18 +40,8 @@ func TestListsPassLeftovers(t *testing.T) {
 	must(b.t, b.raw.ZAdd(b.ctx, b.key("due"), strays...).Err())
 	for _, limit := range []int{1, 2, 3, 1000} {
 		var letters []string
-		for cursor := ""; ; {
-			page, next, err := b.ListDead(b.ctx, cursor, limit)
-			must(b.t, err)
-			if len(page) == 0 && next != "" || len(page) > limit {
-				t.Errorf("a page of %d has %d dead letters, next %q", limit, len(page), next)
-			}
-			for _, l := range page {
-				letters = append(letters, l.ID)
-			}
-			if cursor = next; next == "" {
-				break
-			}
+		for _, l := range slices.Concat(redistest.Pages(b.ctx, t, b.ListDead, limit)...) {
+			letters = append(letters, l.ID)
 		}
 		if !slices.Equal(letters, threeIDs) {
 			t.Errorf("pages of %d list %q", limit, letters)

@@ -13,19 +13,13 @@ import (
 // waiting reads all pages.
 func (b *bench) waiting(limit int) (ids []string) {
 	b.t.Helper()
-	for cursor := ""; ; {
-		page, next, err := b.Peek(b.ctx, cursor, limit)
-		must(b.t, err)
-		for _, p := range page {
-			if string(p.Body) != "body of "+p.ID {
-				b.t.Errorf("%s has the body %q", p.ID, p.Body)
-			}
-			ids = append(ids, p.ID)
+	for _, p := range slices.Concat(redistest.Pages(b.ctx, b.t, b.Peek, limit)...) {
+		if string(p.Body) != "body of "+p.ID {
+			b.t.Errorf("%s has the body %q", p.ID, p.Body)
 		}
-		if cursor = next; next == "" {
-			return ids
-		}
+		ids = append(ids, p.ID)
 	}
+	return ids
 }
 
 // Messages of one due time are told apart by their bytes, and pages go on between them.
