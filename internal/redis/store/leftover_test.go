@@ -40,8 +40,14 @@ func TestListsPassLeftovers(t *testing.T) {
 	must(b.t, b.raw.ZAdd(b.ctx, b.key("due"), strays...).Err())
 	for _, limit := range []int{1, 2, 3, 1000} {
 		var letters []string
-		for _, l := range slices.Concat(redistest.Pages(b.ctx, t, b.ListDead, limit)...) {
-			letters = append(letters, l.ID)
+		pages := redistest.Pages(b.ctx, t, b.ListDead, limit)
+		for i, page := range pages {
+			if len(page) == 0 && i < len(pages)-1 {
+				t.Errorf("page %d of %d dead letters is empty, and not the last", i, limit)
+			}
+			for _, l := range page {
+				letters = append(letters, l.ID)
+			}
 		}
 		if !slices.Equal(letters, threeIDs) {
 			t.Errorf("pages of %d list %q", limit, letters)
