@@ -363,9 +363,7 @@ func TestMaintain(t *testing.T) {
 	})
 	var log bytes.Buffer
 	q, err := b.Open(t.Context(), t.Name(), backend.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	await(t, "maintenance without a Receive", func() bool { return maintained.Load() >= 3 })
 	push(t, q, 0, "a")
 	if d := receive(t, q); d.ID != "a" || waiting.Load() == 0 {

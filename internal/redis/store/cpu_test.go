@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/redis/store"
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -37,7 +38,7 @@ func serverTime(b *testing.B, client *redis.Client, size int, triggered bool) {
 		due := time.Now().Add(4 * time.Second)
 		push += serverSpends(b, client, func() {
 			for batch := range slices.Chunk(benchMessages(pending, due), size) {
-				mustAll(b, s.Schedule(ctx, batch))
+				must(b, s.Schedule(ctx, batch)...)
 			}
 		})
 		time.Sleep(time.Until(due))
@@ -61,21 +62,9 @@ func drainAll(b *testing.B, s *store.Store, n, size int) {
 	ctx := context.Background()
 	for i := 0; n > 0; i++ {
 		c, err := s.Claim(ctx, size, time.Minute, fmt.Sprintf("claim %020d", i))
-		if err != nil {
-			b.Fatal(err)
-		}
-		ls := make([]backend.Lease, len(c.Deliveries))
-		for i := range ls {
-			ls[i] = c.Deliveries[i].Lease()
-		}
-		mustAll(b, s.Ack(ctx, ls))
-		n -= len(ls)
-	}
-}
-
-func mustAll(b *testing.B, errs []error) {
-	if errs != nil {
-		b.Fatal(errs)
+		must(b, err)
+		must(b, s.Ack(ctx, redistest.Leases(c.Deliveries))...)
+		n -= len(c.Deliveries)
 	}
 }
 
@@ -88,9 +77,7 @@ func serverSpends(b *testing.B, client *redis.Client, do func()) time.Duration {
 
 func scriptTime(b *testing.B, client *redis.Client) time.Duration {
 	info, err := client.Info(context.Background(), "commandstats").Result()
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	_, stat, _ := strings.Cut(info, "cmdstat_evalsha:")
 	_, stat, _ = strings.Cut(stat, "usec=")
 	digits, _, _ := strings.Cut(stat, ",")

@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -43,36 +44,31 @@ func TestMovedAndNotTaken(t *testing.T) {
 func TestMovedAndCancelled(t *testing.T) {
 	t.Parallel()
 	b := pushedAndMoved(t)
-	b.all(b.Cancel(b.ctx, []string{"a"}))
+	b.cancel("a")
 	b.nothing(b.MoveAndTake)
-	b.empty()
-}
-
-func TestMovedAndRescheduled(t *testing.T) {
-	t.Parallel()
-	b := pushedAndMoved(t)
-	b.all(b.Reschedule(b.ctx, []backend.Move{{ID: "a", Delay: 100 * time.Millisecond}}))
-	b.nothing(b.MoveAndTake)
-	d := b.next(b.MoveAndTake, time.Minute, "a")
-	if d.Attempt != 1 {
-		t.Errorf("attempt %d", d.Attempt)
-	}
-	b.all(b.Ack(b.ctx, []backend.Lease{d.Lease()}))
 	b.empty()
 }
 
 // Workers of all modes may meet on one queue, for example while one mode takes over from another.
 func TestMovedAndClaimedAnotherWay(t *testing.T) {
-	for _, name := range []string{"script", "arbitrate", "mover"} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := pushedAndMoved(t)
-			d := b.next(ways(b.Store)[name], time.Minute, "a")
-			if d.Attempt != 1 {
-				t.Errorf("attempt %d", d.Attempt)
-			}
-			b.all(b.Ack(b.ctx, []backend.Lease{d.Lease()}))
-			b.empty()
-		})
+	t.Parallel()
+	for name := range ways(nil) {
+		for _, rescheduled := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", rescheduled: ", rescheduled), func(t *testing.T) {
+				t.Parallel()
+				b := pushedAndMoved(t)
+				way := ways(b.Store)[name]
+				if rescheduled {
+					b.move("a", 100*time.Millisecond)
+					b.nothing(way)
+				}
+				d := b.next(way, time.Minute, "a")
+				if d.Attempt != 1 {
+					t.Errorf("attempt %d", d.Attempt)
+				}
+				b.ack(d)
+				b.empty()
+			})
+		}
 	}
 }

@@ -110,9 +110,7 @@ func ways(s *store.Store) map[string]claimer {
 func (b *bench) claim(way claimer, lease time.Duration) script.Claim {
 	b.t.Helper()
 	c, err := way(b.ctx, 100, lease, redistest.Name())
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	return c
 }
 
@@ -166,9 +164,7 @@ func (b *bench) empty() {
 func (b *bench) left() []string {
 	b.t.Helper()
 	keys, err := b.raw.Keys(b.ctx, strings.NewReplacer("[", `\[`, "]", `\]`, "*", `\*`).Replace(b.prefix)+"*").Result()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	slices.Sort(keys)
 	return keys
 }
