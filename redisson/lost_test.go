@@ -10,28 +10,6 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// A push whose reply is lost is no duplicate of itself, wherever its message has got to.
-func TestScheduleLosesItsReply(t *testing.T) {
-	t.Parallel()
-	for name, meanwhile := range map[string]func(*place, backend.Queue, backend.Delivery){
-		"it is held": func(*place, backend.Queue, backend.Delivery) {},
-		"it is dead": func(p *place, q backend.Queue, d backend.Delivery) {
-			must(p.t, q.Dead(p.ctx, []backend.DeadLetterRequest{{Lease: d.Lease()}})...)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := setup(t)
-			other := p.openOn(p.backendOn(p.server.Client(t), redisson.WithCodec(redisson.Envelope)))
-			client := p.server.Client(t)
-			q := p.openOn(p.backendOn(client, redisson.WithCodec(redisson.Envelope)))
-			// opening runs a script, too
-			client.AddHook(redistest.LostReply(func() { meanwhile(p, other, p.take(other, 1, time.Minute)[0]) }).Hook())
-			must(t, q.Schedule(p.ctx, []backend.Message{{ID: "a", Body: []byte("body")}})...)
-		})
-	}
-}
-
 // A claim whose reply is lost is repeated, and returns what its first try has leased in the order
 // of the queue.
 func TestClaimLosesItsReply(t *testing.T) {

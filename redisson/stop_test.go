@@ -163,9 +163,9 @@ func suite(t *testing.T) *redistest.Suite {
 			"publish": "a warning: TestPushWithoutPublish", "script|load": "a server that does not know the script", "hrandfield": "forgetting states, which waits",
 			"del": "keys of an empty queue stay", "lpos": "HANDED is trimmed later without", "set": "the first number, by the server's clock",
 		},
-		On:    []string{"~*test:*", "&*test:*"},
-		Keys:  []string{"", "times", "index", "leases", "held", "states", "dead", "graves", "seq", "handed", "payloads", "quarantine"},
-		Kinds: map[string]string{"states": "set"},
+		Access: []string{"~*test:*", "&*test:*"},
+		Keys:   []string{"", "times", "index", "leases", "held", "states", "dead", "graves", "seq", "handed", "payloads", "quarantine"},
+		Kinds:  map[string]string{"states": "set"},
 	}
 	for _, c := range bothWays {
 		s.Variants[c.Name()] = func(t *testing.T, server *testenv.RedisServer) *redistest.Trial {
@@ -176,10 +176,11 @@ func suite(t *testing.T) *redistest.Suite {
 	return s
 }
 
-func TestStoppedScripts(t *testing.T)    { t.Parallel(); suite(t).Stopped(t) }
-func TestLostReplies(t *testing.T)       { t.Parallel(); suite(t).LostReplies(t) }
-func TestWithoutARight(t *testing.T)     { t.Parallel(); suite(t).WithoutARight(t) }
-func TestAKeyOfAnotherType(t *testing.T) { t.Parallel(); suite(t).KeyOfAnotherType(t) }
+func TestStoppedScripts(t *testing.T)        { t.Parallel(); suite(t).Stopped(t) }
+func TestLostReplies(t *testing.T)           { t.Parallel(); suite(t).LostReplies(t) }
+func TestScheduleLosesItsReply(t *testing.T) { t.Parallel(); suite(t).LostPushes(t) }
+func TestWithoutARight(t *testing.T)         { t.Parallel(); suite(t).WithoutARight(t) }
+func TestAKeyOfAnotherType(t *testing.T)     { t.Parallel(); suite(t).KeyOfAnotherType(t) }
 
 // onceForJava checks that Java gets nothing twice: from the list of due messages, or moved there.
 func (tr *trial) onceForJava(stop error) {

@@ -91,33 +91,6 @@ func (s *scripts) hook() redis.Hook {
 	})
 }
 
-func TestPushOfAnotherBackendWakesAReceive(t *testing.T) {
-	t.Parallel()
-	server := testenv.SharedRedis(t)
-	ours, theirs := redistest.Open(t, newBackend(t, server.Client(t)), t.Name()), redistest.Open(t, newBackend(t, server.Client(t)), t.Name())
-	for i := range 3 {
-		got := make(chan string, 1)
-		go func() {
-			ds, err := ours.Receive(t.Context(), 1, time.Minute)
-			if err != nil || len(ds) != 1 {
-				t.Errorf("got %d messages, %v", len(ds), err)
-				return
-			}
-			got <- ds[0].ID
-		}()
-		id := fmt.Sprint(i)
-		push(t, theirs, 50*time.Millisecond, id)
-		select {
-		case text := <-got:
-			if text != id {
-				t.Errorf("got %s, want %s", text, id)
-			}
-		case <-time.After(patience):
-			t.Fatal("the Receive was not woken")
-		}
-	}
-}
-
 // However many Receives wait, one fetcher claims for them, and one claim serves them all.
 func TestOneFetcherForAllReceives(t *testing.T) {
 	t.Parallel()

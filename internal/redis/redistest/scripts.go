@@ -89,7 +89,7 @@ type Suite struct {
 
 	Rights    []string          // that the documentation gives to a user
 	Elsewhere map[string]string // rights without which every call may succeed, each with its use
-	On        []string          // the keys and channels of the trials, as ACL SETUSER has them
+	Access    []string          // the keys and channels of the trials, as ACL SETUSER has them
 
 	Keys  []string          // of a queue
 	Kinds map[string]string // what to have under a key instead of a stream
@@ -171,13 +171,59 @@ func (s *Suite) LostReplies(t *testing.T) {
 	}
 }
 
+// LostPushes loses the reply to a push, and has something happen to its message before the push is
+// sent again. A push is no duplicate of itself, and its outcome is unknown where its message may be
+// done.
+func (s *Suite) LostPushes(t *testing.T) {
+	done := func(tr *Trial, d backend.Delivery) { Must(tr.T, tr.Store.Ack(tr.Ctx, []backend.Lease{d.Lease()})...) }
+	for variant, begin := range s.Variants {
+		for name, tt := range map[string]struct {
+			m         backend.Message
+			meanwhile func(*Trial, backend.Delivery) // nil for a message that waits
+			left      int64
+		}{
+			"it waits":   {left: 1},
+			"it is held": {meanwhile: func(*Trial, backend.Delivery) {}, left: 1},
+			"it is dead": {meanwhile: func(tr *Trial, d backend.Delivery) {
+				Must(tr.T, tr.Store.Dead(tr.Ctx, []backend.DeadLetterRequest{{Lease: d.Lease()}})...)
+			}, left: 1},
+			"it is done":          {meanwhile: done},
+			"it is done, due":     {m: backend.Message{Due: time.Unix(1, 0)}, meanwhile: done},
+			"it came and is done": {m: backend.Message{Delay: 20 * time.Millisecond}, meanwhile: done},
+		} {
+			t.Run(variant+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				tr := begin(t, testenv.SharedRedis(t))
+				f := LostReply(func() {
+					if tt.meanwhile != nil {
+						tr.Clock.Advance(tt.m.Delay)
+						tt.meanwhile(tr, tr.Claim(ByScript)[0])
+					}
+				})
+				tt.m.ID, tt.m.Body = "a", []byte("a")
+				err := errors.Join(tr.On(f.Client(t, tr.Raw)).Schedule(tr.Ctx, []backend.Message{tt.m})...)
+				if unknown := tt.left == 0 || tr.NoIDs; unknown != errors.Is(err, script.ErrUnknown) || !unknown && err != nil {
+					t.Errorf("got %v; want an unknown outcome: %v", err, unknown)
+				}
+				st, err := tr.Store.Stats(tr.Ctx)
+				Must(t, err)
+				if n := st.Scheduled + st.Ready + st.InFlight + st.Dead; n != tt.left {
+					t.Errorf("%d messages are left, want %d", n, tt.left)
+				}
+				_, err = tr.Store.Purge(tr.Ctx)
+				Must(t, err)
+			})
+		}
+	}
+}
+
 // WithoutARight runs each call as a user who lacks one of the documented rights. A call that fails
 // names the right, and changes nothing: with the right, the same call succeeds. Every documented
 // right is needed by a call.
 func (s *Suite) WithoutARight(t *testing.T) {
 	server := testenv.Redis(t, testenv.Private())
 	for _, lacking := range s.Rights {
-		client := User(t, server, "without-"+lacking, Without(s.Rights, lacking), s.On...)
+		client := User(t, server, "without-"+lacking, Without(s.Rights, lacking), s.Access...)
 		failed := 0
 		for variant, begin := range s.Variants {
 			for _, c := range s.calls() {

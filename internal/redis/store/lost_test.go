@@ -31,39 +31,6 @@ func (b *bench) unknown(errs []error) {
 	}
 }
 
-func TestScheduleLosesItsReply(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		message   backend.Message
-		meanwhile func(*bench)
-		left      int64 // messages
-		unknown   bool
-	}{
-		"it waits":        {backend.Message{ID: "a"}, (*bench).nothingMeanwhile, 1, false},
-		"it is held":      {backend.Message{ID: "a"}, func(b *bench) { b.take() }, 1, false},
-		"it is done":      {backend.Message{ID: "a"}, func(b *bench) { b.ack(b.take()) }, 0, true},
-		"it is done, due": {backend.Message{ID: "a", Due: time.Unix(1, 0)}, func(b *bench) { b.ack(b.take()) }, 0, true},
-		"it came and is done": {backend.Message{ID: "a", Delay: 20 * time.Millisecond}, func(b *bench) {
-			time.Sleep(21 * time.Millisecond)
-			b.ack(b.take())
-		}, 0, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t)
-			errs := b.losing(func() { tt.meanwhile(b) }).Schedule(b.ctx, []backend.Message{tt.message})
-			if tt.unknown {
-				b.unknown(errs)
-			} else {
-				b.all(errs)
-			}
-			if n := b.raw.HLen(b.ctx, b.key("messages")).Val(); n != tt.left {
-				t.Errorf("%d messages are left, want %d", n, tt.left)
-			}
-		})
-	}
-}
-
 // take claims the due messages, whatever their bodies.
 func (b *bench) take() backend.Delivery {
 	b.t.Helper()

@@ -21,7 +21,10 @@ func TestMain(m *testing.M) { testenv.Main(m) }
 
 const patience = redistest.Patience
 
-var must = redistest.Must
+var (
+	must  = redistest.Must
+	await = redistest.Await
+)
 
 var threeIDs = []string{"a", "b", "c"}
 

@@ -17,9 +17,7 @@ func TestEndedLeaseComesInTurn(t *testing.T) {
 			b.push("first")
 			end := b.claim(way, 20*time.Millisecond).Deliveries[0].Until
 			b.pushAfter(30*time.Millisecond, "second", "third")
-			for late := end.Add(30 * time.Millisecond); !b.raw.Time(b.ctx).Val().After(late); {
-				time.Sleep(time.Millisecond) // polling the clock that decides
-			}
+			await(t, "the server's clock", func() bool { return b.raw.Time(b.ctx).Val().After(end.Add(30 * time.Millisecond)) })
 			if ds := b.claim(way, time.Minute).Deliveries; len(ds) == 0 || ds[0].ID != "first" {
 				t.Errorf("got %v, want the first to come first", ds)
 			}

@@ -125,7 +125,7 @@ var suite = redistest.Suite{
 		{Name: "cancel in ready", Marker: redistest.CancelMarker, Before: moved, Do: redistest.CancelAll, Gone: true, First: 1, Most: 1},
 		{Name: "reschedule in ready", Marker: redistest.RescheduleMarker, Before: moved, Do: redistest.RescheduleAll, First: 1, Most: 1},
 	},
-	On: []string{"~test:*", "&test:*"},
+	Access: []string{"~test:*", "&test:*"},
 	Elsewhere: map[string]string{
 		"subscribe": "the hub", "unsubscribe": "the hub", "psubscribe": "the listener of keyspace", "punsubscribe": "the listener of keyspace",
 		"info": "the check at the start", "config|get": "the check at the start", "config|set": "keyspace",
@@ -136,8 +136,9 @@ var suite = redistest.Suite{
 	Keys: []string{"due", "messages", "leases", "held", "gens", "dead", "graves", "seq", "ready", "unique"},
 }
 
-func TestStoppedScripts(t *testing.T) { t.Parallel(); suite.Stopped(t) }
-func TestLostReplies(t *testing.T)    { t.Parallel(); suite.LostReplies(t) }
+func TestStoppedScripts(t *testing.T)        { t.Parallel(); suite.Stopped(t) }
+func TestLostReplies(t *testing.T)           { t.Parallel(); suite.LostReplies(t) }
+func TestScheduleLosesItsReply(t *testing.T) { t.Parallel(); suite.LostPushes(t) }
 
 func TestWithoutARight(t *testing.T) {
 	t.Parallel()
