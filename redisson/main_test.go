@@ -28,5 +28,18 @@ var (
 	bodies = redistest.Bodies
 )
 
-// formats are the layouts that are written.
-var formats = []redisson.MemberFormat{redisson.V1, redisson.V2, redisson.Both}
+// formats are the layouts that are written, and javas those that Java writes.
+var (
+	formats = []redisson.MemberFormat{redisson.V1, redisson.V2, redisson.Both}
+	javas   = formats[:2]
+)
+
+// each runs a test for each of some layouts, on a queue of its own.
+func each(t *testing.T, layouts []redisson.MemberFormat, f func(t *testing.T, p *place, layout redisson.MemberFormat)) {
+	for _, layout := range layouts {
+		t.Run(layout.String(), func(t *testing.T) {
+			t.Parallel()
+			f(t, setup(t), layout)
+		})
+	}
+}

@@ -52,24 +52,20 @@ var prefixes = map[redisson.MemberFormat]struct {
 
 func TestKeysAfterAPush(t *testing.T) {
 	t.Parallel()
-	for _, f := range formats {
-		t.Run(f.String(), func(t *testing.T) {
-			t.Parallel()
-			p := setup(t)
-			heard := p.subscribe()
-			q := p.open(redisson.Format(f), redisson.WithCodec(redisson.Kryo5String))
-			due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
-			id := p.at(q, due.Add(-time.Nanosecond), "hello") // rounded up
-			p.hears(heard, due)
-			p.checkMember(f, id, due, "\x03hell\xef")
-			p.at(q, due.Add(time.Second), "later") // not announced
-			p.at(q, due.Add(-time.Second), "sooner")
-			p.hears(heard, due.Add(-time.Second))
-			if kinds := p.kinds(); !slices.Equal(kinds, []string{"string", "list", "zset"}) {
-				t.Errorf("keys of the types %q: %q", kinds, p.keys())
-			}
-		})
-	}
+	each(t, formats, func(t *testing.T, p *place, f redisson.MemberFormat) {
+		heard := p.subscribe()
+		q := p.open(redisson.Format(f), redisson.WithCodec(redisson.Kryo5String))
+		due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+		id := p.at(q, due.Add(-time.Nanosecond), "hello") // rounded up
+		p.hears(heard, due)
+		p.checkMember(f, id, due, "\x03hell\xef")
+		p.at(q, due.Add(time.Second), "later") // not announced
+		p.at(q, due.Add(-time.Second), "sooner")
+		p.hears(heard, due.Add(-time.Second))
+		if kinds := p.kinds(); !slices.Equal(kinds, []string{"string", "list", "zset"}) {
+			t.Errorf("keys of the types %q: %q", kinds, p.keys())
+		}
+	})
 }
 
 func (p *place) kinds() (kinds []string) {

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -179,13 +180,11 @@ func (f *full) receiveAndSettle() {
 func (f *full) deadLetterAndRedrive() {
 	f.t.Helper()
 	ds := f.receive(10, time.Minute)
-	letters := make([]backend.DeadLetterRequest, len(ds))
 	ids := make([]string, len(ds))
 	for i := range ds {
-		letters[i] = backend.DeadLetterRequest{Lease: ds[i].Lease(), Reason: strings.Repeat("why", 100)}
 		ids[i] = ds[i].ID
 	}
-	must(f.t, f.q.Dead(f.ctx, letters)...)
+	must(f.t, f.q.Dead(f.ctx, redistest.DeadLetters(leases(ds), strings.Repeat("why", 100)))...)
 	ls, _, err := f.q.ListDead(f.ctx, "", 100)
 	must(f.t, err)
 	if len(ls) != len(ds) {
@@ -220,12 +219,10 @@ func (f *full) leaseEnds() {
 	held := f.receive(20, 30*time.Millisecond)
 	for came := false; !came; {
 		ds := f.receive(500, time.Minute)
-		back := make([]backend.Return, len(ds))
-		for i, d := range ds {
+		for _, d := range ds {
 			came = came || d.ID == held[0].ID && d.Attempt > held[0].Attempt
-			back[i] = backend.Return{Lease: d.Lease(), Untouched: true}
 		}
-		must(f.t, f.q.Nack(f.ctx, back)...)
+		must(f.t, f.q.Nack(f.ctx, redistest.Returns(leases(ds), backend.Return{Untouched: true}))...)
 	}
 }
 

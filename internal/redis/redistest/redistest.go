@@ -97,6 +97,25 @@ func Leases(ds []backend.Delivery) []backend.Lease {
 	return ls
 }
 
+// Returns are requests to give leases back, all alike.
+func Returns(ls []backend.Lease, like backend.Return) []backend.Return {
+	rs := make([]backend.Return, len(ls))
+	for i, l := range ls {
+		rs[i] = like
+		rs[i].Lease = l
+	}
+	return rs
+}
+
+// DeadLetters are requests to make dead letters of the leases' messages.
+func DeadLetters(ls []backend.Lease, reason string) []backend.DeadLetterRequest {
+	rs := make([]backend.DeadLetterRequest, len(ls))
+	for i, l := range ls {
+		rs[i] = backend.DeadLetterRequest{Lease: l, Reason: reason}
+	}
+	return rs
+}
+
 // Bodies are the bodies of some deliveries.
 func Bodies(ds []backend.Delivery) []string {
 	texts := make([]string, len(ds))

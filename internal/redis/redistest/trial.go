@@ -136,29 +136,21 @@ func AckAll(tr *Trial, s Store) error { return errors.Join(s.Ack(tr.Ctx, tr.Leas
 
 // NackAll gives the leases back with different delays.
 func NackAll(tr *Trial, s Store) error {
-	rs := make([]backend.Return, len(tr.Leases))
-	for i, l := range tr.Leases {
-		rs[i] = backend.Return{Lease: l, Delay: time.Duration(i) * time.Second}
+	rs := Returns(tr.Leases, backend.Return{})
+	for i := range rs {
+		rs[i].Delay = time.Duration(i) * time.Second
 	}
 	return errors.Join(s.Nack(tr.Ctx, rs)...)
 }
 
 // ReleaseAll gives the leases back untouched.
 func ReleaseAll(tr *Trial, s Store) error {
-	rs := make([]backend.Return, len(tr.Leases))
-	for i, l := range tr.Leases {
-		rs[i] = backend.Return{Lease: l, Untouched: true}
-	}
-	return errors.Join(s.Nack(tr.Ctx, rs)...)
+	return errors.Join(s.Nack(tr.Ctx, Returns(tr.Leases, backend.Return{Untouched: true}))...)
 }
 
 // DeadAll makes dead letters of the leases' messages.
 func DeadAll(tr *Trial, s Store) error {
-	ds := make([]backend.DeadLetterRequest, len(tr.Leases))
-	for i, l := range tr.Leases {
-		ds[i] = backend.DeadLetterRequest{Lease: l, Reason: "no use"}
-	}
-	return errors.Join(s.Dead(tr.Ctx, ds)...)
+	return errors.Join(s.Dead(tr.Ctx, DeadLetters(tr.Leases, "no use"))...)
 }
 
 // CancelAll cancels the messages.

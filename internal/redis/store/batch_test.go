@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -58,29 +59,17 @@ func (b *bench) wantEach(errs []error, n int, want func(i int) error) {
 
 var newHeaders = map[string]string{"new": "header"}
 
-// settlers settle a lease in each way that there is.
-var settlers = map[string]func(*bench, *store.Store, []backend.Lease) []error{
-	"ack": func(b *bench, s *store.Store, ls []backend.Lease) []error { return s.Ack(b.ctx, ls) },
-	"nack": func(b *bench, s *store.Store, ls []backend.Lease) []error {
-		rs := make([]backend.Return, len(ls))
-		for i, l := range ls {
-			rs[i] = backend.Return{Lease: l, Delay: time.Hour}
-		}
-		return s.Nack(b.ctx, rs)
+// settlers settle leases in each way that there is.
+var settlers = map[string]func(context.Context, redistest.Store, []backend.Lease) []error{
+	"ack": func(ctx context.Context, s redistest.Store, ls []backend.Lease) []error { return s.Ack(ctx, ls) },
+	"nack": func(ctx context.Context, s redistest.Store, ls []backend.Lease) []error {
+		return s.Nack(ctx, redistest.Returns(ls, backend.Return{Delay: time.Hour}))
 	},
-	"nack with headers": func(b *bench, s *store.Store, ls []backend.Lease) []error {
-		rs := make([]backend.Return, len(ls))
-		for i, l := range ls {
-			rs[i] = backend.Return{Lease: l, Delay: time.Hour, NewHeaders: true, Headers: newHeaders}
-		}
-		return s.Nack(b.ctx, rs)
+	"nack with headers": func(ctx context.Context, s redistest.Store, ls []backend.Lease) []error {
+		return s.Nack(ctx, redistest.Returns(ls, backend.Return{Delay: time.Hour, NewHeaders: true, Headers: newHeaders}))
 	},
-	"dead": func(b *bench, s *store.Store, ls []backend.Lease) []error {
-		bs := make([]backend.DeadLetterRequest, len(ls))
-		for i, l := range ls {
-			bs[i] = backend.DeadLetterRequest{Lease: l, Reason: "why"}
-		}
-		return s.Dead(b.ctx, bs)
+	"dead": func(ctx context.Context, s redistest.Store, ls []backend.Lease) []error {
+		return s.Dead(ctx, redistest.DeadLetters(ls, "why"))
 	},
 }
 
@@ -102,7 +91,7 @@ func TestSettleMany(t *testing.T) {
 				for i := 0; i < len(ls); i += 6 {
 					b.all(b.Nack(b.ctx, []backend.Return{{Lease: ls[i], Delay: time.Hour}}))
 				}
-				b.wantEach(settle(b, b.Store, ls), len(ls), func(i int) error {
+				b.wantEach(settle(b.ctx, b.Store, ls), len(ls), func(i int) error {
 					if lost(i) || i%2 == 1 {
 						return backend.ErrLeaseLost
 					}
@@ -150,7 +139,7 @@ func TestSettleSomeEnded(t *testing.T) {
 			b.push(ids[10:]...)
 			ls = append(ls, b.claimMany(b.Claim, time.Minute, ids[10:])...)
 			clock.Advance(time.Second)
-			b.wantEach(settle(b, b.Store, ls), len(ls), func(i int) error {
+			b.wantEach(settle(b.ctx, b.Store, ls), len(ls), func(i int) error {
 				if i < 10 {
 					return backend.ErrLeaseLost
 				}
@@ -186,7 +175,7 @@ func TestSettleManyLosesItsReply(t *testing.T) {
 			ids := numbered(300)
 			b.push(ids...)
 			ls := b.claimMany(b.Claim, time.Minute, ids)
-			b.wantEach(settle(b, b.losing(b.nothingMeanwhile), ls), len(ls), func(int) error { return nil })
+			b.wantEach(settle(b.ctx, b.losing(b.nothingMeanwhile), ls), len(ls), func(int) error { return nil })
 			if name == "ack" {
 				b.empty()
 			}
@@ -267,36 +256,32 @@ func TestScheduleTwiceInOneCall(t *testing.T) {
 func TestClaimOfHeavyMessages(t *testing.T) {
 	t.Parallel()
 	const fills = 8 << 20 // bytes
-	for how := range ways(nil) {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t)
-			ids := numbered(60)
-			for i, id := range ids {
-				size := 100
-				if i%5 > 2 {
-					size = 1 << 20
+	eachWay(t, func(t *testing.T, b *bench, how string, way claimer) {
+		ids := numbered(60)
+		for i, id := range ids {
+			size := 100
+			if i%5 > 2 {
+				size = 1 << 20
+			}
+			b.all(b.Schedule(b.ctx, []backend.Message{{ID: id, Body: make([]byte, size), Due: time.Unix(1, 0)}}))
+		}
+		var got []string
+		for range ids {
+			c := b.claim(way, time.Minute)
+			total := 0
+			for i, d := range c.Deliveries {
+				if got = append(got, d.ID); how != "arbitrate" && total >= fills {
+					t.Fatalf("a claim of %d messages goes on behind %d bytes, at %d", len(c.Deliveries), total, i)
 				}
-				b.all(b.Schedule(b.ctx, []backend.Message{{ID: id, Body: make([]byte, size), Due: time.Unix(1, 0)}}))
+				total += len(d.Body)
+				b.ack(d)
 			}
-			var got []string
-			for range ids {
-				c := b.claim(ways(b.Store)[how], time.Minute)
-				total := 0
-				for i, d := range c.Deliveries {
-					if got = append(got, d.ID); how != "arbitrate" && total >= fills {
-						t.Fatalf("a claim of %d messages goes on behind %d bytes, at %d", len(c.Deliveries), total, i)
-					}
-					total += len(d.Body)
-					b.ack(d)
-				}
-			}
-			if !slices.Equal(got, ids) {
-				t.Errorf("got %q", got)
-			}
-			b.empty()
-		})
-	}
+		}
+		if !slices.Equal(got, ids) {
+			t.Errorf("got %q", got)
+		}
+		b.empty()
+	})
 }
 
 // TestReadyHasStaleEntries has a mover's list begin with more of them than a claim may take.
@@ -334,6 +319,6 @@ func TestAckAfterStaleEntry(t *testing.T) {
 		t.Fatalf("%d entries of leases, want the loser's", n)
 	}
 	b.stale(was.Lease())
-	b.all(b.Cancel(b.ctx, []string{"a"}))
+	b.cancel("a")
 	b.stale(was.Lease())
 }

@@ -37,7 +37,7 @@ func TestMovedAndNotTaken(t *testing.T) {
 	if d.Attempt != 1 {
 		t.Errorf("attempt %d", d.Attempt)
 	}
-	b.all(b.Ack(b.ctx, []backend.Lease{d.Lease()}))
+	b.ack(d)
 	b.empty()
 }
 

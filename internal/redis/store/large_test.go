@@ -27,40 +27,36 @@ func (b *bench) large(n int) (ids []string) {
 // in a listing of dead letters; and ids are listed without them.
 func TestRepliesOfLargeMessagesAreBounded(t *testing.T) {
 	t.Parallel()
-	for how := range ways(nil) {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t)
-			ids := b.large(7)
-			for left := len(ids); left > 0; {
-				c := b.claim(ways(b.Store)[how], time.Minute)
-				if n := len(c.Deliveries); n == 0 || n > 2 {
-					t.Fatalf("a claim has %d messages of 6 MiB", n)
-				}
-				for _, d := range c.Deliveries {
-					b.deadLetter(d)
-					left--
-				}
+	eachWay(t, func(t *testing.T, b *bench, _ string, way claimer) {
+		ids := b.large(7)
+		for left := len(ids); left > 0; {
+			c := b.claim(way, time.Minute)
+			if n := len(c.Deliveries); n == 0 || n > 2 {
+				t.Fatalf("a claim has %d messages of 6 MiB", n)
 			}
-			var listed []string
-			for _, page := range redistest.Pages(b.ctx, t, b.ListDead, 100) {
-				if len(page) == 0 || len(page) > 2 {
-					t.Fatalf("a page has %d dead letters of 6 MiB", len(page))
-				}
-				for _, l := range page {
-					listed = append(listed, l.ID)
-				}
+			for _, d := range c.Deliveries {
+				b.deadLetter(d)
+				left--
 			}
-			alone, next, err := b.ListDeadIDs(b.ctx, "", 100)
-			if fmt.Sprint(alone) != fmt.Sprint(ids) || fmt.Sprint(listed) != fmt.Sprint(ids) || next != "" || err != nil {
-				t.Errorf("listed %q and %q, %q, %v", listed, alone, next, err)
+		}
+		var listed []string
+		for _, page := range redistest.Pages(b.ctx, t, b.ListDead, 100) {
+			if len(page) == 0 || len(page) > 2 {
+				t.Fatalf("a page has %d dead letters of 6 MiB", len(page))
 			}
-			b.all(b.Redrive(b.ctx, alone))
-			if d := b.claim(b.Claim, time.Minute).Deliveries; len(d) == 0 || d[0].ID != ids[0] || d[0].Attempt != 1 || len(d[0].Body) != 6<<20 {
-				t.Errorf("got %d redriven messages", len(d))
+			for _, l := range page {
+				listed = append(listed, l.ID)
 			}
-		})
-	}
+		}
+		alone, next, err := b.ListDeadIDs(b.ctx, "", 100)
+		if fmt.Sprint(alone) != fmt.Sprint(ids) || fmt.Sprint(listed) != fmt.Sprint(ids) || next != "" || err != nil {
+			t.Errorf("listed %q and %q, %q, %v", listed, alone, next, err)
+		}
+		b.all(b.Redrive(b.ctx, alone))
+		if d := b.claim(b.Claim, time.Minute).Deliveries; len(d) == 0 || d[0].ID != ids[0] || d[0].Attempt != 1 || len(d[0].Body) != 6<<20 {
+			t.Errorf("got %d redriven messages", len(d))
+		}
+	})
 }
 
 // TestUnreadableRecordGoesAlone has an unreadable record among others. These come at once; it

@@ -109,6 +109,17 @@ func ways(s *store.Store) map[string]claimer {
 	return map[string]claimer{"script": s.Claim, "arbitrate": s.Arbitrate, "mover": s.MoveAndTake}
 }
 
+// eachWay runs a test for each way to claim, on a queue of its own.
+func eachWay(t *testing.T, f func(t *testing.T, b *bench, how string, way claimer)) {
+	for how := range ways(nil) {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			f(t, b, how, ways(b.Store)[how])
+		})
+	}
+}
+
 // claim claims once with a name of its own.
 func (b *bench) claim(way claimer, lease time.Duration) script.Claim {
 	b.t.Helper()

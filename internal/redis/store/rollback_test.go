@@ -3,8 +3,6 @@ package store_test
 import (
 	"testing"
 	"time"
-
-	"github.com/delayq/delayq/backend"
 )
 
 // remember saves the queue's keys and returns a function that restores them. A server rolls back
@@ -39,7 +37,7 @@ func TestTokenOfAForgottenLease(t *testing.T) {
 			t.Errorf("%s: attempt %d", name, second.Attempt)
 		}
 		b.stale(forgotten.Lease())
-		b.all(b.Ack(b.ctx, []backend.Lease{second.Lease()}))
+		b.ack(second)
 		b.empty()
 	}
 }

@@ -16,21 +16,21 @@ var stale = map[string]struct {
 	"taken and acked": {meanwhile: func(b *bench) { b.ack(b.next(b.Claim, time.Minute, "a")) }},
 	"taken and nacked": {func(b *bench) {
 		d := b.next(b.Claim, time.Minute, "a")
-		b.all(b.Nack(b.ctx, []backend.Return{{Lease: d.Lease(), Delay: 150 * time.Millisecond}}))
+		b.nack(d, 150*time.Millisecond)
 	}, 2},
 	"taken and given back": {func(b *bench) {
 		d := b.next(b.Claim, time.Minute, "a")
 		b.all(b.Nack(b.ctx, []backend.Return{{Lease: d.Lease(), Untouched: true}}))
 	}, 1},
-	"cancelled":   {meanwhile: func(b *bench) { b.all(b.Cancel(b.ctx, []string{"a"})) }},
+	"cancelled":   {meanwhile: func(b *bench) { b.cancel("a") }},
 	"rescheduled": {func(b *bench) { b.later() }, 1},
 	"pushed anew": {func(b *bench) {
-		b.all(b.Cancel(b.ctx, []string{"a"}))
+		b.cancel("a")
 		b.pushAfter(150*time.Millisecond, "a")
 	}, 1},
 	"dead and redriven": {func(b *bench) {
 		d := b.next(b.Claim, time.Minute, "a")
-		b.all(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: d.Lease()}}))
+		b.deadLetter(d)
 		b.all(b.Redrive(b.ctx, []string{"a"}))
 		b.later()
 	}, 1},

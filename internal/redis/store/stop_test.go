@@ -91,11 +91,7 @@ func pushRest(from int, window time.Duration) func(*trial, redistest.Store) erro
 }
 
 func nackWithHeaders(tr *trial, s redistest.Store) error {
-	rs := make([]backend.Return, len(tr.Leases))
-	for i, l := range tr.Leases {
-		rs[i] = backend.Return{Lease: l, Delay: time.Hour, NewHeaders: true, Headers: newHeaders}
-	}
-	return errors.Join(s.Nack(tr.Ctx, rs)...)
+	return errors.Join(settlers["nack with headers"](tr.Ctx, s, tr.Leases)...)
 }
 
 var suite = redistest.Suite{

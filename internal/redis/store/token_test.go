@@ -61,7 +61,7 @@ func TestTokenAfterRedrive(t *testing.T) {
 		t.Errorf("after the redrive: attempt %d, token %v; before: token %v", second.Attempt, second.Token, first.Token)
 	}
 	b.stale(first.Lease())
-	b.all(b.Ack(b.ctx, []backend.Lease{second.Lease()}))
+	b.ack(second)
 	b.empty()
 }
 
@@ -76,7 +76,7 @@ func TestTokenAfterItsLease(t *testing.T) {
 			t.Errorf("second attempt: %+v; first: %+v", second, first)
 		}
 		b.stale(first.Lease())
-		b.all(b.Ack(b.ctx, []backend.Lease{second.Lease()}))
+		b.ack(second)
 		b.empty()
 	}
 }
