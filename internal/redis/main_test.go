@@ -35,14 +35,3 @@ var backends = []struct {
 		"?codec=marshalling&format=both&any_format=true&sweep=50ms&prefix=4:", "?db=2&pool_size=4&index=true&any_format=false",
 	}, "mineorders"},
 }
-
-// eachScheme runs a test for each backend.
-func eachScheme(t *testing.T, f func(t *testing.T, scheme string)) {
-	t.Parallel()
-	for _, b := range backends {
-		t.Run(b.scheme, func(t *testing.T) {
-			t.Parallel()
-			f(t, b.scheme)
-		})
-	}
-}

@@ -76,14 +76,18 @@ func TestURLWaitsForReplicas(t *testing.T) {
 }
 
 func TestCloseEndsTheConnectionsOfAURL(t *testing.T) {
-	eachScheme(t, func(t *testing.T, scheme string) {
-		server := testenv.Redis(t, testenv.AOF(), testenv.Private())
-		client := server.Client(t)
-		redistest.RoundTrip(t, scheme+"://"+server.Addr()+"/orders")
-		await(t, "the last other connection to end", func() bool {
-			return strings.Count(client.ClientList(t.Context()).Val(), "id=") == 1
+	t.Parallel()
+	for _, b := range backends {
+		t.Run(b.scheme, func(t *testing.T) {
+			t.Parallel()
+			server := testenv.Redis(t, testenv.AOF(), testenv.Private())
+			client := server.Client(t)
+			redistest.RoundTrip(t, b.scheme+"://"+server.Addr()+"/orders")
+			await(t, "the last other connection to end", func() bool {
+				return strings.Count(client.ClientList(t.Context()).Val(), "id=") == 1
+			})
 		})
-	})
+	}
 }
 
 func TestOpenURLWithoutServer(t *testing.T) {

@@ -48,14 +48,8 @@ var queueNumber atomic.Int64
 func (f fixture) name() string {
 	f.Helper()
 	name := fmt.Sprintf("interop-%d-%d", time.Now().UnixNano(), queueNumber.Add(1))
-	f.Cleanup(func() { f.wipe(name) })
+	f.Cleanup(func() { redistest.Wipe(f, f.redis, "*"+name+"*") }) // Go's keys among them
 	return name
-}
-
-// wipe deletes all keys that contain the name, Go's among them.
-func (f fixture) wipe(name string) {
-	f.Helper()
-	redistest.Wipe(f, f.redis, "*"+name+"*")
 }
 
 // queue returns a queue that no other test uses. This JVM lets go of it when the test ends.
