@@ -179,6 +179,7 @@ func suite(t *testing.T) *redistest.Suite {
 func TestStoppedScripts(t *testing.T)        { t.Parallel(); suite(t).Stopped(t) }
 func TestLostReplies(t *testing.T)           { t.Parallel(); suite(t).LostReplies(t) }
 func TestScheduleLosesItsReply(t *testing.T) { t.Parallel(); suite(t).LostPushes(t) }
+func TestStaleTokens(t *testing.T)           { t.Parallel(); suite(t).StaleTokens(t) }
 func TestWithoutARight(t *testing.T)         { t.Parallel(); suite(t).WithoutARight(t) }
 func TestAKeyOfAnotherType(t *testing.T)     { t.Parallel(); suite(t).KeyOfAnotherType(t) }
 

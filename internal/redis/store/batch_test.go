@@ -318,7 +318,7 @@ func TestAckAfterStaleEntry(t *testing.T) {
 	if n := b.raw.HLen(b.ctx, b.key("held")).Val(); n != 1 {
 		t.Fatalf("%d entries of leases, want the loser's", n)
 	}
-	b.stale(was.Lease())
+	redistest.Stale(b.ctx, t, b.Store, was.Lease())
 	b.cancel("a")
-	b.stale(was.Lease())
+	redistest.Stale(b.ctx, t, b.Store, was.Lease())
 }
