@@ -35,7 +35,7 @@ type Trial struct {
 
 	IDs    []string
 	Leases []backend.Lease
-	Odd    int  // things that are no messages
+	Odd    int  // entries of the queue that are no messages
 	NoIDs  bool // whether the store makes the ids of messages
 
 	On     func(redis.UniversalClient) Store // the same queue on another client
