@@ -20,10 +20,10 @@ var allowed = map[string][]string{
 	"internal/redis/store/keys.go":        {"graves"},
 	"internal/redis/store/keys_test.go":   {"graves"},
 	"internal/redis/store/large_test.go":  {"graves"},
-	"internal/redis/store/rights_test.go": {"graves"},
+	"internal/redis/store/stop_test.go": {"graves"},
 	"redisson/store.go":                   {"graves"},
 	"redisson/types_test.go":              {"graves"},
-	"redisson/rights_test.go":             {"graves"},
+	"redisson/stop_test.go":             {"graves"},
 	"docs/redis.md":                       {"graves"},
 	"docs/redisson.md":                    {"graves"},
 	// Written from the rules of package conformance and from the verdicts on other libraries.
