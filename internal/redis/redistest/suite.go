@@ -97,36 +97,48 @@ type Suite struct {
 
 func (s *Suite) calls() []Call { return append(calls[:len(calls):len(calls)], s.Calls...) }
 
-// Stopped makes each script fail at each of its writes in turn. Every message is still there, once,
-// and nothing is left after all are acked.
-func (s *Suite) Stopped(t *testing.T) {
+// each runs a test for each call of each variant, on the test process' server.
+func (s *Suite) each(t *testing.T, f func(t *testing.T, c *Call, begin func(*testing.T) *Trial)) {
 	for variant, begin := range s.Variants {
 		for _, c := range s.calls() {
 			t.Run(variant+"/"+c.Name, func(t *testing.T) {
 				t.Parallel()
-				server := testenv.SharedRedis(t)
-				for n, met := 1, true; met; n++ {
-					met = false
-					for name := range begin(t, server).Claims {
-						t.Run(fmt.Sprintf("write %d, then %s", n, name), func(t *testing.T) {
-							tr := begin(t, server)
-							met = c.stop(tr, n, tr.Claims[name]) || met
-						})
-					}
-					if n == 1 && !met && !c.Reads {
-						t.Error("the script has no write")
-					}
-				}
+				f(t, &c, func(t *testing.T) *Trial { return begin(t, testenv.SharedRedis(t)) })
 			})
 		}
 	}
 }
 
-// stop reports whether there was such a write. Then all messages are claimed in a way.
-func (c *Call) stop(tr *Trial, n int, way Claims) (met bool) {
+// Stopped makes each script fail at each of its writes in turn. Every message is still there, once,
+// and nothing is left after all are acked.
+func (s *Suite) Stopped(t *testing.T) {
+	s.each(t, func(t *testing.T, c *Call, begin func(*testing.T) *Trial) {
+		for n, met := 1, true; met; n++ {
+			met = false
+			for name := range begin(t).Claims {
+				t.Run(fmt.Sprintf("write %d, then %s", n, name), func(t *testing.T) {
+					tr := begin(t)
+					met = c.stop(tr, n, tr.Claims[name]) || met
+				})
+			}
+			if n == 1 && !met && !c.Reads {
+				t.Error("the script has no write")
+			}
+		}
+	})
+}
+
+// prepare returns the trial with what the call needs.
+func (c *Call) prepare(tr *Trial) *Trial {
 	if c.Before != nil {
 		c.Before(tr)
 	}
+	return tr
+}
+
+// stop reports whether there was such a write. Then all messages are claimed in a way.
+func (c *Call) stop(tr *Trial, n int, way Claims) (met bool) {
+	c.prepare(tr)
 	client := Another(tr.T, tr.Raw)
 	mark := "stopped " + Name() + " " + tr.T.Name()
 	client.AddHook(Stop(c.Marker, n, mark))
@@ -144,31 +156,23 @@ func (c *Call) stop(tr *Trial, n int, way Claims) (met bool) {
 // LostReplies loses the reply to the first script of each call, which is sent again. The call
 // succeeds, or its outcome is unknown where the second try cannot tell.
 func (s *Suite) LostReplies(t *testing.T) {
-	for variant, begin := range s.Variants {
-		for _, c := range s.calls() {
-			t.Run(variant+"/"+c.Name, func(t *testing.T) {
-				t.Parallel()
-				tr := begin(t, testenv.SharedRedis(t))
-				if c.Before != nil {
-					c.Before(tr)
-				}
-				f := LostReply(func() {})
-				err := c.Do(tr, tr.On(f.Client(t, tr.Raw)))
-				if !f.Met() {
-					t.Fatal("the call runs no script")
-				}
-				byID := c.Marker == CancelMarker || c.Marker == RedriveMarker || c.Marker == DeleteDeadMarker
-				unknown := byID || c.Marker == PushMarker && tr.NoIDs
-				if unknown != errors.Is(err, script.ErrUnknown) || !unknown && err != nil {
-					t.Errorf("got %v; want an unknown outcome: %v", err, unknown)
-				}
-				if byID && c.Do(tr, tr.Store) == nil {
-					t.Error("the first try did nothing")
-				}
-				tr.complete(&c, ByScript, err)
-			})
+	s.each(t, func(t *testing.T, c *Call, begin func(*testing.T) *Trial) {
+		tr := c.prepare(begin(t))
+		f := LostReply(func() {})
+		err := c.Do(tr, tr.On(f.Client(t, tr.Raw)))
+		if !f.Met() {
+			t.Fatal("the call runs no script")
 		}
-	}
+		byID := c.Marker == CancelMarker || c.Marker == RedriveMarker || c.Marker == DeleteDeadMarker
+		unknown := byID || c.Marker == PushMarker && tr.NoIDs
+		if unknown != errors.Is(err, script.ErrUnknown) || !unknown && err != nil {
+			t.Errorf("got %v; want an unknown outcome: %v", err, unknown)
+		}
+		if byID && c.Do(tr, tr.Store) == nil {
+			t.Error("the first try did nothing")
+		}
+		tr.complete(c, ByScript, err)
+	})
 }
 
 // LostPushes loses the reply to a push, and has something happen to its message before the push is
@@ -228,10 +232,7 @@ func (s *Suite) WithoutARight(t *testing.T) {
 		for variant, begin := range s.Variants {
 			for _, c := range s.calls() {
 				t.Run(lacking+"/"+variant+"/"+c.Name, func(t *testing.T) {
-					tr := begin(t, server)
-					if c.Before != nil {
-						c.Before(tr)
-					}
+					tr := c.prepare(begin(t, server))
 					before := tr.content()
 					err := c.Do(tr, tr.On(client))
 					if err != nil {
@@ -269,30 +270,25 @@ func (c *Call) after(tr *Trial, before map[string]string, how, err error) {
 // KeyOfAnotherType runs each call on a queue where another program has made one of the keys. A call
 // that fails changes nothing: without that key, the same call succeeds.
 func (s *Suite) KeyOfAnotherType(t *testing.T) {
-	for variant, begin := range s.Variants {
-		for _, c := range s.calls() {
-			for _, key := range s.Keys {
-				if c.Name == "purge" { // it deletes whatever is there
-					continue
-				}
-				t.Run(variant+"/"+c.Name+"/"+key, func(t *testing.T) {
-					t.Parallel()
-					kind := s.Kinds[key]
-					if kind == "" {
-						kind = "stream"
-					}
-					c.mistyped(begin(t, testenv.SharedRedis(t)), key, kind)
-				})
-			}
+	s.each(t, func(t *testing.T, c *Call, begin func(*testing.T) *Trial) {
+		if c.Name == "purge" { // it deletes whatever is there
+			return
 		}
-	}
+		for _, key := range s.Keys {
+			t.Run(key, func(t *testing.T) {
+				t.Parallel()
+				kind := s.Kinds[key]
+				if kind == "" {
+					kind = "stream"
+				}
+				c.mistyped(c.prepare(begin(t)), key, kind)
+			})
+		}
+	})
 }
 
 // mistyped does not try a key that holds something of the queue's.
 func (c *Call) mistyped(tr *Trial, key, kind string) {
-	if c.Before != nil {
-		c.Before(tr)
-	}
 	before, name := tr.content(), tr.Key(key)
 	if tr.Raw.Exists(tr.Ctx, name).Val() == 1 {
 		return
