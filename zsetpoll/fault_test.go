@@ -15,30 +15,6 @@ import (
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-// TestServerRestarts kills a server that keeps a log. Messages, leases and tokens are there
-// afterwards.
-func TestServerRestarts(t *testing.T) {
-	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
-		ctx := redistest.Deadline(t)
-		server := testenv.Redis(t, testenv.AOF(), testenv.Directive("appendfsync", "always"))
-		client := server.Client(t)
-		q := open(t, client, zsetpoll.Claims(mode))
-		must(t, q.Schedule(ctx, append(message("held", 0), message("lapses", 0)...))...)
-		held := receiveOne(ctx, t, q, time.Minute, "held")
-		lapses := receiveOne(ctx, t, q, 300*time.Millisecond, "lapses")
-		must(t, q.Schedule(ctx, message("later", 500*time.Millisecond))...)
-		server.Kill()
-		server.Restart()
-		again := patient(ctx, t, q, "lapses")
-		if again.Attempt != 2 || again.Until.Add(-time.Minute).Before(lapses.Until) {
-			t.Errorf("got %+v; its lease before ended at %v", again, lapses.Until)
-		}
-		later := patient(ctx, t, q, "later")
-		must(t, q.Ack(ctx, leases([]backend.Delivery{held, again, later}))...)
-		drained(ctx, t, q, client)
-	})
-}
-
 // patient receives although the server may be away for a moment.
 func patient(ctx context.Context, t *testing.T, q backend.Queue, id string) backend.Delivery {
 	t.Helper()

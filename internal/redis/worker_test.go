@@ -1,6 +1,7 @@
 package redis_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -39,6 +40,46 @@ func TestWorkerKilled(t *testing.T) {
 			must(t, q.Ack(ctx, leases(ds))...)
 			got += len(ds)
 		}
+		empty(t, client)
+	})
+}
+
+// patient receives although the server may be away for a moment.
+func patient(ctx context.Context, t *testing.T, q backend.Queue, lease time.Duration, body string) backend.Delivery {
+	t.Helper()
+	for {
+		ds, err := q.Receive(ctx, 1, lease)
+		switch {
+		case err == nil && len(ds) == 1 && string(ds[0].Body) == body:
+			return ds[0]
+		case err == nil || ctx.Err() != nil:
+			t.Fatalf("got %+v, %v; want %q", ds, err, body)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// TestServerRestarts kills a server that keeps a log. Messages, leases and tokens are there
+// afterwards.
+func TestServerRestarts(t *testing.T) {
+	eachStore(t, func(t *testing.T, s store) {
+		testenv.In(t, s.tier)
+		ctx := redistest.Deadline(t)
+		server := testenv.Redis(t, testenv.AOF(), testenv.Directive("appendfsync", "always"))
+		client := server.Client(t)
+		q := openQueue(t, s.open(client))
+		must(t, q.Schedule(ctx, []backend.Message{{ID: "a", Body: []byte("held")}, {ID: "b", Body: []byte("lapses")}})...)
+		held := patient(ctx, t, q, time.Minute, "held")
+		lapses := patient(ctx, t, q, 300*time.Millisecond, "lapses")
+		must(t, q.Schedule(ctx, []backend.Message{{ID: "c", Body: []byte("later"), Delay: 500 * time.Millisecond}})...)
+		server.Kill()
+		server.Restart()
+		again := patient(ctx, t, q, time.Minute, "lapses")
+		if again.Attempt != lapses.Attempt+1 || again.Until.Add(-time.Minute).Before(lapses.Until) {
+			t.Errorf("got %+v; its lease before ended at %v", again, lapses.Until)
+		}
+		later := patient(ctx, t, q, time.Minute, "later")
+		must(t, q.Ack(ctx, leases([]backend.Delivery{held, again, later}))...)
 		empty(t, client)
 	})
 }
