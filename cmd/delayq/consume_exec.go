@@ -28,11 +28,12 @@ const exDataErr = 65
 // giveWay is how long a command that was told to end may take before it is killed.
 const giveWay = 3 * time.Second
 
-// execute runs the command for a message.
+// execute runs the command for a message. A failed write of its output does not fail it: only its
+// exit status does.
 func (w *work) execute(ctx context.Context, d *delayq.Delivery) error {
 	said := &tail{limit: 2 << 10}
 	cmd := exec.CommandContext(ctx, w.Command[0], w.Command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(d.Body), w.output(), io.MultiWriter(w.std.err, said)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(d.Body), tolerantWriter{w.std.out, w.fail}, io.MultiWriter(w.std.err, said)
 	cmd.Env = append(os.Environ(), environment(d)...)
 	cmd.WaitDelay = giveWay
 	inOwnGroup(cmd)
@@ -50,10 +51,6 @@ func (w *work) execute(ctx context.Context, d *delayq.Delivery) error {
 	}
 	return outcome(err, said.String())
 }
-
-// output is where commands write. A failed write does not fail the command: only its exit status
-// does.
-func (w *work) output() io.Writer { return tolerantWriter{w.std.out, w.fail} }
 
 // outcome is the meaning of an exit status.
 func outcome(err error, said string) error {

@@ -88,17 +88,15 @@ func (p *timeoutPlay) cues() (cues []cue) {
 	for i := 1; i <= p.count; i++ {
 		id := fmt.Sprintf("%s%s-%02d", p.tag, p.noun, i)
 		opens := time.Duration(i-1) * p.every
-		cues = append(cues, cue{opens, func(ctx context.Context) error { return p.begin(ctx, id) }})
+		cues = append(cues, cue{opens, func(ctx context.Context) error {
+			p.note(calm, id, p.opened)
+			return p.push(ctx, id, p.noun+" timeout", p.after)
+		}})
 		if after, ok := p.responses[i]; ok {
 			cues = append(cues, cue{opens + after, func(ctx context.Context) error { return p.respond(ctx, id) }})
 		}
 	}
 	return cues
-}
-
-func (p *timeoutPlay) begin(ctx context.Context, id string) error {
-	p.note(calm, id, p.opened)
-	return p.push(ctx, id, p.noun+" timeout", p.after)
 }
 
 func (p *timeoutPlay) respond(ctx context.Context, id string) error {
