@@ -137,7 +137,7 @@ func (q *Queue) take(from *list, l backend.Lease, change func(*message)) error {
 	return backend.ErrNotFound
 }
 
-func remove(*message) {}
+func remove(*message) {} // take has taken it out
 
 func (q *Queue) wait(m *message, at time.Time) { m.Due, m.at, q.waiting[m.ID] = at, at.UnixNano(), m }
 
@@ -148,7 +148,7 @@ func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 			return backend.ErrDuplicate
 		}
 		maps.DeleteFunc(q.unique, func(_ string, end time.Time) bool { return !end.After(q.now) })
-		q.unique[m.ID] = q.now.Add(m.UniqueFor)
+		q.unique[m.ID] = q.now.Add(m.UniqueFor) // which has ended already where it is 0
 		d := backend.Delivery{ID: m.ID, Body: slices.Clone(m.Body), Headers: maps.Clone(m.Headers)}
 		q.wait(&message{Delivery: d, place: q.last}, m.DueAt(q.now))
 		return nil
@@ -255,7 +255,7 @@ func (q *Queue) Stats(ctx context.Context) (st backend.Stats, err error) {
 	return st, err
 }
 
-// page shows messages of a list behind the cursor, which is the place of the last one shown.
+// page returns messages of a list behind the cursor, which is the place of the last one before.
 func page[T any](ctx context.Context, q *Queue, l *list, cursor string, limit int,
 	show func(message) T) (shown []T, next string, err error) {
 	var last message

@@ -16,9 +16,9 @@ type closer struct {
 
 func newCloser() closer { return closer{shut: make(chan struct{})} }
 
-func (d *closer) ready(ctx context.Context) error {
+func (c *closer) ready(ctx context.Context) error {
 	select {
-	case <-d.shut:
+	case <-c.shut:
 		return backend.ErrClosed
 	default:
 		return ctx.Err()
@@ -26,9 +26,9 @@ func (d *closer) ready(ctx context.Context) error {
 }
 
 // closeOnce runs f at the first call.
-func (d *closer) closeOnce(f func() error) (err error) {
-	d.once.Do(func() {
-		close(d.shut)
+func (c *closer) closeOnce(f func() error) (err error) {
+	c.once.Do(func() {
+		close(c.shut)
 		err = f()
 	})
 	return err
