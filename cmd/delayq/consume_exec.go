@@ -127,10 +127,7 @@ func (t *tail) String() string { return strings.ToValidUTF8(strings.TrimSpace(st
 type commands struct {
 	mu      sync.Mutex
 	running map[*exec.Cmd]struct{}
-	ended   bool
 }
-
-var errEnded = errors.New("the program is ending")
 
 func (c *commands) run(cmd *exec.Cmd) error {
 	// The kernel takes the end of the thread that started a command for the end of the program.
@@ -149,23 +146,11 @@ func (c *commands) run(cmd *exec.Cmd) error {
 func (c *commands) start(cmd *exec.Cmd) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
-		return errEnded
-	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	set(&c.running, cmd, struct{}{})
 	return nil
-}
-
-func (c *commands) killAll() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ended = true
-	for cmd := range c.running {
-		killGroup(cmd)
-	}
 }
 
 // endOnSecondSignal ends commands and program at a second signal: commands are in groups of their
@@ -181,7 +166,10 @@ func (c *commands) endOnSecondSignal() (release func()) {
 				return
 			}
 		}
-		c.killAll()
+		c.mu.Lock() // and keep it, so that nothing starts any more
+		for cmd := range c.running {
+			killGroup(cmd)
+		}
 		os.Exit(exitInterrupted)
 	}()
 	return func() { signal.Stop(signals); close(done) }
