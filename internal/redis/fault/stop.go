@@ -20,7 +20,7 @@ const Stopped = "stopped at"
 // has the marker in its text. Further writes succeed. The stop sets the key mark, unless that is
 // empty: a script may go on after a write that failed.
 func Stop(marker string, n int, mark string) redis.Hook {
-	return newEditor(func(text string) string {
+	return Rewrite(func(text string) string {
 		if strings.Contains(text, marker) {
 			return fmt.Sprintf(stopped, n, mark) + text
 		}
@@ -30,7 +30,7 @@ func Stop(marker string, n int, mark string) redis.Hook {
 
 // Edit returns a hook for a client of its own that replaces a part of each script that has it.
 func Edit(old, text string) redis.Hook {
-	return newEditor(func(script string) string { return strings.Replace(script, old, text, 1) })
+	return Rewrite(func(script string) string { return strings.Replace(script, old, text, 1) })
 }
 
 // An editor changes scripts on their way to the server.
@@ -41,7 +41,8 @@ type editor struct {
 	names map[string]string // by the name that the script has unchanged
 }
 
-func newEditor(edit func(string) string) *editor {
+// Rewrite returns a hook for all clients of one server that edits each script.
+func Rewrite(edit func(script string) string) redis.Hook {
 	return &editor{edit: edit, names: make(map[string]string)}
 }
 
@@ -91,6 +92,8 @@ func (e *editor) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		switch cmd.Name() {
 		case "script":
 			args[2] = e.changed(fmt.Sprint(args[2]))
+		case "eval":
+			args[1] = e.changed(fmt.Sprint(args[1]))
 		case "evalsha":
 			args[1] = e.name(fmt.Sprint(args[1]))
 		}
