@@ -32,9 +32,9 @@ func (c *Cluster) Addrs() []string { return c.cluster.addrs() }
 func (c *Cluster) Nodes() []*RedisServer {
 	nodes := make([]*RedisServer, len(c.cluster.nodes))
 	for i, node := range c.cluster.nodes {
-		nodes[i] = &RedisServer{tb: c.tb, url: node.url()}
+		nodes[i] = &RedisServer{handle{tb: c.tb, url: node.url(), kind: redisKind}}
 		if c.private {
-			nodes[i].local = node
+			nodes[i].server = node
 		}
 	}
 	return nodes

@@ -14,7 +14,10 @@ import (
 	"time"
 )
 
-const redisImage = "redis:7"
+const (
+	redisImage  = "redis:7"
+	rabbitImage = "rabbitmq:4"
+)
 
 // containerSpec is the input of the program in container/.
 type containerSpec struct {
@@ -111,12 +114,32 @@ func (c *container) stop() error {
 	return errors.Join(err, readErr, c.program.Kill(), c.program.out.Close(), os.Remove(c.log))
 }
 
-func dockerRedis(set settings) (*runningRedis, error) {
+func dockerRedis(set settings) (*running, error) {
 	c, addr, err := startContainer(containerSpec{
 		Image: redisImage, Port: "6379/tcp", Args: set.flags(), Ready: "* Ready to accept connections",
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &runningRedis{url: "redis://" + addr, stop: c.stop}, nil
+	return &running{url: "redis://" + addr, stop: c.stop}, nil
+}
+
+func dockerRabbit(set rabbitSettings) (*running, error) {
+	c, addr, err := startContainer(containerSpec{
+		Image: rabbitImage, Port: "5672/tcp", Ready: "Server startup complete",
+		Files: map[string]string{"/etc/rabbitmq/conf.d/90-test.conf": set.text(), "/etc/rabbitmq/advanced.config": set.advancedText()},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &running{url: "amqp://guest:guest@" + addr + "/", control: rabbitContainer{c}, stop: c.stop}, nil
+}
+
+// rabbitContainer controls a broker in Docker by the tools inside.
+type rabbitContainer struct{ *container }
+
+func (c rabbitContainer) eval(expr string) (string, error) { return c.ctl("eval", expr) }
+
+func (c rabbitContainer) ctl(args ...string) (string, error) {
+	return c.ask(append([]string{"rabbitmqctl", "-q"}, args...))
 }

@@ -20,7 +20,7 @@ type RabbitNodes struct {
 // hold for every node. Users, vhosts and queues made at one node are known at all.
 func RabbitCluster(tb testing.TB, n int, opts ...RabbitOption) *RabbitNodes {
 	tb.Helper()
-	cluster, err := launchRabbits(n, settleRabbit(opts))
+	cluster, err := launchRabbits(n, newRabbitSettings(opts))
 	mustStart(tb, err)
 	tb.Cleanup(func() { mustStop(tb, cluster.remove()) })
 	tb.Cleanup(func() {
@@ -36,7 +36,7 @@ func RabbitCluster(tb testing.TB, n int, opts ...RabbitOption) *RabbitNodes {
 func (c *RabbitNodes) Nodes() []*RabbitServer {
 	nodes := make([]*RabbitServer, len(c.cluster.nodes))
 	for i, node := range c.cluster.nodes {
-		nodes[i] = &RabbitServer{tb: c.tb, url: node.url(), control: node, local: node}
+		nodes[i] = &RabbitServer{handle: handle{tb: c.tb, url: node.url(), kind: rabbitKind, server: node}, control: node}
 	}
 	return nodes
 }
@@ -83,7 +83,7 @@ func launchRabbits(n int, set rabbitSettings) (*localRabbits, error) {
 		return nil, err
 	}
 	if findRabbit("rabbitmq-server") == "" {
-		return nil, noRabbit(true)
+		return nil, rabbitKind.absent(true)
 	}
 	e, err := startEpmd()
 	if err != nil {
@@ -134,7 +134,7 @@ func (c *localRabbits) startAll() error {
 		if node.process != nil && !node.process.ended() {
 			continue
 		}
-		if err := node.spawn(); err != nil {
+		if err := node.begin(); err != nil {
 			return err
 		}
 		started = append(started, node)

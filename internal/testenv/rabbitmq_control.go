@@ -24,7 +24,7 @@ type rabbitControl interface {
 // ctl waits until the broker takes commands. It takes connections a moment earlier.
 func (r *localRabbit) ctl(args ...string) (out string, err error) {
 	return r.whenReached(func() (string, error) {
-		return r.run("", findRabbit("rabbitmqctl"), append([]string{"-q", "-n", r.node}, args...)...)
+		return r.tool("", findRabbit("rabbitmqctl"), append([]string{"-q", "-n", r.node}, args...)...)
 	})
 }
 
@@ -53,7 +53,7 @@ func (r *localRabbit) eval(expr string) (string, error) {
 	}
 	as := fmt.Sprintf("call%d-%d", os.Getpid(), evals.Add(1))
 	out, err := r.whenReached(func() (string, error) {
-		return r.run(expr+"\n", call, "-h", as, "-address", address(r.dist), "-e")
+		return r.tool(expr+"\n", call, "-h", as, "-address", address(r.dist), "-e")
 	})
 	if err != nil {
 		return "", err
@@ -65,9 +65,9 @@ func (r *localRabbit) eval(expr string) (string, error) {
 	return strings.TrimSuffix(value, "}"), nil
 }
 
-// run runs a tool that finds the broker by the environment.
-func (r *localRabbit) run(in, tool string, args ...string) (string, error) {
-	if r.process.ended() {
+// tool runs a program that finds the broker by the environment.
+func (r *localRabbit) tool(in, tool string, args ...string) (string, error) {
+	if r.ended() {
 		return "", fmt.Errorf("running %s: the broker is not running", filepath.Base(tool))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
