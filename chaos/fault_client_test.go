@@ -101,32 +101,26 @@ func processFaults(ws []*workerProcess) []*fault {
 // workerKilled waits until the process has recorded a call: to kill a starting process would show
 // nothing.
 func workerKilled(ws []*workerProcess) *fault {
-	return &fault{
-		Kind: Kind{Name: "worker kill -9", Weight: 3}, window: elsewhere,
-		strike: func(i *injection) func() int {
-			w := pick(i.rng, ws)
-			worked := poll(2*time.Second, func() bool { return w.recorded() > 0 })
-			must(i.T, w.replace())
-			return func() int { return count(worked) }
-		},
-	}
+	return instant("worker kill -9", 3, elsewhere, func(i *injection) int {
+		w := pick(i.rng, ws)
+		worked := poll(2*time.Second, func() bool { return w.recorded() > 0 })
+		must(i.T, w.replace())
+		return count(worked)
+	})
 }
 
 // workerStopped stops a process for longer than its leases, so that it settles them too late.
 func workerStopped(ws []*workerProcess) *fault {
-	return &fault{
-		Kind: Kind{Name: "worker SIGSTOP", Weight: 2, For: 1800 * time.Millisecond}, window: elsewhere,
-		strike: func(i *injection) func() int {
-			w := pick(i.rng, ws)
-			must(i.T, w.program.Pause())
-			size := w.recorded()
-			return func() int {
-				still := w.recorded() == size
-				must(i.T, w.program.Resume())
-				return count(still)
-			}
-		},
-	}
+	return lasting("worker SIGSTOP", 2, 1800*time.Millisecond, elsewhere, func(i *injection) func() int {
+		w := pick(i.rng, ws)
+		must(i.T, w.program.Pause())
+		size := w.recorded()
+		return func() int {
+			still := w.recorded() == size
+			must(i.T, w.program.Resume())
+			return count(still)
+		}
+	})
 }
 
 // clientFaults are faults of the clients of this process.
@@ -143,12 +137,9 @@ func harmlessFaults(e *Env) []*fault {
 }
 
 func switched(name string, weight int, w judge.Window, set func(bool), read func() int64) *fault {
-	return &fault{
-		Kind: Kind{Name: name, Weight: weight, For: 500 * time.Millisecond}, window: w,
-		strike: func(*injection) func() int {
-			before := read()
-			set(true)
-			return func() int { set(false); return int(read() - before) }
-		},
-	}
+	return lasting(name, weight, 500*time.Millisecond, w, func(*injection) func() int {
+		before := read()
+		set(true)
+		return func() int { set(false); return int(read() - before) }
+	})
 }

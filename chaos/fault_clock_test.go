@@ -51,30 +51,23 @@ const (
 // jumpFaults make a clock jump by about a lease, by much more than a lease, and by hours.
 func jumpFaults(c *storeClock, length time.Duration) []*fault {
 	return each([]time.Duration{10 * time.Second, 10 * time.Minute, time.Hour}, func(most time.Duration) *fault {
-		return &fault{
-			Kind: Kind{Name: fmt.Sprintf("%s, up to %v", clockJumps, most), For: length},
-			strike: func(i *injection) func() int {
-				jumps := 0
-				for ; jumps == 0 || i.rng.IntN(3) == 0; jumps++ {
-					c.jumpTo(c.shift + time.Duration(i.rng.Int64N(int64(2*most))) - most)
-				}
-				return func() int { c.jumpTo(c.shift); return jumps + 1 }
-			},
-		}
+		return lasting(fmt.Sprintf("%s, up to %v", clockJumps, most), 1, length, judge.Window{}, func(i *injection) func() int {
+			jumps := 0
+			for ; jumps == 0 || i.rng.IntN(3) == 0; jumps++ {
+				c.jumpTo(c.shift + time.Duration(i.rng.Int64N(int64(2*most))) - most)
+			}
+			return func() int { c.jumpTo(c.shift); return jumps + 1 }
+		})
 	})
 }
 
 // clocksWrong lasts all the time. The fault only checks that the clocks differ as they should.
 func clocksWrong(s *testenv.RedisServer, clock *testenv.Clock) *fault {
-	return &fault{
-		Kind: Kind{Name: "clocks wrong"},
-		strike: func(i *injection) func() int {
-			client := s.Client(i.T, retrying)
-			defer func() { _ = client.Close() }()
-			at, err := client.Time(i.Context()).Result()
-			must(i.T, err)
-			wrong := clock.Skew() != 0 && (time.Until(at)-clock.Skew()).Abs() < time.Second
-			return func() int { return count(wrong) }
-		},
-	}
+	return instant("clocks wrong", 1, judge.Window{}, func(i *injection) int {
+		client := s.Client(i.T, retrying)
+		defer func() { _ = client.Close() }()
+		at, err := client.Time(i.Context()).Result()
+		must(i.T, err)
+		return count(clock.Skew() != 0 && (time.Until(at)-clock.Skew()).Abs() < time.Second)
+	})
 }

@@ -52,64 +52,47 @@ func networkFaults(p *testenv.FaultProxy, g greeting) []*fault {
 }
 
 func repliesCut(p *testenv.FaultProxy) *fault {
-	return &fault{
-		Kind: Kind{Name: "replies cut", Weight: 3, For: 700 * time.Millisecond}, window: breaks,
-		strike: func(i *injection) func() int {
-			before := p.Cuts()
-			p.Seed(i.rng.Uint64())
-			p.CutReplies(0.02 + i.rng.Float64()/5)
-			return func() int { p.CutReplies(0); return p.Cuts() - before }
-		},
-	}
+	return lasting("replies cut", 3, 700*time.Millisecond, breaks, func(i *injection) func() int {
+		before := p.Cuts()
+		p.Seed(i.rng.Uint64())
+		p.CutReplies(0.02 + i.rng.Float64()/5)
+		return func() int { p.CutReplies(0); return p.Cuts() - before }
+	})
 }
 
 func latency(p *testenv.FaultProxy, g greeting) *fault {
-	return &fault{
-		Kind: Kind{Name: "latency", For: 600 * time.Millisecond}, window: breaks,
-		strike: func(i *injection) func() int {
-			d := time.Duration(10+i.rng.IntN(150)) * time.Millisecond
-			p.Latency(d)
-			took, _ := g.probe(p.Addr(), 2*time.Second)
-			return func() int { p.Latency(0); return count(took >= d) }
-		},
-	}
+	return lasting("latency", 1, 600*time.Millisecond, breaks, func(i *injection) func() int {
+		d := time.Duration(10+i.rng.IntN(150)) * time.Millisecond
+		p.Latency(d)
+		took, _ := g.probe(p.Addr(), 2*time.Second)
+		return func() int { p.Latency(0); return count(took >= d) }
+	})
 }
 
 func blackHole(p *testenv.FaultProxy, g greeting) *fault {
-	return &fault{
-		Kind: Kind{Name: "black hole", For: 700 * time.Millisecond}, window: breaks,
-		strike: func(*injection) func() int {
-			p.Blackhole(true)
-			effect := g.silent(p.Addr())
-			return func() int { p.Blackhole(false); return effect }
-		},
-	}
+	return lasting("black hole", 1, 700*time.Millisecond, breaks, func(*injection) func() int {
+		p.Blackhole(true)
+		effect := g.silent(p.Addr())
+		return func() int { p.Blackhole(false); return effect }
+	})
 }
 
 // repliesHeldBack makes replies arrive when the fault ends, long after their callers have left. The
 // server executes the commands meanwhile.
 func repliesHeldBack(p *testenv.FaultProxy, g greeting) *fault {
-	return &fault{
-		Kind: Kind{Name: "replies held back", For: 700 * time.Millisecond}, window: breaks,
-		strike: func(i *injection) func() int {
-			p.StallAfter(i.rng.IntN(40))
-			return func() int { defer p.Resume(); return g.silent(p.Addr()) }
-		},
-	}
+	return lasting("replies held back", 1, 700*time.Millisecond, breaks, func(i *injection) func() int {
+		p.StallAfter(i.rng.IntN(40))
+		return func() int { defer p.Resume(); return g.silent(p.Addr()) }
+	})
 }
 
 func connectionsCut(p *testenv.FaultProxy) *fault {
-	return &fault{
-		Kind: Kind{Name: "connections cut", Weight: 2}, window: breaks,
-		strike: func(*injection) func() int {
-			before := p.Connections()
-			p.CloseAll()
-			return func() int { // the clients connect again
-				poll(3*time.Second, func() bool { return p.Connections() > before })
-				return p.Connections() - before
-			}
-		},
-	}
+	return instant("connections cut", 2, breaks, func(*injection) int {
+		before := p.Connections()
+		p.CloseAll()
+		poll(3*time.Second, func() bool { return p.Connections() > before }) // the clients connect again
+		return p.Connections() - before
+	})
 }
 
 // toxicProxy is a toxiproxy in front of a server.
@@ -144,30 +127,24 @@ func toxicFaults(p toxicProxy, g greeting) []*fault { return []*fault{halfOpen(p
 // halfOpen lets requests arrive and drops everything that the server sends, even the end of the
 // connection.
 func halfOpen(p toxicProxy, g greeting) *fault {
-	return &fault{
-		Kind: Kind{Name: "half-open", For: 700 * time.Millisecond}, window: breaks,
-		strike: func(i *injection) func() int {
-			p.add(i.T, `{"name": "half-open", "type": "timeout", "stream": "downstream", "attributes": {"timeout": 0}}`)
-			effect := g.silent(p.Listen)
-			return func() int {
-				p.restart(i.T, p.Upstream) // the rest of a stream must not follow the part that was dropped
-				p.Toxics.ResetToxics(context.Background())
-				return effect
-			}
-		},
-	}
+	return lasting("half-open", 1, 700*time.Millisecond, breaks, func(i *injection) func() int {
+		p.add(i.T, `{"name": "half-open", "type": "timeout", "stream": "downstream", "attributes": {"timeout": 0}}`)
+		effect := g.silent(p.Listen)
+		return func() int {
+			p.restart(i.T, p.Upstream) // the rest of a stream must not follow the part that was dropped
+			p.Toxics.ResetToxics(context.Background())
+			return effect
+		}
+	})
 }
 
 func slowLink(p toxicProxy, g greeting) *fault {
-	return &fault{
-		Kind: Kind{Name: "slow link", For: 700 * time.Millisecond}, window: breaks,
-		strike: func(i *injection) func() int {
-			p.add(i.T, `{"name": "slow", "type": "bandwidth", "stream": "downstream", "attributes": {"rate": 4}}`)
-			p.add(i.T, `{"name": "late", "type": "latency", "stream": "upstream", "attributes": {"latency": 20}}`)
-			took, _ := g.probe(p.Listen, 5*time.Second)
-			return func() int { p.Toxics.ResetToxics(context.Background()); return count(took >= 20*time.Millisecond) }
-		},
-	}
+	return lasting("slow link", 1, 700*time.Millisecond, breaks, func(i *injection) func() int {
+		p.add(i.T, `{"name": "slow", "type": "bandwidth", "stream": "downstream", "attributes": {"rate": 4}}`)
+		p.add(i.T, `{"name": "late", "type": "latency", "stream": "upstream", "attributes": {"latency": 20}}`)
+		took, _ := g.probe(p.Listen, 5*time.Second)
+		return func() int { p.Toxics.ResetToxics(context.Background()); return count(took >= 20*time.Millisecond) }
+	})
 }
 
 // withHost returns a URL with another host.

@@ -27,22 +27,18 @@ const slowSync = 500 * time.Millisecond
 func powerCut(t *testing.T, s *testenv.RedisServer, admin *redis.Client, declared int64) *fault {
 	t.Helper()
 	log := openLog(t, admin)
-	return &fault{
-		Kind:   Kind{Name: "power cut", Alone: true},
-		window: judge.Window{Breaks: true, Undo: declared, Pushes: declared > 0},
-		strike: func(i *injection) func() int {
-			since := time.Duration(0) // a server that always syncs loses its power at any moment
-			if declared > 0 {
-				since = time.Duration(100+i.rng.IntN(700)) * time.Millisecond
-			}
-			log.await(t, admin, since)
-			i.window.Start = time.Now().UnixNano()
-			s.Kill()
-			lost := log.cut(t)
-			s.Restart()
-			return func() int { return max(int(lost), 1) }
-		},
-	}
+	return instant("power cut", 1, judge.Window{Breaks: true, Undo: declared, Pushes: declared > 0}, func(i *injection) int {
+		since := time.Duration(0) // a server that always syncs loses its power at any moment
+		if declared > 0 {
+			since = time.Duration(100+i.rng.IntN(700)) * time.Millisecond
+		}
+		log.await(t, admin, since)
+		i.window.Start = time.Now().UnixNano()
+		s.Kill()
+		lost := log.cut(t)
+		s.Restart()
+		return max(int(lost), 1)
+	}).alone()
 }
 
 // openLog finds the append-only file of a server.

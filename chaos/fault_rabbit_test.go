@@ -43,37 +43,29 @@ func vhostOf(url string) string {
 
 // brokerKilled kills one of the brokers, and starts it again.
 func brokerKilled(name string, choose func(*injection) *testenv.RabbitServer, restart func(*injection)) *fault {
-	return &fault{
-		Kind: Kind{Name: name, Alone: true}, window: forgetsAcks,
-		strike: func(i *injection) func() int {
-			s := choose(i)
-			s.Kill()
-			effect := rabbitGreeting.silent(s.Addr())
-			restart(i)
-			return func() int { return effect }
-		},
-	}
+	return instant(name, 1, forgetsAcks, func(i *injection) int {
+		s := choose(i)
+		s.Kill()
+		effect := rabbitGreeting.silent(s.Addr())
+		restart(i)
+		return effect
+	}).alone()
 }
 
 // connectionsClosed makes the broker close the connections, as an administrator does.
 func connectionsClosed(s *testenv.RabbitServer, url string) *fault {
-	return &fault{
-		Kind: Kind{Name: "connections closed"}, window: forgetsAcks,
-		strike: func(i *injection) func() int {
-			conn, err := amqp.Dial(url)
-			must(i.T, err)
-			closed := conn.NotifyClose(make(chan *amqp.Error, 1))
-			try(i.T, func() { s.CloseConnections(vhostOf(url)) })
-			return func() int {
-				select {
-				case err := <-closed:
-					return count(err != nil)
-				case <-time.After(5 * time.Second):
-					return 0
-				}
-			}
-		},
-	}
+	return instant("connections closed", 1, forgetsAcks, func(i *injection) int {
+		conn, err := amqp.Dial(url)
+		must(i.T, err)
+		closed := conn.NotifyClose(make(chan *amqp.Error, 1))
+		try(i.T, func() { s.CloseConnections(vhostOf(url)) })
+		select {
+		case err := <-closed:
+			return count(err != nil)
+		case <-time.After(5 * time.Second):
+			return 0
+		}
+	})
 }
 
 // exchanges of the default namespace, which an operator may delete by mistake. Clients declare them
@@ -84,23 +76,20 @@ var exchanges = []string{"deliver", "w1", "w2", "w3", "undeliverable"}
 // is lost.
 func exchangeDeleted(url string) *fault {
 	turn := -1
-	return &fault{
-		Kind: Kind{Name: "exchange deleted", Alone: true}, window: breaks,
-		strike: func(i *injection) func() int {
-			conn, ch := dialRabbit(i.T, url)
-			defer func() { _ = conn.CloseDeadline(time.Now().Add(time.Second)) }()
-			turn++
-			name := "delayq.v1." + exchanges[turn%len(exchanges)]
-			must(i.T, ch.ExchangeDelete(name, false, false))
-			declared := poll(10*time.Second, func() bool {
-				ch, err := conn.Channel() // one that looks for a missing exchange is closed by the broker
-				must(i.T, err)
-				defer func() { _ = ch.Close() }()
-				return ch.ExchangeDeclarePassive(name, "topic", true, false, false, false, nil) == nil
-			})
-			return func() int { return count(declared) }
-		},
-	}
+	return instant("exchange deleted", 1, breaks, func(i *injection) int {
+		conn, ch := dialRabbit(i.T, url)
+		defer func() { _ = conn.CloseDeadline(time.Now().Add(time.Second)) }()
+		turn++
+		name := "delayq.v1." + exchanges[turn%len(exchanges)]
+		must(i.T, ch.ExchangeDelete(name, false, false))
+		declared := poll(10*time.Second, func() bool {
+			ch, err := conn.Channel() // one that looks for a missing exchange is closed by the broker
+			must(i.T, err)
+			defer func() { _ = ch.Close() }()
+			return ch.ExchangeDeclarePassive(name, "topic", true, false, false, false, nil) == nil
+		})
+		return count(declared)
+	}).alone()
 }
 
 func dialRabbit(t *testing.T, url string) (*amqp.Connection, *amqp.Channel) {
@@ -116,14 +105,13 @@ func dialRabbit(t *testing.T, url string) (*amqp.Connection, *amqp.Channel) {
 // than a level waits for the next queue's confirms: then the level passes its messages on once more
 // (docs/rabbitmq.md).
 func alarm(name, url string, set func(on bool)) *fault {
-	return &fault{
-		Kind: Kind{Name: name, For: time.Second, Alone: true}, breaks: confirmsWithin - time.Second,
-		strike: func(i *injection) func() int {
-			try(i.T, func() { set(true) })
-			blocked := isBlocked(i.T, url)
-			return func() int { try(i.T, func() { set(false) }); return count(blocked) }
-		},
-	}
+	f := lasting(name, 1, time.Second, judge.Window{}, func(i *injection) func() int {
+		try(i.T, func() { set(true) })
+		blocked := isBlocked(i.T, url)
+		return func() int { try(i.T, func() { set(false) }); return count(blocked) }
+	}).alone()
+	f.breaks = confirmsWithin - time.Second
+	return f
 }
 
 // isBlocked publishes to no queue, and waits for the broker to block the connection.

@@ -19,6 +19,25 @@ type fault struct {
 	strike func(*injection) (heal func() int)
 }
 
+// lasting returns a fault of some length on average.
+func lasting(name string, weight int, length time.Duration, w judge.Window, strike func(*injection) (heal func() int)) *fault {
+	return &fault{Kind: Kind{Name: name, Weight: weight, For: length}, window: w, strike: strike}
+}
+
+// instant returns a fault that is over when strike returns its effect.
+func instant(name string, weight int, w judge.Window, strike func(*injection) int) *fault {
+	return lasting(name, weight, 0, w, func(i *injection) func() int {
+		effect := strike(i)
+		return func() int { return effect }
+	})
+}
+
+// alone keeps other faults from striking meanwhile.
+func (f *fault) alone() *fault {
+	f.Alone = true
+	return f
+}
+
 // injection is a fault that lasts.
 type injection struct {
 	*testing.T

@@ -66,14 +66,10 @@ func clusterTarget(t *testing.T) *target {
 
 // slotMigrated moves the queue's slot to another master, key by key, as redis-cli does.
 func slotMigrated(c *cluster) *fault {
-	return &fault{
-		Kind: Kind{Name: "slot migrated", Weight: 2, Alone: true}, window: breaks,
-		strike: func(i *injection) func() int {
-			from := c.owner(i.T)
-			moved := c.migrate(i.T, from, (from+1+i.rng.IntN(len(c.addrs)-1))%len(c.addrs))
-			return func() int { return moved }
-		},
-	}
+	return instant("slot migrated", 2, breaks, func(i *injection) int {
+		from := c.owner(i.T)
+		return c.migrate(i.T, from, (from+1+i.rng.IntN(len(c.addrs)-1))%len(c.addrs))
+	}).alone()
 }
 
 func (c *cluster) migrate(t *testing.T, from, to int) (moved int) {
@@ -116,33 +112,30 @@ func failoverTarget(t *testing.T) *target {
 // replica by itself, and its further writes stay. The old master comes back with all its data, and
 // becomes a replica.
 func ownerKilled(c *cluster) *fault {
-	return &fault{
-		Kind: Kind{Name: "owner killed", Weight: 2, Alone: true}, window: lagging,
-		strike: func(i *injection) func() int {
-			old := c.owner(i.T)
-			replica := c.replicaOf(i.T, old)
-			// A password that the master does not know cuts the replication, and keeps it cut.
-			configure(i.T, c.clients[replica], "masterauth", "unknown")
-			killClients(i.T, c.clients[old], "replica")
-			time.Sleep(time.Duration(i.rng.Int64N(lagging.Undo / 2))) // the replica lags behind by this much
-			i.window.Start = time.Now().UnixNano()
-			c.servers[old].Kill()
-			configure(i.T, c.clients[replica], "masterauth", "")
-			if !poll(30*time.Second, func() bool {
-				return replication(i.T, c.clients[replica])["role"] == "master" &&
-					strings.Contains(c.clients[replica].ClusterInfo(i.Context()).Val(), "cluster_state:ok")
-			}) {
-				i.Fatal("the replica is not promoted")
-			}
-			i.window.Safe = time.Now().UnixNano()
-			c.servers[old].Restart()
-			if !poll(30*time.Second, func() bool { return caughtUp(i.T, c.clients[old]) }) {
-				i.Fatal("the old master does not follow the new one")
-			}
-			c.AwaitOK()
-			return func() int { return count(c.owner(i.T) == replica) }
-		},
-	}
+	return instant("owner killed", 2, lagging, func(i *injection) int {
+		old := c.owner(i.T)
+		replica := c.replicaOf(i.T, old)
+		// A password that the master does not know cuts the replication, and keeps it cut.
+		configure(i.T, c.clients[replica], "masterauth", "unknown")
+		killClients(i.T, c.clients[old], "replica")
+		time.Sleep(time.Duration(i.rng.Int64N(lagging.Undo / 2))) // the replica lags behind by this much
+		i.window.Start = time.Now().UnixNano()
+		c.servers[old].Kill()
+		configure(i.T, c.clients[replica], "masterauth", "")
+		if !poll(30*time.Second, func() bool {
+			return replication(i.T, c.clients[replica])["role"] == "master" &&
+				strings.Contains(c.clients[replica].ClusterInfo(i.Context()).Val(), "cluster_state:ok")
+		}) {
+			i.Fatal("the replica is not promoted")
+		}
+		i.window.Safe = time.Now().UnixNano()
+		c.servers[old].Restart()
+		if !poll(30*time.Second, func() bool { return caughtUp(i.T, c.clients[old]) }) {
+			i.Fatal("the old master does not follow the new one")
+		}
+		c.AwaitOK()
+		return count(c.owner(i.T) == replica)
+	}).alone()
 }
 
 // replicaOf finds the replica of a master.

@@ -107,25 +107,22 @@ func rabbitClusterTarget(t *testing.T) *target {
 // partition gives one node another cookie for the others, so that both sides refuse to connect. The
 // node alone pauses, as configured, and comes back by itself.
 func partition(c *testenv.RabbitNodes) *fault {
-	return &fault{
-		Kind: Kind{Name: "partition", For: 2 * time.Second, Alone: true}, window: forgetsAcks,
-		strike: func(i *injection) func() int {
-			node, alone := pick(i.rng, c.Nodes()), false
+	return lasting("partition", 1, 2*time.Second, forgetsAcks, func(i *injection) func() int {
+		node, alone := pick(i.rng, c.Nodes()), false
+		try(i.T, func() {
+			node.Ctl("eval", `Others = nodes(), application:set_env(kernel, chaos_cookie, erlang:get_cookie()), application:set_env(kernel, chaos_others, Others),
+				[begin erlang:set_cookie(N, other), erlang:disconnect_node(N) end || N <- Others].`)
+		})
+		try(i.T, func() { alone = strings.TrimSpace(node.Ctl("eval", "length(nodes()).")) == "0" })
+		return func() int {
 			try(i.T, func() {
-				node.Ctl("eval", `Others = nodes(), application:set_env(kernel, chaos_cookie, erlang:get_cookie()), application:set_env(kernel, chaos_others, Others),
-					[begin erlang:set_cookie(N, other), erlang:disconnect_node(N) end || N <- Others].`)
+				node.Ctl("eval", `{ok, Others} = application:get_env(kernel, chaos_others), {ok, Cookie} = application:get_env(kernel, chaos_cookie),
+					[begin erlang:set_cookie(N, Cookie), net_kernel:connect_node(N) end || N <- Others].`)
 			})
-			try(i.T, func() { alone = strings.TrimSpace(node.Ctl("eval", "length(nodes()).")) == "0" })
-			return func() int {
-				try(i.T, func() {
-					node.Ctl("eval", `{ok, Others} = application:get_env(kernel, chaos_others), {ok, Cookie} = application:get_env(kernel, chaos_cookie),
-						[begin erlang:set_cookie(N, Cookie), net_kernel:connect_node(N) end || N <- Others].`)
-				})
-				try(i.T, c.AwaitOK)
-				return count(alone)
-			}
-		},
-	}
+			try(i.T, c.AwaitOK)
+			return count(alone)
+		}
+	}).alone()
 }
 
 // leadersMoved makes other nodes lead the queues at the end, as docs/rabbitmq.md tells operators of

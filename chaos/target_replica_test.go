@@ -94,32 +94,26 @@ func replicaTarget(t *testing.T) *target {
 // plannedFailover makes the master hand over with FAILOVER. That loses nothing: the master waits
 // until the replica has everything.
 func plannedFailover(p *pair) *fault {
-	return &fault{
-		Kind: Kind{Name: "FAILOVER", Weight: 2, Alone: true}, window: breaks,
-		strike: func(i *injection) func() int {
-			must(i.T, p.clients[p.master].Do(i.Context(), "failover").Err())
-			changed := poll(10*time.Second, func() bool { return p.promoted(i.T) })
-			p.switchOver(i.T)
-			return func() int { return count(changed) }
-		},
-	}
+	return instant("FAILOVER", 2, breaks, func(i *injection) int {
+		must(i.T, p.clients[p.master].Do(i.Context(), "failover").Err())
+		changed := poll(10*time.Second, func() bool { return p.promoted(i.T) })
+		p.switchOver(i.T)
+		return count(changed)
+	}).alone()
 }
 
 // masterKilled kills the master and promotes the replica.
 func masterKilled(p *pair) *fault {
-	return &fault{
-		Kind: Kind{Name: "master killed", Alone: true}, window: lagging,
-		strike: func(i *injection) func() int {
-			old := p.servers[p.master]
-			old.Kill()
-			must(i.T, p.clients[1-p.master].Do(i.Context(), "replicaof", "no", "one").Err())
-			p.switchOver(i.T)
-			changed := replication(i.T, p.clients[p.master])["role"] == "master"
-			old.Restart()
-			p.replicate(i.T)
-			return func() int { return count(changed) }
-		},
-	}
+	return instant("master killed", 1, lagging, func(i *injection) int {
+		old := p.servers[p.master]
+		old.Kill()
+		must(i.T, p.clients[1-p.master].Do(i.Context(), "replicaof", "no", "one").Err())
+		p.switchOver(i.T)
+		changed := replication(i.T, p.clients[p.master])["role"] == "master"
+		old.Restart()
+		p.replicate(i.T)
+		return count(changed)
+	}).alone()
 }
 
 const masterName = "main"
@@ -161,18 +155,15 @@ func sentinelFailover(t *testing.T, p *pair, addr string) *fault {
 	t.Helper()
 	sentinel := redis.NewSentinelClient(&redis.Options{Addr: addr})
 	t.Cleanup(func() { _ = sentinel.Close() })
-	return &fault{
-		Kind: Kind{Name: "Sentinel failover", Alone: true}, window: lagging,
-		strike: func(i *injection) func() int {
-			if !poll(20*time.Second, func() bool { return sentinel.Failover(i.Context(), masterName).Err() == nil }) {
-				i.Fatal("Sentinel does not fail over")
-			}
-			changed := poll(20*time.Second, func() bool {
-				at := sentinel.GetMasterAddrByName(i.Context(), masterName).Val()
-				return len(at) == 2 && net.JoinHostPort(at[0], at[1]) == p.servers[1-p.master].Addr() && p.promoted(i.T) && caughtUp(i.T, p.clients[p.master])
-			})
-			p.master = 1 - p.master
-			return func() int { return count(changed) }
-		},
-	}
+	return instant("Sentinel failover", 1, lagging, func(i *injection) int {
+		if !poll(20*time.Second, func() bool { return sentinel.Failover(i.Context(), masterName).Err() == nil }) {
+			i.Fatal("Sentinel does not fail over")
+		}
+		changed := poll(20*time.Second, func() bool {
+			at := sentinel.GetMasterAddrByName(i.Context(), masterName).Val()
+			return len(at) == 2 && net.JoinHostPort(at[0], at[1]) == p.servers[1-p.master].Addr() && p.promoted(i.T) && caughtUp(i.T, p.clients[p.master])
+		})
+		p.master = 1 - p.master
+		return count(changed)
+	}).alone()
 }
