@@ -1,11 +1,7 @@
 package chaos
 
 import (
-	"fmt"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -122,32 +118,9 @@ const masterName = "main"
 func sentinelTarget(t *testing.T) *target {
 	t.Helper()
 	p := newPair(t)
-	addr := startSentinel(t, p.servers[0].Addr())
+	addr := testenv.Sentinel(t, masterName, p.servers[0].Addr(),
+		"sentinel down-after-milliseconds "+masterName+" 1000", "sentinel failover-timeout "+masterName+" 2000")
 	return onRedis("Sentinel", Endpoint{Backend: "zsetpoll", Addr: addr, Master: masterName}, sentinelFailover(t, p, addr))
-}
-
-// startSentinel starts a Sentinel that watches a master.
-func startSentinel(t *testing.T, master string) (addr string) {
-	t.Helper()
-	binary, err := exec.LookPath("redis-server")
-	must(t, err)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	addr = l.Addr().String()
-	must(t, l.Close())
-	host, port := split(t, master)
-	_, own := split(t, addr)
-	dir := t.TempDir()
-	config := fmt.Sprintf("bind 127.0.0.1\nport %s\nsentinel monitor %s %s %s 1\nsentinel down-after-milliseconds %[2]s 1000\nsentinel failover-timeout %[2]s 2000\n",
-		own, masterName, host, port)
-	must(t, os.WriteFile(filepath.Join(dir, "sentinel.conf"), []byte(config), 0o600))
-	p, err := testenv.StartProgram(exec.Command(binary, filepath.Join(dir, "sentinel.conf"), "--sentinel"), filepath.Join(dir, "sentinel.log"))
-	must(t, err)
-	t.Cleanup(func() { _ = p.Close() })
-	if !poll(20*time.Second, func() bool { _, ok := redisGreeting.probe(addr, time.Second); return ok }) {
-		t.Fatal("the Sentinel does not reply")
-	}
-	return addr
 }
 
 // sentinelFailover makes Sentinel promote the replica, while the master takes writes for a moment.

@@ -1,12 +1,10 @@
 package testenv
 
 import (
-	"net"
 	"os"
 	"os/exec"
 	"strconv"
 	"testing"
-	"time"
 )
 
 const beanstalkdKind = "beanstalkd"
@@ -51,16 +49,8 @@ func launchBeanstalkd(binary string, binlog bool) (*BeanstalkdServer, error) {
 		if binlog {
 			args = append(args, "-b", s.Dir())
 		}
-		return s.local.run(exec.Command(binary, args...), s.listens, "Address already in use")
+		return s.local.run(exec.Command(binary, args...), func() error { return dial(s.Addr()) }, "Address already in use")
 	})
-}
-
-func (s *BeanstalkdServer) listens() error {
-	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
-	if err != nil {
-		return err
-	}
-	return conn.Close()
 }
 
 // Addr is the server's host and port.

@@ -38,7 +38,7 @@ func TestBeanstalkd(t *testing.T) {
 		if _, err := os.Stat(s.Dir()); !os.IsNotExist(err) {
 			t.Errorf("its directory: %v", err)
 		}
-		if _, err := net.Dial("tcp", s.Addr()); err == nil {
+		if dial(s.Addr()) == nil {
 			t.Error("it listens after its end")
 		}
 	}

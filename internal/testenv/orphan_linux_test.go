@@ -3,7 +3,6 @@ package testenv
 import (
 	"bufio"
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"testing"
@@ -45,9 +44,8 @@ func TestKilledTestLeavesNoRedis(t *testing.T) {
 	}
 	for _, addr := range addrs {
 		must(t, await("the server "+addr+" to end", func() (bool, error) {
-			conn, err := net.Dial("tcp", addr) // a paused server takes connections, too
-			if err == nil {
-				return false, errors.Join(errors.New("it listens"), conn.Close())
+			if err := dial(addr); err == nil { // a paused server takes connections, too
+				return false, errors.New("it listens")
 			}
 			return false, nil
 		}))

@@ -1,7 +1,6 @@
 package testenv
 
 import (
-	"net"
 	"net/url"
 	"os"
 	"testing"
@@ -17,7 +16,7 @@ func TestPostgres(t *testing.T) {
 	if _, err := os.Stat(s.local.dir); !os.IsNotExist(err) {
 		t.Errorf("its directory: %v", err)
 	}
-	if _, err := net.Dial("tcp", at.Host); err == nil {
+	if dial(at.Host) == nil {
 		t.Error("it listens after its end")
 	}
 }
