@@ -95,32 +95,26 @@ func processFaults(ws []*workerProcess) []*fault {
 	if len(ws) == 0 {
 		return nil
 	}
-	return []*fault{workerKilled(ws), workerStopped(ws)}
-}
-
-// workerKilled waits until the process has recorded a call: to kill a starting process would show
-// nothing.
-func workerKilled(ws []*workerProcess) *fault {
-	return instant("worker kill -9", 3, elsewhere, func(i *injection) int {
-		w := pick(i.rng, ws)
-		worked := poll(2*time.Second, func() bool { return w.recorded() > 0 })
-		must(i.T, w.replace())
-		return count(worked)
-	})
-}
-
-// workerStopped stops a process for longer than its leases, so that it settles them too late.
-func workerStopped(ws []*workerProcess) *fault {
-	return lasting("worker SIGSTOP", 2, 1800*time.Millisecond, elsewhere, func(i *injection) func() int {
-		w := pick(i.rng, ws)
-		must(i.T, w.program.Pause())
-		size := w.recorded()
-		return func() int {
-			still := w.recorded() == size
-			must(i.T, w.program.Resume())
-			return count(still)
-		}
-	})
+	return []*fault{
+		instant("worker kill -9", 3, elsewhere, func(i *injection) int {
+			w := pick(i.rng, ws)
+			// To kill a process before its first call would show nothing.
+			worked := poll(2*time.Second, func() bool { return w.recorded() > 0 })
+			must(i.T, w.replace())
+			return count(worked)
+		}),
+		// A process that stops for longer than its leases settles them too late.
+		lasting("worker SIGSTOP", 2, 1800*time.Millisecond, elsewhere, func(i *injection) func() int {
+			w := pick(i.rng, ws)
+			must(i.T, w.program.Pause())
+			size := w.recorded()
+			return func() int {
+				still := w.recorded() == size
+				must(i.T, w.program.Resume())
+				return count(still)
+			}
+		}),
+	}
 }
 
 // clientFaults are faults of the clients of this process.

@@ -48,51 +48,36 @@ func (g greeting) silent(addr string) int {
 
 // networkFaults are the faults of the proxy of package testenv, which counts replies.
 func networkFaults(p *testenv.FaultProxy, g greeting) []*fault {
-	return []*fault{repliesCut(p), latency(p, g), blackHole(p, g), connectionsCut(p), repliesHeldBack(p, g)}
-}
-
-func repliesCut(p *testenv.FaultProxy) *fault {
-	return lasting("replies cut", 3, 700*time.Millisecond, breaks, func(i *injection) func() int {
-		before := p.Cuts()
-		p.Seed(i.rng.Uint64())
-		p.CutReplies(0.02 + i.rng.Float64()/5)
-		return func() int { p.CutReplies(0); return p.Cuts() - before }
-	})
-}
-
-func latency(p *testenv.FaultProxy, g greeting) *fault {
-	return lasting("latency", 1, 600*time.Millisecond, breaks, func(i *injection) func() int {
-		d := time.Duration(10+i.rng.IntN(150)) * time.Millisecond
-		p.Latency(d)
-		took, _ := g.probe(p.Addr(), 2*time.Second)
-		return func() int { p.Latency(0); return count(took >= d) }
-	})
-}
-
-func blackHole(p *testenv.FaultProxy, g greeting) *fault {
-	return lasting("black hole", 1, 700*time.Millisecond, breaks, func(*injection) func() int {
-		p.Blackhole(true)
-		effect := g.silent(p.Addr())
-		return func() int { p.Blackhole(false); return effect }
-	})
-}
-
-// repliesHeldBack makes replies arrive when the fault ends, long after their callers have left. The
-// server executes the commands meanwhile.
-func repliesHeldBack(p *testenv.FaultProxy, g greeting) *fault {
-	return lasting("replies held back", 1, 700*time.Millisecond, breaks, func(i *injection) func() int {
-		p.StallAfter(i.rng.IntN(40))
-		return func() int { defer p.Resume(); return g.silent(p.Addr()) }
-	})
-}
-
-func connectionsCut(p *testenv.FaultProxy) *fault {
-	return instant("connections cut", 2, breaks, func(*injection) int {
-		before := p.Connections()
-		p.CloseAll()
-		poll(3*time.Second, func() bool { return p.Connections() > before }) // the clients connect again
-		return p.Connections() - before
-	})
+	return []*fault{
+		lasting("replies cut", 3, 700*time.Millisecond, breaks, func(i *injection) func() int {
+			before := p.Cuts()
+			p.Seed(i.rng.Uint64())
+			p.CutReplies(0.02 + i.rng.Float64()/5)
+			return func() int { p.CutReplies(0); return p.Cuts() - before }
+		}),
+		lasting("latency", 1, 600*time.Millisecond, breaks, func(i *injection) func() int {
+			d := time.Duration(10+i.rng.IntN(150)) * time.Millisecond
+			p.Latency(d)
+			took, _ := g.probe(p.Addr(), 2*time.Second)
+			return func() int { p.Latency(0); return count(took >= d) }
+		}),
+		lasting("black hole", 1, 700*time.Millisecond, breaks, func(*injection) func() int {
+			p.Blackhole(true)
+			effect := g.silent(p.Addr())
+			return func() int { p.Blackhole(false); return effect }
+		}),
+		// The server executes commands, and their replies arrive long after their callers have left.
+		lasting("replies held back", 1, 700*time.Millisecond, breaks, func(i *injection) func() int {
+			p.StallAfter(i.rng.IntN(40))
+			return func() int { defer p.Resume(); return g.silent(p.Addr()) }
+		}),
+		instant("connections cut", 2, breaks, func(*injection) int {
+			before := p.Connections()
+			p.CloseAll()
+			poll(3*time.Second, func() bool { return p.Connections() > before }) // the clients connect again
+			return p.Connections() - before
+		}),
+	}
 }
 
 // toxicProxy is a toxiproxy in front of a server.
@@ -122,29 +107,25 @@ func (p toxicProxy) restart(t *testing.T, upstream string) {
 }
 
 // toxicFaults are the faults of toxiproxy.
-func toxicFaults(p toxicProxy, g greeting) []*fault { return []*fault{halfOpen(p, g), slowLink(p, g)} }
-
-// halfOpen lets requests arrive and drops everything that the server sends, even the end of the
-// connection.
-func halfOpen(p toxicProxy, g greeting) *fault {
-	return lasting("half-open", 1, 700*time.Millisecond, breaks, func(i *injection) func() int {
-		p.add(i.T, `{"name": "half-open", "type": "timeout", "stream": "downstream", "attributes": {"timeout": 0}}`)
-		effect := g.silent(p.Listen)
-		return func() int {
-			p.restart(i.T, p.Upstream) // the rest of a stream must not follow the part that was dropped
-			p.Toxics.ResetToxics(context.Background())
-			return effect
-		}
-	})
-}
-
-func slowLink(p toxicProxy, g greeting) *fault {
-	return lasting("slow link", 1, 700*time.Millisecond, breaks, func(i *injection) func() int {
-		p.add(i.T, `{"name": "slow", "type": "bandwidth", "stream": "downstream", "attributes": {"rate": 4}}`)
-		p.add(i.T, `{"name": "late", "type": "latency", "stream": "upstream", "attributes": {"latency": 20}}`)
-		took, _ := g.probe(p.Listen, 5*time.Second)
-		return func() int { p.Toxics.ResetToxics(context.Background()); return count(took >= 20*time.Millisecond) }
-	})
+func toxicFaults(p toxicProxy, g greeting) []*fault {
+	return []*fault{
+		// The server executes commands, and everything that it sends is dropped, even its closing.
+		lasting("half-open", 1, 700*time.Millisecond, breaks, func(i *injection) func() int {
+			p.add(i.T, `{"name": "half-open", "type": "timeout", "stream": "downstream", "attributes": {"timeout": 0}}`)
+			effect := g.silent(p.Listen)
+			return func() int {
+				p.restart(i.T, p.Upstream) // the rest of a stream must not follow the part that was dropped
+				p.Toxics.ResetToxics(context.Background())
+				return effect
+			}
+		}),
+		lasting("slow link", 1, 700*time.Millisecond, breaks, func(i *injection) func() int {
+			p.add(i.T, `{"name": "slow", "type": "bandwidth", "stream": "downstream", "attributes": {"rate": 4}}`)
+			p.add(i.T, `{"name": "late", "type": "latency", "stream": "upstream", "attributes": {"latency": 20}}`)
+			took, _ := g.probe(p.Listen, 5*time.Second)
+			return func() int { p.Toxics.ResetToxics(context.Background()); return count(took >= 20*time.Millisecond) }
+		}),
+	}
 }
 
 // withHost returns a URL with another host.

@@ -21,7 +21,13 @@ func info(t *testing.T, c *redis.Client, section, key string) int64 {
 func redisFaults(s *testenv.RedisServer, admin *redis.Client) []*fault {
 	return []*fault{
 		serverKilled("server kill -9", func(*testing.T) (*testenv.RedisServer, *redis.Client) { return s, admin }), serverStopped(s, redisGreeting),
-		scriptFlush(admin), clientKill(admin), wakeUpsDropped(admin), outOfMemory(admin), rightTaken(admin),
+		instant("SCRIPT FLUSH", 3, judge.Window{}, func(i *injection) int {
+			cached := info(i.T, admin, "memory", "number_of_cached_scripts")
+			must(i.T, admin.ScriptFlush(i.Context()).Err())
+			return int(cached)
+		}),
+		instant("CLIENT KILL", 3, breaks, func(i *injection) int { return killClients(i.T, admin, "normal") }),
+		wakeUpsDropped(admin), outOfMemory(admin), rightTaken(admin),
 	}
 }
 
@@ -47,20 +53,6 @@ func serverStopped(s interface {
 		effect := g.silent(s.Addr())
 		return func() int { s.Resume(); return effect }
 	}).alone()
-}
-
-func scriptFlush(admin *redis.Client) *fault {
-	return instant("SCRIPT FLUSH", 3, judge.Window{}, func(i *injection) int {
-		cached := info(i.T, admin, "memory", "number_of_cached_scripts")
-		must(i.T, admin.ScriptFlush(i.Context()).Err())
-		return int(cached)
-	})
-}
-
-func clientKill(admin *redis.Client) *fault {
-	return instant("CLIENT KILL", 3, breaks, func(i *injection) int {
-		return killClients(i.T, admin, "normal")
-	})
 }
 
 func killClients(t *testing.T, admin *redis.Client, kind string) int {

@@ -28,9 +28,9 @@ type BeanstalkdServer struct{ local local }
 func Beanstalkd(tb testing.TB, binlog bool) *BeanstalkdServer {
 	tb.Helper()
 	binary, err := FindBeanstalkd()
-	mustStart(tb, err)
+	Require(tb, err)
 	s, err := launchBeanstalkd(binary, binlog)
-	mustStart(tb, err)
+	Require(tb, err)
 	tb.Cleanup(func() { mustStop(tb, s.local.remove()) })
 	return s
 }

@@ -20,7 +20,7 @@ type Cluster struct {
 func RedisCluster(tb testing.TB, opts ...Option) *Cluster {
 	tb.Helper()
 	cluster, err := launchCluster(opts)
-	mustStart(tb, err)
+	Require(tb, err)
 	tb.Cleanup(func() { mustStop(tb, cluster.remove()) })
 	return &Cluster{tb: tb, cluster: cluster, private: true}
 }

@@ -15,7 +15,7 @@ import (
 func Under(tb testing.TB, source string) Option {
 	tb.Helper()
 	library, err := compile(tb.TempDir(), source)
-	mustStart(tb, err)
+	Require(tb, err)
 	return under(library)
 }
 

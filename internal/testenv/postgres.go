@@ -46,9 +46,9 @@ type PostgresServer struct {
 func Postgres(tb testing.TB, set ...string) *PostgresServer {
 	tb.Helper()
 	bin, err := FindPostgres()
-	mustStart(tb, err)
+	Require(tb, err)
 	s, err := launchPostgres(bin, set)
-	mustStart(tb, err)
+	Require(tb, err)
 	tb.Cleanup(func() { mustStop(tb, s.remove()) })
 	return s
 }

@@ -8,9 +8,9 @@ import (
 	"os/exec"
 )
 
-// Program is a process that talks over its standard input and output. It ends with the test
-// process; on Linux even when that is killed, elsewhere if it heeds the end of its input. Its
-// methods may be called from any goroutine.
+// Program is a process whose standard input and output the test uses. It ends with the test process.
+// On Linux it does so even when that is killed; elsewhere it has to end with its input. Its methods
+// may be called from any goroutine.
 type Program struct {
 	process *process
 	in, out *os.File

@@ -128,7 +128,7 @@ func TestLatencyDoesNotAddUp(t *testing.T) {
 	}
 }
 
-func TestBlackhole(t *testing.T) {
+func TestBlackholeTimesOut(t *testing.T) {
 	ctx := context.Background()
 	p := proxied(t)
 	client := through(t, p, hasty)
@@ -173,7 +173,7 @@ func TestBlackholeCutsConnectionsThatLostBytes(t *testing.T) {
 	}
 }
 
-func TestCloseAll(t *testing.T) {
+func TestCloseAllCutsConnections(t *testing.T) {
 	p := proxied(t)
 	a, b := dialProxy(t, p), dialProxy(t, p)
 	must(t, await("both connections", func() (bool, error) {
@@ -192,7 +192,7 @@ func TestCloseAll(t *testing.T) {
 	mustPing(t, through(t, p, oneTry))
 }
 
-func TestRefuse(t *testing.T) {
+func TestRefuseRejectsNewConnections(t *testing.T) {
 	p := proxied(t)
 	kept := through(t, p, oneTry)
 	mustPing(t, kept)

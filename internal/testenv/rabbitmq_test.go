@@ -181,7 +181,7 @@ func blocksPublishers(t *testing.T, s *RabbitServer) {
 				t.Errorf("alarm %v: blocked %v", on, b.Active)
 			}
 		case <-time.After(patience):
-			t.Fatalf("alarm %v: the broker says nothing", on)
+			t.Fatalf("alarm %v: the broker does not notify", on)
 		}
 	}
 }

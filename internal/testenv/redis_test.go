@@ -33,7 +33,7 @@ func TestRedisEndsWithItsTest(t *testing.T) {
 	}
 }
 
-func TestServersAreApart(t *testing.T) {
+func TestServersShareNoKeys(t *testing.T) {
 	ctx := context.Background()
 	a, b := Redis(t, Private()).Client(t), Redis(t, Private()).Client(t)
 	must(t, a.Set(ctx, "key", "a", 0).Err())

@@ -15,7 +15,7 @@ import (
 func Sentinel(tb testing.TB, name, master string, config ...string) (addr string) {
 	tb.Helper()
 	s, err := launchSentinel(name, master, config)
-	mustStart(tb, err)
+	Require(tb, err)
 	tb.Cleanup(func() { mustStop(tb, s.remove()) })
 	return s.addr()
 }

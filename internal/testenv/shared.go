@@ -62,7 +62,7 @@ func (s *shared[T]) get(tb testing.TB) T {
 		s.value, s.err = s.start()
 		s.started = s.err == nil
 	})
-	mustStart(tb, s.err)
+	Require(tb, s.err)
 	return s.value
 }
 

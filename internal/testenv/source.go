@@ -114,7 +114,7 @@ type instance interface {
 // obtain returns a handle on a server that ends with the test.
 func obtain(tb testing.TB, k kind, r *running, err error) handle {
 	tb.Helper()
-	mustStart(tb, err)
+	Require(tb, err)
 	tb.Cleanup(func() { mustStop(tb, r.stop()) })
 	return handle{tb: tb, url: r.url, kind: k, server: r.server}
 }

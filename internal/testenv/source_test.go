@@ -126,7 +126,7 @@ func TestMissingServer(t *testing.T) {
 		for _, private := range []bool{false, true} {
 			for list, wantSkip := range map[string]bool{"": true, "java": true, k.name: false} {
 				t.Setenv(requireVar, list)
-				r := record(t, func(tb testing.TB) { mustStart(tb, k.absent(private)) })
+				r := record(t, func(tb testing.TB) { Require(tb, k.absent(private)) })
 				said := r.failed
 				if wantSkip {
 					said = r.skipped
