@@ -35,7 +35,7 @@ func TestDocsListRules(t *testing.T) {
 // leftToChecks are the parts of promises that no history shows, and only the conformance suite
 // proves.
 var leftToChecks = map[int]string{
-	8:  "that what a dead worker held comes again within the sweep",
+	8:  "that a dead worker's messages come again within the sweep",
 	10: "that no goroutine is left",
 	11: "that a handler's lease is renewed while it lives",
 }
@@ -48,7 +48,7 @@ func rulesTable(t *testing.T) string {
 		broken[m.rule]++
 	}
 	var b strings.Builder
-	b.WriteString("\n| promise | rule | what a run is held against | broken variants that it has to find | left to the checks |\n|---|---|---|---|---|\n")
+	b.WriteString("\n| promise | rule | a run is checked for this | mutants that it has to find | left to the checks |\n|---|---|---|---|---|\n")
 	for promise := 1; promise <= 15; promise++ {
 		listed := b.Len()
 		for _, r := range judge.Rules() {
