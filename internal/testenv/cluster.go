@@ -15,7 +15,7 @@ type Cluster struct {
 }
 
 // RedisCluster returns a Cluster that no other test uses, and that ends with the test. It is
-// always made of processes started here, whatever DELAYQ_REDIS_URL says. The options hold for
+// always made of processes started here, whatever DELAYQ_REDIS_URL says. The options apply to
 // every node.
 func RedisCluster(tb testing.TB, opts ...Option) *Cluster {
 	tb.Helper()

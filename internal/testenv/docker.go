@@ -39,8 +39,8 @@ type container struct {
 	out *json.Decoder
 }
 
-// dockerRuns returns nil when containers can be started. It asks once: without Docker that takes a
-// while.
+// dockerRuns returns nil when containers can be started. It tries once, since without Docker that
+// takes a while.
 var dockerRuns = sync.OnceValue(func() error {
 	c, _, err := startContainer(containerSpec{})
 	if err != nil {
@@ -49,8 +49,8 @@ var dockerRuns = sync.OnceValue(func() error {
 	return c.stop()
 })
 
-// startContainer returns the container and the address of its port. Pulling the image and building
-// the program take as long as they take.
+// startContainer returns the container and the address of its port. It has no time limit, since it
+// may pull an image and build the program.
 func startContainer(spec containerSpec) (*container, string, error) {
 	dir, err := containerSource()
 	if err != nil {

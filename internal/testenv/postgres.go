@@ -65,7 +65,7 @@ func launchPostgres(bin string, set []string) (*PostgresServer, error) {
 	return s, s.local.launch(func() error { return s.start(set) })
 }
 
-// chooseUser finds a user to be, since PostgreSQL rejects to run as root.
+// chooseUser finds a user to be, since PostgreSQL does not run as root.
 func (s *PostgresServer) chooseUser() error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -77,7 +77,7 @@ func (s *PostgresServer) chooseUser() error {
 	if err != nil {
 		return fmt.Errorf("looking for a user to run PostgreSQL: %w", err)
 	}
-	// Becoming another user makes the kernel forget that the process is to die with its parent.
+	// When a process becomes another user, the kernel no longer ends it with its parent.
 	s.asUser = []string{"setpriv", "--reuid", u.Uid, "--regid", u.Gid, "--clear-groups", "--pdeathsig", "KILL"}
 	uid, err := strconv.Atoi(u.Uid)
 	if err != nil {

@@ -78,7 +78,7 @@ func (p *process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// kill ends the process at once; one that has ended is left alone.
+// kill ends the process at once. It ignores a process that has ended.
 func (p *process) kill() error {
 	if err := p.signal(sigKill); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err

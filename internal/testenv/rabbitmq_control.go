@@ -28,21 +28,20 @@ func (r *localRabbit) ctl(args ...string) (out string, err error) {
 	})
 }
 
-// unreached are the complaints of tools that have told the broker nothing: it is starting, or has
-// too little processor time.
+// unreached are the complaints of tools that did not reach the broker: it is starting, or has too
+// little processor time.
 var unreached = []string{"requires the 'rabbit' app to be running", "unable to perform an operation on node", "failed to connect to node"}
 
 func (r *localRabbit) whenReached(command func() (string, error)) (out string, err error) {
 	_ = await("the broker to take commands", func() (bool, error) {
 		out, err = command()
-		said := func(complaint string) bool { return strings.Contains(err.Error(), complaint) }
-		return err == nil || !slices.ContainsFunc(unreached, said), err
+		return err == nil || !slices.ContainsFunc(unreached, func(c string) bool { return strings.Contains(err.Error(), c) }), err
 	})
 	return out, err
 }
 
-// evals numbers the nodes that erl_call poses as: it calls itself c17 otherwise, and a broker has
-// one node of a name at a time.
+// evals numbers the node names of erl_call. By default it is always c17, and a broker accepts one
+// node of a name at a time.
 var evals atomic.Uint64
 
 // eval needs 20 ms where rabbitmqctl needs half a second, if this Erlang has its C interface.
