@@ -12,12 +12,13 @@
 //
 // # How to run it
 //
-//	go test -run TestChaos                                  the short form, about three minutes
-//	go test -run TestChaos -chaos.for=4m -timeout 20m       all of it, about ten minutes
-//	go test -run TestChaos/keyspace -chaos.seed=7           one part, with the plan of a seed
-//	go test -run 'TestSoak$' -timeout 0 -chaos.soak=1h      an hour of load, to find growth
-//	go test -run TestMutants                                broken backends, each with the rule that finds it
-//	go test -run TestShow -chaos.show=FILE [-chaos.message=N]   a stored history, checked again or drawn
+//	go test -run TestChaos                             the short form, about three minutes
+//	go test -run TestChaos -chaos.for=4m -timeout 20m  all of it, about ten minutes
+//	go test -run TestChaos/keyspace -chaos.seed=7      one part, with the plan of a seed
+//	go test -run 'TestSoak$' -timeout 0 -chaos.soak=1h an hour of load, to find growth
+//	go test -run TestMutants                           broken backends, each found by its rule
+//	go test -run TestShow -chaos.show=FILE             a stored history, checked again
+//	        [-chaos.message=N]                         or one message of it, drawn
 //
 // A run prints its seed; -chaos.plan prints the plan too. -chaos.out is the directory for the
 // histories of failures.
