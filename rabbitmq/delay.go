@@ -8,7 +8,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// A delayer keeps messages for their delay, and then passes them on to the exchange deliver.
+// A delayer keeps messages for their delay, and then passes them on to the exchange deliver. Its
+// parts belong to the shared topology.
 type delayer interface {
 	declare(ch *amqp.Channel, n names) error
 
@@ -16,10 +17,11 @@ type delayer interface {
 	// of the delay that a further round has to cover.
 	route(n names, dest string, ms int64) (r route, left int64)
 
-	// parts names everything that declare declares, or did in earlier versions.
+	// parts returns the names of all exchanges and queues that declare declares, or declared in
+	// earlier versions.
 	parts(n names) (exchanges, queues []string)
 
-	// exchanges returns those that messages pass.
+	// exchanges returns the exchanges that messages pass.
 	exchanges(n names) []exchange
 }
 
@@ -30,7 +32,7 @@ type delayer interface {
 type route struct {
 	exchange, key string
 	headers       amqp.Table
-	blind         bool // the exchange cannot tell whether it routed
+	notMandatory  bool // publish without the mandatory flag
 }
 
 // delayBits are the bits of the longest delay, 49.7 days in ms.
@@ -109,8 +111,8 @@ func (l levels) route(n names, dest string, ms int64) (r route, left int64) {
 // moreKeys is the header for further routing keys. The broker keeps them from queue to queue.
 const moreKeys = "BCC"
 
-// hop returns the key that leads a message from a queue of level from to the queue of digit d of
-// level k. It is no queue's key.
+// hop returns the routing key that leads a message from a queue of level from to the queue of digit
+// d of level k. No user's queue has such a key.
 func hop(from, k, d int) string {
 	return string(strconv.AppendInt(append([]byte(reserved), '0'+byte(from), '>', '0'+byte(k)), int64(d), 16))
 }
@@ -126,7 +128,8 @@ func (l levels) declare(ch *amqp.Channel, n names) error {
 
 // declareLevel declares the queues of a level and the exchange that they lead to. The exchange has
 // a binding for each digit of each lower level. A message without a lower digit goes to deliver. So
-// does one whose next queue was deleted: it comes early, and the handle sends it round again.
+// does a message whose next queue was deleted: it arrives early, and the handle publishes it again
+// for the rest of its delay.
 func (l levels) declareLevel(ch *amqp.Channel, n names, k int) error {
 	next := n.deliver()
 	if k > 0 {

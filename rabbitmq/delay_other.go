@@ -38,7 +38,8 @@ func (b buckets) route(n names, dest string, ms int64) (route, int64) {
 	return route{key: n.bucket(wait.Milliseconds()), headers: amqp.Table{moreKeys: []any{keyOf(dest)}}}, max(ms-wait.Milliseconds(), 0)
 }
 
-// accepts rejects a push's delay whose message would wait behind longer delays in the only queue.
+// accepts rejects delays that would let a pushed message wait behind longer delays in the only
+// queue.
 func (b buckets) accepts(wait time.Duration) error {
 	if !b.only || wait <= 0 || wait == b.waits[0] {
 		return nil
@@ -69,6 +70,7 @@ func (e delayedExchange) declare(ch *amqp.Channel, n names) error {
 
 func (e delayedExchange) route(n names, dest string, ms int64) (route, int64) {
 	left := max(ms-longestXDelay, 0)
-	// The plugin routes later: with the mandatory flag, the broker would return every message.
-	return route{exchange: e.name(n), key: keyOf(dest), headers: amqp.Table{"x-delay": ms - left}, blind: true}, left
+	// The plugin routes when the delay is over. With the mandatory flag the broker would return
+	// every message.
+	return route{exchange: e.name(n), key: keyOf(dest), headers: amqp.Table{"x-delay": ms - left}, notMandatory: true}, left
 }
