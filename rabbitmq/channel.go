@@ -79,7 +79,7 @@ func (c *channel) takeIn() {
 
 func (c *channel) arrive(a arrival) {
 	if a.ended {
-		c.subs.remove(a.sub)
+		c.subs.all = slices.DeleteFunc(c.subs.all, func(s *subscription) bool { return s == a.sub })
 		// The broker ends a subscription itself when the queue is deleted and, from 4.3 on, when a
 		// message was held for longer than consumer_timeout. It would then silently accept an ack
 		// of a message that it has given to another handle. Closing the channel ends all leases.

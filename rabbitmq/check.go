@@ -86,7 +86,7 @@ func (c *checker) run(log *slog.Logger) {
 
 func (c *checker) once() error {
 	began := time.Now()
-	if len(c.b.open()) == 0 {
+	if len(c.b.openQueues()) == 0 {
 		return nil // a namespace that is removed now must not be declared again
 	}
 	s, err := c.b.subs.first().session(c.life)
@@ -169,7 +169,7 @@ func (c *checker) redeclare(began time.Time, s *session, gone error) error {
 	if err := c.b.pub.redeclareShared(c.life, began, gone.Error()); err != nil {
 		return err
 	}
-	for _, q := range c.b.open() {
+	for _, q := range c.b.openQueues() {
 		if err := q.declareOn(s); err != nil {
 			return fmt.Errorf("declaring queue %s again: %w", q.name, err)
 		}
@@ -182,17 +182,4 @@ type exchange struct{ name, kind string }
 // exchanges returns the exchanges of the shared topology.
 func (b *Backend) exchanges() []exchange {
 	return append(b.delayer.exchanges(b.names), exchange{b.names.deliver(), "topic"}, exchange{b.names.undeliverable(), "fanout"})
-}
-
-func (l levels) exchanges(n names) (xs []exchange) {
-	for k := 1; k < l.count(); k++ {
-		xs = append(xs, exchange{n.level(l.set(), k), "direct"})
-	}
-	return xs
-}
-
-func (buckets) exchanges(names) []exchange { return nil }
-
-func (e delayedExchange) exchanges(n names) []exchange {
-	return []exchange{{e.name(n), "x-delayed-message"}}
 }

@@ -157,5 +157,22 @@ func (l levels) declareLevel(ch *amqp.Channel, n names, k int) error {
 	return nil
 }
 
+func (l levels) parts(n names) (exchanges, queues []string) {
+	for k := range l.count() {
+		exchanges = append(exchanges, n.level(l.set(), k))
+		for d := 1; d < digits(k); d++ {
+			queues = append(queues, n.levelQueue(l.set(), k, d))
+		}
+	}
+	return append(exchanges, queues...), queues
+}
+
+func (l levels) exchanges(n names) (xs []exchange) {
+	for k := 1; k < l.count(); k++ {
+		xs = append(xs, exchange{n.level(l.set(), k), "direct"})
+	}
+	return xs
+}
+
 // immediate returns the route of a message that is due.
 func immediate(n names, dest string) route { return route{key: n.queue(dest)} }

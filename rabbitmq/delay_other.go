@@ -38,6 +38,15 @@ func (b buckets) route(n names, dest string, ms int64) (route, int64) {
 	return route{key: n.bucket(wait.Milliseconds()), headers: amqp.Table{moreKeys: []any{keyOf(dest)}}}, max(ms-wait.Milliseconds(), 0)
 }
 
+func (b buckets) parts(n names) (exchanges, queues []string) {
+	for _, wait := range b.waits {
+		exchanges = append(exchanges, n.bucket(wait.Milliseconds()))
+	}
+	return exchanges, exchanges[:len(exchanges):len(exchanges)]
+}
+
+func (buckets) exchanges(names) []exchange { return nil }
+
 // accepts rejects delays that would let a pushed message wait behind longer delays in the only
 // queue.
 func (b buckets) accepts(wait time.Duration) error {
@@ -73,4 +82,10 @@ func (e delayedExchange) route(n names, dest string, ms int64) (route, int64) {
 	// The plugin routes when the delay is over. With the mandatory flag the broker would return
 	// every message.
 	return route{exchange: e.name(n), key: keyOf(dest), headers: amqp.Table{"x-delay": ms - left}, notMandatory: true}, left
+}
+
+func (e delayedExchange) parts(n names) (exchanges, queues []string) { return []string{e.name(n)}, nil }
+
+func (e delayedExchange) exchanges(n names) []exchange {
+	return []exchange{{e.name(n), "x-delayed-message"}}
 }

@@ -15,10 +15,6 @@ type links struct {
 	used map[*link]int // number of handles
 }
 
-func newLinks(dial func() *link) *links {
-	return &links{dial: dial, all: []*link{dial()}, used: make(map[*link]int)}
-}
-
 // first returns the connection that always exists.
 func (ls *links) first() *link {
 	ls.mu.Lock()

@@ -107,11 +107,6 @@ func (p *publisher) bounded(ctx context.Context, ms []outgoing, do func(context.
 // takes none, and gets a leader within seconds if it can.
 const refusedFor = 10 * time.Second
 
-// publishUnlessRefused is publish without retries of refused messages.
-func (p *publisher) publishUnlessRefused(ctx context.Context, ms []outgoing) []error {
-	return p.bounded(ctx, ms, p.attemptRouted)
-}
-
 // publishRetrying publishes messages, and refused ones again with pauses. Refused messages that a
 // handle requeues go to undeliverable.
 func (p *publisher) publishRetrying(ctx context.Context, ms []*publication) {

@@ -39,9 +39,10 @@ func New(url string, opts ...Option) *Backend {
 	o := newOptions(url, opts)
 	b := &Backend{options: o, names: names{o.namespace + "." + version}}
 	b.pub = &publisher{link: newLink("publishing", newDialer(o).connect, b.declare), declaring: make(chan struct{}, 1)}
-	b.subs = newLinks(func() *link {
+	dial := func() *link {
 		return newLink("consuming", newDialer(o).connect, func(*amqp.Connection) error { return nil })
-	})
+	}
+	b.subs = &links{dial: dial, all: []*link{dial()}, used: make(map[*link]int)}
 	b.check = newChecker(b)
 	return b
 }
@@ -112,8 +113,8 @@ func (b *Backend) forget(q *queue) {
 	b.subs.release(q.sub)
 }
 
-// open returns the handles that are open, by the routing keys of their queues.
-func (b *Backend) open() map[string]*queue {
+// openQueues returns the open handles, by the routing keys of their queues.
+func (b *Backend) openQueues() map[string]*queue {
 	all := make(map[string]*queue)
 	b.handles.Range(func(h, _ any) bool {
 		q := h.(*queue)

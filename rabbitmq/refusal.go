@@ -66,7 +66,7 @@ func (b *Backend) noteRefusals(ctx context.Context) error {
 	for i := range all {
 		found[all[i].Name] = &all[i]
 	}
-	for _, q := range b.open() {
+	for _, q := range b.openQueues() {
 		p := found[q.names.queue(q.name)]
 		switch refuses := p != nil && p.policy().refuses(); {
 		case refuses && p.full():

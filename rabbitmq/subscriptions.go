@@ -67,19 +67,6 @@ func (s *subscriptions) room() (n int) {
 
 func (s *subscriptions) has(sub *subscription) bool { return slices.Contains(s.all, sub) }
 
-func (s *subscriptions) remove(sub *subscription) {
-	s.all = slices.DeleteFunc(s.all, func(other *subscription) bool { return other == sub })
-}
-
-// idleLimit returns how long the subscriptions last without a waiting Receive. waiting says that
-// this handle has messages for no Receive.
-func (s *subscriptions) idleLimit(waiting bool) time.Duration {
-	if s.idleFor == leftAfter || s.room() == 0 || waiting {
-		return s.idleFor
-	}
-	return roomyAfter
-}
-
 // An arrival is a delivery, or the end of a subscription.
 type arrival struct {
 	sub      *subscription
@@ -146,8 +133,13 @@ func (c *channel) adjust(now time.Time) {
 // asked about messages they may not: the messages would stay here with no Receive to take them.
 func (c *channel) mayUnsubscribe() bool { return len(c.subs.all) > 0 && c.query == nil }
 
+// idleLimit returns how long the subscriptions last without a waiting Receive.
 func (c *channel) idleLimit() time.Duration {
-	return c.subs.idleLimit(len(c.unacked.due)+len(c.unacked.early)+len(c.fillers.kept) > 0)
+	s, waiting := &c.subs, len(c.unacked.due)+len(c.unacked.early)+len(c.fillers.kept)
+	if s.idleFor == leftAfter || s.room() == 0 || waiting > 0 {
+		return s.idleFor
+	}
+	return roomyAfter
 }
 
 // idleEnd returns when adjust may end the subscriptions, and zero if it may not.

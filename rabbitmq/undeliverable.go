@@ -42,7 +42,7 @@ func (b *Backend) recover(ctx context.Context, s *session, waiting int) (moved i
 		return 0, false, explain("opening a channel", err)
 	}
 	defer func() { _ = ch.Close() }() // returns messages that were not acknowledged
-	m := &mover{b: b, ch: ch, open: b.open(), moved: make(map[*queue]int), full: make(map[*queue]bool)}
+	m := &mover{b: b, ch: ch, open: b.openQueues(), moved: make(map[*queue]int), full: make(map[*queue]bool)}
 	read := 0
 	for more := true; more && err == nil; {
 		n := min(waiting-read, chunkSize)
@@ -120,7 +120,7 @@ func (m *mover) flush(ctx context.Context, s *session) error {
 		}
 	}
 	var failed error
-	for i, err := range m.b.pub.publishUnlessRefused(ctx, out) {
+	for i, err := range m.b.pub.bounded(ctx, out, m.b.pub.attemptRouted) {
 		q := out[i].q
 		if errors.Is(err, errRefused) {
 			m.full[q] = true
