@@ -129,8 +129,7 @@ func TestDeadLettersSideBySide(t *testing.T) {
 	url := shared(t)
 	var handles []backend.Queue
 	for range 2 {
-		b := rabbitmq.New(url)
-		t.Cleanup(func() { must(t, b.Close()) })
+		b := newBackend(t, url)
 		handles = append(handles, openOn(t, b, queueOf(t)), openOn(t, b, queueOf(t)))
 	}
 	kill(ctx, t, handles[0], kept+taken)
@@ -180,8 +179,7 @@ func TestDeadLettersSideBySide(t *testing.T) {
 func TestRedriveAllOfOneID(t *testing.T) {
 	const n = 600 // more than the library lists at a time
 	ctx := deadline(t, patience)
-	b := rabbitmq.New(vhost(t))
-	t.Cleanup(func() { must(t, b.Close()) })
+	b := newBackend(t, vhost(t))
 	q, err := delayq.New(ctx, "twins", delayq.WithBackend(b), delayq.WithLogger(quiet().Logger))
 	must(t, err)
 	for first := 0; first < n; first += n / 6 {
@@ -218,8 +216,7 @@ func TestPagesOfOneID(t *testing.T) {
 	url := vhost(t)
 	var handles []backend.Queue
 	for range 2 {
-		b := rabbitmq.New(url)
-		t.Cleanup(func() { must(t, b.Close()) })
+		b := newBackend(t, url)
 		handles = append(handles, openOn(t, b, "same"))
 	}
 	for range n {

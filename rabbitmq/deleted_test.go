@@ -124,7 +124,7 @@ func TestPusherDeclaresAgain(t *testing.T) {
 			}
 			must(t, pusher.Schedule(ctx, batch("m", 20, delay))...)
 			if delay > 0 {
-				await(t, "the pusher to bring the messages back", func() bool { return readyOr0(t, url, "delayq.v1.q."+queueOf(t)) == 20 })
+				await(t, "the pusher to bring the messages back", func() bool { return readyOr0(t, url, ownQueue(t)) == 20 })
 			}
 			drain(ctx, t, open(t, url), 20)
 		})
@@ -154,10 +154,9 @@ func TestWorkerGetsWhatHadNoQueue(t *testing.T) {
 	must(t, b.Close())
 	_, err := ch.QueueDelete("delayq.v1.q.orders", false, false, false)
 	must(t, err)
-	await(t, "what has no queue", func() bool { return ready(t, ch, "delayq.v1.undeliverable") == 20 })
-	other := rabbitmq.New(url)
-	defer func() { must(t, other.Close()) }()
-	nothing(t, openOn(t, other, "others"), time.Second)
+	await(t, "what has no queue", func() bool { return ready(t, ch, undeliverable) == 20 })
+	other := newBackend(t, url)
+	wantNoMessage(t, openOn(t, other, "others"), time.Second)
 	drain(ctx, t, openOn(t, other, "orders"), 20)
 }
 
@@ -203,7 +202,7 @@ func TestQueueDeletedAndMadeAgain(t *testing.T) {
 	for i := range 20 {
 		must(t, pusher.Schedule(ctx, message(fmt.Sprint("before ", i), 0))...)
 		drain(ctx, t, worker, 1)
-		_, err := ch.QueueDelete("delayq.v1.q."+queueOf(t), false, false, false)
+		_, err := ch.QueueDelete(ownQueue(t), false, false, false)
 		must(t, err)
 		must(t, pusher.Schedule(ctx, message(fmt.Sprint("after ", i), 0))...)
 		drain(ctx, t, worker, 1)
@@ -215,8 +214,7 @@ func TestQueueDeletedAndMadeAgain(t *testing.T) {
 func TestQueueAndExchangeDeleted(t *testing.T) {
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
-	b := rabbitmq.New(url)
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, url)
 	pusher, ch := openOn(t, b, "both"), channel(t, url)
 	remove := func() {
 		_, err := ch.QueueDelete("delayq.v1.q.both", false, false, false)

@@ -39,7 +39,7 @@ func TestFillersReachNoHandler(t *testing.T) {
 	ctx := deadline(t, patience)
 	q := open(t, url)
 	ch := channel(t, url)
-	name, undeliverable := "delayq.v1.q."+queueOf(t), "delayq.v1.undeliverable"
+	name, undeliverable := ownQueue(t), undeliverable
 	for range 3 {
 		publishFiller(t, ch, name, "")
 		publishFiller(t, ch, undeliverable, name)
@@ -47,7 +47,7 @@ func TestFillersReachNoHandler(t *testing.T) {
 	}
 	must(t, q.Schedule(ctx, message("m", 0))...)
 	ack(ctx, t, q, receiveOne(ctx, t, q, "m"))
-	nothing(t, q, 200*time.Millisecond)
+	wantNoMessage(t, q, 200*time.Millisecond)
 	await(t, "the end of fillers in the queue", func() bool { return ready(t, ch, name) == 0 })
 	await(t, "the end of fillers in undeliverable", func() bool { return ready(t, ch, undeliverable) == 0 })
 }
@@ -67,8 +67,7 @@ func fillersMeet(t *testing.T, definition string) {
 	const handles, n = 3, 20
 	server, vhost := sharedVhost(t)
 	ctx := deadline(t, patience)
-	b := rabbitmq.New(server.VhostURL(vhost))
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, server.VhostURL(vhost))
 	name, ch := queueOf(t), channel(t, server.VhostURL(vhost))
 	log := new(logBuffer)
 	worker, err := b.Open(ctx, name, backend.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
@@ -88,7 +87,7 @@ func fillersMeet(t *testing.T, definition string) {
 		}
 		ack(ctx, t, worker, d)
 	}
-	if n := ready(t, ch, "delayq.v1.undeliverable"); n != 0 {
+	if n := ready(t, ch, undeliverable); n != 0 {
 		t.Errorf("%d messages are in undeliverable", n)
 	}
 	if strings.Contains(log.String(), "refuses messages") {
@@ -129,10 +128,10 @@ func TestFillersDeclareNothing(t *testing.T) {
 		q := openOn(t, b, queueOf(t))
 		leave := waitOn(t, ctx, ch, queueOf(t), []backend.Queue{q})
 		leave()
-		_, err := ch.QueueDelete("delayq.v1.q."+queueOf(t), false, false, false)
+		_, err := ch.QueueDelete(ownQueue(t), false, false, false)
 		must(t, err)
 		must(t, b.Close())
-		if _, err := ch.QueueDeclarePassive("delayq.v1.q."+queueOf(t), true, false, false, false, nil); err == nil {
+		if _, err := ch.QueueDeclarePassive(ownQueue(t), true, false, false, false, nil); err == nil {
 			t.Fatal("the queue is there again")
 		}
 		ch = channel(t, url)

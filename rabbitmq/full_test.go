@@ -39,7 +39,7 @@ func TestWorkersOfAFullQueueStop(t *testing.T) {
 	raw := openOn(t, b, "full")
 	refuseMore(ctx, t, server, vhost, raw, "full")
 	ch := channel(t, server.VhostURL(vhost))
-	waiting := func() int { return ready(t, ch, "delayq.v1.q.full") + ready(t, ch, "delayq.v1.undeliverable") }
+	waiting := func() int { return ready(t, ch, "delayq.v1.q.full") + ready(t, ch, undeliverable) }
 	var extra int // those of refuseMore that were taken in
 	await(t, "the queue to settle", func() bool { extra = waiting() - n; return extra >= 0 })
 	var seen atomic.Int64

@@ -1,7 +1,6 @@
 package rabbitmq_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -24,8 +23,7 @@ func TestUnroutable(t *testing.T) {
 	const n, delay = 100, 2 * time.Second // most wait in one queue, of 1,984 ms
 	url := vhost(t)
 	ctx := deadline(t, patience)
-	b := rabbitmq.New(url)
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, url)
 	lost, kept := openOn(t, b, "lost"), openOn(t, b, "kept")
 	must(t, lost.Schedule(ctx, batch("lost", n, delay))...)
 	must(t, kept.Schedule(ctx, batch("kept", n, delay+100*time.Millisecond))...)
@@ -33,24 +31,7 @@ func TestUnroutable(t *testing.T) {
 	must(t, ch.QueueUnbind("delayq.v1.q.lost", "amq./lost", "delayq.v1.deliver", nil))
 	drain(ctx, t, kept, n)
 	drain(ctx, t, lost, n)
-	nothing(t, lost, 100*time.Millisecond)
-}
-
-// drain takes n messages, each for the first time and one time only.
-func drain(ctx context.Context, t *testing.T, q backend.Queue, n int) {
-	t.Helper()
-	seen := make(map[string]bool)
-	for len(seen) < n {
-		ds, err := q.Receive(ctx, n, time.Minute)
-		must(t, err)
-		for _, d := range ds {
-			if seen[d.ID] || d.Attempt != 1 || time.Now().Before(d.Due) {
-				t.Errorf("got %+v; want each message once, due, as attempt 1", d)
-			}
-			seen[d.ID] = true
-		}
-		ack(ctx, t, q, ds...)
-	}
+	wantNoMessage(t, lost, 100*time.Millisecond)
 }
 
 // publish puts a message into the test's queue as a level would.
@@ -79,7 +60,7 @@ func TestArrivesEarly(t *testing.T) {
 				t.Errorf("%v after it was due: %+v", now.Sub(due), d)
 			}
 			ack(ctx, t, q, d)
-			nothing(t, q, 300*time.Millisecond)
+			wantNoMessage(t, q, 300*time.Millisecond)
 		})
 	}
 }
@@ -127,7 +108,7 @@ func TestManyRetries(t *testing.T) {
 		must(t, q.Nack(ctx, []backend.Return{{Lease: d.Lease(), Delay: 17 * time.Millisecond}})...)
 	}
 	ack(ctx, t, q, receiveOne(ctx, t, q, "a"))
-	nothing(t, q, 200*time.Millisecond)
+	wantNoMessage(t, q, 200*time.Millisecond)
 }
 
 // TestWaysToWait delivers random delays by each way that takes any.
@@ -146,7 +127,7 @@ func TestWaysToWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBook(t, open(t, vhost(t), opts...))
+			b := newTracker(t, open(t, vhost(t), opts...))
 			ctx := deadline(t, patience)
 			b.push(ctx, n, 3*time.Second)
 			for b.missing() > 0 {
@@ -155,7 +136,7 @@ func TestWaysToWait(t *testing.T) {
 				b.note(ds, time.Now())
 				ack(ctx, t, b.q, ds...)
 			}
-			nothing(t, b.q, 300*time.Millisecond)
+			wantNoMessage(t, b.q, 300*time.Millisecond)
 			if len(b.again) > 0 {
 				t.Errorf("came again: %v", b.again)
 			}
@@ -167,7 +148,7 @@ func TestWaysToWait(t *testing.T) {
 // millisecond it is pushed.
 func TestExactBucket(t *testing.T) {
 	t.Parallel()
-	b := newBook(t, open(t, vhost(t), rabbitmq.Buckets(200*time.Millisecond, time.Hour)))
+	b := newTracker(t, open(t, vhost(t), rabbitmq.Buckets(200*time.Millisecond, time.Hour)))
 	ctx := deadline(t, patience)
 	const n = 50
 	for i := range n {
@@ -205,7 +186,7 @@ func TestFixed(t *testing.T) {
 		t.Errorf("a came after %v", waited)
 	}
 	ack(ctx, t, q, a)
-	nothing(t, q, 200*time.Millisecond)
+	wantNoMessage(t, q, 200*time.Millisecond)
 }
 
 // TestFixedNack gives a message back with other delays than the only one. It waits at least as long
@@ -256,11 +237,10 @@ func TestLongestDelays(t *testing.T) {
 func TestDelayedExchange(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
-	b := rabbitmq.New(vhost(t), rabbitmq.DelayedExchange())
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, vhost(t), rabbitmq.DelayedExchange())
 	_, err := tryOpen(t, b, "q")
 	if err == nil {
 		t.Skip("this broker has the plugin")
 	}
-	wants(t, err, "lacks the plugin rabbitmq_delayed_message_exchange", "leave DelayedExchange out")
+	wantError(t, err, "lacks the plugin rabbitmq_delayed_message_exchange", "leave DelayedExchange out")
 }

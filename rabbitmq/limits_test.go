@@ -9,7 +9,6 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/testenv"
-	"github.com/delayq/delayq/rabbitmq"
 )
 
 // TestLimits has the broker refuse a queue and a connection for their number.
@@ -24,10 +23,9 @@ func TestLimits(t *testing.T) {
 		t.Run(limit, func(t *testing.T) {
 			vhost := server.Vhost(t)
 			server.Ctl("set_vhost_limits", "-p", vhost, limit)
-			b := rabbitmq.New(server.VhostURL(vhost))
-			defer func() { must(t, b.Close()) }()
+			b := newBackend(t, server.VhostURL(vhost))
 			_, err := tryOpen(t, b, "q")
-			wants(t, err, texts...)
+			wantError(t, err, texts...)
 			for _, other := range []string{"other arguments", "no such virtual host"} {
 				if err != nil && strings.Contains(err.Error(), other) {
 					t.Errorf("%q says %q", err, other)
@@ -44,8 +42,7 @@ func TestConsumerTimeout(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitConfig("consumer_timeout", "1000"), testenv.RabbitAdvanced("channel_tick_interval", "500"))
-	b := rabbitmq.New(server.URL())
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, server.URL())
 	log := new(logBuffer)
 	q, err := b.Open(ctx, "q", backend.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
 	must(t, err)
@@ -68,8 +65,7 @@ func TestMoreQueuesThanChannels(t *testing.T) {
 	const n, channels = 25, 16
 	ctx := deadline(t, patience)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitConfig("channel_max", fmt.Sprint(channels)))
-	b := rabbitmq.New(server.URL())
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, server.URL())
 	var qs []backend.Queue
 	for i := range n {
 		qs = append(qs, openOn(t, b, fmt.Sprint("q", i)))

@@ -35,15 +35,14 @@ func TestSurplusGoesAside(t *testing.T) {
 	server, vhost := sharedVhost(t)
 	ctx := deadline(t, patience)
 	url := server.VhostURL(vhost)
-	b := rabbitmq.New(url)
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, url)
 	full, other := openOn(t, b, "full"), openOn(t, b, "other")
 	policy(server, vhost, `^delayq\.v1\.q\.full$`, `{"max-length":10}`)
 	must(t, full.Schedule(ctx, batch("full", n, delay))...)
 	must(t, other.Schedule(ctx, batch("other", 10, delay))...)
 	drain(ctx, t, other, 10)
 	ch := channel(t, url)
-	await(t, "what was too much", func() bool { return ready(t, ch, "delayq.v1.undeliverable") == n-room })
+	await(t, "what was too much", func() bool { return ready(t, ch, undeliverable) == n-room })
 	drain(ctx, t, full, room)
 }
 
@@ -53,8 +52,7 @@ func TestQueueRefuses(t *testing.T) {
 	t.Parallel()
 	server, vhost := sharedVhost(t)
 	ctx := deadline(t, patience)
-	b := rabbitmq.New(server.VhostURL(vhost))
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, server.VhostURL(vhost))
 	log := new(logBuffer)
 	var refused atomic.Int64
 	q, err := b.Open(ctx, "full", backend.Options{Logger: slog.New(slog.NewTextHandler(log, nil)), Refused: func() { refused.Add(1) }})
@@ -84,8 +82,7 @@ func refusesWhatLevelsPassOn(ctx context.Context, t *testing.T, server *testenv.
 		return found(ctx, t, url, at, admin.Problem, "full now on delayq.v1.q.full") &&
 			found(ctx, t, url, at, admin.Problem, "reject-publish on delayq.v1.q.empty, delayq.v1.q.full")
 	})
-	b := rabbitmq.New(url, rabbitmq.Management(at))
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, url, rabbitmq.Management(at))
 	log, refused := new(logBuffer), make(chan string, 2)
 	for _, name := range []string{"full", "empty"} {
 		_, err := b.Open(ctx, name, backend.Options{Logger: slog.New(slog.NewTextHandler(log, nil)), Refused: func() { refused <- name }})
@@ -158,7 +155,7 @@ func TestPoliciesLoseNothing(t *testing.T) {
 			if c.comes {
 				drain(ctx, t, q, n)
 			} else {
-				await(t, "what was taken out", func() bool { return ready(t, ch, "delayq.v1.undeliverable") == n })
+				await(t, "what was taken out", func() bool { return ready(t, ch, undeliverable) == n })
 			}
 		})
 	}
@@ -179,7 +176,7 @@ func TestExaminePolicies(t *testing.T) {
 	vhost := server.Vhost(t)
 	url := server.VhostURL(vhost)
 	openOn(t, newBackend(t, url), "orders")
-	finds(t, examined(ctx, t, url, rabbitmq.Management(at)), "policies", admin.Fine, "no policy takes messages away")
+	wantFinding(t, examined(ctx, t, url, rabbitmq.Management(at)), "policies", admin.Fine, "no policy takes messages away")
 	for definition, want := range map[string]struct {
 		pattern  string
 		severity admin.Severity
@@ -199,15 +196,8 @@ func TestExaminePolicies(t *testing.T) {
 	}
 	refusesWhatLevelsPassOn(ctx, t, server, vhost, at)
 	free := freeAddr(t)
-	finds(t, examined(ctx, t, url, rabbitmq.Management(free)), "policies", admin.Note, "has no way to read policies")
-	finds(t, examined(ctx, t, url), "after a crash", admin.Note, "180 s")
-}
-
-func newBackend(t *testing.T, url string) *rabbitmq.Backend {
-	t.Helper()
-	b := rabbitmq.New(url)
-	t.Cleanup(func() { must(t, b.Close()) })
-	return b
+	wantFinding(t, examined(ctx, t, url, rabbitmq.Management(free)), "policies", admin.Note, "has no way to read policies")
+	wantFinding(t, examined(ctx, t, url), "after a crash", admin.Note, "180 s")
 }
 
 // freeAddr returns an address without a listener.

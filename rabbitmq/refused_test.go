@@ -12,8 +12,8 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// wants checks that an error says all that, and shows no password.
-func wants(t *testing.T, err error, texts ...string) {
+// wantError checks that an error says all that, and shows no password.
+func wantError(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	if err == nil {
 		t.Fatalf("no error; want one that says %q", texts)
@@ -37,10 +37,9 @@ func TestOtherArguments(t *testing.T) {
 	ch := channel(t, url)
 	_, err := ch.QueueDeclare("delayq.v1.q.taken", true, false, false, false, nil)
 	must(t, err)
-	b := rabbitmq.New(url)
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, url)
 	_, err = tryOpen(t, b, "taken")
-	wants(t, err, "declaring queue delayq.v1.q.taken", "other arguments", "another namespace")
+	wantError(t, err, "declaring queue delayq.v1.q.taken", "other arguments", "another namespace")
 	openOn(t, b, "free")
 }
 
@@ -61,10 +60,9 @@ func TestPermissions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server.AddUser(name, password, vhost, c.may)
-			b := rabbitmq.New(server.UserURL(name, password, vhost))
-			defer func() { must(t, b.Close()) }()
+			b := newBackend(t, server.UserURL(name, password, vhost))
 			_, err := tryOpen(t, b, "q")
-			wants(t, err, c.texts...)
+			wantError(t, err, c.texts...)
 		})
 	}
 	ctx := deadline(t, patience)
@@ -79,17 +77,17 @@ func TestPermissions(t *testing.T) {
 		b := rabbitmq.New(server.UserURL("worker", password, vhost)) // an open channel remembers what it may do
 		defer func() { must(t, b.Close()) }()
 		q := openOn(t, b, worker)
-		wants(t, q.Schedule(ctx, message("c", time.Hour))[0], "publishing", "lacks a permission", "write to publish", "amq.default")
-		wants(t, q.Schedule(ctx, message("c", 0))[0], "publishing", "lacks a permission", "amq.default")
+		wantError(t, q.Schedule(ctx, message("c", time.Hour))[0], "publishing", "lacks a permission", "write to publish", "amq.default")
+		wantError(t, q.Schedule(ctx, message("c", 0))[0], "publishing", "lacks a permission", "amq.default")
 		held := receiveOne(ctx, t, q, "b")
-		wants(t, q.Dead(ctx, []backend.DeadLetterRequest{{Lease: held.Lease()}})[0], "publishing", "lacks a permission", "amq.default")
+		wantError(t, q.Dead(ctx, []backend.DeadLetterRequest{{Lease: held.Lease()}})[0], "publishing", "lacks a permission", "amq.default")
 	})
 	ack(ctx, t, q, a)
 	t.Run("consume", func(t *testing.T) {
 		server.AddUser("worker", password, vhost, testenv.RabbitPermissions{Configure: ".*", Write: ".*", Read: `^delayq\.v1\.(l|deliver|undel)`})
 		server.CloseConnections(vhost) // an open channel remembers what it may do
 		_, err := q.Receive(ctx, 1, time.Minute)
-		wants(t, err, "consuming from delayq.v1.q.", "lacks a permission", "read to consume")
+		wantError(t, err, "consuming from delayq.v1.q.", "lacks a permission", "read to consume")
 	})
 	server.AddUser("worker", password, vhost, all)
 	ack(ctx, t, q, receiveOne(ctx, t, q, "b"))
@@ -115,10 +113,9 @@ func TestNoEntry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := rabbitmq.New(c.url)
-			defer func() { must(t, b.Close()) }()
+			b := newBackend(t, c.url)
 			_, err := tryOpen(t, b, "q")
-			wants(t, err, c.texts...)
+			wantError(t, err, c.texts...)
 			if got, want := errors.Is(err, backend.ErrUnavailable), name == "no broker"; got != want {
 				t.Errorf("the error matches ErrUnavailable: %v, want %v", got, want)
 			}
@@ -135,7 +132,7 @@ func TestOpenIsBounded(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	_, err := b.Open(ctx, "q", quiet())
-	wants(t, err, context.DeadlineExceeded.Error())
+	wantError(t, err, context.DeadlineExceeded.Error())
 	must(t, b.Close())
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %v", took)
@@ -145,8 +142,7 @@ func TestOpenIsBounded(t *testing.T) {
 // TestReservedNames refuses what would be several words of a key.
 func TestReservedNames(t *testing.T) {
 	t.Parallel()
-	b := rabbitmq.New(shared(t))
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, shared(t))
 	_, err := b.Open(t.Context(), "a/b", quiet())
-	wants(t, err, "queue name", "slash")
+	wantError(t, err, "queue name", "slash")
 }

@@ -78,7 +78,7 @@ func TestRoutes(t *testing.T) {
 	for i, delay := range delays {
 		ms[i] = message(fmt.Sprint(delay), delay)[0]
 	}
-	deliveries, err := ch.Consume("delayq.v1.q."+queueOf(t), "", true, false, false, false, nil)
+	deliveries, err := ch.Consume(ownQueue(t), "", true, false, false, false, nil)
 	must(t, err)
 	began := time.Now()
 	must(t, q.Schedule(ctx, ms)...)
@@ -199,7 +199,7 @@ func TestLostLevel(t *testing.T) {
 				t.Errorf("%v before it was due: %+v", due.Sub(now), d)
 			}
 			ack(ctx, t, q, d)
-			nothing(t, q, 300*time.Millisecond)
+			wantNoMessage(t, q, 300*time.Millisecond)
 		})
 	}
 }
@@ -225,7 +225,7 @@ func TestUsersKeys(t *testing.T) {
 		t.Errorf("got %v, want %v", d.Headers, want)
 	}
 	ack(ctx, t, q, d)
-	nothing(t, q, 400*time.Millisecond)
+	wantNoMessage(t, q, 400*time.Millisecond)
 }
 
 // TestOtherTopology finds an exchange of a level's name of another type.
@@ -233,8 +233,7 @@ func TestOtherTopology(t *testing.T) {
 	t.Parallel()
 	url := vhost(t)
 	must(t, channel(t, url).ExchangeDeclare("delayq.v1.w5", "topic", true, false, false, false, nil))
-	b := rabbitmq.New(url)
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, url)
 	_, err := tryOpen(t, b, "q")
-	wants(t, err, "declaring exchange delayq.v1.w5", "other arguments", "another namespace")
+	wantError(t, err, "declaring exchange delayq.v1.w5", "other arguments", "another namespace")
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/testenv"
-	"github.com/delayq/delayq/rabbitmq"
 )
 
 // returnsWithin is generous to a busy machine: a call that waits for the broker takes until the
@@ -23,8 +22,7 @@ const givenTime = 200 * time.Millisecond
 func TestCallsEndWithTheirContext(t *testing.T) {
 	server := testenv.SharedRabbitMQ(t)
 	proxy := testenv.Proxy(t, server.Addr())
-	b := rabbitmq.New(through(server.URL(), server, proxy))
-	t.Cleanup(func() { must(t, b.Close()) })
+	b := newBackend(t, through(server.URL(), server, proxy))
 	q := openOn(t, b, queueOf(t))
 	dead := q
 	must(t, q.Schedule(t.Context(), batch("m", 3, 0))...)
@@ -99,8 +97,7 @@ func TestSentCallsOfAStalledBroker(t *testing.T) {
 	} {
 		for _, how := range []error{context.DeadlineExceeded, context.Canceled} {
 			t.Run(what+", "+how.Error(), func(t *testing.T) {
-				b := rabbitmq.New(url)
-				defer func() { must(t, b.Close()) }()
+				b := newBackend(t, url)
 				q := openOn(t, b, queueOf(t))
 				must(t, q.Schedule(deadline(t, patience), message("a", 0))...)
 				held := receiveOne(deadline(t, patience), t, q, "a")

@@ -13,7 +13,6 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/rabbitmq"
 )
 
 // subscriptions is how many the test's queue has.
@@ -34,8 +33,7 @@ func consumers(t *testing.T, ch *amqp.Channel, queue string) int {
 // subscription of its own.
 func consume(t *testing.T, url string, ch *amqp.Channel, handler delayq.Handler) (q delayq.Queue, stop func()) {
 	t.Helper()
-	b := rabbitmq.New(url)
-	t.Cleanup(func() { must(t, b.Close()) })
+	b := newBackend(t, url)
 	q, err := delayq.New(t.Context(), queueOf(t), delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	must(t, err)
 	await(t, "the end of other subscriptions", func() bool { return subscriptions(t, ch) == 0 })
@@ -64,7 +62,7 @@ func TestSubscriptionEndsWithReceive(t *testing.T) {
 		t.Errorf("Receive returned %v", err)
 	}
 	await(t, "the end of the subscription", func() bool { return subscriptions(t, ch) == 0 })
-	if n := ready(t, ch, "delayq.v1.q."+queueOf(t)); n != 0 {
+	if n := ready(t, ch, ownQueue(t)); n != 0 {
 		t.Errorf("%d messages are left in the queue, and none was pushed", n)
 	}
 }
@@ -148,7 +146,7 @@ func TestSubscriptionEndsWithWorkers(t *testing.T) {
 		ack(ctx, t, q, ds...)
 	}
 	await(t, "the end of the subscriptions", func() bool { return subscriptions(t, ch) == 0 })
-	if n := ready(t, ch, "delayq.v1.q."+queueOf(t)); n != 0 {
+	if n := ready(t, ch, ownQueue(t)); n != 0 {
 		t.Errorf("%d messages are left in the queue", n)
 	}
 }

@@ -28,8 +28,8 @@ func TestTLS(t *testing.T) {
 	text := fmt.Sprintf("rabbitmqs://%s@%s/%s", user, addr, queueOf(t))
 	must(t, openURL(t, text+"?tls_ca="+ca))
 	must(t, openURL(t, text+"?tls_server_name=localhost&tls_ca="+ca))
-	wants(t, openURL(t, text), "connecting to RabbitMQ", "certificate")
-	wants(t, openURL(t, text+"?tls_server_name=other&tls_ca="+ca), "other")
+	wantError(t, openURL(t, text), "connecting to RabbitMQ", "certificate")
+	wantError(t, openURL(t, text+"?tls_server_name=other&tls_ca="+ca), "other")
 }
 
 // tlsBroker starts a broker that takes TLS at an address. It opens that listener last.

@@ -51,7 +51,7 @@ func eachStore(t *testing.T, test func(*testing.T, rabbitmq.Tombstones)) {
 func gone(t *testing.T, url string) {
 	t.Helper()
 	ch := channel(t, url)
-	await(t, "an empty queue", func() bool { return ready(t, ch, "delayq.v1.q."+queueOf(t)) == 0 })
+	await(t, "an empty queue", func() bool { return ready(t, ch, ownQueue(t)) == 0 })
 }
 
 // TestCancelBeforeDue cancels every second message before it is due. None of those comes, and the
@@ -62,8 +62,7 @@ func TestCancelBeforeDue(t *testing.T) {
 		const n = 200
 		ctx := deadline(t, patience)
 		url := shared(t)
-		b := rabbitmq.New(url, rabbitmq.WithTombstones(store))
-		t.Cleanup(func() { must(t, b.Close()) })
+		b := newBackend(t, url, rabbitmq.WithTombstones(store))
 		q := openOn(t, b, queueOf(t))
 		must(t, q.Schedule(ctx, batch("m", n, 700*time.Millisecond))...)
 		for i := 0; i < n; i += 2 {
@@ -83,7 +82,7 @@ func TestCancelBeforeDue(t *testing.T) {
 			}
 			ack(ctx, t, q, ds...)
 		}
-		nothing(t, q, 300*time.Millisecond)
+		wantNoMessage(t, q, 300*time.Millisecond)
 		must(t, q.Close())
 		gone(t, url)
 	})
@@ -198,7 +197,7 @@ func TestStoreDown(t *testing.T) {
 				wantCancel(ctx, t, q, fmt.Sprint("m-", i), nil)
 			}
 			outage.begin(server)
-			nothing(t, q, 1500*time.Millisecond)
+			wantNoMessage(t, q, 1500*time.Millisecond)
 			failsWithout(t, q, held)
 			outage.end(server)
 			came := make(map[string]bool)
@@ -214,7 +213,7 @@ func TestStoreDown(t *testing.T) {
 				}
 				ack(ctx, t, q, ds...)
 			}
-			nothing(t, q, 300*time.Millisecond)
+			wantNoMessage(t, q, 300*time.Millisecond)
 			ack(ctx, t, q, held) // its lease has gone on
 		})
 	}
@@ -254,7 +253,7 @@ func TestCancelAndPushAgain(t *testing.T) {
 		wantCancel(ctx, t, q, "a", backend.ErrInFlight)
 		must(t, q.Nack(ctx, []backend.Return{{Lease: a.Lease(), Delay: 200 * time.Millisecond}})...)
 		wantCancel(ctx, t, q, "a", nil) // the retry
-		nothing(t, q, 500*time.Millisecond)
+		wantNoMessage(t, q, 500*time.Millisecond)
 	})
 }
 
@@ -277,7 +276,7 @@ func TestCancelOfTheDead(t *testing.T) {
 	must(t, q.Dead(ctx, []backend.DeadLetterRequest{{Lease: a.Lease(), Reason: "of the test"}})...)
 	redrive()
 	wantCancel(ctx, t, q, "a", nil)
-	nothing(t, q, 300*time.Millisecond)
+	wantNoMessage(t, q, 300*time.Millisecond)
 }
 
 // TestHoldsEnd lets deliveries end in all ways but by an ack. They can be cancelled then.
@@ -300,8 +299,7 @@ func TestHoldsEnd(t *testing.T) {
 		} {
 			t.Run(what, func(t *testing.T) {
 				ctx := deadline(t, patience)
-				b := rabbitmq.New(url, rabbitmq.WithTombstones(store))
-				t.Cleanup(func() { must(t, b.Close()) })
+				b := newBackend(t, url, rabbitmq.WithTombstones(store))
 				q, other := openOn(t, b, queueOf(t)), openOn(t, b, queueOf(t))
 				must(t, q.Schedule(ctx, message("a", 0))...)
 				d := receiveOne(ctx, t, q, "a")
@@ -316,7 +314,7 @@ func TestHoldsEnd(t *testing.T) {
 					}
 					return err == nil
 				})
-				nothing(t, other, 300*time.Millisecond)
+				wantNoMessage(t, other, 300*time.Millisecond)
 			})
 		}
 	})
@@ -437,7 +435,7 @@ func TestPushedWithoutStore(t *testing.T) {
 	wantCancel(ctx, t, q, "b", backend.ErrInFlight)
 	ack(ctx, t, q, b)
 	wantCancel(ctx, t, q, "b", backend.ErrNotFound)
-	nothing(t, q, 600*time.Millisecond)
+	wantNoMessage(t, q, 600*time.Millisecond)
 }
 
 // TestCancellingIsAFeature requires what only a store makes possible, and what not even a store
@@ -468,8 +466,7 @@ func TestCancellingIsAFeature(t *testing.T) {
 func TestDelaysThatOutliveCancels(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
-	b := rabbitmq.New(shared(t), rabbitmq.WithTombstones(tombstone.NewMemory()), rabbitmq.KeepCancelled(2*time.Hour))
-	t.Cleanup(func() { must(t, b.Close()) })
+	b := newBackend(t, shared(t), rabbitmq.WithTombstones(tombstone.NewMemory()), rabbitmq.KeepCancelled(2*time.Hour))
 	q, err := delayq.New(ctx, queueOf(t), delayq.WithBackend(b))
 	must(t, err)
 	_, far := q.Push(ctx, nil, delayq.After(time.Hour+1))

@@ -22,7 +22,7 @@ func TestBehindSurplus(t *testing.T) {
 	policy(server, vhost, `^delayq\.v1\.q\.big$`, `{"max-length":10}`)
 	aside := func(n int) {
 		t.Helper()
-		await(t, "messages in undeliverable", func() bool { return ready(t, ch, "delayq.v1.undeliverable") == n })
+		await(t, "messages in undeliverable", func() bool { return ready(t, ch, undeliverable) == n })
 	}
 	for i := range surplus / 400 {
 		must(t, big.Schedule(ctx, make([]backend.Message, 400))...)

@@ -45,8 +45,8 @@ func TestBadURLs(t *testing.T) {
 			t.Errorf("%s: %v; want it to say %q", text, err, allowed)
 		}
 	}
-	wants(t, openURL(t, "rabbitmqs"+login[8:]+"/q?tls_ca=/missing.pem"), "URL parameter tls_ca", "/missing.pem")
-	wants(t, openURL(t, "rabbitmqs"+login[8:]+"/q?tls_cert=/missing.pem&tls_key=/missing.key"), "URL parameter tls_cert", "/missing.pem")
+	wantError(t, openURL(t, "rabbitmqs"+login[8:]+"/q?tls_ca=/missing.pem"), "URL parameter tls_ca", "/missing.pem")
+	wantError(t, openURL(t, "rabbitmqs"+login[8:]+"/q?tls_cert=/missing.pem&tls_key=/missing.key"), "URL parameter tls_cert", "/missing.pem")
 }
 
 func openURL(t *testing.T, text string) error {
@@ -75,10 +75,10 @@ func TestBadOptions(t *testing.T) {
 		if !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("%v; want an invalid option", err)
 		}
-		wants(t, err, want)
+		wantError(t, err, want)
 	}
 	_, err := rabbitmq.New("http://user:"+password+"@localhost").Open(t.Context(), "q", quiet())
-	wants(t, err, "URL", "(hidden)")
+	wantError(t, err, "URL", "(hidden)")
 }
 
 // TestURL opens by URLs, with the virtual host and without, and by the second of two hosts.
