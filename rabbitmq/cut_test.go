@@ -20,9 +20,8 @@ func TestConnectionsCut(t *testing.T) {
 	if !testenv.Runs(t, testenv.All) {
 		cuts = 50
 	}
-	server := testenv.SharedRabbitMQ(t)
-	proxy := testenv.Proxy(t, server.Addr())
-	q := open(t, through(server.URL(), server, proxy))
+	url, proxy := behindProxy(t, shared(t))
+	q := open(t, url)
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer stop()
 	r := newTracker(t, q)
@@ -56,19 +55,13 @@ func TestConnectionsCut(t *testing.T) {
 	}
 }
 
-// through is the URL of a broker behind a proxy.
-func through(url string, server *testenv.RabbitServer, proxy *testenv.FaultProxy) string {
-	return replaceOnce(url, server.Addr(), proxy.Addr())
-}
-
 // TestStaleAck settles a lease of a broken connection, while the new one has a delivery with the same
 // tag.
 func TestStaleAck(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
-	server := testenv.SharedRabbitMQ(t)
-	proxy := testenv.Proxy(t, server.Addr())
-	q := open(t, through(server.URL(), server, proxy))
+	url, proxy := behindProxy(t, shared(t))
+	q := open(t, url)
 	must(t, q.Schedule(ctx, message("a", 0))...)
 	old := receiveOne(ctx, t, q, "a")
 	proxy.CloseAll()
@@ -92,9 +85,8 @@ func TestStaleAck(t *testing.T) {
 // TestBlackHole drops all packets without closing a connection. Calls end with their contexts, and
 // work again afterwards.
 func TestBlackHole(t *testing.T) {
-	server := testenv.SharedRabbitMQ(t)
-	proxy := testenv.Proxy(t, server.Addr())
-	q := open(t, through(server.URL(), server, proxy))
+	url, proxy := behindProxy(t, shared(t))
+	q := open(t, url)
 	must(t, q.Schedule(t.Context(), message("a", 0))...)
 	a := receiveOne(deadline(t, patience), t, q, "a")
 	proxy.Blackhole(true)
@@ -127,9 +119,8 @@ func TestBlackHole(t *testing.T) {
 func TestCutCalls(t *testing.T) {
 	testenv.In(t, testenv.All)
 	const most = 24 // replies that a call may need
-	server := testenv.SharedRabbitMQ(t)
-	proxy := testenv.Proxy(t, server.Addr())
-	b := newBackend(t, through(server.VhostURL(server.Vhost(t)), server, proxy))
+	url, proxy := behindProxy(t, vhost(t))
+	b := newBackend(t, url)
 	for what, call := range map[string]func(context.Context, backend.Queue) error{
 		"open": func(ctx context.Context, _ backend.Queue) error {
 			q, err := b.Open(ctx, "another", quiet())
@@ -151,7 +142,7 @@ func TestCutCalls(t *testing.T) {
 			for replies := range most {
 				ctx := deadline(t, 60*time.Second)
 				q := openOn(t, b, fmt.Sprint(what, replies))
-				kill(ctx, t, q, 1)
+				makeDead(ctx, t, q, 1)
 				proxy.StallAfter(replies)
 				done := make(chan error, 1)
 				go func() { done <- call(ctx, q) }()

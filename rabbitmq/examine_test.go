@@ -12,7 +12,7 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// examined returns what is found, by what it is about.
+// examined returns the findings by their subjects.
 func examined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq.Option) map[string]admin.Finding {
 	t.Helper()
 	all := make(map[string]admin.Finding)
@@ -30,7 +30,7 @@ func allExamined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq
 	return x.Findings
 }
 
-// wantFinding checks a finding, and that what is wrong has a remedy.
+// wantFinding checks a finding. A problem must have a remedy.
 func wantFinding(t *testing.T, all map[string]admin.Finding, about string, s admin.Severity, text string) {
 	t.Helper()
 	f, ok := all[about]
@@ -65,7 +65,7 @@ func TestExamine(t *testing.T) {
 	wantFinding(t, examined(ctx, t, url, rabbitmq.Classic()), "classic", admin.Warning, "lose messages")
 }
 
-// TestExamineUndeliverable has a message for a queue that is not there any more.
+// TestExamineUndeliverable has a message for a deleted queue.
 func TestExamineUndeliverable(t *testing.T) {
 	t.Parallel()
 	url := vhost(t)
@@ -82,7 +82,7 @@ func TestExamineUndeliverable(t *testing.T) {
 	wantFinding(t, examined(ctx, t, url, rabbitmq.Buckets(time.Second)), "undeliverable", admin.Warning, "1 messages in delayq.v1.undeliverable")
 }
 
-// TestRemove leaves of two queues and a namespace first one queue, then nothing.
+// TestRemove removes two queues one after the other, and their namespace. Nothing else remains.
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	server := testenv.SharedRabbitMQ(t)

@@ -128,8 +128,7 @@ func TestFillersDeclareNothing(t *testing.T) {
 		q := openOn(t, b, queueOf(t))
 		leave := waitOn(t, ctx, ch, queueOf(t), []backend.Queue{q})
 		leave()
-		_, err := ch.QueueDelete(ownQueue(t), false, false, false)
-		must(t, err)
+		deleteQueue(t, ch, ownQueue(t))
 		must(t, b.Close())
 		if _, err := ch.QueueDeclarePassive(ownQueue(t), true, false, false, false, nil); err == nil {
 			t.Fatal("the queue is there again")

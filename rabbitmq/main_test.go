@@ -85,6 +85,14 @@ func sharedVhost(t *testing.T) (server *testenv.RabbitServer, name string) {
 	return server, server.Vhost(t)
 }
 
+// behindProxy returns the URL of the shared broker through a proxy.
+func behindProxy(t *testing.T, url string) (string, *testenv.FaultProxy) {
+	t.Helper()
+	server := testenv.SharedRabbitMQ(t)
+	proxy := testenv.Proxy(t, server.Addr())
+	return strings.Replace(url, server.Addr(), proxy.Addr(), 1), proxy
+}
+
 // newBackend returns a backend that is closed at the end of the test.
 func newBackend(t *testing.T, url string, opts ...rabbitmq.Option) *rabbitmq.Backend {
 	t.Helper()
@@ -246,5 +254,3 @@ func ready(t *testing.T, ch *amqp.Channel, queue string) int {
 	must(t, err)
 	return q.Messages
 }
-
-func replaceOnce(s, what, by string) string { return strings.Replace(s, what, by, 1) }

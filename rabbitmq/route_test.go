@@ -190,8 +190,7 @@ func TestLostLevel(t *testing.T) {
 			q, ch := open(t, url), channel(t, url)
 			due := time.Now().Add(delay)
 			for d := 1; d < digits(1); d++ {
-				_, err := ch.QueueDelete(fmt.Sprintf("delayq.v1.w1.%x", d), false, false, false)
-				must(t, err)
+				deleteQueue(t, ch, fmt.Sprintf("delayq.v1.w1.%x", d))
 			}
 			must(t, q.Schedule(ctx, []backend.Message{{ID: "a", Body: []byte("body of a"), Due: due}})...)
 			d := receiveOne(ctx, t, q, "a")

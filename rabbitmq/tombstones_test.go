@@ -283,9 +283,7 @@ func TestCancelOfTheDead(t *testing.T) {
 func TestHoldsEnd(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
-		server := testenv.SharedRabbitMQ(t)
-		proxy := testenv.Proxy(t, server.Addr())
-		url := through(server.URL(), server, proxy)
+		url, proxy := behindProxy(t, shared(t))
 		for what, end := range map[string]func(backend.Queue, backend.Delivery) error{
 			"connection": func(backend.Queue, backend.Delivery) error { proxy.CloseAll(); return nil },
 			"close":      func(q backend.Queue, _ backend.Delivery) error { return q.Close() },
@@ -347,10 +345,9 @@ func (b *blocking) Cancel(ctx context.Context, queue string, ids []string, keep 
 func TestSlowStore(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
-	server := testenv.SharedRabbitMQ(t)
-	proxy := testenv.Proxy(t, server.Addr())
+	url, proxy := behindProxy(t, shared(t))
 	store := &blocking{Tombstones: tombstone.NewMemory()}
-	q := open(t, through(server.URL(), server, proxy), rabbitmq.WithTombstones(store))
+	q := open(t, url, rabbitmq.WithTombstones(store))
 	must(t, q.Schedule(ctx, message("a", 0))...)
 	a := receiveOne(ctx, t, q, "a")
 	store.asked, store.reply = make(chan struct{}), make(chan struct{})

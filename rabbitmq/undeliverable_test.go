@@ -30,8 +30,7 @@ func TestBehindSurplus(t *testing.T) {
 	}
 	must(t, q.Schedule(ctx, batch("m", 20, time.Second))...)
 	must(t, other.Close())
-	_, err := ch.QueueDelete("delayq.v1.q.orders", false, false, false)
-	must(t, err)
+	deleteQueue(t, ch, "delayq.v1.q.orders")
 	aside(surplus - room + 20)
 	soon, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -93,7 +93,7 @@ func TestURL(t *testing.T) {
 	dead.Refuse(true)
 	for _, text := range []string{
 		u.String() + "?namespace=other&grain=16ms",
-		replaceOnce(u.String(), server.Addr(), dead.Addr()) + "?hosts=" + server.Addr(),
+		strings.Replace(u.String(), server.Addr(), dead.Addr(), 1) + "?hosts=" + server.Addr(),
 	} {
 		if err := openURL(t, text); err != nil {
 			t.Errorf("%s: %v", text, err)
