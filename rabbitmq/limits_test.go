@@ -3,7 +3,6 @@ package rabbitmq_test
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -11,7 +10,7 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// TestLimits has the broker refuse a queue and a connection for their number.
+// TestLimits has the broker refuse one queue too many, and one connection too many.
 func TestLimits(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -44,7 +43,7 @@ func TestConsumerTimeout(t *testing.T) {
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitConfig("consumer_timeout", "1000"), testenv.RabbitAdvanced("channel_tick_interval", "500"))
 	b := newBackend(t, server.URL())
 	log := new(logBuffer)
-	q, err := b.Open(ctx, "q", backend.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	q, err := b.Open(ctx, "q", backend.Options{Logger: log.logger()})
 	must(t, err)
 	must(t, q.Schedule(ctx, message("a", 0))...)
 	held := receiveOne(ctx, t, q, "a")

@@ -160,11 +160,11 @@ func ack(ctx context.Context, t *testing.T, q backend.Queue, ds ...backend.Deliv
 	must(t, q.Ack(ctx, leases(ds))...)
 }
 
-// receiveAll receives n messages.
+// receiveAll receives n messages, with long leases.
 func receiveAll(ctx context.Context, t *testing.T, q backend.Queue, n int) (all []backend.Delivery) {
 	t.Helper()
 	for len(all) < n {
-		ds, err := q.Receive(ctx, n, time.Minute)
+		ds, err := q.Receive(ctx, n, time.Hour)
 		must(t, err)
 		all = append(all, ds...)
 	}

@@ -12,11 +12,11 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// wantError checks that an error says all that, and shows no password.
+// wantError checks that an error has these texts, and shows no password.
 func wantError(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	if err == nil {
-		t.Fatalf("no error; want one that says %q", texts)
+		t.Fatalf("no error; want one with %q", texts)
 	}
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {
@@ -30,7 +30,7 @@ func wantError(t *testing.T, err error, texts ...string) {
 
 const password = "pass-w0rd"
 
-// TestOtherArguments finds a queue of its name with other arguments.
+// TestOtherArguments opens a queue that exists with other arguments.
 func TestOtherArguments(t *testing.T) {
 	t.Parallel()
 	url := vhost(t)
@@ -74,7 +74,7 @@ func TestPermissions(t *testing.T) {
 	must(t, q.Schedule(ctx, message("b", 0))...)
 	t.Run("publish", func(t *testing.T) {
 		server.AddUser("worker", password, vhost, testenv.RabbitPermissions{Configure: ".*", Write: `^delayq\.v1\.`, Read: ".*"})
-		b := rabbitmq.New(server.UserURL("worker", password, vhost)) // an open channel remembers what it may do
+		b := rabbitmq.New(server.UserURL("worker", password, vhost)) // an open channel caches permissions
 		defer func() { must(t, b.Close()) }()
 		q := openOn(t, b, worker)
 		wantError(t, q.Schedule(ctx, message("c", time.Hour))[0], "publishing", "lacks a permission", "write to publish", "amq.default")
@@ -85,7 +85,7 @@ func TestPermissions(t *testing.T) {
 	ack(ctx, t, q, a)
 	t.Run("consume", func(t *testing.T) {
 		server.AddUser("worker", password, vhost, testenv.RabbitPermissions{Configure: ".*", Write: ".*", Read: `^delayq\.v1\.(l|deliver|undel)`})
-		server.CloseConnections(vhost) // an open channel remembers what it may do
+		server.CloseConnections(vhost) // an open channel caches permissions
 		_, err := q.Receive(ctx, 1, time.Minute)
 		wantError(t, err, "consuming from delayq.v1.q.", "lacks a permission", "read to consume")
 	})
@@ -93,9 +93,9 @@ func TestPermissions(t *testing.T) {
 	ack(ctx, t, q, receiveOne(ctx, t, q, "b"))
 }
 
-// TestNoEntry connects with a wrong password, to a virtual host that does not exist, and to a port
+// TestConnectFails connects with a wrong password, to a virtual host that does not exist, and to a port
 // without a broker.
-func TestNoEntry(t *testing.T) {
+func TestConnectFails(t *testing.T) {
 	t.Parallel()
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
 	server.AddUser("guest2", password, "/", testenv.RabbitPermissions{})
@@ -137,12 +137,4 @@ func TestOpenIsBounded(t *testing.T) {
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %v", took)
 	}
-}
-
-// TestReservedNames refuses what would be several words of a key.
-func TestReservedNames(t *testing.T) {
-	t.Parallel()
-	b := newBackend(t, shared(t))
-	_, err := b.Open(t.Context(), "a/b", quiet())
-	wantError(t, err, "queue name", "slash")
 }

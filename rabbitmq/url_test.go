@@ -14,7 +14,7 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// TestBadURLs has a typed error for each, without the password.
+// TestBadURLs wants a typed error for each URL, without the password.
 func TestBadURLs(t *testing.T) {
 	const login = "rabbitmq://user:" + password + "@localhost"
 	junk := filepath.Join(t.TempDir(), "junk")
@@ -81,7 +81,7 @@ func TestBadOptions(t *testing.T) {
 	wantError(t, err, "URL", "(hidden)")
 }
 
-// TestURL opens by URLs, with the virtual host and without, and by the second of two hosts.
+// TestURL opens by a URL with options, and by a URL with a second host.
 func TestURL(t *testing.T) {
 	t.Parallel()
 	server := testenv.SharedRabbitMQ(t)
