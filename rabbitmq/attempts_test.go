@@ -159,8 +159,8 @@ func startWorker(t *testing.T, job workerJob, reports chan<- handOut) (stop func
 	}
 }
 
-// work is the main function of a worker process. Until its input ends, it opens the queue, consumes,
-// pauses and closes, for random times.
+// work is the main function of a worker process. Until its input ends, it opens the queue,
+// consumes, pauses and closes, for random times.
 func work(in io.Reader, out io.Writer) error {
 	var job workerJob
 	if err := json.Unmarshal([]byte(os.Getenv(workerVar)), &job); err != nil {

@@ -30,8 +30,8 @@ func (r *tracker) awaitDue() (missing int) {
 	return r.missing()
 }
 
-// survive pushes messages to workers, calls fault when a third have come, and waits for all confirmed
-// messages. It calls remedy, if any, when messages stay away.
+// survive pushes messages to workers, calls fault when a third have come, and waits for all
+// confirmed messages. It calls remedy, if any, when messages stay away.
 func (r *tracker) survive(n int, longest time.Duration, fault, remedy func()) {
 	r.t.Helper()
 	ctx, stop := context.WithTimeout(r.t.Context(), 8*time.Minute)
@@ -82,8 +82,8 @@ func scale(t *testing.T) (n int, longest time.Duration) {
 	return 20_000, 20 * time.Second
 }
 
-// triesSoon has levels try again after 3 s to pass on messages. The default of 180 s is too long for
-// tests.
+// triesSoon has levels try again after 3 s to pass on messages. The default of 180 s is too long
+// for tests.
 func triesSoon() testenv.RabbitOption {
 	return testenv.RabbitAdvanced("dead_letter_worker_publisher_confirm_timeout", "3000")
 }
@@ -107,8 +107,8 @@ func TestBrokerKilled(t *testing.T) {
 const moveLeaders = `[rabbit_quorum_queue:transfer_leadership(Q, hd([N || N <- [node() | nodes()],
 	N =/= element(2, amqqueue:get_pid(Q))])) || Q <- rabbit_amqqueue:list(), amqqueue:is_quorum(Q)].`
 
-// inWithADeadNode puts a test into the tier Nightly on RabbitMQ before 4. That needs minutes, and an
-// operator, to pass on the messages of a dead node (rabbitmq-server#9221).
+// inWithADeadNode puts a test into the tier Nightly on RabbitMQ before 4. That needs minutes, and
+// an operator, to pass on the messages of a dead node (rabbitmq-server#9221).
 func inWithADeadNode(t *testing.T) {
 	t.Helper()
 	testenv.In(t, testenv.All)
@@ -182,9 +182,10 @@ const moveLeadersOfUsers = `[rabbit_quorum_queue:transfer_leadership(Q, hd([N ||
 func nameOf(node *testenv.RabbitServer) string { return strings.TrimSpace(node.Ctl("eval", "node().")) }
 
 // TestNodeKilledUnderAHandler kills the node that a worker is connected to. The worker handles its
-// only message and waits for no more, so its subscription has ended. Another node leads the queue. Before RabbitMQ 4.3 that node does not monitor a connection that has ended its
-// subscriptions (docs/rabbitmq.md). It hands the message out again only when the node is back, or
-// forgotten, and leaders move.
+// only message and waits for no more, so its subscription has ended. Another node leads the queue.
+// Before RabbitMQ 4.3 that node does not monitor a connection that has ended its subscriptions
+// (docs/rabbitmq.md). It hands the message out again only when the node is back, or forgotten, and
+// leaders move.
 func TestNodeKilledUnderAHandler(t *testing.T) {
 	inWithADeadNode(t)
 	for what, heal := range map[string]func(cluster *testenv.RabbitNodes, lost string){

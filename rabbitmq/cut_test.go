@@ -55,8 +55,8 @@ func TestConnectionsCut(t *testing.T) {
 	}
 }
 
-// TestStaleAck settles a lease of a broken connection, while the new one has a delivery with the same
-// tag.
+// TestStaleAck settles a lease of a broken connection, while the new one has a delivery with the
+// same tag.
 func TestStaleAck(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
@@ -114,8 +114,8 @@ func TestBlackHole(t *testing.T) {
 	})
 }
 
-// TestCutCalls cuts the connections after the first reply to a call, after the second, and so on. The
-// error matches ErrUnavailable or ErrOutcomeUnknown. Without the latter nothing was changed.
+// TestCutCalls cuts the connections after the first reply to a call, after the second, and so on.
+// The error matches ErrUnavailable or ErrOutcomeUnknown. Without the latter nothing was changed.
 func TestCutCalls(t *testing.T) {
 	testenv.In(t, testenv.All)
 	const most = 24 // replies that a call may need

@@ -107,8 +107,8 @@ func BenchmarkDeadLetters(b *testing.B) {
 	b.ReportMetric(float64(redriving.Milliseconds())/float64(b.N), "ms/redrive")
 }
 
-// TestConcurrentDeadLetterCalls lists, redrives and deletes at once, in handles of one connection and
-// of two. Each listing has all letters that stay. Each redrive and deletion finds its letter.
+// TestConcurrentDeadLetterCalls lists, redrives and deletes at once, in handles of one connection
+// and of two. Each listing has all letters that stay. Each redrive and deletion finds its letter.
 func TestConcurrentDeadLetterCalls(t *testing.T) {
 	t.Parallel()
 	const kept, taken = 60, 60
@@ -193,8 +193,8 @@ func TestRedriveAllOfOneID(t *testing.T) {
 	}
 }
 
-// TestPagesOfOneID lists letters of one id that died together. Each page comes through the handle of
-// another connection, which has to read all of them again.
+// TestPagesOfOneID lists letters of one id that died together. Each page comes through the handle
+// of another connection, which has to read all of them again.
 func TestPagesOfOneID(t *testing.T) {
 	const n = 60
 	ctx := deadline(t, patience)

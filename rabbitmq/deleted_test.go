@@ -25,9 +25,9 @@ func partsOf(t *testing.T, server *testenv.RabbitServer, vhost string) (exchange
 	return ours(strings.Fields(server.Ctl("list_exchanges", "-q", "--no-table-headers", "-p", vhost, "name"))), ours(queuesOf(t, server, vhost))
 }
 
-// TestEachPartDeleted deletes one exchange or queue of a namespace after the other, and the queues of
-// a level together. Meanwhile one process pushes and another works. Each later push comes once, also
-// with a delay that passes the deleted part.
+// TestEachPartDeleted deletes one exchange or queue of a namespace after the other, and the queues
+// of a level together. Meanwhile one process pushes and another works. Each later push comes once,
+// also with a delay that passes the deleted part.
 func TestEachPartDeleted(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -98,8 +98,8 @@ func deadLetterOne(ctx context.Context, t *testing.T, pusher, worker backend.Que
 	}
 }
 
-// TestPusherDeclaresAgain deletes the queue under a process that only pushes. A worker that opens it
-// later gets all messages, with and without a delay.
+// TestPusherDeclaresAgain deletes the queue under a process that only pushes. A worker that opens
+// it later gets all messages, with and without a delay.
 func TestPusherDeclaresAgain(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()

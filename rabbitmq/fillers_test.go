@@ -17,8 +17,8 @@ import (
 
 const fillerHeader = "delayq-filler"
 
-// publishFiller publishes a filler. If died is not empty, its headers say that a policy took it out of
-// that queue.
+// publishFiller publishes a filler. If died is not empty, its headers say that a policy took it out
+// of that queue.
 func publishFiller(t *testing.T, ch *amqp.Channel, queue, died string) {
 	t.Helper()
 	headers := amqp.Table{fillerHeader: true}
@@ -28,8 +28,8 @@ func publishFiller(t *testing.T, ch *amqp.Channel, queue, died string) {
 	must(t, ch.PublishWithContext(t.Context(), "", queue, true, false, amqp.Publishing{Headers: headers}))
 }
 
-// TestFillersReachNoHandler has fillers in the queue, as from a killed process, and in undeliverable, as
-// from policies. No handler sees them, and they disappear.
+// TestFillersReachNoHandler has fillers in the queue, as from a killed process, and in
+// undeliverable, as from policies. No handler sees them, and they disappear.
 func TestFillersReachNoHandler(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()

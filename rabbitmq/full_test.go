@@ -71,8 +71,8 @@ func TestWorkersOfAFullQueueStop(t *testing.T) {
 	})
 }
 
-// TestNackToAFullQueue nacks and releases a message of a queue that takes no more. It comes again when
-// the queue has room.
+// TestNackToAFullQueue nacks and releases a message of a queue that takes no more. It comes again
+// when the queue has room.
 func TestNackToAFullQueue(t *testing.T) {
 	testenv.In(t, testenv.All)
 	for what, c := range map[string]struct {

@@ -155,8 +155,8 @@ func (s *source) value(depth int) any {
 	}
 }
 
-// FuzzHeaders reads deliveries with any headers that other programs may write. Each is a valid message
-// and a valid dead letter, and it can be published again.
+// FuzzHeaders reads deliveries with any headers that other programs may write. Each is a valid
+// message and a valid dead letter, and it can be published again.
 func FuzzHeaders(f *testing.F) {
 	f.Add("", false, []byte{})
 	f.Add("id", true, []byte("\x01\x00\x01\x07\xff\xff\xff\xff\xff\xff\xff\xff"))

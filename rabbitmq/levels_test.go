@@ -14,9 +14,9 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// TestUnroutable removes the binding of a queue for which messages wait, more than a level passes on at
-// once. Another queue's messages come through the same levels. The others go to undeliverable, and are
-// moved back.
+// TestUnroutable removes the binding of a queue for which messages wait, more than a level passes
+// on at once. Another queue's messages come through the same levels. The others go to
+// undeliverable, and are moved back.
 func TestUnroutable(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -42,8 +42,8 @@ func publish(t *testing.T, ch *amqp.Channel, id string, headers amqp.Table) {
 	}))
 }
 
-// TestArrivesEarly has messages arrive before they are due. The handle keeps the nearly due ones, and
-// publishes the others to the levels again. Each is handed out once, when it is due.
+// TestArrivesEarly has messages arrive before they are due. The handle keeps the nearly due ones,
+// and publishes the others to the levels again. Each is handed out once, when it is due.
 func TestArrivesEarly(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -144,8 +144,8 @@ func TestWaysToWait(t *testing.T) {
 	}
 }
 
-// TestExactBucket pushes messages at different fractions of a millisecond with a bucket's delay. None
-// waits in the next longer bucket.
+// TestExactBucket pushes messages at different fractions of a millisecond with a bucket's delay.
+// None waits in the next longer bucket.
 func TestExactBucket(t *testing.T) {
 	t.Parallel()
 	q := open(t, vhost(t), rabbitmq.Buckets(200*time.Millisecond, time.Hour))
@@ -183,8 +183,8 @@ func TestFixed(t *testing.T) {
 	wantNoMessage(t, q, 200*time.Millisecond)
 }
 
-// TestFixedNack nacks a message with other delays than the fixed one. It waits at least as long as the
-// fixed delay, and its due time says so.
+// TestFixedNack nacks a message with other delays than the fixed one. It waits at least as long as
+// the fixed delay, and its due time says so.
 func TestFixedNack(t *testing.T) {
 	testenv.In(t, testenv.All)
 	const fixed = 400 * time.Millisecond

@@ -30,7 +30,8 @@ func TestAcksGather(t *testing.T) {
 	}
 }
 
-// TestAckCallsEnd makes calls with acks that gather, wait for lower tags, are confirmed and are lost.
+// TestAckCallsEnd makes calls with acks that gather, wait for lower tags, are confirmed and are
+// lost.
 func TestAckCallsEnd(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

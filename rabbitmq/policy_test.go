@@ -26,8 +26,8 @@ func policy(server *testenv.RabbitServer, vhost, pattern, definition string) {
 	server.Ctl("set_policy", "-p", vhost, "--apply-to", "queues", "test", pattern, definition)
 }
 
-// TestSurplusGoesAside bounds one queue by a policy. Messages of another queue in the same levels come,
-// and the surplus of the first goes to undeliverable.
+// TestSurplusGoesAside bounds one queue by a policy. Messages of another queue in the same levels
+// come, and the surplus of the first goes to undeliverable.
 func TestSurplusGoesAside(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -70,8 +70,8 @@ func TestQueueRefuses(t *testing.T) {
 	}
 }
 
-// testRefusedDelayedMessages fills a queue only with delayed messages, so that no push gets the refusal.
-// A backend with the management API reports it, and warns before the queue is full.
+// testRefusedDelayedMessages fills a queue only with delayed messages, so that no push gets the
+// refusal. A backend with the management API reports it, and warns before the queue is full.
 func testRefusedDelayedMessages(ctx context.Context, t *testing.T, server *testenv.RabbitServer, vhost, at string) {
 	url := server.VhostURL(vhost)
 	policy(server, vhost, `^delayq\.v1\.q\.(full|empty)$`, `{"max-length":3,"overflow":"reject-publish"}`)
@@ -130,8 +130,8 @@ func (l *logBuffer) String() string {
 	return l.b.String()
 }
 
-// TestPoliciesLoseNothing has policies that take messages out of queues, or send them elsewhere. All
-// messages are handed out or go to undeliverable.
+// TestPoliciesLoseNothing has policies that take messages out of queues, or send them elsewhere.
+// All messages are handed out or go to undeliverable.
 func TestPoliciesLoseNothing(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()

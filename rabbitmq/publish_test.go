@@ -18,7 +18,8 @@ func batch(prefix string, n int, delay time.Duration) []backend.Message {
 	return ms
 }
 
-// TestLargeBatches pushes more messages at once than may be unconfirmed, in one call and in several.
+// TestLargeBatches pushes more messages at once than may be unconfirmed, in one call and in
+// several.
 func TestLargeBatches(t *testing.T) {
 	t.Parallel()
 	q := open(t, vhost(t))

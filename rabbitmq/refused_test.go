@@ -93,8 +93,8 @@ func TestPermissions(t *testing.T) {
 	ack(ctx, t, q, receiveOne(ctx, t, q, "b"))
 }
 
-// TestConnectFails connects with a wrong password, to a virtual host that does not exist, and to a port
-// without a broker.
+// TestConnectFails connects with a wrong password, to a virtual host that does not exist, and to a
+// port without a broker.
 func TestConnectFails(t *testing.T) {
 	t.Parallel()
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())

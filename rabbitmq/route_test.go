@@ -21,8 +21,8 @@ func bitsBelow(k int) int { return 6*min(k, 2) + 4*max(k-2, 0) }
 // digits returns how many values the digit of level k has.
 func digits(k int) int { return 1 << (bitsBelow(k+1) - bitsBelow(k)) }
 
-// waited returns how long a message has waited, by the queues in its x-death. It must have passed each
-// level once at most.
+// waited returns how long a message has waited, by the queues in its x-death. It must have passed
+// each level once at most.
 func waited(t *testing.T, d *amqp.Delivery) (total time.Duration) {
 	t.Helper()
 	passed := make(map[int]bool)
@@ -42,8 +42,8 @@ func waited(t *testing.T, d *amqp.Delivery) (total time.Duration) {
 	return total
 }
 
-// someDelays returns delays with many combinations of digits. All digits of level 0 occur with some of
-// level 1, and some with all. All digits of levels 0 and 1 occur with the digit 1 of level 2.
+// someDelays returns delays with many combinations of digits. All digits of level 0 occur with some
+// of level 1, and some with all. All digits of levels 0 and 1 occur with the digit 1 of level 2.
 func someDelays() (delays []time.Duration) {
 	dense := func(from, n int) {
 		for i := range n {
@@ -65,7 +65,8 @@ func someDelays() (delays []time.Duration) {
 // lateAtMost allows for a busy machine. A wrong digit of a high level would take longer.
 const lateAtMost = 5 * time.Second
 
-// TestRoutes follows messages through the levels. Each waits only in the queues of its delay's digits.
+// TestRoutes follows messages through the levels. Each waits only in the queues of its delay's
+// digits.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
@@ -110,8 +111,8 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestHops publishes messages to the exchange of each level, with each digit of each lower level as the
-// next hop, and with keys for other exchanges. A message waits only in the queue of that digit.
+// TestHops publishes messages to the exchange of each level. Their next hop is each digit of each
+// lower level, and they have keys for other exchanges. They wait only in the queue of that digit.
 func TestHops(t *testing.T) {
 	t.Parallel()
 	const top, longest = 6, 3 // messages leave lower levels before the test looks
@@ -172,8 +173,8 @@ func TestBindings(t *testing.T) {
 	}
 }
 
-// TestLostLevel deletes the queues of a level. A message with such a digit comes early, and waits for
-// the rest. A publish to the level declares it again.
+// TestLostLevel deletes the queues of a level. A message with such a digit comes early, and waits
+// for the rest. A publish to the level declares it again.
 func TestLostLevel(t *testing.T) {
 	t.Parallel()
 	for name, delay := range map[string]time.Duration{
@@ -201,8 +202,8 @@ func TestLostLevel(t *testing.T) {
 	}
 }
 
-// TestUserHeadersNamedLikeKeys has user headers with the names of the broker's headers for routing keys.
-// The broker must not route by them.
+// TestUserHeadersNamedLikeKeys has user headers with the names of the broker's headers for routing
+// keys. The broker must not route by them.
 func TestUserHeadersNamedLikeKeys(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)

@@ -25,8 +25,8 @@ func nested(depth int) amqp.Table {
 	return h
 }
 
-// strangeTables are headers that other programs may set. Some have delayq's names with other types and
-// numbers.
+// strangeTables are headers that other programs may set. Some have delayq's names with other types
+// and numbers.
 func strangeTables() []amqp.Table {
 	return []amqp.Table{
 		nil,
@@ -60,8 +60,8 @@ func publishStrange(t *testing.T, text string, tables []amqp.Table) {
 	}
 }
 
-// TestStrangeHeadersFromOthers has foreign messages with all kinds of headers. Each is handed out once,
-// with its body, and so is a message of delayq's.
+// TestStrangeHeadersFromOthers has foreign messages with all kinds of headers. Each is handed out
+// once, with its body, and so is a message of delayq's.
 func TestStrangeHeadersFromOthers(t *testing.T) {
 	t.Parallel()
 	text := shared(t)
@@ -86,7 +86,8 @@ func TestStrangeHeadersFromOthers(t *testing.T) {
 	}
 }
 
-// TestStrangeMessagesFail nacks foreign messages, which are published again, and then dead-letters them.
+// TestStrangeMessagesFail nacks foreign messages, which are published again, and then dead-letters
+// them.
 func TestStrangeMessagesFail(t *testing.T) {
 	t.Parallel()
 	text := shared(t)
@@ -115,8 +116,8 @@ func TestStrangeMessagesFail(t *testing.T) {
 	}
 }
 
-// TestReservedNames opens queues whose names have wildcards or separators of routing keys. The backend
-// rejects them and sends nothing.
+// TestReservedNames opens queues whose names have wildcards or separators of routing keys. The
+// backend rejects them and sends nothing.
 func TestReservedNames(t *testing.T) {
 	t.Parallel()
 	text := vhost(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// TestMessageTooLarge pushes bodies beyond the broker's max_message_size, beside other pushes. Each large
-// body is rejected with the reason, and no other push fails.
+// TestMessageTooLarge pushes bodies beyond the broker's max_message_size, beside other pushes. Each
+// large body is rejected with the reason, and no other push fails.
 func TestMessageTooLarge(t *testing.T) {
 	testenv.In(t, testenv.All)
 	const limit = 1 << 20

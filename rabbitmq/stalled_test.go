@@ -9,15 +9,15 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// returnsWithin allows for a busy machine. A call that waits for the broker takes until the heartbeat
-// breaks the connection, 20 s and more.
+// returnsWithin allows for a busy machine. A call that waits for the broker takes until the
+// heartbeat breaks the connection, 20 s and more.
 const returnsWithin = 2 * time.Second
 
 // givenTime is the time limit of calls.
 const givenTime = 200 * time.Millisecond
 
-// TestCallsEndWithTheirContext makes each call to a broker that has stopped to reply. The call returns
-// when its context expires, and when it is cancelled.
+// TestCallsEndWithTheirContext makes each call to a broker that has stopped to reply. The call
+// returns when its context expires, and when it is cancelled.
 func TestCallsEndWithTheirContext(t *testing.T) {
 	url, proxy := behindProxy(t, shared(t))
 	b := newBackend(t, url)

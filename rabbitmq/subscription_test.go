@@ -29,8 +29,8 @@ func consumers(t *testing.T, ch *amqp.Channel, queue string) int {
 	return q.Consumers
 }
 
-// consume opens the test's queue and consumes until stop is called. It returns once the broker has its
-// subscription.
+// consume opens the test's queue and consumes until stop is called. It returns once the broker has
+// its subscription.
 func consume(t *testing.T, url string, ch *amqp.Channel, handler delayq.Handler) (q delayq.Queue, stop func()) {
 	t.Helper()
 	b := newBackend(t, url)
@@ -46,7 +46,8 @@ func consume(t *testing.T, url string, ch *amqp.Channel, handler delayq.Handler)
 
 func refuse(context.Context, *delayq.Delivery) error { return errors.New("nothing was pushed") }
 
-// TestSubscriptionEnds ends the waits for messages in each way. That ends the handle's subscriptions.
+// TestSubscriptionEnds ends the waits for messages in each way. That ends the handle's
+// subscriptions.
 func TestSubscriptionEnds(t *testing.T) {
 	for what, end := range map[string]func(t *testing.T, url string, ch *amqp.Channel){
 		"Receive": func(t *testing.T, url string, ch *amqp.Channel) {
@@ -80,8 +81,8 @@ func TestSubscriptionEnds(t *testing.T) {
 }
 
 // TestHandlesThatStopTakeNothing has one handle wait while another stops, again and again. Each
-// message comes to the waiting handle, as attempt 1. The test logs how late messages are with a stopped
-// handle, and without.
+// message comes to the waiting handle, as attempt 1. The test logs how late messages are with a
+// stopped handle, and without.
 func TestHandlesThatStopTakeNothing(t *testing.T) {
 	t.Parallel()
 	const n = 200
@@ -119,8 +120,8 @@ func lateness(ctx context.Context, t *testing.T, q backend.Queue, prefix string,
 	return late[n/2]
 }
 
-// TestSubscriptionEndsWithWorkers has a worker stop while no Receive waits. The subscriptions end soon
-// too.
+// TestSubscriptionEndsWithWorkers has a worker stop while no Receive waits. The subscriptions end
+// soon too.
 func TestSubscriptionEndsWithWorkers(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestTagsWaitForLowerTags acks out of order. Acks wait for lower tags for a bounded time, and then not
-// behind a delivery that stays unsettled.
+// TestTagsWaitForLowerTags acks out of order. Acks wait for lower tags for a bounded time, and then
+// not behind a delivery that stays unsettled.
 func TestTagsWaitForLowerTags(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -47,8 +47,8 @@ func eachStore(t *testing.T, test func(*testing.T, rabbitmq.Tombstones)) {
 	t.Run("redis", func(t *testing.T) { t.Parallel(); test(t, inRedis(t, testenv.SharedRedis(t))) })
 }
 
-// TestCancelBeforeDue cancels every second message before it is due. No cancelled message comes, and the
-// broker keeps none.
+// TestCancelBeforeDue cancels every second message before it is due. No cancelled message comes,
+// and the broker keeps none.
 func TestCancelBeforeDue(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
@@ -168,8 +168,8 @@ func (f *outcomes) take(ctx context.Context, q backend.Queue, n int) {
 	}
 }
 
-// TestStoreDown kills or pauses the store's server while messages fall due. No message is handed out
-// without the store's reply, and none is lost.
+// TestStoreDown kills or pauses the store's server while messages fall due. No message is handed
+// out without the store's reply, and none is lost.
 func TestStoreDown(t *testing.T) {
 	t.Parallel()
 	for what, outage := range map[string]struct{ begin, end func(*testenv.RedisServer) }{
@@ -213,8 +213,8 @@ func wantFailures(t *testing.T, q backend.Queue, held backend.Delivery) {
 	}
 }
 
-// TestCancelAndPushAgain cancels a message and pushes another with its id, as a way to reschedule. The
-// new one comes.
+// TestCancelAndPushAgain cancels a message and pushes another with its id, as a way to reschedule.
+// The new one comes.
 func TestCancelAndPushAgain(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
@@ -387,8 +387,8 @@ func TestForgottenCancel(t *testing.T) {
 	ack(ctx, t, q, receiveOne(ctx, t, q, "a"))
 }
 
-// TestPushedWithoutStore shows another limit: an earlier cancellation covers messages that are pushed
-// without the store.
+// TestPushedWithoutStore shows another limit: an earlier cancellation covers messages that are
+// pushed without the store.
 func TestPushedWithoutStore(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)

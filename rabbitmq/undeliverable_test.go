@@ -9,8 +9,8 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// TestBehindSurplus has many messages in undeliverable that a policy took out of their queue. Behind them
-// are messages of a deleted queue, which are moved back.
+// TestBehindSurplus has many messages in undeliverable that a policy took out of their queue.
+// Behind them are messages of a deleted queue, which are moved back.
 func TestBehindSurplus(t *testing.T) {
 	testenv.In(t, testenv.All)
 	const surplus, room = 5200, 10
