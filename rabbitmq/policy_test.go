@@ -26,9 +26,9 @@ func policy(server *testenv.RabbitServer, vhost, pattern, definition string) {
 	server.Ctl("set_policy", "-p", vhost, "--apply-to", "queues", "test", pattern, definition)
 }
 
-// TestSurplusGoesAside bounds one queue by a policy. Messages of another queue in the same levels
+// TestSurplusGoesToUndeliverable bounds one queue by a policy. Messages of another queue in the same levels
 // come, and the surplus of the first goes to undeliverable.
-func TestSurplusGoesAside(t *testing.T) {
+func TestSurplusGoesToUndeliverable(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
 	const n, room, delay = 300, 10, 500 * time.Millisecond
