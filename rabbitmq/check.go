@@ -177,8 +177,6 @@ func (c *checker) redeclare(began time.Time, s *session, gone error) error {
 	return nil
 }
 
-type exchange struct{ name, kind string }
-
 // exchanges returns the exchanges of the shared topology.
 func (b *Backend) exchanges() []exchange {
 	return append(b.delayer.exchanges(b.names), exchange{b.names.deliver(), "topic"}, exchange{b.names.undeliverable(), "fanout"})

@@ -21,27 +21,7 @@ func (e examiner) policies(ctx context.Context) []admin.Finding {
 			Remedy: "look for yourself: rabbitmqctl list_queues name effective_policy_definition; docs/rabbitmq.md says what each does",
 		}}
 	}
-	found := make(map[string][]string) // the queues, by the policy's key
-	var old []string
-	for _, q := range all {
-		own, part := strings.CutPrefix(q.Name, e.b.names.prefix+".")
-		if !part {
-			continue
-		}
-		kind, _, _ := strings.Cut(own, ".")
-		policy := q.policy()
-		for key := range policy {
-			if id := findingFor(kind, key, policy); id != "" {
-				found[id] = append(found[id], q.Name)
-			}
-		}
-		if kind == "q" && q.full() {
-			found[fullNow] = append(found[fullNow], q.Name)
-		}
-		if _, aside := object(q.Arguments)["x-dead-letter-exchange"]; !aside && (kind == "q" || kind == "dead") {
-			old = append(old, q.Name)
-		}
-	}
+	found, old := e.b.names.policyEffects(all)
 	var fs []admin.Finding
 	for id, queues := range found {
 		f := policyFindings[id]
@@ -62,6 +42,32 @@ func (e examiner) policies(ctx context.Context) []admin.Finding {
 		})
 	}
 	return fs
+}
+
+// policyEffects returns the queues with each key of policyFindings, and the queues that lack
+// dead-lettering to undeliverable.
+func (n names) policyEffects(all []queueInfo) (found map[string][]string, old []string) {
+	found = make(map[string][]string)
+	for _, q := range all {
+		own, ok := strings.CutPrefix(q.Name, n.prefix+".")
+		if !ok {
+			continue
+		}
+		kind, _, _ := strings.Cut(own, ".")
+		policy := q.policy()
+		for key := range policy {
+			if id := findingFor(kind, key, policy); id != "" {
+				found[id] = append(found[id], q.Name)
+			}
+		}
+		if kind == "q" && q.full() {
+			found[fullNow] = append(found[fullNow], q.Name)
+		}
+		if _, aside := object(q.Arguments)["x-dead-letter-exchange"]; !aside && (kind == "q" || kind == "dead") {
+			old = append(old, q.Name)
+		}
+	}
+	return found, old
 }
 
 // listed names a few queues.

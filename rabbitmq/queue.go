@@ -146,8 +146,7 @@ func (q *queue) routeTo(due, now time.Time) route {
 	if ms <= 0 {
 		return immediate(q.names, q.name)
 	}
-	to, _ := q.b.delayer.route(q.names, q.name, ms)
-	return to
+	return q.b.delayer.route(q.names, q.name, ms)
 }
 
 func (q *queue) guarded(ctx context.Context, n int, do func() []error) []error {
