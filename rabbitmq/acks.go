@@ -17,7 +17,7 @@ type pendingAck struct {
 	done chan<- error
 }
 
-// ackChannel is what acks need of an *amqp.Channel.
+// ackChannel is the part of an *amqp.Channel that acks use.
 type ackChannel interface {
 	Ack(tag uint64, multiple bool) error
 	Confirm(noWait bool) error

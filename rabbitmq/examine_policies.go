@@ -63,7 +63,7 @@ func (n names) policyEffects(all []queueInfo) (found map[string][]string, old []
 		if kind == "q" && q.full() {
 			found[fullNow] = append(found[fullNow], q.Name)
 		}
-		if _, aside := object(q.Arguments)["x-dead-letter-exchange"]; !aside && (kind == "q" || kind == "dead") {
+		if _, deadLetters := object(q.Arguments)["x-dead-letter-exchange"]; !deadLetters && (kind == "q" || kind == "dead") {
 			old = append(old, q.Name)
 		}
 	}

@@ -144,6 +144,15 @@ func message(id string, delay time.Duration) []backend.Message {
 	return []backend.Message{{ID: id, Body: []byte("body of " + id), Delay: delay}}
 }
 
+// batch returns messages with the ids prefix-0, prefix-1 and so on.
+func batch(prefix string, n int, delay time.Duration) []backend.Message {
+	ms := make([]backend.Message, n)
+	for i := range ms {
+		ms[i] = message(fmt.Sprintf("%s-%d", prefix, i), delay)[0]
+	}
+	return ms
+}
+
 // receiveOne waits for one message, which must have that id.
 func receiveOne(ctx context.Context, t *testing.T, q backend.Queue, id string) backend.Delivery {
 	t.Helper()

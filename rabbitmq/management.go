@@ -32,7 +32,7 @@ func Management(addr string) Option {
 
 const managementWithin = 5 * time.Second
 
-// A queueInfo queue is the management API's description of a queue.
+// A queueInfo is the management API's description of a queue.
 type queueInfo struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
@@ -72,7 +72,7 @@ func object(text json.RawMessage) map[string]any {
 	return m
 }
 
-// queueInfo reads the queues of the virtual host from the management API.
+// queueInfos reads the queues of the virtual host from the management API.
 func (b *Backend) queueInfos(ctx context.Context) (all []queueInfo, err error) {
 	uri, err := amqp.ParseURI(b.url)
 	if err != nil {

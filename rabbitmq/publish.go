@@ -112,15 +112,15 @@ const refusedFor = 10 * time.Second
 func (p *publisher) publishRetrying(ctx context.Context, ms []*publication) {
 	began := time.Now()
 	p.attemptRouted(ctx, ms)
-	var aside []*publication
+	var diverted []*publication
 	for _, m := range failedWith(ms, errRefused) {
 		if m.requeued {
 			m.q.noteRefusalBy(m.key)
 			m.moveToUndeliverable()
-			aside = append(aside, m)
+			diverted = append(diverted, m)
 		}
 	}
-	p.attempt(ctx, aside)
+	p.attempt(ctx, diverted)
 	for retry := (backoff{firstPause, time.Second}); time.Since(began) < refusedFor; {
 		refused := failedWith(ms, errRefused)
 		if len(refused) == 0 || !sleep(ctx, retry.next()) {

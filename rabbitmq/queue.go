@@ -12,8 +12,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// queue is a handle. Its loop owns the channel that the connection to consume on and everything
-// received there.
+// queue is a handle. Its loop owns the channel to consume on and all messages received there.
 type queue struct {
 	backend.Unsupported // for Reschedule, Stats, Peek and Purge
 
@@ -23,7 +22,7 @@ type queue struct {
 	log        *slog.Logger
 	tombstones *queueTombstones // nil without a store
 	loop       *channelLoop
-	sub        *link // it consumes on
+	sub        *link // the connection to consume on
 
 	listing listing // of dead letters
 	refusal refusal

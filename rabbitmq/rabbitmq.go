@@ -124,8 +124,8 @@ func (b *Backend) openQueues() map[string]*queue {
 	return all
 }
 
-// Close closes all queues and the connections. Messages stay in the broker, which hands out those
-// in flight again.
+// Close closes all queues and the connections. Messages stay in the broker, which hands out
+// messages in flight again.
 func (b *Backend) Close() error {
 	b.once.Do(func() {
 		b.closing.Store(true)

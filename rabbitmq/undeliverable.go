@@ -74,7 +74,7 @@ type mover struct {
 	ch      *amqp.Channel
 	open    map[string]*queue
 	moved   map[*queue]int  // has an entry for each queue that was declared
-	full    map[*queue]bool // queues that refuse messages; theirs stay for now
+	full    map[*queue]bool // queues that refuse messages; their messages stay for now
 	dropped int             // fillers, which a policy took out of their queue
 
 	// These are of one chunk.

@@ -34,7 +34,7 @@ func openURL(_ context.Context, u *url.URL) (backend.Backend, string, error) {
 
 const hidden = "(hidden)" // in place of text that may have a password
 
-// splitPath splits a URL of ours into an AMQP URL and the queue's name.
+// splitPath splits a URL of this package into an AMQP URL and the queue's name.
 func splitPath(u *url.URL) (broker, queue string, err error) {
 	parts := strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
 	if len(parts) == 1 {
