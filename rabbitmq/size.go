@@ -7,13 +7,13 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// alwaysAccepted is the size of the largest body that mayBeTooLarge never reports.
+// alwaysAccepted is the size up to which mayBeTooLarge reports no body.
 const alwaysAccepted = 16 << 10
 
 // mayBeTooLarge reports whether the broker may reject a message for its size. It is true for bodies
-// larger than any that the broker has confirmed on this connection. A broker closes the channel of
-// a message beyond its max_message_size, and then the outcome of all other messages there is
-// unknown. So such messages have a channel of their own.
+// beyond alwaysAccepted that are larger than all bodies confirmed on this connection. A broker
+// closes the channel of a message beyond its max_message_size, and then the outcome of all other
+// messages there is unknown. So such messages have a channel of their own.
 func (s *session) mayBeTooLarge(m *publication) bool {
 	return len(m.Body) > alwaysAccepted && int64(len(m.Body)) > s.largest.Load()
 }
