@@ -17,14 +17,14 @@ type pendingAck struct {
 	done chan<- error
 }
 
-// ackChannel is what acks need of an *amqp.Channel.
+// ackChannel is the part of an *amqp.Channel that acks use.
 type ackChannel interface {
 	Ack(tag uint64, multiple bool) error
 	Confirm(noWait bool) error
 }
 
 // gatherFor is how long acks wait for others after the last round. Each round costs the broker a
-// reply and a quorum queue an entry in its log, and brings as many new messages as it had acks.
+// reply, and a quorum queue an entry in its log. It brings as many new messages as it had acks.
 const gatherFor = 2 * time.Millisecond
 
 // gathers reports whether acks wait for others. They do while more deliveries are leased than acks
@@ -35,7 +35,7 @@ func (a *pendingAcks) gathers(now time.Time, leased int) bool {
 }
 
 // flush sends the acks that need not wait, and completes their calls once the broker has read them.
-// AMQP has no reply to an ack, but the broker reads in order: its reply to confirm.select, which
+// AMQP has no reply to an ack, but the broker reads in order. So its reply to confirm.select, which
 // does nothing else here, says that it has read all acks before.
 func (a *pendingAcks) flush(ch ackChannel, now time.Time, leased int, isLeased func(tag uint64) bool) {
 	if a.gathering = a.gathers(now, leased); a.gathering {

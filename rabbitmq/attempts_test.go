@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	attemptRuns     = flag.Int("attempts.runs", 1, "how often TestFirstHandOutIsAttemptOne runs beside nothing, and beside a load")
+	attemptRuns     = flag.Int("attempts.runs", 1, "how often TestFirstHandOutIsAttemptOne runs, idle and under load")
 	attemptMessages = flag.Int("attempts.messages", 500, "how many messages a run has")
 )
 
@@ -35,28 +35,26 @@ type workerJob struct {
 	Queue string
 }
 
-// A handOut is what a worker process reports of a message.
+// A handOut is a worker process's report of one message.
 type handOut struct {
 	ID      string
 	Attempt int
 }
 
-// TestFirstHandOutIsAttemptOne has four processes consume that start, pause and stop at random.
-// Every message is handed out once, as attempt 1, and none becomes a dead letter that no handler
-// saw.
+// TestFirstHandOutIsAttemptOne has four processes consume, which start, pause and stop at random.
+// Every message is handed out once, as attempt 1. No unseen message becomes a dead letter.
 func TestFirstHandOutIsAttemptOne(t *testing.T) {
 	for run := range *attemptRuns {
-		t.Run(fmt.Sprintf("at rest %d", run), func(t *testing.T) { firstHandOuts(t, false) })
-		t.Run(fmt.Sprintf("beside a load %d", run), func(t *testing.T) { firstHandOuts(t, true) })
+		t.Run(fmt.Sprintf("idle %d", run), func(t *testing.T) { firstHandOuts(t, false) })
+		t.Run(fmt.Sprintf("under load %d", run), func(t *testing.T) { firstHandOuts(t, true) })
 	}
 }
 
 func firstHandOuts(t *testing.T, loaded bool) {
 	const processes = 4
-	url := shared(t) // which starts the broker, and that takes its time
+	url := shared(t) // before the deadline: starting the broker takes long
 	ctx := deadline(t, patience)
-	b := rabbitmq.New(url)
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, url)
 	queue := queueOf(t)
 	q := openOn(t, b, queue)
 	if loaded {
@@ -87,7 +85,7 @@ func firstHandOuts(t *testing.T, loaded bool) {
 		stop()
 	}
 	if n := ready(t, ch, dead); n > 0 {
-		t.Errorf("%d of %d messages were buried, and no handler had seen them", n, *attemptMessages)
+		t.Errorf("%d of %d messages are dead letters that no handler has seen", n, *attemptMessages)
 	}
 }
 
@@ -108,14 +106,14 @@ func pushSteadily(ctx context.Context, t *testing.T, q backend.Queue, n int) {
 	}
 }
 
-// loadBroker keeps the broker at work with another queue until it is told to stop.
+// loadBroker keeps the broker busy with another queue until stop is called.
 func loadBroker(t *testing.T, b *rabbitmq.Backend) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	q := openOn(t, b, queueOf(t)+".load")
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {
-			for round := 0; ctx.Err() == nil; round++ { // as much as the broker gets rid of
+			for round := 0; ctx.Err() == nil; round++ { // no more than the broker delivers
 				_ = q.Schedule(ctx, batch(fmt.Sprint(i, round), 100, 0)) // the last of them fails
 				for got := 0; got < 100 && ctx.Err() == nil; {
 					ds, _ := q.Receive(ctx, 100, time.Minute)
@@ -128,7 +126,7 @@ func loadBroker(t *testing.T, b *rabbitmq.Backend) (stop func()) {
 	return func() { cancel(); all.Wait() }
 }
 
-// startWorker starts a process that consumes, and returns how to end it.
+// startWorker starts a process that consumes. stop ends it.
 func startWorker(t *testing.T, job workerJob, reports chan<- handOut) (stop func()) {
 	t.Helper()
 	text, err := json.Marshal(job)
@@ -147,7 +145,7 @@ func startWorker(t *testing.T, job workerJob, reports chan<- handOut) (stop func
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			var r handOut
 			if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-				t.Errorf("a worker says %q: %v", lines.Text(), err)
+				t.Errorf("a worker wrote %q: %v", lines.Text(), err)
 			}
 			reports <- r
 		}
@@ -161,8 +159,8 @@ func startWorker(t *testing.T, job workerJob, reports chan<- handOut) (stop func
 	}
 }
 
-// work is what a worker process does until its input ends: it opens the queue, consumes, pauses and
-// closes, for random times.
+// work is the main function of a worker process. Until its input ends, it opens the queue,
+// consumes, pauses and closes, for random times.
 func work(in io.Reader, out io.Writer) error {
 	var job workerJob
 	if err := json.Unmarshal([]byte(os.Getenv(workerVar)), &job); err != nil {
@@ -174,7 +172,7 @@ func work(in io.Reader, out io.Writer) error {
 	defer func() { _ = b.Close() }()
 	var mu sync.Mutex
 	handler := func(_ context.Context, d *delayq.Delivery) error {
-		time.Sleep(rand.N(3 * time.Millisecond)) // a handler at work
+		time.Sleep(rand.N(3 * time.Millisecond)) // as a real handler takes some time
 		mu.Lock()
 		defer mu.Unlock()
 		return json.NewEncoder(out).Encode(handOut{d.ID, d.Attempt})

@@ -8,22 +8,21 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/testenv"
-	"github.com/delayq/delayq/rabbitmq"
 )
 
-// TestBlockedPushKeepsTime has a push wait for most of its delay. In the levels it waits for no
-// more than the rest.
+// TestBlockedPushKeepsTime has a push wait for most of its delay. In the levels the message waits
+// for the rest at most.
 func TestBlockedPushKeepsTime(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
 	q, ch := open(t, server.URL()), channel(t, server.URL())
-	deliveries, err := ch.Consume("delayq.v1.q."+queueOf(t), "", true, false, false, false, nil)
+	deliveries, err := ch.Consume(ownQueue(t), "", true, false, false, false, nil)
 	must(t, err)
 	server.SetMemoryAlarm(true)
 	short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
-	wants(t, q.Schedule(short, message("so that the broker says so", 100*time.Hour))[0], "the broker takes no messages")
+	wantError(t, q.Schedule(short, message("to have the broker report the alarm", 100*time.Hour))[0], "the broker takes no messages")
 	const delay, blocked = 4 * time.Second, 3 * time.Second
 	began, pushed := time.Now(), make(chan error, 1)
 	go func() { pushed <- q.Schedule(ctx, message("a", delay))[0] }()
@@ -36,26 +35,25 @@ func TestBlockedPushKeepsTime(t *testing.T) {
 			t.Errorf("%s has waited for %v in the levels, want %v at most", d.MessageId, w, delay-blocked)
 		}
 	case <-ctx.Done():
-		t.Fatal("it does not come")
+		t.Fatal("the message does not come")
 	}
 }
 
-// TestBlocked raises the broker's memory alarm: pushes wait and say why, taking and acknowledging
-// go on.
+// TestBlocked raises the broker's memory alarm. Pushes wait, and their errors give the reason.
+// Receives and acks go on.
 func TestBlocked(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
-	b := rabbitmq.New(server.URL())
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, server.URL())
 	q := openOn(t, b, "q")
 	must(t, q.Schedule(ctx, append(message("a", 0), message("b", time.Second)...))...)
 	server.SetMemoryAlarm(true)
-	for range 2 { // the broker says so once it has read a message
+	for range 2 { // the broker reports the alarm once it has read a message
 		short, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 		err := q.Schedule(short, message("late", 0))[0]
 		cancel()
-		wants(t, err, "the broker takes no messages", "memory", context.DeadlineExceeded.Error())
+		wantError(t, err, "the broker takes no messages", "memory", context.DeadlineExceeded.Error())
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v does not match the context's error", err)
 		}
@@ -74,18 +72,18 @@ func TestBlocked(t *testing.T) {
 	for got := ""; got != "c"; {
 		ds, err := q.Receive(ctx, 1, time.Minute)
 		must(t, err)
-		got = ds[0].ID // the others are those whose outcome was unknown
+		got = ds[0].ID // the others are the pushes with an unknown outcome
 		ack(ctx, t, q, ds...)
 	}
 	server.SetMemoryAlarm(true)
 	defer server.SetMemoryAlarm(false)
 	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
-	_ = q.Schedule(short, message("d", 0)) // so that the broker says so
+	_ = q.Schedule(short, message("d", 0)) // has the broker report the alarm
 	go func() { pushed <- q.Schedule(ctx, message("d", 0))[0] }()
-	time.Sleep(50 * time.Millisecond) // the push waits, and if not, the test says less
+	time.Sleep(50 * time.Millisecond) // without a waiting push the test checks less
 	must(t, b.Close())
 	if err := <-pushed; !errors.Is(err, backend.ErrClosed) {
-		t.Errorf("a push that waited says %v after Close", err)
+		t.Errorf("a waiting push returned %v after Close", err)
 	}
 }

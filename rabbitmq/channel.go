@@ -29,7 +29,7 @@ type channel struct {
 	fillers fillers
 	unacked unacked
 	acks    pendingAcks
-	asked   *question // to the tombstone store, in progress
+	query   *storeQuery // to the tombstone store, in progress
 }
 
 func newChannel(l *channelLoop, s *session, ch *amqp.Channel) *channel {
@@ -42,7 +42,7 @@ func newChannel(l *channelLoop, s *session, ch *amqp.Channel) *channel {
 	return c
 }
 
-// update follows up on any event. It returns when something happens by itself, limit at the latest.
+// update runs after each event. It returns the time of the next timed event, limit at the latest.
 func (c *channel) update(limit time.Time) time.Time {
 	c.sendAcks()
 	now := time.Now()
@@ -51,7 +51,7 @@ func (c *channel) update(limit time.Time) time.Time {
 	if c.loop.check == nil {
 		c.unacked.due = c.serve(c.unacked.due, now, time.Time{})
 	} else {
-		c.ask(now)
+		c.queryStore(now)
 	}
 	c.adjust(now)
 	for _, t := range []time.Time{c.unacked.next(), c.idleEnd(), c.acks.next(), c.loop.check.next(now)} {
@@ -67,11 +67,11 @@ func (c *channel) sendAcks() {
 	c.acks.flush(c, time.Now(), len(c.unacked.leased), c.unacked.isLeased)
 }
 
-// takeIn takes in everything that has arrived, in the order of the broker across subscriptions, so
-// that it is handed out together.
+// takeIn takes in all arrivals, in the broker's order across subscriptions, so that they are handed
+// out together.
 func (c *channel) takeIn() {
 	all := c.subs.inbox.empty()
-	slices.SortStableFunc(all, func(a, b arrival) int { return cmp.Compare(a.turn(), b.turn()) })
+	slices.SortStableFunc(all, func(a, b arrival) int { return cmp.Compare(a.order(), b.order()) })
 	for _, a := range all {
 		c.arrive(a)
 	}
@@ -79,7 +79,7 @@ func (c *channel) takeIn() {
 
 func (c *channel) arrive(a arrival) {
 	if a.ended {
-		c.subs.remove(a.sub)
+		c.subs.all = slices.DeleteFunc(c.subs.all, func(s *subscription) bool { return s == a.sub })
 		// The broker ends a subscription itself when the queue is deleted and, from 4.3 on, when a
 		// message was held for longer than consumer_timeout. It would then silently accept an ack
 		// of a message that it has given to another handle. Closing the channel ends all leases.
@@ -131,14 +131,15 @@ func (c *channel) endLeases(now time.Time) {
 	for _, d := range expired {
 		d.sub.settled()
 		c.acks.settle(d.tag)
-		// From RabbitMQ 4.3 on a nack counts no attempt (PR 15387); before, the two are one.
+		// From RabbitMQ 4.3 on a nack counts no attempt (PR 15387). Before, nack and reject are the
+		// same.
 		_ = c.Reject(d.tag, true)
 	}
 	c.loop.releaseHolds(expired)
 }
 
 // giveBack publishes copies of messages that no handler has seen, and then acknowledges them, so
-// that it costs no attempt.
+// that the return costs no attempt.
 func (c *channel) giveBack(ds []*delivery) {
 	if len(ds) == 0 {
 		return
@@ -177,17 +178,17 @@ func (c *channel) gaveBack(ds []*delivery, errs []error) {
 	}
 }
 
-// copies returns what publishes messages again, as they were.
+// copies returns the publishings that requeue messages unchanged.
 func (c *channel) copies(ds []*delivery) []outgoing {
 	out := make([]outgoing, len(ds))
 	for i, d := range ds {
-		out[i] = c.loop.q.returned(&d.record)
+		out[i] = c.loop.q.requeued(&d.record)
 	}
 	return out
 }
 
-// publish publishes copies of messages while the channel lasts. The broker hands those that were
-// not sent by then out again.
+// publish publishes copies of messages while the channel lasts. The broker redelivers the messages
+// whose copies were not sent by then.
 func (c *channel) publish(ctx context.Context, out []outgoing) []error {
 	bounded, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -204,8 +205,8 @@ func (c *channel) publish(ctx context.Context, out []outgoing) []error {
 	return errs
 }
 
-// finish closes the channel. Messages that no handler has seen return without costing an attempt,
-// the others by the close.
+// finish closes the channel. Messages that no handler has seen return without costing an attempt.
+// The others return by the close.
 func (c *channel) finish() {
 	defer c.end()
 	c.awaitResults()
@@ -253,11 +254,11 @@ func (c *channel) returnUnseen(ctx context.Context, ds []*delivery) {
 // the first.
 const sentAtOnce = 32
 
-// flushAcks makes sure that the queue has all acks. A quorum queue's channel holds back those
-// beyond sentAtOnce, and forgets them when it closes: the broker would hand settled messages out
-// again. The broker replies to a get after it has handled everything sent before. By the first
-// reply the channel has sent the acks that it held back, by the second the queue has them. A
-// message that a get brings goes back.
+// flushAcks makes sure that the queue has all acks. A quorum queue's channel holds back acks beyond
+// sentAtOnce, and forgets them when it closes: the broker would redeliver settled messages. The
+// broker replies to a get after it has handled all frames before it. By the first reply the channel
+// has sent the acks that it held back. By the second the queue has them. A message that a get
+// brings is requeued.
 func (c *channel) flushAcks(ctx context.Context) {
 	if c.loop.q.b.classic || c.acks.sent < sentAtOnce {
 		return

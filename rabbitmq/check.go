@@ -12,42 +12,42 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// checkEvery is how often a backend checks that what all queues share exists.
+// checkEvery is how often a backend checks that the shared topology exists.
 const checkEvery = 3 * time.Second
 
-// A checker declares again what was deleted from the broker, and moves messages that had no queue
-// from undeliverable to their queues. Nothing else notices a deleted exchange: a push meets only
-// the first queue on its way. A check takes one round trip.
+// A checker declares deleted exchanges and queues again, and moves messages that had no queue from
+// undeliverable to their queues. Nothing else notices a deleted exchange: a push reaches only the
+// first queue on its way. A check takes one round trip.
 type checker struct {
-	b     *Backend
-	life  context.Context
-	stop  context.CancelFunc
-	begin sync.Once
-	over  sync.WaitGroup
-	fresh atomic.Bool   // a handle was opened since the last check
-	newly chan struct{} // has one while watchPolicies has not looked since a handle was opened
+	b            *Backend
+	life         context.Context
+	stop         context.CancelFunc
+	begin        sync.Once
+	over         sync.WaitGroup
+	newHandle    atomic.Bool   // a handle was opened since the last check
+	wakePolicies chan struct{} // has an item until watchPolicies runs after a handle was opened
 
 	// The rest belongs to the goroutine.
-	session *session
-	ch      *amqp.Channel
-	closed  chan *amqp.Error
-	left    int       // messages in undeliverable that are for none of the open queues; -1 if unknown
-	readAt  time.Time // when undeliverable was last read
-	rest    time.Time // when it may be read again
-	failing bool
+	session   *session
+	ch        *amqp.Channel
+	closed    chan *amqp.Error
+	remaining int       // messages in undeliverable for no open queue; -1 if unknown
+	readAt    time.Time // when undeliverable was last read
+	nextRead  time.Time // when it may be read again
+	failing   bool
 }
 
 func newChecker(b *Backend) *checker {
-	c := &checker{b: b, newly: make(chan struct{}, 1)}
+	c := &checker{b: b, wakePolicies: make(chan struct{}, 1)}
 	c.life, c.stop = context.WithCancel(context.Background())
 	return c
 }
 
-// opened notes that there is a further handle.
+// opened notes that a handle was opened.
 func (c *checker) opened(log *slog.Logger) {
-	c.fresh.Store(true)
+	c.newHandle.Store(true)
 	select {
-	case c.newly <- struct{}{}:
+	case c.wakePolicies <- struct{}{}:
 	default:
 	}
 	c.begin.Do(func() {
@@ -57,16 +57,16 @@ func (c *checker) opened(log *slog.Logger) {
 			}
 			c.over.Go(func() { c.run(log) })
 			if c.b.management != "" {
-				c.over.Go(func() { c.b.watchPolicies(c.life, c.newly, log) })
+				c.over.Go(func() { c.b.watchPolicies(c.life, c.wakePolicies, log) })
 			}
 		}
 	})
 }
 
-// close ends the checks. A call that is under way ends with its connection.
+// close ends the checks. A call in progress ends with its connection.
 func (c *checker) close() {
 	c.stop()
-	c.begin.Do(func() {}) // it cannot begin any more
+	c.begin.Do(func() {}) // it can no longer begin
 	c.b.subs.stop()
 	c.over.Wait()
 }
@@ -86,7 +86,7 @@ func (c *checker) run(log *slog.Logger) {
 
 func (c *checker) once() error {
 	began := time.Now()
-	if len(c.b.open()) == 0 {
+	if len(c.b.openQueues()) == 0 {
 		return nil // a namespace that is removed now must not be declared again
 	}
 	s, err := c.b.subs.first().session(c.life)
@@ -101,22 +101,22 @@ func (c *checker) once() error {
 		return err
 	}
 	now := time.Now()
-	known := waiting == c.left && !c.fresh.Load() && now.Sub(c.readAt) < lookAgainAfter
-	if waiting == 0 || known || now.Before(c.rest) {
+	known := waiting == c.remaining && !c.newHandle.Load() && now.Sub(c.readAt) < lookAgainAfter
+	if waiting == 0 || known || now.Before(c.nextRead) {
 		return nil
 	}
-	c.fresh.Store(false)
+	c.newHandle.Store(false)
 	c.readAt = now
 	moved, complete, err := c.b.recover(c.life, s, waiting)
-	c.rest = time.Now().Add(restFactor * time.Since(now))
-	if c.left = waiting - moved; !complete {
-		c.left = -1
+	c.nextRead = time.Now().Add(readPauseFactor * time.Since(now))
+	if c.remaining = waiting - moved; !complete {
+		c.remaining = -1
 	}
 	return err
 }
 
-// look returns how many messages undeliverable has. Code 404 in an error means that a part of what
-// all queues share is gone.
+// look returns how many messages undeliverable has. Code 404 in an error means that a part of the
+// shared topology is gone.
 func (c *checker) look(s *session) (waiting int, err error) {
 	if c.ch == nil || c.session != s || c.ch.IsClosed() {
 		ch, err := s.conn.Channel()
@@ -132,7 +132,7 @@ func (c *checker) look(s *session) (waiting int, err error) {
 	}
 	q, err := c.ch.QueueDeclarePassive(c.b.names.undeliverable(), true, false, false, false, nil)
 	if err != nil {
-		return 0, c.reason(s, "looking for what all queues share", err)
+		return 0, c.reason(s, "looking for queue "+c.b.names.undeliverable(), err)
 	}
 	return q.Messages, nil
 }
@@ -169,7 +169,7 @@ func (c *checker) redeclare(began time.Time, s *session, gone error) error {
 	if err := c.b.pub.redeclareShared(c.life, began, gone.Error()); err != nil {
 		return err
 	}
-	for _, q := range c.b.open() {
+	for _, q := range c.b.openQueues() {
 		if err := q.declareOn(s); err != nil {
 			return fmt.Errorf("declaring queue %s again: %w", q.name, err)
 		}
@@ -177,22 +177,7 @@ func (c *checker) redeclare(began time.Time, s *session, gone error) error {
 	return nil
 }
 
-type exchange struct{ name, kind string }
-
-// exchanges returns those that all queues of the namespace share.
+// exchanges returns the exchanges of the shared topology.
 func (b *Backend) exchanges() []exchange {
 	return append(b.delayer.exchanges(b.names), exchange{b.names.deliver(), "topic"}, exchange{b.names.undeliverable(), "fanout"})
-}
-
-func (l levels) exchanges(n names) (xs []exchange) {
-	for k := 1; k < l.count(); k++ {
-		xs = append(xs, exchange{n.level(l.set(), k), "direct"})
-	}
-	return xs
-}
-
-func (buckets) exchanges(names) []exchange { return nil }
-
-func (e delayedExchange) exchanges(n names) []exchange {
-	return []exchange{{e.name(n), "x-delayed-message"}}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// TestCloseUnderPushes closes a backend while others push, take and acknowledge. Every call ends,
-// and says why.
+// TestCloseUnderPushes closes a backend under pushes, receives and acks. Every call ends, with a
+// reason.
 func TestCloseUnderPushes(t *testing.T) {
 	t.Parallel()
 	url := vhost(t)
@@ -25,7 +25,7 @@ func TestCloseUnderPushes(t *testing.T) {
 			calls.Go(func() { pushUntilClosed(t, q, fmt.Sprint(i)) })
 			calls.Go(func() { takeUntilClosed(t, q) })
 		}
-		time.Sleep(30 * time.Millisecond) // the calls are under way, and if not, the test says less
+		time.Sleep(30 * time.Millisecond) // without calls in progress the test checks less
 		must(t, b.Close())
 		calls.Wait()
 	}
@@ -56,7 +56,7 @@ func takeUntilClosed(t *testing.T, q backend.Queue) {
 			t.Errorf("taking: %v", err)
 			return
 		}
-		_ = q.Ack(ctx, leases(ds)) // may be in the middle of Close
+		_ = q.Ack(ctx, leases(ds)) // it may run during Close
 	}
 }
 
@@ -67,15 +67,12 @@ func TestCloseWhileGivingBack(t *testing.T) {
 	const n = 50
 	ctx := deadline(t, patience)
 	url := shared(t)
-	b := rabbitmq.New(url)
-	defer func() { must(t, b.Close()) }()
-	pusher := openOn(t, b, queueOf(t))
+	b := newBackend(t, url)
+	pusher, ch := openOn(t, b, queueOf(t)), channel(t, url)
 	for i := range n {
 		must(t, pusher.Schedule(ctx, message(fmt.Sprint(i), 0))...)
 	}
-	ch := channel(t, url)
-	name := "delayq.v1.q." + queueOf(t)
-	await(t, "all messages", func() bool { return ready(t, ch, name) == n })
+	await(t, "all messages", func() bool { return ready(t, ch, ownQueue(t)) == n })
 	for i := range 40 {
 		q := openOn(t, b, queueOf(t))
 		ds, err := q.Receive(ctx, 40, time.Minute)
@@ -87,15 +84,8 @@ func TestCloseWhileGivingBack(t *testing.T) {
 		must(t, q.Close())
 	}
 	got := make(map[string]int)
-	for len(got) < n {
-		ds, err := pusher.Receive(ctx, n, time.Minute)
-		must(t, err)
-		for _, d := range ds {
-			got[d.ID]++
-		}
-		ack(ctx, t, pusher, ds...)
-	}
-	nothing(t, pusher, 300*time.Millisecond)
+	takeAll(ctx, t, pusher, n, func(d backend.Delivery) { got[d.ID]++ })
+	wantNoMessage(t, pusher, 300*time.Millisecond)
 	for id, times := range got {
 		if times > 1 {
 			t.Errorf("message %s came %d times", id, times)
@@ -103,48 +93,35 @@ func TestCloseWhileGivingBack(t *testing.T) {
 	}
 }
 
-// TestCloseAfterAcks closes a handle right after many acks. What was acknowledged stays away.
+// TestCloseAfterAcks closes a handle right after many acks. No acknowledged message comes again.
 func TestCloseAfterAcks(t *testing.T) {
 	t.Parallel()
 	const n = 500
 	ctx := deadline(t, patience)
-	b := rabbitmq.New(shared(t))
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, shared(t))
 	other := openOn(t, b, queueOf(t))
 	for round := range 5 {
 		must(t, other.Schedule(ctx, batch(fmt.Sprint(round), n, 0))...)
 		q := openOn(t, b, queueOf(t))
-		for got := 0; got < n; {
-			ds, err := q.Receive(ctx, n, time.Minute)
-			must(t, err)
-			got += len(ds)
-			ack(ctx, t, q, ds...)
-		}
+		takeAll(ctx, t, q, n, func(backend.Delivery) {})
 		must(t, q.Close())
-		nothing(t, other, 200*time.Millisecond)
+		wantNoMessage(t, other, 200*time.Millisecond)
 	}
 }
 
-// TestCloseAfterAcksOutOfTurn acknowledges every other message, so that no ack stands for those
-// before it, and closes. The broker's channel holds back such acks, and must not have any when it
-// closes.
-func TestCloseAfterAcksOutOfTurn(t *testing.T) {
+// TestCloseAfterAcksOutOfOrder acknowledges every other message and closes. So no ack covers the
+// messages before it. The broker's channel holds back such acks, and must have none when it closes.
+func TestCloseAfterAcksOutOfOrder(t *testing.T) {
 	t.Parallel()
 	const n, rounds = 400, 10
 	ctx := deadline(t, patience)
-	b := rabbitmq.New(shared(t))
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, shared(t))
 	other := openOn(t, b, queueOf(t))
 	done := make(map[string]bool)
 	for round := range rounds {
 		must(t, other.Schedule(ctx, batch(fmt.Sprint(round), n, 0))...)
 		q := openOn(t, b, queueOf(t))
-		var held []backend.Delivery
-		for len(held) < n {
-			ds, err := q.Receive(ctx, n, time.Minute)
-			must(t, err)
-			held = append(held, ds...)
-		}
+		held := receiveAll(ctx, t, q, n)
 		var ls []backend.Lease
 		for i := 1; i < n; i += 2 {
 			ls = append(ls, held[i].Lease())
@@ -152,17 +129,11 @@ func TestCloseAfterAcksOutOfTurn(t *testing.T) {
 		}
 		must(t, q.Ack(ctx, ls)...)
 		must(t, q.Close())
-		for got := 0; got < n/2; {
-			ds, err := other.Receive(ctx, n, time.Minute)
-			must(t, err)
-			for _, d := range ds {
-				if done[d.ID] {
-					t.Fatalf("round %d: message %s was acknowledged, and came again", round, d.ID)
-				}
+		takeAll(ctx, t, other, n/2, func(d backend.Delivery) {
+			if done[d.ID] {
+				t.Fatalf("round %d: message %s was acknowledged, and came again", round, d.ID)
 			}
-			got += len(ds)
-			ack(ctx, t, other, ds...)
-		}
+		})
 	}
 }
 
@@ -174,7 +145,7 @@ func TestOpenWhileClosing(t *testing.T) {
 	url := shared(t)
 	for i := range 20 {
 		b := rabbitmq.New(url, rabbitmq.Buckets(time.Second))
-		if i%2 == 0 { // else the connections are made meanwhile
+		if i%2 == 0 { // otherwise Open makes the connections during Close
 			openOn(t, b, queueOf(t)+".first")
 		}
 		var all sync.WaitGroup
@@ -187,14 +158,14 @@ func TestOpenWhileClosing(t *testing.T) {
 				t.Errorf("%v, want ErrClosed", err)
 			}
 		})
-		time.Sleep(rand.N(20 * time.Millisecond)) // any moment will do
+		time.Sleep(rand.N(20 * time.Millisecond)) // any time will do
 		must(t, b.Close())
 		all.Wait()
 	}
 }
 
-// TestSubscriptionEndedByTheBroker has the broker end a subscription, as RabbitMQ 4.3 does when it
-// takes a message back that was held for too long. The handle has lost its leases.
+// TestSubscriptionEndedByTheBroker has the broker end a subscription. RabbitMQ 4.3 does so when it
+// takes back a message that was held for too long. The handle has lost its leases.
 func TestSubscriptionEndedByTheBroker(t *testing.T) {
 	t.Parallel()
 	server, vhost := sharedVhost(t)
@@ -203,14 +174,14 @@ func TestSubscriptionEndedByTheBroker(t *testing.T) {
 	must(t, q.Schedule(ctx, message("held", 0))...)
 	held := receiveOne(ctx, t, q, "held")
 	again := make(chan error, 1)
-	go func() { // and keeps the subscription
+	go func() { // this keeps the subscription
 		ds, err := q.Receive(ctx, 1, time.Minute)
 		if err == nil && (ds[0].ID != "held" || ds[0].Attempt != 2) {
 			err = fmt.Errorf("got %+v", ds[0])
 		}
 		again <- err
 	}()
-	await(t, "two subscriptions, to end them", func() bool { // the one with the message, and the one that waits
+	await(t, "two subscriptions, to end them", func() bool { // one has the message, the other waits
 		return server.Ctl("eval", `[rabbit_channel:send_command(P, {'basic.cancel', proplists:get_value(consumer_tag, C), true})
 			|| C <- rabbit_amqqueue:consumers_all(<<"`+vhost+`">>), P <- [proplists:get_value(channel_pid, C)]].`) == "[ok,ok]"
 	})

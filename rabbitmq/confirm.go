@@ -14,9 +14,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// window bounds how many messages are on their way to the broker without its confirmation: enough
-// to keep it busy over a slow network, and few enough that the client library drops no returned
-// one.
+// window bounds how many messages are sent and not yet confirmed. It is enough to keep the broker
+// busy over a slow network. It is few enough that the client library drops no returned message.
 const window = 2048
 
 // A confirmChannel is an AMQP channel in confirm mode. The broker returns a message that it cannot
@@ -24,19 +23,20 @@ const window = 2048
 type confirmChannel struct {
 	*amqp.Channel
 	session *session
-	slots   chan struct{}                   // has one for each message on its way
-	sent    chan *amqp.DeferredConfirmation // of those messages
+	slots   chan struct{}                   // has an item for each unconfirmed message
+	sent    chan *amqp.DeferredConfirmation // of these messages
 
-	trial bool // it is for bodies that the broker may reject for their size
+	large bool // it is for bodies that may be too large for the broker
 
 	ended  chan struct{} // closed when the channel is
 	reason *amqp.Error   // why, once it has ended
 
-	// worn is true after the broker refused a message here. If the first message of a channel met a
-	// queue without a leader, the broker refuses all further ones, even when there is a leader.
-	worn atomic.Bool
+	// refusing is true after the broker refused a message here. If the first message of a channel
+	// reached a queue without a leader, the broker refuses all further ones, even when there is a
+	// leader.
+	refusing atomic.Bool
 
-	mu   sync.Mutex // held while something is written
+	mu   sync.Mutex // held while a message is written
 	next uint64
 
 	returnsMu sync.Mutex
@@ -44,9 +44,9 @@ type confirmChannel struct {
 	returned  map[string]string // reasons, by correlation id
 }
 
-func newConfirmChannel(ch *amqp.Channel, s *session, trial bool) *confirmChannel {
+func newConfirmChannel(ch *amqp.Channel, s *session, large bool) *confirmChannel {
 	c := &confirmChannel{
-		Channel: ch, session: s, trial: trial, slots: make(chan struct{}, window), sent: make(chan *amqp.DeferredConfirmation, window),
+		Channel: ch, session: s, large: large, slots: make(chan struct{}, window), sent: make(chan *amqp.DeferredConfirmation, window),
 		ended: make(chan struct{}), returns: ch.NotifyReturn(make(chan amqp.Return, window)), returned: make(map[string]string),
 	}
 	closed := ch.NotifyClose(make(chan *amqp.Error, 1))
@@ -54,8 +54,7 @@ func newConfirmChannel(ch *amqp.Channel, s *session, trial bool) *confirmChannel
 	return c
 }
 
-// watch frees the slots of messages that the broker has confirmed, also of those whose callers have
-// left.
+// watch frees the slots of confirmed messages, also after their callers have left.
 func (c *confirmChannel) watch(closed <-chan *amqp.Error) {
 	defer close(c.ended)
 	for {
@@ -82,7 +81,7 @@ func (c *confirmChannel) retire() {
 	_ = c.Close()
 }
 
-func (c *confirmChannel) usable() bool { return !c.IsClosed() && !c.worn.Load() }
+func (c *confirmChannel) usable() bool { return !c.IsClosed() && !c.refusing.Load() }
 
 // sendMany sends messages together while the channel is usable and the right one, and returns how
 // many. The error is of the message after those.
@@ -90,7 +89,7 @@ func (c *confirmChannel) sendMany(ctx context.Context, ms []*publication) (n int
 	c.session.conn.buffer.hold()
 	defer c.session.conn.buffer.release()
 	for n = range ms {
-		if n > 0 && (!c.usable() || c.trial != c.session.onTrial(ms[n])) {
+		if n > 0 && (!c.usable() || c.large != c.session.mayBeTooLarge(ms[n])) {
 			return n, nil
 		}
 		if err = c.send(ctx, ms[n]); err != nil {
@@ -100,10 +99,10 @@ func (c *confirmChannel) sendMany(ctx context.Context, ms []*publication) (n int
 	return len(ms), nil
 }
 
-// acquireSlot waits until the broker takes messages and there is room for one more. It releases the
-// write buffer meanwhile: the room may depend on messages in there.
+// acquireSlot waits until the broker takes messages and a slot is free. It releases the write
+// buffer meanwhile: a slot may become free only when the buffered messages are sent.
 func (c *confirmChannel) acquireSlot(ctx context.Context) error {
-	if c.session.flows() {
+	if c.session.unblocked() {
 		select {
 		case c.slots <- struct{}{}:
 			return nil
@@ -112,7 +111,7 @@ func (c *confirmChannel) acquireSlot(ctx context.Context) error {
 	}
 	c.session.conn.buffer.release()
 	defer c.session.conn.buffer.hold()
-	if err := c.session.flowing(ctx); err != nil {
+	if err := c.session.awaitUnblocked(ctx); err != nil {
 		return err
 	}
 	select {
@@ -121,7 +120,7 @@ func (c *confirmChannel) acquireSlot(ctx context.Context) error {
 	case <-c.ended:
 		return errGone
 	case <-ctx.Done():
-		return c.session.because(ctx.Err())
+		return c.session.explainWait(ctx.Err())
 	}
 }
 
@@ -135,7 +134,7 @@ func (c *confirmChannel) send(ctx context.Context, m *publication) error {
 	defer c.mu.Unlock()
 	c.next++
 	m.CorrelationId = strconv.FormatUint(c.next, 36)
-	confirmation, err := c.PublishWithDeferredConfirm(m.exchange, m.key, !m.blind, false, m.Publishing)
+	confirmation, err := c.PublishWithDeferredConfirm(m.exchange, m.key, !m.notMandatory, false, m.Publishing)
 	switch {
 	case err == nil:
 		c.sent <- confirmation
@@ -160,24 +159,24 @@ func (m *publication) outcome(ctx context.Context) error {
 			<-m.confirmation.Done()
 			m.ch.takeReturned(id)
 		}()
-		return unknown(m.ch.session.because(ctx.Err()))
+		return unknown(m.ch.session.explainWait(ctx.Err()))
 	}
 	reason, returned := m.ch.takeReturned(m.CorrelationId)
 	switch {
 	case returned:
 		return fmt.Errorf("%w: %s", errUnrouted, reason)
 	case m.confirmation.Acked():
-		m.ch.session.took(len(m.Body))
+		m.ch.session.confirmed(len(m.Body))
 		return nil
 	case m.ch.IsClosed():
 		return m.ch.lost(m)
 	default:
-		m.ch.worn.Store(true)
+		m.ch.refusing.Store(true)
 		return errRefused
 	}
 }
 
-// lost returns the error of a message that was on its way when the channel closed. The broker
+// lost returns the error of a message that was unconfirmed when the channel closed. The broker
 // closes it when a user may not publish, and when a message is too large.
 func (c *confirmChannel) lost(m *publication) error {
 	<-c.ended

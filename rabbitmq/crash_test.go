@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
@@ -17,181 +16,61 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// A book holds what was pushed against what comes.
-type book struct {
-	t *testing.T
-	q backend.Queue
-
-	mu        sync.Mutex
-	due       map[string]time.Time // of what the broker has confirmed, or may have
-	confirmed map[string]bool
-	came      map[string]int
-	acked     map[string]bool
-	again     map[string]int // by reason
-	latest    time.Duration  // after its time
-}
-
-func newBook(t *testing.T, q backend.Queue) *book {
-	return &book{
-		t: t, q: q, due: make(map[string]time.Time), confirmed: make(map[string]bool), came: make(map[string]int),
-		acked: make(map[string]bool), again: make(map[string]int),
-	}
-}
-
-// push pushes n messages with random delays, and remembers which ones the broker has confirmed.
-func (b *book) push(ctx context.Context, n int, longest time.Duration) {
-	const size = 250
-	for first := 0; first < n; first += size {
-		ms := make([]backend.Message, min(size, n-first))
-		b.mu.Lock()
-		for i := range ms {
-			ms[i] = message(fmt.Sprint("m", first+i), rand.N(longest))[0]
-			b.due[ms[i].ID] = time.Now().Add(ms[i].Delay)
-		}
-		b.mu.Unlock()
-		errs := b.q.Schedule(ctx, ms)
-		b.mu.Lock()
-		for i := range ms {
-			b.confirmed[ms[i].ID] = errs == nil || errs[i] == nil
-		}
-		b.mu.Unlock()
-	}
-}
-
-// take takes and acknowledges until the context ends.
-func (b *book) take(ctx context.Context) {
-	for {
-		ds, err := b.q.Receive(ctx, 100, time.Minute)
-		if err != nil {
-			return
-		}
-		b.note(ds, time.Now())
-		errs := b.q.Ack(ctx, leases(ds))
-		b.mu.Lock()
-		for i := range ds {
-			b.acked[ds[i].ID] = errs == nil || errs[i] == nil
-		}
-		b.mu.Unlock()
-	}
-}
-
-func (b *book) note(ds []backend.Delivery, now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, d := range ds {
-		due, ok := b.due[d.ID]
-		if !ok || now.Before(due) || now.Before(d.Due) || string(d.Body) != "body of "+d.ID {
-			b.t.Errorf("%v: got %+v, due at %v", now, d, due)
-		}
-		b.latest = max(b.latest, now.Sub(due))
-		if b.came[d.ID]++; b.came[d.ID] > 1 {
-			b.again[b.reason(d)]++
-		}
-	}
-}
-
-// reason tells why a message came again.
-func (b *book) reason(d backend.Delivery) string {
-	switch {
-	case d.Attempt == 1:
-		return "it was passed on twice, or its ack was lost with the count"
-	case b.acked[d.ID]:
-		return "the ack was read, and lost with the broker"
-	default:
-		return "it was held, or its ack was under way"
-	}
-}
-
-// missing counts what was confirmed and has not come.
-func (b *book) missing() int { return len(b.awaited()) }
-
-// awaited returns what was confirmed and has not come, with the time since it was due.
-func (b *book) awaited() map[string]time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	ids := make(map[string]time.Duration)
-	for id, ok := range b.confirmed {
-		if ok && b.came[id] == 0 {
-			ids[id] = time.Since(b.due[id])
-		}
-	}
-	return ids
-}
-
-func (b *book) arrived() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.came)
-}
-
-// awaitDue waits until all is due, and returns how many messages have not come by then.
-func (b *book) awaitDue() (missing int) {
+// awaitDue waits until all messages are due, and returns how many have not come.
+func (r *tracker) awaitDue() (missing int) {
 	var last time.Time
-	b.mu.Lock()
-	for _, due := range b.due {
+	r.mu.Lock()
+	for _, due := range r.due {
 		if due.After(last) {
 			last = due
 		}
 	}
-	b.mu.Unlock()
+	r.mu.Unlock()
 	time.Sleep(time.Until(last))
-	return b.missing()
+	return r.missing()
 }
 
-// survive pushes messages, has some workers take them, breaks something in the middle, and waits
-// for all that was confirmed. If there is a remedy for what may stay away, it is used when
-// something does.
-func (b *book) survive(n int, longest time.Duration, breakSomething, remedy func()) {
-	b.t.Helper()
-	ctx, stop := context.WithTimeout(b.t.Context(), 8*time.Minute)
+// survive pushes messages to workers, calls fault when a third have come, and waits for all
+// confirmed messages. It calls remedy, if any, when messages stay away.
+func (r *tracker) survive(n int, longest time.Duration, fault, remedy func()) {
+	r.t.Helper()
+	ctx, stop := context.WithTimeout(r.t.Context(), 8*time.Minute)
 	defer stop()
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer stop()
 	for range 4 {
-		all.Go(func() { b.take(ctx) })
+		all.Go(func() { r.take(ctx, 100) })
 	}
-	b.push(ctx, n, longest)
-	await(b.t, "a third of the messages", func() bool { return b.arrived() >= n/3 })
-	breakSomething()
-	mended := time.Now()
-	if remedy != nil && !b.allCame(longest+30*time.Second) {
-		b.t.Logf("%d messages stay away", b.missing())
+	r.push(ctx, n, longest)
+	await(r.t, "a third of the messages", func() bool { return r.arrived() >= n/3 })
+	fault()
+	recovered := time.Now()
+	if remedy != nil && !r.allCame(longest+30*time.Second) {
+		r.t.Logf("%d messages stay away", r.missing())
 		remedy()
 	}
-	if !b.allCame(longest + 4*time.Minute) {
-		b.t.Fatalf("%d confirmed messages never came, due before: %v", b.missing(), b.awaited())
+	if !r.allCame(longest + 4*time.Minute) {
+		r.t.Fatalf("%d confirmed messages never came, due before: %v", r.missing(), r.awaited())
 	}
-	took := time.Since(mended)
+	took := time.Since(recovered)
 	stop()
 	all.Wait()
-	b.report(n, took)
+	r.t.Logf("%d pushed, %d confirmed, all there %v after the recovery, the latest %v late; came again: %v", n, len(r.confirmed),
+		took.Round(time.Millisecond), r.latest.Round(time.Millisecond), r.again)
+	if len(r.confirmed) < n/2 {
+		r.t.Errorf("only %d of %d pushes were confirmed", len(r.confirmed), n)
+	}
 }
 
-// allCame waits until all that was confirmed has come.
-func (b *book) allCame(within time.Duration) bool {
-	for end := time.Now().Add(within); b.missing() > 0; time.Sleep(20 * time.Millisecond) {
+// allCame waits until all confirmed messages have come.
+func (r *tracker) allCame(within time.Duration) bool {
+	for end := time.Now().Add(within); r.missing() > 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			return false
 		}
 	}
 	return true
-}
-
-// report tells of what everybody has finished with.
-func (b *book) report(n int, took time.Duration) {
-	b.t.Helper()
-	confirmed := 0
-	for _, ok := range b.confirmed {
-		if ok {
-			confirmed++
-		}
-	}
-	b.t.Logf("%d pushed, %d confirmed, all there %v after it was mended, the latest %v late; came again: %v", n, confirmed,
-		took.Round(time.Millisecond), b.latest.Round(time.Millisecond), b.again)
-	if confirmed < n/2 {
-		b.t.Errorf("only %d of %d pushes were confirmed", confirmed, n)
-	}
 }
 
 // scale is how many messages with how long delays a crash test has.
@@ -203,15 +82,14 @@ func scale(t *testing.T) (n int, longest time.Duration) {
 	return 20_000, 20 * time.Second
 }
 
-// triesSoon has levels try again after 3 s what they could not pass on. By default that is 180 s,
-// which would take the tests too long.
+// triesSoon has levels try again after 3 s to pass on messages. The default of 180 s is too long
+// for tests.
 func triesSoon() testenv.RabbitOption {
 	return testenv.RabbitAdvanced("dead_letter_worker_publisher_confirm_timeout", "3000")
 }
 
 // TestBrokerKilled kills the broker while messages are passed from level to level, and starts it
-// again. What a level was just passing on to a queue that comes up later than itself waits for the
-// next try.
+// again. A message on its way to a queue that starts later than its level waits for the next try.
 func TestBrokerKilled(t *testing.T) {
 	t.Parallel()
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), triesSoon())
@@ -219,7 +97,7 @@ func TestBrokerKilled(t *testing.T) {
 	t.Cleanup(func() { tellWhere(t, server) })
 	server.Sync()
 	n, longest := scale(t)
-	newBook(t, q).survive(n, longest, func() {
+	newTracker(t, q).survive(n, longest, func() {
 		server.Kill()
 		server.Restart()
 	}, nil)
@@ -229,8 +107,8 @@ func TestBrokerKilled(t *testing.T) {
 const moveLeaders = `[rabbit_quorum_queue:transfer_leadership(Q, hd([N || N <- [node() | nodes()],
 	N =/= element(2, amqqueue:get_pid(Q))])) || Q <- rabbit_amqqueue:list(), amqqueue:is_quorum(Q)].`
 
-// inWithADeadNode puts a test into the tier Nightly on RabbitMQ before 4, which needs minutes, and an operator, to pass on
-// what a dead node had (rabbitmq-server#9221).
+// inWithADeadNode puts a test into the tier Nightly on RabbitMQ before 4. That needs minutes, and
+// an operator, to pass on the messages of a dead node (rabbitmq-server#9221).
 func inWithADeadNode(t *testing.T) {
 	t.Helper()
 	testenv.In(t, testenv.All)
@@ -248,8 +126,8 @@ func inWithADeadNode(t *testing.T) {
 }
 
 // TestNodeKilled kills one node of three, which leads all queues, until all messages are due.
-// RabbitMQ 3.10 passes on the messages that its levels were passing on, and most later ones, only
-// when the node is back or other nodes lead. If the node served the handle, the handle's unacked
+// Until the node is back or other nodes lead, RabbitMQ 3.10 passes on none of the messages between
+// levels, and few later ones. If the node served the handle, the handle's unacked
 // messages may stay away until the leaders of users' queues move too (TestNodeKilledUnderAHandler).
 // The test moves them then.
 func TestNodeKilled(t *testing.T) {
@@ -275,18 +153,18 @@ func TestNodeKilled(t *testing.T) {
 		{"for-good", 0, 2000, 5 * time.Second, moved, forget},
 	} {
 		t.Run(test.namespace, func(t *testing.T) {
-			b := newBook(t, openOnCluster(t, nodes, test.home, test.namespace))
+			r := newTracker(t, openOnCluster(t, nodes, test.home, test.namespace))
 			t.Cleanup(func() { tellWhere(t, nodes[1]) })
-			b.survive(test.n, test.longest, func() {
+			r.survive(test.n, test.longest, func() {
 				nodes[0].Kill()
-				t.Logf("%d messages have not come while the node was dead", b.awaitDue())
+				t.Logf("%d messages have not come while the node was dead", r.awaitDue())
 				test.heal()
 			}, test.remedy)
 		})
 	}
 }
 
-// tellWhere tells where the broker has the messages of a test that failed.
+// tellWhere logs where the broker has the messages of a failed test.
 func tellWhere(t *testing.T, node *testenv.RabbitServer) {
 	if t.Failed() {
 		t.Log(node.Ctl("list_queues", "name", "messages_ready", "messages_unacknowledged", "consumers", "leader"))
@@ -295,20 +173,19 @@ func tellWhere(t *testing.T, node *testenv.RabbitServer) {
 	}
 }
 
-// moveLeadersOfUsers does so for the queues of users and their dead letters alone, which is
-// quicker.
+// moveLeadersOfUsers does so only for users' queues and their dead letters, which is quicker.
 const moveLeadersOfUsers = `[rabbit_quorum_queue:transfer_leadership(Q, hd([N || N <- [node() | nodes()],
 	N =/= element(2, amqqueue:get_pid(Q))])) || Q <- rabbit_amqqueue:list(), amqqueue:is_quorum(Q),
 	{_, _, _, Name} <- [amqqueue:get_name(Q)], re:run(Name, "[.](q|dead)[.]") =/= nomatch].`
 
-// nameOf is the name of a node that lives.
+// nameOf returns the name of a running node.
 func nameOf(node *testenv.RabbitServer) string { return strings.TrimSpace(node.Ctl("eval", "node().")) }
 
-// TestNodeKilledUnderAHandler kills the node that a worker is connected to while the worker is at
-// work on its only message and waits for no more, so that its subscription has ended. Another node
-// leads the queue. Before RabbitMQ 4.3 that node does not monitor a connection that has ended its
-// subscriptions (docs/rabbitmq.md). It hands the message out again only when the node is back, or
-// forgotten, and leaders move.
+// TestNodeKilledUnderAHandler kills the node that a worker is connected to. The worker handles its
+// only message and waits for no more, so its subscription has ended. Another node leads the queue.
+// Before RabbitMQ 4.3 that node does not monitor a connection that has ended its subscriptions
+// (docs/rabbitmq.md). It hands the message out again only when the node is back, or forgotten, and
+// leaders move.
 func TestNodeKilledUnderAHandler(t *testing.T) {
 	inWithADeadNode(t)
 	for what, heal := range map[string]func(cluster *testenv.RabbitNodes, lost string){
@@ -330,18 +207,18 @@ func TestNodeKilledUnderAHandler(t *testing.T) {
 				t.Errorf("got %+v, want the second attempt of the message", again)
 			}
 			if err := q.Ack(t.Context(), leases([]backend.Delivery{held}))[0]; !errors.Is(err, backend.ErrLeaseLost) {
-				t.Errorf("the ack of what was lost: %v, want ErrLeaseLost", err)
+				t.Errorf("the ack of the lost message: %v, want ErrLeaseLost", err)
 			}
 		})
 	}
 }
 
-// receiveAgain waits for a message that comes by itself, or else after a remedy.
+// receiveAgain waits for a message, and calls remedy if it does not come.
 func receiveAgain(t *testing.T, q backend.Queue, remedy func()) backend.Delivery {
 	t.Helper()
 	again, err := receiveWithin(t, q, 10*time.Second)
 	if err != nil {
-		t.Logf("it has not come again by itself: %v", err)
+		t.Logf("it has not come again without the remedy: %v", err)
 		remedy()
 		again, err = receiveWithin(t, q, 30*time.Second)
 	}
@@ -369,8 +246,7 @@ func awaitNoConsumers(t *testing.T, node *testenv.RabbitServer) {
 	t.Fatal("a subscription does not end though no Receive waits")
 }
 
-// openOnCluster has the first node lead the queues of the namespace, and another one serve the
-// handle, if that is home.
+// openOnCluster opens a queue of the namespace on the node home. The first node leads the queues.
 func openOnCluster(t *testing.T, nodes []*testenv.RabbitServer, home int, namespace string) backend.Queue {
 	t.Helper()
 	ns := rabbitmq.Namespace(namespace)

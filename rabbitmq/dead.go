@@ -23,7 +23,7 @@ type deadLetter struct {
 }
 
 // readDead reads all dead letters, calls take with each, and then settle, which returns how many it
-// has acknowledged. The others return to the queue before readDead does. It is for thousands of
+// has acknowledged. The others are in the queue again when readDead returns. It is for thousands of
 // letters, not millions: the broker shows messages only by handing them out. One call at a time
 // reads, across processes, since other calls do not see the letters meanwhile.
 func (q *queue) readDead(ctx context.Context, take func(*deadLetter), settle func(ch *amqp.Channel, count int) (acked int)) error {
@@ -68,8 +68,8 @@ func (q *queue) readDead(ctx context.Context, take func(*deadLetter), settle fun
 	return giveBackDead(ctx, ch, name, dead.Messages, settle(ch, dead.Messages))
 }
 
-// A deathClock gives each dead letter a time of death of its own: a cursor is that time and the id,
-// and letters may share an id. It is safe for concurrent use.
+// A deathClock gives each dead letter its own time of death. A cursor is that time and the id, and
+// letters may share an id. It is safe for concurrent use.
 type deathClock struct {
 	mu   sync.Mutex
 	last int64 // µs since 1970
@@ -127,7 +127,7 @@ func giveBackDead(ctx context.Context, ch *amqp.Channel, name string, n, acked i
 	return nil
 }
 
-// lockDead excludes other connections from the dead letters. The lock is an exclusive queue, which
+// lockDead locks the dead letters against other connections. The lock is an exclusive queue, which
 // the broker deletes with the connection that has declared it.
 func (q *queue) lockDead(ctx context.Context, s *session) (release func(), err error) {
 	name := q.names.lock(q.name)

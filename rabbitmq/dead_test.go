@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,18 +15,14 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// kill has messages die, in the order of their numbers.
-func kill(ctx context.Context, t testing.TB, q backend.Queue, n int) {
+// makeDead pushes n messages and makes dead letters of them, in the order of their numbers.
+func makeDead(ctx context.Context, t testing.TB, q backend.Queue, n int) {
 	t.Helper()
 	must(t, q.Schedule(ctx, batch("dead", n, 0))...)
 	for died := 0; died < n; {
 		ds, err := q.Receive(ctx, 500, time.Minute)
 		must(t, err)
-		bs := make([]backend.DeadLetterRequest, len(ds))
-		for i := range ds {
-			bs[i] = backend.DeadLetterRequest{Lease: ds[i].Lease(), Reason: "of the test"}
-		}
-		must(t, q.Dead(ctx, bs)...)
+		deadLetter(ctx, t, q, ds...)
 		died += len(ds)
 	}
 }
@@ -49,17 +44,17 @@ func listDead(ctx context.Context, q backend.Queue, limit int) (ids []string, er
 	}
 }
 
-// TestManyDeadLetters lists thousands in pages of several sizes, and brings them all back. The
-// broker's replies take so long that a round trip for each letter would outlast the deadline.
+// TestManyDeadLetters lists thousands in pages of several sizes, and redrives all. The broker's
+// replies take so long that a round trip for each letter would exceed the deadline.
 func TestManyDeadLetters(t *testing.T) {
 	const n = 3000
 	const within, latency = 100 * time.Second, 50 * time.Millisecond
-	server, vhost := sharedVhost(t)
-	kill(deadline(t, patience), t, open(t, server.VhostURL(vhost)), n)
-	far := testenv.Proxy(t, server.Addr())
-	q := open(t, strings.Replace(server.VhostURL(vhost), server.Addr(), far.Addr(), 1))
+	direct := vhost(t)
+	makeDead(deadline(t, patience), t, open(t, direct), n)
+	url, far := behindProxy(t, direct)
+	q := open(t, url)
 	if n*latency < within {
-		t.Fatal("a round trip for each letter would not be noticed")
+		t.Fatal("a round trip for each letter would not exceed the deadline")
 	}
 	far.Latency(latency)
 	ctx := deadline(t, within)
@@ -82,14 +77,7 @@ func TestManyDeadLetters(t *testing.T) {
 	}
 	far.Latency(0)
 	ctx = deadline(t, patience)
-	for seen := make(map[string]bool); len(seen) < n; {
-		ds, err := q.Receive(ctx, n, time.Minute)
-		must(t, err)
-		for _, d := range ds {
-			seen[d.ID] = true
-		}
-		ack(ctx, t, q, ds...)
-	}
+	drain(ctx, t, q, n)
 	left, err := listDead(ctx, q, n)
 	if must(t, err); len(left) > 0 {
 		t.Errorf("%d dead letters are left", len(left))
@@ -104,7 +92,7 @@ func BenchmarkDeadLetters(b *testing.B) {
 	defer func() { must(b, back.Close()) }()
 	q, err := back.Open(ctx, "dead", quiet())
 	must(b, err)
-	kill(ctx, b, q, n)
+	makeDead(ctx, b, q, n)
 	var listing, redriving time.Duration
 	for b.Loop() {
 		began := time.Now()
@@ -119,21 +107,19 @@ func BenchmarkDeadLetters(b *testing.B) {
 	b.ReportMetric(float64(redriving.Milliseconds())/float64(b.N), "ms/redrive")
 }
 
-// TestDeadLettersSideBySide lists, redrives and deletes at once, in handles of one connection and
-// of two. Each listing that has nothing taken away meanwhile is whole, and each redrive and
-// deletion finds what is there.
-func TestDeadLettersSideBySide(t *testing.T) {
+// TestConcurrentDeadLetterCalls lists, redrives and deletes at once, in handles of one connection
+// and of two. Each listing has all letters that stay. Each redrive and deletion finds its letter.
+func TestConcurrentDeadLetterCalls(t *testing.T) {
 	t.Parallel()
 	const kept, taken = 60, 60
 	ctx := deadline(t, patience)
 	url := shared(t)
 	var handles []backend.Queue
 	for range 2 {
-		b := rabbitmq.New(url)
-		t.Cleanup(func() { must(t, b.Close()) })
+		b := newBackend(t, url)
 		handles = append(handles, openOn(t, b, queueOf(t)), openOn(t, b, queueOf(t)))
 	}
-	kill(ctx, t, handles[0], kept+taken)
+	makeDead(ctx, t, handles[0], kept+taken)
 	all, err := listDead(ctx, handles[0], 1000)
 	must(t, err)
 	stay := all[taken:]
@@ -154,11 +140,10 @@ func TestDeadLettersSideBySide(t *testing.T) {
 			}
 		})
 		over.Go(func() {
-			dead := q
 			for j := i; j < taken; j += len(handles) {
-				do := dead.Redrive
+				do := q.Redrive
 				if j%2 == 1 {
-					do = dead.DeleteDead
+					do = q.DeleteDead
 				}
 				if err := do(ctx, all[j:j+1])[0]; err != nil {
 					t.Errorf("taking %s: %v", all[j], err)
@@ -175,14 +160,12 @@ func TestDeadLettersSideBySide(t *testing.T) {
 	drain(ctx, t, handles[0], taken/2)
 }
 
-// TestRedriveAllOfOneID redrives letters of which three have one id, on two pages of the
-// listing.
+// TestRedriveAllOfOneID redrives letters on two pages of the listing. Three of them have one id.
 func TestRedriveAllOfOneID(t *testing.T) {
 	const n = 600 // more than the library lists at a time
 	ctx := deadline(t, patience)
-	b := rabbitmq.New(vhost(t))
-	t.Cleanup(func() { must(t, b.Close()) })
-	q, err := delayq.New(ctx, "twins", delayq.WithBackend(b), delayq.WithLogger(quiet().Logger))
+	b := newBackend(t, vhost(t))
+	q, err := delayq.New(ctx, "same-id", delayq.WithBackend(b), delayq.WithLogger(quiet().Logger))
 	must(t, err)
 	for first := 0; first < n; first += n / 6 {
 		ms := make([]delayq.Message, n/6)
@@ -210,30 +193,17 @@ func TestRedriveAllOfOneID(t *testing.T) {
 	}
 }
 
-// TestPagesOfOneID lists letters of one id that died together, each page through the handle of
-// another connection, which has to read all of them again.
+// TestPagesOfOneID lists letters of one id that died together. Each page comes through the handle
+// of another connection, which has to read all of them again.
 func TestPagesOfOneID(t *testing.T) {
 	const n = 60
 	ctx := deadline(t, patience)
 	url := vhost(t)
-	var handles []backend.Queue
-	for range 2 {
-		b := rabbitmq.New(url)
-		t.Cleanup(func() { must(t, b.Close()) })
-		handles = append(handles, openOn(t, b, "same"))
-	}
+	handles := []backend.Queue{openOn(t, newBackend(t, url), "same"), openOn(t, newBackend(t, url), "same")}
 	for range n {
 		must(t, handles[0].Schedule(ctx, message("same", 0))...)
 	}
-	var bs []backend.DeadLetterRequest
-	for len(bs) < n {
-		ds, err := handles[0].Receive(ctx, n, time.Minute)
-		must(t, err)
-		for _, l := range leases(ds) {
-			bs = append(bs, backend.DeadLetterRequest{Lease: l})
-		}
-	}
-	must(t, handles[0].Dead(ctx, bs)...)
+	deadLetter(ctx, t, handles[0], receiveAll(ctx, t, handles[0], n)...)
 	listed, cursor := 0, ""
 	for page := 0; page == 0 || cursor != ""; page++ {
 		ls, next, err := handles[page%2].ListDead(ctx, cursor, 7)

@@ -29,7 +29,7 @@ func bind(ch *amqp.Channel, queue, key, exchange string) error {
 }
 
 // declareWaiting declares a queue whose messages wait for a fixed time and then go to an exchange.
-// At least once dead-lettering requires a quorum queue with overflow reject-publish. Other queues
+// At-least-once dead-lettering requires a quorum queue with overflow reject-publish. Other queues
 // lose messages when the broker crashes.
 func declareWaiting(ch *amqp.Channel, name string, wait time.Duration, next string, classic bool) error {
 	args := amqp.Table{"x-message-ttl": wait.Milliseconds(), "x-dead-letter-exchange": next}
@@ -52,9 +52,10 @@ func keepingArgs(classic bool) amqp.Table {
 	return amqp.Table{"x-queue-type": "quorum", "x-delivery-limit": int64(noLimit)}
 }
 
-// declareCommon declares what all queues of a namespace share. A level stops when a message cannot
-// leave it, so a message without a queue goes to undeliverable.
-func declareCommon(ch *amqp.Channel, n names, d delayer, classic bool) error {
+// declareShared declares the shared topology: the exchanges and queues that all queues of a
+// namespace share. A level stops when a message cannot leave it, so a message without a queue goes
+// to undeliverable.
+func declareShared(ch *amqp.Channel, n names, d delayer, classic bool) error {
 	lost := n.undeliverable()
 	if err := declareExchange(ch, lost, "fanout", nil); err != nil {
 		return err
@@ -71,7 +72,7 @@ func declareCommon(ch *amqp.Channel, n names, d delayer, classic bool) error {
 	return d.declare(ch, n)
 }
 
-// declareOwn declares a queue and the queue of its dead letters, on channels of its own since a
+// declareOwn declares a queue and the queue of its dead letters, on its own channels since a
 // refusal closes them. An operator's policy may take messages out of both, which then go to
 // undeliverable. Queues that an earlier version has declared lack that argument, and stay as they
 // are.
@@ -102,13 +103,13 @@ func declareOwn(conn *amqp.Connection, n names, queue string, classic bool) erro
 	return bind(ch, n.queue(queue), keyOf(queue), n.deliver())
 }
 
-// refusedWith reports whether an error is the broker's, with that code.
+// refusedWith reports whether the broker returned an error with that code.
 func refusedWith(err error, code int) bool {
 	var refusal *amqp.Error
 	return errors.As(err, &refusal) && refusal.Code == code
 }
 
-// explain adds what was being done and, if the broker refused it, what to do about it.
+// explain adds the failed operation to an error and, if the broker refused it, a remedy.
 func explain(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -135,7 +136,7 @@ func onNetwork(err error) bool {
 	return errors.As(err, &op) && op.Op != "remote error" && op.Op != "local error"
 }
 
-// remedy returns what to do about a refusal. Brokers use some codes for several reasons.
+// remedy returns advice about a refusal. Brokers use some codes for several reasons.
 func remedy(refusal *amqp.Error) string {
 	switch code := refusal.Code; {
 	case code == amqp.AccessRefused:

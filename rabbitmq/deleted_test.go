@@ -3,6 +3,7 @@ package rabbitmq_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,22 +19,15 @@ const deletedDelay = 0x12f0 * time.Millisecond
 // partsOf lists the exchanges and queues of the default namespace on a broker.
 func partsOf(t *testing.T, server *testenv.RabbitServer, vhost string) (exchanges, queues []string) {
 	t.Helper()
-	for _, name := range strings.Fields(server.Ctl("list_exchanges", "-q", "--no-table-headers", "-p", vhost, "name")) {
-		if strings.HasPrefix(name, "delayq.") {
-			exchanges = append(exchanges, name)
-		}
+	ours := func(names []string) []string {
+		return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, "delayq.") })
 	}
-	for _, name := range queuesOf(t, server, vhost) {
-		if strings.HasPrefix(name, "delayq.") {
-			queues = append(queues, name)
-		}
-	}
-	return exchanges, queues
+	return ours(strings.Fields(server.Ctl("list_exchanges", "-q", "--no-table-headers", "-p", vhost, "name"))), ours(queuesOf(t, server, vhost))
 }
 
-// TestEachPartDeleted deletes each exchange and each queue of a namespace in turn, those of a level
-// together, under a process that pushes and another that works. What is pushed from then on comes,
-// once: at once, and after delays that pass what was deleted.
+// TestEachPartDeleted deletes one exchange or queue of a namespace after the other, and the queues
+// of a level together. Meanwhile one process pushes and another works. Each later push comes once,
+// also with a delay that passes the deleted part.
 func TestEachPartDeleted(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -41,14 +35,14 @@ func TestEachPartDeleted(t *testing.T) {
 	server, vhost := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitAdvanced("dead_letter_worker_publisher_confirm_timeout", "2000")), "/"
 	url := server.URL()
 	pusher, worker := open(t, url), open(t, url)
-	parked := openOn(t, newBackend(t, url), "parked") // for what takes too long to wait for
+	parked := openOn(t, newBackend(t, url), "parked") // for delays that are too long to wait for
 	ch := channel(t, url)
 	exchanges, queues := partsOf(t, server, vhost)
 	if len(exchanges) != 8 || len(queues) != 206 {
 		t.Fatalf("got %d exchanges and %d queues: %q %q", len(exchanges), len(queues), exchanges, queues)
 	}
 	n := 0
-	through := func(what string) {
+	pushAround := func(what string) {
 		t.Helper()
 		var ms []backend.Message
 		for _, delay := range []time.Duration{0, 0x25 * time.Millisecond, 0x2c0 * time.Millisecond, deletedDelay} {
@@ -60,14 +54,13 @@ func TestEachPartDeleted(t *testing.T) {
 	}
 	for _, name := range exchanges {
 		must(t, ch.ExchangeDelete(name, false, false))
-		through(name)
+		pushAround(name)
 	}
 	for k := range 7 {
 		var ms []backend.Message
 		for d := 1; d < digits(k); d++ {
 			name := fmt.Sprintf("delayq.v1.w%d.%x", k, d)
-			_, err := ch.QueueDelete(name, false, false, false)
-			must(t, err)
+			deleteQueue(t, ch, name)
 			ms = append(ms, message(name, time.Duration(d<<bitsBelow(k))*time.Millisecond)...)
 		}
 		if k > 1 {
@@ -81,12 +74,11 @@ func TestEachPartDeleted(t *testing.T) {
 		if strings.Contains(name, ".w") || strings.HasSuffix(name, ".parked") {
 			continue
 		}
-		_, err := ch.QueueDelete(name, false, false, false)
-		must(t, err)
+		deleteQueue(t, ch, name)
 		if strings.Contains(name, ".dead.") {
-			buryOne(ctx, t, pusher, worker)
+			deadLetterOne(ctx, t, pusher, worker)
 		}
-		through(name)
+		pushAround(name)
 	}
 	again, queuesAgain := partsOf(t, server, vhost)
 	if len(again) != len(exchanges) || len(queuesAgain) != len(queues) {
@@ -94,12 +86,11 @@ func TestEachPartDeleted(t *testing.T) {
 	}
 }
 
-// buryOne has a message die, and looks for it among the dead letters.
-func buryOne(ctx context.Context, t *testing.T, pusher, worker backend.Queue) {
+// deadLetterOne makes a dead letter, and lists it.
+func deadLetterOne(ctx context.Context, t *testing.T, pusher, worker backend.Queue) {
 	t.Helper()
 	must(t, pusher.Schedule(ctx, message("dies", 0))...)
-	d := receiveOne(ctx, t, worker, "dies")
-	must(t, worker.Dead(ctx, []backend.DeadLetterRequest{{Lease: d.Lease(), Reason: "of the test"}})...)
+	deadLetter(ctx, t, worker, receiveOne(ctx, t, worker, "dies"))
 	ls, _, err := worker.ListDead(ctx, "", 10)
 	must(t, err)
 	if len(ls) != 1 || ls[0].ID != "dies" {
@@ -108,7 +99,7 @@ func buryOne(ctx context.Context, t *testing.T, pusher, worker backend.Queue) {
 }
 
 // TestPusherDeclaresAgain deletes the queue under a process that only pushes. A worker that opens
-// it later gets what was pushed, whichever way it went.
+// it later gets all messages, with and without a delay.
 func TestPusherDeclaresAgain(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -119,19 +110,18 @@ func TestPusherDeclaresAgain(t *testing.T) {
 			ctx := deadline(t, patience)
 			pusher, ch := open(t, url), channel(t, url)
 			for _, name := range []string{"delayq.v1.q.", "delayq.v1.dead."} {
-				_, err := ch.QueueDelete(name+queueOf(t), false, false, false)
-				must(t, err)
+				deleteQueue(t, ch, name+queueOf(t))
 			}
 			must(t, pusher.Schedule(ctx, batch("m", 20, delay))...)
 			if delay > 0 {
-				await(t, "the pusher to bring the messages back", func() bool { return readyOr0(t, url, "delayq.v1.q."+queueOf(t)) == 20 })
+				await(t, "the pusher to move the messages back", func() bool { return readyOr0(t, url, ownQueue(t)) == 20 })
 			}
 			drain(ctx, t, open(t, url), 20)
 		})
 	}
 }
 
-// readyOr0 is ready, 0 where there is no such queue.
+// readyOr0 is ready, and 0 if there is no such queue.
 func readyOr0(t *testing.T, url, queue string) int {
 	t.Helper()
 	q, err := channel(t, url).QueueDeclarePassive(queue, true, false, false, false, nil)
@@ -141,9 +131,9 @@ func readyOr0(t *testing.T, url, queue string) int {
 	return q.Messages
 }
 
-// TestWorkerGetsWhatHadNoQueue has the pusher gone when its messages end in undeliverable. Whoever
-// opens the queue gets them.
-func TestWorkerGetsWhatHadNoQueue(t *testing.T) {
+// TestNextOpenGetsUndeliverableMessages closes the pusher before its messages end in undeliverable.
+// The next worker that opens the queue gets them.
+func TestNextOpenGetsUndeliverableMessages(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
 	url := vhost(t)
@@ -152,12 +142,10 @@ func TestWorkerGetsWhatHadNoQueue(t *testing.T) {
 	pusher, ch := openOn(t, b, "orders"), channel(t, url)
 	must(t, pusher.Schedule(ctx, batch("m", 20, 300*time.Millisecond))...)
 	must(t, b.Close())
-	_, err := ch.QueueDelete("delayq.v1.q.orders", false, false, false)
-	must(t, err)
-	await(t, "what has no queue", func() bool { return ready(t, ch, "delayq.v1.undeliverable") == 20 })
-	other := rabbitmq.New(url)
-	defer func() { must(t, other.Close()) }()
-	nothing(t, openOn(t, other, "others"), time.Second)
+	deleteQueue(t, ch, "delayq.v1.q.orders")
+	await(t, "messages without a queue", func() bool { return ready(t, ch, undeliverable) == 20 })
+	other := newBackend(t, url)
+	wantNoMessage(t, openOn(t, other, "others"), time.Second)
 	drain(ctx, t, openOn(t, other, "orders"), 20)
 }
 
@@ -175,7 +163,7 @@ func TestVhostMadeAgain(t *testing.T) {
 	server.AddVhost(vhost)
 	pushed := make(map[string]bool)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
-		for try := 0; len(pushed) == i; try++ { // one may meet the break, and have an unknown outcome
+		for try := 0; len(pushed) == i; try++ { // the first may have an unknown outcome
 			within, cancel := context.WithTimeout(ctx, 5*time.Second)
 			id := fmt.Sprint(i, "-", try)
 			if pusher.Schedule(within, message(id, delay))[0] == nil {
@@ -203,8 +191,7 @@ func TestQueueDeletedAndMadeAgain(t *testing.T) {
 	for i := range 20 {
 		must(t, pusher.Schedule(ctx, message(fmt.Sprint("before ", i), 0))...)
 		drain(ctx, t, worker, 1)
-		_, err := ch.QueueDelete("delayq.v1.q."+queueOf(t), false, false, false)
-		must(t, err)
+		deleteQueue(t, ch, ownQueue(t))
 		must(t, pusher.Schedule(ctx, message(fmt.Sprint("after ", i), 0))...)
 		drain(ctx, t, worker, 1)
 	}
@@ -215,12 +202,11 @@ func TestQueueDeletedAndMadeAgain(t *testing.T) {
 func TestQueueAndExchangeDeleted(t *testing.T) {
 	ctx := deadline(t, 60*time.Second)
 	url := vhost(t)
-	b := rabbitmq.New(url)
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, url)
 	pusher, ch := openOn(t, b, "both"), channel(t, url)
 	remove := func() {
-		_, err := ch.QueueDelete("delayq.v1.q.both", false, false, false)
-		must(t, err, ch.ExchangeDelete("delayq.v1.deliver", false, false))
+		deleteQueue(t, ch, "delayq.v1.q.both")
+		must(t, ch.ExchangeDelete("delayq.v1.deliver", false, false))
 	}
 	remove()
 	must(t, pusher.Schedule(ctx, message("a", 0))...)

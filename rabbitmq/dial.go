@@ -94,7 +94,7 @@ func connect(ctx context.Context, url string, c *tls.Config) (*connection, error
 	return nil, explainConnect(err)
 }
 
-// explainConnect adds what to do about a refusal.
+// explainConnect adds a remedy to the error of a refused connection.
 func explainConnect(err error) error {
 	var refusal *amqp.Error
 	switch {

@@ -18,8 +18,8 @@
 //	rabbitmqs://…               TLS, verified; with tls_ca=FILE, tls_cert=FILE, tls_key=FILE, tls_server_name=NAME
 //	VHOST                       percent-encoded; / (%2F) when it is left out
 //	hosts=HOST:PORT,…           further nodes of a cluster
-//	management=HOST:PORT        of the management API, which tells of policies that stop messages
-//	namespace=delayq            what the names of exchanges and queues begin with
+//	management=HOST:PORT        the management API, to warn of policies that stop messages
+//	namespace=delayq            prefix of the names of exchanges and queues
 //	grain=16ms | buckets=10s,1m | fixed=30m | delayed_exchange=true
 //	classic=true                classic queues, which lose messages when the broker crashes
 //

@@ -21,7 +21,7 @@ var _ admin.Examiner = (*Backend)(nil)
 func (b *Backend) Examine(ctx context.Context) (x admin.Examination, err error) {
 	err = b.withConnection(ctx, func(conn *amqp.Connection) error {
 		e := examiner{b, conn}
-		x.Findings = append(e.version(), e.kinds()...)
+		x.Findings = append(e.version(), e.queueTypes()...)
 		x.Findings = append(x.Findings, e.policies(ctx)...)
 		if e.b.deadLetters() {
 			x.Findings = append(x.Findings, afterCrash)
@@ -33,7 +33,7 @@ func (b *Backend) Examine(ctx context.Context) (x admin.Examination, err error) 
 }
 
 var clock = admin.Finding{
-	Severity: admin.Note, About: "clock", Text: "a broker does not tell its clock; each message carries its due time, and a worker keeps a message that comes early until then, by its own clock",
+	Severity: admin.Note, About: "clock", Text: "a broker does not report its clock. Each message carries its due time, and a worker keeps an early message until then, by the worker's clock",
 	Remedy: "run NTP on every machine that pushes or works",
 }
 
@@ -87,18 +87,18 @@ func olderThan(version string, major, minor, patch int) bool {
 	}
 }
 
-// kinds declares queues of the types that the backend needs.
-func (e examiner) kinds() (fs []admin.Finding) {
+// queueTypes declares queues of the types that the backend needs.
+func (e examiner) queueTypes() (fs []admin.Finding) {
 	name := e.b.names.queue("examine-" + rand.Text())
 	if e.b.classic {
-		fs = append(fs, e.probe("queues", name, fleeting(nil), "classic queues can be declared",
+		fs = append(fs, e.probe("queues", name, expiring(nil), "classic queues can be declared",
 			"allow the user to configure "+e.b.names.prefix+".*"))
 		return append(fs, admin.Finding{
 			Severity: admin.Warning, About: "classic", Text: "classic queues lose messages on their way from level to level when the broker crashes",
 			Remedy: "leave classic=true out",
 		})
 	}
-	fs = append(fs, e.probe("quorum queues", name, fleeting(keepingArgs(false)), "they can be declared",
+	fs = append(fs, e.probe("quorum queues", name, expiring(keepingArgs(false)), "they can be declared",
 		"allow the user to configure "+e.b.names.prefix+".*, and enable the feature flag quorum_queue: rabbitmqctl enable_feature_flag all"))
 	if fs[0].Severity != admin.Fine {
 		return fs
@@ -108,15 +108,15 @@ func (e examiner) kinds() (fs []admin.Finding) {
 		"enable the feature flag stream_queue, without which a broker that crashes loses messages on their way: rabbitmqctl enable_feature_flag all"))
 }
 
-// fleeting adds an expiry, in case probe cannot delete the queue.
-func fleeting(args amqp.Table) amqp.Table {
+// expiring adds an expiry, in case probe cannot delete the queue.
+func expiring(args amqp.Table) amqp.Table {
 	all := amqp.Table{"x-expires": time.Minute.Milliseconds()}
 	maps.Copy(all, args)
 	return all
 }
 
 // probe declares a queue and deletes it.
-func (e examiner) probe(about, queue string, args amqp.Table, well, remedy string) admin.Finding {
+func (e examiner) probe(about, queue string, args amqp.Table, success, remedy string) admin.Finding {
 	ch, err := e.conn.Channel()
 	if err == nil {
 		defer func() { _ = ch.Close() }() // the broker has closed it if it refused
@@ -128,7 +128,7 @@ func (e examiner) probe(about, queue string, args amqp.Table, well, remedy strin
 	if err != nil {
 		return admin.Finding{Severity: admin.Problem, About: about, Text: err.Error(), Remedy: remedy}
 	}
-	return admin.Finding{About: about, Text: well}
+	return admin.Finding{About: about, Text: success}
 }
 
 // undeliverable counts the messages that had no queue.
@@ -141,7 +141,7 @@ func (e examiner) undeliverable() admin.Finding {
 	case n > 0:
 		return admin.Finding{
 			Severity: admin.Warning, About: about, Text: fmt.Sprintf("%d messages in %s: their queue did not exist when they were due", n, name),
-			Remedy: "the end of a message's routing key names its queue, with / for each dot: open that queue, move the messages there with a shovel, or delete them",
+			Remedy: "the end of a message's routing key names its queue, with / for each dot. Open that queue, move the messages there with a shovel, or delete them",
 		}
 	default:
 		return admin.Finding{About: about, Text: "no messages in " + name}

@@ -14,39 +14,19 @@ const policiesAbout = "policies"
 
 // policies judges the effects of policies on the namespace's queues. AMQP has no way to read them.
 func (e examiner) policies(ctx context.Context) []admin.Finding {
-	all, err := e.b.policed(ctx)
+	all, err := e.b.queueInfos(ctx)
 	if err != nil {
 		return []admin.Finding{{
 			Severity: admin.Note, About: policiesAbout, Text: fmt.Sprintf("AMQP has no way to read policies, and the management API does not reply: %v", err),
 			Remedy: "look for yourself: rabbitmqctl list_queues name effective_policy_definition; docs/rabbitmq.md says what each does",
 		}}
 	}
-	found := make(map[string][]string) // the queues, by the policy's key
-	var old []string
-	for _, q := range all {
-		own, part := strings.CutPrefix(q.Name, e.b.names.prefix+".")
-		if !part {
-			continue
-		}
-		kind, _, _ := strings.Cut(own, ".")
-		policy := q.policy()
-		for key := range policy {
-			if id := judged(kind, key, policy); id != "" {
-				found[id] = append(found[id], q.Name)
-			}
-		}
-		if kind == "q" && q.full() {
-			found[fullNow] = append(found[fullNow], q.Name)
-		}
-		if _, aside := object(q.Arguments)["x-dead-letter-exchange"]; !aside && (kind == "q" || kind == "dead") {
-			old = append(old, q.Name)
-		}
-	}
+	found, old := e.b.names.policyEffects(all)
 	var fs []admin.Finding
 	for id, queues := range found {
 		f := policyFindings[id]
 		f.About = policiesAbout
-		f.Text = id + " on " + some(queues) + ": " + f.Text
+		f.Text = id + " on " + listed(queues) + ": " + f.Text
 		fs = append(fs, f)
 	}
 	slices.SortFunc(fs, func(a, b admin.Finding) int {
@@ -57,15 +37,41 @@ func (e examiner) policies(ctx context.Context) []admin.Finding {
 	}
 	if len(old) > 0 {
 		fs = append(fs, admin.Finding{
-			Severity: admin.Note, About: policiesAbout, Text: "declared by an earlier version: " + some(old) + "; messages that a policy takes out of these are lost instead of kept in undeliverable",
+			Severity: admin.Note, About: policiesAbout, Text: "declared by an earlier version: " + listed(old) + "; messages that a policy takes out of these are lost instead of kept in undeliverable",
 			Remedy: "once such a queue is empty and nothing is on its way to it, delete it: the next Open declares it anew",
 		})
 	}
 	return fs
 }
 
-// some names a few queues.
-func some(queues []string) string {
+// policyEffects returns the queues with each key of policyFindings, and the queues that lack
+// dead-lettering to undeliverable.
+func (n names) policyEffects(all []queueInfo) (found map[string][]string, old []string) {
+	found = make(map[string][]string)
+	for _, q := range all {
+		own, ok := strings.CutPrefix(q.Name, n.prefix+".")
+		if !ok {
+			continue
+		}
+		kind, _, _ := strings.Cut(own, ".")
+		policy := q.policy()
+		for key := range policy {
+			if id := findingFor(kind, key, policy); id != "" {
+				found[id] = append(found[id], q.Name)
+			}
+		}
+		if kind == "q" && q.full() {
+			found[fullNow] = append(found[fullNow], q.Name)
+		}
+		if _, deadLetters := object(q.Arguments)["x-dead-letter-exchange"]; !deadLetters && (kind == "q" || kind == "dead") {
+			old = append(old, q.Name)
+		}
+	}
+	return found, old
+}
+
+// listed names a few queues.
+func listed(queues []string) string {
 	slices.Sort(queues)
 	const few = 3
 	if len(queues) <= few {
@@ -74,9 +80,9 @@ func some(queues []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(queues[:few], ", "), len(queues)-few)
 }
 
-// judged returns the key of policyFindings for a key of a policy and a kind of queue, and "" if it
-// does no harm.
-func judged(kind, key string, p policy) string {
+// findingFor returns the key of policyFindings for a key of a policy and a kind of queue. It
+// returns "" for a harmless policy.
+func findingFor(kind, key string, p policy) string {
 	id := key
 	if key == "overflow" {
 		if !p.refuses() {
@@ -111,7 +117,7 @@ const (
 var policyFindings = map[string]admin.Finding{
 	"overflow reject-publish": {Severity: admin.Problem, Text: "once the queue is full, delayed messages of all queues stand still behind it, up to minutes beyond that",
 		Remedy: "leave overflow out: then the surplus goes to undeliverable, and other queues go on"},
-	fullNow: {Severity: admin.Problem, Text: "it has as many messages as its policy allows and refuses more, and may hold up those of all queues",
+	fullNow: {Severity: admin.Problem, Text: "it has as many messages as its policy allows and refuses more, and may hold up the messages of all queues",
 		Remedy: "drain the queue, or take overflow out of the policy: what levels hold for it comes up to minutes later"},
 	"expires":                        {Severity: admin.Problem, Text: "the broker deletes a queue without workers, with all messages in it", Remedy: leaveQueues},
 	"max-length":                     {Severity: admin.Warning, Text: takenOut, Remedy: watchQueue},

@@ -12,7 +12,7 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// examined returns what is found, by what it is about.
+// examined returns the findings by their subjects.
 func examined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq.Option) map[string]admin.Finding {
 	t.Helper()
 	all := make(map[string]admin.Finding)
@@ -24,15 +24,14 @@ func examined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq.Op
 
 func allExamined(ctx context.Context, t *testing.T, url string, opts ...rabbitmq.Option) []admin.Finding {
 	t.Helper()
-	b := rabbitmq.New(url, opts...)
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, url, opts...)
 	x, err := testenv.RetryOnBusyRabbit(ctx, func() (admin.Examination, error) { return b.Examine(ctx) })
 	must(t, err)
 	return x.Findings
 }
 
-// finds checks a finding, and that what is wrong has a remedy.
-func finds(t *testing.T, all map[string]admin.Finding, about string, s admin.Severity, text string) {
+// wantFinding checks a finding. A problem must have a remedy.
+func wantFinding(t *testing.T, all map[string]admin.Finding, about string, s admin.Severity, text string) {
 	t.Helper()
 	f, ok := all[about]
 	if !ok || f.Severity != s || !strings.Contains(f.Text, text) || s > admin.Fine && f.Remedy == "" {
@@ -53,26 +52,25 @@ func TestExamine(t *testing.T) {
 	ctx := deadline(t, patience)
 	url := server.VhostURL(vhost)
 	all := examined(ctx, t, url)
-	finds(t, all, "quorum queues", admin.Fine, "can be declared")
-	finds(t, all, "dead-lettering", admin.Fine, "stream_queue")
-	finds(t, all, "alarms", admin.Fine, "takes messages")
-	finds(t, all, "undeliverable", admin.Fine, "no messages")
+	wantFinding(t, all, "quorum queues", admin.Fine, "can be declared")
+	wantFinding(t, all, "dead-lettering", admin.Fine, "stream_queue")
+	wantFinding(t, all, "alarms", admin.Fine, "takes messages")
+	wantFinding(t, all, "undeliverable", admin.Fine, "no messages")
 	if v := all["version"]; !strings.Contains(v.Text, "RabbitMQ ") || v.Severity > admin.Note {
 		t.Errorf("version: %+v", v)
 	}
 	if qs := queuesOf(t, server, vhost); len(qs) > 0 {
 		t.Errorf("left behind: %q", qs)
 	}
-	finds(t, examined(ctx, t, url, rabbitmq.Classic()), "classic", admin.Warning, "lose messages")
+	wantFinding(t, examined(ctx, t, url, rabbitmq.Classic()), "classic", admin.Warning, "lose messages")
 }
 
-// TestExamineUndeliverable has a message for a queue that is not there any more.
+// TestExamineUndeliverable has a message for a deleted queue.
 func TestExamineUndeliverable(t *testing.T) {
 	t.Parallel()
 	url := vhost(t)
 	ctx := deadline(t, patience)
-	b := rabbitmq.New(url, rabbitmq.Buckets(time.Second))
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, url, rabbitmq.Buckets(time.Second))
 	q := openOn(t, b, "gone")
 	must(t, q.Schedule(ctx, message("a", 10*time.Millisecond))...)
 	must(t, q.Close(), b.Remove(ctx, "gone"))
@@ -81,18 +79,17 @@ func TestExamineUndeliverable(t *testing.T) {
 		must(t, err)
 		return slices.Equal(left, []string{"1 messages in delayq.v1.undeliverable"})
 	})
-	finds(t, examined(ctx, t, url, rabbitmq.Buckets(time.Second)), "undeliverable", admin.Warning, "1 messages in delayq.v1.undeliverable")
+	wantFinding(t, examined(ctx, t, url, rabbitmq.Buckets(time.Second)), "undeliverable", admin.Warning, "1 messages in delayq.v1.undeliverable")
 }
 
-// TestRemove leaves of two queues and a namespace first one queue, then nothing.
+// TestRemove removes two queues one after the other, and their namespace. Nothing else remains.
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	server := testenv.SharedRabbitMQ(t)
 	vhost := server.Vhost(t)
 	ctx := deadline(t, patience)
 	for name, opt := range map[string]rabbitmq.Option{"levels": rabbitmq.Grain(time.Second), "buckets": rabbitmq.Buckets(time.Second, time.Minute)} {
-		b := rabbitmq.New(server.VhostURL(vhost), rabbitmq.Namespace(name), opt)
-		defer func() { must(t, b.Close()) }()
+		b := newBackend(t, server.VhostURL(vhost), rabbitmq.Namespace(name), opt)
 		one, two := openOn(t, b, "one"), openOn(t, b, "two")
 		must(t, one.Schedule(ctx, message("a", 0))...)
 		must(t, two.Schedule(ctx, message("b", 0))...)
@@ -124,13 +121,13 @@ func TestExamineABadBroker(t *testing.T) {
 		server.AddUser(name, password, vhost, may)
 		return examined(ctx, t, server.UserURL(name, password, vhost))
 	}
-	finds(t, as("configure", testenv.RabbitPermissions{Write: ".*", Read: ".*"}), "quorum queues", admin.Problem, "lacks a permission")
-	finds(t, as("write", testenv.RabbitPermissions{Configure: ".*", Read: ".*"}), "alarms", admin.Problem, "lacks a permission")
+	wantFinding(t, as("configure", testenv.RabbitPermissions{Write: ".*", Read: ".*"}), "quorum queues", admin.Problem, "lacks a permission")
+	wantFinding(t, as("write", testenv.RabbitPermissions{Configure: ".*", Read: ".*"}), "alarms", admin.Problem, "lacks a permission")
 	server.SetMemoryAlarm(true)
 	defer server.SetMemoryAlarm(false)
-	finds(t, examined(ctx, t, server.VhostURL(vhost)), "alarms", admin.Problem, "the broker takes no messages: low on memory")
+	wantFinding(t, examined(ctx, t, server.VhostURL(vhost)), "alarms", admin.Problem, "the broker takes no messages: low on memory")
 	b := rabbitmq.New(server.UserURL("configure", "wrong", vhost))
 	_, err := b.Examine(ctx)
-	wants(t, err, "the broker refused the user or password")
+	wantError(t, err, "the broker refused the user or password")
 	must(t, b.Close())
 }

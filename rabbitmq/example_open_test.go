@@ -34,7 +34,7 @@ func ExampleBuckets() {
 	defer b.Close()
 }
 
-// The nodes of a cluster are tried in turn.
+// A connection tries the nodes of a cluster one after the other.
 func ExampleHosts() {
 	b := rabbitmq.New("amqp://user:secret@rabbit1/", rabbitmq.Hosts("rabbit2", "rabbit3:5673"))
 	defer b.Close()

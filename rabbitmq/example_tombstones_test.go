@@ -16,8 +16,8 @@ import (
 	"github.com/delayq/delayq/rabbitmq/tombstone/redistomb"
 )
 
-// Messages can be cancelled where a store remembers what was. Every process of the queue has to use
-// the same one.
+// Messages can be cancelled with a store that remembers cancellations. Every process of the queue
+// has to use the same store.
 func ExampleWithTombstones() {
 	ctx := context.Background()
 	rdb := redis.NewClient(&redis.Options{Addr: os.Getenv("EXAMPLE_REDIS_ADDR"), ContextTimeoutEnabled: true})

@@ -10,10 +10,10 @@ import (
 
 // fillerHeader marks a filler: a message without content that a handle publishes to fill its own
 // subscriptions before it ends them. A quorum queue counts a failed delivery for each message that
-// it assigns to a subscription while that subscription ends: its channel sends the message back,
-// and no client sees it (RabbitMQ 3.10 and 4.0 alike). Without fillers, messages that no handler
-// has seen would lose attempts. The queue assigns nothing to a subscription that is full. Any
-// handle that gets a filler acknowledges it.
+// it assigns to a subscription while that subscription ends. Its channel sends the message back,
+// and no client sees it (RabbitMQ 3.10 and 4.0). Without fillers, messages that no handler has seen
+// would lose attempts. The queue assigns nothing to a subscription that is full. Any handle that
+// gets a filler acknowledges it.
 const fillerHeader = "delayq-filler"
 
 const (
@@ -21,7 +21,7 @@ const (
 	// them. Each further round doubles it.
 	fillPause = 2 * time.Millisecond
 
-	// refusedPause is the least pause after a round of which the broker has refused some.
+	// refusedPause is the least pause after a round in which the broker refused a filler.
 	refusedPause = 50 * time.Millisecond
 
 	// fillWithin bounds how long subscriptions are filled. A broker in an alarm takes no messages,
@@ -32,14 +32,14 @@ const (
 	mostFillers = 1000
 )
 
-// fillers tell how far one channel's subscriptions are filled.
+// fillers are the progress of filling one channel's subscriptions.
 type fillers struct {
 	kept       []*delivery // until the subscriptions have ended, or a Receive waits
 	began      time.Time   // of the first round; zero before
 	next       time.Time   // when to check whether another round is needed
 	rounds     int
 	others     int  // published, but not arrived here
-	publishing bool // a round is on its way
+	publishing bool // a round is being published
 }
 
 func isFiller(d *amqp.Delivery) bool { return d.Headers[fillerHeader] != nil }
@@ -49,7 +49,8 @@ func (f *fillers) keep(d *delivery) {
 	f.others--
 }
 
-// reset forgets the rounds so far. Fillers on their way stay on their way.
+// reset forgets the rounds so far. It keeps the fillers that have arrived, and the mark of a round
+// that is being published.
 func (f *fillers) reset() { *f = fillers{kept: f.kept, publishing: f.publishing} }
 
 // nextRound returns how many fillers to publish into that much room. Other handles get an unknown
@@ -128,7 +129,7 @@ func (c *channel) fillAndWait() {
 	}
 }
 
-// takeInFor takes in arrivals for a while, until the subscriptions are full.
+// takeInFor takes in arrivals until the subscriptions are full, for wait at most.
 func (c *channel) takeInFor(ctx context.Context, wait time.Duration) {
 	over := time.After(wait)
 	for !c.full(time.Now()) {
@@ -159,8 +160,8 @@ func (c *channel) dropFillers() {
 	c.sendAcks()
 }
 
-// removeStrayFillers takes fillers out of the queue for which no subscription had room. Those
-// behind other messages stay for the handle that takes the messages.
+// removeStrayFillers takes the fillers out of the queue for which no subscription had room. A
+// filler behind another message stays for the handle that takes that message.
 func (c *channel) removeStrayFillers() {
 	for ; c.fillers.others > 0; c.fillers.others-- {
 		got, ok, err := c.Get(c.subs.queue, false)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +17,8 @@ import (
 
 const fillerHeader = "delayq-filler"
 
-// publishFiller publishes what a handle fills subscriptions with, as if a policy had taken it out
-// of a queue where died names one.
+// publishFiller publishes a filler. If died is not empty, its headers say that a policy took it out
+// of that queue.
 func publishFiller(t *testing.T, ch *amqp.Channel, queue, died string) {
 	t.Helper()
 	headers := amqp.Table{fillerHeader: true}
@@ -29,17 +28,13 @@ func publishFiller(t *testing.T, ch *amqp.Channel, queue, died string) {
 	must(t, ch.PublishWithContext(t.Context(), "", queue, true, false, amqp.Publishing{Headers: headers}))
 }
 
-// TestFillersReachNoHandler has fillers in the queue, as a handle leaves them whose process ends,
-// and in undeliverable, as policies put them there. No handler sees them, and they are gone a
-// moment later.
+// TestFillersReachNoHandler has fillers in the queue, as from a killed process, and in
+// undeliverable, as from policies. No handler sees them, and they disappear.
 func TestFillersReachNoHandler(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
-	url := vhost(t)
-	ctx := deadline(t, patience)
-	q := open(t, url)
-	ch := channel(t, url)
-	name, undeliverable := "delayq.v1.q."+queueOf(t), "delayq.v1.undeliverable"
+	url, ctx, name := vhost(t), deadline(t, patience), ownQueue(t)
+	q, ch := open(t, url), channel(t, url)
 	for range 3 {
 		publishFiller(t, ch, name, "")
 		publishFiller(t, ch, undeliverable, name)
@@ -47,31 +42,29 @@ func TestFillersReachNoHandler(t *testing.T) {
 	}
 	must(t, q.Schedule(ctx, message("m", 0))...)
 	ack(ctx, t, q, receiveOne(ctx, t, q, "m"))
-	nothing(t, q, 200*time.Millisecond)
+	wantNoMessage(t, q, 200*time.Millisecond)
 	await(t, "the end of fillers in the queue", func() bool { return ready(t, ch, name) == 0 })
 	await(t, "the end of fillers in undeliverable", func() bool { return ready(t, ch, undeliverable) == 0 })
 }
 
-// TestFillersMeetPolicies ends subscriptions where a policy bounds the queue, with the room that
-// docs/rabbitmq.md asks for. Each message comes once, as attempt 1, and nothing ends in
-// undeliverable.
+// TestFillersMeetPolicies ends subscriptions to a queue that a policy bounds, with the room that
+// docs/rabbitmq.md asks for. Each message comes once, as attempt 1, and none ends in undeliverable.
 func TestFillersMeetPolicies(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
 	for _, overflow := range []string{"drop-head", "reject-publish"} {
-		t.Run(overflow, func(t *testing.T) { fillersMeet(t, fmt.Sprintf(`{"max-length":1010,"overflow":%q}`, overflow)) })
+		t.Run(overflow, func(t *testing.T) { fillersMeetPolicy(t, fmt.Sprintf(`{"max-length":1010,"overflow":%q}`, overflow)) })
 	}
 }
 
-func fillersMeet(t *testing.T, definition string) {
+func fillersMeetPolicy(t *testing.T, definition string) {
 	const handles, n = 3, 20
 	server, vhost := sharedVhost(t)
 	ctx := deadline(t, patience)
-	b := rabbitmq.New(server.VhostURL(vhost))
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, server.VhostURL(vhost))
 	name, ch := queueOf(t), channel(t, server.VhostURL(vhost))
 	log := new(logBuffer)
-	worker, err := b.Open(ctx, name, backend.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	worker, err := b.Open(ctx, name, backend.Options{Logger: log.logger()})
 	must(t, err)
 	policy(server, vhost, `^delayq\.v1\.q\.`, definition)
 	var others []backend.Queue
@@ -79,8 +72,7 @@ func fillersMeet(t *testing.T, definition string) {
 		others = append(others, openOn(t, b, name))
 	}
 	for i := range n {
-		leave := waitOn(t, ctx, ch, name, others)
-		leave() // a message that is pushed now comes while the subscriptions are filled
+		waitOn(ctx, t, ch, name, others)() // the next message comes while the subscriptions are filled
 		must(t, worker.Schedule(ctx, message(fmt.Sprint(i), 0))...)
 		d := receiveOne(ctx, t, worker, fmt.Sprint(i))
 		if d.Attempt != 1 {
@@ -88,7 +80,7 @@ func fillersMeet(t *testing.T, definition string) {
 		}
 		ack(ctx, t, worker, d)
 	}
-	if n := ready(t, ch, "delayq.v1.undeliverable"); n != 0 {
+	if n := ready(t, ch, undeliverable); n != 0 {
 		t.Errorf("%d messages are in undeliverable", n)
 	}
 	if strings.Contains(log.String(), "refuses messages") {
@@ -96,8 +88,8 @@ func fillersMeet(t *testing.T, definition string) {
 	}
 }
 
-// waitOn has handles wait for messages until leave is called.
-func waitOn(t *testing.T, ctx context.Context, ch *amqp.Channel, name string, qs []backend.Queue) (leave func()) {
+// waitOn has handles wait for messages. leave ends the waits.
+func waitOn(ctx context.Context, t *testing.T, ch *amqp.Channel, name string, qs []backend.Queue) (leave func()) {
 	t.Helper()
 	waiting, cancel := context.WithCancel(ctx)
 	await(t, "the end of subscriptions", func() bool { return consumers(t, ch, name) == 0 })
@@ -127,12 +119,10 @@ func TestFillersDeclareNothing(t *testing.T) {
 	for range 10 {
 		b := rabbitmq.New(url)
 		q := openOn(t, b, queueOf(t))
-		leave := waitOn(t, ctx, ch, queueOf(t), []backend.Queue{q})
-		leave()
-		_, err := ch.QueueDelete("delayq.v1.q."+queueOf(t), false, false, false)
-		must(t, err)
+		waitOn(ctx, t, ch, queueOf(t), []backend.Queue{q})()
+		deleteQueue(t, ch, ownQueue(t))
 		must(t, b.Close())
-		if _, err := ch.QueueDeclarePassive("delayq.v1.q."+queueOf(t), true, false, false, false, nil); err == nil {
+		if _, err := ch.QueueDeclarePassive(ownQueue(t), true, false, false, false, nil); err == nil {
 			t.Fatal("the queue is there again")
 		}
 		ch = channel(t, url)

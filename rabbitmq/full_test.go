@@ -13,11 +13,11 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// refuseMore has the broker refuse what is pushed to a queue that has more than 10 messages.
+// refuseMore has the broker refuse pushes to a queue that has more than 10 messages.
 func refuseMore(ctx context.Context, t *testing.T, server *testenv.RabbitServer, vhost string, q backend.Queue, name string) {
 	t.Helper()
 	policy(server, vhost, `^delayq\.v1\.q\.`+name+`$`, `{"max-length":10,"overflow":"reject-publish"}`)
-	await(t, "a refusal", func() bool { // a quorum queue takes a policy on a moment later
+	await(t, "a refusal", func() bool { // a quorum queue applies a policy with a delay
 		within, cancel := context.WithTimeout(ctx, time.Second)
 		defer cancel()
 		return errors.Is(q.Schedule(within, message("refused", 0))[0], backend.ErrUnavailable)
@@ -25,7 +25,7 @@ func refuseMore(ctx context.Context, t *testing.T, server *testenv.RabbitServer,
 }
 
 // TestWorkersOfAFullQueueStop stops the workers of a queue that takes no more messages, again and
-// again. What they had and no handler saw comes again as attempt 1, and none becomes a dead letter.
+// again. Their unseen messages come again as attempt 1, and none becomes a dead letter.
 func TestWorkersOfAFullQueueStop(t *testing.T) {
 	testenv.In(t, testenv.All)
 	const n = 300
@@ -39,8 +39,8 @@ func TestWorkersOfAFullQueueStop(t *testing.T) {
 	raw := openOn(t, b, "full")
 	refuseMore(ctx, t, server, vhost, raw, "full")
 	ch := channel(t, server.VhostURL(vhost))
-	waiting := func() int { return ready(t, ch, "delayq.v1.q.full") + ready(t, ch, "delayq.v1.undeliverable") }
-	var extra int // those of refuseMore that were taken in
+	waiting := func() int { return ready(t, ch, "delayq.v1.q.full") + ready(t, ch, undeliverable) }
+	var extra int // messages of refuseMore that the queue took
 	await(t, "the queue to settle", func() bool { extra = waiting() - n; return extra >= 0 })
 	var seen atomic.Int64
 	for range 3 {
@@ -60,31 +60,19 @@ func TestWorkersOfAFullQueueStop(t *testing.T) {
 		dead := func() int { return ready(t, ch, "delayq.v1.dead.full") }
 		await(t, "all to be back", func() bool { return dead() > 0 || waiting() == n+extra-int(seen.Load()) })
 		if dead() > 0 {
-			t.Fatalf("%d messages became dead letters, and no handler saw them", dead())
+			t.Fatalf("%d unseen messages became dead letters", dead())
 		}
 	}
 	server.Ctl("clear_policy", "-p", vhost, "test")
-	drainAny(ctx, t, raw, n+extra-int(seen.Load()))
-}
-
-// drainAny takes n messages, all of which have to come as attempt 1.
-func drainAny(ctx context.Context, t *testing.T, q backend.Queue, n int) {
-	t.Helper()
-	for n > 0 {
-		ds, err := q.Receive(ctx, n, time.Minute)
-		must(t, err)
-		for _, d := range ds {
-			if d.Attempt != 1 {
-				t.Errorf("message %s comes as attempt %d", d.ID, d.Attempt)
-			}
+	takeAll(ctx, t, raw, n+extra-int(seen.Load()), func(d backend.Delivery) {
+		if d.Attempt != 1 {
+			t.Errorf("message %s comes as attempt %d", d.ID, d.Attempt)
 		}
-		ack(ctx, t, q, ds...)
-		n -= len(ds)
-	}
+	})
 }
 
-// TestNackToAFullQueue gives a message back to a queue that takes no more. It comes again when the
-// queue has room.
+// TestNackToAFullQueue nacks and releases a message of a queue that takes no more. It comes again
+// when the queue has room.
 func TestNackToAFullQueue(t *testing.T) {
 	testenv.In(t, testenv.All)
 	for what, c := range map[string]struct {

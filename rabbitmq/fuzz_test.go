@@ -14,11 +14,10 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// token is what no error may show: there is no such text in what an error says by itself.
+// token is the secret that no error may show. No error has this text for another reason.
 const token = "Zq7tokenqZ"
 
-// FuzzURL wants each URL refused without its password, or options and addresses that the client
-// library reads.
+// FuzzURL reads URLs. The error hides the password, or the client library reads the addresses.
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{
 		"localhost/orders", "localhost:5672/%2F/orders?namespace=a&grain=16ms", "h/q?buckets=1s,1m&classic=true", "h/q?hosts=a:1,b", "h/v%2Fw/q",
@@ -34,7 +33,7 @@ func FuzzURL(f *testing.F) {
 			t.Skip("no URL for this package, or one that names files")
 		}
 		if read, _ := u.User.Password(); read != password+token {
-			t.Skip("what follows changes where the password ends")
+			t.Skip("the rest of the URL changes where the password ends")
 		}
 		broker, queue, err := splitPath(u)
 		if err != nil {
@@ -62,8 +61,7 @@ func mustHide(t *testing.T, err error) {
 	}
 }
 
-// mustDial reads what would be dialled: the password goes to each node, whole, and over TLS where
-// that was asked for.
+// mustDial checks the URLs to dial. The whole password goes to each node, and the scheme is AMQP's.
 func mustDial(t *testing.T, o *options, queue, password string) {
 	t.Helper()
 	if queue == "" {
@@ -157,8 +155,8 @@ func (s *source) value(depth int) any {
 	}
 }
 
-// FuzzHeaders reads deliveries with whatever headers other programs may put there: each is a
-// message, whose headers are text and whose times can be counted with.
+// FuzzHeaders reads deliveries with any headers that other programs may write. Each is a valid
+// message and a valid dead letter, and it can be published again.
 func FuzzHeaders(f *testing.F) {
 	f.Add("", false, []byte{})
 	f.Add("id", true, []byte("\x01\x00\x01\x07\xff\xff\xff\xff\xff\xff\xff\xff"))
@@ -185,14 +183,13 @@ func FuzzHeaders(f *testing.F) {
 		}
 		l := readDeadLetter(d)
 		if _, err := parseCursor(cursorOf(l)); err != nil {
-			t.Fatalf("a listing would stop at %q: %v", cursorOf(l), err)
+			t.Fatalf("a listing cannot go on after %q: %v", cursorOf(l), err)
 		}
 	})
 }
 
-// FuzzPassword writes a password as it stands into a URL: no error shows it, wherever its reserved
-// characters have put it. It leaves out what reads as NAME=VALUE, which is a parameter then and no
-// part of a password.
+// FuzzPassword writes a password unescaped into a URL. No error shows it, wherever its reserved
+// characters have moved it. It skips text that reads as NAME=VALUE, since that is a parameter.
 func FuzzPassword(f *testing.F) {
 	for _, around := range [][2]string{{"", ""}, {"12/", ""}, {"12?", ""}, {"12/a?", ""}, {"#", "?"}, {"@", "/"}, {"@?", ""}, {"a@?b&", "&c"}, {"%zz", ""}, {"12/?", "&"}} {
 		f.Add(around[0], around[1], "/orders?grain=x")

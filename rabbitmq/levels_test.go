@@ -1,7 +1,6 @@
 package rabbitmq_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,17 +14,16 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// TestUnroutable takes the binding away from a queue for which messages wait: more of them than a
-// level passes on at once. Those of another queue come through the same levels. The others are kept
-// aside, and then brought back.
+// TestUnroutable removes the binding of a queue for which messages wait, more than a level passes
+// on at once. Another queue's messages come through the same levels. The others go to
+// undeliverable, and are moved back.
 func TestUnroutable(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
 	const n, delay = 100, 2 * time.Second // most wait in one queue, of 1,984 ms
 	url := vhost(t)
 	ctx := deadline(t, patience)
-	b := rabbitmq.New(url)
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, url)
 	lost, kept := openOn(t, b, "lost"), openOn(t, b, "kept")
 	must(t, lost.Schedule(ctx, batch("lost", n, delay))...)
 	must(t, kept.Schedule(ctx, batch("kept", n, delay+100*time.Millisecond))...)
@@ -33,27 +31,10 @@ func TestUnroutable(t *testing.T) {
 	must(t, ch.QueueUnbind("delayq.v1.q.lost", "amq./lost", "delayq.v1.deliver", nil))
 	drain(ctx, t, kept, n)
 	drain(ctx, t, lost, n)
-	nothing(t, lost, 100*time.Millisecond)
+	wantNoMessage(t, lost, 100*time.Millisecond)
 }
 
-// drain takes n messages, each for the first time and one time only.
-func drain(ctx context.Context, t *testing.T, q backend.Queue, n int) {
-	t.Helper()
-	seen := make(map[string]bool)
-	for len(seen) < n {
-		ds, err := q.Receive(ctx, n, time.Minute)
-		must(t, err)
-		for _, d := range ds {
-			if seen[d.ID] || d.Attempt != 1 || time.Now().Before(d.Due) {
-				t.Errorf("got %+v; want each message once, due, as attempt 1", d)
-			}
-			seen[d.ID] = true
-		}
-		ack(ctx, t, q, ds...)
-	}
-}
-
-// publish puts a message into the test's queue as a level would.
+// publish publishes a message to the test's queue as a level does.
 func publish(t *testing.T, ch *amqp.Channel, id string, headers amqp.Table) {
 	t.Helper()
 	must(t, ch.PublishWithContext(t.Context(), "delayq.v1.deliver", "amq./"+queueOf(t), true, false, amqp.Publishing{
@@ -61,8 +42,8 @@ func publish(t *testing.T, ch *amqp.Channel, id string, headers amqp.Table) {
 	}))
 }
 
-// TestArrivesEarly has messages arrive before they are due. Those by little are held, the others
-// wait once more, in the levels. Both are handed out when they are due and not before, once.
+// TestArrivesEarly has messages arrive before they are due. The handle keeps the nearly due ones,
+// and publishes the others to the levels again. Each is handed out once, when it is due.
 func TestArrivesEarly(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -79,13 +60,13 @@ func TestArrivesEarly(t *testing.T) {
 				t.Errorf("%v after it was due: %+v", now.Sub(due), d)
 			}
 			ack(ctx, t, q, d)
-			nothing(t, q, 300*time.Millisecond)
+			wantNoMessage(t, q, 300*time.Millisecond)
 		})
 	}
 }
 
-// TestWaitsOnceMore looks at a message that arrived far too early in its level.
-func TestWaitsOnceMore(t *testing.T) {
+// TestRepublishedToLevels inspects a message in its level that arrived far too early.
+func TestRepublishedToLevels(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
 	url := vhost(t)
@@ -95,7 +76,7 @@ func TestWaitsOnceMore(t *testing.T) {
 	var d amqp.Delivery
 	await(t, "the message at its highest digit", func() bool {
 		if _, err := q.Receive(deadline(t, time.Second), 1, time.Minute); err == nil {
-			t.Fatal("it came")
+			t.Fatal("the message came")
 		}
 		got, ok, err := ch.Get("delayq.v1.w6.f", false)
 		must(t, err)
@@ -110,8 +91,8 @@ func TestWaitsOnceMore(t *testing.T) {
 	must(t, d.Ack(false))
 }
 
-// TestManyRetries gives a message back more often than a broker before 4.0 lets one pass the same
-// queue with its history.
+// TestManyRetries nacks a message 30 times. A broker before 4.0 drops a message that passes a queue
+// again with its history.
 func TestManyRetries(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -124,13 +105,13 @@ func TestManyRetries(t *testing.T) {
 		if d.Attempt != attempt {
 			t.Fatalf("got attempt %d, want %d", d.Attempt, attempt)
 		}
-		must(t, q.Nack(ctx, []backend.Return{{Lease: d.Lease(), Delay: 17 * time.Millisecond}})...)
+		nack(ctx, t, q, d, 17*time.Millisecond)
 	}
 	ack(ctx, t, q, receiveOne(ctx, t, q, "a"))
-	nothing(t, q, 200*time.Millisecond)
+	wantNoMessage(t, q, 200*time.Millisecond)
 }
 
-// TestWaysToWait delivers random delays by each way that takes any.
+// TestWaysToWait delivers random delays with each option that allows them.
 func TestWaysToWait(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -146,40 +127,34 @@ func TestWaysToWait(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBook(t, open(t, vhost(t), opts...))
+			r := newTracker(t, open(t, vhost(t), opts...))
 			ctx := deadline(t, patience)
-			b.push(ctx, n, 3*time.Second)
-			for b.missing() > 0 {
-				ds, err := b.q.Receive(ctx, 50, time.Minute)
+			r.push(ctx, n, 3*time.Second)
+			for r.missing() > 0 {
+				ds, err := r.q.Receive(ctx, 50, time.Minute)
 				must(t, err)
-				b.note(ds, time.Now())
-				ack(ctx, t, b.q, ds...)
+				r.note(ds, time.Now())
+				ack(ctx, t, r.q, ds...)
 			}
-			nothing(t, b.q, 300*time.Millisecond)
-			if len(b.again) > 0 {
-				t.Errorf("came again: %v", b.again)
+			wantNoMessage(t, r.q, 300*time.Millisecond)
+			if len(r.again) > 0 {
+				t.Errorf("came again: %v", r.again)
 			}
 		})
 	}
 }
 
-// A delay that is a bucket's waits there, and not in the next longer one, at whatever part of a
-// millisecond it is pushed.
+// TestExactBucket pushes messages at different fractions of a millisecond with a bucket's delay.
+// None waits in the next longer bucket.
 func TestExactBucket(t *testing.T) {
 	t.Parallel()
-	b := newBook(t, open(t, vhost(t), rabbitmq.Buckets(200*time.Millisecond, time.Hour)))
+	q := open(t, vhost(t), rabbitmq.Buckets(200*time.Millisecond, time.Hour))
 	ctx := deadline(t, patience)
 	const n = 50
 	for i := range n {
-		m := backend.Message{ID: fmt.Sprint(i), Body: []byte("body of " + fmt.Sprint(i)), Delay: 200 * time.Millisecond}
-		must(t, b.q.Schedule(ctx, []backend.Message{m})...)
+		must(t, q.Schedule(ctx, message(fmt.Sprint(i), 200*time.Millisecond))...)
 	}
-	for came := 0; came < n; {
-		ds, err := b.q.Receive(ctx, n, time.Minute)
-		must(t, err)
-		came += len(ds)
-		ack(ctx, t, b.q, ds...)
-	}
+	takeAll(ctx, t, q, n, func(backend.Delivery) {})
 }
 
 // TestFixed takes one delay only.
@@ -205,11 +180,11 @@ func TestFixed(t *testing.T) {
 		t.Errorf("a came after %v", waited)
 	}
 	ack(ctx, t, q, a)
-	nothing(t, q, 200*time.Millisecond)
+	wantNoMessage(t, q, 200*time.Millisecond)
 }
 
-// TestFixedNack gives a message back with other delays than the only one. It waits at least as long
-// as that one, and its due time says so.
+// TestFixedNack nacks a message with other delays than the fixed one. It waits at least as long as
+// the fixed delay, and its due time says so.
 func TestFixedNack(t *testing.T) {
 	testenv.In(t, testenv.All)
 	const fixed = 400 * time.Millisecond
@@ -219,19 +194,19 @@ func TestFixedNack(t *testing.T) {
 	for _, delay := range []time.Duration{time.Millisecond, fixed, fixed + fixed/2} {
 		d := receiveOne(ctx, t, q, "m")
 		before := time.Now()
-		must(t, q.Nack(ctx, []backend.Return{{Lease: d.Lease(), Delay: delay}})...)
+		nack(ctx, t, q, d, delay)
 		after := time.Now()
 		d = receiveOne(ctx, t, q, "m")
 		wait := max(delay, fixed)
 		if d.Due.Before(before.Add(wait)) || d.Due.After(after.Add(wait+time.Millisecond)) || time.Now().Before(d.Due) {
 			t.Errorf("a nack of %v at %v is due at %v", delay, before, d.Due)
 		}
-		must(t, q.Nack(ctx, []backend.Return{{Lease: d.Lease()}})...)
+		nack(ctx, t, q, d, 0)
 	}
 	ack(ctx, t, q, receiveOne(ctx, t, q, "m"))
 }
 
-// TestLongestDelays pushes what takes several rounds, and what takes all digits.
+// TestLongestDelays pushes delays that take several rounds, or have many digits.
 func TestLongestDelays(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -239,7 +214,7 @@ func TestLongestDelays(t *testing.T) {
 	ctx := deadline(t, patience)
 	q, ch := open(t, url), channel(t, url)
 	for queue, delay := range map[string]time.Duration{
-		"delayq.v1.w0.f": 15 * time.Millisecond, // gone before the test looks
+		"delayq.v1.w0.f": 15 * time.Millisecond, // too short for the test to see there
 		"delayq.v1.w6.e": 0xeffffff0 * time.Millisecond,
 		"delayq.v1.w6.f": backend.MaxDelay,
 		"delayq.v1.w5.1": 0x1000100*time.Millisecond - 200*time.Millisecond + rand.N(100*time.Millisecond),
@@ -252,15 +227,14 @@ func TestLongestDelays(t *testing.T) {
 	ack(ctx, t, q, receiveOne(ctx, t, q, "delayq.v1.w0.f"))
 }
 
-// TestDelayedExchange is refused where the plugin is missing.
+// TestDelayedExchange opens without the plugin, and gets an error.
 func TestDelayedExchange(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
-	b := rabbitmq.New(vhost(t), rabbitmq.DelayedExchange())
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, vhost(t), rabbitmq.DelayedExchange())
 	_, err := tryOpen(t, b, "q")
 	if err == nil {
 		t.Skip("this broker has the plugin")
 	}
-	wants(t, err, "lacks the plugin rabbitmq_delayed_message_exchange", "leave DelayedExchange out")
+	wantError(t, err, "lacks the plugin rabbitmq_delayed_message_exchange", "leave DelayedExchange out")
 }

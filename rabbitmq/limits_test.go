@@ -3,16 +3,14 @@ package rabbitmq_test
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/testenv"
-	"github.com/delayq/delayq/rabbitmq"
 )
 
-// TestLimits has the broker refuse a queue and a connection for their number.
+// TestLimits has the broker refuse one queue too many, and one connection too many.
 func TestLimits(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -24,10 +22,9 @@ func TestLimits(t *testing.T) {
 		t.Run(limit, func(t *testing.T) {
 			vhost := server.Vhost(t)
 			server.Ctl("set_vhost_limits", "-p", vhost, limit)
-			b := rabbitmq.New(server.VhostURL(vhost))
-			defer func() { must(t, b.Close()) }()
+			b := newBackend(t, server.VhostURL(vhost))
 			_, err := tryOpen(t, b, "q")
-			wants(t, err, texts...)
+			wantError(t, err, texts...)
 			for _, other := range []string{"other arguments", "no such virtual host"} {
 				if err != nil && strings.Contains(err.Error(), other) {
 					t.Errorf("%q says %q", err, other)
@@ -44,10 +41,9 @@ func TestConsumerTimeout(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitConfig("consumer_timeout", "1000"), testenv.RabbitAdvanced("channel_tick_interval", "500"))
-	b := rabbitmq.New(server.URL())
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, server.URL())
 	log := new(logBuffer)
-	q, err := b.Open(ctx, "q", backend.Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	q, err := b.Open(ctx, "q", backend.Options{Logger: log.logger()})
 	must(t, err)
 	must(t, q.Schedule(ctx, message("a", 0))...)
 	held := receiveOne(ctx, t, q, "a")
@@ -68,8 +64,7 @@ func TestMoreQueuesThanChannels(t *testing.T) {
 	const n, channels = 25, 16
 	ctx := deadline(t, patience)
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit(), testenv.RabbitConfig("channel_max", fmt.Sprint(channels)))
-	b := rabbitmq.New(server.URL())
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, server.URL())
 	var qs []backend.Queue
 	for i := range n {
 		qs = append(qs, openOn(t, b, fmt.Sprint("q", i)))
@@ -89,5 +84,24 @@ func TestMoreQueuesThanChannels(t *testing.T) {
 	}
 	if now := len(strings.Split(server.Ctl("list_connections", "-q", "--no-table-headers", "pid"), "\n")); now != connections {
 		t.Errorf("%d connections became %d", connections, now)
+	}
+}
+
+// TestHeartbeat asks the broker for the heartbeat of a handle's connections. The heartbeat decides
+// how long the broker waits for a stopped worker, as docs/operating.md says.
+func TestHeartbeat(t *testing.T) {
+	testenv.In(t, testenv.All)
+	server, vhost := sharedVhost(t)
+	open(t, server.VhostURL(vhost))
+	connections := 0
+	for line := range strings.Lines(server.Ctl("list_connections", "-q", "--no-table-headers", "vhost", "timeout")) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == vhost {
+			if connections++; f[1] != "10" {
+				t.Errorf("a connection has a heartbeat of %s s, want 10", f[1])
+			}
+		}
+	}
+	if connections != 2 {
+		t.Errorf("%d connections, want one to publish and one to consume", connections)
 	}
 }

@@ -20,13 +20,13 @@ import (
 type link struct {
 	purpose string // for the log
 	dial    func(context.Context) (*connection, error)
-	setup   func(*amqp.Connection) error // declares what a session needs
+	setup   func(*amqp.Connection) error // runs on each new connection
 
 	life context.Context // ends with close
 	stop context.CancelFunc
 	over sync.WaitGroup
 
-	starting chan struct{} // has one while the first connection is made
+	starting chan struct{} // has an item while the first connection is made
 
 	mu       sync.Mutex
 	started  bool
@@ -85,11 +85,11 @@ func (l *link) startOnce(ctx context.Context, log *slog.Logger) error {
 	}
 	l.started, l.log = true, log
 	s := l.useLocked(conn)
-	l.over.Go(func() { l.keep(s) })
+	l.over.Go(func() { l.maintain(s) })
 	return nil
 }
 
-// connect connects and declares. The context bounds both.
+// connect makes a connection and declares the topology on it. The context bounds both.
 func (l *link) connect(ctx context.Context) (*connection, error) {
 	conn, err := l.dial(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (l *link) connect(ctx context.Context) (*connection, error) {
 func (l *link) useLocked(conn *connection) *session {
 	l.failure = nil
 	l.channels = int(conn.Config.ChannelMax)
-	s := &session{conn: conn, gone: make(chan struct{}), moved: make(chan struct{})}
+	s := &session{conn: conn, gone: make(chan struct{}), changed: make(chan struct{})}
 	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
 	blockings := conn.NotifyBlocked(make(chan amqp.Blocking, 16))
 	l.over.Go(func() { s.watch(closed, blockings) })
@@ -121,8 +121,8 @@ func (l *link) setLocked(s *session) {
 	l.changed = make(chan struct{})
 }
 
-// keep connects again whenever the connection breaks.
-func (l *link) keep(s *session) {
+// maintain connects again whenever the connection breaks.
+func (l *link) maintain(s *session) {
 	for s != nil {
 		select {
 		case <-s.gone:
@@ -176,20 +176,20 @@ func (l *link) session(ctx context.Context) (*session, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return nil, l.because(ctx.Err())
+			return nil, l.explainWait(ctx.Err())
 		case <-l.life.Done():
 			return nil, backend.ErrClosed
 		}
 	}
 }
 
-// because adds to a context's error why the call had to wait.
-func (l *link) because(err error) error {
+// explainWait adds to a context's error the reason why the call had to wait.
+func (l *link) explainWait(err error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.current != nil && !l.current.conn.IsClosed():
-		return l.current.because(err)
+		return l.current.explainWait(err)
 	case l.failure != nil:
 		return fmt.Errorf("there is no connection (%w): %w", l.failure, err)
 	default:
@@ -218,7 +218,7 @@ type session struct {
 
 	mu      sync.Mutex
 	blocked string        // why the broker takes no messages; empty if it does
-	moved   chan struct{} // closed when blocked changes
+	changed chan struct{} // closed when blocked changes
 }
 
 // watch notes whether the broker takes messages, until the connection ends.
@@ -235,8 +235,8 @@ func (s *session) watch(closed <-chan *amqp.Error, blockings <-chan amqp.Blockin
 			if b.Active {
 				s.blocked = "the broker takes no messages: " + b.Reason
 			}
-			close(s.moved)
-			s.moved = make(chan struct{})
+			close(s.changed)
+			s.changed = make(chan struct{})
 			s.mu.Unlock()
 		case <-closed:
 			return
@@ -244,34 +244,34 @@ func (s *session) watch(closed <-chan *amqp.Error, blockings <-chan amqp.Blockin
 	}
 }
 
-// flows reports whether the broker takes messages.
-func (s *session) flows() bool {
+// unblocked reports whether the broker takes messages.
+func (s *session) unblocked() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.blocked == ""
 }
 
-// flowing waits until the broker takes messages.
-func (s *session) flowing(ctx context.Context) error {
+// awaitUnblocked waits until the broker takes messages.
+func (s *session) awaitUnblocked(ctx context.Context) error {
 	for {
 		s.mu.Lock()
-		blocked, moved := s.blocked != "", s.moved
+		blocked, changed := s.blocked != "", s.changed
 		s.mu.Unlock()
 		if !blocked {
 			return nil
 		}
 		select {
-		case <-moved:
+		case <-changed:
 		case <-s.gone:
 			return errGone
 		case <-ctx.Done():
-			return s.because(ctx.Err())
+			return s.explainWait(ctx.Err())
 		}
 	}
 }
 
-// because adds to a context's error why a push had to wait.
-func (s *session) because(err error) error {
+// explainWait adds to a context's error the reason why a push had to wait.
+func (s *session) explainWait(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.blocked == "" {

@@ -15,10 +15,6 @@ type links struct {
 	used map[*link]int // number of handles
 }
 
-func newLinks(dial func() *link) *links {
-	return &links{dial: dial, all: []*link{dial()}, used: make(map[*link]int)}
-}
-
 // first returns the connection that always exists.
 func (ls *links) first() *link {
 	ls.mu.Lock()
@@ -26,8 +22,8 @@ func (ls *links) first() *link {
 	return ls.all[0]
 }
 
-// take returns a connection with room for one more handle.
-func (ls *links) take() *link {
+// acquire returns a connection with room for one more handle.
+func (ls *links) acquire() *link {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	for _, l := range ls.all {
@@ -45,7 +41,7 @@ func (ls *links) take() *link {
 	return l
 }
 
-func (ls *links) give(l *link) {
+func (ls *links) release(l *link) {
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
 	ls.used[l]--
@@ -82,7 +78,7 @@ func (ls *links) overfull(l *link) bool {
 const usualChannels = 2047
 
 // room returns how many handles a connection takes: half its channels, since reading dead letters
-// and declaring take one for a moment.
+// and declaring take a channel for a short time.
 func (l *link) room() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

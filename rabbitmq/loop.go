@@ -143,7 +143,7 @@ func (l *channelLoop) runWaitingCalls() {
 	}
 }
 
-// update follows up on any event, and sets the timer to the next event that comes by itself.
+// update runs after each event. It sets the timer to the next timed event.
 func (l *channelLoop) update() {
 	next := time.Now().Add(time.Hour)
 	if l.channel != nil {

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	testenv.Main(m)
 }
 
-// patience bounds what must happen, the start of a broker included. It only matters when something
-// is broken or the machine is busy.
+// patience bounds waits for required events, the start of a broker included. It matters only if the
+// code is broken or the machine is busy.
 const patience = 5 * time.Minute
 
 func deadline(t *testing.T, d time.Duration) context.Context {
@@ -73,8 +73,8 @@ func vhost(t *testing.T) string {
 	return server.VhostURL(name)
 }
 
-// vhosts are those of tests that run, two at a time. A broker on a busy machine fails to declare
-// the levels of six, with cluster_not_formed.
+// vhosts bounds the tests with a vhost of their own to two at a time. A broker on a busy machine
+// fails to declare the levels of six vhosts, with cluster_not_formed.
 var vhosts = make(chan struct{}, 2)
 
 func sharedVhost(t *testing.T) (server *testenv.RabbitServer, name string) {
@@ -85,12 +85,26 @@ func sharedVhost(t *testing.T) (server *testenv.RabbitServer, name string) {
 	return server, server.Vhost(t)
 }
 
-// open opens the test's queue. What it opens ends with the test.
-func open(t *testing.T, url string, opts ...rabbitmq.Option) backend.Queue {
+// behindProxy returns the URL of the shared broker through a proxy.
+func behindProxy(t *testing.T, url string) (string, *testenv.FaultProxy) {
+	t.Helper()
+	server := testenv.SharedRabbitMQ(t)
+	proxy := testenv.Proxy(t, server.Addr())
+	return strings.Replace(url, server.Addr(), proxy.Addr(), 1), proxy
+}
+
+// newBackend returns a backend that is closed at the end of the test.
+func newBackend(t *testing.T, url string, opts ...rabbitmq.Option) *rabbitmq.Backend {
 	t.Helper()
 	b := rabbitmq.New(url, opts...)
 	t.Cleanup(func() { must(t, b.Close()) })
-	return openOn(t, b, queueOf(t))
+	return b
+}
+
+// open opens the test's queue on a new backend.
+func open(t *testing.T, url string, opts ...rabbitmq.Option) backend.Queue {
+	t.Helper()
+	return openOn(t, newBackend(t, url, opts...), queueOf(t))
 }
 
 var (
@@ -98,13 +112,18 @@ var (
 	lastRun atomic.Int64
 )
 
-// queueOf is the test's name as a queue can have it, and a number: with -count, a test runs several
-// times beside what is left. It has no dot, which routing keys write otherwise.
+// queueOf returns a queue name for the test, with the number of the run: with -count, queues of
+// earlier runs still exist. It has no dot, since routing keys have a slash for a dot.
 func queueOf(t *testing.T) string {
 	t.Helper()
 	run, _ := runs.LoadOrStore(t, lastRun.Add(1))
 	return fmt.Sprintf("%s-%d", strings.ReplaceAll(t.Name(), "/", ":"), run)
 }
+
+// ownQueue is the broker's name of the test's queue.
+func ownQueue(t *testing.T) string { return "delayq.v1.q." + queueOf(t) }
+
+const undeliverable = "delayq.v1.undeliverable"
 
 func openOn(t *testing.T, b *rabbitmq.Backend, name string) backend.Queue {
 	t.Helper()
@@ -125,7 +144,16 @@ func message(id string, delay time.Duration) []backend.Message {
 	return []backend.Message{{ID: id, Body: []byte("body of " + id), Delay: delay}}
 }
 
-// receiveOne waits for one message, which must be that.
+// batch returns messages with the ids prefix-0, prefix-1 and so on.
+func batch(prefix string, n int, delay time.Duration) []backend.Message {
+	ms := make([]backend.Message, n)
+	for i := range ms {
+		ms[i] = message(fmt.Sprintf("%s-%d", prefix, i), delay)[0]
+	}
+	return ms
+}
+
+// receiveOne waits for one message, which must have that id.
 func receiveOne(ctx context.Context, t *testing.T, q backend.Queue, id string) backend.Delivery {
 	t.Helper()
 	ds, err := q.Receive(ctx, 1, time.Minute)
@@ -141,6 +169,58 @@ func ack(ctx context.Context, t *testing.T, q backend.Queue, ds ...backend.Deliv
 	must(t, q.Ack(ctx, leases(ds))...)
 }
 
+// receiveAll receives n messages, with long leases.
+func receiveAll(ctx context.Context, t *testing.T, q backend.Queue, n int) (all []backend.Delivery) {
+	t.Helper()
+	for len(all) < n {
+		ds, err := q.Receive(ctx, n, time.Hour)
+		must(t, err)
+		all = append(all, ds...)
+	}
+	return all
+}
+
+// takeAll receives and acknowledges n messages. It calls check with each.
+func takeAll(ctx context.Context, t *testing.T, q backend.Queue, n int, check func(backend.Delivery)) {
+	t.Helper()
+	for taken := 0; taken < n; {
+		ds, err := q.Receive(ctx, n, time.Minute)
+		must(t, err)
+		for _, d := range ds {
+			check(d)
+		}
+		ack(ctx, t, q, ds...)
+		taken += len(ds)
+	}
+}
+
+// drain takes n messages, each once and as attempt 1.
+func drain(ctx context.Context, t *testing.T, q backend.Queue, n int) {
+	t.Helper()
+	seen := make(map[string]bool)
+	takeAll(ctx, t, q, n, func(d backend.Delivery) {
+		if seen[d.ID] || d.Attempt != 1 || time.Now().Before(d.Due) {
+			t.Errorf("got %+v; want each message once, due, as attempt 1", d)
+		}
+		seen[d.ID] = true
+	})
+}
+
+func nack(ctx context.Context, t *testing.T, q backend.Queue, d backend.Delivery, delay time.Duration) {
+	t.Helper()
+	must(t, q.Nack(ctx, []backend.Return{{Lease: d.Lease(), Delay: delay}})...)
+}
+
+// deadLetter makes dead letters of leased messages.
+func deadLetter(ctx context.Context, t testing.TB, q backend.Queue, ds ...backend.Delivery) {
+	t.Helper()
+	rs := make([]backend.DeadLetterRequest, len(ds))
+	for i := range ds {
+		rs[i] = backend.DeadLetterRequest{Lease: ds[i].Lease(), Reason: "of the test"}
+	}
+	must(t, q.Dead(ctx, rs)...)
+}
+
 func leases(ds []backend.Delivery) []backend.Lease {
 	ls := make([]backend.Lease, len(ds))
 	for i := range ds {
@@ -149,8 +229,8 @@ func leases(ds []backend.Delivery) []backend.Lease {
 	return ls
 }
 
-// nothing looks for a message that must not come.
-func nothing(t *testing.T, q backend.Queue, d time.Duration) {
+// wantNoMessage looks for a message that must not come.
+func wantNoMessage(t *testing.T, q backend.Queue, d time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
@@ -159,7 +239,7 @@ func nothing(t *testing.T, q backend.Queue, d time.Duration) {
 	}
 }
 
-// channel opens a channel beside the backend's.
+// channel opens a channel on a connection of its own.
 func channel(t *testing.T, url string) *amqp.Channel {
 	t.Helper()
 	conn, err := amqp.DialConfig(url, amqp.Config{Dial: amqp.DefaultDial(patience), Heartbeat: patience})
@@ -170,12 +250,16 @@ func channel(t *testing.T, url string) *amqp.Channel {
 	return ch
 }
 
-// ready returns how many messages of a queue are not handed out.
+func deleteQueue(t *testing.T, ch *amqp.Channel, name string) {
+	t.Helper()
+	_, err := ch.QueueDelete(name, false, false, false)
+	must(t, err)
+}
+
+// ready returns how many messages of a queue are not delivered.
 func ready(t *testing.T, ch *amqp.Channel, queue string) int {
 	t.Helper()
 	q, err := ch.QueueDeclarePassive(queue, true, false, false, false, nil)
 	must(t, err)
 	return q.Messages
 }
-
-func replaceOnce(s, what, by string) string { return strings.Replace(s, what, by, 1) }

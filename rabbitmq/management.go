@@ -17,11 +17,10 @@ import (
 )
 
 // Management sets the address of the broker's management API, HOST:PORT, where the policies of
-// queues can be read with the URL's user and password. A backend with this option looks at each
-// Open and every 30 s whether a policy has an open queue refuse messages, which holds up those of
-// all queues, and warns.
-// [Backend.Examine] reads policies without it too, from the URL's host at port 15672, or for
-// amqps:// at port 15671 with TLS.
+// queues can be read with the URL's user and password. At each Open and every 30 s a backend with
+// this option checks the policies of its open queues. It warns of a policy that has a queue refuse
+// messages, since that stops delayed messages of all queues. [Backend.Examine] reads policies
+// without it too, from the URL's host at port 15672, or for amqps:// at port 15671 with TLS.
 func Management(addr string) Option {
 	return func(o *options) {
 		if u, err := url.Parse("http://" + addr); err != nil || u.Host != addr || u.Port() == "" || u.Hostname() == "" {
@@ -33,8 +32,8 @@ func Management(addr string) Option {
 
 const managementWithin = 5 * time.Second
 
-// A policed queue is the management API's description of a queue.
-type policed struct {
+// A queueInfo is the management API's description of a queue.
+type queueInfo struct {
 	Name      string          `json:"name"`
 	Arguments json.RawMessage `json:"arguments"`
 	Policy    json.RawMessage `json:"effective_policy_definition"` // an empty one may be a list
@@ -45,9 +44,10 @@ type policed struct {
 // A policy is the effective definition of a queue's policies.
 type policy map[string]any
 
-func (q *policed) policy() policy { return object(q.Policy) }
+func (q *queueInfo) policy() policy { return object(q.Policy) }
 
-// refuses reports whether a queue that is full refuses messages. A queue without a bound never is.
+// refuses reports whether a queue refuses messages when it is full. A queue without a bound is
+// never full.
 func (p policy) refuses() bool {
 	overflow, _ := p["overflow"].(string)
 	_, length := p["max-length"]
@@ -55,8 +55,8 @@ func (p policy) refuses() bool {
 	return strings.HasPrefix(overflow, "reject-publish") && (length || bytes)
 }
 
-// full reports whether the queue has as much as a policy lets it have before it refuses more.
-func (q *policed) full() bool {
+// full reports whether the queue refuses more messages now.
+func (q *queueInfo) full() bool {
 	p := q.policy()
 	reaches := func(key string, n float64) bool {
 		limit, ok := p[key].(float64)
@@ -72,8 +72,8 @@ func object(text json.RawMessage) map[string]any {
 	return m
 }
 
-// policed reads the queues of the virtual host from the management API.
-func (b *Backend) policed(ctx context.Context) (all []policed, err error) {
+// queueInfos reads the queues of the virtual host from the management API.
+func (b *Backend) queueInfos(ctx context.Context) (all []queueInfo, err error) {
 	uri, err := amqp.ParseURI(b.url)
 	if err != nil {
 		return nil, err

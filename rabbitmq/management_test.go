@@ -18,11 +18,11 @@ func TestFullQueues(t *testing.T) {
 		`{"effective_policy_definition":{"overflow":"reject-publish","max-length-bytes":30},"message_bytes_ready":30}`:                {true, true},
 		`{"effective_policy_definition":{"overflow":"reject-publish","max-length-bytes":30,"max-length":9},"message_bytes_ready":30}`: {true, true},
 	} {
-		var q policed
+		var q queueInfo
 		if err := json.Unmarshal([]byte(text), &q); err != nil {
 			t.Fatal(err)
 		}
-		if q.policy().refuses() != want.refuses || q.full() != want.full || (judged("q", "overflow", q.policy()) != "") != want.refuses {
+		if q.policy().refuses() != want.refuses || q.full() != want.full || (findingFor("q", "overflow", q.policy()) != "") != want.refuses {
 			t.Errorf("%s: refuses %v, full %v", text, q.policy().refuses(), q.full())
 		}
 	}

@@ -11,14 +11,14 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// The headers of a message. All other headers, of brokers and other clients, are dropped when a
-// message is published again: brokers before 4.0 drop a message whose x-death names the queue.
+// The headers of a message. A message that is published again loses all other headers, of brokers
+// and other clients. Brokers before 4.0 drop a message whose x-death names the queue.
 const (
 	dueHeader      = "delayq-due"      // µs since 1970
-	attemptsHeader = "delayq-attempts" // hand-outs before it was last published; absent if none
+	attemptsHeader = "delayq-attempts" // deliveries before it was last published; absent if none
 	stampHeader    = "delayq-stamp"    // of the tombstone store; absent without one
 	headersHeader  = "delayq-headers"  // the user's, as a table
-	queueHeader    = "delayq-queue"    // that the message is for, in case it ends in undeliverable
+	queueHeader    = "delayq-queue"    // the message's queue, in case it ends in undeliverable
 	reasonHeader   = "delayq-reason"   // of a dead letter
 	diedHeader     = "delayq-died"     // µs since 1970
 
@@ -32,7 +32,7 @@ type record struct {
 	body     []byte
 	headers  map[string]string
 	due      time.Time
-	attempts int   // hand-outs so far
+	attempts int   // deliveries so far
 	stamp    int64 // of the tombstone store
 }
 
@@ -77,7 +77,7 @@ func readRecord(d *amqp.Delivery) record {
 	return r
 }
 
-// count reads a number of hand-outs. Another program may have written any number, and a message
+// count reads a number of deliveries. Another program may have written any number, and a message
 // with a negative one would never reach MaxAttempts.
 func count(v any) int { return int(min(max(number(v), 0), math.MaxInt32)) }
 

@@ -12,8 +12,8 @@ const version = "v1"
 // names returns the names of a namespace's exchanges and queues.
 type names struct{ prefix string }
 
-// deliver is the exchange at the end of the levels, to which each queue is bound. A message that no
-// queue is bound for goes to undeliverable.
+// deliver is the exchange at the end of the levels, to which each queue is bound. A message without
+// a binding there goes to undeliverable.
 func (n names) deliver() string       { return n.prefix + ".deliver" }
 func (n names) undeliverable() string { return n.prefix + ".undeliverable" }
 
@@ -34,9 +34,9 @@ func (n names) dead(name string) string  { return n.prefix + ".dead." + name }
 
 func (n names) lock(name string) string { return n.prefix + ".lock." + name }
 
-// reserved begins the further keys of a message. The default exchange, where it is published, takes
-// every key for the name of a queue. Clients cannot declare a queue with this prefix, so the keys
-// never reach another program's queue.
+// reserved is the prefix of a message's further routing keys. The default exchange takes every key
+// for the name of a queue. Clients cannot declare a queue with this prefix, so the keys never reach
+// another program's queue.
 const reserved = "amq."
 
 // keyOf returns the routing key of a queue. A topic exchange matches keys word by word, and a dot

@@ -54,25 +54,6 @@ func (b *Backend) RemoveNamespace(ctx context.Context) error {
 	return b.withConnection(ctx, func(conn *amqp.Connection) error { return deleteAll(conn, exchanges, queues) })
 }
 
-func (l levels) parts(n names) (exchanges, queues []string) {
-	for k := range l.count() {
-		exchanges = append(exchanges, n.level(l.set(), k))
-		for d := 1; d < digits(k); d++ {
-			queues = append(queues, n.levelQueue(l.set(), k, d))
-		}
-	}
-	return append(exchanges, queues...), queues
-}
-
-func (b buckets) parts(n names) (exchanges, queues []string) {
-	for _, wait := range b.waits {
-		exchanges = append(exchanges, n.bucket(wait.Milliseconds()))
-	}
-	return exchanges, exchanges[:len(exchanges):len(exchanges)]
-}
-
-func (e delayedExchange) parts(n names) (exchanges, queues []string) { return []string{e.name(n)}, nil }
-
 // withConnection calls do with a connection of its own, which ends with the context.
 func (b *Backend) withConnection(ctx context.Context, do func(*amqp.Connection) error) error {
 	if err := errors.Join(b.options.err, ctx.Err()); err != nil {

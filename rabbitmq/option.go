@@ -88,8 +88,8 @@ func Namespace(ns string) Option {
 const nameRunes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 
 // Grain rounds delays up inside the broker, to a whole number of milliseconds up to a minute. The
-// default is 1 ms. With 16 ms most messages take a hop less, those with delays of 1 to 4 s none.
-// They are up to 16 ms late.
+// default is 1 ms. With 16 ms most messages take a hop less, but messages with delays of 1 to 4 s
+// take as many. Messages are up to 16 ms late.
 func Grain(d time.Duration) Option {
 	return func(o *options) {
 		if d < time.Millisecond || d > time.Minute || d%time.Millisecond != 0 {
@@ -109,8 +109,8 @@ func waitable(d time.Duration) bool {
 }
 
 // Buckets has one queue for each of 1 to 100 delays instead of the levels: one hop instead of up to
-// seven. It is for a few delays that are known beforehand, such as those of retries. Other delays
-// are rounded up to the next one. A longer delay takes the longest one several times.
+// seven. It is for a few delays that are known beforehand, such as retry delays. Other delays are
+// rounded up to the next one. A longer delay takes the longest one several times.
 func Buckets(delays ...time.Duration) Option {
 	return func(o *options) {
 		if len(delays) == 0 || len(delays) > 100 || slices.ContainsFunc(delays, func(d time.Duration) bool { return !waitable(d) }) {
@@ -123,9 +123,9 @@ func Buckets(delays ...time.Duration) Option {
 }
 
 // Fixed has one queue in which every message waits equally long. A push with any other delay but 0
-// returns a [backend.InvalidError]: its message would wait behind those before it. A message that
-// is given back with a delay, as Consume's retries are, waits at least as long as that, and its due
-// time says so. A longer delay takes several rounds, and may end up to one round late.
+// returns a [backend.InvalidError]: its message would wait behind earlier messages. A message that
+// is nacked with a delay, as Consume's retries are, waits at least as long as the fixed delay. Its
+// due time says so. A longer delay takes several rounds, and may end up to one round late.
 func Fixed(delay time.Duration) Option {
 	return func(o *options) {
 		if !waitable(delay) {

@@ -30,7 +30,8 @@ func TestAcksGather(t *testing.T) {
 	}
 }
 
-// TestAckCallsEnd makes calls whose acks gather, wait for their turn, are confirmed and are lost.
+// TestAckCallsEnd makes calls with acks that gather, wait for lower tags, are confirmed and are
+// lost.
 func TestAckCallsEnd(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -51,7 +52,7 @@ func TestAckCallsEnd(t *testing.T) {
 		t.Fatal("want the first call to end without an error, and the third to wait for the second tag")
 	}
 	if want := now.Add(waitTurn); !a.next().Equal(want) {
-		t.Errorf("acks out of turn wait until %v, want %v", a.next(), want)
+		t.Errorf("acks out of order wait until %v, want %v", a.next(), want)
 	}
 	a.fail(errAckUnknown)
 	if err := <-third; !errors.Is(err, errAckUnknown) {

@@ -26,69 +26,66 @@ func policy(server *testenv.RabbitServer, vhost, pattern, definition string) {
 	server.Ctl("set_policy", "-p", vhost, "--apply-to", "queues", "test", pattern, definition)
 }
 
-// TestSurplusGoesAside bounds one queue by a policy. Messages of another queue that wait in the
-// same levels come all the same, and what is too much for the first is kept aside.
-func TestSurplusGoesAside(t *testing.T) {
+// TestSurplusGoesToUndeliverable bounds one queue by a policy. Messages of another queue in the same levels
+// come, and the surplus of the first goes to undeliverable.
+func TestSurplusGoesToUndeliverable(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
 	const n, room, delay = 300, 10, 500 * time.Millisecond
 	server, vhost := sharedVhost(t)
 	ctx := deadline(t, patience)
 	url := server.VhostURL(vhost)
-	b := rabbitmq.New(url)
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, url)
 	full, other := openOn(t, b, "full"), openOn(t, b, "other")
 	policy(server, vhost, `^delayq\.v1\.q\.full$`, `{"max-length":10}`)
 	must(t, full.Schedule(ctx, batch("full", n, delay))...)
 	must(t, other.Schedule(ctx, batch("other", 10, delay))...)
 	drain(ctx, t, other, 10)
 	ch := channel(t, url)
-	await(t, "what was too much", func() bool { return ready(t, ch, "delayq.v1.undeliverable") == n-room })
+	await(t, "the surplus", func() bool { return ready(t, ch, undeliverable) == n-room })
 	drain(ctx, t, full, room)
 }
 
-// TestQueueRefuses has a policy by which the broker refuses what is too much for a queue. The push
-// says so, and so does the log.
+// TestQueueRefuses has a policy by which a full queue refuses messages. The push and the log report
+// it.
 func TestQueueRefuses(t *testing.T) {
 	t.Parallel()
 	server, vhost := sharedVhost(t)
 	ctx := deadline(t, patience)
-	b := rabbitmq.New(server.VhostURL(vhost))
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, server.VhostURL(vhost))
 	log := new(logBuffer)
 	var refused atomic.Int64
-	q, err := b.Open(ctx, "full", backend.Options{Logger: slog.New(slog.NewTextHandler(log, nil)), Refused: func() { refused.Add(1) }})
+	q, err := b.Open(ctx, "full", backend.Options{Logger: log.logger(), Refused: func() { refused.Add(1) }})
 	must(t, err)
 	if !strings.Contains(log.String(), "180 s late") {
 		t.Errorf("Open does not say how late messages come after a crash: %s", log)
 	}
 	policy(server, vhost, `^delayq\.v1\.q\.full$`, `{"max-length":1,"overflow":"reject-publish"}`)
-	await(t, "a refusal", func() bool { // a quorum queue learns of its length a moment later
+	await(t, "a refusal", func() bool { // a quorum queue learns its length with a delay
 		err := q.Schedule(ctx, message("m", 0))[0]
 		return errors.Is(err, backend.ErrUnavailable)
 	})
 	if !strings.Contains(log.String(), "reject-publish") || refused.Load() != 1 {
-		t.Errorf("reported %d times; want once, and that the log says so: %s", refused.Load(), log)
+		t.Errorf("reported %d times; want once, and the policy in the log: %s", refused.Load(), log)
 	}
 }
 
-// refusesWhatLevelsPassOn fills a queue with delayed messages alone, so that no push meets the
-// refusal. A backend that may ask the management API reports it, and warns before the queue is full.
-func refusesWhatLevelsPassOn(ctx context.Context, t *testing.T, server *testenv.RabbitServer, vhost, at string) {
+// testRefusedDelayedMessages fills a queue only with delayed messages, so that no push gets the
+// refusal. A backend with the management API reports it, and warns before the queue is full.
+func testRefusedDelayedMessages(ctx context.Context, t *testing.T, server *testenv.RabbitServer, vhost, at string) {
 	url := server.VhostURL(vhost)
 	policy(server, vhost, `^delayq\.v1\.q\.(full|empty)$`, `{"max-length":3,"overflow":"reject-publish"}`)
 	pushes := newBackend(t, url)
 	openOn(t, pushes, "empty")
 	must(t, openOn(t, pushes, "full").Schedule(ctx, batch("m", 10, 50*time.Millisecond))...)
-	await(t, "doctor to see the queue that is full, and both that may be", func() bool {
+	await(t, "findings about the full queue, and about both queues that refuse", func() bool {
 		return found(ctx, t, url, at, admin.Problem, "full now on delayq.v1.q.full") &&
 			found(ctx, t, url, at, admin.Problem, "reject-publish on delayq.v1.q.empty, delayq.v1.q.full")
 	})
-	b := rabbitmq.New(url, rabbitmq.Management(at))
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, url, rabbitmq.Management(at))
 	log, refused := new(logBuffer), make(chan string, 2)
 	for _, name := range []string{"full", "empty"} {
-		_, err := b.Open(ctx, name, backend.Options{Logger: slog.New(slog.NewTextHandler(log, nil)), Refused: func() { refused <- name }})
+		_, err := b.Open(ctx, name, backend.Options{Logger: log.logger(), Refused: func() { refused <- name }})
 		must(t, err)
 	}
 	select {
@@ -99,13 +96,13 @@ func refusesWhatLevelsPassOn(ctx context.Context, t *testing.T, server *testenv.
 	case <-ctx.Done():
 		t.Fatalf("nothing is reported; the log has %s", log)
 	}
-	await(t, "a warning of the other queue", func() bool { return strings.Contains(log.String(), "once it is full") })
+	await(t, "a warning about the other queue", func() bool { return strings.Contains(log.String(), "once it is full") })
 	if len(refused) > 0 {
 		t.Errorf("%q is reported, too", <-refused)
 	}
 }
 
-// found reports whether doctor has such a finding about policies.
+// found reports whether Examine returns such a finding about policies.
 func found(ctx context.Context, t *testing.T, url, management string, s admin.Severity, text string) bool {
 	t.Helper()
 	return slices.ContainsFunc(allExamined(ctx, t, url, rabbitmq.Management(management)), func(f admin.Finding) bool {
@@ -125,6 +122,8 @@ func (l *logBuffer) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
+func (l *logBuffer) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
 func (l *logBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -132,7 +131,7 @@ func (l *logBuffer) String() string {
 }
 
 // TestPoliciesLoseNothing has policies that take messages out of queues, or send them elsewhere.
-// All are handed out or kept aside.
+// All messages are handed out or go to undeliverable.
 func TestPoliciesLoseNothing(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -158,13 +157,13 @@ func TestPoliciesLoseNothing(t *testing.T) {
 			if c.comes {
 				drain(ctx, t, q, n)
 			} else {
-				await(t, "what was taken out", func() bool { return ready(t, ch, "delayq.v1.undeliverable") == n })
+				await(t, "the messages that were taken out", func() bool { return ready(t, ch, undeliverable) == n })
 			}
 		})
 	}
 }
 
-// TestExaminePolicies has policies of each kind, and looks for what is said about them.
+// TestExaminePolicies has policies of each kind, and looks for their findings.
 func TestExaminePolicies(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context() // each policy has the patience of a test
@@ -179,7 +178,7 @@ func TestExaminePolicies(t *testing.T) {
 	vhost := server.Vhost(t)
 	url := server.VhostURL(vhost)
 	openOn(t, newBackend(t, url), "orders")
-	finds(t, examined(ctx, t, url, rabbitmq.Management(at)), "policies", admin.Fine, "no policy takes messages away")
+	wantFinding(t, examined(ctx, t, url, rabbitmq.Management(at)), "policies", admin.Fine, "no policy takes messages away")
 	for definition, want := range map[string]struct {
 		pattern  string
 		severity admin.Severity
@@ -193,21 +192,14 @@ func TestExaminePolicies(t *testing.T) {
 		`{"delivery-limit":5}`:                    {`^delayq\.v1\.q`, admin.Warning, "delivery-limit"},
 	} {
 		policy(server, vhost, want.pattern, definition)
-		await(t, definition+": "+want.text, func() bool { // queues take a policy on one by one
+		await(t, definition+": "+want.text, func() bool { // the broker applies a policy to one queue after the other
 			return found(ctx, t, url, at, want.severity, want.text)
 		})
 	}
-	refusesWhatLevelsPassOn(ctx, t, server, vhost, at)
+	testRefusedDelayedMessages(ctx, t, server, vhost, at)
 	free := freeAddr(t)
-	finds(t, examined(ctx, t, url, rabbitmq.Management(free)), "policies", admin.Note, "has no way to read policies")
-	finds(t, examined(ctx, t, url), "after a crash", admin.Note, "180 s")
-}
-
-func newBackend(t *testing.T, url string) *rabbitmq.Backend {
-	t.Helper()
-	b := rabbitmq.New(url)
-	t.Cleanup(func() { must(t, b.Close()) })
-	return b
+	wantFinding(t, examined(ctx, t, url, rabbitmq.Management(free)), "policies", admin.Note, "has no way to read policies")
+	wantFinding(t, examined(ctx, t, url), "after a crash", admin.Note, "180 s")
 }
 
 // freeAddr returns an address without a listener.

@@ -18,15 +18,16 @@ type outgoing struct {
 	route
 	amqp.Publishing
 
-	q    *queue    // that it is for
+	q    *queue    // the message's queue
 	due  time.Time // zero for a message that does not wait
 	made time.Time // when the route was made
 
-	returned bool // the message goes to undeliverable if its queue refuses it
+	requeued bool // a refused message goes to undeliverable
 }
 
-// goAside leads a message to undeliverable. It is moved back when its queue has room.
-func (m *outgoing) goAside() {
+// moveToUndeliverable routes a message to undeliverable. The checker moves it back when its queue
+// has room.
+func (m *outgoing) moveToUndeliverable() {
 	for name := range m.route.headers {
 		delete(m.Headers, name)
 	}
@@ -38,7 +39,7 @@ func (m *outgoing) goAside() {
 // are pushed together keep theirs.
 const staleAfter = time.Second
 
-// updateRoute makes a new route if the message has waited for the broker.
+// updateRoute makes a new route if the message has waited long for the broker.
 func (m *outgoing) updateRoute(now time.Time) {
 	if m.due.IsZero() || now.Sub(m.made) < staleAfter {
 		return
@@ -46,7 +47,7 @@ func (m *outgoing) updateRoute(now time.Time) {
 	for name := range m.route.headers {
 		delete(m.Headers, name)
 	}
-	m.route, m.made = m.q.toward(m.due, now), now
+	m.route, m.made = m.q.routeTo(m.due, now), now
 	maps.Copy(m.Headers, m.route.headers)
 }
 
@@ -65,10 +66,10 @@ type publisher struct {
 
 	mu    sync.Mutex
 	ch    *confirmChannel
-	trial *confirmChannel // for messages on trial
+	large *confirmChannel // for bodies that may be too large for the broker
 
-	declaring chan struct{} // has one while the topology is declared again
-	declared  time.Time     // when that was last done
+	declaring chan struct{} // has an item while the topology is declared again
+	declared  time.Time     // when it was last declared again
 }
 
 // publish sends messages and waits for the broker's confirmations. It retries as long as the
@@ -82,8 +83,8 @@ func (p *publisher) publishOnce(ctx context.Context, ms []outgoing) []error {
 	return p.bounded(ctx, ms, p.attempt)
 }
 
-// bounded calls do and returns when its context ends. A write that blocks goes on by itself: the
-// client library takes no contexts.
+// bounded calls do and returns when its context ends. A blocked write goes on in the background:
+// the client library takes no contexts.
 func (p *publisher) bounded(ctx context.Context, ms []outgoing, do func(context.Context, []*publication)) []error {
 	errs, err := within(ctx, func() ([]error, error) {
 		all, refs, errs := make([]publication, len(ms)), make([]*publication, len(ms)), make([]error, len(ms))
@@ -97,7 +98,7 @@ func (p *publisher) bounded(ctx context.Context, ms []outgoing, do func(context.
 		return errs, nil
 	})
 	if err != nil {
-		return backend.FailAll(len(ms), unknown(p.link.because(err)))
+		return backend.FailAll(len(ms), unknown(p.link.explainWait(err)))
 	}
 	return errs
 }
@@ -106,25 +107,20 @@ func (p *publisher) bounded(ctx context.Context, ms []outgoing, do func(context.
 // takes none, and gets a leader within seconds if it can.
 const refusedFor = 10 * time.Second
 
-// publishUnlessRefused is publish without retries of refused messages.
-func (p *publisher) publishUnlessRefused(ctx context.Context, ms []outgoing) []error {
-	return p.bounded(ctx, ms, p.attemptRouted)
-}
-
-// publishRetrying publishes messages, and refused ones again with pauses. Of the refused, those
-// that are returned to their queue go aside.
+// publishRetrying publishes messages, and refused ones again with pauses. Refused messages that a
+// handle requeues go to undeliverable.
 func (p *publisher) publishRetrying(ctx context.Context, ms []*publication) {
 	began := time.Now()
 	p.attemptRouted(ctx, ms)
-	var aside []*publication
+	var diverted []*publication
 	for _, m := range failedWith(ms, errRefused) {
-		if m.returned {
+		if m.requeued {
 			m.q.noteRefusalBy(m.key)
-			m.goAside()
-			aside = append(aside, m)
+			m.moveToUndeliverable()
+			diverted = append(diverted, m)
 		}
 	}
-	p.attempt(ctx, aside)
+	p.attempt(ctx, diverted)
 	for retry := (backoff{firstPause, time.Second}); time.Since(began) < refusedFor; {
 		refused := failedWith(ms, errRefused)
 		if len(refused) == 0 || !sleep(ctx, retry.next()) {
@@ -137,7 +133,7 @@ func (p *publisher) publishRetrying(ctx context.Context, ms []*publication) {
 	}
 }
 
-// attemptRouted sends messages once, and once more those whose queue was not there.
+// attemptRouted sends messages once. It declares missing queues again and resends their messages.
 func (p *publisher) attemptRouted(ctx context.Context, ms []*publication) {
 	began := time.Now()
 	p.attempt(ctx, ms)
@@ -161,13 +157,13 @@ func failedWith(ms []*publication, reason error) (failed []*publication) {
 	return failed
 }
 
-// deletedPause is how long a deleted queue stays away at least. A broker's channel that finds the
-// queue there again when it learns of the deletion subscribes to the new queue by itself. It then
-// drops what the new queue sends it: the subscription takes messages and hands none out (RabbitMQ
-// 3.10, within 10 ms of the deletion).
+// deletedPause is how long a deleted queue stays away at least. If the queue exists again when a
+// broker's channel learns of the deletion, the channel subscribes to the new queue. It then drops
+// all messages that the new queue sends (RabbitMQ 3.10, within 10 ms of the deletion).
 const deletedPause = 100 * time.Millisecond
 
-// redeclareFor declares again what unrouted messages did not find: the levels, or their own queues.
+// redeclareFor declares the missing queues of unrouted messages again: the levels, or the messages'
+// own queues.
 func (p *publisher) redeclareFor(ctx context.Context, since time.Time, unrouted []*publication) error {
 	shared, own := false, make(map[*queue]bool)
 	for _, m := range unrouted {
@@ -194,8 +190,8 @@ func (p *publisher) redeclareFor(ctx context.Context, since time.Time, unrouted 
 	return nil
 }
 
-// redeclareShared declares what all queues share again, because a part of it is gone, unless that
-// has been done since.
+// redeclareShared declares the shared topology again, because a part of it is gone. It does nothing
+// if that has been done since.
 func (p *publisher) redeclareShared(ctx context.Context, since time.Time, gone string) error {
 	select {
 	case p.declaring <- struct{}{}:
@@ -268,12 +264,12 @@ func (p *publisher) channel(ctx context.Context, m *publication) (*confirmChanne
 	if err != nil {
 		return nil, err
 	}
-	trial := s.onTrial(m)
+	large := s.mayBeTooLarge(m)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	current := &p.ch
-	if trial {
-		current = &p.trial
+	if large {
+		current = &p.large
 	}
 	if c := *current; c != nil && c.session == s && c.usable() {
 		return c, nil
@@ -291,6 +287,6 @@ func (p *publisher) channel(ctx context.Context, m *publication) (*confirmChanne
 	if *current != nil {
 		go (*current).retire()
 	}
-	*current = newConfirmChannel(ch, s, trial)
+	*current = newConfirmChannel(ch, s, large)
 	return *current, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// queue is a handle. Its loop owns the channel that it consumes on and everything received there.
+// queue is a handle. Its loop owns the channel to consume on and all messages received there.
 type queue struct {
 	backend.Unsupported // for Reschedule, Stats, Peek and Purge
 
@@ -22,7 +22,7 @@ type queue struct {
 	log        *slog.Logger
 	tombstones *queueTombstones // nil without a store
 	loop       *channelLoop
-	sub        *link // it consumes on
+	sub        *link // the connection to consume on
 
 	listing listing // of dead letters
 	refusal refusal
@@ -39,8 +39,8 @@ func newQueue(b *Backend, name string, sub *link, o backend.Options) *queue {
 	return q
 }
 
-// declare declares the queue and its dead letters, and what all queues share if a part of it is
-// gone.
+// declare declares the queue and its dead letters. If a part of the shared topology is gone, it
+// declares that again.
 func (q *queue) declare(ctx context.Context) error {
 	_, err := within(ctx, func() (struct{}, error) {
 		began := time.Now()
@@ -81,8 +81,8 @@ func (q *queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	})
 }
 
-// push publishes messages for the first time. made is when their due times were computed: the route
-// must follow from the same delay, since one millisecond less may have four digits instead of one.
+// push publishes messages for the first time. made is when their due times were computed. The route
+// must follow from the same delay: one millisecond less may have four digits instead of one.
 func (q *queue) push(ctx context.Context, rs []record, made time.Time) []error {
 	if err := q.tombstones.enroll(ctx, rs); err != nil {
 		return backend.FailAll(len(rs), err)
@@ -111,9 +111,9 @@ func (q *queue) accepts(m *backend.Message, wait time.Duration) error {
 	return nil
 }
 
-// nackDelay returns how long a message that is given back waits. A nack of another delay than
-// Fixed's is no error: Consume's retries have any delay, and a failed nack would keep the message
-// until its lease ends.
+// nackDelay returns how long a nacked message waits. A nack with another delay than Fixed's is no
+// error. Consume's retries have any delay, and a failed nack would keep the message until its lease
+// ends.
 func (q *queue) nackDelay(wait time.Duration) time.Duration {
 	if b, ok := q.b.delayer.(buckets); ok && b.only && wait > 0 {
 		return max(wait, b.waits[0])
@@ -123,30 +123,29 @@ func (q *queue) nackDelay(wait time.Duration) time.Duration {
 
 // scheduled returns a message with the route to its due time.
 func (q *queue) scheduled(r *record, now time.Time) outgoing {
-	to := q.toward(r.due, now)
+	to := q.routeTo(r.due, now)
 	p := r.publishing()
 	maps.Copy(p.Headers, to.headers)
 	p.Headers[queueHeader] = []byte(q.name)
 	return outgoing{route: to, Publishing: p, q: q, due: r.due, made: now}
 }
 
-// returned returns a copy of a message that was handed out, or sent to a handle.
-func (q *queue) returned(r *record) outgoing {
+// requeued returns a copy of a message that a handle received, to publish again.
+func (q *queue) requeued(r *record) outgoing {
 	out := q.scheduled(r, time.Now())
-	out.returned = true
+	out.requeued = true
 	return out
 }
 
-// toward returns the route to a due time. The handle that receives the message waits for the rest,
-// be it less than a millisecond or beyond the longest delay. Rounding up here could turn a delay of
-// one digit, or of a bucket, into a longer one.
-func (q *queue) toward(due, now time.Time) route {
+// routeTo returns the route to a due time. The handle that receives the message waits for the rest
+// of the delay. That is less than a millisecond, or the part beyond the longest delay. Rounding up
+// here could turn a delay of one digit, or of a bucket, into a longer one.
+func (q *queue) routeTo(due, now time.Time) route {
 	ms := due.Sub(now).Milliseconds()
 	if ms <= 0 {
 		return immediate(q.names, q.name)
 	}
-	to, _ := q.b.delayer.route(q.names, q.name, ms)
-	return to
+	return q.b.delayer.route(q.names, q.name, ms)
 }
 
 func (q *queue) guarded(ctx context.Context, n int, do func() []error) []error {
@@ -172,7 +171,7 @@ const leaveWithin = 20 * time.Millisecond
 
 // within returns the result of do, or the error of a context that ends before. The client library
 // takes no contexts, and its calls may block until the heartbeat breaks the connection. do then
-// goes on by itself.
+// goes on in the background.
 func within[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	var t T
 	var err error
@@ -233,7 +232,7 @@ func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 			if rs[i].NewHeaders {
 				r.headers = rs[i].Headers
 			}
-			return q.returned(r)
+			return q.requeued(r)
 		})
 	})
 }

@@ -39,26 +39,27 @@ func New(url string, opts ...Option) *Backend {
 	o := newOptions(url, opts)
 	b := &Backend{options: o, names: names{o.namespace + "." + version}}
 	b.pub = &publisher{link: newLink("publishing", newDialer(o).connect, b.declare), declaring: make(chan struct{}, 1)}
-	b.subs = newLinks(func() *link {
+	dial := func() *link {
 		return newLink("consuming", newDialer(o).connect, func(*amqp.Connection) error { return nil })
-	})
+	}
+	b.subs = &links{dial: dial, all: []*link{dial()}, used: make(map[*link]int)}
 	b.check = newChecker(b)
 	return b
 }
 
-// declare declares what all queues share. It runs whenever a connection is made.
+// declare declares the shared topology. It runs whenever a connection is made.
 func (b *Backend) declare(conn *amqp.Connection) error {
 	ch, err := conn.Channel()
 	if err != nil {
 		return explain("opening a channel", err)
 	}
 	defer func() { _ = ch.Close() }()
-	return declareCommon(ch, b.names, b.delayer, b.classic)
+	return declareShared(ch, b.names, b.delayer, b.classic)
 }
 
 // Open returns a handle on the queue of that name, and declares it if it does not exist. The first
-// Open connects, and returns the error if that fails. Later the backend connects again by itself.
-// It has no clock but the broker's: another one is an error.
+// Open connects, and returns the error if that fails. Later the backend reconnects in the
+// background. It has no clock but the broker's: another one is an error.
 func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
 	if err := errors.Join(b.options.err, ctx.Err()); err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	if o.Clock != nil {
 		return nil, &backend.UnsupportedError{Backend: traitName, Op: "another clock than the broker's"}
 	}
-	if strings.ContainsAny(name, "/*#") { // they would bind the queue to other queues' messages
+	if strings.ContainsAny(name, "/*#") { // such a binding would match other queues' keys
 		return nil, backend.Invalid("queue name", name, "one without a slash, star or hash")
 	}
 	sub, err := b.connect(ctx, o.Logger)
@@ -94,26 +95,26 @@ func (b *Backend) connect(ctx context.Context, log *slog.Logger) (*link, error) 
 		return nil, err
 	}
 	for {
-		sub := b.subs.take()
+		sub := b.subs.acquire()
 		if err := sub.start(ctx, log); err != nil {
-			b.subs.give(sub)
+			b.subs.release(sub)
 			return nil, err
 		}
 		if !b.subs.overfull(sub) {
 			return sub, nil
 		}
-		b.subs.give(sub)
+		b.subs.release(sub)
 	}
 }
 
 // forget removes a closed handle.
 func (b *Backend) forget(q *queue) {
 	b.handles.Delete(q)
-	b.subs.give(q.sub)
+	b.subs.release(q.sub)
 }
 
-// open returns the handles that are open, by the routing keys of their queues.
-func (b *Backend) open() map[string]*queue {
+// openQueues returns the open handles, by the routing keys of their queues.
+func (b *Backend) openQueues() map[string]*queue {
 	all := make(map[string]*queue)
 	b.handles.Range(func(h, _ any) bool {
 		q := h.(*queue)
@@ -123,8 +124,8 @@ func (b *Backend) open() map[string]*queue {
 	return all
 }
 
-// Close closes all queues and the connections. Messages stay in the broker, which hands out those
-// in flight again.
+// Close closes all queues and the connections. Messages stay in the broker, which hands out
+// messages in flight again.
 func (b *Backend) Close() error {
 	b.once.Do(func() {
 		b.closing.Store(true)

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// refusal is what is known of a queue that refuses messages. Levels that cannot pass messages on to
-// it hold up those of all queues.
+// refusal is the state of reports about a queue that refuses messages. Levels that cannot pass
+// messages on to it hold up the messages of all queues.
 type refusal struct {
 	report func()       // may be nil
-	noted  atomic.Int64 // when that was last, in ns since 1970
+	noted  atomic.Int64 // time of the last report, in ns since 1970
 	warned bool         // of the policy; belongs to watchPolicies
 }
 
@@ -35,11 +35,12 @@ func (q *queue) noteRefusalBy(key string) {
 	}
 }
 
-// policiesEvery is how often a backend looks for queues that refuse messages, beside at each Open.
+// policiesEvery is how often a backend looks for queues that refuse messages. It also looks at each
+// Open.
 const policiesEvery = 30 * time.Second
 
-// watchPolicies looks for queues that refuse messages, or will once they are full. AMQP tells only
-// the publisher of a message that it refuses, which for delayed messages is another queue.
+// watchPolicies looks for queues that refuse messages, or will once they are full. AMQP reports a
+// refusal only to the publisher, and the publisher of a delayed message is a level's queue.
 func (b *Backend) watchPolicies(ctx context.Context, opened <-chan struct{}, log *slog.Logger) {
 	for failing := false; ; {
 		err := b.noteRefusals(ctx)
@@ -57,15 +58,15 @@ func (b *Backend) watchPolicies(ctx context.Context, opened <-chan struct{}, log
 }
 
 func (b *Backend) noteRefusals(ctx context.Context) error {
-	all, err := b.policed(ctx)
+	all, err := b.queueInfos(ctx)
 	if err != nil {
 		return err
 	}
-	found := make(map[string]*policed, len(all))
+	found := make(map[string]*queueInfo, len(all))
 	for i := range all {
 		found[all[i].Name] = &all[i]
 	}
-	for _, q := range b.open() {
+	for _, q := range b.openQueues() {
 		p := found[q.names.queue(q.name)]
 		switch refuses := p != nil && p.policy().refuses(); {
 		case refuses && p.full():

@@ -12,11 +12,11 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// wants checks that an error says all that, and shows no password.
-func wants(t *testing.T, err error, texts ...string) {
+// wantError checks that an error has these texts, and shows no password.
+func wantError(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	if err == nil {
-		t.Fatalf("no error; want one that says %q", texts)
+		t.Fatalf("no error; want one with %q", texts)
 	}
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {
@@ -30,17 +30,16 @@ func wants(t *testing.T, err error, texts ...string) {
 
 const password = "pass-w0rd"
 
-// TestOtherArguments finds a queue of its name with other arguments.
+// TestOtherArguments opens a queue that exists with other arguments.
 func TestOtherArguments(t *testing.T) {
 	t.Parallel()
 	url := vhost(t)
 	ch := channel(t, url)
 	_, err := ch.QueueDeclare("delayq.v1.q.taken", true, false, false, false, nil)
 	must(t, err)
-	b := rabbitmq.New(url)
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, url)
 	_, err = tryOpen(t, b, "taken")
-	wants(t, err, "declaring queue delayq.v1.q.taken", "other arguments", "another namespace")
+	wantError(t, err, "declaring queue delayq.v1.q.taken", "other arguments", "another namespace")
 	openOn(t, b, "free")
 }
 
@@ -61,10 +60,9 @@ func TestPermissions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server.AddUser(name, password, vhost, c.may)
-			b := rabbitmq.New(server.UserURL(name, password, vhost))
-			defer func() { must(t, b.Close()) }()
+			b := newBackend(t, server.UserURL(name, password, vhost))
 			_, err := tryOpen(t, b, "q")
-			wants(t, err, c.texts...)
+			wantError(t, err, c.texts...)
 		})
 	}
 	ctx := deadline(t, patience)
@@ -76,28 +74,28 @@ func TestPermissions(t *testing.T) {
 	must(t, q.Schedule(ctx, message("b", 0))...)
 	t.Run("publish", func(t *testing.T) {
 		server.AddUser("worker", password, vhost, testenv.RabbitPermissions{Configure: ".*", Write: `^delayq\.v1\.`, Read: ".*"})
-		b := rabbitmq.New(server.UserURL("worker", password, vhost)) // an open channel remembers what it may do
+		b := rabbitmq.New(server.UserURL("worker", password, vhost)) // an open channel caches permissions
 		defer func() { must(t, b.Close()) }()
 		q := openOn(t, b, worker)
-		wants(t, q.Schedule(ctx, message("c", time.Hour))[0], "publishing", "lacks a permission", "write to publish", "amq.default")
-		wants(t, q.Schedule(ctx, message("c", 0))[0], "publishing", "lacks a permission", "amq.default")
+		wantError(t, q.Schedule(ctx, message("c", time.Hour))[0], "publishing", "lacks a permission", "write to publish", "amq.default")
+		wantError(t, q.Schedule(ctx, message("c", 0))[0], "publishing", "lacks a permission", "amq.default")
 		held := receiveOne(ctx, t, q, "b")
-		wants(t, q.Dead(ctx, []backend.DeadLetterRequest{{Lease: held.Lease()}})[0], "publishing", "lacks a permission", "amq.default")
+		wantError(t, q.Dead(ctx, []backend.DeadLetterRequest{{Lease: held.Lease()}})[0], "publishing", "lacks a permission", "amq.default")
 	})
 	ack(ctx, t, q, a)
 	t.Run("consume", func(t *testing.T) {
 		server.AddUser("worker", password, vhost, testenv.RabbitPermissions{Configure: ".*", Write: ".*", Read: `^delayq\.v1\.(l|deliver|undel)`})
-		server.CloseConnections(vhost) // an open channel remembers what it may do
+		server.CloseConnections(vhost) // an open channel caches permissions
 		_, err := q.Receive(ctx, 1, time.Minute)
-		wants(t, err, "consuming from delayq.v1.q.", "lacks a permission", "read to consume")
+		wantError(t, err, "consuming from delayq.v1.q.", "lacks a permission", "read to consume")
 	})
 	server.AddUser("worker", password, vhost, all)
 	ack(ctx, t, q, receiveOne(ctx, t, q, "b"))
 }
 
-// TestNoEntry connects with a wrong password, to a virtual host that does not exist, and to a port
-// without a broker.
-func TestNoEntry(t *testing.T) {
+// TestConnectFails connects with a wrong password, to a virtual host that does not exist, and to a
+// port without a broker.
+func TestConnectFails(t *testing.T) {
 	t.Parallel()
 	server := testenv.RabbitMQ(t, testenv.PrivateRabbit())
 	server.AddUser("guest2", password, "/", testenv.RabbitPermissions{})
@@ -115,10 +113,9 @@ func TestNoEntry(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := rabbitmq.New(c.url)
-			defer func() { must(t, b.Close()) }()
+			b := newBackend(t, c.url)
 			_, err := tryOpen(t, b, "q")
-			wants(t, err, c.texts...)
+			wantError(t, err, c.texts...)
 			if got, want := errors.Is(err, backend.ErrUnavailable), name == "no broker"; got != want {
 				t.Errorf("the error matches ErrUnavailable: %v, want %v", got, want)
 			}
@@ -135,18 +132,9 @@ func TestOpenIsBounded(t *testing.T) {
 	defer cancel()
 	began := time.Now()
 	_, err := b.Open(ctx, "q", quiet())
-	wants(t, err, context.DeadlineExceeded.Error())
+	wantError(t, err, context.DeadlineExceeded.Error())
 	must(t, b.Close())
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %v", took)
 	}
-}
-
-// TestReservedNames refuses what would be several words of a key.
-func TestReservedNames(t *testing.T) {
-	t.Parallel()
-	b := rabbitmq.New(shared(t))
-	defer func() { must(t, b.Close()) }()
-	_, err := b.Open(t.Context(), "a/b", quiet())
-	wants(t, err, "queue name", "slash")
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// These errors say what to do after a failure. Any other error is returned as it is.
+// These errors decide how a failure is handled. Any other error is returned as it is.
 var (
 	// errGone says that the connection broke and nothing was sent: try again on the next one.
 	errGone = fmt.Errorf("%w: the connection broke", backend.ErrUnavailable)

@@ -14,15 +14,15 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// bitsBelow is how many bits of a delay the levels below level k keep: six each of the lowest two,
-// four each of the others.
+// bitsBelow returns how many bits of a delay the levels below level k cover. The lowest two levels
+// cover six each, the others four.
 func bitsBelow(k int) int { return 6*min(k, 2) + 4*max(k-2, 0) }
 
-// digits is how many values the digit of level k has.
+// digits returns how many values the digit of level k has.
 func digits(k int) int { return 1 << (bitsBelow(k+1) - bitsBelow(k)) }
 
-// waited is how long a message has waited, by the queues that the broker says it has passed: one of
-// a level at most, and once.
+// waited returns how long a message has waited, by the queues in its x-death. It must have passed
+// each level once at most.
 func waited(t *testing.T, d *amqp.Delivery) (total time.Duration) {
 	t.Helper()
 	passed := make(map[int]bool)
@@ -42,8 +42,8 @@ func waited(t *testing.T, d *amqp.Delivery) (total time.Duration) {
 	return total
 }
 
-// someDelays have all digits of the lowest level below some of the next, some below all, and all of
-// the lowest two, by turns, below the lowest digit of the one above.
+// someDelays returns delays with many combinations of digits. All digits of level 0 occur with some
+// of level 1, and some with all. All digits of levels 0 and 1 occur with the digit 1 of level 2.
 func someDelays() (delays []time.Duration) {
 	dense := func(from, n int) {
 		for i := range n {
@@ -62,12 +62,11 @@ func someDelays() (delays []time.Duration) {
 	return slices.Compact(delays)
 }
 
-// lateAtMost is what a busy machine keeps, and less than a level too many or a digit of the wrong
-// one would take.
+// lateAtMost allows for a busy machine. A wrong digit of a high level would take longer.
 const lateAtMost = 5 * time.Second
 
-// TestRoutes follows messages through the levels. Each waits in the queues of the digits of its
-// delay, and nowhere else.
+// TestRoutes follows messages through the levels. Each waits only in the queues of its delay's
+// digits.
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
@@ -78,7 +77,7 @@ func TestRoutes(t *testing.T) {
 	for i, delay := range delays {
 		ms[i] = message(fmt.Sprint(delay), delay)[0]
 	}
-	deliveries, err := ch.Consume("delayq.v1.q."+queueOf(t), "", true, false, false, false, nil)
+	deliveries, err := ch.Consume(ownQueue(t), "", true, false, false, false, nil)
 	must(t, err)
 	began := time.Now()
 	must(t, q.Schedule(ctx, ms)...)
@@ -112,11 +111,11 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestHops publishes to the exchange of each level what has any digit of any lower level next, and
-// keys that are for others. It waits in the queue of that digit, and of no other.
+// TestHops publishes messages to the exchange of each level. Their next hop is each digit of each
+// lower level, and they have keys for other exchanges. They wait only in the queue of that digit.
 func TestHops(t *testing.T) {
 	t.Parallel()
-	const top, longest = 6, 3 // what waits in lower levels would not be found there
+	const top, longest = 6, 3 // messages leave lower levels before the test looks
 	url := vhost(t)
 	ctx := deadline(t, patience)
 	_, ch := open(t, url), channel(t, url)
@@ -174,14 +173,14 @@ func TestBindings(t *testing.T) {
 	}
 }
 
-// TestLostLevel deletes the queues of a level. What should have waited there comes early, and waits
-// once more; where it has to go there again, or at first, the level is declared again.
+// TestLostLevel deletes the queues of a level. A message with such a digit comes early, and waits
+// for the rest. A publish to the level declares it again.
 func TestLostLevel(t *testing.T) {
 	t.Parallel()
 	for name, delay := range map[string]time.Duration{
-		"held":             0x12f0 * time.Millisecond, // 0x1000, 0x2c0 and 0x30
-		"sent round again": 0x1a00 * time.Millisecond, // 0x1000 and 0xa00, more than is held
-		"pushed there":     0xa00 * time.Millisecond,
+		"held":            0x12f0 * time.Millisecond, // 0x1000, 0x2c0 and 0x30
+		"published again": 0x1a00 * time.Millisecond, // 0x1000 and 0xa00, too long to wait in the handle
+		"pushed there":    0xa00 * time.Millisecond,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -190,8 +189,7 @@ func TestLostLevel(t *testing.T) {
 			q, ch := open(t, url), channel(t, url)
 			due := time.Now().Add(delay)
 			for d := 1; d < digits(1); d++ {
-				_, err := ch.QueueDelete(fmt.Sprintf("delayq.v1.w1.%x", d), false, false, false)
-				must(t, err)
+				deleteQueue(t, ch, fmt.Sprintf("delayq.v1.w1.%x", d))
 			}
 			must(t, q.Schedule(ctx, []backend.Message{{ID: "a", Body: []byte("body of a"), Due: due}})...)
 			d := receiveOne(ctx, t, q, "a")
@@ -199,14 +197,14 @@ func TestLostLevel(t *testing.T) {
 				t.Errorf("%v before it was due: %+v", due.Sub(now), d)
 			}
 			ack(ctx, t, q, d)
-			nothing(t, q, 300*time.Millisecond)
+			wantNoMessage(t, q, 300*time.Millisecond)
 		})
 	}
 }
 
-// TestUsersKeys has headers of the names by which the broker takes further keys. They are the
-// user's, and no keys.
-func TestUsersKeys(t *testing.T) {
+// TestUserHeadersNamedLikeKeys has user headers with the names of the broker's headers for routing
+// keys. The broker must not route by them.
+func TestUserHeadersNamedLikeKeys(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
 	url := shared(t)
@@ -218,23 +216,22 @@ func TestUsersKeys(t *testing.T) {
 		if !maps.Equal(d.Headers, want) {
 			t.Errorf("got %v, want %v", d.Headers, want)
 		}
-		must(t, q.Nack(ctx, []backend.Return{{Lease: d.Lease(), Delay: 0x11 * time.Millisecond}})...)
+		nack(ctx, t, q, d, 0x11*time.Millisecond)
 	}
 	d := receiveOne(ctx, t, q, "a")
 	if !maps.Equal(d.Headers, want) {
 		t.Errorf("got %v, want %v", d.Headers, want)
 	}
 	ack(ctx, t, q, d)
-	nothing(t, q, 400*time.Millisecond)
+	wantNoMessage(t, q, 400*time.Millisecond)
 }
 
-// TestOtherTopology finds an exchange of a level's name of another type.
+// TestOtherTopology opens a queue where an exchange of a level exists with another type.
 func TestOtherTopology(t *testing.T) {
 	t.Parallel()
 	url := vhost(t)
 	must(t, channel(t, url).ExchangeDeclare("delayq.v1.w5", "topic", true, false, false, false, nil))
-	b := rabbitmq.New(url)
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, url)
 	_, err := tryOpen(t, b, "q")
-	wants(t, err, "declaring exchange delayq.v1.w5", "other arguments", "another namespace")
+	wantError(t, err, "declaring exchange delayq.v1.w5", "other arguments", "another namespace")
 }

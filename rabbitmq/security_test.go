@@ -1,15 +1,9 @@
 package rabbitmq_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"net"
 	"strings"
 	"testing"
@@ -19,11 +13,10 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/rabbitmq"
 )
 
-// nested is a table in a table, so many times. The client library reads no more than 32, and ends
-// the connection for what has more.
+// nested returns tables nested to a depth. The client library reads 32 levels at most, and ends the
+// connection at a deeper table.
 func nested(depth int) amqp.Table {
 	h := amqp.Table{"end": true}
 	for range depth {
@@ -32,8 +25,8 @@ func nested(depth int) amqp.Table {
 	return h
 }
 
-// strangeTables are headers that other programs may put beside a message: ours with other types and
-// numbers, and others'.
+// strangeTables are headers that other programs may set. Some have delayq's names with other types
+// and numbers.
 func strangeTables() []amqp.Table {
 	return []amqp.Table{
 		nil,
@@ -52,15 +45,14 @@ func strangeTables() []amqp.Table {
 	}
 }
 
-// publishStrange puts a message with each of the tables into the test's queue. The broker itself
-// refuses numbers that are none.
+// publishStrange publishes a message with each of the tables to the test's queue.
 func publishStrange(t *testing.T, text string, tables []amqp.Table) {
 	t.Helper()
 	ch := channel(t, text)
 	must(t, ch.Confirm(false))
 	for i, h := range tables {
 		m := amqp.Publishing{Headers: h, MessageId: fmt.Sprint("foreign-", i), Body: []byte(fmt.Sprint(i))}
-		c, err := ch.PublishWithDeferredConfirmWithContext(t.Context(), "", "delayq.v1.q."+queueOf(t), true, false, m)
+		c, err := ch.PublishWithDeferredConfirmWithContext(t.Context(), "", ownQueue(t), true, false, m)
 		must(t, err)
 		if ok, err := c.WaitContext(deadline(t, patience)); err != nil || !ok || ch.IsClosed() {
 			t.Fatalf("the broker does not take %v: %v", h, err)
@@ -68,8 +60,8 @@ func publishStrange(t *testing.T, text string, tables []amqp.Table) {
 	}
 }
 
-// Whatever the headers of a foreign message are, it is handed out once, with its body, and its
-// neighbours too.
+// TestStrangeHeadersFromOthers has foreign messages with all kinds of headers. Each is handed out
+// once, with its body, and so is a message of delayq's.
 func TestStrangeHeadersFromOthers(t *testing.T) {
 	t.Parallel()
 	text := shared(t)
@@ -94,8 +86,9 @@ func TestStrangeHeadersFromOthers(t *testing.T) {
 	}
 }
 
-// A foreign message that fails is published again and becomes a dead letter as any other.
-func TestStrangeMessagesDie(t *testing.T) {
+// TestStrangeMessagesFail nacks foreign messages, which are published again, and then dead-letters
+// them.
+func TestStrangeMessagesFail(t *testing.T) {
 	t.Parallel()
 	text := shared(t)
 	ctx := deadline(t, patience)
@@ -109,7 +102,7 @@ func TestStrangeMessagesDie(t *testing.T) {
 		}
 		for _, d := range ds {
 			if d.Attempt == 1 {
-				must(t, q.Nack(ctx, []backend.Return{{Lease: d.Lease()}})...)
+				nack(ctx, t, q, d, 0)
 				continue
 			}
 			must(t, q.Dead(ctx, []backend.DeadLetterRequest{{Lease: d.Lease(), Reason: "\x00\xff"}})...)
@@ -123,22 +116,24 @@ func TestStrangeMessagesDie(t *testing.T) {
 	}
 }
 
-// A queue whose name means something to bindings is refused before the broker hears of it.
-func TestWildcardsAreNoNames(t *testing.T) {
+// TestReservedNames opens queues whose names have wildcards or separators of routing keys. The
+// backend rejects them and sends nothing.
+func TestReservedNames(t *testing.T) {
 	t.Parallel()
 	text := vhost(t)
-	b := rabbitmq.New(text)
-	defer func() { must(t, b.Close()) }()
+	b := newBackend(t, text)
 	for _, name := range []string{"#", "*", "a.#", "*.a", "#.#", "a/b"} {
 		_, err := delayq.New(t.Context(), name, delayq.WithBackend(b), delayq.WithLogger(quiet().Logger))
 		if !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("%q: %v", name, err)
 		}
+		_, err = b.Open(t.Context(), name, quiet())
+		wantError(t, err, "queue name", "slash")
 	}
-	_, err := channel(t, text).QueueDeclarePassive("delayq.v1.undeliverable", true, false, false, false, nil)
+	_, err := channel(t, text).QueueDeclarePassive(undeliverable, true, false, false, false, nil)
 	var refusal *amqp.Error
 	if !errors.As(err, &refusal) || refusal.Code != amqp.NotFound {
-		t.Errorf("the broker has heard of it: %v", err)
+		t.Errorf("the backend has declared its topology: %v", err)
 	}
 }
 
@@ -147,40 +142,20 @@ func TestWildcardsAreNoNames(t *testing.T) {
 func TestTLSVerifiesByDefault(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	ca, cert, key := certificateFor(t, dir, "localhost")
+	ca, cert, key := certificates(t, dir)
 	user, addr := tlsBroker(t, ca, cert, key)
 	_, port, err := net.SplitHostPort(addr)
 	must(t, err)
 	byName, byAddress := "rabbitmqs://"+user.String()+"@localhost:"+port+"/q", "rabbitmqs://"+user.String()+"@127.0.0.1:"+port+"/q"
 	must(t, openURL(t, byName+"?tls_ca="+ca))
-	wants(t, openURL(t, byName), "certificate signed by unknown authority")
-	wants(t, openURL(t, byAddress+"?tls_ca="+ca), "127.0.0.1")
-	wants(t, openURL(t, "rabbitmqs://"+user.String()+"@[::1]:"+port+"/q?tls_ca="+ca+"&hosts=127.0.0.1:"+port), "127.0.0.1 because it doesn't contain any IP SANs")
+	wantError(t, openURL(t, byName), "certificate signed by unknown authority")
+	wantError(t, openURL(t, byAddress+"?tls_ca="+ca), "127.0.0.1")
+	wantError(t, openURL(t, "rabbitmqs://"+user.String()+"@[::1]:"+port+"/q?tls_ca="+ca+"&hosts=127.0.0.1:"+port), "127.0.0.1 because it doesn't contain any IP SANs")
 	must(t, openURL(t, "rabbitmqs://"+user.String()+"@[::1]:"+port+"/q?tls_ca="+ca+"&hosts=localhost:"+port))
-	_, other, _ := certificateFor(t, dir, "localhost")
-	wants(t, openURL(t, byName+"?tls_ca="+other), "certificate")
+	_, other, _ := certificates(t, dir)
+	wantError(t, openURL(t, byName+"?tls_ca="+other), "certificate")
 	plain := openURL(t, strings.Replace(byName, "rabbitmqs", "rabbitmq", 1))
 	if plain == nil {
 		t.Error("spoke in the clear to a port for TLS")
 	}
-}
-
-// certificateFor writes an authority, and a certificate of its for one host with its key.
-func certificateFor(t *testing.T, dir, host string) (ca, cert, key string) {
-	t.Helper()
-	authority := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	server := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: host}, NotAfter: time.Now().Add(time.Hour), DNSNames: []string{host},
-	}
-	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	serverKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(serverKey)
-	must(t, err)
-	return write(t, dir, "CERTIFICATE", sign(t, authority, authority, authorityKey, authorityKey)),
-		write(t, dir, "CERTIFICATE", sign(t, server, authority, serverKey, authorityKey)), write(t, dir, "PRIVATE KEY", private)
 }

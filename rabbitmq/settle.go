@@ -51,8 +51,8 @@ func (l *channelLoop) find(s *settlement) bool {
 	return s.d != nil
 }
 
-// take returns the settlements whose lease is in force, for the lease to end. A lease that is there
-// twice is taken once.
+// take marks the deliveries with a lease in force as busy, and returns their settlements. A lease
+// that is listed twice is taken once.
 func (l *channelLoop) take(ss []*settlement) (taken []*settlement) {
 	for _, s := range ss {
 		if l.find(s) {
@@ -108,7 +108,7 @@ func (l *channelLoop) awaitAcks(ctx context.Context, done <-chan error) error {
 	}
 }
 
-// tellStore tells the tombstone store of settlements without an error.
+// tellStore reports settlements without an error to the tombstone store.
 func (l *channelLoop) tellStore(ctx context.Context, tell func(context.Context, []Hold), ss []*settlement) {
 	if l.check == nil {
 		return
@@ -144,7 +144,7 @@ func (l *channelLoop) extend(ctx context.Context, ls []backend.Lease, lease time
 
 // replace publishes the message that remake returns in place of each leased one, and acknowledges
 // the leased one once the broker has the other. Meanwhile the lease does not end. If publishing
-// fails, the lease stays in force. tell passes the replaced messages to the tombstone store.
+// fails, the lease stays in force. tell reports the replaced messages to the tombstone store.
 func (l *channelLoop) replace(ctx context.Context, ls []backend.Lease, tell func(context.Context, []Hold), remake func(i int, r *record) outgoing) []error {
 	ss := settlementsOf(ls)
 	var found []*settlement

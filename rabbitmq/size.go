@@ -7,19 +7,19 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// trialSize is the size of the largest body that needs no trial.
-const trialSize = 16 << 10
+// alwaysAccepted is the size up to which mayBeTooLarge reports no body.
+const alwaysAccepted = 16 << 10
 
-// onTrial reports whether the broker may reject a message for its size: the body is larger than any
-// that the broker has confirmed on this connection. A broker closes the channel of a message beyond
-// its max_message_size, and then the outcome of all other messages there is unknown. So messages on
-// trial have a channel of their own.
-func (s *session) onTrial(m *publication) bool {
-	return len(m.Body) > trialSize && int64(len(m.Body)) > s.largest.Load()
+// mayBeTooLarge reports whether the broker may reject a message for its size. It is true for bodies
+// beyond alwaysAccepted that are larger than all bodies confirmed on this connection. A broker
+// closes the channel of a message beyond its max_message_size, and then the outcome of all other
+// messages there is unknown. So such messages have a channel of their own.
+func (s *session) mayBeTooLarge(m *publication) bool {
+	return len(m.Body) > alwaysAccepted && int64(len(m.Body)) > s.largest.Load()
 }
 
-// took notes that the broker has confirmed a body of that size.
-func (s *session) took(size int) {
+// confirmed notes that the broker has confirmed a body of that size.
+func (s *session) confirmed(size int) {
 	for {
 		largest := s.largest.Load()
 		if int64(size) <= largest || s.largest.CompareAndSwap(largest, int64(size)) {

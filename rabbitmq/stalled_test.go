@@ -7,33 +7,23 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/testenv"
-	"github.com/delayq/delayq/rabbitmq"
 )
 
-// returnsWithin is generous to a busy machine: a call that waits for the broker takes until the
+// returnsWithin allows for a busy machine. A call that waits for the broker takes until the
 // heartbeat breaks the connection, 20 s and more.
 const returnsWithin = 2 * time.Second
 
-// givenTime is what calls are given.
+// givenTime is the time limit of calls.
 const givenTime = 200 * time.Millisecond
 
-// TestCallsEndWithTheirContext makes each call to a broker that does not reply any more. It returns
-// when its context expires, and when it is cancelled.
+// TestCallsEndWithTheirContext makes each call to a broker that has stopped to reply. The call
+// returns when its context expires, and when it is cancelled.
 func TestCallsEndWithTheirContext(t *testing.T) {
-	server := testenv.SharedRabbitMQ(t)
-	proxy := testenv.Proxy(t, server.Addr())
-	b := rabbitmq.New(through(server.URL(), server, proxy))
-	t.Cleanup(func() { must(t, b.Close()) })
+	url, proxy := behindProxy(t, shared(t))
+	b := newBackend(t, url)
 	q := openOn(t, b, queueOf(t))
-	dead := q
 	must(t, q.Schedule(t.Context(), batch("m", 3, 0))...)
-	var held []backend.Lease
-	for len(held) < 3 {
-		ds, err := q.Receive(deadline(t, patience), 3, time.Hour)
-		must(t, err)
-		held = append(held, leases(ds)...)
-	}
+	held := leases(receiveAll(deadline(t, patience), t, q, 3))
 	proxy.Blackhole(true)
 	for what, call := range map[string]func(context.Context) error{
 		"open":    func(ctx context.Context) error { _, err := b.Open(ctx, "another", quiet()); return err },
@@ -46,9 +36,9 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 		"dead": func(ctx context.Context) error {
 			return errors.Join(q.Dead(ctx, []backend.DeadLetterRequest{{Lease: held[2]}})...)
 		},
-		"list dead":   func(ctx context.Context) error { _, _, err := dead.ListDead(ctx, "", 10); return err },
-		"redrive":     func(ctx context.Context) error { return errors.Join(dead.Redrive(ctx, []string{"x"})...) },
-		"delete dead": func(ctx context.Context) error { return errors.Join(dead.DeleteDead(ctx, []string{"x"})...) },
+		"list dead":   func(ctx context.Context) error { _, _, err := q.ListDead(ctx, "", 10); return err },
+		"redrive":     func(ctx context.Context) error { return errors.Join(q.Redrive(ctx, []string{"x"})...) },
+		"delete dead": func(ctx context.Context) error { return errors.Join(q.DeleteDead(ctx, []string{"x"})...) },
 		"examine":     func(ctx context.Context) error { _, err := b.Examine(ctx); return err },
 		"remove":      func(ctx context.Context) error { return b.Remove(ctx, "x") },
 		"remains":     func(ctx context.Context) error { _, err := b.Remains(ctx, "x"); return err },
@@ -74,12 +64,10 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// TestSentCallsOfAStalledBroker has the broker hold back its replies. What was sent has an unknown
-// outcome.
+// TestSentCallsOfAStalledBroker has the broker hold back its replies. Calls that were sent have an
+// unknown outcome.
 func TestSentCallsOfAStalledBroker(t *testing.T) {
-	server := testenv.SharedRabbitMQ(t)
-	proxy := testenv.Proxy(t, server.Addr())
-	url := through(server.VhostURL(server.Vhost(t)), server, proxy)
+	url, proxy := behindProxy(t, vhost(t))
 	for what, call := range map[string]func(context.Context, backend.Queue, backend.Lease) error{
 		"push": func(ctx context.Context, q backend.Queue, _ backend.Lease) error {
 			return q.Schedule(ctx, message("b", 0))[0]
@@ -99,8 +87,7 @@ func TestSentCallsOfAStalledBroker(t *testing.T) {
 	} {
 		for _, how := range []error{context.DeadlineExceeded, context.Canceled} {
 			t.Run(what+", "+how.Error(), func(t *testing.T) {
-				b := rabbitmq.New(url)
-				defer func() { must(t, b.Close()) }()
+				b := newBackend(t, url)
 				q := openOn(t, b, queueOf(t))
 				must(t, q.Schedule(deadline(t, patience), message("a", 0))...)
 				held := receiveOne(deadline(t, patience), t, q, "a")
@@ -113,7 +100,7 @@ func TestSentCallsOfAStalledBroker(t *testing.T) {
 					time.AfterFunc(givenTime, cancel)
 				}
 				if err := call(ctx, q, held.Lease()); !errors.Is(err, backend.ErrOutcomeUnknown) || !errors.Is(err, how) {
-					t.Errorf("it returned: %v", err)
+					t.Errorf("the call returned %v", err)
 				}
 			})
 		}

@@ -13,16 +13,15 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/rabbitmq"
 )
 
-// subscriptions is how many the test's queue has.
+// subscriptions returns the number of the test's queue.
 func subscriptions(t *testing.T, ch *amqp.Channel) int {
 	t.Helper()
 	return consumers(t, ch, queueOf(t))
 }
 
-// consumers is how many subscriptions a queue has.
+// consumers returns how many subscriptions a queue has.
 func consumers(t *testing.T, ch *amqp.Channel, queue string) int {
 	t.Helper()
 	q, err := ch.QueueDeclarePassive("delayq.v1.q."+queue, true, false, false, false, nil)
@@ -30,12 +29,11 @@ func consumers(t *testing.T, ch *amqp.Channel, queue string) int {
 	return q.Consumers
 }
 
-// consume opens the test's queue, consumes until stop is called, and returns once the broker has a
-// subscription of its own.
+// consume opens the test's queue and consumes until stop is called. It returns once the broker has
+// its subscription.
 func consume(t *testing.T, url string, ch *amqp.Channel, handler delayq.Handler) (q delayq.Queue, stop func()) {
 	t.Helper()
-	b := rabbitmq.New(url)
-	t.Cleanup(func() { must(t, b.Close()) })
+	b := newBackend(t, url)
 	q, err := delayq.New(t.Context(), queueOf(t), delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	must(t, err)
 	await(t, "the end of other subscriptions", func() bool { return subscriptions(t, ch) == 0 })
@@ -48,53 +46,43 @@ func consume(t *testing.T, url string, ch *amqp.Channel, handler delayq.Handler)
 
 func refuse(context.Context, *delayq.Delivery) error { return errors.New("nothing was pushed") }
 
-// TestSubscriptionEndsWithReceive ends the contexts of waiting Receives. That ends the handle's
+// TestSubscriptionEnds ends the waits for messages in each way. That ends the handle's
 // subscriptions.
-func TestSubscriptionEndsWithReceive(t *testing.T) {
-	t.Parallel()
-	url := shared(t)
-	q := open(t, url)
-	ch := channel(t, url)
-	ctx, cancel := context.WithCancel(t.Context())
-	over := make(chan error, 1)
-	go func() { _, err := q.Receive(ctx, 32, time.Minute); over <- err }()
-	await(t, "a subscription", func() bool { return subscriptions(t, ch) > 0 })
-	cancel()
-	if err := <-over; !errors.Is(err, context.Canceled) {
-		t.Errorf("Receive returned %v", err)
+func TestSubscriptionEnds(t *testing.T) {
+	for what, end := range map[string]func(t *testing.T, url string, ch *amqp.Channel){
+		"Receive": func(t *testing.T, url string, ch *amqp.Channel) {
+			q := open(t, url)
+			waitOn(t.Context(), t, ch, queueOf(t), []backend.Queue{q})()
+		},
+		"Consume": func(t *testing.T, url string, ch *amqp.Channel) {
+			_, stop := consume(t, url, ch, refuse)
+			stop()
+		},
+		"Pause": func(t *testing.T, url string, ch *amqp.Channel) {
+			q, stop := consume(t, url, ch, refuse)
+			t.Cleanup(stop)
+			q.Pause()
+			await(t, "the end of the subscription", func() bool { return subscriptions(t, ch) == 0 })
+			q.Resume()
+			await(t, "a subscription", func() bool { return subscriptions(t, ch) > 0 })
+			q.Pause()
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			url := shared(t)
+			open(t, url)
+			ch := channel(t, url)
+			end(t, url, ch)
+			await(t, "the end of the subscription", func() bool { return subscriptions(t, ch) == 0 })
+			await(t, "the end of the handle's fillers", func() bool { return ready(t, ch, ownQueue(t)) == 0 })
+		})
 	}
-	await(t, "the end of the subscription", func() bool { return subscriptions(t, ch) == 0 })
-	if n := ready(t, ch, "delayq.v1.q."+queueOf(t)); n != 0 {
-		t.Errorf("%d messages are left in the queue, and none was pushed", n)
-	}
-}
-
-func TestSubscriptionEndsWithConsume(t *testing.T) {
-	t.Parallel()
-	url := shared(t)
-	open(t, url)
-	ch := channel(t, url)
-	_, stop := consume(t, url, ch, refuse)
-	stop()
-	await(t, "the end of the subscription", func() bool { return subscriptions(t, ch) == 0 })
-}
-
-func TestSubscriptionEndsWithPause(t *testing.T) {
-	t.Parallel()
-	url := shared(t)
-	open(t, url)
-	ch := channel(t, url)
-	q, stop := consume(t, url, ch, refuse)
-	defer stop()
-	q.Pause()
-	await(t, "the end of the subscription", func() bool { return subscriptions(t, ch) == 0 })
-	q.Resume()
-	await(t, "a subscription", func() bool { return subscriptions(t, ch) > 0 })
 }
 
 // TestHandlesThatStopTakeNothing has one handle wait while another stops, again and again. Each
-// message comes to the one that waits, as attempt 1. The test logs how late messages are beside a
-// handle that has stopped, and beside none.
+// message comes to the waiting handle, as attempt 1. The test logs how late messages are with a
+// stopped handle, and without.
 func TestHandlesThatStopTakeNothing(t *testing.T) {
 	t.Parallel()
 	const n = 200
@@ -110,7 +98,7 @@ func TestHandlesThatStopTakeNothing(t *testing.T) {
 	defer stop()
 	paused.Pause()
 	await(t, "the end of the subscription", func() bool { return subscriptions(t, ch) <= 1 })
-	t.Logf("beside a Consume that is paused: p50 %v", lateness(ctx, t, q, "paused", n))
+	t.Logf("while a Consume is paused: p50 %v", lateness(ctx, t, q, "paused", n))
 }
 
 // lateness pushes messages one by one and returns by how much the median comes late.
@@ -119,21 +107,21 @@ func lateness(ctx context.Context, t *testing.T, q backend.Queue, prefix string,
 	var late []time.Duration
 	for i := range n {
 		pushed := time.Now()
-		must(t, q.Schedule(ctx, message(fmt.Sprint(prefix, i), 0))...)
-		ds, err := q.Receive(ctx, 1, time.Minute)
-		must(t, err)
+		id := fmt.Sprint(prefix, i)
+		must(t, q.Schedule(ctx, message(id, 0))...)
+		d := receiveOne(ctx, t, q, id)
 		late = append(late, time.Since(pushed))
-		if ds[0].Attempt != 1 {
-			t.Errorf("message %s came with attempt %d", ds[0].ID, ds[0].Attempt)
+		if d.Attempt != 1 {
+			t.Errorf("message %s came with attempt %d", d.ID, d.Attempt)
 		}
-		ack(ctx, t, q, ds...)
+		ack(ctx, t, q, d)
 	}
 	slices.Sort(late)
 	return late[n/2]
 }
 
 // TestSubscriptionEndsWithWorkers has a worker stop while no Receive waits. The subscriptions end
-// soon all the same.
+// soon too.
 func TestSubscriptionEndsWithWorkers(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
@@ -141,14 +129,9 @@ func TestSubscriptionEndsWithWorkers(t *testing.T) {
 	q := open(t, url)
 	ch := channel(t, url)
 	must(t, q.Schedule(ctx, batch("m", 32, 0))...)
-	for got := 0; got < 32; {
-		ds, err := q.Receive(ctx, 32, time.Minute)
-		must(t, err)
-		got += len(ds)
-		ack(ctx, t, q, ds...)
-	}
+	takeAll(ctx, t, q, 32, func(backend.Delivery) {})
 	await(t, "the end of the subscriptions", func() bool { return subscriptions(t, ch) == 0 })
-	if n := ready(t, ch, "delayq.v1.q."+queueOf(t)); n != 0 {
+	if n := ready(t, ch, ownQueue(t)); n != 0 {
 		t.Errorf("%d messages are left in the queue", n)
 	}
 }

@@ -26,9 +26,9 @@ func (s *subscription) settled() {
 	}
 }
 
-// subscriptions are those of one channel. There are some only while a Receive waits: no other
-// handle can have what the broker has sent here. A subscription's prefetch cannot grow, so a
-// further one joins when more is wanted.
+// subscriptions are the subscriptions of one channel. They exist only while a Receive waits: no
+// other handle can get the messages that the broker has sent here. A subscription's prefetch cannot
+// grow, so a further one joins when more is wanted.
 type subscriptions struct {
 	queue  string // the broker's name of it
 	number uint64 // of the channel
@@ -42,16 +42,16 @@ type subscriptions struct {
 }
 
 const (
-	// idleAfter is how long no Receive has to wait before subscriptions end and messages without a
-	// Receive go back to the queue. Workers usually come back sooner.
+	// idleAfter is how long subscriptions last without a waiting Receive. Then they end, and
+	// messages without a Receive go back to the queue. Workers usually call Receive again sooner.
 	idleAfter = 50 * time.Millisecond
 
-	// leftAfter replaces idleAfter when the last Receive has ended without messages: its worker
-	// has stopped.
+	// leftAfter replaces idleAfter when the last Receive has ended without messages, since its
+	// worker has stopped.
 	leftAfter = 2 * time.Millisecond
 
-	// roomyAfter replaces idleAfter when nothing has arrived: other handles lose nothing by the
-	// subscriptions, and new ones cost round trips.
+	// roomyAfter replaces idleAfter when no message has arrived. Other handles lose nothing by the
+	// subscriptions then, and new ones cost round trips.
 	roomyAfter = 250 * time.Millisecond
 
 	mostPrefetch = 2000
@@ -67,19 +67,6 @@ func (s *subscriptions) room() (n int) {
 
 func (s *subscriptions) has(sub *subscription) bool { return slices.Contains(s.all, sub) }
 
-func (s *subscriptions) remove(sub *subscription) {
-	s.all = slices.DeleteFunc(s.all, func(other *subscription) bool { return other == sub })
-}
-
-// patience returns how long no Receive has to wait before the subscriptions end. waiting tells
-// whether messages are here that no Receive has taken.
-func (s *subscriptions) patience(waiting bool) time.Duration {
-	if s.idleFor == leftAfter || s.room() == 0 || waiting {
-		return s.idleFor
-	}
-	return roomyAfter
-}
-
 // An arrival is a delivery, or the end of a subscription.
 type arrival struct {
 	sub      *subscription
@@ -87,18 +74,18 @@ type arrival struct {
 	ended    bool
 }
 
-// turn is the arrival's place among others.
-func (a *arrival) turn() uint64 {
+// order returns a key to sort arrivals by.
+func (a *arrival) order() uint64 {
 	if a.ended {
 		return math.MaxUint64
 	}
 	return a.delivery.DeliveryTag
 }
 
-// An inbox has the arrivals that the loop has not taken in. Prefetch bounds it. It is safe for
+// An inbox keeps arrivals until the loop takes them in. Prefetch bounds it. It is safe for
 // concurrent use.
 type inbox struct {
-	filled chan struct{} // has something after an arrival
+	filled chan struct{} // has an item after an arrival
 
 	mu       sync.Mutex
 	arrivals []arrival
@@ -129,7 +116,7 @@ func (c *channel) adjust(now time.Time) {
 		s.idleSince, s.idleFor = time.Time{}, idleAfter
 		c.fillers.reset()
 		c.dropFillers()
-		if lacking := wanted - s.room() - c.atHand(); lacking > 0 {
+		if lacking := wanted - s.room() - c.unchecked(); lacking > 0 {
 			c.subscribe(lacking)
 		}
 		return
@@ -137,17 +124,22 @@ func (c *channel) adjust(now time.Time) {
 	if s.idleSince.IsZero() {
 		s.idleSince = now
 	}
-	if c.mayUnsubscribe() && now.Sub(s.idleSince) >= c.patience() {
+	if c.mayUnsubscribe() && now.Sub(s.idleSince) >= c.idleLimit() {
 		c.unsubscribe(now)
 	}
 }
 
 // mayUnsubscribe reports whether there are subscriptions that may end. While the tombstone store is
 // asked about messages they may not: the messages would stay here with no Receive to take them.
-func (c *channel) mayUnsubscribe() bool { return len(c.subs.all) > 0 && c.asked == nil }
+func (c *channel) mayUnsubscribe() bool { return len(c.subs.all) > 0 && c.query == nil }
 
-func (c *channel) patience() time.Duration {
-	return c.subs.patience(len(c.unacked.due)+len(c.unacked.early)+len(c.fillers.kept) > 0)
+// idleLimit returns how long the subscriptions last without a waiting Receive.
+func (c *channel) idleLimit() time.Duration {
+	s, waiting := &c.subs, len(c.unacked.due)+len(c.unacked.early)+len(c.fillers.kept)
+	if s.idleFor == leftAfter || s.room() == 0 || waiting > 0 {
+		return s.idleFor
+	}
+	return roomyAfter
 }
 
 // idleEnd returns when adjust may end the subscriptions, and zero if it may not.
@@ -155,15 +147,15 @@ func (c *channel) idleEnd() (t time.Time) {
 	if !c.mayUnsubscribe() || c.subs.idleSince.IsZero() || c.fillers.publishing {
 		return t
 	}
-	t = c.subs.idleSince.Add(c.patience())
+	t = c.subs.idleSince.Add(c.idleLimit())
 	if c.fillers.next.After(t) {
 		return c.fillers.next
 	}
 	return t
 }
 
-// subscribe adds a subscription with room for the lacking messages, or for as many as all others have
-// if that is more: waiters come one by one, and doubling keeps subscriptions few.
+// subscribe adds a subscription with room for the lacking messages, or as much room as all others
+// have if that is more. Waiters come one by one, and doubling keeps subscriptions few.
 func (c *channel) subscribe(lacking int) {
 	s := &c.subs
 	sub := &subscription{tag: fmt.Sprintf("delayq-%d-%d", s.number, s.made)}
@@ -196,8 +188,8 @@ func (c *channel) subscribe(lacking int) {
 	})
 }
 
-// unsubscribe ends the subscriptions once they are full and no filler is on its way: that one would
-// stay in the queue.
+// unsubscribe ends the subscriptions once they are full and no filler is being published: a later
+// filler would stay in the queue.
 func (c *channel) unsubscribe(now time.Time) {
 	if !c.full(now) || c.fillers.publishing {
 		c.fill(now)
@@ -207,9 +199,8 @@ func (c *channel) unsubscribe(now time.Time) {
 	c.giveBack(c.unacked.takeUnleased())
 }
 
-// cancelSubscriptions ends all subscriptions and takes in everything that was on its way. The
-// client library cancels a subscription when its context ends, and keeps a goroutine for each whose
-// context does not.
+// cancelSubscriptions ends all subscriptions and takes in all messages sent before. The client
+// library cancels a subscription when its context ends. It keeps a goroutine until then.
 func (c *channel) cancelSubscriptions() {
 	c.subs.ending = true
 	for len(c.subs.all) > 0 {

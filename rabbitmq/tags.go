@@ -13,15 +13,15 @@ type tags struct {
 	settled map[uint64]struct{} // beyond below
 	acks    []uint64            // to be sent
 	sent    int                 // acks so far
-	since   time.Time           // since when acks out of turn wait; zero if none do
-	moving  bool                // below has risen since acks out of turn last waited in vain
-	hasty   bool                // acks wait no more
+	since   time.Time           // since when acks out of order wait; zero if none do
+	moving  bool                // below has risen since acks out of order waited for all of waitTurn
+	hasty   bool                // acks do not wait
 }
 
 // waitTurn is how long an ack waits for deliveries with lower tags to be settled, so that one ack
-// covers all. Without this a quorum queue logs each ack out of turn as an entry of its own. Acks
-// wait only for leased deliveries, and only while deliveries are settled more or less in turn, so
-// that a handler that hangs does not delay other handlers' acks.
+// covers all. Without this a quorum queue logs each ack out of order as an entry of its own. Acks
+// wait only for leased deliveries, and only while deliveries are settled nearly in order. So a
+// handler that hangs does not delay other handlers' acks.
 const waitTurn = 2 * time.Millisecond
 
 func (t *tags) settle(tag uint64) {
@@ -29,8 +29,8 @@ func (t *tags) settle(tag uint64) {
 		t.settled = make(map[uint64]struct{})
 	}
 	t.settled[tag] = struct{}{}
-	// Deliveries of several subscriptions arrive out of turn. One that has not arrived is not
-	// settled.
+	// Deliveries of several subscriptions arrive out of order. A delivery that has not arrived is
+	// not settled.
 	for next := t.below + 1; ; next++ {
 		if _, ok := t.settled[next]; !ok {
 			return
@@ -45,8 +45,8 @@ func (t *tags) ack(tag uint64) {
 	t.acks = append(t.acks, tag)
 }
 
-// send sends the acks, except those that wait for their turn. It ignores errors: they mean that the
-// channel is lost, which the broker's confirmation of the acks shows.
+// send sends the acks, except those that wait for lower tags. It ignores errors: they mean that the
+// channel is lost, and then the broker does not confirm the acks.
 func (t *tags) send(ch ackChannel, now time.Time, isLeased func(tag uint64) bool) {
 	slices.Sort(t.acks)
 	if n, _ := slices.BinarySearch(t.acks, t.below+1); n > 0 {
@@ -65,7 +65,7 @@ func (t *tags) send(ch ackChannel, now time.Time, isLeased func(tag uint64) bool
 	t.acks, t.since = t.acks[:0], time.Time{}
 }
 
-// waits reports whether the acks out of turn wait on.
+// waits reports whether the acks out of order go on waiting.
 func (t *tags) waits(now time.Time, isLeased func(uint64) bool) bool {
 	if len(t.acks) == 0 || t.hasty || !t.moving || !isLeased(t.below+1) {
 		return false

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestTagsWaitForTheirTurn acks out of turn: acks wait for a while, and not behind a delivery that
-// stays unsettled.
-func TestTagsWaitForTheirTurn(t *testing.T) {
+// TestTagsWaitForLowerTags acks out of order. Acks wait for lower tags for a bounded time, and then
+// not behind a delivery that stays unsettled.
+func TestTagsWaitForLowerTags(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	var ts tags
@@ -17,8 +17,8 @@ func TestTagsWaitForTheirTurn(t *testing.T) {
 		after time.Duration
 		waits int
 	}{
-		{"out of turn from the start", []uint64{3}, 0, 0},
-		{"in turn, and some that are not", []uint64{1, 2, 6, 8}, 0, 2},
+		{"out of order from the start", []uint64{3}, 0, 0},
+		{"in order, and some that are not", []uint64{1, 2, 6, 8}, 0, 2},
 		{"more that are not", []uint64{9}, waitTurn / 2, 3},
 		{"those between", []uint64{4, 5}, 0, 2},
 		{"too late", nil, waitTurn / 2, 0},

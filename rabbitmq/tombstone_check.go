@@ -9,9 +9,9 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// A tombstoneCheck asks the tombstone store which messages are cancelled before a Receive gets
-// them. It belongs to the loop, which never waits for the store: one question is in progress at a
-// time, and messages that arrive meanwhile make up the next one.
+// A tombstoneCheck asks the tombstone store which messages are cancelled, before a Receive gets
+// any. It belongs to the loop, which never waits for the store. One query is in progress at a time,
+// and the next one has the messages that arrive meanwhile.
 type tombstoneCheck struct {
 	*queueTombstones
 	prefix    string // of the handle's tokens
@@ -21,8 +21,8 @@ type tombstoneCheck struct {
 	backoff   backoff
 }
 
-// A question is about some messages of a channel.
-type question struct {
+// A storeQuery asks the store about messages of a channel.
+type storeQuery struct {
 	ds        []*delivery
 	holds     []Hold
 	cancelled []bool
@@ -32,7 +32,7 @@ type question struct {
 
 var storeBackoff = backoff{firstPause, time.Second}
 
-// holds returns holds on messages. A message keeps its token while the store may have heard of it.
+// holds returns holds on messages. A message keeps its token while the store may have its hold.
 func (k *tombstoneCheck) holds(ds []*delivery) []Hold {
 	holds := make([]Hold, len(ds))
 	for i, d := range ds {
@@ -45,7 +45,7 @@ func (k *tombstoneCheck) holds(ds []*delivery) []Hold {
 	return holds
 }
 
-// failed puts the next question off.
+// failed postpones the next query.
 func (k *tombstoneCheck) failed(err error, closing bool) {
 	if !k.failing && !closing {
 		k.log.Warn("delayq: the tombstone store does not reply; messages wait until it does", "err", err)
@@ -62,28 +62,28 @@ func (k *tombstoneCheck) next(now time.Time) time.Time {
 	return k.notBefore
 }
 
-// atHand returns how many messages are here that a Receive may get after the check.
-func (c *channel) atHand() int {
+// unchecked returns how many messages a Receive may get after the check.
+func (c *channel) unchecked() int {
 	switch {
 	case c.loop.check == nil:
 		return 0
-	case c.asked != nil:
-		return len(c.unacked.due) + len(c.asked.ds)
+	case c.query != nil:
+		return len(c.unacked.due) + len(c.query.ds)
 	default:
 		return len(c.unacked.due)
 	}
 }
 
-// ask asks the store about as many messages as the waiters want.
-func (c *channel) ask(now time.Time) {
+// queryStore asks the store about as many messages as the waiters want.
+func (c *channel) queryStore(now time.Time) {
 	check, due := c.loop.check, c.unacked.due
 	n := min(c.loop.waiters.wanted(), len(due))
-	if n == 0 || c.asked != nil || now.Before(check.notBefore) {
+	if n == 0 || c.query != nil || now.Before(check.notBefore) {
 		return
 	}
-	q := &question{ds: slices.Clone(due[:n])}
+	q := &storeQuery{ds: slices.Clone(due[:n])}
 	q.holds = check.holds(q.ds)
-	c.asked, c.unacked.due = q, due[n:]
+	c.query, c.unacked.due = q, due[n:]
 	var lease time.Duration
 	for _, w := range c.loop.waiters.all {
 		lease = max(lease, w.lease)
@@ -95,9 +95,9 @@ func (c *channel) ask(now time.Time) {
 }
 
 // checked hands out the messages that are not cancelled, and acknowledges the others.
-func (c *channel) checked(q *question) {
+func (c *channel) checked(q *storeQuery) {
 	l := c.loop
-	c.asked = nil
+	c.query = nil
 	switch {
 	case l.channel != c: // the broker hands the messages out again
 		l.releaseHolds(q.ds)
@@ -126,7 +126,7 @@ func (c *channel) checked(q *question) {
 	c.unacked.due = slices.Concat(free, c.unacked.due)
 }
 
-// releaseHolds tells the store in the background that messages are in no worker's hands any more.
+// releaseHolds tells the store in the background that no worker has these messages any more.
 func (l *channelLoop) releaseHolds(ds []*delivery) {
 	var holds []Hold
 	for _, d := range ds {
@@ -168,7 +168,7 @@ func (l *channelLoop) extendHeld(ctx context.Context, ss []*settlement, lease ti
 			until = end.Truncate(time.Millisecond)
 		}
 		for i, s := range found {
-			// A store that has lost its data may call a message cancelled that is leased.
+			// A store that has lost its data may report a leased message as cancelled.
 			if l.find(s) && !cancelled[i] {
 				l.channel.unacked.extend(s.d, until)
 				s.end = until

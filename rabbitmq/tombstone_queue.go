@@ -34,7 +34,7 @@ func newQueueTombstones(o *options, queue string, log *slog.Logger) *queueTombst
 }
 
 const (
-	// askWithin bounds a question to the store that messages wait for.
+	// askWithin bounds a query to the store that messages wait for.
 	askWithin = 5 * time.Second
 
 	// reportWithin bounds a report to the store about messages that are settled or given back.

@@ -20,8 +20,8 @@ import (
 // arguments. Queue names and ids are any bytes, ids up to backend.MaxID.
 type Tombstones interface {
 	// Enroll returns a stamp for each message that is about to be published, in the order of ids. A
-	// stamp is greater than 0, and greater than all stamps of the queue that Enroll returned or Cancel
-	// used in calls that had returned before. Stamps of one call may be equal. If there is a record of
+	// stamp is greater than 0. It is greater than all stamps of the queue that earlier calls of
+	// Enroll returned or of Cancel used. Stamps of one call may be equal. If there is a record of
 	// the id, it notes that a message is waiting.
 	Enroll(ctx context.Context, queue string, ids []string) (stamps []int64, err error)
 
@@ -59,11 +59,11 @@ const (
 )
 
 // WithTombstones makes messages cancellable by means of a store. Every process of the queue must
-// use it: one that pushes without it pushes messages that earlier cancellations of their ids cover,
-// and one that takes without it hands out cancelled messages. docs/rabbitmq.md lists the limits.
-// The most important ones: a cancelled message stays in the broker until it is due and a worker
-// would get it, and Cancel of an id that the store does not know returns nil. While the store does
-// not reply, pushes fail and messages wait. The caller closes the store.
+// use it. Earlier cancellations of an id cover messages that are pushed without it. A process that
+// receives without it hands out cancelled messages. docs/rabbitmq.md lists the limits. The most
+// important ones: a cancelled message stays in the broker until it is due and a worker would get
+// it. Cancel of an id that the store does not know returns nil. While the store does not reply,
+// pushes fail and messages wait. The caller closes the store.
 func WithTombstones(store Tombstones) Option {
 	return func(o *options) {
 		if store == nil {
@@ -110,7 +110,7 @@ func (o *options) setTombstones() {
 	}
 }
 
-// maxDelay returns the longest delay whose cancellation would be remembered, and 0 without a store.
+// maxDelay returns the longest delay that a cancellation outlasts, and 0 without a store.
 func (o *options) maxDelay() time.Duration {
 	if o.tombstones == nil {
 		return 0

@@ -19,7 +19,7 @@ import (
 	"github.com/delayq/delayq/rabbitmq/tombstone/redistomb"
 )
 
-// cancel is the outcome of cancelling one message.
+// cancel cancels one message.
 func cancel(ctx context.Context, q backend.Queue, id string) error {
 	if errs := q.Cancel(ctx, []string{id}); errs != nil {
 		return errs[0]
@@ -34,7 +34,7 @@ func wantCancel(ctx context.Context, t *testing.T, q backend.Queue, id string, w
 	}
 }
 
-// inRedis returns a store of the test's own on a client that keeps to contexts.
+// inRedis returns a new store, on a client that ends calls with their contexts.
 func inRedis(t *testing.T, server *testenv.RedisServer) *redistomb.Store {
 	t.Helper()
 	client := server.Client(t, func(o *redis.Options) { o.ContextTimeoutEnabled = true })
@@ -47,50 +47,42 @@ func eachStore(t *testing.T, test func(*testing.T, rabbitmq.Tombstones)) {
 	t.Run("redis", func(t *testing.T) { t.Parallel(); test(t, inRedis(t, testenv.SharedRedis(t))) })
 }
 
-// gone waits until no message of the test's queue is ready.
-func gone(t *testing.T, url string) {
-	t.Helper()
-	ch := channel(t, url)
-	await(t, "an empty queue", func() bool { return ready(t, ch, "delayq.v1.q."+queueOf(t)) == 0 })
-}
-
-// TestCancelBeforeDue cancels every second message before it is due. None of those comes, and the
-// broker keeps none.
+// TestCancelBeforeDue cancels every second message before it is due. No cancelled message comes,
+// and the broker keeps none.
 func TestCancelBeforeDue(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
 		const n = 200
 		ctx := deadline(t, patience)
 		url := shared(t)
-		b := rabbitmq.New(url, rabbitmq.WithTombstones(store))
-		t.Cleanup(func() { must(t, b.Close()) })
-		q := openOn(t, b, queueOf(t))
+		q, ch := open(t, url, rabbitmq.WithTombstones(store)), channel(t, url)
 		must(t, q.Schedule(ctx, batch("m", n, 700*time.Millisecond))...)
 		for i := 0; i < n; i += 2 {
 			wantCancel(ctx, t, q, fmt.Sprint("m-", i), nil)
 		}
 		wantCancel(ctx, t, q, "m-0", backend.ErrNotFound)
-		came := make(map[string]bool)
-		for len(came) < n/2 {
-			ds, err := q.Receive(ctx, 30, time.Minute)
-			must(t, err)
-			for _, d := range ds {
-				var i int
-				if _, err := fmt.Sscanf(d.ID, "m-%d", &i); err != nil || i%2 == 0 || came[d.ID] {
-					t.Fatalf("message %s came, once more or though it was cancelled (%v)", d.ID, err)
-				}
-				came[d.ID] = true
-			}
-			ack(ctx, t, q, ds...)
-		}
-		nothing(t, q, 300*time.Millisecond)
+		wantOddMessages(ctx, t, q, n)
 		must(t, q.Close())
-		gone(t, url)
+		await(t, "an empty queue", func() bool { return ready(t, ch, ownQueue(t)) == 0 })
 	})
 }
 
-// TestCancelRacesDelivery cancels 1,000 messages from one process while another takes them.
-// Whatever was cancelled never comes, and whatever was not does.
+// wantOddMessages takes the messages of a batch with odd numbers, and no others.
+func wantOddMessages(ctx context.Context, t *testing.T, q backend.Queue, n int) {
+	t.Helper()
+	came := make(map[string]bool)
+	takeAll(ctx, t, q, n/2, func(d backend.Delivery) {
+		var i int
+		if _, err := fmt.Sscanf(d.ID, "m-%d", &i); err != nil || i%2 == 0 || came[d.ID] {
+			t.Fatalf("message %s came twice or though it was cancelled, as attempt %d (%v)", d.ID, d.Attempt, err)
+		}
+		came[d.ID] = true
+	})
+	wantNoMessage(t, q, 300*time.Millisecond)
+}
+
+// TestCancelRacesDelivery cancels 1,000 messages through one handle while another takes them. Each
+// message is either cancelled or handed out.
 func TestCancelRacesDelivery(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
@@ -103,7 +95,7 @@ func TestCancelRacesDelivery(t *testing.T) {
 			ms[i] = message(fmt.Sprint(i), rand.N(600*time.Millisecond))[0]
 		}
 		must(t, taker.Schedule(ctx, ms)...)
-		f := &fates{t: t, of: make(map[string][]string)}
+		f := &outcomes{t: t, of: make(map[string][]string)}
 		var all sync.WaitGroup
 		for part := range 4 {
 			all.Go(func() { f.cancel(ctx, canceler, ms, part, 600*time.Millisecond) })
@@ -115,7 +107,7 @@ func TestCancelRacesDelivery(t *testing.T) {
 		cancelled := 0
 		for _, m := range ms {
 			if of := f.of[m.ID]; len(of) != 1 {
-				t.Errorf("message %s had the fates %v; it must have one", m.ID, of)
+				t.Errorf("message %s had the outcomes %v; it must have one", m.ID, of)
 			} else if of[0] == "cancelled" {
 				cancelled++
 			}
@@ -124,32 +116,31 @@ func TestCancelRacesDelivery(t *testing.T) {
 	})
 }
 
-// fates are what became of messages.
-type fates struct {
+// outcomes records how messages ended.
+type outcomes struct {
 	t *testing.T
 
 	mu sync.Mutex
 	of map[string][]string // by id
 }
 
-func (f *fates) note(id, fate string) {
+func (f *outcomes) note(id, outcome string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.of[id] = append(f.of[id], fate)
+	f.of[id] = append(f.of[id], outcome)
 }
 
-func (f *fates) known() int {
+func (f *outcomes) known() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.of)
 }
 
 // cancel cancels every fourth message, spread over the time in which they fall due.
-func (f *fates) cancel(ctx context.Context, q backend.Queue, ms []backend.Message, part int, over time.Duration) {
+func (f *outcomes) cancel(ctx context.Context, q backend.Queue, ms []backend.Message, part int, over time.Duration) {
 	began := time.Now()
 	for i := part; i < len(ms); i += 4 {
-		// Paced, so that cancels meet messages that wait, arrive and are held; each outcome is checked,
-		// whichever it is.
+		// The pace has cancels of waiting, arriving and held messages. Each outcome is checked.
 		time.Sleep(time.Until(began.Add(over * time.Duration(i) / time.Duration(len(ms)))))
 		switch err := cancel(ctx, q, ms[i].ID); {
 		case err == nil:
@@ -160,8 +151,8 @@ func (f *fates) cancel(ctx context.Context, q backend.Queue, ms []backend.Messag
 	}
 }
 
-// take takes and acknowledges until all fates are known and nothing comes any more.
-func (f *fates) take(ctx context.Context, q backend.Queue, n int) {
+// take takes and acknowledges until all outcomes are known and no message comes any more.
+func (f *outcomes) take(ctx context.Context, q backend.Queue, n int) {
 	for over := false; !over; {
 		known := f.known() == n
 		short, stop := context.WithTimeout(ctx, 300*time.Millisecond)
@@ -177,8 +168,8 @@ func (f *fates) take(ctx context.Context, q backend.Queue, n int) {
 	}
 }
 
-// TestStoreDown kills the store's server while messages fall due, and lets it stand still. Nothing
-// is handed out unasked, and nothing is lost.
+// TestStoreDown kills or pauses the store's server while messages fall due. No message is handed
+// out without the store's reply, and none is lost.
 func TestStoreDown(t *testing.T) {
 	t.Parallel()
 	for what, outage := range map[string]struct{ begin, end func(*testenv.RedisServer) }{
@@ -198,45 +189,32 @@ func TestStoreDown(t *testing.T) {
 				wantCancel(ctx, t, q, fmt.Sprint("m-", i), nil)
 			}
 			outage.begin(server)
-			nothing(t, q, 1500*time.Millisecond)
-			failsWithout(t, q, held)
+			wantNoMessage(t, q, 1500*time.Millisecond)
+			wantFailures(t, q, held)
 			outage.end(server)
-			came := make(map[string]bool)
-			for len(came) < n/2 {
-				ds, err := q.Receive(ctx, 30, time.Minute)
-				must(t, err)
-				for _, d := range ds {
-					var i int
-					if _, err := fmt.Sscanf(d.ID, "m-%d", &i); err != nil || i%2 == 0 || came[d.ID] {
-						t.Fatalf("message %s came at attempt %d (%v)", d.ID, d.Attempt, err)
-					}
-					came[d.ID] = true
-				}
-				ack(ctx, t, q, ds...)
-			}
-			nothing(t, q, 300*time.Millisecond)
-			ack(ctx, t, q, held) // its lease has gone on
+			wantOddMessages(ctx, t, q, n)
+			ack(ctx, t, q, held) // its lease is in force
 		})
 	}
 }
 
-// failsWithout makes the calls that need the store while it does not reply.
-func failsWithout(t *testing.T, q backend.Queue, held backend.Delivery) {
+// wantFailures makes the calls that need the store while it does not reply.
+func wantFailures(t *testing.T, q backend.Queue, held backend.Delivery) {
 	t.Helper()
 	ctx := deadline(t, 300*time.Millisecond)
 	if err := cancel(ctx, q, "m-1"); err == nil || errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrInFlight) {
 		t.Errorf("cancelling without the store: %v", err)
 	}
 	if err := errors.Join(q.Schedule(deadline(t, 300*time.Millisecond), message("m-x", 0))...); err == nil {
-		t.Error("a push went on without the store")
+		t.Error("a push succeeded without the store")
 	}
 	if _, errs := q.Extend(deadline(t, 300*time.Millisecond), []backend.Lease{held.Lease()}, time.Hour); errors.Join(errs...) == nil {
 		t.Error("a lease was extended without the store")
 	}
 }
 
-// TestCancelAndPushAgain cancels a message and pushes another with its id, which is a way to
-// reschedule. The new one comes.
+// TestCancelAndPushAgain cancels a message and pushes another with its id, as a way to reschedule.
+// The new one comes.
 func TestCancelAndPushAgain(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
@@ -252,41 +230,32 @@ func TestCancelAndPushAgain(t *testing.T) {
 			t.Errorf("it came at attempt %d", a.Attempt)
 		}
 		wantCancel(ctx, t, q, "a", backend.ErrInFlight)
-		must(t, q.Nack(ctx, []backend.Return{{Lease: a.Lease(), Delay: 200 * time.Millisecond}})...)
+		nack(ctx, t, q, a, 200*time.Millisecond)
 		wantCancel(ctx, t, q, "a", nil) // the retry
-		nothing(t, q, 500*time.Millisecond)
+		wantNoMessage(t, q, 500*time.Millisecond)
 	})
 }
 
-// TestCancelOfTheDead finds dead letters out of Cancel's reach, and redriven ones in it.
-func TestCancelOfTheDead(t *testing.T) {
+// TestCancelDeadLetter cannot cancel a dead letter, but can cancel it after Redrive.
+func TestCancelDeadLetter(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
 	q := open(t, shared(t), rabbitmq.WithTombstones(inRedis(t, testenv.SharedRedis(t))))
 	must(t, q.Schedule(ctx, message("a", 0))...)
-	a := receiveOne(ctx, t, q, "a")
-	must(t, q.Dead(ctx, []backend.DeadLetterRequest{{Lease: a.Lease(), Reason: "of the test"}})...)
-	wantCancel(ctx, t, q, "a", backend.ErrNotFound)
-	letters := q
-	redrive := func() {
-		t.Helper()
-		await(t, "the dead letter", func() bool { return letters.Redrive(ctx, []string{"a"})[0] == nil })
+	for range 2 {
+		deadLetter(ctx, t, q, receiveOne(ctx, t, q, "a"))
+		wantCancel(ctx, t, q, "a", backend.ErrNotFound)
+		await(t, "the dead letter", func() bool { return q.Redrive(ctx, []string{"a"})[0] == nil })
 	}
-	redrive()
-	a = receiveOne(ctx, t, q, "a")
-	must(t, q.Dead(ctx, []backend.DeadLetterRequest{{Lease: a.Lease(), Reason: "of the test"}})...)
-	redrive()
 	wantCancel(ctx, t, q, "a", nil)
-	nothing(t, q, 300*time.Millisecond)
+	wantNoMessage(t, q, 300*time.Millisecond)
 }
 
-// TestHoldsEnd lets deliveries end in all ways but by an ack. They can be cancelled then.
+// TestHoldsEnd ends deliveries in all ways except an ack. Then the messages can be cancelled.
 func TestHoldsEnd(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, store rabbitmq.Tombstones) {
-		server := testenv.SharedRabbitMQ(t)
-		proxy := testenv.Proxy(t, server.Addr())
-		url := through(server.URL(), server, proxy)
+		url, proxy := behindProxy(t, shared(t))
 		for what, end := range map[string]func(backend.Queue, backend.Delivery) error{
 			"connection": func(backend.Queue, backend.Delivery) error { proxy.CloseAll(); return nil },
 			"close":      func(q backend.Queue, _ backend.Delivery) error { return q.Close() },
@@ -300,8 +269,7 @@ func TestHoldsEnd(t *testing.T) {
 		} {
 			t.Run(what, func(t *testing.T) {
 				ctx := deadline(t, patience)
-				b := rabbitmq.New(url, rabbitmq.WithTombstones(store))
-				t.Cleanup(func() { must(t, b.Close()) })
+				b := newBackend(t, url, rabbitmq.WithTombstones(store))
 				q, other := openOn(t, b, queueOf(t)), openOn(t, b, queueOf(t))
 				must(t, q.Schedule(ctx, message("a", 0))...)
 				d := receiveOne(ctx, t, q, "a")
@@ -316,20 +284,20 @@ func TestHoldsEnd(t *testing.T) {
 					}
 					return err == nil
 				})
-				nothing(t, other, 300*time.Millisecond)
+				wantNoMessage(t, other, 300*time.Millisecond)
 			})
 		}
 	})
 }
 
-// blocking lets a test hold up what is asked of a store, and makes it forget sooner.
-type blocking struct {
+// A slowStore is a store whose replies a test can delay. It can also forget cancellations sooner.
+type slowStore struct {
 	rabbitmq.Tombstones
 	asked, reply chan struct{}
 	keep         time.Duration
 }
 
-func (b *blocking) Take(ctx context.Context, queue string, hs []rabbitmq.Hold, lasts time.Duration) ([]bool, error) {
+func (b *slowStore) Take(ctx context.Context, queue string, hs []rabbitmq.Hold, lasts time.Duration) ([]bool, error) {
 	if b.asked != nil {
 		b.asked <- struct{}{}
 		<-b.reply
@@ -337,22 +305,21 @@ func (b *blocking) Take(ctx context.Context, queue string, hs []rabbitmq.Hold, l
 	return b.Tombstones.Take(ctx, queue, hs, lasts)
 }
 
-func (b *blocking) Cancel(ctx context.Context, queue string, ids []string, keep time.Duration) []error {
+func (b *slowStore) Cancel(ctx context.Context, queue string, ids []string, keep time.Duration) []error {
 	if b.keep > 0 {
 		keep = b.keep
 	}
 	return b.Tombstones.Cancel(ctx, queue, ids, keep)
 }
 
-// TestSlowStore has the store take long about a message. Meanwhile the handle does everything else,
-// and the connection breaks. The store's reply is then useless, and the message comes once.
+// TestSlowStore delays the store's reply about a message. Meanwhile the handle goes on, and the
+// connection breaks. The late reply has no effect, and the message comes once.
 func TestSlowStore(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
-	server := testenv.SharedRabbitMQ(t)
-	proxy := testenv.Proxy(t, server.Addr())
-	store := &blocking{Tombstones: tombstone.NewMemory()}
-	q := open(t, through(server.URL(), server, proxy), rabbitmq.WithTombstones(store))
+	url, proxy := behindProxy(t, shared(t))
+	store := &slowStore{Tombstones: tombstone.NewMemory()}
+	q := open(t, url, rabbitmq.WithTombstones(store))
 	must(t, q.Schedule(ctx, message("a", 0))...)
 	a := receiveOne(ctx, t, q, "a")
 	store.asked, store.reply = make(chan struct{}), make(chan struct{})
@@ -365,7 +332,7 @@ func TestSlowStore(t *testing.T) {
 	<-store.asked
 	ack(ctx, t, q, a)
 	proxy.CloseAll()
-	<-store.asked // about what came again
+	<-store.asked // about the redelivered message
 	store.reply <- struct{}{}
 	store.reply <- struct{}{}
 	ds := <-got
@@ -376,16 +343,14 @@ func TestSlowStore(t *testing.T) {
 	ack(ctx, t, q, ds...)
 }
 
-// TestCloseWhileAsking closes a handle whose question is under way. The message goes to another,
-// without an attempt.
-func TestCloseWhileAsking(t *testing.T) {
+// TestCloseDuringStoreQuery closes a handle that waits for the store. The message goes to another
+// handle, without an attempt.
+func TestCloseDuringStoreQuery(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
-	store := &blocking{Tombstones: tombstone.NewMemory(), asked: make(chan struct{}), reply: make(chan struct{})}
+	store := &slowStore{Tombstones: tombstone.NewMemory(), asked: make(chan struct{}), reply: make(chan struct{})}
 	url := shared(t)
-	b, other := rabbitmq.New(url, rabbitmq.WithTombstones(store)), open(t, url, rabbitmq.WithTombstones(store.Tombstones))
-	t.Cleanup(func() { must(t, b.Close()) })
-	q := openOn(t, b, queueOf(t))
+	q, other := open(t, url, rabbitmq.WithTombstones(store)), open(t, url, rabbitmq.WithTombstones(store.Tombstones))
 	must(t, q.Schedule(ctx, message("a", 0))...)
 	var receiving, closing sync.WaitGroup
 	receiving.Go(func() {
@@ -415,15 +380,15 @@ func TestCloseWhileAsking(t *testing.T) {
 func TestForgottenCancel(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
-	store := &blocking{Tombstones: tombstone.NewMemory(), keep: time.Millisecond}
+	store := &slowStore{Tombstones: tombstone.NewMemory(), keep: time.Millisecond}
 	q := open(t, shared(t), rabbitmq.WithTombstones(store))
 	must(t, q.Schedule(ctx, message("a", 500*time.Millisecond))...)
 	wantCancel(ctx, t, q, "a", nil)
 	ack(ctx, t, q, receiveOne(ctx, t, q, "a"))
 }
 
-// TestPushedWithoutStore shows another: a pusher without the store cannot push what was cancelled
-// before.
+// TestPushedWithoutStore shows another limit: an earlier cancellation covers messages that are
+// pushed without the store.
 func TestPushedWithoutStore(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
@@ -437,39 +402,37 @@ func TestPushedWithoutStore(t *testing.T) {
 	wantCancel(ctx, t, q, "b", backend.ErrInFlight)
 	ack(ctx, t, q, b)
 	wantCancel(ctx, t, q, "b", backend.ErrNotFound)
-	nothing(t, q, 600*time.Millisecond)
+	wantNoMessage(t, q, 600*time.Millisecond)
 }
 
-// TestCancellingIsAFeature requires what only a store makes possible, and what not even a store
-// does.
+// TestCancellingIsAFeature requires Cancelling with and without a store, and Rescheduling with one.
 func TestCancellingIsAFeature(t *testing.T) {
 	t.Parallel()
 	url := shared(t)
 	for _, c := range []struct {
-		what     string
-		opts     []rabbitmq.Option
-		features []delayq.Feature
-		want     error
+		what    string
+		opts    []rabbitmq.Option
+		feature delayq.Feature
+		want    error
 	}{
-		{"no store", nil, []delayq.Feature{delayq.Cancelling}, delayq.ErrUnsupported},
-		{"a store", []rabbitmq.Option{rabbitmq.WithTombstones(tombstone.NewMemory())}, []delayq.Feature{delayq.Cancelling}, nil},
-		{"a store", []rabbitmq.Option{rabbitmq.WithTombstones(tombstone.NewMemory())}, []delayq.Feature{delayq.Rescheduling}, delayq.ErrUnsupported},
+		{"no store", nil, delayq.Cancelling, delayq.ErrUnsupported},
+		{"a store", []rabbitmq.Option{rabbitmq.WithTombstones(tombstone.NewMemory())}, delayq.Cancelling, nil},
+		{"a store", []rabbitmq.Option{rabbitmq.WithTombstones(tombstone.NewMemory())}, delayq.Rescheduling, delayq.ErrUnsupported},
 	} {
 		b := rabbitmq.New(url, c.opts...)
-		_, err := delayq.New(t.Context(), queueOf(t), delayq.WithBackend(b), delayq.Require(c.features...))
+		_, err := delayq.New(t.Context(), queueOf(t), delayq.WithBackend(b), delayq.Require(c.feature))
 		if !errors.Is(err, c.want) {
-			t.Errorf("requiring %v with %s: %v, want %v", c.features, c.what, err, c.want)
+			t.Errorf("requiring %v with %s: %v, want %v", c.feature, c.what, err, c.want)
 		}
 		must(t, b.Close())
 	}
 }
 
-// TestDelaysThatOutliveCancels are refused, through the library and without.
+// TestDelaysThatOutliveCancels pushes delays around the limit that KeepCancelled sets.
 func TestDelaysThatOutliveCancels(t *testing.T) {
 	t.Parallel()
 	ctx := deadline(t, patience)
-	b := rabbitmq.New(shared(t), rabbitmq.WithTombstones(tombstone.NewMemory()), rabbitmq.KeepCancelled(2*time.Hour))
-	t.Cleanup(func() { must(t, b.Close()) })
+	b := newBackend(t, shared(t), rabbitmq.WithTombstones(tombstone.NewMemory()), rabbitmq.KeepCancelled(2*time.Hour))
 	q, err := delayq.New(ctx, queueOf(t), delayq.WithBackend(b))
 	must(t, err)
 	_, far := q.Push(ctx, nil, delayq.After(time.Hour+1))

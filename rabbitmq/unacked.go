@@ -21,8 +21,9 @@ type delivery struct {
 
 func (d *delivery) hold() Hold { return Hold{ID: d.id, Stamp: d.stamp, Token: d.token} }
 
-// unacked are the unacked deliveries of one channel. Each is early, due or leased. A lease's token
-// has the channel's number, so that a lease of a lost channel settles nothing of the next one.
+// unacked are the unacked deliveries of one channel. Each is early (it came before it is due), due
+// or leased. A lease's token has the channel's number, so that a lease of a lost channel settles
+// nothing of the next one.
 type unacked struct {
 	channel uint64
 	early   []*delivery
@@ -33,10 +34,10 @@ type unacked struct {
 
 // holdAtMost is how early a message may come to wait in the handle. Levels are some tenths of a
 // millisecond early. A message that is earlier than this has a delay longer than the levels', and
-// goes through them once more.
+// passes them once more.
 const holdAtMost = time.Second
 
-// add takes a delivery in. It returns false for one that comes too early to wait here.
+// add takes a delivery in. It returns false for a delivery that comes too early to wait here.
 func (u *unacked) add(d *delivery, now time.Time) bool {
 	switch wait := d.due.Sub(now); {
 	case wait <= 0:

@@ -14,19 +14,20 @@ import (
 )
 
 const (
-	// lookAgainAfter is how long undeliverable is not read while it has as many messages as before.
+	// lookAgainAfter is the pause between reads of undeliverable while its number of messages is
+	// the same.
 	lookAgainAfter = time.Minute
 
-	// restFactor is how much longer than reading undeliverable took the pause after it is at least.
-	// Policies may have put any number of messages there.
-	restFactor = 4
+	// readPauseFactor is the least pause after reading undeliverable, as a multiple of the time
+	// that the read took. Policies may have put any number of messages there.
+	readPauseFactor = 4
 
 	// quietFor is how long the next message of a queue may take to come. After that, other programs
 	// are assumed to hold the rest.
 	quietFor = 500 * time.Millisecond
 
-	// portion is how many messages are read together. It bounds the memory that they take.
-	portion = 500
+	// chunkSize is how many messages are read together. It bounds the memory that they take.
+	chunkSize = 500
 )
 
 // recover moves messages from undeliverable to their queues, if open, and drops fillers. It returns
@@ -41,10 +42,10 @@ func (b *Backend) recover(ctx context.Context, s *session, waiting int) (moved i
 		return 0, false, explain("opening a channel", err)
 	}
 	defer func() { _ = ch.Close() }() // returns messages that were not acknowledged
-	m := &mover{b: b, ch: ch, open: b.open(), moved: make(map[*queue]int), full: make(map[*queue]bool)}
+	m := &mover{b: b, ch: ch, open: b.openQueues(), moved: make(map[*queue]int), full: make(map[*queue]bool)}
 	read := 0
 	for more := true; more && err == nil; {
-		n := min(waiting-read, portion)
+		n := min(waiting-read, chunkSize)
 		var got int
 		got, err = readQueue(ctx, ch, name, n, quietFor, m.take)
 		err = errors.Join(err, m.flush(ctx, s))
@@ -64,19 +65,19 @@ func (b *Backend) recover(ctx context.Context, s *session, waiting int) (moved i
 	return moved, read >= waiting && len(m.full) == 0, nil
 }
 
-// A mover moves messages of one channel to their queues. It acknowledges nothing while a portion is
-// read: the broker would fill the place of an acknowledged message, and the subscription would end
-// with messages on their way. Messages that stay are not acknowledged before all are read, so that
-// each portion brings others.
+// A mover moves messages of one channel to their queues. It acknowledges nothing while a chunk is
+// read. Otherwise the broker would replace each acknowledged message, and the subscription would
+// end with messages on their way. Messages that stay are not acknowledged before all are read, so
+// that each chunk has other messages.
 type mover struct {
 	b       *Backend
 	ch      *amqp.Channel
 	open    map[string]*queue
 	moved   map[*queue]int  // has an entry for each queue that was declared
-	full    map[*queue]bool // queues that refuse messages; theirs stay for now
+	full    map[*queue]bool // queues that refuse messages; their messages stay for now
 	dropped int             // fillers, which a policy took out of their queue
 
-	// These are of one portion.
+	// These are of one chunk.
 	batch   []undelivered
 	fillers []uint64 // tags
 }
@@ -87,11 +88,11 @@ type undelivered struct {
 	tag uint64
 }
 
-// take adds a message to the portion.
+// take adds a message to the chunk.
 func (m *mover) take(d *amqp.Delivery) error {
 	if isFiller(d) {
 		m.fillers = append(m.fillers, d.DeliveryTag)
-	} else if q := m.b.addressee(m.open, d); q != nil && !m.full[q] {
+	} else if q := m.b.targetQueue(m.open, d); q != nil && !m.full[q] {
 		r := readRecord(d)
 		r.attempts = count(d.Headers[attemptsHeader]) // the broker also counts reads of undeliverable
 		m.batch = append(m.batch, undelivered{q.scheduled(&r, time.Now()), d.DeliveryTag})
@@ -99,8 +100,7 @@ func (m *mover) take(d *amqp.Delivery) error {
 	return nil
 }
 
-// flush publishes the messages of the portion, and acknowledges those that the broker has
-// confirmed.
+// flush publishes the messages of the chunk, and acknowledges those that the broker has confirmed.
 func (m *mover) flush(ctx context.Context, s *session) error {
 	for _, tag := range m.fillers {
 		if err := m.ch.Ack(tag, false); err != nil {
@@ -120,7 +120,7 @@ func (m *mover) flush(ctx context.Context, s *session) error {
 		}
 	}
 	var failed error
-	for i, err := range m.b.pub.publishUnlessRefused(ctx, out) {
+	for i, err := range m.b.pub.bounded(ctx, out, m.b.pub.attemptRouted) {
 		q := out[i].q
 		if errors.Is(err, errRefused) {
 			m.full[q] = true
@@ -144,9 +144,9 @@ func (m *mover) flush(ctx context.Context, s *session) error {
 	return failed
 }
 
-// addressee returns the open queue that a message in undeliverable is for, and nil for a message
-// that stays there.
-func (b *Backend) addressee(open map[string]*queue, d *amqp.Delivery) *queue {
+// targetQueue returns the open queue of a message in undeliverable, and nil for a message that
+// stays there.
+func (b *Backend) targetQueue(open map[string]*queue, d *amqp.Delivery) *queue {
 	key := ""
 	if name := text(d.Headers[queueHeader]); name != "" {
 		key = keyOf(name)
@@ -154,14 +154,14 @@ func (b *Backend) addressee(open map[string]*queue, d *amqp.Delivery) *queue {
 		key = reserved + d.RoutingKey
 	}
 	q := open[key]
-	if q == nil || hasDiedIn(d, b.names.queue(q.name)) || hasDiedIn(d, b.names.dead(q.name)) {
+	if q == nil || deadLetteredFrom(d, b.names.queue(q.name)) || deadLetteredFrom(d, b.names.dead(q.name)) {
 		return nil
 	}
 	return q
 }
 
-// hasDiedIn reports whether the broker has taken a message out of a queue.
-func hasDiedIn(d *amqp.Delivery, queue string) bool {
+// deadLetteredFrom reports whether the broker has taken a message out of a queue.
+func deadLetteredFrom(d *amqp.Delivery, queue string) bool {
 	deaths, _ := d.Headers["x-death"].([]any)
 	for _, death := range deaths {
 		if t, ok := death.(amqp.Table); ok && text(t["queue"]) == queue {
@@ -172,7 +172,7 @@ func hasDiedIn(d *amqp.Delivery, queue string) bool {
 }
 
 // readQueue subscribes to a queue until n messages have come, or none for as long as quiet. It
-// returns how many came. f settles them.
+// returns how many came. f keeps or settles them.
 func readQueue(ctx context.Context, ch *amqp.Channel, queue string, n int, quiet time.Duration, f func(*amqp.Delivery) error) (read int, err error) {
 	prefetch := n
 	if prefetch > math.MaxUint16 {

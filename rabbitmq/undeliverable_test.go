@@ -20,21 +20,20 @@ func TestBehindSurplus(t *testing.T) {
 	b, other := newBackend(t, url), newBackend(t, url)
 	big, q, ch := openOn(t, b, "big"), openOn(t, other, "orders"), channel(t, url)
 	policy(server, vhost, `^delayq\.v1\.q\.big$`, `{"max-length":10}`)
-	aside := func(n int) {
+	awaitUndeliverable := func(n int) {
 		t.Helper()
-		await(t, "messages in undeliverable", func() bool { return ready(t, ch, "delayq.v1.undeliverable") == n })
+		await(t, "messages in undeliverable", func() bool { return ready(t, ch, undeliverable) == n })
 	}
 	for i := range surplus / 400 {
 		must(t, big.Schedule(ctx, make([]backend.Message, 400))...)
-		aside((i+1)*400 - room)
+		awaitUndeliverable((i+1)*400 - room)
 	}
 	must(t, q.Schedule(ctx, batch("m", 20, time.Second))...)
 	must(t, other.Close())
-	_, err := ch.QueueDelete("delayq.v1.q.orders", false, false, false)
-	must(t, err)
-	aside(surplus - room + 20)
+	deleteQueue(t, ch, "delayq.v1.q.orders")
+	awaitUndeliverable(surplus - room + 20)
 	soon, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	drain(soon, t, openOn(t, b, "orders"), 20)
-	aside(surplus - room)
+	awaitUndeliverable(surplus - room)
 }

@@ -34,7 +34,7 @@ func openURL(_ context.Context, u *url.URL) (backend.Backend, string, error) {
 
 const hidden = "(hidden)" // in place of text that may have a password
 
-// splitPath splits a URL of ours into an AMQP URL and the queue's name.
+// splitPath splits a URL of this package into an AMQP URL and the queue's name.
 func splitPath(u *url.URL) (broker, queue string, err error) {
 	parts := strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
 	if len(parts) == 1 {
@@ -60,7 +60,7 @@ func readParams(u *url.URL) (opts []Option, err error) {
 	if err != nil {
 		return nil, backend.Invalid("URL parameters", hidden, "NAME=VALUE&…, percent-encoded")
 	}
-	if spilled(u, query) {
+	if passwordInQuery(u, query) {
 		return nil, backend.Invalid("URL", hidden, "a user and password whose reserved characters, such as @ / ? # %, are percent-encoded")
 	}
 	var files tlsfiles.Files
@@ -86,9 +86,9 @@ func readParams(u *url.URL) (opts []Option, err error) {
 	return append(opts, TLS(config)), err
 }
 
-// spilled reports whether a part of a password with an unescaped reserved character seems to be
-// among the parameters.
-func spilled(u *url.URL, query url.Values) bool {
+// passwordInQuery reports whether an unescaped reserved character seems to have moved a part of the
+// password into the parameters.
+func passwordInQuery(u *url.URL, query url.Values) bool {
 	if !strings.Contains(u.RawQuery, "@") {
 		return false
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/delayq/delayq/rabbitmq"
 )
 
-// TestBadURLs has a typed error for each, without the password.
+// TestBadURLs wants a typed error for each URL, without the password.
 func TestBadURLs(t *testing.T) {
 	const login = "rabbitmq://user:" + password + "@localhost"
 	junk := filepath.Join(t.TempDir(), "junk")
@@ -45,8 +45,8 @@ func TestBadURLs(t *testing.T) {
 			t.Errorf("%s: %v; want it to say %q", text, err, allowed)
 		}
 	}
-	wants(t, openURL(t, "rabbitmqs"+login[8:]+"/q?tls_ca=/missing.pem"), "URL parameter tls_ca", "/missing.pem")
-	wants(t, openURL(t, "rabbitmqs"+login[8:]+"/q?tls_cert=/missing.pem&tls_key=/missing.key"), "URL parameter tls_cert", "/missing.pem")
+	wantError(t, openURL(t, "rabbitmqs"+login[8:]+"/q?tls_ca=/missing.pem"), "URL parameter tls_ca", "/missing.pem")
+	wantError(t, openURL(t, "rabbitmqs"+login[8:]+"/q?tls_cert=/missing.pem&tls_key=/missing.key"), "URL parameter tls_cert", "/missing.pem")
 }
 
 func openURL(t *testing.T, text string) error {
@@ -75,13 +75,13 @@ func TestBadOptions(t *testing.T) {
 		if !errors.Is(err, backend.ErrInvalid) {
 			t.Errorf("%v; want an invalid option", err)
 		}
-		wants(t, err, want)
+		wantError(t, err, want)
 	}
 	_, err := rabbitmq.New("http://user:"+password+"@localhost").Open(t.Context(), "q", quiet())
-	wants(t, err, "URL", "(hidden)")
+	wantError(t, err, "URL", "(hidden)")
 }
 
-// TestURL opens by URLs, with the virtual host and without, and by the second of two hosts.
+// TestURL opens by a URL with options, and by a URL with a second host.
 func TestURL(t *testing.T) {
 	t.Parallel()
 	server := testenv.SharedRabbitMQ(t)
@@ -93,7 +93,7 @@ func TestURL(t *testing.T) {
 	dead.Refuse(true)
 	for _, text := range []string{
 		u.String() + "?namespace=other&grain=16ms",
-		replaceOnce(u.String(), server.Addr(), dead.Addr()) + "?hosts=" + server.Addr(),
+		strings.Replace(u.String(), server.Addr(), dead.Addr(), 1) + "?hosts=" + server.Addr(),
 	} {
 		if err := openURL(t, text); err != nil {
 			t.Errorf("%s: %v", text, err)

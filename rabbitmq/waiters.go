@@ -27,7 +27,7 @@ func (w *waiter) claim() bool { return w.over.CompareAndSwap(false, true) }
 // waiters are the Receives of a handle, in the order of their calls.
 type waiters struct {
 	all  []*waiter
-	left chan struct{} // has something after a waiter has left without a result
+	left chan struct{} // has an item after a waiter has left without a result
 }
 
 // leave ends a wait with err, unless it was given a result in the same moment. It is safe for

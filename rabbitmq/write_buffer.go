@@ -13,9 +13,10 @@ type connection struct {
 	buffer *writeBuffer
 }
 
-// A writeBuffer is the net.Conn under the client library. The library writes each message by
-// itself, and the broker would read each by itself. Writes made while a goroutine holds the buffer
-// are sent together when a goroutine releases it. A goroutine must release it before it waits.
+// A writeBuffer is the net.Conn under the client library. The library writes each message
+// separately, and the broker would read each separately. Writes made while a goroutine holds the
+// buffer are sent together when a goroutine releases it. A goroutine must release it before it
+// waits.
 type writeBuffer struct {
 	net.Conn
 
@@ -25,7 +26,7 @@ type writeBuffer struct {
 	err     error // of an earlier write
 }
 
-// bufferBytes bounds what waits, so that the broker has something to do meanwhile.
+// bufferBytes bounds the pending bytes, so that the broker gets work meanwhile.
 const bufferBytes = 32 << 10
 
 // Write fails with the error of any earlier write.
@@ -48,7 +49,7 @@ func (b *writeBuffer) hold() {
 	b.holders++
 }
 
-// release sends what is pending, also while other goroutines hold the buffer.
+// release sends the pending bytes, also while other goroutines hold the buffer.
 func (b *writeBuffer) release() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

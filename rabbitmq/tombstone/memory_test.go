@@ -11,7 +11,7 @@ import (
 	"github.com/delayq/delayq/rabbitmq/tombstone"
 )
 
-// TestMemoryIsGivenBack lets a day of cancellations and settlements pass. What is over does not
+// TestMemoryIsGivenBack lets a day of cancellations and settlements pass. Expired records do not
 // pile up.
 func TestMemoryIsGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// patience bounds what must happen; it only matters when something is broken.
+// patience bounds waits for required events. It matters only if the code is broken.
 const patience = 30 * time.Second
 
 // stores are all implementations, which behave alike.
@@ -122,19 +122,32 @@ func (d *storeTest) settle(h rabbitmq.Hold) {
 	d.must(d.store.Settle(d.Context(), d.queue, []rabbitmq.Hold{h}, time.Hour))
 }
 
-// until polls for an end, and returns how long it took since began.
+// until polls until over returns true, and returns the time since began.
 func (d *storeTest) until(began time.Time, over func() bool) time.Duration {
 	d.Helper()
 	for !over() {
 		if time.Since(began) > patience {
-			d.Fatalf("it was not over after %v", patience)
+			d.Fatalf("no end after %v", patience)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 	return time.Since(began)
 }
 
-// brief is how long something lasts whose end a test waits for.
+// untilCancelled cancels an id until that succeeds, and returns the time since began. Until then
+// the error must be meanwhile.
+func (d *storeTest) untilCancelled(id string, began time.Time, meanwhile error) time.Duration {
+	d.Helper()
+	return d.until(began, func() bool {
+		err := d.cancelFor(id, time.Hour)
+		if err != nil && !errors.Is(err, meanwhile) {
+			d.Fatal(err)
+		}
+		return err == nil
+	})
+}
+
+// brief is the duration of holds and records that a test waits for to end.
 const brief = 200 * time.Millisecond
 
 var behaviours = map[string]func(*storeTest){
@@ -225,8 +238,8 @@ var behaviours = map[string]func(*storeTest){
 		d.cancel("a", nil)
 		d.take(second, true)
 	},
-	// A limit: both were pushed while nothing was known of the id, so the store does not know of the
-	// second.
+	// This is a limit. Both messages were pushed while the id had no record, so the store does not
+	// know the second one.
 	"two messages of one id, one of them settled": func(d *storeTest) {
 		first, second := d.enroll("a"), d.enroll("a")
 		d.take(first, false)
@@ -244,19 +257,12 @@ var behaviours = map[string]func(*storeTest){
 		d.cancel("b", nil)
 		d.take(b, true)
 	},
-	"a hold ends by itself": func(d *storeTest) {
+	"a hold expires": func(d *storeTest) {
 		a := d.enroll("a")
 		began := time.Now()
 		d.takeFor(a, brief)
-		took := d.until(began, func() bool {
-			err := d.cancelFor("a", time.Hour)
-			if err != nil && !errors.Is(err, backend.ErrInFlight) {
-				d.Fatal(err)
-			}
-			return err == nil
-		})
-		if took < brief {
-			d.Errorf("it was over after %v, and was to last %v", took, brief)
+		if took := d.untilCancelled("a", began, backend.ErrInFlight); took < brief {
+			d.Errorf("the hold lasted %v, want %v", took, brief)
 		}
 		d.take(a, true)
 	},
@@ -266,31 +272,25 @@ var behaviours = map[string]func(*storeTest){
 		d.takeFor(a, time.Hour)
 		d.takeFor(b, time.Hour)
 		d.takeFor(b, time.Millisecond)
-		time.Sleep(brief) // however long it takes
+		time.Sleep(brief) // the short hold would have expired
 		d.cancel("a", backend.ErrInFlight)
 		d.cancel("b", backend.ErrInFlight)
 		d.release(a)
 		d.cancel("a", nil)
 	},
-	"what was settled is forgotten": func(d *storeTest) {
+	"a settlement expires": func(d *storeTest) {
 		a := d.enroll("a")
 		d.take(a, false)
 		began := time.Now()
 		d.must(d.store.Settle(d.Context(), d.queue, []rabbitmq.Hold{a}, brief))
-		d.until(began, func() bool {
-			err := d.cancelFor("a", time.Hour)
-			if err != nil && !errors.Is(err, backend.ErrNotFound) {
-				d.Fatal(err)
-			}
-			return err == nil
-		})
+		d.untilCancelled("a", began, backend.ErrNotFound)
 	},
-	"what was cancelled is forgotten": func(d *storeTest) {
+	"a cancellation expires": func(d *storeTest) {
 		a := d.enroll("a")
 		began := time.Now()
 		d.must(d.cancelFor("a", brief))
 		if took := d.until(began, func() bool { return !d.takeFor(a, time.Hour) }); took < brief {
-			d.Errorf("it was forgotten after %v, and was to last %v", took, brief)
+			d.Errorf("the cancellation lasted %v, want %v", took, brief)
 		}
 		d.cancel("a", backend.ErrInFlight)
 	},
@@ -300,7 +300,7 @@ var behaviours = map[string]func(*storeTest){
 		second := d.enroll("a")
 		d.take(second, false)
 		d.must(d.store.Settle(d.Context(), d.queue, []rabbitmq.Hold{second}, time.Millisecond))
-		time.Sleep(brief) // however long it takes
+		time.Sleep(brief) // the settlement has expired
 		d.take(first, true)
 	},
 	"queues are apart, and ids are any bytes": func(d *storeTest) {
@@ -339,12 +339,11 @@ var behaviours = map[string]func(*storeTest){
 		a := d.enroll("a")
 		ended, cancel := context.WithCancel(d.Context())
 		cancel()
-		_, err := d.store.Enroll(ended, d.queue, []string{"a"})
-		_, err2 := d.store.Take(ended, d.queue, []rabbitmq.Hold{a}, time.Hour)
-		err3 := d.store.Cancel(ended, d.queue, []string{"a"}, time.Hour)[0]
-		err4 := d.store.Release(ended, d.queue, []rabbitmq.Hold{a})
-		err5 := d.store.Settle(ended, d.queue, []rabbitmq.Hold{a}, time.Hour)
-		for _, err := range []error{err, err2, err3, err4, err5} {
+		_, enroll := d.store.Enroll(ended, d.queue, []string{"a"})
+		_, take := d.store.Take(ended, d.queue, []rabbitmq.Hold{a}, time.Hour)
+		cancelled := d.store.Cancel(ended, d.queue, []string{"a"}, time.Hour)[0]
+		release, settle := d.store.Release(ended, d.queue, []rabbitmq.Hold{a}), d.store.Settle(ended, d.queue, []rabbitmq.Hold{a}, time.Hour)
+		for _, err := range []error{enroll, take, cancelled, release, settle} {
 			if !errors.Is(err, context.Canceled) {
 				d.Errorf("%v, want %v", err, context.Canceled)
 			}
@@ -355,7 +354,7 @@ var behaviours = map[string]func(*storeTest){
 	"Cancel races Take": cancelRacesTake,
 }
 
-// many has more ids than go into one script.
+// many has more ids than one script takes.
 func many(d *storeTest) {
 	const n = 1300
 	ids, hs := make([]string, n), make([]rabbitmq.Hold, n)
@@ -424,8 +423,8 @@ func raise(last *atomic.Int64, to int64) {
 	}
 }
 
-// cancelRacesTake has many cancel and take the same ids at once. Exactly one of them gets each
-// message, also when it is cancelled, pushed anew and released meanwhile.
+// cancelRacesTake has concurrent calls of Cancel and Take for each id. Either Take or Cancel gets
+// the message.
 func cancelRacesTake(d *storeTest) {
 	const n = 300
 	var all sync.WaitGroup

@@ -1,6 +1,6 @@
-// Package redistomb keeps tombstones for package rabbitmq in Redis 6 or newer, a Sentinel or a
-// Cluster of it, where all processes of a queue share them. It is a package of its own so that
-// package rabbitmq does not import a Redis client.
+// Package redistomb keeps tombstones for package rabbitmq in Redis 6 or newer, with Sentinel or
+// Cluster too. All processes of a queue share them. It is a package of its own so that package
+// rabbitmq does not import a Redis client.
 //
 // A queue's records are the keys PREFIX:{VHOST:QUEUE}:ID, percent-encoded within the braces, and
 // its last stamp is PREFIX:{VHOST:QUEUE}. All are in one slot of a Cluster, and all expire by

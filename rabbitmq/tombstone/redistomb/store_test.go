@@ -26,8 +26,8 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// TestLostReplies cuts connections before the reply comes. A repeated call
-// returns the outcome of the first try.
+// TestLostReplies cuts connections before the reply comes. A repeated call returns the outcome of
+// the first try.
 func TestLostReplies(t *testing.T) {
 	server := testenv.Redis(t)
 	proxy := testenv.Proxy(t, server.Addr())
@@ -53,8 +53,8 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// once cancels, pushes anew and settles a message. Each step is repeated while it is not known what
-// came of it.
+// once cancels, pushes anew and settles a message. Each step is repeated while its outcome is
+// unknown.
 func once(ctx context.Context, s *redistomb.Store, id string) error {
 	var h rabbitmq.Hold
 	enroll := func() error {
@@ -108,8 +108,8 @@ func untilKnown(ctx context.Context, step func() error) error {
 	}
 }
 
-// TestKeysExpire lets everything be forgotten. Of a queue only the last stamp is left, and that has
-// an end too.
+// TestKeysExpire lets all records of a queue expire. Only the last stamp is left, and it expires
+// too.
 func TestKeysExpire(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -138,7 +138,7 @@ func TestKeysExpire(t *testing.T) {
 		}
 		for _, k := range keys {
 			if ttl := client.PTTL(ctx, k).Val(); ttl == -1 {
-				t.Fatalf("key %q has no end", k)
+				t.Fatalf("key %q does not expire", k)
 			}
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -148,8 +148,8 @@ func TestKeysExpire(t *testing.T) {
 	}
 }
 
-// TestClockSetBack has the last stamp ahead of the server's clock, as when that was set back. Later
-// stamps rise all the same.
+// TestClockSetBack has the last stamp ahead of the server's clock, as after the clock was set back.
+// Later stamps still rise.
 func TestClockSetBack(t *testing.T) {
 	client := testenv.SharedRedis(t).Client(t)
 	prefix := fmt.Sprint("back-", time.Now().UnixNano())
