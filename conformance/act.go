@@ -323,10 +323,10 @@ func (t *trial) extend(d backend.Delivery, lease time.Duration) (time.Time, erro
 	return ends[0], nil
 }
 
-func (t *trial) bury(d backend.Delivery, reason string) error {
+func (t *trial) deadLetter(d backend.Delivery, reason string) error {
 	err := outcome(t.q.Dead(t.ctx, []backend.DeadLetterRequest{{Lease: d.Lease(), Reason: reason}}))
 	if err == nil {
-		t.expectNoMore(d.ID, "buried")
+		t.expectNoMore(d.ID, "dead-lettered")
 	}
 	return err
 }

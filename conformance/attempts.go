@@ -11,7 +11,7 @@ import (
 var attemptChecks = []Check{
 	{
 		Name: "attempt-counts-crashes", Invariant: 8, needs: []backend.Feature{backend.CountingAttempts},
-		Rule: "Attempt is 1 at first and rises by exactly one when a worker dies without a word.",
+		Rule: "Attempt is 1 at first and rises by exactly one when a worker crashes.",
 		run: func(t *trial) {
 			t.counts(t.Tick, func(backend.Delivery) { t.outlast(t.Tick) })
 		},

@@ -12,22 +12,22 @@ import (
 var batchChecks = []Check{
 	{
 		Name: "batches", Invariant: 2,
-		Rule: "A batch of any size up to the largest does, on every verb, what its messages would do one by one: each is stored, in order where the backend claims order, and has its own outcome.",
+		Rule: "A batch of any size has, on every method, the effect of its messages one by one: each is stored, in order where the backend claims order, and has its own outcome.",
 		run:  batches,
 	},
 	{
 		Name: "batch-twice", Invariant: 5,
-		Rule: "A message that is in one batch twice is settled, cancelled, redriven or deleted once; the second time gets the error of one that is done.",
+		Rule: "A message that is in a batch twice is settled, cancelled, redriven or deleted once; its second item gets the error for a message that is done.",
 		run:  batchTwice,
 	},
 	{
 		Name: "batch-of-ended-leases", Invariant: 7,
-		Rule: "Messages whose leases have ended, however many, come again in their old order, whichever lease ended first, singly or in batches.",
+		Rule: "Messages whose leases have ended, however many, are handed out again in their old order, singly or in batches, whichever lease ended first.",
 		run:  batchOfEndedLeases,
 	},
 	{
 		Name: "stats-after-many-leases", Invariant: 2, needs: []backend.Feature{backend.Counting},
-		Rule: "However many leases have ended, Stats counts what they held as ready, the first time that it is asked; Peek lists it in its old order.",
+		Rule: "However many leases have ended, the next Stats counts their messages as ready, and Peek lists them in their old order.",
 		run:  statsAfterManyLeases,
 	},
 }
@@ -53,7 +53,7 @@ func batches(t *trial) {
 		t.extendBatch(ds)
 		ds = t.giveBackBatch(ds, ids)
 		if t.has(backend.Redriving) {
-			ds = t.buryBatch(ds, ids)
+			ds = t.deadLetterBatch(ds, ids)
 		}
 		t.ackBatch(ds)
 		if t.has(backend.CancelNotFound) {
@@ -204,13 +204,13 @@ func (t *trial) giveBackBatch(ds []backend.Delivery, ids []string) []backend.Del
 	return ds
 }
 
-// buryBatch buries all, lists them, brings them back and takes them again.
-func (t *trial) buryBatch(ds []backend.Delivery, ids []string) []backend.Delivery {
+// deadLetterBatch buries all, lists them, brings them back and takes them again.
+func (t *trial) deadLetterBatch(ds []backend.Delivery, ids []string) []backend.Delivery {
 	ls, want := withForged(ds)
 	bs := each(ls, func(l backend.Lease) backend.DeadLetterRequest {
 		return backend.DeadLetterRequest{Lease: l, Reason: "reason of " + l.ID}
 	})
-	t.outcomes(t.q.Dead(t.ctx, bs), len(bs), "burying", want)
+	t.outcomes(t.q.Dead(t.ctx, bs), len(bs), "dead-lettering", want)
 	buried := each(ds, idOf)
 	for _, limit := range []int{len(ids), t.scaled(100, 13)} {
 		letters := t.listPages(limit)
@@ -298,13 +298,13 @@ func batchTwice(t *trial) {
 	d := t.takeID(l.ID)
 
 	b := backend.DeadLetterRequest{Lease: d.Lease(), Reason: "of the check"}
-	t.outcomes(t.q.Dead(t.ctx, []backend.DeadLetterRequest{b, b}), 2, "burying one message twice,", first(backend.ErrLeaseLost))
-	t.expectNoMore(d.ID, "buried")
+	t.outcomes(t.q.Dead(t.ctx, []backend.DeadLetterRequest{b, b}), 2, "dead-lettering one message twice,", first(backend.ErrLeaseLost))
+	t.expectNoMore(d.ID, "dead-lettered")
 	if t.has(backend.Redriving) {
 		t.expectAgain(d.ID, time.Time{})
 		t.outcomes(t.q.Redrive(t.ctx, []string{d.ID, d.ID}), 2, "redriving one message twice,", first(backend.ErrNotFound))
 		t.grace()
-		t.must(t.bury(t.takeID(d.ID), "of the check"), "Dead")
+		t.must(t.deadLetter(t.takeID(d.ID), "of the check"), "Dead")
 		t.outcomes(t.q.DeleteDead(t.ctx, []string{d.ID, d.ID}), 2, "deleting one dead letter twice,", first(backend.ErrNotFound))
 	}
 	if t.has(backend.Rescheduling) {

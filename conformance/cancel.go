@@ -14,22 +14,22 @@ import (
 var cancelChecks = []Check{
 	{
 		Name: "cancel", Invariant: 6, needs: []backend.Feature{backend.Cancelling},
-		Rule: "A cancelled message is never handed out, whether it was scheduled, due, or waiting for a retry; a second cancel answers ErrNotFound.",
+		Rule: "A cancelled message is never handed out, whether it was scheduled, due, or waiting for a retry; a second cancel returns ErrNotFound.",
 		run:  cancelWaiting,
 	},
 	{
 		Name: "cancel-in-flight", Invariant: 6, needs: []backend.Feature{backend.Cancelling},
-		Rule: "Cancelling a message in flight answers ErrInFlight and leaves it with its worker.",
+		Rule: "Cancelling a message in flight returns ErrInFlight, and its worker keeps it.",
 		run:  cancelInFlight,
 	},
 	{
 		Name: "cancel-settled", Invariant: 6, needs: []backend.Feature{backend.Cancelling},
-		Rule: "Cancelling a message that is done, dead or unknown answers ErrNotFound and changes nothing; where a store cannot see what waits, an unknown one answers nil, and can be pushed all the same.",
+		Rule: "Cancelling a message that is done, dead or unknown returns ErrNotFound and changes nothing; where a store cannot see waiting messages, cancelling an unknown id returns nil, and the id can still be pushed.",
 		run:  cancelSettled,
 	},
 	{
 		Name: "cancel-race", Invariant: 6, needs: []backend.Feature{backend.Cancelling},
-		Rule: "When Cancel and Receive race for a message, exactly one of them gets it.",
+		Rule: "When Cancel and Receive race for a message, exactly one of them succeeds.",
 		run:  cancelRace,
 	},
 }
@@ -66,7 +66,7 @@ func cancelSettled(t *trial) {
 	t.want(t.cancelID(id), backend.ErrNotFound, "cancelling a message that is done")
 	t.cancelUnknown()
 	dead := t.pushAfter(0)
-	t.must(t.bury(t.takeID(dead), "of the check"), "Dead")
+	t.must(t.deadLetter(t.takeID(dead), "of the check"), "Dead")
 	t.want(t.cancelID(dead), backend.ErrNotFound, "cancelling a dead letter")
 	if t.has(backend.Redriving) {
 		t.must(outcome(t.q.DeleteDead(t.ctx, []string{dead})), "deleting the dead letter that could not be cancelled")

@@ -66,7 +66,7 @@ func TestRaceDetectorCatches(t *testing.T) {
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v", "-test.count=100", "-test.failfast")
 	child.Env = append(os.Environ(), raceVar+"=1")
 	out, err := child.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "(*unlocked).Stats") || !strings.Contains(string(out), "DATA RACE") {
+	if err == nil || !strings.Contains(string(out), "(*queue).Stats") || !strings.Contains(string(out), "DATA RACE") {
 		t.Errorf("check %s did not catch a backend that %s: %v\n%s", f.Rule, f.Name, err, out)
 	}
 }

@@ -16,7 +16,7 @@ import (
 var chaosChecks = []Check{
 	{
 		Name: "random-cancellations", Invariant: 13, needs: []backend.Feature{backend.SingleCopy},
-		Rule: "After 10,000 calls whose contexts end at random moments, each message is in exactly one place: scheduled, leased, done, dead or cancelled.",
+		Rule: "After 10,000 calls whose contexts end at random moments, each message is in exactly one state: scheduled, leased, done, dead or cancelled.",
 		run:  randomCancellations,
 	},
 }
@@ -50,7 +50,7 @@ func randomCancellations(t *trial) {
 	t.all(spread(workers, func(i int) error { return l.breakOff(rand.New(rand.NewPCG(uint64(i), 13)), rounds) })...)
 	t.outlast(l.doomed())
 	l.drain()
-	l.buried()
+	l.collectDead()
 	for id, f := range l.fates {
 		l.judge(id, *f)
 	}
@@ -189,7 +189,7 @@ func (l *ledger) drained() bool {
 }
 
 // buried finds the dead letters, and deletes them.
-func (l *ledger) buried() {
+func (l *ledger) collectDead() {
 	if !l.has(backend.Redriving) {
 		return
 	}

@@ -17,17 +17,17 @@ import (
 var clientChecks = []Check{
 	{
 		Name: "batches-at-once", Invariant: 13,
-		Rule: "Of batches that several clients push and settle at the same time no message is lost and none comes twice.",
+		Rule: "When several clients push and settle batches at the same time, no message is lost and none is handed out twice.",
 		run:  batchesAtOnce,
 	},
 	{
 		Name: "clients-at-once", Invariant: 13, needs: []backend.Feature{backend.CountingAttempts, backend.ExactAttempts, backend.SingleCopy},
-		Rule: "Clients that push, take, settle, look, cancel and reschedule at the same time find each message in the state that its own history says, with its own attempts, whole.",
+		Rule: "Clients that push, receive, settle, peek, cancel and reschedule at the same time find each message whole, in the state and at the attempt that its own history implies.",
 		run:  clientsAtOnce,
 	},
 	{
 		Name: "open-at-once", Invariant: 13,
-		Rule: "Handles that are opened at the same time on a queue that was not there are handles on one queue.",
+		Rule: "Handles that are opened at the same time on a new queue are handles on one queue.",
 		run:  openAtOnce,
 	},
 }

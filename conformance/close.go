@@ -16,7 +16,7 @@ import (
 var closeChecks = []Check{
 	{
 		Name: "closed", Invariant: 15,
-		Rule: "After Close every method answers ErrClosed and changes nothing; a second Close does nothing.",
+		Rule: "After Close every method returns ErrClosed and changes nothing; a second Close does nothing.",
 		run:  closed,
 	},
 	{
@@ -26,22 +26,22 @@ var closeChecks = []Check{
 	},
 	{
 		Name: "close-keeps", Invariant: 10,
-		Rule: "Closing a handle leaves its messages to others, and those it had leased once their leases end.",
+		Rule: "After a handle is closed, others get its messages, and those that it had leased when their leases end.",
 		run:  closeKeeps,
 	},
 	{
 		Name: "close-leaves-no-goroutine", Invariant: 10, Alone: true,
-		Rule: "When queue and backend are closed, none of their goroutines is left.",
+		Rule: "When queue and backend are closed, no goroutine of theirs is left.",
 		run:  closeLeavesNoGoroutine,
 	},
 	{
 		Name: "stop-returns-untouched", Invariant: 10, needs: []backend.Feature{backend.CountingAttempts},
-		Rule: "A Consume that stops gives back what no handler has seen, without spending an attempt, and acknowledges what a handler finishes.",
+		Rule: "A Consume that stops gives back messages that no handler has seen, without spending an attempt, and acknowledges those that a handler finishes.",
 		run:  stopReturnsUntouched,
 	},
 	{
 		Name: "close-race", Invariant: 10, Alone: true,
-		Rule: "A Receive that is woken, cancelled and closed at the same moment returns, and no goroutine of it is left.",
+		Rule: "A Receive that is woken, cancelled and closed at the same moment returns and leaves no goroutine.",
 		run:  closeRace,
 	},
 }

@@ -19,22 +19,22 @@ var contentChecks = []Check{
 	},
 	{
 		Name: "content-after-retry", Invariant: 3,
-		Rule: "A redelivered message is as whole as the first time, whatever the holder before did to its copy.",
+		Rule: "A redelivered message is whole, though the previous worker changed its copy.",
 		run:  contentAfterRetry,
 	},
 	{
 		Name: "owns-its-memory", Invariant: 3,
-		Rule: "What the pusher does to body and headers after Schedule has returned does not reach the store.",
+		Rule: "Changes that the caller makes to a body or headers after Schedule has returned do not reach the store.",
 		run:  ownsItsMemory,
 	},
 	{
 		Name: "queues-are-apart", Invariant: 3,
-		Rule: "Queues of different names share nothing, however alike the names.",
+		Rule: "Queues with different names share nothing, however similar the names are.",
 		run:  queuesAreApart,
 	},
 	{
 		Name: "nack-headers", Invariant: 3, needs: []backend.Feature{backend.ChangingHeaders},
-		Rule: "Headers of a nack replace all that the message had, up to the limits and down to none, wherever it shows from then on; body, id, due time and attempts are as after any nack. A nack that fails changes nothing.",
+		Rule: "The headers of a nack replace all headers of the message, up to the limits and down to none, wherever the message is shown afterwards; body, id, due time and attempts are as after any nack. A nack that fails changes nothing.",
 		run:  nackHeaders,
 	},
 }

@@ -21,32 +21,32 @@ var deadChecks = []Check{
 	},
 	{
 		Name: "poison-kills-worker", Invariant: 9, needs: []backend.Feature{backend.CountingAttempts, backend.Redriving},
-		Rule: "A message that kills its worker each time is dead after exactly MaxAttempts: no further handler sees it.",
+		Rule: "A message that crashes its worker each time is dead after exactly MaxAttempts: no further handler gets it.",
 		run:  poisonKillsWorker,
 	},
 	{
 		Name: "dead-is-out", Invariant: 9,
-		Rule: "A dead message is not handed out, not after any lease.",
+		Rule: "A dead message is not handed out, also after its lease would have ended.",
 		run:  deadIsOut,
 	},
 	{
 		Name: "dead-list", Invariant: 9, needs: []backend.Feature{backend.Redriving},
-		Rule: "Dead letters are listed whole, with reason and attempts, by time of death, page by page, and their ids alone in the same order.",
+		Rule: "Dead letters are listed whole, with reason and attempts, by time of death, page by page; their ids are listed in the same order.",
 		run:  deadList,
 	},
 	{
 		Name: "redrive", Invariant: 9, needs: []backend.Feature{backend.Redriving},
-		Rule: "A redriven message is due at once, whole, with its attempts counted from the start, and is dead no more.",
+		Rule: "A redriven message is due at once, whole, at attempt 1, and is no longer a dead letter.",
 		run:  redrive,
 	},
 	{
 		Name: "delete-dead", Invariant: 9, needs: []backend.Feature{backend.Redriving},
-		Rule: "A deleted dead letter is gone; redriving or deleting what is not dead answers ErrNotFound and changes nothing.",
+		Rule: "A deleted dead letter is gone; redriving or deleting a message that is not dead returns ErrNotFound and changes nothing.",
 		run:  deleteDead,
 	},
 	{
 		Name: "dead-pages", Invariant: 9, needs: []backend.Feature{backend.Redriving},
-		Rule: "Pages of dead letters list each once, by time of death and not by due time, with the times of both, though letters are redriven and deleted, and others die, between the pages.",
+		Rule: "Pages of dead letters list each once, by time of death and not by due time, with both times, though letters are redriven, deleted and added between the pages.",
 		run:  deadPages,
 	},
 	{
@@ -158,7 +158,7 @@ func poisonKillsWorker(t *trial) {
 func deadIsOut(t *trial) {
 	id := t.pushAfter(0)
 	lease := t.Tick + t.noise()
-	t.must(t.bury(t.takeIDFor(id, lease), "of the check"), "Dead")
+	t.must(t.deadLetter(t.takeIDFor(id, lease), "of the check"), "Dead")
 	t.nothing("it is dead")
 	t.pass(lease + t.lag())
 	t.nothing("it is dead")
@@ -172,7 +172,7 @@ func deadList(t *trial) {
 		m := t.after(0)
 		m.Body, m.Headers = []byte("dead \x00\xff"+m.ID), t.headers("h", "\x00"+m.ID)
 		t.push(m)
-		t.must(t.bury(t.takeID(m.ID), "reason of "+m.ID), "Dead")
+		t.must(t.deadLetter(t.takeID(m.ID), "reason of "+m.ID), "Dead")
 		ms[m.ID], ids = m, append(ids, m.ID)
 		t.pass(max(t.traits.Resolution, time.Millisecond)) // so that deaths have an order
 	}
@@ -242,7 +242,7 @@ func redrive(t *trial) {
 	m.Body, m.Headers = []byte("\x00redriven\xff"), t.headers("h", "\x00v")
 	t.push(m)
 	t.nack(t.takeID(m.ID), 0)
-	t.must(t.bury(t.takeID(m.ID), "of the check"), "Dead")
+	t.must(t.deadLetter(t.takeID(m.ID), "of the check"), "Dead")
 	s := t.sleep(t.q)
 	t.expectAgain(m.ID, t.now())
 	t.must(outcome(t.q.Redrive(t.ctx, []string{m.ID})), "Redrive")
@@ -260,7 +260,7 @@ func redrive(t *trial) {
 
 func deleteDead(t *trial) {
 	gone, live := t.pushAfter(0), t.pushAfter(t.Tick)
-	t.must(t.bury(t.takeID(gone), "of the check"), "Dead")
+	t.must(t.deadLetter(t.takeID(gone), "of the check"), "Dead")
 	for _, id := range []string{live, "nobody"} {
 		t.want(outcome(t.q.Redrive(t.ctx, []string{id})), backend.ErrNotFound, "Redrive of %s", id)
 		t.want(outcome(t.q.DeleteDead(t.ctx, []string{id})), backend.ErrNotFound, "DeleteDead of %s", id)
@@ -288,7 +288,7 @@ func deadPages(t *trial) {
 		t.push(m)
 		d := t.takeID(m.ID)
 		from := t.now()
-		t.must(t.bury(d, "reason of "+m.ID), "Dead")
+		t.must(t.deadLetter(d, "reason of "+m.ID), "Dead")
 		ms[m.ID], died[m.ID], ids = m, [2]time.Time{from, t.now()}, append(ids, m.ID)
 		if t.fake != nil {
 			t.pass(time.Second)

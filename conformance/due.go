@@ -21,7 +21,7 @@ var dueChecks = []Check{
 	},
 	{
 		Name: "due-at", Invariant: 1,
-		Rule: "A due time is taken as given: in the future it is waited for, in the past it is due at once.",
+		Rule: "A message with a due time in the future waits for it; one with a due time in the past is due at once.",
 		run:  dueAt,
 	},
 	{
@@ -31,7 +31,7 @@ var dueChecks = []Check{
 	},
 	{
 		Name: "nack-delay", Invariant: 1,
-		Rule: "A message given back with a delay is not handed out before the delay is over, and then is.",
+		Rule: "A message given back with a delay is handed out when the delay is over, and not before.",
 		run:  nackDelay,
 	},
 	{
@@ -41,7 +41,7 @@ var dueChecks = []Check{
 	},
 	{
 		Name: "reschedule-states", Invariant: 6, needs: []backend.Feature{backend.Rescheduling},
-		Rule: "Reschedule answers ErrInFlight for a message in flight and ErrNotFound for one that is done or unknown, and changes nothing.",
+		Rule: "Reschedule returns ErrInFlight for a message in flight and ErrNotFound for one that is done or unknown, and changes nothing.",
 		run:  rescheduleStates,
 	},
 	{

@@ -15,17 +15,17 @@ import (
 var duplicateChecks = []Check{
 	{
 		Name: "exactly-one-worker", Invariant: 4,
-		Rule: "Without a fault each message is handed to exactly one of many workers, on one client or on several.",
+		Rule: "Without a fault, each message is handed to exactly one of many workers, on one client or on several.",
 		run:  exactlyOneWorker,
 	},
 	{
 		Name: "done-is-done", Invariant: 4,
-		Rule: "An acknowledged message is never handed out again, not after any lease.",
+		Rule: "An acknowledged message is never handed out again, also after its lease would have ended.",
 		run:  doneIsDone,
 	},
 	{
 		Name: "same-id", Invariant: 4, needs: []backend.Feature{backend.Deduplicating, backend.OwnIDs},
-		Rule: "While a message is scheduled, in flight or dead, a second push of its id answers ErrDuplicate and the first one stays; once it is done the id is free.",
+		Rule: "While a message is scheduled, in flight or dead, a second push of its id returns ErrDuplicate and the first message stays; when it is done the id is free.",
 		run:  sameID,
 	},
 }
@@ -139,7 +139,7 @@ func sameID(t *trial) {
 	t.pass(t.Tick + t.lag())
 	d := t.takeID(m.ID)
 	again("in flight")
-	t.must(t.bury(d, "of the check"), "Dead")
+	t.must(t.deadLetter(d, "of the check"), "Dead")
 	again("dead")
 	t.nothing("it is dead")
 	if t.has(backend.Redriving) {

@@ -15,7 +15,7 @@ import (
 var everywhereChecks = []Check{
 	{
 		Name: "content-everywhere", Invariant: 3,
-		Rule: "Bodies, headers, ids and reasons of every size that the limits allow are the same byte for byte wherever a message shows, and whoever is shown it owns what it gets.",
+		Rule: "Bodies, headers, ids and reasons of every size that the limits allow are the same, byte for byte, wherever a message is shown; the caller owns the returned copy.",
 		run:  contentEverywhere,
 	},
 }
@@ -97,7 +97,7 @@ func (t *trial) showsEverywhere(m backend.Message, reason string) {
 		t.ack(d)
 		return
 	}
-	t.must(t.bury(d, reason), "Dead")
+	t.must(t.deadLetter(d, reason), "Dead")
 	for range 2 {
 		l := t.theLetter()
 		if l.ID != m.ID || l.Reason != reason {

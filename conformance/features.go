@@ -12,7 +12,7 @@ import (
 var featureChecks = []Check{
 	{
 		Name: "features", Invariant: 15,
-		Rule: "A method of a feature that the backend declares lacking returns ErrUnsupported, for each message, and changes nothing; no method of any other feature returns it.",
+		Rule: "A method of a feature that the backend lacks returns ErrUnsupported, for each message, and changes nothing; no other method returns it.",
 		run:  features,
 	},
 }
@@ -62,7 +62,7 @@ func features(t *trial) {
 		}
 	}
 	dead := t.pushAfter(0)
-	t.must(t.bury(t.takeID(dead), "of the check"), "Dead")
+	t.must(t.deadLetter(t.takeID(dead), "of the check"), "Dead")
 	scheduled := t.pushAfter(t.Tick)
 	held := t.takeIDFor(t.pushAfter(0), t.lease())
 	ids := []string{scheduled, "nobody", held.ID, dead}

@@ -10,7 +10,7 @@ import (
 var fullChecks = []Check{
 	{
 		Name: "full", Invariant: 15, limited: true,
-		Rule: "A queue at its limit answers ErrFull to each message beyond it and keeps nothing of that, not its id nor its window; messages in flight and dead ones count; whatever ends makes room again.",
+		Rule: "A queue at its limit returns ErrFull for each further message and keeps nothing of it, neither id nor window; messages in flight and dead ones count; a message that ends makes room.",
 		run:  full,
 	},
 }
@@ -32,7 +32,7 @@ func full(t *trial) {
 		t.nack(ds[1+i], 0)
 	}
 	if t.has(backend.Redriving) {
-		t.must(t.bury(ds[0], "of the check"), "Dead")
+		t.must(t.deadLetter(ds[0], "of the check"), "Dead")
 		t.staysFull("one is dead")
 		t.must(outcome(t.q.DeleteDead(t.ctx, []string{ds[0].ID})), "DeleteDead")
 	} else {

@@ -44,7 +44,7 @@ func (t *trial) changesHeaders(m backend.Message, all []map[string]string) {
 		t.ack(d)
 		return
 	}
-	t.must(t.bury(d, "of the check"), "Dead")
+	t.must(t.deadLetter(d, "of the check"), "Dead")
 	l := t.theLetter()
 	t.must(sameContent(backend.Delivery{ID: l.ID, Body: l.Body, Headers: l.Headers}, m), "ListDead")
 	t.expectAgain(m.ID, t.now())

@@ -15,7 +15,7 @@ import (
 var idChecks = []Check{
 	{
 		Name: "ids", Invariant: 3,
-		Rule: "A message has one id from the push to its end: the pusher's, or, where the store makes ids, a valid new one, whatever id was given. Schedule leaves the rest of its argument as it is.",
+		Rule: "A message keeps one id: the caller's, or, where the store makes ids, a valid new one, whatever id was given. Schedule changes nothing else of its argument.",
 		run:  keepsIDs,
 	},
 }
@@ -99,7 +99,7 @@ func (t *trial) liveToBeCancelled(d backend.Delivery) {
 
 // liveTwice makes the message a dead letter, and redrives it where that can be done.
 func (t *trial) liveTwice(d backend.Delivery) {
-	t.must(t.bury(d, "of the check"), "Dead")
+	t.must(t.deadLetter(d, "of the check"), "Dead")
 	if !t.has(backend.Redriving) {
 		return
 	}

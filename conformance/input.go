@@ -16,17 +16,17 @@ import (
 var inputChecks = []Check{
 	{
 		Name: "bad-input", Invariant: 15,
-		Rule: "Input that cannot be used gets a typed error that names the value and what is allowed, and changes nothing.",
+		Rule: "Bad input gets a typed error that names the value and what is allowed, and changes nothing.",
 		run:  badInput,
 	},
 	{
 		Name: "unsupported", Invariant: 15,
-		Rule: "What the backend does not claim answers ErrUnsupported with backend and operation, at New for those who require it.",
+		Rule: "An operation that the backend does not claim returns ErrUnsupported with backend and operation, as does New with Require.",
 		run:  unsupported,
 	},
 	{
 		Name: "odd-ids", Invariant: 15, needs: []backend.Feature{backend.OwnIDs},
-		Rule: "Every id that the limits allow works, whatever it looks like.",
+		Rule: "Every id that the limits allow works.",
 		run:  oddIDs,
 	},
 }

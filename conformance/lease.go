@@ -11,7 +11,7 @@ import (
 var leaseChecks = []Check{
 	{
 		Name: "lease-excludes", Invariant: 5,
-		Rule: "While one worker's lease lasts, nobody else gets the message.",
+		Rule: "While one worker's lease lasts, no other worker gets the message.",
 		run:  leaseExcludes,
 	},
 	{
@@ -21,33 +21,33 @@ var leaseChecks = []Check{
 	},
 	{
 		Name: "stale-ack", Invariant: 5,
-		Rule: "An ack under a lease that has ended answers ErrLeaseLost and changes nothing.",
+		Rule: "An ack under a lease that has ended returns ErrLeaseLost and changes nothing.",
 		run: func(t *trial) {
 			t.stale("Ack", func(d backend.Delivery) error { return outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})) })
 		},
 	},
 	{
 		Name: "stale-nack", Invariant: 5,
-		Rule: "A nack under a lease that has ended answers ErrLeaseLost and changes nothing.",
+		Rule: "A nack under a lease that has ended returns ErrLeaseLost and changes nothing.",
 		run:  func(t *trial) { t.stale("Nack", func(d backend.Delivery) error { return t.tryNack(d, 0) }) },
 	},
 	{
 		Name: "stale-extend", Invariant: 5,
-		Rule: "An extension of a lease that has ended answers ErrLeaseLost and changes nothing.",
+		Rule: "An extension of a lease that has ended returns ErrLeaseLost and changes nothing.",
 		run: func(t *trial) {
 			t.stale("Extend", func(d backend.Delivery) error { _, err := t.extend(d, t.Tick); return err })
 		},
 	},
 	{
 		Name: "stale-dead", Invariant: 5,
-		Rule: "A burial under a lease that has ended answers ErrLeaseLost and changes nothing.",
+		Rule: "A dead-letter request under a lease that has ended returns ErrLeaseLost and changes nothing.",
 		run: func(t *trial) {
-			t.stale("Dead", func(d backend.Delivery) error { return t.bury(d, "stale") })
+			t.stale("Dead", func(d backend.Delivery) error { return t.deadLetter(d, "stale") })
 		},
 	},
 	{
 		Name: "settle-once", Invariant: 5,
-		Rule: "A delivery is settled once: any settling after the first answers ErrLeaseLost, as does a lease that was never given.",
+		Rule: "A delivery is settled once: later settles return ErrLeaseLost, as does a settle under a lease that was never given.",
 		run:  settleOnce,
 	},
 	{
@@ -57,12 +57,12 @@ var leaseChecks = []Check{
 	},
 	{
 		Name: "extend-shortens", Invariant: 5,
-		Rule: "An extension to sooner ends the lease sooner.",
+		Rule: "An extension to an earlier end ends the lease earlier.",
 		run:  extendShortens,
 	},
 	{
 		Name: "lease-end-is-seen", Invariant: 8,
-		Rule: "Whatever is called first after a lease has ended finds its message waiting: Peek, Cancel, Reschedule or a push of its id.",
+		Rule: "The first call after a lease has ended finds the message waiting: Peek, Cancel, Reschedule or a push of its id.",
 		run:  leaseEndIsSeen,
 	},
 }
@@ -117,7 +117,7 @@ func settleOnce(t *trial) {
 	settlings := map[string]func(backend.Delivery) error{
 		"Ack":    func(d backend.Delivery) error { return outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})) },
 		"Nack":   func(d backend.Delivery) error { return t.tryNack(d, 1000*t.Tick) },
-		"Dead":   func(d backend.Delivery) error { return t.bury(d, "of the check") },
+		"Dead":   func(d backend.Delivery) error { return t.deadLetter(d, "of the check") },
 		"Extend": func(d backend.Delivery) error { _, err := t.extend(d, t.Tick); return err },
 	}
 	for _, first := range []string{"Ack", "Nack", "Dead"} {

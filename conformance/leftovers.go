@@ -10,7 +10,7 @@ import (
 var leftoverChecks = []Check{
 	{
 		Name: "leaves-nothing", Invariant: 14,
-		Rule: "When every message is done, cancelled or deleted, the store holds nothing of the queue any more; where it cannot see what waits, once what was cancelled has been due and left out.",
+		Rule: "When every message is done, cancelled or deleted, the store holds nothing of the queue; where it cannot see waiting messages, when the cancelled ones have been due and skipped.",
 		run:  leavesNothing,
 	},
 }
@@ -29,7 +29,7 @@ func leavesNothing(t *trial) {
 		case 2:
 			t.untouched(d)
 		case 3:
-			t.buryAndForget(d)
+			t.deadLetterAndForget(d)
 		}
 	}
 	t.ack(t.takeAll(n/2, 5)...)
@@ -39,12 +39,12 @@ func leavesNothing(t *trial) {
 	t.empty()
 }
 
-func (t *trial) buryAndForget(d backend.Delivery) {
+func (t *trial) deadLetterAndForget(d backend.Delivery) {
 	if !t.has(backend.Redriving) {
 		t.ack(d)
 		return
 	}
-	t.must(t.bury(d, "of the check"), "Dead")
+	t.must(t.deadLetter(d, "of the check"), "Dead")
 	ls := t.letters()
 	t.must(outcome(t.q.DeleteDead(t.ctx, []string{ls[0].ID})), "DeleteDead")
 }

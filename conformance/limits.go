@@ -12,22 +12,22 @@ import (
 var limitChecks = []Check{
 	{
 		Name: "limits-of-delays", Invariant: 1,
-		Rule: "Each delay up to the longest is kept to the resolution, whether a message is pushed, given back or rescheduled with it: it is due then, shown with that time, and not handed out before.",
+		Rule: "Each delay up to the longest is kept to the resolution in a push, a nack and a reschedule: the message is shown with that due time, and not handed out before.",
 		run:  limitsOfDelays,
 	},
 	{
 		Name: "limits-of-due-times", Invariant: 1,
-		Rule: "Each due time that the limits allow, the past included, is kept as it is given, rounded up, whether a message is pushed or rescheduled to it, and shown wherever a message shows.",
+		Rule: "Each due time that the limits allow, the past included, is kept, rounded up, in a push and a reschedule, and shown wherever the message is shown.",
 		run:  limitsOfDueTimes,
 	},
 	{
 		Name: "limits-of-leases", Invariant: 5,
-		Rule: "Each lease from the shortest to the longest lasts as long as it was asked for, by Receive or by Extend: it can be settled just before its end, and not at its end.",
+		Rule: "Each lease from the shortest to the longest lasts as long as Receive or Extend was asked for: the message can be settled just before the end, and not at the end.",
 		run:  limitsOfLeases,
 	},
 	{
 		Name: "limits-of-windows", Invariant: 4, needs: []backend.Feature{backend.UniqueWindows},
-		Rule: "Each window from the shortest to the longest lasts until its end, and then the id is free.",
+		Rule: "Each window from the shortest to the longest lasts until its end; then the id is free.",
 		run:  limitsOfWindows,
 	},
 }
@@ -243,7 +243,7 @@ func (t *trial) keepsDue(m timed) {
 		t.ack(d)
 		return
 	}
-	t.must(t.bury(d, "of the check"), "Dead")
+	t.must(t.deadLetter(d, "of the check"), "Dead")
 	t.dueExactly(m, t.theLetter().Due, "ListDead")
 	t.must(outcome(t.q.DeleteDead(t.ctx, []string{m.id})), "DeleteDead")
 }

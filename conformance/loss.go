@@ -12,17 +12,17 @@ import (
 var lossChecks = []Check{
 	{
 		Name: "nack-keeps", Invariant: 2,
-		Rule: "A message given back is handed out again, whole, as often as that happens.",
+		Rule: "A message is handed out again, whole, each time it is given back.",
 		run:  nackKeeps,
 	},
 	{
 		Name: "batch-outcomes", Invariant: 2,
-		Rule: "Each message of a batch has an outcome of its own; one's failure does not touch the others.",
+		Rule: "Each message of a batch has its own outcome; a failure does not affect the other messages.",
 		run:  batchOutcomes,
 	},
 	{
 		Name: "receive-limit", Invariant: 2,
-		Rule: "Receive hands out at least one and at most as many messages as asked for, and keeps the rest.",
+		Rule: "Receive returns between one message and its limit, and leaves the rest in the queue.",
 		run:  receiveLimit,
 	},
 	{
@@ -37,7 +37,7 @@ var lossChecks = []Check{
 	},
 	{
 		Name: "stats", Invariant: 2, needs: []backend.Feature{backend.Counting},
-		Rule: "Stats counts each message once, in the state it is in, and knows the earliest due time.",
+		Rule: "Stats counts each message once, in its state, and returns the earliest due time.",
 		run:  statsCount,
 	},
 }
@@ -230,7 +230,7 @@ func statsCount(t *trial) {
 	}
 	d := t.take()
 	want("one was taken", backend.Stats{Scheduled: 1, InFlight: 1})
-	t.must(t.bury(d, "of the check"), "Dead")
+	t.must(t.deadLetter(d, "of the check"), "Dead")
 	want("it died", backend.Stats{Scheduled: 1, Dead: 1})
 	t.pass(10*t.Tick + t.traits.Resolution)
 	t.takeFor(t.Tick)

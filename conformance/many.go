@@ -15,17 +15,17 @@ import (
 var manyChecks = []Check{
 	{
 		Name: "many-messages", Invariant: 7,
-		Rule: "However many messages wait, each comes once and in order, also after some of them were cancelled, moved or given back.",
+		Rule: "However many messages wait, each is handed out once and in order, also after some of them were cancelled, rescheduled or given back.",
 		run:  manyMessages,
 	},
 	{
 		Name: "many-hand-outs", Invariant: 8, needs: []backend.Feature{backend.CountingAttempts, backend.ExactAttempts},
-		Rule: "However often a message is handed out, its attempt rises by one each time, and of all its leases the last alone settles it.",
+		Rule: "However often a message is handed out, its attempt rises by one each time, and only its last lease settles it.",
 		run:  manyHandOuts,
 	},
 	{
 		Name: "many-windows", Invariant: 4, needs: []backend.Feature{backend.UniqueWindows},
-		Rule: "However many windows last at once, each id stays taken until its own window ends.",
+		Rule: "However many windows last at the same time, each id stays taken until its own window ends.",
 		run:  manyWindows,
 	},
 }

@@ -19,7 +19,7 @@ import (
 var modelChecks = []Check{
 	{
 		Name: "model", Invariant: 3, needs: []backend.Feature{backend.CountingAttempts, backend.ExactAttempts},
-		Rule: "Whatever the operations, on one message or on the largest batch, through one client or two, the backend returns what the reference queue returns.",
+		Rule: "Under random operations, on one message or on large batches, through one client or two, the backend returns the same as the reference queue.",
 		run:  modelled,
 	},
 }
@@ -105,7 +105,7 @@ func (t *trial) inProcess() bool { return !t.has(backend.Durability) }
 func (m *machine) actions() map[string]func(*rapid.T) {
 	actions := map[string]func(*rapid.T){
 		"push": m.act(m.pushSome), "push more": m.act(m.pushSome), "take": m.act(m.takeSome), "take more": m.act(m.takeSome),
-		"ack": m.act(m.ackSome), "nack": m.act(m.nackSome), "extend": m.act(m.extendSome), "bury": m.act(m.burySome),
+		"ack": m.act(m.ackSome), "nack": m.act(m.nackSome), "extend": m.act(m.extendSome), "dead-letter": m.act(m.deadLetterSome),
 		"": func(*rapid.T) { m.compare() },
 	}
 	if m.fake != nil {

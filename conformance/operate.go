@@ -188,16 +188,16 @@ func (m *machine) extendSome(dice *rand.Rand) {
 	})
 }
 
-func (m *machine) burySome(dice *rand.Rand) {
+func (m *machine) deadLetterSome(dice *rand.Rand) {
 	ls := m.leases(dice)
 	bs := make([]backend.DeadLetterRequest, len(ls))
 	for i := range bs {
 		bs[i] = backend.DeadLetterRequest{Lease: ls[i], Reason: strings.Repeat("of the check", dice.IntN(4))}
 	}
-	m.outcomes(m.q.Dead(m.ctx, bs), len(bs), "burying", func(i int) (string, error) {
+	m.outcomes(m.q.Dead(m.ctx, bs), len(bs), "dead-lettering", func(i int) (string, error) {
 		err := m.ref.holds(ls[i])
 		if err == nil {
-			m.ref.bury(m.ref.ms[ls[i].ID], bs[i].Reason)
+			m.ref.deadLetter(m.ref.ms[ls[i].ID], bs[i].Reason)
 		}
 		return ls[i].ID, err
 	})

@@ -10,17 +10,17 @@ import (
 var orderChecks = []Check{
 	{
 		Name: "order", Invariant: 7, needs: []backend.Feature{backend.Ordering},
-		Rule: "One consumer that takes one message at a time gets them by due time.",
+		Rule: "One worker that takes one message at a time gets them by due time.",
 		run:  order,
 	},
 	{
 		Name: "order-of-ties", Invariant: 7, needs: []backend.Feature{backend.Ordering},
-		Rule: "Messages with the same due time come in the order in which they were pushed, taken singly or in batches.",
+		Rule: "Messages with the same due time are handed out in the order in which they were pushed, singly or in batches.",
 		run:  orderOfTies,
 	},
 	{
 		Name: "order-after-lease", Invariant: 7, needs: []backend.Feature{backend.Ordering},
-		Rule: "A message whose lease ended, or that was given back untouched, is at its old place in the order.",
+		Rule: "A message whose lease ended, or that was given back untouched, keeps its place in the order.",
 		run:  orderAfterLease,
 	},
 }

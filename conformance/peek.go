@@ -12,24 +12,24 @@ import (
 var peekChecks = []Check{
 	{
 		Name: "peek", Invariant: 2, needs: []backend.Feature{backend.Peeking},
-		Rule: "Peek lists what waits and nothing else, whole, with its due time and attempts, by due time where the backend claims order, page by page, and changes nothing.",
+		Rule: "Peek lists waiting messages only, whole, with due times and attempts, page by page, and changes nothing; the list is sorted by due time where the backend claims order.",
 		run:  peek,
 	},
 	{
 		Name: "peek-pages", Invariant: 2, needs: []backend.Feature{backend.Peeking, backend.Cancelling},
-		Rule: "Messages that go while pages are read make Peek skip no other that is not due yet, and list none twice.",
+		Rule: "When messages leave the queue between two pages, Peek skips no other message that is not due yet, and lists none twice.",
 		run:  peekPages,
 	},
 	{
 		Name: "peek-ties", Invariant: 2, needs: []backend.Feature{backend.Peeking, backend.Cancelling},
-		Rule: "Pages of messages that have one due time, which is not yet, list each once, whatever comes and goes between the pages.",
+		Rule: "Of messages with the same due time in the future, the pages of Peek list each once, whatever is pushed or cancelled between the pages.",
 		run:  peekTies,
 	},
 }
 
 func peek(t *trial) {
 	held := t.takeID(t.pushAfter(0))
-	t.must(t.bury(t.takeID(t.pushAfter(0)), "of the check"), "Dead")
+	t.must(t.deadLetter(t.takeID(t.pushAfter(0)), "of the check"), "Dead")
 	retried := t.pushAfter(0)
 	t.nack(t.takeID(retried), 500*t.Tick) // so long that the order is the same when the machine stands still between two calls
 	third, second := t.pushAfter(300*t.Tick), t.pushAfter(100*t.Tick)

@@ -14,22 +14,22 @@ import (
 var purgeChecks = []Check{
 	{
 		Name: "purge", Invariant: 14, needs: []backend.Feature{backend.Purging},
-		Rule: "Purge deletes the messages of every state and says how many; leases in force are lost, ids are free, nothing is left in the store.",
+		Rule: "Purge deletes the messages of every state and returns their number; leases in force are lost, ids are free, nothing is left in the store.",
 		run:  purge,
 	},
 	{
 		Name: "purge-goes-on", Invariant: 14, needs: []backend.Feature{backend.Purging},
-		Rule: "After a purge the queue works as one that was never used, for every client and for who was waiting.",
+		Rule: "After a purge the queue works like a new one, for every client and for workers that were waiting.",
 		run:  purgeGoesOn,
 	},
 	{
 		Name: "purge-and-reuse", Invariant: 14, needs: []backend.Feature{backend.Purging},
-		Rule: "After a purge, and after each further one, leases from before it settle nothing, though the same ids are pushed and leased again; windows, dead letters and attempts begin anew.",
+		Rule: "After each purge, leases from before it settle nothing, though the same ids are pushed and leased again; windows, dead letters and attempts start anew.",
 		run:  purgeAndReuse,
 	},
 	{
 		Name: "purge-race", Invariant: 13, needs: []backend.Feature{backend.Purging},
-		Rule: "Purges beside pushes and workers delete each message once: those that were deleted and those that were acknowledged are all that were pushed.",
+		Rule: "During concurrent pushes, purges and acks, each message is deleted by one purge or acknowledged, never both and never neither.",
 		run:  purgeRace,
 	},
 }
@@ -40,7 +40,7 @@ func purge(t *trial) {
 		ids = append(ids, t.pushAfter(time.Duration(max(i-2, 0))*t.Tick)) // three are due
 	}
 	held := t.takeID(ids[0])
-	t.must(t.bury(t.takeID(ids[1]), "of the check"), "Dead")
+	t.must(t.deadLetter(t.takeID(ids[1]), "of the check"), "Dead")
 	if t.has(backend.UniqueWindows) {
 		m := t.afterUnique(t.Tick, t.lease())
 		t.push(m)
@@ -108,7 +108,7 @@ func purgeAndReuse(t *trial) {
 		}
 		t.keepsWindow()
 		for _, d := range ds[n/2:] { // whatever was settled under leases from before
-			t.must(t.bury(d, "reason of "+d.ID), "Dead")
+			t.must(t.deadLetter(d, "reason of "+d.ID), "Dead")
 		}
 		if t.has(backend.Redriving) && len(t.letters()) != n/2 {
 			t.fail("%d dead letters are listed; there are %d", len(t.letters()), n/2)

@@ -137,7 +137,7 @@ func (r *reference) nack(m *refMessage, n backend.Return) {
 	r.schedule(m, time.Time{}, n.Delay)
 }
 
-func (r *reference) bury(m *refMessage, reason string) {
+func (r *reference) deadLetter(m *refMessage, reason string) {
 	r.deaths++
 	m.reason, m.died, m.death = reason, r.now, r.deaths
 	r.enter(m, "dead")

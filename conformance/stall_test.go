@@ -186,7 +186,7 @@ func stallCalls() map[string]stallCall {
 		return settles(func(ctx context.Context, r *stallRound) error { return do(ctx, r.ds[0]) })
 	}
 	dead := func(do func(context.Context, *stallRound, delayq.DeadLetters) error) stallCall {
-		return once((*stallRound).bury, func(ctx context.Context, r *stallRound) error { return do(ctx, r, r.q.Dead()) })
+		return once((*stallRound).deadLetter, func(ctx context.Context, r *stallRound) error { return do(ctx, r, r.q.Dead()) })
 	}
 	return map[string]stallCall{
 		"New":  fresh(func(ctx context.Context, r *stallRound) error { return r.new(ctx) }),
@@ -304,7 +304,7 @@ func (r *stallRound) dueInAnHour() error {
 	return err
 }
 
-func (r *stallRound) bury() error {
+func (r *stallRound) deadLetter() error {
 	if err := r.receive(); err != nil {
 		return err
 	}

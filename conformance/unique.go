@@ -14,22 +14,22 @@ import (
 var uniqueChecks = []Check{
 	{
 		Name: "unique-window", Invariant: 4, needs: []backend.Feature{backend.UniqueWindows},
-		Rule: "While the window of an id lasts, every push of it answers ErrDuplicate, with UniqueFor or without, on any client, and the first message stays; a refused push opens no window.",
+		Rule: "While the window of an id lasts, every push of the id returns ErrDuplicate, with UniqueFor or without, on any client, and the first message stays; a rejected push opens no window.",
 		run:  uniqueWindow,
 	},
 	{
 		Name: "unique-done", Invariant: 4, needs: []backend.Feature{backend.UniqueWindows},
-		Rule: "A window outlasts its message: the id stays taken when that is done, dead, deleted or cancelled.",
+		Rule: "A window outlasts its message: the id stays taken when the message is done, dead, deleted or cancelled.",
 		run:  uniqueDone,
 	},
 	{
 		Name: "unique-ended", Invariant: 4, needs: []backend.Feature{backend.UniqueWindows},
-		Rule: "A window lasts as long as UniqueFor says from the push on, rounded up to the resolution, and no refused push lengthens it; then the id is free.",
+		Rule: "A window lasts for UniqueFor from the push on, rounded up to the resolution, and no rejected push extends it; then the id is free.",
 		run:  uniqueEnded,
 	},
 	{
 		Name: "unique-race", Invariant: 4, needs: []backend.Feature{backend.UniqueWindows},
-		Rule: "Of pushes of one id at the same time, on one client or on several, exactly one is accepted, however fast its message is done.",
+		Rule: "Of concurrent pushes of one id, on one client or on several, exactly one is accepted, however soon its message is done.",
 		run:  uniqueRace,
 	},
 }
@@ -85,7 +85,7 @@ func uniqueDone(t *trial) {
 		t.isTaken(t.q, m.ID, how)
 	}
 	end("the message is done", func(d backend.Delivery) { t.ack(d) })
-	end("the message is dead", func(d backend.Delivery) { t.must(t.bury(d, "of the check"), "Dead") })
+	end("the message is dead", func(d backend.Delivery) { t.must(t.deadLetter(d, "of the check"), "Dead") })
 	if t.has(backend.Redriving) {
 		letter := t.theLetter()
 		t.must(outcome(t.q.DeleteDead(t.ctx, []string{letter.ID})), "deleting a dead letter")

@@ -22,47 +22,47 @@ var wakeChecks = []Check{
 	},
 	{
 		Name: "wake-up-at-once", Invariant: 12,
-		Rule: "A worker that waits on an empty queue gets a message that is due at once.",
+		Rule: "A worker that waits on an empty queue gets a message that is pushed to be due at once.",
 		run:  wakeUpAtOnce,
 	},
 	{
 		Name: "wake-up-by-nack", Invariant: 12,
-		Rule: "A waiting worker gets a message that another gives back.",
+		Rule: "A waiting worker gets a message that another worker gives back.",
 		run:  wakeUpByNack,
 	},
 	{
 		Name: "wake-up-by-reschedule", Invariant: 12, needs: []backend.Feature{backend.Rescheduling},
-		Rule: "A waiting worker gets a message that is rescheduled to sooner.",
+		Rule: "A waiting worker gets a message that is rescheduled to an earlier time.",
 		run:  wakeUpByReschedule,
 	},
 	{
 		Name: "wake-up-of-many", Invariant: 12,
-		Rule: "When many messages fall due while many workers wait, all messages are handed out.",
+		Rule: "When many messages become due while many workers wait, all messages are handed out.",
 		run:  wakeUpOfMany,
 	},
 	{
 		Name: "wake-up-outlives-leavers", Invariant: 12,
-		Rule: "A worker that stops waiting takes no other worker's wake-up with it.",
+		Rule: "A worker that stops waiting does not take another worker's wake-up.",
 		run:  wakeUpOutlivesLeavers,
 	},
 	{
 		Name: "wake-up-races", Invariant: 12,
-		Rule: "A worker that stops waiting, or whose handle closes, at the very moment of a push leaves the message to another that waits, at attempt 1.",
+		Rule: "When a worker stops waiting, or its handle closes, at the moment of a push, another waiting worker gets the message, at attempt 1.",
 		run:  wakeUpRaces,
 	},
 	{
 		Name: "wake-up-of-batch", Invariant: 12,
-		Rule: "A batch wakes as many workers as it has messages, whatever made its messages due.",
+		Rule: "A batch wakes as many workers as it has messages, whichever call made its messages due.",
 		run:  wakeUpOfBatch,
 	},
 	{
 		Name: "wake-up-by-lease", Invariant: 12,
-		Rule: "A worker that waits for a far message gets one whose lease is made to end sooner, or ends while others last, in time.",
+		Rule: "A worker that waits for a far message gets in time one whose lease is shortened, or ends while others last.",
 		run:  wakeUpByLease,
 	},
 	{
 		Name: "wake-up-after-long", Invariant: 12,
-		Rule: "A worker that waits gets a message when it is due, however long that takes and however often the head changed meanwhile.",
+		Rule: "A waiting worker gets a message when it is due, however long that takes and however often the head changes meanwhile.",
 		run:  wakeUpAfterLong,
 	},
 }

@@ -14,12 +14,12 @@ import (
 var workerChecks = []Check{
 	{
 		Name: "stuck-handler", Invariant: 11,
-		Rule: "A handler that hangs delays no other worker, and its lease is renewed while it lives: nobody else gets its message.",
+		Rule: "A handler that hangs delays no other worker, and its lease is renewed: no other worker gets its message.",
 		run:  stuckHandler,
 	},
 	{
 		Name: "consume", Invariant: 11,
-		Rule: "Consume hands each message to a handler once it is due, acknowledges what succeeds and retries what fails until it succeeds.",
+		Rule: "Consume hands each message to a handler when it is due, acknowledges it when the handler succeeds and retries it until then.",
 		run:  consume,
 	},
 }
