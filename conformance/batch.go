@@ -46,9 +46,7 @@ func (t *trial) batchSizes() []int {
 func batches(t *trial) {
 	for _, n := range t.batchSizes() {
 		ids := t.pushBatch(n)
-		if t.has(backend.Peeking) {
-			t.sameOrder("Peek", ids, each(t.peekAll(n), func(p backend.Pending) string { return p.ID }))
-		}
+		t.peeksDue(ids)
 		ds := t.takeBatch(ids)
 		t.extendBatch(ds)
 		ds = t.giveBackBatch(ds, ids)
@@ -133,6 +131,21 @@ func (t *trial) takeBatch(ids []string) []backend.Delivery {
 	ds := t.takeAll(len(ids), len(ids))
 	t.sameOrder("Receive", ids, each(ds, idOf))
 	return ds
+}
+
+// peeksDue lists due messages. A store whose clock runs may move one of them from one place to another
+// between two pages, which then leave it out: the listing is repeated.
+func (t *trial) peeksDue(ids []string) {
+	if !t.has(backend.Peeking) {
+		return
+	}
+	var listed []string
+	list := func() bool {
+		listed = each(t.peekAll(len(ids)), func(p backend.Pending) string { return p.ID })
+		return t.fake != nil || t.inProcess() || len(listed) >= len(ids)
+	}
+	t.eventually(0, "a listing of all that is due", list)
+	t.sameOrder("Peek", ids, listed)
 }
 
 // forged is a lease that was never given, of a message in flight.
@@ -376,8 +389,6 @@ func statsAfterManyLeases(t *trial) {
 	if s := t.stats(); s.Ready != int64(n) || s.Scheduled+s.InFlight+s.Dead != 0 {
 		t.fail("after %d leases have ended Stats says %s", n, countsOf(s))
 	}
-	if t.has(backend.Peeking) && t.has(backend.OwnIDs) { // a store that others move messages in moves what is due between pages
-		t.sameOrder("Peek", ids, each(t.peekAll(n), func(p backend.Pending) string { return p.ID }))
-	}
+	t.peeksDue(ids)
 	t.comesAgain(ids, 0)
 }

@@ -30,6 +30,11 @@ var closeChecks = []Check{
 		run:  closeKeeps,
 	},
 	{
+		Name: "close-takes-nothing", Invariant: 10,
+		Rule: "A Receive that is called while its handle closes takes no message that is pushed after Close has returned.",
+		run:  closeTakesNothing,
+	},
+	{
 		Name: "close-leaves-no-goroutine", Invariant: 10, Alone: true,
 		Rule: "When queue and backend are closed, no goroutine of theirs is left.",
 		run:  closeLeavesNoGoroutine,
@@ -121,6 +126,20 @@ func closeKeeps(t *trial) {
 		}
 	}
 	t.ack(rest...)
+}
+
+func closeTakesNothing(t *trial) {
+	for range t.scaled(8, 500) {
+		closing := t.waits(t.b)
+		t.must(closing.q.Close(), "Close")
+		id := t.pushAfter(0)
+		t.grace()
+		r := t.resultOf(closing)
+		t.want(r.err, backend.ErrClosed, "Receive of a handle that was closed before the push, with %d messages", len(r.ds))
+		d := t.takeID(id)
+		t.firstAttempt(d)
+		t.ack(d)
+	}
 }
 
 // goroutinesNow are those that a check is not about. It closes the first backend, which may start some in its own time.

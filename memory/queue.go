@@ -22,9 +22,12 @@ func newQueue(s *store, onClose func(*queue)) *queue {
 	return &queue{store: s, closed: make(chan struct{}), onClose: onClose}
 }
 
+// Close takes the lock, so that no Receive of this handle takes a message after it.
 func (q *queue) Close() error {
 	q.once.Do(func() {
+		q.mu.Lock()
 		close(q.closed)
+		q.mu.Unlock()
 		q.onClose(q)
 	})
 	return nil
@@ -66,12 +69,10 @@ func (q *queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 func (q *queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
 	var z *sleeper
 	for {
-		if err := q.check(ctx); err != nil {
-			return nil, q.giveUp(z, err)
-		}
 		var ds []backend.Delivery
-		if ds, z = q.takeOrSleep(z, limit, lease); ds != nil {
-			return ds, nil
+		var err error
+		if ds, z, err = q.takeOrSleep(ctx, z, limit, lease); ds != nil || err != nil {
+			return ds, err
 		}
 		select {
 		case <-z.wake:
@@ -81,25 +82,25 @@ func (q *queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]
 	}
 }
 
-func (q *queue) takeOrSleep(z *sleeper, limit int, lease time.Duration) ([]backend.Delivery, *sleeper) {
+// takeOrSleep takes messages, or adds a sleeper: z, which had been woken or gives up, or a new one.
+func (q *queue) takeOrSleep(ctx context.Context, z *sleeper, limit int, lease time.Duration) ([]backend.Delivery, *sleeper, error) {
 	now := q.enter()
 	defer q.mu.Unlock()
+	defer q.rouseLocked(now) // a sleeper that gives up passes its wake-up on
+	if z != nil && z.asleep {
+		q.sleep.remove(z)
+	}
+	if err := q.check(ctx); err != nil {
+		return nil, nil, err
+	}
 	if ds := q.takeLocked(now, limit, lease); ds != nil {
-		q.rouseLocked(now)
-		return ds, nil
+		return ds, nil, nil
 	}
 	if z == nil {
 		z = newSleeper()
 	}
-	q.fallAsleepLocked(z, now)
-	return nil, z
-}
-
-func (q *queue) giveUp(z *sleeper, err error) error {
-	if z != nil {
-		q.leave(z)
-	}
-	return err
+	q.sleep.add(z)
+	return nil, z, nil
 }
 
 // settle does one thing to each message that its lease still holds.

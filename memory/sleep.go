@@ -127,19 +127,3 @@ func (s *store) wakeUp() {
 	s.sleep.armed = 0
 	s.rouseLocked(now)
 }
-
-// fallAsleepLocked enters a sleeper.
-func (s *store) fallAsleepLocked(z *sleeper, now int64) {
-	s.sleep.add(z)
-	s.rouseLocked(now)
-}
-
-// leave takes a sleeper out that gives up. One that was woken passes that on.
-func (s *store) leave(z *sleeper) {
-	now := s.enter()
-	defer s.mu.Unlock()
-	if z.asleep {
-		s.sleep.remove(z)
-	}
-	s.rouseLocked(now)
-}

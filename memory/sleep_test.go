@@ -2,6 +2,8 @@ package memory
 
 import (
 	"context"
+	"errors"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -72,22 +74,47 @@ func TestLongestSleeperWakesFirst(t *testing.T) {
 	mustGet(t, second, "b")
 }
 
-// One that is woken and leaves without looking must not take the wake-up with it.
+// A woken sleeper whose context has ended must not take the wake-up with it.
 func TestWokenSleeperThatLeavesPassesItOn(t *testing.T) {
 	q, _ := open(t)
-	leaver, stayer := newSleeper(), newSleeper()
-	for _, z := range []*sleeper{leaver, stayer} {
-		now := q.enter()
-		q.fallAsleepLocked(z, now)
-		q.mu.Unlock()
+	receives := func(ctx context.Context, z *sleeper) *sleeper {
+		_, z, err := q.takeOrSleep(ctx, z, 1, time.Minute)
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		return z
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	leaver, stayer := receives(ctx, nil), receives(context.Background(), nil)
 	mustPush(t, q, "a", 0)
 	if len(leaver.wake) != 1 || len(stayer.wake) != 0 {
 		t.Fatalf("woken: first %d, second %d", len(leaver.wake), len(stayer.wake))
 	}
-	q.leave(leaver)
+	cancel()
+	receives(ctx, leaver)
 	if len(stayer.wake) != 1 {
 		t.Error("the wake-up is lost")
+	}
+}
+
+// A Receive that was called before Close and runs on after it takes nothing.
+func TestClosedHandleTakesNothing(t *testing.T) {
+	for i := range 2000 {
+		b := New()
+		closing, open := openOn(t, b, nil), openOn(t, b, nil)
+		got := make(chan int, 1)
+		go func() {
+			ds, _ := closing.Receive(context.Background(), 1, time.Minute)
+			got <- len(ds)
+		}()
+		if i%2 == 0 {
+			runtime.Gosched()
+		}
+		_ = closing.Close()
+		mustPush(t, open, "a", 0)
+		if n := <-got; n != 0 {
+			t.Fatalf("round %d: the closed handle took %d messages", i, n)
+		}
 	}
 }
 

@@ -65,6 +65,15 @@ var raceFaults = []Fault{
 			return q.Queue.Close()
 		}
 	}},
+	{Name: "goes on receiving after Close has returned", Rule: "close-takes-nothing", breaks: func(q *queue) {
+		closed := sync.OnceFunc(func() {
+			go func() {
+				<-time.After(100 * time.Millisecond)
+				_ = q.Queue.Close()
+			}()
+		})
+		q.close = func() error { closed(); return nil }
+	}},
 }
 
 // keepTurnWhenClosed lets one worker wait for the store, the others for their turn. A handle that
