@@ -44,14 +44,14 @@ func (t *trial) push(ms ...backend.Message) {
 	t.expect(ms...)
 	for i, err := range t.q.Schedule(t.ctx, ms) {
 		if refusesBody(err) {
-			panic(unsuited{fmt.Errorf("the store takes no such body as the check has: %w", err)})
+			panic(unsuited{fmt.Errorf("the store rejects the body of the check: %w", err)})
 		}
 		t.must(err, "scheduling message %s", ms[i].ID)
 	}
 }
 
-// refusesBody tells whether a store has clearly said that it does not take a body: one that others read may
-// have a form that not all bytes have. The check then cannot go on, and proves nothing.
+// refusesBody reports whether a store rejects a body. A store that other clients read may have a
+// format for bodies that not all bytes have. The check then cannot go on, and proves nothing.
 func refusesBody(err error) bool {
 	var refused *backend.InvalidError
 	return errors.As(err, &refused) && refused.What == "body"
@@ -64,7 +64,7 @@ func (t *trial) pushAfter(d time.Duration) string {
 	return m.ID
 }
 
-// expect notes that messages may come, and not before they are due.
+// expect notes that messages may be handed out when they are due.
 func (t *trial) expect(ms ...backend.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,14 +77,14 @@ func (t *trial) expect(ms ...backend.Message) {
 	}
 }
 
-// expectAgain notes that a message may not come before then.
+// expectAgain notes that a message may be handed out again from notBefore on.
 func (t *trial) expectAgain(id string, notBefore time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pushed[id].notBefore, t.pushed[id].over = notBefore, ""
 }
 
-// expectNoMore notes that a message is done with.
+// expectNoMore notes that a message may not be handed out any more.
 func (t *trial) expectNoMore(id, because string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -93,8 +93,8 @@ func (t *trial) expectNoMore(id, because string) {
 	}
 }
 
-// leased notes that a message may not come again while its lease lasts, which began after it was
-// asked for and not before the message was due.
+// leased notes that a message may not be handed out while its lease lasts. The lease began after
+// the Receive did, and not before the message was due.
 func (t *trial) leased(d backend.Delivery, asked time.Time, lease time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,7 +105,7 @@ func (t *trial) leased(d backend.Delivery, asked time.Time, lease time.Duration)
 	e.notBefore = asked.Add(lease)
 }
 
-// taken holds a hand-out against what is known of the message.
+// taken compares a delivery with the expectation of its message.
 func (t *trial) taken(d backend.Delivery) error {
 	now := t.now()
 	t.mu.Lock()
@@ -113,18 +113,18 @@ func (t *trial) taken(d backend.Delivery) error {
 	e, ok := t.pushed[d.ID]
 	switch {
 	case !ok:
-		return fmt.Errorf("message %q came, which nobody pushed", d.ID)
+		return fmt.Errorf("message %q was handed out, and was never pushed", d.ID)
 	case e.over != "":
-		return fmt.Errorf("message %s came at attempt %d, though it was %s", d.ID, d.Attempt, e.over)
+		return fmt.Errorf("message %s was handed out at attempt %d, though it was %s", d.ID, d.Attempt, e.over)
 	case now.Before(e.notBefore):
-		return fmt.Errorf("message %s came %v early", d.ID, e.notBefore.Sub(now))
+		return fmt.Errorf("message %s was handed out %v early", d.ID, e.notBefore.Sub(now))
 	case d.Token == backend.Token{}:
-		return fmt.Errorf("message %s came without a lease token", d.ID)
+		return fmt.Errorf("message %s was handed out without a lease token", d.ID)
 	}
 	return sameContent(d, e.Message)
 }
 
-// receive takes up to limit messages; what names the queue in errors.
+// receive receives up to limit messages within the patience, and checks each.
 func (t *trial) receive(q backend.Queue, limit int, lease time.Duration) ([]backend.Delivery, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, t.Patience)
 	defer cancel()
@@ -132,11 +132,11 @@ func (t *trial) receive(q backend.Queue, limit int, lease time.Duration) ([]back
 	ds, err := q.Receive(ctx, limit, lease)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("no message came within %v, though one was due", t.Patience)
+		return nil, fmt.Errorf("no message was handed out within %v, though one was due", t.Patience)
 	case err != nil:
 		return nil, fmt.Errorf("receiving: %w", err)
 	case len(ds) == 0 || len(ds) > limit:
-		return nil, fmt.Errorf("%d messages came; asked for was 1 to %d", len(ds), limit)
+		return nil, fmt.Errorf("Receive returned %d messages; want 1 to %d", len(ds), limit)
 	}
 	for _, d := range ds {
 		if err := t.taken(d); err != nil {
@@ -147,8 +147,7 @@ func (t *trial) receive(q backend.Queue, limit int, lease time.Duration) ([]back
 	return ds, nil
 }
 
-// lease is the length of leases that outlive what a check does meanwhile, in real time on a busy
-// machine too.
+// lease is the length of leases that outlast a check, in real time on a busy machine too.
 func (t *trial) lease() time.Duration {
 	if t.fake != nil {
 		return 10*t.Tick + 2*t.late()
@@ -156,7 +155,7 @@ func (t *trial) lease() time.Duration {
 	return trialTime
 }
 
-// take waits for one message.
+// take receives one message.
 func (t *trial) take() backend.Delivery { return t.takeFor(t.lease()) }
 
 func (t *trial) takeFor(lease time.Duration) backend.Delivery {
@@ -165,16 +164,16 @@ func (t *trial) takeFor(lease time.Duration) backend.Delivery {
 	return ds[0]
 }
 
-// takeID waits for one message and checks which one it is.
+// takeID receives one message, which must have the id.
 func (t *trial) takeID(id string) backend.Delivery {
 	d := t.take()
 	if d.ID != id {
-		t.fail("message %s came; expected was %s", d.ID, id)
+		t.fail("message %s was handed out; want %s", d.ID, id)
 	}
 	return d
 }
 
-// takeAll takes n messages, up to limit at once.
+// takeAll receives n messages, up to limit in a call.
 func (t *trial) takeAll(n, limit int) []backend.Delivery { return t.takeAllFor(n, limit, t.lease()) }
 
 func (t *trial) takeAllFor(n, limit int, lease time.Duration) []backend.Delivery {
@@ -187,8 +186,8 @@ func (t *trial) takeAllFor(n, limit int, lease time.Duration) []backend.Delivery
 	return all
 }
 
-// nothing looks for a message that must not come. In real time a machine that stood still may have
-// slept through the time until when it must not: then it is given back.
+// nothing fails when a message is handed out. In real time a machine that stood still may have
+// slept until the message was due: the message is given back then.
 func (t *trial) nothing(because string) { t.nothingOn(t.q, because) }
 
 func (t *trial) nothingOn(q backend.Queue, because string) { t.nothingFor(t.Quiet, q, because) }
@@ -202,7 +201,7 @@ func (t *trial) nothingFor(d time.Duration, q backend.Queue, because string) {
 			t.untouched(ds[0])
 			return
 		}
-		t.fail("message %s came at attempt %d, though %s", ds[0].ID, ds[0].Attempt, because)
+		t.fail("message %s was handed out at attempt %d, though %s", ds[0].ID, ds[0].Attempt, because)
 	}
 	t.want(err, context.DeadlineExceeded, "receiving while %s", because)
 }
@@ -217,7 +216,7 @@ type sleeper struct {
 	cancel context.CancelFunc
 }
 
-// sleep starts a Receive of one message and returns once it is likely to wait.
+// sleep starts a Receive of one message and returns when it is likely to wait.
 func (t *trial) sleep(q backend.Queue) *sleeper {
 	s := t.asleep(q)
 	t.settleDown()
@@ -238,17 +237,17 @@ func (t *trial) asleep(q backend.Queue) *sleeper {
 	return s
 }
 
-// woken waits until the sleeper has the message.
-func (s *sleeper) woken(id, by string) backend.Delivery {
-	d := s.wokenBy(by)
+// woken waits until the sleeper has the message, which must have the id.
+func (s *sleeper) woken(id, event string) backend.Delivery {
+	d := s.wokenBy(event)
 	if d.ID != id {
-		s.t.fail("message %s came; expected was %s", d.ID, id)
+		s.t.fail("message %s was handed out; want %s", d.ID, id)
 	}
 	return d
 }
 
 // wokenBy waits until the sleeper has a message.
-func (s *sleeper) wokenBy(what string) backend.Delivery {
+func (s *sleeper) wokenBy(event string) backend.Delivery {
 	defer s.cancel()
 	select {
 	case ds := <-s.result:
@@ -257,18 +256,18 @@ func (s *sleeper) wokenBy(what string) backend.Delivery {
 		s.t.leased(ds[0], s.asked, s.t.lease())
 		return ds[0]
 	case <-time.After(s.t.Patience):
-		s.t.fail("a waiting Receive slept on for %v after %s", s.t.Patience, what)
+		s.t.fail("a waiting Receive slept on for %v after %s", s.t.Patience, event)
 	}
 	return backend.Delivery{}
 }
 
-// stop ends the sleeper's context and returns what it answers.
+// stop ends the sleeper's context and returns the result of its Receive.
 func (s *sleeper) stop() ([]backend.Delivery, error) {
 	s.cancel()
 	return s.ended()
 }
 
-// ended returns what a sleeper answers that has been ended.
+// ended returns the result of a Receive that has been ended.
 func (s *sleeper) ended() ([]backend.Delivery, error) {
 	defer s.cancel()
 	select {
@@ -339,8 +338,8 @@ func (t *trial) cancelID(id string) error {
 	return err
 }
 
-// ends fails when a lease that was asked for at a time ends at another time than it should: to the resolution on the fake clock, else to the
-// machine's noise.
+// ends fails unless a lease that was asked for at a time ends when it should: to the resolution on
+// the fake clock, else to the machine's noise.
 func (t *trial) ends(end, asked time.Time, lease time.Duration) {
 	first, last := asked.Add(lease), asked.Add(lease+t.traits.Resolution)
 	if t.fake == nil {

@@ -38,7 +38,7 @@ func (t *trial) counts(lease time.Duration, giveUp func(backend.Delivery)) {
 	for want := 1; want <= 4; want++ {
 		d := t.takeIDFor(id, lease)
 		if d.Attempt != want {
-			t.fail("message %s came with attempt %d; it is its hand-out number %d", id, d.Attempt, want)
+			t.fail("message %s was handed out at attempt %d; it is delivery %d", id, d.Attempt, want)
 		}
 		giveUp(d)
 	}
@@ -50,7 +50,7 @@ func untouchedIsNotCounted(t *trial) {
 	for range 3 {
 		d := t.takeID(id)
 		if d.Attempt != 2 {
-			t.fail("message %s came with attempt %d; only one worker had touched it", id, d.Attempt)
+			t.fail("message %s was handed out at attempt %d; only one worker had touched it", id, d.Attempt)
 		}
 		t.untouched(d)
 	}
@@ -58,7 +58,7 @@ func untouchedIsNotCounted(t *trial) {
 	t.released()
 }
 
-// released gives messages back as users do, one by one and in a batch.
+// released gives messages back through the library's queue, singly and in a batch.
 func (t *trial) released() {
 	const n = 5
 	for range n {
@@ -78,7 +78,7 @@ func (t *trial) released() {
 	t.must(q.Close(), "Close")
 	for _, d := range t.takeAll(n, 3) {
 		if d.Attempt != 1 {
-			t.fail("message %s came with attempt %d; it was released each time", d.ID, d.Attempt)
+			t.fail("message %s was handed out at attempt %d; it was released each time", d.ID, d.Attempt)
 		}
 		t.ack(d)
 	}
@@ -93,6 +93,6 @@ func leaseEndWakes(t *trial) {
 	t.pass(end.Sub(t.now()) + t.lag())
 	t.ackOn(q, s.woken(id, "the lease ended"))
 	if at := *s.at.Load(); at.After(end.Add(t.late())) {
-		t.fail("the message came %v after the lease ended; allowed is %v", at.Sub(end), t.late())
+		t.fail("the message was handed out %v after the lease ended; allowed is %v", at.Sub(end), t.late())
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Batches of all sizes, on every verb.
+// Batches of all sizes, on every method.
 var batchChecks = []Check{
 	{
 		Name: "batches", Invariant: 2,
@@ -32,7 +32,8 @@ var batchChecks = []Check{
 	},
 }
 
-// batchSizes end with the largest that is reasonable: where calls are round trips, one beyond a thousand.
+// batchSizes returns sizes up to the largest that is reasonable: where calls are round trips, one
+// beyond a thousand.
 func (t *trial) batchSizes() []int {
 	switch {
 	case t.inProcess():
@@ -64,9 +65,9 @@ func batches(t *trial) {
 	}
 }
 
-// pushBatch schedules messages whose due times have passed, several of each, in another order than they were pushed in, and returns
-// their ids in the order in which they are to come. In the middle is one
-// whose id is taken, where the store refuses those.
+// pushBatch schedules messages whose due times have passed, several of each due time, not sorted. It
+// returns the ids in the order of delivery. In the middle is a message whose id is taken, where the
+// store rejects those.
 func (t *trial) pushBatch(n int) []string {
 	const times = 7
 	now := t.now().Truncate(time.Second)
@@ -96,7 +97,7 @@ func (t *trial) pushBatch(n int) []string {
 	return slices.Concat(byDue...)
 }
 
-// outcomes holds the errors of a batch against those that are wanted.
+// outcomes compares the errors of a batch with those that are wanted.
 func (t *trial) outcomes(errs []error, n int, doing string, want func(i int) error) {
 	if errs != nil && len(errs) != n {
 		t.fail("%s a batch of %d returned %d errors", doing, n, len(errs))
@@ -126,7 +127,7 @@ func (t *trial) sameOrder(by string, want, got []string) {
 	}
 }
 
-// takeBatch takes messages, as many as come at once, in this order.
+// takeBatch receives messages in batches, which must have this order.
 func (t *trial) takeBatch(ids []string) []backend.Delivery {
 	ds := t.takeAll(len(ids), len(ids))
 	t.sameOrder("Receive", ids, each(ds, idOf))
@@ -187,7 +188,7 @@ func (t *trial) extendBatch(ds []backend.Delivery) {
 	}
 }
 
-// giveBackBatch gives all back untouched, and then to be due at once, and takes them again.
+// giveBackBatch gives all back, first untouched and then without a delay, and receives them again.
 func (t *trial) giveBackBatch(ds []backend.Delivery, ids []string) []backend.Delivery {
 	before := make(map[string]int)
 	for _, untouched := range []bool{true, false} {
@@ -201,7 +202,7 @@ func (t *trial) giveBackBatch(ds []backend.Delivery, ids []string) []backend.Del
 		t.grace()
 		ds = t.takeAll(len(ids), len(ids))
 		if !untouched {
-			ids = slices.Sorted(slices.Values(ids)) // they are due at one time now, and come by push
+			ids = slices.Sorted(slices.Values(ids)) // they have one due time now, and are ordered by push
 		}
 		if untouched || t.fake != nil {
 			t.sameOrder("Receive", ids, each(ds, idOf))
@@ -217,34 +218,34 @@ func (t *trial) giveBackBatch(ds []backend.Delivery, ids []string) []backend.Del
 	return ds
 }
 
-// deadLetterBatch buries all, lists them, brings them back and takes them again.
+// deadLetterBatch dead-letters all, lists them, redrives them and receives them again.
 func (t *trial) deadLetterBatch(ds []backend.Delivery, ids []string) []backend.Delivery {
 	ls, want := withForged(ds)
 	bs := each(ls, func(l backend.Lease) backend.DeadLetterRequest {
 		return backend.DeadLetterRequest{Lease: l, Reason: "reason of " + l.ID}
 	})
 	t.outcomes(t.q.Dead(t.ctx, bs), len(bs), "dead-lettering", want)
-	buried := each(ds, idOf)
+	died := each(ds, idOf)
 	for _, limit := range []int{len(ids), t.scaled(100, 13)} {
 		letters := t.listPages(limit)
-		t.sameOrder("ListDead", buried, each(letters, func(l backend.DeadLetter) string { return l.ID }))
+		t.sameOrder("ListDead", died, each(letters, func(l backend.DeadLetter) string { return l.ID }))
 		for _, l := range letters {
 			t.must(sameLetter(l, t.pushed[l.ID].Message), "listing")
 		}
 	}
-	back := slices.Insert(slices.Clone(buried), len(buried)/2, "nobody")
-	for _, id := range buried {
+	back := slices.Insert(slices.Clone(died), len(died)/2, "unknown")
+	for _, id := range died {
 		t.expectAgain(id, time.Time{})
 	}
 	t.outcomes(t.q.Redrive(t.ctx, back), len(back), "redriving", func(i int) error {
-		if i == len(buried)/2 {
+		if i == len(died)/2 {
 			return backend.ErrNotFound
 		}
 		return nil
 	})
 	t.grace()
 	if t.fake != nil || t.inProcess() {
-		return t.takeBatch(buried)
+		return t.takeBatch(died)
 	}
 	return t.takeAll(len(ids), len(ids))
 }
@@ -265,7 +266,7 @@ func (t *trial) cancelBatch(n int) {
 	}
 	t.push(ms...)
 	ids := each(ms, func(m backend.Message) string { return m.ID })
-	with := slices.Insert(slices.Clone(ids), n/2, "nobody")
+	with := slices.Insert(slices.Clone(ids), n/2, "unknown")
 	want := func(i int) error {
 		if i == n/2 {
 			return backend.ErrNotFound
@@ -276,7 +277,7 @@ func (t *trial) cancelBatch(n int) {
 		moves := each(with, func(id string) backend.Move { return backend.Move{ID: id, Delay: 200 * t.Tick} })
 		t.outcomes(t.q.Reschedule(t.ctx, moves), len(moves), "rescheduling", want)
 		if t.has(backend.Counting) {
-			t.isDue(timed{ids[0], "rescheduled in a batch", t.now().Add(200 * t.Tick)}, t.stats().HeadDue.Add(t.slackOfNow()))
+			t.isDue(timed{ids[0], "rescheduled in a batch", t.now().Add(200 * t.Tick)}, t.stats().HeadDue.Add(t.noise()))
 		}
 	}
 	t.outcomes(t.q.Cancel(t.ctx, with), len(with), "cancelling", want)
@@ -284,9 +285,6 @@ func (t *trial) cancelBatch(n int) {
 		t.expectNoMore(id, "cancelled")
 	}
 }
-
-// slackOfNow is what has passed, at most, since a batch was begun.
-func (t *trial) slackOfNow() time.Duration { return t.noise() }
 
 func batchTwice(t *trial) {
 	first := func(want error) func(int) error {
@@ -331,7 +329,7 @@ func batchTwice(t *trial) {
 	t.nothing("all are done")
 }
 
-// moveTwice has the second move count.
+// moveTwice reschedules a message twice in a batch; the second time counts.
 func (t *trial) moveTwice() {
 	id := t.pushAfter(100 * t.Tick)
 	t.expectAgain(id, time.Time{})
@@ -341,8 +339,8 @@ func (t *trial) moveTwice() {
 	t.ack(t.takeID(id))
 }
 
-// batchOfEndedLeases has the leases of what comes first in the order end last. Then it takes some messages one at a time, and the rest
-// in batches.
+// batchOfEndedLeases ends the leases of the first messages in the order last. It receives some
+// messages one at a time again, and the rest in batches.
 func batchOfEndedLeases(t *trial) {
 	n := slices.Max(t.batchSizes())
 	lease := t.Tick + 2*t.noise()
@@ -353,7 +351,7 @@ func batchOfEndedLeases(t *trial) {
 	t.comesAgain(ids, 20)
 }
 
-// comesAgain takes and settles the messages, the first ones one at a time.
+// comesAgain receives and settles the messages, the first ones one at a time.
 func (t *trial) comesAgain(ids []string, singly int) {
 	n := len(ids)
 	var got []string
@@ -370,7 +368,7 @@ func (t *trial) comesAgain(ids []string, singly int) {
 	t.sameOrder("Receive", ids, got)
 }
 
-// leaseMany takes n messages and settles none.
+// leaseMany receives n messages and settles none.
 func (t *trial) leaseMany(n int, lease time.Duration) {
 	for n > 0 {
 		ds, err := t.receive(t.q, n, lease)
@@ -379,7 +377,7 @@ func (t *trial) leaseMany(n int, lease time.Duration) {
 	}
 }
 
-// statsAfterManyLeases asks before any hand-out has the store notice what ended.
+// statsAfterManyLeases calls Stats before a Receive makes the store notice that leases ended.
 func statsAfterManyLeases(t *trial) {
 	n := slices.Max(t.batchSizes())
 	lease := t.Tick + 2*t.noise()
@@ -387,7 +385,7 @@ func statsAfterManyLeases(t *trial) {
 	t.leaseMany(n, lease)
 	t.pass(lease + t.lag())
 	if s := t.stats(); s.Ready != int64(n) || s.Scheduled+s.InFlight+s.Dead != 0 {
-		t.fail("after %d leases have ended Stats says %s", n, countsOf(s))
+		t.fail("after %d leases have ended Stats returns %s", n, countsOf(s))
 	}
 	t.peeksDue(ids)
 	t.comesAgain(ids, 0)

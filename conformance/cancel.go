@@ -75,13 +75,13 @@ func cancelSettled(t *trial) {
 
 func (t *trial) cancelUnknown() {
 	if t.has(backend.CancelNotFound) {
-		t.want(t.cancelID("nobody"), backend.ErrNotFound, "cancelling an unknown id")
+		t.want(t.cancelID("unknown"), backend.ErrNotFound, "cancelling an unknown id")
 		return
 	}
-	t.must(t.cancelID("nobody"), "cancelling an unknown id where none can be seen")
-	t.push(backend.Message{ID: "nobody", Body: []byte("pushed after the cancel")})
-	t.ack(t.takeID("nobody"))
-	t.want(t.cancelID("nobody"), backend.ErrNotFound, "cancelling a message that is done")
+	t.must(t.cancelID("unknown"), "cancelling an unknown id where none can be seen")
+	t.push(backend.Message{ID: "unknown", Body: []byte("pushed after the cancel")})
+	t.ack(t.takeID("unknown"))
+	t.want(t.cancelID("unknown"), backend.ErrNotFound, "cancelling a message that is done")
 }
 
 func cancelRace(t *trial) {

@@ -12,7 +12,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Invariant 13: calls that are broken off keep the books balanced.
+// Invariant 13: the accounting stays right when calls are cancelled.
 var chaosChecks = []Check{
 	{
 		Name: "random-cancellations", Invariant: 13, needs: []backend.Feature{backend.SingleCopy},

@@ -13,7 +13,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Invariant 13: clients at once keep the books balanced.
+// Invariant 13: the accounting stays right with concurrent clients.
 var clientChecks = []Check{
 	{
 		Name: "batches-at-once", Invariant: 13,
@@ -32,7 +32,7 @@ var clientChecks = []Check{
 	},
 }
 
-// batchesAtOnce has pushers wait for one another before each batch, so that the batches do meet.
+// batchesAtOnce has pushers wait for one another before each batch, so that the batches meet.
 func batchesAtOnce(t *trial) {
 	const clients = 4
 	rounds, size := t.scaled(8, 60), t.scaled(12, 50)
@@ -79,7 +79,7 @@ func batchesAtOnce(t *trial) {
 	}, func() error {
 		<-pushed
 		defer stop()
-		return t.until(ctx, func() string { return fmt.Sprintf("%d of %d messages came", done.Load(), n) })
+		return t.until(ctx, func() string { return fmt.Sprintf("%d of %d messages were acknowledged", done.Load(), n) })
 	})...)
 	for id, times := range seen.counts {
 		if times != 1 {
@@ -104,12 +104,13 @@ func (t *trial) clients(n int) []backend.Queue {
 	return qs
 }
 
-// until waits for the end of ctx while time passes, and fails with what is known when it takes too long.
-func (t *trial) until(ctx context.Context, known func() string) error {
+// until waits for the end of ctx while time passes. It fails with the progress when that takes too
+// long.
+func (t *trial) until(ctx context.Context, progress func() string) error {
 	deadline := time.Now().Add(2 * t.Patience)
 	for ctx.Err() == nil {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("after %v: %s", 2*t.Patience, known())
+			return fmt.Errorf("after %v: %s", 2*t.Patience, progress())
 		}
 		if t.fake != nil {
 			t.pass(max(t.lag(), 1)) // no lease may end behind a worker's back
@@ -226,8 +227,9 @@ func (b *barrier) openIfAll() {
 	}
 }
 
-// A life is what becomes of a message, one step at each hand-out. It follows from its id, so that whoever takes it knows.
-type life []step
+// A plan has a step for each delivery of a message. It follows from the id, so that every worker
+// knows it.
+type plan []step
 
 type step int
 
@@ -243,7 +245,7 @@ const (
 	moveIt
 )
 
-func (c *commons) lifeOf(id string) life {
+func (c *planned) planOf(id string) plan {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(id))
 	dice := rand.New(rand.NewPCG(h.Sum64(), 0))
@@ -257,24 +259,24 @@ func (c *commons) lifeOf(id string) life {
 	if c.has(backend.Cancelling) {
 		last = append(last, cancelIt)
 	}
-	var l life
+	var l plan
 	for range dice.IntN(4) {
 		l = append(l, middle[dice.IntN(len(middle))])
 	}
 	return append(l, last[dice.IntN(len(last))])
 }
 
-// commons is what the clients of the check share.
-type commons struct {
+// planned is the state that the clients of the check share.
+type planned struct {
 	*trial
 	mu    sync.Mutex
-	lives map[string]*progress
+	messages map[string]*progress
 	n     int64
 
 	begun, stored, ending, ended atomic.Int64 // messages
 }
 
-// progress of a message. Its holder alone reads and writes it: leases exclude.
+// progress of a message. The worker that holds the lease alone reads and writes it.
 type progress struct {
 	at       int // steps done
 	attempts int // counted
@@ -283,7 +285,7 @@ type progress struct {
 func clientsAtOnce(t *trial) {
 	const clients = 4
 	each, size := t.scaled(40, 500), 5
-	c := &commons{trial: t, lives: make(map[string]*progress), n: int64(clients * each)}
+	c := &planned{trial: t, messages: make(map[string]*progress), n: int64(clients * each)}
 	queues := t.clients(clients)
 	ctx, stop := context.WithCancel(t.ctx)
 	defer stop()
@@ -323,30 +325,30 @@ func clientsAtOnce(t *trial) {
 	t.empty()
 }
 
-func (c *commons) begin(ms []backend.Message) {
+func (c *planned) begin(ms []backend.Message) {
 	c.expect(ms...)
 	c.begun.Add(int64(len(ms)))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, m := range ms {
-		c.lives[m.ID] = new(progress)
+		c.messages[m.ID] = new(progress)
 	}
 }
 
-func (c *commons) progressOf(id string) *progress {
+func (c *planned) progressOf(id string) *progress {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.lives[id]
+	return c.messages[id]
 }
 
-// stepOn does what is next in the life of a message.
-func (c *commons) stepOn(q backend.Queue, d backend.Delivery) error {
+// stepOn does the next step of a message.
+func (c *planned) stepOn(q backend.Queue, d backend.Delivery) error {
 	p := c.progressOf(d.ID)
 	p.attempts++
 	if d.Attempt != p.attempts {
-		return fmt.Errorf("message %s came at attempt %d; it is number %d", d.ID, d.Attempt, p.attempts)
+		return fmt.Errorf("message %s was handed out at attempt %d; it is number %d", d.ID, d.Attempt, p.attempts)
 	}
-	next := c.lifeOf(d.ID)[p.at]
+	next := c.planOf(d.ID)[p.at]
 	p.at++
 	last := next == ackIt || next == extendIt || next == deleteIt || next == cancelIt
 	if last {
@@ -363,7 +365,7 @@ func (c *commons) stepOn(q backend.Queue, d backend.Delivery) error {
 	return nil
 }
 
-func (c *commons) do(q backend.Queue, d backend.Delivery, next step, p *progress) error {
+func (c *planned) do(q backend.Queue, d backend.Delivery, next step, p *progress) error {
 	ls, ids := []backend.Lease{d.Lease()}, []string{d.ID}
 	back := func(r backend.Return) error {
 		r.Lease = ls[0]
@@ -393,15 +395,15 @@ func (c *commons) do(q backend.Queue, d backend.Delivery, next step, p *progress
 	}
 }
 
-func (c *commons) letGo(q backend.Queue, id string, next step) error {
+func (c *planned) letGo(q backend.Queue, id string, next step) error {
 	if next == deleteIt {
 		return outcome(q.DeleteDead(c.ctx, []string{id}))
 	}
 	return outcome(q.Redrive(c.ctx, []string{id}))
 }
 
-// lookOn looks at all there is, and opens and closes handles, while the others work.
-func (c *commons) lookOn(ctx context.Context, q backend.Queue) error {
+// lookOn reads stats and lists, and opens and closes handles, while others work.
+func (c *planned) lookOn(ctx context.Context, q backend.Queue) error {
 	for ctx.Err() == nil {
 		if err := errors.Join(c.lookOnce(q), c.openAndClose()); err != nil {
 			return err
@@ -411,7 +413,7 @@ func (c *commons) lookOn(ctx context.Context, q backend.Queue) error {
 	return nil
 }
 
-func (c *commons) lookOnce(q backend.Queue) error {
+func (c *planned) lookOnce(q backend.Queue) error {
 	if c.has(backend.Counting) {
 		stored, ended := c.stored.Load(), c.ended.Load()
 		s, err := q.Stats(c.ctx)
@@ -420,7 +422,7 @@ func (c *commons) lookOnce(q backend.Queue) error {
 		}
 		least, most := stored-c.ending.Load(), c.begun.Load()-ended
 		if all := s.Scheduled + s.Ready + s.InFlight + s.Dead; all < least || all > most || min(s.Scheduled, s.Ready, s.InFlight, s.Dead) < 0 {
-			return fmt.Errorf("Stats says %s; there are %d to %d messages", countsOf(s), least, most)
+			return fmt.Errorf("Stats returns %s; there are %d to %d messages", countsOf(s), least, most)
 		}
 	}
 	if c.has(backend.Peeking) {
@@ -452,17 +454,17 @@ func (c *commons) lookOnce(q backend.Queue) error {
 	return nil
 }
 
-func (c *commons) isOurs(id string, body []byte, headers map[string]string) error {
+func (c *planned) isOurs(id string, body []byte, headers map[string]string) error {
 	c.trial.mu.Lock()
 	e := c.pushed[id]
 	c.trial.mu.Unlock()
 	if e == nil {
-		return fmt.Errorf("message %q is shown, which nobody pushed", id)
+		return fmt.Errorf("message %q is shown, and was never pushed", id)
 	}
 	return sameContent(backend.Delivery{ID: id, Body: body, Headers: headers}, e.Message)
 }
 
-func (c *commons) openAndClose() error {
+func (c *planned) openAndClose() error {
 	if !c.inProcess() {
 		return nil
 	}

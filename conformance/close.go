@@ -75,7 +75,7 @@ func closed(t *trial) {
 	t.closedBackend()
 }
 
-// closedBackend closes a backend of its own, with a queue that is open and a Receive that waits.
+// closedBackend closes a new backend with an open queue and a waiting Receive.
 func (t *trial) closedBackend() {
 	b, cleanup, err := t.New(t.ctx)
 	t.must(err, "making a backend")
@@ -89,7 +89,7 @@ func (t *trial) closedBackend() {
 	t.must(b.Close(), "closing the backend a second time")
 	_, err = s.ended()
 	t.want(err, backend.ErrClosed, "Receive on a queue whose backend is closed")
-	t.changesNothing(t.ctx, q, backend.Delivery{ID: "nobody"}, backend.ErrClosed, "on a queue whose backend is closed")
+	t.changesNothing(t.ctx, q, backend.Delivery{ID: "unknown"}, backend.ErrClosed, "on a queue whose backend is closed")
 	_, err = b.Open(t.ctx, t.name()+".late", t.options())
 	t.want(err, backend.ErrClosed, "Open on a closed backend")
 }
@@ -122,7 +122,7 @@ func closeKeeps(t *trial) {
 	rest := t.takeAll(2, 2)
 	for _, d := range rest {
 		if d.ID == ds[0].ID && d.Attempt != 2 && t.has(backend.CountingAttempts) {
-			t.fail("message %s came at attempt %d after the holder closed its handle; want 2", d.ID, d.Attempt)
+			t.fail("message %s was handed out at attempt %d after its worker closed the handle; want 2", d.ID, d.Attempt)
 		}
 	}
 	t.ack(rest...)
@@ -142,7 +142,8 @@ func closeTakesNothing(t *trial) {
 	}
 }
 
-// goroutinesNow are those that a check is not about. It closes the first backend, which may start some in its own time.
+// goroutinesNow returns the goroutines that a check ignores. It closes the first backend, which may
+// start some later.
 func (t *trial) goroutinesNow() []goleak.Option {
 	t.must(t.q.Close(), "closing the first queue")
 	t.must(t.b.Close(), "closing the first backend")
@@ -197,7 +198,7 @@ func stopReturnsUntouched(t *trial) {
 	left := n - int(handled.Load())
 	for _, d := range t.takeAll(left, 3) {
 		if d.Attempt != 1 {
-			t.fail("message %s came at attempt %d after a Consume stopped; no handler had seen it", d.ID, d.Attempt)
+			t.fail("message %s was handed out at attempt %d after a Consume stopped; no handler had seen it", d.ID, d.Attempt)
 		}
 		t.ack(d)
 	}
@@ -205,7 +206,7 @@ func stopReturnsUntouched(t *trial) {
 	t.nothing(fmt.Sprintf("%d were handled and %d handed out since", handled.Load(), left))
 }
 
-// closeRace ends waiting Receives in all ways at once.
+// closeRace wakes, cancels and closes waiting Receives at the same time.
 func closeRace(t *trial) {
 	ignored := t.goroutinesNow()
 	b, cleanup, err := t.New(t.ctx)

@@ -39,7 +39,8 @@ var contentChecks = []Check{
 	},
 }
 
-// awkward are contents that stores have been seen to spoil; no headers where the store keeps none.
+// awkward returns contents that stores have been seen to spoil; no headers where the store keeps
+// none.
 func (t *trial) awkward() (bodies [][]byte, headers []map[string]string) {
 	big := make([]byte, 1<<20)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -64,7 +65,7 @@ func (t *trial) awkward() (bodies [][]byte, headers []map[string]string) {
 	return bodies, headers
 }
 
-// mostHeaders are as many as the limits allow, when each has a key that is worth it.
+// mostHeaders returns as many headers as the limits allow, with keys of four bytes.
 func mostHeaders() map[string]string {
 	const key = 4
 	hs := make(map[string]string)
@@ -134,7 +135,7 @@ func queuesAreApart(t *trial) {
 	t.longNamesAreApart()
 }
 
-// longNamesAreApart opens queues whose names differ at their very end alone.
+// longNamesAreApart opens queues with the longest names, which differ in the last byte only.
 func (t *trial) longNamesAreApart() {
 	long := t.name() + strings.Repeat("n", backend.MaxName-len(t.name())-1)
 	a, err := t.openOn(t.b, long+"a")

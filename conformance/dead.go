@@ -12,7 +12,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Invariant 9: poison messages die, and can be brought back.
+// Invariant 9: poison messages become dead letters, and can be redriven.
 var deadChecks = []Check{
 	{
 		Name: "poison", Invariant: 9, needs: []backend.Feature{backend.CountingAttempts, backend.Redriving},
@@ -101,7 +101,7 @@ func (t *trial) stopped(ended <-chan error) {
 	}
 }
 
-// longLease is one that a poller's steps do not outrun.
+// longLease outlasts the time that passes while a check polls.
 func (t *trial) longLease() time.Duration {
 	if t.fake != nil {
 		return backend.MaxLease
@@ -109,7 +109,7 @@ func (t *trial) longLease() time.Duration {
 	return t.lease()
 }
 
-// step is how time passes while somebody polls.
+// step is the time that passes between two polls.
 func (t *trial) step() time.Duration {
 	if t.fake != nil {
 		return t.Tick / 4
@@ -198,7 +198,7 @@ func sameLetter(l backend.DeadLetter, m backend.Message) error {
 	return sameContent(backend.Delivery{ID: l.ID, Body: l.Body, Headers: l.Headers}, m)
 }
 
-// listPages lists all dead letters, a few at a time, and fails unless their ids alone are listed alike.
+// listPages lists all dead letters, a few at a time. It fails unless ListDeadIDs lists the same.
 func (t *trial) listPages(limit int) []backend.DeadLetter {
 	var all []backend.DeadLetter
 	for cursor := ""; ; {
@@ -249,7 +249,7 @@ func redrive(t *trial) {
 	t.grace()
 	d := s.woken(m.ID, "a message was redriven")
 	if d.Attempt != 1 {
-		t.fail("the redriven message came at attempt %d; want 1", d.Attempt)
+		t.fail("the redriven message was handed out at attempt %d; want 1", d.Attempt)
 	}
 	if len(t.letters()) != 0 {
 		t.fail("the redriven message is still listed as dead")
@@ -261,13 +261,13 @@ func redrive(t *trial) {
 func deleteDead(t *trial) {
 	gone, live := t.pushAfter(0), t.pushAfter(t.Tick)
 	t.must(t.deadLetter(t.takeID(gone), "of the check"), "Dead")
-	for _, id := range []string{live, "nobody"} {
+	for _, id := range []string{live, "unknown"} {
 		t.want(outcome(t.q.Redrive(t.ctx, []string{id})), backend.ErrNotFound, "Redrive of %s", id)
 		t.want(outcome(t.q.DeleteDead(t.ctx, []string{id})), backend.ErrNotFound, "DeleteDead of %s", id)
 	}
 	t.must(outcome(t.q.DeleteDead(t.ctx, []string{gone})), "DeleteDead")
 	t.want(outcome(t.q.DeleteDead(t.ctx, []string{gone})), backend.ErrNotFound, "DeleteDead a second time")
-	t.want(outcome(t.q.Redrive(t.ctx, []string{gone})), backend.ErrNotFound, "Redrive of what was deleted")
+	t.want(outcome(t.q.Redrive(t.ctx, []string{gone})), backend.ErrNotFound, "Redrive of a deleted dead letter")
 	if len(t.letters()) != 0 {
 		t.fail("the deleted dead letter is still listed")
 	}
@@ -277,7 +277,7 @@ func deleteDead(t *trial) {
 	t.nothing("the other was deleted")
 }
 
-// deadPages has messages die in the opposite order of their due times.
+// deadPages dead-letters messages in the opposite order of their due times.
 func deadPages(t *trial) {
 	n := t.scaled(24, 250)
 	now := t.now().Truncate(time.Second)
@@ -327,7 +327,7 @@ func deadPages(t *trial) {
 	}
 }
 
-// comeAndGo redrives and deletes letters that were listed, and one that was not.
+// comeAndGo redrives and deletes dead letters that were listed, and one that was not.
 func (t *trial) comeAndGo(page []backend.DeadLetter, further string, gone map[string]bool) {
 	for i, l := range page {
 		switch {
@@ -375,7 +375,7 @@ func redriveAll(t *trial) {
 	got, err := t.portable().Dead().RedriveAll(t.ctx)
 	t.must(err, "RedriveAll")
 	if got != n {
-		t.fail("RedriveAll says that it brought back %d of %d", got, n)
+		t.fail("RedriveAll returns %d; there were %d dead letters", got, n)
 	}
 	for _, d := range ds {
 		t.expectAgain(d.ID, time.Time{})

@@ -58,7 +58,7 @@ func neverEarly(t *trial) {
 	t.grace()
 	d := t.takeID(m.ID)
 	if got := d.Due; t.fake != nil && got.Before(t.now().Add(-t.lag())) {
-		t.fail("message %s says it was due at %v, before its time", m.ID, got)
+		t.fail("message %s has the due time %v, before the one that it was pushed with", m.ID, got)
 	}
 	t.ack(d)
 }
@@ -73,7 +73,7 @@ func neverEarlyUnderLoad(t *trial) {
 	t.drainAsDue(n, 3*t.Tick)
 }
 
-// drainAsDue takes and acknowledges n messages that become due within a time, while it passes.
+// drainAsDue receives and acknowledges n messages while they become due.
 func (t *trial) drainAsDue(n int, within time.Duration) {
 	steps := 0
 	for left := n; left > 0; {
@@ -91,7 +91,7 @@ func (t *trial) drainAsDue(n int, within time.Duration) {
 	}
 }
 
-// readyNow counts what is due, by the suite's reckoning when the store cannot.
+// readyNow returns the number of ready messages; 0 or 1 where the store cannot count them.
 func (t *trial) readyNow() int64 {
 	if t.has(backend.Counting) {
 		s, err := t.q.Stats(t.ctx)
@@ -166,7 +166,7 @@ func rescheduleStates(t *trial) {
 	t.nothing("it is in flight")
 	t.ack(d)
 	t.want(t.move(id, 0), backend.ErrNotFound, "rescheduling a message that is done")
-	t.want(t.move("nobody", 0), backend.ErrNotFound, "rescheduling an unknown id")
+	t.want(t.move("unknown", 0), backend.ErrNotFound, "rescheduling an unknown id")
 	t.nothing("nothing is there")
 }
 

@@ -85,8 +85,8 @@ func (t *trial) work(ctx context.Context, q backend.Queue, handle func(backend.D
 	}
 }
 
-// letPass passes a tick, in steps, while workers work, and waits until ctx ends. It passes no more, so
-// that on the fake clock no lease ends behind a worker's back.
+// letPass passes a tick, in steps, while workers work, and waits until ctx ends. It passes no more:
+// on the fake clock a worker's lease would end.
 func (t *trial) letPass(ctx context.Context, want int) error {
 	for range 4 {
 		t.settleDown()
@@ -97,7 +97,7 @@ func (t *trial) letPass(ctx context.Context, want int) error {
 	case <-ctx.Done():
 		return nil
 	case <-time.After(t.Patience):
-		return fmt.Errorf("the workers did not get all %d messages within %v", want, t.Patience)
+		return fmt.Errorf("the workers did not receive all %d messages within %v", want, t.Patience)
 	}
 }
 
@@ -124,7 +124,7 @@ func doneIsDone(t *trial) {
 	}
 	t.nothing("all are done")
 	t.pass(lease + t.lag())
-	t.nothing("all are done, whatever became of their leases")
+	t.nothing("all are done, and their leases would have ended")
 }
 
 func sameID(t *trial) {

@@ -15,7 +15,7 @@ var fullChecks = []Check{
 	},
 }
 
-// fullAfter bounds what the check pushes until a queue says that it is full.
+// fullAfter bounds the messages that the check pushes until the queue is full.
 const fullAfter = 20_000
 
 func full(t *trial) {
@@ -50,7 +50,7 @@ func full(t *trial) {
 	t.windowsEnd(n)
 }
 
-// fill pushes messages of one size until the queue is full, and returns how many it took.
+// fill pushes messages of one size until the queue is full, and returns their number.
 func (t *trial) fill() int {
 	for n := range fullAfter {
 		m := t.after(0)
@@ -64,11 +64,11 @@ func (t *trial) fill() int {
 		t.must(err, "filling a queue")
 		t.expect(m)
 	}
-	t.fail("a queue with a limit took %d messages", fullAfter)
+	t.fail("a queue with a limit accepted %d messages", fullAfter)
 	return 0
 }
 
-// staysFull pushes what is refused, in a batch. Nobody expects it, so that it may not come.
+// staysFull pushes a batch that must be rejected. A delivery of it fails, since it is not expected.
 func (t *trial) staysFull(when string) {
 	ms := []backend.Message{t.after(0), t.after(0)}
 	if t.has(backend.UniqueWindows) {
@@ -79,7 +79,7 @@ func (t *trial) staysFull(when string) {
 	}
 }
 
-// hasRoomForOne pushes two messages in one batch, and the first is taken.
+// hasRoomForOne pushes two messages in one batch, of which the first must be accepted.
 func (t *trial) hasRoomForOne(when string) {
 	ms := []backend.Message{t.after(0), t.after(0)}
 	t.expect(ms[0])

@@ -25,7 +25,8 @@ func nackHeaders(t *trial) {
 	t.nothing("all are done")
 }
 
-// changesHeaders gives a message back with one set of headers after another, and looks at it wherever it shows.
+// changesHeaders gives a message back with one set of headers after another, and checks it wherever
+// it is shown.
 func (t *trial) changesHeaders(m backend.Message, all []map[string]string) {
 	for i, headers := range all {
 		d := t.takeID(m.ID)
@@ -36,7 +37,7 @@ func (t *trial) changesHeaders(m backend.Message, all []map[string]string) {
 	}
 	d := t.takeID(m.ID)
 	t.expectAgain(m.ID, t.now())
-	t.must(outcome(t.q.Nack(t.ctx, []backend.Return{{Lease: d.Lease(), Headers: map[string]string{"not": "looked at"}}})), "giving message %s back", m.ID)
+	t.must(outcome(t.q.Nack(t.ctx, []backend.Return{{Lease: d.Lease(), Headers: map[string]string{"to be": "ignored"}}})), "giving message %s back", m.ID)
 	t.untouched(t.takeID(m.ID))
 	d = t.takeID(m.ID)
 	t.attemptIs(d, len(all)+2)
@@ -55,7 +56,8 @@ func (t *trial) changesHeaders(m backend.Message, all []map[string]string) {
 	t.ack(t.takeID(m.ID))
 }
 
-// nackWith gives a message back with headers, which it expects from then on, and spoils the caller's.
+// nackWith gives a message back with headers, which it expects from then on, and changes the
+// caller's copy.
 func (t *trial) nackWith(d backend.Delivery, headers map[string]string) {
 	mine := maps.Clone(headers)
 	t.expectHeaders(d.ID, headers)
@@ -68,7 +70,7 @@ func (t *trial) tryNackWith(d backend.Delivery, headers map[string]string) error
 	return outcome(t.q.Nack(t.ctx, []backend.Return{{Lease: d.Lease(), NewHeaders: true, Headers: headers}}))
 }
 
-// expectHeaders notes what headers a message has from now on.
+// expectHeaders notes the headers that a message has from now on.
 func (t *trial) expectHeaders(id string, headers map[string]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,7 +80,7 @@ func (t *trial) expectHeaders(id string, headers map[string]string) {
 func (t *trial) attemptIs(d backend.Delivery, want int) {
 	exact := t.has(backend.CountingAttempts) && t.has(backend.ExactAttempts)
 	if exact && d.Attempt != want {
-		t.fail("message %s came at attempt %d; it is number %d", d.ID, d.Attempt, want)
+		t.fail("message %s was handed out at attempt %d; it is number %d", d.ID, d.Attempt, want)
 	}
 }
 
@@ -114,7 +116,8 @@ func (t *trial) staleHeaders() {
 	t.want(t.tryNackWith(d, other), backend.ErrLeaseLost, "Nack with headers after the message is done")
 }
 
-// headersInBatch gives back a batch of which some have new headers, some are stale and one is there twice.
+// headersInBatch gives back a batch in which some have new headers, some are stale and one is there
+// twice.
 func (t *trial) headersInBatch() {
 	for range 4 {
 		t.pushAfter(0)
@@ -141,7 +144,7 @@ func (t *trial) headersInBatch() {
 	t.ack(t.takeAll(3, 4)...)
 }
 
-// badHeaders goes by the library's own queue, which checks input.
+// badHeaders uses the library's queue, which checks input.
 func (t *trial) badHeaders() {
 	q := t.portable(delayq.Require(delayq.ChangingHeaders))
 	id := t.pushAfter(0)

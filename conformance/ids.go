@@ -22,7 +22,7 @@ var idChecks = []Check{
 
 func keepsIDs(t *trial) {
 	if !t.has(backend.OwnIDs) && t.has(backend.Deduplicating) {
-		t.fail("the traits claim deduplication by an id of which the store takes no notice")
+		t.fail("the traits claim deduplication by an id that the store ignores")
 	}
 	q, err := t.openAsIs(t.b, t.name())
 	t.must(err, "opening a second handle")
@@ -38,8 +38,8 @@ func keepsIDs(t *trial) {
 	t.nothing("all are done")
 }
 
-// pushAsIs schedules messages and expects them under the ids that they have then. Where the store makes
-// ids, all are given the same one.
+// pushAsIs schedules messages and expects them under the ids that they have afterwards. Where the
+// store makes ids, all are given the same one.
 func (t *trial) pushAsIs(n int) []backend.Message {
 	ms := make([]backend.Message, n)
 	for i := range ms {
@@ -79,7 +79,7 @@ func (t *trial) newToAll(id string, seen map[string]bool) {
 	seen[id] = true
 }
 
-// liveOneByOne lets four messages end in different ways. Each hand-out is looked up by its id.
+// liveOneByOne ends four messages in different ways. Each delivery is looked up by its id.
 func (t *trial) liveOneByOne(ds []backend.Delivery) {
 	t.ack(ds[0])
 	t.nack(ds[1], 0)
@@ -97,7 +97,7 @@ func (t *trial) liveToBeCancelled(d backend.Delivery) {
 	t.must(t.cancelID(d.ID), "cancelling message %s", d.ID)
 }
 
-// liveTwice makes the message a dead letter, and redrives it where that can be done.
+// liveTwice dead-letters the message, and redrives it where the store can.
 func (t *trial) liveTwice(d backend.Delivery) {
 	t.must(t.deadLetter(d, "of the check"), "Dead")
 	if !t.has(backend.Redriving) {
@@ -112,7 +112,7 @@ func (t *trial) liveTwice(d backend.Delivery) {
 	t.ack(t.takeID(d.ID))
 }
 
-// pushThroughLibrary holds hand-outs against the ids that a user gets.
+// pushThroughLibrary compares deliveries with the ids that the library's queue returned.
 func (t *trial) pushThroughLibrary(seen map[string]bool) {
 	q := t.portable()
 	body := []byte("pushed through the library")

@@ -96,8 +96,8 @@ func (t *trial) takeIDFor(id string, lease time.Duration) backend.Delivery {
 	return d
 }
 
-// stale settles under a lease that has ended: before anybody else has the message, while
-// another worker has it, and after that one is done.
+// stale settles under a lease that has ended: before another worker has the message, while it has,
+// and after it is done.
 func (t *trial) stale(op string, settle func(backend.Delivery) error) {
 	id := t.pushAfter(0)
 	old := t.takeIDFor(id, t.Tick)
@@ -107,14 +107,14 @@ func (t *trial) stale(op string, settle func(backend.Delivery) error) {
 	holder := t.takeID(id)
 	t.want(settle(old), backend.ErrLeaseLost, "%s under the old lease while another worker holds the message", op)
 	t.pass(t.Tick + t.lag())
-	t.nothing("the other worker holds it, whatever the first one said")
+	t.nothing("the other worker holds it")
 	t.ack(holder)
 	t.want(settle(old), backend.ErrLeaseLost, "%s under the old lease after the message is done", op)
 	t.nothing("it is done")
 }
 
 func settleOnce(t *trial) {
-	settlings := map[string]func(backend.Delivery) error{
+	settles := map[string]func(backend.Delivery) error{
 		"Ack":    func(d backend.Delivery) error { return outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})) },
 		"Nack":   func(d backend.Delivery) error { return t.tryNack(d, 1000*t.Tick) },
 		"Dead":   func(d backend.Delivery) error { return t.deadLetter(d, "of the check") },
@@ -125,12 +125,12 @@ func settleOnce(t *trial) {
 		d := t.take()
 		forged := d
 		forged.Token.Lo++
-		t.want(settlings["Ack"](forged), backend.ErrLeaseLost, "Ack under a lease that was never given")
+		t.want(settles["Ack"](forged), backend.ErrLeaseLost, "Ack under a lease that was never given")
 		forged.Token = backend.Token{}
-		t.want(settlings["Ack"](forged), backend.ErrLeaseLost, "Ack under a lease without a token")
-		t.must(settlings[first](d), "%s", first)
+		t.want(settles["Ack"](forged), backend.ErrLeaseLost, "Ack under a lease without a token")
+		t.must(settles[first](d), "%s", first)
 		t.expectNoMore(d.ID, "settled with "+first)
-		for second, settle := range settlings {
+		for second, settle := range settles {
 			t.want(settle(d), backend.ErrLeaseLost, "%s after %s", second, first)
 		}
 		t.nothing("it was settled with " + first)
@@ -165,7 +165,7 @@ func extendShortens(t *trial) {
 	t.ack(t.takeID(id))
 }
 
-// leaseEndIsSeen gives a store that sweeps the time to come round.
+// leaseEndIsSeen gives a store the time for a sweep.
 func leaseEndIsSeen(t *trial) {
 	lease := t.Tick + t.noise()
 	ended := func() string {
@@ -203,7 +203,7 @@ func leaseEndIsSeen(t *trial) {
 	}
 }
 
-// seesEnd does something to a message whose lease has ended.
+// seesEnd repeats a call on a message whose lease has ended until the store has noticed the end.
 func (t *trial) seesEnd(what string, do func() error) {
 	t.eventually(0, what+" of a message whose lease has ended", func() bool {
 		err := do()

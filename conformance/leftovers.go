@@ -62,36 +62,36 @@ func (t *trial) cancelOne() {
 	}
 	t.must(t.cancelID(t.pushAfter(t.Tick)), "Cancel")
 	if !t.has(backend.CancelNotFound) {
-		t.pass(t.Tick + t.late()) // until it has come to be left out, and is not still on its way
-		t.leaveOut()
+		t.pass(t.Tick + t.late()) // until the store can skip it
+		t.skipCancelled()
 	}
 }
 
-// leaveOut has a worker wait until the store has left out what was cancelled.
-func (t *trial) leaveOut() {
+// skipCancelled has a worker wait until the store has skipped the cancelled message.
+func (t *trial) skipCancelled() {
 	if t.Leftovers == nil {
 		return
 	}
 	t.eventually(0, "the end of a cancelled message that is due", func() bool {
 		t.nothing("it was cancelled")
 		left, err := t.Leftovers(t.ctx, t.b)
-		t.must(err, "listing what is left")
+		t.must(err, "listing the leftovers")
 		return len(left) == 0
 	})
 }
 
-// empty asks everybody who may know.
+// empty checks Stats and the leftovers of the store.
 func (t *trial) empty() {
 	if t.has(backend.Counting) {
 		if s := t.stats(); s != (backend.Stats{}) {
-			t.fail("Stats says %s, head due at %v; all messages are settled", countsOf(s), s.HeadDue)
+			t.fail("Stats returns %s, head due at %v; all messages are settled", countsOf(s), s.HeadDue)
 		}
 	}
 	if t.Leftovers == nil {
 		return
 	}
 	left, err := t.Leftovers(t.ctx, t.b)
-	t.must(err, "listing what is left")
+	t.must(err, "listing the leftovers")
 	if len(left) > 0 {
 		t.fail("the store still holds %s", strings.Join(left, ", "))
 	}

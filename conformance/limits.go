@@ -8,7 +8,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// The limits of the contract, on every verb that takes a value which has one.
+// The limits of the contract, on every method that takes a value with a limit.
 var limitChecks = []Check{
 	{
 		Name: "limits-of-delays", Invariant: 1,
@@ -37,13 +37,14 @@ const (
 	year = 365 * day
 )
 
-// beside returns each duration with those next to it, a grain of the store away, from least to longest.
-func (t *trial) beside(least, longest time.Duration, ds ...time.Duration) (all []time.Duration) {
+// near returns each duration with its two neighbours, a grain of the store away, from least to
+// longest.
+func (t *trial) near(least, longest time.Duration, ds ...time.Duration) (all []time.Duration) {
 	grain := max(t.traits.Resolution, 1)
 	for _, d := range append(ds, least, longest) {
-		for _, near := range []time.Duration{d - grain, d, d + grain} {
-			if near >= least && near <= longest {
-				all = append(all, near)
+		for _, neighbour := range []time.Duration{d - grain, d, d + grain} {
+			if neighbour >= least && neighbour <= longest {
+				all = append(all, neighbour)
 			}
 		}
 	}
@@ -53,10 +54,11 @@ func (t *trial) beside(least, longest time.Duration, ds ...time.Duration) (all [
 
 func (t *trial) delays() []time.Duration {
 	longest := cmp.Or(t.traits.MaxDelay, backend.MaxDelay)
-	return t.beside(0, longest, time.Millisecond, time.Second, time.Minute, time.Hour, day, 7*day, 30*day, year, 400*day, 10*year)
+	return t.near(0, longest, time.Millisecond, time.Second, time.Minute, time.Hour, day, 7*day, 30*day, year, 400*day, 10*year)
 }
 
-// A timed message is due at a time that the check knows: to the resolution on the fake clock, else to the machine's noise.
+// A timed message has a due time that the check knows: to the resolution on the fake clock, else to
+// the machine's noise.
 type timed struct {
 	id, how string
 	due     time.Time
@@ -64,7 +66,7 @@ type timed struct {
 
 func limitsOfDelays(t *trial) {
 	if t.fake == nil && !t.has(backend.Peeking) {
-		return // nobody waits that long, and nobody can be asked
+		return // the delays are too long to wait for, and the due times cannot be read
 	}
 	var all []timed
 	for _, d := range t.delays() {
@@ -82,7 +84,7 @@ func (t *trial) pushedBy(d time.Duration) timed {
 	return timed{t.pushAfter(d), "pushed with a delay of " + d.String(), due}
 }
 
-// nackedBy gives a message back. What was set up before it may be due too, and is given back untouched.
+// nackedBy gives a message back.
 func (t *trial) nackedBy(d time.Duration) timed {
 	id := t.push1st()
 	held := t.takeID(id)
@@ -91,7 +93,7 @@ func (t *trial) nackedBy(d time.Duration) timed {
 	return timed{id, "given back with a delay of " + d.String(), due}
 }
 
-// push1st pushes a message that comes before all others.
+// push1st pushes a message that is handed out before all others.
 func (t *trial) push1st() string {
 	m := t.at(backend.EarliestDue)
 	t.push(m)
@@ -106,7 +108,7 @@ func (t *trial) movedBy(d time.Duration) timed {
 	return timed{id, "rescheduled by " + d.String(), due}
 }
 
-// showsDue looks at the due times of messages that wait.
+// showsDue checks the due times of waiting messages.
 func (t *trial) showsDue(all []timed) {
 	if !t.has(backend.Peeking) {
 		return
@@ -130,7 +132,7 @@ func (t *trial) isDue(m timed, got time.Time) {
 	}
 }
 
-// comesWhenDue lets time pass to each due time, and to just before it.
+// comesWhenDue lets time pass until just before each due time, and until the due time.
 func (t *trial) comesWhenDue(all []timed) {
 	if t.fake == nil {
 		return
@@ -155,7 +157,7 @@ func (t *trial) comesWhenDue(all []timed) {
 			d := t.take()
 			m, ok := due[d.ID]
 			if !ok {
-				t.fail("message %s came before %s, which was %s", d.ID, all[0].id, all[0].how)
+				t.fail("message %s was handed out before %s, which was %s", d.ID, all[0].id, all[0].how)
 			}
 			t.isDue(m, d.Due)
 			t.ack(d)
@@ -164,14 +166,14 @@ func (t *trial) comesWhenDue(all []timed) {
 	}
 }
 
-// idle fails when a message is due. Where a look costs a round trip, the count of those that are ready will do.
+// idle fails when a message is due. On a server it reads Stats instead of waiting in a Receive.
 func (t *trial) idle(because string) {
 	if t.inProcess() || !t.has(backend.Counting) {
 		t.nothing(because)
 		return
 	}
 	if s := t.stats(); s.Ready != 0 {
-		t.fail("Stats says %s; nothing is due: %s", countsOf(s), because)
+		t.fail("Stats returns %s; nothing is due: %s", countsOf(s), because)
 	}
 }
 
@@ -199,7 +201,7 @@ func limitsOfDueTimes(t *trial) {
 	t.nothing("all are done")
 }
 
-// dueBy pushes a message that is due then, or has it rescheduled to that.
+// dueBy pushes a message that is due at a time, or reschedules one to it.
 func (t *trial) dueBy(due time.Time, move bool) timed {
 	if !move {
 		m := t.at(due)
@@ -212,7 +214,7 @@ func (t *trial) dueBy(due time.Time, move bool) timed {
 	return timed{id, "rescheduled to " + due.String(), due}
 }
 
-// showsExactly looks for the only message there is.
+// showsExactly checks the due time of the only message in the queue.
 func (t *trial) showsExactly(m timed) {
 	if t.has(backend.Peeking) {
 		for _, p := range t.peekAll(10) {
@@ -230,7 +232,7 @@ func (t *trial) dueExactly(m timed, got time.Time, by string) {
 	}
 }
 
-// keepsDue follows a message whose due time has passed through all that shows it.
+// keepsDue checks the due time of a message that is due, in each state.
 func (t *trial) keepsDue(m timed) {
 	t.showsExactly(m)
 	d := t.takeID(m.id)
@@ -257,7 +259,7 @@ type held struct {
 
 func limitsOfLeases(t *trial) {
 	var all []held
-	for _, lease := range t.beside(backend.MinLease, backend.MaxLease, time.Second, time.Minute, time.Hour, 2*time.Hour, 12*time.Hour) {
+	for _, lease := range t.near(backend.MinLease, backend.MaxLease, time.Second, time.Minute, time.Hour, 2*time.Hour, 12*time.Hour) {
 		for _, settle := range []bool{false, true} {
 			t.push1st()
 			asked := t.now()
@@ -334,7 +336,7 @@ func limitsOfWindows(t *trial) {
 		end time.Time
 	}
 	var all []window
-	for _, d := range t.beside(backend.MinUnique, backend.MaxUnique, time.Second, time.Hour, day, 7*day, 30*day, 90*day, year) {
+	for _, d := range t.near(backend.MinUnique, backend.MaxUnique, time.Second, time.Hour, day, 7*day, 30*day, 90*day, year) {
 		m := t.afterUnique(0, t.atLeast(d))
 		end := t.now().Add(d)
 		t.push(m)

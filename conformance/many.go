@@ -10,8 +10,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Numbers beyond 16 bits, where a store may count in fewer bits than it needs. On servers, where each call is a round trip, the
-// numbers are small and these checks say less.
+// Numbers beyond 16 bits, where a store may count in fewer bits than it needs. On servers, where each
+// call is a round trip, the numbers are small and these checks find less.
 var manyChecks = []Check{
 	{
 		Name: "many-messages", Invariant: 7,
@@ -32,7 +32,7 @@ var manyChecks = []Check{
 
 const (
 	beyond16Bits = 1<<16 + 2000
-	manyWaiting  = 80_000 // of which more than 16 bits count are left after the cancels
+	manyWaiting  = 80_000 // more than 16 bits count are left after the cancels
 )
 
 func manyMessages(t *trial) {
@@ -117,7 +117,7 @@ func manyHandOuts(t *trial) {
 			t.grace()
 		}
 		if last = t.takeID(id); last.Attempt != i+1 {
-			t.fail("message %s came at attempt %d; it is its hand-out number %d", id, last.Attempt, i+1)
+			t.fail("message %s was handed out at attempt %d; it is delivery %d", id, last.Attempt, i+1)
 		}
 		leases = append(leases, last.Lease())
 	}
@@ -143,7 +143,7 @@ func manyWindows(t *trial) {
 	t.outcomes(t.q.Schedule(t.ctx, ms), n, "pushing ids whose windows last,", func(int) error { return backend.ErrDuplicate })
 	t.nothing("all ids are taken")
 	if t.fake == nil {
-		return // the windows are longer than anybody waits
+		return // the windows are too long to wait for
 	}
 	t.pass(begun.Add(ms[n-1].UniqueFor).Sub(t.now()) + t.traits.Resolution)
 	t.push(ms...)

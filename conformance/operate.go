@@ -44,7 +44,8 @@ func (m *machine) message(dice *rand.Rand) backend.Message {
 	return msg
 }
 
-// body makes one of the sizes at which a store may begin to keep bodies in another way, most of them small.
+// body makes a body, most of them small, of sizes at which a store may begin to keep it in another
+// way.
 func (m *machine) body(dice *rand.Rand, id string) []byte {
 	size := dice.IntN(200)
 	if dice.IntN(8*m.scale) == 0 {
@@ -87,14 +88,14 @@ func (m *machine) takeSome(dice *rand.Rand) {
 func (m *machine) taken(next *refMessage, d backend.Delivery, lease time.Duration) {
 	found := m.ref.ms[d.ID]
 	if found == nil || !m.ref.ready(found) {
-		m.rt.Fatalf("message %s was handed out, which is not ready", d.ID)
+		m.rt.Fatalf("message %s was handed out, and is not ready", d.ID)
 	}
 	if m.fake != nil && m.has(backend.Ordering) && next.ID != d.ID {
 		m.rt.Fatalf("message %s was handed out, %s is before it", d.ID, next.ID)
 	}
 	m.ref.take(found, d.Token, lease)
 	if d.Attempt != found.attempt {
-		m.rt.Fatalf("message %s came at attempt %d; it is number %d", d.ID, d.Attempt, found.attempt)
+		m.rt.Fatalf("message %s was handed out at attempt %d; it is number %d", d.ID, d.Attempt, found.attempt)
 	}
 	m.dueIs(d.ID, d.Due, found)
 	m.ends("the lease", d.ID, d.Until, lease)
@@ -102,7 +103,7 @@ func (m *machine) taken(next *refMessage, d backend.Delivery, lease time.Duratio
 	m.given = append(m.given, given{d.Lease(), m.which()})
 }
 
-// which is the number of the handle at hand.
+// which is the number of the current handle.
 func (m *machine) which() int {
 	if m.q == m.qs[0] {
 		return 0
@@ -112,7 +113,7 @@ func (m *machine) which() int {
 
 func (m *machine) dueIs(id string, due time.Time, want *refMessage) {
 	if want.exact && !due.Equal(want.due) {
-		m.rt.Fatalf("message %s says it was due at %v; it was at %v", id, due, want.due)
+		m.rt.Fatalf("message %s has the due time %v; want %v", id, due, want.due)
 	}
 }
 
@@ -254,14 +255,14 @@ func (m *machine) deleteSome(dice *rand.Rand) {
 	})
 }
 
-// purgeSome seldom does, or most runs would see little else than a new queue.
+// purgeSome purges seldom: most runs would otherwise see little but a new queue.
 func (m *machine) purgeSome(dice *rand.Rand) {
 	if dice.IntN(4) > 0 {
 		return
 	}
 	n, err := m.q.Purge(m.ctx)
 	if want := int64(len(m.ref.ms)); err != nil || n != want {
-		m.rt.Fatalf("Purge says that it deleted %d messages, and %v; there were %d", n, err, want)
+		m.rt.Fatalf("Purge returns %d and %v; there were %d messages", n, err, want)
 	}
 	m.ref.purge()
 }

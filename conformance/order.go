@@ -39,14 +39,14 @@ func order(t *trial) {
 	t.inOrder(byDue, 1)
 }
 
-// inOrder takes the messages in this order, up to limit at once.
+// inOrder receives the messages in this order, up to limit in a call.
 func (t *trial) inOrder(ids []string, limit int) {
 	for i := 0; i < len(ids); {
 		ds, err := t.receive(t.q, limit, t.lease())
 		t.must(err, "taking message %d of %d", i+1, len(ids))
 		for _, d := range ds {
 			if d.ID != ids[i] {
-				t.fail("message %s came at place %d; %s was next in the order", d.ID, i+1, ids[i])
+				t.fail("message %s was handed out at place %d; %s was next in the order", d.ID, i+1, ids[i])
 			}
 			t.ack(d)
 			i++

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -8,7 +9,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Invariant 2, for who looks.
+// Invariant 2, for Peek.
 var peekChecks = []Check{
 	{
 		Name: "peek", Invariant: 2, needs: []backend.Feature{backend.Peeking},
@@ -31,26 +32,26 @@ func peek(t *trial) {
 	held := t.takeID(t.pushAfter(0))
 	t.must(t.deadLetter(t.takeID(t.pushAfter(0)), "of the check"), "Dead")
 	retried := t.pushAfter(0)
-	t.nack(t.takeID(retried), 500*t.Tick) // so long that the order is the same when the machine stands still between two calls
+	t.nack(t.takeID(retried), 500*t.Tick) // long enough for a machine that stands still between two calls
 	third, second := t.pushAfter(300*t.Tick), t.pushAfter(100*t.Tick)
 	first := t.pushAfter(0)
-	for range 2 { // a look that changed something would show in the next
+	for range 2 { // a Peek that changed something would show in the next
 		t.lists(map[string]int{retried: 1}, first, second, third, retried)
 	}
 	if d := t.takeID(first); d.Attempt != 1 {
-		t.fail("message %s, which was only looked at, came at attempt %d", first, d.Attempt)
+		t.fail("message %s, which was only shown by Peek, was handed out at attempt %d", first, d.Attempt)
 	}
 	t.lists(map[string]int{retried: 1}, second, third, retried)
 	t.ack(held)
 }
 
-// lists looks at what waits and compares it with what was pushed. Attempts that are not told are 0.
+// lists compares the waiting messages with those that were pushed. Attempts that are not given are 0.
 func (t *trial) lists(attempts map[string]int, want ...string) {
 	all := t.peekAll(2)
 	ids := make([]string, len(all))
 	for i, p := range all {
 		ids[i] = p.ID
-		t.must(t.looksLike(p), "looking at message %s", p.ID)
+		t.must(t.looksLike(p), "Peek of message %s", p.ID)
 		if p.Attempts != attempts[p.ID] && t.has(backend.CountingAttempts) {
 			t.fail("message %s shows %d attempts; want %d", p.ID, p.Attempts, attempts[p.ID])
 		}
@@ -60,11 +61,11 @@ func (t *trial) lists(attempts map[string]int, want ...string) {
 		slices.Sort(want)
 	}
 	if !slices.Equal(ids, want) {
-		t.fail("the messages that wait are %q; shown were %q", want, ids)
+		t.fail("the waiting messages are %q; Peek shows %q", want, ids)
 	}
 }
 
-// looksLike compares what is shown of a message with what was pushed.
+// looksLike compares a waiting message, as shown, with the one that was pushed.
 func (t *trial) looksLike(p backend.Pending) error {
 	t.mu.Lock()
 	e := t.pushed[p.ID]
@@ -73,7 +74,7 @@ func (t *trial) looksLike(p backend.Pending) error {
 	case p.Err != nil:
 		return p.Err
 	case e == nil:
-		return fmt.Errorf("nobody pushed it")
+		return errors.New("it was never pushed")
 	case p.Due.Before(e.notBefore.Add(-t.Skew).Truncate(t.traits.Resolution)) || t.fake != nil && p.Due.Sub(e.notBefore) > t.traits.Resolution:
 		return fmt.Errorf("it shows the due time %v; want %v", p.Due, e.notBefore)
 	}
@@ -128,7 +129,7 @@ func peekPages(t *trial) {
 	t.want(err, backend.ErrInvalid, "Peek after a cursor that no Peek returned")
 }
 
-// peekTies removes and pushes messages on both sides of where the reader is.
+// peekTies cancels and pushes messages before and after the reader's page.
 func peekTies(t *trial) {
 	n := t.scaled(40, 400)
 	for _, limit := range []int{1, 3, 10} {
@@ -167,7 +168,7 @@ func peekTies(t *trial) {
 			}
 		}
 		for _, p := range t.peekAll(100) {
-			t.must(t.cancelID(p.ID), "cancelling what is left")
+			t.must(t.cancelID(p.ID), "cancelling the rest")
 		}
 	}
 }

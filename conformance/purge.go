@@ -10,7 +10,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Invariant 14, at one stroke.
+// Invariant 14, for Purge.
 var purgeChecks = []Check{
 	{
 		Name: "purge", Invariant: 14, needs: []backend.Feature{backend.Purging},
@@ -55,7 +55,7 @@ func purge(t *trial) {
 	t.purges(nil)
 }
 
-// purges empties the queue of these messages and of no others.
+// purges purges the queue, which must have exactly these messages.
 func (t *trial) purges(ids []string) {
 	for _, id := range ids {
 		t.expectNoMore(id, "purged")
@@ -63,7 +63,7 @@ func (t *trial) purges(ids []string) {
 	n, err := t.q.Purge(t.ctx)
 	t.must(err, "Purge")
 	if n != int64(len(ids)) {
-		t.fail("Purge says that it deleted %d messages; there were %d", n, len(ids))
+		t.fail("Purge returns %d; there were %d messages", n, len(ids))
 	}
 }
 
@@ -87,7 +87,7 @@ func purgeGoesOn(t *trial) {
 	t.empty()
 }
 
-// purgeAndReuse gives, in each round, the same leases to messages of the same ids.
+// purgeAndReuse leases messages of the same ids in each round.
 func purgeAndReuse(t *trial) {
 	const n = 4
 	var old []backend.Delivery
@@ -100,21 +100,21 @@ func purgeAndReuse(t *trial) {
 		ds := t.takeAll(n, 2)
 		for i, d := range ds {
 			if d.ID != ms[i].ID && t.has(backend.Ordering) || d.Attempt != 1 && t.has(backend.ExactAttempts) {
-				t.fail("after a purge message %s came at attempt %d; pushed was %s", d.ID, d.Attempt, ms[i].ID)
+				t.fail("after a purge message %s was handed out at attempt %d; want %s at attempt 1", d.ID, d.Attempt, ms[i].ID)
 			}
 		}
 		for _, d := range old {
 			t.settlesNothing(d)
 		}
 		t.keepsWindow()
-		for _, d := range ds[n/2:] { // whatever was settled under leases from before
+		for _, d := range ds[n/2:] { // the leases from before have not settled them
 			t.must(t.deadLetter(d, "reason of "+d.ID), "Dead")
 		}
 		if t.has(backend.Redriving) && len(t.letters()) != n/2 {
 			t.fail("%d dead letters are listed; there are %d", len(t.letters()), n/2)
 		}
 		_, err := t.extend(ds[0], t.lease())
-		t.must(err, "extending a lease beside those from before a purge")
+		t.must(err, "extending a lease of this round")
 		old = append(old, ds...)
 		t.purges(each(ms, func(m backend.Message) string { return m.ID }))
 		t.nothing("all was purged")
@@ -126,8 +126,8 @@ func purgeAndReuse(t *trial) {
 	}
 }
 
-// reused makes a message of an id that each round has, where the pusher's ids are the store's. The first has a window, which the
-// purge ends.
+// reused makes a message with the same id in each round, where the store keeps ids. The first has a
+// window, which the purge ends.
 func (t *trial) reused(i int) backend.Message {
 	m := t.after(0)
 	if !t.has(backend.OwnIDs) {
@@ -149,7 +149,7 @@ func (t *trial) keepsWindow() {
 	}
 }
 
-// settlesNothing tries all verbs under a lease that is lost.
+// settlesNothing tries all settling methods under a lost lease.
 func (t *trial) settlesNothing(d backend.Delivery) {
 	l := d.Lease()
 	t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{l})), backend.ErrLeaseLost, "Ack under a lease from before a purge")
@@ -160,7 +160,7 @@ func (t *trial) settlesNothing(d backend.Delivery) {
 	t.want(outcome(errs), backend.ErrLeaseLost, "Extend under a lease from before a purge")
 }
 
-// looksEmpty asks all verbs that show messages.
+// looksEmpty calls all methods that list messages.
 func (t *trial) looksEmpty() {
 	if t.has(backend.Peeking) {
 		if ps := t.peekAll(10); len(ps) > 0 {
@@ -192,7 +192,7 @@ func purgeRace(t *trial) {
 			ms := []backend.Message{t.after(0), t.after(0), t.after(t.Tick)}
 			t.expect(ms...)
 			if err := errors.Join(t.q.Schedule(t.ctx, ms)...); err != nil {
-				return fmt.Errorf("pushing beside a purge: %w", err)
+				return fmt.Errorf("pushing during purges: %w", err)
 			}
 			pushed.Add(int64(len(ms)))
 		}
@@ -205,7 +205,7 @@ func purgeRace(t *trial) {
 				acked.Add(1)
 				t.expectNoMore(d.ID, "acknowledged")
 			} else if !errors.Is(err, backend.ErrLeaseLost) {
-				return fmt.Errorf("acknowledging beside a purge: %w", err)
+				return fmt.Errorf("acknowledging during purges: %w", err)
 			}
 			return nil
 		})

@@ -17,9 +17,9 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// A trial is one check on one backend. It remembers what was pushed and when that may come,
-// by the suite's own reckoning, and holds every hand-out against it. Its methods end the check at
-// the first violation.
+// A trial is a test run of one check on one backend. It keeps the messages that were pushed and the
+// times from which they may be handed out, and compares every delivery with them. Its methods end the
+// check at the first violation.
 type trial struct {
 	Harness
 	check  Check
@@ -35,18 +35,18 @@ type trial struct {
 	mu     sync.Mutex
 	ids    int
 	pushed map[string]*expectation
-	names  map[string]*names // by queue; none where the pusher's ids are the store's
+	names  map[string]*names // by queue; none where the store keeps the caller's ids
 }
 
-// expectation is what is known of a pushed message.
+// expectation says when a message may be handed out, and with which content.
 type expectation struct {
 	backend.Message
-	notBefore time.Time // a hand-out before it is early
-	over      string    // what ended it, after which it may not come at all
+	notBefore time.Time // a delivery before it is early
+	over      string    // how the message ended, after which it may not be handed out; "" for not
 }
 
-// virtualStart is a multiple of every store's resolution: what is due at once is due without the
-// clock moving on.
+// virtualStart is a multiple of every store's resolution, so that a message without a delay is due
+// before the clock moves on.
 var virtualStart = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // trialTime bounds one check.
@@ -75,10 +75,10 @@ func (t *trial) open() error {
 	return err
 }
 
-// has tells whether the backend claims the feature.
+// has reports whether the backend claims the feature.
 func (t *trial) has(f backend.Feature) bool { return t.traits.Supports(f) }
 
-// missing names the first thing that a check needs and the backend or the harness does not have.
+// missing names the first feature that a check needs and the backend does not claim.
 func (t *trial) missing(c Check) string {
 	for _, f := range c.needs {
 		if !t.has(f) {
@@ -93,7 +93,7 @@ func (t *trial) missing(c Check) string {
 
 func (t *trial) name() string { return t.Prefix + "conformance." + t.check.Name }
 
-// openOn opens a queue for the trial's time.
+// openOn opens a queue that is closed when the trial ends.
 func (t *trial) openOn(b backend.Backend, name string) (backend.Queue, error) {
 	q, err := t.openAsIs(b, name)
 	if err != nil {
@@ -120,7 +120,7 @@ func (t *trial) options() backend.Options {
 	return o
 }
 
-// named lets the checks call messages by names of their own on any store.
+// named returns a queue on which the checks' own names of messages are the ids.
 func (t *trial) named(q backend.Queue, queue string) backend.Queue {
 	if t.has(backend.OwnIDs) {
 		return q
@@ -133,7 +133,7 @@ func (t *trial) named(q backend.Queue, queue string) backend.Queue {
 	return &translator{Queue: q, names: t.names[queue]}
 }
 
-// nameOf returns what the checks call a message that did not come through one of their queues.
+// nameOf returns the checks' name of a message that the library's queue handed out.
 func (t *trial) nameOf(id string, body []byte) string {
 	t.mu.Lock()
 	n := t.names[t.name()]
@@ -144,7 +144,7 @@ func (t *trial) nameOf(id string, body []byte) string {
 	return id
 }
 
-// cleanUp closes a backend when the trial ends, and then what is under it.
+// cleanUp closes a backend when the trial ends, and then runs its cleanup.
 func (t *trial) cleanUp(b backend.Backend, under func()) {
 	if under != nil {
 		t.later(func() error { under(); return nil })
@@ -164,10 +164,10 @@ func (t *trial) close() error {
 	return errors.Join(errs...)
 }
 
-// unsuited is what a check panics with that cannot be run on this store.
+// unsuited is the panic of a check that cannot run on this store.
 type unsuited struct{ error }
 
-// broken is what a violation panics with, to end the check.
+// broken is the panic of a violation, which ends the check.
 type broken struct{ detail string }
 
 // attempt runs the check and returns the violation that it found.
@@ -194,7 +194,7 @@ func (t *trial) violation(detail string) error {
 // fail ends the check. Only the check's own goroutine may call it.
 func (t *trial) fail(format string, args ...any) { panic(broken{fmt.Sprintf(format, args...)}) }
 
-// must fails on an error of what was being done.
+// must fails on an error.
 func (t *trial) must(err error, doing string, args ...any) {
 	if err != nil {
 		t.fail("%s: %v", fmt.Sprintf(doing, args...), err)
@@ -208,7 +208,7 @@ func (t *trial) want(err, wanted error, doing string, args ...any) {
 	}
 }
 
-// all runs functions at once, and fails with the first error of one.
+// all runs functions concurrently, and fails with the first error.
 func (t *trial) all(fs ...func() error) {
 	errs := make([]error, len(fs))
 	var wg sync.WaitGroup
@@ -223,7 +223,7 @@ func (t *trial) all(fs ...func() error) {
 	}
 }
 
-// spread is one function n times, for all.
+// spread returns a function for each number up to n, for all.
 func spread(n int, f func(i int) error) []func() error {
 	fs := make([]func() error, n)
 	for i := range fs {
@@ -239,7 +239,7 @@ func (t *trial) second() backend.Queue {
 	return q
 }
 
-// attach returns a second client of the store, the same one where there is no other.
+// attach returns a second client of the store, or the first one where there is no other.
 func (t *trial) attach() backend.Backend {
 	if t.Attach == nil {
 		return t.b
@@ -250,7 +250,7 @@ func (t *trial) attach() backend.Backend {
 	return second
 }
 
-// portable puts the library's own queue on the backend.
+// portable opens the library's queue on the backend.
 func (t *trial) portable(opts ...delayq.Option) delayq.Queue {
 	q, err := t.tryPortable(t.name(), opts...)
 	t.must(err, "delayq.New")
@@ -275,13 +275,13 @@ func (t *trial) stats() backend.Stats {
 	return s
 }
 
-// sameContent compares a delivery with what was pushed.
+// sameContent compares a delivery with the pushed message.
 func sameContent(d backend.Delivery, m backend.Message) error {
 	switch {
 	case !bytes.Equal(d.Body, m.Body):
-		return fmt.Errorf("message %s came with another body: %s, pushed was %s", d.ID, brief(d.Body), brief(m.Body))
+		return fmt.Errorf("message %s has another body: %s; want %s", d.ID, brief(d.Body), brief(m.Body))
 	case !maps.Equal(d.Headers, m.Headers):
-		return fmt.Errorf("message %s came with other headers: %q, pushed were %q", d.ID, d.Headers, m.Headers)
+		return fmt.Errorf("message %s has other headers: %q; want %q", d.ID, d.Headers, m.Headers)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func uniqueWindow(t *trial) {
 	t.ack(t.takeID(m.ID))
 	t.isTaken(t.q, m.ID, "the message is done")
 	t.isTaken(elsewhere, m.ID, "the message is done, and another client pushes")
-	t.nothing("all further pushes were refused")
+	t.nothing("all further pushes were rejected")
 
 	batch := t.afterUnique(0, t.lease())
 	t.expect(batch)
@@ -100,8 +100,8 @@ func uniqueDone(t *trial) {
 	t.nothing("all have ended")
 }
 
-// uniqueEnded has the window begin before the message is due. That it lasts until its very end can be seen on the fake
-// clock alone.
+// uniqueEnded begins the window before the message is due. Only the fake clock shows that it lasts
+// until its end.
 func uniqueEnded(t *trial) {
 	window := 2 * t.Tick
 	m := t.afterUnique(t.Tick, window)
@@ -151,7 +151,7 @@ func uniqueRace(t *trial) {
 	t.nothing("all are done")
 }
 
-// contend pushes one id from all sides.
+// contend pushes one id from many goroutines.
 func (t *trial) contend(queues []backend.Queue, pushers int) error {
 	m := t.afterUnique(0, t.lease())
 	t.expect(m)
@@ -165,7 +165,7 @@ func (t *trial) contend(queues []backend.Queue, pushers int) error {
 		case err == nil:
 			accepted++
 		case !errors.Is(err, backend.ErrDuplicate):
-			return fmt.Errorf("pushing an id that others push too: %w", err)
+			return fmt.Errorf("pushing an id that others push at the same time: %w", err)
 		}
 	}
 	if accepted != 1 {

@@ -67,7 +67,7 @@ var wakeChecks = []Check{
 	},
 }
 
-// wakes lets a worker of one client wait, and pushes through the other.
+// wakes has a worker of one client wait, and pushes through the other.
 func (t *trial) wakes(worker, pusher backend.Queue) {
 	far := t.pushAfter(1000 * t.Tick)
 	s := t.sleep(worker)
@@ -80,7 +80,7 @@ func (t *trial) wakes(worker, pusher backend.Queue) {
 	t.grace()
 	t.ack(s.woken(near.ID, "a nearer message was due"))
 	if at := *s.at.Load(); at.After(due.Add(t.late())) {
-		t.fail("the nearer message came %v late; allowed is %v", at.Sub(due), t.late())
+		t.fail("the nearer message was handed out %v late; allowed is %v", at.Sub(due), t.late())
 	}
 	if t.has(backend.Cancelling) {
 		t.must(outcome(t.q.Cancel(t.ctx, []string{far})), "cancelling the far message")
@@ -173,7 +173,8 @@ func wakeUpOutlivesLeavers(t *trial) {
 	t.outliveSomeLeavers()
 }
 
-// outliveSomeLeavers has workers leave from the middle of those that wait, neighbours one after another in both directions.
+// outliveSomeLeavers has workers leave from the middle of the waiting ones, neighbours one after
+// another in both directions.
 func (t *trial) outliveSomeLeavers() {
 	rounds := [][]int{{1, 2}, {2, 1}, {0, 1}, {4, 3}, {1, 3, 2}}
 	for _, leavers := range rounds[:t.scaled(1, len(rounds))] {
@@ -199,7 +200,7 @@ func (t *trial) outliveSomeLeavers() {
 	}
 }
 
-// outlivesLeaver has the message become due when one of two workers that wait for it has left.
+// outlivesLeaver has the message become due when one of two waiting workers has left.
 func (t *trial) outlivesLeaver(leave func(*waiter)) {
 	id := t.pushAfter(t.Tick)
 	due := t.now().Add(t.Tick)
@@ -224,11 +225,11 @@ func (t *trial) outlivesLeaver(leave func(*waiter)) {
 	t.must(leaver.q.Close(), "Close")
 }
 
-// firstAttempt fails when somebody is said to have had the messages before.
+// firstAttempt fails unless the deliveries are the first of their messages.
 func (t *trial) firstAttempt(ds ...backend.Delivery) {
 	for _, d := range ds {
 		if d.Attempt != 1 && t.has(backend.ExactAttempts) {
-			t.fail("message %s came at attempt %d; nobody else has had it", d.ID, d.Attempt)
+			t.fail("message %s was handed out at attempt %d; no other worker has had it", d.ID, d.Attempt)
 		}
 	}
 }
@@ -257,7 +258,7 @@ func (t *trial) waits(b backend.Backend) *waiter {
 	return w
 }
 
-// wakeUpRaces has one of two workers leave while a message is pushed. Which of the two was woken is chance.
+// wakeUpRaces has one of two workers leave while a message is pushed. The store may wake either.
 func wakeUpRaces(t *trial) {
 	rounds := t.scaled(8, 300)
 	if t.traits.Sweep > 0 { // each may take as long
@@ -278,7 +279,7 @@ func wakeUpRaces(t *trial) {
 			leave = leaver.q.Close
 		}
 		push := func() error { return outcome(t.q.Schedule(t.ctx, []backend.Message{m})) }
-		if i%3 == 0 { // what is at once is a race on a busy machine too
+		if i%3 == 0 { // on a busy machine this order too is a race
 			t.all(push)
 			t.all(leave)
 		} else {
@@ -290,7 +291,8 @@ func wakeUpRaces(t *trial) {
 	t.nothing("all are done")
 }
 
-// oneOfTwo waits until one of the two has the message, and settles it. The leaver may have got it before it left.
+// oneOfTwo waits until one of the two has the message, and settles it. The leaver may have received
+// it before it left.
 func (t *trial) oneOfTwo(leaver, stayer *waiter, id string) {
 	defer stayer.cancel()
 	defer leaver.cancel()
@@ -324,8 +326,8 @@ func (t *trial) resultOf(w *waiter) result {
 	}
 }
 
-// acksAs acknowledges what a worker got, through another handle where its own is closed. It reports false where what it held went
-// back when its handle closed.
+// acksAs acknowledges a worker's message, through another handle where its own is closed. It reports
+// false where the message went back to the queue when the handle closed.
 func (t *trial) acksAs(w *waiter, r result) bool {
 	t.must(r.err, "receiving")
 	t.must(t.taken(r.ds[0]), "receiving")
@@ -378,7 +380,7 @@ func wakeUpOfBatch(t *trial) {
 	t.ack(ds...)
 }
 
-// wakesAll has workers wait, and each get one message.
+// wakesAll has n workers wait, each of which must get one message.
 func (t *trial) wakesAll(n int, how string, do func()) (ds []backend.Delivery) {
 	sleepers := make([]*sleeper, n)
 	for i := range sleepers {
@@ -419,7 +421,7 @@ func wakeUpByLease(t *trial) {
 	t.pass(max(0, end.Sub(t.now())) + t.lag())
 	d := s.woken(ds[1].ID, "the lease was made to end sooner")
 	if at := *s.at.Load(); at.After(end.Add(t.late())) {
-		t.fail("the message came %v after the lease ended; allowed is %v", at.Sub(end), t.late())
+		t.fail("the message was handed out %v after the lease ended; allowed is %v", at.Sub(end), t.late())
 	}
 	t.ack(d, ds[0], ds[2])
 	if t.has(backend.Cancelling) {
@@ -427,7 +429,8 @@ func wakeUpByLease(t *trial) {
 	}
 }
 
-// wakeUpAfterLong changes the head again and again while somebody waits. In real time it waits for less long.
+// wakeUpAfterLong changes the head repeatedly while a worker waits. In real time the delays are
+// shorter.
 func wakeUpAfterLong(t *trial) {
 	unit := 3 * t.Tick
 	if t.fake != nil {

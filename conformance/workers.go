@@ -10,7 +10,7 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// Invariant 11: workers do not get into each other's way.
+// Invariant 11: workers do not delay each other.
 var workerChecks = []Check{
 	{
 		Name: "stuck-handler", Invariant: 11,
@@ -59,7 +59,7 @@ func stuckHandler(t *trial) {
 	t.nothing("all are done")
 }
 
-// pushWhileStuck keeps the other workers busy while the lease of d is renewed several times.
+// pushWhileStuck has the other worker handle messages while the lease of d is renewed several times.
 func (t *trial) pushWhileStuck(d *delayq.Delivery, handled *atomic.Int64) {
 	for n := range int64(5) {
 		t.outlive(d)
@@ -67,7 +67,7 @@ func (t *trial) pushWhileStuck(d *delayq.Delivery, handled *atomic.Int64) {
 		t.grace()
 		t.eventually(0, "the handling of another message", func() bool { return handled.Load() == n+1 })
 	}
-	t.nothing("its handler lives, and the others are done")
+	t.nothing("its handler runs, and the other messages are done")
 }
 
 func (t *trial) wait(started <-chan *delayq.Delivery) *delayq.Delivery {
@@ -80,7 +80,7 @@ func (t *trial) wait(started <-chan *delayq.Delivery) *delayq.Delivery {
 	}
 }
 
-// outlive lets a third of a lease pass and waits for the renewal.
+// outlive lets a third of a lease pass and waits for its renewal.
 func (t *trial) outlive(d *delayq.Delivery) {
 	before := d.LeaseUntil()
 	if t.fake != nil {
@@ -114,7 +114,7 @@ func consume(t *trial) {
 	t.nothing("all are done")
 }
 
-// early describes a message that a handler got before it was due; nil is none.
+// early describes a message that a handler got before it was due; nil for none.
 func (t *trial) early(d *delayq.Delivery) *string {
 	now, name := t.now(), t.nameOf(d.ID, d.Body)
 	t.mu.Lock()
@@ -123,11 +123,11 @@ func (t *trial) early(d *delayq.Delivery) *string {
 	if e == nil || !now.Before(e.notBefore) {
 		return nil
 	}
-	detail := fmt.Sprintf("message %s came %v early", name, e.notBefore.Sub(now))
+	detail := fmt.Sprintf("message %s was handed out %v early", name, e.notBefore.Sub(now))
 	return &detail
 }
 
-// handled notes that handlers have done with all messages.
+// handled notes that handlers have finished all messages.
 func (t *trial) handled() {
 	for id := range t.pushed {
 		t.expectNoMore(id, "handled")
