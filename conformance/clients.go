@@ -36,17 +36,14 @@ var clientChecks = []Check{
 func batchesAtOnce(t *trial) {
 	const clients = 4
 	rounds, size := t.scaled(8, 60), t.scaled(12, 50)
+	t.record()
 	queues := t.clients(clients)
-	seen := counter{counts: make(map[string]int)}
 	var done atomic.Int64
 	n := int64(clients * rounds * size)
 	ctx, stop := context.WithCancel(t.ctx)
 	defer stop()
 	work := spread(clients, func(i int) error {
 		return t.workInBatches(ctx, queues[i], size/2, func(ds []backend.Delivery) error {
-			for _, d := range ds {
-				seen.add(d.ID)
-			}
 			if err := errors.Join(queues[i].Ack(t.ctx, each(ds, leaseOf))...); err != nil {
 				return fmt.Errorf("acknowledging a batch of %d: %w", len(ds), err)
 			}
@@ -81,12 +78,8 @@ func batchesAtOnce(t *trial) {
 		defer stop()
 		return t.until(ctx, func() string { return fmt.Sprintf("%d of %d messages were acknowledged", done.Load(), n) })
 	})...)
-	for id, times := range seen.counts {
-		if times != 1 {
-			t.fail("message %s was handed out %d times", id, times)
-		}
-	}
 	t.nothing("all are done")
+	t.judged("lost", "duplicated", "linearizable")
 	if t.has(backend.Counting) {
 		t.empty()
 	}
@@ -269,9 +262,9 @@ func (c *planned) planOf(id string) plan {
 // planned is the state that the clients of the check share.
 type planned struct {
 	*trial
-	mu    sync.Mutex
+	mu       sync.Mutex
 	messages map[string]*progress
-	n     int64
+	n        int64
 
 	begun, stored, ending, ended atomic.Int64 // messages
 }

@@ -15,9 +15,9 @@ import (
 type names struct {
 	pushing sync.RWMutex // read-locked while a Schedule runs
 
-	mu       sync.Mutex
-	ids      map[string]string // the store's, by name
-	names    map[string]string // by the store's id
+	mu        sync.Mutex
+	ids       map[string]string // the store's, by name
+	names     map[string]string // by the store's id
 	uncertain map[string]string // names of messages whose Schedule failed, by body
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/judge"
 )
 
 // now reads the trial's clock.
@@ -17,6 +18,10 @@ func (t *trial) now() time.Time {
 
 // pass lets time pass: at once on the fake clock, else by waiting.
 func (t *trial) pass(d time.Duration) {
+	if t.fake != nil && t.log != nil {
+		t.jumps = append(t.jumps, judge.Freeze(func() time.Time { t.fake.Advance(d); return t.fake.Now() }))
+		return
+	}
 	if t.fake != nil {
 		t.fake.Advance(d)
 		return

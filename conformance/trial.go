@@ -15,6 +15,7 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/judge"
 )
 
 // A trial is a test run of one check on one backend. It keeps the messages that were pushed and the
@@ -36,6 +37,9 @@ type trial struct {
 	ids    int
 	pushed map[string]*expectation
 	names  map[string]*names // by queue; none where the store keeps the caller's ids
+
+	log   *judge.Log        // nil where calls are not recorded
+	jumps []judge.ClockJump // of the fake clock
 }
 
 // expectation says when a message may be handed out, and with which content.
@@ -99,7 +103,11 @@ func (t *trial) openOn(b backend.Backend, name string) (backend.Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.named(q, name), nil
+	q = t.named(q, name)
+	if t.log != nil {
+		q = &recorded{q, t.log}
+	}
+	return q, nil
 }
 
 // openAsIs opens a queue that shows the store's own ids.

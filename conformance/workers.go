@@ -96,11 +96,14 @@ func consume(t *trial) {
 	}
 	var done atomic.Int64
 	var early atomic.Pointer[string]
-	seen := counter{counts: make(map[string]int)}
+	var mu sync.Mutex
+	seen := make(map[string]int) // calls of the handler, by body
 	t.consume(func(_ context.Context, d *delayq.Delivery) error {
-		seen.add(string(d.Body))
+		mu.Lock()
+		seen[string(d.Body)]++
+		last, times := d.Body[len(d.Body)-1], seen[string(d.Body)]
+		mu.Unlock()
 		early.CompareAndSwap(nil, t.early(d))
-		last, times := d.Body[len(d.Body)-1], seen.of(string(d.Body))
 		if last%2 == 0 && times == 1 || last == '7' && times < 3 {
 			return errPoison
 		}
@@ -132,10 +135,4 @@ func (t *trial) handled() {
 	for id := range t.pushed {
 		t.expectNoMore(id, "handled")
 	}
-}
-
-func (c *counter) of(id string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.counts[id]
 }
