@@ -34,12 +34,18 @@ type recorded struct {
 	log *judge.Log
 }
 
-// record makes a call on items and keeps it.
+// record makes a call on items and keeps it. It is kept as refused with any definite error: other
+// checks are about the right one.
 func record[T any](q *recorded, op judge.Op, args []T, item func(T) judge.Item, do func() []error) []error {
 	c := judge.Call{Op: op, Items: each(args, item), Start: time.Now().UnixNano()}
 	errs := do()
 	c.End = time.Now().UnixNano()
 	_ = c.SetOutcomes(errs)
+	for i := range c.Items {
+		if c.Items[i].Out > judge.OK {
+			c.Items[i].Out = judge.Refused
+		}
+	}
 	q.log.End(&c)
 	return errs
 }
