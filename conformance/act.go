@@ -11,7 +11,7 @@ import (
 )
 
 // newID returns an id that sorts after those before it.
-func (t *trial) newID() string {
+func (t *testRun) newID() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ids++
@@ -19,13 +19,13 @@ func (t *trial) newID() string {
 }
 
 // after makes a message due that long from now.
-func (t *trial) after(d time.Duration) backend.Message {
+func (t *testRun) after(d time.Duration) backend.Message {
 	id := t.newID()
 	return backend.Message{ID: id, Body: []byte("body of " + id), Headers: t.headers("of", id), Delay: d}
 }
 
 // headers makes the headers of a message, none where the store keeps none.
-func (t *trial) headers(key, value string) map[string]string {
+func (t *testRun) headers(key, value string) map[string]string {
 	if !t.has(backend.Headers) {
 		return nil
 	}
@@ -33,14 +33,14 @@ func (t *trial) headers(key, value string) map[string]string {
 }
 
 // at makes a message due at a time.
-func (t *trial) at(due time.Time) backend.Message {
+func (t *testRun) at(due time.Time) backend.Message {
 	m := t.after(0)
 	m.Due = due
 	return m
 }
 
 // push schedules messages and expects them.
-func (t *trial) push(ms ...backend.Message) {
+func (t *testRun) push(ms ...backend.Message) {
 	t.expect(ms...)
 	for i, err := range t.q.Schedule(t.ctx, ms) {
 		if refusesBody(err) {
@@ -58,14 +58,14 @@ func refusesBody(err error) bool {
 }
 
 // pushAfter schedules a message and returns its id.
-func (t *trial) pushAfter(d time.Duration) string {
+func (t *testRun) pushAfter(d time.Duration) string {
 	m := t.after(d)
 	t.push(m)
 	return m.ID
 }
 
 // expect notes that messages may be handed out when they are due.
-func (t *trial) expect(ms ...backend.Message) {
+func (t *testRun) expect(ms ...backend.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, m := range ms {
@@ -78,14 +78,14 @@ func (t *trial) expect(ms ...backend.Message) {
 }
 
 // expectAgain notes that a message may be handed out again from notBefore on.
-func (t *trial) expectAgain(id string, notBefore time.Time) {
+func (t *testRun) expectAgain(id string, notBefore time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pushed[id].notBefore, t.pushed[id].over = notBefore, ""
 }
 
 // expectNoMore notes that a message may not be handed out any more.
-func (t *trial) expectNoMore(id, because string) {
+func (t *testRun) expectNoMore(id, because string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if e := t.pushed[id]; e != nil {
@@ -95,7 +95,7 @@ func (t *trial) expectNoMore(id, because string) {
 
 // leased notes that a message may not be handed out while its lease lasts. The lease began after
 // the Receive did, and not before the message was due.
-func (t *trial) leased(d backend.Delivery, asked time.Time, lease time.Duration) {
+func (t *testRun) leased(d backend.Delivery, asked time.Time, lease time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.pushed[d.ID]
@@ -106,7 +106,7 @@ func (t *trial) leased(d backend.Delivery, asked time.Time, lease time.Duration)
 }
 
 // taken compares a delivery with the expectation of its message.
-func (t *trial) taken(d backend.Delivery) error {
+func (t *testRun) taken(d backend.Delivery) error {
 	now := t.now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -125,7 +125,7 @@ func (t *trial) taken(d backend.Delivery) error {
 }
 
 // receive receives up to limit messages within the patience, and checks each.
-func (t *trial) receive(q backend.Queue, limit int, lease time.Duration) ([]backend.Delivery, error) {
+func (t *testRun) receive(q backend.Queue, limit int, lease time.Duration) ([]backend.Delivery, error) {
 	ctx, cancel := context.WithTimeout(t.ctx, t.Patience)
 	defer cancel()
 	asked := t.now()
@@ -148,24 +148,24 @@ func (t *trial) receive(q backend.Queue, limit int, lease time.Duration) ([]back
 }
 
 // lease is the length of leases that outlast a check, in real time on a busy machine too.
-func (t *trial) lease() time.Duration {
+func (t *testRun) lease() time.Duration {
 	if t.fake != nil {
 		return 10*t.Tick + 2*t.late()
 	}
-	return trialTime
+	return checkTime
 }
 
 // take receives one message.
-func (t *trial) take() backend.Delivery { return t.takeFor(t.lease()) }
+func (t *testRun) take() backend.Delivery { return t.takeFor(t.lease()) }
 
-func (t *trial) takeFor(lease time.Duration) backend.Delivery {
+func (t *testRun) takeFor(lease time.Duration) backend.Delivery {
 	ds, err := t.receive(t.q, 1, lease)
 	t.must(err, "taking a message")
 	return ds[0]
 }
 
 // takeID receives one message, which must have the id.
-func (t *trial) takeID(id string) backend.Delivery {
+func (t *testRun) takeID(id string) backend.Delivery {
 	d := t.take()
 	if d.ID != id {
 		t.fail("message %s was handed out; want %s", d.ID, id)
@@ -174,9 +174,9 @@ func (t *trial) takeID(id string) backend.Delivery {
 }
 
 // takeAll receives n messages, up to limit in a call.
-func (t *trial) takeAll(n, limit int) []backend.Delivery { return t.takeAllFor(n, limit, t.lease()) }
+func (t *testRun) takeAll(n, limit int) []backend.Delivery { return t.takeAllFor(n, limit, t.lease()) }
 
-func (t *trial) takeAllFor(n, limit int, lease time.Duration) []backend.Delivery {
+func (t *testRun) takeAllFor(n, limit int, lease time.Duration) []backend.Delivery {
 	var all []backend.Delivery
 	for len(all) < n {
 		ds, err := t.receive(t.q, min(limit, n-len(all)), lease)
@@ -188,11 +188,11 @@ func (t *trial) takeAllFor(n, limit int, lease time.Duration) []backend.Delivery
 
 // nothing fails when a message is handed out. In real time a machine that stood still may have
 // slept until the message was due: the message is given back then.
-func (t *trial) nothing(because string) { t.nothingOn(t.q, because) }
+func (t *testRun) nothing(because string) { t.nothingOn(t.q, because) }
 
-func (t *trial) nothingOn(q backend.Queue, because string) { t.nothingFor(t.Quiet, q, because) }
+func (t *testRun) nothingOn(q backend.Queue, because string) { t.nothingFor(t.Quiet, q, because) }
 
-func (t *trial) nothingFor(d time.Duration, q backend.Queue, because string) {
+func (t *testRun) nothingFor(d time.Duration, q backend.Queue, because string) {
 	ctx, cancel := context.WithTimeout(t.ctx, d)
 	defer cancel()
 	ds, err := q.Receive(ctx, 1, t.lease())
@@ -208,7 +208,7 @@ func (t *trial) nothingFor(d time.Duration, q backend.Queue, because string) {
 
 // sleeper is a Receive that waits.
 type sleeper struct {
-	t      *trial
+	t      *testRun
 	asked  time.Time
 	result chan []backend.Delivery
 	err    error
@@ -217,14 +217,14 @@ type sleeper struct {
 }
 
 // sleep starts a Receive of one message and returns when it is likely to wait.
-func (t *trial) sleep(q backend.Queue) *sleeper {
+func (t *testRun) sleep(q backend.Queue) *sleeper {
 	s := t.asleep(q)
 	t.settleDown()
 	return s
 }
 
 // asleep starts a Receive of one message.
-func (t *trial) asleep(q backend.Queue) *sleeper {
+func (t *testRun) asleep(q backend.Queue) *sleeper {
 	ctx, cancel := context.WithCancel(t.ctx)
 	s := &sleeper{t: t, asked: t.now(), result: make(chan []backend.Delivery, 1), cancel: cancel}
 	go func() {
@@ -287,9 +287,9 @@ func outcome(errs []error) error {
 	return errs[0]
 }
 
-func (t *trial) ack(ds ...backend.Delivery) { t.ackOn(t.q, ds...) }
+func (t *testRun) ack(ds ...backend.Delivery) { t.ackOn(t.q, ds...) }
 
-func (t *trial) ackOn(q backend.Queue, ds ...backend.Delivery) {
+func (t *testRun) ackOn(q backend.Queue, ds ...backend.Delivery) {
 	for _, d := range ds {
 		t.must(outcome(q.Ack(t.ctx, []backend.Lease{d.Lease()})), "acknowledging message %s", d.ID)
 		t.expectNoMore(d.ID, "acknowledged")
@@ -297,22 +297,22 @@ func (t *trial) ackOn(q backend.Queue, ds ...backend.Delivery) {
 }
 
 // nack gives a message back and expects it after the delay.
-func (t *trial) nack(d backend.Delivery, delay time.Duration) {
+func (t *testRun) nack(d backend.Delivery, delay time.Duration) {
 	t.expectAgain(d.ID, t.now().Add(delay))
 	t.must(t.tryNack(d, delay), "giving message %s back", d.ID)
 }
 
-func (t *trial) tryNack(d backend.Delivery, delay time.Duration) error {
+func (t *testRun) tryNack(d backend.Delivery, delay time.Duration) error {
 	return outcome(t.q.Nack(t.ctx, []backend.Return{{Lease: d.Lease(), Delay: delay}}))
 }
 
-func (t *trial) untouched(d backend.Delivery) {
+func (t *testRun) untouched(d backend.Delivery) {
 	r := backend.Return{Lease: d.Lease(), Untouched: true}
 	t.expectAgain(d.ID, time.Time{})
 	t.must(outcome(t.q.Nack(t.ctx, []backend.Return{r})), "giving message %s back untouched", d.ID)
 }
 
-func (t *trial) extend(d backend.Delivery, lease time.Duration) (time.Time, error) {
+func (t *testRun) extend(d backend.Delivery, lease time.Duration) (time.Time, error) {
 	asked := t.now()
 	ends, errs := t.q.Extend(t.ctx, []backend.Lease{d.Lease()}, lease)
 	if err := outcome(errs); err != nil {
@@ -322,7 +322,7 @@ func (t *trial) extend(d backend.Delivery, lease time.Duration) (time.Time, erro
 	return ends[0], nil
 }
 
-func (t *trial) deadLetter(d backend.Delivery, reason string) error {
+func (t *testRun) deadLetter(d backend.Delivery, reason string) error {
 	err := outcome(t.q.Dead(t.ctx, []backend.DeadLetterRequest{{Lease: d.Lease(), Reason: reason}}))
 	if err == nil {
 		t.expectNoMore(d.ID, "dead-lettered")
@@ -330,7 +330,7 @@ func (t *trial) deadLetter(d backend.Delivery, reason string) error {
 	return err
 }
 
-func (t *trial) cancelID(id string) error {
+func (t *testRun) cancelID(id string) error {
 	err := outcome(t.q.Cancel(t.ctx, []string{id}))
 	if err == nil {
 		t.expectNoMore(id, "cancelled")
@@ -340,7 +340,7 @@ func (t *trial) cancelID(id string) error {
 
 // ends fails unless a lease that was asked for at a time ends when it should: to the resolution on
 // the fake clock, else to the machine's noise.
-func (t *trial) ends(end, asked time.Time, lease time.Duration) {
+func (t *testRun) ends(end, asked time.Time, lease time.Duration) {
 	first, last := asked.Add(lease), asked.Add(lease+t.traits.Resolution)
 	if t.fake == nil {
 		first, last = first.Add(-t.Skew-t.traits.Resolution), t.now().Add(lease+t.traits.Resolution+t.Skew+t.Slack)
@@ -351,6 +351,6 @@ func (t *trial) ends(end, asked time.Time, lease time.Duration) {
 }
 
 // move reschedules a message to that long from now.
-func (t *trial) move(id string, delay time.Duration) error {
+func (t *testRun) move(id string, delay time.Duration) error {
 	return outcome(t.q.Reschedule(t.ctx, []backend.Move{{ID: id, Delay: delay}}))
 }

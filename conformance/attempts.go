@@ -12,14 +12,14 @@ var attemptChecks = []Check{
 	{
 		Name: "attempt-counts-crashes", Invariant: 8, needs: []backend.Feature{backend.CountingAttempts},
 		Rule: "Attempt is 1 at first and rises by exactly one when a worker crashes.",
-		run: func(t *trial) {
+		run: func(t *testRun) {
 			t.counts(t.Tick, func(backend.Delivery) { t.outlast(t.Tick) })
 		},
 	},
 	{
 		Name: "attempt-counts-nacks", Invariant: 8, needs: []backend.Feature{backend.CountingAttempts},
 		Rule: "Attempt rises by exactly one when a message is given back.",
-		run:  func(t *trial) { t.counts(t.lease(), func(d backend.Delivery) { t.nack(d, 0) }) },
+		run:  func(t *testRun) { t.counts(t.lease(), func(d backend.Delivery) { t.nack(d, 0) }) },
 	},
 	{
 		Name: "untouched-is-not-counted", Invariant: 10, needs: []backend.Feature{backend.CountingAttempts},
@@ -33,7 +33,7 @@ var attemptChecks = []Check{
 	},
 }
 
-func (t *trial) counts(lease time.Duration, giveUp func(backend.Delivery)) {
+func (t *testRun) counts(lease time.Duration, giveUp func(backend.Delivery)) {
 	id := t.pushAfter(0)
 	for want := 1; want <= 4; want++ {
 		d := t.takeIDFor(id, lease)
@@ -44,7 +44,7 @@ func (t *trial) counts(lease time.Duration, giveUp func(backend.Delivery)) {
 	}
 }
 
-func untouchedIsNotCounted(t *trial) {
+func untouchedIsNotCounted(t *testRun) {
 	id := t.pushAfter(0)
 	t.nack(t.takeID(id), 0)
 	for range 3 {
@@ -59,7 +59,7 @@ func untouchedIsNotCounted(t *trial) {
 }
 
 // released gives messages back through the library's queue, singly and in a batch.
-func (t *trial) released() {
+func (t *testRun) released() {
 	const n = 5
 	for range n {
 		t.pushAfter(0)
@@ -84,7 +84,7 @@ func (t *trial) released() {
 	}
 }
 
-func leaseEndWakes(t *trial) {
+func leaseEndWakes(t *testRun) {
 	id := t.pushAfter(0)
 	t.takeIDFor(id, 2*t.Tick)
 	end := t.now().Add(2 * t.Tick)

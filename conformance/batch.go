@@ -34,7 +34,7 @@ var batchChecks = []Check{
 
 // batchSizes returns sizes up to the largest that is reasonable: where calls are round trips, one
 // beyond a thousand.
-func (t *trial) batchSizes() []int {
+func (t *testRun) batchSizes() []int {
 	switch {
 	case t.inProcess():
 		return []int{18, 70, 300, 1100, delayq.MaxBatch}
@@ -44,7 +44,7 @@ func (t *trial) batchSizes() []int {
 	return []int{1100}
 }
 
-func batches(t *trial) {
+func batches(t *testRun) {
 	for _, n := range t.batchSizes() {
 		ids := t.pushBatch(n)
 		t.peeksDue(ids)
@@ -65,10 +65,10 @@ func batches(t *trial) {
 	}
 }
 
-// pushBatch schedules messages whose due times have passed, several of each due time, not sorted. It
-// returns the ids in the order of delivery. In the middle is a message whose id is taken, where the
-// store rejects those.
-func (t *trial) pushBatch(n int) []string {
+// pushBatch schedules messages whose due times have passed, several of each due time, not sorted.
+// It returns the ids in the order of delivery. In the middle is a message whose id is taken, where
+// the store rejects those.
+func (t *testRun) pushBatch(n int) []string {
 	const times = 7
 	now := t.now().Truncate(time.Second)
 	byDue := make([][]string, times)
@@ -98,7 +98,7 @@ func (t *trial) pushBatch(n int) []string {
 }
 
 // outcomes compares the errors of a batch with those that are wanted.
-func (t *trial) outcomes(errs []error, n int, doing string, want func(i int) error) {
+func (t *testRun) outcomes(errs []error, n int, doing string, want func(i int) error) {
 	if errs != nil && len(errs) != n {
 		t.fail("%s a batch of %d returned %d errors", doing, n, len(errs))
 	}
@@ -113,7 +113,7 @@ func leaseOf(d backend.Delivery) backend.Lease { return d.Lease() }
 
 func allWell(int) error { return nil }
 
-func (t *trial) sameOrder(by string, want, got []string) {
+func (t *testRun) sameOrder(by string, want, got []string) {
 	if !t.has(backend.Ordering) {
 		want, got = slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got))
 	}
@@ -128,15 +128,15 @@ func (t *trial) sameOrder(by string, want, got []string) {
 }
 
 // takeBatch receives messages in batches, which must have this order.
-func (t *trial) takeBatch(ids []string) []backend.Delivery {
+func (t *testRun) takeBatch(ids []string) []backend.Delivery {
 	ds := t.takeAll(len(ids), len(ids))
 	t.sameOrder("Receive", ids, each(ds, idOf))
 	return ds
 }
 
-// peeksDue lists due messages. A store whose clock runs may move one of them from one place to another
-// between two pages, which then leave it out: the listing is repeated.
-func (t *trial) peeksDue(ids []string) {
+// peeksDue lists due messages. A store whose clock runs may move one of them from one place to
+// another between two pages, which then leave it out: the listing is repeated.
+func (t *testRun) peeksDue(ids []string) {
 	if !t.has(backend.Peeking) {
 		return
 	}
@@ -169,7 +169,7 @@ func withForged(ds []backend.Delivery) (ls []backend.Lease, want func(i int) err
 	}
 }
 
-func (t *trial) extendBatch(ds []backend.Delivery) {
+func (t *testRun) extendBatch(ds []backend.Delivery) {
 	ls, want := withForged(ds)
 	lease := t.lease() + t.Tick
 	asked := t.now()
@@ -189,7 +189,7 @@ func (t *trial) extendBatch(ds []backend.Delivery) {
 }
 
 // giveBackBatch gives all back, first untouched and then without a delay, and receives them again.
-func (t *trial) giveBackBatch(ds []backend.Delivery, ids []string) []backend.Delivery {
+func (t *testRun) giveBackBatch(ds []backend.Delivery, ids []string) []backend.Delivery {
 	before := make(map[string]int)
 	for _, untouched := range []bool{true, false} {
 		ls, want := withForged(ds)
@@ -219,7 +219,7 @@ func (t *trial) giveBackBatch(ds []backend.Delivery, ids []string) []backend.Del
 }
 
 // deadLetterBatch dead-letters all, lists them, redrives them and receives them again.
-func (t *trial) deadLetterBatch(ds []backend.Delivery, ids []string) []backend.Delivery {
+func (t *testRun) deadLetterBatch(ds []backend.Delivery, ids []string) []backend.Delivery {
 	ls, want := withForged(ds)
 	bs := each(ls, func(l backend.Lease) backend.DeadLetterRequest {
 		return backend.DeadLetterRequest{Lease: l, Reason: "reason of " + l.ID}
@@ -250,7 +250,7 @@ func (t *trial) deadLetterBatch(ds []backend.Delivery, ids []string) []backend.D
 	return t.takeAll(len(ids), len(ids))
 }
 
-func (t *trial) ackBatch(ds []backend.Delivery) {
+func (t *testRun) ackBatch(ds []backend.Delivery) {
 	ls, want := withForged(ds)
 	for _, d := range ds {
 		t.expectNoMore(d.ID, "acknowledged")
@@ -259,7 +259,7 @@ func (t *trial) ackBatch(ds []backend.Delivery) {
 }
 
 // cancelBatch pushes, moves and cancels messages.
-func (t *trial) cancelBatch(n int) {
+func (t *testRun) cancelBatch(n int) {
 	ms := make([]backend.Message, n)
 	for i := range ms {
 		ms[i] = t.after(100 * t.Tick)
@@ -286,7 +286,7 @@ func (t *trial) cancelBatch(n int) {
 	}
 }
 
-func batchTwice(t *trial) {
+func batchTwice(t *testRun) {
 	first := func(want error) func(int) error {
 		return func(i int) error {
 			if i == 0 {
@@ -330,7 +330,7 @@ func batchTwice(t *trial) {
 }
 
 // moveTwice reschedules a message twice in a batch; the second time counts.
-func (t *trial) moveTwice() {
+func (t *testRun) moveTwice() {
 	id := t.pushAfter(100 * t.Tick)
 	t.expectAgain(id, time.Time{})
 	moves := []backend.Move{{ID: id, Delay: 200 * t.Tick}, {ID: id}}
@@ -341,7 +341,7 @@ func (t *trial) moveTwice() {
 
 // batchOfEndedLeases ends the leases of the first messages in the order last. It receives some
 // messages one at a time again, and the rest in batches.
-func batchOfEndedLeases(t *trial) {
+func batchOfEndedLeases(t *testRun) {
 	n := slices.Max(t.batchSizes())
 	lease := t.Tick + 2*t.noise()
 	ids := t.pushBatch(n)
@@ -352,7 +352,7 @@ func batchOfEndedLeases(t *trial) {
 }
 
 // comesAgain receives and settles the messages, the first ones one at a time.
-func (t *trial) comesAgain(ids []string, singly int) {
+func (t *testRun) comesAgain(ids []string, singly int) {
 	n := len(ids)
 	var got []string
 	for len(got) < n {
@@ -369,7 +369,7 @@ func (t *trial) comesAgain(ids []string, singly int) {
 }
 
 // leaseMany receives n messages and settles none.
-func (t *trial) leaseMany(n int, lease time.Duration) {
+func (t *testRun) leaseMany(n int, lease time.Duration) {
 	for n > 0 {
 		ds, err := t.receive(t.q, n, lease)
 		t.must(err, "taking %d messages", n)
@@ -378,7 +378,7 @@ func (t *trial) leaseMany(n int, lease time.Duration) {
 }
 
 // statsAfterManyLeases calls Stats before a Receive makes the store notice that leases ended.
-func statsAfterManyLeases(t *trial) {
+func statsAfterManyLeases(t *testRun) {
 	n := slices.Max(t.batchSizes())
 	lease := t.Tick + 2*t.noise()
 	ids := t.pushBatch(n)

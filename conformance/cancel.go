@@ -35,7 +35,7 @@ var cancelChecks = []Check{
 	},
 }
 
-func cancelWaiting(t *trial) {
+func cancelWaiting(t *testRun) {
 	scheduled, due := t.pushAfter(t.Tick), t.pushAfter(0)
 	t.must(t.cancelID(scheduled), "cancelling a scheduled message")
 	t.must(t.cancelID(due), "cancelling a message that is due")
@@ -50,7 +50,7 @@ func cancelWaiting(t *trial) {
 	t.ack(t.takeID(due))
 }
 
-func cancelInFlight(t *trial) {
+func cancelInFlight(t *testRun) {
 	id := t.pushAfter(0)
 	d := t.takeID(id)
 	t.want(t.cancelID(id), backend.ErrInFlight, "cancelling a message in flight")
@@ -61,7 +61,7 @@ func cancelInFlight(t *trial) {
 	t.ack(d)
 }
 
-func cancelSettled(t *trial) {
+func cancelSettled(t *testRun) {
 	id := t.pushAfter(0)
 	t.ack(t.takeID(id))
 	t.want(t.cancelID(id), backend.ErrNotFound, "cancelling a message that is done")
@@ -74,7 +74,7 @@ func cancelSettled(t *trial) {
 	}
 }
 
-func (t *trial) cancelUnknown() {
+func (t *testRun) cancelUnknown() {
 	if t.has(backend.CancelNotFound) {
 		t.want(t.cancelID("unknown"), backend.ErrNotFound, "cancelling an unknown id")
 		return
@@ -85,7 +85,7 @@ func (t *trial) cancelUnknown() {
 	t.want(t.cancelID("unknown"), backend.ErrNotFound, "cancelling a message that is done")
 }
 
-func cancelRace(t *trial) {
+func cancelRace(t *testRun) {
 	const n = 300
 	t.record()
 	ids := make([]string, n)
@@ -115,7 +115,7 @@ func cancelRace(t *trial) {
 }
 
 // takeAllUntil receives and acknowledges messages until n have ended and no more is handed out.
-func (t *trial) takeAllUntil(ended *atomic.Int64, n int64) error {
+func (t *testRun) takeAllUntil(ended *atomic.Int64, n int64) error {
 	for until := time.Now().Add(t.Patience); ; {
 		wasOver := ended.Load() >= n || time.Now().After(until)
 		ctx, cancel := context.WithTimeout(t.ctx, 4*t.Quiet)

@@ -50,8 +50,8 @@ func TestSuiteCatches(t *testing.T) {
 
 const raceVar = "DELAYQ_TEST_RACE"
 
-// TestRaceDetectorCatches runs the check of a count that is read without its lock in a process of its
-// own, which the race detector fails.
+// TestRaceDetectorCatches runs the check of a count that is read without its lock in a process of
+// its own, which the race detector fails.
 func TestRaceDetectorCatches(t *testing.T) {
 	f := broken.Unlocked()
 	if os.Getenv(raceVar) != "" {

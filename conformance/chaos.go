@@ -19,7 +19,7 @@ var chaosChecks = []Check{
 	},
 }
 
-func randomCancellations(t *trial) {
+func randomCancellations(t *testRun) {
 	const workers, rounds = 8, 500 // about 2.5 calls a round
 	t.record()
 	lease := 2 * t.Tick // short, since its worker may not settle
@@ -50,7 +50,7 @@ func randomCancellations(t *trial) {
 
 // brokenOff makes a call under a context that ends before, during or after it. It returns an error
 // that such a call must not return.
-func (t *trial) brokenOff(dice *rand.Rand, call func(ctx context.Context) error) error {
+func (t *testRun) brokenOff(dice *rand.Rand, call func(ctx context.Context) error) error {
 	ctx, cancel := context.WithCancel(t.ctx)
 	defer cancel()
 	if dice.IntN(4) == 0 {
@@ -68,7 +68,7 @@ func (t *trial) brokenOff(dice *rand.Rand, call func(ctx context.Context) error)
 	return fmt.Errorf("a call that was broken off returned %w", err)
 }
 
-func (t *trial) pushOne(dice *rand.Rand) error {
+func (t *testRun) pushOne(dice *rand.Rand) error {
 	m := t.after(0)
 	t.expect(m)
 	err := t.brokenOff(dice, func(ctx context.Context) error { return outcome(t.q.Schedule(ctx, []backend.Message{m})) })
@@ -79,7 +79,7 @@ func (t *trial) pushOne(dice *rand.Rand) error {
 }
 
 // takeSome receives messages, and settles most of them.
-func (t *trial) takeSome(dice *rand.Rand, lease time.Duration) error {
+func (t *testRun) takeSome(dice *rand.Rand, lease time.Duration) error {
 	var ds []backend.Delivery
 	err := t.brokenOff(dice, func(ctx context.Context) (err error) {
 		ds, err = t.q.Receive(ctx, 1+dice.IntN(3), lease)
@@ -106,9 +106,9 @@ func (t *trial) takeSome(dice *rand.Rand, lease time.Duration) error {
 	return err
 }
 
-// drain receives and acknowledges the remaining messages, until Stats counts none, or none is handed
-// out for long.
-func (t *trial) drain() {
+// drain receives and acknowledges the remaining messages, until Stats counts none, or none is
+// handed out for long.
+func (t *testRun) drain() {
 	quiet := max(t.Quiet, 20*time.Millisecond)
 	for silent := 0; silent <= 20; silent++ {
 		ctx, cancel := context.WithTimeout(t.ctx, quiet)

@@ -33,7 +33,7 @@ var clientChecks = []Check{
 }
 
 // batchesAtOnce has pushers wait for one another before each batch, so that the batches meet.
-func batchesAtOnce(t *trial) {
+func batchesAtOnce(t *testRun) {
 	const clients = 4
 	rounds, size := t.scaled(8, 60), t.scaled(12, 50)
 	t.record()
@@ -86,7 +86,7 @@ func batchesAtOnce(t *trial) {
 }
 
 // clients are handles on the queue, of two clients in turn.
-func (t *trial) clients(n int) []backend.Queue {
+func (t *testRun) clients(n int) []backend.Queue {
 	other := t.attach()
 	qs := []backend.Queue{t.q}
 	for len(qs) < n {
@@ -99,7 +99,7 @@ func (t *trial) clients(n int) []backend.Queue {
 
 // until waits for the end of ctx while time passes. It fails with the progress when that takes too
 // long.
-func (t *trial) until(ctx context.Context, progress func() string) error {
+func (t *testRun) until(ctx context.Context, progress func() string) error {
 	deadline := time.Now().Add(2 * t.Patience)
 	for ctx.Err() == nil {
 		if time.Now().After(deadline) {
@@ -114,7 +114,7 @@ func (t *trial) until(ctx context.Context, progress func() string) error {
 }
 
 // workInBatches takes and handles messages until ctx ends or one fails.
-func (t *trial) workInBatches(ctx context.Context, q backend.Queue, limit int, handle func([]backend.Delivery) error) error {
+func (t *testRun) workInBatches(ctx context.Context, q backend.Queue, limit int, handle func([]backend.Delivery) error) error {
 	for {
 		ds, err := q.Receive(ctx, limit, backend.MaxLease)
 		switch {
@@ -146,7 +146,7 @@ func atOnce(fs ...func() error) error {
 	return errors.Join(errs...)
 }
 
-func openAtOnce(t *trial) {
+func openAtOnce(t *testRun) {
 	const handles = 4
 	for round := range t.scaled(2, 200) {
 		name := fmt.Sprintf("%s.%d", t.name(), round)
@@ -261,7 +261,7 @@ func (c *planned) planOf(id string) plan {
 
 // planned is the state that the clients of the check share.
 type planned struct {
-	*trial
+	*testRun
 	mu       sync.Mutex
 	messages map[string]*progress
 	n        int64
@@ -275,10 +275,10 @@ type progress struct {
 	attempts int // counted
 }
 
-func clientsAtOnce(t *trial) {
+func clientsAtOnce(t *testRun) {
 	const clients = 4
 	each, size := t.scaled(40, 500), 5
-	c := &planned{trial: t, messages: make(map[string]*progress), n: int64(clients * each)}
+	c := &planned{testRun: t, messages: make(map[string]*progress), n: int64(clients * each)}
 	queues := t.clients(clients)
 	ctx, stop := context.WithCancel(t.ctx)
 	defer stop()
@@ -448,9 +448,9 @@ func (c *planned) lookOnce(q backend.Queue) error {
 }
 
 func (c *planned) isOurs(id string, body []byte, headers map[string]string) error {
-	c.trial.mu.Lock()
+	c.testRun.mu.Lock()
 	e := c.pushed[id]
-	c.trial.mu.Unlock()
+	c.testRun.mu.Unlock()
 	if e == nil {
 		return fmt.Errorf("message %q is shown, and was never pushed", id)
 	}

@@ -51,7 +51,7 @@ var closeChecks = []Check{
 	},
 }
 
-func closed(t *trial) {
+func closed(t *testRun) {
 	id := t.pushAfter(t.Tick)
 	q, err := t.openOn(t.b, t.name())
 	t.must(err, "opening a second handle")
@@ -76,7 +76,7 @@ func closed(t *trial) {
 }
 
 // closedBackend closes a new backend with an open queue and a waiting Receive.
-func (t *trial) closedBackend() {
+func (t *testRun) closedBackend() {
 	b, cleanup, err := t.New(t.ctx)
 	t.must(err, "making a backend")
 	if cleanup != nil {
@@ -94,7 +94,7 @@ func (t *trial) closedBackend() {
 	t.want(err, backend.ErrClosed, "Open on a closed backend")
 }
 
-func closeWakes(t *trial) {
+func closeWakes(t *testRun) {
 	q, err := t.openOn(t.b, t.name())
 	t.must(err, "opening a second handle")
 	t.pushAfter(100 * t.Tick)
@@ -108,7 +108,7 @@ func closeWakes(t *trial) {
 	}
 }
 
-func closeKeeps(t *trial) {
+func closeKeeps(t *testRun) {
 	q := t.second()
 	m := t.after(0)
 	t.push(m, t.after(0))
@@ -128,7 +128,7 @@ func closeKeeps(t *trial) {
 	t.ack(rest...)
 }
 
-func closeTakesNothing(t *trial) {
+func closeTakesNothing(t *testRun) {
 	for range t.scaled(8, 500) {
 		closing := t.waits(t.b)
 		t.must(closing.q.Close(), "Close")
@@ -144,7 +144,7 @@ func closeTakesNothing(t *trial) {
 
 // goroutinesNow returns the goroutines that a check ignores. It closes the first backend, which may
 // start some later.
-func (t *trial) goroutinesNow() []goleak.Option {
+func (t *testRun) goroutinesNow() []goleak.Option {
 	t.must(t.q.Close(), "closing the first queue")
 	t.must(t.b.Close(), "closing the first backend")
 	ignored := []goleak.Option{goleak.IgnoreCurrent()}
@@ -154,7 +154,7 @@ func (t *trial) goroutinesNow() []goleak.Option {
 	return ignored
 }
 
-func closeLeavesNoGoroutine(t *trial) {
+func closeLeavesNoGoroutine(t *testRun) {
 	ignored := t.goroutinesNow()
 	b, cleanup, err := t.New(t.ctx)
 	t.must(err, "making a backend")
@@ -175,7 +175,7 @@ func closeLeavesNoGoroutine(t *trial) {
 	t.must(goleak.Find(ignored...), "after Close")
 }
 
-func stopReturnsUntouched(t *trial) {
+func stopReturnsUntouched(t *testRun) {
 	const n = 20
 	for range n {
 		t.pushAfter(0)
@@ -207,7 +207,7 @@ func stopReturnsUntouched(t *trial) {
 }
 
 // closeRace wakes, cancels and closes waiting Receives at the same time.
-func closeRace(t *trial) {
+func closeRace(t *testRun) {
 	ignored := t.goroutinesNow()
 	b, cleanup, err := t.New(t.ctx)
 	t.must(err, "making a backend")

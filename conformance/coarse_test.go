@@ -183,8 +183,8 @@ func (q *coarseQueue) lease(lease time.Duration) (end time.Time, kept time.Durat
 	return end, sweepFrom(end).Sub(now)
 }
 
-// sleep returns at the head's due time as it was known, at a change that this client makes, or at the
-// next sweep.
+// sleep returns at the head's due time as it was known, at a change that this client makes, or at
+// the next sweep.
 func (q *coarseQueue) sleep(ctx context.Context, changed <-chan struct{}, head time.Time) error {
 	now := q.clock.Now()
 	until := sweepFrom(now.Add(1))

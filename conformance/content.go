@@ -41,7 +41,7 @@ var contentChecks = []Check{
 
 // awkward returns contents that stores have been seen to spoil; no headers where the store keeps
 // none.
-func (t *trial) awkward() (bodies [][]byte, headers []map[string]string) {
+func (t *testRun) awkward() (bodies [][]byte, headers []map[string]string) {
 	big := make([]byte, 1<<20)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range big {
@@ -75,7 +75,7 @@ func mostHeaders() map[string]string {
 	return hs
 }
 
-func contentIntact(t *trial) {
+func contentIntact(t *testRun) {
 	bodies, headers := t.awkward()
 	for i, body := range bodies {
 		m := t.after(0)
@@ -91,7 +91,7 @@ func contentIntact(t *trial) {
 	}
 }
 
-func contentAfterRetry(t *trial) {
+func contentAfterRetry(t *testRun) {
 	bodies, headers := t.awkward()
 	for i, body := range bodies {
 		m := t.after(0)
@@ -115,7 +115,7 @@ func scribble(body []byte, headers map[string]string) {
 	}
 }
 
-func ownsItsMemory(t *trial) {
+func ownsItsMemory(t *testRun) {
 	m := t.after(0)
 	mine := backend.Message{ID: m.ID, Body: bytes.Clone(m.Body), Headers: maps.Clone(m.Headers)}
 	t.expect(m)
@@ -124,7 +124,7 @@ func ownsItsMemory(t *trial) {
 	t.ack(t.takeID(m.ID))
 }
 
-func queuesAreApart(t *trial) {
+func queuesAreApart(t *testRun) {
 	id := t.pushAfter(0)
 	for _, name := range []string{t.name() + ".x", t.name() + ":", strings.ToUpper(t.name()), t.Prefix + "x"} {
 		other, err := t.openOn(t.b, name)
@@ -136,7 +136,7 @@ func queuesAreApart(t *trial) {
 }
 
 // longNamesAreApart opens queues with the longest names, which differ in the last byte only.
-func (t *trial) longNamesAreApart() {
+func (t *testRun) longNamesAreApart() {
 	long := t.name() + strings.Repeat("n", backend.MaxName-len(t.name())-1)
 	a, err := t.openOn(t.b, long+"a")
 	t.must(err, "opening a queue with the longest name")

@@ -58,7 +58,7 @@ var deadChecks = []Check{
 
 var errPoison = errors.New("poison of the check")
 
-func poison(t *trial) {
+func poison(t *testRun) {
 	const maxAttempts = 3
 	m := t.after(0)
 	t.push(m)
@@ -75,12 +75,12 @@ func poison(t *trial) {
 }
 
 // backoff waits a tick, without a random part.
-func (t *trial) backoff() delayq.Backoff {
+func (t *testRun) backoff() delayq.Backoff {
 	return delayq.Backoff{Base: t.Tick, Max: t.Tick, Factor: 1}
 }
 
 // consume runs a Consume until a condition holds, while time passes, and stops it.
-func (t *trial) consume(h delayq.Handler, until func() bool, opts ...delayq.ConsumeOption) {
+func (t *testRun) consume(h delayq.Handler, until func() bool, opts ...delayq.ConsumeOption) {
 	q := t.portable(delayq.WithLease(t.longLease()))
 	ctx, stop := context.WithCancel(t.ctx)
 	defer stop()
@@ -92,7 +92,7 @@ func (t *trial) consume(h delayq.Handler, until func() bool, opts ...delayq.Cons
 }
 
 // stopped waits for a Consume whose context has ended.
-func (t *trial) stopped(ended <-chan error) {
+func (t *testRun) stopped(ended <-chan error) {
 	select {
 	case err := <-ended:
 		t.must(err, "Consume")
@@ -102,7 +102,7 @@ func (t *trial) stopped(ended <-chan error) {
 }
 
 // longLease outlasts the time that passes while a check polls.
-func (t *trial) longLease() time.Duration {
+func (t *testRun) longLease() time.Duration {
 	if t.fake != nil {
 		return backend.MaxLease
 	}
@@ -110,22 +110,22 @@ func (t *trial) longLease() time.Duration {
 }
 
 // step is the time that passes between two polls.
-func (t *trial) step() time.Duration {
+func (t *testRun) step() time.Duration {
 	if t.fake != nil {
 		return t.Tick / 4
 	}
 	return 0
 }
 
-func (t *trial) hasDied() bool { return len(t.letters()) > 0 }
+func (t *testRun) hasDied() bool { return len(t.letters()) > 0 }
 
-func (t *trial) letters() []backend.DeadLetter {
+func (t *testRun) letters() []backend.DeadLetter {
 	ls, _, err := t.q.ListDead(t.ctx, "", 100)
 	t.must(err, "ListDead")
 	return ls
 }
 
-func (t *trial) theLetter() backend.DeadLetter {
+func (t *testRun) theLetter() backend.DeadLetter {
 	ls := t.letters()
 	if len(ls) != 1 {
 		t.fail("there are %d dead letters; want 1", len(ls))
@@ -133,13 +133,13 @@ func (t *trial) theLetter() backend.DeadLetter {
 	return ls[0]
 }
 
-func (t *trial) handledTimes(got, want int64) {
+func (t *testRun) handledTimes(got, want int64) {
 	if got != want {
 		t.fail("the handler ran %d times; want %d", got, want)
 	}
 }
 
-func poisonKillsWorker(t *trial) {
+func poisonKillsWorker(t *testRun) {
 	const maxAttempts = 3
 	id := t.pushAfter(0)
 	for range maxAttempts {
@@ -155,7 +155,7 @@ func poisonKillsWorker(t *trial) {
 	t.theLetter()
 }
 
-func deadIsOut(t *trial) {
+func deadIsOut(t *testRun) {
 	id := t.pushAfter(0)
 	lease := t.Tick + t.noise()
 	t.must(t.deadLetter(t.takeIDFor(id, lease), "of the check"), "Dead")
@@ -164,7 +164,7 @@ func deadIsOut(t *trial) {
 	t.nothing("it is dead")
 }
 
-func deadList(t *trial) {
+func deadList(t *testRun) {
 	const n = 7
 	ms := make(map[string]backend.Message)
 	var ids []string
@@ -199,7 +199,7 @@ func sameLetter(l backend.DeadLetter, m backend.Message) error {
 }
 
 // listPages lists all dead letters, a few at a time. It fails unless ListDeadIDs lists the same.
-func (t *trial) listPages(limit int) []backend.DeadLetter {
+func (t *testRun) listPages(limit int) []backend.DeadLetter {
 	var all []backend.DeadLetter
 	for cursor := ""; ; {
 		page, next, err := t.q.ListDead(t.ctx, cursor, limit)
@@ -215,7 +215,7 @@ func (t *trial) listPages(limit int) []backend.DeadLetter {
 	}
 }
 
-func (t *trial) listsSameIDs(all []backend.DeadLetter, limit int) {
+func (t *testRun) listsSameIDs(all []backend.DeadLetter, limit int) {
 	for cursor, n := "", 0; ; {
 		ids, next, err := t.q.ListDeadIDs(t.ctx, cursor, limit)
 		t.must(err, "ListDeadIDs after %d", n)
@@ -237,7 +237,7 @@ func (t *trial) listsSameIDs(all []backend.DeadLetter, limit int) {
 	}
 }
 
-func redrive(t *trial) {
+func redrive(t *testRun) {
 	m := t.after(0)
 	m.Body, m.Headers = []byte("\x00redriven\xff"), t.headers("h", "\x00v")
 	t.push(m)
@@ -258,7 +258,7 @@ func redrive(t *trial) {
 	t.want(outcome(t.q.Redrive(t.ctx, []string{m.ID})), backend.ErrNotFound, "Redrive of a message that is done")
 }
 
-func deleteDead(t *trial) {
+func deleteDead(t *testRun) {
 	gone, live := t.pushAfter(0), t.pushAfter(t.Tick)
 	t.must(t.deadLetter(t.takeID(gone), "of the check"), "Dead")
 	for _, id := range []string{live, "unknown"} {
@@ -278,7 +278,7 @@ func deleteDead(t *trial) {
 }
 
 // deadPages dead-letters messages in the opposite order of their due times.
-func deadPages(t *trial) {
+func deadPages(t *testRun) {
 	n := t.scaled(24, 250)
 	now := t.now().Truncate(time.Second)
 	ms, died := make(map[string]backend.Message), make(map[string][2]time.Time)
@@ -328,7 +328,7 @@ func deadPages(t *trial) {
 }
 
 // comeAndGo redrives and deletes dead letters that were listed, and one that was not.
-func (t *trial) comeAndGo(page []backend.DeadLetter, further string, gone map[string]bool) {
+func (t *testRun) comeAndGo(page []backend.DeadLetter, further string, gone map[string]bool) {
 	for i, l := range page {
 		switch {
 		case i == 0:
@@ -348,7 +348,7 @@ func (t *trial) comeAndGo(page []backend.DeadLetter, further string, gone map[st
 }
 
 // diedAt compares the times of a dead letter.
-func (t *trial) diedAt(l backend.DeadLetter, due time.Time, died [2]time.Time) {
+func (t *testRun) diedAt(l backend.DeadLetter, due time.Time, died [2]time.Time) {
 	off := t.traits.Resolution + t.Skew
 	if t.fake == nil {
 		off += time.Millisecond // a clock may be read in that grain
@@ -361,7 +361,7 @@ func (t *trial) diedAt(l backend.DeadLetter, due time.Time, died [2]time.Time) {
 	}
 }
 
-func redriveAll(t *trial) {
+func redriveAll(t *testRun) {
 	n := t.scaled(510, 600) // more than the library lists at a time
 	ms := make([]backend.Message, n)
 	for i := range ms {

@@ -51,7 +51,7 @@ var dueChecks = []Check{
 	},
 }
 
-func neverEarly(t *trial) {
+func neverEarly(t *testRun) {
 	m := t.after(t.Tick)
 	t.push(m)
 	t.quietFor(t.Tick, "it is not due yet")
@@ -63,7 +63,7 @@ func neverEarly(t *trial) {
 	t.ack(d)
 }
 
-func neverEarlyUnderLoad(t *trial) {
+func neverEarlyUnderLoad(t *testRun) {
 	const n = 200
 	ms := make([]backend.Message, n)
 	for i := range ms {
@@ -74,7 +74,7 @@ func neverEarlyUnderLoad(t *trial) {
 }
 
 // drainAsDue receives and acknowledges n messages while they become due.
-func (t *trial) drainAsDue(n int, within time.Duration) {
+func (t *testRun) drainAsDue(n int, within time.Duration) {
 	steps := 0
 	for left := n; left > 0; {
 		if t.fake != nil && t.readyNow() == 0 {
@@ -92,7 +92,7 @@ func (t *trial) drainAsDue(n int, within time.Duration) {
 }
 
 // readyNow returns the number of ready messages; 0 or 1 where the store cannot count them.
-func (t *trial) readyNow() int64 {
+func (t *testRun) readyNow() int64 {
 	if t.has(backend.Counting) {
 		s, err := t.q.Stats(t.ctx)
 		t.must(err, "Stats")
@@ -109,7 +109,7 @@ func (t *trial) readyNow() int64 {
 	return 1
 }
 
-func dueAt(t *trial) {
+func dueAt(t *testRun) {
 	past := t.at(t.now().Add(-time.Hour))
 	t.push(past)
 	t.ack(t.takeID(past.ID))
@@ -120,7 +120,7 @@ func dueAt(t *trial) {
 	t.ack(t.takeID(future.ID))
 }
 
-func roundsUp(t *trial) {
+func roundsUp(t *testRun) {
 	grain := max(t.traits.Resolution, time.Millisecond)
 	for _, part := range []time.Duration{1, grain / 2, grain - 1} {
 		due := t.now().Truncate(grain).Add(t.Tick + part)
@@ -136,7 +136,7 @@ func roundsUp(t *trial) {
 	}
 }
 
-func nackDelay(t *trial) {
+func nackDelay(t *testRun) {
 	id := t.pushAfter(0)
 	t.nack(t.takeID(id), t.Tick)
 	t.quietFor(t.Tick, "it was given back with a delay")
@@ -144,7 +144,7 @@ func nackDelay(t *trial) {
 	t.ack(t.takeID(id))
 }
 
-func reschedule(t *trial) {
+func reschedule(t *testRun) {
 	sooner, later := t.pushAfter(100*t.Tick), t.pushAfter(2*t.Tick)
 	t.expectAgain(sooner, t.now().Add(t.Tick))
 	t.must(t.move(sooner, t.Tick), "rescheduling to sooner")
@@ -159,7 +159,7 @@ func reschedule(t *trial) {
 	t.ack(t.takeID(later))
 }
 
-func rescheduleStates(t *trial) {
+func rescheduleStates(t *testRun) {
 	id := t.pushAfter(0)
 	d := t.takeID(id)
 	t.want(t.move(id, 0), backend.ErrInFlight, "rescheduling a message in flight")
@@ -170,7 +170,7 @@ func rescheduleStates(t *trial) {
 	t.nothing("nothing is there")
 }
 
-func longestDelay(t *trial) {
+func longestDelay(t *testRun) {
 	longest := t.traits.MaxDelay
 	if longest == 0 {
 		longest = backend.MaxDelay

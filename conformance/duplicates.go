@@ -29,7 +29,7 @@ var duplicateChecks = []Check{
 	},
 }
 
-func exactlyOneWorker(t *trial) {
+func exactlyOneWorker(t *testRun) {
 	const n, workers = 400, 8
 	t.record()
 	for range n / 4 {
@@ -61,7 +61,7 @@ func exactlyOneWorker(t *trial) {
 }
 
 // work takes and handles messages until ctx ends or one fails.
-func (t *trial) work(ctx context.Context, q backend.Queue, handle func(backend.Delivery) error) error {
+func (t *testRun) work(ctx context.Context, q backend.Queue, handle func(backend.Delivery) error) error {
 	for {
 		ds, err := q.Receive(ctx, 5, t.lease())
 		switch {
@@ -81,7 +81,7 @@ func (t *trial) work(ctx context.Context, q backend.Queue, handle func(backend.D
 
 // letPass passes a tick, in steps, while workers work, and waits until ctx ends. It passes no more:
 // on the fake clock a worker's lease would end.
-func (t *trial) letPass(ctx context.Context, want int) error {
+func (t *testRun) letPass(ctx context.Context, want int) error {
 	for range 4 {
 		t.settleDown()
 		t.pass(t.Tick / 4)
@@ -95,7 +95,7 @@ func (t *trial) letPass(ctx context.Context, want int) error {
 	}
 }
 
-func doneIsDone(t *trial) {
+func doneIsDone(t *testRun) {
 	const n = 5
 	for range n {
 		t.pushAfter(0)
@@ -109,7 +109,7 @@ func doneIsDone(t *trial) {
 	t.nothing("all are done, and their leases would have ended")
 }
 
-func sameID(t *trial) {
+func sameID(t *testRun) {
 	m := t.after(t.Tick)
 	t.push(m)
 	again := func(state string) {

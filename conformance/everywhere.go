@@ -22,7 +22,7 @@ var everywhereChecks = []Check{
 
 // sizes returns the sizes at which a store may begin to keep bodies in another way, up to the
 // largest.
-func (t *trial) sizes() []int {
+func (t *testRun) sizes() []int {
 	largest := cmp.Or(t.traits.MaxBody, backend.MaxBody)
 	sizes := []int{0, 1, 255, 256, 1<<16 - 1, 1 << 16}
 	if t.inProcess() {
@@ -36,7 +36,7 @@ func (t *trial) sizes() []int {
 	return slices.Compact(sizes)
 }
 
-func contentEverywhere(t *trial) {
+func contentEverywhere(t *testRun) {
 	r := rand.NewChaCha8([32]byte{1})
 	_, headers := t.awkward()
 	reasons := reasonsOfAllSizes()
@@ -76,7 +76,7 @@ func reasonsOfAllSizes() (reasons []string) {
 }
 
 // showsEverywhere moves a message through all states, and changes every copy that it gets.
-func (t *trial) showsEverywhere(m backend.Message, reason string) {
+func (t *testRun) showsEverywhere(m backend.Message, reason string) {
 	mine := backend.Message{ID: m.ID, Body: bytes.Clone(m.Body), Headers: maps.Clone(m.Headers)}
 	t.expect(m)
 	err := outcome(t.q.Schedule(t.ctx, []backend.Message{mine}))
@@ -114,7 +114,7 @@ func (t *trial) showsEverywhere(m backend.Message, reason string) {
 	t.ack(t.takeID(m.ID))
 }
 
-func (t *trial) peekAndSpoil(m backend.Message) {
+func (t *testRun) peekAndSpoil(m backend.Message) {
 	if !t.has(backend.Peeking) {
 		return
 	}
@@ -129,7 +129,7 @@ func (t *trial) peekAndSpoil(m backend.Message) {
 }
 
 // spoil changes a copy that the caller owns.
-func (t *trial) spoil(body []byte, headers map[string]string) {
+func (t *testRun) spoil(body []byte, headers map[string]string) {
 	if len(body) > 0 {
 		body[0], body[len(body)/2], body[len(body)-1] = body[0]^0x55, body[len(body)/2]^0xaa, body[len(body)-1]^0x0f
 	}

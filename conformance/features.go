@@ -17,8 +17,8 @@ var featureChecks = []Check{
 	},
 }
 
-// verbs call the methods of features, those on several messages with all ids. Cancel, Reschedule and
-// Redrive would change the messages.
+// verbs call the methods of features, those on several messages with all ids. Cancel, Reschedule
+// and Redrive would change the messages.
 var verbs = map[string]func(ctx context.Context, q backend.Queue, ids []string) []error{
 	"Cancel": func(ctx context.Context, q backend.Queue, ids []string) []error { return q.Cancel(ctx, ids) },
 	"Reschedule": func(ctx context.Context, q backend.Queue, ids []string) []error {
@@ -53,7 +53,7 @@ var onMany = map[string]bool{"Cancel": true, "Reschedule": true, "Redrive": true
 
 // features calls the claimed methods on an empty queue, and then the lacking ones on a message of
 // each state.
-func features(t *trial) {
+func features(t *testRun) {
 	for verb, call := range t.verbs(true) {
 		for _, err := range call(t.ctx, t.q, []string{"unknown"}) {
 			if errors.Is(err, backend.ErrUnsupported) {
@@ -87,7 +87,7 @@ func features(t *trial) {
 }
 
 // verbs returns the methods of the features that the backend claims, or of those that it lacks.
-func (t *trial) verbs(claimed bool) map[string]func(context.Context, backend.Queue, []string) []error {
+func (t *testRun) verbs(claimed bool) map[string]func(context.Context, backend.Queue, []string) []error {
 	calls := make(map[string]func(context.Context, backend.Queue, []string) []error)
 	for _, f := range backend.Features() {
 		if t.has(f) != claimed {

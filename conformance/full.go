@@ -18,7 +18,7 @@ var fullChecks = []Check{
 // fullAfter bounds the messages that the check pushes until the queue is full.
 const fullAfter = 20_000
 
-func full(t *trial) {
+func full(t *testRun) {
 	b, cleanup, err := t.Limited(t.ctx)
 	t.must(err, "making a backend with a limit")
 	t.cleanUp(b, cleanup)
@@ -51,7 +51,7 @@ func full(t *trial) {
 }
 
 // fill pushes messages of one size until the queue is full, and returns their number.
-func (t *trial) fill() int {
+func (t *testRun) fill() int {
 	for n := range fullAfter {
 		m := t.after(0)
 		err := outcome(t.q.Schedule(t.ctx, []backend.Message{m}))
@@ -69,7 +69,7 @@ func (t *trial) fill() int {
 }
 
 // staysFull pushes a batch that must be rejected. A delivery of it fails, since it is not expected.
-func (t *trial) staysFull(when string) {
+func (t *testRun) staysFull(when string) {
 	ms := []backend.Message{t.after(0), t.after(0)}
 	if t.has(backend.UniqueWindows) {
 		ms[0].UniqueFor = t.lease()
@@ -80,7 +80,7 @@ func (t *trial) staysFull(when string) {
 }
 
 // hasRoomForOne pushes two messages in one batch, of which the first must be accepted.
-func (t *trial) hasRoomForOne(when string) {
+func (t *testRun) hasRoomForOne(when string) {
 	ms := []backend.Message{t.after(0), t.after(0)}
 	t.expect(ms[0])
 	t.outcomes(t.q.Schedule(t.ctx, ms), len(ms), "pushing "+when+",", func(i int) error {
@@ -92,14 +92,14 @@ func (t *trial) hasRoomForOne(when string) {
 }
 
 // pushedLast is a message that waits.
-func (t *trial) pushedLast() string {
+func (t *testRun) pushedLast() string {
 	d := t.take()
 	t.untouched(d)
 	return d.ID
 }
 
 // windowsEnd has a window end before each further push, with which the queue is never full.
-func (t *trial) windowsEnd(n int) {
+func (t *testRun) windowsEnd(n int) {
 	if !t.has(backend.UniqueWindows) || t.fake == nil {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-func nackHeaders(t *trial) {
+func nackHeaders(t *testRun) {
 	_, all := t.awkward()
 	all = append(all, map[string]string{}, map[string]string{"plain": "other"}, map[string]string{"more": "text", "plain": ""})
 	for _, body := range []int{0, 100, 20 << 10, 1 << 20} {
@@ -27,7 +27,7 @@ func nackHeaders(t *trial) {
 
 // changesHeaders gives a message back with one set of headers after another, and checks it wherever
 // it is shown.
-func (t *trial) changesHeaders(m backend.Message, all []map[string]string) {
+func (t *testRun) changesHeaders(m backend.Message, all []map[string]string) {
 	for i, headers := range all {
 		d := t.takeID(m.ID)
 		t.attemptIs(d, i+1)
@@ -58,7 +58,7 @@ func (t *trial) changesHeaders(m backend.Message, all []map[string]string) {
 
 // nackWith gives a message back with headers, which it expects from then on, and changes the
 // caller's copy.
-func (t *trial) nackWith(d backend.Delivery, headers map[string]string) {
+func (t *testRun) nackWith(d backend.Delivery, headers map[string]string) {
 	mine := maps.Clone(headers)
 	t.expectHeaders(d.ID, headers)
 	t.expectAgain(d.ID, t.now())
@@ -66,18 +66,18 @@ func (t *trial) nackWith(d backend.Delivery, headers map[string]string) {
 	t.spoil(nil, mine)
 }
 
-func (t *trial) tryNackWith(d backend.Delivery, headers map[string]string) error {
+func (t *testRun) tryNackWith(d backend.Delivery, headers map[string]string) error {
 	return outcome(t.q.Nack(t.ctx, []backend.Return{{Lease: d.Lease(), NewHeaders: true, Headers: headers}}))
 }
 
 // expectHeaders notes the headers that a message has from now on.
-func (t *trial) expectHeaders(id string, headers map[string]string) {
+func (t *testRun) expectHeaders(id string, headers map[string]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pushed[id].Headers = headers
 }
 
-func (t *trial) attemptIs(d backend.Delivery, want int) {
+func (t *testRun) attemptIs(d backend.Delivery, want int) {
 	exact := t.has(backend.CountingAttempts) && t.has(backend.ExactAttempts)
 	if exact && d.Attempt != want {
 		t.fail("message %s was handed out at attempt %d; it is number %d", d.ID, d.Attempt, want)
@@ -85,7 +85,7 @@ func (t *trial) attemptIs(d backend.Delivery, want int) {
 }
 
 // headersAreTimely gives a message back with new headers and a delay.
-func (t *trial) headersAreTimely() {
+func (t *testRun) headersAreTimely() {
 	id := t.pushAfter(0)
 	d := t.takeID(id)
 	headers := map[string]string{"later": "yes"}
@@ -100,7 +100,7 @@ func (t *trial) headersAreTimely() {
 }
 
 // staleHeaders gives back under leases that have ended.
-func (t *trial) staleHeaders() {
+func (t *testRun) staleHeaders() {
 	id := t.pushAfter(0)
 	other := map[string]string{"of a": "stale lease"}
 	old := t.takeIDFor(id, t.Tick)
@@ -118,7 +118,7 @@ func (t *trial) staleHeaders() {
 
 // headersInBatch gives back a batch in which some have new headers, some are stale and one is there
 // twice.
-func (t *trial) headersInBatch() {
+func (t *testRun) headersInBatch() {
 	for range 4 {
 		t.pushAfter(0)
 	}
@@ -145,7 +145,7 @@ func (t *trial) headersInBatch() {
 }
 
 // badHeaders uses the library's queue, which checks input.
-func (t *trial) badHeaders() {
+func (t *testRun) badHeaders() {
 	q := t.portable(delayq.Require(delayq.ChangingHeaders))
 	id := t.pushAfter(0)
 	d, err := q.Receive(t.ctx)

@@ -31,7 +31,7 @@ var inputChecks = []Check{
 	},
 }
 
-func badInput(t *trial) {
+func badInput(t *testRun) {
 	q := t.portable()
 	t.pushAfter(0)
 	held := t.takeFor(100 * t.Tick)
@@ -89,19 +89,19 @@ func badMessages(largest int) map[string]delayq.Message {
 }
 
 // lacksPart reports whether the message has a part that the store does not support.
-func (t *trial) lacksPart(m delayq.Message) bool {
+func (t *testRun) lacksPart(m delayq.Message) bool {
 	return m.ID != "" && !t.has(backend.OwnIDs) || m.UniqueFor != 0 && !t.has(backend.UniqueWindows) || len(m.Headers) > 0 && !t.has(backend.Headers)
 }
 
 // refused fails unless err is ErrInvalid and says what is allowed.
-func (t *trial) refused(err error, what string) {
+func (t *testRun) refused(err error, what string) {
 	t.want(err, backend.ErrInvalid, "pushing %s", what)
 	if msg := err.Error(); !strings.Contains(msg, "allowed is") {
 		t.fail("the error for %s does not say what is allowed: %s", what, msg)
 	}
 }
 
-func unsupported(t *trial) {
+func unsupported(t *testRun) {
 	q := t.portable()
 	calls := []struct {
 		feature delayq.Feature
@@ -139,7 +139,7 @@ func unsupported(t *trial) {
 }
 
 // refusesPart pushes a message with a part that the backend does not support, by every method.
-func (t *trial) refusesPart(q delayq.Queue, what delayq.Feature, part delayq.PushOption) {
+func (t *testRun) refusesPart(q delayq.Queue, what delayq.Feature, part delayq.PushOption) {
 	var m delayq.Message
 	t.must(part(&m), "setting a part of a message")
 	_, require := t.tryPortable(t.name(), delayq.Require(what))
@@ -154,7 +154,7 @@ func (t *trial) refusesPart(q delayq.Queue, what delayq.Feature, part delayq.Pus
 }
 
 // refusesNewHeaders gives a message back with headers, and then without, since the lease goes on.
-func (t *trial) refusesNewHeaders(q delayq.Queue) {
+func (t *testRun) refusesNewHeaders(q delayq.Queue) {
 	_, require := t.tryPortable(t.name(), delayq.Require(delayq.ChangingHeaders))
 	id := t.pushAfter(0)
 	d, err := q.Receive(t.ctx)
@@ -170,7 +170,7 @@ func (t *trial) refusesNewHeaders(q delayq.Queue) {
 }
 
 // refusesHeaders pushes headers to the backend itself.
-func (t *trial) refusesHeaders() {
+func (t *testRun) refusesHeaders() {
 	bad, good := t.after(0), t.after(0)
 	bad.Headers = map[string]string{"key": "value"}
 	t.expect(good)
@@ -189,7 +189,7 @@ func isUnsupported(err error) bool {
 	return errors.Is(err, backend.ErrUnsupported) && errors.As(err, &e) && e.Backend != "" && e.Op != ""
 }
 
-func oddIDs(t *trial) {
+func oddIDs(t *testRun) {
 	for _, id := range []string{
 		"0", " ", "a b", "{a}", "a:b", "*", "#", "a.b", "../x", "ünïcödé 中文 😀", strings.Repeat("x", backend.MaxID),
 		"01ARZ3NDEKTSV4RRFFQ69G5FAV", "01arz3ndektsv4rrffq69g5fav", "-1", "1e400", "nil", "false",

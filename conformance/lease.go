@@ -22,26 +22,26 @@ var leaseChecks = []Check{
 	{
 		Name: "stale-ack", Invariant: 5,
 		Rule: "An ack under a lease that has ended returns ErrLeaseLost and changes nothing.",
-		run: func(t *trial) {
+		run: func(t *testRun) {
 			t.stale("Ack", func(d backend.Delivery) error { return outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})) })
 		},
 	},
 	{
 		Name: "stale-nack", Invariant: 5,
 		Rule: "A nack under a lease that has ended returns ErrLeaseLost and changes nothing.",
-		run:  func(t *trial) { t.stale("Nack", func(d backend.Delivery) error { return t.tryNack(d, 0) }) },
+		run:  func(t *testRun) { t.stale("Nack", func(d backend.Delivery) error { return t.tryNack(d, 0) }) },
 	},
 	{
 		Name: "stale-extend", Invariant: 5,
 		Rule: "An extension of a lease that has ended returns ErrLeaseLost and changes nothing.",
-		run: func(t *trial) {
+		run: func(t *testRun) {
 			t.stale("Extend", func(d backend.Delivery) error { _, err := t.extend(d, t.Tick); return err })
 		},
 	},
 	{
 		Name: "stale-dead", Invariant: 5,
 		Rule: "A dead-letter request under a lease that has ended returns ErrLeaseLost and changes nothing.",
-		run: func(t *trial) {
+		run: func(t *testRun) {
 			t.stale("Dead", func(d backend.Delivery) error { return t.deadLetter(d, "stale") })
 		},
 	},
@@ -67,7 +67,7 @@ var leaseChecks = []Check{
 	},
 }
 
-func leaseExcludes(t *trial) {
+func leaseExcludes(t *testRun) {
 	id, asked := t.pushAfter(0), t.now()
 	d := t.takeIDFor(id, 4*t.Tick+t.noise())
 	t.ends(d.Until, asked, 4*t.Tick+t.noise())
@@ -78,7 +78,7 @@ func leaseExcludes(t *trial) {
 	t.nothing("it is done")
 }
 
-func leaseEnds(t *trial) {
+func leaseEnds(t *testRun) {
 	id := t.pushAfter(0)
 	for range 3 {
 		t.takeIDFor(id, t.Tick)
@@ -88,7 +88,7 @@ func leaseEnds(t *trial) {
 	t.ack(t.takeID(id))
 }
 
-func (t *trial) takeIDFor(id string, lease time.Duration) backend.Delivery {
+func (t *testRun) takeIDFor(id string, lease time.Duration) backend.Delivery {
 	d := t.takeFor(lease)
 	if d.ID != id {
 		t.fail("message %s came; expected was %s", d.ID, id)
@@ -98,7 +98,7 @@ func (t *trial) takeIDFor(id string, lease time.Duration) backend.Delivery {
 
 // stale settles under a lease that has ended: before another worker has the message, while it has,
 // and after it is done.
-func (t *trial) stale(op string, settle func(backend.Delivery) error) {
+func (t *testRun) stale(op string, settle func(backend.Delivery) error) {
 	id := t.pushAfter(0)
 	old := t.takeIDFor(id, t.Tick)
 	t.pass(t.Tick + t.traits.Resolution)
@@ -113,7 +113,7 @@ func (t *trial) stale(op string, settle func(backend.Delivery) error) {
 	t.nothing("it is done")
 }
 
-func settleOnce(t *trial) {
+func settleOnce(t *testRun) {
 	settles := map[string]func(backend.Delivery) error{
 		"Ack":    func(d backend.Delivery) error { return outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})) },
 		"Nack":   func(d backend.Delivery) error { return t.tryNack(d, 1000*t.Tick) },
@@ -137,7 +137,7 @@ func settleOnce(t *trial) {
 	}
 }
 
-func extendHolds(t *trial) {
+func extendHolds(t *testRun) {
 	id := t.pushAfter(0)
 	d := t.takeIDFor(id, 2*t.Tick+t.noise())
 	asked := t.now()
@@ -155,7 +155,7 @@ func extendHolds(t *trial) {
 	t.ack(t.takeID(id))
 }
 
-func extendShortens(t *trial) {
+func extendShortens(t *testRun) {
 	id := t.pushAfter(0)
 	d := t.takeIDFor(id, 100*t.Tick)
 	_, err := t.extend(d, t.Tick)
@@ -166,7 +166,7 @@ func extendShortens(t *trial) {
 }
 
 // leaseEndIsSeen gives a store the time for a sweep.
-func leaseEndIsSeen(t *trial) {
+func leaseEndIsSeen(t *testRun) {
 	lease := t.Tick + t.noise()
 	ended := func() string {
 		id := t.pushAfter(0)
@@ -204,7 +204,7 @@ func leaseEndIsSeen(t *trial) {
 }
 
 // seesEnd repeats a call on a message whose lease has ended until the store has noticed the end.
-func (t *trial) seesEnd(what string, do func() error) {
+func (t *testRun) seesEnd(what string, do func() error) {
 	t.eventually(0, what+" of a message whose lease has ended", func() bool {
 		err := do()
 		if errors.Is(err, backend.ErrInFlight) && t.lag() > 0 {

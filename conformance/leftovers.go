@@ -15,7 +15,7 @@ var leftoverChecks = []Check{
 	},
 }
 
-func leavesNothing(t *trial) {
+func leavesNothing(t *testRun) {
 	const n = 12
 	for range n {
 		t.pushAfter(0)
@@ -39,7 +39,7 @@ func leavesNothing(t *trial) {
 	t.empty()
 }
 
-func (t *trial) deadLetterAndForget(d backend.Delivery) {
+func (t *testRun) deadLetterAndForget(d backend.Delivery) {
 	if !t.has(backend.Redriving) {
 		t.ack(d)
 		return
@@ -49,14 +49,14 @@ func (t *trial) deadLetterAndForget(d backend.Delivery) {
 	t.must(outcome(t.q.DeleteDead(t.ctx, []string{ls[0].ID})), "DeleteDead")
 }
 
-func (t *trial) crashAndFinish() {
+func (t *testRun) crashAndFinish() {
 	t.pushAfter(0)
 	t.takeFor(t.Tick)
 	t.pass(t.Tick + t.lag())
 	t.ack(t.take())
 }
 
-func (t *trial) cancelOne() {
+func (t *testRun) cancelOne() {
 	if !t.has(backend.Cancelling) {
 		return
 	}
@@ -68,7 +68,7 @@ func (t *trial) cancelOne() {
 }
 
 // skipCancelled has a worker wait until the store has skipped the cancelled message.
-func (t *trial) skipCancelled() {
+func (t *testRun) skipCancelled() {
 	if t.Leftovers == nil {
 		return
 	}
@@ -81,7 +81,7 @@ func (t *trial) skipCancelled() {
 }
 
 // empty checks Stats and the leftovers of the store.
-func (t *trial) empty() {
+func (t *testRun) empty() {
 	if t.has(backend.Counting) {
 		if s := t.stats(); s != (backend.Stats{}) {
 			t.fail("Stats returns %s, head due at %v; all messages are settled", countsOf(s), s.HeadDue)

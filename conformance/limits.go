@@ -39,7 +39,7 @@ const (
 
 // near returns each duration with its two neighbours, a grain of the store away, from least to
 // longest.
-func (t *trial) near(least, longest time.Duration, ds ...time.Duration) (all []time.Duration) {
+func (t *testRun) near(least, longest time.Duration, ds ...time.Duration) (all []time.Duration) {
 	grain := max(t.traits.Resolution, 1)
 	for _, d := range append(ds, least, longest) {
 		for _, neighbour := range []time.Duration{d - grain, d, d + grain} {
@@ -52,7 +52,7 @@ func (t *trial) near(least, longest time.Duration, ds ...time.Duration) (all []t
 	return slices.Compact(all)
 }
 
-func (t *trial) delays() []time.Duration {
+func (t *testRun) delays() []time.Duration {
 	longest := cmp.Or(t.traits.MaxDelay, backend.MaxDelay)
 	return t.near(0, longest, time.Millisecond, time.Second, time.Minute, time.Hour, day, 7*day, 30*day, year, 400*day, 10*year)
 }
@@ -64,7 +64,7 @@ type timed struct {
 	due     time.Time
 }
 
-func limitsOfDelays(t *trial) {
+func limitsOfDelays(t *testRun) {
 	if t.fake == nil && !t.has(backend.Peeking) {
 		return // the delays are too long to wait for, and the due times cannot be read
 	}
@@ -79,13 +79,13 @@ func limitsOfDelays(t *trial) {
 	t.comesWhenDue(all)
 }
 
-func (t *trial) pushedBy(d time.Duration) timed {
+func (t *testRun) pushedBy(d time.Duration) timed {
 	due := t.now().Add(d)
 	return timed{t.pushAfter(d), "pushed with a delay of " + d.String(), due}
 }
 
 // nackedBy gives a message back.
-func (t *trial) nackedBy(d time.Duration) timed {
+func (t *testRun) nackedBy(d time.Duration) timed {
 	id := t.push1st()
 	held := t.takeID(id)
 	due := t.now().Add(d)
@@ -94,13 +94,13 @@ func (t *trial) nackedBy(d time.Duration) timed {
 }
 
 // push1st pushes a message that is handed out before all others.
-func (t *trial) push1st() string {
+func (t *testRun) push1st() string {
 	m := t.at(backend.EarliestDue)
 	t.push(m)
 	return m.ID
 }
 
-func (t *trial) movedBy(d time.Duration) timed {
+func (t *testRun) movedBy(d time.Duration) timed {
 	id := t.pushAfter(100 * t.Tick)
 	due := t.now().Add(d)
 	t.expectAgain(id, due)
@@ -109,7 +109,7 @@ func (t *trial) movedBy(d time.Duration) timed {
 }
 
 // showsDue checks the due times of waiting messages.
-func (t *trial) showsDue(all []timed) {
+func (t *testRun) showsDue(all []timed) {
 	if !t.has(backend.Peeking) {
 		return
 	}
@@ -122,7 +122,7 @@ func (t *trial) showsDue(all []timed) {
 	}
 }
 
-func (t *trial) isDue(m timed, got time.Time) {
+func (t *testRun) isDue(m timed, got time.Time) {
 	early, late := time.Duration(0), t.traits.Resolution
 	if t.fake == nil {
 		early, late = t.Skew+t.traits.Resolution, late+t.Skew+t.Slack
@@ -133,7 +133,7 @@ func (t *trial) isDue(m timed, got time.Time) {
 }
 
 // comesWhenDue lets time pass until just before each due time, and until the due time.
-func (t *trial) comesWhenDue(all []timed) {
+func (t *testRun) comesWhenDue(all []timed) {
 	if t.fake == nil {
 		return
 	}
@@ -167,7 +167,7 @@ func (t *trial) comesWhenDue(all []timed) {
 }
 
 // idle fails when a message is due. On a server it reads Stats instead of waiting in a Receive.
-func (t *trial) idle(because string) {
+func (t *testRun) idle(because string) {
 	if t.inProcess() || !t.has(backend.Counting) {
 		t.nothing(because)
 		return
@@ -177,7 +177,7 @@ func (t *trial) idle(because string) {
 	}
 }
 
-func limitsOfDueTimes(t *trial) {
+func limitsOfDueTimes(t *testRun) {
 	now := t.now().Truncate(max(t.traits.Resolution, time.Millisecond))
 	for _, due := range []time.Time{
 		now.Add(-t.Tick), now.Add(-1), now.Add(-time.Hour - 1), now.Add(-day), now.Add(-year), now.Add(-10 * year),
@@ -202,7 +202,7 @@ func limitsOfDueTimes(t *trial) {
 }
 
 // dueBy pushes a message that is due at a time, or reschedules one to it.
-func (t *trial) dueBy(due time.Time, move bool) timed {
+func (t *testRun) dueBy(due time.Time, move bool) timed {
 	if !move {
 		m := t.at(due)
 		t.push(m)
@@ -215,7 +215,7 @@ func (t *trial) dueBy(due time.Time, move bool) timed {
 }
 
 // showsExactly checks the due time of the only message in the queue.
-func (t *trial) showsExactly(m timed) {
+func (t *testRun) showsExactly(m timed) {
 	if t.has(backend.Peeking) {
 		for _, p := range t.peekAll(10) {
 			t.dueExactly(m, p.Due, "Peek")
@@ -226,14 +226,14 @@ func (t *trial) showsExactly(m timed) {
 	}
 }
 
-func (t *trial) dueExactly(m timed, got time.Time, by string) {
+func (t *testRun) dueExactly(m timed, got time.Time, by string) {
 	if got.Before(m.due) || got.Sub(m.due) > max(0, t.traits.Resolution-1) {
 		t.fail("message %s, %s, is shown by %s with the due time %v", m.id, m.how, by, got)
 	}
 }
 
 // keepsDue checks the due time of a message that is due, in each state.
-func (t *trial) keepsDue(m timed) {
+func (t *testRun) keepsDue(m timed) {
 	t.showsExactly(m)
 	d := t.takeID(m.id)
 	t.dueExactly(m, d.Due, "Receive")
@@ -257,7 +257,7 @@ type held struct {
 	settle bool // before the end
 }
 
-func limitsOfLeases(t *trial) {
+func limitsOfLeases(t *testRun) {
 	var all []held
 	for _, lease := range t.near(backend.MinLease, backend.MaxLease, time.Second, time.Minute, time.Hour, 2*time.Hour, 12*time.Hour) {
 		for _, settle := range []bool{false, true} {
@@ -285,14 +285,14 @@ func limitsOfLeases(t *trial) {
 }
 
 // atLeast keeps the leases of a check in real time from ending under it.
-func (t *trial) atLeast(lease time.Duration) time.Duration {
+func (t *testRun) atLeast(lease time.Duration) time.Duration {
 	if t.fake != nil {
 		return lease
 	}
 	return max(lease, 10*time.Minute)
 }
 
-func (t *trial) lastUntilTheirEnds(all []held) {
+func (t *testRun) lastUntilTheirEnds(all []held) {
 	slices.SortStableFunc(all, func(a, b held) int { return a.end.Compare(b.end) })
 	var lost []held
 	for len(all) > 0 {
@@ -330,7 +330,7 @@ func (t *trial) lastUntilTheirEnds(all []held) {
 	t.nothing("all are done")
 }
 
-func limitsOfWindows(t *trial) {
+func limitsOfWindows(t *testRun) {
 	type window struct {
 		id  string
 		end time.Time

@@ -119,8 +119,8 @@ func (m *machine) inOrder(shown *refMessage) bool {
 
 func after(a, b *refMessage) bool { return a.due.After(b.due) || a.due.Equal(b.due) && a.seq > b.seq }
 
-// peeked looks for messages that no page had. The store itself may move a message that is due between
-// two pages.
+// peeked looks for messages that no page had. The store itself may move a message that is due
+// between two pages.
 func (m *machine) peeked(w *walk) {
 	ms := m.ref.in("scheduled")
 	sweeps := m.fake == nil && m.traits.Sweep > 0 // whatever the operations are

@@ -42,7 +42,7 @@ var lossChecks = []Check{
 	},
 }
 
-func nackKeeps(t *trial) {
+func nackKeeps(t *testRun) {
 	const n, rounds = 10, 3
 	for range n {
 		t.pushAfter(0)
@@ -56,7 +56,7 @@ func nackKeeps(t *trial) {
 	t.nothing("all are done")
 }
 
-func batchOutcomes(t *trial) {
+func batchOutcomes(t *testRun) {
 	first, other := t.after(0), t.after(0)
 	t.push(first)
 	t.expect(other)
@@ -78,7 +78,7 @@ func batchOutcomes(t *trial) {
 }
 
 // refusal is the error of a message that the store rejects; nil where it accepts every message.
-func (t *trial) refusal() error {
+func (t *testRun) refusal() error {
 	switch {
 	case t.has(backend.Deduplicating):
 		return backend.ErrDuplicate
@@ -89,7 +89,7 @@ func (t *trial) refusal() error {
 }
 
 // rejected makes a message that the store rejects in a batch with another, where it rejects any.
-func (t *trial) rejected(other backend.Message) backend.Message {
+func (t *testRun) rejected(other backend.Message) backend.Message {
 	m := backend.Message{ID: other.ID, Body: []byte("another body")}
 	if !t.has(backend.Deduplicating) {
 		m = t.after(0)
@@ -102,7 +102,7 @@ func (t *trial) rejected(other backend.Message) backend.Message {
 }
 
 // ackWithForged acknowledges messages in one call with a lease that was never given.
-func (t *trial) ackWithForged(ds []backend.Delivery) {
+func (t *testRun) ackWithForged(ds []backend.Delivery) {
 	forged := ds[0].Lease()
 	forged.Token.Lo++
 	leases := []backend.Lease{forged}
@@ -117,7 +117,7 @@ func (t *trial) ackWithForged(ds []backend.Delivery) {
 	}
 }
 
-func receiveLimit(t *trial) {
+func receiveLimit(t *testRun) {
 	const n = 25
 	for range n {
 		t.pushAfter(0)
@@ -131,7 +131,7 @@ func receiveLimit(t *trial) {
 	t.nothing("all are done")
 }
 
-func contextEnded(t *trial) {
+func contextEnded(t *testRun) {
 	ended, cancel := context.WithCancel(t.ctx)
 	cancel()
 	id := t.pushAfter(0)
@@ -155,7 +155,7 @@ func contextEnded(t *trial) {
 }
 
 // changesNothing makes every call on a message in flight, all of which must fail.
-func (t *trial) changesNothing(ctx context.Context, q backend.Queue, d backend.Delivery, wanted error, when string) {
+func (t *testRun) changesNothing(ctx context.Context, q backend.Queue, d backend.Delivery, wanted error, when string) {
 	l, ids := d.Lease(), []string{d.ID}
 	t.want(outcome(q.Ack(ctx, []backend.Lease{l})), wanted, "Ack %s", when)
 	t.want(outcome(q.Nack(ctx, []backend.Return{{Lease: l}})), wanted, "Nack %s", when)
@@ -190,7 +190,7 @@ func (t *trial) changesNothing(ctx context.Context, q backend.Queue, d backend.D
 	}
 }
 
-func contextEndLosesNothing(t *trial) {
+func contextEndLosesNothing(t *testRun) {
 	id := t.pushAfter(t.Tick)
 	s := t.sleep(t.q)
 	ds, err := s.stop()
@@ -209,7 +209,7 @@ func contextEndLosesNothing(t *trial) {
 	t.ack(d)
 }
 
-func statsCount(t *trial) {
+func statsCount(t *testRun) {
 	want := func(step string, w backend.Stats) {
 		if s := t.stats(); s.Scheduled != w.Scheduled || s.Ready != w.Ready || s.InFlight != w.InFlight || s.Dead != w.Dead {
 			t.fail("after %s Stats returns %s; want %s", step, countsOf(s), countsOf(w))

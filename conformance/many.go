@@ -10,8 +10,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Numbers beyond 16 bits, where a store may count in fewer bits than it needs. On servers, where each
-// call is a round trip, the numbers are small and these checks find less.
+// Numbers beyond 16 bits, where a store may count in fewer bits than it needs. On servers, where
+// each call is a round trip, the numbers are small and these checks find less.
 var manyChecks = []Check{
 	{
 		Name: "many-messages", Invariant: 7,
@@ -35,7 +35,7 @@ const (
 	manyWaiting  = 80_000 // more than 16 bits count are left after the cancels
 )
 
-func manyMessages(t *trial) {
+func manyMessages(t *testRun) {
 	n := t.scaled(300, manyWaiting)
 	due := t.now().Truncate(time.Second).Add(10 * t.Tick)
 	dice := rand.New(rand.NewPCG(1, 2))
@@ -71,7 +71,7 @@ func manyMessages(t *trial) {
 }
 
 // removeSome cancels every seventh message.
-func (t *trial) removeSome(ms []backend.Message, dice *rand.Rand) []backend.Message {
+func (t *testRun) removeSome(ms []backend.Message, dice *rand.Rand) []backend.Message {
 	if !t.has(backend.CancelNotFound) {
 		return ms
 	}
@@ -86,7 +86,7 @@ func (t *trial) removeSome(ms []backend.Message, dice *rand.Rand) []backend.Mess
 }
 
 // moveSome reschedules messages by some seconds.
-func (t *trial) moveSome(ms []backend.Message, due time.Time, dice *rand.Rand) []backend.Message {
+func (t *testRun) moveSome(ms []backend.Message, due time.Time, dice *rand.Rand) []backend.Message {
 	if !t.has(backend.Rescheduling) {
 		return ms
 	}
@@ -99,7 +99,7 @@ func (t *trial) moveSome(ms []backend.Message, due time.Time, dice *rand.Rand) [
 	return ms
 }
 
-func (t *trial) giveBack(ds []backend.Delivery) {
+func (t *testRun) giveBack(ds []backend.Delivery) {
 	rs := each(ds, func(d backend.Delivery) backend.Return { return backend.Return{Lease: d.Lease(), Untouched: true} })
 	for _, d := range ds {
 		t.expectAgain(d.ID, time.Time{})
@@ -107,7 +107,7 @@ func (t *trial) giveBack(ds []backend.Delivery) {
 	t.outcomes(t.q.Nack(t.ctx, rs), len(rs), "giving back", allWell)
 }
 
-func manyHandOuts(t *trial) {
+func manyHandOuts(t *testRun) {
 	id := t.pushAfter(0)
 	var leases []backend.Lease
 	var last backend.Delivery
@@ -129,7 +129,7 @@ func manyHandOuts(t *trial) {
 	t.nothing("it is done")
 }
 
-func manyWindows(t *trial) {
+func manyWindows(t *testRun) {
 	n := t.scaled(100, delayq.MaxBatch)
 	window := t.atLeast(10 * t.lease())
 	ms := make([]backend.Message, n)

@@ -25,7 +25,7 @@ var modelChecks = []Check{
 }
 
 // modelled has rapid look for operations after which the two differ, and shrink them.
-func modelled(t *trial) {
+func modelled(t *testRun) {
 	prepareFlags()
 	other := t.attach()
 	queues := 0
@@ -45,7 +45,7 @@ func modelled(t *trial) {
 
 // machine is one run of random operations.
 type machine struct {
-	*trial
+	*testRun
 	rt    *rapid.T
 	qs    [2]backend.Queue // of two clients
 	q     backend.Queue    // of the current operation
@@ -63,8 +63,8 @@ type given struct {
 	of int
 }
 
-func newMachine(t *trial, rt *rapid.T, other backend.Backend, n int) *machine {
-	m := &machine{trial: t, rt: rt}
+func newMachine(t *testRun, rt *rapid.T, other backend.Backend, n int) *machine {
+	m := &machine{testRun: t, rt: rt}
 	for i, b := range []backend.Backend{t.b, other} {
 		q, err := t.openOn(b, fmt.Sprintf("%s.%d", t.name(), n))
 		if err != nil {
@@ -83,7 +83,7 @@ func newMachine(t *trial, rt *rapid.T, other backend.Backend, n int) *machine {
 }
 
 // scales returns sizes of large batches, of which a run has one. Most runs have no large batches.
-func (t *trial) scales() []int {
+func (t *testRun) scales() []int {
 	scales := []int{3, 3, 3, 3, 3, 3, 20, 3, 3, 3, 3, 3, 3, 3, 3, 70, 3, 3, 3, 3}
 	if t.inProcess() {
 		scales = append(scales, 300, 1500, delayq.MaxBatch)
@@ -92,7 +92,7 @@ func (t *trial) scales() []int {
 }
 
 // scaled returns the smaller number on a server, where each call is a round trip.
-func (t *trial) scaled(server, inProcess int) int {
+func (t *testRun) scaled(server, inProcess int) int {
 	if t.inProcess() {
 		return inProcess
 	}
@@ -101,7 +101,7 @@ func (t *trial) scaled(server, inProcess int) int {
 
 // inProcess reports whether a call costs no round trip, so that thousands of messages are little
 // work.
-func (t *trial) inProcess() bool { return !t.has(backend.Durability) }
+func (t *testRun) inProcess() bool { return !t.has(backend.Durability) }
 
 func (m *machine) actions() map[string]func(*rapid.T) {
 	actions := map[string]func(*rapid.T){
@@ -132,8 +132,8 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 	return actions
 }
 
-// act runs an operation through one of the handles. Rapid draws a seed for it: to draw each part of a
-// large batch takes too long.
+// act runs an operation through one of the handles. Rapid draws a seed for it: to draw each part of
+// a large batch takes too long.
 func (m *machine) act(do func(dice *rand.Rand)) func(*rapid.T) {
 	return func(*rapid.T) {
 		dice := rand.New(rand.NewPCG(rapid.Uint64().Draw(m.rt, "seed"), 0))
@@ -295,9 +295,9 @@ func prepareFlags() {
 	_ = flag.Set("rapid.nofailfile", "true")
 }
 
-// reporter makes rapid report to a trial.
+// reporter makes rapid report to a test run.
 type reporter struct {
-	t      *trial
+	t      *testRun
 	lines  []string
 	failed bool
 }

@@ -35,8 +35,8 @@ func (n *names) id(name string) string {
 	return name
 }
 
-// name returns the name of a message that the store handed out, or the id itself where it is unknown.
-// A delivery may be faster than the return of its Schedule: name then waits for that.
+// name returns the name of a message that the store handed out, or the id itself where it is
+// unknown. A delivery may be faster than the return of its Schedule: name then waits for that.
 func (n *names) name(id string, body []byte) string {
 	if name, ok := n.known(id); ok {
 		return name
@@ -56,8 +56,8 @@ func (n *names) known(id string) (name string, ok bool) {
 	return name, ok
 }
 
-// resolve recognizes a message by its body when its Schedule failed and yet stored it, so that its id
-// is unknown. That explains one message and not a second one.
+// resolve recognizes a message by its body when its Schedule failed and yet stored it, so that its
+// id is unknown. That explains one message and not a second one.
 func (n *names) resolve(id string, body []byte) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 )
 
 // The numbered backend is memory that numbers its messages and keeps no headers. Its replies take a
-// moment, as on a wire: deliveries overtake them, and the outcome of a push is unknown when its context
-// ends meanwhile.
+// moment, as on a wire: deliveries overtake them, and the outcome of a push is unknown when its
+// context ends meanwhile.
 type numbered struct {
 	backend.Backend
 	numbers *sync.Map // of the last message, by queue
@@ -95,7 +95,8 @@ func (q *numberedQueue) reply(ctx context.Context, errs []error, tell func()) []
 	}
 }
 
-// TestSuiteCatchesWhereIDsAreMade runs the suite on a store that makes ids, with the faults under it.
+// TestSuiteCatchesWhereIDsAreMade runs the suite on a store that makes ids, with the faults under
+// it.
 func TestSuiteCatchesWhereIDsAreMade(t *testing.T) {
 	for _, f := range broken.Faults() {
 		t.Run(f.Name, func(t *testing.T) {
@@ -125,8 +126,8 @@ var needsMore = map[string]string{
 	"keeps no ids taken after a purge":                                 "the backend keeps no ids taken",
 }
 
-// numbering is a harness of the numbered backend over memory with a fault. The fault is over it where
-// it shows only in batches that are rejected in part.
+// numbering is a harness of the numbered backend over memory with a fault. The fault is over it
+// where it shows only in batches that are rejected in part.
 func numbering(f broken.Fault) conformance.Harness {
 	h := judging(f)
 	h.Leftovers = nil

@@ -25,7 +25,7 @@ var orderChecks = []Check{
 	},
 }
 
-func order(t *trial) {
+func order(t *testRun) {
 	const n = 40
 	due := t.now().Add(t.Tick)
 	byDue := make([]string, n)
@@ -40,7 +40,7 @@ func order(t *trial) {
 }
 
 // inOrder receives the messages in this order, up to limit in a call.
-func (t *trial) inOrder(ids []string, limit int) {
+func (t *testRun) inOrder(ids []string, limit int) {
 	for i := 0; i < len(ids); {
 		ds, err := t.receive(t.q, limit, t.lease())
 		t.must(err, "taking message %d of %d", i+1, len(ids))
@@ -54,7 +54,7 @@ func (t *trial) inOrder(ids []string, limit int) {
 	}
 }
 
-func orderOfTies(t *trial) {
+func orderOfTies(t *testRun) {
 	for _, limit := range []int{1, 7} {
 		const n = 50
 		due := t.now().Add(t.Tick)
@@ -73,7 +73,7 @@ func orderOfTies(t *trial) {
 	}
 }
 
-func orderAfterLease(t *trial) {
+func orderAfterLease(t *testRun) {
 	due := t.now().Add(t.Tick)
 	var ids []string
 	for range 3 {

@@ -28,7 +28,7 @@ var peekChecks = []Check{
 	},
 }
 
-func peek(t *trial) {
+func peek(t *testRun) {
 	held := t.takeID(t.pushAfter(0))
 	t.must(t.deadLetter(t.takeID(t.pushAfter(0)), "of the check"), "Dead")
 	retried := t.pushAfter(0)
@@ -45,8 +45,9 @@ func peek(t *trial) {
 	t.ack(held)
 }
 
-// lists compares the waiting messages with those that were pushed. Attempts that are not given are 0.
-func (t *trial) lists(attempts map[string]int, want ...string) {
+// lists compares the waiting messages with those that were pushed. Attempts that are not given are
+// 0.
+func (t *testRun) lists(attempts map[string]int, want ...string) {
 	all := t.peekAll(2)
 	ids := make([]string, len(all))
 	for i, p := range all {
@@ -66,7 +67,7 @@ func (t *trial) lists(attempts map[string]int, want ...string) {
 }
 
 // looksLike compares a waiting message, as shown, with the one that was pushed.
-func (t *trial) looksLike(p backend.Pending) error {
+func (t *testRun) looksLike(p backend.Pending) error {
 	t.mu.Lock()
 	e := t.pushed[p.ID]
 	t.mu.Unlock()
@@ -82,7 +83,7 @@ func (t *trial) looksLike(p backend.Pending) error {
 }
 
 // peekAll reads all pages.
-func (t *trial) peekAll(limit int) (all []backend.Pending) {
+func (t *testRun) peekAll(limit int) (all []backend.Pending) {
 	for cursor := ""; ; {
 		page, next := t.peekPage(cursor, limit)
 		if all = append(all, page...); next == "" || len(all) > 100_000 {
@@ -92,7 +93,7 @@ func (t *trial) peekAll(limit int) (all []backend.Pending) {
 	}
 }
 
-func (t *trial) peekPage(cursor string, limit int) (page []backend.Pending, next string) {
+func (t *testRun) peekPage(cursor string, limit int) (page []backend.Pending, next string) {
 	page, next, err := t.q.Peek(t.ctx, cursor, limit)
 	t.must(err, "Peek after %q", cursor)
 	if len(page) > limit {
@@ -101,7 +102,7 @@ func (t *trial) peekPage(cursor string, limit int) (page []backend.Pending, next
 	return page, next
 }
 
-func peekPages(t *trial) {
+func peekPages(t *testRun) {
 	const n, limit = 9, 3
 	var ids []string
 	for i := range n {
@@ -130,7 +131,7 @@ func peekPages(t *trial) {
 }
 
 // peekTies cancels and pushes messages before and after the reader's page.
-func peekTies(t *trial) {
+func peekTies(t *testRun) {
 	n := t.scaled(40, 400)
 	for _, limit := range []int{1, 3, 10} {
 		due := t.now().Truncate(time.Second).Add(100 * t.Tick)

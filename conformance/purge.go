@@ -34,7 +34,7 @@ var purgeChecks = []Check{
 	},
 }
 
-func purge(t *trial) {
+func purge(t *testRun) {
 	var ids []string
 	for i := range 5 {
 		ids = append(ids, t.pushAfter(time.Duration(max(i-2, 0))*t.Tick)) // three are due
@@ -56,7 +56,7 @@ func purge(t *trial) {
 }
 
 // purges purges the queue, which must have exactly these messages.
-func (t *trial) purges(ids []string) {
+func (t *testRun) purges(ids []string) {
 	for _, id := range ids {
 		t.expectNoMore(id, "purged")
 	}
@@ -67,7 +67,7 @@ func (t *trial) purges(ids []string) {
 	}
 }
 
-func purgeGoesOn(t *trial) {
+func purgeGoesOn(t *testRun) {
 	other := t.second()
 	far := t.pushAfter(20 * t.Tick)
 	s := t.sleep(t.q)
@@ -88,7 +88,7 @@ func purgeGoesOn(t *trial) {
 }
 
 // purgeAndReuse leases messages of the same ids in each round.
-func purgeAndReuse(t *trial) {
+func purgeAndReuse(t *testRun) {
 	const n = 4
 	var old []backend.Delivery
 	for range 4 {
@@ -128,7 +128,7 @@ func purgeAndReuse(t *trial) {
 
 // reused makes a message with the same id in each round, where the store keeps ids. The first has a
 // window, which the purge ends.
-func (t *trial) reused(i int) backend.Message {
+func (t *testRun) reused(i int) backend.Message {
 	m := t.after(0)
 	if !t.has(backend.OwnIDs) {
 		return m
@@ -140,7 +140,7 @@ func (t *trial) reused(i int) backend.Message {
 	return m
 }
 
-func (t *trial) keepsWindow() {
+func (t *testRun) keepsWindow() {
 	if t.has(backend.UniqueWindows) {
 		m := backend.Message{ID: "window", UniqueFor: t.lease()}
 		t.push(m)
@@ -150,7 +150,7 @@ func (t *trial) keepsWindow() {
 }
 
 // settlesNothing tries all settling methods under a lost lease.
-func (t *trial) settlesNothing(d backend.Delivery) {
+func (t *testRun) settlesNothing(d backend.Delivery) {
 	l := d.Lease()
 	t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{l})), backend.ErrLeaseLost, "Ack under a lease from before a purge")
 	t.want(outcome(t.q.Nack(t.ctx, []backend.Return{{Lease: l}})), backend.ErrLeaseLost, "Nack under a lease from before a purge")
@@ -161,7 +161,7 @@ func (t *trial) settlesNothing(d backend.Delivery) {
 }
 
 // looksEmpty calls all methods that list messages.
-func (t *trial) looksEmpty() {
+func (t *testRun) looksEmpty() {
 	if t.has(backend.Peeking) {
 		if ps := t.peekAll(10); len(ps) > 0 {
 			t.fail("Peek shows %d messages of a queue that was purged", len(ps))
@@ -174,7 +174,7 @@ func (t *trial) looksEmpty() {
 	}
 }
 
-func purgeRace(t *trial) {
+func purgeRace(t *testRun) {
 	const pushers, workers = 4, 4
 	batches := t.scaled(20, 200)
 	var pushed, acked, purged atomic.Int64

@@ -96,8 +96,8 @@ func (b *openedRabbit) all() []string {
 	return slices.Compact(slices.Sorted(slices.Values(b.opened)))
 }
 
-// messagesIn returns the queues that are not empty. It waits for them to become empty: a broker does
-// not confirm acks.
+// messagesIn returns the queues that are not empty. It waits for them to become empty: a broker
+// does not confirm acks.
 func messagesIn(ctx context.Context, url string, queues ...string) (full []string, err error) {
 	for end := time.Now().Add(10 * time.Second); ; {
 		full, err = testenv.RetryOnBusyRabbit(ctx, func() ([]string, error) { return messagesNow(url, queues...) })

@@ -10,15 +10,15 @@ import (
 )
 
 // record keeps the calls on the queue, and on handles that are opened from now on, for judged.
-func (t *trial) record() {
+func (t *testRun) record() {
 	t.log = new(judge.Log)
 	t.pass(0) // so that the history begins with the time of the fake clock
 	t.q = &recorded{t.q, t.log}
 }
 
-// judged fails when the recorded calls break one of the rules of package judge. It takes the store for
-// one without faults, which hands out no copies.
-func (t *trial) judged(rules ...string) {
+// judged fails when the recorded calls break one of the rules of package judge. It takes the store
+// for one without faults, which hands out no copies.
+func (t *testRun) judged(rules ...string) {
 	h := &judge.History{
 		Backend: t.traits.Name, Traits: backend.Traits{Resolution: t.traits.Resolution, Sweep: t.traits.Sweep},
 		Calls: t.log.Calls(), ClockJumps: t.jumps, ClockSkew: int64(t.Skew), Drained: true,

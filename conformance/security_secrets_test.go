@@ -112,8 +112,8 @@ func describe(err error) string {
 	return text
 }
 
-// TestPasswordsStaySecret opens with a wrong password, without a server, with TLS that fails, and with
-// bad URLs, each with a debug log. It is not parallel: the client library has one log.
+// TestPasswordsStaySecret opens with a wrong password, without a server, with TLS that fails, and
+// with bad URLs, each with a debug log. It is not parallel: the client library has one log.
 func TestPasswordsStaySecret(t *testing.T) {
 	server := testenv.Redis(t, testenv.Private())
 	must(t, server.Client(t).ConfigSet(t.Context(), "requirepass", fitting).Err())

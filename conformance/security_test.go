@@ -219,7 +219,8 @@ var protocols = []string{
 	"\x08\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\x7f", "a{b}c*?[d]#", "../../etc/passwd", "${jndi:ldap://x/y}", "\u2028\u202e", "\x1b[2J",
 }
 
-// TestStrangeContents pushes ids, headers and bodies of such bytes, which must be delivered unchanged.
+// TestStrangeContents pushes ids, headers and bodies of such bytes, which must be delivered
+// unchanged.
 func TestStrangeContents(t *testing.T) {
 	eachTarget(t, func(t *testing.T, g target) {
 		q := g.open(t, "contents")

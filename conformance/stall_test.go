@@ -150,9 +150,9 @@ type stallCall struct {
 	do      func(context.Context, *stallRound) error
 	after   func(*stallRound) error // runs when the server replies again after a call that failed; may be nil
 
-	// untouched returns an error when the call has changed something. It runs when the server replies
-	// again, after an error that does not match ErrOutcomeUnknown. It is nil for a call that changes
-	// nothing that can be read.
+	// untouched returns an error when the call has changed something. It runs when the server
+	// replies again, after an error that does not match ErrOutcomeUnknown. It is nil for a call
+	// that changes nothing that can be read.
 	untouched func(*stallRound) error
 }
 
@@ -338,9 +338,9 @@ func (r *stallRound) closeLater(q delayq.Queue, err error, closeBackend func() e
 	})
 }
 
-// TestStalledServer has a server stop replying at each reply in turn, for each public call. The call
-// returns when its context ends, whatever the client's options are, and its outcome is known or
-// ErrOutcomeUnknown.
+// TestStalledServer has a server stop replying at each reply in turn, for each public call. The
+// call returns when its context ends, whatever the client's options are, and its outcome is known
+// or ErrOutcomeUnknown.
 func TestStalledServer(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -387,8 +387,8 @@ func (s *stallTimes) add(kind int, took time.Duration) {
 
 var stallQueues atomic.Int64
 
-// nextStall skips some of the many replies that RabbitMQ's connections take to open, unless the test
-// is repeated.
+// nextStall skips some of the many replies that RabbitMQ's connections take to open, unless the
+// test is repeated.
 func nextStall(replies int) int {
 	if replies < 8 || *stallRounds > 0 {
 		return replies + 1

@@ -21,13 +21,13 @@ type Check struct {
 	// Rule is what the check enforces, in one sentence.
 	Rule string
 
-	// Alone says that the check looks at all goroutines of the process: it takes those of other tests
-	// for leaks.
+	// Alone says that the check looks at all goroutines of the process: it takes those of other
+	// tests for leaks.
 	Alone bool
 
 	needs   []backend.Feature // without them the check is skipped
 	limited bool              // it needs Harness.Limited
-	run     func(*trial)
+	run     func(*testRun)
 }
 
 // Checks returns all checks, by invariant.
@@ -42,8 +42,8 @@ func Checks() []Check {
 	return all
 }
 
-// Run runs every check as a subtest. A check of a feature that the backend does not claim is skipped
-// with the reason.
+// Run runs every check as a subtest. A check of a feature that the backend does not claim is
+// skipped with the reason.
 func Run(t *testing.T, h Harness) {
 	for _, c := range Checks() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -149,7 +149,7 @@ type Skip struct{ Check, Reason string }
 
 // Skips returns the checks that [Run] would skip, for a golden file.
 func Skips(ctx context.Context, h Harness) ([]Skip, error) {
-	t, err := newTrial(ctx, h, Check{Name: "skips"})
+	t, err := newTestRun(ctx, h, Check{Name: "skips"})
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func named(names []string) ([]Check, error) {
 // judge runs one check on a new backend.
 func (c Check) judge(ctx context.Context, h Harness) (v Verdict) {
 	v.Check = c
-	t, err := newTrial(ctx, h, c)
+	t, err := newTestRun(ctx, h, c)
 	if err != nil {
 		v.Err = fmt.Errorf("%s: setting up: %w", c.Name, err)
 		return v

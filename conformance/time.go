@@ -8,8 +8,8 @@ import (
 	"github.com/delayq/delayq/internal/judge"
 )
 
-// now reads the trial's clock.
-func (t *trial) now() time.Time {
+// now reads the run's clock.
+func (t *testRun) now() time.Time {
 	if t.fake != nil {
 		return t.fake.Now()
 	}
@@ -17,7 +17,7 @@ func (t *trial) now() time.Time {
 }
 
 // pass lets time pass: at once on the fake clock, else by waiting.
-func (t *trial) pass(d time.Duration) {
+func (t *testRun) pass(d time.Duration) {
 	if t.fake != nil && t.log != nil {
 		t.jumps = append(t.jumps, judge.Freeze(func() time.Time { t.fake.Advance(d); return t.fake.Now() }))
 		return
@@ -33,8 +33,9 @@ func (t *trial) pass(d time.Duration) {
 }
 
 // hush fails when a message is handed out just before d is over. In real time it waits for one all
-// the time, since that moment cannot be met; a message at the very end is compared with its due time.
-func (t *trial) hush(d time.Duration, because string) {
+// the time, since that moment cannot be met; a message at the very end is compared with its due
+// time.
+func (t *testRun) hush(d time.Duration, because string) {
 	if t.fake == nil {
 		t.nothingFor(max(d, t.Quiet), t.q, because)
 		return
@@ -46,23 +47,23 @@ func (t *trial) hush(d time.Duration, because string) {
 }
 
 // quietFor fails when a message is handed out within d, which it lets pass.
-func (t *trial) quietFor(d time.Duration, because string) { t.quietUntil(t.now().Add(d), because) }
+func (t *testRun) quietFor(d time.Duration, because string) { t.quietUntil(t.now().Add(d), because) }
 
-func (t *trial) quietUntil(end time.Time, because string) {
+func (t *testRun) quietUntil(end time.Time, because string) {
 	t.hush(end.Sub(t.now()), because)
 	t.pass(max(0, end.Sub(t.now())))
 }
 
 // grace lets the lag that the traits declare pass in virtual time. In real time a Receive waits for
 // it anyway.
-func (t *trial) grace() {
+func (t *testRun) grace() {
 	if t.fake != nil {
 		t.pass(t.lag())
 	}
 }
 
 // outlast lets time pass until a lease of that length has ended and the store has noticed it.
-func (t *trial) outlast(lease time.Duration) {
+func (t *testRun) outlast(lease time.Duration) {
 	t.pass(lease + t.lag())
 	if t.has(backend.Counting) && t.traits.Sweep > 0 && t.traits.Leases == backend.InStore {
 		t.eventually(0, "the sweep of ended leases", func() bool {
@@ -75,13 +76,13 @@ func (t *trial) outlast(lease time.Duration) {
 
 // moment gives background goroutines time to run. Without it a check can miss a fault, and cannot
 // report a false one.
-func (t *trial) moment() { time.Sleep(t.Quiet) }
+func (t *testRun) moment() { time.Sleep(t.Quiet) }
 
 // lag is the lateness of deliveries that the traits declare.
-func (t *trial) lag() time.Duration { return t.traits.Resolution + t.traits.Sweep }
+func (t *testRun) lag() time.Duration { return t.traits.Resolution + t.traits.Sweep }
 
 // noise is the lateness that the machine may add to deliveries, and to the suite.
-func (t *trial) noise() time.Duration {
+func (t *testRun) noise() time.Duration {
 	if t.fake != nil {
 		return 0
 	}
@@ -89,11 +90,11 @@ func (t *trial) noise() time.Duration {
 }
 
 // late is the lateness that is allowed for a delivery.
-func (t *trial) late() time.Duration { return t.lag() + t.noise() }
+func (t *testRun) late() time.Duration { return t.lag() + t.noise() }
 
-// settleDown waits until a goroutine sleeps on the fake clock, so that the next event has to wake it.
-// If none does, the check finds less.
-func (t *trial) settleDown() {
+// settleDown waits until a goroutine sleeps on the fake clock, so that the next event has to wake
+// it. If none does, the check finds less.
+func (t *testRun) settleDown() {
 	if t.fake == nil {
 		t.pass(t.Quiet)
 		return
@@ -105,7 +106,7 @@ func (t *trial) settleDown() {
 }
 
 // eventually polls until ok, and lets time pass in steps where step is not 0.
-func (t *trial) eventually(step time.Duration, what string, ok func() bool) {
+func (t *testRun) eventually(step time.Duration, what string, ok func() bool) {
 	deadline := time.Now().Add(t.Patience)
 	for !ok() {
 		if time.Now().After(deadline) {

@@ -35,14 +35,14 @@ var uniqueChecks = []Check{
 }
 
 // afterUnique makes a message whose id stays taken.
-func (t *trial) afterUnique(delay, window time.Duration) backend.Message {
+func (t *testRun) afterUnique(delay, window time.Duration) backend.Message {
 	m := t.after(delay)
 	m.UniqueFor = window
 	return m
 }
 
 // isTaken pushes the id again, with a window and without.
-func (t *trial) isTaken(q backend.Queue, id, when string) {
+func (t *testRun) isTaken(q backend.Queue, id, when string) {
 	for _, window := range []time.Duration{0, t.lease()} {
 		second := backend.Message{ID: id, Body: []byte("second"), UniqueFor: window}
 		t.want(outcome(q.Schedule(t.ctx, []backend.Message{second})), backend.ErrDuplicate,
@@ -50,7 +50,7 @@ func (t *trial) isTaken(q backend.Queue, id, when string) {
 	}
 }
 
-func uniqueWindow(t *trial) {
+func uniqueWindow(t *testRun) {
 	elsewhere := t.second()
 	m := t.afterUnique(0, t.lease())
 	t.push(m)
@@ -76,7 +76,7 @@ func uniqueWindow(t *trial) {
 	t.nothing("all are done")
 }
 
-func uniqueDone(t *trial) {
+func uniqueDone(t *testRun) {
 	window := t.lease()
 	end := func(how string, do func(backend.Delivery)) {
 		m := t.afterUnique(0, window)
@@ -102,7 +102,7 @@ func uniqueDone(t *trial) {
 
 // uniqueEnded begins the window before the message is due. Only the fake clock shows that it lasts
 // until its end.
-func uniqueEnded(t *trial) {
+func uniqueEnded(t *testRun) {
 	window := 2 * t.Tick
 	m := t.afterUnique(t.Tick, window)
 	for range 2 { // the second time, the first window has ended
@@ -123,7 +123,7 @@ func uniqueEnded(t *trial) {
 	t.ack(t.takeID(m.ID))
 }
 
-func uniqueRace(t *trial) {
+func uniqueRace(t *testRun) {
 	const ids, pushers = 20, 16
 	ctx, stop := context.WithCancel(t.ctx)
 	defer stop()
@@ -152,7 +152,7 @@ func uniqueRace(t *trial) {
 }
 
 // contend pushes one id from many goroutines.
-func (t *trial) contend(queues []backend.Queue, pushers int) error {
+func (t *testRun) contend(queues []backend.Queue, pushers int) error {
 	m := t.afterUnique(0, t.lease())
 	t.expect(m)
 	outcomes := make(chan error, pushers)

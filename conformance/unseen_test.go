@@ -14,7 +14,8 @@ import (
 )
 
 // The unseeing backend is memory that cannot look for the messages that it cancels: an id that was
-// never pushed can be cancelled. With the fault, a message that is pushed under that id later is lost.
+// never pushed can be cancelled. With the fault, a message that is pushed under that id later is
+// lost.
 type unseeing struct {
 	backend.Backend
 	swallows bool
@@ -63,7 +64,8 @@ func (q *unseeingQueue) Cancel(ctx context.Context, ids []string) []error {
 	return errs
 }
 
-// TestSuiteCatchesWhereNothingIsSeen wants the suite to accept such a store, and to catch the fault.
+// TestSuiteCatchesWhereNothingIsSeen wants the suite to accept such a store, and to catch the
+// fault.
 func TestSuiteCatchesWhereNothingIsSeen(t *testing.T) {
 	for _, swallows := range []bool{false, true} {
 		h := conformance.Harness{Virtual: true, Patience: 300 * time.Millisecond}

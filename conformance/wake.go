@@ -13,12 +13,12 @@ var wakeChecks = []Check{
 	{
 		Name: "wake-up", Invariant: 12,
 		Rule: "A worker that waits for a far message gets a nearer one in time.",
-		run:  func(t *trial) { t.wakes(t.q, t.q) },
+		run:  func(t *testRun) { t.wakes(t.q, t.q) },
 	},
 	{
 		Name: "wake-up-elsewhere", Invariant: 12,
 		Rule: "A worker that waits for a far message gets a nearer one that another client pushes, in time.",
-		run:  func(t *trial) { t.wakes(t.q, t.second()) },
+		run:  func(t *testRun) { t.wakes(t.q, t.second()) },
 	},
 	{
 		Name: "wake-up-at-once", Invariant: 12,
@@ -68,7 +68,7 @@ var wakeChecks = []Check{
 }
 
 // wakes has a worker of one client wait, and pushes through the other.
-func (t *trial) wakes(worker, pusher backend.Queue) {
+func (t *testRun) wakes(worker, pusher backend.Queue) {
 	far := t.pushAfter(1000 * t.Tick)
 	s := t.sleep(worker)
 	near := t.after(t.Tick)
@@ -87,7 +87,7 @@ func (t *trial) wakes(worker, pusher backend.Queue) {
 	}
 }
 
-func wakeUpAtOnce(t *trial) {
+func wakeUpAtOnce(t *testRun) {
 	for range 3 {
 		s := t.sleep(t.q)
 		id := t.pushAfter(0)
@@ -96,7 +96,7 @@ func wakeUpAtOnce(t *trial) {
 	}
 }
 
-func wakeUpByNack(t *trial) {
+func wakeUpByNack(t *testRun) {
 	id := t.pushAfter(0)
 	d := t.takeID(id)
 	s := t.sleep(t.q)
@@ -115,7 +115,7 @@ func wakeUpByNack(t *trial) {
 	t.ack(s.woken(id, "the message was given back untouched"))
 }
 
-func wakeUpByReschedule(t *trial) {
+func wakeUpByReschedule(t *testRun) {
 	id := t.pushAfter(1000 * t.Tick)
 	s := t.sleep(t.q)
 	t.expectAgain(id, t.now().Add(t.Tick))
@@ -126,7 +126,7 @@ func wakeUpByReschedule(t *trial) {
 	t.ack(s.woken(id, "the message was rescheduled to sooner"))
 }
 
-func wakeUpOfMany(t *trial) {
+func wakeUpOfMany(t *testRun) {
 	const n = 20
 	sleepers := make([]*sleeper, n)
 	for i := range sleepers {
@@ -149,7 +149,7 @@ func wakeUpOfMany(t *trial) {
 	}
 }
 
-func wakeUpOutlivesLeavers(t *trial) {
+func wakeUpOutlivesLeavers(t *testRun) {
 	const n = 10
 	for range n {
 		leaver, stayer := t.sleep(t.q), t.sleep(t.q)
@@ -175,7 +175,7 @@ func wakeUpOutlivesLeavers(t *trial) {
 
 // outliveSomeLeavers has workers leave from the middle of the waiting ones, neighbours one after
 // another in both directions.
-func (t *trial) outliveSomeLeavers() {
+func (t *testRun) outliveSomeLeavers() {
 	rounds := [][]int{{1, 2}, {2, 1}, {0, 1}, {4, 3}, {1, 3, 2}}
 	for _, leavers := range rounds[:t.scaled(1, len(rounds))] {
 		workers := make([]*sleeper, 5)
@@ -201,7 +201,7 @@ func (t *trial) outliveSomeLeavers() {
 }
 
 // outlivesLeaver has the message become due when one of two waiting workers has left.
-func (t *trial) outlivesLeaver(leave func(*waiter)) {
+func (t *testRun) outlivesLeaver(leave func(*waiter)) {
 	id := t.pushAfter(t.Tick)
 	due := t.now().Add(t.Tick)
 	stayer := t.sleep(t.q)
@@ -226,7 +226,7 @@ func (t *trial) outlivesLeaver(leave func(*waiter)) {
 }
 
 // firstAttempt fails unless the deliveries are the first of their messages.
-func (t *trial) firstAttempt(ds ...backend.Delivery) {
+func (t *testRun) firstAttempt(ds ...backend.Delivery) {
 	for _, d := range ds {
 		if d.Attempt != 1 && t.has(backend.ExactAttempts) {
 			t.fail("message %s was handed out at attempt %d; no other worker has had it", d.ID, d.Attempt)
@@ -246,7 +246,7 @@ type result struct {
 	err error
 }
 
-func (t *trial) waits(b backend.Backend) *waiter {
+func (t *testRun) waits(b backend.Backend) *waiter {
 	q, err := t.openOn(b, t.name())
 	t.must(err, "opening a handle")
 	ctx, cancel := context.WithCancel(t.ctx)
@@ -259,7 +259,7 @@ func (t *trial) waits(b backend.Backend) *waiter {
 }
 
 // wakeUpRaces has one of two workers leave while a message is pushed. The store may wake either.
-func wakeUpRaces(t *trial) {
+func wakeUpRaces(t *testRun) {
 	rounds := t.scaled(8, 300)
 	if t.traits.Sweep > 0 { // each may take as long
 		rounds = 8
@@ -293,7 +293,7 @@ func wakeUpRaces(t *trial) {
 
 // oneOfTwo waits until one of the two has the message, and settles it. The leaver may have received
 // it before it left.
-func (t *trial) oneOfTwo(leaver, stayer *waiter, id string) {
+func (t *testRun) oneOfTwo(leaver, stayer *waiter, id string) {
 	defer stayer.cancel()
 	defer leaver.cancel()
 	left := t.resultOf(leaver)
@@ -316,7 +316,7 @@ func (t *trial) oneOfTwo(leaver, stayer *waiter, id string) {
 	t.must(leaver.q.Close(), "Close")
 }
 
-func (t *trial) resultOf(w *waiter) result {
+func (t *testRun) resultOf(w *waiter) result {
 	select {
 	case r := <-w.got:
 		return r
@@ -326,9 +326,9 @@ func (t *trial) resultOf(w *waiter) result {
 	}
 }
 
-// acksAs acknowledges a worker's message, through another handle where its own is closed. It reports
-// false where the message went back to the queue when the handle closed.
-func (t *trial) acksAs(w *waiter, r result) bool {
+// acksAs acknowledges a worker's message, through another handle where its own is closed. It
+// reports false where the message went back to the queue when the handle closed.
+func (t *testRun) acksAs(w *waiter, r result) bool {
 	t.must(r.err, "receiving")
 	t.must(t.taken(r.ds[0]), "receiving")
 	lease := []backend.Lease{r.ds[0].Lease()}
@@ -344,7 +344,7 @@ func (t *trial) acksAs(w *waiter, r result) bool {
 	return true
 }
 
-func wakeUpOfBatch(t *trial) {
+func wakeUpOfBatch(t *testRun) {
 	const n = 12
 	ms := make([]backend.Message, n)
 	for i := range ms {
@@ -381,7 +381,7 @@ func wakeUpOfBatch(t *trial) {
 }
 
 // wakesAll has n workers wait, each of which must get one message.
-func (t *trial) wakesAll(n int, how string, do func()) (ds []backend.Delivery) {
+func (t *testRun) wakesAll(n int, how string, do func()) (ds []backend.Delivery) {
 	sleepers := make([]*sleeper, n)
 	for i := range sleepers {
 		sleepers[i] = t.asleep(t.q)
@@ -401,7 +401,7 @@ func (t *trial) wakesAll(n int, how string, do func()) (ds []backend.Delivery) {
 	return ds
 }
 
-func wakeUpByLease(t *trial) {
+func wakeUpByLease(t *testRun) {
 	far := t.pushAfter(1000 * t.Tick)
 	var ids []string
 	for range 3 {
@@ -431,7 +431,7 @@ func wakeUpByLease(t *trial) {
 
 // wakeUpAfterLong changes the head repeatedly while a worker waits. In real time the delays are
 // shorter.
-func wakeUpAfterLong(t *trial) {
+func wakeUpAfterLong(t *testRun) {
 	unit := 3 * t.Tick
 	if t.fake != nil {
 		unit = year

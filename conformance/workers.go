@@ -24,7 +24,7 @@ var workerChecks = []Check{
 	},
 }
 
-func stuckHandler(t *trial) {
+func stuckHandler(t *testRun) {
 	stuck := t.pushAfter(0)
 	lease := 3 * (t.Tick + t.noise()/3)
 	q := t.portable(delayq.WithLease(lease))
@@ -59,8 +59,9 @@ func stuckHandler(t *trial) {
 	t.nothing("all are done")
 }
 
-// pushWhileStuck has the other worker handle messages while the lease of d is renewed several times.
-func (t *trial) pushWhileStuck(d *delayq.Delivery, handled *atomic.Int64) {
+// pushWhileStuck has the other worker handle messages while the lease of d is renewed several
+// times.
+func (t *testRun) pushWhileStuck(d *delayq.Delivery, handled *atomic.Int64) {
 	for n := range int64(5) {
 		t.outlive(d)
 		t.pushAfter(0)
@@ -70,7 +71,7 @@ func (t *trial) pushWhileStuck(d *delayq.Delivery, handled *atomic.Int64) {
 	t.nothing("its handler runs, and the other messages are done")
 }
 
-func (t *trial) wait(started <-chan *delayq.Delivery) *delayq.Delivery {
+func (t *testRun) wait(started <-chan *delayq.Delivery) *delayq.Delivery {
 	select {
 	case d := <-started:
 		return d
@@ -81,7 +82,7 @@ func (t *trial) wait(started <-chan *delayq.Delivery) *delayq.Delivery {
 }
 
 // outlive lets a third of a lease pass and waits for its renewal.
-func (t *trial) outlive(d *delayq.Delivery) {
+func (t *testRun) outlive(d *delayq.Delivery) {
 	before := d.LeaseUntil()
 	if t.fake != nil {
 		t.pass(t.Tick)
@@ -89,7 +90,7 @@ func (t *trial) outlive(d *delayq.Delivery) {
 	t.eventually(0, "the renewal of a lease", func() bool { return d.LeaseUntil().After(before) })
 }
 
-func consume(t *trial) {
+func consume(t *testRun) {
 	const n = 30
 	for i := range n {
 		t.pushAfter(time.Duration(i%3) * t.Tick)
@@ -118,7 +119,7 @@ func consume(t *trial) {
 }
 
 // early describes a message that a handler got before it was due; nil for none.
-func (t *trial) early(d *delayq.Delivery) *string {
+func (t *testRun) early(d *delayq.Delivery) *string {
 	now, name := t.now(), t.nameOf(d.ID, d.Body)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,7 +132,7 @@ func (t *trial) early(d *delayq.Delivery) *string {
 }
 
 // handled notes that handlers have finished all messages.
-func (t *trial) handled() {
+func (t *testRun) handled() {
 	for id := range t.pushed {
 		t.expectNoMore(id, "handled")
 	}

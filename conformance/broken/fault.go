@@ -19,7 +19,8 @@ type Fault struct {
 	lacks  []backend.Feature // declared lacking, with those that the backend lacks
 }
 
-// Wrap returns a backend that is b but for the fault. b must support every feature that has a method.
+// Wrap returns a backend that is b but for the fault. b must support every feature that has a
+// method.
 func (f Fault) Wrap(b backend.Backend) backend.Backend { return &faulty{Backend: b, fault: f} }
 
 type faulty struct {

@@ -38,8 +38,8 @@ var headerFaults = []Fault{
 	{Name: "keeps the memory of a nack's headers", Rule: "nack-headers", breaks: func(q *queue) { q.showHeadersOfNack(true) }},
 }
 
-// showHeadersOfNack shows the headers of the last nack that succeeded, or of the last one that failed,
-// instead of those of the message.
+// showHeadersOfNack shows the headers of the last nack that succeeded, or of the last one that
+// failed, instead of those of the message.
 func (q *queue) showHeadersOfNack(success bool) {
 	last := make(map[string]map[string]string)
 	q.nack = func(ctx context.Context, rs []backend.Return) []error {

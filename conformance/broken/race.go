@@ -101,8 +101,8 @@ func keepTurnWhenClosed(q *queue) {
 	}
 }
 
-// Unlocked returns a fault that no check can see: a count that Stats reads without its lock. The race
-// detector catches it, in the check of its rule. It is not one of [Faults].
+// Unlocked returns a fault that no check can see: a count that Stats reads without its lock. The
+// race detector catches it, in the check of its rule. It is not one of [Faults].
 func Unlocked() Fault {
 	return Fault{Name: "reads a count in Stats without its lock", Rule: "clients-at-once", breaks: func(q *queue) {
 		var pushes int64

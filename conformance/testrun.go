@@ -18,10 +18,10 @@ import (
 	"github.com/delayq/delayq/internal/judge"
 )
 
-// A trial is a test run of one check on one backend. It keeps the messages that were pushed and the
-// times from which they may be handed out, and compares every delivery with them. Its methods end the
-// check at the first violation.
-type trial struct {
+// A testRun is a run of one check on one backend. It keeps the messages that were pushed and the
+// times from which they may be handed out, and compares every delivery with them. Its methods end
+// the check at the first violation.
+type testRun struct {
 	Harness
 	check  Check
 	ctx    context.Context
@@ -53,12 +53,12 @@ type expectation struct {
 // before the clock moves on.
 var virtualStart = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// trialTime bounds one check.
-const trialTime = 5 * time.Minute
+// checkTime bounds one check.
+const checkTime = 5 * time.Minute
 
-func newTrial(ctx context.Context, h Harness, c Check) (*trial, error) {
-	t := &trial{Harness: h.withDefaults(), check: c, pushed: make(map[string]*expectation), names: make(map[string]*names)}
-	t.ctx, t.cancel = context.WithTimeout(ctx, trialTime)
+func newTestRun(ctx context.Context, h Harness, c Check) (*testRun, error) {
+	t := &testRun{Harness: h.withDefaults(), check: c, pushed: make(map[string]*expectation), names: make(map[string]*names)}
+	t.ctx, t.cancel = context.WithTimeout(ctx, checkTime)
 	if t.Virtual {
 		t.fake = clockwork.NewFakeClockAt(virtualStart)
 	}
@@ -68,7 +68,7 @@ func newTrial(ctx context.Context, h Harness, c Check) (*trial, error) {
 	return t, nil
 }
 
-func (t *trial) open() error {
+func (t *testRun) open() error {
 	b, cleanup, err := t.New(t.ctx)
 	if err != nil {
 		return fmt.Errorf("making a backend: %w", err)
@@ -80,10 +80,10 @@ func (t *trial) open() error {
 }
 
 // has reports whether the backend claims the feature.
-func (t *trial) has(f backend.Feature) bool { return t.traits.Supports(f) }
+func (t *testRun) has(f backend.Feature) bool { return t.traits.Supports(f) }
 
 // missing names the first feature that a check needs and the backend does not claim.
-func (t *trial) missing(c Check) string {
+func (t *testRun) missing(c Check) string {
 	for _, f := range c.needs {
 		if !t.has(f) {
 			return t.traits.Name + " does not claim " + f.String()
@@ -95,10 +95,10 @@ func (t *trial) missing(c Check) string {
 	return ""
 }
 
-func (t *trial) name() string { return t.Prefix + "conformance." + t.check.Name }
+func (t *testRun) name() string { return t.Prefix + "conformance." + t.check.Name }
 
-// openOn opens a queue that is closed when the trial ends.
-func (t *trial) openOn(b backend.Backend, name string) (backend.Queue, error) {
+// openOn opens a queue that is closed when the run ends.
+func (t *testRun) openOn(b backend.Backend, name string) (backend.Queue, error) {
 	q, err := t.openAsIs(b, name)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (t *trial) openOn(b backend.Backend, name string) (backend.Queue, error) {
 }
 
 // openAsIs opens a queue that shows the store's own ids.
-func (t *trial) openAsIs(b backend.Backend, name string) (backend.Queue, error) {
+func (t *testRun) openAsIs(b backend.Backend, name string) (backend.Queue, error) {
 	q, err := b.Open(t.ctx, name, t.options())
 	if err != nil {
 		return nil, fmt.Errorf("opening queue %q: %w", name, err)
@@ -120,7 +120,7 @@ func (t *trial) openAsIs(b backend.Backend, name string) (backend.Queue, error) 
 	return q, nil
 }
 
-func (t *trial) options() backend.Options {
+func (t *testRun) options() backend.Options {
 	o := backend.Options{Logger: slog.New(slog.DiscardHandler)}
 	if t.fake != nil {
 		o.Clock = t.fake
@@ -129,7 +129,7 @@ func (t *trial) options() backend.Options {
 }
 
 // named returns a queue on which the checks' own names of messages are the ids.
-func (t *trial) named(q backend.Queue, queue string) backend.Queue {
+func (t *testRun) named(q backend.Queue, queue string) backend.Queue {
 	if t.has(backend.OwnIDs) {
 		return q
 	}
@@ -142,7 +142,7 @@ func (t *trial) named(q backend.Queue, queue string) backend.Queue {
 }
 
 // nameOf returns the checks' name of a message that the library's queue handed out.
-func (t *trial) nameOf(id string, body []byte) string {
+func (t *testRun) nameOf(id string, body []byte) string {
 	t.mu.Lock()
 	n := t.names[t.name()]
 	t.mu.Unlock()
@@ -152,18 +152,18 @@ func (t *trial) nameOf(id string, body []byte) string {
 	return id
 }
 
-// cleanUp closes a backend when the trial ends, and then runs its cleanup.
-func (t *trial) cleanUp(b backend.Backend, under func()) {
+// cleanUp closes a backend when the run ends, and then runs its cleanup.
+func (t *testRun) cleanUp(b backend.Backend, under func()) {
 	if under != nil {
 		t.later(func() error { under(); return nil })
 	}
 	t.later(b.Close)
 }
 
-// later runs f when the trial ends, the last first.
-func (t *trial) later(f func() error) { t.cleanup = append(t.cleanup, f) }
+// later runs f when the run ends, the last first.
+func (t *testRun) later(f func() error) { t.cleanup = append(t.cleanup, f) }
 
-func (t *trial) close() error {
+func (t *testRun) close() error {
 	var errs []error
 	for i := len(t.cleanup) - 1; i >= 0; i-- {
 		errs = append(errs, t.cleanup[i]())
@@ -179,7 +179,7 @@ type unsuited struct{ error }
 type broken struct{ detail string }
 
 // attempt runs the check and returns the violation that it found.
-func (t *trial) attempt() (err error) {
+func (t *testRun) attempt() (err error) {
 	defer func() {
 		switch v := recover().(type) {
 		case nil:
@@ -195,29 +195,29 @@ func (t *trial) attempt() (err error) {
 	return nil
 }
 
-func (t *trial) violation(detail string) error {
+func (t *testRun) violation(detail string) error {
 	return &Violation{Check: t.check.Name, Rule: t.check.Rule, Detail: detail}
 }
 
 // fail ends the check. Only the check's own goroutine may call it.
-func (t *trial) fail(format string, args ...any) { panic(broken{fmt.Sprintf(format, args...)}) }
+func (t *testRun) fail(format string, args ...any) { panic(broken{fmt.Sprintf(format, args...)}) }
 
 // must fails on an error.
-func (t *trial) must(err error, doing string, args ...any) {
+func (t *testRun) must(err error, doing string, args ...any) {
 	if err != nil {
 		t.fail("%s: %v", fmt.Sprintf(doing, args...), err)
 	}
 }
 
 // want fails on another error than the wanted one.
-func (t *trial) want(err, wanted error, doing string, args ...any) {
+func (t *testRun) want(err, wanted error, doing string, args ...any) {
 	if !errors.Is(err, wanted) {
 		t.fail("%s: got error %v; want %v", fmt.Sprintf(doing, args...), err, wanted)
 	}
 }
 
 // all runs functions concurrently, and fails with the first error.
-func (t *trial) all(fs ...func() error) {
+func (t *testRun) all(fs ...func() error) {
 	errs := make([]error, len(fs))
 	var wg sync.WaitGroup
 	for i, f := range fs {
@@ -241,14 +241,14 @@ func spread(n int, f func(i int) error) []func() error {
 }
 
 // second opens the queue as another process would.
-func (t *trial) second() backend.Queue {
+func (t *testRun) second() backend.Queue {
 	q, err := t.openOn(t.attach(), t.name())
 	t.must(err, "second client")
 	return q
 }
 
 // attach returns a second client of the store, or the first one where there is no other.
-func (t *trial) attach() backend.Backend {
+func (t *testRun) attach() backend.Backend {
 	if t.Attach == nil {
 		return t.b
 	}
@@ -259,13 +259,13 @@ func (t *trial) attach() backend.Backend {
 }
 
 // portable opens the library's queue on the backend.
-func (t *trial) portable(opts ...delayq.Option) delayq.Queue {
+func (t *testRun) portable(opts ...delayq.Option) delayq.Queue {
 	q, err := t.tryPortable(t.name(), opts...)
 	t.must(err, "delayq.New")
 	return q
 }
 
-func (t *trial) tryPortable(name string, opts ...delayq.Option) (delayq.Queue, error) {
+func (t *testRun) tryPortable(name string, opts ...delayq.Option) (delayq.Queue, error) {
 	opts = append(opts, delayq.WithBackend(t.b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	if t.fake != nil {
 		opts = append(opts, delayq.WithClock(t.fake))
@@ -277,7 +277,7 @@ func (t *trial) tryPortable(name string, opts ...delayq.Option) (delayq.Queue, e
 	return q, err
 }
 
-func (t *trial) stats() backend.Stats {
+func (t *testRun) stats() backend.Stats {
 	s, err := t.q.Stats(t.ctx)
 	t.must(err, "Stats")
 	return s
