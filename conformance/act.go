@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -209,11 +208,17 @@ func (t *testRun) nothingFor(d time.Duration, q backend.Queue, because string) {
 // sleeper is a Receive that waits.
 type sleeper struct {
 	t      *testRun
+	q      backend.Queue
 	asked  time.Time
-	result chan []backend.Delivery
-	err    error
-	at     atomic.Pointer[time.Time] // when it returned
+	at     time.Time // when it returned
+	got    chan result
 	cancel context.CancelFunc
+}
+
+type result struct {
+	ds  []backend.Delivery
+	err error
+	at  time.Time
 }
 
 // sleep starts a Receive of one message and returns when it is likely to wait.
@@ -226,15 +231,23 @@ func (t *testRun) sleep(q backend.Queue) *sleeper {
 // asleep starts a Receive of one message.
 func (t *testRun) asleep(q backend.Queue) *sleeper {
 	ctx, cancel := context.WithCancel(t.ctx)
-	s := &sleeper{t: t, asked: t.now(), result: make(chan []backend.Delivery, 1), cancel: cancel}
+	s := &sleeper{t: t, q: q, asked: t.now(), got: make(chan result, 1), cancel: cancel}
 	go func() {
 		ds, err := q.Receive(ctx, 1, t.lease())
-		now := t.now()
-		s.at.Store(&now)
-		s.err = err
-		s.result <- ds
+		s.got <- result{ds, err, t.now()}
 	}()
 	return s
+}
+
+// result waits until the Receive has returned after an event.
+func (s *sleeper) result(event string) (r result) {
+	select {
+	case r = <-s.got:
+		s.at = r.at
+	case <-time.After(s.t.Patience):
+		s.t.fail("a waiting Receive slept on for %v after %s", s.t.Patience, event)
+	}
+	return r
 }
 
 // woken waits until the sleeper has the message, which must have the id.
@@ -249,16 +262,11 @@ func (s *sleeper) woken(id, event string) backend.Delivery {
 // wokenBy waits until the sleeper has a message.
 func (s *sleeper) wokenBy(event string) backend.Delivery {
 	defer s.cancel()
-	select {
-	case ds := <-s.result:
-		s.t.must(s.err, "receiving")
-		s.t.must(s.t.taken(ds[0]), "receiving")
-		s.t.leased(ds[0], s.asked, s.t.lease())
-		return ds[0]
-	case <-time.After(s.t.Patience):
-		s.t.fail("a waiting Receive slept on for %v after %s", s.t.Patience, event)
-	}
-	return backend.Delivery{}
+	r := s.result(event)
+	s.t.must(r.err, "receiving")
+	s.t.must(s.t.taken(r.ds[0]), "receiving")
+	s.t.leased(r.ds[0], s.asked, s.t.lease())
+	return r.ds[0]
 }
 
 // stop ends the sleeper's context and returns the result of its Receive.
@@ -270,13 +278,8 @@ func (s *sleeper) stop() ([]backend.Delivery, error) {
 // ended returns the result of a Receive that has been ended.
 func (s *sleeper) ended() ([]backend.Delivery, error) {
 	defer s.cancel()
-	select {
-	case ds := <-s.result:
-		return ds, s.err
-	case <-time.After(s.t.Patience):
-		s.t.fail("Receive went on for %v after it was ended", s.t.Patience)
-	}
-	return nil, nil
+	r := s.result("it was ended")
+	return r.ds, r.err
 }
 
 // outcome returns the outcome of a call on one message.

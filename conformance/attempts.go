@@ -92,7 +92,7 @@ func leaseEndWakes(t *testRun) {
 	s := t.sleep(q)
 	t.pass(end.Sub(t.now()) + t.lag())
 	t.ackOn(q, s.woken(id, "the lease ended"))
-	if at := *s.at.Load(); at.After(end.Add(t.late())) {
+	if at := s.at; at.After(end.Add(t.late())) {
 		t.fail("the message was handed out %v after the lease ended; allowed is %v", at.Sub(end), t.late())
 	}
 }

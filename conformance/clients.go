@@ -135,17 +135,6 @@ func (t *testRun) workInBatches(ctx context.Context, q backend.Queue, limit int,
 	}
 }
 
-// atOnce runs functions at the same time, and returns the first error.
-func atOnce(fs ...func() error) error {
-	errs := make([]error, len(fs))
-	var wg sync.WaitGroup
-	for i, f := range fs {
-		wg.Go(func() { errs[i] = f() })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
 func openAtOnce(t *testRun) {
 	const handles = 4
 	for round := range t.scaled(2, 200) {
@@ -297,16 +286,12 @@ func clientsAtOnce(t *testRun) {
 		return nil
 	})
 	work := spread(clients, func(i int) error {
-		return c.workInBatches(ctx, queues[i], 7, func(ds []backend.Delivery) error {
-			for _, d := range ds {
-				if err := c.stepOn(queues[i], d); err != nil {
-					return err
-				}
-			}
+		return c.work(ctx, queues[i], func(d backend.Delivery) error {
+			err := c.stepOn(queues[i], d)
 			if c.ended.Load() == c.n {
 				stop()
 			}
-			return nil
+			return err
 		})
 	})
 	look := spread(2, func(i int) error { return c.lookOn(ctx, queues[i]) })

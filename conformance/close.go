@@ -100,12 +100,8 @@ func closeWakes(t *testRun) {
 	t.pushAfter(100 * t.Tick)
 	s := t.sleep(q)
 	t.must(q.Close(), "Close")
-	select {
-	case <-s.result:
-		t.want(s.err, backend.ErrClosed, "Receive on a queue that is being closed")
-	case <-time.After(t.Patience):
-		t.fail("a waiting Receive slept on for %v after Close", t.Patience)
-	}
+	_, err = s.ended()
+	t.want(err, backend.ErrClosed, "Receive on a queue that is being closed")
 }
 
 func closeKeeps(t *testRun) {
@@ -217,12 +213,7 @@ func closeRace(t *testRun) {
 	for i := range t.scaled(4, 300) {
 		q, err := t.openOn(b, name)
 		t.must(err, "opening a queue")
-		ctx, cancel := context.WithCancel(t.ctx)
-		returned := make(chan result, 1)
-		go func() {
-			ds, err := q.Receive(ctx, 1, t.lease())
-			returned <- result{ds, err}
-		}()
+		s := t.asleep(q)
 		if i%4 == 0 {
 			t.moment()
 		}
@@ -233,17 +224,12 @@ func closeRace(t *testRun) {
 			q.Close,
 			func() error {
 				if i%2 == 0 {
-					cancel()
+					s.cancel()
 				}
 				return nil
 			},
 		)
-		select {
-		case <-returned:
-		case <-time.After(t.Patience):
-			t.fail("a Receive went on for %v after Close", t.Patience)
-		}
-		cancel()
+		_, _ = s.ended()
 	}
 	t.must(pusher.Close(), "closing the queue")
 	t.must(b.Close(), "closing the backend")

@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -62,21 +61,14 @@ func exactlyOneWorker(t *testRun) {
 
 // work takes and handles messages until ctx ends or one fails.
 func (t *testRun) work(ctx context.Context, q backend.Queue, handle func(backend.Delivery) error) error {
-	for {
-		ds, err := q.Receive(ctx, 5, t.lease())
-		switch {
-		case err == nil:
-		case ctx.Err() != nil:
-			return nil //nolint:nilerr // the check has ended the context: its work is done
-		default:
-			return fmt.Errorf("receiving: %w", err)
-		}
+	return t.workInBatches(ctx, q, 5, func(ds []backend.Delivery) error {
 		for _, d := range ds {
-			if err := errors.Join(t.taken(d), handle(d)); err != nil {
+			if err := handle(d); err != nil {
 				return err
 			}
 		}
-	}
+		return nil
+	})
 }
 
 // letPass passes a tick, in steps, while workers work, and waits until ctx ends. It passes no more:

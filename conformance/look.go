@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -73,8 +72,6 @@ func (w *walk) skipped(ms []*refMessage) *refMessage {
 
 func (w *walk) endless(ms int) bool { return w.pages > 2*ms+1000 }
 
-func (m *machine) peekOn(dice *rand.Rand) { m.peekPage(m.size(dice)) }
-
 // peekPage compares the next page of waiting messages.
 func (m *machine) peekPage(limit int) {
 	if m.peeks == nil {
@@ -131,8 +128,6 @@ func (m *machine) peeked(w *walk) {
 		m.rt.Fatalf("Peek lists message %s %d times in %d pages; it waited all the time", skipped.ID, w.seen[skipped.ID], w.pages)
 	}
 }
-
-func (m *machine) listOn(dice *rand.Rand) { m.listPage(m.size(dice)) }
 
 // listPage compares the next page of dead letters.
 func (m *machine) listPage(limit int) {

@@ -121,10 +121,10 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 	if m.has(backend.Redriving) {
 		actions["redrive"] = m.act(m.redriveSome)
 		actions["delete dead"] = m.act(m.deleteSome)
-		actions["list dead"] = m.act(m.listOn)
+		actions["list dead"] = m.act(func(dice *rand.Rand) { m.listPage(m.size(dice)) })
 	}
 	if m.has(backend.Peeking) {
-		actions["peek"] = m.act(m.peekOn)
+		actions["peek"] = m.act(func(dice *rand.Rand) { m.peekPage(m.size(dice)) })
 	}
 	if m.has(backend.Purging) {
 		actions["purge"] = m.act(m.purgeSome)

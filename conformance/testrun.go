@@ -216,19 +216,22 @@ func (t *testRun) want(err, wanted error, doing string, args ...any) {
 	}
 }
 
-// all runs functions concurrently, and fails with the first error.
+// all runs functions concurrently, and fails with their errors.
 func (t *testRun) all(fs ...func() error) {
+	if err := atOnce(fs...); err != nil {
+		t.fail("%v", err)
+	}
+}
+
+// atOnce runs functions concurrently, and returns their errors.
+func atOnce(fs ...func() error) error {
 	errs := make([]error, len(fs))
 	var wg sync.WaitGroup
 	for i, f := range fs {
 		wg.Go(func() { errs[i] = f() })
 	}
 	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			t.fail("%v", err)
-		}
-	}
+	return errors.Join(errs...)
 }
 
 // spread returns a function for each number up to n, for all.

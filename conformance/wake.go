@@ -79,7 +79,7 @@ func (t *testRun) wakes(worker, pusher backend.Queue) {
 	t.pass(t.Tick)
 	t.grace()
 	t.ack(s.woken(near.ID, "a nearer message was due"))
-	if at := *s.at.Load(); at.After(due.Add(t.late())) {
+	if at := s.at; at.After(due.Add(t.late())) {
 		t.fail("the nearer message was handed out %v late; allowed is %v", at.Sub(due), t.late())
 	}
 	if t.has(backend.Cancelling) {
@@ -167,7 +167,7 @@ func wakeUpOutlivesLeavers(t *testRun) {
 		t.firstAttempt(d)
 		t.ack(d)
 	}
-	for _, leave := range []func(*waiter){func(w *waiter) { w.cancel() }, func(w *waiter) { t.must(w.q.Close(), "Close") }} {
+	for _, leave := range []func(*sleeper){func(w *sleeper) { w.cancel() }, func(w *sleeper) { t.must(w.q.Close(), "Close") }} {
 		t.outlivesLeaver(leave)
 	}
 	t.outliveSomeLeavers()
@@ -201,7 +201,7 @@ func (t *testRun) outliveSomeLeavers() {
 }
 
 // outlivesLeaver has the message become due when one of two waiting workers has left.
-func (t *testRun) outlivesLeaver(leave func(*waiter)) {
+func (t *testRun) outlivesLeaver(leave func(*sleeper)) {
 	id := t.pushAfter(t.Tick)
 	due := t.now().Add(t.Tick)
 	stayer := t.sleep(t.q)
@@ -234,28 +234,11 @@ func (t *testRun) firstAttempt(ds ...backend.Delivery) {
 	}
 }
 
-// waiter is a Receive on a handle of its own.
-type waiter struct {
-	q      backend.Queue
-	cancel context.CancelFunc
-	got    chan result
-}
-
-type result struct {
-	ds  []backend.Delivery
-	err error
-}
-
-func (t *testRun) waits(b backend.Backend) *waiter {
+// waits starts a Receive on a new handle.
+func (t *testRun) waits(b backend.Backend) *sleeper {
 	q, err := t.openOn(b, t.name())
 	t.must(err, "opening a handle")
-	ctx, cancel := context.WithCancel(t.ctx)
-	w := &waiter{q: q, cancel: cancel, got: make(chan result, 1)}
-	go func() {
-		ds, err := q.Receive(ctx, 1, t.lease())
-		w.got <- result{ds, err}
-	}()
-	return w
+	return t.asleep(q)
 }
 
 // wakeUpRaces has one of two workers leave while a message is pushed. The store may wake either.
@@ -293,7 +276,7 @@ func wakeUpRaces(t *testRun) {
 
 // oneOfTwo waits until one of the two has the message, and settles it. The leaver may have received
 // it before it left.
-func (t *testRun) oneOfTwo(leaver, stayer *waiter, id string) {
+func (t *testRun) oneOfTwo(leaver, stayer *sleeper, id string) {
 	defer stayer.cancel()
 	defer leaver.cancel()
 	left := t.resultOf(leaver)
@@ -316,19 +299,11 @@ func (t *testRun) oneOfTwo(leaver, stayer *waiter, id string) {
 	t.must(leaver.q.Close(), "Close")
 }
 
-func (t *testRun) resultOf(w *waiter) result {
-	select {
-	case r := <-w.got:
-		return r
-	case <-time.After(t.Patience):
-		t.fail("a waiting Receive slept on for %v, though a message was due or it was ended", t.Patience)
-		return result{}
-	}
-}
+func (t *testRun) resultOf(s *sleeper) result { return s.result("a message was due, or it was ended") }
 
 // acksAs acknowledges a worker's message, through another handle where its own is closed. It
 // reports false where the message went back to the queue when the handle closed.
-func (t *testRun) acksAs(w *waiter, r result) bool {
+func (t *testRun) acksAs(w *sleeper, r result) bool {
 	t.must(r.err, "receiving")
 	t.must(t.taken(r.ds[0]), "receiving")
 	lease := []backend.Lease{r.ds[0].Lease()}
@@ -420,7 +395,7 @@ func wakeUpByLease(t *testRun) {
 	t.settleDown()
 	t.pass(max(0, end.Sub(t.now())) + t.lag())
 	d := s.woken(ds[1].ID, "the lease was made to end sooner")
-	if at := *s.at.Load(); at.After(end.Add(t.late())) {
+	if at := s.at; at.After(end.Add(t.late())) {
 		t.fail("the message was handed out %v after the lease ended; allowed is %v", at.Sub(end), t.late())
 	}
 	t.ack(d, ds[0], ds[2])
