@@ -200,41 +200,12 @@ func sameLetter(l backend.DeadLetter, m backend.Message) error {
 
 // listPages lists all dead letters, a few at a time. It fails unless ListDeadIDs lists the same.
 func (t *testRun) listPages(limit int) []backend.DeadLetter {
-	var all []backend.DeadLetter
-	for cursor := ""; ; {
-		page, next, err := t.q.ListDead(t.ctx, cursor, limit)
-		t.must(err, "ListDead after %d", len(all))
-		if len(page) > limit {
-			t.fail("a page of at most %d had %d dead letters", limit, len(page))
-		}
-		if all = append(all, page...); next == "" || len(all) > 100_000 {
-			t.listsSameIDs(all, limit)
-			return all
-		}
-		cursor = next
+	all := pages(t, "ListDead", limit, t.q.ListDead)
+	ids := pages(t, "ListDeadIDs", limit, t.q.ListDeadIDs)
+	if want := each(all, func(l backend.DeadLetter) string { return l.ID }); !slices.Equal(ids, want) {
+		t.fail("ListDeadIDs lists %q; ListDead lists %q", ids, want)
 	}
-}
-
-func (t *testRun) listsSameIDs(all []backend.DeadLetter, limit int) {
-	for cursor, n := "", 0; ; {
-		ids, next, err := t.q.ListDeadIDs(t.ctx, cursor, limit)
-		t.must(err, "ListDeadIDs after %d", n)
-		if len(ids) > limit || n+len(ids) > len(all) {
-			t.fail("ListDeadIDs has a page of %d after %d; the limit is %d, and there are %d dead letters", len(ids), n, limit, len(all))
-		}
-		for i, id := range ids {
-			if id != all[n+i].ID {
-				t.fail("ListDeadIDs has dead letter %s at place %d; ListDead has %s", id, n+i+1, all[n+i].ID)
-			}
-		}
-		if n += len(ids); next == "" {
-			if n != len(all) {
-				t.fail("ListDeadIDs lists %d dead letters, and ListDead %d", n, len(all))
-			}
-			return
-		}
-		cursor = next
-	}
+	return all
 }
 
 func redrive(t *testRun) {

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -70,20 +71,14 @@ type Harness struct {
 }
 
 func (h Harness) withDefaults() Harness {
-	set(&h.Patience, 10*time.Second)
-	set(&h.Slack, time.Second)
+	h.Patience = cmp.Or(h.Patience, 10*time.Second)
+	h.Slack = cmp.Or(h.Slack, time.Second)
 	if h.Virtual {
-		set(&h.Tick, time.Minute)
-		set(&h.Quiet, 5*time.Millisecond)
+		h.Tick = cmp.Or(h.Tick, time.Minute)
+		h.Quiet = cmp.Or(h.Quiet, 5*time.Millisecond)
 	} else {
-		set(&h.Tick, 200*time.Millisecond)
-		set(&h.Quiet, 50*time.Millisecond)
+		h.Tick = cmp.Or(h.Tick, 200*time.Millisecond)
+		h.Quiet = cmp.Or(h.Quiet, 50*time.Millisecond)
 	}
 	return h
-}
-
-func set(d *time.Duration, def time.Duration) {
-	if *d == 0 {
-		*d = def
-	}
 }

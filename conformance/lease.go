@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -22,28 +23,22 @@ var leaseChecks = []Check{
 	{
 		Name: "stale-ack", Invariant: 5,
 		Rule: "An ack under a lease that has ended returns ErrLeaseLost and changes nothing.",
-		run: func(t *testRun) {
-			t.stale("Ack", func(d backend.Delivery) error { return outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})) })
-		},
+		run:  func(t *testRun) { t.stale("Ack") },
 	},
 	{
 		Name: "stale-nack", Invariant: 5,
 		Rule: "A nack under a lease that has ended returns ErrLeaseLost and changes nothing.",
-		run:  func(t *testRun) { t.stale("Nack", func(d backend.Delivery) error { return t.tryNack(d, 0) }) },
+		run:  func(t *testRun) { t.stale("Nack") },
 	},
 	{
 		Name: "stale-extend", Invariant: 5,
 		Rule: "An extension of a lease that has ended returns ErrLeaseLost and changes nothing.",
-		run: func(t *testRun) {
-			t.stale("Extend", func(d backend.Delivery) error { _, err := t.extend(d, t.Tick); return err })
-		},
+		run:  func(t *testRun) { t.stale("Extend") },
 	},
 	{
 		Name: "stale-dead", Invariant: 5,
 		Rule: "A dead-letter request under a lease that has ended returns ErrLeaseLost and changes nothing.",
-		run: func(t *testRun) {
-			t.stale("Dead", func(d backend.Delivery) error { return t.deadLetter(d, "stale") })
-		},
+		run:  func(t *testRun) { t.stale("Dead") },
 	},
 	{
 		Name: "settle-once", Invariant: 5,
@@ -64,6 +59,26 @@ var leaseChecks = []Check{
 		Name: "lease-end-is-seen", Invariant: 8,
 		Rule: "The first call after a lease has ended finds the message waiting: Peek, Cancel, Reschedule or a push of its id.",
 		run:  leaseEndIsSeen,
+	},
+}
+
+// settles are the methods that need a lease in force; Extend extends it.
+var settles = map[string]func(ctx context.Context, q backend.Queue, l backend.Lease, extend time.Duration) error{
+	"Ack": func(ctx context.Context, q backend.Queue, l backend.Lease, _ time.Duration) error {
+		return outcome(q.Ack(ctx, []backend.Lease{l}))
+	},
+	"Nack": func(ctx context.Context, q backend.Queue, l backend.Lease, _ time.Duration) error {
+		return outcome(q.Nack(ctx, []backend.Return{{Lease: l}}))
+	},
+	"Nack, untouched,": func(ctx context.Context, q backend.Queue, l backend.Lease, _ time.Duration) error {
+		return outcome(q.Nack(ctx, []backend.Return{{Lease: l, Untouched: true}}))
+	},
+	"Dead": func(ctx context.Context, q backend.Queue, l backend.Lease, _ time.Duration) error {
+		return outcome(q.Dead(ctx, []backend.DeadLetterRequest{{Lease: l, Reason: "of the check"}}))
+	},
+	"Extend": func(ctx context.Context, q backend.Queue, l backend.Lease, extend time.Duration) error {
+		_, errs := q.Extend(ctx, []backend.Lease{l}, extend)
+		return outcome(errs)
 	},
 }
 
@@ -98,7 +113,8 @@ func (t *testRun) takeIDFor(id string, lease time.Duration) backend.Delivery {
 
 // stale settles under a lease that has ended: before another worker has the message, while it has,
 // and after it is done.
-func (t *testRun) stale(op string, settle func(backend.Delivery) error) {
+func (t *testRun) stale(op string) {
+	settle := func(d backend.Delivery) error { return settles[op](t.ctx, t.q, d.Lease(), t.Tick) }
 	id := t.pushAfter(0)
 	old := t.takeIDFor(id, t.Tick)
 	t.pass(t.Tick + t.traits.Resolution)
@@ -114,24 +130,22 @@ func (t *testRun) stale(op string, settle func(backend.Delivery) error) {
 }
 
 func settleOnce(t *testRun) {
-	settles := map[string]func(backend.Delivery) error{
-		"Ack":    func(d backend.Delivery) error { return outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})) },
-		"Nack":   func(d backend.Delivery) error { return t.tryNack(d, 1000*t.Tick) },
-		"Dead":   func(d backend.Delivery) error { return t.deadLetter(d, "of the check") },
-		"Extend": func(d backend.Delivery) error { _, err := t.extend(d, t.Tick); return err },
-	}
 	for _, first := range []string{"Ack", "Nack", "Dead"} {
 		t.pushAfter(0)
 		d := t.take()
-		forged := d
+		forged := d.Lease()
 		forged.Token.Lo++
-		t.want(settles["Ack"](forged), backend.ErrLeaseLost, "Ack under a lease that was never given")
+		t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{forged})), backend.ErrLeaseLost, "Ack under a lease that was never given")
 		forged.Token = backend.Token{}
-		t.want(settles["Ack"](forged), backend.ErrLeaseLost, "Ack under a lease without a token")
-		t.must(settles[first](d), "%s", first)
+		t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{forged})), backend.ErrLeaseLost, "Ack under a lease without a token")
+		if first == "Nack" {
+			t.must(t.tryNack(d, 1000*t.Tick), "Nack")
+		} else {
+			t.must(settles[first](t.ctx, t.q, d.Lease(), t.Tick), "%s", first)
+		}
 		t.expectNoMore(d.ID, "settled with "+first)
 		for second, settle := range settles {
-			t.want(settle(d), backend.ErrLeaseLost, "%s after %s", second, first)
+			t.want(settle(t.ctx, t.q, d.Lease(), t.Tick), backend.ErrLeaseLost, "%s after %s", second, first)
 		}
 		t.nothing("it was settled with " + first)
 	}

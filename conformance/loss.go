@@ -156,37 +156,11 @@ func contextEnded(t *testRun) {
 
 // changesNothing makes every call on a message in flight, all of which must fail.
 func (t *testRun) changesNothing(ctx context.Context, q backend.Queue, d backend.Delivery, wanted error, when string) {
-	l, ids := d.Lease(), []string{d.ID}
-	t.want(outcome(q.Ack(ctx, []backend.Lease{l})), wanted, "Ack %s", when)
-	t.want(outcome(q.Nack(ctx, []backend.Return{{Lease: l}})), wanted, "Nack %s", when)
-	t.want(outcome(q.Dead(ctx, []backend.DeadLetterRequest{{Lease: l}})), wanted, "Dead %s", when)
-	_, errs := q.Extend(ctx, []backend.Lease{l}, t.Tick)
-	t.want(outcome(errs), wanted, "Extend %s", when)
-	if t.has(backend.Cancelling) {
-		t.want(outcome(q.Cancel(ctx, ids)), wanted, "Cancel %s", when)
+	for op, settle := range settles {
+		t.want(settle(ctx, q, d.Lease(), t.Tick), wanted, "%s %s", op, when)
 	}
-	if t.has(backend.Rescheduling) {
-		t.want(outcome(q.Reschedule(ctx, []backend.Move{{ID: d.ID}})), wanted, "Reschedule %s", when)
-	}
-	if t.has(backend.Counting) {
-		_, err := q.Stats(ctx)
-		t.want(err, wanted, "Stats %s", when)
-	}
-	if t.has(backend.Redriving) {
-		_, _, err := q.ListDead(ctx, "", 1)
-		t.want(err, wanted, "ListDead %s", when)
-		_, _, err = q.ListDeadIDs(ctx, "", 1)
-		t.want(err, wanted, "ListDeadIDs %s", when)
-		t.want(outcome(q.Redrive(ctx, ids)), wanted, "Redrive %s", when)
-		t.want(outcome(q.DeleteDead(ctx, ids)), wanted, "DeleteDead %s", when)
-	}
-	if t.has(backend.Peeking) {
-		_, _, err := q.Peek(ctx, "", 1)
-		t.want(err, wanted, "Peek %s", when)
-	}
-	if t.has(backend.Purging) {
-		_, err := q.Purge(ctx)
-		t.want(err, wanted, "Purge %s", when)
+	for verb, call := range t.verbs(true) {
+		t.want(outcome(call(ctx, q, []string{d.ID})), wanted, "%s %s", verb, when)
 	}
 }
 

@@ -204,15 +204,20 @@ func (m *machine) deadLetterSome(dice *rand.Rand) {
 	})
 }
 
-func (m *machine) cancelSome(dice *rand.Rand) {
+// onIDs makes a call on ids. The reference changes where it finds no error.
+func (m *machine) onIDs(dice *rand.Rand, doing string, call func(context.Context, []string) []error, fails func(string) error, change func(string)) {
 	ids := m.ids(dice)
-	m.outcomes(m.q.Cancel(m.ctx, ids), len(ids), "cancelling", func(i int) (string, error) {
-		err := m.ref.waiting(ids[i])
+	m.outcomes(call(m.ctx, ids), len(ids), doing, func(i int) (string, error) {
+		err := fails(ids[i])
 		if err == nil {
-			delete(m.ref.ms, ids[i])
+			change(ids[i])
 		}
 		return ids[i], err
 	})
+}
+
+func (m *machine) cancelSome(dice *rand.Rand) {
+	m.onIDs(dice, "cancelling", m.q.Cancel, m.ref.waiting, func(id string) { delete(m.ref.ms, id) })
 }
 
 func (m *machine) moveSome(dice *rand.Rand) {
@@ -234,25 +239,11 @@ func (m *machine) moveSome(dice *rand.Rand) {
 }
 
 func (m *machine) redriveSome(dice *rand.Rand) {
-	ids := m.ids(dice)
-	m.outcomes(m.q.Redrive(m.ctx, ids), len(ids), "redriving", func(i int) (string, error) {
-		err := m.ref.dead(ids[i])
-		if err == nil {
-			m.ref.redrive(m.ref.ms[ids[i]])
-		}
-		return ids[i], err
-	})
+	m.onIDs(dice, "redriving", m.q.Redrive, m.ref.dead, func(id string) { m.ref.redrive(m.ref.ms[id]) })
 }
 
 func (m *machine) deleteSome(dice *rand.Rand) {
-	ids := m.ids(dice)
-	m.outcomes(m.q.DeleteDead(m.ctx, ids), len(ids), "deleting the dead letter", func(i int) (string, error) {
-		err := m.ref.dead(ids[i])
-		if err == nil {
-			delete(m.ref.ms, ids[i])
-		}
-		return ids[i], err
-	})
+	m.onIDs(dice, "deleting the dead letter", m.q.DeleteDead, m.ref.dead, func(id string) { delete(m.ref.ms, id) })
 }
 
 // purgeSome purges seldom: most runs would otherwise see little but a new queue.

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -83,9 +84,16 @@ func (t *testRun) looksLike(p backend.Pending) error {
 }
 
 // peekAll reads all pages.
-func (t *testRun) peekAll(limit int) (all []backend.Pending) {
+func (t *testRun) peekAll(limit int) []backend.Pending { return pages(t, "Peek", limit, t.q.Peek) }
+
+func (t *testRun) peekPage(cursor string, limit int) (page []backend.Pending, next string) {
+	return onePage(t, "Peek", cursor, limit, t.q.Peek)
+}
+
+// pages reads all pages of a list.
+func pages[T any](t *testRun, what string, limit int, read func(context.Context, string, int) ([]T, string, error)) (all []T) {
 	for cursor := ""; ; {
-		page, next := t.peekPage(cursor, limit)
+		page, next := onePage(t, what, cursor, limit, read)
 		if all = append(all, page...); next == "" || len(all) > 100_000 {
 			return all
 		}
@@ -93,11 +101,11 @@ func (t *testRun) peekAll(limit int) (all []backend.Pending) {
 	}
 }
 
-func (t *testRun) peekPage(cursor string, limit int) (page []backend.Pending, next string) {
-	page, next, err := t.q.Peek(t.ctx, cursor, limit)
-	t.must(err, "Peek after %q", cursor)
+func onePage[T any](t *testRun, what, cursor string, limit int, read func(context.Context, string, int) ([]T, string, error)) ([]T, string) {
+	page, next, err := read(t.ctx, cursor, limit)
+	t.must(err, "%s after %q", what, cursor)
 	if len(page) > limit {
-		t.fail("a page of at most %d had %d messages", limit, len(page))
+		t.fail("%s has %d entries in a page of at most %d", what, len(page), limit)
 	}
 	return page, next
 }

@@ -151,13 +151,9 @@ func (t *testRun) keepsWindow() {
 
 // settlesNothing tries all settling methods under a lost lease.
 func (t *testRun) settlesNothing(d backend.Delivery) {
-	l := d.Lease()
-	t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{l})), backend.ErrLeaseLost, "Ack under a lease from before a purge")
-	t.want(outcome(t.q.Nack(t.ctx, []backend.Return{{Lease: l}})), backend.ErrLeaseLost, "Nack under a lease from before a purge")
-	t.want(outcome(t.q.Nack(t.ctx, []backend.Return{{Lease: l, Untouched: true}})), backend.ErrLeaseLost, "Nack, untouched, under a lease from before a purge")
-	t.want(outcome(t.q.Dead(t.ctx, []backend.DeadLetterRequest{{Lease: l}})), backend.ErrLeaseLost, "Dead under a lease from before a purge")
-	_, errs := t.q.Extend(t.ctx, []backend.Lease{l}, t.lease())
-	t.want(outcome(errs), backend.ErrLeaseLost, "Extend under a lease from before a purge")
+	for op, settle := range settles {
+		t.want(settle(t.ctx, t.q, d.Lease(), t.lease()), backend.ErrLeaseLost, "%s under a lease from before a purge", op)
+	}
 }
 
 // looksEmpty calls all methods that list messages.
