@@ -9,7 +9,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/conformance"
-	redisfault "github.com/delayq/delayq/internal/redis/fault"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/redisson"
@@ -20,9 +20,9 @@ import (
 func rightsOf(t *testing.T, mode string) []string {
 	t.Helper()
 	if strings.HasPrefix(mode, "redisson") {
-		return redisfault.Rights(t, "../docs/redisson.md", "redisson")
+		return redistest.Rights(t, "../docs/redisson.md", "redisson")
 	}
-	return redisfault.Rights(t, "../docs/redis.md", "all", mode)
+	return redistest.Rights(t, "../docs/redis.md", "all", mode)
 }
 
 // aclModes are the ways to run on a Redis server.
@@ -50,7 +50,7 @@ var aclModes = map[string]func(redis.UniversalClient, string) backend.Backend{
 // asWorker returns new options of the user with these rights: a client changes its options.
 func asWorker(server *testenv.RedisServer) *redis.Options {
 	o := server.Options()
-	o.Username, o.Password = "worker", redisfault.Password
+	o.Username, o.Password = "worker", redistest.Password
 	return o
 }
 
@@ -60,7 +60,7 @@ func TestRights(t *testing.T) {
 	for mode, open := range aclModes {
 		t.Run(mode, func(t *testing.T) {
 			server := testenv.Redis(t, testenv.Private())
-			_ = redisfault.User(t, server, "worker", rightsOf(t, mode), "~*conformance-*", "&*conformance-*", "&__key*__:*")
+			_ = redistest.User(t, server, "worker", rightsOf(t, mode), "~*conformance-*", "&*conformance-*", "&__key*__:*")
 			h := redisHarness(func() redis.UniversalClient { return redis.NewClient(asWorker(server)) }, open)
 			h.Leftovers = nil // KEYS is not for workers
 			h.Parallel, h.Patience = true, patience

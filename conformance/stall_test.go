@@ -291,7 +291,7 @@ func (r *stallRound) empty() error {
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Second)
 	defer cancel()
 	if d, err := r.q.Receive(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("received %v, with: %v", d, err)
+		return fmt.Errorf("received %v, with: %w", d, err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
 )
@@ -28,7 +29,7 @@ func TestClusterMastersEachPublishExpiries(t *testing.T) {
 		if f := flags(t, master); !strings.Contains(f, "E") || !strings.ContainsAny(f, "xA") {
 			t.Errorf("%s notifies of %q", master.Options().Addr, f)
 		}
-		s := sleep(t, q)
+		s := sleep(t, master, q)
 		push(t, q, "m", 300*time.Millisecond)
 		s.woken(t, "m", time.Second+noise)
 	}
@@ -41,12 +42,12 @@ func TestClusterBehindARefusal(t *testing.T) {
 	for notify, want := range map[string]int{"Ex": 0, "": 3} {
 		cluster := testenv.RedisCluster(t, noConfig, testenv.Directive("notify-keyspace-events", notify))
 		b := newBackend(t, cluster.Client(t))
-		var log logged
-		q := openLogging(t, b, "q", log.logger())
+		var log redistest.Log
+		q := openLogging(t, b, "q", log.Logger())
 		if err := b.Degraded(); (err != nil) != (want > 0) {
 			t.Errorf("notify %q: degraded: %v", notify, err)
 		}
-		if n := log.count("level=WARN", "gets no expiries"); n != want {
+		if n := log.Count("level=WARN", "gets no expiries"); n != want {
 			t.Errorf("notify %q: %d warnings, want %d:\n%s", notify, n, want, &log)
 		}
 		push(t, q, "m", 300*time.Millisecond)

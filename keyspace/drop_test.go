@@ -1,7 +1,6 @@
 package keyspace_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -37,11 +36,11 @@ func TestSubscribingAgainLooks(t *testing.T) {
 	client := server(t).Client(t)
 	q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q")
 	for i := range 3 {
-		s := sleep(t, q)
+		s := sleep(t, client, q)
 		stop := cutSubscriptions(t, client)
 		id := numbered("m", i)
 		push(t, q, id, 200*time.Millisecond)
-		time.Sleep(600 * time.Millisecond)
+		await(t, "the trigger to go", func() bool { return client.Exists(t.Context(), trigger).Val() == 0 })
 		stop()
 		s.woken(t, id, time.Second+noise)
 	}
@@ -58,7 +57,7 @@ func TestDroppedEventsLoseNothing(t *testing.T) {
 	for i := range ms {
 		ms[i] = backend.Message{ID: numbered("m", i), Delay: time.Duration(i) * 4 * time.Millisecond}
 	}
-	must(t, errors.Join(q.Schedule(t.Context(), ms)...))
+	must(t, q.Schedule(t.Context(), ms)...)
 	seen := make(map[string]bool)
 	for len(seen) < n {
 		d := take(t, q, 5*time.Second)
@@ -66,6 +65,6 @@ func TestDroppedEventsLoseNothing(t *testing.T) {
 			t.Fatalf("message %s came twice", d.ID)
 		}
 		seen[d.ID] = true
-		must(t, errors.Join(q.Ack(t.Context(), []backend.Lease{d.Lease()})...))
+		must(t, q.Ack(t.Context(), []backend.Lease{d.Lease()})...)
 	}
 }

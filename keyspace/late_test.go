@@ -1,7 +1,6 @@
 package keyspace_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -26,7 +25,7 @@ func TestLatenessAmongManyExpiringKeys(t *testing.T) {
 	for i := range ms {
 		ms[i] = backend.Message{ID: numbered("m", i), Delay: time.Duration(i+1) * 50 * time.Millisecond}
 	}
-	must(t, errors.Join(q.Schedule(t.Context(), ms)...))
+	must(t, q.Schedule(t.Context(), ms)...)
 	var worst time.Duration
 	for range n {
 		d := take(t, q, 5*time.Second)

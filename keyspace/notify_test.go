@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
 )
@@ -38,16 +39,16 @@ func TestNotificationsNotAllowed(t *testing.T) {
 	t.Parallel()
 	client := server(t, noConfig).Client(t)
 	b := newBackend(t, client, keyspace.Sweep(200*time.Millisecond))
-	var log logged
-	q := openLogging(t, b, "q", log.logger())
-	openLogging(t, b, "another", log.logger())
+	var log redistest.Log
+	q := openLogging(t, b, "q", log.Logger())
+	openLogging(t, b, "another", log.Logger())
 	if err := b.Degraded(); err == nil || !strings.Contains(err.Error(), "notify-keyspace-events") {
 		t.Errorf("degraded: %v", err)
 	}
-	if n := log.count("level=WARN", "gets no expiries", "remedy=", "Ex", client.Options().Addr); n != 1 {
+	if n := log.Count("level=WARN", "gets no expiries", "remedy=", "Ex", client.Options().Addr); n != 1 {
 		t.Errorf("%d warnings of it in:\n%s", n, &log)
 	}
-	s := sleep(t, q)
+	s := sleep(t, client, q)
 	push(t, q, "m", 300*time.Millisecond)
 	s.woken(t, "m", 500*time.Millisecond+noise)
 }
@@ -62,12 +63,12 @@ func TestNotificationsBehindARefusal(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		client := srv.Client(t, func(o *redis.Options) { o.Protocol = protocol })
 		b := newBackend(t, client, keyspace.Sweep(time.Minute))
-		var log logged
-		q := openLogging(t, b, "q", log.logger())
-		if err := b.Degraded(); err != nil || log.count("gets no expiries") > 0 {
+		var log redistest.Log
+		q := openLogging(t, b, "q", log.Logger())
+		if err := b.Degraded(); err != nil || log.Count("gets no expiries") > 0 {
 			t.Errorf("degraded: %v, log:\n%s", err, &log)
 		}
-		s := sleep(t, q)
+		s := sleep(t, client, q)
 		id := numbered("protocol", protocol)
 		push(t, q, id, 300*time.Millisecond)
 		s.woken(t, id, time.Second+noise)
@@ -116,9 +117,9 @@ func TestRestartEnablesAgain(t *testing.T) {
 	q := open(t, b, "q")
 	push(t, q, "before", time.Second)
 	srv.Restart()
-	eventually(t, 5*time.Second, "notifying again", func() bool { return strings.Contains(flags(t, client), "E") })
+	await(t, "notifying again", func() bool { return strings.Contains(flags(t, client), "E") })
 	take(t, q, 3*time.Second)
-	s := sleep(t, q)
+	s := sleep(t, client, q)
 	push(t, q, "after", 300*time.Millisecond)
 	s.woken(t, "after", time.Second+noise)
 	must(t, b.Degraded())
@@ -130,19 +131,19 @@ func TestServerThatComesLater(t *testing.T) {
 	client := srv.Client(t)
 	srv.Kill()
 	b := newBackend(t, client, keyspace.Sweep(time.Minute))
-	var log logged
+	var log redistest.Log
 	begun := time.Now()
-	q := openLogging(t, b, "q", log.logger())
+	q := openLogging(t, b, "q", log.Logger())
 	if took := time.Since(begun); took > 7*time.Second {
 		t.Errorf("Open took %v", took)
 	}
-	if err := b.Degraded(); err == nil || log.count("level=WARN", "gets no expiries") != 1 {
+	if err := b.Degraded(); err == nil || log.Count("level=WARN", "gets no expiries") != 1 {
 		t.Errorf("degraded: %v, log:\n%s", err, &log)
 	}
 	srv.Restart()
-	eventually(t, 10*time.Second, "recovery", func() bool { return b.Degraded() == nil })
-	eventually(t, 10*time.Second, "the log of it", func() bool { return log.count("level=INFO", "gets expiries again") == 1 })
-	s := sleep(t, q)
+	await(t, "recovery", func() bool { return b.Degraded() == nil })
+	await(t, "the log of it", func() bool { return log.Count("level=INFO", "gets expiries again") == 1 })
+	s := sleep(t, client, q)
 	push(t, q, "m", 300*time.Millisecond)
 	s.woken(t, "m", time.Second+noise)
 }

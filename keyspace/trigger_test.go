@@ -2,7 +2,6 @@ package keyspace_test
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -24,15 +23,17 @@ func apart(t *testing.T, srv *testenv.RedisServer, n int) []backend.Queue {
 	return qs
 }
 
-// batch pushes messages of some delays in one call, as m0, m1 and so on.
-func batch(t *testing.T, q backend.Queue, delays ...time.Duration) {
+// batch pushes messages of some delays in one call, as m0, m1 and so on. It returns from when the
+// delays count.
+func batch(t *testing.T, q backend.Queue, delays ...time.Duration) (from time.Time) {
 	t.Helper()
 	ms := make([]backend.Message, len(delays))
-	due := time.Now()
+	from = time.Now()
 	for i, d := range delays {
-		ms[i] = backend.Message{ID: numbered("m", i), Due: due.Add(d)}
+		ms[i] = backend.Message{ID: numbered("m", i), Due: from.Add(d)}
 	}
-	must(t, errors.Join(q.Schedule(t.Context(), ms)...))
+	must(t, q.Schedule(t.Context(), ms)...)
+	return from
 }
 
 // came waits until some sleepers have one message each, and acks them.
@@ -43,7 +44,7 @@ func came(t *testing.T, q backend.Queue, sleepers []*sleeper, within time.Durati
 		select {
 		case a := <-s.got:
 			must(t, a.err)
-			must(t, errors.Join(q.Ack(t.Context(), []backend.Lease{a.Lease()})...))
+			must(t, q.Ack(t.Context(), []backend.Lease{a.Lease()})...)
 		case <-timeout:
 			t.Fatalf("%d of %d sleepers got nothing within %v", len(sleepers)-i, len(sleepers), within)
 		}
@@ -55,13 +56,14 @@ func came(t *testing.T, q backend.Queue, sleepers []*sleeper, within time.Durati
 func TestMessagesLeftByAClaimWakeOthers(t *testing.T) {
 	t.Parallel()
 	const processes = 4
-	qs := apart(t, server(t), processes)
+	srv := server(t)
+	client, qs := srv.Client(t), apart(t, srv, processes)
 	for round := range 5 {
 		sleepers := make([]*sleeper, processes)
 		for i, q := range qs {
 			sleepers[i] = sleepIn(t, q)
 		}
-		time.Sleep(200 * time.Millisecond) // they are to sleep
+		settle(t, client)
 		delays := make([]time.Duration, processes)
 		for i := range delays {
 			delays[i] = 200*time.Millisecond + time.Duration(i*(round%3)*40)*time.Millisecond
@@ -75,11 +77,13 @@ func TestMessagesLeftByAClaimWakeOthers(t *testing.T) {
 // leaves the rest.
 func TestTakingTheHeadWakesSleepers(t *testing.T) {
 	t.Parallel()
-	qs := apart(t, server(t), 2)
+	srv := server(t)
+	client, qs := srv.Client(t), apart(t, srv, 2)
 	for range 5 {
-		s := sleep(t, qs[1])
-		batch(t, qs[0], 150*time.Millisecond, 150*time.Millisecond)
-		time.Sleep(151 * time.Millisecond) // until it is due, and mostly not noticed
+		s := sleep(t, client, qs[1])
+		due := batch(t, qs[0], 150*time.Millisecond, 150*time.Millisecond)
+		// the server has mostly not noticed that the trigger is to go
+		await(t, "the messages to be due", func() bool { return client.Time(t.Context()).Val().After(due.Add(151 * time.Millisecond)) })
 		first := sleepIn(t, qs[0])
 		came(t, qs[0], []*sleeper{first, s}, time.Second+noise)
 	}
@@ -94,13 +98,13 @@ func TestTriggerIsSetForTheNextHead(t *testing.T) {
 	theirs := open(t, zset, "q")
 	for name, change := range map[string]func(t *testing.T, q backend.Queue){
 		"cancelled": func(t *testing.T, q backend.Queue) {
-			must(t, errors.Join(q.Cancel(t.Context(), []string{"m0"})...))
+			must(t, q.Cancel(t.Context(), []string{"m0"})...)
 		},
 		"moved behind": func(t *testing.T, q backend.Queue) {
-			must(t, errors.Join(q.Reschedule(t.Context(), []backend.Move{{ID: "m0", Delay: time.Hour}})...))
+			must(t, q.Reschedule(t.Context(), []backend.Move{{ID: "m0", Delay: time.Hour}})...)
 		},
 		"cancelled by zsetpoll": func(t *testing.T, _ backend.Queue) {
-			must(t, errors.Join(theirs.Cancel(t.Context(), []string{"m0"})...))
+			must(t, theirs.Cancel(t.Context(), []string{"m0"})...)
 		},
 		"taken by zsetpoll": func(t *testing.T, _ backend.Queue) {
 			// Redis may notice at any moment from when it is due: here it does so when zsetpoll,
@@ -111,7 +115,7 @@ func TestTriggerIsSetForTheNextHead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := apart(t, srv, 1)[0]
-			s := sleep(t, q)
+			s := sleep(t, srv.Client(t), q)
 			batch(t, q, time.Second, 1700*time.Millisecond)
 			change(t, q)
 			s.woken(t, "m1", 2*time.Second+noise)
@@ -126,10 +130,10 @@ func TestSweepRestoresTheTrigger(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)
 	q := open(t, newBackend(t, client, keyspace.Sweep(100*time.Millisecond)), "q")
-	sleep(t, q)
+	sleepIn(t, q)
 	push(t, q, "m", time.Hour)
 	must(t, client.Del(t.Context(), trigger).Err())
-	eventually(t, 5*time.Second, "setting the trigger again", func() bool { return goesIn(t, client) > 0 })
+	await(t, "setting the trigger again", func() bool { return goesIn(t, client) > 0 })
 	if left := goesIn(t, client); left > time.Hour || left < 55*time.Minute {
 		t.Errorf("the trigger goes in %v, want an hour", left)
 	}

@@ -1,7 +1,6 @@
 package keyspace_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/zsetpoll"
 )
@@ -22,7 +22,7 @@ func TestExpiryWakes(t *testing.T) {
 		client := srv.Client(t, func(o *redis.Options) { o.DB = db })
 		q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q")
 		for i := range 3 {
-			s := sleep(t, q)
+			s := sleep(t, client, q)
 			id := numbered("m", i)
 			push(t, q, id, 300*time.Millisecond)
 			s.woken(t, id, time.Second+noise)
@@ -50,15 +50,15 @@ func TestEveryWayToBecomeDueWakes(t *testing.T) {
 	client := server(t).Client(t)
 	b := newBackend(t, client, keyspace.Sweep(time.Minute))
 	q, other := open(t, b, "q"), open(t, b, "q")
-	s := sleep(t, q)
+	s := sleep(t, client, q)
 	push(t, other, "m", time.Hour)
-	must(t, errors.Join(other.Reschedule(t.Context(), []backend.Move{{ID: "m", Delay: 300 * time.Millisecond}})...))
+	must(t, other.Reschedule(t.Context(), []backend.Move{{ID: "m", Delay: 300 * time.Millisecond}})...)
 	s.woken(t, "m", time.Second+noise)
 
 	push(t, other, "n", 0)
 	d := take(t, other, time.Second)
-	s = sleep(t, q)
-	must(t, errors.Join(other.Nack(t.Context(), []backend.Return{{Lease: d.Lease(), Delay: 300 * time.Millisecond}})...))
+	s = sleep(t, client, q)
+	must(t, other.Nack(t.Context(), []backend.Return{{Lease: d.Lease(), Delay: 300 * time.Millisecond}})...)
 	s.woken(t, "n", time.Second+noise)
 }
 
@@ -68,10 +68,10 @@ func TestDueAtOnceWakesWithoutTrigger(t *testing.T) {
 	client := server(t).Client(t)
 	q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q")
 	for i, m := range []backend.Message{{ID: "now"}, {ID: "past", Due: time.Now().Add(-time.Hour)}} {
-		s := sleep(t, q)
-		must(t, errors.Join(q.Schedule(t.Context(), []backend.Message{m})...))
+		s := sleep(t, client, q)
+		must(t, q.Schedule(t.Context(), []backend.Message{m})...)
 		s.woken(t, m.ID, noise)
-		if n := sent(t, client, "publish"); n < i+1 {
+		if n := redistest.Calls(t, client)["publish"]; n < i+1 {
 			t.Errorf("%d wake-ups were published for %d messages", n, i+1)
 		}
 	}
@@ -92,21 +92,21 @@ func TestForeignExpiriesWakeNoQueue(t *testing.T) {
 	t.Parallel()
 	client := server(t).Client(t)
 	q := open(t, newBackend(t, client, keyspace.Sweep(time.Minute)), "q")
-	s := sleep(t, q)
-	before := sent(t, client, "evalsha")
+	s := sleep(t, client, q)
+	before := redistest.Calls(t, client)["evalsha"]
 	const n = 300
 	for i := range n {
 		for _, format := range []string{"cache%d", "delayq:{other%d}:trigger", "app%d:{q}:trigger", "delayq:{q}:trigger:%d", "trigger%d", "%d}:trigger"} {
 			must(t, client.Set(t.Context(), fmt.Sprintf(format, i), "", time.Millisecond).Err())
 		}
 	}
-	eventually(t, 10*time.Second, "expiry of the keys", func() bool {
+	await(t, "expiry of the keys", func() bool {
 		size, err := client.DBSize(t.Context()).Result()
 		must(t, err)
 		return size == 0
 	})
-	time.Sleep(100 * time.Millisecond)
-	if looks := sent(t, client, "evalsha") - before; looks != 0 {
+	time.Sleep(redistest.Quiet) // for a look that must not happen
+	if looks := redistest.Calls(t, client)["evalsha"] - before; looks != 0 {
 		t.Errorf("%d looks at the queue for %d foreign expiries", looks, 6*n)
 	}
 	push(t, q, "m", 300*time.Millisecond)
@@ -125,7 +125,7 @@ func TestSharesQueuesWithZsetpoll(t *testing.T) {
 		"pushed by zsetpoll": {theirs, ours},
 		"pushed by keyspace": {ours, theirs},
 	} {
-		s := sleep(t, tt.worker)
+		s := sleep(t, client, tt.worker)
 		push(t, tt.pusher, name, 300*time.Millisecond)
 		s.woken(t, name, time.Second+noise)
 	}

@@ -33,7 +33,7 @@ func TestEndedWindowsKeepNothingFull(t *testing.T) {
 func TestWindowsCountForMaxBytes(t *testing.T) {
 	for _, fits := range []bool{false, true} {
 		id := "an id of some length"
-		size := int64(cellSize(recordSize(packed(id), nil, nil)) + cellSize(len(packed(id))))
+		size := int64(cellSize(recordSize(record.PackID(nil, id), nil, nil)) + cellSize(len(record.PackID(nil, id))))
 		if !fits {
 			size--
 		}
@@ -50,7 +50,7 @@ func TestWindowsCountForMaxBytes(t *testing.T) {
 // A window that has ended is opened again in its old place, and needs no further room.
 func TestWindowOpensAgainWhereItWas(t *testing.T) {
 	id := "an id of some length"
-	size := int64(cellSize(recordSize(packed(id), nil, nil)) + cellSize(len(packed(id))))
+	size := int64(cellSize(recordSize(record.PackID(nil, id), nil, nil)) + cellSize(len(record.PackID(nil, id))))
 	q, clock := open(t, MaxBytes(size))
 	for range 3 {
 		must(t, pushUnique(q, id, time.Minute))
@@ -77,8 +77,6 @@ func TestLeasesAreGivenBack(t *testing.T) {
 	mustAll(t, q.Ack(context.Background(), leasesOf(first)))
 	mustBeEmpty(t, q.store)
 }
-
-func packed(id string) []byte { return record.PackID(nil, id) }
 
 func heapInUse() int64 {
 	runtime.GC()

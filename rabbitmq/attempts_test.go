@@ -191,7 +191,7 @@ func workAWhile(ctx context.Context, b *rabbitmq.Backend, name string, handler d
 	q, err := delayq.New(ctx, name, delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // it was stopped before it had begun
 		}
 		return err
 	}

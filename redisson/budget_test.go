@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redis/fault"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/redisson"
 )
@@ -20,20 +20,18 @@ func TestClaimOutOfTimeKeepsOrder(t *testing.T) {
 	for calls := 2; calls < 12; calls++ {
 		t.Run(fmt.Sprint(calls), func(t *testing.T) {
 			t.Parallel()
-			tr := newTestQueue(t, server, redisson.Bytes)
+			tr := newTrial(t, server, redisson.Bytes)
 			late := tr.pushAgo("late", 10, time.Minute)
-			must(t, tr.s.Maintain(tr.ctx))
+			must(t, maintain(tr.Trial, tr.Store))
 			want := slices.Concat(tr.pushAgo("early", 40, time.Hour), late)
 
 			client := server.Client(t)
-			client.AddHook(fault.Edit("  return walked > WALK or", fmt.Sprintf("  calls = calls + 1\n  return calls >= %d or", calls)))
-			client.AddHook(fault.Edit("local asked, took = 0, 0", "local asked, took, calls = 0, 0, 0"))
-			w := tr.workerOn(client)
+			client.AddHook(redistest.Edit("  return walked > WALK or", fmt.Sprintf("  calls = calls + 1\n  return calls >= %d or", calls)))
+			client.AddHook(redistest.Edit("local asked, took = 0, 0", "local asked, took, calls = 0, 0, 0"))
+			tr.Store = tr.On(client)
 			var got []string
 			for len(got) < len(want) {
-				ds, err := w.claim(tr)
-				must(t, err)
-				got = append(got, bodies(ds)...)
+				got = append(got, bodies(tr.Claim(redistest.ByScript))...)
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("got  %q\nwant %q", got, want)
@@ -42,13 +40,13 @@ func TestClaimOutOfTimeKeepsOrder(t *testing.T) {
 	}
 }
 
-func (tr *testQueue) pushAgo(kind string, n int, ago time.Duration) (bodies []string) {
-	tr.t.Helper()
+func (tr *trial) pushAgo(kind string, n int, ago time.Duration) (bodies []string) {
+	tr.T.Helper()
 	var ms []backend.Message
 	for i := range n {
-		m := backend.Message{ID: fmt.Sprint(kind, i), Body: fmt.Append(nil, kind, i), Due: tr.clock.Now().Add(-ago)}
+		m := backend.Message{ID: fmt.Sprint(kind, i), Body: fmt.Append(nil, kind, i), Due: tr.Clock.Now().Add(-ago)}
 		ms, bodies = append(ms, m), append(bodies, string(m.Body))
 	}
-	must(tr.t, tr.s.Schedule(tr.ctx, ms)...)
+	must(tr.T, tr.Store.Schedule(tr.Ctx, ms)...)
 	return bodies
 }

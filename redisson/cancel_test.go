@@ -31,48 +31,44 @@ func memberID(t *testing.T, member string, due time.Time) string {
 
 func TestCancelMessageOfJava(t *testing.T) {
 	t.Parallel()
-	for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2} {
-		t.Run(f.String(), func(t *testing.T) {
-			t.Parallel()
-			p := setup(t)
-			q := p.open()
-			due := time.Now().Add(time.Hour)
-			members := p.javaOffers(f, 1000, due)
-			var gone, moved []string
-			for i := 0; i < len(members); i += 10 {
-				gone = append(gone, memberID(t, members[i], due))
-				moved = append(moved, memberID(t, members[i+1], due))
-			}
-			must(t, q.Cancel(p.ctx, gone)...)
-			wants(t, q.Cancel(p.ctx, gone), backend.ErrNotFound)
-			p.moveAll(q, moved)
-			// moved messages are due, and may be handed over already
-			var waiting, listed, handed *redis.IntCmd
-			_, err := p.raw.TxPipelined(p.ctx, func(tx redis.Pipeliner) error {
-				waiting, listed, handed = tx.ZCard(p.ctx, p.times()), tx.LLen(p.ctx, p.index()), tx.LLen(p.ctx, p.name)
-				return nil
-			})
-			must(t, err)
-			if m, l, h := waiting.Val(), listed.Val(), handed.Val(); m+h != 900 || l+h != 900 {
-				t.Errorf("%d members and %d entries of the index list are left, and %d are handed over", m, l, h)
-			}
-			want := make(map[string]bool, len(moved))
-			for _, id := range moved {
-				want[id] = true
-			}
-			ds := p.take(q, len(moved), time.Minute)
-			for _, d := range ds {
-				if !want[d.ID] || d.Attempt != 1 || !strings.HasSuffix(string(d.Body), "1") {
-					t.Errorf("got %+v", d)
-				}
-				delete(want, d.ID)
-			}
-			must(t, q.Ack(p.ctx, leases(ds))...)
-			if s := p.stats(q); s.Scheduled != 800 || s.Ready+s.InFlight > 0 {
-				t.Errorf("stats %+v", s)
-			}
+	each(t, javas, func(t *testing.T, p *place, f redisson.MemberFormat) {
+		q := p.open()
+		due := time.Now().Add(time.Hour)
+		members := p.javaOffers(f, 1000, due)
+		var gone, moved []string
+		for i := 0; i < len(members); i += 10 {
+			gone = append(gone, memberID(t, members[i], due))
+			moved = append(moved, memberID(t, members[i+1], due))
+		}
+		must(t, q.Cancel(p.ctx, gone)...)
+		wants(t, q.Cancel(p.ctx, gone), backend.ErrNotFound)
+		p.moveAll(q, moved)
+		// moved messages are due, and may be handed over already
+		var waiting, listed, handed *redis.IntCmd
+		_, err := p.raw.TxPipelined(p.ctx, func(tx redis.Pipeliner) error {
+			waiting, listed, handed = tx.ZCard(p.ctx, p.times()), tx.LLen(p.ctx, p.index()), tx.LLen(p.ctx, p.name)
+			return nil
 		})
-	}
+		must(t, err)
+		if m, l, h := waiting.Val(), listed.Val(), handed.Val(); m+h != 900 || l+h != 900 {
+			t.Errorf("%d members and %d entries of the index list are left, and %d are handed over", m, l, h)
+		}
+		want := make(map[string]bool, len(moved))
+		for _, id := range moved {
+			want[id] = true
+		}
+		ds := p.take(q, len(moved), time.Minute)
+		for _, d := range ds {
+			if !want[d.ID] || d.Attempt != 1 || !strings.HasSuffix(string(d.Body), "1") {
+				t.Errorf("got %+v", d)
+			}
+			delete(want, d.ID)
+		}
+		must(t, q.Ack(p.ctx, leases(ds))...)
+		if s := p.stats(q); s.Scheduled != 800 || s.Ready+s.InFlight > 0 {
+			t.Errorf("stats %+v", s)
+		}
+	})
 }
 
 // moveAll makes messages due, by way of a later time.

@@ -2,12 +2,12 @@ package redisson_test
 
 import (
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/redisson"
 )
@@ -15,10 +15,10 @@ import (
 func TestNamesOnACluster(t *testing.T) {
 	t.Parallel()
 	client := testenv.SharedRedisCluster(t).Client(t)
-	ctx := deadline(t)
+	ctx := redistest.Deadline(t)
 	b := redisson.New(client)
 	t.Cleanup(func() { must(t, b.Close()) })
-	none := backend.Options{Logger: slog.New(slog.DiscardHandler)}
+	none := redistest.Silent()
 	for _, name := range []string{"a{", "a{b", "a{}b", "a}b"} {
 		_, err := b.Open(ctx, name, none)
 		_, inspected := b.Inspect(ctx, name)

@@ -140,9 +140,7 @@ func tokens(t *testing.T, text []byte) []byte {
 		if err == io.EOF {
 			return all.Bytes()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		fmt.Fprintf(&all, "%T %q\n", tok, fmt.Sprint(tok))
 	}
 }

@@ -123,13 +123,9 @@ func TestCodecsShareNoMemory(t *testing.T) {
 		for _, body := range []string{"hello", strings.Repeat("x", 100)} {
 			given := []byte(body)
 			payload, err := c.Encode(given)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			got, err := c.Decode(payload)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			clear(payload)
 			if string(given) != body || string(got) != body {
 				t.Errorf("%s: the body was %q, is %q and came back as %q", c.Name(), body, given, got)

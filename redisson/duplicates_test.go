@@ -11,29 +11,25 @@ import (
 // Members of one id are two messages, whether they are taken at once or one is leased already.
 func TestMembersOfOneID(t *testing.T) {
 	t.Parallel()
-	for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2} {
-		t.Run(f.String(), func(t *testing.T) {
-			t.Parallel()
-			p := setup(t)
-			q := p.open()
-			past := time.Now().Add(-time.Minute)
-			for _, body := range []string{"a", "b"} {
-				p.offer(memberOf(f, "the same", body), past)
-			}
-			ds := p.take(q, 2, time.Minute)
-			p.offer(memberOf(f, "the same", "c"), past)
-			ds = append(ds, p.take(q, 1, time.Minute)...)
-			seen := make(map[string]bool)
-			for _, d := range ds {
-				seen[d.ID], seen[string(d.Body)] = true, true
-			}
-			if len(seen) != 6 {
-				t.Errorf("ids and bodies are %v, want three of each", seen)
-			}
-			must(t, q.Ack(p.ctx, leases(ds))...)
-			p.empty()
-		})
-	}
+	each(t, javas, func(t *testing.T, p *place, f redisson.MemberFormat) {
+		q := p.open()
+		past := time.Now().Add(-time.Minute)
+		for _, body := range []string{"a", "b"} {
+			p.offer(memberOf(f, "the same", body), past)
+		}
+		ds := p.take(q, 2, time.Minute)
+		p.offer(memberOf(f, "the same", "c"), past)
+		ds = append(ds, p.take(q, 1, time.Minute)...)
+		seen := make(map[string]bool)
+		for _, d := range ds {
+			seen[d.ID], seen[string(d.Body)] = true, true
+		}
+		if len(seen) != 6 {
+			t.Errorf("ids and bodies are %v, want three of each", seen)
+		}
+		must(t, q.Ack(p.ctx, leases(ds))...)
+		p.empty()
+	})
 }
 
 // More leases have ended than a script gives back, long enough ago for Java to take their messages:

@@ -2,13 +2,12 @@ package redisson_test
 
 import (
 	"fmt"
-	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/redisson"
 )
 
@@ -65,24 +64,6 @@ func TestExamineQueue(t *testing.T) {
 	}
 }
 
-// lines collects log lines.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) count(what string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.text.String(), what)
-}
-
 // A body that decodes as a string, though Java has written it with another codec, is warned of,
 // once.
 func TestBodyOfAnotherCodecIsLogged(t *testing.T) {
@@ -94,8 +75,8 @@ func TestBodyOfAnotherCodecIsLogged(t *testing.T) {
 		t.Run(fmt.Sprintf("%x", payload), func(t *testing.T) { // braces would be the queue's
 			t.Parallel()
 			p := setup(t)
-			var log lines
-			q := p.openLogging(p.backend(), slog.New(slog.NewTextHandler(&log, nil)))
+			var log redistest.Log
+			q := p.openLogging(p.backend(), log.Logger())
 			for range 3 {
 				p.offer(javaMember(redisson.V2, payload), time.Now())
 			}
@@ -105,8 +86,8 @@ func TestBodyOfAnotherCodecIsLogged(t *testing.T) {
 			if want != "" {
 				n = 1
 			}
-			if got := log.count("looks_like=" + want); got != n {
-				t.Errorf("%d warnings, want %d: %s", got, n, log.text.String())
+			if got := log.Count("looks_like=" + want); got != n {
+				t.Errorf("%d warnings, want %d: %s", got, n, &log)
 			}
 		})
 	}

@@ -45,52 +45,41 @@ func TestPushInAFormatThatJavaLacks(t *testing.T) {
 // A push into an empty queue, with nothing to tell of Java's readers, stalls neither kind of them.
 func TestDefaultFormatStallsNoReader(t *testing.T) {
 	t.Parallel()
-	for _, theirs := range []redisson.MemberFormat{redisson.V1, redisson.V2} {
-		t.Run(theirs.String(), func(t *testing.T) {
-			t.Parallel()
-			p := setup(t)
-			due := time.Now().Add(time.Hour)
-			p.at(p.open(), due, "ours")
-			j := p.java(theirs)
-			p.offer(javaMember(theirs, "theirs"), due.Add(time.Second))
-			if j.sees("ours", "theirs"); !j.contains("ours") || !j.contains("theirs") {
-				t.Error("Java does not see both")
-			}
-			if n := j.transfer(due.Add(time.Minute)); n != 2 {
-				t.Errorf("Java handed %d messages over, want 2", n)
-			}
-			p.pops("ours", "theirs")
-		})
-	}
+	each(t, javas, func(t *testing.T, p *place, theirs redisson.MemberFormat) {
+		due := time.Now().Add(time.Hour)
+		p.at(p.open(), due, "ours")
+		j := p.java(theirs)
+		p.offer(javaMember(theirs, "theirs"), due.Add(time.Second))
+		if j.sees("ours", "theirs"); !j.contains("ours") || !j.contains("theirs") {
+			t.Error("Java does not see both")
+		}
+		if n := j.transfer(due.Add(time.Minute)); n != 2 {
+			t.Errorf("Java handed %d messages over, want 2", n)
+		}
+		p.pops("ours", "theirs")
+	})
 }
 
 // A member that both kinds of reader understand does not tell which kind there is.
 func TestMembersForBothRejectNoFormat(t *testing.T) {
 	t.Parallel()
-	for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2} {
-		t.Run(f.String(), func(t *testing.T) {
-			t.Parallel()
-			p := setup(t)
-			p.offer(memberOf(redisson.Both, "\x07123456\xff", "theirs"), time.Now().Add(time.Hour))
-			p.push(p.open(redisson.Format(redisson.Both)), time.Hour, "a", "b")
-			must(t, p.pushOne(p.open(redisson.Format(f))))
-		})
-	}
+	each(t, javas, func(t *testing.T, p *place, f redisson.MemberFormat) {
+		p.offer(memberOf(redisson.Both, "\x07123456\xff", "theirs"), time.Now().Add(time.Hour))
+		p.push(p.open(redisson.Format(redisson.Both)), time.Hour, "a", "b")
+		must(t, p.pushOne(p.open(redisson.Format(f))))
+	})
 }
 
 // A member that represents a lease tells no version either.
 func TestLeasesRejectNoFormat(t *testing.T) {
 	t.Parallel()
-	for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2} {
-		p := setup(t)
-		p.name += f.String()
+	each(t, javas, func(t *testing.T, p *place, f redisson.MemberFormat) {
 		q := p.open(redisson.Format(f))
 		p.push(q, 0, "held")
 		held := p.take(q, 1, time.Minute)
 		must(t, p.pushOne(q))
 		must(t, q.Ack(p.ctx, leases(held))...)
-		p.wipe()
-	}
+	})
 }
 
 // Two versions of Redisson write to one queue, which stops both. No Go process is there.

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -15,37 +15,22 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// FuzzURL wants each URL rejected with a typed error or options that hold together.
 func FuzzURL(f *testing.F) {
-	for _, seed := range []string{
+	redistest.FuzzURL(f, parseURL, func(c redis.UniversalClient, opts []Option) error {
+		o := newOptions(c, opts)
+		if o.codec == nil || o.format < V2 || o.format > Both || o.sweep <= 0 {
+			return fmt.Errorf("%+v", o)
+		}
+		return o.err
+	},
 		"redisson://host/orders?codec=kryo5&format=v1&sweep=1s", "redisson://host/orders?codec=envelope&index=false&any_format=true",
 		"redisson://h/%7Borders%7D?prefix=app%3A", "redisson://h/o?codec=java.lang.Runtime", "redisson://h/o?sweep=-1h&format=v3",
 		"redisson://h/a%00%0A%2A?prefix=%00", "redisson://:pw@h/o?format=both&format=v1", "redisson://h/o?index=maybe",
-	} {
-		f.Add(seed)
-	}
-	client := redis.NewClient(&redis.Options{Addr: "localhost:1"}) // never dialled
-	f.Cleanup(func() { _ = client.Close() })
-	f.Fuzz(func(t *testing.T, text string) {
-		u, err := url.Parse(text)
-		if err != nil {
-			t.Skip("the parser of package url rejects it")
-		}
-		target, opts, err := parseURL(u)
-		if err != nil {
-			if !errors.Is(err, backend.ErrInvalid) {
-				t.Fatalf("%q is rejected with %v", text, err)
-			}
-			return
-		}
-		o := newOptions(client, opts)
-		if o.err != nil || o.codec == nil || o.format < V2 || o.format > Both || o.sweep <= 0 || target.Queue == "" {
-			t.Fatalf("%q gives queue %q and %+v", text, target.Queue, o)
-		}
-	})
+	)
 }
 
 // FuzzReplies parses bytes from Redis, where other programs may have written: leases, dead letters

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/redisson"
 )
 
@@ -27,25 +28,21 @@ func (p *place) handedKey() string { return p.own("handed") }
 // A burst without a worker of ours goes to Java a part at a time, in order.
 func TestBurstIsHandedOver(t *testing.T) {
 	t.Parallel()
-	for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2} {
-		t.Run(f.String(), func(t *testing.T) {
-			t.Parallel()
-			p := setup(t)
-			q := p.open(redisson.Format(f))
-			want := numbered(1200)
-			p.push(q, 0, want...)
-			await(t, "the first part", func() bool { return p.raw.LLen(p.ctx, p.name).Val() == 500 })
-			for i, w := range want {
-				if got := p.blpop(); got != w {
-					t.Fatalf("item %d is %q, want %q", i, got, w)
-				}
-				if n := p.raw.LLen(p.ctx, p.name).Val(); n > 500 {
-					t.Fatalf("%d items lie in the destination list", n)
-				}
+	each(t, javas, func(t *testing.T, p *place, f redisson.MemberFormat) {
+		q := p.open(redisson.Format(f))
+		want := numbered(1200)
+		p.push(q, 0, want...)
+		await(t, "the first part", func() bool { return p.raw.LLen(p.ctx, p.name).Val() == 500 })
+		for i, w := range want {
+			if got := p.blpop(); got != w {
+				t.Fatalf("item %d is %q, want %q", i, got, w)
 			}
-			p.empty()
-		})
-	}
+			if n := p.raw.LLen(p.ctx, p.name).Val(); n > 500 {
+				t.Fatalf("%d items lie in the destination list", n)
+			}
+		}
+		p.empty()
+	})
 }
 
 // HANDED tells no more than the destination has, whether Go or Java takes from it.
@@ -81,11 +78,7 @@ func TestJavaTakesMessagesAndTheirStatesGo(t *testing.T) {
 	p.push(q, 0, want...)
 	ds := p.take(q, 10, time.Minute)
 	must(t, q.Dead(p.ctx, []backend.DeadLetterRequest{{Lease: ds[9].Lease()}})...)
-	rs := make([]backend.Return, 9)
-	for i := range rs {
-		rs[i] = backend.Return{Lease: ds[i].Lease()}
-	}
-	must(t, q.Nack(p.ctx, rs)...)
+	must(t, q.Nack(p.ctx, redistest.Returns(leases(ds[:9]), backend.Return{}))...)
 	must(t, q.Redrive(p.ctx, []string{ds[9].ID})...)
 	await(t, "the hand-over", func() bool { return p.raw.LLen(p.ctx, p.name).Val() == 10 })
 	if n := p.raw.HLen(p.ctx, p.own("states")).Val(); n != 11 { // an alias

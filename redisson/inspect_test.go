@@ -1,6 +1,7 @@
 package redisson_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/redisson"
 )
 
@@ -63,16 +65,12 @@ func TestPending(t *testing.T) {
 	p.offer(javaMember(redisson.V2, "\x02\x02"), time.Now().Add(2*time.Hour)) // an Integer
 	var got []string
 	var ids []string
-	for cursor := ""; ; {
-		page, next, err := b.Pending(p.ctx, p.name, cursor, 2)
-		must(t, err)
-		for _, m := range page {
-			got = append(got, fmt.Sprint(string(m.Body), " ", m.Attempts, " ", m.Format, " ", errors.Is(m.Err, redisson.ErrUnreadable)))
-			ids = append(ids, m.ID)
-		}
-		if cursor = next; next == "" {
-			break
-		}
+	pending := func(ctx context.Context, cursor string, limit int) ([]redisson.Pending, string, error) {
+		return b.Pending(ctx, p.name, cursor, limit)
+	}
+	for _, m := range slices.Concat(redistest.Pages(p.ctx, t, pending, 2)...) {
+		got = append(got, fmt.Sprint(string(m.Body), " ", m.Attempts, " ", m.Format, " ", errors.Is(m.Err, redisson.ErrUnreadable)))
+		ids = append(ids, m.ID)
 	}
 	if want := []string{"back 1 Both false", "a 0 Both false", "b 0 Both false", " 0 V2 true"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -130,11 +130,9 @@ func (j java) transfer(now time.Time) int {
 func (j java) contains(text string) bool { yes, _ := j.run(javaContains, text).Bool(); return yes }
 func (j java) remove(text string) bool   { yes, _ := j.run(javaRemove, text).Bool(); return yes }
 func (j java) poll() string              { text, _ := j.run(javaPoll).Text(); return text }
-func (j java) readAll() []string         { texts, _ := j.run(javaReadAll).StringSlice(); return texts }
-func (j java) sees(want ...string)       { j.t.Helper(); j.compare(j.readAll(), want) }
-func (j java) compare(got, want []string) {
+func (j java) sees(want ...string) {
 	j.t.Helper()
-	if !slices.Equal(got, want) {
+	if got, _ := j.run(javaReadAll).StringSlice(); !slices.Equal(got, want) {
 		j.t.Errorf("Java sees %q, want %q", got, want)
 	}
 }

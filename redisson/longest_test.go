@@ -2,9 +2,7 @@ package redisson_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"strconv"
@@ -14,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/redisson"
 )
@@ -54,38 +52,21 @@ func measureLongest(b *testing.B, size int, ties bool) {
 		pipe.ZAdd(ctx, "redisson_delay_queue_timeout:{q}", redis.Z{Score: float64(due.UnixMilli()), Member: m})
 		pipe.RPush(ctx, "redisson_delay_queue:{q}", m)
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		b.Fatal(err)
-	}
+	_, err := pipe.Exec(ctx)
+	must(b, err)
 	client.Do(ctx, "slowlog", "reset")
 	back := redisson.New(client)
 	defer func() { _ = back.Close() }()
-	q, err := back.Open(ctx, "q", backend.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	until(b, func() bool { return client.LLen(ctx, "q").Val() >= 500 })
+	q := redistest.Open(b, back, "q")
+	await(b, "the hand-over", func() bool { return client.LLen(ctx, "q").Val() >= 500 })
 	reportLongest(b, client, "hand")
 	for n := 0; n < longestMessages; {
 		ds, err := q.Receive(ctx, 500, time.Minute)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := errors.Join(q.Ack(ctx, leases(ds))...); err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
+		must(b, q.Ack(ctx, leases(ds))...)
 		n += len(ds)
 	}
 	reportLongest(b, client, "take")
-}
-
-func until(b *testing.B, holds func() bool) {
-	b.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			b.Fatal("waited too long")
-		}
-	}
 }
 
 // reportLongest reports the time of the longest scripts since the last report.
@@ -93,9 +74,7 @@ func reportLongest(b *testing.B, client *redis.Client, phase string) {
 	b.Helper()
 	ctx := context.Background()
 	log, err := client.SlowLogGet(ctx, -1).Result()
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	byScript := make(map[string][]time.Duration)
 	for _, entry := range log {
 		if strings.HasPrefix(strings.ToLower(entry.Args[0]), "evalsha") {

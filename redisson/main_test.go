@@ -1,81 +1,45 @@
 package redisson_test
 
 import (
-	"context"
-	"errors"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/redisson"
 )
 
 func TestMain(m *testing.M) {
-	runHelper()
-	testenv.Main(m)
+	redistest.Main(m, func(_ string, c redis.UniversalClient) backend.Backend { return redisson.New(c) })
 }
-
-// patience bounds every wait for an event that must happen; it only matters when something is
-// broken.
-const patience = 20 * time.Second
 
 // grace is how long after a lease's end Java may take the message.
 const grace = 2 * time.Second
 
-// formats are the layouts that are written.
-var formats = []redisson.MemberFormat{redisson.V1, redisson.V2, redisson.Both}
+const patience = redistest.Patience
 
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
+var (
+	must   = redistest.Must
+	wants  = redistest.Wants
+	await  = redistest.Await
+	leases = redistest.Leases
+	bodies = redistest.Bodies
+)
 
-// wants checks that each of some outcomes is an error that matches.
-func wants(t *testing.T, errs []error, want error) {
-	t.Helper()
-	if len(errs) == 0 {
-		t.Errorf("all went well, want %v", want)
-	}
-	for _, err := range errs {
-		if !errors.Is(err, want) {
-			t.Errorf("got %v, want %v", err, want)
-		}
-	}
-}
+// formats are the layouts that are written, and javas those that Java writes.
+var (
+	formats = []redisson.MemberFormat{redisson.V1, redisson.V2, redisson.Both}
+	javas   = formats[:2]
+)
 
-// await asks until the condition holds.
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !holds(); {
-		if time.Now().After(end) {
-			t.Fatalf("waited %v for %s", patience, what)
-		}
-		time.Sleep(time.Millisecond)
+// each runs a test for each of some layouts, on a queue of its own.
+func each(t *testing.T, layouts []redisson.MemberFormat, f func(t *testing.T, p *place, layout redisson.MemberFormat)) {
+	for _, layout := range layouts {
+		t.Run(layout.String(), func(t *testing.T) {
+			t.Parallel()
+			f(t, setup(t), layout)
+		})
 	}
-}
-
-func deadline(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-func leases(ds []backend.Delivery) []backend.Lease {
-	ls := make([]backend.Lease, len(ds))
-	for i := range ds {
-		ls[i] = ds[i].Lease()
-	}
-	return ls
-}
-
-func bodies(ds []backend.Delivery) []string {
-	texts := make([]string, len(ds))
-	for i, d := range ds {
-		texts[i] = string(d.Body)
-	}
-	return texts
 }

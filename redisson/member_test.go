@@ -39,9 +39,7 @@ func TestParseMember(t *testing.T) {
 			t.Parallel()
 			raw := fromHex(t, tt.raw)
 			m, err := redisson.ParseMember(raw)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if m.Format != tt.format || !bytes.Equal(m.ID, fromHex(t, tt.id)) || string(m.Payload) != tt.payload {
 				t.Errorf("got %v, id %x, payload %q", m.Format, m.ID, m.Payload)
 			}
@@ -100,9 +98,7 @@ func TestMembersShareNoMemory(t *testing.T) {
 	t.Parallel()
 	raw := fromHex(t, "08 0102030405060708 0500000000000000 68656c6c6f")
 	m, err := redisson.ParseMember(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	clear(raw)
 	if m.ID[0] != 1 || string(m.Payload) != "hello" {
 		t.Errorf("after the bytes were cleared: id %x, payload %q", m.ID, m.Payload)
@@ -192,9 +188,7 @@ func FuzzWrittenMember(f *testing.F) {
 			return
 		}
 		got, err := redisson.ParseMember(m.Bytes())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got.Format != m.Format || !bytes.Equal(got.ID, m.ID) || !bytes.Equal(got.Payload, payload) {
 			t.Fatalf("%v %x %x came back as %v %x %x", m.Format, m.ID, payload, got.Format, got.ID, got.Payload)
 		}

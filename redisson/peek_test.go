@@ -10,20 +10,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/redisson"
 )
 
 // peeks reads all pages.
 func (p *place) peeks(q backend.Queue, limit int) (all []backend.Pending) {
 	p.t.Helper()
-	for cursor := ""; ; {
-		page, next, err := q.Peek(p.ctx, cursor, limit)
-		must(p.t, err)
-		if all = append(all, page...); next == "" {
-			return all
-		}
-		cursor = next
-	}
+	return slices.Concat(redistest.Pages(p.ctx, p.t, q.Peek, limit)...)
 }
 
 func textsOf(ps []backend.Pending) []string {
@@ -38,33 +32,29 @@ func textsOf(ps []backend.Pending) []string {
 // later.
 func TestPeekShowsHandedOverMessages(t *testing.T) {
 	t.Parallel()
-	for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2, redisson.Both} {
-		t.Run(f.String(), func(t *testing.T) {
-			t.Parallel()
-			p := setup(t)
-			q := p.open(redisson.Format(f))
-			ids := p.push(q, 0, numbered(30)...)
-			await(t, "the hand-over", func() bool { return p.raw.LLen(p.ctx, p.name).Val() == 30 })
-			must(t, p.raw.RPush(p.ctx, p.name, "moved by Java").Err())
-			ids = append(append(ids, ""), p.push(q, time.Hour, "x", "y", "z")...)
-			want := append(append(numbered(30), "moved by Java"), "x", "y", "z")
-			for _, limit := range []int{1, 7, 31, 1000} {
-				all := p.peeks(q, limit)
-				if got := textsOf(all); !slices.Equal(got, want) {
-					t.Fatalf("pages of %d: got %q", limit, got)
-				}
-				for i, w := range all {
-					if w.ID != ids[i] || w.Due.IsZero() != (w.ID == "") || w.Err != nil || w.Attempts != 0 {
-						t.Errorf("pages of %d: message %d is %+v, want the id %s", limit, i, w, ids[i])
-					}
+	each(t, formats, func(t *testing.T, p *place, f redisson.MemberFormat) {
+		q := p.open(redisson.Format(f))
+		ids := p.push(q, 0, numbered(30)...)
+		await(t, "the hand-over", func() bool { return p.raw.LLen(p.ctx, p.name).Val() == 30 })
+		must(t, p.raw.RPush(p.ctx, p.name, "moved by Java").Err())
+		ids = append(append(ids, ""), p.push(q, time.Hour, "x", "y", "z")...)
+		want := append(append(numbered(30), "moved by Java"), "x", "y", "z")
+		for _, limit := range []int{1, 7, 31, 1000} {
+			all := p.peeks(q, limit)
+			if got := textsOf(all); !slices.Equal(got, want) {
+				t.Fatalf("pages of %d: got %q", limit, got)
+			}
+			for i, w := range all {
+				if w.ID != ids[i] || w.Due.IsZero() != (w.ID == "") || w.Err != nil || w.Attempts != 0 {
+					t.Errorf("pages of %d: message %d is %+v, want the id %s", limit, i, w, ids[i])
 				}
 			}
-			if n, err := q.Purge(p.ctx); err != nil || n != 34 {
-				t.Errorf("purged %d, %v", n, err)
-			}
-			p.empty()
-		})
-	}
+		}
+		if n, err := q.Purge(p.ctx); err != nil || n != 34 {
+			t.Errorf("purged %d, %v", n, err)
+		}
+		p.empty()
+	})
 }
 
 // An envelope that Java has moved says itself which message it is.

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/redisson"
 )
@@ -31,7 +32,7 @@ func setup(t *testing.T) *place {
 
 func on(t *testing.T, server *testenv.RedisServer) *place {
 	t.Helper()
-	p := &place{t: t, ctx: deadline(t), server: server, raw: server.Client(t), name: t.Name()}
+	p := &place{t: t, ctx: redistest.Deadline(t), server: server, raw: server.Client(t), name: t.Name()}
 	t.Cleanup(p.wipe)
 	return p
 }
@@ -62,13 +63,7 @@ func (p *place) keys() []string {
 // empty waits until the queue is empty: a call that reads it may be about to tidy up.
 func (p *place) empty() {
 	p.t.Helper()
-	var left []string
-	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if left = p.keys(); len(left) == 0 {
-			return
-		}
-	}
-	p.t.Errorf("left over: %v", left)
+	await(p.t, "the queue's last key to go", func() bool { return len(p.keys()) == 0 })
 }
 
 func (p *place) backend(opts ...redisson.Option) *redisson.Backend {
@@ -91,7 +86,7 @@ func (p *place) open(opts ...redisson.Option) backend.Queue {
 
 func (p *place) openOn(b *redisson.Backend) backend.Queue {
 	p.t.Helper()
-	return p.openLogging(b, slog.New(slog.DiscardHandler))
+	return redistest.Open(p.t, b, p.name)
 }
 
 func (p *place) openLogging(b *redisson.Backend, log *slog.Logger) backend.Queue {

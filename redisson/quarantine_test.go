@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/redisson"
 )
 
@@ -38,17 +39,13 @@ func (p *place) litter(bad []string) (good []string) {
 
 func (p *place) quarantine(b *redisson.Backend, page int) (all []redisson.Quarantined) {
 	p.t.Helper()
-	for cursor := ""; ; {
-		some, next, err := b.Quarantine(p.name).List(p.ctx, cursor, page)
-		must(p.t, err)
-		if all = append(all, some...); next == "" {
-			return all
-		}
+	pages := redistest.Pages(p.ctx, p.t, b.Quarantine(p.name).List, page)
+	for _, some := range pages[:len(pages)-1] {
 		if len(some) != page {
 			p.t.Errorf("a page of %d, not %d, with a cursor", len(some), page)
 		}
-		cursor = next
 	}
+	return slices.Concat(pages...)
 }
 
 func TestQuarantine(t *testing.T) {

@@ -31,7 +31,7 @@ var removals = []removal{
 		return p.took(left, item[1], len(left)-1)
 	}},
 	{"pollLastAndOfferFirstTo", func(p *place, left []string) []string {
-		return p.took(left, p.raw.RPopLPush(p.ctx, p.name, p.other()).Val(), len(left)-1)
+		return p.took(left, p.raw.LMove(p.ctx, p.name, p.other(), "RIGHT", "LEFT").Val(), len(left)-1)
 	}},
 	{"remove", func(p *place, left []string) []string {
 		at := len(left) / 2
@@ -39,7 +39,7 @@ var removals = []removal{
 		return slices.Delete(slices.Clone(left), at, at+1)
 	}},
 	{"rotate", func(p *place, left []string) []string {
-		last := p.raw.RPopLPush(p.ctx, p.name, p.name).Val()
+		last := p.raw.LMove(p.ctx, p.name, p.name, "RIGHT", "LEFT").Val()
 		return append([]string{last}, left[:len(left)-1]...)
 	}},
 }

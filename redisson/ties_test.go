@@ -15,7 +15,7 @@ import (
 func TestTiesKeepTheOrderOfOffers(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, 100, 10 << 10} {
-		for _, f := range []redisson.MemberFormat{redisson.V1, redisson.V2} {
+		for _, f := range javas {
 			t.Run(fmt.Sprintf("%v/%dB", f, size), func(t *testing.T) {
 				t.Parallel()
 				p := setup(t)

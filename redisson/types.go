@@ -60,7 +60,7 @@ func (s *store) wrongTypeError(wrong string) error {
 	place, found, _ := strings.Cut(wrong, " ")
 	i, err := strconv.Atoi(place)
 	if err != nil || i < 1 || i > len(s.Keys) {
-		return nil
+		return nil //nolint:nilerr // the script says nothing
 	}
 	return backend.Invalid("queue name", strings.TrimPrefix(s.names.destination, s.prefix), fmt.Sprintf(
 		"one whose keys no other program uses: the key %.300q holds a %.20s, and not the type that a delayed queue has there", s.Keys[i-1], found))

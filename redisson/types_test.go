@@ -10,32 +10,16 @@ import (
 	"time"
 
 	"github.com/jonboulle/clockwork"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/redisson"
 )
 
 // write puts something of a type under a key, as another program may.
 func (p *place) write(kind, key string) {
 	p.t.Helper()
-	must(p.t, p.raw.Del(p.ctx, key).Err())
-	var err error
-	switch kind {
-	case "string":
-		err = p.raw.Set(p.ctx, key, "x", 0).Err()
-	case "list":
-		err = p.raw.RPush(p.ctx, key, "x").Err()
-	case "hash":
-		err = p.raw.HSet(p.ctx, key, "x", "y").Err()
-	case "set":
-		err = p.raw.SAdd(p.ctx, key, "x").Err()
-	case "zset":
-		err = p.raw.ZAdd(p.ctx, key, redis.Z{Member: "x"}).Err()
-	case "stream":
-		err = p.raw.XAdd(p.ctx, &redis.XAddArgs{Stream: key, Values: []string{"x", "y"}}).Err()
-	}
-	must(p.t, err)
+	redistest.Write(p.ctx, p.t, p.raw, kind, key)
 }
 
 // A key of the queue that holds another program's data is named by Open and by Push: at the first
@@ -101,7 +85,7 @@ func (p *place) misuse(key, kind string, used bool, c redisson.Codec) {
 		}
 	}
 	before := p.keys()
-	_, err = b.Open(p.ctx, p.name, backend.Options{Logger: slog.New(slog.DiscardHandler)})
+	_, err = b.Open(p.ctx, p.name, redistest.Silent())
 	refused("opening", err)
 	refused("the first push of a handle", later(unused, "first"))
 	if err := later(early, "soon"); used {

@@ -10,27 +10,11 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 	_ "github.com/delayq/delayq/memory"
 	"github.com/delayq/delayq/redisson"
 )
-
-// roundTrip pushes and takes a message through a URL, and closes.
-func roundTrip(t *testing.T, rawURL string) {
-	t.Helper()
-	ctx := deadline(t)
-	q, err := delayq.Open(ctx, rawURL)
-	must(t, err)
-	defer func() { must(t, q.Close()) }()
-	_, err = q.Push(ctx, []byte("hello"), delayq.After(20*time.Millisecond))
-	must(t, err)
-	d, err := q.Receive(ctx)
-	must(t, err)
-	if string(d.Body) != "hello" {
-		t.Errorf("got %q", d.Body)
-	}
-	must(t, d.Ack(ctx))
-}
 
 // A name of Java's may have a slash in it, or anything else that URLs encode.
 func TestOpenURLTakesNamesOfJavas(t *testing.T) {
@@ -38,7 +22,7 @@ func TestOpenURLTakesNamesOfJavas(t *testing.T) {
 	server := testenv.Redis(t, testenv.AOF())
 	for _, name := range []string{"shop/orders", "/", "a/b/c", "%2F", "a b", "ä", "a?b#c"} {
 		rawURL := "redisson://" + server.Addr() + "/" + url.PathEscape(name)
-		roundTrip(t, rawURL)
+		redistest.RoundTrip(t, rawURL)
 		b, queue, err := redisson.OpenURL(t.Context(), rawURL)
 		must(t, err)
 		if must(t, b.Close()); queue != name {
@@ -51,7 +35,7 @@ func TestOpenURLTakesNamesOfJavas(t *testing.T) {
 func TestOpenURLRejectsALongName(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.AOF())
-	_, err := delayq.Open(deadline(t), "redisson://"+server.Addr()+"/"+strings.Repeat("%2F", 201))
+	_, err := delayq.Open(redistest.Deadline(t), "redisson://"+server.Addr()+"/"+strings.Repeat("%2F", 201))
 	if !errors.Is(err, delayq.ErrInvalid) || !strings.HasSuffix(err.Error(), "(201 bytes): allowed is 1 to 200 bytes") {
 		t.Errorf("got %v", err)
 	}
@@ -60,7 +44,7 @@ func TestOpenURLRejectsALongName(t *testing.T) {
 func TestURLParametersTakeEffect(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.AOF())
-	ctx := deadline(t)
+	ctx := redistest.Deadline(t)
 	rawURL := "redisson://" + server.Addr() + "/orders?db=4&prefix=app:&codec=kryo5&format=v1&index=false"
 	q, err := delayq.Open(ctx, rawURL)
 	must(t, err)

@@ -68,17 +68,13 @@ func eachVector(t *testing.T, kind string, perVersion int, f func(t *testing.T, 
 func readVectors(t *testing.T, version string) (all []vector) {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", "vectors-"+version+".jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = f.Close() }()
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		var v vector
-		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(lines.Bytes(), &v))
 		all = append(all, v)
 	}
 	if lines.Err() != nil {
@@ -115,9 +111,7 @@ func (v vector) checkString(t *testing.T, body []byte) []byte {
 	t.Helper()
 	c := stringCodec[v.Codec]
 	payload, err := c.Encode(body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	same(t, payload, v.PayloadHex, v.PayloadSha256)
 	got, err := c.Decode(payload)
 	if err != nil || !bytes.Equal(got, body) {
@@ -166,9 +160,7 @@ func (v vector) checkObject(t *testing.T) {
 		t.Fatalf("decoded as %q, %v", body, err)
 	}
 	var spaced bytes.Buffer
-	if err := json.Indent(&spaced, body, "", "\t"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Indent(&spaced, body, "", "\t"))
 	for _, form := range [][]byte{body, spaced.Bytes()} {
 		if again, err := o.Encode(form); err != nil || !bytes.Equal(again, payload) {
 			t.Errorf("%s encoded as %s, %v", form, again, err)
@@ -182,9 +174,7 @@ func (v vector) checkMember(t *testing.T, format redisson.MemberFormat, payload 
 	raw := slices.Concat(header, payload)
 	same(t, raw, v.MemberHex, v.MemberSha256)
 	m, err := redisson.ParseMember(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if format == redisson.V1 && header[0] == 7 {
 		format = redisson.Both
 	}
@@ -209,9 +199,7 @@ func (v vector) body(t *testing.T) []byte {
 		return fromHex(t, v.ValueHex)
 	}
 	var s string
-	if err := json.Unmarshal(v.Value, &s); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(v.Value, &s))
 	if n := len(utf16.Encode([]rune(s))); n != v.Units {
 		t.Fatalf("%q has %d units, want %d", s, n, v.Units)
 	}
@@ -235,13 +223,9 @@ func wtf8(units []byte) (b []byte) {
 func (v vector) base64(t *testing.T) []byte {
 	t.Helper()
 	text, err := json.Marshal(fromHex(t, v.ValueHex))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s, err := strconv.Unquote(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return []byte(s)
 }
 
@@ -282,8 +266,6 @@ func holds(t *testing.T, err error, what string, raw []byte) {
 func fromHex(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }

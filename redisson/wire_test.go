@@ -52,24 +52,20 @@ var prefixes = map[redisson.MemberFormat]struct {
 
 func TestKeysAfterAPush(t *testing.T) {
 	t.Parallel()
-	for _, f := range formats {
-		t.Run(f.String(), func(t *testing.T) {
-			t.Parallel()
-			p := setup(t)
-			heard := p.subscribe()
-			q := p.open(redisson.Format(f), redisson.WithCodec(redisson.Kryo5String))
-			due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
-			id := p.at(q, due.Add(-time.Nanosecond), "hello") // rounded up
-			p.hears(heard, due)
-			p.checkMember(f, id, due, "\x03hell\xef")
-			p.at(q, due.Add(time.Second), "later") // not announced
-			p.at(q, due.Add(-time.Second), "sooner")
-			p.hears(heard, due.Add(-time.Second))
-			if kinds := p.kinds(); !slices.Equal(kinds, []string{"string", "list", "zset"}) {
-				t.Errorf("keys of the types %q: %q", kinds, p.keys())
-			}
-		})
-	}
+	each(t, formats, func(t *testing.T, p *place, f redisson.MemberFormat) {
+		heard := p.subscribe()
+		q := p.open(redisson.Format(f), redisson.WithCodec(redisson.Kryo5String))
+		due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+		id := p.at(q, due.Add(-time.Nanosecond), "hello") // rounded up
+		p.hears(heard, due)
+		p.checkMember(f, id, due, "\x03hell\xef")
+		p.at(q, due.Add(time.Second), "later") // not announced
+		p.at(q, due.Add(-time.Second), "sooner")
+		p.hears(heard, due.Add(-time.Second))
+		if kinds := p.kinds(); !slices.Equal(kinds, []string{"string", "list", "zset"}) {
+			t.Errorf("keys of the types %q: %q", kinds, p.keys())
+		}
+	})
 }
 
 func (p *place) kinds() (kinds []string) {
@@ -208,23 +204,4 @@ func TestTiesComeAsJavaOfferedThem(t *testing.T) {
 			p.empty()
 		})
 	}
-}
-
-// Of messages that come back for the same time any may be the first argument. Sleepers are told
-// whichever is the head then.
-func TestNackInAnyOrderTellsOfTheHead(t *testing.T) {
-	t.Parallel()
-	p := setup(t)
-	q := p.open(redisson.WithCodec(redisson.Bytes))
-	must(t, q.Schedule(p.ctx, []backend.Message{{Body: []byte("a")}, {Body: []byte("b")}, {Body: []byte("c")}})...)
-	var rs []backend.Return
-	for _, d := range p.take(q, 3, time.Minute) {
-		rs = append(rs, backend.Return{Lease: d.Lease(), Delay: time.Hour})
-	}
-	slices.Reverse(rs)
-	heard := p.subscribe()
-	must(t, q.Nack(p.ctx, rs)...)
-	head, err := p.raw.ZRangeWithScores(p.ctx, p.times(), 0, 0).Result()
-	must(t, err)
-	p.hears(heard, time.UnixMilli(int64(head[0].Score)))
 }

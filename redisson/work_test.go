@@ -1,10 +1,7 @@
 package redisson_test
 
 import (
-	"bufio"
 	"fmt"
-	"io"
-	"net"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,21 +9,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/redisson"
 )
-
-// calls are how often the server has run each command since it was asked last.
-func (p *place) calls() map[string]int {
-	p.t.Helper()
-	n := make(map[string]int)
-	for name, stats := range p.raw.InfoMap(p.ctx, "commandstats").Val()["Commandstats"] {
-		count, _, _ := strings.Cut(strings.TrimPrefix(stats, "calls="), ",")
-		n[strings.TrimPrefix(name, "cmdstat_")], _ = strconv.Atoi(count)
-	}
-	must(p.t, p.raw.ConfigResetStat(p.ctx).Err())
-	return n
-}
 
 // Handing over and taking cost a message so many commands, however many others are due, in one
 // millisecond or each in its own: no message is looked for among all that lie in the destination.
@@ -43,12 +29,14 @@ func TestWorkForAMessageIsBounded(t *testing.T) {
 			if !ties {
 				p.spread()
 			}
-			p.calls()
+			before := redistest.Calls(t, p.raw)
 			q := p.open()
 			await(t, "the first part", func() bool { return p.raw.LLen(p.ctx, p.name).Val() == 500 })
 			p.take(q, n, time.Minute)
-			calls := p.calls()
-			if reads := calls["lrange"] + calls["zrange"] + calls["zrangebyscore"]; reads > 8*n || calls["linsert"] > 0 {
+			calls := redistest.Calls(t, p.raw)
+			reads := -before["lrange"] - before["zrange"] - before["zrangebyscore"]
+			reads += calls["lrange"] + calls["zrange"] + calls["zrangebyscore"]
+			if reads > 8*n || calls["linsert"] > 0 {
 				t.Errorf("%d reads of a range and %d insertions for %d messages", reads, calls["linsert"], n)
 			}
 		})
@@ -69,12 +57,12 @@ func TestAScriptReadsFewLargeMembers(t *testing.T) {
 			if !ties {
 				p.spread()
 			}
-			stop := p.monitor()
+			stop := redistest.Monitor(t, p.raw)
 			q := p.open()
 			await(t, "all to be handed over", func() bool { return p.raw.LLen(p.ctx, p.name).Val() == n })
 			p.take(q, n, time.Minute)
 			scripts, read, most, longest := 0, 0, 0, 0
-			for line := range strings.Lines(stop()) {
+			for _, line := range stop() {
 				if strings.Contains(strings.ToLower(line), `"evalsha"`) {
 					scripts, read = scripts+1, 0
 				}
@@ -87,28 +75,6 @@ func TestAScriptReadsFewLargeMembers(t *testing.T) {
 				t.Errorf("want some, of 1 MiB a script and 128 KiB at once at most")
 			}
 		})
-	}
-}
-
-// monitor returns a function that returns what the server has run since.
-func (p *place) monitor() (stop func() string) {
-	p.t.Helper()
-	conn, err := net.Dial("tcp", p.raw.Options().Addr)
-	must(p.t, err)
-	p.t.Cleanup(func() { _ = conn.Close() })
-	_, err = io.WriteString(conn, "MONITOR\r\n")
-	must(p.t, err)
-	r := bufio.NewReader(conn)
-	_, err = r.ReadString('\n') // from now on
-	must(p.t, err)
-	read := make(chan string, 1)
-	go func() {
-		all, _ := io.ReadAll(r)
-		read <- string(all)
-	}()
-	return func() string {
-		must(p.t, p.raw.Do(p.ctx, "client", "kill", "type", "normal", "laddr", conn.RemoteAddr().String(), "addr", conn.LocalAddr().String()).Err())
-		return <-read
 	}
 }
 

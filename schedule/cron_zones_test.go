@@ -46,7 +46,7 @@ func zoneFiles(t *testing.T) map[string][]byte {
 	must(t, err)
 	archive, err := zip.OpenReader(filepath.Join(strings.TrimSpace(string(goroot)), "lib", "time", "zoneinfo.zip"))
 	must(t, err)
-	defer archive.Close()
+	defer func() { _ = archive.Close() }()
 	for _, f := range archive.File {
 		r, err := f.Open()
 		must(t, err)

@@ -10,33 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/zsetpoll"
 )
-
-// TestServerRestarts kills a server that keeps a log. Messages, leases and tokens are there
-// afterwards.
-func TestServerRestarts(t *testing.T) {
-	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
-		ctx := deadline(t, 60*time.Second)
-		server := testenv.Redis(t, testenv.AOF(), testenv.Directive("appendfsync", "always"))
-		client := server.Client(t)
-		q := open(t, client, zsetpoll.Claims(mode))
-		must(t, q.Schedule(ctx, append(message("held", 0), message("lapses", 0)...))...)
-		held := receiveOne(ctx, t, q, time.Minute, "held")
-		lapses := receiveOne(ctx, t, q, 300*time.Millisecond, "lapses")
-		must(t, q.Schedule(ctx, message("later", 500*time.Millisecond))...)
-		server.Kill()
-		server.Restart()
-		again := patient(ctx, t, q, "lapses")
-		if again.Attempt != 2 || again.Until.Add(-time.Minute).Before(lapses.Until) {
-			t.Errorf("got %+v; its lease before ended at %v", again, lapses.Until)
-		}
-		later := patient(ctx, t, q, "later")
-		must(t, q.Ack(ctx, leases([]backend.Delivery{held, again, later}))...)
-		drained(ctx, t, q, client)
-	})
-}
 
 // patient receives although the server may be away for a moment.
 func patient(ctx context.Context, t *testing.T, q backend.Queue, id string) backend.Delivery {
@@ -52,7 +29,7 @@ func patient(ctx context.Context, t *testing.T, q backend.Queue, id string) back
 		if ctx.Err() != nil {
 			t.Fatalf("waiting for %q: %v", id, err)
 		}
-		sleep(ctx, 10*time.Millisecond)
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 
@@ -98,7 +75,7 @@ func TestConnectionsKilled(t *testing.T) {
 	for _, kind := range []string{"normal", "pubsub"} {
 		t.Run(kind, func(t *testing.T) {
 			eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
-				ctx := deadline(t, 60*time.Second)
+				ctx := redistest.Deadline(t)
 				server := testenv.Redis(t, testenv.Private())
 				client, other := server.Client(t), server.Client(t)
 				q := open(t, client, zsetpoll.Claims(mode), zsetpoll.Poll(poll))
@@ -119,7 +96,7 @@ func TestConnectionsKilled(t *testing.T) {
 // TestWakeUp has a sleeping worker with a long Poll learn at once of a message pushed elsewhere.
 func TestWakeUp(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
-		ctx := deadline(t, 60*time.Second)
+		ctx := redistest.Deadline(t)
 		server := testenv.SharedRedis(t)
 		client := server.Client(t)
 		q := open(t, client, zsetpoll.Claims(mode), zsetpoll.Poll(time.Minute))
@@ -139,7 +116,7 @@ func TestWakeUp(t *testing.T) {
 // TestServerPaused has the server stand still for longer than a client waits for a reply.
 func TestServerPaused(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
-		ctx := deadline(t, 60*time.Second)
+		ctx := redistest.Deadline(t)
 		server := testenv.Redis(t, testenv.Private())
 		client := server.Client(t, func(o *redis.Options) { o.ReadTimeout = 100 * time.Millisecond })
 		q := open(t, client, zsetpoll.Claims(mode))
@@ -182,8 +159,8 @@ func TestContextEndsInABlackHole(t *testing.T) {
 		}
 		proxy.Blackhole(false)
 		must(t, open(t, server.Client(t)).Schedule(t.Context(), message("b", 0))...)
-		b := patient(deadline(t, patience), t, q, "b")
+		b := patient(redistest.Deadline(t), t, q, "b")
 		must(t, q.Ack(t.Context(), []backend.Lease{b.Lease()})...)
-		drained(deadline(t, patience), t, q, server.Client(t))
+		drained(redistest.Deadline(t), t, q, server.Client(t))
 	})
 }

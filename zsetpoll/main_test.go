@@ -2,26 +2,26 @@ package zsetpoll_test
 
 import (
 	"context"
-	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-func TestMain(m *testing.M) {
-	runHelper()
-	testenv.Main(m)
-}
+func TestMain(m *testing.M) { testenv.Main(m) }
 
-// patience bounds every wait for an event that must happen; it only matters when something is
-// broken.
-const patience = 30 * time.Second
+var (
+	must   = redistest.Must
+	await  = redistest.Await
+	leases = redistest.Leases
+)
+
+const patience = redistest.Patience
 
 // longLease is a lease that does not end while a test runs.
 const longLease = time.Hour
@@ -40,56 +40,13 @@ func eachMode(t *testing.T, f func(*testing.T, zsetpoll.Mode)) {
 	}
 }
 
-func deadline(t *testing.T, d time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // open opens the test's queue, and closes it when the test ends.
 func open(t *testing.T, client redis.UniversalClient, opts ...zsetpoll.Option) backend.Queue {
 	t.Helper()
 	b := zsetpoll.New(client, opts...)
-	t.Cleanup(func() { wipe(t, client) })
+	t.Cleanup(func() { redistest.Wipe(t, client, "delayq:{"+t.Name()+"}:*") })
 	t.Cleanup(func() { must(t, b.Close()) })
-	return openOn(t, b, t.Name())
-}
-
-// wipe makes the test's queue new for when the test runs again on a shared server.
-func wipe(t *testing.T, client redis.UniversalClient) {
-	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
-	keys, err := client.Keys(ctx, "delayq:{"+t.Name()+"}:*").Result()
-	must(t, err)
-	if len(keys) > 0 {
-		must(t, client.Del(ctx, keys...).Err())
-	}
-}
-
-func openOn(t *testing.T, b *zsetpoll.Backend, name string) backend.Queue {
-	t.Helper()
-	q, err := b.Open(t.Context(), name, backend.Options{Logger: slog.New(slog.DiscardHandler)})
-	must(t, err)
-	return q
-}
-
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// await asks until the condition holds.
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !holds(); {
-		if time.Now().After(end) {
-			t.Fatalf("waited %v for %s", patience, what)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	return redistest.Open(t, b, t.Name())
 }
 
 func message(id string, delay time.Duration) []backend.Message {
@@ -105,14 +62,6 @@ func receiveOne(ctx context.Context, t *testing.T, q backend.Queue, lease time.D
 		t.Fatalf("got %+v, want %q", ds, id)
 	}
 	return ds[0]
-}
-
-func leases(ds []backend.Delivery) []backend.Lease {
-	ls := make([]backend.Lease, len(ds))
-	for i := range ds {
-		ls[i] = ds[i].Lease()
-	}
-	return ls
 }
 
 // drained checks that the queue is empty and has left no key.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/schedule"
 	"github.com/delayq/delayq/zsetpoll"
@@ -17,11 +18,11 @@ import (
 // missing and each comes once.
 func TestRepeatOnManyClients(t *testing.T) {
 	server := testenv.SharedRedis(t)
-	ctx, stop := context.WithCancel(deadline(t, 60*time.Second))
+	ctx, stop := context.WithCancel(redistest.Deadline(t))
 	var running sync.WaitGroup
 	came := &seconds{counts: make(map[int64]int)}
 	first := server.Client(t)
-	t.Cleanup(func() { wipe(t, first) })
+	t.Cleanup(func() { redistest.Wipe(t, first, "delayq:{"+t.Name()+"}:*") })
 	for range 4 {
 		b := zsetpoll.New(server.Client(t))
 		q, err := delayq.New(ctx, t.Name(), delayq.WithBackend(b))

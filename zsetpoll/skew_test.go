@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/zsetpoll"
 )
@@ -31,7 +33,7 @@ func TestClockIsWrong(t *testing.T) {
 			server := testenv.Redis(t, testenv.OnClock(testenv.NewClock(t, skew)))
 			t.Run("modes", func(t *testing.T) {
 				eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
-					ctx := deadline(t, 60*time.Second)
+					ctx := redistest.Deadline(t)
 					client := server.Client(t)
 					if off := time.Until(serverTime(ctx, t, client)); (off - skew).Abs() > time.Minute {
 						t.Fatalf("the server's clock is off by %v, want %v", off, skew)
@@ -119,16 +121,15 @@ func TestNoClientTime(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			ctx := deadline(t, 60*time.Second)
+			ctx := redistest.Deadline(t)
 			server := testenv.Redis(t, testenv.Private())
 			client := server.Client(t)
-			sent := listen(t, server.Addr())
+			sent := redistest.Monitor(t, client)
 			q := open(t, client, zsetpoll.Claims(mode))
 			must(t, q.Schedule(ctx, message("first", 10*time.Millisecond))...)
 			must(t, q.Ack(ctx, leases([]backend.Delivery{receiveOne(ctx, t, q, time.Minute, "first")}))...)
 			comesBack(ctx, t, q, client)
-			must(t, client.Echo(ctx, theEnd).Err())
-			lines := sent()
+			lines := slices.DeleteFunc(sent(), redistest.InScript)
 			if len(lines) < 10 {
 				t.Errorf("only %d commands were seen:\n%s", len(lines), strings.Join(lines, "\n"))
 			}

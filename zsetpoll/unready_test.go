@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/redis/script"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/zsetpoll"
@@ -29,7 +30,7 @@ func wantUnavailable(t *testing.T, err error, reply string) {
 // over.
 func TestSlotMigrates(t *testing.T) {
 	t.Parallel()
-	ctx := deadline(t, 60*time.Second)
+	ctx := redistest.Deadline(t)
 	cluster := testenv.RedisCluster(t)
 	client := cluster.Client(t)
 	q := open(t, client)
@@ -71,7 +72,7 @@ func TestSlotMigrates(t *testing.T) {
 // TestServerLoading has a server take its time to read its data anew, as after a restart.
 func TestServerLoading(t *testing.T) {
 	t.Parallel()
-	ctx := deadline(t, 60*time.Second)
+	ctx := redistest.Deadline(t)
 	server := testenv.Redis(t, testenv.Private(), testenv.Directive("enable-debug-command", "local"),
 		testenv.Directive("loading-process-events-interval-bytes", "1024"))
 	client := server.Client(t)
@@ -103,7 +104,7 @@ func TestReceiveReturnsErrClosedAfterClose(t *testing.T) {
 		const queues = 40
 		qs := make([]backend.Queue, queues)
 		for i := range qs {
-			qs[i] = openOn(t, b, fmt.Sprint(t.Name(), i))
+			qs[i] = redistest.Open(t, b, fmt.Sprint(t.Name(), i))
 		}
 		only := client.Conn()
 		must(t, only.Ping(t.Context()).Err())

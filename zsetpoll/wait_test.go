@@ -13,6 +13,7 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/zsetpoll"
 )
@@ -29,14 +30,9 @@ func newPair(t *testing.T) pair {
 	p := pair{master: testenv.Redis(t, testenv.AOF())}
 	p.link = testenv.Proxy(t, p.master.Addr())
 	host, port, err := net.SplitHostPort(p.link.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p.replica = testenv.Redis(t, testenv.Directive("replicaof", host, port)).Client(t)
-	await(t, "the replica to follow", func() bool {
-		info, err := p.replica.Info(t.Context(), "replication").Result()
-		return err == nil && strings.Contains(info, "master_link_status:up")
-	})
+	p.awaitLink(t, "up")
 	return p
 }
 
@@ -44,9 +40,15 @@ func (p pair) cut(t *testing.T) {
 	t.Helper()
 	p.link.Refuse(true)
 	p.link.CloseAll()
-	await(t, "the replica to have lost its master", func() bool {
+	p.awaitLink(t, "down")
+}
+
+// awaitLink waits until the replica says that of the link to its master.
+func (p pair) awaitLink(t *testing.T, status string) {
+	t.Helper()
+	await(t, "the link to be "+status, func() bool {
 		info, err := p.replica.Info(t.Context(), "replication").Result()
-		return err == nil && strings.Contains(info, "master_link_status:down")
+		return err == nil && strings.Contains(info, "master_link_status:"+status)
 	})
 }
 
@@ -58,9 +60,7 @@ func (p pair) queue(t *testing.T, opts ...zsetpoll.Option) delayq.Queue {
 func openWaiting(t *testing.T, client redis.UniversalClient, opts ...zsetpoll.Option) delayq.Queue {
 	t.Helper()
 	q, err := delayq.New(t.Context(), "orders", delayq.WithBackend(zsetpoll.New(client, opts...)), delayq.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = q.Close() })
 	return q
 }
@@ -76,7 +76,9 @@ func pushLater(t *testing.T, q delayq.Queue, id string) error {
 func TestWaitReplicas(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	q := p.queue(t, zsetpoll.WaitReplicas(1, 100*time.Millisecond))
+	q, err := delayq.Open(t.Context(), "zsetpoll://"+p.master.Addr()+"/orders?wait_replicas=1,100ms", delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	must(t, err)
+	defer func() { must(t, q.Close()) }()
 	await(t, "a confirmed push", func() bool { return errors.Is(pushLater(t, q, "first"), delayq.ErrDuplicate) })
 	if n := p.replica.ZCard(t.Context(), "delayq:{orders}:due").Val(); n != 1 {
 		t.Errorf("the replica has %d messages after the push", n)
@@ -111,9 +113,7 @@ func TestWaitNarrowsLoss(t *testing.T) {
 			toldWaiting++
 		}
 	}
-	if err := p.replica.Do(t.Context(), "replicaof", "no", "one").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.replica.Do(t.Context(), "replicaof", "no", "one").Err())
 	p.master.Kill()
 	s, err := openWaiting(t, p.replica).Stats(t.Context())
 	if err != nil || s.Scheduled != 0 {
@@ -140,7 +140,7 @@ func TestWaitDisk(t *testing.T) {
 	kept := testenv.Redis(t, testenv.AOF()).Client(t)
 	b := zsetpoll.New(kept, zsetpoll.WaitDisk(0, 10*time.Second))
 	if kept.Do(t.Context(), "waitaof", 0, 0, 1).Err() != nil {
-		_, err := b.Open(t.Context(), "orders", backend.Options{Logger: slog.New(slog.DiscardHandler)})
+		_, err := b.Open(t.Context(), "orders", redistest.Silent())
 		if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "Redis 7.2") {
 			t.Errorf("a server without WAITAOF: Open returns %v", err)
 		}
@@ -151,42 +151,7 @@ func TestWaitDisk(t *testing.T) {
 		t.Error(err)
 	}
 	forgetful := zsetpoll.New(testenv.Redis(t).Client(t), zsetpoll.WaitDisk(0, time.Second))
-	if _, err := forgetful.Open(t.Context(), "orders", backend.Options{Logger: slog.New(slog.DiscardHandler)}); !errors.Is(err, backend.ErrInvalid) {
+	if _, err := forgetful.Open(t.Context(), "orders", redistest.Silent()); !errors.Is(err, backend.ErrInvalid) {
 		t.Errorf("a server without an append-only file: Open returns %v", err)
-	}
-}
-
-func TestWaitRejectsNonsense(t *testing.T) {
-	t.Parallel()
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // nothing is sent
-	t.Cleanup(func() { _ = client.Close() })
-	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
-	t.Cleanup(func() { _ = ring.Close() })
-	for name, b := range map[string]*zsetpoll.Backend{
-		"no replicas":       zsetpoll.New(client, zsetpoll.WaitReplicas(0, time.Second)),
-		"too many replicas": zsetpoll.New(client, zsetpoll.WaitReplicas(101, time.Second)),
-		"less than none":    zsetpoll.New(client, zsetpoll.WaitDisk(-1, time.Second)),
-		"no time":           zsetpoll.New(client, zsetpoll.WaitReplicas(1, 0)),
-		"too long":          zsetpoll.New(client, zsetpoll.WaitDisk(0, time.Minute+1)),
-		"a Ring":            zsetpoll.New(ring, zsetpoll.WaitReplicas(1, time.Second)),
-	} {
-		if _, err := b.Open(t.Context(), "orders", backend.Options{Logger: slog.New(slog.DiscardHandler)}); !errors.Is(err, backend.ErrInvalid) {
-			t.Errorf("%s: Open returns %v", name, err)
-		}
-	}
-}
-
-func TestWaitInURL(t *testing.T) {
-	t.Parallel()
-	p := newPair(t)
-	base := "zsetpoll://" + p.master.Addr() + "/orders"
-	q, err := delayq.Open(t.Context(), base+"?wait_replicas=1,5s")
-	must(t, err)
-	defer func() { must(t, q.Close()) }()
-	must(t, pushLater(t, q, "first"))
-	for _, bad := range []string{"wait_replicas=1", "wait_replicas=x,1s", "wait_replicas=0,1s", "wait_disk=0,2h", "wait_disk=0"} {
-		if _, err := delayq.Open(t.Context(), base+"?"+bad); !errors.Is(err, delayq.ErrInvalid) {
-			t.Errorf("%s: %v", bad, err)
-		}
 	}
 }

@@ -25,5 +25,9 @@ for ((round = 0; round < rounds; round++)); do
 	measure base "$dir/tree"
 	measure this .
 done
+if ! grep -q '^Benchmark' "$dir/base.txt" || ! grep -q '^Benchmark' "$dir/this.txt"; then
+	echo "BENCH=$pattern matches no benchmark of both commits; on the command line of make, a dollar sign is written twice" >&2
+	exit 2
+fi
 cd bench/report
 go tool benchstat base="$dir/base.txt" this="$dir/this.txt"

@@ -187,11 +187,12 @@ func (c *consumer) settle(ctx context.Context, d Delivery, o decision) error {
 	case Died:
 		c.Log.Error("delayq: message is dead", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
 		return c.settled(ctx, d, d.Dead(ctx, o.reason))
-	}
-	if o.stopped {
-		c.Log.Warn("delayq: handler ran until it was stopped; the attempt counts", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
-	} else {
-		c.Log.Warn("delayq: handler failed", "id", d.ID(), "attempt", d.Attempt(), "retry", o.delay, "err", o.err)
+	case Retried:
+		if o.stopped {
+			c.Log.Warn("delayq: handler ran until it was stopped; the attempt counts", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
+		} else {
+			c.Log.Warn("delayq: handler failed", "id", d.ID(), "attempt", d.Attempt(), "retry", o.delay, "err", o.err)
+		}
 	}
 	return c.settled(ctx, d, d.Nack(ctx, o.delay))
 }

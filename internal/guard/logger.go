@@ -22,13 +22,13 @@ func (h guardedLog) Handle(ctx context.Context, r slog.Record) error {
 }
 
 func (h guardedLog) WithAttrs(attrs []slog.Attr) (with slog.Handler) {
-	with = h
+	with = h //nolint:wastedassign // returned after a panic
 	defer drop()
 	return guardedLog{h.Handler.WithAttrs(attrs)}
 }
 
 func (h guardedLog) WithGroup(name string) (with slog.Handler) {
-	with = h
+	with = h //nolint:wastedassign // returned after a panic
 	defer drop()
 	return guardedLog{h.Handler.WithGroup(name)}
 }

@@ -12,41 +12,38 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
 // TestServerFull fills a server that evicts nothing. Pushes are rejected; all else goes on, although
 // the server stays over its limit all the while.
 func TestServerFull(t *testing.T) {
-	t.Parallel()
-	for _, s := range stores {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			testenv.In(t, s.tier)
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
-			client := testenv.Redis(t, testenv.Private(), testenv.MaxMemory("12mb", "noeviction")).Client(t)
-			f := &full{t: t, ctx: ctx, q: openQueue(t, s.open(client)), client: client, stored: make(map[string]string), hash: !strings.HasPrefix(s.name, "redisson")}
-			f.fill()
-			f.setLimit(f.used() / 2)
-			f.rejects()
-			f.cancelAndMove()
-			f.receiveAndSettle()
-			f.deadLetterAndRedrive()
-			if s.java {
-				f.javaReceives()
-			}
-			f.leaseEnds()
-			f.rejects()
-			f.drain()
-			f.setLimit(12 << 20)
-			if f.push(1) > 0 {
-				t.Error("a server with room rejects a message")
-			}
-			f.drain()
-			f.empty()
-		})
-	}
+	eachStore(t, func(t *testing.T, s store) {
+		testenv.In(t, s.tier)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		client := testenv.Redis(t, testenv.Private(), testenv.MaxMemory("12mb", "noeviction")).Client(t)
+		f := &full{t: t, ctx: ctx, q: openQueue(t, s.open(client)), client: client, stored: make(map[string]string), hash: !s.redisson()}
+		f.fill()
+		f.setLimit(f.used() / 2)
+		f.rejects()
+		f.cancelAndMove()
+		f.receiveAndSettle()
+		f.deadLetterAndRedrive()
+		if s.java {
+			f.javaReceives()
+		}
+		f.leaseEnds()
+		f.rejects()
+		f.drain()
+		f.setLimit(12 << 20)
+		if f.push(1) > 0 {
+			t.Error("a server with room rejects a message")
+		}
+		f.drain()
+		empty(t, client)
+	})
 }
 
 // full is a queue on a full server.
@@ -165,7 +162,7 @@ func (f *full) receive(limit int, lease time.Duration) []backend.Delivery {
 func (f *full) receiveAndSettle() {
 	f.t.Helper()
 	ds := f.receive(30, time.Minute)
-	ends, errs := f.q.Extend(f.ctx, leasesOf(ds), time.Hour)
+	ends, errs := f.q.Extend(f.ctx, leases(ds), time.Hour)
 	must(f.t, errs...)
 	for i, end := range ends {
 		if !end.After(ds[i].Until) {
@@ -183,13 +180,11 @@ func (f *full) receiveAndSettle() {
 func (f *full) deadLetterAndRedrive() {
 	f.t.Helper()
 	ds := f.receive(10, time.Minute)
-	letters := make([]backend.DeadLetterRequest, len(ds))
 	ids := make([]string, len(ds))
 	for i := range ds {
-		letters[i] = backend.DeadLetterRequest{Lease: ds[i].Lease(), Reason: strings.Repeat("why", 100)}
 		ids[i] = ds[i].ID
 	}
-	must(f.t, f.q.Dead(f.ctx, letters)...)
+	must(f.t, f.q.Dead(f.ctx, redistest.DeadLetters(leases(ds), strings.Repeat("why", 100)))...)
 	ls, _, err := f.q.ListDead(f.ctx, "", 100)
 	must(f.t, err)
 	if len(ls) != len(ds) {
@@ -224,12 +219,10 @@ func (f *full) leaseEnds() {
 	held := f.receive(20, 30*time.Millisecond)
 	for came := false; !came; {
 		ds := f.receive(500, time.Minute)
-		back := make([]backend.Return, len(ds))
-		for i, d := range ds {
+		for _, d := range ds {
 			came = came || d.ID == held[0].ID && d.Attempt > held[0].Attempt
-			back[i] = backend.Return{Lease: d.Lease(), Untouched: true}
 		}
-		must(f.t, f.q.Nack(f.ctx, back)...)
+		must(f.t, f.q.Nack(f.ctx, redistest.Returns(leases(ds), backend.Return{Untouched: true}))...)
 	}
 }
 
@@ -238,21 +231,9 @@ func (f *full) drain() {
 	f.t.Helper()
 	for len(f.stored) > 0 {
 		ds := f.receive(100, time.Minute)
-		must(f.t, f.q.Ack(f.ctx, leasesOf(ds))...)
+		must(f.t, f.q.Ack(f.ctx, leases(ds))...)
 		for _, d := range ds {
 			delete(f.stored, d.ID)
 		}
 	}
-}
-
-// empty checks that no key is left. Some end by themselves a moment later.
-func (f *full) empty() {
-	f.t.Helper()
-	var left []string
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if left = f.client.Keys(f.ctx, "*").Val(); len(left) == 0 {
-			return
-		}
-	}
-	f.t.Errorf("left over: %q", left)
 }

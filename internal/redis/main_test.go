@@ -2,15 +2,25 @@
 package redis_test
 
 import (
-	"context"
-	"errors"
+	"slices"
 	"testing"
-	"time"
 
-	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
+	"github.com/redis/go-redis/v9"
 )
 
-func TestMain(m *testing.M) { testenv.Main(m) }
+func TestMain(m *testing.M) {
+	redistest.Main(m, func(mode string, c redis.UniversalClient) backend.Backend {
+		return stores[slices.IndexFunc(stores, func(s store) bool { return s.name == mode })].open(c)
+	})
+}
+
+var (
+	must   = redistest.Must
+	await  = redistest.Await
+	leases = redistest.Leases
+)
 
 // backends are those on Redis, by the scheme of their URLs.
 var backends = []struct {
@@ -24,30 +34,4 @@ var backends = []struct {
 		"", "?codec=bytes&prefix=1:", "?codec=kryo5&format=v1&prefix=2:", "?codec=envelope&index=false&prefix=3:",
 		"?codec=marshalling&format=both&any_format=true&sweep=50ms&prefix=4:", "?db=2&pool_size=4&index=true&any_format=false",
 	}, "mineorders"},
-}
-
-// eachScheme runs a test for each backend.
-func eachScheme(t *testing.T, f func(t *testing.T, scheme string)) {
-	t.Parallel()
-	for _, b := range backends {
-		t.Run(b.scheme, func(t *testing.T) {
-			t.Parallel()
-			f(t, b.scheme)
-		})
-	}
-}
-
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// deadline bounds a test that waits for events; it only matters when something is broken.
-func deadline(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	t.Cleanup(cancel)
-	return ctx
 }

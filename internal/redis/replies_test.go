@@ -87,7 +87,7 @@ func (r *recorded) receive(ctx context.Context) {
 	if len(ds) == 0 {
 		return
 	}
-	r.call(acks, func(c *judge.Call) { _ = c.SetOutcomes(r.q.Ack(context.WithoutCancel(ctx), leasesOf(ds))) })
+	r.call(acks, func(c *judge.Call) { _ = c.SetOutcomes(r.q.Ack(context.WithoutCancel(ctx), leases(ds))) })
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, it := range acks.Items {

@@ -10,28 +10,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 	_ "github.com/delayq/delayq/keyspace"
 	_ "github.com/delayq/delayq/redisson"
 	_ "github.com/delayq/delayq/zsetpoll"
 )
-
-// roundTrip pushes and receives a message through a URL, and closes.
-func roundTrip(t *testing.T, rawURL string) {
-	t.Helper()
-	ctx := deadline(t)
-	q, err := delayq.Open(ctx, rawURL)
-	must(t, err)
-	defer func() { must(t, q.Close()) }()
-	_, err = q.Push(ctx, []byte("hello"), delayq.After(20*time.Millisecond))
-	must(t, err)
-	d, err := q.Receive(ctx)
-	must(t, err)
-	if string(d.Body) != "hello" {
-		t.Errorf("got %q", d.Body)
-	}
-	must(t, d.Ack(ctx))
-}
 
 func TestOpenURL(t *testing.T) {
 	t.Parallel()
@@ -40,7 +24,7 @@ func TestOpenURL(t *testing.T) {
 		for _, query := range b.queries {
 			t.Run(b.scheme+query, func(t *testing.T) {
 				t.Parallel()
-				roundTrip(t, b.scheme+"://"+server.Addr()+"/orders-"+b.scheme+query)
+				redistest.RoundTrip(t, b.scheme+"://"+server.Addr()+"/orders-"+b.scheme+query)
 			})
 		}
 	}
@@ -50,7 +34,7 @@ func TestOpenURLOfACluster(t *testing.T) {
 	t.Parallel()
 	addrs := testenv.RedisCluster(t, testenv.AOF()).Addrs()
 	for _, b := range backends {
-		roundTrip(t, fmt.Sprintf("%s://%s/orders-%s?cluster=true&addr=%s", b.scheme, addrs[1], b.scheme, addrs[2]))
+		redistest.RoundTrip(t, fmt.Sprintf("%s://%s/orders-%s?cluster=true&addr=%s", b.scheme, addrs[1], b.scheme, addrs[2]))
 	}
 }
 
@@ -58,7 +42,7 @@ func TestURLPrefix(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.AOF())
 	for i, b := range backends {
-		ctx := deadline(t)
+		ctx := redistest.Deadline(t)
 		q, err := delayq.Open(ctx, fmt.Sprintf("%s://%s/orders?db=%d&prefix=mine", b.scheme, server.Addr(), 4+i))
 		must(t, err)
 		defer func() { must(t, q.Close()) }()
@@ -77,19 +61,33 @@ func TestURLPrefix(t *testing.T) {
 	}
 }
 
-func TestCloseEndsTheConnectionsOfAURL(t *testing.T) {
-	eachScheme(t, func(t *testing.T, scheme string) {
-		server := testenv.Redis(t, testenv.AOF(), testenv.Private())
-		client := server.Client(t)
-		roundTrip(t, scheme+"://"+server.Addr()+"/orders")
-		var list string
-		for began := time.Now(); time.Since(began) < 20*time.Second; time.Sleep(10 * time.Millisecond) {
-			if list = client.ClientList(t.Context()).Val(); strings.Count(list, "id=") == 1 {
-				return
-			}
+// The parameter reaches the store, where a push says that no replica has the message.
+func TestURLWaitsForReplicas(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t, testenv.AOF())
+	for _, scheme := range []string{"zsetpoll", "keyspace"} {
+		q, err := delayq.Open(t.Context(), scheme+"://"+server.Addr()+"/"+scheme+"?wait_replicas=1,1ms")
+		must(t, err)
+		if _, err := q.Push(t.Context(), nil, delayq.After(time.Hour)); !errors.Is(err, delayq.ErrUnconfirmed) {
+			t.Errorf("%s: without a replica a push returns %v", scheme, err)
 		}
-		t.Errorf("still connected:\n%s", list)
-	})
+		must(t, q.Close())
+	}
+}
+
+func TestCloseEndsTheConnectionsOfAURL(t *testing.T) {
+	t.Parallel()
+	for _, b := range backends {
+		t.Run(b.scheme, func(t *testing.T) {
+			t.Parallel()
+			server := testenv.Redis(t, testenv.AOF(), testenv.Private())
+			client := server.Client(t)
+			redistest.RoundTrip(t, b.scheme+"://"+server.Addr()+"/orders")
+			await(t, "the last other connection to end", func() bool {
+				return strings.Count(client.ClientList(t.Context()).Val(), "id=") == 1
+			})
+		})
+	}
 }
 
 func TestOpenURLWithoutServer(t *testing.T) {
@@ -114,6 +112,15 @@ func TestOpenURLRejects(t *testing.T) {
 		"zsetpoll://host/orders?prefix={x}":        `prefix "{x}": allowed is 1 to 64 bytes without braces`,
 		"zsetpoll://host/orders?prefix=":           `prefix "": allowed is 1 to 64 bytes without braces`,
 		"zsetpoll://host/orders?prefix=a&prefix=b": `prefix "a and b": allowed is one value`,
+
+		"zsetpoll://host/orders?wait_replicas=1":    `wait_replicas "1": allowed is how many replicas and for how long, as "1,500ms"`,
+		"zsetpoll://host/orders?wait_replicas=x,1s": `wait_replicas "x,1s": allowed is how many replicas`,
+		"zsetpoll://host/orders?wait_replicas=0,1s": `wait_replicas "0,1s": allowed is 1 to 100`,
+		"zsetpoll://host/orders?wait_disk=0,2h":     `wait_disk "0,2h": allowed is 1ms to 1m`,
+		"zsetpoll://host/orders?wait_disk=0":        `wait_disk "0": allowed is how many replicas`,
+		"keyspace://host/orders?wait_replicas=0,1s": `wait_replicas "0,1s": allowed is 1 to 100`,
+		"keyspace://host/orders?wait_disk=-1,1s":    `wait_disk "-1,1s": allowed is 1 to 100; for WaitDisk also 0`,
+		"keyspace://host/orders?wait_disk=1":        `wait_disk "1": allowed is how many replicas`,
 
 		"keyspace://host/orders?sweep=1h":      `sweep "1h": allowed is 10ms to 1m`,
 		"keyspace://host/orders?sweep=1":       `sweep "1": allowed is a duration more than 0, as 500ms or 2s`,

@@ -28,7 +28,7 @@ func (r *Recorder) startSpan(ctx context.Context, op string, kind trace.SpanKind
 
 // pushSpan starts the span of a push and adds it to the messages' headers.
 func (r *Recorder) pushSpan(ctx context.Context, ms []backend.Message) (with context.Context, span trace.Span) {
-	with = ctx
+	with = ctx //nolint:wastedassign // returned after a panic
 	defer guard.Log(r.Log, tracerProvider)
 	with, span = r.startSpan(ctx, Push, trace.SpanKindProducer)
 	if span.IsRecording() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -47,17 +48,8 @@ var queueNumber atomic.Int64
 func (f fixture) name() string {
 	f.Helper()
 	name := fmt.Sprintf("interop-%d-%d", time.Now().UnixNano(), queueNumber.Add(1))
-	f.Cleanup(func() { f.wipe(name) })
+	f.Cleanup(func() { redistest.Wipe(f, f.redis, "*"+name+"*") }) // Go's keys among them
 	return name
-}
-
-// wipe deletes all keys that contain the name, Go's among them.
-func (f fixture) wipe(name string) {
-	f.Helper()
-	ctx := context.Background()
-	if all := got(f.redis.Keys(ctx, "*"+name+"*").Result())(f.T); len(all) > 0 {
-		must(f.T, f.redis.Del(ctx, all...).Err())
-	}
 }
 
 // queue returns a queue that no other test uses. This JVM lets go of it when the test ends.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -29,12 +30,7 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = redistest.Must
 
 // got fails the test on an error, and passes the value on.
 func got[T any](value T, err error) func(*testing.T) T {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/redisson"
 )
@@ -28,8 +29,9 @@ func newMix(t *testing.T) mix {
 	return mix{b, b.java, older.Queue(name, WithCodec(String))}
 }
 
-// offer offers n values alternately, newer first, to be due 20 ms apart.
-func (m mix) offer(ctx context.Context, n int) {
+// offer offers n values alternately, newer first, to be due 20 ms apart. It returns when the last is
+// due.
+func (m mix) offer(ctx context.Context, n int) (last time.Time) {
 	m.Helper()
 	const apart = 20 * time.Millisecond
 	m.is(m.newer.Size(ctx))(0) // from here on both know the queue
@@ -40,9 +42,10 @@ func (m mix) offer(ctx context.Context, n int) {
 		if i%2 == 1 {
 			by, prefix = m.older, "older"
 		}
-		due := first.Add(time.Duration(i) * apart)
-		must(m.T, by.Offer(ctx, stamped(prefix, i/2, due.Add(-2*time.Millisecond)), max(time.Until(due), 0)))
+		last = first.Add(time.Duration(i) * apart)
+		must(m.T, by.Offer(ctx, stamped(prefix, i/2, last.Add(-2*time.Millisecond)), max(time.Until(last), 0)))
 	}
+	return last
 }
 
 func (m mix) takers(ctx context.Context) []*Consumer {
@@ -89,7 +92,7 @@ func TestMixedFormatsAlone(t *testing.T) {
 	m := newMix(t)
 	takers := m.takers(ctx)
 	m.offer(ctx, 5)
-	time.Sleep(12 * time.Second)
+	time.Sleep(12 * time.Second) // two rounds of what comes again; the test only logs
 	times := map[string]int{}
 	for _, c := range takers {
 		for _, r := range c.Received() {
@@ -109,11 +112,14 @@ func TestMixedFormatsStuck(t *testing.T) {
 	t.Parallel()
 	ctx := testContext(t)
 	m := newMix(t)
-	m.offer(ctx, 5)
+	last := m.offer(ctx, 5)
 	k := keysOf(m.java.Name())
-	eventually(ctx, t, "a transfer that fails", func() bool { return m.redis.LLen(ctx, k.ready).Val() > 0 })
-	// for the others to fall due, and to be moved as far as they can be
-	time.Sleep(200 * time.Millisecond)
+	eventually(ctx, t, "the releases to have stopped each other", func() bool {
+		before := m.redis.LLen(ctx, k.ready).Val()
+		// one that moves more after that makes the queue less stuck, which fails no test
+		time.Sleep(redistest.Quiet)
+		return before > 0 && m.redis.LLen(ctx, k.ready).Val() == before && time.Now().After(last)
+	})
 	m.newer.jvm.Kill() // an older one would go on after Destroy
 	m.older.jvm.Kill()
 	want := map[string]int{}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/redis/script"
 	"github.com/delayq/delayq/internal/redis/setup"
 	"github.com/delayq/delayq/internal/redis/store"
@@ -26,11 +26,13 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// patience bounds every wait for an event that must happen. It is far below the interval of an idle
-// queue.
-const patience = 20 * time.Second
+// patience is far below the interval of an idle queue.
+const patience = redistest.Patience
 
-var discard = slog.New(slog.DiscardHandler)
+var (
+	must  = redistest.Must
+	await = redistest.Await
+)
 
 // config returns a backend's configuration whose queues poll once a minute: only wake-ups are
 // faster.
@@ -46,31 +48,9 @@ func newBackend(t *testing.T, client redis.UniversalClient) *queue.Backend {
 	b := setup.Backend(config(client))
 	t.Cleanup(func() {
 		_ = b.Close()
-		cleanUp(t, client)
+		redistest.Wipe(t, client, "delayq:{"+t.Name()+"}:*")
 	})
 	return b
-}
-
-// cleanUp makes the queue new for a test that runs again on a shared server.
-func cleanUp(t *testing.T, client redis.UniversalClient) {
-	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
-	keys, err := client.Keys(ctx, "delayq:{"+t.Name()+"}:*").Result()
-	if err == nil && len(keys) > 0 {
-		err = client.Del(ctx, keys...).Err()
-	}
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-func open(t *testing.T, b *queue.Backend) backend.Queue {
-	t.Helper()
-	q, err := b.Open(t.Context(), t.Name(), backend.Options{Logger: discard})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return q
 }
 
 func push(t *testing.T, q backend.Queue, delay time.Duration, ids ...string) {
@@ -79,9 +59,7 @@ func push(t *testing.T, q backend.Queue, delay time.Duration, ids ...string) {
 	for i, id := range ids {
 		ms[i] = backend.Message{ID: id, Body: []byte(id), Delay: delay}
 	}
-	if err := errors.Join(q.Schedule(t.Context(), ms)...); err != nil {
-		t.Fatal(err)
-	}
+	must(t, q.Schedule(t.Context(), ms)...)
 }
 
 // receive returns one message, within patience.
@@ -96,75 +74,29 @@ func receive(t *testing.T, q backend.Queue) backend.Delivery {
 	return ds[0]
 }
 
-func until(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in %v: %s", patience, what)
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
 // scripts counts a client's scripts, and holds each back while hold is locked.
 type scripts struct {
 	n    atomic.Int64
 	hold sync.RWMutex
 }
 
-func (s *scripts) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
-}
-
-func (s *scripts) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (s *scripts) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() != "evalsha" {
-			return next(ctx, cmd)
+func (s *scripts) hook() redis.Hook {
+	return redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		if cmd.Name() == "evalsha" {
+			s.n.Add(1)
+			s.hold.RLock()
+			defer s.hold.RUnlock()
 		}
-		s.n.Add(1)
-		s.hold.RLock()
-		defer s.hold.RUnlock()
-		return next(ctx, cmd)
-	}
-}
-
-func TestPushOfAnotherBackendWakesAReceive(t *testing.T) {
-	t.Parallel()
-	server := testenv.SharedRedis(t)
-	ours, theirs := open(t, newBackend(t, server.Client(t))), open(t, newBackend(t, server.Client(t)))
-	for i := range 3 {
-		got := make(chan string, 1)
-		go func() {
-			ds, err := ours.Receive(t.Context(), 1, time.Minute)
-			if err != nil || len(ds) != 1 {
-				t.Errorf("got %d messages, %v", len(ds), err)
-				return
-			}
-			got <- ds[0].ID
-		}()
-		id := fmt.Sprint(i)
-		push(t, theirs, 50*time.Millisecond, id)
-		select {
-		case text := <-got:
-			if text != id {
-				t.Errorf("got %s, want %s", text, id)
-			}
-		case <-time.After(patience):
-			t.Fatal("the Receive was not woken")
-		}
-	}
+		return send()
+	})
 }
 
 // However many Receives wait, one fetcher claims for them, and one claim serves them all.
 func TestOneFetcherForAllReceives(t *testing.T) {
 	t.Parallel()
 	client, seen := testenv.SharedRedis(t).Client(t), new(scripts)
-	client.AddHook(seen)
-	q := open(t, newBackend(t, client))
+	client.AddHook(seen.hook())
+	q := redistest.Open(t, newBackend(t, client), t.Name())
 	const workers = 50
 	got := make(chan string, workers)
 	for range workers {
@@ -177,7 +109,7 @@ func TestOneFetcherForAllReceives(t *testing.T) {
 			got <- ds[0].ID
 		}()
 	}
-	until(t, "a claim", func() bool { return seen.n.Load() > 0 })
+	await(t, "a claim", func() bool { return seen.n.Load() > 0 })
 	before := seen.n.Load()
 	ids := make([]string, workers)
 	for i := range ids {
@@ -206,7 +138,7 @@ func TestOneFetcherForAllReceives(t *testing.T) {
 
 func TestEachReceiveGetsItsLease(t *testing.T) {
 	t.Parallel()
-	q := open(t, newBackend(t, testenv.SharedRedis(t).Client(t)))
+	q := redistest.Open(t, newBackend(t, testenv.SharedRedis(t).Client(t)), t.Name())
 	ends := make(chan time.Duration, 2)
 	for _, lease := range []time.Duration{time.Minute, time.Hour} {
 		go func() {
@@ -237,8 +169,8 @@ func TestMessageOfAReceiveThatEnded(t *testing.T) {
 	t.Parallel()
 	server, seen := testenv.SharedRedis(t), new(scripts)
 	client := server.Client(t)
-	client.AddHook(seen)
-	q, other := open(t, newBackend(t, client)), open(t, newBackend(t, server.Client(t)))
+	client.AddHook(seen.hook())
+	q, other := redistest.Open(t, newBackend(t, client), t.Name()), redistest.Open(t, newBackend(t, server.Client(t)), t.Name())
 	push(t, other, 0, "a")
 	ctx, cancel := context.WithCancel(t.Context())
 	seen.hold.Lock()
@@ -247,7 +179,7 @@ func TestMessageOfAReceiveThatEnded(t *testing.T) {
 		_, err := q.Receive(ctx, 1, time.Hour)
 		done <- err
 	}()
-	until(t, "a claim", func() bool { return seen.n.Load() > 0 })
+	await(t, "a claim", func() bool { return seen.n.Load() > 0 })
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("the Receive returned %v", err)
@@ -263,9 +195,9 @@ func TestCloseDuringAClaim(t *testing.T) {
 	t.Parallel()
 	server, seen := testenv.SharedRedis(t), new(scripts)
 	client := server.Client(t)
-	client.AddHook(seen)
+	client.AddHook(seen.hook())
 	b := newBackend(t, client)
-	q, other := open(t, b), open(t, newBackend(t, server.Client(t)))
+	q, other := redistest.Open(t, b, t.Name()), redistest.Open(t, newBackend(t, server.Client(t)), t.Name())
 	push(t, other, 0, "a")
 	seen.hold.Lock()
 	done, closed := make(chan error, 1), make(chan error, 1)
@@ -273,7 +205,7 @@ func TestCloseDuringAClaim(t *testing.T) {
 		_, err := q.Receive(t.Context(), 1, time.Hour)
 		done <- err
 	}()
-	until(t, "a claim", func() bool { return seen.n.Load() > 0 })
+	await(t, "a claim", func() bool { return seen.n.Load() > 0 })
 	go func() { closed <- b.Close() }()
 	if err := <-done; !errors.Is(err, backend.ErrClosed) {
 		t.Errorf("the Receive returned %v", err)
@@ -290,7 +222,7 @@ func TestCloseDuringAClaim(t *testing.T) {
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t, testenv.SharedRedis(t).Client(t))
-	q := open(t, b)
+	q := redistest.Open(t, b, t.Name())
 	if err := errors.Join(q.Close(), q.Close()); err != nil {
 		t.Error(err)
 	}
@@ -300,14 +232,14 @@ func TestClosed(t *testing.T) {
 	if errs := q.Schedule(t.Context(), make([]backend.Message, 2)); len(errs) != 2 || !errors.Is(errs[1], backend.ErrClosed) {
 		t.Errorf("Schedule: %v", errs)
 	}
-	again := open(t, b) // the backend is open still
+	again := redistest.Open(t, b, t.Name()) // the backend is open still
 	if err := errors.Join(b.Close(), b.Close()); err != nil {
 		t.Error(err)
 	}
 	if errs := again.Ack(t.Context(), make([]backend.Lease, 1)); !errors.Is(errs[0], backend.ErrClosed) {
 		t.Errorf("Ack: %v", errs)
 	}
-	if _, err := b.Open(t.Context(), t.Name(), backend.Options{Logger: discard}); !errors.Is(err, backend.ErrClosed) {
+	if _, err := b.Open(t.Context(), t.Name(), redistest.Silent()); !errors.Is(err, backend.ErrClosed) {
 		t.Errorf("Open: %v", err)
 	}
 	if err := queue.Remove(t.Context(), b, t.Name()); !errors.Is(err, backend.ErrClosed) {
@@ -319,14 +251,14 @@ func TestClosed(t *testing.T) {
 func TestContextEndedBefore(t *testing.T) {
 	t.Parallel()
 	client, seen := testenv.SharedRedis(t).Client(t), new(scripts)
-	client.AddHook(seen)
+	client.AddHook(seen.hook())
 	b := newBackend(t, client)
-	q := open(t, b)
+	q := redistest.Open(t, b, t.Name())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	errs := q.Schedule(ctx, make([]backend.Message, 1))
 	_, received := q.Receive(ctx, 1, time.Minute)
-	_, opened := b.Open(ctx, "other", backend.Options{Logger: discard})
+	_, opened := b.Open(ctx, "other", redistest.Silent())
 	for _, err := range []error{errs[0], received, opened} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
@@ -340,11 +272,9 @@ func TestContextEndedBefore(t *testing.T) {
 func TestErrorOfAClaimReachesAllReceives(t *testing.T) {
 	t.Parallel()
 	server := testenv.SharedRedis(t)
-	q := open(t, newBackend(t, server.Client(t)))
+	q := redistest.Open(t, newBackend(t, server.Client(t)), t.Name())
 	raw := server.Client(t)
-	if err := raw.Set(t.Context(), "delayq:{"+t.Name()+"}:due", "text", 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, raw.Set(t.Context(), "delayq:{"+t.Name()+"}:due", "text", 0).Err())
 	var receives sync.WaitGroup
 	for range 4 {
 		receives.Go(func() {
@@ -354,44 +284,11 @@ func TestErrorOfAClaimReachesAllReceives(t *testing.T) {
 		})
 	}
 	receives.Wait()
-	if err := raw.Del(t.Context(), "delayq:{"+t.Name()+"}:due").Err(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, raw.Del(t.Context(), "delayq:{"+t.Name()+"}:due").Err())
 	push(t, q, 0, "a")
 	if d := receive(t, q); d.ID != "a" {
 		t.Errorf("after the error: %s", d.ID)
 	}
-}
-
-// All queues of a backend share one subscription. A queue that is closed leaves its channel.
-func TestOneSubscription(t *testing.T) {
-	t.Parallel()
-	server := testenv.Redis(t, testenv.Private())
-	b, raw := newBackend(t, server.Client(t)), server.Client(t)
-	var qs []backend.Queue
-	for i := range 20 {
-		q, err := b.Open(t.Context(), fmt.Sprint("q", i), backend.Options{Logger: discard})
-		if err != nil {
-			t.Fatal(err)
-		}
-		go func() { _, _ = q.Receive(t.Context(), 1, time.Minute) }()
-		qs = append(qs, q)
-	}
-	channels := func(n int) func() bool {
-		return func() bool {
-			all, err := raw.PubSubChannels(t.Context(), "*").Result()
-			return err == nil && len(all) == n
-		}
-	}
-	until(t, "all channels", channels(len(qs)))
-	list, err := raw.Do(t.Context(), "client", "list", "type", "pubsub").Text()
-	if n := strings.Count(list, "id="); err != nil || n != 1 {
-		t.Errorf("%d subscriptions, %v", n, err)
-	}
-	if err := qs[0].Close(); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the channel of the closed queue to go", channels(len(qs)-1))
 }
 
 // Wake-ups of the time without a connection are lost. So queues claim when it is back.
@@ -399,18 +296,16 @@ func TestReconnectWakes(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private())
 	client, seen := server.Client(t), new(scripts)
-	client.AddHook(seen)
-	q, raw := open(t, newBackend(t, client)), server.Client(t)
+	client.AddHook(seen.hook())
+	q, raw := redistest.Open(t, newBackend(t, client), t.Name()), server.Client(t)
 	go func() { _, _ = q.Receive(t.Context(), 1, time.Minute) }()
-	until(t, "the subscription", func() bool {
+	await(t, "the subscription", func() bool {
 		all, _ := raw.PubSubChannels(t.Context(), "*").Result()
 		return len(all) == 1 && seen.n.Load() >= 2 // the first claim, and that of the subscription
 	})
 	before := seen.n.Load()
-	if err := raw.Do(t.Context(), "client", "kill", "type", "pubsub").Err(); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "a claim after the reconnect", func() bool { return seen.n.Load() > before })
+	must(t, raw.Do(t.Context(), "client", "kill", "type", "pubsub").Err())
+	await(t, "a claim after the reconnect", func() bool { return seen.n.Load() > before })
 }
 
 // A queue is maintained while no Receive waits, and after one that was served.
@@ -437,20 +332,18 @@ func TestMaintain(t *testing.T) {
 	})
 	t.Cleanup(func() {
 		_ = b.Close()
-		cleanUp(t, client)
+		redistest.Wipe(t, client, "delayq:{"+t.Name()+"}:*")
 	})
 	var log bytes.Buffer
 	q, err := b.Open(t.Context(), t.Name(), backend.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	until(t, "maintenance without a Receive", func() bool { return maintained.Load() >= 3 })
+	must(t, err)
+	await(t, "maintenance without a Receive", func() bool { return maintained.Load() >= 3 })
 	push(t, q, 0, "a")
 	if d := receive(t, q); d.ID != "a" || waiting.Load() == 0 {
 		t.Errorf("got %s after %d claims", d.ID, waiting.Load())
 	}
 	before := maintained.Load()
-	until(t, "maintenance after a Receive", func() bool { return maintained.Load() > before })
+	await(t, "maintenance after a Receive", func() bool { return maintained.Load() > before })
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
@@ -464,26 +357,19 @@ func TestRemoveLeavesOtherQueues(t *testing.T) {
 	b := newBackend(t, testenv.SharedRedis(t).Client(t))
 	names := []string{t.Name() + "[a]", t.Name() + "*"}
 	for _, name := range names {
-		q, err := b.Open(t.Context(), name, backend.Options{Logger: discard})
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := redistest.Open(t, b, name)
 		push(t, q, time.Hour, "x")
 	}
 	left, err := queue.Remains(t.Context(), b, names...)
 	if err != nil || len(left) != 6 { // due, messages and seq of each
 		t.Errorf("before: %v, %v", left, err)
 	}
-	if err := queue.Remove(t.Context(), b, names[1]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, queue.Remove(t.Context(), b, names[1]))
 	left, err = queue.Remains(t.Context(), b, names...)
 	if err != nil || len(left) != 3 || !strings.Contains(left[0], "[a]") {
 		t.Errorf("after: %v, %v", left, err)
 	}
-	if err := queue.Remove(t.Context(), b, names[0]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, queue.Remove(t.Context(), b, names[0]))
 	if left, err = queue.Remains(t.Context(), b, names...); err != nil || len(left) > 0 {
 		t.Errorf("at the end: %v, %v", left, err)
 	}

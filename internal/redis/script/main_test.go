@@ -3,13 +3,13 @@ package script_test
 import (
 	"context"
 	"errors"
-	"net"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/redis/script"
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -25,17 +25,15 @@ func load(lua string) *script.Script {
 }
 
 // setup returns a runner on a key of the test's own, and the client of a real server.
-func setup(t *testing.T, hooks ...redis.Hook) *script.Runner {
+func setup(t *testing.T, hooks ...*hook) *script.Runner {
 	t.Helper()
 	client := testenv.SharedRedis(t).Client(t)
 	for _, h := range hooks {
-		client.AddHook(h)
+		client.AddHook(redistest.OnCommand(h.run))
 	}
 	key := "script:" + t.Name()
 	t.Cleanup(func() { _ = client.Del(context.Background(), key).Err() })
-	if err := client.Del(t.Context(), key).Err(); err != nil {
-		t.Fatal(err)
-	}
+	redistest.Must(t, client.Del(t.Context(), key).Err())
 	return &script.Runner{Client: client, Keys: []string{key}}
 }
 
@@ -49,32 +47,20 @@ type hook struct {
 
 var errCut = errors.New("the test cuts the reply")
 
-func (h *hook) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
-}
-
-func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() != "evalsha" && cmd.Name() != "eval" {
-			return next(ctx, cmd)
-		}
-		if h.scripts.Load() < h.times && h.before != nil {
-			h.scripts.Add(1)
-			cmd.SetErr(h.before)
-			return h.before
-		}
-		err := next(ctx, cmd)
-		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			return err
-		}
-		if h.scripts.Add(1) <= h.times && h.after != nil {
-			cmd.SetErr(h.after)
-			return h.after
-		}
+func (h *hook) run(cmd redis.Cmder, send func() error) error {
+	if cmd.Name() != "evalsha" && cmd.Name() != "eval" {
+		return send()
+	}
+	if h.scripts.Load() < h.times && h.before != nil {
+		h.scripts.Add(1)
+		return h.before
+	}
+	err := send()
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return err
 	}
+	if h.scripts.Add(1) <= h.times && h.after != nil {
+		return h.after
+	}
+	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
@@ -158,9 +159,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		_, err := r.Run(ctx, count)
 		done <- err
 	}()
-	for h.scripts.Load() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	redistest.Await(t, "a try", func() bool { return h.scripts.Load() > 0 })
 	cancel()
 	select {
 	case err := <-done:

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/redis/store"
 )
 
@@ -27,8 +29,8 @@ func (b *bench) claimMany(way claimer, lease time.Duration, ids []string) (ls []
 	b.t.Helper()
 	var got []string
 	for deadline := time.Now().Add(patience); len(got) < len(ids) && time.Now().Before(deadline); {
-		c, err := way(b.ctx, 500, lease, fmt.Sprint("claim ", names.Add(1)))
-		b.all([]error{err})
+		c, err := way(b.ctx, 500, lease, redistest.Name())
+		must(b.t, err)
 		for _, d := range c.Deliveries {
 			got, ls = append(got, d.ID), append(ls, d.Lease())
 		}
@@ -57,29 +59,17 @@ func (b *bench) wantEach(errs []error, n int, want func(i int) error) {
 
 var newHeaders = map[string]string{"new": "header"}
 
-// settlers settle a lease in each way that there is.
-var settlers = map[string]func(*bench, *store.Store, []backend.Lease) []error{
-	"ack": func(b *bench, s *store.Store, ls []backend.Lease) []error { return s.Ack(b.ctx, ls) },
-	"nack": func(b *bench, s *store.Store, ls []backend.Lease) []error {
-		rs := make([]backend.Return, len(ls))
-		for i, l := range ls {
-			rs[i] = backend.Return{Lease: l, Delay: time.Hour}
-		}
-		return s.Nack(b.ctx, rs)
+// settlers settle leases in each way that there is.
+var settlers = map[string]func(context.Context, redistest.Store, []backend.Lease) []error{
+	"ack": func(ctx context.Context, s redistest.Store, ls []backend.Lease) []error { return s.Ack(ctx, ls) },
+	"nack": func(ctx context.Context, s redistest.Store, ls []backend.Lease) []error {
+		return s.Nack(ctx, redistest.Returns(ls, backend.Return{Delay: time.Hour}))
 	},
-	"nack with headers": func(b *bench, s *store.Store, ls []backend.Lease) []error {
-		rs := make([]backend.Return, len(ls))
-		for i, l := range ls {
-			rs[i] = backend.Return{Lease: l, Delay: time.Hour, NewHeaders: true, Headers: newHeaders}
-		}
-		return s.Nack(b.ctx, rs)
+	"nack with headers": func(ctx context.Context, s redistest.Store, ls []backend.Lease) []error {
+		return s.Nack(ctx, redistest.Returns(ls, backend.Return{Delay: time.Hour, NewHeaders: true, Headers: newHeaders}))
 	},
-	"dead": func(b *bench, s *store.Store, ls []backend.Lease) []error {
-		bs := make([]backend.DeadLetterRequest, len(ls))
-		for i, l := range ls {
-			bs[i] = backend.DeadLetterRequest{Lease: l, Reason: "why"}
-		}
-		return s.Dead(b.ctx, bs)
+	"dead": func(ctx context.Context, s redistest.Store, ls []backend.Lease) []error {
+		return s.Dead(ctx, redistest.DeadLetters(ls, "why"))
 	},
 }
 
@@ -101,7 +91,7 @@ func TestSettleMany(t *testing.T) {
 				for i := 0; i < len(ls); i += 6 {
 					b.all(b.Nack(b.ctx, []backend.Return{{Lease: ls[i], Delay: time.Hour}}))
 				}
-				b.wantEach(settle(b, b.Store, ls), len(ls), func(i int) error {
+				b.wantEach(settle(b.ctx, b.Store, ls), len(ls), func(i int) error {
 					if lost(i) || i%2 == 1 {
 						return backend.ErrLeaseLost
 					}
@@ -149,7 +139,7 @@ func TestSettleSomeEnded(t *testing.T) {
 			b.push(ids[10:]...)
 			ls = append(ls, b.claimMany(b.Claim, time.Minute, ids[10:])...)
 			clock.Advance(time.Second)
-			b.wantEach(settle(b, b.Store, ls), len(ls), func(i int) error {
+			b.wantEach(settle(b.ctx, b.Store, ls), len(ls), func(i int) error {
 				if i < 10 {
 					return backend.ErrLeaseLost
 				}
@@ -185,7 +175,7 @@ func TestSettleManyLosesItsReply(t *testing.T) {
 			ids := numbered(300)
 			b.push(ids...)
 			ls := b.claimMany(b.Claim, time.Minute, ids)
-			b.wantEach(settle(b, b.losing(b.nothingMeanwhile), ls), len(ls), func(int) error { return nil })
+			b.wantEach(settle(b.ctx, b.losing(b.nothingMeanwhile), ls), len(ls), func(int) error { return nil })
 			if name == "ack" {
 				b.empty()
 			}
@@ -205,9 +195,9 @@ func TestClaimManyLosesItsReply(t *testing.T) {
 			b.push(ids...)
 			// with so many Redis itself keeps no order among leases
 			others, err := b.Claim(b.ctx, 400, time.Minute, "another's")
-			b.all([]error{err})
-			c, err := ways(b.doomed(&fate{at: called(at), after: func() {}}))[how](b.ctx, 150, time.Minute, "mine")
-			b.all([]error{err})
+			must(b.t, err)
+			c, err := ways(b.faulty(&redistest.Fault{At: at, After: func() {}}))[how](b.ctx, 150, time.Minute, "mine")
+			must(b.t, err)
 			var got []string
 			var ls []backend.Lease
 			for _, d := range c.Deliveries {
@@ -255,7 +245,7 @@ func TestScheduleTwiceInOneCall(t *testing.T) {
 				t.Errorf("%d messages wait, want 3", n)
 			}
 			b.all(b.Cancel(b.ctx, []string{"a", "b", "there"}))
-			b.all([]error{b.raw.Del(b.ctx, b.key("unique")).Err()})
+			must(b.t, b.raw.Del(b.ctx, b.key("unique")).Err())
 			b.empty()
 		})
 	}
@@ -266,36 +256,32 @@ func TestScheduleTwiceInOneCall(t *testing.T) {
 func TestClaimOfHeavyMessages(t *testing.T) {
 	t.Parallel()
 	const fills = 8 << 20 // bytes
-	for how := range ways(nil) {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t)
-			ids := numbered(60)
-			for i, id := range ids {
-				size := 100
-				if i%5 > 2 {
-					size = 1 << 20
+	eachWay(t, func(t *testing.T, b *bench, how string, way claimer) {
+		ids := numbered(60)
+		for i, id := range ids {
+			size := 100
+			if i%5 > 2 {
+				size = 1 << 20
+			}
+			b.all(b.Schedule(b.ctx, []backend.Message{{ID: id, Body: make([]byte, size), Due: time.Unix(1, 0)}}))
+		}
+		var got []string
+		for range ids {
+			c := b.claim(way, time.Minute)
+			total := 0
+			for i, d := range c.Deliveries {
+				if got = append(got, d.ID); how != "arbitrate" && total >= fills {
+					t.Fatalf("a claim of %d messages goes on behind %d bytes, at %d", len(c.Deliveries), total, i)
 				}
-				b.all(b.Schedule(b.ctx, []backend.Message{{ID: id, Body: make([]byte, size), Due: time.Unix(1, 0)}}))
+				total += len(d.Body)
+				b.ack(d)
 			}
-			var got []string
-			for range ids {
-				c := b.claim(ways(b.Store)[how], time.Minute)
-				total := 0
-				for i, d := range c.Deliveries {
-					if got = append(got, d.ID); how != "arbitrate" && total >= fills {
-						t.Fatalf("a claim of %d messages goes on behind %d bytes, at %d", len(c.Deliveries), total, i)
-					}
-					total += len(d.Body)
-					b.ack(d)
-				}
-			}
-			if !slices.Equal(got, ids) {
-				t.Errorf("got %q", got)
-			}
-			b.empty()
-		})
-	}
+		}
+		if !slices.Equal(got, ids) {
+			t.Errorf("got %q", got)
+		}
+		b.empty()
+	})
 }
 
 // TestReadyHasStaleEntries has a mover's list begin with more of them than a claim may take.
@@ -306,7 +292,7 @@ func TestReadyHasStaleEntries(t *testing.T) {
 			t.Parallel()
 			b := pushedAndMoved(t)
 			for i := range 20 {
-				b.all([]error{b.raw.LPush(b.ctx, b.key("ready"), fmt.Sprintf("1234567\x00\x00\x00\x00\x05gone%d", i%10)).Err()})
+				must(b.t, b.raw.LPush(b.ctx, b.key("ready"), fmt.Sprintf("1234567\x00\x00\x00\x00\x05gone%d", i%10)).Err())
 			}
 			c, err := ways(b.Store)[how](b.ctx, 3, time.Minute, "mine")
 			if err != nil || len(c.Deliveries) != 1 || c.Deliveries[0].ID != "a" {
@@ -324,15 +310,15 @@ func TestAckAfterStaleEntry(t *testing.T) {
 	b := setup(t)
 	b.push("a")
 	var was backend.Delivery
-	f := &fate{at: called("multi"), dies: true, before: func() {
+	f := &redistest.Fault{At: "multi", Dies: true, Before: func() {
 		was = b.next(b.Claim, time.Minute, "a")
 		b.all(b.Nack(b.ctx, []backend.Return{{Lease: was.Lease(), Delay: time.Hour}}))
 	}}
-	_, _ = b.doomed(f).Arbitrate(b.ctx, 10, time.Hour, "loser")
+	_, _ = b.faulty(f).Arbitrate(b.ctx, 10, time.Hour, "loser")
 	if n := b.raw.HLen(b.ctx, b.key("held")).Val(); n != 1 {
 		t.Fatalf("%d entries of leases, want the loser's", n)
 	}
-	b.stale(was.Lease())
-	b.all(b.Cancel(b.ctx, []string{"a"}))
-	b.stale(was.Lease())
+	redistest.Stale(b.ctx, t, b.Store, was.Lease())
+	b.cancel("a")
+	redistest.Stale(b.ctx, t, b.Store, was.Lease())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/redis/store"
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -35,48 +36,28 @@ func serverTime(b *testing.B, client *redis.Client, size int, triggered bool) {
 	var push, drain time.Duration
 	for b.Loop() {
 		due := time.Now().Add(4 * time.Second)
+		ms := make([]backend.Message, pending)
+		for i := range ms {
+			ms[i] = backend.Message{ID: fmt.Sprintf("message %08d", i), Body: make([]byte, 100), Due: due}
+		}
 		push += serverSpends(b, client, func() {
-			for batch := range slices.Chunk(benchMessages(pending, due), size) {
-				mustAll(b, s.Schedule(ctx, batch))
+			for batch := range slices.Chunk(ms, size) {
+				must(b, s.Schedule(ctx, batch)...)
 			}
 		})
 		time.Sleep(time.Until(due))
-		drain += serverSpends(b, client, func() { drainAll(b, s, pending, size) })
+		drain += serverSpends(b, client, func() {
+			for n := 0; n < pending; {
+				c, err := s.Claim(ctx, size, time.Minute, "claim of a worker "+redistest.Name())
+				must(b, err)
+				must(b, s.Ack(ctx, redistest.Leases(c.Deliveries))...)
+				n += len(c.Deliveries)
+			}
+		})
 	}
 	b.ReportMetric(float64(push.Microseconds())/float64(b.N)/pending, "push-us/msg")
 	b.ReportMetric(float64(drain.Microseconds())/float64(b.N)/pending, "drain-us/msg")
 	b.ReportMetric(0, "ns/op") // means nothing here
-}
-
-func benchMessages(n int, due time.Time) []backend.Message {
-	ms := make([]backend.Message, n)
-	for i := range ms {
-		ms[i] = backend.Message{ID: fmt.Sprintf("message %08d", i), Body: make([]byte, 100), Due: due}
-	}
-	return ms
-}
-
-// drainAll claims and acks.
-func drainAll(b *testing.B, s *store.Store, n, size int) {
-	ctx := context.Background()
-	for i := 0; n > 0; i++ {
-		c, err := s.Claim(ctx, size, time.Minute, fmt.Sprintf("claim %020d", i))
-		if err != nil {
-			b.Fatal(err)
-		}
-		ls := make([]backend.Lease, len(c.Deliveries))
-		for i := range ls {
-			ls[i] = c.Deliveries[i].Lease()
-		}
-		mustAll(b, s.Ack(ctx, ls))
-		n -= len(ls)
-	}
-}
-
-func mustAll(b *testing.B, errs []error) {
-	if errs != nil {
-		b.Fatal(errs)
-	}
 }
 
 // serverSpends is how long the server is in scripts meanwhile.
@@ -88,9 +69,7 @@ func serverSpends(b *testing.B, client *redis.Client, do func()) time.Duration {
 
 func scriptTime(b *testing.B, client *redis.Client) time.Duration {
 	info, err := client.Info(context.Background(), "commandstats").Result()
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	_, stat, _ := strings.Cut(info, "cmdstat_evalsha:")
 	_, stat, _ = strings.Cut(stat, "usec=")
 	digits, _, _ := strings.Cut(stat, ",")

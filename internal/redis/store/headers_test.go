@@ -3,66 +3,11 @@ package store_test
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redis/fault"
 )
-
-// TestStoppedNackChangesHeadersOrNothing stops the script at each of its writes in turn. Messages
-// that it has given back have the new headers, all of them, and those that stay leased the old
-// ones.
-func TestStoppedNackChangesHeadersOrNothing(t *testing.T) {
-	t.Parallel()
-	changed := 0
-	for n, met := 1, true; met; n++ {
-		t.Run(fmt.Sprint("write ", n), func(t *testing.T) {
-			tr := newTrial(t)
-			leasedThree(tr)
-			client := redis.NewClient(tr.raw.Options())
-			defer func() { _ = client.Close() }()
-			client.AddHook(fault.Stop("-- Gives messages back", n, ""))
-			err := settleAll("nack with headers")(tr, tr.over(client))
-			if met = err != nil; met {
-				changed = tr.allOrNone(err)
-			}
-		})
-	}
-	if changed != len(threeIDs) {
-		t.Errorf("stopped at its last write, the script has changed the headers of %d messages", changed)
-	}
-}
-
-// allOrNone returns how many messages a nack has changed that was stopped.
-func (tr *trial) allOrNone(stop error) (changed int) {
-	tr.t.Helper()
-	given := 0
-	for _, member := range tr.raw.ZRange(tr.ctx, tr.key("due"), 0, -1).Val() {
-		if member[7:11] == tr.generationOf(member) {
-			given++
-		}
-	}
-	tr.clock.Advance(2 * time.Hour)
-	for _, d := range tr.claim(tr.Claim, time.Minute).Deliveries {
-		if maps.Equal(d.Headers, newHeaders) {
-			changed++
-		}
-	}
-	if given != 0 && given != len(threeIDs) || changed != given {
-		tr.t.Errorf("%v: %d messages were given back, and %d have the new headers", stop, given, changed)
-	}
-	return changed
-}
-
-// generationOf returns which member the message of this one has now.
-func (tr *trial) generationOf(member string) string {
-	v := tr.raw.HGet(tr.ctx, tr.key("gens"), member[11:]).Val()
-	return v[:min(4, len(v))]
-}
 
 // TestNewHeadersOfLargeMessages gives back many of them at once: a script that copied them all
 // would keep others waiting.

@@ -24,11 +24,11 @@ func TestKeys(t *testing.T) {
 			var all []string
 			for _, node := range cluster.Nodes() {
 				keys, err := node.Client(t).Keys(b.ctx, "*").Result()
-				b.all([]error{err})
+				must(b.t, err)
 				all = append(all, keys...)
 			}
 			b.checkKeys(all)
-			b.all([]error{client.Del(b.ctx, all...).Err()})
+			must(b.t, client.Del(b.ctx, all...).Err())
 		})
 	}
 }

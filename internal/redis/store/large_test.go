@@ -10,6 +10,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/record"
+	"github.com/delayq/delayq/internal/redis/redistest"
 )
 
 // large pushes messages of which a claim takes two at most.
@@ -26,44 +27,36 @@ func (b *bench) large(n int) (ids []string) {
 // in a listing of dead letters; and ids are listed without them.
 func TestRepliesOfLargeMessagesAreBounded(t *testing.T) {
 	t.Parallel()
-	for how := range ways(nil) {
-		t.Run(how, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t)
-			ids := b.large(7)
-			for left := len(ids); left > 0; {
-				c := b.claim(ways(b.Store)[how], time.Minute)
-				if n := len(c.Deliveries); n == 0 || n > 2 {
-					t.Fatalf("a claim has %d messages of 6 MiB", n)
-				}
-				for _, d := range c.Deliveries {
-					b.deadLetter(d)
-					left--
-				}
+	eachWay(t, func(t *testing.T, b *bench, _ string, way claimer) {
+		ids := b.large(7)
+		for left := len(ids); left > 0; {
+			c := b.claim(way, time.Minute)
+			if n := len(c.Deliveries); n == 0 || n > 2 {
+				t.Fatalf("a claim has %d messages of 6 MiB", n)
 			}
-			var listed []string
-			for cursor := ""; ; {
-				page, next, err := b.ListDead(b.ctx, cursor, 100)
-				if err != nil || len(page) == 0 || len(page) > 2 {
-					t.Fatalf("a page has %d dead letters of 6 MiB, %v", len(page), err)
-				}
-				for _, l := range page {
-					listed = append(listed, l.ID)
-				}
-				if cursor = next; next == "" {
-					break
-				}
+			for _, d := range c.Deliveries {
+				b.deadLetter(d)
+				left--
 			}
-			alone, next, err := b.ListDeadIDs(b.ctx, "", 100)
-			if fmt.Sprint(alone) != fmt.Sprint(ids) || fmt.Sprint(listed) != fmt.Sprint(ids) || next != "" || err != nil {
-				t.Errorf("listed %q and %q, %q, %v", listed, alone, next, err)
+		}
+		var listed []string
+		for _, page := range redistest.Pages(b.ctx, t, b.ListDead, 100) {
+			if len(page) == 0 || len(page) > 2 {
+				t.Fatalf("a page has %d dead letters of 6 MiB", len(page))
 			}
-			b.all(b.Redrive(b.ctx, alone))
-			if d := b.claim(b.Claim, time.Minute).Deliveries; len(d) == 0 || d[0].ID != ids[0] || d[0].Attempt != 1 || len(d[0].Body) != 6<<20 {
-				t.Errorf("got %d redriven messages", len(d))
+			for _, l := range page {
+				listed = append(listed, l.ID)
 			}
-		})
-	}
+		}
+		alone, next, err := b.ListDeadIDs(b.ctx, "", 100)
+		if fmt.Sprint(alone) != fmt.Sprint(ids) || fmt.Sprint(listed) != fmt.Sprint(ids) || next != "" || err != nil {
+			t.Errorf("listed %q and %q, %q, %v", listed, alone, next, err)
+		}
+		b.all(b.Redrive(b.ctx, alone))
+		if d := b.claim(b.Claim, time.Minute).Deliveries; len(d) == 0 || d[0].ID != ids[0] || d[0].Attempt != 1 || len(d[0].Body) != 6<<20 {
+			t.Errorf("got %d redriven messages", len(d))
+		}
+	})
 }
 
 // TestUnreadableRecordGoesAlone has an unreadable record among others. These come at once; it
@@ -77,7 +70,7 @@ func TestUnreadableRecordGoesAlone(t *testing.T) {
 				b := setup(t)
 				b.push("a", "b", "c", "d")
 				id := string(record.PackID(nil, "b"))
-				b.all([]error{b.raw.HSet(b.ctx, b.key("messages"), id, rec).Err()})
+				must(b.t, b.raw.HSet(b.ctx, b.key("messages"), id, rec).Err())
 				var got []string
 				for range 3 {
 					for _, d := range b.claim(ways(b.Store)[how], time.Minute).Deliveries {
@@ -113,12 +106,12 @@ func TestStrayEntriesLoseNoMessage(t *testing.T) {
 				b.pushAfter(0, "a", "b")
 				stray := strings.Repeat("\x01", n)
 				for _, key := range []string{"due", "leases", "dead"} {
-					b.all([]error{b.raw.ZAdd(b.ctx, b.key(key), redis.Z{Score: 1, Member: stray}).Err()})
+					must(b.t, b.raw.ZAdd(b.ctx, b.key(key), redis.Z{Score: 1, Member: stray}).Err())
 				}
 				for _, key := range []string{"held", "gens", "graves"} {
-					b.all([]error{b.raw.HSet(b.ctx, b.key(key), stray, stray).Err()})
+					must(b.t, b.raw.HSet(b.ctx, b.key(key), stray, stray).Err())
 				}
-				b.all([]error{b.raw.RPush(b.ctx, b.key("ready"), stray).Err()})
+				must(b.t, b.raw.RPush(b.ctx, b.key("ready"), stray).Err())
 				var got []string
 				for range 6 {
 					for _, d := range b.claim(ways(b.Store)[how], time.Minute).Deliveries {

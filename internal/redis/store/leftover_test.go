@@ -13,6 +13,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/record"
+	"github.com/delayq/delayq/internal/redis/redistest"
 )
 
 // TestListsPassLeftovers lists messages that are behind more than a page of entries without a
@@ -28,7 +29,7 @@ func TestListsPassLeftovers(t *testing.T) {
 	for i := range 330 {
 		strays = append(strays, redis.Z{Score: float64(i + 1), Member: string(record.PackID(nil, fmt.Sprint("stray ", i)))})
 	}
-	b.all([]error{b.raw.ZAdd(b.ctx, b.key("dead"), strays...).Err(), b.raw.ZAdd(b.ctx, b.key("dead"), redis.Z{Score: 1}).Err()})
+	must(b.t, b.raw.ZAdd(b.ctx, b.key("dead"), strays...).Err(), b.raw.ZAdd(b.ctx, b.key("dead"), redis.Z{Score: 1}).Err())
 	if ids, _, err := b.ListDeadIDs(b.ctx, "", 1000); err != nil || len(ids) != len(strays)+3 {
 		t.Errorf("listed %d ids, %v", len(ids), err)
 	}
@@ -36,20 +37,16 @@ func TestListsPassLeftovers(t *testing.T) {
 	for i := range strays {
 		strays[i].Member = fmt.Sprintf("abcdefg\x00\x00\x00\x00%v", strays[i].Member)
 	}
-	b.all([]error{b.raw.ZAdd(b.ctx, b.key("due"), strays...).Err()})
+	must(b.t, b.raw.ZAdd(b.ctx, b.key("due"), strays...).Err())
 	for _, limit := range []int{1, 2, 3, 1000} {
 		var letters []string
-		for cursor := ""; ; {
-			page, next, err := b.ListDead(b.ctx, cursor, limit)
-			b.all([]error{err})
-			if len(page) == 0 && next != "" || len(page) > limit {
-				t.Errorf("a page of %d has %d dead letters, next %q", limit, len(page), next)
+		pages := redistest.Pages(b.ctx, t, b.ListDead, limit)
+		for i, page := range pages {
+			if len(page) == 0 && i < len(pages)-1 {
+				t.Errorf("page %d of %d dead letters is empty, and not the last", i, limit)
 			}
 			for _, l := range page {
 				letters = append(letters, l.ID)
-			}
-			if cursor = next; next == "" {
-				break
 			}
 		}
 		if !slices.Equal(letters, threeIDs) {
@@ -77,11 +74,11 @@ func TestUnreadableDueTimes(t *testing.T) {
 					held := string(binary.BigEndian.AppendUint64(nil, math.Float64bits(due)))
 					if key == "leases" {
 						held += strings.Repeat("n", 26) + "abcd"
-						b.all([]error{b.raw.ZAdd(b.ctx, b.key(key), redis.Z{Score: 1, Member: member}).Err()})
+						must(b.t, b.raw.ZAdd(b.ctx, b.key(key), redis.Z{Score: 1, Member: member}).Err())
 					} else {
-						b.all([]error{b.raw.Del(b.ctx, b.key("leases")).Err(), b.raw.RPush(b.ctx, b.key(key), member).Err()})
+						must(b.t, b.raw.Del(b.ctx, b.key("leases")).Err(), b.raw.RPush(b.ctx, b.key(key), member).Err())
 					}
-					b.all([]error{b.raw.HSet(b.ctx, b.key("held"), member, held).Err()})
+					must(b.t, b.raw.HSet(b.ctx, b.key("held"), member, held).Err())
 					b.push("b")
 					if st, err := b.Stats(b.ctx); err != nil || st.Ready != 2 {
 						t.Errorf("stats %+v, %v", st, err)
@@ -115,12 +112,12 @@ func TestForeignKeyIsFoundBeforeALease(t *testing.T) {
 				t.Parallel()
 				b := setup(t)
 				b.push("a")
-				b.all([]error{b.raw.Set(b.ctx, b.key(key), "foreign", 0).Err()})
+				must(b.t, b.raw.Set(b.ctx, b.key(key), "foreign", 0).Err())
 				c, err := ways(b.Store)[how](b.ctx, 10, 50*time.Millisecond, "foreign")
 				if err == nil && len(c.Deliveries) == 0 {
 					t.Error("the claim has met nothing")
 				}
-				b.all([]error{b.raw.Del(b.ctx, b.key(key)).Err()})
+				must(b.t, b.raw.Del(b.ctx, b.key(key)).Err())
 				if err == nil {
 					return // it needs no such key
 				}

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"context"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/redis/store"
 )
 
@@ -17,7 +17,7 @@ import (
 // tries again.
 func (b *bench) losing(meanwhile func()) *store.Store {
 	b.t.Helper()
-	return b.doomed(&fate{at: called("evalsha"), after: meanwhile})
+	return b.faulty(redistest.LostReply(meanwhile))
 }
 
 func (b *bench) nothingMeanwhile() {}
@@ -28,39 +28,6 @@ func (b *bench) unknown(errs []error) {
 	b.t.Helper()
 	if len(errs) != 1 || errs[0] == nil || !strings.Contains(errs[0].Error(), "unknown") {
 		b.t.Errorf("got %v, want that the outcome is unknown", errs)
-	}
-}
-
-func TestScheduleLosesItsReply(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		message   backend.Message
-		meanwhile func(*bench)
-		left      int64 // messages
-		unknown   bool
-	}{
-		"it waits":        {backend.Message{ID: "a"}, (*bench).nothingMeanwhile, 1, false},
-		"it is held":      {backend.Message{ID: "a"}, func(b *bench) { b.take() }, 1, false},
-		"it is done":      {backend.Message{ID: "a"}, func(b *bench) { b.ack(b.take()) }, 0, true},
-		"it is done, due": {backend.Message{ID: "a", Due: time.Unix(1, 0)}, func(b *bench) { b.ack(b.take()) }, 0, true},
-		"it came and is done": {backend.Message{ID: "a", Delay: 20 * time.Millisecond}, func(b *bench) {
-			time.Sleep(21 * time.Millisecond)
-			b.ack(b.take())
-		}, 0, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t)
-			errs := b.losing(func() { tt.meanwhile(b) }).Schedule(b.ctx, []backend.Message{tt.message})
-			if tt.unknown {
-				b.unknown(errs)
-			} else {
-				b.all(errs)
-			}
-			if n := b.raw.HLen(b.ctx, b.key("messages")).Val(); n != tt.left {
-				t.Errorf("%d messages are left, want %d", n, tt.left)
-			}
-		})
 	}
 }
 
@@ -78,7 +45,7 @@ func (b *bench) take() backend.Delivery {
 func TestLostScheduleIsRepeated(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
-	lost := func() *store.Store { return b.doomed(&fate{at: called("evalsha"), unsent: true}) }
+	lost := func() *store.Store { return b.faulty(&redistest.Fault{At: "evalsha", Unsent: true}) }
 	b.all(lost().Schedule(b.ctx, []backend.Message{{ID: "later", Delay: time.Hour}}))
 	b.unknown(lost().Schedule(b.ctx, []backend.Message{{ID: "now"}}))
 	if n := b.raw.HLen(b.ctx, b.key("messages")).Val(); n != 1 {
@@ -105,35 +72,20 @@ func TestScheduleMeetsAnotherTimeAfterItsReplyIsLost(t *testing.T) {
 	b.want(b.losing(b.nothingMeanwhile).Schedule(b.ctx, []backend.Message{{ID: "b", Due: due.Add(time.Minute)}}), backend.ErrDuplicate)
 }
 
-// tardy has every script but the first wait, as for a connection, when the client library has begun
-// with it.
-type tardy struct{ met atomic.Bool }
-
-func (*tardy) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (*tardy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (h *tardy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "evalsha" && !h.met.CompareAndSwap(false, true) {
-			time.Sleep(1500 * time.Millisecond) // that is how long there is no connection
-		}
-		return next(ctx, cmd)
-	}
-}
-
 // A repeated push recognizes its own message, however long it has waited for a connection.
 func TestScheduleLosesItsReplyAndItsConnection(t *testing.T) {
 	t.Parallel()
 	b := setup(t)
 	// the script is there now
 	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "first", Delay: time.Hour}}))
-	client := redis.NewClient(b.raw.Options())
-	t.Cleanup(func() { _ = client.Close() })
-	client.AddHook(&tardy{})
-	client.AddHook(&fate{at: called("evalsha"), after: func() {}})
+	var first atomic.Bool
+	client := redistest.LostReply(func() {}).Client(t, b.raw)
+	client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+		if cmd.Name() == "evalsha" && !first.CompareAndSwap(false, true) {
+			time.Sleep(1500 * time.Millisecond) // that is how long there is no connection
+		}
+		return send()
+	}))
 	b.all(b.with(client).Schedule(b.ctx, []backend.Message{{ID: "a", Delay: time.Hour}}))
 }
 
@@ -175,39 +127,6 @@ func TestDeadLosesItsReplyAndTheDeadLetter(t *testing.T) {
 	}
 }
 
-func TestSettleLosesItsReply(t *testing.T) {
-	for name, settle := range map[string]func(*bench, *store.Store, backend.Lease) []error{
-		"ack": func(b *bench, s *store.Store, l backend.Lease) []error { return s.Ack(b.ctx, []backend.Lease{l}) },
-		"extend": func(b *bench, s *store.Store, l backend.Lease) []error {
-			_, errs := s.Extend(b.ctx, []backend.Lease{l}, time.Minute)
-			return errs
-		},
-		"nack": func(b *bench, s *store.Store, l backend.Lease) []error {
-			return s.Nack(b.ctx, []backend.Return{{Lease: l}})
-		},
-		"nack with a delay": func(b *bench, s *store.Store, l backend.Lease) []error {
-			return s.Nack(b.ctx, []backend.Return{{Lease: l, Delay: time.Hour}})
-		},
-		"nack with headers": func(b *bench, s *store.Store, l backend.Lease) []error {
-			return s.Nack(b.ctx, []backend.Return{{Lease: l, NewHeaders: true, Headers: newHeaders}})
-		},
-		"nack untouched": func(b *bench, s *store.Store, l backend.Lease) []error {
-			return s.Nack(b.ctx, []backend.Return{{Lease: l, Untouched: true}})
-		},
-		"dead": func(b *bench, s *store.Store, l backend.Lease) []error {
-			return s.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: l}})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t)
-			b.push("a")
-			l := b.next(b.Claim, time.Minute, "a")
-			b.all(settle(b, b.losing(b.nothingMeanwhile), l.Lease()))
-		})
-	}
-}
-
 // Where another worker has the message by the time of the second try, the first may have given it
 // back or the lease may have ended.
 func TestNackLosesItsReplyAndTheMessage(t *testing.T) {
@@ -222,50 +141,22 @@ func TestNackLosesItsReplyAndTheMessage(t *testing.T) {
 	b.empty()
 }
 
-func TestByIDLosesItsReply(t *testing.T) {
-	t.Parallel()
-	ids := []string{"a"}
-	deadLetter := func(b *bench) {
-		d := b.next(b.Claim, time.Minute, "a")
-		b.all(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: d.Lease()}}))
-	}
-	for name, tt := range map[string]struct {
-		before func(*bench)
-		do     func(*bench, *store.Store) []error
-	}{
-		"cancel":  {(*bench).nothingMeanwhile, func(b *bench, s *store.Store) []error { return s.Cancel(b.ctx, ids) }},
-		"redrive": {deadLetter, func(b *bench, s *store.Store) []error { return s.Redrive(b.ctx, ids) }},
-		"delete":  {deadLetter, func(b *bench, s *store.Store) []error { return s.DeleteDead(b.ctx, ids) }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t)
-			b.push("a")
-			tt.before(b)
-			b.unknown(tt.do(b, b.losing(b.nothingMeanwhile)))
-			if errs := tt.do(b, b.Store); len(errs) == 0 {
-				t.Error("the first try did nothing")
-			}
-		})
-	}
-}
-
 // TestClaimLosesItsReply repeats a claim, which finds the messages that its first try leased, at
 // each of its steps.
 func TestClaimLosesItsReply(t *testing.T) {
-	for name, f := range map[string]*fate{
-		"script":          {at: called("evalsha"), after: func() {}},
-		"arbitrate, bid":  {at: called("multi"), after: func() {}},
-		"arbitrate, read": {at: called("hmget"), after: func() {}},
-		"arbitrate, look": {at: called("time"), unsent: true},
-		"mover":           {at: called("evalsha"), after: func() {}},
+	for name, f := range map[string]*redistest.Fault{
+		"script":          {At: "evalsha", After: func() {}},
+		"arbitrate, bid":  {At: "multi", After: func() {}},
+		"arbitrate, read": {At: "hmget", After: func() {}},
+		"arbitrate, look": {At: "time", Unsent: true},
+		"mover":           {At: "evalsha", After: func() {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			b.push("a", "b", "c")
 			way, _, _ := strings.Cut(name, ",")
-			c, err := ways(b.doomed(f))[way](b.ctx, 2, time.Minute, "mine")
+			c, err := ways(b.faulty(f))[way](b.ctx, 2, time.Minute, "mine")
 			if name == "arbitrate, look" && err != nil {
 				return // nothing is lost before the bid
 			}

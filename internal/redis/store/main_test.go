@@ -3,16 +3,15 @@ package store_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/redis/script"
 	"github.com/delayq/delayq/internal/redis/store"
 	"github.com/delayq/delayq/internal/testenv"
@@ -20,9 +19,14 @@ import (
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// patience bounds every wait for an event that must happen; it only matters when something is
-// broken.
-const patience = 20 * time.Second
+const patience = redistest.Patience
+
+var (
+	must  = redistest.Must
+	await = redistest.Await
+)
+
+var threeIDs = []string{"a", "b", "c"}
 
 // A bench is one queue's store on a real server, and a client that reads its keys.
 type bench struct {
@@ -52,9 +56,12 @@ func on(t *testing.T, server *testenv.RedisServer) *bench {
 func (b *bench) clear() {
 	b.ctx = context.WithoutCancel(b.ctx)
 	if keys := b.left(); len(keys) > 0 {
-		b.all([]error{b.raw.Del(b.ctx, keys...).Err()})
+		must(b.t, b.raw.Del(b.ctx, keys...).Err())
 	}
 }
+
+// faulty is the queue's store on a client that meets a fault.
+func (b *bench) faulty(f *redistest.Fault) *store.Store { return b.with(f.Client(b.t, b.raw)) }
 
 // with is the same queue's store on another client.
 func (b *bench) with(client redis.UniversalClient) *store.Store {
@@ -79,9 +86,7 @@ func (b *bench) pushAfter(delay time.Duration, ids ...string) {
 
 func (b *bench) all(errs []error) {
 	b.t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, errs...)
 }
 
 // want checks the one outcome of a call on one message.
@@ -104,15 +109,22 @@ func ways(s *store.Store) map[string]claimer {
 	return map[string]claimer{"script": s.Claim, "arbitrate": s.Arbitrate, "mover": s.MoveAndTake}
 }
 
-var names atomic.Int64
+// eachWay runs a test for each way to claim, on a queue of its own.
+func eachWay(t *testing.T, f func(t *testing.T, b *bench, how string, way claimer)) {
+	for how := range ways(nil) {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			f(t, b, how, ways(b.Store)[how])
+		})
+	}
+}
 
 // claim claims once with a name of its own.
 func (b *bench) claim(way claimer, lease time.Duration) script.Claim {
 	b.t.Helper()
-	c, err := way(b.ctx, 100, lease, fmt.Sprint("claim ", names.Add(1)))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	c, err := way(b.ctx, 100, lease, redistest.Name())
+	must(b.t, err)
 	return c
 }
 
@@ -166,9 +178,7 @@ func (b *bench) empty() {
 func (b *bench) left() []string {
 	b.t.Helper()
 	keys, err := b.raw.Keys(b.ctx, strings.NewReplacer("[", `\[`, "]", `\]`, "*", `\*`).Replace(b.prefix)+"*").Result()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, err)
 	slices.Sort(keys)
 	return keys
 }

@@ -9,20 +9,13 @@ import (
 // claimed.
 func TestEndedLeaseComesInTurn(t *testing.T) {
 	t.Parallel()
-	for name := range ways(setup(t).Store) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			b := setup(t)
-			way := ways(b.Store)[name]
-			b.push("first")
-			end := b.claim(way, 20*time.Millisecond).Deliveries[0].Until
-			b.pushAfter(30*time.Millisecond, "second", "third")
-			for late := end.Add(30 * time.Millisecond); !b.raw.Time(b.ctx).Val().After(late); {
-				time.Sleep(time.Millisecond) // polling the clock that decides
-			}
-			if ds := b.claim(way, time.Minute).Deliveries; len(ds) == 0 || ds[0].ID != "first" {
-				t.Errorf("got %v, want the first to come first", ds)
-			}
-		})
-	}
+	eachWay(t, func(t *testing.T, b *bench, _ string, way claimer) {
+		b.push("first")
+		end := b.claim(way, 20*time.Millisecond).Deliveries[0].Until
+		b.pushAfter(30*time.Millisecond, "second", "third")
+		await(t, "the server's clock", func() bool { return b.raw.Time(b.ctx).Val().After(end.Add(30 * time.Millisecond)) })
+		if ds := b.claim(way, time.Minute).Deliveries; len(ds) == 0 || ds[0].ID != "first" {
+			t.Errorf("got %v, want the first to come first", ds)
+		}
+	})
 }

@@ -7,24 +7,19 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 )
 
 // waiting reads all pages.
 func (b *bench) waiting(limit int) (ids []string) {
 	b.t.Helper()
-	for cursor := ""; ; {
-		page, next, err := b.Peek(b.ctx, cursor, limit)
-		b.all([]error{err})
-		for _, p := range page {
-			if string(p.Body) != "body of "+p.ID {
-				b.t.Errorf("%s has the body %q", p.ID, p.Body)
-			}
-			ids = append(ids, p.ID)
+	for _, p := range slices.Concat(redistest.Pages(b.ctx, b.t, b.Peek, limit)...) {
+		if string(p.Body) != "body of "+p.ID {
+			b.t.Errorf("%s has the body %q", p.ID, p.Body)
 		}
-		if cursor = next; next == "" {
-			return ids
-		}
+		ids = append(ids, p.ID)
 	}
+	return ids
 }
 
 // Messages of one due time are told apart by their bytes, and pages go on between them.
@@ -52,7 +47,7 @@ func TestPeekShowsMovedMessages(t *testing.T) {
 	b := pushedAndMoved(t)
 	b.pushAfter(time.Hour, "far")
 	b.push("b", "c")
-	b.all([]error{b.raw.LPush(b.ctx, b.key("ready"), "no member of any message").Err()})
+	must(b.t, b.raw.LPush(b.ctx, b.key("ready"), "no member of any message").Err())
 	for _, limit := range []int{1, 2, 10} {
 		if got := b.waiting(limit); !slices.Equal(got, []string{"a", "b", "c", "far"}) {
 			t.Errorf("pages of %d: got %q", limit, got)
@@ -81,9 +76,9 @@ func TestPurgedWhileArbitrating(t *testing.T) {
 	b.push("a", "b")
 	purge := func() {
 		_, err := b.Purge(b.ctx)
-		b.all([]error{err})
+		must(b.t, err)
 	}
-	c, err := b.doomed(&fate{at: called("hmget"), before: purge}).Arbitrate(b.ctx, 10, time.Minute, "late")
+	c, err := b.faulty(&redistest.Fault{At: "hmget", Before: purge}).Arbitrate(b.ctx, 10, time.Minute, "late")
 	if err != nil || len(c.Deliveries) != 0 {
 		t.Errorf("got %+v, %v", c, err)
 	}
@@ -98,10 +93,10 @@ func TestPushedAgainWhileArbitrating(t *testing.T) {
 	b.push("a")
 	anew := func() {
 		_, err := b.Purge(b.ctx)
-		b.all([]error{err})
+		must(b.t, err)
 		b.pushAfter(300*time.Millisecond, "a")
 	}
-	c, err := b.doomed(&fate{at: called("hmget"), before: anew}).Arbitrate(b.ctx, 10, time.Minute, "late")
+	c, err := b.faulty(&redistest.Fault{At: "hmget", Before: anew}).Arbitrate(b.ctx, 10, time.Minute, "late")
 	if err != nil || len(c.Deliveries) != 0 {
 		t.Errorf("got %+v, %v", c, err)
 	}

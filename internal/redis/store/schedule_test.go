@@ -51,7 +51,7 @@ func TestScheduleOfManyTimes(t *testing.T) {
 func (b *bench) dues() map[string]time.Time {
 	b.t.Helper()
 	ps, _, err := b.Peek(b.ctx, "", 100)
-	b.all([]error{err})
+	must(b.t, err)
 	dues := make(map[string]time.Time)
 	for _, p := range ps {
 		dues[p.ID] = p.Due

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 )
 
 // stale are the events between a worker's look and its bid that make the bid's entry stale.
@@ -15,27 +16,27 @@ var stale = map[string]struct {
 	"taken and acked": {meanwhile: func(b *bench) { b.ack(b.next(b.Claim, time.Minute, "a")) }},
 	"taken and nacked": {func(b *bench) {
 		d := b.next(b.Claim, time.Minute, "a")
-		b.all(b.Nack(b.ctx, []backend.Return{{Lease: d.Lease(), Delay: 150 * time.Millisecond}}))
+		b.nack(d, 150*time.Millisecond)
 	}, 2},
 	"taken and given back": {func(b *bench) {
 		d := b.next(b.Claim, time.Minute, "a")
 		b.all(b.Nack(b.ctx, []backend.Return{{Lease: d.Lease(), Untouched: true}}))
 	}, 1},
-	"cancelled":   {meanwhile: func(b *bench) { b.all(b.Cancel(b.ctx, []string{"a"})) }},
+	"cancelled":   {meanwhile: func(b *bench) { b.cancel("a") }},
 	"rescheduled": {func(b *bench) { b.later() }, 1},
 	"pushed anew": {func(b *bench) {
-		b.all(b.Cancel(b.ctx, []string{"a"}))
+		b.cancel("a")
 		b.pushAfter(150*time.Millisecond, "a")
 	}, 1},
 	"dead and redriven": {func(b *bench) {
 		d := b.next(b.Claim, time.Minute, "a")
-		b.all(b.Dead(b.ctx, []backend.DeadLetterRequest{{Lease: d.Lease()}}))
+		b.deadLetter(d)
 		b.all(b.Redrive(b.ctx, []string{"a"}))
 		b.later()
 	}, 1},
 	"moved": {func(b *bench) {
-		f := &fate{at: called("evalsha"), dies: true}
-		_, _ = b.doomed(f).MoveAndTake(b.ctx, 10, time.Minute, "dead")
+		f := &redistest.Fault{At: "evalsha", Dies: true}
+		_, _ = b.faulty(f).MoveAndTake(b.ctx, 10, time.Minute, "dead")
 	}, 1},
 }
 
@@ -57,7 +58,7 @@ func TestWorkerLosesTheRace(t *testing.T) {
 			t.Parallel()
 			b := setup(t)
 			b.push("a")
-			loser := b.doomed(&fate{at: called("multi"), before: func() { g.meanwhile(b) }})
+			loser := b.faulty(&redistest.Fault{At: "multi", Before: func() { g.meanwhile(b) }})
 			c, err := loser.Arbitrate(b.ctx, 10, 50*time.Millisecond, "loser")
 			if err != nil || len(c.Deliveries) != 0 {
 				t.Fatalf("the loser got %+v, %v", c, err)
@@ -76,11 +77,11 @@ func TestLoserDiesBeforeCleaningUp(t *testing.T) {
 				t.Parallel()
 				b := setup(t)
 				b.push("a")
-				f := &fate{at: called("multi"), before: func() { g.meanwhile(b) }, dies: true}
-				if c, err := b.doomed(f).Arbitrate(b.ctx, 10, 50*time.Millisecond, "loser"); len(c.Deliveries) != 0 {
+				f := &redistest.Fault{At: "multi", Before: func() { g.meanwhile(b) }, Dies: true}
+				if c, err := b.faulty(f).Arbitrate(b.ctx, 10, 50*time.Millisecond, "loser"); len(c.Deliveries) != 0 {
 					t.Fatalf("the loser got %+v, %v", c, err)
 				}
-				if !f.dead.Load() {
+				if !f.Met() {
 					t.Fatal("the loser made no bid")
 				}
 				b.withStale(ways(b.Store)[next], g.attempt, name == "moved")
@@ -133,8 +134,8 @@ func TestBidForALeasedMessage(t *testing.T) {
 	b := setup(t)
 	b.push("a")
 	var winner backend.Delivery
-	f := &fate{at: called("multi"), before: func() { winner = b.next(b.Claim, time.Minute, "a") }}
-	if c, err := b.doomed(f).Arbitrate(b.ctx, 10, time.Millisecond, "loser"); err != nil || len(c.Deliveries) != 0 {
+	f := &redistest.Fault{At: "multi", Before: func() { winner = b.next(b.Claim, time.Minute, "a") }}
+	if c, err := b.faulty(f).Arbitrate(b.ctx, 10, time.Millisecond, "loser"); err != nil || len(c.Deliveries) != 0 {
 		t.Fatalf("the loser got %+v, %v", c, err)
 	}
 	b.nothing(b.Arbitrate)

@@ -3,298 +3,187 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/jonboulle/clockwork"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redis/fault"
+	"github.com/delayq/delayq/internal/redis/queue"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/redis/store"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// A venture is a call that is stopped half-way.
-type venture struct {
-	name   string
-	marker string // what only its script has
-	before func(*trial)
-	do     func(*trial, *store.Store) error
-	gone   bool // whether the call may have deleted its messages, or not have pushed them
-	first  int  // the lowest attempt of later deliveries
-	most   int  // and the highest
+type trial = redistest.Trial
 
-	moves bool // whether the call puts messages where they wait, before it fails
-}
-
-// A trial is a queue with three messages, on a clock of its own.
-type trial struct {
-	*bench
-	clock *clockwork.FakeClock
-	ls    []backend.Lease
-}
-
-var threeIDs = []string{"a", "b", "c"}
-
-func newTrial(t *testing.T) *trial {
+func newTrial(t *testing.T, server *testenv.RedisServer) *trial {
 	t.Helper()
-	return newTrialOn(t, testenv.SharedRedis(t))
-}
-
-func newTrialOn(t *testing.T, server *testenv.RedisServer) *trial {
-	t.Helper()
-	tr := &trial{bench: on(t, server), clock: clockwork.NewFakeClockAt(time.Now().Truncate(time.Second))}
-	tr.Store = tr.over(tr.raw)
+	b, tr := on(t, server), redistest.NewTrial(t, server)
+	tr.On = func(c redis.UniversalClient) redistest.Store {
+		return store.New(store.Config{Client: c, Prefix: "test"}, t.Name(), tr.Clock)
+	}
+	tr.Store = tr.On(tr.Raw)
+	tr.Key, tr.Keys = b.key, b.left
+	tr.Tidy = func(error) { must(t, tr.Raw.Del(tr.Ctx, b.key("unique")).Err()) }
+	tr.Claims = map[string]redistest.Claims{"script": redistest.ByScript, "arbitrate": byArbitrate, "mover": byMover}
 	return tr
 }
 
-func (tr *trial) over(client redis.UniversalClient) *store.Store {
-	return store.New(store.Config{Client: client, Prefix: "test"}, tr.t.Name(), tr.clock)
-}
+func byMover(s redistest.Store) queue.Claimer     { return s.(*store.Store).MoveAndTake }
+func byArbitrate(s redistest.Store) queue.Claimer { return s.(*store.Store).Arbitrate }
 
-func pushedThree(tr *trial) { tr.push(threeIDs...) }
-
-// returnedThree has messages that came back untouched, so that GENS is there.
-func returnedThree(tr *trial) {
-	pushedThree(tr)
-	var rs []backend.Return
-	for _, l := range tr.claimMany(tr.Claim, time.Minute, threeIDs) {
-		rs = append(rs, backend.Return{Lease: l, Untouched: true})
-	}
-	tr.all(tr.Nack(tr.ctx, rs))
+// returned has messages that came back untouched, so that GENS is there.
+func returned(tr *trial) {
+	redistest.Leased(tr)
+	must(tr.T, redistest.ReleaseAll(tr, tr.Store))
 }
 
 func returnedLeased(tr *trial) {
-	returnedThree(tr)
-	tr.ls = tr.claimMany(tr.Claim, time.Minute, threeIDs)
-}
-
-// returnedOne has a message that came back untouched and is to be pushed again, beside new ones.
-func returnedOne(tr *trial) {
-	tr.push("a")
-	l := tr.claimMany(tr.Claim, time.Minute, threeIDs[:1])[0]
-	tr.all(tr.Nack(tr.ctx, []backend.Return{{Lease: l, Untouched: true}}))
+	returned(tr)
+	tr.Lease()
 }
 
 func returnedDead(tr *trial) {
 	returnedLeased(tr)
-	tr.all(settlers["dead"](tr.bench, tr.Store, tr.ls))
+	must(tr.T, redistest.DeadAll(tr, tr.Store))
 }
 
-func leasedThree(tr *trial) {
-	pushedThree(tr)
-	tr.ls = tr.claimMany(tr.Claim, time.Minute, threeIDs)
+// returnedOne has a message that came back untouched, for others to be pushed beside it.
+func returnedOne(tr *trial) {
+	must(tr.T, tr.Store.Schedule(tr.Ctx, tr.Messages()[:1])...)
+	d := tr.Claim(redistest.ByScript)[0]
+	must(tr.T, tr.Store.Nack(tr.Ctx, []backend.Return{{Lease: d.Lease(), Untouched: true}})...)
 }
 
-func endedThree(tr *trial) {
-	leasedThree(tr)
-	tr.clock.Advance(2 * time.Minute)
-}
-
-func movedThree(tr *trial) {
-	pushedThree(tr)
-	_, err := tr.doomedAt(tr, &fate{at: called("evalsha"), dies: true}).MoveAndTake(tr.ctx, 10, time.Minute, "dead")
-	if !errors.Is(err, errDied) {
-		tr.t.Fatalf("the mover got %v", err)
-	}
+// moved has messages that a worker has moved to the list and not taken.
+func moved(tr *trial) {
+	redistest.Pushed(tr)
+	dieAfterMove(tr)
 }
 
 // movedTwo has a message that is due before two that were moved.
 func movedTwo(tr *trial) {
-	tr.push("a", "b")
-	_, err := tr.doomedAt(tr, &fate{at: called("evalsha"), dies: true}).MoveAndTake(tr.ctx, 10, time.Minute, "dead")
-	if !errors.Is(err, errDied) {
-		tr.t.Fatalf("the mover got %v", err)
-	}
-	tr.all(tr.Schedule(tr.ctx, []backend.Message{{ID: "c", Due: time.Unix(1, 0)}}))
+	ms := tr.Messages()
+	ms[2].Due = time.Unix(1, 0)
+	must(tr.T, tr.Store.Schedule(tr.Ctx, ms[:2])...)
+	dieAfterMove(tr)
+	must(tr.T, tr.Store.Schedule(tr.Ctx, ms[2:])...)
 }
 
-// doomedAt is a store of another worker, on the trial's clock.
-func (b *bench) doomedAt(tr *trial, f *fate) *store.Store {
-	client := redis.NewClient(b.raw.Options())
-	b.t.Cleanup(func() { _ = client.Close() })
-	client.AddHook(f)
-	return tr.over(client)
-}
-
-func deadThree(tr *trial) {
-	leasedThree(tr)
-	tr.all(settlers["dead"](tr.bench, tr.Store, tr.ls))
-}
-
-func claimAll(way func(*store.Store) claimer) func(*trial, *store.Store) error {
-	return func(tr *trial, s *store.Store) error {
-		_, err := way(s)(tr.ctx, 10, time.Minute, fmt.Sprint("claim ", names.Add(1)))
-		return err
+func dieAfterMove(tr *trial) {
+	tr.T.Helper()
+	f := &redistest.Fault{At: "evalsha", Dies: true}
+	if err := redistest.Take(byMover)(tr, tr.On(f.Client(tr.T, tr.Raw))); !errors.Is(err, redistest.ErrDied) {
+		tr.T.Fatalf("the mover got %v", err)
 	}
 }
 
-func settleAll(how string) func(*trial, *store.Store) error {
-	return func(tr *trial, s *store.Store) error { return errors.Join(settlers[how](tr.bench, s, tr.ls)...) }
+// pushRest pushes messages, the last with a window, and the first unless it is there.
+func pushRest(from int, window time.Duration) func(*trial, redistest.Store) error {
+	return func(tr *trial, s redistest.Store) error {
+		ms := tr.Messages()
+		ms[2].UniqueFor = window
+		return errors.Join(s.Schedule(tr.Ctx, ms[from:])...)
+	}
 }
 
-func byScript(s *store.Store) claimer    { return s.Claim }
-func byMover(s *store.Store) claimer     { return s.MoveAndTake }
-func byArbitrate(s *store.Store) claimer { return s.Arbitrate }
-
-var ventures = []venture{
-	{name: "push", marker: "-- Stores messages", gone: true, first: 1, most: 1, do: func(tr *trial, s *store.Store) error {
-		return errors.Join(s.Schedule(tr.ctx, []backend.Message{{ID: "a"}, {ID: "b"}, {ID: "c", UniqueFor: time.Minute}})...)
-	}},
-	{name: "push beside a message that came back", marker: "-- Stores messages", before: returnedOne, gone: true, first: 1, most: 1, do: func(tr *trial, s *store.Store) error {
-		return errors.Join(s.Schedule(tr.ctx, []backend.Message{{ID: "b"}, {ID: "c"}})...)
-	}},
-	{name: "push with a window beside a message that came back", marker: "-- Stores messages", before: returnedOne, gone: true, first: 1, most: 1, do: func(tr *trial, s *store.Store) error {
-		return errors.Join(s.Schedule(tr.ctx, []backend.Message{{ID: "b"}, {ID: "c", UniqueFor: time.Minute}})...)
-	}},
-	{name: "claim of messages that came back", marker: "-- Leases up to limit due", before: returnedThree, do: claimAll(byScript), first: 1, most: 2},
-	{name: "arbitrate for messages that came back", marker: "-- Only reads: up to", before: returnedThree, do: claimAll(byArbitrate), first: 1, most: 2},
-	{name: "ack after a return", marker: "-- Deletes messages: a token each", before: returnedLeased, do: settleAll("ack"), gone: true, first: 2, most: 2},
-	{name: "nack after a return", marker: "-- Gives messages back", before: returnedLeased, do: settleAll("nack"), first: 2, most: 2},
-	{name: "nack with headers after a return", marker: "-- Gives messages back", before: returnedLeased, do: settleAll("nack with headers"), first: 2, most: 2},
-	{name: "dead after a return", marker: "-- Makes messages dead letters", before: returnedLeased, do: settleAll("dead"), first: 2, most: 2},
-	{name: "cancel after a return", marker: "-- Deletes messages that wait", before: returnedThree, gone: true, first: 1, most: 1, do: cancelAll},
-	{name: "reschedule after a return", marker: "-- Moves messages that wait", before: returnedThree, first: 1, most: 1, do: rescheduleAll},
-	{name: "redrive after a return", marker: "-- Schedules dead letters", before: returnedDead, first: 1, most: 1, do: redriveAll},
-	{name: "delete dead after a return", marker: "-- Deletes dead letters", before: returnedDead, gone: true, first: 1, most: 1, do: deleteDeadAll},
-	{name: "claim", marker: "-- Leases up to limit due", before: pushedThree, do: claimAll(byScript), first: 1, most: 2},
-	{name: "claim of ended leases", marker: "-- Leases up to limit due", before: endedThree, do: claimAll(byScript), first: 2, most: 3, moves: true},
-	{name: "claim from ready", marker: "-- Leases up to limit due", before: movedThree, do: claimAll(byScript), first: 1, most: 2},
-	{name: "claim before ready", marker: "-- Leases up to limit due", before: movedTwo, do: claimAll(byScript), first: 1, most: 2, moves: true},
-	{name: "move before ready", marker: "-- Moves due messages", before: movedTwo, do: claimAll(byMover), first: 1, most: 2, moves: true},
-	{name: "move", marker: "-- Moves due messages", before: pushedThree, do: claimAll(byMover), first: 1, most: 2, moves: true},
-	{name: "take", marker: "-- Leases up to limit messages from READY", before: pushedThree, do: claimAll(byMover), first: 1, most: 2, moves: true},
-	{name: "expire", marker: "-- Gives back the messages of ended leases. Returns 1", before: endedThree, do: claimAll(byArbitrate), first: 2, most: 3, moves: true},
-	{name: "arbitrate", marker: "-- Only reads: up to", before: pushedThree, do: claimAll(byArbitrate), first: 1, most: 2},
-	{name: "ack", marker: "-- Deletes messages: a token each", before: leasedThree, do: settleAll("ack"), gone: true, first: 2, most: 2},
-	{name: "nack", marker: "-- Gives messages back", before: leasedThree, do: settleAll("nack"), first: 2, most: 2},
-	{name: "nack with headers", marker: "-- Gives messages back", before: leasedThree, do: settleAll("nack with headers"), first: 2, most: 2},
-	{name: "dead", marker: "-- Makes messages dead letters", before: leasedThree, do: settleAll("dead"), first: 2, most: 2},
-	{name: "extend", marker: "-- Makes leases end", before: leasedThree, first: 2, most: 2, do: func(tr *trial, s *store.Store) error {
-		_, errs := s.Extend(tr.ctx, tr.ls, time.Minute)
-		return errors.Join(errs...)
-	}},
-	{name: "cancel", marker: "-- Deletes messages that wait", before: pushedThree, gone: true, first: 1, most: 1, do: cancelAll},
-	{name: "cancel of ended leases", marker: "-- Deletes messages that wait", before: endedThree, gone: true, first: 2, most: 2, moves: true, do: cancelAll},
-	{name: "cancel in ready", marker: "-- Deletes messages that wait", before: movedThree, gone: true, first: 1, most: 1, do: cancelAll},
-	{name: "reschedule", marker: "-- Moves messages that wait", before: pushedThree, first: 1, most: 1, do: rescheduleAll},
-	{name: "reschedule of ended leases", marker: "-- Moves messages that wait", before: endedThree, first: 2, most: 2, moves: true, do: rescheduleAll},
-	{name: "reschedule in ready", marker: "-- Moves messages that wait", before: movedThree, first: 1, most: 1, do: rescheduleAll},
-	{name: "redrive", marker: "-- Schedules dead letters", before: deadThree, first: 1, most: 1, do: redriveAll},
-	{name: "delete dead", marker: "-- Deletes dead letters", before: deadThree, gone: true, first: 1, most: 1, do: deleteDeadAll},
-	{name: "stats", marker: "-- Counts:", before: endedThree, first: 2, most: 2, moves: true, do: func(tr *trial, s *store.Store) error {
-		_, err := s.Stats(tr.ctx)
-		return err
-	}},
-	{name: "peek", marker: "-- Lists waiting messages, by", before: endedThree, first: 2, most: 2, moves: true, do: func(tr *trial, s *store.Store) error {
-		_, _, err := s.Peek(tr.ctx, "", 10)
-		return err
-	}},
-	{name: "purge", marker: "-- Deletes all that there is", before: pushedThree, gone: true, first: 1, most: 1, do: func(tr *trial, s *store.Store) error {
-		_, err := s.Purge(tr.ctx)
-		return err
-	}},
+func nackWithHeaders(tr *trial, s redistest.Store) error {
+	return errors.Join(settlers["nack with headers"](tr.Ctx, s, tr.Leases)...)
 }
 
-func cancelAll(tr *trial, s *store.Store) error {
-	return errors.Join(s.Cancel(tr.ctx, threeIDs)...)
+var suite = redistest.Suite{
+	Variants: map[string]func(*testing.T, *testenv.RedisServer) *trial{"store": newTrial},
+	Calls: []redistest.Call{
+		{Name: "push with a window", Marker: redistest.PushMarker, Do: pushRest(0, time.Minute), Gone: true, First: 1, Most: 1},
+		{Name: "push beside a message that came back", Marker: redistest.PushMarker, Before: returnedOne, Do: pushRest(1, 0), Gone: true, First: 1, Most: 1},
+		{Name: "push with a window beside a message that came back", Marker: redistest.PushMarker, Before: returnedOne, Do: pushRest(1, time.Minute), Gone: true, First: 1, Most: 1},
+		{Name: "claim of messages that came back", Marker: redistest.ClaimMarker, Before: returned, Do: redistest.Take(redistest.ByScript), First: 1, Most: 2},
+		{Name: "arbitrate for messages that came back", Marker: "-- Only reads: up to", Before: returned, Do: redistest.Take(byArbitrate), First: 1, Most: 2, Reads: true},
+		{Name: "ack after a return", Marker: redistest.AckMarker, Before: returnedLeased, Do: redistest.AckAll, Gone: true, First: 2, Most: 2},
+		{Name: "nack after a return", Marker: redistest.NackMarker, Before: returnedLeased, Do: redistest.NackAll, First: 2, Most: 2},
+		{Name: "nack with headers after a return", Marker: redistest.NackMarker, Before: returnedLeased, Do: nackWithHeaders, First: 2, Most: 2},
+		{Name: "dead after a return", Marker: redistest.DeadMarker, Before: returnedLeased, Do: redistest.DeadAll, First: 2, Most: 2},
+		{Name: "cancel after a return", Marker: redistest.CancelMarker, Before: returned, Do: redistest.CancelAll, Gone: true, First: 1, Most: 1},
+		{Name: "reschedule after a return", Marker: redistest.RescheduleMarker, Before: returned, Do: redistest.RescheduleAll, First: 1, Most: 1},
+		{Name: "redrive after a return", Marker: redistest.RedriveMarker, Before: returnedDead, Do: redistest.RedriveAll, First: 1, Most: 1},
+		{Name: "delete dead after a return", Marker: redistest.DeleteDeadMarker, Before: returnedDead, Do: redistest.DeleteDeadAll, Gone: true, First: 1, Most: 1},
+		{Name: "claim from ready", Marker: redistest.ClaimMarker, Before: moved, Do: redistest.Take(redistest.ByScript), First: 1, Most: 2},
+		{Name: "claim before ready", Marker: redistest.ClaimMarker, Before: movedTwo, Do: redistest.Take(redistest.ByScript), First: 1, Most: 2, Moves: true},
+		{Name: "move", Marker: "-- Moves due messages", Before: redistest.Pushed, Do: redistest.Take(byMover), First: 1, Most: 2, Moves: true},
+		{Name: "move before ready", Marker: "-- Moves due messages", Before: movedTwo, Do: redistest.Take(byMover), First: 1, Most: 2, Moves: true},
+		{Name: "take", Marker: "-- Leases up to limit messages from READY", Before: redistest.Pushed, Do: redistest.Take(byMover), First: 1, Most: 2, Moves: true},
+		{Name: "expire", Marker: "-- Gives back the messages of ended leases. Returns 1", Before: redistest.Ended, Do: redistest.Take(byArbitrate), First: 2, Most: 3, Moves: true},
+		{Name: "arbitrate", Marker: "-- Only reads: up to", Before: redistest.Pushed, Do: redistest.Take(byArbitrate), First: 1, Most: 2, Reads: true},
+		{Name: "nack with headers", Marker: redistest.NackMarker, Before: redistest.Leased, Do: nackWithHeaders, First: 2, Most: 2},
+		{Name: "cancel in ready", Marker: redistest.CancelMarker, Before: moved, Do: redistest.CancelAll, Gone: true, First: 1, Most: 1},
+		{Name: "reschedule in ready", Marker: redistest.RescheduleMarker, Before: moved, Do: redistest.RescheduleAll, First: 1, Most: 1},
+	},
+	Access: []string{"~test:*", "&test:*"},
+	Elsewhere: map[string]string{
+		"subscribe": "the hub", "unsubscribe": "the hub", "psubscribe": "the listener of keyspace", "punsubscribe": "the listener of keyspace",
+		"info": "the check at the start", "config|get": "the check at the start", "config|set": "keyspace",
+		"publish": "a warning: TestPushWithoutPublish", "pexpire": "a warning: a time to live by the server's clock", "zrevrange": "as pexpire",
+		"script|load": "a server that does not know the script", "ping": "Arbitrate, which claims by script without", "exec": "as ping", "multi": "as ping",
+		"hgetall": "a claim that is sent again", "pttl": "the trigger, by the server's clock", "time": "SEQ at the first message, before any write",
+	},
+	Keys: []string{"due", "messages", "leases", "held", "gens", "dead", "graves", "seq", "ready", "unique"},
 }
 
-func redriveAll(tr *trial, s *store.Store) error { return errors.Join(s.Redrive(tr.ctx, threeIDs)...) }
+func TestStoppedScripts(t *testing.T)        { t.Parallel(); suite.Stopped(t) }
+func TestLostReplies(t *testing.T)           { t.Parallel(); suite.LostReplies(t) }
+func TestScheduleLosesItsReply(t *testing.T) { t.Parallel(); suite.LostPushes(t) }
+func TestStaleTokens(t *testing.T)           { t.Parallel(); suite.StaleTokens(t) }
 
-func deleteDeadAll(tr *trial, s *store.Store) error {
-	return errors.Join(s.DeleteDead(tr.ctx, threeIDs)...)
-}
-
-func rescheduleAll(tr *trial, s *store.Store) error {
-	return errors.Join(s.Reschedule(tr.ctx, []backend.Move{{ID: "a", Delay: time.Second}, {ID: "b"}, {ID: "c", Delay: time.Hour}})...)
-}
-
-// TestStoppedScripts makes each script fail at each of its writes in turn. Every message is still
-// there, once, and nothing is left after all are acked.
-func TestStoppedScripts(t *testing.T) {
+func TestWithoutARight(t *testing.T) {
 	t.Parallel()
-	for _, v := range ventures {
-		t.Run(v.name, func(t *testing.T) {
-			t.Parallel()
-			for n := 1; ; n++ {
-				met := false
-				for how := range ways(nil) {
-					t.Run(fmt.Sprintf("write %d, then %s", n, how), func(t *testing.T) { met = v.stop(newTrial(t), n, how) || met })
-				}
-				if !met {
-					if n == 1 && !strings.HasPrefix(v.name, "arbitrate") {
-						t.Error("the script has no write")
-					}
-					return
-				}
+	s := suite
+	s.Rights = redistest.Rights(t, "../../../docs/redis.md", "all", "zsetpoll", "zsetpoll-arbitrate", "zsetpoll-mover", "keyspace")
+	s.WithoutARight(t)
+}
+
+func TestAKeyOfAnotherType(t *testing.T) { t.Parallel(); suite.KeyOfAnotherType(t) }
+
+// TestStoppedNackChangesHeadersOrNothing stops the script at each of its writes in turn. Messages
+// that it has given back have the new headers, all of them, and those that stay leased the old
+// ones.
+func TestStoppedNackChangesHeadersOrNothing(t *testing.T) {
+	t.Parallel()
+	changed := 0
+	for n, met := 1, true; met; n++ {
+		t.Run(fmt.Sprint("write ", n), func(t *testing.T) {
+			tr := newTrial(t, testenv.SharedRedis(t))
+			redistest.Leased(tr)
+			client := redistest.Another(t, tr.Raw)
+			client.AddHook(redistest.Stop(redistest.NackMarker, n, ""))
+			err := nackWithHeaders(tr, tr.On(client))
+			if met = err != nil; met {
+				changed = allOrNone(tr, err)
 			}
 		})
 	}
+	if changed != len(threeIDs) {
+		t.Errorf("stopped at its last write, the script has changed the headers of %d messages", changed)
+	}
 }
 
-// stop reports whether there was such a write. Then all messages are claimed in that way.
-func (v *venture) stop(tr *trial, n int, how string) (met bool) {
-	if v.before != nil {
-		v.before(tr)
-	}
-	client := redis.NewClient(tr.raw.Options())
-	defer func() { _ = client.Close() }()
-	mark := fmt.Sprint("stopped ", names.Add(1), " ", tr.t.Name())
-	client.AddHook(fault.Stop(v.marker, n, mark))
-	err := v.do(tr, tr.over(client))
-	if err != nil && !strings.Contains(err.Error(), fault.Stopped) {
-		tr.t.Fatal(err)
-	}
-	if tr.raw.Del(tr.ctx, mark).Val() == 0 {
-		return false
-	}
-	tr.complete(v, ways(tr.Store)[how], err)
-	return true
-}
-
-// complete claims all messages in a way, and checks that nothing of the queue is lost, twice there,
-// or left.
-func (tr *trial) complete(v *venture, way claimer, stop error) {
-	tr.t.Helper()
-	tr.clock.Advance(2 * time.Hour) // all leases end, and all is due
-	got := make(map[string]int)
-	for range 20 {
-		c := tr.claim(way, time.Minute)
-		for _, d := range c.Deliveries {
-			if got[d.ID]++; d.Attempt < v.first || d.Attempt > v.most {
-				tr.t.Errorf("%v: %s comes at attempt %d, want %d to %d", stop, d.ID, d.Attempt, v.first, v.most)
-			}
-			tr.ack(d)
+// allOrNone returns how many messages a nack has changed that was stopped.
+func allOrNone(tr *trial, stop error) (changed int) {
+	tr.T.Helper()
+	given := 0
+	for _, member := range tr.Raw.ZRange(tr.Ctx, tr.Key("due"), 0, -1).Val() {
+		// the message's generation now is part of its member
+		now := tr.Raw.HGet(tr.Ctx, tr.Key("gens"), member[11:]).Val()
+		if member[7:11] == now[:min(4, len(now))] {
+			given++
 		}
-		tr.clock.Advance(2 * time.Hour)
 	}
-	letters, _, err := tr.ListDead(tr.ctx, "", 10)
-	tr.all([]error{err})
-	for _, l := range letters {
-		got[l.ID]++
-		tr.all(tr.DeleteDead(tr.ctx, []string{l.ID}))
+	tr.Clock.Advance(2 * time.Hour)
+	changed = len(slices.DeleteFunc(tr.Claim(redistest.ByScript), func(d backend.Delivery) bool { return !maps.Equal(d.Headers, newHeaders) }))
+	if given != 0 && given != len(threeIDs) || changed != given {
+		tr.T.Errorf("%v: %d messages were given back, and %d have the new headers", stop, given, changed)
 	}
-	for _, id := range threeIDs {
-		if got[id] > 1 || got[id] == 0 && !v.gone {
-			tr.t.Errorf("%v: %s is there %d times", stop, id, got[id])
-		}
-		delete(got, id)
-	}
-	if len(got) > 0 {
-		tr.t.Errorf("%v: %v were never pushed", stop, got)
-	}
-	if v.gone { // a failed push does not keep the id
-		tr.push(threeIDs...)
-		tr.claimMany(tr.Claim, time.Minute, threeIDs)
-		_, err := tr.Purge(tr.ctx)
-		tr.all([]error{err})
-	}
-	keys := slices.DeleteFunc(tr.left(), func(key string) bool { return key == tr.key("unique") })
-	if len(keys) > 0 {
-		tr.t.Errorf("%v: left over: %q", stop, keys)
-	}
+	return changed
 }

@@ -22,7 +22,7 @@ func triggered(t *testing.T, server *testenv.RedisServer) *bench {
 func (b *bench) triggerLeft() time.Duration {
 	b.t.Helper()
 	left, err := b.raw.PTTL(b.ctx, b.key("trigger")).Result()
-	b.all([]error{err})
+	must(b.t, err)
 	return left
 }
 
@@ -149,7 +149,7 @@ func TestTriggerOfMessagesLeftByAClaim(t *testing.T) {
 	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "a", Due: due}, {ID: "b", Due: due, Body: []byte("body of b")}}))
 	for end := time.Now().Add(patience); ; {
 		c, err := b.Claim(b.ctx, 1, time.Minute, "claim")
-		b.all([]error{err})
+		must(b.t, err)
 		if len(c.Deliveries) == 1 {
 			break
 		}
@@ -181,7 +181,7 @@ func TestNoTriggerOfADrainedQueue(t *testing.T) {
 		},
 		"purged": func(b *bench) {
 			_, err := b.Purge(b.ctx)
-			b.all([]error{err})
+			must(b.t, err)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -200,12 +200,12 @@ func TestClaimWhereNoTriggerCanBeSet(t *testing.T) {
 	t.Parallel()
 	b := triggered(t, testenv.Redis(t, testenv.Private()))
 	b.pushAfter(time.Hour, "a")
-	b.all([]error{b.raw.Del(b.ctx, b.key("trigger")).Err(), b.raw.ConfigSet(b.ctx, "maxmemory", "1").Err()})
+	must(b.t, b.raw.Del(b.ctx, b.key("trigger")).Err(), b.raw.ConfigSet(b.ctx, "maxmemory", "1").Err())
 	b.nothing(b.Claim)
 	if left := b.triggerLeft(); left >= 0 {
 		t.Fatalf("the server was not full: the trigger goes in %v", left)
 	}
-	b.all([]error{b.raw.ConfigSet(b.ctx, "maxmemory", "0").Err()})
+	must(b.t, b.raw.ConfigSet(b.ctx, "maxmemory", "0").Err())
 	b.nothing(b.Claim)
 	b.goesAfter(time.Hour)
 }

@@ -23,12 +23,7 @@ func TestWindowsGoWithTheirEnd(t *testing.T) {
 	const window = 300 * time.Millisecond
 	b.all(b.pushUnique("a", window))
 	b.ack(b.next(b.Claim, time.Minute, "a"))
-	for len(b.left()) > 0 {
-		if time.Since(began) > patience {
-			t.Fatalf("after %v there is still %v", time.Since(began), b.left())
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	await(t, "the window to go", func() bool { return len(b.left()) == 0 })
 	if took := time.Since(began); took < window {
 		t.Errorf("the id was free after %v; it was to be taken for %v", took, window)
 	}

@@ -1,9 +1,6 @@
-// Package fault makes scripts fail half-way, for tests: at one of their writes, or at a command
-// that their user may not use.
-package fault
+package redistest
 
 import (
-	"context"
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
@@ -41,8 +38,18 @@ type editor struct {
 	names map[string]string // by the name that the script has unchanged
 }
 
-func newEditor(edit func(string) string) *editor {
-	return &editor{edit: edit, names: make(map[string]string)}
+func newEditor(edit func(string) string) redis.Hook {
+	e := &editor{edit: edit, names: make(map[string]string)}
+	return OnCommand(func(cmd redis.Cmder, send func() error) error {
+		args := cmd.Args()
+		switch cmd.Name() {
+		case "script":
+			args[2] = e.changed(fmt.Sprint(args[2]))
+		case "evalsha":
+			args[1] = e.name(fmt.Sprint(args[1]))
+		}
+		return send()
+	})
 }
 
 // stopped is the Lua text in front of a script. A write that fails ends the script, unless it is
@@ -78,25 +85,6 @@ function redis.pcall(command, ...)
   return server.pcall(command, ...)
 end
 `
-
-func (e *editor) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (e *editor) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (e *editor) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		args := cmd.Args()
-		switch cmd.Name() {
-		case "script":
-			args[2] = e.changed(fmt.Sprint(args[2]))
-		case "evalsha":
-			args[1] = e.name(fmt.Sprint(args[1]))
-		}
-		return next(ctx, cmd)
-	}
-}
 
 func (e *editor) changed(text string) string {
 	e.mu.Lock()

@@ -1,4 +1,4 @@
-package fault
+package redistest
 
 import (
 	"os"
@@ -17,9 +17,7 @@ import (
 func Rights(t *testing.T, page string, modes ...string) []string {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	var all []string
 	for _, mode := range modes {
 		row := regexp.MustCompile("(?m)^\\| " + mode + " \\| `([^`]+)`").FindSubmatch(text)
@@ -51,9 +49,7 @@ func User(t *testing.T, server *testenv.RedisServer, name string, rights []strin
 	for _, r := range rights {
 		rule = append(rule, "+"+r)
 	}
-	if err := server.Client(t).Do(t.Context(), rule...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, server.Client(t).Do(t.Context(), rule...).Err())
 	return server.Client(t, func(o *redis.Options) { o.Username, o.Password = name, Password })
 }
 
