@@ -32,8 +32,8 @@ type Options struct {
 	// Redis, the broker's timers on RabbitMQ, the process's clock in memory.
 	// A backend that cannot run on another clock returns [ErrUnsupported] from Open.
 	// With a clock given, a waiting Receive sleeps on that clock and on no other. A fake
-	// clock jumps. Code that starts a timer reads the clock once more after that, or
-	// it sleeps through a jump between the reading before and the start.
+	// clock jumps. Code that starts a timer reads the clock once more after that, as
+	// [SleepUntil] does, or it sleeps through a jump between the reading before and the start.
 	Clock clockwork.Clock
 
 	// Logger gets events that no method can return: a lost connection, a degraded mode. It is never

@@ -115,3 +115,18 @@ func FailAll(n int, err error) []error {
 	}
 	return errs
 }
+
+// Each calls do for each of n messages, in order, and returns the outcomes. It returns nil when all
+// succeeded.
+func Each(n int, do func(i int) error) []error {
+	var errs []error
+	for i := range n {
+		if err := do(i); err != nil {
+			if errs == nil {
+				errs = make([]error, n)
+			}
+			errs[i] = err
+		}
+	}
+	return errs
+}

@@ -3,6 +3,7 @@ package backend_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -63,6 +64,22 @@ func TestUnsupportedErrorNamesBoth(t *testing.T) {
 	err := &backend.UnsupportedError{Backend: "rabbitmq", Op: "cancel"}
 	if want := "backend rabbitmq does not support cancel"; err.Error() != want {
 		t.Errorf("got %q, want %q", err, want)
+	}
+}
+
+func TestEach(t *testing.T) {
+	t.Parallel()
+	if errs := backend.Each(2, func(int) error { return nil }); errs != nil {
+		t.Errorf("without a failure Each returns %v, want nil", errs)
+	}
+	errs := backend.Each(3, func(i int) error {
+		if i == 1 {
+			return backend.ErrFull
+		}
+		return nil
+	})
+	if want := []error{nil, backend.ErrFull, nil}; !slices.Equal(errs, want) {
+		t.Errorf("Each returns %v, want %v", errs, want)
 	}
 }
 

@@ -34,6 +34,16 @@ type Message struct {
 	UniqueFor time.Duration
 }
 
+// DueAt returns when the message is due in a store whose clock shows now: Due, or after Delay.
+func (m *Message) DueAt(now time.Time) time.Time { return dueAt(m.Due, m.Delay, now) }
+
+func dueAt(due time.Time, delay time.Duration, now time.Time) time.Time {
+	if due.IsZero() {
+		return now.Add(delay)
+	}
+	return due
+}
+
 // Delivery is a message in a worker's hands.
 type Delivery struct {
 	ID      string
@@ -89,6 +99,9 @@ type Move struct {
 	Due   time.Time
 	Delay time.Duration
 }
+
+// DueAt returns the new due time in a store whose clock shows now, as [Message.DueAt] does.
+func (m *Move) DueAt(now time.Time) time.Time { return dueAt(m.Due, m.Delay, now) }
 
 // Pending is a message that waits: scheduled, or due and not handed out.
 type Pending struct {

@@ -42,22 +42,14 @@ func (q *queue) check(ctx context.Context) error {
 	}
 }
 
-// each applies f to each of n messages under one lock, and then wakes sleepers.
+// each calls do for each of n messages under one lock, and then wakes sleepers.
 func (q *queue) each(ctx context.Context, n int, do func(i int, now int64) error) []error {
 	if err := q.check(ctx); err != nil {
 		return backend.FailAll(n, err)
 	}
-	var errs []error
 	now := q.enter()
 	defer q.mu.Unlock()
-	for i := range n {
-		if err := do(i, now); err != nil {
-			if errs == nil {
-				errs = make([]error, n)
-			}
-			errs[i] = err
-		}
-	}
+	errs := backend.Each(n, func(i int) error { return do(i, now) })
 	q.rouseLocked(now)
 	return errs
 }

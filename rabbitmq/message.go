@@ -121,9 +121,5 @@ func ceil(t time.Time) time.Time {
 
 // newRecord returns the record of a pushed message.
 func newRecord(m *backend.Message, now time.Time) record {
-	due := m.Due
-	if due.IsZero() {
-		due = now.Add(m.Delay)
-	}
-	return record{id: m.ID, body: bytes.Clone(m.Body), headers: m.Headers, due: ceil(due)}
+	return record{id: m.ID, body: bytes.Clone(m.Body), headers: m.Headers, due: ceil(m.DueAt(now))}
 }

@@ -206,19 +206,7 @@ func (r *repetition) sleep(ctx context.Context, until time.Time) bool {
 			return true
 		}
 		left := until.Sub(now)
-		r.nap(ctx, now, min(left, max(minNap, left/napShare)))
+		backend.SleepUntil(r.host.Clock, now.Add(min(left, max(minNap, left/napShare))), ctx.Done())
 	}
 	return false
-}
-
-func (r *repetition) nap(ctx context.Context, now time.Time, d time.Duration) {
-	t := r.host.Clock.NewTimer(d)
-	defer t.Stop()
-	if r.host.Clock.Since(now) >= min(d, time.Millisecond) {
-		return // the clock has jumped before the timer ran
-	}
-	select {
-	case <-t.Chan():
-	case <-ctx.Done():
-	}
 }

@@ -37,9 +37,7 @@ func TestPathsKeepTheirBytes(t *testing.T) {
 	}
 	inProcess(t, "demo", "--input="+file).wantCode(t, exitOK)
 	command := filepath.Join(t.TempDir(), notText)
-	if err := os.WriteFile(command, []byte("#!/bin/sh\necho ran\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, os.WriteFile(command, []byte("#!/bin/sh\necho ran\n"), 0o700))
 	url := redisURL(t, "zsetpoll")
 	inProcess(t, "push", url, "x").wantCode(t, exitOK)
 	r := inProcess(t, "consume", url, "--count=1", "--exec", "--", command)

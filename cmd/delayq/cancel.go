@@ -29,8 +29,9 @@ func (c *cancelCommand) Run(ctx context.Context, std streams) error {
 	return c.use(ctx, std, func(q delayq.Queue) error {
 		errs := make([]error, len(c.IDs))
 		for i, id := range c.IDs {
-			if errs[i] = q.Cancel(ctx, id); concernsEveryID(errs[i]) {
-				return errs[i]
+			errs[i] = q.Cancel(ctx, id)
+			if storeFailed(errs[i]) || isAny(errs[i], delayq.ErrUnsupported, context.Canceled) {
+				return errs[i] // the other ids would get it too
 			}
 		}
 		return reportOutcomes(std, "cancelled", c.IDs, errs, c.JSON)
@@ -69,11 +70,6 @@ func reportOutcomes(std streams, done string, ids []string, errs []error, asJSON
 		return fmt.Errorf("%d of %d: %w", len(ids)-n, len(ids), errPartly)
 	}
 	return nil
-}
-
-// concernsEveryID reports whether a store's error would be the same for every id.
-func concernsEveryID(err error) bool {
-	return storeFailed(err) || isAny(err, delayq.ErrUnsupported, context.Canceled)
 }
 
 // shortError is an error without the call's name and id.

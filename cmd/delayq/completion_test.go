@@ -14,8 +14,7 @@ import (
 
 func completed(t *testing.T, words ...string) (all []string) {
 	t.Helper()
-	r := delayqRun(t, append([]string{"__complete", "--"}, words...)...)
-	r.wantCode(t, exitOK)
+	r := runOK(t, append([]string{"__complete", "--"}, words...)...)
 	for line := range strings.Lines(r.stdout) {
 		word, _, _ := strings.Cut(line, "\t")
 		all = append(all, word)
@@ -93,21 +92,16 @@ func TestCompletionInShells(t *testing.T) {
 func asCommand(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	dir := t.TempDir()
-	if err := os.Symlink(self, filepath.Join(dir, "delayq")); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, os.Symlink(self, filepath.Join(dir, "delayq")))
 	return dir
 }
 
 func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
 	for shell := range shells {
-		r := delayqRun(t, "completion", shell)
-		r.wantCode(t, exitOK)
+		r := runOK(t, "completion", shell)
 		r.wantOutput(t, "__complete", "delayq in "+shell)
 	}
 	r := delayqRun(t, "completion", "tcsh")

@@ -28,11 +28,12 @@ const exDataErr = 65
 // giveWay is how long a command that was told to end may take before it is killed.
 const giveWay = 3 * time.Second
 
-// execute runs the command for a message.
+// execute runs the command for a message. A failed write of its output does not fail it: only its
+// exit status does.
 func (w *work) execute(ctx context.Context, d *delayq.Delivery) error {
 	said := &tail{limit: 2 << 10}
 	cmd := exec.CommandContext(ctx, w.Command[0], w.Command[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(d.Body), w.output(), io.MultiWriter(w.std.err, said)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(d.Body), tolerantWriter{w.std.out, w.fail}, io.MultiWriter(w.std.err, said)
 	cmd.Env = append(os.Environ(), environment(d)...)
 	cmd.WaitDelay = giveWay
 	inOwnGroup(cmd)
@@ -50,10 +51,6 @@ func (w *work) execute(ctx context.Context, d *delayq.Delivery) error {
 	}
 	return outcome(err, said.String())
 }
-
-// output is where commands write. A failed write does not fail the command: only its exit status
-// does.
-func (w *work) output() io.Writer { return tolerantWriter{w.std.out, w.fail} }
 
 // outcome is the meaning of an exit status.
 func outcome(err error, said string) error {
@@ -130,10 +127,7 @@ func (t *tail) String() string { return strings.ToValidUTF8(strings.TrimSpace(st
 type commands struct {
 	mu      sync.Mutex
 	running map[*exec.Cmd]struct{}
-	ended   bool
 }
-
-var errEnded = errors.New("the program is ending")
 
 func (c *commands) run(cmd *exec.Cmd) error {
 	// The kernel takes the end of the thread that started a command for the end of the program.
@@ -152,23 +146,11 @@ func (c *commands) run(cmd *exec.Cmd) error {
 func (c *commands) start(cmd *exec.Cmd) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
-		return errEnded
-	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
 	set(&c.running, cmd, struct{}{})
 	return nil
-}
-
-func (c *commands) killAll() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ended = true
-	for cmd := range c.running {
-		killGroup(cmd)
-	}
 }
 
 // endOnSecondSignal ends commands and program at a second signal: commands are in groups of their
@@ -184,7 +166,10 @@ func (c *commands) endOnSecondSignal() (release func()) {
 				return
 			}
 		}
-		c.killAll()
+		c.mu.Lock() // and keep it, so that nothing starts any more
+		for cmd := range c.running {
+			killGroup(cmd)
+		}
 		os.Exit(exitInterrupted)
 	}()
 	return func() { signal.Stop(signals); close(done) }

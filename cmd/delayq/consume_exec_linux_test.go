@@ -22,23 +22,15 @@ func TestKilledProgramLeavesNoCommand(t *testing.T) {
 	push(t, q, "a", "b", "c")
 	cmd := process(t, "consume", url, "--exec", "--workers=3", "--", "sh", "-c", "echo $$; exec sleep 600")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
+	mustDo(t, cmd.Start())
 	var pids []int
 	for said := bufio.NewScanner(out); len(pids) < 3 && said.Scan(); {
 		pid, err := strconv.Atoi(said.Text())
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, err)
 		pids = append(pids, pid)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
 	if len(pids) != 3 {
 		t.Fatalf("%d commands ran", len(pids))

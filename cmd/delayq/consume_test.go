@@ -19,9 +19,8 @@ import (
 func push(t *testing.T, q delayq.Queue, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
-		if _, err := q.Push(t.Context(), []byte("body of "+id), delayq.ID(id)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := q.Push(t.Context(), []byte("body of "+id), delayq.ID(id))
+		mustDo(t, err)
 	}
 }
 
@@ -38,8 +37,7 @@ func TestConsumePrintsAndAcks(t *testing.T) {
 	url := newURL("memory")
 	q := openQueue(t, url)
 	push(t, q, "a", "b", "c")
-	r := delayqRun(t, "consume", url, "--idle=50ms")
-	r.wantCode(t, exitOK)
+	r := runOK(t, "consume", url, "--idle=50ms")
 	all := decodeLines[messageJSON](t, r.stdout)
 	if len(all) != 3 || all[0].ID != "a" || *all[2].Body != "body of c" || all[1].Attempt != 1 || all[1].Due == nil {
 		t.Errorf("got %s", r.stdout)
@@ -53,9 +51,8 @@ func TestConsumeIntoPush(t *testing.T) {
 	from, to := newURL("memory"), redisURL(t, "keyspace")
 	q := openQueue(t, from)
 	for i, body := range []string{"", "text \x00 \u2028 \"", "\xff\xfe\x00", `{"a": 1.0}`, `"quoted"`} {
-		if _, err := q.Push(t.Context(), []byte(body), delayq.ID(fmt.Sprint("m", i)), delayq.Header("text", "ü\x00"), delayq.Header("raw", body)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := q.Push(t.Context(), []byte(body), delayq.ID(fmt.Sprint("m", i)), delayq.Header("text", "ü\x00"), delayq.Header("raw", body))
+		mustDo(t, err)
 	}
 	before := waiting(t, from)
 	moved := delayqRun(t, "consume", from, "--idle=50ms")
@@ -90,12 +87,10 @@ func TestConsumeRunsCommands(t *testing.T) {
 	for _, url := range []string{newURL("memory"), redisURL(t, "zsetpoll")} {
 		q := openQueue(t, url)
 		for _, status := range []string{"0", "1", "65", "75"} {
-			if _, err := q.Push(t.Context(), []byte(status+"\n"), delayq.ID("m"+status), delayq.Header("x-y", "z z")); err != nil {
-				t.Fatal(err)
-			}
+			_, err := q.Push(t.Context(), []byte(status+"\n"), delayq.ID("m"+status), delayq.Header("x-y", "z z"))
+			mustDo(t, err)
 		}
-		r := delayqRun(t, "consume", url, "--exec", "--count=4", "--retry=1h,2h", "--", "sh", "-c", byBody)
-		r.wantCode(t, exitOK)
+		r := runOK(t, "consume", url, "--exec", "--count=4", "--retry=1h,2h", "--", "sh", "-c", byBody)
 		today := time.Now().UTC().Format("2006-01-02")
 		r.wantOutput(t, `m0:1:0:z z:{"x-y":"z z"}:`+today, "m75:1:75:")
 		if !strings.Contains(r.stderr, "complaint 65\n") {
@@ -120,8 +115,7 @@ func TestConsumeMaxAttempts(t *testing.T) {
 	url := newURL("memory")
 	q := openQueue(t, url)
 	push(t, q, "a")
-	r := delayqRun(t, "consume", url, "--exec", "--max-attempts=3", "--retry=1ms", "--idle=200ms", "--", "sh", "-c", "echo $DELAYQ_ATTEMPT; exit 7")
-	r.wantCode(t, exitOK)
+	r := runOK(t, "consume", url, "--exec", "--max-attempts=3", "--retry=1ms", "--idle=200ms", "--", "sh", "-c", "echo $DELAYQ_ATTEMPT; exit 7")
 	if r.stdout != "1\n2\n3\n" {
 		t.Errorf("got the attempts %q", r.stdout)
 	}
@@ -136,8 +130,7 @@ func TestConsumeCountIsExact(t *testing.T) {
 		for i := range 50 {
 			push(t, q, fmt.Sprint("m", i))
 		}
-		r := delayqRun(t, "consume", url, "--count=20", "--workers="+workers)
-		r.wantCode(t, exitOK)
+		r := runOK(t, "consume", url, "--count=20", "--workers="+workers)
 		if n := strings.Count(r.stdout, "\n"); n != 20 {
 			t.Errorf("%s workers: %d lines", workers, n)
 		}
@@ -155,8 +148,7 @@ func TestConsumeTimeout(t *testing.T) {
 	url := newURL("memory")
 	q := openQueue(t, url)
 	push(t, q, "a")
-	r := delayqRun(t, "consume", url, "--exec", "--count=1", "--timeout=100ms", "--max-attempts=1", "--", "sh", "-c", "sleep 100 & wait")
-	r.wantCode(t, exitOK)
+	runOK(t, "consume", url, "--exec", "--count=1", "--timeout=100ms", "--max-attempts=1", "--", "sh", "-c", "sleep 100 & wait")
 	for l, err := range q.Dead().All(t.Context()) {
 		if err != nil || !strings.HasPrefix(l.Reason, "handler took too long (100ms): ") {
 			t.Errorf("got %+v, %v", l, err)
@@ -171,11 +163,9 @@ func TestConsumeAwkwardMessages(t *testing.T) {
 	url := newURL("memory")
 	q := openQueue(t, url)
 	large := bytes.Repeat([]byte("x"), 1<<20)
-	if _, err := q.Push(t.Context(), large, delayq.Header("nul", "a\x00b"), delayq.Header("controls", strings.Repeat("\x01", 60_000))); err != nil {
-		t.Fatal(err)
-	}
-	r := delayqRun(t, "consume", url, "--exec", "--count=1", "--", "sh", "-c", `test -z "$DELAYQ_HEADERS$DELAYQ_HEADER_NUL"`)
-	r.wantCode(t, exitOK)
+	_, err := q.Push(t.Context(), large, delayq.Header("nul", "a\x00b"), delayq.Header("controls", strings.Repeat("\x01", 60_000)))
+	mustDo(t, err)
+	runOK(t, "consume", url, "--exec", "--count=1", "--", "sh", "-c", `test -z "$DELAYQ_HEADERS$DELAYQ_HEADER_NUL"`)
 	wantStats(t, q, 0, 0, 0)
 }
 
@@ -218,7 +208,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, fmt.Errorf("disk full
 
 func TestConsumeUsage(t *testing.T) {
 	t.Parallel()
-	for args, want := range map[string]string{
+	wantUsageErrors(t, "", map[string]string{
 		"consume memory:///q --exec":                    "--exec: expected a command after --",
 		"consume memory:///q true":                      "unexpected argument true: a command needs --exec",
 		"consume memory:///q --exec -- no-such-cmd-x":   `--exec: exec: "no-such-cmd-x": executable file not found`,
@@ -233,13 +223,7 @@ func TestConsumeUsage(t *testing.T) {
 		"consume memory:///q --idle=1ms --rate=0":       "--rate=0: allowed is more than 0",
 		"consume memory:///q --idle=1ms --rate=NaN":     "--rate=NaN: allowed is more than 0",
 		"consume memory:///q --idle=1ms --rate=Inf":     "--rate=+Inf: allowed is more than 0, and finite",
-	} {
-		r := delayqRun(t, strings.Fields(args)...)
-		r.wantCode(t, exitUnusable)
-		if !strings.Contains(r.stderr, want) || r.stdout != "" {
-			t.Errorf("%q\ngot  %swant %s", args, r.stderr, want)
-		}
-	}
+	})
 }
 
 // A running is the program with a command that has begun to handle a message.
@@ -261,9 +245,7 @@ func startConsuming(t *testing.T, script string, args ...string) *running {
 	cmd.Env = append(cmd.Env, "MARKS="+r.marks)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, cmd.Start())
 	wait := sync.OnceValue(cmd.Wait)
 	r.wait = wait
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = wait() })
@@ -283,15 +265,6 @@ func startConsuming(t *testing.T, script string, args ...string) *running {
 	return r
 }
 
-func until(t *testing.T, what string, ok func() bool, said fmt.Stringer) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("no %s within 30 s: %s", what, said)
-		}
-	}
-}
-
 // waitsForGo handles a message for as long as the test wants.
 const waitsForGo = `echo $$ > $MARKS/pid; touch $MARKS/begun; while ! test -e $MARKS/go; do sleep 0.02; done; touch $MARKS/done`
 
@@ -301,9 +274,7 @@ func TestFirstSignalLetsCommandsFinish(t *testing.T) {
 		r := startConsuming(t, waitsForGo)
 		r.signal(s)
 		push(t, r.q, "late")
-		if err := os.WriteFile(filepath.Join(r.marks, "go"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, os.WriteFile(filepath.Join(r.marks, "go"), nil, 0o600))
 		if err := r.wait(); err != nil {
 			t.Errorf("%v: %v", s, err)
 		}
@@ -365,18 +336,13 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 func (r *running) commandIsGone(t *testing.T) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(r.marks, "pid"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	var pid int
-	if _, err := fmt.Sscan(string(raw), &pid); err != nil {
-		t.Fatal(err)
-	}
+	_, err = fmt.Sscan(string(raw), &pid)
+	mustDo(t, err)
 	command, err := os.FindProcess(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	until(t, fmt.Sprintf("end of process %d", pid), func() bool { return command.Signal(syscall.Signal(0)) != nil || zombie(pid) }, &bytes.Buffer{})
+	mustDo(t, err)
+	until(t, fmt.Sprintf("end of process %d", pid), func() bool { return command.Signal(syscall.Signal(0)) != nil || zombie(pid) })
 }
 
 // zombie reports whether a process has ended without its new parent having waited for it.

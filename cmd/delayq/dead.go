@@ -102,7 +102,7 @@ func (c *letters) each(ctx context.Context, std streams, done string, do onLette
 		}
 		ids, errs, err := inParts(ctx, q.Dead(), ids, do, newProgress(std, done, int64(len(ids))))
 		if err != nil {
-			return errors.Join(fmt.Errorf("%s %d: %w", done, len(ids), err))
+			return fmt.Errorf("%s %d: %w", done, len(ids), err)
 		}
 		if c.All {
 			ids, errs = stillThere(ids, errs)

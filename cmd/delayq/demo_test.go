@@ -19,8 +19,7 @@ const promisesKept = "| early 0 lost 0 duplicates 0 fired-after-cancel 0 altered
 
 func TestScenes(t *testing.T) {
 	t.Parallel()
-	r := delayqRun(t, "demo", "--speed=20")
-	r.wantCode(t, 0)
+	r := runOK(t, "demo", "--speed=20")
 	r.wantOutput(t,
 		"1. Orders", "(3h20m pass in a second: 12000x)",
 		"paid in time: its timeout is cancelled", "not paid: the order cancels itself",
@@ -43,8 +42,7 @@ func TestScenes(t *testing.T) {
 
 func TestVerboseShowsTheLog(t *testing.T) {
 	t.Parallel()
-	r := delayqRun(t, "demo", "--speed=100", "--verbose", "--workers=1")
-	r.wantCode(t, 0)
+	r := runOK(t, "demo", "--speed=100", "--verbose", "--workers=1")
 	if !strings.Contains(r.stderr, `msg="delayq: message is dead"`) {
 		t.Errorf("no word of the dead message in %q", r.stderr)
 	}
@@ -83,14 +81,7 @@ func newURL(scheme string) string { return scheme + ":///" + rand.Text() }
 func TestQueueInUse(t *testing.T) {
 	t.Parallel()
 	url := newURL("memory")
-	q, err := delayq.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = q.Close() }()
-	if _, err := q.Push(t.Context(), []byte("theirs")); err != nil {
-		t.Fatal(err)
-	}
+	push(t, openQueue(t, url), "theirs")
 	r := delayqRun(t, "demo", "--url", url)
 	r.wantCode(t, 2)
 	if want := "the queue holds 1 message: the demo needs one of its own"; !strings.Contains(r.stderr, want) {
@@ -101,17 +92,12 @@ func TestQueueInUse(t *testing.T) {
 func TestForeignMessageIsGivenBack(t *testing.T) {
 	t.Parallel()
 	url := newURL("memory")
-	q, err := delayq.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = q.Close() }()
+	q := openQueue(t, url)
+	var err error
 	push := func() { _, err = q.Push(t.Context(), nil, delayq.ID("theirs")) }
 	out := &tripwire{word: "order-03", pull: sync.OnceFunc(push)}
 	code := run(t.Context(), []string{"demo", "--speed=20", "--url", url}, nil, out, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	r := result{code: code, stdout: out.buf.String()}
 	r.wantCode(t, 0)
 	r.wantOutput(t, "theirs was not pushed by this demo: given back for 1m")
@@ -123,9 +109,7 @@ func TestForeignMessageIsGivenBack(t *testing.T) {
 func file(t *testing.T, content string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "orders.jsonl")
-	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, os.WriteFile(name, []byte(content), 0o600))
 	return name
 }
 
@@ -137,8 +121,7 @@ const goodInput = `{"id":"late","delay":"2m","body":{"total": 12.50}}
 
 func TestReplay(t *testing.T) {
 	t.Parallel()
-	r := delayqRun(t, "demo", "--speed=600", "--input", file(t, goodInput))
-	r.wantCode(t, 0)
+	r := runOK(t, "demo", "--speed=600", "--input", file(t, goodInput))
 	r.wantOutput(t, "4 messages from ", "at speed 600; the last is due in 200ms.", `{"total": 12.50} (`, `line-4      "\x1b[31mred" (`)
 	if soon, late := strings.Index(r.stdout, "  soon  "), strings.Index(r.stdout, "  late  "); soon < 0 || late < soon {
 		t.Errorf("soon at %d, late at %d; want them in this order:\n%s", soon, late, r.stdout)
@@ -234,8 +217,7 @@ func TestBrokenPromisesAreNoticed(t *testing.T) {
 
 func TestBackendWithoutExtras(t *testing.T) {
 	t.Parallel()
-	r := delayqRun(t, "demo", "--speed=20", "--url", newURL("plain"))
-	r.wantCode(t, 0)
+	r := runOK(t, "demo", "--speed=20", "--url", newURL("plain"))
 	r.wantOutput(t, "this backend cannot cancel", "timeout finds it answered", "left out: ")
 	if s := r.summary(t); !strings.Contains(s, "cancelled 0 dead 0 redriven 0 "+promisesKept) {
 		t.Errorf("got %q", s)

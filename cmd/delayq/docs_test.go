@@ -22,9 +22,7 @@ const (
 func TestDocsListCommands(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(commandsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	before, rest, ok := strings.Cut(string(raw), from)
 	_, after, ok2 := strings.Cut(rest, to)
 	if !ok || !ok2 {
@@ -32,9 +30,7 @@ func TestDocsListCommands(t *testing.T) {
 	}
 	want := before + from + reference(t) + to + after
 	if *update {
-		if err := os.WriteFile(commandsPage, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, os.WriteFile(commandsPage, []byte(want), 0o644))
 	} else if want != string(raw) {
 		t.Errorf("%s does not list the commands as they are; run this test with -update", commandsPage)
 	}
@@ -45,9 +41,7 @@ func TestDocsListCommands(t *testing.T) {
 func TestDocsShowEveryCommand(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(commandsPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	byHand, _, _ := strings.Cut(string(raw), from)
 	for _, leaf := range leaves(t) {
 		if !strings.Contains(byHand, leaf.FullPath()) {
@@ -59,9 +53,7 @@ func TestDocsShowEveryCommand(t *testing.T) {
 func leaves(t *testing.T) (all []*kong.Node) {
 	t.Helper()
 	parser, err := newParser(t.Context(), streams{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	return parser.Model.Leaves(true)
 }
 

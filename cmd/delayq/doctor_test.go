@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -86,12 +85,9 @@ func TestDoctorUnsaved(t *testing.T) {
 	dir := client.ConfigGet(t.Context(), "dir").Val()["dir"]
 	mustDo(t, os.MkdirAll(filepath.Join(dir, "dump.rdb", "in-the-way"), 0o700))
 	mustDo(t, client.BgSave(t.Context()).Err())
-	for end := time.Now().Add(time.Minute); !strings.Contains(client.Info(t.Context(), "persistence").Val(), "rdb_last_bgsave_status:err"); {
-		if time.Now().After(end) {
-			t.Fatal("the snapshot has replaced a directory")
-		}
-		time.Sleep(5 * time.Millisecond) // the condition ends the wait
-	}
+	until(t, "failed snapshot", func() bool {
+		return strings.Contains(client.Info(t.Context(), "persistence").Val(), "rdb_last_bgsave_status:err")
+	})
 	all := findings(t, urlOf(server, "zsetpoll"), exitBroken)
 	wantFinding(t, all, "persistence", "warning", "rdb_last_bgsave_status:err")
 }
@@ -102,9 +98,7 @@ func TestDoctorRefusedNotifications(t *testing.T) {
 	server := testenv.Redis(t, testenv.AOF())
 	client := server.Client(t)
 	for user, right := range map[string]string{"noconfig": "-config", "noset": "-config|set"} {
-		if err := client.Do(t.Context(), "acl", "setuser", user, "on", ">pa55", "~*", "&*", "+@all", right).Err(); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, client.Do(t.Context(), "acl", "setuser", user, "on", ">pa55", "~*", "&*", "+@all", right).Err())
 		url := "keyspace://" + user + ":pa55@" + server.Addr() + "/orders"
 		all := findings(t, url, exitBroken)
 		wantFinding(t, all, "notifications", "warning", "messages wait for the sweep")

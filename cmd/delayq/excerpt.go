@@ -12,9 +12,6 @@ import (
 // isText reports whether bytes are printable UTF-8, with line ends and tabs.
 func isText(b []byte) bool { return utf8.Valid(b) && unprintable(b) == 0 }
 
-// isLegible reports whether bytes are text with few escapes.
-func isLegible(b []byte) bool { return utf8.Valid(b) && 4*unprintable(b) <= utf8.RuneCount(b) }
-
 func unprintable(text []byte) (n int) {
 	for _, r := range string(text) {
 		if !unicode.IsPrint(r) && !strings.ContainsRune("\n\r\t", r) {
@@ -27,7 +24,7 @@ func unprintable(text []byte) (n int) {
 // excerpt shows bytes in up to limit columns: text in quotes, with escapes, and everything else in
 // hex. The bytes that are cut off are counted.
 func excerpt(b []byte, columns int) string {
-	if !isLegible(b) {
+	if !utf8.Valid(b) || 4*unprintable(b) > utf8.RuneCount(b) { // with many escapes
 		return hexadecimal(b, columns)
 	}
 	text, quote := string(b), strconv.Quote
@@ -80,20 +77,16 @@ func printable(name string) string {
 	return strconv.Quote(name)
 }
 
+// width counts runes beyond the alphabets as wide. Some of them are not, which only makes a line
+// shorter.
 func width(text string) (columns int) {
 	for _, r := range text {
-		columns += columnsOf(r)
+		columns++
+		if r >= 0x1100 && (r < 0x2000 || r > 0x2e7f) {
+			columns++
+		}
 	}
 	return columns
-}
-
-// columnsOf counts runes beyond the alphabets as wide. Some of them are not, which only makes a
-// line shorter.
-func columnsOf(r rune) int {
-	if r >= 0x1100 && (r < 0x2000 || r > 0x2e7f) {
-		return 2
-	}
-	return 1
 }
 
 // folded breaks a text between words into lines of so many columns.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/cmd/delayq/internal/demo"
@@ -62,7 +63,7 @@ func exitCode(err error) int {
 		return exitOK
 	case isAny(err, demo.ErrBroken, errBroken): // outranks other errors
 		return exitBroken
-	case readerIsGone(err):
+	case isUnwritten(err) && errors.Is(err, syscall.EPIPE): // the reader has gone, as in "| head"
 		return exitPipe
 	case isUnwritten(err):
 		return exitOutput

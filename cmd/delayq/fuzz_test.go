@@ -85,9 +85,7 @@ func FuzzMessageJSON(f *testing.F) {
 		at := time.UnixMilli(ms).UTC()
 		letter := delayq.DeadLetter{ID: id, Body: body, Headers: map[string]string{key: value}, Due: at, Died: at, Reason: value}
 		text, err := line(deadJSON(letter))
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, err)
 		var m messageJSON
 		if err := json.Unmarshal(text, &m); err != nil || bytes.IndexByte(text, '\n') != len(text)-1 {
 			t.Fatalf("%q: %v", text, err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/delayq/delayq/internal/testenv"
 )
@@ -67,6 +68,56 @@ func delayqRun(t *testing.T, args ...string) result {
 	return runIn(t.Context(), strings.NewReader(""), args...)
 }
 
+// runOK runs a command that must succeed.
+func runOK(t *testing.T, args ...string) result {
+	t.Helper()
+	r := delayqRun(t, args...)
+	r.wantCode(t, exitOK)
+	return r
+}
+
+func mustDo(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until waits for a condition. A failure shows what was said.
+func until(t *testing.T, what string, ok func() bool, said ...fmt.Stringer) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("no %s within a minute: %v", what, said)
+		}
+	}
+}
+
+// want compares the whole result.
+func (r result) want(t *testing.T, want result) {
+	t.Helper()
+	if r != want {
+		t.Errorf("got %+v, want %+v", r, want)
+	}
+}
+
+// wantUsageErrors runs commands, in which URL stands for that URL. Each must fail before it does
+// anything, with one line that contains the text.
+func wantUsageErrors(t *testing.T, url string, commands map[string]string) {
+	t.Helper()
+	for args, want := range commands {
+		r := delayqRun(t, strings.Fields(strings.ReplaceAll(args, "URL", url))...)
+		r.wantCode(t, exitUnusable)
+		said := strings.TrimPrefix(r.stderr, "delayq: this queue lives in this process: its messages are gone when it ends\n")
+		if !strings.HasPrefix(said, "delayq: ") || !strings.Contains(said, want) || strings.Count(said, "\n") != 1 {
+			t.Errorf("%q\ngot  %swant one line with %s", args, said, want)
+		}
+		if r.stdout != "" {
+			t.Errorf("%q: on standard output: %s", args, r.stdout)
+		}
+	}
+}
+
 // wantCode also shows the program's standard error when the code is wrong.
 func (r result) wantCode(t *testing.T, want int) {
 	t.Helper()
@@ -119,7 +170,7 @@ func TestHelp(t *testing.T) {
 
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
-	for args, want := range map[string]string{
+	wantUsageErrors(t, "", map[string]string{
 		"":                           `expected one of "push", "consume", "stats", "peek", "cancel", ... (see delayq --help)`,
 		"dmeo":                       `unexpected argument dmeo, did you mean "demo"? (see delayq --help)`,
 		"demo extra":                 `unexpected argument extra (see delayq demo --help)`,
@@ -138,22 +189,14 @@ func TestWrongUsage(t *testing.T) {
 		"demo --url=memory:///":      `invalid queue name ""`,
 		"demo --url=:":               `invalid URL`,
 		"demo --input=no-such-file":  `reading the input: open no-such-file`,
-	} {
-		r := delayqRun(t, strings.Fields(args)...)
-		r.wantCode(t, 2)
-		if !strings.HasPrefix(r.stderr, "delayq: ") || !strings.Contains(r.stderr, want) || strings.Count(r.stderr, "\n") != 1 {
-			t.Errorf("%q\ngot  %swant one line with %s", args, r.stderr, want)
-		}
-		if r.stdout != "" {
-			t.Errorf("%q: on standard output: %s", args, r.stdout)
-		}
-	}
+	})
 }
 
-// A tripwire calls pull once a word is written to it.
+// A tripwire calls pull at each write from the one on that completes so many of a word.
 type tripwire struct {
-	word string
-	pull func()
+	word  string
+	times int // 0 is once
+	pull  func()
 
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -163,7 +206,7 @@ func (w *tripwire) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.buf.Write(p)
-	if bytes.Contains(p, []byte(w.word)) {
+	if bytes.Count(w.buf.Bytes(), []byte(w.word)) >= max(w.times, 1) {
 		w.pull()
 	}
 	return len(p), nil

@@ -23,9 +23,6 @@ func isUnwritten(err error) bool {
 	return errors.As(err, &unwritten)
 }
 
-// readerIsGone reports whether the output's reader has gone, as in "| head".
-func readerIsGone(err error) bool { return isUnwritten(err) && errors.Is(err, syscall.EPIPE) }
-
 // keepBrokenPipes makes writes fail when the reader has gone. SIGPIPE would end the program while
 // it holds leases. Unlike an ignored signal, a caught one does not change the commands that the
 // program starts.

@@ -8,26 +8,17 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/delayq/delayq"
 )
 
 // outputs cannot be written to. Each has its exit code.
 func outputs(t *testing.T) iter.Seq2[int, *os.File] {
 	t.Helper()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	reader, writer, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	t.Cleanup(func() { _, _ = full.Close(), writer.Close() })
-	if err := reader.Close(); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, reader.Close())
 	return func(yield func(int, *os.File) bool) {
 		_ = yield(exitOutput, full) && yield(exitPipe, writer)
 	}
@@ -52,9 +43,7 @@ func runInto(t *testing.T, out *os.File, input string, args ...string) result {
 func through(t *testing.T, cmd *exec.Cmd, redirection string) {
 	t.Helper()
 	shell, err := exec.LookPath("sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	cmd.Args = append([]string{"sh", "-c", `exec "$@" ` + redirection, "sh", cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = shell
 }
@@ -97,29 +86,13 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		} {
 			url := redisURL(t, "zsetpoll")
 			q := openQueue(t, url)
-			push(t, q, "d")
-			d, err := q.Receive(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := d.Dead(t.Context(), "test"); err != nil {
-				t.Fatal(err)
-			}
+			makeDead(t, q, "d")
 			pushLater(t, q, "a", "b", "c")
 			r := runInto(t, out, "", strings.Fields(strings.ReplaceAll(c.args, "URL", url))...)
 			r.wantCode(t, code)
 			if !strings.Contains(r.stderr, c.said) || code == exitOutput && !strings.Contains(r.stderr, "delayq: writing: ") {
 				t.Errorf("%s: exit code %d, and it says %q", c.args, r.code, r.stderr)
 			}
-		}
-	}
-}
-
-func pushLater(t *testing.T, q delayq.Queue, ids ...string) {
-	t.Helper()
-	for _, id := range ids {
-		if _, err := q.Push(t.Context(), nil, delayq.ID(id), delayq.After(time.Hour)); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

@@ -190,24 +190,12 @@ func (r *reader) interrupt(t *testing.T, cmd *exec.Cmd, enough func(*reader, str
 	mustDo(t, syscall.Kill(-cmd.Process.Pid, syscall.SIGINT))
 }
 
-func mustDo(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func due(ids ...string) func(*testing.T, *reader) {
 	return func(t *testing.T, r *reader) { push(t, r.queue, ids...) }
 }
 
 func later(ids ...string) func(*testing.T, *reader) {
-	return func(t *testing.T, r *reader) {
-		for _, id := range ids {
-			_, err := r.queue.Push(t.Context(), nil, delayq.ID(id), delayq.After(30*time.Minute))
-			mustDo(t, err)
-		}
-	}
+	return func(t *testing.T, r *reader) { pushLater(t, r.queue, ids...) }
 }
 
 func deadLetters(ids ...string) func(*testing.T, *reader) {

@@ -28,29 +28,16 @@ var pushFields = map[string]func(*pushLine, json.RawMessage) error{
 	"headers":        (*pushLine).readHeaders,
 	"headers_base64": (*pushLine).readHeaderBytes,
 	"type":           (*pushLine).readType,
-}
 
-// setByStores are the fields of messages that other commands print and no pusher can set.
-var setByStores = map[string]bool{"attempt": true, "attempts": true, "reason": true, "died": true}
+	// other commands print these, and no pusher can set them
+	"attempt": nil, "attempts": nil, "reason": nil, "died": nil,
+}
 
 var errTwoBodies, errTwoTimes = errors.New(`"body" and "body_base64": allowed is one of them`), errors.New(`"after" and "due": allowed is one of them`)
 
 // read sets the message to the line's fields.
 func (m *pushLine) read(text []byte) error {
-	seen := make(map[string]bool, len(pushFields))
-	err := jsonl.Fields(text, func(name string, value json.RawMessage) error {
-		read, known := pushFields[name]
-		switch {
-		case setByStores[name]:
-			return nil
-		case !known:
-			return fmt.Errorf("field %q: allowed are id, body, body_base64, after, due, headers, headers_base64 and type", jsonl.Shown(name))
-		case seen[name]:
-			return fmt.Errorf("field %q twice: allowed is once", name)
-		}
-		seen[name] = true
-		return read(m, value)
-	})
+	seen, err := jsonl.Into(m, text, pushFields, "id, body, body_base64, after, due, headers, headers_base64 and type")
 	switch {
 	case errors.Is(err, jsonl.ErrSurrogate):
 		return fmt.Errorf(`%w; bytes that are none go in "body_base64" and "headers_base64"`, err)

@@ -164,15 +164,11 @@ func (p *pusher) pushBatch(ctx context.Context, batch []pushLine) error {
 	return fatal
 }
 
-// isFatal reports whether a store's error would meet every message, not only this one.
+// isFatal reports whether a store's error would meet every message, not only this one. Errors of
+// lines have no sentinel either, but no rejectedError.
 func isFatal(err error) bool {
-	return err != nil && (errors.Is(err, delayq.ErrFull) || isFromStore(err) && !isAny(err, storeReplies...))
-}
-
-// isFromStore tells the errors of lines apart, which have no sentinel either.
-func isFromStore(err error) bool {
-	var refusal *rejectedError
-	return errors.As(err, &refusal)
+	var rejected *rejectedError
+	return errors.Is(err, delayq.ErrFull) || errors.As(err, &rejected) && !isAny(err, storeReplies...)
 }
 
 // rejectedError is a store's error for one message.

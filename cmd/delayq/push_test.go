@@ -23,9 +23,7 @@ func redisURL(t *testing.T, scheme string) string {
 func openQueue(t *testing.T, url string) delayq.Queue {
 	t.Helper()
 	q, err := delayq.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	t.Cleanup(func() { _ = q.Close() })
 	return q
 }
@@ -33,8 +31,7 @@ func openQueue(t *testing.T, url string) delayq.Queue {
 // waiting lists the scheduled messages, as the command shows them.
 func waiting(t *testing.T, url string) []messageJSON {
 	t.Helper()
-	r := delayqRun(t, "peek", url, "--json", "--limit=100000")
-	r.wantCode(t, exitOK)
+	r := runOK(t, "peek", url, "--json", "--limit=100000")
 	return decodeLines[messageJSON](t, r.stdout)
 }
 
@@ -55,8 +52,7 @@ func decodeLines[T any](t *testing.T, text string) (all []T) {
 func TestPushOne(t *testing.T) {
 	t.Parallel()
 	url := newURL("memory")
-	r := delayqRun(t, "push", url, "hello", "--at=2100-01-31T18:00:00Z", "--header", "a=b=c;d", "--header=e=", "--type=invoice")
-	r.wantCode(t, exitOK)
+	r := runOK(t, "push", url, "hello", "--at=2100-01-31T18:00:00Z", "--header", "a=b=c;d", "--header=e=", "--type=invoice")
 	if !strings.Contains(r.stderr, "gone when it ends") {
 		t.Errorf("no word of the queue's short life: %q", r.stderr)
 	}
@@ -68,8 +64,7 @@ func TestPushOne(t *testing.T) {
 	if h := all[0].Headers; len(h) != 3 || h["a"] != "b=c;d" || h["e"] != "" || h["type"] != "invoice" {
 		t.Errorf("got the headers %q", h)
 	}
-	r = delayqRun(t, "push", url, "", "--id=mine", "--after=1h", "--json")
-	r.wantCode(t, exitOK)
+	r = runOK(t, "push", url, "", "--id=mine", "--after=1h", "--json")
 	if r.stdout != "{\"line\":1,\"id\":\"mine\"}\n" {
 		t.Errorf("got %q", r.stdout)
 	}
@@ -193,9 +188,8 @@ func TestPushDoesNotWaitForTheEnd(t *testing.T) {
 	out := &tripwire{word: "early", pull: cancel}
 	ended := make(chan int, 1)
 	go func() { ended <- run(ctx, []string{"push", newURL("memory"), "-"}, in, out, io.Discard) }()
-	if _, err := io.WriteString(writer, "{\"id\":\"early\"}\n"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(writer, "{\"id\":\"early\"}\n")
+	mustDo(t, err)
 	if code := <-ended; code != exitInterrupted {
 		t.Errorf("exit code %d", code)
 	}
@@ -214,7 +208,7 @@ func TestPushIntoAFullQueue(t *testing.T) {
 
 func TestPushUsage(t *testing.T) {
 	t.Parallel()
-	for args, want := range map[string]string{
+	wantUsageErrors(t, "", map[string]string{
 		"push":                                                    `expected "<url>" (see delayq push --help)`,
 		"push memory:///q - --id=a":                               "--id: allowed with a BODY",
 		"push memory:///q --id=a":                                 "--id: allowed with a BODY",
@@ -224,11 +218,5 @@ func TestPushUsage(t *testing.T) {
 		"push memory:///q x --header=delayq-a=":                   `invalid header key "delayq-a"`,
 		"push memory:///q x --after=-1s":                          "invalid delay -1s",
 		"push memory:///q x --after=1s --at=2030-01-31T18:00:00Z": "--after and --at: allowed is one of them",
-	} {
-		r := delayqRun(t, strings.Fields(args)...)
-		r.wantCode(t, exitUnusable)
-		if !strings.Contains(r.stderr, want) || r.stdout != "" {
-			t.Errorf("%q\ngot  %swant %s", args, r.stderr, want)
-		}
-	}
+	})
 }

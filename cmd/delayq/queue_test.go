@@ -23,9 +23,16 @@ func everyBackend(t *testing.T) []string {
 func schedule(t *testing.T, q delayq.Queue, n int) {
 	t.Helper()
 	for i := range n {
-		if _, err := q.Push(t.Context(), []byte(fmt.Sprint("body ", i)), delayq.ID(fmt.Sprint("m", i)), delayq.After(time.Hour+time.Duration(i)*time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := q.Push(t.Context(), []byte(fmt.Sprint("body ", i)), delayq.ID(fmt.Sprint("m", i)), delayq.After(time.Hour+time.Duration(i)*time.Second))
+		mustDo(t, err)
+	}
+}
+
+func pushLater(t *testing.T, q delayq.Queue, ids ...string) {
+	t.Helper()
+	for _, id := range ids {
+		_, err := q.Push(t.Context(), nil, delayq.ID(id), delayq.After(time.Hour))
+		mustDo(t, err)
 	}
 }
 
@@ -38,9 +45,7 @@ func makeDead(t *testing.T, q delayq.Queue, ids ...string) {
 		if err == nil {
 			err = d.Dead(t.Context(), "reason of "+id+"\nstack")
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, err)
 	}
 }
 
@@ -53,8 +58,7 @@ func TestStats(t *testing.T) {
 		schedule(t, q, 3)
 		makeDead(t, q, "d")
 		push(t, q, "now")
-		r = delayqRun(t, "stats", url)
-		r.wantCode(t, exitOK)
+		r = runOK(t, "stats", url)
 		r.wantOutput(t, "scheduled               3\n", "ready                   1\n", "dead                    1\n", "in flight               0\n", " ago)\n")
 		r = delayqRun(t, "stats", url, "--json")
 		var s statsJSON
@@ -71,7 +75,7 @@ func TestStatsWatch(t *testing.T) {
 	url := newURL("memory")
 	for _, args := range [][]string{{}, {"--json"}} {
 		ctx, cancel := context.WithCancel(t.Context())
-		out := &lineCounter{after: 3, call: cancel}
+		out := &tripwire{word: "\n", times: 3, pull: cancel}
 		code := run(ctx, append([]string{"stats", url, "--watch", "--every=100ms"}, args...), nil, out, &bytes.Buffer{})
 		if code != exitOK || strings.Contains(out.buf.String(), "\x1b") {
 			t.Errorf("exit code %d: %s", code, out.buf.String())
@@ -88,29 +92,13 @@ func TestStatsWatch(t *testing.T) {
 	}
 }
 
-type lineCounter struct {
-	after int
-	call  func()
-	buf   bytes.Buffer
-}
-
-func (c *lineCounter) Write(p []byte) (int, error) {
-	c.buf.Write(p)
-	if strings.Count(c.buf.String(), "\n") >= c.after {
-		c.call()
-	}
-	return len(p), nil
-}
-
 func TestStatsFrames(t *testing.T) {
 	t.Parallel()
 	var c statsCommand
 	lines := 0
 	first, err := c.frame(delayq.Stats{}, true, &lines)
 	second, err2 := c.frame(delayq.Stats{Dead: 7}, true, &lines)
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, errors.Join(err, err2))
 	if strings.Contains(first, "\x1b") || !strings.HasPrefix(second, fmt.Sprintf("\x1b[%dA\x1b[J", strings.Count(first, "\n"))) {
 		t.Errorf("the second does not take the place of the first:\n%q\n%q", first, second)
 	}
@@ -122,8 +110,7 @@ func TestPeek(t *testing.T) {
 		q := openQueue(t, url)
 		delayqRun(t, "peek", url).wantOutput(t, "Nothing waits.\n")
 		schedule(t, q, 12)
-		r := delayqRun(t, "peek", url)
-		r.wantCode(t, exitOK)
+		r := runOK(t, "peek", url)
 		r.wantOutput(t, "DUE", "         0  m0\n    \"body 0\"\n", "  m9\n", "There are more than these 10; --limit=N shows them.\n")
 		if strings.Contains(r.stdout, "m10") {
 			t.Errorf("got %s", r.stdout)
@@ -140,9 +127,7 @@ func TestPeekOfAQueueSharedWithJava(t *testing.T) {
 	t.Parallel()
 	q := newJavaQueue(t)
 	due := q.offerOneOfEach(t)
-	if err := q.client.RPush(t.Context(), q.name, "moved by Java").Err(); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, q.client.RPush(t.Context(), q.name, "moved by Java").Err())
 	all := waiting(t, q.url)
 	if len(all) != 6 || all[0].ID != "" || all[0].Due != nil || *all[0].Body != "moved by Java" {
 		t.Fatalf("got %+v", all)
@@ -157,8 +142,7 @@ func TestPeekOfAQueueSharedWithJava(t *testing.T) {
 		t.Errorf("got %+v", bad)
 	}
 	delayqRun(t, "peek", q.url).wantOutput(t, "-                                0  -\n    \"moved by Java\"\n", "    ! codec string: not UTF-8\n")
-	r := delayqRun(t, "purge", q.url, "--yes")
-	r.wantCode(t, exitOK)
+	r := runOK(t, "purge", q.url, "--yes")
 	if keys := q.dump(t); r.stdout != "deleted 6\n" || len(keys) != 0 {
 		t.Errorf("got %q, left %q", r.stdout, keys)
 	}
@@ -170,18 +154,13 @@ func TestCancel(t *testing.T) {
 		q := openQueue(t, url)
 		schedule(t, q, 4)
 		push(t, q, "held")
-		if _, err := q.Receive(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		r := delayqRun(t, "cancel", url, "m0", "m1")
-		r.wantCode(t, exitOK)
+		_, err := q.Receive(t.Context())
+		mustDo(t, err)
+		r := runOK(t, "cancel", url, "m0", "m1")
 		r.wantOutput(t, "cancelled 2\n")
 		r = delayqRun(t, "cancel", url, "m2", "m0", "held")
-		r.wantCode(t, exitPartly)
-		if r.stdout != "cancelled 1\n" ||
-			r.stderr != "delayq: \"m0\": no such message\ndelayq: \"held\": message is in flight\ndelayq: 2 of 3: not done\n" {
-			t.Errorf("got %q, %q", r.stdout, r.stderr)
-		}
+		r.want(t, result{exitPartly, "cancelled 1\n",
+			"delayq: \"m0\": no such message\ndelayq: \"held\": message is in flight\ndelayq: 2 of 3: not done\n"})
 		r = delayqRun(t, "cancel", url, "m3", "m3", "--json")
 		r.wantCode(t, exitPartly)
 		if r.stdout != "{\"id\":\"m3\",\"done\":true}\n{\"id\":\"m3\",\"done\":false,\"error\":\"no such message\"}\n" {
@@ -195,11 +174,9 @@ func TestReschedule(t *testing.T) {
 	for _, url := range everyBackend(t) {
 		q := openQueue(t, url)
 		schedule(t, q, 2)
-		r := delayqRun(t, "reschedule", url, "m0", "--at=2101-02-03T04:05:06Z")
-		r.wantCode(t, exitOK)
+		r := runOK(t, "reschedule", url, "m0", "--at=2101-02-03T04:05:06Z")
 		r.wantOutput(t, "due 2101-02-03T04:05:06.000Z\n")
-		r = delayqRun(t, "reschedule", url, "m1", "--after=3h", "--json")
-		r.wantCode(t, exitOK)
+		runOK(t, "reschedule", url, "m1", "--after=3h", "--json")
 		all := waiting(t, url)
 		if wait := time.Until(*all[0].Due); len(all) != 2 || all[0].ID != "m1" || wait < 2*time.Hour+50*time.Minute || all[1].Due.Year() != 2101 {
 			t.Errorf("got %+v", all)
@@ -217,8 +194,7 @@ func TestDead(t *testing.T) {
 		q := openQueue(t, url)
 		delayqRun(t, "dead", "list", url).wantOutput(t, "There are no dead letters.\n")
 		makeDead(t, q, "a", "b", "c", "d", "e")
-		r := delayqRun(t, "dead", "list", url, "--limit=2")
-		r.wantCode(t, exitOK)
+		r := runOK(t, "dead", "list", url, "--limit=2")
 		r.wantOutput(t, "         1  a\n    ! reason of a\n    \"body of a\"\n", "There are more than these 2; --limit=N shows them.\n")
 		r = delayqRun(t, "dead", "list", url, "--json")
 		all := decodeLines[messageJSON](t, r.stdout)
@@ -226,12 +202,8 @@ func TestDead(t *testing.T) {
 			t.Errorf("got %s", r.stdout)
 		}
 		r = delayqRun(t, "dead", "redrive", url, "a", "nobody")
-		r.wantCode(t, exitPartly)
-		if r.stdout != "redriven 1\n" || r.stderr != "delayq: \"nobody\": no such message\ndelayq: 1 of 2: not done\n" {
-			t.Errorf("got %q, %q", r.stdout, r.stderr)
-		}
-		r = delayqRun(t, "dead", "delete", url, "b", "c", "--json")
-		r.wantCode(t, exitOK)
+		r.want(t, result{exitPartly, "redriven 1\n", "delayq: \"nobody\": no such message\ndelayq: 1 of 2: not done\n"})
+		runOK(t, "dead", "delete", url, "b", "c", "--json")
 		wantStats(t, q, 0, 1, 2)
 		delayqRun(t, "dead", "redrive", url, "--all").wantOutput(t, "redriven 2\n")
 		delayqRun(t, "dead", "delete", url, "--all").wantOutput(t, "deleted 0\n")
@@ -265,8 +237,7 @@ func TestPurge(t *testing.T) {
 			t.Errorf("got %q", r.stderr)
 		}
 		wantStats(t, q, 3, 0, 1)
-		r = delayqRun(t, "purge", url, "--yes")
-		r.wantCode(t, exitOK)
+		r = runOK(t, "purge", url, "--yes")
 		r.wantOutput(t, "deleted 4\n")
 		wantStats(t, q, 0, 0, 0)
 		delayqRun(t, "purge", url, "--yes", "--json").wantOutput(t, "{\"removed\":0}\n")
@@ -309,13 +280,9 @@ func TestSignalEndsWatching(t *testing.T) {
 	cmd := process(t, "stats", redisURL(t, "zsetpoll"), "--watch", "--every=100ms")
 	var out, said safeBuffer
 	cmd.Stdout, cmd.Stderr = &out, &said
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, cmd.Start())
 	until(t, "second line", func() bool { return strings.Count(out.String(), "\n") > 1 }, &said)
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, cmd.Process.Signal(syscall.SIGTERM))
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("%v: %s", err, said.String())
 	}

@@ -14,9 +14,7 @@ import (
 func rabbitURL(t *testing.T) string {
 	t.Helper()
 	u, err := url.Parse(testenv.SharedRabbitMQ(t).URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	vhost := cmp.Or(strings.TrimPrefix(u.EscapedPath(), "/"), "%2F")
 	return "rabbitmq://" + u.User.String() + "@" + u.Host + "/" + vhost + "/" + rand.Text()
 }
@@ -29,8 +27,7 @@ func TestRabbitMQ(t *testing.T) {
 	if r.stdout != "b\na\n" {
 		t.Errorf("pushed %q", r.stdout)
 	}
-	r = delayqRun(t, "consume", queue, "--exec", "--count=2", "--", "sh", "-c", `read body; echo "$DELAYQ_ID $body"; test "$body" != 65 || exit 65`)
-	r.wantCode(t, exitOK)
+	r = runOK(t, "consume", queue, "--exec", "--count=2", "--", "sh", "-c", `read body; echo "$DELAYQ_ID $body"; test "$body" != 65 || exit 65`)
 	r.wantOutput(t, "a 65\n", "b later\n")
 	r = delayqRun(t, "dead", "list", queue, "--json")
 	if ls := decodeLines[messageJSON](t, r.stdout); len(ls) != 1 || ls[0].ID != "a" {
@@ -46,8 +43,7 @@ func TestRabbitMQ(t *testing.T) {
 // The demo lists at its beginning the scenes that this backend cannot play, and plays the rest.
 func TestDemoOnRabbitMQ(t *testing.T) {
 	t.Parallel()
-	r := delayqRun(t, "demo", "--speed=10", "--url", rabbitURL(t))
-	r.wantCode(t, exitOK)
+	r := runOK(t, "demo", "--speed=10", "--url", rabbitURL(t))
 	r.wantOutput(t, "It cannot cancel: ", "It cannot count messages: ", "this backend cannot cancel", "timeout finds it answered")
 	if s := r.summary(t); !strings.Contains(s, "cancelled 0 ") || !strings.Contains(s, "early 0 lost 0 duplicates 0 ") {
 		t.Errorf("got %q", s)

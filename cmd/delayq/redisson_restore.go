@@ -5,7 +5,6 @@ import (
 	"errors"
 	"math"
 
-	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/redisson"
 )
 
@@ -31,18 +30,18 @@ func (c *restoreCommand) Validate() error {
 // Run puts things back.
 func (c *restoreCommand) Run(ctx context.Context, std streams) error {
 	return c.use(ctx, func(b *redisson.Backend, queue string) error {
-		if err := c.restore(ctx, b.Quarantine(queue), std); err != nil {
+		q := b.Quarantine(queue)
+		var err error
+		if c.All {
+			err = restoreAll(ctx, q, std)
+		} else {
+			err = report(std, "restored", c.IDs, q.Restore(ctx, c.IDs))
+		}
+		if err != nil {
 			return err
 		}
 		return write(std.out, "Members that still cannot be read come back to the quarantine when they are due.\n")
 	})
-}
-
-func (c *restoreCommand) restore(ctx context.Context, q *redisson.Quarantine, std streams) error {
-	if c.All {
-		return restoreAll(ctx, q, std)
-	}
-	return report(std, "restored", c.IDs, q.Restore(ctx, c.IDs))
 }
 
 // restoreAll lists first: a restored member may be back in the quarantine at once.
@@ -51,29 +50,13 @@ func restoreAll(ctx context.Context, q *redisson.Quarantine, std streams) error 
 	if err != nil {
 		return err
 	}
-	var there []string
-	var errs []error
-	ids := idsOf(items)
-	for i, err := range outcomes(len(ids), q.Restore(ctx, ids)) {
-		if !errors.Is(err, backend.ErrNotFound) { // another process was faster
-			there, errs = append(there, ids[i]), append(errs, err)
-		}
-	}
-	return report(std, "restored", there, errs)
-}
-
-func idsOf(items []redisson.Quarantined) []string {
 	ids := make([]string, len(items))
 	for i, item := range items {
 		ids[i] = item.ID
 	}
-	return ids
-}
-
-// outcomes has one for each, where a backend leaves them out if all went well.
-func outcomes(n int, errs []error) []error {
-	if errs == nil {
-		return make([]error, n)
+	errs := q.Restore(ctx, ids)
+	if errs != nil { // nil says that all went well
+		ids, errs = stillThere(ids, errs)
 	}
-	return errs
+	return report(std, "restored", ids, errs)
 }

@@ -44,9 +44,7 @@ func (q *javaQueue) offer(t *testing.T, due time.Time, member []byte) {
 		p.RPush(t.Context(), "redisson_delay_queue:{"+q.name+"}", member)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 }
 
 // member is an id, the length, and the payload; 3.21.1 and newer write the id's length before it.
@@ -81,8 +79,7 @@ func TestInspect(t *testing.T) {
 	t.Parallel()
 	q := newJavaQueue(t)
 	due := q.offerOneOfEach(t)
-	r := delayqRun(t, "redisson", "inspect", q.url)
-	r.wantCode(t, 0)
+	r := runOK(t, "redisson", "inspect", q.url)
 	r.wantOutput(t, "Queue "+q.name+"\n",
 		row("timeouts", 5, q.timeouts()), row("destination", 0, q.name), row("index", 5, "redisson_delay_queue:{"+q.name+"}"),
 		row("subscribers", 0, "redisson_delay_queue_channel:{"+q.name+"}"), row("quarantine", 0, "delayq_quarantine:{"+q.name+"}"),
@@ -117,8 +114,7 @@ func TestInspectInJSON(t *testing.T) {
 	t.Parallel()
 	q := newJavaQueue(t)
 	due := q.offerOneOfEach(t)
-	r := delayqRun(t, "redisson", "inspect", q.url, "--json")
-	r.wantCode(t, 0)
+	r := runOK(t, "redisson", "inspect", q.url, "--json")
 	var got inspectionJSON
 	r.decode(t, &got)
 	if want := (countsJSON{Timeouts: 5, Index: 5}); got.Counts != want || got.Unreadable != 1 || got.More || len(got.Keys.Own) == 0 {
@@ -160,8 +156,7 @@ func TestInspectPagesAndChangesNothing(t *testing.T) {
 		q.offer(t, far(time.Duration(i)*time.Millisecond), member(fmt.Sprintf("\x08%08d", i), strconv.Itoa(i)))
 	}
 	before := q.dump(t)
-	r := delayqRun(t, "redisson", "inspect", q.url, "--json", "--pending=1200")
-	r.wantCode(t, 0)
+	r := runOK(t, "redisson", "inspect", q.url, "--json", "--pending=1200")
 	var got inspectionJSON
 	r.decode(t, &got)
 	if n := len(got.Pending); n != 1200 || !got.More || string(*got.Pending[n-1].Body) != "1199" {
@@ -186,8 +181,7 @@ func (q *javaQueue) dump(t *testing.T) (all []string) {
 func TestInspectOfNothing(t *testing.T) {
 	t.Parallel()
 	q := newJavaQueue(t)
-	r := delayqRun(t, "redisson", "inspect", q.url)
-	r.wantCode(t, 0)
+	r := runOK(t, "redisson", "inspect", q.url)
 	r.wantOutput(t, row("timeouts", 0, q.timeouts()))
 	if strings.Contains(r.stdout, "FORMAT") || strings.Contains(r.stdout, "DUE") {
 		t.Errorf("tables of nothing:\n%s", r.stdout)
@@ -214,30 +208,19 @@ func (q *javaQueue) work(t *testing.T, want string) {
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	defer stop()
 	queue, err := delayq.Open(ctx, q.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	defer func() { _ = queue.Close() }()
 	d, err := queue.Receive(ctx)
 	if err != nil || string(d.Body) != want {
 		t.Fatalf("got %+v, %v; want %s", d, err, want)
 	}
-	if err := d.Ack(ctx); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, d.Ack(ctx))
 }
 
 // aside lists the quarantine.
-func (q *javaQueue) aside(t *testing.T) (all []quarantinedJSON) {
+func (q *javaQueue) aside(t *testing.T) []quarantinedJSON {
 	t.Helper()
-	r := delayqRun(t, "redisson", "quarantine", q.url, "--json")
-	r.wantCode(t, 0)
-	for line := range strings.Lines(r.stdout) {
-		var one quarantinedJSON
-		result{stdout: line}.decode(t, &one)
-		all = append(all, one)
-	}
-	return all
+	return decodeLines[quarantinedJSON](t, runOK(t, "redisson", "quarantine", q.url, "--json").stdout)
 }
 
 func TestQuarantine(t *testing.T) {
@@ -251,8 +234,7 @@ func TestQuarantine(t *testing.T) {
 	if at < 0 || all[at].Place != "timeouts" || all[at].Length != len(garbage) || all[at].Reason == "" || *all[at].Text != garbage || all[1-at].Text != nil {
 		t.Errorf("got %+v", all)
 	}
-	r := delayqRun(t, "redisson", "quarantine", q.url)
-	r.wantCode(t, 0)
+	r := runOK(t, "redisson", "quarantine", q.url)
 	r.wantOutput(t, all[0].ID, all[1].ID, "  timeouts\n    ! it has no layout of Redisson's\n      000102 (3 bytes)\n",
 		fmt.Sprintf("      %x (23 bytes)\n", garbage))
 	r.wantWidth(t, 80, q.name)
@@ -266,14 +248,11 @@ func TestQuarantineDeletes(t *testing.T) {
 	q := newQuarantine(t)
 	all := q.aside(t)
 	r := delayqRun(t, "redisson", "quarantine", q.url, "--delete", all[0].ID+",0123")
-	r.wantCode(t, 3)
-	if r.stdout != "deleted 1\n" || r.stderr != "delayq: \"0123\": nothing of that id is in the quarantine\n" {
-		t.Errorf("got %q, %q", r.stdout, r.stderr)
-	}
+	r.want(t, result{exitPartly, "deleted 1\n", "delayq: \"0123\": nothing of that id is in the quarantine\n"})
 	if left := q.aside(t); len(left) != 1 || left[0].ID != all[1].ID {
 		t.Errorf("left: %+v", left)
 	}
-	delayqRun(t, "redisson", "quarantine", q.url, "--delete", all[1].ID).wantCode(t, 0)
+	runOK(t, "redisson", "quarantine", q.url, "--delete", all[1].ID)
 	r = delayqRun(t, "redisson", "quarantine", q.url)
 	r.wantOutput(t, "Nothing of queue "+q.name+" is in the quarantine.")
 	if keys := q.dump(t); len(keys) != 0 {
@@ -286,16 +265,12 @@ func TestRestore(t *testing.T) {
 	q := newQuarantine(t)
 	all := q.aside(t)
 	r := delayqRun(t, "redisson", "restore", q.url, all[0].ID, "0123")
-	r.wantCode(t, 3)
-	if r.stdout != "restored 1\n" || r.stderr != "delayq: \"0123\": nothing of that id is in the quarantine\n" {
-		t.Errorf("got %q, %q", r.stdout, r.stderr)
-	}
+	r.want(t, result{exitPartly, "restored 1\n", "delayq: \"0123\": nothing of that id is in the quarantine\n"})
 	score, err := q.client.ZScore(t.Context(), q.timeouts(), string(all[0].Bytes)).Result()
 	if err != nil || int64(score) != all[0].Due.UnixMilli() {
 		t.Errorf("its score is %v, %v; want %v", score, err, all[0].Due)
 	}
-	r = delayqRun(t, "redisson", "restore", q.url, "--all")
-	r.wantCode(t, 0)
+	r = runOK(t, "redisson", "restore", q.url, "--all")
 	r.wantOutput(t, "restored 1\nMembers that still cannot be read come back to the quarantine when they are due.\n")
 	if left := q.aside(t); len(left) != 0 {
 		t.Errorf("left: %+v", left)
@@ -310,7 +285,7 @@ func TestRestore(t *testing.T) {
 func TestRedissonUsage(t *testing.T) {
 	t.Parallel()
 	q := newJavaQueue(t)
-	for args, want := range map[string]string{
+	wantUsageErrors(t, q.url, map[string]string{
 		"redisson":                            `expected one of "inspect", "quarantine", "restore" (see delayq redisson --help)`,
 		"redisson inspect":                    `expected "<url>" (see delayq redisson inspect --help)`,
 		"redisson inspect URL --pending=-1":   `--pending=-1: allowed is 0 to 100000`,
@@ -321,13 +296,7 @@ func TestRedissonUsage(t *testing.T) {
 		"redisson restore URL":                `expected ids, or --all without ids`,
 		"redisson restore URL 0123 --all":     `expected ids, or --all without ids`,
 		"redisson restore redisson:///q 0123": `invalid URL`,
-	} {
-		r := delayqRun(t, strings.Fields(strings.Replace(args, "URL", q.url, 1))...)
-		r.wantCode(t, 2)
-		if !strings.HasPrefix(r.stderr, "delayq: ") || !strings.Contains(r.stderr, want) || strings.Count(r.stderr, "\n") != 1 {
-			t.Errorf("%q\ngot  %swant one line with %s", args, r.stderr, want)
-		}
-	}
+	})
 }
 
 func TestPasswordsStayHidden(t *testing.T) {
@@ -359,13 +328,9 @@ func TestPasswordsStayHidden(t *testing.T) {
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err := errors.Join(err, l.Close()); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, errors.Join(err, l.Close()))
 	return port
 }
 
@@ -388,8 +353,7 @@ func TestRedissonInterrupted(t *testing.T) {
 func TestSceneSharedWithJava(t *testing.T) {
 	t.Parallel()
 	for _, codec := range []string{"bytes", "envelope"} {
-		r := delayqRun(t, "demo", "--speed=20", "--url", newJavaQueue(t).url+"?codec="+codec)
-		r.wantCode(t, 0)
+		r := runOK(t, "demo", "--speed=20", "--url", newJavaQueue(t).url+"?codec="+codec)
 		if s := r.summary(t); !strings.Contains(s, "pushed 35 ") || !strings.Contains(s, promisesKept) {
 			t.Errorf("%s: got %q", codec, s)
 		}

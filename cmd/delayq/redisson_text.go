@@ -42,20 +42,14 @@ func (i *inspection) keys(w *strings.Builder) {
 	row("DELAYQ'S", "COUNT", "KEY")
 	counts := map[string]any{"leases": r.Leased, "dead": r.Dead, "quarantine": r.Quarantined}
 	for _, key := range r.Keys.Own {
-		what := ownKey(key)
+		// a key's purpose is between the prefix and the queue
+		what, _, _ := strings.Cut(strings.TrimPrefix(key, "delayq_"), ":")
 		count, counted := counts[what]
 		if !counted {
 			count = ""
 		}
 		row(what, count, key)
 	}
-}
-
-// ownKey is the purpose of one of our keys, by the part of its name between the prefix and the
-// queue.
-func ownKey(key string) string {
-	what, _, _ := strings.Cut(strings.TrimPrefix(key, "delayq_"), ":")
-	return what
 }
 
 func (i *inspection) formats(w *strings.Builder) {

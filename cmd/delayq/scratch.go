@@ -33,8 +33,8 @@ func newScratch(rawURL, what string, log *slog.Logger) *scratch {
 	return &scratch{url: rawURL, prefix: what + "-" + token + ".", log: log, opened: make(map[string]bool)}
 }
 
-// apart moves the URL to a namespace of its own, where the scheme has namespaces.
-func (s *scratch) apart() {
+// useNamespace moves the URL to a namespace of its own, where the scheme has namespaces.
+func (s *scratch) useNamespace() {
 	u, err := url.Parse(s.url)
 	if err != nil || !strings.HasPrefix(u.Scheme, "rabbitmq") {
 		return // opening it returns the error
@@ -75,7 +75,9 @@ func (b *fenced) Open(ctx context.Context, name string, o backend.Options) (back
 	if b.scratch.log != nil {
 		o.Logger = b.scratch.log.With("queue", name)
 	}
-	b.scratch.note(name)
+	b.scratch.mu.Lock()
+	b.scratch.opened[name] = true
+	b.scratch.mu.Unlock()
 	b.mu.Lock()
 	set(&b.mine, name, true)
 	b.mu.Unlock()
@@ -92,12 +94,6 @@ func (b *fenced) left(ctx context.Context) ([]string, error) {
 	names := slices.Sorted(maps.Keys(b.mine))
 	b.mu.Unlock()
 	return r.Remains(ctx, names...)
-}
-
-func (s *scratch) note(name string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.opened[name] = true
 }
 
 func (s *scratch) names() []string {
@@ -137,8 +133,8 @@ type namespaced interface {
 	RemoveNamespace(ctx context.Context) error
 }
 
-// clearApart is clear after apart.
-func (s *scratch) clearApart(ctx context.Context) (left []string, err error) {
+// clearNamespace is clear after useNamespace.
+func (s *scratch) clearNamespace(ctx context.Context) (left []string, err error) {
 	left, err = s.clear(ctx)
 	if err != nil || len(s.names()) == 0 {
 		return left, err

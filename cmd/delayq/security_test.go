@@ -19,19 +19,16 @@ func TestAbsurdDueTimesAsJSON(t *testing.T) {
 	client := testenv.SharedRedis(t).Client(t)
 	for score, body := range map[float64]string{-1e18: "long ago", 1e18: "in the end"} {
 		m := redisson.Member{Format: redisson.V2, ID: []byte("12345678"), Payload: []byte(body)}
-		if err := client.ZAdd(t.Context(), "redisson_delay_queue_timeout:{"+name+"}", redis.Z{Score: score, Member: m.Bytes()}).Err(); err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, client.ZAdd(t.Context(), "redisson_delay_queue_timeout:{"+name+"}", redis.Z{Score: score, Member: m.Bytes()}).Err())
 	}
 	for _, args := range [][]string{{"peek", queue, "--json"}, {"redisson", "inspect", queue, "--json"}, {"stats", queue, "--json"}} {
-		delayqRun(t, args...).wantCode(t, exitOK)
+		runOK(t, args...)
 	}
-	r := delayqRun(t, "consume", queue, "--count=1")
-	r.wantCode(t, exitOK)
+	r := runOK(t, "consume", queue, "--count=1")
 	r.wantOutput(t, "long ago", `"due":"0000-01-01T00:00:00Z"`)
 	r = delayqRun(t, "peek", queue, "--json")
 	r.wantOutput(t, "in the end", `"due":"9999-12-31T23:59:59Z"`)
-	delayqRun(t, "purge", queue, "--yes").wantCode(t, exitOK)
+	runOK(t, "purge", queue, "--yes")
 }
 
 // A message's fields are never part of a shell command: they come in variables that begin with
@@ -71,20 +68,15 @@ func TestControlCharactersStayOffTheTerminal(t *testing.T) {
 		if err == nil {
 			err = d.Dead(t.Context(), "\x1b[2J reason\x00")
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, err)
 		for _, args := range [][]string{{"peek", queue}, {"dead", "list", queue}, {"stats", queue}, {"peek", queue, "--verbose"}} {
-			r := delayqRun(t, args...)
-			r.wantCode(t, exitOK)
+			r := runOK(t, args...)
 			if text := r.stdout + r.stderr; strings.ContainsAny(text, "\x00\x07\x1b\u009b\u202e") {
 				t.Errorf("%q prints %q", args[:1], text)
 			}
 		}
 		_, err = q.Purge(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		mustDo(t, err)
 	}
 }
 

@@ -38,18 +38,14 @@ func (c *statsCommand) Run(ctx context.Context, std streams) error {
 		if err != nil {
 			return err
 		}
-		if !c.Watch {
-			return c.once(std, s)
+		switch {
+		case c.Watch:
+			return c.watch(ctx, q, std, s)
+		case c.JSON:
+			return writeJSON(std.out, statsDocument(s, time.Now()), "")
 		}
-		return c.watch(ctx, q, std, s)
+		return write(std.out, statsTable(s, time.Now()))
 	})
-}
-
-func (c *statsCommand) once(std streams, s delayq.Stats) error {
-	if c.JSON {
-		return writeJSON(std.out, statsDocument(s, time.Now()), "")
-	}
-	return write(std.out, statsTable(s, time.Now()))
 }
 
 // watch shows the counts until ctx ends, which is no failure.
@@ -86,7 +82,8 @@ func (c *statsCommand) frame(s delayq.Stats, live bool, lines *int) (string, err
 		text, err := line(statsDocument(s, now))
 		return string(text), err
 	case !live:
-		return statsLine(s, now), nil
+		return fmt.Sprintf("%s  scheduled %d  ready %d  in flight %d  dead %d  quarantined %d  head due %s\n",
+			at(now), s.Scheduled, s.Ready, s.InFlight, s.Dead, s.Quarantined, headText(s, now)), nil
 	}
 	text := statsTable(s, now)
 	back := ""
@@ -125,11 +122,6 @@ func rounded(d time.Duration) time.Duration {
 		return d.Round(time.Second)
 	}
 	return d.Round(time.Millisecond)
-}
-
-func statsLine(s delayq.Stats, now time.Time) string {
-	return fmt.Sprintf("%s  scheduled %d  ready %d  in flight %d  dead %d  quarantined %d  head due %s\n",
-		at(now), s.Scheduled, s.Ready, s.InFlight, s.Dead, s.Quarantined, headText(s, now))
 }
 
 // statsJSON are counts at a time by the clock of this machine.

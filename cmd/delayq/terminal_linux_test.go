@@ -22,26 +22,18 @@ func terminal(t *testing.T) (user, program *os.File) {
 	}
 	t.Cleanup(func() { _ = user.Close() })
 	err = unix.IoctlSetPointerInt(int(user.Fd()), unix.TIOCSPTLCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	n, err := unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	return user, program
 }
 
 // shownOn collects a terminal's output, and closes the program's end once the program has started.
 func shownOn(t *testing.T, cmd *exec.Cmd, user, program *os.File) *safeBuffer {
 	t.Helper()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, cmd.Start())
 	_ = program.Close()
 	shown := &safeBuffer{}
 	go func() { _, _ = io.Copy(shown, user) }()
@@ -63,9 +55,8 @@ func TestPurgeAsks(t *testing.T) {
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
 		shown := shownOn(t, cmd, user, program)
 		until(t, "question", func() bool { return strings.Contains(shown.String(), "Delete 3 messages of "+url+"? [y/N] ") }, shown)
-		if _, err := io.WriteString(user, c.answer); err != nil {
-			t.Fatal(err)
-		}
+		_, err := io.WriteString(user, c.answer)
+		mustDo(t, err)
 		if err := cmd.Wait(); (err != nil) != c.fails {
 			t.Errorf("answer %q: %v", c.answer, err)
 		}
@@ -82,9 +73,7 @@ func TestStatsWatchOnATerminal(t *testing.T) {
 	cmd.Stdout = program
 	shown := shownOn(t, cmd, user, program)
 	until(t, "third frame", func() bool { return strings.Count(shown.String(), "\x1b[6A\x1b[J") > 1 }, shown)
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, cmd.Process.Signal(os.Interrupt))
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}

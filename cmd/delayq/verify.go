@@ -67,7 +67,7 @@ func (c *verifyCommand) Run(ctx context.Context, std streams) error {
 		log = c.logger(std, slog.LevelDebug)
 	}
 	v := &verification{scratch: newScratch(c.URL, "verify", log), std: std}
-	v.apart()
+	v.useNamespace()
 	checks, err := c.checks()
 	if err == nil {
 		v.harness, err = c.harness(ctx, v.scratch)
@@ -87,7 +87,7 @@ const clearWithin = 2 * time.Minute
 func (v *verification) clearUp(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearWithin)
 	defer cancel()
-	v.left, err = v.clearApart(ctx)
+	v.left, err = v.clearNamespace(ctx)
 	return fromStore(err)
 }
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -74,8 +73,7 @@ func TestVerifyRedis(t *testing.T) {
 		}
 		push(t, openQueue(t, url), "theirs")
 		before := keysOf(t, client)
-		r := delayqRun(t, "verify", url, "--run", fewChecks)
-		r.wantCode(t, exitOK)
+		r := runOK(t, "verify", url, "--run", fewChecks)
 		r.wantOutput(t, "never-early", "leaves-nothing", " 0 broken, 0 not offered, 0 not judged\n")
 		if after := keysOf(t, client); len(before) == 0 || after != before {
 			t.Errorf("%s: keys before: %s; after: %s", scheme, before, after)
@@ -86,9 +84,7 @@ func TestVerifyRedis(t *testing.T) {
 func keysOf(t *testing.T, client *redis.Client) string {
 	t.Helper()
 	keys, err := client.Keys(t.Context(), "*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	slices.Sort(keys)
 	return strings.Join(keys, " ")
 }
@@ -98,8 +94,7 @@ func TestVerifyRabbitMQ(t *testing.T) {
 	server := testenv.SharedRabbitMQ(t)
 	vhost := server.Vhost(t)
 	url := "rabbitmq" + strings.TrimPrefix(server.VhostURL(vhost), "amqp") + "/orders"
-	r := delayqRun(t, "verify", url, "--run", fewChecks, "--json")
-	r.wantCode(t, exitOK)
+	r := runOK(t, "verify", url, "--run", fewChecks, "--json")
 	all, sum := verified(t, r)
 	if c := all["cancel"]; sum.NotOffered == 0 || c.Verdict != "not offered" || !strings.Contains(c.Detail, "rabbitmq does not claim") {
 		t.Errorf("cancel: %+v", c)
@@ -140,31 +135,24 @@ func TestVerifyTextOnly(t *testing.T) {
 
 func TestVerifyNotOffered(t *testing.T) {
 	t.Parallel()
-	r := delayqRun(t, "verify", "plain:///q", "--run=^cancel$")
-	r.wantCode(t, exitOK)
+	r := runOK(t, "verify", "plain:///q", "--run=^cancel$")
 	r.wantOutput(t, "not offered\n      ", "does not claim cancelling", " 0 kept, 0 broken, 1 not offered")
 }
 
 // TestVerifyBadUsage leaves the store alone.
 func TestVerifyBadUsage(t *testing.T) {
 	t.Parallel()
-	for args, want := range map[string]string{
-		"memory:///q --run=(":        "--run=(: error parsing regexp",
-		"memory:///q --run=nosuch":   "--run=nosuch: no check is called that",
-		"memory:///q --slack=1ms":    "--slack=1ms: allowed is 10ms to 1m",
-		"memory:///q --tick=2m":      "--tick=2m0s: allowed is 10ms to 1m",
-		"memory:///q --test.v":       "unknown flag --test.v",
-		"memory:///q --rapid.checks": "unknown flag --rapid.checks",
-		"nosuch:///q":                "unknown URL scheme",
-		"zsetpoll://localhost":       "invalid URL path",
-		"rabbitmq://%zz/q":           "invalid URL",
-	} {
-		r := delayqRun(t, append([]string{"verify"}, strings.Fields(args)...)...)
-		r.wantCode(t, exitUnusable)
-		if !strings.Contains(r.stderr, want) || r.stdout != "" {
-			t.Errorf("%s: got %s%s", args, r.stderr, r.stdout)
-		}
-	}
+	wantUsageErrors(t, "", map[string]string{
+		"verify memory:///q --run=(":        "--run=(: error parsing regexp",
+		"verify memory:///q --run=nosuch":   "--run=nosuch: no check is called that",
+		"verify memory:///q --slack=1ms":    "--slack=1ms: allowed is 10ms to 1m",
+		"verify memory:///q --tick=2m":      "--tick=2m0s: allowed is 10ms to 1m",
+		"verify memory:///q --test.v":       "unknown flag --test.v",
+		"verify memory:///q --rapid.checks": "unknown flag --rapid.checks",
+		"verify nosuch:///q":                "unknown URL scheme",
+		"verify zsetpoll://localhost":       "invalid URL path",
+		"verify rabbitmq://%zz/q":           "invalid URL",
+	})
 }
 
 // verifyUntil runs the suite on a server of its own, and calls f once the suite is at work there.
@@ -178,16 +166,7 @@ func verifyUntil(t *testing.T, f func(server *testenv.RedisServer, stop context.
 	go func() {
 		done <- runIn(ctx, strings.NewReader(""), "verify", urlOf(server, "zsetpoll"), "--tick=1s", "--run=^never-early$")
 	}()
-	for end := time.Now().Add(30 * time.Second); ; {
-		keys, err := client.Keys(ctx, "*{verify-*").Result()
-		if err == nil && len(keys) > 0 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("no queue of the suite: %v", err)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	until(t, "queue of the suite", func() bool { return len(client.Keys(ctx, "*{verify-*").Val()) > 0 })
 	f(server, stop)
 	return <-done, server
 }
@@ -232,18 +211,14 @@ func TestScratchRejectsOtherQueues(t *testing.T) {
 	t.Parallel()
 	s := newScratch("memory:///orders", "verify", nil)
 	b, err := s.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	for _, name := range []string{"orders", "x", "verify-", strings.TrimSuffix(s.prefix, ".")} {
 		if _, err := delayq.New(t.Context(), name, delayq.WithBackend(b)); !errors.Is(err, delayq.ErrInvalid) {
 			t.Errorf("queue %q: got %v", name, err)
 		}
 	}
 	q, err := delayq.New(t.Context(), s.prefix+"orders", delayq.WithBackend(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	mustDo(t, err)
 	if err := q.Close(); err != nil {
 		t.Error(err)
 	}

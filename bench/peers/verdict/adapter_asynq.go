@@ -18,7 +18,7 @@ import (
 // asynqBackend runs an asynq.Server for each queue that somebody receives from. Its handler waits for the settling, and returns what asynq has for
 // it: nil, an error with a delay of its own, one that is no failure, SkipRetry.
 type asynqBackend struct {
-	house
+	handles
 	addr     string
 	stations shared[*asynqStation]
 
@@ -46,8 +46,8 @@ func (b *asynqBackend) Traits() backend.Traits {
 }
 
 func (b *asynqBackend) Open(ctx context.Context, name string, _ backend.Options) (backend.Queue, error) {
-	return b.admit(ctx, func() (backend.Queue, error) {
-		return &asynqQueue{door: newDoor(), asynqStation: b.stations.join(name, b.newStation)}, nil
+	return b.add(ctx, func() (backend.Queue, error) {
+		return &asynqQueue{closer: newCloser(), asynqStation: b.stations.join(name, b.newStation)}, nil
 	})
 }
 
@@ -79,14 +79,14 @@ func (q *asynqStation) stop() error {
 
 type asynqQueue struct {
 	backend.Unsupported
-	door
+	closer
 	*asynqStation
 }
 
 var _ backend.Queue = (*asynqQueue)(nil)
 
 func (q *asynqQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
-	return each(ctx, &q.door, ms, func(m backend.Message) error {
+	return each(ctx, &q.closer, ms, func(m backend.Message) error {
 		opts := []asynq.Option{asynq.Queue(q.name), asynq.TaskID(m.ID), asynq.MaxRetry(math.MaxInt32), q.due(m)}
 		_, err := q.client.EnqueueContext(ctx, asynq.NewTaskWithHeaders("message", m.Body, m.Headers), opts...)
 		if errors.Is(err, asynq.ErrTaskIDConflict) {
@@ -124,7 +124,7 @@ func (q *asynqQueue) Receive(ctx context.Context, limit int, lease time.Duration
 	if err := q.start(); err != nil {
 		return nil, err
 	}
-	return q.receive(ctx, &q.door, limit, lease)
+	return q.receive(ctx, &q.closer, limit, lease)
 }
 
 // start starts the server, which from then on has up to 64 tasks in handlers.
@@ -186,24 +186,24 @@ func (q *asynqStation) written(v *visit) {
 }
 
 func (q *asynqQueue) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return settles(ctx, &q.door, q.bridge, ls, acked, q.written)
+	return settles(ctx, &q.closer, q.bridge, ls, acked, q.written)
 }
 
 func (q *asynqQueue) Nack(ctx context.Context, rs []backend.Return) []error {
-	return settles(ctx, &q.door, q.bridge, rs, returned, q.written)
+	return settles(ctx, &q.closer, q.bridge, rs, returned, q.written)
 }
 
 func (q *asynqQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
-	return settles(ctx, &q.door, q.bridge, bs, buried, q.written)
+	return settles(ctx, &q.closer, q.bridge, bs, deadLettered, q.written)
 }
 
 func (q *asynqQueue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
-	return q.extendAll(ctx, &q.door, ls, lease)
+	return q.extendAll(ctx, &q.closer, ls, lease)
 }
 
 // Cancel is DeleteTask, but for dead letters, which are no longer waiting.
 func (q *asynqQueue) Cancel(ctx context.Context, ids []string) []error {
-	return each(ctx, &q.door, ids, func(id string) error {
+	return each(ctx, &q.closer, ids, func(id string) error {
 		task, err := q.inspector.GetTaskInfo(q.name, id)
 		switch {
 		case err == nil && task.State == asynq.TaskStateArchived:
@@ -266,7 +266,7 @@ func (q *asynqQueue) ListDeadIDs(ctx context.Context, cursor string, limit int) 
 
 // Redrive is RunTask, for archived tasks alone.
 func (q *asynqQueue) Redrive(ctx context.Context, ids []string) []error {
-	return each(ctx, &q.door, ids, func(id string) error {
+	return each(ctx, &q.closer, ids, func(id string) error {
 		if err := q.archived(id); err != nil {
 			return err
 		}
@@ -275,7 +275,7 @@ func (q *asynqQueue) Redrive(ctx context.Context, ids []string) []error {
 }
 
 func (q *asynqQueue) DeleteDead(ctx context.Context, ids []string) []error {
-	return each(ctx, &q.door, ids, func(id string) error {
+	return each(ctx, &q.closer, ids, func(id string) error {
 		if err := q.archived(id); err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 
 // beanstalkdBackend has a connection for each worker, as beanstalkd wants it: a job is settled on the connection that reserved it.
 type beanstalkdBackend struct {
-	house
+	handles
 	addr string
 
 	// roundUp has the caller round delays up to whole seconds. The client cuts them.
@@ -39,8 +39,8 @@ func (b *beanstalkdBackend) Traits() backend.Traits {
 }
 
 func (b *beanstalkdBackend) Open(ctx context.Context, name string, _ backend.Options) (backend.Queue, error) {
-	return b.admit(ctx, func() (backend.Queue, error) {
-		q := &beanstalkdQueue{door: newDoor(), backend: b, tube: "t-" + hex.EncodeToString([]byte(name)), hands: make(map[backend.Token]*reservation)}
+	return b.add(ctx, func() (backend.Queue, error) {
+		q := &beanstalkdQueue{closer: newCloser(), backend: b, tube: "t-" + hex.EncodeToString([]byte(name)), hands: make(map[backend.Token]*reservation)}
 		var err error
 		q.control, err = q.dial()
 		return q, err
@@ -49,7 +49,7 @@ func (b *beanstalkdBackend) Open(ctx context.Context, name string, _ backend.Opt
 
 type beanstalkdQueue struct {
 	backend.Unsupported
-	door
+	closer
 	backend *beanstalkdBackend
 	tube    string
 	control *beanstalk.Conn // for what no worker does
@@ -83,7 +83,7 @@ func (q *beanstalkdQueue) dial() (*beanstalk.Conn, error) {
 
 func (q *beanstalkdQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	i := -1
-	return each(ctx, &q.door, ms, func(m backend.Message) error {
+	return each(ctx, &q.closer, ms, func(m backend.Message) error {
 		i++
 		if len(m.Headers) > 0 {
 			return lacks("beanstalkd", "headers")
@@ -202,19 +202,19 @@ func lost(err error) error {
 }
 
 func (q *beanstalkdQueue) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return each(ctx, &q.door, ls, func(l backend.Lease) error { return q.settle(l, (*beanstalk.Conn).Delete) })
+	return each(ctx, &q.closer, ls, func(l backend.Lease) error { return q.settle(l, (*beanstalk.Conn).Delete) })
 }
 
 // Nack is release, also for a message that nobody has touched: there is no other word.
 func (q *beanstalkdQueue) Nack(ctx context.Context, rs []backend.Return) []error {
-	return each(ctx, &q.door, rs, func(r backend.Return) error {
+	return each(ctx, &q.closer, rs, func(r backend.Return) error {
 		return q.settle(r.Lease, func(c *beanstalk.Conn, id uint64) error { return c.Release(id, 0, q.rounded(r.Delay)) })
 	})
 }
 
 // Dead is bury, which takes no reason.
 func (q *beanstalkdQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
-	return each(ctx, &q.door, bs, func(b backend.DeadLetterRequest) error {
+	return each(ctx, &q.closer, bs, func(b backend.DeadLetterRequest) error {
 		return q.settle(b.Lease, func(c *beanstalk.Conn, id uint64) error { return c.Bury(id, 0) })
 	})
 }
@@ -223,7 +223,7 @@ func (q *beanstalkdQueue) Dead(ctx context.Context, bs []backend.DeadLetterReque
 func (q *beanstalkdQueue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) (ends []time.Time, errs []error) {
 	ends = make([]time.Time, len(ls))
 	i := -1
-	errs = each(ctx, &q.door, ls, func(l backend.Lease) (err error) {
+	errs = each(ctx, &q.closer, ls, func(l backend.Lease) (err error) {
 		i++
 		q.mu.Lock()
 		r := q.hands[l.Token]
@@ -239,7 +239,7 @@ func (q *beanstalkdQueue) Extend(ctx context.Context, ls []backend.Lease, lease 
 
 // Cancel is delete, and a look at what refuses it.
 func (q *beanstalkdQueue) Cancel(ctx context.Context, ids []string) []error {
-	return each(ctx, &q.door, ids, func(name string) error {
+	return each(ctx, &q.closer, ids, func(name string) error {
 		id, err := strconv.ParseUint(name, 10, 64)
 		if err != nil {
 			return backend.ErrNotFound

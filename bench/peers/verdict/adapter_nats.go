@@ -17,7 +17,7 @@ import (
 
 // natsBackend has a stream for each queue: what waits has a subject of its own, what is due is a work queue with a pull consumer.
 type natsBackend struct {
-	house
+	handles
 	conn *nats.Conn
 
 	// header writes the header with the due time by hand, to the nanosecond. The client's option cuts it to seconds.
@@ -44,7 +44,7 @@ func (b *natsBackend) Traits() backend.Traits {
 }
 
 func (b *natsBackend) Open(ctx context.Context, name string, _ backend.Options) (backend.Queue, error) {
-	return b.admit(ctx, func() (backend.Queue, error) { return b.open(ctx, hex.EncodeToString([]byte(name))) })
+	return b.add(ctx, func() (backend.Queue, error) { return b.open(ctx, hex.EncodeToString([]byte(name))) })
 }
 
 func (b *natsBackend) open(ctx context.Context, name string) (*natsQueue, error) {
@@ -52,7 +52,7 @@ func (b *natsBackend) open(ctx context.Context, name string) (*natsQueue, error)
 	if err != nil {
 		return nil, err
 	}
-	q := &natsQueue{door: newDoor(), backend: b, js: js, name: name, hands: make(map[backend.Token]*natsHand)}
+	q := &natsQueue{closer: newCloser(), backend: b, js: js, name: name, hands: make(map[backend.Token]*natsHand)}
 	q.stream, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
 		Name: name, Subjects: []string{"wait." + name + ".>", "due." + name}, AllowMsgSchedules: true,
 		Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage,
@@ -71,7 +71,7 @@ func (b *natsBackend) open(ctx context.Context, name string) (*natsQueue, error)
 
 type natsQueue struct {
 	backend.Unsupported
-	door
+	closer
 	backend *natsBackend
 	js      jetstream.JetStream
 	name    string
@@ -95,7 +95,7 @@ var _ backend.Queue = (*natsQueue)(nil)
 const idHeader = "Id"
 
 func (q *natsQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
-	return each(ctx, &q.door, ms, func(m backend.Message) error {
+	return each(ctx, &q.closer, ms, func(m backend.Message) error {
 		msg, opts := q.message(m)
 		_, err := q.js.PublishMsg(ctx, msg, opts...)
 		return err
@@ -232,14 +232,14 @@ func (q *natsQueue) flush(ctx context.Context) error {
 
 // Ack waits for the server's confirmation.
 func (q *natsQueue) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return each(ctx, &q.door, ls, func(l backend.Lease) error {
+	return each(ctx, &q.closer, ls, func(l backend.Lease) error {
 		return q.settle(ctx, l, func(m jetstream.Msg) error { return m.DoubleAck(ctx) })
 	})
 }
 
 // Nack is nak, also for a message that nobody has touched: there is no other word.
 func (q *natsQueue) Nack(ctx context.Context, rs []backend.Return) []error {
-	return each(ctx, &q.door, rs, func(r backend.Return) error {
+	return each(ctx, &q.closer, rs, func(r backend.Return) error {
 		return q.settle(ctx, r.Lease, func(m jetstream.Msg) error {
 			if r.Delay == 0 {
 				return m.Nak()
@@ -251,7 +251,7 @@ func (q *natsQueue) Nack(ctx context.Context, rs []backend.Return) []error {
 
 // Dead is term with a reason, which the server tells in an advisory and keeps nowhere.
 func (q *natsQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
-	return each(ctx, &q.door, bs, func(b backend.DeadLetterRequest) error {
+	return each(ctx, &q.closer, bs, func(b backend.DeadLetterRequest) error {
 		return q.settle(ctx, b.Lease, func(m jetstream.Msg) error { return m.TermWithReason(b.Reason) })
 	})
 }
@@ -259,7 +259,7 @@ func (q *natsQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []
 func (q *natsQueue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) (ends []time.Time, errs []error) {
 	ends = make([]time.Time, len(ls))
 	i := -1
-	errs = each(ctx, &q.door, ls, func(l backend.Lease) (err error) {
+	errs = each(ctx, &q.closer, ls, func(l backend.Lease) (err error) {
 		i++
 		h := q.hand(l)
 		if h == nil {
@@ -275,7 +275,7 @@ func (q *natsQueue) Extend(ctx context.Context, ls []backend.Lease, lease time.D
 
 // Cancel purges the subject under which a message waits.
 func (q *natsQueue) Cancel(ctx context.Context, ids []string) []error {
-	return each(ctx, &q.door, ids, func(id string) error {
+	return each(ctx, &q.closer, ids, func(id string) error {
 		subject := fmt.Sprintf("wait.%s.%s.*", q.name, hex.EncodeToString([]byte(id)))
 		info, err := q.stream.Info(ctx, jetstream.WithSubjectFilter(subject))
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 // redissonBackend is an RDelayedQueue and its RBlockingQueue in a Java process. What is polled is out of Redis: there is nothing to
 // settle, and an acknowledgement does nothing.
 type redissonBackend struct {
-	house
+	handles
 	jvm *interop.JVM
 }
 
@@ -30,14 +30,14 @@ func (b *redissonBackend) Traits() backend.Traits {
 }
 
 func (b *redissonBackend) Open(ctx context.Context, name string, _ backend.Options) (backend.Queue, error) {
-	return b.admit(ctx, func() (backend.Queue, error) {
-		return &redissonQueue{door: newDoor(), queue: b.jvm.Queue(name, interop.WithCodec(interop.Bytes))}, nil
+	return b.add(ctx, func() (backend.Queue, error) {
+		return &redissonQueue{closer: newCloser(), queue: b.jvm.Queue(name, interop.WithCodec(interop.Bytes))}, nil
 	})
 }
 
 type redissonQueue struct {
 	backend.Unsupported
-	door
+	closer
 	queue *interop.Queue
 	last  atomic.Uint64
 }
@@ -45,7 +45,7 @@ type redissonQueue struct {
 var _ backend.Queue = (*redissonQueue)(nil)
 
 func (q *redissonQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
-	return each(ctx, &q.door, ms, func(m backend.Message) error {
+	return each(ctx, &q.closer, ms, func(m backend.Message) error {
 		if len(m.Headers) > 0 {
 			return lacks("Redisson", "headers")
 		}
@@ -95,19 +95,19 @@ func (q *redissonQueue) delivery(value any, lease time.Duration) (d backend.Deli
 }
 
 func (q *redissonQueue) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return each(ctx, &q.door, ls, func(backend.Lease) error { return nil })
+	return each(ctx, &q.closer, ls, func(backend.Lease) error { return nil })
 }
 
 func (q *redissonQueue) Nack(ctx context.Context, rs []backend.Return) []error {
-	return each(ctx, &q.door, rs, func(backend.Return) error { return lacks("Redisson", "giving back") })
+	return each(ctx, &q.closer, rs, func(backend.Return) error { return lacks("Redisson", "giving back") })
 }
 
 func (q *redissonQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
-	return each(ctx, &q.door, bs, func(backend.DeadLetterRequest) error { return lacks("Redisson", "dead letters") })
+	return each(ctx, &q.closer, bs, func(backend.DeadLetterRequest) error { return lacks("Redisson", "dead letters") })
 }
 
 func (q *redissonQueue) Extend(ctx context.Context, ls []backend.Lease, _ time.Duration) ([]time.Time, []error) {
-	return make([]time.Time, len(ls)), each(ctx, &q.door, ls, func(backend.Lease) error { return lacks("Redisson", "leases") })
+	return make([]time.Time, len(ls)), each(ctx, &q.closer, ls, func(backend.Lease) error { return lacks("Redisson", "leases") })
 }
 
 // Close leaves the transfers to Java.

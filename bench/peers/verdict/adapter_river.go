@@ -26,7 +26,7 @@ import (
 // riverBackend runs a river.Client for each queue that somebody receives from. Its worker waits for the settling, and returns what river
 // has for it: nil, an error with a time of its own, JobSnooze, JobCancel.
 type riverBackend struct {
-	house
+	handles
 	pool     *pgxpool.Pool
 	stations shared[*riverStation]
 }
@@ -43,9 +43,9 @@ func (b *riverBackend) Traits() backend.Traits {
 }
 
 func (b *riverBackend) Open(ctx context.Context, name string, _ backend.Options) (backend.Queue, error) {
-	return b.admit(ctx, func() (backend.Queue, error) {
+	return b.add(ctx, func() (backend.Queue, error) {
 		s := b.stations.join(name, b.newStation)
-		return &riverQueue{door: newDoor(), riverStation: s, key: name}, s.broken
+		return &riverQueue{closer: newCloser(), riverStation: s, key: name}, s.broken
 	})
 }
 
@@ -168,7 +168,7 @@ func (s *riverStation) stop() error {
 
 type riverQueue struct {
 	backend.Unsupported
-	door
+	closer
 	*riverStation
 	key string
 }
@@ -177,7 +177,7 @@ var _ backend.Queue = (*riverQueue)(nil)
 
 func (q *riverQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	i := -1
-	return each(ctx, &q.door, ms, func(m backend.Message) error {
+	return each(ctx, &q.closer, ms, func(m backend.Message) error {
 		i++
 		args := message{Body: m.Body}
 		if len(m.Headers) > 0 {
@@ -213,12 +213,12 @@ func (q *riverQueue) Receive(ctx context.Context, limit int, lease time.Duration
 	if err := q.start(); err != nil {
 		return nil, err
 	}
-	return q.receive(ctx, &q.door, limit, lease)
+	return q.receive(ctx, &q.closer, limit, lease)
 }
 
 // settle has the worker return, and waits until river has written that down, which it does in batches.
 func riverSettle[T any](ctx context.Context, q *riverQueue, items []T, what func(T) (backend.Lease, outcome)) []error {
-	return each(ctx, &q.door, items, func(item T) error {
+	return each(ctx, &q.closer, items, func(item T) error {
 		lease, o := what(item)
 		id, written := riverID(lease.ID), make(chan struct{})
 		q.noting.Lock()
@@ -250,14 +250,14 @@ func (q *riverQueue) Nack(ctx context.Context, rs []backend.Return) []error {
 }
 
 func (q *riverQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
-	return riverSettle(ctx, q, bs, buried)
+	return riverSettle(ctx, q, bs, deadLettered)
 }
 
 func (q *riverQueue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
-	return q.extendAll(ctx, &q.door, ls, lease)
+	return q.extendAll(ctx, &q.closer, ls, lease)
 }
 
-// is answers what state a job must be in for a call that river itself has for more states.
+// is returns nil for a job in one of the states. river itself does the call in further states.
 func (q *riverQueue) is(ctx context.Context, id string, states ...rivertype.JobState) error {
 	job, err := q.client.JobGet(ctx, riverID(id))
 	if err != nil {
@@ -286,7 +286,7 @@ func riverAnswer(err error) error {
 
 // Cancel is JobDelete, for jobs that wait.
 func (q *riverQueue) Cancel(ctx context.Context, ids []string) []error {
-	return each(ctx, &q.door, ids, func(id string) error {
+	return each(ctx, &q.closer, ids, func(id string) error {
 		if err := q.is(ctx, id, rivertype.JobStateAvailable, rivertype.JobStateScheduled, rivertype.JobStateRetryable); err != nil {
 			return err
 		}
@@ -348,7 +348,7 @@ func (q *riverQueue) ListDeadIDs(ctx context.Context, cursor string, limit int) 
 
 // Redrive is JobRetry, for cancelled jobs alone.
 func (q *riverQueue) Redrive(ctx context.Context, ids []string) []error {
-	return each(ctx, &q.door, ids, func(id string) error {
+	return each(ctx, &q.closer, ids, func(id string) error {
 		if q.is(ctx, id, rivertype.JobStateCancelled) != nil {
 			return backend.ErrNotFound
 		}
@@ -358,7 +358,7 @@ func (q *riverQueue) Redrive(ctx context.Context, ids []string) []error {
 }
 
 func (q *riverQueue) DeleteDead(ctx context.Context, ids []string) []error {
-	return each(ctx, &q.door, ids, func(id string) error {
+	return each(ctx, &q.closer, ids, func(id string) error {
 		if q.is(ctx, id, rivertype.JobStateCancelled) != nil {
 			return backend.ErrNotFound
 		}

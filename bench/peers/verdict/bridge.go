@@ -71,7 +71,7 @@ func (b *bridge) handle(ctx context.Context, d backend.Delivery) outcome {
 }
 
 // receive takes what handlers have, and starts the time of a worker: the handler returns when it is over.
-func (b *bridge) receive(ctx context.Context, d *door, limit int, lease time.Duration) (ds []backend.Delivery, err error) {
+func (b *bridge) receive(ctx context.Context, d *closer, limit int, lease time.Duration) (ds []backend.Delivery, err error) {
 	select {
 	case v := <-b.arrivals:
 		ds = append(ds, b.give(v, lease))
@@ -129,8 +129,8 @@ func (b *bridge) extend(l backend.Lease, lease time.Duration) (time.Time, error)
 	return v.delivery.Until, nil
 }
 
-// settles answers Ack, Nack and Dead: await waits until the peer has written down what the handler returned.
-func settles[T any](ctx context.Context, d *door, b *bridge, items []T, what func(T) (backend.Lease, outcome), await func(*visit)) []error {
+// settles does Ack, Nack and Dead. await waits until the peer has stored what the handler returned.
+func settles[T any](ctx context.Context, d *closer, b *bridge, items []T, what func(T) (backend.Lease, outcome), await func(*visit)) []error {
 	return each(ctx, d, items, func(item T) error {
 		lease, o := what(item)
 		v, err := b.leave(lease, o)
@@ -150,11 +150,11 @@ func returned(r backend.Return) (backend.Lease, outcome) {
 	return r.Lease, outcome{word: failed, delay: r.Delay}
 }
 
-func buried(b backend.DeadLetterRequest) (backend.Lease, outcome) {
+func deadLettered(b backend.DeadLetterRequest) (backend.Lease, outcome) {
 	return b.Lease, outcome{word: dead, reason: b.Reason}
 }
 
-func (b *bridge) extendAll(ctx context.Context, d *door, ls []backend.Lease, lease time.Duration) (ends []time.Time, errs []error) {
+func (b *bridge) extendAll(ctx context.Context, d *closer, ls []backend.Lease, lease time.Duration) (ends []time.Time, errs []error) {
 	ends = make([]time.Time, len(ls))
 	i := -1
 	errs = each(ctx, d, ls, func(l backend.Lease) (err error) {

@@ -8,17 +8,17 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// A door is what opens and closes a handle.
-type door struct {
+// closer is what a handle has to be closed once.
+type closer struct {
 	once sync.Once
 	shut chan struct{}
 }
 
-func newDoor() door { return door{shut: make(chan struct{})} }
+func newCloser() closer { return closer{shut: make(chan struct{})} }
 
-func (d *door) ready(ctx context.Context) error {
+func (c *closer) ready(ctx context.Context) error {
 	select {
-	case <-d.shut:
+	case <-c.shut:
 		return backend.ErrClosed
 	default:
 		return ctx.Err()
@@ -26,23 +26,23 @@ func (d *door) ready(ctx context.Context) error {
 }
 
 // closeOnce runs f at the first call.
-func (d *door) closeOnce(f func() error) (err error) {
-	d.once.Do(func() {
-		close(d.shut)
+func (c *closer) closeOnce(f func() error) (err error) {
+	c.once.Do(func() {
+		close(c.shut)
 		err = f()
 	})
 	return err
 }
 
-// A house closes with itself the handles that were opened on it.
-type house struct {
-	mu      sync.Mutex
-	handles []backend.Queue
-	closed  bool
+// handles are those of a backend, which closes them with itself.
+type handles struct {
+	mu     sync.Mutex
+	all    []backend.Queue
+	closed bool
 }
 
-// admit makes a handle, unless the house is closed.
-func (h *house) admit(ctx context.Context, open func() (backend.Queue, error)) (backend.Queue, error) {
+// add opens a handle, unless the backend is closed.
+func (h *handles) add(ctx context.Context, open func() (backend.Queue, error)) (backend.Queue, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -53,38 +53,38 @@ func (h *house) admit(ctx context.Context, open func() (backend.Queue, error)) (
 	}
 	q, err := open()
 	if err == nil {
-		h.handles = append(h.handles, q)
+		h.all = append(h.all, q)
 	}
 	return q, err
 }
 
-func (h *house) Close() error {
+func (h *handles) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
 	var errs []error
-	for _, q := range h.handles {
+	for _, q := range h.all {
 		errs = append(errs, q.Close())
 	}
-	h.handles = nil
+	h.all = nil
 	return errors.Join(errs...)
 }
 
-// each answers a call on several messages one by one: no peer has a call for many that a worker settles.
-func each[T any](ctx context.Context, d *door, items []T, do func(T) error) []error {
-	errs := make([]error, len(items))
-	for i, item := range items {
-		if errs[i] = d.ready(ctx); errs[i] != nil {
-			continue
+// each calls do for each item and returns the outcomes. No peer has a call that settles several messages.
+func each[T any](ctx context.Context, d *closer, items []T, do func(T) error) []error {
+	return backend.Each(len(items), func(i int) error {
+		if err := d.ready(ctx); err != nil {
+			return err
 		}
-		if errs[i] = do(item); errs[i] != nil && ctx.Err() != nil {
-			errs[i] = errors.Join(ctx.Err(), errs[i]) // which some clients hide
+		err := do(items[i])
+		if err != nil && ctx.Err() != nil {
+			err = errors.Join(ctx.Err(), err) // some clients hide the context's
 		}
-	}
-	return errs
+		return err
+	})
 }
 
-// lacks answers what a peer has no word for.
+// lacks is the error of an operation that a peer does not have.
 func lacks(peer, operation string) error {
 	return &backend.UnsupportedError{Backend: peer, Op: operation}
 }

@@ -180,7 +180,7 @@ const (
 		"connection says something or ends. The protocol promises its release. Without the adapter: `TestStuckWithoutAdapterBeanstalkd`, which finds it within some rounds. Seen with times of 1 s."
 	beanstalkdStuckIssues = "Reported: [#262](https://github.com/beanstalkd/beanstalkd/issues/262), [#380](https://github.com/beanstalkd/beanstalkd/issues/380), both closed."
 	beanstalkdCounts      = "reservations are counted, and `release` is the only way back"
-	beanstalkdDelete      = "`delete` is for jobs that are ready or buried, too, whoever says it, as the protocol says: a worker whose time is over deletes a job that waits for another " +
+	beanstalkdDelete      = "`delete` is for jobs that are ready or buried, too, from any connection, as the protocol says: a worker whose time is over deletes a job that waits for another " +
 		"(`TestStaleDeleteWithoutAdapterBeanstalkd`). `release`, `bury` and `touch` are fenced"
 )
 

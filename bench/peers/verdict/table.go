@@ -29,14 +29,14 @@ func (j judged) title() string {
 // rules are the promises of docs/guarantees.md, in a word or two.
 var rules = []string{
 	1: "never early", 2: "never lost", 3: "nothing unexpected", 4: "duplicates have a cause", 5: "leases exclude", 6: "cancel is linearizable",
-	7: "order", 8: "redelivery", 9: "poison dies", 10: "stopping is safe", 11: "isolation", 12: "no lost wake-up", 13: "books balance",
+	7: "order", 8: "redelivery", 9: "poison dies", 10: "stopping is safe", 11: "isolation", 12: "no lost wake-up", 13: "accounting",
 	14: "nothing is left behind", 15: "bad input",
 }
 
 const pageHead = `# Other queues by the same rules
 
-delayq's conformance suite, turned on other queues. Each has an adapter that makes it a backend, over its own client and in its own words: one that
-mends nothing and makes nothing worse ([bench/peers/verdict](../bench/peers/verdict)). The suite, its rules and its tolerance are those of
+delayq's conformance suite, run over other queues. Each has an adapter that makes it a backend, over its own client: one that
+repairs nothing and makes nothing worse ([bench/peers/verdict](../bench/peers/verdict)). The suite, its rules and its tolerance are those of
 [guarantees.md](guarantees.md). This page is written by
 
     cd bench/peers && go test ./verdict -run TestVerdicts -update -timeout 30m

@@ -90,7 +90,8 @@ func (r *run) open(ctx context.Context) error {
 	if err := requireEmpty(ctx, q); err != nil {
 		return errors.Join(err, q.Close())
 	}
-	r.queue, r.names = q, newNames(q.Supports(delayq.OwnIDs))
+	r.queue = q
+	r.names = &names{areIDs: q.Supports(delayq.OwnIDs), ids: make(map[string]string), names: make(map[string]string)}
 	return nil
 }
 

@@ -14,7 +14,10 @@ func (l *ledger) wait(ctx context.Context, patience time.Duration) error {
 	for {
 		open, until := l.progress(patience)
 		if open == 0 {
-			return sleepUntil(ctx, l.quiet())
+			l.mu.Lock()
+			quiet := l.cancelledDue.Add(watchFor) // the last cancelled message would have fired
+			l.mu.Unlock()
+			return sleepUntil(ctx, quiet)
 		}
 		left := time.Until(until)
 		if left <= 0 {
@@ -31,13 +34,6 @@ func (l *ledger) progress(patience time.Duration) (open int, until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.open, later(l.lastDue, l.lastProgress).Add(patience)
-}
-
-// quiet is when the last cancelled message would have fired.
-func (l *ledger) quiet() time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.cancelledDue.Add(watchFor)
 }
 
 func (l *ledger) waitDrained(ctx context.Context, limit time.Duration) error {

@@ -13,18 +13,7 @@ import (
 
 // read sets the message to what a line says.
 func (m *message) read(text []byte) error {
-	seen := make(map[string]bool, len(readers))
-	err := jsonl.Fields(text, func(name string, value json.RawMessage) error {
-		read, known := readers[name]
-		switch {
-		case !known:
-			return fmt.Errorf("field %q: allowed are id, delay, due and body", jsonl.Shown(name))
-		case seen[name]:
-			return fmt.Errorf("field %q twice: allowed is once", name)
-		}
-		seen[name] = true
-		return read(m, value)
-	})
+	seen, err := jsonl.Into(m, text, readers, "id, delay, due and body")
 	if err == nil && seen["delay"] && seen["due"] {
 		return errBothTimes
 	}

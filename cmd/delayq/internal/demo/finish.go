@@ -43,8 +43,8 @@ func (r *run) countLeft(ctx context.Context) error {
 
 const withdrawWithin = 2 * time.Second
 
-// withdraw takes messages that nobody will wait for out of the queue again: a store that outlives
-// the demo would hand them to whoever uses the queue next.
+// withdraw cancels messages that the demo no longer waits for. A store that outlives the demo would
+// hand them to the queue's next user.
 func (r *run) withdraw(ctx context.Context) {
 	open := r.ledger.openIDs()
 	if len(open) == 0 {

@@ -39,6 +39,6 @@ func (l *lateness) quantiles() (p50, p99, worst *time.Duration) {
 
 func (l *lateness) quantile(q float64) *time.Duration {
 	d := time.Duration(l.histogram.ValueAtQuantile(q)) * time.Microsecond
-	d = min(d, l.max) // the histogram answers with the upper end of a bucket
+	d = min(d, l.max) // the histogram returns the upper end of a bucket
 	return &d
 }

@@ -257,8 +257,8 @@ func (l *ledger) cancelled(id string) (broken bool) {
 	return len(l.breachesLocked(e)) > 0
 }
 
-// buried notes that the message is a dead letter.
-func (l *ledger) buried(id string) {
+// deadLettered notes that the message is a dead letter.
+func (l *ledger) deadLettered(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.entries[id]
@@ -289,7 +289,7 @@ func (l *ledger) left(n int64) {
 	}
 }
 
-// openIDs returns the ids of the messages that were not handled, cancelled or buried.
+// openIDs returns the ids of the messages that were not handled, cancelled or dead-lettered.
 func (l *ledger) openIDs() (ids []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -141,12 +141,12 @@ var verdicts = []struct {
 	},
 	{
 		name: "dead",
-		tell: func(l *ledger, due time.Time) { take(l, due); l.buried("m") },
+		tell: func(l *ledger, due time.Time) { take(l, due); l.deadLettered("m") },
 		want: "handled 0 cancelled 0 dead 1 redriven 0 | early 0 lost 0",
 	},
 	{
 		name:   "dead and handed out",
-		tell:   func(l *ledger, due time.Time) { take(l, due); l.buried("m"); take(l, due) },
+		tell:   func(l *ledger, due time.Time) { take(l, due); l.deadLettered("m"); take(l, due) },
 		want:   "duplicates 1",
 		broken: true,
 	},
@@ -154,7 +154,7 @@ var verdicts = []struct {
 		name: "dead and redriven",
 		tell: func(l *ledger, due time.Time) {
 			take(l, due)
-			l.buried("m")
+			l.deadLettered("m")
 			l.redriven("m")
 			take(l, due.Add(time.Second))
 			l.done("m")
@@ -163,7 +163,7 @@ var verdicts = []struct {
 	},
 	{
 		name:   "lost when it was redriven",
-		tell:   func(l *ledger, due time.Time) { take(l, due); l.buried("m"); l.redriven("m") },
+		tell:   func(l *ledger, due time.Time) { take(l, due); l.deadLettered("m"); l.redriven("m") },
 		want:   "dead 1 redriven 1 | early 0 lost 1",
 		broken: true,
 	},

@@ -17,10 +17,6 @@ type names struct {
 	names map[string]string // by id
 }
 
-func newNames(areIDs bool) *names {
-	return &names{areIDs: areIDs, ids: make(map[string]string), names: make(map[string]string)}
-}
-
 // option pushes a message under its name, where it may.
 func (n *names) option(name string) delayq.PushOption {
 	return func(m *delayq.Message) error {

@@ -15,8 +15,8 @@ import (
 	"github.com/delayq/delayq/memory"
 )
 
-// The numbered backend is memory that numbers its messages. Its answers take a moment, so that messages come
-// before the demo has been told their ids.
+// numbered is memory that numbers its messages. Its replies take a moment, so that messages come
+// before the demo knows their ids.
 type numbered struct {
 	*memory.Backend
 	last *atomic.Int64

@@ -57,14 +57,10 @@ func (p *poisonPlay) script(ctx context.Context) error {
 	if letter == nil || err != nil {
 		return err
 	}
-	p.ledger.buried(p.id)
+	p.ledger.deadLettered(p.id)
 	reason, stack, _ := strings.Cut(letter.Reason, "\n")
 	p.note(trouble, p.id, fmt.Sprintf("is a dead letter after %d attempts: %s (and %d lines of stack)",
 		letter.Attempts, jsonl.Shown(reason), strings.Count(stack, "\n")))
-	return p.redrive(ctx)
-}
-
-func (p *poisonPlay) redrive(ctx context.Context) error {
 	p.fixed.Store(true)
 	p.note(calm, p.id, "the bug is fixed; the dead letter goes back into the queue")
 	p.ledger.redriven(p.id)

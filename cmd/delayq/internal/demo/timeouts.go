@@ -10,60 +10,60 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// timeouts is the scene of things that happen by themselves unless somebody answers in time. Each
-// thing pushes a message for its timeout, and an answer cancels it.
+// timeouts is a scene of requests that end by themselves without a response in time. Each request
+// pushes a message for its timeout, and a response cancels it.
 type timeouts struct {
-	title   string
-	scale   float64
-	noun    string
-	count   int
-	every   time.Duration         // from one thing to the next
-	after   time.Duration         // the timeout
-	answers map[int]time.Duration // of the thing of that number, from its beginning on
+	title     string
+	scale     float64
+	noun      string
+	count     int
+	every     time.Duration         // from one request to the next
+	after     time.Duration         // the timeout
+	responses map[int]time.Duration // to the request of that number, from its beginning on
 
-	opened, answered, tooLate, fired string // what to say then
+	opened, responded, tooLate, fired string // what to say then
 }
 
 var unpaidOrders = timeouts{
 	title: "Orders that are not paid within 30 minutes cancel themselves",
 	scale: 600,
 	noun:  "order", count: 16, every: time.Minute, after: 30 * time.Minute,
-	answers: map[int]time.Duration{
+	responses: map[int]time.Duration{
 		2: 4 * time.Minute, 3: 11 * time.Minute, 5: 28 * time.Minute, 7: 8 * time.Minute,
 		8: 20 * time.Minute, 10: 15 * time.Minute, 12: 3 * time.Minute, 14: 25 * time.Minute,
 		15: 32 * time.Minute,
 	},
-	opened:   "placed, to be paid within 30m",
-	answered: "paid in time: its timeout is cancelled",
-	tooLate:  "paid too late: the money goes back",
-	fired:    "not paid: the order cancels itself",
+	opened:    "placed, to be paid within 30m",
+	responded: "paid in time: its timeout is cancelled",
+	tooLate:   "paid too late: the money goes back",
+	fired:     "not paid: the order cancels itself",
 }
 
 var slowMerchants = timeouts{
 	title: "A merchant has 5 minutes to accept an order",
 	scale: 120,
 	noun:  "meal", count: 8, every: 20 * time.Second, after: 5 * time.Minute,
-	answers: map[int]time.Duration{
+	responses: map[int]time.Duration{
 		1: 40 * time.Second, 2: 2 * time.Minute, 4: 280 * time.Second,
 		5: 90 * time.Second, 7: 3 * time.Minute,
 	},
-	opened:   "sent to the merchant, who has 5m",
-	answered: "accepted: its timeout is cancelled",
-	tooLate:  "accepted too late: the order is gone",
-	fired:    "no answer: the order is declined and the guest told",
+	opened:    "sent to the merchant, who has 5m",
+	responded: "accepted: its timeout is cancelled",
+	tooLate:   "accepted too late: the order is gone",
+	fired:     "no answer: the order is declined and the guest told",
 }
 
 var missingReviews = timeouts{
 	title: "A review falls back to its default after 7 days",
 	scale: 2 * 24 * 60 * 60,
 	noun:  "review", count: 6, every: 6 * time.Hour, after: 7 * day,
-	answers: map[int]time.Duration{
+	responses: map[int]time.Duration{
 		1: 2 * day, 4: 5*day + 7*time.Hour, 6: 12 * time.Hour,
 	},
-	opened:   "asked for, open for 7d",
-	answered: "written: its timeout is cancelled",
-	tooLate:  "written too late: the default stands",
-	fired:    "nobody wrote one: five stars by default",
+	opened:    "asked for, open for 7d",
+	responded: "written: its timeout is cancelled",
+	tooLate:   "written too late: the default stands",
+	fired:     "nobody wrote one: five stars by default",
 }
 
 func (t *timeouts) scene() scene { return scene{title: t.title, scale: t.scale, play: t.play} }
@@ -81,31 +81,29 @@ type timeoutPlay struct {
 	*stage
 
 	mu      sync.Mutex
-	settled map[string]bool // answered, and not cancelled because the backend cannot
+	settled map[string]bool // responded to, but not cancelled, since the backend cannot
 }
 
 func (p *timeoutPlay) cues() (cues []cue) {
 	for i := 1; i <= p.count; i++ {
 		id := fmt.Sprintf("%s%s-%02d", p.tag, p.noun, i)
 		opens := time.Duration(i-1) * p.every
-		cues = append(cues, cue{opens, func(ctx context.Context) error { return p.begin(ctx, id) }})
-		if after, ok := p.answers[i]; ok {
-			cues = append(cues, cue{opens + after, func(ctx context.Context) error { return p.answer(ctx, id) }})
+		cues = append(cues, cue{opens, func(ctx context.Context) error {
+			p.note(calm, id, p.opened)
+			return p.push(ctx, id, p.noun+" timeout", p.after)
+		}})
+		if after, ok := p.responses[i]; ok {
+			cues = append(cues, cue{opens + after, func(ctx context.Context) error { return p.respond(ctx, id) }})
 		}
 	}
 	return cues
 }
 
-func (p *timeoutPlay) begin(ctx context.Context, id string) error {
-	p.note(calm, id, p.opened)
-	return p.push(ctx, id, p.noun+" timeout", p.after)
-}
-
-func (p *timeoutPlay) answer(ctx context.Context, id string) error {
+func (p *timeoutPlay) respond(ctx context.Context, id string) error {
 	err := p.queue.Cancel(ctx, p.names.id(id))
 	switch {
 	case err == nil:
-		p.note(good, id, p.answered)
+		p.note(good, id, p.responded)
 		if p.ledger.cancelled(id) {
 			p.say.broken(p.name(id), "cancelled although a worker has it")
 		}
@@ -119,7 +117,7 @@ func (p *timeoutPlay) answer(ctx context.Context, id string) error {
 	return nil
 }
 
-// settle notes an answer that a timeout will find, on a backend that cannot cancel.
+// settle notes a response that a timeout will find, on a backend that cannot cancel.
 func (p *timeoutPlay) settle(id string) {
 	p.mu.Lock()
 	p.settled[id] = true

@@ -9,15 +9,20 @@ import (
 	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
-// work is a scene's own part of a handler. name is what the demo calls the message, late is how late it came.
+// work is a scene's own part of a handler. name is the demo's name of the message, late is how late
+// it came.
 type work func(d *delayq.Delivery, name string, late time.Duration) error
+
+// foreignWait keeps the messages of other programs out of the demo's way.
+const foreignWait = time.Minute
 
 // attend makes a handler that keeps the ledger.
 func (r *run) attend(do work) delayq.Handler {
 	return func(ctx context.Context, d *delayq.Delivery) error {
 		name, got := r.take(d)
 		if !got.known {
-			return r.returnForeign(ctx, d)
+			r.say.plain(fmt.Sprintf("%s was not pushed by this demo: given back for %s", jsonl.Shown(d.ID), brief(foreignWait)))
+			return d.Nack(ctx, foreignWait)
 		}
 		if err := do(d, name, got.late); err != nil {
 			return err
@@ -36,14 +41,6 @@ func (r *run) take(d *delayq.Delivery) (name string, got delivery) {
 		r.say.broken(r.name(name), b)
 	}
 	return name, got
-}
-
-// foreignWait keeps a message of somebody else out of the demo's way.
-const foreignWait = time.Minute
-
-func (r *run) returnForeign(ctx context.Context, d *delayq.Delivery) error {
-	r.say.plain(fmt.Sprintf("%s was not pushed by this demo: given back for %s", jsonl.Shown(d.ID), brief(foreignWait)))
-	return d.Nack(ctx, foreignWait)
 }
 
 // serve lets workers handle messages while script runs and until all are settled.

@@ -26,7 +26,8 @@ func Fields(text []byte, f func(name string, value json.RawMessage) error) error
 		if err != nil {
 			return notJSON(err)
 		}
-		written := nameIn(text[from:d.InputOffset()])
+		written := text[from:d.InputOffset()]
+		written = written[bytes.IndexByte(written, '"'):] // after a comma and spaces
 		var value json.RawMessage
 		if err := d.Decode(&value); err != nil {
 			return notJSON(err)
@@ -39,6 +40,26 @@ func Fields(text []byte, f func(name string, value json.RawMessage) error) error
 		}
 	}
 	return nil
+}
+
+// Into sets the fields of m from a JSON object, each by its reader, and returns those that it set.
+// It rejects a field without a reader, and one that comes twice. Where the reader is nil, it
+// ignores the field.
+func Into[T any](m *T, text []byte, readers map[string]func(*T, json.RawMessage) error, allowed string) (map[string]bool, error) {
+	seen := make(map[string]bool, len(readers))
+	return seen, Fields(text, func(name string, value json.RawMessage) error {
+		read, known := readers[name]
+		switch {
+		case !known:
+			return fmt.Errorf("field %q: allowed are %s", Shown(name), allowed)
+		case read == nil:
+			return nil
+		case seen[name]:
+			return fmt.Errorf("field %q twice: allowed is once", name)
+		}
+		seen[name] = true
+		return read(m, value)
+	})
 }
 
 func notJSON(err error) error {

@@ -1,7 +1,6 @@
 package jsonl
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -51,14 +50,4 @@ func escapedUnit(text []byte) (unit rune, ok bool) {
 	}
 	n, err := strconv.ParseUint(string(text[2:escapeLen]), 16, 16)
 	return rune(n), err == nil
-}
-
-// nameIn is the raw name of a field, from the text before its value.
-func nameIn(text []byte) json.RawMessage {
-	for i, b := range text {
-		if b == '"' {
-			return text[i:]
-		}
-	}
-	return nil
 }
