@@ -13,7 +13,7 @@ import (
 	"github.com/delayq/delayq/internal/judge"
 )
 
-// Env is what all clients of a process share.
+// Env is shared by all clients of a process.
 type Env struct {
 	Backend string
 	Queue   string
@@ -23,23 +23,28 @@ type Env struct {
 	Mix     Mix
 	Numbers *Numbers
 
-	// Second says that this is the second queue, whose messages have ids of the first one's.
+	// Second marks the second queue, whose messages have ids of the first queue's messages.
 	Second bool
 
-	// Shift is how far the store's clock differs from the machine's when nothing makes it jump. Due
-	// times are by the store's.
+	// Shift is the difference of the store's clock from the machine's while nothing makes it jump.
+	// Due times follow the store's clock.
 	Shift time.Duration
 
-	Draining atomic.Bool  // workers acknowledge everything at once, but for killsAtEnd
-	Hurry    atomic.Bool  // contexts of calls end at random
-	Broken   atomic.Int64 // counts those
+	Draining atomic.Bool // workers ack every message at once, except for deadAtDrain messages
 	Stopping atomic.Bool
 
-	Reopening atomic.Bool // clients close their handles and open new ones
-	Reopened  atomic.Int64
+	// Three faults of clients, each with a counter of its effects.
+	EndingContexts atomic.Bool // contexts of calls end at random
+	EndedContexts  atomic.Int64
+	Reopening      atomic.Bool // clients close their handles and open new ones
+	Reopened       atomic.Int64
+	Pausing        atomic.Bool // workers stop receiving for a while, some with a closed handle
+	Paused         atomic.Int64
+}
 
-	Pausing atomic.Bool  // workers stop to receive for a while, or close their handles for as long
-	Paused  atomic.Int64 // counts that
+// ended reports whether a client other than a worker has nothing more to do.
+func (e *Env) ended(ctx context.Context) bool {
+	return ctx.Err() != nil || e.Draining.Load() || e.Stopping.Load()
 }
 
 // Numbers gives messages their numbers.
@@ -53,11 +58,8 @@ func NewNumbers(after, last uint32) *Numbers {
 	return n
 }
 
-// Reserve takes out numbers for another process, and returns the one before the first.
+// Reserve takes out numbers for another process, and returns the number before the first.
 func (n *Numbers) Reserve(count uint32) uint32 { return n.next.Add(count) - count }
-
-// Used is the last number given.
-func (n *Numbers) Used() uint32 { return n.next.Load() }
 
 func (n *Numbers) take(count int) (first uint32, ok bool) {
 	first = n.Reserve(uint32(count)) + 1
@@ -65,14 +67,13 @@ func (n *Numbers) take(count int) (first uint32, ok bool) {
 	return first, last == 0 || first+uint32(count)-1 <= last
 }
 
-// Mix says how often clients do something else than push, receive and acknowledge: as a share of all
-// messages unless it says otherwise.
+// Mix is the share of messages with which clients do more than push, receive and ack.
 type Mix struct {
 	Nack, Untouched, Extend, Dead, Abandon, Late float64
 	Cancel, Reschedule, PushAgain                float64
-	Break                                        float64 // of all calls
-	Reopen                                       float64 // of all calls while handles are to be reopened
-	Pause                                        float64 // of all rounds of workers while they are to pause
+	EndContext                                   float64 // of all calls
+	Reopen                                       float64 // of all calls, while Env.Reopening is set
+	Pause                                        float64 // of all rounds of workers, while Env.Pausing is set
 	Delay                                        time.Duration
 	Leases                                       []time.Duration
 	Batches                                      []int // messages in a call
@@ -83,7 +84,7 @@ func DefaultMix() Mix {
 	return Mix{
 		Nack: 0.012, Untouched: 0.004, Extend: 0.01, Dead: 0.004, Abandon: 0.002, Late: 0.002,
 		Cancel: 0.01, Reschedule: 0.01, PushAgain: 0.003,
-		Break: 0.02, Reopen: 0.1, Pause: 0.2,
+		EndContext: 0.02, Reopen: 0.1, Pause: 0.2,
 		Delay:   1200 * time.Millisecond,
 		Leases:  []time.Duration{700 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second},
 		Batches: []int{1, 10, 100, 100, 100},
@@ -93,36 +94,44 @@ func DefaultMix() Mix {
 // OpenFunc opens a backend with connections of its own.
 type OpenFunc func(ctx context.Context) (backend.Backend, error)
 
-// client has a handle on the queue and records what it does with it. It is for one goroutine.
+// A Run is a client: it uses a backend until its part of the test run is over.
+type Run func(context.Context, backend.Backend)
+
+// client has a handle on the queue and records its calls. Only one goroutine may use it.
 type client struct {
 	*Env
 	proc   int
 	handle int
-	dice   *rand.Rand
+	rng    *rand.Rand
 	b      backend.Backend
 	q      backend.Queue
 }
 
 func newClient(e *Env, proc int, b backend.Backend) *client {
-	return &client{Env: e, proc: proc, dice: diceOf(e.Seed, fmt.Sprint(e.Backend, proc)), b: b}
+	return &client{Env: e, proc: proc, rng: rngOf(e.Seed, fmt.Sprint(e.Backend, proc)), b: b}
 }
 
 const (
 	callTime = 3 * time.Second
-	openTime = 20 * time.Second // on RabbitMQ the first to open declares some hundred queues and exchanges, each a round trip to three nodes
-	breath   = 5 * time.Millisecond
+	// On RabbitMQ the first Open declares some hundred queues and exchanges, each a round trip to
+	// three nodes.
+	openTime   = 20 * time.Second
+	shortPause = 5 * time.Millisecond
 )
 
-func quiet() backend.Options { return backend.Options{Logger: slog.New(slog.DiscardHandler)} }
+var (
+	noLog = slog.New(slog.DiscardHandler)
+	quiet = backend.Options{Logger: noLog}
+)
 
 // open opens a handle, and retries until it succeeds or ctx ends.
 func (c *client) open(ctx context.Context) {
 	for ctx.Err() == nil && c.q == nil {
 		within, cancel := context.WithTimeout(ctx, openTime)
-		q, err := c.b.Open(within, c.Queue, quiet())
+		q, err := c.b.Open(within, c.Queue, quiet)
 		cancel()
 		if err != nil {
-			c.rest(ctx, 20*breath)
+			c.rest(ctx, 20*shortPause)
 			continue
 		}
 		c.handle++
@@ -138,13 +147,15 @@ func (c *client) close() {
 	c.q = nil
 }
 
-// reopen closes the handle once in a while, and opens one where there is none.
-func (c *client) reopen(ctx context.Context) {
+// reopen closes the handle once in a while, and opens one where there is none. It reports whether
+// there is a handle.
+func (c *client) reopen(ctx context.Context) bool {
 	if c.Reopening.Load() && c.chance(c.Mix.Reopen) {
 		c.Reopened.Add(1)
 		c.close()
 	}
 	c.open(ctx)
+	return c.q != nil
 }
 
 func (c *client) rest(ctx context.Context, d time.Duration) {
@@ -154,41 +165,41 @@ func (c *client) rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (c *client) chance(p float64) bool { return p > 0 && c.dice.Float64() < p }
+func (c *client) chance(p float64) bool { return p > 0 && c.rng.Float64() < p }
 
-func pick[T any](dice *rand.Rand, from []T) T { return from[dice.IntN(len(from))] }
+func pick[T any](rng *rand.Rand, from []T) T { return from[rng.IntN(len(from))] }
 
-// hurried is a call's context. Sometimes it ends at random, before, in or after the call.
-func (c *client) hurried(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
+// contextOf returns a call's context. Some contexts end at random, before, in or after the call.
+func (c *client) contextOf(ctx context.Context, within time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, within)
-	p := c.Mix.Break
-	if c.Hurry.Load() {
+	p := c.Mix.EndContext
+	if c.EndingContexts.Load() {
 		p = 0.5
 	}
 	if c.Draining.Load() || !c.chance(p) {
 		return ctx, cancel
 	}
-	c.Broken.Add(1)
-	moment := time.AfterFunc(time.Duration(c.dice.IntN(2500))*time.Microsecond, cancel)
-	return ctx, func() { moment.Stop(); cancel() }
+	c.EndedContexts.Add(1)
+	end := time.AfterFunc(time.Duration(c.rng.IntN(2500))*time.Microsecond, cancel)
+	return ctx, func() { end.Stop(); cancel() }
 }
 
-// call records a call. do sets the outcomes of the items; its error is that of the whole call.
+// call records a call. do sets the outcomes of the items, and returns the error of the whole call.
 func (c *client) call(ctx context.Context, within time.Duration, call judge.Call, do func(context.Context, *judge.Call) error) judge.Call {
 	call.Proc, call.Handle, call.Second = c.proc, c.handle, c.Second
-	ctx, cancel := c.hurried(ctx, within)
+	ctx, cancel := c.contextOf(ctx, within)
 	defer cancel()
-	call.Start = now()
+	call.Start = time.Now().UnixNano()
 	c.Rec.Begin(&call)
 	if err := do(ctx, &call); err != nil {
 		call.Err = err.Error()
 	}
-	call.End = now()
+	call.End = time.Now().UnixNano()
 	c.Rec.End(&call)
 	return call
 }
 
-// batch records a call that returns an error for each of its items. It makes none without items.
+// batch records a call that returns an error for each of its items. Without items it makes no call.
 func (c *client) batch(ctx context.Context, call judge.Call, do func(context.Context) []error) judge.Call {
 	if len(call.Items) == 0 {
 		return call
@@ -196,23 +207,61 @@ func (c *client) batch(ctx context.Context, call judge.Call, do func(context.Con
 	return c.call(ctx, callTime, call, func(ctx context.Context, call *judge.Call) error { return call.SetOutcomes(do(ctx)) })
 }
 
-func now() int64 { return time.Now().UnixNano() }
+// delivered is the record of a message that a worker received.
+func (c *client) delivered(d *backend.Delivery) judge.Item {
+	n, whole := recognize(d.Body, d.Headers, c.Traits)
+	if c.Traits.Supports(backend.OwnIDs) {
+		whole = whole && d.ID == c.idOf(n)
+	}
+	return judge.Item{
+		N: n, Out: judge.OK, Altered: !whole, Attempt: d.Attempt, Token: d.Token, Due: d.Due.UnixNano(), Until: d.Until.UnixNano(),
+	}
+}
+
+// A message is known by its number and its id.
+type message struct {
+	n  uint32
+	id string
+}
+
+// onIDs records a call on messages by their ids.
+func (c *client) onIDs(ctx context.Context, op judge.Op, ms []message, do func(context.Context, []string) []error) {
+	call := judge.Call{Op: op, Items: each(ms, func(m message) judge.Item { return judge.Item{N: m.n} })}
+	c.batch(ctx, call, func(ctx context.Context) []error { return do(ctx, each(ms, func(m message) string { return m.id })) })
+}
+
+// each maps a slice.
+func each[T, R any](from []T, f func(T) R) []R {
+	to := make([]R, len(from))
+	for i, one := range from {
+		to[i] = f(one)
+	}
+	return to
+}
+
+// Audit calls Stats on a queue, and records the result.
+func Audit(ctx context.Context, e *Env, q backend.Queue) (found backend.Stats, err error) {
+	c := &client{Env: e, rng: rngOf(e.Seed, "audit")}
+	c.call(ctx, callTime, judge.Call{Op: judge.Stats}, func(ctx context.Context, call *judge.Call) error {
+		found, err = q.Stats(ctx)
+		call.Count = found.Scheduled + found.Ready + found.InFlight + found.Dead + found.Quarantined
+		return err
+	})
+	return found, err
+}
 
 // A Group runs clients until they return.
-type Group struct{ run sync.WaitGroup }
+type Group struct{ sync.WaitGroup }
 
-// Add starts a client with a backend of its own, and closes that when the client returns.
-func (g *Group) Add(ctx context.Context, open OpenFunc, run func(context.Context, backend.Backend)) error {
+// Add starts a client with a backend of its own, and closes the backend when the client returns.
+func (g *Group) Add(ctx context.Context, open OpenFunc, run Run) error {
 	b, err := open(ctx)
 	if err != nil {
 		return fmt.Errorf("opening a backend for a client: %w", err)
 	}
-	g.run.Go(func() {
+	g.Go(func() {
 		run(ctx, b)
 		_ = b.Close() // its queues are closed
 	})
 	return nil
 }
-
-// Wait returns when all clients have returned.
-func (g *Group) Wait() { g.run.Wait() }

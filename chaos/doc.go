@@ -1,65 +1,67 @@
-// Package chaos tests what delayq promises while things break.
+// Package chaos tests the promises of delayq while things break.
 //
-// A test run takes one backend and a seed. The seed makes a [Plan]: how much each client pushes and
-// receives, and which fault strikes when. Clients, some of them processes of their own, record each
-// call. When the plan is over the faults are healed and the queues drained. Then [judge.Check] holds
-// the whole [judge.History] against the promises of docs/guarantees.md.
+// A test run takes one backend and a seed. The seed makes a [Plan]: the faults, and when each of
+// them strikes. Clients, some of them processes of their own, push, receive and settle, and record
+// each call. When the plan is over, the faults end and the queues are drained. Then [judge.Check]
+// checks the [judge.History] against the promises of docs/guarantees.md.
 //
 // The same seed makes the same plan, and each client draws the same random numbers. The machine
-// decides how the clients interleave, so that a failure may need some runs to come again. It is not
-// lost, though: the history is stored. [judge.Shrink] leaves of it the calls on one message that
-// break the rule, and [judge.Timeline] draws them.
+// decides how the clients interleave, so a failure may need several runs to come again. Its history
+// is stored, though. [judge.Shrink] reduces it to the calls on one message that break the rule, and
+// [judge.Timeline] draws them.
 //
 // # How to run it
 //
-//	go test -run TestChaos                                  the short form, about three minutes
-//	go test -run TestChaos -chaos.for=4m -timeout 20m       all of it, about ten minutes
-//	go test -run TestChaos/keyspace -chaos.seed=7           one part, with the plan of a seed
-//	go test -run 'TestSoak$' -timeout 0 -chaos.soak=1h      load for an hour, and what grows
-//	go test -run TestMutants                                the broken backends, and by which rule each is found
-//	go test -run TestShow -chaos.show=FILE [-chaos.message=N]   a stored history, checked again or drawn
+//	go test -run TestChaos                             the short form, about three minutes
+//	go test -run TestChaos -chaos.for=4m -timeout 20m  all of it, about ten minutes
+//	go test -run TestChaos/keyspace -chaos.seed=7      one part, with the plan of a seed
+//	go test -run 'TestSoak$' -timeout 0 -chaos.soak=1h an hour of load, to find growth
+//	go test -run TestMutants                           broken backends, each found by its rule
+//	go test -run TestShow -chaos.show=FILE             a stored history, checked again
+//	        [-chaos.message=N]                         or one message of it, drawn
 //
-// A run prints its seed; -chaos.plan prints the plan too. Histories of failures are stored in the
-// directory of -chaos.out.
+// A run prints its seed; -chaos.plan prints the plan too. -chaos.out is the directory for the
+// histories of failures.
 //
 // # What is checked
 //
-// [judge.Rules] lists the rules, with the promises that each proves; docs/guarantees.md has them as a
-// table. Most look at one message. Besides the queue of most clients there is a second queue, whose
-// name begins like the first one's and whose messages have ids of the first one's. A single worker
-// waits there for one message at a time, and sometimes keeps one: what it receives tells of order and
-// of wake-ups. One client makes mistakes all the time, and Stats is called again and again while the
-// queues drain. A run in which a rule had nothing to look at fails.
+// [judge.Rules] lists the rules with the promises that each proves, as a table in docs/guarantees.md
+// does. Most rules check single messages. A second queue has a name that begins like the first
+// one's, and messages with ids of the first one's. Its one worker waits for one message at a time,
+// and sometimes keeps one: its deliveries show order and wake-ups. One client makes mistakes all
+// the time. While the queues drain, Stats is called again and again. A run fails when a rule had
+// nothing to check.
 //
-// # What may be lost
+// # Declared losses
 //
-// Each fault declares beforehand what the store may lose: the writes that were acknowledged shortly
-// before it may be undone ([judge.Window.Undo]). Check takes such outcomes as unknown, counts the
-// messages lost by them, and fails for anything beyond. Most faults declare nothing. Those that do are
-// failovers of Redis, power cuts, and, for settlements alone, what breaks connections to RabbitMQ.
+// Each fault declares in advance the writes that the store may lose, those acknowledged shortly
+// before the fault ([judge.Window.Undo]). Check treats such outcomes as unknown, counts the
+// messages that they lose, and fails for any other loss. Most faults declare nothing. Failovers of
+// Redis and power cuts do, and, for settlements alone, faults that break connections to RabbitMQ.
 //
-// Killing a server loses nothing that it has written, for the kernel has that. A power cut is made by
-// testdata/synced.c, under which the server runs: it notes how much of a file is on the disk, and the
-// cut leaves no more. TestPowerCut loses nothing where the server always syncs, something where it
-// does so each second, and, without any sync, more than was declared, which Check has to find.
+// A killed server loses nothing that it has written, because the kernel has it. For a power cut the
+// server runs under testdata/synced.c, which notes the synced part of each file; the cut truncates
+// the file to that part. TestPowerCut loses nothing where the server always syncs, and some
+// messages where it syncs each second. Without syncs it loses more than declared, which Check has to
+// find.
 //
 // # Clocks
 //
-// The machine's clock is that of the history and of all workers. The store's may differ, and may jump
-// ([judge.ClockJump]): each delivery is judged by what the store's clock can have shown then. A jump
-// forward ends leases at once, and makes scheduled messages due; a jump back delays what is scheduled
-// and prolongs leases. Neither loses anything: a run ends with a jump beyond everything that the clock
-// showed, and has to drain then. Go asks the kernel for the time, so that the workers' own clocks
-// cannot be moved; but only the difference between a worker's and the store's counts.
+// The history and all workers use the machine's clock. The store's may differ, and may jump
+// ([judge.ClockJump]): each delivery is checked against the times that the store's clock can have
+// shown. A jump forward ends leases at once, and makes scheduled messages due. A jump back delays
+// scheduled messages and prolongs leases. Neither loses messages: a run ends with a jump beyond all
+// others, and has to drain then. The workers' clocks cannot be moved, since Go asks the kernel for
+// the time. Only the difference between a worker's clock and the store's counts, though.
 //
 // # Poison
 //
-// Some messages kill the process that handles them, in processes of their own. Each has to be a dead
-// letter after exactly so many attempts ([judge.Poison]). At the end, when nothing breaks any more, it
-// is redriven, and has to come back unchanged and to die again after exactly as many.
+// Some messages kill the processes that handle them. Each has to be a dead letter after an exact
+// number of attempts ([judge.Poison]). At the end, when nothing is broken any more, it is redriven.
+// It has to come back unchanged, and to be a dead letter again after as many attempts.
 //
-// # Who checks the checkers
+// # Mutants
 //
-// A [Mutant] is a backend whose Lua scripts are changed on their way to the server. A run has to find
-// each by the rule that it breaks.
+// A mutant is a backend whose Lua scripts are changed on their way to the server. A run has to find
+// each mutant by the rule that it breaks.
 package chaos

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,9 +16,9 @@ import (
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-// Endpoint is where a backend's store is, so that another process can open it too.
+// Endpoint is the address of a backend's store, from which other processes can open the backend.
 type Endpoint struct {
-	Backend string   `json:"backend"` // zsetpoll, keyspace, redisson, redisson-envelope, rabbitmq
+	Backend string   `json:"backend"` // rabbitmq, or one of redisBackends
 	Addr    string   `json:"addr,omitempty"`
 	Cluster []string `json:"cluster,omitempty"` // nodes of a Redis Cluster, or further nodes of RabbitMQ
 	Master  string   `json:"master,omitempty"`  // its name, where Addr is a Sentinel's
@@ -26,78 +27,63 @@ type Endpoint struct {
 	Hooks []redis.Hook `json:"-"`
 }
 
-// Clients give up soon, so that a fault is felt while it lasts.
+// Timeouts are short, so that clients meet a fault while it lasts.
 const (
 	dialTime    = time.Second
 	ReadTimeout = 700 * time.Millisecond
 	sweep       = 200 * time.Millisecond
 )
 
+var redisBackends = map[string]func(redis.UniversalClient) backend.Backend{
+	"zsetpoll": func(c redis.UniversalClient) backend.Backend { return zsetpoll.New(c, zsetpoll.Poll(sweep)) },
+	"keyspace": func(c redis.UniversalClient) backend.Backend { return keyspace.New(c, keyspace.Sweep(sweep)) },
+	"redisson": func(c redis.UniversalClient) backend.Backend {
+		return redisson.New(c, redisson.WithCodec(redisson.Bytes), redisson.Sweep(sweep))
+	},
+	"redisson-envelope": func(c redis.UniversalClient) backend.Backend {
+		return redisson.New(c, redisson.WithCodec(redisson.Envelope), redisson.Sweep(sweep))
+	},
+}
+
 // Open opens a backend with connections of its own.
 func (e Endpoint) Open(context.Context) (backend.Backend, error) {
 	if e.Backend == "rabbitmq" {
 		return rabbitmq.New(e.Addr, rabbitmq.Hosts(e.Cluster...)), nil
 	}
-	client := e.client()
-	b, err := e.on(client)
-	if err != nil {
-		return nil, err
+	open, ok := redisBackends[e.Backend]
+	if !ok {
+		return nil, fmt.Errorf("no backend is called %q", e.Backend)
 	}
-	return &owning{b, client}, nil
+	client := e.client()
+	return &redisBackend{open(client), client}, nil
 }
 
 func (e Endpoint) client() redis.UniversalClient {
-	if len(e.Cluster) > 0 {
-		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: e.Cluster, DialTimeout: dialTime, ReadTimeout: ReadTimeout})
+	o := &redis.UniversalOptions{Addrs: e.Cluster, MasterName: e.Master, DialTimeout: dialTime, ReadTimeout: ReadTimeout}
+	switch {
+	case len(e.Cluster) > 0:
+		return redis.NewClusterClient(o.Cluster())
+	case e.Master != "":
+		o.Addrs = []string{e.Addr}
+		return redis.NewFailoverClient(o.Failover())
 	}
-	if e.Master != "" {
-		return redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: e.Master, SentinelAddrs: []string{e.Addr}, DialTimeout: dialTime, ReadTimeout: ReadTimeout,
-		})
-	}
-	c := redis.NewClient(&redis.Options{Addr: e.Addr, DialTimeout: dialTime, ReadTimeout: ReadTimeout, PoolSize: 4})
+	o.Addrs, o.PoolSize = []string{e.Addr}, 4
+	c := redis.NewClient(o.Simple())
 	for _, h := range e.Hooks {
 		c.AddHook(h)
 	}
 	return c
 }
 
-func (e Endpoint) on(c redis.UniversalClient) (backend.Backend, error) {
-	switch e.Backend {
-	case "zsetpoll":
-		return zsetpoll.New(c, zsetpoll.Poll(sweep)), nil
-	case "zsetpoll-arbitrate":
-		return zsetpoll.New(c, zsetpoll.Poll(sweep), zsetpoll.Claims(zsetpoll.Arbitrate)), nil
-	case "zsetpoll-mover":
-		return zsetpoll.New(c, zsetpoll.Poll(sweep), zsetpoll.Claims(zsetpoll.Mover)), nil
-	case "keyspace":
-		return keyspace.New(c, keyspace.Sweep(sweep)), nil
-	case "redisson":
-		return redisson.New(c, redisson.WithCodec(redisson.Bytes), redisson.Sweep(sweep)), nil
-	case "redisson-envelope":
-		return redisson.New(c, redisson.WithCodec(redisson.Envelope), redisson.Sweep(sweep)), nil
-	default:
-		return nil, fmt.Errorf("no backend is called %q", e.Backend)
-	}
-}
-
-// owning closes its client too.
-type owning struct {
+// redisBackend closes its client too.
+type redisBackend struct {
 	backend.Backend
 	client redis.UniversalClient
 }
 
-func (o *owning) Close() error {
-	err := o.Backend.Close()
-	_ = o.client.Close() // it fails only when it is closed
-	return err
-}
+func (b *redisBackend) Close() error { return errors.Join(b.Backend.Close(), b.client.Close()) }
 
-// Remains is that of the backend.
-func (o *owning) Remains(ctx context.Context, queues ...string) ([]string, error) {
-	r, ok := o.Backend.(admin.Remover)
-	if !ok {
-		return nil, nil
-	}
-	return r.Remains(ctx, queues...)
+// Remains calls the backend's method of the same name.
+func (b *redisBackend) Remains(ctx context.Context, queues ...string) ([]string, error) {
+	return b.Backend.(admin.Remover).Remains(ctx, queues...)
 }

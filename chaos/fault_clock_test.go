@@ -1,50 +1,45 @@
-package chaos_test
+package chaos
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"time"
 
-	"github.com/delayq/delayq/chaos"
 	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// A jumper makes the clock of a venue's store jump, and notes when.
-type jumper struct {
+// storeClock is the clock of a target's store. It jumps, and notes when.
+type storeClock struct {
 	set   func(time.Duration)
-	usual time.Duration // where it belongs
-	last  time.Duration // where all that was pushed is due, and all leases have ended
-	made  []judge.ClockJump
+	shift time.Duration // its difference from the machine's clock between jumps
+	last  time.Duration // of the last jump: then every message is due and every lease has ended
+	jumps []judge.ClockJump
 }
 
-// newJumper begins where the clock belongs.
-func newJumper(usual, last time.Duration, set func(time.Duration)) *jumper {
-	return &jumper{set: set, usual: usual, last: last, made: []judge.ClockJump{{Shift: int64(usual)}}}
+func newStoreClock(shift, last time.Duration, set func(time.Duration)) *storeClock {
+	return &storeClock{set: set, shift: shift, last: last, jumps: []judge.ClockJump{{Shift: int64(shift)}}}
 }
 
-// newServerJumper has a server's clock jump, and end where it never was.
-func newServerJumper(t *testing.T, clock *testenv.Clock) *jumper {
+// newServerClock is a server's clock. Its last jump goes beyond all others.
+func newServerClock(t *testing.T, clock *testenv.Clock) *storeClock {
 	t.Helper()
-	return newJumper(0, 3*time.Hour, func(to time.Duration) { clock.Set(t, to) })
+	return newStoreClock(0, 3*time.Hour, func(to time.Duration) { clock.Set(t, to) })
 }
 
-// leap is for the test's goroutine.
-func (l *jumper) jumpTo(to time.Duration) {
-	l.made = append(l.made, judge.JumpTo(to, l.set))
+// jumpTo is for the test's goroutine.
+func (c *storeClock) jumpTo(to time.Duration) { c.jumps = append(c.jumps, judge.JumpTo(to, c.set)) }
+
+// reset sets the clock right for another run.
+func (c *storeClock) reset() {
+	c.set(c.shift)
+	c.jumps = []judge.ClockJump{{Shift: int64(c.shift)}}
 }
 
-// again sets the clock right for another run.
-func (l *jumper) again() {
-	l.set(l.usual)
-	l.made = []judge.ClockJump{{Shift: int64(l.usual)}}
-}
-
-// settle is the last leap.
-func (l *jumper) settle(*testing.T) judge.Window {
-	l.jumpTo(l.last)
-	at := l.made[len(l.made)-1]
+// jumpLast is the last fault of a run.
+func (c *storeClock) jumpLast(*testing.T) judge.Window {
+	c.jumpTo(c.last)
+	at := c.jumps[len(c.jumps)-1]
 	return judge.Window{Kind: clockJumps, Start: at.Start, End: at.End, Effect: 1}
 }
 
@@ -53,44 +48,26 @@ const (
 	jumpsByHours = clockJumps + ", up to 1h0m0s"
 )
 
-// reach is how far clocks jump: by what leases and delays last, by what they do not, and by far.
-var reach = []time.Duration{10 * time.Second, 10 * time.Minute, time.Hour}
-
-// jumps are all that.
-func (l *jumper) jumps(length time.Duration) []*fault {
-	all := make([]*fault, len(reach))
-	for i, far := range reach {
-		all[i] = l.jump(far, length)
-	}
-	return all
-}
-
-// jump sets the clock forward or back, sometimes twice, and right again.
-func (l *jumper) jump(far, length time.Duration) *fault {
-	moved := 0
-	return &fault{
-		Kind: chaos.Kind{Name: fmt.Sprintf("%s, up to %v", clockJumps, far), Weight: 1, For: length},
-		on: func(_ *testing.T, dice *rand.Rand) {
-			for moved = 0; moved == 0 || dice.IntN(3) == 0; moved++ {
-				l.jumpTo(l.usual + time.Duration(dice.Int64N(int64(2*far))) - far)
+// jumpFaults make a clock jump by about a lease, by much more than a lease, and by hours.
+func jumpFaults(c *storeClock, length time.Duration) []*fault {
+	return each([]time.Duration{10 * time.Second, 10 * time.Minute, time.Hour}, func(most time.Duration) *fault {
+		return lasting(fmt.Sprintf("%s, up to %v", clockJumps, most), 1, length, judge.Window{}, func(i *injection) func() int {
+			jumps := 0
+			for ; jumps == 0 || i.rng.IntN(3) == 0; jumps++ {
+				c.jumpTo(c.shift + time.Duration(i.rng.Int64N(int64(2*most))) - most)
 			}
-		},
-		off: func(*testing.T) int { l.jumpTo(l.usual); return moved + 1 },
-	}
+			return func() int { c.jumpTo(c.shift); return jumps + 1 }
+		})
+	})
 }
 
-// clocksWrong lasts all the time. It only looks whether the clocks differ as they should.
+// clocksWrong lasts all the time. The fault only checks that the clocks differ as they should.
 func clocksWrong(s *testenv.RedisServer, clock *testenv.Clock) *fault {
-	wrong := false
-	return &fault{
-		Kind: chaos.Kind{Name: "clocks wrong", Weight: 1},
-		on: func(t *testing.T, _ *rand.Rand) {
-			client := s.Client(t, patiently)
-			defer func() { _ = client.Close() }()
-			at, err := client.Time(t.Context()).Result()
-			must(t, err)
-			wrong = clock.Skew() != 0 && (time.Until(at)-clock.Skew()).Abs() < time.Second
-		},
-		off: func(*testing.T) int { return count(wrong) },
-	}
+	return instant("clocks wrong", 1, judge.Window{}, func(i *injection) int {
+		client := s.Client(i.T, retrying)
+		defer func() { _ = client.Close() }()
+		at, err := client.Time(i.Context()).Result()
+		must(i.T, err)
+		return count(clock.Skew() != 0 && (time.Until(at)-clock.Skew()).Abs() < time.Second)
+	})
 }

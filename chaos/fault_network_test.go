@@ -1,9 +1,8 @@
-package chaos_test
+package chaos
 
 import (
 	"context"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/url"
 	"strings"
@@ -13,12 +12,10 @@ import (
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
 
-	"github.com/delayq/delayq/chaos"
-	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// A greeting is what a server answers to at once.
+// A greeting is a request to which a server replies at once.
 type greeting struct{ say, hear string }
 
 var (
@@ -26,8 +23,8 @@ var (
 	rabbitGreeting = greeting{"AMQP\x00\x00\x09\x01", "\x01"}
 )
 
-// answer is how long a server takes to answer, and whether it does within that time.
-func (g greeting) answer(addr string, within time.Duration) (took time.Duration, answered bool) {
+// probe returns how long a server takes to reply, and whether it does within that time.
+func (g greeting) probe(addr string, within time.Duration) (took time.Duration, replied bool) {
 	began := time.Now()
 	conn, err := net.DialTimeout("tcp", addr, within)
 	if err != nil {
@@ -43,174 +40,99 @@ func (g greeting) answer(addr string, within time.Duration) (took time.Duration,
 	return time.Since(began), err == nil && string(heard) == g.hear
 }
 
-func count(happened bool) int {
-	if happened {
-		return 1
-	}
-	return 0
+// silent returns 1 for a server that does not reply, the effect of a fault.
+func (g greeting) silent(addr string) int {
+	_, replied := g.probe(addr, 60*time.Millisecond)
+	return count(!replied)
 }
 
-// networkFaults are what a proxy does to connections.
+// networkFaults are the faults of the proxy of package testenv, which counts replies.
 func networkFaults(p *testenv.FaultProxy, g greeting) []*fault {
-	return []*fault{repliesCut(p), latency(p, g), blackHole(p, g), connectionsCut(p), stalled(p, g)}
-}
-
-func repliesCut(p *testenv.FaultProxy) *fault {
-	var before int
-	return &fault{
-		Kind: chaos.Kind{Name: "replies cut", Weight: 3, For: 700 * time.Millisecond}, window: judge.Window{Breaks: true},
-		on: func(_ *testing.T, dice *rand.Rand) {
-			before = p.Cuts()
-			p.Seed(dice.Uint64())
-			p.CutReplies(0.02 + dice.Float64()/5)
-		},
-		off: func(*testing.T) int { p.CutReplies(0); return p.Cuts() - before },
-	}
-}
-
-func latency(p *testenv.FaultProxy, g greeting) *fault {
-	slow := 0
-	return &fault{
-		Kind: chaos.Kind{Name: "latency", Weight: 1, For: 600 * time.Millisecond}, window: judge.Window{Breaks: true},
-		on: func(_ *testing.T, dice *rand.Rand) {
-			d := time.Duration(10+dice.IntN(150)) * time.Millisecond
+	return []*fault{
+		lasting("replies cut", 3, 700*time.Millisecond, breaks, func(i *injection) func() int {
+			before := p.Cuts()
+			p.Seed(i.rng.Uint64())
+			p.CutReplies(0.02 + i.rng.Float64()/5)
+			return func() int { p.CutReplies(0); return p.Cuts() - before }
+		}),
+		lasting("latency", 1, 600*time.Millisecond, breaks, func(i *injection) func() int {
+			d := time.Duration(10+i.rng.IntN(150)) * time.Millisecond
 			p.Latency(d)
-			took, _ := g.answer(p.Addr(), 2*time.Second)
-			slow = count(took >= d)
-		},
-		off: func(*testing.T) int { p.Latency(0); return slow },
-	}
-}
-
-// deaf is how long nothing is heard through what swallows all.
-const deaf = 60 * time.Millisecond
-
-func blackHole(p *testenv.FaultProxy, g greeting) *fault {
-	silent := 0
-	return &fault{
-		Kind: chaos.Kind{Name: "black hole", Weight: 1, For: 700 * time.Millisecond}, window: judge.Window{Breaks: true},
-		on: func(*testing.T, *rand.Rand) {
+			took, _ := g.probe(p.Addr(), 2*time.Second)
+			return func() int { p.Latency(0); return count(took >= d) }
+		}),
+		lasting("black hole", 1, 700*time.Millisecond, breaks, func(*injection) func() int {
 			p.Blackhole(true)
-			_, answered := g.answer(p.Addr(), deaf)
-			silent = count(!answered)
-		},
-		off: func(*testing.T) int { p.Blackhole(false); return silent },
-	}
-}
-
-// stalled has the server do what it is asked while its replies are held back, from some reply on. They arrive when it is over, long after their callers have left.
-func stalled(p *testenv.FaultProxy, g greeting) *fault {
-	return &fault{
-		Kind: chaos.Kind{Name: "replies held back", Weight: 1, For: 700 * time.Millisecond}, window: judge.Window{Breaks: true},
-		on: func(_ *testing.T, dice *rand.Rand) { p.StallAfter(dice.IntN(40)) },
-		off: func(*testing.T) int {
-			_, answered := g.answer(p.Addr(), deaf)
-			p.Resume()
-			return count(!answered)
-		},
-	}
-}
-
-func connectionsCut(p *testenv.FaultProxy) *fault {
-	var before int
-	return &fault{
-		Kind: chaos.Kind{Name: "connections cut", Weight: 2}, window: judge.Window{Breaks: true},
-		on: func(*testing.T, *rand.Rand) { before = p.Connections(); p.CloseAll() },
-		off: func(*testing.T) int { // those that were cut come back
-			poll(3*time.Second, func() bool { return p.Connections() > before })
+			effect := g.silent(p.Addr())
+			return func() int { p.Blackhole(false); return effect }
+		}),
+		// The server executes commands, and their replies arrive long after their callers have left.
+		lasting("replies held back", 1, 700*time.Millisecond, breaks, func(i *injection) func() int {
+			p.StallAfter(i.rng.IntN(40))
+			return func() int { defer p.Resume(); return g.silent(p.Addr()) }
+		}),
+		instant("connections cut", 2, breaks, func(*injection) int {
+			before := p.Connections()
+			p.CloseAll()
+			poll(3*time.Second, func() bool { return p.Connections() > before }) // the clients connect again
 			return p.Connections() - before
-		},
+		}),
 	}
 }
 
-// A wire is a toxiproxy in front of a server.
-type wire struct {
-	proxy *toxiproxy.Proxy
-	addr  string
-}
+// toxicProxy is a toxiproxy in front of a server.
+type toxicProxy struct{ *toxiproxy.Proxy }
 
-func newWire(t *testing.T, upstream string) *wire {
+func newToxicProxy(t *testing.T, upstream string) toxicProxy {
 	t.Helper()
-	nop := zerolog.Nop()
-	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), nop)
-	p := toxiproxy.NewProxy(server, t.Name(), "127.0.0.1:0", upstream)
-	if err := p.Start(); err != nil {
-		t.Fatalf("starting a wire: %v", err)
-	}
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	p := toxicProxy{toxiproxy.NewProxy(server, t.Name(), "127.0.0.1:0", upstream)}
+	must(t, p.Start())
 	t.Cleanup(p.Stop)
-	return &wire{p, p.Listen}
+	return p
 }
 
-func (w *wire) poison(t *testing.T, toxic string) {
+func (p toxicProxy) add(t *testing.T, toxic string) {
 	t.Helper()
-	if _, err := w.proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
-		t.Fatalf("adding a toxic: %v", err)
-	}
+	_, err := p.Toxics.AddToxicJson(strings.NewReader(toxic))
+	must(t, err)
 }
 
-// cut closes all connections.
-func (w *wire) cut(t *testing.T) {
+// restart closes all connections, and leads new ones to a server.
+func (p toxicProxy) restart(t *testing.T, upstream string) {
 	t.Helper()
-	w.proxy.Stop()
-	if err := w.proxy.Start(); err != nil {
-		t.Fatalf("starting a wire again: %v", err)
+	p.Stop()
+	p.Upstream = upstream
+	must(t, p.Start())
+}
+
+// toxicFaults are the faults of toxiproxy.
+func toxicFaults(p toxicProxy, g greeting) []*fault {
+	return []*fault{
+		// The server executes commands, and everything that it sends is dropped, even its closing.
+		lasting("half-open", 1, 700*time.Millisecond, breaks, func(i *injection) func() int {
+			p.add(i.T, `{"name": "half-open", "type": "timeout", "stream": "downstream", "attributes": {"timeout": 0}}`)
+			effect := g.silent(p.Listen)
+			return func() int {
+				p.restart(i.T, p.Upstream) // the rest of a stream must not follow the part that was dropped
+				p.Toxics.ResetToxics(context.Background())
+				return effect
+			}
+		}),
+		lasting("slow link", 1, 700*time.Millisecond, breaks, func(i *injection) func() int {
+			p.add(i.T, `{"name": "slow", "type": "bandwidth", "stream": "downstream", "attributes": {"rate": 4}}`)
+			p.add(i.T, `{"name": "late", "type": "latency", "stream": "upstream", "attributes": {"latency": 20}}`)
+			took, _ := g.probe(p.Listen, 5*time.Second)
+			return func() int { p.Toxics.ResetToxics(context.Background()); return count(took >= 20*time.Millisecond) }
+		}),
 	}
 }
 
-// lead leads the wire to another server, and cuts it.
-func (w *wire) lead(t *testing.T, upstream string) {
-	t.Helper()
-	w.proxy.Stop()
-	w.proxy.Upstream = upstream
-	if err := w.proxy.Start(); err != nil {
-		t.Fatalf("leading a wire elsewhere: %v", err)
-	}
-}
-
-func wireFaults(w *wire, g greeting) []*fault { return []*fault{halfOpen(w, g), slowLink(w, g)} }
-
-// halfOpen has requests arrive and be executed, while of the replies nothing comes back, not even the end of the connection.
-func halfOpen(w *wire, g greeting) *fault {
-	silent := 0
-	return &fault{
-		Kind: chaos.Kind{Name: "half-open", Weight: 1, For: 700 * time.Millisecond}, window: judge.Window{Breaks: true},
-		on: func(t *testing.T, _ *rand.Rand) {
-			w.poison(t, `{"name": "half-open", "type": "timeout", "stream": "downstream", "attributes": {"timeout": 0}}`)
-			_, answered := g.answer(w.addr, deaf)
-			silent = count(!answered)
-		},
-		off: func(t *testing.T) int {
-			w.cut(t) // what was lost of a stream must not be followed by the rest of it
-			w.proxy.Toxics.ResetToxics(context.Background())
-			return silent
-		},
-	}
-}
-
-func slowLink(w *wire, g greeting) *fault {
-	slow := 0
-	return &fault{
-		Kind: chaos.Kind{Name: "slow link", Weight: 1, For: 700 * time.Millisecond}, window: judge.Window{Breaks: true},
-		on: func(t *testing.T, _ *rand.Rand) {
-			w.poison(t, `{"name": "slow", "type": "bandwidth", "stream": "downstream", "attributes": {"rate": 4}}`)
-			w.poison(t, `{"name": "late", "type": "latency", "stream": "upstream", "attributes": {"latency": 20}}`)
-			took, _ := g.answer(w.addr, 5*time.Second)
-			slow = count(took >= 20*time.Millisecond)
-		},
-		off: func(t *testing.T) int {
-			w.proxy.Toxics.ResetToxics(context.Background())
-			return slow
-		},
-	}
-}
-
-// through is a URL with another host.
-func through(t *testing.T, raw, addr string) string {
+// withHost returns a URL with another host.
+func withHost(t *testing.T, raw, host string) string {
 	t.Helper()
 	u, err := url.Parse(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Host = addr
+	must(t, err)
+	u.Host = host
 	return u.String()
 }

@@ -1,143 +1,130 @@
-package chaos_test
+package chaos
 
 import (
 	"context"
-	"math/rand/v2"
 	"testing"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/delayq/delayq/chaos"
 	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// lastAcks is how long before a break acks may have succeeded that the broker then forgets, as docs/rabbitmq.md declares.
-const lastAcks = int64(500 * time.Millisecond)
+// forgetsAcks is the window of a break of connections to RabbitMQ. The broker may forget acks that
+// succeeded shortly before it, as docs/rabbitmq.md declares.
+var forgetsAcks = judge.Window{Breaks: true, Undo: int64(500 * time.Millisecond)}
 
-// rabbitFaults are what happens to a broker.
+// rabbitFaults are the faults of a broker.
 func rabbitFaults(s *testenv.RabbitServer, url string) []*fault {
-	vhost := mustURI(url).Vhost
+	stopped := serverStopped(s, rabbitGreeting)
 	return []*fault{
-		brokerKilled(s), serverStopped(s, rabbitGreeting), connectionsClosed(s, vhost, url),
+		brokerKilled("server kill -9", func(*injection) *testenv.RabbitServer { return s }, func(*injection) { s.Restart() }),
+		stopped, connectionsClosed(s, url),
 		alarm("memory alarm", url, s.SetMemoryAlarm),
-		alarm("disk alarm", url, func(on bool) { setDiskAlarm(s, on) }),
+		alarm("disk alarm", url, func(on bool) {
+			limit := "50MB"
+			if on {
+				limit = "900000GB"
+			}
+			s.Ctl("set_disk_free_limit", limit)
+		}),
 		exchangeDeleted(url),
 	}
 }
 
-func mustURI(url string) amqp.URI {
+func vhostOf(url string) string {
 	u, err := amqp.ParseURI(url)
 	if err != nil {
 		panic(err)
 	}
-	return u
+	return u.Vhost
 }
 
-func brokerKilled(s *testenv.RabbitServer) *fault {
-	var up bool
-	return &fault{
-		Kind: chaos.Kind{Name: "server kill -9", Weight: 1, Alone: true}, window: judge.Window{Breaks: true, Undo: lastAcks},
-		on: func(*testing.T, *rand.Rand) {
-			s.Kill()
-			_, up = rabbitGreeting.answer(s.Addr(), deaf)
-			s.Restart()
-		},
-		off: func(*testing.T) int { return count(!up) },
-	}
+// brokerKilled kills one of the brokers, and starts it again.
+func brokerKilled(name string, choose func(*injection) *testenv.RabbitServer, restart func(*injection)) *fault {
+	return instant(name, 1, forgetsAcks, func(i *injection) int {
+		s := choose(i)
+		s.Kill()
+		effect := rabbitGreeting.silent(s.Addr())
+		restart(i)
+		return effect
+	}).alone()
 }
 
-// connectionsClosed has the broker close the connections, as an administrator does.
-func connectionsClosed(s *testenv.RabbitServer, vhost, url string) *fault {
-	var closed chan *amqp.Error
-	return &fault{
-		Kind: chaos.Kind{Name: "connections closed", Weight: 1}, window: judge.Window{Breaks: true, Undo: lastAcks},
-		on: func(t *testing.T, _ *rand.Rand) {
-			conn, err := amqp.Dial(url)
-			must(t, err)
-			closed = conn.NotifyClose(make(chan *amqp.Error, 1))
-			try(t, func() { s.CloseConnections(vhost) })
-		},
-		off: func(*testing.T) int {
-			select {
-			case err := <-closed:
-				return count(err != nil)
-			case <-time.After(5 * time.Second):
-				return 0
-			}
-		},
-	}
+// connectionsClosed makes the broker close the connections, as an administrator does.
+func connectionsClosed(s *testenv.RabbitServer, url string) *fault {
+	return instant("connections closed", 1, forgetsAcks, func(i *injection) int {
+		conn, err := amqp.Dial(url)
+		must(i.T, err)
+		closed := conn.NotifyClose(make(chan *amqp.Error, 1))
+		try(i.T, func() { s.CloseConnections(vhostOf(url)) })
+		select {
+		case err := <-closed:
+			return count(err != nil)
+		case <-time.After(5 * time.Second):
+			return 0
+		}
+	})
 }
 
-// exchanges are those of the default namespace, that an operator may delete by mistake. They are declared again within 3 s (docs/rabbitmq.md).
+// exchanges of the default namespace, which an operator may delete by mistake. Clients declare them
+// again within 3 s (docs/rabbitmq.md).
 var exchanges = []string{"deliver", "w1", "w2", "w3", "undeliverable"}
 
-// exchangeDeleted deletes an exchange, another each time. What waits in queues stays there, so that nothing is lost.
+// exchangeDeleted deletes each exchange in turn. Messages that wait in queues stay there, so nothing
+// is lost.
 func exchangeDeleted(url string) *fault {
-	turn, deleted := -1, 0
-	return &fault{
-		Kind: chaos.Kind{Name: "exchange deleted", Weight: 1, Alone: true}, window: judge.Window{Breaks: true},
-		on: func(t *testing.T, _ *rand.Rand) {
-			conn, err := amqp.Dial(url)
-			must(t, err)
-			defer func() { _ = conn.CloseDeadline(time.Now().Add(time.Second)) }()
-			ch, err := conn.Channel()
-			must(t, err)
-			turn++
-			name := "delayq.v1." + exchanges[turn%len(exchanges)]
-			must(t, ch.ExchangeDelete(name, false, false))
-			deleted = count(poll(10*time.Second, func() bool { return isThere(t, conn, name) }))
-		},
-		off: func(*testing.T) int { return deleted },
-	}
+	turn := -1
+	return instant("exchange deleted", 1, breaks, func(i *injection) int {
+		conn, ch := dialRabbit(i.T, url)
+		defer func() { _ = conn.CloseDeadline(time.Now().Add(time.Second)) }()
+		turn++
+		name := "delayq.v1." + exchanges[turn%len(exchanges)]
+		must(i.T, ch.ExchangeDelete(name, false, false))
+		declared := poll(10*time.Second, func() bool {
+			ch, err := conn.Channel() // one that looks for a missing exchange is closed by the broker
+			must(i.T, err)
+			defer func() { _ = ch.Close() }()
+			return ch.ExchangeDeclarePassive(name, "topic", true, false, false, false, nil) == nil
+		})
+		return count(declared)
+	}).alone()
 }
 
-// isThere reports whether an exchange exists. To look for one that does not costs the channel.
-func isThere(t *testing.T, conn *amqp.Connection, exchange string) bool {
-	t.Helper()
-	ch, err := conn.Channel()
-	must(t, err)
-	defer func() { _ = ch.Close() }()
-	return ch.ExchangeDeclarePassive(exchange, "topic", true, false, false, false, nil) == nil
-}
-
-// alarm has the broker take no messages. A connection that tries to publish is told so. On a machine under load it may last for longer than a level waits until
-// the next queue confirms: then the level passes its messages on once more (docs/rabbitmq.md).
-func alarm(name, url string, set func(bool)) *fault {
-	blocked := false
-	return &fault{
-		Kind: chaos.Kind{Name: name, Weight: 1, For: time.Second, Alone: true}, breaks: confirmsWithin - time.Second,
-		on: func(t *testing.T, _ *rand.Rand) {
-			try(t, func() { set(true) })
-			blocked = isBlocked(t, url)
-		},
-		off: func(t *testing.T) int { try(t, func() { set(false) }); return count(blocked) },
-	}
-}
-
-// isBlocked publishes to nobody and listens whether the broker objects.
-func isBlocked(t *testing.T, url string) bool {
+func dialRabbit(t *testing.T, url string) (*amqp.Connection, *amqp.Channel) {
 	t.Helper()
 	conn, err := amqp.Dial(url)
 	must(t, err)
-	defer func() { _ = conn.CloseDeadline(time.Now().Add(time.Second)) }()
-	told := conn.NotifyBlocked(make(chan amqp.Blocking, 1))
 	ch, err := conn.Channel()
 	must(t, err)
+	return conn, ch
+}
+
+// alarm makes the broker block connections that publish. On a machine under load it may last longer
+// than a level waits for the next queue's confirms: then the level passes its messages on once more
+// (docs/rabbitmq.md).
+func alarm(name, url string, set func(on bool)) *fault {
+	f := lasting(name, 1, time.Second, judge.Window{}, func(i *injection) func() int {
+		try(i.T, func() { set(true) })
+		blocked := isBlocked(i.T, url)
+		return func() int { try(i.T, func() { set(false) }); return count(blocked) }
+	}).alone()
+	f.breaks = confirmsWithin - time.Second
+	return f
+}
+
+// isBlocked publishes to no queue, and waits for the broker to block the connection.
+func isBlocked(t *testing.T, url string) bool {
+	t.Helper()
+	conn, ch := dialRabbit(t, url)
+	defer func() { _ = conn.CloseDeadline(time.Now().Add(time.Second)) }()
+	blocked := conn.NotifyBlocked(make(chan amqp.Blocking, 1))
 	must(t, ch.PublishWithContext(context.Background(), "", "nobody", false, false, amqp.Publishing{}))
 	select {
-	case b := <-told:
+	case b := <-blocked:
 		return b.Active
 	case <-time.After(3 * time.Second):
 		return false
 	}
-}
-
-func setDiskAlarm(s *testenv.RabbitServer, on bool) {
-	limit := "50MB"
-	if on {
-		limit = "900000GB"
-	}
-	s.Ctl("set_disk_free_limit", limit)
 }

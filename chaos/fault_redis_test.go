@@ -1,54 +1,46 @@
-package chaos_test
+package chaos
 
 import (
-	"math/rand/v2"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/delayq/delayq/chaos"
 	"github.com/delayq/delayq/internal/judge"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// info reads a line of INFO; 0 where there is none.
 func info(t *testing.T, c *redis.Client, section, key string) int64 {
 	t.Helper()
-	text, err := c.Info(t.Context(), section).Result()
-	if err != nil {
-		t.Fatalf("asking for %s: %v", key, err)
-	}
-	for line := range strings.SplitSeq(text, "\r\n") {
-		if value, ok := strings.CutPrefix(line, key+":"); ok {
-			n, _ := strconv.ParseInt(strings.TrimPrefix(value, "count="), 10, 64) // 0 for what is no number
-			return n
-		}
-	}
-	return 0
+	n, err := infoOf(t.Context(), c, section, key)
+	must(t, err)
+	return n
 }
 
-// redisFaults are what happens to a Redis server.
+// redisFaults are the faults of a Redis server.
 func redisFaults(s *testenv.RedisServer, admin *redis.Client) []*fault {
 	return []*fault{
-		serverKilled(s, admin), serverStopped(s, redisGreeting), scriptFlush(admin), clientKill(admin), wakeUpsDropped(admin), outOfMemory(admin), rightTaken(admin),
+		serverKilled("server kill -9", func(*testing.T) (*testenv.RedisServer, *redis.Client) { return s, admin }), serverStopped(s, redisGreeting),
+		instant("SCRIPT FLUSH", 3, judge.Window{}, func(i *injection) int {
+			cached := info(i.T, admin, "memory", "number_of_cached_scripts")
+			must(i.T, admin.ScriptFlush(i.Context()).Err())
+			return int(cached)
+		}),
+		instant("CLIENT KILL", 3, breaks, func(i *injection) int { return killClients(i.T, admin, "normal") }),
+		wakeUpsDropped(admin), outOfMemory(admin), rightTaken(admin),
 	}
 }
 
-func serverKilled(s *testenv.RedisServer, admin *redis.Client) *fault {
-	var before int64
-	return &fault{
-		Kind: chaos.Kind{Name: "server kill -9", Weight: 1, Alone: true}, window: judge.Window{Breaks: true},
-		on: func(t *testing.T, dice *rand.Rand) {
-			before = info(t, admin, "server", "process_id")
-			s.Kill()
-			time.Sleep(time.Duration(dice.IntN(400)) * time.Millisecond) // for how long it is gone
-			s.Restart()
-		},
-		off: func(t *testing.T) int { return count(info(t, admin, "server", "process_id") != before) },
-	}
+// serverKilled kills a server and starts it again. It is down meanwhile.
+func serverKilled(name string, choose func(*testing.T) (*testenv.RedisServer, *redis.Client)) *fault {
+	return instant(name, 1, breaks, func(i *injection) int {
+		s, admin := choose(i.T)
+		before := info(i.T, admin, "server", "process_id")
+		s.Kill()
+		time.Sleep(time.Duration(i.rng.IntN(500)) * time.Millisecond) // it is down for this long
+		s.Restart()
+		return count(info(i.T, admin, "server", "process_id") != before)
+	}).alone()
 }
 
 func serverStopped(s interface {
@@ -56,111 +48,73 @@ func serverStopped(s interface {
 	Pause()
 	Resume()
 }, g greeting) *fault {
-	silent := 0
-	return &fault{
-		Kind: chaos.Kind{Name: "server SIGSTOP", Weight: 1, For: 900 * time.Millisecond, Alone: true}, window: judge.Window{Breaks: true},
-		on: func(*testing.T, *rand.Rand) {
-			s.Pause()
-			_, answered := g.answer(s.Addr(), deaf)
-			silent = count(!answered)
-		},
-		off: func(*testing.T) int { s.Resume(); return silent },
-	}
+	return lasting("server SIGSTOP", 1, 900*time.Millisecond, breaks, func(*injection) func() int {
+		s.Pause()
+		effect := g.silent(s.Addr())
+		return func() int { s.Resume(); return effect }
+	}).alone()
 }
 
-func scriptFlush(admin *redis.Client) *fault {
-	var cached int64
-	return &fault{
-		Kind: chaos.Kind{Name: "SCRIPT FLUSH", Weight: 3},
-		on: func(t *testing.T, _ *rand.Rand) {
-			cached = info(t, admin, "memory", "number_of_cached_scripts")
-			must(t, admin.ScriptFlush(t.Context()).Err())
-		},
-		off: func(*testing.T) int { return int(cached) },
-	}
-}
-
-func clientKill(admin *redis.Client) *fault {
-	var killed int64
-	return &fault{
-		Kind: chaos.Kind{Name: "CLIENT KILL", Weight: 3}, window: judge.Window{Breaks: true},
-		on:  func(t *testing.T, _ *rand.Rand) { killed = killClients(t, admin, "normal") },
-		off: func(*testing.T) int { return int(killed) },
-	}
-}
-
-func killClients(t *testing.T, admin *redis.Client, kind string) int64 {
+func killClients(t *testing.T, admin *redis.Client, kind string) int {
 	t.Helper()
-	n, err := admin.Do(t.Context(), "client", "kill", "type", kind, "skipme", "yes").Int64()
+	n, err := admin.Do(t.Context(), "client", "kill", "type", kind, "skipme", "yes").Int()
 	must(t, err)
 	return n
 }
 
-// wakeUpsDropped cuts subscriptions again and again, and has the server tell of no expiries: what is published meanwhile is heard by nobody.
+// wakeUpsDropped cuts subscriptions again and again, and makes the server publish no expiries. No
+// client receives what is published meanwhile.
 func wakeUpsDropped(admin *redis.Client) *fault {
-	var killed int64
-	return &fault{
-		Kind: chaos.Kind{Name: "pub/sub dropped", Weight: 2, For: 500 * time.Millisecond},
-		on: func(t *testing.T, _ *rand.Rand) {
-			killed = killClients(t, admin, "pubsub")
-			must(t, admin.ConfigSet(t.Context(), "client-output-buffer-limit", "pubsub 1 1 0").Err())
-			must(t, admin.ConfigSet(t.Context(), "notify-keyspace-events", "").Err())
-		},
-		off: func(t *testing.T) int {
-			killed += killClients(t, admin, "pubsub")
-			must(t, admin.ConfigSet(t.Context(), "client-output-buffer-limit", "pubsub 32mb 8mb 60").Err())
-			must(t, admin.ConfigSet(t.Context(), "notify-keyspace-events", "Ex").Err())
-			killed += killClients(t, admin, "pubsub") // who subscribes anew looks whether there are events
-			return int(killed)
-		},
-	}
+	return lasting("pub/sub dropped", 2, 500*time.Millisecond, judge.Window{}, func(i *injection) func() int {
+		killed := killClients(i.T, admin, "pubsub")
+		configure(i.T, admin, "client-output-buffer-limit", "pubsub 1 1 0")
+		configure(i.T, admin, "notify-keyspace-events", "")
+		return func() int {
+			killed += killClients(i.T, admin, "pubsub")
+			configure(i.T, admin, "client-output-buffer-limit", "pubsub 32mb 8mb 60")
+			configure(i.T, admin, "notify-keyspace-events", "Ex")
+			return killed + killClients(i.T, admin, "pubsub") // a new subscriber checks for these events
+		}
+	})
 }
 
-// outOfMemory leaves the server no memory beyond what it uses: it refuses pushes and has to go on draining.
+func configure(t *testing.T, admin *redis.Client, name, value string) {
+	t.Helper()
+	must(t, admin.ConfigSet(t.Context(), name, value).Err())
+}
+
+// outOfMemory leaves the server no memory beyond what it uses. It rejects pushes, and has to go on
+// draining.
 func outOfMemory(admin *redis.Client) *fault {
-	var before int64
-	return &fault{
-		Kind: chaos.Kind{Name: "maxmemory", Weight: 2, For: 600 * time.Millisecond},
-		on: func(t *testing.T, _ *rand.Rand) {
-			before = info(t, admin, "errorstats", "errorstat_OOM")
-			must(t, admin.ConfigSet(t.Context(), "maxmemory", "1mb").Err())
-		},
-		off: func(t *testing.T) int {
-			must(t, admin.ConfigSet(t.Context(), "maxmemory", "0").Err())
-			return int(info(t, admin, "errorstats", "errorstat_OOM") - before)
-		},
-	}
+	return lasting("maxmemory", 2, 600*time.Millisecond, judge.Window{}, func(i *injection) func() int {
+		before := info(i.T, admin, "errorstats", "errorstat_OOM")
+		configure(i.T, admin, "maxmemory", "1mb")
+		return func() int {
+			configure(i.T, admin, "maxmemory", "0")
+			return int(info(i.T, admin, "errorstats", "errorstat_OOM") - before)
+		}
+	})
 }
 
-// rights are what scripts write with, and what they tell sleepers with. What adds comes first.
+// rights are the commands with which scripts write and wake workers. Those that add come first.
 var rights = []string{"zadd", "hset", "zrem", "hdel", "publish", "zremrangebyrank", "incrby"}
-
-// rightTaken takes a right away for a while, another each time, as an operator does who narrows a user's rights too far. Scripts fail half-way then.
-func rightTaken(admin *redis.Client) *fault {
-	var taken string
-	turn := -1
-	return &fault{
-		Kind: chaos.Kind{Name: rightTakenName, Weight: 2, For: 500 * time.Millisecond}, window: judge.Window{Breaks: true},
-		on: func(t *testing.T, _ *rand.Rand) {
-			turn++
-			taken = rights[turn%len(rights)]
-			must(t, admin.ACLLogReset(t.Context()).Err())
-			must(t, admin.ACLSetUser(t.Context(), "default", "-"+taken).Err())
-		},
-		off: func(t *testing.T) int {
-			must(t, admin.ACLSetUser(t.Context(), "default", "+"+taken).Err())
-			refused, err := admin.ACLLog(t.Context(), 1).Result()
-			must(t, err)
-			return len(refused)
-		},
-	}
-}
 
 const rightTakenName = "right taken away"
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+// rightTaken takes away each right in turn for a while, as an operator does who narrows a user's
+// rights too far. Scripts fail half-way then.
+func rightTaken(admin *redis.Client) *fault {
+	turn := -1
+	return lasting(rightTakenName, 2, 500*time.Millisecond, breaks, func(i *injection) func() int {
+		turn++
+		taken := rights[turn%len(rights)]
+		must(i.T, admin.ACLLogReset(i.Context()).Err())
+		must(i.T, admin.ACLSetUser(i.Context(), "default", "-"+taken).Err())
+		return func() int {
+			must(i.T, admin.ACLSetUser(i.Context(), "default", "+"+taken).Err())
+			rejected, err := admin.ACLLog(i.Context(), 1).Result()
+			must(i.T, err)
+			return len(rejected)
+		}
+	})
 }

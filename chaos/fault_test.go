@@ -1,85 +1,106 @@
-package chaos_test
+package chaos
 
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
-	"github.com/delayq/delayq/chaos"
 	"github.com/delayq/delayq/internal/judge"
 )
 
-// A fault can be switched on and off. off tells what it did, in a unit of its own: 0 is a fault that did not strike.
+// A fault is injected by strike, which returns the end of it. heal reports the effect, in a unit of
+// the fault's own; 0 means that the fault changed nothing.
 type fault struct {
-	chaos.Kind
+	Kind
 	window judge.Window  // what it breaks and undoes
-	breaks time.Duration // it breaks something when it lasts for longer than this; 0 for what window says
-	on     func(t *testing.T, dice *rand.Rand)
-	off    func(t *testing.T) int
+	breaks time.Duration // it breaks something when it lasts longer than this; 0 leaves that to window
+	strike func(*injection) (heal func() int)
 }
+
+// lasting returns a fault of some length on average.
+func lasting(name string, weight int, length time.Duration, w judge.Window, strike func(*injection) (heal func() int)) *fault {
+	return &fault{Kind: Kind{Name: name, Weight: weight, For: length}, window: w, strike: strike}
+}
+
+// instant returns a fault that is over when strike returns its effect.
+func instant(name string, weight int, w judge.Window, strike func(*injection) int) *fault {
+	return lasting(name, weight, 0, w, func(i *injection) func() int {
+		effect := strike(i)
+		return func() int { return effect }
+	})
+}
+
+// alone keeps other faults from striking meanwhile.
+func (f *fault) alone() *fault {
+	f.Alone = true
+	return f
+}
+
+// injection is a fault that lasts.
+type injection struct {
+	*testing.T
+	rng    *rand.Rand
+	window judge.Window
+	fault  *fault
+	end    time.Time
+	heal   func() int // ends the fault
+}
+
+// breaks is the window of a fault that takes replies, connections or workers away.
+var breaks = judge.Window{Breaks: true}
 
 // director puts a plan into effect. Only the test's goroutine may use it.
 type director struct {
 	t       *testing.T
-	faults  map[string]*fault
+	faults  []*fault
 	began   time.Time
 	windows []judge.Window
-	running map[string]time.Time
+	running []*injection // by their ends
 }
 
 func newDirector(t *testing.T, faults []*fault) *director {
 	t.Helper()
-	d := &director{t: t, faults: make(map[string]*fault), began: time.Now(), running: make(map[string]time.Time)}
-	for _, f := range faults {
-		d.faults[f.Name] = f
-	}
-	return d
+	return &director{t: t, faults: faults, began: time.Now()}
 }
 
-func kindsOf(faults []*fault) []chaos.Kind {
-	kinds := make([]chaos.Kind, len(faults))
-	for i, f := range faults {
-		kinds[i] = f.Kind
-	}
-	return kinds
-}
-
-// play strikes as planned until the plan's time is over, and heals what still lasts.
-func (d *director) play(ctx context.Context, p chaos.Plan) {
+// play injects the faults of a plan until the plan's time is over, and ends those that still last.
+func (d *director) play(ctx context.Context, p Plan) {
 	d.t.Helper()
-	strikes, end := p.Strikes, d.began.Add(p.For)
-	for ctx.Err() == nil {
-		next := end
-		if len(strikes) > 0 && d.began.Add(strikes[0].At).Before(next) {
-			next = d.began.Add(strikes[0].At)
-		}
-		if kind, at := d.firstEnd(); kind != "" && at.Before(next) {
-			sleepUntil(ctx, at)
-			d.heal(kind)
-			continue
-		}
-		sleepUntil(ctx, next)
-		if len(strikes) == 0 || !time.Now().Before(end) {
+	end := d.began.Add(p.For)
+	for _, s := range p.Strikes {
+		at := d.began.Add(s.At)
+		if !at.Before(end) {
 			break
 		}
-		// What took longer than planned puts off all that follows: faults that are planned apart stay apart.
-		d.began = d.began.Add(max(time.Since(d.began.Add(strikes[0].At)), 0))
-		d.strike(strikes[0])
-		strikes = strikes[1:]
+		d.healUntil(ctx, at)
+		if ctx.Err() != nil || !time.Now().Before(end) {
+			break
+		}
+		d.delay(s.At)
+		d.strike(s)
 	}
-	for kind := range d.running {
-		d.heal(kind)
+	d.healUntil(ctx, end)
+	for len(d.running) > 0 {
+		d.healNext()
 	}
 }
 
-func (d *director) firstEnd() (kind string, at time.Time) {
-	for k, end := range d.running {
-		if kind == "" || end.Before(at) {
-			kind, at = k, end
-		}
+// delay postpones all that follows a strike by the strike's delay: faults that are planned one after
+// the other must not overlap.
+func (d *director) delay(at time.Duration) {
+	d.began = d.began.Add(max(time.Since(d.began.Add(at)), 0))
+}
+
+// healUntil ends the faults that end before a time, and returns at that time.
+func (d *director) healUntil(ctx context.Context, at time.Time) {
+	d.t.Helper()
+	for len(d.running) > 0 && d.running[0].end.Before(at) {
+		sleepUntil(ctx, d.running[0].end)
+		d.healNext()
 	}
-	return kind, at
+	sleepUntil(ctx, at)
 }
 
 func sleepUntil(ctx context.Context, at time.Time) {
@@ -89,43 +110,57 @@ func sleepUntil(ctx context.Context, at time.Time) {
 	}
 }
 
-func (d *director) strike(s chaos.Strike) {
+func (d *director) strike(s Strike) {
 	d.t.Helper()
-	if _, on := d.running[s.Kind]; on {
+	if slices.ContainsFunc(d.running, func(i *injection) bool { return i.fault.Name == s.Kind }) {
 		return
 	}
-	f := d.faults[s.Kind]
-	f.window.Start = time.Now().UnixNano()
-	f.on(d.t, rand.New(rand.NewPCG(s.Dice, 0)))
+	f := d.faults[slices.IndexFunc(d.faults, func(f *fault) bool { return f.Name == s.Kind })]
+	i := &injection{T: d.t, rng: rand.New(rand.NewPCG(s.Seed, 0)), window: f.window, fault: f}
+	i.window.Start = time.Now().UnixNano()
+	i.heal = f.strike(i)
 	if s.For == 0 {
-		d.heal(s.Kind)
+		d.heal(i)
 		return
 	}
-	d.running[s.Kind] = time.Now().Add(s.For)
-	d.began = d.began.Add(max(time.Since(d.began.Add(s.At)), 0))
+	i.end = time.Now().Add(s.For)
+	d.running = append(d.running, i)
+	slices.SortFunc(d.running, func(a, b *injection) int { return a.end.Compare(b.end) })
+	d.delay(s.At)
 }
 
-func (d *director) heal(kind string) {
+func (d *director) healNext() {
 	d.t.Helper()
-	delete(d.running, kind)
-	f := d.faults[kind]
-	w := f.window
-	w.Kind, w.Effect = kind, f.off(d.t)
+	d.heal(d.running[0])
+	d.running = d.running[1:]
+}
+
+func (d *director) heal(i *injection) {
+	d.t.Helper()
+	w := i.window
+	w.Kind, w.Effect = i.fault.Name, i.heal()
 	w.End = time.Now().UnixNano()
-	w.Breaks = w.Breaks || f.breaks > 0 && w.End-w.Start > int64(f.breaks)
+	w.Breaks = w.Breaks || i.fault.breaks > 0 && w.End-w.Start > int64(i.fault.breaks)
 	d.windows = append(d.windows, w)
 	if w.Effect == 0 {
-		d.t.Logf("%s had no effect", kind)
+		d.t.Logf("%s had no effect", w.Kind)
 	}
 }
 
-// poll asks until a condition holds, and reports whether it did in time.
+// poll returns when a condition holds, or reports false when it does not hold in time.
 func poll(within time.Duration, holds func() bool) bool {
 	for end := time.Now().Add(within); !holds(); {
 		if time.Now().After(end) {
 			return false
 		}
-		time.Sleep(5 * time.Millisecond) // what ends the wait is the condition
+		time.Sleep(5 * time.Millisecond) // the condition ends the wait
 	}
 	return true
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

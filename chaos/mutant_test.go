@@ -1,223 +1,147 @@
-package chaos_test
+package chaos
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"text/tabwriter"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/delayq/delayq/chaos"
 	"github.com/delayq/delayq/internal/judge"
+	scripts "github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
+// A mutant is a backend whose Lua scripts are changed on their way to the server. The backend itself
+// stays as it is.
+type mutant struct {
+	name, backend string
+	rule          string // that a run has to find broken
+	fault         string // without which the mutant does not show; "" for none
+	edits         []edit
+	placed        sync.Map // edits whose text some script has
+}
+
+// An edit replaces a text wherever it occurs in a script.
+type edit struct{ old, text string }
+
+// hook returns a hook for all clients of one server.
+func (m *mutant) hook() redis.Hook {
+	return scripts.Rewrite(func(script string) string {
+		for _, e := range m.edits {
+			if strings.Contains(script, e.old) {
+				script = strings.ReplaceAll(script, e.old, e.text)
+				m.placed.Store(e, true)
+			}
+		}
+		return script
+	})
+}
+
 // mutants are broken backends, each with the rule by which a run has to find it.
-func mutants() []*chaos.Mutant { return append(storeMutants(), redissonMutants()...) }
-
-func storeMutants() []*chaos.Mutant {
-	return []*chaos.Mutant{
-		{
-			Name: "a claim without the lease", Backend: "zsetpoll", Finds: "lost", Edits: []chaos.Edit{
-				{"on('ZADD', LEASES, ends)", ""},
-			},
-		},
-		{
-			Name: "a claim that removes before it adds", Backend: "zsetpoll", Finds: "lost", Faults: []string{rightTakenName}, Edits: []chaos.Edit{
-				{"  on('ZADD', LEASES, ends)\n", "  if due_taken > 0 then\n    redis.call('ZREMRANGEBYRANK', DUE, 0, due_taken - 1)\n  end\n  on('ZADD', LEASES, ends)\n"},
-				{"  if due_taken > 0 then\n    redis.call('ZREMRANGEBYRANK', DUE, 0, due_taken - 1)\n  end\nend\n", "end\n"},
-			},
-		},
-		{
-			Name: "a claim that leaves the message due", Backend: "zsetpoll", Finds: "lease", Edits: []chaos.Edit{
-				{"redis.call('ZREMRANGEBYRANK', DUE, 0, due_taken - 1)", ""},
-			},
-		},
-		{
-			Name: "an addition before the removal", Backend: "zsetpoll", Finds: "full", Faults: []string{"maxmemory"}, Edits: []chaos.Edit{
-				{"redis.call('ZREM', LEASES, '') -- removes nothing: then a server out of memory lets an addition pass", ""},
-			},
-		},
-		{
-			Name: "a stale token accepted", Backend: "keyspace", Finds: "lease", Edits: []chaos.Edit{
-				{
-					"local holds = holds_all(ms, firsts)\nlocal done = held(ms, holds)\nlocal ids",
-					"local holds = {}\nfor i, m in ipairs(ms) do holds[i] = redis.call('HEXISTS', MSG, id_of(m)) == 1 end\nlocal done = held(ms, holds)\nlocal ids",
-				},
-			},
-		},
-		{
-			Name: "due 30 ms early", Backend: "keyspace", Finds: "early", Edits: []chaos.Edit{
-				{"page = redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW),", "page = redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW + 30),"},
-			},
-		},
-		{
-			Name: "due times rounded down", Backend: "zsetpoll", Finds: "early", Edits: []chaos.Edit{
-				{"return math.ceil((NOW_US + us) / 1000)", "return math.floor((NOW_US + us) / 1000)"},
-			},
-		},
-		{
-			Name: "claims by a clock that is never set back", Backend: "zsetpoll", Finds: "early", Faults: []string{jumpsByHours}, Edits: []chaos.Edit{
-				{"local function hand_out_due()", `NOW = math.max(NOW, tonumber(redis.call('GET', DUE .. 'now') or 0))
-					NOW_US = 1000 * NOW
-					redis.call('SET', DUE .. 'now', int(NOW))
-					local function hand_out_due()`},
-			},
-		},
-		{
-			Name: "leases end 100 ms early, also after jumps", Backend: "keyspace", Finds: "lease", Faults: []string{jumpsByHours}, Edits: []chaos.Edit{
-				{"local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW),", "local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW + 100),"},
-			},
-		},
-		{
-			Name: "a nack without its delay", Backend: "zsetpoll", Finds: "early", Edits: []chaos.Edit{
-				{"due_in(holds[i]) or after(delay)", "due_in(holds[i]) or NOW"},
-			},
-		},
-		{
-			Name: "ended leases are dropped", Backend: "zsetpoll", Finds: "lost", Edits: []chaos.Edit{
-				{"put_back(ms, dues, {})\n  on('ZREM', DUE, ms)", ""},
-			},
-		},
-		{
-			Name: "attempts are not counted", Backend: "keyspace", Finds: "attempts", Edits: []chaos.Edit{
-				{"now, untouched = member_now(id_of(m), rec, v)", "now, untouched = m, (gens_in(v))"},
-			},
-		},
-		{
-			Name: "an untouched delivery is counted", Backend: "zsetpoll", Finds: "attempts", Edits: []chaos.Edit{
-				{"if untouched[i] then\n        spared = spared + 1", "if untouched[i] then\n        spared = spared + 0"},
-			},
-		},
-		{
-			Name: "a cancel takes a leased message", Backend: "zsetpoll", Finds: "linearizable", Edits: []chaos.Edit{
-				{"if holds_all({m})[1] then\n    return nil, 'HELD'\n  end", "if holds_all({m})[1] then\n    release({m})\n    return m\n  end"},
-			},
-		},
-		{
-			Name: "a cancel removes nothing", Backend: "keyspace", Finds: "duplicated", Edits: []chaos.Edit{
-				{"    m, why = waiting(id)\n  end\n  if m then\n    taken", "    m, why = nil, nil\n  end\n  if m then\n    taken"},
-			},
-		},
-		{
-			Name: "a second push replaces the first", Backend: "zsetpoll", Finds: "linearizable", Edits: []chaos.Edit{
-				{"outcome = redis.pcall('HSETNX', MSG, id, s .. content)", "redis.call('HSET', MSG, id, s .. content)\n    outcome = 1"},
-			},
-		},
-		{
-			Name: "an extension that does not extend", Backend: "zsetpoll", Finds: "lease", Edits: []chaos.Edit{
-				{"on('ZADD', LEASES, entries)", ""},
-			},
-		},
-		{
-			Name: "a dead letter is not stored", Backend: "zsetpoll", Finds: "lost", Edits: []chaos.Edit{
-				{"on('ZADD', DEAD, deaths)", "for i = 2, #deaths, 2 do redis.call('HDEL', MSG, deaths[i]) end"},
-			},
-		},
-		{
-			Name: "a byte of the body is lost", Backend: "keyspace", Finds: "unexpected", Edits: []chaos.Edit{
-				{"redis.pcall('HSETNX', MSG, id, s .. content)", "redis.pcall('HSETNX', MSG, id, s .. string.sub(content, 1, -2))"},
-			},
-		},
-		{
-			Name: "a batch in reverse order", Backend: "zsetpoll", Finds: "order", Edits: []chaos.Edit{
-				{"for i = 1, #page, 2 do", "for i = #page - 1, 1, -2 do"},
-			},
-		},
-		{
-			Name: "a receive of one gets the last", Backend: "keyspace", Finds: "order", Edits: []chaos.Edit{
-				{
-					"redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW), 'WITHSCORES'",
-					"redis.call(limit == 1 and 'ZREVRANGEBYSCORE' or 'ZRANGEBYSCORE', DUE, limit == 1 and int(NOW) or '-inf', limit == 1 and '-inf' or int(NOW), 'WITHSCORES'",
-				},
-				{"  due_taken = hand_out_first(ms, dues)\nend", "  due_taken = hand_out_first(ms, dues)\n  if due_taken > 0 and limit == 0 and #ms == 1 then\n    redis.call('ZREM', DUE, ms[1])\n    due_taken = 0\n  end\nend"},
-			},
-		},
-		{
-			Name: "two queues share keys", Backend: "zsetpoll", Finds: "isolation", Edits: []chaos.Edit{
-				{"local DUE, MSG, LEASES,", "for i, k in ipairs(KEYS) do\n  KEYS[i] = string.gsub(k, 'chaos%-second', 'chaos')\nend\nlocal DUE, MSG, LEASES,"},
-			},
-		},
-		{
-			Name: "a worker that found nothing looks again much later", Backend: "zsetpoll", Finds: "wake-up", Edits: []chaos.Edit{
-				{
-					"if not (RETRY and claimed_before()) and not expire() then",
-					"if redis.call('EXISTS', 'asleep' .. DUE) == 1 then\n  out[2] = '-1'\n  return out\nend\nif not (RETRY and claimed_before()) and not expire() then",
-				},
-				{
-					"    return failed\n  end\nend\nlocal event",
-					"    return failed\n  end\nend\nif #out == 3 and string.find(DUE, 'second') then\n  redis.call('SET', 'asleep' .. DUE, 1, 'PX', 12000)\nend\nlocal event",
-				},
-			},
-		},
-		{
-			Name: "dead letters are not counted", Backend: "zsetpoll", Finds: "accounting", Edits: []chaos.Edit{
-				{"  in_flight,\n  dead,\n", "  in_flight,\n  0,\n"},
-			},
-		},
-		{
-			Name: "an unknown id is cancelled", Backend: "keyspace", Finds: "input", Edits: []chaos.Edit{
-				{"outcomes[#outcomes + 1] = why or 'OK'\nend\nif #taken", "outcomes[#outcomes + 1] = why ~= 'NONE' and why or 'OK'\nend\nif #taken"},
-			},
-		},
-		{
-			Name: "an ack leaves keys behind", Backend: "keyspace", Finds: "empty", Edits: []chaos.Edit{
-				{"  if all.returned then\n    on('HDEL', GENS, ids)\n  end\n", ""},
-				{"return left == 0 and\n", "return left == 0 and not all.returned and\n"},
-			},
-		},
-		{
-			Name: "a nack for an hour", Backend: "zsetpoll", Finds: "drained", Edits: []chaos.Edit{
-				{"due_in(holds[i]) or after(delay)", "due_in(holds[i]) or after(delay) + 3600000"},
-			},
-		},
-		{
-			Name: "an ack removes nothing", Backend: "zsetpoll", Finds: "duplicated", Edits: []chaos.Edit{
-				{"local done = held(ms, holds)\nlocal ids", "local done = {}\nlocal ids"},
-			},
-		},
-	}
+var mutants = []*mutant{
+	{name: "a claim without the lease", backend: "zsetpoll", rule: "lost", edits: []edit{{"on('ZADD', LEASES, ends)", ""}}},
+	{name: "a claim that removes before it adds", backend: "zsetpoll", rule: "lost", fault: rightTakenName, edits: []edit{
+		{"  on('ZADD', LEASES, ends)\n", "  if due_taken > 0 then\n    redis.call('ZREMRANGEBYRANK', DUE, 0, due_taken - 1)\n  end\n  on('ZADD', LEASES, ends)\n"},
+		{"  if due_taken > 0 then\n    redis.call('ZREMRANGEBYRANK', DUE, 0, due_taken - 1)\n  end\nend\n", "end\n"},
+	}},
+	{name: "a claim that leaves the message due", backend: "zsetpoll", rule: "lease", edits: []edit{{"redis.call('ZREMRANGEBYRANK', DUE, 0, due_taken - 1)", ""}}},
+	{name: "an addition before the removal", backend: "zsetpoll", rule: "full", fault: "maxmemory", edits: []edit{
+		{"redis.call('ZREM', LEASES, '') -- removes nothing: then a server out of memory lets an addition pass", ""},
+	}},
+	{name: "a stale token accepted", backend: "keyspace", rule: "lease", edits: []edit{
+		{"local holds = holds_all(ms, firsts)\nlocal done = held(ms, holds)\nlocal ids", "local holds = {}\nfor i, m in ipairs(ms) do holds[i] = redis.call('HEXISTS', MSG, id_of(m)) == 1 end\nlocal done = held(ms, holds)\nlocal ids"},
+	}},
+	{name: "due 30 ms early", backend: "keyspace", rule: "early", edits: []edit{
+		{"page = redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW),", "page = redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW + 30),"},
+	}},
+	{name: "due times rounded down", backend: "zsetpoll", rule: "early", edits: []edit{
+		{"return math.ceil((NOW_US + us) / 1000)", "return math.floor((NOW_US + us) / 1000)"},
+	}},
+	{name: "claims by a clock that is never set back", backend: "zsetpoll", rule: "early", fault: jumpsByHours, edits: []edit{
+		{"local function hand_out_due()", `NOW = math.max(NOW, tonumber(redis.call('GET', DUE .. 'now') or 0))
+			NOW_US = 1000 * NOW
+			redis.call('SET', DUE .. 'now', int(NOW))
+			local function hand_out_due()`},
+	}},
+	{name: "leases end 100 ms early, also after jumps", backend: "keyspace", rule: "lease", fault: jumpsByHours, edits: []edit{
+		{"local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW),", "local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW + 100),"},
+	}},
+	{name: "a nack without its delay", backend: "zsetpoll", rule: "early", edits: []edit{{"due_in(holds[i]) or after(delay)", "due_in(holds[i]) or NOW"}}},
+	{name: "ended leases are dropped", backend: "zsetpoll", rule: "lost", edits: []edit{{"put_back(ms, dues, {})\n  on('ZREM', DUE, ms)", ""}}},
+	{name: "attempts are not counted", backend: "keyspace", rule: "attempts", edits: []edit{
+		{"now, untouched = member_now(id_of(m), rec, v)", "now, untouched = m, (gens_in(v))"},
+	}},
+	{name: "an untouched delivery is counted", backend: "zsetpoll", rule: "attempts", edits: []edit{
+		{"if untouched[i] then\n        spared = spared + 1", "if untouched[i] then\n        spared = spared + 0"},
+	}},
+	{name: "a cancel takes a leased message", backend: "zsetpoll", rule: "linearizable", edits: []edit{
+		{"if holds_all({m})[1] then\n    return nil, 'HELD'\n  end", "if holds_all({m})[1] then\n    release({m})\n    return m\n  end"},
+	}},
+	{name: "a cancel removes nothing", backend: "keyspace", rule: "duplicated", edits: []edit{
+		{"    m, why = waiting(id)\n  end\n  if m then\n    taken", "    m, why = nil, nil\n  end\n  if m then\n    taken"},
+	}},
+	{name: "a second push replaces the first", backend: "zsetpoll", rule: "linearizable", edits: []edit{
+		{"outcome = redis.pcall('HSETNX', MSG, id, s .. content)", "redis.call('HSET', MSG, id, s .. content)\n    outcome = 1"},
+	}},
+	{name: "an extension that does not extend", backend: "zsetpoll", rule: "lease", edits: []edit{{"on('ZADD', LEASES, entries)", ""}}},
+	{name: "a dead letter is not stored", backend: "zsetpoll", rule: "lost", edits: []edit{
+		{"on('ZADD', DEAD, deaths)", "for i = 2, #deaths, 2 do redis.call('HDEL', MSG, deaths[i]) end"},
+	}},
+	{name: "a byte of the body is lost", backend: "keyspace", rule: "unexpected", edits: []edit{
+		{"redis.pcall('HSETNX', MSG, id, s .. content)", "redis.pcall('HSETNX', MSG, id, s .. string.sub(content, 1, -2))"},
+	}},
+	{name: "a batch in reverse order", backend: "zsetpoll", rule: "order", edits: []edit{{"for i = 1, #page, 2 do", "for i = #page - 1, 1, -2 do"}}},
+	{name: "a receive of one gets the last", backend: "keyspace", rule: "order", edits: []edit{
+		{"redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW), 'WITHSCORES'", "redis.call(limit == 1 and 'ZREVRANGEBYSCORE' or 'ZRANGEBYSCORE', DUE, limit == 1 and int(NOW) or '-inf', limit == 1 and '-inf' or int(NOW), 'WITHSCORES'"},
+		{"  due_taken = hand_out_first(ms, dues)\nend", "  due_taken = hand_out_first(ms, dues)\n  if due_taken > 0 and limit == 0 and #ms == 1 then\n    redis.call('ZREM', DUE, ms[1])\n    due_taken = 0\n  end\nend"},
+	}},
+	{name: "two queues share keys", backend: "zsetpoll", rule: "isolation", edits: []edit{
+		{"local DUE, MSG, LEASES,", "for i, k in ipairs(KEYS) do\n  KEYS[i] = string.gsub(k, 'chaos%-second', 'chaos')\nend\nlocal DUE, MSG, LEASES,"},
+	}},
+	{name: "a worker that found nothing looks again much later", backend: "zsetpoll", rule: "wake-up", edits: []edit{
+		{"if not (RETRY and claimed_before()) and not expire() then", "if redis.call('EXISTS', 'asleep' .. DUE) == 1 then\n  out[2] = '-1'\n  return out\nend\nif not (RETRY and claimed_before()) and not expire() then"},
+		{"    return failed\n  end\nend\nlocal event", "    return failed\n  end\nend\nif #out == 3 and string.find(DUE, 'second') then\n  redis.call('SET', 'asleep' .. DUE, 1, 'PX', 12000)\nend\nlocal event"},
+	}},
+	{name: "dead letters are not counted", backend: "zsetpoll", rule: "accounting", edits: []edit{{"  in_flight,\n  dead,\n", "  in_flight,\n  0,\n"}}},
+	{name: "an unknown id is cancelled", backend: "keyspace", rule: "input", edits: []edit{
+		{"outcomes[#outcomes + 1] = why or 'OK'\nend\nif #taken", "outcomes[#outcomes + 1] = why ~= 'NONE' and why or 'OK'\nend\nif #taken"},
+	}},
+	{name: "an ack leaves keys behind", backend: "keyspace", rule: "empty", edits: []edit{
+		{"  if all.returned then\n    on('HDEL', GENS, ids)\n  end\n", ""},
+		{"return left == 0 and\n", "return left == 0 and not all.returned and\n"},
+	}},
+	{name: "a nack for an hour", backend: "zsetpoll", rule: "drained", edits: []edit{
+		{"due_in(holds[i]) or after(delay)", "due_in(holds[i]) or after(delay) + 3600000"},
+	}},
+	{name: "an ack removes nothing", backend: "zsetpoll", rule: "duplicated", edits: []edit{
+		{"local done = held(ms, holds)\nlocal ids", "local done = {}\nlocal ids"},
+	}},
+	{name: "redisson: a stale token accepted", backend: "redisson", rule: "lease", edits: []edit{{"string.sub(v, 1, STAMP) == mark and in_force(key)", "true"}}},
+	{name: "redisson: due 30 ms early", backend: "redisson-envelope", rule: "early", edits: []edit{
+		{"local NOW = math.floor(NOW_US / 1000)", "local NOW = math.floor(NOW_US / 1000) + 30"},
+	}},
+	{name: "redisson: a nack drops the message", backend: "redisson", rule: "lost", edits: []edit{
+		{"  give_back(unpack(returned[i]))\n", "  end_lease(returned[i][1])\n"},
+	}},
+	{name: "redisson: an addition before the removal", backend: "redisson-envelope", rule: "full", fault: "maxmemory", edits: []edit{
+		{"  expire()\n  if more_ended then", "  redis.call('HSET', HELD, '', '')\n  redis.call('HDEL', HELD, '')\n  expire()\n  if more_ended then"},
+	}},
 }
 
-func redissonMutants() []*chaos.Mutant {
-	return []*chaos.Mutant{
-		{
-			Name: "redisson: a stale token accepted", Backend: "redisson", Finds: "lease", Edits: []chaos.Edit{
-				{"string.sub(v, 1, STAMP) == mark and in_force(key)", "true"},
-			},
-		},
-		{
-			Name: "redisson: due 30 ms early", Backend: "redisson-envelope", Finds: "early", Edits: []chaos.Edit{
-				{"local NOW = math.floor(NOW_US / 1000)", "local NOW = math.floor(NOW_US / 1000) + 30"},
-			},
-		},
-		{
-			Name: "redisson: a nack drops the message", Backend: "redisson", Finds: "lost", Edits: []chaos.Edit{
-				{"  give_back(unpack(returned[i]))\n", "  end_lease(returned[i][1])\n"},
-			},
-		},
-		{
-			Name: "redisson: an addition before the removal", Backend: "redisson-envelope", Finds: "full", Faults: []string{"maxmemory"}, Edits: []chaos.Edit{
-				{"  expire()\n  if more_ended then", "  redis.call('HSET', HELD, '', '')\n  redis.call('HDEL', HELD, '')\n  expire()\n  if more_ended then"},
-			},
-		},
-	}
-}
-
-// TestMutants checks the checkers: each broken backend has to be found by the rule that it breaks. A
-// hook of the client changes a script on its way to the server.
+// TestMutants checks the checkers: a run has to find each mutant by the rule that it breaks.
 func TestMutants(t *testing.T) {
-	beside(t)
-	ms := mutants()
-	rows := make([]string, len(ms))
+	parallelInLongRun(t)
+	rows := make([]string, len(mutants))
 	t.Run("mutants", func(t *testing.T) {
-		for i, m := range ms {
-			t.Run(m.Name, func(t *testing.T) {
+		for i, m := range mutants {
+			t.Run(m.name, func(t *testing.T) {
 				t.Parallel()
-				rows[i] = caught(t, m)
+				rows[i] = findMutant(t, m)
 			})
 		}
 	})
@@ -231,76 +155,65 @@ func TestMutants(t *testing.T) {
 	t.Logf("-chaos.seed=%d\n%s", *seedFlag, b.String())
 }
 
-// mutantTime is how long a mutant's load runs.
-const mutantTime = 3 * time.Second
+const mutantTime = 3 * time.Second // of load
 
-// caught runs a mutant and returns its row of the table.
-func caught(t *testing.T, m *chaos.Mutant) string {
+// findMutant runs a mutant and returns its row of the table.
+func findMutant(t *testing.T, m *mutant) string {
 	t.Helper()
 	length := mutantTime
-	if slices.Contains(m.Faults, jumpsByHours) {
+	if m.fault == jumpsByHours {
 		length *= 3 // forward, and for long enough back
 	}
-	h := put(t, mutantVenue(m)(t), *seedFlag, length)
+	h := runPlan(t, m.target(t), *seedFlag, length)
 	v := judge.Check(h)
-	if idle := m.Idle(); len(idle) > 0 {
-		t.Fatalf("no script has what is to be changed: %q", idle)
+	for _, e := range m.edits {
+		if _, ok := m.placed.Load(e); !ok {
+			t.Fatalf("no script has the text of the edit %q", e)
+		}
 	}
-	if !slices.Contains(v.Rules(), m.Finds) {
-		t.Errorf("not found by the rule %q; -chaos.seed=%d found %v\n%s", m.Finds, *seedFlag, v.Rules(), keep(t, h, v))
+	if !slices.Contains(v.Rules(), m.rule) {
+		t.Errorf("not found by the rule %q; -chaos.seed=%d found %v\n%s", m.rule, *seedFlag, v.Rules(), store(h, v))
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%v\t%d\t", m.Name, m.Backend, m.Finds, v.Rules(), v.Counts.Messages)
+	return fmt.Sprintf("%s\t%s\t%s\t%v\t%d\t", m.name, m.backend, m.rule, v.Rules(), v.Counts.Messages)
 }
 
-// TestOriginals runs the same backends unchanged: nothing may be found.
+// TestOriginals runs the same backends unchanged: no rule may be broken.
 func TestOriginals(t *testing.T) {
 	for _, name := range []string{"zsetpoll", "keyspace", "redisson", "redisson-envelope"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := mutantVenue(&chaos.Mutant{Backend: name, Faults: []string{"maxmemory"}})(t)
-			judged(t, v, put(t, v, *seedFlag, mutantTime), mutantTime)
+			v := (&mutant{backend: name, fault: "maxmemory"}).target(t)
+			check(t, v, runPlan(t, v, *seedFlag, mutantTime))
 		})
 	}
 }
 
-// mutantVenue is a server without faults, except those that the mutant needs to show.
-func mutantVenue(m *chaos.Mutant) venueFunc {
-	return func(t *testing.T) *venue {
-		t.Helper()
-		s, clock := mutantServer(t, slices.Contains(m.Faults, jumpsByHours))
-		at := chaos.Endpoint{Backend: m.Backend, Addr: s.Addr(), Hooks: []redis.Hook{m}}
-		v := &venue{
-			name: m.Backend, inside: true, rate: 3000, patient: 12 * time.Second, left: remains,
-			opens: []chaos.OpenFunc{at.Open},
-			mix:   often,
-		}
-		faults := redisFaults(s, s.Client(t, patiently))
-		if v.clock = clock; clock != nil {
-			v.settle, faults = clock.settle, append(faults, clock.jumps(2*time.Second)...) // longer than its leases
-		}
-		for _, f := range faults {
-			if slices.Contains(m.Faults, f.Name) {
-				v.faults = append(v.faults, f)
-			}
-		}
-		return v
-	}
-}
-
-// mutantServer is a server whose clock jumps, where that is wanted; else its clock is nil.
-func mutantServer(t *testing.T, jumps bool) (*testenv.RedisServer, *jumper) {
+// target is a server without faults, except the one that the mutant needs to show. Clients do more
+// than push, receive and ack much more often than elsewhere, since the run is short.
+func (m *mutant) target(t *testing.T) *target {
 	t.Helper()
-	if !jumps {
-		return testenv.Redis(t, testenv.Private()), nil
+	opts := []testenv.Option{testenv.Private()}
+	var clock *storeClock
+	if m.fault == jumpsByHours {
+		c := testenv.NewClock(t, 0)
+		opts, clock = append(opts, testenv.OnClock(c)), newServerClock(t, c)
 	}
-	clock := testenv.NewClock(t, 0)
-	return testenv.Redis(t, testenv.OnClock(clock)), newServerJumper(t, clock)
-}
-
-// often has clients do much else than push, receive and acknowledge: a mutant's run is short.
-func often(m *chaos.Mix) {
-	m.Nack, m.Untouched, m.Extend, m.Dead, m.Abandon, m.Late = 0.05, 0.03, 0.05, 0.02, 0.03, 0.08
-	m.Cancel, m.Reschedule, m.PushAgain = 0.05, 0.03, 0.02
-	m.Delay = 500 * time.Millisecond
-	m.Leases = []time.Duration{300 * time.Millisecond, 700 * time.Millisecond}
+	s := testenv.Redis(t, opts...)
+	faults := redisFaults(s, s.Client(t, retrying))
+	v := onRedis("", Endpoint{Backend: m.backend, Addr: s.Addr(), Hooks: []redis.Hook{m.hook()}})
+	v.name, v.oneProcess, v.repeats, v.rate, v.drainTime = m.backend, true, false, 3000, 12*time.Second
+	if clock != nil {
+		v.clock, v.lastFault = clock, clock.jumpLast
+		faults = jumpFaults(clock, 2*time.Second) // longer than its leases
+	}
+	if m.fault != "" {
+		v.faults = slices.DeleteFunc(faults, func(f *fault) bool { return f.Name != m.fault })
+	}
+	v.mix = func(mix *Mix) {
+		mix.Nack, mix.Untouched, mix.Extend, mix.Dead, mix.Abandon, mix.Late = 0.05, 0.03, 0.05, 0.02, 0.03, 0.08
+		mix.Cancel, mix.Reschedule, mix.PushAgain = 0.05, 0.03, 0.02
+		mix.Delay = 500 * time.Millisecond
+		mix.Leases = []time.Duration{300 * time.Millisecond, 700 * time.Millisecond}
+	}
+	return v
 }

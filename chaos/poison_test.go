@@ -1,167 +1,143 @@
-package chaos_test
+package chaos
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"io"
-	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/chaos"
 	"github.com/delayq/delayq/internal/judge"
-	"github.com/delayq/delayq/internal/testenv"
 )
 
-// A poisoner keeps starting processes that consume a queue of messages of which each kills its process.
-type poisoner struct {
-	role    chaos.Role
-	dir     string
-	ids     []string
-	pushed  time.Time
-	patient time.Duration
-	stop    chan struct{}
-	ended   sync.WaitGroup
+// A poisonRun keeps starting processes that consume a queue whose every message kills its process.
+type poisonRun struct {
+	ids    []string
+	pushed time.Time
+	within time.Duration // in which all poison has to be dead
+	loop   sync.WaitGroup
 
 	mu      sync.Mutex
-	files   []string
-	program *testenv.Program
+	process *workerProcess
+	stopped bool
+	err     error
 }
 
-// poisonAttempts is after how many attempts poison has to be dead.
-const poisonAttempts = 3
-
-func newPoisoner(t *testing.T, v *venue, s *chaos.Env, dir string) *poisoner {
+// newPoisonRun pushes the poison messages.
+func newPoisonRun(t *testing.T, v *target, e *Env, dir string) *poisonRun {
 	t.Helper()
-	p := &poisoner{dir: dir, patient: v.patient, stop: make(chan struct{}), pushed: time.Now(), role: chaos.Role{
-		Client: "poison", Endpoint: v.straight, Queue: poisonQueue, Seed: s.Seed, Traits: s.Traits, Max: poisonAttempts,
-	}}
+	p := &poisonRun{within: v.drainTime, pushed: time.Now(), process: &workerProcess{dir: dir, role: Role{
+		Client: "poison", Endpoint: v.direct, Queue: poisonQueue, Seed: e.Seed, Traits: e.Traits,
+	}}}
 	b, err := v.opens[0](t.Context())
 	must(t, err)
 	defer func() { _ = b.Close() }()
-	q, err := b.Open(t.Context(), poisonQueue, quiet())
+	q, err := b.Open(t.Context(), poisonQueue, quiet)
 	must(t, err)
 	for i := range v.poison {
-		ms := []backend.Message{chaos.PoisonMessage(i, s.Traits)}
-		must(t, firstOf(q.Schedule(t.Context(), ms)))
-		p.ids = append(p.ids, ms[0].ID) // it may be of the store's making
+		n := uint32(7 * (i + 1)) // a number of a message with headers
+		ms := []backend.Message{contentOf(n, idOf(n), e.Traits)}
+		must(t, errors.Join(q.Schedule(t.Context(), ms)...))
+		p.ids = append(p.ids, ms[0].ID) // some stores assign it
 	}
 	return p
 }
 
-func firstOf(errs []error) error {
-	i := slices.IndexFunc(errs, func(err error) bool { return err != nil })
-	if i < 0 {
-		return nil
-	}
-	return errs[i]
-}
-
-func (p *poisoner) start() {
-	p.ended.Go(func() {
-		for life := 0; ; life++ {
-			select {
-			case <-p.stop:
-				return
-			default:
-				p.live(life)
-			}
+func (p *poisonRun) start() {
+	p.loop.Go(func() {
+		for p.startProcess() {
+			_, _ = io.Copy(io.Discard, p.process.program.Output()) // until it ends
+			_ = p.process.program.Close()
 		}
 	})
 }
 
-// live starts a process and waits for its death.
-func (p *poisoner) live(life int) {
-	role := p.role
-	role.File = filepath.Join(p.dir, fmt.Sprintf("poison-%d.jsonl", life))
-	program, err := startRole(role, p.dir)
+// startProcess reports false once the run has stopped, or where no process starts.
+func (p *poisonRun) startProcess() bool {
 	p.mu.Lock()
-	p.files = append(p.files, role.File)
-	p.program = program
-	p.mu.Unlock()
-	if err != nil {
-		time.Sleep(100 * time.Millisecond) // the next life is the next try, not at once
-		return
+	defer p.mu.Unlock()
+	if !p.stopped {
+		p.err = p.process.start()
 	}
-	_, _ = io.Copy(io.Discard, program.Output()) // until it ends
-	_ = program.Close()
+	return !p.stopped && p.err == nil
 }
 
-// finish waits until all poison is dead, brings it back when nothing breaks any more, waits again, and returns what became of it
-// both times.
-func (p *poisoner) finish(t *testing.T, admin backend.Backend, healed time.Time) []judge.Poison {
+func (p *poisonRun) stop(t *testing.T) {
 	t.Helper()
-	q, err := admin.Open(t.Context(), poisonQueue, quiet())
+	p.mu.Lock()
+	p.stopped = true
+	if p.process.program != nil {
+		_ = p.process.program.Kill()
+	}
+	p.mu.Unlock()
+	p.loop.Wait()
+	must(t, p.err)
+}
+
+// finish waits until all poison is dead, redrives it when nothing is broken any more, and waits
+// again. It returns the history of each poison message from its push, and from its redrive.
+func (p *poisonRun) finish(t *testing.T, admin backend.Backend, healed time.Time) []judge.Poison {
+	t.Helper()
+	q, err := admin.Open(t.Context(), poisonQueue, quiet)
 	must(t, err)
 	defer func() { _ = q.Close() }()
-	lives := p.life(t, q, p.pushed)
+	all := p.awaitDead(t, q, p.pushed)
 	sleepUntil(t.Context(), healed)
-	if again := time.Now(); p.redrive(t, q, lives) {
-		lives = append(lives, p.life(t, q, again)...)
+	// The history of a message that is not dead, or dead twice, would mix with that from its redrive.
+	if !slices.ContainsFunc(all, func(one judge.Poison) bool { return one.Letters != 1 }) {
+		redriven := time.Now()
+		must(t, errors.Join(q.Redrive(t.Context(), p.ids)...))
+		all = append(all, p.awaitDead(t, q, redriven)...)
 	}
-	p.end()
-	must(t, firstOf(q.DeleteDead(t.Context(), p.ids)))
-	for i := range lives {
-		p.tell(&lives[i])
+	p.stop(t)
+	must(t, errors.Join(q.DeleteDead(t.Context(), p.ids)...))
+	handled, err := p.process.calls()
+	must(t, err)
+	for i := range all {
+		one := &all[i]
+		for _, c := range handled {
+			if c.Err == one.ID && c.Start >= one.Start && c.Start <= one.End {
+				one.Seen = append(one.Seen, c.Items[0].Attempt)
+				one.Altered = one.Altered || c.Items[0].Altered
+			}
+		}
 	}
-	return lives
+	return all
 }
 
-// life waits until all poison is dead.
-func (p *poisoner) life(t *testing.T, dead backend.Queue, since time.Time) []judge.Poison {
+// awaitDead waits until all poison is dead.
+func (p *poisonRun) awaitDead(t *testing.T, q backend.Queue, since time.Time) []judge.Poison {
 	t.Helper()
 	all := make([]judge.Poison, len(p.ids))
 	for i, id := range p.ids {
 		all[i] = judge.Poison{ID: id, Max: poisonAttempts, Pushed: p.pushed.UnixNano(), Start: since.UnixNano()}
 	}
-	poll(p.patient, func() bool {
+	poll(p.within, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		letters, _, err := dead.ListDead(ctx, "", 10*len(p.ids))
+		letters, _, err := q.ListDead(ctx, "", 10*len(p.ids))
 		if err != nil {
 			return false
 		}
 		for i := range all {
-			chaos.SetDead(&all[i], letters, p.role.Traits)
-			all[i].End = time.Now().UnixNano()
+			setDead(&all[i], letters, p.process.role.Traits)
 		}
 		return !slices.ContainsFunc(all, func(one judge.Poison) bool { return !one.Dead })
 	})
 	return all
 }
 
-// redrive brings all poison back. What is not dead, or is so twice, has no second life that could be told from its first.
-func (p *poisoner) redrive(t *testing.T, dead backend.Queue, lives []judge.Poison) bool {
-	t.Helper()
-	if slices.ContainsFunc(lives, func(one judge.Poison) bool { return one.Letters != 1 }) {
-		return false
-	}
-	must(t, firstOf(dead.Redrive(t.Context(), p.ids)))
-	return true
-}
-
-// end kills the last process.
-func (p *poisoner) end() {
-	close(p.stop)
-	p.mu.Lock()
-	if p.program != nil {
-		_ = p.program.Kill()
-	}
-	p.mu.Unlock()
-	p.ended.Wait()
-}
-
-func (p *poisoner) tell(one *judge.Poison) {
-	for _, file := range p.files {
-		calls, err := judge.ReadCalls(file)
-		if err == nil { // else it died before it began
-			chaos.AddHandled(one, calls)
+// setDead copies what the dead letters say of a poison message.
+func setDead(p *judge.Poison, letters []backend.DeadLetter, t backend.Traits) {
+	p.Letters, p.End = 0, time.Now().UnixNano()
+	for i := range letters {
+		if l := &letters[i]; l.ID == p.ID {
+			_, whole := recognize(l.Body, l.Headers, t)
+			p.Dead, p.Attempts, p.Altered = true, l.Attempts, p.Altered || !whole
+			p.Letters++
 		}
 	}
 }
-
-func quiet() backend.Options { return backend.Options{Logger: slog.New(slog.DiscardHandler)} }

@@ -29,15 +29,14 @@ type Role struct {
 	To       uint32         `json:"to"`   // and up to this one
 	Rate     float64        `json:"rate"`
 	Shift    time.Duration  `json:"shift"`
-	Max      int            `json:"max"` // attempts, for poison
 	Delay    time.Duration  `json:"delay"`
 }
 
 // RoleVar is the environment variable that makes a test binary a worker process. It holds the Role.
 const RoleVar = "DELAYQ_CHAOS_ROLE"
 
-// RunRole runs the role in the environment, if there is one, until the input ends. From the first line
-// of input on, the process acknowledges every message that it receives.
+// RunRole runs the role in the environment, if there is one, until the input ends. From the first
+// line of input on, the process acks every message that it receives.
 func RunRole(in io.Reader) (ran bool, err error) {
 	text := os.Getenv(RoleVar)
 	if text == "" {
@@ -47,90 +46,67 @@ func RunRole(in io.Reader) (ran bool, err error) {
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		return true, fmt.Errorf("reading %s: %w", RoleVar, err)
 	}
+	rec, err := judge.OpenFile(r.File)
+	if err != nil {
+		return true, err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	if r.Client == "poison" {
-		go func() { _, _ = io.Copy(io.Discard, in); cancel() }()
-		return true, r.consumePoison(ctx)
-	}
-	return true, r.run(ctx, in)
-}
-
-func (r Role) env(rec judge.Recorder) *Env {
 	e := &Env{
 		Backend: r.Endpoint.Backend, Queue: r.Queue, Seed: r.Seed, Traits: r.Traits, Rec: rec, Mix: DefaultMix(),
-		Numbers: NewNumbers(r.From, r.To),
-		Shift:   r.Shift,
+		Numbers: NewNumbers(r.From, r.To), Shift: r.Shift,
 	}
 	if r.Delay > 0 {
 		e.Mix.Delay = r.Delay
 	}
-	return e
-}
-
-func (r Role) run(ctx context.Context, in io.Reader) error {
-	rec, err := judge.OpenFile(r.File)
-	if err != nil {
-		return err
+	run := Worker(e, r.Proc)
+	switch r.Client {
+	case "pusher":
+		run = Pusher(e, r.Proc, r.Rate)
+	case "poison":
+		run = poisonWorker(e)
 	}
-	e := r.env(rec)
 	go func() {
 		for lines := bufio.NewScanner(in); lines.Scan(); {
 			e.Draining.Store(true)
 		}
 		e.Stopping.Store(true)
+		if r.Client == "poison" {
+			cancel()
+		}
 	}()
-	run := Worker(e, r.Proc)
-	if r.Client == "pusher" {
-		run = Pusher(e, r.Proc, r.Rate)
-	}
 	var g Group
-	if err := g.Add(ctx, r.Endpoint.Open, run); err != nil {
-		return err
-	}
-	g.Wait()
-	return nil
+	defer g.Wait()
+	return true, g.Add(ctx, r.Endpoint.Open, run)
 }
 
-// poisonRetry is short beside the patience of a drain.
-const poisonRetry = 50 * time.Millisecond
+const (
+	poisonAttempts = 3                     // after these, a poison message is a dead letter
+	poisonLease    = time.Second           // of the message that killed the worker before
+	poisonRetry    = 50 * time.Millisecond // far less than a drain may take
+)
 
-// consumePoison consumes a queue whose messages kill the process.
-func (r Role) consumePoison(ctx context.Context) error {
-	rec, err := judge.OpenFile(r.File)
-	if err != nil {
-		return err
-	}
-	b, err := r.Endpoint.Open(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = b.Close() }()
-	q, err := openPatiently(ctx, r.Queue, b)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = q.Close() }()
-	return q.Consume(ctx, func(_ context.Context, d *delayq.Delivery) error {
-		_, whole := recognize(d.Body, d.Headers, r.Traits.Supports(backend.Headers))
-		rec.Begin(&judge.Call{Op: judge.Receive, Start: now(), Err: d.ID, Items: []judge.Item{{Attempt: d.Attempt, Altered: !whole}}})
-		return syscall.Kill(os.Getpid(), syscall.SIGKILL)
-	}, delayq.MaxAttempts(r.Max), delayq.Retry(delayq.Delays{poisonRetry}), delayq.Prefetch(0))
-}
-
-// openPatiently opens a queue, and retries while its store is away.
-func openPatiently(ctx context.Context, name string, b backend.Backend) (delayq.Queue, error) {
-	for {
-		q, err := delayq.New(ctx, name, delayq.WithBackend(b), delayq.WithLease(poisonLease))
-		if err == nil {
-			return q, nil
-		}
-		select {
-		case <-ctx.Done():
-			return nil, errors.Join(err, ctx.Err())
-		case <-time.After(20 * breath):
+// poisonWorker handles messages by killing its process.
+func poisonWorker(e *Env) Run {
+	return func(ctx context.Context, b backend.Backend) {
+		c := newClient(e, 0, b)
+		for ctx.Err() == nil {
+			q, err := delayq.New(ctx, e.Queue, delayq.WithBackend(b), delayq.WithLease(poisonLease))
+			if err != nil { // its store may be down
+				c.rest(ctx, 20*shortPause)
+				continue
+			}
+			err = q.Consume(ctx, func(_ context.Context, d *delayq.Delivery) error {
+				_, whole := recognize(d.Body, d.Headers, e.Traits)
+				e.Rec.Begin(&judge.Call{
+					Op: judge.Receive, Start: time.Now().UnixNano(), Err: d.ID, Items: []judge.Item{{Attempt: d.Attempt, Altered: !whole}},
+				})
+				return syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			}, delayq.MaxAttempts(poisonAttempts), delayq.Retry(delayq.Delays{poisonRetry}), delayq.Prefetch(0))
+			if err = errors.Join(err, q.Close()); err != nil && ctx.Err() == nil {
+				fmt.Fprintln(os.Stderr, err)
+				return
+			}
 		}
 	}
 }
-
-const poisonLease = time.Second

@@ -2,7 +2,6 @@ package chaos
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -10,14 +9,12 @@ import (
 )
 
 // Pusher pushes a number of messages a second, and cancels or reschedules some.
-func Pusher(e *Env, proc int, rate float64) func(context.Context, backend.Backend) {
+func Pusher(e *Env, proc int, rate float64) Run {
 	return func(ctx context.Context, b backend.Backend) {
-		p := &pusher{client: newClient(e, proc, b), rate: rate}
+		p := &pusher{client: newClient(e, proc, b), rate: rate, began: time.Now()}
 		defer p.close()
-		p.began = time.Now()
-		for ctx.Err() == nil && !e.Draining.Load() && !e.Stopping.Load() {
-			p.reopen(ctx)
-			if p.q != nil && !p.round(ctx) {
+		for !e.ended(ctx) {
+			if p.reopen(ctx) && !p.round(ctx) {
 				return
 			}
 		}
@@ -29,19 +26,19 @@ type pusher struct {
 	rate    float64
 	began   time.Time
 	pushed  int
-	known   []named // of the last round
+	known   []message // of the last round
 	changes []change
 }
 
-// change is a cancellation and a rescheduling that are planned.
+// change is a planned cancellation and rescheduling.
 type change struct {
 	at                 time.Time
-	cancel, reschedule []named
+	cancel, reschedule []message
 }
 
 // round reports false when there are no numbers left.
 func (p *pusher) round(ctx context.Context) bool {
-	size := pick(p.dice, p.Mix.Batches)
+	size := pick(p.rng, p.Mix.Batches)
 	first, ok := p.Numbers.take(size)
 	if !ok {
 		return false
@@ -50,10 +47,10 @@ func (p *pusher) round(ctx context.Context) bool {
 	p.planChanges()
 	p.makeChanges(ctx)
 	if p.chance(p.Mix.PushAgain*float64(size)) && p.Traits.Supports(backend.Deduplicating) {
-		p.push(ctx, first+uint32(p.dice.IntN(size)), 1)
+		p.push(ctx, first+uint32(p.rng.IntN(size)), 1)
 	}
 	if c.Err != "" {
-		p.rest(ctx, breath)
+		p.rest(ctx, shortPause)
 	}
 	p.pushed += size
 	if ahead := time.Duration(float64(p.pushed)/p.rate*1e9) - time.Since(p.began); ahead > 0 {
@@ -64,32 +61,18 @@ func (p *pusher) round(ctx context.Context) bool {
 	return true
 }
 
-// idOf is a message's id, where the pusher chooses it. On the second queue it is that of the message
-// before, which is mostly one of the first queue.
-func (e *Env) idOf(n uint32) string {
-	if e.Second {
-		n--
-	}
-	return idOf(n)
-}
-
-func idOf(n uint32) string { return fmt.Sprintf("m%d", n) }
-
 func (p *pusher) push(ctx context.Context, first uint32, size int) judge.Call {
 	ms, c := make([]backend.Message, size), judge.Call{Op: judge.Push, Items: make([]judge.Item, size)}
 	for i := range ms {
 		n := first + uint32(i)
-		ms[i], c.Items[i] = backend.Message{ID: p.idOf(n), Body: bodyOf(n)}, judge.Item{N: n}
-		if p.Traits.Supports(backend.Headers) {
-			ms[i].Headers = headersOf(n)
-		}
+		ms[i], c.Items[i] = p.contentOf(n), judge.Item{N: n}
 		p.setDue(&ms[i], &c.Items[i])
 	}
 	c = p.batch(ctx, c, func(ctx context.Context) []error { return p.q.Schedule(ctx, ms) })
 	p.known = p.known[:0]
 	for i := range ms {
 		if c.Items[i].Out == judge.OK {
-			p.known = append(p.known, named{c.Items[i].N, ms[i].ID})
+			p.known = append(p.known, message{c.Items[i].N, ms[i].ID})
 		}
 	}
 	return c
@@ -97,8 +80,8 @@ func (p *pusher) push(ctx context.Context, first uint32, size int) judge.Call {
 
 // setDue makes a message due at once, after a delay, or at a time.
 func (p *pusher) setDue(m *backend.Message, it *judge.Item) {
-	delay := time.Duration(p.dice.Int64N(int64(p.Mix.Delay)))
-	switch p.dice.IntN(10) {
+	delay := jitter(p.rng, p.Mix.Delay)
+	switch p.rng.IntN(10) {
 	case 0:
 	case 1:
 		due := time.Now().Add(p.Shift + delay)
@@ -108,12 +91,12 @@ func (p *pusher) setDue(m *backend.Message, it *judge.Item) {
 	}
 }
 
-// planChanges chooses what of the last round is to be cancelled and rescheduled, at a moment when
-// workers receive it too.
+// planChanges chooses messages of the last round to cancel and to reschedule, at a moment when
+// workers receive them too.
 func (p *pusher) planChanges() {
-	var c change
+	c := change{at: time.Now().Add(jitter(p.rng, p.Mix.Delay))}
 	for _, m := range p.known {
-		switch r := p.dice.Float64(); {
+		switch r := p.rng.Float64(); {
 		case r < p.Mix.Cancel:
 			c.cancel = append(c.cancel, m)
 		case r < p.Mix.Cancel+p.Mix.Reschedule:
@@ -121,20 +104,16 @@ func (p *pusher) planChanges() {
 		}
 	}
 	if len(c.cancel)+len(c.reschedule) > 0 {
-		c.at = time.Now().Add(jitter(p.dice, p.Mix.Delay))
 		p.changes = append(p.changes, c)
 	}
 }
 
-// makeChanges makes those whose time has come.
+// makeChanges makes the planned changes whose time has come.
 func (p *pusher) makeChanges(ctx context.Context) {
 	rest := p.changes[:0]
 	for _, c := range p.changes {
 		if time.Now().Before(c.at) {
 			rest = append(rest, c)
-			continue
-		}
-		if p.q == nil {
 			continue
 		}
 		if p.Traits.Supports(backend.Cancelling) {
@@ -147,11 +126,11 @@ func (p *pusher) makeChanges(ctx context.Context) {
 	p.changes = rest
 }
 
-func (p *pusher) reschedule(ctx context.Context, some []named) {
+func (p *pusher) reschedule(ctx context.Context, ms []message) {
 	c := judge.Call{Op: judge.Reschedule}
-	moves := make([]backend.Move, len(some))
-	for i, m := range some {
-		delay := jitter(p.dice, p.Mix.Delay)
+	moves := make([]backend.Move, len(ms))
+	for i, m := range ms {
+		delay := jitter(p.rng, p.Mix.Delay)
 		moves[i] = backend.Move{ID: m.id, Delay: delay}
 		c.Items = append(c.Items, judge.Item{N: m.n, Delay: int64(delay)})
 	}

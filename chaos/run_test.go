@@ -1,4 +1,4 @@
-package chaos_test
+package chaos
 
 import (
 	"context"
@@ -6,147 +6,161 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/chaos"
 	"github.com/delayq/delayq/internal/judge"
 )
 
-// A run is one venue under one plan.
+// A run is one target under one plan.
 type run struct {
-	t       *testing.T
-	v       *venue
-	plan    chaos.Plan
-	env     *chaos.Env
-	second  *chaos.Env
-	began   time.Time
-	log     *judge.Log
-	clients chaos.Group
-	workers []*worker
-	poisons *poisoner
-	admin   backend.Backend
-	windows []judge.Window
+	t         *testing.T
+	v         *target
+	env       *Env
+	second    *Env
+	began     time.Time
+	log       *judge.Log
+	clients   Group
+	processes []*workerProcess
+	poison    *poisonRun // nil for none
+	admin     backend.Backend
+	windows   []judge.Window
 }
 
-// put puts a venue through a plan of some length, and returns the history.
-func put(t *testing.T, v *venue, seed uint64, length time.Duration) *judge.History {
+// runPlan puts a target through a plan of some length, and returns the history.
+func runPlan(t *testing.T, v *target, seed uint64, length time.Duration) *judge.History {
 	t.Helper()
 	r := newRun(t, v, seed)
-	faults := append(append(actorFaults(r.env), workerFaults(r.workers)...), v.faults...)
-	switch {
-	case v.restless:
-		faults = restlessFaults(r.env)
-	case v.bare || v.faults == nil:
-		faults = v.faults
-	}
-	r.plan = chaos.MakePlan(seed, v.name, length, kindsOf(faults))
-	if *planFlag {
-		t.Log(r.plan.String())
-	}
-	r.startClients()
-	r.warm()
-	d := newDirector(t, faults)
-	d.play(t.Context(), r.plan)
-	r.windows = d.windows
-	if v.settle != nil {
-		r.windows = append(r.windows, v.settle(t))
-	}
+	faults := r.faults()
+	r.play(faults, MakePlan(seed, v.name, length, kindsOf(faults)))
 	return r.finish()
 }
 
-func newRun(t *testing.T, v *venue, seed uint64) *run {
+func kindsOf(faults []*fault) []Kind { return each(faults, func(f *fault) Kind { return f.Kind }) }
+
+func newRun(t *testing.T, v *target, seed uint64) *run {
 	t.Helper()
 	b, err := v.opens[0](t.Context())
 	must(t, err)
 	t.Cleanup(func() { _ = b.Close() })
 	r := &run{t: t, v: v, log: new(judge.Log), admin: b}
-	r.env = &chaos.Env{
-		Backend: v.name, Queue: queueName, Seed: seed, Traits: b.Traits(), Rec: r.log, Mix: chaos.DefaultMix(),
-		Numbers: chaos.NewNumbers(0, 0), Shift: v.usual(),
+	numbers := NewNumbers(0, 0)
+	env := func(queue string, mix Mix) *Env {
+		return &Env{
+			Backend: v.name, Queue: queue, Second: queue == secondQueue, Seed: seed, Traits: b.Traits(), Rec: r.log, Mix: mix, Numbers: numbers, Shift: v.shift(),
+		}
 	}
+	r.env, r.second = env(queueName, DefaultMix()), env(secondQueue, SecondMix())
 	if v.mix != nil {
 		v.mix(&r.env.Mix)
 	}
-	r.second = &chaos.Env{
-		Backend: v.name, Queue: secondQueue, Second: true, Seed: seed, Traits: r.env.Traits, Rec: r.log, Mix: chaos.SecondMix(), Numbers: r.env.Numbers, Shift: v.usual(),
-	}
-	if !v.inside {
-		r.prepareWorkers()
+	if !v.oneProcess {
+		r.prepareProcesses()
 	}
 	return r
 }
 
-// secondRate is how many messages a second are pushed to the second queue.
+// faults returns the faults of the run's plan.
+func (r *run) faults() []*fault {
+	switch {
+	case r.v.harmless:
+		return harmlessFaults(r.env)
+	case r.v.ownFaults || r.v.faults == nil:
+		return r.v.faults
+	default:
+		return slices.Concat(clientFaults(r.env), processFaults(r.processes), r.v.faults)
+	}
+}
+
+// secondRate is the number of messages a second that are pushed to the second queue.
 const secondRate = 15
 
-// prepareWorkers prepares worker processes: two that receive, and one that pushes.
-func (r *run) prepareWorkers() {
+// prepareProcesses prepares worker processes: two that receive, and one that pushes.
+func (r *run) prepareProcesses() {
 	dir := r.t.TempDir()
 	for i, kind := range []string{"worker", "worker", "pusher"} {
-		at := r.v.straight
+		at := r.v.direct
 		if i == 1 {
-			at = r.v.bent
+			at = r.v.proxied
 		}
-		r.workers = append(r.workers, &worker{dir: dir, numbers: r.env.Numbers, role: chaos.Role{
+		r.processes = append(r.processes, &workerProcess{dir: dir, numbers: r.env.Numbers, role: Role{
 			Client: kind, Proc: i + 1, Endpoint: at, Queue: queueName, Seed: r.env.Seed, Traits: r.env.Traits,
-			Rate: r.v.rate / 20, Shift: r.v.usual(), Delay: r.env.Mix.Delay,
+			Rate: r.v.rate / 20, Shift: r.v.shift(), Delay: r.env.Mix.Delay,
 		}})
 	}
 	if r.v.poison > 0 {
-		r.poisons = newPoisoner(r.t, r.v, r.env, dir)
+		r.poison = newPoisonRun(r.t, r.v, r.env, dir)
 	}
 }
 
-// startClients starts all clients.
+// play starts the clients, and the faults once all clients have begun. It returns how long there was
+// load.
+func (r *run) play(faults []*fault, p Plan) time.Duration {
+	r.t.Helper()
+	if *planFlag {
+		r.t.Log(p.String())
+	}
+	r.began = time.Now()
+	r.startClients()
+	r.awaitBegun()
+	d := newDirector(r.t, faults)
+	d.play(r.t.Context(), p)
+	load := time.Since(r.began)
+	r.windows = d.windows
+	if r.v.lastFault != nil {
+		r.windows = append(r.windows, r.v.lastFault(r.t))
+	}
+	return load
+}
+
 func (r *run) startClients() {
 	r.t.Helper()
-	r.began = time.Now()
 	proc := 10
+	add := func(open OpenFunc, client func(proc int) Run) {
+		proc++
+		must(r.t, r.clients.Add(r.t.Context(), open, client(proc)))
+	}
+	worker := func(proc int) Run { return Worker(r.env, proc) }
+	pusher := func(e *Env, rate float64) func(int) Run { return func(proc int) Run { return Pusher(e, proc, rate) } }
 	for i, open := range r.v.opens {
-		share := r.v.rate / 20
-		pushers, workers := 1, 1
-		if i == 0 {
-			share, pushers, workers = r.v.rate*0.4, 2, 3
+		if i > 0 {
+			add(open, pusher(r.env, r.v.rate/20))
+			add(open, worker)
+			continue
 		}
-		for range pushers {
-			proc++
-			must(r.t, r.clients.Add(r.t.Context(), open, chaos.Pusher(r.env, proc, share)))
+		for range 2 {
+			add(open, pusher(r.env, r.v.rate*0.4))
 		}
-		for range workers {
-			proc++
-			must(r.t, r.clients.Add(r.t.Context(), open, chaos.Worker(r.env, proc)))
+		for range 3 {
+			add(open, worker)
 		}
 	}
-	for _, client := range []func(context.Context, backend.Backend){
-		chaos.DeadLetterClient(r.env, proc+1), chaos.MisuseClient(r.env, proc+2), chaos.SecondWorker(r.second, proc+3), chaos.Pusher(r.second, proc+4, secondRate),
+	for _, client := range []func(proc int) Run{
+		func(proc int) Run { return DeadLetterClient(r.env, proc) }, func(proc int) Run { return MisuseClient(r.env, proc) },
+		func(proc int) Run { return SecondWorker(r.second, proc) }, pusher(r.second, secondRate),
 	} {
-		must(r.t, r.clients.Add(r.t.Context(), r.v.opens[0], client))
+		add(r.v.opens[0], client)
 	}
-	for _, w := range r.workers {
+	for _, w := range r.processes {
 		must(r.t, w.start())
 	}
-	if r.poisons != nil {
-		r.poisons.start()
+	if r.poison != nil {
+		r.poison.start()
 	}
 }
 
-// warm waits until everybody has begun: to break what has not would show nothing. On three brokers and a machine under load, the declarations of
-// each process alone may take a minute.
-func (r *run) warm() {
+// awaitBegun waits until every process has made calls: to break one before would show nothing. On
+// three brokers and a machine under load, the declarations of each process may take a minute.
+func (r *run) awaitBegun() {
 	r.t.Helper()
-	begun := poll(3*time.Minute, func() bool {
-		last := judge.LastDelivery(r.log.Calls())
-		for _, w := range r.workers {
-			if w.recorded() == 0 {
-				return false
-			}
-		}
-		return !last.IsZero()
-	})
-	if !begun {
-		r.logWhere("before anything was broken")
+	if !poll(3*time.Minute, func() bool {
+		waits := slices.ContainsFunc(r.processes, func(w *workerProcess) bool { return w.recorded() == 0 })
+		return !waits && !judge.LastDelivery(r.log.Calls()).IsZero()
+	}) {
+		r.logUnsettled("before anything was broken")
 		r.t.Fatal("the clients did not begin")
 	}
 }
@@ -155,51 +169,50 @@ func (r *run) warm() {
 func (r *run) finish() *judge.History {
 	r.t.Helper()
 	r.env.Draining.Store(true)
-	for _, w := range r.workers {
+	for _, w := range r.processes {
 		_ = w.drain() // it fails for a process that has ended
 	}
 	h := &judge.History{Backend: r.v.name, Seed: r.env.Seed, Traits: r.env.Traits, Windows: r.windows}
 	if r.v.repeats {
-		h.RepeatAfter = int64(chaos.ReadTimeout)
+		h.RepeatAfter = int64(ReadTimeout)
 	}
-	if !r.v.brief {
-		r.linger()
+	if !r.v.skipCalm {
+		r.stayCalm()
 	}
 	r.second.Draining.Store(true)
 	if h.Drained = r.drained(r.env) && r.drained(r.second); !h.Drained {
-		r.logWhere("not drained")
+		r.logUnsettled("not drained")
 	}
-	if r.poisons != nil {
-		h.Poison = r.poisons.finish(r.t, r.admin, judge.Healed(r.windows))
+	if r.poison != nil {
+		h.Poison = r.poison.finish(r.t, r.admin, judge.Healed(r.windows))
 	}
 	r.env.Stopping.Store(true)
 	r.second.Stopping.Store(true)
 	r.clients.Wait()
-	for _, w := range r.workers {
-		w.leave()
+	for _, w := range r.processes {
+		w.stop()
 	}
-	if err := r.collectDead(); err != nil {
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
+	if err := CollectDead(ctx, r.env, 1, r.admin); err != nil {
 		h.Leftovers = append(h.Leftovers, "dead letters that cannot be listed: "+err.Error())
 	}
-	h.Calls, h.ClockJumps = r.calls(), r.v.clockJumps()
-	if r.v.left != nil && h.Drained {
-		left, err := r.v.left(r.t.Context(), r.admin)
+	h.Calls = r.calls()
+	if r.v.clock != nil {
+		h.ClockJumps = r.v.clock.jumps
+	}
+	if r.v.leftovers != nil && h.Drained {
+		left, err := r.v.leftovers(r.t.Context(), r.admin)
 		must(r.t, err)
 		h.Leftovers = append(h.Leftovers, left...)
 	}
 	return h
 }
 
-func (r *run) collectDead() error {
-	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
-	defer cancel()
-	return chaos.CollectDead(ctx, r.env, 1, r.admin)
-}
-
 func (r *run) calls() []judge.Call {
 	r.t.Helper()
 	all := r.log.Calls()
-	for _, w := range r.workers {
+	for _, w := range r.processes {
 		calls, err := w.calls()
 		must(r.t, err)
 		all = append(all, calls...)
@@ -207,8 +220,9 @@ func (r *run) calls() []judge.Call {
 	return all
 }
 
-// linger lets the queue beside go on while the other one drains, until nothing has been broken for so long that a lost wake-up would show.
-func (r *run) linger() {
+// stayCalm lets the second queue go on while the first one drains, until nothing has been broken for
+// so long that a lost wake-up would show.
+func (r *run) stayCalm() {
 	r.t.Helper()
 	calm := r.began
 	for _, w := range r.windows {
@@ -216,114 +230,112 @@ func (r *run) linger() {
 			calm = time.Unix(0, w.End)
 		}
 	}
-	q, err := r.openAdmin(queueName)
-	if err != nil {
-		r.t.Errorf("opening the queue at the end: %v", err)
+	q := r.openAdmin(queueName)
+	if q == nil {
 		return
 	}
 	defer func() { _ = q.Close() }()
 	for end := calm.Add(judge.CalmAtLeast(r.env.Traits.Sweep)); time.Now().Before(end); {
 		if r.env.Traits.Supports(backend.Counting) {
-			_, _ = chaos.Audit(r.t.Context(), r.env, q) // it is recorded
+			_, _ = Audit(r.t.Context(), r.env, q) // it is recorded
 		}
-		time.Sleep(100 * time.Millisecond) // between two counts; how long it is calm is what this is about
+		time.Sleep(100 * time.Millisecond) // between two counts
 	}
 }
 
-// drained waits until nothing waits and nothing is in flight.
-func (r *run) drained(s *chaos.Env) bool {
+// drained waits until no message is scheduled, ready or in flight. Where the store does not count
+// them, it waits until all messages are settled and no more are delivered for a while.
+func (r *run) drained(e *Env) bool {
 	r.t.Helper()
-	q, err := r.openAdmin(s.Queue)
-	if err != nil {
-		r.t.Errorf("opening the queue at the end: %v", err)
+	if !e.Traits.Supports(backend.Counting) {
+		return poll(r.v.drainTime, func() bool {
+			time.Sleep(time.Second) // to read all histories takes a while itself; the condition ends the wait
+			h := &judge.History{Calls: r.calls()}
+			return len(judge.Unsettled(h)) == 0 && time.Since(judge.LastDelivery(h.Calls)) > 4*time.Second
+		})
+	}
+	q := r.openAdmin(e.Queue)
+	if q == nil {
 		return false
 	}
 	defer func() { _ = q.Close() }()
-	if !s.Traits.Supports(backend.Counting) {
-		return r.quiet()
-	}
 	var last backend.Stats
-	empty := poll(r.v.patient, func() bool {
+	empty := poll(r.v.drainTime, func() bool {
 		ctx, cancel := context.WithTimeout(r.t.Context(), 5*time.Second)
 		defer cancel()
-		found, err := chaos.Audit(ctx, s, q)
+		found, err := Audit(ctx, e, q)
 		last = found
 		return err == nil && found.Scheduled+found.Ready+found.InFlight == 0
 	})
 	if !empty {
-		r.t.Logf("%s not drained after %v: %+v", s.Queue, r.v.patient, last)
+		r.t.Logf("%s not drained after %v: %+v", e.Queue, r.v.drainTime, last)
 	}
 	return empty
 }
 
-// logWhere logs what is not settled, and where the store says that messages are: later nobody can tell any more.
-func (r *run) logWhere(when string) {
+// logUnsettled logs unsettled messages, and where the store has them: after the run the store is
+// gone.
+func (r *run) logUnsettled(when string) {
 	r.t.Helper()
 	h := &judge.History{Backend: r.v.name, Seed: r.env.Seed, Traits: r.env.Traits, Windows: r.windows, Calls: r.calls()}
 	ns := judge.Unsettled(h)
-	r.t.Logf("%s: %d messages that nobody has settled", when, len(ns))
+	r.t.Logf("%s: %d unsettled messages", when, len(ns))
 	for _, n := range ns[:min(len(ns), 5)] {
 		r.t.Logf("%.4000s", judge.Timeline(h, n))
 	}
-	if r.v.where != nil {
-		r.t.Logf("%s:\n%s", when, r.v.where(r.t))
+	if r.v.locate != nil {
+		r.t.Logf("%s:\n%s", when, r.v.locate())
 	}
 }
 
-func (r *run) openAdmin(name string) (q backend.Queue, err error) {
-	poll(30*time.Second, func() bool {
+// openAdmin opens a queue when the run ends. It returns nil where that fails, and the test with it.
+func (r *run) openAdmin(name string) (q backend.Queue) {
+	r.t.Helper()
+	var err error
+	if !poll(30*time.Second, func() bool {
 		ctx, cancel := context.WithTimeout(r.t.Context(), 5*time.Second)
 		defer cancel()
-		q, err = r.admin.Open(ctx, name, quiet())
+		q, err = r.admin.Open(ctx, name, quiet)
 		return err == nil
-	})
-	return q, err
+	}) {
+		r.t.Errorf("opening the queue at the end: %v", err)
+		return nil
+	}
+	return q
 }
 
-// quiet waits until all that was pushed is settled, where nobody can count it, and then for as long as nothing more comes.
-func (r *run) quiet() bool {
-	const still = 4 * time.Second
-	return poll(r.v.patient, func() bool {
-		time.Sleep(time.Second) // to read all histories takes a while itself; what ends the wait is the condition
-		h := &judge.History{Calls: r.calls()}
-		return len(judge.Unsettled(h)) == 0 && time.Since(judge.LastDelivery(h.Calls)) > still
-	})
-}
-
-// judged checks a history of a venue, tells what it found, and keeps what is broken.
-func judged(t *testing.T, of *venue, h *judge.History, length time.Duration) chaos.Report {
+// check checks the history of a target, and stores a history that breaks rules.
+func check(t *testing.T, v *target, h *judge.History) Report {
 	t.Helper()
 	began := time.Now()
-	v := judge.Check(h)
-	t.Logf("%s: %d messages, %d calls, checked in %v", h.Backend, v.Counts.Messages, v.Counts.Calls, time.Since(began).Round(time.Millisecond))
-	t.Logf("%s: %d pairs in order, %d waited for, the longest for %v, %d calls with bad input, %d counts", h.Backend, v.Counts.Ordered, v.Counts.Woken,
-		time.Duration(v.Counts.SlowestWake).Round(time.Millisecond), v.Counts.Misused, v.Counts.Counted)
-	if idle := v.Idle(h, !of.brief); len(idle) > 0 {
-		t.Errorf("%s, -chaos.seed=%d: the rules %v had nothing to look at", h.Backend, h.Seed, idle)
+	verdict := judge.Check(h)
+	c := verdict.Counts
+	t.Logf("%s: %d messages, %d calls, checked in %v", h.Backend, c.Messages, c.Calls, time.Since(began).Round(time.Millisecond))
+	t.Logf("%s: %d pairs in order, %d waited for, the longest for %v, %d calls with bad input, %d counts", h.Backend, c.Ordered, c.Woken,
+		time.Duration(c.SlowestWake).Round(time.Millisecond), c.Misused, c.Counted)
+	if idle := verdict.Idle(h, !v.skipCalm); len(idle) > 0 {
+		t.Errorf("%s, -chaos.seed=%d: the rules %v had nothing to check", h.Backend, h.Seed, idle)
 	}
-	if len(v.Violations) > 0 {
-		t.Errorf("%s, -chaos.seed=%d: %d violations of %v\n%s\nhistory: %s", h.Backend, h.Seed, len(v.Violations), v.Rules(),
-			judge.Explain(h, v, 2), keep(t, h, v))
+	if len(verdict.Violations) > 0 {
+		t.Errorf("%s, -chaos.seed=%d: %d violations of %v\n%s\nhistory: %s", h.Backend, h.Seed, len(verdict.Violations), verdict.Rules(),
+			judge.Explain(h, verdict, 2), store(h, verdict))
 	}
-	return chaos.Report{Backend: h.Backend, Seed: h.Seed, For: length, Verdict: v, Faults: chaos.TallyOf(h.Windows)}
+	return Report{Backend: h.Backend, Verdict: verdict, Faults: TallyOf(h.Windows)}
 }
 
-// keep stores a history, and the shrunk one of its first violation.
-func keep(t *testing.T, h *judge.History, v judge.Verdict) string {
-	t.Helper()
-	path := filepath.Join(*outFlag, fmt.Sprintf("%s-%d.json", sanitized(h.Backend), h.Seed))
+// store stores a history, and the shrunk one of its first violation. It returns the path or an
+// error.
+func store(h *judge.History, v judge.Verdict) string {
+	path := filepath.Join(*outFlag, fmt.Sprintf("%s-%d", strings.ReplaceAll(h.Backend, "/", "-"), h.Seed))
 	err := os.MkdirAll(*outFlag, 0o755)
 	if err == nil {
-		err = h.Save(path)
+		err = h.Save(path + ".json")
 	}
-	for _, f := range v.Violations {
-		if f.N != 0 {
-			err = errors.Join(err, judge.Shrink(h, f).Save(path[:len(path)-len(".json")]+"-small.json"))
-			break
-		}
+	if i := slices.IndexFunc(v.Violations, func(f judge.Violation) bool { return f.N != 0 }); i >= 0 {
+		err = errors.Join(err, judge.Shrink(h, v.Violations[i]).Save(path+"-small.json"))
 	}
 	if err != nil {
 		return err.Error()
 	}
-	return path
+	return path + ".json"
 }

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,7 +16,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Gauge is something that must not grow for as long as the load stays the same.
+// Gauge is a level that must not grow while the load stays the same.
 type Gauge struct {
 	Name  string
 	Bytes bool  // its unit; else it counts
@@ -30,18 +29,20 @@ type Meter struct {
 	Read   func(context.Context) ([]int64, error)
 }
 
-// Bounds of growth. A leak adds up with the messages or with the faults, of which an hour has a million and hundreds on each backend: it soon passes any
-// bound. So bounds leave room for what comes and goes: connections of a pool, each with goroutines at both ends and in a proxy between them, and buffers
-// that stay as large as they once had to be.
+// Bounds of growth. A leak adds up with the messages or with the faults, of which an hour has a
+// million and hundreds on each backend, and soon passes any bound. Bounds leave room for
+// connections of a pool, each with goroutines at both ends and in a proxy between them, and for
+// buffers that stay as large as they once had to be.
 const (
 	moreGoroutines  = 25
 	moreFiles       = 15
-	moreHeap        = 4 << 20 // of a million messages 4 bytes each
+	moreHeap        = 4 << 20 // 4 bytes for each of a million messages
 	moreRedisMemory = 2 << 20
 	moreConnections = 10
 )
 
-// ProcessMeter reads what this process holds: goroutines, file descriptors, and the heap that is still in use when the garbage is gone.
+// ProcessMeter reads the levels of this process: goroutines, file descriptors, and the heap that is
+// in use after a garbage collection.
 func ProcessMeter() Meter {
 	return Meter{
 		Gauges: []Gauge{{"goroutines", false, moreGoroutines}, {"files", false, moreFiles}, {"heap", true, moreHeap}},
@@ -50,21 +51,17 @@ func ProcessMeter() Meter {
 			if err != nil {
 				return nil, fmt.Errorf("counting file descriptors: %w", err)
 			}
-			return []int64{int64(runtime.NumGoroutine()), int64(len(files)), heapInUse()}, nil
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.GC() // the content of a sync.Pool outlives one collection
+			runtime.ReadMemStats(&m)
+			return []int64{int64(runtime.NumGoroutine()), int64(len(files)), int64(m.HeapAlloc)}, nil
 		},
 	}
 }
 
-// heapInUse collects twice: what a sync.Pool holds outlives one collection.
-func heapInUse() int64 {
-	runtime.GC()
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
-// RedisMeter reads what a Redis server holds: memory, keys and connections. An empty queue has no keys, so not one may be left over.
+// RedisMeter reads the levels of a Redis server: memory, keys and connections. An empty queue has
+// no keys, so not one may be left over.
 func RedisMeter(c redis.UniversalClient) Meter {
 	return Meter{
 		Gauges: []Gauge{{"store memory", true, moreRedisMemory}, {"keys", false, 0}, {"connections", false, moreConnections}},
@@ -73,34 +70,23 @@ func RedisMeter(c redis.UniversalClient) Meter {
 			if err != nil {
 				return nil, fmt.Errorf("counting keys: %w", err)
 			}
-			text, err := c.Info(ctx, "memory", "clients").Result()
+			memory, err := infoOf(ctx, c, "memory", "used_memory")
 			if err != nil {
-				return nil, fmt.Errorf("asking for memory: %w", err)
+				return nil, err
 			}
-			return []int64{infoLine(text, "used_memory"), keys, infoLine(text, "connected_clients")}, nil
+			connections, err := infoOf(ctx, c, "clients", "connected_clients")
+			return []int64{memory, keys, connections}, err
 		},
 	}
 }
 
-// infoLine is a figure of INFO; -1 where there is none.
-func infoLine(text, key string) int64 {
-	for line := range strings.SplitSeq(text, "\r\n") {
-		if value, ok := strings.CutPrefix(line, key+":"); ok {
-			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
-				return n
-			}
-		}
-	}
-	return -1
-}
-
-// DepthMeter counts the messages of a queue, dead letters included. It opens the queue anew for each reading: a reader of its own would be seen by none of
-// the faults that strike between them.
+// DepthMeter counts the messages of a queue, dead letters included. It opens the queue anew for
+// each reading, since faults between two readings would hit a handle that stays open.
 func DepthMeter(b backend.Backend, queue string) Meter {
 	return Meter{
 		Gauges: []Gauge{{"depth", false, 0}},
 		Read: func(ctx context.Context) ([]int64, error) {
-			q, err := b.Open(ctx, queue, quiet())
+			q, err := b.Open(ctx, queue, quiet)
 			if err != nil {
 				return nil, fmt.Errorf("opening the queue to count: %w", err)
 			}
@@ -114,26 +100,28 @@ func DepthMeter(b backend.Backend, queue string) Meter {
 	}
 }
 
-// Calm waits until the goroutines of what has been closed have ended: until their number stays the same for a while, or ctx ends.
+// Calm waits until the number of goroutines stays the same for a while, or ctx ends: goroutines of
+// closed handles end a moment later.
 func Calm(ctx context.Context, still time.Duration) {
 	last, since := runtime.NumGoroutine(), time.Now()
 	for ctx.Err() == nil && time.Since(since) < still {
-		time.Sleep(still / 20) // between two looks; what ends the wait is that nothing changes
+		time.Sleep(still / 20) // between two looks; the condition ends the wait
 		if n := runtime.NumGoroutine(); n != last {
 			last, since = n, time.Now()
 		}
 	}
 }
 
-// Round is what was done before a sample.
+// Round is the work before a sample.
 type Round struct {
 	Messages int
-	Load     time.Duration // for how long messages were pushed
+	Load     time.Duration // the time in which messages were pushed
 	Faults   int
 }
 
-// Rate is how many messages there were in a second of load.
-func (r Round) Rate() float64 { return float64(r.Messages) / r.Load.Seconds() }
+func (r Round) cells(head any) []any {
+	return []any{head, r.Messages, fmt.Sprintf("%.0f", float64(r.Messages)/r.Load.Seconds()), r.Faults}
+}
 
 // Watch samples gauges between the rounds of a soak, when everything is drained.
 type Watch struct {
@@ -158,9 +146,6 @@ func (w *Watch) Sample(ctx context.Context, r Round) error {
 	return nil
 }
 
-// Rounds is the number of samples so far.
-func (w *Watch) Rounds() int { return len(w.rounds) }
-
 func (w *Watch) gauges() (all []Gauge) {
 	for _, m := range w.Meters {
 		all = append(all, m.Gauges...)
@@ -168,86 +153,72 @@ func (w *Watch) gauges() (all []Gauge) {
 	return all
 }
 
-// Growth is by how much a gauge has risen.
+// Growth is the growth of a gauge.
 type Growth struct {
 	Gauge
 	From, To int64 // the lowest levels of the first and of the last third
 }
 
-// Leaks reports whether it rose beyond its bound.
-func (g Growth) Leaks() bool { return g.To-g.From > g.Bound }
-
 func (g Growth) String() string {
 	return fmt.Sprintf("%s from %s to %s (bound +%s)", g.Name, g.show(g.From), g.show(g.To), g.show(g.Bound))
 }
 
-// MinRounds is how many samples it takes to judge: each third has one.
+// MinRounds is the number of samples that it takes to judge: each third has one.
 const MinRounds = 3
 
-// Growths compares the lowest level of the last third of the samples with that of the first third. What a moment adds is gone in one of several samples;
-// what leaks is in all of them. It returns nil for less than MinRounds.
-func (w *Watch) Growths() []Growth {
+// Growths compares the lowest level of the last third of the samples with that of the first third.
+// A momentary peak is missing in one of several samples; a leak is in all of them. Growths returns
+// nil for less than MinRounds.
+func (w *Watch) Growths() (all []Growth) {
 	third := len(w.samples) / MinRounds
 	if third == 0 {
 		return nil
 	}
-	var all []Growth
 	for i, g := range w.gauges() {
-		all = append(all, Growth{g, lowest(w.samples[:third], i), lowest(w.samples[len(w.samples)-third:], i)})
+		growth := Growth{g, math.MaxInt64, math.MaxInt64}
+		for j := range third {
+			growth.From = min(growth.From, w.samples[j][i])
+			growth.To = min(growth.To, w.samples[len(w.samples)-1-j][i])
+		}
+		all = append(all, growth)
 	}
 	return all
 }
 
-func lowest(samples [][]int64, gauge int) int64 {
-	low := int64(math.MaxInt64)
-	for _, s := range samples {
-		low = min(low, s[gauge])
-	}
-	return low
-}
-
-// Leaks are the gauges that rose beyond their bounds.
+// Leaks returns the gauges that rose beyond their bounds.
 func (w *Watch) Leaks() (found []Growth) {
 	for _, g := range w.Growths() {
-		if g.Leaks() {
+		if g.To-g.From > g.Bound {
 			found = append(found, g)
 		}
 	}
 	return found
 }
 
-// WriteTable writes a row for each round, and how much each gauge grew.
+// WriteTable writes a row for each round, and the growth of each gauge.
 func (w *Watch) WriteTable(out io.Writer) error {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	gauges := w.gauges()
+	t, gauges := newTable(out), w.gauges()
 	head := []any{w.Backend, "messages", "a second", "faults"}
 	for _, g := range gauges {
 		head = append(head, g.Name)
 	}
-	row(t, head...)
+	t.row(head...)
+	var sum Round
 	for i, r := range w.rounds {
-		cells := []any{i + 1, r.Messages, fmt.Sprintf("%.0f", r.Rate()), r.Faults}
+		sum = Round{sum.Messages + r.Messages, sum.Load + r.Load, sum.Faults + r.Faults}
+		cells := r.cells(i + 1)
 		for j, g := range gauges {
 			cells = append(cells, g.show(w.samples[i][j]))
 		}
-		row(t, cells...)
+		t.row(cells...)
 	}
-	w.writeSum(t)
-	return t.Flush()
-}
-
-func (w *Watch) writeSum(t io.Writer) {
-	var sum Round
-	for _, r := range w.rounds {
-		sum = Round{sum.Messages + r.Messages, sum.Load + r.Load, sum.Faults + r.Faults}
-	}
-	total := []any{"all, growth", sum.Messages, fmt.Sprintf("%.0f", sum.Rate()), sum.Faults}
-	bounds := []any{"bound", "", "", ""}
+	total, bounds := sum.cells("all, growth"), []any{"bound", "", "", ""}
 	for _, g := range w.Growths() {
-		total, bounds = append(total, g.sign(g.To-g.From)), append(bounds, g.sign(g.Bound))
+		total, bounds = append(total, g.signed(g.To-g.From)), append(bounds, g.signed(g.Bound))
 	}
-	row(t, total...)
-	row(t, bounds...)
+	t.row(total...)
+	t.row(bounds...)
+	return t.Flush()
 }
 
 func (g Gauge) show(n int64) string {
@@ -257,9 +228,24 @@ func (g Gauge) show(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-func (g Gauge) sign(n int64) string {
+func (g Gauge) signed(n int64) string {
 	if n > 0 {
 		return "+" + g.show(n)
 	}
 	return g.show(n)
+}
+
+// infoOf reads a line of INFO; 0 where there is none, or where it holds no number.
+func infoOf(ctx context.Context, c redis.UniversalClient, section, key string) (int64, error) {
+	text, err := c.Info(ctx, section).Result()
+	if err != nil {
+		return 0, fmt.Errorf("asking for %s: %w", key, err)
+	}
+	for line := range strings.SplitSeq(text, "\r\n") {
+		if value, ok := strings.CutPrefix(line, key+":"); ok {
+			n, _ := strconv.ParseInt(strings.TrimPrefix(value, "count="), 10, 64)
+			return n, nil
+		}
+	}
+	return 0, nil
 }

@@ -1,20 +1,22 @@
-package chaos_test
+package chaos
 
 import (
 	"fmt"
 	"testing"
 )
 
-// soft lets a test try again what a server's handle takes for the end of the test: a broker under load sometimes does not answer its own tools
-// in time.
-type soft struct{ testing.TB }
+// softFailing panics where a server's handle would end the test, so that try can repeat a command: a
+// broker under load sometimes does not reply to its own tools in time.
+type softFailing struct{ testing.TB }
 
 type softFailure string
 
-// Fatalf panics, for try to recover.
-func (s *soft) Fatalf(format string, args ...any) { panic(softFailure(fmt.Sprintf(format, args...))) }
+// Fatalf panics with a softFailure.
+func (s *softFailing) Fatalf(format string, args ...any) {
+	panic(softFailure(fmt.Sprintf(format, args...)))
+}
 
-// try does something up to three times, and ends the test when it fails each time.
+// try calls do up to three times, and ends the test when it fails each time.
 func try(t *testing.T, do func()) {
 	t.Helper()
 	var failure softFailure
@@ -28,12 +30,12 @@ func try(t *testing.T, do func()) {
 
 func attempt(do func()) (failure softFailure) {
 	defer func() {
-		if r := recover(); r != nil {
-			f, ok := r.(softFailure)
-			if !ok {
-				panic(r)
-			}
-			failure = f
+		switch r := recover().(type) {
+		case nil:
+		case softFailure:
+			failure = r
+		default:
+			panic(r)
 		}
 	}()
 	do()

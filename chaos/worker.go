@@ -9,14 +9,13 @@ import (
 )
 
 // Worker receives messages and settles them, mostly with an ack.
-func Worker(e *Env, proc int) func(context.Context, backend.Backend) {
+func Worker(e *Env, proc int) Run {
 	return func(ctx context.Context, b backend.Backend) {
-		w := &worker{client: newClient(e, proc, b), patience: waitAtMost, kills: killsAtEnd}
+		w := &worker{client: newClient(e, proc, b), wait: maxWait, deadAtDrain: deadAtDrain}
 		defer w.close()
 		for ctx.Err() == nil && !e.Stopping.Load() {
 			w.pause(ctx)
-			w.reopen(ctx)
-			if w.q != nil {
+			if w.reopen(ctx) {
 				w.round(ctx)
 			}
 		}
@@ -25,35 +24,34 @@ func Worker(e *Env, proc int) func(context.Context, backend.Backend) {
 
 type worker struct {
 	*client
-	patience time.Duration // of a Receive
-	kills    int           // how many messages it still makes dead letters while draining
-	later    []later
+	wait        time.Duration // of a Receive
+	deadAtDrain int           // messages that it still makes dead letters while draining
+	later       []later
 }
 
-// killsAtEnd is how many messages each worker makes dead letters when the drain begins. No client
-// redrives or deletes those, so every Stats of the drain has dead letters to count.
-const killsAtEnd = 5
+// deadAtDrain is the number of messages that each worker makes dead letters when the drain begins.
+// No client redrives or deletes those, so every Stats of the drain has dead letters to count.
+const deadAtDrain = 5
 
-// held is a message that a worker has under a lease.
-type held struct {
+const (
+	maxWait  = 400 * time.Millisecond // of a Receive, so that workers soon see that they have to stop
+	maxPause = 300 * time.Millisecond
+)
+
+// delivery is a message that a worker has under a lease.
+type delivery struct {
 	n     uint32
 	lease backend.Lease
 }
 
-// later is a message that is settled later: when its lease has ended, or would have ended had it not
-// been extended.
+// later is a delivery that is settled when its lease has ended, or would have ended without an
+// extension.
 type later struct {
-	held
+	delivery
 	handle   int
 	at       time.Time
 	extended bool
 }
-
-// waitAtMost bounds a Receive, so that workers see soon when they are to stop.
-const waitAtMost = 400 * time.Millisecond
-
-// pauseAtMost bounds how long a worker pauses.
-const pauseAtMost = 300 * time.Millisecond
 
 // pause rests once in a while. Half of the times the worker closes its handle first, unless it has
 // messages.
@@ -62,35 +60,29 @@ func (w *worker) pause(ctx context.Context) {
 		return
 	}
 	w.Paused.Add(1)
-	if len(w.later) == 0 && w.dice.IntN(2) == 0 {
+	if len(w.later) == 0 && w.rng.IntN(2) == 0 {
 		w.close()
 	}
-	w.rest(ctx, jitter(w.dice, pauseAtMost))
+	w.rest(ctx, jitter(w.rng, maxPause))
 }
 
 func (w *worker) round(ctx context.Context) {
-	lease := pick(w.dice, w.Mix.Leases)
-	got := w.receive(ctx, pick(w.dice, w.Mix.Batches), lease)
+	lease := pick(w.rng, w.Mix.Leases)
+	got := w.receive(ctx, pick(w.rng, w.Mix.Batches), lease)
 	if got == nil {
-		w.rest(ctx, breath)
+		w.rest(ctx, shortPause)
 	}
 	w.settle(ctx, got, lease)
 	w.settleLate(ctx)
 }
 
-func (w *worker) receive(ctx context.Context, limit int, lease time.Duration) (got []held) {
-	w.call(ctx, w.patience, judge.Call{Op: judge.Receive, Lease: int64(lease)}, func(ctx context.Context, c *judge.Call) error {
+func (w *worker) receive(ctx context.Context, limit int, lease time.Duration) (got []delivery) {
+	w.call(ctx, w.wait, judge.Call{Op: judge.Receive, Lease: int64(lease)}, func(ctx context.Context, c *judge.Call) error {
 		ds, err := w.q.Receive(ctx, limit, lease)
 		for i := range ds {
-			d := &ds[i]
-			n, whole := recognize(d.Body, d.Headers, w.Traits.Supports(backend.Headers))
-			if w.Traits.Supports(backend.OwnIDs) {
-				whole = whole && d.ID == w.idOf(n)
-			}
-			got = append(got, held{n, d.Lease()})
-			c.Items = append(c.Items, judge.Item{
-				N: n, Out: judge.OK, Altered: !whole, Attempt: d.Attempt, Token: d.Token, Due: d.Due.UnixNano(), Until: d.Until.UnixNano(),
-			})
+			it := w.delivered(&ds[i])
+			got = append(got, delivery{it.N, ds[i].Lease()})
+			c.Items = append(c.Items, it)
 		}
 		return err
 	})
@@ -105,7 +97,7 @@ const (
 	nack
 	untouched
 	extend
-	kill // make it a dead letter
+	deadLetter
 	late // settle it when its lease has ended
 	abandon
 )
@@ -115,8 +107,8 @@ func (w *worker) choose() action {
 	if w.Draining.Load() {
 		return ack
 	}
-	r, m := w.dice.Float64(), &w.Mix
-	for a, p := range []float64{nack: m.Nack, untouched: m.Untouched, extend: m.Extend, kill: m.Dead, late: m.Late, abandon: m.Abandon} {
+	r, m := w.rng.Float64(), &w.Mix
+	for a, p := range []float64{nack: m.Nack, untouched: m.Untouched, extend: m.Extend, deadLetter: m.Dead, late: m.Late, abandon: m.Abandon} {
 		if r -= p; r < 0 {
 			return action(a)
 		}
@@ -124,114 +116,119 @@ func (w *worker) choose() action {
 	return ack
 }
 
-func (w *worker) settle(ctx context.Context, got []held, lease time.Duration) {
-	if n := min(len(got), w.kills); n > 0 && w.Draining.Load() {
-		w.kills -= w.kill(ctx, got[:n])
+func (w *worker) settle(ctx context.Context, got []delivery, lease time.Duration) {
+	if n := min(len(got), w.deadAtDrain); n > 0 && w.Draining.Load() {
+		w.deadAtDrain -= w.deadLetter(ctx, got[:n])
 		got = got[n:]
 	}
-	by := make(map[action][]held)
-	for _, h := range got {
+	by := make(map[action][]delivery)
+	for _, d := range got {
 		a := w.choose()
-		by[a] = append(by[a], h)
+		by[a] = append(by[a], d)
 		if a == late {
-			w.later = append(w.later, later{held: h, handle: w.handle, at: time.Now().Add(lease + jitter(w.dice, lease))})
+			w.later = append(w.later, later{delivery: d, handle: w.handle, at: time.Now().Add(lease + jitter(w.rng, lease))})
 		}
 	}
 	w.ack(ctx, by[ack])
 	w.nack(ctx, by[nack], false)
 	w.nack(ctx, by[untouched], true)
-	w.kill(ctx, by[kill])
+	w.deadLetter(ctx, by[deadLetter])
 	w.extendThenAck(ctx, by[extend], lease)
 }
 
-// extendThenAck extends leases, and acknowledges half of the batches at once, and half when their
+// extendThenAck extends leases. It acks half of the batches at once, and the other half when their
 // leases would have ended.
-func (w *worker) extendThenAck(ctx context.Context, hs []held, lease time.Duration) {
-	if len(hs) == 0 {
+func (w *worker) extendThenAck(ctx context.Context, ds []delivery, lease time.Duration) {
+	if len(ds) == 0 {
 		return
 	}
-	at := time.Now().Add(lease + breath)
-	w.extend(ctx, hs, pick(w.dice, w.Mix.Leases)+lease)
-	if w.dice.IntN(2) == 0 {
-		w.ack(ctx, hs)
+	at := time.Now().Add(lease + shortPause)
+	w.extend(ctx, ds, pick(w.rng, w.Mix.Leases)+lease)
+	if w.rng.IntN(2) == 0 {
+		w.ack(ctx, ds)
 		return
 	}
-	for _, h := range hs {
-		w.later = append(w.later, later{held: h, handle: w.handle, at: at, extended: true})
+	for _, d := range ds {
+		w.later = append(w.later, later{delivery: d, handle: w.handle, at: at, extended: true})
 	}
 }
 
 func (w *worker) settleLate(ctx context.Context) {
 	rest := w.later[:0]
 	for _, l := range w.later {
-		h := []held{l.held}
+		one := []delivery{l.delivery}
 		switch {
-		case w.handle != l.handle || w.q == nil: // a lease is settled through the handle that received it
+		case w.handle != l.handle || w.q == nil: // only the handle that received it settles a lease
 		case time.Now().Before(l.at):
 			rest = append(rest, l)
 		case l.extended:
-			w.ack(ctx, h)
+			w.ack(ctx, one)
 		default:
-			switch w.dice.IntN(4) {
+			switch w.rng.IntN(4) {
 			case 0:
-				w.nack(ctx, h, false)
+				w.nack(ctx, one, false)
 			case 1:
-				w.kill(ctx, h)
+				w.deadLetter(ctx, one)
 			case 2:
-				w.extend(ctx, h, pick(w.dice, w.Mix.Leases))
+				w.extend(ctx, one, pick(w.rng, w.Mix.Leases))
 			default:
-				w.ack(ctx, h)
+				w.ack(ctx, one)
 			}
 		}
 	}
 	w.later = rest
 }
 
-func leasesOf(hs []held) []backend.Lease {
-	return each(hs, func(h held) backend.Lease { return h.lease })
+func leasesOf(ds []delivery) []backend.Lease {
+	return each(ds, func(d delivery) backend.Lease { return d.lease })
 }
 
-// callOn is a call on messages under a lease.
-func callOn(op judge.Op, hs []held) judge.Call {
-	return judge.Call{Op: op, Items: each(hs, func(h held) judge.Item { return judge.Item{N: h.n, Token: h.lease.Token} })}
+// callOn is a call on deliveries.
+func callOn(op judge.Op, ds []delivery) judge.Call {
+	return judge.Call{Op: op, Items: each(ds, func(d delivery) judge.Item { return judge.Item{N: d.n, Token: d.lease.Token} })}
 }
 
-func (w *worker) ack(ctx context.Context, hs []held) {
-	w.batch(ctx, callOn(judge.Ack, hs), func(ctx context.Context) []error { return w.q.Ack(ctx, leasesOf(hs)) })
+func (w *worker) ack(ctx context.Context, ds []delivery) {
+	w.batch(ctx, callOn(judge.Ack, ds), func(ctx context.Context) []error { return w.q.Ack(ctx, leasesOf(ds)) })
 }
 
-func (w *worker) nack(ctx context.Context, hs []held, untouched bool) {
-	c := callOn(judge.Nack, hs)
-	rs := make([]backend.Return, len(hs))
-	for i, h := range hs {
-		rs[i] = backend.Return{Lease: h.lease, Untouched: untouched}
+func (w *worker) nack(ctx context.Context, ds []delivery, untouched bool) {
+	c := callOn(judge.Nack, ds)
+	rs := make([]backend.Return, len(ds))
+	for i, d := range ds {
+		rs[i] = backend.Return{Lease: d.lease, Untouched: untouched}
 		c.Items[i].Untouched = untouched
-		if !untouched && w.dice.IntN(3) > 0 {
-			rs[i].Delay = jitter(w.dice, w.Mix.Delay)
+		if !untouched && w.rng.IntN(3) > 0 {
+			rs[i].Delay = jitter(w.rng, w.Mix.Delay)
 			c.Items[i].Delay = int64(rs[i].Delay)
 		}
 	}
 	w.batch(ctx, c, func(ctx context.Context) []error { return w.q.Nack(ctx, rs) })
 }
 
-func (w *worker) kill(ctx context.Context, hs []held) (killed int) {
-	bs := each(hs, func(h held) backend.DeadLetterRequest {
-		return backend.DeadLetterRequest{Lease: h.lease, Reason: "by the plan"}
+func (w *worker) deadLetter(ctx context.Context, ds []delivery) (done int) {
+	requests := each(ds, func(d delivery) backend.DeadLetterRequest {
+		return backend.DeadLetterRequest{Lease: d.lease, Reason: "by the plan"}
 	})
-	c := w.batch(ctx, callOn(judge.Dead, hs), func(ctx context.Context) []error { return w.q.Dead(ctx, bs) })
+	c := w.batch(ctx, callOn(judge.Dead, ds), func(ctx context.Context) []error { return w.q.Dead(ctx, requests) })
 	for _, it := range c.Items {
-		if it.Out == judge.OK {
-			killed++
-		}
+		done += count(it.Out == judge.OK)
 	}
-	return killed
+	return done
 }
 
-func (w *worker) extend(ctx context.Context, hs []held, lease time.Duration) {
-	c := callOn(judge.Extend, hs)
+func count(happened bool) int {
+	if happened {
+		return 1
+	}
+	return 0
+}
+
+func (w *worker) extend(ctx context.Context, ds []delivery, lease time.Duration) {
+	c := callOn(judge.Extend, ds)
 	c.Lease = int64(lease)
 	w.call(ctx, callTime, c, func(ctx context.Context, c *judge.Call) error {
-		ends, errs := w.q.Extend(ctx, leasesOf(hs), lease)
+		ends, errs := w.q.Extend(ctx, leasesOf(ds), lease)
 		err := c.SetOutcomes(errs)
 		for i := range c.Items {
 			if c.Items[i].Out == judge.OK {

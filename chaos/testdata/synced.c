@@ -1,6 +1,6 @@
-/* Makes a program that is started with it in LD_PRELOAD note what of its files is on the disk. Beside each file that it has synced there is
-   then one with ".synced" behind its name: how many bytes it had when its last sync that came back began, and when that began and came
-   back, in ns since 1970. */
+/* Loaded into a program by LD_PRELOAD, it notes which part of each file is on the disk. Beside each
+   synced file it writes a file with the suffix ".synced". That has the file's size when its last
+   sync that succeeded began, and when that sync began and ended, in ns since 1970. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>

@@ -5,14 +5,18 @@ import (
 	"time"
 )
 
-// patience bounds every wait for a server: long, since it only matters when something is broken. A
-// broker that moves the leaders of some hundred queues has needed 20 s on a busy machine.
+// patience bounds every wait for a server. It is long, since it only matters when something is
+// broken: on a busy machine, a broker has needed 20 s to move the leaders of some hundred queues.
 const patience = 2 * time.Minute
 
-// await asks until the condition is met or cannot be met any more. The condition returns nil
-// when it is met; final says that an error is the last word.
+// await polls until the condition is met, or cannot be met any more. The condition returns nil when
+// it is met, and final with an error that no further poll can change.
 func await(what string, condition func() (final bool, err error)) error {
-	deadline := time.Now().Add(patience)
+	return awaitFor(patience, what, condition)
+}
+
+func awaitFor(limit time.Duration, what string, condition func() (final bool, err error)) error {
+	deadline := time.Now().Add(limit)
 	for {
 		final, err := condition()
 		switch {
@@ -21,7 +25,7 @@ func await(what string, condition func() (final bool, err error)) error {
 		case final:
 			return fmt.Errorf("waiting for %s: %w", what, err)
 		case time.Now().After(deadline):
-			return fmt.Errorf("waiting %v for %s: %w", patience, what, err)
+			return fmt.Errorf("waiting %v for %s: %w", limit, what, err)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

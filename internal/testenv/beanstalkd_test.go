@@ -11,34 +11,34 @@ import (
 	"io"
 )
 
-// tell sends a line and returns the first line of the reply.
-func tell(t *testing.T, addr, text string) string {
+// request sends a text and returns the first line of the reply.
+func request(t *testing.T, addr, text string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", addr)
 	must(t, err)
 	defer func() { must(t, conn.Close()) }()
 	_, err = io.WriteString(conn, text)
 	must(t, err)
-	answer, err := bufio.NewReader(conn).ReadString('\n')
+	reply, err := bufio.NewReader(conn).ReadString('\n')
 	must(t, err)
-	return strings.TrimSpace(answer)
+	return strings.TrimSpace(reply)
 }
 
 func TestBeanstalkd(t *testing.T) {
 	In(t, All)
 	for _, binlog := range []bool{false, true} {
 		s := Beanstalkd(t, binlog)
-		if answer := tell(t, s.Addr(), "put 0 60 60 3\r\nabc\r\n"); answer != "INSERTED 1" {
-			t.Errorf("it says %q", answer)
+		if reply := request(t, s.Addr(), "put 0 60 60 3\r\nabc\r\n"); reply != "INSERTED 1" {
+			t.Errorf("it replies %q", reply)
 		}
 		if logs, _ := filepath.Glob(filepath.Join(s.Dir(), "binlog.*")); len(logs) > 0 != binlog {
 			t.Errorf("with a binlog %v it has %v", binlog, logs)
 		}
-		must(t, s.remove())
+		must(t, s.local.remove())
 		if _, err := os.Stat(s.Dir()); !os.IsNotExist(err) {
 			t.Errorf("its directory: %v", err)
 		}
-		if _, err := net.Dial("tcp", s.Addr()); err == nil {
+		if dial(s.Addr()) == nil {
 			t.Error("it listens after its end")
 		}
 	}

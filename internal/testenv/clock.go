@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// clockSource is the library that shifts a server's clock. It is in a folder of its own: a Go
-// package has C only with cgo.
+// clockSource is the library that shifts a server's clock. It has a directory of its own, since a
+// Go package has C only with cgo.
 //
 //go:embed clocklib/clock.c
 var clockSource string
 
 // Clock is the wall clock of the Redis servers that are started on it (see OnClock): the machine's
-// and a skew, which may be changed while they run. To a server whose clock is wrong, those of all
-// its clients are. Its methods are safe for concurrent use.
+// and a skew, which may change while they run. A server with a wrong clock stands for clients with
+// wrong clocks. Its methods are safe for concurrent use.
 type Clock struct {
 	library string
 	file    *os.File
@@ -32,8 +32,8 @@ type Clock struct {
 func NewClock(tb testing.TB, skew time.Duration) *Clock {
 	tb.Helper()
 	c, err := makeClock(tb.TempDir())
-	mustStart(tb, err)
-	tb.Cleanup(func() { _ = c.file.Close() }) // it is a file of the test's, which goes with it
+	Require(tb, err)
+	tb.Cleanup(func() { _ = c.file.Close() }) // the test deletes the file
 	if err := c.set(skew); err != nil {
 		tb.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func makeClock(dir string) (*Clock, error) {
 	return &Clock{library: library, file: file}, nil
 }
 
-// set is felt by the servers at once: they have the file in their memory.
+// set takes effect on the servers at once: they map the file into their memory.
 func (c *Clock) set(skew time.Duration) error {
 	if _, err := c.file.WriteAt(binary.NativeEndian.AppendUint64(nil, uint64(skew)), 0); err != nil { //nolint:gosec // its bits
 		return fmt.Errorf("setting a clock: %w", err)
@@ -66,7 +66,7 @@ func (c *Clock) set(skew time.Duration) error {
 }
 
 // Set makes the clock jump to skew ahead of the machine's; behind it where that is negative.
-// Servers have it when Set returns.
+// Servers use it from the return of Set on.
 func (c *Clock) Set(tb testing.TB, skew time.Duration) {
 	tb.Helper()
 	if err := c.set(skew); err != nil {

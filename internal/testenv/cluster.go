@@ -15,12 +15,12 @@ type Cluster struct {
 }
 
 // RedisCluster returns a Cluster that no other test uses, and that ends with the test. It is
-// always made of processes started here, whatever DELAYQ_REDIS_URL says. The options hold for
+// always made of processes started here, whatever DELAYQ_REDIS_URL says. The options apply to
 // every node.
 func RedisCluster(tb testing.TB, opts ...Option) *Cluster {
 	tb.Helper()
 	cluster, err := launchCluster(opts)
-	mustStart(tb, err)
+	Require(tb, err)
 	tb.Cleanup(func() { mustStop(tb, cluster.remove()) })
 	return &Cluster{tb: tb, cluster: cluster, private: true}
 }
@@ -32,9 +32,9 @@ func (c *Cluster) Addrs() []string { return c.cluster.addrs() }
 func (c *Cluster) Nodes() []*RedisServer {
 	nodes := make([]*RedisServer, len(c.cluster.nodes))
 	for i, node := range c.cluster.nodes {
-		nodes[i] = &RedisServer{tb: c.tb, url: node.url()}
+		nodes[i] = &RedisServer{handle{tb: c.tb, url: node.url(), kind: redisKind}}
 		if c.private {
-			nodes[i].local = node
+			nodes[i].server = node
 		}
 	}
 	return nodes

@@ -24,7 +24,7 @@ func launchCluster(opts []Option) (*localCluster, error) {
 	}
 	binary := findServer("redis-server")
 	if binary == "" {
-		return nil, noRedis(true)
+		return nil, redisKind.absent(true)
 	}
 	c := &localCluster{}
 	if err := c.launch(binary, newSettings(append(clusterOptions(), opts...))); err != nil {
@@ -47,7 +47,7 @@ func clusterOptions() []Option {
 
 func (c *localCluster) launch(binary string, set settings) error {
 	for range clusterNodes * (1 + set.replicas) {
-		node, err := launchLocal(binary, set)
+		node, err := launchRedis(binary, set)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (c *localCluster) join(i int) error {
 	client := redis.NewClient(&redis.Options{Addr: c.nodes[i].addr()})
 	defer func() { _ = client.Close() }()
 	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		p.Do(ctx, "cluster", "set-config-epoch", i+1) // else the nodes quarrel over it for seconds
+		p.Do(ctx, "cluster", "set-config-epoch", i+1) // nodes with one epoch take seconds to agree
 		if i < clusterNodes {
 			p.ClusterAddSlotsRange(ctx, i*clusterSlots/clusterNodes, (i+1)*clusterSlots/clusterNodes-1)
 		}
@@ -88,7 +88,7 @@ func (c *localCluster) join(i int) error {
 	return nil
 }
 
-// replicate makes a node a replica of another, once it has heard of that.
+// replicate makes a node a replica of another, once it knows that one.
 func (r *localRedis) replicate(master *localRedis) error {
 	of := redis.NewClient(&redis.Options{Addr: master.addr()})
 	defer func() { _ = of.Close() }()

@@ -14,7 +14,10 @@ import (
 	"time"
 )
 
-const redisImage = "redis:7"
+const (
+	redisImage  = "redis:7"
+	rabbitImage = "rabbitmq:4"
+)
 
 // containerSpec is the input of the program in container/.
 type containerSpec struct {
@@ -36,8 +39,8 @@ type container struct {
 	out *json.Decoder
 }
 
-// dockerRuns returns nil when containers can be started. It asks once: without Docker that takes a
-// while.
+// dockerRuns returns nil when containers can be started. It tries once, since without Docker that
+// takes a while.
 var dockerRuns = sync.OnceValue(func() error {
 	c, _, err := startContainer(containerSpec{})
 	if err != nil {
@@ -46,8 +49,8 @@ var dockerRuns = sync.OnceValue(func() error {
 	return c.stop()
 })
 
-// startContainer returns the container and the address of its port. Pulling the image and building
-// the program take as long as they take.
+// startContainer returns the container and the address of its port. It has no time limit, since it
+// may pull an image and build the program.
 func startContainer(spec containerSpec) (*container, string, error) {
 	dir, err := containerSource()
 	if err != nil {
@@ -111,12 +114,32 @@ func (c *container) stop() error {
 	return errors.Join(err, readErr, c.program.Kill(), c.program.out.Close(), os.Remove(c.log))
 }
 
-func dockerRedis(set settings) (*runningRedis, error) {
+func dockerRedis(set settings) (*running, error) {
 	c, addr, err := startContainer(containerSpec{
 		Image: redisImage, Port: "6379/tcp", Args: set.flags(), Ready: "* Ready to accept connections",
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &runningRedis{url: "redis://" + addr, stop: c.stop}, nil
+	return &running{url: "redis://" + addr, stop: c.stop}, nil
+}
+
+func dockerRabbit(set rabbitSettings) (*running, error) {
+	c, addr, err := startContainer(containerSpec{
+		Image: rabbitImage, Port: "5672/tcp", Ready: "Server startup complete",
+		Files: map[string]string{"/etc/rabbitmq/conf.d/90-test.conf": set.text(), "/etc/rabbitmq/advanced.config": set.advancedText()},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &running{url: "amqp://guest:guest@" + addr + "/", control: rabbitContainer{c}, stop: c.stop}, nil
+}
+
+// rabbitContainer controls a broker in Docker by the tools inside.
+type rabbitContainer struct{ *container }
+
+func (c rabbitContainer) eval(expr string) (string, error) { return c.ctl("eval", expr) }
+
+func (c rabbitContainer) ctl(args ...string) (string, error) {
+	return c.ask(append([]string{"rabbitmqctl", "-q"}, args...))
 }

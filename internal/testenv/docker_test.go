@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The program is built and run; where Docker is missing, its reply says so.
+// TestContainerProgram builds and runs the program, whose reply reports that Docker is missing.
 func TestContainerProgram(t *testing.T) {
 	In(t, All)
 	t.Setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
@@ -16,7 +16,7 @@ func TestContainerProgram(t *testing.T) {
 	}
 }
 
-// Both servers start in Docker, where there is one.
+// TestServersInDocker starts both servers in Docker, where it runs.
 func TestServersInDocker(t *testing.T) {
 	In(t, All)
 	if _, err := exec.LookPath("docker"); err != nil {
@@ -28,9 +28,8 @@ func TestServersInDocker(t *testing.T) {
 	r, err := dockerRedis(newSettings(nil))
 	must(t, err)
 	defer func() { must(t, r.stop()) }()
-	_, err = useRedis(r.url)
-	must(t, err)
-	broker, err := dockerRabbit(settleRabbit(nil))
+	must(t, checkRedis(r.url))
+	broker, err := dockerRabbit(newRabbitSettings(nil))
 	must(t, err)
 	defer func() { must(t, broker.stop()) }()
 	must(t, greet(broker.url, patience))

@@ -15,7 +15,7 @@ import (
 func Under(tb testing.TB, source string) Option {
 	tb.Helper()
 	library, err := compile(tb.TempDir(), source)
-	mustStart(tb, err)
+	Require(tb, err)
 	return under(library)
 }
 
@@ -37,7 +37,8 @@ func compile(dir, source string, flags ...string) (library string, err error) {
 	return library, nil
 }
 
-// environment is for a server under its libraries; nil, the process's own, for one without.
+// environment returns the environment of a server with its libraries. Without libraries it is nil,
+// which is the environment of this process.
 func (s *settings) environment() []string {
 	if s.libraries == nil {
 		return nil

@@ -36,10 +36,9 @@ func FindPostgres() (bin string, err error) {
 // PostgresServer is a test's handle on a PostgreSQL of its own, with a superuser and a database of
 // the name postgres.
 type PostgresServer struct {
-	process  *process
-	bin, dir string
-	port     int
-	asUser   []string // a prefix that runs a command as another user than root
+	local  local
+	bin    string
+	asUser []string // a prefix that runs a command as another user than root
 }
 
 // Postgres starts a server that ends with the test, with settings such as "synchronous_commit=off"
@@ -47,29 +46,26 @@ type PostgresServer struct {
 func Postgres(tb testing.TB, set ...string) *PostgresServer {
 	tb.Helper()
 	bin, err := FindPostgres()
-	mustStart(tb, err)
+	Require(tb, err)
 	s, err := launchPostgres(bin, set)
-	mustStart(tb, err)
+	Require(tb, err)
 	tb.Cleanup(func() { mustStop(tb, s.remove()) })
 	return s
 }
 
 func launchPostgres(bin string, set []string) (*PostgresServer, error) {
-	dir, err := os.MkdirTemp("", "delayq-postgres-")
+	l, err := newLocal("postgres")
 	if err != nil {
-		return nil, fmt.Errorf("making a directory for PostgreSQL: %w", err)
+		return nil, err
 	}
-	s := &PostgresServer{bin: bin, dir: dir}
+	s := &PostgresServer{local: l, bin: bin}
 	if err := errors.Join(s.chooseUser(), s.initialize()); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, s.local.remove())
 	}
-	if err := s.start(set); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	return s, nil
+	return s, s.local.launch(func() error { return s.start(set) })
 }
 
-// chooseUser finds a user to be, since PostgreSQL rejects to run as root.
+// chooseUser finds a user to be, since PostgreSQL does not run as root.
 func (s *PostgresServer) chooseUser() error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -81,20 +77,20 @@ func (s *PostgresServer) chooseUser() error {
 	if err != nil {
 		return fmt.Errorf("looking for a user to run PostgreSQL: %w", err)
 	}
-	// Becoming another user makes the kernel forget that the process is to die with its parent.
+	// When a process becomes another user, the kernel no longer ends it with its parent.
 	s.asUser = []string{"setpriv", "--reuid", u.Uid, "--regid", u.Gid, "--clear-groups", "--pdeathsig", "KILL"}
 	uid, err := strconv.Atoi(u.Uid)
 	if err != nil {
 		return fmt.Errorf("looking for a user to run PostgreSQL: %w", err)
 	}
-	return os.Chown(s.dir, uid, -1)
+	return os.Chown(s.local.dir, uid, -1)
 }
 
 func (s *PostgresServer) command(program string, args ...string) *exec.Cmd {
 	argv := append(slices.Clone(s.asUser), filepath.Join(s.bin, program))
 	argv = append(argv, args...)
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir = s.dir
+	cmd.Dir = s.local.dir
 	return cmd
 }
 
@@ -106,50 +102,36 @@ func (s *PostgresServer) initialize() error {
 	return nil
 }
 
-func (s *PostgresServer) data() string { return filepath.Join(s.dir, "data") }
+func (s *PostgresServer) data() string { return s.local.file("data") }
 
 // start returns when the server accepts connections.
 func (s *PostgresServer) start(set []string) (err error) {
-	if s.port, err = freePort(); err != nil {
+	if s.local.port, err = freePort(); err != nil {
 		return err
 	}
-	args := []string{"-D", s.data(), "-h", localhost, "-p", strconv.Itoa(s.port), "-k", s.dir}
+	at := []string{"-h", localhost, "-p", strconv.Itoa(s.local.port)}
+	args := append([]string{"-D", s.data(), "-k", s.local.dir}, at...)
 	for _, setting := range set {
 		args = append(args, "-c", setting)
 	}
-	if s.process, err = startProcess(s.command("postgres", args...), filepath.Join(s.dir, "postgres.log")); err != nil {
-		return err
-	}
-	if err = await("PostgreSQL to accept connections", s.isUp); err != nil {
-		return fmt.Errorf("%w\nThe end of its log:\n%s", errors.Join(err, s.process.kill()), s.process.tail())
-	}
-	return nil
-}
-
-// isUp is the condition to await.
-func (s *PostgresServer) isUp() (final bool, err error) {
-	if s.process.ended() {
-		return true, errors.New("it has ended")
-	}
-	return false, s.command("pg_isready", "-q", "-h", localhost, "-p", strconv.Itoa(s.port)).Run()
+	return s.local.run(s.command("postgres", args...), func() error {
+		return s.command("pg_isready", append(at, "-q")...).Run()
+	}, "Address already in use")
 }
 
 // URL is where the server is.
 func (s *PostgresServer) URL() string {
-	return fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable", address(s.port))
+	return fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable", s.local.addr())
 }
 
 // Pid is the process id of the server's first process, the parent of the others.
-func (s *PostgresServer) Pid() int { return s.process.pid }
+func (s *PostgresServer) Pid() int { return s.local.pid }
 
-// remove has the server end by itself, for it leaves shared memory when it is killed.
+// remove lets the server end by itself, since it leaves shared memory when it is killed.
 func (s *PostgresServer) remove() error {
-	if !s.process.ended() {
-		// else it is killed
+	if !s.local.ended() {
+		// if this fails, it is killed
 		_ = s.command("pg_ctl", "stop", "-D", s.data(), "-m", "immediate", "-t", "20").Run()
 	}
-	if err := s.process.kill(); err != nil {
-		return err
-	}
-	return os.RemoveAll(s.dir)
+	return s.local.remove()
 }

@@ -1,7 +1,6 @@
 package testenv
 
 import (
-	"net"
 	"net/url"
 	"os"
 	"testing"
@@ -14,10 +13,10 @@ func TestPostgres(t *testing.T) {
 	must(t, err)
 	must(t, s.command("psql", "-h", at.Hostname(), "-p", at.Port(), "-U", "postgres", "-c", "CREATE TABLE t (n int)").Run())
 	must(t, s.remove())
-	if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
+	if _, err := os.Stat(s.local.dir); !os.IsNotExist(err) {
 		t.Errorf("its directory: %v", err)
 	}
-	if _, err := net.Dial("tcp", at.Host); err == nil {
+	if dial(at.Host) == nil {
 		t.Error("it listens after its end")
 	}
 }

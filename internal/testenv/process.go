@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// process is a server that was started here. It leads a process group, so that signals also reach
+// process is a program that was started here. It leads a process group, so that signals also reach
 // its children.
 type process struct {
 	cmd  *exec.Cmd
@@ -21,40 +21,42 @@ type process struct {
 	done chan struct{} // closed when it has ended
 }
 
-// startProcess appends the command's output to a log file.
+// startProcess appends the command's output to a log file: its standard output only where that is
+// not set.
 func startProcess(cmd *exec.Cmd, log string) (*process, error) {
 	f, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("opening the log of %s: %w", cmd.Path, err)
+		return nil, fmt.Errorf("starting %s: %w", cmd.Path, err)
 	}
 	defer func() { _ = f.Close() }()
 	info, err := f.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("opening the log of %s: %w", cmd.Path, err)
+		return nil, fmt.Errorf("starting %s: %w", cmd.Path, err)
 	}
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = f, f, processAttr()
+	cmd.Stderr, cmd.SysProcAttr = f, processAttr()
+	if cmd.Stdout == nil {
+		cmd.Stdout = f
+	}
 	p := &process{cmd: cmd, log: log, from: info.Size(), done: make(chan struct{})}
 	started := make(chan error, 1)
-	go p.run(started)
+	go func() {
+		// The kernel takes the end of the thread that forked for the end of the parent.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		if err == nil {
+			p.pid = cmd.Process.Pid
+		}
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // the log has the reason of its end
+			close(p.done)
+		}
+	}()
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("starting %s: %w", cmd.Path, err)
 	}
 	return p, nil
-}
-
-func (p *process) run(started chan<- error) {
-	// The kernel takes the end of the thread that forked for the end of the parent.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := p.cmd.Start()
-	if err == nil {
-		p.pid = p.cmd.Process.Pid
-	}
-	started <- err
-	if err == nil {
-		_ = p.cmd.Wait() // how it ended is in the log
-		close(p.done)
-	}
 }
 
 func (p *process) ended() bool {
@@ -76,7 +78,7 @@ func (p *process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// kill ends the process at once; one that has ended is left alone.
+// kill ends the process at once. It ignores a process that has ended.
 func (p *process) kill() error {
 	if err := p.signal(sigKill); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err

@@ -55,7 +55,7 @@ func Proxy(tb testing.TB, upstream string) *FaultProxy {
 func (p *FaultProxy) Addr() string { return p.addr }
 
 // Seed fixes which replies are cut: the nth connection from the start of the proxy always sees the
-// same cuts, counted in replies. It holds for connections made from now on; the first seed is 0.
+// same cuts, counted in replies. A seed applies to later connections; the first one is 0.
 func (p *FaultProxy) Seed(seed uint64) { p.change(func(f *faults) { f.seed = seed }) }
 
 // CutReplies drops each reply with a probability, and cuts its connection: the server has executed
@@ -76,8 +76,8 @@ func (p *FaultProxy) Blackhole(on bool) {
 	}
 }
 
-// StallAfter passes on so many more replies, of all connections together, and then holds replies
-// back until Resume. Requests still reach the server, and new connections are accepted.
+// StallAfter passes on a number of further replies, of all connections together, and then holds
+// replies back until Resume. Requests still reach the server, and new connections are accepted.
 func (p *FaultProxy) StallAfter(replies int) {
 	p.Resume()
 	p.change(func(f *faults) { f.stall = &stall{left: replies, over: make(chan struct{})} })
@@ -96,7 +96,7 @@ func (p *FaultProxy) Resume() {
 // CloseAll cuts all connections.
 func (p *FaultProxy) CloseAll() { p.closeLinks(func(*link) bool { return true }) }
 
-// Refuse turns new connections away, as if no server were there. Open ones live on.
+// Refuse rejects new connections, as a machine without a server does. Open ones stay open.
 func (p *FaultProxy) Refuse(on bool) {
 	p.tb.Helper()
 	p.mu.Lock()

@@ -85,7 +85,7 @@ func TestCutsFollowTheSeed(t *testing.T) {
 
 func repliesUntilCut(t *testing.T, p *FaultProxy) int {
 	t.Helper()
-	conn := dial(t, p)
+	conn := dialProxy(t, p)
 	for n := 0; ; n++ {
 		_, err := conn.Write([]byte("PING\r\n"))
 		must(t, err)
@@ -95,7 +95,7 @@ func repliesUntilCut(t *testing.T, p *FaultProxy) int {
 	}
 }
 
-func dial(t *testing.T, p *FaultProxy) net.Conn {
+func dialProxy(t *testing.T, p *FaultProxy) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", p.Addr())
 	must(t, err)
@@ -107,7 +107,7 @@ func dial(t *testing.T, p *FaultProxy) net.Conn {
 func TestLatencyDoesNotAddUp(t *testing.T) {
 	const latency, commands = 100 * time.Millisecond, 200
 	p := proxied(t)
-	conn := dial(t, p)
+	conn := dialProxy(t, p)
 	p.Latency(latency)
 	began := time.Now()
 	for range commands { // one packet each, so that there are many replies on the way at once
@@ -128,11 +128,11 @@ func TestLatencyDoesNotAddUp(t *testing.T) {
 	}
 }
 
-func TestBlackhole(t *testing.T) {
+func TestBlackholeTimesOut(t *testing.T) {
 	ctx := context.Background()
 	p := proxied(t)
 	client := through(t, p, hasty)
-	kept := dial(t, p)
+	kept := dialProxy(t, p)
 	must(t, SharedRedis(t).Client(t).Set(ctx, t.Name(), 0, 0).Err())
 	p.Blackhole(true)
 	var timeout net.Error
@@ -153,7 +153,7 @@ func TestBlackhole(t *testing.T) {
 
 func TestBlackholeCutsConnectionsThatLostBytes(t *testing.T) {
 	p := proxied(t)
-	conn := dial(t, p)
+	conn := dialProxy(t, p)
 	p.Blackhole(true)
 	_, err := conn.Write([]byte("PING\r\n"))
 	must(t, err)
@@ -173,9 +173,9 @@ func TestBlackholeCutsConnectionsThatLostBytes(t *testing.T) {
 	}
 }
 
-func TestCloseAll(t *testing.T) {
+func TestCloseAllCutsConnections(t *testing.T) {
 	p := proxied(t)
-	a, b := dial(t, p), dial(t, p)
+	a, b := dialProxy(t, p), dialProxy(t, p)
 	must(t, await("both connections", func() (bool, error) {
 		if n := p.Connections(); n != 2 {
 			return false, errors.New("not yet")
@@ -192,7 +192,7 @@ func TestCloseAll(t *testing.T) {
 	mustPing(t, through(t, p, oneTry))
 }
 
-func TestRefuse(t *testing.T) {
+func TestRefuseRejectsNewConnections(t *testing.T) {
 	p := proxied(t)
 	kept := through(t, p, oneTry)
 	mustPing(t, kept)
@@ -210,7 +210,7 @@ func TestRefuse(t *testing.T) {
 func TestProxyWithoutServer(t *testing.T) {
 	port, err := freePort()
 	must(t, err)
-	conn := dial(t, Proxy(t, address(port)))
+	conn := dialProxy(t, Proxy(t, address(port)))
 	var timeout net.Error
 	if _, err := conn.Read(make([]byte, 1)); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
 		t.Errorf("no server gives %v; want the end of the connection", err)

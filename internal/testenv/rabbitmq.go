@@ -1,38 +1,54 @@
 package testenv
 
 import (
+	"fmt"
 	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// RabbitServer is a test's handle on a RabbitMQ broker. Its methods end the test when they fail, so
-// only the test's own goroutine may call them. They block until their effect is complete.
+const (
+	rabbitURLVar     = "DELAYQ_RABBITMQ_URL"
+	rabbitScriptsVar = "DELAYQ_RABBITMQ_SCRIPTS"
+)
+
+var rabbitKind = kind{
+	name: "rabbitmq", noun: "broker", program: "rabbitmq-server", urlVar: rabbitURLVar, example: "amqp://guest:guest@localhost:5672/vhost",
+	private: "RabbitMQ(tb, PrivateRabbit())", check: checkRabbit,
+}
+
+// RabbitServer is a test's handle on a RabbitMQ broker.
 type RabbitServer struct {
-	tb      testing.TB
-	url     string
+	handle
 	control rabbitControl // nil when the broker cannot be controlled from here
-	local   *localRabbit  // nil when the test must leave the broker alone
 }
 
 // RabbitMQ returns a broker that no other test uses, and that ends with the test. Without options
 // that may be the broker of DELAYQ_RABBITMQ_URL, which others use and which may hold anything.
 func RabbitMQ(tb testing.TB, opts ...RabbitOption) *RabbitServer {
 	tb.Helper()
-	running, err := provideRabbit(settleRabbit(opts))
-	mustStart(tb, err)
-	tb.Cleanup(func() { mustStop(tb, running.stop()) })
-	if running.local != nil {
-		tb.Cleanup(func() { logIfFailed(tb, running.local) })
+	r, err := provideRabbit(newRabbitSettings(opts))
+	s := &RabbitServer{handle: obtain(tb, rabbitKind, r, err), control: r.control}
+	if s.Private() {
+		tb.Cleanup(func() { logIfFailed(tb, s.local()) })
 	}
-	return &RabbitServer{tb: tb, url: running.url, control: running.control, local: running.local}
+	return s
 }
 
 func logIfFailed(tb testing.TB, r *localRabbit) {
 	tb.Helper()
 	if tb.Failed() {
-		tb.Logf("The end of the log of the broker at %s:\n%s", r.addr(), r.process.tail())
+		tb.Logf("The end of the log of the broker at %s:\n%s", r.addr(), r.tail())
 	}
 }
+
+// local returns the process of a broker that is the test's own.
+func (s *RabbitServer) local() *localRabbit { return s.server.(*localRabbit) }
 
 // URL is the broker's address for amqp.Dial: its first vhost, and a user with all rights.
 func (s *RabbitServer) URL() string { return s.url }
@@ -44,7 +60,7 @@ func (s *RabbitServer) Addr() string { return s.parsed().Host }
 func (s *RabbitServer) VhostURL(vhost string) string {
 	s.tb.Helper()
 	u := s.parsed()
-	setVhost(u, vhost)
+	u.Path, u.RawPath = "/"+vhost, "/"+url.PathEscape(vhost)
 	return u.String()
 }
 
@@ -53,12 +69,8 @@ func (s *RabbitServer) UserURL(name, password, vhost string) string {
 	s.tb.Helper()
 	u := s.parsed()
 	u.User = url.UserPassword(name, password)
-	setVhost(u, vhost)
-	return u.String()
-}
-
-func setVhost(u *url.URL, vhost string) {
 	u.Path, u.RawPath = "/"+vhost, "/"+url.PathEscape(vhost)
+	return u.String()
 }
 
 func (s *RabbitServer) parsed() *url.URL {
@@ -70,57 +82,54 @@ func (s *RabbitServer) parsed() *url.URL {
 	return u
 }
 
-// Private reports whether the test may kill, pause and restart the broker and raise its alarms. It
-// may not if that is from a URL, from Docker or shared with other tests; PrivateRabbit asks for one
-// of its own.
-func (s *RabbitServer) Private() bool { return s.local != nil }
-
-// Kill ends the broker at once (SIGKILL), as a crash would.
-func (s *RabbitServer) Kill() {
-	s.tb.Helper()
-	s.do("kill", func() error { return s.local.process.kill() })
-}
-
-// Pause stops the broker (SIGSTOP): connections stay open and get no replies.
-func (s *RabbitServer) Pause() {
-	s.tb.Helper()
-	s.do("pause", func() error { return s.local.process.pause() })
-}
-
-// Resume lets a paused broker go on (SIGCONT).
-func (s *RabbitServer) Resume() {
-	s.tb.Helper()
-	s.do("resume", func() error { return s.local.process.resume() })
-}
-
-// Restart starts the broker again on its port, with its data, and returns when it takes
-// connections: some seconds. A broker that still runs is shut down in good order first.
-func (s *RabbitServer) Restart() {
-	s.tb.Helper()
-	s.do("restart", func() error { return s.local.restart() })
-}
-
 // Sync makes the quorum queues that were declared just now survive a Kill. RabbitMQ 3.10 writes
-// down which ones it has up to 3 s after their declaration; killed before, it loses them with all
+// their list to the disk up to 3 s after their declaration. Killed before, it loses them with all
 // messages that it has confirmed, and they never have a leader again.
 func (s *RabbitServer) Sync() {
 	s.tb.Helper()
-	s.do("sync", func() error { return s.local.sync() })
+	s.do("sync", func(instance) error { return s.local().sync() })
 }
 
 // SetMemoryAlarm makes the broker block all connections that publish, or lets them go on. Clients
 // learn of it (connection.blocked) when they publish next.
 func (s *RabbitServer) SetMemoryAlarm(on bool) {
 	s.tb.Helper()
-	s.do("alarm", func() error { return s.local.setMemoryAlarm(on) })
+	s.do("alarm", func(instance) error { return s.local().setMemoryAlarm(on) })
 }
 
-func (s *RabbitServer) do(what string, f func() error) {
-	s.tb.Helper()
-	if !s.Private() {
-		s.tb.Fatalf("cannot %s the broker %s: it is not this test's own; RabbitMQ(tb, PrivateRabbit()) gives one", what, s.parsed().Redacted())
+func provideRabbit(set rabbitSettings) (*running, error) {
+	return provide(rabbitKind, findRabbit("rabbitmq-server"), set.private, set.isSet(),
+		func() (*running, error) { return launchRabbit(set) },
+		func() (*running, error) { return dockerRabbit(set) })
+}
+
+// checkRabbit checks that the broker of a URL can be reached: a URL that is set must be usable.
+func checkRabbit(url string) error {
+	if _, err := amqp.ParseURI(url); err != nil {
+		return fmt.Errorf("parsing %s: %w", rabbitURLVar, err)
 	}
-	if err := f(); err != nil {
-		s.tb.Fatalf("cannot %s the broker: %v", what, err)
+	if err := greet(url, patience); err != nil {
+		return fmt.Errorf("asking the broker of %s: %w", rabbitURLVar, err)
 	}
+	return nil
+}
+
+// greet returns nil when the broker opens a connection.
+func greet(url string, timeout time.Duration) error {
+	conn, err := amqp.DialConfig(url, amqp.Config{Dial: amqp.DefaultDial(timeout)})
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// findRabbit passes over Debian's wrapper on the PATH, which runs the script as the user of the
+// system's own broker. DELAYQ_RABBITMQ_SCRIPTS names the scripts of a broker of another version.
+func findRabbit(script string) string {
+	for _, dir := range []string{os.Getenv(rabbitScriptsVar), "/usr/lib/rabbitmq/bin"} {
+		if path, err := exec.LookPath(filepath.Join(dir, script)); dir != "" && err == nil {
+			return path
+		}
+	}
+	return findServer(script)
 }

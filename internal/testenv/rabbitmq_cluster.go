@@ -17,11 +17,11 @@ type RabbitNodes struct {
 
 // RabbitCluster returns a cluster of n brokers that no other test uses, and that ends with the
 // test. It is always made of processes started here, whatever DELAYQ_RABBITMQ_URL says. The options
-// hold for every node. Users, vhosts and queues made at one node are known at all.
+// apply to every node. Users, vhosts and queues made at one node exist on all.
 func RabbitCluster(tb testing.TB, n int, opts ...RabbitOption) *RabbitNodes {
 	tb.Helper()
-	cluster, err := launchRabbits(n, settleRabbit(opts))
-	mustStart(tb, err)
+	cluster, err := launchRabbits(n, newRabbitSettings(opts))
+	Require(tb, err)
 	tb.Cleanup(func() { mustStop(tb, cluster.remove()) })
 	tb.Cleanup(func() {
 		for _, node := range cluster.nodes {
@@ -31,12 +31,12 @@ func RabbitCluster(tb testing.TB, n int, opts ...RabbitOption) *RabbitNodes {
 	return &RabbitNodes{tb: tb, cluster: cluster}
 }
 
-// Nodes are the brokers of the cluster, one by one. A node that was killed restarts only while
-// another one runs that was up when it died; Restart starts a cluster that is down as a whole.
+// Nodes are the brokers of the cluster. A node that was killed restarts only while
+// another one runs that was up when it died. Restart starts a cluster that is down as a whole.
 func (c *RabbitNodes) Nodes() []*RabbitServer {
 	nodes := make([]*RabbitServer, len(c.cluster.nodes))
 	for i, node := range c.cluster.nodes {
-		nodes[i] = &RabbitServer{tb: c.tb, url: node.url(), control: node, local: node}
+		nodes[i] = &RabbitServer{handle: handle{tb: c.tb, url: node.url(), kind: rabbitKind, server: node}, control: node}
 	}
 	return nodes
 }
@@ -50,7 +50,7 @@ func (c *RabbitNodes) URLs() []string {
 	return urls
 }
 
-// Restart starts all nodes that do not run, at once, and returns when they take connections.
+// Restart starts all nodes that do not run, in parallel, and returns when they take connections.
 func (c *RabbitNodes) Restart() {
 	c.tb.Helper()
 	if err := c.cluster.startAll(); err != nil {
@@ -83,7 +83,7 @@ func launchRabbits(n int, set rabbitSettings) (*localRabbits, error) {
 		return nil, err
 	}
 	if findRabbit("rabbitmq-server") == "" {
-		return nil, noRabbit(true)
+		return nil, rabbitKind.absent(true)
 	}
 	e, err := startEpmd()
 	if err != nil {
@@ -116,9 +116,8 @@ func (c *localRabbits) launch(n int, set rabbitSettings) error {
 	return c.awaitOK()
 }
 
-// join makes a new broker a member of another's cluster. Peer discovery is no substitute: in
-// RabbitMQ 3.10 nodes that start at once wait for one another, and in 4.0 a node that starts alone
-// does.
+// join makes a new broker a member of another's cluster. Peer discovery would hang: in RabbitMQ 3.10
+// nodes that start together wait for one another, and in 4.0 a node that starts alone waits.
 func (r *localRabbit) join(other *localRabbit) error {
 	for _, args := range [][]string{{"stop_app"}, {"join_cluster", other.node}, {"start_app"}} {
 		if _, err := r.ctl(args...); err != nil {
@@ -134,7 +133,7 @@ func (c *localRabbits) startAll() error {
 		if node.process != nil && !node.process.ended() {
 			continue
 		}
-		if err := node.spawn(); err != nil {
+		if err := node.begin(); err != nil {
 			return err
 		}
 		started = append(started, node)

@@ -24,25 +24,24 @@ type rabbitControl interface {
 // ctl waits until the broker takes commands. It takes connections a moment earlier.
 func (r *localRabbit) ctl(args ...string) (out string, err error) {
 	return r.whenReached(func() (string, error) {
-		return r.run("", findRabbit("rabbitmqctl"), append([]string{"-q", "-n", r.node}, args...)...)
+		return r.tool("", findRabbit("rabbitmqctl"), append([]string{"-q", "-n", r.node}, args...)...)
 	})
 }
 
-// unreached are the complaints of tools that have told the broker nothing: it is starting, or has
-// too little processor time.
+// unreached are the complaints of tools that did not reach the broker: it is starting, or has too
+// little processor time.
 var unreached = []string{"requires the 'rabbit' app to be running", "unable to perform an operation on node", "failed to connect to node"}
 
 func (r *localRabbit) whenReached(command func() (string, error)) (out string, err error) {
 	_ = await("the broker to take commands", func() (bool, error) {
 		out, err = command()
-		said := func(complaint string) bool { return strings.Contains(err.Error(), complaint) }
-		return err == nil || !slices.ContainsFunc(unreached, said), err
+		return err == nil || !slices.ContainsFunc(unreached, func(c string) bool { return strings.Contains(err.Error(), c) }), err
 	})
 	return out, err
 }
 
-// evals numbers the nodes that erl_call poses as: it calls itself c17 otherwise, and a broker has
-// one node of a name at a time.
+// evals numbers the node names of erl_call. By default it is always c17, and a broker accepts one
+// node of a name at a time.
 var evals atomic.Uint64
 
 // eval needs 20 ms where rabbitmqctl needs half a second, if this Erlang has its C interface.
@@ -53,7 +52,7 @@ func (r *localRabbit) eval(expr string) (string, error) {
 	}
 	as := fmt.Sprintf("call%d-%d", os.Getpid(), evals.Add(1))
 	out, err := r.whenReached(func() (string, error) {
-		return r.run(expr+"\n", call, "-h", as, "-address", address(r.dist), "-e")
+		return r.tool(expr+"\n", call, "-h", as, "-address", address(r.dist), "-e")
 	})
 	if err != nil {
 		return "", err
@@ -65,9 +64,9 @@ func (r *localRabbit) eval(expr string) (string, error) {
 	return strings.TrimSuffix(value, "}"), nil
 }
 
-// run runs a tool that finds the broker by the environment.
-func (r *localRabbit) run(in, tool string, args ...string) (string, error) {
-	if r.process.ended() {
+// tool runs a program that finds the broker by the environment.
+func (r *localRabbit) tool(in, tool string, args ...string) (string, error) {
+	if r.ended() {
 		return "", fmt.Errorf("running %s: the broker is not running", filepath.Base(tool))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -7,9 +7,11 @@ import (
 	"strings"
 )
 
-// env is the environment of the broker and of its tools: nothing of the machine's own broker.
+// env is the environment of the broker and of its tools, without that of the machine's own broker.
 func (r *localRabbit) env() []string {
-	env := slices.DeleteFunc(os.Environ(), ofAnotherBroker)
+	env := slices.DeleteFunc(os.Environ(), func(variable string) bool { // of another broker
+		return strings.HasPrefix(variable, "RABBITMQ_") || strings.HasPrefix(variable, "ERL_") || strings.HasPrefix(variable, "NOTIFY_SOCKET=")
+	})
 	return append(env,
 		"LC_ALL=C.UTF-8",
 		"HOME="+r.dir, // the cookie is there
@@ -29,20 +31,11 @@ func (r *localRabbit) env() []string {
 		"ERL_EPMD_ADDRESS="+localhost,
 		"ERL_EPMD_PORT="+strconv.Itoa(r.epmd.port),
 		"ERL_FLAGS=-start_epmd false",
-		// then the script becomes the broker, and signals meant for one reach the other
+		// makes the script replace itself by the broker, so that signals reach the broker
 		"RUNNING_UNDER_SYSTEMD=1",
 	)
 }
 
-// noSpinning has idle schedulers of a broker leave the processors, which it shares with the tests
-// and other brokers, to them at once.
+// noSpinning makes a broker's idle schedulers give up the processors at once, since the tests and
+// other brokers need them.
 const noSpinning = "+sbwt none +sbwtdcpu none +sbwtdio none"
-
-func ofAnotherBroker(variable string) bool {
-	for _, prefix := range []string{"RABBITMQ_", "ERL_", "NOTIFY_SOCKET="} {
-		if strings.HasPrefix(variable, prefix) {
-			return true
-		}
-	}
-	return false
-}

@@ -1,14 +1,12 @@
 package testenv
 
 import (
-	"bytes"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -16,14 +14,14 @@ import (
 
 const rabbitUserName = "delayq"
 
-// localRabbit is a broker in a directory of its own, with the settings to start it again.
+// localRabbit is a broker with the settings to start it again.
 type localRabbit struct {
-	dir, node  string
-	secrets    rabbitSecrets
-	set        rabbitSettings
-	port, dist int
-	epmd       *epmd
-	process    *process
+	local
+	node    string
+	secrets rabbitSecrets
+	set     rabbitSettings
+	dist    int
+	epmd    *epmd
 }
 
 // rabbitSecrets keep a broker and its tools to themselves. The password distinguishes this broker
@@ -32,7 +30,7 @@ type rabbitSecrets struct{ password, cookie string }
 
 func newRabbitSecrets() rabbitSecrets { return rabbitSecrets{rand.Text(), rand.Text()} }
 
-func launchRabbit(set rabbitSettings) (*runningRabbit, error) {
+func launchRabbit(set rabbitSettings) (*running, error) {
 	e, err := startEpmd()
 	if err != nil {
 		return nil, err
@@ -41,26 +39,26 @@ func launchRabbit(set rabbitSettings) (*runningRabbit, error) {
 	if err != nil {
 		return nil, errors.Join(err, e.remove())
 	}
-	stop := func() error { return errors.Join(r.remove(), e.remove()) }
-	if err := retryPorts(r.startEmpty); err != nil {
-		return nil, errors.Join(err, stop())
+	if err := r.launch(r.startEmpty); err != nil {
+		return nil, errors.Join(err, e.remove())
 	}
-	return &runningRabbit{url: r.url(), control: r, local: r, stop: stop}, nil
+	stop := func() error { return errors.Join(r.remove(), e.remove()) }
+	return &running{url: r.url(), control: r, server: r, stop: stop}, nil
 }
 
 // newLocalRabbit prepares a broker that has not been started.
 func newLocalRabbit(e *epmd, secrets rabbitSecrets, set rabbitSettings) (*localRabbit, error) {
-	dir, err := os.MkdirTemp("", "delayq-rabbitmq-")
+	l, err := newLocal("rabbitmq-server")
 	if err != nil {
-		return nil, fmt.Errorf("making a directory for rabbitmq-server: %w", err)
+		return nil, err
 	}
 	set.config = slices.Clip(set.config) // each node adds its own
-	r := &localRabbit{dir: dir, secrets: secrets, set: set, epmd: e}
+	r := &localRabbit{local: l, secrets: secrets, set: set, epmd: e}
 	if err = r.takePorts(); err == nil {
 		err = os.WriteFile(r.file(".erlang.cookie"), []byte(secrets.cookie), 0o400)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("preparing rabbitmq-server: %w", err), os.RemoveAll(dir))
+		return nil, errors.Join(fmt.Errorf("preparing rabbitmq-server: %w", err), r.remove())
 	}
 	return r, nil
 }
@@ -85,97 +83,42 @@ func (r *localRabbit) startEmpty() error {
 
 // start returns when the broker takes connections.
 func (r *localRabbit) start() error {
-	if err := r.spawn(); err != nil {
+	if err := r.begin(); err != nil {
 		return err
 	}
 	return r.awaitReady()
 }
 
-func (r *localRabbit) spawn() error {
-	if err := r.configure(); err != nil {
-		return fmt.Errorf("configuring rabbitmq-server: %w", err)
-	}
-	cmd := exec.Command(findRabbit("rabbitmq-server"))
-	cmd.Env, cmd.Dir = r.env(), r.dir
-	p, err := startProcess(cmd, r.file("rabbitmq.log"))
-	if err != nil {
-		return err
-	}
-	r.process = p
-	return nil
-}
-
-func (r *localRabbit) awaitReady() error {
-	err := r.awaitAnswer()
-	if err == nil {
-		return nil
-	}
-	err = errors.Join(err, r.process.kill())
-	log := r.complaint()
-	if strings.Contains(log, "eaddrinuse") || strings.Contains(log, "dist_port_already_used") {
-		err = errors.Join(errPortTaken, err)
-	}
-	return fmt.Errorf("starting rabbitmq-server on port %d: %w\nFrom its log:\n%s", r.port, err, log)
-}
-
-// complaint returns the broker's log from its first error on: pages of consequences follow the
-// cause.
-func (r *localRabbit) complaint() string {
-	const most = 4000
-	log, err := os.ReadFile(r.process.log)
-	if err != nil {
-		return err.Error()
-	}
-	log = log[min(int(r.process.from), len(log)):]
-	if first := bytes.Index(log, []byte("[error]")); first >= 0 {
-		return string(log[first:min(first+most, len(log))])
-	}
-	return r.process.tail()
-}
-
-// awaitAnswer waits longer than for other servers: a broker starts with seconds of work for the
-// processor, and more of them on a busy machine.
-func (r *localRabbit) awaitAnswer() (err error) {
-	for range 6 {
-		if err = await("rabbitmq-server to reply", r.isUp); err == nil || r.process.ended() {
-			return err
-		}
-	}
-	return err
-}
-
-// isUp is the condition to await. Only our broker knows the password.
-func (r *localRabbit) isUp() (final bool, err error) {
-	if r.process.ended() {
-		return true, errors.New("it has ended")
-	}
-	if err = greet(r.url(), 5*time.Second); err != nil {
-		time.Sleep(20 * time.Millisecond) // leaves the processor to the broker
-	}
-	return false, err
-}
-
-func (r *localRabbit) configure() error {
-	return errors.Join(
-		os.WriteFile(r.file("rabbitmq.conf"), []byte(r.config()), 0o600),
-		os.WriteFile(r.file("advanced.config"), []byte(r.set.advancedText()), 0o600),
-		os.WriteFile(r.file("plugins"), []byte("["+strings.Join(r.set.plugins, ",")+"].\n"), 0o600),
-	)
-}
-
-func (r *localRabbit) config() string {
+func (r *localRabbit) begin() error {
 	var own rabbitSettings
 	own.add("listeners.tcp.1", r.addr())
 	own.add("default_user", rabbitUserName)
 	own.add("default_pass", r.secrets.password)
 	own.add("log.console", "true")
 	own.add("log.file", "false")
-	return own.text() + r.set.text()
+	if err := errors.Join(
+		os.WriteFile(r.file("rabbitmq.conf"), []byte(own.text()+r.set.text()), 0o600),
+		os.WriteFile(r.file("advanced.config"), []byte(r.set.advancedText()), 0o600),
+		os.WriteFile(r.file("plugins"), []byte("["+strings.Join(r.set.plugins, ",")+"].\n"), 0o600),
+	); err != nil {
+		return fmt.Errorf("configuring rabbitmq-server: %w", err)
+	}
+	cmd := exec.Command(findRabbit("rabbitmq-server"))
+	cmd.Env, cmd.Dir = r.env(), r.dir
+	return r.spawn(cmd)
 }
 
-func (r *localRabbit) file(name string) string { return filepath.Join(r.dir, name) }
-
-func (r *localRabbit) addr() string { return address(r.port) }
+// awaitReady waits longer than for other servers: a broker starts with seconds of work for the
+// processor, and more of them on a busy machine. Only our broker knows the password.
+func (r *localRabbit) awaitReady() error {
+	return r.awaitUp(6*patience, func() error {
+		err := greet(r.url(), 5*time.Second)
+		if err != nil {
+			time.Sleep(20 * time.Millisecond) // leaves the processor to the broker
+		}
+		return err
+	}, "eaddrinuse", "dist_port_already_used")
+}
 
 func (r *localRabbit) url() string {
 	u := url.URL{Scheme: "amqp", User: url.UserPassword(rabbitUserName, r.secrets.password), Host: r.addr(), Path: "/"}
@@ -187,14 +130,4 @@ func (r *localRabbit) restart() error {
 		return err
 	}
 	return r.start()
-}
-
-// remove ends the broker and forgets its data.
-func (r *localRabbit) remove() error {
-	if r.process != nil {
-		if err := r.process.kill(); err != nil {
-			return err
-		}
-	}
-	return os.RemoveAll(r.dir)
 }

@@ -38,7 +38,7 @@ func RabbitPlugins(names ...string) RabbitOption {
 	return func(s *rabbitSettings) { s.plugins = append(s.plugins, names...) }
 }
 
-func settleRabbit(opts []RabbitOption) rabbitSettings {
+func newRabbitSettings(opts []RabbitOption) rabbitSettings {
 	var s rabbitSettings
 	for _, opt := range opts {
 		opt(&s)
@@ -50,7 +50,7 @@ func (s *rabbitSettings) add(key, value string) {
 	s.config = append(s.config, directive{key, []string{value}})
 }
 
-// isSet says that a broker without these settings will not do.
+// isSet reports whether a broker without these settings does not suffice.
 func (s *rabbitSettings) isSet() bool { return len(s.config)+len(s.advanced)+len(s.plugins) > 0 }
 
 // text is the configuration as a file.
@@ -62,8 +62,8 @@ func (s *rabbitSettings) text() string {
 	return b.String()
 }
 
-// oneSystemCall has the log of quorum queues written and brought to the disk in one system call
-// instead of two, each of which takes a thread of its own: messages come a third less late.
+// oneSystemCall makes quorum queues write and sync their log in one system call instead of two, each
+// of which takes a thread of its own. It makes messages a third less late.
 const oneSystemCall = "{ra, [{wal_write_strategy, o_sync}]}"
 
 // advancedText is the advanced configuration as a file.

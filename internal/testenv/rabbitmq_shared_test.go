@@ -3,6 +3,7 @@ package testenv
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -62,7 +63,7 @@ func TestRabbitVhostNames(t *testing.T) {
 		}
 	}
 	r := record(t, func(tb testing.TB) {
-		(&RabbitServer{tb: tb, url: s.url, control: s.control}).DeleteVhost("no such vhost")
+		s.in(tb).DeleteVhost("no such vhost")
 	})
 	if !strings.Contains(r.failed, "no_such_vhost") {
 		t.Errorf("deleting a vhost that is not there ended with %q", r.failed)
@@ -89,7 +90,7 @@ func TestRabbitUser(t *testing.T) {
 func TestRabbitCtlFails(t *testing.T) {
 	s := SharedRabbitMQ(t)
 	r := record(t, func(tb testing.TB) {
-		(&RabbitServer{tb: tb, url: s.url, control: s.control}).Ctl("no_such_command")
+		s.in(tb).Ctl("no_such_command")
 	})
 	if !strings.Contains(r.failed, "no_such_command") || !strings.Contains(r.failed, "exit status") {
 		t.Errorf("ended with %q", r.failed)
@@ -123,18 +124,21 @@ func TestProxyCutsRabbitConnections(t *testing.T) {
 	}
 }
 
-func TestEndWith(t *testing.T) {
-	for _, used := range []bool{false, true} {
-		own, also := 0, 0
-		s := shared[int]{start: func() (int, func() error, error) {
-			return 7, func() error { own++; return nil }, nil
-		}}
-		endWith(&s, func() error { also++; return errors.New("broken") })
-		if used && s.get(t) != 7 {
-			t.Error("its value changed")
-		}
-		if err := s.end(); err == nil || also != 1 || (own == 1) != used {
-			t.Errorf("used %v: ended %d and %d times, %v", used, own, also, err)
-		}
+// TestRabbitEvalsAtOnce stands for parallel tests on one broker.
+func TestRabbitEvalsAtOnce(t *testing.T) {
+	s := SharedRabbitMQ(t)
+	if s.control == nil {
+		t.Skip("the broker of DELAYQ_RABBITMQ_URL takes no commands from tests")
 	}
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for range 5 {
+				if value, err := s.control.eval("1 + 1."); err != nil || value != "2" {
+					t.Errorf("eval returned %q, %v", value, err)
+				}
+			}
+		})
+	}
+	all.Wait()
 }

@@ -116,7 +116,7 @@ func TestPrivateRabbit(t *testing.T) {
 		if limit := s.Ctl("eval", "application:get_env(rabbit, msg_store_file_size_limit)."); limit != "{ok,1234567}" {
 			t.Errorf("the limit is %s; want the option's 1234567", limit)
 		}
-		if n := len(processesOf(t, s.local.dir)); n == 0 {
+		if n := len(processesOf(t, s.local().dir)); n == 0 {
 			t.Error("its processes are not found")
 		}
 		waitsForStart(t, s)
@@ -125,10 +125,10 @@ func TestPrivateRabbit(t *testing.T) {
 		pauses(t, s)
 		survives(t, s)
 	})
-	if !s.local.process.ended() || !s.local.epmd.process.ended() {
+	if !s.local().ended() || !s.local().epmd.ended() {
 		t.Error("it still runs")
 	}
-	for _, dir := range []string{s.local.dir, s.local.epmd.dir} {
+	for _, dir := range []string{s.local().dir, s.local().epmd.dir} {
 		awaitNoProcesses(t, dir)
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("its directory is still there: %v", err)
@@ -142,7 +142,7 @@ func waitsForStart(t *testing.T, s *RabbitServer) {
 	s.Ctl("stop_app")
 	listed := make(chan error, 1)
 	go func() {
-		_, err := s.local.ctl("list_vhosts")
+		_, err := s.local().ctl("list_vhosts")
 		listed <- err
 	}()
 	s.Ctl("start_app")
@@ -181,7 +181,7 @@ func blocksPublishers(t *testing.T, s *RabbitServer) {
 				t.Errorf("alarm %v: blocked %v", on, b.Active)
 			}
 		case <-time.After(patience):
-			t.Fatalf("alarm %v: the broker says nothing", on)
+			t.Fatalf("alarm %v: the broker does not notify", on)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func survives(t *testing.T, s *RabbitServer) {
 	if err := greet(url, patience); err == nil {
 		t.Error("a killed broker replies")
 	}
-	r := record(t, func(tb testing.TB) { (&RabbitServer{tb: tb, control: s.local}).Ctl("status") })
+	r := record(t, func(tb testing.TB) { s.in(tb).Ctl("status") })
 	if !strings.Contains(r.failed, "the broker is not running") {
 		t.Errorf("rabbitmqctl for a dead broker ended with %q", r.failed)
 	}
@@ -270,9 +270,8 @@ func TestEpmdPortTaken(t *testing.T) {
 	taken, err := listen()
 	must(t, err)
 	defer func() { must(t, taken.Close()) }()
-	log := filepath.Join(t.TempDir(), "log")
-	e := &epmd{port: taken.Addr().(*net.TCPAddr).Port}
-	if err := e.run(log); !errors.Is(err, errPortTaken) {
+	e := &epmd{local{name: "epmd", dir: t.TempDir(), port: taken.Addr().(*net.TCPAddr).Port}}
+	if err := e.start(); !errors.Is(err, errPortTaken) {
 		t.Errorf("epmd on a port in use gives %v", err)
 	}
 }
@@ -280,7 +279,7 @@ func TestEpmdPortTaken(t *testing.T) {
 func mustHaveRabbit(t *testing.T) {
 	t.Helper()
 	if findRabbit("rabbitmq-server") == "" {
-		Require(t, noRabbit(true))
+		Require(t, rabbitKind.absent(true))
 	}
 }
 
@@ -288,7 +287,7 @@ func TestRabbitEnvironmentIsItsOwn(t *testing.T) {
 	t.Setenv("RABBITMQ_NODENAME", "rabbit@elsewhere")
 	t.Setenv("ERL_AFLAGS", "-no_such_flag")
 	t.Setenv("NOTIFY_SOCKET", "/run/elsewhere")
-	env := (&localRabbit{dir: "/there", node: "own@localhost", epmd: &epmd{}}).env()
+	env := (&localRabbit{local: local{dir: "/there"}, node: "own@localhost", epmd: &epmd{}}).env()
 	for variable, want := range map[string]bool{
 		"RABBITMQ_NODENAME=rabbit@elsewhere": false, "RABBITMQ_NODENAME=own@localhost": true,
 		"ERL_AFLAGS=-no_such_flag": false, "NOTIFY_SOCKET=/run/elsewhere": false, "HOME=/there": true,

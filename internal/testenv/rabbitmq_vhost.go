@@ -1,6 +1,7 @@
 package testenv
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -25,10 +26,10 @@ var vhosts atomic.Int64
 func (s *RabbitServer) Vhost(tb testing.TB) string {
 	tb.Helper()
 	if s.control == nil {
-		return vhostOf(s.parsed())
+		return cmp.Or(strings.TrimPrefix(s.parsed().Path, "/"), "/")
 	}
 	name := fmt.Sprintf("test-%d", vhosts.Add(1))
-	mustControl(tb, "making a vhost", addVhost(s.control, userOf(s.parsed()), name))
+	mustControl(tb, "making a vhost", addVhost(s.control, s.parsed().User.Username(), name))
 	if !s.Private() { // a private broker ends with the test, and may be dead by then
 		tb.Cleanup(func() { mustControl(tb, "deleting a vhost", deleteVhost(s.control, name)) })
 	}
@@ -38,7 +39,7 @@ func (s *RabbitServer) Vhost(tb testing.TB) string {
 // AddVhost makes a vhost in which the user of URL may do everything.
 func (s *RabbitServer) AddVhost(name string) {
 	s.tb.Helper()
-	s.withControl("make a vhost", func(c rabbitControl) error { return addVhost(c, userOf(s.parsed()), name) })
+	s.withControl("make a vhost", func(c rabbitControl) error { return addVhost(c, s.parsed().User.Username(), name) })
 }
 
 // DeleteVhost removes a vhost with all that is in it, and closes the connections to it.
@@ -77,7 +78,7 @@ func (s *RabbitServer) Ctl(args ...string) (out string) {
 func (s *RabbitServer) withControl(what string, f func(rabbitControl) error) {
 	s.tb.Helper()
 	if s.control == nil {
-		s.tb.Fatalf("cannot %s: the broker of %s takes no orders from tests; RabbitMQ(tb, PrivateRabbit()) gives one that does", what, rabbitURLVar)
+		s.tb.Fatalf("cannot %s: the broker of %s takes no commands from tests; RabbitMQ(tb, PrivateRabbit()) gives one that does", what, rabbitURLVar)
 	}
 	mustControl(s.tb, what, f(s.control))
 }
@@ -141,7 +142,7 @@ func erlangText(text string) string {
 func evalOK(c rabbitControl, expr string) error {
 	out, err := c.eval(expr)
 	if err == nil && !strings.HasPrefix(out, "ok") {
-		err = fmt.Errorf("it says %s", out)
+		err = fmt.Errorf("it replies %s", out)
 	}
 	return err
 }

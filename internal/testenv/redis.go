@@ -1,35 +1,37 @@
 package testenv
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
 	"net/url"
+	"os"
+	"os/exec"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// RedisServer is a test's handle on a Redis server. Its methods end the test when they fail, so
-// only the test's own goroutine may call them.
-type RedisServer struct {
-	tb    testing.TB
-	url   string
-	local *localRedis // nil when the test must leave the server alone
+const redisURLVar = "DELAYQ_REDIS_URL"
+
+var redisKind = kind{
+	name: "redis", noun: "server", program: "redis-server", urlVar: redisURLVar, example: "redis://localhost:6379/15",
+	private: "Redis(tb, Private())", check: checkRedis,
 }
+
+// RedisServer is a test's handle on a Redis server.
+type RedisServer struct{ handle }
 
 // Redis returns a server that no other test uses, and that ends with the test. Without options
 // that may be the server of DELAYQ_REDIS_URL, which others use and which may hold anything.
 func Redis(tb testing.TB, opts ...Option) *RedisServer {
 	tb.Helper()
-	running, err := provideRedis(opts)
-	mustStart(tb, err)
-	tb.Cleanup(func() { mustStop(tb, running.stop()) })
-	return &RedisServer{tb: tb, url: running.url, local: running.local}
-}
-
-func mustStop(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Errorf("removing a server: %v", err)
-	}
+	r, err := provideRedis(opts)
+	return &RedisServer{obtain(tb, redisKind, r, err)}
 }
 
 // URL is where the server is, for redis.ParseURL.
@@ -60,49 +62,131 @@ func (s *RedisServer) Client(tb testing.TB, tune ...func(*redis.Options)) *redis
 	return client
 }
 
-// Private reports whether the test may kill, pause and restart the server. It may not if that is
-// from a URL, from Docker or shared with other tests; the option Private asks for one of its own.
-func (s *RedisServer) Private() bool { return s.local != nil }
-
-// Kill ends the server at once (SIGKILL), as a crash would.
-func (s *RedisServer) Kill() {
-	s.tb.Helper()
-	s.do("kill", func() error { return s.local.process.kill() })
-}
-
-// Pause stops the server (SIGSTOP): connections stay open and get no replies.
-func (s *RedisServer) Pause() {
-	s.tb.Helper()
-	s.do("pause", func() error { return s.local.process.pause() })
-}
-
-// Resume lets a paused server go on (SIGCONT).
-func (s *RedisServer) Resume() {
-	s.tb.Helper()
-	s.do("resume", func() error { return s.local.process.resume() })
-}
-
-// Restart starts the server again on its port, with the data that it has kept (see AOF), and
-// returns when it accepts commands. A server that still runs is shut down first.
-func (s *RedisServer) Restart() {
-	s.tb.Helper()
-	s.do("restart", func() error { return s.local.restart() })
-}
-
-func (s *RedisServer) do(what string, f func() error) {
-	s.tb.Helper()
-	if !s.Private() {
-		s.tb.Fatalf("cannot %s the server %s: it is not this test's own; Redis(tb, Private()) gives one", what, redacted(s.url))
-	}
-	if err := f(); err != nil {
-		s.tb.Fatalf("cannot %s the server: %v", what, err)
-	}
-}
-
 func redacted(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return redisURLVar
+		return "of a URL"
 	}
 	return u.Redacted()
+}
+
+func provideRedis(opts []Option) (*running, error) {
+	set, binary := newSettings(opts), findServer("redis-server")
+	return provide(redisKind, binary, set.private, len(opts) > 0,
+		func() (*running, error) {
+			r, err := launchRedis(binary, set)
+			if err != nil {
+				return nil, err
+			}
+			return &running{url: r.url(), server: r, stop: r.remove}, nil
+		},
+		func() (*running, error) { return dockerRedis(set) })
+}
+
+// checkRedis checks that the server of a URL can be reached: a URL that is set must be usable.
+func checkRedis(url string) error {
+	opt, err := redis.ParseURL(url)
+	if err != nil {
+		return fmt.Errorf("parsing %s: %w", redisURLVar, err)
+	}
+	client := redis.NewClient(opt)
+	defer func() { _ = client.Close() }()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := client.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("asking the server of %s: %w", redisURLVar, err)
+	}
+	return nil
+}
+
+// localRedis is a redis-server with the settings to start it again.
+type localRedis struct {
+	local
+	binary string
+	set    settings
+	bus    int
+}
+
+func launchRedis(binary string, set settings) (*localRedis, error) {
+	l, err := newLocal("redis-server")
+	if err != nil {
+		return nil, err
+	}
+	r := &localRedis{local: l, binary: binary, set: set}
+	return r, r.launch(func() (err error) {
+		if r.port, err = freePort(); err != nil {
+			return err
+		}
+		if r.bus, err = freePort(); err != nil {
+			return err
+		}
+		return r.start()
+	})
+}
+
+// start returns when the server accepts commands.
+func (r *localRedis) start() error {
+	file := r.file("redis.conf")
+	if err := os.WriteFile(file, []byte(r.config()), 0o600); err != nil {
+		return fmt.Errorf("configuring redis-server: %w", err)
+	}
+	cmd := exec.Command(r.binary, file)
+	cmd.Env = r.set.environment()
+	return r.run(cmd, r.isUp, "Address already in use")
+}
+
+func (r *localRedis) config() string {
+	own := settings{}
+	own.add("bind", localhost)
+	own.add("port", strconv.Itoa(r.port))
+	own.add("dir", r.dir)
+	for _, d := range r.set.config {
+		if d.name == "cluster-enabled" {
+			own.add("cluster-port", strconv.Itoa(r.bus))
+		}
+	}
+	return own.text() + r.set.text()
+}
+
+// isUp checks that the server on the port is ours.
+func (r *localRedis) isUp() error {
+	pid, err := ping(r.addr())
+	if err == nil && pid != r.pid {
+		err = fmt.Errorf("process %d replies instead of %d", pid, r.pid)
+	}
+	return err
+}
+
+// ping returns the process id of a server that is ready to serve. A client of Redis would wait
+// longer after each failure.
+func ping(addr string) (pid int, err error) {
+	conn, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = conn.Close() }()
+	_ = conn.SetDeadline(time.Now().Add(time.Second)) // of an open connection this cannot fail
+	if _, err = io.WriteString(conn, "PING\r\nINFO server\r\nQUIT\r\n"); err != nil {
+		return 0, err
+	}
+	reply, err := io.ReadAll(conn)
+	if err != nil {
+		return 0, err
+	}
+	pong, info, _ := bytes.Cut(reply, []byte("\r\n"))
+	if string(pong) != "+PONG" {
+		return 0, fmt.Errorf("it replies %q to a PING", pong)
+	}
+	_, info, _ = bytes.Cut(info, []byte("process_id:"))
+	id, _, _ := bytes.Cut(info, []byte("\r\n"))
+	return strconv.Atoi(string(id))
+}
+
+func (r *localRedis) url() string { return "redis://" + r.addr() }
+
+func (r *localRedis) restart() error {
+	if err := r.process.stop(); err != nil {
+		return err
+	}
+	return r.start()
 }

@@ -31,11 +31,11 @@ func AOF() Option {
 	return func(s *settings) { s.add("appendonly", "yes"); s.add("appendfsync", "everysec") }
 }
 
-// Replicas gives each master of a RedisCluster so many replicas. A single server has none.
+// Replicas gives each master of a RedisCluster n replicas. A single server has none.
 func Replicas(n int) Option { return func(s *settings) { s.replicas = n } }
 
-// MaxMemory limits the server's memory, for example to "64mb". The policy decides what happens at
-// the limit: noeviction, allkeys-lru and so on.
+// MaxMemory limits the server's memory, for example to "64mb". The policy at the limit is
+// noeviction, allkeys-lru and so on.
 func MaxMemory(limit, policy string) Option {
 	return func(s *settings) { s.add("maxmemory", limit); s.add("maxmemory-policy", policy) }
 }

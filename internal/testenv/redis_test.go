@@ -20,20 +20,20 @@ func TestRedisEndsWithItsTest(t *testing.T) {
 		s = Redis(t, Private())
 		client = s.Client(t)
 		mustPing(t, client)
-		must(t, os.WriteFile(s.local.dir+"/dump.rdb", []byte("left"), 0o600))
+		must(t, os.WriteFile(s.server.(*localRedis).dir+"/dump.rdb", []byte("left"), 0o600))
 	})
 	if err := client.Ping(context.Background()).Err(); !errors.Is(err, redis.ErrClosed) {
 		t.Errorf("the client is not closed: %v", err)
 	}
-	if !s.local.process.ended() {
+	if !s.server.(*localRedis).ended() {
 		t.Error("the server still runs")
 	}
-	if _, err := os.Stat(s.local.dir); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(s.server.(*localRedis).dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its directory is still there: %v", err)
 	}
 }
 
-func TestServersAreApart(t *testing.T) {
+func TestServersShareNoKeys(t *testing.T) {
 	ctx := context.Background()
 	a, b := Redis(t, Private()).Client(t), Redis(t, Private()).Client(t)
 	must(t, a.Set(ctx, "key", "a", 0).Err())
@@ -140,8 +140,8 @@ func TestKillOfAPausedServer(t *testing.T) {
 	s := Redis(t, Private())
 	s.Pause()
 	s.Kill()
-	for name, f := range map[string]func(*RedisServer){"pause": (*RedisServer).Pause, "resume": (*RedisServer).Resume} {
-		r := record(t, func(tb testing.TB) { f(&RedisServer{tb: tb, url: s.url, local: s.local}) })
+	for name, f := range map[string]func(*handle){"pause": (*handle).Pause, "resume": (*handle).Resume} {
+		r := record(t, func(tb testing.TB) { f(s.in(tb)) })
 		if !strings.Contains(r.failed, "cannot "+name) || !strings.Contains(r.failed, os.ErrProcessDone.Error()) {
 			t.Errorf("%s of a dead server ended with %q", name, r.failed)
 		}
@@ -163,7 +163,8 @@ func TestPortTaken(t *testing.T) {
 	l, err := listen()
 	must(t, err)
 	defer func() { must(t, l.Close()) }()
-	r := &localRedis{binary: findServer("redis-server"), dir: t.TempDir(), set: newSettings(nil), port: l.Addr().(*net.TCPAddr).Port}
+	own := local{name: "redis-server", dir: t.TempDir(), port: l.Addr().(*net.TCPAddr).Port}
+	r := &localRedis{local: own, binary: findServer("redis-server"), set: newSettings(nil)}
 	if err := r.start(); !errors.Is(err, errPortTaken) {
 		t.Errorf("start on a port in use gives %v", err)
 	}
@@ -171,8 +172,8 @@ func TestPortTaken(t *testing.T) {
 
 func TestAnotherServerIsNotOurs(t *testing.T) {
 	s, other := Redis(t, Private()), Redis(t, Private())
-	mixed := &localRedis{port: other.local.port, process: s.local.process}
-	if final, err := mixed.isUp(); final || err == nil || !strings.Contains(err.Error(), "replies instead of") {
+	mixed := &localRedis{local: local{port: other.server.(*localRedis).port, process: s.server.(*localRedis).process}}
+	if err := mixed.isUp(); err == nil || !strings.Contains(err.Error(), "replies instead of") {
 		t.Errorf("another server on the port gives %v", err)
 	}
 }

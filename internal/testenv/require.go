@@ -14,7 +14,7 @@ const requireVar = "DELAYQ_REQUIRE"
 // kinds are the words that DELAYQ_REQUIRE may hold.
 var kinds = []string{"redis", "rabbitmq", "java", beanstalkdKind, postgresKind, "shells"}
 
-// absentError says that something cannot be had on this machine, and how to get it.
+// absentError reports that the machine lacks a program, and how to get it.
 type absentError struct{ kind, remedy string }
 
 func (e *absentError) Error() string { return "no " + e.kind + " here: " + e.remedy }
@@ -39,22 +39,16 @@ func words(list string) []string {
 	return found
 }
 
-// skips decides about a test whose server or program is missing. It is skipped if the machine has
-// none and none is required. Otherwise it fails.
+// skips reports whether an error skips a test: the machine lacks a program that is not required.
+// Other errors fail the test.
 func skips(list string, err error) bool {
 	var missing *absentError
 	return errors.As(err, &missing) && !slices.Contains(words(list), missing.kind)
 }
 
-// Require ends the test when err is not nil: it is skipped where err says that the machine lacks
-// something that DELAYQ_REQUIRE does not name, and fails otherwise.
+// Require ends the test when err is not nil. The test is skipped where err reports that the machine
+// lacks a program that DELAYQ_REQUIRE does not name, and fails otherwise.
 func Require(tb testing.TB, err error) {
-	tb.Helper()
-	mustStart(tb, err)
-}
-
-// mustStart ends the test whose server or program did not start.
-func mustStart(tb testing.TB, err error) {
 	tb.Helper()
 	list := os.Getenv(requireVar)
 	switch {

@@ -51,32 +51,3 @@ func TestSkips(t *testing.T) {
 		}
 	}
 }
-
-func TestMissingServer(t *testing.T) {
-	start := func(tb testing.TB) { mustStart(tb, noRedis(false)) }
-
-	t.Setenv(requireVar, "")
-	r := record(t, start)
-	if r.failed != "" || !strings.Contains(r.skipped, "apt-get install redis-server") {
-		t.Errorf("not required: failed with %q, skipped with %q", r.failed, r.skipped)
-	}
-
-	t.Setenv(requireVar, "redis")
-	r = record(t, start)
-	if r.skipped != "" || !strings.Contains(r.failed, "apt-get install redis-server") {
-		t.Errorf("required: failed with %q, skipped with %q", r.failed, r.skipped)
-	}
-}
-
-func TestUnknownRequirement(t *testing.T) {
-	t.Setenv(requireVar, "redis,reddis")
-	for name, start := range map[string]func(testing.TB){
-		"Redis":        func(tb testing.TB) { Redis(tb) },
-		"RedisCluster": func(tb testing.TB) { RedisCluster(tb) },
-	} {
-		r := record(t, start)
-		if !strings.Contains(r.failed, `"reddis" is unknown; known: redis`) {
-			t.Errorf("%s: failed with %q, skipped with %q", name, r.failed, r.skipped)
-		}
-	}
-}

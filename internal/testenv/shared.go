@@ -12,8 +12,9 @@ import (
 )
 
 var (
-	sharedRedis   = shared[*runningRedis]{start: startShared}
-	sharedCluster = shared[*localCluster]{start: startSharedCluster}
+	sharedRedis   = shared[*running]{start: func() (*running, error) { return provideRedis(nil) }}
+	sharedCluster = shared[*localCluster]{start: func() (*localCluster, error) { return launchCluster(nil) }}
+	sharedRabbit  = shared[*running]{start: func() (*running, error) { return provideRabbit(rabbitSettings{}) }}
 	mainRuns      atomic.Bool
 )
 
@@ -26,40 +27,30 @@ func Main(m *testing.M, opts ...goleak.Option) { goleak.VerifyTestMain(tests{m},
 // own. The package's TestMain must call Main, which stops it.
 func SharedRedis(tb testing.TB) *RedisServer {
 	tb.Helper()
-	running := sharedRedis.get(tb)
-	return &RedisServer{tb: tb, url: running.url}
+	return &RedisServer{handle{tb: tb, url: sharedRedis.get(tb).url, kind: redisKind}}
 }
 
 // SharedRedisCluster returns the one Cluster of the test process; see SharedRedis.
 func SharedRedisCluster(tb testing.TB) *Cluster {
 	tb.Helper()
-	cluster := sharedCluster.get(tb)
-	return &Cluster{tb: tb, cluster: cluster}
+	return &Cluster{tb: tb, cluster: sharedCluster.get(tb)}
 }
 
-func startShared() (*runningRedis, func() error, error) {
-	running, err := provideRedis(nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	return running, running.stop, nil
-}
-
-func startSharedCluster() (*localCluster, func() error, error) {
-	cluster, err := launchCluster(nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	return cluster, cluster.remove, nil
+// SharedRabbitMQ returns the one broker of the test process, for tests that keep to a Vhost of
+// their own; see SharedRedis.
+func SharedRabbitMQ(tb testing.TB) *RabbitServer {
+	tb.Helper()
+	r := sharedRabbit.get(tb)
+	return &RabbitServer{handle: handle{tb: tb, url: r.url, kind: rabbitKind}, control: r.control}
 }
 
 // shared is a server that starts when it is first asked for.
-type shared[T any] struct {
-	start func() (T, func() error, error)
-	once  sync.Once
-	value T
-	stop  func() error
-	err   error
+type shared[T interface{ remove() error }] struct {
+	start   func() (T, error)
+	once    sync.Once
+	value   T
+	started bool
+	err     error
 }
 
 func (s *shared[T]) get(tb testing.TB) T {
@@ -67,16 +58,19 @@ func (s *shared[T]) get(tb testing.TB) T {
 	if !mainRuns.Load() {
 		tb.Fatalf("a shared server needs func TestMain(m *testing.M) { testenv.Main(m) } in the package, which stops it")
 	}
-	s.once.Do(func() { s.value, s.stop, s.err = s.start() })
-	mustStart(tb, s.err)
+	s.once.Do(func() {
+		s.value, s.err = s.start()
+		s.started = s.err == nil
+	})
+	Require(tb, s.err)
 	return s.value
 }
 
 func (s *shared[T]) end() error {
-	if s.stop == nil {
+	if !s.started {
 		return nil
 	}
-	return s.stop()
+	return s.value.remove()
 }
 
 // tests is the testing.M that goleak gets: servers must end before it checks.
@@ -85,7 +79,7 @@ type tests struct{ m *testing.M }
 func (t tests) Run() int {
 	mainRuns.Store(true)
 	code := t.m.Run()
-	if err := errors.Join(sharedRedis.end(), sharedCluster.end()); err != nil {
+	if err := errors.Join(sharedRedis.end(), sharedCluster.end(), sharedRabbit.end()); err != nil {
 		fmt.Fprintln(os.Stderr, "stopping a shared server:", err)
 		return max(code, 1)
 	}

@@ -19,24 +19,24 @@ func TestSharedRedis(t *testing.T) {
 	}
 }
 
+// counted counts its ends.
+type counted struct{ ends int }
+
+func (c *counted) remove() error { c.ends++; return nil }
+
 func TestSharedStartsOnce(t *testing.T) {
-	starts, stops := 0, 0
-	s := shared[int]{start: func() (int, func() error, error) {
-		starts++
-		return starts, func() error { stops++; return nil }, nil
-	}}
-	must(t, s.end()) // it has not been asked for
-	if a, b := s.get(t), s.get(t); a != 1 || b != 1 {
-		t.Errorf("got %d, then %d", a, b)
-	}
+	starts := 0
+	s := shared[*counted]{start: func() (*counted, error) { starts++; return new(counted), nil }}
+	must(t, s.end()) // no test has asked for it
+	first, second := s.get(t), s.get(t)
 	must(t, s.end())
-	if starts != 1 || stops != 1 {
-		t.Errorf("%d starts, %d stops", starts, stops)
+	if first != second || starts != 1 || first.ends != 1 {
+		t.Errorf("%d starts, %d ends, the same %v", starts, first.ends, first == second)
 	}
 }
 
 func TestSharedStartFails(t *testing.T) {
-	s := shared[int]{start: func() (int, func() error, error) { return 0, nil, errors.New("broken") }}
+	s := shared[*counted]{start: func() (*counted, error) { return nil, errors.New("broken") }}
 	for range 2 {
 		if r := record(t, func(tb testing.TB) { s.get(tb) }); !strings.Contains(r.failed, "broken") {
 			t.Errorf("failed with %q", r.failed)

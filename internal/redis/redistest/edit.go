@@ -17,7 +17,7 @@ const Stopped = "stopped at"
 // has the marker in its text. Further writes succeed. The stop sets the key mark, unless that is
 // empty: a script may go on after a write that failed.
 func Stop(marker string, n int, mark string) redis.Hook {
-	return newEditor(func(text string) string {
+	return Rewrite(func(text string) string {
 		if strings.Contains(text, marker) {
 			return fmt.Sprintf(stopped, n, mark) + text
 		}
@@ -27,7 +27,7 @@ func Stop(marker string, n int, mark string) redis.Hook {
 
 // Edit returns a hook for a client of its own that replaces a part of each script that has it.
 func Edit(old, text string) redis.Hook {
-	return newEditor(func(script string) string { return strings.Replace(script, old, text, 1) })
+	return Rewrite(func(script string) string { return strings.Replace(script, old, text, 1) })
 }
 
 // An editor changes scripts on their way to the server.
@@ -38,13 +38,16 @@ type editor struct {
 	names map[string]string // by the name that the script has unchanged
 }
 
-func newEditor(edit func(string) string) redis.Hook {
+// Rewrite returns a hook for all clients of one server that edits each script.
+func Rewrite(edit func(script string) string) redis.Hook {
 	e := &editor{edit: edit, names: make(map[string]string)}
 	return OnCommand(func(cmd redis.Cmder, send func() error) error {
 		args := cmd.Args()
 		switch cmd.Name() {
 		case "script":
 			args[2] = e.changed(fmt.Sprint(args[2]))
+		case "eval":
+			args[1] = e.changed(fmt.Sprint(args[1]))
 		case "evalsha":
 			args[1] = e.name(fmt.Sprint(args[1]))
 		}

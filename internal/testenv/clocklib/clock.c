@@ -1,5 +1,6 @@
-/* Makes a program that is started with it in LD_PRELOAD see a wall clock that is as many nanoseconds ahead as the file SKEW_FILE
-   says, at any moment. It asks the kernel directly: allocators read the clock before the C library can be looked up. */
+/* Loaded into a program by LD_PRELOAD, it shifts the program's wall clock by the nanoseconds in the
+   file SKEW_FILE, which may change at any moment. It asks the kernel directly, since allocators read
+   the clock before the C library can be looked up. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

@@ -37,21 +37,21 @@ func startShell(t *testing.T, script string) *Program {
 	return p
 }
 
-func TestProgramTalks(t *testing.T) {
+func TestProgramOutputAfterItsEnd(t *testing.T) {
 	p := startShell(t, "read line; echo log of $line >&2; echo $line and more")
 	_, err := fmt.Fprintln(p.Input(), "said")
 	must(t, err)
 	// All of it arrives, though the program may have ended before it is read.
 	<-p.process.done
 	if out, err := io.ReadAll(p.Output()); string(out) != "said and more\n" || err != nil {
-		t.Errorf("it says %q, %v", out, err)
+		t.Errorf("its output is %q, %v", out, err)
 	}
 	if log := p.Log(); log != "log of said\n" {
 		t.Errorf("its log is %q", log)
 	}
 }
 
-func TestProgramStandsStill(t *testing.T) {
+func TestPausedProgramGoesOn(t *testing.T) {
 	p := startShell(t, "while read line; do echo $line; done")
 	must(t, p.Pause())
 	must(t, isStopped(p.Pid()))
@@ -59,12 +59,12 @@ func TestProgramStandsStill(t *testing.T) {
 	must(t, err)
 	must(t, p.Resume())
 	if line, err := bufio.NewReader(p.Output()).ReadString('\n'); line != "said\n" || err != nil {
-		t.Errorf("it says %q, %v", line, err)
+		t.Errorf("its output is %q, %v", line, err)
 	}
 	must(t, p.Kill())
 	must(t, p.Kill()) // that it is dead already does no harm
 	if !p.process.ended() {
-		t.Error("it lives on")
+		t.Error("it still runs")
 	}
 }
 
