@@ -16,7 +16,7 @@ import (
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-// rightsOf are what the documentation says that a user has to be allowed, by mode.
+// rightsOf returns the rights that the documentation lists for a mode.
 func rightsOf(t *testing.T, mode string) []string {
 	t.Helper()
 	if strings.HasPrefix(mode, "redisson") {
@@ -25,7 +25,7 @@ func rightsOf(t *testing.T, mode string) []string {
 	return redistest.Rights(t, "../docs/redis.md", "all", mode)
 }
 
-// aclModes are the ways to run on a server of Redis.
+// aclModes are the ways to run on a Redis server.
 var aclModes = map[string]func(redis.UniversalClient, string) backend.Backend{
 	"zsetpoll": func(c redis.UniversalClient, prefix string) backend.Backend {
 		return zsetpoll.New(c, zsetpoll.Prefix(prefix))
@@ -47,14 +47,14 @@ var aclModes = map[string]func(redis.UniversalClient, string) backend.Backend{
 	},
 }
 
-// asWorker are the options of the user who has these rights: a client changes those that it gets.
+// asWorker returns new options of the user with these rights: a client changes its options.
 func asWorker(server *testenv.RedisServer) *redis.Options {
 	o := server.Options()
 	o.Username, o.Password = "worker", redistest.Password
 	return o
 }
 
-// TestRights runs the suite as a user who may do what the documentation says and nothing else.
+// TestRights runs the suite as a user with the documented rights and no others.
 func TestRights(t *testing.T) {
 	testenv.In(t, testenv.All)
 	for mode, open := range aclModes {

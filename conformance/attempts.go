@@ -11,15 +11,15 @@ import (
 var attemptChecks = []Check{
 	{
 		Name: "attempt-counts-crashes", Invariant: 8, needs: []backend.Feature{backend.CountingAttempts},
-		Rule: "Attempt is 1 at first and rises by exactly one when a worker dies without a word.",
-		run: func(t *trial) {
+		Rule: "Attempt is 1 at first and rises by exactly one when a worker crashes.",
+		run: func(t *testRun) {
 			t.counts(t.Tick, func(backend.Delivery) { t.outlast(t.Tick) })
 		},
 	},
 	{
 		Name: "attempt-counts-nacks", Invariant: 8, needs: []backend.Feature{backend.CountingAttempts},
 		Rule: "Attempt rises by exactly one when a message is given back.",
-		run:  func(t *trial) { t.counts(t.lease(), func(d backend.Delivery) { t.nack(d, 0) }) },
+		run:  func(t *testRun) { t.counts(t.lease(), func(d backend.Delivery) { t.nack(d, 0) }) },
 	},
 	{
 		Name: "untouched-is-not-counted", Invariant: 10, needs: []backend.Feature{backend.CountingAttempts},
@@ -33,24 +33,24 @@ var attemptChecks = []Check{
 	},
 }
 
-func (t *trial) counts(lease time.Duration, giveUp func(backend.Delivery)) {
+func (t *testRun) counts(lease time.Duration, giveUp func(backend.Delivery)) {
 	id := t.pushAfter(0)
 	for want := 1; want <= 4; want++ {
 		d := t.takeIDFor(id, lease)
 		if d.Attempt != want {
-			t.fail("message %s came with attempt %d; it is its hand-out number %d", id, d.Attempt, want)
+			t.fail("message %s was handed out at attempt %d; it is delivery %d", id, d.Attempt, want)
 		}
 		giveUp(d)
 	}
 }
 
-func untouchedIsNotCounted(t *trial) {
+func untouchedIsNotCounted(t *testRun) {
 	id := t.pushAfter(0)
 	t.nack(t.takeID(id), 0)
 	for range 3 {
 		d := t.takeID(id)
 		if d.Attempt != 2 {
-			t.fail("message %s came with attempt %d; only one worker had touched it", id, d.Attempt)
+			t.fail("message %s was handed out at attempt %d; only one worker had touched it", id, d.Attempt)
 		}
 		t.untouched(d)
 	}
@@ -58,8 +58,8 @@ func untouchedIsNotCounted(t *trial) {
 	t.released()
 }
 
-// released gives messages back as users do, one by one and in a batch.
-func (t *trial) released() {
+// released gives messages back through the library's queue, singly and in a batch.
+func (t *testRun) released() {
 	const n = 5
 	for range n {
 		t.pushAfter(0)
@@ -78,13 +78,13 @@ func (t *trial) released() {
 	t.must(q.Close(), "Close")
 	for _, d := range t.takeAll(n, 3) {
 		if d.Attempt != 1 {
-			t.fail("message %s came with attempt %d; it was released each time", d.ID, d.Attempt)
+			t.fail("message %s was handed out at attempt %d; it was released each time", d.ID, d.Attempt)
 		}
 		t.ack(d)
 	}
 }
 
-func leaseEndWakes(t *trial) {
+func leaseEndWakes(t *testRun) {
 	id := t.pushAfter(0)
 	t.takeIDFor(id, 2*t.Tick)
 	end := t.now().Add(2 * t.Tick)
@@ -92,7 +92,7 @@ func leaseEndWakes(t *trial) {
 	s := t.sleep(q)
 	t.pass(end.Sub(t.now()) + t.lag())
 	t.ackOn(q, s.woken(id, "the lease ended"))
-	if at := *s.at.Load(); at.After(end.Add(t.late())) {
-		t.fail("the message came %v after the lease ended; allowed is %v", at.Sub(end), t.late())
+	if at := s.at; at.After(end.Add(t.late())) {
+		t.fail("the message was handed out %v after the lease ended; allowed is %v", at.Sub(end), t.late())
 	}
 }

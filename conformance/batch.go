@@ -8,32 +8,33 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Batches of all sizes, on every verb.
+// Batches of all sizes, on every method.
 var batchChecks = []Check{
 	{
 		Name: "batches", Invariant: 2,
-		Rule: "A batch of any size up to the largest does, on every verb, what its messages would do one by one: each is stored, in order where the backend claims order, and has its own outcome.",
+		Rule: "A batch of any size has, on every method, the effect of its messages one by one: each is stored, in order where the backend claims order, and has its own outcome.",
 		run:  batches,
 	},
 	{
 		Name: "batch-twice", Invariant: 5,
-		Rule: "A message that is in one batch twice is settled, cancelled, redriven or deleted once; the second time gets the error of one that is done.",
+		Rule: "A message that is in a batch twice is settled, cancelled, redriven or deleted once; its second item gets the error for a message that is done.",
 		run:  batchTwice,
 	},
 	{
 		Name: "batch-of-ended-leases", Invariant: 7,
-		Rule: "Messages whose leases have ended, however many, come again in their old order, whichever lease ended first, singly or in batches.",
+		Rule: "Messages whose leases have ended, however many, are handed out again in their old order, singly or in batches, whichever lease ended first.",
 		run:  batchOfEndedLeases,
 	},
 	{
 		Name: "stats-after-many-leases", Invariant: 2, needs: []backend.Feature{backend.Counting},
-		Rule: "However many leases have ended, Stats counts what they held as ready, the first time that it is asked; Peek lists it in its old order.",
+		Rule: "However many leases have ended, the next Stats counts their messages as ready, and Peek lists them in their old order.",
 		run:  statsAfterManyLeases,
 	},
 }
 
-// batchSizes end with the largest that is reasonable: where calls are round trips, one beyond a thousand.
-func (t *trial) batchSizes() []int {
+// batchSizes returns sizes up to the largest that is reasonable: where calls are round trips, one
+// beyond a thousand.
+func (t *testRun) batchSizes() []int {
 	switch {
 	case t.inProcess():
 		return []int{18, 70, 300, 1100, delayq.MaxBatch}
@@ -43,7 +44,7 @@ func (t *trial) batchSizes() []int {
 	return []int{1100}
 }
 
-func batches(t *trial) {
+func batches(t *testRun) {
 	for _, n := range t.batchSizes() {
 		ids := t.pushBatch(n)
 		t.peeksDue(ids)
@@ -51,7 +52,7 @@ func batches(t *trial) {
 		t.extendBatch(ds)
 		ds = t.giveBackBatch(ds, ids)
 		if t.has(backend.Redriving) {
-			ds = t.buryBatch(ds, ids)
+			ds = t.deadLetterBatch(ds, ids)
 		}
 		t.ackBatch(ds)
 		if t.has(backend.CancelNotFound) {
@@ -64,10 +65,10 @@ func batches(t *trial) {
 	}
 }
 
-// pushBatch schedules messages whose due times have passed, several of each, in another order than they were pushed in, and returns
-// their ids in the order in which they are to come. In the middle is one
-// whose id is taken, where the store refuses those.
-func (t *trial) pushBatch(n int) []string {
+// pushBatch schedules messages whose due times have passed, several of each due time, not sorted.
+// It returns the ids in the order of delivery. In the middle is a message whose id is taken, where
+// the store rejects those.
+func (t *testRun) pushBatch(n int) []string {
 	const times = 7
 	now := t.now().Truncate(time.Second)
 	byDue := make([][]string, times)
@@ -96,8 +97,8 @@ func (t *trial) pushBatch(n int) []string {
 	return slices.Concat(byDue...)
 }
 
-// outcomes holds the errors of a batch against those that are wanted.
-func (t *trial) outcomes(errs []error, n int, doing string, want func(i int) error) {
+// outcomes compares the errors of a batch with those that are wanted.
+func (t *testRun) outcomes(errs []error, n int, doing string, want func(i int) error) {
 	if errs != nil && len(errs) != n {
 		t.fail("%s a batch of %d returned %d errors", doing, n, len(errs))
 	}
@@ -112,7 +113,7 @@ func leaseOf(d backend.Delivery) backend.Lease { return d.Lease() }
 
 func allWell(int) error { return nil }
 
-func (t *trial) sameOrder(by string, want, got []string) {
+func (t *testRun) sameOrder(by string, want, got []string) {
 	if !t.has(backend.Ordering) {
 		want, got = slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got))
 	}
@@ -126,8 +127,8 @@ func (t *trial) sameOrder(by string, want, got []string) {
 	}
 }
 
-// takeBatch takes messages, as many as come at once, in this order.
-func (t *trial) takeBatch(ids []string) []backend.Delivery {
+// takeBatch receives messages in batches, which must have this order.
+func (t *testRun) takeBatch(ids []string) []backend.Delivery {
 	ds := t.takeAll(len(ids), len(ids))
 	t.sameOrder("Receive", ids, each(ds, idOf))
 	return ds
@@ -135,7 +136,7 @@ func (t *trial) takeBatch(ids []string) []backend.Delivery {
 
 // peeksDue lists due messages. A store may move some of them from one place to another between two
 // pages, which then leave them out: the listing is repeated.
-func (t *trial) peeksDue(ids []string) {
+func (t *testRun) peeksDue(ids []string) {
 	if !t.has(backend.Peeking) {
 		return
 	}
@@ -168,7 +169,7 @@ func withForged(ds []backend.Delivery) (ls []backend.Lease, want func(i int) err
 	}
 }
 
-func (t *trial) extendBatch(ds []backend.Delivery) {
+func (t *testRun) extendBatch(ds []backend.Delivery) {
 	ls, want := withForged(ds)
 	lease := t.lease() + t.Tick
 	asked := t.now()
@@ -187,8 +188,8 @@ func (t *trial) extendBatch(ds []backend.Delivery) {
 	}
 }
 
-// giveBackBatch gives all back untouched, and then to be due at once, and takes them again.
-func (t *trial) giveBackBatch(ds []backend.Delivery, ids []string) []backend.Delivery {
+// giveBackBatch gives all back, first untouched and then without a delay, and receives them again.
+func (t *testRun) giveBackBatch(ds []backend.Delivery, ids []string) []backend.Delivery {
 	before := make(map[string]int)
 	for _, untouched := range []bool{true, false} {
 		ls, want := withForged(ds)
@@ -201,7 +202,7 @@ func (t *trial) giveBackBatch(ds []backend.Delivery, ids []string) []backend.Del
 		t.grace()
 		ds = t.takeAll(len(ids), len(ids))
 		if !untouched {
-			ids = slices.Sorted(slices.Values(ids)) // they are due at one time now, and come by push
+			ids = slices.Sorted(slices.Values(ids)) // they have one due time now, and are ordered by push
 		}
 		if untouched || t.fake != nil {
 			t.sameOrder("Receive", ids, each(ds, idOf))
@@ -217,39 +218,39 @@ func (t *trial) giveBackBatch(ds []backend.Delivery, ids []string) []backend.Del
 	return ds
 }
 
-// buryBatch buries all, lists them, brings them back and takes them again.
-func (t *trial) buryBatch(ds []backend.Delivery, ids []string) []backend.Delivery {
+// deadLetterBatch dead-letters all, lists them, redrives them and receives them again.
+func (t *testRun) deadLetterBatch(ds []backend.Delivery, ids []string) []backend.Delivery {
 	ls, want := withForged(ds)
 	bs := each(ls, func(l backend.Lease) backend.DeadLetterRequest {
 		return backend.DeadLetterRequest{Lease: l, Reason: "reason of " + l.ID}
 	})
-	t.outcomes(t.q.Dead(t.ctx, bs), len(bs), "burying", want)
-	buried := each(ds, idOf)
+	t.outcomes(t.q.Dead(t.ctx, bs), len(bs), "dead-lettering", want)
+	died := each(ds, idOf)
 	for _, limit := range []int{len(ids), t.scaled(100, 13)} {
 		letters := t.listPages(limit)
-		t.sameOrder("ListDead", buried, each(letters, func(l backend.DeadLetter) string { return l.ID }))
+		t.sameOrder("ListDead", died, each(letters, func(l backend.DeadLetter) string { return l.ID }))
 		for _, l := range letters {
 			t.must(sameLetter(l, t.pushed[l.ID].Message), "listing")
 		}
 	}
-	back := slices.Insert(slices.Clone(buried), len(buried)/2, "nobody")
-	for _, id := range buried {
+	back := slices.Insert(slices.Clone(died), len(died)/2, "unknown")
+	for _, id := range died {
 		t.expectAgain(id, time.Time{})
 	}
 	t.outcomes(t.q.Redrive(t.ctx, back), len(back), "redriving", func(i int) error {
-		if i == len(buried)/2 {
+		if i == len(died)/2 {
 			return backend.ErrNotFound
 		}
 		return nil
 	})
 	t.grace()
 	if t.fake != nil || t.inProcess() {
-		return t.takeBatch(buried)
+		return t.takeBatch(died)
 	}
 	return t.takeAll(len(ids), len(ids))
 }
 
-func (t *trial) ackBatch(ds []backend.Delivery) {
+func (t *testRun) ackBatch(ds []backend.Delivery) {
 	ls, want := withForged(ds)
 	for _, d := range ds {
 		t.expectNoMore(d.ID, "acknowledged")
@@ -258,14 +259,14 @@ func (t *trial) ackBatch(ds []backend.Delivery) {
 }
 
 // cancelBatch pushes, moves and cancels messages.
-func (t *trial) cancelBatch(n int) {
+func (t *testRun) cancelBatch(n int) {
 	ms := make([]backend.Message, n)
 	for i := range ms {
 		ms[i] = t.after(100 * t.Tick)
 	}
 	t.push(ms...)
 	ids := each(ms, func(m backend.Message) string { return m.ID })
-	with := slices.Insert(slices.Clone(ids), n/2, "nobody")
+	with := slices.Insert(slices.Clone(ids), n/2, "unknown")
 	want := func(i int) error {
 		if i == n/2 {
 			return backend.ErrNotFound
@@ -276,7 +277,7 @@ func (t *trial) cancelBatch(n int) {
 		moves := each(with, func(id string) backend.Move { return backend.Move{ID: id, Delay: 200 * t.Tick} })
 		t.outcomes(t.q.Reschedule(t.ctx, moves), len(moves), "rescheduling", want)
 		if t.has(backend.Counting) {
-			t.isDue(timed{ids[0], "rescheduled in a batch", t.now().Add(200 * t.Tick)}, t.stats().HeadDue.Add(t.slackOfNow()))
+			t.isDue(timed{ids[0], "rescheduled in a batch", t.now().Add(200 * t.Tick)}, t.stats().HeadDue.Add(t.noise()))
 		}
 	}
 	t.outcomes(t.q.Cancel(t.ctx, with), len(with), "cancelling", want)
@@ -285,10 +286,7 @@ func (t *trial) cancelBatch(n int) {
 	}
 }
 
-// slackOfNow is what has passed, at most, since a batch was begun.
-func (t *trial) slackOfNow() time.Duration { return t.noise() }
-
-func batchTwice(t *trial) {
+func batchTwice(t *testRun) {
 	first := func(want error) func(int) error {
 		return func(i int) error {
 			if i == 0 {
@@ -311,13 +309,13 @@ func batchTwice(t *trial) {
 	d := t.takeID(l.ID)
 
 	b := backend.DeadLetterRequest{Lease: d.Lease(), Reason: "of the check"}
-	t.outcomes(t.q.Dead(t.ctx, []backend.DeadLetterRequest{b, b}), 2, "burying one message twice,", first(backend.ErrLeaseLost))
-	t.expectNoMore(d.ID, "buried")
+	t.outcomes(t.q.Dead(t.ctx, []backend.DeadLetterRequest{b, b}), 2, "dead-lettering one message twice,", first(backend.ErrLeaseLost))
+	t.expectNoMore(d.ID, "dead-lettered")
 	if t.has(backend.Redriving) {
 		t.expectAgain(d.ID, time.Time{})
 		t.outcomes(t.q.Redrive(t.ctx, []string{d.ID, d.ID}), 2, "redriving one message twice,", first(backend.ErrNotFound))
 		t.grace()
-		t.must(t.bury(t.takeID(d.ID), "of the check"), "Dead")
+		t.must(t.deadLetter(t.takeID(d.ID), "of the check"), "Dead")
 		t.outcomes(t.q.DeleteDead(t.ctx, []string{d.ID, d.ID}), 2, "deleting one dead letter twice,", first(backend.ErrNotFound))
 	}
 	if t.has(backend.Rescheduling) {
@@ -331,8 +329,8 @@ func batchTwice(t *trial) {
 	t.nothing("all are done")
 }
 
-// moveTwice has the second move count.
-func (t *trial) moveTwice() {
+// moveTwice reschedules a message twice in a batch; the second time counts.
+func (t *testRun) moveTwice() {
 	id := t.pushAfter(100 * t.Tick)
 	t.expectAgain(id, time.Time{})
 	moves := []backend.Move{{ID: id, Delay: 200 * t.Tick}, {ID: id}}
@@ -341,9 +339,9 @@ func (t *trial) moveTwice() {
 	t.ack(t.takeID(id))
 }
 
-// batchOfEndedLeases has the leases of what comes first in the order end last. Then it takes some messages one at a time, and the rest
-// in batches.
-func batchOfEndedLeases(t *trial) {
+// batchOfEndedLeases ends the leases of the first messages in the order last. It receives some
+// messages one at a time again, and the rest in batches.
+func batchOfEndedLeases(t *testRun) {
 	n := slices.Max(t.batchSizes())
 	lease := t.Tick + 2*t.noise()
 	ids := t.pushBatch(n)
@@ -353,8 +351,8 @@ func batchOfEndedLeases(t *trial) {
 	t.comesAgain(ids, 20)
 }
 
-// comesAgain takes and settles the messages, the first ones one at a time.
-func (t *trial) comesAgain(ids []string, singly int) {
+// comesAgain receives and settles the messages, the first ones one at a time.
+func (t *testRun) comesAgain(ids []string, singly int) {
 	n := len(ids)
 	var got []string
 	for len(got) < n {
@@ -370,8 +368,8 @@ func (t *trial) comesAgain(ids []string, singly int) {
 	t.sameOrder("Receive", ids, got)
 }
 
-// leaseMany takes n messages and settles none.
-func (t *trial) leaseMany(n int, lease time.Duration) {
+// leaseMany receives n messages and settles none.
+func (t *testRun) leaseMany(n int, lease time.Duration) {
 	for n > 0 {
 		ds, err := t.receive(t.q, n, lease)
 		t.must(err, "taking %d messages", n)
@@ -379,15 +377,15 @@ func (t *trial) leaseMany(n int, lease time.Duration) {
 	}
 }
 
-// statsAfterManyLeases asks before any hand-out has the store notice what ended.
-func statsAfterManyLeases(t *trial) {
+// statsAfterManyLeases calls Stats before a Receive makes the store notice that leases ended.
+func statsAfterManyLeases(t *testRun) {
 	n := slices.Max(t.batchSizes())
 	lease := t.Tick + 2*t.noise()
 	ids := t.pushBatch(n)
 	t.leaseMany(n, lease)
 	t.pass(lease + t.lag())
 	if s := t.stats(); s.Ready != int64(n) || s.Scheduled+s.InFlight+s.Dead != 0 {
-		t.fail("after %d leases have ended Stats says %s", n, countsOf(s))
+		t.fail("after %d leases have ended Stats returns %s", n, countsOf(s))
 	}
 	t.peeksDue(ids)
 	t.comesAgain(ids, 0)

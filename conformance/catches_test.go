@@ -17,8 +17,8 @@ import (
 	"github.com/delayq/delayq/memory"
 )
 
-// judging is memory with a fault, in virtual time, with little patience: a fault that shows as
-// silence costs all of it.
+// judging is a harness of memory with a fault, in virtual time, with little patience: a fault that
+// stops deliveries takes all of it.
 func judging(f broken.Fault) conformance.Harness {
 	return conformance.Harness{
 		New: func(context.Context) (backend.Backend, func(), error) { return f.Wrap(memory.New()), nil, nil },
@@ -34,8 +34,7 @@ func judging(f broken.Fault) conformance.Harness {
 	}
 }
 
-// TestSuiteCatches proves that the suite bites: each broken backend is caught by the check that is
-// named for the rule it breaks.
+// TestSuiteCatches runs the check that is named for the broken rule on each broken backend.
 func TestSuiteCatches(t *testing.T) {
 	for _, f := range broken.Faults() {
 		t.Run(f.Name, func(t *testing.T) {
@@ -51,8 +50,8 @@ func TestSuiteCatches(t *testing.T) {
 
 const raceVar = "DELAYQ_TEST_RACE"
 
-// TestRaceDetectorCatches has a process of its own run the check that sees a count read without its
-// lock: the race detector fails the process that it runs in.
+// TestRaceDetectorCatches runs the check of a count that is read without its lock in a process of
+// its own, which the race detector fails.
 func TestRaceDetectorCatches(t *testing.T) {
 	f := broken.Unlocked()
 	if os.Getenv(raceVar) != "" {
@@ -66,7 +65,7 @@ func TestRaceDetectorCatches(t *testing.T) {
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v", "-test.count=100", "-test.failfast")
 	child.Env = append(os.Environ(), raceVar+"=1")
 	out, err := child.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "(*unlocked).Stats") || !strings.Contains(string(out), "DATA RACE") {
+	if err == nil || !strings.Contains(string(out), "(*queue).Stats") || !strings.Contains(string(out), "DATA RACE") {
 		t.Errorf("check %s did not catch a backend that %s: %v\n%s", f.Rule, f.Name, err, out)
 	}
 }
@@ -76,7 +75,7 @@ func firstLine(s string) string {
 	return line
 }
 
-// TestEveryCheckCatches proves that no check is there for nothing: each has a fault that it catches.
+// TestEveryCheckCatches wants a broken backend for each check.
 func TestEveryCheckCatches(t *testing.T) {
 	caught := make(map[string]bool)
 	for _, f := range broken.Faults() {

@@ -16,7 +16,7 @@ import (
 var closeChecks = []Check{
 	{
 		Name: "closed", Invariant: 15,
-		Rule: "After Close every method answers ErrClosed and changes nothing; a second Close does nothing.",
+		Rule: "After Close every method returns ErrClosed and changes nothing; a second Close does nothing.",
 		run:  closed,
 	},
 	{
@@ -26,7 +26,7 @@ var closeChecks = []Check{
 	},
 	{
 		Name: "close-keeps", Invariant: 10,
-		Rule: "Closing a handle leaves its messages to others, and those it had leased once their leases end.",
+		Rule: "After a handle is closed, others get its messages, and those that it had leased when their leases end.",
 		run:  closeKeeps,
 	},
 	{
@@ -36,22 +36,22 @@ var closeChecks = []Check{
 	},
 	{
 		Name: "close-leaves-no-goroutine", Invariant: 10, Alone: true,
-		Rule: "When queue and backend are closed, none of their goroutines is left.",
+		Rule: "When queue and backend are closed, no goroutine of theirs is left.",
 		run:  closeLeavesNoGoroutine,
 	},
 	{
 		Name: "stop-returns-untouched", Invariant: 10, needs: []backend.Feature{backend.CountingAttempts},
-		Rule: "A Consume that stops gives back what no handler has seen, without spending an attempt, and acknowledges what a handler finishes.",
+		Rule: "A Consume that stops gives back messages that no handler has seen, without spending an attempt, and acknowledges those that a handler finishes.",
 		run:  stopReturnsUntouched,
 	},
 	{
 		Name: "close-race", Invariant: 10, Alone: true,
-		Rule: "A Receive that is woken, cancelled and closed at the same moment returns, and no goroutine of it is left.",
+		Rule: "A Receive that is woken, cancelled and closed at the same moment returns and leaves no goroutine.",
 		run:  closeRace,
 	},
 }
 
-func closed(t *trial) {
+func closed(t *testRun) {
 	id := t.pushAfter(t.Tick)
 	q, err := t.openOn(t.b, t.name())
 	t.must(err, "opening a second handle")
@@ -75,8 +75,8 @@ func closed(t *trial) {
 	t.closedBackend()
 }
 
-// closedBackend closes a backend of its own, with a queue that is open and a Receive that waits.
-func (t *trial) closedBackend() {
+// closedBackend closes a new backend with an open queue and a waiting Receive.
+func (t *testRun) closedBackend() {
 	b, cleanup, err := t.New(t.ctx)
 	t.must(err, "making a backend")
 	if cleanup != nil {
@@ -89,26 +89,22 @@ func (t *trial) closedBackend() {
 	t.must(b.Close(), "closing the backend a second time")
 	_, err = s.ended()
 	t.want(err, backend.ErrClosed, "Receive on a queue whose backend is closed")
-	t.changesNothing(t.ctx, q, backend.Delivery{ID: "nobody"}, backend.ErrClosed, "on a queue whose backend is closed")
+	t.changesNothing(t.ctx, q, backend.Delivery{ID: "unknown"}, backend.ErrClosed, "on a queue whose backend is closed")
 	_, err = b.Open(t.ctx, t.name()+".late", t.options())
 	t.want(err, backend.ErrClosed, "Open on a closed backend")
 }
 
-func closeWakes(t *trial) {
+func closeWakes(t *testRun) {
 	q, err := t.openOn(t.b, t.name())
 	t.must(err, "opening a second handle")
 	t.pushAfter(100 * t.Tick)
 	s := t.sleep(q)
 	t.must(q.Close(), "Close")
-	select {
-	case <-s.result:
-		t.want(s.err, backend.ErrClosed, "Receive on a queue that is being closed")
-	case <-time.After(t.Patience):
-		t.fail("a waiting Receive slept on for %v after Close", t.Patience)
-	}
+	_, err = s.ended()
+	t.want(err, backend.ErrClosed, "Receive on a queue that is being closed")
 }
 
-func closeKeeps(t *trial) {
+func closeKeeps(t *testRun) {
 	q := t.second()
 	m := t.after(0)
 	t.push(m, t.after(0))
@@ -122,13 +118,13 @@ func closeKeeps(t *trial) {
 	rest := t.takeAll(2, 2)
 	for _, d := range rest {
 		if d.ID == ds[0].ID && d.Attempt != 2 && t.has(backend.CountingAttempts) {
-			t.fail("message %s came at attempt %d after the holder closed its handle; want 2", d.ID, d.Attempt)
+			t.fail("message %s was handed out at attempt %d after its worker closed the handle; want 2", d.ID, d.Attempt)
 		}
 	}
 	t.ack(rest...)
 }
 
-func closeTakesNothing(t *trial) {
+func closeTakesNothing(t *testRun) {
 	for range t.scaled(8, 500) {
 		closing := t.waits(t.b)
 		t.must(closing.q.Close(), "Close")
@@ -142,8 +138,9 @@ func closeTakesNothing(t *trial) {
 	}
 }
 
-// goroutinesNow are those that a check is not about. It closes the first backend, which may start some in its own time.
-func (t *trial) goroutinesNow() []goleak.Option {
+// goroutinesNow returns the goroutines that a check ignores. It closes the first backend, which may
+// start some later.
+func (t *testRun) goroutinesNow() []goleak.Option {
 	t.must(t.q.Close(), "closing the first queue")
 	t.must(t.b.Close(), "closing the first backend")
 	ignored := []goleak.Option{goleak.IgnoreCurrent()}
@@ -153,7 +150,7 @@ func (t *trial) goroutinesNow() []goleak.Option {
 	return ignored
 }
 
-func closeLeavesNoGoroutine(t *trial) {
+func closeLeavesNoGoroutine(t *testRun) {
 	ignored := t.goroutinesNow()
 	b, cleanup, err := t.New(t.ctx)
 	t.must(err, "making a backend")
@@ -174,7 +171,7 @@ func closeLeavesNoGoroutine(t *trial) {
 	t.must(goleak.Find(ignored...), "after Close")
 }
 
-func stopReturnsUntouched(t *trial) {
+func stopReturnsUntouched(t *testRun) {
 	const n = 20
 	for range n {
 		t.pushAfter(0)
@@ -197,7 +194,7 @@ func stopReturnsUntouched(t *trial) {
 	left := n - int(handled.Load())
 	for _, d := range t.takeAll(left, 3) {
 		if d.Attempt != 1 {
-			t.fail("message %s came at attempt %d after a Consume stopped; no handler had seen it", d.ID, d.Attempt)
+			t.fail("message %s was handed out at attempt %d after a Consume stopped; no handler had seen it", d.ID, d.Attempt)
 		}
 		t.ack(d)
 	}
@@ -205,8 +202,8 @@ func stopReturnsUntouched(t *trial) {
 	t.nothing(fmt.Sprintf("%d were handled and %d handed out since", handled.Load(), left))
 }
 
-// closeRace ends waiting Receives in all ways at once.
-func closeRace(t *trial) {
+// closeRace wakes, cancels and closes waiting Receives at the same time.
+func closeRace(t *testRun) {
 	ignored := t.goroutinesNow()
 	b, cleanup, err := t.New(t.ctx)
 	t.must(err, "making a backend")
@@ -216,12 +213,7 @@ func closeRace(t *trial) {
 	for i := range t.scaled(4, 300) {
 		q, err := t.openOn(b, name)
 		t.must(err, "opening a queue")
-		ctx, cancel := context.WithCancel(t.ctx)
-		returned := make(chan result, 1)
-		go func() {
-			ds, err := q.Receive(ctx, 1, t.lease())
-			returned <- result{ds, err}
-		}()
+		s := t.asleep(q)
 		if i%4 == 0 {
 			t.moment()
 		}
@@ -232,17 +224,12 @@ func closeRace(t *trial) {
 			q.Close,
 			func() error {
 				if i%2 == 0 {
-					cancel()
+					s.cancel()
 				}
 				return nil
 			},
 		)
-		select {
-		case <-returned:
-		case <-time.After(t.Patience):
-			t.fail("a Receive went on for %v after Close", t.Patience)
-		}
-		cancel()
+		_, _ = s.ended()
 	}
 	t.must(pusher.Close(), "closing the queue")
 	t.must(b.Close(), "closing the backend")

@@ -11,9 +11,9 @@ import (
 	"github.com/delayq/delayq/memory"
 )
 
-// The coarse backend is memory as a store on a server might be, and says so in its traits: times in
-// milliseconds, and ended leases and other clients' pushes noticed a sweep later. It proves that
-// the suite accepts a backend that is honest about its limits.
+// The coarse backend is memory with the limits of a store on a server, which it declares: times in
+// milliseconds, and ended leases and other clients' pushes noticed a sweep later. The suite must
+// accept it.
 type coarse struct {
 	backend.Backend
 	open *sync.Map // handles
@@ -22,14 +22,14 @@ type coarse struct {
 const (
 	coarseGrain = time.Millisecond
 	coarseSweep = 100 * time.Millisecond
-	coarsePhase = 37 * time.Millisecond // of the sweeps, so that they miss what the suite does on full seconds
+	coarsePhase = 37 * time.Millisecond // of the sweeps, so that none is on a full second
 )
 
 func newCoarse(context.Context) (backend.Backend, func(), error) {
 	return coarse{memory.New(), new(sync.Map)}, nil, nil
 }
 
-// attachCoarse makes a second client of the same store, whose closing leaves that open.
+// attachCoarse makes a second client of the same store, which stays open when the client closes.
 func attachCoarse(_ context.Context, b backend.Backend) (backend.Backend, func(), error) {
 	return coarse{unclosed{b.(coarse).Backend}, new(sync.Map)}, nil, nil
 }
@@ -73,7 +73,7 @@ func (b coarse) Close() error {
 }
 
 // coarseQueue is one client's handle. In the store under it a lease lasts until the sweep after its
-// end; that it has ended is known here.
+// end; the handle knows the true end.
 type coarseQueue struct {
 	backend.Queue
 	clock  clockwork.Clock
@@ -105,8 +105,8 @@ func (q *coarseQueue) due(at time.Time, delay time.Duration) time.Time {
 	return roundedUp(at, coarseGrain)
 }
 
-// tell wakes the Receives of this client.
-func (q *coarseQueue) tell() {
+// wake wakes the Receives of this client.
+func (q *coarseQueue) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	close(q.changed)
@@ -114,7 +114,7 @@ func (q *coarseQueue) tell() {
 }
 
 func (q *coarseQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
-	defer q.tell()
+	defer q.wake()
 	coarsened := make([]backend.Message, len(ms))
 	for i, m := range ms {
 		m.Due, m.Delay = q.due(m.Due, m.Delay), 0
@@ -124,7 +124,7 @@ func (q *coarseQueue) Schedule(ctx context.Context, ms []backend.Message) []erro
 }
 
 func (q *coarseQueue) Reschedule(ctx context.Context, ms []backend.Move) []error {
-	defer q.tell()
+	defer q.wake()
 	coarsened := make([]backend.Move, len(ms))
 	for i, m := range ms {
 		coarsened[i] = backend.Move{ID: m.ID, Due: q.due(m.Due, m.Delay)}
@@ -133,11 +133,11 @@ func (q *coarseQueue) Reschedule(ctx context.Context, ms []backend.Move) []error
 }
 
 func (q *coarseQueue) Redrive(ctx context.Context, ids []string) []error {
-	defer q.tell()
+	defer q.wake()
 	return q.Queue.Redrive(ctx, ids)
 }
 
-// Receive takes what there is, or looks again when it may have missed something.
+// Receive takes ready messages, or looks again when it may have missed some.
 func (q *coarseQueue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
 	for {
 		q.mu.Lock()
@@ -159,7 +159,7 @@ func (q *coarseQueue) Receive(ctx context.Context, limit int, lease time.Duratio
 	}
 }
 
-// take tries to; somebody else may be faster.
+// take returns nil when another worker was faster.
 func (q *coarseQueue) take(limit int, lease time.Duration) []backend.Delivery {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
@@ -183,8 +183,8 @@ func (q *coarseQueue) lease(lease time.Duration) (end time.Time, kept time.Durat
 	return end, sweepFrom(end).Sub(now)
 }
 
-// sleep returns at the head's due time as it was known, at a change that this client makes, or at the
-// next sweep.
+// sleep returns at the head's due time as it was known, at a change that this client makes, or at
+// the next sweep.
 func (q *coarseQueue) sleep(ctx context.Context, changed <-chan struct{}, head time.Time) error {
 	now := q.clock.Now()
 	until := sweepFrom(now.Add(1))
@@ -206,7 +206,7 @@ func (q *coarseQueue) sleep(ctx context.Context, changed <-chan struct{}, head t
 	return nil
 }
 
-// held passes on what a lease that has not ended may do, one message at a time.
+// held runs a call under a lease unless the lease has ended.
 func (q *coarseQueue) held(l backend.Lease, do func() []error) error {
 	q.mu.Lock()
 	end, known := q.ends[l.Token]
@@ -229,7 +229,7 @@ func (q *coarseQueue) Ack(ctx context.Context, ls []backend.Lease) []error {
 }
 
 func (q *coarseQueue) Nack(ctx context.Context, rs []backend.Return) []error {
-	defer q.tell()
+	defer q.wake()
 	errs := make([]error, len(rs))
 	for i, r := range rs {
 		if !r.Untouched {

@@ -20,7 +20,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files of skips anew")
 
-// backends are all backends in the tree, each in the times that it can run in.
+// backends returns harnesses of all backends in the tree, in virtual and in real time where a
+// backend can run in both.
 func backends(t *testing.T) map[string]conformance.Harness {
 	t.Helper()
 	hs := map[string]conformance.Harness{
@@ -68,8 +69,8 @@ func memoryLeftovers(_ context.Context, b backend.Backend) ([]string, error) {
 	return []string{fmt.Sprintf("%d messages of %d bytes", messages, bytes)}, nil
 }
 
-// patience bounds what must happen: it only matters when something is broken, or the machine is
-// busy.
+// patience bounds the wait for an event: it only matters when something is broken, or the machine
+// is busy.
 const patience = time.Minute
 
 // defaultModes are the backends whose checks run in the tier testenv.Default.
@@ -97,8 +98,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// pinSkips compares the checks that a backend's claims leave out with its golden file, so that a
-// lost capability cannot hide as a skip.
+// pinSkips compares the skipped checks with a golden file, so that a lost capability cannot hide as
+// a skip.
 func pinSkips(t *testing.T, name string, h conformance.Harness) {
 	t.Helper()
 	skips, err := conformance.Skips(t.Context(), h)

@@ -19,28 +19,29 @@ var contentChecks = []Check{
 	},
 	{
 		Name: "content-after-retry", Invariant: 3,
-		Rule: "A redelivered message is as whole as the first time, whatever the holder before did to its copy.",
+		Rule: "A redelivered message is whole, though the previous worker changed its copy.",
 		run:  contentAfterRetry,
 	},
 	{
 		Name: "owns-its-memory", Invariant: 3,
-		Rule: "What the pusher does to body and headers after Schedule has returned does not reach the store.",
+		Rule: "Changes that the caller makes to a body or headers after Schedule has returned do not reach the store.",
 		run:  ownsItsMemory,
 	},
 	{
 		Name: "queues-are-apart", Invariant: 3,
-		Rule: "Queues of different names share nothing, however alike the names.",
+		Rule: "Queues with different names share nothing, however similar the names are.",
 		run:  queuesAreApart,
 	},
 	{
 		Name: "nack-headers", Invariant: 3, needs: []backend.Feature{backend.ChangingHeaders},
-		Rule: "Headers of a nack replace all that the message had, up to the limits and down to none, wherever it shows from then on; body, id, due time and attempts are as after any nack. A nack that fails changes nothing.",
+		Rule: "The headers of a nack replace all headers of the message, up to the limits and down to none, wherever the message is shown afterwards; body, id, due time and attempts are as after any nack. A nack that fails changes nothing.",
 		run:  nackHeaders,
 	},
 }
 
-// awkward are contents that stores have been seen to spoil; no headers where the store keeps none.
-func (t *trial) awkward() (bodies [][]byte, headers []map[string]string) {
+// awkward returns contents that stores have been seen to spoil; no headers where the store keeps
+// none.
+func (t *testRun) awkward() (bodies [][]byte, headers []map[string]string) {
 	big := make([]byte, 1<<20)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range big {
@@ -64,7 +65,7 @@ func (t *trial) awkward() (bodies [][]byte, headers []map[string]string) {
 	return bodies, headers
 }
 
-// mostHeaders are as many as the limits allow, when each has a key that is worth it.
+// mostHeaders returns as many headers as the limits allow, with keys of four bytes.
 func mostHeaders() map[string]string {
 	const key = 4
 	hs := make(map[string]string)
@@ -74,7 +75,7 @@ func mostHeaders() map[string]string {
 	return hs
 }
 
-func contentIntact(t *trial) {
+func contentIntact(t *testRun) {
 	bodies, headers := t.awkward()
 	for i, body := range bodies {
 		m := t.after(0)
@@ -90,7 +91,7 @@ func contentIntact(t *trial) {
 	}
 }
 
-func contentAfterRetry(t *trial) {
+func contentAfterRetry(t *testRun) {
 	bodies, headers := t.awkward()
 	for i, body := range bodies {
 		m := t.after(0)
@@ -114,7 +115,7 @@ func scribble(body []byte, headers map[string]string) {
 	}
 }
 
-func ownsItsMemory(t *trial) {
+func ownsItsMemory(t *testRun) {
 	m := t.after(0)
 	mine := backend.Message{ID: m.ID, Body: bytes.Clone(m.Body), Headers: maps.Clone(m.Headers)}
 	t.expect(m)
@@ -123,7 +124,7 @@ func ownsItsMemory(t *trial) {
 	t.ack(t.takeID(m.ID))
 }
 
-func queuesAreApart(t *trial) {
+func queuesAreApart(t *testRun) {
 	id := t.pushAfter(0)
 	for _, name := range []string{t.name() + ".x", t.name() + ":", strings.ToUpper(t.name()), t.Prefix + "x"} {
 		other, err := t.openOn(t.b, name)
@@ -134,8 +135,8 @@ func queuesAreApart(t *trial) {
 	t.longNamesAreApart()
 }
 
-// longNamesAreApart opens queues whose names differ at their very end alone.
-func (t *trial) longNamesAreApart() {
+// longNamesAreApart opens queues with the longest names, which differ in the last byte only.
+func (t *testRun) longNamesAreApart() {
 	long := t.name() + strings.Repeat("n", backend.MaxName-len(t.name())-1)
 	a, err := t.openOn(t.b, long+"a")
 	t.must(err, "opening a queue with the longest name")

@@ -12,7 +12,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Invariant 9: poison messages die, and can be brought back.
+// Invariant 9: poison messages become dead letters, and can be redriven.
 var deadChecks = []Check{
 	{
 		Name: "poison", Invariant: 9, needs: []backend.Feature{backend.CountingAttempts, backend.Redriving},
@@ -21,32 +21,32 @@ var deadChecks = []Check{
 	},
 	{
 		Name: "poison-kills-worker", Invariant: 9, needs: []backend.Feature{backend.CountingAttempts, backend.Redriving},
-		Rule: "A message that kills its worker each time is dead after exactly MaxAttempts: no further handler sees it.",
+		Rule: "A message that crashes its worker each time is dead after exactly MaxAttempts: no further handler gets it.",
 		run:  poisonKillsWorker,
 	},
 	{
 		Name: "dead-is-out", Invariant: 9,
-		Rule: "A dead message is not handed out, not after any lease.",
+		Rule: "A dead message is not handed out, also after its lease would have ended.",
 		run:  deadIsOut,
 	},
 	{
 		Name: "dead-list", Invariant: 9, needs: []backend.Feature{backend.Redriving},
-		Rule: "Dead letters are listed whole, with reason and attempts, by time of death, page by page, and their ids alone in the same order.",
+		Rule: "Dead letters are listed whole, with reason and attempts, by time of death, page by page; their ids are listed in the same order.",
 		run:  deadList,
 	},
 	{
 		Name: "redrive", Invariant: 9, needs: []backend.Feature{backend.Redriving},
-		Rule: "A redriven message is due at once, whole, with its attempts counted from the start, and is dead no more.",
+		Rule: "A redriven message is due at once, whole, at attempt 1, and is no longer a dead letter.",
 		run:  redrive,
 	},
 	{
 		Name: "delete-dead", Invariant: 9, needs: []backend.Feature{backend.Redriving},
-		Rule: "A deleted dead letter is gone; redriving or deleting what is not dead answers ErrNotFound and changes nothing.",
+		Rule: "A deleted dead letter is gone; redriving or deleting a message that is not dead returns ErrNotFound and changes nothing.",
 		run:  deleteDead,
 	},
 	{
 		Name: "dead-pages", Invariant: 9, needs: []backend.Feature{backend.Redriving},
-		Rule: "Pages of dead letters list each once, by time of death and not by due time, with the times of both, though letters are redriven and deleted, and others die, between the pages.",
+		Rule: "Pages of dead letters list each once, by time of death and not by due time, with both times, though letters are redriven, deleted and added between the pages.",
 		run:  deadPages,
 	},
 	{
@@ -58,7 +58,7 @@ var deadChecks = []Check{
 
 var errPoison = errors.New("poison of the check")
 
-func poison(t *trial) {
+func poison(t *testRun) {
 	const maxAttempts = 3
 	m := t.after(0)
 	t.push(m)
@@ -75,12 +75,12 @@ func poison(t *trial) {
 }
 
 // backoff waits a tick, without a random part.
-func (t *trial) backoff() delayq.Backoff {
+func (t *testRun) backoff() delayq.Backoff {
 	return delayq.Backoff{Base: t.Tick, Max: t.Tick, Factor: 1}
 }
 
 // consume runs a Consume until a condition holds, while time passes, and stops it.
-func (t *trial) consume(h delayq.Handler, until func() bool, opts ...delayq.ConsumeOption) {
+func (t *testRun) consume(h delayq.Handler, until func() bool, opts ...delayq.ConsumeOption) {
 	q := t.portable(delayq.WithLease(t.longLease()))
 	ctx, stop := context.WithCancel(t.ctx)
 	defer stop()
@@ -92,7 +92,7 @@ func (t *trial) consume(h delayq.Handler, until func() bool, opts ...delayq.Cons
 }
 
 // stopped waits for a Consume whose context has ended.
-func (t *trial) stopped(ended <-chan error) {
+func (t *testRun) stopped(ended <-chan error) {
 	select {
 	case err := <-ended:
 		t.must(err, "Consume")
@@ -101,31 +101,31 @@ func (t *trial) stopped(ended <-chan error) {
 	}
 }
 
-// longLease is one that a poller's steps do not outrun.
-func (t *trial) longLease() time.Duration {
+// longLease outlasts the time that passes while a check polls.
+func (t *testRun) longLease() time.Duration {
 	if t.fake != nil {
 		return backend.MaxLease
 	}
 	return t.lease()
 }
 
-// step is how time passes while somebody polls.
-func (t *trial) step() time.Duration {
+// step is the time that passes between two polls.
+func (t *testRun) step() time.Duration {
 	if t.fake != nil {
 		return t.Tick / 4
 	}
 	return 0
 }
 
-func (t *trial) hasDied() bool { return len(t.letters()) > 0 }
+func (t *testRun) hasDied() bool { return len(t.letters()) > 0 }
 
-func (t *trial) letters() []backend.DeadLetter {
+func (t *testRun) letters() []backend.DeadLetter {
 	ls, _, err := t.q.ListDead(t.ctx, "", 100)
 	t.must(err, "ListDead")
 	return ls
 }
 
-func (t *trial) theLetter() backend.DeadLetter {
+func (t *testRun) theLetter() backend.DeadLetter {
 	ls := t.letters()
 	if len(ls) != 1 {
 		t.fail("there are %d dead letters; want 1", len(ls))
@@ -133,13 +133,13 @@ func (t *trial) theLetter() backend.DeadLetter {
 	return ls[0]
 }
 
-func (t *trial) handledTimes(got, want int64) {
+func (t *testRun) handledTimes(got, want int64) {
 	if got != want {
 		t.fail("the handler ran %d times; want %d", got, want)
 	}
 }
 
-func poisonKillsWorker(t *trial) {
+func poisonKillsWorker(t *testRun) {
 	const maxAttempts = 3
 	id := t.pushAfter(0)
 	for range maxAttempts {
@@ -155,16 +155,16 @@ func poisonKillsWorker(t *trial) {
 	t.theLetter()
 }
 
-func deadIsOut(t *trial) {
+func deadIsOut(t *testRun) {
 	id := t.pushAfter(0)
 	lease := t.Tick + t.noise()
-	t.must(t.bury(t.takeIDFor(id, lease), "of the check"), "Dead")
+	t.must(t.deadLetter(t.takeIDFor(id, lease), "of the check"), "Dead")
 	t.nothing("it is dead")
 	t.pass(lease + t.lag())
 	t.nothing("it is dead")
 }
 
-func deadList(t *trial) {
+func deadList(t *testRun) {
 	const n = 7
 	ms := make(map[string]backend.Message)
 	var ids []string
@@ -172,7 +172,7 @@ func deadList(t *trial) {
 		m := t.after(0)
 		m.Body, m.Headers = []byte("dead \x00\xff"+m.ID), t.headers("h", "\x00"+m.ID)
 		t.push(m)
-		t.must(t.bury(t.takeID(m.ID), "reason of "+m.ID), "Dead")
+		t.must(t.deadLetter(t.takeID(m.ID), "reason of "+m.ID), "Dead")
 		ms[m.ID], ids = m, append(ids, m.ID)
 		t.pass(max(t.traits.Resolution, time.Millisecond)) // so that deaths have an order
 	}
@@ -198,58 +198,29 @@ func sameLetter(l backend.DeadLetter, m backend.Message) error {
 	return sameContent(backend.Delivery{ID: l.ID, Body: l.Body, Headers: l.Headers}, m)
 }
 
-// listPages lists all dead letters, a few at a time, and fails unless their ids alone are listed alike.
-func (t *trial) listPages(limit int) []backend.DeadLetter {
-	var all []backend.DeadLetter
-	for cursor := ""; ; {
-		page, next, err := t.q.ListDead(t.ctx, cursor, limit)
-		t.must(err, "ListDead after %d", len(all))
-		if len(page) > limit {
-			t.fail("a page of at most %d had %d dead letters", limit, len(page))
-		}
-		if all = append(all, page...); next == "" || len(all) > 100_000 {
-			t.listsSameIDs(all, limit)
-			return all
-		}
-		cursor = next
+// listPages lists all dead letters, a few at a time. It fails unless ListDeadIDs lists the same.
+func (t *testRun) listPages(limit int) []backend.DeadLetter {
+	all := pages(t, "ListDead", limit, t.q.ListDead)
+	ids := pages(t, "ListDeadIDs", limit, t.q.ListDeadIDs)
+	if want := each(all, func(l backend.DeadLetter) string { return l.ID }); !slices.Equal(ids, want) {
+		t.fail("ListDeadIDs lists %q; ListDead lists %q", ids, want)
 	}
+	return all
 }
 
-func (t *trial) listsSameIDs(all []backend.DeadLetter, limit int) {
-	for cursor, n := "", 0; ; {
-		ids, next, err := t.q.ListDeadIDs(t.ctx, cursor, limit)
-		t.must(err, "ListDeadIDs after %d", n)
-		if len(ids) > limit || n+len(ids) > len(all) {
-			t.fail("ListDeadIDs has a page of %d after %d; the limit is %d, and there are %d dead letters", len(ids), n, limit, len(all))
-		}
-		for i, id := range ids {
-			if id != all[n+i].ID {
-				t.fail("ListDeadIDs has dead letter %s at place %d; ListDead has %s", id, n+i+1, all[n+i].ID)
-			}
-		}
-		if n += len(ids); next == "" {
-			if n != len(all) {
-				t.fail("ListDeadIDs lists %d dead letters, and ListDead %d", n, len(all))
-			}
-			return
-		}
-		cursor = next
-	}
-}
-
-func redrive(t *trial) {
+func redrive(t *testRun) {
 	m := t.after(0)
 	m.Body, m.Headers = []byte("\x00redriven\xff"), t.headers("h", "\x00v")
 	t.push(m)
 	t.nack(t.takeID(m.ID), 0)
-	t.must(t.bury(t.takeID(m.ID), "of the check"), "Dead")
+	t.must(t.deadLetter(t.takeID(m.ID), "of the check"), "Dead")
 	s := t.sleep(t.q)
 	t.expectAgain(m.ID, t.now())
 	t.must(outcome(t.q.Redrive(t.ctx, []string{m.ID})), "Redrive")
 	t.grace()
 	d := s.woken(m.ID, "a message was redriven")
 	if d.Attempt != 1 {
-		t.fail("the redriven message came at attempt %d; want 1", d.Attempt)
+		t.fail("the redriven message was handed out at attempt %d; want 1", d.Attempt)
 	}
 	if len(t.letters()) != 0 {
 		t.fail("the redriven message is still listed as dead")
@@ -258,16 +229,16 @@ func redrive(t *trial) {
 	t.want(outcome(t.q.Redrive(t.ctx, []string{m.ID})), backend.ErrNotFound, "Redrive of a message that is done")
 }
 
-func deleteDead(t *trial) {
+func deleteDead(t *testRun) {
 	gone, live := t.pushAfter(0), t.pushAfter(t.Tick)
-	t.must(t.bury(t.takeID(gone), "of the check"), "Dead")
-	for _, id := range []string{live, "nobody"} {
+	t.must(t.deadLetter(t.takeID(gone), "of the check"), "Dead")
+	for _, id := range []string{live, "unknown"} {
 		t.want(outcome(t.q.Redrive(t.ctx, []string{id})), backend.ErrNotFound, "Redrive of %s", id)
 		t.want(outcome(t.q.DeleteDead(t.ctx, []string{id})), backend.ErrNotFound, "DeleteDead of %s", id)
 	}
 	t.must(outcome(t.q.DeleteDead(t.ctx, []string{gone})), "DeleteDead")
 	t.want(outcome(t.q.DeleteDead(t.ctx, []string{gone})), backend.ErrNotFound, "DeleteDead a second time")
-	t.want(outcome(t.q.Redrive(t.ctx, []string{gone})), backend.ErrNotFound, "Redrive of what was deleted")
+	t.want(outcome(t.q.Redrive(t.ctx, []string{gone})), backend.ErrNotFound, "Redrive of a deleted dead letter")
 	if len(t.letters()) != 0 {
 		t.fail("the deleted dead letter is still listed")
 	}
@@ -277,8 +248,8 @@ func deleteDead(t *trial) {
 	t.nothing("the other was deleted")
 }
 
-// deadPages has messages die in the opposite order of their due times.
-func deadPages(t *trial) {
+// deadPages dead-letters messages in the opposite order of their due times.
+func deadPages(t *testRun) {
 	n := t.scaled(24, 250)
 	now := t.now().Truncate(time.Second)
 	ms, died := make(map[string]backend.Message), make(map[string][2]time.Time)
@@ -288,7 +259,7 @@ func deadPages(t *trial) {
 		t.push(m)
 		d := t.takeID(m.ID)
 		from := t.now()
-		t.must(t.bury(d, "reason of "+m.ID), "Dead")
+		t.must(t.deadLetter(d, "reason of "+m.ID), "Dead")
 		ms[m.ID], died[m.ID], ids = m, [2]time.Time{from, t.now()}, append(ids, m.ID)
 		if t.fake != nil {
 			t.pass(time.Second)
@@ -327,8 +298,8 @@ func deadPages(t *trial) {
 	}
 }
 
-// comeAndGo redrives and deletes letters that were listed, and one that was not.
-func (t *trial) comeAndGo(page []backend.DeadLetter, further string, gone map[string]bool) {
+// comeAndGo redrives and deletes dead letters that were listed, and one that was not.
+func (t *testRun) comeAndGo(page []backend.DeadLetter, further string, gone map[string]bool) {
 	for i, l := range page {
 		switch {
 		case i == 0:
@@ -348,7 +319,7 @@ func (t *trial) comeAndGo(page []backend.DeadLetter, further string, gone map[st
 }
 
 // diedAt compares the times of a dead letter.
-func (t *trial) diedAt(l backend.DeadLetter, due time.Time, died [2]time.Time) {
+func (t *testRun) diedAt(l backend.DeadLetter, due time.Time, died [2]time.Time) {
 	off := t.traits.Resolution + t.Skew
 	if t.fake == nil {
 		off += time.Millisecond // a clock may be read in that grain
@@ -361,7 +332,7 @@ func (t *trial) diedAt(l backend.DeadLetter, due time.Time, died [2]time.Time) {
 	}
 }
 
-func redriveAll(t *trial) {
+func redriveAll(t *testRun) {
 	n := t.scaled(510, 600) // more than the library lists at a time
 	ms := make([]backend.Message, n)
 	for i := range ms {
@@ -375,7 +346,7 @@ func redriveAll(t *trial) {
 	got, err := t.portable().Dead().RedriveAll(t.ctx)
 	t.must(err, "RedriveAll")
 	if got != n {
-		t.fail("RedriveAll says that it brought back %d of %d", got, n)
+		t.fail("RedriveAll returns %d; there were %d dead letters", got, n)
 	}
 	for _, d := range ds {
 		t.expectAgain(d.ID, time.Time{})

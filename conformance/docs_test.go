@@ -11,7 +11,7 @@ import (
 
 const guarantees = "../docs/guarantees.md"
 
-// TestDocsListChecks keeps the table of checks in the docs true.
+// TestDocsListChecks compares the table of checks in the docs with the checks.
 func TestDocsListChecks(t *testing.T) {
 	raw, err := os.ReadFile(guarantees)
 	if err != nil {

@@ -21,7 +21,7 @@ var dueChecks = []Check{
 	},
 	{
 		Name: "due-at", Invariant: 1,
-		Rule: "A due time is taken as given: in the future it is waited for, in the past it is due at once.",
+		Rule: "A message with a due time in the future waits for it; one with a due time in the past is due at once.",
 		run:  dueAt,
 	},
 	{
@@ -31,7 +31,7 @@ var dueChecks = []Check{
 	},
 	{
 		Name: "nack-delay", Invariant: 1,
-		Rule: "A message given back with a delay is not handed out before the delay is over, and then is.",
+		Rule: "A message given back with a delay is handed out when the delay is over, and not before.",
 		run:  nackDelay,
 	},
 	{
@@ -41,7 +41,7 @@ var dueChecks = []Check{
 	},
 	{
 		Name: "reschedule-states", Invariant: 6, needs: []backend.Feature{backend.Rescheduling},
-		Rule: "Reschedule answers ErrInFlight for a message in flight and ErrNotFound for one that is done or unknown, and changes nothing.",
+		Rule: "Reschedule returns ErrInFlight for a message in flight and ErrNotFound for one that is done or unknown, and changes nothing.",
 		run:  rescheduleStates,
 	},
 	{
@@ -51,19 +51,19 @@ var dueChecks = []Check{
 	},
 }
 
-func neverEarly(t *trial) {
+func neverEarly(t *testRun) {
 	m := t.after(t.Tick)
 	t.push(m)
 	t.quietFor(t.Tick, "it is not due yet")
 	t.grace()
 	d := t.takeID(m.ID)
 	if got := d.Due; t.fake != nil && got.Before(t.now().Add(-t.lag())) {
-		t.fail("message %s says it was due at %v, before its time", m.ID, got)
+		t.fail("message %s has the due time %v, before the one that it was pushed with", m.ID, got)
 	}
 	t.ack(d)
 }
 
-func neverEarlyUnderLoad(t *trial) {
+func neverEarlyUnderLoad(t *testRun) {
 	const n = 200
 	ms := make([]backend.Message, n)
 	for i := range ms {
@@ -73,8 +73,8 @@ func neverEarlyUnderLoad(t *trial) {
 	t.drainAsDue(n, 3*t.Tick)
 }
 
-// drainAsDue takes and acknowledges n messages that become due within a time, while it passes.
-func (t *trial) drainAsDue(n int, within time.Duration) {
+// drainAsDue receives and acknowledges n messages while they become due.
+func (t *testRun) drainAsDue(n int, within time.Duration) {
 	steps := 0
 	for left := n; left > 0; {
 		if t.fake != nil && t.readyNow() == 0 {
@@ -91,8 +91,8 @@ func (t *trial) drainAsDue(n int, within time.Duration) {
 	}
 }
 
-// readyNow counts what is due, by the suite's reckoning when the store cannot.
-func (t *trial) readyNow() int64 {
+// readyNow returns the number of ready messages; 0 or 1 where the store cannot count them.
+func (t *testRun) readyNow() int64 {
 	if t.has(backend.Counting) {
 		s, err := t.q.Stats(t.ctx)
 		t.must(err, "Stats")
@@ -109,7 +109,7 @@ func (t *trial) readyNow() int64 {
 	return 1
 }
 
-func dueAt(t *trial) {
+func dueAt(t *testRun) {
 	past := t.at(t.now().Add(-time.Hour))
 	t.push(past)
 	t.ack(t.takeID(past.ID))
@@ -120,7 +120,7 @@ func dueAt(t *trial) {
 	t.ack(t.takeID(future.ID))
 }
 
-func roundsUp(t *trial) {
+func roundsUp(t *testRun) {
 	grain := max(t.traits.Resolution, time.Millisecond)
 	for _, part := range []time.Duration{1, grain / 2, grain - 1} {
 		due := t.now().Truncate(grain).Add(t.Tick + part)
@@ -136,7 +136,7 @@ func roundsUp(t *trial) {
 	}
 }
 
-func nackDelay(t *trial) {
+func nackDelay(t *testRun) {
 	id := t.pushAfter(0)
 	t.nack(t.takeID(id), t.Tick)
 	t.quietFor(t.Tick, "it was given back with a delay")
@@ -144,7 +144,7 @@ func nackDelay(t *trial) {
 	t.ack(t.takeID(id))
 }
 
-func reschedule(t *trial) {
+func reschedule(t *testRun) {
 	sooner, later := t.pushAfter(100*t.Tick), t.pushAfter(2*t.Tick)
 	t.expectAgain(sooner, t.now().Add(t.Tick))
 	t.must(t.move(sooner, t.Tick), "rescheduling to sooner")
@@ -159,18 +159,18 @@ func reschedule(t *trial) {
 	t.ack(t.takeID(later))
 }
 
-func rescheduleStates(t *trial) {
+func rescheduleStates(t *testRun) {
 	id := t.pushAfter(0)
 	d := t.takeID(id)
 	t.want(t.move(id, 0), backend.ErrInFlight, "rescheduling a message in flight")
 	t.nothing("it is in flight")
 	t.ack(d)
 	t.want(t.move(id, 0), backend.ErrNotFound, "rescheduling a message that is done")
-	t.want(t.move("nobody", 0), backend.ErrNotFound, "rescheduling an unknown id")
+	t.want(t.move("unknown", 0), backend.ErrNotFound, "rescheduling an unknown id")
 	t.nothing("nothing is there")
 }
 
-func longestDelay(t *trial) {
+func longestDelay(t *testRun) {
 	longest := t.traits.MaxDelay
 	if longest == 0 {
 		longest = backend.MaxDelay

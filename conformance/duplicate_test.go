@@ -14,8 +14,8 @@ import (
 	"github.com/delayq/delayq/memory"
 )
 
-// TestHandlerPushesItsOwnID has a handler push its message's id. The error says that the message is
-// in flight, which nothing else does.
+// TestHandlerPushesItsOwnID has a handler push its message's id. Only this error says that the
+// message is in flight.
 func TestHandlerPushesItsOwnID(t *testing.T) {
 	hs := map[string]conformance.Harness{"memory": {New: func(context.Context) (backend.Backend, func(), error) { return memory.New(), func() {}, nil }}}
 	for name, h := range redisBackends(t) {

@@ -11,17 +11,18 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Contents of all sizes, on every verb that shows one.
+// Contents of all sizes, on every method that returns one.
 var everywhereChecks = []Check{
 	{
 		Name: "content-everywhere", Invariant: 3,
-		Rule: "Bodies, headers, ids and reasons of every size that the limits allow are the same byte for byte wherever a message shows, and whoever is shown it owns what it gets.",
+		Rule: "Bodies, headers, ids and reasons of every size that the limits allow are the same, byte for byte, wherever a message is shown; the caller owns the returned copy.",
 		run:  contentEverywhere,
 	},
 }
 
-// sizes are those at which a store may begin to keep bodies in another way, up to the largest.
-func (t *trial) sizes() []int {
+// sizes returns the sizes at which a store may begin to keep bodies in another way, up to the
+// largest.
+func (t *testRun) sizes() []int {
 	largest := cmp.Or(t.traits.MaxBody, backend.MaxBody)
 	sizes := []int{0, 1, 255, 256, 1<<16 - 1, 1 << 16}
 	if t.inProcess() {
@@ -35,18 +36,18 @@ func (t *trial) sizes() []int {
 	return slices.Compact(sizes)
 }
 
-func contentEverywhere(t *trial) {
+func contentEverywhere(t *testRun) {
 	r := rand.NewChaCha8([32]byte{1})
 	_, headers := t.awkward()
 	reasons := reasonsOfAllSizes()
-	beside := headers // those that go with bodies of all sizes
+	few := headers // with bodies of all sizes
 	if !t.inProcess() {
 		headers, reasons = headers[len(headers)-min(2, len(headers)):], reasons[:4]
-		beside = headers[:1]
+		few = headers[:1]
 	}
 	for i, size := range t.sizes() {
 		m := t.after(0)
-		m.Body, m.Headers = make([]byte, size), beside[i%len(beside)]
+		m.Body, m.Headers = make([]byte, size), few[i%len(few)]
 		_, _ = r.Read(m.Body)
 		if lengths := []int{backend.MaxID, backend.MaxID - 1, 1, 26, 128}; t.has(backend.OwnIDs) {
 			m.ID = strings.Repeat(string(rune('a'+i%26)), lengths[i%len(lengths)])
@@ -74,8 +75,8 @@ func reasonsOfAllSizes() (reasons []string) {
 	return append(reasons, strings.Repeat("ü", backend.MaxReason/2), "ends in a line\n")
 }
 
-// showsEverywhere leads a message through all states, and spoils whatever it is shown.
-func (t *trial) showsEverywhere(m backend.Message, reason string) {
+// showsEverywhere moves a message through all states, and changes every copy that it gets.
+func (t *testRun) showsEverywhere(m backend.Message, reason string) {
 	mine := backend.Message{ID: m.ID, Body: bytes.Clone(m.Body), Headers: maps.Clone(m.Headers)}
 	t.expect(m)
 	err := outcome(t.q.Schedule(t.ctx, []backend.Message{mine}))
@@ -97,7 +98,7 @@ func (t *trial) showsEverywhere(m backend.Message, reason string) {
 		t.ack(d)
 		return
 	}
-	t.must(t.bury(d, reason), "Dead")
+	t.must(t.deadLetter(d, reason), "Dead")
 	for range 2 {
 		l := t.theLetter()
 		if l.ID != m.ID || l.Reason != reason {
@@ -113,7 +114,7 @@ func (t *trial) showsEverywhere(m backend.Message, reason string) {
 	t.ack(t.takeID(m.ID))
 }
 
-func (t *trial) peekAndSpoil(m backend.Message) {
+func (t *testRun) peekAndSpoil(m backend.Message) {
 	if !t.has(backend.Peeking) {
 		return
 	}
@@ -127,8 +128,8 @@ func (t *trial) peekAndSpoil(m backend.Message) {
 	}
 }
 
-// spoil changes what a caller owns.
-func (t *trial) spoil(body []byte, headers map[string]string) {
+// spoil changes a copy that the caller owns.
+func (t *testRun) spoil(body []byte, headers map[string]string) {
 	if len(body) > 0 {
 		body[0], body[len(body)/2], body[len(body)-1] = body[0]^0x55, body[len(body)/2]^0xaa, body[len(body)-1]^0x0f
 	}

@@ -8,17 +8,17 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// What a backend declares lacking is lacking, and nothing else is.
+// A backend lacks the features that it declares lacking, and no others.
 var featureChecks = []Check{
 	{
 		Name: "features", Invariant: 15,
-		Rule: "A method of a feature that the backend declares lacking returns ErrUnsupported, for each message, and changes nothing; no method of any other feature returns it.",
+		Rule: "A method of a feature that the backend lacks returns ErrUnsupported, for each message, and changes nothing; no other method returns it.",
 		run:  features,
 	},
 }
 
-// verbs call the methods that belong to features, those on several messages with all of the ids.
-// Cancel, Reschedule and Redrive would change what becomes of these messages.
+// verbs call the methods of features, those on several messages with all ids. Cancel, Reschedule
+// and Redrive would change the messages.
 var verbs = map[string]func(ctx context.Context, q backend.Queue, ids []string) []error{
 	"Cancel": func(ctx context.Context, q backend.Queue, ids []string) []error { return q.Cancel(ctx, ids) },
 	"Reschedule": func(ctx context.Context, q backend.Queue, ids []string) []error {
@@ -48,24 +48,24 @@ var verbs = map[string]func(ctx context.Context, q backend.Queue, ids []string) 
 	"DeleteDead": func(ctx context.Context, q backend.Queue, ids []string) []error { return q.DeleteDead(ctx, ids) },
 }
 
-// onMany are the verbs that return an error for each message.
+// onMany has the methods that return an error for each message.
 var onMany = map[string]bool{"Cancel": true, "Reschedule": true, "Redrive": true, "DeleteDead": true}
 
-// features calls what is claimed on an empty queue, and then what is lacking on one message of each
-// state.
-func features(t *trial) {
+// features calls the claimed methods on an empty queue, and then the lacking ones on a message of
+// each state.
+func features(t *testRun) {
 	for verb, call := range t.verbs(true) {
-		for _, err := range call(t.ctx, t.q, []string{"nobody"}) {
+		for _, err := range call(t.ctx, t.q, []string{"unknown"}) {
 			if errors.Is(err, backend.ErrUnsupported) {
 				t.fail("%s returns ErrUnsupported, and the backend does not declare it lacking", verb)
 			}
 		}
 	}
 	dead := t.pushAfter(0)
-	t.must(t.bury(t.takeID(dead), "of the check"), "Dead")
+	t.must(t.deadLetter(t.takeID(dead), "of the check"), "Dead")
 	scheduled := t.pushAfter(t.Tick)
 	held := t.takeIDFor(t.pushAfter(0), t.lease())
-	ids := []string{scheduled, "nobody", held.ID, dead}
+	ids := []string{scheduled, "unknown", held.ID, dead}
 	for verb, call := range t.verbs(false) {
 		errs := call(t.ctx, t.q, ids)
 		want := 1
@@ -83,11 +83,11 @@ func features(t *trial) {
 	t.pass(t.Tick)
 	t.grace()
 	t.ack(t.takeID(scheduled))
-	t.nothing("one message is done, one is dead, and nothing lacking has changed that")
+	t.nothing("one message is done and one is dead")
 }
 
-// verbs returns those of the features that the backend claims, or of those that it lacks.
-func (t *trial) verbs(claimed bool) map[string]func(context.Context, backend.Queue, []string) []error {
+// verbs returns the methods of the features that the backend claims, or of those that it lacks.
+func (t *testRun) verbs(claimed bool) map[string]func(context.Context, backend.Queue, []string) []error {
 	calls := make(map[string]func(context.Context, backend.Queue, []string) []error)
 	for _, f := range backend.Features() {
 		if t.has(f) != claimed {

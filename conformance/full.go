@@ -10,15 +10,15 @@ import (
 var fullChecks = []Check{
 	{
 		Name: "full", Invariant: 15, limited: true,
-		Rule: "A queue at its limit answers ErrFull to each message beyond it and keeps nothing of that, not its id nor its window; messages in flight and dead ones count; whatever ends makes room again.",
+		Rule: "A queue at its limit returns ErrFull for each further message and keeps nothing of it, neither id nor window; messages in flight and dead ones count; a message that ends makes room.",
 		run:  full,
 	},
 }
 
-// fullAfter bounds what the check pushes until a queue says that it is full.
+// fullAfter bounds the messages that the check pushes until the queue is full.
 const fullAfter = 20_000
 
-func full(t *trial) {
+func full(t *testRun) {
 	b, cleanup, err := t.Limited(t.ctx)
 	t.must(err, "making a backend with a limit")
 	t.cleanUp(b, cleanup)
@@ -32,7 +32,7 @@ func full(t *trial) {
 		t.nack(ds[1+i], 0)
 	}
 	if t.has(backend.Redriving) {
-		t.must(t.bury(ds[0], "of the check"), "Dead")
+		t.must(t.deadLetter(ds[0], "of the check"), "Dead")
 		t.staysFull("one is dead")
 		t.must(outcome(t.q.DeleteDead(t.ctx, []string{ds[0].ID})), "DeleteDead")
 	} else {
@@ -50,8 +50,8 @@ func full(t *trial) {
 	t.windowsEnd(n)
 }
 
-// fill pushes messages of one size until the queue is full, and returns how many it took.
-func (t *trial) fill() int {
+// fill pushes messages of one size until the queue is full, and returns their number.
+func (t *testRun) fill() int {
 	for n := range fullAfter {
 		m := t.after(0)
 		err := outcome(t.q.Schedule(t.ctx, []backend.Message{m}))
@@ -64,12 +64,12 @@ func (t *trial) fill() int {
 		t.must(err, "filling a queue")
 		t.expect(m)
 	}
-	t.fail("a queue with a limit took %d messages", fullAfter)
+	t.fail("a queue with a limit accepted %d messages", fullAfter)
 	return 0
 }
 
-// staysFull pushes what is refused, in a batch. Nobody expects it, so that it may not come.
-func (t *trial) staysFull(when string) {
+// staysFull pushes a batch that must be rejected. A delivery of it fails, since it is not expected.
+func (t *testRun) staysFull(when string) {
 	ms := []backend.Message{t.after(0), t.after(0)}
 	if t.has(backend.UniqueWindows) {
 		ms[0].UniqueFor = t.lease()
@@ -79,8 +79,8 @@ func (t *trial) staysFull(when string) {
 	}
 }
 
-// hasRoomForOne pushes two messages in one batch, and the first is taken.
-func (t *trial) hasRoomForOne(when string) {
+// hasRoomForOne pushes two messages in one batch, of which the first must be accepted.
+func (t *testRun) hasRoomForOne(when string) {
 	ms := []backend.Message{t.after(0), t.after(0)}
 	t.expect(ms[0])
 	t.outcomes(t.q.Schedule(t.ctx, ms), len(ms), "pushing "+when+",", func(i int) error {
@@ -92,14 +92,14 @@ func (t *trial) hasRoomForOne(when string) {
 }
 
 // pushedLast is a message that waits.
-func (t *trial) pushedLast() string {
+func (t *testRun) pushedLast() string {
 	d := t.take()
 	t.untouched(d)
 	return d.ID
 }
 
 // windowsEnd has a window end before each further push, with which the queue is never full.
-func (t *trial) windowsEnd(n int) {
+func (t *testRun) windowsEnd(n int) {
 	if !t.has(backend.UniqueWindows) || t.fake == nil {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-func nackHeaders(t *trial) {
+func nackHeaders(t *testRun) {
 	_, all := t.awkward()
 	all = append(all, map[string]string{}, map[string]string{"plain": "other"}, map[string]string{"more": "text", "plain": ""})
 	for _, body := range []int{0, 100, 20 << 10, 1 << 20} {
@@ -25,8 +25,9 @@ func nackHeaders(t *trial) {
 	t.nothing("all are done")
 }
 
-// changesHeaders gives a message back with one set of headers after another, and looks at it wherever it shows.
-func (t *trial) changesHeaders(m backend.Message, all []map[string]string) {
+// changesHeaders gives a message back with one set of headers after another, and checks it wherever
+// it is shown.
+func (t *testRun) changesHeaders(m backend.Message, all []map[string]string) {
 	for i, headers := range all {
 		d := t.takeID(m.ID)
 		t.attemptIs(d, i+1)
@@ -36,7 +37,7 @@ func (t *trial) changesHeaders(m backend.Message, all []map[string]string) {
 	}
 	d := t.takeID(m.ID)
 	t.expectAgain(m.ID, t.now())
-	t.must(outcome(t.q.Nack(t.ctx, []backend.Return{{Lease: d.Lease(), Headers: map[string]string{"not": "looked at"}}})), "giving message %s back", m.ID)
+	t.must(outcome(t.q.Nack(t.ctx, []backend.Return{{Lease: d.Lease(), Headers: map[string]string{"to be": "ignored"}}})), "giving message %s back", m.ID)
 	t.untouched(t.takeID(m.ID))
 	d = t.takeID(m.ID)
 	t.attemptIs(d, len(all)+2)
@@ -44,7 +45,7 @@ func (t *trial) changesHeaders(m backend.Message, all []map[string]string) {
 		t.ack(d)
 		return
 	}
-	t.must(t.bury(d, "of the check"), "Dead")
+	t.must(t.deadLetter(d, "of the check"), "Dead")
 	l := t.theLetter()
 	t.must(sameContent(backend.Delivery{ID: l.ID, Body: l.Body, Headers: l.Headers}, m), "ListDead")
 	t.expectAgain(m.ID, t.now())
@@ -55,8 +56,9 @@ func (t *trial) changesHeaders(m backend.Message, all []map[string]string) {
 	t.ack(t.takeID(m.ID))
 }
 
-// nackWith gives a message back with headers, which it expects from then on, and spoils the caller's.
-func (t *trial) nackWith(d backend.Delivery, headers map[string]string) {
+// nackWith gives a message back with headers, which it expects from then on, and changes the
+// caller's copy.
+func (t *testRun) nackWith(d backend.Delivery, headers map[string]string) {
 	mine := maps.Clone(headers)
 	t.expectHeaders(d.ID, headers)
 	t.expectAgain(d.ID, t.now())
@@ -64,26 +66,26 @@ func (t *trial) nackWith(d backend.Delivery, headers map[string]string) {
 	t.spoil(nil, mine)
 }
 
-func (t *trial) tryNackWith(d backend.Delivery, headers map[string]string) error {
+func (t *testRun) tryNackWith(d backend.Delivery, headers map[string]string) error {
 	return outcome(t.q.Nack(t.ctx, []backend.Return{{Lease: d.Lease(), NewHeaders: true, Headers: headers}}))
 }
 
-// expectHeaders notes what headers a message has from now on.
-func (t *trial) expectHeaders(id string, headers map[string]string) {
+// expectHeaders notes the headers that a message has from now on.
+func (t *testRun) expectHeaders(id string, headers map[string]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.pushed[id].Headers = headers
 }
 
-func (t *trial) attemptIs(d backend.Delivery, want int) {
+func (t *testRun) attemptIs(d backend.Delivery, want int) {
 	exact := t.has(backend.CountingAttempts) && t.has(backend.ExactAttempts)
 	if exact && d.Attempt != want {
-		t.fail("message %s came at attempt %d; it is number %d", d.ID, d.Attempt, want)
+		t.fail("message %s was handed out at attempt %d; it is number %d", d.ID, d.Attempt, want)
 	}
 }
 
 // headersAreTimely gives a message back with new headers and a delay.
-func (t *trial) headersAreTimely() {
+func (t *testRun) headersAreTimely() {
 	id := t.pushAfter(0)
 	d := t.takeID(id)
 	headers := map[string]string{"later": "yes"}
@@ -98,7 +100,7 @@ func (t *trial) headersAreTimely() {
 }
 
 // staleHeaders gives back under leases that have ended.
-func (t *trial) staleHeaders() {
+func (t *testRun) staleHeaders() {
 	id := t.pushAfter(0)
 	other := map[string]string{"of a": "stale lease"}
 	old := t.takeIDFor(id, t.Tick)
@@ -114,8 +116,9 @@ func (t *trial) staleHeaders() {
 	t.want(t.tryNackWith(d, other), backend.ErrLeaseLost, "Nack with headers after the message is done")
 }
 
-// headersInBatch gives back a batch of which some have new headers, some are stale and one is there twice.
-func (t *trial) headersInBatch() {
+// headersInBatch gives back a batch in which some have new headers, some are stale and one is there
+// twice.
+func (t *testRun) headersInBatch() {
 	for range 4 {
 		t.pushAfter(0)
 	}
@@ -141,8 +144,8 @@ func (t *trial) headersInBatch() {
 	t.ack(t.takeAll(3, 4)...)
 }
 
-// badHeaders goes by the library's own queue, which checks input.
-func (t *trial) badHeaders() {
+// badHeaders uses the library's queue, which checks input.
+func (t *testRun) badHeaders() {
 	q := t.portable(delayq.Require(delayq.ChangingHeaders))
 	id := t.pushAfter(0)
 	d, err := q.Receive(t.ctx)

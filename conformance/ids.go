@@ -15,14 +15,14 @@ import (
 var idChecks = []Check{
 	{
 		Name: "ids", Invariant: 3,
-		Rule: "A message has one id from the push to its end: the pusher's, or, where the store makes ids, a valid new one, whatever id was given. Schedule leaves the rest of its argument as it is.",
+		Rule: "A message keeps one id: the caller's, or, where the store makes ids, a valid new one, whatever id was given. Schedule changes nothing else of its argument.",
 		run:  keepsIDs,
 	},
 }
 
-func keepsIDs(t *trial) {
+func keepsIDs(t *testRun) {
 	if !t.has(backend.OwnIDs) && t.has(backend.Deduplicating) {
-		t.fail("the traits claim deduplication by an id of which the store takes no notice")
+		t.fail("the traits claim deduplication by an id that the store ignores")
 	}
 	q, err := t.openAsIs(t.b, t.name())
 	t.must(err, "opening a second handle")
@@ -38,9 +38,9 @@ func keepsIDs(t *trial) {
 	t.nothing("all are done")
 }
 
-// pushAsIs schedules messages and expects them under the ids that they have then. Where the store makes
-// ids, all are given the same one.
-func (t *trial) pushAsIs(n int) []backend.Message {
+// pushAsIs schedules messages and expects them under the ids that they have afterwards. Where the
+// store makes ids, all are given the same one.
+func (t *testRun) pushAsIs(n int) []backend.Message {
 	ms := make([]backend.Message, n)
 	for i := range ms {
 		ms[i] = t.after(0)
@@ -60,7 +60,7 @@ func (t *trial) pushAsIs(n int) []backend.Message {
 }
 
 // leftAsItIs compares a message of Schedule's argument with what it was before.
-func (t *trial) leftAsItIs(after, before backend.Message) {
+func (t *testRun) leftAsItIs(after, before backend.Message) {
 	if !t.has(backend.OwnIDs) {
 		before.ID = after.ID
 	}
@@ -69,7 +69,7 @@ func (t *trial) leftAsItIs(after, before backend.Message) {
 	}
 }
 
-func (t *trial) newToAll(id string, seen map[string]bool) {
+func (t *testRun) newToAll(id string, seen map[string]bool) {
 	if id == "" || len(id) > backend.MaxID || !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl) {
 		t.fail("a message has the id %q; allowed is UTF-8 of 1 to %d bytes without control characters", id, backend.MaxID)
 	}
@@ -79,8 +79,8 @@ func (t *trial) newToAll(id string, seen map[string]bool) {
 	seen[id] = true
 }
 
-// liveOneByOne lets four messages end in different ways. Each hand-out is looked up by its id.
-func (t *trial) liveOneByOne(ds []backend.Delivery) {
+// liveOneByOne ends four messages in different ways. Each delivery is looked up by its id.
+func (t *testRun) liveOneByOne(ds []backend.Delivery) {
 	t.ack(ds[0])
 	t.nack(ds[1], 0)
 	t.ack(t.takeID(ds[1].ID))
@@ -88,7 +88,7 @@ func (t *trial) liveOneByOne(ds []backend.Delivery) {
 	t.liveTwice(ds[3])
 }
 
-func (t *trial) liveToBeCancelled(d backend.Delivery) {
+func (t *testRun) liveToBeCancelled(d backend.Delivery) {
 	if !t.has(backend.Cancelling) {
 		t.ack(d)
 		return
@@ -97,9 +97,9 @@ func (t *trial) liveToBeCancelled(d backend.Delivery) {
 	t.must(t.cancelID(d.ID), "cancelling message %s", d.ID)
 }
 
-// liveTwice makes the message a dead letter, and redrives it where that can be done.
-func (t *trial) liveTwice(d backend.Delivery) {
-	t.must(t.bury(d, "of the check"), "Dead")
+// liveTwice dead-letters the message, and redrives it where the store can.
+func (t *testRun) liveTwice(d backend.Delivery) {
+	t.must(t.deadLetter(d, "of the check"), "Dead")
 	if !t.has(backend.Redriving) {
 		return
 	}
@@ -112,8 +112,8 @@ func (t *trial) liveTwice(d backend.Delivery) {
 	t.ack(t.takeID(d.ID))
 }
 
-// pushThroughLibrary holds hand-outs against the ids that a user gets.
-func (t *trial) pushThroughLibrary(seen map[string]bool) {
+// pushThroughLibrary compares deliveries with the ids that the library's queue returned.
+func (t *testRun) pushThroughLibrary(seen map[string]bool) {
 	q := t.portable()
 	body := []byte("pushed through the library")
 	single, err := q.Push(t.ctx, body)

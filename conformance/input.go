@@ -16,22 +16,22 @@ import (
 var inputChecks = []Check{
 	{
 		Name: "bad-input", Invariant: 15,
-		Rule: "Input that cannot be used gets a typed error that names the value and what is allowed, and changes nothing.",
+		Rule: "Bad input gets a typed error that names the value and what is allowed, and changes nothing.",
 		run:  badInput,
 	},
 	{
 		Name: "unsupported", Invariant: 15,
-		Rule: "What the backend does not claim answers ErrUnsupported with backend and operation, at New for those who require it.",
+		Rule: "An operation that the backend does not claim returns ErrUnsupported with backend and operation, as does New with Require.",
 		run:  unsupported,
 	},
 	{
 		Name: "odd-ids", Invariant: 15, needs: []backend.Feature{backend.OwnIDs},
-		Rule: "Every id that the limits allow works, whatever it looks like.",
+		Rule: "Every id that the limits allow works.",
 		run:  oddIDs,
 	},
 }
 
-func badInput(t *trial) {
+func badInput(t *testRun) {
 	q := t.portable()
 	t.pushAfter(0)
 	held := t.takeFor(100 * t.Tick)
@@ -88,38 +88,38 @@ func badMessages(largest int) map[string]delayq.Message {
 	}
 }
 
-// lacksPart tells whether a message has a part that the store does not have, good or bad.
-func (t *trial) lacksPart(m delayq.Message) bool {
+// lacksPart reports whether the message has a part that the store does not support.
+func (t *testRun) lacksPart(m delayq.Message) bool {
 	return m.ID != "" && !t.has(backend.OwnIDs) || m.UniqueFor != 0 && !t.has(backend.UniqueWindows) || len(m.Headers) > 0 && !t.has(backend.Headers)
 }
 
-// refused fails unless err says what was wrong and what is allowed.
-func (t *trial) refused(err error, what string) {
+// refused fails unless err is ErrInvalid and says what is allowed.
+func (t *testRun) refused(err error, what string) {
 	t.want(err, backend.ErrInvalid, "pushing %s", what)
 	if msg := err.Error(); !strings.Contains(msg, "allowed is") {
 		t.fail("the error for %s does not say what is allowed: %s", what, msg)
 	}
 }
 
-func unsupported(t *trial) {
+func unsupported(t *testRun) {
 	q := t.portable()
 	calls := []struct {
 		feature delayq.Feature
 		claimed bool
 		call    func() error
 	}{
-		{delayq.Cancelling, t.has(backend.Cancelling), func() error { return q.Cancel(t.ctx, "nobody") }},
-		{delayq.Rescheduling, t.has(backend.Rescheduling), func() error { return q.Reschedule(t.ctx, "nobody", t.now()) }},
+		{delayq.Cancelling, t.has(backend.Cancelling), func() error { return q.Cancel(t.ctx, "unknown") }},
+		{delayq.Rescheduling, t.has(backend.Rescheduling), func() error { return q.Reschedule(t.ctx, "unknown", t.now()) }},
 		{delayq.Counting, t.has(backend.Counting), func() error { _, err := q.Stats(t.ctx); return err }},
 		{delayq.Peeking, t.has(backend.Peeking), func() error { _, _, err := q.Peek(t.ctx, "", 1); return err }},
 		{delayq.Purging, t.has(backend.Purging), func() error { _, err := q.Purge(t.ctx); return err }},
-		{delayq.Redriving, t.has(backend.Redriving), func() error { return q.Dead().Redrive(t.ctx, "nobody") }},
+		{delayq.Redriving, t.has(backend.Redriving), func() error { return q.Dead().Redrive(t.ctx, "unknown") }},
 	}
 	for _, c := range calls {
 		_, require := t.tryPortable(t.name(), delayq.Require(c.feature))
 		for _, err := range []error{c.call(), require} {
 			if got := isUnsupported(err); got == c.claimed {
-				t.fail("the backend claims %v: %t; yet the answer is %v", c.feature, c.claimed, err)
+				t.fail("the backend claims %v: %t; yet the call returned %v", c.feature, c.claimed, err)
 			}
 		}
 	}
@@ -138,8 +138,8 @@ func unsupported(t *trial) {
 	}
 }
 
-// refusesPart pushes, in all ways there are, a message with a part that the backend does not have.
-func (t *trial) refusesPart(q delayq.Queue, what delayq.Feature, part delayq.PushOption) {
+// refusesPart pushes a message with a part that the backend does not support, by every method.
+func (t *testRun) refusesPart(q delayq.Queue, what delayq.Feature, part delayq.PushOption) {
 	var m delayq.Message
 	t.must(part(&m), "setting a part of a message")
 	_, require := t.tryPortable(t.name(), delayq.Require(what))
@@ -147,21 +147,21 @@ func (t *trial) refusesPart(q delayq.Queue, what delayq.Feature, part delayq.Pus
 	_, batch := q.PushBatch(t.ctx, []delayq.Message{{Body: []byte("good")}, m})
 	for _, err := range []error{require, single, batch} {
 		if !isUnsupported(err) {
-			t.fail("the backend does not claim %v; yet the answer is %v", what, err)
+			t.fail("the backend does not claim %v; yet the call returned %v", what, err)
 		}
 	}
 	t.nothing("a message was refused for lack of " + what.String())
 }
 
-// refusesNewHeaders gives a message back with headers, and then in another way, for the lease goes on.
-func (t *trial) refusesNewHeaders(q delayq.Queue) {
+// refusesNewHeaders gives a message back with headers, and then without, since the lease goes on.
+func (t *testRun) refusesNewHeaders(q delayq.Queue) {
 	_, require := t.tryPortable(t.name(), delayq.Require(delayq.ChangingHeaders))
 	id := t.pushAfter(0)
 	d, err := q.Receive(t.ctx)
 	t.must(err, "Receive")
 	for _, err := range []error{require, d.Nack(t.ctx, 0, delayq.NackHeaders(nil)), d.Nack(t.ctx, 0, delayq.NackHeaders(map[string]string{"k": "v"}))} {
 		if !isUnsupported(err) {
-			t.fail("the backend does not claim %v; yet the answer is %v", delayq.ChangingHeaders, err)
+			t.fail("the backend does not claim %v; yet the call returned %v", delayq.ChangingHeaders, err)
 		}
 	}
 	t.nothing("a nack was refused for its headers")
@@ -169,14 +169,14 @@ func (t *trial) refusesNewHeaders(q delayq.Queue) {
 	t.ack(t.takeID(id))
 }
 
-// refusesHeaders asks the backend itself.
-func (t *trial) refusesHeaders() {
+// refusesHeaders pushes headers to the backend itself.
+func (t *testRun) refusesHeaders() {
 	bad, good := t.after(0), t.after(0)
 	bad.Headers = map[string]string{"key": "value"}
 	t.expect(good)
 	errs := t.q.Schedule(t.ctx, []backend.Message{bad, good})
 	if err := at(errs, 0); !isUnsupported(err) {
-		t.fail("the backend claims to have no headers; yet the answer to one is %v", err)
+		t.fail("the backend claims to have no headers; yet a push with one returned %v", err)
 	}
 	t.must(at(errs, 1), "scheduling beside a message with headers")
 	t.ack(t.takeID(good.ID))
@@ -189,7 +189,7 @@ func isUnsupported(err error) bool {
 	return errors.Is(err, backend.ErrUnsupported) && errors.As(err, &e) && e.Backend != "" && e.Op != ""
 }
 
-func oddIDs(t *trial) {
+func oddIDs(t *testRun) {
 	for _, id := range []string{
 		"0", " ", "a b", "{a}", "a:b", "*", "#", "a.b", "../x", "ünïcödé 中文 😀", strings.Repeat("x", backend.MaxID),
 		"01ARZ3NDEKTSV4RRFFQ69G5FAV", "01arz3ndektsv4rrffq69g5fav", "-1", "1e400", "nil", "false",

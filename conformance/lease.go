@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 var leaseChecks = []Check{
 	{
 		Name: "lease-excludes", Invariant: 5,
-		Rule: "While one worker's lease lasts, nobody else gets the message.",
+		Rule: "While one worker's lease lasts, no other worker gets the message.",
 		run:  leaseExcludes,
 	},
 	{
@@ -21,33 +22,27 @@ var leaseChecks = []Check{
 	},
 	{
 		Name: "stale-ack", Invariant: 5,
-		Rule: "An ack under a lease that has ended answers ErrLeaseLost and changes nothing.",
-		run: func(t *trial) {
-			t.stale("Ack", func(d backend.Delivery) error { return outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})) })
-		},
+		Rule: "An ack under a lease that has ended returns ErrLeaseLost and changes nothing.",
+		run:  func(t *testRun) { t.stale("Ack") },
 	},
 	{
 		Name: "stale-nack", Invariant: 5,
-		Rule: "A nack under a lease that has ended answers ErrLeaseLost and changes nothing.",
-		run:  func(t *trial) { t.stale("Nack", func(d backend.Delivery) error { return t.tryNack(d, 0) }) },
+		Rule: "A nack under a lease that has ended returns ErrLeaseLost and changes nothing.",
+		run:  func(t *testRun) { t.stale("Nack") },
 	},
 	{
 		Name: "stale-extend", Invariant: 5,
-		Rule: "An extension of a lease that has ended answers ErrLeaseLost and changes nothing.",
-		run: func(t *trial) {
-			t.stale("Extend", func(d backend.Delivery) error { _, err := t.extend(d, t.Tick); return err })
-		},
+		Rule: "An extension of a lease that has ended returns ErrLeaseLost and changes nothing.",
+		run:  func(t *testRun) { t.stale("Extend") },
 	},
 	{
 		Name: "stale-dead", Invariant: 5,
-		Rule: "A burial under a lease that has ended answers ErrLeaseLost and changes nothing.",
-		run: func(t *trial) {
-			t.stale("Dead", func(d backend.Delivery) error { return t.bury(d, "stale") })
-		},
+		Rule: "A dead-letter request under a lease that has ended returns ErrLeaseLost and changes nothing.",
+		run:  func(t *testRun) { t.stale("Dead") },
 	},
 	{
 		Name: "settle-once", Invariant: 5,
-		Rule: "A delivery is settled once: any settling after the first answers ErrLeaseLost, as does a lease that was never given.",
+		Rule: "A delivery is settled once: later settles return ErrLeaseLost, as does a settle under a lease that was never given.",
 		run:  settleOnce,
 	},
 	{
@@ -57,17 +52,37 @@ var leaseChecks = []Check{
 	},
 	{
 		Name: "extend-shortens", Invariant: 5,
-		Rule: "An extension to sooner ends the lease sooner.",
+		Rule: "An extension to an earlier end ends the lease earlier.",
 		run:  extendShortens,
 	},
 	{
 		Name: "lease-end-is-seen", Invariant: 8,
-		Rule: "Whatever is called first after a lease has ended finds its message waiting: Peek, Cancel, Reschedule or a push of its id.",
+		Rule: "The first call after a lease has ended finds the message waiting: Peek, Cancel, Reschedule or a push of its id.",
 		run:  leaseEndIsSeen,
 	},
 }
 
-func leaseExcludes(t *trial) {
+// settles are the methods that need a lease in force; Extend extends it.
+var settles = map[string]func(ctx context.Context, q backend.Queue, l backend.Lease, extend time.Duration) error{
+	"Ack": func(ctx context.Context, q backend.Queue, l backend.Lease, _ time.Duration) error {
+		return outcome(q.Ack(ctx, []backend.Lease{l}))
+	},
+	"Nack": func(ctx context.Context, q backend.Queue, l backend.Lease, _ time.Duration) error {
+		return outcome(q.Nack(ctx, []backend.Return{{Lease: l}}))
+	},
+	"Nack, untouched,": func(ctx context.Context, q backend.Queue, l backend.Lease, _ time.Duration) error {
+		return outcome(q.Nack(ctx, []backend.Return{{Lease: l, Untouched: true}}))
+	},
+	"Dead": func(ctx context.Context, q backend.Queue, l backend.Lease, _ time.Duration) error {
+		return outcome(q.Dead(ctx, []backend.DeadLetterRequest{{Lease: l, Reason: "of the check"}}))
+	},
+	"Extend": func(ctx context.Context, q backend.Queue, l backend.Lease, extend time.Duration) error {
+		_, errs := q.Extend(ctx, []backend.Lease{l}, extend)
+		return outcome(errs)
+	},
+}
+
+func leaseExcludes(t *testRun) {
 	id, asked := t.pushAfter(0), t.now()
 	d := t.takeIDFor(id, 4*t.Tick+t.noise())
 	t.ends(d.Until, asked, 4*t.Tick+t.noise())
@@ -78,7 +93,7 @@ func leaseExcludes(t *trial) {
 	t.nothing("it is done")
 }
 
-func leaseEnds(t *trial) {
+func leaseEnds(t *testRun) {
 	id := t.pushAfter(0)
 	for range 3 {
 		t.takeIDFor(id, t.Tick)
@@ -88,7 +103,7 @@ func leaseEnds(t *trial) {
 	t.ack(t.takeID(id))
 }
 
-func (t *trial) takeIDFor(id string, lease time.Duration) backend.Delivery {
+func (t *testRun) takeIDFor(id string, lease time.Duration) backend.Delivery {
 	d := t.takeFor(lease)
 	if d.ID != id {
 		t.fail("message %s came; expected was %s", d.ID, id)
@@ -96,9 +111,10 @@ func (t *trial) takeIDFor(id string, lease time.Duration) backend.Delivery {
 	return d
 }
 
-// stale settles under a lease that has ended: before anybody else has the message, while
-// another worker has it, and after that one is done.
-func (t *trial) stale(op string, settle func(backend.Delivery) error) {
+// stale settles under a lease that has ended: before another worker has the message, while it has,
+// and after it is done.
+func (t *testRun) stale(op string) {
+	settle := func(d backend.Delivery) error { return settles[op](t.ctx, t.q, d.Lease(), t.Tick) }
 	id := t.pushAfter(0)
 	old := t.takeIDFor(id, t.Tick)
 	t.pass(t.Tick + t.traits.Resolution)
@@ -107,37 +123,35 @@ func (t *trial) stale(op string, settle func(backend.Delivery) error) {
 	holder := t.takeID(id)
 	t.want(settle(old), backend.ErrLeaseLost, "%s under the old lease while another worker holds the message", op)
 	t.pass(t.Tick + t.lag())
-	t.nothing("the other worker holds it, whatever the first one said")
+	t.nothing("the other worker holds it")
 	t.ack(holder)
 	t.want(settle(old), backend.ErrLeaseLost, "%s under the old lease after the message is done", op)
 	t.nothing("it is done")
 }
 
-func settleOnce(t *trial) {
-	settlings := map[string]func(backend.Delivery) error{
-		"Ack":    func(d backend.Delivery) error { return outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})) },
-		"Nack":   func(d backend.Delivery) error { return t.tryNack(d, 1000*t.Tick) },
-		"Dead":   func(d backend.Delivery) error { return t.bury(d, "of the check") },
-		"Extend": func(d backend.Delivery) error { _, err := t.extend(d, t.Tick); return err },
-	}
+func settleOnce(t *testRun) {
 	for _, first := range []string{"Ack", "Nack", "Dead"} {
 		t.pushAfter(0)
 		d := t.take()
-		forged := d
+		forged := d.Lease()
 		forged.Token.Lo++
-		t.want(settlings["Ack"](forged), backend.ErrLeaseLost, "Ack under a lease that was never given")
+		t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{forged})), backend.ErrLeaseLost, "Ack under a lease that was never given")
 		forged.Token = backend.Token{}
-		t.want(settlings["Ack"](forged), backend.ErrLeaseLost, "Ack under a lease without a token")
-		t.must(settlings[first](d), "%s", first)
+		t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{forged})), backend.ErrLeaseLost, "Ack under a lease without a token")
+		if first == "Nack" {
+			t.must(t.tryNack(d, 1000*t.Tick), "Nack")
+		} else {
+			t.must(settles[first](t.ctx, t.q, d.Lease(), t.Tick), "%s", first)
+		}
 		t.expectNoMore(d.ID, "settled with "+first)
-		for second, settle := range settlings {
-			t.want(settle(d), backend.ErrLeaseLost, "%s after %s", second, first)
+		for second, settle := range settles {
+			t.want(settle(t.ctx, t.q, d.Lease(), t.Tick), backend.ErrLeaseLost, "%s after %s", second, first)
 		}
 		t.nothing("it was settled with " + first)
 	}
 }
 
-func extendHolds(t *trial) {
+func extendHolds(t *testRun) {
 	id := t.pushAfter(0)
 	d := t.takeIDFor(id, 2*t.Tick+t.noise())
 	asked := t.now()
@@ -155,7 +169,7 @@ func extendHolds(t *trial) {
 	t.ack(t.takeID(id))
 }
 
-func extendShortens(t *trial) {
+func extendShortens(t *testRun) {
 	id := t.pushAfter(0)
 	d := t.takeIDFor(id, 100*t.Tick)
 	_, err := t.extend(d, t.Tick)
@@ -165,8 +179,8 @@ func extendShortens(t *trial) {
 	t.ack(t.takeID(id))
 }
 
-// leaseEndIsSeen gives a store that sweeps the time to come round.
-func leaseEndIsSeen(t *trial) {
+// leaseEndIsSeen gives a store the time for a sweep.
+func leaseEndIsSeen(t *testRun) {
 	lease := t.Tick + t.noise()
 	ended := func() string {
 		id := t.pushAfter(0)
@@ -203,8 +217,8 @@ func leaseEndIsSeen(t *trial) {
 	}
 }
 
-// seesEnd does something to a message whose lease has ended.
-func (t *trial) seesEnd(what string, do func() error) {
+// seesEnd repeats a call on a message whose lease has ended until the store has noticed the end.
+func (t *testRun) seesEnd(what string, do func() error) {
 	t.eventually(0, what+" of a message whose lease has ended", func() bool {
 		err := do()
 		if errors.Is(err, backend.ErrInFlight) && t.lag() > 0 {

@@ -10,12 +10,12 @@ import (
 var leftoverChecks = []Check{
 	{
 		Name: "leaves-nothing", Invariant: 14,
-		Rule: "When every message is done, cancelled or deleted, the store holds nothing of the queue any more; where it cannot see what waits, once what was cancelled has been due and left out.",
+		Rule: "When every message is done, cancelled or deleted, the store holds nothing of the queue; where it cannot see waiting messages, when the cancelled ones have been due and skipped.",
 		run:  leavesNothing,
 	},
 }
 
-func leavesNothing(t *trial) {
+func leavesNothing(t *testRun) {
 	const n = 12
 	for range n {
 		t.pushAfter(0)
@@ -29,7 +29,7 @@ func leavesNothing(t *trial) {
 		case 2:
 			t.untouched(d)
 		case 3:
-			t.buryAndForget(d)
+			t.deadLetterAndForget(d)
 		}
 	}
 	t.ack(t.takeAll(n/2, 5)...)
@@ -39,59 +39,59 @@ func leavesNothing(t *trial) {
 	t.empty()
 }
 
-func (t *trial) buryAndForget(d backend.Delivery) {
+func (t *testRun) deadLetterAndForget(d backend.Delivery) {
 	if !t.has(backend.Redriving) {
 		t.ack(d)
 		return
 	}
-	t.must(t.bury(d, "of the check"), "Dead")
+	t.must(t.deadLetter(d, "of the check"), "Dead")
 	ls := t.letters()
 	t.must(outcome(t.q.DeleteDead(t.ctx, []string{ls[0].ID})), "DeleteDead")
 }
 
-func (t *trial) crashAndFinish() {
+func (t *testRun) crashAndFinish() {
 	t.pushAfter(0)
 	t.takeFor(t.Tick)
 	t.pass(t.Tick + t.lag())
 	t.ack(t.take())
 }
 
-func (t *trial) cancelOne() {
+func (t *testRun) cancelOne() {
 	if !t.has(backend.Cancelling) {
 		return
 	}
 	t.must(t.cancelID(t.pushAfter(t.Tick)), "Cancel")
 	if !t.has(backend.CancelNotFound) {
-		t.pass(t.Tick + t.late()) // until it has come to be left out, and is not still on its way
-		t.leaveOut()
+		t.pass(t.Tick + t.late()) // until the store can skip it
+		t.skipCancelled()
 	}
 }
 
-// leaveOut has a worker wait until the store has left out what was cancelled.
-func (t *trial) leaveOut() {
+// skipCancelled has a worker wait until the store has skipped the cancelled message.
+func (t *testRun) skipCancelled() {
 	if t.Leftovers == nil {
 		return
 	}
 	t.eventually(0, "the end of a cancelled message that is due", func() bool {
 		t.nothing("it was cancelled")
 		left, err := t.Leftovers(t.ctx, t.b)
-		t.must(err, "listing what is left")
+		t.must(err, "listing the leftovers")
 		return len(left) == 0
 	})
 }
 
-// empty asks everybody who may know.
-func (t *trial) empty() {
+// empty checks Stats and the leftovers of the store.
+func (t *testRun) empty() {
 	if t.has(backend.Counting) {
 		if s := t.stats(); s != (backend.Stats{}) {
-			t.fail("Stats says %s, head due at %v; all messages are settled", countsOf(s), s.HeadDue)
+			t.fail("Stats returns %s, head due at %v; all messages are settled", countsOf(s), s.HeadDue)
 		}
 	}
 	if t.Leftovers == nil {
 		return
 	}
 	left, err := t.Leftovers(t.ctx, t.b)
-	t.must(err, "listing what is left")
+	t.must(err, "listing the leftovers")
 	if len(left) > 0 {
 		t.fail("the store still holds %s", strings.Join(left, ", "))
 	}

@@ -8,26 +8,26 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// The limits of the contract, on every verb that takes a value which has one.
+// The limits of the contract, on every method that takes a value with a limit.
 var limitChecks = []Check{
 	{
 		Name: "limits-of-delays", Invariant: 1,
-		Rule: "Each delay up to the longest is kept to the resolution, whether a message is pushed, given back or rescheduled with it: it is due then, shown with that time, and not handed out before.",
+		Rule: "Each delay up to the longest is kept to the resolution in a push, a nack and a reschedule: the message is shown with that due time, and not handed out before.",
 		run:  limitsOfDelays,
 	},
 	{
 		Name: "limits-of-due-times", Invariant: 1,
-		Rule: "Each due time that the limits allow, the past included, is kept as it is given, rounded up, whether a message is pushed or rescheduled to it, and shown wherever a message shows.",
+		Rule: "Each due time that the limits allow, the past included, is kept, rounded up, in a push and a reschedule, and shown wherever the message is shown.",
 		run:  limitsOfDueTimes,
 	},
 	{
 		Name: "limits-of-leases", Invariant: 5,
-		Rule: "Each lease from the shortest to the longest lasts as long as it was asked for, by Receive or by Extend: it can be settled just before its end, and not at its end.",
+		Rule: "Each lease from the shortest to the longest lasts as long as Receive or Extend was asked for: the message can be settled just before the end, and not at the end.",
 		run:  limitsOfLeases,
 	},
 	{
 		Name: "limits-of-windows", Invariant: 4, needs: []backend.Feature{backend.UniqueWindows},
-		Rule: "Each window from the shortest to the longest lasts until its end, and then the id is free.",
+		Rule: "Each window from the shortest to the longest lasts until its end; then the id is free.",
 		run:  limitsOfWindows,
 	},
 }
@@ -37,13 +37,14 @@ const (
 	year = 365 * day
 )
 
-// beside returns each duration with those next to it, a grain of the store away, from least to longest.
-func (t *trial) beside(least, longest time.Duration, ds ...time.Duration) (all []time.Duration) {
+// near returns each duration with its two neighbours, a grain of the store away, from least to
+// longest.
+func (t *testRun) near(least, longest time.Duration, ds ...time.Duration) (all []time.Duration) {
 	grain := max(t.traits.Resolution, 1)
 	for _, d := range append(ds, least, longest) {
-		for _, near := range []time.Duration{d - grain, d, d + grain} {
-			if near >= least && near <= longest {
-				all = append(all, near)
+		for _, neighbour := range []time.Duration{d - grain, d, d + grain} {
+			if neighbour >= least && neighbour <= longest {
+				all = append(all, neighbour)
 			}
 		}
 	}
@@ -51,20 +52,21 @@ func (t *trial) beside(least, longest time.Duration, ds ...time.Duration) (all [
 	return slices.Compact(all)
 }
 
-func (t *trial) delays() []time.Duration {
+func (t *testRun) delays() []time.Duration {
 	longest := cmp.Or(t.traits.MaxDelay, backend.MaxDelay)
-	return t.beside(0, longest, time.Millisecond, time.Second, time.Minute, time.Hour, day, 7*day, 30*day, year, 400*day, 10*year)
+	return t.near(0, longest, time.Millisecond, time.Second, time.Minute, time.Hour, day, 7*day, 30*day, year, 400*day, 10*year)
 }
 
-// A timed message is due at a time that the check knows: to the resolution on the fake clock, else to the machine's noise.
+// A timed message has a due time that the check knows: to the resolution on the fake clock, else to
+// the machine's noise.
 type timed struct {
 	id, how string
 	due     time.Time
 }
 
-func limitsOfDelays(t *trial) {
+func limitsOfDelays(t *testRun) {
 	if t.fake == nil && !t.has(backend.Peeking) {
-		return // nobody waits that long, and nobody can be asked
+		return // the delays are too long to wait for, and the due times cannot be read
 	}
 	var all []timed
 	for _, d := range t.delays() {
@@ -77,13 +79,13 @@ func limitsOfDelays(t *trial) {
 	t.comesWhenDue(all)
 }
 
-func (t *trial) pushedBy(d time.Duration) timed {
+func (t *testRun) pushedBy(d time.Duration) timed {
 	due := t.now().Add(d)
 	return timed{t.pushAfter(d), "pushed with a delay of " + d.String(), due}
 }
 
-// nackedBy gives a message back. What was set up before it may be due too, and is given back untouched.
-func (t *trial) nackedBy(d time.Duration) timed {
+// nackedBy gives a message back.
+func (t *testRun) nackedBy(d time.Duration) timed {
 	id := t.push1st()
 	held := t.takeID(id)
 	due := t.now().Add(d)
@@ -91,14 +93,14 @@ func (t *trial) nackedBy(d time.Duration) timed {
 	return timed{id, "given back with a delay of " + d.String(), due}
 }
 
-// push1st pushes a message that comes before all others.
-func (t *trial) push1st() string {
+// push1st pushes a message that is handed out before all others.
+func (t *testRun) push1st() string {
 	m := t.at(backend.EarliestDue)
 	t.push(m)
 	return m.ID
 }
 
-func (t *trial) movedBy(d time.Duration) timed {
+func (t *testRun) movedBy(d time.Duration) timed {
 	id := t.pushAfter(100 * t.Tick)
 	due := t.now().Add(d)
 	t.expectAgain(id, due)
@@ -106,8 +108,8 @@ func (t *trial) movedBy(d time.Duration) timed {
 	return timed{id, "rescheduled by " + d.String(), due}
 }
 
-// showsDue looks at the due times of messages that wait.
-func (t *trial) showsDue(all []timed) {
+// showsDue checks the due times of waiting messages.
+func (t *testRun) showsDue(all []timed) {
 	if !t.has(backend.Peeking) {
 		return
 	}
@@ -120,7 +122,7 @@ func (t *trial) showsDue(all []timed) {
 	}
 }
 
-func (t *trial) isDue(m timed, got time.Time) {
+func (t *testRun) isDue(m timed, got time.Time) {
 	early, late := time.Duration(0), t.traits.Resolution
 	if t.fake == nil {
 		early, late = t.Skew+t.traits.Resolution, late+t.Skew+t.Slack
@@ -130,8 +132,8 @@ func (t *trial) isDue(m timed, got time.Time) {
 	}
 }
 
-// comesWhenDue lets time pass to each due time, and to just before it.
-func (t *trial) comesWhenDue(all []timed) {
+// comesWhenDue lets time pass until just before each due time, and until the due time.
+func (t *testRun) comesWhenDue(all []timed) {
 	if t.fake == nil {
 		return
 	}
@@ -155,7 +157,7 @@ func (t *trial) comesWhenDue(all []timed) {
 			d := t.take()
 			m, ok := due[d.ID]
 			if !ok {
-				t.fail("message %s came before %s, which was %s", d.ID, all[0].id, all[0].how)
+				t.fail("message %s was handed out before %s, which was %s", d.ID, all[0].id, all[0].how)
 			}
 			t.isDue(m, d.Due)
 			t.ack(d)
@@ -164,18 +166,18 @@ func (t *trial) comesWhenDue(all []timed) {
 	}
 }
 
-// idle fails when a message is due. Where a look costs a round trip, the count of those that are ready will do.
-func (t *trial) idle(because string) {
+// idle fails when a message is due. On a server it reads Stats instead of waiting in a Receive.
+func (t *testRun) idle(because string) {
 	if t.inProcess() || !t.has(backend.Counting) {
 		t.nothing(because)
 		return
 	}
 	if s := t.stats(); s.Ready != 0 {
-		t.fail("Stats says %s; nothing is due: %s", countsOf(s), because)
+		t.fail("Stats returns %s; nothing is due: %s", countsOf(s), because)
 	}
 }
 
-func limitsOfDueTimes(t *trial) {
+func limitsOfDueTimes(t *testRun) {
 	now := t.now().Truncate(max(t.traits.Resolution, time.Millisecond))
 	for _, due := range []time.Time{
 		now.Add(-t.Tick), now.Add(-1), now.Add(-time.Hour - 1), now.Add(-day), now.Add(-year), now.Add(-10 * year),
@@ -199,8 +201,8 @@ func limitsOfDueTimes(t *trial) {
 	t.nothing("all are done")
 }
 
-// dueBy pushes a message that is due then, or has it rescheduled to that.
-func (t *trial) dueBy(due time.Time, move bool) timed {
+// dueBy pushes a message that is due at a time, or reschedules one to it.
+func (t *testRun) dueBy(due time.Time, move bool) timed {
 	if !move {
 		m := t.at(due)
 		t.push(m)
@@ -212,8 +214,8 @@ func (t *trial) dueBy(due time.Time, move bool) timed {
 	return timed{id, "rescheduled to " + due.String(), due}
 }
 
-// showsExactly looks for the only message there is.
-func (t *trial) showsExactly(m timed) {
+// showsExactly checks the due time of the only message in the queue.
+func (t *testRun) showsExactly(m timed) {
 	if t.has(backend.Peeking) {
 		for _, p := range t.peekAll(10) {
 			t.dueExactly(m, p.Due, "Peek")
@@ -224,14 +226,14 @@ func (t *trial) showsExactly(m timed) {
 	}
 }
 
-func (t *trial) dueExactly(m timed, got time.Time, by string) {
+func (t *testRun) dueExactly(m timed, got time.Time, by string) {
 	if got.Before(m.due) || got.Sub(m.due) > max(0, t.traits.Resolution-1) {
 		t.fail("message %s, %s, is shown by %s with the due time %v", m.id, m.how, by, got)
 	}
 }
 
-// keepsDue follows a message whose due time has passed through all that shows it.
-func (t *trial) keepsDue(m timed) {
+// keepsDue checks the due time of a message that is due, in each state.
+func (t *testRun) keepsDue(m timed) {
 	t.showsExactly(m)
 	d := t.takeID(m.id)
 	t.dueExactly(m, d.Due, "Receive")
@@ -243,7 +245,7 @@ func (t *trial) keepsDue(m timed) {
 		t.ack(d)
 		return
 	}
-	t.must(t.bury(d, "of the check"), "Dead")
+	t.must(t.deadLetter(d, "of the check"), "Dead")
 	t.dueExactly(m, t.theLetter().Due, "ListDead")
 	t.must(outcome(t.q.DeleteDead(t.ctx, []string{m.id})), "DeleteDead")
 }
@@ -255,9 +257,9 @@ type held struct {
 	settle bool // before the end
 }
 
-func limitsOfLeases(t *trial) {
+func limitsOfLeases(t *testRun) {
 	var all []held
-	for _, lease := range t.beside(backend.MinLease, backend.MaxLease, time.Second, time.Minute, time.Hour, 2*time.Hour, 12*time.Hour) {
+	for _, lease := range t.near(backend.MinLease, backend.MaxLease, time.Second, time.Minute, time.Hour, 2*time.Hour, 12*time.Hour) {
 		for _, settle := range []bool{false, true} {
 			t.push1st()
 			asked := t.now()
@@ -283,14 +285,14 @@ func limitsOfLeases(t *trial) {
 }
 
 // atLeast keeps the leases of a check in real time from ending under it.
-func (t *trial) atLeast(lease time.Duration) time.Duration {
+func (t *testRun) atLeast(lease time.Duration) time.Duration {
 	if t.fake != nil {
 		return lease
 	}
 	return max(lease, 10*time.Minute)
 }
 
-func (t *trial) lastUntilTheirEnds(all []held) {
+func (t *testRun) lastUntilTheirEnds(all []held) {
 	slices.SortStableFunc(all, func(a, b held) int { return a.end.Compare(b.end) })
 	var lost []held
 	for len(all) > 0 {
@@ -328,13 +330,13 @@ func (t *trial) lastUntilTheirEnds(all []held) {
 	t.nothing("all are done")
 }
 
-func limitsOfWindows(t *trial) {
+func limitsOfWindows(t *testRun) {
 	type window struct {
 		id  string
 		end time.Time
 	}
 	var all []window
-	for _, d := range t.beside(backend.MinUnique, backend.MaxUnique, time.Second, time.Hour, day, 7*day, 30*day, 90*day, year) {
+	for _, d := range t.near(backend.MinUnique, backend.MaxUnique, time.Second, time.Hour, day, 7*day, 30*day, 90*day, year) {
 		m := t.afterUnique(0, t.atLeast(d))
 		end := t.now().Add(d)
 		t.push(m)

@@ -1,17 +1,15 @@
 package conformance
 
 import (
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/delayq/delayq/backend"
 )
 
-// What the model can see of the backend, held against the reference.
+// The state of the backend, as it can be read, compared with the reference.
 
-// compare runs after each operation. A store that sweeps, or has a clock of its own, gets the
-// time to come round.
+// compare runs after each operation. A store that sweeps, or has its own clock, gets time for it.
 func (m *machine) compare() {
 	if !m.has(backend.Counting) {
 		return
@@ -35,7 +33,7 @@ func (m *machine) compare() {
 	}
 }
 
-// compareAll looks at each message, at the end of a run.
+// compareAll compares each message, at the end of a run.
 func (m *machine) compareAll() {
 	m.ref.step++
 	if m.has(backend.Peeking) {
@@ -54,7 +52,7 @@ func (m *machine) compareAll() {
 
 // A walk reads a list page by page, while operations go on between the pages.
 type walk struct {
-	begun  int // the operation before it
+	begun  int // the number of the operation before the first page
 	cursor string
 	pages  int
 	seen   map[string]int
@@ -62,7 +60,7 @@ type walk struct {
 
 func newWalk(step int) *walk { return &walk{begun: step - 1, seen: make(map[string]int)} }
 
-// skipped returns a message that has been there all the time, unchanged, and was not listed exactly once.
+// skipped returns a message that did not change between the pages and was not listed exactly once.
 func (w *walk) skipped(ms []*refMessage) *refMessage {
 	for _, m := range ms {
 		if m.changed <= w.begun && w.seen[m.ID] != 1 {
@@ -74,9 +72,7 @@ func (w *walk) skipped(ms []*refMessage) *refMessage {
 
 func (w *walk) endless(ms int) bool { return w.pages > 2*ms+1000 }
 
-func (m *machine) peekOn(dice *rand.Rand) { m.peekPage(m.size(dice)) }
-
-// peekPage looks at the next page of what waits.
+// peekPage compares the next page of waiting messages.
 func (m *machine) peekPage(limit int) {
 	if m.peeks == nil {
 		m.peeks = newWalk(m.ref.step)
@@ -112,15 +108,16 @@ func (m *machine) peekPage(limit int) {
 	}
 }
 
-// inOrder tells whether what is shown of this one and the next has to be in order. A store that others move messages in shows
-// those first that they have moved.
+// inOrder reports whether this message must be shown before the next in the order. A store in which
+// other clients move messages shows those first that they have moved.
 func (m *machine) inOrder(shown *refMessage) bool {
 	return m.fake != nil && m.has(backend.Ordering) && (m.has(backend.OwnIDs) || !m.ref.ready(shown))
 }
 
 func after(a, b *refMessage) bool { return a.due.After(b.due) || a.due.Equal(b.due) && a.seq > b.seq }
 
-// peeked looks for what was left out. While pages are read, a message that is due may be moved by the store itself.
+// peeked looks for messages that no page had. The store itself may move a message that is due
+// between two pages.
 func (m *machine) peeked(w *walk) {
 	ms := m.ref.in("scheduled")
 	sweeps := m.fake == nil && m.traits.Sweep > 0 // whatever the operations are
@@ -132,9 +129,7 @@ func (m *machine) peeked(w *walk) {
 	}
 }
 
-func (m *machine) listOn(dice *rand.Rand) { m.listPage(m.size(dice)) }
-
-// listPage lists the next dead letters.
+// listPage compares the next page of dead letters.
 func (m *machine) listPage(limit int) {
 	if m.lists == nil {
 		m.lists = newWalk(m.ref.step)

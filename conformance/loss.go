@@ -12,17 +12,17 @@ import (
 var lossChecks = []Check{
 	{
 		Name: "nack-keeps", Invariant: 2,
-		Rule: "A message given back is handed out again, whole, as often as that happens.",
+		Rule: "A message is handed out again, whole, each time it is given back.",
 		run:  nackKeeps,
 	},
 	{
 		Name: "batch-outcomes", Invariant: 2,
-		Rule: "Each message of a batch has an outcome of its own; one's failure does not touch the others.",
+		Rule: "Each message of a batch has its own outcome; a failure does not affect the other messages.",
 		run:  batchOutcomes,
 	},
 	{
 		Name: "receive-limit", Invariant: 2,
-		Rule: "Receive hands out at least one and at most as many messages as asked for, and keeps the rest.",
+		Rule: "Receive returns between one message and its limit, and leaves the rest in the queue.",
 		run:  receiveLimit,
 	},
 	{
@@ -37,12 +37,12 @@ var lossChecks = []Check{
 	},
 	{
 		Name: "stats", Invariant: 2, needs: []backend.Feature{backend.Counting},
-		Rule: "Stats counts each message once, in the state it is in, and knows the earliest due time.",
+		Rule: "Stats counts each message once, in its state, and returns the earliest due time.",
 		run:  statsCount,
 	},
 }
 
-func nackKeeps(t *trial) {
+func nackKeeps(t *testRun) {
 	const n, rounds = 10, 3
 	for range n {
 		t.pushAfter(0)
@@ -56,29 +56,29 @@ func nackKeeps(t *trial) {
 	t.nothing("all are done")
 }
 
-func batchOutcomes(t *trial) {
+func batchOutcomes(t *testRun) {
 	first, other := t.after(0), t.after(0)
 	t.push(first)
 	t.expect(other)
-	batch := []backend.Message{t.unwelcome(first), other, t.unwelcome(other)}
+	batch := []backend.Message{t.rejected(first), other, t.rejected(other)}
 	refusal := t.refusal()
 	errs := t.q.Schedule(t.ctx, batch)
 	if refusal != nil && len(errs) != len(batch) {
-		t.fail("a batch of three of which two are refused had %d outcomes", len(errs))
+		t.fail("a batch of three, of which two are rejected, had %d outcomes", len(errs))
 	}
-	t.want(at(errs, 0), refusal, "scheduling what is refused, as the first of a batch")
-	t.must(at(errs, 1), "scheduling beside what is refused")
-	t.want(at(errs, 2), refusal, "scheduling what is refused, as the last of a batch")
+	t.want(at(errs, 0), refusal, "scheduling a rejected message as the first of a batch")
+	t.must(at(errs, 1), "scheduling a message between rejected ones")
+	t.want(at(errs, 2), refusal, "scheduling a rejected message as the last of a batch")
 	n := 2
 	if refusal == nil {
 		n = len(batch) + 1
 	}
-	t.ackBeside(t.takeAll(n, 1))
+	t.ackWithForged(t.takeAll(n, 1))
 	t.nothing("all are done")
 }
 
-// refusal is what the store answers to an unwelcome message; nil when it takes everything.
-func (t *trial) refusal() error {
+// refusal is the error of a message that the store rejects; nil where it accepts every message.
+func (t *testRun) refusal() error {
 	switch {
 	case t.has(backend.Deduplicating):
 		return backend.ErrDuplicate
@@ -88,9 +88,9 @@ func (t *trial) refusal() error {
 	return nil
 }
 
-// unwelcome makes a message that the store refuses beside that one, if there is any.
-func (t *trial) unwelcome(beside backend.Message) backend.Message {
-	m := backend.Message{ID: beside.ID, Body: []byte("another body")}
+// rejected makes a message that the store rejects in a batch with another, where it rejects any.
+func (t *testRun) rejected(other backend.Message) backend.Message {
+	m := backend.Message{ID: other.ID, Body: []byte("another body")}
 	if !t.has(backend.Deduplicating) {
 		m = t.after(0)
 		m.Headers = map[string]string{"of": m.ID}
@@ -101,8 +101,8 @@ func (t *trial) unwelcome(beside backend.Message) backend.Message {
 	return m
 }
 
-// ackBeside acknowledges messages in one call with a lease that was never given.
-func (t *trial) ackBeside(ds []backend.Delivery) {
+// ackWithForged acknowledges messages in one call with a lease that was never given.
+func (t *testRun) ackWithForged(ds []backend.Delivery) {
 	forged := ds[0].Lease()
 	forged.Token.Lo++
 	leases := []backend.Lease{forged}
@@ -111,13 +111,13 @@ func (t *trial) ackBeside(ds []backend.Delivery) {
 		t.expectNoMore(d.ID, "acknowledged")
 	}
 	errs := t.q.Ack(t.ctx, leases)
-	t.want(at(errs, 0), backend.ErrLeaseLost, "Ack under a lease that was never given, beside others")
+	t.want(at(errs, 0), backend.ErrLeaseLost, "Ack under a lease that was never given, in a batch")
 	for i, d := range ds {
-		t.must(at(errs, i+1), "acknowledging message %s beside a lease that was never given", d.ID)
+		t.must(at(errs, i+1), "acknowledging message %s in a batch with a lease that was never given", d.ID)
 	}
 }
 
-func receiveLimit(t *trial) {
+func receiveLimit(t *testRun) {
 	const n = 25
 	for range n {
 		t.pushAfter(0)
@@ -131,7 +131,7 @@ func receiveLimit(t *trial) {
 	t.nothing("all are done")
 }
 
-func contextEnded(t *trial) {
+func contextEnded(t *testRun) {
 	ended, cancel := context.WithCancel(t.ctx)
 	cancel()
 	id := t.pushAfter(0)
@@ -140,7 +140,7 @@ func contextEnded(t *trial) {
 	}
 	d := t.takeID(id)
 	if d.Attempt != 1 {
-		t.fail("a Receive under a context that had ended counted as an attempt")
+		t.fail("a Receive under a context that had ended was counted as an attempt")
 	}
 	m := t.after(0)
 	t.want(outcome(t.q.Schedule(ended, []backend.Message{m})), context.Canceled, "Schedule under a context that had ended")
@@ -150,47 +150,21 @@ func contextEnded(t *trial) {
 	late, cancel := context.WithDeadline(t.ctx, time.Now().Add(-time.Second))
 	defer cancel()
 	t.changesNothing(late, t.q, d, context.DeadlineExceeded, "under a context whose deadline had passed")
-	t.nothing("whatever was called failed")
+	t.nothing("all calls failed")
 	t.ack(d)
 }
 
-// changesNothing makes all calls that there are about a message in flight and about one that is not there.
-func (t *trial) changesNothing(ctx context.Context, q backend.Queue, d backend.Delivery, wanted error, when string) {
-	l, ids := d.Lease(), []string{d.ID}
-	t.want(outcome(q.Ack(ctx, []backend.Lease{l})), wanted, "Ack %s", when)
-	t.want(outcome(q.Nack(ctx, []backend.Return{{Lease: l}})), wanted, "Nack %s", when)
-	t.want(outcome(q.Dead(ctx, []backend.DeadLetterRequest{{Lease: l}})), wanted, "Dead %s", when)
-	_, errs := q.Extend(ctx, []backend.Lease{l}, t.Tick)
-	t.want(outcome(errs), wanted, "Extend %s", when)
-	if t.has(backend.Cancelling) {
-		t.want(outcome(q.Cancel(ctx, ids)), wanted, "Cancel %s", when)
+// changesNothing makes every call on a message in flight, all of which must fail.
+func (t *testRun) changesNothing(ctx context.Context, q backend.Queue, d backend.Delivery, wanted error, when string) {
+	for op, settle := range settles {
+		t.want(settle(ctx, q, d.Lease(), t.Tick), wanted, "%s %s", op, when)
 	}
-	if t.has(backend.Rescheduling) {
-		t.want(outcome(q.Reschedule(ctx, []backend.Move{{ID: d.ID}})), wanted, "Reschedule %s", when)
-	}
-	if t.has(backend.Counting) {
-		_, err := q.Stats(ctx)
-		t.want(err, wanted, "Stats %s", when)
-	}
-	if t.has(backend.Redriving) {
-		_, _, err := q.ListDead(ctx, "", 1)
-		t.want(err, wanted, "ListDead %s", when)
-		_, _, err = q.ListDeadIDs(ctx, "", 1)
-		t.want(err, wanted, "ListDeadIDs %s", when)
-		t.want(outcome(q.Redrive(ctx, ids)), wanted, "Redrive %s", when)
-		t.want(outcome(q.DeleteDead(ctx, ids)), wanted, "DeleteDead %s", when)
-	}
-	if t.has(backend.Peeking) {
-		_, _, err := q.Peek(ctx, "", 1)
-		t.want(err, wanted, "Peek %s", when)
-	}
-	if t.has(backend.Purging) {
-		_, err := q.Purge(ctx)
-		t.want(err, wanted, "Purge %s", when)
+	for verb, call := range t.verbs(true) {
+		t.want(outcome(call(ctx, q, []string{d.ID})), wanted, "%s %s", verb, when)
 	}
 }
 
-func contextEndLosesNothing(t *trial) {
+func contextEndLosesNothing(t *testRun) {
 	id := t.pushAfter(t.Tick)
 	s := t.sleep(t.q)
 	ds, err := s.stop()
@@ -204,15 +178,15 @@ func contextEndLosesNothing(t *trial) {
 	t.moment()
 	d := t.takeID(id)
 	if d.Attempt != 1 {
-		t.fail("the message came at attempt %d; nobody else has had it", d.Attempt)
+		t.fail("the message was handed out at attempt %d; no other worker has had it", d.Attempt)
 	}
 	t.ack(d)
 }
 
-func statsCount(t *trial) {
+func statsCount(t *testRun) {
 	want := func(step string, w backend.Stats) {
 		if s := t.stats(); s.Scheduled != w.Scheduled || s.Ready != w.Ready || s.InFlight != w.InFlight || s.Dead != w.Dead {
-			t.fail("after %s Stats says %s; the truth is %s", step, countsOf(s), countsOf(w))
+			t.fail("after %s Stats returns %s; want %s", step, countsOf(s), countsOf(w))
 		}
 	}
 	want("nothing", backend.Stats{})
@@ -221,16 +195,16 @@ func statsCount(t *trial) {
 	t.pushAfter(20 * t.Tick)
 	want("two pushes", backend.Stats{Scheduled: 2})
 	if head := t.stats().HeadDue; head.Before(first.Add(10*t.Tick-t.Skew)) || head.After(t.now().Add(10*t.Tick+t.traits.Resolution+t.Skew)) {
-		t.fail("Stats says the head is due at %v, it is at %v", head, first.Add(10*t.Tick))
+		t.fail("Stats returns a head due at %v; want %v", head, first.Add(10*t.Tick))
 	}
 	t.pass(10*t.Tick + t.traits.Resolution)
 	want("one became due", backend.Stats{Scheduled: 1, Ready: 1})
 	if head := t.stats().HeadDue; head.Before(first.Add(10*t.Tick-t.Skew)) || head.After(t.now().Add(t.Skew)) {
-		t.fail("Stats says that the head, which is due, is due at %v", head)
+		t.fail("Stats returns a head due at %v, and the head is due already", head)
 	}
 	d := t.take()
 	want("one was taken", backend.Stats{Scheduled: 1, InFlight: 1})
-	t.must(t.bury(d, "of the check"), "Dead")
+	t.must(t.deadLetter(d, "of the check"), "Dead")
 	want("it died", backend.Stats{Scheduled: 1, Dead: 1})
 	t.pass(10*t.Tick + t.traits.Resolution)
 	t.takeFor(t.Tick)

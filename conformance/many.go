@@ -10,32 +10,32 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Numbers beyond 16 bits, where a store may count in fewer bits than it needs. On servers, where each call is a round trip, the
-// numbers are small and these checks say less.
+// Numbers beyond 16 bits, where a store may count in fewer bits than it needs. On servers, where
+// each call is a round trip, the numbers are small and these checks find less.
 var manyChecks = []Check{
 	{
 		Name: "many-messages", Invariant: 7,
-		Rule: "However many messages wait, each comes once and in order, also after some of them were cancelled, moved or given back.",
+		Rule: "However many messages wait, each is handed out once and in order, also after some of them were cancelled, rescheduled or given back.",
 		run:  manyMessages,
 	},
 	{
 		Name: "many-hand-outs", Invariant: 8, needs: []backend.Feature{backend.CountingAttempts, backend.ExactAttempts},
-		Rule: "However often a message is handed out, its attempt rises by one each time, and of all its leases the last alone settles it.",
+		Rule: "However often a message is handed out, its attempt rises by one each time, and only its last lease settles it.",
 		run:  manyHandOuts,
 	},
 	{
 		Name: "many-windows", Invariant: 4, needs: []backend.Feature{backend.UniqueWindows},
-		Rule: "However many windows last at once, each id stays taken until its own window ends.",
+		Rule: "However many windows last at the same time, each id stays taken until its own window ends.",
 		run:  manyWindows,
 	},
 }
 
 const (
 	beyond16Bits = 1<<16 + 2000
-	manyWaiting  = 80_000 // of which more than 16 bits count are left after the cancels
+	manyWaiting  = 80_000 // more than 16 bits count are left after the cancels
 )
 
-func manyMessages(t *trial) {
+func manyMessages(t *testRun) {
 	n := t.scaled(300, manyWaiting)
 	due := t.now().Truncate(time.Second).Add(10 * t.Tick)
 	dice := rand.New(rand.NewPCG(1, 2))
@@ -71,7 +71,7 @@ func manyMessages(t *trial) {
 }
 
 // removeSome cancels every seventh message.
-func (t *trial) removeSome(ms []backend.Message, dice *rand.Rand) []backend.Message {
+func (t *testRun) removeSome(ms []backend.Message, dice *rand.Rand) []backend.Message {
 	if !t.has(backend.CancelNotFound) {
 		return ms
 	}
@@ -86,7 +86,7 @@ func (t *trial) removeSome(ms []backend.Message, dice *rand.Rand) []backend.Mess
 }
 
 // moveSome reschedules messages by some seconds.
-func (t *trial) moveSome(ms []backend.Message, due time.Time, dice *rand.Rand) []backend.Message {
+func (t *testRun) moveSome(ms []backend.Message, due time.Time, dice *rand.Rand) []backend.Message {
 	if !t.has(backend.Rescheduling) {
 		return ms
 	}
@@ -99,7 +99,7 @@ func (t *trial) moveSome(ms []backend.Message, due time.Time, dice *rand.Rand) [
 	return ms
 }
 
-func (t *trial) giveBack(ds []backend.Delivery) {
+func (t *testRun) giveBack(ds []backend.Delivery) {
 	rs := each(ds, func(d backend.Delivery) backend.Return { return backend.Return{Lease: d.Lease(), Untouched: true} })
 	for _, d := range ds {
 		t.expectAgain(d.ID, time.Time{})
@@ -107,7 +107,7 @@ func (t *trial) giveBack(ds []backend.Delivery) {
 	t.outcomes(t.q.Nack(t.ctx, rs), len(rs), "giving back", allWell)
 }
 
-func manyHandOuts(t *trial) {
+func manyHandOuts(t *testRun) {
 	id := t.pushAfter(0)
 	var leases []backend.Lease
 	var last backend.Delivery
@@ -117,7 +117,7 @@ func manyHandOuts(t *trial) {
 			t.grace()
 		}
 		if last = t.takeID(id); last.Attempt != i+1 {
-			t.fail("message %s came at attempt %d; it is its hand-out number %d", id, last.Attempt, i+1)
+			t.fail("message %s was handed out at attempt %d; it is delivery %d", id, last.Attempt, i+1)
 		}
 		leases = append(leases, last.Lease())
 	}
@@ -129,7 +129,7 @@ func manyHandOuts(t *trial) {
 	t.nothing("it is done")
 }
 
-func manyWindows(t *trial) {
+func manyWindows(t *testRun) {
 	n := t.scaled(100, delayq.MaxBatch)
 	window := t.atLeast(10 * t.lease())
 	ms := make([]backend.Message, n)
@@ -143,7 +143,7 @@ func manyWindows(t *trial) {
 	t.outcomes(t.q.Schedule(t.ctx, ms), n, "pushing ids whose windows last,", func(int) error { return backend.ErrDuplicate })
 	t.nothing("all ids are taken")
 	if t.fake == nil {
-		return // the windows are longer than anybody waits
+		return // the windows are too long to wait for
 	}
 	t.pass(begun.Add(ms[n-1].UniqueFor).Sub(t.now()) + t.traits.Resolution)
 	t.push(ms...)

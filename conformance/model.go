@@ -15,17 +15,17 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// All invariants at once: the backend and the reference are driven by the same random operations.
+// All invariants together: the backend and the reference run the same random operations.
 var modelChecks = []Check{
 	{
 		Name: "model", Invariant: 3, needs: []backend.Feature{backend.CountingAttempts, backend.ExactAttempts},
-		Rule: "Whatever the operations, on one message or on the largest batch, through one client or two, the backend returns what the reference queue returns.",
+		Rule: "Under random operations, on one message or on large batches, through one client or two, the backend returns the same as the reference queue.",
 		run:  modelled,
 	},
 }
 
-// modelled lets rapid look for operations after which the two differ, and shrink them.
-func modelled(t *trial) {
+// modelled has rapid look for operations after which the two differ, and shrink them.
+func modelled(t *testRun) {
 	prepareFlags()
 	other := t.attach()
 	queues := 0
@@ -45,14 +45,14 @@ func modelled(t *trial) {
 
 // machine is one run of random operations.
 type machine struct {
-	*trial
+	*testRun
 	rt    *rapid.T
 	qs    [2]backend.Queue // of two clients
-	q     backend.Queue    // of the operation at hand
+	q     backend.Queue    // of the current operation
 	scale int              // of a large batch
 	ref   *reference
-	given []given // ever, stale ones too
-	fresh int     // names used up, where each is pushed once
+	given []given // all of the run, stale ones too
+	fresh int     // ids that were used, where each is pushed once
 	peeks *walk
 	lists *walk
 }
@@ -63,8 +63,8 @@ type given struct {
 	of int
 }
 
-func newMachine(t *trial, rt *rapid.T, other backend.Backend, n int) *machine {
-	m := &machine{trial: t, rt: rt}
+func newMachine(t *testRun, rt *rapid.T, other backend.Backend, n int) *machine {
+	m := &machine{testRun: t, rt: rt}
 	for i, b := range []backend.Backend{t.b, other} {
 		q, err := t.openOn(b, fmt.Sprintf("%s.%d", t.name(), n))
 		if err != nil {
@@ -82,8 +82,8 @@ func newMachine(t *trial, rt *rapid.T, other backend.Backend, n int) *machine {
 	return m
 }
 
-// scales are how large the large batches of a run are. Most runs have none.
-func (t *trial) scales() []int {
+// scales returns sizes of large batches, of which a run has one. Most runs have no large batches.
+func (t *testRun) scales() []int {
 	scales := []int{3, 3, 3, 3, 3, 3, 20, 3, 3, 3, 3, 3, 3, 3, 3, 70, 3, 3, 3, 3}
 	if t.inProcess() {
 		scales = append(scales, 300, 1500, delayq.MaxBatch)
@@ -91,21 +91,22 @@ func (t *trial) scales() []int {
 	return scales
 }
 
-// scaled returns how much of something a check does: less on a server, where each call is a round trip.
-func (t *trial) scaled(server, inProcess int) int {
+// scaled returns the smaller number on a server, where each call is a round trip.
+func (t *testRun) scaled(server, inProcess int) int {
 	if t.inProcess() {
 		return inProcess
 	}
 	return server
 }
 
-// inProcess tells whether a call costs no round trip, so that thousands of messages are little work.
-func (t *trial) inProcess() bool { return !t.has(backend.Durability) }
+// inProcess reports whether a call costs no round trip, so that thousands of messages are little
+// work.
+func (t *testRun) inProcess() bool { return !t.has(backend.Durability) }
 
 func (m *machine) actions() map[string]func(*rapid.T) {
 	actions := map[string]func(*rapid.T){
 		"push": m.act(m.pushSome), "push more": m.act(m.pushSome), "take": m.act(m.takeSome), "take more": m.act(m.takeSome),
-		"ack": m.act(m.ackSome), "nack": m.act(m.nackSome), "extend": m.act(m.extendSome), "bury": m.act(m.burySome),
+		"ack": m.act(m.ackSome), "nack": m.act(m.nackSome), "extend": m.act(m.extendSome), "dead-letter": m.act(m.deadLetterSome),
 		"": func(*rapid.T) { m.compare() },
 	}
 	if m.fake != nil {
@@ -120,10 +121,10 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 	if m.has(backend.Redriving) {
 		actions["redrive"] = m.act(m.redriveSome)
 		actions["delete dead"] = m.act(m.deleteSome)
-		actions["list dead"] = m.act(m.listOn)
+		actions["list dead"] = m.act(func(dice *rand.Rand) { m.listPage(m.size(dice)) })
 	}
 	if m.has(backend.Peeking) {
-		actions["peek"] = m.act(m.peekOn)
+		actions["peek"] = m.act(func(dice *rand.Rand) { m.peekPage(m.size(dice)) })
 	}
 	if m.has(backend.Purging) {
 		actions["purge"] = m.act(m.purgeSome)
@@ -131,8 +132,8 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 	return actions
 }
 
-// act runs an operation through one of the handles. Rapid draws a seed for it, since it takes too long to draw each part of a
-// large batch.
+// act runs an operation through one of the handles. Rapid draws a seed for it: to draw each part of
+// a large batch takes too long.
 func (m *machine) act(do func(dice *rand.Rand)) func(*rapid.T) {
 	return func(*rapid.T) {
 		dice := rand.New(rand.NewPCG(rapid.Uint64().Draw(m.rt, "seed"), 0))
@@ -142,7 +143,7 @@ func (m *machine) act(do func(dice *rand.Rand)) func(*rapid.T) {
 	}
 }
 
-// size draws how many messages an operation is on.
+// size draws the number of messages of an operation.
 func (m *machine) size(dice *rand.Rand) int {
 	switch {
 	case m.scale <= 3 || dice.IntN(2) == 0:
@@ -154,7 +155,7 @@ func (m *machine) size(dice *rand.Rand) int {
 	}
 }
 
-// On the server's own clock time cannot be known, so that all there is, is now and much later.
+// The time of a server's own clock is not known exactly, so that delays are 0 or very long there.
 
 func (m *machine) delay(dice *rand.Rand) time.Duration {
 	switch {
@@ -166,7 +167,7 @@ func (m *machine) delay(dice *rand.Rand) time.Duration {
 	return time.Duration(dice.IntN(9))*m.Tick/4 + m.odd(dice)
 }
 
-// odd draws a part of a tick that is no multiple of a grain, where the store has none.
+// odd draws a part of a tick finer than any grain, where the store rounds nothing.
 func (m *machine) odd(dice *rand.Rand) time.Duration {
 	if m.traits.Resolution > 0 || dice.IntN(4) > 0 {
 		return 0
@@ -201,15 +202,15 @@ func (m *machine) leaseFor(dice *rand.Rand) time.Duration {
 	return time.Duration(1+dice.IntN(8))*m.Tick/4 + m.odd(dice)
 }
 
-// pool is how many ids there are to draw from: few, so that operations meet.
+// pool is the number of ids to draw from: few, so that operations meet.
 func (m *machine) pool() int { return 10 + m.scale + m.scale/2 }
 
-// id draws one of a few: where each is pushed once, one of the latest.
+// id draws an id of the pool; where each is pushed once, one of the latest.
 func (m *machine) id(dice *rand.Rand) string {
 	return nthID(max(0, m.fresh-m.pool()) + dice.IntN(m.pool()))
 }
 
-// nthID returns ids of two forms, since those that package delayq makes may be kept in another way.
+// nthID returns ids of two forms: a store may keep those that package delayq makes in another way.
 func nthID(n int) string {
 	if n%3 == 0 {
 		return fmt.Sprintf("01ARZ3NDEKTSV4RRFFQ69%05d", n)
@@ -217,8 +218,8 @@ func nthID(n int) string {
 	return fmt.Sprintf("m%02d", n)
 }
 
-// pushedID draws the id of a message to push. Where a second push of an id stores a second message, nobody
-// could tell the two apart, and each push has an id of its own.
+// pushedID draws the id of a message to push. Where a second push of an id stores a second message,
+// each push has its own id, since the two could not be distinguished.
 func (m *machine) pushedID(dice *rand.Rand) string {
 	if m.has(backend.Deduplicating) {
 		return m.id(dice)
@@ -227,7 +228,7 @@ func (m *machine) pushedID(dice *rand.Rand) string {
 	return nthID(m.fresh - 1)
 }
 
-// ids draws those of an operation; some come twice.
+// ids draws the ids of an operation; some are drawn twice.
 func (m *machine) ids(dice *rand.Rand) []string {
 	ids := make([]string, m.size(dice))
 	for i := range ids {
@@ -239,7 +240,7 @@ func (m *machine) ids(dice *rand.Rand) []string {
 	return ids
 }
 
-// leases draws those of one handle, stale or not; some come twice.
+// leases draws leases of one handle, stale or not; some are drawn twice.
 func (m *machine) leases(dice *rand.Rand) []backend.Lease {
 	if len(m.given) == 0 {
 		m.rt.Skip("no delivery yet")
@@ -264,7 +265,7 @@ func (m *machine) leases(dice *rand.Rand) []backend.Lease {
 	return ls
 }
 
-// outcomes holds those of a batch against the reference, which goes through it one by one.
+// outcomes compares the outcomes of a batch with the reference, which takes its items one by one.
 func (m *machine) outcomes(errs []error, n int, doing string, want func(i int) (id string, err error)) {
 	if errs != nil && len(errs) != n {
 		m.rt.Fatalf("%s %d messages returned %d errors", doing, n, len(errs))
@@ -284,8 +285,8 @@ func at(errs []error, i int) error {
 	return errs[i]
 }
 
-// prepareFlags makes rapid's flags usable, outside of a test binary too. A failure prints its seed; a
-// file of it would land in whatever folder the suite is run from.
+// prepareFlags makes rapid's flags usable, outside of a test binary too. A failure prints its seed;
+// a file of it would land in the working directory.
 func prepareFlags() {
 	if !testing.Testing() && !flag.Parsed() {
 		testing.Init()
@@ -294,9 +295,9 @@ func prepareFlags() {
 	_ = flag.Set("rapid.nofailfile", "true")
 }
 
-// reporter makes rapid report to a trial.
+// reporter makes rapid report to a test run.
 type reporter struct {
-	t      *trial
+	t      *testRun
 	lines  []string
 	failed bool
 }

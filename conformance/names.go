@@ -8,24 +8,24 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// The checks name the messages that they push. Where the store makes the ids, a translator stands
-// between the two: the checks go on speaking of their names, the store hears its own ids.
+// The checks name the messages that they push. Where the store makes the ids, a translator maps the
+// names to ids and back.
 
-// names is the translator's table of one queue, for all handles on it.
+// names is the table of one queue, for all handles on it.
 type names struct {
 	pushing sync.RWMutex // read-locked while a Schedule runs
 
-	mu       sync.Mutex
-	ids      map[string]string // the store's, by name
-	names    map[string]string // by the store's id
-	doubtful map[string]string // names of messages whose Schedule failed, by body
+	mu        sync.Mutex
+	ids       map[string]string // the store's, by name
+	names     map[string]string // by the store's id
+	uncertain map[string]string // names of messages whose Schedule failed, by body
 }
 
 func newNames() *names {
-	return &names{ids: make(map[string]string), names: make(map[string]string), doubtful: make(map[string]string)}
+	return &names{ids: make(map[string]string), names: make(map[string]string), uncertain: make(map[string]string)}
 }
 
-// id returns the store's id of a message; a name that nobody pushed is passed on as it is.
+// id returns the store's id of a message, or the name itself where it was never pushed.
 func (n *names) id(name string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -35,8 +35,8 @@ func (n *names) id(name string) string {
 	return name
 }
 
-// name returns the name of a message that the store handed out; an id that nobody was told is passed
-// on as it is. A hand-out may be faster than the outcome of its Schedule: then it waits for that.
+// name returns the name of a message that the store handed out, or the id itself where it is
+// unknown. A delivery may be faster than the return of its Schedule: name then waits for that.
 func (n *names) name(id string, body []byte) string {
 	if name, ok := n.known(id); ok {
 		return name
@@ -56,32 +56,32 @@ func (n *names) known(id string) (name string, ok bool) {
 	return name, ok
 }
 
-// resolve recognizes a message by its body when its Schedule was broken off, so that nobody was told
-// its id, and yet it was stored. That explains one message and not a second one.
+// resolve recognizes a message by its body when its Schedule failed and yet stored it, so that its
+// id is unknown. That explains one message and not a second one.
 func (n *names) resolve(id string, body []byte) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	name, ok := n.doubtful[string(body)]
+	name, ok := n.uncertain[string(body)]
 	if !ok {
 		return id
 	}
-	delete(n.doubtful, string(body))
+	delete(n.uncertain, string(body))
 	n.ids[name], n.names[id] = id, name
 	return name
 }
 
-// told notes what Schedule said of a message.
+// told notes the outcome of a message in a Schedule.
 func (n *names) told(m backend.Message, id string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if err != nil {
-		n.doubtful[string(m.Body)] = m.ID
+		n.uncertain[string(m.Body)] = m.ID
 		return
 	}
 	n.ids[m.ID], n.names[id] = id, m.ID
 }
 
-// givenID is the id that every message is pushed with. A store that makes ids takes no notice.
+// givenID is the id that every message is pushed with. A store that makes ids ignores it.
 const givenID = "given"
 
 // translator is a queue whose ids are names.

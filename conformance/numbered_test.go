@@ -15,9 +15,9 @@ import (
 	"github.com/delayq/delayq/memory"
 )
 
-// The numbered backend is memory as a store that numbers its messages and keeps no headers. Its
-// answers take a moment, as on a wire: hand-outs overtake them, and a context that ends meanwhile leaves
-// the pusher in doubt.
+// The numbered backend is memory that numbers its messages and keeps no headers. Its replies take a
+// moment, as on a wire: deliveries overtake them, and the outcome of a push is unknown when its
+// context ends meanwhile.
 type numbered struct {
 	backend.Backend
 	numbers *sync.Map // of the last message, by queue
@@ -84,7 +84,7 @@ func (q *numberedQueue) Schedule(ctx context.Context, ms []backend.Message) []er
 	})
 }
 
-// reply takes its time.
+// reply returns the outcomes after a moment.
 func (q *numberedQueue) reply(ctx context.Context, errs []error, tell func()) []error {
 	select {
 	case <-time.After(numberedReply):
@@ -95,8 +95,8 @@ func (q *numberedQueue) reply(ctx context.Context, errs []error, tell func()) []
 	}
 }
 
-// TestSuiteCatchesWhereIDsAreMade proves that the suite is no blinder on a store that makes ids: the faults are
-// under the numbered backend, which is sound.
+// TestSuiteCatchesWhereIDsAreMade runs the suite on a store that makes ids, with the faults under
+// it.
 func TestSuiteCatchesWhereIDsAreMade(t *testing.T) {
 	for _, f := range broken.Faults() {
 		t.Run(f.Name, func(t *testing.T) {
@@ -126,8 +126,8 @@ var needsMore = map[string]string{
 	"keeps no ids taken after a purge":                                 "the backend keeps no ids taken",
 }
 
-// numbering is the numbered backend over memory with a fault. A fault that shows only when a part of a batch
-// is refused is over it.
+// numbering is a harness of the numbered backend over memory with a fault. The fault is over it
+// where it shows only in batches that are rejected in part.
 func numbering(f broken.Fault) conformance.Harness {
 	h := judging(f)
 	h.Leftovers = nil
@@ -146,7 +146,7 @@ func numbering(f broken.Fault) conformance.Harness {
 	return h
 }
 
-// pretender is a backend that declares lacking what it has.
+// pretender is a backend that declares lacking features that it has.
 type pretender struct {
 	backend.Backend
 	lacks []backend.Feature
@@ -158,7 +158,7 @@ func (b pretender) Traits() backend.Traits {
 	return t
 }
 
-// TestSuiteCatchesClaims proves that nobody gets off lightly by declaring too little.
+// TestSuiteCatchesClaims has backends declare too little.
 func TestSuiteCatchesClaims(t *testing.T) {
 	for _, c := range []struct {
 		name, rule string

@@ -44,7 +44,8 @@ func (m *machine) message(dice *rand.Rand) backend.Message {
 	return msg
 }
 
-// body makes one of the sizes at which a store may begin to keep bodies in another way, most of them small.
+// body makes a body, most of them small, of sizes at which a store may begin to keep it in another
+// way.
 func (m *machine) body(dice *rand.Rand, id string) []byte {
 	size := dice.IntN(200)
 	if dice.IntN(8*m.scale) == 0 {
@@ -87,14 +88,14 @@ func (m *machine) takeSome(dice *rand.Rand) {
 func (m *machine) taken(next *refMessage, d backend.Delivery, lease time.Duration) {
 	found := m.ref.ms[d.ID]
 	if found == nil || !m.ref.ready(found) {
-		m.rt.Fatalf("message %s was handed out, which is not ready", d.ID)
+		m.rt.Fatalf("message %s was handed out, and is not ready", d.ID)
 	}
 	if m.fake != nil && m.has(backend.Ordering) && next.ID != d.ID {
 		m.rt.Fatalf("message %s was handed out, %s is before it", d.ID, next.ID)
 	}
 	m.ref.take(found, d.Token, lease)
 	if d.Attempt != found.attempt {
-		m.rt.Fatalf("message %s came at attempt %d; it is number %d", d.ID, d.Attempt, found.attempt)
+		m.rt.Fatalf("message %s was handed out at attempt %d; it is number %d", d.ID, d.Attempt, found.attempt)
 	}
 	m.dueIs(d.ID, d.Due, found)
 	m.ends("the lease", d.ID, d.Until, lease)
@@ -102,7 +103,7 @@ func (m *machine) taken(next *refMessage, d backend.Delivery, lease time.Duratio
 	m.given = append(m.given, given{d.Lease(), m.which()})
 }
 
-// which is the number of the handle at hand.
+// which is the number of the current handle.
 func (m *machine) which() int {
 	if m.q == m.qs[0] {
 		return 0
@@ -112,7 +113,7 @@ func (m *machine) which() int {
 
 func (m *machine) dueIs(id string, due time.Time, want *refMessage) {
 	if want.exact && !due.Equal(want.due) {
-		m.rt.Fatalf("message %s says it was due at %v; it was at %v", id, due, want.due)
+		m.rt.Fatalf("message %s has the due time %v; want %v", id, due, want.due)
 	}
 }
 
@@ -188,30 +189,35 @@ func (m *machine) extendSome(dice *rand.Rand) {
 	})
 }
 
-func (m *machine) burySome(dice *rand.Rand) {
+func (m *machine) deadLetterSome(dice *rand.Rand) {
 	ls := m.leases(dice)
 	bs := make([]backend.DeadLetterRequest, len(ls))
 	for i := range bs {
 		bs[i] = backend.DeadLetterRequest{Lease: ls[i], Reason: strings.Repeat("of the check", dice.IntN(4))}
 	}
-	m.outcomes(m.q.Dead(m.ctx, bs), len(bs), "burying", func(i int) (string, error) {
+	m.outcomes(m.q.Dead(m.ctx, bs), len(bs), "dead-lettering", func(i int) (string, error) {
 		err := m.ref.holds(ls[i])
 		if err == nil {
-			m.ref.bury(m.ref.ms[ls[i].ID], bs[i].Reason)
+			m.ref.deadLetter(m.ref.ms[ls[i].ID], bs[i].Reason)
 		}
 		return ls[i].ID, err
 	})
 }
 
-func (m *machine) cancelSome(dice *rand.Rand) {
+// onIDs makes a call on ids. The reference changes where it finds no error.
+func (m *machine) onIDs(dice *rand.Rand, doing string, call func(context.Context, []string) []error, fails func(string) error, change func(string)) {
 	ids := m.ids(dice)
-	m.outcomes(m.q.Cancel(m.ctx, ids), len(ids), "cancelling", func(i int) (string, error) {
-		err := m.ref.waiting(ids[i])
+	m.outcomes(call(m.ctx, ids), len(ids), doing, func(i int) (string, error) {
+		err := fails(ids[i])
 		if err == nil {
-			delete(m.ref.ms, ids[i])
+			change(ids[i])
 		}
 		return ids[i], err
 	})
+}
+
+func (m *machine) cancelSome(dice *rand.Rand) {
+	m.onIDs(dice, "cancelling", m.q.Cancel, m.ref.waiting, func(id string) { delete(m.ref.ms, id) })
 }
 
 func (m *machine) moveSome(dice *rand.Rand) {
@@ -233,35 +239,21 @@ func (m *machine) moveSome(dice *rand.Rand) {
 }
 
 func (m *machine) redriveSome(dice *rand.Rand) {
-	ids := m.ids(dice)
-	m.outcomes(m.q.Redrive(m.ctx, ids), len(ids), "redriving", func(i int) (string, error) {
-		err := m.ref.dead(ids[i])
-		if err == nil {
-			m.ref.redrive(m.ref.ms[ids[i]])
-		}
-		return ids[i], err
-	})
+	m.onIDs(dice, "redriving", m.q.Redrive, m.ref.dead, func(id string) { m.ref.redrive(m.ref.ms[id]) })
 }
 
 func (m *machine) deleteSome(dice *rand.Rand) {
-	ids := m.ids(dice)
-	m.outcomes(m.q.DeleteDead(m.ctx, ids), len(ids), "deleting the dead letter", func(i int) (string, error) {
-		err := m.ref.dead(ids[i])
-		if err == nil {
-			delete(m.ref.ms, ids[i])
-		}
-		return ids[i], err
-	})
+	m.onIDs(dice, "deleting the dead letter", m.q.DeleteDead, m.ref.dead, func(id string) { delete(m.ref.ms, id) })
 }
 
-// purgeSome seldom does, or most runs would see little else than a new queue.
+// purgeSome purges seldom: most runs would otherwise see little but a new queue.
 func (m *machine) purgeSome(dice *rand.Rand) {
 	if dice.IntN(4) > 0 {
 		return
 	}
 	n, err := m.q.Purge(m.ctx)
 	if want := int64(len(m.ref.ms)); err != nil || n != want {
-		m.rt.Fatalf("Purge says that it deleted %d messages, and %v; there were %d", n, err, want)
+		m.rt.Fatalf("Purge returns %d and %v; there were %d messages", n, err, want)
 	}
 	m.ref.purge()
 }

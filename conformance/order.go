@@ -10,22 +10,22 @@ import (
 var orderChecks = []Check{
 	{
 		Name: "order", Invariant: 7, needs: []backend.Feature{backend.Ordering},
-		Rule: "One consumer that takes one message at a time gets them by due time.",
+		Rule: "One worker that takes one message at a time gets them by due time.",
 		run:  order,
 	},
 	{
 		Name: "order-of-ties", Invariant: 7, needs: []backend.Feature{backend.Ordering},
-		Rule: "Messages with the same due time come in the order in which they were pushed, taken singly or in batches.",
+		Rule: "Messages with the same due time are handed out in the order in which they were pushed, singly or in batches.",
 		run:  orderOfTies,
 	},
 	{
 		Name: "order-after-lease", Invariant: 7, needs: []backend.Feature{backend.Ordering},
-		Rule: "A message whose lease ended, or that was given back untouched, is at its old place in the order.",
+		Rule: "A message whose lease ended, or that was given back untouched, keeps its place in the order.",
 		run:  orderAfterLease,
 	},
 }
 
-func order(t *trial) {
+func order(t *testRun) {
 	const n = 40
 	due := t.now().Add(t.Tick)
 	byDue := make([]string, n)
@@ -39,14 +39,14 @@ func order(t *trial) {
 	t.inOrder(byDue, 1)
 }
 
-// inOrder takes the messages in this order, up to limit at once.
-func (t *trial) inOrder(ids []string, limit int) {
+// inOrder receives the messages in this order, up to limit in a call.
+func (t *testRun) inOrder(ids []string, limit int) {
 	for i := 0; i < len(ids); {
 		ds, err := t.receive(t.q, limit, t.lease())
 		t.must(err, "taking message %d of %d", i+1, len(ids))
 		for _, d := range ds {
 			if d.ID != ids[i] {
-				t.fail("message %s came at place %d; %s was next in the order", d.ID, i+1, ids[i])
+				t.fail("message %s was handed out at place %d; %s was next in the order", d.ID, i+1, ids[i])
 			}
 			t.ack(d)
 			i++
@@ -54,7 +54,7 @@ func (t *trial) inOrder(ids []string, limit int) {
 	}
 }
 
-func orderOfTies(t *trial) {
+func orderOfTies(t *testRun) {
 	for _, limit := range []int{1, 7} {
 		const n = 50
 		due := t.now().Add(t.Tick)
@@ -73,7 +73,7 @@ func orderOfTies(t *trial) {
 	}
 }
 
-func orderAfterLease(t *trial) {
+func orderAfterLease(t *testRun) {
 	due := t.now().Add(t.Tick)
 	var ids []string
 	for range 3 {

@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -8,49 +10,50 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Invariant 2, for who looks.
+// Invariant 2, for Peek.
 var peekChecks = []Check{
 	{
 		Name: "peek", Invariant: 2, needs: []backend.Feature{backend.Peeking},
-		Rule: "Peek lists what waits and nothing else, whole, with its due time and attempts, by due time where the backend claims order, page by page, and changes nothing.",
+		Rule: "Peek lists waiting messages only, whole, with due times and attempts, page by page, and changes nothing; the list is sorted by due time where the backend claims order.",
 		run:  peek,
 	},
 	{
 		Name: "peek-pages", Invariant: 2, needs: []backend.Feature{backend.Peeking, backend.Cancelling},
-		Rule: "Messages that go while pages are read make Peek skip no other that is not due yet, and list none twice.",
+		Rule: "When messages leave the queue between two pages, Peek skips no other message that is not due yet, and lists none twice.",
 		run:  peekPages,
 	},
 	{
 		Name: "peek-ties", Invariant: 2, needs: []backend.Feature{backend.Peeking, backend.Cancelling},
-		Rule: "Pages of messages that have one due time, which is not yet, list each once, whatever comes and goes between the pages.",
+		Rule: "Of messages with the same due time in the future, the pages of Peek list each once, whatever is pushed or cancelled between the pages.",
 		run:  peekTies,
 	},
 }
 
-func peek(t *trial) {
+func peek(t *testRun) {
 	held := t.takeID(t.pushAfter(0))
-	t.must(t.bury(t.takeID(t.pushAfter(0)), "of the check"), "Dead")
+	t.must(t.deadLetter(t.takeID(t.pushAfter(0)), "of the check"), "Dead")
 	retried := t.pushAfter(0)
-	t.nack(t.takeID(retried), 500*t.Tick) // so long that the order is the same when the machine stands still between two calls
+	t.nack(t.takeID(retried), 500*t.Tick) // long enough for a machine that stands still between two calls
 	third, second := t.pushAfter(300*t.Tick), t.pushAfter(100*t.Tick)
 	first := t.pushAfter(0)
-	for range 2 { // a look that changed something would show in the next
+	for range 2 { // a Peek that changed something would show in the next
 		t.lists(map[string]int{retried: 1}, first, second, third, retried)
 	}
 	if d := t.takeID(first); d.Attempt != 1 {
-		t.fail("message %s, which was only looked at, came at attempt %d", first, d.Attempt)
+		t.fail("message %s, which was only shown by Peek, was handed out at attempt %d", first, d.Attempt)
 	}
 	t.lists(map[string]int{retried: 1}, second, third, retried)
 	t.ack(held)
 }
 
-// lists looks at what waits and compares it with what was pushed. Attempts that are not told are 0.
-func (t *trial) lists(attempts map[string]int, want ...string) {
+// lists compares the waiting messages with those that were pushed. Attempts that are not given are
+// 0.
+func (t *testRun) lists(attempts map[string]int, want ...string) {
 	all := t.peekAll(2)
 	ids := make([]string, len(all))
 	for i, p := range all {
 		ids[i] = p.ID
-		t.must(t.looksLike(p), "looking at message %s", p.ID)
+		t.must(t.looksLike(p), "Peek of message %s", p.ID)
 		if p.Attempts != attempts[p.ID] && t.has(backend.CountingAttempts) {
 			t.fail("message %s shows %d attempts; want %d", p.ID, p.Attempts, attempts[p.ID])
 		}
@@ -60,12 +63,12 @@ func (t *trial) lists(attempts map[string]int, want ...string) {
 		slices.Sort(want)
 	}
 	if !slices.Equal(ids, want) {
-		t.fail("the messages that wait are %q; shown were %q", want, ids)
+		t.fail("the waiting messages are %q; Peek shows %q", want, ids)
 	}
 }
 
-// looksLike compares what is shown of a message with what was pushed.
-func (t *trial) looksLike(p backend.Pending) error {
+// looksLike compares a waiting message, as shown, with the one that was pushed.
+func (t *testRun) looksLike(p backend.Pending) error {
 	t.mu.Lock()
 	e := t.pushed[p.ID]
 	t.mu.Unlock()
@@ -73,7 +76,7 @@ func (t *trial) looksLike(p backend.Pending) error {
 	case p.Err != nil:
 		return p.Err
 	case e == nil:
-		return fmt.Errorf("nobody pushed it")
+		return errors.New("it was never pushed")
 	case p.Due.Before(e.notBefore.Add(-t.Skew).Truncate(t.traits.Resolution)) || t.fake != nil && p.Due.Sub(e.notBefore) > t.traits.Resolution:
 		return fmt.Errorf("it shows the due time %v; want %v", p.Due, e.notBefore)
 	}
@@ -81,9 +84,16 @@ func (t *trial) looksLike(p backend.Pending) error {
 }
 
 // peekAll reads all pages.
-func (t *trial) peekAll(limit int) (all []backend.Pending) {
+func (t *testRun) peekAll(limit int) []backend.Pending { return pages(t, "Peek", limit, t.q.Peek) }
+
+func (t *testRun) peekPage(cursor string, limit int) (page []backend.Pending, next string) {
+	return onePage(t, "Peek", cursor, limit, t.q.Peek)
+}
+
+// pages reads all pages of a list.
+func pages[T any](t *testRun, what string, limit int, read func(context.Context, string, int) ([]T, string, error)) (all []T) {
 	for cursor := ""; ; {
-		page, next := t.peekPage(cursor, limit)
+		page, next := onePage(t, what, cursor, limit, read)
 		if all = append(all, page...); next == "" || len(all) > 100_000 {
 			return all
 		}
@@ -91,16 +101,16 @@ func (t *trial) peekAll(limit int) (all []backend.Pending) {
 	}
 }
 
-func (t *trial) peekPage(cursor string, limit int) (page []backend.Pending, next string) {
-	page, next, err := t.q.Peek(t.ctx, cursor, limit)
-	t.must(err, "Peek after %q", cursor)
+func onePage[T any](t *testRun, what, cursor string, limit int, read func(context.Context, string, int) ([]T, string, error)) ([]T, string) {
+	page, next, err := read(t.ctx, cursor, limit)
+	t.must(err, "%s after %q", what, cursor)
 	if len(page) > limit {
-		t.fail("a page of at most %d had %d messages", limit, len(page))
+		t.fail("%s has %d entries in a page of at most %d", what, len(page), limit)
 	}
 	return page, next
 }
 
-func peekPages(t *trial) {
+func peekPages(t *testRun) {
 	const n, limit = 9, 3
 	var ids []string
 	for i := range n {
@@ -128,8 +138,8 @@ func peekPages(t *trial) {
 	t.want(err, backend.ErrInvalid, "Peek after a cursor that no Peek returned")
 }
 
-// peekTies removes and pushes messages on both sides of where the reader is.
-func peekTies(t *trial) {
+// peekTies cancels and pushes messages before and after the reader's page.
+func peekTies(t *testRun) {
 	n := t.scaled(40, 400)
 	for _, limit := range []int{1, 3, 10} {
 		due := t.now().Truncate(time.Second).Add(100 * t.Tick)
@@ -167,7 +177,7 @@ func peekTies(t *trial) {
 			}
 		}
 		for _, p := range t.peekAll(100) {
-			t.must(t.cancelID(p.ID), "cancelling what is left")
+			t.must(t.cancelID(p.ID), "cancelling the rest")
 		}
 	}
 }

@@ -10,37 +10,37 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Invariant 14, at one stroke.
+// Invariant 14, for Purge.
 var purgeChecks = []Check{
 	{
 		Name: "purge", Invariant: 14, needs: []backend.Feature{backend.Purging},
-		Rule: "Purge deletes the messages of every state and says how many; leases in force are lost, ids are free, nothing is left in the store.",
+		Rule: "Purge deletes the messages of every state and returns their number; leases in force are lost, ids are free, nothing is left in the store.",
 		run:  purge,
 	},
 	{
 		Name: "purge-goes-on", Invariant: 14, needs: []backend.Feature{backend.Purging},
-		Rule: "After a purge the queue works as one that was never used, for every client and for who was waiting.",
+		Rule: "After a purge the queue works like a new one, for every client and for workers that were waiting.",
 		run:  purgeGoesOn,
 	},
 	{
 		Name: "purge-and-reuse", Invariant: 14, needs: []backend.Feature{backend.Purging},
-		Rule: "After a purge, and after each further one, leases from before it settle nothing, though the same ids are pushed and leased again; windows, dead letters and attempts begin anew.",
+		Rule: "After each purge, leases from before it settle nothing, though the same ids are pushed and leased again; windows, dead letters and attempts start anew.",
 		run:  purgeAndReuse,
 	},
 	{
 		Name: "purge-race", Invariant: 13, needs: []backend.Feature{backend.Purging},
-		Rule: "Purges beside pushes and workers delete each message once: those that were deleted and those that were acknowledged are all that were pushed.",
+		Rule: "During concurrent pushes, purges and acks, each message is deleted by one purge or acknowledged, never both and never neither.",
 		run:  purgeRace,
 	},
 }
 
-func purge(t *trial) {
+func purge(t *testRun) {
 	var ids []string
 	for i := range 5 {
 		ids = append(ids, t.pushAfter(time.Duration(max(i-2, 0))*t.Tick)) // three are due
 	}
 	held := t.takeID(ids[0])
-	t.must(t.bury(t.takeID(ids[1]), "of the check"), "Dead")
+	t.must(t.deadLetter(t.takeID(ids[1]), "of the check"), "Dead")
 	if t.has(backend.UniqueWindows) {
 		m := t.afterUnique(t.Tick, t.lease())
 		t.push(m)
@@ -55,19 +55,19 @@ func purge(t *trial) {
 	t.purges(nil)
 }
 
-// purges empties the queue of these messages and of no others.
-func (t *trial) purges(ids []string) {
+// purges purges the queue, which must have exactly these messages.
+func (t *testRun) purges(ids []string) {
 	for _, id := range ids {
 		t.expectNoMore(id, "purged")
 	}
 	n, err := t.q.Purge(t.ctx)
 	t.must(err, "Purge")
 	if n != int64(len(ids)) {
-		t.fail("Purge says that it deleted %d messages; there were %d", n, len(ids))
+		t.fail("Purge returns %d; there were %d messages", n, len(ids))
 	}
 }
 
-func purgeGoesOn(t *trial) {
+func purgeGoesOn(t *testRun) {
 	other := t.second()
 	far := t.pushAfter(20 * t.Tick)
 	s := t.sleep(t.q)
@@ -87,8 +87,8 @@ func purgeGoesOn(t *trial) {
 	t.empty()
 }
 
-// purgeAndReuse gives, in each round, the same leases to messages of the same ids.
-func purgeAndReuse(t *trial) {
+// purgeAndReuse leases messages of the same ids in each round.
+func purgeAndReuse(t *testRun) {
 	const n = 4
 	var old []backend.Delivery
 	for range 4 {
@@ -100,21 +100,21 @@ func purgeAndReuse(t *trial) {
 		ds := t.takeAll(n, 2)
 		for i, d := range ds {
 			if d.ID != ms[i].ID && t.has(backend.Ordering) || d.Attempt != 1 && t.has(backend.ExactAttempts) {
-				t.fail("after a purge message %s came at attempt %d; pushed was %s", d.ID, d.Attempt, ms[i].ID)
+				t.fail("after a purge message %s was handed out at attempt %d; want %s at attempt 1", d.ID, d.Attempt, ms[i].ID)
 			}
 		}
 		for _, d := range old {
 			t.settlesNothing(d)
 		}
 		t.keepsWindow()
-		for _, d := range ds[n/2:] { // whatever was settled under leases from before
-			t.must(t.bury(d, "reason of "+d.ID), "Dead")
+		for _, d := range ds[n/2:] { // the leases from before have not settled them
+			t.must(t.deadLetter(d, "reason of "+d.ID), "Dead")
 		}
 		if t.has(backend.Redriving) && len(t.letters()) != n/2 {
 			t.fail("%d dead letters are listed; there are %d", len(t.letters()), n/2)
 		}
 		_, err := t.extend(ds[0], t.lease())
-		t.must(err, "extending a lease beside those from before a purge")
+		t.must(err, "extending a lease of this round")
 		old = append(old, ds...)
 		t.purges(each(ms, func(m backend.Message) string { return m.ID }))
 		t.nothing("all was purged")
@@ -126,9 +126,9 @@ func purgeAndReuse(t *trial) {
 	}
 }
 
-// reused makes a message of an id that each round has, where the pusher's ids are the store's. The first has a window, which the
-// purge ends.
-func (t *trial) reused(i int) backend.Message {
+// reused makes a message with the same id in each round, where the store keeps ids. The first has a
+// window, which the purge ends.
+func (t *testRun) reused(i int) backend.Message {
 	m := t.after(0)
 	if !t.has(backend.OwnIDs) {
 		return m
@@ -140,7 +140,7 @@ func (t *trial) reused(i int) backend.Message {
 	return m
 }
 
-func (t *trial) keepsWindow() {
+func (t *testRun) keepsWindow() {
 	if t.has(backend.UniqueWindows) {
 		m := backend.Message{ID: "window", UniqueFor: t.lease()}
 		t.push(m)
@@ -149,19 +149,15 @@ func (t *trial) keepsWindow() {
 	}
 }
 
-// settlesNothing tries all verbs under a lease that is lost.
-func (t *trial) settlesNothing(d backend.Delivery) {
-	l := d.Lease()
-	t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{l})), backend.ErrLeaseLost, "Ack under a lease from before a purge")
-	t.want(outcome(t.q.Nack(t.ctx, []backend.Return{{Lease: l}})), backend.ErrLeaseLost, "Nack under a lease from before a purge")
-	t.want(outcome(t.q.Nack(t.ctx, []backend.Return{{Lease: l, Untouched: true}})), backend.ErrLeaseLost, "Nack, untouched, under a lease from before a purge")
-	t.want(outcome(t.q.Dead(t.ctx, []backend.DeadLetterRequest{{Lease: l}})), backend.ErrLeaseLost, "Dead under a lease from before a purge")
-	_, errs := t.q.Extend(t.ctx, []backend.Lease{l}, t.lease())
-	t.want(outcome(errs), backend.ErrLeaseLost, "Extend under a lease from before a purge")
+// settlesNothing tries all settling methods under a lost lease.
+func (t *testRun) settlesNothing(d backend.Delivery) {
+	for op, settle := range settles {
+		t.want(settle(t.ctx, t.q, d.Lease(), t.lease()), backend.ErrLeaseLost, "%s under a lease from before a purge", op)
+	}
 }
 
-// looksEmpty asks all verbs that show messages.
-func (t *trial) looksEmpty() {
+// looksEmpty calls all methods that list messages.
+func (t *testRun) looksEmpty() {
 	if t.has(backend.Peeking) {
 		if ps := t.peekAll(10); len(ps) > 0 {
 			t.fail("Peek shows %d messages of a queue that was purged", len(ps))
@@ -174,7 +170,7 @@ func (t *trial) looksEmpty() {
 	}
 }
 
-func purgeRace(t *trial) {
+func purgeRace(t *testRun) {
 	const pushers, workers = 4, 4
 	batches := t.scaled(20, 200)
 	var pushed, acked, purged atomic.Int64
@@ -192,7 +188,7 @@ func purgeRace(t *trial) {
 			ms := []backend.Message{t.after(0), t.after(0), t.after(t.Tick)}
 			t.expect(ms...)
 			if err := errors.Join(t.q.Schedule(t.ctx, ms)...); err != nil {
-				return fmt.Errorf("pushing beside a purge: %w", err)
+				return fmt.Errorf("pushing during purges: %w", err)
 			}
 			pushed.Add(int64(len(ms)))
 		}
@@ -205,7 +201,7 @@ func purgeRace(t *trial) {
 				acked.Add(1)
 				t.expectNoMore(d.ID, "acknowledged")
 			} else if !errors.Is(err, backend.ErrLeaseLost) {
-				return fmt.Errorf("acknowledging beside a purge: %w", err)
+				return fmt.Errorf("acknowledging during purges: %w", err)
 			}
 			return nil
 		})

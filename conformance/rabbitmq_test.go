@@ -18,7 +18,7 @@ import (
 	"github.com/delayq/delayq/rabbitmq/tombstone/redistomb"
 )
 
-// rabbitBackends are the backends on RabbitMQ. The ways to wait but the default differ in little else.
+// rabbitBackends returns harnesses of RabbitMQ in its default mode.
 func rabbitBackends(t *testing.T) map[string]conformance.Harness {
 	t.Helper()
 	inMemory := tombstone.NewMemory()
@@ -32,8 +32,8 @@ func rabbitBackends(t *testing.T) map[string]conformance.Harness {
 	}
 }
 
-// rabbitHarness has all its backends share the levels of one namespace, which are expensive to declare. Each check names its
-// queues by itself.
+// rabbitHarness shares the levels of one namespace, which are expensive to declare, among all its
+// backends. Each check has queues of its own.
 func rabbitHarness(t *testing.T, namespace string, tombstones func() rabbitmq.Tombstones) conformance.Harness {
 	t.Helper()
 	url := sync.OnceValue(func() string {
@@ -62,7 +62,7 @@ func rabbitHarness(t *testing.T, namespace string, tombstones func() rabbitmq.To
 	}
 }
 
-// openedRabbit remembers the queues that a check has opened: those of others on the vhost may hold
+// openedRabbit remembers the queues that a check has opened: other queues on the vhost may hold
 // messages.
 type openedRabbit struct {
 	*rabbitmq.Backend
@@ -96,8 +96,8 @@ func (b *openedRabbit) all() []string {
 	return slices.Compact(slices.Sorted(slices.Values(b.opened)))
 }
 
-// messagesIn names the queues that are not empty, and stay so for a while: a broker is told of acks
-// and does not confirm them.
+// messagesIn returns the queues that are not empty. It waits for them to become empty: a broker
+// does not confirm acks.
 func messagesIn(ctx context.Context, url string, queues ...string) (full []string, err error) {
 	for end := time.Now().Add(10 * time.Second); ; {
 		full, err = testenv.RetryOnBusyRabbit(ctx, func() ([]string, error) { return messagesNow(url, queues...) })

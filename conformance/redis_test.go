@@ -58,8 +58,8 @@ func redisBackends(t *testing.T) map[string]conformance.Harness {
 	return hs
 }
 
-// redissonModes are who shares the queue, what members look like, and whether the index list has them: Go and Java, V2 and the
-// index unless the name says otherwise.
+// redissonModes vary the codec, the format of members, and whether the index list has them: V2 and
+// the index unless the name says otherwise.
 func redissonModes() map[string][]redisson.Option {
 	modes := make(map[string][]redisson.Option)
 	for who, codec := range map[string]redisson.Codec{"redisson": redisson.Bytes, "redisson-envelope": redisson.Envelope} {

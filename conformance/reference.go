@@ -8,8 +8,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// reference is a delay queue as plain as can be: what every backend must be like, without a
-// thought of speed.
+// reference is a delay queue that is written for clarity alone: every backend must behave like it.
 type reference struct {
 	now     time.Time
 	pushes  int
@@ -34,7 +33,7 @@ type refMessage struct {
 	reason  string
 	died    time.Time
 	death   int
-	changed int // the last operation that did anything to it
+	changed int // the number of the last operation that changed it
 }
 
 func newReference(now time.Time) *reference {
@@ -75,8 +74,8 @@ func (r *reference) roundUp(t time.Time) time.Time {
 	return t
 }
 
-// pass lets time go by; leases end. It reports whether one has ended that need not have been
-// noticed yet, so that nobody can say where its message is.
+// pass lets time pass and ends leases. It reports whether a lease has ended that the store need not
+// have noticed yet, so that the state of its message is unknown.
 func (r *reference) pass(d time.Duration) (unsure bool) {
 	r.now = r.now.Add(d)
 	for _, m := range r.ms {
@@ -111,7 +110,8 @@ func (r *reference) ready(m *refMessage) bool {
 	return m.state == "scheduled" && !m.due.After(r.latest())
 }
 
-// latest is a time up to which all is due. Where now is the start of the check, what is due later is due much later.
+// latest is the time up to which messages are due. Where now is the start of the check, other
+// messages are due much later.
 func (r *reference) latest() time.Time {
 	if r.exact {
 		return r.now
@@ -137,7 +137,7 @@ func (r *reference) nack(m *refMessage, n backend.Return) {
 	r.schedule(m, time.Time{}, n.Delay)
 }
 
-func (r *reference) bury(m *refMessage, reason string) {
+func (r *reference) deadLetter(m *refMessage, reason string) {
 	r.deaths++
 	m.reason, m.died, m.death = reason, r.now, r.deaths
 	r.enter(m, "dead")
@@ -154,7 +154,7 @@ func (r *reference) purge() {
 	clear(r.windows)
 }
 
-// waiting says what Cancel and Reschedule return.
+// waiting is the outcome of Cancel and Reschedule.
 func (r *reference) waiting(id string) error {
 	switch m := r.ms[id]; {
 	case m == nil || m.state == "dead":
@@ -165,7 +165,7 @@ func (r *reference) waiting(id string) error {
 	return nil
 }
 
-// dead says what Redrive and DeleteDead return.
+// dead is the outcome of Redrive and DeleteDead.
 func (r *reference) dead(id string) error {
 	if m := r.ms[id]; m == nil || m.state != "dead" {
 		return backend.ErrNotFound
@@ -173,7 +173,7 @@ func (r *reference) dead(id string) error {
 	return nil
 }
 
-// holds says what a settling of a delivery returns.
+// holds is the outcome of a settle under a lease.
 func (r *reference) holds(l backend.Lease) error {
 	if m := r.ms[l.ID]; m == nil || m.state != "leased" || m.token != l.Token {
 		return backend.ErrLeaseLost
@@ -181,7 +181,7 @@ func (r *reference) holds(l backend.Lease) error {
 	return nil
 }
 
-// stats counts. HeadDue is zero where it is not known to the nanosecond.
+// stats counts messages. HeadDue is zero where it is not known to the nanosecond.
 func (r *reference) stats() (s backend.Stats) {
 	head := (*refMessage)(nil)
 	for _, m := range r.ms {

@@ -13,7 +13,7 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// TestRemove takes one queue of two out of each store that can.
+// TestRemove removes one queue of two from each store that can.
 func TestRemove(t *testing.T) {
 	testenv.In(t, testenv.All)
 	can := 0
@@ -92,7 +92,7 @@ func remains(ctx context.Context, t *testing.T, r admin.Remover, queues ...strin
 	return left
 }
 
-// fill leaves a message that is due, one in flight, and a dead one in a queue.
+// fill pushes a message that is due, one in flight, and a dead letter.
 func fill(ctx context.Context, t *testing.T, b backend.Backend, name string) {
 	t.Helper()
 	q, err := b.Open(ctx, name, backend.Options{Logger: slog.New(slog.DiscardHandler)})

@@ -23,14 +23,15 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// The passwords of these tests: the one that fits, one that does not, and what both have in common, which nothing may show.
+// The passwords of these tests: the right one, a wrong one, and the part of both that must not be
+// shown.
 const (
 	secret  = "Zq7secretqZ"
 	fitting = secret + "@/?#%&=: "
 	wrong   = "not-" + secret
 )
 
-// A eavesdropper keeps all that a queue says to anybody.
+// An eavesdropper keeps all logs, spans and metrics of a queue.
 type eavesdropper struct {
 	mu      sync.Mutex
 	said    bytes.Buffer
@@ -86,7 +87,7 @@ func (w *eavesdropper) mustHide(t *testing.T, errs ...error) {
 	}
 }
 
-// mustHideIn also looks for the password as URLs have it, whose beginning is the same.
+// mustHideIn finds the password in URLs too, where its beginning is not escaped.
 func mustHideIn(t *testing.T, where, text string) {
 	t.Helper()
 	if strings.Contains(text, secret) {
@@ -111,8 +112,8 @@ func describe(err error) string {
 	return text
 }
 
-// TestPasswordsStaySecret opens with a password that does not fit, where nobody answers, with TLS that fails, and with URLs that are
-// wrong; each with the log on debug. Not parallel: the client library's log is one for all.
+// TestPasswordsStaySecret opens with a wrong password, without a server, with TLS that fails, and
+// with bad URLs, each with a debug log. It is not parallel: the client library has one log.
 func TestPasswordsStaySecret(t *testing.T) {
 	server := testenv.Redis(t, testenv.Private())
 	must(t, server.Client(t).ConfigSet(t.Context(), "requirepass", fitting).Err())
@@ -121,21 +122,21 @@ func TestPasswordsStaySecret(t *testing.T) {
 	redisLogin, rabbitLogin := userinfo("", wrong), userinfo("worker", wrong)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	nobody := l.Addr().String()
+	closed := l.Addr().String()
 	must(t, l.Close())
 	var urls []string
 	for _, scheme := range []string{"zsetpoll://", "keyspace://", "redisson://"} {
 		for _, query := range []string{"", "?tls=true", "?cluster=true", "?master=main&sentinel_password=" + wrong, "?db=x", "?colour=red", "?pool_size=" + wrong + "@"} {
-			urls = append(urls, scheme+redisLogin+server.Addr()+"/q"+query, scheme+redisLogin+nobody+"/q"+query)
+			urls = append(urls, scheme+redisLogin+server.Addr()+"/q"+query, scheme+redisLogin+closed+"/q"+query)
 		}
-		urls = append(urls, scheme+redisLogin+server.Addr()+"/", scheme+"me:"+wrong+"@/q", scheme+"me:%zz"+wrong+"@"+nobody+"/q", scheme+"me:1/"+wrong+"@"+nobody+"/q",
-			scheme+"me:1?"+wrong+"@"+nobody+"/q", scheme+"me:1#"+wrong+"@"+nobody+"/q", scheme+redisLogin+"no-such-host.invalid/q")
+		urls = append(urls, scheme+redisLogin+server.Addr()+"/", scheme+"me:"+wrong+"@/q", scheme+"me:%zz"+wrong+"@"+closed+"/q", scheme+"me:1/"+wrong+"@"+closed+"/q",
+			scheme+"me:1?"+wrong+"@"+closed+"/q", scheme+"me:1#"+wrong+"@"+closed+"/q", scheme+redisLogin+"no-such-host.invalid/q")
 	}
 	for _, scheme := range []string{"rabbitmq://", "rabbitmqs://"} {
-		for _, rest := range []string{"/%2F/q", "/missing/q", "/q?hosts=" + nobody, "/q?colour=red", "/q?grain=x", "/", "/a/b/c/d", "/q#x"} {
-			urls = append(urls, scheme+rabbitLogin+broker.Addr()+rest, scheme+rabbitLogin+nobody+rest)
+		for _, rest := range []string{"/%2F/q", "/missing/q", "/q?hosts=" + closed, "/q?colour=red", "/q?grain=x", "/", "/a/b/c/d", "/q#x"} {
+			urls = append(urls, scheme+rabbitLogin+broker.Addr()+rest, scheme+rabbitLogin+closed+rest)
 		}
-		urls = append(urls, scheme+"me:%zz"+wrong+"@"+nobody+"/q", scheme+"me:1#"+wrong+"@"+nobody+"/q", scheme+rabbitLogin+"no-such-host.invalid/q")
+		urls = append(urls, scheme+"me:%zz"+wrong+"@"+closed+"/q", scheme+"me:1#"+wrong+"@"+closed+"/q", scheme+rabbitLogin+"no-such-host.invalid/q")
 	}
 	urls = append(urls, "memory://me:"+wrong+"@h/q", "nosuch://me:"+wrong+"@h/q", "://"+wrong)
 	w, opts := newEavesdropper()
@@ -154,7 +155,7 @@ func TestPasswordsStaySecret(t *testing.T) {
 
 func userinfo(user, password string) string { return url.UserPassword(user, password).String() + "@" }
 
-// quietly has the eavesdropper hear what the client library of Redis says.
+// quietly sends the log of Redis's client library to the eavesdropper.
 func quietly(w *eavesdropper) (restore func()) {
 	redis.SetLogger(w)
 	return func() { redis.SetLogger(silence{}) }
@@ -164,7 +165,7 @@ type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
-// TestPasswordsStaySecretWhenTheyChange has queues at work when the server no longer takes their password.
+// TestPasswordsStaySecretWhenTheyChange changes the server's password while queues are at work.
 func TestPasswordsStaySecretWhenTheyChange(t *testing.T) {
 	server := testenv.Redis(t, testenv.Private())
 	admin := server.Client(t, func(o *redis.Options) { o.MaxRetries = -1 })
@@ -199,7 +200,7 @@ func TestPasswordsStaySecretWhenTheyChange(t *testing.T) {
 			stop()
 			w.mustHide(t, <-done)
 			if !w.heard() {
-				t.Error("the eavesdropper heard nothing")
+				t.Error("the eavesdropper has no log")
 			}
 		})
 	}
@@ -219,7 +220,7 @@ func pushUntilRefused(t *testing.T, q delayq.Queue) error {
 	return nil
 }
 
-// TestTheEavesdropperHears proves that a secret would be found wherever it was told.
+// TestTheEavesdropperHears finds a secret wherever an error has it.
 func TestTheEavesdropperHears(t *testing.T) {
 	for text, told := range map[string]error{
 		"wrapped":  fmt.Errorf("opening: %w", errors.New(secret)),

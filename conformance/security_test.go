@@ -35,7 +35,7 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// A target is a store with a place of the test's own in it.
+// A target is a store, and its database of Redis.
 type target struct {
 	backend backend.Backend
 	redis   *redis.Client // nil on other stores
@@ -86,8 +86,8 @@ func (g target) open(t *testing.T, name string) delayq.Queue {
 	return q
 }
 
-// strangers are names with what means something to a store, its scripts, its protocol, or whoever prints them.
-func strangers() []string {
+// strangeNames returns names with a meaning for a store, its scripts, its protocol or a terminal.
+func strangeNames() []string {
 	names := []string{
 		"", "#", "*", "*.*", "a.#", "..", "../a", "/", "a/b", "{a}", "{", "}", "a}:due", "a}b{c}", "[a-z]*", "a?", `a\*`, "'", `"`, "]]", "%s%n", "$1",
 		"' redis.call('FLUSHALL') --", "]] redis.call('FLUSHALL') --[[", "a\r\nFLUSHALL\r\n", "*1\r\n$8\r\nFLUSHALL\r\n", "a\x00", "\x1b[2J", "é", "\xff", "\u202e",
@@ -105,10 +105,11 @@ func isPlain(name string) bool {
 	return name != "" && len(name) <= backend.MaxName && !strings.ContainsFunc(name, func(r rune) bool { return !strings.ContainsRune(plainNames, r) })
 }
 
-// Names that are not plain are refused before a store sees them. Redisson's are anything that Java calls a queue.
+// TestStrangeNamesAreRefused pushes names that are not plain, which the library rejects. Redisson
+// accepts every name that Java can give a queue.
 func TestStrangeNamesAreRefused(t *testing.T) {
 	eachTarget(t, func(t *testing.T, g target) {
-		for _, name := range strangers() {
+		for _, name := range strangeNames() {
 			if isPlain(name) || g.backend.Traits().AnyName && name != "" && len(name) <= backend.MaxName {
 				continue
 			}
@@ -125,19 +126,20 @@ func TestStrangeNamesAreRefused(t *testing.T) {
 	})
 }
 
-// confusable are names of which one could be taken for the other, or for something of the other's.
+// confusable are pairs of names of which one could be taken for the other, or for a key of the
+// other's.
 var confusable = [][2]string{
 	{"a", "a:due"}, {"a:b", "a.b"}, {"a", "a."}, {"A", "a"}, {"q.x", "x"}, {"dead.q", "q"}, {"l0.1", "l0:1"}, {"undeliverable", "deliver"}, {".", ":"},
 	{"trigger:a", "a"}, {"wake", "a:wake"}, {"0", "00"}, {"a-b", "a_b"}, {"..", "."},
 }
 
-// foreign are such names among those that Redisson has.
+// foreign are such pairs among the names that Redisson accepts.
 var foreign = [][2]string{
 	{"a*", "ab"}, {"a?", "ab"}, {"[ab]", "a"}, {"a\x00", "a"}, {"a\r\n", "a"}, {"a b", "a"}, {"*", "a"}, {"#", "a"}, {"a}", "a"}, {"a}b", "a"}, {"a{b}", "ab"}, {"a{", "a"},
 	{"\xff", "\xfe"}, {"é", "e"}, {"'", `"`}, {"..", "."}, {"]] redis.call('FLUSHALL')", "]]"}, {"a%00", "a\x00"}, {`a\*`, "a*"}, {"K", "\u212a"},
 }
 
-// Two queues never see each other's messages, counts or keys, and what deletes one leaves the other alone.
+// TestConfusableNames has two queues that must not share messages, counts or keys.
 func TestConfusableNames(t *testing.T) {
 	eachTarget(t, func(t *testing.T, g target) {
 		pairs := confusable
@@ -188,7 +190,7 @@ func pushText(t *testing.T, q delayq.Queue, text string, delay time.Duration) {
 	must(t, err)
 }
 
-// mustHaveKeysOf looks at all keys of the test's database: they are that queue's, and there are some unless it is none.
+// mustHaveKeysOf wants the test's database to have keys of that queue and no others; none for "".
 func (g target) mustHaveKeysOf(t *testing.T, name string) {
 	t.Helper()
 	if g.redis == nil {
@@ -210,14 +212,15 @@ func (g target) mustHaveKeysOf(t *testing.T, name string) {
 	}
 }
 
-// protocols are bytes that mean something on the way to a store or inside it.
+// protocols are bytes with a meaning in a protocol or in a store.
 var protocols = []string{
 	"", "\x00", "\r\n", "*1\r\n$8\r\nFLUSHALL\r\n", "$-1\r\n", "-ERR\r\n", "]] redis.call('FLUSHALL') --[[", "' .. redis.call('FLUSHALL') .. '", "%s%d%n", "\\", "\"",
 	"\xff\xfe", "\xce", "\x01\x00\x00\x00\x00\x00\x00\xce", "AMQP\x00\x00\x09\x01", "\xdddq\x01", "\x04\x3e\x01a", "\x031\xb2", `{"@class":"java.lang.Runtime"}`, "nil", "false", "1e999",
 	"\x08\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\x7f", "a{b}c*?[d]#", "../../etc/passwd", "${jndi:ldap://x/y}", "\u2028\u202e", "\x1b[2J",
 }
 
-// Ids, headers and bodies of such bytes come out as they were pushed, and nothing of the store is lost by them.
+// TestStrangeContents pushes ids, headers and bodies of such bytes, which must be delivered
+// unchanged.
 func TestStrangeContents(t *testing.T) {
 	eachTarget(t, func(t *testing.T, g target) {
 		q := g.open(t, "contents")
@@ -255,7 +258,7 @@ func TestStrangeContents(t *testing.T) {
 	})
 }
 
-// shownOnly leaves out what ids and keys of headers may not have.
+// shownOnly removes runes that ids and keys of headers must not have.
 func shownOnly(r rune) rune {
 	if r < ' ' || r == 0x7f || r == '\ufffd' || r >= 0x80 && r < 0xa0 {
 		return -1

@@ -38,12 +38,12 @@ const (
 	stallMost    = 32 // replies that a call may need
 )
 
-// A stallStore is a store behind a server that stops answering. Without a server there is nothing that stalls.
+// A stallStore is a store behind a server that stops replying. Without a server nothing stalls.
 type stallStore struct {
 	upstream func(*testing.T) []string
 	open     func(*testing.T, *stallServer) backend.Backend
 	url      func(t *testing.T, s *stallServer, queue string) string // nil for none
-	keeps    bool                                                    // what a Receive that gave up has claimed comes again as attempt 1
+	keeps    bool                                                    // a message that an ended Receive has claimed is handed out again as attempt 1
 }
 
 // A stallServer is the proxies before one server, or before each node of a Cluster.
@@ -78,7 +78,7 @@ func (s *stallServer) resume() {
 	}
 }
 
-// dial takes the client to the proxies, whatever addresses the nodes tell.
+// dial connects to the proxies instead of the nodes' own addresses.
 func (s *stallServer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, s.route[addr].Addr())
 }
@@ -144,14 +144,15 @@ func stallRabbit() stallStore {
 	}
 }
 
-// A stallCall is one public call. prepare readies the queue while the server still answers.
+// A stallCall is one public call. prepare readies the queue while the server still replies.
 type stallCall struct {
 	prepare func(*stallRound) error
 	do      func(context.Context, *stallRound) error
-	after   func(*stallRound) error // nil for nothing; what to look at when the server answers again after a call that failed
+	after   func(*stallRound) error // runs when the server replies again after a call that failed; may be nil
 
-	// untouched finds what the call has changed. It runs when the server answers again, after an error that does not match
-	// ErrOutcomeUnknown. It is nil for a call that changes nothing that shows.
+	// untouched returns an error when the call has changed something. It runs when the server
+	// replies again, after an error that does not match ErrOutcomeUnknown. It is nil for a call
+	// that changes nothing that can be read.
 	untouched func(*stallRound) error
 }
 
@@ -186,7 +187,7 @@ func stallCalls() map[string]stallCall {
 		return settles(func(ctx context.Context, r *stallRound) error { return do(ctx, r.ds[0]) })
 	}
 	dead := func(do func(context.Context, *stallRound, delayq.DeadLetters) error) stallCall {
-		return once((*stallRound).bury, func(ctx context.Context, r *stallRound) error { return do(ctx, r, r.q.Dead()) })
+		return once((*stallRound).deadLetter, func(ctx context.Context, r *stallRound) error { return do(ctx, r, r.q.Dead()) })
 	}
 	return map[string]stallCall{
 		"New":  fresh(func(ctx context.Context, r *stallRound) error { return r.new(ctx) }),
@@ -255,7 +256,7 @@ func (r *stallRound) later() error {
 	return stored(err)
 }
 
-// stored takes a push for done that no replica has confirmed: there is none.
+// stored accepts a push that no replica has confirmed: there is none.
 func stored(err error) error {
 	if errors.Is(err, delayq.ErrUnconfirmed) {
 		return nil
@@ -304,7 +305,7 @@ func (r *stallRound) dueInAnHour() error {
 	return err
 }
 
-func (r *stallRound) bury() error {
+func (r *stallRound) deadLetter() error {
 	if err := r.receive(); err != nil {
 		return err
 	}
@@ -327,7 +328,7 @@ func (r *stallRound) open(ctx context.Context) error {
 	return cmp.Or(err, ctx.Err())
 }
 
-// closeLater closes what was opened, when the server answers again.
+// closeLater closes the queue when the server replies again.
 func (r *stallRound) closeLater(q delayq.Queue, err error, closeBackend func() error) {
 	r.t.Cleanup(func() {
 		if err == nil {
@@ -337,8 +338,9 @@ func (r *stallRound) closeLater(q delayq.Queue, err error, closeBackend func() e
 	})
 }
 
-// TestStalledServer has a server stop answering at each reply in turn, for each public call: it returns when its context ends, whatever
-// the client's options are, and what became of it is known or said to be unknown.
+// TestStalledServer has a server stop replying at each reply in turn, for each public call. The
+// call returns when its context ends, whatever the client's options are, and its outcome is known
+// or ErrOutcomeUnknown.
 func TestStalledServer(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -385,7 +387,8 @@ func (s *stallTimes) add(kind int, took time.Duration) {
 
 var stallQueues atomic.Int64
 
-// nextStall leaves some out of the many replies that a connection to RabbitMQ takes to open, but for the long form.
+// nextStall skips some of the many replies that RabbitMQ's connections take to open, unless the
+// test is repeated.
 func nextStall(replies int) int {
 	if replies < 8 || *stallRounds > 0 {
 		return replies + 1
@@ -463,7 +466,7 @@ func (s *stalls) once(t *testing.T, call stallCall, kind int, expires bool, repl
 	return false
 }
 
-// stallContextOf is a context that ends soon, and tells when it ended.
+// stallContextOf returns a context that ends soon, and the time of its end.
 func stallContextOf(t *testing.T, expires bool) (ctx context.Context, ended func() time.Time, cancel context.CancelFunc) {
 	t.Helper()
 	if expires {
@@ -490,7 +493,7 @@ func stallContextOf(t *testing.T, expires bool) (ctx context.Context, ended func
 		}
 }
 
-// TestQueuesOfAStalledServer has many queues of one backend wait at once, each with a context of its own.
+// TestQueuesOfAStalledServer has many queues of one backend wait, each with a context of its own.
 func TestQueuesOfAStalledServer(t *testing.T) {
 	testenv.In(t, testenv.All)
 	t.Parallel()
@@ -538,8 +541,9 @@ func TestQueuesOfAStalledServer(t *testing.T) {
 // closeMost is the documented 5s, and what a busy machine adds.
 const closeMost = 5*time.Second + 2*stallBusy
 
-// TestCloseOnAStalledServer closes a queue and its backend while a call, a Receive and the subscription wait for the server. Nothing is
-// left when the client gives up, or the server answers again.
+// TestCloseOnAStalledServer closes a queue and its backend while a call, a Receive and the
+// subscription wait for the server. No goroutine is left when the client gives up, or the server
+// replies again.
 func TestCloseOnAStalledServer(t *testing.T) {
 	upstream := testenv.SharedRedis(t).Addr()
 	for name, tt := range map[string]struct {
@@ -588,7 +592,7 @@ func TestCloseOnAStalledServer(t *testing.T) {
 	}
 }
 
-// noneLeft waits until no goroutine is left but those of the proxy and of the client, which are the test's own.
+// noneLeft waits until no goroutine is left but those of the test's own proxy and client.
 func noneLeft(t *testing.T, ignored goleak.Option) {
 	t.Helper()
 	var err error

@@ -11,7 +11,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Check is one rule and the code that tries to find it broken.
+// Check is one rule and the code that looks for a violation of it.
 type Check struct {
 	Name string // as the subtest is called
 
@@ -21,13 +21,13 @@ type Check struct {
 	// Rule is what the check enforces, in one sentence.
 	Rule string
 
-	// Alone says that the check looks at all goroutines of the process: those of other tests look
-	// like leaks to it.
+	// Alone says that the check looks at all goroutines of the process: it takes those of other
+	// tests for leaks.
 	Alone bool
 
-	needs   []backend.Feature // without which it says nothing
+	needs   []backend.Feature // without them the check is skipped
 	limited bool              // it needs Harness.Limited
-	run     func(*trial)
+	run     func(*testRun)
 }
 
 // Checks returns all checks, by invariant.
@@ -42,7 +42,7 @@ func Checks() []Check {
 	return all
 }
 
-// Run runs every check as a subtest. A check that the backend's claims do not call for is
+// Run runs every check as a subtest. A check of a feature that the backend does not claim is
 // skipped with the reason.
 func Run(t *testing.T, h Harness) {
 	for _, c := range Checks() {
@@ -60,22 +60,22 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// Verdict is what became of one check. [Verdict.Outcome] tells it in a word.
+// Verdict is the result of one check. [Verdict.Outcome] sums it up.
 type Verdict struct {
 	Check   Check
-	Skipped string // the claim that is missing
-	Err     error  // a [*Violation], or what kept the check from running
+	Skipped string // the missing claim
+	Err     error  // a [*Violation], or the error that stopped the check
 }
 
-// Outcome is what a verdict comes down to.
+// Outcome sums up a verdict.
 type Outcome int
 
 // Outcomes.
 const (
 	Kept       Outcome = iota // the check found nothing
 	Broken                    // Err has a [*Violation]
-	NotOffered                // the backend does not claim what the check is about: Skipped says what
-	NotJudged                 // the check did not run to its end: Err says why
+	NotOffered                // the backend does not claim a feature that the check needs: Skipped names it
+	NotJudged                 // the check did not run to its end: Err has the reason
 )
 
 var outcomeNames = [...]string{Kept: "kept", Broken: "broken", NotOffered: "not offered", NotJudged: "not judged"}
@@ -88,7 +88,7 @@ func (o Outcome) String() string {
 	return outcomeNames[o]
 }
 
-// Outcome tells whether the rule is kept. What goes wrong once the context has ended proves nothing.
+// Outcome returns whether the rule is kept. Errors after the end of the context prove nothing.
 func (v Verdict) Outcome() Outcome {
 	var broken *Violation
 	switch {
@@ -103,7 +103,7 @@ func (v Verdict) Outcome() Outcome {
 	}
 }
 
-// errStopped marks what a check found when it was being stopped.
+// errStopped marks an error of a check that was being stopped.
 var errStopped = errors.New("the check was stopped")
 
 // Violation is a broken rule.
@@ -133,8 +133,8 @@ func Judge(ctx context.Context, h Harness, names ...string) ([]Verdict, error) {
 	return vs, nil
 }
 
-// Verify runs the named checks, all of them when there are no names, and returns what they found
-// broken, joined, or nil.
+// Verify runs the named checks, all of them when there are no names, and returns their violations,
+// joined, or nil.
 func Verify(ctx context.Context, h Harness, names ...string) error {
 	vs, err := Judge(ctx, h, names...)
 	errs := []error{err}
@@ -144,12 +144,12 @@ func Verify(ctx context.Context, h Harness, names ...string) error {
 	return errors.Join(errs...)
 }
 
-// Skip is a check that a backend's claims do not call for.
+// Skip is a check that needs a feature which the backend does not claim.
 type Skip struct{ Check, Reason string }
 
-// Skips lists them for a golden file.
+// Skips returns the checks that [Run] would skip, for a golden file.
 func Skips(ctx context.Context, h Harness) ([]Skip, error) {
-	t, err := newTrial(ctx, h, Check{Name: "skips"})
+	t, err := newTestRun(ctx, h, Check{Name: "skips"})
 	if err != nil {
 		return nil, err
 	}
@@ -178,10 +178,10 @@ func named(names []string) ([]Check, error) {
 	return checks, nil
 }
 
-// judge runs one check on a backend of its own.
+// judge runs one check on a new backend.
 func (c Check) judge(ctx context.Context, h Harness) (v Verdict) {
 	v.Check = c
-	t, err := newTrial(ctx, h, c)
+	t, err := newTestRun(ctx, h, c)
 	if err != nil {
 		v.Err = fmt.Errorf("%s: setting up: %w", c.Name, err)
 		return v

@@ -5,18 +5,23 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/judge"
 )
 
-// now reads the trial's clock.
-func (t *trial) now() time.Time {
+// now reads the run's clock.
+func (t *testRun) now() time.Time {
 	if t.fake != nil {
 		return t.fake.Now()
 	}
 	return time.Now()
 }
 
-// pass lets time go by: at once on the fake clock, else by waiting.
-func (t *trial) pass(d time.Duration) {
+// pass lets time pass: at once on the fake clock, else by waiting.
+func (t *testRun) pass(d time.Duration) {
+	if t.fake != nil && t.log != nil {
+		t.jumps = append(t.jumps, judge.Freeze(func() time.Time { t.fake.Advance(d); return t.fake.Now() }))
+		return
+	}
 	if t.fake != nil {
 		t.fake.Advance(d)
 		return
@@ -27,9 +32,10 @@ func (t *trial) pass(d time.Duration) {
 	}
 }
 
-// hush lets time pass until just before d is over, and looks for a message that must not come. In
-// real time that moment cannot be met: it looks all the time. What comes at the very end is held against its due time.
-func (t *trial) hush(d time.Duration, because string) {
+// hush fails when a message is handed out just before d is over. In real time it waits for one all
+// the time, since that moment cannot be met; a message at the very end is compared with its due
+// time.
+func (t *testRun) hush(d time.Duration, because string) {
 	if t.fake == nil {
 		t.nothingFor(max(d, t.Quiet), t.q, because)
 		return
@@ -40,24 +46,24 @@ func (t *trial) hush(d time.Duration, because string) {
 	t.nothing(because)
 }
 
-// quietFor hushes, and lets the rest of d pass.
-func (t *trial) quietFor(d time.Duration, because string) { t.quietUntil(t.now().Add(d), because) }
+// quietFor fails when a message is handed out within d, which it lets pass.
+func (t *testRun) quietFor(d time.Duration, because string) { t.quietUntil(t.now().Add(d), because) }
 
-func (t *trial) quietUntil(end time.Time, because string) {
+func (t *testRun) quietUntil(end time.Time, because string) {
 	t.hush(end.Sub(t.now()), because)
 	t.pass(max(0, end.Sub(t.now())))
 }
 
-// grace lets the lag that the traits declare pass in virtual time. In real time whoever
-// waits for a message waits for that too.
-func (t *trial) grace() {
+// grace lets the lag that the traits declare pass in virtual time. In real time a Receive waits for
+// it anyway.
+func (t *testRun) grace() {
 	if t.fake != nil {
 		t.pass(t.lag())
 	}
 }
 
-// outlast lets time pass until a lease of that length has ended and the store has noticed.
-func (t *trial) outlast(lease time.Duration) {
+// outlast lets time pass until a lease of that length has ended and the store has noticed it.
+func (t *testRun) outlast(lease time.Duration) {
 	t.pass(lease + t.lag())
 	if t.has(backend.Counting) && t.traits.Sweep > 0 && t.traits.Leases == backend.InStore {
 		t.eventually(0, "the sweep of ended leases", func() bool {
@@ -68,27 +74,27 @@ func (t *trial) outlast(lease time.Duration) {
 	}
 }
 
-// moment gives whoever runs in the background, and should not, the time to do harm. A check that
-// needs it says less without, and never more.
-func (t *trial) moment() { time.Sleep(t.Quiet) }
+// moment gives background goroutines time to run. Without it a check can miss a fault, and cannot
+// report a false one.
+func (t *testRun) moment() { time.Sleep(t.Quiet) }
 
-// lag is what the traits declare that a hand-out may come late by.
-func (t *trial) lag() time.Duration { return t.traits.Resolution + t.traits.Sweep }
+// lag is the lateness of deliveries that the traits declare.
+func (t *testRun) lag() time.Duration { return t.traits.Resolution + t.traits.Sweep }
 
-// noise is what the machine may add to that, and what it may hold up the suite by.
-func (t *trial) noise() time.Duration {
+// noise is the lateness that the machine may add to deliveries, and to the suite.
+func (t *testRun) noise() time.Duration {
 	if t.fake != nil {
 		return 0
 	}
 	return t.Slack
 }
 
-// late is the lateness that a hand-out is judged by.
-func (t *trial) late() time.Duration { return t.lag() + t.noise() }
+// late is the lateness that is allowed for a delivery.
+func (t *testRun) late() time.Duration { return t.lag() + t.noise() }
 
-// settleDown waits, on the fake clock, until somebody sleeps on it, so that what comes next really
-// has to wake them. Nobody may: then the wait is in vain and the check says less.
-func (t *trial) settleDown() {
+// settleDown waits until a goroutine sleeps on the fake clock, so that the next event has to wake
+// it. If none does, the check finds less.
+func (t *testRun) settleDown() {
 	if t.fake == nil {
 		t.pass(t.Quiet)
 		return
@@ -96,11 +102,11 @@ func (t *trial) settleDown() {
 	ctx, cancel := context.WithTimeout(t.ctx, 4*t.Quiet)
 	defer cancel()
 	_ = t.fake.BlockUntilContext(ctx, 1)
-	t.moment() // that one may be another than who was meant
+	t.moment() // it may be another goroutine than the one that is to be woken
 }
 
-// eventually polls until ok, letting time go by in small steps where step is not 0.
-func (t *trial) eventually(step time.Duration, what string, ok func() bool) {
+// eventually polls until ok, and lets time pass in steps where step is not 0.
+func (t *testRun) eventually(step time.Duration, what string, ok func() bool) {
 	deadline := time.Now().Add(t.Patience)
 	for !ok() {
 		if time.Now().After(deadline) {

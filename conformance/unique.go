@@ -14,35 +14,35 @@ import (
 var uniqueChecks = []Check{
 	{
 		Name: "unique-window", Invariant: 4, needs: []backend.Feature{backend.UniqueWindows},
-		Rule: "While the window of an id lasts, every push of it answers ErrDuplicate, with UniqueFor or without, on any client, and the first message stays; a refused push opens no window.",
+		Rule: "While the window of an id lasts, every push of the id returns ErrDuplicate, with UniqueFor or without, on any client, and the first message stays; a rejected push opens no window.",
 		run:  uniqueWindow,
 	},
 	{
 		Name: "unique-done", Invariant: 4, needs: []backend.Feature{backend.UniqueWindows},
-		Rule: "A window outlasts its message: the id stays taken when that is done, dead, deleted or cancelled.",
+		Rule: "A window outlasts its message: the id stays taken when the message is done, dead, deleted or cancelled.",
 		run:  uniqueDone,
 	},
 	{
 		Name: "unique-ended", Invariant: 4, needs: []backend.Feature{backend.UniqueWindows},
-		Rule: "A window lasts as long as UniqueFor says from the push on, rounded up to the resolution, and no refused push lengthens it; then the id is free.",
+		Rule: "A window lasts for UniqueFor from the push on, rounded up to the resolution, and no rejected push extends it; then the id is free.",
 		run:  uniqueEnded,
 	},
 	{
 		Name: "unique-race", Invariant: 4, needs: []backend.Feature{backend.UniqueWindows},
-		Rule: "Of pushes of one id at the same time, on one client or on several, exactly one is accepted, however fast its message is done.",
+		Rule: "Of concurrent pushes of one id, on one client or on several, exactly one is accepted, however soon its message is done.",
 		run:  uniqueRace,
 	},
 }
 
 // afterUnique makes a message whose id stays taken.
-func (t *trial) afterUnique(delay, window time.Duration) backend.Message {
+func (t *testRun) afterUnique(delay, window time.Duration) backend.Message {
 	m := t.after(delay)
 	m.UniqueFor = window
 	return m
 }
 
 // isTaken pushes the id again, with a window and without.
-func (t *trial) isTaken(q backend.Queue, id, when string) {
+func (t *testRun) isTaken(q backend.Queue, id, when string) {
 	for _, window := range []time.Duration{0, t.lease()} {
 		second := backend.Message{ID: id, Body: []byte("second"), UniqueFor: window}
 		t.want(outcome(q.Schedule(t.ctx, []backend.Message{second})), backend.ErrDuplicate,
@@ -50,7 +50,7 @@ func (t *trial) isTaken(q backend.Queue, id, when string) {
 	}
 }
 
-func uniqueWindow(t *trial) {
+func uniqueWindow(t *testRun) {
 	elsewhere := t.second()
 	m := t.afterUnique(0, t.lease())
 	t.push(m)
@@ -58,7 +58,7 @@ func uniqueWindow(t *trial) {
 	t.ack(t.takeID(m.ID))
 	t.isTaken(t.q, m.ID, "the message is done")
 	t.isTaken(elsewhere, m.ID, "the message is done, and another client pushes")
-	t.nothing("all further pushes were refused")
+	t.nothing("all further pushes were rejected")
 
 	batch := t.afterUnique(0, t.lease())
 	t.expect(batch)
@@ -76,7 +76,7 @@ func uniqueWindow(t *trial) {
 	t.nothing("all are done")
 }
 
-func uniqueDone(t *trial) {
+func uniqueDone(t *testRun) {
 	window := t.lease()
 	end := func(how string, do func(backend.Delivery)) {
 		m := t.afterUnique(0, window)
@@ -85,7 +85,7 @@ func uniqueDone(t *trial) {
 		t.isTaken(t.q, m.ID, how)
 	}
 	end("the message is done", func(d backend.Delivery) { t.ack(d) })
-	end("the message is dead", func(d backend.Delivery) { t.must(t.bury(d, "of the check"), "Dead") })
+	end("the message is dead", func(d backend.Delivery) { t.must(t.deadLetter(d, "of the check"), "Dead") })
 	if t.has(backend.Redriving) {
 		letter := t.theLetter()
 		t.must(outcome(t.q.DeleteDead(t.ctx, []string{letter.ID})), "deleting a dead letter")
@@ -100,9 +100,9 @@ func uniqueDone(t *trial) {
 	t.nothing("all have ended")
 }
 
-// uniqueEnded has the window begin before the message is due. That it lasts until its very end can be seen on the fake
-// clock alone.
-func uniqueEnded(t *trial) {
+// uniqueEnded begins the window before the message is due. Only the fake clock shows that it lasts
+// until its end.
+func uniqueEnded(t *testRun) {
 	window := 2 * t.Tick
 	m := t.afterUnique(t.Tick, window)
 	for range 2 { // the second time, the first window has ended
@@ -123,7 +123,7 @@ func uniqueEnded(t *trial) {
 	t.ack(t.takeID(m.ID))
 }
 
-func uniqueRace(t *trial) {
+func uniqueRace(t *testRun) {
 	const ids, pushers = 20, 16
 	ctx, stop := context.WithCancel(t.ctx)
 	defer stop()
@@ -151,8 +151,8 @@ func uniqueRace(t *trial) {
 	t.nothing("all are done")
 }
 
-// contend pushes one id from all sides.
-func (t *trial) contend(queues []backend.Queue, pushers int) error {
+// contend pushes one id from many goroutines.
+func (t *testRun) contend(queues []backend.Queue, pushers int) error {
 	m := t.afterUnique(0, t.lease())
 	t.expect(m)
 	outcomes := make(chan error, pushers)
@@ -165,7 +165,7 @@ func (t *trial) contend(queues []backend.Queue, pushers int) error {
 		case err == nil:
 			accepted++
 		case !errors.Is(err, backend.ErrDuplicate):
-			return fmt.Errorf("pushing an id that others push too: %w", err)
+			return fmt.Errorf("pushing an id that others push at the same time: %w", err)
 		}
 	}
 	if accepted != 1 {

@@ -13,8 +13,9 @@ import (
 	"github.com/delayq/delayq/memory"
 )
 
-// The unseeing backend is memory as a store that cannot look for what it cancels: an id that was never pushed can be cancelled.
-// With the fault, what is pushed under that id afterwards is lost.
+// The unseeing backend is memory that cannot look for the messages that it cancels: an id that was
+// never pushed can be cancelled. With the fault, a message that is pushed under that id later is
+// lost.
 type unseeing struct {
 	backend.Backend
 	swallows bool
@@ -63,7 +64,8 @@ func (q *unseeingQueue) Cancel(ctx context.Context, ids []string) []error {
 	return errs
 }
 
-// TestSuiteCatchesWhereNothingIsSeen proves that such a store is accepted, and not for losing messages.
+// TestSuiteCatchesWhereNothingIsSeen wants the suite to accept such a store, and to catch the
+// fault.
 func TestSuiteCatchesWhereNothingIsSeen(t *testing.T) {
 	for _, swallows := range []bool{false, true} {
 		h := conformance.Harness{Virtual: true, Patience: 300 * time.Millisecond}

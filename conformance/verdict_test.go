@@ -44,7 +44,8 @@ func fault(t *testing.T, name string) broken.Fault {
 	return broken.Fault{}
 }
 
-// TestOutcomes has one backend that keeps a rule, one that breaks it, one that claims nothing about it, and one that nobody can open.
+// TestOutcomes has a backend that keeps a rule, one that breaks it, one that does not claim its
+// feature, and one that cannot be opened.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	good := conformance.Harness{New: newMemory, Virtual: true}
@@ -58,7 +59,7 @@ func TestOutcomes(t *testing.T) {
 	wantOutcome(t, none, "never-early", conformance.NotJudged)
 }
 
-// TestStoppedCheckProvesNothing ends the context of a check that waits for what never comes.
+// TestStoppedCheckProvesNothing ends the context of a check that waits for a lost message.
 func TestStoppedCheckProvesNothing(t *testing.T) {
 	t.Parallel()
 	h := judging(fault(t, "loses a message on nack"))
@@ -76,7 +77,7 @@ func TestStoppedCheckProvesNothing(t *testing.T) {
 	}
 }
 
-// A witness notes which queues are opened.
+// A witness notes the names of queues that are opened.
 type witness struct {
 	backend.Backend
 	mu   *sync.Mutex
@@ -90,7 +91,7 @@ func (w witness) Open(ctx context.Context, name string, o backend.Options) (back
 	return w.Backend.Open(ctx, name, o)
 }
 
-// TestPrefix runs all checks, and sees that they leave the queues of others alone.
+// TestPrefix runs all checks, which must open no queues without the prefix.
 func TestPrefix(t *testing.T) {
 	testenv.In(t, testenv.All)
 	w := witness{mu: new(sync.Mutex), seen: make(map[string]bool)}
@@ -138,7 +139,7 @@ func (q fastQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	return q.Queue.Schedule(ctx, earlier)
 }
 
-// TestSkew allows for a clock that is ahead where a due time is given, and never where a delay is.
+// TestSkew has a store whose clock is ahead: that is allowed for due times, and not for delays.
 func TestSkew(t *testing.T) {
 	t.Parallel()
 	const by = time.Second
@@ -153,7 +154,7 @@ func TestSkew(t *testing.T) {
 	wantOutcome(t, early, "never-early", conformance.Broken)
 }
 
-// TestEarlyInRealTime has a backend whose delays are too short by a half, which only who looks before the time is over sees.
+// TestEarlyInRealTime halves the delays. Only a Receive before the due time shows that.
 func TestEarlyInRealTime(t *testing.T) {
 	t.Parallel()
 	h := conformance.Harness{Tick: 400 * time.Millisecond, Quiet: 10 * time.Millisecond, New: func(context.Context) (backend.Backend, func(), error) {

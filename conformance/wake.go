@@ -13,62 +13,62 @@ var wakeChecks = []Check{
 	{
 		Name: "wake-up", Invariant: 12,
 		Rule: "A worker that waits for a far message gets a nearer one in time.",
-		run:  func(t *trial) { t.wakes(t.q, t.q) },
+		run:  func(t *testRun) { t.wakes(t.q, t.q) },
 	},
 	{
 		Name: "wake-up-elsewhere", Invariant: 12,
 		Rule: "A worker that waits for a far message gets a nearer one that another client pushes, in time.",
-		run:  func(t *trial) { t.wakes(t.q, t.second()) },
+		run:  func(t *testRun) { t.wakes(t.q, t.second()) },
 	},
 	{
 		Name: "wake-up-at-once", Invariant: 12,
-		Rule: "A worker that waits on an empty queue gets a message that is due at once.",
+		Rule: "A worker that waits on an empty queue gets a message that is pushed to be due at once.",
 		run:  wakeUpAtOnce,
 	},
 	{
 		Name: "wake-up-by-nack", Invariant: 12,
-		Rule: "A waiting worker gets a message that another gives back.",
+		Rule: "A waiting worker gets a message that another worker gives back.",
 		run:  wakeUpByNack,
 	},
 	{
 		Name: "wake-up-by-reschedule", Invariant: 12, needs: []backend.Feature{backend.Rescheduling},
-		Rule: "A waiting worker gets a message that is rescheduled to sooner.",
+		Rule: "A waiting worker gets a message that is rescheduled to an earlier time.",
 		run:  wakeUpByReschedule,
 	},
 	{
 		Name: "wake-up-of-many", Invariant: 12,
-		Rule: "When many messages fall due while many workers wait, all messages are handed out.",
+		Rule: "When many messages become due while many workers wait, all messages are handed out.",
 		run:  wakeUpOfMany,
 	},
 	{
 		Name: "wake-up-outlives-leavers", Invariant: 12,
-		Rule: "A worker that stops waiting takes no other worker's wake-up with it.",
+		Rule: "A worker that stops waiting does not take another worker's wake-up.",
 		run:  wakeUpOutlivesLeavers,
 	},
 	{
 		Name: "wake-up-races", Invariant: 12,
-		Rule: "A worker that stops waiting, or whose handle closes, at the very moment of a push leaves the message to another that waits, at attempt 1.",
+		Rule: "When a worker stops waiting, or its handle closes, at the moment of a push, another waiting worker gets the message, at attempt 1.",
 		run:  wakeUpRaces,
 	},
 	{
 		Name: "wake-up-of-batch", Invariant: 12,
-		Rule: "A batch wakes as many workers as it has messages, whatever made its messages due.",
+		Rule: "A batch wakes as many workers as it has messages, whichever call made its messages due.",
 		run:  wakeUpOfBatch,
 	},
 	{
 		Name: "wake-up-by-lease", Invariant: 12,
-		Rule: "A worker that waits for a far message gets one whose lease is made to end sooner, or ends while others last, in time.",
+		Rule: "A worker that waits for a far message gets in time one whose lease is shortened, or ends while others last.",
 		run:  wakeUpByLease,
 	},
 	{
 		Name: "wake-up-after-long", Invariant: 12,
-		Rule: "A worker that waits gets a message when it is due, however long that takes and however often the head changed meanwhile.",
+		Rule: "A waiting worker gets a message when it is due, however long that takes and however often the head changes meanwhile.",
 		run:  wakeUpAfterLong,
 	},
 }
 
-// wakes lets a worker of one client wait, and pushes through the other.
-func (t *trial) wakes(worker, pusher backend.Queue) {
+// wakes has a worker of one client wait, and pushes through the other.
+func (t *testRun) wakes(worker, pusher backend.Queue) {
 	far := t.pushAfter(1000 * t.Tick)
 	s := t.sleep(worker)
 	near := t.after(t.Tick)
@@ -79,15 +79,15 @@ func (t *trial) wakes(worker, pusher backend.Queue) {
 	t.pass(t.Tick)
 	t.grace()
 	t.ack(s.woken(near.ID, "a nearer message was due"))
-	if at := *s.at.Load(); at.After(due.Add(t.late())) {
-		t.fail("the nearer message came %v late; allowed is %v", at.Sub(due), t.late())
+	if at := s.at; at.After(due.Add(t.late())) {
+		t.fail("the nearer message was handed out %v late; allowed is %v", at.Sub(due), t.late())
 	}
 	if t.has(backend.Cancelling) {
 		t.must(outcome(t.q.Cancel(t.ctx, []string{far})), "cancelling the far message")
 	}
 }
 
-func wakeUpAtOnce(t *trial) {
+func wakeUpAtOnce(t *testRun) {
 	for range 3 {
 		s := t.sleep(t.q)
 		id := t.pushAfter(0)
@@ -96,7 +96,7 @@ func wakeUpAtOnce(t *trial) {
 	}
 }
 
-func wakeUpByNack(t *trial) {
+func wakeUpByNack(t *testRun) {
 	id := t.pushAfter(0)
 	d := t.takeID(id)
 	s := t.sleep(t.q)
@@ -115,7 +115,7 @@ func wakeUpByNack(t *trial) {
 	t.ack(s.woken(id, "the message was given back untouched"))
 }
 
-func wakeUpByReschedule(t *trial) {
+func wakeUpByReschedule(t *testRun) {
 	id := t.pushAfter(1000 * t.Tick)
 	s := t.sleep(t.q)
 	t.expectAgain(id, t.now().Add(t.Tick))
@@ -126,7 +126,7 @@ func wakeUpByReschedule(t *trial) {
 	t.ack(s.woken(id, "the message was rescheduled to sooner"))
 }
 
-func wakeUpOfMany(t *trial) {
+func wakeUpOfMany(t *testRun) {
 	const n = 20
 	sleepers := make([]*sleeper, n)
 	for i := range sleepers {
@@ -149,7 +149,7 @@ func wakeUpOfMany(t *trial) {
 	}
 }
 
-func wakeUpOutlivesLeavers(t *trial) {
+func wakeUpOutlivesLeavers(t *testRun) {
 	const n = 10
 	for range n {
 		leaver, stayer := t.sleep(t.q), t.sleep(t.q)
@@ -167,14 +167,15 @@ func wakeUpOutlivesLeavers(t *trial) {
 		t.firstAttempt(d)
 		t.ack(d)
 	}
-	for _, leave := range []func(*waiter){func(w *waiter) { w.cancel() }, func(w *waiter) { t.must(w.q.Close(), "Close") }} {
+	for _, leave := range []func(*sleeper){func(w *sleeper) { w.cancel() }, func(w *sleeper) { t.must(w.q.Close(), "Close") }} {
 		t.outlivesLeaver(leave)
 	}
 	t.outliveSomeLeavers()
 }
 
-// outliveSomeLeavers has workers leave from the middle of those that wait, neighbours one after another in both directions.
-func (t *trial) outliveSomeLeavers() {
+// outliveSomeLeavers has workers leave from the middle of the waiting ones, neighbours one after
+// another in both directions.
+func (t *testRun) outliveSomeLeavers() {
 	rounds := [][]int{{1, 2}, {2, 1}, {0, 1}, {4, 3}, {1, 3, 2}}
 	for _, leavers := range rounds[:t.scaled(1, len(rounds))] {
 		workers := make([]*sleeper, 5)
@@ -199,8 +200,8 @@ func (t *trial) outliveSomeLeavers() {
 	}
 }
 
-// outlivesLeaver has the message become due when one of two workers that wait for it has left.
-func (t *trial) outlivesLeaver(leave func(*waiter)) {
+// outlivesLeaver has the message become due when one of two waiting workers has left.
+func (t *testRun) outlivesLeaver(leave func(*sleeper)) {
 	id := t.pushAfter(t.Tick)
 	due := t.now().Add(t.Tick)
 	stayer := t.sleep(t.q)
@@ -224,41 +225,24 @@ func (t *trial) outlivesLeaver(leave func(*waiter)) {
 	t.must(leaver.q.Close(), "Close")
 }
 
-// firstAttempt fails when somebody is said to have had the messages before.
-func (t *trial) firstAttempt(ds ...backend.Delivery) {
+// firstAttempt fails unless the deliveries are the first of their messages.
+func (t *testRun) firstAttempt(ds ...backend.Delivery) {
 	for _, d := range ds {
 		if d.Attempt != 1 && t.has(backend.ExactAttempts) {
-			t.fail("message %s came at attempt %d; nobody else has had it", d.ID, d.Attempt)
+			t.fail("message %s was handed out at attempt %d; no other worker has had it", d.ID, d.Attempt)
 		}
 	}
 }
 
-// waiter is a Receive on a handle of its own.
-type waiter struct {
-	q      backend.Queue
-	cancel context.CancelFunc
-	got    chan result
-}
-
-type result struct {
-	ds  []backend.Delivery
-	err error
-}
-
-func (t *trial) waits(b backend.Backend) *waiter {
+// waits starts a Receive on a new handle.
+func (t *testRun) waits(b backend.Backend) *sleeper {
 	q, err := t.openOn(b, t.name())
 	t.must(err, "opening a handle")
-	ctx, cancel := context.WithCancel(t.ctx)
-	w := &waiter{q: q, cancel: cancel, got: make(chan result, 1)}
-	go func() {
-		ds, err := q.Receive(ctx, 1, t.lease())
-		w.got <- result{ds, err}
-	}()
-	return w
+	return t.asleep(q)
 }
 
-// wakeUpRaces has one of two workers leave while a message is pushed. Which of the two was woken is chance.
-func wakeUpRaces(t *trial) {
+// wakeUpRaces has one of two workers leave while a message is pushed. The store may wake either.
+func wakeUpRaces(t *testRun) {
 	rounds := t.scaled(8, 300)
 	if t.traits.Sweep > 0 { // each may take as long
 		rounds = 8
@@ -278,7 +262,7 @@ func wakeUpRaces(t *trial) {
 			leave = leaver.q.Close
 		}
 		push := func() error { return outcome(t.q.Schedule(t.ctx, []backend.Message{m})) }
-		if i%3 == 0 { // what is at once is a race on a busy machine too
+		if i%3 == 0 { // on a busy machine this order too is a race
 			t.all(push)
 			t.all(leave)
 		} else {
@@ -290,8 +274,9 @@ func wakeUpRaces(t *trial) {
 	t.nothing("all are done")
 }
 
-// oneOfTwo waits until one of the two has the message, and settles it. The leaver may have got it before it left.
-func (t *trial) oneOfTwo(leaver, stayer *waiter, id string) {
+// oneOfTwo waits until one of the two has the message, and settles it. The leaver may have received
+// it before it left.
+func (t *testRun) oneOfTwo(leaver, stayer *sleeper, id string) {
 	defer stayer.cancel()
 	defer leaver.cancel()
 	left := t.resultOf(leaver)
@@ -314,19 +299,11 @@ func (t *trial) oneOfTwo(leaver, stayer *waiter, id string) {
 	t.must(leaver.q.Close(), "Close")
 }
 
-func (t *trial) resultOf(w *waiter) result {
-	select {
-	case r := <-w.got:
-		return r
-	case <-time.After(t.Patience):
-		t.fail("a waiting Receive slept on for %v, though a message was due or it was ended", t.Patience)
-		return result{}
-	}
-}
+func (t *testRun) resultOf(s *sleeper) result { return s.result("a message was due, or it was ended") }
 
-// acksAs acknowledges what a worker got, through another handle where its own is closed. It reports false where what it held went
-// back when its handle closed.
-func (t *trial) acksAs(w *waiter, r result) bool {
+// acksAs acknowledges a worker's message, through another handle where its own is closed. It
+// reports false where the message went back to the queue when the handle closed.
+func (t *testRun) acksAs(w *sleeper, r result) bool {
 	t.must(r.err, "receiving")
 	t.must(t.taken(r.ds[0]), "receiving")
 	lease := []backend.Lease{r.ds[0].Lease()}
@@ -342,7 +319,7 @@ func (t *trial) acksAs(w *waiter, r result) bool {
 	return true
 }
 
-func wakeUpOfBatch(t *trial) {
+func wakeUpOfBatch(t *testRun) {
 	const n = 12
 	ms := make([]backend.Message, n)
 	for i := range ms {
@@ -378,8 +355,8 @@ func wakeUpOfBatch(t *trial) {
 	t.ack(ds...)
 }
 
-// wakesAll has workers wait, and each get one message.
-func (t *trial) wakesAll(n int, how string, do func()) (ds []backend.Delivery) {
+// wakesAll has n workers wait, each of which must get one message.
+func (t *testRun) wakesAll(n int, how string, do func()) (ds []backend.Delivery) {
 	sleepers := make([]*sleeper, n)
 	for i := range sleepers {
 		sleepers[i] = t.asleep(t.q)
@@ -399,7 +376,7 @@ func (t *trial) wakesAll(n int, how string, do func()) (ds []backend.Delivery) {
 	return ds
 }
 
-func wakeUpByLease(t *trial) {
+func wakeUpByLease(t *testRun) {
 	far := t.pushAfter(1000 * t.Tick)
 	var ids []string
 	for range 3 {
@@ -418,8 +395,8 @@ func wakeUpByLease(t *trial) {
 	t.settleDown()
 	t.pass(max(0, end.Sub(t.now())) + t.lag())
 	d := s.woken(ds[1].ID, "the lease was made to end sooner")
-	if at := *s.at.Load(); at.After(end.Add(t.late())) {
-		t.fail("the message came %v after the lease ended; allowed is %v", at.Sub(end), t.late())
+	if at := s.at; at.After(end.Add(t.late())) {
+		t.fail("the message was handed out %v after the lease ended; allowed is %v", at.Sub(end), t.late())
 	}
 	t.ack(d, ds[0], ds[2])
 	if t.has(backend.Cancelling) {
@@ -427,8 +404,9 @@ func wakeUpByLease(t *trial) {
 	}
 }
 
-// wakeUpAfterLong changes the head again and again while somebody waits. In real time it waits for less long.
-func wakeUpAfterLong(t *trial) {
+// wakeUpAfterLong changes the head repeatedly while a worker waits. In real time the delays are
+// shorter.
+func wakeUpAfterLong(t *testRun) {
 	unit := 3 * t.Tick
 	if t.fake != nil {
 		unit = year

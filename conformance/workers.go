@@ -10,21 +10,21 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// Invariant 11: workers do not get into each other's way.
+// Invariant 11: workers do not delay each other.
 var workerChecks = []Check{
 	{
 		Name: "stuck-handler", Invariant: 11,
-		Rule: "A handler that hangs delays no other worker, and its lease is renewed while it lives: nobody else gets its message.",
+		Rule: "A handler that hangs delays no other worker, and its lease is renewed: no other worker gets its message.",
 		run:  stuckHandler,
 	},
 	{
 		Name: "consume", Invariant: 11,
-		Rule: "Consume hands each message to a handler once it is due, acknowledges what succeeds and retries what fails until it succeeds.",
+		Rule: "Consume hands each message to a handler when it is due, acknowledges it when the handler succeeds and retries it until then.",
 		run:  consume,
 	},
 }
 
-func stuckHandler(t *trial) {
+func stuckHandler(t *testRun) {
 	stuck := t.pushAfter(0)
 	lease := 3 * (t.Tick + t.noise()/3)
 	q := t.portable(delayq.WithLease(lease))
@@ -59,18 +59,19 @@ func stuckHandler(t *trial) {
 	t.nothing("all are done")
 }
 
-// pushWhileStuck keeps the other workers busy while the lease of d is renewed several times.
-func (t *trial) pushWhileStuck(d *delayq.Delivery, handled *atomic.Int64) {
+// pushWhileStuck has the other worker handle messages while the lease of d is renewed several
+// times.
+func (t *testRun) pushWhileStuck(d *delayq.Delivery, handled *atomic.Int64) {
 	for n := range int64(5) {
 		t.outlive(d)
 		t.pushAfter(0)
 		t.grace()
 		t.eventually(0, "the handling of another message", func() bool { return handled.Load() == n+1 })
 	}
-	t.nothing("its handler lives, and the others are done")
+	t.nothing("its handler runs, and the other messages are done")
 }
 
-func (t *trial) wait(started <-chan *delayq.Delivery) *delayq.Delivery {
+func (t *testRun) wait(started <-chan *delayq.Delivery) *delayq.Delivery {
 	select {
 	case d := <-started:
 		return d
@@ -80,8 +81,8 @@ func (t *trial) wait(started <-chan *delayq.Delivery) *delayq.Delivery {
 	}
 }
 
-// outlive lets a third of a lease pass and waits for the renewal.
-func (t *trial) outlive(d *delayq.Delivery) {
+// outlive lets a third of a lease pass and waits for its renewal.
+func (t *testRun) outlive(d *delayq.Delivery) {
 	before := d.LeaseUntil()
 	if t.fake != nil {
 		t.pass(t.Tick)
@@ -89,18 +90,21 @@ func (t *trial) outlive(d *delayq.Delivery) {
 	t.eventually(0, "the renewal of a lease", func() bool { return d.LeaseUntil().After(before) })
 }
 
-func consume(t *trial) {
+func consume(t *testRun) {
 	const n = 30
 	for i := range n {
 		t.pushAfter(time.Duration(i%3) * t.Tick)
 	}
 	var done atomic.Int64
 	var early atomic.Pointer[string]
-	seen := counter{counts: make(map[string]int)}
+	var mu sync.Mutex
+	seen := make(map[string]int) // calls of the handler, by body
 	t.consume(func(_ context.Context, d *delayq.Delivery) error {
-		seen.add(string(d.Body))
+		mu.Lock()
+		seen[string(d.Body)]++
+		last, times := d.Body[len(d.Body)-1], seen[string(d.Body)]
+		mu.Unlock()
 		early.CompareAndSwap(nil, t.early(d))
-		last, times := d.Body[len(d.Body)-1], seen.of(string(d.Body))
 		if last%2 == 0 && times == 1 || last == '7' && times < 3 {
 			return errPoison
 		}
@@ -114,8 +118,8 @@ func consume(t *trial) {
 	t.nothing("all are done")
 }
 
-// early describes a message that a handler got before it was due; nil is none.
-func (t *trial) early(d *delayq.Delivery) *string {
+// early describes a message that a handler got before it was due; nil for none.
+func (t *testRun) early(d *delayq.Delivery) *string {
 	now, name := t.now(), t.nameOf(d.ID, d.Body)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,19 +127,13 @@ func (t *trial) early(d *delayq.Delivery) *string {
 	if e == nil || !now.Before(e.notBefore) {
 		return nil
 	}
-	detail := fmt.Sprintf("message %s came %v early", name, e.notBefore.Sub(now))
+	detail := fmt.Sprintf("message %s was handed out %v early", name, e.notBefore.Sub(now))
 	return &detail
 }
 
-// handled notes that handlers have done with all messages.
-func (t *trial) handled() {
+// handled notes that handlers have finished all messages.
+func (t *testRun) handled() {
 	for id := range t.pushed {
 		t.expectNoMore(id, "handled")
 	}
-}
-
-func (c *counter) of(id string) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.counts[id]
 }

@@ -1,7 +1,11 @@
+// Package broken holds backends with one fault each, of the kinds that delay queues have been
+// seen to have. They test the conformance suite: the check that is named for the broken rule must
+// catch each.
 package broken
 
 import (
 	"context"
+	"slices"
 
 	"github.com/delayq/delayq/backend"
 )
@@ -11,11 +15,12 @@ type Fault struct {
 	Name string // what the backend does wrong
 	Rule string // the check that must catch it
 
-	wrap  func(*queue) backend.Queue // nil where the queue is sound
-	lacks []backend.Feature          // declared, beside what the backend lacks
+	breaks func(*queue)      // replaces functions of the queue; nil where the queue is sound
+	lacks  []backend.Feature // declared lacking, with those that the backend lacks
 }
 
-// Wrap returns a backend that is b but for the fault. b must support all that has a method.
+// Wrap returns a backend that is b but for the fault. b must support every feature that has a
+// method.
 func (f Fault) Wrap(b backend.Backend) backend.Backend { return &faulty{Backend: b, fault: f} }
 
 type faulty struct {
@@ -30,32 +35,21 @@ func (b *faulty) Traits() backend.Traits {
 }
 
 func (b *faulty) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
-	q, err := b.Backend.Open(ctx, name, o)
-	if err != nil {
-		return nil, err
+	sound, err := b.Backend.Open(ctx, name, o)
+	if err != nil || b.fault.breaks == nil {
+		return sound, err
 	}
-	if b.fault.wrap == nil {
-		return q, nil
-	}
-	return b.fault.wrap(&queue{Queue: q, backend: b.Backend, name: name, options: o}), nil
+	q := &queue{backend: b.Backend, name: name, options: o}
+	q.use(sound)
+	b.fault.breaks(q)
+	return q, nil
 }
 
-// Unwrap returns the sound backend, for those who look into its store.
+// Unwrap returns the sound backend, for tests that look into its store.
 func (b *faulty) Unwrap() backend.Backend { return b.Backend }
-
-// queue is what a fault is put around.
-type queue struct {
-	backend.Queue
-	backend backend.Backend
-	name    string
-	options backend.Options
-}
 
 // Faults returns all of them.
 func Faults() []Fault {
-	var all []Fault
-	for _, some := range [][]Fault{raceFaults, timeFaults, contentFaults, headerFaults, lossFaults, leaseFaults, stateFaults, wakeFaults, uniqueFaults, lookFaults, limitFaults, batchFaults, pageFaults, manyFaults, lackingFaults} {
-		all = append(all, some...)
-	}
-	return all
+	return slices.Concat(raceFaults, timeFaults, contentFaults, headerFaults, lossFaults, leaseFaults, stateFaults,
+		wakeFaults, uniqueFaults, lookFaults, limitFaults, batchFaults, pageFaults, manyFaults, lackingFaults)
 }

@@ -10,7 +10,7 @@ require (
 )
 
 require (
-	github.com/adhocore/gronx v1.20.4 // indirect
+	github.com/anishathalye/porcupine v1.3.1 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
 	go.opentelemetry.io/otel v1.44.0 // indirect

@@ -96,7 +96,7 @@ var asynqNotes = []note{
 	},
 	{checks: "content-everywhere", says: "spoilt", is: conformance.Broken, why: asynqSpoilt},
 	{checks: "content-intact", says: "invalid UTF-8", is: conformance.NotOffered, why: "headers are text: those that are not UTF-8 are refused, with an error"},
-	{checks: "redrive", says: "the redriven message came at attempt", is: conformance.NotOffered, why: "`RunTask` keeps the count of attempts"},
+	{checks: "redrive", says: "the redriven message was handed out at attempt", is: conformance.NotOffered, why: "`RunTask` keeps the count of attempts"},
 	{checks: "close-keeps", says: "at attempt 1", is: conformance.NotOffered, why: "attempts count failures; a server that is shut down puts its tasks back without one"},
 	{checks: "odd-ids", says: "task ID cannot be empty", is: conformance.NotOffered, why: "an id of spaces is refused, with an error"},
 }
@@ -136,7 +136,7 @@ var beanstalkdNotes = []note{
 	{checks: "exactly-one-worker|consume", says: " early", is: conformance.NotJudged, why: endedByEarly},
 	{checks: "rounds-up", says: "was rounded to 0001", is: conformance.NotOffered, why: noDueTime},
 	{checks: "limits-of-due-times", says: "0001-01-01", is: conformance.NotOffered, why: noDueTime},
-	{checks: "stats", says: "the head, which is due, is due at", is: conformance.NotOffered, sometimes: true, why: "the server tells how many whole seconds a job has left to wait, and nothing of when one that is ready was due"},
+	{checks: "stats", says: "the head is due already", is: conformance.NotOffered, sometimes: true, why: "the server tells how many whole seconds a job has left to wait, and nothing of when one that is ready was due"},
 	{
 		checks: "stats-after-many-leases|batch-of-ended-leases", is: conformance.NotJudged, sometimes: true,
 		why: "the adapter holds each job on a connection of its own, hundreds at once, and the server releases some late: whether that is the fault told of under rule 8 is not known",
@@ -147,13 +147,13 @@ var beanstalkdNotes = []note{
 		checks: "lease-ends|lease-end-wakes|attempt-counts-crashes", is: conformance.Broken, sometimes: true, why: beanstalkdStuck, issues: beanstalkdStuckIssues,
 	},
 	{
-		checks: "lease-.*|attempt-counts-crashes|stale-.*|close-keeps|poison-kills-worker|extend-.*|stats|done-is-done|leaves-nothing", says: "no message came within",
+		checks: "lease-.*|attempt-counts-crashes|stale-.*|close-keeps|poison-kills-worker|extend-.*|stats|done-is-done|leaves-nothing", says: "no message was handed out within",
 		is: conformance.Broken, sometimes: true, why: beanstalkdStuck, issues: beanstalkdStuckIssues,
 	},
 	{checks: "stale-nack|stale-extend|stale-dead", says: "got error <nil>", is: conformance.Broken, sometimes: true, why: beanstalkdStuck, issues: beanstalkdStuckIssues},
 	{checks: "extend-.*|stats|leaves-nothing|stale-.*", says: "of ended leases", is: conformance.Broken, sometimes: true, why: beanstalkdStuck, issues: beanstalkdStuckIssues},
 	{checks: "stats", says: "in flight", is: conformance.Broken, sometimes: true, why: beanstalkdStuck, issues: beanstalkdStuckIssues},
-	{checks: "random-cancellations", says: "and is gone", is: conformance.Broken, sometimes: true, why: beanstalkdStuck + " Nothing is lost: what is gone here is ready again when the workers' connections end.", issues: beanstalkdStuckIssues},
+	{checks: "random-cancellations", says: "it is gone", is: conformance.Broken, sometimes: true, why: beanstalkdStuck + " Nothing is lost: what is gone here is ready again when the workers' connections end.", issues: beanstalkdStuckIssues},
 	{
 		checks: "random-cancellations", says: "dead, head due", is: conformance.NotJudged, sometimes: true,
 		why: "the check buries messages and wants them gone at the end, which takes a list of dead letters; the books did balance",
@@ -169,7 +169,7 @@ var beanstalkdNotes = []note{
 		checks: "untouched-is-not-counted|stop-returns-untouched", is: conformance.NotOffered, sometimes: true, why: beanstalkdCounts,
 	},
 	{
-		checks: "wake-up-outlives-leavers|wake-up-races|clients-at-once", says: "came at attempt", is: conformance.NotOffered, sometimes: true, why: beanstalkdCounts,
+		checks: "wake-up-outlives-leavers|wake-up-races|clients-at-once", says: "handed out at attempt", is: conformance.NotOffered, sometimes: true, why: beanstalkdCounts,
 	},
 }
 
@@ -219,7 +219,7 @@ const serverInside = "the server runs in the process of the test, and its gorout
 
 var riverNotes = []note{
 	{checks: "limits-of-due-times", says: "the second Receive", is: conformance.NotOffered, why: "a retry is scheduled anew: the job has the due time of its retry"},
-	{checks: "redrive", says: "the redriven message came at attempt", is: conformance.NotOffered, why: "`JobRetry` keeps the count of attempts"},
+	{checks: "redrive", says: "the redriven message was handed out at attempt", is: conformance.NotOffered, why: "`JobRetry` keeps the count of attempts"},
 }
 
 var riverUnjudged = map[string]string{
@@ -232,7 +232,7 @@ const redissonMade = "real Redisson in a JVM: `RDelayedQueue.offer`, and `poll` 
 
 var redissonNotes = []note{
 	{checks: "many-messages", says: "Receive has message", is: conformance.NotOffered, why: "messages of one due time have no order: their members begin with random numbers"},
-	{checks: ".*", says: "no message came within", is: conformance.NotOffered, why: atMostOnce},
+	{checks: ".*", says: "no message was handed out within", is: conformance.NotOffered, why: atMostOnce},
 	{checks: "lease-.*", says: "slept on for", is: conformance.NotOffered, why: atMostOnce},
 	{checks: "stale-.*|batch-outcomes|settle-once|batch-twice", says: "got error <nil>", is: conformance.NotOffered, why: atMostOnce},
 	{checks: "stuck-handler", says: "renewal", is: conformance.NotOffered, why: atMostOnce},

@@ -15,12 +15,13 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/judge"
 )
 
-// A trial is one check on one backend. It remembers what was pushed and when that may come,
-// by the suite's own reckoning, and holds every hand-out against it. Its methods end the check at
-// the first violation.
-type trial struct {
+// A testRun is a run of one check on one backend. It keeps the messages that were pushed and the
+// times from which they may be handed out, and compares every delivery with them. Its methods end
+// the check at the first violation.
+type testRun struct {
 	Harness
 	check  Check
 	ctx    context.Context
@@ -35,26 +36,29 @@ type trial struct {
 	mu     sync.Mutex
 	ids    int
 	pushed map[string]*expectation
-	names  map[string]*names // by queue; none where the pusher's ids are the store's
+	names  map[string]*names // by queue; none where the store keeps the caller's ids
+
+	log   *judge.Log        // nil where calls are not recorded
+	jumps []judge.ClockJump // of the fake clock
 }
 
-// expectation is what is known of a pushed message.
+// expectation says when a message may be handed out, and with which content.
 type expectation struct {
 	backend.Message
-	notBefore time.Time // a hand-out before it is early
-	over      string    // what ended it, after which it may not come at all
+	notBefore time.Time // a delivery before it is early
+	over      string    // how the message ended, after which it may not be handed out; "" for not
 }
 
-// virtualStart is a multiple of every store's resolution: what is due at once is due without the
-// clock moving on.
+// virtualStart is a multiple of every store's resolution, so that a message without a delay is due
+// before the clock moves on.
 var virtualStart = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// trialTime bounds one check.
-const trialTime = 5 * time.Minute
+// checkTime bounds one check.
+const checkTime = 5 * time.Minute
 
-func newTrial(ctx context.Context, h Harness, c Check) (*trial, error) {
-	t := &trial{Harness: h.withDefaults(), check: c, pushed: make(map[string]*expectation), names: make(map[string]*names)}
-	t.ctx, t.cancel = context.WithTimeout(ctx, trialTime)
+func newTestRun(ctx context.Context, h Harness, c Check) (*testRun, error) {
+	t := &testRun{Harness: h.withDefaults(), check: c, pushed: make(map[string]*expectation), names: make(map[string]*names)}
+	t.ctx, t.cancel = context.WithTimeout(ctx, checkTime)
 	if t.Virtual {
 		t.fake = clockwork.NewFakeClockAt(virtualStart)
 	}
@@ -64,7 +68,7 @@ func newTrial(ctx context.Context, h Harness, c Check) (*trial, error) {
 	return t, nil
 }
 
-func (t *trial) open() error {
+func (t *testRun) open() error {
 	b, cleanup, err := t.New(t.ctx)
 	if err != nil {
 		return fmt.Errorf("making a backend: %w", err)
@@ -75,11 +79,11 @@ func (t *trial) open() error {
 	return err
 }
 
-// has tells whether the backend claims the feature.
-func (t *trial) has(f backend.Feature) bool { return t.traits.Supports(f) }
+// has reports whether the backend claims the feature.
+func (t *testRun) has(f backend.Feature) bool { return t.traits.Supports(f) }
 
-// missing names the first thing that a check needs and the backend or the harness does not have.
-func (t *trial) missing(c Check) string {
+// missing names the first feature that a check needs and the backend does not claim.
+func (t *testRun) missing(c Check) string {
 	for _, f := range c.needs {
 		if !t.has(f) {
 			return t.traits.Name + " does not claim " + f.String()
@@ -91,19 +95,23 @@ func (t *trial) missing(c Check) string {
 	return ""
 }
 
-func (t *trial) name() string { return t.Prefix + "conformance." + t.check.Name }
+func (t *testRun) name() string { return t.Prefix + "conformance." + t.check.Name }
 
-// openOn opens a queue for the trial's time.
-func (t *trial) openOn(b backend.Backend, name string) (backend.Queue, error) {
+// openOn opens a queue that is closed when the run ends.
+func (t *testRun) openOn(b backend.Backend, name string) (backend.Queue, error) {
 	q, err := t.openAsIs(b, name)
 	if err != nil {
 		return nil, err
 	}
-	return t.named(q, name), nil
+	q = t.named(q, name)
+	if t.log != nil {
+		q = &recorded{q, t.log}
+	}
+	return q, nil
 }
 
 // openAsIs opens a queue that shows the store's own ids.
-func (t *trial) openAsIs(b backend.Backend, name string) (backend.Queue, error) {
+func (t *testRun) openAsIs(b backend.Backend, name string) (backend.Queue, error) {
 	q, err := b.Open(t.ctx, name, t.options())
 	if err != nil {
 		return nil, fmt.Errorf("opening queue %q: %w", name, err)
@@ -112,7 +120,7 @@ func (t *trial) openAsIs(b backend.Backend, name string) (backend.Queue, error) 
 	return q, nil
 }
 
-func (t *trial) options() backend.Options {
+func (t *testRun) options() backend.Options {
 	o := backend.Options{Logger: slog.New(slog.DiscardHandler)}
 	if t.fake != nil {
 		o.Clock = t.fake
@@ -120,8 +128,8 @@ func (t *trial) options() backend.Options {
 	return o
 }
 
-// named lets the checks call messages by names of their own on any store.
-func (t *trial) named(q backend.Queue, queue string) backend.Queue {
+// named returns a queue on which the checks' own names of messages are the ids.
+func (t *testRun) named(q backend.Queue, queue string) backend.Queue {
 	if t.has(backend.OwnIDs) {
 		return q
 	}
@@ -133,8 +141,8 @@ func (t *trial) named(q backend.Queue, queue string) backend.Queue {
 	return &translator{Queue: q, names: t.names[queue]}
 }
 
-// nameOf returns what the checks call a message that did not come through one of their queues.
-func (t *trial) nameOf(id string, body []byte) string {
+// nameOf returns the checks' name of a message that the library's queue handed out.
+func (t *testRun) nameOf(id string, body []byte) string {
 	t.mu.Lock()
 	n := t.names[t.name()]
 	t.mu.Unlock()
@@ -144,18 +152,18 @@ func (t *trial) nameOf(id string, body []byte) string {
 	return id
 }
 
-// cleanUp closes a backend when the trial ends, and then what is under it.
-func (t *trial) cleanUp(b backend.Backend, under func()) {
+// cleanUp closes a backend when the run ends, and then runs its cleanup.
+func (t *testRun) cleanUp(b backend.Backend, under func()) {
 	if under != nil {
 		t.later(func() error { under(); return nil })
 	}
 	t.later(b.Close)
 }
 
-// later runs f when the trial ends, the last first.
-func (t *trial) later(f func() error) { t.cleanup = append(t.cleanup, f) }
+// later runs f when the run ends, the last first.
+func (t *testRun) later(f func() error) { t.cleanup = append(t.cleanup, f) }
 
-func (t *trial) close() error {
+func (t *testRun) close() error {
 	var errs []error
 	for i := len(t.cleanup) - 1; i >= 0; i-- {
 		errs = append(errs, t.cleanup[i]())
@@ -164,14 +172,14 @@ func (t *trial) close() error {
 	return errors.Join(errs...)
 }
 
-// unsuited is what a check panics with that cannot be run on this store.
+// unsuited is the panic of a check that cannot run on this store.
 type unsuited struct{ error }
 
-// broken is what a violation panics with, to end the check.
+// broken is the panic of a violation, which ends the check.
 type broken struct{ detail string }
 
 // attempt runs the check and returns the violation that it found.
-func (t *trial) attempt() (err error) {
+func (t *testRun) attempt() (err error) {
 	defer func() {
 		switch v := recover().(type) {
 		case nil:
@@ -187,43 +195,46 @@ func (t *trial) attempt() (err error) {
 	return nil
 }
 
-func (t *trial) violation(detail string) error {
+func (t *testRun) violation(detail string) error {
 	return &Violation{Check: t.check.Name, Rule: t.check.Rule, Detail: detail}
 }
 
 // fail ends the check. Only the check's own goroutine may call it.
-func (t *trial) fail(format string, args ...any) { panic(broken{fmt.Sprintf(format, args...)}) }
+func (t *testRun) fail(format string, args ...any) { panic(broken{fmt.Sprintf(format, args...)}) }
 
-// must fails on an error of what was being done.
-func (t *trial) must(err error, doing string, args ...any) {
+// must fails on an error.
+func (t *testRun) must(err error, doing string, args ...any) {
 	if err != nil {
 		t.fail("%s: %v", fmt.Sprintf(doing, args...), err)
 	}
 }
 
 // want fails on another error than the wanted one.
-func (t *trial) want(err, wanted error, doing string, args ...any) {
+func (t *testRun) want(err, wanted error, doing string, args ...any) {
 	if !errors.Is(err, wanted) {
 		t.fail("%s: got error %v; want %v", fmt.Sprintf(doing, args...), err, wanted)
 	}
 }
 
-// all runs functions at once, and fails with the first error of one.
-func (t *trial) all(fs ...func() error) {
+// all runs functions concurrently, and fails with their errors.
+func (t *testRun) all(fs ...func() error) {
+	if err := atOnce(fs...); err != nil {
+		t.fail("%v", err)
+	}
+}
+
+// atOnce runs functions concurrently, and returns their errors.
+func atOnce(fs ...func() error) error {
 	errs := make([]error, len(fs))
 	var wg sync.WaitGroup
 	for i, f := range fs {
 		wg.Go(func() { errs[i] = f() })
 	}
 	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			t.fail("%v", err)
-		}
-	}
+	return errors.Join(errs...)
 }
 
-// spread is one function n times, for all.
+// spread returns a function for each number up to n, for all.
 func spread(n int, f func(i int) error) []func() error {
 	fs := make([]func() error, n)
 	for i := range fs {
@@ -233,14 +244,14 @@ func spread(n int, f func(i int) error) []func() error {
 }
 
 // second opens the queue as another process would.
-func (t *trial) second() backend.Queue {
+func (t *testRun) second() backend.Queue {
 	q, err := t.openOn(t.attach(), t.name())
 	t.must(err, "second client")
 	return q
 }
 
-// attach returns a second client of the store, the same one where there is no other.
-func (t *trial) attach() backend.Backend {
+// attach returns a second client of the store, or the first one where there is no other.
+func (t *testRun) attach() backend.Backend {
 	if t.Attach == nil {
 		return t.b
 	}
@@ -250,14 +261,14 @@ func (t *trial) attach() backend.Backend {
 	return second
 }
 
-// portable puts the library's own queue on the backend.
-func (t *trial) portable(opts ...delayq.Option) delayq.Queue {
+// portable opens the library's queue on the backend.
+func (t *testRun) portable(opts ...delayq.Option) delayq.Queue {
 	q, err := t.tryPortable(t.name(), opts...)
 	t.must(err, "delayq.New")
 	return q
 }
 
-func (t *trial) tryPortable(name string, opts ...delayq.Option) (delayq.Queue, error) {
+func (t *testRun) tryPortable(name string, opts ...delayq.Option) (delayq.Queue, error) {
 	opts = append(opts, delayq.WithBackend(t.b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	if t.fake != nil {
 		opts = append(opts, delayq.WithClock(t.fake))
@@ -269,19 +280,19 @@ func (t *trial) tryPortable(name string, opts ...delayq.Option) (delayq.Queue, e
 	return q, err
 }
 
-func (t *trial) stats() backend.Stats {
+func (t *testRun) stats() backend.Stats {
 	s, err := t.q.Stats(t.ctx)
 	t.must(err, "Stats")
 	return s
 }
 
-// sameContent compares a delivery with what was pushed.
+// sameContent compares a delivery with the pushed message.
 func sameContent(d backend.Delivery, m backend.Message) error {
 	switch {
 	case !bytes.Equal(d.Body, m.Body):
-		return fmt.Errorf("message %s came with another body: %s, pushed was %s", d.ID, brief(d.Body), brief(m.Body))
+		return fmt.Errorf("message %s has another body: %s; want %s", d.ID, brief(d.Body), brief(m.Body))
 	case !maps.Equal(d.Headers, m.Headers):
-		return fmt.Errorf("message %s came with other headers: %q, pushed were %q", d.ID, d.Headers, m.Headers)
+		return fmt.Errorf("message %s has other headers: %q; want %q", d.ID, d.Headers, m.Headers)
 	}
 	return nil
 }
