@@ -15,10 +15,12 @@ import (
 // succeeded shortly before it, as docs/rabbitmq.md declares.
 var forgetsAcks = judge.Window{Breaks: true, Undo: int64(500 * time.Millisecond)}
 
-// rabbitFaults are the faults of a broker.
+// rabbitFaults are the faults of a broker. On a machine under load they may last longer than a level
+// waits for the next queue's confirms. Then the level passes its messages on once more
+// (docs/rabbitmq.md).
 func rabbitFaults(s *testenv.RabbitServer, url string) []*fault {
 	stopped := serverStopped(s, rabbitGreeting)
-	return []*fault{
+	faults := []*fault{
 		brokerKilled("server kill -9", func(*injection) *testenv.RabbitServer { return s }, func(*injection) { s.Restart() }),
 		stopped, connectionsClosed(s, url),
 		alarm("memory alarm", url, s.SetMemoryAlarm),
@@ -31,6 +33,10 @@ func rabbitFaults(s *testenv.RabbitServer, url string) []*fault {
 		}),
 		exchangeDeleted(url),
 	}
+	for _, f := range faults {
+		f.resends = confirmsWithin - time.Second
+	}
+	return faults
 }
 
 func vhostOf(url string) string {
@@ -101,17 +107,13 @@ func dialRabbit(t *testing.T, url string) (*amqp.Connection, *amqp.Channel) {
 	return conn, ch
 }
 
-// alarm makes the broker block connections that publish. On a machine under load it may last longer
-// than a level waits for the next queue's confirms: then the level passes its messages on once more
-// (docs/rabbitmq.md).
+// alarm makes the broker block connections that publish.
 func alarm(name, url string, set func(on bool)) *fault {
-	f := lasting(name, 1, time.Second, judge.Window{}, func(i *injection) func() int {
+	return lasting(name, 1, time.Second, judge.Window{}, func(i *injection) func() int {
 		try(i.T, func() { set(true) })
 		blocked := isBlocked(i.T, url)
 		return func() int { try(i.T, func() { set(false) }); return count(blocked) }
 	}).alone()
-	f.breaks = confirmsWithin - time.Second
-	return f
 }
 
 // isBlocked publishes to no queue, and waits for the broker to block the connection.

@@ -14,8 +14,12 @@ import (
 // the fault's own; 0 means that the fault changed nothing.
 type fault struct {
 	Kind
-	window judge.Window  // what it breaks and undoes
-	breaks time.Duration // it breaks something when it lasts longer than this; 0 leaves that to window
+	window judge.Window // what it breaks and undoes
+
+	// resends is how long it may last before the store sends again what it had under way; 0: for
+	// any time.
+	resends time.Duration
+
 	strike func(*injection) (heal func() int)
 }
 
@@ -140,7 +144,9 @@ func (d *director) heal(i *injection) {
 	w := i.window
 	w.Kind, w.Effect = i.fault.Name, i.heal()
 	w.End = time.Now().UnixNano()
-	w.Breaks = w.Breaks || i.fault.breaks > 0 && w.End-w.Start > int64(i.fault.breaks)
+	if i.fault.resends > 0 && w.End-w.Start > int64(i.fault.resends) {
+		w.Breaks, w.Resends = true, true
+	}
 	d.windows = append(d.windows, w)
 	if w.Effect == 0 {
 		d.t.Logf("%s had no effect", w.Kind)

@@ -396,11 +396,11 @@ func (c *planned) lookOnce(q backend.Queue) error {
 		stored, ended := c.stored.Load(), c.ended.Load()
 		s, err := q.Stats(c.ctx)
 		if err != nil {
-			return fmt.Errorf("Stats: %w", err)
+			return fmt.Errorf("reading Stats: %w", err)
 		}
 		least, most := stored-c.ending.Load(), c.begun.Load()-ended
 		if all := s.Scheduled + s.Ready + s.InFlight + s.Dead; all < least || all > most || min(s.Scheduled, s.Ready, s.InFlight, s.Dead) < 0 {
-			return fmt.Errorf("Stats returns %s; there are %d to %d messages", countsOf(s), least, most)
+			return fmt.Errorf("counts are %s; there are %d to %d messages", countsOf(s), least, most)
 		}
 	}
 	if c.has(backend.Peeking) {

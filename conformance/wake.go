@@ -378,9 +378,8 @@ func (t *testRun) wakesAll(n int, how string, do func()) (ds []backend.Delivery)
 
 func wakeUpByLease(t *testRun) {
 	far := t.pushAfter(1000 * t.Tick)
-	var ids []string
 	for range 3 {
-		ids = append(ids, t.pushAfter(0))
+		t.pushAfter(0)
 	}
 	lease := 20*t.Tick + 10*t.late()
 	ds := t.takeAll(3, 3)

@@ -56,16 +56,18 @@ func (c *checker) copied(m *message, until int64) bool {
 	return c.h.broke(m.steps[0].Start, until) || slices.ContainsFunc(m.only(Nack, Dead, Redrive), func(s step) bool { return s.Out == Unknown })
 }
 
-// maybeCopy is copied for a delivery, and counts it.
+// maybeCopy is copied for a delivery, and counts it unless the store sent the message again.
 func (c *checker) maybeCopy(m *message, d *delivery) bool {
 	is := c.copied(m, d.end())
-	if is {
+	resent := func(w Window) bool { return w.Resends && w.during(m.steps[0].Start, d.end()) }
+	if is && !slices.ContainsFunc(c.h.Windows, resent) {
 		c.counts.Copies++
 	}
 	return is
 }
 
-// copiesOf bounds the copies of a store that lacks SingleCopy: one in so many messages.
+// copiesOf bounds the copies of a store that lacks SingleCopy, except for those that it sent again:
+// one in so many messages.
 const copiesOf = 50
 
 func (c *checker) copies() {

@@ -73,6 +73,10 @@ type Window struct {
 	Pushes bool  `json:"pushes,omitempty"`
 	Safe   int64 `json:"safe,omitempty"`
 
+	// Resends says that the window lasted for so long that the store sent again what it had under
+	// way. Any number of messages may then be there twice.
+	Resends bool `json:"resends,omitempty"`
+
 	// Elsewhere says that the fault struck nothing that the second queue depends on.
 	Elsewhere bool `json:"elsewhere,omitempty"`
 }
@@ -212,10 +216,11 @@ const recovery = int64(2 * time.Second)
 // broke reports whether between two times of the machine's clock a fault took replies, connections
 // or workers away.
 func (h *History) broke(from, to int64) bool {
-	return slices.ContainsFunc(h.Windows, func(w Window) bool {
-		return w.Breaks && w.Start <= to && from <= w.End+recovery
-	})
+	return slices.ContainsFunc(h.Windows, func(w Window) bool { return w.Breaks && w.during(from, to) })
 }
+
+// during reports whether the window, or the recovery after it, overlaps with a time.
+func (w Window) during(from, to int64) bool { return w.Start <= to && from <= w.End+recovery }
 
 // forgot reports whether the store may have forgotten something between two times.
 func (h *History) forgot(from, to int64) bool {

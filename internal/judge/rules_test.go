@@ -195,6 +195,32 @@ func TestPoisonHasToDieInTime(t *testing.T) {
 	}
 }
 
+// TestManyCopiesNeedALongFault has all messages come again after their acks. A break explains few
+// copies. One that lasted until the store sent again what it had under way explains all.
+func TestManyCopiesNeedALongFault(t *testing.T) {
+	t.Parallel()
+	var told tale
+	for i := range 10 {
+		at := int64(1000 + 100*i)
+		one := tale{}.push(0, 1, 10).take(2, at, 11, 1).settle(2, judge.Ack, at+10, at, judge.OK).
+			take(3, at+5000, 11, 1).settle(3, judge.Ack, at+5010, at+5000, judge.OK)
+		for _, call := range one {
+			call.Items[0].N = uint32(i + 1)
+			told = append(told, call)
+		}
+	}
+	for _, resends := range []bool{true, false} {
+		h := &judge.History{
+			Calls: told, Drained: true, Traits: backend.Traits{Lacks: backend.Lacking(backend.SingleCopy, backend.ExactAttempts, backend.Ordering)},
+			Windows: []judge.Window{{Kind: "server kill -9", Start: epoch + 5*msec, End: epoch + 500*msec, Breaks: true, Resends: resends}},
+		}
+		v := judge.Check(h)
+		if found := slices.Contains(v.Rules(), "duplicated"); found == resends {
+			t.Errorf("where the store sent again, %v, many copies break a rule: %v: %v", resends, found, v.Violations)
+		}
+	}
+}
+
 // TestCopiesCountApart has a break leave a message twice, long before either copy comes. Where nothing broke there are no copies.
 func TestCopiesCountApart(t *testing.T) {
 	t.Parallel()

@@ -85,7 +85,7 @@ func (r *Recorder) joined(headers map[string]string, carrier propagation.MapCarr
 // child would keep the producer's trace open while the message waits, for days perhaps. It would
 // also join the thousands of messages of a batch in one trace.
 func (r *Recorder) processSpan(ctx context.Context, d Delivery) (with context.Context, span trace.Span) {
-	with = ctx
+	with = ctx //nolint:wastedassign // returned after a panic
 	defer guard.Log(r.Log, tracerProvider)
 	ctx = r.extract(ctx, d)
 	opts := []trace.SpanStartOption{trace.WithNewRoot(), trace.WithAttributes(
