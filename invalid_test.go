@@ -88,7 +88,7 @@ func consuming(opts ...delayq.ConsumeOption) func(*scene, context.Context) error
 		unwanted := func(context.Context, *delayq.Delivery) error { panic("called") }
 		err := s.Consume(ctx, unwanted, opts...)
 		if before := delayq.ValidateConsumeOptions(opts...); len(opts) > 0 && fmt.Sprint(errors.Unwrap(before)) != fmt.Sprint(errors.Unwrap(err)) {
-			return fmt.Errorf("ValidateConsumeOptions says %v, and Consume %w", before, err)
+			return fmt.Errorf("ValidateConsumeOptions says %w, and Consume %w", before, err)
 		}
 		return err
 	}
