@@ -130,7 +130,7 @@ func TestVerifyTextOnly(t *testing.T) {
 	t.Parallel()
 	r := delayqRun(t, "verify", redisURL(t, "redisson"), "--run=^(content-intact|never-early)$")
 	r.wantCode(t, exitPartly)
-	r.wantOutput(t, "not judged\n      content-intact: the store takes no such body", "codec bytes", " 1 kept, 0 broken, 0 not offered, 1 not judged")
+	r.wantOutput(t, "not judged\n      content-intact: the store rejects the body", "codec bytes", " 1 kept, 0 broken, 0 not offered, 1 not judged")
 }
 
 func TestVerifyNotOffered(t *testing.T) {
