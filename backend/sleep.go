@@ -18,12 +18,13 @@ func SleepUntil(clock clockwork.Clock, until time.Time, wake ...<-chan struct{})
 	for i, c := range wake {
 		cases[1+i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)}
 	}
-	for jumped := true; jumped; {
+	for tries := 3; tries > 0; tries-- { // a clock that keeps jumping ends the loop
 		now := clock.Now()
 		t := clock.NewTimer(until.Sub(now))
-		if jumped = clock.Since(now) >= time.Millisecond; !jumped {
+		if clock.Since(now) < time.Millisecond || tries == 1 {
 			cases[0] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(t.Chan())}
 			reflect.Select(cases)
+			tries = 0
 		}
 		t.Stop()
 	}

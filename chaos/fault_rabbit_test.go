@@ -22,7 +22,7 @@ func rabbitFaults(s *testenv.RabbitServer, url string) []*fault {
 	stopped := serverStopped(s, rabbitGreeting)
 	faults := []*fault{
 		brokerKilled("server kill -9", func(*injection) *testenv.RabbitServer { return s }, func(*injection) { s.Restart() }),
-		stopped, connectionsClosed(s, url),
+		stopped,
 		alarm("memory alarm", url, s.SetMemoryAlarm),
 		alarm("disk alarm", url, func(on bool) {
 			limit := "50MB"
@@ -31,9 +31,10 @@ func rabbitFaults(s *testenv.RabbitServer, url string) []*fault {
 			}
 			s.Ctl("set_disk_free_limit", limit)
 		}),
+		connectionsClosed(s, url),
 		exchangeDeleted(url),
 	}
-	for _, f := range faults {
+	for _, f := range faults[:4] { // the others leave levels and queues connected
 		f.resends = confirmsWithin - time.Second
 	}
 	return faults

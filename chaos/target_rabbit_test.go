@@ -100,6 +100,7 @@ func rabbitClusterTarget(t *testing.T) *target {
 		}),
 		partition(c),
 	}
+	v.faults[0].resends = confirmsWithin - time.Second
 	v.lastFault = func(t *testing.T) judge.Window { return leadersMoved(t, nodes[0]) }
 	return v
 }

@@ -74,7 +74,8 @@ func (q *queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]
 	}
 }
 
-// takeOrSleep takes messages, or adds a sleeper: z, which had been woken or gives up, or a new one.
+// takeOrSleep takes messages, or adds z to the sleepers: a new sleeper if z is nil. When the call ends
+// with an error, it removes z.
 func (q *queue) takeOrSleep(ctx context.Context, z *sleeper, limit int, lease time.Duration) ([]backend.Delivery, *sleeper, error) {
 	now := q.enter()
 	defer q.mu.Unlock()

@@ -25,7 +25,7 @@ func TestConnectionsCut(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer stop()
 	r := newTracker(t, q)
-	r.handling = 3 * time.Millisecond
+	r.handling, r.cut = 3*time.Millisecond, true
 	pushing, stopPushing := context.WithCancel(ctx)
 	var pushers, takers sync.WaitGroup
 	for i := range 4 {

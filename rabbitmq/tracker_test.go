@@ -17,6 +17,7 @@ type tracker struct {
 	q backend.Queue
 
 	handling time.Duration // longest time between a receive and its ack
+	cut      bool          // the test cuts connections, so that Receive may fail
 
 	mu          sync.Mutex
 	due         map[string]time.Time // of every push, also with an unknown outcome
@@ -65,12 +66,15 @@ func (r *tracker) schedule(ctx context.Context, ms []backend.Message) {
 	}
 }
 
-// take takes and acknowledges until the context ends.
+// take takes and acknowledges until the context ends, or Receive fails where nothing is cut.
 func (r *tracker) take(ctx context.Context, limit int) {
 	for ctx.Err() == nil {
 		ds, err := r.q.Receive(ctx, limit, time.Minute)
-		if err != nil {
+		if err != nil && r.cut {
 			continue
+		}
+		if err != nil {
+			return
 		}
 		r.note(ds, time.Now())
 		if r.handling > 0 {

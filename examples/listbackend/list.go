@@ -1,4 +1,4 @@
-// Package list is a backend with every method: three lists of messages under a mutex. It keeps all
+// Package list is a backend with every method: three sets of messages under a mutex. It keeps all
 // promises but speed and durability. Read it with docs/writing-a-backend.md, and copy it.
 package list
 
@@ -34,12 +34,14 @@ func (b *Backend) Traits() backend.Traits {
 }
 
 func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
-	fresh := &store{changed: make(chan struct{})}
-	fresh.empty()
+	if err := cmp.Or(context.Cause(b.open), ctx.Err()); err != nil {
+		return nil, err
+	}
+	fresh := &store{waiting: list{}, leased: list{}, dead: list{}, unique: map[string]time.Time{}, changed: make(chan struct{})}
 	s, _ := b.stores.LoadOrStore(name, fresh)
 	q := &Queue{store: s.(*store), clock: cmp.Or(o.Clock, clockwork.NewRealClock())}
 	q.open, q.close = context.WithCancelCause(b.open)
-	return q, q.locked(ctx, func() {})
+	return q, nil
 }
 
 func (b *Backend) Close() error { b.close(backend.ErrClosed); return nil }
@@ -51,10 +53,6 @@ type store struct {
 	unique                map[string]time.Time // by id, the end of UniqueFor
 	last                  uint64               // number of a change: a place or a token
 	changed               chan struct{}        // closed at the next change
-}
-
-func (s *store) empty() {
-	s.waiting, s.leased, s.dead, s.unique = list{}, list{}, list{}, map[string]time.Time{}
 }
 
 type message struct {
@@ -150,7 +148,7 @@ func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 			return backend.ErrDuplicate
 		}
 		maps.DeleteFunc(q.unique, func(_ string, end time.Time) bool { return !end.After(q.now) })
-		q.unique[m.ID] = q.now.Add(m.UniqueFor) // which has ended already where it is 0
+		q.unique[m.ID] = q.now.Add(m.UniqueFor) // already over if UniqueFor is 0
 		d := backend.Delivery{ID: m.ID, Body: slices.Clone(m.Body), Headers: maps.Clone(m.Headers)}
 		q.wait(&message{Delivery: d, place: q.last}, m.DueAt(q.now))
 		return nil
@@ -165,7 +163,7 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) (ds
 			next, changed = q.now.Add(time.Hour).UnixNano(), q.changed
 			for _, m := range q.waiting.after(0, 0) {
 				if m.Due.After(q.now) || len(ds) == limit {
-					next = m.at
+					next = min(next, m.at)
 					break
 				}
 				q.last++
@@ -294,7 +292,7 @@ func (q *Queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]st
 func (q *Queue) Purge(ctx context.Context) (removed int64, err error) {
 	err = q.locked(ctx, func() {
 		removed = int64(len(q.waiting) + len(q.leased) + len(q.dead))
-		q.empty()
+		q.waiting, q.leased, q.dead, q.unique = list{}, list{}, list{}, map[string]time.Time{}
 	})
 	return removed, err
 }
