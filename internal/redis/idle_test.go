@@ -130,7 +130,7 @@ func opened(t *testing.T, client *redis.Client, perSecond int) {
 	}
 	await(t, "the first looks to be over", func() bool {
 		before := looks()
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(500 * time.Millisecond) // between two counts; the condition ends the wait
 		return looks()-before <= 1+perSecond*3/4
 	})
 }
