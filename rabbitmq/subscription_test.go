@@ -131,7 +131,5 @@ func TestSubscriptionEndsWithWorkers(t *testing.T) {
 	must(t, q.Schedule(ctx, batch("m", 32, 0))...)
 	takeAll(ctx, t, q, 32, func(backend.Delivery) {})
 	await(t, "the end of the subscriptions", func() bool { return subscriptions(t, ch) == 0 })
-	if n := ready(t, ch, ownQueue(t)); n != 0 {
-		t.Errorf("%d messages are left in the queue", n)
-	}
+	await(t, "the empty queue", func() bool { return ready(t, ch, ownQueue(t)) == 0 })
 }
