@@ -441,13 +441,18 @@ func nextStall(replies, round int) int {
 	return 2 * replies
 }
 
-// all stalls the server at each reply. A context that ends before the server stalls proves nothing,
+// all stalls the server at each reply. In nine of ten rounds the calls share a backend, which has
+// opened its connections before. In the others each call has its own. A context that ends before the server stalls proves nothing,
 // and the next one lasts longer.
 func (s *stalls) all(call stallCall, round int, expires bool) {
 	all := &stallRound{T: s.T}
 	defer all.end()
-	b := s.store.open(all, s.server)
-	all.Cleanup(func() { _ = b.Close() })
+	var b backend.Backend
+	if round%10 != 0 && !call.opens {
+		b = s.store.open(all, s.server)
+		all.Cleanup(func() { _ = b.Close() })
+		s.undisturbed(b, call)
+	}
 	within := stallFirst
 	for replies := 0; ; {
 		stalled, done := s.once(b, call, expires, replies, within)
@@ -465,10 +470,26 @@ func (s *stalls) all(call stallCall, round int, expires bool) {
 	}
 }
 
+// undisturbed makes the call while the server replies.
+func (s *stalls) undisturbed(b backend.Backend, call stallCall) {
+	r := s.begin()
+	defer r.end()
+	if r.ready(b, call) != nil {
+		return // once tells why
+	}
+	ctx, cancel := context.WithTimeout(s.Context(), stallContext)
+	defer cancel()
+	_ = call.do(ctx, r)
+}
+
+func (s *stalls) begin() *stallRound {
+	return &stallRound{T: s.T, store: s.store, server: s.server, name: fmt.Sprintf("stall-%d-%d", time.Now().UnixNano(), stallQueues.Add(1))}
+}
+
 // once stalls the server after some replies to a call. It reports whether a reply was held back
 // when the call's context ended, and whether the call was done before that.
 func (s *stalls) once(b backend.Backend, call stallCall, expires bool, replies int, within time.Duration) (stalled, done bool) {
-	r := &stallRound{T: s.T, store: s.store, server: s.server, name: fmt.Sprintf("stall-%d-%d", time.Now().UnixNano(), stallQueues.Add(1))}
+	r := s.begin()
 	defer r.end()
 	if err := r.ready(b, call); errors.Is(err, delayq.ErrUnsupported) {
 		return false, true
@@ -509,12 +530,16 @@ func (s *stalls) once(b backend.Backend, call stallCall, expires bool, replies i
 	return stalled, false
 }
 
-// ready opens the queue and prepares it for the call.
+// ready opens the queue and prepares it for the call. Without a backend it opens one.
 func (r *stallRound) ready(b backend.Backend, call stallCall) error {
 	if call.opens {
 		return nil
 	}
-	if err := r.on(r.Context(), b); err != nil {
+	open := r.new
+	if b != nil {
+		open = func(ctx context.Context) error { return r.on(ctx, b) }
+	}
+	if err := open(r.Context()); err != nil {
 		return err
 	}
 	if call.prepare == nil {
