@@ -441,9 +441,9 @@ func nextStall(replies, round int) int {
 	return 2 * replies
 }
 
-// all stalls the server at each reply. In nine of ten rounds the calls share a backend, which has
-// opened its connections before. In the others each call has its own. A context that ends before the server stalls proves nothing,
-// and the next one lasts longer.
+// all stalls the server at each reply. In nine of ten rounds the calls share a backend that has
+// opened its connections before. In the others each call has its own. A context that ends before
+// the server stalls proves nothing, and the next one lasts longer.
 func (s *stalls) all(call stallCall, round int, expires bool) {
 	all := &stallRound{T: s.T}
 	defer all.end()
