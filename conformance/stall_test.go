@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,20 +30,21 @@ import (
 	"github.com/delayq/delayq/zsetpoll"
 )
 
-var stallRounds = flag.Int("stall.rounds", 0, "repeat TestStalledServer so often, and allow 50ms instead of seconds: for a machine at rest, with -parallel 1")
+var stallRounds = flag.Int("stall.rounds", 0, "repeat TestStalledServer so often, at each reply, and allow 50ms instead of seconds: for a machine at rest, with -parallel 8")
 
 const (
-	stallContext = 60 * time.Millisecond // of a call
+	stallFirst   = 15 * time.Millisecond // until the context of a call ends
+	stallContext = 60 * time.Millisecond // until that of a call that would wait for ever
 	stallBusy    = 2 * time.Second       // that a busy machine may add to it
 	stallStrict  = 50 * time.Millisecond
-	stallMost    = 32 // replies that a call may need
+	stallMost    = 1000 // replies that a call may need
 )
 
 // A stallStore is a store behind a server that stops replying. Without a server nothing stalls.
 type stallStore struct {
 	upstream func(*testing.T) []string
-	open     func(*testing.T, *stallServer) backend.Backend
-	url      func(t *testing.T, s *stallServer, queue string) string // nil for none
+	open     func(testing.TB, *stallServer) backend.Backend
+	url      func(t testing.TB, s *stallServer, queue string) string // nil for none
 	keeps    bool                                                    // a message that an ended Receive has claimed is handed out again as attempt 1
 }
 
@@ -72,6 +74,16 @@ func (s *stallServer) stallAfter(replies int) {
 	}
 }
 
+// stalled reports whether a reply is held back.
+func (s *stallServer) stalled() bool {
+	for _, p := range s.route {
+		if p.Stalled() {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *stallServer) resume() {
 	for _, p := range s.route {
 		p.Resume()
@@ -89,16 +101,16 @@ func stallStores() map[string]stallStore {
 	// The client library's defaults end no call by its context.
 	onRedis := func(scheme string, open func(redis.UniversalClient) backend.Backend) stallStore {
 		return stallStore{upstream: redisAt, keeps: true,
-			open: func(t *testing.T, s *stallServer) backend.Backend {
+			open: func(t testing.TB, s *stallServer) backend.Backend {
 				client := redis.NewClient(&redis.Options{Addr: s.addr})
 				t.Cleanup(func() { _ = client.Close() })
 				return open(client)
 			},
-			url: func(_ *testing.T, s *stallServer, queue string) string { return fmt.Sprintf(scheme, s.addr, queue) },
+			url: func(_ testing.TB, s *stallServer, queue string) string { return fmt.Sprintf(scheme, s.addr, queue) },
 		}
 	}
 	onCluster := func(open func(redis.UniversalClient) backend.Backend) stallStore {
-		return stallStore{upstream: clusterAt, keeps: true, open: func(t *testing.T, s *stallServer) backend.Backend {
+		return stallStore{upstream: clusterAt, keeps: true, open: func(t testing.TB, s *stallServer) backend.Backend {
 			client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: testenv.SharedRedisCluster(t).Addrs(), Dialer: s.dial})
 			t.Cleanup(func() { _ = client.Close() })
 			return open(client)
@@ -108,7 +120,7 @@ func stallStores() map[string]stallStore {
 		return onRedis("zsetpoll://%s/%s?claims="+name, func(c redis.UniversalClient) backend.Backend { return zsetpoll.New(c, zsetpoll.Claims(m)) })
 	}
 	return map[string]stallStore{
-		"memory":             {open: func(*testing.T, *stallServer) backend.Backend { return memory.New() }, keeps: true},
+		"memory":             {open: func(testing.TB, *stallServer) backend.Backend { return memory.New() }, keeps: true},
 		"zsetpoll-cluster":   onCluster(func(c redis.UniversalClient) backend.Backend { return zsetpoll.New(c) }),
 		"keyspace-cluster":   onCluster(func(c redis.UniversalClient) backend.Backend { return keyspace.New(c) }),
 		"zsetpoll":           claiming("script", zsetpoll.Script),
@@ -129,16 +141,16 @@ func stallStores() map[string]stallStore {
 }
 
 func stallRabbit() stallStore {
-	url := func(t *testing.T, s *stallServer) string {
+	url := func(t testing.TB, s *stallServer) string {
 		server := testenv.SharedRabbitMQ(t)
 		return strings.Replace(server.VhostURL("/"), server.Addr(), s.addr, 1)
 	}
 	return stallStore{
 		upstream: func(t *testing.T) []string { return []string{testenv.SharedRabbitMQ(t).Addr()} },
-		open: func(t *testing.T, s *stallServer) backend.Backend {
+		open: func(t testing.TB, s *stallServer) backend.Backend {
 			return &openedRabbit{Backend: rabbitmq.New(url(t, s))}
 		},
-		url: func(t *testing.T, s *stallServer, queue string) string {
+		url: func(t testing.TB, s *stallServer, queue string) string {
 			return strings.Replace(url(t, s), "amqp://", "rabbitmq://", 1) + "/" + queue
 		},
 	}
@@ -154,20 +166,33 @@ type stallCall struct {
 	// replies again, after an error that does not match ErrOutcomeUnknown. It is nil for a call
 	// that changes nothing that can be read.
 	untouched func(*stallRound) error
+
+	opens bool // it needs no queue
+	waits bool // it returns when its context ends, though the server replies
 }
 
-// A stallRound is one call on a queue of its own.
+// A stallRound is one call on a queue of its own. Its clean-ups run after the call.
 type stallRound struct {
-	t      *testing.T
-	store  stallStore
-	server *stallServer
-	name   string
-	q      delayq.Queue
-	ids    []string
-	ds     []*delayq.Delivery
+	*testing.T
+	store    stallStore
+	server   *stallServer
+	name     string
+	q        delayq.Queue
+	ids      []string
+	ds       []*delayq.Delivery
+	cleanups []func()
+}
+
+func (r *stallRound) Cleanup(f func()) { r.cleanups = append(r.cleanups, f) }
+
+func (r *stallRound) end() {
+	for _, f := range slices.Backward(r.cleanups) {
+		f()
+	}
 }
 
 func stallCalls() map[string]stallCall {
+	opens := func(do func(context.Context, *stallRound) error) stallCall { return stallCall{do: do, opens: true} }
 	fresh := func(do func(context.Context, *stallRound) error) stallCall { return stallCall{do: do} }
 	waits := func(do func(context.Context, *stallRound) error) stallCall {
 		return stallCall{prepare: (*stallRound).later, do: do}
@@ -180,7 +205,7 @@ func stallCalls() map[string]stallCall {
 	}
 	// once fails the second time.
 	once := func(prepare func(*stallRound) error, do func(context.Context, *stallRound) error) stallCall {
-		return stallCall{prepare: prepare, do: do, untouched: func(r *stallRound) error { return do(r.t.Context(), r) }}
+		return stallCall{prepare: prepare, do: do, untouched: func(r *stallRound) error { return do(r.Context(), r) }}
 	}
 	settles := func(do func(context.Context, *stallRound) error) stallCall { return once((*stallRound).receive, do) }
 	one := func(do func(context.Context, *delayq.Delivery) error) stallCall {
@@ -190,8 +215,8 @@ func stallCalls() map[string]stallCall {
 		return once((*stallRound).deadLetter, func(ctx context.Context, r *stallRound) error { return do(ctx, r, r.q.Dead()) })
 	}
 	return map[string]stallCall{
-		"New":  fresh(func(ctx context.Context, r *stallRound) error { return r.new(ctx) }),
-		"Open": fresh(func(ctx context.Context, r *stallRound) error { return r.open(ctx) }),
+		"New":  opens(func(ctx context.Context, r *stallRound) error { return r.new(ctx) }),
+		"Open": opens(func(ctx context.Context, r *stallRound) error { return r.open(ctx) }),
 		"Push": pushes(func(ctx context.Context, r *stallRound) error { return second(r.q.Push(ctx, []byte("x"))) }),
 		"PushBatch": pushes(func(ctx context.Context, r *stallRound) error {
 			return second(r.q.PushBatch(ctx, make([]delayq.Message, 3)))
@@ -204,7 +229,7 @@ func stallCalls() map[string]stallCall {
 		}},
 		"Peek":          waits(func(ctx context.Context, r *stallRound) error { _, _, err := r.q.Peek(ctx, "", 10); return err }),
 		"Receive":       takes(func(ctx context.Context, r *stallRound) error { return second(r.q.Receive(ctx)) }),
-		"Receive, none": fresh(func(ctx context.Context, r *stallRound) error { return second(r.q.Receive(ctx)) }),
+		"Receive, none": {waits: true, do: func(ctx context.Context, r *stallRound) error { return second(r.q.Receive(ctx)) }},
 		"ReceiveBatch":  takes(func(ctx context.Context, r *stallRound) error { return second(r.q.ReceiveBatch(ctx, 10)) }),
 		"AckBatch":      settles(func(ctx context.Context, r *stallRound) error { return r.q.AckBatch(ctx, r.ds) }),
 		"Ack":           one(func(ctx context.Context, d *delayq.Delivery) error { return d.Ack(ctx) }),
@@ -219,9 +244,9 @@ func stallCalls() map[string]stallCall {
 		"DeadBatch":    settles(func(ctx context.Context, r *stallRound) error { return r.q.DeadBatch(ctx, r.ds, "reason") }),
 		"Extend":       one(func(ctx context.Context, d *delayq.Delivery) error { return d.Extend(ctx, time.Minute) }),
 		"Dead":         one(func(ctx context.Context, d *delayq.Delivery) error { return d.Dead(ctx, "reason") }),
-		"Repeat": fresh(func(ctx context.Context, r *stallRound) error {
+		"Repeat": {waits: true, do: func(ctx context.Context, r *stallRound) error {
 			return schedule.Repeat(ctx, r.q, "hourly", schedule.Every(time.Hour), []byte("x"))
-		}),
+		}},
 		"Dead.List": dead(func(ctx context.Context, _ *stallRound, l delayq.DeadLetters) error {
 			_, _, err := l.List(ctx, "", 10)
 			return err
@@ -245,13 +270,13 @@ func single[T int | int64](n T, err error) error {
 }
 
 func (r *stallRound) push() error {
-	id, err := r.q.Push(r.t.Context(), []byte("x"))
+	id, err := r.q.Push(r.Context(), []byte("x"))
 	r.ids = append(r.ids, id)
 	return stored(err)
 }
 
 func (r *stallRound) later() error {
-	id, err := r.q.Push(r.t.Context(), []byte("x"), delayq.After(time.Hour))
+	id, err := r.q.Push(r.Context(), []byte("x"), delayq.After(time.Hour))
 	r.ids = append(r.ids, id)
 	return stored(err)
 }
@@ -268,7 +293,7 @@ func (r *stallRound) receive() error {
 	if err := r.push(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(r.Context(), 30*time.Second)
 	defer cancel()
 	d, err := r.q.Receive(ctx)
 	r.ds = append(r.ds, d)
@@ -277,7 +302,7 @@ func (r *stallRound) receive() error {
 
 // comesAgain wants the message that a Receive may have claimed after it had returned.
 func (r *stallRound) comesAgain() error {
-	ctx, cancel := context.WithTimeout(r.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
 	defer cancel()
 	d, err := r.q.Receive(ctx)
 	if err == nil && (d.ID != r.ids[0] && r.ids[0] != "" || r.store.keeps && d.Attempt != 1) {
@@ -288,7 +313,7 @@ func (r *stallRound) comesAgain() error {
 
 // empty wants no message in the queue.
 func (r *stallRound) empty() error {
-	ctx, cancel := context.WithTimeout(r.t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(r.Context(), time.Second)
 	defer cancel()
 	if d, err := r.q.Receive(ctx); !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("received %v, with: %w", d, err)
@@ -298,7 +323,7 @@ func (r *stallRound) empty() error {
 
 // dueInAnHour wants the message of later where it was.
 func (r *stallRound) dueInAnHour() error {
-	page, _, err := r.q.Peek(r.t.Context(), "", 1)
+	page, _, err := r.q.Peek(r.Context(), "", 1)
 	if err == nil && (len(page) != 1 || time.Until(page[0].Due) > time.Hour) {
 		err = fmt.Errorf("the queue has %v", page)
 	}
@@ -309,13 +334,25 @@ func (r *stallRound) deadLetter() error {
 	if err := r.receive(); err != nil {
 		return err
 	}
-	return r.ds[0].Dead(r.t.Context(), "reason")
+	return r.ds[0].Dead(r.Context(), "reason")
 }
 
 func (r *stallRound) new(ctx context.Context) error {
-	b := r.store.open(r.t, r.server)
+	b := r.store.open(r, r.server)
+	r.Cleanup(func() { _ = b.Close() })
+	return r.on(ctx, b)
+}
+
+// on opens the round's queue. It is closed and removed when the server replies again.
+func (r *stallRound) on(ctx context.Context, b backend.Backend) error {
 	q, err := delayq.New(ctx, r.name, delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
-	r.closeLater(q, err, b.Close)
+	r.q = q
+	r.Cleanup(func() {
+		if err == nil {
+			_ = q.Close()
+		}
+		_ = b.(admin.Remover).Remove(context.WithoutCancel(r.Context()), r.name)
+	})
 	return cmp.Or(err, ctx.Err())
 }
 
@@ -323,19 +360,15 @@ func (r *stallRound) open(ctx context.Context) error {
 	if r.store.url == nil {
 		return nil
 	}
-	q, err := delayq.Open(ctx, r.store.url(r.t, r.server, r.name), delayq.WithLogger(slog.New(slog.DiscardHandler)))
-	r.closeLater(q, err, func() error { return nil })
-	return cmp.Or(err, ctx.Err())
-}
-
-// closeLater closes the queue when the server replies again.
-func (r *stallRound) closeLater(q delayq.Queue, err error, closeBackend func() error) {
-	r.t.Cleanup(func() {
+	q, err := delayq.Open(ctx, r.store.url(r, r.server, r.name), delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	r.Cleanup(func() {
+		b := r.store.open(r.T, r.server)
 		if err == nil {
 			_ = q.Close()
 		}
-		_ = closeBackend()
+		_ = errors.Join(b.(admin.Remover).Remove(context.WithoutCancel(r.Context()), r.name), b.Close())
 	})
+	return cmp.Or(err, ctx.Err())
 }
 
 // TestStalledServer has a server stop replying at each reply in turn, for each public call. The
@@ -347,25 +380,26 @@ func TestStalledServer(t *testing.T) {
 	for name, store := range stallStores() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			longest := new(stallTimes)
+			times := new(stallTimes)
 			for call, c := range stallCalls() {
 				t.Run(call, func(t *testing.T) {
 					t.Parallel()
-					s := &stalls{t: t, store: store, server: store.serve(t), times: longest}
-					for range max(*stallRounds, 1) {
-						s.all(c)
+					s := &stalls{T: t, store: store, server: store.serve(t), times: times}
+					for round := range max(*stallRounds, 1) {
+						s.all(c, round, false)
+						s.all(c, round, true)
 					}
 				})
 			}
 			t.Cleanup(func() {
-				t.Logf("the longest return after the end of a context: %v cancelled, %v expired; %d calls", longest.worst[0], longest.worst[1], longest.calls)
+				t.Logf("the longest return after the end of a context: %v; %d calls, %d of them stalled", times.worst, times.calls, times.stalled)
 			})
 		})
 	}
 }
 
 type stalls struct {
-	t      *testing.T
+	*testing.T
 	store  stallStore
 	server *stallServer
 	times  *stallTimes
@@ -373,111 +407,177 @@ type stalls struct {
 
 // stallTimes are those of all calls on a store.
 type stallTimes struct {
-	mu    sync.Mutex
-	worst [2]time.Duration
-	calls int
+	mu             sync.Mutex
+	worst          map[string]time.Duration // by how the context ended
+	calls, stalled int
 }
 
-func (s *stallTimes) add(kind int, took time.Duration) {
+func (s *stallTimes) add(cause string, took time.Duration, stalled bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls++
-	s.worst[kind] = max(s.worst[kind], took)
+	if stalled {
+		s.stalled++
+	}
+	if s.worst == nil {
+		s.worst = make(map[string]time.Duration)
+	}
+	s.worst[cause] = max(s.worst[cause], took)
 }
 
 var stallQueues atomic.Int64
 
-// nextStall skips some of the many replies that RabbitMQ's connections take to open, unless the
-// test is repeated.
-func nextStall(replies int) int {
-	if replies < 8 || *stallRounds > 0 {
+// nextStall skips most of the hundreds of replies in which RabbitMQ declares its levels. Each round
+// of a repeated test has others of them.
+func nextStall(replies, round int) int {
+	switch {
+	case replies < 8 || *stallRounds > 0 && replies < 32:
 		return replies + 1
+	case *stallRounds > 0 && replies == 32:
+		return replies + 1 + round%16
+	case *stallRounds > 0:
+		return replies + 16
 	}
 	return 2 * replies
 }
 
-func (s *stalls) all(call stallCall) {
-	for kind, expires := range []bool{false, true} {
-		for replies := 0; replies <= stallMost; replies = nextStall(replies) {
-			var done bool
-			kept := s.t.Run(fmt.Sprintf("expires=%v/%d", expires, replies), func(t *testing.T) { done = s.once(t, call, kind, expires, replies) })
-			if done || !kept {
-				break
-			}
+// all stalls the server at each reply. In nine of ten rounds the calls share a backend that has
+// opened its connections before. In the others each call has its own. A context that ends before
+// the server stalls proves nothing, and the next one lasts longer.
+func (s *stalls) all(call stallCall, round int, expires bool) {
+	all := &stallRound{T: s.T}
+	defer all.end()
+	var b backend.Backend
+	if round%10 != 0 && !call.opens {
+		b = s.store.open(all, s.server)
+		all.Cleanup(func() { _ = b.Close() })
+		s.undisturbed(b, call)
+	}
+	within := stallFirst
+	for replies := 0; ; {
+		stalled, done := s.once(b, call, expires, replies, within)
+		switch {
+		case done, call.waits && !stalled && within >= stallContext:
+			return
+		case stalled:
+			replies = nextStall(replies, round)
+		default:
+			within *= 2
+		}
+		if replies > stallMost || within > time.Minute {
+			s.Fatalf("the call has not returned after %d replies and %v", replies, within)
 		}
 	}
 }
 
-// once reports whether the call needed no more replies than that.
-func (s *stalls) once(t *testing.T, call stallCall, kind int, expires bool, replies int) (done bool) {
-	r := &stallRound{t: t, store: s.store, server: s.server, name: fmt.Sprintf("stall-%d-%d", time.Now().UnixNano(), stallQueues.Add(1))}
-	b := s.store.open(t, s.server)
-	q, err := delayq.New(t.Context(), r.name, delayq.WithBackend(b), delayq.WithLogger(slog.New(slog.DiscardHandler)))
-	if err != nil {
-		t.Fatal(err)
+// undisturbed makes the call while the server replies.
+func (s *stalls) undisturbed(b backend.Backend, call stallCall) {
+	r := s.begin()
+	defer r.end()
+	if r.ready(b, call) != nil {
+		return // once tells why
 	}
-	defer func() {
-		_ = errors.Join(q.Close(), b.(admin.Remover).Remove(context.WithoutCancel(t.Context()), r.name), b.Close())
-	}()
-	r.q = q
-	if call.prepare != nil {
-		if err := call.prepare(r); errors.Is(err, delayq.ErrUnsupported) {
-			return true
-		} else if err != nil {
-			t.Fatal(err)
-		}
+	ctx, cancel := context.WithTimeout(s.Context(), stallContext)
+	defer cancel()
+	_ = call.do(ctx, r)
+}
+
+func (s *stalls) begin() *stallRound {
+	return &stallRound{T: s.T, store: s.store, server: s.server, name: fmt.Sprintf("stall-%d-%d", time.Now().UnixNano(), stallQueues.Add(1))}
+}
+
+// once stalls the server after some replies to a call. It reports whether a reply was held back
+// when the call's context ended, and whether the call was done before that.
+func (s *stalls) once(b backend.Backend, call stallCall, expires bool, replies int, within time.Duration) (stalled, done bool) {
+	r := s.begin()
+	defer r.end()
+	if err := r.ready(b, call); errors.Is(err, delayq.ErrUnsupported) {
+		return false, true
+	} else if err != nil {
+		s.Fatal(err)
 	}
 	if s.server != nil {
 		s.server.stallAfter(replies)
 		defer s.server.resume()
 	}
-	ctx, ended, cancel := stallContextOf(t, expires)
+	ctx, ended, cancel := stallContextOf(s.T, expires, within)
 	defer cancel()
-	err = call.do(ctx, r)
+	err := call.do(ctx, r)
 	took := time.Since(ended())
-	s.times.add(kind, took)
+	stalled = s.server != nil && s.server.stalled()
+	if ctx.Err() == nil {
+		return stalled, true // with whatever it returned
+	}
+	s.times.add(ctx.Err().Error(), took, stalled)
+	what := fmt.Sprintf("%d replies, context %v of %v", replies, ctx.Err(), within)
 	allowed := stallBusy
 	if *stallRounds > 0 {
 		allowed = stallStrict
 	}
 	if took > allowed {
-		t.Errorf("the call returned %v after the end of its context, with: %v", took, err)
-	}
-	if ctx.Err() == nil {
-		return true // with whatever it returned
+		s.Errorf("%s: the call returned %v after the end of its context, with: %v", what, took, err)
 	}
 	if err != nil && !errors.Is(err, ctx.Err()) {
-		t.Errorf("after the end of its context the call returned: %v", err)
+		s.Errorf("%s: the call returned: %v", what, err)
 	}
 	if s.server == nil {
-		return true
+		return false, true
 	}
 	s.server.resume()
-	if call.after != nil && err != nil {
+	if err := r.check(call, err); err != nil {
+		s.Errorf("%s: %v", what, err)
+	}
+	return stalled, false
+}
+
+// ready opens the queue and prepares it for the call. Without a backend it opens one.
+func (r *stallRound) ready(b backend.Backend, call stallCall) error {
+	if call.opens {
+		return nil
+	}
+	open := r.new
+	if b != nil {
+		open = func(ctx context.Context) error { return r.on(ctx, b) }
+	}
+	if err := open(r.Context()); err != nil {
+		return err
+	}
+	if call.prepare == nil {
+		return nil
+	}
+	return call.prepare(r)
+}
+
+// check looks at the queue after a call whose context ended, when the server replies again.
+func (r *stallRound) check(call stallCall, err error) error {
+	if err == nil {
+		return nil
+	}
+	if call.after != nil {
 		if err := call.after(r); err != nil {
-			t.Errorf("after the stall: %v", err)
+			return fmt.Errorf("after the stall: %w", err)
 		}
 	}
-	if call.untouched != nil && err != nil && !errors.Is(err, delayq.ErrOutcomeUnknown) {
+	if call.untouched != nil && !errors.Is(err, delayq.ErrOutcomeUnknown) {
 		if touched := call.untouched(r); touched != nil {
-			t.Errorf("the call returned: %v\nThat is no unknown outcome, but the call has changed something: %v", err, touched)
+			return fmt.Errorf("the call returned: %w\nThat is no unknown outcome, but the call has changed something: %w", err, touched)
 		}
 	}
-	return false
+	return nil
 }
 
 // stallContextOf returns a context that ends soon, and the time of its end.
-func stallContextOf(t *testing.T, expires bool) (ctx context.Context, ended func() time.Time, cancel context.CancelFunc) {
+func stallContextOf(t *testing.T, expires bool, within time.Duration) (ctx context.Context, ended func() time.Time, cancel context.CancelFunc) {
 	t.Helper()
 	if expires {
-		ctx, cancel = context.WithTimeout(t.Context(), stallContext)
+		ctx, cancel = context.WithTimeout(t.Context(), within)
 		deadline, _ := ctx.Deadline()
 		return ctx, func() time.Time { return deadline }, cancel
 	}
 	ctx, end := context.WithCancel(t.Context())
 	var mu sync.Mutex
 	at := time.Now().Add(time.Hour) // not yet
-	timer := time.AfterFunc(stallContext, func() {
+	timer := time.AfterFunc(within, func() {
 		mu.Lock()
 		defer mu.Unlock()
 		at = time.Now()

@@ -22,8 +22,8 @@ var (
 	await = redistest.Await
 )
 
-// noise is the delay that a busy machine may add to every wait.
-const noise = 700 * time.Millisecond
+// noise is the delay that a busy machine may add to every wait. It is far below a sweep of a minute.
+const noise = 5 * time.Second
 
 const lease = time.Minute
 

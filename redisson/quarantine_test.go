@@ -168,8 +168,9 @@ func TestDestinationOfAnotherType(t *testing.T) {
 			t.Parallel()
 			p := setup(t)
 			q := p.open(redisson.WithCodec(c))
-			p.push(q, 500*time.Millisecond, "a", "b")
+			ids := p.push(q, time.Hour, "a", "b")
 			must(t, p.raw.Set(p.ctx, p.name, "x", 0).Err())
+			must(t, q.Reschedule(p.ctx, []backend.Move{{ID: ids[0]}, {ID: ids[1]}})...)
 			p.litter([]string{"bad"})
 			before := p.members()
 			if _, err := q.Receive(p.ctx, 10, time.Minute); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {

@@ -34,8 +34,9 @@ type faults struct {
 
 // A stall lets some replies through and holds the others back until it ends.
 type stall struct {
-	left int
-	over chan struct{}
+	left  int
+	holds bool // it has held back a reply
+	over  chan struct{}
 }
 
 // Proxy starts a proxy in front of a server, which ends with the test. At first it only passes on.
@@ -81,6 +82,13 @@ func (p *FaultProxy) Blackhole(on bool) {
 func (p *FaultProxy) StallAfter(replies int) {
 	p.Resume()
 	p.change(func(f *faults) { f.stall = &stall{left: replies, over: make(chan struct{})} })
+}
+
+// Stalled reports whether the last StallAfter has held back a reply, until Resume.
+func (p *FaultProxy) Stalled() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.faults.stall != nil && p.faults.stall.holds
 }
 
 // Resume passes on the bytes that StallAfter has held back.

@@ -154,6 +154,7 @@ func (p *FaultProxy) holdsBack() (over <-chan struct{}) {
 		s.left--
 		return nil
 	}
+	s.holds = true
 	return s.over
 }
 

@@ -59,8 +59,9 @@ func TestMovedAndClaimedAnotherWay(t *testing.T) {
 				b := pushedAndMoved(t)
 				way := ways(b.Store)[name]
 				if rescheduled {
-					b.move("a", 100*time.Millisecond)
+					b.move("a", time.Hour)
 					b.nothing(way)
+					b.move("a", 0)
 				}
 				d := b.next(way, time.Minute, "a")
 				if d.Attempt != 1 {

@@ -94,12 +94,14 @@ func TestPushedAgainWhileArbitrating(t *testing.T) {
 	anew := func() {
 		_, err := b.Purge(b.ctx)
 		must(b.t, err)
-		b.pushAfter(300*time.Millisecond, "a")
+		b.pushAfter(time.Hour, "a")
 	}
 	c, err := b.faulty(&redistest.Fault{At: "hmget", Before: anew}).Arbitrate(b.ctx, 10, time.Minute, "late")
 	if err != nil || len(c.Deliveries) != 0 {
 		t.Errorf("got %+v, %v", c, err)
 	}
+	b.nothing(b.Arbitrate)
+	b.move("a", 0)
 	if d := b.next(b.Arbitrate, time.Minute, "a"); d.Attempt != 1 {
 		t.Errorf("attempt %d", d.Attempt)
 	}
