@@ -50,7 +50,7 @@ local ENDED = 500
 -- Gives back the messages of ended leases. Returns whether there are more: then nothing may be
 -- handed out yet, since their messages may be due before all others.
 local function expire()
-  local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW), 'LIMIT', 0, ENDED)
+  local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', NOW, 'LIMIT', 0, ENDED)
   if #ended == 0 then
     return false
   end
@@ -70,5 +70,5 @@ local function expire()
   on('ZREM', DUE, ms) -- there only if a claim was stopped half-way
   on('HDEL', HELD, known)
   redis.call('ZREM', LEASES, unpack(ended))
-  return #ended == ENDED and redis.call('ZCOUNT', LEASES, '-inf', int(NOW)) > 0
+  return #ended == ENDED and redis.call('ZCOUNT', LEASES, '-inf', NOW) > 0
 end

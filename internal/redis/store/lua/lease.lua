@@ -29,7 +29,7 @@ local function in_force(m, v)
     return till and tonumber(till) > NOW and current(id_of(m)) == m
   end
   if none_ended == nil then
-    none_ended = redis.call('ZCOUNT', LEASES, '-inf', int(NOW)) == 0
+    none_ended = redis.call('ZCOUNT', LEASES, '-inf', NOW) == 0
   end
   return none_ended or tonumber(redis.call('ZSCORE', LEASES, m) or 0) > NOW
 end
