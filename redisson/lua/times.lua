@@ -1,3 +1,11 @@
+-- Due by a due time in milliseconds where there is one, else by a delay in microseconds.
+local function due_of(due, delay)
+  if due ~= '' then
+    return tonumber(due)
+  end
+  return after(tonumber(delay))
+end
+
 -- Sets when a member is due, whether or not it is in TIMES.
 local function set_due(m, due)
   local was = redis.call('ZSCORE', TIMES, m)
@@ -23,11 +31,13 @@ local function announce(m, due)
   end
 end
 
--- The same for several members of one due time.
+-- The same for several members of one due time. Returns when the first member is due.
 local function announce_time(due)
-  if tonumber(hint('ZRANGE', TIMES, 0, 0, 'WITHSCORES')[2]) == due then
+  local first = tonumber(hint('ZRANGE', TIMES, 0, 0, 'WITHSCORES')[2])
+  if first == due then
     hint('PUBLISH', CHANNEL, int(due))
   end
+  return first
 end
 
 -- The reply of a script, followed by the reason why sleeping fetchers could not be told.

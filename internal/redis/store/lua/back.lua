@@ -1,3 +1,7 @@
+local function gen_of(m)
+  return (struct.unpack('>I4', string.sub(m, 8, 11)))
+end
+
 -- Puts messages back under their next members, which it returns: their members, when each is due,
 -- and which of them are untouched. The caller takes the old entries out after that. A member whose
 -- gen GENS has not is not handed out, so a stop in between leaves each message where it was.
