@@ -1,11 +1,3 @@
--- Due by a due time in milliseconds where there is one, else by a delay in microseconds.
-local function due_of(due, delay)
-  if due ~= '' then
-    return tonumber(due)
-  end
-  return after(tonumber(delay))
-end
-
 -- Sets when a member is due, whether or not it is in TIMES.
 local function set_due(m, due)
   local was = redis.call('ZSCORE', TIMES, m)

@@ -1,4 +1,4 @@
--- Common to the scripts of all stores: the clock and repeated scripts.
+-- Common to the scripts of all stores: the clock, repeated scripts, and due times.
 local GIVEN_NOW = ARGV[1]
 
 -- How many us ago the first try may have run whose reply was lost; 0 in a first try.
@@ -32,6 +32,14 @@ local function after(us)
     return NOW
   end
   return math.ceil((NOW_US + us) / 1000)
+end
+
+-- Due by a due time in milliseconds where there is one, else by a delay in microseconds.
+local function due_of(due, delay)
+  if due ~= '' then
+    return tonumber(due)
+  end
+  return after(tonumber(delay))
 end
 
 -- tostring would write 1.7e+15.

@@ -1,13 +1,5 @@
 -- Moves messages that wait: for each id, due time in ms or '', delay in us. Returns OK, NONE or
 -- HELD.
--- Due by a due time in milliseconds where there is one, else by a delay in microseconds.
-local function due_of(due, delay)
-  if due ~= '' then
-    return tonumber(due)
-  end
-  return after(tonumber(delay))
-end
-
 local outcomes = {}
 for i = FIRST, #ARGV, 3 do
   local id = ARGV[i]
