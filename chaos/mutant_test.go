@@ -57,7 +57,7 @@ var mutants = []*mutant{
 		{"local holds = holds_all(ms, firsts)\nlocal done = held(ms, holds)\nlocal ids", "local holds = {}\nfor i, m in ipairs(ms) do holds[i] = redis.call('HEXISTS', MSG, id_of(m)) == 1 end\nlocal done = held(ms, holds)\nlocal ids"},
 	}},
 	{name: "due 30 ms early", backend: "keyspace", rule: "early", edits: []edit{
-		{"page = redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW),", "page = redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW + 30),"},
+		{"page = redis.call('ZRANGEBYSCORE', DUE, '-inf', NOW,", "page = redis.call('ZRANGEBYSCORE', DUE, '-inf', NOW + 30,"},
 	}},
 	{name: "due times rounded down", backend: "zsetpoll", rule: "early", edits: []edit{
 		{"return math.ceil((NOW_US + us) / 1000)", "return math.floor((NOW_US + us) / 1000)"},
@@ -69,7 +69,8 @@ var mutants = []*mutant{
 			local function hand_out_due()`},
 	}},
 	{name: "leases end 100 ms early, also after jumps", backend: "keyspace", rule: "lease", fault: jumpsByHours, edits: []edit{
-		{"local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW),", "local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW + 100),"},
+		{"local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', NOW,", "local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', NOW + 100,"},
+		{"ends_first > NOW", "ends_first > NOW + 100"},
 	}},
 	{name: "a nack without its delay", backend: "zsetpoll", rule: "early", edits: []edit{{"due_in(holds[i]) or after(delay)", "due_in(holds[i]) or NOW"}}},
 	{name: "ended leases are dropped", backend: "zsetpoll", rule: "lost", edits: []edit{{"put_back(ms, dues, {})\n  on('ZREM', DUE, ms)", ""}}},
@@ -97,23 +98,23 @@ var mutants = []*mutant{
 	}},
 	{name: "a batch in reverse order", backend: "zsetpoll", rule: "order", edits: []edit{{"for i = 1, #page, 2 do", "for i = #page - 1, 1, -2 do"}}},
 	{name: "a receive of one gets the last", backend: "keyspace", rule: "order", edits: []edit{
-		{"redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW), 'WITHSCORES'", "redis.call(limit == 1 and 'ZREVRANGEBYSCORE' or 'ZRANGEBYSCORE', DUE, limit == 1 and int(NOW) or '-inf', limit == 1 and '-inf' or int(NOW), 'WITHSCORES'"},
+		{"redis.call('ZRANGEBYSCORE', DUE, '-inf', NOW, 'WITHSCORES'", "redis.call(limit == 1 and 'ZREVRANGEBYSCORE' or 'ZRANGEBYSCORE', DUE, limit == 1 and NOW or '-inf', limit == 1 and '-inf' or NOW, 'WITHSCORES'"},
 		{"  due_taken = hand_out_first(ms, dues)\nend", "  due_taken = hand_out_first(ms, dues)\n  if due_taken > 0 and limit == 0 and #ms == 1 then\n    redis.call('ZREM', DUE, ms[1])\n    due_taken = 0\n  end\nend"},
 	}},
 	{name: "two queues share keys", backend: "zsetpoll", rule: "isolation", edits: []edit{
 		{"local DUE, MSG, LEASES,", "for i, k in ipairs(KEYS) do\n  KEYS[i] = string.gsub(k, 'chaos%-second', 'chaos')\nend\nlocal DUE, MSG, LEASES,"},
 	}},
 	{name: "a worker that found nothing looks again much later", backend: "zsetpoll", rule: "wake-up", edits: []edit{
-		{"if not (RETRY and claimed_before()) and not expire() then", "if redis.call('EXISTS', 'asleep' .. DUE) == 1 then\n  out[2] = '-1'\n  return out\nend\nif not (RETRY and claimed_before()) and not expire() then"},
-		{"    return failed\n  end\nend\nlocal event", "    return failed\n  end\nend\nif #out == 3 and string.find(DUE, 'second') then\n  redis.call('SET', 'asleep' .. DUE, 1, 'PX', 12000)\nend\nlocal event"},
+		{"local fresh = not (RETRY and claimed_before())", "if redis.call('EXISTS', 'asleep' .. DUE) == 1 then\n  return out\nend\nlocal fresh = not (RETRY and claimed_before())"},
+		{"  return failed\nend\nout[2] = sooner(head", "  return failed\nend\nif #out == 3 and string.find(DUE, 'second') then\n  redis.call('SET', 'asleep' .. DUE, 1, 'PX', 12000)\nend\nout[2] = sooner(head"},
 	}},
 	{name: "dead letters are not counted", backend: "zsetpoll", rule: "accounting", edits: []edit{{"  in_flight,\n  dead,\n", "  in_flight,\n  0,\n"}}},
 	{name: "an unknown id is cancelled", backend: "keyspace", rule: "input", edits: []edit{
 		{"outcomes[#outcomes + 1] = why or 'OK'\nend\nif #taken", "outcomes[#outcomes + 1] = why ~= 'NONE' and why or 'OK'\nend\nif #taken"},
 	}},
 	{name: "an ack leaves keys behind", backend: "keyspace", rule: "empty", edits: []edit{
-		{"  if all.returned then\n    on('HDEL', GENS, ids)\n  end\n", ""},
-		{"return left == 0 and\n", "return left == 0 and not all.returned and\n"},
+		{"  on('HDEL', GENS, came_back)\n", ""},
+		{"return left == 0 and\n", "return left == 0 and #came_back == 0 and\n"},
 	}},
 	{name: "a nack for an hour", backend: "zsetpoll", rule: "drained", edits: []edit{
 		{"due_in(holds[i]) or after(delay)", "due_in(holds[i]) or after(delay) + 3600000"},
@@ -129,7 +130,7 @@ var mutants = []*mutant{
 		{"  give_back(unpack(returned[i]))\n", "  end_lease(returned[i][1])\n"},
 	}},
 	{name: "redisson: an addition before the removal", backend: "redisson-envelope", rule: "full", fault: "maxmemory", edits: []edit{
-		{"  expire()\n  if more_ended then", "  redis.call('HSET', HELD, '', '')\n  redis.call('HDEL', HELD, '')\n  expire()\n  if more_ended then"},
+		{"local leased_before = RETRY", "redis.call('HSET', HELD, '', '')\nredis.call('HDEL', HELD, '')\nlocal leased_before = RETRY"},
 	}},
 }
 

@@ -3,7 +3,7 @@
 -- claim returns the messages that its first try leased. Items of DEST are taken too: they may have
 -- come from Java.
 local limit, till, claim = tonumber(ARGV[FIRST]), after(tonumber(ARGV[FIRST + 1])), ARGV[FIRST + 2]
-local out = {int(NOW_US), ''}
+local out = {NOW_US, -1}
 
 -- A claim stops at so many bytes of payload, where the server's clock does not tell the time that
 -- they take.
@@ -148,7 +148,6 @@ end
 -- Leases messages, and then takes them out of where they waited.
 local function lease_all(msgs, due, there)
   prove()
-  redis.call('ZRANGE', LEASES, 0, 0) -- next_event looks there when the messages are leased
   local last = reserve(2 * #msgs + 1)
   local known = identify(msgs, last)
   local parted = part_duplicates(msgs, last + #msgs)
@@ -161,33 +160,32 @@ local function lease_all(msgs, due, there)
   due.done(parted)
   there.forget()
   on('HDEL', STATES, known)
-  if not ENVELOPE then
-    announce_time(till + GRACE)
-  end
 end
 
-local function next_event()
-  local head = redis.call('ZRANGE', TIMES, 0, 0, 'WITHSCORES')[2]
-  local ends = redis.call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2]
-  if redis.call('LLEN', DEST) > 0 then
-    return NOW
-  elseif not head and not ends then
-    return -1
-  end
-  return math.min(tonumber(head or ends), tonumber(ends or head))
+-- When the first of a sorted set is due or ends, or nil.
+local function first_of(key)
+  return tonumber(redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2])
 end
 
-redis.call('LLEN', DEST) -- where it is no list, the error comes before any write
-if not (RETRY and claimed_before()) then
+local there = taker(redis.call('LLEN', DEST)) -- where it is no list, the error comes before any write
+local ends = first_of(LEASES) -- before any write too
+local leased_before = RETRY and claimed_before()
+if not leased_before and ends and ends <= NOW then
   expire()
   if more_ended then -- their messages may be due before all others
-    out[2] = int(NOW)
+    out[2] = NOW
     return out
   end
-  local due, there = reader(not ENVELOPE), taker()
+  ends = first_of(LEASES)
+end
+local head
+if not leased_before then
+  local due = reader(not ENVELOPE)
   local chosen = choose(due, there)
   if #chosen > 0 then
     lease_all(chosen, due, there)
+    head = not ENVELOPE and announce_time(till + GRACE)
+    ends = math.min(ends or till, till)
   else
     there.done()
     due.done()
@@ -195,5 +193,10 @@ if not (RETRY and claimed_before()) then
     tidy()
   end
 end
-out[2] = int(next_event())
+head = head or first_of(TIMES)
+if there.left() > 0 then
+  out[2] = NOW
+elseif head or ends then
+  out[2] = math.min(head or ends, ends or head)
+end
 return out

@@ -164,11 +164,12 @@ local function open_envelope(payload)
   return nil, key ~= nil
 end
 
--- A reader of DEST: peek returns its first item with its payload and, where that is known, the
--- message; pop takes it out, though only at done, together with all others. forget is for after
--- that is committed. It reads ahead, more each time.
-local function taker()
-  local read, at, ahead = {}, 1, 1
+-- A reader of DEST, which has so many items: peek returns its first item with its payload and, where
+-- that is known, the message; pop takes it out, though only at done, together with all others. left
+-- returns how many there are then. forget is for after that is committed. It reads ahead, more each
+-- time.
+local function taker(n)
+  local read, at, ahead = {}, 1, math.min(n, 1)
   local recognize, popped, entries, payloads = recognizer(), 0, {}, {}
   local t = {}
 
@@ -198,6 +199,10 @@ local function taker()
     entries[#entries + 1] = read[at].entry
     payloads[#payloads + 1] = read[at].payload
     at, popped = at + 1, popped + 1
+  end
+
+  function t.left()
+    return n - popped
   end
 
   function t.done()

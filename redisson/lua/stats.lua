@@ -18,7 +18,7 @@ local function due_behind_leases(first, last)
 end
 
 local function head_due(waiting)
-  local item = taker().peek()
+  local item = taker(redis.call('LLEN', DEST)).peek()
   local head = item and (item.msg and item.msg.due or NOW) or math.huge
   local from, page, left = 0, 1, waiting > 0 and redis.call('ZCARD', TIMES) or 0
   while from < left do

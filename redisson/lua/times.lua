@@ -23,11 +23,13 @@ local function announce(m, due)
   end
 end
 
--- The same for several members of one due time.
+-- The same for several members of one due time. Returns when the first member is due.
 local function announce_time(due)
-  if tonumber(hint('ZRANGE', TIMES, 0, 0, 'WITHSCORES')[2]) == due then
+  local first = tonumber(hint('ZRANGE', TIMES, 0, 0, 'WITHSCORES')[2])
+  if first == due then
     hint('PUBLISH', CHANNEL, int(due))
   end
+  return first
 end
 
 -- The reply of a script, followed by the reason why sleeping fetchers could not be told.

@@ -62,12 +62,14 @@ func parseClaim(reply any) (c script.Claim, bad []unreadable, err error) {
 func parseDelivery(d *backend.Delivery, r []any, end time.Time) error {
 	member, _ := r[0].(string)
 	rec, _ := r[1].(string)
-	when, _ := r[2].(string)
 	lease, err := leaseOf(member)
 	if err != nil || len(rec) < seqLen {
 		return record.ErrCorrupt
 	}
-	due, untouched, _ := strings.Cut(when, " ")
+	due, untouched := r[2], ""
+	if text, ok := due.(string); ok {
+		due, untouched, _ = strings.Cut(text, " ")
+	}
 	*d = backend.Delivery{
 		ID: lease.ID, Token: until(lease.Token, end), Until: end,
 		Due:     time.UnixMilli(script.Int(due)).UTC(),

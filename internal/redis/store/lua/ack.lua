@@ -3,17 +3,21 @@
 local ms, firsts = tokens(FIRST, 1)
 local holds = holds_all(ms, firsts)
 local done = held(ms, holds)
-local ids = {}
+local ids, came_back = {}, {}
 for i, m in ipairs(done) do
   ids[i] = id_of(m)
+  if returned(m) then
+    came_back[#came_back + 1] = ids[i]
+  end
 end
-local all = #done > 0 and all_there_is()
--- Stopped in between, the message comes again or its lease ends as one of no message.
-on('HDEL', HELD, done)
 if #done > 0 then
-  forget(ids, all)
+  local all = all_there_is(came_back)
+  -- Stopped in between, the message comes again or its lease ends as one of no message.
+  on('HDEL', HELD, done)
+  if not forget(ids, came_back, all) then
+    on('ZREM', LEASES, done)
+  end
 end
-on('ZREM', LEASES, done)
 
 -- The outcome of a repeated ack for a lease that is not in force.
 local function again(m, first)

@@ -1,3 +1,7 @@
+local function gen_of(m)
+  return (struct.unpack('>I4', string.sub(m, 8, 11)))
+end
+
 -- Puts messages back under their next members, which it returns: their members, when each is due,
 -- and which of them are untouched. The caller takes the old entries out after that. A member whose
 -- gen GENS has not is not handed out, so a stop in between leaves each message where it was.
@@ -50,7 +54,7 @@ local ENDED = 500
 -- Gives back the messages of ended leases. Returns whether there are more: then nothing may be
 -- handed out yet, since their messages may be due before all others.
 local function expire()
-  local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', int(NOW), 'LIMIT', 0, ENDED)
+  local ended = redis.call('ZRANGEBYSCORE', LEASES, '-inf', NOW, 'LIMIT', 0, ENDED)
   if #ended == 0 then
     return false
   end
@@ -70,5 +74,5 @@ local function expire()
   on('ZREM', DUE, ms) -- there only if a claim was stopped half-way
   on('HDEL', HELD, known)
   redis.call('ZREM', LEASES, unpack(ended))
-  return #ended == ENDED and redis.call('ZCOUNT', LEASES, '-inf', int(NOW)) > 0
+  return #ended == ENDED and redis.call('ZCOUNT', LEASES, '-inf', NOW) > 0
 end

@@ -1,6 +1,6 @@
 -- Deletes messages that wait: an id each. Returns OK, NONE or HELD for each, and UNKNOWN where
 -- there is none because the first try may have deleted it.
-local outcomes, taken, members, seen = {}, {}, {}, {}
+local outcomes, taken, came_back, members, seen = {}, {}, {}, {}, {}
 for i = FIRST, #ARGV do
   local id = ARGV[i]
   local m, why
@@ -12,6 +12,9 @@ for i = FIRST, #ARGV do
   if m then
     taken[#taken + 1], members[#members + 1] = id, m
     seen[id] = true
+    if returned(m) then
+      came_back[#came_back + 1] = id
+    end
   end
   if RETRY and why == 'NONE' then
     why = 'UNKNOWN'
@@ -21,7 +24,7 @@ end
 if #taken > 0 then
   prove_release()
   redis.call('ZREM', DUE, '')
-  if not forget(taken, all_there_is()) then
+  if not forget(taken, came_back, all_there_is(came_back)) then
     for _, m in ipairs(members) do
       take_out(m)
     end

@@ -2,36 +2,54 @@
 -- Messages that a mover left in READY come first, unless others are due before. While ended leases
 -- are to be given back it leases none, and the next event is now.
 local function hand_out_due()
-  local page = redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW), 'WITHSCORES', 'LIMIT', 0, limit)
-  local ms, dues, texts = {}, {}, {}
+  local page = redis.call('ZRANGEBYSCORE', DUE, '-inf', NOW, 'WITHSCORES', 'LIMIT', 0, limit)
+  local ms, dues, numbers = {}, {}, {}
   for i = 1, #page, 2 do
     local score = page[i + 1]
-    local due = texts[score] or int(tonumber(score))
-    texts[score] = due
+    local due = numbers[score] or tonumber(score)
+    numbers[score] = due
     ms[#ms + 1], dues[#dues + 1] = page[i], due
   end
   due_taken = hand_out_first(ms, dues)
 end
 
-local left = TRIGGER ~= '' and redis.call('PTTL', TRIGGER) -- before any write, since it may not be allowed
-if not (RETRY and claimed_before()) and not expire() then
-  merge_ready()
-  hand_out_ready()
-  hand_out_due()
-  local failed = lease_all()
-  if failed then
-    return failed
+local ends_first = first_end()
+
+-- Gives back the messages of ended leases. Returns whether none is left.
+local function none_ended_left()
+  if not ends_first or ends_first > NOW then
+    return true
   end
+  local more = expire()
+  ends_first = first_end()
+  return not more
 end
-local event, head = next_event()
-out[2] = int(event)
+
+local fresh = not (RETRY and claimed_before()) and none_ended_left()
+if fresh then
+  if redis.call('EXISTS', READY, GENS) == 0 then -- mostly
+    came_back = false
+  else
+    merge_ready()
+    hand_out_ready()
+  end
+  hand_out_due()
+end
+
+-- These are read before the messages are leased, since that may not be allowed.
+local head = due_behind(due_taken)
+local later = TRIGGER ~= '' and head and head > NOW
+local left = later and redis.call('PTTL', TRIGGER)
+local failed = fresh and lease_all()
+if failed then
+  return failed
+end
+out[2] = sooner(head, #ends > 0 and sooner(ends_first, till) or ends_first)
 
 -- Sees that the trigger goes when the head is due, or before. Where messages are left that are due
 -- already, it goes or has gone, and wakes all others; they leave none, or see to it in their turn.
 -- A server that is out of memory refuses: then the sweep looks.
-if TRIGGER ~= '' and head and head > NOW then
-  if left <= 0 or left > head - NOW then
-    redis.pcall('SET', TRIGGER, '1', 'PX', int(head - NOW))
-  end
+if later and (left <= 0 or left > head - NOW) then
+  redis.pcall('SET', TRIGGER, '1', 'PX', head - NOW)
 end
 return out

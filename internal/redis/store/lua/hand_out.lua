@@ -1,24 +1,25 @@
 -- The arguments of a claim are limit, lease in us and its own name. It returns the time in us, the
 -- next event in ms, the end of its leases in ms, and for each message its member, its record of
--- MSG, and its due time in ms, followed by a blank and how often it came back untouched, if it did.
-local limit, till, claim = tonumber(ARGV[FIRST]), int(after(tonumber(ARGV[FIRST + 1]))), ARGV[FIRST + 2]
-local out = {int(NOW_US), '', till}
+-- MSG, and its due time in ms; as a text, followed by a blank and how often it came back untouched,
+-- if it did.
+local limit, till, claim = tonumber(ARGV[FIRST]), after(tonumber(ARGV[FIRST + 1])), ARGV[FIRST + 2]
+local out = {NOW_US, -1, till}
 
 -- A claim stops at so many bytes of content, that a reply of large messages stays bearable.
 local ROOM = 8 * 1024 * 1024
 
 -- The arguments of ZADD and HSET for the messages to be leased.
-local ends, holds = {}, {}
+local ends, holds, till_text = {}, {}, int(till)
 
 -- The entries of HELD by due time: in a burst there are few of them.
-local hold_of, owner = {}, claim .. struct.pack('>I4', tonumber(till) % 4294967296)
+local hold_of, owner = {}, claim .. struct.pack('>I4', till % 4294967296)
 
 -- The number of first entries of READY and of DUE to be removed, and the entries of HELD without a
 -- message.
 local ready_taken, due_taken, stray = 0, 0, {}
 
--- Adds a message with its entries of MSG and GENS. Its due time is a text. A member that is not the
--- current one of its message was left by a script that was stopped.
+-- Adds a message with its entries of MSG and GENS. A member that is not the current one of its
+-- message was left by a script that was stopped.
 local function hand_out(m, rec, v, due)
   local untouched = 0
   if v or returned(m) then
@@ -30,14 +31,14 @@ local function hand_out(m, rec, v, due)
   end
   local hold = hold_of[due]
   if not hold then
-    hold = struct.pack('>d', tonumber(due)) .. owner
+    hold = struct.pack('>d', due) .. owner
     hold_of[due] = hold
   end
   local n = #ends
-  ends[n + 1], ends[n + 2] = till, m
+  ends[n + 1], ends[n + 2] = till_text, m
   holds[n + 1], holds[n + 2] = m, hold
   if untouched > 0 then
-    due = due .. ' ' .. int(untouched)
+    due = int(due) .. ' ' .. int(untouched)
   end
   n = #out
   out[n + 1], out[n + 2], out[n + 3] = m, rec, due
@@ -87,7 +88,7 @@ local function hand_out_ready()
   while limit > 0 do
     local ms, dues = redis.call('LRANGE', READY, ready_taken, ready_taken + limit - 1), {}
     for i, v in ipairs(on('HMGET', HELD, ms) or {}) do
-      dues[i] = v and moved(v) and int(due_in(v))
+      dues[i] = v and moved(v) and due_in(v)
     end
     local n = hand_out_first(ms, dues)
     if n == 0 then
@@ -151,9 +152,9 @@ local function claimed_before()
   for _, h in ipairs(mine) do
     local rec = redis.call('HGET', MSG, id_of(h.m))
     if rec then
-      hand_out(h.m, rec, redis.call('HGET', GENS, id_of(h.m)), int(h.due))
+      hand_out(h.m, rec, redis.call('HGET', GENS, id_of(h.m)), h.due)
     end
-    out[3] = int(tonumber(redis.call('ZSCORE', LEASES, h.m)))
+    out[3] = tonumber(redis.call('ZSCORE', LEASES, h.m))
   end
   return #mine > 0
 end

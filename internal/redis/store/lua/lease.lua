@@ -29,7 +29,7 @@ local function in_force(m, v)
     return till and tonumber(till) > NOW and current(id_of(m)) == m
   end
   if none_ended == nil then
-    none_ended = redis.call('ZCOUNT', LEASES, '-inf', int(NOW)) == 0
+    none_ended = redis.call('ZCOUNT', LEASES, '-inf', NOW) == 0
   end
   return none_ended or tonumber(redis.call('ZSCORE', LEASES, m) or 0) > NOW
 end
@@ -66,18 +66,4 @@ local function held(ms, holds)
     end
   end
   return done
-end
-
--- Removes nothing: proves, before anything is written, that release is allowed. Then a server that
--- is out of memory lets additions pass.
-local function prove_release()
-  redis.call('HDEL', HELD, '')
-  redis.call('ZREM', LEASES, '')
-end
-
--- Ends leases. An entry of LEASES without one of HELD is checked against MSG when it ends, so HELD
--- goes first.
-local function release(ms)
-  on('HDEL', HELD, ms)
-  on('ZREM', LEASES, ms)
 end

@@ -18,7 +18,7 @@ for i = 1, #page, 2 do
   end
   if rec then -- else it was deleted, and a stop left this
     local n = #out
-    out[n + 1], out[n + 2], out[n + 3], out[n + 4] = int(tonumber(page[i + 1])), id, content_of(rec), death
+    out[n + 1], out[n + 2], out[n + 3], out[n + 4] = int(tonumber(page[i + 1])), id, string.sub(rec, 8), death
     room = room - #rec
   end
 end

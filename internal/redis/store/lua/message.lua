@@ -7,14 +7,6 @@ local function seq_of(rec)
   return string.sub(rec, 1, 7)
 end
 
-local function content_of(rec)
-  return string.sub(rec, 8)
-end
-
-local function gen_of(m)
-  return (struct.unpack('>I4', string.sub(m, 8, 11)))
-end
-
 -- Reads an entry of GENS, or false: gen, how often the message came back untouched, and its seq if
 -- it was redriven.
 local function gens_in(v)

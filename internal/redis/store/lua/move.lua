@@ -3,12 +3,12 @@
 -- there are in READY; 0 while ended leases are to be given back first.
 local limit = tonumber(ARGV[FIRST])
 if expire() then
-  return {int(NOW_US), int(next_event()), 0}
+  return {NOW_US, sooner(due_behind(0), first_end()), 0}
 end
 merge_ready()
 local lacking = limit - redis.call('LLEN', READY)
 if lacking > 0 then
-  local due = redis.call('ZRANGEBYSCORE', DUE, '-inf', int(NOW), 'WITHSCORES', 'LIMIT', 0, lacking)
+  local due = redis.call('ZRANGEBYSCORE', DUE, '-inf', NOW, 'WITHSCORES', 'LIMIT', 0, lacking)
   local ms, holds = {}, {}
   for i = 1, #due, 2 do
     ms[#ms + 1] = due[i]
@@ -26,4 +26,4 @@ if lacking > 0 then
   end
   on('ZREM', DUE, ms)
 end
-return {int(NOW_US), int(next_event()), redis.call('LLEN', READY)}
+return {NOW_US, sooner(due_behind(0), first_end()), redis.call('LLEN', READY)}

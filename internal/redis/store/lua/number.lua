@@ -4,7 +4,7 @@
 local function reserve(n)
   local last = named('INCRBY', redis.pcall('INCRBY', SEQ, n))
   if last == n then
-    last = server_clock() + n
+    last = (GIVEN_NOW == '' and NOW_US or server_clock()) + n
     named('SET', redis.pcall('SET', SEQ, int(last)))
   end
   return last - n

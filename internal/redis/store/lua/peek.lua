@@ -86,7 +86,7 @@ for i, w in ipairs(waiting) do
     out[#out + 1] = int(w[1])
     out[#out + 1] = w[2]
     out[#out + 1] = gen - untouched
-    out[#out + 1] = content_of(rec)
+    out[#out + 1] = string.sub(rec, 8)
     room = room - #rec
   end
 end

@@ -5,32 +5,66 @@
 -- that was due and done since, which must not come again. 1 alone is for all.
 local FIELDS = tonumber(ARGV[FIRST])
 
--- Ids that stay taken. Where there are none, and none is to be, this is not called: it would cost
--- each push.
-local function windows()
-  local w, opened = {}, 0
+local there = redis.call('EXISTS', UNIQUE, GENS, GENS) -- GENS counts twice
+local taken = FIELDS > 3 or there % 2 == 1 -- whether ids stay taken without a message
+
+-- What only some pushes need: repeated ones, those of ids that are there, and those where ids stay
+-- taken. Others do not call this, since each function costs them time.
+local function special()
+  local s, opened = {}, 0
 
   -- Until when an id is taken, in ms, or nil.
-  function w.till(id)
+  local function taken_till(id)
     local till = tonumber(named('ZSCORE', redis.pcall('ZSCORE', UNIQUE, id)) or NOW)
     return till > NOW and till or nil
   end
 
-  -- The outcome of a push whose id is taken without a message. The first try may have taken it:
-  -- then its message has come and gone since.
-  function w.refuse(till, us)
-    local own = RETRY and us > 0 and till <= after(us) and till >= after(us - AGE)
-    return own and 2 or 0
+  -- Whether a repeated push finds a message that its first try may have stored: one of the same
+  -- content and, while it waits for the first time, of the due time that the delay gave then.
+  local function own(id, rec, content, due)
+    if string.sub(rec, 8) ~= content then
+      return false
+    end
+    local waits = tonumber(redis.call('ZSCORE', DUE, string.sub(rec, 1, 7) .. '\0\0\0\0' .. id))
+    return not waits or waits <= due and waits >= due - math.ceil(AGE / 1000) - 1
   end
 
-  function w.take(id, us)
+  -- The outcome of a push whose id another message has. Its member is as in message.lua, which
+  -- would cost each push.
+  function s.refused(id, rec)
+    if redis.call('EXISTS', LEASES) == 0 then
+      return 0
+    end
+    local v, seq, gen = redis.call('HGET', GENS, id) or '', string.sub(rec, 1, 7), '\0\0\0\0'
+    if #v >= 8 then
+      gen = string.sub(v, 1, 4)
+      seq = #v > 8 and string.sub(v, 9) or seq
+    end
+    return tonumber(redis.call('ZSCORE', LEASES, seq .. gen .. id) or 0) > NOW and 3 or 0
+  end
+
+  -- The outcome of a push that may not simply be stored, or nil. Where the id is taken without a
+  -- message, the first try may have taken it: then its message has come and gone since.
+  function s.met(id, content, due, us)
+    local rec = named('HGET', redis.pcall('HGET', MSG, id))
+    if rec then
+      return (RETRY and own(id, rec, content, due)) and 1 or s.refused(id, rec)
+    end
+    local till = taken and taken_till(id)
+    if till then
+      return (RETRY and us > 0 and till <= after(us) and till >= after(us - AGE)) and 2 or 0
+    end
+    return (RETRY and due - math.ceil(AGE / 1000) <= NOW) and 2 or nil
+  end
+
+  function s.take(id, us)
     named('ZADD', redis.pcall('ZADD', UNIQUE, int(after(us)), id))
     opened = opened + 1
   end
 
   -- Drops some ids whose time is over, more than were taken. The key goes with the last of them, by
   -- the server's clock: not where another is given.
-  function w.tidy()
+  function s.tidy()
     if opened == 0 then
       return
     end
@@ -43,76 +77,30 @@ local function windows()
     end
   end
 
-  return w
+  return s
 end
 
-local there = redis.call('EXISTS', UNIQUE, GENS, GENS) -- GENS counts twice
-local unique = (FIELDS > 3 or there % 2 == 1) and windows()
-
--- Whether a repeated push finds a message that its first try may have stored: one of the same
--- content and, while it waits for the first time, of the due time that the delay gave then.
-local function own(id, rec, content, due)
-  if string.sub(rec, 8) ~= content then
-    return false
-  end
-  local waits = tonumber(redis.call('ZSCORE', DUE, string.sub(rec, 1, 7) .. '\0\0\0\0' .. id))
-  return not waits or waits <= due and waits >= due - math.ceil(AGE / 1000) - 1
-end
-
--- The outcome of a push whose id another message has. Its member is as in message.lua, which would
--- cost each push.
-local function refused(id, rec)
-  if redis.call('EXISTS', LEASES) == 0 then
-    return 0
-  end
-  local v, seq, gen = redis.call('HGET', GENS, id) or '', string.sub(rec, 1, 7), '\0\0\0\0'
-  if #v >= 8 then
-    gen = string.sub(v, 1, 4)
-    seq = #v > 8 and string.sub(v, 9) or seq
-  end
-  return tonumber(redis.call('ZSCORE', LEASES, seq .. gen .. id) or 0) > NOW and 3 or 0
-end
-
--- The outcome of a push that may not simply be stored, or nil.
-local function met(id, content, due, us)
-  local rec = named('HGET', redis.pcall('HGET', MSG, id))
-  if rec then
-    return (RETRY and own(id, rec, content, due)) and 1 or refused(id, rec)
-  end
-  local till = unique and unique.till(id)
-  if till then
-    return unique.refuse(till, us)
-  end
-  return (RETRY and due - math.ceil(AGE / 1000) <= NOW) and 2 or nil
-end
-
--- When a message is due, as a number and as ZADD takes it. A due time is passed on as the text that
--- it came as: Lua is slow at writing numbers.
-local function due_by(when)
-  local delay = string.match(when, '^%+(.*)')
-  if delay then
-    local due = after(tonumber(delay))
-    return due, int(due)
-  end
-  return tonumber(when), when
-end
-
+local checks = (RETRY or taken) and special()
 local outcomes, times, ids = {}, {}, {}
 
 -- Stores the contents, and then enters when they are due. Returns whether all are stored, and
 -- the first of them. The loop uses locals, which cost least.
 local function store()
-  local redis, args, fields, repeated, outcomes, times = redis, ARGV, FIELDS, RETRY or unique, outcomes, times
+  local redis, args, fields, outcomes, times = redis, ARGV, FIELDS, outcomes, times
   local n, stored = 0, 0
   local when, due, score, last, earliest, first
   for i = FIRST + 1, #args, fields do
     local id, content = args[i], args[i + 1]
     if args[i + 2] ~= when then -- mostly it is that of the message before
       when = args[i + 2]
-      due, score = due_by(when)
+      due, score = tonumber(when), when -- Lua is slow at writing numbers
+      if string.byte(when) == 43 then -- '+'
+        due = after(due)
+        score = int(due)
+      end
     end
     local us = fields > 3 and tonumber(args[i + 3]) or 0
-    local outcome = repeated and met(id, content, due, us)
+    local outcome = checks and checks.met(id, content, due, us)
     if not outcome then
       if not last then
         -- These add and remove nothing: they prove that the last commands are allowed. ZADD comes first:
@@ -131,7 +119,7 @@ local function store()
         stored = stored + 1
         times[2 * stored - 1], times[2 * stored] = score, m
         if us > 0 then
-          unique.take(id, us)
+          checks.take(id, us)
         end
         if there > 1 then
           ids[stored] = id
@@ -141,7 +129,7 @@ local function store()
         end
       else
         named('HSETNX', outcome)
-        outcome = refused(id, redis.call('HGET', MSG, id))
+        outcome = (checks or special()).refused(id, redis.call('HGET', MSG, id))
       end
     end
     n = n + 1
@@ -158,14 +146,14 @@ if not ok then
   local failed = all
   for i = 2, #times, 2 do
     redis.pcall('HDEL', MSG, id_of(times[i]))
-    if unique then
+    if taken then
       redis.pcall('ZREM', UNIQUE, id_of(times[i]))
     end
   end
   return type(failed) == 'table' and failed or redis.error_reply(failed)
 end
-if unique then
-  local tidied, why = pcall(unique.tidy)
+if taken then
+  local tidied, why = pcall(checks.tidy)
   silence = not tidied and (type(why) == 'table' and why.err or why) or nil
 end
 announce(first, earliest)

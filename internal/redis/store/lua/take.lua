@@ -7,5 +7,5 @@ if not (RETRY and claimed_before()) then
     return failed
   end
 end
-out[2] = int(next_event())
+out[2] = sooner(due_behind(0), first_end())
 return out

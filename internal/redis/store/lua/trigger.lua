@@ -21,7 +21,7 @@ local function tell(due)
   if later then
     hint('SET', TRIGGER, '1', 'PX', int(due - NOW)) -- the value says nothing; Redis has the small numbers once for all keys
   end
-  hint('PUBLISH', CHANNEL, int(due) .. (later and ' trigger' or ''))
+  hint('PUBLISH', CHANNEL, later and int(due) .. ' trigger' or due)
 end
 
 -- The first member that waits. Sleeping fetchers are told of it.
