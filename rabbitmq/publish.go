@@ -64,9 +64,8 @@ type publication struct {
 type publisher struct {
 	link *link
 
-	mu    sync.Mutex
-	ch    *confirmChannel
-	large *confirmChannel // for bodies that may be too large for the broker
+	mu       sync.Mutex
+	channels [purposes]*confirmChannel
 
 	declaring chan struct{} // has an item while the topology is declared again
 	declared  time.Time     // when it was last declared again
@@ -258,19 +257,16 @@ func (p *publisher) send(ctx context.Context, ms []*publication) (n int, err err
 	}
 }
 
-// channel returns the channel of the current session for a message, and opens one if there is none.
+// channel returns the current session's channel for a message, and opens one if there is none.
 func (p *publisher) channel(ctx context.Context, m *publication) (*confirmChannel, error) {
 	s, err := p.link.session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	large := s.mayBeTooLarge(m)
+	use := s.purposeOf(m)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	current := &p.ch
-	if large {
-		current = &p.large
-	}
+	current := &p.channels[use]
 	if c := *current; c != nil && c.session == s && c.usable() {
 		return c, nil
 	}
@@ -287,6 +283,6 @@ func (p *publisher) channel(ctx context.Context, m *publication) (*confirmChanne
 	if *current != nil {
 		go (*current).retire()
 	}
-	*current = newConfirmChannel(ch, s, large)
+	*current = newConfirmChannel(ch, s, use)
 	return *current, nil
 }
