@@ -61,8 +61,8 @@ func (l levels) set() string {
 // route leads straight into the queue of the highest digit. The lower digits, and the queue at the
 // end, are further keys in a header that the broker reads and removes. Each key matches only at the
 // exchange of the digit before it. A delay of one digit goes through the fanout exchange of that
-// digit instead, so that its queue at the end is the only key. RabbitMQ before 3.11 looks one key
-// up, but compares several keys with all bindings of an exchange.
+// digit instead, so that its queue at the end is the only key. RabbitMQ 3.10 looks one key up, but
+// compares several keys with all bindings of an exchange.
 func (l levels) route(n names, dest string, ms int64) (r route) {
 	longest := (1<<bitsBelow(l.count()) - 1) * l.grain
 	grains := (min(ms, longest) + l.grain - 1) / l.grain

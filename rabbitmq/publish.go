@@ -68,7 +68,7 @@ type publisher struct {
 	channels [purposes]*confirmChannel
 
 	declaring chan struct{} // has an item while the topology is declared again
-	declared  time.Time     // when it was last declared again
+	declared  time.Time     // when that was last begun
 }
 
 // publish sends messages and waits for the broker's confirmations. It retries as long as the
@@ -190,7 +190,7 @@ func (p *publisher) redeclareFor(ctx context.Context, since time.Time, unrouted 
 }
 
 // redeclareShared declares the shared topology again, because a part of it is gone. It does nothing
-// if that has been done since.
+// if that was begun and done since.
 func (p *publisher) redeclareShared(ctx context.Context, since time.Time, gone string) error {
 	select {
 	case p.declaring <- struct{}{}:
@@ -206,10 +206,11 @@ func (p *publisher) redeclareShared(ctx context.Context, since time.Time, gone s
 		return err
 	}
 	p.link.log.Warn("delayq: a part of the topology is gone from the broker; declaring all of it again", "gone", gone)
+	began := time.Now() // a part may be deleted again before the last one is declared
 	if err := p.link.setup(s.conn.Connection); err != nil {
 		return err
 	}
-	p.declared = time.Now()
+	p.declared = began
 	return nil
 }
 
