@@ -18,6 +18,28 @@ import (
 // busy over a slow network. It is few enough that the client library drops no returned message.
 const window = 2048
 
+// A purpose is a kind of messages that have a channel of their own: the broker may close it, and
+// then the outcome of all messages there is unknown.
+type purpose int
+
+const (
+	ordinary purpose = iota
+	toFanout         // the exchange may be deleted
+	large            // the broker may reject the size
+	purposes
+)
+
+func (s *session) purposeOf(m *publication) purpose {
+	switch {
+	case s.mayBeTooLarge(m):
+		return large
+	case m.fanout:
+		return toFanout
+	default:
+		return ordinary
+	}
+}
+
 // A confirmChannel is an AMQP channel in confirm mode. The broker returns a message that it cannot
 // route before it confirms it.
 type confirmChannel struct {
@@ -26,7 +48,7 @@ type confirmChannel struct {
 	slots   chan struct{}                   // has an item for each unconfirmed message
 	sent    chan *amqp.DeferredConfirmation // of these messages
 
-	large bool // it is for bodies that may be too large for the broker
+	purpose purpose
 
 	ended  chan struct{} // closed when the channel is
 	reason *amqp.Error   // why, once it has ended
@@ -36,18 +58,19 @@ type confirmChannel struct {
 	// leader.
 	refusing atomic.Bool
 
-	mu   sync.Mutex // held while a message is written
-	next uint64
+	mu       sync.Mutex // held while a message is written
+	next     uint64
+	declared map[string]time.Time // fanout exchanges
 
 	returnsMu sync.Mutex
 	returns   chan amqp.Return
 	returned  map[string]string // reasons, by correlation id
 }
 
-func newConfirmChannel(ch *amqp.Channel, s *session, large bool) *confirmChannel {
+func newConfirmChannel(ch *amqp.Channel, s *session, use purpose) *confirmChannel {
 	c := &confirmChannel{
-		Channel: ch, session: s, large: large, slots: make(chan struct{}, window), sent: make(chan *amqp.DeferredConfirmation, window),
-		ended: make(chan struct{}), returns: ch.NotifyReturn(make(chan amqp.Return, window)), returned: make(map[string]string),
+		Channel: ch, session: s, purpose: use, slots: make(chan struct{}, window), sent: make(chan *amqp.DeferredConfirmation, window),
+		ended: make(chan struct{}), returns: ch.NotifyReturn(make(chan amqp.Return, window)), returned: make(map[string]string), declared: make(map[string]time.Time),
 	}
 	closed := ch.NotifyClose(make(chan *amqp.Error, 1))
 	go c.watch(closed)
@@ -83,13 +106,13 @@ func (c *confirmChannel) retire() {
 
 func (c *confirmChannel) usable() bool { return !c.IsClosed() && !c.refusing.Load() }
 
-// sendMany sends messages together while the channel is usable and the right one, and returns how
-// many. The error is of the message after those.
+// sendMany sends messages together while the channel is usable, and returns how many. The error is
+// of the message after those.
 func (c *confirmChannel) sendMany(ctx context.Context, ms []*publication) (n int, err error) {
 	c.session.conn.buffer.hold()
 	defer c.session.conn.buffer.release()
 	for n = range ms {
-		if n > 0 && (!c.usable() || c.large != c.session.mayBeTooLarge(ms[n])) {
+		if n > 0 && !c.usable() {
 			return n, nil
 		}
 		if err = c.send(ctx, ms[n]); err != nil {
@@ -124,14 +147,23 @@ func (c *confirmChannel) acquireSlot(ctx context.Context) error {
 	}
 }
 
-// send sends one message when there is room for it. errGone means that nothing was sent.
+// send sends one message when there is room for it. errGone means that nothing was sent, because the
+// channel has ended or is not for this message.
 func (c *confirmChannel) send(ctx context.Context, m *publication) error {
 	if err := c.acquireSlot(ctx); err != nil {
 		return err
 	}
-	m.updateRoute(time.Now())
+	now := time.Now()
+	m.updateRoute(now)
+	if c.purpose != c.session.purposeOf(m) {
+		<-c.slots
+		return errGone
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if m.fanout {
+		c.declareAgain(m.exchange, now)
+	}
 	c.next++
 	m.CorrelationId = strconv.FormatUint(c.next, 36)
 	confirmation, err := c.PublishWithDeferredConfirm(m.exchange, m.key, !m.notMandatory, false, m.Publishing)
@@ -146,6 +178,19 @@ func (c *confirmChannel) send(ctx context.Context, m *publication) error {
 	default: // a part of it may have been sent
 		<-c.slots
 		return fmt.Errorf("%w: %w", errUnknown, err)
+	}
+}
+
+// fanoutLasts is how long a fanout exchange is assumed to exist after it was declared.
+const fanoutLasts = 10 * time.Millisecond
+
+// declareAgain has the broker declare a fanout exchange before it reads the next message. So
+// publishing to an exchange that was deleted does not close the channel. The exchange has no
+// binding then, and the broker returns the message. An error also fails the publish.
+func (c *confirmChannel) declareAgain(name string, now time.Time) {
+	if now.Sub(c.declared[name]) >= fanoutLasts {
+		c.declared[name] = now
+		_ = declareFanout(c.Channel, name)
 	}
 }
 

@@ -19,6 +19,12 @@ func declareExchange(ch *amqp.Channel, name, kind string, args amqp.Table) error
 	return explain("declaring exchange "+name, ch.ExchangeDeclare(name, kind, true, false, false, false, args))
 }
 
+// declareFanout declares a fanout exchange and waits for no reply. If that fails, the broker closes
+// the channel.
+func declareFanout(ch *amqp.Channel, name string) error {
+	return explain("declaring exchange "+name, ch.ExchangeDeclare(name, "fanout", true, false, false, true, nil))
+}
+
 func declareQueue(ch *amqp.Channel, name string, args amqp.Table) error {
 	_, err := ch.QueueDeclare(name, true, false, false, false, args)
 	return explain("declaring queue "+name, err)

@@ -19,13 +19,14 @@ type delayer interface {
 	exchanges(n names) []exchange
 }
 
-// A route is an exchange, a key and headers. All routes but the plugin's begin at the default
-// exchange, which cannot be deleted. Its keys are names of queues, and the broker returns a message
-// whose queue does not exist. Publishing to an exchange that does not exist would close the
-// channel, and leave the outcome of all other messages there unknown.
+// A route is an exchange, a key and headers. Most routes begin at the default exchange, which
+// cannot be deleted. Its keys are names of queues, and the broker returns a message whose queue
+// does not exist. Publishing to an exchange that does not exist closes the channel, and leaves the
+// outcome of all other messages there unknown.
 type route struct {
 	exchange, key string
 	headers       amqp.Table
+	fanout        bool // the exchange is the fanout exchange of a digit
 	notMandatory  bool // publish without the mandatory flag
 }
 

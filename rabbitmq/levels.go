@@ -60,7 +60,9 @@ func (l levels) set() string {
 
 // route leads straight into the queue of the highest digit. The lower digits, and the queue at the
 // end, are further keys in a header that the broker reads and removes. Each key matches only at the
-// exchange of the digit before it.
+// exchange of the digit before it. A delay of one digit goes through the fanout exchange of that
+// digit instead, so that its queue at the end is the only key. RabbitMQ 3.10 looks one key up, but
+// compares several keys with all bindings of an exchange.
 func (l levels) route(n names, dest string, ms int64) (r route) {
 	longest := (1<<bitsBelow(l.count()) - 1) * l.grain
 	grains := (min(ms, longest) + l.grain - 1) / l.grain
@@ -75,6 +77,9 @@ func (l levels) route(n names, dest string, ms int64) (r route) {
 			keys = append(keys, hop(from, k, d))
 			from = k
 		}
+	}
+	if len(keys) == 0 {
+		return route{exchange: r.key, key: keyOf(dest), fanout: true}
 	}
 	r.headers = amqp.Table{moreKeys: append(keys, keyOf(dest))}
 	return r
@@ -98,10 +103,10 @@ func (l levels) declare(ch *amqp.Channel, n names) error {
 	return nil
 }
 
-// declareLevel declares the queues of a level and the exchange that they lead to. The exchange has
-// a binding for each digit of each lower level. A message without a lower digit goes to deliver. So
-// does a message whose next queue was deleted: it arrives early, and the handle publishes it again
-// for the rest of its delay.
+// declareLevel declares the queues of a level, each with a fanout exchange of its name, and the
+// exchange that they lead to. That exchange has a binding for each digit of each lower level. A
+// message without a lower digit goes to deliver. So does a message whose next queue was deleted: it
+// arrives early, and the handle publishes it again for the rest of its delay.
 func (l levels) declareLevel(ch *amqp.Channel, n names, k int) error {
 	next := n.deliver()
 	if k > 0 {
@@ -110,13 +115,20 @@ func (l levels) declareLevel(ch *amqp.Channel, n names, k int) error {
 			return err
 		}
 	}
+	// Only the last binding asks for a reply: each new connection makes hundreds of them.
 	for d := 1; d < digits(k); d++ {
 		wait := time.Duration(int64(d)<<bitsBelow(k)*l.grain) * time.Millisecond
-		if err := declareWaiting(ch, n.levelQueue(l.set(), k, d), wait, next, l.classic); err != nil {
+		name := n.levelQueue(l.set(), k, d)
+		if err := declareWaiting(ch, name, wait, next, l.classic); err != nil {
 			return err
 		}
+		if err := declareFanout(ch, name); err != nil {
+			return err
+		}
+		if err := ch.QueueBind(name, "", name, d < digits(k)-1, nil); err != nil {
+			return explain("binding queue "+name+" to its exchange", err)
+		}
 	}
-	// Only the last binding asks for a reply: each new connection makes hundreds of them.
 	for lower := range k {
 		for d := 1; d < digits(lower); d++ {
 			last := lower == k-1 && d == digits(lower)-1

@@ -64,12 +64,11 @@ type publication struct {
 type publisher struct {
 	link *link
 
-	mu    sync.Mutex
-	ch    *confirmChannel
-	large *confirmChannel // for bodies that may be too large for the broker
+	mu       sync.Mutex
+	channels [purposes]*confirmChannel
 
 	declaring chan struct{} // has an item while the topology is declared again
-	declared  time.Time     // when it was last declared again
+	declared  time.Time     // when that was last begun
 }
 
 // publish sends messages and waits for the broker's confirmations. It retries as long as the
@@ -191,7 +190,7 @@ func (p *publisher) redeclareFor(ctx context.Context, since time.Time, unrouted 
 }
 
 // redeclareShared declares the shared topology again, because a part of it is gone. It does nothing
-// if that has been done since.
+// if that was begun and done since.
 func (p *publisher) redeclareShared(ctx context.Context, since time.Time, gone string) error {
 	select {
 	case p.declaring <- struct{}{}:
@@ -207,10 +206,11 @@ func (p *publisher) redeclareShared(ctx context.Context, since time.Time, gone s
 		return err
 	}
 	p.link.log.Warn("delayq: a part of the topology is gone from the broker; declaring all of it again", "gone", gone)
+	began := time.Now() // a part may be deleted again before the last one is declared
 	if err := p.link.setup(s.conn.Connection); err != nil {
 		return err
 	}
-	p.declared = time.Now()
+	p.declared = began
 	return nil
 }
 
@@ -258,19 +258,16 @@ func (p *publisher) send(ctx context.Context, ms []*publication) (n int, err err
 	}
 }
 
-// channel returns the channel of the current session for a message, and opens one if there is none.
+// channel returns the current session's channel for a message, and opens one if there is none.
 func (p *publisher) channel(ctx context.Context, m *publication) (*confirmChannel, error) {
 	s, err := p.link.session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	large := s.mayBeTooLarge(m)
+	use := s.purposeOf(m)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	current := &p.ch
-	if large {
-		current = &p.large
-	}
+	current := &p.channels[use]
 	if c := *current; c != nil && c.session == s && c.usable() {
 		return c, nil
 	}
@@ -287,6 +284,6 @@ func (p *publisher) channel(ctx context.Context, m *publication) (*confirmChanne
 	if *current != nil {
 		go (*current).retire()
 	}
-	*current = newConfirmChannel(ch, s, large)
+	*current = newConfirmChannel(ch, s, use)
 	return *current, nil
 }

@@ -1,0 +1,181 @@
+package rabbitmq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
+)
+
+const (
+	// oneDigit is a delay of one digit, and oneDigitName the name of its queue and exchange.
+	oneDigit     = 0x280 * time.Millisecond
+	oneDigitName = "delayq.v1.w1.a"
+)
+
+// digitParts are the parts of the topology that a push with the delay oneDigit needs.
+var digitParts = map[string]func(*testing.T, *amqp.Channel){
+	"exchange": func(t *testing.T, ch *amqp.Channel) {
+		t.Helper()
+		must(t, ch.ExchangeDelete(oneDigitName, false, false))
+	},
+	"binding": func(t *testing.T, ch *amqp.Channel) {
+		t.Helper()
+		must(t, ch.QueueUnbind(oneDigitName, "", oneDigitName, nil))
+	},
+	"queue": func(t *testing.T, ch *amqp.Channel) {
+		t.Helper()
+		deleteQueue(t, ch, oneDigitName)
+	},
+}
+
+// TestPushesAfterDigitDeleted deletes a part, and then pushes from several goroutines at once. All
+// pushes succeed, and each message comes once.
+func TestPushesAfterDigitDeleted(t *testing.T) {
+	t.Parallel()
+	const pushers, n = 8, 50
+	url := vhost(t)
+	ctx := deadline(t, patience)
+	q, ch := open(t, url), channel(t, url)
+	for what, remove := range digitParts {
+		for _, delay := range []time.Duration{0, oneDigit} { // without and with an open channel to the exchange
+			must(t, q.Schedule(ctx, message("before", delay))...)
+			drain(ctx, t, q, 1)
+			remove(t, ch)
+			var calls sync.WaitGroup
+			for p := range pushers {
+				calls.Go(func() {
+					if err := errors.Join(q.Schedule(ctx, batch(fmt.Sprint(what, p), n, oneDigit))...); err != nil {
+						t.Errorf("%s: %v", what, err)
+					}
+				})
+			}
+			calls.Wait()
+			drain(ctx, t, q, pushers*n)
+		}
+	}
+	wantNoMessage(t, q, 2*oneDigit)
+}
+
+// TestDigitDeletedUnderPushes deletes the exchange of a digit, or its binding, under several
+// goroutines that push. No push fails with a known outcome. A push through a deleted exchange may
+// have an unknown outcome, and other pushes have none. Each message that the broker has confirmed
+// comes once.
+func TestDigitDeletedUnderPushes(t *testing.T) {
+	t.Parallel()
+	const deletions = 5
+	for _, what := range []string{"exchange", "binding"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			url := vhost(t)
+			ctx := deadline(t, patience)
+			ps, ch := newPushers(ctx, t, open(t, url), what == "exchange"), channel(t, url)
+			worker := open(t, url)
+			ps.awaitCalls(t)
+			for range deletions {
+				digitParts[what](t, ch)
+				ps.awaitCalls(t)
+			}
+			ps.stop()
+			for len(ps.pushed) > 0 {
+				ds, err := worker.Receive(ctx, 100, time.Minute)
+				must(t, err)
+				for _, d := range ds {
+					if !ps.pushed[d.ID] && !ps.unknown[d.ID] {
+						t.Errorf("%s comes twice, or was rejected", d.ID)
+					}
+					delete(ps.pushed, d.ID)
+					delete(ps.unknown, d.ID)
+				}
+				ack(ctx, t, worker, ds...)
+			}
+			wantOnlyUnknown(t, worker, ps.unknown)
+		})
+	}
+}
+
+// wantOnlyUnknown takes messages until none comes. Each must be one of those with an unknown
+// outcome, and come once.
+func wantOnlyUnknown(t *testing.T, q backend.Queue, unknown map[string]bool) {
+	t.Helper()
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*oneDigit)
+		ds, err := q.Receive(ctx, 100, time.Minute)
+		cancel()
+		if errors.Is(err, context.DeadlineExceeded) {
+			return
+		}
+		must(t, err)
+		for _, d := range ds {
+			if !unknown[d.ID] {
+				t.Errorf("%s comes twice, or was rejected", d.ID)
+			}
+			delete(unknown, d.ID)
+		}
+		ack(t.Context(), t, q, ds...)
+	}
+}
+
+// pushers push all the time, some with the delay oneDigit and some with others.
+type pushers struct {
+	running sync.WaitGroup
+	ended   atomic.Bool
+	calls   [6]atomic.Int64
+
+	mu              sync.Mutex
+	pushed, unknown map[string]bool // by id
+}
+
+// newPushers starts pushers. With mayBeUnknown, pushes of oneDigit may have an unknown outcome.
+func newPushers(ctx context.Context, t *testing.T, q backend.Queue, mayBeUnknown bool) *pushers {
+	t.Helper()
+	ps := &pushers{pushed: make(map[string]bool), unknown: make(map[string]bool)}
+	for p := range ps.calls {
+		delay := oneDigit
+		if p%3 == 2 {
+			delay = []time.Duration{0, oneDigit + 5*time.Millisecond}[p/3]
+		}
+		ps.running.Go(func() {
+			for !ps.ended.Load() && !t.Failed() {
+				ms := batch(fmt.Sprint(p, "-", ps.calls[p].Load()), 10, delay)
+				errs := q.Schedule(ctx, ms)
+				ps.mu.Lock()
+				for i, m := range ms {
+					switch {
+					case errs[i] == nil:
+						ps.pushed[m.ID] = true
+					case mayBeUnknown && delay == oneDigit && errors.Is(errs[i], backend.ErrOutcomeUnknown):
+						ps.unknown[m.ID] = true
+					default:
+						t.Errorf("a push with a delay of %v returned %v", delay, errs[i])
+					}
+				}
+				ps.mu.Unlock()
+				ps.calls[p].Add(1)
+			}
+		})
+	}
+	t.Cleanup(ps.stop)
+	return ps
+}
+
+// awaitCalls waits until each goroutine has begun and ended a call.
+func (ps *pushers) awaitCalls(t *testing.T) {
+	t.Helper()
+	for p := range ps.calls {
+		before := ps.calls[p].Load()
+		await(t, "calls of a pusher", func() bool { return t.Failed() || ps.calls[p].Load() >= before+2 })
+	}
+}
+
+func (ps *pushers) stop() {
+	ps.ended.Store(true)
+	ps.running.Wait()
+}
