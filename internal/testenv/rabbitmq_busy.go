@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/delayq/delayq/backend"
 )
 
 // RetryOnBusyRabbit calls open again while it fails as on a broker without enough processor time: a
@@ -26,5 +28,5 @@ func rabbitIsBusy(err error) bool {
 	if errors.As(err, &failure) {
 		return slices.Contains([]int{amqp.InternalError, amqp.FrameError, amqp.ChannelError}, failure.Code)
 	}
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
+	return errors.Is(err, backend.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
