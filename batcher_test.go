@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
@@ -122,9 +121,8 @@ func (f *farBackend) wantShared(t *testing.T, op string, calls, most int, took t
 }
 
 func TestConcurrentCallsShareRoundTrips(t *testing.T) {
-	t.Parallel()
 	const calls = 200
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		f := newFar(seconds)
 		q := newQueue(t, delayq.WithBackend(f), delayq.WithLease(time.Hour))
 		took := together(calls, func(i int) {
@@ -150,9 +148,8 @@ func mustNot(t *testing.T, err error) {
 }
 
 func TestSharedRoundTripKeepsErrorsApart(t *testing.T) {
-	t.Parallel()
 	const calls = 100
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t, delayq.WithBackend(newFar(seconds)), delayq.WithLease(time.Hour))
 		var stored, duplicate atomic.Int64
 		together(calls, func(i int) {
@@ -188,8 +185,7 @@ func TestSharedRoundTripKeepsErrorsApart(t *testing.T) {
 }
 
 func TestFailedRoundTripFailsEveryCall(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		f := newFar(func(ctx context.Context, op string) error { return errors.Join(seconds(ctx, op), errStore) })
 		q := newQueue(t, delayq.WithBackend(f))
 		together(100, func(int) {
@@ -204,9 +200,8 @@ func TestFailedRoundTripFailsEveryCall(t *testing.T) {
 
 // A caller may write to its body and headers once its push has returned.
 func TestBodyMayChangeAfterPushGaveUp(t *testing.T) {
-	t.Parallel()
 	const calls = 50
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t, delayq.WithBackend(newFar(seconds)), delayq.WithLease(time.Hour))
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
@@ -249,9 +244,8 @@ func wantDeadline(t *testing.T, err error) {
 
 // An ack that gave up can be repeated: the message is acked once.
 func TestAckAgainAfterGivingUp(t *testing.T) {
-	t.Parallel()
 	const calls = 50
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t, delayq.WithBackend(newFar(seconds)), delayq.WithLease(time.Hour))
 		ms := make([]delayq.Message, calls)
 		_, err := q.PushBatch(t.Context(), ms)
@@ -273,8 +267,7 @@ func TestAckAgainAfterGivingUp(t *testing.T) {
 }
 
 func TestCloseEndsWaitingPushes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t, delayq.WithBackend(newFar(seconds)))
 		go func() {
 			time.Sleep(time.Second / 2)
@@ -289,9 +282,8 @@ func TestCloseEndsWaitingPushes(t *testing.T) {
 }
 
 func TestPushesOfOneGoroutineKeepTheirOrder(t *testing.T) {
-	t.Parallel()
 	const goroutines, each = 16, 20
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t, delayq.WithBackend(newFar(seconds)), delayq.WithLease(time.Hour))
 		due := time.Now()
 		together(goroutines, func(g int) {
@@ -391,8 +383,7 @@ func impatient(ctx context.Context, f func(context.Context)) {
 }
 
 func TestStoreThatMakesIDs(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		f := newFar(seconds)
 		f.makes, f.change = true, func(tr *backend.Traits) { tr.Lacks = backend.Lacking(backend.OwnIDs) }
 		q := newQueue(t, delayq.WithBackend(f))

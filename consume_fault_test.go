@@ -28,8 +28,7 @@ func receiveFails(s *seam, failing func(try int) bool) *[]time.Time {
 }
 
 func TestReceiveIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var log journal
 		s := newSeam()
 		tried := receiveFails(s, func(try int) bool { return try <= 6 || try == 8 })
@@ -64,8 +63,7 @@ func TestReceiveIsTriedAgain(t *testing.T) {
 }
 
 func TestLongOutageIsNotHammered(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		s := newSeam()
 		began := time.Now()
 		tried := receiveFails(s, func(int) bool { return time.Since(began) < time.Hour })
@@ -84,25 +82,19 @@ func TestLongOutageIsNotHammered(t *testing.T) {
 }
 
 func TestStopDuringAnOutage(t *testing.T) {
-	t.Parallel()
-	for name, stop := range stops {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newSeam()
-				receiveFails(s, func(int) bool { return true })
-				q := newQueue(t, s.option())
-				r := start(t, q, func(context.Context, *delayq.Delivery) error { return nil })
-				time.Sleep(time.Minute + 1)
-				began := time.Now()
-				stop(t, q, r)
-				must(t, <-r.done)
-				if waited := time.Since(began); waited != 0 {
-					t.Errorf("stopped within %v, want at once", waited)
-				}
-			})
-		})
-	}
+	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+		s := newSeam()
+		receiveFails(s, func(int) bool { return true })
+		q := newQueue(t, s.option())
+		r := start(t, q, func(context.Context, *delayq.Delivery) error { return nil })
+		time.Sleep(time.Minute + 1)
+		began := time.Now()
+		stop(t, q, r)
+		must(t, <-r.done)
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("stopped within %v, want at once", waited)
+		}
+	})
 }
 
 // The message is not lost: it comes back when the lease ends, and only the log has the reason.
@@ -153,8 +145,7 @@ func (panickyPolicy) Delay(int, error) time.Duration { panic("no table for this 
 
 // A policy that panics costs the message its own delay, not the process.
 func TestRetryPolicyPanics(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var log journal
 		q := newQueue(t, log.logger())
 		push(t, q)

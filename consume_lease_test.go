@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -14,8 +13,7 @@ import (
 )
 
 func TestLeaseIsRenewedWhileAHandlerRuns(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t, delayq.WithLease(10*time.Second))
 		push(t, q)
 		calls := 0
@@ -64,56 +62,50 @@ func TestLeaseIsRenewedOnAFakeClock(t *testing.T) {
 }
 
 func TestLostLeaseStopsTheHandler(t *testing.T) {
-	t.Parallel()
 	const lease = 9 * time.Second
-	for _, tt := range []struct {
-		name   string
+	type test struct {
 		result func(context.Context) error
 		logged string
-	}{
-		{"handler fails", context.Cause, "handler lost its lease"},
-		{"handler succeeds", func(context.Context) error { return nil }, "settling failed"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var log journal
-				s := newSeam()
-				began := time.Now()
-				s.before = func(_ context.Context, op string) error {
-					if op == "extend" && time.Since(began) < lease+1 {
-						return errStore
-					}
-					return nil
-				}
-				q := newQueue(t, s.option(), log.logger(), delayq.WithLease(lease))
-				push(t, q)
-				var attempts []int
-				r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
-					attempts = append(attempts, d.Attempt)
-					if d.Attempt > 1 {
-						return nil
-					}
-					<-ctx.Done()
-					if cause := context.Cause(ctx); !errors.Is(cause, delayq.ErrLeaseLost) {
-						t.Errorf("context ended with %v, want ErrLeaseLost", cause)
-					}
-					return tt.result(ctx)
-				})
-				time.Sleep(time.Hour)
-				must(t, r.end())
-				if len(attempts) != 2 {
-					t.Errorf("attempts %v, want a second one", attempts)
-				}
-				for _, line := range []string{"renewing a lease failed", tt.logged} {
-					if !strings.Contains(log.String(), line) {
-						t.Errorf("log lacks %q: %s", line, log.String())
-					}
-				}
-				wantCounts(t, q, delayq.Stats{})
-			})
-		})
 	}
+	cases(t, map[string]test{
+		"handler fails":    {context.Cause, "handler lost its lease"},
+		"handler succeeds": {func(context.Context) error { return nil }, "settling failed"},
+	}, func(t *testing.T, tt test) {
+		var log journal
+		s := newSeam()
+		began := time.Now()
+		s.before = func(_ context.Context, op string) error {
+			if op == "extend" && time.Since(began) < lease+1 {
+				return errStore
+			}
+			return nil
+		}
+		q := newQueue(t, s.option(), log.logger(), delayq.WithLease(lease))
+		push(t, q)
+		var attempts []int
+		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+			attempts = append(attempts, d.Attempt)
+			if d.Attempt > 1 {
+				return nil
+			}
+			<-ctx.Done()
+			if cause := context.Cause(ctx); !errors.Is(cause, delayq.ErrLeaseLost) {
+				t.Errorf("context ended with %v, want ErrLeaseLost", cause)
+			}
+			return tt.result(ctx)
+		})
+		time.Sleep(time.Hour)
+		must(t, r.end())
+		if len(attempts) != 2 {
+			t.Errorf("attempts %v, want a second one", attempts)
+		}
+		for _, line := range []string{"renewing a lease failed", tt.logged} {
+			if !strings.Contains(log.String(), line) {
+				t.Errorf("log lacks %q: %s", line, log.String())
+			}
+		}
+		wantCounts(t, q, delayq.Stats{})
+	})
 }
 
 // On a clock that jumps past the lease, as when the machine slept.
@@ -148,8 +140,7 @@ func TestLostLeaseOnAFakeClock(t *testing.T) {
 // A store that cannot be reached cannot report that a lease is lost, but gives the message to
 // another worker.
 func TestLeaseEndsThoughTheStoreIsSilent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		const lease = 30 * time.Second
 		s := newSeam()
 		s.before = func(_ context.Context, op string) error {

@@ -20,57 +20,46 @@ func slowAcks(ctx context.Context, op string) error {
 
 // Two workers have 8 messages on their way back, and each is held by one more.
 func TestWorkersGoOnWhileTheyAck(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
+	type test struct {
 		opts []delayq.ConsumeOption
 		want int32
-	}{
+	}
+	cases(t, map[string]test{
 		"ahead":      {nil, 10},
 		"not ahead":  {[]delayq.ConsumeOption{delayq.Prefetch(0)}, 2},
 		"one worker": {[]delayq.ConsumeOption{delayq.Workers(1)}, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(t, delayq.WithBackend(newFar(slowAcks)))
-				for range 50 {
-					push(t, q)
-				}
-				var handled atomic.Int32
-				r := start(t, q, func(context.Context, *delayq.Delivery) error {
-					handled.Add(1)
-					return nil
-				}, append([]delayq.ConsumeOption{delayq.Workers(2)}, c.opts...)...)
-				synctest.Wait()
-				if n := handled.Load(); n != c.want {
-					t.Errorf("%d messages handled before the first ack is back, want %d", n, c.want)
-				}
-				time.Sleep(time.Minute)
-				must(t, r.end())
-				wantCounts(t, q, delayq.Stats{})
-			})
-		})
-	}
+	}, func(t *testing.T, c test) {
+		q := newQueue(t, delayq.WithBackend(newFar(slowAcks)))
+		for range 50 {
+			push(t, q)
+		}
+		var handled atomic.Int32
+		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+			handled.Add(1)
+			return nil
+		}, append([]delayq.ConsumeOption{delayq.Workers(2)}, c.opts...)...)
+		synctest.Wait()
+		if n := handled.Load(); n != c.want {
+			t.Errorf("%d messages handled before the first ack is back, want %d", n, c.want)
+		}
+		time.Sleep(time.Minute)
+		must(t, r.end())
+		wantCounts(t, q, delayq.Stats{})
+	})
 }
 
 func TestStopWaitsForAcks(t *testing.T) {
-	t.Parallel()
-	for name, stop := range stops {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f := newFar(slowAcks)
-				q, witness := newQueue(t, delayq.WithBackend(f)), newQueue(t, delayq.WithBackend(f.Backend))
-				for range 6 {
-					push(t, q)
-				}
-				r := start(t, q, func(context.Context, *delayq.Delivery) error { return nil }, delayq.Workers(2))
-				synctest.Wait()
-				wantCounts(t, witness, delayq.Stats{InFlight: 6})
-				stop(t, q, r)
-				must(t, <-r.done)
-				wantCounts(t, witness, delayq.Stats{})
-			})
-		})
-	}
+	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+		f := newFar(slowAcks)
+		q, witness := newQueue(t, delayq.WithBackend(f)), newQueue(t, delayq.WithBackend(f.Backend))
+		for range 6 {
+			push(t, q)
+		}
+		r := start(t, q, func(context.Context, *delayq.Delivery) error { return nil }, delayq.Workers(2))
+		synctest.Wait()
+		wantCounts(t, witness, delayq.Stats{InFlight: 6})
+		stop(t, q, r)
+		must(t, <-r.done)
+		wantCounts(t, witness, delayq.Stats{})
+	})
 }

@@ -23,31 +23,25 @@ var stops = map[string]func(*testing.T, delayq.Queue, *running){
 }
 
 func TestStopWaitsForHandlers(t *testing.T) {
-	t.Parallel()
-	for name, stop := range stops {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := memory.New()
-				q, witness := newQueue(t, delayq.WithBackend(b)), newQueue(t, delayq.WithBackend(b))
-				for range 3 {
-					push(t, q)
-				}
-				r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
-					time.Sleep(20 * time.Second)
-					return ctx.Err()
-				}, delayq.Workers(2))
-				time.Sleep(time.Second)
-				began := time.Now()
-				stop(t, q, r)
-				must(t, <-r.done)
-				if waited := time.Since(began); waited != 19*time.Second {
-					t.Errorf("stopped within %v, want when the handlers were done", waited)
-				}
-				wantCounts(t, witness, delayq.Stats{Ready: 1})
-			})
-		})
-	}
+	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+		b := memory.New()
+		q, witness := newQueue(t, delayq.WithBackend(b)), newQueue(t, delayq.WithBackend(b))
+		for range 3 {
+			push(t, q)
+		}
+		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+			time.Sleep(20 * time.Second)
+			return ctx.Err()
+		}, delayq.Workers(2))
+		time.Sleep(time.Second)
+		began := time.Now()
+		stop(t, q, r)
+		must(t, <-r.done)
+		if waited := time.Since(began); waited != 19*time.Second {
+			t.Errorf("stopped within %v, want when the handlers were done", waited)
+		}
+		wantCounts(t, witness, delayq.Stats{Ready: 1})
+	})
 }
 
 func TestDrainEndsHandlers(t *testing.T) {
@@ -91,8 +85,7 @@ func TestDrainEndsHandlers(t *testing.T) {
 }
 
 func TestHandlerThatIgnoresTheStop(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var log journal
 		q := newQueue(t, log.logger(), delayq.WithLease(time.Minute))
 		push(t, q)
@@ -123,24 +116,18 @@ func TestHandlerThatIgnoresTheStop(t *testing.T) {
 }
 
 func TestStopWhileNobodyWorks(t *testing.T) {
-	t.Parallel()
-	for name, stop := range stops {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(t)
-				push(t, q, delayq.After(time.Hour))
-				r := start(t, q, func(context.Context, *delayq.Delivery) error { return nil }, delayq.Workers(5))
-				synctest.Wait()
-				began := time.Now()
-				stop(t, q, r)
-				must(t, <-r.done)
-				if waited := time.Since(began); waited != 0 {
-					t.Errorf("stopped within %v, want at once", waited)
-				}
-			})
-		})
-	}
+	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+		q := newQueue(t)
+		push(t, q, delayq.After(time.Hour))
+		r := start(t, q, func(context.Context, *delayq.Delivery) error { return nil }, delayq.Workers(5))
+		synctest.Wait()
+		began := time.Now()
+		stop(t, q, r)
+		must(t, <-r.done)
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("stopped within %v, want at once", waited)
+		}
+	})
 }
 
 func TestConsumeWithAnEndedContext(t *testing.T) {
@@ -192,8 +179,7 @@ func TestCloseFromManyGoroutines(t *testing.T) {
 
 // The bubble fails when a goroutine is left in it.
 func TestCloseLeavesNoGoroutine(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q)
 		push(t, q, delayq.After(time.Hour))
@@ -228,8 +214,7 @@ func TestConsumeRacesClose(t *testing.T) {
 
 // The backend is closed under the queue.
 func TestConsumeEndsWithItsBackend(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := memory.New()
 		q := newQueue(t, delayq.WithBackend(b))
 		r := start(t, q, func(context.Context, *delayq.Delivery) error { return nil })
@@ -241,44 +226,37 @@ func TestConsumeEndsWithItsBackend(t *testing.T) {
 
 // Messages that were taken when the stop came, and that no handler has seen.
 func TestStopHandsBackTheUnseen(t *testing.T) {
-	t.Parallel()
-	for name, stop := range stops {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newSeam()
-				taken, goOn := make(chan struct{}), make(chan struct{})
-				s.after = func(op string) {
-					if op == "receive" {
-						close(taken)
-						<-goOn
-					}
-				}
-				q, witness := newQueue(t, s.option()), newQueue(t, delayq.WithBackend(s.Backend))
-				for range 5 {
-					push(t, q)
-				}
-				r := start(t, q, func(context.Context, *delayq.Delivery) error { panic("called") }, delayq.Workers(5))
-				<-taken
-				wantCounts(t, witness, delayq.Stats{InFlight: 5})
-				stop(t, q, r)
-				synctest.Wait()
-				close(goOn)
-				must(t, <-r.done)
-				for range 5 {
-					if d := receive(t, witness); d.Attempt != 1 {
-						t.Errorf("%v came back, want it untouched", d)
-					}
-				}
-			})
-		})
-	}
+	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+		s := newSeam()
+		taken, goOn := make(chan struct{}), make(chan struct{})
+		s.after = func(op string) {
+			if op == "receive" {
+				close(taken)
+				<-goOn
+			}
+		}
+		q, witness := newQueue(t, s.option()), newQueue(t, delayq.WithBackend(s.Backend))
+		for range 5 {
+			push(t, q)
+		}
+		r := start(t, q, func(context.Context, *delayq.Delivery) error { panic("called") }, delayq.Workers(5))
+		<-taken
+		wantCounts(t, witness, delayq.Stats{InFlight: 5})
+		stop(t, q, r)
+		synctest.Wait()
+		close(goOn)
+		must(t, <-r.done)
+		for range 5 {
+			if d := receive(t, witness); d.Attempt != 1 {
+				t.Errorf("%v came back, want it untouched", d)
+			}
+		}
+	})
 }
 
 // With a store that does not reply, a stop takes its time, but ends.
 func TestStopWhenTheStoreHangs(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var log journal
 		s := newSeam()
 		s.before = func(ctx context.Context, op string) error {

@@ -67,8 +67,7 @@ func (p *told) Delay(attempt int, err error) time.Duration {
 // Time in these tests is virtual, so that measured times are exact.
 
 func TestConsumeHandlesEachMessageWhenDue(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		for i := range 100 {
 			push(t, q, delayq.After(time.Duration(100-i)*time.Second))
@@ -96,8 +95,7 @@ func TestConsumeHandlesEachMessageWhenDue(t *testing.T) {
 }
 
 func TestRetriesFollowThePolicy(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q, delayq.ID("poison"))
 		began := time.Now()
@@ -123,8 +121,7 @@ func TestRetriesFollowThePolicy(t *testing.T) {
 }
 
 func TestPolicyIsAskedWithTheError(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q)
 		var attempts []int
@@ -144,55 +141,48 @@ func TestPolicyIsAskedWithTheError(t *testing.T) {
 
 // A policy's delay that no store accepts must not cost the message.
 func TestAbsurdPolicyIsBounded(t *testing.T) {
-	t.Parallel()
 	const limit = time.Hour
-	for _, tt := range []struct {
-		name       string
+	type test struct {
 		delay      time.Duration
 		maxDelay   time.Duration // the store's
 		want       time.Duration
 		complained bool
-	}{
-		{"negative", -time.Hour, 0, 0, true},
-		{"longest", 1<<63 - 1, 0, backend.MaxDelay, true},
-		{"longer than the store can", limit + 1, limit, limit, true},
-		{"as long as the store can", limit, limit, limit, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var log journal
-				s := newSeam()
-				s.traits = func(tr *backend.Traits) { tr.MaxDelay = tt.maxDelay }
-				q := newQueue(t, s.option(), log.logger())
-				push(t, q)
-				handled := make(chan struct{}, 10)
-				r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
-					handled <- struct{}{}
-					if d.Attempt == 1 {
-						return errHandler
-					}
-					return nil
-				}, delayq.Retry(&told{delay: func(int, error) time.Duration { return tt.delay }}))
-				<-handled
-				synctest.Wait()
-				if tt.want == 0 {
-					<-handled
-				} else if got := time.Until(stats(t, q).HeadDue); got != tt.want {
-					t.Errorf("due in %v, want %v", got, tt.want)
-				}
-				must(t, r.end())
-				if got := strings.Contains(log.String(), "retry policy"); got != tt.complained {
-					t.Errorf("complained %v, want %v: %s", got, tt.complained, log.String())
-				}
-			})
-		})
 	}
+	cases(t, map[string]test{
+		"negative":                  {-time.Hour, 0, 0, true},
+		"longest":                   {1<<63 - 1, 0, backend.MaxDelay, true},
+		"longer than the store can": {limit + 1, limit, limit, true},
+		"as long as the store can":  {limit, limit, limit, false},
+	}, func(t *testing.T, tt test) {
+		var log journal
+		s := newSeam()
+		s.traits = func(tr *backend.Traits) { tr.MaxDelay = tt.maxDelay }
+		q := newQueue(t, s.option(), log.logger())
+		push(t, q)
+		handled := make(chan struct{}, 10)
+		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+			handled <- struct{}{}
+			if d.Attempt == 1 {
+				return errHandler
+			}
+			return nil
+		}, delayq.Retry(&told{delay: func(int, error) time.Duration { return tt.delay }}))
+		<-handled
+		synctest.Wait()
+		if tt.want == 0 {
+			<-handled
+		} else if got := time.Until(stats(t, q).HeadDue); got != tt.want {
+			t.Errorf("due in %v, want %v", got, tt.want)
+		}
+		must(t, r.end())
+		if got := strings.Contains(log.String(), "retry policy"); got != tt.complained {
+			t.Errorf("complained %v, want %v: %s", got, tt.complained, log.String())
+		}
+	})
 }
 
 func TestUnlimitedAttempts(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q)
 		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
@@ -211,64 +201,57 @@ func TestUnlimitedAttempts(t *testing.T) {
 func explode(value any) { panic(value) }
 
 func TestPanicCountsAsFailure(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name   string
+	type test struct {
 		panics func()
 		reason []string // parts of it
 		is     error
 		noWrap bool
-	}{
-		{name: "string", panics: func() { explode("boom") }, reason: []string{"handler panicked: boom", "delayq_test.explode"}, noWrap: true},
-		{name: "error", panics: func() { explode(io.ErrUnexpectedEOF) }, reason: []string{"unexpected EOF", "delayq_test.explode"}, is: io.ErrUnexpectedEOF},
-		{name: "wrapped error", panics: func() { explode(fmt.Errorf("read: %w", io.EOF)) }, reason: []string{"read: EOF"}, is: io.EOF},
-		{name: "nil", panics: func() { explode(nil) }, reason: []string{"nil", "delayq_test.explode"}, is: new(runtime.PanicNilError)},
-		{name: "nil pointer", panics: func() { _ = *(*int)(nil) }, reason: []string{"nil pointer dereference", "TestPanicCountsAsFailure"}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(t)
-				push(t, q)
-				policy := &told{}
-				r := start(t, q, func(context.Context, *delayq.Delivery) error {
-					tt.panics()
-					return nil
-				}, delayq.Retry(policy), delayq.MaxAttempts(2))
-				synctest.Wait()
-				must(t, r.end())
-
-				letters := deadLetters(t, q)
-				if len(letters) != 1 || letters[0].Attempts != 2 {
-					t.Fatalf("dead letters %+v, want one after two attempts", letters)
-				}
-				for _, part := range tt.reason {
-					if !strings.Contains(letters[0].Reason, part) {
-						t.Errorf("reason lacks %q:\n%s", part, letters[0].Reason)
-					}
-				}
-				var p *delayq.PanicError
-				if len(policy.asked) != 1 || !errors.As(policy.asked[0], &p) || len(p.Stack) == 0 {
-					t.Fatalf("policy was asked with %v, want a PanicError", policy.asked)
-				}
-				if want := new(runtime.PanicNilError); errors.As(tt.is, &want) {
-					if !errors.As(p, &want) {
-						t.Errorf("%v is no %T", p, want)
-					}
-				} else if tt.is != nil && !errors.Is(p, tt.is) {
-					t.Errorf("%v hides %v", p, tt.is)
-				}
-				if tt.noWrap && errors.Unwrap(p) != nil {
-					t.Errorf("%v wraps %v", p, errors.Unwrap(p))
-				}
-			})
-		})
 	}
+	cases(t, map[string]test{
+		"string":        {panics: func() { explode("boom") }, reason: []string{"handler panicked: boom", "delayq_test.explode"}, noWrap: true},
+		"error":         {panics: func() { explode(io.ErrUnexpectedEOF) }, reason: []string{"unexpected EOF", "delayq_test.explode"}, is: io.ErrUnexpectedEOF},
+		"wrapped error": {panics: func() { explode(fmt.Errorf("read: %w", io.EOF)) }, reason: []string{"read: EOF"}, is: io.EOF},
+		"nil":           {panics: func() { explode(nil) }, reason: []string{"nil", "delayq_test.explode"}, is: new(runtime.PanicNilError)},
+		"nil pointer":   {panics: func() { _ = *(*int)(nil) }, reason: []string{"nil pointer dereference", "TestPanicCountsAsFailure"}},
+	}, func(t *testing.T, tt test) {
+		q := newQueue(t)
+		push(t, q)
+		policy := &told{}
+		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+			tt.panics()
+			return nil
+		}, delayq.Retry(policy), delayq.MaxAttempts(2))
+		synctest.Wait()
+		must(t, r.end())
+
+		letters := deadLetters(t, q)
+		if len(letters) != 1 || letters[0].Attempts != 2 {
+			t.Fatalf("dead letters %+v, want one after two attempts", letters)
+		}
+		for _, part := range tt.reason {
+			if !strings.Contains(letters[0].Reason, part) {
+				t.Errorf("reason lacks %q:\n%s", part, letters[0].Reason)
+			}
+		}
+		var p *delayq.PanicError
+		if len(policy.asked) != 1 || !errors.As(policy.asked[0], &p) || len(p.Stack) == 0 {
+			t.Fatalf("policy was asked with %v, want a PanicError", policy.asked)
+		}
+		if want := new(runtime.PanicNilError); errors.As(tt.is, &want) {
+			if !errors.As(p, &want) {
+				t.Errorf("%v is no %T", p, want)
+			}
+		} else if tt.is != nil && !errors.Is(p, tt.is) {
+			t.Errorf("%v hides %v", p, tt.is)
+		}
+		if tt.noWrap && errors.Unwrap(p) != nil {
+			t.Errorf("%v wraps %v", p, errors.Unwrap(p))
+		}
+	})
 }
 
 func TestGoexitCountsAsFailure(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q)
 		push(t, q)
@@ -338,47 +321,40 @@ func TestHandlerSettlesItself(t *testing.T) {
 }
 
 func TestWorkersBoundWhatIsHeld(t *testing.T) {
-	t.Parallel()
-	for _, n := range []int{1, 3, 16} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(t)
-				for range 4 * n {
-					push(t, q)
-				}
-				var busy, total atomic.Int64
-				finish := make(chan struct{})
-				r := start(t, q, func(context.Context, *delayq.Delivery) error {
-					busy.Add(1)
-					defer busy.Add(-1)
-					total.Add(1)
-					<-finish
-					return nil
-				}, delayq.Workers(n))
-				for done := range 3 * n {
-					synctest.Wait()
-					if got := busy.Load(); got != int64(n) {
-						t.Errorf("%d handlers run, want %d", got, n)
-					}
-					wantCounts(t, q, delayq.Stats{InFlight: int64(n), Ready: int64(3*n - done)})
-					finish <- struct{}{}
-				}
-				close(finish)
-				synctest.Wait()
-				must(t, r.end())
-				if got := total.Load(); got != int64(4*n) {
-					t.Errorf("%d messages handled, want %d", got, 4*n)
-				}
-			})
-		})
-	}
+	each(t, []int{1, 3, 16}, func(t *testing.T, n int) {
+		q := newQueue(t)
+		for range 4 * n {
+			push(t, q)
+		}
+		var busy, total atomic.Int64
+		finish := make(chan struct{})
+		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+			busy.Add(1)
+			defer busy.Add(-1)
+			total.Add(1)
+			<-finish
+			return nil
+		}, delayq.Workers(n))
+		for done := range 3 * n {
+			synctest.Wait()
+			if got := busy.Load(); got != int64(n) {
+				t.Errorf("%d handlers run, want %d", got, n)
+			}
+			wantCounts(t, q, delayq.Stats{InFlight: int64(n), Ready: int64(3*n - done)})
+			finish <- struct{}{}
+		}
+		close(finish)
+		synctest.Wait()
+		must(t, r.end())
+		if got := total.Load(); got != int64(4*n) {
+			t.Errorf("%d messages handled, want %d", got, 4*n)
+		}
+	})
 }
 
 // A store hands out no more than MaxBatch at once, however many workers wait.
 func TestMoreWorkersThanABatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		s := newSeam()
 		q := newQueue(t, s.option())
 		for range 10 {
@@ -401,8 +377,7 @@ func TestMoreWorkersThanABatch(t *testing.T) {
 }
 
 func TestStuckHandlerDelaysNoOther(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q, delayq.ID("stuck"))
 		for i := range 100 {
@@ -428,8 +403,7 @@ func TestStuckHandlerDelaysNoOther(t *testing.T) {
 }
 
 func TestTwoConsumersShareAQueue(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := memory.New()
 		one, two := newQueue(t, delayq.WithBackend(b)), newQueue(t, delayq.WithBackend(b))
 		const n = 1000
@@ -492,38 +466,32 @@ func TestHandlersContextKeepsValues(t *testing.T) {
 
 // The message kills its worker each time, so no handler ever reports a failure.
 func TestSilentDeathsCountAsAttempts(t *testing.T) {
-	t.Parallel()
-	for _, storeFails := range []bool{false, true} {
-		t.Run(fmt.Sprint("store fails ", storeFails), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newSeam()
-				fails := storeFails
-				s.before = func(_ context.Context, op string) error {
-					if op == "dead" && fails {
-						fails = false
-						return errStore
-					}
-					return nil
-				}
-				q := newQueue(t, s.option(), delayq.WithLease(time.Minute))
-				push(t, q, delayq.ID("poison"))
-				for range 3 {
-					receive(t, q)
-					time.Sleep(time.Minute)
-				}
-				r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
-					t.Errorf("handler was called with %v", d)
-					return nil
-				}, delayq.MaxAttempts(3))
-				time.Sleep(time.Hour)
-				must(t, r.end())
-				letters := deadLetters(t, q)
-				if len(letters) != 1 || letters[0].ID != "poison" || !strings.Contains(letters[0].Reason, "3 attempts") {
-					t.Errorf("dead letters %+v, want the poison one", letters)
-				}
-				wantCounts(t, q, delayq.Stats{Dead: 1})
-			})
-		})
-	}
+	each(t, []bool{false, true}, func(t *testing.T, storeFails bool) {
+		s := newSeam()
+		fails := storeFails
+		s.before = func(_ context.Context, op string) error {
+			if op == "dead" && fails {
+				fails = false
+				return errStore
+			}
+			return nil
+		}
+		q := newQueue(t, s.option(), delayq.WithLease(time.Minute))
+		push(t, q, delayq.ID("poison"))
+		for range 3 {
+			receive(t, q)
+			time.Sleep(time.Minute)
+		}
+		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+			t.Errorf("handler was called with %v", d)
+			return nil
+		}, delayq.MaxAttempts(3))
+		time.Sleep(time.Hour)
+		must(t, r.end())
+		letters := deadLetters(t, q)
+		if len(letters) != 1 || letters[0].ID != "poison" || !strings.Contains(letters[0].Reason, "3 attempts") {
+			t.Errorf("dead letters %+v, want the poison one", letters)
+		}
+		wantCounts(t, q, delayq.Stats{Dead: 1})
+	})
 }

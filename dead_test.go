@@ -90,32 +90,28 @@ func TestAllEndsWithAnError(t *testing.T) {
 }
 
 func TestRedriveReportsEach(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name string
+	type test struct {
 		do   func(delayq.DeadLetters, context.Context, ...string) error
 		want delayq.Stats
-	}{
-		{"redrive", delayq.DeadLetters.Redrive, delayq.Stats{Scheduled: 1, Ready: 2, InFlight: 1}},
-		{"delete", delayq.DeadLetters.Delete, delayq.Stats{Scheduled: 1, Ready: 1, InFlight: 1}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t)
-			err := tt.do(s.Dead(), t.Context(), "scheduled", "held", "dead", "unknown", "dead")
-			wantIs(t, err, delayq.ErrNotFound)
-			var batch *delayq.BatchError
-			if !errors.As(err, &batch) || len(batch.Errs) != 5 {
-				t.Fatalf("error %v, want one for each id", err)
-			}
-			for i, err := range batch.Errs {
-				if (i == 2) != (err == nil) {
-					t.Errorf("id %d: %v", i, err)
-				}
-			}
-			wantCounts(t, s, tt.want)
-		})
 	}
+	cases(t, map[string]test{
+		"redrive": {delayq.DeadLetters.Redrive, delayq.Stats{Scheduled: 1, Ready: 2, InFlight: 1}},
+		"delete":  {delayq.DeadLetters.Delete, delayq.Stats{Scheduled: 1, Ready: 1, InFlight: 1}},
+	}, func(t *testing.T, tt test) {
+		s := newScene(t)
+		err := tt.do(s.Dead(), t.Context(), "scheduled", "held", "dead", "unknown", "dead")
+		wantIs(t, err, delayq.ErrNotFound)
+		var batch *delayq.BatchError
+		if !errors.As(err, &batch) || len(batch.Errs) != 5 {
+			t.Fatalf("error %v, want one for each id", err)
+		}
+		for i, err := range batch.Errs {
+			if (i == 2) != (err == nil) {
+				t.Errorf("id %d: %v", i, err)
+			}
+		}
+		wantCounts(t, s, tt.want)
+	})
 }
 
 func TestRedriveAll(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
@@ -13,8 +12,7 @@ import (
 // While a queue is paused its consumers take nothing; the handler that runs finishes, and other
 // takers go on.
 func TestPause(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q)
 		var handled atomic.Int32
@@ -47,25 +45,19 @@ func TestPause(t *testing.T) {
 
 // A Consume may begin and end in a pause, and Close does not wait for its end.
 func TestPausedStop(t *testing.T) {
-	t.Parallel()
-	for name, stop := range stops {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(t)
-				q.Pause()
-				push(t, q)
-				r := start(t, q, func(context.Context, *delayq.Delivery) error {
-					t.Error("a message came")
-					return nil
-				})
-				time.Sleep(time.Minute)
-				wantCounts(t, q, delayq.Stats{Ready: 1})
-				stop(t, q, r)
-				must(t, <-r.done)
-			})
+	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+		q := newQueue(t)
+		q.Pause()
+		push(t, q)
+		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+			t.Error("a message came")
+			return nil
 		})
-	}
+		time.Sleep(time.Minute)
+		wantCounts(t, q, delayq.Stats{Ready: 1})
+		stop(t, q, r)
+		must(t, <-r.done)
+	})
 }
 
 // Pausing and resuming all the time loses nothing and spends no attempt.

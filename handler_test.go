@@ -82,8 +82,7 @@ func wantLogged(t *testing.T, log *journal, parts ...string) {
 
 // The error says when, wherever it is wrapped, and attempts are limited all the same.
 func TestRetryAfter(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q)
 		var at []time.Time
@@ -108,8 +107,7 @@ func TestRetryAfter(t *testing.T) {
 
 // An absurd delay costs the message no more than one from a policy does.
 func TestRetryAfterAbsurd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var log journal
 		q := newQueue(t, log.logger())
 		push(t, q)

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
@@ -34,6 +36,32 @@ func newQueue(t *testing.T, opts ...delayq.Option) delayq.Queue {
 		}
 	})
 	return q
+}
+
+// bubble runs a test in virtual time, beside other tests.
+func bubble(t *testing.T, run func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, run)
+}
+
+// cases runs a test for each case, all of them in virtual time.
+func cases[C any](t *testing.T, all map[string]C, run func(*testing.T, C)) {
+	t.Helper()
+	t.Parallel()
+	for name, c := range all {
+		t.Run(name, func(t *testing.T) { bubble(t, func(t *testing.T) { run(t, c) }) })
+	}
+}
+
+// each is cases for values that are their own names.
+func each[C any](t *testing.T, all []C, run func(*testing.T, C)) {
+	t.Helper()
+	named := make(map[string]C)
+	for _, c := range all {
+		named[fmt.Sprint(c)] = c
+	}
+	cases(t, named, run)
 }
 
 func push(t *testing.T, q delayq.Queue, opts ...delayq.PushOption) string {

@@ -114,46 +114,34 @@ func wantSurvival(t *testing.T, q delayq.Queue, fail func() error, opts ...delay
 // TestHandlerChangesItsDelivery counts attempts as the store does, whatever a handler writes into
 // its Delivery.
 func TestHandlerChangesItsDelivery(t *testing.T) {
-	t.Parallel()
-	for _, attempt := range []int{-1, 0, 1 << 62} {
-		t.Run(fmt.Sprint(attempt), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(t)
-				push(t, q, delayq.ID("a"))
-				seen := 0
-				r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
-					seen++
-					d.Attempt = attempt
-					return errHandler
-				}, delayq.MaxAttempts(3))
-				time.Sleep(time.Hour)
-				must(t, r.end())
-				letters, _, err := q.Dead().List(t.Context(), "", 10)
-				must(t, err)
-				if len(letters) != 1 || letters[0].Attempts != 3 || letters[0].Reason != errHandler.Error() || seen != 3 {
-					t.Errorf("handled %d times, then %+v; want 3 attempts and the handler's error", seen, letters)
-				}
-			})
-		})
-	}
+	each(t, []int{-1, 0, 1 << 62}, func(t *testing.T, attempt int) {
+		q := newQueue(t)
+		push(t, q, delayq.ID("a"))
+		seen := 0
+		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+			seen++
+			d.Attempt = attempt
+			return errHandler
+		}, delayq.MaxAttempts(3))
+		time.Sleep(time.Hour)
+		must(t, r.end())
+		letters, _, err := q.Dead().List(t.Context(), "", 10)
+		must(t, err)
+		if len(letters) != 1 || letters[0].Attempts != 3 || letters[0].Reason != errHandler.Error() || seen != 3 {
+			t.Errorf("handled %d times, then %+v; want 3 attempts and the handler's error", seen, letters)
+		}
+	})
 }
 
 // A panic is a failure, even with an error that would decide otherwise if it were returned.
 func TestPanicDecidesNothing(t *testing.T) {
-	t.Parallel()
-	for name, value := range map[string]error{
+	cases(t, map[string]error{
 		"ErrDrop":       fmt.Errorf("no such order: %w", delayq.ErrDrop),
 		"ErrDeadLetter": fmt.Errorf("no such order: %w", delayq.ErrDeadLetter),
 		"RetryAfter":    delayq.RetryAfter(errHandler, 48*time.Hour),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				wantSurvival(t, newQueue(t), func() error { panic(value) })
-			})
-		})
-	}
+	}, func(t *testing.T, value error) {
+		wantSurvival(t, newQueue(t), func() error { panic(value) })
+	})
 }
 
 type policy func(int, error) time.Duration
@@ -161,21 +149,15 @@ type policy func(int, error) time.Duration
 func (p policy) Delay(attempt int, err error) time.Duration { return p(attempt, err) }
 
 func TestBadPolicies(t *testing.T) {
-	t.Parallel()
-	for name, bad := range map[string]delayq.RetryPolicy{
+	cases(t, map[string]delayq.RetryPolicy{
 		"panics":         policy(func(int, error) time.Duration { panic("oops") }),
 		"ends goroutine": policy(func(int, error) time.Duration { runtime.Goexit(); return 0 }),
 		"nil function":   policy(nil),
 		"nil pointer":    (*told)(nil),
 		"least":          policy(func(int, error) time.Duration { return -1 << 63 }),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				wantSurvival(t, newQueue(t), func() error { return errHandler }, delayq.Retry(bad))
-			})
-		})
-	}
+	}, func(t *testing.T, bad delayq.RetryPolicy) {
+		wantSurvival(t, newQueue(t), func() error { return errHandler }, delayq.Retry(bad))
+	})
 }
 
 // badLog is a slog.Handler whose methods panic as told.
@@ -205,20 +187,14 @@ func (h badLog) WithAttrs([]slog.Attr) slog.Handler {
 func (h badLog) WithGroup(string) slog.Handler { return nil }
 
 func TestBadLoggers(t *testing.T) {
-	t.Parallel()
-	for name, bad := range map[string]slog.Handler{
+	cases(t, map[string]slog.Handler{
 		"Enabled panics":   badLog{enabled: true},
 		"Handle panics":    badLog{handle: true},
 		"WithAttrs panics": badLog{handle: true, with: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(t, delayq.WithLogger(slog.New(bad)))
-				wantSurvival(t, q, func() error { panic("oops") })
-			})
-		})
-	}
+	}, func(t *testing.T, bad slog.Handler) {
+		q := newQueue(t, delayq.WithLogger(slog.New(bad)))
+		wantSurvival(t, q, func() error { panic("oops") })
+	})
 }
 
 // badClock is a clock that panics at every third call, once it is armed.
@@ -247,8 +223,7 @@ func (c badClock) AfterFunc(d time.Duration, f func()) clockwork.Timer {
 }
 
 func TestBadClock(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		clock := badClock{Clock: clockwork.NewRealClock(), armed: new(atomic.Bool), calls: new(atomic.Int64)}
 		q := newQueue(t, delayq.WithClock(clock), w.metrics(), w.traces())
@@ -386,27 +361,21 @@ func (badFormat) Marshal(any) ([]byte, error)       { return []byte("body"), nil
 func (f badFormat) Unmarshal(_ []byte, _ any) error { return f.unmarshal() }
 
 func TestBadFormats(t *testing.T) {
-	t.Parallel()
-	for name, unmarshal := range map[string]func() error{
+	cases(t, map[string]func() error{
 		"panics":         func() error { panic("oops") },
 		"nil pointer":    func() error { return (*badError)(nil) },
 		"Is panics":      func() error { return &badError{onIs: oops} },
 		"ends goroutine": func() error { runtime.Goexit(); return nil },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(t)
-				typed := delayq.Typed[string](q, badFormat{unmarshal})
-				_, err := typed.Push(t.Context(), "")
-				must(t, err)
-				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
-				defer stop()
-				must(t, typed.Consume(ctx, func(context.Context, string, *delayq.Delivery) error { return nil }, delayq.MaxAttempts(2)))
-				wantCounts(t, q, delayq.Stats{Dead: 1})
-			})
-		})
-	}
+	}, func(t *testing.T, unmarshal func() error) {
+		q := newQueue(t)
+		typed := delayq.Typed[string](q, badFormat{unmarshal})
+		_, err := typed.Push(t.Context(), "")
+		must(t, err)
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		must(t, typed.Consume(ctx, func(context.Context, string, *delayq.Delivery) error { return nil }, delayq.MaxAttempts(2)))
+		wantCounts(t, q, delayq.Stats{Dead: 1})
+	})
 }
 
 func TestMiddlewareWithoutHandler(t *testing.T) {

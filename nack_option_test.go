@@ -4,7 +4,6 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
@@ -13,8 +12,7 @@ import (
 )
 
 func TestNackHeaders(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q, ctx := newQueue(t), t.Context()
 		push(t, q, delayq.Header("old", "1"), delayq.Header("both", "1"))
 		for _, headers := range []map[string]string{{"both": "2", "new": ""}, nil, {"again": "3"}, {}} {
@@ -59,26 +57,22 @@ func TestNackHeadersAreChecked(t *testing.T) {
 // TestNackHeadersUnsupported asks stores without headers, and those that keep them as they were
 // pushed.
 func TestNackHeadersUnsupported(t *testing.T) {
-	t.Parallel()
-	for name, lack := range map[string]backend.Feature{
+	cases(t, map[string]backend.Feature{
 		"no headers":    backend.Headers,
 		"fixed headers": backend.ChangingHeaders,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSeam()
-			s.traits = lacking(lack)
-			_, err := delayq.New(t.Context(), "jobs", s.option(), delayq.Require(delayq.ChangingHeaders))
-			wantIs(t, err, delayq.ErrUnsupported)
-			q := newQueue(t, s.option())
-			push(t, q)
-			d := receive(t, q)
-			wantIs(t, d.Nack(t.Context(), 0, delayq.NackHeaders(map[string]string{"k": "v"})), delayq.ErrUnsupported)
-			wantIs(t, d.Nack(t.Context(), 0, delayq.NackHeaders(nil)), delayq.ErrUnsupported)
-			wantCounts(t, q, delayq.Stats{InFlight: 1})
-			must(t, d.Nack(t.Context(), time.Hour))
-		})
-	}
+	}, func(t *testing.T, lack backend.Feature) {
+		s := newSeam()
+		s.traits = lacking(lack)
+		_, err := delayq.New(t.Context(), "jobs", s.option(), delayq.Require(delayq.ChangingHeaders))
+		wantIs(t, err, delayq.ErrUnsupported)
+		q := newQueue(t, s.option())
+		push(t, q)
+		d := receive(t, q)
+		wantIs(t, d.Nack(t.Context(), 0, delayq.NackHeaders(map[string]string{"k": "v"})), delayq.ErrUnsupported)
+		wantIs(t, d.Nack(t.Context(), 0, delayq.NackHeaders(nil)), delayq.ErrUnsupported)
+		wantCounts(t, q, delayq.Stats{InFlight: 1})
+		must(t, d.Nack(t.Context(), time.Hour))
+	})
 }
 
 // TestNackHeadersFull has larger headers than a queue has room for.

@@ -87,50 +87,38 @@ func lasting(d time.Duration) delayq.Handler {
 }
 
 func TestClaimsGrowUnderLoad(t *testing.T) {
-	t.Parallel()
 	const workers = 32
-	for _, tt := range []struct {
-		name      string
+	type test struct {
 		opts      []delayq.ConsumeOption
 		low, high int
-	}{
-		{"as it is", nil, 4 * workers, workers + 1000},
-		{"bounded", []delayq.ConsumeOption{delayq.Prefetch(40)}, workers + 1, workers + 40},
-		{"off", []delayq.ConsumeOption{delayq.Prefetch(0)}, workers, workers},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				c, q, witness := crowd(t, 4000)
-				r := start(t, q, lasting(100*time.Microsecond), append(tt.opts, delayq.Workers(workers))...)
-				time.Sleep(10 * time.Second)
-				must(t, r.end())
-				wantCounts(t, witness, delayq.Stats{})
-				if most := c.most(); most < tt.low || most > tt.high {
-					t.Errorf("the largest claim asked for %d messages, want %d to %d", most, tt.low, tt.high)
-				}
-			})
-		})
 	}
+	cases(t, map[string]test{
+		"as it is": {nil, 4 * workers, workers + 1000},
+		"bounded":  {[]delayq.ConsumeOption{delayq.Prefetch(40)}, workers + 1, workers + 40},
+		"off":      {[]delayq.ConsumeOption{delayq.Prefetch(0)}, workers, workers},
+	}, func(t *testing.T, tt test) {
+		c, q, witness := crowd(t, 4000)
+		r := start(t, q, lasting(100*time.Microsecond), append(tt.opts, delayq.Workers(workers))...)
+		time.Sleep(10 * time.Second)
+		must(t, r.end())
+		wantCounts(t, witness, delayq.Stats{})
+		if most := c.most(); most < tt.low || most > tt.high {
+			t.Errorf("the largest claim asked for %d messages, want %d to %d", most, tt.low, tt.high)
+		}
+	})
 }
 
 func TestSlowHandlersHaveNothingClaimedAhead(t *testing.T) {
-	t.Parallel()
 	const workers = 8
-	for _, d := range []time.Duration{5 * workers * time.Millisecond, time.Second} {
-		t.Run(d.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				c, q, _ := crowd(t, 1000)
-				r := start(t, q, lasting(d), delayq.Workers(workers))
-				time.Sleep(100 * d)
-				must(t, r.end())
-				if most := c.most(); most != workers {
-					t.Errorf("the largest claim asked for %d messages, want %d", most, workers)
-				}
-			})
-		})
-	}
+	each(t, []time.Duration{5 * workers * time.Millisecond, time.Second}, func(t *testing.T, d time.Duration) {
+		c, q, _ := crowd(t, 1000)
+		r := start(t, q, lasting(d), delayq.Workers(workers))
+		time.Sleep(100 * d)
+		must(t, r.end())
+		if most := c.most(); most != workers {
+			t.Errorf("the largest claim asked for %d messages, want %d", most, workers)
+		}
+	})
 }
 
 // slowDown is a handler that is fast until it is told, and stuck from then on.
@@ -200,39 +188,33 @@ func TestStuckWorkersHoldNothingUp(t *testing.T) {
 }
 
 func TestStopGivesBackWhatIsClaimedAhead(t *testing.T) {
-	t.Parallel()
 	const workers, n = 16, 4000
-	for name, stop := range stops {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				c, q, witness := crowd(t, n)
-				var nacks atomic.Int64
-				c.before = func(_ context.Context, op string) error {
-					if op == "nack" {
-						nacks.Add(1)
-					}
-					return nil
-				}
-				s := newSlowDown()
-				r := start(t, q, s.handle, delayq.Workers(workers))
-				s.ahead(t, witness, workers)
-				time.Sleep(2 * time.Millisecond) // until all are stuck
-				stop(t, q, r)
-				time.Sleep(claimTrip)
-				synctest.Wait()
-				wantCounts(t, witness, delayq.Stats{InFlight: workers, Ready: n - workers - s.handled.Load()})
-				close(s.released)
-				must(t, <-r.done)
-				left := n - s.handled.Load()
-				wantCounts(t, witness, delayq.Stats{Ready: left})
-				if got := nacks.Load(); got != 1 {
-					t.Errorf("%d calls to give back, want 1", got)
-				}
-				wantUntouched(t, witness, int(left))
-			})
-		})
-	}
+	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+		c, q, witness := crowd(t, n)
+		var nacks atomic.Int64
+		c.before = func(_ context.Context, op string) error {
+			if op == "nack" {
+				nacks.Add(1)
+			}
+			return nil
+		}
+		s := newSlowDown()
+		r := start(t, q, s.handle, delayq.Workers(workers))
+		s.ahead(t, witness, workers)
+		time.Sleep(2 * time.Millisecond) // until all are stuck
+		stop(t, q, r)
+		time.Sleep(claimTrip)
+		synctest.Wait()
+		wantCounts(t, witness, delayq.Stats{InFlight: workers, Ready: n - workers - s.handled.Load()})
+		close(s.released)
+		must(t, <-r.done)
+		left := n - s.handled.Load()
+		wantCounts(t, witness, delayq.Stats{Ready: left})
+		if got := nacks.Load(); got != 1 {
+			t.Errorf("%d calls to give back, want 1", got)
+		}
+		wantUntouched(t, witness, int(left))
+	})
 }
 
 func wantUntouched(t *testing.T, q delayq.Queue, n int) {
@@ -252,9 +234,8 @@ func wantUntouched(t *testing.T, q delayq.Queue, n int) {
 // With a store that does not take them back, a stop lasts no longer than the handlers and the
 // settling.
 func TestStopWhenNothingCanBeGivenBack(t *testing.T) {
-	t.Parallel()
 	const workers = 16
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		c, q, witness := crowd(t, 4000)
 		c.before = func(ctx context.Context, op string) error {
 			if op == "nack" {
@@ -279,9 +260,8 @@ func TestStopWhenNothingCanBeGivenBack(t *testing.T) {
 
 // Messages claimed ahead that turn out large are given back where they are too much.
 func TestPrefetchIsBoundInBytes(t *testing.T) {
-	t.Parallel()
 	const workers, size = 8, 256 << 10
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		_, q, witness := crowd(t, 2000)
 		pushCrowd(t, witness, 300, size)
 		var mu sync.Mutex
@@ -305,42 +285,35 @@ func TestPrefetchIsBoundInBytes(t *testing.T) {
 }
 
 func TestOrderWithPrefetch(t *testing.T) {
-	t.Parallel()
-	for _, workers := range []int{1, 16} {
-		t.Run(fmt.Sprint(workers), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				const n = 2000
-				c, q, _ := crowd(t, n)
-				var mu sync.Mutex
-				last, seen := -1, 0
-				r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
-					mu.Lock()
-					var i int
-					_, _ = fmt.Sscanf(string(d.Body[:6]), "%d", &i)
-					if i < last-workers || i > seen+workers {
-						t.Errorf("message %d is in place %d", i, seen)
-					}
-					last, seen = max(last, i), seen+1
-					mu.Unlock()
-					time.Sleep(100 * time.Microsecond)
-					return nil
-				}, delayq.Workers(workers), delayq.Prefetch(500))
-				time.Sleep(time.Minute)
-				must(t, r.end())
-				if seen != n || c.most() <= workers {
-					t.Errorf("%d handled in claims of up to %d", seen, c.most())
-				}
-			})
-		})
-	}
+	each(t, []int{1, 16}, func(t *testing.T, workers int) {
+		const n = 2000
+		c, q, _ := crowd(t, n)
+		var mu sync.Mutex
+		last, seen := -1, 0
+		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+			mu.Lock()
+			var i int
+			_, _ = fmt.Sscanf(string(d.Body[:6]), "%d", &i)
+			if i < last-workers || i > seen+workers {
+				t.Errorf("message %d is in place %d", i, seen)
+			}
+			last, seen = max(last, i), seen+1
+			mu.Unlock()
+			time.Sleep(100 * time.Microsecond)
+			return nil
+		}, delayq.Workers(workers), delayq.Prefetch(500))
+		time.Sleep(time.Minute)
+		must(t, r.end())
+		if seen != n || c.most() <= workers {
+			t.Errorf("%d handled in claims of up to %d", seen, c.most())
+		}
+	})
 }
 
 // One worker takes one message at a time, unless an option says otherwise: a message pushed with an
 // earlier due time comes first.
 func TestOneWorkerClaimsOneMessage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		c, q, _ := crowd(t, 1000)
 		r := start(t, q, lasting(50*time.Microsecond))
 		time.Sleep(time.Minute)

@@ -143,8 +143,7 @@ func TestOpenClosesItsBackend(t *testing.T) {
 }
 
 func TestCloseWakesWhoWaits(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q, delayq.After(time.Hour))
 		var waiting sync.WaitGroup
@@ -161,8 +160,7 @@ func TestCloseWakesWhoWaits(t *testing.T) {
 }
 
 func TestReceiveGivesUpWithItsContext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q, delayq.After(time.Hour))
 		for _, call := range []func(*scene, context.Context) error{methods["Queue.Receive"], receivingBatch(2)} {
@@ -198,25 +196,21 @@ func TestIDsSortByThePush(t *testing.T) {
 
 // While a message of an id is in the queue, in whatever state, it stays as it is.
 func TestReuseOfAnID(t *testing.T) {
-	t.Parallel()
-	for _, id := range []string{"scheduled", "ready", "held", "dead"} {
-		t.Run(id, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t)
-			s.wantUnchanged(t, func() {
-				got, err := s.Push(t.Context(), []byte("second"), delayq.ID(id), delayq.After(time.Minute))
-				wantIs(t, err, delayq.ErrDuplicate)
-				if got != id {
-					t.Errorf("id %q, want %q", got, id)
-				}
-				ids, err := s.PushBatch(t.Context(), []delayq.Message{{ID: id}})
-				wantIs(t, err, delayq.ErrDuplicate)
-				if !slices.Equal(ids, []string{id}) {
-					t.Errorf("ids %q, want %q", ids, id)
-				}
-			})
+	each(t, []string{"scheduled", "ready", "held", "dead"}, func(t *testing.T, id string) {
+		s := newScene(t)
+		s.wantUnchanged(t, func() {
+			got, err := s.Push(t.Context(), []byte("second"), delayq.ID(id), delayq.After(time.Minute))
+			wantIs(t, err, delayq.ErrDuplicate)
+			if got != id {
+				t.Errorf("id %q, want %q", got, id)
+			}
+			ids, err := s.PushBatch(t.Context(), []delayq.Message{{ID: id}})
+			wantIs(t, err, delayq.ErrDuplicate)
+			if !slices.Equal(ids, []string{id}) {
+				t.Errorf("ids %q, want %q", ids, id)
+			}
 		})
-	}
+	})
 	t.Run("in one batch", func(t *testing.T) {
 		t.Parallel()
 		q := newQueue(t)

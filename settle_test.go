@@ -68,8 +68,7 @@ func TestSettlingTwiceAtOnce(t *testing.T) {
 // A caller does not wait longer than its context for another's reply; then its error is that the
 // lease is lost.
 func TestSettlingDoesNotOutwaitItsContext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t, ackAfter(time.Hour, true).option())
 		push(t, q)
 		d := receive(t, q)
@@ -148,8 +147,7 @@ func TestHandlerSettlesWhileConsumeDoes(t *testing.T) {
 }
 
 func TestRelease(t *testing.T) {
-	t.Parallel()
-	for name, release := range map[string]func(delayq.Queue, context.Context, []*delayq.Delivery) error{
+	cases(t, map[string]func(delayq.Queue, context.Context, []*delayq.Delivery) error{
 		"each": func(_ delayq.Queue, ctx context.Context, ds []*delayq.Delivery) error {
 			var errs []error
 			for _, d := range ds {
@@ -158,29 +156,26 @@ func TestRelease(t *testing.T) {
 			return errors.Join(errs...)
 		},
 		"batch": delayq.Queue.ReleaseBatch,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			q, ctx := newQueue(t), t.Context()
-			for _, id := range []string{"a", "b", "c"} {
-				push(t, q, delayq.ID(id))
+	}, func(t *testing.T, release func(delayq.Queue, context.Context, []*delayq.Delivery) error) {
+		q, ctx := newQueue(t), t.Context()
+		for _, id := range []string{"a", "b", "c"} {
+			push(t, q, delayq.ID(id))
+		}
+		must(t, receive(t, q).Nack(ctx, time.Second)) // a is behind the others then, with an attempt
+		time.Sleep(time.Second)
+		for range 5 {
+			ds, err := q.ReceiveBatch(ctx, 10)
+			must(t, err)
+			if len(ds) != 3 || ds[0].ID != "b" || ds[0].Attempt != 1 || ds[2].ID != "a" || ds[2].Attempt != 2 {
+				t.Fatalf("got %v, want b, c and a, with attempts 1, 1, 2", ds)
 			}
-			must(t, receive(t, q).Nack(ctx, 0)) // a is behind the others now, with an attempt
-			for range 5 {
-				ds, err := q.ReceiveBatch(ctx, 10)
-				must(t, err)
-				if len(ds) != 3 || ds[0].ID != "b" || ds[0].Attempt != 1 || ds[2].ID != "a" || ds[2].Attempt != 2 {
-					t.Fatalf("got %v, want b, c and a, with attempts 1, 1, 2", ds)
-				}
-				must(t, release(q, ctx, ds))
-			}
-		})
-	}
+			must(t, release(q, ctx, ds))
+		}
+	})
 }
 
 func TestNackAndDeadBatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q, ctx := newQueue(t), t.Context()
 		_, err := q.PushBatch(ctx, make([]delayq.Message, 5))
 		must(t, err)
@@ -206,8 +201,7 @@ func TestNackAndDeadBatch(t *testing.T) {
 }
 
 func TestExtendBatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q, ctx := newQueue(t, delayq.WithLease(time.Minute)), t.Context()
 		_, err := q.PushBatch(ctx, make([]delayq.Message, 3))
 		must(t, err)
@@ -229,8 +223,7 @@ func TestExtendBatch(t *testing.T) {
 // handler's short Extend must not end the lease before the next renewal: another worker would get
 // the message while the handler runs.
 func TestExtendInAHandlerNeverEndsTheLeaseBeforeItsRenewal(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t, delayq.WithLease(30*time.Second))
 		push(t, q)
 		handled := 0
@@ -251,48 +244,41 @@ func TestExtendInAHandlerNeverEndsTheLeaseBeforeItsRenewal(t *testing.T) {
 }
 
 func TestExtendOutlastsRenewals(t *testing.T) {
-	t.Parallel()
-	for name, slow := range map[string]time.Duration{"": 0, "a renewal on its way": time.Second} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newSeam()
-				var extends atomic.Int64
-				s.before = func(_ context.Context, op string) error {
-					if op == "extend" && extends.Add(1) == 1 {
-						time.Sleep(slow)
-					}
-					return nil
-				}
-				q := newQueue(t, s.option(), delayq.WithLease(time.Minute))
-				push(t, q)
-				r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
-					time.Sleep(20 * time.Second) // the first renewal
-					time.Sleep(slow / 2)
-					must(t, d.Extend(ctx, time.Hour))
-					until := d.LeaseUntil()
-					time.Sleep(58 * time.Minute)
-					if got := d.LeaseUntil(); got.Before(until.Add(-time.Second)) {
-						t.Errorf("the lease ends %v, was extended to %v", got, until)
-					}
-					time.Sleep(10 * time.Minute) // renewals take over in time
-					return ctx.Err()
-				})
-				time.Sleep(2 * time.Hour)
-				must(t, r.end())
-				wantCounts(t, q, delayq.Stats{})
-				if n := extends.Load(); n > 40 {
-					t.Errorf("%d extensions, want none while the long one lasts", n)
-				}
-			})
+	cases(t, map[string]time.Duration{"": 0, "a renewal on its way": time.Second}, func(t *testing.T, slow time.Duration) {
+		s := newSeam()
+		var extends atomic.Int64
+		s.before = func(_ context.Context, op string) error {
+			if op == "extend" && extends.Add(1) == 1 {
+				time.Sleep(slow)
+			}
+			return nil
+		}
+		q := newQueue(t, s.option(), delayq.WithLease(time.Minute))
+		push(t, q)
+		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+			time.Sleep(20 * time.Second) // the first renewal
+			time.Sleep(slow / 2)
+			must(t, d.Extend(ctx, time.Hour))
+			until := d.LeaseUntil()
+			time.Sleep(58 * time.Minute)
+			if got := d.LeaseUntil(); got.Before(until.Add(-time.Second)) {
+				t.Errorf("the lease ends %v, was extended to %v", got, until)
+			}
+			time.Sleep(10 * time.Minute) // renewals take over in time
+			return ctx.Err()
 		})
-	}
+		time.Sleep(2 * time.Hour)
+		must(t, r.end())
+		wantCounts(t, q, delayq.Stats{})
+		if n := extends.Load(); n > 40 {
+			t.Errorf("%d extensions, want none while the long one lasts", n)
+		}
+	})
 }
 
 // A stop that was told to end handlers at once does not warn that it does.
 func TestDrainOfNothingDoesNotWarn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var log journal
 		q := newQueue(t, log.logger())
 		push(t, q)
@@ -310,8 +296,7 @@ func TestDrainOfNothingDoesNotWarn(t *testing.T) {
 
 // A handler that hangs until each stop is a failure at last.
 func TestHandlerThatHangsUntilEachStop(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var log journal
 		q := newQueue(t, log.logger())
 		push(t, q)

@@ -15,8 +15,7 @@ import (
 )
 
 func TestDepth(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		q := newQueue(t, w.metrics())
 		const depth, age = "delayq.messages", "delayq.oldest_due.age"
@@ -42,8 +41,7 @@ func TestDepth(t *testing.T) {
 
 // An age is none while nothing is due.
 func TestAgeOfWhatIsNotDue(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		q := newQueue(t, w.metrics())
 		push(t, q, delayq.After(time.Hour))
@@ -96,8 +94,7 @@ func TestDepthAsksOnce(t *testing.T) {
 }
 
 func TestDepthOfAStoreThatHangs(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		newQueue(t, delayq.WithBackend(&counted{Backend: newSeam().Backend, hangs: true}), w.metrics())
 		began := time.Now()
@@ -110,8 +107,7 @@ func TestDepthOfAStoreThatHangs(t *testing.T) {
 
 // Close ends a collection that is under way.
 func TestCloseEndsACollection(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		q := newQueue(t, delayq.WithBackend(&counted{Backend: newSeam().Backend, hangs: true}), w.metrics())
 		collected := make(chan error, 1)

@@ -24,8 +24,7 @@ import (
 )
 
 func TestMetricsOfPushes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		s := newSeam()
 		q := newQueue(t, s.option(), w.metrics())
@@ -57,8 +56,7 @@ func TestMetricsOfPushes(t *testing.T) {
 }
 
 func TestMetricsOfDeliveries(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		q := newQueue(t, w.metrics())
 		push(t, q, delayq.After(time.Second))
@@ -124,27 +122,21 @@ func (q *foreignQueue) Receive(ctx context.Context, limit int, lease time.Durati
 // Neither a clock that is wrong nor a lease that was renewed shows in the lateness, but the wait
 // for a worker does.
 func TestLatenessIsByTheStoresClock(t *testing.T) {
-	t.Parallel()
-	for _, ahead := range []time.Duration{-time.Hour, 0, time.Hour} {
-		t.Run(ahead.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWatcher()
-				q := newQueue(t, delayq.WithBackend(&foreign{newSeam().Backend, ahead}), w.metrics())
-				push(t, q, delayq.After(time.Minute))
-				time.Sleep(time.Minute + 500*time.Millisecond)
-				r := start(t, q, func(context.Context, *delayq.Delivery) error {
-					time.Sleep(time.Hour)
-					return nil
-				})
-				time.Sleep(2 * time.Hour)
-				must(t, r.end())
-				if p := w.total(t, "delayq.lateness"); p.value != 1 || p.sum != 0.5 {
-					t.Errorf("lateness is %+v, want one of 0.5 s", p)
-				}
-			})
+	each(t, []time.Duration{-time.Hour, 0, time.Hour}, func(t *testing.T, ahead time.Duration) {
+		w := newWatcher()
+		q := newQueue(t, delayq.WithBackend(&foreign{newSeam().Backend, ahead}), w.metrics())
+		push(t, q, delayq.After(time.Minute))
+		time.Sleep(time.Minute + 500*time.Millisecond)
+		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+			time.Sleep(time.Hour)
+			return nil
 		})
-	}
+		time.Sleep(2 * time.Hour)
+		must(t, r.end())
+		if p := w.total(t, "delayq.lateness"); p.value != 1 || p.sum != 0.5 {
+			t.Errorf("lateness is %+v, want one of 0.5 s", p)
+		}
+	})
 }
 
 // failures are all kinds of delayq.failures that a handler or a store alone makes;
@@ -417,8 +409,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 
 // Names of the semantic conventions have the conventions' unit and description.
 func TestMetricsFollowTheConventions(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		everything(t, w)
 		got := w.collect(t)

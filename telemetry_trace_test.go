@@ -34,8 +34,7 @@ func consumeOne(t *testing.T, q delayq.Queue, h delayq.Handler) (got *delayq.Del
 }
 
 func TestTraceFromPushToHandler(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		q := newQueue(t, w.traces())
 		ctx, request := w.tracer.Tracer("test").Start(t.Context(), "request")
@@ -73,8 +72,7 @@ func TestTraceFromPushToHandler(t *testing.T) {
 }
 
 func TestTraceSaysWhatHappened(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		q := newQueue(t, w.traces())
 		push(t, q, delayq.ID("17"), delayq.After(time.Hour))
@@ -106,8 +104,7 @@ func wantLink(t *testing.T, s, to sdktrace.ReadOnlySpan) {
 
 // All messages of a batch, and all attempts, link to the one push.
 func TestTraceOfABatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		q := newQueue(t, w.traces())
 		headers := map[string]string{"k": "v"}
@@ -227,34 +224,30 @@ func TestTraceOfAPushThatFails(t *testing.T) {
 
 // A trace that cannot be added to the headers fails no push.
 func TestTraceStaysOutOfTheHeaders(t *testing.T) {
-	t.Parallel()
 	const mine = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	full := strings.Repeat("v", backend.MaxHeaders-backend.HeaderCost-1)
 	noHeaders := newSeam()
 	noHeaders.traits = lacking(backend.Headers)
-	for _, tt := range []struct {
-		name    string
+	type test struct {
 		watcher *watcher
 		options []delayq.Option
 		headers map[string]string
-	}{
-		{"no recording", newWatcher(sdktrace.WithSampler(sdktrace.NeverSample())), nil, nil},
-		{"no headers", newWatcher(), []delayq.Option{noHeaders.option()}, nil},
-		{"the pusher's own", newWatcher(), nil, map[string]string{"traceparent": mine}},
-		{"the pusher's own state", newWatcher(), nil, map[string]string{"tracestate": "a=b"}},
-		{"no room", newWatcher(), nil, map[string]string{"k": full}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			q := newQueue(t, append(tt.options, tt.watcher.traces())...)
-			_, err := q.PushBatch(t.Context(), []delayq.Message{{Headers: maps.Clone(tt.headers)}})
-			must(t, err)
-			d := consumeOne(t, q, returning(nil))
-			if !maps.Equal(d.Headers, tt.headers) {
-				t.Errorf("headers %.100v, want %.100v", d.Headers, tt.headers)
-			}
-		})
 	}
+	cases(t, map[string]test{
+		"no recording":           {newWatcher(sdktrace.WithSampler(sdktrace.NeverSample())), nil, nil},
+		"no headers":             {newWatcher(), []delayq.Option{noHeaders.option()}, nil},
+		"the pusher's own":       {newWatcher(), nil, map[string]string{"traceparent": mine}},
+		"the pusher's own state": {newWatcher(), nil, map[string]string{"tracestate": "a=b"}},
+		"no room":                {newWatcher(), nil, map[string]string{"k": full}},
+	}, func(t *testing.T, tt test) {
+		q := newQueue(t, append(tt.options, tt.watcher.traces())...)
+		_, err := q.PushBatch(t.Context(), []delayq.Message{{Headers: maps.Clone(tt.headers)}})
+		must(t, err)
+		d := consumeOne(t, q, returning(nil))
+		if !maps.Equal(d.Headers, tt.headers) {
+			t.Errorf("headers %.100v, want %.100v", d.Headers, tt.headers)
+		}
+	})
 }
 
 // The handler's span links to the pusher's own trace context.

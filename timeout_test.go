@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
@@ -14,8 +13,7 @@ import (
 // Another worker has the message once the lease of one that ignores its timeout has ended; the
 // others never wait.
 func TestTimeoutIgnored(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		const lease = 9 * time.Second
 		var log journal
 		q := newQueue(t, log.logger(), delayq.WithLease(lease))
@@ -45,33 +43,26 @@ func TestTimeoutIgnored(t *testing.T) {
 
 // A handler that ends in time, or just after, is done.
 func TestTimeoutKept(t *testing.T) {
-	t.Parallel()
-	for _, took := range []time.Duration{0, time.Minute - 1, time.Minute + 1, time.Minute + 6*time.Second} {
-		t.Run(took.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(t)
-				push(t, q)
-				calls := 0
-				r := start(t, q, func(context.Context, *delayq.Delivery) error {
-					calls++
-					time.Sleep(took)
-					return nil
-				}, delayq.Timeout(time.Minute))
-				time.Sleep(time.Hour)
-				must(t, r.end())
-				if calls != 1 {
-					t.Errorf("%d calls, want 1", calls)
-				}
-				wantCounts(t, q, delayq.Stats{})
-			})
-		})
-	}
+	each(t, []time.Duration{0, time.Minute - 1, time.Minute + 1, time.Minute + 6*time.Second}, func(t *testing.T, took time.Duration) {
+		q := newQueue(t)
+		push(t, q)
+		calls := 0
+		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+			calls++
+			time.Sleep(took)
+			return nil
+		}, delayq.Timeout(time.Minute))
+		time.Sleep(time.Hour)
+		must(t, r.end())
+		if calls != 1 {
+			t.Errorf("%d calls, want 1", calls)
+		}
+		wantCounts(t, q, delayq.Stats{})
+	})
 }
 
 func TestMiddleware(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q)
 		var calls []string
@@ -102,8 +93,7 @@ func TestMiddleware(t *testing.T) {
 }
 
 func TestRateLimit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		const n = 100
 		for range n {
@@ -130,8 +120,7 @@ func TestRateLimit(t *testing.T) {
 
 // A limit leaves the other messages to other consumers.
 func TestRateLimitLeavesTheRest(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		for range 10 {
 			push(t, q)

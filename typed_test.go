@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
@@ -16,8 +15,7 @@ type order struct {
 }
 
 func TestTyped(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		orders := delayq.Typed[order](q, delayq.JSON)
 		want := order{17, []string{"a book", "\x00"}}
@@ -68,8 +66,7 @@ func TestTypedRefuses(t *testing.T) {
 }
 
 func TestRouter(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		came := make(map[string]int)
 		count := func(name string) delayq.Handler {
@@ -102,8 +99,7 @@ func TestRouter(t *testing.T) {
 }
 
 func TestRouterWithoutType(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q)
 		calls := 0

@@ -27,34 +27,30 @@ func TestUniqueForKeepsTheIDTaken(t *testing.T) {
 }
 
 func TestBadUniqueForIsRefused(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name        string
+	type test struct {
 		push        []delayq.PushOption
 		what, value string
-	}{
-		{"negative", []delayq.PushOption{delayq.ID("a"), delayq.UniqueFor(-1)}, "UniqueFor", "-1ns"},
-		{"too short", []delayq.PushOption{delayq.ID("a"), delayq.UniqueFor(backend.MinUnique - 1)}, "UniqueFor", "999.999µs"},
-		{"too long", []delayq.PushOption{delayq.ID("a"), delayq.UniqueFor(backend.MaxUnique + 1)}, "UniqueFor", "9600h0m0.000000001s"},
-		{"no id", []delayq.PushOption{delayq.UniqueFor(time.Hour)}, "UniqueFor", "without an ID"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t)
-			s.wantUnchanged(t, func() {
-				_, err := s.Push(t.Context(), nil, tt.push...)
-				wantInvalid(t, err, tt.what, tt.value)
-			})
-			var m delayq.Message
-			for _, set := range tt.push {
-				_ = set(&m) // PushBatch has to find out by itself
-			}
-			s.wantUnchanged(t, func() {
-				_, err := s.PushBatch(t.Context(), []delayq.Message{{}, m})
-				wantInvalid(t, err, tt.what, tt.value)
-			})
-		})
 	}
+	cases(t, map[string]test{
+		"negative":  {[]delayq.PushOption{delayq.ID("a"), delayq.UniqueFor(-1)}, "UniqueFor", "-1ns"},
+		"too short": {[]delayq.PushOption{delayq.ID("a"), delayq.UniqueFor(backend.MinUnique - 1)}, "UniqueFor", "999.999µs"},
+		"too long":  {[]delayq.PushOption{delayq.ID("a"), delayq.UniqueFor(backend.MaxUnique + 1)}, "UniqueFor", "9600h0m0.000000001s"},
+		"no id":     {[]delayq.PushOption{delayq.UniqueFor(time.Hour)}, "UniqueFor", "without an ID"},
+	}, func(t *testing.T, tt test) {
+		s := newScene(t)
+		s.wantUnchanged(t, func() {
+			_, err := s.Push(t.Context(), nil, tt.push...)
+			wantInvalid(t, err, tt.what, tt.value)
+		})
+		var m delayq.Message
+		for _, set := range tt.push {
+			_ = set(&m) // PushBatch has to find out by itself
+		}
+		s.wantUnchanged(t, func() {
+			_, err := s.PushBatch(t.Context(), []delayq.Message{{}, m})
+			wantInvalid(t, err, tt.what, tt.value)
+		})
+	})
 }
 
 func TestUniqueForWhereThereIsNone(t *testing.T) {
