@@ -36,12 +36,10 @@ func TestReceiveIsTriedAgain(t *testing.T) {
 		push(t, q)
 		push(t, q, delayq.After(time.Hour))
 		handled := 0
-		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+		consume(t, q, 2*time.Hour, func(context.Context, *delayq.Delivery) error {
 			handled++
 			return nil
 		})
-		time.Sleep(2 * time.Hour)
-		must(t, r.end())
 		if handled != 2 {
 			t.Errorf("%d messages handled, want 2", handled)
 		}
@@ -125,9 +123,7 @@ func TestFailureToSettleIsLogged(t *testing.T) {
 				}
 				q := newQueue(t, s.option(), log.logger())
 				push(t, q, delayq.ID("17"))
-				r := start(t, q, func(context.Context, *delayq.Delivery) error { return tt.result }, tt.opts...)
-				time.Sleep(time.Hour)
-				must(t, r.end())
+				consume(t, q, time.Hour, func(context.Context, *delayq.Delivery) error { return tt.result }, tt.opts...)
 				wantCounts(t, q, tt.want)
 				for _, part := range []string{"settling failed", "id=17", "attempt=1", errStore.Error()} {
 					if !strings.Contains(log.String(), part) {
@@ -150,14 +146,12 @@ func TestRetryPolicyPanics(t *testing.T) {
 		q := newQueue(t, log.logger())
 		push(t, q)
 		calls := 0
-		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+		consume(t, q, time.Minute, func(_ context.Context, d *delayq.Delivery) error {
 			if calls++; d.Attempt == 1 {
 				return errHandler
 			}
 			return nil
 		}, delayq.Retry(panickyPolicy{}))
-		time.Sleep(time.Minute)
-		must(t, r.end())
 		if calls != 2 || !strings.Contains(log.String(), "no table for this one") {
 			t.Errorf("%d calls, want 2; log: %s", calls, log.String())
 		}

@@ -17,7 +17,7 @@ func TestLeaseIsRenewedWhileAHandlerRuns(t *testing.T) {
 		q := newQueue(t, delayq.WithLease(10*time.Second))
 		push(t, q)
 		calls := 0
-		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+		consume(t, q, 2*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
 			calls++
 			for range 3600 {
 				time.Sleep(time.Second)
@@ -27,8 +27,6 @@ func TestLeaseIsRenewedWhileAHandlerRuns(t *testing.T) {
 			}
 			return nil
 		}, delayq.Workers(2))
-		time.Sleep(2 * time.Hour)
-		must(t, r.end())
 		if calls != 1 {
 			t.Errorf("%d calls, want 1", calls)
 		}
@@ -83,7 +81,7 @@ func TestLostLeaseStopsTheHandler(t *testing.T) {
 		q := newQueue(t, s.option(), log.logger(), delayq.WithLease(lease))
 		push(t, q)
 		var attempts []int
-		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+		consume(t, q, time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
 			attempts = append(attempts, d.Attempt)
 			if d.Attempt > 1 {
 				return nil
@@ -94,8 +92,6 @@ func TestLostLeaseStopsTheHandler(t *testing.T) {
 			}
 			return tt.result(ctx)
 		})
-		time.Sleep(time.Hour)
-		must(t, r.end())
 		if len(attempts) != 2 {
 			t.Errorf("attempts %v, want a second one", attempts)
 		}
@@ -153,7 +149,7 @@ func TestLeaseEndsThoughTheStoreIsSilent(t *testing.T) {
 		push(t, q)
 		began := time.Now()
 		var stopped time.Duration
-		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+		consume(t, q, 10*lease, func(ctx context.Context, d *delayq.Delivery) error {
 			if d.Attempt > 1 {
 				return nil
 			}
@@ -164,8 +160,6 @@ func TestLeaseEndsThoughTheStoreIsSilent(t *testing.T) {
 			}
 			return ctx.Err()
 		})
-		time.Sleep(10 * lease)
-		must(t, r.end())
 		if stopped != lease {
 			t.Errorf("the handler was stopped after %v, want %v", stopped, lease)
 		}

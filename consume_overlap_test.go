@@ -29,7 +29,7 @@ func TestWorkersGoOnWhileTheyAck(t *testing.T) {
 		"not ahead":  {[]delayq.ConsumeOption{delayq.Prefetch(0)}, 2},
 		"one worker": {[]delayq.ConsumeOption{delayq.Workers(1)}, 1},
 	}, func(t *testing.T, c test) {
-		q := newQueue(t, delayq.WithBackend(newFar(slowAcks)))
+		q := newQueue(t, newFar(slowAcks).option())
 		for range 50 {
 			push(t, q)
 		}
@@ -51,7 +51,7 @@ func TestWorkersGoOnWhileTheyAck(t *testing.T) {
 func TestStopWaitsForAcks(t *testing.T) {
 	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
 		f := newFar(slowAcks)
-		q, witness := newQueue(t, delayq.WithBackend(f)), newQueue(t, delayq.WithBackend(f.Backend))
+		q, witness := newQueue(t, f.option()), newQueue(t, delayq.WithBackend(f.Backend))
 		for range 6 {
 			push(t, q)
 		}

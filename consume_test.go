@@ -42,6 +42,15 @@ func (r *running) end() error {
 	return <-r.done
 }
 
+// consume runs a consumer for as long, and until all that it began has come to rest.
+func consume(t *testing.T, q delayq.Queue, d time.Duration, h delayq.Handler, opts ...delayq.ConsumeOption) {
+	t.Helper()
+	r := start(t, q, h, opts...)
+	time.Sleep(d)
+	synctest.Wait()
+	must(t, r.end())
+}
+
 // every waits equally long after each failure.
 func every(d time.Duration) delayq.ConsumeOption {
 	return delayq.Retry(delayq.Backoff{Base: d, Max: d, Factor: 1})
@@ -74,7 +83,7 @@ func TestConsumeHandlesEachMessageWhenDue(t *testing.T) {
 		}
 		handled := 0
 		var before func() error
-		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+		consume(t, q, time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
 			if before != nil && before() == nil {
 				t.Error("a context outlives its handler")
 			}
@@ -85,8 +94,6 @@ func TestConsumeHandlesEachMessageWhenDue(t *testing.T) {
 			handled++
 			return nil
 		})
-		time.Sleep(time.Hour)
-		must(t, r.end())
 		if handled != 100 {
 			t.Errorf("%d messages handled, want 100", handled)
 		}
@@ -100,12 +107,10 @@ func TestRetriesFollowThePolicy(t *testing.T) {
 		push(t, q, delayq.ID("poison"))
 		began := time.Now()
 		var tried []time.Duration
-		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+		consume(t, q, time.Hour, func(_ context.Context, d *delayq.Delivery) error {
 			tried = append(tried, time.Since(began))
 			return fmt.Errorf("failure %d", d.Attempt)
 		}, delayq.MaxAttempts(6), delayq.Retry(delayq.Backoff{Base: time.Second, Max: 5 * time.Second, Factor: 2}))
-		time.Sleep(time.Hour)
-		must(t, r.end())
 
 		const s = time.Second
 		want := []time.Duration{0, 1 * s, 3 * s, 7 * s, 12 * s, 17 * s} // after waits of 1, 2, 4, 5 and 5 s
@@ -129,10 +134,8 @@ func TestPolicyIsAskedWithTheError(t *testing.T) {
 			attempts = append(attempts, attempt)
 			return time.Duration(attempt) * time.Minute
 		}}
-		r := start(t, q, func(context.Context, *delayq.Delivery) error { return errHandler },
+		consume(t, q, time.Hour, func(context.Context, *delayq.Delivery) error { return errHandler },
 			delayq.Retry(policy), delayq.MaxAttempts(3))
-		time.Sleep(time.Hour)
-		must(t, r.end())
 		if !slices.Equal(attempts, []int{1, 2}) || len(policy.asked) != 2 || policy.asked[1] != errHandler {
 			t.Errorf("asked after attempts %v with %v", attempts, policy.asked)
 		}
@@ -185,14 +188,12 @@ func TestUnlimitedAttempts(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q)
-		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+		consume(t, q, time.Hour, func(_ context.Context, d *delayq.Delivery) error {
 			if d.Attempt <= 1000 {
 				return errHandler
 			}
 			return nil
 		}, delayq.MaxAttempts(0), every(time.Second))
-		time.Sleep(time.Hour)
-		must(t, r.end())
 		wantCounts(t, q, delayq.Stats{})
 	})
 }
@@ -217,12 +218,10 @@ func TestPanicCountsAsFailure(t *testing.T) {
 		q := newQueue(t)
 		push(t, q)
 		policy := &told{}
-		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+		consume(t, q, 0, func(context.Context, *delayq.Delivery) error {
 			tt.panics()
 			return nil
 		}, delayq.Retry(policy), delayq.MaxAttempts(2))
-		synctest.Wait()
-		must(t, r.end())
 
 		letters := deadLetters(t, q)
 		if len(letters) != 1 || letters[0].Attempts != 2 {
@@ -255,12 +254,10 @@ func TestGoexitCountsAsFailure(t *testing.T) {
 		q := newQueue(t)
 		push(t, q)
 		push(t, q)
-		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+		consume(t, q, time.Minute, func(context.Context, *delayq.Delivery) error {
 			runtime.Goexit()
 			return nil
 		}, delayq.MaxAttempts(2), every(time.Second))
-		time.Sleep(time.Minute)
-		must(t, r.end())
 		letters := deadLetters(t, q)
 		if len(letters) != 2 || letters[0].Attempts != 2 || !strings.Contains(letters[0].Reason, "Goexit") {
 			t.Errorf("dead letters %+v, want two of Goexit", letters)
@@ -288,7 +285,7 @@ func TestHandlerSettlesItself(t *testing.T) {
 					q := newQueue(t, log.logger())
 					push(t, q)
 					calls := 0
-					r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+					consume(t, q, 20*time.Minute, func(ctx context.Context, d *delayq.Delivery) error {
 						calls++
 						if settle.do == nil {
 							must(t, q.AckBatch(ctx, []*delayq.Delivery{d}))
@@ -302,8 +299,6 @@ func TestHandlerSettlesItself(t *testing.T) {
 						}
 						return result
 					}, every(time.Second))
-					time.Sleep(20 * time.Minute)
-					must(t, r.end())
 					wantCounts(t, q, settle.want)
 					if calls != 1 {
 						t.Errorf("%d calls, want 1", calls)
@@ -361,16 +356,14 @@ func TestMoreWorkersThanABatch(t *testing.T) {
 			push(t, q)
 		}
 		var handled atomic.Int64
-		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+		consume(t, q, 0, func(context.Context, *delayq.Delivery) error {
 			handled.Add(1)
 			return nil
 		}, delayq.Workers(delayq.MaxBatch+1))
-		synctest.Wait()
-		must(t, r.end())
 		if got := handled.Load(); got != 10 {
 			t.Errorf("%d messages handled, want 10", got)
 		}
-		if got := s.largest.Load(); got != delayq.MaxBatch {
+		if _, got := s.calls("receive"); got != delayq.MaxBatch {
 			t.Errorf("store was asked for %d messages, want %d", got, delayq.MaxBatch)
 		}
 	})
@@ -482,12 +475,10 @@ func TestSilentDeathsCountAsAttempts(t *testing.T) {
 			receive(t, q)
 			time.Sleep(time.Minute)
 		}
-		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+		consume(t, q, time.Hour, func(_ context.Context, d *delayq.Delivery) error {
 			t.Errorf("handler was called with %v", d)
 			return nil
 		}, delayq.MaxAttempts(3))
-		time.Sleep(time.Hour)
-		must(t, r.end())
 		letters := deadLetters(t, q)
 		if len(letters) != 1 || letters[0].ID != "poison" || !strings.Contains(letters[0].Reason, "3 attempts") {
 			t.Errorf("dead letters %+v, want the poison one", letters)

@@ -16,16 +16,12 @@ import (
 // a message.
 var handlerErrors = map[string]func(*testing.T, delayq.Queue, *journal){
 	"ErrDrop": func(t *testing.T, q delayq.Queue, log *journal) {
-		r := start(t, q, returning(fmt.Errorf("no such order: %w", delayq.ErrDrop)))
-		time.Sleep(time.Hour)
-		must(t, r.end())
+		consume(t, q, time.Hour, returning(fmt.Errorf("no such order: %w", delayq.ErrDrop)))
 		wantCounts(t, q, delayq.Stats{})
 		wantLogged(t, log, "handler dropped the message", "no such order")
 	},
 	"ErrDeadLetter": func(t *testing.T, q delayq.Queue, log *journal) {
-		r := start(t, q, returning(fmt.Errorf("no such order: %w", delayq.ErrDeadLetter)))
-		time.Sleep(time.Hour)
-		must(t, r.end())
+		consume(t, q, time.Hour, returning(fmt.Errorf("no such order: %w", delayq.ErrDeadLetter)))
 		wantCounts(t, q, delayq.Stats{Dead: 1})
 		if l := deadLetters(t, q)[0]; l.Attempts != 1 || !strings.Contains(l.Reason, "no such order") {
 			t.Errorf("dead letter %+v, want it after the first attempt, with the reason", l)
@@ -34,7 +30,7 @@ var handlerErrors = map[string]func(*testing.T, delayq.Queue, *journal){
 	},
 	"ErrTimeout": func(t *testing.T, q delayq.Queue, log *journal) {
 		var cause error
-		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+		consume(t, q, time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
 			if d.Attempt > 1 {
 				return nil
 			}
@@ -42,8 +38,6 @@ var handlerErrors = map[string]func(*testing.T, delayq.Queue, *journal){
 			cause = context.Cause(ctx)
 			return ctx.Err()
 		}, delayq.Timeout(time.Minute))
-		time.Sleep(time.Hour)
-		must(t, r.end())
 		if !errors.Is(cause, delayq.ErrTimeout) {
 			t.Errorf("the context ended with %v, want ErrTimeout", cause)
 		}
@@ -87,12 +81,10 @@ func TestRetryAfter(t *testing.T) {
 		push(t, q)
 		var at []time.Time
 		began := time.Now()
-		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+		consume(t, q, time.Hour, func(context.Context, *delayq.Delivery) error {
 			at = append(at, time.Now())
 			return fmt.Errorf("calling: %w", delayq.RetryAfter(errHandler, 7*time.Minute))
 		}, delayq.MaxAttempts(3))
-		time.Sleep(time.Hour)
-		must(t, r.end())
 		for i, when := range at {
 			if want := time.Duration(i) * 7 * time.Minute; when.Sub(began) != want {
 				t.Errorf("attempt %d after %v, want %v", i+1, when.Sub(began), want)
@@ -111,14 +103,12 @@ func TestRetryAfterAbsurd(t *testing.T) {
 		var log journal
 		q := newQueue(t, log.logger())
 		push(t, q)
-		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+		consume(t, q, time.Second, func(_ context.Context, d *delayq.Delivery) error {
 			if d.Attempt == 1 {
 				return delayq.RetryAfter(nil, -time.Hour)
 			}
 			return nil
 		})
-		time.Sleep(time.Second)
-		must(t, r.end())
 		wantCounts(t, q, delayq.Stats{})
 		wantLogged(t, &log, "invalid delay -1h0m0s", "retry after -1h0m0s")
 	})

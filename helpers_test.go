@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -177,7 +177,7 @@ func (j *journal) logger() delayq.Option {
 }
 
 // A seam is a memory backend with a place to put faults between it and the queue: the rest is
-// the real thing.
+// the real thing. It notes the sizes of the calls.
 type seam struct {
 	backend.Backend
 
@@ -187,18 +187,59 @@ type seam struct {
 	after func(op string)
 	// traits changes the backend's promises.
 	traits func(*backend.Traits)
+	// received changes what Receive returns.
+	received func([]backend.Delivery)
+	// makesIDs has the store assign the ids.
+	makesIDs bool
 	// refused is what the queue was opened with.
 	refused func()
-	// largest is the largest limit that a Receive was given.
-	largest atomic.Int64
-	// closed counts the calls of the backend's Close, which returns closeErr.
-	closed   atomic.Int64
-	closeErr error
+
+	mu    sync.Mutex
+	sizes map[string][]int
 }
 
-func newSeam() *seam { return &seam{Backend: memory.New()} }
+func newSeam() *seam { return &seam{Backend: memory.New(), sizes: make(map[string][]int)} }
 
 func (s *seam) option() delayq.Option { return delayq.WithBackend(s) }
+
+// calls returns how many calls of an operation there were, and the size of the largest.
+func (s *seam) calls(op string) (n, largest int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sizes[op]), slices.Max(append(s.sizes[op], 0))
+}
+
+// failing has an operation of the store fail.
+func failing(op string) func(context.Context, string) error {
+	return func(_ context.Context, got string) error {
+		if got == op {
+			return errStore
+		}
+		return nil
+	}
+}
+
+// once has an operation of the store fail the first time.
+func once(op string) func(context.Context, string) error {
+	var failed sync.Once
+	return func(_ context.Context, got string) (err error) {
+		if got == op {
+			failed.Do(func() { err = errStore })
+		}
+		return err
+	}
+}
+
+// hanging has an operation of the store give no reply.
+func hanging(op string) func(context.Context, string) error {
+	return func(ctx context.Context, got string) error {
+		if got != op {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+}
 
 func (s *seam) Traits() backend.Traits {
 	tr := s.Backend.Traits()
@@ -213,8 +254,13 @@ func lacking(fs ...backend.Feature) func(*backend.Traits) {
 	return func(tr *backend.Traits) { tr.Lacks = tr.Lacks.With(fs...) }
 }
 
+// lackingOnly declares that the backend has all features but those.
+func lackingOnly(fs ...backend.Feature) func(*backend.Traits) {
+	return func(tr *backend.Traits) { tr.Lacks = backend.Lacking(fs...) }
+}
+
 func (s *seam) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
-	if err := s.enter(ctx, "open"); err != nil {
+	if err := s.enter(ctx, "open", 1); err != nil {
 		return nil, err
 	}
 	s.refused = o.Refused
@@ -226,11 +272,13 @@ func (s *seam) Open(ctx context.Context, name string, o backend.Options) (backen
 }
 
 func (s *seam) Close() error {
-	s.closed.Add(1)
-	return errors.Join(s.closeErr, s.Backend.Close())
+	return errors.Join(s.enter(context.Background(), "close backend", 1), s.Backend.Close())
 }
 
-func (s *seam) enter(ctx context.Context, op string) error {
+func (s *seam) enter(ctx context.Context, op string, size int) error {
+	s.mu.Lock()
+	s.sizes[op] = append(s.sizes[op], size)
+	s.mu.Unlock()
 	if s.before == nil {
 		return nil
 	}
@@ -245,7 +293,7 @@ func (s *seam) leave(op string) {
 
 // each runs a call on n messages.
 func (s *seam) each(ctx context.Context, op string, n int, do func() []error) []error {
-	if err := s.enter(ctx, op); err != nil {
+	if err := s.enter(ctx, op, n); err != nil {
 		return backend.FailAll(n, err)
 	}
 	defer s.leave(op)
@@ -257,15 +305,22 @@ type seamQueue struct {
 	s *seam
 }
 
+func (q *seamQueue) Stats(ctx context.Context) (backend.Stats, error) {
+	if err := q.s.enter(ctx, "stats", 1); err != nil {
+		return backend.Stats{}, err
+	}
+	return q.Queue.Stats(ctx)
+}
+
 func (q *seamQueue) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
-	if err := q.s.enter(ctx, "list dead"); err != nil {
+	if err := q.s.enter(ctx, "list dead", limit); err != nil {
 		return nil, "", err
 	}
 	return q.Queue.ListDead(ctx, cursor, limit)
 }
 
 func (q *seamQueue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
-	if err := q.s.enter(ctx, "list dead"); err != nil {
+	if err := q.s.enter(ctx, "list dead", limit); err != nil {
 		return nil, "", err
 	}
 	return q.Queue.ListDeadIDs(ctx, cursor, limit)
@@ -276,17 +331,26 @@ func (q *seamQueue) Redrive(ctx context.Context, ids []string) []error {
 }
 
 func (q *seamQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
-	return q.s.each(ctx, "schedule", len(ms), func() []error { return q.Queue.Schedule(ctx, ms) })
+	return q.s.each(ctx, "schedule", len(ms), func() []error {
+		for i := range ms {
+			if q.s.makesIDs {
+				ms[i].ID = fmt.Sprintf("made-%s", ms[i].Body)
+			}
+		}
+		return q.Queue.Schedule(ctx, ms)
+	})
 }
 
 func (q *seamQueue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
-	if err := q.s.enter(ctx, "receive"); err != nil {
+	if err := q.s.enter(ctx, "receive", limit); err != nil {
 		return nil, err
 	}
-	q.s.largest.Store(max(q.s.largest.Load(), int64(limit)))
 	ds, err := q.Queue.Receive(ctx, limit, lease)
 	if err == nil {
 		q.s.leave("receive")
+	}
+	if q.s.received != nil {
+		q.s.received(ds)
 	}
 	return ds, err
 }
@@ -313,6 +377,6 @@ func (q *seamQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []
 }
 
 func (q *seamQueue) Close() error {
-	err := q.s.enter(context.Background(), "close")
+	err := q.s.enter(context.Background(), "close", 1)
 	return errors.Join(err, q.Queue.Close())
 }

@@ -11,58 +11,34 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
-	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/memory"
 )
 
-// A claims is a memory backend that notes how many messages each Receive asked for. A Receive
-// takes half a millisecond, so that there is a pace to measure in virtual time.
-type claims struct {
-	*seam
-	mu    sync.Mutex
-	asked []int
-}
-
 const claimTrip = 500 * time.Microsecond
 
-func newClaims() *claims { return &claims{seam: newSeam()} }
-
-func (c *claims) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
-	q, err := c.seam.Open(ctx, name, o)
-	if err != nil {
-		return nil, err
-	}
-	return &claimsQueue{Queue: q, c: c}, nil
-}
-
-type claimsQueue struct {
-	backend.Queue
-	c *claims
-}
-
-func (q *claimsQueue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
-	q.c.mu.Lock()
-	q.c.asked = append(q.c.asked, limit)
-	q.c.mu.Unlock()
-	time.Sleep(claimTrip)
-	return q.Queue.Receive(ctx, limit, lease)
-}
-
-// most is the most that a Receive has asked for.
-func (c *claims) most() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Max(append(c.asked, 0))
-}
-
-// crowd is a queue with n messages that are due, and one more handle on the same store.
-func crowd(t *testing.T, n int, opts ...delayq.Option) (c *claims, q, witness delayq.Queue) {
+// crowd is a queue with n messages that are due, and one more handle on the same store. A Receive
+// takes half a millisecond, so that there is a pace to measure in virtual time.
+func crowd(t *testing.T, n int, opts ...delayq.Option) (s *seam, q, witness delayq.Queue) {
 	t.Helper()
-	c = newClaims()
-	q = newQueue(t, append(opts, delayq.WithBackend(c))...)
-	witness = newQueue(t, delayq.WithBackend(c.seam.Backend))
+	s = newSeam()
+	s.before = slowClaims
+	q = newQueue(t, append(opts, s.option())...)
+	witness = newQueue(t, delayq.WithBackend(s.Backend))
 	pushCrowd(t, witness, n, 0)
-	return c, q, witness
+	return s, q, witness
+}
+
+func slowClaims(_ context.Context, op string) error {
+	if op == "receive" {
+		time.Sleep(claimTrip)
+	}
+	return nil
+}
+
+// mostClaimed returns how many messages the largest Receive asked for.
+func (s *seam) mostClaimed() int {
+	_, most := s.calls("receive")
+	return most
 }
 
 // pushCrowd pushes messages that carry their number.
@@ -98,11 +74,9 @@ func TestClaimsGrowUnderLoad(t *testing.T) {
 		"off":      {[]delayq.ConsumeOption{delayq.Prefetch(0)}, workers, workers},
 	}, func(t *testing.T, tt test) {
 		c, q, witness := crowd(t, 4000)
-		r := start(t, q, lasting(100*time.Microsecond), append(tt.opts, delayq.Workers(workers))...)
-		time.Sleep(10 * time.Second)
-		must(t, r.end())
+		consume(t, q, 10*time.Second, lasting(100*time.Microsecond), append(tt.opts, delayq.Workers(workers))...)
 		wantCounts(t, witness, delayq.Stats{})
-		if most := c.most(); most < tt.low || most > tt.high {
+		if most := c.mostClaimed(); most < tt.low || most > tt.high {
 			t.Errorf("the largest claim asked for %d messages, want %d to %d", most, tt.low, tt.high)
 		}
 	})
@@ -112,10 +86,8 @@ func TestSlowHandlersHaveNothingClaimedAhead(t *testing.T) {
 	const workers = 8
 	each(t, []time.Duration{5 * workers * time.Millisecond, time.Second}, func(t *testing.T, d time.Duration) {
 		c, q, _ := crowd(t, 1000)
-		r := start(t, q, lasting(d), delayq.Workers(workers))
-		time.Sleep(100 * d)
-		must(t, r.end())
-		if most := c.most(); most != workers {
+		consume(t, q, 100*d, lasting(d), delayq.Workers(workers))
+		if most := c.mostClaimed(); most != workers {
 			t.Errorf("the largest claim asked for %d messages, want %d", most, workers)
 		}
 	})
@@ -191,13 +163,6 @@ func TestStopGivesBackWhatIsClaimedAhead(t *testing.T) {
 	const workers, n = 16, 4000
 	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
 		c, q, witness := crowd(t, n)
-		var nacks atomic.Int64
-		c.before = func(_ context.Context, op string) error {
-			if op == "nack" {
-				nacks.Add(1)
-			}
-			return nil
-		}
 		s := newSlowDown()
 		r := start(t, q, s.handle, delayq.Workers(workers))
 		s.ahead(t, witness, workers)
@@ -210,7 +175,7 @@ func TestStopGivesBackWhatIsClaimedAhead(t *testing.T) {
 		must(t, <-r.done)
 		left := n - s.handled.Load()
 		wantCounts(t, witness, delayq.Stats{Ready: left})
-		if got := nacks.Load(); got != 1 {
+		if got, _ := c.calls("nack"); got != 1 {
 			t.Errorf("%d calls to give back, want 1", got)
 		}
 		wantUntouched(t, witness, int(left))
@@ -266,7 +231,7 @@ func TestPrefetchIsBoundInBytes(t *testing.T) {
 		pushCrowd(t, witness, 300, size)
 		var mu sync.Mutex
 		var most int64
-		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+		consume(t, q, 5*time.Second, func(_ context.Context, d *delayq.Delivery) error {
 			time.Sleep(73 * time.Microsecond) // never at the moment of a claim, of which too much goes back at once
 			mu.Lock()
 			defer mu.Unlock()
@@ -275,8 +240,6 @@ func TestPrefetchIsBoundInBytes(t *testing.T) {
 			}
 			return nil
 		}, delayq.Workers(workers))
-		time.Sleep(5 * time.Second)
-		must(t, r.end())
 		wantCounts(t, witness, delayq.Stats{})
 		if limit := int64(workers + 8<<20/size + 1); most > limit || most <= workers {
 			t.Errorf("%d large messages were held, want %d to %d", most, workers+1, limit)
@@ -290,7 +253,7 @@ func TestOrderWithPrefetch(t *testing.T) {
 		c, q, _ := crowd(t, n)
 		var mu sync.Mutex
 		last, seen := -1, 0
-		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+		consume(t, q, time.Minute, func(_ context.Context, d *delayq.Delivery) error {
 			mu.Lock()
 			var i int
 			_, _ = fmt.Sscanf(string(d.Body[:6]), "%d", &i)
@@ -302,10 +265,8 @@ func TestOrderWithPrefetch(t *testing.T) {
 			time.Sleep(100 * time.Microsecond)
 			return nil
 		}, delayq.Workers(workers), delayq.Prefetch(500))
-		time.Sleep(time.Minute)
-		must(t, r.end())
-		if seen != n || c.most() <= workers {
-			t.Errorf("%d handled in claims of up to %d", seen, c.most())
+		if seen != n || c.mostClaimed() <= workers {
+			t.Errorf("%d handled in claims of up to %d", seen, c.mostClaimed())
 		}
 	})
 }
@@ -315,10 +276,8 @@ func TestOrderWithPrefetch(t *testing.T) {
 func TestOneWorkerClaimsOneMessage(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, q, _ := crowd(t, 1000)
-		r := start(t, q, lasting(50*time.Microsecond))
-		time.Sleep(time.Minute)
-		must(t, r.end())
-		if most := c.most(); most != 1 {
+		consume(t, q, time.Minute, lasting(50*time.Microsecond))
+		if most := c.mostClaimed(); most != 1 {
 			t.Errorf("the largest claim asked for %d messages, want 1", most)
 		}
 	})

@@ -107,21 +107,21 @@ func init() {
 func TestOpenClosesItsBackend(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name     string
-		path     string
-		opts     []delayq.Option
-		closeErr error
-		want     error // of Open, else of Close
+		name   string
+		path   string
+		opts   []delayq.Option
+		before func(context.Context, string) error
+		want   error // of Open, else of Close
 	}{
 		{name: "sound", path: "orders"},
-		{name: "close-fails", path: "orders", closeErr: errStore, want: errStore},
+		{name: "close-fails", path: "orders", before: failing("close backend"), want: errStore},
 		{name: "bad-name", path: "a{b}", want: delayq.ErrInvalid},
 		{name: "lacking", path: "orders", opts: []delayq.Option{delayq.Require(delayq.Durability)}, want: delayq.ErrUnsupported},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSeam()
-			s.closeErr = tt.closeErr
+			s.before = tt.before
 			opened.Store(tt.name, s)
 			defer opened.Delete(tt.name)
 			q, err := delayq.Open(t.Context(), "seam://"+tt.name+"/"+tt.path, tt.opts...)
@@ -135,7 +135,7 @@ func TestOpenClosesItsBackend(t *testing.T) {
 			} else {
 				wantIs(t, err, tt.want)
 			}
-			if n := s.closed.Load(); n != 1 {
+			if n, _ := s.calls("close backend"); n != 1 {
 				t.Errorf("backend was closed %d times, want once", n)
 			}
 		})

@@ -132,12 +132,10 @@ func TestHandlerSettlesWhileConsumeDoes(t *testing.T) {
 			}
 			q := newQueue(t, s.option(), log.logger())
 			push(t, q)
-			r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+			consume(t, q, time.Minute, func(_ context.Context, d *delayq.Delivery) error {
 				late <- d
 				return nil
 			})
-			time.Sleep(time.Minute)
-			must(t, r.end())
 			wantCounts(t, q, delayq.Stats{})
 			if log.String() != "" {
 				t.Errorf("logged: %s", log.String())
@@ -227,15 +225,13 @@ func TestExtendInAHandlerNeverEndsTheLeaseBeforeItsRenewal(t *testing.T) {
 		q := newQueue(t, delayq.WithLease(30*time.Second))
 		push(t, q)
 		handled := 0
-		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+		consume(t, q, time.Minute, func(ctx context.Context, d *delayq.Delivery) error {
 			handled++
 			must(t, d.Extend(ctx, 2*time.Second))
 			must(t, q.ExtendBatch(ctx, []*delayq.Delivery{d}, time.Second))
 			time.Sleep(5 * time.Second)
 			return ctx.Err()
 		}, delayq.Workers(2))
-		time.Sleep(time.Minute)
-		must(t, r.end())
 		if handled != 1 {
 			t.Errorf("the message was handed out %d times while its handler ran", handled)
 		}
@@ -255,7 +251,7 @@ func TestExtendOutlastsRenewals(t *testing.T) {
 		}
 		q := newQueue(t, s.option(), delayq.WithLease(time.Minute))
 		push(t, q)
-		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+		consume(t, q, 2*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
 			time.Sleep(20 * time.Second) // the first renewal
 			time.Sleep(slow / 2)
 			must(t, d.Extend(ctx, time.Hour))
@@ -267,8 +263,6 @@ func TestExtendOutlastsRenewals(t *testing.T) {
 			time.Sleep(10 * time.Minute) // renewals take over in time
 			return ctx.Err()
 		})
-		time.Sleep(2 * time.Hour)
-		must(t, r.end())
 		wantCounts(t, q, delayq.Stats{})
 		if n := extends.Load(); n > 40 {
 			t.Errorf("%d extensions, want none while the long one lasts", n)
@@ -282,12 +276,10 @@ func TestDrainOfNothingDoesNotWarn(t *testing.T) {
 		var log journal
 		q := newQueue(t, log.logger())
 		push(t, q)
-		r := start(t, q, func(ctx context.Context, _ *delayq.Delivery) error {
+		consume(t, q, 0, func(ctx context.Context, _ *delayq.Delivery) error {
 			<-ctx.Done()
 			return ctx.Err()
 		}, delayq.Drain(0))
-		synctest.Wait()
-		must(t, r.end())
 		if log.String() != "" {
 			t.Errorf("logged: %s", log.String())
 		}
@@ -301,15 +293,13 @@ func TestHandlerThatHangsUntilEachStop(t *testing.T) {
 		q := newQueue(t, log.logger())
 		push(t, q)
 		for restart := range 3 {
-			r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+			consume(t, q, 2*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
 				if d.Attempt != restart+1 {
 					t.Errorf("attempt %d after %d stops", d.Attempt, restart)
 				}
 				<-ctx.Done()
 				return ctx.Err()
 			}, delayq.MaxAttempts(3))
-			time.Sleep(2 * time.Hour)
-			must(t, r.end())
 		}
 		wantCounts(t, q, delayq.Stats{Dead: 1})
 		wantLogged(t, &log, "ran until it was stopped; the attempt counts", "message is dead")

@@ -3,7 +3,6 @@ package delayq_test
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,37 +48,11 @@ func TestAgeOfWhatIsNotDue(t *testing.T) {
 	})
 }
 
-// A counted backend counts the calls of Stats, and may delay them.
-type counted struct {
-	backend.Backend
-	calls atomic.Int64
-	hangs bool
-}
-
-type countedQueue struct {
-	backend.Queue
-	b *counted
-}
-
-func (b *counted) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
-	q, err := b.Backend.Open(ctx, name, o)
-	return &countedQueue{q, b}, err
-}
-
-func (q *countedQueue) Stats(ctx context.Context) (backend.Stats, error) {
-	q.b.calls.Add(1)
-	if q.b.hangs {
-		<-ctx.Done()
-		return backend.Stats{}, ctx.Err()
-	}
-	return q.Queue.Stats(ctx)
-}
-
 func TestDepthAsksOnce(t *testing.T) {
 	t.Parallel()
-	b := &counted{Backend: newSeam().Backend}
+	s := newSeam()
 	w := newWatcher()
-	q, err := delayq.New(t.Context(), "orders", delayq.WithBackend(b), w.metrics())
+	q, err := delayq.New(t.Context(), "orders", s.option(), w.metrics())
 	must(t, err)
 	for range 3 {
 		w.collect(t)
@@ -88,15 +61,16 @@ func TestDepthAsksOnce(t *testing.T) {
 	if _, there := w.collect(t)["delayq.messages"]; there {
 		t.Error("a closed queue still has a depth")
 	}
-	if n := b.calls.Load(); n != 3 {
+	if n, _ := s.calls("stats"); n != 3 {
 		t.Errorf("%d calls of Stats for 3 collections, want 3", n)
 	}
 }
 
 func TestDepthOfAStoreThatHangs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w := newWatcher()
-		newQueue(t, delayq.WithBackend(&counted{Backend: newSeam().Backend, hangs: true}), w.metrics())
+		w, s := newWatcher(), newSeam()
+		s.before = hanging("stats")
+		newQueue(t, s.option(), w.metrics())
 		began := time.Now()
 		err := w.reader.Collect(t.Context(), &metricdata.ResourceMetrics{})
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 5*time.Second {
@@ -108,8 +82,9 @@ func TestDepthOfAStoreThatHangs(t *testing.T) {
 // Close ends a collection that is under way.
 func TestCloseEndsACollection(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		w := newWatcher()
-		q := newQueue(t, delayq.WithBackend(&counted{Backend: newSeam().Backend, hangs: true}), w.metrics())
+		w, s := newWatcher(), newSeam()
+		s.before = hanging("stats")
+		q := newQueue(t, s.option(), w.metrics())
 		collected := make(chan error, 1)
 		go func() { collected <- w.reader.Collect(context.Background(), &metricdata.ResourceMetrics{}) }()
 		synctest.Wait()

@@ -95,44 +95,23 @@ func TestMetricsOfDeliveries(t *testing.T) {
 	})
 }
 
-// A foreign backend's clock is ahead of ours.
-type foreign struct {
-	backend.Backend
-	ahead time.Duration
-}
-
-type foreignQueue struct {
-	backend.Queue
-	ahead time.Duration
-}
-
-func (f *foreign) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
-	q, err := f.Backend.Open(ctx, name, o)
-	return &foreignQueue{q, f.ahead}, err
-}
-
-func (q *foreignQueue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
-	ds, err := q.Queue.Receive(ctx, limit, lease)
-	for i := range ds {
-		ds[i].Due, ds[i].Until = ds[i].Due.Add(q.ahead), ds[i].Until.Add(q.ahead)
-	}
-	return ds, err
-}
-
 // Neither a clock that is wrong nor a lease that was renewed shows in the lateness, but the wait
 // for a worker does.
 func TestLatenessIsByTheStoresClock(t *testing.T) {
 	each(t, []time.Duration{-time.Hour, 0, time.Hour}, func(t *testing.T, ahead time.Duration) {
-		w := newWatcher()
-		q := newQueue(t, delayq.WithBackend(&foreign{newSeam().Backend, ahead}), w.metrics())
+		w, s := newWatcher(), newSeam()
+		s.received = func(ds []backend.Delivery) {
+			for i := range ds {
+				ds[i].Due, ds[i].Until = ds[i].Due.Add(ahead), ds[i].Until.Add(ahead)
+			}
+		}
+		q := newQueue(t, s.option(), w.metrics())
 		push(t, q, delayq.After(time.Minute))
 		time.Sleep(time.Minute + 500*time.Millisecond)
-		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+		consume(t, q, 2*time.Hour, func(context.Context, *delayq.Delivery) error {
 			time.Sleep(time.Hour)
 			return nil
 		})
-		time.Sleep(2 * time.Hour)
-		must(t, r.end())
 		if p := w.total(t, "delayq.lateness"); p.value != 1 || p.sum != 0.5 {
 			t.Errorf("lateness is %+v, want one of 0.5 s", p)
 		}
@@ -186,20 +165,7 @@ func obeying(ctx context.Context, _ *delayq.Delivery) error {
 // consumeFor consumes for ten minutes, with no second attempt within that time.
 func consumeFor(t *testing.T, q delayq.Queue, h delayq.Handler, opts ...delayq.ConsumeOption) {
 	t.Helper()
-	r := start(t, q, h, append(opts, every(time.Hour))...)
-	time.Sleep(10 * time.Minute)
-	must(t, r.end())
-}
-
-// once has an operation of the store fail the first time.
-func once(op string) func(context.Context, string) error {
-	var failed sync.Once
-	return func(_ context.Context, got string) (err error) {
-		if got == op {
-			failed.Do(func() { err = errStore })
-		}
-		return err
-	}
+	consume(t, q, 10*time.Minute, h, append(opts, every(time.Hour))...)
 }
 
 func TestFailuresAreCounted(t *testing.T) {

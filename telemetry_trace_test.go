@@ -113,14 +113,12 @@ func TestTraceOfABatch(t *testing.T) {
 		if len(headers) != 1 {
 			t.Errorf("the pusher's headers are %v now", headers)
 		}
-		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+		consume(t, q, time.Hour, func(_ context.Context, d *delayq.Delivery) error {
 			if d.Attempt == 1 {
 				return errHandler
 			}
 			return nil
 		}, every(time.Minute))
-		time.Sleep(time.Hour)
-		must(t, r.end())
 		pushed := w.ended(trace.SpanKindProducer)
 		if len(pushed) != 1 {
 			t.Fatalf("%d spans of a push, want 1", len(pushed))
@@ -197,14 +195,12 @@ func firstHandled(
 	t *testing.T, w *watcher, q delayq.Queue, h delayq.Handler, opts ...delayq.ConsumeOption,
 ) sdktrace.ReadOnlySpan {
 	t.Helper()
-	r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+	consume(t, q, time.Minute, func(ctx context.Context, d *delayq.Delivery) error {
 		if d.Attempt > 1 {
 			return nil
 		}
 		return h(context.WithValue(ctx, queueKey{}, q), d)
 	}, append(opts, every(time.Hour))...)
-	time.Sleep(time.Minute)
-	must(t, r.end())
 	return w.ended(trace.SpanKindConsumer)[0]
 }
 

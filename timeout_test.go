@@ -21,7 +21,7 @@ func TestTimeoutIgnored(t *testing.T) {
 		began := time.Now()
 		var mu sync.Mutex
 		var attempts []time.Duration
-		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+		consume(t, q, 2*time.Hour, func(_ context.Context, d *delayq.Delivery) error {
 			mu.Lock()
 			attempts = append(attempts, time.Since(began))
 			mu.Unlock()
@@ -30,8 +30,6 @@ func TestTimeoutIgnored(t *testing.T) {
 			}
 			return nil
 		}, delayq.Timeout(time.Minute), delayq.Workers(2))
-		time.Sleep(2 * time.Hour)
-		must(t, r.end())
 		again := time.Minute + 5*time.Second
 		if len(attempts) != 2 || attempts[1] < again || attempts[1] > again+lease {
 			t.Errorf("attempts at %v, want the second within a lease after %v", attempts, again)
@@ -47,13 +45,11 @@ func TestTimeoutKept(t *testing.T) {
 		q := newQueue(t)
 		push(t, q)
 		calls := 0
-		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+		consume(t, q, time.Hour, func(context.Context, *delayq.Delivery) error {
 			calls++
 			time.Sleep(took)
 			return nil
 		}, delayq.Timeout(time.Minute))
-		time.Sleep(time.Hour)
-		must(t, r.end())
 		if calls != 1 {
 			t.Errorf("%d calls, want 1", calls)
 		}
@@ -79,12 +75,10 @@ func TestMiddleware(t *testing.T) {
 		inner := func(next delayq.Handler) delayq.Handler {
 			return func(ctx context.Context, d *delayq.Delivery) error { return next(ctx, d) }
 		}
-		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+		consume(t, q, time.Hour, func(context.Context, *delayq.Delivery) error {
 			calls = append(calls, "handler")
 			return errHandler
 		}, delayq.Use(layer("a")), delayq.Use(inner, inner))
-		time.Sleep(time.Hour)
-		must(t, r.end())
 		if want := []string{"a", "handler", "a after " + errHandler.Error()}; !slices.Equal(calls, want) {
 			t.Errorf("calls %q, want %q", calls, want)
 		}
@@ -101,12 +95,10 @@ func TestRateLimit(t *testing.T) {
 		}
 		began := time.Now()
 		var at []time.Duration
-		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+		consume(t, q, time.Hour, func(context.Context, *delayq.Delivery) error {
 			at = append(at, time.Since(began))
 			return nil
 		}, delayq.RateLimit(2, 10))
-		time.Sleep(time.Hour)
-		must(t, r.end())
 		if len(at) != n {
 			t.Fatalf("%d messages, want %d", len(at), n)
 		}
