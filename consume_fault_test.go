@@ -11,15 +11,15 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// receiveFails makes Receive fail as long as failing says, and keeps when it was tried.
-func receiveFails(s *seam, failing func(try int) bool) *[]time.Time {
+// receiveFails makes Receive fail as long as away says, and keeps when it was tried.
+func receiveFails(s *seam, away func(try int) bool) *[]time.Time {
 	var tried []time.Time
 	s.before = func(_ context.Context, op string) error {
 		if op != "receive" {
 			return nil
 		}
 		tried = append(tried, time.Now())
-		if failing(len(tried)) {
+		if away(len(tried)) {
 			return errStore
 		}
 		return nil
@@ -67,7 +67,7 @@ func TestLongOutageIsNotHammered(t *testing.T) {
 		tried := receiveFails(s, func(int) bool { return time.Since(began) < time.Hour })
 		q := newQueue(t, s.option())
 		push(t, q)
-		r := start(t, q, func(context.Context, *delayq.Delivery) error { return nil }, delayq.Workers(8))
+		r := start(t, q, returning(nil), delayq.Workers(8))
 		time.Sleep(time.Hour + 5*time.Second)
 		synctest.Wait()
 		wantCounts(t, q, delayq.Stats{})
@@ -82,81 +82,39 @@ func TestLongOutageIsNotHammered(t *testing.T) {
 func TestStopDuringAnOutage(t *testing.T) {
 	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
 		s := newSeam()
-		receiveFails(s, func(int) bool { return true })
+		s.before = failing("receive")
 		q := newQueue(t, s.option())
-		r := start(t, q, func(context.Context, *delayq.Delivery) error { return nil })
+		r := start(t, q, returning(nil))
 		time.Sleep(time.Minute + 1)
-		began := time.Now()
-		stop(t, q, r)
-		must(t, <-r.done)
-		if waited := time.Since(began); waited != 0 {
-			t.Errorf("stopped within %v, want at once", waited)
-		}
+		wantStop(t, q, r, stop, 0)
 	})
 }
 
 // The message is not lost: it comes back when the lease ends, and only the log has the reason.
 func TestFailureToSettleIsLogged(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		op     string
+	type test struct {
 		result error
 		want   delayq.Stats
 		opts   []delayq.ConsumeOption
-	}{
-		{op: "ack"},
-		{op: "nack", result: errHandler, want: delayq.Stats{Scheduled: 1}, opts: []delayq.ConsumeOption{every(24 * time.Hour)}},
-		{op: "dead", result: errHandler, want: delayq.Stats{Dead: 1}, opts: []delayq.ConsumeOption{delayq.MaxAttempts(1)}},
+	}
+	for op, tt := range map[string]test{
+		"ack":  {},
+		"nack": {errHandler, delayq.Stats{Scheduled: 1}, []delayq.ConsumeOption{every(24 * time.Hour)}},
+		"dead": {errHandler, delayq.Stats{Dead: 1}, []delayq.ConsumeOption{delayq.MaxAttempts(1)}},
 	} {
-		t.Run(tt.op, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+		t.Run(op, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
 				var log journal
 				s := newSeam()
-				failures := 0
-				s.before = func(_ context.Context, op string) error {
-					if op == tt.op && failures < 1 {
-						failures++
-						return errStore
-					}
-					return nil
-				}
+				s.before = once(op)
 				q := newQueue(t, s.option(), log.logger())
 				push(t, q, delayq.ID("17"))
-				consume(t, q, time.Hour, func(context.Context, *delayq.Delivery) error { return tt.result }, tt.opts...)
+				consume(t, q, time.Hour, returning(tt.result), tt.opts...)
 				wantCounts(t, q, tt.want)
-				for _, part := range []string{"settling failed", "id=17", "attempt=1", errStore.Error()} {
-					if !strings.Contains(log.String(), part) {
-						t.Errorf("log lacks %q: %s", part, log.String())
-					}
-				}
+				wantLogged(t, &log, "settling failed", "id=17", "attempt=1", errStore.Error())
 			})
 		})
 	}
-}
-
-type panickyPolicy struct{}
-
-func (panickyPolicy) Delay(int, error) time.Duration { panic("no table for this one") }
-
-// A policy that panics costs the message its own delay, not the process.
-func TestRetryPolicyPanics(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var log journal
-		q := newQueue(t, log.logger())
-		push(t, q)
-		calls := 0
-		consume(t, q, time.Minute, func(_ context.Context, d *delayq.Delivery) error {
-			if calls++; d.Attempt == 1 {
-				return errHandler
-			}
-			return nil
-		}, delayq.Retry(panickyPolicy{}))
-		if calls != 2 || !strings.Contains(log.String(), "no table for this one") {
-			t.Errorf("%d calls, want 2; log: %s", calls, log.String())
-		}
-		wantCounts(t, q, delayq.Stats{})
-	})
 }
 
 // A limit that the store cannot keep is rejected when the option is given, and left out when it is
@@ -166,7 +124,7 @@ func TestMaxAttemptsWithoutAttempts(t *testing.T) {
 	s := newSeam()
 	s.traits = lacking(backend.CountingAttempts)
 	q := newQueue(t, s.option())
-	handler := func(context.Context, *delayq.Delivery) error { return nil }
+	handler := returning(nil)
 	wantIs(t, q.Consume(t.Context(), handler, delayq.MaxAttempts(3)), delayq.ErrUnsupported)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

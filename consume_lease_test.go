@@ -3,7 +3,6 @@ package delayq_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +58,8 @@ func TestLeaseIsRenewedOnAFakeClock(t *testing.T) {
 	wantCounts(t, q, delayq.Stats{})
 }
 
+// A store that cannot be reached cannot report that a lease is lost, but gives the message to
+// another worker.
 func TestLostLeaseStopsTheHandler(t *testing.T) {
 	const lease = 9 * time.Second
 	type test struct {
@@ -71,35 +72,25 @@ func TestLostLeaseStopsTheHandler(t *testing.T) {
 	}, func(t *testing.T, tt test) {
 		var log journal
 		s := newSeam()
-		began := time.Now()
-		s.before = func(_ context.Context, op string) error {
-			if op == "extend" && time.Since(began) < lease+1 {
-				return errStore
-			}
-			return nil
-		}
+		s.before = failing("extend")
 		q := newQueue(t, s.option(), log.logger(), delayq.WithLease(lease))
 		push(t, q)
-		var attempts []int
+		began := time.Now()
+		attempts := 0
 		consume(t, q, time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
-			attempts = append(attempts, d.Attempt)
-			if d.Attempt > 1 {
+			if attempts++; d.Attempt > 1 {
 				return nil
 			}
 			<-ctx.Done()
-			if cause := context.Cause(ctx); !errors.Is(cause, delayq.ErrLeaseLost) {
-				t.Errorf("context ended with %v, want ErrLeaseLost", cause)
+			if cause := context.Cause(ctx); !errors.Is(cause, delayq.ErrLeaseLost) || time.Since(began) != lease {
+				t.Errorf("context ended with %v after %v, want ErrLeaseLost after %v", cause, time.Since(began), lease)
 			}
 			return tt.result(ctx)
 		})
-		if len(attempts) != 2 {
-			t.Errorf("attempts %v, want a second one", attempts)
+		if attempts != 2 {
+			t.Errorf("%d attempts, want 2", attempts)
 		}
-		for _, line := range []string{"renewing a lease failed", tt.logged} {
-			if !strings.Contains(log.String(), line) {
-				t.Errorf("log lacks %q: %s", line, log.String())
-			}
-		}
+		wantLogged(t, &log, "renewing a lease failed", tt.logged)
 		wantCounts(t, q, delayq.Stats{})
 	})
 }
@@ -131,38 +122,4 @@ func TestLostLeaseOnAFakeClock(t *testing.T) {
 	<-second
 	must(t, r.end())
 	wantCounts(t, q, delayq.Stats{})
-}
-
-// A store that cannot be reached cannot report that a lease is lost, but gives the message to
-// another worker.
-func TestLeaseEndsThoughTheStoreIsSilent(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		const lease = 30 * time.Second
-		s := newSeam()
-		s.before = func(_ context.Context, op string) error {
-			if op == "extend" {
-				return errStore
-			}
-			return nil
-		}
-		q := newQueue(t, s.option(), delayq.WithLease(lease))
-		push(t, q)
-		began := time.Now()
-		var stopped time.Duration
-		consume(t, q, 10*lease, func(ctx context.Context, d *delayq.Delivery) error {
-			if d.Attempt > 1 {
-				return nil
-			}
-			<-ctx.Done()
-			stopped = time.Since(began)
-			if cause := context.Cause(ctx); !errors.Is(cause, delayq.ErrLeaseLost) {
-				t.Errorf("the handler's context ended with %v, want ErrLeaseLost", cause)
-			}
-			return ctx.Err()
-		})
-		if stopped != lease {
-			t.Errorf("the handler was stopped after %v, want %v", stopped, lease)
-		}
-		wantCounts(t, q, delayq.Stats{})
-	})
 }

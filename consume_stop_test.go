@@ -3,7 +3,6 @@ package delayq_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,66 +21,62 @@ var stops = map[string]func(*testing.T, delayq.Queue, *running){
 	},
 }
 
+// wantStop stops a consumer and checks how long that takes.
+func wantStop(t *testing.T, q delayq.Queue, r *running, stop func(*testing.T, delayq.Queue, *running), want time.Duration) {
+	t.Helper()
+	began := time.Now()
+	stop(t, q, r)
+	must(t, <-r.done)
+	if took := time.Since(began); took != want {
+		t.Errorf("stopped within %v, want %v", took, want)
+	}
+}
+
 func TestStopWaitsForHandlers(t *testing.T) {
 	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
-		b := memory.New()
-		q, witness := newQueue(t, delayq.WithBackend(b)), newQueue(t, delayq.WithBackend(b))
-		for range 3 {
-			push(t, q)
-		}
+		q, witness := newPair(t, newSeam())
+		pushMany(t, q, 3)
 		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
 			time.Sleep(20 * time.Second)
 			return ctx.Err()
 		}, delayq.Workers(2))
 		time.Sleep(time.Second)
-		began := time.Now()
-		stop(t, q, r)
-		must(t, <-r.done)
-		if waited := time.Since(began); waited != 19*time.Second {
-			t.Errorf("stopped within %v, want when the handlers were done", waited)
-		}
+		wantStop(t, q, r, stop, 19*time.Second)
 		wantCounts(t, witness, delayq.Stats{Ready: 1})
 	})
 }
 
 func TestDrainEndsHandlers(t *testing.T) {
-	t.Parallel()
-	for name, stop := range stops {
+	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
 		for _, drain := range []time.Duration{0, 10 * time.Second} {
-			t.Run(name+" "+drain.String(), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					b := memory.New()
-					q, witness := newQueue(t, delayq.WithBackend(b)), newQueue(t, delayq.WithBackend(b))
-					push(t, q, delayq.ID("gives up"))
-					push(t, q, delayq.ID("finishes"))
-					r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
-						<-ctx.Done()
-						if errors.Is(context.Cause(ctx), delayq.ErrLeaseLost) {
-							t.Errorf("cause %v although the lease is held", context.Cause(ctx))
-						}
-						if d.ID == "finishes" {
-							time.Sleep(time.Second)
-							return nil
-						}
-						return ctx.Err()
-					}, delayq.Workers(2), delayq.Drain(drain), delayq.MaxAttempts(1))
-					synctest.Wait()
-					began := time.Now()
-					stop(t, q, r)
-					must(t, <-r.done)
-					if waited := time.Since(began); waited != drain+time.Second {
-						t.Errorf("stopped within %v, want the drain and a second", waited)
-					}
-					d := receive(t, witness)
-					if d.ID != "gives up" || d.Attempt != 1 {
-						t.Errorf("%v came back, want it untouched", d)
-					}
-					wantCounts(t, witness, delayq.Stats{InFlight: 1})
-				})
-			})
+			var log journal
+			q, witness := newPair(t, newSeam(), log.logger())
+			push(t, q, delayq.ID("gives up"))
+			push(t, q, delayq.ID("finishes"))
+			r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+				<-ctx.Done()
+				if cause := context.Cause(ctx); !errors.Is(cause, delayq.ErrDrain) {
+					t.Errorf("cause %v, want ErrDrain", cause)
+				}
+				if d.ID == "finishes" {
+					time.Sleep(time.Second)
+					return nil
+				}
+				return ctx.Err()
+			}, delayq.Workers(2), delayq.Drain(drain), delayq.MaxAttempts(1))
+			synctest.Wait()
+			wantStop(t, q, r, stop, drain+time.Second)
+			d := receive(t, witness)
+			if d.ID != "gives up" || d.Attempt != 1 {
+				t.Errorf("%v came back, want it untouched", d)
+			}
+			must(t, d.Ack(t.Context()))
+			wantCounts(t, witness, delayq.Stats{})
+			if warned := log.String() != ""; warned != (drain > 0) { // no time to drain needs no warning
+				t.Errorf("with a drain of %v the log has %q", drain, log.String())
+			}
 		}
-	}
+	})
 }
 
 func TestHandlerThatIgnoresTheStop(t *testing.T) {
@@ -102,16 +97,13 @@ func TestHandlerThatIgnoresTheStop(t *testing.T) {
 		}
 		wantCounts(t, q, delayq.Stats{InFlight: 1})
 		time.Sleep(time.Minute) // until the lease ends, which is no longer renewed
-		d := receive(t, q)
-		if d.Attempt != 2 {
+		if d := receive(t, q); d.Attempt != 2 {
 			t.Errorf("attempt %d, want 2", d.Attempt)
 		}
 		close(finish)
 		synctest.Wait()
 		wantCounts(t, q, delayq.Stats{InFlight: 1})
-		if !strings.Contains(log.String(), "settling failed") {
-			t.Errorf("log does not tell that the late Ack failed: %s", log.String())
-		}
+		wantLogged(t, &log, "settling failed")
 	})
 }
 
@@ -119,14 +111,9 @@ func TestStopWhileNobodyWorks(t *testing.T) {
 	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
 		q := newQueue(t)
 		push(t, q, delayq.After(time.Hour))
-		r := start(t, q, func(context.Context, *delayq.Delivery) error { return nil }, delayq.Workers(5))
+		r := start(t, q, returning(nil), delayq.Workers(5))
 		synctest.Wait()
-		began := time.Now()
-		stop(t, q, r)
-		must(t, <-r.done)
-		if waited := time.Since(began); waited != 0 {
-			t.Errorf("stopped within %v, want at once", waited)
-		}
+		wantStop(t, q, r, stop, 0)
 	})
 }
 
@@ -136,7 +123,7 @@ func TestConsumeWithAnEndedContext(t *testing.T) {
 	end()
 	q := newQueue(t)
 	push(t, q)
-	must(t, q.Consume(ctx, func(context.Context, *delayq.Delivery) error { panic("called") }))
+	must(t, q.Consume(ctx, unwanted))
 	if d := receive(t, q); d.Attempt != 1 {
 		t.Errorf("attempt %d, want 1", d.Attempt)
 	}
@@ -184,7 +171,7 @@ func TestCloseLeavesNoGoroutine(t *testing.T) {
 		push(t, q)
 		push(t, q, delayq.After(time.Hour))
 		for range 3 {
-			start(t, q, func(context.Context, *delayq.Delivery) error { return errHandler }, delayq.Workers(3))
+			start(t, q, returning(errHandler), delayq.Workers(3))
 			go func() { _, _ = q.ReceiveBatch(t.Context(), 2) }()
 		}
 		time.Sleep(time.Minute)
@@ -201,7 +188,7 @@ func TestConsumeRacesClose(t *testing.T) {
 		var consuming sync.WaitGroup
 		for range 4 {
 			consuming.Go(func() {
-				err := q.Consume(t.Context(), func(context.Context, *delayq.Delivery) error { return nil })
+				err := q.Consume(t.Context(), returning(nil))
 				if err != nil && !errors.Is(err, delayq.ErrClosed) {
 					t.Errorf("Consume: %v", err)
 				}
@@ -217,7 +204,7 @@ func TestConsumeEndsWithItsBackend(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		b := memory.New()
 		q := newQueue(t, delayq.WithBackend(b))
-		r := start(t, q, func(context.Context, *delayq.Delivery) error { return nil })
+		r := start(t, q, returning(nil))
 		synctest.Wait()
 		must(t, b.Close())
 		must(t, <-r.done)
@@ -235,11 +222,9 @@ func TestStopHandsBackTheUnseen(t *testing.T) {
 				<-goOn
 			}
 		}
-		q, witness := newQueue(t, s.option()), newQueue(t, delayq.WithBackend(s.Backend))
-		for range 5 {
-			push(t, q)
-		}
-		r := start(t, q, func(context.Context, *delayq.Delivery) error { panic("called") }, delayq.Workers(5))
+		q, witness := newPair(t, s)
+		pushMany(t, q, 5)
+		r := start(t, q, unwanted, delayq.Workers(5))
 		<-taken
 		wantCounts(t, witness, delayq.Stats{InFlight: 5})
 		stop(t, q, r)
@@ -259,26 +244,71 @@ func TestStopWhenTheStoreHangs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log journal
 		s := newSeam()
-		s.before = func(ctx context.Context, op string) error {
-			if op == "nack" {
-				<-ctx.Done()
-				return ctx.Err()
-			}
-			return nil
-		}
+		s.before = hanging("nack")
 		q := newQueue(t, s.option(), log.logger())
-		for range 5 {
-			push(t, q)
-		}
+		pushMany(t, q, 5)
 		ctx, stop := context.WithCancel(t.Context())
 		s.after = func(op string) {
 			if op == "receive" {
 				stop()
 			}
 		}
-		must(t, q.Consume(ctx, func(context.Context, *delayq.Delivery) error { panic("called") }, delayq.Workers(5)))
-		if !strings.Contains(log.String(), "settling failed") {
-			t.Errorf("log does not tell of the messages: %s", log.String())
+		must(t, q.Consume(ctx, unwanted, delayq.Workers(5)))
+		wantLogged(t, &log, "settling failed")
+	})
+}
+
+// Two workers have 8 acks under way, and each has handled one more message.
+func TestWorkersGoOnWhileTheyAck(t *testing.T) {
+	type test struct {
+		opts      []delayq.ConsumeOption
+		inProcess bool
+		want      int64
+	}
+	cases(t, map[string]test{
+		"ahead":      {nil, false, 10},
+		"not ahead":  {[]delayq.ConsumeOption{delayq.Prefetch(0)}, false, 2},
+		"one worker": {[]delayq.ConsumeOption{delayq.Workers(1)}, false, 1},
+		"in process": {nil, true, 2},
+	}, func(t *testing.T, tt test) {
+		s := newFar(slowAcks)
+		if tt.inProcess {
+			s.traits = nil
 		}
+		q, witness := newPair(t, s)
+		pushMany(t, q, 50)
+		var handled atomic.Int64
+		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+			handled.Add(1)
+			return nil
+		}, append([]delayq.ConsumeOption{delayq.Workers(2)}, tt.opts...)...)
+		synctest.Wait()
+		if n := handled.Load(); n != tt.want {
+			t.Errorf("%d messages handled before the first ack is back, want %d", n, tt.want)
+		}
+		time.Sleep(time.Minute)
+		must(t, r.end())
+		wantCounts(t, witness, delayq.Stats{})
+	})
+}
+
+// slowAcks are acks that take a second; nothing else takes any time.
+func slowAcks(ctx context.Context, op string) error {
+	if op == "ack" {
+		return seconds(ctx, op)
+	}
+	return nil
+}
+
+func TestStopWaitsForAcks(t *testing.T) {
+	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+		q, witness := newPair(t, newFar(slowAcks))
+		pushMany(t, q, 6)
+		r := start(t, q, returning(nil), delayq.Workers(2))
+		synctest.Wait()
+		wantCounts(t, witness, delayq.Stats{InFlight: 6})
+		stop(t, q, r)
+		must(t, <-r.done)
+		wantCounts(t, witness, delayq.Stats{})
 	})
 }

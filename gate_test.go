@@ -83,9 +83,7 @@ func TestPauseAllTheTime(t *testing.T) {
 			time.Sleep(100 * time.Microsecond)
 		}
 	}()
-	for range n {
-		push(t, q)
-	}
+	pushMany(t, q, n)
 	<-over
 	must(t, r.end())
 	if got := handled.Load(); got != n {

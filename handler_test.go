@@ -65,6 +65,9 @@ func returning(err error) delayq.Handler {
 	return func(context.Context, *delayq.Delivery) error { return err }
 }
 
+// unwanted is a handler that nothing may call.
+func unwanted(context.Context, *delayq.Delivery) error { panic("called") }
+
 func wantLogged(t *testing.T, log *journal, parts ...string) {
 	t.Helper()
 	for _, part := range parts {

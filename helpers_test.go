@@ -64,6 +64,12 @@ func each[C any](t *testing.T, all []C, run func(*testing.T, C)) {
 	cases(t, named, run)
 }
 
+// newPair returns a queue on a seam, and another one on the same store without the seam.
+func newPair(t *testing.T, s *seam, opts ...delayq.Option) (q, witness delayq.Queue) {
+	t.Helper()
+	return newQueue(t, append(opts, s.option())...), newQueue(t, delayq.WithBackend(s.Backend))
+}
+
 func push(t *testing.T, q delayq.Queue, opts ...delayq.PushOption) string {
 	t.Helper()
 	id, err := q.Push(t.Context(), []byte("body"), opts...)
@@ -71,6 +77,13 @@ func push(t *testing.T, q delayq.Queue, opts ...delayq.PushOption) string {
 		t.Fatal(err)
 	}
 	return id
+}
+
+func pushMany(t *testing.T, q delayq.Queue, n int, opts ...delayq.PushOption) {
+	t.Helper()
+	for range n {
+		push(t, q, opts...)
+	}
 }
 
 func receive(t *testing.T, q delayq.Queue) *delayq.Delivery {

@@ -85,7 +85,6 @@ func pushingBatch(m delayq.Message) func(*scene, context.Context) error {
 
 func consuming(opts ...delayq.ConsumeOption) func(*scene, context.Context) error {
 	return func(s *scene, ctx context.Context) error {
-		unwanted := func(context.Context, *delayq.Delivery) error { panic("called") }
 		err := s.Consume(ctx, unwanted, opts...)
 		if before := delayq.ValidateConsumeOptions(opts...); len(opts) > 0 && fmt.Sprint(errors.Unwrap(before)) != fmt.Sprint(errors.Unwrap(err)) {
 			return fmt.Errorf("ValidateConsumeOptions says %w, and Consume %w", before, err)
@@ -318,7 +317,7 @@ func TestLimitsAreInclusive(t *testing.T) {
 			ctx, stop := context.WithCancel(ctx)
 			stop()
 			widest := delayq.Backoff{Base: 1, Max: backend.MaxDelay, Factor: 1, Jitter: 1}
-			return s.Consume(ctx, func(context.Context, *delayq.Delivery) error { return nil },
+			return s.Consume(ctx, returning(nil),
 				delayq.Workers(100_000), delayq.MaxAttempts(0), delayq.MaxAttempts(1<<30),
 				delayq.Timeout(time.Millisecond), delayq.Timeout(24*time.Hour), delayq.RateLimit(1e-9, 1), delayq.RateLimit(1e12, delayq.MaxBatch), delayq.Use(),
 				delayq.Retry(delayq.Delays{0, backend.MaxDelay}), delayq.Drain(0), delayq.Drain(24*time.Hour), delayq.Prefetch(0), delayq.Prefetch(delayq.MaxBatch), delayq.Retry(widest), delayq.Retry(&widest))

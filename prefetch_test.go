@@ -22,8 +22,7 @@ func crowd(t *testing.T, n int, opts ...delayq.Option) (s *seam, q, witness dela
 	t.Helper()
 	s = newSeam()
 	s.before = slowClaims
-	q = newQueue(t, append(opts, s.option())...)
-	witness = newQueue(t, delayq.WithBackend(s.Backend))
+	q, witness = newPair(t, s, opts...)
 	pushCrowd(t, witness, n, 0)
 	return s, q, witness
 }

@@ -270,22 +270,6 @@ func TestExtendOutlastsRenewals(t *testing.T) {
 	})
 }
 
-// A stop that was told to end handlers at once does not warn that it does.
-func TestDrainOfNothingDoesNotWarn(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var log journal
-		q := newQueue(t, log.logger())
-		push(t, q)
-		consume(t, q, 0, func(ctx context.Context, _ *delayq.Delivery) error {
-			<-ctx.Done()
-			return ctx.Err()
-		}, delayq.Drain(0))
-		if log.String() != "" {
-			t.Errorf("logged: %s", log.String())
-		}
-	})
-}
-
 // A handler that hangs until each stop is a failure at last.
 func TestHandlerThatHangsUntilEachStop(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -24,12 +24,8 @@ func TestDepth(t *testing.T) {
 			push(t, q)
 			receive(t, q)
 		}
-		for range 3 {
-			push(t, q)
-		}
-		for range 4 {
-			push(t, q, delayq.After(time.Hour))
-		}
+		pushMany(t, q, 3)
+		pushMany(t, q, 4, delayq.After(time.Hour))
 		time.Sleep(10 * time.Second)
 		for name, n := range map[string]float64{"dead": 1, "in_flight": 2, "ready": 3, "scheduled": 4, "quarantined": 0} {
 			w.wantTotal(t, n, depth, state(name))

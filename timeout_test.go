@@ -90,9 +90,7 @@ func TestRateLimit(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		const n = 100
-		for range n {
-			push(t, q)
-		}
+		pushMany(t, q, n)
 		began := time.Now()
 		var at []time.Duration
 		consume(t, q, time.Hour, func(context.Context, *delayq.Delivery) error {
@@ -114,16 +112,10 @@ func TestRateLimit(t *testing.T) {
 func TestRateLimitLeavesTheRest(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
-		for range 10 {
-			push(t, q)
-		}
-		r := start(t, q, func(context.Context, *delayq.Delivery) error { return nil }, delayq.RateLimit(0.001, 1), delayq.Workers(8))
+		pushMany(t, q, 10)
+		r := start(t, q, returning(nil), delayq.RateLimit(0.001, 1), delayq.Workers(8))
 		time.Sleep(time.Second)
 		wantCounts(t, q, delayq.Stats{Ready: 9})
-		began := time.Now()
-		must(t, r.end())
-		if took := time.Since(began); took != 0 {
-			t.Errorf("the stop took %v", took)
-		}
+		wantStop(t, q, r, stops["context"], 0)
 	})
 }
