@@ -87,7 +87,7 @@ func mustNot(t *testing.T, err error) {
 func TestSharedRoundTripKeepsErrorsApart(t *testing.T) {
 	const calls = 100
 	bubble(t, func(t *testing.T) {
-		q := newQueue(t, newFar(seconds).option(), delayq.WithLease(time.Hour))
+		q := newQueue(t, newFar(seconds).option())
 		var stored, duplicate atomic.Int64
 		together(calls, func(i int) {
 			id := fmt.Sprint("id-", i/2) // each is pushed twice
@@ -104,34 +104,6 @@ func TestSharedRoundTripKeepsErrorsApart(t *testing.T) {
 		if s, d := stored.Load(), duplicate.Load(); s != calls/2 || d != calls/2 {
 			t.Errorf("%d stored, %d duplicates, want half and half", s, d)
 		}
-		ds, err := q.ReceiveBatch(t.Context(), calls)
-		must(t, err)
-		var acked atomic.Int64
-		together(calls, func(i int) {
-			switch err := ds[i/2].Ack(t.Context()); {
-			case err == nil:
-				acked.Add(1)
-			case !errors.Is(err, delayq.ErrSettled):
-				t.Error(err)
-			}
-		})
-		if acked.Load() != calls/2 {
-			t.Errorf("%d acks succeeded, want %d", acked.Load(), calls/2)
-		}
-	})
-}
-
-func TestFailedRoundTripFailsEveryCall(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFar(func(ctx context.Context, op string) error { return errors.Join(seconds(ctx, op), errStore) })
-		q := newQueue(t, f.option())
-		together(100, func(int) {
-			id, err := q.Push(t.Context(), nil)
-			if id == "" || !errors.Is(err, errStore) {
-				t.Errorf("push: %q, %v", id, err)
-			}
-		})
-		wantCounts(t, q, delayq.Stats{})
 	})
 }
 
@@ -179,30 +151,6 @@ func wantDeadline(t *testing.T, err error) {
 	}
 }
 
-// An ack that gave up can be repeated: the message is acked once.
-func TestAckAgainAfterGivingUp(t *testing.T) {
-	const calls = 50
-	bubble(t, func(t *testing.T) {
-		q := newQueue(t, newFar(seconds).option(), delayq.WithLease(time.Hour))
-		ms := make([]delayq.Message, calls)
-		_, err := q.PushBatch(t.Context(), ms)
-		must(t, err)
-		ds, err := q.ReceiveBatch(t.Context(), calls)
-		must(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-		defer cancel()
-		together(calls, func(i int) {
-			if err := ds[i].Ack(ctx); err != nil {
-				wantDeadline(t, err)
-				if err := ds[i].Ack(t.Context()); err != nil && !errors.Is(err, delayq.ErrLeaseLost) {
-					t.Error(err)
-				}
-			}
-		})
-		wantCounts(t, q, delayq.Stats{})
-	})
-}
-
 func TestCloseEndsWaitingPushes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		q := newQueue(t, newFar(seconds).option())
@@ -215,29 +163,6 @@ func TestCloseEndsWaitingPushes(t *testing.T) {
 				t.Errorf("push: %v, want %v", err, delayq.ErrClosed)
 			}
 		})
-	})
-}
-
-func TestPushesOfOneGoroutineKeepTheirOrder(t *testing.T) {
-	const goroutines, each = 16, 20
-	bubble(t, func(t *testing.T) {
-		q := newQueue(t, newFar(seconds).option(), delayq.WithLease(time.Hour))
-		due := time.Now()
-		together(goroutines, func(g int) {
-			for i := range each {
-				_, err := q.Push(t.Context(), []byte{byte(g), byte(i)}, delayq.At(due))
-				mustNot(t, err)
-			}
-		})
-		ds, err := q.ReceiveBatch(t.Context(), goroutines*each)
-		must(t, err)
-		next := make(map[byte]byte)
-		for _, d := range ds {
-			if g, i := d.Body[0], d.Body[1]; i != next[g] {
-				t.Fatalf("message %d of goroutine %d came in place %d", i, g, next[g])
-			}
-			next[d.Body[0]]++
-		}
 	})
 }
 

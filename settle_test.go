@@ -7,80 +7,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
 )
-
-// ackAfter is a seam whose first ack returns a while after it was done, or is done a while after it
-// was called.
-func ackAfter(wait time.Duration, done bool) *seam {
-	s := newSeam()
-	var calls atomic.Int64
-	pause := func() {
-		if calls.Add(1) == 1 {
-			time.Sleep(wait)
-		}
-	}
-	if done {
-		s.after = func(op string) {
-			if op == "ack" {
-				pause()
-			}
-		}
-		return s
-	}
-	s.before = func(_ context.Context, op string) error {
-		if op == "ack" {
-			pause()
-		}
-		return nil
-	}
-	return s
-}
-
-// Of two settlings at once one succeeds, and the other one says that it did, whichever reply comes
-// first.
-func TestSettlingTwiceAtOnce(t *testing.T) {
-	t.Parallel()
-	for _, done := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			q := newQueue(t, ackAfter(time.Second, done).option())
-			push(t, q)
-			d := receive(t, q)
-			errs := make(chan error, 2)
-			go func() { errs <- d.Ack(t.Context()) }()
-			synctest.Wait()
-			go func() { errs <- d.Ack(t.Context()) }()
-			first, second := <-errs, <-errs
-			if first != nil {
-				first, second = second, first
-			}
-			must(t, first)
-			wantIs(t, second, delayq.ErrSettled)
-			wantCounts(t, q, delayq.Stats{})
-		})
-	}
-}
-
-// A caller does not wait longer than its context for another's reply; then its error is that the
-// lease is lost.
-func TestSettlingDoesNotOutwaitItsContext(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		q := newQueue(t, ackAfter(time.Hour, true).option())
-		push(t, q)
-		d := receive(t, q)
-		go func() { _ = d.Ack(context.WithoutCancel(t.Context())) }()
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		wantIs(t, d.Nack(ctx, 0), delayq.ErrLeaseLost)
-		time.Sleep(time.Hour)
-		wantIs(t, d.Nack(t.Context(), 0), delayq.ErrSettled)
-	})
-}
 
 // However a delivery is settled at the same time, one call succeeds and the others return
 // ErrSettled.
@@ -108,40 +39,28 @@ func TestSettlingInAllWaysAtOnce(t *testing.T) {
 	}
 }
 
-// A handler that settles its message at the moment at which it returns leaves nothing in the log.
+// A handler that settles its message while Consume does, before or after it, leaves nothing in the
+// log.
 func TestHandlerSettlesWhileConsumeDoes(t *testing.T) {
-	t.Parallel()
-	for _, done := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			var log journal
-			s := ackAfter(time.Second, done)
-			late := make(chan *delayq.Delivery, 1)
-			enter := s.before
-			s.before = func(ctx context.Context, op string) error {
-				if op == "ack" {
-					select {
-					case d := <-late:
-						go func() { _ = d.Ack(context.WithoutCancel(ctx)) }()
-					default:
-					}
-				}
-				if enter != nil {
-					return enter(ctx, op)
-				}
-				return nil
-			}
-			q := newQueue(t, s.option(), log.logger())
-			push(t, q)
-			consume(t, q, time.Minute, func(_ context.Context, d *delayq.Delivery) error {
-				late <- d
-				return nil
-			})
-			wantCounts(t, q, delayq.Stats{})
-			if log.String() != "" {
-				t.Errorf("logged: %s", log.String())
-			}
+	each(t, []time.Duration{0, 2 * time.Millisecond}, func(t *testing.T, late time.Duration) {
+		var log journal
+		s := newSeam()
+		s.before = slowAcks
+		q := newQueue(t, s.option(), log.logger())
+		push(t, q)
+		consume(t, q, time.Minute, func(ctx context.Context, d *delayq.Delivery) error {
+			go func() {
+				time.Sleep(late)
+				_ = d.Ack(context.WithoutCancel(ctx))
+			}()
+			time.Sleep(time.Millisecond)
+			return nil
 		})
-	}
+		wantCounts(t, q, delayq.Stats{})
+		if log.String() != "" {
+			t.Errorf("logged: %s", log.String())
+		}
+	})
 }
 
 func TestRelease(t *testing.T) {
@@ -217,54 +136,29 @@ func TestExtendBatch(t *testing.T) {
 	})
 }
 
-// A handler's Extend holds, though Consume renews the lease, also when a renewal is on its way. A
-// handler's short Extend must not end the lease before the next renewal: another worker would get
-// the message while the handler runs.
-func TestExtendInAHandlerNeverEndsTheLeaseBeforeItsRenewal(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		q := newQueue(t, delayq.WithLease(30*time.Second))
+// A handler's Extend holds though Consume renews the lease, and a short one does not end the lease
+// before the next renewal.
+func TestExtendInAHandler(t *testing.T) {
+	cases(t, map[string]struct{ extension, handles time.Duration }{
+		"long":  {time.Hour, 2 * time.Hour},
+		"short": {time.Second, 10 * time.Minute},
+	}, func(t *testing.T, tt struct{ extension, handles time.Duration }) {
+		s := newSeam()
+		q := newQueue(t, s.option(), delayq.WithLease(time.Minute))
 		push(t, q)
 		handled := 0
-		consume(t, q, time.Minute, func(ctx context.Context, d *delayq.Delivery) error {
+		consume(t, q, 3*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
 			handled++
-			must(t, d.Extend(ctx, 2*time.Second))
-			must(t, q.ExtendBatch(ctx, []*delayq.Delivery{d}, time.Second))
-			time.Sleep(5 * time.Second)
+			must(t, d.Extend(ctx, tt.extension))
+			must(t, q.ExtendBatch(ctx, []*delayq.Delivery{d}, tt.extension))
+			time.Sleep(tt.handles)
 			return ctx.Err()
 		}, delayq.Workers(2))
 		if handled != 1 {
 			t.Errorf("the message was handed out %d times while its handler ran", handled)
 		}
 		wantCounts(t, q, delayq.Stats{})
-	})
-}
-
-func TestExtendOutlastsRenewals(t *testing.T) {
-	cases(t, map[string]time.Duration{"": 0, "a renewal on its way": time.Second}, func(t *testing.T, slow time.Duration) {
-		s := newSeam()
-		var extends atomic.Int64
-		s.before = func(_ context.Context, op string) error {
-			if op == "extend" && extends.Add(1) == 1 {
-				time.Sleep(slow)
-			}
-			return nil
-		}
-		q := newQueue(t, s.option(), delayq.WithLease(time.Minute))
-		push(t, q)
-		consume(t, q, 2*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
-			time.Sleep(20 * time.Second) // the first renewal
-			time.Sleep(slow / 2)
-			must(t, d.Extend(ctx, time.Hour))
-			until := d.LeaseUntil()
-			time.Sleep(58 * time.Minute)
-			if got := d.LeaseUntil(); got.Before(until.Add(-time.Second)) {
-				t.Errorf("the lease ends %v, was extended to %v", got, until)
-			}
-			time.Sleep(10 * time.Minute) // renewals take over in time
-			return ctx.Err()
-		})
-		wantCounts(t, q, delayq.Stats{})
-		if n := extends.Load(); n > 40 {
+		if n, _ := s.calls("extend"); n > 200 {
 			t.Errorf("%d extensions, want none while the long one lasts", n)
 		}
 	})
