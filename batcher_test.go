@@ -270,28 +270,3 @@ func TestStoreThatMakesIDs(t *testing.T) {
 		wantCounts(t, q, delayq.Stats{Ready: 52})
 	})
 }
-
-func TestStoreWithoutHeaders(t *testing.T) {
-	t.Parallel()
-	f := newFar(nil)
-	f.traits = lackingOnly(backend.Headers)
-	q, ctx := newQueue(t, f.option()), t.Context()
-	_, err := q.Push(ctx, nil, delayq.Header("k", "v"))
-	wantUnsupported(t, err, "headers")
-	_, err = q.PushBatch(ctx, []delayq.Message{{}, {Headers: map[string]string{"k": "v"}}})
-	wantUnsupported(t, err, "headers")
-	wantCounts(t, q, delayq.Stats{})
-	_, err = q.PushBatch(ctx, []delayq.Message{{Headers: map[string]string{}}})
-	must(t, err)
-}
-
-func TestRequireOfIDsAndHeaders(t *testing.T) {
-	t.Parallel()
-	f := newFar(nil)
-	newQueue(t, f.option(), delayq.Require(delayq.OwnIDs, delayq.Headers))
-	f.traits = lackingOnly(backend.OwnIDs, backend.Headers)
-	for _, feature := range []delayq.Feature{delayq.OwnIDs, delayq.Headers} {
-		_, err := delayq.New(t.Context(), "orders", f.option(), delayq.Require(feature))
-		wantUnsupported(t, err, feature.String())
-	}
-}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
-	"github.com/delayq/delayq/backend"
 )
 
 // receiveFails makes Receive fail as long as away says, and keeps when it was tried.
@@ -115,19 +114,4 @@ func TestFailureToSettleIsLogged(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A limit that the store cannot keep is rejected when the option is given, and left out when it is
-// not.
-func TestMaxAttemptsWithoutAttempts(t *testing.T) {
-	t.Parallel()
-	s := newSeam()
-	s.traits = lacking(backend.CountingAttempts)
-	q := newQueue(t, s.option())
-	handler := returning(nil)
-	wantIs(t, q.Consume(t.Context(), handler, delayq.MaxAttempts(3)), delayq.ErrUnsupported)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	must(t, q.Consume(ended, handler))
-	must(t, q.Consume(ended, handler, delayq.MaxAttempts(0)))
 }

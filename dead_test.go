@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq"
-	"github.com/delayq/delayq/backend"
 )
 
 // graveyard returns a queue on s with n dead letters: 000, 001, …
@@ -188,15 +186,6 @@ func TestRedriveAll(t *testing.T) {
 		}
 		wantCounts(t, q, delayq.Stats{Ready: 500, Dead: 50})
 	})
-}
-
-func TestLongReasonIsCut(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	pushDead(t, q, "x", strings.Repeat("r", backend.MaxReason+1))
-	if got := len(deadLetters(t, q)[0].Reason); got != backend.MaxReason {
-		t.Errorf("reason of %d bytes, want %d", got, backend.MaxReason)
-	}
 }
 
 func TestRedrivenMessageStartsAnew(t *testing.T) {

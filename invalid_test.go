@@ -126,6 +126,13 @@ func TestBadInputIsRefused(t *testing.T) {
 		"After negative, At":  {pushing(delayq.After(-1), delayq.At(time.Now())), "message", "due time and a delay"},
 		"push option nil":     {pushing(delayq.ID("x"), nil), "push option", "nil"},
 
+		"window negative":        {pushing(delayq.ID("a"), delayq.UniqueFor(-1)), "UniqueFor", "-1ns"},
+		"window too short":       {pushing(delayq.ID("a"), delayq.UniqueFor(backend.MinUnique-1)), "UniqueFor", "999.999µs"},
+		"window too long":        {pushing(delayq.ID("a"), delayq.UniqueFor(backend.MaxUnique+1)), "UniqueFor", "9600h0m0.000000001s"},
+		"window without an id":   {pushing(delayq.UniqueFor(time.Hour)), "UniqueFor", "without an ID"},
+		"batch: window negative": {pushingBatch(delayq.Message{ID: "a", UniqueFor: -1}), "UniqueFor", "-1ns"},
+		"batch: window, no id":   {pushingBatch(delayq.Message{UniqueFor: time.Hour}), "UniqueFor", "without an ID"},
+
 		"id empty":           {pushing(delayq.ID("")), "id", `""`},
 		"id too long":        {pushing(delayq.ID(strings.Repeat("x", 256))), "id", "xxx"},
 		"id with NUL":        {pushing(delayq.ID("a\x00b")), "id", `a\x00b`},
@@ -180,23 +187,36 @@ func TestBadInputIsRefused(t *testing.T) {
 		"ack: of another queue": {func(s *scene, ctx context.Context) error {
 			return s.AckBatch(ctx, []*delayq.Delivery{s.held, {ID: "ready"}})
 		}, "delivery", "of another queue"},
-		"nack: delay negative": {func(s *scene, ctx context.Context) error { return s.held.Nack(ctx, -time.Second) }, "delay", "-1s"},
-		"nack: delay too long": {func(s *scene, ctx context.Context) error { return s.held.Nack(ctx, math.MaxInt64) }, "delay", "2562047h"},
-		"extend: 0":            {func(s *scene, ctx context.Context) error { return s.held.Extend(ctx, 0) }, "lease", "0s"},
-		"extend: negative":     {func(s *scene, ctx context.Context) error { return s.held.Extend(ctx, -time.Minute) }, "lease", "-1m0s"},
+		"nack: delay negative":      {func(s *scene, ctx context.Context) error { return s.held.Nack(ctx, -time.Second) }, "delay", "-1s"},
+		"nack: option nil":          {nacking(nil), "nack option", "nil"},
+		"nack: header key empty":    {nacking(delayq.NackHeaders(map[string]string{"": "x"})), "header key", `""`},
+		"nack: header key with NUL": {nacking(delayq.NackHeaders(map[string]string{"a\x00": "x"})), "header key", `a\x00`},
+		"nack: header key reserved": {nacking(delayq.NackHeaders(map[string]string{"delayq-x": "x"})), "header key", "delayq-x"},
+		"nack: headers too large":   {nacking(delayq.NackHeaders(map[string]string{"x": strings.Repeat("x", backend.MaxHeaders)})), "headers", "bytes"},
+		"nack: delay too long":      {func(s *scene, ctx context.Context) error { return s.held.Nack(ctx, math.MaxInt64) }, "delay", "2562047h"},
+		"extend: 0":                 {func(s *scene, ctx context.Context) error { return s.held.Extend(ctx, 0) }, "lease", "0s"},
+		"extend: negative":          {func(s *scene, ctx context.Context) error { return s.held.Extend(ctx, -time.Minute) }, "lease", "-1m0s"},
 		"extend: too long": {func(s *scene, ctx context.Context) error {
 			return s.held.Extend(ctx, backend.MaxLease+1)
 		}, "lease", "24h0m0.000000001s"},
 
-		"list: limit 0":         {listing("", 0), "limit", "0"},
-		"list: limit negative":  {listing("", -1), "limit", "-1"},
-		"list: limit too large": {listing("", delayq.MaxBatch+1), "limit", "10001"},
-		"list: cursor":          {listing("page two", 10), "cursor", "page two"},
-		"list: cursor negative": {listing("-1", 10), "cursor", "-1"},
-		"redrive none":          {func(s *scene, ctx context.Context) error { return s.Dead().Redrive(ctx) }, "ids", "none"},
-		"redrive: id":           {func(s *scene, ctx context.Context) error { return s.Dead().Redrive(ctx, "dead", "") }, "id", `""`},
-		"delete none":           {func(s *scene, ctx context.Context) error { return s.Dead().Delete(ctx) }, "ids", "none"},
-		"delete: id":            {func(s *scene, ctx context.Context) error { return s.Dead().Delete(ctx, "dead", "a\x00") }, "id", `a\x00`},
+		"peek: limit negative":     {peeking("", -1), "limit", "-1"},
+		"peek: limit 0":            {peeking("", 0), "limit", "0"},
+		"peek: limit too large":    {peeking("", delayq.MaxBatch+1), "limit", "10001"},
+		"peek: cursor a word":      {peeking("x", 1), "cursor", "x"},
+		"peek: cursor of one part": {peeking("1", 1), "cursor", "1"},
+		"peek: cursor without ids": {peeking("1.", 1), "cursor", "1."},
+		"peek: cursor of ids":      {peeking(".1", 1), "cursor", ".1"},
+		"peek: cursor of three":    {peeking("1.2.3", 1), "cursor", "1.2.3"},
+		"list: limit 0":            {listing("", 0), "limit", "0"},
+		"list: limit negative":     {listing("", -1), "limit", "-1"},
+		"list: limit too large":    {listing("", delayq.MaxBatch+1), "limit", "10001"},
+		"list: cursor":             {listing("page two", 10), "cursor", "page two"},
+		"list: cursor negative":    {listing("-1", 10), "cursor", "-1"},
+		"redrive none":             {func(s *scene, ctx context.Context) error { return s.Dead().Redrive(ctx) }, "ids", "none"},
+		"redrive: id":              {func(s *scene, ctx context.Context) error { return s.Dead().Redrive(ctx, "dead", "") }, "id", `""`},
+		"delete none":              {func(s *scene, ctx context.Context) error { return s.Dead().Delete(ctx) }, "ids", "none"},
+		"delete: id":               {func(s *scene, ctx context.Context) error { return s.Dead().Delete(ctx, "dead", "a\x00") }, "id", `a\x00`},
 
 		"consume: handler nil":               {func(s *scene, ctx context.Context) error { return s.Consume(ctx, nil) }, "handler", "nil"},
 		"consume: option nil":                {consuming(nil), "consume option", "nil"},
@@ -240,6 +260,17 @@ func TestBadInputIsRefused(t *testing.T) {
 		s := newScene(t)
 		s.wantUnchanged(t, func() { wantInvalid(t, tt.do(s, t.Context()), tt.what, tt.value) })
 	})
+}
+
+func peeking(cursor string, limit int) func(*scene, context.Context) error {
+	return func(s *scene, ctx context.Context) error {
+		_, _, err := s.Peek(ctx, cursor, limit)
+		return err
+	}
+}
+
+func nacking(opts ...delayq.NackOption) func(*scene, context.Context) error {
+	return func(s *scene, ctx context.Context) error { return s.held.Nack(ctx, 0, opts...) }
 }
 
 func receivingBatch(limit int) func(*scene, context.Context) error {
@@ -381,60 +412,42 @@ func TestBadOptionsAreRefused(t *testing.T) {
 }
 
 func TestBadURLsAreRefused(t *testing.T) {
-	t.Parallel()
 	const secret = "hunter2"
-	for _, tt := range []struct {
-		name, url   string
+	type test struct {
+		url         string
 		sentinel    error
 		what, value string
 		options     []delayq.Option
-	}{
-		{name: "unreadable", url: "memory://user:" + secret + "@[::1/orders", sentinel: delayq.ErrInvalid, what: "URL", value: "unreadable"},
-		{name: "bad escape", url: "memory://user:" + secret + "@host/%zz", sentinel: delayq.ErrInvalid, what: "URL", value: "unreadable"},
-		{name: "control character", url: "memory://user:" + secret + "@host/a\x00", sentinel: delayq.ErrInvalid, what: "URL", value: "unreadable"},
-		{name: "port", url: "redis://user:" + secret + "@host:port/a", sentinel: delayq.ErrInvalid, what: "URL", value: "unreadable"},
-		{name: "empty", url: "", sentinel: delayq.ErrUnknownScheme},
-		{name: "no scheme", url: "//user:" + secret + "@host/orders", sentinel: delayq.ErrUnknownScheme},
-		{name: "unknown scheme", url: "pigeon://user:" + secret + "@loft/orders", sentinel: delayq.ErrUnknownScheme},
-		{name: "user in memory", url: "memory://user:" + secret + "@/orders", sentinel: delayq.ErrInvalid, what: "memory URL", value: "(hidden)"},
-		{name: "no name", url: "memory:///", sentinel: delayq.ErrInvalid, what: "queue name", value: `""`},
-		{name: "reserved name", url: "memory:///a%2Fb", sentinel: delayq.ErrInvalid, what: "queue name", value: "a/b"},
-		{name: "unknown parameter", url: "memory:///a?max=1", sentinel: delayq.ErrInvalid, what: "URL parameter", value: "max"},
-		{
-			name: "with a backend", url: "memory:///a", sentinel: delayq.ErrInvalid, what: "option", value: "WithBackend",
-			options: []delayq.Option{delayq.WithBackend(memory.New())},
-		},
-		{
-			name: "option", url: "memory:///a", sentinel: delayq.ErrInvalid, what: "WithLease", value: "0s",
-			options: []delayq.Option{delayq.WithLease(0)},
-		},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			q, err := delayq.Open(t.Context(), tt.url, tt.options...)
-			wantIs(t, err, tt.sentinel)
-			if tt.what != "" {
-				wantInvalid(t, err, tt.what, tt.value)
-			}
-			if strings.Contains(err.Error(), secret) {
-				t.Errorf("error %q tells the password", err)
-			}
-			if q != nil {
-				t.Error("a queue beside an error")
-			}
-		})
 	}
-}
-
-func TestUnknownSchemeAsksForTheImport(t *testing.T) {
-	t.Parallel()
-	_, err := delayq.Open(t.Context(), "pigeon:///orders")
-	wantIs(t, err, delayq.ErrUnknownScheme)
-	for _, part := range []string{`"pigeon"`, "forgotten import?", "memory"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("error %q lacks %q", err, part)
+	cases(t, map[string]test{
+		"unreadable":        {url: "memory://user:" + secret + "@[::1/orders", sentinel: delayq.ErrInvalid, what: "URL", value: "unreadable"},
+		"bad escape":        {url: "memory://user:" + secret + "@host/%zz", sentinel: delayq.ErrInvalid, what: "URL", value: "unreadable"},
+		"control character": {url: "memory://user:" + secret + "@host/a\x00", sentinel: delayq.ErrInvalid, what: "URL", value: "unreadable"},
+		"port":              {url: "redis://user:" + secret + "@host:port/a", sentinel: delayq.ErrInvalid, what: "URL", value: "unreadable"},
+		"empty":             {url: "", sentinel: delayq.ErrUnknownScheme},
+		"no scheme":         {url: "//user:" + secret + "@host/orders", sentinel: delayq.ErrUnknownScheme},
+		"unknown scheme":    {url: "pigeon://user:" + secret + "@loft/orders", sentinel: delayq.ErrUnknownScheme},
+		"user in memory":    {url: "memory://user:" + secret + "@/orders", sentinel: delayq.ErrInvalid, what: "memory URL", value: "(hidden)"},
+		"no name":           {url: "memory:///", sentinel: delayq.ErrInvalid, what: "queue name", value: `""`},
+		"reserved name":     {url: "memory:///a%2Fb", sentinel: delayq.ErrInvalid, what: "queue name", value: "a/b"},
+		"unknown parameter": {url: "memory:///a?max=1", sentinel: delayq.ErrInvalid, what: "URL parameter", value: "max"},
+		"with a backend":    {url: "memory:///a", sentinel: delayq.ErrInvalid, what: "option", value: "WithBackend", options: []delayq.Option{delayq.WithBackend(memory.New())}},
+		"option":            {url: "memory:///a", sentinel: delayq.ErrInvalid, what: "WithLease", value: "0s", options: []delayq.Option{delayq.WithLease(0)}},
+	}, func(t *testing.T, tt test) {
+		q, err := delayq.Open(t.Context(), tt.url, tt.options...)
+		wantIs(t, err, tt.sentinel)
+		if tt.what != "" {
+			wantInvalid(t, err, tt.what, tt.value)
+		} else if !strings.Contains(err.Error(), "forgotten import?") || !strings.Contains(err.Error(), "memory") {
+			t.Errorf("error %q does not say what is known", err)
 		}
-	}
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("error %q tells the password", err)
+		}
+		if q != nil {
+			t.Error("a queue beside an error")
+		}
+	})
 }
 
 // A store may promise less than the portable limits, or go by names of its own.

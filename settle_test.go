@@ -184,7 +184,8 @@ func TestHandlerThatHangsUntilEachStop(t *testing.T) {
 	})
 }
 
-// A store's text for a failure passes through the errors of single calls and of batches.
+// A store's text for a failure passes through the errors of single calls and of batches, and the
+// calls can be repeated.
 func TestTemporaryErrorsPass(t *testing.T) {
 	t.Parallel()
 	for _, temporary := range []error{delayq.ErrUnavailable, delayq.ErrOutcomeUnknown} {
@@ -192,26 +193,22 @@ func TestTemporaryErrorsPass(t *testing.T) {
 		q := newQueue(t, s.option())
 		push(t, q)
 		d := receive(t, q)
-		s.before = func(_ context.Context, op string) error {
-			if op == "close" {
-				return nil
-			}
-			return &net{temporary}
-		}
+		s.before = func(context.Context, string) error { return &net{temporary} }
 		id, err := q.Push(t.Context(), nil)
 		wantIs(t, err, temporary)
 		ids, err := q.PushBatch(t.Context(), make([]delayq.Message, 2))
 		wantIs(t, err, temporary)
-		if id == "" || len(ids) != 2 || ids[0] == "" || ids[1] == "" {
-			t.Errorf("ids %q and %q, want those to push again with", id, ids)
-		}
 		for _, err := range []error{
 			d.Ack(t.Context()), d.Extend(t.Context(), time.Minute), q.AckBatch(t.Context(), []*delayq.Delivery{d}), d.Dead(t.Context(), ""),
 		} {
 			wantIs(t, err, temporary)
 		}
 		s.before = nil
+		for _, again := range append(ids, id) {
+			push(t, q, delayq.ID(again))
+		}
 		must(t, d.Ack(t.Context()))
+		wantCounts(t, q, delayq.Stats{Ready: 3})
 	}
 }
 
