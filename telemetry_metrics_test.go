@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,163 +116,15 @@ func TestLatenessIsByTheStoresClock(t *testing.T) {
 	})
 }
 
-// failures are all kinds of delayq.failures that a handler or a store alone makes;
-// TestBadHandlersAreSeen has those of handlers that do not end with their contexts.
-var failures = map[string]func(t *testing.T, q delayq.Queue, s *seam){
-	"handler": func(t *testing.T, q delayq.Queue, _ *seam) { consumeFor(t, q, returning(errHandler)) },
-	"panic": func(t *testing.T, q delayq.Queue, _ *seam) {
-		consumeFor(t, q, func(context.Context, *delayq.Delivery) error { panic("no such order") })
-	},
-	"exit": func(t *testing.T, q delayq.Queue, _ *seam) {
-		consumeFor(t, q, func(context.Context, *delayq.Delivery) error {
-			runtime.Goexit()
-			return nil
-		})
-	},
-	"timeout": func(t *testing.T, q delayq.Queue, _ *seam) { consumeFor(t, q, obeying, delayq.Timeout(time.Second)) },
-	"stopped": func(t *testing.T, q delayq.Queue, _ *seam) { consumeFor(t, q, obeying, delayq.Drain(0)) },
-	"receive": func(t *testing.T, q delayq.Queue, s *seam) {
-		s.before = once("receive")
-		consumeFor(t, q, returning(nil))
-	},
-	"settle": func(t *testing.T, q delayq.Queue, s *seam) {
-		s.before = once("ack")
-		consumeFor(t, q, returning(nil))
-	},
-	"refused": func(t *testing.T, q delayq.Queue, s *seam) {
-		s.refused()
-		consumeFor(t, q, returning(nil))
-	},
-	"renew": func(t *testing.T, q delayq.Queue, s *seam) {
-		s.before = once("extend")
-		consumeFor(t, q, func(context.Context, *delayq.Delivery) error {
-			time.Sleep(time.Minute)
-			return nil
-		})
-	},
-}
-
-// The kinds that the sections on bad handlers show.
-var shownFailures = []string{"timeout_ignored", "stop_ignored", "abandoned", "lease_lost"}
-
-func obeying(ctx context.Context, _ *delayq.Delivery) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-// consumeFor consumes for ten minutes, with no second attempt within that time.
-func consumeFor(t *testing.T, q delayq.Queue, h delayq.Handler, opts ...delayq.ConsumeOption) {
+// everything makes each metric move, with each of its attributes.
+func everything(t *testing.T, w *watcher) {
 	t.Helper()
-	consume(t, q, 10*time.Minute, h, append(opts, every(time.Hour))...)
-}
-
-func TestFailuresAreCounted(t *testing.T) {
-	t.Parallel()
-	for kind, play := range failures {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w, s := newWatcher(), newSeam()
-				q := newQueue(t, s.option(), w.metrics())
-				push(t, q)
-				play(t, q, s)
-				w.wantTotal(t, 1, "delayq.failures")
-				w.wantTotal(t, 1, "delayq.failures", errorType(kind))
-				w.wantTotal(t, 0, "delayq.handlers.running")
-				w.wantTotal(t, 0, "delayq.workers")
-			})
-		})
-	}
-}
-
-func TestFailuresAreDocumented(t *testing.T) {
-	t.Parallel()
-	var rows, counted []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ").FindAllStringSubmatch(observability(t), -1) {
-		rows = append(rows, row[1])
-	}
-	kinds := slices.Clone(shownFailures)
-	for kind := range failures {
-		kinds = append(kinds, kind)
-	}
-	w := newWatcher()
 	q := newQueue(t, w.metrics())
-	must(t, start(t, q, returning(nil)).end())
-	for _, p := range pointsOf(t, w.collect(t)["delayq.failures"]) {
-		kind, _ := p.attributes.Value("error.type")
-		counted = append(counted, kind.AsString())
-	}
-	slices.Sort(rows)
-	slices.Sort(kinds)
-	slices.Sort(counted)
-	if !slices.Equal(rows, kinds) || !slices.Equal(rows, counted) {
-		t.Errorf("docs/observability.md has the failures\n%q, tests\n%q, Consume begins with\n%q", rows, kinds, counted)
-	}
-}
-
-// A register records the instruments that are made, whether they move or not.
-type register struct {
-	metric.MeterProvider
-	mu   sync.Mutex
-	made []string
-}
-
-type registering struct {
-	metric.Meter
-	r *register
-}
-
-func (r *register) Meter(name string, opts ...metric.MeterOption) metric.Meter {
-	return &registering{r.MeterProvider.Meter(name, opts...), r}
-}
-
-func (m *registering) note(name string) {
-	m.r.mu.Lock()
-	defer m.r.mu.Unlock()
-	m.r.made = append(m.r.made, name)
-}
-
-func (m *registering) Int64Counter(name string, opts ...metric.Int64CounterOption) (metric.Int64Counter, error) {
-	m.note(name)
-	return m.Meter.Int64Counter(name, opts...)
-}
-
-func (m *registering) Int64UpDownCounter(name string, opts ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
-	m.note(name)
-	return m.Meter.Int64UpDownCounter(name, opts...)
-}
-
-func (m *registering) Float64Histogram(name string, opts ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
-	m.note(name)
-	return m.Meter.Float64Histogram(name, opts...)
-}
-
-func (m *registering) Int64ObservableGauge(name string, opts ...metric.Int64ObservableGaugeOption) (metric.Int64ObservableGauge, error) {
-	m.note(name)
-	return m.Meter.Int64ObservableGauge(name, opts...)
-}
-
-func (m *registering) Float64ObservableGauge(
-	name string, opts ...metric.Float64ObservableGaugeOption,
-) (metric.Float64ObservableGauge, error) {
-	m.note(name)
-	return m.Meter.Float64ObservableGauge(name, opts...)
-}
-
-// everything makes each metric move, with each of its attributes, and returns the names of those
-// made.
-func everything(t *testing.T, w *watcher) (made []string) {
-	t.Helper()
-	r := &register{MeterProvider: w.meters}
-	q := newQueue(t, delayq.WithMeterProvider(r))
 	push(t, q, delayq.ID("a"))
 	_, err := q.Push(t.Context(), nil, delayq.ID("a"))
 	wantIs(t, err, delayq.ErrDuplicate)
 	must(t, receive(t, q).Nack(t.Context(), 0))
-	running := start(t, q, obeying, delayq.Timeout(time.Second), delayq.MaxAttempts(3), every(time.Minute))
-	time.Sleep(time.Hour)
-	must(t, running.end())
-	return r.made
+	consume(t, q, time.Hour, obeying, delayq.Timeout(time.Second), delayq.MaxAttempts(3), every(time.Minute))
 }
 
 // A row is a metric's description in the table, or the SDK's.
@@ -350,12 +200,9 @@ func TestMetricsAreDocumented(t *testing.T) {
 	table := tabled(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatcher()
-		made := everything(t, w)
+		everything(t, w)
 		got := w.collect(t)
-		for name := range got {
-			made = append(made, name)
-		}
-		for _, name := range made {
+		for _, name := range w.made {
 			if _, ok := table[name]; !ok {
 				t.Errorf("%s is not in docs/observability.md", name)
 			}

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -134,76 +133,6 @@ func TestTraceOfABatch(t *testing.T) {
 	})
 }
 
-// outcomes are handlers, each with the attributes of its span.
-var outcomes = []struct {
-	outcome, failure string
-	handler          delayq.Handler
-	options          []delayq.ConsumeOption
-}{
-	{"acked", "", returning(nil), nil},
-	{"retried", "handler", returning(errHandler), nil},
-	{"dead", "handler", returning(errHandler), []delayq.ConsumeOption{delayq.MaxAttempts(1)}},
-	{"dead", "handler", returning(delayq.ErrDeadLetter), nil},
-	{"dropped", "handler", returning(delayq.ErrDrop), nil},
-	{"retried", "panic", func(context.Context, *delayq.Delivery) error { panic(errHandler) }, nil},
-	{"retried", "timeout", obeying, []delayq.ConsumeOption{delayq.Timeout(time.Second)}},
-	{"settled", "", func(ctx context.Context, d *delayq.Delivery) error { return d.Ack(ctx) }, nil},
-	{"unsettled", "settle", lose, nil},
-	{"lost", "lease_lost", func(ctx context.Context, d *delayq.Delivery) error {
-		_ = lose(ctx, d)
-		return obeying(ctx, d)
-	}, nil},
-	{"returned", "stopped", obeying, []delayq.ConsumeOption{delayq.Drain(0)}},
-}
-
-// lose purges the queue under its handler, which ends the lease.
-func lose(ctx context.Context, _ *delayq.Delivery) error {
-	_, err := ctx.Value(queueKey{}).(delayq.Queue).Purge(ctx)
-	return err
-}
-
-type queueKey struct{}
-
-func TestTraceTellsTheOutcome(t *testing.T) {
-	t.Parallel()
-	for _, tt := range outcomes {
-		t.Run(tt.outcome+" "+tt.failure, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWatcher()
-				q := newQueue(t, w.traces())
-				push(t, q)
-				handled := firstHandled(t, w, q, tt.handler, tt.options...)
-				wantSpan(t, handled, outcome(tt.outcome))
-				if tt.failure == "" {
-					return
-				}
-				wantSpan(t, handled, errorType(tt.failure))
-				if s := handled.Status(); s.Code != codes.Error || s.Description != tt.failure {
-					t.Errorf("status %+v, want the error %q", s, tt.failure)
-				}
-				if events := handled.Events(); len(events) != 1 || events[0].Name != "exception" {
-					t.Errorf("events %+v, want the error", events)
-				}
-			})
-		})
-	}
-}
-
-// firstHandled returns the span of a first attempt.
-func firstHandled(
-	t *testing.T, w *watcher, q delayq.Queue, h delayq.Handler, opts ...delayq.ConsumeOption,
-) sdktrace.ReadOnlySpan {
-	t.Helper()
-	consume(t, q, time.Minute, func(ctx context.Context, d *delayq.Delivery) error {
-		if d.Attempt > 1 {
-			return nil
-		}
-		return h(context.WithValue(ctx, queueKey{}, q), d)
-	}, append(opts, every(time.Hour))...)
-	return w.ended(trace.SpanKindConsumer)[0]
-}
-
 func TestTraceOfAPushThatFails(t *testing.T) {
 	t.Parallel()
 	w := newWatcher()
@@ -246,28 +175,26 @@ func TestTraceStaysOutOfTheHeaders(t *testing.T) {
 	})
 }
 
-// The handler's span links to the pusher's own trace context.
+// The handler's span links to the pusher's own trace context, and to nothing where a header is no
+// trace context.
 func TestTraceOfThePushersOwn(t *testing.T) {
-	t.Parallel()
-	w := newWatcher()
-	q := newQueue(t, w.traces())
-	push(t, q, delayq.Header("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
-	consumeOne(t, q, returning(nil))
-	if links := w.ended(trace.SpanKindConsumer)[0].Links(); len(links) != 1 || links[0].SpanContext.SpanID().String() != "b7ad6b7169203331" {
-		t.Errorf("links %+v, want the one in the header", links)
-	}
-}
-
-// A header that is no trace context, from another program perhaps, links to nothing.
-func TestTraceOfABadHeader(t *testing.T) {
-	t.Parallel()
-	w := newWatcher()
-	q := newQueue(t, w.traces())
-	push(t, q, delayq.Header("traceparent", "\x00\xff"))
-	consumeOne(t, q, returning(nil))
-	if links := w.ended(trace.SpanKindConsumer)[0].Links(); len(links) != 0 {
-		t.Errorf("links %+v", links)
-	}
+	type test struct{ header, want string }
+	cases(t, map[string]test{
+		"sound": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "b7ad6b7169203331"},
+		"bad":   {"\x00\xff", ""},
+	}, func(t *testing.T, tt test) {
+		w := newWatcher()
+		q := newQueue(t, w.traces())
+		push(t, q, delayq.Header("traceparent", tt.header))
+		consumeOne(t, q, returning(nil))
+		got := ""
+		for _, link := range w.ended(trace.SpanKindConsumer)[0].Links() {
+			got += link.SpanContext.SpanID().String()
+		}
+		if got != tt.want {
+			t.Errorf("the span links to %q, want %q", got, tt.want)
+		}
+	})
 }
 
 // Baggage travels when it is asked for, whether the trace is recorded or not.
