@@ -63,25 +63,15 @@ func TestAllEndsWithAnError(t *testing.T) {
 	t.Parallel()
 	s := newSeam()
 	q := graveyard(t, 150, s)
-	pages := 0
-	s.before = func(_ context.Context, op string) error {
-		if op == "list dead" {
-			if pages++; pages > 1 {
-				return errStore
-			}
-		}
-		return nil
-	}
-	var got int
-	var failed error
+	s.before = later("list dead")
+	got := 0
 	for _, err := range q.Dead().All(t.Context()) {
 		if err != nil {
-			failed = err
-		} else {
-			got++
+			wantIs(t, err, errStore)
+			break
 		}
+		got++
 	}
-	wantIs(t, failed, errStore)
 	if got != 100 {
 		t.Errorf("%d letters before the error, want the first page", got)
 	}
@@ -170,15 +160,7 @@ func TestRedriveAll(t *testing.T) {
 		t.Parallel()
 		s := newSeam()
 		q := graveyard(t, 550, s) // two pages
-		tries := 0
-		s.before = func(_ context.Context, op string) error {
-			if op == "redrive" {
-				if tries++; tries > 1 {
-					return errStore
-				}
-			}
-			return nil
-		}
+		s.before = later("redrive")
 		n, err := q.Dead().RedriveAll(t.Context())
 		wantIs(t, err, errStore)
 		if n != 500 {

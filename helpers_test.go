@@ -243,6 +243,20 @@ func once(op string) func(context.Context, string) error {
 	}
 }
 
+// later has an operation of the store fail after the first time.
+func later(op string) func(context.Context, string) error {
+	calls := 0
+	return func(_ context.Context, got string) error {
+		if got != op {
+			return nil
+		}
+		if calls++; calls > 1 {
+			return errStore
+		}
+		return nil
+	}
+}
+
 // hanging has an operation of the store give no reply.
 func hanging(op string) func(context.Context, string) error {
 	return func(ctx context.Context, got string) error {

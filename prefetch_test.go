@@ -2,6 +2,7 @@ package delayq_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -53,41 +54,30 @@ func pushCrowd(t *testing.T, q delayq.Queue, n, size int) {
 	}
 }
 
-// lasting is a handler that takes as long.
-func lasting(d time.Duration) delayq.Handler {
-	return func(context.Context, *delayq.Delivery) error {
-		time.Sleep(d)
-		return nil
-	}
-}
-
-func TestClaimsGrowUnderLoad(t *testing.T) {
-	const workers = 32
+// The claims grow with the load, unless handlers are slow. One worker takes one message at a time:
+// a message pushed with an earlier due time comes first.
+func TestSizesOfClaims(t *testing.T) {
 	type test struct {
-		opts      []delayq.ConsumeOption
-		low, high int
+		takes, runs time.Duration
+		workers     int
+		opts        []delayq.ConsumeOption
+		low, high   int
 	}
 	cases(t, map[string]test{
-		"as it is": {nil, 4 * workers, workers + 1000},
-		"bounded":  {[]delayq.ConsumeOption{delayq.Prefetch(40)}, workers + 1, workers + 40},
-		"off":      {[]delayq.ConsumeOption{delayq.Prefetch(0)}, workers, workers},
+		"as it is":      {100 * time.Microsecond, time.Minute, 32, nil, 4 * 32, 32 + 1000},
+		"bounded":       {100 * time.Microsecond, time.Minute, 32, []delayq.ConsumeOption{delayq.Prefetch(40)}, 32 + 1, 32 + 40},
+		"off":           {100 * time.Microsecond, time.Minute, 32, []delayq.ConsumeOption{delayq.Prefetch(0)}, 32, 32},
+		"slow handlers": {40 * time.Millisecond, time.Minute, 8, nil, 8, 8},
+		"slower":        {time.Second, 100 * time.Second, 8, nil, 8, 8},
+		"one worker":    {50 * time.Microsecond, time.Minute, 1, nil, 1, 1},
 	}, func(t *testing.T, tt test) {
-		c, q, witness := crowd(t, 4000)
-		consume(t, q, 10*time.Second, lasting(100*time.Microsecond), append(tt.opts, delayq.Workers(workers))...)
-		wantCounts(t, witness, delayq.Stats{})
+		c, q, _ := crowd(t, 4000)
+		consume(t, q, tt.runs, func(context.Context, *delayq.Delivery) error {
+			time.Sleep(tt.takes)
+			return nil
+		}, append(tt.opts, delayq.Workers(tt.workers))...)
 		if most := c.mostClaimed(); most < tt.low || most > tt.high {
 			t.Errorf("the largest claim asked for %d messages, want %d to %d", most, tt.low, tt.high)
-		}
-	})
-}
-
-func TestSlowHandlersHaveNothingClaimedAhead(t *testing.T) {
-	const workers = 8
-	each(t, []time.Duration{5 * workers * time.Millisecond, time.Second}, func(t *testing.T, d time.Duration) {
-		c, q, _ := crowd(t, 1000)
-		consume(t, q, 100*d, lasting(d), delayq.Workers(workers))
-		if most := c.mostClaimed(); most != workers {
-			t.Errorf("the largest claim asked for %d messages, want %d", most, workers)
 		}
 	})
 }
@@ -124,38 +114,26 @@ func (s *slowDown) ahead(t *testing.T, witness delayq.Queue, workers int64) {
 }
 
 func TestStuckWorkersHoldNothingUp(t *testing.T) {
-	t.Parallel()
 	const workers = 16
-	for _, tt := range []struct{ lease, hold time.Duration }{
-		{30 * time.Second, 100 * time.Millisecond},
-		{150 * time.Millisecond, 50 * time.Millisecond},
-	} {
-		t.Run(tt.lease.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				_, q, witness := crowd(t, 4000, delayq.WithLease(tt.lease))
-				s := newSlowDown()
-				r := start(t, q, s.handle, delayq.Workers(workers))
-				s.ahead(t, witness, workers)
-				time.Sleep(tt.hold + 2*claimTrip)
-				if held := stats(t, witness).InFlight; held != workers {
-					t.Errorf("%d messages are held, want those of %d workers", held, workers)
-				}
-				ds, err := witness.ReceiveBatch(t.Context(), delayq.MaxBatch)
-				must(t, err)
-				for _, d := range ds {
-					if d.Attempt != 1 {
-						t.Fatalf("%v came back, want it untouched", d)
-					}
-				}
-				must(t, witness.AckBatch(t.Context(), ds))
-				close(s.released)
-				time.Sleep(30 * time.Second)
-				must(t, r.end())
-				wantCounts(t, witness, delayq.Stats{})
-			})
-		})
-	}
+	type test struct{ lease, hold time.Duration }
+	cases(t, map[string]test{
+		"long lease":  {30 * time.Second, 100 * time.Millisecond},
+		"short lease": {150 * time.Millisecond, 50 * time.Millisecond},
+	}, func(t *testing.T, tt test) {
+		_, q, witness := crowd(t, 4000, delayq.WithLease(tt.lease))
+		s := newSlowDown()
+		r := start(t, q, s.handle, delayq.Workers(workers))
+		s.ahead(t, witness, workers)
+		time.Sleep(tt.hold + 2*claimTrip)
+		if held := stats(t, witness).InFlight; held != workers {
+			t.Errorf("%d messages are held, want those of %d workers", held, workers)
+		}
+		ackUntouched(t, witness, int(stats(t, witness).Ready))
+		close(s.released)
+		time.Sleep(30 * time.Second)
+		must(t, r.end())
+		wantCounts(t, witness, delayq.Stats{})
+	})
 }
 
 func TestStopGivesBackWhatIsClaimedAhead(t *testing.T) {
@@ -177,11 +155,12 @@ func TestStopGivesBackWhatIsClaimedAhead(t *testing.T) {
 		if got, _ := c.calls("nack"); got != 1 {
 			t.Errorf("%d calls to give back, want 1", got)
 		}
-		wantUntouched(t, witness, int(left))
+		ackUntouched(t, witness, int(left))
 	})
 }
 
-func wantUntouched(t *testing.T, q delayq.Queue, n int) {
+// ackUntouched acknowledges n messages, each in its first attempt.
+func ackUntouched(t *testing.T, q delayq.Queue, n int) {
 	t.Helper()
 	for n > 0 {
 		ds, err := q.ReceiveBatch(t.Context(), delayq.MaxBatch)
@@ -191,6 +170,7 @@ func wantUntouched(t *testing.T, q delayq.Queue, n int) {
 				t.Fatalf("%v came back, want it untouched", d)
 			}
 		}
+		must(t, q.AckBatch(t.Context(), ds))
 		n -= len(ds)
 	}
 }
@@ -202,11 +182,7 @@ func TestStopWhenNothingCanBeGivenBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		c, q, witness := crowd(t, 4000)
 		c.before = func(ctx context.Context, op string) error {
-			if op == "nack" {
-				<-ctx.Done()
-				return ctx.Err()
-			}
-			return nil
+			return errors.Join(slowClaims(ctx, op), hanging("nack")(ctx, op))
 		}
 		s := newSlowDown()
 		r := start(t, q, s.handle, delayq.Workers(workers), delayq.Drain(time.Second))
@@ -266,18 +242,6 @@ func TestOrderWithPrefetch(t *testing.T) {
 		}, delayq.Workers(workers), delayq.Prefetch(500))
 		if seen != n || c.mostClaimed() <= workers {
 			t.Errorf("%d handled in claims of up to %d", seen, c.mostClaimed())
-		}
-	})
-}
-
-// One worker takes one message at a time, unless an option says otherwise: a message pushed with an
-// earlier due time comes first.
-func TestOneWorkerClaimsOneMessage(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		c, q, _ := crowd(t, 1000)
-		consume(t, q, time.Minute, lasting(50*time.Microsecond))
-		if most := c.mostClaimed(); most != 1 {
-			t.Errorf("the largest claim asked for %d messages, want 1", most)
 		}
 	})
 }
