@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
@@ -30,6 +31,13 @@ func newQueue(t *testing.T, opts ...delayq.Option) delayq.Queue {
 		}
 	})
 	return q
+}
+
+// bubble runs a test in virtual time, beside other tests.
+func bubble(t *testing.T, run func(*testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, run)
 }
 
 func receive(t *testing.T, q delayq.Queue, within time.Duration) *delayq.Delivery {
