@@ -291,32 +291,6 @@ func TestMoreWorkersThanABatch(t *testing.T) {
 	})
 }
 
-func TestStuckHandlerDelaysNoOther(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		q := newQueue(t)
-		push(t, q, delayq.ID("stuck"))
-		for i := range 100 {
-			push(t, q, delayq.After(time.Duration(i+1)*time.Minute))
-		}
-		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
-			if d.ID == "stuck" {
-				<-ctx.Done()
-				return ctx.Err()
-			}
-			if late := time.Since(d.Due); late != 0 {
-				t.Errorf("%v is late by %v", d, late)
-			}
-			return nil
-		}, delayq.Workers(2))
-		time.Sleep(3 * time.Hour)
-		wantCounts(t, q, delayq.Stats{InFlight: 1})
-		must(t, r.end())
-		if d := receive(t, q); d.ID != "stuck" || d.Attempt != 2 {
-			t.Errorf("came back: %v, want stuck and its attempt counted", d)
-		}
-	})
-}
-
 type contextKey struct{}
 
 func TestHandlersContextKeepsValues(t *testing.T) {

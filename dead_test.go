@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/delayq/delayq"
 )
@@ -168,20 +167,4 @@ func TestRedriveAll(t *testing.T) {
 		}
 		wantCounts(t, q, delayq.Stats{Ready: 500, Dead: 50})
 	})
-}
-
-func TestRedrivenMessageStartsAnew(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	_, err := q.Push(t.Context(), []byte("body"), delayq.ID("x"), delayq.Header("k", "v"), delayq.At(time.Unix(1, 0)))
-	must(t, err)
-	must(t, receive(t, q).Nack(t.Context(), 0))
-	must(t, receive(t, q).Dead(t.Context(), "reason"))
-	if l := deadLetters(t, q)[0]; l.Attempts != 2 {
-		t.Errorf("%d attempts, want 2", l.Attempts)
-	}
-	must(t, q.Dead().Redrive(t.Context(), "x"))
-	if d := receive(t, q); d.Attempt != 1 || string(d.Body) != "body" || d.Headers["k"] != "v" {
-		t.Errorf("redriven: %v %q %v", d, d.Body, d.Headers)
-	}
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
@@ -135,23 +134,6 @@ func TestOpenClosesItsBackend(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestCloseWakesWhoWaits(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		q := newQueue(t)
-		push(t, q, delayq.After(time.Hour))
-		var waiting sync.WaitGroup
-		for range 10 {
-			waiting.Go(func() {
-				_, err := q.Receive(t.Context())
-				wantIs(t, err, delayq.ErrClosed)
-			})
-		}
-		synctest.Wait()
-		must(t, q.Close())
-		waiting.Wait()
-	})
 }
 
 func TestReceiveGivesUpWithItsContext(t *testing.T) {

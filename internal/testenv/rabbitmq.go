@@ -33,7 +33,7 @@ type RabbitServer struct {
 func RabbitMQ(tb testing.TB, opts ...RabbitOption) *RabbitServer {
 	tb.Helper()
 	r, err := provideRabbit(newRabbitSettings(opts))
-	s := &RabbitServer{handle: obtain(tb, rabbitKind, r, err), control: r.control}
+	s := &RabbitServer{handle: handleOn(tb, rabbitKind, r, err), control: r.control}
 	if s.Private() {
 		tb.Cleanup(func() { logIfFailed(tb, s.local()) })
 	}

@@ -21,8 +21,7 @@ type RabbitNodes struct {
 func RabbitCluster(tb testing.TB, n int, opts ...RabbitOption) *RabbitNodes {
 	tb.Helper()
 	cluster, err := launchRabbits(n, newRabbitSettings(opts))
-	Require(tb, err)
-	tb.Cleanup(func() { mustStop(tb, cluster.remove()) })
+	own(tb, cluster, err)
 	tb.Cleanup(func() {
 		for _, node := range cluster.nodes {
 			logIfFailed(tb, node)

@@ -31,7 +31,7 @@ type RedisServer struct{ handle }
 func Redis(tb testing.TB, opts ...Option) *RedisServer {
 	tb.Helper()
 	r, err := provideRedis(opts)
-	return &RedisServer{obtain(tb, redisKind, r, err)}
+	return &RedisServer{handleOn(tb, redisKind, r, err)}
 }
 
 // URL is where the server is, for redis.ParseURL.
@@ -189,4 +189,13 @@ func (r *localRedis) restart() error {
 		return err
 	}
 	return r.start()
+}
+
+// withClient calls f with a client of the server and a context that bounds it.
+func (r *localRedis) withClient(f func(ctx context.Context, client *redis.Client) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	client := redis.NewClient(&redis.Options{Addr: r.addr()})
+	defer func() { _ = client.Close() }()
+	return f(ctx, client)
 }

@@ -111,11 +111,18 @@ type instance interface {
 	restart() error
 }
 
-// obtain returns a handle on a server that ends with the test.
-func obtain(tb testing.TB, k kind, r *running, err error) handle {
+// own ends the test where a server has not started, and the server with the test.
+func own[S interface{ remove() error }](tb testing.TB, s S, err error) S {
 	tb.Helper()
 	Require(tb, err)
-	tb.Cleanup(func() { mustStop(tb, r.stop()) })
+	tb.Cleanup(func() { mustStop(tb, s.remove()) })
+	return s
+}
+
+// handleOn returns a handle on a server that ends with the test.
+func handleOn(tb testing.TB, k kind, r *running, err error) handle {
+	tb.Helper()
+	own(tb, r, err)
 	return handle{tb: tb, url: r.url, kind: k, server: r.server}
 }
 
