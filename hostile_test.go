@@ -67,25 +67,28 @@ var badErrors = map[string]error{
 	"ErrDrop beside a bad Is":  fmt.Errorf("%w %w", &badError{onIs: oops}, errHandler),
 }
 
-// An error is a failure, whatever its methods do: the message is tried again and becomes a dead
-// letter, and its worker goes on.
+// decisions are errors that are no plain failure when a handler returns them.
+var decisions = map[string]error{
+	"ErrDrop":       fmt.Errorf("no such order: %w", delayq.ErrDrop),
+	"ErrDeadLetter": fmt.Errorf("no such order: %w", delayq.ErrDeadLetter),
+	"RetryAfter":    delayq.RetryAfter(errHandler, 48*time.Hour),
+}
+
+// An error is a failure, whatever its methods do, and so is a panic, whatever its value: the message
+// is tried again and becomes a dead letter, and its worker goes on.
 func TestBadErrorsAreFailures(t *testing.T) {
-	t.Parallel()
+	ways := make(map[string]func() error)
 	for name, bad := range badErrors {
-		for way, fail := range map[string]func() error{
-			"returned":      func() error { return bad },
-			"panicked with": func() error { panic(bad) },
-		} {
-			t.Run(name+" "+way, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					w := newWatcher()
-					q := newQueue(t, w.metrics(), w.traces())
-					wantSurvival(t, q, fail)
-				})
-			})
-		}
+		ways[name+" returned"] = func() error { return bad }
+		ways[name+" panicked with"] = func() error { panic(bad) }
 	}
+	for name, value := range decisions {
+		ways[name+" panicked with"] = func() error { panic(value) }
+	}
+	cases(t, ways, func(t *testing.T, fail func() error) {
+		w := newWatcher()
+		wantSurvival(t, newQueue(t, w.metrics(), w.traces()), fail)
+	})
 }
 
 // wantSurvival handles a message that goes wrong in both its attempts, and one that does not, with
@@ -126,17 +129,6 @@ func TestHandlerChangesItsDelivery(t *testing.T) {
 		if len(letters) != 1 || letters[0].Attempts != 3 || letters[0].Reason != errHandler.Error() || seen != 3 {
 			t.Errorf("handled %d times, then %+v; want 3 attempts and the handler's error", seen, letters)
 		}
-	})
-}
-
-// A panic is a failure, even with an error that would decide otherwise if it were returned.
-func TestPanicDecidesNothing(t *testing.T) {
-	cases(t, map[string]error{
-		"ErrDrop":       fmt.Errorf("no such order: %w", delayq.ErrDrop),
-		"ErrDeadLetter": fmt.Errorf("no such order: %w", delayq.ErrDeadLetter),
-		"RetryAfter":    delayq.RetryAfter(errHandler, 48*time.Hour),
-	}, func(t *testing.T, value error) {
-		wantSurvival(t, newQueue(t), func() error { panic(value) })
 	})
 }
 
@@ -231,24 +223,29 @@ func TestBadClock(t *testing.T) {
 	})
 }
 
-// panickingMeters makes instruments that panic.
-type panickingMeters struct {
+// badMeters is a provider whose meters do harm.
+type badMeters struct {
 	metricnoop.MeterProvider
+	meter func() metric.Meter
 }
 
-func (panickingMeters) Meter(string, ...metric.MeterOption) metric.Meter { return panickingMeter{} }
+func (p badMeters) Meter(string, ...metric.MeterOption) metric.Meter { return p.meter() }
 
-type panickingMeter struct{ metricnoop.Meter }
-
-func (panickingMeter) Int64Counter(string, ...metric.Int64CounterOption) (metric.Int64Counter, error) {
-	return &badInstrument{}, nil
+// badMeter makes instruments that panic, no up-down counter, or an error instead of a counter.
+type badMeter struct {
+	metricnoop.Meter
+	err error
 }
 
-func (panickingMeter) Int64UpDownCounter(string, ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
+func (m badMeter) Int64Counter(string, ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return &badInstrument{}, m.err
+}
+
+func (badMeter) Int64UpDownCounter(string, ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
 	return nil, nil //nolint:nilnil // which is the harm
 }
 
-func (panickingMeter) Float64Histogram(string, ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+func (badMeter) Float64Histogram(string, ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
 	return badHistogram{}, nil
 }
 
@@ -266,11 +263,6 @@ func (badInstrument) Add(_ context.Context, n int64, _ ...metric.AddOption) {
 type badHistogram struct{ metricnoop.Float64Histogram }
 
 func (badHistogram) Record(context.Context, float64, ...metric.RecordOption) { panic("oops") }
-
-// panickyMeters panics when it is asked for a meter.
-type panickyMeters struct{ metricnoop.MeterProvider }
-
-func (panickyMeters) Meter(string, ...metric.MeterOption) metric.Meter { panic("oops") }
 
 // badTraces makes spans that panic, or none, or panics itself.
 type badTraces struct {
@@ -310,7 +302,7 @@ func (badPropagator) Fields() []string { panic("oops") }
 func TestBadTelemetry(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]delayq.Option{
-		"instruments panic": {delayq.WithMeterProvider(panickingMeters{})},
+		"instruments panic": {delayq.WithMeterProvider(badMeters{meter: func() metric.Meter { return badMeter{} }})},
 		"Start panics": {delayq.WithTracerProvider(badTraces{start: func(context.Context) (context.Context, trace.Span) {
 			panic("oops")
 		}})},
@@ -335,18 +327,16 @@ func TestBadTelemetry(t *testing.T) {
 			})
 		})
 	}
-	t.Run("no meter", func(t *testing.T) {
-		t.Parallel()
-		_, err := delayq.New(t.Context(), "orders", delayq.WithMeterProvider(panickyMeters{}))
-		wantOops(t, err)
-	})
 }
 
-// wantOops checks that a panic became an error.
-func wantOops(t *testing.T, err error) {
-	t.Helper()
+// A provider that cannot is known at the start.
+func TestMeterProviderThatFails(t *testing.T) {
+	t.Parallel()
+	_, err := delayq.New(t.Context(), "orders", delayq.WithMeterProvider(badMeters{meter: func() metric.Meter { return badMeter{err: errStore} }}))
+	wantIs(t, err, errStore)
+	_, err = delayq.New(t.Context(), "orders", delayq.WithMeterProvider(badMeters{meter: func() metric.Meter { panic("oops") }}))
 	if err == nil || !strings.Contains(err.Error(), "panicked: oops") {
-		t.Fatalf("error %v, want the panic", err)
+		t.Errorf("error %v, want the panic", err)
 	}
 }
 

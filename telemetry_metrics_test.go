@@ -2,7 +2,6 @@ package delayq_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/semconv/v1.41.0/messagingconv"
@@ -268,25 +266,4 @@ func TestMetricsHaveFewSeries(t *testing.T) {
 			t.Errorf("%s has %d time series", name, n)
 		}
 	}
-}
-
-// A provider that cannot is known at the start.
-type badProvider struct{ metric.MeterProvider }
-
-type badMeter struct{ metric.Meter }
-
-var errInstrument = errors.New("no more instruments")
-
-func (p badProvider) Meter(name string, opts ...metric.MeterOption) metric.Meter {
-	return badMeter{p.MeterProvider.Meter(name, opts...)}
-}
-
-func (badMeter) Int64Counter(string, ...metric.Int64CounterOption) (metric.Int64Counter, error) {
-	return nil, errInstrument
-}
-
-func TestMeterProviderThatFails(t *testing.T) {
-	t.Parallel()
-	_, err := delayq.New(t.Context(), "orders", delayq.WithMeterProvider(badProvider{newWatcher().meters}))
-	wantIs(t, err, errInstrument)
 }
