@@ -33,17 +33,23 @@ func TestLeaseIsRenewedWhileAHandlerRuns(t *testing.T) {
 	})
 }
 
-// The clock that a user gives drives the renewal, too.
-func TestLeaseIsRenewedOnAFakeClock(t *testing.T) {
+// The clock that a user gives drives the renewal, too. It may jump past the lease, as when the
+// machine slept.
+func TestLeaseOnAFakeClock(t *testing.T) {
 	t.Parallel()
 	const lease = 30 * time.Second
 	clock := clockwork.NewFakeClock()
 	q := newQueue(t, delayq.WithClock(clock), delayq.WithLease(lease))
 	push(t, q)
-	held, finish := make(chan *delayq.Delivery), make(chan struct{})
+	held, cause, again := make(chan *delayq.Delivery), make(chan error, 1), make(chan struct{})
 	r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+		if d.Attempt > 1 {
+			close(again)
+			return nil
+		}
 		held <- d
-		<-finish
+		<-ctx.Done()
+		cause <- context.Cause(ctx)
 		return ctx.Err()
 	})
 	d := <-held
@@ -53,7 +59,11 @@ func TestLeaseIsRenewedOnAFakeClock(t *testing.T) {
 		want := clock.Now().Add(lease)
 		eventually(t, "the lease is renewed", func() bool { return d.LeaseUntil().Equal(want) })
 	}
-	close(finish)
+	clock.Advance(lease)
+	if err := <-cause; !errors.Is(err, delayq.ErrLeaseLost) {
+		t.Errorf("context ended with %v, want ErrLeaseLost", err)
+	}
+	<-again
 	must(t, r.end())
 	wantCounts(t, q, delayq.Stats{})
 }
@@ -93,33 +103,4 @@ func TestLostLeaseStopsTheHandler(t *testing.T) {
 		wantLogged(t, &log, "renewing a lease failed", tt.logged)
 		wantCounts(t, q, delayq.Stats{})
 	})
-}
-
-// On a clock that jumps past the lease, as when the machine slept.
-func TestLostLeaseOnAFakeClock(t *testing.T) {
-	t.Parallel()
-	clock := clockwork.NewFakeClock()
-	q := newQueue(t, delayq.WithClock(clock), delayq.WithLease(time.Minute))
-	push(t, q)
-	first, causes := make(chan struct{}), make(chan error, 1)
-	second := make(chan struct{})
-	r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
-		if d.Attempt > 1 {
-			close(second)
-			return nil
-		}
-		close(first)
-		<-ctx.Done()
-		causes <- context.Cause(ctx)
-		return ctx.Err()
-	})
-	<-first
-	must(t, clock.BlockUntilContext(t.Context(), 1))
-	clock.Advance(time.Minute)
-	if cause := <-causes; !errors.Is(cause, delayq.ErrLeaseLost) {
-		t.Errorf("context ended with %v, want ErrLeaseLost", cause)
-	}
-	<-second
-	must(t, r.end())
-	wantCounts(t, q, delayq.Stats{})
 }

@@ -211,34 +211,6 @@ func TestConsumeEndsWithItsBackend(t *testing.T) {
 	})
 }
 
-// Messages that were taken when the stop came, and that no handler has seen.
-func TestStopHandsBackTheUnseen(t *testing.T) {
-	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
-		s := newSeam()
-		taken, goOn := make(chan struct{}), make(chan struct{})
-		s.after = func(op string) {
-			if op == "receive" {
-				close(taken)
-				<-goOn
-			}
-		}
-		q, witness := newPair(t, s)
-		pushMany(t, q, 5)
-		r := start(t, q, unwanted, delayq.Workers(5))
-		<-taken
-		wantCounts(t, witness, delayq.Stats{InFlight: 5})
-		stop(t, q, r)
-		synctest.Wait()
-		close(goOn)
-		must(t, <-r.done)
-		for range 5 {
-			if d := receive(t, witness); d.Attempt != 1 {
-				t.Errorf("%v came back, want it untouched", d)
-			}
-		}
-	})
-}
-
 // With a store that does not reply, a stop takes its time, but ends.
 func TestStopWhenTheStoreHangs(t *testing.T) {
 	bubble(t, func(t *testing.T) {

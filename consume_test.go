@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -55,22 +54,10 @@ func every(d time.Duration) delayq.ConsumeOption {
 	return delayq.Retry(delayq.Backoff{Base: d, Max: d, Factor: 1})
 }
 
-// told is a policy that records its arguments.
-type told struct {
-	delay func(attempt int, err error) time.Duration
-	mu    sync.Mutex
-	asked []error
-}
+// policy is a function that is a RetryPolicy.
+type policy func(attempt int, err error) time.Duration
 
-func (p *told) Delay(attempt int, err error) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.asked = append(p.asked, err)
-	if p.delay == nil {
-		return 0
-	}
-	return p.delay(attempt, err)
-}
+func (p policy) Delay(attempt int, err error) time.Duration { return p(attempt, err) }
 
 // Time in these tests is virtual, so that measured times are exact.
 
@@ -105,21 +92,19 @@ func TestPolicyIsAskedWithTheError(t *testing.T) {
 		q := newQueue(t)
 		push(t, q)
 		began := time.Now()
-		var attempts []int
-		policy := &told{delay: func(attempt int, _ error) time.Duration {
-			attempts = append(attempts, attempt)
-			return time.Duration(attempt) * time.Minute
-		}}
+		var asked []int
 		var tried []time.Duration
 		consume(t, q, time.Hour, func(context.Context, *delayq.Delivery) error {
 			tried = append(tried, time.Since(began))
 			return errHandler
-		}, delayq.Retry(policy), delayq.MaxAttempts(3))
-		if !slices.Equal(attempts, []int{1, 2}) || len(policy.asked) != 2 || policy.asked[1] != errHandler {
-			t.Errorf("asked after attempts %v with %v", attempts, policy.asked)
-		}
-		if want := []time.Duration{0, time.Minute, 3 * time.Minute}; !slices.Equal(tried, want) {
-			t.Errorf("tried at %v, want %v", tried, want)
+		}, delayq.MaxAttempts(3), delayq.Retry(policy(func(attempt int, err error) time.Duration {
+			if asked = append(asked, attempt); err != errHandler {
+				t.Errorf("asked about %v", err)
+			}
+			return time.Duration(attempt) * time.Minute
+		})))
+		if want := []time.Duration{0, time.Minute, 3 * time.Minute}; !slices.Equal(tried, want) || !slices.Equal(asked, []int{1, 2}) {
+			t.Errorf("tried at %v, want %v; asked after attempts %v", tried, want, asked)
 		}
 	})
 }
@@ -151,7 +136,7 @@ func TestAbsurdPolicyIsBounded(t *testing.T) {
 				return errHandler
 			}
 			return nil
-		}, delayq.Retry(&told{delay: func(int, error) time.Duration { return tt.delay }}))
+		}, delayq.Retry(policy(func(int, error) time.Duration { return tt.delay })))
 		<-handled
 		synctest.Wait()
 		if tt.want == 0 {
@@ -183,11 +168,14 @@ func TestPanicCountsAsFailure(t *testing.T) {
 	}, func(t *testing.T, tt test) {
 		q := newQueue(t)
 		push(t, q)
-		policy := &told{}
+		var failure error
 		consume(t, q, 0, func(context.Context, *delayq.Delivery) error {
 			tt.panics()
 			return nil
-		}, delayq.Retry(policy), delayq.MaxAttempts(2))
+		}, delayq.MaxAttempts(2), delayq.Retry(policy(func(_ int, err error) time.Duration {
+			failure = err
+			return 0
+		})))
 
 		letters := deadLetters(t, q)
 		if len(letters) != 1 || letters[0].Attempts != 2 {
@@ -199,8 +187,8 @@ func TestPanicCountsAsFailure(t *testing.T) {
 			}
 		}
 		var p *delayq.PanicError
-		if len(policy.asked) != 1 || !errors.As(policy.asked[0], &p) || len(p.Stack) == 0 || !tt.is(p) {
-			t.Errorf("policy was asked with %v, want a PanicError that wraps what was an error", policy.asked)
+		if !errors.As(failure, &p) || len(p.Stack) == 0 || !tt.is(p) {
+			t.Errorf("policy was asked with %v, want a PanicError that wraps what was an error", failure)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/delayq/delayq"
@@ -20,31 +21,14 @@ func graveyard(t *testing.T, n int, s *seam) delayq.Queue {
 	return q
 }
 
-func TestDeadLettersPageByPage(t *testing.T) {
+func TestAllDeadLetters(t *testing.T) {
 	t.Parallel()
 	// More than All asks for at once.
 	const n = 250
 	q := graveyard(t, n, newSeam())
-	for _, limit := range []int{1, 7, n - 1, n, n + 1} {
-		var got []string
-		for cursor, pages := "", 0; cursor != "" || pages == 0; pages++ {
-			page, next, err := q.Dead().List(t.Context(), cursor, limit)
-			must(t, err)
-			if len(page) > limit {
-				t.Fatalf("%d letters on a page of %d", len(page), limit)
-			}
-			for _, l := range page {
-				got = append(got, l.ID)
-			}
-			cursor = next
-		}
-		if len(got) != n || !slices.IsSorted(got) {
-			t.Errorf("pages of %d: %d letters, want all %d in the order of their deaths", limit, len(got), n)
-		}
-	}
 	letters := deadLetters(t, q)
-	if len(letters) != n {
-		t.Fatalf("All ranges over %d letters, want %d", len(letters), n)
+	if len(letters) != n || !slices.IsSortedFunc(letters, func(a, b delayq.DeadLetter) int { return strings.Compare(a.ID, b.ID) }) {
+		t.Fatalf("All ranges over %d letters, want %d in the order of their deaths", len(letters), n)
 	}
 	if l := letters[7]; l.ID != "007" || l.Reason != "reason 7" || l.Attempts != 1 || string(l.Body) != "body" || l.Died.IsZero() || l.Due.IsZero() {
 		t.Errorf("letter %+v is not what died", l)

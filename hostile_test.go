@@ -132,16 +132,12 @@ func TestHandlerChangesItsDelivery(t *testing.T) {
 	})
 }
 
-type policy func(int, error) time.Duration
-
-func (p policy) Delay(attempt int, err error) time.Duration { return p(attempt, err) }
-
 func TestBadPolicies(t *testing.T) {
 	cases(t, map[string]delayq.RetryPolicy{
 		"panics":         policy(func(int, error) time.Duration { panic("oops") }),
 		"ends goroutine": policy(func(int, error) time.Duration { runtime.Goexit(); return 0 }),
 		"nil function":   policy(nil),
-		"nil pointer":    (*told)(nil),
+		"nil pointer":    (*policy)(nil),
 		"least":          policy(func(int, error) time.Duration { return -1 << 63 }),
 	}, func(t *testing.T, bad delayq.RetryPolicy) {
 		wantSurvival(t, newQueue(t), func() error { return errHandler }, delayq.Retry(bad))

@@ -203,16 +203,6 @@ func TestReuseOfAnID(t *testing.T) {
 			t.Errorf("received %s, want the first", d.Body)
 		}
 	})
-	t.Run("when the first is gone", func(t *testing.T) {
-		t.Parallel()
-		s := newScene(t)
-		must(t, s.held.Ack(t.Context()))
-		must(t, s.Cancel(t.Context(), "scheduled"))
-		must(t, s.Dead().Delete(t.Context(), "dead"))
-		for _, id := range []string{"held", "scheduled", "dead"} {
-			push(t, s, delayq.ID(id))
-		}
-	})
 }
 
 // A store that tried twice by itself finds its own first try. No other push has an id made here.

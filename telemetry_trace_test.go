@@ -67,17 +67,6 @@ func TestTraceFromPushToHandler(t *testing.T) {
 		if s := handled.Status().Code; s != codes.Unset {
 			t.Errorf("status %v of a handler that succeeded", s)
 		}
-	})
-}
-
-func TestTraceSaysWhatHappened(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		w := newWatcher()
-		q := newQueue(t, w.traces())
-		push(t, q, delayq.ID("17"), delayq.After(time.Hour))
-		time.Sleep(time.Hour + 2*time.Second)
-		consumeOne(t, q, returning(nil))
-		pushed, handled := w.ended(trace.SpanKindProducer)[0], w.ended(trace.SpanKindConsumer)[0]
 		common := []attribute.KeyValue{
 			attribute.String("messaging.system", "delayq"), attribute.String("messaging.destination.name", "orders"),
 			attribute.String("delayq.backend", "memory"), attribute.String("messaging.message.id", "17"),
