@@ -151,6 +151,20 @@ func TestAbsurdPolicyIsBounded(t *testing.T) {
 	})
 }
 
+// A policy that panics has the message wait as long as the default policy says.
+func TestPolicyThatPanics(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var log journal
+		q := newQueue(t, log.logger())
+		push(t, q)
+		consume(t, q, 0, returning(errHandler), delayq.Retry(policy(func(int, error) time.Duration { panic("no table for this one") })))
+		if wait := time.Until(stats(t, q).HeadDue); wait < time.Second/2 || wait > time.Second {
+			t.Errorf("the second attempt is due in %v, want half a second to one", wait)
+		}
+		wantLogged(t, &log, "no table for this one")
+	})
+}
+
 // Named, to be found in a stack.
 func explode(value any) { panic(value) }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
@@ -47,18 +46,12 @@ var handlerErrors = map[string]func(*testing.T, delayq.Queue, *journal){
 }
 
 func TestHandlerErrors(t *testing.T) {
-	t.Parallel()
-	for name, check := range handlerErrors {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var log journal
-				q := newQueue(t, log.logger())
-				push(t, q)
-				check(t, q, &log)
-			})
-		})
-	}
+	cases(t, handlerErrors, func(t *testing.T, check func(*testing.T, delayq.Queue, *journal)) {
+		var log journal
+		q := newQueue(t, log.logger())
+		push(t, q)
+		check(t, q, &log)
+	})
 }
 
 func returning(err error) delayq.Handler {

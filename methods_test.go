@@ -102,44 +102,27 @@ func TestMethodsAreAll(t *testing.T) {
 }
 
 func TestNilContextIsRefused(t *testing.T) {
-	t.Parallel()
 	var none context.Context
-	for name, call := range methods {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t)
-			s.wantUnchanged(t, func() { wantInvalid(t, call(s, none), "context", "nil") })
-		})
-	}
-	t.Run("New", func(t *testing.T) {
-		t.Parallel()
-		_, err := delayq.New(none, "orders")
-		wantInvalid(t, err, "context", "nil")
+	cases(t, methods, func(t *testing.T, call func(*scene, context.Context) error) {
+		s := newScene(t)
+		s.wantUnchanged(t, func() { wantInvalid(t, call(s, none), "context", "nil") })
 	})
-	t.Run("Open", func(t *testing.T) {
-		t.Parallel()
-		_, err := delayq.Open(none, "memory:///orders")
-		wantInvalid(t, err, "context", "nil")
-	})
-	t.Run("empty batches", func(t *testing.T) {
-		t.Parallel()
-		q := newQueue(t)
-		_, err := q.PushBatch(none, nil)
-		wantInvalid(t, err, "context", "nil")
-		wantInvalid(t, q.AckBatch(none, nil), "context", "nil")
-	})
+	_, err := delayq.New(none, "orders")
+	wantInvalid(t, err, "context", "nil")
+	_, err = delayq.Open(none, "memory:///orders")
+	wantInvalid(t, err, "context", "nil")
+	q := newQueue(t)
+	_, err = q.PushBatch(none, nil)
+	wantInvalid(t, err, "context", "nil")
+	wantInvalid(t, q.AckBatch(none, nil), "context", "nil")
 }
 
 func TestClosedQueueReturnsErrClosed(t *testing.T) {
-	t.Parallel()
-	for name, call := range methods {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t)
-			must(t, s.Close())
-			wantIs(t, call(s, t.Context()), delayq.ErrClosed)
-		})
-	}
+	cases(t, methods, func(t *testing.T, call func(*scene, context.Context) error) {
+		s := newScene(t)
+		must(t, s.Close())
+		wantIs(t, call(s, t.Context()), delayq.ErrClosed)
+	})
 }
 
 func TestEndedContextChangesNothing(t *testing.T) {
