@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -19,12 +18,9 @@ const (
 type localCluster struct{ nodes []*localRedis }
 
 func launchCluster(opts []Option) (*localCluster, error) {
-	if err := checkRequire(os.Getenv(requireVar)); err != nil {
+	binary, err := redisKind.binary()
+	if err != nil {
 		return nil, err
-	}
-	binary := findServer("redis-server")
-	if binary == "" {
-		return nil, redisKind.absent(true)
 	}
 	c := &localCluster{}
 	if err := c.launch(binary, newSettings(append(clusterOptions(), opts...))); err != nil {

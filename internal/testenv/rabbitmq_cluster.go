@@ -3,7 +3,6 @@ package testenv
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 )
@@ -78,11 +77,8 @@ type localRabbits struct {
 }
 
 func launchRabbits(n int, set rabbitSettings) (*localRabbits, error) {
-	if err := checkRequire(os.Getenv(requireVar)); err != nil {
+	if _, err := rabbitKind.binary(); err != nil {
 		return nil, err
-	}
-	if findRabbit("rabbitmq-server") == "" {
-		return nil, rabbitKind.absent(true)
 	}
 	e, err := startEpmd()
 	if err != nil {

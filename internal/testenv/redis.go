@@ -20,7 +20,7 @@ const redisURLVar = "DELAYQ_REDIS_URL"
 
 var redisKind = kind{
 	name: "redis", noun: "server", program: "redis-server", urlVar: redisURLVar, example: "redis://localhost:6379/15",
-	private: "Redis(tb, Private())", check: checkRedis,
+	private: "Redis(tb, Private())", find: findServer, check: checkRedis,
 }
 
 // RedisServer is a test's handle on a Redis server.
@@ -71,10 +71,10 @@ func redacted(raw string) string {
 }
 
 func provideRedis(opts []Option) (*running, error) {
-	set, binary := newSettings(opts), findServer("redis-server")
-	return provide(redisKind, binary, set.private, len(opts) > 0,
+	set := newSettings(opts)
+	return provide(redisKind, set.private, len(opts) > 0,
 		func() (*running, error) {
-			r, err := launchRedis(binary, set)
+			r, err := launchRedis(findServer("redis-server"), set)
 			if err != nil {
 				return nil, err
 			}

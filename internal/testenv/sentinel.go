@@ -19,9 +19,9 @@ func Sentinel(tb testing.TB, name, master string, config ...string) (addr string
 }
 
 func launchSentinel(name, master string, config []string) (*local, error) {
-	binary := findServer("redis-server")
-	if binary == "" {
-		return nil, redisKind.absent(true)
+	binary, err := redisKind.binary()
+	if err != nil {
+		return nil, err
 	}
 	host, port, err := net.SplitHostPort(master)
 	if err != nil {

@@ -40,6 +40,7 @@ type kind struct {
 	urlVar  string
 	example string // of a URL
 	private string // the call that starts a server of a test's own
+	find    func(program string) (path string)
 	check   func(url string) error
 }
 
@@ -54,12 +55,12 @@ type running struct {
 func (r *running) remove() error { return r.stop() }
 
 // provide returns a server from the first source that there is.
-func provide(k kind, binary string, private, options bool, launch, docker func() (*running, error)) (*running, error) {
+func provide(k kind, private, options bool, launch, docker func() (*running, error)) (*running, error) {
 	if err := checkRequire(os.Getenv(requireVar)); err != nil {
 		return nil, err
 	}
 	url := os.Getenv(k.urlVar)
-	switch chooseSource(url, binary, dockerRuns, private, options) {
+	switch chooseSource(url, k.find(k.program), dockerRuns, private, options) {
 	case fromURL:
 		if err := k.check(url); err != nil {
 			return nil, err
@@ -72,6 +73,17 @@ func provide(k kind, binary string, private, options bool, launch, docker func()
 	default:
 		return nil, k.absent(private)
 	}
+}
+
+// binary returns the program of a server of a test's own.
+func (k kind) binary() (string, error) {
+	if err := checkRequire(os.Getenv(requireVar)); err != nil {
+		return "", err
+	}
+	if path := k.find(k.program); path != "" {
+		return path, nil
+	}
+	return "", k.absent(true)
 }
 
 func (k kind) absent(private bool) error {
