@@ -268,6 +268,16 @@ func hanging(op string) func(context.Context, string) error {
 	}
 }
 
+// slowFirst has the first call of an operation take as long before it is done.
+func (s *seam) slowFirst(op string, d time.Duration) {
+	s.before = func(_ context.Context, got string) error {
+		if n, _ := s.calls(op); got == op && n == 1 {
+			time.Sleep(d)
+		}
+		return nil
+	}
+}
+
 func (s *seam) Traits() backend.Traits {
 	tr := s.Backend.Traits()
 	if s.traits != nil {

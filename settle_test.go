@@ -39,13 +39,13 @@ func TestSettlingInAllWaysAtOnce(t *testing.T) {
 	}
 }
 
-// A handler that settles its message while Consume does, before or after it, leaves nothing in the
-// log.
+// A handler that settles its message while Consume does leaves nothing in the log, whichever call
+// is first, and whichever overtakes the other.
 func TestHandlerSettlesWhileConsumeDoes(t *testing.T) {
 	each(t, []time.Duration{0, 2 * time.Millisecond}, func(t *testing.T, late time.Duration) {
 		var log journal
 		s := newSeam()
-		s.before = slowAcks
+		s.slowFirst("ack", time.Second)
 		q := newQueue(t, s.option(), log.logger())
 		push(t, q)
 		consume(t, q, time.Minute, func(ctx context.Context, d *delayq.Delivery) error {
@@ -139,18 +139,27 @@ func TestExtendBatch(t *testing.T) {
 // A handler's Extend holds though Consume renews the lease, and a short one does not end the lease
 // before the next renewal.
 func TestExtendInAHandler(t *testing.T) {
-	cases(t, map[string]struct{ extension, handles time.Duration }{
-		"long":  {time.Hour, 2 * time.Hour},
-		"short": {time.Second, 10 * time.Minute},
-	}, func(t *testing.T, tt struct{ extension, handles time.Duration }) {
+	type test struct{ after, extension, handles time.Duration }
+	cases(t, map[string]test{
+		"long":                            {0, time.Hour, 2 * time.Hour},
+		"short":                           {0, time.Second, 10 * time.Minute},
+		"long, with a renewal on its way": {20*time.Second + 500*time.Millisecond, time.Hour, 2 * time.Hour},
+	}, func(t *testing.T, tt test) {
 		s := newSeam()
+		s.slowFirst("extend", time.Second)
 		q := newQueue(t, s.option(), delayq.WithLease(time.Minute))
 		push(t, q)
 		handled := 0
 		consume(t, q, 3*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
 			handled++
+			time.Sleep(tt.after)
 			must(t, d.Extend(ctx, tt.extension))
 			must(t, q.ExtendBatch(ctx, []*delayq.Delivery{d}, tt.extension))
+			until := d.LeaseUntil()
+			time.Sleep(time.Minute)
+			if d.LeaseUntil().Before(until.Add(-time.Second)) {
+				t.Errorf("the lease ends %v, was extended to %v", d.LeaseUntil(), until)
+			}
 			time.Sleep(tt.handles)
 			return ctx.Err()
 		}, delayq.Workers(2))
