@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
 // receiveFails makes Receive fail as long as away says, and keeps when it was tried.
@@ -31,7 +32,7 @@ func TestReceiveIsTriedAgain(t *testing.T) {
 		var log journal
 		s := newSeam()
 		tried := receiveFails(s, func(try int) bool { return try <= 6 || try == 8 })
-		q := newQueue(t, s.option(), log.logger())
+		q := newQueue(t, s.option(), log.Logger())
 		push(t, q)
 		push(t, q, delayq.After(time.Hour))
 		handled := 0
@@ -79,7 +80,7 @@ func TestLongOutageIsNotHammered(t *testing.T) {
 }
 
 func TestStopDuringAnOutage(t *testing.T) {
-	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+	queuetest.Cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
 		s := newSeam()
 		s.before = failing("receive")
 		q := newQueue(t, s.option())
@@ -106,11 +107,11 @@ func TestFailureToSettleIsLogged(t *testing.T) {
 				var log journal
 				s := newSeam()
 				s.before = once(op)
-				q := newQueue(t, s.option(), log.logger())
+				q := newQueue(t, s.option(), log.Logger())
 				push(t, q, delayq.ID("17"))
 				consume(t, q, time.Hour, returning(tt.result), tt.opts...)
 				wantCounts(t, q, tt.want)
-				wantLogged(t, &log, "settling failed", "id=17", "attempt=1", errStore.Error())
+				log.Want(t, "settling failed", "id=17", "attempt=1", errStore.Error())
 			})
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
 func TestLeaseIsRenewedWhileAHandlerRuns(t *testing.T) {
@@ -76,14 +77,14 @@ func TestLostLeaseStopsTheHandler(t *testing.T) {
 		result func(context.Context) error
 		logged string
 	}
-	cases(t, map[string]test{
+	queuetest.Cases(t, map[string]test{
 		"handler fails":    {context.Cause, "handler lost its lease"},
 		"handler succeeds": {func(context.Context) error { return nil }, "settling failed"},
 	}, func(t *testing.T, tt test) {
 		var log journal
 		s := newSeam()
 		s.before = failing("extend")
-		q := newQueue(t, s.option(), log.logger(), delayq.WithLease(lease))
+		q := newQueue(t, s.option(), log.Logger(), delayq.WithLease(lease))
 		push(t, q)
 		began := time.Now()
 		attempts := 0
@@ -100,7 +101,7 @@ func TestLostLeaseStopsTheHandler(t *testing.T) {
 		if attempts != 2 {
 			t.Errorf("%d attempts, want 2", attempts)
 		}
-		wantLogged(t, &log, "renewing a lease failed", tt.logged)
+		log.Want(t, "renewing a lease failed", tt.logged)
 		wantCounts(t, q, delayq.Stats{})
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/queuetest"
 	"github.com/delayq/delayq/memory"
 )
 
@@ -33,7 +34,7 @@ func wantStop(t *testing.T, q delayq.Queue, r *running, stop func(*testing.T, de
 }
 
 func TestStopWaitsForHandlers(t *testing.T) {
-	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+	queuetest.Cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
 		q, witness := newPair(t, newSeam())
 		pushMany(t, q, 3)
 		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
@@ -47,10 +48,10 @@ func TestStopWaitsForHandlers(t *testing.T) {
 }
 
 func TestDrainEndsHandlers(t *testing.T) {
-	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+	queuetest.Cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
 		for _, drain := range []time.Duration{0, 10 * time.Second} {
 			var log journal
-			q, witness := newPair(t, newSeam(), log.logger())
+			q, witness := newPair(t, newSeam(), log.Logger())
 			push(t, q, delayq.ID("gives up"))
 			push(t, q, delayq.ID("finishes"))
 			r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
@@ -82,7 +83,7 @@ func TestDrainEndsHandlers(t *testing.T) {
 func TestHandlerThatIgnoresTheStop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log journal
-		q := newQueue(t, log.logger(), delayq.WithLease(time.Minute))
+		q := newQueue(t, log.Logger(), delayq.WithLease(time.Minute))
 		push(t, q)
 		finish := make(chan struct{})
 		r := start(t, q, func(context.Context, *delayq.Delivery) error {
@@ -103,12 +104,12 @@ func TestHandlerThatIgnoresTheStop(t *testing.T) {
 		close(finish)
 		synctest.Wait()
 		wantCounts(t, q, delayq.Stats{InFlight: 1})
-		wantLogged(t, &log, "settling failed")
+		log.Want(t, "settling failed")
 	})
 }
 
 func TestStopWhileNobodyWorks(t *testing.T) {
-	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+	queuetest.Cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
 		q := newQueue(t)
 		push(t, q, delayq.After(time.Hour))
 		r := start(t, q, returning(nil), delayq.Workers(5))
@@ -217,7 +218,7 @@ func TestStopWhenTheStoreHangs(t *testing.T) {
 		var log journal
 		s := newSeam()
 		s.before = hanging("nack")
-		q := newQueue(t, s.option(), log.logger())
+		q := newQueue(t, s.option(), log.Logger())
 		pushMany(t, q, 5)
 		ctx, stop := context.WithCancel(t.Context())
 		s.after = func(op string) {
@@ -226,7 +227,7 @@ func TestStopWhenTheStoreHangs(t *testing.T) {
 			}
 		}
 		must(t, q.Consume(ctx, unwanted, delayq.Workers(5)))
-		wantLogged(t, &log, "settling failed")
+		log.Want(t, "settling failed")
 	})
 }
 
@@ -237,7 +238,7 @@ func TestWorkersGoOnWhileTheyAck(t *testing.T) {
 		inProcess bool
 		want      int64
 	}
-	cases(t, map[string]test{
+	queuetest.Cases(t, map[string]test{
 		"ahead":      {nil, false, 10},
 		"not ahead":  {[]delayq.ConsumeOption{delayq.Prefetch(0)}, false, 2},
 		"one worker": {[]delayq.ConsumeOption{delayq.Workers(1)}, false, 1},
@@ -273,7 +274,7 @@ func slowAcks(ctx context.Context, op string) error {
 }
 
 func TestStopWaitsForAcks(t *testing.T) {
-	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+	queuetest.Cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
 		q, witness := newPair(t, newFar(slowAcks))
 		pushMany(t, q, 6)
 		r := start(t, q, returning(nil), delayq.Workers(2))

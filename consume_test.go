@@ -15,6 +15,7 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
 var errHandler = errors.New("the handler's error")
@@ -118,7 +119,7 @@ func TestAbsurdPolicyIsBounded(t *testing.T) {
 		want       time.Duration
 		complained bool
 	}
-	cases(t, map[string]test{
+	queuetest.Cases(t, map[string]test{
 		"negative":                  {-time.Hour, 0, 0, true},
 		"longest":                   {1<<63 - 1, 0, backend.MaxDelay, true},
 		"longer than the store can": {limit + 1, limit, limit, true},
@@ -127,7 +128,7 @@ func TestAbsurdPolicyIsBounded(t *testing.T) {
 		var log journal
 		s := newSeam()
 		s.traits = func(tr *backend.Traits) { tr.MaxDelay = tt.maxDelay }
-		q := newQueue(t, s.option(), log.logger())
+		q := newQueue(t, s.option(), log.Logger())
 		push(t, q)
 		handled := make(chan struct{}, 10)
 		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
@@ -155,13 +156,13 @@ func TestAbsurdPolicyIsBounded(t *testing.T) {
 func TestPolicyThatPanics(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log journal
-		q := newQueue(t, log.logger())
+		q := newQueue(t, log.Logger())
 		push(t, q)
 		consume(t, q, 0, returning(errHandler), delayq.Retry(policy(func(int, error) time.Duration { panic("no table for this one") })))
 		if wait := time.Until(stats(t, q).HeadDue); wait < time.Second/2 || wait > time.Second {
 			t.Errorf("the second attempt is due in %v, want half a second to one", wait)
 		}
-		wantLogged(t, &log, "no table for this one")
+		log.Want(t, "no table for this one")
 	})
 }
 
@@ -175,7 +176,7 @@ func TestPanicCountsAsFailure(t *testing.T) {
 		reason []string // parts of it
 		is     func(*delayq.PanicError) bool
 	}
-	cases(t, map[string]test{
+	queuetest.Cases(t, map[string]test{
 		"string": {func() { explode("boom") }, []string{"handler panicked: boom", "delayq_test.explode"}, func(p *delayq.PanicError) bool { return p.Unwrap() == nil }},
 		"error":  {func() { explode(fmt.Errorf("read: %w", io.EOF)) }, []string{"read: EOF"}, func(p *delayq.PanicError) bool { return errors.Is(p, io.EOF) }},
 		"nil":    {func() { explode(nil) }, []string{"nil", "delayq_test.explode"}, func(p *delayq.PanicError) bool { return errors.As(p, &noError) }},
@@ -220,10 +221,10 @@ func TestHandlerSettlesItself(t *testing.T) {
 		"nack": {func(_ delayq.Queue, ctx context.Context, d *delayq.Delivery) error { return d.Nack(ctx, time.Hour) }, delayq.Stats{Scheduled: 1}},
 		"dead": {func(_ delayq.Queue, ctx context.Context, d *delayq.Delivery) error { return d.Dead(ctx, "") }, delayq.Stats{Dead: 1}},
 	}
-	cases(t, settlings, func(t *testing.T, tt test) {
+	queuetest.Cases(t, settlings, func(t *testing.T, tt test) {
 		for _, result := range []error{nil, errHandler} {
 			var log journal
-			q := newQueue(t, log.logger())
+			q := newQueue(t, log.Logger())
 			push(t, q)
 			calls := 0
 			consume(t, q, 20*time.Minute, func(ctx context.Context, d *delayq.Delivery) error {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
 // graveyard returns a queue on s with n dead letters: 000, 001, …
@@ -65,7 +66,7 @@ func TestRedriveReportsEach(t *testing.T) {
 		do   func(delayq.DeadLetters, context.Context, ...string) error
 		want delayq.Stats
 	}
-	cases(t, map[string]test{
+	queuetest.Cases(t, map[string]test{
 		"redrive": {delayq.DeadLetters.Redrive, delayq.Stats{Scheduled: 1, Ready: 2, InFlight: 1}},
 		"delete":  {delayq.DeadLetters.Delete, delayq.Stats{Scheduled: 1, Ready: 1, InFlight: 1}},
 	}, func(t *testing.T, tt test) {

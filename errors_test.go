@@ -15,6 +15,7 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/queuetest"
 	"github.com/delayq/delayq/memory"
 )
 
@@ -250,7 +251,7 @@ func TestWhatABackendLacks(t *testing.T) {
 		call  func(*scene, context.Context) error
 		op    string
 	}
-	cases(t, map[string]test{
+	queuetest.Cases(t, map[string]test{
 		"cancel":               {delayq.Cancelling, methods["Queue.Cancel"], "cancel"},
 		"reschedule":           {delayq.Rescheduling, methods["Queue.Reschedule"], "reschedule"},
 		"stats":                {delayq.Counting, methods["Queue.Stats"], "stats"},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
 // While a queue is paused its consumers take nothing; the handler that runs finishes, and other
@@ -45,7 +46,7 @@ func TestPause(t *testing.T) {
 
 // A Consume may begin and end in a pause, and Close does not wait for its end.
 func TestPausedStop(t *testing.T) {
-	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+	queuetest.Cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
 		q := newQueue(t)
 		q.Pause()
 		push(t, q)

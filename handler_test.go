@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
 // handlerErrors are the sentinels that pass between Consume and a handler, each with its effect on
@@ -17,7 +18,7 @@ var handlerErrors = map[string]func(*testing.T, delayq.Queue, *journal){
 	"ErrDrop": func(t *testing.T, q delayq.Queue, log *journal) {
 		consume(t, q, time.Hour, returning(fmt.Errorf("no such order: %w", delayq.ErrDrop)))
 		wantCounts(t, q, delayq.Stats{})
-		wantLogged(t, log, "handler dropped the message", "no such order")
+		log.Want(t, "handler dropped the message", "no such order")
 	},
 	"ErrDeadLetter": func(t *testing.T, q delayq.Queue, log *journal) {
 		consume(t, q, time.Hour, returning(fmt.Errorf("no such order: %w", delayq.ErrDeadLetter)))
@@ -25,7 +26,7 @@ var handlerErrors = map[string]func(*testing.T, delayq.Queue, *journal){
 		if l := deadLetters(t, q)[0]; l.Attempts != 1 || !strings.Contains(l.Reason, "no such order") {
 			t.Errorf("dead letter %+v, want it after the first attempt, with the reason", l)
 		}
-		wantLogged(t, log, "message is dead")
+		log.Want(t, "message is dead")
 	},
 	"ErrTimeout": func(t *testing.T, q delayq.Queue, log *journal) {
 		var cause error
@@ -41,14 +42,14 @@ var handlerErrors = map[string]func(*testing.T, delayq.Queue, *journal){
 			t.Errorf("the context ended with %v, want ErrTimeout", cause)
 		}
 		wantCounts(t, q, delayq.Stats{})
-		wantLogged(t, log, "handler failed", "handler took too long (1m0s)", "retry=")
+		log.Want(t, "handler failed", "handler took too long (1m0s)", "retry=")
 	},
 }
 
 func TestHandlerErrors(t *testing.T) {
-	cases(t, handlerErrors, func(t *testing.T, check func(*testing.T, delayq.Queue, *journal)) {
+	queuetest.Cases(t, handlerErrors, func(t *testing.T, check func(*testing.T, delayq.Queue, *journal)) {
 		var log journal
-		q := newQueue(t, log.logger())
+		q := newQueue(t, log.Logger())
 		push(t, q)
 		check(t, q, &log)
 	})
@@ -60,15 +61,6 @@ func returning(err error) delayq.Handler {
 
 // unwanted is a handler that nothing may call.
 func unwanted(context.Context, *delayq.Delivery) error { panic("called") }
-
-func wantLogged(t *testing.T, log *journal, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		if !strings.Contains(log.String(), part) {
-			t.Errorf("the log lacks %q: %s", part, log.String())
-		}
-	}
-}
 
 // The error says when, wherever it is wrapped, and attempts are limited all the same.
 func TestRetryAfter(t *testing.T) {
@@ -97,7 +89,7 @@ func TestRetryAfter(t *testing.T) {
 func TestRetryAfterAbsurd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log journal
-		q := newQueue(t, log.logger())
+		q := newQueue(t, log.Logger())
 		push(t, q)
 		consume(t, q, time.Second, func(_ context.Context, d *delayq.Delivery) error {
 			if d.Attempt == 1 {
@@ -106,7 +98,7 @@ func TestRetryAfterAbsurd(t *testing.T) {
 			return nil
 		})
 		wantCounts(t, q, delayq.Stats{})
-		wantLogged(t, &log, "invalid delay -1h0m0s", "retry after -1h0m0s")
+		log.Want(t, "invalid delay -1h0m0s", "retry after -1h0m0s")
 	})
 }
 

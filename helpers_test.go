@@ -1,67 +1,44 @@
 package delayq_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/queuetest"
 	"github.com/delayq/delayq/memory"
 )
 
-// patience bounds, in real time, a wait for an event that must happen: long, since only a failing
-// test ever waits that long.
-const patience = 30 * time.Second
+const patience = queuetest.Patience
 
-var silent = slog.New(slog.DiscardHandler)
+var (
+	silent      = queuetest.Silent
+	newQueue    = queuetest.New
+	receive     = queuetest.Receive
+	stats       = queuetest.Stats
+	must        = queuetest.Must
+	wantIs      = queuetest.WantIs
+	wantInvalid = queuetest.WantInvalid
+	eventually  = queuetest.Eventually
+	bubble      = queuetest.Bubble
+)
 
-// newQueue returns a quiet queue on memory that is closed with the test.
-func newQueue(t *testing.T, opts ...delayq.Option) delayq.Queue {
-	t.Helper()
-	q, err := delayq.New(t.Context(), "orders", append([]delayq.Option{delayq.WithLogger(silent)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := q.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return q
-}
+type journal = queuetest.Journal
 
-// bubble runs a test in virtual time, beside other tests.
-func bubble(t *testing.T, run func(*testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, run)
-}
-
-// cases runs a test for each case, all of them in virtual time.
-func cases[C any](t *testing.T, all map[string]C, run func(*testing.T, C)) {
-	t.Helper()
-	t.Parallel()
-	for name, c := range all {
-		t.Run(name, func(t *testing.T) { bubble(t, func(t *testing.T) { run(t, c) }) })
-	}
-}
-
-// each is cases for values that are their own names.
+// each is queuetest.Cases for values that are their own names.
 func each[C any](t *testing.T, all []C, run func(*testing.T, C)) {
 	t.Helper()
 	named := make(map[string]C)
 	for _, c := range all {
 		named[fmt.Sprint(c)] = c
 	}
-	cases(t, named, run)
+	queuetest.Cases(t, named, run)
 }
 
 // newPair returns a queue on a seam, and another one on the same store without the seam.
@@ -86,17 +63,6 @@ func pushMany(t *testing.T, q delayq.Queue, n int, opts ...delayq.PushOption) {
 	}
 }
 
-func receive(t *testing.T, q delayq.Queue) *delayq.Delivery {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	d, err := q.Receive(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
 // pushDead pushes a message and makes it a dead letter.
 func pushDead(t *testing.T, q delayq.Queue, id, reason string) {
 	t.Helper()
@@ -106,15 +72,6 @@ func pushDead(t *testing.T, q delayq.Queue, id, reason string) {
 		t.Fatalf("received %s, want %s", d.ID, id)
 	}
 	must(t, d.Dead(t.Context(), reason))
-}
-
-func stats(t *testing.T, q delayq.Queue) delayq.Stats {
-	t.Helper()
-	s, err := q.Stats(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
 
 // wantCounts checks the counts of Stats and leaves out the due time.
@@ -136,57 +93,6 @@ func deadLetters(t *testing.T, q delayq.Queue) (letters []delayq.DeadLetter) {
 		letters = append(letters, l)
 	}
 	return letters
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wantIs checks that an error is the sentinel and names the operation.
-func wantIs(t *testing.T, err, sentinel error) {
-	t.Helper()
-	if !errors.Is(err, sentinel) {
-		t.Fatalf("error %v, want %v", err, sentinel)
-	}
-	var op *delayq.OpError
-	if !errors.As(err, &op) || op.Op == "" {
-		t.Errorf("error %v does not say what was being done", err)
-	}
-}
-
-// eventually waits for a condition that nothing announces.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !done(); time.Sleep(100 * time.Microsecond) {
-		if time.Now().After(end) {
-			t.Fatalf("timed out: %s", what)
-		}
-	}
-}
-
-// A journal collects log lines.
-type journal struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.buf.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.buf.String()
-}
-
-func (j *journal) logger() delayq.Option {
-	return delayq.WithLogger(slog.New(slog.NewTextHandler(j, nil)))
 }
 
 // A seam is a memory backend with a place to put faults between it and the queue: the rest is

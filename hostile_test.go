@@ -20,6 +20,7 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
 // badError is an error one of whose methods does harm.
@@ -85,7 +86,7 @@ func TestBadErrorsAreFailures(t *testing.T) {
 	for name, value := range decisions {
 		ways[name+" panicked with"] = func() error { panic(value) }
 	}
-	cases(t, ways, func(t *testing.T, fail func() error) {
+	queuetest.Cases(t, ways, func(t *testing.T, fail func() error) {
 		w := newWatcher()
 		wantSurvival(t, newQueue(t, w.metrics(), w.traces()), fail)
 	})
@@ -133,7 +134,7 @@ func TestHandlerChangesItsDelivery(t *testing.T) {
 }
 
 func TestBadPolicies(t *testing.T) {
-	cases(t, map[string]delayq.RetryPolicy{
+	queuetest.Cases(t, map[string]delayq.RetryPolicy{
 		"panics":         policy(func(int, error) time.Duration { panic("oops") }),
 		"ends goroutine": policy(func(int, error) time.Duration { runtime.Goexit(); return 0 }),
 		"nil function":   policy(nil),
@@ -171,7 +172,7 @@ func (h badLog) WithAttrs([]slog.Attr) slog.Handler {
 func (h badLog) WithGroup(string) slog.Handler { return nil }
 
 func TestBadLoggers(t *testing.T) {
-	cases(t, map[string]slog.Handler{
+	queuetest.Cases(t, map[string]slog.Handler{
 		"Enabled panics":   badLog{enabled: true},
 		"Handle panics":    badLog{handle: true},
 		"WithAttrs panics": badLog{handle: true, with: true},
@@ -315,10 +316,10 @@ func TestBadTelemetry(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var log journal
-				q := newQueue(t, append(opts, log.logger())...)
+				q := newQueue(t, append(opts, log.Logger())...)
 				wantSurvival(t, q, func() error { return errHandler })
 				if !strings.Contains(name, "no context") {
-					wantLogged(t, &log, "provider", "panicked")
+					log.Want(t, "provider", "panicked")
 				}
 			})
 		})
@@ -343,7 +344,7 @@ func (badFormat) Marshal(any) ([]byte, error)       { return []byte("body"), nil
 func (f badFormat) Unmarshal(_ []byte, _ any) error { return f.unmarshal() }
 
 func TestBadFormats(t *testing.T) {
-	cases(t, map[string]func() error{
+	queuetest.Cases(t, map[string]func() error{
 		"panics":         func() error { panic("oops") },
 		"nil pointer":    func() error { return (*badError)(nil) },
 		"Is panics":      func() error { return &badError{onIs: oops} },

@@ -13,26 +13,9 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/queuetest"
 	"github.com/delayq/delayq/memory"
 )
-
-// wantInvalid checks that an error names the bad value and the allowed ones.
-func wantInvalid(t *testing.T, err error, what, value string) {
-	t.Helper()
-	wantIs(t, err, delayq.ErrInvalid)
-	var invalid *delayq.InvalidError
-	if !errors.As(err, &invalid) {
-		t.Fatalf("error %v is no InvalidError", err)
-	}
-	if invalid.What != what || invalid.Allowed == "" || !strings.Contains(invalid.Value, value) || invalid.Value == "" {
-		t.Errorf("got %+v, want %s with a value like %s and what is allowed", *invalid, what, value)
-	}
-	for _, part := range []string{invalid.What, invalid.Value, invalid.Allowed} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("message %q lacks %q", err, part)
-		}
-	}
-}
 
 // A scene is a queue with a message in each state, and time at a halt.
 type scene struct {
@@ -112,7 +95,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		do          func(*scene, context.Context) error
 		what, value string
 	}
-	cases(t, map[string]test{
+	queuetest.Cases(t, map[string]test{
 		"delay negative":  {pushing(delayq.After(-1)), "delay", "-1ns"},
 		"delay too long":  {pushing(delayq.After(backend.MaxDelay + 1)), "delay", "876000h0m0.000000001s"},
 		"due in year 1":   {pushing(delayq.At(year1)), "due time", "0001-01-01"},
@@ -286,7 +269,7 @@ func TestLimitsAreInclusive(t *testing.T) {
 	type test struct {
 		do func(*scene, context.Context) error
 	}
-	cases(t, map[string]test{
+	queuetest.Cases(t, map[string]test{
 		"no delay":            {pushing(delayq.After(0))},
 		"longest delay":       {pushing(delayq.After(backend.MaxDelay))},
 		"earliest due":        {pushing(delayq.At(backend.EarliestDue))},
@@ -355,7 +338,7 @@ func TestBadOptionsAreRefused(t *testing.T) {
 		option      delayq.Option
 		what, value string
 	}
-	cases(t, map[string]test{
+	queuetest.Cases(t, map[string]test{
 		"nil":                 {nil, "option", "nil"},
 		"backend nil":         {delayq.WithBackend(nil), "WithBackend", "nil"},
 		"clock nil":           {delayq.WithClock(nil), "WithClock", "nil"},
@@ -390,7 +373,7 @@ func TestBadURLsAreRefused(t *testing.T) {
 		what, value string
 		options     []delayq.Option
 	}
-	cases(t, map[string]test{
+	queuetest.Cases(t, map[string]test{
 		"unreadable":        {url: "memory://user:" + secret + "@[::1/orders", sentinel: delayq.ErrInvalid, what: "URL", value: "unreadable"},
 		"bad escape":        {url: "memory://user:" + secret + "@host/%zz", sentinel: delayq.ErrInvalid, what: "URL", value: "unreadable"},
 		"control character": {url: "memory://user:" + secret + "@host/a\x00", sentinel: delayq.ErrInvalid, what: "URL", value: "unreadable"},

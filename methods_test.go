@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
 // methods are all that take a context, each called so that it would succeed.
@@ -103,7 +104,7 @@ func TestMethodsAreAll(t *testing.T) {
 
 func TestNilContextIsRefused(t *testing.T) {
 	var none context.Context
-	cases(t, methods, func(t *testing.T, call func(*scene, context.Context) error) {
+	queuetest.Cases(t, methods, func(t *testing.T, call func(*scene, context.Context) error) {
 		s := newScene(t)
 		s.wantUnchanged(t, func() { wantInvalid(t, call(s, none), "context", "nil") })
 	})
@@ -118,7 +119,7 @@ func TestNilContextIsRefused(t *testing.T) {
 }
 
 func TestClosedQueueReturnsErrClosed(t *testing.T) {
-	cases(t, methods, func(t *testing.T, call func(*scene, context.Context) error) {
+	queuetest.Cases(t, methods, func(t *testing.T, call func(*scene, context.Context) error) {
 		s := newScene(t)
 		must(t, s.Close())
 		wantIs(t, call(s, t.Context()), delayq.ErrClosed)

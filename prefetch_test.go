@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/queuetest"
 	"github.com/delayq/delayq/memory"
 )
 
@@ -63,7 +64,7 @@ func TestSizesOfClaims(t *testing.T) {
 		opts        []delayq.ConsumeOption
 		low, high   int
 	}
-	cases(t, map[string]test{
+	queuetest.Cases(t, map[string]test{
 		"as it is":      {100 * time.Microsecond, time.Minute, 32, nil, 4 * 32, 32 + 1000},
 		"bounded":       {100 * time.Microsecond, time.Minute, 32, []delayq.ConsumeOption{delayq.Prefetch(40)}, 32 + 1, 32 + 40},
 		"off":           {100 * time.Microsecond, time.Minute, 32, []delayq.ConsumeOption{delayq.Prefetch(0)}, 32, 32},
@@ -116,7 +117,7 @@ func (s *slowDown) ahead(t *testing.T, witness delayq.Queue, workers int64) {
 func TestStuckWorkersHoldNothingUp(t *testing.T) {
 	const workers = 16
 	type test struct{ lease, hold time.Duration }
-	cases(t, map[string]test{
+	queuetest.Cases(t, map[string]test{
 		"long lease":  {30 * time.Second, 100 * time.Millisecond},
 		"short lease": {150 * time.Millisecond, 50 * time.Millisecond},
 	}, func(t *testing.T, tt test) {
@@ -138,7 +139,7 @@ func TestStuckWorkersHoldNothingUp(t *testing.T) {
 
 func TestStopGivesBackWhatIsClaimedAhead(t *testing.T) {
 	const workers, n = 16, 4000
-	cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+	queuetest.Cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
 		c, q, witness := crowd(t, n)
 		s := newSlowDown()
 		r := start(t, q, s.handle, delayq.Workers(workers))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
 // However a delivery is settled at the same time, one call succeeds and the others return
@@ -46,7 +47,7 @@ func TestHandlerSettlesWhileConsumeDoes(t *testing.T) {
 		var log journal
 		s := newSeam()
 		s.slowFirst("ack", time.Second)
-		q := newQueue(t, s.option(), log.logger())
+		q := newQueue(t, s.option(), log.Logger())
 		push(t, q)
 		consume(t, q, time.Minute, func(ctx context.Context, d *delayq.Delivery) error {
 			go func() {
@@ -64,7 +65,7 @@ func TestHandlerSettlesWhileConsumeDoes(t *testing.T) {
 }
 
 func TestRelease(t *testing.T) {
-	cases(t, map[string]func(delayq.Queue, context.Context, []*delayq.Delivery) error{
+	queuetest.Cases(t, map[string]func(delayq.Queue, context.Context, []*delayq.Delivery) error{
 		"each": func(_ delayq.Queue, ctx context.Context, ds []*delayq.Delivery) error {
 			var errs []error
 			for _, d := range ds {
@@ -140,7 +141,7 @@ func TestExtendBatch(t *testing.T) {
 // before the next renewal.
 func TestExtendInAHandler(t *testing.T) {
 	type test struct{ after, extension, handles time.Duration }
-	cases(t, map[string]test{
+	queuetest.Cases(t, map[string]test{
 		"long":                            {0, time.Hour, 2 * time.Hour},
 		"short":                           {0, time.Second, 10 * time.Minute},
 		"long, with a renewal on its way": {20*time.Second + 500*time.Millisecond, time.Hour, 2 * time.Hour},
@@ -177,7 +178,7 @@ func TestExtendInAHandler(t *testing.T) {
 func TestHandlerThatHangsUntilEachStop(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var log journal
-		q := newQueue(t, log.logger())
+		q := newQueue(t, log.Logger())
 		push(t, q)
 		for restart := range 3 {
 			consume(t, q, 2*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
@@ -189,7 +190,7 @@ func TestHandlerThatHangsUntilEachStop(t *testing.T) {
 			}, delayq.MaxAttempts(3))
 		}
 		wantCounts(t, q, delayq.Stats{Dead: 1})
-		wantLogged(t, &log, "ran until it was stopped; the attempt counts", "message is dead")
+		log.Want(t, "ran until it was stopped; the attempt counts", "message is dead")
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
 // An ending is a first attempt, with what the metrics and its span tell of it.
@@ -70,7 +71,7 @@ func loseAndObey(ctx context.Context, d *delayq.Delivery) error {
 type queueKey struct{}
 
 func TestEndingsAreSeen(t *testing.T) {
-	cases(t, endings, func(t *testing.T, tt ending) {
+	queuetest.Cases(t, endings, func(t *testing.T, tt ending) {
 		w, s := newWatcher(), newSeam()
 		s.before = once(tt.fails)
 		q := newQueue(t, s.option(), w.metrics(), w.traces())

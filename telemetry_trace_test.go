@@ -16,6 +16,7 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
 // consumeOne has a handler take the due message, and returns the delivery.
@@ -147,7 +148,7 @@ func TestTraceStaysOutOfTheHeaders(t *testing.T) {
 		options []delayq.Option
 		headers map[string]string
 	}
-	cases(t, map[string]test{
+	queuetest.Cases(t, map[string]test{
 		"no recording":           {newWatcher(sdktrace.WithSampler(sdktrace.NeverSample())), nil, nil},
 		"no headers":             {newWatcher(), []delayq.Option{noHeaders.option()}, nil},
 		"the pusher's own":       {newWatcher(), nil, map[string]string{"traceparent": mine}},
@@ -168,7 +169,7 @@ func TestTraceStaysOutOfTheHeaders(t *testing.T) {
 // trace context.
 func TestTraceOfThePushersOwn(t *testing.T) {
 	type test struct{ header, want string }
-	cases(t, map[string]test{
+	queuetest.Cases(t, map[string]test{
 		"sound": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "b7ad6b7169203331"},
 		"bad":   {"\x00\xff", ""},
 	}, func(t *testing.T, tt test) {

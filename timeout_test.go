@@ -16,7 +16,7 @@ func TestTimeoutIgnored(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const lease = 9 * time.Second
 		var log journal
-		q := newQueue(t, log.logger(), delayq.WithLease(lease))
+		q := newQueue(t, log.Logger(), delayq.WithLease(lease))
 		push(t, q, delayq.ID("17"))
 		began := time.Now()
 		var mu sync.Mutex
@@ -35,7 +35,7 @@ func TestTimeoutIgnored(t *testing.T) {
 			t.Errorf("attempts at %v, want the second within a lease after %v", attempts, again)
 		}
 		wantCounts(t, q, delayq.Stats{})
-		wantLogged(t, &log, "handler ignores its timeout", "id=17", "settling failed")
+		log.Want(t, "handler ignores its timeout", "id=17", "settling failed")
 	})
 }
 

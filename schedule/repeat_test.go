@@ -234,7 +234,7 @@ func TestRepeatOnAFakeClock(t *testing.T) {
 		for clock.Now().Before(want) {
 			clock.Advance(10 * time.Minute)
 		}
-		d := receive(t, q, patience)
+		d := receive(t, q)
 		if d.ID != "report@"+want.Format(time.RFC3339) || !d.Due.Equal(want) || string(d.Body) != "figures" || d.Headers["to"] != "all" {
 			t.Fatalf("got %+v, want the occurrence of %v", d, want)
 		}
@@ -252,7 +252,7 @@ func TestRepeatOutlivesFailures(t *testing.T) {
 			since := time.Since(f.began)
 			return since > 10*time.Minute && since < 15*time.Minute+30*time.Second
 		}}
-		q := f.handle(delayq.WithBackend(b), log.logger())
+		q := f.handle(delayq.WithBackend(b), log.Logger())
 		f.repeat(q, "report", schedule.Every(time.Minute))
 		f.consume(q)
 		f.runFor(20*time.Minute + time.Second)
@@ -267,7 +267,7 @@ func TestRepeatOutlivesFailures(t *testing.T) {
 		if got := f.handled["report"]; !slices.Equal(got, want) {
 			t.Errorf("differs: %v", difference(got, want))
 		}
-		log.wantLogged(t, "trying again", "left out", "the store is away", "repeat=report")
+		log.Want(t, "trying again", "left out", "the store is away", "repeat=report")
 	})
 }
 
@@ -287,13 +287,13 @@ func (s limited) Next(after time.Time) time.Time {
 func TestRepeatEndsWithItsSchedule(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f, log := newFleet(t), &journal{}
-		q := f.handle(log.logger())
+		q := f.handle(log.Logger())
 		s := limited{schedule.Every(time.Hour), f.began.Add(5*time.Hour + 1)}
 		must(t, schedule.Repeat(t.Context(), q, "report", s, []byte("report")))
 		if took := time.Since(f.began); took > 5*time.Hour {
 			t.Errorf("it went on for %v", took)
 		}
-		log.wantLogged(t, "no further occurrence", "repeat=report")
+		log.Want(t, "no further occurrence", "repeat=report")
 		f.consume(q)
 		f.runFor(time.Hour)
 		f.wantIDs("report", schedule.Every(time.Hour), f.began.Add(5*time.Hour))
@@ -311,7 +311,7 @@ func TestRepeatOfLeapDays(t *testing.T) {
 		synctest.Wait()
 		wantEmpty(t, q)
 		time.Sleep(2 * 366 * 24 * time.Hour)
-		d := receive(t, q, patience)
+		d := receive(t, q)
 		if want := "leap@2004-02-29T00:00:00Z"; d.ID != want {
 			t.Errorf("got %s, want %s", d.ID, want)
 		}
