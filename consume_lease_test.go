@@ -12,28 +12,6 @@ import (
 	"github.com/delayq/delayq/internal/queuetest"
 )
 
-func TestLeaseIsRenewedWhileAHandlerRuns(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		q := newQueue(t, delayq.WithLease(10*time.Second))
-		push(t, q)
-		calls := 0
-		consume(t, q, 2*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
-			calls++
-			for range 3600 {
-				time.Sleep(time.Second)
-				if left := time.Until(d.LeaseUntil()); left <= 0 || ctx.Err() != nil {
-					t.Fatalf("lease ends in %v, context %v", left, ctx.Err())
-				}
-			}
-			return nil
-		}, delayq.Workers(2))
-		if calls != 1 {
-			t.Errorf("%d calls, want 1", calls)
-		}
-		wantCounts(t, q, delayq.Stats{})
-	})
-}
-
 // The clock that a user gives drives the renewal, too. It may jump past the lease, as when the
 // machine slept.
 func TestLeaseOnAFakeClock(t *testing.T) {
