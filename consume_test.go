@@ -172,20 +172,20 @@ func explode(value any) { panic(value) }
 func TestPanicCountsAsFailure(t *testing.T) {
 	noError := new(runtime.PanicNilError)
 	type test struct {
-		panics func()
-		reason []string // parts of it
+		value  any
+		reason string // a part of it
 		is     func(*delayq.PanicError) bool
 	}
 	queuetest.Cases(t, map[string]test{
-		"string": {func() { explode("boom") }, []string{"handler panicked: boom", "delayq_test.explode"}, func(p *delayq.PanicError) bool { return p.Unwrap() == nil }},
-		"error":  {func() { explode(fmt.Errorf("read: %w", io.EOF)) }, []string{"read: EOF"}, func(p *delayq.PanicError) bool { return errors.Is(p, io.EOF) }},
-		"nil":    {func() { explode(nil) }, []string{"nil", "delayq_test.explode"}, func(p *delayq.PanicError) bool { return errors.As(p, &noError) }},
+		"string": {"boom", "handler panicked: boom", func(p *delayq.PanicError) bool { return p.Unwrap() == nil }},
+		"error":  {fmt.Errorf("read: %w", io.EOF), "read: EOF", func(p *delayq.PanicError) bool { return errors.Is(p, io.EOF) }},
+		"nil":    {nil, "nil", func(p *delayq.PanicError) bool { return errors.As(p, &noError) }},
 	}, func(t *testing.T, tt test) {
 		q := newQueue(t)
 		push(t, q)
 		var failure error
 		consume(t, q, 0, func(context.Context, *delayq.Delivery) error {
-			tt.panics()
+			explode(tt.value)
 			return nil
 		}, delayq.MaxAttempts(2), delayq.Retry(policy(func(_ int, err error) time.Duration {
 			failure = err
@@ -196,7 +196,7 @@ func TestPanicCountsAsFailure(t *testing.T) {
 		if len(letters) != 1 || letters[0].Attempts != 2 {
 			t.Fatalf("dead letters %+v, want one after two attempts", letters)
 		}
-		for _, part := range tt.reason {
+		for _, part := range []string{tt.reason, "delayq_test.explode"} {
 			if !strings.Contains(letters[0].Reason, part) {
 				t.Errorf("reason lacks %q:\n%s", part, letters[0].Reason)
 			}

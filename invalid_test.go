@@ -385,8 +385,14 @@ func TestBadURLsAreRefused(t *testing.T) {
 		"no name":           {url: "memory:///", sentinel: delayq.ErrInvalid, what: "queue name", value: `""`},
 		"reserved name":     {url: "memory:///a%2Fb", sentinel: delayq.ErrInvalid, what: "queue name", value: "a/b"},
 		"unknown parameter": {url: "memory:///a?max=1", sentinel: delayq.ErrInvalid, what: "URL parameter", value: "max"},
-		"with a backend":    {url: "memory:///a", sentinel: delayq.ErrInvalid, what: "option", value: "WithBackend", options: []delayq.Option{delayq.WithBackend(memory.New())}},
-		"option":            {url: "memory:///a", sentinel: delayq.ErrInvalid, what: "WithLease", value: "0s", options: []delayq.Option{delayq.WithLease(0)}},
+		"with a backend": {
+			url: "memory:///a", sentinel: delayq.ErrInvalid, what: "option", value: "WithBackend",
+			options: []delayq.Option{delayq.WithBackend(memory.New())},
+		},
+		"option": {
+			url: "memory:///a", sentinel: delayq.ErrInvalid, what: "WithLease", value: "0s",
+			options: []delayq.Option{delayq.WithLease(0)},
+		},
 	}, func(t *testing.T, tt test) {
 		q, err := delayq.Open(t.Context(), tt.url, tt.options...)
 		wantIs(t, err, tt.sentinel)
