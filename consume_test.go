@@ -166,6 +166,20 @@ func TestPolicyThatPanics(t *testing.T) {
 	})
 }
 
+func TestUnlimitedAttempts(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		q := newQueue(t)
+		push(t, q)
+		consume(t, q, time.Hour, func(_ context.Context, d *delayq.Delivery) error {
+			if d.Attempt <= 1000 {
+				return errHandler
+			}
+			return nil
+		}, delayq.MaxAttempts(0), every(time.Second))
+		wantCounts(t, q, delayq.Stats{})
+	})
+}
+
 // Named, to be found in a stack.
 func explode(value any) { panic(value) }
 

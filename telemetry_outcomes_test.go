@@ -33,6 +33,7 @@ var endings = map[string]ending{
 	"ErrDrop":           {outcome: "dropped", failure: "handler", handler: returning(delayq.ErrDrop)},
 	"panic":             {outcome: "retried", failure: "panic", handler: func(context.Context, *delayq.Delivery) error { panic(errHandler) }},
 	"Goexit":            {outcome: "retried", failure: "exit", handler: func(context.Context, *delayq.Delivery) error { runtime.Goexit(); return nil }},
+	"policy's Goexit":   {outcome: "retried", failure: "exit", handler: returning(errHandler), option: delayq.Retry(policy(exiting))},
 	"timeout":           {outcome: "retried", failure: "timeout", handler: obeying, option: delayq.Timeout(time.Second)},
 	"stop":              {outcome: "returned", failure: "stopped", handler: obeying, option: delayq.Drain(0)},
 	"own ack":           {outcome: "settled", handler: func(ctx context.Context, d *delayq.Delivery) error { return d.Ack(ctx) }},
@@ -51,6 +52,8 @@ func obeying(ctx context.Context, _ *delayq.Delivery) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
+
+func exiting(int, error) time.Duration { runtime.Goexit(); return 0 }
 
 func slow(context.Context, *delayq.Delivery) error {
 	time.Sleep(time.Minute)
