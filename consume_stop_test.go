@@ -231,48 +231,6 @@ func TestStopWhenTheStoreHangs(t *testing.T) {
 	})
 }
 
-// Two workers have 8 acks under way, and each has handled one more message.
-func TestWorkersGoOnWhileTheyAck(t *testing.T) {
-	type test struct {
-		opts      []delayq.ConsumeOption
-		inProcess bool
-		want      int64
-	}
-	queuetest.Cases(t, map[string]test{
-		"ahead":      {nil, false, 10},
-		"not ahead":  {[]delayq.ConsumeOption{delayq.Prefetch(0)}, false, 2},
-		"one worker": {[]delayq.ConsumeOption{delayq.Workers(1)}, false, 1},
-		"in process": {nil, true, 2},
-	}, func(t *testing.T, tt test) {
-		s := newFar(slowAcks)
-		if tt.inProcess {
-			s.traits = nil
-		}
-		q, witness := newPair(t, s)
-		pushMany(t, q, 50)
-		var handled atomic.Int64
-		r := start(t, q, func(context.Context, *delayq.Delivery) error {
-			handled.Add(1)
-			return nil
-		}, append([]delayq.ConsumeOption{delayq.Workers(2)}, tt.opts...)...)
-		synctest.Wait()
-		if n := handled.Load(); n != tt.want {
-			t.Errorf("%d messages handled before the first ack is back, want %d", n, tt.want)
-		}
-		time.Sleep(time.Minute)
-		must(t, r.end())
-		wantCounts(t, witness, delayq.Stats{})
-	})
-}
-
-// slowAcks are acks that take a second; nothing else takes any time.
-func slowAcks(ctx context.Context, op string) error {
-	if op == "ack" {
-		return seconds(ctx, op)
-	}
-	return nil
-}
-
 func TestStopWaitsForAcks(t *testing.T) {
 	queuetest.Cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
 		q, witness := newPair(t, newFar(slowAcks))
