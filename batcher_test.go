@@ -9,27 +9,23 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/memory"
 )
 
-// A farBackend is memory behind round trips, so that calls are batched. It counts them by size.
-type farBackend struct {
-	backend.Backend
-	change func(*backend.Traits)
-	trip   func(ctx context.Context, op string) error // ahead of a call
-	makes  bool                                       // it makes the ids
-
-	mu    sync.Mutex
-	sizes map[string][]int
-}
-
-func newFar(trip func(context.Context, string) error) *farBackend {
-	return &farBackend{Backend: memory.New(), trip: trip, sizes: make(map[string][]int)}
+// newFar returns a seam behind round trips, so that calls are batched.
+func newFar(trip func(ctx context.Context, op string) error) *seam {
+	s := newSeam()
+	s.traits = lackingOnly()
+	s.before = func(ctx context.Context, op string) error {
+		if trip != nil && (op == "schedule" || op == "ack" || op == "nack") {
+			return trip(ctx, op)
+		}
+		return nil
+	}
+	return s
 }
 
 // seconds is a trip of one second, in virtual time.
@@ -40,66 +36,6 @@ func seconds(ctx context.Context, _ string) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-func (f *farBackend) Traits() backend.Traits {
-	tr := f.Backend.Traits()
-	tr.Lacks = 0
-	if f.change != nil {
-		f.change(&tr)
-	}
-	return tr
-}
-
-func (f *farBackend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
-	q, err := f.Backend.Open(ctx, name, o)
-	if err != nil {
-		return nil, err
-	}
-	return &farQueue{Queue: q, far: f}, nil
-}
-
-func (f *farBackend) travel(ctx context.Context, op string, n int, do func() []error) []error {
-	f.mu.Lock()
-	f.sizes[op] = append(f.sizes[op], n)
-	f.mu.Unlock()
-	if f.trip != nil {
-		if err := f.trip(ctx, op); err != nil {
-			return backend.FailAll(n, err)
-		}
-	}
-	return do()
-}
-
-// trips returns how many calls there were and the largest.
-func (f *farBackend) trips(op string) (n, largest int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.sizes[op]), slices.Max(append(f.sizes[op], 0))
-}
-
-type farQueue struct {
-	backend.Queue
-	far *farBackend
-}
-
-func (q *farQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
-	return q.far.travel(ctx, "schedule", len(ms), func() []error {
-		for i := range ms {
-			if q.far.makes {
-				ms[i].ID = fmt.Sprintf("made-%s", ms[i].Body)
-			}
-		}
-		return q.Queue.Schedule(ctx, ms)
-	})
-}
-
-func (q *farQueue) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return q.far.travel(ctx, "ack", len(ls), func() []error { return q.Queue.Ack(ctx, ls) })
-}
-
-func (q *farQueue) Nack(ctx context.Context, rs []backend.Return) []error {
-	return q.far.travel(ctx, "nack", len(rs), func() []error { return q.Queue.Nack(ctx, rs) })
 }
 
 // together runs f many times at once and returns how long that takes.
@@ -114,19 +50,18 @@ func together(n int, f func(i int)) time.Duration {
 }
 
 // wantShared checks that calls of an operation were batched, at least so many of them in one call.
-func (f *farBackend) wantShared(t *testing.T, op string, calls, most int, took time.Duration) {
+func (s *seam) wantShared(t *testing.T, op string, calls, most int, took time.Duration) {
 	t.Helper()
-	if n, largest := f.trips(op); n > calls/10 || largest < most || took > 2*time.Second {
+	if n, largest := s.calls(op); n > calls/10 || largest < most || took > 2*time.Second {
 		t.Errorf("%d calls of %s took %d round trips of up to %d and %v", calls, op, n, largest, took)
 	}
 }
 
 func TestConcurrentCallsShareRoundTrips(t *testing.T) {
-	t.Parallel()
 	const calls = 200
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		f := newFar(seconds)
-		q := newQueue(t, delayq.WithBackend(f), delayq.WithLease(time.Hour))
+		q := newQueue(t, f.option(), delayq.WithLease(time.Hour))
 		took := together(calls, func(i int) {
 			_, err := q.Push(t.Context(), []byte{byte(i)})
 			mustNot(t, err)
@@ -150,10 +85,9 @@ func mustNot(t *testing.T, err error) {
 }
 
 func TestSharedRoundTripKeepsErrorsApart(t *testing.T) {
-	t.Parallel()
 	const calls = 100
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t, delayq.WithBackend(newFar(seconds)), delayq.WithLease(time.Hour))
+	bubble(t, func(t *testing.T) {
+		q := newQueue(t, newFar(seconds).option())
 		var stored, duplicate atomic.Int64
 		together(calls, func(i int) {
 			id := fmt.Sprint("id-", i/2) // each is pushed twice
@@ -170,44 +104,14 @@ func TestSharedRoundTripKeepsErrorsApart(t *testing.T) {
 		if s, d := stored.Load(), duplicate.Load(); s != calls/2 || d != calls/2 {
 			t.Errorf("%d stored, %d duplicates, want half and half", s, d)
 		}
-		ds, err := q.ReceiveBatch(t.Context(), calls)
-		must(t, err)
-		var acked atomic.Int64
-		together(calls, func(i int) {
-			switch err := ds[i/2].Ack(t.Context()); {
-			case err == nil:
-				acked.Add(1)
-			case !errors.Is(err, delayq.ErrSettled):
-				t.Error(err)
-			}
-		})
-		if acked.Load() != calls/2 {
-			t.Errorf("%d acks succeeded, want %d", acked.Load(), calls/2)
-		}
-	})
-}
-
-func TestFailedRoundTripFailsEveryCall(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f := newFar(func(ctx context.Context, op string) error { return errors.Join(seconds(ctx, op), errStore) })
-		q := newQueue(t, delayq.WithBackend(f))
-		together(100, func(int) {
-			id, err := q.Push(t.Context(), nil)
-			if id == "" || !errors.Is(err, errStore) {
-				t.Errorf("push: %q, %v", id, err)
-			}
-		})
-		wantCounts(t, q, delayq.Stats{})
 	})
 }
 
 // A caller may write to its body and headers once its push has returned.
 func TestBodyMayChangeAfterPushGaveUp(t *testing.T) {
-	t.Parallel()
 	const calls = 50
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t, delayq.WithBackend(newFar(seconds)), delayq.WithLease(time.Hour))
+	bubble(t, func(t *testing.T) {
+		q := newQueue(t, newFar(seconds).option(), delayq.WithLease(time.Hour))
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
 		var gaveUp atomic.Int64
@@ -247,35 +151,9 @@ func wantDeadline(t *testing.T, err error) {
 	}
 }
 
-// An ack that gave up can be repeated: the message is acked once.
-func TestAckAgainAfterGivingUp(t *testing.T) {
-	t.Parallel()
-	const calls = 50
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t, delayq.WithBackend(newFar(seconds)), delayq.WithLease(time.Hour))
-		ms := make([]delayq.Message, calls)
-		_, err := q.PushBatch(t.Context(), ms)
-		must(t, err)
-		ds, err := q.ReceiveBatch(t.Context(), calls)
-		must(t, err)
-		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-		defer cancel()
-		together(calls, func(i int) {
-			if err := ds[i].Ack(ctx); err != nil {
-				wantDeadline(t, err)
-				if err := ds[i].Ack(t.Context()); err != nil && !errors.Is(err, delayq.ErrLeaseLost) {
-					t.Error(err)
-				}
-			}
-		})
-		wantCounts(t, q, delayq.Stats{})
-	})
-}
-
 func TestCloseEndsWaitingPushes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t, delayq.WithBackend(newFar(seconds)))
+	bubble(t, func(t *testing.T) {
+		q := newQueue(t, newFar(seconds).option())
 		go func() {
 			time.Sleep(time.Second / 2)
 			mustNot(t, q.Close())
@@ -288,35 +166,11 @@ func TestCloseEndsWaitingPushes(t *testing.T) {
 	})
 }
 
-func TestPushesOfOneGoroutineKeepTheirOrder(t *testing.T) {
-	t.Parallel()
-	const goroutines, each = 16, 20
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t, delayq.WithBackend(newFar(seconds)), delayq.WithLease(time.Hour))
-		due := time.Now()
-		together(goroutines, func(g int) {
-			for i := range each {
-				_, err := q.Push(t.Context(), []byte{byte(g), byte(i)}, delayq.At(due))
-				mustNot(t, err)
-			}
-		})
-		ds, err := q.ReceiveBatch(t.Context(), goroutines*each)
-		must(t, err)
-		next := make(map[byte]byte)
-		for _, d := range ds {
-			if g, i := d.Body[0], d.Body[1]; i != next[g] {
-				t.Fatalf("message %d of goroutine %d came in place %d", i, g, next[g])
-			}
-			next[d.Body[0]]++
-		}
-	})
-}
-
 // Callers give up at any moment. Each push that returned nil is in the store once, and each message
 // is acked once.
 func TestCallsWhileOthersGiveUp(t *testing.T) {
 	t.Parallel()
-	q := newQueue(t, delayq.WithBackend(newFar(bumpy)), delayq.WithLease(time.Hour))
+	q := newQueue(t, newFar(bumpy).option(), delayq.WithLease(time.Hour))
 	outcomes := pushImpatiently(t, q, 32, 40)
 	there := drain(t, q)
 	for id, err := range outcomes {
@@ -391,11 +245,10 @@ func impatient(ctx context.Context, f func(context.Context)) {
 }
 
 func TestStoreThatMakesIDs(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		f := newFar(seconds)
-		f.makes, f.change = true, func(tr *backend.Traits) { tr.Lacks = backend.Lacking(backend.OwnIDs) }
-		q := newQueue(t, delayq.WithBackend(f))
+		f.makesIDs, f.traits = true, lackingOnly(backend.OwnIDs)
+		q := newQueue(t, f.option())
 		ctx := t.Context()
 		together(50, func(i int) {
 			if id, err := q.Push(ctx, fmt.Append(nil, i)); err != nil || id != fmt.Sprint("made-", i) {
@@ -416,29 +269,4 @@ func TestStoreThatMakesIDs(t *testing.T) {
 		wantUnsupported(t, err, "pushes with an id")
 		wantCounts(t, q, delayq.Stats{Ready: 52})
 	})
-}
-
-func TestStoreWithoutHeaders(t *testing.T) {
-	t.Parallel()
-	f := newFar(nil)
-	f.change = func(tr *backend.Traits) { tr.Lacks = backend.Lacking(backend.Headers) }
-	q, ctx := newQueue(t, delayq.WithBackend(f)), t.Context()
-	_, err := q.Push(ctx, nil, delayq.Header("k", "v"))
-	wantUnsupported(t, err, "headers")
-	_, err = q.PushBatch(ctx, []delayq.Message{{}, {Headers: map[string]string{"k": "v"}}})
-	wantUnsupported(t, err, "headers")
-	wantCounts(t, q, delayq.Stats{})
-	_, err = q.PushBatch(ctx, []delayq.Message{{Headers: map[string]string{}}})
-	must(t, err)
-}
-
-func TestRequireOfIDsAndHeaders(t *testing.T) {
-	t.Parallel()
-	f := newFar(nil)
-	newQueue(t, delayq.WithBackend(f), delayq.Require(delayq.OwnIDs, delayq.Headers))
-	f.change = func(tr *backend.Traits) { tr.Lacks = backend.Lacking(backend.OwnIDs, backend.Headers) }
-	for _, feature := range []delayq.Feature{delayq.OwnIDs, delayq.Headers} {
-		_, err := delayq.New(t.Context(), "orders", delayq.WithBackend(f), delayq.Require(feature))
-		wantUnsupported(t, err, feature.String())
-	}
 }

@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
-	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
-// receiveFails makes Receive fail as long as failing says, and keeps when it was tried.
-func receiveFails(s *seam, failing func(try int) bool) *[]time.Time {
+// receiveFails makes Receive fail as long as away says, and keeps when it was tried.
+func receiveFails(s *seam, away func(try int) bool) *[]time.Time {
 	var tried []time.Time
 	s.before = func(_ context.Context, op string) error {
 		if op != "receive" {
 			return nil
 		}
 		tried = append(tried, time.Now())
-		if failing(len(tried)) {
+		if away(len(tried)) {
 			return errStore
 		}
 		return nil
@@ -28,21 +28,18 @@ func receiveFails(s *seam, failing func(try int) bool) *[]time.Time {
 }
 
 func TestReceiveIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var log journal
 		s := newSeam()
 		tried := receiveFails(s, func(try int) bool { return try <= 6 || try == 8 })
-		q := newQueue(t, s.option(), log.logger())
+		q := newQueue(t, s.option(), log.Logger())
 		push(t, q)
 		push(t, q, delayq.After(time.Hour))
 		handled := 0
-		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+		consume(t, q, 2*time.Hour, func(context.Context, *delayq.Delivery) error {
 			handled++
 			return nil
 		})
-		time.Sleep(2 * time.Hour)
-		must(t, r.end())
 		if handled != 2 {
 			t.Errorf("%d messages handled, want 2", handled)
 		}
@@ -64,14 +61,13 @@ func TestReceiveIsTriedAgain(t *testing.T) {
 }
 
 func TestLongOutageIsNotHammered(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		s := newSeam()
 		began := time.Now()
 		tried := receiveFails(s, func(int) bool { return time.Since(began) < time.Hour })
 		q := newQueue(t, s.option())
 		push(t, q)
-		r := start(t, q, func(context.Context, *delayq.Delivery) error { return nil }, delayq.Workers(8))
+		r := start(t, q, returning(nil), delayq.Workers(8))
 		time.Sleep(time.Hour + 5*time.Second)
 		synctest.Wait()
 		wantCounts(t, q, delayq.Stats{})
@@ -84,107 +80,39 @@ func TestLongOutageIsNotHammered(t *testing.T) {
 }
 
 func TestStopDuringAnOutage(t *testing.T) {
-	t.Parallel()
-	for name, stop := range stops {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newSeam()
-				receiveFails(s, func(int) bool { return true })
-				q := newQueue(t, s.option())
-				r := start(t, q, func(context.Context, *delayq.Delivery) error { return nil })
-				time.Sleep(time.Minute + 1)
-				began := time.Now()
-				stop(t, q, r)
-				must(t, <-r.done)
-				if waited := time.Since(began); waited != 0 {
-					t.Errorf("stopped within %v, want at once", waited)
-				}
-			})
-		})
-	}
+	queuetest.Cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+		s := newSeam()
+		s.before = failing("receive")
+		q := newQueue(t, s.option())
+		r := start(t, q, returning(nil))
+		time.Sleep(time.Minute + 1)
+		wantStop(t, q, r, stop, 0)
+	})
 }
 
 // The message is not lost: it comes back when the lease ends, and only the log has the reason.
 func TestFailureToSettleIsLogged(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		op     string
+	type test struct {
 		result error
 		want   delayq.Stats
 		opts   []delayq.ConsumeOption
-	}{
-		{op: "ack"},
-		{op: "nack", result: errHandler, want: delayq.Stats{Scheduled: 1}, opts: []delayq.ConsumeOption{every(24 * time.Hour)}},
-		{op: "dead", result: errHandler, want: delayq.Stats{Dead: 1}, opts: []delayq.ConsumeOption{delayq.MaxAttempts(1)}},
+	}
+	for op, tt := range map[string]test{
+		"ack":  {},
+		"nack": {errHandler, delayq.Stats{Scheduled: 1}, []delayq.ConsumeOption{every(24 * time.Hour)}},
+		"dead": {errHandler, delayq.Stats{Dead: 1}, []delayq.ConsumeOption{delayq.MaxAttempts(1)}},
 	} {
-		t.Run(tt.op, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
+		t.Run(op, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
 				var log journal
 				s := newSeam()
-				failures := 0
-				s.before = func(_ context.Context, op string) error {
-					if op == tt.op && failures < 1 {
-						failures++
-						return errStore
-					}
-					return nil
-				}
-				q := newQueue(t, s.option(), log.logger())
+				s.before = once(op)
+				q := newQueue(t, s.option(), log.Logger())
 				push(t, q, delayq.ID("17"))
-				r := start(t, q, func(context.Context, *delayq.Delivery) error { return tt.result }, tt.opts...)
-				time.Sleep(time.Hour)
-				must(t, r.end())
+				consume(t, q, time.Hour, returning(tt.result), tt.opts...)
 				wantCounts(t, q, tt.want)
-				for _, part := range []string{"settling failed", "id=17", "attempt=1", errStore.Error()} {
-					if !strings.Contains(log.String(), part) {
-						t.Errorf("log lacks %q: %s", part, log.String())
-					}
-				}
+				log.Want(t, "settling failed", "id=17", "attempt=1", errStore.Error())
 			})
 		})
 	}
-}
-
-type panickyPolicy struct{}
-
-func (panickyPolicy) Delay(int, error) time.Duration { panic("no table for this one") }
-
-// A policy that panics costs the message its own delay, not the process.
-func TestRetryPolicyPanics(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var log journal
-		q := newQueue(t, log.logger())
-		push(t, q)
-		calls := 0
-		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
-			if calls++; d.Attempt == 1 {
-				return errHandler
-			}
-			return nil
-		}, delayq.Retry(panickyPolicy{}))
-		time.Sleep(time.Minute)
-		must(t, r.end())
-		if calls != 2 || !strings.Contains(log.String(), "no table for this one") {
-			t.Errorf("%d calls, want 2; log: %s", calls, log.String())
-		}
-		wantCounts(t, q, delayq.Stats{})
-	})
-}
-
-// A limit that the store cannot keep is rejected when the option is given, and left out when it is
-// not.
-func TestMaxAttemptsWithoutAttempts(t *testing.T) {
-	t.Parallel()
-	s := newSeam()
-	s.traits = lacking(backend.CountingAttempts)
-	q := newQueue(t, s.option())
-	handler := func(context.Context, *delayq.Delivery) error { return nil }
-	wantIs(t, q.Consume(t.Context(), handler, delayq.MaxAttempts(3)), delayq.ErrUnsupported)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	must(t, q.Consume(ended, handler))
-	must(t, q.Consume(ended, handler, delayq.MaxAttempts(0)))
 }

@@ -3,52 +3,32 @@ package delayq_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
-func TestLeaseIsRenewedWhileAHandlerRuns(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t, delayq.WithLease(10*time.Second))
-		push(t, q)
-		calls := 0
-		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
-			calls++
-			for range 3600 {
-				time.Sleep(time.Second)
-				if left := time.Until(d.LeaseUntil()); left <= 0 || ctx.Err() != nil {
-					t.Fatalf("lease ends in %v, context %v", left, ctx.Err())
-				}
-			}
-			return nil
-		}, delayq.Workers(2))
-		time.Sleep(2 * time.Hour)
-		must(t, r.end())
-		if calls != 1 {
-			t.Errorf("%d calls, want 1", calls)
-		}
-		wantCounts(t, q, delayq.Stats{})
-	})
-}
-
-// The clock that a user gives drives the renewal, too.
-func TestLeaseIsRenewedOnAFakeClock(t *testing.T) {
+// The clock that a user gives drives the renewal, too. It may jump past the lease, as when the
+// machine slept.
+func TestLeaseOnAFakeClock(t *testing.T) {
 	t.Parallel()
 	const lease = 30 * time.Second
 	clock := clockwork.NewFakeClock()
 	q := newQueue(t, delayq.WithClock(clock), delayq.WithLease(lease))
 	push(t, q)
-	held, finish := make(chan *delayq.Delivery), make(chan struct{})
+	held, cause, again := make(chan *delayq.Delivery), make(chan error, 1), make(chan struct{})
 	r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+		if d.Attempt > 1 {
+			close(again)
+			return nil
+		}
 		held <- d
-		<-finish
+		<-ctx.Done()
+		cause <- context.Cause(ctx)
 		return ctx.Err()
 	})
 	d := <-held
@@ -58,126 +38,48 @@ func TestLeaseIsRenewedOnAFakeClock(t *testing.T) {
 		want := clock.Now().Add(lease)
 		eventually(t, "the lease is renewed", func() bool { return d.LeaseUntil().Equal(want) })
 	}
-	close(finish)
-	must(t, r.end())
-	wantCounts(t, q, delayq.Stats{})
-}
-
-func TestLostLeaseStopsTheHandler(t *testing.T) {
-	t.Parallel()
-	const lease = 9 * time.Second
-	for _, tt := range []struct {
-		name   string
-		result func(context.Context) error
-		logged string
-	}{
-		{"handler fails", context.Cause, "handler lost its lease"},
-		{"handler succeeds", func(context.Context) error { return nil }, "settling failed"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var log journal
-				s := newSeam()
-				began := time.Now()
-				s.before = func(_ context.Context, op string) error {
-					if op == "extend" && time.Since(began) < lease+1 {
-						return errStore
-					}
-					return nil
-				}
-				q := newQueue(t, s.option(), log.logger(), delayq.WithLease(lease))
-				push(t, q)
-				var attempts []int
-				r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
-					attempts = append(attempts, d.Attempt)
-					if d.Attempt > 1 {
-						return nil
-					}
-					<-ctx.Done()
-					if cause := context.Cause(ctx); !errors.Is(cause, delayq.ErrLeaseLost) {
-						t.Errorf("context ended with %v, want ErrLeaseLost", cause)
-					}
-					return tt.result(ctx)
-				})
-				time.Sleep(time.Hour)
-				must(t, r.end())
-				if len(attempts) != 2 {
-					t.Errorf("attempts %v, want a second one", attempts)
-				}
-				for _, line := range []string{"renewing a lease failed", tt.logged} {
-					if !strings.Contains(log.String(), line) {
-						t.Errorf("log lacks %q: %s", line, log.String())
-					}
-				}
-				wantCounts(t, q, delayq.Stats{})
-			})
-		})
+	clock.Advance(lease)
+	if err := <-cause; !errors.Is(err, delayq.ErrLeaseLost) {
+		t.Errorf("context ended with %v, want ErrLeaseLost", err)
 	}
-}
-
-// On a clock that jumps past the lease, as when the machine slept.
-func TestLostLeaseOnAFakeClock(t *testing.T) {
-	t.Parallel()
-	clock := clockwork.NewFakeClock()
-	q := newQueue(t, delayq.WithClock(clock), delayq.WithLease(time.Minute))
-	push(t, q)
-	first, causes := make(chan struct{}), make(chan error, 1)
-	second := make(chan struct{})
-	r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
-		if d.Attempt > 1 {
-			close(second)
-			return nil
-		}
-		close(first)
-		<-ctx.Done()
-		causes <- context.Cause(ctx)
-		return ctx.Err()
-	})
-	<-first
-	must(t, clock.BlockUntilContext(t.Context(), 1))
-	clock.Advance(time.Minute)
-	if cause := <-causes; !errors.Is(cause, delayq.ErrLeaseLost) {
-		t.Errorf("context ended with %v, want ErrLeaseLost", cause)
-	}
-	<-second
+	<-again
 	must(t, r.end())
 	wantCounts(t, q, delayq.Stats{})
 }
 
 // A store that cannot be reached cannot report that a lease is lost, but gives the message to
 // another worker.
-func TestLeaseEndsThoughTheStoreIsSilent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const lease = 30 * time.Second
+func TestLostLeaseStopsTheHandler(t *testing.T) {
+	const lease = 9 * time.Second
+	type test struct {
+		result func(context.Context) error
+		logged string
+	}
+	queuetest.Cases(t, map[string]test{
+		"handler fails":    {context.Cause, "handler lost its lease"},
+		"handler succeeds": {func(context.Context) error { return nil }, "settling failed"},
+	}, func(t *testing.T, tt test) {
+		var log journal
 		s := newSeam()
-		s.before = func(_ context.Context, op string) error {
-			if op == "extend" {
-				return errStore
-			}
-			return nil
-		}
-		q := newQueue(t, s.option(), delayq.WithLease(lease))
+		s.before = failing("extend")
+		q := newQueue(t, s.option(), log.Logger(), delayq.WithLease(lease))
 		push(t, q)
 		began := time.Now()
-		var stopped time.Duration
-		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
-			if d.Attempt > 1 {
+		attempts := 0
+		consume(t, q, time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
+			if attempts++; d.Attempt > 1 {
 				return nil
 			}
 			<-ctx.Done()
-			stopped = time.Since(began)
-			if cause := context.Cause(ctx); !errors.Is(cause, delayq.ErrLeaseLost) {
-				t.Errorf("the handler's context ended with %v, want ErrLeaseLost", cause)
+			if cause := context.Cause(ctx); !errors.Is(cause, delayq.ErrLeaseLost) || time.Since(began) != lease {
+				t.Errorf("context ended with %v after %v, want ErrLeaseLost after %v", cause, time.Since(began), lease)
 			}
-			return ctx.Err()
+			return tt.result(ctx)
 		})
-		time.Sleep(10 * lease)
-		must(t, r.end())
-		if stopped != lease {
-			t.Errorf("the handler was stopped after %v, want %v", stopped, lease)
+		if attempts != 2 {
+			t.Errorf("%d attempts, want 2", attempts)
 		}
+		log.Want(t, "renewing a lease failed", tt.logged)
 		wantCounts(t, q, delayq.Stats{})
 	})
 }

@@ -3,7 +3,6 @@ package delayq_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/queuetest"
 	"github.com/delayq/delayq/memory"
 )
 
@@ -22,79 +22,68 @@ var stops = map[string]func(*testing.T, delayq.Queue, *running){
 	},
 }
 
-func TestStopWaitsForHandlers(t *testing.T) {
-	t.Parallel()
-	for name, stop := range stops {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				b := memory.New()
-				q, witness := newQueue(t, delayq.WithBackend(b)), newQueue(t, delayq.WithBackend(b))
-				for range 3 {
-					push(t, q)
-				}
-				r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
-					time.Sleep(20 * time.Second)
-					return ctx.Err()
-				}, delayq.Workers(2))
-				time.Sleep(time.Second)
-				began := time.Now()
-				stop(t, q, r)
-				must(t, <-r.done)
-				if waited := time.Since(began); waited != 19*time.Second {
-					t.Errorf("stopped within %v, want when the handlers were done", waited)
-				}
-				wantCounts(t, witness, delayq.Stats{Ready: 1})
-			})
-		})
+// wantStop stops a consumer and checks how long that takes.
+func wantStop(t *testing.T, q delayq.Queue, r *running, stop func(*testing.T, delayq.Queue, *running), want time.Duration) {
+	t.Helper()
+	began := time.Now()
+	stop(t, q, r)
+	must(t, <-r.done)
+	if took := time.Since(began); took != want {
+		t.Errorf("stopped within %v, want %v", took, want)
 	}
+}
+
+func TestStopWaitsForHandlers(t *testing.T) {
+	queuetest.Cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+		q, witness := newPair(t, newSeam())
+		pushMany(t, q, 3)
+		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+			time.Sleep(20 * time.Second)
+			return ctx.Err()
+		}, delayq.Workers(2))
+		time.Sleep(time.Second)
+		wantStop(t, q, r, stop, 19*time.Second)
+		wantCounts(t, witness, delayq.Stats{Ready: 1})
+	})
 }
 
 func TestDrainEndsHandlers(t *testing.T) {
-	t.Parallel()
-	for name, stop := range stops {
+	queuetest.Cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
 		for _, drain := range []time.Duration{0, 10 * time.Second} {
-			t.Run(name+" "+drain.String(), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					b := memory.New()
-					q, witness := newQueue(t, delayq.WithBackend(b)), newQueue(t, delayq.WithBackend(b))
-					push(t, q, delayq.ID("gives up"))
-					push(t, q, delayq.ID("finishes"))
-					r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
-						<-ctx.Done()
-						if errors.Is(context.Cause(ctx), delayq.ErrLeaseLost) {
-							t.Errorf("cause %v although the lease is held", context.Cause(ctx))
-						}
-						if d.ID == "finishes" {
-							time.Sleep(time.Second)
-							return nil
-						}
-						return ctx.Err()
-					}, delayq.Workers(2), delayq.Drain(drain), delayq.MaxAttempts(1))
-					synctest.Wait()
-					began := time.Now()
-					stop(t, q, r)
-					must(t, <-r.done)
-					if waited := time.Since(began); waited != drain+time.Second {
-						t.Errorf("stopped within %v, want the drain and a second", waited)
-					}
-					d := receive(t, witness)
-					if d.ID != "gives up" || d.Attempt != 1 {
-						t.Errorf("%v came back, want it untouched", d)
-					}
-					wantCounts(t, witness, delayq.Stats{InFlight: 1})
-				})
-			})
+			var log journal
+			q, witness := newPair(t, newSeam(), log.Logger())
+			push(t, q, delayq.ID("gives up"))
+			push(t, q, delayq.ID("finishes"))
+			r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+				<-ctx.Done()
+				if cause := context.Cause(ctx); !errors.Is(cause, delayq.ErrDrain) {
+					t.Errorf("cause %v, want ErrDrain", cause)
+				}
+				if d.ID == "finishes" {
+					time.Sleep(time.Second)
+					return nil
+				}
+				return ctx.Err()
+			}, delayq.Workers(2), delayq.Drain(drain), delayq.MaxAttempts(1))
+			synctest.Wait()
+			wantStop(t, q, r, stop, drain+time.Second)
+			d := receive(t, witness)
+			if d.ID != "gives up" || d.Attempt != 1 {
+				t.Errorf("%v came back, want it untouched", d)
+			}
+			must(t, d.Ack(t.Context()))
+			wantCounts(t, witness, delayq.Stats{})
+			if warned := log.String() != ""; warned != (drain > 0) { // no time to drain needs no warning
+				t.Errorf("with a drain of %v the log has %q", drain, log.String())
+			}
 		}
-	}
+	})
 }
 
 func TestHandlerThatIgnoresTheStop(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var log journal
-		q := newQueue(t, log.logger(), delayq.WithLease(time.Minute))
+		q := newQueue(t, log.Logger(), delayq.WithLease(time.Minute))
 		push(t, q)
 		finish := make(chan struct{})
 		r := start(t, q, func(context.Context, *delayq.Delivery) error {
@@ -109,38 +98,24 @@ func TestHandlerThatIgnoresTheStop(t *testing.T) {
 		}
 		wantCounts(t, q, delayq.Stats{InFlight: 1})
 		time.Sleep(time.Minute) // until the lease ends, which is no longer renewed
-		d := receive(t, q)
-		if d.Attempt != 2 {
+		if d := receive(t, q); d.Attempt != 2 {
 			t.Errorf("attempt %d, want 2", d.Attempt)
 		}
 		close(finish)
 		synctest.Wait()
 		wantCounts(t, q, delayq.Stats{InFlight: 1})
-		if !strings.Contains(log.String(), "settling failed") {
-			t.Errorf("log does not tell that the late Ack failed: %s", log.String())
-		}
+		log.Want(t, "settling failed")
 	})
 }
 
 func TestStopWhileNobodyWorks(t *testing.T) {
-	t.Parallel()
-	for name, stop := range stops {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(t)
-				push(t, q, delayq.After(time.Hour))
-				r := start(t, q, func(context.Context, *delayq.Delivery) error { return nil }, delayq.Workers(5))
-				synctest.Wait()
-				began := time.Now()
-				stop(t, q, r)
-				must(t, <-r.done)
-				if waited := time.Since(began); waited != 0 {
-					t.Errorf("stopped within %v, want at once", waited)
-				}
-			})
-		})
-	}
+	queuetest.Cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+		q := newQueue(t)
+		push(t, q, delayq.After(time.Hour))
+		r := start(t, q, returning(nil), delayq.Workers(5))
+		synctest.Wait()
+		wantStop(t, q, r, stop, 0)
+	})
 }
 
 func TestConsumeWithAnEndedContext(t *testing.T) {
@@ -149,7 +124,7 @@ func TestConsumeWithAnEndedContext(t *testing.T) {
 	end()
 	q := newQueue(t)
 	push(t, q)
-	must(t, q.Consume(ctx, func(context.Context, *delayq.Delivery) error { panic("called") }))
+	must(t, q.Consume(ctx, unwanted))
 	if d := receive(t, q); d.Attempt != 1 {
 		t.Errorf("attempt %d, want 1", d.Attempt)
 	}
@@ -192,13 +167,12 @@ func TestCloseFromManyGoroutines(t *testing.T) {
 
 // The bubble fails when a goroutine is left in it.
 func TestCloseLeavesNoGoroutine(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q)
 		push(t, q, delayq.After(time.Hour))
 		for range 3 {
-			start(t, q, func(context.Context, *delayq.Delivery) error { return errHandler }, delayq.Workers(3))
+			start(t, q, returning(errHandler), delayq.Workers(3))
 			go func() { _, _ = q.ReceiveBatch(t.Context(), 2) }()
 		}
 		time.Sleep(time.Minute)
@@ -215,7 +189,7 @@ func TestConsumeRacesClose(t *testing.T) {
 		var consuming sync.WaitGroup
 		for range 4 {
 			consuming.Go(func() {
-				err := q.Consume(t.Context(), func(context.Context, *delayq.Delivery) error { return nil })
+				err := q.Consume(t.Context(), returning(nil))
 				if err != nil && !errors.Is(err, delayq.ErrClosed) {
 					t.Errorf("Consume: %v", err)
 				}
@@ -228,79 +202,44 @@ func TestConsumeRacesClose(t *testing.T) {
 
 // The backend is closed under the queue.
 func TestConsumeEndsWithItsBackend(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		b := memory.New()
 		q := newQueue(t, delayq.WithBackend(b))
-		r := start(t, q, func(context.Context, *delayq.Delivery) error { return nil })
+		r := start(t, q, returning(nil))
 		synctest.Wait()
 		must(t, b.Close())
 		must(t, <-r.done)
 	})
 }
 
-// Messages that were taken when the stop came, and that no handler has seen.
-func TestStopHandsBackTheUnseen(t *testing.T) {
-	t.Parallel()
-	for name, stop := range stops {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newSeam()
-				taken, goOn := make(chan struct{}), make(chan struct{})
-				s.after = func(op string) {
-					if op == "receive" {
-						close(taken)
-						<-goOn
-					}
-				}
-				q, witness := newQueue(t, s.option()), newQueue(t, delayq.WithBackend(s.Backend))
-				for range 5 {
-					push(t, q)
-				}
-				r := start(t, q, func(context.Context, *delayq.Delivery) error { panic("called") }, delayq.Workers(5))
-				<-taken
-				wantCounts(t, witness, delayq.Stats{InFlight: 5})
-				stop(t, q, r)
-				synctest.Wait()
-				close(goOn)
-				must(t, <-r.done)
-				for range 5 {
-					if d := receive(t, witness); d.Attempt != 1 {
-						t.Errorf("%v came back, want it untouched", d)
-					}
-				}
-			})
-		})
-	}
-}
-
 // With a store that does not reply, a stop takes its time, but ends.
 func TestStopWhenTheStoreHangs(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var log journal
 		s := newSeam()
-		s.before = func(ctx context.Context, op string) error {
-			if op == "nack" {
-				<-ctx.Done()
-				return ctx.Err()
-			}
-			return nil
-		}
-		q := newQueue(t, s.option(), log.logger())
-		for range 5 {
-			push(t, q)
-		}
+		s.before = hanging("nack")
+		q := newQueue(t, s.option(), log.Logger())
+		pushMany(t, q, 5)
 		ctx, stop := context.WithCancel(t.Context())
 		s.after = func(op string) {
 			if op == "receive" {
 				stop()
 			}
 		}
-		must(t, q.Consume(ctx, func(context.Context, *delayq.Delivery) error { panic("called") }, delayq.Workers(5)))
-		if !strings.Contains(log.String(), "settling failed") {
-			t.Errorf("log does not tell of the messages: %s", log.String())
-		}
+		must(t, q.Consume(ctx, unwanted, delayq.Workers(5)))
+		log.Want(t, "settling failed")
+	})
+}
+
+func TestStopWaitsForAcks(t *testing.T) {
+	queuetest.Cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+		q, witness := newPair(t, newFar(slowAcks))
+		pushMany(t, q, 6)
+		r := start(t, q, returning(nil), delayq.Workers(2))
+		synctest.Wait()
+		wantCounts(t, witness, delayq.Stats{InFlight: 6})
+		stop(t, q, r)
+		must(t, <-r.done)
+		wantCounts(t, witness, delayq.Stats{})
 	})
 }

@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/delayq/delayq"
-	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
 // graveyard returns a queue on s with n dead letters: 000, 001, …
@@ -23,31 +22,14 @@ func graveyard(t *testing.T, n int, s *seam) delayq.Queue {
 	return q
 }
 
-func TestDeadLettersPageByPage(t *testing.T) {
+func TestAllDeadLetters(t *testing.T) {
 	t.Parallel()
 	// More than All asks for at once.
 	const n = 250
 	q := graveyard(t, n, newSeam())
-	for _, limit := range []int{1, 7, n - 1, n, n + 1} {
-		var got []string
-		for cursor, pages := "", 0; cursor != "" || pages == 0; pages++ {
-			page, next, err := q.Dead().List(t.Context(), cursor, limit)
-			must(t, err)
-			if len(page) > limit {
-				t.Fatalf("%d letters on a page of %d", len(page), limit)
-			}
-			for _, l := range page {
-				got = append(got, l.ID)
-			}
-			cursor = next
-		}
-		if len(got) != n || !slices.IsSorted(got) {
-			t.Errorf("pages of %d: %d letters, want all %d in the order of their deaths", limit, len(got), n)
-		}
-	}
 	letters := deadLetters(t, q)
-	if len(letters) != n {
-		t.Fatalf("All ranges over %d letters, want %d", len(letters), n)
+	if len(letters) != n || !slices.IsSortedFunc(letters, func(a, b delayq.DeadLetter) int { return strings.Compare(a.ID, b.ID) }) {
+		t.Fatalf("All ranges over %d letters, want %d in the order of their deaths", len(letters), n)
 	}
 	if l := letters[7]; l.ID != "007" || l.Reason != "reason 7" || l.Attempts != 1 || string(l.Body) != "body" || l.Died.IsZero() || l.Due.IsZero() {
 		t.Errorf("letter %+v is not what died", l)
@@ -65,57 +47,43 @@ func TestAllEndsWithAnError(t *testing.T) {
 	t.Parallel()
 	s := newSeam()
 	q := graveyard(t, 150, s)
-	pages := 0
-	s.before = func(_ context.Context, op string) error {
-		if op == "list dead" {
-			if pages++; pages > 1 {
-				return errStore
-			}
-		}
-		return nil
-	}
-	var got int
-	var failed error
+	s.before = later("list dead")
+	got := 0
 	for _, err := range q.Dead().All(t.Context()) {
 		if err != nil {
-			failed = err
-		} else {
-			got++
+			wantIs(t, err, errStore)
+			break
 		}
+		got++
 	}
-	wantIs(t, failed, errStore)
 	if got != 100 {
 		t.Errorf("%d letters before the error, want the first page", got)
 	}
 }
 
 func TestRedriveReportsEach(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name string
+	type test struct {
 		do   func(delayq.DeadLetters, context.Context, ...string) error
 		want delayq.Stats
-	}{
-		{"redrive", delayq.DeadLetters.Redrive, delayq.Stats{Scheduled: 1, Ready: 2, InFlight: 1}},
-		{"delete", delayq.DeadLetters.Delete, delayq.Stats{Scheduled: 1, Ready: 1, InFlight: 1}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t)
-			err := tt.do(s.Dead(), t.Context(), "scheduled", "held", "dead", "unknown", "dead")
-			wantIs(t, err, delayq.ErrNotFound)
-			var batch *delayq.BatchError
-			if !errors.As(err, &batch) || len(batch.Errs) != 5 {
-				t.Fatalf("error %v, want one for each id", err)
-			}
-			for i, err := range batch.Errs {
-				if (i == 2) != (err == nil) {
-					t.Errorf("id %d: %v", i, err)
-				}
-			}
-			wantCounts(t, s, tt.want)
-		})
 	}
+	queuetest.Cases(t, map[string]test{
+		"redrive": {delayq.DeadLetters.Redrive, delayq.Stats{Scheduled: 1, Ready: 2, InFlight: 1}},
+		"delete":  {delayq.DeadLetters.Delete, delayq.Stats{Scheduled: 1, Ready: 1, InFlight: 1}},
+	}, func(t *testing.T, tt test) {
+		s := newScene(t)
+		err := tt.do(s.Dead(), t.Context(), "scheduled", "held", "dead", "unknown", "dead")
+		wantIs(t, err, delayq.ErrNotFound)
+		var batch *delayq.BatchError
+		if !errors.As(err, &batch) || len(batch.Errs) != 5 {
+			t.Fatalf("error %v, want one for each id", err)
+		}
+		for i, err := range batch.Errs {
+			if (i == 2) != (err == nil) {
+				t.Errorf("id %d: %v", i, err)
+			}
+		}
+		wantCounts(t, s, tt.want)
+	})
 }
 
 func TestRedriveAll(t *testing.T) {
@@ -176,15 +144,7 @@ func TestRedriveAll(t *testing.T) {
 		t.Parallel()
 		s := newSeam()
 		q := graveyard(t, 550, s) // two pages
-		tries := 0
-		s.before = func(_ context.Context, op string) error {
-			if op == "redrive" {
-				if tries++; tries > 1 {
-					return errStore
-				}
-			}
-			return nil
-		}
+		s.before = later("redrive")
 		n, err := q.Dead().RedriveAll(t.Context())
 		wantIs(t, err, errStore)
 		if n != 500 {
@@ -192,29 +152,4 @@ func TestRedriveAll(t *testing.T) {
 		}
 		wantCounts(t, q, delayq.Stats{Ready: 500, Dead: 50})
 	})
-}
-
-func TestLongReasonIsCut(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	pushDead(t, q, "x", strings.Repeat("r", backend.MaxReason+1))
-	if got := len(deadLetters(t, q)[0].Reason); got != backend.MaxReason {
-		t.Errorf("reason of %d bytes, want %d", got, backend.MaxReason)
-	}
-}
-
-func TestRedrivenMessageStartsAnew(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	_, err := q.Push(t.Context(), []byte("body"), delayq.ID("x"), delayq.Header("k", "v"), delayq.At(time.Unix(1, 0)))
-	must(t, err)
-	must(t, receive(t, q).Nack(t.Context(), 0))
-	must(t, receive(t, q).Dead(t.Context(), "reason"))
-	if l := deadLetters(t, q)[0]; l.Attempts != 2 {
-		t.Errorf("%d attempts, want 2", l.Attempts)
-	}
-	must(t, q.Dead().Redrive(t.Context(), "x"))
-	if d := receive(t, q); d.Attempt != 1 || string(d.Body) != "body" || d.Headers["k"] != "v" {
-		t.Errorf("redriven: %v %q %v", d, d.Body, d.Headers)
-	}
 }

@@ -1,7 +1,6 @@
 package delayq_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -30,25 +29,6 @@ func TestLongReasonIsCutAtACharacter(t *testing.T) {
 	if len(got) != backend.MaxReason-1 || !utf8.ValidString(got) {
 		t.Errorf("the reason has %d bytes, valid UTF-8: %t; want %d, true", len(got), utf8.ValidString(got), backend.MaxReason-1)
 	}
-}
-
-// A settling that fails leaves the delivery to be settled again.
-func TestSettlingCanBeRepeated(t *testing.T) {
-	t.Parallel()
-	s := newSeam()
-	q := newQueue(t, s.option())
-	push(t, q)
-	d := receive(t, q)
-	s.before = func(_ context.Context, op string) error {
-		if op == "ack" {
-			return errStore
-		}
-		return nil
-	}
-	wantIs(t, d.Ack(t.Context()), errStore)
-	s.before = nil
-	must(t, d.Ack(t.Context()))
-	wantIs(t, d.Ack(t.Context()), delayq.ErrSettled)
 }
 
 func TestBatchesHaveALimit(t *testing.T) {

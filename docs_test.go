@@ -16,15 +16,15 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 )
 
-// pages are the Markdown files of the project, by path.
-func pages(t *testing.T) map[string]string {
+// files are the contents of the project's files whose names end so, by path.
+func files(t *testing.T, ending string) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
 	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
 		if err == nil && e.IsDir() && (e.Name() == "target" || e.Name() == ".git") {
 			return fs.SkipDir
 		}
-		if err != nil || filepath.Ext(path) != ".md" {
+		if err != nil || !strings.HasSuffix(path, ending) {
 			return err
 		}
 		text, err := os.ReadFile(path)
@@ -32,7 +32,7 @@ func pages(t *testing.T) map[string]string {
 		return err
 	})
 	if err != nil || len(found) < 5 {
-		t.Fatalf("%d pages, %v", len(found), err)
+		t.Fatalf("%d files of %s, %v", len(found), ending, err)
 	}
 	return found
 }
@@ -62,7 +62,7 @@ func anchors(page string) map[string]bool {
 // Links within the project lead somewhere, to headings too.
 func TestLinks(t *testing.T) {
 	t.Parallel()
-	all := pages(t)
+	all := files(t, ".md")
 	for path, text := range all {
 		text = indented.ReplaceAllString(text, "") // code, where ](…) is no link
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
@@ -87,10 +87,8 @@ func TestLinks(t *testing.T) {
 func TestMakeTargets(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile("Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, text := range pages(t) {
+	must(t, err)
+	for path, text := range files(t, ".md") {
 		for _, m := range makeTarget.FindAllStringSubmatch(text, -1) {
 			if !strings.Contains(string(makefile), "\n"+m[1]+":") {
 				t.Errorf("%s says make %s, which the Makefile does not know", path, m[1])
@@ -103,42 +101,23 @@ func TestMakeTargets(t *testing.T) {
 func TestMakeEntersEveryModule(t *testing.T) {
 	t.Parallel()
 	makefile, err := os.ReadFile("Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, targets, _ := strings.Cut(string(makefile), "\ntest-all-modules:")
 	targets, _, _ = strings.Cut(targets, "\n\n")
-	modules := 0
-	err = filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.Name() != "go.mod" || path == "go.mod" {
-			return err
-		}
-		modules++
+	for path := range files(t, "/go.mod") {
 		if dir := filepath.ToSlash(filepath.Dir(path)); !strings.Contains(targets, "cd "+dir+" && ") {
 			t.Errorf("make test-all does not enter the module %s", dir)
 		}
-		return nil
-	})
-	if err != nil || modules < 5 {
-		t.Errorf("%d nested modules, %v", modules, err)
 	}
 }
 
 // tests are the names of all tests and benchmarks, of the nested modules too.
 func tests(t *testing.T) (names []string) {
 	t.Helper()
-	err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
-			return err
+	for _, text := range files(t, "_test.go") {
+		for _, m := range testFunc.FindAllStringSubmatch(text, -1) {
+			names = append(names, m[1])
 		}
-		text, err := os.ReadFile(path)
-		for _, m := range testFunc.FindAllSubmatch(text, -1) {
-			names = append(names, string(m[1]))
-		}
-		return err
-	})
-	if err != nil || len(names) < 100 {
-		t.Fatalf("%d tests, %v", len(names), err)
 	}
 	return names
 }
@@ -148,7 +127,7 @@ func tests(t *testing.T) (names []string) {
 func TestNamedTests(t *testing.T) {
 	t.Parallel()
 	all := tests(t)
-	for path, text := range pages(t) {
+	for path, text := range files(t, ".md") {
 		for _, name := range testName.FindAllString(text, -1) {
 			if !slices.ContainsFunc(all, func(one string) bool { return strings.HasPrefix(one, name) }) {
 				t.Errorf("%s names %s, which there is not", path, name)
@@ -181,7 +160,7 @@ func TestPrograms(t *testing.T) {
 	t.Parallel()
 	testenv.In(t, testenv.All)
 	programs := 0
-	for path, text := range pages(t) {
+	for path, text := range files(t, ".md") {
 		for _, m := range goProgram.FindAllStringSubmatch(text, -1) {
 			programs++
 			out := runProgram(t, m[1])
@@ -198,13 +177,9 @@ func TestPrograms(t *testing.T) {
 func runProgram(t *testing.T, source string) string {
 	t.Helper()
 	root, err := filepath.Abs(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	sums, err := os.ReadFile("go.sum")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	dir := t.TempDir()
 	mod := "module program\n\ngo 1.25.0\n\nrequire github.com/delayq/delayq v0.0.0\n\nreplace github.com/delayq/delayq => " + root + "\n"
 	for name, text := range map[string]string{"main.go": source, "go.mod": mod, "go.sum": string(sums)} {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/queuetest"
 	"github.com/delayq/delayq/memory"
 )
 
@@ -242,31 +243,54 @@ func TestBatchErrorWrapsAllThatFailed(t *testing.T) {
 	}
 }
 
+// A call that needs what the backend lacks names the call or the feature.
 func TestWhatABackendLacks(t *testing.T) {
-	t.Parallel()
-	s := newSeam()
-	s.traits = lacking(backend.Features()...)
-	q := newQueue(t, s.option())
-	plain := &scene{Queue: q}
-	for method, op := range map[string]string{
-		"Queue.Cancel":           "cancel",
-		"Queue.Reschedule":       "reschedule",
-		"Queue.Stats":            "stats",
-		"Queue.Peek":             "peek",
-		"Queue.Purge":            "purge",
-		"DeadLetters.List":       "list dead",
-		"DeadLetters.All":        "list dead",
-		"DeadLetters.Redrive":    "redrive",
-		"DeadLetters.RedriveAll": "redrive",
-		"DeadLetters.Delete":     "delete dead",
-	} {
-		wantUnsupported(t, methods[method](plain, t.Context()), op)
+	header := map[string]string{"k": "v"}
+	type test struct {
+		lacks backend.Feature
+		call  func(*scene, context.Context) error
+		op    string
 	}
-
-	for _, feature := range backend.Features() {
-		_, err := delayq.New(t.Context(), "orders", s.option(), delayq.Require(feature))
-		wantUnsupported(t, err, feature.String())
-	}
+	queuetest.Cases(t, map[string]test{
+		"cancel":               {delayq.Cancelling, methods["Queue.Cancel"], "cancel"},
+		"reschedule":           {delayq.Rescheduling, methods["Queue.Reschedule"], "reschedule"},
+		"stats":                {delayq.Counting, methods["Queue.Stats"], "stats"},
+		"peek":                 {delayq.Peeking, methods["Queue.Peek"], "peek"},
+		"purge":                {delayq.Purging, methods["Queue.Purge"], "purge"},
+		"list":                 {delayq.Redriving, methods["DeadLetters.List"], "list dead"},
+		"range over all":       {delayq.Redriving, methods["DeadLetters.All"], "list dead"},
+		"redrive":              {delayq.Redriving, methods["DeadLetters.Redrive"], "redrive"},
+		"redrive all":          {delayq.Redriving, methods["DeadLetters.RedriveAll"], "redrive"},
+		"delete":               {delayq.Redriving, methods["DeadLetters.Delete"], "delete dead"},
+		"id":                   {delayq.OwnIDs, pushing(delayq.ID("mine")), "pushes with an id"},
+		"id in a batch":        {delayq.OwnIDs, pushingBatch(delayq.Message{ID: "mine"}), "pushes with an id"},
+		"header":               {delayq.Headers, pushing(delayq.Header("k", "v")), "headers"},
+		"header in a batch":    {delayq.Headers, pushingBatch(delayq.Message{Headers: header}), "headers"},
+		"nack without headers": {delayq.Headers, nacking(delayq.NackHeaders(header)), delayq.ChangingHeaders.String()},
+		"nack, headers fixed":  {delayq.ChangingHeaders, nacking(delayq.NackHeaders(nil)), delayq.ChangingHeaders.String()},
+		"window":               {delayq.UniqueWindows, pushing(delayq.ID("a"), delayq.UniqueFor(time.Hour)), delayq.UniqueWindows.String()},
+		"window without ids":   {delayq.OwnIDs, pushing(delayq.ID("a"), delayq.UniqueFor(time.Hour)), delayq.UniqueWindows.String()},
+		"limit of attempts":    {delayq.CountingAttempts, consuming(delayq.MaxAttempts(3)), "MaxAttempts"},
+	}, func(t *testing.T, tt test) {
+		s := newSeam()
+		s.traits, s.makesIDs = lacking(tt.lacks), tt.lacks == delayq.OwnIDs
+		q := newQueue(t, s.option())
+		push(t, q)
+		lacking := &scene{q, receive(t, q)}
+		wantUnsupported(t, tt.call(lacking, t.Context()), tt.op)
+		_, err := delayq.New(t.Context(), "orders", s.option(), delayq.Require(tt.lacks))
+		wantUnsupported(t, err, tt.lacks.String())
+		if q.Supports(tt.lacks) || !newQueue(t).Supports(tt.lacks) {
+			t.Errorf("%v: supported where it is lacking, or not where it is there", tt.lacks)
+		}
+		// What does not need the feature is done.
+		_, err = q.PushBatch(t.Context(), []delayq.Message{{Headers: map[string]string{}}})
+		must(t, err)
+		must(t, lacking.held.Nack(t.Context(), time.Hour))
+		ended, end := context.WithCancel(t.Context())
+		end()
+		must(t, q.Consume(ended, unwanted, delayq.MaxAttempts(0)))
+	})
 }
 
 func wantUnsupported(t *testing.T, err error, op string) {
@@ -284,11 +308,14 @@ func TestRequirementsAddUp(t *testing.T) {
 	wantUnsupported(t, err, delayq.Durability.String())
 }
 
-func TestRequireWhatIsThere(t *testing.T) {
+func TestFeaturesThatAreRequired(t *testing.T) {
 	t.Parallel()
 	s := newSeam()
-	s.traits = func(tr *backend.Traits) { tr.Lacks = 0 }
-	newQueue(t, s.option(),
-		delayq.Require(delayq.Cancelling, delayq.Rescheduling, delayq.Counting, delayq.Redriving),
-		delayq.Require(delayq.Ordering, delayq.Deduplicating, delayq.CountingAttempts, delayq.Durability))
+	s.traits = lacking(backend.Features()...)
+	for _, feature := range backend.Features() {
+		_, err := delayq.New(t.Context(), "orders", s.option(), delayq.Require(feature))
+		wantUnsupported(t, err, feature.String())
+	}
+	s.traits = lackingOnly()
+	newQueue(t, s.option(), delayq.Require(backend.Features()[:4]...), delayq.Require(backend.Features()[4:]...))
 }

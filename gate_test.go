@@ -4,17 +4,16 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
 // While a queue is paused its consumers take nothing; the handler that runs finishes, and other
 // takers go on.
 func TestPause(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q)
 		var handled atomic.Int32
@@ -47,25 +46,19 @@ func TestPause(t *testing.T) {
 
 // A Consume may begin and end in a pause, and Close does not wait for its end.
 func TestPausedStop(t *testing.T) {
-	t.Parallel()
-	for name, stop := range stops {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(t)
-				q.Pause()
-				push(t, q)
-				r := start(t, q, func(context.Context, *delayq.Delivery) error {
-					t.Error("a message came")
-					return nil
-				})
-				time.Sleep(time.Minute)
-				wantCounts(t, q, delayq.Stats{Ready: 1})
-				stop(t, q, r)
-				must(t, <-r.done)
-			})
+	queuetest.Cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+		q := newQueue(t)
+		q.Pause()
+		push(t, q)
+		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+			t.Error("a message came")
+			return nil
 		})
-	}
+		time.Sleep(time.Minute)
+		wantCounts(t, q, delayq.Stats{Ready: 1})
+		stop(t, q, r)
+		must(t, <-r.done)
+	})
 }
 
 // Pausing and resuming all the time loses nothing and spends no attempt.
@@ -91,9 +84,7 @@ func TestPauseAllTheTime(t *testing.T) {
 			time.Sleep(100 * time.Microsecond)
 		}
 	}()
-	for range n {
-		push(t, q)
-	}
+	pushMany(t, q, n)
 	<-over
 	must(t, r.end())
 	if got := handled.Load(); got != n {

@@ -6,35 +6,31 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
 // handlerErrors are the sentinels that pass between Consume and a handler, each with its effect on
 // a message.
 var handlerErrors = map[string]func(*testing.T, delayq.Queue, *journal){
 	"ErrDrop": func(t *testing.T, q delayq.Queue, log *journal) {
-		r := start(t, q, returning(fmt.Errorf("no such order: %w", delayq.ErrDrop)))
-		time.Sleep(time.Hour)
-		must(t, r.end())
+		consume(t, q, time.Hour, returning(fmt.Errorf("no such order: %w", delayq.ErrDrop)))
 		wantCounts(t, q, delayq.Stats{})
-		wantLogged(t, log, "handler dropped the message", "no such order")
+		log.Want(t, "handler dropped the message", "no such order")
 	},
 	"ErrDeadLetter": func(t *testing.T, q delayq.Queue, log *journal) {
-		r := start(t, q, returning(fmt.Errorf("no such order: %w", delayq.ErrDeadLetter)))
-		time.Sleep(time.Hour)
-		must(t, r.end())
+		consume(t, q, time.Hour, returning(fmt.Errorf("no such order: %w", delayq.ErrDeadLetter)))
 		wantCounts(t, q, delayq.Stats{Dead: 1})
 		if l := deadLetters(t, q)[0]; l.Attempts != 1 || !strings.Contains(l.Reason, "no such order") {
 			t.Errorf("dead letter %+v, want it after the first attempt, with the reason", l)
 		}
-		wantLogged(t, log, "message is dead")
+		log.Want(t, "message is dead")
 	},
 	"ErrTimeout": func(t *testing.T, q delayq.Queue, log *journal) {
 		var cause error
-		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+		consume(t, q, time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
 			if d.Attempt > 1 {
 				return nil
 			}
@@ -42,58 +38,41 @@ var handlerErrors = map[string]func(*testing.T, delayq.Queue, *journal){
 			cause = context.Cause(ctx)
 			return ctx.Err()
 		}, delayq.Timeout(time.Minute))
-		time.Sleep(time.Hour)
-		must(t, r.end())
 		if !errors.Is(cause, delayq.ErrTimeout) {
 			t.Errorf("the context ended with %v, want ErrTimeout", cause)
 		}
 		wantCounts(t, q, delayq.Stats{})
-		wantLogged(t, log, "handler failed", "handler took too long (1m0s)", "retry=")
+		log.Want(t, "handler failed", "handler took too long (1m0s)", "retry=")
 	},
 }
 
 func TestHandlerErrors(t *testing.T) {
-	t.Parallel()
-	for name, check := range handlerErrors {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				var log journal
-				q := newQueue(t, log.logger())
-				push(t, q)
-				check(t, q, &log)
-			})
-		})
-	}
+	queuetest.Cases(t, handlerErrors, func(t *testing.T, check func(*testing.T, delayq.Queue, *journal)) {
+		var log journal
+		q := newQueue(t, log.Logger())
+		push(t, q)
+		check(t, q, &log)
+	})
 }
 
 func returning(err error) delayq.Handler {
 	return func(context.Context, *delayq.Delivery) error { return err }
 }
 
-func wantLogged(t *testing.T, log *journal, parts ...string) {
-	t.Helper()
-	for _, part := range parts {
-		if !strings.Contains(log.String(), part) {
-			t.Errorf("the log lacks %q: %s", part, log.String())
-		}
-	}
-}
+// unwanted is a handler that nothing may call.
+func unwanted(context.Context, *delayq.Delivery) error { panic("called") }
 
 // The error says when, wherever it is wrapped, and attempts are limited all the same.
 func TestRetryAfter(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q)
 		var at []time.Time
 		began := time.Now()
-		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+		consume(t, q, time.Hour, func(context.Context, *delayq.Delivery) error {
 			at = append(at, time.Now())
 			return fmt.Errorf("calling: %w", delayq.RetryAfter(errHandler, 7*time.Minute))
 		}, delayq.MaxAttempts(3))
-		time.Sleep(time.Hour)
-		must(t, r.end())
 		for i, when := range at {
 			if want := time.Duration(i) * 7 * time.Minute; when.Sub(began) != want {
 				t.Errorf("attempt %d after %v, want %v", i+1, when.Sub(began), want)
@@ -108,21 +87,18 @@ func TestRetryAfter(t *testing.T) {
 
 // An absurd delay costs the message no more than one from a policy does.
 func TestRetryAfterAbsurd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var log journal
-		q := newQueue(t, log.logger())
+		q := newQueue(t, log.Logger())
 		push(t, q)
-		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+		consume(t, q, time.Second, func(_ context.Context, d *delayq.Delivery) error {
 			if d.Attempt == 1 {
 				return delayq.RetryAfter(nil, -time.Hour)
 			}
 			return nil
 		})
-		time.Sleep(time.Second)
-		must(t, r.end())
 		wantCounts(t, q, delayq.Stats{})
-		wantLogged(t, &log, "invalid delay -1h0m0s", "retry after -1h0m0s")
+		log.Want(t, "invalid delay -1h0m0s", "retry after -1h0m0s")
 	})
 }
 

@@ -1,39 +1,50 @@
 package delayq_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"log/slog"
+	"fmt"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/queuetest"
 	"github.com/delayq/delayq/memory"
 )
 
-// patience bounds, in real time, a wait for an event that must happen: long, since only a failing
-// test ever waits that long.
-const patience = 30 * time.Second
+const patience = queuetest.Patience
 
-var silent = slog.New(slog.DiscardHandler)
+var (
+	silent      = queuetest.Silent
+	newQueue    = queuetest.New
+	receive     = queuetest.Receive
+	stats       = queuetest.Stats
+	must        = queuetest.Must
+	wantIs      = queuetest.WantIs
+	wantInvalid = queuetest.WantInvalid
+	eventually  = queuetest.Eventually
+	bubble      = queuetest.Bubble
+)
 
-// newQueue returns a quiet queue on memory that is closed with the test.
-func newQueue(t *testing.T, opts ...delayq.Option) delayq.Queue {
+type journal = queuetest.Journal
+
+// each is queuetest.Cases for values that are their own names.
+func each[C any](t *testing.T, all []C, run func(*testing.T, C)) {
 	t.Helper()
-	q, err := delayq.New(t.Context(), "orders", append([]delayq.Option{delayq.WithLogger(silent)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
+	named := make(map[string]C)
+	for _, c := range all {
+		named[fmt.Sprint(c)] = c
 	}
-	t.Cleanup(func() {
-		if err := q.Close(); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	return q
+	queuetest.Cases(t, named, run)
+}
+
+// newPair returns a queue on a seam, and another one on the same store without the seam.
+func newPair(t *testing.T, s *seam, opts ...delayq.Option) (q, witness delayq.Queue) {
+	t.Helper()
+	return newQueue(t, append(opts, s.option())...), newQueue(t, delayq.WithBackend(s.Backend))
 }
 
 func push(t *testing.T, q delayq.Queue, opts ...delayq.PushOption) string {
@@ -45,15 +56,11 @@ func push(t *testing.T, q delayq.Queue, opts ...delayq.PushOption) string {
 	return id
 }
 
-func receive(t *testing.T, q delayq.Queue) *delayq.Delivery {
+func pushMany(t *testing.T, q delayq.Queue, n int, opts ...delayq.PushOption) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	d, err := q.Receive(ctx)
-	if err != nil {
-		t.Fatal(err)
+	for range n {
+		push(t, q, opts...)
 	}
-	return d
 }
 
 // pushDead pushes a message and makes it a dead letter.
@@ -65,15 +72,6 @@ func pushDead(t *testing.T, q delayq.Queue, id, reason string) {
 		t.Fatalf("received %s, want %s", d.ID, id)
 	}
 	must(t, d.Dead(t.Context(), reason))
-}
-
-func stats(t *testing.T, q delayq.Queue) delayq.Stats {
-	t.Helper()
-	s, err := q.Stats(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
 
 // wantCounts checks the counts of Stats and leaves out the due time.
@@ -97,59 +95,8 @@ func deadLetters(t *testing.T, q delayq.Queue) (letters []delayq.DeadLetter) {
 	return letters
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wantIs checks that an error is the sentinel and names the operation.
-func wantIs(t *testing.T, err, sentinel error) {
-	t.Helper()
-	if !errors.Is(err, sentinel) {
-		t.Fatalf("error %v, want %v", err, sentinel)
-	}
-	var op *delayq.OpError
-	if !errors.As(err, &op) || op.Op == "" {
-		t.Errorf("error %v does not say what was being done", err)
-	}
-}
-
-// eventually waits for a condition that nothing announces.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !done(); time.Sleep(100 * time.Microsecond) {
-		if time.Now().After(end) {
-			t.Fatalf("timed out: %s", what)
-		}
-	}
-}
-
-// A journal collects log lines.
-type journal struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.buf.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.buf.String()
-}
-
-func (j *journal) logger() delayq.Option {
-	return delayq.WithLogger(slog.New(slog.NewTextHandler(j, nil)))
-}
-
 // A seam is a memory backend with a place to put faults between it and the queue: the rest is
-// the real thing.
+// the real thing. It notes the sizes of the calls.
 type seam struct {
 	backend.Backend
 
@@ -159,18 +106,83 @@ type seam struct {
 	after func(op string)
 	// traits changes the backend's promises.
 	traits func(*backend.Traits)
+	// received changes what Receive returns.
+	received func([]backend.Delivery)
+	// makesIDs has the store assign the ids.
+	makesIDs bool
 	// refused is what the queue was opened with.
 	refused func()
-	// largest is the largest limit that a Receive was given.
-	largest atomic.Int64
-	// closed counts the calls of the backend's Close, which returns closeErr.
-	closed   atomic.Int64
-	closeErr error
+
+	mu    sync.Mutex
+	sizes map[string][]int
 }
 
-func newSeam() *seam { return &seam{Backend: memory.New()} }
+func newSeam() *seam { return &seam{Backend: memory.New(), sizes: make(map[string][]int)} }
 
 func (s *seam) option() delayq.Option { return delayq.WithBackend(s) }
+
+// calls returns how many calls of an operation there were, and the size of the largest.
+func (s *seam) calls(op string) (n, largest int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sizes[op]), slices.Max(append(s.sizes[op], 0))
+}
+
+// failing has an operation of the store fail.
+func failing(op string) func(context.Context, string) error {
+	return func(_ context.Context, got string) error {
+		if got == op {
+			return errStore
+		}
+		return nil
+	}
+}
+
+// once has an operation of the store fail the first time.
+func once(op string) func(context.Context, string) error {
+	var failed sync.Once
+	return func(_ context.Context, got string) (err error) {
+		if got == op {
+			failed.Do(func() { err = errStore })
+		}
+		return err
+	}
+}
+
+// later has an operation of the store fail after the first time.
+func later(op string) func(context.Context, string) error {
+	calls := 0
+	return func(_ context.Context, got string) error {
+		if got != op {
+			return nil
+		}
+		if calls++; calls > 1 {
+			return errStore
+		}
+		return nil
+	}
+}
+
+// hanging has an operation of the store give no reply.
+func hanging(op string) func(context.Context, string) error {
+	return func(ctx context.Context, got string) error {
+		if got != op {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+}
+
+// slowFirst has the first call of an operation take as long before it is done.
+func (s *seam) slowFirst(op string, d time.Duration) {
+	s.before = func(_ context.Context, got string) error {
+		if n, _ := s.calls(op); got == op && n == 1 {
+			time.Sleep(d)
+		}
+		return nil
+	}
+}
 
 func (s *seam) Traits() backend.Traits {
 	tr := s.Backend.Traits()
@@ -185,8 +197,13 @@ func lacking(fs ...backend.Feature) func(*backend.Traits) {
 	return func(tr *backend.Traits) { tr.Lacks = tr.Lacks.With(fs...) }
 }
 
+// lackingOnly declares that the backend has all features but those.
+func lackingOnly(fs ...backend.Feature) func(*backend.Traits) {
+	return func(tr *backend.Traits) { tr.Lacks = backend.Lacking(fs...) }
+}
+
 func (s *seam) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
-	if err := s.enter(ctx, "open"); err != nil {
+	if err := s.enter(ctx, "open", 1); err != nil {
 		return nil, err
 	}
 	s.refused = o.Refused
@@ -198,11 +215,13 @@ func (s *seam) Open(ctx context.Context, name string, o backend.Options) (backen
 }
 
 func (s *seam) Close() error {
-	s.closed.Add(1)
-	return errors.Join(s.closeErr, s.Backend.Close())
+	return errors.Join(s.enter(context.Background(), "close backend", 1), s.Backend.Close())
 }
 
-func (s *seam) enter(ctx context.Context, op string) error {
+func (s *seam) enter(ctx context.Context, op string, size int) error {
+	s.mu.Lock()
+	s.sizes[op] = append(s.sizes[op], size)
+	s.mu.Unlock()
 	if s.before == nil {
 		return nil
 	}
@@ -217,7 +236,7 @@ func (s *seam) leave(op string) {
 
 // each runs a call on n messages.
 func (s *seam) each(ctx context.Context, op string, n int, do func() []error) []error {
-	if err := s.enter(ctx, op); err != nil {
+	if err := s.enter(ctx, op, n); err != nil {
 		return backend.FailAll(n, err)
 	}
 	defer s.leave(op)
@@ -229,15 +248,22 @@ type seamQueue struct {
 	s *seam
 }
 
+func (q *seamQueue) Stats(ctx context.Context) (backend.Stats, error) {
+	if err := q.s.enter(ctx, "stats", 1); err != nil {
+		return backend.Stats{}, err
+	}
+	return q.Queue.Stats(ctx)
+}
+
 func (q *seamQueue) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
-	if err := q.s.enter(ctx, "list dead"); err != nil {
+	if err := q.s.enter(ctx, "list dead", limit); err != nil {
 		return nil, "", err
 	}
 	return q.Queue.ListDead(ctx, cursor, limit)
 }
 
 func (q *seamQueue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
-	if err := q.s.enter(ctx, "list dead"); err != nil {
+	if err := q.s.enter(ctx, "list dead", limit); err != nil {
 		return nil, "", err
 	}
 	return q.Queue.ListDeadIDs(ctx, cursor, limit)
@@ -248,17 +274,26 @@ func (q *seamQueue) Redrive(ctx context.Context, ids []string) []error {
 }
 
 func (q *seamQueue) Schedule(ctx context.Context, ms []backend.Message) []error {
-	return q.s.each(ctx, "schedule", len(ms), func() []error { return q.Queue.Schedule(ctx, ms) })
+	return q.s.each(ctx, "schedule", len(ms), func() []error {
+		for i := range ms {
+			if q.s.makesIDs {
+				ms[i].ID = fmt.Sprintf("made-%s", ms[i].Body)
+			}
+		}
+		return q.Queue.Schedule(ctx, ms)
+	})
 }
 
 func (q *seamQueue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
-	if err := q.s.enter(ctx, "receive"); err != nil {
+	if err := q.s.enter(ctx, "receive", limit); err != nil {
 		return nil, err
 	}
-	q.s.largest.Store(max(q.s.largest.Load(), int64(limit)))
 	ds, err := q.Queue.Receive(ctx, limit, lease)
 	if err == nil {
 		q.s.leave("receive")
+	}
+	if q.s.received != nil {
+		q.s.received(ds)
 	}
 	return ds, err
 }
@@ -285,6 +320,6 @@ func (q *seamQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []
 }
 
 func (q *seamQueue) Close() error {
-	err := q.s.enter(context.Background(), "close")
+	err := q.s.enter(context.Background(), "close", 1)
 	return errors.Join(err, q.Queue.Close())
 }

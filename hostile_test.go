@@ -20,6 +20,7 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
 // badError is an error one of whose methods does harm.
@@ -67,25 +68,28 @@ var badErrors = map[string]error{
 	"ErrDrop beside a bad Is":  fmt.Errorf("%w %w", &badError{onIs: oops}, errHandler),
 }
 
-// An error is a failure, whatever its methods do: the message is tried again and becomes a dead
-// letter, and its worker goes on.
+// decisions are errors that are no plain failure when a handler returns them.
+var decisions = map[string]error{
+	"ErrDrop":       fmt.Errorf("no such order: %w", delayq.ErrDrop),
+	"ErrDeadLetter": fmt.Errorf("no such order: %w", delayq.ErrDeadLetter),
+	"RetryAfter":    delayq.RetryAfter(errHandler, 48*time.Hour),
+}
+
+// An error is a failure, whatever its methods do, and so is a panic, whatever its value: the message
+// is tried again and becomes a dead letter, and its worker goes on.
 func TestBadErrorsAreFailures(t *testing.T) {
-	t.Parallel()
+	ways := make(map[string]func() error)
 	for name, bad := range badErrors {
-		for way, fail := range map[string]func() error{
-			"returned":      func() error { return bad },
-			"panicked with": func() error { panic(bad) },
-		} {
-			t.Run(name+" "+way, func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					w := newWatcher()
-					q := newQueue(t, w.metrics(), w.traces())
-					wantSurvival(t, q, fail)
-				})
-			})
-		}
+		ways[name+" returned"] = func() error { return bad }
+		ways[name+" panicked with"] = func() error { panic(bad) }
 	}
+	for name, value := range decisions {
+		ways[name+" panicked with"] = func() error { panic(value) }
+	}
+	queuetest.Cases(t, ways, func(t *testing.T, fail func() error) {
+		w := newWatcher()
+		wantSurvival(t, newQueue(t, w.metrics(), w.traces()), fail)
+	})
 }
 
 // wantSurvival handles a message that goes wrong in both its attempts, and one that does not, with
@@ -95,7 +99,7 @@ func wantSurvival(t *testing.T, q delayq.Queue, fail func() error, opts ...delay
 	push(t, q, delayq.ID("bad"))
 	push(t, q, delayq.ID("good"))
 	attempts, good := 0, 0
-	r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+	consume(t, q, time.Hour, func(_ context.Context, d *delayq.Delivery) error {
 		if d.ID == "good" {
 			good++
 			return nil
@@ -103,8 +107,6 @@ func wantSurvival(t *testing.T, q delayq.Queue, fail func() error, opts ...delay
 		attempts++
 		return fail()
 	}, append([]delayq.ConsumeOption{delayq.MaxAttempts(2)}, opts...)...)
-	time.Sleep(time.Hour)
-	must(t, r.end())
 	if attempts != 2 || good != 1 {
 		t.Errorf("%d attempts of the bad message, want 2; the good one was handled %d times", attempts, good)
 	}
@@ -114,68 +116,33 @@ func wantSurvival(t *testing.T, q delayq.Queue, fail func() error, opts ...delay
 // TestHandlerChangesItsDelivery counts attempts as the store does, whatever a handler writes into
 // its Delivery.
 func TestHandlerChangesItsDelivery(t *testing.T) {
-	t.Parallel()
-	for _, attempt := range []int{-1, 0, 1 << 62} {
-		t.Run(fmt.Sprint(attempt), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(t)
-				push(t, q, delayq.ID("a"))
-				seen := 0
-				r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
-					seen++
-					d.Attempt = attempt
-					return errHandler
-				}, delayq.MaxAttempts(3))
-				time.Sleep(time.Hour)
-				must(t, r.end())
-				letters, _, err := q.Dead().List(t.Context(), "", 10)
-				must(t, err)
-				if len(letters) != 1 || letters[0].Attempts != 3 || letters[0].Reason != errHandler.Error() || seen != 3 {
-					t.Errorf("handled %d times, then %+v; want 3 attempts and the handler's error", seen, letters)
-				}
-			})
-		})
-	}
+	each(t, []int{-1, 0, 1 << 62}, func(t *testing.T, attempt int) {
+		q := newQueue(t)
+		push(t, q, delayq.ID("a"))
+		seen := 0
+		consume(t, q, time.Hour, func(_ context.Context, d *delayq.Delivery) error {
+			seen++
+			d.Attempt = attempt
+			return errHandler
+		}, delayq.MaxAttempts(3))
+		letters, _, err := q.Dead().List(t.Context(), "", 10)
+		must(t, err)
+		if len(letters) != 1 || letters[0].Attempts != 3 || letters[0].Reason != errHandler.Error() || seen != 3 {
+			t.Errorf("handled %d times, then %+v; want 3 attempts and the handler's error", seen, letters)
+		}
+	})
 }
-
-// A panic is a failure, even with an error that would decide otherwise if it were returned.
-func TestPanicDecidesNothing(t *testing.T) {
-	t.Parallel()
-	for name, value := range map[string]error{
-		"ErrDrop":       fmt.Errorf("no such order: %w", delayq.ErrDrop),
-		"ErrDeadLetter": fmt.Errorf("no such order: %w", delayq.ErrDeadLetter),
-		"RetryAfter":    delayq.RetryAfter(errHandler, 48*time.Hour),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				wantSurvival(t, newQueue(t), func() error { panic(value) })
-			})
-		})
-	}
-}
-
-type policy func(int, error) time.Duration
-
-func (p policy) Delay(attempt int, err error) time.Duration { return p(attempt, err) }
 
 func TestBadPolicies(t *testing.T) {
-	t.Parallel()
-	for name, bad := range map[string]delayq.RetryPolicy{
+	queuetest.Cases(t, map[string]delayq.RetryPolicy{
 		"panics":         policy(func(int, error) time.Duration { panic("oops") }),
 		"ends goroutine": policy(func(int, error) time.Duration { runtime.Goexit(); return 0 }),
 		"nil function":   policy(nil),
-		"nil pointer":    (*told)(nil),
+		"nil pointer":    (*policy)(nil),
 		"least":          policy(func(int, error) time.Duration { return -1 << 63 }),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				wantSurvival(t, newQueue(t), func() error { return errHandler }, delayq.Retry(bad))
-			})
-		})
-	}
+	}, func(t *testing.T, bad delayq.RetryPolicy) {
+		wantSurvival(t, newQueue(t), func() error { return errHandler }, delayq.Retry(bad))
+	})
 }
 
 // badLog is a slog.Handler whose methods panic as told.
@@ -205,20 +172,14 @@ func (h badLog) WithAttrs([]slog.Attr) slog.Handler {
 func (h badLog) WithGroup(string) slog.Handler { return nil }
 
 func TestBadLoggers(t *testing.T) {
-	t.Parallel()
-	for name, bad := range map[string]slog.Handler{
+	queuetest.Cases(t, map[string]slog.Handler{
 		"Enabled panics":   badLog{enabled: true},
 		"Handle panics":    badLog{handle: true},
 		"WithAttrs panics": badLog{handle: true, with: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(t, delayq.WithLogger(slog.New(bad)))
-				wantSurvival(t, q, func() error { panic("oops") })
-			})
-		})
-	}
+	}, func(t *testing.T, bad slog.Handler) {
+		q := newQueue(t, delayq.WithLogger(slog.New(bad)))
+		wantSurvival(t, q, func() error { panic("oops") })
+	})
 }
 
 // badClock is a clock that panics at every third call, once it is armed.
@@ -247,8 +208,7 @@ func (c badClock) AfterFunc(d time.Duration, f func()) clockwork.Timer {
 }
 
 func TestBadClock(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		clock := badClock{Clock: clockwork.NewRealClock(), armed: new(atomic.Bool), calls: new(atomic.Int64)}
 		q := newQueue(t, delayq.WithClock(clock), w.metrics(), w.traces())
@@ -260,24 +220,29 @@ func TestBadClock(t *testing.T) {
 	})
 }
 
-// panickingMeters makes instruments that panic.
-type panickingMeters struct {
+// badMeters is a provider whose meters do harm.
+type badMeters struct {
 	metricnoop.MeterProvider
+	meter func() metric.Meter
 }
 
-func (panickingMeters) Meter(string, ...metric.MeterOption) metric.Meter { return panickingMeter{} }
+func (p badMeters) Meter(string, ...metric.MeterOption) metric.Meter { return p.meter() }
 
-type panickingMeter struct{ metricnoop.Meter }
-
-func (panickingMeter) Int64Counter(string, ...metric.Int64CounterOption) (metric.Int64Counter, error) {
-	return &badInstrument{}, nil
+// badMeter makes instruments that panic, no up-down counter, or an error instead of a counter.
+type badMeter struct {
+	metricnoop.Meter
+	err error
 }
 
-func (panickingMeter) Int64UpDownCounter(string, ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
+func (m badMeter) Int64Counter(string, ...metric.Int64CounterOption) (metric.Int64Counter, error) {
+	return &badInstrument{}, m.err
+}
+
+func (badMeter) Int64UpDownCounter(string, ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
 	return nil, nil //nolint:nilnil // which is the harm
 }
 
-func (panickingMeter) Float64Histogram(string, ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+func (badMeter) Float64Histogram(string, ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
 	return badHistogram{}, nil
 }
 
@@ -295,11 +260,6 @@ func (badInstrument) Add(_ context.Context, n int64, _ ...metric.AddOption) {
 type badHistogram struct{ metricnoop.Float64Histogram }
 
 func (badHistogram) Record(context.Context, float64, ...metric.RecordOption) { panic("oops") }
-
-// panickyMeters panics when it is asked for a meter.
-type panickyMeters struct{ metricnoop.MeterProvider }
-
-func (panickyMeters) Meter(string, ...metric.MeterOption) metric.Meter { panic("oops") }
 
 // badTraces makes spans that panic, or none, or panics itself.
 type badTraces struct {
@@ -339,7 +299,7 @@ func (badPropagator) Fields() []string { panic("oops") }
 func TestBadTelemetry(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]delayq.Option{
-		"instruments panic": {delayq.WithMeterProvider(panickingMeters{})},
+		"instruments panic": {delayq.WithMeterProvider(badMeters{meter: func() metric.Meter { return badMeter{} }})},
 		"Start panics": {delayq.WithTracerProvider(badTraces{start: func(context.Context) (context.Context, trace.Span) {
 			panic("oops")
 		}})},
@@ -356,26 +316,24 @@ func TestBadTelemetry(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var log journal
-				q := newQueue(t, append(opts, log.logger())...)
+				q := newQueue(t, append(opts, log.Logger())...)
 				wantSurvival(t, q, func() error { return errHandler })
 				if !strings.Contains(name, "no context") {
-					wantLogged(t, &log, "provider", "panicked")
+					log.Want(t, "provider", "panicked")
 				}
 			})
 		})
 	}
-	t.Run("no meter", func(t *testing.T) {
-		t.Parallel()
-		_, err := delayq.New(t.Context(), "orders", delayq.WithMeterProvider(panickyMeters{}))
-		wantOops(t, err)
-	})
 }
 
-// wantOops checks that a panic became an error.
-func wantOops(t *testing.T, err error) {
-	t.Helper()
+// A provider that cannot is known at the start.
+func TestMeterProviderThatFails(t *testing.T) {
+	t.Parallel()
+	_, err := delayq.New(t.Context(), "orders", delayq.WithMeterProvider(badMeters{meter: func() metric.Meter { return badMeter{err: errStore} }}))
+	wantIs(t, err, errStore)
+	_, err = delayq.New(t.Context(), "orders", delayq.WithMeterProvider(badMeters{meter: func() metric.Meter { panic("oops") }}))
 	if err == nil || !strings.Contains(err.Error(), "panicked: oops") {
-		t.Fatalf("error %v, want the panic", err)
+		t.Errorf("error %v, want the panic", err)
 	}
 }
 
@@ -386,27 +344,21 @@ func (badFormat) Marshal(any) ([]byte, error)       { return []byte("body"), nil
 func (f badFormat) Unmarshal(_ []byte, _ any) error { return f.unmarshal() }
 
 func TestBadFormats(t *testing.T) {
-	t.Parallel()
-	for name, unmarshal := range map[string]func() error{
+	queuetest.Cases(t, map[string]func() error{
 		"panics":         func() error { panic("oops") },
 		"nil pointer":    func() error { return (*badError)(nil) },
 		"Is panics":      func() error { return &badError{onIs: oops} },
 		"ends goroutine": func() error { runtime.Goexit(); return nil },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(t)
-				typed := delayq.Typed[string](q, badFormat{unmarshal})
-				_, err := typed.Push(t.Context(), "")
-				must(t, err)
-				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
-				defer stop()
-				must(t, typed.Consume(ctx, func(context.Context, string, *delayq.Delivery) error { return nil }, delayq.MaxAttempts(2)))
-				wantCounts(t, q, delayq.Stats{Dead: 1})
-			})
-		})
-	}
+	}, func(t *testing.T, unmarshal func() error) {
+		q := newQueue(t)
+		typed := delayq.Typed[string](q, badFormat{unmarshal})
+		_, err := typed.Push(t.Context(), "")
+		must(t, err)
+		ctx, stop := context.WithTimeout(t.Context(), time.Hour)
+		defer stop()
+		must(t, typed.Consume(ctx, func(context.Context, string, *delayq.Delivery) error { return nil }, delayq.MaxAttempts(2)))
+		wantCounts(t, q, delayq.Stats{Dead: 1})
+	})
 }
 
 func TestMiddlewareWithoutHandler(t *testing.T) {

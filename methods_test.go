@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
 // methods are all that take a context, each called so that it would succeed.
@@ -102,44 +103,27 @@ func TestMethodsAreAll(t *testing.T) {
 }
 
 func TestNilContextIsRefused(t *testing.T) {
-	t.Parallel()
 	var none context.Context
-	for name, call := range methods {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t)
-			s.wantUnchanged(t, func() { wantInvalid(t, call(s, none), "context", "nil") })
-		})
-	}
-	t.Run("New", func(t *testing.T) {
-		t.Parallel()
-		_, err := delayq.New(none, "orders")
-		wantInvalid(t, err, "context", "nil")
+	queuetest.Cases(t, methods, func(t *testing.T, call func(*scene, context.Context) error) {
+		s := newScene(t)
+		s.wantUnchanged(t, func() { wantInvalid(t, call(s, none), "context", "nil") })
 	})
-	t.Run("Open", func(t *testing.T) {
-		t.Parallel()
-		_, err := delayq.Open(none, "memory:///orders")
-		wantInvalid(t, err, "context", "nil")
-	})
-	t.Run("empty batches", func(t *testing.T) {
-		t.Parallel()
-		q := newQueue(t)
-		_, err := q.PushBatch(none, nil)
-		wantInvalid(t, err, "context", "nil")
-		wantInvalid(t, q.AckBatch(none, nil), "context", "nil")
-	})
+	_, err := delayq.New(none, "orders")
+	wantInvalid(t, err, "context", "nil")
+	_, err = delayq.Open(none, "memory:///orders")
+	wantInvalid(t, err, "context", "nil")
+	q := newQueue(t)
+	_, err = q.PushBatch(none, nil)
+	wantInvalid(t, err, "context", "nil")
+	wantInvalid(t, q.AckBatch(none, nil), "context", "nil")
 }
 
 func TestClosedQueueReturnsErrClosed(t *testing.T) {
-	t.Parallel()
-	for name, call := range methods {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t)
-			must(t, s.Close())
-			wantIs(t, call(s, t.Context()), delayq.ErrClosed)
-		})
-	}
+	queuetest.Cases(t, methods, func(t *testing.T, call func(*scene, context.Context) error) {
+		s := newScene(t)
+		must(t, s.Close())
+		wantIs(t, call(s, t.Context()), delayq.ErrClosed)
+	})
 }
 
 func TestEndedContextChangesNothing(t *testing.T) {

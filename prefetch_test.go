@@ -2,6 +2,7 @@ package delayq_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,58 +12,34 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
-	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/queuetest"
 	"github.com/delayq/delayq/memory"
 )
 
-// A claims is a memory backend that notes how many messages each Receive asked for. A Receive
-// takes half a millisecond, so that there is a pace to measure in virtual time.
-type claims struct {
-	*seam
-	mu    sync.Mutex
-	asked []int
-}
-
 const claimTrip = 500 * time.Microsecond
 
-func newClaims() *claims { return &claims{seam: newSeam()} }
-
-func (c *claims) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
-	q, err := c.seam.Open(ctx, name, o)
-	if err != nil {
-		return nil, err
-	}
-	return &claimsQueue{Queue: q, c: c}, nil
-}
-
-type claimsQueue struct {
-	backend.Queue
-	c *claims
-}
-
-func (q *claimsQueue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
-	q.c.mu.Lock()
-	q.c.asked = append(q.c.asked, limit)
-	q.c.mu.Unlock()
-	time.Sleep(claimTrip)
-	return q.Queue.Receive(ctx, limit, lease)
-}
-
-// most is the most that a Receive has asked for.
-func (c *claims) most() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Max(append(c.asked, 0))
-}
-
-// crowd is a queue with n messages that are due, and one more handle on the same store.
-func crowd(t *testing.T, n int, opts ...delayq.Option) (c *claims, q, witness delayq.Queue) {
+// crowd is a queue with n messages that are due, and one more handle on the same store. A Receive
+// takes half a millisecond, so that there is a pace to measure in virtual time.
+func crowd(t *testing.T, n int, opts ...delayq.Option) (s *seam, q, witness delayq.Queue) {
 	t.Helper()
-	c = newClaims()
-	q = newQueue(t, append(opts, delayq.WithBackend(c))...)
-	witness = newQueue(t, delayq.WithBackend(c.seam.Backend))
+	s = newSeam()
+	s.before = slowClaims
+	q, witness = newPair(t, s, opts...)
 	pushCrowd(t, witness, n, 0)
-	return c, q, witness
+	return s, q, witness
+}
+
+func slowClaims(_ context.Context, op string) error {
+	if op == "receive" {
+		time.Sleep(claimTrip)
+	}
+	return nil
+}
+
+// mostClaimed returns how many messages the largest Receive asked for.
+func (s *seam) mostClaimed() int {
+	_, most := s.calls("receive")
+	return most
 }
 
 // pushCrowd pushes messages that carry their number.
@@ -78,59 +55,32 @@ func pushCrowd(t *testing.T, q delayq.Queue, n, size int) {
 	}
 }
 
-// lasting is a handler that takes as long.
-func lasting(d time.Duration) delayq.Handler {
-	return func(context.Context, *delayq.Delivery) error {
-		time.Sleep(d)
-		return nil
+// The claims grow with the load, unless handlers are slow. One worker takes one message at a time:
+// a message pushed with an earlier due time comes first.
+func TestSizesOfClaims(t *testing.T) {
+	type test struct {
+		takes, runs time.Duration
+		workers     int
+		opts        []delayq.ConsumeOption
+		low, high   int
 	}
-}
-
-func TestClaimsGrowUnderLoad(t *testing.T) {
-	t.Parallel()
-	const workers = 32
-	for _, tt := range []struct {
-		name      string
-		opts      []delayq.ConsumeOption
-		low, high int
-	}{
-		{"as it is", nil, 4 * workers, workers + 1000},
-		{"bounded", []delayq.ConsumeOption{delayq.Prefetch(40)}, workers + 1, workers + 40},
-		{"off", []delayq.ConsumeOption{delayq.Prefetch(0)}, workers, workers},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				c, q, witness := crowd(t, 4000)
-				r := start(t, q, lasting(100*time.Microsecond), append(tt.opts, delayq.Workers(workers))...)
-				time.Sleep(10 * time.Second)
-				must(t, r.end())
-				wantCounts(t, witness, delayq.Stats{})
-				if most := c.most(); most < tt.low || most > tt.high {
-					t.Errorf("the largest claim asked for %d messages, want %d to %d", most, tt.low, tt.high)
-				}
-			})
-		})
-	}
-}
-
-func TestSlowHandlersHaveNothingClaimedAhead(t *testing.T) {
-	t.Parallel()
-	const workers = 8
-	for _, d := range []time.Duration{5 * workers * time.Millisecond, time.Second} {
-		t.Run(d.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				c, q, _ := crowd(t, 1000)
-				r := start(t, q, lasting(d), delayq.Workers(workers))
-				time.Sleep(100 * d)
-				must(t, r.end())
-				if most := c.most(); most != workers {
-					t.Errorf("the largest claim asked for %d messages, want %d", most, workers)
-				}
-			})
-		})
-	}
+	queuetest.Cases(t, map[string]test{
+		"as it is":      {100 * time.Microsecond, time.Minute, 32, nil, 4 * 32, 32 + 1000},
+		"bounded":       {100 * time.Microsecond, time.Minute, 32, []delayq.ConsumeOption{delayq.Prefetch(40)}, 32 + 1, 32 + 40},
+		"off":           {100 * time.Microsecond, time.Minute, 32, []delayq.ConsumeOption{delayq.Prefetch(0)}, 32, 32},
+		"slow handlers": {40 * time.Millisecond, time.Minute, 8, nil, 8, 8},
+		"slower":        {time.Second, 100 * time.Second, 8, nil, 8, 8},
+		"one worker":    {50 * time.Microsecond, time.Minute, 1, nil, 1, 1},
+	}, func(t *testing.T, tt test) {
+		c, q, _ := crowd(t, 4000)
+		consume(t, q, tt.runs, func(context.Context, *delayq.Delivery) error {
+			time.Sleep(tt.takes)
+			return nil
+		}, append(tt.opts, delayq.Workers(tt.workers))...)
+		if most := c.mostClaimed(); most < tt.low || most > tt.high {
+			t.Errorf("the largest claim asked for %d messages, want %d to %d", most, tt.low, tt.high)
+		}
+	})
 }
 
 // slowDown is a handler that is fast until it is told, and stuck from then on.
@@ -165,77 +115,53 @@ func (s *slowDown) ahead(t *testing.T, witness delayq.Queue, workers int64) {
 }
 
 func TestStuckWorkersHoldNothingUp(t *testing.T) {
-	t.Parallel()
 	const workers = 16
-	for _, tt := range []struct{ lease, hold time.Duration }{
-		{30 * time.Second, 100 * time.Millisecond},
-		{150 * time.Millisecond, 50 * time.Millisecond},
-	} {
-		t.Run(tt.lease.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				_, q, witness := crowd(t, 4000, delayq.WithLease(tt.lease))
-				s := newSlowDown()
-				r := start(t, q, s.handle, delayq.Workers(workers))
-				s.ahead(t, witness, workers)
-				time.Sleep(tt.hold + 2*claimTrip)
-				if held := stats(t, witness).InFlight; held != workers {
-					t.Errorf("%d messages are held, want those of %d workers", held, workers)
-				}
-				ds, err := witness.ReceiveBatch(t.Context(), delayq.MaxBatch)
-				must(t, err)
-				for _, d := range ds {
-					if d.Attempt != 1 {
-						t.Fatalf("%v came back, want it untouched", d)
-					}
-				}
-				must(t, witness.AckBatch(t.Context(), ds))
-				close(s.released)
-				time.Sleep(30 * time.Second)
-				must(t, r.end())
-				wantCounts(t, witness, delayq.Stats{})
-			})
-		})
-	}
+	type test struct{ lease, hold time.Duration }
+	queuetest.Cases(t, map[string]test{
+		"long lease":  {30 * time.Second, 100 * time.Millisecond},
+		"short lease": {150 * time.Millisecond, 50 * time.Millisecond},
+	}, func(t *testing.T, tt test) {
+		_, q, witness := crowd(t, 4000, delayq.WithLease(tt.lease))
+		s := newSlowDown()
+		r := start(t, q, s.handle, delayq.Workers(workers))
+		s.ahead(t, witness, workers)
+		time.Sleep(tt.hold + 2*claimTrip)
+		if held := stats(t, witness).InFlight; held != workers {
+			t.Errorf("%d messages are held, want those of %d workers", held, workers)
+		}
+		ackUntouched(t, witness, int(stats(t, witness).Ready))
+		close(s.released)
+		time.Sleep(30 * time.Second)
+		must(t, r.end())
+		wantCounts(t, witness, delayq.Stats{})
+	})
 }
 
 func TestStopGivesBackWhatIsClaimedAhead(t *testing.T) {
-	t.Parallel()
 	const workers, n = 16, 4000
-	for name, stop := range stops {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				c, q, witness := crowd(t, n)
-				var nacks atomic.Int64
-				c.before = func(_ context.Context, op string) error {
-					if op == "nack" {
-						nacks.Add(1)
-					}
-					return nil
-				}
-				s := newSlowDown()
-				r := start(t, q, s.handle, delayq.Workers(workers))
-				s.ahead(t, witness, workers)
-				time.Sleep(2 * time.Millisecond) // until all are stuck
-				stop(t, q, r)
-				time.Sleep(claimTrip)
-				synctest.Wait()
-				wantCounts(t, witness, delayq.Stats{InFlight: workers, Ready: n - workers - s.handled.Load()})
-				close(s.released)
-				must(t, <-r.done)
-				left := n - s.handled.Load()
-				wantCounts(t, witness, delayq.Stats{Ready: left})
-				if got := nacks.Load(); got != 1 {
-					t.Errorf("%d calls to give back, want 1", got)
-				}
-				wantUntouched(t, witness, int(left))
-			})
-		})
-	}
+	queuetest.Cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+		c, q, witness := crowd(t, n)
+		s := newSlowDown()
+		r := start(t, q, s.handle, delayq.Workers(workers))
+		s.ahead(t, witness, workers)
+		time.Sleep(2 * time.Millisecond) // until all are stuck
+		stop(t, q, r)
+		time.Sleep(claimTrip)
+		synctest.Wait()
+		wantCounts(t, witness, delayq.Stats{InFlight: workers, Ready: n - workers - s.handled.Load()})
+		close(s.released)
+		must(t, <-r.done)
+		left := n - s.handled.Load()
+		wantCounts(t, witness, delayq.Stats{Ready: left})
+		if got, _ := c.calls("nack"); got != 1 {
+			t.Errorf("%d calls to give back, want 1", got)
+		}
+		ackUntouched(t, witness, int(left))
+	})
 }
 
-func wantUntouched(t *testing.T, q delayq.Queue, n int) {
+// ackUntouched acknowledges n messages, each in its first attempt.
+func ackUntouched(t *testing.T, q delayq.Queue, n int) {
 	t.Helper()
 	for n > 0 {
 		ds, err := q.ReceiveBatch(t.Context(), delayq.MaxBatch)
@@ -245,6 +171,7 @@ func wantUntouched(t *testing.T, q delayq.Queue, n int) {
 				t.Fatalf("%v came back, want it untouched", d)
 			}
 		}
+		must(t, q.AckBatch(t.Context(), ds))
 		n -= len(ds)
 	}
 }
@@ -252,16 +179,11 @@ func wantUntouched(t *testing.T, q delayq.Queue, n int) {
 // With a store that does not take them back, a stop lasts no longer than the handlers and the
 // settling.
 func TestStopWhenNothingCanBeGivenBack(t *testing.T) {
-	t.Parallel()
 	const workers = 16
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		c, q, witness := crowd(t, 4000)
 		c.before = func(ctx context.Context, op string) error {
-			if op == "nack" {
-				<-ctx.Done()
-				return ctx.Err()
-			}
-			return nil
+			return errors.Join(slowClaims(ctx, op), hanging("nack")(ctx, op))
 		}
 		s := newSlowDown()
 		r := start(t, q, s.handle, delayq.Workers(workers), delayq.Drain(time.Second))
@@ -279,14 +201,13 @@ func TestStopWhenNothingCanBeGivenBack(t *testing.T) {
 
 // Messages claimed ahead that turn out large are given back where they are too much.
 func TestPrefetchIsBoundInBytes(t *testing.T) {
-	t.Parallel()
 	const workers, size = 8, 256 << 10
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		_, q, witness := crowd(t, 2000)
 		pushCrowd(t, witness, 300, size)
 		var mu sync.Mutex
 		var most int64
-		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+		consume(t, q, 5*time.Second, func(_ context.Context, d *delayq.Delivery) error {
 			time.Sleep(73 * time.Microsecond) // never at the moment of a claim, of which too much goes back at once
 			mu.Lock()
 			defer mu.Unlock()
@@ -295,8 +216,6 @@ func TestPrefetchIsBoundInBytes(t *testing.T) {
 			}
 			return nil
 		}, delayq.Workers(workers))
-		time.Sleep(5 * time.Second)
-		must(t, r.end())
 		wantCounts(t, witness, delayq.Stats{})
 		if limit := int64(workers + 8<<20/size + 1); most > limit || most <= workers {
 			t.Errorf("%d large messages were held, want %d to %d", most, workers+1, limit)
@@ -305,48 +224,25 @@ func TestPrefetchIsBoundInBytes(t *testing.T) {
 }
 
 func TestOrderWithPrefetch(t *testing.T) {
-	t.Parallel()
-	for _, workers := range []int{1, 16} {
-		t.Run(fmt.Sprint(workers), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				const n = 2000
-				c, q, _ := crowd(t, n)
-				var mu sync.Mutex
-				last, seen := -1, 0
-				r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
-					mu.Lock()
-					var i int
-					_, _ = fmt.Sscanf(string(d.Body[:6]), "%d", &i)
-					if i < last-workers || i > seen+workers {
-						t.Errorf("message %d is in place %d", i, seen)
-					}
-					last, seen = max(last, i), seen+1
-					mu.Unlock()
-					time.Sleep(100 * time.Microsecond)
-					return nil
-				}, delayq.Workers(workers), delayq.Prefetch(500))
-				time.Sleep(time.Minute)
-				must(t, r.end())
-				if seen != n || c.most() <= workers {
-					t.Errorf("%d handled in claims of up to %d", seen, c.most())
-				}
-			})
-		})
-	}
-}
-
-// One worker takes one message at a time, unless an option says otherwise: a message pushed with an
-// earlier due time comes first.
-func TestOneWorkerClaimsOneMessage(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c, q, _ := crowd(t, 1000)
-		r := start(t, q, lasting(50*time.Microsecond))
-		time.Sleep(time.Minute)
-		must(t, r.end())
-		if most := c.most(); most != 1 {
-			t.Errorf("the largest claim asked for %d messages, want 1", most)
+	each(t, []int{1, 16}, func(t *testing.T, workers int) {
+		const n = 2000
+		c, q, _ := crowd(t, n)
+		var mu sync.Mutex
+		last, seen := -1, 0
+		consume(t, q, time.Minute, func(_ context.Context, d *delayq.Delivery) error {
+			mu.Lock()
+			var i int
+			_, _ = fmt.Sscanf(string(d.Body[:6]), "%d", &i)
+			if i < last-workers || i > seen+workers {
+				t.Errorf("message %d is in place %d", i, seen)
+			}
+			last, seen = max(last, i), seen+1
+			mu.Unlock()
+			time.Sleep(100 * time.Microsecond)
+			return nil
+		}, delayq.Workers(workers), delayq.Prefetch(500))
+		if seen != n || c.mostClaimed() <= workers {
+			t.Errorf("%d handled in claims of up to %d", seen, c.mostClaimed())
 		}
 	})
 }
@@ -386,4 +282,46 @@ func TestPrefetchLosesNothing(t *testing.T) {
 			t.Errorf("message %d was handled %d times", i, times)
 		}
 	}
+}
+
+// Two workers have 8 acks under way, and each has handled one more message.
+func TestWorkersGoOnWhileTheyAck(t *testing.T) {
+	type test struct {
+		opts      []delayq.ConsumeOption
+		inProcess bool
+		want      int64
+	}
+	queuetest.Cases(t, map[string]test{
+		"ahead":      {nil, false, 10},
+		"not ahead":  {[]delayq.ConsumeOption{delayq.Prefetch(0)}, false, 2},
+		"one worker": {[]delayq.ConsumeOption{delayq.Workers(1)}, false, 1},
+		"in process": {nil, true, 2},
+	}, func(t *testing.T, tt test) {
+		s := newFar(slowAcks)
+		if tt.inProcess {
+			s.traits = nil
+		}
+		q, witness := newPair(t, s)
+		pushMany(t, q, 50)
+		var handled atomic.Int64
+		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+			handled.Add(1)
+			return nil
+		}, append([]delayq.ConsumeOption{delayq.Workers(2)}, tt.opts...)...)
+		synctest.Wait()
+		if n := handled.Load(); n != tt.want {
+			t.Errorf("%d messages handled before the first ack is back, want %d", n, tt.want)
+		}
+		time.Sleep(time.Minute)
+		must(t, r.end())
+		wantCounts(t, witness, delayq.Stats{})
+	})
+}
+
+// slowAcks are acks that take a second; nothing else takes any time.
+func slowAcks(ctx context.Context, op string) error {
+	if op == "ack" {
+		return seconds(ctx, op)
+	}
+	return nil
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
@@ -50,12 +49,7 @@ func TestRefusedRequirementClosesTheStore(t *testing.T) {
 func TestCloseReportsTheStore(t *testing.T) {
 	t.Parallel()
 	s := newSeam()
-	s.before = func(_ context.Context, op string) error {
-		if op == "close" {
-			return errStore
-		}
-		return nil
-	}
+	s.before = failing("close")
 	q, err := delayq.New(t.Context(), "orders", s.option())
 	must(t, err)
 	wantIs(t, q.Close(), errStore)
@@ -107,21 +101,21 @@ func init() {
 func TestOpenClosesItsBackend(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name     string
-		path     string
-		opts     []delayq.Option
-		closeErr error
-		want     error // of Open, else of Close
+		name   string
+		path   string
+		opts   []delayq.Option
+		before func(context.Context, string) error
+		want   error // of Open, else of Close
 	}{
 		{name: "sound", path: "orders"},
-		{name: "close-fails", path: "orders", closeErr: errStore, want: errStore},
+		{name: "close-fails", path: "orders", before: failing("close backend"), want: errStore},
 		{name: "bad-name", path: "a{b}", want: delayq.ErrInvalid},
 		{name: "lacking", path: "orders", opts: []delayq.Option{delayq.Require(delayq.Durability)}, want: delayq.ErrUnsupported},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSeam()
-			s.closeErr = tt.closeErr
+			s.before = tt.before
 			opened.Store(tt.name, s)
 			defer opened.Delete(tt.name)
 			q, err := delayq.Open(t.Context(), "seam://"+tt.name+"/"+tt.path, tt.opts...)
@@ -130,39 +124,18 @@ func TestOpenClosesItsBackend(t *testing.T) {
 					err = q.Close()
 				}
 			}
-			if tt.want == nil {
-				must(t, err)
-			} else {
-				wantIs(t, err, tt.want)
+			if !errors.Is(err, tt.want) {
+				t.Errorf("error %v, want %v", err, tt.want)
 			}
-			if n := s.closed.Load(); n != 1 {
+			if n, _ := s.calls("close backend"); n != 1 {
 				t.Errorf("backend was closed %d times, want once", n)
 			}
 		})
 	}
 }
 
-func TestCloseWakesWhoWaits(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t)
-		push(t, q, delayq.After(time.Hour))
-		var waiting sync.WaitGroup
-		for range 10 {
-			waiting.Go(func() {
-				_, err := q.Receive(t.Context())
-				wantIs(t, err, delayq.ErrClosed)
-			})
-		}
-		synctest.Wait()
-		must(t, q.Close())
-		waiting.Wait()
-	})
-}
-
 func TestReceiveGivesUpWithItsContext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q, delayq.After(time.Hour))
 		for _, call := range []func(*scene, context.Context) error{methods["Queue.Receive"], receivingBatch(2)} {
@@ -198,25 +171,21 @@ func TestIDsSortByThePush(t *testing.T) {
 
 // While a message of an id is in the queue, in whatever state, it stays as it is.
 func TestReuseOfAnID(t *testing.T) {
-	t.Parallel()
-	for _, id := range []string{"scheduled", "ready", "held", "dead"} {
-		t.Run(id, func(t *testing.T) {
-			t.Parallel()
-			s := newScene(t)
-			s.wantUnchanged(t, func() {
-				got, err := s.Push(t.Context(), []byte("second"), delayq.ID(id), delayq.After(time.Minute))
-				wantIs(t, err, delayq.ErrDuplicate)
-				if got != id {
-					t.Errorf("id %q, want %q", got, id)
-				}
-				ids, err := s.PushBatch(t.Context(), []delayq.Message{{ID: id}})
-				wantIs(t, err, delayq.ErrDuplicate)
-				if !slices.Equal(ids, []string{id}) {
-					t.Errorf("ids %q, want %q", ids, id)
-				}
-			})
+	each(t, []string{"scheduled", "ready", "held", "dead"}, func(t *testing.T, id string) {
+		s := newScene(t)
+		s.wantUnchanged(t, func() {
+			got, err := s.Push(t.Context(), []byte("second"), delayq.ID(id), delayq.After(time.Minute))
+			wantIs(t, err, delayq.ErrDuplicate)
+			if got != id {
+				t.Errorf("id %q, want %q", got, id)
+			}
+			ids, err := s.PushBatch(t.Context(), []delayq.Message{{ID: id}})
+			wantIs(t, err, delayq.ErrDuplicate)
+			if !slices.Equal(ids, []string{id}) {
+				t.Errorf("ids %q, want %q", ids, id)
+			}
 		})
-	}
+	})
 	t.Run("in one batch", func(t *testing.T) {
 		t.Parallel()
 		q := newQueue(t)
@@ -232,50 +201,24 @@ func TestReuseOfAnID(t *testing.T) {
 			t.Errorf("received %s, want the first", d.Body)
 		}
 	})
-	t.Run("when the first is gone", func(t *testing.T) {
-		t.Parallel()
-		s := newScene(t)
-		must(t, s.held.Ack(t.Context()))
-		must(t, s.Cancel(t.Context(), "scheduled"))
-		must(t, s.Dead().Delete(t.Context(), "dead"))
-		for _, id := range []string{"held", "scheduled", "dead"} {
-			push(t, s, delayq.ID(id))
-		}
-	})
 }
 
-func TestFailedPushReturnsItsID(t *testing.T) {
+// A store that tried twice by itself finds its own first try. No other push has an id made here.
+func TestDuplicateOfAMadeID(t *testing.T) {
 	t.Parallel()
-	fail := errStore
 	s := newSeam()
 	s.before = func(_ context.Context, op string) error {
 		if op == "schedule" {
-			return fail
+			return backend.ErrDuplicate
 		}
 		return nil
 	}
 	q := newQueue(t, s.option())
-	id, err := q.Push(t.Context(), nil)
-	wantIs(t, err, errStore)
-	ids, err := q.PushBatch(t.Context(), make([]delayq.Message, 2))
-	wantIs(t, err, errStore)
-
-	// A store that tried twice by itself finds its own first try. No other push has these ids.
-	fail = backend.ErrDuplicate
 	push(t, q)
-	_, err = q.PushBatch(t.Context(), make([]delayq.Message, 2))
+	_, err := q.PushBatch(t.Context(), make([]delayq.Message, 2))
 	must(t, err)
 	_, err = q.Push(t.Context(), nil, delayq.ID("given"))
 	wantIs(t, err, delayq.ErrDuplicate)
-
-	fail = nil
-	for _, id := range append(ids, id) {
-		if id == "" {
-			t.Error("no id to push again under")
-		}
-		push(t, q, delayq.ID(id))
-	}
-	wantCounts(t, q, delayq.Stats{Ready: 3})
 }
 
 func TestMessagesArriveWhole(t *testing.T) {
@@ -298,24 +241,6 @@ func TestMessagesArriveWhole(t *testing.T) {
 	}
 	must(t, q.AckBatch(t.Context(), ds))
 	wantCounts(t, q, delayq.Stats{})
-}
-
-func TestAckBatchReportsEach(t *testing.T) {
-	t.Parallel()
-	q := newQueue(t)
-	_, err := q.PushBatch(t.Context(), make([]delayq.Message, 3))
-	must(t, err)
-	ds, err := q.ReceiveBatch(t.Context(), 3)
-	must(t, err)
-	must(t, ds[1].Nack(t.Context(), time.Hour))
-
-	err = q.AckBatch(t.Context(), ds)
-	wantIs(t, err, delayq.ErrSettled)
-	var batch *delayq.BatchError
-	if !errors.As(err, &batch) || len(batch.Errs) != 3 || batch.Errs[0] != nil || batch.Errs[2] != nil {
-		t.Errorf("error %v, want one for the second delivery", err)
-	}
-	wantCounts(t, q, delayq.Stats{Scheduled: 1})
 }
 
 // Whatever is tried with a settled delivery changes nothing, and the error says that it was settled

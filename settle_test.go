@@ -7,81 +7,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/queuetest"
 )
-
-// ackAfter is a seam whose first ack returns a while after it was done, or is done a while after it
-// was called.
-func ackAfter(wait time.Duration, done bool) *seam {
-	s := newSeam()
-	var calls atomic.Int64
-	pause := func() {
-		if calls.Add(1) == 1 {
-			time.Sleep(wait)
-		}
-	}
-	if done {
-		s.after = func(op string) {
-			if op == "ack" {
-				pause()
-			}
-		}
-		return s
-	}
-	s.before = func(_ context.Context, op string) error {
-		if op == "ack" {
-			pause()
-		}
-		return nil
-	}
-	return s
-}
-
-// Of two settlings at once one succeeds, and the other one says that it did, whichever reply comes
-// first.
-func TestSettlingTwiceAtOnce(t *testing.T) {
-	t.Parallel()
-	for _, done := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			q := newQueue(t, ackAfter(time.Second, done).option())
-			push(t, q)
-			d := receive(t, q)
-			errs := make(chan error, 2)
-			go func() { errs <- d.Ack(t.Context()) }()
-			synctest.Wait()
-			go func() { errs <- d.Ack(t.Context()) }()
-			first, second := <-errs, <-errs
-			if first != nil {
-				first, second = second, first
-			}
-			must(t, first)
-			wantIs(t, second, delayq.ErrSettled)
-			wantCounts(t, q, delayq.Stats{})
-		})
-	}
-}
-
-// A caller does not wait longer than its context for another's reply; then its error is that the
-// lease is lost.
-func TestSettlingDoesNotOutwaitItsContext(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t, ackAfter(time.Hour, true).option())
-		push(t, q)
-		d := receive(t, q)
-		go func() { _ = d.Ack(context.WithoutCancel(t.Context())) }()
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		wantIs(t, d.Nack(ctx, 0), delayq.ErrLeaseLost)
-		time.Sleep(time.Hour)
-		wantIs(t, d.Nack(t.Context(), 0), delayq.ErrSettled)
-	})
-}
 
 // However a delivery is settled at the same time, one call succeeds and the others return
 // ErrSettled.
@@ -109,47 +40,32 @@ func TestSettlingInAllWaysAtOnce(t *testing.T) {
 	}
 }
 
-// A handler that settles its message at the moment at which it returns leaves nothing in the log.
+// A handler that settles its message while Consume does leaves nothing in the log, whichever call
+// is first, and whichever overtakes the other.
 func TestHandlerSettlesWhileConsumeDoes(t *testing.T) {
-	t.Parallel()
-	for _, done := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			var log journal
-			s := ackAfter(time.Second, done)
-			late := make(chan *delayq.Delivery, 1)
-			enter := s.before
-			s.before = func(ctx context.Context, op string) error {
-				if op == "ack" {
-					select {
-					case d := <-late:
-						go func() { _ = d.Ack(context.WithoutCancel(ctx)) }()
-					default:
-					}
-				}
-				if enter != nil {
-					return enter(ctx, op)
-				}
-				return nil
-			}
-			q := newQueue(t, s.option(), log.logger())
-			push(t, q)
-			r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
-				late <- d
-				return nil
-			})
-			time.Sleep(time.Minute)
-			must(t, r.end())
-			wantCounts(t, q, delayq.Stats{})
-			if log.String() != "" {
-				t.Errorf("logged: %s", log.String())
-			}
+	each(t, []time.Duration{0, 2 * time.Millisecond}, func(t *testing.T, late time.Duration) {
+		var log journal
+		s := newSeam()
+		s.slowFirst("ack", time.Second)
+		q := newQueue(t, s.option(), log.Logger())
+		push(t, q)
+		consume(t, q, time.Minute, func(ctx context.Context, d *delayq.Delivery) error {
+			go func() {
+				time.Sleep(late)
+				_ = d.Ack(context.WithoutCancel(ctx))
+			}()
+			time.Sleep(time.Millisecond)
+			return nil
 		})
-	}
+		wantCounts(t, q, delayq.Stats{})
+		if log.String() != "" {
+			t.Errorf("logged: %s", log.String())
+		}
+	})
 }
 
 func TestRelease(t *testing.T) {
-	t.Parallel()
-	for name, release := range map[string]func(delayq.Queue, context.Context, []*delayq.Delivery) error{
+	queuetest.Cases(t, map[string]func(delayq.Queue, context.Context, []*delayq.Delivery) error{
 		"each": func(_ delayq.Queue, ctx context.Context, ds []*delayq.Delivery) error {
 			var errs []error
 			for _, d := range ds {
@@ -158,29 +74,26 @@ func TestRelease(t *testing.T) {
 			return errors.Join(errs...)
 		},
 		"batch": delayq.Queue.ReleaseBatch,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			q, ctx := newQueue(t), t.Context()
-			for _, id := range []string{"a", "b", "c"} {
-				push(t, q, delayq.ID(id))
+	}, func(t *testing.T, release func(delayq.Queue, context.Context, []*delayq.Delivery) error) {
+		q, ctx := newQueue(t), t.Context()
+		for _, id := range []string{"a", "b", "c"} {
+			push(t, q, delayq.ID(id))
+		}
+		must(t, receive(t, q).Nack(ctx, time.Second)) // a is behind the others then, with an attempt
+		time.Sleep(time.Second)
+		for range 5 {
+			ds, err := q.ReceiveBatch(ctx, 10)
+			must(t, err)
+			if len(ds) != 3 || ds[0].ID != "b" || ds[0].Attempt != 1 || ds[2].ID != "a" || ds[2].Attempt != 2 {
+				t.Fatalf("got %v, want b, c and a, with attempts 1, 1, 2", ds)
 			}
-			must(t, receive(t, q).Nack(ctx, 0)) // a is behind the others now, with an attempt
-			for range 5 {
-				ds, err := q.ReceiveBatch(ctx, 10)
-				must(t, err)
-				if len(ds) != 3 || ds[0].ID != "b" || ds[0].Attempt != 1 || ds[2].ID != "a" || ds[2].Attempt != 2 {
-					t.Fatalf("got %v, want b, c and a, with attempts 1, 1, 2", ds)
-				}
-				must(t, release(q, ctx, ds))
-			}
-		})
-	}
+			must(t, release(q, ctx, ds))
+		}
+	})
 }
 
 func TestNackAndDeadBatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q, ctx := newQueue(t), t.Context()
 		_, err := q.PushBatch(ctx, make([]delayq.Message, 5))
 		must(t, err)
@@ -206,8 +119,7 @@ func TestNackAndDeadBatch(t *testing.T) {
 }
 
 func TestExtendBatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q, ctx := newQueue(t, delayq.WithLease(time.Minute)), t.Context()
 		_, err := q.PushBatch(ctx, make([]delayq.Message, 3))
 		must(t, err)
@@ -225,113 +137,65 @@ func TestExtendBatch(t *testing.T) {
 	})
 }
 
-// A handler's Extend holds, though Consume renews the lease, also when a renewal is on its way. A
-// handler's short Extend must not end the lease before the next renewal: another worker would get
-// the message while the handler runs.
-func TestExtendInAHandlerNeverEndsTheLeaseBeforeItsRenewal(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(t, delayq.WithLease(30*time.Second))
+// A handler's Extend holds though Consume renews the lease, and a short one does not end the lease
+// before the next renewal.
+func TestExtendInAHandler(t *testing.T) {
+	type test struct{ after, extension, handles time.Duration }
+	queuetest.Cases(t, map[string]test{
+		"long":                            {0, time.Hour, 2 * time.Hour},
+		"short":                           {0, time.Second, 10 * time.Minute},
+		"long, with a renewal on its way": {20*time.Second + 500*time.Millisecond, time.Hour, 2 * time.Hour},
+	}, func(t *testing.T, tt test) {
+		s := newSeam()
+		s.slowFirst("extend", time.Second)
+		q := newQueue(t, s.option(), delayq.WithLease(time.Minute))
 		push(t, q)
 		handled := 0
-		r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+		consume(t, q, 3*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
 			handled++
-			must(t, d.Extend(ctx, 2*time.Second))
-			must(t, q.ExtendBatch(ctx, []*delayq.Delivery{d}, time.Second))
-			time.Sleep(5 * time.Second)
+			time.Sleep(tt.after)
+			must(t, d.Extend(ctx, tt.extension))
+			must(t, q.ExtendBatch(ctx, []*delayq.Delivery{d}, tt.extension))
+			until := d.LeaseUntil()
+			time.Sleep(time.Minute)
+			if d.LeaseUntil().Before(until.Add(-time.Second)) {
+				t.Errorf("the lease ends %v, was extended to %v", d.LeaseUntil(), until)
+			}
+			time.Sleep(tt.handles)
 			return ctx.Err()
 		}, delayq.Workers(2))
-		time.Sleep(time.Minute)
-		must(t, r.end())
 		if handled != 1 {
 			t.Errorf("the message was handed out %d times while its handler ran", handled)
 		}
 		wantCounts(t, q, delayq.Stats{})
-	})
-}
-
-func TestExtendOutlastsRenewals(t *testing.T) {
-	t.Parallel()
-	for name, slow := range map[string]time.Duration{"": 0, "a renewal on its way": time.Second} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newSeam()
-				var extends atomic.Int64
-				s.before = func(_ context.Context, op string) error {
-					if op == "extend" && extends.Add(1) == 1 {
-						time.Sleep(slow)
-					}
-					return nil
-				}
-				q := newQueue(t, s.option(), delayq.WithLease(time.Minute))
-				push(t, q)
-				r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
-					time.Sleep(20 * time.Second) // the first renewal
-					time.Sleep(slow / 2)
-					must(t, d.Extend(ctx, time.Hour))
-					until := d.LeaseUntil()
-					time.Sleep(58 * time.Minute)
-					if got := d.LeaseUntil(); got.Before(until.Add(-time.Second)) {
-						t.Errorf("the lease ends %v, was extended to %v", got, until)
-					}
-					time.Sleep(10 * time.Minute) // renewals take over in time
-					return ctx.Err()
-				})
-				time.Sleep(2 * time.Hour)
-				must(t, r.end())
-				wantCounts(t, q, delayq.Stats{})
-				if n := extends.Load(); n > 40 {
-					t.Errorf("%d extensions, want none while the long one lasts", n)
-				}
-			})
-		})
-	}
-}
-
-// A stop that was told to end handlers at once does not warn that it does.
-func TestDrainOfNothingDoesNotWarn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var log journal
-		q := newQueue(t, log.logger())
-		push(t, q)
-		r := start(t, q, func(ctx context.Context, _ *delayq.Delivery) error {
-			<-ctx.Done()
-			return ctx.Err()
-		}, delayq.Drain(0))
-		synctest.Wait()
-		must(t, r.end())
-		if log.String() != "" {
-			t.Errorf("logged: %s", log.String())
+		if n, _ := s.calls("extend"); n > 200 {
+			t.Errorf("%d extensions, want none while the long one lasts", n)
 		}
 	})
 }
 
 // A handler that hangs until each stop is a failure at last.
 func TestHandlerThatHangsUntilEachStop(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		var log journal
-		q := newQueue(t, log.logger())
+		q := newQueue(t, log.Logger())
 		push(t, q)
 		for restart := range 3 {
-			r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
+			consume(t, q, 2*time.Hour, func(ctx context.Context, d *delayq.Delivery) error {
 				if d.Attempt != restart+1 {
 					t.Errorf("attempt %d after %d stops", d.Attempt, restart)
 				}
 				<-ctx.Done()
 				return ctx.Err()
 			}, delayq.MaxAttempts(3))
-			time.Sleep(2 * time.Hour)
-			must(t, r.end())
 		}
 		wantCounts(t, q, delayq.Stats{Dead: 1})
-		wantLogged(t, &log, "ran until it was stopped; the attempt counts", "message is dead")
+		log.Want(t, "ran until it was stopped; the attempt counts", "message is dead")
 	})
 }
 
-// A store's text for a failure passes through the errors of single calls and of batches.
+// A store's text for a failure passes through the errors of single calls and of batches, and the
+// calls can be repeated.
 func TestTemporaryErrorsPass(t *testing.T) {
 	t.Parallel()
 	for _, temporary := range []error{delayq.ErrUnavailable, delayq.ErrOutcomeUnknown} {
@@ -339,26 +203,22 @@ func TestTemporaryErrorsPass(t *testing.T) {
 		q := newQueue(t, s.option())
 		push(t, q)
 		d := receive(t, q)
-		s.before = func(_ context.Context, op string) error {
-			if op == "close" {
-				return nil
-			}
-			return &net{temporary}
-		}
+		s.before = func(context.Context, string) error { return &net{temporary} }
 		id, err := q.Push(t.Context(), nil)
 		wantIs(t, err, temporary)
 		ids, err := q.PushBatch(t.Context(), make([]delayq.Message, 2))
 		wantIs(t, err, temporary)
-		if id == "" || len(ids) != 2 || ids[0] == "" || ids[1] == "" {
-			t.Errorf("ids %q and %q, want those to push again with", id, ids)
-		}
 		for _, err := range []error{
 			d.Ack(t.Context()), d.Extend(t.Context(), time.Minute), q.AckBatch(t.Context(), []*delayq.Delivery{d}), d.Dead(t.Context(), ""),
 		} {
 			wantIs(t, err, temporary)
 		}
 		s.before = nil
+		for _, again := range append(ids, id) {
+			push(t, q, delayq.ID(again))
+		}
 		must(t, d.Ack(t.Context()))
+		wantCounts(t, q, delayq.Stats{Ready: 3})
 	}
 }
 

@@ -27,7 +27,7 @@ type stage struct {
 }
 
 func (s *stage) open(t *testing.T, opts ...delayq.Option) {
-	s.queue = newQueue(t, append(opts, s.log.logger(), s.metrics(), s.traces())...)
+	s.queue = newQueue(t, append(opts, s.log.Logger(), s.metrics(), s.traces())...)
 	push(t, s.queue, delayq.ID("17"))
 }
 

@@ -3,7 +3,6 @@ package delayq_test
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,8 +14,7 @@ import (
 )
 
 func TestDepth(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		q := newQueue(t, w.metrics())
 		const depth, age = "delayq.messages", "delayq.oldest_due.age"
@@ -26,12 +24,8 @@ func TestDepth(t *testing.T) {
 			push(t, q)
 			receive(t, q)
 		}
-		for range 3 {
-			push(t, q)
-		}
-		for range 4 {
-			push(t, q, delayq.After(time.Hour))
-		}
+		pushMany(t, q, 3)
+		pushMany(t, q, 4, delayq.After(time.Hour))
 		time.Sleep(10 * time.Second)
 		for name, n := range map[string]float64{"dead": 1, "in_flight": 2, "ready": 3, "scheduled": 4, "quarantined": 0} {
 			w.wantTotal(t, n, depth, state(name))
@@ -42,8 +36,7 @@ func TestDepth(t *testing.T) {
 
 // An age is none while nothing is due.
 func TestAgeOfWhatIsNotDue(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		q := newQueue(t, w.metrics())
 		push(t, q, delayq.After(time.Hour))
@@ -51,37 +44,11 @@ func TestAgeOfWhatIsNotDue(t *testing.T) {
 	})
 }
 
-// A counted backend counts the calls of Stats, and may delay them.
-type counted struct {
-	backend.Backend
-	calls atomic.Int64
-	hangs bool
-}
-
-type countedQueue struct {
-	backend.Queue
-	b *counted
-}
-
-func (b *counted) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
-	q, err := b.Backend.Open(ctx, name, o)
-	return &countedQueue{q, b}, err
-}
-
-func (q *countedQueue) Stats(ctx context.Context) (backend.Stats, error) {
-	q.b.calls.Add(1)
-	if q.b.hangs {
-		<-ctx.Done()
-		return backend.Stats{}, ctx.Err()
-	}
-	return q.Queue.Stats(ctx)
-}
-
 func TestDepthAsksOnce(t *testing.T) {
 	t.Parallel()
-	b := &counted{Backend: newSeam().Backend}
+	s := newSeam()
 	w := newWatcher()
-	q, err := delayq.New(t.Context(), "orders", delayq.WithBackend(b), w.metrics())
+	q, err := delayq.New(t.Context(), "orders", s.option(), w.metrics())
 	must(t, err)
 	for range 3 {
 		w.collect(t)
@@ -90,16 +57,16 @@ func TestDepthAsksOnce(t *testing.T) {
 	if _, there := w.collect(t)["delayq.messages"]; there {
 		t.Error("a closed queue still has a depth")
 	}
-	if n := b.calls.Load(); n != 3 {
+	if n, _ := s.calls("stats"); n != 3 {
 		t.Errorf("%d calls of Stats for 3 collections, want 3", n)
 	}
 }
 
 func TestDepthOfAStoreThatHangs(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWatcher()
-		newQueue(t, delayq.WithBackend(&counted{Backend: newSeam().Backend, hangs: true}), w.metrics())
+	bubble(t, func(t *testing.T) {
+		w, s := newWatcher(), newSeam()
+		s.before = hanging("stats")
+		newQueue(t, s.option(), w.metrics())
 		began := time.Now()
 		err := w.reader.Collect(t.Context(), &metricdata.ResourceMetrics{})
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 5*time.Second {
@@ -110,10 +77,10 @@ func TestDepthOfAStoreThatHangs(t *testing.T) {
 
 // Close ends a collection that is under way.
 func TestCloseEndsACollection(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWatcher()
-		q := newQueue(t, delayq.WithBackend(&counted{Backend: newSeam().Backend, hangs: true}), w.metrics())
+	bubble(t, func(t *testing.T) {
+		w, s := newWatcher(), newSeam()
+		s.before = hanging("stats")
+		q := newQueue(t, s.option(), w.metrics())
 		collected := make(chan error, 1)
 		go func() { collected <- w.reader.Collect(context.Background(), &metricdata.ResourceMetrics{}) }()
 		synctest.Wait()

@@ -1,6 +1,7 @@
 package delayq_test
 
 import (
+	"sync"
 	"testing"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -20,11 +21,20 @@ type watcher struct {
 	meters *sdkmetric.MeterProvider
 	spans  *tracetest.SpanRecorder
 	tracer *sdktrace.TracerProvider
+
+	mu   sync.Mutex
+	made []string // the instruments, whether they move or not
 }
 
 func newWatcher(opts ...sdktrace.TracerProviderOption) *watcher {
 	w := &watcher{reader: sdkmetric.NewManualReader(), spans: tracetest.NewSpanRecorder()}
-	w.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(w.reader), sdkmetric.WithResource(resource.Empty()))
+	note := func(i sdkmetric.Instrument) (sdkmetric.Stream, bool) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.made = append(w.made, i.Name)
+		return sdkmetric.Stream{}, false
+	}
+	w.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(w.reader), sdkmetric.WithResource(resource.Empty()), sdkmetric.WithView(note))
 	opts = append(opts, sdktrace.WithSpanProcessor(w.spans), sdktrace.WithResource(resource.Empty()))
 	w.tracer = sdktrace.NewTracerProvider(opts...)
 	return w

@@ -2,19 +2,15 @@ package delayq_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 	"go.opentelemetry.io/otel/semconv/v1.41.0/messagingconv"
@@ -24,8 +20,7 @@ import (
 )
 
 func TestMetricsOfPushes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		s := newSeam()
 		q := newQueue(t, s.option(), w.metrics())
@@ -57,8 +52,7 @@ func TestMetricsOfPushes(t *testing.T) {
 }
 
 func TestMetricsOfDeliveries(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		q := newQueue(t, w.metrics())
 		push(t, q, delayq.After(time.Second))
@@ -97,226 +91,38 @@ func TestMetricsOfDeliveries(t *testing.T) {
 	})
 }
 
-// A foreign backend's clock is ahead of ours.
-type foreign struct {
-	backend.Backend
-	ahead time.Duration
-}
-
-type foreignQueue struct {
-	backend.Queue
-	ahead time.Duration
-}
-
-func (f *foreign) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
-	q, err := f.Backend.Open(ctx, name, o)
-	return &foreignQueue{q, f.ahead}, err
-}
-
-func (q *foreignQueue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
-	ds, err := q.Queue.Receive(ctx, limit, lease)
-	for i := range ds {
-		ds[i].Due, ds[i].Until = ds[i].Due.Add(q.ahead), ds[i].Until.Add(q.ahead)
-	}
-	return ds, err
-}
-
 // Neither a clock that is wrong nor a lease that was renewed shows in the lateness, but the wait
 // for a worker does.
 func TestLatenessIsByTheStoresClock(t *testing.T) {
-	t.Parallel()
-	for _, ahead := range []time.Duration{-time.Hour, 0, time.Hour} {
-		t.Run(ahead.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWatcher()
-				q := newQueue(t, delayq.WithBackend(&foreign{newSeam().Backend, ahead}), w.metrics())
-				push(t, q, delayq.After(time.Minute))
-				time.Sleep(time.Minute + 500*time.Millisecond)
-				r := start(t, q, func(context.Context, *delayq.Delivery) error {
-					time.Sleep(time.Hour)
-					return nil
-				})
-				time.Sleep(2 * time.Hour)
-				must(t, r.end())
-				if p := w.total(t, "delayq.lateness"); p.value != 1 || p.sum != 0.5 {
-					t.Errorf("lateness is %+v, want one of 0.5 s", p)
-				}
-			})
-		})
-	}
-}
-
-// failures are all kinds of delayq.failures that a handler or a store alone makes;
-// TestBadHandlersAreSeen has those of handlers that do not end with their contexts.
-var failures = map[string]func(t *testing.T, q delayq.Queue, s *seam){
-	"handler": func(t *testing.T, q delayq.Queue, _ *seam) { consumeFor(t, q, returning(errHandler)) },
-	"panic": func(t *testing.T, q delayq.Queue, _ *seam) {
-		consumeFor(t, q, func(context.Context, *delayq.Delivery) error { panic("no such order") })
-	},
-	"exit": func(t *testing.T, q delayq.Queue, _ *seam) {
-		consumeFor(t, q, func(context.Context, *delayq.Delivery) error {
-			runtime.Goexit()
-			return nil
-		})
-	},
-	"timeout": func(t *testing.T, q delayq.Queue, _ *seam) { consumeFor(t, q, obeying, delayq.Timeout(time.Second)) },
-	"stopped": func(t *testing.T, q delayq.Queue, _ *seam) { consumeFor(t, q, obeying, delayq.Drain(0)) },
-	"receive": func(t *testing.T, q delayq.Queue, s *seam) {
-		s.before = once("receive")
-		consumeFor(t, q, returning(nil))
-	},
-	"settle": func(t *testing.T, q delayq.Queue, s *seam) {
-		s.before = once("ack")
-		consumeFor(t, q, returning(nil))
-	},
-	"refused": func(t *testing.T, q delayq.Queue, s *seam) {
-		s.refused()
-		consumeFor(t, q, returning(nil))
-	},
-	"renew": func(t *testing.T, q delayq.Queue, s *seam) {
-		s.before = once("extend")
-		consumeFor(t, q, func(context.Context, *delayq.Delivery) error {
-			time.Sleep(time.Minute)
-			return nil
-		})
-	},
-}
-
-// The kinds that the sections on bad handlers show.
-var shownFailures = []string{"timeout_ignored", "stop_ignored", "abandoned", "lease_lost"}
-
-func obeying(ctx context.Context, _ *delayq.Delivery) error {
-	<-ctx.Done()
-	return ctx.Err()
-}
-
-// consumeFor consumes for ten minutes, with no second attempt within that time.
-func consumeFor(t *testing.T, q delayq.Queue, h delayq.Handler, opts ...delayq.ConsumeOption) {
-	t.Helper()
-	r := start(t, q, h, append(opts, every(time.Hour))...)
-	time.Sleep(10 * time.Minute)
-	must(t, r.end())
-}
-
-// once has an operation of the store fail the first time.
-func once(op string) func(context.Context, string) error {
-	var failed sync.Once
-	return func(_ context.Context, got string) (err error) {
-		if got == op {
-			failed.Do(func() { err = errStore })
+	each(t, []time.Duration{-time.Hour, 0, time.Hour}, func(t *testing.T, ahead time.Duration) {
+		w, s := newWatcher(), newSeam()
+		s.received = func(ds []backend.Delivery) {
+			for i := range ds {
+				ds[i].Due, ds[i].Until = ds[i].Due.Add(ahead), ds[i].Until.Add(ahead)
+			}
 		}
-		return err
-	}
-}
-
-func TestFailuresAreCounted(t *testing.T) {
-	t.Parallel()
-	for kind, play := range failures {
-		t.Run(kind, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w, s := newWatcher(), newSeam()
-				q := newQueue(t, s.option(), w.metrics())
-				push(t, q)
-				play(t, q, s)
-				w.wantTotal(t, 1, "delayq.failures")
-				w.wantTotal(t, 1, "delayq.failures", errorType(kind))
-				w.wantTotal(t, 0, "delayq.handlers.running")
-				w.wantTotal(t, 0, "delayq.workers")
-			})
+		q := newQueue(t, s.option(), w.metrics())
+		push(t, q, delayq.After(time.Minute))
+		time.Sleep(time.Minute + 500*time.Millisecond)
+		consume(t, q, 2*time.Hour, func(context.Context, *delayq.Delivery) error {
+			time.Sleep(time.Hour)
+			return nil
 		})
-	}
+		if p := w.total(t, "delayq.lateness"); p.value != 1 || p.sum != 0.5 {
+			t.Errorf("lateness is %+v, want one of 0.5 s", p)
+		}
+	})
 }
 
-func TestFailuresAreDocumented(t *testing.T) {
-	t.Parallel()
-	var rows, counted []string
-	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ").FindAllStringSubmatch(observability(t), -1) {
-		rows = append(rows, row[1])
-	}
-	kinds := slices.Clone(shownFailures)
-	for kind := range failures {
-		kinds = append(kinds, kind)
-	}
-	w := newWatcher()
-	q := newQueue(t, w.metrics())
-	must(t, start(t, q, returning(nil)).end())
-	for _, p := range pointsOf(t, w.collect(t)["delayq.failures"]) {
-		kind, _ := p.attributes.Value("error.type")
-		counted = append(counted, kind.AsString())
-	}
-	slices.Sort(rows)
-	slices.Sort(kinds)
-	slices.Sort(counted)
-	if !slices.Equal(rows, kinds) || !slices.Equal(rows, counted) {
-		t.Errorf("docs/observability.md has the failures\n%q, tests\n%q, Consume begins with\n%q", rows, kinds, counted)
-	}
-}
-
-// A register records the instruments that are made, whether they move or not.
-type register struct {
-	metric.MeterProvider
-	mu   sync.Mutex
-	made []string
-}
-
-type registering struct {
-	metric.Meter
-	r *register
-}
-
-func (r *register) Meter(name string, opts ...metric.MeterOption) metric.Meter {
-	return &registering{r.MeterProvider.Meter(name, opts...), r}
-}
-
-func (m *registering) note(name string) {
-	m.r.mu.Lock()
-	defer m.r.mu.Unlock()
-	m.r.made = append(m.r.made, name)
-}
-
-func (m *registering) Int64Counter(name string, opts ...metric.Int64CounterOption) (metric.Int64Counter, error) {
-	m.note(name)
-	return m.Meter.Int64Counter(name, opts...)
-}
-
-func (m *registering) Int64UpDownCounter(name string, opts ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
-	m.note(name)
-	return m.Meter.Int64UpDownCounter(name, opts...)
-}
-
-func (m *registering) Float64Histogram(name string, opts ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
-	m.note(name)
-	return m.Meter.Float64Histogram(name, opts...)
-}
-
-func (m *registering) Int64ObservableGauge(name string, opts ...metric.Int64ObservableGaugeOption) (metric.Int64ObservableGauge, error) {
-	m.note(name)
-	return m.Meter.Int64ObservableGauge(name, opts...)
-}
-
-func (m *registering) Float64ObservableGauge(
-	name string, opts ...metric.Float64ObservableGaugeOption,
-) (metric.Float64ObservableGauge, error) {
-	m.note(name)
-	return m.Meter.Float64ObservableGauge(name, opts...)
-}
-
-// everything makes each metric move, with each of its attributes, and returns the names of those
-// made.
-func everything(t *testing.T, w *watcher) (made []string) {
+// everything makes each metric move, with each of its attributes.
+func everything(t *testing.T, w *watcher) {
 	t.Helper()
-	r := &register{MeterProvider: w.meters}
-	q := newQueue(t, delayq.WithMeterProvider(r))
+	q := newQueue(t, w.metrics())
 	push(t, q, delayq.ID("a"))
 	_, err := q.Push(t.Context(), nil, delayq.ID("a"))
 	wantIs(t, err, delayq.ErrDuplicate)
 	must(t, receive(t, q).Nack(t.Context(), 0))
-	running := start(t, q, obeying, delayq.Timeout(time.Second), delayq.MaxAttempts(3), every(time.Minute))
-	time.Sleep(time.Hour)
-	must(t, running.end())
-	return r.made
+	consume(t, q, time.Hour, obeying, delayq.Timeout(time.Second), delayq.MaxAttempts(3), every(time.Minute))
 }
 
 // A row is a metric's description in the table, or the SDK's.
@@ -392,12 +198,9 @@ func TestMetricsAreDocumented(t *testing.T) {
 	table := tabled(t)
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatcher()
-		made := everything(t, w)
+		everything(t, w)
 		got := w.collect(t)
-		for name := range got {
-			made = append(made, name)
-		}
-		for _, name := range made {
+		for _, name := range w.made {
 			if _, ok := table[name]; !ok {
 				t.Errorf("%s is not in docs/observability.md", name)
 			}
@@ -417,8 +220,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 
 // Names of the semantic conventions have the conventions' unit and description.
 func TestMetricsFollowTheConventions(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		everything(t, w)
 		got := w.collect(t)
@@ -464,25 +266,4 @@ func TestMetricsHaveFewSeries(t *testing.T) {
 			t.Errorf("%s has %d time series", name, n)
 		}
 	}
-}
-
-// A provider that cannot is known at the start.
-type badProvider struct{ metric.MeterProvider }
-
-type badMeter struct{ metric.Meter }
-
-var errInstrument = errors.New("no more instruments")
-
-func (p badProvider) Meter(name string, opts ...metric.MeterOption) metric.Meter {
-	return badMeter{p.MeterProvider.Meter(name, opts...)}
-}
-
-func (badMeter) Int64Counter(string, ...metric.Int64CounterOption) (metric.Int64Counter, error) {
-	return nil, errInstrument
-}
-
-func TestMeterProviderThatFails(t *testing.T) {
-	t.Parallel()
-	_, err := delayq.New(t.Context(), "orders", delayq.WithMeterProvider(badProvider{newWatcher().meters}))
-	wantIs(t, err, errInstrument)
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/queuetest"
 )
 
 // consumeOne has a handler take the due message, and returns the delivery.
@@ -34,8 +34,7 @@ func consumeOne(t *testing.T, q delayq.Queue, h delayq.Handler) (got *delayq.Del
 }
 
 func TestTraceFromPushToHandler(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		q := newQueue(t, w.traces())
 		ctx, request := w.tracer.Tracer("test").Start(t.Context(), "request")
@@ -69,18 +68,6 @@ func TestTraceFromPushToHandler(t *testing.T) {
 		if s := handled.Status().Code; s != codes.Unset {
 			t.Errorf("status %v of a handler that succeeded", s)
 		}
-	})
-}
-
-func TestTraceSaysWhatHappened(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWatcher()
-		q := newQueue(t, w.traces())
-		push(t, q, delayq.ID("17"), delayq.After(time.Hour))
-		time.Sleep(time.Hour + 2*time.Second)
-		consumeOne(t, q, returning(nil))
-		pushed, handled := w.ended(trace.SpanKindProducer)[0], w.ended(trace.SpanKindConsumer)[0]
 		common := []attribute.KeyValue{
 			attribute.String("messaging.system", "delayq"), attribute.String("messaging.destination.name", "orders"),
 			attribute.String("delayq.backend", "memory"), attribute.String("messaging.message.id", "17"),
@@ -106,8 +93,7 @@ func wantLink(t *testing.T, s, to sdktrace.ReadOnlySpan) {
 
 // All messages of a batch, and all attempts, link to the one push.
 func TestTraceOfABatch(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		w := newWatcher()
 		q := newQueue(t, w.traces())
 		headers := map[string]string{"k": "v"}
@@ -116,14 +102,12 @@ func TestTraceOfABatch(t *testing.T) {
 		if len(headers) != 1 {
 			t.Errorf("the pusher's headers are %v now", headers)
 		}
-		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+		consume(t, q, time.Hour, func(_ context.Context, d *delayq.Delivery) error {
 			if d.Attempt == 1 {
 				return errHandler
 			}
 			return nil
 		}, every(time.Minute))
-		time.Sleep(time.Hour)
-		must(t, r.end())
 		pushed := w.ended(trace.SpanKindProducer)
 		if len(pushed) != 1 {
 			t.Fatalf("%d spans of a push, want 1", len(pushed))
@@ -137,78 +121,6 @@ func TestTraceOfABatch(t *testing.T) {
 			wantLink(t, s, pushed[0])
 		}
 	})
-}
-
-// outcomes are handlers, each with the attributes of its span.
-var outcomes = []struct {
-	outcome, failure string
-	handler          delayq.Handler
-	options          []delayq.ConsumeOption
-}{
-	{"acked", "", returning(nil), nil},
-	{"retried", "handler", returning(errHandler), nil},
-	{"dead", "handler", returning(errHandler), []delayq.ConsumeOption{delayq.MaxAttempts(1)}},
-	{"dead", "handler", returning(delayq.ErrDeadLetter), nil},
-	{"dropped", "handler", returning(delayq.ErrDrop), nil},
-	{"retried", "panic", func(context.Context, *delayq.Delivery) error { panic(errHandler) }, nil},
-	{"retried", "timeout", obeying, []delayq.ConsumeOption{delayq.Timeout(time.Second)}},
-	{"settled", "", func(ctx context.Context, d *delayq.Delivery) error { return d.Ack(ctx) }, nil},
-	{"unsettled", "settle", lose, nil},
-	{"lost", "lease_lost", func(ctx context.Context, d *delayq.Delivery) error {
-		_ = lose(ctx, d)
-		return obeying(ctx, d)
-	}, nil},
-	{"returned", "stopped", obeying, []delayq.ConsumeOption{delayq.Drain(0)}},
-}
-
-// lose purges the queue under its handler, which ends the lease.
-func lose(ctx context.Context, _ *delayq.Delivery) error {
-	_, err := ctx.Value(queueKey{}).(delayq.Queue).Purge(ctx)
-	return err
-}
-
-type queueKey struct{}
-
-func TestTraceTellsTheOutcome(t *testing.T) {
-	t.Parallel()
-	for _, tt := range outcomes {
-		t.Run(tt.outcome+" "+tt.failure, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w := newWatcher()
-				q := newQueue(t, w.traces())
-				push(t, q)
-				handled := firstHandled(t, w, q, tt.handler, tt.options...)
-				wantSpan(t, handled, outcome(tt.outcome))
-				if tt.failure == "" {
-					return
-				}
-				wantSpan(t, handled, errorType(tt.failure))
-				if s := handled.Status(); s.Code != codes.Error || s.Description != tt.failure {
-					t.Errorf("status %+v, want the error %q", s, tt.failure)
-				}
-				if events := handled.Events(); len(events) != 1 || events[0].Name != "exception" {
-					t.Errorf("events %+v, want the error", events)
-				}
-			})
-		})
-	}
-}
-
-// firstHandled returns the span of a first attempt.
-func firstHandled(
-	t *testing.T, w *watcher, q delayq.Queue, h delayq.Handler, opts ...delayq.ConsumeOption,
-) sdktrace.ReadOnlySpan {
-	t.Helper()
-	r := start(t, q, func(ctx context.Context, d *delayq.Delivery) error {
-		if d.Attempt > 1 {
-			return nil
-		}
-		return h(context.WithValue(ctx, queueKey{}, q), d)
-	}, append(opts, every(time.Hour))...)
-	time.Sleep(time.Minute)
-	must(t, r.end())
-	return w.ended(trace.SpanKindConsumer)[0]
 }
 
 func TestTraceOfAPushThatFails(t *testing.T) {
@@ -227,58 +139,52 @@ func TestTraceOfAPushThatFails(t *testing.T) {
 
 // A trace that cannot be added to the headers fails no push.
 func TestTraceStaysOutOfTheHeaders(t *testing.T) {
-	t.Parallel()
 	const mine = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	full := strings.Repeat("v", backend.MaxHeaders-backend.HeaderCost-1)
 	noHeaders := newSeam()
 	noHeaders.traits = lacking(backend.Headers)
-	for _, tt := range []struct {
-		name    string
+	type test struct {
 		watcher *watcher
 		options []delayq.Option
 		headers map[string]string
-	}{
-		{"no recording", newWatcher(sdktrace.WithSampler(sdktrace.NeverSample())), nil, nil},
-		{"no headers", newWatcher(), []delayq.Option{noHeaders.option()}, nil},
-		{"the pusher's own", newWatcher(), nil, map[string]string{"traceparent": mine}},
-		{"the pusher's own state", newWatcher(), nil, map[string]string{"tracestate": "a=b"}},
-		{"no room", newWatcher(), nil, map[string]string{"k": full}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			q := newQueue(t, append(tt.options, tt.watcher.traces())...)
-			_, err := q.PushBatch(t.Context(), []delayq.Message{{Headers: maps.Clone(tt.headers)}})
-			must(t, err)
-			d := consumeOne(t, q, returning(nil))
-			if !maps.Equal(d.Headers, tt.headers) {
-				t.Errorf("headers %.100v, want %.100v", d.Headers, tt.headers)
-			}
-		})
 	}
+	queuetest.Cases(t, map[string]test{
+		"no recording":           {newWatcher(sdktrace.WithSampler(sdktrace.NeverSample())), nil, nil},
+		"no headers":             {newWatcher(), []delayq.Option{noHeaders.option()}, nil},
+		"the pusher's own":       {newWatcher(), nil, map[string]string{"traceparent": mine}},
+		"the pusher's own state": {newWatcher(), nil, map[string]string{"tracestate": "a=b"}},
+		"no room":                {newWatcher(), nil, map[string]string{"k": full}},
+	}, func(t *testing.T, tt test) {
+		q := newQueue(t, append(tt.options, tt.watcher.traces())...)
+		_, err := q.PushBatch(t.Context(), []delayq.Message{{Headers: maps.Clone(tt.headers)}})
+		must(t, err)
+		d := consumeOne(t, q, returning(nil))
+		if !maps.Equal(d.Headers, tt.headers) {
+			t.Errorf("headers %.100v, want %.100v", d.Headers, tt.headers)
+		}
+	})
 }
 
-// The handler's span links to the pusher's own trace context.
+// The handler's span links to the pusher's own trace context, and to nothing where a header is no
+// trace context.
 func TestTraceOfThePushersOwn(t *testing.T) {
-	t.Parallel()
-	w := newWatcher()
-	q := newQueue(t, w.traces())
-	push(t, q, delayq.Header("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"))
-	consumeOne(t, q, returning(nil))
-	if links := w.ended(trace.SpanKindConsumer)[0].Links(); len(links) != 1 || links[0].SpanContext.SpanID().String() != "b7ad6b7169203331" {
-		t.Errorf("links %+v, want the one in the header", links)
-	}
-}
-
-// A header that is no trace context, from another program perhaps, links to nothing.
-func TestTraceOfABadHeader(t *testing.T) {
-	t.Parallel()
-	w := newWatcher()
-	q := newQueue(t, w.traces())
-	push(t, q, delayq.Header("traceparent", "\x00\xff"))
-	consumeOne(t, q, returning(nil))
-	if links := w.ended(trace.SpanKindConsumer)[0].Links(); len(links) != 0 {
-		t.Errorf("links %+v", links)
-	}
+	type test struct{ header, want string }
+	queuetest.Cases(t, map[string]test{
+		"sound": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "b7ad6b7169203331"},
+		"bad":   {"\x00\xff", ""},
+	}, func(t *testing.T, tt test) {
+		w := newWatcher()
+		q := newQueue(t, w.traces())
+		push(t, q, delayq.Header("traceparent", tt.header))
+		consumeOne(t, q, returning(nil))
+		got := ""
+		for _, link := range w.ended(trace.SpanKindConsumer)[0].Links() {
+			got += link.SpanContext.SpanID().String()
+		}
+		if got != tt.want {
+			t.Errorf("the span links to %q, want %q", got, tt.want)
+		}
+	})
 }
 
 // Baggage travels when it is asked for, whether the trace is recorded or not.

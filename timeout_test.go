@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
@@ -14,16 +13,15 @@ import (
 // Another worker has the message once the lease of one that ignores its timeout has ended; the
 // others never wait.
 func TestTimeoutIgnored(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		const lease = 9 * time.Second
 		var log journal
-		q := newQueue(t, log.logger(), delayq.WithLease(lease))
+		q := newQueue(t, log.Logger(), delayq.WithLease(lease))
 		push(t, q, delayq.ID("17"))
 		began := time.Now()
 		var mu sync.Mutex
 		var attempts []time.Duration
-		r := start(t, q, func(_ context.Context, d *delayq.Delivery) error {
+		consume(t, q, 2*time.Hour, func(_ context.Context, d *delayq.Delivery) error {
 			mu.Lock()
 			attempts = append(attempts, time.Since(began))
 			mu.Unlock()
@@ -32,46 +30,35 @@ func TestTimeoutIgnored(t *testing.T) {
 			}
 			return nil
 		}, delayq.Timeout(time.Minute), delayq.Workers(2))
-		time.Sleep(2 * time.Hour)
-		must(t, r.end())
 		again := time.Minute + 5*time.Second
 		if len(attempts) != 2 || attempts[1] < again || attempts[1] > again+lease {
 			t.Errorf("attempts at %v, want the second within a lease after %v", attempts, again)
 		}
 		wantCounts(t, q, delayq.Stats{})
-		wantLogged(t, &log, "handler ignores its timeout", "id=17", "settling failed")
+		log.Want(t, "handler ignores its timeout", "id=17", "settling failed")
 	})
 }
 
 // A handler that ends in time, or just after, is done.
 func TestTimeoutKept(t *testing.T) {
-	t.Parallel()
-	for _, took := range []time.Duration{0, time.Minute - 1, time.Minute + 1, time.Minute + 6*time.Second} {
-		t.Run(took.String(), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				q := newQueue(t)
-				push(t, q)
-				calls := 0
-				r := start(t, q, func(context.Context, *delayq.Delivery) error {
-					calls++
-					time.Sleep(took)
-					return nil
-				}, delayq.Timeout(time.Minute))
-				time.Sleep(time.Hour)
-				must(t, r.end())
-				if calls != 1 {
-					t.Errorf("%d calls, want 1", calls)
-				}
-				wantCounts(t, q, delayq.Stats{})
-			})
-		})
-	}
+	each(t, []time.Duration{0, time.Minute - 1, time.Minute + 1, time.Minute + 6*time.Second}, func(t *testing.T, took time.Duration) {
+		q := newQueue(t)
+		push(t, q)
+		calls := 0
+		consume(t, q, time.Hour, func(context.Context, *delayq.Delivery) error {
+			calls++
+			time.Sleep(took)
+			return nil
+		}, delayq.Timeout(time.Minute))
+		if calls != 1 {
+			t.Errorf("%d calls, want 1", calls)
+		}
+		wantCounts(t, q, delayq.Stats{})
+	})
 }
 
 func TestMiddleware(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q)
 		var calls []string
@@ -88,12 +75,10 @@ func TestMiddleware(t *testing.T) {
 		inner := func(next delayq.Handler) delayq.Handler {
 			return func(ctx context.Context, d *delayq.Delivery) error { return next(ctx, d) }
 		}
-		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+		consume(t, q, time.Hour, func(context.Context, *delayq.Delivery) error {
 			calls = append(calls, "handler")
 			return errHandler
 		}, delayq.Use(layer("a")), delayq.Use(inner, inner))
-		time.Sleep(time.Hour)
-		must(t, r.end())
 		if want := []string{"a", "handler", "a after " + errHandler.Error()}; !slices.Equal(calls, want) {
 			t.Errorf("calls %q, want %q", calls, want)
 		}
@@ -102,21 +87,16 @@ func TestMiddleware(t *testing.T) {
 }
 
 func TestRateLimit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		const n = 100
-		for range n {
-			push(t, q)
-		}
+		pushMany(t, q, n)
 		began := time.Now()
 		var at []time.Duration
-		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+		consume(t, q, time.Hour, func(context.Context, *delayq.Delivery) error {
 			at = append(at, time.Since(began))
 			return nil
 		}, delayq.RateLimit(2, 10))
-		time.Sleep(time.Hour)
-		must(t, r.end())
 		if len(at) != n {
 			t.Fatalf("%d messages, want %d", len(at), n)
 		}
@@ -130,19 +110,12 @@ func TestRateLimit(t *testing.T) {
 
 // A limit leaves the other messages to other consumers.
 func TestRateLimitLeavesTheRest(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
-		for range 10 {
-			push(t, q)
-		}
-		r := start(t, q, func(context.Context, *delayq.Delivery) error { return nil }, delayq.RateLimit(0.001, 1), delayq.Workers(8))
+		pushMany(t, q, 10)
+		r := start(t, q, returning(nil), delayq.RateLimit(0.001, 1), delayq.Workers(8))
 		time.Sleep(time.Second)
 		wantCounts(t, q, delayq.Stats{Ready: 9})
-		began := time.Now()
-		must(t, r.end())
-		if took := time.Since(began); took != 0 {
-			t.Errorf("the stop took %v", took)
-		}
+		wantStop(t, q, r, stops["context"], 0)
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
@@ -16,8 +15,7 @@ type order struct {
 }
 
 func TestTyped(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		orders := delayq.Typed[order](q, delayq.JSON)
 		want := order{17, []string{"a book", "\x00"}}
@@ -68,8 +66,7 @@ func TestTypedRefuses(t *testing.T) {
 }
 
 func TestRouter(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		came := make(map[string]int)
 		count := func(name string) delayq.Handler {
@@ -82,9 +79,7 @@ func TestRouter(t *testing.T) {
 			push(t, q, delayq.Type(kind))
 		}
 		push(t, q)
-		r := start(t, q, delayq.Router{"paid": count("paid"), "reviewed": count("reviewed"), "unknown": nil}.Handle)
-		time.Sleep(time.Second)
-		must(t, r.end())
+		consume(t, q, time.Second, delayq.Router{"paid": count("paid"), "reviewed": count("reviewed"), "unknown": nil}.Handle)
 		if came["paid"] != 2 || came["reviewed"] != 1 {
 			t.Errorf("handled %v", came)
 		}
@@ -102,24 +97,19 @@ func TestRouter(t *testing.T) {
 }
 
 func TestRouterWithoutType(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t)
 		push(t, q)
 		calls := 0
-		r := start(t, q, delayq.Router{"": func(context.Context, *delayq.Delivery) error {
+		consume(t, q, time.Second, delayq.Router{"": func(context.Context, *delayq.Delivery) error {
 			calls++
 			return nil
 		}}.Handle)
-		time.Sleep(time.Second)
-		must(t, r.end())
 		if calls != 1 {
 			t.Errorf("%d calls, want 1", calls)
 		}
 		push(t, q, delayq.Type("x"))
-		r = start(t, q, delayq.Router{}.Handle)
-		time.Sleep(time.Second)
-		must(t, r.end())
+		consume(t, q, time.Second, delayq.Router{}.Handle)
 		if ls := deadLetters(t, q); len(ls) != 1 || !strings.Contains(ls[0].Reason, "handled are none") {
 			t.Errorf("dead letters %+v", ls)
 		}

@@ -25,6 +25,9 @@ import (
 // A fleet is a group of processes on one store that repeat and consume the same messages.
 type fleet struct {
 	t        *testing.T
+	store    backend.Backend
+	queues   []delayq.Queue
+	began    time.Time
 	ctx      context.Context //nolint:containedctx // the test's: it ends what runs
 	end      context.CancelFunc
 	runs     sync.WaitGroup
@@ -35,16 +38,17 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	f := &fleet{t: t, handled: make(map[string][]string)}
+	f := &fleet{t: t, store: memory.New(), began: time.Now(), handled: make(map[string][]string)}
 	f.ctx, f.end = context.WithCancel(t.Context())
 	return f
 }
 
 // handle opens a handle on a queue of the store, as another process would.
-func (f *fleet) handle(b backend.Backend, opts ...delayq.Option) delayq.Queue {
+func (f *fleet) handle(opts ...delayq.Option) delayq.Queue {
 	f.t.Helper()
-	q, err := delayq.New(f.ctx, "orders", append([]delayq.Option{delayq.WithBackend(b), delayq.WithLogger(silent)}, opts...)...)
+	q, err := delayq.New(f.ctx, "orders", append([]delayq.Option{delayq.WithBackend(f.store), delayq.WithLogger(silent)}, opts...)...)
 	must(f.t, err)
+	f.queues = append(f.queues, q)
 	return q
 }
 
@@ -92,24 +96,27 @@ func (f *fleet) consume(q delayq.Queue) {
 	})
 }
 
-// stop ends all calls, waits for them, and reports their errors.
-func (f *fleet) stop(qs ...delayq.Queue) {
+// runFor runs the processes for as long, ends all calls and reports their errors.
+func (f *fleet) runFor(d time.Duration) {
 	f.t.Helper()
+	time.Sleep(d)
+	synctest.Wait()
 	f.end()
 	f.runs.Wait()
-	for _, q := range qs {
+	for _, q := range f.queues {
 		must(f.t, q.Close())
 	}
+	must(f.t, f.store.Close())
 	for _, err := range f.problems {
 		f.t.Error(err)
 	}
 }
 
-// wantIDs checks that each occurrence of the schedule came once, from one time to another.
-func (f *fleet) wantIDs(name string, s schedule.Schedule, after, until time.Time) {
+// wantIDs checks that each occurrence of the schedule came once, from the beginning until a time.
+func (f *fleet) wantIDs(name string, s schedule.Schedule, until time.Time) {
 	f.t.Helper()
 	var want []string
-	for next := s.Next(after); !next.After(until); next = s.Next(next) {
+	for next := s.Next(f.began); !next.After(until); next = s.Next(next) {
 		want = append(want, name+"@"+next.UTC().Format(time.RFC3339Nano))
 	}
 	if got := f.handled[name]; !slices.Equal(got, want) {
@@ -136,31 +143,26 @@ func difference(got, want []string) (diff []string) {
 
 // Ten goroutines on each of three handles repeat two schedules for a day.
 func TestRepeatIsOncePerOccurrence(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		schedules := map[string]schedule.Schedule{
 			"minutes": schedule.Every(7 * time.Minute),
 			"cron":    mustCron(t, "5,35 */3 * * *", time.UTC),
 		}
-		f, b, began := newFleet(t), memory.New(), time.Now()
-		qs := make([]delayq.Queue, 3)
-		for i := range qs {
-			qs[i] = f.handle(b)
+		f := newFleet(t)
+		for range 3 {
+			q := f.handle()
 			for name, s := range schedules {
 				for range 10 {
-					f.repeat(qs[i], name, s)
+					f.repeat(q, name, s)
 				}
 			}
 		}
-		f.consume(qs[0])
-		f.consume(qs[1])
-		time.Sleep(24 * time.Hour)
-		synctest.Wait()
-		f.stop(qs...)
+		f.consume(f.queues[0])
+		f.consume(f.queues[1])
+		f.runFor(24 * time.Hour)
 		for name, s := range schedules {
-			f.wantIDs(name, s, began, began.Add(24*time.Hour))
+			f.wantIDs(name, s, f.began.Add(24*time.Hour))
 		}
-		must(t, b.Close())
 	})
 }
 
@@ -189,35 +191,28 @@ func TestRepeatWhileClocksDiffer(t *testing.T) {
 		{-30 * time.Minute, 0, 30 * time.Minute}, {0, time.Hour}, {-time.Hour, 0}, {3 * time.Hour, 2 * time.Hour}, {-3 * time.Hour, -2 * time.Hour},
 	} {
 		t.Run(fmt.Sprint(skews), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				f, b, s := newFleet(t), memory.New(), schedule.Every(10*time.Minute)
-				qs := make([]delayq.Queue, len(skews))
-				for i, by := range skews {
-					qs[i] = f.handle(ownClock{b}, delayq.WithClock(skewed{clockwork.NewRealClock(), by}))
-					f.repeatInShifts(qs[i], "report", s, 7*time.Minute)
+			bubble(t, func(t *testing.T) {
+				f, s := newFleet(t), schedule.Every(10*time.Minute)
+				for _, by := range skews {
+					q := f.handle(delayq.WithBackend(ownClock{f.store}), delayq.WithClock(skewed{clockwork.NewRealClock(), by}))
+					f.repeatInShifts(q, "report", s, 7*time.Minute)
 				}
-				f.consume(qs[0])
-				began := time.Now()
-				time.Sleep(24 * time.Hour)
-				synctest.Wait()
-				f.stop(qs...)
+				f.consume(f.queues[0])
+				f.runFor(24 * time.Hour)
 				// A process whose clock is behind the store's began with an earlier occurrence,
 				// and one whose clock is ahead with a later one.
 				behind, ahead := slices.Min(skews), slices.Max(skews)
-				got := f.handled["report"]
 				counts := make(map[string]int)
-				for _, id := range got {
+				for _, id := range f.handled["report"] {
 					if counts[id]++; counts[id] > 1 {
 						t.Errorf("%s came %d times", id, counts[id])
 					}
 				}
-				for next := s.Next(began.Add(max(behind, 0))); next.Before(began.Add(24*time.Hour + min(ahead, 0))); next = s.Next(next) {
+				for next := s.Next(f.began.Add(max(behind, 0))); next.Before(f.began.Add(24*time.Hour + min(ahead, 0))); next = s.Next(next) {
 					if id := "report@" + next.Format(time.RFC3339Nano); counts[id] != 1 {
 						t.Errorf("%s came %d times", id, counts[id])
 					}
 				}
-				must(t, b.Close())
 			})
 		})
 	}
@@ -239,7 +234,7 @@ func TestRepeatOnAFakeClock(t *testing.T) {
 		for clock.Now().Before(want) {
 			clock.Advance(10 * time.Minute)
 		}
-		d := receive(t, q, patience)
+		d := receive(t, q)
 		if d.ID != "report@"+want.Format(time.RFC3339) || !d.Due.Equal(want) || string(d.Body) != "figures" || d.Headers["to"] != "all" {
 			t.Fatalf("got %+v, want the occurrence of %v", d, want)
 		}
@@ -251,33 +246,28 @@ func TestRepeatOnAFakeClock(t *testing.T) {
 
 // A push to a store that fails is tried again until a minute after the occurrence.
 func TestRepeatOutlivesFailures(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f, began := newFleet(t), time.Now()
-		log := &journal{}
-		b := lossy{memory.New(), func() bool {
-			since := time.Since(began)
+	bubble(t, func(t *testing.T) {
+		f, log := newFleet(t), &journal{}
+		b := lossy{f.store, func() bool {
+			since := time.Since(f.began)
 			return since > 10*time.Minute && since < 15*time.Minute+30*time.Second
 		}}
-		q := f.handle(b, log.logger())
+		q := f.handle(delayq.WithBackend(b), log.Logger())
 		f.repeat(q, "report", schedule.Every(time.Minute))
 		f.consume(q)
-		time.Sleep(20*time.Minute + time.Second)
-		synctest.Wait()
-		f.stop(q)
+		f.runFor(20*time.Minute + time.Second)
 		// Minute 11 was pushed in minute 10. Minute 15 is pushed half a minute late.
-		away := began.Add(11 * time.Minute)
+		away := f.began.Add(11 * time.Minute)
 		var want []string
-		for m := began.Add(time.Minute); !m.After(began.Add(20 * time.Minute)); m = m.Add(time.Minute) {
-			if !m.After(away) || m.After(began.Add(14*time.Minute)) {
+		for m := f.began.Add(time.Minute); !m.After(f.began.Add(20 * time.Minute)); m = m.Add(time.Minute) {
+			if !m.After(away) || m.After(f.began.Add(14*time.Minute)) {
 				want = append(want, "report@"+m.UTC().Format(time.RFC3339))
 			}
 		}
 		if got := f.handled["report"]; !slices.Equal(got, want) {
 			t.Errorf("differs: %v", difference(got, want))
 		}
-		log.wantLogged(t, "trying again", "left out", "the store is away", "repeat=report")
-		must(t, b.Close())
+		log.Want(t, "trying again", "left out", "the store is away", "repeat=report")
 	})
 }
 
@@ -295,51 +285,43 @@ func (s limited) Next(after time.Time) time.Time {
 }
 
 func TestRepeatEndsWithItsSchedule(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f, b, began := newFleet(t), memory.New(), time.Now()
-		var log journal
-		q := f.handle(b, log.logger())
-		s := limited{schedule.Every(time.Hour), began.Add(5*time.Hour + 1)}
+	bubble(t, func(t *testing.T) {
+		f, log := newFleet(t), &journal{}
+		q := f.handle(log.Logger())
+		s := limited{schedule.Every(time.Hour), f.began.Add(5*time.Hour + 1)}
 		must(t, schedule.Repeat(t.Context(), q, "report", s, []byte("report")))
-		if took := time.Since(began); took > 5*time.Hour {
+		if took := time.Since(f.began); took > 5*time.Hour {
 			t.Errorf("it went on for %v", took)
 		}
-		log.wantLogged(t, "no further occurrence", "repeat=report")
+		log.Want(t, "no further occurrence", "repeat=report")
 		f.consume(q)
-		time.Sleep(time.Hour)
-		synctest.Wait()
-		f.stop(q)
-		f.wantIDs("report", schedule.Every(time.Hour), began, began.Add(5*time.Hour))
-		must(t, b.Close())
+		f.runFor(time.Hour)
+		f.wantIDs("report", schedule.Every(time.Hour), f.began.Add(5*time.Hour))
 	})
 }
 
 // An occurrence years ahead is pushed when it is near enough for its id to stay taken.
 func TestRepeatOfLeapDays(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2000, 3, 1, 0, 0, 0, 0, time.UTC)))
-		f, b := newFleet(t), memory.New()
-		q := f.handle(b)
+		f := newFleet(t)
+		q := f.handle()
 		f.repeat(q, "leap", mustCron(t, "0 0 29 2 *", time.UTC))
 		time.Sleep(2 * 365 * 24 * time.Hour)
 		synctest.Wait()
 		wantEmpty(t, q)
 		time.Sleep(2 * 366 * 24 * time.Hour)
-		d := receive(t, q, patience)
+		d := receive(t, q)
 		if want := "leap@2004-02-29T00:00:00Z"; d.ID != want {
 			t.Errorf("got %s, want %s", d.ID, want)
 		}
 		must(t, d.Ack(t.Context()))
-		f.stop(q)
-		must(t, b.Close())
+		f.runFor(0)
 	})
 }
 
 func TestRepeatEndsWithTheQueue(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q, err := delayq.New(t.Context(), "orders")
 		must(t, err)
 		ended := make(chan error, 1)
@@ -352,8 +334,7 @@ func TestRepeatEndsWithTheQueue(t *testing.T) {
 
 // Close returns after Repeat, also while the store does not reply to its push.
 func TestCloseWaitsForRepeat(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		replies := make(chan struct{})
 		b := lossy{memory.New(), func() bool { <-replies; return false }}
 		q, err := delayq.New(t.Context(), "orders", delayq.WithBackend(b))
@@ -399,19 +380,13 @@ func TestRepeatOnAClosedQueue(t *testing.T) {
 	}
 }
 
-func TestRepeatWithAnEndedContext(t *testing.T) {
+func TestRepeatThatNeverBegins(t *testing.T) {
 	t.Parallel()
 	ended, end := context.WithCancel(t.Context())
 	end()
-	q := newQueue(t)
-	must(t, schedule.Repeat(ended, q, "report", schedule.Every(time.Hour), nil))
-	wantEmpty(t, q)
-}
-
-func TestRepeatWithANilContext(t *testing.T) {
-	t.Parallel()
 	var none context.Context
 	q := newQueue(t)
+	must(t, schedule.Repeat(ended, q, "report", schedule.Every(time.Hour), nil))
 	wantInvalid(t, schedule.Repeat(none, q, "report", schedule.Every(time.Hour), nil), "context", "nil")
 	wantEmpty(t, q)
 }
@@ -464,8 +439,7 @@ type brokenLog struct{ slog.Handler }
 func (brokenLog) Handle(context.Context, slog.Record) error { panic("oops") }
 
 func TestRepeatWithALoggerThatPanics(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T) {
 		q := newQueue(t, delayq.WithLogger(slog.New(brokenLog{slog.Default().Handler()})))
 		must(t, schedule.Repeat(t.Context(), q, "ended", limited{schedule.Every(time.Hour), time.Now()}, nil))
 	})
@@ -516,22 +490,15 @@ func TestRepeatRejectsBadArguments(t *testing.T) {
 
 // A change of the body after the call does not reach the messages.
 func TestRepeatCopiesTheBody(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		f, b := newFleet(t), memory.New()
-		q := f.handle(b)
+	bubble(t, func(t *testing.T) {
+		f := newFleet(t)
+		q := f.handle()
 		body := []byte("report")
 		f.run(func() error { return schedule.Repeat(f.ctx, q, "report", schedule.Every(time.Hour), body) })
 		synctest.Wait()
 		copy(body, "xxxxxx")
-		for range 2 {
-			d := receive(t, q, 2*time.Hour)
-			if string(d.Body) != "report" {
-				t.Errorf("body %q", d.Body)
-			}
-			must(t, d.Ack(t.Context()))
-		}
-		f.stop(q)
-		must(t, b.Close())
+		f.consume(q)
+		f.runFor(2 * time.Hour)
+		f.wantIDs("report", schedule.Every(time.Hour), f.began.Add(2*time.Hour))
 	})
 }

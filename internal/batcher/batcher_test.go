@@ -53,8 +53,32 @@ func (s *slowStore) ctx(call int) context.Context {
 	return s.ctxs[call]
 }
 
-func (s *slowStore) batcher() *Batcher[int] {
-	return New(Config[int]{Send: s.send, Calls: inFlight, MaxItems: maxItems})
+// bubble runs a test in virtual time, with a store and its batcher.
+func bubble(t *testing.T, run func(t *testing.T, s *slowStore, b *Batcher[int])) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowStore{}
+		run(t, s, New(Config[int]{Send: s.send, Calls: inFlight, MaxItems: maxItems}))
+	})
+}
+
+// sendEach starts a call for each item from one to another.
+func sendEach(t *testing.T, b *Batcher[int], from, to int) (cs []*caller) {
+	for i := from; i < to; i++ {
+		cs = append(cs, send(t.Context(), b, i))
+	}
+	return cs
+}
+
+// wantDone checks that calls succeeded within two trips.
+func wantDone(t *testing.T, cs ...*caller) {
+	t.Helper()
+	for _, c := range cs {
+		if !c.over || c.err != nil || c.took > 2*trip+time.Millisecond {
+			t.Fatalf("over %t, error %v, took %v", c.over, c.err, c.took)
+		}
+	}
 }
 
 // want checks the calls so far, in order.
@@ -126,10 +150,7 @@ func (c *caller) want(t *testing.T, err error, took time.Duration) {
 type key struct{}
 
 func TestLoneCallIsSentAtOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &slowStore{}
-		b := s.batcher()
+	bubble(t, func(t *testing.T, s *slowStore, b *Batcher[int]) {
 		ctx := context.WithValue(t.Context(), key{}, "mine")
 		for i := range 3 {
 			p := send(ctx, b, i)
@@ -166,42 +187,22 @@ func goroutine() string {
 }
 
 func TestCallsBatchWhileOthersAreInFlight(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &slowStore{}
-		b := s.batcher()
+	bubble(t, func(t *testing.T, s *slowStore, b *Batcher[int]) {
 		calls := fill(t, b)
-		var ps []*caller
-		for i := range 100 {
-			ps = append(ps, send(t.Context(), b, i))
-		}
+		cs := sendEach(t, b, 0, 100)
 		pass(trip) // the first calls return, and all that wait are sent
 		late := send(t.Context(), b, 100)
 		pass(trip)
-		for _, p := range append(ps, late) {
-			if !p.over || p.err != nil || p.took > 2*trip+time.Millisecond {
-				t.Fatalf("over %t, error %v, took %v", p.over, p.err, p.took)
-			}
-		}
-		all := make([]int, 100)
-		for i := range all {
-			all[i] = i
-		}
-		s.want(t, append(calls, all, []int{100})...)
+		wantDone(t, append(cs, late)...)
+		s.want(t, append(calls, count(0, 100), []int{100})...)
 	})
 }
 
 func TestAnotherCallOnceHalfOfAllItemsWait(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &slowStore{}
-		b := s.batcher()
+	bubble(t, func(t *testing.T, s *slowStore, b *Batcher[int]) {
 		b.Widen = true
 		calls := fill(t, b)
-		var ps []*caller
-		for i := range 3 * inFlight {
-			ps = append(ps, send(t.Context(), b, i))
-		}
+		cs := sendEach(t, b, 0, 3*inFlight)
 		calls = append(calls, count(0, inFlight), count(inFlight, 3*inFlight))
 		s.want(t, calls...)
 		wantState(t, b, inFlight+2, 0)
@@ -210,11 +211,7 @@ func TestAnotherCallOnceHalfOfAllItemsWait(t *testing.T) {
 		pass(trip)
 		s.want(t, append(calls, count(3*inFlight, 3*inFlight+1))...)
 		pass(trip)
-		for _, p := range append(ps, late) {
-			if !p.over || p.err != nil {
-				t.Errorf("over %t, error %v, took %v", p.over, p.err, p.took)
-			}
-		}
+		wantDone(t, append(cs, late)...)
 		wantState(t, b, 0, 0)
 		if b.items != 0 {
 			t.Errorf("%d items in flight, want none", b.items)
@@ -230,10 +227,9 @@ func count(from, to int) (n []int) {
 }
 
 func TestEachCallerGetsItsOwnOutcome(t *testing.T) {
-	t.Parallel()
 	errOdd := errors.New("odd")
-	synctest.Test(t, func(t *testing.T) {
-		s := &slowStore{does: func(_ context.Context, items []int) []error {
+	bubble(t, func(t *testing.T, s *slowStore, b *Batcher[int]) {
+		s.does = func(_ context.Context, items []int) []error {
 			errs := make([]error, len(items))
 			for i, it := range items {
 				if items[i] = 10 * it; it%2 == 1 {
@@ -241,13 +237,9 @@ func TestEachCallerGetsItsOwnOutcome(t *testing.T) {
 				}
 			}
 			return errs
-		}}
-		b := s.batcher()
-		fill(t, b)
-		var ps []*caller
-		for i := range 10 {
-			ps = append(ps, send(t.Context(), b, i))
 		}
+		fill(t, b)
+		ps := sendEach(t, b, 0, 10)
 		pass(2 * trip)
 		for i, p := range ps {
 			var want error
@@ -263,10 +255,7 @@ func TestEachCallerGetsItsOwnOutcome(t *testing.T) {
 }
 
 func TestCallerGivesUpBeforeItsItemIsSent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &slowStore{}
-		b := s.batcher()
+	bubble(t, func(t *testing.T, s *slowStore, b *Batcher[int]) {
 		calls := fill(t, b)
 		ctx, cancel := context.WithCancel(t.Context())
 		stays, leaves := send(t.Context(), b, 1), send(ctx, b, 2)
@@ -287,10 +276,7 @@ func TestCallerGivesUpBeforeItsItemIsSent(t *testing.T) {
 
 // The caller's context has ended, but the caller has not noticed yet.
 func TestItemOfAnEndedContextIsNotSent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &slowStore{}
-		b := s.batcher()
+	bubble(t, func(t *testing.T, s *slowStore, b *Batcher[int]) {
 		calls := fill(t, b)
 		slow, stays := send(silentContext{canceled(t)}, b, 1), send(t.Context(), b, 2)
 		pass(2 * trip)
@@ -312,10 +298,7 @@ func canceled(t *testing.T) context.Context {
 }
 
 func TestCallerGivesUpAfterItsItemIsSent(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &slowStore{}
-		b := s.batcher()
+	bubble(t, func(t *testing.T, s *slowStore, b *Batcher[int]) {
 		calls := fill(t, b)
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "mine"))
 		leaves, stays := send(ctx, b, 1), send(t.Context(), b, 2)
@@ -334,10 +317,7 @@ func TestCallerGivesUpAfterItsItemIsSent(t *testing.T) {
 }
 
 func TestBatchEndsWhenAllCallersGaveUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &slowStore{}
-		b := s.batcher()
+	bubble(t, func(t *testing.T, s *slowStore, b *Batcher[int]) {
 		fill(t, b)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -367,12 +347,10 @@ func wantState(t *testing.T, b *Batcher[int], calls, waiting int) {
 }
 
 func TestBatchHasTheLatestDeadline(t *testing.T) {
-	t.Parallel()
-	for _, unbounded := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &slowStore{}
-			b := s.batcher()
+	bubble(t, func(t *testing.T, s *slowStore, b *Batcher[int]) {
+		for _, unbounded := range []bool{false, true} {
 			fill(t, b)
+			call := len(s.calls)
 			soon, cancel := context.WithTimeout(t.Context(), trip+trip/4)
 			defer cancel()
 			late, cancelLate := context.WithTimeout(t.Context(), trip+trip/2)
@@ -383,7 +361,7 @@ func TestBatchHasTheLatestDeadline(t *testing.T) {
 				third = send(t.Context(), b, 3)
 			}
 			pass(trip)
-			deadline, bounded := s.ctx(inFlight).Deadline()
+			deadline, bounded := s.ctx(call).Deadline()
 			if want, _ := late.Deadline(); bounded == unbounded || bounded && !deadline.Equal(want) {
 				t.Errorf("deadline %v, %t; want %v, %t", deadline, bounded, want, !unbounded)
 			}
@@ -394,15 +372,12 @@ func TestBatchHasTheLatestDeadline(t *testing.T) {
 				third.want(t, nil, 2*trip)
 			}
 			wantState(t, b, 0, 0)
-		})
-	}
+		}
+	})
 }
 
 func TestBatchHasAtMostMaxItems(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &slowStore{}
-		b := s.batcher()
+	bubble(t, func(t *testing.T, s *slowStore, b *Batcher[int]) {
 		fill(t, b)
 		var all sync.WaitGroup
 		for range maxItems + 10 {
@@ -417,10 +392,7 @@ func TestBatchHasAtMostMaxItems(t *testing.T) {
 }
 
 func TestLargeItemsAreSentAlone(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &slowStore{}
-		b := s.batcher()
+	bubble(t, func(t *testing.T, s *slowStore, b *Batcher[int]) {
 		b.Size = func(item int) int { return max(item, 0) }
 		fill(t, b)
 		large := send(t.Context(), b, aloneBytes+1) // at once, alone
@@ -438,11 +410,9 @@ func TestLargeItemsAreSentAlone(t *testing.T) {
 }
 
 func TestStorePanicReachesEveryCaller(t *testing.T) {
-	t.Parallel()
 	errBroken := errors.New("broken")
-	synctest.Test(t, func(t *testing.T) {
-		s := &slowStore{does: func(context.Context, []int) []error { panic(errBroken) }}
-		b := s.batcher()
+	bubble(t, func(t *testing.T, s *slowStore, b *Batcher[int]) {
+		s.does = func(context.Context, []int) []error { panic(errBroken) }
 		alone := send(t.Context(), b, 0)
 		for range inFlight - 1 {
 			send(t.Context(), b, 0)
@@ -462,15 +432,13 @@ func TestStorePanicReachesEveryCaller(t *testing.T) {
 }
 
 func TestStoreThatCallsGoexit(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := &slowStore{does: func(_ context.Context, items []int) []error {
+	bubble(t, func(t *testing.T, s *slowStore, b *Batcher[int]) {
+		s.does = func(_ context.Context, items []int) []error {
 			if len(items) > 1 {
 				runtime.Goexit()
 			}
 			return nil
-		}}
-		b := s.batcher()
+		}
 		fill(t, b)
 		ps := []*caller{send(t.Context(), b, 1), send(t.Context(), b, 2)}
 		pass(2 * trip)

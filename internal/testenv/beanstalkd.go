@@ -21,7 +21,7 @@ func FindBeanstalkd() (string, error) {
 }
 
 // BeanstalkdServer is a test's handle on a beanstalkd of its own.
-type BeanstalkdServer struct{ local local }
+type BeanstalkdServer struct{ local }
 
 // Beanstalkd starts a server that ends with the test. It keeps jobs in memory, and with a binlog in
 // files, too.
@@ -30,9 +30,7 @@ func Beanstalkd(tb testing.TB, binlog bool) *BeanstalkdServer {
 	binary, err := FindBeanstalkd()
 	Require(tb, err)
 	s, err := launchBeanstalkd(binary, binlog)
-	Require(tb, err)
-	tb.Cleanup(func() { mustStop(tb, s.local.remove()) })
-	return s
+	return own(tb, s, err)
 }
 
 func launchBeanstalkd(binary string, binlog bool) (*BeanstalkdServer, error) {
@@ -41,23 +39,23 @@ func launchBeanstalkd(binary string, binlog bool) (*BeanstalkdServer, error) {
 		return nil, err
 	}
 	s := &BeanstalkdServer{l}
-	return s, s.local.launch(func() (err error) {
-		if s.local.port, err = freePort(); err != nil {
+	return s, s.launch(func() (err error) {
+		if s.port, err = freePort(); err != nil {
 			return err
 		}
-		args := []string{"-l", localhost, "-p", strconv.Itoa(s.local.port)}
+		args := []string{"-l", localhost, "-p", strconv.Itoa(s.port)}
 		if binlog {
 			args = append(args, "-b", s.Dir())
 		}
-		return s.local.run(exec.Command(binary, args...), func() error { return dial(s.Addr()) }, "Address already in use")
+		return s.run(exec.Command(binary, args...), func() error { return dial(s.Addr()) }, "Address already in use")
 	})
 }
 
 // Addr is the server's host and port.
-func (s *BeanstalkdServer) Addr() string { return s.local.addr() }
+func (s *BeanstalkdServer) Addr() string { return s.addr() }
 
 // Pid is the server's process id.
-func (s *BeanstalkdServer) Pid() int { return s.local.pid }
+func (s *BeanstalkdServer) Pid() int { return s.pid }
 
 // Dir is where it keeps its binlog.
-func (s *BeanstalkdServer) Dir() string { return s.local.dir }
+func (s *BeanstalkdServer) Dir() string { return s.dir }

@@ -34,7 +34,7 @@ func TestBeanstalkd(t *testing.T) {
 		if logs, _ := filepath.Glob(filepath.Join(s.Dir(), "binlog.*")); len(logs) > 0 != binlog {
 			t.Errorf("with a binlog %v it has %v", binlog, logs)
 		}
-		must(t, s.local.remove())
+		must(t, s.remove())
 		if _, err := os.Stat(s.Dir()); !os.IsNotExist(err) {
 			t.Errorf("its directory: %v", err)
 		}

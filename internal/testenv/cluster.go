@@ -20,9 +20,7 @@ type Cluster struct {
 func RedisCluster(tb testing.TB, opts ...Option) *Cluster {
 	tb.Helper()
 	cluster, err := launchCluster(opts)
-	Require(tb, err)
-	tb.Cleanup(func() { mustStop(tb, cluster.remove()) })
-	return &Cluster{tb: tb, cluster: cluster, private: true}
+	return &Cluster{tb: tb, cluster: own(tb, cluster, err), private: true}
 }
 
 // Addrs are the hosts and ports of the nodes, at first of the masters and then of their replicas.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -19,12 +18,9 @@ const (
 type localCluster struct{ nodes []*localRedis }
 
 func launchCluster(opts []Option) (*localCluster, error) {
-	if err := checkRequire(os.Getenv(requireVar)); err != nil {
+	binary, err := redisKind.binary()
+	if err != nil {
 		return nil, err
-	}
-	binary := findServer("redis-server")
-	if binary == "" {
-		return nil, redisKind.absent(true)
 	}
 	c := &localCluster{}
 	if err := c.launch(binary, newSettings(append(clusterOptions(), opts...))); err != nil {
@@ -68,19 +64,18 @@ func (c *localCluster) launch(binary string, set settings) error {
 
 // join introduces a node to the first, and gives a master its share of the slots.
 func (c *localCluster) join(i int) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	client := redis.NewClient(&redis.Options{Addr: c.nodes[i].addr()})
-	defer func() { _ = client.Close() }()
-	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		p.Do(ctx, "cluster", "set-config-epoch", i+1) // nodes with one epoch take seconds to agree
-		if i < clusterNodes {
-			p.ClusterAddSlotsRange(ctx, i*clusterSlots/clusterNodes, (i+1)*clusterSlots/clusterNodes-1)
-		}
-		if i > 0 {
-			p.Do(ctx, "cluster", "meet", localhost, c.nodes[0].port, c.nodes[0].bus)
-		}
-		return nil
+	err := c.nodes[i].withClient(func(ctx context.Context, client *redis.Client) error {
+		_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			p.Do(ctx, "cluster", "set-config-epoch", i+1) // nodes with one epoch take seconds to agree
+			if i < clusterNodes {
+				p.ClusterAddSlotsRange(ctx, i*clusterSlots/clusterNodes, (i+1)*clusterSlots/clusterNodes-1)
+			}
+			if i > 0 {
+				p.Do(ctx, "cluster", "meet", localhost, c.nodes[0].port, c.nodes[0].bus)
+			}
+			return nil
+		})
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("joining node %s to the Cluster: %w", c.nodes[i].addr(), err)
@@ -90,18 +85,17 @@ func (c *localCluster) join(i int) error {
 
 // replicate makes a node a replica of another, once it knows that one.
 func (r *localRedis) replicate(master *localRedis) error {
-	of := redis.NewClient(&redis.Options{Addr: master.addr()})
-	defer func() { _ = of.Close() }()
-	client := redis.NewClient(&redis.Options{Addr: r.addr()})
-	defer func() { _ = client.Close() }()
+	var id string
+	if err := master.withClient(func(ctx context.Context, client *redis.Client) (err error) {
+		id, err = client.Do(ctx, "cluster", "myid").Text()
+		return err
+	}); err != nil {
+		return fmt.Errorf("asking node %s for its id: %w", master.addr(), err)
+	}
 	return await("node "+r.addr()+" to become a replica of "+master.addr(), func() (bool, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		id, err := of.Do(ctx, "cluster", "myid").Text()
-		if err != nil {
-			return false, err
-		}
-		return false, client.ClusterReplicate(ctx, id).Err()
+		return false, r.withClient(func(ctx context.Context, client *redis.Client) error {
+			return client.ClusterReplicate(ctx, id).Err()
+		})
 	})
 }
 
@@ -117,21 +111,19 @@ func (c *localCluster) awaitOK() error {
 // awaitCluster returns when the node finds every slot served, and follows its master where it has
 // one.
 func (r *localRedis) awaitCluster() error {
-	client := redis.NewClient(&redis.Options{Addr: r.addr()})
-	defer func() { _ = client.Close() }()
 	want := []string{
 		"cluster_state:ok",
 		fmt.Sprintf("cluster_slots_ok:%d", clusterSlots),
 		fmt.Sprintf("cluster_size:%d", clusterNodes),
 	}
 	return await("node "+r.addr()+" to find the Cluster whole", func() (bool, error) {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		info, err := client.ClusterInfo(ctx).Result()
-		if err != nil {
-			return false, err
-		}
-		return false, errors.Join(lacks(info, want), follows(ctx, client))
+		return false, r.withClient(func(ctx context.Context, client *redis.Client) error {
+			info, err := client.ClusterInfo(ctx).Result()
+			if err != nil {
+				return err
+			}
+			return errors.Join(lacks(info, want), follows(ctx, client))
+		})
 	})
 }
 

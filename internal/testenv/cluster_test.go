@@ -17,9 +17,7 @@ func TestRedisCluster(t *testing.T) {
 	if len(c.Addrs()) != 3 || len(c.Nodes()) != 3 {
 		t.Fatalf("addresses %v, %d nodes; want 3", c.Addrs(), len(c.Nodes()))
 	}
-	for i := range 100 {
-		must(t, client.Set(context.Background(), fmt.Sprint("key", i), i, 0).Err())
-	}
+	mustFill(t, client, 100)
 	for _, node := range c.Nodes() {
 		n, err := node.Client(t).DBSize(context.Background()).Result()
 		if n == 0 || n == 100 || err != nil {
@@ -45,22 +43,15 @@ func TestClusterScripts(t *testing.T) {
 
 func TestClusterNodeRestarts(t *testing.T) {
 	t.Parallel()
-	ctx := context.Background()
 	c := RedisCluster(t, AOF())
 	client := c.Client(t)
-	for i := range 30 {
-		must(t, client.Set(ctx, fmt.Sprint("key", i), i, 0).Err())
-	}
+	mustFill(t, client, 30)
 	node := c.Nodes()[1]
 	awaitWritten(t, node.Client(t))
 	node.Kill()
 	node.Restart()
 	c.AwaitOK()
-	for i := range 30 {
-		if got, err := client.Get(ctx, fmt.Sprint("key", i)).Int(); got != i || err != nil {
-			t.Errorf("key%d is %d, %v", i, got, err)
-		}
-	}
+	mustHave(t, client, 30)
 }
 
 func TestClusterReplicaTakesOver(t *testing.T) {
@@ -71,9 +62,7 @@ func TestClusterReplicaTakesOver(t *testing.T) {
 		t.Fatalf("%d nodes; want 6", len(c.Nodes()))
 	}
 	client := c.Client(t)
-	for i := range 30 {
-		must(t, client.Set(ctx, fmt.Sprint("key", i), i, 0).Err())
-	}
+	mustFill(t, client, 30)
 	master, replica := c.Nodes()[1], c.Nodes()[4].Client(t)
 	n, err := master.Client(t).DBSize(ctx).Result()
 	must(t, err)
@@ -85,19 +74,28 @@ func TestClusterReplicaTakesOver(t *testing.T) {
 		return false, err
 	}))
 	master.Kill()
-	must(t, await("the replica to be promoted", func() (bool, error) {
-		info, err := replica.Info(ctx, "replication").Result()
-		return false, errors.Join(err, lacks(info, []string{"role:master"}))
-	}))
+	awaitReplication(t, replica, "the replica to be promoted", "role:master")
 	master.Restart()
-	must(t, await("the old master to follow", func() (bool, error) {
-		info, err := master.Client(t).Info(ctx, "replication").Result()
-		return false, errors.Join(err, lacks(info, []string{"role:slave", "master_link_status:up"}))
-	}))
+	awaitReplication(t, master.Client(t), "the old master to follow", "role:slave", "master_link_status:up")
 	c.AwaitOK()
-	for i := range 30 {
-		if got, err := client.Get(ctx, fmt.Sprint("key", i)).Int(); got != i || err != nil {
+	mustHave(t, client, 30)
+}
+
+// mustHave checks what mustFill wrote.
+func mustHave(t *testing.T, client redis.UniversalClient, keys int) {
+	t.Helper()
+	for i := range keys {
+		if got, err := client.Get(context.Background(), fmt.Sprint("key", i)).Int(); got != i || err != nil {
 			t.Errorf("key%d is %d, %v", i, got, err)
 		}
 	}
+}
+
+// awaitReplication waits until a node's replication is as the lines say.
+func awaitReplication(t *testing.T, client *redis.Client, what string, lines ...string) {
+	t.Helper()
+	must(t, await(what, func() (bool, error) {
+		info, err := client.Info(context.Background(), "replication").Result()
+		return false, errors.Join(err, lacks(info, lines))
+	}))
 }

@@ -31,19 +31,15 @@ func newLocal(name string) (local, error) {
 	return local{name: name, dir: dir}, nil
 }
 
-// retryPorts tries again while other processes are faster to take a port.
-func retryPorts(start func() error) (err error) {
+// launch starts a server for the first time, and removes it where that fails. It tries again while
+// other processes are faster to take a port.
+func (l *local) launch(start func() error) (err error) {
 	for range 10 {
 		if err = start(); !errors.Is(err, errPortTaken) {
 			break
 		}
 	}
-	return err
-}
-
-// launch starts a server for the first time, and removes it where that fails.
-func (l *local) launch(start func() error) error {
-	if err := retryPorts(start); err != nil {
+	if err != nil {
 		return errors.Join(err, l.remove())
 	}
 	return nil

@@ -48,9 +48,7 @@ func Postgres(tb testing.TB, set ...string) *PostgresServer {
 	bin, err := FindPostgres()
 	Require(tb, err)
 	s, err := launchPostgres(bin, set)
-	Require(tb, err)
-	tb.Cleanup(func() { mustStop(tb, s.remove()) })
-	return s
+	return own(tb, s, err)
 }
 
 func launchPostgres(bin string, set []string) (*PostgresServer, error) {

@@ -19,7 +19,7 @@ const (
 
 var rabbitKind = kind{
 	name: "rabbitmq", noun: "broker", program: "rabbitmq-server", urlVar: rabbitURLVar, example: "amqp://guest:guest@localhost:5672/vhost",
-	private: "RabbitMQ(tb, PrivateRabbit())", check: checkRabbit,
+	private: "RabbitMQ(tb, PrivateRabbit())", find: findRabbit, check: checkRabbit,
 }
 
 // RabbitServer is a test's handle on a RabbitMQ broker.
@@ -33,7 +33,7 @@ type RabbitServer struct {
 func RabbitMQ(tb testing.TB, opts ...RabbitOption) *RabbitServer {
 	tb.Helper()
 	r, err := provideRabbit(newRabbitSettings(opts))
-	s := &RabbitServer{handle: obtain(tb, rabbitKind, r, err), control: r.control}
+	s := &RabbitServer{handle: handleOn(tb, rabbitKind, r, err), control: r.control}
 	if s.Private() {
 		tb.Cleanup(func() { logIfFailed(tb, s.local()) })
 	}
@@ -98,7 +98,7 @@ func (s *RabbitServer) SetMemoryAlarm(on bool) {
 }
 
 func provideRabbit(set rabbitSettings) (*running, error) {
-	return provide(rabbitKind, findRabbit("rabbitmq-server"), set.private, set.isSet(),
+	return provide(rabbitKind, set.private, set.isSet(),
 		func() (*running, error) { return launchRabbit(set) },
 		func() (*running, error) { return dockerRabbit(set) })
 }

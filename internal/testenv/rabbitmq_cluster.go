@@ -3,7 +3,6 @@ package testenv
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 )
@@ -21,8 +20,7 @@ type RabbitNodes struct {
 func RabbitCluster(tb testing.TB, n int, opts ...RabbitOption) *RabbitNodes {
 	tb.Helper()
 	cluster, err := launchRabbits(n, newRabbitSettings(opts))
-	Require(tb, err)
-	tb.Cleanup(func() { mustStop(tb, cluster.remove()) })
+	own(tb, cluster, err)
 	tb.Cleanup(func() {
 		for _, node := range cluster.nodes {
 			logIfFailed(tb, node)
@@ -79,11 +77,8 @@ type localRabbits struct {
 }
 
 func launchRabbits(n int, set rabbitSettings) (*localRabbits, error) {
-	if err := checkRequire(os.Getenv(requireVar)); err != nil {
+	if _, err := rabbitKind.binary(); err != nil {
 		return nil, err
-	}
-	if findRabbit("rabbitmq-server") == "" {
-		return nil, rabbitKind.absent(true)
 	}
 	e, err := startEpmd()
 	if err != nil {

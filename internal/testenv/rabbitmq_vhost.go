@@ -42,12 +42,6 @@ func (s *RabbitServer) AddVhost(name string) {
 	s.withControl("make a vhost", func(c rabbitControl) error { return addVhost(c, s.parsed().User.Username(), name) })
 }
 
-// DeleteVhost removes a vhost with all that is in it, and closes the connections to it.
-func (s *RabbitServer) DeleteVhost(name string) {
-	s.tb.Helper()
-	s.withControl("delete a vhost", func(c rabbitControl) error { return deleteVhost(c, name) })
-}
-
 // AddUser makes a user, or changes an existing one, with permissions in one vhost; UserURL leads
 // there.
 func (s *RabbitServer) AddUser(name, password, vhost string, may RabbitPermissions) {

@@ -20,7 +20,7 @@ const redisURLVar = "DELAYQ_REDIS_URL"
 
 var redisKind = kind{
 	name: "redis", noun: "server", program: "redis-server", urlVar: redisURLVar, example: "redis://localhost:6379/15",
-	private: "Redis(tb, Private())", check: checkRedis,
+	private: "Redis(tb, Private())", find: findServer, check: checkRedis,
 }
 
 // RedisServer is a test's handle on a Redis server.
@@ -31,7 +31,7 @@ type RedisServer struct{ handle }
 func Redis(tb testing.TB, opts ...Option) *RedisServer {
 	tb.Helper()
 	r, err := provideRedis(opts)
-	return &RedisServer{obtain(tb, redisKind, r, err)}
+	return &RedisServer{handleOn(tb, redisKind, r, err)}
 }
 
 // URL is where the server is, for redis.ParseURL.
@@ -71,10 +71,10 @@ func redacted(raw string) string {
 }
 
 func provideRedis(opts []Option) (*running, error) {
-	set, binary := newSettings(opts), findServer("redis-server")
-	return provide(redisKind, binary, set.private, len(opts) > 0,
+	set := newSettings(opts)
+	return provide(redisKind, set.private, len(opts) > 0,
 		func() (*running, error) {
-			r, err := launchRedis(binary, set)
+			r, err := launchRedis(findServer("redis-server"), set)
 			if err != nil {
 				return nil, err
 			}
@@ -189,4 +189,13 @@ func (r *localRedis) restart() error {
 		return err
 	}
 	return r.start()
+}
+
+// withClient calls f with a client of the server and a context that bounds it.
+func (r *localRedis) withClient(f func(ctx context.Context, client *redis.Client) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	client := redis.NewClient(&redis.Options{Addr: r.addr()})
+	defer func() { _ = client.Close() }()
+	return f(ctx, client)
 }

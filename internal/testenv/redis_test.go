@@ -33,15 +33,6 @@ func TestRedisEndsWithItsTest(t *testing.T) {
 	}
 }
 
-func TestServersShareNoKeys(t *testing.T) {
-	ctx := context.Background()
-	a, b := Redis(t, Private()).Client(t), Redis(t, Private()).Client(t)
-	must(t, a.Set(ctx, "key", "a", 0).Err())
-	if n, err := b.Exists(ctx, "key").Result(); n != 0 || err != nil {
-		t.Errorf("the other server has the key: %d, %v", n, err)
-	}
-}
-
 func TestOptions(t *testing.T) {
 	s := Redis(t, MaxMemory("64mb", "allkeys-lru"), AOF(), Directive("hz", "50"), Directive("notify-keyspace-events", ""))
 	client := s.Client(t)
@@ -65,26 +56,38 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-func TestKillAndRestartKeepsData(t *testing.T) {
+func TestWhatARestartKeeps(t *testing.T) {
 	ctx := context.Background()
-	s := Redis(t, Private(), AOF())
-	client := s.Client(t, oneTry)
-	addr := s.Addr()
-	for i := range 1000 {
-		must(t, client.Set(ctx, fmt.Sprint(i), "x", 0).Err())
+	for name, c := range map[string]struct {
+		opts []Option
+		end  func(*RedisServer)
+		left int64
+	}{
+		"killed":                     {[]Option{AOF()}, func(s *RedisServer) { s.Kill(); s.Kill() }, 1000}, // the second does no harm
+		"killed without persistence": {nil, func(s *RedisServer) { s.Kill() }, 0},
+		"paused":                     {[]Option{AOF()}, func(s *RedisServer) { s.Pause() }, 1000},
+	} {
+		s := Redis(t, append(c.opts, Private())...)
+		client, addr := s.Client(t, oneTry), s.Addr()
+		mustFill(t, client, 1000)
+		if c.left > 0 {
+			awaitWritten(t, client)
+		}
+		c.end(s)
+		s.Restart()
+		if s.Addr() != addr {
+			t.Errorf("%s: it came back at %s; want %s", name, s.Addr(), addr)
+		}
+		if n, err := s.Client(t).DBSize(ctx).Result(); n != c.left || err != nil {
+			t.Errorf("%s: %d keys, %v; want %d", name, n, err, c.left)
+		}
 	}
-	awaitWritten(t, client)
-	s.Kill()
-	s.Kill() // that it is dead already does no harm
-	if err := client.Ping(ctx).Err(); err == nil {
-		t.Fatal("a killed server replies")
-	}
-	s.Restart()
-	if s.Addr() != addr {
-		t.Errorf("it came back at %s; want %s", s.Addr(), addr)
-	}
-	if n, err := s.Client(t).DBSize(ctx).Result(); n != 1000 || err != nil {
-		t.Errorf("%d keys, %v; want 1000", n, err)
+}
+
+func mustFill(t *testing.T, client redis.UniversalClient, keys int) {
+	t.Helper()
+	for i := range keys {
+		must(t, client.Set(context.Background(), fmt.Sprint("key", i), i, 0).Err())
 	}
 }
 
@@ -98,28 +101,6 @@ func awaitWritten(t *testing.T, client *redis.Client) {
 		}
 		return false, lacks(info, []string{"aof_buffer_length:0"})
 	}))
-}
-
-func TestKillWithoutPersistenceLosesData(t *testing.T) {
-	ctx := context.Background()
-	s := Redis(t, Private())
-	must(t, s.Client(t).Set(ctx, "key", "x", 0).Err())
-	s.Kill()
-	s.Restart()
-	if n, err := s.Client(t).DBSize(ctx).Result(); n != 0 || err != nil {
-		t.Errorf("%d keys, %v; want none", n, err)
-	}
-}
-
-func TestRestartOfARunningServer(t *testing.T) {
-	ctx := context.Background()
-	s := Redis(t, Private(), AOF())
-	must(t, s.Client(t).Set(ctx, "key", "x", 0).Err())
-	s.Pause()
-	s.Restart()
-	if got, err := s.Client(t).Get(ctx, "key").Result(); got != "x" || err != nil {
-		t.Errorf("key is %q, %v", got, err)
-	}
 }
 
 func TestPauseAndResume(t *testing.T) {
@@ -140,6 +121,9 @@ func TestKillOfAPausedServer(t *testing.T) {
 	s := Redis(t, Private())
 	s.Pause()
 	s.Kill()
+	if err := s.Client(t, oneTry).Ping(context.Background()).Err(); err == nil {
+		t.Fatal("a killed server replies")
+	}
 	for name, f := range map[string]func(*handle){"pause": (*handle).Pause, "resume": (*handle).Resume} {
 		r := record(t, func(tb testing.TB) { f(s.in(tb)) })
 		if !strings.Contains(r.failed, "cannot "+name) || !strings.Contains(r.failed, os.ErrProcessDone.Error()) {
@@ -175,5 +159,9 @@ func TestAnotherServerIsNotOurs(t *testing.T) {
 	mixed := &localRedis{local: local{port: other.server.(*localRedis).port, process: s.server.(*localRedis).process}}
 	if err := mixed.isUp(); err == nil || !strings.Contains(err.Error(), "replies instead of") {
 		t.Errorf("another server on the port gives %v", err)
+	}
+	mustFill(t, s.Client(t), 1)
+	if n, err := other.Client(t).DBSize(context.Background()).Result(); n != 0 || err != nil {
+		t.Errorf("the other server has the key: %d, %v", n, err)
 	}
 }

@@ -15,15 +15,13 @@ import (
 func Sentinel(tb testing.TB, name, master string, config ...string) (addr string) {
 	tb.Helper()
 	s, err := launchSentinel(name, master, config)
-	Require(tb, err)
-	tb.Cleanup(func() { mustStop(tb, s.remove()) })
-	return s.addr()
+	return own(tb, s, err).addr()
 }
 
 func launchSentinel(name, master string, config []string) (*local, error) {
-	binary := findServer("redis-server")
-	if binary == "" {
-		return nil, redisKind.absent(true)
+	binary, err := redisKind.binary()
+	if err != nil {
+		return nil, err
 	}
 	host, port, err := net.SplitHostPort(master)
 	if err != nil {

@@ -40,6 +40,7 @@ type kind struct {
 	urlVar  string
 	example string // of a URL
 	private string // the call that starts a server of a test's own
+	find    func(program string) (path string)
 	check   func(url string) error
 }
 
@@ -54,12 +55,12 @@ type running struct {
 func (r *running) remove() error { return r.stop() }
 
 // provide returns a server from the first source that there is.
-func provide(k kind, binary string, private, options bool, launch, docker func() (*running, error)) (*running, error) {
+func provide(k kind, private, options bool, launch, docker func() (*running, error)) (*running, error) {
 	if err := checkRequire(os.Getenv(requireVar)); err != nil {
 		return nil, err
 	}
 	url := os.Getenv(k.urlVar)
-	switch chooseSource(url, binary, dockerRuns, private, options) {
+	switch chooseSource(url, k.find(k.program), dockerRuns, private, options) {
 	case fromURL:
 		if err := k.check(url); err != nil {
 			return nil, err
@@ -72,6 +73,17 @@ func provide(k kind, binary string, private, options bool, launch, docker func()
 	default:
 		return nil, k.absent(private)
 	}
+}
+
+// binary returns the program of a server of a test's own.
+func (k kind) binary() (string, error) {
+	if err := checkRequire(os.Getenv(requireVar)); err != nil {
+		return "", err
+	}
+	if path := k.find(k.program); path != "" {
+		return path, nil
+	}
+	return "", k.absent(true)
 }
 
 func (k kind) absent(private bool) error {
@@ -111,11 +123,18 @@ type instance interface {
 	restart() error
 }
 
-// obtain returns a handle on a server that ends with the test.
-func obtain(tb testing.TB, k kind, r *running, err error) handle {
+// own ends the test where a server has not started, and the server with the test.
+func own[S interface{ remove() error }](tb testing.TB, s S, err error) S {
 	tb.Helper()
 	Require(tb, err)
-	tb.Cleanup(func() { mustStop(tb, r.stop()) })
+	tb.Cleanup(func() { mustStop(tb, s.remove()) })
+	return s
+}
+
+// handleOn returns a handle on a server that ends with the test.
+func handleOn(tb testing.TB, k kind, r *running, err error) handle {
+	tb.Helper()
+	own(tb, r, err)
 	return handle{tb: tb, url: r.url, kind: k, server: r.server}
 }
 
