@@ -23,7 +23,7 @@ func TestExchange(t *testing.T) {
 		q := b.workers(ctx)
 		arrivals := newArrivals(2 * n)
 		consumer := got(b.java.Consume(ctx, 16))(f.T)
-		stop := b.consume(ctx, q, arrivals)
+		stop := consume(ctx, q, arrivals.handle, delayq.Workers(16))
 		offered := make(chan error, 1)
 		go func() {
 			_, err := b.java.OfferMany(ctx, Load{Count: n, Size: 60, MaxDelay: 3 * time.Second, Threads: 8, Prefix: "java", Stamped: true})
@@ -78,11 +78,11 @@ func stamped(prefix string, i int, due time.Time) string {
 	return text + strings.Repeat(".", max(60-len(text), 0))
 }
 
-// consume starts 16 workers, and returns a function that stops them.
-func (b both) consume(ctx context.Context, q delayq.Queue, a *arrivals) (stop func() error) {
+// consume starts workers, and returns a function that stops them.
+func consume(ctx context.Context, q delayq.Queue, h delayq.Handler, opts ...delayq.ConsumeOption) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- q.Consume(ctx, a.handle, delayq.Workers(16)) }()
+	go func() { ended <- q.Consume(ctx, h, opts...) }()
 	return func() error {
 		cancel()
 		return <-ended
