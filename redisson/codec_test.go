@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -142,23 +141,6 @@ func TestRefusalsKeepTheirBytes(t *testing.T) {
 		_, err := c.Decode(raw)
 		clear(raw)
 		holds(t, err, c.Name(), []byte("\xff\xfe"))
-	}
-}
-
-// A length of Java's is an int, and the payload bounds the memory that it may cost. Not parallel:
-// the test measures the process.
-func TestLengthsAreCheckedFirst(t *testing.T) {
-	for payload, c := range map[string]redisson.Codec{
-		"\x04\x40\x7f\xff\xff\xffabc":      redisson.MarshallingString,
-		"\x03\xff\xff\xff\xff\x0fabcdefgh": redisson.Kryo5String,
-	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		refused(t, c, []byte(payload))
-		runtime.ReadMemStats(&after)
-		if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
-			t.Errorf("%s took %d bytes to refuse %x", c.Name(), n, payload)
-		}
 	}
 }
 
