@@ -340,13 +340,15 @@ func (r *running) commandIsGone(t *testing.T) {
 	var pid int
 	_, err = fmt.Sscan(string(raw), &pid)
 	mustDo(t, err)
-	command, err := os.FindProcess(pid)
-	mustDo(t, err)
-	until(t, fmt.Sprintf("end of process %d", pid), func() bool { return command.Signal(syscall.Signal(0)) != nil || zombie(pid) })
+	awaitEnd(t, pid)
 }
 
-// zombie reports whether a process has ended without its new parent having waited for it.
-func zombie(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && strings.Contains(string(stat), ") Z ")
+// awaitEnd returns when the process has ended. A process without a waiting parent stays as a
+// zombie.
+func awaitEnd(t *testing.T, pid int) {
+	t.Helper()
+	until(t, fmt.Sprintf("end of process %d", pid), func() bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || err == nil && strings.Contains(string(stat), ") Z ")
+	})
 }

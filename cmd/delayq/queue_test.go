@@ -264,7 +264,11 @@ func TestStoreFailures(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"zsetpoll", "keyspace", "redisson", "rabbitmq"} {
 		url := scheme + "://127.0.0.1:" + closedPort(t) + "/q"
-		for _, args := range []string{"push URL x", "consume URL", "stats URL", "dead list URL"} {
+		commands := []string{"push URL x", "consume URL", "stats URL", "dead list URL"}
+		if scheme == "redisson" {
+			commands = append(commands, "redisson inspect URL")
+		}
+		for _, args := range commands {
 			r := delayqRun(t, strings.Fields(strings.Replace(args, "URL", url, 1))...)
 			r.wantCode(t, exitStore)
 			if !strings.Contains(r.stderr, "connection refused") {

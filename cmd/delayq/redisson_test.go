@@ -334,15 +334,6 @@ func closedPort(t *testing.T) string {
 	return port
 }
 
-func TestUnreachable(t *testing.T) {
-	t.Parallel()
-	r := delayqRun(t, "redisson", "inspect", "redisson://127.0.0.1:"+closedPort(t)+"/q")
-	r.wantCode(t, 5)
-	if !strings.Contains(r.stderr, "connecting to 127.0.0.1:") || !strings.Contains(r.stderr, "connection refused") {
-		t.Errorf("got %q", r.stderr)
-	}
-}
-
 func TestRedissonInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
