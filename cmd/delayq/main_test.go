@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -135,26 +137,40 @@ func (r result) wantOutput(t *testing.T, parts ...string) {
 	}
 }
 
-// summary returns the last line, having checked that it is the only one of its kind.
-func (r result) summary(t *testing.T) string {
+// wantSaid wants a part of the standard error.
+func (r result) wantSaid(t *testing.T, part string) {
+	t.Helper()
+	if !strings.Contains(r.stderr, part) {
+		t.Errorf("no %q on standard error: %s", part, r.stderr)
+	}
+}
+
+// wantSummary wants parts of the last line, which is the only one of its kind, by regular
+// expressions.
+func (r result) wantSummary(t *testing.T, parts ...string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(r.stdout, "\n"), "\n")
 	last := lines[len(lines)-1]
 	if n := strings.Count(r.stdout, "summary:"); n != 1 || !strings.HasPrefix(last, "summary: ") {
 		t.Errorf("%d summaries, and the last line is %q; want one, at the end", n, last)
 	}
-	return last
+	for _, p := range parts {
+		if !regexp.MustCompile(p).MatchString(last) {
+			t.Errorf("no %s in %q", p, last)
+		}
+	}
 }
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{
-		{"--help"}, {"demo", "--help"}, {"redisson", "--help"}, {"push", "--help"}, {"consume", "--help"}, {"stats", "--help"}, {"peek", "--help"},
-		{"cancel", "--help"}, {"reschedule", "--help"}, {"dead", "--help"}, {"dead", "list", "--help"}, {"purge", "--help"}, {"completion", "--help"},
-		{"doctor", "--help"}, {"verify", "--help"}, {"redisson", "inspect", "--help"}, {"redisson", "quarantine", "--help"}, {"redisson", "restore", "--help"},
-	} {
-		r := delayqRun(t, args...)
-		r.wantCode(t, 0)
+	commands := [][]string{{"--help"}}
+	for _, leaf := range leaves(t) {
+		for words := strings.Fields(leaf.FullPath())[1:]; len(words) > 0; words = words[:len(words)-1] {
+			commands = append(commands, append(slices.Clone(words), "--help"))
+		}
+	}
+	for _, args := range commands {
+		r := runOK(t, args...)
 		if r.stderr != "" {
 			t.Errorf("%q: on standard error: %s", args, r.stderr)
 		}

@@ -53,9 +53,7 @@ func TestPushOne(t *testing.T) {
 	t.Parallel()
 	url := newURL("memory")
 	r := runOK(t, "push", url, "hello", "--at=2100-01-31T18:00:00Z", "--header", "a=b=c;d", "--header=e=", "--type=invoice")
-	if !strings.Contains(r.stderr, "gone when it ends") {
-		t.Errorf("no word of the queue's short life: %q", r.stderr)
-	}
+	r.wantSaid(t, "gone when it ends")
 	id := strings.TrimSuffix(r.stdout, "\n")
 	all := waiting(t, url)
 	if len(all) != 1 || all[0].ID != id || *all[0].Body != "hello" || *all[0].Attempts != 0 || all[0].Due.Year() != 2100 {
@@ -70,9 +68,7 @@ func TestPushOne(t *testing.T) {
 	}
 	r = delayqRun(t, "push", url, "again", "--id=mine")
 	r.wantCode(t, exitPartly)
-	if !strings.Contains(r.stderr, `message "mine": a message with this id is in the queue`) {
-		t.Errorf("got %q", r.stderr)
-	}
+	r.wantSaid(t, `message "mine": a message with this id is in the queue`)
 	if all := waiting(t, url); len(all) != 2 || all[0].ID != "mine" || *all[0].Body != "" || time.Until(*all[0].Due) < 59*time.Minute {
 		t.Errorf("got %+v", all)
 	}

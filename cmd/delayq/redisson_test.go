@@ -345,8 +345,6 @@ func TestSceneSharedWithJava(t *testing.T) {
 	t.Parallel()
 	for _, codec := range []string{"bytes", "envelope"} {
 		r := runOK(t, "demo", "--speed=20", "--url", newJavaQueue(t).url+"?codec="+codec)
-		if s := r.summary(t); !strings.Contains(s, "pushed 35 ") || !strings.Contains(s, promisesKept) {
-			t.Errorf("%s: got %q", codec, s)
-		}
+		r.wantSummary(t, "pushed 35 ", promisesKept)
 	}
 }
