@@ -11,7 +11,8 @@ import (
 
 func TestBuildIsFresh(t *testing.T) {
 	testenv.In(t, testenv.All)
-	dir := Build(t, newest)
+	dir, err := built(newest)
+	testenv.Require(t, err)
 	jar := filepath.Join(dir, "interop.jar")
 	before := got(os.Stat(jar))(t)
 	again := got(buildLocked(newest))(t)

@@ -25,10 +25,10 @@ type settings struct{ cluster bool }
 // Cluster makes the client one of a Redis Cluster; the address is that of any node.
 func Cluster() Option { return func(s *settings) { s.cluster = true } }
 
-// Start starts a Java process and returns when its client is connected, after about a second; the
-// first time in a process, or when sources have changed, see [Build]. The address is host:port or
-// redis://user:password@host:port/database. The process ends with the test, and when the test has
-// failed, the end of Redisson's log is in the test's log.
+// Start starts a Java process with one of the [Versions] and returns when its client is connected,
+// after about a second. When the program is not there, or its sources have changed, it is built
+// first. The address is host:port or redis://user:password@host:port/database. The process ends with
+// the test, and when the test has failed, the end of Redisson's log is in the test's log.
 func Start(tb testing.TB, version, addr string, opts ...Option) *JVM {
 	tb.Helper()
 	var set settings
