@@ -109,7 +109,7 @@ const goodInput = `{"id":"late","delay":"2m","body":{"total": 12.50}}
 
 func TestReplay(t *testing.T) {
 	t.Parallel()
-	r := runOK(t, "demo", "--speed=600", "--input", file(t, goodInput))
+	r := runOK(t, "demo", "--speed=600", "--workers=1", "--input", file(t, goodInput))
 	r.wantOutput(t, "4 messages from ", "at speed 600; the last is due in 200ms.", `{"total": 12.50} (`, `line-4      "\x1b[31mred" (`)
 	if soon, late := strings.Index(r.stdout, "  soon  "), strings.Index(r.stdout, "  late  "); soon < 0 || late < soon {
 		t.Errorf("soon at %d, late at %d; want them in this order:\n%s", soon, late, r.stdout)

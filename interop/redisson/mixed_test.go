@@ -64,7 +64,7 @@ func TestMixedFormats(t *testing.T) {
 			t.Parallel()
 			ctx := testContext(t)
 			m := newMix(t)
-			arrivals := newArrivals(n)
+			arrivals := &arrivals{want: n}
 			stop := consume(ctx, m.workers(ctx), arrivals.handle, delayq.Workers(16))
 			takers := m.takers(ctx)
 			m.offer(ctx, n)
@@ -74,9 +74,7 @@ func TestMixedFormats(t *testing.T) {
 			for _, c := range takers {
 				must(t, c.Stop(ctx))
 			}
-			arrivals.addFrom(takers...)
-			arrivals.check(t, map[string]int{"newer": (n + 1) / 2, "older": n / 2})
-			t.Logf("%d in Go, %d in Java", len(arrivals.inGo), len(arrivals.inJava))
+			arrivals.check(t, map[string]int{"newer": (n + 1) / 2, "older": n / 2}, takers...)
 			if put, _, err := m.ours.Quarantine(m.java.Name()).List(ctx, "", 100); len(put) != 0 || err != nil {
 				t.Errorf("quarantined: %v, %v", put, err)
 			}
