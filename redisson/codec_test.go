@@ -108,13 +108,6 @@ func TestString(t *testing.T) {
 	}
 }
 
-func TestBytes(t *testing.T) {
-	t.Parallel()
-	for _, s := range []string{"", "hello", "\xff\x00"} {
-		check(t, redisson.Bytes, s, s)
-	}
-}
-
 // A change of a codec's result must not change its argument.
 func TestCodecsShareNoMemory(t *testing.T) {
 	t.Parallel()

@@ -134,22 +134,3 @@ var settlements = map[string]func(*place, backend.Queue, backend.Lease) []error{
 		return errs
 	},
 }
-
-// The worker forgets its message, and one of Java's gets it, since an open handle maintains the
-// queue.
-func TestEndedLeaseGoesToJava(t *testing.T) {
-	t.Parallel()
-	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
-		q := p.open(redisson.Format(ours))
-		p.push(q, 0, "held")
-		held := p.take(q, 1, 100*time.Millisecond)[0]
-		if got := p.blpop(); got != "held" || time.Now().Before(held.Until) {
-			p.t.Errorf("Java got %q before %v", got, held.Until)
-		}
-		wants(p.t, q.Ack(p.ctx, []backend.Lease{held.Lease()}), backend.ErrLeaseLost)
-		if n := p.transfer(javas, held.Until.Add(time.Hour)); n != 0 {
-			p.t.Errorf("Java moved %d messages", n)
-		}
-		p.empty()
-	})
-}

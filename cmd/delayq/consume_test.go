@@ -204,26 +204,6 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, fmt.Errorf("disk full") }
 
-func TestConsumeUsage(t *testing.T) {
-	t.Parallel()
-	wantUsageErrors(t, "", map[string]string{
-		"consume memory:///q --exec":                    "--exec: expected a command after --",
-		"consume memory:///q true":                      "unexpected argument true: a command needs --exec",
-		"consume memory:///q --exec -- no-such-cmd-x":   `--exec: exec: "no-such-cmd-x": executable file not found`,
-		"consume memory:///q --retry=soon":              "allowed are delays, as 10s,1m,1h, or exponential",
-		"consume memory:///q --retry=exponential:1s":    "allowed is exponential:BASE,MAX",
-		"consume memory:///q --retry=exponential:2s,1s": "invalid Backoff.Max 1s",
-		"consume memory:///q --workers=0":               "invalid Workers 0",
-		"consume memory:///q --workers=0 --count=1":     "invalid Workers 0",
-		"consume memory:///q --lease=1ns":               "invalid WithLease 1ns",
-		"consume memory:///q --count=-1":                "allowed is 0 or more",
-		"consume memory:///q --rate=-1":                 "--rate=-1: allowed is more than 0",
-		"consume memory:///q --idle=1ms --rate=0":       "--rate=0: allowed is more than 0",
-		"consume memory:///q --idle=1ms --rate=NaN":     "--rate=NaN: allowed is more than 0",
-		"consume memory:///q --idle=1ms --rate=Inf":     "--rate=+Inf: allowed is more than 0, and finite",
-	})
-}
-
 // A running is the program with a command that has begun to handle a message.
 type running struct {
 	url     string

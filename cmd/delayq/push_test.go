@@ -201,18 +201,3 @@ func TestPushIntoAFullQueue(t *testing.T) {
 		t.Errorf("got %q, %q", r.stdout, r.stderr)
 	}
 }
-
-func TestPushUsage(t *testing.T) {
-	t.Parallel()
-	wantUsageErrors(t, "", map[string]string{
-		"push":                                                    `expected "<url>" (see delayq push --help)`,
-		"push memory:///q - --id=a":                               "--id: allowed with a BODY",
-		"push memory:///q --id=a":                                 "--id: allowed with a BODY",
-		"push memory:///q x --header=a":                           "--header=a: allowed is KEY=VALUE",
-		"push memory:///q x --after=1":                            "--after",
-		"push memory:///q x --at=tomorrow":                        "--at",
-		"push memory:///q x --header=delayq-a=":                   `invalid header key "delayq-a"`,
-		"push memory:///q x --after=-1s":                          "invalid delay -1s",
-		"push memory:///q x --after=1s --at=2030-01-31T18:00:00Z": "--after and --at: allowed is one of them",
-	})
-}

@@ -260,7 +260,7 @@ func TestStoreFailures(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"zsetpoll", "keyspace", "redisson", "rabbitmq"} {
 		url := scheme + "://127.0.0.1:" + closedPort(t) + "/q"
-		commands := []string{"push URL x", "consume URL", "stats URL", "dead list URL"}
+		commands := []string{"push URL x", "consume URL", "stats URL", "dead list URL", "verify URL"}
 		if scheme == "redisson" {
 			commands = append(commands, "redisson inspect URL")
 		}

@@ -137,22 +137,6 @@ func TestVerifyNotOffered(t *testing.T) {
 	r.wantOutput(t, "not offered\n      ", "does not claim cancelling", " 0 kept, 0 broken, 1 not offered")
 }
 
-// TestVerifyBadUsage leaves the store alone.
-func TestVerifyBadUsage(t *testing.T) {
-	t.Parallel()
-	wantUsageErrors(t, "", map[string]string{
-		"verify memory:///q --run=(":        "--run=(: error parsing regexp",
-		"verify memory:///q --run=nosuch":   "--run=nosuch: no check is called that",
-		"verify memory:///q --slack=1ms":    "--slack=1ms: allowed is 10ms to 1m",
-		"verify memory:///q --tick=2m":      "--tick=2m0s: allowed is 10ms to 1m",
-		"verify memory:///q --test.v":       "unknown flag --test.v",
-		"verify memory:///q --rapid.checks": "unknown flag --rapid.checks",
-		"verify nosuch:///q":                "unknown URL scheme",
-		"verify zsetpoll://localhost":       "invalid URL path",
-		"verify rabbitmq://%zz/q":           "invalid URL",
-	})
-}
-
 // verifyUntil runs the suite on a server of its own, and calls f once the suite is at work there.
 func verifyUntil(t *testing.T, f func(server *testenv.RedisServer, stop context.CancelFunc)) (result, *testenv.RedisServer) {
 	t.Helper()
@@ -189,17 +173,6 @@ func TestVerifyStoreGone(t *testing.T) {
 	r.wantCode(t, exitStore)
 	r.wantOutput(t, " 0 broken", "Left in the store:\n  verify-")
 	r.wantSaid(t, "check never-early: connecting to")
-}
-
-func TestVerifyUnreachable(t *testing.T) {
-	t.Parallel()
-	for _, url := range []string{"zsetpoll://u:secret@127.0.0.1:1/q", "rabbitmq://u:secret@127.0.0.1:1/q"} {
-		r := delayqRun(t, "verify", url)
-		r.wantCode(t, exitStore)
-		if r.stdout != "" || !strings.Contains(r.stderr, "refused") || strings.Contains(r.stderr, "secret") {
-			t.Errorf("got %s%s", r.stdout, r.stderr)
-		}
-	}
 }
 
 // TestScratchRejectsOtherQueues opens no queue outside the scratch namespace.
