@@ -83,7 +83,7 @@ func TestURLLimits(t *testing.T) {
 func TestURLNamesOneStore(t *testing.T) {
 	url := "memory://" + t.Name() + "/q"
 	first, b := openURL(t, url)
-	second, _ := openURL(t, url)
+	second, stays := openURL(t, url)
 	other, _ := openURL(t, "memory://"+t.Name()+"-other/q")
 	got := receive(t.Context(), t, first)
 	must(t, b.Close())
@@ -99,6 +99,9 @@ func TestURLNamesOneStore(t *testing.T) {
 		t.Errorf("another store has %d messages", n)
 	}
 	must(t, second.Close())
+	if n := len(stays.(*borrowed).handles); n != 0 {
+		t.Errorf("%d closed handles are kept", n)
+	}
 	third, _ := openURL(t, url)
 	mustAll(t, third.Ack(t.Context(), leasesOf(mustTake(t, third, 1, time.Minute))))
 }
