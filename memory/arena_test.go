@@ -4,97 +4,9 @@ import (
 	"bytes"
 	"slices"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
-func TestArenaCellsDoNotOverlap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { newArenaModel().run(t) })
-}
-
-// An arenaModel fills each cell, its spare bytes included, with a mark of its own, and finds it
-// there until the cell is removed.
-type arenaModel struct {
-	arena *arena
-	cells []cell
-	marks byte
-}
-
-type cell struct {
-	ref  ref
-	size int
-	mark byte
-}
-
-func newArenaModel() *arenaModel { return &arenaModel{arena: newArena()} }
-
-func (m *arenaModel) run(t *rapid.T) {
-	t.Repeat(map[string]func(*rapid.T){
-		"add":       func(t *rapid.T) { m.add(t, rapid.IntRange(1, 3000).Draw(t, "size")) },
-		"addLarge":  func(t *rapid.T) { m.add(t, maxPageSize+rapid.IntRange(-1000, 1000).Draw(t, "size")) },
-		"addMany":   m.addMany,
-		"remove":    func(t *rapid.T) { m.remove(t, m.any(t)) },
-		"removeAll": m.removeAll,
-		"":          m.check,
-	})
-}
-
-func (m *arenaModel) add(t *rapid.T, n int) {
-	m.marks++
-	c := cell{m.arena.add(n), n, m.marks}
-	b := m.arena.bytes(c.ref)
-	if len(b) < n || len(b) > n+n/8+minCell || len(b) != int(cellSize(n)) {
-		t.Fatalf("%d bytes for %d", len(b), n)
-	}
-	fillWith(b, c.mark)
-	m.cells = append(m.cells, c)
-}
-
 func fillWith(b []byte, mark byte) { copy(b, bytes.Repeat([]byte{mark}, len(b))) }
-
-// addMany fills several pages of one size.
-func (m *arenaModel) addMany(t *rapid.T) {
-	size := rapid.SampledFrom([]int{1, 8, 120, 5000}).Draw(t, "size")
-	for range rapid.IntRange(1, 50).Draw(t, "n") {
-		m.add(t, size)
-	}
-}
-
-func (m *arenaModel) any(t *rapid.T) int {
-	if len(m.cells) == 0 {
-		t.Skip("empty")
-	}
-	return rapid.IntRange(0, len(m.cells)-1).Draw(t, "cell")
-}
-
-func (m *arenaModel) remove(t *rapid.T, i int) {
-	m.mustKeep(t, m.cells[i])
-	m.arena.remove(m.cells[i].ref)
-	m.cells = slices.Delete(m.cells, i, i+1)
-}
-
-func (m *arenaModel) removeAll(t *rapid.T) {
-	for len(m.cells) > 0 {
-		m.remove(t, m.any(t))
-	}
-}
-
-func (m *arenaModel) mustKeep(t *rapid.T, c cell) {
-	b := m.arena.bytes(c.ref)
-	if bytes.Count(b, []byte{c.mark}) != len(b) {
-		t.Fatalf("the cell of %d bytes at %v was written to by another", c.size, c.ref)
-	}
-}
-
-func (m *arenaModel) check(t *rapid.T) {
-	mustBeArena(t, m.arena)
-	if n := liveCells(m.arena); n != len(m.cells) {
-		t.Fatalf("%d cells in use, want %d", n, len(m.cells))
-	}
-	for _, c := range m.cells {
-		m.mustKeep(t, c)
-	}
-}
 
 func mustBeArena(t tb, a *arena) {
 	t.Helper()

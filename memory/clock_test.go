@@ -29,59 +29,44 @@ func (c *wallClock) settled(t *testing.T) {
 	must(t, c.BlockUntilContext(context.Background(), 1))
 }
 
-func TestWallClockSetForward(t *testing.T) {
-	clock := newWallClock()
-	q := openOn(t, New(), clock)
-	mustPush(t, q, "a", time.Hour)
-	got := receive(context.Background(), t, q)
-	clock.settled(t)
-	clock.jump(time.Hour)
-	clock.Advance(maxSleep)
-	mustGet(t, got, "a")
-}
-
-// After the jump the timer is late by the clock; a push must not rely on it.
-func TestPushAfterWallClockSetForward(t *testing.T) {
-	clock := newWallClock()
-	q := openOn(t, New(), clock)
-	mustPush(t, q, "far", 24*time.Hour)
-	got := receive(context.Background(), t, q)
-	clock.settled(t)
-	clock.jump(time.Hour)
-	mustPush(t, q, "near", time.Second)
-	clock.Advance(time.Second)
-	mustGet(t, got, "near")
-}
-
-func TestWallClockSetBack(t *testing.T) {
-	clock := newWallClock()
-	q := openOn(t, New(), clock)
-	mustPush(t, q, "a", 10*time.Second)
-	got := receive(context.Background(), t, q)
-	clock.settled(t)
-	clock.jump(-5 * time.Minute)
-	clock.Advance(10 * time.Second)
-	for range 5 {
-		clock.settled(t)
-		if len(got) > 0 {
-			t.Fatalf("handed out at %v, before it was due", clock.Now())
-		}
-		clock.Advance(time.Minute)
+// After a jump forward the timer is late by the clock, and after one back far ahead: neither the
+// waiting message nor one that is pushed then may rely on it.
+func TestWallClockIsSet(t *testing.T) {
+	for name, c := range map[string]struct {
+		delay, jump, push time.Duration
+		advances          []time.Duration // the last one makes the message due
+	}{
+		"forward":              {delay: time.Hour, jump: time.Hour, advances: []time.Duration{maxSleep}},
+		"forward, then a push": {delay: 24 * time.Hour, jump: time.Hour, push: time.Second, advances: []time.Duration{time.Second}},
+		"back": {delay: 10 * time.Second, jump: -5 * time.Minute, advances: []time.Duration{
+			10 * time.Second, time.Minute, time.Minute, time.Minute, time.Minute, time.Minute,
+		}},
+		"back, then a push": {delay: 30 * time.Second, jump: -time.Hour, push: time.Second, advances: []time.Duration{time.Second}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			clock := newWallClock()
+			q := openOn(t, New(), clock)
+			want := "a"
+			mustPush(t, q, want, c.delay)
+			got := receive(context.Background(), t, q)
+			clock.settled(t)
+			clock.jump(c.jump)
+			if c.push > 0 {
+				want = "b"
+				mustPush(t, q, want, c.push)
+			}
+			for i, d := range c.advances {
+				if i > 0 {
+					clock.settled(t)
+				}
+				if len(got) > 0 {
+					t.Fatalf("handed out at %v, before it was due", clock.Now())
+				}
+				clock.Advance(d)
+			}
+			mustGet(t, got, want)
+		})
 	}
-	mustGet(t, got, "a")
-}
-
-// After the jump the timer is far ahead by the clock; a push must not wait for it.
-func TestPushAfterWallClockSetBack(t *testing.T) {
-	clock := newWallClock()
-	q := openOn(t, New(), clock)
-	mustPush(t, q, "a", 30*time.Second)
-	got := receive(context.Background(), t, q)
-	clock.settled(t)
-	clock.jump(-time.Hour)
-	mustPush(t, q, "b", time.Second)
-	clock.Advance(time.Second)
-	mustGet(t, got, "b")
 }
 
 // A jumpy clock jumps when a timer is about to start, as a fake one may that a test

@@ -3,74 +3,85 @@ package memory
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/record"
 )
 
-func TestMaxMessages(t *testing.T) {
-	q, _ := open(t, MaxMessages(3))
-	testFull(t, q, "small")
+// Messages count as the documentation of MaxBytes says.
+func TestBytesOfAMessage(t *testing.T) {
+	t.Parallel()
+	headers := map[string]string{"k": "v", strings.Repeat("k", 200): strings.Repeat("v", 20_000)}
+	lengths := len(headers["k"]) + 1 + 20_200
+	for n := 0; n <= maxPageSize; n += 1 + n/50 {
+		for _, h := range []map[string]string{nil, headers} {
+			content, least, most := n+2, 3, 8
+			if h != nil {
+				content, least, most = content+lengths, least+2*len(h), most+6*len(h)
+			}
+			size := recordSize(record.PackID(nil, "id"), h, make([]byte, n))
+			if size < content+least || size > content+most {
+				t.Errorf("%d bytes take %d before rounding", content, size)
+			}
+			if cell := int(cellSize(size)); cell < size || cell > size+max(7, size/8) {
+				t.Errorf("%d bytes are rounded up to %d", size, cell)
+			}
+		}
+	}
 }
 
-func TestMaxBytes(t *testing.T) {
-	q, _ := open(t, MaxBytes(3*500))
-	testFull(t, q, strings.Repeat("large", 50)[:245])
+// A message and its window fit exactly. A window that has ended is opened again in its old place,
+// and needs no further room.
+func TestWindowsCountForMaxBytes(t *testing.T) {
+	const id = "an id of some length"
+	packed := record.PackID(nil, id)
+	size := int64(cellSize(recordSize(packed, nil, nil)) + cellSize(len(packed)))
+	q, clock := open(t, MaxBytes(size))
+	for range 3 {
+		must(t, pushUnique(q, id, time.Minute))
+		mustRefuse(t, q, "full")
+		takeAndAck(t, q)
+		clock.Advance(time.Minute)
+	}
+	q, _ = open(t, MaxBytes(size-1))
+	if err := pushUnique(q, id, time.Minute); !errors.Is(err, backend.ErrFull) {
+		t.Errorf("got %v", err)
+	}
 }
 
-// testFull fills a queue that has room for three and makes room in each way there is.
-func testFull(t *testing.T, q *queue, prefix string) {
-	ctx := context.Background()
-	store := func(id string) error {
-		return one(q.Schedule(ctx, []backend.Message{{ID: prefix + id, Body: make([]byte, 200)}}))
+// mustRefuse wants a queue to be full, and a refused message to leave nothing.
+func mustRefuse(t *testing.T, q *queue, id string) {
+	t.Helper()
+	messages, bytes := q.usage()
+	if err := push(q, id, 0); !errors.Is(err, backend.ErrFull) {
+		t.Errorf("pushing %s: %v", id, err)
 	}
-	refuse := func(what string) {
-		t.Helper()
-		before, bytes := q.usage()
-		if err := store("refused"); !errors.Is(err, backend.ErrFull) {
-			t.Errorf("%s: %v", what, err)
-		}
-		if after, now := q.usage(); after != before || now != bytes {
-			t.Errorf("%s: a rejected message left %d messages, %d bytes; there were %d, %d", what, after, now, before, bytes)
-		}
-		if err := one(q.Cancel(ctx, []string{prefix + "refused"})); !errors.Is(err, backend.ErrNotFound) {
-			t.Errorf("%s: a rejected message is there: %v", what, err)
-		}
-		mustBeWhole(t, q.store)
+	if m, b := q.usage(); m != messages || b != bytes {
+		t.Errorf("a refused message left %d messages, %d bytes; there were %d, %d", m, b, messages, bytes)
 	}
-	for _, id := range []string{"a", "b", "c"} {
-		must(t, store(id))
-	}
-	refuse("full")
-	if err := store("a"); !errors.Is(err, backend.ErrDuplicate) {
-		t.Errorf("a duplicate in a full queue: %v", err)
-	}
-	d := mustTake(t, q, 3, time.Minute)
-	refuse("full of messages in flight")
-	mustAll(t, q.Ack(ctx, leasesOf(d[:1])))
-	must(t, store("d"))
-	refuse("full again after an ack")
-	mustAll(t, q.Dead(ctx, []backend.DeadLetterRequest{{Lease: d[1].Lease()}}))
-	refuse("full with a dead letter")
-	mustAll(t, q.DeleteDead(ctx, []string{d[1].ID}))
-	must(t, store("e"))
-	mustAll(t, q.Cancel(ctx, []string{prefix + "d"}))
-	must(t, store("f"))
-	refuse("full again after a cancel")
+	mustBeWhole(t, q.store)
 }
 
-// Of a batch as much is stored as there is room for.
-func TestFullInTheMiddleOfABatch(t *testing.T) {
-	q, _ := open(t, MaxMessages(2))
-	errs := q.Schedule(context.Background(), []backend.Message{{ID: "a"}, {ID: "a"}, {ID: "b"}, {ID: "c"}})
-	want := []error{nil, backend.ErrDuplicate, nil, backend.ErrFull}
-	for i := range want {
-		if !errors.Is(errs[i], want[i]) {
-			t.Errorf("message %d: %v, want %v", i, errs[i], want[i])
-		}
+// Windows that last fill a queue without a message. Those that have ended make room for a push,
+// however many there are.
+func TestEndedWindowsKeepNothingFull(t *testing.T) {
+	q, clock := open(t, MaxBytes(40_000))
+	n := 0
+	for ; pushUnique(q, fmt.Sprint("id ", n), time.Minute) == nil; n++ {
+		takeAndAck(t, q)
 	}
+	if messages, bytes := q.usage(); n < 100 || messages != 0 || bytes == 0 || bytes > 40_000 {
+		t.Fatalf("%d windows: %d messages, %d bytes", n, messages, bytes)
+	}
+	clock.Advance(time.Minute)
+	large := backend.Message{ID: "large", Body: make([]byte, 30_000)}
+	must(t, one(q.Schedule(context.Background(), []backend.Message{large})))
+	mustBeWhole(t, q.store)
 }
 
 func TestUsageCountsAllQueues(t *testing.T) {
@@ -87,4 +98,32 @@ func TestUsageCountsAllQueues(t *testing.T) {
 	if messages, bytes := b.Usage(); messages != 0 || bytes != 0 {
 		t.Errorf("closed: %d messages, %d bytes", messages, bytes)
 	}
+}
+
+// The memory of many leased messages is freed once they are acked, though one is left: all but the
+// 4 MiB of their slots.
+func TestLeasesAreGivenBack(t *testing.T) {
+	const n = 200_000
+	q, _ := open(t)
+	before := heapInUse()
+	mustPush(t, q, "first", 0)
+	first := mustTake(t, q, 1, time.Hour)
+	for i := range n {
+		mustPush(t, q, fmt.Sprint(i), 0)
+	}
+	mustAll(t, q.Ack(context.Background(), leasesOf(mustTake(t, q, n, time.Hour))))
+	if grown := heapInUse() - before; grown > 5<<20 {
+		t.Errorf("%d bytes are left of %d messages in flight", grown, n)
+	}
+	mustBeWhole(t, q.store)
+	mustAll(t, q.Ack(context.Background(), leasesOf(first)))
+	mustBeEmpty(t, q.store)
+}
+
+func heapInUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

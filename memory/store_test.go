@@ -62,7 +62,7 @@ func delay(t *rapid.T) time.Duration { return time.Duration(rapid.IntRange(0, 5)
 func (w *walk) push(t *rapid.T) {
 	body := make([]byte, rapid.SampledFrom([]int{0, 1, 100, 100, 5000, 100_000}).Draw(t, "body"))
 	for _, id := range w.ids(t) {
-		w.q.Schedule(w.ctx(), []backend.Message{{ID: id, Body: body, Delay: delay(t)}})
+		w.q.Schedule(w.ctx(), []backend.Message{{ID: id, Body: body, Delay: delay(t), UniqueFor: delay(t)}})
 	}
 }
 

@@ -65,6 +65,30 @@ func mustBePlaced(t tb, s *store) {
 	}
 }
 
+// deadSlots returns the slots of a sound list in order.
+func deadSlots(t tb, l *deadList) []uint32 {
+	t.Helper()
+	var slots []uint32
+	var last uint64
+	for i, d := range l.letters {
+		if d.seq <= last {
+			t.Fatalf("letter %d has seq %d after %d", i, d.seq, last)
+		}
+		last = d.seq
+		if d.slot == none {
+			continue
+		}
+		if *l.pos.at(d.slot) != uint32(i) {
+			t.Fatalf("slot %d is at %d and believes to be at %d", d.slot, i, *l.pos.at(d.slot))
+		}
+		slots = append(slots, d.slot)
+	}
+	if len(slots) != l.len() || l.holes != len(l.letters)-len(slots) || l.holes > len(l.letters)/2 {
+		t.Fatalf("%d letters, len %d, %d holes of %d", len(slots), l.len(), l.holes, len(l.letters))
+	}
+	return slots
+}
+
 // mustBeCounted says that the parts agree on how much there is.
 func mustBeCounted(t tb, s *store) {
 	t.Helper()

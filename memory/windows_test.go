@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/delayq/delayq/backend"
 )
 
@@ -64,26 +62,6 @@ func TestEndedWindowsAreFreed(t *testing.T) {
 	}
 }
 
-// An id that is taken counts toward the cap in bytes for as long as it is.
-func TestWindowsCountInBytes(t *testing.T) {
-	q, clock := open(t, MaxBytes(100))
-	var err error
-	stored := 0
-	for ; err == nil; stored++ {
-		if err = pushUnique(q, fmt.Sprint("an id of its own ", stored), time.Minute); err == nil {
-			takeAndAck(t, q)
-		}
-	}
-	if !errors.Is(err, backend.ErrFull) || stored < 3 {
-		t.Fatalf("push %d: %v", stored, err)
-	}
-	if messages, bytes := q.usage(); messages != 0 || bytes == 0 || bytes > 100 {
-		t.Errorf("%d messages, %d bytes", messages, bytes)
-	}
-	clock.Advance(time.Minute)
-	must(t, pushUnique(q, "after that", time.Minute))
-}
-
 func TestWindowsBoundedByTheEndOfTime(t *testing.T) {
 	q, clock := open(t)
 	clock.Advance(200 * 365 * 24 * time.Hour)
@@ -92,33 +70,4 @@ func TestWindowsBoundedByTheEndOfTime(t *testing.T) {
 	if err := push(q, "a", 0); !errors.Is(err, backend.ErrDuplicate) {
 		t.Errorf("the id is taken: %v", err)
 	}
-}
-
-// TestWindowsModel compares the windows with a map, whatever is done.
-func TestWindowsModel(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		q, clock := open(t)
-		ends := make(map[string]time.Time)
-		rt.Repeat(map[string]func(*rapid.T){
-			"push": func(rt *rapid.T) {
-				id := rapid.StringMatching(`[a-e]{1,2}`).Draw(rt, "id")
-				window := time.Duration(rapid.IntRange(0, 9).Draw(rt, "window")) * time.Second
-				var want error
-				if ends[id].After(clock.Now()) {
-					want = backend.ErrDuplicate
-				} else if window > 0 {
-					ends[id] = clock.Now().Add(window)
-				}
-				if err := pushUnique(q, id, window); !errors.Is(err, want) {
-					rt.Fatalf("pushing %s: %v, want %v", id, err, want)
-				} else if err == nil {
-					takeAndAck(rt, q)
-				}
-			},
-			"pass": func(rt *rapid.T) {
-				clock.Advance(time.Duration(rapid.IntRange(0, 5).Draw(rt, "seconds")) * time.Second)
-			},
-			"": func(rt *rapid.T) { mustBeWhole(rt, q.store) },
-		})
-	})
 }

@@ -7,31 +7,18 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
+// The vectors have more.
 func TestKryo5String(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ body, header, chars string }{
-		{"", "03 81", ""},
-		{"A", "03 82", "A"},
 		{"\x7f", "03 82", "\x7f"},
 		{"\x00", "03 82", "\x00"},
-		{"ab", "03", "a\xe2"},
-		{"hello", "03", "hell\xef"},
-		{"BBBB", "03", "BBB\xc2"},
-		{"a\x00b", "03", "a\x00\xe2"},
 		{"a\x00", "03", "a\x80"},
 		{strings.Repeat("x", 32), "03", strings.Repeat("x", 31) + "\xf8"},
-		{strings.Repeat("x", 33), "03 a2", strings.Repeat("x", 33)},
-		{strings.Repeat("x", 62), "03 bf", strings.Repeat("x", 62)},
 		{strings.Repeat("x", 63), "03 c001", strings.Repeat("x", 63)},
-		{strings.Repeat("x", 8190), "03 ff7f", strings.Repeat("x", 8190)},
-		{strings.Repeat("x", 8191), "03 c08001", strings.Repeat("x", 8191)},
 		{strings.Repeat("x", 1<<20-2), "03 ffff7f", strings.Repeat("x", 1<<20-2)},
 		{strings.Repeat("x", 1<<20-1), "03 c0808001", strings.Repeat("x", 1<<20-1)},
-		{"é", "03 82", "é"},
 		{"éa", "03 83", "éa"},
-		{"中文", "03 83", "中文"},
-		{"😀", "03 83", "\xed\xa0\xbd\xed\xb8\x80"},
-		{"a\xed\xa0\xbdb", "03 84", "a\xed\xa0\xbdb"},
 	} {
 		check(t, redisson.Kryo5String, tt.body, string(fromHex(t, tt.header))+tt.chars)
 	}

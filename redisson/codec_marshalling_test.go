@@ -7,24 +7,14 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
+// The vectors have more.
 func TestMarshallingString(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ body, header, chars string }{
-		{"", "04 3d", ""},
-		{"hello", "04 3e 05", "hello"},
-		{"BBBB", "04 3e 04", "BBBB"},
-		{"a\x00b", "04 3e 03", "a\xc0\x80b"},
-		{"😀", "04 3e 02", "\xed\xa0\xbd\xed\xb8\x80"},
-		{"中文", "04 3e 02", "中文"},
-		{"a\xed\xa0\xbdb", "04 3e 03", "a\xed\xa0\xbdb"},
-		{strings.Repeat("x", 255), "04 3e ff", strings.Repeat("x", 255)},
-		{strings.Repeat("x", 256), "04 3e 00", strings.Repeat("x", 256)},
 		{strings.Repeat("x", 257), "04 3f 0101", strings.Repeat("x", 257)},
 		{strings.Repeat("中", 256), "04 3e 00", strings.Repeat("中", 256)},
 		{strings.Repeat("😀", 128), "04 3e 00", strings.Repeat("\xed\xa0\xbd\xed\xb8\x80", 128)},
-		{strings.Repeat("x", 65535), "04 3f ffff", strings.Repeat("x", 65535)},
 		{strings.Repeat("x", 65536), "04 3f 0000", strings.Repeat("x", 65536)},
-		{strings.Repeat("x", 65537), "04 40 00010001", strings.Repeat("x", 65537)},
 	} {
 		check(t, redisson.MarshallingString, tt.body, string(fromHex(t, tt.header))+tt.chars)
 	}

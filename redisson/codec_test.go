@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -109,13 +108,6 @@ func TestString(t *testing.T) {
 	}
 }
 
-func TestBytes(t *testing.T) {
-	t.Parallel()
-	for _, s := range []string{"", "hello", "\xff\x00"} {
-		check(t, redisson.Bytes, s, s)
-	}
-}
-
 // A change of a codec's result must not change its argument.
 func TestCodecsShareNoMemory(t *testing.T) {
 	t.Parallel()
@@ -142,23 +134,6 @@ func TestRefusalsKeepTheirBytes(t *testing.T) {
 		_, err := c.Decode(raw)
 		clear(raw)
 		holds(t, err, c.Name(), []byte("\xff\xfe"))
-	}
-}
-
-// A length of Java's is an int, and the payload bounds the memory that it may cost. Not parallel:
-// the test measures the process.
-func TestLengthsAreCheckedFirst(t *testing.T) {
-	for payload, c := range map[string]redisson.Codec{
-		"\x04\x40\x7f\xff\xff\xffabc":      redisson.MarshallingString,
-		"\x03\xff\xff\xff\xff\x0fabcdefgh": redisson.Kryo5String,
-	} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		refused(t, c, []byte(payload))
-		runtime.ReadMemStats(&after)
-		if n := after.TotalAlloc - before.TotalAlloc; n > 1<<20 {
-			t.Errorf("%s took %d bytes to refuse %x", c.Name(), n, payload)
-		}
 	}
 }
 

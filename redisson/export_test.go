@@ -30,3 +30,9 @@ func (s Store) Maintain(ctx context.Context) error {
 	_, err := s.maintain(ctx)
 	return err
 }
+
+// NamesOf returns the names of a queue's destination, sorted set, index list and channel.
+func NamesOf(queue string) [4]string {
+	n := namesOf(queue)
+	return [4]string{n.destination, n.timeouts, n.index, n.channel}
+}

@@ -1,11 +1,9 @@
 package redisson_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -113,35 +111,6 @@ func TestLateWorkerGetsHandedOverMessages(t *testing.T) {
 	})
 }
 
-// Messages in the destination are cancelled and moved by their ids, while Java takes others.
-func TestCancelInTheDestination(t *testing.T) {
-	t.Parallel()
-	eachFormat(t, func(p *place, ours, _ redisson.MemberFormat) {
-		q := p.open(redisson.Format(ours))
-		want := numbered(8)
-		ids := p.push(q, 0, want...)
-		p.handed(want...)
-		must(p.t, q.Cancel(p.ctx, []string{ids[2]})...)
-		p.pops(want[:2]...)
-		must(p.t, q.Reschedule(p.ctx, []backend.Move{{ID: ids[4], Delay: time.Hour}})...)
-		wants(p.t, q.Cancel(p.ctx, []string{ids[0], ids[1], ids[2]}), backend.ErrNotFound)
-		p.pops(want[3])
-		ds := p.takes(q, want[5:]...)
-		if ds[0].ID != ids[5] || ds[1].ID != ids[6] || ds[2].ID != ids[7] {
-			p.t.Errorf("got %+v, want the ids %q", ds, ids[5:])
-		}
-		if s := p.stats(q); s.Scheduled != 1 || s.Ready+s.InFlight != 0 {
-			p.t.Errorf("stats %+v", s)
-		}
-		must(p.t, q.Reschedule(p.ctx, []backend.Move{{ID: ids[4]}})...)
-		p.handed(want[4])
-		if d := p.takes(q, want[4])[0]; d.ID != ids[4] || d.Attempt != 1 {
-			p.t.Errorf("got %+v, want %s", d, ids[4])
-		}
-		p.empty()
-	})
-}
-
 func TestIdenticalPayloads(t *testing.T) {
 	t.Parallel()
 	p := setup(t)
@@ -194,74 +163,4 @@ func TestReturnedMessageKeepsItsPlace(t *testing.T) {
 		t.Errorf("got %+v, want %s", ds, held[0].ID)
 	}
 	p.empty()
-}
-
-// Java's worker and one of ours take from one queue at the same time: each message once.
-func TestBothSidesTake(t *testing.T) {
-	t.Parallel()
-	p := setup(t)
-	q := p.open()
-	const n = 2000
-	var mu sync.Mutex
-	times, left := make(map[string]int), n
-	count := func(texts ...string) {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, text := range texts {
-			times[text]++
-		}
-		left -= len(texts)
-	}
-	over := func() bool { mu.Lock(); defer mu.Unlock(); return left <= 0 }
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for !over() && p.ctx.Err() == nil {
-				if item, err := p.raw.Do(p.ctx, "blpop", p.name, "0.05").StringSlice(); err == nil {
-					count(item[1])
-				}
-			}
-		})
-	}
-	wg.Go(func() {
-		for !over() && p.ctx.Err() == nil {
-			p.receiveSome(q, count)
-		}
-	})
-	for i := 0; i < n; i += 100 {
-		ms := make([]backend.Message, 100)
-		for j := range ms {
-			ms[j] = backend.Message{Body: fmt.Appendf(nil, "%d", i+j), Delay: time.Duration(j%7) * 5 * time.Millisecond}
-		}
-		must(t, q.Schedule(p.ctx, ms)...)
-	}
-	wg.Wait()
-	for text, k := range times {
-		if k != 1 {
-			t.Errorf("%q came %d times", text, k)
-		}
-	}
-	if len(times) != n {
-		t.Errorf("%d messages of %d came", len(times), n)
-	}
-	p.empty()
-}
-
-// receiveSome takes and acks a few messages, and pauses for as long as the queue needs to be handed
-// over.
-func (p *place) receiveSome(q backend.Queue, count func(...string)) {
-	ctx, cancel := context.WithTimeout(p.ctx, 100*time.Millisecond)
-	defer cancel()
-	ds, err := q.Receive(ctx, 7, time.Minute)
-	if err != nil {
-		return
-	}
-	if err := errors.Join(q.Ack(p.ctx, leases(ds))...); err != nil {
-		p.t.Errorf("acking: %v", err)
-	}
-	count(bodies(ds)...)
-	select {
-	case <-time.After(30 * time.Millisecond):
-	case <-p.ctx.Done():
-	}
 }

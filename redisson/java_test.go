@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -12,8 +11,8 @@ import (
 	"github.com/delayq/delayq/redisson"
 )
 
-// Java's operations on a queue, by hand: members with random ids, and scripts that read them as one
-// version of Redisson does and fail on others.
+// Java's operations on a queue, by hand: members with random ids, and a transfer that reads them as
+// one version of Redisson does and fails on others. interop/redisson has the real ones.
 
 // layouts are the formats by which a version of Redisson parses members.
 var layouts = map[redisson.MemberFormat]string{redisson.V1: "dLc0", redisson.V2: "Bc0Lc0"}
@@ -55,18 +54,12 @@ func (p *place) offer(member string, due time.Time) {
 	}
 }
 
-const javaUnpack = `
-local function text_of(entry)
-  local _, text = struct.unpack(ARGV[1], entry)
-  return text
-end
-`
-
-var (
-	javaTransfer = redis.NewScript(javaUnpack + `
+// javaTransfer moves due messages to the destination.
+var javaTransfer = redis.NewScript(`
 local entries = redis.call('ZRANGEBYSCORE', KEYS[2], 0, ARGV[2], 'LIMIT', 0, 100)
 for _, entry in ipairs(entries) do
-  redis.call('RPUSH', KEYS[1], text_of(entry))
+  local _, text = struct.unpack(ARGV[1], entry)
+  redis.call('RPUSH', KEYS[1], text)
   redis.call('LREM', KEYS[3], 1, entry)
 end
 if #entries > 0 then
@@ -74,67 +67,12 @@ if #entries > 0 then
 end
 return #entries`)
 
-	javaReadAll = redis.NewScript(javaUnpack + `
-local texts = {}
-for i, entry in ipairs(redis.call('LRANGE', KEYS[3], 0, -1)) do
-  texts[i] = text_of(entry)
-end
-return texts`)
-
-	javaContains = redis.NewScript(javaUnpack + `
-for i = 0, redis.call('LLEN', KEYS[3]) - 1 do
-  if text_of(redis.call('LINDEX', KEYS[3], i)) == ARGV[2] then
-    return 1
-  end
-end
-return 0`)
-
-	javaRemove = redis.NewScript(javaUnpack + `
-for i = 0, redis.call('LLEN', KEYS[3]) - 1 do
-  local entry = redis.call('LINDEX', KEYS[3], i)
-  if text_of(entry) == ARGV[2] then
-    redis.call('ZREM', KEYS[2], entry)
-    return redis.call('LREM', KEYS[3], 1, entry)
-  end
-end
-return 0`)
-
-	javaPoll = redis.NewScript(javaUnpack + `
-local entry = redis.call('LPOP', KEYS[3])
-if not entry then
-  return ''
-end
-redis.call('ZREM', KEYS[2], entry)
-return text_of(entry)`)
-)
-
-// A java is a version of Redisson at the queue.
-type java struct {
-	*place
-	layout string
-}
-
-func (p *place) java(f redisson.MemberFormat) java { return java{p, layouts[f]} }
-
-func (j java) run(s *redis.Script, args ...any) *redis.Cmd {
-	j.t.Helper()
-	cmd := s.Run(j.ctx, j.raw, []string{j.name, j.times(), j.index()}, append([]any{j.layout}, args...)...)
-	must(j.t, cmd.Err())
-	return cmd
-}
-
-func (j java) transfer(now time.Time) int {
-	n, _ := j.run(javaTransfer, now.UnixMilli()).Int()
+// transfer moves what is due then, as a version of Redisson does.
+func (p *place) transfer(f redisson.MemberFormat, now time.Time) int {
+	p.t.Helper()
+	n, err := javaTransfer.Run(p.ctx, p.raw, []string{p.name, p.times(), p.index()}, layouts[f], now.UnixMilli()).Int()
+	must(p.t, err)
 	return n
-}
-func (j java) contains(text string) bool { yes, _ := j.run(javaContains, text).Bool(); return yes }
-func (j java) remove(text string) bool   { yes, _ := j.run(javaRemove, text).Bool(); return yes }
-func (j java) poll() string              { text, _ := j.run(javaPoll).Text(); return text }
-func (j java) sees(want ...string) {
-	j.t.Helper()
-	if got, _ := j.run(javaReadAll).StringSlice(); !slices.Equal(got, want) {
-		j.t.Errorf("Java sees %q, want %q", got, want)
-	}
 }
 
 // blpop takes from the destination list as a Java worker does.

@@ -1,7 +1,6 @@
 package redisson_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -28,19 +27,15 @@ func eachFormat(t *testing.T, f func(p *place, ours, javas redisson.MemberFormat
 func TestLeasedMessageStaysAMember(t *testing.T) {
 	t.Parallel()
 	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
-		j := p.java(javas)
 		q := p.open(redisson.Format(ours))
 		p.push(q, 0, "held")
 		held := p.take(q, 1, time.Minute)[0]
 		p.rescued(ours, held.Until)
-		if n := j.transfer(time.Now()); n != 0 {
+		if n := p.transfer(javas, time.Now()); n != 0 {
 			p.t.Errorf("Java moved %d messages", n)
 		}
-		if n := j.transfer(held.Until.Add(grace - time.Millisecond)); n != 0 {
+		if n := p.transfer(javas, held.Until.Add(grace-time.Millisecond)); n != 0 {
 			p.t.Errorf("Java moved %d messages in the time of grace", n)
-		}
-		if j.sees(); j.contains("held") || j.remove("held") || j.poll() != "" {
-			p.t.Error("Java finds the leased message")
 		}
 		ends, errs := q.Extend(p.ctx, []backend.Lease{held.Lease()}, time.Hour)
 		must(p.t, errs...)
@@ -76,7 +71,7 @@ func TestJavaTakesALeaseOver(t *testing.T) {
 		p.push(q, 0, "held")
 		held := p.take(q, 1, time.Minute)[0]
 		must(p.t, b.Close())
-		if n := p.java(javas).transfer(held.Until.Add(grace)); n != 1 {
+		if n := p.transfer(javas, held.Until.Add(grace)); n != 1 {
 			p.t.Errorf("Java moved %d messages", n)
 		}
 		if got := p.blpop(); got != "held" {
@@ -108,7 +103,7 @@ func TestFastJavaClockEndsALease(t *testing.T) {
 		for settle := range settlements {
 			p.push(q, 0, "held")
 			held := p.take(q, 1, time.Minute)[0]
-			if n := p.java(javas).transfer(held.Until.Add(grace)); n != 1 {
+			if n := p.transfer(javas, held.Until.Add(grace)); n != 1 {
 				p.t.Errorf("Java moved %d messages", n)
 			}
 			wants(p.t, settlements[settle](p, q, held.Lease()), backend.ErrLeaseLost)
@@ -138,80 +133,4 @@ var settlements = map[string]func(*place, backend.Queue, backend.Lease) []error{
 		}
 		return errs
 	},
-}
-
-// The worker forgets its message, and one of Java's gets it, since an open handle maintains the
-// queue.
-func TestEndedLeaseGoesToJava(t *testing.T) {
-	t.Parallel()
-	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
-		q := p.open(redisson.Format(ours))
-		p.push(q, 0, "held")
-		held := p.take(q, 1, 100*time.Millisecond)[0]
-		if got := p.blpop(); got != "held" || time.Now().Before(held.Until) {
-			p.t.Errorf("Java got %q before %v", got, held.Until)
-		}
-		wants(p.t, q.Ack(p.ctx, []backend.Lease{held.Lease()}), backend.ErrLeaseLost)
-		if n := p.java(javas).transfer(held.Until.Add(time.Hour)); n != 0 {
-			p.t.Errorf("Java moved %d messages", n)
-		}
-		p.empty()
-	})
-}
-
-func TestAttemptsRiseWithEndedLeases(t *testing.T) {
-	t.Parallel()
-	eachFormat(t, func(p *place, ours, _ redisson.MemberFormat) {
-		q := p.open(redisson.Format(ours))
-		ids := p.push(q, 0, "a")
-		for attempt := 1; attempt <= 3; attempt++ {
-			d := p.take(q, 1, time.Minute)[0]
-			_, errs := q.Extend(p.ctx, []backend.Lease{d.Lease()}, backend.MinLease)
-			must(p.t, errs...)
-			if d.ID != ids[0] || d.Attempt != attempt || string(d.Body) != "a" {
-				p.t.Errorf("got %+v, want attempt %d of %s", d, attempt, ids[0])
-			}
-			p.handed("a") // no Receive waits, so that Java may take it too
-		}
-		if d := p.takes(q, "a")[0]; d.ID != ids[0] || d.Attempt != 4 {
-			p.t.Errorf("got %+v, want attempt 4 of %s", d, ids[0])
-		}
-		p.empty()
-	})
-}
-
-// Java's own view of a queue is right with messages of ours in every state.
-func TestJavasScriptsReadOurMembers(t *testing.T) {
-	t.Parallel()
-	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
-		j := p.java(javas)
-		q := p.open(redisson.Format(ours))
-		p.push(q, 0, "held", "back", "dead", "again")
-		ds := p.take(q, 4, time.Minute)
-		p.push(q, time.Hour, "one", "two", "three", "four")
-		j.sees("one", "two", "three", "four")
-		must(p.t, q.Nack(p.ctx, []backend.Return{{Lease: ds[1].Lease(), Delay: time.Hour}})...)
-		must(p.t, q.Dead(p.ctx, []backend.DeadLetterRequest{{Lease: ds[2].Lease()}, {Lease: ds[3].Lease()}})...)
-		j.sees("back", "one", "two", "three", "four")
-		if !j.contains("three") || j.contains("held") || !j.remove("two") || j.remove("two") || !j.remove("back") {
-			p.t.Error("Java finds missing messages, or misses one")
-		}
-		if got := j.poll(); got != "one" {
-			p.t.Errorf("Java polls %q", got)
-		}
-		if n := j.transfer(time.Now().Add(2 * time.Hour)); n != 3 {
-			p.t.Errorf("Java moved %d messages", n) // a clock as fast as that ends leases too
-		}
-		got := p.list(p.name)
-		if slices.Sort(got); !slices.Equal(got, []string{"four", "held", "three"}) {
-			p.t.Errorf("Java handed %q out", got)
-		}
-		wants(p.t, q.Ack(p.ctx, leases(ds[:1])), backend.ErrLeaseLost)
-		must(p.t, p.raw.Del(p.ctx, p.name).Err())
-		must(p.t, q.DeleteDead(p.ctx, []string{ds[2].ID})...)
-		must(p.t, q.Redrive(p.ctx, []string{ds[3].ID})...)
-		p.handed("again")
-		p.takes(q, "again")
-		p.empty()
-	})
 }

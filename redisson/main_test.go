@@ -4,16 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/redistest"
+	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/redisson"
 )
 
-func TestMain(m *testing.M) {
-	redistest.Main(m, func(_ string, c redis.UniversalClient) backend.Backend { return redisson.New(c) })
-}
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // grace is how long after a lease's end Java may take the message.
 const grace = 2 * time.Second

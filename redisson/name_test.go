@@ -1,62 +1,9 @@
 package redisson
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
-
-type seenNames struct {
-	Kind, Name, MapperPrefix         string
-	Destination, Zset, List, Channel string
-}
-
-// TestKeyNamesAreRedissons compares with the names that all four releases of Redisson wrote.
-func TestKeyNamesAreRedissons(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("testdata/vectors-*.jsonl")
-	if err != nil || len(files) != 4 {
-		t.Fatalf("%q, %v", files, err)
-	}
-	seen := 0
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(bytes.NewReader(text))
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			var v seenNames
-			if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
-				t.Fatal(err)
-			}
-			if v.Kind == "keys" {
-				seen++
-				v.check(t)
-			}
-		}
-	}
-	if seen != 4*9 {
-		t.Errorf("%d queues, want 36", seen)
-	}
-}
-
-func (v seenNames) check(t *testing.T) {
-	t.Helper()
-	n := namesOf(v.MapperPrefix + v.Name)
-	if want := (names{v.Destination, v.Zset, v.List, v.Channel}); n != want {
-		t.Errorf("%q has the names %+v, want %+v", v.Name, n, want)
-	}
-	if want := []string{v.Destination, v.Zset, v.List}; !slices.Equal(n.keys(), want) {
-		t.Errorf("%q has the keys %q, want %q", v.Name, n.keys(), want)
-	}
-}
 
 // Redisson 3.16.8 and 4.7.0 fail on a Cluster with the names that are false here, at the offer.
 func TestSlotsOfAQueue(t *testing.T) {

@@ -9,10 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/redisson"
 )
 
@@ -55,25 +51,6 @@ func TestAnnouncedLengthsTakeNoMemory(t *testing.T) {
 
 func decode(c redisson.Codec, payload string) func() error {
 	return func() error { _, err := c.Decode([]byte(payload)); return err }
-}
-
-// A queue goes on past members that announce more bytes than they have, and the server takes no
-// memory for them either.
-func TestAnnouncedLengthsInRedis(t *testing.T) {
-	t.Parallel()
-	server := testenv.Redis(t, testenv.Private())
-	p := on(t, server)
-	must(t, p.raw.ConfigSet(p.ctx, "maxmemory", "64mb").Err())
-	due := time.Now().Add(-time.Minute)
-	bad := []string{announced(huge, "short"), announced(1<<63, "x"), announced(1<<64-1, ""), announced(1<<53+1, "x")}
-	for i, member := range bad {
-		must(t, p.raw.ZAdd(p.ctx, p.times(), redis.Z{Score: float64(due.UnixMilli() + int64(i)), Member: member}).Err())
-		must(t, p.raw.RPush(p.ctx, p.index(), member).Err())
-	}
-	p.offer(javaMember(redisson.V2, "good"), due.Add(time.Second))
-	q := p.open()
-	p.takes(q, "good")
-	await(t, "the quarantine", func() bool { return p.stats(q) == backend.Stats{Quarantined: int64(len(bad))} })
 }
 
 // A due time beyond any calendar is Java's to set; a listing that has such a message goes on, and

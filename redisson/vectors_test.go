@@ -27,6 +27,8 @@ type vector struct {
 	Units                                int
 	PayloadHex, PayloadSha256            string
 	HeaderHex, MemberHex, MemberSha256   string
+	Name, MapperPrefix                   string
+	Destination, Zset, List, Channel     string
 }
 
 var versions = map[string]redisson.MemberFormat{
@@ -87,6 +89,15 @@ func TestVectors(t *testing.T) {
 	eachVector(t, "value", 200, func(t *testing.T, format redisson.MemberFormat, v vector) {
 		payload := v.checkPayload(t)
 		v.checkMember(t, format, payload)
+	})
+}
+
+func TestKeyNamesAreRedissons(t *testing.T) {
+	eachVector(t, "keys", 9, func(t *testing.T, _ redisson.MemberFormat, v vector) {
+		want := [4]string{v.Destination, v.Zset, v.List, v.Channel}
+		if got := redisson.NamesOf(v.MapperPrefix + v.Name); got != want {
+			t.Errorf("%q has the names %q, want %q", v.Name, got, want)
+		}
 	})
 }
 

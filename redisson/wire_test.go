@@ -1,7 +1,6 @@
 package redisson_test
 
 import (
-	"bytes"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
@@ -168,40 +167,4 @@ func randomID(n int) func() string {
 // withPayload puts a payload into an empty member.
 func withPayload(header, payload string) string {
 	return header[:len(header)-8] + string(binary.LittleEndian.AppendUint64(nil, uint64(len(payload)))) + payload
-}
-
-// Members of one due time come in the order of offers, whatever their ids, such as those that look
-// like this package's.
-func TestTiesComeAsJavaOfferedThem(t *testing.T) {
-	t.Parallel()
-	looks := func(begin ...byte) func(i int) string {
-		return func(i int) string {
-			return string(append(slices.Clone(begin), bytes.Repeat([]byte{byte(200 - i)}, 8-len(begin))...))
-		}
-	}
-	for name, tt := range map[string]struct {
-		format redisson.MemberFormat
-		id     func(i int) string // nil for a random one
-	}{
-		"V1": {redisson.V1, nil}, "V2": {redisson.V2, nil},
-		"V1 that looks like ours": {redisson.V1, looks(0)}, "V2 that looks like ours": {redisson.V2, looks(0)},
-		"V1 that looks like both": {redisson.V1, looks(7, 0)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := setup(t)
-			due := time.Now().Add(100 * time.Millisecond)
-			want := make([]string, 60)
-			for i := range want {
-				want[i] = fmt.Sprint("body ", i)
-				m := javaMember(tt.format, want[i])
-				if tt.id != nil {
-					m = memberOf(tt.format, tt.id(i), want[i])
-				}
-				p.offer(m, due)
-			}
-			p.takes(p.open(), want...)
-			p.empty()
-		})
-	}
 }

@@ -16,7 +16,7 @@ import (
 
 // Handing over and taking cost a message so many commands, however many others are due, in one
 // millisecond or each in its own: no message is looked for among all that lie in the destination.
-// How long a script takes is for BenchmarkLongest to say.
+// How long a script takes is for BenchmarkRedissonScript to say.
 func TestWorkForAMessageIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, ties := range []bool{true, false} {
@@ -25,7 +25,7 @@ func TestWorkForAMessageIsBounded(t *testing.T) {
 			p := on(t, testenv.Redis(t, testenv.Private()))
 			p.name = "q"
 			const n = 700
-			p.ties(redisson.V2, n, 100)
+			p.ties(redisson.V2, n, 100, nil)
 			if !ties {
 				p.spread()
 			}
@@ -53,7 +53,7 @@ func TestAScriptReadsFewLargeMembers(t *testing.T) {
 			p := on(t, testenv.Redis(t, testenv.Private()))
 			p.name = "q"
 			const n, size = 200, 10 << 10
-			p.ties(redisson.V2, n, size)
+			p.ties(redisson.V2, n, size, nil)
 			if !ties {
 				p.spread()
 			}

@@ -2,15 +2,10 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
-	"os/exec"
 	"runtime"
 	"strconv"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
 )
 
 // A program that is killed takes its commands with it, so that none runs while the next worker's
@@ -38,29 +33,6 @@ func TestKilledProgramLeavesNoCommand(t *testing.T) {
 	for _, pid := range pids {
 		awaitEnd(t, pid)
 	}
-}
-
-// awaitEnd returns when the process has ended. A process without a waiting parent stays as a
-// zombie.
-func awaitEnd(t *testing.T, pid int) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || stateOf(pid) == "Z" {
-			return
-		}
-		if time.Now().After(deadline) {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-			t.Fatalf("process %d is in state %s", pid, stateOf(pid))
-		}
-	}
-}
-
-func stateOf(pid int) string {
-	stat, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
-	if err != nil {
-		return ""
-	}
-	return strings.TrimSpace(string(stat))[:1]
 }
 
 // Threads of the program may end while a command runs, except the thread that started the command.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -15,7 +14,7 @@ import (
 	"github.com/delayq/delayq"
 )
 
-const promisesKept = "| early 0 lost 0 duplicates 0 fired-after-cancel 0 altered 0 left 0 |"
+const promisesKept = `\| early 0 lost 0 duplicates 0 fired-after-cancel 0 altered 0 left 0 \|`
 
 func TestScenes(t *testing.T) {
 	t.Parallel()
@@ -29,12 +28,7 @@ func TestScenes(t *testing.T) {
 		"is a dead letter after 3 attempts: handler panicked: no VAT rate for Atlantis (and ",
 		"goes back into the queue",
 	)
-	s := r.summary(t)
-	for _, want := range []string{"pushed 35 ", "dead 1 redriven 1 ", promisesKept} {
-		if !strings.Contains(s, want) {
-			t.Errorf("no %q in %q", want, s)
-		}
-	}
+	r.wantSummary(t, "pushed 35 ", "dead 1 redriven 1 ", promisesKept)
 	if r.stderr != "" || strings.Contains(r.stdout, "\x1b") {
 		t.Errorf("log on standard error or colours in a pipe: %q", r.stderr)
 	}
@@ -43,9 +37,7 @@ func TestScenes(t *testing.T) {
 func TestVerboseShowsTheLog(t *testing.T) {
 	t.Parallel()
 	r := runOK(t, "demo", "--speed=100", "--verbose", "--workers=1")
-	if !strings.Contains(r.stderr, `msg="delayq: message is dead"`) {
-		t.Errorf("no word of the dead message in %q", r.stderr)
-	}
+	r.wantSaid(t, `msg="delayq: message is dead"`)
 }
 
 func TestInterrupted(t *testing.T) {
@@ -57,9 +49,7 @@ func TestInterrupted(t *testing.T) {
 	r := result{code: code, stdout: out.buf.String()}
 	r.wantCode(t, 130)
 	r.wantOutput(t, "not handled yet: ")
-	if s := r.summary(t); !strings.Contains(s, promisesKept) {
-		t.Errorf("a run cut short has broken nothing; got %q", s)
-	}
+	r.wantSummary(t, promisesKept) // a run cut short has broken nothing
 }
 
 func TestInterruptedWhileReading(t *testing.T) {
@@ -84,9 +74,7 @@ func TestQueueInUse(t *testing.T) {
 	push(t, openQueue(t, url), "theirs")
 	r := delayqRun(t, "demo", "--url", url)
 	r.wantCode(t, 2)
-	if want := "the queue holds 1 message: the demo needs one of its own"; !strings.Contains(r.stderr, want) {
-		t.Errorf("got %q, want %q", r.stderr, want)
-	}
+	r.wantSaid(t, "the queue holds 1 message: the demo needs one of its own")
 }
 
 func TestForeignMessageIsGivenBack(t *testing.T) {
@@ -121,28 +109,24 @@ const goodInput = `{"id":"late","delay":"2m","body":{"total": 12.50}}
 
 func TestReplay(t *testing.T) {
 	t.Parallel()
-	r := runOK(t, "demo", "--speed=600", "--input", file(t, goodInput))
+	r := runOK(t, "demo", "--speed=600", "--workers=1", "--input", file(t, goodInput))
 	r.wantOutput(t, "4 messages from ", "at speed 600; the last is due in 200ms.", `{"total": 12.50} (`, `line-4      "\x1b[31mred" (`)
 	if soon, late := strings.Index(r.stdout, "  soon  "), strings.Index(r.stdout, "  late  "); soon < 0 || late < soon {
 		t.Errorf("soon at %d, late at %d; want them in this order:\n%s", soon, late, r.stdout)
 	}
-	if s := r.summary(t); !strings.HasPrefix(s, "summary: pushed 4 handled 4 cancelled 0 dead 0 redriven 0 "+promisesKept) {
-		t.Errorf("got %q", s)
-	}
+	r.wantSummary(t, "^summary: pushed 4 handled 4 cancelled 0 dead 0 redriven 0 "+promisesKept)
 }
 
 func TestReplayOfStandardInput(t *testing.T) {
 	t.Parallel()
 	for input, want := range map[string]string{
-		goodInput: "summary: pushed 4 handled 4 ",
-		"":        "summary: pushed 0 handled 0 ",
-		"\n \n":   "summary: pushed 0 handled 0 ",
+		goodInput: "^summary: pushed 4 handled 4 ",
+		"":        "^summary: pushed 0 handled 0 ",
+		"\n \n":   "^summary: pushed 0 handled 0 ",
 	} {
 		r := runIn(t.Context(), strings.NewReader(input), "demo", "--speed=1e6", "--input=-")
 		r.wantCode(t, 0)
-		if s := r.summary(t); !strings.HasPrefix(s, want) {
-			t.Errorf("%q: got %q, want %q", input, s, want)
-		}
+		r.wantSummary(t, want)
 	}
 }
 
@@ -155,9 +139,7 @@ func TestReplayOfManyMessages(t *testing.T) {
 	}
 	r := runIn(t.Context(), strings.NewReader(input.String()), "demo", "--input=-", "--workers=32")
 	r.wantCode(t, 0)
-	if s := r.summary(t); !strings.HasPrefix(s, fmt.Sprintf("summary: pushed %d handled %d cancelled 0 dead 0 redriven 0 %s", n, n, promisesKept)) {
-		t.Errorf("got %q", s)
-	}
+	r.wantSummary(t, fmt.Sprintf("^summary: pushed %d handled %d cancelled 0 dead 0 redriven 0 %s", n, n, promisesKept))
 }
 
 func TestReplayOfBadInput(t *testing.T) {
@@ -184,9 +166,7 @@ func TestReplayIntoAFullQueue(t *testing.T) {
 	if want := "delayq: stdin:4: pushing it: queue is full\n"; r.stderr != want {
 		t.Errorf("got %q, want %q", r.stderr, want)
 	}
-	if s := r.summary(t); !strings.HasPrefix(s, "summary: pushed 3 handled 0 ") {
-		t.Errorf("got %q", s)
-	}
+	r.wantSummary(t, "^summary: pushed 3 handled 0 ")
 }
 
 // The faults are defined in broken_test.go. Each is one that a user would want reported.
@@ -205,12 +185,8 @@ func TestBrokenPromisesAreNoticed(t *testing.T) {
 			t.Parallel()
 			r := delayqRun(t, "demo", "--speed=20", "--patience=300ms", "--url", newURL("broken-"+fault))
 			r.wantCode(t, 1)
-			if s := r.summary(t); !regexp.MustCompile(want).MatchString(s) {
-				t.Errorf("got %q, want%s", s, want)
-			}
-			if !strings.Contains(r.stderr, "a promise was broken") {
-				t.Errorf("no word of it on standard error: %q", r.stderr)
-			}
+			r.wantSummary(t, want)
+			r.wantSaid(t, "a promise was broken")
 		})
 	}
 }
@@ -219,7 +195,5 @@ func TestBackendWithoutExtras(t *testing.T) {
 	t.Parallel()
 	r := runOK(t, "demo", "--speed=20", "--url", newURL("plain"))
 	r.wantOutput(t, "this backend cannot cancel", "timeout finds it answered", "left out: ")
-	if s := r.summary(t); !strings.Contains(s, "cancelled 0 dead 0 redriven 0 "+promisesKept) {
-		t.Errorf("got %q", s)
-	}
+	r.wantSummary(t, "cancelled 0 dead 0 redriven 0 "+promisesKept)
 }

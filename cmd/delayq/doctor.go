@@ -137,15 +137,12 @@ type findingJSON struct {
 }
 
 func (c *doctorCommand) show(std streams, fs []admin.Finding) error {
-	if !c.JSON {
-		return write(std.out, findingsText(fs))
+	if c.JSON {
+		return writeLines(std.out, fs, func(f admin.Finding) findingJSON {
+			return findingJSON{f.Severity.String(), f.About, f.Servers, f.Text, f.Remedy}
+		})
 	}
-	for _, f := range fs {
-		if err := writeJSON(std.out, findingJSON{f.Severity.String(), f.About, f.Servers, f.Text, f.Remedy}, ""); err != nil {
-			return err
-		}
-	}
-	return nil
+	return write(std.out, findingsText(fs))
 }
 
 func findingsText(fs []admin.Finding) string {

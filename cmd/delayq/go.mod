@@ -3,7 +3,6 @@ module github.com/delayq/delayq/cmd/delayq
 go 1.25.0
 
 require (
-	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/alecthomas/kong v1.17.0
 	github.com/delayq/delayq v0.0.0
 	github.com/redis/go-redis/v9 v9.22.0

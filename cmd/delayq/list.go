@@ -9,7 +9,7 @@ import (
 )
 
 // writeLines writes each item as a line of JSON.
-func writeLines[T any](w io.Writer, items []T, document func(T) messageJSON) error {
+func writeLines[T, D any](w io.Writer, items []T, document func(T) D) error {
 	for _, item := range items {
 		if err := writeJSON(w, document(item), ""); err != nil {
 			return err

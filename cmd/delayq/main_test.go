@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -101,23 +103,6 @@ func (r result) want(t *testing.T, want result) {
 	}
 }
 
-// wantUsageErrors runs commands, in which URL stands for that URL. Each must fail before it does
-// anything, with one line that contains the text.
-func wantUsageErrors(t *testing.T, url string, commands map[string]string) {
-	t.Helper()
-	for args, want := range commands {
-		r := delayqRun(t, strings.Fields(strings.ReplaceAll(args, "URL", url))...)
-		r.wantCode(t, exitUnusable)
-		said := strings.TrimPrefix(r.stderr, "delayq: this queue lives in this process: its messages are gone when it ends\n")
-		if !strings.HasPrefix(said, "delayq: ") || !strings.Contains(said, want) || strings.Count(said, "\n") != 1 {
-			t.Errorf("%q\ngot  %swant one line with %s", args, said, want)
-		}
-		if r.stdout != "" {
-			t.Errorf("%q: on standard output: %s", args, r.stdout)
-		}
-	}
-}
-
 // wantCode also shows the program's standard error when the code is wrong.
 func (r result) wantCode(t *testing.T, want int) {
 	t.Helper()
@@ -135,26 +120,40 @@ func (r result) wantOutput(t *testing.T, parts ...string) {
 	}
 }
 
-// summary returns the last line, having checked that it is the only one of its kind.
-func (r result) summary(t *testing.T) string {
+// wantSaid wants a part of the standard error.
+func (r result) wantSaid(t *testing.T, part string) {
+	t.Helper()
+	if !strings.Contains(r.stderr, part) {
+		t.Errorf("no %q on standard error: %s", part, r.stderr)
+	}
+}
+
+// wantSummary wants parts of the last line, which is the only one of its kind, by regular
+// expressions.
+func (r result) wantSummary(t *testing.T, parts ...string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(r.stdout, "\n"), "\n")
 	last := lines[len(lines)-1]
 	if n := strings.Count(r.stdout, "summary:"); n != 1 || !strings.HasPrefix(last, "summary: ") {
 		t.Errorf("%d summaries, and the last line is %q; want one, at the end", n, last)
 	}
-	return last
+	for _, p := range parts {
+		if !regexp.MustCompile(p).MatchString(last) {
+			t.Errorf("no %s in %q", p, last)
+		}
+	}
 }
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{
-		{"--help"}, {"demo", "--help"}, {"redisson", "--help"}, {"push", "--help"}, {"consume", "--help"}, {"stats", "--help"}, {"peek", "--help"},
-		{"cancel", "--help"}, {"reschedule", "--help"}, {"dead", "--help"}, {"dead", "list", "--help"}, {"purge", "--help"}, {"completion", "--help"},
-		{"doctor", "--help"}, {"verify", "--help"}, {"redisson", "inspect", "--help"}, {"redisson", "quarantine", "--help"}, {"redisson", "restore", "--help"},
-	} {
-		r := delayqRun(t, args...)
-		r.wantCode(t, 0)
+	commands := [][]string{{"--help"}}
+	for _, leaf := range leaves(t) {
+		for words := strings.Fields(leaf.FullPath())[1:]; len(words) > 0; words = words[:len(words)-1] {
+			commands = append(commands, append(slices.Clone(words), "--help"))
+		}
+	}
+	for _, args := range commands {
+		r := runOK(t, args...)
 		if r.stderr != "" {
 			t.Errorf("%q: on standard error: %s", args, r.stderr)
 		}
@@ -168,9 +167,12 @@ func TestHelp(t *testing.T) {
 	delayqRun(t, "demo", "--help").wantOutput(t, "time scale of its own", "--speed", "--input", "--url", "--workers", `{"id": "order-17"`)
 }
 
+// Each command must fail before it does anything, with one line that contains the text. URL stands
+// for a queue that is shared with Java.
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
-	wantUsageErrors(t, "", map[string]string{
+	url := newJavaQueue(t).url
+	for args, want := range map[string]string{
 		"":                           `expected one of "push", "consume", "stats", "peek", "cancel", ... (see delayq --help)`,
 		"dmeo":                       `unexpected argument dmeo, did you mean "demo"? (see delayq --help)`,
 		"demo extra":                 `unexpected argument extra (see delayq demo --help)`,
@@ -189,7 +191,63 @@ func TestWrongUsage(t *testing.T) {
 		"demo --url=memory:///":      `invalid queue name ""`,
 		"demo --url=:":               `invalid URL`,
 		"demo --input=no-such-file":  `reading the input: open no-such-file`,
-	})
+
+		"push":                                                    `expected "<url>" (see delayq push --help)`,
+		"push memory:///q - --id=a":                               "--id: allowed with a BODY",
+		"push memory:///q --id=a":                                 "--id: allowed with a BODY",
+		"push memory:///q x --header=a":                           "--header=a: allowed is KEY=VALUE",
+		"push memory:///q x --after=1":                            "--after",
+		"push memory:///q x --at=tomorrow":                        "--at",
+		"push memory:///q x --header=delayq-a=":                   `invalid header key "delayq-a"`,
+		"push memory:///q x --after=-1s":                          "invalid delay -1s",
+		"push memory:///q x --after=1s --at=2030-01-31T18:00:00Z": "--after and --at: allowed is one of them",
+
+		"consume memory:///q --exec":                    "--exec: expected a command after --",
+		"consume memory:///q true":                      "unexpected argument true: a command needs --exec",
+		"consume memory:///q --exec -- no-such-cmd-x":   `--exec: exec: "no-such-cmd-x": executable file not found`,
+		"consume memory:///q --retry=soon":              "allowed are delays, as 10s,1m,1h, or exponential",
+		"consume memory:///q --retry=exponential:1s":    "allowed is exponential:BASE,MAX",
+		"consume memory:///q --retry=exponential:2s,1s": "invalid Backoff.Max 1s",
+		"consume memory:///q --workers=0":               "invalid Workers 0",
+		"consume memory:///q --workers=0 --count=1":     "invalid Workers 0",
+		"consume memory:///q --lease=1ns":               "invalid WithLease 1ns",
+		"consume memory:///q --count=-1":                "allowed is 0 or more",
+		"consume memory:///q --rate=-1":                 "--rate=-1: allowed is more than 0",
+		"consume memory:///q --idle=1ms --rate=0":       "--rate=0: allowed is more than 0",
+		"consume memory:///q --idle=1ms --rate=NaN":     "--rate=NaN: allowed is more than 0",
+		"consume memory:///q --idle=1ms --rate=Inf":     "--rate=+Inf: allowed is more than 0, and finite",
+
+		"verify memory:///q --run=(":        "--run=(: error parsing regexp",
+		"verify memory:///q --run=nosuch":   "--run=nosuch: no check is called that",
+		"verify memory:///q --slack=1ms":    "--slack=1ms: allowed is 10ms to 1m",
+		"verify memory:///q --tick=2m":      "--tick=2m0s: allowed is 10ms to 1m",
+		"verify memory:///q --test.v":       "unknown flag --test.v",
+		"verify memory:///q --rapid.checks": "unknown flag --rapid.checks",
+		"verify nosuch:///q":                "unknown URL scheme",
+		"verify zsetpoll://localhost":       "invalid URL path",
+		"verify rabbitmq://%zz/q":           "invalid URL",
+
+		"redisson":                            `expected one of "inspect", "quarantine", "restore" (see delayq redisson --help)`,
+		"redisson inspect":                    `expected "<url>" (see delayq redisson inspect --help)`,
+		"redisson inspect URL --pending=-1":   `--pending=-1: allowed is 0 to 100000`,
+		"redisson inspect URL?codec=xml":      `invalid URL parameter codec "xml"`,
+		"redisson inspect memory:///q":        `begins with redisson://`,
+		"redisson inspect nosuch:///q":        `unknown URL scheme "nosuch"`,
+		"redisson quarantine URL --limit=0":   `--limit=0: allowed is 1 to 100000`,
+		"redisson restore URL":                `expected ids, or --all without ids`,
+		"redisson restore URL 0123 --all":     `expected ids, or --all without ids`,
+		"redisson restore redisson:///q 0123": `invalid URL`,
+	} {
+		r := delayqRun(t, strings.Fields(strings.ReplaceAll(args, "URL", url))...)
+		r.wantCode(t, exitUnusable)
+		said := strings.TrimPrefix(r.stderr, "delayq: this queue lives in this process: its messages are gone when it ends\n")
+		if !strings.HasPrefix(said, "delayq: ") || !strings.Contains(said, want) || strings.Count(said, "\n") != 1 {
+			t.Errorf("%q\ngot  %swant one line with %s", args, said, want)
+		}
+		if r.stdout != "" {
+			t.Errorf("%q: on standard output: %s", args, r.stdout)
+		}
+	}
 }
 
 // A tripwire calls pull at each write from the one on that completes so many of a word.

@@ -52,82 +52,64 @@ func (m *pushLine) read(text []byte) error {
 	return nil
 }
 
-func (m *pushLine) readID(value json.RawMessage) error {
-	id, ok := jsonl.Text(value)
-	if !ok || id == "" {
-		return fmt.Errorf("id %s: allowed is a string that is not empty", jsonl.Shown(string(value)))
-	}
-	m.ID = id
-	return nil
+func (m *pushLine) readID(value json.RawMessage) (err error) {
+	m.ID, err = jsonl.Parsed("id", value, func(s string) (string, error) {
+		if s == "" {
+			return s, errors.New("empty")
+		}
+		return s, nil
+	}, "a string that is not empty")
+	return err
 }
 
 func (m *pushLine) readBody(value json.RawMessage) error {
-	m.Body = value
-	if s, ok := jsonl.Text(value); ok {
-		m.Body = []byte(s)
-	}
+	m.Body = jsonl.Body(value)
 	return nil
 }
 
 func (m *pushLine) readBytes(value json.RawMessage) (err error) {
-	m.Body, err = bytesOfJSON("body_base64", value)
+	m.Body, err = jsonl.Parsed("body_base64", value, base64.StdEncoding.DecodeString, inBase64)
 	return err
 }
 
-func bytesOfJSON(what string, value json.RawMessage) ([]byte, error) {
-	s, ok := jsonl.Text(value)
-	b, err := base64.StdEncoding.DecodeString(s)
-	if !ok || err != nil {
-		return nil, fmt.Errorf("%s %s: allowed is a string in base64", what, jsonl.Shown(string(value)))
-	}
-	return b, nil
-}
+const inBase64 = "a string in base64"
 
 func (m *pushLine) readAfter(value json.RawMessage) (err error) {
-	s, ok := jsonl.Text(value)
-	if ok {
-		m.Delay, err = time.ParseDuration(s)
-	}
-	if !ok || err != nil {
-		return fmt.Errorf(`after %s: allowed is a string with a duration, as "1.5s" or "30m"`, jsonl.Shown(string(value)))
-	}
-	return nil
+	m.Delay, err = jsonl.Parsed("after", value, time.ParseDuration, `a string with a duration, as "1.5s" or "30m"`)
+	return err
 }
 
 func (m *pushLine) readDue(value json.RawMessage) (err error) {
-	s, ok := jsonl.Text(value)
-	if ok {
-		m.Due, err = time.Parse(time.RFC3339, s)
-	}
-	if !ok || err != nil {
-		return fmt.Errorf(`due %s: allowed is a string with an RFC 3339 time, as "2030-01-31T18:00:00Z"`, jsonl.Shown(string(value)))
-	}
-	return nil
+	m.Due, err = jsonl.Parsed("due", value, jsonl.RFC3339, `a string with an RFC 3339 time, as "2030-01-31T18:00:00Z"`)
+	return err
 }
 
 func (m *pushLine) readHeaders(value json.RawMessage) error {
-	return m.eachHeader("headers", value, func(key string, value json.RawMessage) error {
+	err := jsonl.Fields(value, func(key string, value json.RawMessage) error {
 		s, ok := jsonl.Text(value)
 		if !ok {
 			return fmt.Errorf("header %q is %s: allowed is a string", jsonl.Shown(key), jsonl.Shown(string(value)))
 		}
 		return m.header(key, s)
 	})
+	return in("headers", err)
 }
 
 func (m *pushLine) readHeaderBytes(value json.RawMessage) error {
-	return m.eachHeader("headers_base64", value, func(key string, value json.RawMessage) error {
-		b, err := bytesOfJSON("header "+jsonl.Shown(key), value)
+	err := jsonl.Fields(value, func(key string, value json.RawMessage) error {
+		b, err := jsonl.Parsed("header "+jsonl.Shown(key), value, base64.StdEncoding.DecodeString, inBase64)
 		if err != nil {
 			return err
 		}
 		return m.header(key, string(b))
 	})
+	return in("headers_base64", err)
 }
 
-func (m *pushLine) eachHeader(what string, value json.RawMessage, f func(string, json.RawMessage) error) error {
-	if err := jsonl.Fields(value, f); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+// in says which field an error is about.
+func in(field string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", field, err)
 	}
 	return nil
 }

@@ -53,9 +53,7 @@ func TestPushOne(t *testing.T) {
 	t.Parallel()
 	url := newURL("memory")
 	r := runOK(t, "push", url, "hello", "--at=2100-01-31T18:00:00Z", "--header", "a=b=c;d", "--header=e=", "--type=invoice")
-	if !strings.Contains(r.stderr, "gone when it ends") {
-		t.Errorf("no word of the queue's short life: %q", r.stderr)
-	}
+	r.wantSaid(t, "gone when it ends")
 	id := strings.TrimSuffix(r.stdout, "\n")
 	all := waiting(t, url)
 	if len(all) != 1 || all[0].ID != id || *all[0].Body != "hello" || *all[0].Attempts != 0 || all[0].Due.Year() != 2100 {
@@ -70,9 +68,7 @@ func TestPushOne(t *testing.T) {
 	}
 	r = delayqRun(t, "push", url, "again", "--id=mine")
 	r.wantCode(t, exitPartly)
-	if !strings.Contains(r.stderr, `message "mine": a message with this id is in the queue`) {
-		t.Errorf("got %q", r.stderr)
-	}
+	r.wantSaid(t, `message "mine": a message with this id is in the queue`)
 	if all := waiting(t, url); len(all) != 2 || all[0].ID != "mine" || *all[0].Body != "" || time.Until(*all[0].Due) < 59*time.Minute {
 		t.Errorf("got %+v", all)
 	}
@@ -204,19 +200,4 @@ func TestPushIntoAFullQueue(t *testing.T) {
 	if len(strings.Fields(r.stdout)) != 3 || !strings.Contains(r.stderr, "delayq: stdin:4: queue is full\n") {
 		t.Errorf("got %q, %q", r.stdout, r.stderr)
 	}
-}
-
-func TestPushUsage(t *testing.T) {
-	t.Parallel()
-	wantUsageErrors(t, "", map[string]string{
-		"push":                                                    `expected "<url>" (see delayq push --help)`,
-		"push memory:///q - --id=a":                               "--id: allowed with a BODY",
-		"push memory:///q --id=a":                                 "--id: allowed with a BODY",
-		"push memory:///q x --header=a":                           "--header=a: allowed is KEY=VALUE",
-		"push memory:///q x --after=1":                            "--after",
-		"push memory:///q x --at=tomorrow":                        "--at",
-		"push memory:///q x --header=delayq-a=":                   `invalid header key "delayq-a"`,
-		"push memory:///q x --after=-1s":                          "invalid delay -1s",
-		"push memory:///q x --after=1s --at=2030-01-31T18:00:00Z": "--after and --at: allowed is one of them",
-	})
 }

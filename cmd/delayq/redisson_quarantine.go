@@ -44,15 +44,10 @@ func (c *quarantineCommand) Run(ctx context.Context, std streams) error {
 		if err != nil {
 			return err
 		}
-		if !c.JSON {
-			return write(std.out, quarantineText(queue, items, more))
+		if c.JSON {
+			return writeLines(std.out, items, quarantinedDocument)
 		}
-		for _, item := range items {
-			if err := writeJSON(std.out, quarantinedDocument(item), ""); err != nil {
-				return err
-			}
-		}
-		return nil
+		return write(std.out, quarantineText(queue, items, more))
 	})
 }
 

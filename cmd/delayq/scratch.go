@@ -19,9 +19,10 @@ import (
 // A scratch is a part of a store that no other program uses: queues whose names begin with an
 // unlikely prefix. The queue that the URL names is never opened.
 type scratch struct {
-	url    string
-	prefix string // of all names
-	log    *slog.Logger
+	url       string
+	prefix    string // of all names
+	namespace bool   // whether the URL names one of its own
+	log       *slog.Logger
 
 	mu     sync.Mutex
 	opened map[string]bool
@@ -45,7 +46,7 @@ func (s *scratch) useNamespace() {
 	}
 	query.Set("namespace", strings.TrimSuffix(s.prefix, "."))
 	u.RawQuery = query.Encode()
-	s.url = u.String()
+	s.url, s.namespace = u.String(), true
 }
 
 // open connects to the store.
@@ -102,28 +103,38 @@ func (s *scratch) names() []string {
 	return slices.Sorted(maps.Keys(s.opened))
 }
 
-// clear removes the queues of the scratch, and names those that it could not remove.
+// clear removes the queues of the scratch, and its namespace, and names what it could not remove.
 func (s *scratch) clear(ctx context.Context) (left []string, err error) {
-	names := s.names()
-	if len(names) == 0 {
+	left = s.names()
+	if len(left) == 0 {
 		return nil, nil
 	}
 	b, err := s.open(ctx)
-	if err != nil {
-		return names, fmt.Errorf("clearing up: %w", err)
+	if err == nil {
+		defer func() { err = errors.Join(err, b.Close()) }()
+		left, err = s.remove(ctx, b.Backend, left)
 	}
-	defer func() { err = errors.Join(err, b.Close()) }()
-	r, ok := b.Backend.(admin.Remover)
+	if err != nil {
+		err = fmt.Errorf("clearing up: %w", err)
+	}
+	return left, err
+}
+
+func (s *scratch) remove(ctx context.Context, b backend.Backend, names []string) (left []string, err error) {
+	r, ok := b.(admin.Remover)
 	if !ok {
 		return names, nil
 	}
 	for _, name := range names {
 		if err := r.Remove(ctx, name); err != nil {
-			return names, fmt.Errorf("clearing up: removing queue %q: %w", name, err)
+			return names, fmt.Errorf("removing queue %q: %w", name, err)
 		}
 	}
 	if left, err = r.Remains(ctx, names...); err != nil {
-		return left, fmt.Errorf("clearing up: %w", err)
+		return left, err
+	}
+	if n, ok := b.(namespaced); ok && s.namespace {
+		return left, n.RemoveNamespace(ctx)
 	}
 	return left, nil
 }
@@ -131,23 +142,4 @@ func (s *scratch) clear(ctx context.Context) (left []string, err error) {
 // A namespaced backend has more in the store than its queues.
 type namespaced interface {
 	RemoveNamespace(ctx context.Context) error
-}
-
-// clearNamespace is clear after useNamespace.
-func (s *scratch) clearNamespace(ctx context.Context) (left []string, err error) {
-	left, err = s.clear(ctx)
-	if err != nil || len(s.names()) == 0 {
-		return left, err
-	}
-	b, err := s.open(ctx)
-	if err != nil {
-		return left, fmt.Errorf("clearing up: %w", err)
-	}
-	defer func() { err = errors.Join(err, b.Close()) }()
-	if n, ok := b.Backend.(namespaced); ok {
-		if err := n.RemoveNamespace(ctx); err != nil {
-			return left, fmt.Errorf("clearing up: %w", err)
-		}
-	}
-	return left, nil
 }

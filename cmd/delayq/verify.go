@@ -87,7 +87,7 @@ const clearWithin = 2 * time.Minute
 func (v *verification) clearUp(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), clearWithin)
 	defer cancel()
-	v.left, err = v.clearNamespace(ctx)
+	v.left, err = v.clear(ctx)
 	return fromStore(err)
 }
 

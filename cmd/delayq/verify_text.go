@@ -100,12 +100,12 @@ type verifyJSON struct {
 }
 
 func (v *verification) document(w io.Writer) error {
-	for _, one := range v.verdicts {
+	err := writeLines(w, v.verdicts, func(one conformance.Verdict) checkJSON {
 		c := one.Check
-		doc := checkJSON{Rule: c.Invariant, Check: c.Name, Verdict: one.Outcome().String(), Says: c.Rule, Detail: detail(one)}
-		if err := writeJSON(w, doc, ""); err != nil {
-			return err
-		}
+		return checkJSON{Rule: c.Invariant, Check: c.Name, Verdict: one.Outcome().String(), Says: c.Rule, Detail: detail(one)}
+	})
+	if err != nil {
+		return err
 	}
 	n := v.count()
 	return writeJSON(w, verifyJSON{

@@ -13,7 +13,12 @@ import (
 func TestIDsComeBack(t *testing.T) {
 	t.Parallel()
 	const made = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
-	for _, id := range []string{"a", made, strings.ToLower(made), made + "x", "\x00", strings.Repeat("x", 255)} {
+	for _, id := range []string{
+		"a", made, strings.ToLower(made), made + "x", "\x00", strings.Repeat("x", 255), made[:25] + "v", made[:25] + "I", made[:25],
+		"8" + made[1:], // beyond 128 bits
+		strings.Repeat("0", 26), "7" + strings.Repeat("Z", 25),
+		"\x00" + made[10:], // 17 bytes that begin as a packed id does
+	} {
 		packed := record.PackID(nil, id)
 		if got := record.UnpackID(packed); got != id {
 			t.Errorf("%q came back as %q", id, got)

@@ -51,3 +51,18 @@ func TestSkips(t *testing.T) {
 		}
 	}
 }
+
+func TestNoJava(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv("JAVA_HOME", "")
+	for required, fails := range map[string]bool{"": false, "redis": false, "redis,java": true} {
+		t.Setenv("DELAYQ_REQUIRE", required)
+		for what, find := range map[string]func() (string, error){"java": Java, "mvn": Maven} {
+			_, err := find()
+			r := record(t, func(tb testing.TB) { Require(tb, err) })
+			if (r.failed != "") != fails || !strings.Contains(r.failed+r.skipped, "default-jdk-headless maven") {
+				t.Errorf("no %s with DELAYQ_REQUIRE=%s: %+v", what, required, r)
+			}
+		}
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/delayq/delayq/internal/testenv"
@@ -17,32 +16,23 @@ import (
 // buildTime is long, for the first build of a release fetches it.
 const buildTime = 10 * time.Minute
 
-var builds struct {
-	sync.Mutex
-	byVersion map[string]func() (string, error)
-}
+// builds has a build of the Java program for each release of Redisson: once in a process, and not at
+// all if the program is there and its sources have not changed. Processes that build at the same
+// time wait for each other.
+var builds = func() map[string]func() (string, error) {
+	all := make(map[string]func() (string, error))
+	for _, version := range Versions() {
+		all[version] = sync.OnceValues(func() (string, error) { return buildLocked(version) })
+	}
+	return all
+}()
 
-// Build builds the Java program for a release of Redisson, and returns the directory it is in. It
-// does so once in a process, and not at all if the program is there and its sources have not
-// changed. Processes that build at the same time wait for each other. Any goroutine may call it.
-func Build(tb testing.TB, version string) string {
-	tb.Helper()
-	dir, err := built(version)
-	testenv.Require(tb, err)
-	return dir
-}
-
+// built returns the directory of the program for a release, one of [Versions].
 func built(version string) (string, error) {
-	builds.Lock()
-	if builds.byVersion == nil {
-		builds.byVersion = make(map[string]func() (string, error))
-	}
-	build := builds.byVersion[version]
+	build := builds[version]
 	if build == nil {
-		build = sync.OnceValues(func() (string, error) { return buildLocked(version) })
-		builds.byVersion[version] = build
+		return "", fmt.Errorf("there is no program for Redisson %s; releases are %q", version, Versions())
 	}
-	builds.Unlock()
 	return build()
 }
 

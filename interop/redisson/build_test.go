@@ -3,7 +3,6 @@ package interop
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +11,8 @@ import (
 
 func TestBuildIsFresh(t *testing.T) {
 	testenv.In(t, testenv.All)
-	dir := Build(t, newest)
+	dir, err := built(newest)
+	testenv.Require(t, err)
 	jar := filepath.Join(dir, "interop.jar")
 	before := got(os.Stat(jar))(t)
 	again := got(buildLocked(newest))(t)
@@ -55,22 +55,4 @@ func TestLock(t *testing.T) {
 	}
 	must(t, unlock())
 	must(t, <-second)
-}
-
-func TestNoJava(t *testing.T) {
-	t.Setenv("PATH", t.TempDir())
-	t.Setenv("JAVA_HOME", "")
-	for required, want := range map[string]string{"": "skipped: ", "redis": "skipped: ", "redis,java": "failed: "} {
-		t.Setenv("DELAYQ_REQUIRE", required)
-		for what, find := range map[string]func() (string, error){"java": testenv.Java, "mvn": testenv.Maven} {
-			_, err := find()
-			end := &noted{TB: t}
-			done := make(chan struct{})
-			go func() { defer close(done); testenv.Require(end, err) }()
-			<-done
-			if !strings.HasPrefix(end.how, want) || !strings.Contains(end.how, "default-jdk-headless maven") {
-				t.Errorf("no %s with DELAYQ_REQUIRE=%s: %s", what, required, end.how)
-			}
-		}
-	}
 }

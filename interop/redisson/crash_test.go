@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/redisson"
 )
 
@@ -43,9 +44,9 @@ func (b both) killed(ctx context.Context, alone bool, survive func(context.Conte
 		must(b.T, b.java.Offer(ctx, fmt.Sprint("java-", i), time.Millisecond))
 	}
 	must(b.T, b.java.Destroy(ctx))
-	b.push(ctx, hence(0, numbered("go-", n/2)...)...)
-	ends, taker := b.startTaker(n, lease)
-	must(b.T, taker.Kill())
+	push := func() { b.push(ctx, hence(0, numbered("go-", n/2)...)...) }
+	format := fmt.Sprint(int(formats[b.jvm.Version()]))
+	ends := redistest.KillWorker(b, b.server, format, b.java.Name(), lease, push, n)
 	survive(ctx, b)
 	consumer := got(b.java.Consume(ctx, 4))(b.T)
 	earliest := time.Duration(0)

@@ -34,12 +34,8 @@ func (d *decoder) value() (any, error) {
 	}
 	kind := d.rest[0]
 	d.rest = d.rest[1:]
-	if strings.HasPrefix(d.rest, "[") {
-		list, err := d.list()
-		if err != nil {
-			return nil, err
-		}
-		return composite(kind, list)
+	if kind == 'a' && strings.HasPrefix(d.rest, "[") {
+		return d.list()
 	}
 	return simple(kind, d.word())
 }
@@ -54,7 +50,7 @@ func (d *decoder) word() string {
 	return word
 }
 
-func (d *decoder) list() ([]any, error) {
+func (d *decoder) list() (any, error) {
 	list := []any{}
 	for d.rest = d.rest[1:]; !strings.HasPrefix(d.rest, "]"); {
 		value, err := d.value()
@@ -83,8 +79,6 @@ func simple(kind byte, word string) (any, error) {
 		return int32(n), err
 	case 'l':
 		return strconv.ParseInt(word, 10, 64)
-	case 'd':
-		return strconv.ParseFloat(word, 64)
 	default:
 		return nil, fmt.Errorf("no value begins with %q", kind)
 	}
@@ -104,38 +98,4 @@ func units(word string) (any, error) {
 		return UTF16(units), nil
 	}
 	return string(runes), nil
-}
-
-func composite(kind byte, list []any) (any, error) {
-	switch {
-	case kind == 'a':
-		return list, nil
-	case kind == 'm' && len(list)%2 == 0:
-		return toMap(list), nil
-	case kind == 'o' && len(list) == 3:
-		return toOrder(list)
-	case kind == 'x' && len(list) == 2:
-		return Other{fmt.Sprint(list[0]), fmt.Sprint(list[1])}, nil
-	default:
-		return nil, fmt.Errorf("no list of %d begins with %q", len(list), kind)
-	}
-}
-
-func toMap(list []any) map[string]any {
-	m := make(map[string]any)
-	for i := 0; i < len(list); i += 2 {
-		m[fmt.Sprint(list[i])] = list[i+1]
-	}
-	return m
-}
-
-func toOrder(fields []any) (any, error) {
-	id, _ := fields[0].(string) // null is the zero value
-	amount, _ := fields[1].(int64)
-	order := Order{ID: id, Amount: amount}
-	tags, _ := fields[2].([]any)
-	for _, tag := range tags {
-		order.Tags = append(order.Tags, fmt.Sprint(tag))
-	}
-	return order, nil
 }

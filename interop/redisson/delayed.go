@@ -34,11 +34,6 @@ func (q *Queue) Contains(ctx context.Context, value any) (bool, error) {
 	return result[bool](q.ask(ctx, "contains", value))
 }
 
-// RetainAll calls retainAll with the values and reports whether Redisson says that it removed any.
-func (q *Queue) RetainAll(ctx context.Context, values ...any) (bool, error) {
-	return result[bool](q.ask(ctx, "retainAll", values))
-}
-
 // Size counts the values that have not been transferred.
 func (q *Queue) Size(ctx context.Context) (int, error) {
 	n, err := result[int32](q.ask(ctx, "size"))

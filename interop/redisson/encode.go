@@ -3,8 +3,6 @@ package interop
 import (
 	"encoding/base64"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -28,25 +26,8 @@ func encode(value any) (string, error) {
 		return "i" + strconv.Itoa(int(v)), nil
 	case int64:
 		return "l" + strconv.FormatInt(v, 10), nil
-	case float64:
-		return "d" + strconv.FormatFloat(v, 'g', -1, 64), nil
-	default:
-		return encodeComposite(value)
-	}
-}
-
-func encodeComposite(value any) (string, error) {
-	switch v := value.(type) {
 	case []any:
-		return encodeList("a", v)
-	case map[string]any:
-		return encodeList("m", pairs(v))
-	case Order:
-		tags := make([]any, len(v.Tags))
-		for i, tag := range v.Tags {
-			tags[i] = tag
-		}
-		return encodeList("o", []any{v.ID, v.Amount, tags})
+		return encodeList(v)
 	default:
 		return "", fmt.Errorf("a value of type %T cannot go to Java; see the types in value.go", value)
 	}
@@ -67,15 +48,7 @@ func hexUnits(units []uint16) string {
 	return b.String()
 }
 
-func pairs(m map[string]any) []any {
-	var list []any
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		list = append(list, key, m[key])
-	}
-	return list
-}
-
-func encodeList(kind string, values []any) (string, error) {
+func encodeList(values []any) (string, error) {
 	words := make([]string, len(values))
 	for i, value := range values {
 		word, err := encode(value)
@@ -84,5 +57,5 @@ func encodeList(kind string, values []any) (string, error) {
 		}
 		words[i] = word
 	}
-	return kind + "[" + strings.Join(words, ",") + "]", nil
+	return "a[" + strings.Join(words, ",") + "]", nil
 }

@@ -21,9 +21,9 @@ func TestExchange(t *testing.T) {
 		n := unlessShort(10_000, 1000)
 		b := f.both(String)
 		q := b.workers(ctx)
-		arrivals := newArrivals(2 * n)
+		arrivals := &arrivals{want: 2 * n}
 		consumer := got(b.java.Consume(ctx, 16))(f.T)
-		stop := b.consume(ctx, q, arrivals)
+		stop := consume(ctx, q, arrivals.handle, delayq.Workers(16))
 		offered := make(chan error, 1)
 		go func() {
 			_, err := b.java.OfferMany(ctx, Load{Count: n, Size: 60, MaxDelay: 3 * time.Second, Threads: 8, Prefix: "java", Stamped: true})
@@ -35,9 +35,10 @@ func TestExchange(t *testing.T) {
 		b.empty(ctx)
 		must(f.T, stop())
 		must(f.T, consumer.Stop(ctx))
-		arrivals.addFrom(consumer)
-		arrivals.check(f.T, map[string]int{"go": n, "java": n})
-		arrivals.checkShares(f.T)
+		inGo, inJava := arrivals.check(f.T, map[string]int{"go": n, "java": n}, consumer)
+		if inGo == 0 || inJava == 0 {
+			f.Error("one side took nothing")
+		}
 	})
 }
 
@@ -78,30 +79,23 @@ func stamped(prefix string, i int, due time.Time) string {
 	return text + strings.Repeat(".", max(60-len(text), 0))
 }
 
-// consume starts 16 workers, and returns a function that stops them.
-func (b both) consume(ctx context.Context, q delayq.Queue, a *arrivals) (stop func() error) {
+// consume starts workers, and returns a function that stops them.
+func consume(ctx context.Context, q delayq.Queue, h delayq.Handler, opts ...delayq.ConsumeOption) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- q.Consume(ctx, a.handle, delayq.Workers(16)) }()
+	go func() { ended <- q.Consume(ctx, h, opts...) }()
 	return func() error {
 		cancel()
 		return <-ended
 	}
 }
 
-// arrivals are the bodies that arrived in Go and in Java.
+// arrivals are the messages that arrived in Go. Java's consumers have the others.
 type arrivals struct {
-	mu     sync.Mutex
-	inGo   map[string][]time.Time
-	inJava map[string][]time.Time
-	failed []error
-	total  int
-	want   int
-	read   int // of the consumer's
-}
+	want int
 
-func newArrivals(want int) *arrivals {
-	return &arrivals{inGo: map[string][]time.Time{}, inJava: map[string][]time.Time{}, want: want}
+	mu  sync.Mutex
+	all []Received
 }
 
 // handle takes about a millisecond, which leaves Java a share.
@@ -110,68 +104,38 @@ func (a *arrivals) handle(_ context.Context, d *delayq.Delivery) error {
 	time.Sleep(time.Millisecond)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.inGo[string(d.Body)] = append(a.inGo[string(d.Body)], at)
-	a.total++
+	a.all = append(a.all, Received{Value: string(d.Body), At: at})
 	return nil
-}
-
-// addFrom adds the values that Java received since the last call.
-func (a *arrivals) addFrom(consumers ...*Consumer) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	all := 0
-	for _, c := range consumers {
-		all += len(c.Received())
-	}
-	a.total += all - a.read
-	a.read = all
-	a.inJava, a.failed = map[string][]time.Time{}, nil
-	for _, c := range consumers {
-		for _, r := range c.Received() {
-			s, ok := r.Value.(string)
-			if r.Err != nil || !ok {
-				a.failed = append(a.failed, fmt.Errorf("received %v, %w", r.Value, r.Err))
-				continue
-			}
-			a.inJava[s] = append(a.inJava[s], r.At)
-		}
-	}
 }
 
 func (a *arrivals) awaitAll(ctx context.Context, t *testing.T, consumers ...*Consumer) {
 	t.Helper()
-	for !a.complete(consumers) {
-		select {
-		case <-ctx.Done():
-			a.addFrom(consumers...)
-			t.Fatalf("%d arrivals of %d: %d distinct ones in Go, %d in Java", a.total, a.want, len(a.inGo), len(a.inJava))
-		case <-time.After(5 * time.Millisecond):
+	eventually(ctx, t, fmt.Sprintf("%d arrivals", a.want), func() bool {
+		a.mu.Lock()
+		n := len(a.all)
+		a.mu.Unlock()
+		for _, c := range consumers {
+			n += c.count()
 		}
-	}
+		return n >= a.want
+	})
 }
 
-func (a *arrivals) complete(consumers []*Consumer) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	n := a.total - a.read
-	for _, c := range consumers {
-		n += c.count()
-	}
-	return n >= a.want
-}
-
-// check wants that many whole messages of each prefix, each of them once.
-func (a *arrivals) check(t *testing.T, counts map[string]int) {
+// check wants that many whole messages of each prefix, each of them once, and returns how many each
+// side took. Consumers and workers have stopped.
+func (a *arrivals) check(t *testing.T, counts map[string]int, consumers ...*Consumer) (inGo, inJava int) {
 	t.Helper()
-	for _, err := range a.failed {
-		t.Errorf("Java: %v", err)
+	all := a.all
+	for _, c := range consumers {
+		all = append(all, c.Received()...)
 	}
 	seen := map[string]int{}
-	for _, side := range []map[string][]time.Time{a.inGo, a.inJava} {
-		for body, at := range side {
-			name := checkStamp(t, body, at)
-			seen[name] += len(at)
+	for _, r := range all {
+		body, ok := r.Value.(string)
+		if !ok || r.Err != nil {
+			t.Errorf("received %v, %v", r.Value, r.Err)
 		}
+		seen[checkStamp(t, body, r.At)]++
 	}
 	for prefix, n := range counts {
 		for i := range n {
@@ -185,36 +149,21 @@ func (a *arrivals) check(t *testing.T, counts map[string]int) {
 	if len(seen) > 0 {
 		t.Errorf("%v was not pushed", seen)
 	}
+	inGo, inJava = len(a.all), len(all)-len(a.all)
+	t.Logf("%d in Go, %d in Java", inGo, inJava)
+	return inGo, inJava
 }
 
 // checkStamp checks that a body did not arrive before its due time, and returns the rest of it.
-func checkStamp(t *testing.T, body string, at []time.Time) (name string) {
+func checkStamp(t *testing.T, body string, at time.Time) (name string) {
 	t.Helper()
 	name, stamp, found := strings.Cut(strings.TrimRight(body, "."), "@")
 	ms, err := strconv.ParseInt(stamp, 10, 64)
 	if !found || err != nil {
 		t.Errorf("received %q: %v", body, err)
 	}
-	for _, arrived := range at {
-		if early := time.UnixMilli(ms).Sub(arrived.Round(0)); early > 0 {
-			t.Errorf("%s came %v early", name, early)
-		}
+	if early := time.UnixMilli(ms).Sub(at.Round(0)); early > 0 {
+		t.Errorf("%s came %v early", name, early)
 	}
 	return name
-}
-
-// checkShares wants each side to have taken some of each side's.
-func (a *arrivals) checkShares(t *testing.T) {
-	t.Helper()
-	for taker, side := range map[string]map[string][]time.Time{"Go": a.inGo, "Java": a.inJava} {
-		from := map[string]int{}
-		for body := range side {
-			pusher, _, _ := strings.Cut(body, "-")
-			from[pusher]++
-		}
-		t.Logf("%s took %v", taker, from)
-		if len(side) == 0 {
-			t.Errorf("%s took nothing", taker)
-		}
-	}
 }

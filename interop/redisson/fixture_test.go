@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -62,6 +63,17 @@ func (f fixture) queue(opts ...QueueOption) *Queue {
 		}
 	})
 	return q
+}
+
+// is compares a call's result.
+func (f fixture) is(value any, err error) func(want any) {
+	return func(want any) {
+		f.Helper()
+		must(f.T, err)
+		if !reflect.DeepEqual(value, want) {
+			f.Errorf("got %v; want %v", value, want)
+		}
+	}
 }
 
 // keys are Redisson's keys of a queue.

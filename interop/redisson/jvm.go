@@ -10,7 +10,7 @@ import (
 
 // JVM is a test's handle on a Java process with one client of Redisson, which has Redisson's
 // default settings but for a timeout of 15 s instead of 3 s. Any goroutine may call its methods,
-// but Kill, Pause and Resume, which end the test when they fail.
+// but Kill, which ends the test when it fails.
 type JVM struct {
 	tb      testing.TB
 	process *process
@@ -25,10 +25,10 @@ type settings struct{ cluster bool }
 // Cluster makes the client one of a Redis Cluster; the address is that of any node.
 func Cluster() Option { return func(s *settings) { s.cluster = true } }
 
-// Start starts a Java process and returns when its client is connected, after about a second; the
-// first time in a process, or when sources have changed, see [Build]. The address is host:port or
-// redis://user:password@host:port/database. The process ends with the test, and when the test has
-// failed, the end of Redisson's log is in the test's log.
+// Start starts a Java process with one of the [Versions] and returns when its client is connected,
+// after about a second. When the program is not there, or its sources have changed, it is built
+// first. The address is host:port or redis://user:password@host:port/database. The process ends with
+// the test, and when the test has failed, the end of Redisson's log is in the test's log.
 func Start(tb testing.TB, version, addr string, opts ...Option) *JVM {
 	tb.Helper()
 	var set settings
@@ -70,37 +70,13 @@ func (j *JVM) Clock(ctx context.Context) (time.Time, error) {
 	return time.Unix(0, nanos), err
 }
 
-// Shutdown closes the client as an application does that ends in good order. The process lives on,
-// and nothing more can be done with its queues.
-func (j *JVM) Shutdown(ctx context.Context) error {
-	_, err := j.process.ask(ctx, "shutdown")
-	return err
-}
-
 // Kill ends the process at once (SIGKILL), as a crash would. Calls that wait match [ErrEnded].
 func (j *JVM) Kill() {
 	j.tb.Helper()
-	j.do("kill", j.process.program.Kill)
-}
-
-// Pause stops the process (SIGSTOP): connections stay open, and waiting calls go on waiting.
-func (j *JVM) Pause() {
-	j.tb.Helper()
-	j.do("pause", j.process.program.Pause)
-}
-
-// Resume lets a paused process go on (SIGCONT).
-func (j *JVM) Resume() {
-	j.tb.Helper()
-	j.do("resume", j.process.program.Resume)
-}
-
-func (j *JVM) do(what string, f func() error) {
-	j.tb.Helper()
 	if j.shared {
-		j.tb.Fatalf("cannot %s the JVM: other tests use it; Start gives one of your own", what)
+		j.tb.Fatal("cannot kill the JVM: other tests use it; Start gives one of your own")
 	}
-	if err := f(); err != nil {
-		j.tb.Fatalf("cannot %s the JVM: %v", what, err)
+	if err := j.process.program.Kill(); err != nil {
+		j.tb.Fatalf("cannot kill the JVM: %v", err)
 	}
 }

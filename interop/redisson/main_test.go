@@ -2,24 +2,25 @@ package interop
 
 import (
 	"context"
-	"fmt"
-	"os"
+	"strconv"
 	"testing"
 	"time"
 
+	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/redistest"
-	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/redisson"
+	"github.com/redis/go-redis/v9"
 )
 
+// TestMain also runs the workers that are killed, whose mode is a layout.
 func TestMain(m *testing.M) {
-	if spec := os.Getenv(takerEnv); spec != "" {
-		if err := hold(spec); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	redistest.Main(m, func(mode string, client redis.UniversalClient) backend.Backend {
+		layout, err := strconv.Atoi(mode)
+		if err != nil {
+			panic(err)
 		}
-		return
-	}
-	testenv.Main(m)
+		return redisson.New(client, redisson.Format(redisson.MemberFormat(layout)))
+	})
 }
 
 // testContext bounds a test's calls, below the time limit of the tests.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
@@ -63,8 +64,8 @@ func TestMixedFormats(t *testing.T) {
 			t.Parallel()
 			ctx := testContext(t)
 			m := newMix(t)
-			arrivals := newArrivals(n)
-			stop := m.consume(ctx, m.workers(ctx), arrivals)
+			arrivals := &arrivals{want: n}
+			stop := consume(ctx, m.workers(ctx), arrivals.handle, delayq.Workers(16))
 			takers := m.takers(ctx)
 			m.offer(ctx, n)
 			arrivals.awaitAll(ctx, t, takers...)
@@ -73,35 +74,12 @@ func TestMixedFormats(t *testing.T) {
 			for _, c := range takers {
 				must(t, c.Stop(ctx))
 			}
-			arrivals.addFrom(takers...)
-			arrivals.check(t, map[string]int{"newer": (n + 1) / 2, "older": n / 2})
-			t.Logf("%d in Go, %d in Java", len(arrivals.inGo), len(arrivals.inJava))
+			arrivals.check(t, map[string]int{"newer": (n + 1) / 2, "older": n / 2}, takers...)
 			if put, _, err := m.ours.Quarantine(m.java.Name()).List(ctx, "", 100); len(put) != 0 || err != nil {
 				t.Errorf("quarantined: %v, %v", put, err)
 			}
 		})
 	}
-}
-
-// TestMixedFormatsAlone logs what Redisson does without Go: some values come again every 5 s, and
-// others never.
-func TestMixedFormatsAlone(t *testing.T) {
-	testenv.In(t, testenv.Nightly)
-	t.Parallel()
-	ctx := testContext(t)
-	m := newMix(t)
-	takers := m.takers(ctx)
-	m.offer(ctx, 5)
-	time.Sleep(12 * time.Second) // two rounds of what comes again; the test only logs
-	times := map[string]int{}
-	for _, c := range takers {
-		for _, r := range c.Received() {
-			times[fmt.Sprintf("%.7s", r.Value)]++
-		}
-	}
-	k := keysOf(m.java.Name())
-	t.Logf("after 12 s: received %v; %d values of 5 in the sorted set, %d in the index",
-		times, m.redis.ZCard(ctx, k.due).Val(), m.redis.LLen(ctx, k.index).Val())
 }
 
 // TestMixedFormatsStuck opens a queue whose releases have stopped each other already. Values that

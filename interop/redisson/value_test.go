@@ -8,10 +8,9 @@ import (
 
 func TestNotation(t *testing.T) {
 	for text, value := range map[string]any{
-		"n": nil, "t": true, "f": false, "i-1": int32(-1), "l8589934592": int64(1 << 33), "d0.5": 0.5,
+		"n": nil, "t": true, "f": false, "i-1": int32(-1), "l8589934592": int64(1 << 33),
 		"s": "", "s00e4d83dde00": "ä😀", "sd83d": UTF16{0xd83d}, "b": []byte{}, "bAP8=": []byte{0, 255},
-		"a[]": []any{}, "a[n,a[s]]": []any{nil, []any{""}}, "m[s0061,i1]": map[string]any{"a": int32(1)},
-		"o[s0031,l2,a[s0033]]": Order{"1", 2, []string{"3"}},
+		"a[]": []any{}, "a[n,a[s]]": []any{nil, []any{""}},
 	} {
 		if got, err := encode(value); got != text || err != nil {
 			t.Errorf("encode(%#v) = %q, %v; want %q", value, got, err, text)
@@ -20,13 +19,10 @@ func TestNotation(t *testing.T) {
 			t.Errorf("decode(%q) = %#v, %v; want %#v", text, got, err, value)
 		}
 	}
-	if got, err := decode("x[s0061,s0062]"); got != (Other{"a", "b"}) || err != nil {
-		t.Errorf("another object is %#v, %v", got, err)
-	}
 }
 
 func TestBadNotation(t *testing.T) {
-	for _, text := range []string{"", "z", "a[", "a[n", "s006", "s00gg", "i", "i2147483648", "bA", "nn]", "m[n]", "o[n]", "t[]"} {
+	for _, text := range []string{"", "z", "a[", "a[n", "s006", "s00gg", "i", "i2147483648", "bA", "nn]", "m[n]", "t[]"} {
 		if got, err := decode(text); err == nil {
 			t.Errorf("decode(%q) = %#v", text, got)
 		}

@@ -79,7 +79,10 @@ func TestLostWakeUpsAreMadeGoodByWorkers(t *testing.T) {
 // late at most. It stops at the first that does not come.
 func (b both) lane(ctx context.Context, q delayq.Queue) (late []time.Duration) {
 	arrived := make(chan string, raceRounds())
-	stop := b.consumeAll(ctx, q, arrived)
+	stop := consume(ctx, q, func(_ context.Context, d *delayq.Delivery) error {
+		arrived <- string(d.Body)
+		return nil
+	})
 	if err := b.java.Offer(ctx, "far", time.Minute); err != nil {
 		b.Error(err)
 	}
@@ -102,16 +105,4 @@ func (b both) lane(ctx context.Context, q delayq.Queue) (late []time.Duration) {
 		b.Error(err)
 	}
 	return late
-}
-
-func (b both) consumeAll(ctx context.Context, q delayq.Queue, to chan<- string) (stop func() error) {
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() {
-		ended <- q.Consume(ctx, func(_ context.Context, d *delayq.Delivery) error {
-			to <- string(d.Body)
-			return nil
-		})
-	}()
-	return func() error { cancel(); return <-ended }
 }

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -20,9 +21,6 @@ func (m *message) read(text []byte) error {
 	return err
 }
 
-// excerpt is a JSON value as an error shows it.
-func excerpt(value json.RawMessage) string { return jsonl.Shown(string(value)) }
-
 var readers = map[string]func(*message, json.RawMessage) error{
 	"id":    (*message).readID,
 	"delay": (*message).readDelay,
@@ -30,44 +28,43 @@ var readers = map[string]func(*message, json.RawMessage) error{
 	"body":  (*message).readBody,
 }
 
-func (m *message) readID(value json.RawMessage) error {
-	id, ok := jsonl.Text(value)
-	if !ok || id == "" || len(id) > backend.MaxID || strings.IndexFunc(id, unicode.IsControl) >= 0 {
-		return fmt.Errorf("id %s: allowed is a string of 1 to %d bytes without control characters", excerpt(value), backend.MaxID)
-	}
-	m.id = id
-	return nil
+// errNotAllowed is what a parser says that [jsonl.Parsed] calls. That tells what is allowed.
+var errNotAllowed = errors.New("not allowed")
+
+func (m *message) readID(value json.RawMessage) (err error) {
+	m.id, err = jsonl.Parsed("id", value, func(s string) (string, error) {
+		if s == "" || len(s) > backend.MaxID || strings.IndexFunc(s, unicode.IsControl) >= 0 {
+			return "", errNotAllowed
+		}
+		return s, nil
+	}, fmt.Sprintf("a string of 1 to %d bytes without control characters", backend.MaxID))
+	return err
 }
 
 func (m *message) readDelay(value json.RawMessage) (err error) {
-	s, ok := jsonl.Text(value)
-	if ok {
-		m.wait, err = time.ParseDuration(s)
-	}
-	if !ok || err != nil || m.wait < 0 {
-		return fmt.Errorf(`delay %s: allowed is a string with a Go duration, 0 or more, as "1.5s" or "30m"`, excerpt(value))
-	}
-	return nil
+	m.wait, err = jsonl.Parsed("delay", value, func(s string) (time.Duration, error) {
+		d, err := time.ParseDuration(s)
+		if d < 0 {
+			err = errNotAllowed
+		}
+		return d, err
+	}, `a string with a Go duration, 0 or more, as "1.5s" or "30m"`)
+	return err
 }
 
 func (m *message) readDue(value json.RawMessage) (err error) {
-	s, ok := jsonl.Text(value)
-	if ok {
-		m.due, err = time.Parse(time.RFC3339, s)
-	}
-	if !ok || err != nil || m.due.Before(backend.EarliestDue) || m.due.After(backend.LatestDue) {
-		return fmt.Errorf(`due %s: allowed is a string with an RFC 3339 time from %d to %d, as "2030-01-31T18:00:00Z"`,
-			excerpt(value), backend.EarliestDue.Year(), backend.LatestDue.Year())
-	}
-	return nil
+	m.due, err = jsonl.Parsed("due", value, func(s string) (time.Time, error) {
+		due, err := jsonl.RFC3339(s)
+		if due.Before(backend.EarliestDue) || due.After(backend.LatestDue) {
+			err = errNotAllowed
+		}
+		return due, err
+	}, fmt.Sprintf(`a string with an RFC 3339 time from %d to %d, as "2030-01-31T18:00:00Z"`, backend.EarliestDue.Year(), backend.LatestDue.Year()))
+	return err
 }
 
 func (m *message) readBody(value json.RawMessage) error {
-	m.body = value
-	if s, ok := jsonl.Text(value); ok {
-		m.body = []byte(s)
-	}
-	if len(m.body) > backend.MaxBody {
+	if m.body = jsonl.Body(value); len(m.body) > backend.MaxBody {
 		return fmt.Errorf("body of %d bytes: allowed are up to %d", len(m.body), backend.MaxBody)
 	}
 	return nil

@@ -19,7 +19,7 @@ type ledger struct {
 	mu      sync.Mutex
 	entries map[string]*entry
 	sum     summary
-	late    *lateness
+	late    lateness
 	open    int // entries that wait
 
 	lastDue      time.Time // of all messages
@@ -71,7 +71,6 @@ func newLedger() *ledger {
 		now:     time.Now,
 		began:   time.Now(),
 		entries: make(map[string]*entry),
-		late:    newLateness(),
 		drained: make(chan struct{}, 1),
 	}
 }
@@ -161,7 +160,7 @@ func (l *ledger) deliver(id string, body []byte, at time.Time) delivery {
 	e.deliveries++
 	d := delivery{known: true, late: at.Sub(e.due)}
 	if e.deliveries == 1 && d.late >= 0 {
-		l.late.record(d.late)
+		l.late = append(l.late, d.late)
 	}
 	l.recordLocked(e, judge.Receive, at, judge.Item{Altered: !bytes.Equal(body, e.body)})
 	l.leaseLocked(e, at, renewed)

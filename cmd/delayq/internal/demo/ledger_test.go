@@ -7,195 +7,75 @@ import (
 	"time"
 )
 
-// A story tells a ledger what a queue did with the message "m", pushed with the body "b" and due
-// at the given time.
-type story func(l *ledger, due time.Time)
+// A story tells a ledger what a queue did with the message "m", pushed with the body "b". Its words
+// are names of steps, some of them followed by a time after the due time.
+type story string
 
-var verdicts = []struct {
-	name   string
-	tell   story
-	want   string // a part of the summary
-	broken bool
-}{
-	{
-		name: "in time",
-		tell: func(l *ledger, due time.Time) { take(l, due.Add(time.Millisecond)); l.done("m") },
-		want: "pushed 1 handled 1 cancelled 0 dead 0 redriven 0 | early 0 lost 0 duplicates 0 fired-after-cancel 0 altered 0 left 0 | lateness p50 1.0ms p99 1.0ms max 1.0ms",
-	},
-	{
-		name: "at the very moment",
-		tell: func(l *ledger, due time.Time) { take(l, due); l.done("m") },
-		want: "early 0 lost 0",
-	},
-	{
-		name:   "a nanosecond early",
-		tell:   func(l *ledger, due time.Time) { take(l, due.Add(-1)); l.done("m") },
-		want:   "early 1 lost 0 duplicates 0 fired-after-cancel 0 altered 0 left 0 | lateness p50 - p99 - max -",
-		broken: true,
-	},
-	{
-		name:   "never",
-		tell:   func(*ledger, time.Time) {},
-		want:   "early 0 lost 1 duplicates 0",
-		broken: true,
-	},
-	{
-		name:   "taken and never handled",
-		tell:   func(l *ledger, due time.Time) { take(l, due) },
-		want:   "handled 0 cancelled 0 dead 0 redriven 0 | early 0 lost 1",
-		broken: true,
-	},
-	{
-		name:   "twice",
-		tell:   func(l *ledger, due time.Time) { take(l, due); l.done("m"); take(l, due); l.done("m") },
-		want:   "handled 1 cancelled 0 dead 0 redriven 0 | early 0 lost 0 duplicates 1",
-		broken: true,
-	},
-	{
-		name:   "by two workers at once",
-		tell:   func(l *ledger, due time.Time) { take(l, due); take(l, due); l.done("m"); l.done("m") },
-		want:   "duplicates 1",
-		broken: true,
-	},
-	{
-		name: "again after a failure",
-		tell: func(l *ledger, due time.Time) {
-			take(l, due)
-			l.failed("m", due.Add(time.Second))
-			take(l, due.Add(time.Second))
-			l.done("m")
-		},
-		want: "handled 1 cancelled 0 dead 0 redriven 0 | early 0 lost 0 duplicates 0",
-	},
-	{
-		name: "too soon after a failure",
-		tell: func(l *ledger, due time.Time) {
-			take(l, due)
-			l.failed("m", due.Add(time.Second))
-			take(l, due.Add(time.Second-1))
-			l.done("m")
-		},
-		want:   "early 1 lost 0 duplicates 0",
-		broken: true,
-	},
-	{
-		name: "again after its worker died",
-		tell: func(l *ledger, due time.Time) {
-			take(l, due)
-			l.died("m", time.Second)
-			take(l, due.Add(time.Second))
-			l.done("m")
-		},
-		want: "handled 1 cancelled 0 dead 0 redriven 0 | early 0 lost 0 duplicates 0",
-	},
-	{
-		name: "again while the dead worker's lease lasts",
-		tell: func(l *ledger, due time.Time) {
-			take(l, due)
-			l.died("m", time.Second)
-			take(l, due.Add(time.Second-1))
-			l.done("m")
-		},
-		want:   "early 0 lost 0 duplicates 1",
-		broken: true,
-	},
-	{
-		name: "thrice for one dead worker",
-		tell: func(l *ledger, due time.Time) {
-			take(l, due)
-			l.died("m", 0)
-			take(l, due)
-			l.done("m")
-			take(l, due)
-		},
-		want:   "early 0 lost 0 duplicates 1",
-		broken: true,
-	},
-	{
-		name: "cancelled",
-		tell: func(l *ledger, _ time.Time) { l.cancelled("m") },
-		want: "handled 0 cancelled 1 dead 0 redriven 0 | early 0 lost 0",
-	},
-	{
-		name:   "fires after it was cancelled",
-		tell:   func(l *ledger, due time.Time) { l.cancelled("m"); take(l, due); l.done("m") },
-		want:   "handled 0 cancelled 1 dead 0 redriven 0 | early 0 lost 0 duplicates 0 fired-after-cancel 1",
-		broken: true,
-	},
-	{
-		name:   "cancelled in a worker's hands",
-		tell:   func(l *ledger, due time.Time) { take(l, due); l.cancelled("m"); l.done("m") },
-		want:   "handled 0 cancelled 1 dead 0 redriven 0 | early 0 lost 0 duplicates 0 fired-after-cancel 1",
-		broken: true,
-	},
-	{
-		name: "cancelled while it waits for its second try",
-		tell: func(l *ledger, due time.Time) { take(l, due); l.failed("m", due); l.cancelled("m") },
-		want: "cancelled 1 dead 0 redriven 0 | early 0 lost 0 duplicates 0 fired-after-cancel 0",
-	},
-	{
-		name:   "another body",
-		tell:   func(l *ledger, due time.Time) { deliver(l, "B", due); l.done("m") },
-		want:   "fired-after-cancel 0 altered 1",
-		broken: true,
-	},
-	{
-		name: "dead",
-		tell: func(l *ledger, due time.Time) { take(l, due); l.deadLettered("m") },
-		want: "handled 0 cancelled 0 dead 1 redriven 0 | early 0 lost 0",
-	},
-	{
-		name:   "dead and handed out",
-		tell:   func(l *ledger, due time.Time) { take(l, due); l.deadLettered("m"); take(l, due) },
-		want:   "duplicates 1",
-		broken: true,
-	},
-	{
-		name: "dead and redriven",
-		tell: func(l *ledger, due time.Time) {
-			take(l, due)
-			l.deadLettered("m")
-			l.redriven("m")
-			take(l, due.Add(time.Second))
-			l.done("m")
-		},
-		want: "handled 1 cancelled 0 dead 1 redriven 1 | early 0 lost 0 duplicates 0",
-	},
-	{
-		name:   "lost when it was redriven",
-		tell:   func(l *ledger, due time.Time) { take(l, due); l.deadLettered("m"); l.redriven("m") },
-		want:   "dead 1 redriven 1 | early 0 lost 1",
-		broken: true,
-	},
-	{
-		name:   "still in the store",
-		tell:   func(l *ledger, due time.Time) { take(l, due); l.done("m"); l.left(1) },
-		want:   "left 1",
-		broken: true,
-	},
-	{
-		name: "somebody else's message in the store",
-		tell: func(l *ledger, due time.Time) {
-			l.deliver("theirs", nil, due)
-			take(l, due)
-			l.done("m")
-			l.left(1)
-		},
-		want: "left 0",
-	},
-	{
-		name: "a push that failed",
-		tell: func(l *ledger, _ time.Time) { l.unpush("m") },
-		want: "pushed 0 handled 0 cancelled 0 dead 0 redriven 0 | early 0 lost 0",
-	},
-	{
-		name: "a push that failed and arrived",
-		tell: func(l *ledger, due time.Time) { take(l, due); l.unpush("m"); l.done("m") },
-		want: "pushed 1 handled 1",
-	},
+var steps = map[string]func(l *ledger, due, at time.Time){
+	"take":      func(l *ledger, _, at time.Time) { deliver(l, "b", at) },
+	"take-B":    func(l *ledger, _, at time.Time) { deliver(l, "B", at) },
+	"theirs":    func(l *ledger, _, at time.Time) { l.deliver("theirs", nil, at) },
+	"done":      func(l *ledger, _, _ time.Time) { l.done("m") },
+	"failed":    func(l *ledger, _, at time.Time) { l.failed("m", at) },
+	"died":      func(l *ledger, due, at time.Time) { l.died("m", at.Sub(due)) },
+	"cancelled": func(l *ledger, _, _ time.Time) { l.cancelled("m") },
+	"dead":      func(l *ledger, _, _ time.Time) { l.deadLettered("m") },
+	"redriven":  func(l *ledger, _, _ time.Time) { l.redriven("m") },
+	"unpush":    func(l *ledger, _, _ time.Time) { l.unpush("m") },
+	"left":      func(l *ledger, _, _ time.Time) { l.left(1) },
 }
 
-func take(l *ledger, at time.Time) { deliver(l, "b", at) }
+func (s story) tell(t *testing.T, l *ledger, due time.Time) {
+	t.Helper()
+	words := strings.Fields(string(s))
+	for len(words) > 0 {
+		step, at := steps[words[0]], due
+		if step == nil {
+			t.Fatalf("no step is called %q", words[0])
+		}
+		words = words[1:]
+		if len(words) > 0 {
+			if d, err := time.ParseDuration(words[0]); err == nil {
+				at, words = due.Add(d), words[1:]
+			}
+		}
+		step(l, due, at)
+	}
+}
+
+// verdicts have parts of the summary. A queue that has broken no promise is whole.
+var verdicts = []struct {
+	name  string
+	story story
+	want  string
+	whole bool
+}{
+	{"in time", "take 1ms done", "pushed 1 handled 1 cancelled 0 dead 0 redriven 0 | early 0 lost 0 duplicates 0 fired-after-cancel 0 altered 0 left 0 | lateness p50 1.0ms p99 1.0ms max 1.0ms", true},
+	{"at the very moment", "take done", "early 0 lost 0", true},
+	{"a nanosecond early", "take -1ns done", "early 1 lost 0 duplicates 0 fired-after-cancel 0 altered 0 left 0 | lateness p50 - p99 - max -", false},
+	{"never", "", "early 0 lost 1 duplicates 0", false},
+	{"taken and never handled", "take", "handled 0 cancelled 0 dead 0 redriven 0 | early 0 lost 1", false},
+	{"twice", "take done take done", "handled 1 cancelled 0 dead 0 redriven 0 | early 0 lost 0 duplicates 1", false},
+	{"by two workers at once", "take take done done", "duplicates 1", false},
+	{"again after a failure", "take failed 1s take 1s done", "handled 1 cancelled 0 dead 0 redriven 0 | early 0 lost 0 duplicates 0", true},
+	{"too soon after a failure", "take failed 1s take 999999999ns done", "early 1 lost 0 duplicates 0", false},
+	{"again after its worker died", "take died 1s take 1s done", "handled 1 cancelled 0 dead 0 redriven 0 | early 0 lost 0 duplicates 0", true},
+	{"again while the dead worker's lease lasts", "take died 1s take 999999999ns done", "early 0 lost 0 duplicates 1", false},
+	{"thrice for one dead worker", "take died take done take", "early 0 lost 0 duplicates 1", false},
+	{"cancelled", "cancelled", "handled 0 cancelled 1 dead 0 redriven 0 | early 0 lost 0", true},
+	{"fires after it was cancelled", "cancelled take done", "handled 0 cancelled 1 dead 0 redriven 0 | early 0 lost 0 duplicates 0 fired-after-cancel 1", false},
+	{"cancelled in a worker's hands", "take cancelled done", "handled 0 cancelled 1 dead 0 redriven 0 | early 0 lost 0 duplicates 0 fired-after-cancel 1", false},
+	{"cancelled while it waits for its second try", "take failed cancelled", "cancelled 1 dead 0 redriven 0 | early 0 lost 0 duplicates 0 fired-after-cancel 0", true},
+	{"another body", "take-B done", "fired-after-cancel 0 altered 1", false},
+	{"dead", "take dead", "handled 0 cancelled 0 dead 1 redriven 0 | early 0 lost 0", true},
+	{"dead and handed out", "take dead take", "duplicates 1", false},
+	{"dead and redriven", "take dead redriven take 1s done", "handled 1 cancelled 0 dead 1 redriven 1 | early 0 lost 0 duplicates 0", true},
+	{"lost when it was redriven", "take dead redriven", "dead 1 redriven 1 | early 0 lost 1", false},
+	{"still in the store", "take done left", "left 1", false},
+	{"somebody else's message in the store", "theirs take done left", "left 0", true},
+	{"a push that failed", "unpush", "pushed 0 handled 0 cancelled 0 dead 0 redriven 0 | early 0 lost 0", true},
+	{"a push that failed and arrived", "take unpush done", "pushed 1 handled 1", true},
+}
 
 // deliver sets the clock, which goes on by a microsecond at each look.
 func deliver(l *ledger, body string, at time.Time) delivery {
@@ -216,13 +96,13 @@ func TestVerdict(t *testing.T) {
 			due := time.Now().Add(-time.Minute)
 			setClock(l, due.Add(-time.Second))
 			l.push("m", []byte("b"), due)
-			c.tell(l, due)
+			c.story.tell(t, l, due)
 			sum, lost := l.close(true)
 			if got := sum.String(); !strings.Contains(got, c.want) {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
-			if sum.broken() != c.broken {
-				t.Errorf("broken: got %v, want %v", sum.broken(), c.broken)
+			if sum.broken() == c.whole {
+				t.Errorf("broken: got %v, want %v", sum.broken(), !c.whole)
 			}
 			if len(lost) != sum.lost {
 				t.Errorf("names %q for %d lost messages", lost, sum.lost)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Fields calls f for each field of a JSON object, in order. Unlike a decoder into a struct it
@@ -79,4 +80,27 @@ func Text(value json.RawMessage) (s string, ok bool) {
 		return "", false
 	}
 	return s, json.Unmarshal(value, &s) == nil
+}
+
+// Parsed is the value of a field whose JSON string parse reads. The error of any other value says
+// what is allowed.
+func Parsed[T any](field string, value json.RawMessage, parse func(string) (T, error), allowed string) (T, error) {
+	if s, ok := Text(value); ok {
+		if v, err := parse(s); err == nil {
+			return v, nil
+		}
+	}
+	var none T
+	return none, fmt.Errorf("%s %s: allowed is %s", field, Shown(string(value)), allowed)
+}
+
+// RFC3339 parses a time.
+func RFC3339(s string) (time.Time, error) { return time.Parse(time.RFC3339, s) }
+
+// Body is a JSON string's text, or any other value unchanged.
+func Body(value json.RawMessage) []byte {
+	if s, ok := Text(value); ok {
+		return []byte(s)
+	}
+	return value
 }

@@ -35,13 +35,6 @@ final class Clients {
         return client;
     }
 
-    synchronized void shutdown() {
-        for (RedissonClient client : open.values()) {
-            client.shutdown();
-        }
-        open.clear();
-    }
-
     private Config config(String prefix) throws ReflectiveOperationException {
         Config config = new Config();
         BaseConfig<?> servers = cluster ? cluster(config) : single(config);

@@ -1,13 +1,8 @@
 package interop;
 
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Base64;
 import java.util.Collection;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
-import java.util.TreeMap;
 
 /**
  * Values as text without blanks: a letter for the type, then the content. Strings are the hex
@@ -40,10 +35,7 @@ final class Notation {
             case 'b': return Base64.getDecoder().decode(word());
             case 'i': return Integer.valueOf(word());
             case 'l': return Long.valueOf(word());
-            case 'd': return Double.valueOf(word());
             case 'a': return list();
-            case 'm': return map(list());
-            case 'o': return order(list());
             default: throw new IllegalArgumentException("no value begins with " + type);
         }
     }
@@ -77,22 +69,6 @@ final class Notation {
         return new String(units);
     }
 
-    private static HashMap<Object, Object> map(List<?> pairs) {
-        HashMap<Object, Object> map = new HashMap<>();
-        for (int i = 0; i < pairs.size(); i += 2) {
-            map.put(pairs.get(i), pairs.get(i + 1));
-        }
-        return map;
-    }
-
-    private static Order order(List<?> fields) {
-        List<String> tags = new ArrayList<>();
-        for (Object tag : (List<?>) fields.get(2)) {
-            tags.add((String) tag);
-        }
-        return new Order((String) fields.get(0), (Long) fields.get(1), tags);
-    }
-
     static String print(Object value) {
         StringBuilder out = new StringBuilder();
         print(out, value);
@@ -108,10 +84,14 @@ final class Notation {
             printString(out.append('s'), (CharSequence) value);
         } else if (value instanceof byte[]) {
             out.append('b').append(Base64.getEncoder().encodeToString((byte[]) value));
-        } else if (value instanceof Number) {
-            printNumber(out, (Number) value);
+        } else if (value instanceof Integer) {
+            out.append('i').append(value);
+        } else if (value instanceof Long) {
+            out.append('l').append(value);
+        } else if (value instanceof Collection) {
+            printList(out.append('a'), (Collection<?>) value);
         } else {
-            printComposite(out, value);
+            throw new IllegalArgumentException("values of " + value.getClass() + " have no notation");
         }
     }
 
@@ -124,29 +104,6 @@ final class Notation {
         }
     }
 
-    private static void printNumber(StringBuilder out, Number number) {
-        if (number instanceof Integer) {
-            out.append('i').append(number);
-        } else if (number instanceof Long) {
-            out.append('l').append(number);
-        } else {
-            out.append('d').append(number.doubleValue());
-        }
-    }
-
-    private static void printComposite(StringBuilder out, Object value) {
-        if (value instanceof Collection) {
-            printList(out.append('a'), (Collection<?>) value);
-        } else if (value instanceof Map) {
-            printMap(out.append('m'), (Map<?, ?>) value);
-        } else if (value instanceof Order) {
-            Order order = (Order) value;
-            printList(out.append('o'), listOf(order.getId(), order.getAmount(), order.getTags()));
-        } else {
-            printList(out.append('x'), listOf(value.getClass().getName(), value.toString()));
-        }
-    }
-
     private static void printList(StringBuilder out, Iterable<?> values) {
         out.append('[');
         String comma = "";
@@ -155,18 +112,5 @@ final class Notation {
             comma = ",";
         }
         out.append(']');
-    }
-
-    private static void printMap(StringBuilder out, Map<?, ?> map) {
-        List<Object> pairs = new ArrayList<>();
-        for (Map.Entry<?, ?> entry : new TreeMap<Object, Object>(map).entrySet()) {
-            pairs.add(entry.getKey());
-            pairs.add(entry.getValue());
-        }
-        printList(out, pairs);
-    }
-
-    private static List<Object> listOf(Object... values) {
-        return Arrays.asList(values);
     }
 }

@@ -1,6 +1,5 @@
 package interop;
 
-import java.util.Collection;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -15,7 +14,6 @@ final class Operations {
         queues = new Queues(clients);
         consumers = new Consumers(queues, output);
         byName.put("clock", request -> Clock.nanos());
-        byName.put("shutdown", request -> done(clients::shutdown));
         addDelayed();
         addReady();
         addLoad();
@@ -36,7 +34,6 @@ final class Operations {
                 queues.delayed(r.queue()).offer(r.value(0), r.number(1), TimeUnit.MILLISECONDS)));
         byName.put("remove", r -> queues.delayed(r.queue()).remove(r.value(0)));
         byName.put("contains", r -> queues.delayed(r.queue()).contains(r.value(0)));
-        byName.put("retainAll", r -> queues.delayed(r.queue()).retainAll((Collection<?>) r.value(0)));
         byName.put("size", r -> queues.delayed(r.queue()).size());
         byName.put("readAll", r -> queues.delayed(r.queue()).readAll());
         byName.put("peek", r -> queues.delayed(r.queue()).peek());
