@@ -1,17 +1,15 @@
 package bench
 
 import (
-	"context"
 	"slices"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 // BenchmarkRabbitPush measures pushes of 100 bytes that are due in an hour.
@@ -27,37 +25,38 @@ import (
 // Goal for go and go-batch against raw and raw-whole: 0.8. Whose turn is first changes from round
 // to round: each has a queue of its own that grows.
 func BenchmarkRabbitPush(b *testing.B) {
-	messages := unlessShort(20_000, 2000)
+	messages := load.UnlessShort(20_000, 2000)
 	url := ownVhost(b)
 	q, r := onRabbit(b, url), newRaw(b, url)
 	wait := r.declare(b, "raw.wait", waiting(time.Hour, "raw.nowhere"))
 	whole := r.declare(b, "raw-whole.wait", waiting(time.Hour, "raw.nowhere"))
+	pushed := slices.Repeat([]delayq.Message{{Body: load.Body, Delay: time.Hour}}, messages)
 	turns := []struct {
 		name string
 		push func()
 	}{
-		{"go", func() { pushSingly(b, q, messages, 256) }},
+		{"go", func() { load.Push(b, q, messages, 256) }},
 		{"raw", func() { r.publish(b, wait, messages, rawWindow, bareMessage) }},
-		{"go-batch", func() { pushInBatches(b, q, messages, 16) }},
+		{"go-batch", func() { load.PushBatches(b, q, pushed, 100, 16) }},
 		{"raw-whole", func() { r.publish(b, whole, messages, rawWindow, routedMessage) }},
 		{"raw-256", func() { r.publish(b, whole, messages, 256, routedMessage) }},
-		{"go-lone", func() { pushInBatches(b, q, messages, 1) }},
+		{"go-lone", func() { load.PushBatches(b, q, pushed, 100, 1) }},
 	}
-	sides := newRace()
-	for round := range unlessShort(6, 1) {
+	sides := load.NewRace()
+	for round := range load.UnlessShort(6, 1) {
 		for i := range turns {
 			turn := turns[(i+round)%len(turns)]
-			sides.run(turn.name, messages, turn.push)
+			sides.Run(turn.name, messages, turn.push)
 		}
 	}
-	sides.report(b, "raw")
+	reportRace(b, sides, "raw")
 }
 
-func bareMessage(int) amqp.Publishing { return bare(body) }
+func bareMessage(int) amqp.Publishing { return bare(load.Body) }
 
 // wholeMessage has the id and headers that the backend would set.
 func wholeMessage(i int) amqp.Publishing {
-	m := bare(body)
+	m := bare(load.Body)
 	m.MessageId, m.CorrelationId = "0198c2f5e4a07b3c9d1e2f3a4b5c6d7e", strconv.Itoa(i)
 	m.Headers = amqp.Table{"delayq-due": time.Now().UnixMicro()}
 	return m
@@ -68,46 +67,4 @@ func routedMessage(i int) amqp.Publishing {
 	m := wholeMessage(i)
 	m.Headers["BCC"] = []any{"5>46", "4>3e", "3>2e", "2>18"}
 	return m
-}
-
-func pushSingly(b *testing.B, q delayq.Queue, n, goroutines int) {
-	b.Helper()
-	var left atomic.Int64
-	left.Store(int64(n))
-	var all sync.WaitGroup
-	for range goroutines {
-		all.Go(func() {
-			for left.Add(-1) >= 0 && !b.Failed() {
-				pushOne(b, q)
-			}
-		})
-	}
-	all.Wait()
-}
-
-func pushInBatches(b *testing.B, q delayq.Queue, n, goroutines int) {
-	b.Helper()
-	ms := slices.Repeat([]delayq.Message{{Body: body, Delay: time.Hour}}, n)
-	pushConcurrently(b, q, ms, goroutines)
-}
-
-// pushConcurrently pushes messages, 100 a call.
-func pushConcurrently(b *testing.B, q delayq.Queue, ms []delayq.Message, goroutines int) {
-	b.Helper()
-	batches := make(chan []delayq.Message)
-	var all sync.WaitGroup
-	for range goroutines {
-		all.Go(func() {
-			for batch := range batches {
-				if _, err := q.PushBatch(context.Background(), batch); err != nil {
-					b.Error(err)
-				}
-			}
-		})
-	}
-	for batch := range slices.Chunk(ms, 100) {
-		batches <- batch
-	}
-	close(batches)
-	all.Wait()
 }
