@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/delayq/delayq/backend"
 )
@@ -81,6 +82,17 @@ func each[T any](ctx context.Context, d *closer, items []T, do func(T) error) []
 			err = errors.Join(ctx.Err(), err) // some clients hide the context's
 		}
 		return err
+	})
+}
+
+// extends is each for Extend, and returns the new ends too.
+func extends(ctx context.Context, d *closer, ls []backend.Lease, extend func(backend.Lease) (time.Time, error)) ([]time.Time, []error) {
+	ends := make([]time.Time, len(ls))
+	return ends, backend.Each(len(ls), func(i int) error {
+		return each(ctx, d, ls[i:i+1], func(l backend.Lease) (err error) {
+			ends[i], err = extend(l)
+			return err
+		})[0]
 	})
 }
 
