@@ -42,7 +42,9 @@ func (t target) lead() time.Duration {
 
 // burst pushes messages that are all due after the lead. It returns how late they were and the time
 // from the due time to the last ack, unless the pushes took longer than the lead.
-func burst(b *testing.B, q delayq.Queue, messages int, lead time.Duration) (late []time.Duration, took time.Duration, inTime bool) {
+func burst(
+	b *testing.B, q delayq.Queue, messages int, lead time.Duration,
+) (late []time.Duration, took time.Duration, inTime bool) {
 	b.StopTimer()
 	due := time.Now().Add(lead)
 	t := load.Burst(messages, due)

@@ -116,7 +116,8 @@ func (c *contestant) cost(b *testing.B) (least time.Duration) {
 
 func (c *contestant) costOnce(b *testing.B, waiting int) time.Duration {
 	b.Helper()
-	messages, due := c.upTo(load.UnlessShort(5000, 200)), time.Now().Truncate(time.Second).Add(load.UnlessShort(time.Second, 0))
+	messages := c.upTo(load.UnlessShort(5000, 200))
+	due := time.Now().Truncate(time.Second).Add(load.UnlessShort(time.Second, 0))
 	t := load.Burst(messages, due)
 	start := time.Now()
 	c.pushTally(b, t)

@@ -67,7 +67,7 @@ func Plan(start time.Time) *Tally {
 // Pace calls push for messages 0 to n-1 from many goroutines, one an interval.
 func Pace(tb testing.TB, start time.Time, n, goroutines int, push func(i int) error) {
 	tb.Helper()
-	FromMany(goroutines, func(from int) {
+	fromMany(goroutines, func(from int) {
 		for i := from; i < n && !tb.Failed(); i += goroutines {
 			time.Sleep(time.Until(start.Add(time.Duration(i) * Interval))) // the pace is the load
 			if err := push(i); err != nil {
@@ -77,8 +77,8 @@ func Pace(tb testing.TB, start time.Time, n, goroutines int, push func(i int) er
 	})
 }
 
-// FromMany calls do in that many goroutines, each with its number, and waits for all.
-func FromMany(goroutines int, do func(goroutine int)) {
+// fromMany calls do in that many goroutines, each with its number, and waits for all.
+func fromMany(goroutines int, do func(goroutine int)) {
 	var all sync.WaitGroup
 	for i := range goroutines {
 		all.Go(func() { do(i) })
@@ -90,7 +90,7 @@ func FromMany(goroutines int, do func(goroutine int)) {
 func Calls(tb testing.TB, n, goroutines int, do func(goroutine, i int) error) {
 	tb.Helper()
 	var next atomic.Int64
-	FromMany(goroutines, func(goroutine int) {
+	fromMany(goroutines, func(goroutine int) {
 		for i := int(next.Add(1)) - 1; i < n && !tb.Failed(); i = int(next.Add(1)) - 1 {
 			if err := do(goroutine, i); err != nil {
 				tb.Error(err)

@@ -27,7 +27,9 @@ type Tally struct {
 
 // NewTally expects a message for each due time.
 func NewTally(due []time.Time) *Tally {
-	t := &Tally{Due: due, late: make([]time.Duration, len(due)), seen: make([]atomic.Bool, len(due)), done: make(chan struct{})}
+	t := &Tally{
+		Due: due, late: make([]time.Duration, len(due)), seen: make([]atomic.Bool, len(due)), done: make(chan struct{}),
+	}
 	t.left.Store(int64(len(due)))
 	return t
 }

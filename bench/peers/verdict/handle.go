@@ -88,12 +88,13 @@ func each[T any](ctx context.Context, d *closer, items []T, do func(T) error) []
 // extends is each for Extend, and returns the new ends too.
 func extends(ctx context.Context, d *closer, ls []backend.Lease, extend func(backend.Lease) (time.Time, error)) ([]time.Time, []error) {
 	ends := make([]time.Time, len(ls))
-	return ends, backend.Each(len(ls), func(i int) error {
-		return each(ctx, d, ls[i:i+1], func(l backend.Lease) (err error) {
-			ends[i], err = extend(l)
-			return err
-		})[0]
+	i := -1
+	errs := each(ctx, d, ls, func(l backend.Lease) (err error) {
+		i++
+		ends[i], err = extend(l)
+		return err
 	})
+	return ends, errs
 }
 
 // lacks is the error of an operation that a peer does not have.
