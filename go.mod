@@ -3,7 +3,6 @@ module github.com/delayq/delayq
 go 1.25.0
 
 require (
-	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/adhocore/gronx v1.20.4
 	github.com/anishathalye/porcupine v1.3.1
 	github.com/jonboulle/clockwork v0.5.0

@@ -14,13 +14,13 @@ package bench
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/bench/internal/load"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/memory"
 	"github.com/delayq/delayq/redisson"
@@ -79,18 +79,16 @@ func overTargets(b *testing.B, run func(*testing.B, target)) {
 	}
 }
 
-var quiet = delayq.WithLogger(slog.New(slog.DiscardHandler))
-
 // queue opens a queue that is closed when the benchmark ends.
 func (t target) queue(b *testing.B, opts ...delayq.Option) delayq.Queue {
 	b.Helper()
 	store := t.open(b)
-	opts = append(opts, delayq.WithBackend(store), quiet)
+	opts = append(opts, delayq.WithBackend(store), load.Quiet)
 	q, err := delayq.New(context.Background(), "bench", opts...)
-	must(b, err)
+	load.Must(b, err)
 	b.Cleanup(func() {
-		must(b, q.Close())
-		must(b, store.Close())
+		load.Must(b, q.Close())
+		load.Must(b, store.Close())
 	})
 	return q
 }

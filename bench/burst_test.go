@@ -1,11 +1,11 @@
 package bench
 
 import (
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 	rawdata "github.com/delayq/delayq/bench/internal/raw"
 )
 
@@ -18,16 +18,16 @@ func BenchmarkBurst(b *testing.B) {
 		q := t.queue(b)
 		lead := t.lead()
 		var all time.Duration
-		var last *tally
+		var last []time.Duration
 		for b.Loop() {
-			t, took, inTime := burst(b, q, messages, lead)
-			for ; !inTime; t, took, inTime = burst(b, q, messages, lead) {
+			late, took, inTime := burst(b, q, messages, lead)
+			for ; !inTime; late, took, inTime = burst(b, q, messages, lead) {
 				lead *= 2
 			}
 			all += took
-			last = t
+			last = late
 		}
-		rawdata.Arrivals(b, "", last.late)
+		rawdata.Arrivals(b, "", last)
 		b.ReportMetric(float64(messages)*float64(b.N)/all.Seconds(), "msgs/s")
 	})
 }
@@ -40,17 +40,20 @@ func (t target) lead() time.Duration {
 	return window(3 * time.Second)
 }
 
-// burst pushes messages that are all due after the lead. It returns their outcomes and the time
+// burst pushes messages that are all due after the lead. It returns how late they were and the time
 // from the due time to the last ack, unless the pushes took longer than the lead.
-func burst(b *testing.B, q delayq.Queue, messages int, lead time.Duration) (t *tally, took time.Duration, inTime bool) {
+func burst(
+	b *testing.B, q delayq.Queue, messages int, lead time.Duration,
+) (late []time.Duration, took time.Duration, inTime bool) {
 	b.StopTimer()
 	due := time.Now().Add(lead)
-	t = newTally(slices.Repeat([]time.Time{due}, messages))
-	pushAll(b, q, t)
+	t := load.Burst(messages, due)
+	load.PushBatches(b, q, t.Messages(), delayq.MaxBatch, 1)
 	inTime = time.Now().Before(due)
 	wait := consume(b, q, t)
 	time.Sleep(time.Until(due))
 	b.StartTimer()
 	wait()
-	return t, time.Since(due), inTime
+	took = time.Since(due)
+	return t.Outcome().Late, took, inTime
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 // BenchmarkCancel measures cancelling a message among a million pending ones, in ns per call. The
@@ -23,10 +24,10 @@ func BenchmarkCancel(b *testing.B) {
 
 func cancels(b *testing.B, t target) bool {
 	store := t.open(b)
-	defer func() { must(b, store.Close()) }()
-	q, err := delayq.New(context.Background(), "bench", delayq.WithBackend(store), quiet, delayq.Require(delayq.Cancelling))
+	defer func() { load.Must(b, store.Close()) }()
+	q, err := delayq.New(context.Background(), "bench", delayq.WithBackend(store), load.Quiet, delayq.Require(delayq.Cancelling))
 	if err == nil {
-		must(b, q.Close())
+		load.Must(b, q.Close())
 	}
 	return err == nil
 }
@@ -55,6 +56,6 @@ func cancelAmong(b *testing.B, q delayq.Queue, pending int) {
 func cancelAll(b *testing.B, q delayq.Queue, ids []string) {
 	ctx := context.Background()
 	for _, id := range ids {
-		must(b, q.Cancel(ctx, id))
+		load.Must(b, q.Cancel(ctx, id))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 type depth struct {
@@ -47,13 +48,13 @@ func BenchmarkDepth(b *testing.B) {
 	})
 }
 
-// A load keeps a queue at its depth. live takes about n messages through their lives and
+// A crowd keeps a queue at its depth. live takes about n messages through their lives and
 // returns how many they were.
-type load interface{ live(b *testing.B, n int) int }
+type crowd interface{ live(b *testing.B, n int) int }
 
-func compareDepths(b *testing.B, open func(*testing.B, target, int) load, t target) {
+func compareDepths(b *testing.B, open func(*testing.B, target, int) crowd, t target) {
 	turn, depths := t.size(1000, 100), t.depths()
-	loads := make([]load, len(depths))
+	loads := make([]crowd, len(depths))
 	for i, d := range depths {
 		loads[i] = open(b, t, d.pending)
 		loads[i].live(b, turn)
@@ -87,7 +88,7 @@ func reportDepths(b *testing.B, depths []depth, took []time.Duration, lived []in
 
 type dueNow struct{ q delayq.Queue }
 
-func newDueNow(b *testing.B, t target, pending int) load {
+func newDueNow(b *testing.B, t target, pending int) crowd {
 	q := t.queue(b)
 	fill(b, q, pending, farAhead(time.Now()))
 	return dueNow{q}
@@ -110,7 +111,7 @@ type dueRandom struct {
 	r     *rand.Rand
 }
 
-func newDueRandom(b *testing.B, t target, pending int) load {
+func newDueRandom(b *testing.B, t target, pending int) crowd {
 	clock := clockwork.NewFakeClock()
 	l := &dueRandom{clock: clock, span: 24 * time.Hour, r: newRand(), q: t.queue(b, delayq.WithClock(clock))}
 	// In the steady state a message's remaining time is distributed as the smaller of
@@ -129,15 +130,15 @@ func (l *dueRandom) live(b *testing.B, n int) (lived int) {
 		l.clock.Advance(l.step)
 		now := l.clock.Now()
 		ds, err := l.q.ReceiveBatch(ctx, delayq.MaxBatch)
-		must(b, err)
+		load.Must(b, err)
 		ms := make([]delayq.Message, len(ds))
 		for i, d := range ds {
 			mustBeWhole(b, l.q, d, now)
-			ms[i] = delayq.Message{Body: body, Due: now.Add(l.ahead())}
+			ms[i] = delayq.Message{Body: load.Body, Due: now.Add(l.ahead())}
 		}
-		must(b, l.q.AckBatch(ctx, ds))
+		load.Must(b, l.q.AckBatch(ctx, ds))
 		_, err = l.q.PushBatch(ctx, ms)
-		must(b, err)
+		load.Must(b, err)
 		lived += len(ds)
 	}
 	return lived

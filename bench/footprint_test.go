@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 // BenchmarkFootprint measures what a million and ten million pending messages of 100 bytes cost a
@@ -40,7 +42,7 @@ func footprint(b *testing.B, t target, pending int) {
 	for range pending / chunk {
 		fill(b, q, chunk, due)
 	}
-	overhead := float64(heapBytes()-before)/float64(pending) - bodySize
+	overhead := float64(heapBytes()-before)/float64(pending) - load.BodySize
 	var pauses []time.Duration
 	for b.Loop() {
 		runtime.GC()
@@ -50,8 +52,8 @@ func footprint(b *testing.B, t target, pending int) {
 	slices.Sort(pauses)
 	b.ReportMetric(overhead, "overhead-B/msg")
 	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/1e6, "gc-ms")
-	b.ReportMetric(micros(pauses[len(pauses)/2]), "gc-pause-us")
-	b.ReportMetric(micros(pauses[len(pauses)-1]), "gc-pause-max-us")
+	b.ReportMetric(load.Micros(pauses[len(pauses)/2]), "gc-pause-us")
+	b.ReportMetric(load.Micros(pauses[len(pauses)-1]), "gc-pause-max-us")
 }
 
 // heapBytes returns the bytes of live objects, as the allocator rounds them.
@@ -68,5 +70,3 @@ func lastPause() time.Duration {
 	debug.ReadGCStats(&s)
 	return s.Pause[0]
 }
-
-func micros(d time.Duration) float64 { return float64(d) / 1e3 }

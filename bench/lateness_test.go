@@ -3,13 +3,11 @@ package bench
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 	rawdata "github.com/delayq/delayq/bench/internal/raw"
 )
 
@@ -32,95 +30,43 @@ func BenchmarkLateness(b *testing.B) {
 	overTargets(b, func(b *testing.B, t target) {
 		q := t.queue(b)
 		var queue, bare []time.Duration
-		for range unlessShort(2, 1) {
+		for range load.UnlessShort(2, 1) {
 			bare = append(bare, lateBare(b)...)
 			queue = append(queue, lateQueue(b, q)...)
 		}
-		noteLateness(b, "", queue)
-		noteLateness(b, "bare-", bare)
+		for side, late := range map[string][]time.Duration{"": queue, "bare": bare} {
+			load.ReportQuantiles(b, strings.TrimPrefix(side+"-late-", "-"), late)
+			rawdata.Lateness(b, side, late)
+		}
 		if t.onRedis != nil {
-			b.ReportMetric(millis(tripTime(b)), "trip-p99-ms")
+			b.ReportMetric(load.Millis(tripTime(b)), "trip-p99-ms")
 		}
 		b.ReportMetric(0, "early/op")
-		b.ReportMetric(0, "ns/op") // means nothing here
+		load.OnePass(b)
 	})
-}
-
-// noteLateness reports on a side, and keeps its distribution for the report.
-func noteLateness(b *testing.B, prefix string, late []time.Duration) {
-	h := newHistogram()
-	record(h, late)
-	reportLateness(b, prefix, h)
-	rawdata.Lateness(b, strings.TrimSuffix(prefix, "-"), late)
-}
-
-const lateInterval = 500 * time.Microsecond
-
-// plan returns the due times of one turn: message i is to be pushed after i intervals.
-func plan(start time.Time) *tally {
-	r := newRand()
-	due := make([]time.Time, unlessShort(5000, 200))
-	least := unlessShort(time.Second, time.Second/10)
-	for i := range due {
-		delay := least + time.Duration(r.Int64N(int64(2*least)))
-		due[i] = start.Add(time.Duration(i)*lateInterval + delay)
-	}
-	return newTally(due)
-}
-
-// atPace calls push for each message when its turn has come.
-func atPace(start time.Time, n int, push func(i int)) {
-	for i := range n {
-		time.Sleep(time.Until(start.Add(time.Duration(i) * lateInterval)))
-		push(i)
-	}
 }
 
 func lateBare(b *testing.B) []time.Duration {
 	start := time.Now()
-	load := plan(start)
-	atPace(start, len(load.due), func(i int) {
-		time.AfterFunc(time.Until(load.due[i]), func() { load.arrived(i) })
+	t := load.Plan(start)
+	load.Pace(b, start, len(t.Due), 1, func(i int) error {
+		m := t.Message(i)
+		time.AfterFunc(time.Until(m.Due), func() { t.Arrived(m.Body) })
+		return nil
 	})
-	load.wait(b)
-	return load.late
+	t.Wait()
+	return t.Outcome().Late
 }
 
 func lateQueue(b *testing.B, q delayq.Queue) []time.Duration {
 	start := time.Now()
-	load := plan(start)
-	wait := consume(b, q, load)
-	turns := make(chan int, len(load.due))
-	var pushers sync.WaitGroup
-	for range 64 { // a confirmed push may take longer than the interval
-		pushers.Go(func() {
-			for i := range turns {
-				m := load.message(i)
-				if _, err := q.Push(context.Background(), m.Body, delayq.At(m.Due)); err != nil {
-					b.Error(err)
-				}
-			}
-		})
-	}
-	atPace(start, len(load.due), func(i int) { turns <- i })
-	close(turns)
-	pushers.Wait()
+	t := load.Plan(start)
+	wait := consume(b, q, t)
+	load.Pace(b, start, len(t.Due), load.Pushers, func(i int) error {
+		m := t.Message(i)
+		_, err := q.Push(context.Background(), m.Body, delayq.At(m.Due))
+		return err
+	})
 	wait()
-	return load.late
-}
-
-// newHistogram tells apart nanoseconds to a minute, to three digits.
-func newHistogram() *hdrhistogram.Histogram { return hdrhistogram.New(1, int64(time.Minute), 3) }
-
-func record(h *hdrhistogram.Histogram, late []time.Duration) {
-	for _, d := range late {
-		_ = h.RecordValue(int64(min(max(d, 0), time.Minute)))
-	}
-}
-
-func reportLateness(b *testing.B, prefix string, h *hdrhistogram.Histogram) {
-	report := func(ns int64, name string) { b.ReportMetric(float64(ns)/1e6, prefix+"late-"+name+"-ms") }
-	report(h.ValueAtQuantile(50), "p50")
-	report(h.ValueAtQuantile(99), "p99")
-	report(h.Max(), "max")
+	return t.Outcome().Late
 }

@@ -3,11 +3,11 @@ package bench
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 // fill pushes n messages with the due times that the function gives and returns their ids,
@@ -18,22 +18,13 @@ func fill(b *testing.B, q delayq.Queue, n int, due func() time.Time) (ids []stri
 	for ; n > 0; n -= len(ms) {
 		ms = ms[:min(n, len(ms))]
 		for i := range ms {
-			ms[i] = delayq.Message{Body: body, Due: due()}
+			ms[i] = delayq.Message{Body: load.Body, Due: due()}
 		}
 		pushed, err := q.PushBatch(context.Background(), ms)
-		must(b, err)
+		load.Must(b, err)
 		ids = append(ids, pushed...)
 	}
 	return ids
-}
-
-// pushAll pushes the messages of a tally.
-func pushAll(b *testing.B, q delayq.Queue, t *tally) {
-	b.Helper()
-	for ms := range slices.Chunk(t.messages(), delayq.MaxBatch) {
-		_, err := q.PushBatch(context.Background(), ms)
-		must(b, err)
-	}
 }
 
 // size is how many messages to measure with: fewer on a server when a run is only to show that
@@ -42,7 +33,7 @@ func (t target) size(full, short int) int {
 	if t.inProcess {
 		return full
 	}
-	return t.atMost(unlessShort(full, short))
+	return t.atMost(load.UnlessShort(full, short))
 }
 
 func (t target) atMost(n int) int {
@@ -50,13 +41,6 @@ func (t target) atMost(n int) int {
 		return min(n, t.most)
 	}
 	return n
-}
-
-func unlessShort[T any](full, short T) T {
-	if testing.Short() {
-		return short
-	}
-	return full
 }
 
 // farAhead is a random due time of the day that begins in an hour.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 // BenchmarkProcesses measures one queue that several processes serve at once: backends that each
@@ -26,7 +26,7 @@ func BenchmarkProcesses(b *testing.B) {
 				crew := newCrew(b, t, clients)
 				crew.burst(b, t.size(50_000, 2_000))
 				crew.paced(b, t.size(10_000, 1_000))
-				b.ReportMetric(0, "ns/op") // means nothing here
+				load.OnePass(b)
 			})
 		}
 	})
@@ -40,7 +40,7 @@ type crew struct {
 }
 
 func newCrew(b *testing.B, t target, clients int) *crew {
-	server := ownRedis(b)
+	server := load.OwnRedis(b)
 	c := new(crew)
 	for range clients {
 		store, count := t.connect(b, server)
@@ -62,9 +62,9 @@ func (c *crew) trips() (n int64) {
 
 func (c *crew) burst(b *testing.B, messages int) {
 	due := time.Now().Add(window(3 * time.Second))
-	t := newTally(slices.Repeat([]time.Time{due}, messages))
-	pushAll(b, c.pusher, t)
-	wait := c.consume(b, t)
+	t := load.Burst(messages, due)
+	load.PushBatches(b, c.pusher, t.Messages(), delayq.MaxBatch, 1)
+	wait := awaiting(b, t, load.Consume(b, t.Handle, c.queues...), c.pusher, 0)
 	if time.Now().After(due) {
 		b.Log("the pushes took too long: the rate is too low")
 	}
@@ -72,64 +72,39 @@ func (c *crew) burst(b *testing.B, messages int) {
 	b.ReportMetric(float64(messages)/time.Since(due).Seconds(), "msgs/s")
 }
 
-// consume is like the function of that name, with the workers spread over the crew.
-func (c *crew) consume(b *testing.B, t *tally) (wait func()) {
-	const workers = 32
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, len(c.queues))
-	for _, q := range c.queues {
-		go func() { ended <- q.Consume(ctx, t.handle, delayq.Workers(workers/len(c.queues))) }()
-	}
-	return func() {
-		b.Helper()
-		t.wait(b)
-		stop()
-		for range c.queues {
-			must(b, <-ended)
-		}
-		t.mustHold(b)
-		mustHold(b, c.pusher, 0)
-	}
-}
-
 // paced takes messages without settling them, so that all trips are for claims.
 func (c *crew) paced(b *testing.B, messages int) {
-	const interval = 500 * time.Microsecond
 	first := time.Now().Add(window(3 * time.Second))
 	due := make([]time.Time, messages)
 	for i := range due {
-		due[i] = first.Add(time.Duration(i) * interval)
+		due[i] = first.Add(time.Duration(i) * load.Interval)
 	}
-	t := newTally(due)
-	pushAll(b, c.pusher, t)
+	t := load.NewTally(due)
+	load.PushBatches(b, c.pusher, t.Messages(), delayq.MaxBatch, 1)
 	time.Sleep(time.Until(first))
 	before := c.trips()
 	ds := c.take(b, t)
 	b.ReportMetric(float64(c.trips()-before)/float64(messages), "trips/msg")
-	t.mustHold(b)
-	must(b, c.settle(ds))
+	t.Outcome().MustHold(b, b.Name())
+	load.Must(b, c.settle(ds))
 	mustHold(b, c.pusher, 0)
 }
 
 // take receives with each queue until all messages have come.
-func (c *crew) take(b *testing.B, t *tally) [][]*delayq.Delivery {
-	ctx, stop := context.WithCancel(context.Background())
+func (c *crew) take(b *testing.B, t *load.Tally) [][]*delayq.Delivery {
 	taken := make([][]*delayq.Delivery, len(c.queues))
-	var takers sync.WaitGroup
-	for i, q := range c.queues {
-		takers.Go(func() {
-			for ctx.Err() == nil {
-				ds, _ := q.ReceiveBatch(ctx, 100)
-				for _, d := range ds {
-					t.arrived(number(d.Body))
-				}
-				taken[i] = append(taken[i], ds...)
+	stop := load.Until(b, len(c.queues), func(ctx context.Context, i int) error {
+		for ctx.Err() == nil {
+			ds, _ := c.queues[i].ReceiveBatch(ctx, 100)
+			for _, d := range ds {
+				t.Handle(d)
 			}
-		})
-	}
-	t.wait(b)
+			taken[i] = append(taken[i], ds...)
+		}
+		return nil
+	})
+	t.Wait()
 	stop()
-	takers.Wait()
 	return taken
 }
 

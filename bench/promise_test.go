@@ -2,22 +2,13 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 )
-
-const bodySize = 100 // bytes, as the figures of other queues are given
-
-var body = make([]byte, bodySize)
-
-func must(b *testing.B, err error) {
-	if err != nil {
-		b.Helper()
-		b.Fatal(err)
-	}
-}
 
 // mustHold fails unless the queue holds that many messages, all of them scheduled. Not every store
 // can count.
@@ -27,7 +18,7 @@ func mustHold(b *testing.B, q delayq.Queue, n int) {
 		return
 	}
 	s, err := q.Stats(context.Background())
-	must(b, err)
+	load.Must(b, err)
 	if s.Scheduled != int64(n) || s.Ready+s.InFlight+s.Dead != 0 {
 		b.Fatalf("want %d messages scheduled and no other, got %+v", n, s)
 	}
@@ -38,8 +29,48 @@ func mustHold(b *testing.B, q delayq.Queue, n int) {
 // end of a subscription.
 func mustBeWhole(b *testing.B, q delayq.Queue, d *delayq.Delivery, now time.Time) {
 	again := d.Attempt != 1 && q.Supports(delayq.Counting)
-	if len(d.Body) != bodySize || again || now.UnixNano() < d.Due.UnixNano() {
+	if len(d.Body) != load.BodySize || again || now.UnixNano() < d.Due.UnixNano() {
 		b.Helper()
 		b.Fatalf("%v: %d bytes at %v", d, len(d.Body), now)
+	}
+}
+
+// A consumer has the messages of a tally handled. Its result waits for the last one, and fails
+// unless each has come once and in time and the queue then holds no more than before.
+type consumer func(b *testing.B, q delayq.Queue, t *load.Tally) (wait func())
+
+// consume is a consumer of 32 workers.
+func consume(b *testing.B, q delayq.Queue, t *load.Tally) (wait func()) {
+	return awaiting(b, t, load.Consume(b, t.Handle, q), q, 0)
+}
+
+// consumeBatches is a consumer by ReceiveBatch and AckBatch.
+func consumeBatches(b *testing.B, q delayq.Queue, t *load.Tally) (wait func()) {
+	return awaiting(b, t, load.Until(b, 4, func(ctx context.Context, _ int) error {
+		for {
+			ds, err := q.ReceiveBatch(ctx, 100)
+			if errors.Is(err, context.Canceled) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			for _, d := range ds {
+				t.Handle(d)
+			}
+			if err := q.AckBatch(context.WithoutCancel(ctx), ds); err != nil {
+				return err
+			}
+		}
+	}), q, 0)
+}
+
+func awaiting(b *testing.B, t *load.Tally, stop func(), q delayq.Queue, left int) (wait func()) {
+	return func() {
+		b.Helper()
+		t.Wait()
+		stop()
+		t.Outcome().MustHold(b, b.Name())
+		mustHold(b, q, left)
 	}
 }

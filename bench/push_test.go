@@ -2,12 +2,11 @@ package bench
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 // BenchmarkPush measures pushes of 100 bytes alone, due in an hour and later, in ns per message.
@@ -37,25 +36,7 @@ func pushes(b *testing.B, t target, run func(*testing.B, delayq.Queue)) {
 
 // pushFrom pushes from that many goroutines.
 func pushFrom(goroutines int) func(*testing.B, delayq.Queue) {
-	return func(b *testing.B, q delayq.Queue) {
-		var left atomic.Int64
-		left.Store(int64(b.N))
-		var all sync.WaitGroup
-		for range goroutines {
-			all.Go(func() {
-				for left.Add(-1) >= 0 && !b.Failed() {
-					pushOne(b, q)
-				}
-			})
-		}
-		all.Wait()
-	}
-}
-
-func pushOne(b *testing.B, q delayq.Queue) {
-	if _, err := q.Push(context.Background(), body, delayq.After(time.Hour)); err != nil {
-		b.Error(err)
-	}
+	return func(b *testing.B, q delayq.Queue) { load.Push(b, q, b.N, goroutines) }
 }
 
 func pushBatches(b *testing.B, q delayq.Queue) {
@@ -64,9 +45,9 @@ func pushBatches(b *testing.B, q delayq.Queue) {
 	for left := b.N; left > 0; left -= len(ms) {
 		ms = ms[:min(left, len(ms))]
 		for i := range ms {
-			ms[i] = delayq.Message{Body: body, Due: due()}
+			ms[i] = delayq.Message{Body: load.Body, Due: due()}
 		}
 		_, err := q.PushBatch(context.Background(), ms)
-		must(b, err)
+		load.Must(b, err)
 	}
 }

@@ -1,18 +1,20 @@
 package bench
 
 import (
-	"slices"
 	"testing"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 // drainTTL is a delay that the levels wait for in one queue, as raw does: a single digit, 0x1000
 // ms.
-func drainTTL() time.Duration { return unlessShort(0x1000*time.Millisecond, 0x400*time.Millisecond) }
+func drainTTL() time.Duration {
+	return load.UnlessShort(0x1000*time.Millisecond, 0x400*time.Millisecond)
+}
 
 // BenchmarkRabbitDrain measures messages of 100 bytes that have all waited in one queue, in msgs/s
 // from the moment that the first is due until the broker has read the last ack.
@@ -29,38 +31,37 @@ func drainTTL() time.Duration { return unlessShort(0x1000*time.Millisecond, 0x40
 // Goal for go and go-batch against raw and raw-whole: 0.8. The messages are due at the pace at
 // which they were pushed: where the pushes took as long as the drain, it says so.
 func BenchmarkRabbitDrain(b *testing.B) {
-	messages := unlessShort(30_000, 2000)
+	messages := load.UnlessShort(30_000, 2000)
 	url := ownVhost(b)
 	q, r := onRabbit(b, url), newRaw(b, url)
 	to := r.declare(b, "raw", quorum())
 	wait := r.declare(b, "raw.wait", waiting(drainTTL(), to))
-	must(b, r.subscribe(to, rawWindow))
-	sides := newRace()
-	for range unlessShort(3, 1) {
-		sides.note("go", drainInGo(b, q, messages, consume))
-		sides.note("raw", r.drain(b, wait, messages, bareMessage))
-		sides.note("go-batch", drainInGo(b, q, messages, consumeBatches))
-		sides.note("raw-whole", r.drain(b, wait, messages, wholeMessage))
+	load.Must(b, r.subscribe(to, rawWindow))
+	sides := load.NewRace()
+	for range load.UnlessShort(3, 1) {
+		sides.Note("go", drainInGo(b, q, messages, consume))
+		sides.Note("raw", r.drain(b, wait, messages, bareMessage))
+		sides.Note("go-batch", drainInGo(b, q, messages, consumeBatches))
+		sides.Note("raw-whole", r.drain(b, wait, messages, wholeMessage))
 		if !testing.Short() {
-			sides.note("go-mixed", drainMixed(b, q, messages))
+			sides.Note("go-mixed", drainMixed(b, q, messages))
 		}
 	}
-	sides.report(b, "raw")
+	reportRace(b, sides, "raw")
 }
 
 // drainInGo returns the rate.
-func drainInGo(b *testing.B, q delayq.Queue, n int, consume func(*testing.B, delayq.Queue, *tally) func()) float64 {
+func drainInGo(b *testing.B, q delayq.Queue, n int, consume consumer) float64 {
 	b.Helper()
 	first := time.Now().Add(drainTTL())
-	t := newTally(slices.Repeat([]time.Time{first}, n))
-	ms := t.messages()
+	t := load.Burst(n, first)
+	ms := t.Messages()
 	for i := range ms {
 		ms[i].Due, ms[i].Delay = time.Time{}, drainTTL()
 	}
-	pushConcurrently(b, q, ms, 16)
+	load.PushBatches(b, q, ms, 100, 16)
 	pushed := time.Since(first.Add(-drainTTL()))
-	wait := consume(b, q, t)
-	wait()
+	consume(b, q, t)()
 	return drained(b, n, pushed, time.Since(first))
 }
 
@@ -68,8 +69,8 @@ func drainMixed(b *testing.B, q delayq.Queue, n int) float64 {
 	b.Helper()
 	start := time.Now()
 	due := start.Add(drainTTL())
-	t := newTally(slices.Repeat([]time.Time{due}, n))
-	pushConcurrently(b, q, t.messages(), 16)
+	t := load.Burst(n, due)
+	load.PushBatches(b, q, t.Messages(), 100, 16)
 	wait := consume(b, q, t)
 	if late := time.Since(due); late > 0 {
 		b.Logf("the pushes took %v too long: the rate is too low", late)
@@ -93,21 +94,20 @@ func (r *raw) drain(b *testing.B, queue string, n int, message func(int) amqp.Pu
 	start := time.Now()
 	r.publish(b, queue, n, rawWindow, message)
 	pushed := time.Since(start)
-	r.take(b, n, func(amqp.Delivery) {})
-	must(b, r.consuming.Qos(rawWindow, 0, false)) // the broker replies once it has read the acks
+	r.take(b, n)
+	load.Must(b, r.consuming.Qos(rawWindow, 0, false)) // the broker replies once it has read the acks
 	return drained(b, n, pushed, time.Since(start.Add(drainTTL())))
 }
 
 // take takes n messages, with an ack for 200.
-func (r *raw) take(b *testing.B, n int, note func(amqp.Delivery)) {
+func (r *raw) take(b *testing.B, n int) {
 	b.Helper()
 	lost := time.After(time.Minute + drainTTL())
 	for i := 1; i <= n; i++ {
 		select {
 		case d := <-r.deliveries:
-			note(d)
 			if i%200 == 0 || i == n {
-				must(b, r.consuming.Ack(d.DeliveryTag, true))
+				load.Must(b, r.consuming.Ack(d.DeliveryTag, true))
 			}
 		case <-lost:
 			b.Fatalf("%d of %d messages are lost", n-i+1, n)

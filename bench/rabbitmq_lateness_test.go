@@ -2,17 +2,15 @@ package bench
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 	"github.com/delayq/delayq/rabbitmq"
 )
 
@@ -38,21 +36,21 @@ func BenchmarkRabbitLateness(b *testing.B) {
 		queuesWay(b, "queues", waiting, quorum()),
 		queuesWay(b, "classic-queues", classicWaiting, nil),
 	}
-	for range unlessShort(2, 1) {
+	for range load.UnlessShort(2, 1) {
 		for _, w := range ways {
-			record(w.late, w.turn(b))
+			w.late = append(w.late, w.turn(b)...)
 		}
 	}
 	for _, w := range ways {
-		reportLateness(b, w.name+"-", w.late)
+		load.ReportQuantiles(b, w.name+"-late-", w.late)
 	}
-	onePass(b)
+	load.OnePass(b)
 }
 
 // A way to have messages wait.
 type way struct {
 	name string
-	late *hdrhistogram.Histogram
+	late []time.Duration
 
 	rounded bool // to a delay of fewDelays
 	push    func(body []byte, delay time.Duration) error
@@ -72,9 +70,9 @@ const fewApart = 60 * time.Millisecond
 
 func (w *way) delays() []time.Duration {
 	r := newRand()
-	delays := make([]time.Duration, unlessShort(5000, 200))
+	delays := make([]time.Duration, load.UnlessShort(5000, 200))
 	for i := range delays {
-		delays[i] = time.Second + time.Duration(r.Int64N(int64(unlessShort(3*time.Second, time.Second/5))))
+		delays[i] = time.Second + time.Duration(r.Int64N(int64(load.UnlessShort(3*time.Second, time.Second/5))))
 		if w.rounded {
 			delays[i] = time.Second + (delays[i] - time.Second).Truncate(fewApart) + fewApart
 		}
@@ -86,58 +84,26 @@ func (w *way) delays() []time.Duration {
 func (w *way) turn(b *testing.B) []time.Duration {
 	b.Helper()
 	delays := w.delays()
-	late := make(chan time.Duration, 2*len(delays))
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- w.consume(ctx, func(body []byte) { late <- time.Since(time.Unix(0, int64(binary.LittleEndian.Uint64(body)))) })
-	}()
-	w.pushAll(b, delays)
-	all := make([]time.Duration, len(delays))
-	for i := range all {
-		select {
-		case all[i] = <-late:
-		case <-time.After(time.Minute):
-			b.Fatalf("%s: %d messages of %d came", w.name, i, len(all))
-		}
-	}
+	t := load.NewTally(make([]time.Time, len(delays)))
+	stop := load.Until(b, 1, func(ctx context.Context, _ int) error { return w.consume(ctx, t.Arrived) })
+	load.Pace(b, time.Now(), len(delays), load.Pushers, func(i int) error {
+		t.Due[i] = time.Now().Add(delays[i])
+		return w.push(t.Message(i).Body, delays[i])
+	})
+	t.Wait()
 	stop()
-	must(b, <-ended)
-	if len(late) > 0 {
-		b.Fatalf("%s: %d messages came twice", w.name, len(late))
+	o := t.Outcome()
+	if o.Twice+o.Lost > 0 {
+		b.Fatalf("%s: of %d messages %d came twice, %d never", w.name, len(delays), o.Twice, o.Lost)
 	}
-	return all
-}
-
-// waysPushers are enough to keep the pace though each waits for the broker to confirm.
-const waysPushers = 64
-
-func (w *way) pushAll(b *testing.B, delays []time.Duration) {
-	b.Helper()
-	start := time.Now()
-	var all sync.WaitGroup
-	for from := range waysPushers {
-		all.Go(func() {
-			for i := from; i < len(delays) && !b.Failed(); i += waysPushers {
-				// the pace is the load
-				time.Sleep(time.Until(start.Add(time.Duration(i) * lateInterval))) // the pace of the load
-				body := make([]byte, bodySize)
-				binary.LittleEndian.PutUint64(body, uint64(time.Now().Add(delays[i]).UnixNano()))
-				if err := w.push(body, delays[i]); err != nil {
-					b.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
+	return o.Late
 }
 
 func libraryWay(b *testing.B, name string, opts ...rabbitmq.Option) *way {
 	b.Helper()
 	q := onRabbit(b, ownVhost(b), opts...)
 	return &way{
-		name: name, late: newHistogram(),
+		name: name,
 		push: func(body []byte, delay time.Duration) error {
 			_, err := q.Push(context.Background(), body, delayq.After(delay))
 			return err
@@ -177,7 +143,7 @@ func queuesWay(b *testing.B, name string, args func(time.Duration, string) amqp.
 		r.declare(b, nameOf(delay), args(delay, queue))
 	}
 	return &way{
-		name: name, late: newHistogram(), rounded: true,
+		name: name, rounded: true,
 		push: func(body []byte, delay time.Duration) error {
 			c, err := r.publishing.PublishWithDeferredConfirm("", nameOf(delay), true, false, bare(body))
 			if err == nil && !c.Wait() {

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/bench/internal/load"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/rabbitmq"
 )
@@ -35,7 +35,7 @@ func openRabbit(tb testing.TB) backend.Backend { return rabbitmq.New(ownVhost(tb
 func onRabbit(b *testing.B, url string, opts ...rabbitmq.Option) delayq.Queue {
 	b.Helper()
 	store := rabbitmq.New(url, opts...)
-	b.Cleanup(func() { must(b, store.Close()) })
+	b.Cleanup(func() { load.Must(b, store.Close()) })
 	return open(b, store, "bench")
 }
 
@@ -48,7 +48,7 @@ type raw struct {
 func newRaw(b *testing.B, url string) *raw {
 	b.Helper()
 	r := &raw{publishing: rawChannel(b, url), consuming: rawChannel(b, url)}
-	must(b, r.publishing.Confirm(false))
+	load.Must(b, r.publishing.Confirm(false))
 	returned := r.publishing.NotifyReturn(make(chan amqp.Return, 1))
 	go func() {
 		for m := range returned {
@@ -69,10 +69,10 @@ func (r *raw) subscribe(queue string, unacked int) (err error) {
 func rawChannel(b *testing.B, url string) *amqp.Channel {
 	b.Helper()
 	conn, err := amqp.Dial(url)
-	must(b, err)
-	b.Cleanup(func() { must(b, conn.Close()) })
+	load.Must(b, err)
+	b.Cleanup(func() { load.Must(b, conn.Close()) })
 	ch, err := conn.Channel()
-	must(b, err)
+	load.Must(b, err)
 	return ch
 }
 
@@ -80,7 +80,7 @@ func rawChannel(b *testing.B, url string) *amqp.Channel {
 func (r *raw) declare(b *testing.B, name string, args amqp.Table) string {
 	b.Helper()
 	_, err := r.publishing.QueueDeclare(name, true, false, false, false, args)
-	must(b, err)
+	load.Must(b, err)
 	return name
 }
 
@@ -107,7 +107,7 @@ func (r *raw) publish(b *testing.B, queue string, n, window int, message func(i 
 	go func() { acked <- countAcked(under) }()
 	for i := range n {
 		c, err := r.publishing.PublishWithDeferredConfirm("", queue, true, false, message(i))
-		must(b, err)
+		load.Must(b, err)
 		under <- c
 	}
 	close(under)
@@ -130,41 +130,14 @@ func bare(body []byte) amqp.Publishing {
 	return amqp.Publishing{DeliveryMode: amqp.Persistent, Body: body}
 }
 
-// A race measures several sides in turns, so that a slow moment of the machine strikes all of them.
-type race struct {
-	names []string
-	rates map[string][]float64 // by name, one a turn
-}
-
-func newRace() *race { return &race{rates: make(map[string][]float64)} }
-
-// run lets a side do n messages.
-func (r *race) run(name string, n int, do func()) {
-	start := time.Now()
-	do()
-	r.note(name, float64(n)/time.Since(start).Seconds())
-}
-
-func (r *race) note(name string, rate float64) {
-	if r.rates[name] == nil {
-		r.names = append(r.names, name)
-	}
-	r.rates[name] = append(r.rates[name], rate)
-}
-
-func (r *race) median(name string) float64 {
-	rates := slices.Sorted(slices.Values(r.rates[name]))
-	return rates[len(rates)/2]
-}
-
-// report reports the rate of each side, and its share of the one that it is measured against.
-func (r *race) report(b *testing.B, against string) {
+// reportRace reports the rate of each side, and its share of the one that it is measured against.
+func reportRace(b *testing.B, r *load.Race, against string) {
 	b.Helper()
-	for _, name := range r.names {
-		b.ReportMetric(r.median(name), name+"-msgs/s")
+	for _, name := range r.Sides {
+		b.ReportMetric(r.Median(name), name+"-msgs/s")
 		if name != against {
-			b.ReportMetric(r.median(name)/r.median(against), name+"/"+against)
+			b.ReportMetric(r.Median(name)/r.Median(against), name+"/"+against)
 		}
 	}
-	onePass(b)
+	load.OnePass(b)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 // onRedis returns a target whose stores each have a server of their own.
@@ -19,15 +19,9 @@ func onRedis(name string, over func(redis.UniversalClient) backend.Backend) targ
 	return target{
 		name:    name,
 		onRedis: over,
-		open:    func(tb testing.TB) backend.Backend { return over(ownRedis(tb).Client(tb)) },
+		open:    func(tb testing.TB) backend.Backend { return over(load.OwnRedis(tb).Client(tb)) },
 		virtual: true,
 	}
-}
-
-// ownRedis starts a server that is empty and does nothing else. It has no disk to wait for.
-func ownRedis(tb testing.TB) *testenv.RedisServer {
-	tb.Helper()
-	return testenv.Redis(tb, testenv.Directive("appendonly", "no"))
 }
 
 // overRedis runs a benchmark over the backends on Redis.
@@ -41,35 +35,35 @@ func overRedis(b *testing.B, run func(*testing.B, target)) {
 
 // connect opens a backend with a client of its own, as another process would, and counts the
 // client's commands.
-func (t target) connect(b *testing.B, server *testenv.RedisServer) (backend.Backend, *sent) {
+func (t target) connect(b *testing.B, server load.Redis) (backend.Backend, *sent) {
 	b.Helper()
 	count := new(sent)
 	client := server.Client(b)
 	client.AddHook(count)
 	store := t.onRedis(client)
-	b.Cleanup(func() { must(b, store.Close()) })
+	b.Cleanup(func() { load.Must(b, store.Close()) })
 	return store, count
 }
 
 func open(b *testing.B, store backend.Backend, name string) delayq.Queue {
 	b.Helper()
-	q, err := delayq.New(context.Background(), name, delayq.WithBackend(store), quiet)
-	must(b, err)
-	b.Cleanup(func() { must(b, q.Close()) })
+	q, err := delayq.New(context.Background(), name, delayq.WithBackend(store), load.Quiet)
+	load.Must(b, err)
+	b.Cleanup(func() { load.Must(b, q.Close()) })
 	return q
 }
 
 // tripTime is the 99th percentile of a round trip to an idle server.
 func tripTime(b *testing.B) time.Duration {
 	b.Helper()
-	client := ownRedis(b).Client(b)
-	trips := newHistogram()
-	for range 2000 {
+	client := load.OwnRedis(b).Control
+	trips := make([]time.Duration, 2000)
+	for i := range trips {
 		start := time.Now()
-		must(b, client.Ping(context.Background()).Err())
-		record(trips, []time.Duration{time.Since(start)})
+		load.Must(b, client.Ping(context.Background()).Err())
+		trips[i] = time.Since(start)
 	}
-	return time.Duration(trips.ValueAtQuantile(99))
+	return load.Quantile(trips, 0.99)
 }
 
 // sent counts a client's commands, without those of its subscriptions.

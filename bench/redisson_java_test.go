@@ -2,19 +2,13 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
-
 	"github.com/delayq/delayq"
-	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/bench/internal/load"
 	interop "github.com/delayq/delayq/interop/redisson"
 	"github.com/delayq/delayq/redisson"
 )
@@ -31,35 +25,18 @@ import (
 // releases of Redisson to compare with: the last 3.x and the newest.
 var releases = []string{"3.52.0", "4.7.0"}
 
-// rival is Redisson at work on a server of its own.
-type rival struct {
-	*interop.Queue
-	jvm    *interop.JVM
-	server *testenv.RedisServer
-}
-
-func theirs(b *testing.B, release string) rival {
-	b.Helper()
-	server := ownRedis(b)
-	jvm := interop.Start(b, release, server.Addr())
-	return rival{jvm.Queue("bench", interop.WithCodec(interop.String)), jvm, server}
-}
-
 // ours opens the queue on a server of its own.
 func ours(b *testing.B) delayq.Queue {
 	b.Helper()
-	return oursOn(b, ownRedis(b))
+	return oursOn(b, load.OwnRedis(b))
 }
 
-func oursOn(b *testing.B, server *testenv.RedisServer, opts ...redisson.Option) delayq.Queue {
+func oursOn(b *testing.B, server load.Redis, opts ...redisson.Option) delayq.Queue {
 	b.Helper()
 	store := redisson.New(server.Client(b), append(opts, redisson.WithCodec(redisson.Bytes))...)
-	b.Cleanup(func() { must(b, store.Close()) })
+	b.Cleanup(func() { load.Must(b, store.Close()) })
 	return open(b, store, "bench")
 }
-
-// onePass says that b.N means nothing, and that the metrics tell all.
-func onePass(b *testing.B) { b.ReportMetric(0, "ns/op") }
 
 // BenchmarkRedissonBurst measures messages due at one instant: seconds from then until the last of
 // 100,000 is received, by 32 takers in Java (java-s), by 32 workers of Consume (go-s), and in
@@ -72,7 +49,7 @@ func BenchmarkRedissonBurst(b *testing.B) {
 }
 
 func redissonBurst(b *testing.B, release string) {
-	messages := unlessShort(100_000, 2000)
+	messages := load.UnlessShort(100_000, 2000)
 	workers := burstInGo(b, messages, consume)
 	batches := burstInGo(b, messages, consumeBatches)
 	java := burstInJava(b, release, messages)
@@ -81,61 +58,21 @@ func redissonBurst(b *testing.B, release string) {
 	b.ReportMetric(java.Seconds(), "java-s")
 	b.ReportMetric(java.Seconds()/workers.Seconds(), "java/go")
 	b.ReportMetric(java.Seconds()/batches.Seconds(), "java/go-batch")
-	onePass(b)
+	load.OnePass(b)
 }
 
 // burstInGo repeats a burst whose pushes took too long.
-func burstInGo(b *testing.B, messages int, consume func(*testing.B, delayq.Queue, *tally) func()) time.Duration {
+func burstInGo(b *testing.B, messages int, consume consumer) time.Duration {
 	b.Helper()
 	for lead := window(4 * time.Second); ; lead *= 2 {
 		q := ours(b)
 		due := time.Now().Add(lead)
-		t := newTally(slices.Repeat([]time.Time{due}, messages))
-		pushAll(b, q, t)
+		t := load.Burst(messages, due)
+		load.PushBatches(b, q, t.Messages(), delayq.MaxBatch, 1)
 		inTime := time.Now().Before(due)
-		wait := consume(b, q, t)
-		wait()
+		consume(b, q, t)()
 		if inTime {
-			return slices.Max(t.late)
-		}
-	}
-}
-
-// consumeBatches is consume by ReceiveBatch and AckBatch.
-func consumeBatches(b *testing.B, q delayq.Queue, t *tally) (wait func()) {
-	const goroutines = 4
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, goroutines)
-	for range goroutines {
-		go func() { ended <- batchesInto(ctx, q, t) }()
-	}
-	return func() {
-		b.Helper()
-		t.wait(b)
-		stop()
-		for range goroutines {
-			must(b, <-ended)
-		}
-		t.mustHold(b)
-		mustHold(b, q, 0)
-	}
-}
-
-// batchesInto returns nil when ctx has ended.
-func batchesInto(ctx context.Context, q delayq.Queue, t *tally) error {
-	for {
-		ds, err := q.ReceiveBatch(ctx, 100)
-		if errors.Is(err, context.Canceled) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		for _, d := range ds {
-			t.arrived(number(d.Body))
-		}
-		if err := q.AckBatch(context.WithoutCancel(ctx), ds); err != nil {
-			return err
+			return slices.Max(t.Outcome().Late)
 		}
 	}
 }
@@ -146,47 +83,29 @@ const javaPatience = 150 * time.Second
 // burstInJava counts messages that are missing after javaPatience as if they came then.
 func burstInJava(b *testing.B, release string, messages int) time.Duration {
 	b.Helper()
-	ctx := context.Background()
 	for lead := window(20 * time.Second); ; lead *= 2 {
-		q := theirs(b, release)
+		q := load.OpenJava(b, release)
 		due := time.Now().Add(lead)
-		_, err := q.OfferMany(ctx, interop.Load{Count: messages, Size: bodySize, Due: due, Threads: 64, Prefix: "burst"})
-		must(b, err)
+		q.Offer(b, interop.Load{Count: messages, Due: due, Threads: 64, Prefix: "burst"})
 		if time.Now().After(due) {
 			continue
 		}
-		consumer, err := q.Consume(ctx, 32)
-		must(b, err)
-		late := latenessIn(b, consumer, messages, func(string) time.Time { return due })
-		q.jvm.Kill() // it may be far from done
+		consumer, _ := q.Workers(b)
+		late := latenessIn(b, consumer, messages, func(string) (time.Time, bool) { return due, true })
+		q.JVM.Kill() // it may be far from done
 		return slices.Max(late)
 	}
 }
 
 // latenessIn waits for messages in Java.
-func latenessIn(b *testing.B, c *interop.Consumer, n int, due func(text string) time.Time) (late []time.Duration) {
+func latenessIn(b *testing.B, c *interop.Consumer, n int, due func(text string) (time.Time, bool)) []time.Duration {
 	b.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), javaPatience)
-	defer cancel()
-	for len(late) < n {
-		r, err := c.Next(ctx)
-		if ctx.Err() != nil {
-			b.Logf("%d messages of %d came to Java within %v", len(late), n, javaPatience)
-			return append(late, javaPatience)
-		}
-		must(b, err)
-		must(b, r.Err)
-		text, _ := r.Value.(string)
-		late = append(late, r.At.Sub(due(text)))
+	late := load.LateInJava(b, c, n, time.Now().Add(javaPatience), due)
+	if len(late) < n {
+		b.Logf("%d messages of %d came to Java within %v", len(late), n, javaPatience)
+		late = append(late, javaPatience)
 	}
 	return late
-}
-
-// stamp reads when a stamped value is due.
-func stamp(text string) time.Time {
-	_, ms, _ := strings.Cut(strings.TrimRight(text, "."), "@")
-	n, _ := strconv.ParseInt(ms, 10, 64) // zero makes the lateness absurd
-	return time.UnixMilli(n)
 }
 
 // BenchmarkRedissonLateness measures lateness under the load of BenchmarkLateness: 2,000 messages a
@@ -194,135 +113,109 @@ func stamp(text string) time.Time {
 // clock that decides, whenever its turn came: eight goroutines or threads push, so that a busy
 // machine keeps the pace. Java cuts that due time to milliseconds. Goal for go-late-p99-ms: 3.
 func BenchmarkRedissonLateness(b *testing.B) {
-	bare, here := newHistogram(), newHistogram()
-	java := make(map[string]*hdrhistogram.Histogram)
-	for range unlessShort(2, 1) {
-		record(bare, lateBare(b))
-		q := ours(b)
-		record(here, lateInGo(b, q))
+	late := make(map[string][]time.Duration)
+	for range load.UnlessShort(2, 1) {
+		late["bare"] = append(late["bare"], lateBare(b)...)
+		late["go"] = append(late["go"], lateInGo(b, ours(b))...)
 		for _, release := range releases {
-			if java[release] == nil {
-				java[release] = newHistogram()
-			}
-			record(java[release], lateInJava(b, release))
+			late[release] = append(late[release], lateInJava(b, release)...)
 		}
 	}
-	reportLateness(b, "bare-", bare)
-	reportLateness(b, "go-", here)
-	for release, h := range java {
-		reportLateness(b, release+"-", h)
-		b.ReportMetric(float64(h.ValueAtQuantile(99))/float64(here.ValueAtQuantile(99)), release+"/go-p99")
+	for side := range late {
+		load.ReportQuantiles(b, side+"-late-", late[side])
 	}
-	onePass(b)
+	reportRatios(b, late, 0.99, "/go-p99")
+	load.OnePass(b)
+}
+
+// reportRatios reports how many times as late as Go the releases are.
+func reportRatios(b *testing.B, late map[string][]time.Duration, share float64, unit string) {
+	for _, release := range releases {
+		b.ReportMetric(float64(load.Quantile(late[release], share))/float64(load.Quantile(late["go"], share)), release+unit)
+	}
 }
 
 const latePushers = 8
 
+// lateOf has workers report how late messages come, by the due time that the store says.
+func lateOf(b *testing.B, q delayq.Queue) (next func() time.Duration, stop func()) {
+	late := make(chan time.Duration, 10_000)
+	stop = load.Consume(b, func(d *delayq.Delivery) { late <- time.Now().Round(0).Sub(d.Due) }, q)
+	return func() (l time.Duration) {
+		b.Helper()
+		select {
+		case l = <-late:
+		case <-time.After(time.Minute):
+			b.Fatal("a message is lost")
+		}
+		return l
+	}, stop
+}
+
 func lateInGo(b *testing.B, q delayq.Queue) []time.Duration {
 	b.Helper()
-	ctx, stop := context.WithCancel(context.Background())
+	next, stop := lateOf(b, q)
 	start := time.Now()
-	load := plan(start)
-	late := make(chan time.Duration, len(load.due))
-	ended := make(chan error, 1)
-	go func() {
-		ended <- q.Consume(ctx, func(_ context.Context, d *delayq.Delivery) error {
-			late <- time.Now().Round(0).Sub(d.Due)
-			return nil
-		}, delayq.Workers(32))
-	}()
-	for from := range latePushers {
-		go func() {
-			for i := from; i < len(load.due); i += latePushers {
-				turn := start.Add(time.Duration(i) * lateInterval)
-				time.Sleep(time.Until(turn))
-				if _, err := q.Push(ctx, body, delayq.After(load.due[i].Sub(turn))); err != nil {
-					b.Error(err)
-				}
-			}
-		}()
-	}
-	all := make([]time.Duration, len(load.due))
+	plan := load.Plan(start)
+	load.Pace(b, start, len(plan.Due), latePushers, func(i int) error {
+		turn := start.Add(time.Duration(i) * load.Interval)
+		_, err := q.Push(context.Background(), load.Body, delayq.After(plan.Due[i].Sub(turn)))
+		return err
+	})
+	all := make([]time.Duration, len(plan.Due))
 	for i := range all {
-		select {
-		case all[i] = <-late:
-		case <-time.After(time.Minute):
-			b.Fatalf("%d messages of %d came", i, len(all))
-		}
+		all[i] = next()
 	}
 	stop()
-	must(b, <-ended)
 	return all
 }
 
 func lateInJava(b *testing.B, release string) []time.Duration {
 	b.Helper()
-	ctx := context.Background()
-	least := unlessShort(time.Second, time.Second/10)
-	n := len(plan(time.Now()).due)
-	q := theirs(b, release)
-	consumer, err := q.Consume(ctx, 32)
-	must(b, err)
-	_, err = q.OfferMany(ctx, interop.Load{
-		Count: n, Size: bodySize, MinDelay: least, MaxDelay: 3 * least, Threads: latePushers,
-		Rate: int(time.Second / lateInterval), Prefix: "late", Stamped: true,
-	})
-	must(b, err)
-	return latenessIn(b, consumer, n, stamp)
+	q := load.OpenJava(b, release)
+	consumer, _ := q.Workers(b)
+	return latenessIn(b, consumer, q.OfferPlan(b, latePushers), load.Stamp)
 }
 
 // BenchmarkRedissonLone measures the lateness of lone messages: each is pushed when the one before
 // has arrived, with a delay of 300 to 1,200 ms. Goal for go-late-p50-ms: 1.5.
 func BenchmarkRedissonLone(b *testing.B) {
-	n := unlessShort(50, 3)
+	n := load.UnlessShort(50, 3)
 	delays := make([]time.Duration, n)
 	for i, r := 0, newRand(); i < n; i++ {
 		delays[i] = 300*time.Millisecond + time.Duration(r.Int64N(int64(900*time.Millisecond)))
 	}
-	here := newHistogram()
-	record(here, loneInGo(b, delays))
-	reportLateness(b, "go-", here)
+	late := map[string][]time.Duration{"go": loneInGo(b, delays)}
 	for _, release := range releases {
-		java := newHistogram()
-		record(java, loneInJava(b, release, delays))
-		reportLateness(b, release+"-", java)
-		b.ReportMetric(float64(java.ValueAtQuantile(50))/float64(here.ValueAtQuantile(50)), release+"/go-p50")
+		late[release] = loneInJava(b, release, delays)
 	}
-	onePass(b)
+	for side := range late {
+		load.ReportQuantiles(b, side+"-late-", late[side])
+	}
+	reportRatios(b, late, 0.5, "/go-p50")
+	load.OnePass(b)
 }
 
 func loneInGo(b *testing.B, delays []time.Duration) (late []time.Duration) {
 	b.Helper()
 	q := ours(b)
-	arrived := make(chan time.Duration, 1)
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- q.Consume(ctx, func(_ context.Context, d *delayq.Delivery) error {
-			arrived <- time.Now().Round(0).Sub(d.Due)
-			return nil
-		}, delayq.Workers(32))
-	}()
+	next, stop := lateOf(b, q)
 	for _, delay := range delays {
-		_, err := q.Push(ctx, body, delayq.After(delay))
-		must(b, err)
-		late = append(late, <-arrived)
+		_, err := q.Push(context.Background(), load.Body, delayq.After(delay))
+		load.Must(b, err)
+		late = append(late, next())
 	}
 	stop()
-	must(b, <-ended)
 	return late
 }
 
 func loneInJava(b *testing.B, release string, delays []time.Duration) (late []time.Duration) {
 	b.Helper()
-	ctx := context.Background()
-	q := theirs(b, release)
-	consumer, err := q.Consume(ctx, 32)
-	must(b, err)
+	q := load.OpenJava(b, release)
+	consumer, _ := q.Workers(b)
 	for i, delay := range delays {
-		_, err := q.OfferMany(ctx, interop.Load{Count: 1, Size: bodySize, MinDelay: delay, MaxDelay: delay, Prefix: fmt.Sprint("lone", i), Stamped: true})
-		must(b, err)
-		late = append(late, latenessIn(b, consumer, 1, stamp)...)
+		q.Offer(b, interop.Load{Count: 1, MinDelay: delay, MaxDelay: delay, Prefix: fmt.Sprint("lone", i), Stamped: true})
+		late = append(late, latenessIn(b, consumer, 1, load.Stamp)...)
 	}
 	return late
 }
@@ -330,40 +223,22 @@ func loneInJava(b *testing.B, release string, delays []time.Duration) (late []ti
 // BenchmarkRedissonPush measures pushes from 64 callers in messages a second: goroutines here,
 // threads in Java. Goal: four times Redisson's.
 func BenchmarkRedissonPush(b *testing.B) {
-	n := unlessShort(50_000, 2000)
+	n := load.UnlessShort(50_000, 2000)
 	q := ours(b)
-	pushesOf(b, q, n/10)
-	here := pushesOf(b, q, n)
+	load.Push(b, q, n/10, 64)
+	start := time.Now()
+	load.Push(b, q, n, 64)
+	here := float64(n) / time.Since(start).Seconds()
 	b.ReportMetric(here, "go-msgs/s")
 	for _, release := range releases {
-		q := theirs(b, release)
-		offersOf(b, q, n/10)
-		java := offersOf(b, q, n)
+		offers := interop.Load{Count: n, MinDelay: time.Hour, MaxDelay: time.Hour, Threads: 64, Prefix: "push"}
+		few := offers
+		few.Count = n / 10
+		q := load.OpenJava(b, release)
+		q.Offer(b, few)
+		java := float64(n) / q.Offer(b, offers).Seconds()
 		b.ReportMetric(java, release+"-msgs/s")
 		b.ReportMetric(here/java, "go/"+release)
 	}
-	onePass(b)
-}
-
-func pushesOf(b *testing.B, q delayq.Queue, n int) (rate float64) {
-	b.Helper()
-	const goroutines = 64
-	var all sync.WaitGroup
-	start := time.Now()
-	for from := range goroutines {
-		all.Go(func() {
-			for i := from; i < n && !b.Failed(); i += goroutines {
-				pushOne(b, q)
-			}
-		})
-	}
-	all.Wait()
-	return float64(n) / time.Since(start).Seconds()
-}
-
-func offersOf(b *testing.B, q rival, n int) (rate float64) {
-	b.Helper()
-	took, err := q.OfferMany(context.Background(), interop.Load{Count: n, Size: bodySize, MinDelay: time.Hour, MaxDelay: time.Hour, Threads: 64, Prefix: "push"})
-	must(b, err)
-	return float64(n) / took.Seconds()
+	load.OnePass(b)
 }

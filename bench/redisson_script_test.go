@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq"
-	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/bench/internal/load"
 	interop "github.com/delayq/delayq/interop/redisson"
 	"github.com/delayq/delayq/redisson"
 )
@@ -29,22 +29,20 @@ import (
 //
 // Goals: 5 for the first two, 25 and 2 among a million.
 func BenchmarkRedissonScript(b *testing.B) {
-	few, many := unlessShort(100_000, 10_000), unlessShort(1_000_000, 20_000)
+	few, many := load.UnlessShort(100_000, 10_000), load.UnlessShort(1_000_000, 20_000)
 	take := scriptInGo(b, few, takeDue)
-	b.ReportMetric(millis(take), "go-take-ms")
+	b.ReportMetric(load.Millis(take), "go-take-ms")
 	for _, release := range releases {
 		java := scriptInJava(b, release, few)
-		b.ReportMetric(millis(java), release+"-ms")
+		b.ReportMetric(load.Millis(java), release+"-ms")
 		b.ReportMetric(float64(java)/float64(take), release+"/go")
 	}
-	b.ReportMetric(millis(scriptOnJavas(b, few)), "go-java-ms")
-	b.ReportMetric(millis(scriptInGo(b, many, takeDue, redisson.NoIndex())), "go-1M-noindex-ms")
-	b.ReportMetric(millis(scriptInGo(b, many, takeDue)), "go-1M-ms")
-	b.ReportMetric(millis(scriptInGo(b, few, maintainOnly)), "go-maintain-ms")
-	onePass(b)
+	b.ReportMetric(load.Millis(scriptOnJavas(b, few)), "go-java-ms")
+	b.ReportMetric(load.Millis(scriptInGo(b, many, takeDue, redisson.NoIndex())), "go-1M-noindex-ms")
+	b.ReportMetric(load.Millis(scriptInGo(b, many, takeDue)), "go-1M-ms")
+	b.ReportMetric(load.Millis(scriptInGo(b, few, maintainOnly)), "go-maintain-ms")
+	load.OnePass(b)
 }
-
-func millis(d time.Duration) float64 { return float64(d) / 1e6 }
 
 const (
 	becomeDue = 2000
@@ -55,11 +53,11 @@ const (
 // measurement.
 func scriptInGo(b *testing.B, pending int, move mover, opts ...redisson.Option) time.Duration {
 	b.Helper()
-	server := ownRedis(b)
+	server := load.OwnRedis(b)
 	q := oursOn(b, server, opts...)
 	start, r := time.Now().Add(time.Hour), newRand()
 	fill(b, q, pending, func() time.Time { return start.Add(time.Duration(r.Int64N(int64(time.Hour)))) })
-	must(b, q.Close())
+	load.Must(b, q.Close())
 	return longestScript(b, server, pending, func() func() { return move(b, server, opts...) })
 }
 
@@ -67,78 +65,70 @@ func scriptInGo(b *testing.B, pending int, move mover, opts ...redisson.Option) 
 func scriptOnJavas(b *testing.B, pending int) time.Duration {
 	b.Helper()
 	q := filledByJava(b, releases[len(releases)-1], pending)
-	q.jvm.Kill()
-	return longestScript(b, q.server, pending, func() func() { return takeDue(b, q.server) })
+	q.JVM.Kill()
+	return longestScript(b, q.Redis, pending, func() func() { return takeDue(b, q.Redis) })
 }
 
 func scriptInJava(b *testing.B, release string, pending int) time.Duration {
 	b.Helper()
 	q := filledByJava(b, release, pending)
-	must(b, q.Destroy(context.Background()))
-	return longestScript(b, q.server, pending, func() func() {
-		must(b, q.Hold(context.Background()))
-		return func() { must(b, q.Destroy(context.Background())) }
+	load.Must(b, q.Destroy(context.Background()))
+	return longestScript(b, q.Redis, pending, func() func() {
+		load.Must(b, q.Hold(context.Background()))
+		return func() { load.Must(b, q.Destroy(context.Background())) }
 	})
 }
 
-func filledByJava(b *testing.B, release string, pending int) rival {
+func filledByJava(b *testing.B, release string, pending int) load.Java {
 	b.Helper()
-	q := theirs(b, release)
-	_, err := q.OfferMany(context.Background(), interop.Load{
-		Count: pending, Size: bodySize, MinDelay: time.Hour, MaxDelay: 2 * time.Hour, Threads: 64, Prefix: "pending",
+	q := load.OpenJava(b, release)
+	q.Offer(b, interop.Load{
+		Count: pending, MinDelay: time.Hour, MaxDelay: 2 * time.Hour, Threads: 64, Prefix: "pending",
 	})
-	must(b, err)
 	return q
 }
 
 // A mover opens the queue, moves due messages, and returns a function that stops it.
-type mover func(b *testing.B, server *testenv.RedisServer, opts ...redisson.Option) (stop func())
+type mover func(b *testing.B, server load.Redis, opts ...redisson.Option) (stop func())
 
-func takeDue(b *testing.B, server *testenv.RedisServer, opts ...redisson.Option) (stop func()) {
+func takeDue(b *testing.B, server load.Redis, opts ...redisson.Option) (stop func()) {
 	b.Helper()
 	q := oursOn(b, server, opts...)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	nothing := func(context.Context, *delayq.Delivery) error { return nil }
-	go func() { ended <- q.Consume(ctx, nothing, delayq.Workers(32)) }()
+	stopWorkers := load.Consume(b, func(*delayq.Delivery) {}, q)
 	return func() {
-		cancel()
-		must(b, <-ended)
-		must(b, q.Close()) // an open handle would maintain the queue
+		stopWorkers()
+		load.Must(b, q.Close()) // an open handle would maintain the queue
 	}
 }
 
 // maintainOnly pops from the destination list at its head, as Java does, or it would fill up.
-func maintainOnly(b *testing.B, server *testenv.RedisServer, opts ...redisson.Option) (stop func()) {
+func maintainOnly(b *testing.B, server load.Redis, opts ...redisson.Option) (stop func()) {
 	b.Helper()
 	q := oursOn(b, server, opts...)
 	client := server.Client(b)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
+	stopPops := load.Until(b, 1, func(ctx context.Context, _ int) error {
 		for ctx.Err() == nil {
 			client.BLPop(ctx, time.Second, "bench")
 		}
-	}()
+		return nil
+	})
 	return func() {
-		cancel()
-		<-ended
-		must(b, q.Close())
+		stopPops()
+		load.Must(b, q.Close())
 	}
 }
 
 // longestScript makes the first messages due, whose places in the index list are random, and
 // returns how long the longest script ran until they were all gone.
-func longestScript(b *testing.B, server *testenv.RedisServer, pending int, move func() (stop func())) (least time.Duration) {
+func longestScript(b *testing.B, server load.Redis, pending int, move func() (stop func())) (least time.Duration) {
 	b.Helper()
 	ctx := context.Background()
 	client := server.Client(b)
-	must(b, client.ConfigSet(ctx, "slowlog-max-len", "100000").Err())
-	must(b, client.ConfigSet(ctx, "slowlog-log-slower-than", "100").Err())
+	load.Must(b, client.ConfigSet(ctx, "slowlog-max-len", "100000").Err())
+	load.Must(b, client.ConfigSet(ctx, "slowlog-log-slower-than", "100").Err())
 	for round := range 3 {
 		makeDue(b, client)
-		must(b, client.Do(ctx, "slowlog", "reset").Err())
+		load.Must(b, client.Do(ctx, "slowlog", "reset").Err())
 		stop := move()
 		awaitLeft(b, client, pending-(round+1)*becomeDue)
 		stop()
@@ -153,7 +143,7 @@ func awaitLeft(b *testing.B, client *redis.Client, left int) {
 	b.Helper()
 	for end := time.Now().Add(drainWithin); ; time.Sleep(10 * time.Millisecond) {
 		n, err := client.ZCard(context.Background(), zset).Result()
-		must(b, err)
+		load.Must(b, err)
 		if n == int64(left) {
 			return
 		}
@@ -167,19 +157,19 @@ func makeDue(b *testing.B, client *redis.Client) {
 	b.Helper()
 	ctx := context.Background()
 	first, err := client.ZRange(ctx, zset, 0, becomeDue-1).Result()
-	must(b, err)
+	load.Must(b, err)
 	now := time.Now().UnixMilli()
 	due := make([]redis.Z, len(first))
 	for i, m := range first {
 		due[i] = redis.Z{Score: float64(now), Member: m}
 	}
-	must(b, client.ZAddXX(ctx, zset, due...).Err())
+	load.Must(b, client.ZAddXX(ctx, zset, due...).Err())
 }
 
 func longestOf(b *testing.B, client *redis.Client) time.Duration {
 	b.Helper()
 	logged, err := client.SlowLogGet(context.Background(), -1).Result()
-	must(b, err)
+	load.Must(b, err)
 	var took []time.Duration
 	for _, l := range logged {
 		if len(l.Args) > 0 && strings.HasPrefix(strings.ToLower(l.Args[0]), "eval") {

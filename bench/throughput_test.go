@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 // BenchmarkThroughput measures a message's whole life through the public API: push, receive
@@ -52,7 +53,7 @@ func parallel(b *testing.B, q delayq.Queue) {
 func batches(b *testing.B, q delayq.Queue) {
 	ms := make([]delayq.Message, 100)
 	for i := range ms {
-		ms[i].Body = body
+		ms[i].Body = load.Body
 	}
 	for left := b.N; left > 0; left -= len(ms) {
 		liveBatch(b, q, ms[:min(left, len(ms))])
@@ -62,26 +63,26 @@ func batches(b *testing.B, q delayq.Queue) {
 // liveOne takes a message through its life; another goroutine's, when they are many.
 func liveOne(b *testing.B, q delayq.Queue) {
 	ctx := context.Background()
-	_, err := q.Push(ctx, body)
-	must(b, err)
+	_, err := q.Push(ctx, load.Body)
+	load.Must(b, err)
 	d, err := q.Receive(ctx)
-	must(b, err)
+	load.Must(b, err)
 	mustBeWhole(b, q, d, time.Now())
-	must(b, d.Ack(ctx))
+	load.Must(b, d.Ack(ctx))
 }
 
 func liveBatch(b *testing.B, q delayq.Queue, ms []delayq.Message) {
 	ctx := context.Background()
 	_, err := q.PushBatch(ctx, ms)
-	must(b, err)
+	load.Must(b, err)
 	for left := len(ms); left > 0; {
 		ds, err := q.ReceiveBatch(ctx, left)
-		must(b, err)
+		load.Must(b, err)
 		now := time.Now()
 		for _, d := range ds {
 			mustBeWhole(b, q, d, now)
 		}
-		must(b, q.AckBatch(ctx, ds))
+		load.Must(b, q.AckBatch(ctx, ds))
 		left -= len(ds)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 	rawdata "github.com/delayq/delayq/bench/internal/raw"
 )
 
@@ -20,18 +21,14 @@ import (
 func BenchmarkWakeUp(b *testing.B) {
 	overTargets(b, func(b *testing.B, t target) {
 		pusher, consumer := t.apart(b)
-		messages := unlessShort(300, 10)
+		messages := load.UnlessShort(300, 10)
 		var wakes []time.Duration
 		for range messages {
 			wakes = append(wakes, wake(b, pusher, consumer))
 		}
-		h := newHistogram()
-		record(h, wakes)
-		b.ReportMetric(float64(h.ValueAtQuantile(50))/1e6, "wake-p50-ms")
-		b.ReportMetric(float64(h.ValueAtQuantile(99))/1e6, "wake-p99-ms")
-		b.ReportMetric(float64(h.Max())/1e6, "wake-max-ms")
+		load.ReportQuantiles(b, "wake-", wakes)
 		rawdata.Lateness(b, "", wakes)
-		onePass(b)
+		load.OnePass(b)
 	})
 }
 
@@ -40,7 +37,7 @@ func (t target) apart(b *testing.B) (pusher, consumer delayq.Queue) {
 	b.Helper()
 	switch {
 	case t.onRedis != nil:
-		server := ownRedis(b)
+		server := load.OwnRedis(b)
 		here, _ := t.connect(b, server)
 		there, _ := t.connect(b, server)
 		return open(b, here, "bench"), open(b, there, "bench")
@@ -67,11 +64,11 @@ func wake(b *testing.B, pusher, consumer delayq.Queue) time.Duration {
 	}()
 	time.Sleep(idle) // the benchmark measures a consumer that waits
 	start := time.Now()
-	_, err := pusher.Push(context.Background(), body)
-	must(b, err)
+	_, err := pusher.Push(context.Background(), load.Body)
+	load.Must(b, err)
 	select {
 	case err := <-ended:
-		must(b, err)
+		load.Must(b, err)
 	case <-time.After(time.Minute):
 		b.Fatal("the message is lost")
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 // BenchmarkWorkerProcesses measures a burst that one or eight processes of the operating system
@@ -27,25 +27,18 @@ func BenchmarkWorkerProcesses(b *testing.B) {
 		for _, n := range []int{1, 8} {
 			b.Run("processes="+strconv.Itoa(n), func(b *testing.B) {
 				drainBy(b, t, n, t.size(50_000, 2_000))
-				b.ReportMetric(0, "ns/op") // means nothing here
+				load.OnePass(b)
 			})
 		}
 	})
 }
 
 func drainBy(b *testing.B, t target, processes, messages int) {
-	server := ownRedis(b)
+	server := load.OwnRedis(b)
 	store, _ := t.connect(b, server)
 	q := open(b, store, "bench")
 	due := time.Now().Add(window(4 * time.Second))
-	for start := 0; start < messages; start += 1000 {
-		ms := make([]delayq.Message, min(1000, messages-start))
-		for i := range ms {
-			ms[i] = delayq.Message{Body: make([]byte, 100), Due: due}
-		}
-		_, err := q.PushBatch(context.Background(), ms)
-		must(b, err)
-	}
+	load.PushBatches(b, q, load.Burst(messages, due).Messages(), delayq.MaxBatch, 1)
 	var workers []*worker
 	for range processes {
 		workers = append(workers, startWorker(b, t.name, server.Addr(), 32/processes))
@@ -54,7 +47,7 @@ func drainBy(b *testing.B, t target, processes, messages int) {
 	// polling, until the deadline
 	for left := int64(messages); left > 0; time.Sleep(5 * time.Millisecond) {
 		s, err := q.Stats(context.Background())
-		must(b, err)
+		load.Must(b, err)
 		if left = s.Scheduled + s.Ready + s.InFlight; left > 0 && time.Since(due) > drainWithin {
 			b.Fatalf("%d messages of %d are left after %v", left, messages, drainWithin)
 		}
@@ -87,10 +80,10 @@ func startWorker(b *testing.B, target, addr string, workers int) *worker {
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s %d", workerEnv, target, addr, workers))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
-	must(b, err)
+	load.Must(b, err)
 	out, err := cmd.StdoutPipe()
-	must(b, err)
-	must(b, cmd.Start())
+	load.Must(b, err)
+	load.Must(b, cmd.Start())
 	w := &worker{cmd, in, bufio.NewReader(out)}
 	b.Cleanup(func() { _ = cmd.Process.Kill() })
 	if line, err := w.out.ReadString('\n'); err != nil || line != "ready\n" {
@@ -100,12 +93,12 @@ func startWorker(b *testing.B, target, addr string, workers int) *worker {
 }
 
 func (w *worker) stop(b *testing.B) (acked int) {
-	must(b, w.in.Close())
+	load.Must(b, w.in.Close())
 	line, err := w.out.ReadString('\n')
-	must(b, err)
+	load.Must(b, err)
 	acked, err = strconv.Atoi(strings.TrimSpace(line))
-	must(b, err)
-	must(b, w.cmd.Wait())
+	load.Must(b, err)
+	load.Must(b, w.cmd.Wait())
 	return acked
 }
 
@@ -116,7 +109,7 @@ func work(spec string) error {
 	if _, err := fmt.Sscan(spec, &name, &addr, &workers); err != nil {
 		return fmt.Errorf("reading %s: %w", workerEnv, err)
 	}
-	var acked counter
+	var acked atomic.Int64
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -127,23 +120,19 @@ func work(spec string) error {
 			continue
 		}
 		client := redis.NewClient(&redis.Options{Addr: addr})
-		q, err := delayq.New(ctx, "bench", delayq.WithBackend(t.onRedis(client)), delayq.WithLogger(slog.New(slog.DiscardHandler)))
+		q, err := delayq.New(ctx, "bench", delayq.WithBackend(t.onRedis(client)), load.Quiet)
 		if err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintln(os.Stdout, "ready")
-		if err := q.Consume(ctx, acked.add, delayq.Workers(workers)); err != nil {
+		count := func(context.Context, *delayq.Delivery) error {
+			acked.Add(1)
+			return nil
+		}
+		if err := q.Consume(ctx, count, delayq.Workers(workers)); err != nil {
 			return err
 		}
 	}
-	_, _ = fmt.Fprintln(os.Stdout, acked.n.Load())
-	return nil
-}
-
-// counter is a handler that counts.
-type counter struct{ n atomic.Int64 }
-
-func (c *counter) add(context.Context, *delayq.Delivery) error {
-	c.n.Add(1)
+	_, _ = fmt.Fprintln(os.Stdout, acked.Load())
 	return nil
 }

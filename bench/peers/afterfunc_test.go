@@ -6,6 +6,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 // bareTimers is a Go program without any queue: a timer a message, in this process, whose end loses
@@ -17,17 +20,17 @@ type bareTimers struct {
 
 func openAfterFunc(testing.TB) system { return bareTimers{make(chan []byte), new(flow)} }
 
-func (t bareTimers) start(m message) *time.Timer {
+func (t bareTimers) start(m delayq.Message) *time.Timer {
 	t.came(1)
-	return time.AfterFunc(time.Until(m.due), func() { t.due <- m.body })
+	return time.AfterFunc(time.Until(m.Due), func() { t.due <- m.Body })
 }
 
-func (t bareTimers) push(_ context.Context, m message) error {
+func (t bareTimers) push(_ context.Context, m delayq.Message) error {
 	t.start(m)
 	return nil
 }
 
-func (t bareTimers) pushAll(_ context.Context, ms []message) error {
+func (t bareTimers) pushAll(_ context.Context, ms []delayq.Message) error {
 	for _, m := range ms {
 		t.start(m)
 	}
@@ -35,7 +38,7 @@ func (t bareTimers) pushAll(_ context.Context, ms []message) error {
 }
 
 func (t bareTimers) pushToCancel(
-	_ context.Context, m message,
+	_ context.Context, m delayq.Message,
 ) (func(context.Context) error, error) { //nolint:unparam // a canceller
 	timer := t.start(m)
 	return func(context.Context) error {
@@ -48,7 +51,7 @@ func (t bareTimers) pushToCancel(
 func (t bareTimers) consume(_ testing.TB, handle func(body []byte)) (stop func()) {
 	var all sync.WaitGroup
 	end := make(chan struct{})
-	for range workers {
+	for range load.Workers {
 		all.Go(func() { t.work(t.counting(handle), end) })
 	}
 	return func() {

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 // asynqSettings are settings that its documentation offers.
@@ -43,28 +46,28 @@ func openAsynq(set asynqSettings) func(testing.TB) system {
 		opt := asynq.RedisClientOpt{Addr: server.Addr(), PoolSize: set.connections}
 		c, i := asynq.NewClient(opt), asynq.NewInspector(opt)
 		tb.Cleanup(func() {
-			must(tb, c.Close())
-			must(tb, i.Close())
+			load.Must(tb, c.Close())
+			load.Must(tb, i.Close())
 		})
 		return asynqSystem{server, set, c, i}
 	}
 }
 
-func (s asynqSystem) push(ctx context.Context, m message) error {
+func (s asynqSystem) push(ctx context.Context, m delayq.Message) error {
 	_, err := s.enqueue(ctx, m)
 	return err
 }
 
-func (s asynqSystem) enqueue(ctx context.Context, m message) (*asynq.TaskInfo, error) {
-	return s.enqueuer.EnqueueContext(ctx, asynq.NewTask("bench", m.body), asynq.ProcessAt(m.due))
+func (s asynqSystem) enqueue(ctx context.Context, m delayq.Message) (*asynq.TaskInfo, error) {
+	return s.enqueuer.EnqueueContext(ctx, asynq.NewTask("bench", m.Body), asynq.ProcessAt(m.Due))
 }
 
 // pushAll enqueues one by one: this release has no batches.
-func (s asynqSystem) pushAll(ctx context.Context, ms []message) error {
+func (s asynqSystem) pushAll(ctx context.Context, ms []delayq.Message) error {
 	return oneByOne(ctx, s, ms)
 }
 
-func (s asynqSystem) pushToCancel(ctx context.Context, m message) (func(context.Context) error, error) {
+func (s asynqSystem) pushToCancel(ctx context.Context, m delayq.Message) (func(context.Context) error, error) {
 	task, err := s.enqueue(ctx, m)
 	if err != nil {
 		return nil, err
@@ -81,7 +84,7 @@ func (s asynqSystem) consume(tb testing.TB, handle func(body []byte)) (stop func
 	var servers []*asynq.Server
 	for range s.servers {
 		server := asynq.NewServer(asynq.RedisClientOpt{Addr: s.Addr()}, s.config())
-		must(tb, server.Start(asynq.HandlerFunc(take)))
+		load.Must(tb, server.Start(asynq.HandlerFunc(take)))
 		servers = append(servers, server)
 	}
 	return func() {
@@ -93,7 +96,7 @@ func (s asynqSystem) consume(tb testing.TB, handle func(body []byte)) (stop func
 
 func (s asynqSystem) config() asynq.Config {
 	return asynq.Config{
-		Concurrency:              workers / s.servers,
+		Concurrency:              load.Workers / s.servers,
 		DelayedTaskCheckInterval: s.interval,
 		TaskCheckInterval:        s.interval,
 		LogLevel:                 asynq.ErrorLevel,
@@ -102,7 +105,7 @@ func (s asynqSystem) config() asynq.Config {
 
 // left reads the keys, for asynq's own inspector reads messages too.
 func (s asynqSystem) left(ctx context.Context) (n int64, err error) {
-	pipe := s.client.Pipeline()
+	pipe := s.Control.Pipeline()
 	for _, set := range []string{"scheduled", "retry", "archived"} {
 		pipe.ZCard(ctx, "asynq:{default}:"+set)
 	}
@@ -123,5 +126,5 @@ func (s asynqSystem) left(ctx context.Context) (n int64, err error) {
 func (s asynqSystem) clear(tb testing.TB) {
 	tb.Helper()
 	s.redisServer.clear(tb)
-	must(tb, s.client.SAdd(context.Background(), "asynq:queues", "default").Err())
+	load.Must(tb, s.Control.SAdd(context.Background(), "asynq:queues", "default").Err())
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/beanstalkd/go-beanstalk"
 
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -71,35 +73,35 @@ func pool[T any](n int, dial func() T) chan T {
 func (s *beanstalkdSystem) dialRaw(tb testing.TB) net.Conn {
 	tb.Helper()
 	conn, err := net.Dial("tcp", s.Addr())
-	must(tb, err)
-	tb.Cleanup(func() { must(tb, conn.Close()) })
+	load.Must(tb, err)
+	tb.Cleanup(func() { load.Must(tb, conn.Close()) })
 	return conn
 }
 
 func (s *beanstalkdSystem) dial(tb testing.TB) *beanstalk.Conn {
 	tb.Helper()
 	conn, err := beanstalk.Dial("tcp", s.Addr())
-	must(tb, err)
+	load.Must(tb, err)
 	tb.Cleanup(func() { _ = conn.Close() }) // a worker's is closed already
 	return conn
 }
 
-func (s *beanstalkdSystem) push(_ context.Context, m message) error {
+func (s *beanstalkdSystem) push(_ context.Context, m delayq.Message) error {
 	_, err := s.put(m)
 	return err
 }
 
-func (s *beanstalkdSystem) put(m message) (uint64, error) {
+func (s *beanstalkdSystem) put(m delayq.Message) (uint64, error) {
 	if s.pipelined {
-		return s.shared.Put(m.body, 0, s.delay(m), timeToRun)
+		return s.shared.Put(m.Body, 0, s.delay(m), timeToRun)
 	}
 	conn := <-s.free
 	defer func() { s.free <- conn }()
-	return conn.Put(m.body, 0, s.delay(m), timeToRun)
+	return conn.Put(m.Body, 0, s.delay(m), timeToRun)
 }
 
-func (s *beanstalkdSystem) delay(m message) time.Duration {
-	delay := max(time.Until(m.due), 0)
+func (s *beanstalkdSystem) delay(m delayq.Message) time.Duration {
+	delay := max(time.Until(m.Due), 0)
 	if s.roundUp {
 		delay += time.Second - 1
 	}
@@ -107,7 +109,7 @@ func (s *beanstalkdSystem) delay(m message) time.Duration {
 }
 
 // pushAll has no batches to use, unless it speaks the protocol by itself.
-func (s *beanstalkdSystem) pushAll(ctx context.Context, ms []message) error {
+func (s *beanstalkdSystem) pushAll(ctx context.Context, ms []delayq.Message) error {
 	if !s.pipelined {
 		return oneByOne(ctx, s, ms)
 	}
@@ -116,7 +118,7 @@ func (s *beanstalkdSystem) pushAll(ctx context.Context, ms []message) error {
 	var puts bytes.Buffer
 	for _, m := range ms {
 		delay, limit := int(s.delay(m).Seconds()), int(timeToRun.Seconds())
-		_, _ = fmt.Fprintf(&puts, "put 0 %d %d %d\r\n%s\r\n", delay, limit, len(m.body), m.body)
+		_, _ = fmt.Fprintf(&puts, "put 0 %d %d %d\r\n%s\r\n", delay, limit, len(m.Body), m.Body)
 	}
 	if _, err := conn.Write(puts.Bytes()); err != nil {
 		return fmt.Errorf("putting jobs: %w", err)
@@ -134,7 +136,7 @@ func (s *beanstalkdSystem) pushAll(ctx context.Context, ms []message) error {
 	return nil
 }
 
-func oneByOne(ctx context.Context, s system, ms []message) error {
+func oneByOne(ctx context.Context, s system, ms []delayq.Message) error {
 	for _, m := range ms {
 		if err := s.push(ctx, m); err != nil {
 			return err
@@ -143,7 +145,7 @@ func oneByOne(ctx context.Context, s system, ms []message) error {
 	return nil
 }
 
-func (s *beanstalkdSystem) pushToCancel(_ context.Context, m message) (func(context.Context) error, error) {
+func (s *beanstalkdSystem) pushToCancel(_ context.Context, m delayq.Message) (func(context.Context) error, error) {
 	id, err := s.put(m)
 	return func(context.Context) error {
 		conn := <-s.free
@@ -156,7 +158,7 @@ func (s *beanstalkdSystem) consume(tb testing.TB, handle func(body []byte)) (sto
 	tb.Helper()
 	var stopped atomic.Bool
 	var all sync.WaitGroup
-	conns := make([]*beanstalk.Conn, workers)
+	conns := make([]*beanstalk.Conn, load.Workers)
 	for i := range conns {
 		conns[i] = s.dial(tb)
 		all.Go(func() {
@@ -215,10 +217,10 @@ func (s *beanstalkdSystem) weigh(tb testing.TB) weight {
 func (s *beanstalkdSystem) spent(tb testing.TB) (d time.Duration) {
 	tb.Helper()
 	stats, err := s.shared.Stats()
-	must(tb, err)
+	load.Must(tb, err)
 	for _, name := range []string{"rusage-utime", "rusage-stime"} {
 		seconds, err := strconv.ParseFloat(stats[name], 64)
-		must(tb, err)
+		load.Must(tb, err)
 		d += time.Duration(seconds * float64(time.Second))
 	}
 	return d

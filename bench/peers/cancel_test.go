@@ -5,6 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 // BenchmarkCancelPeers measures the cost of cancelling a message among 10,000, due in an hour, by
@@ -14,20 +17,20 @@ func BenchmarkCancelPeers(b *testing.B) {
 	describe(b)
 	took := make(map[string][]float64)
 	cs := takePart(b, cancels)
-	pending, cancelled := unlessShort(10_000, 500), unlessShort(500, 50)
-	for range unlessShort(3, 1) {
+	pending, cancelled := load.UnlessShort(10_000, 500), load.UnlessShort(500, 50)
+	for range load.UnlessShort(3, 1) {
 		for _, c := range cs {
-			turn(func() {
+			load.Turn(func() {
 				d := c.cancelSome(b, c.upTo(pending), cancelled)
-				took[c.name] = append(took[c.name], micros(d))
+				took[c.name] = append(took[c.name], load.Micros(d))
 			})
 			c.clear(b)
 		}
 	}
 	for _, c := range cs {
 		line(b, c.name, func(b *testing.B) {
-			b.ReportMetric(quantile(took[c.name], 0.5), "us/cancel")
-			b.ReportMetric(quantile(took[c.name], 0), "least-us/cancel")
+			b.ReportMetric(load.Quantile(took[c.name], 0.5), "us/cancel")
+			b.ReportMetric(load.Quantile(took[c.name], 0), "least-us/cancel")
 		})
 	}
 }
@@ -42,7 +45,7 @@ func (c *contestant) cancelSome(b *testing.B, pending, n int) time.Duration {
 	rand.New(rand.NewPCG(5, 6)).Shuffle(pending, func(i, j int) { todo[i], todo[j] = todo[j], todo[i] })
 	start := time.Now()
 	for _, cancel := range todo[:n] {
-		must(b, cancel(context.Background()))
+		load.Must(b, cancel(context.Background()))
 	}
 	took := time.Since(start) / time.Duration(n)
 	c.mustHaveLeft(b, pending-n)
@@ -51,20 +54,12 @@ func (c *contestant) cancelSome(b *testing.B, pending, n int) time.Duration {
 
 func (c *contestant) pushAllToCancel(b *testing.B, n int) []func(context.Context) error {
 	b.Helper()
-	const goroutines = 64
 	s := c.system.(canceller)
-	m := message{make([]byte, bodySize), time.Now().Add(time.Hour)}
+	m := delayq.Message{Body: load.Body, Due: time.Now().Add(time.Hour)}
 	all := make([]func(context.Context) error, n)
-	fromMany(goroutines, func(from int) {
-		for i := from; i < n && !b.Failed(); i += goroutines {
-			var err error
-			if all[i], err = s.pushToCancel(context.Background(), m); err != nil {
-				b.Error(err)
-			}
-		}
+	load.Calls(b, n, 64, func(_, i int) (err error) {
+		all[i], err = s.pushToCancel(context.Background(), m)
+		return err
 	})
-	if b.Failed() {
-		b.FailNow()
-	}
 	return all
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 // A contestant is a peer that takes part in a benchmark.
@@ -61,7 +63,7 @@ func (c *contestant) upTo(n int) int {
 func (c *contestant) mustHaveLeft(b *testing.B, want int) {
 	b.Helper()
 	n, err := c.left(context.Background())
-	must(b, err)
+	load.Must(b, err)
 	if n != int64(want) {
 		b.Fatalf("%s holds %d messages, want %d", c.name, n, want)
 	}
@@ -70,9 +72,9 @@ func (c *contestant) mustHaveLeft(b *testing.B, want int) {
 // drained returns when all messages are acknowledged, but for those that a peer has lost.
 func (c *contestant) drained(b *testing.B, lost int) {
 	b.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // ended by the condition
+	for end := time.Now().Add(load.Patience); ; time.Sleep(time.Millisecond) { // ended by the condition
 		n, err := c.left(context.Background())
-		must(b, err)
+		load.Must(b, err)
 		switch {
 		case n <= int64(lost):
 			return
@@ -87,16 +89,9 @@ func (c *contestant) drained(b *testing.B, lost int) {
 }
 
 // keep fails when a side of ours was early, lost a message or handed it out twice.
-func (c *contestant) keep(b *testing.B, o outcome) {
+func (c *contestant) keep(b *testing.B, o load.Outcome) {
 	b.Helper()
-	if early := o.early(); c.ours && early+o.twice+o.lost > 0 {
-		b.Fatalf("%s: %d messages came early, %d twice and %d never", c.name, early, o.twice, o.lost)
-	}
-}
-
-func must(tb testing.TB, err error) {
-	if err != nil {
-		tb.Helper()
-		tb.Fatal(err)
+	if c.ours {
+		o.MustHold(b, c.name)
 	}
 }

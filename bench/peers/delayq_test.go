@@ -2,13 +2,14 @@ package peers
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/bench/internal/load"
+	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/memory"
 	"github.com/delayq/delayq/rabbitmq"
@@ -35,52 +36,33 @@ type ours struct{ queue delayq.Queue }
 
 func openQueue(tb testing.TB, store backend.Backend) ours {
 	tb.Helper()
-	quiet := delayq.WithLogger(slog.New(slog.DiscardHandler))
-	q, err := delayq.New(context.Background(), "bench", delayq.WithBackend(store), quiet)
-	must(tb, err)
+	q, err := delayq.New(context.Background(), "bench", delayq.WithBackend(store), load.Quiet)
+	load.Must(tb, err)
 	tb.Cleanup(func() {
-		must(tb, q.Close())
-		must(tb, store.Close())
+		load.Must(tb, q.Close())
+		load.Must(tb, store.Close())
 	})
 	return ours{q}
 }
 
-func (o ours) push(ctx context.Context, m message) error {
-	_, err := o.queue.Push(ctx, m.body, delayq.At(m.due))
+func (o ours) push(ctx context.Context, m delayq.Message) error {
+	_, err := o.queue.Push(ctx, m.Body, delayq.At(m.Due))
 	return err
 }
 
-func (o ours) pushAll(ctx context.Context, ms []message) error {
-	batch := make([]delayq.Message, len(ms))
-	for i, m := range ms {
-		batch[i] = delayq.Message{Body: m.body, Due: m.due}
-	}
-	_, err := o.queue.PushBatch(ctx, batch)
+func (o ours) pushAll(ctx context.Context, ms []delayq.Message) error {
+	_, err := o.queue.PushBatch(ctx, ms)
 	return err
 }
 
-func (o ours) pushToCancel(ctx context.Context, m message) (func(context.Context) error, error) {
-	id, err := o.queue.Push(ctx, m.body, delayq.At(m.due))
+func (o ours) pushToCancel(ctx context.Context, m delayq.Message) (func(context.Context) error, error) {
+	id, err := o.queue.Push(ctx, m.Body, delayq.At(m.Due))
 	return func(ctx context.Context) error { return o.queue.Cancel(ctx, id) }, err
 }
 
 func (o ours) consume(tb testing.TB, handle func(body []byte)) (stop func()) {
 	tb.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- o.queue.Consume(ctx, take(handle), delayq.Workers(workers)) }()
-	return func() {
-		tb.Helper()
-		cancel()
-		must(tb, <-ended)
-	}
-}
-
-func take(handle func(body []byte)) delayq.Handler {
-	return func(_ context.Context, d *delayq.Delivery) error {
-		handle(d.Body)
-		return nil
-	}
+	return load.Consume(tb, func(d *delayq.Delivery) { handle(d.Body) }, o.queue)
 }
 
 func (o ours) left(ctx context.Context) (int64, error) {
@@ -108,10 +90,16 @@ func openMemory(tb testing.TB) system {
 
 func (m inMemory) clear(tb testing.TB) {
 	_, err := m.queue.Purge(context.Background())
-	must(tb, err)
+	load.Must(tb, err)
 }
 
 func (inMemory) weigh(testing.TB) weight { return weight{memory: heap()} }
+
+func ownVhost(tb testing.TB) string {
+	tb.Helper()
+	server := testenv.SharedRabbitMQ(tb)
+	return server.VhostURL(server.Vhost(tb))
+}
 
 // onRabbit counts here, for the broker's counts are behind.
 type onRabbit struct {
@@ -124,12 +112,12 @@ func openRabbit(tb testing.TB) system {
 	return onRabbit{openQueue(tb, rabbitmq.New(ownVhost(tb))), new(flow)}
 }
 
-func (r onRabbit) push(ctx context.Context, m message) error {
+func (r onRabbit) push(ctx context.Context, m delayq.Message) error {
 	r.came(1)
 	return r.ours.push(ctx, m)
 }
 
-func (r onRabbit) pushAll(ctx context.Context, ms []message) error {
+func (r onRabbit) pushAll(ctx context.Context, ms []delayq.Message) error {
 	r.came(len(ms))
 	return r.ours.pushAll(ctx, ms)
 }

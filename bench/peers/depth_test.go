@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 // BenchmarkDepthPeers measures what waits: first 1,000 messages, due between an hour and a day
@@ -28,7 +30,7 @@ func BenchmarkDepthPeers(b *testing.B) {
 			c := p.enter(b)
 			defer c.leave()
 			c.depth(b)
-			b.ReportMetric(0, "ns/op") // means nothing here
+			load.OnePass(b)
 		})
 	}
 }
@@ -51,13 +53,11 @@ func (c *contestant) depth(b *testing.B) {
 	c.reportMass(b, before, deep-shallow)
 	atDeep := c.cost(b)
 	if atShallow > 0 {
-		b.ReportMetric(micros(atShallow), "us/msg-at-1k")
-		b.ReportMetric(micros(atDeep), "us/msg-at-"+name)
+		b.ReportMetric(load.Micros(atShallow), "us/msg-at-1k")
+		b.ReportMetric(load.Micros(atDeep), "us/msg-at-"+name)
 		b.ReportMetric(float64(atDeep)/float64(atShallow), name+"/1k")
 	}
 }
-
-func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 func (c *contestant) fill(b *testing.B, n int) {
 	b.Helper()
@@ -72,7 +72,7 @@ func (c *contestant) fill(b *testing.B, n int) {
 		for i := range due {
 			due[i] = time.Now().Add(time.Hour + time.Duration(r.Int64N(int64(23*time.Hour))))
 		}
-		c.pushTally(b, newTally(due))
+		c.pushTally(b, load.NewTally(due))
 	}
 }
 
@@ -103,9 +103,9 @@ func (c *contestant) cost(b *testing.B) (least time.Duration) {
 		return 0
 	}
 	waiting, err := c.left(b.Context())
-	must(b, err)
-	for range unlessShort(2, 1) {
-		turn(func() {
+	load.Must(b, err)
+	for range load.UnlessShort(2, 1) {
+		load.Turn(func() {
 			if took := c.costOnce(b, int(waiting)); least == 0 || took < least {
 				least = took
 			}
@@ -116,23 +116,21 @@ func (c *contestant) cost(b *testing.B) (least time.Duration) {
 
 func (c *contestant) costOnce(b *testing.B, waiting int) time.Duration {
 	b.Helper()
-	due := make([]time.Time, c.upTo(unlessShort(5000, 200)))
-	for i, at := 0, time.Now().Truncate(time.Second).Add(unlessShort(time.Second, 0)); i < len(due); i++ {
-		due[i] = at
-	}
-	t := newTally(due)
+	messages := c.upTo(load.UnlessShort(5000, 200))
+	due := time.Now().Truncate(time.Second).Add(load.UnlessShort(time.Second, 0))
+	t := load.Burst(messages, due)
 	start := time.Now()
 	c.pushTally(b, t)
 	pushed := time.Since(start)
 	if c.coarse {
-		time.Sleep(time.Until(due[0])) // as in a drain
+		time.Sleep(time.Until(due)) // as in a drain
 	}
-	stop := c.consume(b, t.arrived)
-	t.wait()
-	o := t.outcome()
-	c.drained(b, waiting+o.lost)
-	drained := time.Since(t.first)
+	stop := c.consume(b, t.Arrived)
+	t.Wait()
+	o := t.Outcome()
+	c.drained(b, waiting+o.Lost)
+	drained := time.Since(t.First)
 	stop()
 	c.keep(b, o)
-	return (pushed + drained) / time.Duration(len(due))
+	return (pushed + drained) / time.Duration(messages)
 }

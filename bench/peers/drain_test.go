@@ -1,11 +1,10 @@
 package peers
 
 import (
-	"context"
-	"slices"
 	"testing"
 	"time"
 
+	"github.com/delayq/delayq/bench/internal/load"
 	"github.com/delayq/delayq/bench/internal/raw"
 )
 
@@ -28,40 +27,40 @@ import (
 // that. Slow sides that no goal is about have fewer messages.
 func BenchmarkDrainPeers(b *testing.B) {
 	describe(b)
-	messages, rounds := unlessShort(100_000, 1000), unlessShort(2, 1)
-	whole, steady := newRace(), newRace()
-	bursts, all := make(map[string]burst), make(map[string]outcome)
+	messages, rounds := load.UnlessShort(100_000, 1000), load.UnlessShort(2, 1)
+	whole, steady := load.NewRace(), load.NewRace()
+	bursts, all := make(map[string]burst), make(map[string]load.Outcome)
 	cs := takePart(b, drains)
 	leads := make(map[string]time.Duration)
 	for round := range rounds {
 		for _, c := range cs {
 			ahead := max(c.looks*time.Duration(2*round+1)/time.Duration(2*rounds), 300*time.Millisecond)
-			turn(func() {
+			load.Turn(func() {
 				d := c.drain(b, c.upTo(messages), leads, ahead)
-				whole.note(c.name, d.whole)
-				steady.note(c.name, d.steady)
-				bursts[c.name], all[c.name] = d, all[c.name].and(d.outcome)
+				whole.Note(c.name, d.whole)
+				steady.Note(c.name, d.steady)
+				bursts[c.name], all[c.name] = d, all[c.name].And(d.Outcome)
 			})
 		}
 	}
-	whole.report(b, func(b *testing.B, side string) {
-		b.ReportMetric(steady.median(side), "steady-msgs/s")
+	report(b, whole, func(b *testing.B, side string) {
+		b.ReportMetric(steady.Median(side), "steady-msgs/s")
 		b.ReportMetric(float64(bursts[side].unfinished), "unfinished")
-		all[side].report(b)
-		raw.Arrivals(b, "", bursts[side].late)
+		all[side].Report(b)
+		raw.Arrivals(b, "", bursts[side].Late)
 	}, "asynq", "asynq-tuned")
 }
 
 // A burst is how one round went.
 type burst struct {
-	outcome
+	load.Outcome
 	unfinished    int
 	whole, steady float64 // msgs/s
 }
 
 // timed computes the rates from when the first and the last message had come.
 func (d *burst) timed(due, first, last time.Time) {
-	n := float64(len(d.late))
+	n := float64(len(d.Late))
 	d.whole, d.steady = n/last.Sub(due).Seconds(), n/last.Sub(first).Seconds()
 }
 
@@ -91,10 +90,10 @@ func (c *contestant) tryPushes(b *testing.B, messages int) time.Duration {
 	if _, ok := c.system.(foreigner); ok {
 		return 0 // it would be the first to run in its process, and so slow
 	}
-	few := slices.Repeat([]time.Time{time.Now().Add(time.Hour)}, messages/share)
-	c.pushTally(b, newTally(few))
+	due := time.Now().Add(time.Hour)
+	c.pushTally(b, load.Burst(messages/share, due))
 	start := time.Now()
-	c.pushTally(b, newTally(few))
+	c.pushTally(b, load.Burst(messages/share, due))
 	took := time.Since(start)
 	c.clear(b)
 	return share * took * 5 / 4
@@ -107,7 +106,7 @@ func (c *contestant) drainBefore(b *testing.B, messages int, due time.Time, ahea
 		c.clear(b)
 		return d, inTime
 	}
-	t := newTally(slices.Repeat([]time.Time{due}, messages))
+	t := load.Burst(messages, due)
 	c.pushTally(b, t)
 	left := time.Until(due) - ahead
 	if left <= 0 {
@@ -120,32 +119,19 @@ func (c *contestant) drainBefore(b *testing.B, messages int, due time.Time, ahea
 	return c.drainTally(b, t, due), true
 }
 
-func (c *contestant) pushTally(b *testing.B, t *tally) {
+func (c *contestant) pushTally(b *testing.B, t *load.Tally) {
 	b.Helper()
-	batches := make(chan []message)
-	go func() {
-		defer close(batches)
-		for batch := range slices.Chunk(t.messages(), 100) {
-			batches <- batch
-		}
-	}()
-	fromMany(64, func(int) {
-		for batch := range batches {
-			if err := c.pushAll(context.Background(), batch); err != nil {
-				b.Error(err)
-			}
-		}
-	})
+	load.Batches(b, t.Messages(), 100, 64, c.pushAll)
 }
 
-func (c *contestant) drainTally(b *testing.B, t *tally, due time.Time) burst {
+func (c *contestant) drainTally(b *testing.B, t *load.Tally, due time.Time) burst {
 	b.Helper()
-	stop := c.consume(b, t.arrived)
-	t.wait()
-	d := burst{outcome: t.outcome()}
-	c.drained(b, d.lost)
-	d.timed(due, t.first, time.Now())
+	stop := c.consume(b, t.Arrived)
+	t.Wait()
+	d := burst{Outcome: t.Outcome()}
+	c.drained(b, d.Lost)
+	d.timed(due, t.First, time.Now())
 	stop()
-	c.keep(b, d.outcome)
+	c.keep(b, d.Outcome)
 	return d
 }

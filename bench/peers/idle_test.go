@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 // A spender is a system whose server is a process that reports its processor time.
@@ -31,7 +33,7 @@ func BenchmarkIdlePeers(b *testing.B) {
 			c := p.enter(b)
 			defer c.leave()
 			c.idle(b)
-			b.ReportMetric(0, "ns/op") // means nothing here
+			load.OnePass(b)
 		})
 	}
 }
@@ -39,9 +41,9 @@ func BenchmarkIdlePeers(b *testing.B) {
 func (c *contestant) idle(b *testing.B) {
 	b.Helper()
 	stop := c.consume(b, func([]byte) { b.Error("an empty queue handed out a message") })
-	time.Sleep(unlessShort(time.Second, time.Second/10)) // until all workers wait
+	time.Sleep(load.UnlessShort(time.Second, time.Second/10)) // until all workers wait
 	trips, spent, start := c.tripsSoFar(b), c.spentSoFar(b), time.Now()
-	time.Sleep(unlessShort(3*time.Second, time.Second/5)) // the window
+	time.Sleep(load.UnlessShort(3*time.Second, time.Second/5)) // the window
 	took := time.Since(start).Seconds()
 	b.ReportMetric(1000*(c.spentSoFar(b)-spent).Seconds()/took, "cpu-ms/s")
 	if _, ok := c.system.(tripper); ok {
@@ -57,7 +59,7 @@ func (c *contestant) spentSoFar(b *testing.B) (d time.Duration) {
 		d = s.spent(b)
 	}
 	var used syscall.Rusage
-	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	load.Must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return d + time.Duration(used.Utime.Nano()+used.Stime.Nano())
 }
 

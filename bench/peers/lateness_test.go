@@ -2,11 +2,11 @@ package peers
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/delayq/delayq/bench/internal/load"
 	"github.com/delayq/delayq/bench/internal/raw"
 )
 
@@ -25,70 +25,44 @@ import (
 func BenchmarkLatenessPeers(b *testing.B) {
 	describe(b)
 	cs := takePart(b, delays)
-	all := make(map[string]outcome)
-	for range unlessShort(2, 1) {
+	all := make(map[string]load.Outcome)
+	for range load.UnlessShort(2, 1) {
 		for _, c := range cs {
-			turn(func() { all[c.name] = all[c.name].and(c.lateness(b)) })
+			load.Turn(func() { all[c.name] = all[c.name].And(c.lateness(b)) })
 		}
 	}
 	for _, c := range cs {
 		line(b, c.name, func(b *testing.B) {
-			all[c.name].report(b)
-			reportLateness(b, all[c.name].late)
-			raw.Lateness(b, "", all[c.name].late)
+			all[c.name].Report(b)
+			reportLateness(b, all[c.name].Late)
+			raw.Lateness(b, "", all[c.name].Late)
 		})
 	}
 }
 
-const (
-	lateInterval = 500 * time.Microsecond
-
-	// latePushers are so many because a push that is confirmed may take many intervals.
-	latePushers = 64
-)
-
-func leastDelay() time.Duration { return unlessShort(time.Second, time.Second/10) }
-
-// plan returns the due times of one round: message i is to be pushed after i intervals.
-func plan(start time.Time) *tally {
-	r := rand.New(rand.NewPCG(1, 2))
-	due := make([]time.Time, unlessShort(5000, 200))
-	for i := range due {
-		delay := leastDelay() + time.Duration(r.Int64N(int64(2*leastDelay())))
-		due[i] = start.Add(time.Duration(i)*lateInterval + delay)
-	}
-	return newTally(due)
-}
-
-func (c *contestant) lateness(b *testing.B) outcome {
+func (c *contestant) lateness(b *testing.B) load.Outcome {
 	b.Helper()
 	if f, ok := c.system.(foreigner); ok {
 		return f.lateMany(b)
 	}
 	t, stop := c.pushAtPace(b)
-	t.wait()
-	o := t.outcome()
-	c.drained(b, o.lost)
+	t.Wait()
+	o := t.Outcome()
+	c.drained(b, o.Lost)
 	stop()
 	c.keep(b, o)
 	return o
 }
 
 // pushAtPace begins when the workers are in.
-func (c *contestant) pushAtPace(b *testing.B) (t *tally, stop func()) {
+func (c *contestant) pushAtPace(b *testing.B) (t *load.Tally, stop func()) {
 	b.Helper()
-	var late *tally // the workers get nothing before it is set
-	stop = c.consume(b, func(body []byte) { late.arrived(body) })
+	var late *load.Tally // the workers get nothing before it is set
+	stop = c.consume(b, func(body []byte) { late.Arrived(body) })
 	start := time.Now()
-	late = plan(start)
-	fromMany(latePushers, func(p int) {
-		for i := p; i < len(late.due) && !b.Failed(); i += latePushers {
-			// The pace is the load.
-			time.Sleep(time.Until(start.Add(time.Duration(i) * lateInterval))) // the pace of the load
-			if err := c.push(context.Background(), late.message(i)); err != nil {
-				b.Error(err)
-			}
-		}
+	late = load.Plan(start)
+	load.Pace(b, start, len(late.Due), load.Pushers, func(i int) error {
+		return c.push(context.Background(), late.Message(i))
 	})
 	return late, stop
 }
@@ -97,12 +71,6 @@ func reportLateness(b *testing.B, late []time.Duration) {
 	if len(late) == 0 {
 		return
 	}
-	late = slices.Sorted(slices.Values(late))
-	report := func(d time.Duration, name string) {
-		b.ReportMetric(float64(d)/float64(time.Millisecond), "late-"+name+"-ms")
-	}
-	report(late[0], "min")
-	report(quantile(late, 0.5), "p50")
-	report(quantile(late, 0.99), "p99")
-	report(late[len(late)-1], "max")
+	b.ReportMetric(load.Millis(slices.Min(late)), "late-min-ms")
+	load.ReportQuantiles(b, "late-", late)
 }

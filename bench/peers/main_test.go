@@ -8,68 +8,39 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/delayq/delayq/bench/internal/load"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
 func TestMain(m *testing.M) { testenv.Main(m) }
 
-// A redisServer is empty and does nothing else. It has no disk to wait for.
-type redisServer struct {
-	*testenv.RedisServer
-	client *redis.Client
-}
+// A redisServer is a load.Redis as a peer's server.
+type redisServer struct{ load.Redis }
 
 func ownRedis(tb testing.TB) redisServer {
 	tb.Helper()
-	s := testenv.Redis(tb, testenv.Directive("appendonly", "no"))
-	return redisServer{s, s.Client(tb)}
+	return redisServer{load.OwnRedis(tb)}
 }
 
 func (s redisServer) clear(tb testing.TB) {
 	tb.Helper()
-	must(tb, s.client.FlushAll(context.Background()).Err())
+	load.Must(tb, s.Control.FlushAll(context.Background()).Err())
 }
 
-func (s redisServer) weigh(tb testing.TB) weight {
-	tb.Helper()
-	return weight{memory: int64(s.figure(tb, "memory", "used_memory"))}
-}
+func (s redisServer) weigh(tb testing.TB) weight { return weight{memory: s.Memory(tb)} }
 
-// spent is the processor time of the server so far.
-func (s redisServer) spent(tb testing.TB) time.Duration {
-	tb.Helper()
-	seconds := s.figure(tb, "cpu", "used_cpu_user") + s.figure(tb, "cpu", "used_cpu_sys")
-	return time.Duration(seconds * float64(time.Second))
-}
+func (s redisServer) spent(tb testing.TB) time.Duration { return s.Spent(tb) }
 
 // trips counts how often the server has read from a connection, but for this call: commands that a
 // script runs are none.
 func (s redisServer) trips(tb testing.TB) float64 {
 	tb.Helper()
-	return s.figure(tb, "stats", "total_reads_processed") - 1
-}
-
-func (s redisServer) figure(tb testing.TB, section, name string) float64 {
-	tb.Helper()
-	info, err := s.client.InfoMap(context.Background(), section).Result()
-	must(tb, err)
-	for _, figures := range info {
-		if text, ok := figures[name]; ok {
-			n, err := strconv.ParseFloat(text, 64)
-			must(tb, err)
-			return n
-		}
-	}
-	tb.Fatalf("the server does not tell its %s", name)
-	return 0
+	return s.Figure(tb, "stats", "total_reads_processed") - 1
 }
 
 // say prints the compared versions above the results, in benchstat's format: a server, and the
@@ -77,7 +48,7 @@ func (s redisServer) figure(tb testing.TB, section, name string) float64 {
 func say(b *testing.B, server, version string, modules ...string) {
 	b.Helper()
 	file, err := os.ReadFile("go.mod")
-	must(b, err)
+	load.Must(b, err)
 	configure(server, version)
 	for required := range strings.Lines(string(file)) {
 		words := strings.Fields(required)
@@ -102,7 +73,7 @@ func describe(b *testing.B) {
 		say(b, "redis", redisVersion(b),
 			"github.com/hibiken/asynq", "github.com/redis/go-redis/v9", "github.com/beanstalkd/go-beanstalk",
 			"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go",
-			"github.com/riverqueue/river", "github.com/jackc/pgx/v5")
+			"github.com/riverqueue/river", "github.com/jackc/pgx/v5", "github.com/rabbitmq/amqp091-go")
 		if binary, err := testenv.FindBeanstalkd(); err == nil {
 			configure("beanstalkd", versionOf(binary, "-v"))
 		}
@@ -115,8 +86,8 @@ func describe(b *testing.B) {
 
 func redisVersion(b *testing.B) string {
 	b.Helper()
-	info, err := ownRedis(b).client.InfoMap(context.Background(), "server").Result()
-	must(b, err)
+	info, err := load.OwnRedis(b).Control.InfoMap(context.Background(), "server").Result()
+	load.Must(b, err)
 	return info["Server"]["redis_version"]
 }
 

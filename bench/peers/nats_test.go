@@ -12,6 +12,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 const (
@@ -40,15 +43,15 @@ func openNATS(tuned bool) func(testing.TB) system {
 		tb.Helper()
 		s := natsSystem{dir: tb.TempDir(), tuned: tuned, next: new(atomic.Int64)}
 		conn, err := nats.Connect(embed(tb, s.dir))
-		must(tb, err)
+		load.Must(tb, err)
 		tb.Cleanup(conn.Close)
 		s.js, err = jetstream.New(conn, jetstream.WithPublishAsyncMaxPending(1<<20))
-		must(tb, err)
+		load.Must(tb, err)
 		s.stream, err = s.js.CreateStream(context.Background(), jetstream.StreamConfig{
 			Name: "BENCH", Subjects: []string{waitSubject + ".*", dueSubject}, AllowMsgSchedules: true,
 			Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage,
 		})
-		must(tb, err)
+		load.Must(tb, err)
 		return s
 	}
 }
@@ -59,25 +62,25 @@ func embed(tb testing.TB, dir string) string {
 	s, err := server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true,
 	})
-	must(tb, err)
+	load.Must(tb, err)
 	s.Start()
 	tb.Cleanup(func() {
 		s.Shutdown()
 		s.WaitForShutdown()
 	})
-	if !s.ReadyForConnections(patience) {
+	if !s.ReadyForConnections(load.Patience) {
 		tb.Fatal("the NATS server does not take connections")
 	}
 	return s.ClientURL()
 }
 
-func (s natsSystem) push(ctx context.Context, m message) error {
+func (s natsSystem) push(ctx context.Context, m delayq.Message) error {
 	_, err := s.publish(ctx, m)
 	return err
 }
 
 // publish waits for the confirmation.
-func (s natsSystem) publish(ctx context.Context, m message) (*jetstream.PubAck, error) {
+func (s natsSystem) publish(ctx context.Context, m delayq.Message) (*jetstream.PubAck, error) {
 	msg, opts := s.scheduled(m)
 	if !s.tuned {
 		return s.js.PublishMsg(ctx, msg, opts...)
@@ -98,19 +101,19 @@ func confirmation(f jetstream.PubAckFuture) (*jetstream.PubAck, error) {
 	}
 }
 
-func (s natsSystem) scheduled(m message) (*nats.Msg, []jetstream.PublishOpt) {
+func (s natsSystem) scheduled(m delayq.Message) (*nats.Msg, []jetstream.PublishOpt) {
 	msg := nats.NewMsg(fmt.Sprint(waitSubject, ".", s.next.Add(1)))
-	msg.Data = m.body
+	msg.Data = m.Body
 	if s.tuned {
-		msg.Header.Set(jetstream.ScheduleHeader, "@at "+m.due.UTC().Format(time.RFC3339Nano))
+		msg.Header.Set(jetstream.ScheduleHeader, "@at "+m.Due.UTC().Format(time.RFC3339Nano))
 		msg.Header.Set(jetstream.ScheduleTargetHeader, dueSubject)
 		return msg, nil
 	}
-	return msg, []jetstream.PublishOpt{jetstream.WithScheduleAt(m.due), jetstream.WithScheduleTarget(dueSubject)}
+	return msg, []jetstream.PublishOpt{jetstream.WithScheduleAt(m.Due), jetstream.WithScheduleTarget(dueSubject)}
 }
 
 // pushAll publishes all and waits for the confirmations, as is advised for many messages.
-func (s natsSystem) pushAll(_ context.Context, ms []message) error {
+func (s natsSystem) pushAll(_ context.Context, ms []delayq.Message) error {
 	confirmed := make([]jetstream.PubAckFuture, len(ms))
 	for i, m := range ms {
 		msg, opts := s.scheduled(m)
@@ -127,7 +130,7 @@ func (s natsSystem) pushAll(_ context.Context, ms []message) error {
 	return nil
 }
 
-func (s natsSystem) pushToCancel(ctx context.Context, m message) (func(context.Context) error, error) {
+func (s natsSystem) pushToCancel(ctx context.Context, m delayq.Message) (func(context.Context) error, error) {
 	ack, err := s.publish(ctx, m)
 	if err != nil {
 		return nil, err
@@ -140,11 +143,11 @@ func (s natsSystem) consume(tb testing.TB, handle func(body []byte)) (stop func(
 	c, err := s.stream.CreateOrUpdateConsumer(context.Background(), jetstream.ConsumerConfig{
 		Durable: "workers", AckPolicy: jetstream.AckExplicitPolicy, FilterSubject: dueSubject,
 	})
-	must(tb, err)
+	load.Must(tb, err)
 	messages, err := c.Messages()
-	must(tb, err)
+	load.Must(tb, err)
 	var all sync.WaitGroup
-	for range workers {
+	for range load.Workers {
 		all.Go(func() {
 			if err := workOff(messages, handle); !errors.Is(err, jetstream.ErrMsgIteratorClosed) {
 				tb.Errorf("a worker of NATS: %v", err)
@@ -178,7 +181,7 @@ func (s natsSystem) left(ctx context.Context) (int64, error) {
 	return int64(info.State.Msgs), nil
 }
 
-func (s natsSystem) clear(tb testing.TB) { must(tb, s.stream.Purge(context.Background())) }
+func (s natsSystem) clear(tb testing.TB) { load.Must(tb, s.stream.Purge(context.Background())) }
 
 func (s natsSystem) weigh(tb testing.TB) weight {
 	tb.Helper()

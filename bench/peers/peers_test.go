@@ -25,6 +25,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -128,10 +130,10 @@ var peers = []peer{
 type system interface {
 	// push hands over one message, as the peer takes single ones, and returns when the store has
 	// it.
-	push(ctx context.Context, m message) error
+	push(ctx context.Context, m delayq.Message) error
 
 	// pushAll hands over up to 1,000 messages in as few calls as the peer has for that.
-	pushAll(ctx context.Context, ms []message) error
+	pushAll(ctx context.Context, ms []delayq.Message) error
 
 	// consume has 32 workers call handle, until stop. That returns when all of them are idle.
 	consume(tb testing.TB, handle func(body []byte)) (stop func())
@@ -146,7 +148,7 @@ type clearer interface{ clear(tb testing.TB) }
 
 // A canceller is a system that takes a message back.
 type canceller interface {
-	pushToCancel(ctx context.Context, m message) (cancel func(context.Context) error, err error)
+	pushToCancel(ctx context.Context, m delayq.Message) (cancel func(context.Context) error, err error)
 }
 
 // A weigher is a system that reports the memory it uses.
@@ -161,25 +163,8 @@ type weight struct{ memory, disk int64 }
 type foreigner interface {
 	pushMany(tb testing.TB, n, threads int)
 	drainMany(tb testing.TB, n int, due time.Time) (_ burst, inTime bool)
-	lateMany(tb testing.TB) outcome
+	lateMany(tb testing.TB) load.Outcome
 	cancelSome(tb testing.TB, pending, n int) time.Duration // per message
-}
-
-type message struct {
-	body []byte
-	due  time.Time
-}
-
-const (
-	bodySize = 100 // bytes, as the figures of other queues are given
-	workers  = 32
-)
-
-func unlessShort[T any](full, short T) T {
-	if testing.Short() {
-		return short
-	}
-	return full
 }
 
 // takePart opens the peers that a run of this length has time for, side by side, as far as the load

@@ -10,13 +10,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 // spentBy is the processor time of a process and its children so far.
 func spentBy(tb testing.TB, pid int) (d time.Duration) {
 	tb.Helper()
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
-	must(tb, err)
+	load.Must(tb, err)
 	for _, path := range stats {
 		stat, err := os.ReadFile(path)
 		if err != nil {
@@ -30,7 +32,7 @@ func spentBy(tb testing.TB, pid int) (d time.Duration) {
 		}
 		for _, word := range words[11:15] {
 			ticks, err := strconv.Atoi(word)
-			must(tb, err)
+			load.Must(tb, err)
 			d += time.Duration(ticks) * 10 * time.Millisecond
 		}
 	}
@@ -41,21 +43,21 @@ func spentBy(tb testing.TB, pid int) (d time.Duration) {
 func resident(tb testing.TB, pid int) int64 {
 	tb.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	must(tb, err)
+	load.Must(tb, err)
 	_, after, _ := strings.Cut(string(status), "VmRSS:")
 	words := strings.Fields(after)
 	if len(words) == 0 {
 		tb.Fatalf("process %d has no memory", pid)
 	}
 	kilobytes, err := strconv.ParseInt(words[0], 10, 64)
-	must(tb, err)
+	load.Must(tb, err)
 	return kilobytes << 10
 }
 
 // filesIn is what the files below a directory hold.
 func filesIn(tb testing.TB, dir string) (total int64) {
 	tb.Helper()
-	must(tb, filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+	load.Must(tb, filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}

@@ -3,10 +3,11 @@ package peers
 import (
 	"context"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 )
 
 const singly, inBatches, batchesAtOnce = "single/", "batch/", "batches/"
@@ -26,27 +27,27 @@ const singly, inBatches, batchesAtOnce = "single/", "batch/", "batches/"
 func BenchmarkPushPeers(b *testing.B) {
 	const goroutines, few, batch = 256, 8, 100
 	describe(b)
-	messages := unlessShort(20_000, 500)
-	sides := newRace()
+	messages := load.UnlessShort(20_000, 500)
+	sides := load.NewRace()
 	cs := takePart(b, pushes)
 	warmUp(b, cs)
-	for range unlessShort(3, 1) {
+	for range load.UnlessShort(3, 1) {
 		for _, c := range cs {
 			n := c.upTo(messages)
-			sides.run(singly+c.name, n, func() { pushSingly(b, c, n, goroutines) })
+			sides.Run(singly+c.name, n, func() { pushSingly(b, c, n, goroutines) })
 			c.isEmptied(b, n)
 			if c.oneByOne { // a round trip a message takes long
 				n /= 4
 			}
-			sides.run(inBatches+c.name, n, func() { pushBatches(b, c, n, batch) })
+			sides.Run(inBatches+c.name, n, func() { pushBatches(b, c, n, 1, batch) })
 			c.isEmptied(b, n)
 			if c.batches() {
-				sides.run(batchesAtOnce+c.name, n, func() { pushBatchesAtOnce(b, c, n, few, batch) })
+				sides.Run(batchesAtOnce+c.name, n, func() { pushBatches(b, c, n, few, batch) })
 				c.isEmptied(b, n)
 			}
 		}
 	}
-	sides.report(b, nothing, singly+"asynq", singly+"asynq-tuned")
+	report(b, sides, nothing, singly+"asynq", singly+"asynq-tuned")
 }
 
 // warmUp opens the connections.
@@ -72,58 +73,22 @@ func pushSingly(b *testing.B, c *contestant, n, goroutines int) {
 		f.pushMany(b, n, goroutines)
 		return
 	}
-	m := message{make([]byte, bodySize), time.Now().Add(time.Hour)}
-	var left atomic.Int64
-	left.Store(int64(n))
-	fromMany(goroutines, func(int) {
-		for left.Add(-1) >= 0 && !b.Failed() {
-			if err := c.push(context.Background(), m); err != nil {
-				b.Error(err)
-			}
-		}
-	})
+	m := delayq.Message{Body: load.Body, Due: time.Now().Add(time.Hour)}
+	load.Calls(b, n, goroutines, func(int, int) error { return c.push(context.Background(), m) })
 }
 
-func pushBatches(b *testing.B, c *contestant, n, size int) {
+func pushBatches(b *testing.B, c *contestant, n, goroutines, size int) {
 	b.Helper()
 	if f, ok := c.system.(foreigner); ok {
-		f.pushMany(b, n, 1)
+		f.pushMany(b, n, goroutines)
 		return
 	}
-	ms := slices.Repeat([]message{{make([]byte, bodySize), time.Now().Add(time.Hour)}}, n)
-	for batch := range slices.Chunk(ms, size) {
-		must(b, c.pushAll(context.Background(), batch))
-	}
+	ms := slices.Repeat([]delayq.Message{{Body: load.Body, Due: time.Now().Add(time.Hour)}}, n)
+	load.Batches(b, ms, size, goroutines, c.pushAll)
 }
 
 // batches tells whether several goroutines can push batches.
 func (c *contestant) batches() bool {
 	_, foreign := c.system.(foreigner)
 	return !foreign && !c.oneByOne
-}
-
-func pushBatchesAtOnce(b *testing.B, c *contestant, n, goroutines, size int) {
-	b.Helper()
-	ms := slices.Repeat([]message{{make([]byte, bodySize), time.Now().Add(time.Hour)}}, n)
-	batches := make(chan []message, n/size+1)
-	for batch := range slices.Chunk(ms, size) {
-		batches <- batch
-	}
-	close(batches)
-	fromMany(goroutines, func(int) {
-		for batch := range batches {
-			if err := c.pushAll(context.Background(), batch); err != nil {
-				b.Error(err)
-			}
-		}
-	})
-}
-
-// fromMany calls do in that many goroutines, each with its number, and waits for all.
-func fromMany(goroutines int, do func(i int)) {
-	var all sync.WaitGroup
-	for i := range goroutines {
-		all.Go(func() { do(i) })
-	}
-	all.Wait()
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/bench/internal/load"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -37,7 +39,7 @@ var (
 	// measured here may.
 	riverTuned = riverSettings{
 		server:      []string{"synchronous_commit=off", "shared_buffers=512MB", "max_wal_size=4GB"},
-		connections: workers,
+		connections: load.Workers,
 		interval:    river.FetchCooldownMin,
 	}
 )
@@ -55,20 +57,20 @@ func openRiver(set riverSettings) func(testing.TB) system {
 		tb.Helper()
 		s := riverSystem{riverSettings: set, PostgresServer: testenv.Postgres(tb, set.server...)}
 		config, err := pgxpool.ParseConfig(s.URL())
-		must(tb, err)
+		load.Must(tb, err)
 		if set.connections > 0 {
 			config.MaxConns = set.connections
 		}
 		s.pool, err = pgxpool.NewWithConfig(context.Background(), config)
-		must(tb, err)
+		load.Must(tb, err)
 		tb.Cleanup(s.pool.Close)
 		driver := riverpgxv5.New(s.pool)
 		migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
-		must(tb, err)
+		load.Must(tb, err)
 		_, err = migrator.Migrate(context.Background(), rivermigrate.DirectionUp, nil)
-		must(tb, err)
+		load.Must(tb, err)
 		s.client, err = river.NewClient(driver, &river.Config{Logger: slog.New(slog.DiscardHandler)})
-		must(tb, err)
+		load.Must(tb, err)
 		return s
 	}
 }
@@ -79,22 +81,22 @@ type job struct {
 
 func (job) Kind() string { return "bench" }
 
-func (s riverSystem) push(ctx context.Context, m message) error {
-	_, err := s.client.Insert(ctx, job{m.body}, &river.InsertOpts{ScheduledAt: m.due})
+func (s riverSystem) push(ctx context.Context, m delayq.Message) error {
+	_, err := s.client.Insert(ctx, job{m.Body}, &river.InsertOpts{ScheduledAt: m.Due})
 	return err
 }
 
-func (s riverSystem) pushAll(ctx context.Context, ms []message) error {
+func (s riverSystem) pushAll(ctx context.Context, ms []delayq.Message) error {
 	jobs := make([]river.InsertManyParams, len(ms))
 	for i, m := range ms {
-		jobs[i] = river.InsertManyParams{Args: job{m.body}, InsertOpts: &river.InsertOpts{ScheduledAt: m.due}}
+		jobs[i] = river.InsertManyParams{Args: job{m.Body}, InsertOpts: &river.InsertOpts{ScheduledAt: m.Due}}
 	}
 	_, err := s.client.InsertManyFast(ctx, jobs)
 	return err
 }
 
-func (s riverSystem) pushToCancel(ctx context.Context, m message) (func(context.Context) error, error) {
-	inserted, err := s.client.Insert(ctx, job{m.body}, &river.InsertOpts{ScheduledAt: m.due})
+func (s riverSystem) pushToCancel(ctx context.Context, m delayq.Message) (func(context.Context) error, error) {
+	inserted, err := s.client.Insert(ctx, job{m.Body}, &river.InsertOpts{ScheduledAt: m.Due})
 	if err != nil {
 		return nil, err
 	}
@@ -112,14 +114,14 @@ func (s riverSystem) consume(tb testing.TB, handle func(body []byte)) (stop func
 		return nil
 	}))
 	c, err := river.NewClient(riverpgxv5.New(s.pool), &river.Config{
-		Workers: list, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: workers}},
+		Workers: list, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: load.Workers}},
 		FetchCooldown: s.interval, FetchPollInterval: s.interval, Logger: slog.New(slog.DiscardHandler),
 	})
-	must(tb, err)
-	must(tb, c.Start(context.Background()))
+	load.Must(tb, err)
+	load.Must(tb, c.Start(context.Background()))
 	return func() {
 		tb.Helper()
-		must(tb, c.Stop(context.Background()))
+		load.Must(tb, c.Stop(context.Background()))
 	}
 }
 
@@ -135,12 +137,12 @@ func (s riverSystem) left(ctx context.Context) (n int64, err error) {
 func (s riverSystem) clear(tb testing.TB) {
 	tb.Helper()
 	_, err := s.pool.Exec(context.Background(), "TRUNCATE river_job")
-	must(tb, err)
+	load.Must(tb, err)
 }
 
 func (s riverSystem) weigh(tb testing.TB) (w weight) {
 	tb.Helper()
-	must(tb, s.pool.QueryRow(context.Background(), "SELECT pg_total_relation_size('river_job')").Scan(&w.disk))
+	load.Must(tb, s.pool.QueryRow(context.Background(), "SELECT pg_total_relation_size('river_job')").Scan(&w.disk))
 	return w
 }
 

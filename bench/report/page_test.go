@@ -2,10 +2,8 @@ package main
 
 import (
 	"bytes"
-	"encoding/xml"
 	"errors"
 	"flag"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -72,23 +70,6 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// text returns a picture's texts.
-func text(t *testing.T, svg []byte) (said []string) {
-	t.Helper()
-	for d := xml.NewDecoder(bytes.NewReader(svg)); ; {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return said
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if data, ok := token.(xml.CharData); ok {
-			said = append(said, string(data))
-		}
-	}
-}
-
 func TestPicturesNameEverySeries(t *testing.T) {
 	_, pictures := mustRender(t, trial(t))
 	redis := []string{"zsetpoll", "keyspace", "redisson"}
@@ -103,10 +84,10 @@ func TestPicturesNameEverySeries(t *testing.T) {
 		"pending":        slices.Concat(redis, []string{"memory", "asynq-tuned", "beanstalkd", "bytes of memory"}),
 		"wakeup":         slices.Concat(redis, []string{"memory", "rabbitmq"}),
 	} {
-		said := text(t, pictures[name])
+		svg := string(pictures[name])
 		for _, w := range want {
-			if !slices.ContainsFunc(said, func(s string) bool { return s == w || strings.HasPrefix(s, w+", ") }) {
-				t.Errorf("%s does not say %s: %q", name, w, said)
+			if !strings.Contains(svg, ">"+w+"<") && !strings.Contains(svg, ">"+w+", ") {
+				t.Errorf("%s does not say %s: %s", name, w, svg)
 			}
 		}
 	}

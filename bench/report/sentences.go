@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize"
+
 	"github.com/delayq/delayq/bench/report/chart"
 )
 
@@ -90,7 +92,7 @@ func (p page) Early() string {
 	if messages == 0 {
 		return notMeasured
 	}
-	text := fmt.Sprintf("delayq delivered %s messages of such loads, and %s of them early.", exactly(messages), none(early))
+	text := fmt.Sprintf("delayq delivered %s messages of such loads, and %s of them early.", humanize.Comma(int64(messages)), none(early))
 	hasty := p.read(latePeers, "early/op", func(side string) bool { return others(side) && p.isHasty(side) })
 	if len(hasty) > 0 {
 		text += " Others have a share of early ones: " + list(hasty, percent) + "."
@@ -107,15 +109,7 @@ func none(n int) string {
 	if n == 0 {
 		return "none"
 	}
-	return exactly(n)
-}
-
-func exactly(n int) string {
-	digits := fmt.Sprint(n)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
+	return humanize.Comma(int64(n))
 }
 
 func (p page) Push() string {

@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
-	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
 // A Distribution says how late messages were.
@@ -22,25 +20,20 @@ type Distribution struct {
 // messages to tell them apart. Early messages count as punctual ones.
 type Point struct {
 	Share float64 `json:"share"`
-	Late  int64   `json:"late"` // ns, to three digits
+	Late  int64   `json:"late"` // ns
 }
 
 func distribute(late []time.Duration) *Distribution {
-	const digits = 3
 	d := &Distribution{Messages: len(late)}
 	if len(late) == 0 {
 		return d
 	}
-	d.Least, d.Most = int64(slices.Min(late)), int64(slices.Max(late))
-	h := hdrhistogram.New(1, max(2, d.Most), digits)
-	for _, l := range late {
-		if l < 0 {
-			d.Early++
-		}
-		_ = h.RecordValue(int64(max(l, 0))) // the histogram reaches to the greatest
-	}
+	sorted := slices.Sorted(slices.Values(late))
+	d.Early, _ = slices.BinarySearch(sorted, 0)
+	d.Least, d.Most = int64(sorted[0]), int64(sorted[len(sorted)-1])
 	for _, share := range shares(len(late)) {
-		d.Points = append(d.Points, Point{Share: share, Late: h.ValueAtPercentile(100 * share)})
+		last := max(0, int(math.Ceil(share*float64(len(sorted))-1e-9))-1)
+		d.Points = append(d.Points, Point{Share: share, Late: int64(max(0, sorted[last]))})
 	}
 	return d
 }

@@ -198,7 +198,7 @@ func (q *asynqQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) [
 }
 
 func (q *asynqQueue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
-	return q.extendAll(ctx, &q.closer, ls, lease)
+	return extends(ctx, &q.closer, ls, func(l backend.Lease) (time.Time, error) { return q.extend(l, lease) })
 }
 
 // Cancel is DeleteTask, but for dead letters, which are no longer waiting.

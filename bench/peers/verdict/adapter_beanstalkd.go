@@ -220,21 +220,17 @@ func (q *beanstalkdQueue) Dead(ctx context.Context, bs []backend.DeadLetterReque
 }
 
 // Extend is touch.
-func (q *beanstalkdQueue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) (ends []time.Time, errs []error) {
-	ends = make([]time.Time, len(ls))
-	i := -1
-	errs = each(ctx, &q.closer, ls, func(l backend.Lease) (err error) {
-		i++
+func (q *beanstalkdQueue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
+	return extends(ctx, &q.closer, ls, func(l backend.Lease) (time.Time, error) {
 		q.mu.Lock()
 		r := q.hands[l.Token]
 		q.mu.Unlock()
 		if r == nil || r.conn == nil || strconv.FormatUint(r.id, 10) != l.ID {
-			return backend.ErrLeaseLost
+			return time.Time{}, backend.ErrLeaseLost
 		}
-		ends[i], err = r.extend(lease)
-		return lost(err)
+		end, err := r.extend(lease)
+		return end, lost(err)
 	})
-	return ends, errs
 }
 
 // Cancel is delete, and a look at what refuses it.

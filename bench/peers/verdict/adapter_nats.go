@@ -256,21 +256,17 @@ func (q *natsQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []
 	})
 }
 
-func (q *natsQueue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) (ends []time.Time, errs []error) {
-	ends = make([]time.Time, len(ls))
-	i := -1
-	errs = each(ctx, &q.closer, ls, func(l backend.Lease) (err error) {
-		i++
+func (q *natsQueue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
+	return extends(ctx, &q.closer, ls, func(l backend.Lease) (end time.Time, err error) {
 		h := q.hand(l)
 		if h == nil {
-			return backend.ErrLeaseLost
+			return end, backend.ErrLeaseLost
 		}
-		if ends[i], err = h.extend(lease); errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
-			return backend.ErrLeaseLost
+		if end, err = h.extend(lease); errors.Is(err, jetstream.ErrMsgAlreadyAckd) {
+			err = backend.ErrLeaseLost
 		}
-		return err
+		return end, err
 	})
-	return ends, errs
 }
 
 // Cancel purges the subject under which a message waits.

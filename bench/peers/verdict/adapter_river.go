@@ -254,7 +254,7 @@ func (q *riverQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) [
 }
 
 func (q *riverQueue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
-	return q.extendAll(ctx, &q.closer, ls, lease)
+	return extends(ctx, &q.closer, ls, func(l backend.Lease) (time.Time, error) { return q.extend(l, lease) })
 }
 
 // is returns nil for a job in one of the states. river itself does the call in further states.

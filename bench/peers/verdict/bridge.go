@@ -153,14 +153,3 @@ func returned(r backend.Return) (backend.Lease, outcome) {
 func deadLettered(b backend.DeadLetterRequest) (backend.Lease, outcome) {
 	return b.Lease, outcome{word: dead, reason: b.Reason}
 }
-
-func (b *bridge) extendAll(ctx context.Context, d *closer, ls []backend.Lease, lease time.Duration) (ends []time.Time, errs []error) {
-	ends = make([]time.Time, len(ls))
-	i := -1
-	errs = each(ctx, d, ls, func(l backend.Lease) (err error) {
-		i++
-		ends[i], err = b.extend(l, lease)
-		return err
-	})
-	return ends, errs
-}

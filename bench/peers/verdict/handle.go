@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/delayq/delayq/backend"
 )
@@ -82,6 +83,18 @@ func each[T any](ctx context.Context, d *closer, items []T, do func(T) error) []
 		}
 		return err
 	})
+}
+
+// extends is each for Extend, and returns the new ends too.
+func extends(ctx context.Context, d *closer, ls []backend.Lease, extend func(backend.Lease) (time.Time, error)) ([]time.Time, []error) {
+	ends := make([]time.Time, len(ls))
+	i := -1
+	errs := each(ctx, d, ls, func(l backend.Lease) (err error) {
+		i++
+		ends[i], err = extend(l)
+		return err
+	})
+	return ends, errs
 }
 
 // lacks is the error of an operation that a peer does not have.

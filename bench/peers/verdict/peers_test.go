@@ -21,18 +21,18 @@ var peers = []peer{
 	{name: "redisson", ours: true, open: openRedisson, made: "none: it is a backend, with envelopes", claims: "milliseconds; a sweep of 200 ms as set here"},
 	{name: "rabbitmq", ours: true, slow: true, open: openRabbitMQ, made: "none: it is a backend", claims: "no order, ids do not deduplicate, attempts count broken connections", atOnce: 4},
 	{
-		name: "asynq", open: openAsynq(0, false), modules: []string{asynqModule}, notes: asynqNotes, unjudged: asynqUnjudged,
+		name: "asynq", open: openAsynq(0, false), modules: []string{asynqModule}, notes: asynqNotes, unjudged: handlerUnjudged,
 		sameProcess: "lease-end-wakes", made: asynqMade, claims: asynqClaims + "; looks every 5 s, and every 1 s at an empty queue: its defaults",
 		ticks: map[string]time.Duration{"never-early-under-load": 5 * time.Second}, // longer than it looks away
 		times: map[string]int{"never-early-under-load": 6},
 	},
 	{
 		name: "asynq, 100 ms", open: openAsynq(100*time.Millisecond, false), modules: []string{asynqModule}, notes: asynqNotes,
-		unjudged: asynqUnjudged, sameProcess: "lease-end-wakes", made: "the same", claims: "the same; both intervals set to 100 ms",
+		unjudged: handlerUnjudged, sameProcess: "lease-end-wakes", made: "the same", claims: "the same; both intervals set to 100 ms",
 	},
 	{
 		name: "asynq, 100 ms, rounded up", open: openAsynq(100*time.Millisecond, true), modules: []string{asynqModule}, notes: asynqNotes,
-		unjudged: asynqUnjudged, sameProcess: "lease-end-wakes", made: "the same, and due times and delays are rounded up before asynq gets them", claims: "the same",
+		unjudged: handlerUnjudged, sameProcess: "lease-end-wakes", made: "the same, and due times and delays are rounded up before asynq gets them", claims: "the same",
 	},
 	{
 		name: "beanstalkd", open: openBeanstalkd(false), needs: lacksBeanstalkd, modules: []string{beanstalkModule}, notes: beanstalkdNotes,
@@ -51,7 +51,7 @@ var peers = []peer{
 		made: "the same with the header `Nats-Schedule` written by hand, in RFC3339Nano", claims: natsClaims,
 	},
 	{
-		name: "river", open: openRiver, needs: lacksPostgres, modules: []string{riverModule}, notes: riverNotes, unjudged: riverUnjudged,
+		name: "river", open: openRiver, needs: lacksPostgres, modules: []string{riverModule}, notes: riverNotes, unjudged: handlerUnjudged,
 		sameProcess: "lease-end-wakes", slow: true, made: riverMade, claims: "no order, no deduplication by a caller's id; microseconds; schedules every 5 s, polls every second",
 	},
 	{
@@ -110,7 +110,8 @@ const (
 	noDueTime = "a hand-out does not tell when the message was due; it did not come early"
 )
 
-var asynqUnjudged = map[string]string{
+// handlerUnjudged are of peers that call handlers.
+var handlerUnjudged = map[string]string{
 	"many-messages": tooFewWorkers, "lease-end-is-seen": takesAhead,
 	"model":           takesAhead,
 	"clients-at-once": takesAhead,
@@ -220,12 +221,6 @@ const serverInside = "the server runs in the process of the test, and its gorout
 var riverNotes = []note{
 	{checks: "limits-of-due-times", says: "the second Receive", is: conformance.NotOffered, why: "a retry is scheduled anew: the job has the due time of its retry"},
 	{checks: "redrive", says: "the redriven message was handed out at attempt", is: conformance.NotOffered, why: "`JobRetry` keeps the count of attempts"},
-}
-
-var riverUnjudged = map[string]string{
-	"many-messages": tooFewWorkers, "lease-end-is-seen": takesAhead,
-	"model": takesAhead, "clients-at-once": takesAhead,
-	"batches": tooFewWorkers, "redrive-all": tooFewWorkers, "limits-of-leases": tooFewWorkers,
 }
 
 const redissonMade = "real Redisson in a JVM: `RDelayedQueue.offer`, and `poll` of its `RBlockingQueue` every 5 ms; an acknowledgement does nothing; our ids are part of the value"
