@@ -63,9 +63,10 @@ func (q *queue) readDead(ctx context.Context, take func(*deadLetter), settle fun
 		err = fmt.Errorf("%w: of %d dead letters only %d came: another program holds some", backend.ErrUnavailable, dead.Messages, n)
 	}
 	if err != nil {
+		_ = giveBackDead(ch, name, dead.Messages, 0) // the next reader finds all of them
 		return err
 	}
-	return giveBackDead(ctx, ch, name, dead.Messages, settle(ch, dead.Messages))
+	return giveBackDead(ch, name, dead.Messages, settle(ch, dead.Messages))
 }
 
 // A deathClock gives each dead letter its own time of death. A cursor is that time and the id, and
@@ -105,7 +106,8 @@ const giveBackWaits = 2 * time.Second
 // giveBackDead returns the letters that were not acknowledged, and waits until they are in the
 // queue again: the broker does not reply to a nack. A quorum queue's channel holds back acks beyond
 // some dozens, and forgets them when it closes. It has sent them when it replies to the second get.
-func giveBackDead(ctx context.Context, ch *amqp.Channel, name string, n, acked int) error {
+// A reader whose context has ended waits, too: its caller has returned, and it still holds the lock.
+func giveBackDead(ch *amqp.Channel, name string, n, acked int) error {
 	for range 2 * min(acked, 1) {
 		_, ok, err := ch.Get(name, false)
 		if err != nil {
@@ -120,9 +122,10 @@ func giveBackDead(ctx context.Context, ch *amqp.Channel, name string, n, acked i
 	}
 	for end := time.Now().Add(giveBackWaits); time.Now().Before(end); {
 		dead, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
-		if err != nil || dead.Messages >= n-acked || !sleep(ctx, time.Millisecond) {
+		if err != nil || dead.Messages >= n-acked {
 			return explain("giving dead letters back", err)
 		}
+		time.Sleep(time.Millisecond)
 	}
 	return nil
 }
