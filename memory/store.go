@@ -90,11 +90,7 @@ func (s *store) addLocked(m *backend.Message, now int64) error {
 		return backend.ErrDuplicate
 	}
 	size := recordSize(s.packed, m.Headers, m.Body)
-	room := int64(cellSize(size))
-	if m.UniqueFor > 0 {
-		room += int64(cellSize(len(s.packed)))
-	}
-	if s.fullLocked(now, room) {
+	if s.fullLocked(m, size, now) {
 		return backend.ErrFull
 	}
 	if m.UniqueFor > 0 {
@@ -130,11 +126,18 @@ func (s *store) setHeadersLocked(slot uint32, headers map[string]string, now int
 	return nil
 }
 
-// fullLocked reports whether there is no room for a message of so many bytes. Windows that have
-// ended make room.
-func (s *store) fullLocked(now, room int64) bool {
+// fullLocked reports whether there is no room for a message with a record of so many bytes. Windows
+// that have ended make room.
+func (s *store) fullLocked(m *backend.Message, size int, now int64) bool {
 	if l := s.limits.messages; l > 0 && int(s.nodes.live) >= l {
 		return true
+	}
+	if s.limits.bytes == 0 {
+		return false // and a push without a limit does not pay for the sizes of cells
+	}
+	room := int64(cellSize(size))
+	if m.UniqueFor > 0 {
+		room += int64(cellSize(len(s.packed)))
 	}
 	return s.outOfBytesLocked(now, room)
 }
