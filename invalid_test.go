@@ -96,12 +96,18 @@ func TestBadInputIsRefused(t *testing.T) {
 		what, value string
 	}
 	queuetest.Cases(t, map[string]test{
-		"delay negative":  {pushing(delayq.After(-1)), "delay", "-1ns"},
-		"delay too long":  {pushing(delayq.After(backend.MaxDelay + 1)), "delay", "876000h0m0.000000001s"},
-		"due in year 1":   {pushing(delayq.At(year1)), "due time", "0001-01-01"},
-		"due after 2200":  {pushing(delayq.At(after2200)), "due time", "2200-01-01 00:00:00.000000001"},
-		"After, At":       {pushing(delayq.After(1), delayq.At(time.Now())), "message", "due time and a delay"},
-		"push option nil": {pushing(delayq.ID("x"), nil), "push option", "nil"},
+		"delay negative":      {pushing(delayq.After(-1)), "delay", "-1ns"},
+		"delay most negative": {pushing(delayq.After(math.MinInt64)), "delay", "-2562047h47m16.854775808s"},
+		"delay too long":      {pushing(delayq.After(backend.MaxDelay + 1)), "delay", "876000h0m0.000000001s"},
+		"delay longest":       {pushing(delayq.After(math.MaxInt64)), "delay", "2562047h47m16.854775807s"},
+		"due in year 1":       {pushing(delayq.At(year1)), "due time", "0001-01-01"},
+		"due before 1970":     {pushing(delayq.At(before1970)), "due time", "1969-12-31 23:59:59.999999999"},
+		"due after 2200":      {pushing(delayq.At(after2200)), "due time", "2200-01-01 00:00:00.000000001"},
+		"due in year 300000":  {pushing(delayq.At(year300000)), "due time", "300000-01-01"},
+		"After, At":           {pushing(delayq.After(1), delayq.At(time.Now())), "message", "due time and a delay"},
+		"At, After":           {pushing(delayq.At(time.Now()), delayq.After(1)), "message", "due time and a delay"},
+		"After negative, At":  {pushing(delayq.After(-1), delayq.At(time.Now())), "message", "due time and a delay"},
+		"push option nil":     {pushing(delayq.ID("x"), nil), "push option", "nil"},
 
 		"window negative":      {pushing(delayq.ID("a"), delayq.UniqueFor(-1)), "UniqueFor", "-1ns"},
 		"window too short":     {pushing(delayq.ID("a"), delayq.UniqueFor(backend.MinUnique-1)), "UniqueFor", "999.999µs"},
@@ -113,6 +119,8 @@ func TestBadInputIsRefused(t *testing.T) {
 		"id too long":        {pushing(delayq.ID(strings.Repeat("x", 256))), "id", "xxx"},
 		"id with NUL":        {pushing(delayq.ID("a\x00b")), "id", `a\x00b`},
 		"id with C1 control": {pushing(delayq.ID("a\u0085")), "id", `a\u0085`},
+		"id with DEL":        {pushing(delayq.ID("a\x7f")), "id", `a\x7f`},
+		"id with newline":    {pushing(delayq.ID("a\nb")), "id", `a\nb`},
 		"id not UTF-8":       {pushing(delayq.ID("a\xff")), "id", `a\xff`},
 
 		"header key empty":     {pushing(delayq.Header("", "v")), "header key", `""`},
@@ -126,14 +134,21 @@ func TestBadInputIsRefused(t *testing.T) {
 			"headers", "80018 bytes",
 		},
 
-		"batch: delay negative": {pushingBatch(delayq.Message{Delay: -1}), "delay", "-1ns"},
-		"batch: body":           {pushingBatch(delayq.Message{Body: make([]byte, backend.MaxBody+1)}), "body", "16777217 bytes"},
+		"batch: due before 1970":    {pushingBatch(delayq.Message{Due: before1970}), "due time", "1969"},
+		"batch: delay negative":     {pushingBatch(delayq.Message{Delay: -1}), "delay", "-1ns"},
+		"batch: delay too long":     {pushingBatch(delayq.Message{Delay: math.MaxInt64}), "delay", "2562047h"},
+		"batch: due in year 300000": {pushingBatch(delayq.Message{Due: year300000}), "due time", "300000"},
+		"batch: due and delay":      {pushingBatch(delayq.Message{Due: time.Now(), Delay: 1}), "message", "due time and a delay"},
+		"batch: id":                 {pushingBatch(delayq.Message{ID: "\x00"}), "id", `\x00`},
+		"batch: header":             {pushingBatch(delayq.Message{Headers: map[string]string{"": ""}}), "header key", `""`},
+		"batch: body":               {pushingBatch(delayq.Message{Body: make([]byte, backend.MaxBody+1)}), "body", "16777217 bytes"},
 
 		"body too large": {func(s *scene, ctx context.Context) error {
 			_, err := s.Push(ctx, make([]byte, backend.MaxBody+1))
 			return err
 		}, "body", "16777217 bytes"},
 
+		"cancel: id":       {func(s *scene, ctx context.Context) error { return s.Cancel(ctx, "\xff") }, "id", `\xff`},
 		"cancel: id empty": {func(s *scene, ctx context.Context) error { return s.Cancel(ctx, "") }, "id", `""`},
 		"reschedule: id": {func(s *scene, ctx context.Context) error {
 			return s.Reschedule(ctx, "", time.Now())
@@ -141,8 +156,12 @@ func TestBadInputIsRefused(t *testing.T) {
 		"reschedule: year 1": {func(s *scene, ctx context.Context) error {
 			return s.Reschedule(ctx, "scheduled", year1)
 		}, "due time", "0001"},
+		"reschedule: year 300000": {func(s *scene, ctx context.Context) error {
+			return s.Reschedule(ctx, "scheduled", year300000)
+		}, "due time", "300000"},
 
 		"receive: limit 0":         {receivingBatch(0), "limit", "0"},
+		"receive: limit negative":  {receivingBatch(-1), "limit", "-1"},
 		"receive: limit too large": {receivingBatch(delayq.MaxBatch + 1), "limit", "10001"},
 		"ack: nil": {func(s *scene, ctx context.Context) error {
 			return s.AckBatch(ctx, []*delayq.Delivery{s.held, nil})
@@ -156,6 +175,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		"nack: headers too large": {nacking(delayq.NackHeaders(map[string]string{"x": strings.Repeat("x", backend.MaxHeaders)})), "headers", "bytes"},
 		"nack: delay too long":    {func(s *scene, ctx context.Context) error { return s.held.Nack(ctx, math.MaxInt64) }, "delay", "2562047h"},
 		"extend: 0":               {func(s *scene, ctx context.Context) error { return s.held.Extend(ctx, 0) }, "lease", "0s"},
+		"extend: negative":        {func(s *scene, ctx context.Context) error { return s.held.Extend(ctx, -time.Minute) }, "lease", "-1m0s"},
 		"extend: too long": {func(s *scene, ctx context.Context) error {
 			return s.held.Extend(ctx, backend.MaxLease+1)
 		}, "lease", "24h0m0.000000001s"},
@@ -168,8 +188,10 @@ func TestBadInputIsRefused(t *testing.T) {
 		"peek: cursor of ids":      {peeking(".1", 1), "cursor", ".1"},
 		"peek: cursor of three":    {peeking("1.2.3", 1), "cursor", "1.2.3"},
 		"list: limit 0":            {listing("", 0), "limit", "0"},
+		"list: limit negative":     {listing("", -1), "limit", "-1"},
 		"list: limit too large":    {listing("", delayq.MaxBatch+1), "limit", "10001"},
 		"list: cursor":             {listing("page two", 10), "cursor", "page two"},
+		"list: cursor negative":    {listing("-1", 10), "cursor", "-1"},
 		"redrive none":             {func(s *scene, ctx context.Context) error { return s.Dead().Redrive(ctx) }, "ids", "none"},
 		"redrive: id":              {func(s *scene, ctx context.Context) error { return s.Dead().Redrive(ctx, "dead", "") }, "id", `""`},
 		"delete none":              {func(s *scene, ctx context.Context) error { return s.Dead().Delete(ctx) }, "ids", "none"},
@@ -178,6 +200,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		"consume: handler nil":               {func(s *scene, ctx context.Context) error { return s.Consume(ctx, nil) }, "handler", "nil"},
 		"consume: option nil":                {consuming(nil), "consume option", "nil"},
 		"consume: 0 workers":                 {consuming(delayq.Workers(0)), "Workers", "0"},
+		"consume: negative workers":          {consuming(delayq.Workers(-3)), "Workers", "-3"},
 		"consume: too many workers":          {consuming(delayq.Workers(100_001)), "Workers", "100001"},
 		"consume: negative attempts":         {consuming(delayq.MaxAttempts(-1)), "MaxAttempts", "-1"},
 		"consume: too many attempts":         {consuming(delayq.MaxAttempts(1<<30 + 1)), "MaxAttempts", "1073741825"},
@@ -207,8 +230,10 @@ func TestBadInputIsRefused(t *testing.T) {
 		"backoff: factor below 1":            {backingOff(delayq.Backoff{Base: 1, Max: 1, Factor: .5}), "Backoff.Factor", "0.5"},
 		"backoff: factor NaN":                {backingOff(delayq.Backoff{Base: 1, Max: 1, Factor: nan}), "Backoff.Factor", "NaN"},
 		"backoff: factor infinite":           {backingOff(delayq.Backoff{Base: 1, Max: 1, Factor: inf}), "Backoff.Factor", "+Inf"},
+		"backoff: factor minus infinite":     {backingOff(delayq.Backoff{Base: 1, Max: 1, Factor: -inf}), "Backoff.Factor", "-Inf"},
 		"backoff: jitter negative":           {backingOff(delayq.Backoff{Base: 1, Max: 1, Factor: 1, Jitter: -.1}), "Backoff.Jitter", "-0.1"},
 		"backoff: jitter above 1":            {backingOff(delayq.Backoff{Base: 1, Max: 1, Factor: 1, Jitter: 1.1}), "Backoff.Jitter", "1.1"},
+		"backoff: jitter infinite":           {backingOff(delayq.Backoff{Base: 1, Max: 1, Factor: 1, Jitter: inf}), "Backoff.Jitter", "+Inf"},
 		"backoff: jitter NaN":                {backingOff(delayq.Backoff{Base: 1, Max: 1, Factor: 1, Jitter: nan}), "Backoff.Jitter", "NaN"},
 	}, func(t *testing.T, tt test) {
 		s := newScene(t)

@@ -15,8 +15,11 @@ import (
 )
 
 const (
-	BodySize = 100 // bytes, as the figures of other queues are given
-	Workers  = 32
+	// BodySize is that of all messages, in bytes, as the figures of other queues are given.
+	BodySize = 100
+
+	// Workers take messages in all.
+	Workers = 32
 
 	// Interval is between two pushes of a plan.
 	Interval = 500 * time.Microsecond
@@ -133,12 +136,11 @@ func PushBatches(tb testing.TB, q delayq.Queue, ms []delayq.Message, size, gorou
 // Consume spreads workers over queues. Its result stops them and waits for them.
 func Consume(tb testing.TB, handle func(*delayq.Delivery), qs ...delayq.Queue) (stop func()) {
 	tb.Helper()
-	handler := func(_ context.Context, d *delayq.Delivery) error {
-		handle(d)
-		return nil
-	}
 	return Until(tb, len(qs), func(ctx context.Context, i int) error {
-		return qs[i].Consume(ctx, handler, delayq.Workers(Workers/len(qs)))
+		return qs[i].Consume(ctx, func(_ context.Context, d *delayq.Delivery) error {
+			handle(d)
+			return nil
+		}, delayq.Workers(Workers/len(qs)))
 	})
 }
 
