@@ -184,6 +184,15 @@ func (s *seam) slowFirst(op string, d time.Duration) {
 	}
 }
 
+// slowReply has the first call of an operation take as long after it is done.
+func (s *seam) slowReply(op string, d time.Duration) {
+	s.after = func(got string) {
+		if n, _ := s.calls(op); got == op && n == 1 {
+			time.Sleep(d)
+		}
+	}
+}
+
 func (s *seam) Traits() backend.Traits {
 	tr := s.Backend.Traits()
 	if s.traits != nil {
