@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -184,10 +185,11 @@ func (s *seam) slowFirst(op string, d time.Duration) {
 	}
 }
 
-// slowReply has the first call of an operation take as long after it is done.
+// slowReply has the first call of an operation that is done take as long to return.
 func (s *seam) slowReply(op string, d time.Duration) {
+	var done atomic.Int64
 	s.after = func(got string) {
-		if n, _ := s.calls(op); got == op && n == 1 {
+		if got == op && done.Add(1) == 1 {
 			time.Sleep(d)
 		}
 	}

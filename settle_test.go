@@ -44,19 +44,16 @@ func TestSettlingInAllWaysAtOnce(t *testing.T) {
 // A handler that settles its message while Consume does leaves nothing in the log, whichever call
 // is first, and whichever overtakes the other.
 func TestHandlerSettlesWhileConsumeDoes(t *testing.T) {
-	type test struct {
-		late time.Duration
-		slow func(*seam, string, time.Duration)
-	}
+	type test struct{ late, reply time.Duration }
 	queuetest.Cases(t, map[string]test{
-		"overtaken":                   {0, (*seam).slowFirst},
-		"overtaking":                  {2 * time.Millisecond, (*seam).slowFirst},
-		"first, its reply is late":    {0, (*seam).slowReply},
-		"second, the other's is late": {2 * time.Millisecond, (*seam).slowReply},
+		"first":                              {0, 0},
+		"second, overtaking":                 {2 * time.Millisecond, 0},
+		"second, overtaking, the reply late": {2 * time.Millisecond, 2 * time.Second},
 	}, func(t *testing.T, tt test) {
 		var log journal
 		s := newSeam()
-		tt.slow(s, "ack", time.Second)
+		s.slowFirst("ack", time.Second)
+		s.slowReply("ack", tt.reply)
 		q := newQueue(t, s.option(), log.Logger())
 		push(t, q)
 		consume(t, q, time.Minute, func(ctx context.Context, d *delayq.Delivery) error {
