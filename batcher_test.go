@@ -104,6 +104,19 @@ func TestSharedRoundTripKeepsErrorsApart(t *testing.T) {
 		if s, d := stored.Load(), duplicate.Load(); s != calls/2 || d != calls/2 {
 			t.Errorf("%d stored, %d duplicates, want half and half", s, d)
 		}
+		ds, err := q.ReceiveBatch(t.Context(), calls)
+		must(t, err)
+		var acked atomic.Int64
+		together(calls, func(i int) { // each is acked twice
+			if err := ds[i/2].Ack(t.Context()); err == nil {
+				acked.Add(1)
+			} else if !errors.Is(err, delayq.ErrSettled) {
+				t.Error(err)
+			}
+		})
+		if n := acked.Load(); n != calls/2 {
+			t.Errorf("%d acks succeeded, want %d", n, calls/2)
+		}
 	})
 }
 

@@ -108,6 +108,31 @@ func TestHandlerThatIgnoresTheStop(t *testing.T) {
 	})
 }
 
+// The message of a handler that returns after Consume, within its lease, is settled.
+func TestHandlerThatOutlivesConsume(t *testing.T) {
+	type test struct {
+		result error
+		want   delayq.Stats
+	}
+	queuetest.Cases(t, map[string]test{
+		"success": {nil, delayq.Stats{}},
+		"failure": {errHandler, delayq.Stats{Ready: 1}},
+	}, func(t *testing.T, tt test) {
+		q := newQueue(t)
+		push(t, q)
+		finish := make(chan struct{})
+		r := start(t, q, func(context.Context, *delayq.Delivery) error {
+			<-finish
+			return tt.result
+		}, delayq.Drain(0))
+		synctest.Wait()
+		wantIs(t, r.end(), delayq.ErrDrain)
+		close(finish)
+		synctest.Wait()
+		wantCounts(t, q, tt.want)
+	})
+}
+
 func TestStopWhileNobodyWorks(t *testing.T) {
 	queuetest.Cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
 		q := newQueue(t)
@@ -173,7 +198,11 @@ func TestCloseLeavesNoGoroutine(t *testing.T) {
 		push(t, q, delayq.After(time.Hour))
 		for range 3 {
 			start(t, q, returning(errHandler), delayq.Workers(3))
-			go func() { _, _ = q.ReceiveBatch(t.Context(), 2) }()
+			go func() {
+				if _, err := q.ReceiveBatch(t.Context(), 2); err != nil && !errors.Is(err, delayq.ErrClosed) {
+					t.Errorf("a Receive that waits ends with %v", err)
+				}
+			}()
 		}
 		time.Sleep(time.Minute)
 		must(t, q.Close())
@@ -209,6 +238,22 @@ func TestConsumeEndsWithItsBackend(t *testing.T) {
 		synctest.Wait()
 		must(t, b.Close())
 		must(t, <-r.done)
+	})
+}
+
+// Messages that were taken when the stop came, and that no handler has seen.
+func TestStopGivesBackTheUnseen(t *testing.T) {
+	queuetest.Cases(t, stops, func(t *testing.T, stop func(*testing.T, delayq.Queue, *running)) {
+		s := newSeam()
+		q, witness := newPair(t, s)
+		pushMany(t, q, 5)
+		s.slowReply("receive", time.Second)
+		r := start(t, q, unwanted, delayq.Workers(5))
+		synctest.Wait()
+		wantCounts(t, witness, delayq.Stats{InFlight: 5})
+		stop(t, q, r)
+		must(t, <-r.done)
+		ackUntouched(t, witness, 5)
 	})
 }
 

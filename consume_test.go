@@ -294,6 +294,32 @@ func TestWorkersBoundWhatIsHeld(t *testing.T) {
 	})
 }
 
+// Consumers of one handle and of another take messages at the same time, each with one worker.
+func TestConsumersShareAQueue(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		one, two := newPair(t, newSeam())
+		pushMany(t, one, 5)
+		var held [3]atomic.Int64
+		var rs []*running
+		for i, q := range []delayq.Queue{one, one, two} {
+			rs = append(rs, start(t, q, func(ctx context.Context, _ *delayq.Delivery) error {
+				held[i].Add(1)
+				<-ctx.Done()
+				return ctx.Err()
+			}, delayq.Drain(0)))
+		}
+		synctest.Wait()
+		for i := range held {
+			if n := held[i].Load(); n != 1 {
+				t.Errorf("consumer %d handles %d messages, want 1", i, n)
+			}
+		}
+		for _, r := range rs {
+			must(t, r.end())
+		}
+	})
+}
+
 // A store hands out no more than MaxBatch at once, however many workers wait.
 func TestMoreWorkersThanABatch(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -252,29 +252,31 @@ func TestWhatABackendLacks(t *testing.T) {
 		op    string
 	}
 	queuetest.Cases(t, map[string]test{
-		"cancel":               {delayq.Cancelling, methods["Queue.Cancel"], "cancel"},
-		"reschedule":           {delayq.Rescheduling, methods["Queue.Reschedule"], "reschedule"},
-		"stats":                {delayq.Counting, methods["Queue.Stats"], "stats"},
-		"peek":                 {delayq.Peeking, methods["Queue.Peek"], "peek"},
-		"purge":                {delayq.Purging, methods["Queue.Purge"], "purge"},
-		"list":                 {delayq.Redriving, methods["DeadLetters.List"], "list dead"},
-		"range over all":       {delayq.Redriving, methods["DeadLetters.All"], "list dead"},
-		"redrive":              {delayq.Redriving, methods["DeadLetters.Redrive"], "redrive"},
-		"redrive all":          {delayq.Redriving, methods["DeadLetters.RedriveAll"], "redrive"},
-		"delete":               {delayq.Redriving, methods["DeadLetters.Delete"], "delete dead"},
-		"id":                   {delayq.OwnIDs, pushing(delayq.ID("mine")), "pushes with an id"},
-		"id in a batch":        {delayq.OwnIDs, pushingBatch(delayq.Message{ID: "mine"}), "pushes with an id"},
-		"header":               {delayq.Headers, pushing(delayq.Header("k", "v")), "headers"},
-		"header in a batch":    {delayq.Headers, pushingBatch(delayq.Message{Headers: header}), "headers"},
-		"nack without headers": {delayq.Headers, nacking(delayq.NackHeaders(header)), delayq.ChangingHeaders.String()},
-		"nack, headers fixed":  {delayq.ChangingHeaders, nacking(delayq.NackHeaders(nil)), delayq.ChangingHeaders.String()},
-		"window":               {delayq.UniqueWindows, pushing(delayq.ID("a"), delayq.UniqueFor(time.Hour)), delayq.UniqueWindows.String()},
-		"window without ids":   {delayq.OwnIDs, pushing(delayq.ID("a"), delayq.UniqueFor(time.Hour)), delayq.UniqueWindows.String()},
-		"limit of attempts":    {delayq.CountingAttempts, consuming(delayq.MaxAttempts(3)), "MaxAttempts"},
+		"cancel":              {delayq.Cancelling, methods["Queue.Cancel"], "cancel"},
+		"reschedule":          {delayq.Rescheduling, methods["Queue.Reschedule"], "reschedule"},
+		"stats":               {delayq.Counting, methods["Queue.Stats"], "stats"},
+		"peek":                {delayq.Peeking, methods["Queue.Peek"], "peek"},
+		"purge":               {delayq.Purging, methods["Queue.Purge"], "purge"},
+		"list":                {delayq.Redriving, methods["DeadLetters.List"], "list dead"},
+		"range over all":      {delayq.Redriving, methods["DeadLetters.All"], "list dead"},
+		"redrive":             {delayq.Redriving, methods["DeadLetters.Redrive"], "redrive"},
+		"redrive all":         {delayq.Redriving, methods["DeadLetters.RedriveAll"], "redrive"},
+		"delete":              {delayq.Redriving, methods["DeadLetters.Delete"], "delete dead"},
+		"id":                  {delayq.OwnIDs, pushing(delayq.ID("mine")), "pushes with an id"},
+		"id in a batch":       {delayq.OwnIDs, pushingBatch(delayq.Message{ID: "mine"}), "pushes with an id"},
+		"header":              {delayq.Headers, pushing(delayq.Header("k", "v")), "headers"},
+		"header in a batch":   {delayq.Headers, pushingBatch(delayq.Message{Headers: header}), "headers"},
+		"nack with a header":  {delayq.Headers, nacking(delayq.NackHeaders(header)), delayq.ChangingHeaders.String()},
+		"nack with none":      {delayq.Headers, nacking(delayq.NackHeaders(nil)), delayq.ChangingHeaders.String()},
+		"nack with another":   {delayq.ChangingHeaders, nacking(delayq.NackHeaders(header)), delayq.ChangingHeaders.String()},
+		"nack, headers fixed": {delayq.ChangingHeaders, nacking(delayq.NackHeaders(nil)), delayq.ChangingHeaders.String()},
+		"window":              {delayq.UniqueWindows, pushing(delayq.ID("a"), delayq.UniqueFor(time.Hour)), delayq.UniqueWindows.String()},
+		"window without ids":  {delayq.OwnIDs, pushing(delayq.ID("a"), delayq.UniqueFor(time.Hour)), delayq.UniqueWindows.String()},
+		"limit of attempts":   {delayq.CountingAttempts, consuming(delayq.MaxAttempts(3)), "MaxAttempts"},
 	}, func(t *testing.T, tt test) {
 		s := newSeam()
 		s.traits, s.makesIDs = lacking(tt.lacks), tt.lacks == delayq.OwnIDs
-		q := newQueue(t, s.option())
+		q, witness := newPair(t, s)
 		push(t, q)
 		lacking := &scene{q, receive(t, q)}
 		wantUnsupported(t, tt.call(lacking, t.Context()), tt.op)
@@ -287,8 +289,10 @@ func TestWhatABackendLacks(t *testing.T) {
 		_, err = q.PushBatch(t.Context(), []delayq.Message{{Headers: map[string]string{}}})
 		must(t, err)
 		must(t, lacking.held.Nack(t.Context(), time.Hour))
+		wantCounts(t, witness, delayq.Stats{Ready: 1, Scheduled: 1})
 		ended, end := context.WithCancel(t.Context())
 		end()
+		must(t, q.Consume(ended, unwanted))
 		must(t, q.Consume(ended, unwanted, delayq.MaxAttempts(0)))
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -181,6 +182,16 @@ func (s *seam) slowFirst(op string, d time.Duration) {
 			time.Sleep(d)
 		}
 		return nil
+	}
+}
+
+// slowReply has the first call of an operation that is done take as long to return.
+func (s *seam) slowReply(op string, d time.Duration) {
+	var done atomic.Int64
+	s.after = func(got string) {
+		if got == op && done.Add(1) == 1 {
+			time.Sleep(d)
+		}
 	}
 }
 

@@ -78,7 +78,7 @@ var decisions = map[string]error{
 // An error is a failure, whatever its methods do, and so is a panic, whatever its value: the message
 // is tried again and becomes a dead letter, and its worker goes on.
 func TestBadErrorsAreFailures(t *testing.T) {
-	ways := make(map[string]func() error)
+	ways := map[string]func() error{"Goexit": func() error { runtime.Goexit(); return nil }}
 	for name, bad := range badErrors {
 		ways[name+" returned"] = func() error { return bad }
 		ways[name+" panicked with"] = func() error { panic(bad) }

@@ -114,6 +114,8 @@ func TestBadInputIsRefused(t *testing.T) {
 		"window too long":      {pushing(delayq.ID("a"), delayq.UniqueFor(backend.MaxUnique+1)), "UniqueFor", "9600h0m0.000000001s"},
 		"window without an id": {pushing(delayq.UniqueFor(time.Hour)), "UniqueFor", "without an ID"},
 		"batch: window, no id": {pushingBatch(delayq.Message{UniqueFor: time.Hour}), "UniqueFor", "without an ID"},
+		"batch: negative":      {pushingBatch(delayq.Message{ID: "a", UniqueFor: -1}), "UniqueFor", "-1ns"},
+		"batch: too long":      {pushingBatch(delayq.Message{ID: "a", UniqueFor: backend.MaxUnique + 1}), "UniqueFor", "9600h0m0.000000001s"},
 
 		"id empty":           {pushing(delayq.ID("")), "id", `""`},
 		"id too long":        {pushing(delayq.ID(strings.Repeat("x", 256))), "id", "xxx"},
@@ -173,6 +175,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		"nack: option nil":        {nacking(nil), "nack option", "nil"},
 		"nack: header key empty":  {nacking(delayq.NackHeaders(map[string]string{"": "x"})), "header key", `""`},
 		"nack: headers too large": {nacking(delayq.NackHeaders(map[string]string{"x": strings.Repeat("x", backend.MaxHeaders)})), "headers", "bytes"},
+		"nack: delay and headers": {func(s *scene, ctx context.Context) error { return s.held.Nack(ctx, -1, delayq.NackHeaders(nil)) }, "delay", "-1ns"},
 		"nack: delay too long":    {func(s *scene, ctx context.Context) error { return s.held.Nack(ctx, math.MaxInt64) }, "delay", "2562047h"},
 		"extend: 0":               {func(s *scene, ctx context.Context) error { return s.held.Extend(ctx, 0) }, "lease", "0s"},
 		"extend: negative":        {func(s *scene, ctx context.Context) error { return s.held.Extend(ctx, -time.Minute) }, "lease", "-1m0s"},

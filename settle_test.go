@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
@@ -43,15 +44,21 @@ func TestSettlingInAllWaysAtOnce(t *testing.T) {
 // A handler that settles its message while Consume does leaves nothing in the log, whichever call
 // is first, and whichever overtakes the other.
 func TestHandlerSettlesWhileConsumeDoes(t *testing.T) {
-	each(t, []time.Duration{0, 2 * time.Millisecond}, func(t *testing.T, late time.Duration) {
+	type test struct{ late, reply time.Duration }
+	queuetest.Cases(t, map[string]test{
+		"first":                              {0, 0},
+		"second, overtaking":                 {2 * time.Millisecond, 0},
+		"second, overtaking, the reply late": {2 * time.Millisecond, 2 * time.Second},
+	}, func(t *testing.T, tt test) {
 		var log journal
 		s := newSeam()
 		s.slowFirst("ack", time.Second)
+		s.slowReply("ack", tt.reply)
 		q := newQueue(t, s.option(), log.Logger())
 		push(t, q)
 		consume(t, q, time.Minute, func(ctx context.Context, d *delayq.Delivery) error {
 			go func() {
-				time.Sleep(late)
+				time.Sleep(tt.late)
 				_ = d.Ack(context.WithoutCancel(ctx))
 			}()
 			time.Sleep(time.Millisecond)
@@ -61,6 +68,27 @@ func TestHandlerSettlesWhileConsumeDoes(t *testing.T) {
 		if log.String() != "" {
 			t.Errorf("logged: %s", log.String())
 		}
+	})
+}
+
+// A caller does not wait longer than its context for the reply to another call.
+func TestSettlingDoesNotOutwaitItsContext(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSeam()
+		s.slowReply("ack", time.Hour)
+		q := newQueue(t, s.option())
+		push(t, q)
+		d := receive(t, q)
+		go func() { _ = d.Ack(context.WithoutCancel(t.Context())) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if err := d.Nack(ctx, 0); !errors.Is(err, delayq.ErrLeaseLost) || errors.Is(err, delayq.ErrSettled) || time.Since(began) != time.Second {
+			t.Errorf("error %v after %v, want that the lease is lost after 1 s", err, time.Since(began))
+		}
+		time.Sleep(time.Hour)
+		wantIs(t, d.Nack(t.Context(), 0), delayq.ErrSettled)
 	})
 }
 
@@ -206,8 +234,11 @@ func TestTemporaryErrorsPass(t *testing.T) {
 		s.before = func(context.Context, string) error { return &net{temporary} }
 		id, err := q.Push(t.Context(), nil)
 		wantIs(t, err, temporary)
-		ids, err := q.PushBatch(t.Context(), make([]delayq.Message, 2))
+		ids, err := q.PushBatch(t.Context(), []delayq.Message{{}, {ID: "given"}})
 		wantIs(t, err, temporary)
+		if len(ids) != 2 || ids[1] != "given" {
+			t.Errorf("ids %q of a batch that may be stored", ids)
+		}
 		for _, err := range []error{
 			d.Ack(t.Context()), d.Extend(t.Context(), time.Minute), q.AckBatch(t.Context(), []*delayq.Delivery{d}), d.Dead(t.Context(), ""),
 		} {
