@@ -2,9 +2,78 @@ package memory
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
+
+	"github.com/delayq/delayq/backend"
 )
+
+// An event that comes before the one that the timer waits for sets it anew. All come sooner than
+// maxSleep, at which a lost one would be noticed.
+func TestEarlierEventsSetTheTimer(t *testing.T) {
+	for name, c := range map[string]struct {
+		lease, delay time.Duration // of a message in flight and one that waits; 0 for none
+		meanwhile    func(q *queue) []error
+		want         string
+		attempt      int
+	}{
+		"a push": {delay: 50 * time.Second, meanwhile: func(q *queue) []error {
+			return q.Schedule(context.Background(), []backend.Message{{ID: "early", Delay: 10 * time.Second}})
+		}, want: "early", attempt: 1},
+		"a reschedule": {delay: 50 * time.Second, meanwhile: func(q *queue) []error {
+			return q.Reschedule(context.Background(), []backend.Move{{ID: "due", Delay: 10 * time.Second}})
+		}, want: "due", attempt: 1},
+		"a lease that ends first": {lease: 10 * time.Second, delay: 20 * time.Second, want: "held", attempt: 2},
+		"a lease that ends last":  {lease: 20 * time.Second, delay: 10 * time.Second, want: "due", attempt: 1},
+		"a lease alone":           {lease: 10 * time.Second, want: "held", attempt: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q, clock := open(t)
+			if c.lease > 0 {
+				mustPush(t, q, "held", 0)
+				mustTake(t, q, 1, c.lease)
+			}
+			if c.delay > 0 {
+				mustPush(t, q, "due", c.delay)
+			}
+			got := receive(context.Background(), t, q)
+			if c.meanwhile != nil {
+				mustAll(t, c.meanwhile(q))
+			}
+			clock.Advance(10*time.Second - 1)
+			if len(got) > 0 {
+				t.Fatal("handed out too early")
+			}
+			clock.Advance(1)
+			if d := mustGet(t, got, c.want); d.Attempt != c.attempt {
+				t.Errorf("attempt %d, want %d", d.Attempt, c.attempt)
+			}
+		})
+	}
+}
+
+// A Receive that is called before Close, and looks for messages after it, takes none. The suite
+// closes handles of Receive calls that wait.
+func TestClosedHandleTakesNothing(t *testing.T) {
+	for i := range 2000 {
+		b := New()
+		closing, open := openOn(t, b, nil), openOn(t, b, nil)
+		got := make(chan int, 1)
+		go func() {
+			ds, _ := closing.Receive(context.Background(), 1, time.Minute)
+			got <- len(ds)
+		}()
+		if i%2 == 0 {
+			runtime.Gosched()
+		}
+		_ = closing.Close()
+		mustPush(t, open, "a", 0)
+		if n := <-got; n != 0 {
+			t.Fatalf("round %d: the closed handle took %d messages", i, n)
+		}
+	}
+}
 
 func TestLongestSleeperWakesFirst(t *testing.T) {
 	q, clock := open(t)
