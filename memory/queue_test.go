@@ -24,6 +24,17 @@ func TestReceiveAllocatesForDueMessagesOnly(t *testing.T) {
 	}
 }
 
+func TestListDeadCursor(t *testing.T) {
+	q, _ := open(t)
+	_, _, err := q.ListDead(t.Context(), "elsewhere", 1)
+	_, _, idsErr := q.ListDeadIDs(t.Context(), "elsewhere", 1)
+	for _, err := range []error{err, idsErr} {
+		if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), `"elsewhere"`) {
+			t.Errorf("a foreign cursor: %v", err)
+		}
+	}
+}
+
 // A handler that pushes its own message again is told why nothing came of it.
 func TestDuplicateOfALeasedMessage(t *testing.T) {
 	t.Parallel()
