@@ -70,15 +70,15 @@ func TestBadURLs(t *testing.T) {
 func TestURLLimits(t *testing.T) {
 	for _, limit := range []string{"max_messages=1", "max_bytes=8"} {
 		q, _ := openURL(t, "memory://"+t.Name()+"/q?"+limit)
-		errs := q.Schedule(t.Context(), []backend.Message{{ID: "a"}, {ID: "b"}})
-		if errs[0] != nil || !errors.Is(errs[1], backend.ErrFull) {
+		errs := q.Schedule(t.Context(), []backend.Message{{ID: "a"}, {ID: "a"}, {ID: "b"}})
+		if errs[0] != nil || !errors.Is(errs[1], backend.ErrDuplicate) || !errors.Is(errs[2], backend.ErrFull) {
 			t.Errorf("%s: got %v", limit, errs)
 		}
 		mustAll(t, q.Cancel(t.Context(), []string{"a"}))
 	}
 }
 
-// The same URL finds the same messages, though the first backend is closed. Close ends the handles
+// The same URL finds the same messages, though every backend was closed. Close ends the handles
 // of its own backend and no others.
 func TestURLNamesOneStore(t *testing.T) {
 	url := "memory://" + t.Name() + "/q"
@@ -102,6 +102,7 @@ func TestURLNamesOneStore(t *testing.T) {
 	if n := len(stays.(*borrowed).handles); n != 0 {
 		t.Errorf("%d closed handles are kept", n)
 	}
+	must(t, stays.Close()) // the last one
 	third, _ := openURL(t, url)
 	mustAll(t, third.Ack(t.Context(), leasesOf(mustTake(t, third, 1, time.Minute))))
 }

@@ -34,6 +34,8 @@ func TestWindowsAreGivenBack(t *testing.T) {
 		t.Fatalf("windows of %d ids take %d bytes", n, bytes)
 	}
 	clock.Advance(n * time.Second)
+	must(t, push(q, fmt.Sprint("id ", n-1), 0)) // its window is still there, and ends now
+	takeAndAck(t, q)
 	for range n/fewWindows + 1 {
 		_, err := q.Stats(context.Background())
 		must(t, err)

@@ -1,6 +1,7 @@
 package redisson_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -45,6 +46,35 @@ func TestLeasedMessageStaysAMember(t *testing.T) {
 		p.rescued(ours, ends[0])
 		must(p.t, q.Ack(p.ctx, []backend.Lease{held.Lease()})...)
 		p.empty()
+	})
+}
+
+// Java sees messages that were given back, in front of those pushed later, and no dead ones.
+func TestJavaSeesSettledMessages(t *testing.T) {
+	t.Parallel()
+	eachFormat(t, func(p *place, ours, javas redisson.MemberFormat) {
+		q := p.open(redisson.Format(ours))
+		p.push(q, 0, "back", "dead")
+		ds := p.take(q, 2, time.Minute)
+		p.push(q, time.Hour, "one", "two")
+		must(p.t, q.Nack(p.ctx, []backend.Return{{Lease: ds[0].Lease(), Delay: time.Hour}})...)
+		must(p.t, q.Dead(p.ctx, []backend.DeadLetterRequest{{Lease: ds[1].Lease()}})...)
+		var seen []string
+		for _, item := range p.list(p.index()) {
+			m, err := redisson.ParseMember([]byte(item))
+			must(p.t, err)
+			seen = append(seen, string(m.Payload))
+		}
+		if !slices.Equal(seen, []string{"back", "one", "two"}) {
+			p.t.Errorf("Java sees %q", seen)
+		}
+		if n := p.transfer(javas, time.Now().Add(2*time.Hour)); n != 3 {
+			p.t.Errorf("Java moved %d messages", n)
+		}
+		must(p.t, q.DeleteDead(p.ctx, []string{ds[1].ID})...)
+		if got := p.list(p.name); !sameSet(got, seen) {
+			p.t.Errorf("Java hands %q out", got)
+		}
 	})
 }
 

@@ -32,7 +32,9 @@ func TestAnnouncedLengthsTakeNoMemory(t *testing.T) {
 		"envelope's key":           decode(redisson.Envelope, "\xdddq\x01\x01a\x08\x80\x80\x80\x9e\x02abc"),
 		"envelope's id":            decode(redisson.Envelope, "\xdddq\x01\xffshort"),
 		"string of Marshalling":    decode(redisson.MarshallingString, "\x04\x40\x25\x80\x00\x00abc"),
+		"longest of Marshalling":   decode(redisson.MarshallingString, "\x04\x40\x7f\xff\xff\xffabc"),
 		"string of Kryo":           decode(redisson.Kryo5String, "\x03\xc0\x80\x80\xac\x02abc"),
+		"longest of Kryo":          decode(redisson.Kryo5String, "\x03\xff\xff\xff\xff\x0fabcdefgh"),
 		"class of Kryo, unended":   decode(redisson.Kryo5String, "\x01\x00"+strings.Repeat("a", 1000)),
 		"nested arrays of Jackson": decode(redisson.JacksonObject, strings.Repeat("[", 1<<16)),
 	} {

@@ -268,6 +268,9 @@ func TestStoreFailures(t *testing.T) {
 			r := delayqRun(t, strings.Fields(strings.Replace(args, "URL", url, 1))...)
 			r.wantCode(t, exitStore)
 			r.wantSaid(t, "connection refused")
+			if r.stdout != "" {
+				t.Errorf("%s: on standard output: %s", args, r.stdout)
+			}
 		}
 	}
 }
