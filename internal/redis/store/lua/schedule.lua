@@ -83,12 +83,12 @@ end
 local checks = (RETRY or taken) and special()
 local outcomes, times, ids = {}, {}, {}
 
--- Stores the contents, and then enters when they are due. Returns whether all are stored, and
--- the first of them. The loop uses locals, which cost least.
+-- Stores the contents, and then enters when they are due. Returns whether all are stored, and when
+-- the first of them is due if that is before all others. The loop uses locals, which cost least.
 local function store()
   local redis, args, fields, outcomes, times = redis, ARGV, FIELDS, outcomes, times
   local n, stored = 0, 0
-  local when, due, score, last, earliest, first
+  local when, due, score, last, earliest, head
   for i = FIRST + 1, #args, fields do
     local id, content = args[i], args[i + 1]
     if args[i + 2] ~= when then -- mostly it is that of the message before
@@ -103,10 +103,12 @@ local function store()
     local outcome = checks and checks.met(id, content, due, us)
     if not outcome then
       if not last then
-        -- These add and remove nothing: they prove that the last commands are allowed. ZADD comes first:
-        -- a server that is out of memory lets additions pass after a removal.
-        named('ZADD', redis.pcall('ZADD', DUE, 'XX', 0, ''))
+        -- This fails where DUE has another type, before anything is written.
+        head = named('ZRANGE', redis.pcall('ZRANGE', DUE, 0, 0, 'WITHSCORES'))[2]
         if there > 1 then
+          -- Nothing is added or removed: this proves that the last command is allowed. ZADD comes first:
+          -- a server that is out of memory lets additions pass after a removal.
+          named('ZADD', redis.pcall('ZADD', DUE, 'XX', 0, ''))
           named('HDEL', redis.pcall('HDEL', GENS, ''))
         end
         last = reserve((#args - FIRST) / FIELDS)
@@ -124,8 +126,8 @@ local function store()
         if there > 1 then
           ids[stored] = id
         end
-        if not first or due < earliest then
-          earliest, first = due, m
+        if not earliest or due < earliest then
+          earliest = due
         end
       else
         named('HSETNX', outcome)
@@ -137,11 +139,11 @@ local function store()
   end
   on('HDEL', GENS, ids) -- there only if a script was stopped that deleted a message of this id
   on('ZADD', DUE, times)
-  return n == stored, first, earliest
+  return n == stored, earliest and (not head or earliest < tonumber(head)) and earliest
 end
 
 -- A message without a due time would keep its id and never come.
-local ok, all, first, earliest = pcall(store)
+local ok, all, first = pcall(store)
 if not ok then
   local failed = all
   for i = 2, #times, 2 do
@@ -150,11 +152,16 @@ if not ok then
       redis.pcall('ZREM', UNIQUE, id_of(times[i]))
     end
   end
+  if redis.pcall('HLEN', MSG) == 0 then
+    redis.pcall('UNLINK', SEQ)
+  end
   return type(failed) == 'table' and failed or redis.error_reply(failed)
 end
 if taken then
   local tidied, why = pcall(checks.tidy)
   silence = not tidied and (type(why) == 'table' and why.err or why) or nil
 end
-announce(first, earliest)
+if first then
+  tell(first)
+end
 return told(all and 1 or outcomes)
