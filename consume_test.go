@@ -227,7 +227,7 @@ func TestHandlerSettlesItself(t *testing.T) {
 		do   func(delayq.Queue, context.Context, *delayq.Delivery) error
 		want delayq.Stats
 	}
-	settlings := map[string]test{
+	ends := map[string]test{
 		"ack": {func(_ delayq.Queue, ctx context.Context, d *delayq.Delivery) error { return d.Ack(ctx) }, delayq.Stats{}},
 		"ack in a batch": {func(q delayq.Queue, ctx context.Context, d *delayq.Delivery) error {
 			return q.AckBatch(ctx, []*delayq.Delivery{d})
@@ -235,7 +235,7 @@ func TestHandlerSettlesItself(t *testing.T) {
 		"nack": {func(_ delayq.Queue, ctx context.Context, d *delayq.Delivery) error { return d.Nack(ctx, time.Hour) }, delayq.Stats{Scheduled: 1}},
 		"dead": {func(_ delayq.Queue, ctx context.Context, d *delayq.Delivery) error { return d.Dead(ctx, "") }, delayq.Stats{Dead: 1}},
 	}
-	queuetest.Cases(t, settlings, func(t *testing.T, tt test) {
+	queuetest.Cases(t, ends, func(t *testing.T, tt test) {
 		for _, result := range []error{nil, errHandler} {
 			var log journal
 			q := newQueue(t, log.Logger())
