@@ -38,7 +38,7 @@ type class struct {
 }
 
 const (
-	minCell     = 8        // at least maxPageSize >> 16, so that a cell's number fits into 16 bits
+	minCell     = maxPageSize >> cellBits
 	firstCells  = 4        // of a class's first page, so that a small queue stays small
 	maxPageSize = 64 << 10 // a larger record has a page of its own
 )

@@ -1,16 +1,16 @@
 package memory
 
 const (
-	heldBits = 5
-	heldLen  = 1 << heldBits
+	heldBits  = 4
+	heldLen   = 1 << heldBits
+	heldSpare = 128 // pages, of 264 bytes
 )
 
 // A heldKeys keeps the key in due that each message in flight had, by slot. It keeps them in small
 // pages, of which those without a message are given back.
 type heldKeys struct {
 	pages []*heldPage
-	n     int
-	spare *heldPage // without a message, so that one message after another needs no new page each
+	spare []*heldPage // without a message, so that one batch after another makes no new pages
 }
 
 type heldPage struct {
@@ -27,26 +27,40 @@ func (h *heldKeys) add(slot uint32, k key) {
 		h.pages = append(h.pages, nil)
 	}
 	if h.pages[i] == nil {
-		h.pages[i], h.spare = h.spare, nil
-		if h.pages[i] == nil {
-			h.pages[i] = new(heldPage)
-		}
+		h.pages[i] = h.page()
 	}
 	p := h.pages[i]
 	p.keys[slot%heldLen] = k
 	p.n++
-	h.n++
+}
+
+func (h *heldKeys) page() *heldPage {
+	last := len(h.spare) - 1
+	if last < 0 {
+		return new(heldPage)
+	}
+	p := h.spare[last]
+	h.spare = h.spare[:last]
+	return p
 }
 
 func (h *heldKeys) remove(slot uint32) {
 	i := slot >> heldBits
 	p := h.pages[i]
 	p.n--
-	h.n--
-	if p.n == 0 {
-		h.pages[i], h.spare = nil, p
+	if p.n > 0 {
+		return
 	}
-	if h.n == 0 && len(h.pages) > pageLen {
-		h.pages = nil
+	h.pages[i] = nil
+	if len(h.spare) < heldSpare {
+		h.spare = append(h.spare, p)
+	}
+}
+
+// shrink gives back a long list of pages, and the spare ones. It is for a store without messages:
+// while many wait, the next message in flight would need the list again.
+func (h *heldKeys) shrink() {
+	if len(h.pages) > pageLen {
+		h.pages, h.spare = nil, nil
 	}
 }

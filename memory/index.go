@@ -9,8 +9,8 @@ import (
 
 // An index finds a message's slot by its packed id. It is a linear hash table
 // (W. Litwin, 1980): it grows and shrinks one bucket at a time, so that no push ever
-// waits for a rehash of everything, and costs 3 bytes a message beside the chains in
-// the nodes. The hash is seeded, so that nobody can choose ids that collide.
+// waits for a rehash of everything, and costs 3 bytes a message beside the chains and
+// hashes in the nodes. The hash is seeded, so that nobody can choose ids that collide.
 type index struct {
 	nodes   *slab
 	arena   *arena
@@ -22,7 +22,7 @@ type index struct {
 }
 
 // A bucket is a chain of slots. A push looks for an id that is not there, and with
-// millions of messages each node on its way is a cache miss: seen has a bit for each tag
+// millions of messages each node on its way is a cache miss: seen has a bit for the hashes
 // in the chain, so that most such searches end here. It may have bits of slots that left.
 type bucket struct {
 	first uint32
@@ -44,38 +44,38 @@ func newIndex(nodes *slab, a *arena) *index {
 }
 
 // bucket returns where a hash belongs among the n buckets.
-func (x *index) bucket(h uint64) *bucket {
-	b := uint32(h) & (2*x.low - 1)
+func (x *index) bucket(h uint32) *bucket {
+	b := h & (2*x.low - 1)
 	if b >= x.n {
 		b &= x.low - 1
 	}
 	return x.buckets.at(b)
 }
 
-// tag returns bits of a hash that do not choose the bucket.
-func tag(h uint64) uint16 { return uint16(h >> 48) }
+const hashBits = 64 - hashShift
 
-func seenBit(tag uint16) uint32 { return 1 << (tag % 32) }
+// seenBit depends on the top bits of a hash: the lowest choose the bucket.
+func seenBit(h uint32) uint32 { return 1 << (h >> (hashBits - 5)) }
 
-func (x *index) hash(id []byte) uint64 { return maphash.Bytes(x.seed, id) }
-
-func (x *index) hashOf(slot uint32) uint64 { return x.hash(x.id(x.nodes.at(slot))) }
+func (x *index) hash(id []byte) uint32 {
+	return uint32(maphash.Bytes(x.seed, id) >> hashShift)
+}
 
 func (x *index) id(n *node) []byte { return record.PackedID(x.arena.bytes(n.rec())) }
 
 func (x *index) find(id []byte) (uint32, bool) {
 	h := x.hash(id)
 	b := x.bucket(h)
-	if b.seen&seenBit(tag(h)) == 0 {
+	if b.seen&seenBit(h) == 0 {
 		return none, false
 	}
 	var seen uint32
 	for slot := b.first; slot != none; {
 		n := x.nodes.at(slot)
-		if n.tag == tag(h) && bytes.Equal(x.id(n), id) {
+		if n.hash() == h && bytes.Equal(x.id(n), id) {
 			return slot, true
 		}
-		seen |= seenBit(n.tag)
+		seen |= seenBit(n.hash())
 		slot = n.next
 	}
 	b.seen = seen
@@ -84,33 +84,35 @@ func (x *index) find(id []byte) (uint32, bool) {
 
 // add enters a slot whose id is not there yet.
 func (x *index) add(slot uint32) {
-	h := x.hashOf(slot)
-	x.nodes.at(slot).tag = tag(h)
-	x.link(x.bucket(h), slot)
+	n := x.nodes.at(slot)
+	n.setHash(x.hash(x.id(n)))
+	x.link(slot)
 	x.count++
 	if x.count > perBucket*x.n {
 		x.split()
 	}
 }
 
-// remove takes a slot out; its record must still be readable.
 func (x *index) remove(slot uint32) {
-	link := &x.bucket(x.hashOf(slot)).first
+	n := x.nodes.at(slot)
+	link := &x.bucket(n.hash()).first
 	for *link != slot {
 		link = &x.nodes.at(*link).next
 	}
-	*link = x.nodes.at(slot).next
+	*link = n.next
 	x.count--
 	if x.n > minBuckets && x.count < perBucket*x.n/2 {
 		x.merge()
 	}
 }
 
-func (x *index) link(b *bucket, slot uint32) {
+// link enters a slot into its bucket.
+func (x *index) link(slot uint32) {
 	n := x.nodes.at(slot)
+	b := x.bucket(n.hash())
 	n.next = b.first
 	b.first = slot
-	b.seen |= seenBit(n.tag)
+	b.seen |= seenBit(n.hash())
 }
 
 // split adds a bucket and shares out the one that it takes from.
@@ -142,7 +144,7 @@ func (x *index) rehash(i uint32) {
 	*b = bucket{first: none}
 	for slot != none {
 		next := x.nodes.at(slot).next
-		x.link(x.bucket(x.hashOf(slot)), slot)
+		x.link(slot)
 		slot = next
 	}
 }

@@ -28,9 +28,9 @@ func mustBeChain(t tb, x *index, i uint32) {
 	t.Helper()
 	b := x.buckets.at(i)
 	for slot := b.first; slot != none; slot = x.nodes.at(slot).next {
-		h, n := x.hashOf(slot), x.nodes.at(slot)
-		if x.bucket(h) != b || n.tag != tag(h) || b.seen&seenBit(n.tag) == 0 {
-			t.Fatalf("slot %d of hash %x is in bucket %d with tag %x, seen %x", slot, h, i, n.tag, b.seen)
+		n := x.nodes.at(slot)
+		if h := x.hash(x.id(n)); n.hash() != h || x.bucket(h) != b || b.seen&seenBit(h) == 0 {
+			t.Fatalf("slot %d of hash %x is in bucket %d with hash %x, seen %x", slot, h, i, n.hash(), b.seen)
 		}
 	}
 }

@@ -13,14 +13,29 @@ type slab struct {
 const none = ^uint32(0)
 
 type node struct {
-	page     uint32 // of the record, as is cell
-	cell     uint16
-	tag      uint16 // bits of the id's hash, so that most other ids need not be looked at
+	place    uint64 // of the record: its page and cell. The top bits are the id's hash
 	next     uint32 // in its bucket of the id index, or in the chain of free slots
 	attempts uint32 // the two top bits are the state
 }
 
-func (n *node) rec() ref { return ref{n.page, n.cell} }
+// A page has up to 64 KiB, so 24 bits are enough for a terabyte. The index reads the hash here and
+// not from the record, which would be a cache miss.
+const (
+	cellBits  = 13
+	hashShift = cellBits + 24
+	placeMask = 1<<hashShift - 1
+)
+
+func (n *node) rec() ref {
+	return ref{uint32(n.place & placeMask >> cellBits), uint16(n.place & (1<<cellBits - 1))}
+}
+
+func (n *node) setRec(r ref) {
+	n.place = n.place&^placeMask | uint64(r.page)<<cellBits | uint64(r.cell)
+}
+
+func (n *node) hash() uint32     { return uint32(n.place >> hashShift) }
+func (n *node) setHash(h uint32) { n.place = n.place&placeMask | uint64(h)<<hashShift }
 
 type state uint32
 
@@ -57,7 +72,9 @@ func (s *slab) add(rec ref) uint32 {
 	} else {
 		s.free = s.at(slot).next
 	}
-	*s.at(slot) = node{page: rec.page, cell: rec.cell}
+	n := s.at(slot)
+	*n = node{}
+	n.setRec(rec)
 	s.live++
 	return slot
 }

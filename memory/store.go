@@ -121,7 +121,7 @@ func (s *store) setHeadersLocked(slot uint32, headers map[string]string, now int
 	s.arena.remove(n.rec())
 	rec := s.arena.add(size)
 	putRecord(s.arena.bytes(rec), s.packed, headers, body)
-	n.page, n.cell = rec.page, rec.cell
+	n.setRec(rec)
 	s.bytes += growth
 	return nil
 }
@@ -264,6 +264,9 @@ func (s *store) forgetLocked(slot uint32) {
 	s.bytes -= int64(len(s.arena.bytes(rec)))
 	s.arena.remove(rec)
 	s.nodes.remove(slot)
+	if s.nodes.live == 0 {
+		s.held.shrink()
+	}
 }
 
 func (s *store) usage() (messages int, bytes int64) {

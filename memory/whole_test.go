@@ -93,8 +93,14 @@ func deadSlots(t tb, l *deadList) []uint32 {
 func mustBeCounted(t tb, s *store) {
 	t.Helper()
 	live := int(s.nodes.live)
-	if records := liveCells(s.arena); int(s.ids.count) != live || records != live || s.held.n != s.leases.len() {
-		t.Fatalf("%d slots, %d ids, %d records; %d leases, %d held", live, s.ids.count, records, s.leases.len(), s.held.n)
+	held := 0
+	for _, p := range s.held.pages {
+		if p != nil {
+			held += p.n
+		}
+	}
+	if records := liveCells(s.arena); int(s.ids.count) != live || records != live || held != s.leases.len() {
+		t.Fatalf("%d slots, %d ids, %d records; %d leases, %d held", live, s.ids.count, records, s.leases.len(), held)
 	}
 	var bytes int64
 	for _, slot := range indexSlots(s.ids) {
@@ -114,6 +120,9 @@ func mustBeEmpty(t tb, s *store) {
 	if s.nodes.live != 0 || s.bytes != 0 || len(s.dead.letters) != 0 || s.ids.n != minBuckets {
 		t.Fatalf("left: %d messages, %d bytes, %d dead letters, %d buckets",
 			s.nodes.live, s.bytes, len(s.dead.letters), s.ids.n)
+	}
+	if n := len(s.held.pages); n > pageLen {
+		t.Fatalf("left: a list of %d pages for keys of messages in flight", n)
 	}
 	if s.sleep.first != nil || s.sleep.last != nil || s.sleep.armed != 0 {
 		t.Fatalf("left: a sleeper, or the timer")
