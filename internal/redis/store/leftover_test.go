@@ -128,3 +128,21 @@ func TestForeignKeyIsFoundBeforeALease(t *testing.T) {
 		}
 	}
 }
+
+// TestPlaceOfADeletedMessage pushes an id again after an operator has deleted the contents. The old
+// message's place, which is due before the new one, hands out nothing.
+func TestPlaceOfADeletedMessage(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, b *bench, _ string, way claimer) {
+		due := time.Unix(2, 0).UTC()
+		b.all(b.Schedule(b.ctx, []backend.Message{{ID: "a", Body: []byte("old"), Due: time.Unix(1, 0)}}))
+		must(t, b.raw.Del(b.ctx, b.key("messages")).Err())
+		b.all(b.Schedule(b.ctx, []backend.Message{{ID: "a", Body: []byte("new"), Due: due}}))
+		ds := b.claim(way, time.Minute).Deliveries
+		if len(ds) != 1 || string(ds[0].Body) != "new" || !ds[0].Due.Equal(due) || ds[0].Attempt != 1 {
+			t.Fatalf("got %+v, want the new message alone, due at %v", ds, due)
+		}
+		b.all(b.Ack(b.ctx, []backend.Lease{ds[0].Lease()}))
+		b.empty()
+	})
+}

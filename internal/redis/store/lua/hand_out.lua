@@ -19,7 +19,7 @@ local hold_of, owner = {}, claim .. struct.pack('>I4', till % 4294967296)
 local ready_taken, due_taken, stray = 0, 0, {}
 
 -- Adds a message with its entries of MSG and GENS. A member that is not the current one of its
--- message was left by a script that was stopped.
+-- message was left by a script that was stopped, or by an operator who deleted MSG.
 local function hand_out(m, rec, v, due)
   local untouched = 0
   if v or returned(m) then
@@ -28,6 +28,8 @@ local function hand_out(m, rec, v, due)
     if now ~= m then
       return
     end
+  elseif string.sub(rec, 1, 7) ~= string.sub(m, 1, 7) then
+    return
   end
   local hold = hold_of[due]
   if not hold then
