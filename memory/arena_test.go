@@ -18,6 +18,9 @@ func mustBeArena(t tb, a *arena) {
 			}
 			continue
 		}
+		if len(p.buf) > maxPageSize && p.cells() > 1 {
+			t.Fatalf("page %d has %d cells in %d bytes", i, p.cells(), len(p.buf))
+		}
 		if p.live == 0 {
 			empty[p.class]++
 		}

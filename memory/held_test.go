@@ -36,3 +36,23 @@ func TestHeldKeysAreUsedAgain(t *testing.T) {
 	}
 	mustBeEmpty(t, q.store)
 }
+
+// Pages that were given back are used again, each for one range of slots.
+func TestHeldSparePages(t *testing.T) {
+	var h heldKeys
+	const slots = 4 * heldLen
+	for round := range uint64(3) {
+		for slot := range uint32(slots) {
+			h.add(slot, key{int64(slot), round})
+		}
+		for slot := range uint32(slots) {
+			if got, want := h.at(slot), (key{int64(slot), round}); got != want {
+				t.Errorf("round %d: slot %d has key %v, want %v", round, slot, got, want)
+			}
+			h.remove(slot)
+		}
+		if len(h.spare) != slots/heldLen {
+			t.Errorf("round %d leaves %d spare pages, want %d", round, len(h.spare), slots/heldLen)
+		}
+	}
+}

@@ -31,6 +31,23 @@ func TestEmptySlabGivesPagesBack(t *testing.T) {
 	}
 }
 
+// A record's page and cell share a word with the id's hash, each with all of its bits.
+func TestNodePlace(t *testing.T) {
+	const lastPage, lastCell, lastHash = 1<<24 - 1, maxPageSize/minCell - 1, 1<<hashBits - 1
+	for _, rec := range []ref{{0, 0}, {0, lastCell}, {lastPage, 0}, {lastPage, lastCell}, {1 << 23, 1 << 12}} {
+		for _, hash := range []uint32{0, 1, lastHash} {
+			var n node
+			n.setRec(ref{lastPage, lastCell})
+			n.setHash(lastHash)
+			n.setHash(hash)
+			n.setRec(rec)
+			if n.rec() != rec || n.hash() != hash {
+				t.Errorf("set %v and %x: got %v and %x", rec, hash, n.rec(), n.hash())
+			}
+		}
+	}
+}
+
 // State and attempts share a word.
 func TestNodeAttempts(t *testing.T) {
 	for _, c := range []struct{ set, want int }{{0, 0}, {5, 5}, {-1, 0}, {maxAttempts, maxAttempts}, {maxAttempts + 1, maxAttempts}} {

@@ -23,7 +23,12 @@ func TestStoreStaysWhole(t *testing.T) {
 			"receive": w.receive,
 			"ack":     func(t *rapid.T) { w.settle(t, func(l backend.Lease) { q.Ack(w.ctx(), []backend.Lease{l}) }) },
 			"nack":    func(t *rapid.T) { w.settle(t, w.nack(t)) },
-			"extend":  func(t *rapid.T) { w.settle(t, func(l backend.Lease) { q.Extend(w.ctx(), []backend.Lease{l}, 3) }) },
+			"purge": func(t *rapid.T) {
+				if rapid.IntRange(0, 9).Draw(t, "seldom") == 0 {
+					q.Purge(w.ctx())
+				}
+			},
+			"extend": func(t *rapid.T) { w.settle(t, func(l backend.Lease) { q.Extend(w.ctx(), []backend.Lease{l}, 3) }) },
 			"makeDead": func(t *rapid.T) {
 				w.settle(t, func(l backend.Lease) { q.Dead(w.ctx(), []backend.DeadLetterRequest{{Lease: l}}) })
 			},
@@ -85,6 +90,8 @@ func (w *walk) nack(t *rapid.T) func(backend.Lease) {
 	r := backend.Return{Untouched: rapid.Bool().Draw(t, "untouched")}
 	if !r.Untouched {
 		r.Delay = delay(t)
+		r.NewHeaders = rapid.Bool().Draw(t, "new headers")
+		r.Headers = map[string]string{"k": string(make([]byte, rapid.SampledFrom([]int{0, 1, 300, 70_000}).Draw(t, "header")))}
 	}
 	return func(l backend.Lease) {
 		r.Lease = l

@@ -129,6 +129,7 @@ func mustBeEmpty(t tb, s *store) {
 	}
 	for what, pages := range map[string]int{
 		"nodes": len(s.nodes.nodes.pages), "due": len(s.due.keys.pages), "leases": len(s.leases.keys.pages),
+		"buckets": len(s.ids.buckets.pages),
 	} {
 		if pages > 2 { // one in use by the heap's root, one to spare
 			t.Fatalf("left: %d pages of %s", pages, what)
