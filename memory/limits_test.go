@@ -127,3 +127,16 @@ func heapInUse() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
+
+// New headers that a queue has no room for are refused, and the message keeps its lease.
+func TestNewHeadersCountForMaxBytes(t *testing.T) {
+	q, _ := open(t, MaxBytes(1000))
+	mustPush(t, q, "id", 0)
+	d := mustTake(t, q, 1, time.Minute)[0]
+	back := backend.Return{Lease: d.Lease(), NewHeaders: true, Headers: map[string]string{"k": strings.Repeat("x", 1000)}}
+	if err := one(q.Nack(t.Context(), []backend.Return{back})); !errors.Is(err, backend.ErrFull) {
+		t.Errorf("got %v, want ErrFull", err)
+	}
+	mustAll(t, q.Ack(t.Context(), []backend.Lease{d.Lease()}))
+	mustBeEmpty(t, q.store)
+}

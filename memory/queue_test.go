@@ -108,3 +108,26 @@ func removeDead(t *testing.T, q *queue) (deleted int64) {
 	}
 	return deleted
 }
+
+// A cursor from before a purge skips none of the dead letters that come after it.
+func TestListDeadCursorAfterPurge(t *testing.T) {
+	q, _ := open(t)
+	die := func(id string) {
+		mustPush(t, q, id, 0)
+		d := mustTake(t, q, 1, time.Minute)[0]
+		mustAll(t, q.Dead(t.Context(), []backend.DeadLetterRequest{{Lease: d.Lease()}}))
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		die(id)
+	}
+	_, cursor, err := q.ListDead(t.Context(), "", 2)
+	must(t, err)
+	_, err = q.Purge(t.Context())
+	must(t, err)
+	die("d")
+	ls, _, err := q.ListDead(t.Context(), cursor, 2)
+	must(t, err)
+	if len(ls) != 1 || ls[0].ID != "d" {
+		t.Errorf("listed %+v, want d", ls)
+	}
+}
