@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/rabbitmq"
 )
 
 const (
@@ -62,6 +64,30 @@ func TestPushesAfterDigitDeleted(t *testing.T) {
 		}
 	}
 	wantNoMessage(t, q, 2*oneDigit)
+}
+
+// TestDigitDeletedAgain removes a binding again while the topology is being declared for a push, until
+// that was begun three times. The push succeeds, and its message is there once.
+func TestDigitDeletedAgain(t *testing.T) {
+	t.Parallel()
+	const grain, digit = time.Minute, "delayq.v1.g60000.w0.1" // a push that was late keeps its one digit
+	url := vhost(t)
+	ctx := deadline(t, patience)
+	b, ch := newBackend(t, url, rabbitmq.Grain(grain)), channel(t, url)
+	var log logBuffer
+	q, err := b.Open(ctx, queueOf(t), backend.Options{Logger: log.logger()})
+	must(t, err)
+	before := ready(t, ch, digit)
+	must(t, ch.QueueUnbind(digit, "", digit, nil))
+	pushed := make(chan error, 1)
+	go func() { pushed <- errors.Join(q.Schedule(ctx, message("a", grain))...) }()
+	for strings.Count(log.String(), "declaring all of it again") < 3 && len(pushed) == 0 {
+		must(t, ch.QueueUnbind(digit, "", digit, nil))
+	}
+	must(t, <-pushed)
+	if n := ready(t, ch, digit) - before; n != 1 {
+		t.Errorf("%d more messages wait in %s, want 1", n, digit)
+	}
 }
 
 // TestDigitDeletedUnderPushes deletes the exchange of a digit, or its binding, under several
