@@ -66,8 +66,8 @@ func TestPushesAfterDigitDeleted(t *testing.T) {
 	wantNoMessage(t, q, 2*oneDigit)
 }
 
-// TestDigitDeletedAgain removes a binding again while the topology is being declared for a push, until
-// that was begun three times. The push succeeds, and its message is there once.
+// TestDigitDeletedAgain removes a part again and again while the topology is declared for a push,
+// until that was begun three times. The push succeeds, and its message is there once.
 func TestDigitDeletedAgain(t *testing.T) {
 	t.Parallel()
 	const grain, digit = time.Minute, "delayq.v1.g60000.w0.1" // a push that was late keeps its one digit
@@ -77,16 +77,24 @@ func TestDigitDeletedAgain(t *testing.T) {
 	var log logBuffer
 	q, err := b.Open(ctx, queueOf(t), backend.Options{Logger: log.logger()})
 	must(t, err)
-	before := ready(t, ch, digit)
-	must(t, ch.QueueUnbind(digit, "", digit, nil))
-	pushed := make(chan error, 1)
-	go func() { pushed <- errors.Join(q.Schedule(ctx, message("a", grain))...) }()
-	for strings.Count(log.String(), "declaring all of it again") < 3 && len(pushed) == 0 {
-		must(t, ch.QueueUnbind(digit, "", digit, nil))
-	}
-	must(t, <-pushed)
-	if n := ready(t, ch, digit) - before; n != 1 {
-		t.Errorf("%d more messages wait in %s, want 1", n, digit)
+	unbind := func() { must(t, ch.QueueUnbind(digit, "", digit, nil)) }
+	for what, remove := range map[string]func(){
+		"the binding":                       unbind,
+		"an exchange before it has a queue": func() { must(t, ch.ExchangeDelete(undeliverable, false, false)) },
+	} {
+		begun := func() int { return strings.Count(log.String(), "declaring all of it again") }
+		before, begunBefore := ready(t, ch, digit), begun()
+		unbind()
+		pushed := make(chan error, 1)
+		go func() { pushed <- errors.Join(q.Schedule(ctx, message("a", grain))...) }()
+		for begun() < begunBefore+3 && len(pushed) == 0 {
+			remove()
+		}
+		if err := <-pushed; err != nil {
+			t.Errorf("%s: %v", what, err)
+		} else if n := ready(t, ch, digit) - before; n != 1 {
+			t.Errorf("%s: %d more messages wait in %s, want 1", what, n, digit)
+		}
 	}
 }
 

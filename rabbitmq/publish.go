@@ -137,6 +137,7 @@ func (p *publisher) publishRetrying(ctx context.Context, ms []*publication) {
 func (p *publisher) attemptRouted(ctx context.Context, ms []*publication) {
 	since := time.Now()
 	p.attempt(ctx, ms)
+	retry := backoff{firstPause, time.Second}
 	for end := time.Now().Add(refusedFor); time.Now().Before(end); {
 		unrouted := failedWith(ms, errUnrouted)
 		if len(unrouted) == 0 {
@@ -144,9 +145,12 @@ func (p *publisher) attemptRouted(ctx context.Context, ms []*publication) {
 		}
 		if err := p.redeclareFor(ctx, since, unrouted); err != nil {
 			for _, m := range unrouted {
-				m.err = fmt.Errorf("%w; declaring its queue again: %w", m.err, err)
+				m.err = fmt.Errorf("%w; declaring its queue again: %w", errUnrouted, err)
 			}
-			return
+			if !refusedWith(err, amqp.NotFound) || !sleep(ctx, retry.next()) {
+				return
+			}
+			continue
 		}
 		since = time.Now()
 		p.attempt(ctx, unrouted)
