@@ -98,6 +98,25 @@ func TestDigitDeletedAgain(t *testing.T) {
 	}
 }
 
+// TestDigitOfAnotherKind replaces the exchange of a digit by one of another kind. The error of a push
+// names it and gives a remedy. Once the exchange is deleted, pushes succeed.
+func TestDigitOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	url := vhost(t)
+	ctx := deadline(t, patience)
+	q, ch := open(t, url), channel(t, url)
+	must(t, ch.ExchangeDelete(oneDigitName, false, false))
+	must(t, ch.ExchangeDeclare(oneDigitName, "direct", true, false, false, false, nil))
+	err := q.Schedule(ctx, message("a", oneDigit))[0]
+	wantError(t, err, oneDigitName, "inequivalent arg 'type'", "delete it")
+	if !errors.Is(err, backend.ErrOutcomeUnknown) {
+		t.Errorf("%v does not match ErrOutcomeUnknown", err)
+	}
+	must(t, ch.ExchangeDelete(oneDigitName, false, false))
+	must(t, q.Schedule(ctx, message("b", oneDigit))...)
+	ack(ctx, t, q, receiveOne(ctx, t, q, "b"))
+}
+
 // TestDigitDeletedUnderPushes deletes the exchange of a digit, or its binding, under several
 // goroutines that push. No push fails with a known outcome. A push through a deleted exchange may
 // have an unknown outcome, and other pushes have none. Each message that the broker has confirmed
