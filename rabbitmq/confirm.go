@@ -222,7 +222,8 @@ func (m *publication) outcome(ctx context.Context) error {
 }
 
 // lost returns the error of a message that was unconfirmed when the channel closed. The broker
-// closes it when a user may not publish, and when a message is too large.
+// closes it when a user may not publish, when a message is too large, and when an exchange is gone or
+// of another kind.
 func (c *confirmChannel) lost(m *publication) error {
 	<-c.ended
 	limit := sizeLimit(c.reason)
@@ -232,7 +233,7 @@ func (c *confirmChannel) lost(m *publication) error {
 	switch {
 	case limit > 0 && len(m.Body) > limit: // the broker stores no such message
 		return backend.Invalid("body", described(fmt.Sprintf("of %d bytes", len(m.Body))), fmt.Sprintf("up to %d bytes, the broker's max_message_size", limit))
-	case c.reason != nil && (limit > 0 || c.reason.Code == amqp.AccessRefused || c.reason.Code == amqp.NotFound):
+	case c.reason != nil && (c.reason.Code == amqp.PreconditionFailed || c.reason.Code == amqp.AccessRefused || c.reason.Code == amqp.NotFound):
 		return fmt.Errorf("%w: %w", errUnknown, explain("publishing", c.reason))
 	default:
 		return errUnknown

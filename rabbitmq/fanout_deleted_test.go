@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/rabbitmq"
 )
 
 const (
@@ -62,6 +64,57 @@ func TestPushesAfterDigitDeleted(t *testing.T) {
 		}
 	}
 	wantNoMessage(t, q, 2*oneDigit)
+}
+
+// TestDigitDeletedAgain removes a part again and again while the topology is declared for a push,
+// until that was begun three times. The push succeeds, and its message is there once.
+func TestDigitDeletedAgain(t *testing.T) {
+	t.Parallel()
+	const grain, digit = time.Minute, "delayq.v1.g60000.w0.1" // a push that was late keeps its one digit
+	url := vhost(t)
+	ctx := deadline(t, patience)
+	b, ch := newBackend(t, url, rabbitmq.Grain(grain)), channel(t, url)
+	var log logBuffer
+	q, err := b.Open(ctx, queueOf(t), backend.Options{Logger: log.logger()})
+	must(t, err)
+	unbind := func() { must(t, ch.QueueUnbind(digit, "", digit, nil)) }
+	for what, remove := range map[string]func(){
+		"the binding":                       unbind,
+		"an exchange before it has a queue": func() { must(t, ch.ExchangeDelete(undeliverable, false, false)) },
+	} {
+		begun := func() int { return strings.Count(log.String(), "declaring all of it again") }
+		before, begunBefore := ready(t, ch, digit), begun()
+		unbind()
+		pushed := make(chan error, 1)
+		go func() { pushed <- errors.Join(q.Schedule(ctx, message("a", grain))...) }()
+		for begun() < begunBefore+3 && len(pushed) == 0 {
+			remove()
+		}
+		if err := <-pushed; err != nil {
+			t.Errorf("%s: %v", what, err)
+		} else if n := ready(t, ch, digit) - before; n != 1 {
+			t.Errorf("%s: %d more messages wait in %s, want 1", what, n, digit)
+		}
+	}
+}
+
+// TestDigitOfAnotherKind replaces the exchange of a digit by one of another kind. The error of a push
+// names it and gives a remedy. Once the exchange is deleted, pushes succeed.
+func TestDigitOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	url := vhost(t)
+	ctx := deadline(t, patience)
+	q, ch := open(t, url), channel(t, url)
+	must(t, ch.ExchangeDelete(oneDigitName, false, false))
+	must(t, ch.ExchangeDeclare(oneDigitName, "direct", true, false, false, false, nil))
+	err := q.Schedule(ctx, message("a", oneDigit))[0]
+	wantError(t, err, oneDigitName, "inequivalent arg 'type'", "delete it")
+	if !errors.Is(err, backend.ErrOutcomeUnknown) {
+		t.Errorf("%v does not match ErrOutcomeUnknown", err)
+	}
+	must(t, ch.ExchangeDelete(oneDigitName, false, false))
+	must(t, q.Schedule(ctx, message("b", oneDigit))...)
+	ack(ctx, t, q, receiveOne(ctx, t, q, "b"))
 }
 
 // TestDigitDeletedUnderPushes deletes the exchange of a digit, or its binding, under several

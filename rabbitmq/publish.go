@@ -102,8 +102,8 @@ func (p *publisher) bounded(ctx context.Context, ms []outgoing, do func(context.
 	return errs
 }
 
-// refusedFor bounds how long a refused message is published again. A quorum queue without a leader
-// takes none, and gets a leader within seconds if it can.
+// refusedFor bounds how long a refused or unrouted message is published again. A quorum queue
+// without a leader takes none, and gets a leader within seconds if it can.
 const refusedFor = 10 * time.Second
 
 // publishRetrying publishes messages, and refused ones again with pauses. Refused messages that a
@@ -132,18 +132,28 @@ func (p *publisher) publishRetrying(ctx context.Context, ms []*publication) {
 	}
 }
 
-// attemptRouted sends messages once. It declares missing queues again and resends their messages.
+// attemptRouted sends messages once. It declares missing queues again and resends their messages. A
+// part may be deleted again before the last one is declared, so it does that for up to refusedFor.
 func (p *publisher) attemptRouted(ctx context.Context, ms []*publication) {
-	began := time.Now()
+	since := time.Now()
 	p.attempt(ctx, ms)
-	if unrouted := failedWith(ms, errUnrouted); len(unrouted) > 0 {
-		if err := p.redeclareFor(ctx, began, unrouted); err != nil {
-			for _, m := range unrouted {
-				m.err = fmt.Errorf("%w; declaring its queue again: %w", m.err, err)
-			}
-		} else {
-			p.attempt(ctx, unrouted)
+	retry := backoff{firstPause, time.Second}
+	for end := time.Now().Add(refusedFor); time.Now().Before(end); {
+		unrouted := failedWith(ms, errUnrouted)
+		if len(unrouted) == 0 {
+			return
 		}
+		if err := p.redeclareFor(ctx, since, unrouted); err != nil {
+			for _, m := range unrouted {
+				m.err = fmt.Errorf("%w; declaring its queue again: %w", errUnrouted, err)
+			}
+			if !refusedWith(err, amqp.NotFound) || !sleep(ctx, retry.next()) {
+				return
+			}
+			continue
+		}
+		since = time.Now()
+		p.attempt(ctx, unrouted)
 	}
 }
 

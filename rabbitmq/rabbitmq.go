@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -54,7 +55,12 @@ func (b *Backend) declare(conn *amqp.Connection) error {
 		return explain("opening a channel", err)
 	}
 	defer func() { _ = ch.Close() }()
-	return declareShared(ch, b.names, b.delayer, b.classic)
+	closed := ch.NotifyClose(make(chan *amqp.Error, 1))
+	err = declareShared(ch, b.names, b.delayer, b.classic)
+	if errors.Is(err, amqp.ErrClosed) { // by an earlier declaration, which has no reply
+		err = explain("declaring the exchanges and queues of the namespace", cmp.Or(closeReason(closed), err))
+	}
+	return err
 }
 
 // Open returns a handle on the queue of that name, and declares it if it does not exist. The first

@@ -15,7 +15,7 @@ var (
 	// errGone says that the connection broke and nothing was sent: try again on the next one.
 	errGone = fmt.Errorf("%w: the connection broke", backend.ErrUnavailable)
 
-	// errUnrouted says that a queue was not there: declare it and publish once more.
+	// errUnrouted says that a queue was not there: declare it and publish again.
 	errUnrouted = errors.New("the broker could not route the message")
 
 	// errRefused says that a queue is full or has no leader: publish again after a pause.
