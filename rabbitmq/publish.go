@@ -135,19 +135,19 @@ func (p *publisher) publishRetrying(ctx context.Context, ms []*publication) {
 // attemptRouted sends messages once. It declares missing queues again and resends their messages. A
 // part may be deleted again before the last one is declared, so it does that for up to refusedFor.
 func (p *publisher) attemptRouted(ctx context.Context, ms []*publication) {
-	since := time.Now()
+	began := time.Now()
+	since, retry := began, backoff{firstPause, time.Second}
 	p.attempt(ctx, ms)
-	retry := backoff{firstPause, time.Second}
-	for end := time.Now().Add(refusedFor); time.Now().Before(end); {
+	for tries := 0; ; tries++ {
 		unrouted := failedWith(ms, errUnrouted)
-		if len(unrouted) == 0 {
+		if len(unrouted) == 0 || tries > 0 && (time.Since(began) > refusedFor || !sleep(ctx, retry.next())) {
 			return
 		}
 		if err := p.redeclareFor(ctx, since, unrouted); err != nil {
 			for _, m := range unrouted {
 				m.err = fmt.Errorf("%w; declaring its queue again: %w", errUnrouted, err)
 			}
-			if !refusedWith(err, amqp.NotFound) || !sleep(ctx, retry.next()) {
+			if !refusedWith(err, amqp.NotFound) {
 				return
 			}
 			continue
