@@ -29,7 +29,12 @@ local function hand_out(m, rec, v, due)
       return
     end
   elseif string.sub(rec, 1, 7) ~= string.sub(m, 1, 7) then
-    return
+    -- A later push has a greater seq, which is not ahead of the server's clock. What has neither is
+    -- unreadable, and becomes a dead letter.
+    local seq = string.sub(rec, 1, 7)
+    if #seq == 7 and seq > m and struct.unpack('>I7', seq) / 2 <= server_clock() then
+      return
+    end
   end
   local hold = hold_of[due]
   if not hold then
