@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/ThreeDotsLabs/watermill"
+
 	"github.com/delayq/delayq"
 	adapter "github.com/delayq/delayq/adapters/watermill"
 	"github.com/delayq/delayq/backend"
@@ -43,8 +45,7 @@ var stores = map[string]func(*testing.T) backend.Backend{
 		return redisson.New(testenv.SharedRedis(t).Client(t), redisson.WithCodec(redisson.Envelope), redisson.NamePrefix("r:"+t.Name()+":"))
 	},
 	"rabbitmq": func(t *testing.T) backend.Backend {
-		server := testenv.SharedRabbitMQ(t)
-		return patient{rabbitmq.New(server.VhostURL(server.Vhost(t)))}
+		return patient{rabbitmq.New(testenv.SharedRabbitMQ(t).URL())}
 	},
 }
 
@@ -54,6 +55,9 @@ type patient struct{ backend.Backend }
 func (p patient) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
 	return testenv.RetryOnBusyRabbit(ctx, func() (backend.Queue, error) { return p.Backend.Open(ctx, name, o) })
 }
+
+// topicOf returns a topic that no other test and no earlier run uses.
+func topicOf(t *testing.T) string { return t.Name() + "/" + watermill.NewShortUUID() }
 
 // onEachStore runs a test on each store, with a backend that is closed after it.
 func onEachStore(t *testing.T, test func(*testing.T, backend.Backend)) {

@@ -25,7 +25,10 @@ var suiteOptions = []delayq.ConsumeOption{delayq.Retry(delayq.Delays{0}), delayq
 func TestPubSub(t *testing.T) {
 	onEachStore(t, func(t *testing.T, b backend.Backend) {
 		ordered := b.Traits().Supports(delayq.Ordering)
-		features := tests.Features{Persistent: true, GuaranteedOrder: ordered, GuaranteedOrderWithSingleSubscriber: ordered}
+		features := tests.Features{
+			Persistent: true, GuaranteedOrder: ordered, GuaranteedOrderWithSingleSubscriber: ordered,
+			ForceShort: !testenv.Runs(t, testenv.All), // with a hundredth of the messages
+		}
 		tests.TestPubSub(t, features, func(t *testing.T) (message.Publisher, message.Subscriber) {
 			return pair(t, b, suiteOptions...)
 		}, nil)
