@@ -78,7 +78,7 @@ func TestBadDelay(t *testing.T) {
 	defer shutdown()
 	for _, before := range []func(func(any) bool) error{After(-time.Second), At(time.Unix(-1, 0))} {
 		err := topic.Send(t.Context(), &pubsub.Message{BeforeSend: before})
-		if !errors.Is(err, delayq.ErrInvalid) || gcerrors.Code(err) != gcerrors.InvalidArgument && gcerrors.Code(err) != gcerrors.Unknown {
+		if !errors.Is(err, delayq.ErrInvalid) || gcerrors.Code(err) != gcerrors.InvalidArgument {
 			t.Errorf("a bad delay: %v", err)
 		}
 	}
@@ -214,20 +214,33 @@ func TestSendOfHalfBatchAgain(t *testing.T) {
 	}
 }
 
+// awaitEmpty waits until the acks, which gocloud sends in the background, have reached the store.
+func awaitEmpty(t *testing.T, q delayq.Queue) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		s, err := q.Stats(t.Context())
+		must(t, err)
+		if s == (delayq.Stats{}) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the queue has %+v", s)
+		}
+	}
+}
+
 // Send and Receive go on when the server comes back.
 func TestServerThatRestarts(t *testing.T) {
 	t.Parallel()
 	server := testenv.Redis(t, testenv.Private(), testenv.AOF(), testenv.Directive("appendfsync", "always"))
 	b := zsetpoll.New(server.Client(t))
 	t.Cleanup(func() { must(t, b.Close()) })
-	topic, sub, shutdown := pair(t, newQueue(t, b), nil)
+	q := newQueue(t, b)
+	topic, sub, shutdown := pair(t, q, nil)
 	defer shutdown()
 	must(t, topic.Send(t.Context(), &pubsub.Message{Body: []byte("before")}))
-	if m := receive(t, sub); string(m.Body) != "before" {
-		t.Errorf("got %q", m.Body)
-	} else {
-		m.Ack()
-	}
+	receive(t, sub).Ack()
+	awaitEmpty(t, q)
 	received := make(chan *pubsub.Message)
 	go func() {
 		m, err := sub.Receive(t.Context())

@@ -58,4 +58,6 @@
 //   - ExactlyOnceDelivery: delivery is at least once.
 //   - ContextPreserved: contexts stay in the process that publishes.
 //   - GuaranteedOrder on rabbitmq: its messages come in no order.
+//   - RestartServiceCommand: that test reads a list while a goroutine appends to it. A test of this
+//     package kills the server twice instead.
 package watermill

@@ -16,12 +16,12 @@ import (
 // Subscriber hands out the messages of topics as they become due. It is safe for concurrent use.
 type Subscriber struct {
 	config  Config
-	stopped context.Context // ends when Close begins
-	stop    context.CancelFunc
-
-	mu      sync.Mutex     // between the start of a subscription and Close
+	closing chan struct{}  // closed when Close begins
 	running sync.WaitGroup // subscriptions
-	err     error          // of subscriptions that ended
+
+	mu     sync.Mutex
+	closed bool
+	err    error // of subscriptions that ended
 }
 
 var _ message.Subscriber = (*Subscriber)(nil)
@@ -33,9 +33,7 @@ func NewSubscriber(c Config) (*Subscriber, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("new subscriber: %w", err)
 	}
-	s := &Subscriber{config: c}
-	s.stopped, s.stop = context.WithCancel(context.Background())
-	return s, nil
+	return &Subscriber{config: c, closing: make(chan struct{})}, nil
 }
 
 // Subscribe opens the queue of a topic, and returns a channel of its messages. Each message must be
@@ -47,13 +45,9 @@ func NewSubscriber(c Config) (*Subscriber, error) {
 // default, to be acked or nacked, and are given back untouched after that. The channel is closed at
 // the end. While the store cannot be reached, the subscription goes on and tries again.
 func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *message.Message, error) {
-	s.mu.Lock()
-	if s.stopped.Err() != nil {
-		s.mu.Unlock()
+	if !s.begin() {
 		return nil, fmt.Errorf("subscribe to topic %q: %w", topic, delayq.ErrClosed)
 	}
-	s.running.Add(1)
-	s.mu.Unlock()
 	q, err := delayq.New(ctx, QueueName(topic), s.config.options()...)
 	if err != nil {
 		s.running.Done()
@@ -63,9 +57,19 @@ func (s *Subscriber) Subscribe(ctx context.Context, topic string) (<-chan *messa
 	go func() {
 		defer s.running.Done()
 		defer close(sub.out)
-		s.ended(sub.run(ctx, s.stopped, s.config.Consume))
+		s.ended(sub.run(ctx, s.closing, s.config.Consume))
 	}()
 	return sub.out, nil
+}
+
+// begin counts a subscription as running. It returns false after Close.
+func (s *Subscriber) begin() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.running.Add(1)
+	}
+	return !s.closed
 }
 
 func (s *Subscriber) ended(err error) {
@@ -75,11 +79,13 @@ func (s *Subscriber) ended(err error) {
 }
 
 // Close ends all subscriptions, waits until their channels are closed, and returns the errors with
-// which they ended: [delayq.ErrDrain] where a message was neither acked nor nacked in time. The
-// backend stays open. A second Close does nothing.
+// which they ended. The backend stays open. A second Close does nothing.
 func (s *Subscriber) Close() error {
 	s.mu.Lock()
-	s.stop()
+	if !s.closed {
+		s.closed = true
+		close(s.closing)
+	}
 	s.mu.Unlock()
 	s.running.Wait()
 	s.mu.Lock()
@@ -96,10 +102,16 @@ type subscription struct {
 	stopping <-chan struct{} // closed when no more messages are handed out
 }
 
-func (s *subscription) run(ctx, stopped context.Context, opts []delayq.ConsumeOption) error {
+func (s *subscription) run(ctx context.Context, closing <-chan struct{}, opts []delayq.ConsumeOption) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	defer context.AfterFunc(stopped, stop)()
+	go func() {
+		select {
+		case <-closing:
+			stop()
+		case <-ctx.Done():
+		}
+	}()
 	s.stopping = ctx.Done()
 	return errors.Join(s.queue.Consume(ctx, s.handle, opts...), s.queue.Close())
 }
