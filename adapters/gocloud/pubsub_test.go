@@ -168,11 +168,11 @@ func TestReceiveOfEmptyQueue(t *testing.T) {
 // half stores every second message of its first batch, and is unavailable for the others.
 type half struct {
 	delayq.Queue
-	calls int
+	sizes []int // of the batches
 }
 
 func (h *half) PushBatch(ctx context.Context, ms []delayq.Message) ([]string, error) {
-	if h.calls++; h.calls > 1 {
+	if h.sizes = append(h.sizes, len(ms)); len(h.sizes) > 1 {
 		return h.Queue.PushBatch(ctx, ms)
 	}
 	ids, errs := make([]string, len(ms)), make([]error, len(ms))
@@ -193,7 +193,8 @@ func (h *half) PushBatch(ctx context.Context, ms []delayq.Message) ([]string, er
 func TestSendOfHalfBatchAgain(t *testing.T) {
 	t.Parallel()
 	q := newQueue(t, memory.New())
-	dt := &topic{queue{&half{Queue: q}, false}}
+	store := &half{Queue: q}
+	dt := &topic{queue{store, false}}
 	var ms []*driver.Message
 	for _, body := range []string{"0", "1", "2", "3"} {
 		ms = append(ms, &driver.Message{Body: []byte(body)})
@@ -208,6 +209,9 @@ func TestSendOfHalfBatchAgain(t *testing.T) {
 		d, err := q.Receive(t.Context())
 		must(t, err)
 		got[string(d.Body)] = d.ID
+	}
+	if fmt.Sprint(store.sizes) != "[4 2]" {
+		t.Errorf("batches of %v messages, want 4, then the 2 that are missing", store.sizes)
 	}
 	if s, err := q.Stats(t.Context()); err != nil || s.InFlight != 4 || s.Ready != 0 || len(got) != 4 || got["1"] != "id 1" {
 		t.Errorf("messages %v, the queue has %+v, %v", got, s, err)
