@@ -35,7 +35,8 @@
 //
 // A Send that failed for now, as when the store cannot be reached, is tried again until it succeeds
 // or the topic is shut down. Messages of the batch that are stored are not sent again. A message
-// whose outcome is unknown is sent again under its id: a store with [delayq.Deduplicating] keeps one.
+// whose outcome is unknown is sent again under its id: a store with [delayq.Deduplicating] keeps
+// one.
 //
 // # Metadata
 //

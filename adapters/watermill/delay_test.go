@@ -47,8 +47,10 @@ func TestDelay(t *testing.T) {
 	}{
 		{"for, exactly", func() delay.Delay { return delay.For(90 * time.Minute / 7) }, 0, 90 * time.Minute / 7},
 		{"until", func() delay.Delay { return delay.Until(time.Now().Add(time.Hour)) }, 0, time.Hour},
-		{"until, published later", func() delay.Delay { return delay.Until(time.Now().Add(time.Hour)) }, time.Minute, time.Hour},
-		{"for, published later", func() delay.Delay { return delay.For(time.Hour) }, time.Minute, time.Hour},
+		{"until, published later", func() delay.Delay { return delay.Until(time.Now().Add(time.Hour)) }, time.Minute, time.Hour + time.Second},
+		{"for, published later", func() delay.Delay { return delay.For(time.Hour) }, time.Minute, time.Hour + time.Second},
+		{"cut by nearly a second", func() delay.Delay { return delay.For(time.Hour + 999*time.Millisecond) }, time.Minute, time.Hour + time.Second},
+		{"published in the next second", func() delay.Delay { return delay.For(990 * time.Millisecond) }, 20 * time.Millisecond, time.Second},
 		{"over, when published", func() delay.Delay { return delay.For(time.Hour) }, 2 * time.Hour, 2 * time.Hour},
 		{"in the past", func() delay.Delay { return delay.Until(time.Now().Add(-time.Hour)) }, 0, 0},
 		{"none", func() delay.Delay { return delay.Delay{} }, 0, 0},
@@ -157,8 +159,8 @@ func TestDelayOnEachStore(t *testing.T) {
 		pub, sub := pair(t, b)
 		delayed, err := delay.NewPublisher(pub, delay.PublisherConfig{})
 		must(t, err)
-		ctx := delay.WithContext(t.Context(), delay.For(300*time.Millisecond))
 		began := time.Now()
+		ctx := delay.WithContext(t.Context(), delay.For(300*time.Millisecond))
 		must(t, delayed.Publish(topic, message.NewMessageWithContext(ctx, "1", nil)))
 		messages, err := sub.Subscribe(context.Background(), topic)
 		must(t, err)

@@ -15,9 +15,9 @@
 //
 // Publish reads the metadata that Watermill's package components/delay sets. So delay.Message,
 // delay.WithContext with delay.NewPublisher, and the middleware DelayOnError work as they are
-// documented. Watermill writes the due time in whole seconds, cut. A message that is published
-// within that second is due after the duration instead, exactly and by the store's clock. A message
-// that is published later, as from an outbox, is due at the due time as it is written.
+// documented. The delay counts from Publish, by the store's clock. A message that is published more
+// than a second after its delay was set, as from an outbox, is due when Watermill's due time is
+// over. Watermill cuts that time to seconds, so that the message may come up to a second late.
 //
 // # Ack and nack
 //

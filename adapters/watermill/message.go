@@ -58,16 +58,20 @@ func due(md message.Metadata) (until time.Time, after time.Duration, err error) 
 			return until, 0, invalid(delay.DelayedForKey, afterText, `a duration, as "1h30m"`)
 		}
 	}
-	// Watermill cuts the due time to seconds. The duration is exact until that second is over.
-	fresh := until.Equal(time.Now().Add(after).Truncate(time.Second))
 	switch {
-	case after > 0 && (untilText == "" || fresh):
-		return time.Time{}, after, nil
-	case until.Before(backend.EarliestDue): // also when there is none
-		return time.Time{}, 0, nil
-	default:
-		return until, 0, nil
+	case untilText == "":
+		return time.Time{}, max(after, 0), nil
+	case afterText != "":
+		// Watermill cuts the due time to seconds. The message would come early without a second more.
+		until = until.Add(time.Second)
+		if time.Now().Add(after).Before(until) {
+			return time.Time{}, max(after, 0), nil
+		}
 	}
+	if until.Before(backend.EarliestDue) {
+		return time.Time{}, 0, nil
+	}
+	return until, 0, nil
 }
 
 func invalid(key, value, allowed string) error {

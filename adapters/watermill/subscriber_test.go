@@ -27,7 +27,8 @@ func receive(t *testing.T, b backend.Backend, topic string) *delayq.Delivery {
 	return d
 }
 
-// awaitInFlight waits until a subscription has taken a message of the topic, where the store counts.
+// awaitInFlight waits until a subscription has taken a message of the topic. It returns at once
+// where the store does not count.
 func awaitInFlight(t *testing.T, b backend.Backend, topic string) {
 	t.Helper()
 	q, err := delayq.New(t.Context(), adapter.QueueName(topic), delayq.WithBackend(b))
