@@ -26,7 +26,7 @@ test: tools check ## Test every package and every store in its default mode, wit
 	@echo "left out: $(call calls,All) tests or groups of them for make test-all, $(call calls,Nightly) for make nightly"
 
 .PHONY: test-all
-test-all: tools-all check ## The same with all modes, clusters, releases of Redisson, short chaos, other libraries, benchmarks once, fuzzing (up to 35 minutes)
+test-all: tools-all check ## The same with all modes, clusters, releases of Redisson, short chaos, adapters, other libraries, benchmarks once, fuzzing (up to 35 minutes)
 	@$(MAKE) --no-print-directory test-root test-all-modules
 	@$(MAKE) --no-print-directory bench-once
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=1000x # a time instead may end in "context deadline exceeded" on a busy machine (golang/go#75804)
@@ -44,6 +44,8 @@ test-all-modules:
 	cd examples/listbackend && $(GOTEST) ./...
 	cd chaos && go vet ./... && go test -count=1 -timeout 60m -parallel 4 ./...
 	cd bench/peers && go vet ./... && go test -short -count=1 -timeout 60m ./verdict
+	cd adapters/watermill && go vet ./... && $(GOTEST) ./...
+	cd adapters/gocloud && go vet ./... && $(GOTEST) ./...
 	cd docs/check && go vet ./... && go test -count=1 -timeout 60m ./...
 	cd bench/report && go vet ./... && go test -count=1 -timeout 60m ./...
 	cd internal/testenv/container && go vet ./...
@@ -117,7 +119,7 @@ vuln: ## Look for known weaknesses in what the module depends on
 	@if ! curl -fsS -o /dev/null --max-time 20 '$(VULNDB)/index/db.json'; then \
 	  echo "vuln: nothing was checked: the database at $(VULNDB) cannot be reached from here (VULNDB= names another)" >&2; exit 69; fi
 	go run $(VULN) -db '$(VULNDB)' ./...
-	go run $(VULN) -C cmd/delayq -db '$(VULNDB)' ./...
+	for dir in cmd/delayq adapters/watermill adapters/gocloud; do go run $(VULN) -C $$dir -db '$(VULNDB)' ./... || exit 1; done
 
 .PHONY: cover
 cover: tools-all ## Print the test coverage by package
@@ -133,7 +135,7 @@ check: ## Check formatting and go vet
 
 .PHONY: lint
 lint: ## Run golangci-lint
-	@for dir in . cmd/delayq; do \
+	@for dir in . cmd/delayq adapters/watermill adapters/gocloud; do \
 	  (cd $$dir && if command -v golangci-lint >/dev/null; then golangci-lint run; else go run $(LINT) run; fi) || exit 1; done
 
 # A test that finds no server or no JDK fails instead of being skipped. Those of make test ask for redis and rabbitmq alone.
