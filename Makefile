@@ -12,6 +12,10 @@ help: ## List the targets
 demo: ## Watch a delay queue at work (about 15 s)
 	go -C cmd/delayq run . demo
 
+.PHONY: demo-picture
+demo-picture: ## Record the demo, and draw docs/demo.svg (needs Python; a minute)
+	@.ci/demo-picture
+
 # The tests are in three tiers, each of which includes those before it; CONTRIBUTING.md says what is in which. DELAYQ_TESTS names
 # the tier to the tests. A package that has no tests of its own for a later tier does not run again: go test keeps its result.
 #
