@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -61,15 +62,20 @@ func extract(dir, tag, to string) error {
 	return err
 }
 
+// compareModules looks at what was released, so that a module that is gone counts as a change.
 func (r repository) compareModules(released string, last version, out io.Writer) error {
+	modules, err := readModules(released)
+	if err != nil {
+		return err
+	}
 	entries := r.changes.changedSince(last)
 	var errs []error
-	for _, m := range r.modules {
-		old := filepath.Join(released, filepath.FromSlash(m.dir))
-		if _, err := os.Stat(filepath.Join(old, "go.mod")); err != nil || !m.published() || m.isCommand() {
-			continue // it is new, or nothing imports it
+	for _, m := range modules {
+		if !m.published() || m.isCommand() { // nothing imports it
+			continue
 		}
-		changes, err := incompatible(m.path, old, filepath.Join(r.dir, filepath.FromSlash(m.dir)))
+		dir := filepath.FromSlash(m.dir)
+		changes, err := incompatible(m.path, filepath.Join(released, dir), filepath.Join(r.dir, dir))
 		if err != nil {
 			return fmt.Errorf("comparing %s with %s: %w", m.path, last, err)
 		}
@@ -86,6 +92,9 @@ func (r repository) compareModules(released string, last version, out io.Writer)
 
 // incompatible returns the changes that break users, such as "./memory.New: removed".
 func incompatible(module, old, current string) (changes []string, err error) {
+	if _, err := os.Stat(filepath.Join(current, "go.mod")); errors.Is(err, fs.ErrNotExist) {
+		return []string{"package " + module + ": removed"}, nil
+	}
 	tmp, err := os.MkdirTemp("", "delayq-api-")
 	if err != nil {
 		return nil, err

@@ -186,6 +186,10 @@ func TestAPI(t *testing.T) {
 	changed = changed.with("CHANGELOG.md", "### Added", "- `T.Close` is gone.\n\n### Added")
 	h.commit(t, changed)
 	h.wantRun(t, found+"0\n"+adapter, "", "api")
+
+	mustDo(t, os.RemoveAll(filepath.Join(h.dir, "adapters")))
+	h.wantRun(t, found+"0\napi: example.org/m/adapters/a: incompatible changes since v0.1.0: 1, not in CHANGELOG.md: 1\n",
+		"package example.org/m/adapters/a: removed", "api")
 }
 
 // A clone without tags is not taken for a project without releases.
