@@ -12,6 +12,10 @@ help: ## List the targets
 demo: ## Watch a delay queue at work (about 15 s)
 	go -C cmd/delayq run . demo
 
+.PHONY: demo-picture
+demo-picture: ## Record the demo, and draw docs/demo.svg (needs Python; a minute)
+	@.ci/demo-picture
+
 # The tests are in three tiers, each of which includes those before it; CONTRIBUTING.md says what is in which. DELAYQ_TESTS names
 # the tier to the tests. A package that has no tests of its own for a later tier does not run again: go test keeps its result.
 #
@@ -26,8 +30,9 @@ test: tools check ## Test every package and every store in its default mode, wit
 	@echo "left out: $(call calls,All) tests or groups of them for make test-all, $(call calls,Nightly) for make nightly"
 
 .PHONY: test-all
-test-all: tools-all check ## The same with all modes, clusters, releases of Redisson, short chaos, adapters, other libraries, benchmarks once, fuzzing (up to 35 minutes)
+test-all: tools-all check ## The same with all modes, clusters, releases of Redisson, short chaos, adapters, other libraries, API, benchmarks once, fuzzing (up to 35 minutes)
 	@$(MAKE) --no-print-directory test-root test-all-modules
+	@$(MAKE) --no-print-directory api
 	@$(MAKE) --no-print-directory bench-once
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=1000x # a time instead may end in "context deadline exceeded" on a busy machine (golang/go#75804)
 
@@ -132,6 +137,15 @@ check: ## Check formatting and go vet
 	go vet -race ./... # -race: the tests need the same builds
 	cd cmd/delayq && go vet -race ./...
 	cd examples/listbackend && go vet -race ./...
+
+.PHONY: api
+api: ## Compare the API with the last release: CHANGELOG.md must list each incompatible change under Changed
+	@go run ./internal/release api
+
+VERSION ?= v0.0.0
+.PHONY: release-tags
+release-tags: ## Check what a release VERSION=v0.1.0 needs, and print the tags to set now
+	@go run ./internal/release tags '$(VERSION)'
 
 .PHONY: lint
 lint: ## Run golangci-lint
