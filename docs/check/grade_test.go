@@ -25,6 +25,15 @@ var ungraded = map[string]string{
 	"docs/peers.md": "written by bench/peers/verdict: mostly outputs of tests",
 }
 
+// longest is the number of words that no sentence exceeds.
+const longest = 40
+
+// generated are pages of which programs write some long sentences.
+var generated = map[string]string{
+	"docs/benchmarks.md":   "bench/report lists figures in sentences",
+	"docs/command-line.md": "the help texts of cmd/delayq",
+}
+
 // TestReadingGrade keeps the prose of every page to sentences that a reader of English as a second
 // language follows.
 func TestReadingGrade(t *testing.T) {
@@ -47,6 +56,11 @@ func TestReadingGrade(t *testing.T) {
 		pages++
 		r := read(string(page))
 		t.Logf("%4.1f %5d words %s", r.grade(), r.words, path)
+		for _, s := range prose(string(page)) {
+			if n := len(spoken.FindAllString(s, -1)); n > longest && generated[path] == "" {
+				t.Errorf("%s has a sentence of %d words, more than %d: %s", path, n, longest, s)
+			}
+		}
 		if r.grade() > highest {
 			t.Errorf("%s has grade %.1f, more than %.0f: go test -run TestReadingGrade -grade.page %s lists its hardest sentences", path, r.grade(), highest, path)
 		}
