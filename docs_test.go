@@ -210,6 +210,12 @@ func TestReadme(t *testing.T) {
 	if n := bytes.Count(page, []byte("\n")); n > 150 {
 		t.Errorf("the README has %d lines, more than 150", n)
 	}
+	first := strings.Join(strings.Split(string(page), "\n")[:75], "\n") // a screen and a half
+	for _, question := range []string{"Can I cancel a message?", "What if my worker dies?", "Which store, and why?"} {
+		if !strings.Contains(first, question) {
+			t.Errorf("the first 75 lines of the README do not ask %q", question)
+		}
+	}
 	mod, err := os.ReadFile("go.mod")
 	must(t, err)
 	license, err := os.ReadFile("LICENSE")
