@@ -3,6 +3,7 @@ module github.com/delayq/delayq/docs/check
 go 1.25.0
 
 require (
+	github.com/golangci/misspell v0.8.0
 	github.com/prometheus/otlptranslator v1.0.0
 	github.com/prometheus/prometheus v0.312.0
 	gopkg.in/yaml.v3 v3.0.1
