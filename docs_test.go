@@ -43,6 +43,8 @@ var (
 	heading    = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	notAnchor  = regexp.MustCompile("[^a-z0-9 _-]")
 	goProgram  = regexp.MustCompile("(?s)```go\n(package main\n.*?)```")
+	goBlock    = regexp.MustCompile("(?s)```go\n(.*?)```")
+	badge      = regexp.MustCompile(`badge/(go|license)-([^-)]+)-`)
 	makeTarget = regexp.MustCompile(`(?m)(?:^ {4}|` + "`" + `)make ([a-z-]+)`)
 	testName   = regexp.MustCompile(`\b(?:Test|Benchmark|Fuzz)[A-Z]\w*`)
 	testFunc   = regexp.MustCompile(`(?m)^func (` + testName.String() + `)\(`)
@@ -164,13 +166,69 @@ func TestPrograms(t *testing.T) {
 		for _, m := range goProgram.FindAllStringSubmatch(text, -1) {
 			programs++
 			out := runProgram(t, m[1])
-			if path == "README.md" && strings.TrimSpace(out) != "order 18 was not paid: cancelling it" {
+			if path == "README.md" && strings.TrimSpace(out) != "order-18 was not paid: cancelling it" {
 				t.Errorf("the README's program says %q", out)
 			}
 		}
 	}
 	if programs == 0 {
 		t.Error("no page has a program")
+	}
+}
+
+// Other blocks of Go on the pages are cut out of files that are compiled and tested.
+func TestBlocksAreTestedCode(t *testing.T) {
+	t.Parallel()
+	var code []string
+	for _, text := range files(t, ".go") {
+		code = append(code, unindented(text))
+	}
+	for path, text := range files(t, ".md") {
+		for _, m := range goBlock.FindAllStringSubmatch(text, -1) {
+			block := unindented(m[1])
+			if !strings.HasPrefix(block, "package main\n") && !slices.ContainsFunc(code, func(file string) bool { return strings.Contains(file, block) }) {
+				t.Errorf("%s has a block that stands in no Go file:\n%s", path, m[1])
+			}
+		}
+	}
+}
+
+// unindented is a text whose lines begin with their first letter.
+func unindented(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// The README is read in a minute, and its badges are true.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("README.md")
+	must(t, err)
+	if n := bytes.Count(page, []byte("\n")); n > 150 {
+		t.Errorf("the README has %d lines, more than 150", n)
+	}
+	first := strings.Join(strings.Split(string(page), "\n")[:75], "\n") // a screen and a half
+	for _, question := range []string{"Can I cancel a message?", "What if my worker dies?", "Which store, and why?"} {
+		if !strings.Contains(first, question) {
+			t.Errorf("the first 75 lines of the README do not ask %q", question)
+		}
+	}
+	mod, err := os.ReadFile("go.mod")
+	must(t, err)
+	license, err := os.ReadFile("LICENSE")
+	must(t, err)
+	proof := map[string]string{"go": string(mod), "license": string(license)}
+	badges := badge.FindAllStringSubmatch(string(page), -1)
+	for _, m := range badges {
+		if says := strings.TrimSuffix(m[2], "%2B"); !strings.Contains(proof[m[1]], says) {
+			t.Errorf("the badge %s says %s, which is not so", m[1], says)
+		}
+	}
+	if len(badges) != 2 {
+		t.Errorf("the README has the badges %q", badges)
 	}
 }
 

@@ -1,7 +1,3 @@
-// Package check compares the dashboard and the alert rules of docs with the metrics that
-// docs/observability.md lists. A test of the root package compares that list with the code. It also
-// keeps code and documentation to the field's words. It is a module of its own so that users do not
-// download Prometheus.
 package check
 
 import (

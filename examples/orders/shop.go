@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,8 +24,6 @@ type order struct {
 	Item  string `json:"item"`
 	State state  `json:"state"`
 	Stars int    `json:"stars,omitempty"`
-
-	reminder string // the message that waits for the next step not to be taken
 }
 
 type state string
@@ -39,21 +38,27 @@ const (
 
 // about is the body of a message.
 type about struct {
-	Order int `json:"order"`
+	Run   string `json:"run"`
+	Order int    `json:"order"`
 }
 
 type shop struct {
 	queue  delayq.Queue
-	remind *delayq.TypedQueue[about]
+	timers *delayq.TypedQueue[about]
 	settings
 	log *slog.Logger
+	run string // tells this process' orders from those of an earlier one; a database needs none
 
-	mu     sync.Mutex
-	orders []*order
+	mu     sync.Mutex // held for no call of the queue
+	placed int
+	orders map[int]*order
 }
 
 func newShop(q delayq.Queue, s settings, log *slog.Logger) *shop {
-	return &shop{queue: q, remind: delayq.Typed[about](q, delayq.JSON), settings: s, log: log}
+	return &shop{
+		queue: q, timers: delayq.Typed[about](q, delayq.JSON), settings: s, log: log,
+		run: rand.Text(), orders: make(map[int]*order),
+	}
 }
 
 var (
@@ -61,99 +66,113 @@ var (
 	errState   = errors.New("not in this state")
 )
 
-// place stores an order, which waits for its payment.
+// place sets the timer before it stores the order. If the process dies in between, the timer finds
+// no order and is dropped. The other way round, nobody would ever cancel the order.
 func (s *shop) place(ctx context.Context, item string) (order, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	o := &order{ID: len(s.orders) + 1, Item: item, State: unpaid}
-	if err := s.wait(ctx, o, paymentTimeout, s.unpaid); err != nil {
+	s.placed++
+	o := &order{ID: s.placed, Item: item, State: unpaid}
+	s.mu.Unlock()
+	if err := s.setTimer(ctx, o.ID, paymentTimeout, s.unpaid); err != nil {
 		return order{}, err
 	}
-	s.orders = append(s.orders, o)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.orders[o.ID] = o
 	return *o, nil
 }
 
-// wait pushes the message that comes when nothing happens to the order.
-func (s *shop) wait(ctx context.Context, o *order, what string, d time.Duration) (err error) {
-	o.reminder, err = s.remind.Push(ctx, about{o.ID}, delayq.Type(what), delayq.After(d))
+// timerID derives a timer's id from its order, so that a repeated push sets no second timer.
+func (s *shop) timerID(id int, what string) string { return fmt.Sprintf("%s-%s-%d", what, s.run, id) }
+
+// setTimer pushes the message that comes when nothing happens to the order.
+func (s *shop) setTimer(ctx context.Context, id int, what string, d time.Duration) error {
+	_, err := s.timers.Push(ctx, about{s.run, id}, delayq.ID(s.timerID(id, what)), delayq.Type(what), delayq.After(d))
+	if errors.Is(err, delayq.ErrDuplicate) {
+		return nil
+	}
 	return err
 }
 
-// step takes an order from one state to the next and takes the message back that waited for that
-// not to happen. One that cannot be taken back finds the order in its new state, and does nothing.
-func (s *shop) step(ctx context.Context, id int, from, to state, then func(*order) error) (order, error) {
+// cancelTimer saves a message that would change nothing: so a failure is no error.
+func (s *shop) cancelTimer(ctx context.Context, id int, what string) {
+	if err := s.queue.Cancel(ctx, s.timerID(id, what)); err != nil {
+		s.log.Info("the timer comes and is ignored", "order", id, "why", err)
+	}
+}
+
+// change takes an order from one state to the next, as one statement of a database does.
+func (s *shop) change(id int, from, to state, stars int) (order, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if id < 1 || id > len(s.orders) {
+	o := s.orders[id]
+	if o == nil {
 		return order{}, errNoOrder
 	}
-	o := s.orders[id-1]
 	if o.State != from {
 		return *o, fmt.Errorf("order %d is %s: %w", id, o.State, errState)
 	}
-	if o.reminder != "" {
-		if err := s.queue.Cancel(ctx, o.reminder); err != nil {
-			s.log.Info("the message comes and is ignored", "order", id, "why", err)
-		}
-		o.reminder = ""
-	}
-	if then != nil {
-		if err := then(o); err != nil {
-			return *o, err
-		}
-	}
-	o.State = to
+	o.State, o.Stars = to, stars
 	return *o, nil
 }
 
+// pay cancels the timer after it has stored the payment. The other way round, a payment that fails
+// would leave an order that nobody cancels.
 func (s *shop) pay(ctx context.Context, id int) (order, error) {
-	return s.step(ctx, id, unpaid, paid, nil)
+	o, err := s.change(id, unpaid, paid, 0)
+	if err == nil {
+		s.cancelTimer(ctx, id, paymentTimeout)
+	}
+	return o, err
 }
 
 func (s *shop) ship(ctx context.Context, id int) (order, error) {
-	return s.step(ctx, id, paid, shipped, func(o *order) error {
-		return s.wait(ctx, o, reviewDefault, s.unreviewed)
-	})
+	if o, err := s.get(id); err != nil || o.State != paid {
+		return s.change(id, paid, shipped, 0) // says why not
+	}
+	if err := s.setTimer(ctx, id, reviewDefault, s.unreviewed); err != nil {
+		return order{}, err
+	}
+	return s.change(id, paid, shipped, 0)
 }
 
 func (s *shop) review(ctx context.Context, id, stars int) (order, error) {
-	return s.step(ctx, id, shipped, reviewed, func(o *order) error {
-		o.Stars = stars
-		return nil
-	})
+	o, err := s.change(id, shipped, reviewed, stars)
+	if err == nil {
+		s.cancelTimer(ctx, id, reviewDefault)
+	}
+	return o, err
 }
 
 // handlers run when nothing happened in time, one for each type of message.
 func (s *shop) handlers() delayq.Handler {
 	return delayq.Router{
 		paymentTimeout: delayq.Decoded(delayq.JSON, func(_ context.Context, a about, _ *delayq.Delivery) error {
-			return s.late(a.Order, unpaid, cancelled, 0)
+			return s.late(a, unpaid, cancelled, 0)
 		}),
 		reviewDefault: delayq.Decoded(delayq.JSON, func(_ context.Context, a about, _ *delayq.Delivery) error {
-			return s.late(a.Order, shipped, reviewed, 5)
+			return s.late(a, shipped, reviewed, 5)
 		}),
 	}.Handle
 }
 
-// late is idempotent: a message may come twice, or when its order has moved on.
-func (s *shop) late(id int, from, to state, stars int) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if id < 1 || id > len(s.orders) {
-		return fmt.Errorf("%w: order %d is of an earlier run", delayq.ErrDrop, id)
+// late drops timers of unknown orders, and of orders that have moved on. So it is idempotent.
+func (s *shop) late(a about, from, to state, stars int) error {
+	if a.Run != s.run {
+		return fmt.Errorf("%w: order %d is of an earlier run", delayq.ErrDrop, a.Order)
 	}
-	if o := s.orders[id-1]; o.State == from {
-		o.State, o.Stars, o.reminder = to, stars, ""
-		s.log.Info("nothing happened in time", "order", id, "was", from, "is", to)
+	if _, err := s.change(a.Order, from, to, stars); err != nil {
+		return fmt.Errorf("%w: %w", delayq.ErrDrop, err)
 	}
+	s.log.Info("nothing happened in time", "order", a.Order, "was", from, "is", to)
 	return nil
 }
 
 func (s *shop) get(id int) (order, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if id < 1 || id > len(s.orders) {
-		return order{}, errNoOrder
+	if o := s.orders[id]; o != nil {
+		return *o, nil
 	}
-	return *s.orders[id-1], nil
+	return order{}, errNoOrder
 }

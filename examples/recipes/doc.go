@@ -1,0 +1,3 @@
+// Package recipes has the programs of docs/getting-started.md, docs/recipes.md, docs/testing.md and
+// docs/production.md, as tests.
+package recipes
