@@ -128,7 +128,7 @@ func checkModules(modules []module) error {
 		if want := path.Join(library.path, m.dir); m.path != want {
 			wrong("the module is %s, and its directory says %s", m.path, want)
 		}
-		if m.goVersion != library.goVersion {
+		if adapter := strings.HasPrefix(m.dir, "adapters/"); m.goVersion != library.goVersion && !adapter { // which follows the library that it adapts
 			wrong("go is %s, and that of the library %s", m.goVersion, library.goVersion)
 		}
 		for name, r := range m.requires {
