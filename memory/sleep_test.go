@@ -55,8 +55,8 @@ func TestEarlierEventsSetTheTimer(t *testing.T) {
 
 // A looked context calls look where a call looks whether the context has ended.
 type looked struct {
-	context.Context
-	look func()
+	context.Context //nolint:containedctx // it is one
+	look            func()
 }
 
 func (c looked) Err() error {

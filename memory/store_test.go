@@ -25,7 +25,8 @@ func TestStoreStaysWhole(t *testing.T) {
 			"nack":    func(t *rapid.T) { w.settle(t, w.nack(t)) },
 			"purge": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "seldom") == 0 {
-					q.Purge(w.ctx())
+					_, err := q.Purge(w.ctx())
+					must(t, err)
 				}
 			},
 			"extend": func(t *rapid.T) { w.settle(t, func(l backend.Lease) { q.Extend(w.ctx(), []backend.Lease{l}, 3) }) },
