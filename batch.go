@@ -77,14 +77,14 @@ func (q *queue) ReleaseBatch(ctx context.Context, ds []*Delivery) error {
 	})
 }
 
-func (q *queue) DeadBatch(ctx context.Context, ds []*Delivery, reason string) error {
+func (q *queue) DeadLetterBatch(ctx context.Context, ds []*Delivery, reason string) error {
 	reason = cut(reason, backend.MaxReason)
 	return q.settleBatch(ctx, telemetry.Dead, ds, nil, func(ls []backend.Lease) []error {
 		bs := make([]backend.DeadLetterRequest, len(ls))
 		for i, l := range ls {
 			bs[i] = backend.DeadLetterRequest{Lease: l, Reason: reason}
 		}
-		return q.store.Dead(ctx, bs)
+		return q.deadLetters(ctx, bs)
 	})
 }
 
@@ -106,15 +106,19 @@ func (q *queue) settleBatch(
 	}
 	began := q.telemetry.Start()
 	errs := lease.Settle(ctx, leases(ds), call)
-	settled := 0
+	err := batchError(errs)
+	q.telemetry.Settled(ctx, op, succeeded(len(ds), errs), began, err)
+	return q.fail(op, "", err)
+}
+
+// succeeded returns for how many of n messages a call has succeeded.
+func succeeded(n int, errs []error) int {
 	for _, err := range errs {
-		if err == nil {
-			settled++
+		if err != nil {
+			n--
 		}
 	}
-	err := batchError(errs)
-	q.telemetry.Settled(ctx, op, settled, began, err)
-	return q.fail(op, "", err)
+	return n
 }
 
 func (q *queue) ExtendBatch(ctx context.Context, ds []*Delivery, length time.Duration) error {

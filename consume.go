@@ -10,6 +10,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/consumer"
+	"github.com/delayq/delayq/internal/guard"
 	"github.com/delayq/delayq/internal/lease"
 	"github.com/delayq/delayq/internal/telemetry"
 )
@@ -21,12 +22,14 @@ type consumeOptions struct {
 	consumer.Options
 	retry   RetryPolicy
 	limited bool // MaxAttempts was asked for
+	onDead  func(ctx context.Context, d *Delivery, reason string, cause error)
 	around  []Middleware
 }
 
 const (
 	maxWorkers         = 100_000
 	defaultMaxAttempts = 25 // as Sidekiq and asynq
+	maxAttempts        = 1 << 30
 	defaultDrain       = 30 * time.Second
 	maxDrain           = 24 * time.Hour
 	defaultPrefetch    = 1000
@@ -101,12 +104,12 @@ func Retry(p RetryPolicy) ConsumeOption {
 }
 
 // MaxAttempts sets after how many failures a message becomes a dead letter, 25 by default; 0 sets
-// no limit. A worker that dies with the message, or loses its lease, counts as a failure. Where the
+// no limit. A message that was pushed with [Attempts] has its own limit. A worker that dies with the message, or loses its lease, counts as a failure. Where the
 // backend lacks [CountingAttempts] there is no limit, and setting one returns [ErrUnsupported].
 func MaxAttempts(n int) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.MaxAttempts, o.limited = n, n > 0
-		return within("MaxAttempts", n, 0, 1<<30)
+		return within("MaxAttempts", n, 0, maxAttempts)
 	}
 }
 
@@ -159,14 +162,39 @@ func RateLimit(perSecond float64, burst int) ConsumeOption {
 }
 
 // Timeout sets how long a handler may take for a message, 1 ms to 24 h; there is no limit by
-// default. Then its context ends with the [context.Cause] [ErrTimeout], and the message fails
+// default. A message that was pushed with [HandlerTimeout] has its own limit. Then its context ends with the [context.Cause] [ErrTimeout], and the message fails
 // unless the handler returns nil. A handler that has not returned five seconds later loses its
 // lease, so that another worker gets the message; its own worker stays busy until it returns.
 func Timeout(d time.Duration) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.Timeout = d
-		if d < time.Millisecond || d > maxTimeout {
-			return backend.Invalid("Timeout", d, "1ms to 24h")
+		return validTimeout("Timeout", d)
+	}
+}
+
+func validTimeout(what string, d time.Duration) error {
+	if d < time.Millisecond || d > maxTimeout {
+		return backend.Invalid(what, d, "1ms to 24h")
+	}
+	return nil
+}
+
+// OnDead has f called for each message that this Consume makes a dead letter: the message, the
+// reason of the dead letter and the error that it comes from, such as the handler's. Messages that
+// no handler got are reported too: those whose attempts ended without a word from a worker, and
+// expired ones with [DeadLetterExpired]. Those that a handler makes dead letters with
+// [Delivery.DeadLetter] are not.
+//
+// f is called once for a message, after the store has confirmed that it is a dead letter. So there
+// is no call when the reply of the store is lost, or when the process dies before.
+//
+// f runs in the message's worker, which takes its next message afterwards or meanwhile, as
+// [Prefetch] says. Its context carries the values of the handler's context, and ends after 30
+// seconds. A panic is logged. A stop waits for f as it waits for a handler.
+func OnDead(f func(ctx context.Context, d *Delivery, reason string, cause error)) ConsumeOption {
+	return func(o *consumeOptions) error {
+		if o.onDead = f; f == nil {
+			return backend.Invalid("OnDead", described("nil"), "a function")
 		}
 		return nil
 	}
@@ -197,7 +225,7 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 	if h = o.wrapped(h); h == nil {
 		return nil, backend.Invalid("Use", described("middleware that returns nil"), "middleware that returns a handler")
 	}
-	return &consumer.Config{
+	c := &consumer.Config{
 		Options:   o.Options,
 		Queue:     claimed{Queue: q.store, q: q},
 		Gate:      q.gate,
@@ -214,7 +242,14 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 		Fallback: defaultRetry.Delay,
 		Refetch:  refetch.Delay,
 		Observer: observer{q.telemetry, q},
-	}, nil
+	}
+	if o.onDead != nil {
+		c.OnDead = func(ctx context.Context, d consumer.Delivery, reason string, cause error) {
+			defer guard.Log(q.log, "OnDead")
+			o.onDead(ctx, d.(delivery).Delivery, cut(reason, backend.MaxReason), cause)
+		}
+	}
+	return c, nil
 }
 
 func (q *queue) Pause()  { q.gate.Shut() }
@@ -227,7 +262,7 @@ type claimed struct {
 }
 
 func (c claimed) Receive(ctx context.Context, limit int) ([]consumer.Delivery, error) {
-	all, err := c.q.receive(ctx, limit)
+	all, err := c.q.receive(ctx, limit, true)
 	ds := make([]consumer.Delivery, len(all))
 	for i := range all {
 		ds[i] = delivery{&all[i]}
@@ -242,6 +277,20 @@ func (d delivery) ID() string          { return d.Delivery.ID }
 func (d delivery) Attempt() int        { return d.attempt }
 func (d delivery) Size() int           { return len(d.Body) + headerBytes(d.Headers) }
 func (d delivery) Lease() *lease.Lease { return &d.lease }
+
+func (d delivery) Limits() (attempts int, timeout time.Duration) {
+	if d.limits == nil {
+		return 0, 0
+	}
+	return d.limits.Attempts, d.limits.HandlerTimeout
+}
+
+func (d delivery) Expired() error {
+	if d.limits == nil || !d.limits.expired {
+		return nil
+	}
+	return ErrExpired
+}
 
 func (d delivery) Nack(ctx context.Context, delay time.Duration) error {
 	return d.Delivery.Nack(ctx, delay)

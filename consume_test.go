@@ -233,7 +233,7 @@ func TestHandlerSettlesItself(t *testing.T) {
 			return q.AckBatch(ctx, []*delayq.Delivery{d})
 		}, delayq.Stats{}},
 		"nack": {func(_ delayq.Queue, ctx context.Context, d *delayq.Delivery) error { return d.Nack(ctx, time.Hour) }, delayq.Stats{Scheduled: 1}},
-		"dead": {func(_ delayq.Queue, ctx context.Context, d *delayq.Delivery) error { return d.Dead(ctx, "") }, delayq.Stats{Dead: 1}},
+		"dead": {func(_ delayq.Queue, ctx context.Context, d *delayq.Delivery) error { return d.DeadLetter(ctx, "") }, delayq.Stats{Dead: 1}},
 	}
 	queuetest.Cases(t, ends, func(t *testing.T, tt test) {
 		for _, result := range []error{nil, errHandler} {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/delayq/delayq/backend"
 )
@@ -28,6 +30,7 @@ func (l DeadLetters) List(ctx context.Context, cursor string, limit int) (letter
 		return nil, "", l.q.fail("list dead", "", err)
 	}
 	letters, next, err = l.q.store.ListDead(ctx, cursor, limit)
+	showLimits(letters)
 	return letters, next, l.q.fail("list dead", "", err)
 }
 
@@ -71,49 +74,114 @@ func (l DeadLetters) Delete(ctx context.Context, ids ...string) error {
 // came back. It lists all ids before it redrives the first letter. Contents are read only where the
 // store lists nothing without them.
 func (l DeadLetters) RedriveAll(ctx context.Context) (n int, err error) {
-	if err := l.check(ctx, "redrive"); err != nil {
-		return 0, err
-	}
-	ids, err := l.ids(ctx)
-	if err != nil {
-		return 0, l.q.fail("redrive", "", err)
-	}
-	for some := range slices.Chunk(ids, pageOfIDs) {
-		back, err := l.redriveSome(ctx, some)
-		if n += back; err != nil {
-			return n, l.q.fail("redrive", "", err)
+	return l.all(ctx, "redrive", l.ids, backend.Queue.Redrive)
+}
+
+// A DeadFilter selects dead letters: those that match all fields that are set.
+type DeadFilter struct {
+	DiedBefore   time.Time         // by the store's clock
+	ReasonPrefix string            // the beginning of the reason
+	Headers      map[string]string // each of them, with this value
+}
+
+// Matches reports whether the filter selects a dead letter. The zero filter selects all.
+func (f DeadFilter) Matches(d DeadLetter) bool {
+	for k, want := range f.Headers {
+		if got, ok := d.Headers[k]; !ok || got != want {
+			return false
 		}
 	}
-	return n, nil
+	return (f.DiedBefore.IsZero() || d.Died.Before(f.DiedBefore)) && strings.HasPrefix(d.Reason, f.ReasonPrefix)
+}
+
+func (f DeadFilter) isZero() bool {
+	return f.DiedBefore.IsZero() && f.ReasonPrefix == "" && len(f.Headers) == 0
+}
+
+// RedriveWhere redrives each dead letter that the filter selects once, however soon it dies again,
+// and returns how many are known to have come back, also when ctx ends it or the store fails. It
+// reads all dead letters, page by page, before it redrives the first one. A filter without fields
+// is invalid: use RedriveAll. Where the backend lacks [Deduplicating], letters may share an id, and
+// those with the id of a selected one may be redriven in its place.
+func (l DeadLetters) RedriveWhere(ctx context.Context, f DeadFilter) (n int, err error) {
+	return l.all(ctx, "redrive", f.ids(l), backend.Queue.Redrive)
+}
+
+// DeleteWhere deletes the dead letters that the filter selects for good, as RedriveWhere redrives
+// them, and returns how many it deleted.
+func (l DeadLetters) DeleteWhere(ctx context.Context, f DeadFilter) (n int, err error) {
+	return l.all(ctx, "delete dead", f.ids(l), backend.Queue.DeleteDead)
+}
+
+// ids returns a function that lists the ids of the letters that the filter selects.
+func (f DeadFilter) ids(l DeadLetters) func(context.Context) ([]string, error) {
+	return func(ctx context.Context) (ids []string, err error) {
+		if f.isZero() {
+			return nil, backend.Invalid("DeadFilter", described("without fields"), "one field or more")
+		}
+		if err := l.q.validHeaders(f.Headers); err != nil {
+			return nil, err
+		}
+		err = listEach(ctx, l.q.store.ListDead, pageOfDead, func(d DeadLetter) {
+			if f.Matches(d) {
+				ids = append(ids, d.ID)
+			}
+		})
+		return ids, err
+	}
 }
 
 // ids lists the ids of all dead letters. Where the store lacks [Deduplicating], letters may share an
 // id.
 func (l DeadLetters) ids(ctx context.Context) (ids []string, err error) {
+	err = listEach(ctx, l.q.store.ListDeadIDs, pageOfIDs, func(id string) { ids = append(ids, id) })
+	return ids, err
+}
+
+// listEach calls visit with each item of all pages.
+func listEach[T any](
+	ctx context.Context, list func(ctx context.Context, cursor string, limit int) ([]T, string, error), limit int, visit func(T),
+) error {
 	for cursor := ""; ; {
-		page, next, err := l.q.store.ListDeadIDs(ctx, cursor, pageOfIDs)
+		page, next, err := list(ctx, cursor, limit)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if ids = append(ids, page...); next == "" {
-			return ids, nil
+		for _, item := range page {
+			visit(item)
+		}
+		if next == "" {
+			return nil
 		}
 		cursor = next
 	}
 }
 
-func (l DeadLetters) redriveSome(ctx context.Context, ids []string) (n int, err error) {
-	errs := l.q.store.Redrive(ctx, ids)
-	n = len(ids)
-	for i, err := range errs {
-		if err != nil {
-			n--
+// all lists ids, and then redrives or deletes these letters in batches. It returns for how many
+// it did.
+func (l DeadLetters) all(
+	ctx context.Context, op string, list func(context.Context) ([]string, error), do func(backend.Queue, context.Context, []string) []error,
+) (n int, err error) {
+	if err := l.check(ctx, op); err != nil {
+		return 0, err
+	}
+	ids, err := list(ctx)
+	if err != nil {
+		return 0, l.q.fail(op, "", err)
+	}
+	for some := range slices.Chunk(ids, pageOfIDs) {
+		errs := do(l.q.store, ctx, some)
+		n += succeeded(len(some), errs)
+		for i, err := range errs {
+			if errors.Is(err, ErrNotFound) { // another process was faster
+				errs[i] = nil
+			}
 		}
-		if errors.Is(err, ErrNotFound) { // another process was faster
-			errs[i] = nil
+		if err := batchError(errs); err != nil {
+			return n, l.q.fail(op, "", err)
 		}
 	}
-	return n, batchError(errs)
+	return n, nil
 }
 
 const pageOfIDs = 500
@@ -122,10 +190,8 @@ func (l DeadLetters) each(ctx context.Context, op string, ids []string, do func(
 	if err := l.check(ctx, op); err != nil {
 		return err
 	}
-	for _, id := range ids {
-		if err := validID(id); err != nil {
-			return l.q.fail(op, id, err)
-		}
+	if id, err := validIDs(ids); err != nil {
+		return l.q.fail(op, id, err)
 	}
 	if err := l.q.validBatch(ctx, len(ids)); err != nil {
 		return l.q.fail(op, "", err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/internal/queuetest"
@@ -113,7 +114,7 @@ func TestRedriveAll(t *testing.T) {
 					if redriven++; redriven > n {
 						t.Fatal("a message is redriven a second time")
 					}
-					must(t, receive(t, q).Dead(t.Context(), "again"))
+					must(t, receive(t, q).DeadLetter(t.Context(), "again"))
 				}
 			}
 		}
@@ -154,5 +155,134 @@ func TestRedriveAll(t *testing.T) {
 			t.Errorf("%d came back, want 500", n)
 		}
 		wantCounts(t, q, delayq.Stats{Ready: 500, Dead: 50})
+	})
+}
+
+// filterable returns a queue on s with 600 dead letters, more than is redriven at once. Each has one
+// of two types, one of three reasons, and died a second after the one before.
+func filterable(t *testing.T, s *seam) (q delayq.Queue, began time.Time) {
+	t.Helper()
+	q, began = newQueue(t, s.option()), time.Now()
+	for i := range 600 {
+		push(t, q, delayq.ID(fmt.Sprintf("%03d", i)), delayq.Type(fmt.Sprint("type ", i%2)), delayq.Header("n", fmt.Sprint(i)))
+		must(t, receive(t, q).Dead(t.Context(), fmt.Sprintf("reason %d of %d", i%3, i)))
+		time.Sleep(time.Second)
+	}
+	return q, began
+}
+
+func TestDeadFilter(t *testing.T) {
+	type test struct {
+		filter func(began time.Time) delayq.DeadFilter
+		picks  func(i int) bool
+	}
+	queuetest.Cases(t, map[string]test{
+		"age": {func(began time.Time) delayq.DeadFilter {
+			return delayq.DeadFilter{DiedBefore: began.Add(7 * time.Second)}
+		},
+			func(i int) bool { return i < 7 }},
+		"reason": {func(time.Time) delayq.DeadFilter { return delayq.DeadFilter{ReasonPrefix: "reason 2 of"} },
+			func(i int) bool { return i%3 == 2 }},
+		"prefix, not part": {func(time.Time) delayq.DeadFilter { return delayq.DeadFilter{ReasonPrefix: "2 of"} },
+			func(int) bool { return false }},
+		"type": {func(time.Time) delayq.DeadFilter {
+			return delayq.DeadFilter{Headers: map[string]string{delayq.TypeHeader: "type 1"}}
+		}, func(i int) bool { return i%2 == 1 }},
+		"two headers": {func(time.Time) delayq.DeadFilter {
+			return delayq.DeadFilter{Headers: map[string]string{delayq.TypeHeader: "type 1", "n": "17"}}
+		}, func(i int) bool { return i == 17 }},
+		"header that is not there": {func(time.Time) delayq.DeadFilter {
+			return delayq.DeadFilter{Headers: map[string]string{"none": ""}}
+		}, func(int) bool { return false }},
+		"all of it": {func(began time.Time) delayq.DeadFilter {
+			return delayq.DeadFilter{DiedBefore: began.Add(time.Minute), ReasonPrefix: "reason 0", Headers: map[string]string{delayq.TypeHeader: "type 0"}}
+		}, func(i int) bool { return i < 60 && i%6 == 0 }},
+		"every letter": {func(began time.Time) delayq.DeadFilter { return delayq.DeadFilter{DiedBefore: began.Add(time.Hour)} },
+			func(int) bool { return true }},
+	}, func(t *testing.T, tt test) {
+		for _, do := range []func(delayq.DeadLetters, context.Context, delayq.DeadFilter) (int, error){
+			delayq.DeadLetters.RedriveWhere, delayq.DeadLetters.DeleteWhere,
+		} {
+			q, began := filterable(t, newSeam())
+			var left []string
+			picked := 0
+			for i := range 600 {
+				if tt.picks(i) {
+					picked++
+				} else {
+					left = append(left, fmt.Sprintf("%03d", i))
+				}
+			}
+			n, err := do(q.Dead(), t.Context(), tt.filter(began))
+			must(t, err)
+			if n != picked {
+				t.Errorf("it returns %d, want %d", n, picked)
+			}
+			var got []string
+			for _, l := range deadLetters(t, q) {
+				got = append(got, l.ID)
+			}
+			if !slices.Equal(got, left) {
+				t.Errorf("%d letters are left, want %d", len(got), len(left))
+			}
+		}
+	})
+}
+
+// RedriveWhere returns how many came back when the store fails or ctx ends.
+func TestRedriveWhereEnds(t *testing.T) {
+	type test struct {
+		fails string // after the first call of this operation
+		ends  bool   // ctx ends then, instead
+		want  int
+		err   error
+	}
+	queuetest.Cases(t, map[string]test{
+		"listing fails":   {"list dead", false, 0, errStore},
+		"redriving fails": {"redrive", false, 500, errStore},
+		"ctx ends":        {"redrive", true, 500, context.Canceled},
+	}, func(t *testing.T, tt test) {
+		s := newSeam()
+		q, began := filterable(t, s)
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		if tt.ends {
+			s.after = func(op string) {
+				if op == tt.fails {
+					end()
+				}
+			}
+		} else {
+			s.before = later(tt.fails)
+		}
+		n, err := q.Dead().RedriveWhere(ctx, delayq.DeadFilter{DiedBefore: began.Add(time.Hour)})
+		wantIs(t, err, tt.err)
+		if n != tt.want {
+			t.Errorf("%d came back, want %d", n, tt.want)
+		}
+		wantCounts(t, q, delayq.Stats{Ready: int64(tt.want), Dead: 600 - int64(tt.want)})
+	})
+}
+
+// A letter that dies again at once is redriven once.
+func TestRedriveWhereRedrivesOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSeam()
+		q, _ := filterable(t, s)
+		redriven := 0
+		s.after = func(op string) {
+			if op == "redrive" {
+				for stats(t, q).Ready > 0 {
+					redriven++
+					must(t, receive(t, q).Dead(t.Context(), "reason 0 again"))
+				}
+			}
+		}
+		n, err := q.Dead().RedriveWhere(t.Context(), delayq.DeadFilter{ReasonPrefix: "reason 0"})
+		must(t, err)
+		if n != 200 || redriven != 200 {
+			t.Errorf("%d came back, and it returns %d; want 200", redriven, n)
+		}
+		wantCounts(t, q, delayq.Stats{Dead: 600})
 	})
 }

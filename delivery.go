@@ -11,8 +11,8 @@ import (
 	"github.com/delayq/delayq/internal/telemetry"
 )
 
-// Delivery is a message that a worker holds, until it is settled with Ack, Nack, Release or Dead or
-// its lease ends. Its methods are safe for concurrent use.
+// Delivery is a message that a worker holds, until it is settled with Ack, Nack, Release or
+// DeadLetter or its lease ends. Its methods are safe for concurrent use.
 //
 // Once the message is no longer the caller's they change nothing. They return [ErrSettled] when
 // this Delivery was settled before, or is being settled by another call that succeeds, and
@@ -30,11 +30,12 @@ type Delivery struct {
 
 	q       *queue
 	attempt int // as Attempt, which a handler may change
+	limits  *storedLimits
 	lease   lease.Lease
 }
 
 func (q *queue) Receive(ctx context.Context) (*Delivery, error) {
-	all, err := q.receive(ctx, 1)
+	all, err := q.receive(ctx, 1, false)
 	if err != nil {
 		return nil, q.fail("receive", "", err)
 	}
@@ -46,7 +47,7 @@ func (q *queue) ReceiveBatch(ctx context.Context, limit int) ([]*Delivery, error
 	if err := validLimit(limit); err != nil {
 		return nil, q.fail("receive", "", err)
 	}
-	all, err := q.receive(ctx, limit)
+	all, err := q.receive(ctx, limit, false)
 	if err != nil {
 		return nil, q.fail("receive", "", err)
 	}
@@ -79,23 +80,35 @@ func (d *Delivery) observed(now time.Time) telemetry.Delivery {
 	}
 }
 
-func (q *queue) receive(ctx context.Context, limit int) ([]Delivery, error) {
+// receive waits until it has messages that have not expired. It deletes expired ones or makes them
+// dead letters. A consumer gets those that become dead letters, since it reports them to [OnDead].
+func (q *queue) receive(ctx context.Context, limit int, consumer bool) ([]Delivery, error) {
 	if err := validContext(ctx); err != nil {
 		return nil, err
 	}
-	got, err := q.store.Receive(ctx, limit, q.lease)
-	if err != nil {
-		return nil, err
+	for {
+		got, err := q.store.Receive(ctx, limit, q.lease)
+		if err != nil {
+			return nil, err
+		}
+		var gone expiredMessages
+		ds, n, now := make([]Delivery, len(got)), 0, q.clock.Now()
+		for i := range got {
+			d, g := &ds[n], &got[i]
+			d.ID, d.Body, d.Headers, d.Due, d.Attempt = g.ID, g.Body, g.Headers, g.Due, g.Attempt
+			d.q, d.attempt, d.limits = q, g.Attempt, nil
+			if len(g.Headers) > 0 && q.expired(d, g.Until) && (!consumer || !d.limits.DeadLetterExpired) {
+				gone.add(g.Lease(), d.limits)
+				continue
+			}
+			d.lease.Take(g.Lease(), q.lease, now, g.Until)
+			n++
+		}
+		q.settleExpired(ctx, gone)
+		if n > 0 {
+			return ds[:n], nil
+		}
 	}
-	ds := make([]Delivery, len(got))
-	now := q.clock.Now()
-	for i := range got {
-		d, g := &ds[i], &got[i]
-		d.ID, d.Body, d.Headers, d.Due, d.Attempt = g.ID, g.Body, g.Headers, g.Due, g.Attempt
-		d.q, d.attempt = q, g.Attempt
-		d.lease.Take(g.Lease(), q.lease, now, g.Until)
-	}
-	return ds, nil
 }
 
 // LeaseUntil returns when the lease ends by the store's clock. It moves as the lease is extended.
@@ -108,6 +121,15 @@ func (d *Delivery) Ack(ctx context.Context) error {
 	})
 }
 
+// Limits returns the message's own limits. Fields without a limit are zero. Workers with a loop of
+// their own have to keep Attempts and HandlerTimeout themselves, as [Consumer.Consume] does.
+func (d *Delivery) Limits() Limits {
+	if d.limits == nil {
+		return Limits{}
+	}
+	return d.limits.Limits
+}
+
 // Nack gives the message back, to be due again after delay, 0 to a hundred years. The attempt
 // counts. The body stays, and so do the headers without [NackHeaders].
 func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOption) error {
@@ -115,6 +137,9 @@ func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOp
 	check := func() (err error) {
 		if err = validDelay(delay, d.q.traits); err == nil {
 			o, err = d.q.nackOptions(opts)
+		}
+		if err == nil && o.newHeaders && d.limits != nil {
+			o.headers, err = d.limits.in(o.headers)
 		}
 		return err
 	}
@@ -135,11 +160,11 @@ func (d *Delivery) Release(ctx context.Context) error {
 	})
 }
 
-// Dead makes the message a dead letter, which [Queue.Dead] lists. A reason of more than 16 KiB is
-// cut.
-func (d *Delivery) Dead(ctx context.Context, reason string) error {
+// DeadLetter makes the message a dead letter, which [Queue.Dead] lists. A reason of more than 16
+// KiB is cut.
+func (d *Delivery) DeadLetter(ctx context.Context, reason string) error {
 	return d.settle(ctx, telemetry.Dead, nil, func() error {
-		return one(d.q.store.Dead(ctx, []backend.DeadLetterRequest{{Lease: d.lease.Token(), Reason: cut(reason, backend.MaxReason)}}))
+		return one(d.q.deadLetters(ctx, []backend.DeadLetterRequest{{Lease: d.lease.Token(), Reason: cut(reason, backend.MaxReason)}}))
 	})
 }
 
@@ -210,7 +235,8 @@ type nackOptions struct {
 
 // NackHeaders replaces all headers of the message with h as it is given back; nil or empty leaves
 // none. To keep an old header, such as the trace of the push, put it into h. The limits are those
-// of a push, and the store copies h.
+// of a push, and the store copies h. The message keeps its own [Limits], which are none of these
+// headers.
 //
 // A message that is not given back keeps its headers. After a nack whose outcome is unknown it has
 // the old ones or the new. A store at its limit may return [ErrFull] for headers larger than the
@@ -219,7 +245,7 @@ type nackOptions struct {
 func NackHeaders(h map[string]string) NackOption {
 	return func(o *nackOptions) error {
 		o.newHeaders, o.headers = true, h
-		return validHeaders(h)
+		return validHeaders(h, "")
 	}
 }
 

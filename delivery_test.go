@@ -17,7 +17,7 @@ func TestDeliveryOfNoQueue(t *testing.T) {
 	wantIs(t, d.Ack(ctx), delayq.ErrInvalid)
 	wantIs(t, d.Nack(ctx, time.Second), delayq.ErrInvalid)
 	wantIs(t, d.Extend(ctx, time.Second), delayq.ErrInvalid)
-	wantIs(t, d.Dead(ctx, "reason"), delayq.ErrInvalid)
+	wantIs(t, d.DeadLetter(ctx, "reason"), delayq.ErrInvalid)
 	wantIs(t, delayq.DeadLetters{}.Redrive(ctx, "mine"), delayq.ErrInvalid)
 }
 

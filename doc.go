@@ -3,7 +3,7 @@
 // it for orders that cancel themselves after 30 minutes unpaid, reviews that default after 7 days,
 // reminders and retries.
 //
-//	q, err := delayq.New(ctx, "orders")
+//	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 //	id, err := q.Push(ctx, []byte("order 17"), delayq.After(30*time.Minute))
 //	err = q.Cancel(ctx, id) // paid in time
 //	err = q.Consume(ctx, func(ctx context.Context, d *delayq.Delivery) error {
@@ -13,9 +13,9 @@
 // # Backends
 //
 // [New] puts a queue on the backend given with [WithBackend], [Open] on the one that a URL names.
-// Without either, messages live in the process's memory. All backends pass one conformance suite;
-// an operation that a backend lacks returns [ErrUnsupported], and [Require] makes New fail at once
-// instead.
+// With [InMemory], or without either, messages live in the process's memory. All backends pass one
+// conformance suite; an operation that a backend lacks returns [ErrUnsupported], and [Require]
+// makes New fail at once instead.
 //
 // # Two ways to work
 //
@@ -37,6 +37,6 @@
 // # Terms
 //
 // A message is due at a time or after a delay. A worker holds it under a lease until it settles it:
-// Ack (done), Nack (back, after a delay), Release (back, as if untouched) or Dead (a dead letter,
-// which Redrive brings back).
+// Ack (done), Nack (back, after a delay), Release (back, as if untouched) or DeadLetter (a dead
+// letter, which Redrive brings back).
 package delayq

@@ -30,6 +30,10 @@ var (
 
 // The errors of handlers and of deliveries. No store returns them.
 var (
+	// ErrExpired is the cause that [OnDead] gets for an expired message. Its text is the reason of
+	// the dead letter.
+	ErrExpired = errors.New("message expired before it was handed out")
+
 	// ErrSettled says that the delivery was settled before through the same value, so that this
 	// call changed nothing. It takes the place of ErrLeaseLost, which a store returns in both
 	// cases.

@@ -255,8 +255,12 @@ func TestWhatABackendLacks(t *testing.T) {
 		"cancel":              {delayq.Cancelling, methods["Queue.Cancel"], "cancel"},
 		"reschedule":          {delayq.Rescheduling, methods["Queue.Reschedule"], "reschedule"},
 		"stats":               {delayq.Counting, methods["Queue.Stats"], "stats"},
+		"get":                 {delayq.Getting, methods["Queue.Get"], "get"},
+		"get of many":         {delayq.Getting, methods["Queue.GetBatch"], "get"},
 		"peek":                {delayq.Peeking, methods["Queue.Peek"], "peek"},
 		"purge":               {delayq.Purging, methods["Queue.Purge"], "purge"},
+		"pause all":           {delayq.Pausing, methods["Queue.PauseAll"], "pause all"},
+		"resume all":          {delayq.Pausing, methods["Queue.ResumeAll"], "resume all"},
 		"list":                {delayq.Redriving, methods["DeadLetters.List"], "list dead"},
 		"range over all":      {delayq.Redriving, methods["DeadLetters.All"], "list dead"},
 		"redrive":             {delayq.Redriving, methods["DeadLetters.Redrive"], "redrive"},
@@ -264,14 +268,16 @@ func TestWhatABackendLacks(t *testing.T) {
 		"delete":              {delayq.Redriving, methods["DeadLetters.Delete"], "delete dead"},
 		"id":                  {delayq.OwnIDs, pushing(delayq.ID("mine")), "pushes with an id"},
 		"id in a batch":       {delayq.OwnIDs, pushingBatch(delayq.Message{ID: "mine"}), "pushes with an id"},
-		"header":              {delayq.Headers, pushing(delayq.Header("k", "v")), "headers"},
-		"header in a batch":   {delayq.Headers, pushingBatch(delayq.Message{Headers: header}), "headers"},
-		"nack with a header":  {delayq.Headers, nacking(delayq.NackHeaders(header)), delayq.ChangingHeaders.String()},
-		"nack with none":      {delayq.Headers, nacking(delayq.NackHeaders(nil)), delayq.ChangingHeaders.String()},
+		"header":              {delayq.KeepingHeaders, pushing(delayq.Header("k", "v")), "headers"},
+		"header in a batch":   {delayq.KeepingHeaders, pushingBatch(delayq.Message{Headers: header}), "headers"},
+		"nack with a header":  {delayq.KeepingHeaders, nacking(delayq.NackHeaders(header)), delayq.ChangingHeaders.String()},
+		"nack with none":      {delayq.KeepingHeaders, nacking(delayq.NackHeaders(nil)), delayq.ChangingHeaders.String()},
 		"nack with another":   {delayq.ChangingHeaders, nacking(delayq.NackHeaders(header)), delayq.ChangingHeaders.String()},
 		"nack, headers fixed": {delayq.ChangingHeaders, nacking(delayq.NackHeaders(nil)), delayq.ChangingHeaders.String()},
 		"window":              {delayq.UniqueWindows, pushing(delayq.ID("a"), delayq.UniqueFor(time.Hour)), delayq.UniqueWindows.String()},
 		"window without ids":  {delayq.OwnIDs, pushing(delayq.ID("a"), delayq.UniqueFor(time.Hour)), delayq.UniqueWindows.String()},
+		"replace":             {delayq.Replacing, pushing(delayq.ID("a"), delayq.Replace()), delayq.Replacing.String()},
+		"replace without ids": {delayq.OwnIDs, pushing(delayq.ID("a"), delayq.Replace()), delayq.Replacing.String()},
 		"limit of attempts":   {delayq.CountingAttempts, consuming(delayq.MaxAttempts(3)), "MaxAttempts"},
 	}, func(t *testing.T, tt test) {
 		s := newSeam()
@@ -308,7 +314,7 @@ func wantUnsupported(t *testing.T, err error, op string) {
 
 func TestRequirementsAddUp(t *testing.T) {
 	t.Parallel()
-	_, err := delayq.New(t.Context(), "orders", delayq.Require(delayq.Durability), delayq.Require(delayq.Cancelling))
+	_, err := delayq.New(t.Context(), "orders", delayq.InMemory(), delayq.Require(delayq.Durability), delayq.Require(delayq.Cancelling))
 	wantUnsupported(t, err, delayq.Durability.String())
 }
 

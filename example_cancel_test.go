@@ -12,7 +12,7 @@ import (
 // The order is paid in time, so the message that would cancel it is cancelled.
 func ExampleQueue_Cancel() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}
@@ -33,7 +33,7 @@ func ExampleQueue_Cancel() {
 // different error for each, and there is no state between.
 func ExampleQueue_Cancel_tooLate() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}
@@ -67,4 +67,32 @@ func ExampleQueue_Cancel_tooLate() {
 	// Output:
 	// a worker is at it: ask again later
 	// too late: give the money back
+}
+
+// The customer deletes the account, with all that waits for it. One reminder has been sent before.
+func ExampleQueue_CancelBatch() {
+	ctx := context.Background()
+	q, err := delayq.New(ctx, "reminders", delayq.InMemory())
+	if err != nil {
+		panic(err)
+	}
+	defer q.Close()
+
+	for _, id := range []string{"monday", "tuesday"} {
+		if _, err := q.Push(ctx, nil, delayq.ID(id), delayq.After(time.Hour)); err != nil {
+			panic(err)
+		}
+	}
+	ids := []string{"sunday", "monday", "tuesday"}
+	err = q.CancelBatch(ctx, ids)
+	var batch *delayq.BatchError
+	if errors.As(err, &batch) {
+		for i, err := range batch.Errs {
+			fmt.Println(ids[i], err)
+		}
+	}
+	// Output:
+	// sunday no such message
+	// monday <nil>
+	// tuesday <nil>
 }

@@ -13,7 +13,7 @@ import (
 func ExampleWithClock() {
 	ctx := context.Background()
 	clock := clockwork.NewFakeClock()
-	q, err := delayq.New(ctx, "reviews", delayq.WithClock(clock))
+	q, err := delayq.New(ctx, "reviews", delayq.InMemory(), delayq.WithClock(clock))
 	if err != nil {
 		panic(err)
 	}

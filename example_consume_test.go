@@ -14,7 +14,7 @@ import (
 func ExampleQueue_Consume() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	q, err := delayq.New(ctx, "orders", delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := delayq.New(ctx, "orders", delayq.InMemory(), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		panic(err)
 	}

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/delayq/delayq"
 )
 
 // queueWithDeadLetters returns a queue with as many dead letters, named order-1 and so on.
 func queueWithDeadLetters(ctx context.Context, n int) delayq.Queue {
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}
@@ -22,7 +23,7 @@ func queueWithDeadLetters(ctx context.Context, n int) delayq.Queue {
 		if err != nil {
 			panic(err)
 		}
-		if err := d.Dead(ctx, "no such customer"); err != nil {
+		if err := d.DeadLetter(ctx, "no such customer"); err != nil {
 			panic(err)
 		}
 	}
@@ -100,6 +101,42 @@ func ExampleDeadLetters_RedriveAll() {
 	n, err := q.Dead().RedriveAll(ctx)
 	fmt.Println(n, err)
 	// Output: 3 <nil>
+}
+
+// After a fix of the mail handler, only its letters come back.
+func ExampleDeadLetters_RedriveWhere() {
+	ctx := context.Background()
+	q := queueWithDeadLetters(ctx, 2)
+	defer q.Close()
+	if _, err := q.Push(ctx, []byte("mail"), delayq.Type("mail")); err != nil {
+		panic(err)
+	}
+	d, err := q.Receive(ctx)
+	if err != nil {
+		panic(err)
+	}
+	if err := d.DeadLetter(ctx, "mail server: no answer"); err != nil {
+		panic(err)
+	}
+
+	n, err := q.Dead().RedriveWhere(ctx, delayq.DeadFilter{
+		ReasonPrefix: "mail server:",
+		Headers:      map[string]string{delayq.TypeHeader: "mail"},
+	})
+	fmt.Println(n, err)
+	// Output: 1 <nil>
+}
+
+// A job that runs each night.
+func ExampleDeadLetters_DeleteWhere() {
+	ctx := context.Background()
+	q := queueWithDeadLetters(ctx, 3)
+	defer q.Close()
+
+	month := 30 * 24 * time.Hour
+	n, err := q.Dead().DeleteWhere(ctx, delayq.DeadFilter{DiedBefore: time.Now().Add(-month)})
+	fmt.Println(n, err)
+	// Output: 0 <nil>
 }
 
 func ExampleDeadLetters_Delete() {

@@ -13,7 +13,7 @@ import (
 func ExampleDelivery_Nack() {
 	ctx := context.Background()
 	clock := clockwork.NewFakeClock()
-	q, err := delayq.New(ctx, "payments", delayq.WithClock(clock))
+	q, err := delayq.New(ctx, "payments", delayq.InMemory(), delayq.WithClock(clock))
 	if err != nil {
 		panic(err)
 	}
@@ -42,7 +42,7 @@ func ExampleDelivery_Nack() {
 func ExampleDelivery_Extend() {
 	ctx := context.Background()
 	clock := clockwork.NewFakeClockAt(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
-	q, err := delayq.New(ctx, "videos", delayq.WithClock(clock), delayq.WithLease(time.Minute))
+	q, err := delayq.New(ctx, "videos", delayq.InMemory(), delayq.WithClock(clock), delayq.WithLease(time.Minute))
 	if err != nil {
 		panic(err)
 	}
@@ -69,7 +69,7 @@ func ExampleDelivery_Extend() {
 // A message that no retry can help becomes a dead letter, for a person to look at.
 func ExampleDelivery_Dead() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}
@@ -82,7 +82,7 @@ func ExampleDelivery_Dead() {
 	if err != nil {
 		panic(err)
 	}
-	if err := d.Dead(ctx, "body is not JSON"); err != nil {
+	if err := d.DeadLetter(ctx, "body is not JSON"); err != nil {
 		panic(err)
 	}
 	for letter, err := range q.Dead().All(ctx) {

@@ -13,7 +13,7 @@ import (
 // Every error names the operation, the queue and the message; errors.Is finds the cause.
 func ExampleOpError() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}
@@ -35,7 +35,7 @@ func ExampleOpError() {
 
 func ExampleInvalidError() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}
@@ -79,7 +79,7 @@ func ExampleBatchError() {
 
 func ExampleUnsupportedError() {
 	ctx := context.Background()
-	_, err := delayq.New(ctx, "orders", delayq.Require(delayq.Durability))
+	_, err := delayq.New(ctx, "orders", delayq.InMemory(), delayq.Require(delayq.Durability))
 
 	var missing *delayq.UnsupportedError
 	if errors.As(err, &missing) {

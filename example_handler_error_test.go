@@ -14,7 +14,7 @@ import (
 func ExampleRetryAfter() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	q, err := delayq.New(ctx, "payments", delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := delayq.New(ctx, "payments", delayq.InMemory(), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		panic(err)
 	}

@@ -13,7 +13,7 @@ import (
 func ExampleWithLease() {
 	ctx := context.Background()
 	clock := clockwork.NewFakeClock()
-	q, err := delayq.New(ctx, "orders", delayq.WithClock(clock), delayq.WithLease(10*time.Second))
+	q, err := delayq.New(ctx, "orders", delayq.InMemory(), delayq.WithClock(clock), delayq.WithLease(10*time.Second))
 	if err != nil {
 		panic(err)
 	}

@@ -22,7 +22,7 @@ func ExampleWithLogger() {
 
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	q, err := delayq.New(ctx, "orders", delayq.WithLogger(logger))
+	q, err := delayq.New(ctx, "orders", delayq.InMemory(), delayq.WithLogger(logger))
 	if err != nil {
 		panic(err)
 	}

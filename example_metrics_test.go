@@ -16,7 +16,7 @@ func ExampleWithMeterProvider() {
 	reader := sdkmetric.NewManualReader()
 	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 
-	q, err := delayq.New(ctx, "orders", delayq.WithMeterProvider(provider))
+	q, err := delayq.New(ctx, "orders", delayq.InMemory(), delayq.WithMeterProvider(provider))
 	if err != nil {
 		panic(err)
 	}

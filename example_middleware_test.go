@@ -13,7 +13,7 @@ import (
 func ExampleUse() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	q, err := delayq.New(ctx, "orders", delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := delayq.New(ctx, "orders", delayq.InMemory(), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		panic(err)
 	}
@@ -43,7 +43,7 @@ func ExampleUse() {
 func ExampleQueue_Pause() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	q, err := delayq.New(ctx, "mails", delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := delayq.New(ctx, "mails", delayq.InMemory(), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		panic(err)
 	}

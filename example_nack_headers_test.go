@@ -11,7 +11,7 @@ import (
 // A delay that doubles with each retry travels with the message.
 func ExampleNackHeaders() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "orders", delayq.Require(delayq.ChangingHeaders))
+	q, err := delayq.New(ctx, "orders", delayq.InMemory(), delayq.Require(delayq.ChangingHeaders))
 	if err != nil {
 		panic(err)
 	}

@@ -11,7 +11,7 @@ import (
 // The reminders of the next hours, page by page, without leasing anything.
 func ExampleQueue_Peek() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "reminders")
+	q, err := delayq.New(ctx, "reminders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}

@@ -12,7 +12,7 @@ import (
 // A test environment starts from nothing. A worker that still holds a message gets ErrLeaseLost.
 func ExampleQueue_Purge() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}

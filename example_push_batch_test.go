@@ -12,7 +12,7 @@ import (
 // One round trip for many messages. Messages that the store rejects do not keep the others out.
 func ExampleQueue_PushBatch() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "reviews")
+	q, err := delayq.New(ctx, "reviews", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}
@@ -35,6 +35,6 @@ func ExampleQueue_PushBatch() {
 	}
 	// Output:
 	// review-1 <nil>
-	// review-2 a message with this id is in the queue
+	// review-2 this id is taken: its message is scheduled
 	// review-3 <nil>
 }

@@ -13,7 +13,7 @@ func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}

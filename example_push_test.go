@@ -12,7 +12,7 @@ import (
 
 func ExampleQueue_Push() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}
@@ -37,7 +37,7 @@ func ExampleQueue_Push() {
 func ExampleAfter() {
 	ctx := context.Background()
 	clock := clockwork.NewFakeClockAt(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
-	q, err := delayq.New(ctx, "orders", delayq.WithClock(clock))
+	q, err := delayq.New(ctx, "orders", delayq.InMemory(), delayq.WithClock(clock))
 	if err != nil {
 		panic(err)
 	}
@@ -57,7 +57,7 @@ func ExampleAfter() {
 // A due time in the past, as after an outage, is due at once.
 func ExampleAt() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "reminders")
+	q, err := delayq.New(ctx, "reminders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}
@@ -78,7 +78,7 @@ func ExampleAt() {
 // A message has headers and a body. Values of headers may be any bytes.
 func ExampleHeader() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}
@@ -103,7 +103,7 @@ func ExampleHeader() {
 // caller gave none.
 func ExampleID() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}

@@ -10,7 +10,7 @@ import (
 // Many small messages cost least when they are taken and acknowledged together.
 func ExampleQueue_ReceiveBatch() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "reminders")
+	q, err := delayq.New(ctx, "reminders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}
@@ -39,7 +39,7 @@ func ExampleQueue_ReceiveBatch() {
 // An entry of the error belongs to the delivery at the same place.
 func ExampleQueue_AckBatch() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "reminders")
+	q, err := delayq.New(ctx, "reminders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}

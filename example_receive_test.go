@@ -11,7 +11,7 @@ import (
 // Receive is for a worker with a loop of its own; [delayq.Queue.Consume] is such a loop.
 func ExampleQueue_Receive() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}
@@ -34,7 +34,7 @@ func ExampleQueue_Receive() {
 // A second Ack returns ErrSettled; one after the end of the lease would return ErrLeaseLost.
 func ExampleDelivery_Ack() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}

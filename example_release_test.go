@@ -11,7 +11,7 @@ import (
 // A worker that stops gives back messages that it has not begun. Another one gets them untouched.
 func ExampleDelivery_Release() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}
@@ -38,7 +38,7 @@ func ExampleDelivery_Release() {
 // A batch that cannot be handled now is delayed together.
 func ExampleQueue_NackBatch() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "reminders")
+	q, err := delayq.New(ctx, "reminders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}

@@ -12,13 +12,13 @@ import (
 // before the first order.
 func ExampleRequire() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "orders", delayq.Require(delayq.Cancelling, delayq.Deduplicating))
+	q, err := delayq.New(ctx, "orders", delayq.InMemory(), delayq.Require(delayq.Cancelling, delayq.Deduplicating))
 	if err != nil {
 		panic(err)
 	}
 	defer q.Close()
 
-	_, err = delayq.New(ctx, "orders", delayq.Require(delayq.Durability))
+	_, err = delayq.New(ctx, "orders", delayq.InMemory(), delayq.Require(delayq.Durability))
 	fmt.Println(errors.Is(err, delayq.ErrUnsupported))
 	fmt.Println(err)
 	// Output:

@@ -29,7 +29,7 @@ func (p asTold) Delay(attempt int, err error) time.Duration {
 func ExampleRetryPolicy() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	q, err := delayq.New(ctx, "invoices", delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := delayq.New(ctx, "invoices", delayq.InMemory(), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		panic(err)
 	}

@@ -14,7 +14,7 @@ import (
 func Example_gracefulShutdown() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}
@@ -44,7 +44,7 @@ func Example_gracefulShutdown() {
 // Close waits for consumers, then wakes calls that wait for a message.
 func ExampleQueue_Close() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}

@@ -19,7 +19,7 @@ func ExampleWithTracerProvider() {
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
 
-	q, err := delayq.New(ctx, "orders", delayq.WithTracerProvider(provider))
+	q, err := delayq.New(ctx, "orders", delayq.InMemory(), delayq.WithTracerProvider(provider))
 	if err != nil {
 		panic(err)
 	}
@@ -52,7 +52,7 @@ func ExampleWithTracerProvider_receive() {
 	recorder := tracetest.NewSpanRecorder()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
 
-	q, err := delayq.New(ctx, "orders", delayq.WithTracerProvider(provider))
+	q, err := delayq.New(ctx, "orders", delayq.InMemory(), delayq.WithTracerProvider(provider))
 	if err != nil {
 		panic(err)
 	}

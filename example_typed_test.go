@@ -17,7 +17,7 @@ type unpaid struct {
 func ExampleTyped() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}
@@ -42,7 +42,7 @@ func ExampleTyped() {
 func ExampleRouter() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	q, err := delayq.New(ctx, "orders", delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := delayq.New(ctx, "orders", delayq.InMemory(), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		panic(err)
 	}
@@ -57,7 +57,7 @@ func ExampleRouter() {
 			fmt.Printf("cancelling %s\n", d.Body)
 			return nil
 		},
-		"review-default": delayq.Decoded(delayq.JSON, func(_ context.Context, o unpaid, _ *delayq.Delivery) error {
+		"review-default": delayq.TypedHandler(delayq.JSON, func(_ context.Context, o unpaid, _ *delayq.Delivery) error {
 			fmt.Printf("order %d gets five stars\n", o.Order)
 			stop()
 			return nil

@@ -12,7 +12,7 @@ import (
 // A customer gets no second reminder of an order within a day, also when the first is done.
 func ExampleUniqueFor() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "reminders")
+	q, err := delayq.New(ctx, "reminders", delayq.InMemory())
 	if err != nil {
 		panic(err)
 	}

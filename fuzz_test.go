@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -37,7 +38,7 @@ func FuzzMessages(f *testing.F) {
 	both := propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{})
 	f.Fuzz(func(t *testing.T, name, id, key, value string, body []byte) {
 		w.spans.Reset()
-		q, err := delayq.New(t.Context(), name, delayq.WithLogger(silent), w.traces(), delayq.WithPropagator(both))
+		q, err := delayq.New(t.Context(), name, delayq.InMemory(), delayq.WithLogger(silent), w.traces(), delayq.WithPropagator(both))
 		if err != nil {
 			wantTyped(t, err)
 			return
@@ -45,11 +46,15 @@ func FuzzMessages(f *testing.F) {
 		defer func() { must(t, q.Close()) }()
 		opts := []delayq.PushOption{delayq.Header(key, value)}
 		if id != "" {
-			opts = append(opts, delayq.ID(id))
+			opts = append(opts, delayq.ID(id), delayq.Replace(), delayq.MaxWait(time.Hour))
 		}
 		if _, err = q.Push(t.Context(), body, opts...); err != nil {
 			wantTyped(t, err)
 			return
+		}
+		if id != "" { // the message is replaced by itself
+			_, err = q.Push(t.Context(), body, opts...)
+			must(t, err)
 		}
 		got := consumeRouted(t, q)
 		if id != "" && got.ID != id || string(got.Body) != string(body) || got.Headers[key] != value {
@@ -67,8 +72,8 @@ func consumeRouted(t *testing.T, q delayq.Queue) (got *delayq.Delivery) {
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()
 	handler := delayq.Router{
-		"known": delayq.Decoded(delayq.JSON, func(context.Context, order, *delayq.Delivery) error { return nil }),
-		"":      delayq.Decoded(delayq.JSON, func(context.Context, json.RawMessage, *delayq.Delivery) error { return nil }),
+		"known": delayq.TypedHandler(delayq.JSON, func(context.Context, order, *delayq.Delivery) error { return nil }),
+		"":      delayq.TypedHandler(delayq.JSON, func(context.Context, json.RawMessage, *delayq.Delivery) error { return nil }),
 	}.Handle
 	err := q.Consume(ctx, func(ctx context.Context, d *delayq.Delivery) error {
 		defer stop()
@@ -88,7 +93,7 @@ func FuzzNames(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, name string) {
-		q, err := delayq.New(t.Context(), name, delayq.WithLogger(silent))
+		q, err := delayq.New(t.Context(), name, delayq.InMemory(), delayq.WithLogger(silent))
 		if err != nil {
 			wantTyped(t, err)
 			return
@@ -98,6 +103,30 @@ func FuzzNames(f *testing.F) {
 		foreign := func(r rune) bool { return !strings.ContainsRune(plain, r) }
 		if name == "" || len(name) > backend.MaxName || strings.ContainsFunc(name, foreign) {
 			t.Fatalf("%q is a queue", name)
+		}
+	})
+}
+
+// FuzzLimits hands out a message with any text as its limits. It comes out, or has expired.
+func FuzzLimits(f *testing.F) {
+	f.Add("attempts=3 timeout=1m0s expires-after=1h0m0s expires=2100-01-31T18:00:00Z dead")
+	f.Add("attempts=-1 timeout=1ns expires-after=-1s expires=1969-12-31T23:59:59Z")
+	f.Add("attempts=99999999999999999999 timeout=1e9h expires-after=876000h0m0.000000001s expires=10000-01-01T00:00:00Z")
+	f.Add("dead=1 = == expires= \x00 attempts=\xff attempts=1 attempts=2")
+	f.Fuzz(func(t *testing.T, text string) {
+		s := newSeam()
+		q := newQueue(t, s.option())
+		raw, err := s.Backend.Open(t.Context(), "orders", backend.Options{Logger: silent})
+		must(t, err)
+		must(t, errors.Join(raw.Schedule(t.Context(), []backend.Message{{ID: "a", Headers: map[string]string{"delayq-limits": text}}, {ID: "b"}})...))
+		d := receive(t, q)
+		if l := d.Limits(); d.ID == "a" {
+			_, err := q.PushBatch(t.Context(), []delayq.Message{{Limits: &l}})
+			if alone := l.DeadLetterExpired && l.ExpiresAfter == 0 && l.Expires.IsZero(); err != nil && !alone {
+				t.Fatalf("%q are limits that no push has: %v", text, err)
+			}
+		} else if all := deadLetters(t, q); stats(t, q).InFlight != 1 || len(all) == 1 && all[0].Reason != delayq.ErrExpired.Error() {
+			t.Fatalf("%q: the message is neither handed out nor expired", text)
 		}
 	})
 }

@@ -20,6 +20,15 @@ var handlerErrors = map[string]func(*testing.T, delayq.Queue, *journal){
 		wantCounts(t, q, delayq.Stats{})
 		log.Want(t, "handler dropped the message", "no such order")
 	},
+	"ErrExpired": func(t *testing.T, q delayq.Queue, _ *journal) {
+		push(t, q, delayq.ExpiresAfter(time.Second), delayq.DeadLetterExpired())
+		time.Sleep(time.Minute)
+		var all []deadCall
+		consume(t, q, time.Hour, returning(nil), onDead(&all))
+		if len(all) != 1 || all[0].cause != delayq.ErrExpired {
+			t.Errorf("OnDead was called with %+v", all)
+		}
+	},
 	"ErrDeadLetter": func(t *testing.T, q delayq.Queue, log *journal) {
 		consume(t, q, time.Hour, returning(fmt.Errorf("no such order: %w", delayq.ErrDeadLetter)))
 		wantCounts(t, q, delayq.Stats{Dead: 1})

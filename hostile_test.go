@@ -329,9 +329,9 @@ func TestBadTelemetry(t *testing.T) {
 // A provider that cannot is known at the start.
 func TestMeterProviderThatFails(t *testing.T) {
 	t.Parallel()
-	_, err := delayq.New(t.Context(), "orders", delayq.WithMeterProvider(badMeters{meter: func() metric.Meter { return badMeter{err: errStore} }}))
+	_, err := delayq.New(t.Context(), "orders", delayq.InMemory(), delayq.WithMeterProvider(badMeters{meter: func() metric.Meter { return badMeter{err: errStore} }}))
 	wantIs(t, err, errStore)
-	_, err = delayq.New(t.Context(), "orders", delayq.WithMeterProvider(badMeters{meter: func() metric.Meter { panic("oops") }}))
+	_, err = delayq.New(t.Context(), "orders", delayq.InMemory(), delayq.WithMeterProvider(badMeters{meter: func() metric.Meter { panic("oops") }}))
 	if err == nil || !strings.Contains(err.Error(), "panicked: oops") {
 		t.Errorf("error %v, want the panic", err)
 	}

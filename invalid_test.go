@@ -39,7 +39,7 @@ func newScene(t *testing.T) *scene {
 func (s *scene) wantUnchanged(t *testing.T, do func()) {
 	t.Helper()
 	before, until := stats(t, s), s.held.LeaseUntil()
-	if want := (delayq.Stats{Scheduled: 1, Ready: 1, InFlight: 1, Dead: 1, HeadDue: before.HeadDue}); before != want {
+	if want := (delayq.Stats{Scheduled: 1, Ready: 1, InFlight: 1, Dead: 1, HeadDue: before.HeadDue, Due: delayq.DueHistogram{2: 1}}); before != want {
 		t.Fatalf("the scene has %+v, want %+v", before, want)
 	}
 	do()
@@ -109,6 +109,15 @@ func TestBadInputIsRefused(t *testing.T) {
 		"After negative, At":  {pushing(delayq.After(-1), delayq.At(time.Now())), "message", "due time and a delay"},
 		"push option nil":     {pushing(delayq.ID("x"), nil), "push option", "nil"},
 
+		"spread negative":           {pushing(delayq.Spread(-1)), "Spread", "-1ns"},
+		"spread too long":           {pushing(delayq.Spread(backend.MaxDelay + 1)), "Spread", "876000h0m0.000000001s"},
+		"spread beyond delays":      {pushing(delayq.After(backend.MaxDelay), delayq.Spread(1)), "delay", "876000h0m0.000000001s"},
+		"spread beyond 2200":        {pushing(delayq.Spread(1), delayq.At(backend.LatestDue)), "due time", "2200-01-01 00:00:00.000000001"},
+		"spread, delay negative":    {pushing(delayq.After(-1), delayq.Spread(time.Hour)), "delay", "-1ns"},
+		"spread, delay longest":     {pushing(delayq.After(math.MaxInt64), delayq.Spread(time.Hour)), "delay", "2562047h47m16.854775807s"},
+		"batch: spread negative":    {pushingBatch(delayq.Message{Spread: -1}), "Spread", "-1ns"},
+		"batch: spread beyond 2200": {pushingBatch(delayq.Message{Due: backend.LatestDue, Spread: 1}), "due time", "2200-01-01 00:00:00.000000001"},
+
 		"window negative":      {pushing(delayq.ID("a"), delayq.UniqueFor(-1)), "UniqueFor", "-1ns"},
 		"window too short":     {pushing(delayq.ID("a"), delayq.UniqueFor(backend.MinUnique-1)), "UniqueFor", "999.999µs"},
 		"window too long":      {pushing(delayq.ID("a"), delayq.UniqueFor(backend.MaxUnique+1)), "UniqueFor", "9600h0m0.000000001s"},
@@ -116,6 +125,37 @@ func TestBadInputIsRefused(t *testing.T) {
 		"batch: window, no id": {pushingBatch(delayq.Message{UniqueFor: time.Hour}), "UniqueFor", "without an ID"},
 		"batch: negative":      {pushingBatch(delayq.Message{ID: "a", UniqueFor: -1}), "UniqueFor", "-1ns"},
 		"batch: too long":      {pushingBatch(delayq.Message{ID: "a", UniqueFor: backend.MaxUnique + 1}), "UniqueFor", "9600h0m0.000000001s"},
+
+		"replace without an id":  {pushing(delayq.Replace()), "Replace", "without an ID"},
+		"replace with a window":  {pushing(delayq.ID("a"), delayq.Replace(), delayq.UniqueFor(time.Hour)), "Replace", "with UniqueFor"},
+		"max wait alone":         {pushing(delayq.ID("a"), delayq.MaxWait(time.Hour)), "MaxWait", "without Replace"},
+		"no max wait":            {pushing(delayq.ID("a"), delayq.Replace(), delayq.MaxWait(0)), "MaxWait", "0s"},
+		"max wait negative":      {pushing(delayq.ID("a"), delayq.Replace(), delayq.MaxWait(-1)), "MaxWait", "-1ns"},
+		"max wait too short":     {pushing(delayq.ID("a"), delayq.Replace(), delayq.MaxWait(backend.MinWait-1)), "MaxWait", "999.999µs"},
+		"max wait too long":      {pushing(delayq.ID("a"), delayq.Replace(), delayq.MaxWait(backend.MaxDelay+1)), "MaxWait", "876000h0m0.000000001s"},
+		"batch: replace, no id":  {pushingBatch(delayq.Message{Replace: true}), "Replace", "without an ID"},
+		"batch: max wait alone":  {pushingBatch(delayq.Message{ID: "a", MaxWait: time.Hour}), "MaxWait", "without Replace"},
+		"batch: max wait bad":    {pushingBatch(delayq.Message{ID: "a", Replace: true, MaxWait: -1}), "MaxWait", "-1ns"},
+		"batch: replace, window": {pushingBatch(delayq.Message{ID: "a", Replace: true, UniqueFor: time.Hour}), "Replace", "with UniqueFor"},
+		"first push by hand":     {pushing(delayq.Header(backend.FirstPushHeader, "0")), "header key", "delayq-first-push"},
+
+		"no attempts":                    {pushing(delayq.Attempts(0)), "Attempts", "0"},
+		"too many attempts":              {pushing(delayq.Attempts(1<<30 + 1)), "Attempts", "1073741825"},
+		"no handler timeout":             {pushing(delayq.HandlerTimeout(0)), "HandlerTimeout", "0s"},
+		"handler timeout too long":       {pushing(delayq.HandlerTimeout(24*time.Hour + 1)), "HandlerTimeout", "24h0m0.000000001s"},
+		"expires after nothing":          {pushing(delayq.ExpiresAfter(0)), "ExpiresAfter", "0s"},
+		"expires after too long":         {pushing(delayq.ExpiresAfter(backend.MaxDelay + 1)), "ExpiresAfter", "876000h0m0.000000001s"},
+		"expires before 1970":            {pushing(delayq.Expires(before1970)), "due time", "1969"},
+		"expires in year 1":              {pushing(delayq.Expires(year1)), "due time", "0001"},
+		"expires before it is due":       {pushing(delayq.At(backend.LatestDue), delayq.Expires(backend.EarliestDue)), "Expires", "1970"},
+		"dead letter that never expires": {pushing(delayq.Attempts(1), delayq.DeadLetterExpired()), "DeadLetterExpired", "alone"},
+		"batch: negative attempts":       {pushingBatch(delayq.Message{Limits: &delayq.Limits{Attempts: -1}}), "Attempts", "-1"},
+		"batch: short timeout":           {pushingBatch(delayq.Message{Limits: &delayq.Limits{HandlerTimeout: 1}}), "HandlerTimeout", "1ns"},
+		"batch: negative expiry":         {pushingBatch(delayq.Message{Limits: &delayq.Limits{ExpiresAfter: -1}}), "ExpiresAfter", "-1ns"},
+		"batch: expires after 2200":      {pushingBatch(delayq.Message{Limits: &delayq.Limits{Expires: after2200}}), "due time", "2200"},
+		"no room for limits": {
+			pushing(delayq.Header("k", strings.Repeat("v", backend.MaxHeaders-backend.HeaderCost-1)), delayq.Attempts(1)), "headers", "of 65",
+		},
 
 		"id empty":           {pushing(delayq.ID("")), "id", `""`},
 		"id too long":        {pushing(delayq.ID(strings.Repeat("x", 256))), "id", "xxx"},
@@ -183,7 +223,18 @@ func TestBadInputIsRefused(t *testing.T) {
 			return s.held.Extend(ctx, backend.MaxLease+1)
 		}, "lease", "24h0m0.000000001s"},
 
+		"get: id empty":            {func(s *scene, ctx context.Context) error { _, err := s.Get(ctx, ""); return err }, "id", `""`},
+		"get: id too long":         {func(s *scene, ctx context.Context) error { _, err := s.Get(ctx, strings.Repeat("x", 256)); return err }, "id", "256 bytes"},
+		"get: id in a batch":       {getting("ready", "a\x00"), "id", `a\x00`},
+		"get: too many":            {getting(make([]string, delayq.MaxBatch+1)...), "batch size", "10001"},
 		"peek: limit 0":            {peeking("", 0), "limit", "0"},
+		"pause for nothing":        {pausing(delayq.PauseFor(0)), "PauseFor", "0s"},
+		"pause for less":           {pausing(delayq.PauseFor(-1)), "PauseFor", "-1ns"},
+		"pause for too long":       {pausing(delayq.PauseFor(backend.MaxDelay + 1)), "PauseFor", "876000h0m0.000000001s"},
+		"pause until 1969":         {pausing(delayq.PauseUntil(before1970)), "due time", "1969-12-31 23:59:59.999999999"},
+		"pause until after 2200":   {pausing(delayq.PauseUntil(after2200)), "due time", "2200-01-01 00:00:00.000000001"},
+		"pause with two ends":      {pausing(delayq.PauseFor(1), delayq.PauseUntil(time.Now())), "pause", "with PauseFor and PauseUntil"},
+		"pause option nil":         {pausing(nil), "pause option", "nil"},
 		"peek: limit too large":    {peeking("", delayq.MaxBatch+1), "limit", "10001"},
 		"peek: cursor a word":      {peeking("x", 1), "cursor", "x"},
 		"peek: cursor of one part": {peeking("1", 1), "cursor", "1"},
@@ -197,6 +248,8 @@ func TestBadInputIsRefused(t *testing.T) {
 		"list: cursor negative":    {listing("-1", 10), "cursor", "-1"},
 		"redrive none":             {func(s *scene, ctx context.Context) error { return s.Dead().Redrive(ctx) }, "ids", "none"},
 		"redrive: id":              {func(s *scene, ctx context.Context) error { return s.Dead().Redrive(ctx, "dead", "") }, "id", `""`},
+		"delete: empty filter":     {deletingWhere(delayq.DeadFilter{}), "DeadFilter", "without fields"},
+		"delete: header in filter": {deletingWhere(delayq.DeadFilter{Headers: map[string]string{"": "a"}}), "header key", `""`},
 		"delete none":              {func(s *scene, ctx context.Context) error { return s.Dead().Delete(ctx) }, "ids", "none"},
 		"delete: id":               {func(s *scene, ctx context.Context) error { return s.Dead().Delete(ctx, "dead", "a\x00") }, "id", `a\x00`},
 
@@ -219,6 +272,7 @@ func TestBadInputIsRefused(t *testing.T) {
 		"consume: burst of none":             {consuming(delayq.RateLimit(1, 0)), "RateLimit burst", "0"},
 		"consume: burst too large":           {consuming(delayq.RateLimit(1, delayq.MaxBatch+1)), "RateLimit burst", "10001"},
 		"consume: nil middleware":            {consuming(delayq.Use(nil)), "Use", "nil"},
+		"consume: OnDead nil":                {consuming(delayq.OnDead(nil)), "OnDead", "nil"},
 		"consume: empty table":               {consuming(delayq.Retry(delayq.Delays{})), "Delays", "none"},
 		"consume: negative delay in a table": {consuming(delayq.Retry(delayq.Delays{1, -1})), "Delays", "-1ns"},
 		"consume: policy nil":                {consuming(delayq.Retry(nil)), "Retry", "nil"},
@@ -244,9 +298,27 @@ func TestBadInputIsRefused(t *testing.T) {
 	})
 }
 
+func getting(ids ...string) func(*scene, context.Context) error {
+	return func(s *scene, ctx context.Context) error {
+		_, err := s.GetBatch(ctx, ids)
+		return err
+	}
+}
+
+func pausing(opts ...delayq.PauseOption) func(*scene, context.Context) error {
+	return func(s *scene, ctx context.Context) error { return s.PauseAll(ctx, opts...) }
+}
+
 func peeking(cursor string, limit int) func(*scene, context.Context) error {
 	return func(s *scene, ctx context.Context) error {
 		_, _, err := s.Peek(ctx, cursor, limit)
+		return err
+	}
+}
+
+func deletingWhere(f delayq.DeadFilter) func(*scene, context.Context) error {
+	return func(s *scene, ctx context.Context) error {
+		_, err := s.Dead().DeleteWhere(ctx, f)
 		return err
 	}
 }
@@ -298,6 +370,10 @@ func TestLimitsAreInclusive(t *testing.T) {
 		do func(*scene, context.Context) error
 	}
 	queuetest.Cases(t, map[string]test{
+		"longest limits": {pushing(delayq.At(backend.LatestDue), delayq.Attempts(1<<30), delayq.HandlerTimeout(24*time.Hour),
+			delayq.ExpiresAfter(backend.MaxDelay), delayq.Expires(backend.LatestDue), delayq.DeadLetterExpired())},
+		"shortest limits":     {pushing(delayq.Attempts(1), delayq.HandlerTimeout(time.Millisecond), delayq.ExpiresAfter(time.Millisecond), delayq.Expires(backend.EarliestDue))},
+		"no limits":           {pushingBatch(delayq.Message{Limits: &delayq.Limits{}})},
 		"no delay":            {pushing(delayq.After(0))},
 		"longest delay":       {pushing(delayq.After(backend.MaxDelay))},
 		"earliest due":        {pushing(delayq.At(backend.EarliestDue))},
@@ -320,6 +396,7 @@ func TestLimitsAreInclusive(t *testing.T) {
 			return err
 		}},
 		"largest limit":         {receivingBatch(delayq.MaxBatch)},
+		"get of none":           {getting()},
 		"ack of none":           {func(s *scene, ctx context.Context) error { return s.AckBatch(ctx, nil) }},
 		"shortest lease":        {func(s *scene, ctx context.Context) error { return s.held.Extend(ctx, backend.MinLease) }},
 		"longest lease":         {func(s *scene, ctx context.Context) error { return s.held.Extend(ctx, backend.MaxLease) }},
@@ -347,7 +424,7 @@ func TestBadNamesAreRefused(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%.20q", name), func(t *testing.T) {
 			t.Parallel()
-			q, err := delayq.New(t.Context(), name)
+			q, err := delayq.New(t.Context(), name, delayq.InMemory())
 			wantInvalid(t, err, "queue name", strings.Trim(fmt.Sprintf("%.60q", name), `"`))
 			if q != nil {
 				t.Error("a queue beside an error")
@@ -355,7 +432,7 @@ func TestBadNamesAreRefused(t *testing.T) {
 		})
 	}
 	for _, name := range []string{"a", strings.Repeat("n", 200), "Orders-2.eu_west:17"} {
-		q, err := delayq.New(t.Context(), name)
+		q, err := delayq.New(t.Context(), name, delayq.InMemory())
 		must(t, err)
 		must(t, q.Close())
 	}
@@ -374,6 +451,9 @@ func TestBadOptionsAreRefused(t *testing.T) {
 		"meter provider nil":  {delayq.WithMeterProvider(nil), "WithMeterProvider", "nil"},
 		"tracer provider nil": {delayq.WithTracerProvider(nil), "WithTracerProvider", "nil"},
 		"propagator nil":      {delayq.WithPropagator(nil), "WithPropagator", "nil"},
+		"random nil":          {delayq.WithRandom(nil), "WithRandom", "nil"},
+		"no name":             {delayq.Named(""), "Named", `""`},
+		"a second name":       {delayq.Named("orders"), "option", "Named"},
 		"lease 0":             {delayq.WithLease(0), "WithLease", "0s"},
 		"lease negative":      {delayq.WithLease(-time.Second), "WithLease", "-1s"},
 		"lease too short":     {delayq.WithLease(time.Millisecond - 1), "WithLease", "999.999µs"},
@@ -416,6 +496,18 @@ func TestBadURLsAreRefused(t *testing.T) {
 		"with a backend": {
 			url: "memory:///a", sentinel: delayq.ErrInvalid, what: "option", value: "WithBackend",
 			options: []delayq.Option{delayq.WithBackend(memory.New())},
+		},
+		"in memory": {
+			url: "memory:///a", sentinel: delayq.ErrInvalid, what: "option", value: "InMemory",
+			options: []delayq.Option{delayq.InMemory()},
+		},
+		"two names": {
+			url: "memory:///a", sentinel: delayq.ErrInvalid, what: "queue name", value: `"b"`,
+			options: []delayq.Option{delayq.Named("b")},
+		},
+		"bad name": {
+			url: "memory://", sentinel: delayq.ErrInvalid, what: "queue name", value: `"a/b"`,
+			options: []delayq.Option{delayq.Named("a/b")},
 		},
 		"option": {
 			url: "memory:///a", sentinel: delayq.ErrInvalid, what: "WithLease", value: "0s",

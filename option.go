@@ -3,6 +3,7 @@ package delayq
 import (
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -19,10 +20,15 @@ type Option func(*options) error
 
 type options struct {
 	backend  backend.Backend
+	inMemory bool
+	name     string      // for Open
+	random   rand.Source // nil for the process's own
 	clock    clockwork.Clock
 	logger   *slog.Logger
 	lease    time.Duration
 	required []Feature
+
+	retention backend.Retention
 
 	metrics    metric.MeterProvider // nil for none
 	traces     trace.TracerProvider // nil for none
@@ -32,7 +38,10 @@ type options struct {
 const defaultLease = 30 * time.Second // as Amazon SQS's visibility timeout
 
 func newOptions(opts []Option) (*options, error) {
-	o := &options{lease: defaultLease, logger: slog.Default(), propagator: propagation.TraceContext{}}
+	o := &options{
+		lease: defaultLease, logger: slog.Default(), propagator: propagation.TraceContext{},
+		retention: backend.Retention{MaxAge: DefaultDeadLetterAge, MaxCount: DefaultDeadLetterCount},
+	}
 	for _, set := range opts {
 		if set == nil {
 			return nil, backend.Invalid("option", described("nil"), "the result of a With… function")
@@ -44,6 +53,19 @@ func newOptions(opts []Option) (*options, error) {
 	return o, nil
 }
 
+// check rejects options that New or Open cannot use, and those that contradict one another.
+func (o *options) check(call string) error {
+	switch {
+	case call == "Open" && (o.backend != nil || o.inMemory):
+		return backend.Invalid("option", described("WithBackend or InMemory"), "a URL or a backend, not both")
+	case call == "New" && o.name != "":
+		return backend.Invalid("option", described("Named"), "Named with Open only; New has the name as an argument")
+	case o.backend != nil && o.inMemory:
+		return backend.Invalid("option", described("InMemory"), "WithBackend or InMemory, not both")
+	}
+	return nil
+}
+
 // WithBackend puts the queue on a backend. The caller closes the backend, after the
 // queues on it.
 func WithBackend(b backend.Backend) Option {
@@ -52,6 +74,41 @@ func WithBackend(b backend.Backend) Option {
 			return backend.Invalid("WithBackend", described("nil"), "a backend, as memory.New() returns one")
 		}
 		o.backend = b
+		return nil
+	}
+}
+
+// InMemory keeps the queue's messages in this process alone: they are gone when it ends, and at
+// Close. [New] does so too without a backend, but then it logs a warning, since a forgotten
+// [WithBackend] would lose messages.
+func InMemory() Option {
+	return func(o *options) error {
+		o.inMemory = true
+		return nil
+	}
+}
+
+// Named gives [Open] the queue's name, for a URL that names a store alone, such as REDIS_URL. A URL
+// may have the same name; a different one is an error.
+func Named(queue string) Option {
+	return func(o *options) error {
+		if queue == "" {
+			return backend.Invalid("Named", queue, "a queue's name")
+		}
+		o.name = queue
+		return nil
+	}
+}
+
+// WithRandom sets the source of the random parts that [Spread] adds, as rand.NewPCG(1, 2) for the
+// same ones in each run of a test. The queue makes one call of it at a time. The default is that of
+// math/rand/v2.
+func WithRandom(source rand.Source) Option {
+	return func(o *options) error {
+		if source == nil {
+			return backend.Invalid("WithRandom", described("nil"), "a source, as rand.NewPCG(1, 2); leave the option out for the process's own")
+		}
+		o.random = source
 		return nil
 	}
 }

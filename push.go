@@ -3,10 +3,11 @@ package delayq
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
+	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"time"
@@ -17,7 +18,6 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/batcher"
-	"github.com/delayq/delayq/internal/telemetry"
 )
 
 // Message is one message of a [Pusher.PushBatch]. Its zero value is a message without content, due
@@ -30,7 +30,7 @@ type PushOption func(*Message) error
 func apply(m *Message, opts []PushOption) error {
 	for _, set := range opts {
 		if set == nil {
-			return backend.Invalid("push option", described("nil"), "the result of After, At, ID, UniqueFor or Header")
+			return backend.Invalid("push option", described("nil"), "the result of After, At, ID, Header or another option")
 		}
 		if err := set(m); err != nil {
 			return err
@@ -57,6 +57,16 @@ func At(t time.Time) PushOption {
 	}
 }
 
+// Spread makes the message due at a random time up to d later than [After] or [At] says, so that
+// many messages for one time do not arrive in one second: 0 to a hundred years. The latest due time
+// has to be within the limits of After and At. [WithRandom] sets the source.
+func Spread(d time.Duration) PushOption {
+	return func(m *Message) error {
+		m.Spread = d
+		return validSpread(d)
+	}
+}
+
 // ID gives the message an id, as [Message] describes, under which a push can be retried. Push
 // returns [ErrUnsupported] where the backend lacks [OwnIDs].
 func ID(id string) PushOption {
@@ -77,8 +87,43 @@ func UniqueFor(d time.Duration) PushOption {
 	}
 }
 
+// Replace has the push take the place of a message of the id that waits: its body, headers, limits
+// and due time become the new ones in one step, and its attempts count anew. Use it to debounce:
+// many pushes of one id within their delay end in one delivery, of the last. Without such a message
+// it is an ordinary push.
+//
+// Push returns [ErrInFlight] while a worker holds the message of that id, and [ErrDuplicate] when
+// it is a dead letter, or done while UniqueFor keeps the id. Nothing is stored then. Of concurrent
+// pushes of one id the last one to reach the store stays. A push that returned
+// [ErrOutcomeUnknown] is not repeated by the library where that could undo a newer one; repeated by
+// you it is a new push.
+//
+// Push returns [ErrInvalid] without an [ID] or with [UniqueFor], and [ErrUnsupported] where the
+// backend lacks [Replacing].
+func Replace() PushOption {
+	return func(m *Message) error {
+		m.Replace = true
+		return nil
+	}
+}
+
+// MaxWait bounds how far [Replace] moves the due time: it is never later than the first push plus
+// d, rounded up to the store's resolution, so that a message that is replaced again and again is
+// delivered all the same: 1 ms to a hundred years. The first push is the one that found no message
+// of the id waiting, or one that was pushed without MaxWait. Its time is by the store's clock, and
+// stays with the message while it waits, also after a retry: a message that was nacked and is
+// replaced later than the first push plus d is due at once.
+//
+// Push returns [ErrInvalid] without Replace.
+func MaxWait(d time.Duration) PushOption {
+	return func(m *Message) error {
+		m.MaxWait = d
+		return validWait(d)
+	}
+}
+
 // Header adds a header, or replaces it. Push returns [ErrUnsupported] where the backend lacks
-// [Headers].
+// [KeepingHeaders].
 func Header(key, value string) PushOption {
 	return func(m *Message) error {
 		if m.Headers == nil {
@@ -136,7 +181,9 @@ func (q *queue) Push(ctx context.Context, body []byte, opts ...PushOption) (stri
 	}
 	item := &[1]backend.Message{m}
 	ctx, pushing := q.telemetry.StartPush(ctx, item[:])
-	if err = q.pushes.Do(ctx, item); err == nil {
+	if m.Replace {
+		err = one(q.store.Schedule(ctx, item[:])) // under this context alone: when Push returns, no later try follows
+	} else if err = q.pushes.Do(ctx, item); err == nil {
 		m.ID = item[0].ID // also where the store assigned it
 	}
 	err = pushed(err, made)
@@ -181,13 +228,50 @@ func (q *queue) idsOf(ms []backend.Message, errs []error) []string {
 
 // prepare validates a message, and gives it an id where it has none and the store assigns none.
 func (q *queue) prepare(ctx context.Context, m *Message) (madeID bool, err error) {
-	if err := firstError(validContext(ctx), q.validUnique(m)); err != nil {
+	if err = firstError(validContext(ctx), q.validUnique(m), q.validReplace(m)); err != nil {
 		return false, err
 	}
 	if m.ID == "" && q.Supports(OwnIDs) {
 		m.ID, madeID = newID(), true
 	}
-	return madeID, q.validMessage(m)
+	if err = q.validMessage(m); err != nil {
+		return madeID, err
+	}
+	if m.Spread != 0 {
+		q.spread(m)
+	}
+	if m.Limits == nil {
+		return madeID, nil
+	}
+	m.Headers, err = withLimits(m.Headers, textOfLimits(m.Limits))
+	m.Limits = nil
+	return madeID, err
+}
+
+// spread adds the random part to the due time, so that no store needs to know of it.
+func (q *queue) spread(m *Message) {
+	part := time.Duration(q.random(int64(m.Spread) + 1))
+	if m.Due.IsZero() {
+		m.Delay += part
+	} else {
+		m.Due = m.Due.Add(part)
+	}
+	m.Spread = 0
+}
+
+// randomBelow returns a function that returns numbers from 0 to below n. It is safe for concurrent
+// use.
+func randomBelow(source rand.Source) func(n int64) int64 {
+	if source == nil {
+		return rand.Int64N
+	}
+	var mu sync.Mutex
+	random := rand.New(source) //nolint:gosec // it spreads due times, and guards nothing
+	return func(n int64) int64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return random.Int64N(n)
+	}
 }
 
 // pushed returns the outcome of a push. An id that was made here belongs to no other message, so
@@ -197,26 +281,6 @@ func pushed(err error, madeID bool) error {
 		return nil
 	}
 	return err
-}
-
-func (q *queue) Cancel(ctx context.Context, id string) error {
-	if err := firstError(q.lacks(Cancelling, "cancel"), validContext(ctx), validID(id)); err != nil {
-		return q.fail("cancel", id, err)
-	}
-	began := q.telemetry.Start()
-	err := one(q.store.Cancel(ctx, []string{id}))
-	q.telemetry.Operation(ctx, telemetry.Cancel, began, err)
-	return q.fail("cancel", id, err)
-}
-
-func (q *queue) Reschedule(ctx context.Context, id string, due time.Time) error {
-	if err := firstError(q.lacks(Rescheduling, "reschedule"), validContext(ctx), validID(id), validDue(due)); err != nil {
-		return q.fail("reschedule", id, err)
-	}
-	began := q.telemetry.Start()
-	err := one(q.store.Reschedule(ctx, []backend.Move{{ID: id, Due: due}}))
-	q.telemetry.Operation(ctx, telemetry.Reschedule, began, err)
-	return q.fail("reschedule", id, err)
 }
 
 func (q *queue) validMessage(m *Message) error {
@@ -229,13 +293,40 @@ func (q *queue) validMessage(m *Message) error {
 	if err := q.validHeaders(m.Headers); err != nil {
 		return err
 	}
+	if m.Limits != nil {
+		if err := q.validLimits(m); err != nil {
+			return err
+		}
+	}
+	if err := validTime("message", m.Due, m.Delay, q.traits); err != nil || m.Spread == 0 {
+		return err
+	}
+	return firstError(validSpread(m.Spread), q.validLatest(m))
+}
+
+// validLatest checks the end of the time that a message may be spread over.
+func (q *queue) validLatest(m *Message) error {
 	if m.Due.IsZero() {
-		return validDelay(m.Delay, q.traits)
+		return validDelay(m.Delay+m.Spread, q.traits)
 	}
-	if m.Delay != 0 {
-		return backend.Invalid("message", described("with a due time and a delay"), "one of the two")
+	return validDue(m.Due.Add(m.Spread))
+}
+
+func validSpread(d time.Duration) error {
+	if d < 0 || d > backend.MaxDelay {
+		return backend.Invalid("Spread", d, fmt.Sprintf("0 to %v", backend.MaxDelay))
 	}
-	return validDue(m.Due)
+	return nil
+}
+
+func validTime(what string, due time.Time, delay time.Duration, traits backend.Traits) error {
+	if due.IsZero() {
+		return validDelay(delay, traits)
+	}
+	if delay != 0 {
+		return backend.Invalid(what, described("with a due time and a delay"), "one of the two")
+	}
+	return validDue(due)
 }
 
 func (q *queue) validPushID(id string) error {
@@ -256,6 +347,16 @@ func validID(id string) error {
 	return nil
 }
 
+// validIDs returns the first id that is invalid, and its error.
+func validIDs(ids []string) (string, error) {
+	for _, id := range ids {
+		if err := validID(id); err != nil {
+			return id, err
+		}
+	}
+	return "", nil
+}
+
 // validUnique is called before a message without an id gets one: no caller would push that id
 // again.
 func (q *queue) validUnique(m *Message) error {
@@ -268,6 +369,32 @@ func (q *queue) validUnique(m *Message) error {
 		return backend.Invalid("UniqueFor", described("without an ID"), "with an ID, which is what stays taken")
 	}
 	return validWindow(m.UniqueFor)
+}
+
+// validReplace is called before a message without an id gets one.
+func (q *queue) validReplace(m *Message) error {
+	switch {
+	case m.MaxWait != 0 && !m.Replace:
+		return backend.Invalid("MaxWait", described("without Replace"), "with Replace, whose due times it bounds")
+	case !m.Replace:
+		return nil
+	case !q.Supports(Replacing):
+		return q.unsupported(Replacing.String())
+	case m.ID == "":
+		return backend.Invalid("Replace", described("without an ID"), "with the ID of the message to replace")
+	case m.UniqueFor != 0:
+		return backend.Invalid("Replace", described("with UniqueFor"), "one of the two")
+	case m.MaxWait == 0:
+		return nil
+	}
+	return validWait(m.MaxWait)
+}
+
+func validWait(d time.Duration) error {
+	if d < backend.MinWait || d > backend.MaxDelay {
+		return backend.Invalid("MaxWait", d, fmt.Sprintf("%v to %v", backend.MinWait, backend.MaxDelay))
+	}
+	return nil
 }
 
 func validWindow(d time.Duration) error {
@@ -292,22 +419,23 @@ func validBody(body []byte, traits backend.Traits) error {
 	return nil
 }
 
-// reservedPrefix begins the headers that a backend may add for itself.
+// reservedPrefix begins the headers that the library and its backends add.
 const reservedPrefix = "delayq-"
 
 func (q *queue) validHeaders(headers map[string]string) error {
-	if len(headers) > 0 && !q.Supports(Headers) {
+	if len(headers) > 0 && !q.Supports(KeepingHeaders) {
 		return q.unsupported("headers")
 	}
-	return validHeaders(headers)
+	return validHeaders(headers, "")
 }
 
-func validHeaders(headers map[string]string) error {
+// validHeaders rejects reserved keys, except for one that the library has set.
+func validHeaders(headers map[string]string, except string) error {
 	for k := range headers {
 		if k == "" || len(k) > backend.MaxHeaderKey || !printable(k) {
 			return backend.Invalid("header key", k, "1 to 255 bytes of UTF-8 without control characters")
 		}
-		if strings.HasPrefix(k, reservedPrefix) {
+		if strings.HasPrefix(k, reservedPrefix) && k != except {
 			return backend.Invalid("header key", k, `one that does not begin with "delayq-"`)
 		}
 	}
@@ -348,7 +476,7 @@ func validDue(t time.Time) error {
 }
 
 // ids makes the ids of all queues of this process.
-var ids = idSource{entropy: ulid.Monotonic(bufio.NewReader(rand.Reader), 0)}
+var ids = idSource{entropy: ulid.Monotonic(bufio.NewReader(cryptorand.Reader), 0)}
 
 // An idSource makes ids that sort in the order in which they are made, also by several goroutines
 // and when the clock is set back.

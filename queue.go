@@ -49,6 +49,25 @@ type Queue interface {
 	// backend lacks [Purging].
 	Purge(ctx context.Context) (removed int64, err error)
 
+	// PauseAll makes the store hand out none of the queue's messages, to any process, until
+	// ResumeAll or the end that [PauseFor] or [PauseUntil] gives. Pushes, cancels, settling and
+	// redriving go on, running handlers finish, and leases end as ever. Stats shows the pause. It
+	// returns [ErrUnsupported] where the backend lacks [Pausing].
+	//
+	// When it has returned nil the store leases no more messages. Those leased before are in
+	// flight: a Receive returns them as soon as the reply is there, and a Consume may still hand
+	// those that it has claimed ahead to handlers, for 100 ms at most; see [Prefetch].
+	//
+	// The store keeps the pause, not a process: restarts, Close, Purge and the last message do not
+	// end it. A further PauseAll replaces its end. On a queue shared with Java, Java's processes go
+	// on.
+	PauseAll(ctx context.Context, opts ...PauseOption) error
+
+	// ResumeAll ends a pause by PauseAll; without one it does nothing. Waiting workers of all
+	// processes get what is due, as after a push. It does not end a Pause of a handle. It returns
+	// [ErrUnsupported] where the backend lacks [Pausing].
+	ResumeAll(ctx context.Context) error
+
 	// Supports reports whether the backend has a feature.
 	Supports(f Feature) bool
 
@@ -80,7 +99,8 @@ type Pusher interface {
 	// [ErrOutcomeUnknown], nothing was stored. After ErrOutcomeUnknown, the end of ctx and any
 	// other error the message may be stored or not.
 	//
-	// Treat ErrDuplicate as success when you retry your own push, and only then. A handler that
+	// The text of ErrDuplicate says whether the message with that id is scheduled, in flight, dead
+	// or done. Treat it as success when you retry your own push, and only then. A handler that
 	// pushes the id of its own message gets ErrDuplicate, since that message is in flight, and its
 	// ack deletes the message. Such a handler returns [RetryAfter], or pushes another id.
 	//
@@ -110,6 +130,20 @@ type Canceler interface {
 	// Reschedule makes a message that waits due at another time, sooner or later, and changes
 	// nothing else. It returns the errors of Cancel, and needs the feature [Rescheduling].
 	Reschedule(ctx context.Context, id string, due time.Time) error
+
+	// RescheduleAfter is Reschedule to a delay from now by the store's clock, so that a wrong clock
+	// in this process does no harm: 0 to a hundred years.
+	RescheduleAfter(ctx context.Context, id string, delay time.Duration) error
+
+	// CancelBatch cancels messages in one round trip where the backend has one, at most [MaxBatch].
+	// When an id is invalid none is cancelled. When it fails for some, the others are cancelled, and
+	// the error is a [*BatchError] with an entry for each, as Cancel returns it. An id that is there
+	// twice is cancelled once: the second entry is that of a message that is gone.
+	CancelBatch(ctx context.Context, ids []string) error
+
+	// RescheduleBatch reschedules messages as CancelBatch cancels them. Of several entries for one
+	// id the last one holds.
+	RescheduleBatch(ctx context.Context, ms []Move) error
 }
 
 // Receiver is the part of a [Queue] for workers with a loop of their own.
@@ -131,14 +165,19 @@ type Receiver interface {
 	AckBatch(ctx context.Context, ds []*Delivery) error
 
 	// NackBatch gives messages back as [Delivery.Nack] does, each to be due again after delay. It
-	// returns errors as AckBatch does, and so do the next three methods.
+	// returns errors as AckBatch does, and so do the other methods of a batch.
 	NackBatch(ctx context.Context, ds []*Delivery, delay time.Duration) error
 
 	// ReleaseBatch gives messages back untouched, as [Delivery.Release] does: those that a worker
 	// has received and not begun when it stops.
 	ReleaseBatch(ctx context.Context, ds []*Delivery) error
 
-	// DeadBatch makes messages dead letters with one reason, as [Delivery.Dead] does.
+	// DeadLetterBatch makes messages dead letters with one reason, as [Delivery.DeadLetter] does.
+	DeadLetterBatch(ctx context.Context, ds []*Delivery, reason string) error
+
+	// DeadBatch is the old name of DeadLetterBatch.
+	//
+	// Deprecated: use DeadLetterBatch.
 	DeadBatch(ctx context.Context, ds []*Delivery, reason string) error
 
 	// ExtendBatch makes the leases end that long from now, as [Delivery.Extend] does.
@@ -151,7 +190,8 @@ type Consumer interface {
 	// settles the message by the result of h: nil acknowledges it, an error or a panic gives it
 	// back to be due again later, and after the last attempt makes it a dead letter. While h runs,
 	// the lease is renewed. The options are [Workers], [Retry], [MaxAttempts], [Timeout], [Drain],
-	// [Prefetch], [RateLimit] and [Use]; see also [ValidateConsumeOptions].
+	// [Prefetch], [RateLimit], [OnDead] and [Use]; see also [ValidateConsumeOptions]. A message's own
+	// [Limits] replace MaxAttempts and Timeout.
 	//
 	// The contexts of handlers carry the values of ctx, but do not end with it.
 	//
@@ -168,7 +208,7 @@ type Consumer interface {
 	// Pause makes every Consume of this handle take no more messages, until Resume. Other handles
 	// and processes go on. Handlers that run finish, and messages that no handler has seen are
 	// given back untouched. Neither Pause nor Resume blocks, and calling either twice is calling it
-	// once. Pause does not hold back Receive.
+	// once. Pause does not hold back Receive. [Queue.PauseAll] pauses all processes.
 	Pause()
 
 	// Resume ends a Pause.
@@ -178,8 +218,21 @@ type Consumer interface {
 // Inspector is the part of a [Queue] that shows its messages and changes nothing.
 type Inspector interface {
 	// Stats counts the queue's messages, those that other processes hold included. It
-	// returns [ErrUnsupported] where the backend lacks [Counting].
+	// returns [ErrUnsupported] where the backend lacks [Counting], and [Unknown] in some fields
+	// where it lacks [CountingScheduled].
 	Stats(ctx context.Context) (Stats, error)
+
+	// Get returns the message of an id, in whatever state it is, and takes nothing: it counts no
+	// attempt, and workers get the message meanwhile, so that its state may have changed when Get
+	// returns. It returns [ErrNotFound] for a message that is done, cancelled, deleted or unknown,
+	// except while [UniqueFor] keeps its id: then its state is [StateDone]. It returns
+	// [ErrUnsupported] where the backend lacks [Getting].
+	Get(ctx context.Context, id string) (MessageInfo, error)
+
+	// GetBatch returns the messages of up to [MaxBatch] ids in the order of the ids, in as many
+	// round trips as their sizes ask for. When some are not there, the error is a [*BatchError] with
+	// an entry for each, and their entries of the result are zero.
+	GetBatch(ctx context.Context, ids []string) ([]MessageInfo, error)
 
 	// Peek returns up to limit messages that wait, the first due first, and takes none: it counts
 	// no attempt, and workers still get them. cursor is "" at the start, then next of the call
@@ -193,8 +246,9 @@ type Inspector interface {
 	Peek(ctx context.Context, cursor string, limit int) (page []Pending, next string, err error)
 }
 
-// New returns the queue of that name on the backend given with [WithBackend], by
-// default on a memory backend of its own.
+// New returns the queue of that name on the backend given with [WithBackend]. Without one, the
+// queue is on a memory backend of its own: New logs a warning that messages live in this process
+// only, which [InMemory] says is meant.
 //
 // A name is up to 200 letters, digits and "-_.:"; other characters have a meaning to one store or
 // another. New returns [ErrInvalid] for an option out of range, and [ErrUnsupported] for a feature
@@ -210,41 +264,54 @@ func New(ctx context.Context, name string, opts ...Option) (Queue, error) {
 	if err := validContext(ctx); err != nil {
 		return nil, opError("new", name, "", err)
 	}
+	if err := o.check("New"); err != nil {
+		return nil, opError("new", name, "", err)
+	}
 	own := o.backend == nil
 	if own {
 		o.backend = memory.New()
 	}
-	return open(ctx, "new", name, o, own)
+	q, err := open(ctx, "new", name, o, own)
+	if err != nil {
+		return nil, err
+	}
+	if own && !o.inMemory {
+		q.log.Warn("delayq: messages of this queue live in this process only; delayq.InMemory() says that this is meant")
+	}
+	return q, nil
 }
 
 // Open returns the queue that a URL names, on the backend whose package is the URL's
 // scheme: "memory:///orders". The package must be imported, if only for its side effect:
 //
-//	import _ "github.com/delayq/delayq/memory"
+//	import _ "github.com/delayq/delayq/zsetpoll"
 //
-// The backend's package documents its URLs; memory is always there. Open returns [ErrUnknownScheme]
-// for an unknown scheme. Close also closes the connection that Open made. ctx bounds the opening
-// alone, as in [New].
+// The backend's package documents its URLs; memory is always there. Package zsetpoll also reads
+// redis://, rediss:// and unix://, and package rabbitmq amqp:// and amqps://. These name a store,
+// as REDIS_URL does: the queue's name is [Named], or the URL's parameter queue. Open returns
+// [ErrUnknownScheme] for an unknown scheme. Close also closes the connection that Open made. ctx
+// bounds the opening alone, as in [New].
 func Open(ctx context.Context, rawURL string, opts ...Option) (Queue, error) {
 	o, err := newOptions(opts)
-	if err == nil && o.backend != nil {
-		err = backend.Invalid("option", described("WithBackend"), "a URL or a backend, not both")
-	}
 	if err == nil {
-		err = validContext(ctx)
+		err = firstError(o.check("Open"), validContext(ctx))
 	}
 	if err != nil {
 		return nil, opError("open", "", "", err)
 	}
-	b, name, err := backend.DefaultMux().Open(ctx, rawURL)
+	b, name, err := backend.DefaultMux().OpenNamed(ctx, rawURL, o.name)
 	if err != nil {
 		return nil, opError("open", "", "", err)
 	}
 	o.backend = b
-	return open(ctx, "open", name, o, true)
+	q, err := open(ctx, "open", name, o, true)
+	if err != nil {
+		return nil, err
+	}
+	return q, nil
 }
 
-func open(ctx context.Context, op, name string, o *options, own bool) (Queue, error) {
+func open(ctx context.Context, op, name string, o *options, own bool) (*queue, error) {
 	q, err := openQueue(ctx, name, o)
 	if err == nil {
 		q.own = own
@@ -276,6 +343,8 @@ type queue struct {
 	nacks  *batcher.Batcher[backend.Return]
 
 	telemetry *telemetry.Recorder // nil without providers
+	random    func(n int64) int64 // from 0 to below n
+	trimmer   *trimmer            // nil without a retention
 
 	gate      *consumer.Gate
 	stopping  context.Context // ends when Close begins
@@ -301,7 +370,7 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &queue{name: name, clock: o.clock, log: log, lease: o.lease, backend: o.backend, traits: traits, store: store, gate: consumer.NewGate()}
+	q := &queue{name: name, clock: o.clock, log: log, lease: o.lease, backend: o.backend, traits: traits, store: store, gate: consumer.NewGate(), random: randomBelow(o.random)}
 	if q.clock == nil {
 		q.clock = clockwork.NewRealClock()
 	}
@@ -316,6 +385,7 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	}
 	recorder.Store(q.telemetry)
 	q.stopping, q.stop = context.WithCancel(context.Background())
+	q.trimmer = q.startTrimming(o.retention)
 	return q, nil
 }
 
@@ -352,8 +422,8 @@ func (q *queue) newTelemetry(o *options) (*telemetry.Recorder, error) {
 	if q.Supports(Counting) {
 		c.Stats = q.store.Stats
 	}
-	if q.Supports(Headers) {
-		c.HeadersFit = func(headers map[string]string) bool { return validHeaders(headers) == nil }
+	if q.Supports(KeepingHeaders) {
+		c.HeadersFit = func(headers map[string]string) bool { return validHeaders(headers, limitsHeader) == nil }
 	}
 	return telemetry.New(c)
 }
@@ -362,6 +432,7 @@ func (q *queue) Close() error {
 	q.closeOnce.Do(func() {
 		q.mu.Lock()
 		q.stop()
+		q.trimmer.close()
 		q.mu.Unlock()
 		q.running.Wait()
 		err := firstError(q.telemetry.Close(), q.store.Close())

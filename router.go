@@ -20,7 +20,7 @@ func Type(name string) PushOption { return Header(TypeHeader, name) }
 //
 //	err := q.Consume(ctx, delayq.Router{
 //		"payment-timeout": cancelUnpaid,
-//		"review-default":  delayq.Decoded(delayq.JSON, reviewByDefault),
+//		"review-default":  delayq.TypedHandler(delayq.JSON, reviewByDefault),
 //	}.Handle)
 type Router map[string]Handler
 

@@ -120,7 +120,7 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-func TestNackAndDeadBatch(t *testing.T) {
+func TestNackAndDeadLetterBatch(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		q, ctx := newQueue(t), t.Context()
 		_, err := q.PushBatch(ctx, make([]delayq.Message, 5))
@@ -134,7 +134,7 @@ func TestNackAndDeadBatch(t *testing.T) {
 		if !errors.As(err, &batch) || batch.Errs[0] != nil || batch.Errs[1] == nil || batch.Errs[2] != nil {
 			t.Errorf("error %v, want one for the second delivery", err)
 		}
-		must(t, q.DeadBatch(ctx, ds[3:], strings.Repeat("r", backend.MaxReason+1)))
+		must(t, q.DeadLetterBatch(ctx, ds[3:], strings.Repeat("r", backend.MaxReason+1)))
 		wantCounts(t, q, delayq.Stats{Scheduled: 2, Dead: 2})
 		if ls := deadLetters(t, q); len(ls[0].Reason) != backend.MaxReason {
 			t.Errorf("a reason of %d bytes", len(ls[0].Reason))
@@ -240,7 +240,7 @@ func TestTemporaryErrorsPass(t *testing.T) {
 			t.Errorf("ids %q of a batch that may be stored", ids)
 		}
 		for _, err := range []error{
-			d.Ack(t.Context()), d.Extend(t.Context(), time.Minute), q.AckBatch(t.Context(), []*delayq.Delivery{d}), d.Dead(t.Context(), ""),
+			d.Ack(t.Context()), d.Extend(t.Context(), time.Minute), q.AckBatch(t.Context(), []*delayq.Delivery{d}), d.DeadLetter(t.Context(), ""),
 		} {
 			wantIs(t, err, temporary)
 		}

@@ -2,6 +2,7 @@ package delayq
 
 import (
 	"context"
+	"time"
 
 	"github.com/delayq/delayq/backend"
 )
@@ -10,9 +11,36 @@ import (
 // InFlight and Dead.
 type Stats = backend.Stats
 
+// Unknown is the value of a count or a time of [Stats] that a backend without the feature
+// [CountingScheduled] cannot tell.
+const Unknown = backend.Unknown
+
+// DueHistogram counts the scheduled messages of [Stats] by how soon they are due.
+type DueHistogram = backend.DueHistogram
+
+// DueBounds returns the bounds of the intervals of a [DueHistogram]: a minute, 10 minutes, an hour,
+// 6 hours, a day, a week. The last interval of a histogram has none.
+func DueBounds() []time.Duration { return backend.DueBounds() }
+
+// MessageInfo is a message as the queue shows it: by id with [Inspector.Get], while it waits with
+// [Inspector.Peek], and when it is dead with [DeadLetters.List].
+type MessageInfo = backend.MessageInfo
+
 // Pending is a message that waits: scheduled, or due and not handed out. [Inspector.Peek] returns
 // it.
 type Pending = backend.Pending
+
+// State is where a message is in its life.
+type State = backend.State
+
+// The states. A message in the queue is in one of the first four.
+const (
+	StateScheduled = backend.StateScheduled // not due yet
+	StateReady     = backend.StateReady     // due and not leased, also where a lease has ended
+	StateInFlight  = backend.StateInFlight  // leased
+	StateDead      = backend.StateDead      // a dead letter
+	StateDone      = backend.StateDone      // acknowledged, cancelled or deleted, and UniqueFor keeps its id
+)
 
 func (q *queue) Stats(ctx context.Context) (Stats, error) {
 	if err := firstError(q.lacks(Counting, "stats"), validContext(ctx)); err != nil {
@@ -22,12 +50,41 @@ func (q *queue) Stats(ctx context.Context) (Stats, error) {
 	return s, q.fail("stats", "", err)
 }
 
+func (q *queue) Get(ctx context.Context, id string) (MessageInfo, error) {
+	if err := firstError(q.lacks(Getting, "get"), validContext(ctx), validID(id)); err != nil {
+		return MessageInfo{}, q.fail("get", id, err)
+	}
+	ms, errs := q.store.Get(ctx, []string{id})
+	showLimits(ms)
+	return ms[0], q.fail("get", id, one(errs))
+}
+
+func (q *queue) GetBatch(ctx context.Context, ids []string) ([]MessageInfo, error) {
+	if err := firstError(q.lacks(Getting, "get"), q.validBatch(ctx, len(ids))); err != nil || len(ids) == 0 {
+		return nil, q.fail("get", "", err)
+	}
+	if id, err := validIDs(ids); err != nil {
+		return nil, q.fail("get", id, err)
+	}
+	ms, errs := q.store.Get(ctx, ids)
+	showLimits(ms)
+	return ms, q.fail("get", "", batchError(errs))
+}
+
 func (q *queue) Peek(ctx context.Context, cursor string, limit int) (page []Pending, next string, err error) {
 	if err := firstError(q.lacks(Peeking, "peek"), validContext(ctx), validLimit(limit)); err != nil {
 		return nil, "", q.fail("peek", "", err)
 	}
 	page, next, err = q.store.Peek(ctx, cursor, limit)
+	showLimits(page)
 	return page, next, q.fail("peek", "", err)
+}
+
+// showLimits moves the messages' own limits from their headers to their field.
+func showLimits(ms []MessageInfo) {
+	for i := range ms {
+		ms[i].Limits = takeLimits(&ms[i].Headers).shown()
+	}
 }
 
 func (q *queue) Purge(ctx context.Context) (removed int64, err error) {

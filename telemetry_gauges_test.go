@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/delayq/delayq"
@@ -31,6 +32,9 @@ func TestDepth(t *testing.T) {
 			w.wantTotal(t, n, depth, state(name))
 		}
 		w.wantTotal(t, 10, age)
+		for label, n := range map[string]float64{"1m": 0, "1h": 4, "later": 0} {
+			w.wantTotal(t, n, "delayq.messages.due", attribute.String("delayq.due_within", label))
+		}
 	})
 }
 
@@ -41,6 +45,18 @@ func TestAgeOfWhatIsNotDue(t *testing.T) {
 		q := newQueue(t, w.metrics())
 		push(t, q, delayq.After(time.Hour))
 		w.wantTotal(t, 0, "delayq.oldest_due.age")
+	})
+}
+
+func TestPauseGauge(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWatcher()
+		q := newQueue(t, w.metrics())
+		w.wantTotal(t, 0, "delayq.paused")
+		must(t, q.PauseAll(t.Context(), delayq.PauseFor(time.Hour)))
+		w.wantTotal(t, 1, "delayq.paused")
+		time.Sleep(time.Hour)
+		w.wantTotal(t, 0, "delayq.paused")
 	})
 }
 

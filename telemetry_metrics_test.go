@@ -61,7 +61,7 @@ func TestMetricsOfDeliveries(t *testing.T) {
 		must(t, d.Extend(t.Context(), time.Minute))
 		must(t, d.Nack(t.Context(), time.Minute))
 		time.Sleep(time.Minute + 2*time.Second)
-		must(t, receive(t, q).Dead(t.Context(), "a reason"))
+		must(t, receive(t, q).DeadLetter(t.Context(), "a reason"))
 		wantIs(t, d.Ack(t.Context()), delayq.ErrSettled)
 		push(t, q)
 		push(t, q)
@@ -122,6 +122,8 @@ func everything(t *testing.T, w *watcher) {
 	_, err := q.Push(t.Context(), nil, delayq.ID("a"))
 	wantIs(t, err, delayq.ErrDuplicate)
 	must(t, receive(t, q).Nack(t.Context(), 0))
+	push(t, q, delayq.ExpiresAfter(time.Millisecond))
+	time.Sleep(time.Second)
 	consume(t, q, time.Hour, obeying, delayq.Timeout(time.Second), delayq.MaxAttempts(3), every(time.Minute))
 }
 
@@ -262,7 +264,7 @@ func TestMetricsHaveFewSeries(t *testing.T) {
 		must(t, receive(t, q).Ack(t.Context()))
 	}
 	for name, m := range w.collect(t) {
-		if n := len(pointsOf(t, m)); n > 5 {
+		if n := len(pointsOf(t, m)); n > 7 {
 			t.Errorf("%s has %d time series", name, n)
 		}
 	}

@@ -142,7 +142,7 @@ func TestTraceStaysOutOfTheHeaders(t *testing.T) {
 	const mine = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	full := strings.Repeat("v", backend.MaxHeaders-backend.HeaderCost-1)
 	noHeaders := newSeam()
-	noHeaders.traits = lacking(backend.Headers)
+	noHeaders.traits = lacking(backend.KeepingHeaders)
 	type test struct {
 		watcher *watcher
 		options []delayq.Option

@@ -18,7 +18,7 @@ var (
 	ErrNotFound = errors.New("no such message")
 
 	// ErrInFlight says that a worker holds the message, so that it can no
-	// longer be cancelled or moved.
+	// longer be cancelled, moved or replaced.
 	ErrInFlight = errors.New("message is in flight")
 
 	// ErrLeaseLost says that the delivery is no longer the caller's: its lease
@@ -28,8 +28,9 @@ var (
 	// ErrDuplicate is returned for an id that is in the queue already, or that UniqueFor still
 	// keeps. The first message stays unchanged. Treat ErrDuplicate as success when you repeat a
 	// push. A message in flight counts, so that a handler that pushes its own message's id pushes
-	// nothing; a store that knows mentions it in the text.
-	ErrDuplicate = errors.New("a message with this id is in the queue")
+	// nothing. The text says in which state the first message is, where the store can look for it:
+	// see [Duplicate].
+	ErrDuplicate = errors.New("this id is taken")
 
 	// ErrFull says that the store has reached its limit. Nothing was stored.
 	ErrFull = errors.New("queue is full")
@@ -78,6 +79,20 @@ func (e *InvalidError) Is(target error) bool { return target == ErrInvalid }
 // Invalid returns an [InvalidError]. Strings are quoted, long ones cut.
 func Invalid(what string, value any, allowed string) error {
 	return &InvalidError{What: what, Value: show(value), Allowed: allowed}
+}
+
+// Duplicate returns an [ErrDuplicate] whose text says in which state the message with the id is:
+// scheduled, due or not, in flight, dead or done.
+func Duplicate(s State) error {
+	switch s {
+	case StateDone:
+		return fmt.Errorf("%w: its message is done, and UniqueFor keeps the id", ErrDuplicate)
+	case StateReady:
+		s = StateScheduled
+		fallthrough
+	default:
+		return fmt.Errorf("%w: its message is %v", ErrDuplicate, s)
+	}
 }
 
 const shown = 64

@@ -10,17 +10,18 @@ const (
 	Cancelling       Feature = iota + 1 // Cancel
 	Rescheduling                        // Reschedule
 	Counting                            // Stats
-	Redriving                           // dead letters: list, redrive, delete
+	Redriving                           // dead letters: list, redrive, delete, trim
 	Ordering                            // messages come by (due, push order)
 	Deduplicating                       // a second push of an id stores nothing
 	CountingAttempts                    // Attempt counts every hand-out
 	Durability                          // messages survive the process that pushed them
 	OwnIDs                              // a message has the id that its pusher gives it
-	Headers                             // a message may have headers
+	KeepingHeaders                      // a message may have headers
 	UniqueWindows                       // UniqueFor keeps an id taken when its message is gone
 	Peeking                             // Peek
 	Purging                             // Purge
 	ChangingHeaders                     // Nack may replace a message's headers
+	Pausing                             // PauseAll and ResumeAll
 
 	// ExactAttempts: Attempt rises by hand-outs alone. Without it, a connection that breaks may
 	// also count messages that were on their way to a worker. Without such a fault the first
@@ -34,7 +35,18 @@ const (
 	// CancelNotFound: Cancel returns ErrNotFound for an id that is not there. Without it Cancel
 	// returns nil for one, and a cancelled message takes up room until it is due.
 	CancelNotFound
+
+	Getting   // Get, and a text of ErrDuplicate that says the state
+	Replacing // a push with Replace replaces the message of its id
+	// CountingScheduled: Stats counts all messages. Without it, Stats returns [Unknown] for what the
+	// store cannot count.
+	CountingScheduled
 )
+
+// Headers is the old name of KeepingHeaders.
+//
+// Deprecated: use KeepingHeaders.
+const Headers = KeepingHeaders
 
 // features is the one table of them. A backend that lacks a feature also lacks those it implies.
 var features = [...]struct {
@@ -44,21 +56,26 @@ var features = [...]struct {
 }{
 	Cancelling:       {"cancelling", []string{"Cancel"}, []Feature{CancelNotFound}},
 	Rescheduling:     {"rescheduling", []string{"Reschedule"}, nil},
-	Counting:         {"counting messages", []string{"Stats"}, nil},
-	Redriving:        {"dead letters", []string{"ListDead", "ListDeadIDs", "Redrive", "DeleteDead"}, nil},
+	Counting:         {"counting messages", []string{"Stats"}, []Feature{CountingScheduled}},
+	Redriving:        {"dead letters", []string{"ListDead", "ListDeadIDs", "Redrive", "DeleteDead", "TrimDead"}, nil},
 	Ordering:         {"order by due time", nil, nil},
-	Deduplicating:    {"deduplication by id", nil, nil},
+	Deduplicating:    {"deduplication by id", nil, []Feature{Replacing}},
 	CountingAttempts: {"counting attempts", nil, nil},
 	Durability:       {"durable messages", nil, nil},
-	OwnIDs:           {"the pusher's ids", nil, []Feature{UniqueWindows}},
-	Headers:          {"headers", nil, []Feature{ChangingHeaders}},
+	OwnIDs:           {"the pusher's ids", nil, []Feature{UniqueWindows, Replacing}},
+	KeepingHeaders:   {"headers", nil, []Feature{ChangingHeaders, Replacing}},
 	UniqueWindows:    {"ids that stay taken (UniqueFor)", nil, nil},
 	Peeking:          {"peeking", []string{"Peek"}, nil},
 	Purging:          {"purging", []string{"Purge"}, nil},
 	ChangingHeaders:  {"new headers at a nack (NackHeaders)", nil, nil},
+	Pausing:          {"pausing for all processes", []string{"PauseAll", "ResumeAll"}, nil},
 	ExactAttempts:    {"attempts that rise by hand-outs alone", nil, nil},
 	SingleCopy:       {"messages that are moved in one step", nil, nil},
 	CancelNotFound:   {"ErrNotFound for a cancel of what is not there", nil, nil},
+	Getting:          {"getting messages by id", []string{"Get"}, nil},
+	Replacing:        {"replacing messages (Replace)", nil, nil},
+
+	CountingScheduled: {"counting scheduled messages", nil, nil},
 }
 
 // Features returns all features.
@@ -93,8 +110,9 @@ func (f Feature) Verbs() []string {
 type FeatureSet uint32
 
 // Lacking returns the set of the features and of those that they imply: without [Cancelling] there
-// is no [CancelNotFound], without [OwnIDs] no [UniqueWindows], without [Headers] no
-// [ChangingHeaders].
+// is no [CancelNotFound], without [OwnIDs] no [UniqueWindows], without [KeepingHeaders] no
+// [ChangingHeaders], without [Counting] no [CountingScheduled]; and without [OwnIDs],
+// [KeepingHeaders] or [Deduplicating] no [Replacing].
 func Lacking(fs ...Feature) FeatureSet { return FeatureSet(0).With(fs...) }
 
 // With returns the set with more features in it, and those that they imply.

@@ -35,6 +35,9 @@ const (
 	// MinUnique and MaxUnique bound UniqueFor.
 	MinUnique = time.Millisecond
 	MaxUnique = 400 * 24 * time.Hour
+
+	// MinWait bounds MaxWait from below, and MaxDelay from above.
+	MinWait = time.Millisecond
 )
 
 // EarliestDue and LatestDue bound a due time. Both fit into 63 bits of nanoseconds

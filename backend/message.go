@@ -1,6 +1,9 @@
 package backend
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Message is one message of a push. Package delayq has it under the same name. Its zero value is a
 // message without content, due at once.
@@ -16,7 +19,7 @@ type Message struct {
 
 	// Headers are up to 64 KiB in all, with 8 bytes for each. A key is 1 to 255 bytes of UTF-8
 	// without control characters and does not begin with "delayq-"; a value is any bytes. They are
-	// nil when there are none. A store that lacks [Headers] returns [ErrUnsupported] for any.
+	// nil when there are none. A store that lacks [KeepingHeaders] returns [ErrUnsupported] for any.
 	Headers map[string]string
 
 	// Due is when the message may be handed out, from 1970 to 2200, by the store's clock, rounded
@@ -26,12 +29,61 @@ type Message struct {
 	Due   time.Time
 	Delay time.Duration
 
+	// Spread, 0 to a hundred years, makes the message due at a random time up to that much later,
+	// within the limits of Due and Delay. Package delayq adds the random part to Due or Delay: it is
+	// 0 in the messages that a store is given.
+	Spread time.Duration
+
 	// UniqueFor, 1 ms to 400 days, keeps the ID taken for that long from the push on, by the
 	// store's clock. Until then a further push of the ID is refused with [ErrDuplicate], with
 	// UniqueFor or without, also when the message is done, dead or cancelled. A refused push
 	// lengthens nothing. It asks for an ID. 0 is off: the ID is free when the message is gone.
 	// Package delayq returns [ErrUnsupported] where the store lacks [UniqueWindows].
 	UniqueFor time.Duration
+
+	// Replace has the push take the place of a message of the ID that waits, scheduled or ready:
+	// body, headers and due time become the new ones in one step, attempts count anew, and among
+	// messages of one due time its place is that of this push. Without a message of the ID it is an
+	// ordinary push. One in flight gets [ErrInFlight]; one that is dead, or gone while UniqueFor
+	// keeps the ID, gets [ErrDuplicate]. Of several in one call the last wins. It asks for an ID,
+	// and does not go with UniqueFor. Package delayq returns [ErrUnsupported] where the store lacks
+	// [Replacing].
+	Replace bool
+
+	// MaxWait, 1 ms to a hundred years, bounds how far Replace moves the due time: to the first
+	// push plus MaxWait at most, rounded up to the store's resolution. The first push is the one
+	// that found no message of the ID waiting, or one that was pushed without MaxWait. The time of
+	// it travels with the message, by the store's clock: see [FirstPushHeader]. It asks for
+	// Replace. 0 is off.
+	MaxWait time.Duration
+
+	// Limits are the message's own limits, nil for none. Package delayq stores them as a header, and
+	// returns [ErrUnsupported] where the store lacks [KeepingHeaders]. A store never looks at this field,
+	// which is nil in each message that it is given.
+	Limits *Limits
+}
+
+// Limits are limits of one message, stored with it. Every consumer keeps them, whatever its own
+// options say. The zero value of a field sets no limit.
+type Limits struct {
+	// Attempts, up to 2^30, replaces the consumer's MaxAttempts. Package delayq returns
+	// [ErrUnsupported] where the store lacks [CountingAttempts].
+	Attempts int
+
+	// HandlerTimeout, 1 ms to 24 h, replaces the consumer's Timeout.
+	HandlerTimeout time.Duration
+
+	// ExpiresAfter, 1 ms to a hundred years, is how long after its due time the message may be
+	// handed out. A retry, a reschedule or a redrive sets a new due time.
+	ExpiresAfter time.Duration
+
+	// Expires, from 1970 to 2200, is the time by the store's clock until which the message may be
+	// handed out. Where the message has a Due, Expires is not before it.
+	Expires time.Time
+
+	// DeadLetterExpired makes an expired message a dead letter. Without it an expired message is
+	// deleted. It needs ExpiresAfter or Expires.
+	DeadLetterExpired bool
 }
 
 // DueAt returns when the message is due in a store whose clock shows now: Due, or after Delay.
@@ -103,45 +155,84 @@ type Move struct {
 // DueAt returns the new due time in a store whose clock shows now, as [Message.DueAt] does.
 func (m *Move) DueAt(now time.Time) time.Time { return dueAt(m.Due, m.Delay, now) }
 
-// Pending is a message that waits: scheduled, or due and not handed out.
-type Pending struct {
+// Retention bounds the dead letters that [Queue.TrimDead] leaves. Zero is no bound.
+type Retention struct {
+	MaxAge   time.Duration // a letter goes that long after its death, by the store's clock
+	MaxCount int           // of more letters, the oldest go
+}
+
+// Pause says when a pause of a queue ends. Its zero value has no end but [Queue.ResumeAll].
+type Pause struct {
+	// Until is a time of the store's clock, from 1970 to 2200. Where it is zero, For counts from
+	// the store's own now, up to a hundred years. At most one of the two is set.
+	Until time.Time
+	For   time.Duration
+}
+
+// EndAt returns when the pause ends in a store whose clock shows now; zero for no end.
+func (p Pause) EndAt(now time.Time) time.Time {
+	if p == (Pause{}) {
+		return time.Time{}
+	}
+	return dueAt(p.Until, p.For, now)
+}
+
+// State is where a message is in its life.
+type State int
+
+// The states. A message in the queue is in one of the first four.
+const (
+	StateScheduled State = iota + 1 // not due yet
+	StateReady                      // due and not leased, also where a lease has ended
+	StateInFlight                   // leased
+	StateDead                       // a dead letter
+	StateDone                       // acknowledged, cancelled or deleted, and UniqueFor keeps its id
+)
+
+var stateNames = [...]string{
+	StateScheduled: "scheduled", StateReady: "ready", StateInFlight: "in flight", StateDead: "dead", StateDone: "done",
+}
+
+// String returns the state in lower case, as "in flight".
+func (s State) String() string {
+	if s < StateScheduled || int(s) >= len(stateNames) {
+		return fmt.Sprintf("State(%d)", int(s))
+	}
+	return stateNames[s]
+}
+
+// MessageInfo is a message as the queue shows it. Fields that its state does not have are zero. Of
+// one that is done, only ID, State and UniqueUntil are known.
+type MessageInfo struct {
 	// ID is the one that Cancel takes. It is empty where the message gets one only with its first
 	// hand-out, as one does that another program has moved along.
-	ID string
+	ID    string
+	State State
 
 	Body     []byte
 	Headers  map[string]string // nil when there are none
 	Due      time.Time         // rounded up by the store; zero where another program has dropped it
-	Attempts int               // hand-outs counted so far
+	Attempts int               // hand-outs counted so far; in flight, that of the lease included
+
+	LeaseUntil time.Time // in flight: the end of the lease, by the store's clock
+
+	Reason string    // dead: the last failure, with its stack after a panic
+	Died   time.Time // dead: when, by the store's clock
+
+	// UniqueUntil is the end of the window of UniqueFor, where one lasts. Only Get fills it.
+	UniqueUntil time.Time
 
 	// Err says why the body cannot be read; Body then has the bytes that are there. Only a store
 	// that other programs write to has any such message.
 	Err error
+
+	// Limits are the message's own, nil for none. Package delayq sets them.
+	Limits *Limits
 }
+
+// Pending is a message that waits: scheduled or ready.
+type Pending = MessageInfo
 
 // DeadLetter is a message that failed too often, or that a worker gave up on. It is not handed out
-// unless it is redriven.
-type DeadLetter struct {
-	ID       string
-	Body     []byte
-	Headers  map[string]string // nil when there are none
-	Due      time.Time         // of the last attempt
-	Attempts int               // hand-outs counted before it died
-	Reason   string            // the last failure, with its stack after a panic
-	Died     time.Time         // by the store's clock
-}
-
-// Stats counts the messages of a queue. Each is in exactly one of the first four.
-type Stats struct {
-	Scheduled int64 // not due yet
-	Ready     int64 // due and not leased; messages of ended leases count
-	InFlight  int64 // leased
-	Dead      int64 // dead letters
-
-	// Quarantined counts messages of other programs that cannot be read. It is none of the four;
-	// only backends that share queues with other programs have any.
-	Quarantined int64
-
-	// HeadDue is the earliest due time among scheduled and ready messages; zero without any.
-	HeadDue time.Time
-}
+// unless it is redriven. Its Due is that of the last attempt.
+type DeadLetter = MessageInfo

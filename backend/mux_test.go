@@ -128,6 +128,86 @@ func TestMuxIsSafeForConcurrentUse(t *testing.T) {
 	}
 }
 
+// withStore is a mux with a scheme whose path is the queue's name, and an alias of it.
+func withStore() *backend.Mux {
+	m := new(backend.Mux)
+	m.Register("own", func(_ context.Context, u *url.URL) (backend.Backend, string, error) {
+		return nil, u.Host + " " + u.EscapedPath() + " " + u.RawQuery, errOpened
+	})
+	m.Alias("alias", func(u *url.URL, queue string) (*url.URL, error) {
+		if u.Host == "bad" {
+			return nil, backend.Invalid("host", u.Host, "another")
+		}
+		return &url.URL{Scheme: "own", Host: u.Host, Path: u.Path + "/" + queue, RawQuery: u.RawQuery}, nil
+	})
+	return m
+}
+
+func TestMuxOpensAliases(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		rawURL, name, want string
+	}{
+		{"alias://h?queue=orders", "", "h /orders "},
+		{"alias://h/0?a=%26b&queue=orders&c&a=2", "", "h /0/orders a=%26b&c&a=2"},
+		{"alias://h/0?queue=a%3Ab%20c", "", "h /0/a:b%20c "},
+		{"ALIAS://h/0?a=1", "orders", "h /0/orders a=1"},
+		{"alias://h?queue=orders", "orders", "h /orders "},
+		{"own://h?queue=orders", "refunds", "h /refunds queue=orders"}, // a parameter that own refuses
+		{"own://h/", "a/b", "h /a%2Fb "},
+		{"own://h", "orders", "h /orders "},
+		{"own://h/orders", "", "h /orders "},
+		{"own://h", "", "h  "},
+	} {
+		_, got, err := withStore().OpenNamed(t.Context(), tt.rawURL, tt.name)
+		if !errors.Is(err, errOpened) || got != tt.want {
+			t.Errorf("%s named %q: opened %q with %v, want %q", tt.rawURL, tt.name, got, err, tt.want)
+		}
+	}
+}
+
+func TestMuxRefusesNamesOfAliases(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		rawURL, name, want string
+	}{
+		{"alias://u:hunter2@h/0", "", `invalid queue name "": allowed is one, since alias:// names a store alone: the option Named("orders"), or queue=orders in the URL`},
+		{"alias://u:hunter2@h?queue=a", "b", `invalid queue name "b": allowed is the URL's own, "a", or a name in one of the two places`},
+		{"alias://h?queue=", "b", `invalid URL parameter queue "(hidden)": allowed is one queue name, percent-encoded`},
+		{"alias://h?queue=a&queue=a", "", `invalid URL parameter queue "(hidden)": allowed is one queue name, percent-encoded`},
+		{"alias://h?queue=%zz", "", `invalid URL parameter queue "(hidden)": allowed is one queue name, percent-encoded`},
+		{"alias://u:1?queue=hunter2@h", "", `invalid URL parameter queue "(hidden)": allowed is one queue name, percent-encoded`},
+		{"alias://bad?queue=a", "", `invalid host "bad": allowed is another`},
+	} {
+		_, _, err := withStore().OpenNamed(t.Context(), tt.rawURL, tt.name)
+		if !errors.Is(err, backend.ErrInvalid) || err.Error() != tt.want {
+			t.Errorf("%s named %q: got %v, want %s", tt.rawURL, tt.name, err, tt.want)
+		}
+	}
+}
+
+func TestMuxListsAliases(t *testing.T) {
+	t.Parallel()
+	m := withStore()
+	if got := m.Schemes(); !slices.Equal(got, []string{"alias", "own"}) {
+		t.Errorf("schemes %q", got)
+	}
+	for name, register := range map[string]func(){
+		"an alias's":    func() { m.Register("alias", opens) },
+		"a scheme's":    func() { m.Alias("own", func(u *url.URL, _ string) (*url.URL, error) { return u, nil }) },
+		"no translator": func() { m.Alias("third", nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("registered")
+				}
+			}()
+			register()
+		})
+	}
+}
+
 // A scheme stays registered, also when the test runs again.
 var registerOnce sync.Once
 

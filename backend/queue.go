@@ -25,12 +25,17 @@ type Queue interface {
 	//
 	// It is idempotent by id: while a message of that id is scheduled, in flight or dead, the first
 	// one stays as it is and the outcome is [ErrDuplicate], unless the backend lacks
-	// [Deduplicating]. The error's text may say that the first is in flight. A store at its limit
-	// returns [ErrFull] and keeps nothing of that message.
+	// [Deduplicating]. The error is that of [Duplicate] unless the backend lacks [Getting]. A store
+	// at its limit returns [ErrFull] and keeps nothing of that message.
 	//
 	// A stored message with UniqueFor opens a window, rounded up to the resolution. Until it ends,
 	// every push of that id returns [ErrDuplicate], with UniqueFor or without, also when the
 	// message is gone. A rejected push does not start or extend a window.
+	//
+	// A message with Replace replaces the one of its id that waits, as [Message] says: the store
+	// has one of the two at any moment. A replacement that was sent again, because its reply was
+	// lost, does not replace what others have pushed since; where the store cannot tell, the
+	// outcome is [ErrOutcomeUnknown]. It belongs to [Replacing].
 	//
 	// The backend copies Body and Headers before it returns. It does not change the messages,
 	// except their ids where it lacks [OwnIDs].
@@ -77,8 +82,18 @@ type Queue interface {
 	// push order. Its errors are the same as Cancel's. It belongs to [Rescheduling].
 	Reschedule(ctx context.Context, ms []Move) []error
 
-	// Stats counts the messages of the whole queue, of all processes. It belongs to [Counting].
+	// Stats counts the messages of the whole queue, of all processes. It belongs to
+	// [Counting]; a backend that lacks [CountingScheduled] counts some states alone.
 	Stats(ctx context.Context) (Stats, error)
+
+	// Get returns the messages of these ids, one for each, in any state: [ErrNotFound] for an id
+	// that is not there, and a zero MessageInfo. One that is gone while UniqueFor keeps its id is
+	// [StateDone]. A message whose lease has ended is [StateReady], whether or not the store has noticed.
+	//
+	// It changes nothing: it counts no attempt, touches no lease, and messages keep their places.
+	// Each message is shown as it was at some moment of the call; a call on many is not one moment
+	// for all. Bodies and headers are the caller's. It belongs to [Getting].
+	Get(ctx context.Context, ids []string) ([]MessageInfo, []error)
 
 	// Peek returns up to limit scheduled or ready messages, by (due, push order) unless the backend
 	// lacks [Ordering], from the cursor on: "" starts, and a returned cursor of "" says that there
@@ -87,12 +102,13 @@ type Queue interface {
 	// that no Peek returned gets an [InvalidError].
 	//
 	// It changes nothing: no attempt is counted, workers get messages meanwhile, and the caller
-	// owns the page. Messages change while pages are read. Messages that are not due yet and stay
-	// are not skipped, whatever others come, go or move meanwhile. It belongs to [Peeking].
+	// owns the page, whose messages are [StateScheduled] or [StateReady]. Messages change while pages
+	// are read. Messages that are not due yet and stay are not skipped, whatever others come, go or
+	// move meanwhile. It belongs to [Peeking].
 	Peek(ctx context.Context, cursor string, limit int) (page []Pending, next string, err error)
 
 	// Purge deletes all data of the queue: scheduled, ready and leased messages, dead letters,
-	// quarantined ones, and ids that UniqueFor keeps. Leases end with that: settling one returns
+	// quarantined ones, and ids that UniqueFor keeps, but no pause. Leases end with that: settling one returns
 	// [ErrLeaseLost]. Messages pushed before the call are gone when it returns nil; messages pushed
 	// meanwhile may be. Handles go on working, as on a queue that was never used.
 	//
@@ -100,10 +116,29 @@ type Queue interface {
 	// made it try again, that is the number of known deletions. It belongs to [Purging].
 	Purge(ctx context.Context) (removed int64, err error)
 
+	// PauseAll makes the store hand out none of the queue's messages, to any handle of any process,
+	// until ResumeAll or the pause's end. When it has returned nil the store leases no more of
+	// them: a Receive returns only messages whose leases began before, whose reply was on its way.
+	// Other Receives wait. The promise holds for callers of this interface; other programs that
+	// share the queue go on.
+	//
+	// Everything else goes on: pushes, cancels, settling, dead letters, redrives. Leases end as
+	// ever, and their messages are ready again. Stats shows the pause.
+	//
+	// A further call replaces the end of the pause. An end that has passed ends the pause. The end
+	// is rounded up to the resolution, and is kept by the store: it takes no process that waits for
+	// it. When the pause ends, in time or by ResumeAll, waiting Receives get what is due, as late
+	// as after a push that makes it due. A pause is part of the queue, and not of its messages:
+	// neither Purge nor the last message ends it. It belongs to [Pausing], as does the next.
+	PauseAll(ctx context.Context, p Pause) error
+
+	// ResumeAll ends the queue's pause. Without one it does nothing.
+	ResumeAll(ctx context.Context) error
+
 	// ListDead returns up to limit dead letters, oldest death first, from the cursor on: "" starts,
 	// and a returned cursor of "" says that there are no more. A page may be short, or empty,
 	// before that, as where letters are large. Letters that come or go meanwhile do not make it
-	// skip the others. It belongs to [Redriving], as do the next three.
+	// skip the others. It belongs to [Redriving], as do the next four.
 	ListDead(ctx context.Context, cursor string, limit int) (page []DeadLetter, next string, err error)
 
 	// ListDeadIDs is ListDead without the contents: the ids, in the same order. A store that reads
@@ -116,6 +151,12 @@ type Queue interface {
 
 	// DeleteDead deletes dead letters. An id that is not dead gets [ErrNotFound].
 	DeleteDead(ctx context.Context, ids []string) []error
+
+	// TrimDead deletes dead letters that the retention does not keep, the oldest deaths first, and
+	// returns how many it deleted and whether there may be more. One call deletes a bounded number
+	// in one step, few enough that other calls do not wait for long. An id that UniqueFor keeps stays
+	// taken. Where a lost reply made it try again, removed is the number of known deletions.
+	TrimDead(ctx context.Context, r Retention) (removed int, more bool, err error)
 
 	// Close releases this handle and wakes its waiting Receives. Messages stay in the store; leases
 	// that this handle holds end in their own time. No goroutine of the handle runs once it has

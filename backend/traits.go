@@ -15,11 +15,14 @@ type Traits struct {
 	//   - without [OwnIDs], a message has an id of the store's making. Schedule ignores the id that
 	//     is there and writes the store's into each message of its argument whose outcome is nil.
 	//     Deliveries, Cancel and dead letters use that one.
-	//   - without [Headers], Schedule returns [ErrUnsupported] for a message that has some.
+	//   - without [KeepingHeaders], Schedule returns [ErrUnsupported] for a message that has some.
 	//   - without [ChangingHeaders], Nack is given no message with NewHeaders: package delayq
 	//     refuses it before.
 	//   - without [UniqueWindows], Schedule is given no message with UniqueFor, likewise.
+	//   - without [Replacing], Schedule is given no message with Replace, likewise.
 	//   - without [Deduplicating], a second push of an id stores a second message.
+	//   - without [CountingScheduled], Stats returns [Unknown] for Scheduled, OldestReady and each
+	//     count of Due, and no HeadDue. It may return [Unknown] for InFlight and Dead.
 	//   - without [CountingAttempts], Attempt may stay 1 on a redelivery.
 	Lacks FeatureSet
 

@@ -46,6 +46,11 @@ func (Unsupported) Reschedule(_ context.Context, ms []Move) []error { return uns
 // Stats returns ErrUnsupported.
 func (Unsupported) Stats(context.Context) (Stats, error) { return Stats{}, ErrUnsupported }
 
+// Get returns ErrUnsupported for each id.
+func (Unsupported) Get(_ context.Context, ids []string) ([]MessageInfo, []error) {
+	return make([]MessageInfo, len(ids)), unsupported(len(ids))
+}
+
 // Peek returns ErrUnsupported.
 func (Unsupported) Peek(context.Context, string, int) ([]Pending, string, error) {
 	return nil, "", ErrUnsupported
@@ -53,6 +58,12 @@ func (Unsupported) Peek(context.Context, string, int) ([]Pending, string, error)
 
 // Purge returns ErrUnsupported.
 func (Unsupported) Purge(context.Context) (int64, error) { return 0, ErrUnsupported }
+
+// PauseAll returns ErrUnsupported.
+func (Unsupported) PauseAll(context.Context, Pause) error { return ErrUnsupported }
+
+// ResumeAll returns ErrUnsupported.
+func (Unsupported) ResumeAll(context.Context) error { return ErrUnsupported }
 
 // ListDead returns ErrUnsupported.
 func (Unsupported) ListDead(context.Context, string, int) ([]DeadLetter, string, error) {
@@ -70,6 +81,11 @@ func (Unsupported) Redrive(_ context.Context, ids []string) []error { return uns
 // DeleteDead returns ErrUnsupported for each id.
 func (Unsupported) DeleteDead(_ context.Context, ids []string) []error {
 	return unsupported(len(ids))
+}
+
+// TrimDead returns ErrUnsupported.
+func (Unsupported) TrimDead(context.Context, Retention) (int, bool, error) {
+	return 0, false, ErrUnsupported
 }
 
 func unsupported(n int) []error { return FailAll(n, ErrUnsupported) }

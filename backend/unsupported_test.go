@@ -84,11 +84,19 @@ func TestFeaturesCoverTheVerbs(t *testing.T) {
 	}
 }
 
+// The old name is kept for a release.
+func TestOldNameOfKeepingHeaders(t *testing.T) {
+	t.Parallel()
+	if backend.Headers != backend.KeepingHeaders {
+		t.Error("Headers is another feature")
+	}
+}
+
 func TestFeatureSet(t *testing.T) {
 	t.Parallel()
 	s := backend.Lacking(backend.OwnIDs, backend.Peeking)
 	for _, f := range backend.Features() {
-		want := f == backend.OwnIDs || f == backend.Peeking || f == backend.UniqueWindows // implied
+		want := f == backend.OwnIDs || f == backend.Peeking || f == backend.UniqueWindows || f == backend.Replacing // implied
 		if s.Has(f) != want {
 			t.Errorf("%v is in the set: %t", f, s.Has(f))
 		}

@@ -14,7 +14,7 @@ import (
 // can count.
 func mustHold(b *testing.B, q delayq.Queue, n int) {
 	b.Helper()
-	if !q.Supports(delayq.Counting) {
+	if !q.Supports(delayq.CountingScheduled) {
 		return
 	}
 	s, err := q.Stats(context.Background())
@@ -28,7 +28,7 @@ func mustHold(b *testing.B, q delayq.Queue, n int) {
 // be the first where the store says so: RabbitMQ without counts also counts messages that cross the
 // end of a subscription.
 func mustBeWhole(b *testing.B, q delayq.Queue, d *delayq.Delivery, now time.Time) {
-	again := d.Attempt != 1 && q.Supports(delayq.Counting)
+	again := d.Attempt != 1 && q.Supports(delayq.CountingScheduled)
 	if len(d.Body) != load.BodySize || again || now.UnixNano() < d.Due.UnixNano() {
 		b.Helper()
 		b.Fatalf("%v: %d bytes at %v", d, len(d.Body), now)

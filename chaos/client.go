@@ -70,7 +70,7 @@ func (n *Numbers) take(count int) (first uint32, ok bool) {
 // Mix is the share of messages with which clients do more than push, receive and ack.
 type Mix struct {
 	Nack, Untouched, Extend, Dead, Abandon, Late float64
-	Cancel, Reschedule, PushAgain                float64
+	Cancel, Reschedule, PushAgain, Get           float64
 	EndContext                                   float64 // of all calls
 	Reopen                                       float64 // of all calls, while Env.Reopening is set
 	Pause                                        float64 // of all rounds of workers, while Env.Pausing is set
@@ -83,7 +83,7 @@ type Mix struct {
 func DefaultMix() Mix {
 	return Mix{
 		Nack: 0.012, Untouched: 0.004, Extend: 0.01, Dead: 0.004, Abandon: 0.002, Late: 0.002,
-		Cancel: 0.01, Reschedule: 0.01, PushAgain: 0.003,
+		Cancel: 0.01, Reschedule: 0.01, PushAgain: 0.003, Get: 0.01,
 		EndContext: 0.02, Reopen: 0.1, Pause: 0.2,
 		Delay:   1200 * time.Millisecond,
 		Leases:  []time.Duration{700 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second},

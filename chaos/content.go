@@ -26,7 +26,7 @@ func (e *Env) contentOf(n uint32) backend.Message { return contentOf(n, e.idOf(n
 
 func contentOf(n uint32, id string, t backend.Traits) backend.Message {
 	m := backend.Message{ID: id, Body: bodyOf(n)}
-	if t.Supports(backend.Headers) {
+	if t.Supports(backend.KeepingHeaders) {
 		m.Headers = headersOf(n)
 	}
 	return m
@@ -72,7 +72,7 @@ func recognize(body []byte, headers map[string]string, t backend.Traits) (n uint
 	if n = binary.BigEndian.Uint32(body); n > maxNumber {
 		return 0, false
 	}
-	whole = bytes.Equal(body, bodyOf(n)) && (!t.Supports(backend.Headers) || maps.Equal(headers, headersOf(n)))
+	whole = bytes.Equal(body, bodyOf(n)) && (!t.Supports(backend.KeepingHeaders) || maps.Equal(headers, headersOf(n)))
 	return n, whole
 }
 

@@ -57,8 +57,9 @@
 // # Poison
 //
 // Some messages kill the processes that handle them. Each has to be a dead letter after an exact
-// number of attempts ([judge.Poison]). At the end, when nothing is broken any more, it is redriven.
-// It has to come back unchanged, and to be a dead letter again after as many attempts.
+// number of attempts ([judge.Poison]); where the store keeps headers, the first one has a number of
+// its own. At the end, when nothing is broken any more, it is redriven. It has to come back
+// unchanged, and to be a dead letter again after as many attempts.
 //
 // # Mutants
 //

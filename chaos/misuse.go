@@ -124,7 +124,7 @@ func (c *misuseClient) badPush(ctx context.Context) {
 	}
 	i := c.rng.IntN(len(c.mistakes))
 	bad, want := c.mistakes[i], invalid
-	if !c.Traits.Supports(backend.OwnIDs) && bad.ID != "" || !c.Traits.Supports(backend.Headers) && len(bad.Headers) > 0 {
+	if !c.Traits.Supports(backend.OwnIDs) && bad.ID != "" || !c.Traits.Supports(backend.KeepingHeaders) && len(bad.Headers) > 0 {
 		want = unsupported
 	}
 	if bad.Body == nil {

@@ -86,6 +86,9 @@ var mutants = []*mutant{
 	{name: "a cancel removes nothing", backend: "keyspace", rule: "duplicated", edits: []edit{
 		{"    m, why = waiting(id)\n  end\n  if m then\n    taken", "    m, why = nil, nil\n  end\n  if m then\n    taken"},
 	}},
+	{name: "a message that was moved is not found", backend: "keyspace", rule: "linearizable", edits: []edit{
+		{"local m = member_now(id, rec, v)\n  local due = tonumber(", "local m = member_now(id, rec, false)\n  local due = tonumber("},
+	}},
 	{name: "a second push replaces the first", backend: "zsetpoll", rule: "linearizable", edits: []edit{
 		{"outcome = redis.pcall('HSETNX', MSG, id, s .. content)", "redis.call('HSET', MSG, id, s .. content)\n    outcome = 1"},
 	}},
@@ -118,6 +121,9 @@ var mutants = []*mutant{
 	}},
 	{name: "a nack for an hour", backend: "zsetpoll", rule: "drained", edits: []edit{
 		{"due_in(holds[i]) or after(delay)", "due_in(holds[i]) or after(delay) + 3600000"},
+	}},
+	{name: "a claim that overlooks a pause", backend: "zsetpoll", rule: "paused", edits: []edit{
+		{"    if there % 2 == 1 then\n      paused, resumes = pause_state()\n    end\n", ""},
 	}},
 	{name: "an ack removes nothing", backend: "zsetpoll", rule: "duplicated", edits: []edit{
 		{"local done = held(ms, holds)\nlocal ids", "local done = {}\nlocal ids"},

@@ -2,13 +2,13 @@ package chaos
 
 import (
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/judge"
 )
@@ -16,6 +16,7 @@ import (
 // A poisonRun keeps starting processes that consume a queue whose every message kills its process.
 type poisonRun struct {
 	ids    []string
+	max    []int // attempts, by message
 	pushed time.Time
 	within time.Duration // in which all poison has to be dead
 	loop   sync.WaitGroup
@@ -26,6 +27,10 @@ type poisonRun struct {
 	err     error
 }
 
+// ownAttempts is the number of attempts of the first poison message itself, where the store keeps
+// headers.
+const ownAttempts = poisonAttempts + 1
+
 // newPoisonRun pushes the poison messages.
 func newPoisonRun(t *testing.T, v *target, e *Env, dir string) *poisonRun {
 	t.Helper()
@@ -35,15 +40,30 @@ func newPoisonRun(t *testing.T, v *target, e *Env, dir string) *poisonRun {
 	b, err := v.opens[0](t.Context())
 	must(t, err)
 	defer func() { _ = b.Close() }()
-	q, err := b.Open(t.Context(), poisonQueue, quiet)
-	must(t, err)
-	for i := range v.poison {
+	q := poisonedQueue(t, b)
+	defer func() { _ = q.Close() }()
+	ms := make([]delayq.Message, v.poison)
+	for i := range ms {
 		n := uint32(7 * (i + 1)) // a number of a message with headers
-		ms := []backend.Message{contentOf(n, idOf(n), e.Traits)}
-		must(t, errors.Join(q.Schedule(t.Context(), ms)...))
-		p.ids = append(p.ids, ms[0].ID) // some stores assign it
+		ms[i] = contentOf(n, idOf(n), e.Traits)
+		if !e.Traits.Supports(backend.OwnIDs) {
+			ms[i].ID = ""
+		}
+		p.max = append(p.max, poisonAttempts)
+		if i == 0 && e.Traits.Supports(backend.KeepingHeaders) {
+			ms[i].Limits, p.max[i] = &delayq.Limits{Attempts: ownAttempts}, ownAttempts
+		}
 	}
+	p.ids, err = q.PushBatch(t.Context(), ms)
+	must(t, err)
 	return p
+}
+
+func poisonedQueue(t *testing.T, b backend.Backend) delayq.Queue {
+	t.Helper()
+	q, err := delayq.New(t.Context(), poisonQueue, delayq.WithBackend(b), delayq.WithLogger(noLog))
+	must(t, err)
+	return q
 }
 
 func (p *poisonRun) start() {
@@ -81,19 +101,18 @@ func (p *poisonRun) stop(t *testing.T) {
 // again. It returns the history of each poison message from its push, and from its redrive.
 func (p *poisonRun) finish(t *testing.T, admin backend.Backend, healed time.Time) []judge.Poison {
 	t.Helper()
-	q, err := admin.Open(t.Context(), poisonQueue, quiet)
-	must(t, err)
+	q := poisonedQueue(t, admin)
 	defer func() { _ = q.Close() }()
 	all := p.awaitDead(t, q, p.pushed)
 	sleepUntil(t.Context(), healed)
 	// The history of a message that is not dead, or dead twice, would mix with that from its redrive.
 	if !slices.ContainsFunc(all, func(one judge.Poison) bool { return one.Letters != 1 }) {
 		redriven := time.Now()
-		must(t, errors.Join(q.Redrive(t.Context(), p.ids)...))
+		must(t, q.Dead().Redrive(t.Context(), p.ids...))
 		all = append(all, p.awaitDead(t, q, redriven)...)
 	}
 	p.stop(t)
-	must(t, errors.Join(q.DeleteDead(t.Context(), p.ids)...))
+	must(t, q.Dead().Delete(t.Context(), p.ids...))
 	handled, err := p.process.calls()
 	must(t, err)
 	for i := range all {
@@ -109,16 +128,16 @@ func (p *poisonRun) finish(t *testing.T, admin backend.Backend, healed time.Time
 }
 
 // awaitDead waits until all poison is dead.
-func (p *poisonRun) awaitDead(t *testing.T, q backend.Queue, since time.Time) []judge.Poison {
+func (p *poisonRun) awaitDead(t *testing.T, q delayq.Queue, since time.Time) []judge.Poison {
 	t.Helper()
 	all := make([]judge.Poison, len(p.ids))
 	for i, id := range p.ids {
-		all[i] = judge.Poison{ID: id, Max: poisonAttempts, Pushed: p.pushed.UnixNano(), Start: since.UnixNano()}
+		all[i] = judge.Poison{ID: id, Max: p.max[i], Pushed: p.pushed.UnixNano(), Start: since.UnixNano()}
 	}
 	poll(p.within, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		letters, _, err := q.ListDead(ctx, "", 10*len(p.ids))
+		letters, _, err := q.Dead().List(ctx, "", 10*len(p.ids))
 		if err != nil {
 			return false
 		}

@@ -2,13 +2,15 @@ package chaos
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/judge"
 )
 
-// Pusher pushes a number of messages a second, and cancels or reschedules some.
+// Pusher pushes a number of messages a second, cancels or reschedules some, and looks at these and
+// at others.
 func Pusher(e *Env, proc int, rate float64) Run {
 	return func(ctx context.Context, b backend.Backend) {
 		p := &pusher{client: newClient(e, proc, b), rate: rate, began: time.Now()}
@@ -30,10 +32,10 @@ type pusher struct {
 	changes []change
 }
 
-// change is a planned cancellation and rescheduling.
+// change is a planned cancellation and rescheduling, and a look at these messages and at others.
 type change struct {
-	at                 time.Time
-	cancel, reschedule []message
+	at                      time.Time
+	cancel, reschedule, get []message
 }
 
 // round reports false when there are no numbers left.
@@ -101,9 +103,11 @@ func (p *pusher) planChanges() {
 			c.cancel = append(c.cancel, m)
 		case r < p.Mix.Cancel+p.Mix.Reschedule:
 			c.reschedule = append(c.reschedule, m)
+		case r < p.Mix.Cancel+p.Mix.Reschedule+p.Mix.Get:
+			c.get = append(c.get, m)
 		}
 	}
-	if len(c.cancel)+len(c.reschedule) > 0 {
+	if len(c.cancel)+len(c.reschedule)+len(c.get) > 0 {
 		p.changes = append(p.changes, c)
 	}
 }
@@ -122,8 +126,30 @@ func (p *pusher) makeChanges(ctx context.Context) {
 		if p.Traits.Supports(backend.Rescheduling) {
 			p.reschedule(ctx, c.reschedule)
 		}
+		if p.Traits.Supports(backend.Getting) {
+			p.get(ctx, slices.Concat(c.get, c.cancel, c.reschedule))
+		}
 	}
 	p.changes = rest
+}
+
+// get records the states in which the store shows messages.
+func (p *pusher) get(ctx context.Context, ms []message) {
+	if len(ms) == 0 {
+		return
+	}
+	call := judge.Call{Op: judge.Get, Items: each(ms, func(m message) judge.Item { return judge.Item{N: m.n} })}
+	p.call(ctx, callTime, call, func(ctx context.Context, call *judge.Call) error {
+		shown, errs := p.q.Get(ctx, each(ms, func(m message) string { return m.id }))
+		unknown := call.SetOutcomes(errs)
+		for i, m := range shown {
+			if it := &call.Items[i]; it.Out == judge.OK {
+				n, whole := recognize(m.Body, m.Headers, p.Traits)
+				it.State, it.Altered = m.State, !whole || n != it.N || m.ID != ms[i].id
+			}
+		}
+		return unknown
+	})
 }
 
 func (p *pusher) reschedule(ctx context.Context, ms []message) {

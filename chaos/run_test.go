@@ -140,6 +140,7 @@ func (r *run) startClients() {
 	}
 	for _, client := range []func(proc int) Run{
 		func(proc int) Run { return DeadLetterClient(r.env, proc) }, func(proc int) Run { return MisuseClient(r.env, proc) },
+		func(proc int) Run { return Pauser(r.env, proc) },
 		func(proc int) Run { return SecondWorker(r.second, proc) }, pusher(r.second, secondRate),
 	} {
 		add(r.v.opens[0], client)
@@ -236,7 +237,7 @@ func (r *run) stayCalm() {
 	}
 	defer func() { _ = q.Close() }()
 	for end := calm.Add(judge.CalmAtLeast(r.env.Traits.Sweep)); time.Now().Before(end); {
-		if r.env.Traits.Supports(backend.Counting) {
+		if r.env.Traits.Supports(backend.CountingScheduled) {
 			_, _ = Audit(r.t.Context(), r.env, q) // it is recorded
 		}
 		time.Sleep(100 * time.Millisecond) // between two counts
@@ -247,7 +248,7 @@ func (r *run) stayCalm() {
 // them, it waits until all messages are settled and no more are delivered for a while.
 func (r *run) drained(e *Env) bool {
 	r.t.Helper()
-	if !e.Traits.Supports(backend.Counting) {
+	if !e.Traits.Supports(backend.CountingScheduled) {
 		return poll(r.v.drainTime, func() bool {
 			time.Sleep(time.Second) // to read all histories takes a while itself; the condition ends the wait
 			h := &judge.History{Calls: r.calls()}

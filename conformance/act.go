@@ -25,7 +25,7 @@ func (t *testRun) after(d time.Duration) backend.Message {
 
 // headers makes the headers of a message, none where the store keeps none.
 func (t *testRun) headers(key, value string) map[string]string {
-	if !t.has(backend.Headers) {
+	if !t.has(backend.KeepingHeaders) {
 		return nil
 	}
 	return map[string]string{key: value}

@@ -26,7 +26,7 @@ var batchChecks = []Check{
 		run:  batchOfEndedLeases,
 	},
 	{
-		Name: "stats-after-many-leases", Invariant: 2, needs: []backend.Feature{backend.Counting},
+		Name: "stats-after-many-leases", Invariant: 2, needs: []backend.Feature{backend.CountingScheduled},
 		Rule: "However many leases have ended, the next Stats counts their messages as ready, and Peek lists them in their old order.",
 		run:  statsAfterManyLeases,
 	},
@@ -60,7 +60,7 @@ func batches(t *testRun) {
 		}
 		t.nothing("all are done")
 	}
-	if t.has(backend.Counting) && t.has(backend.Redriving) {
+	if t.has(backend.CountingScheduled) && t.has(backend.Redriving) {
 		t.empty()
 	}
 }
@@ -276,7 +276,7 @@ func (t *testRun) cancelBatch(n int) {
 	if t.has(backend.Rescheduling) {
 		moves := each(with, func(id string) backend.Move { return backend.Move{ID: id, Delay: 200 * t.Tick} })
 		t.outcomes(t.q.Reschedule(t.ctx, moves), len(moves), "rescheduling", want)
-		if t.has(backend.Counting) {
+		if t.has(backend.CountingScheduled) {
 			t.isDue(timed{ids[0], "rescheduled in a batch", t.now().Add(200 * t.Tick)}, t.stats().HeadDue.Add(t.noise()))
 		}
 	}

@@ -120,7 +120,7 @@ func (t *testRun) drain() {
 			continue
 		}
 		t.want(err, context.DeadlineExceeded, "draining")
-		if t.has(backend.Counting) {
+		if t.has(backend.CountingScheduled) {
 			if s := t.stats(); s.Scheduled+s.Ready+s.InFlight == 0 {
 				return
 			}

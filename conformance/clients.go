@@ -80,7 +80,7 @@ func batchesAtOnce(t *testRun) {
 	})...)
 	t.nothing("all are done")
 	t.judged("lost", "duplicated", "linearizable")
-	if t.has(backend.Counting) {
+	if t.has(backend.CountingScheduled) {
 		t.empty()
 	}
 }
@@ -392,7 +392,7 @@ func (c *planned) lookOn(ctx context.Context, q backend.Queue) error {
 }
 
 func (c *planned) lookOnce(q backend.Queue) error {
-	if c.has(backend.Counting) {
+	if c.has(backend.CountingScheduled) {
 		stored, ended := c.stored.Load(), c.ended.Load()
 		s, err := q.Stats(c.ctx)
 		if err != nil {
@@ -413,6 +413,9 @@ func (c *planned) lookOnce(q backend.Queue) error {
 				return err
 			}
 		}
+		if err := c.getOnce(q, page); err != nil {
+			return err
+		}
 	}
 	if c.has(backend.Redriving) {
 		ls, _, err := q.ListDead(c.ctx, "", 20)
@@ -428,6 +431,24 @@ func (c *planned) lookOnce(q backend.Queue) error {
 	if c.inProcess() && c.Leftovers != nil {
 		_, err := c.Leftovers(c.ctx, c.b)
 		return err
+	}
+	return nil
+}
+
+// getOnce gets messages that were listed, each of which may be in any state by now, or gone.
+func (c *planned) getOnce(q backend.Queue, listed []backend.MessageInfo) error {
+	if !c.has(backend.Getting) {
+		return nil
+	}
+	ms, errs := q.Get(c.ctx, each(listed, func(m backend.MessageInfo) string { return m.ID }))
+	for i, m := range ms {
+		err := at(errs, i)
+		if err == nil && m.State != backend.StateDone {
+			err = c.isOurs(m.ID, m.Body, m.Headers)
+		}
+		if err != nil && !errors.Is(err, backend.ErrNotFound) {
+			return fmt.Errorf("Get: %w", err)
+		}
 	}
 	return nil
 }

@@ -45,6 +45,7 @@ func coarseLeftovers(ctx context.Context, b backend.Backend) ([]string, error) {
 func (b coarse) Traits() backend.Traits {
 	t := b.Backend.Traits()
 	t.Name, t.Resolution, t.Sweep = "coarse", coarseGrain, coarseSweep
+	t.Lacks = t.Lacks.With(backend.Getting) // no handle knows which leases of others have ended
 	return t
 }
 
@@ -132,6 +133,19 @@ func (q *coarseQueue) Reschedule(ctx context.Context, ms []backend.Move) []error
 	return q.Queue.Reschedule(ctx, coarsened)
 }
 
+func (q *coarseQueue) PauseAll(ctx context.Context, p backend.Pause) error {
+	defer q.wake()
+	if p != (backend.Pause{}) {
+		p = backend.Pause{Until: q.due(p.Until, p.For)}
+	}
+	return q.Queue.PauseAll(ctx, p)
+}
+
+func (q *coarseQueue) ResumeAll(ctx context.Context) error {
+	defer q.wake()
+	return q.Queue.ResumeAll(ctx)
+}
+
 func (q *coarseQueue) Redrive(ctx context.Context, ids []string) []error {
 	defer q.wake()
 	return q.Queue.Redrive(ctx, ids)
@@ -146,6 +160,9 @@ func (q *coarseQueue) Receive(ctx context.Context, limit int, lease time.Duratio
 		s, err := q.Stats(ctx)
 		if err != nil {
 			return nil, err
+		}
+		if s.Paused {
+			s.Ready, s.HeadDue = 0, s.PausedUntil
 		}
 		if s.Ready > 0 {
 			if ds := q.take(limit, lease); ds != nil {

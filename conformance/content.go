@@ -59,7 +59,7 @@ func (t *testRun) awkward() (bodies [][]byte, headers []map[string]string) {
 		{"x": strings.Repeat("v", backend.MaxHeaders-backend.HeaderCost-1)},
 		mostHeaders(),
 	}
-	if !t.has(backend.Headers) {
+	if !t.has(backend.KeepingHeaders) {
 		headers = headers[:1]
 	}
 	return bodies, headers

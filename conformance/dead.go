@@ -16,12 +16,12 @@ import (
 var deadChecks = []Check{
 	{
 		Name: "poison", Invariant: 9, needs: []backend.Feature{backend.CountingAttempts, backend.Redriving},
-		Rule: "A message whose handler always fails is dead after exactly MaxAttempts, with the last error as reason.",
+		Rule: "A message whose handler always fails is dead after exactly MaxAttempts, with the last error as reason; OnDead is called once, when the dead letter is listed.",
 		run:  poison,
 	},
 	{
 		Name: "poison-kills-worker", Invariant: 9, needs: []backend.Feature{backend.CountingAttempts, backend.Redriving},
-		Rule: "A message that crashes its worker each time is dead after exactly MaxAttempts: no further handler gets it.",
+		Rule: "A message that crashes its worker each time is dead after exactly MaxAttempts: no further handler gets it, and OnDead is called once.",
 		run:  poisonKillsWorker,
 	},
 	{
@@ -50,6 +50,16 @@ var deadChecks = []Check{
 		run:  deadPages,
 	},
 	{
+		Name: "dead-filter", Invariant: 9, needs: []backend.Feature{backend.Redriving},
+		Rule: "RedriveWhere and DeleteWhere act on each dead letter that they select by age, reason or header, and on no other, and return their number.",
+		run:  deadFilter,
+	},
+	{
+		Name: "dead-retention", Invariant: 9, needs: []backend.Feature{backend.Redriving},
+		Rule: "TrimDead deletes the dead letters beyond a count or an age, the oldest first and no others, and returns their number; their ids are free.",
+		run:  deadRetention,
+	},
+	{
 		Name: "redrive-all", Invariant: 9, needs: []backend.Feature{backend.Redriving},
 		Rule: "RedriveAll brings back every dead letter, however many there are.",
 		run:  redriveAll,
@@ -63,15 +73,46 @@ func poison(t *testRun) {
 	m := t.after(0)
 	t.push(m)
 	var handled atomic.Int64
-	t.consume(func(context.Context, *delayq.Delivery) error {
-		handled.Add(1)
-		return errPoison
-	}, t.hasDied, delayq.MaxAttempts(maxAttempts), delayq.Retry(t.backoff()))
+	reason := t.consumeUntilDead(func(context.Context, *delayq.Delivery) error {
+		return fmt.Errorf("%w at call %d", errPoison, handled.Add(1))
+	}, delayq.MaxAttempts(maxAttempts), delayq.Retry(t.backoff()))
 	t.handledTimes(handled.Load(), maxAttempts)
-	l := t.theLetter()
-	if l.ID != m.ID || l.Reason != errPoison.Error() || l.Attempts != maxAttempts {
-		t.fail("the dead letter is %s with %d attempts for %q; want %s, %d, %q", l.ID, l.Attempts, l.Reason, m.ID, maxAttempts, errPoison)
+	l, want := t.theLetter(), fmt.Sprintf("%v at call %d", errPoison, maxAttempts)
+	if l.ID != m.ID || l.Reason != want || l.Attempts != maxAttempts {
+		t.fail("the dead letter is %s with %d attempts for %q; want %s, %d, %q", l.ID, l.Attempts, l.Reason, m.ID, maxAttempts, want)
 	}
+	if reason != want {
+		t.fail("OnDead got the reason %q; want %q", reason, want)
+	}
+}
+
+// consumeUntilDead runs a Consume until OnDead has been called for a message, which has to be a dead
+// letter then. It returns the reason.
+func (t *testRun) consumeUntilDead(h delayq.Handler, opts ...delayq.ConsumeOption) (reason string) {
+	var calls atomic.Int64
+	q := t.portable()
+	listed := errors.New("the consumer has not stopped")
+	t.consume(h, func() bool { return calls.Load() > 0 }, append(opts, delayq.OnDead(
+		func(ctx context.Context, d *delayq.Delivery, why string, _ error) {
+			reason = why
+			_, listed = letterOf(ctx, q, d.ID)
+			calls.Add(1)
+		}))...)
+	t.must(listed, "listing the dead letter in OnDead")
+	if n := calls.Load(); n != 1 {
+		t.fail("OnDead was called %d times; want 1", n)
+	}
+	return reason
+}
+
+// letterOf returns the dead letter of that id.
+func letterOf(ctx context.Context, q delayq.Queue, id string) (delayq.DeadLetter, error) {
+	for l, err := range q.Dead().All(ctx) {
+		if err != nil || l.ID == id {
+			return l, err
+		}
+	}
+	return delayq.DeadLetter{}, fmt.Errorf("message %s is not among the dead letters", id)
 }
 
 // backoff waits a tick, without a random part.
@@ -117,8 +158,6 @@ func (t *testRun) step() time.Duration {
 	return 0
 }
 
-func (t *testRun) hasDied() bool { return len(t.letters()) > 0 }
-
 func (t *testRun) letters() []backend.DeadLetter {
 	ls, _, err := t.q.ListDead(t.ctx, "", 100)
 	t.must(err, "ListDead")
@@ -147,10 +186,10 @@ func poisonKillsWorker(t *testRun) {
 		t.outlast(t.Tick)
 	}
 	var handled atomic.Int64
-	t.consume(func(context.Context, *delayq.Delivery) error {
+	t.consumeUntilDead(func(context.Context, *delayq.Delivery) error {
 		handled.Add(1)
 		return nil
-	}, t.hasDied, delayq.MaxAttempts(maxAttempts))
+	}, delayq.MaxAttempts(maxAttempts))
 	t.handledTimes(handled.Load(), 0)
 	t.theLetter()
 }
@@ -246,6 +285,85 @@ func deleteDead(t *testRun) {
 	t.grace()
 	t.ack(t.takeID(live))
 	t.nothing("the other was deleted")
+}
+
+// trimAll calls TrimDead until nothing is left to delete, and returns how many letters it deleted.
+func trimAll(ctx context.Context, q backend.Queue, keep backend.Retention) (removed int, err error) {
+	for more := true; more && err == nil; {
+		var n int
+		n, more, err = q.TrimDead(ctx, keep)
+		removed += n
+	}
+	return removed, err
+}
+
+// deadRetention trims dead letters of two ages, more of them than one step deletes.
+func deadRetention(t *testRun) {
+	n := t.scaled(260, 2300)
+	live := t.pushAfter(1000 * t.Tick)
+	var ids []string
+	die := func(n int) {
+		ms := make([]backend.Message, n)
+		for i := range ms {
+			ms[i] = t.after(0)
+		}
+		for some := range slices.Chunk(ms, delayq.MaxBatch) {
+			t.push(some...)
+		}
+		for i, d := range t.takeAllFor(n, delayq.MaxBatch, backend.MaxLease) {
+			t.must(t.deadLetter(d, fmt.Sprint("letter ", i)), "Dead")
+			ids = append(ids, d.ID)
+		}
+	}
+	trim := func(keep backend.Retention, want int) {
+		removed, err := trimAll(t.ctx, t.q, keep)
+		if err != nil || removed != want {
+			t.fail("TrimDead of %+v deletes %d letters and returns %v; want %d", keep, removed, err, want)
+		}
+		ids = ids[want:]
+		left := each(pages(t, "ListDead", 100, t.q.ListDead), func(l backend.DeadLetter) string { return l.ID })
+		if !slices.Equal(left, ids) {
+			t.fail("after TrimDead of %+v there are %d letters, not the %d youngest", keep, len(left), len(ids))
+		}
+	}
+	die(n)
+	trim(backend.Retention{}, 0)
+	trim(backend.Retention{MaxCount: n, MaxAge: 1000 * t.Tick}, 0)
+	trim(backend.Retention{MaxCount: n - 1}, 1)
+	trim(backend.Retention{MaxCount: 9}, n-10)
+	oldest := ids[0]
+	t.pass(2 * t.Tick)
+	die(3)
+	if t.fake != nil { // else the others may be as old
+		trim(backend.Retention{MaxAge: 2*t.Tick + max(t.traits.Resolution, time.Millisecond)}, 0)
+		trim(backend.Retention{MaxCount: 11, MaxAge: 2 * t.Tick}, 9)
+	}
+	trim(backend.Retention{MaxCount: 2, MaxAge: 1000 * time.Hour}, len(ids)-2)
+	t.pass(t.Tick)
+	trim(backend.Retention{MaxCount: 2, MaxAge: t.Tick / 2}, 2)
+	if t.has(backend.OwnIDs) && t.has(backend.Deduplicating) {
+		m := t.after(0)
+		m.ID = oldest
+		t.push(m)
+		t.must(t.deadLetter(t.takeID(oldest), "again"), "Dead")
+		ids = append(ids, oldest)
+		trim(backend.Retention{MaxAge: 1000 * time.Hour}, 0)
+		trim(backend.Retention{MaxAge: 0, MaxCount: 1}, 0)
+		t.must(outcome(t.q.DeleteDead(t.ctx, []string{oldest})), "DeleteDead")
+	}
+	if t.has(backend.UniqueWindows) {
+		m := t.after(0)
+		m.UniqueFor = time.Hour
+		t.push(m)
+		t.must(t.deadLetter(t.takeID(m.ID), "of the check"), "Dead")
+		ids = []string{m.ID}
+		t.pass(t.Tick)
+		trim(backend.Retention{MaxAge: t.Tick / 2}, 1)
+		t.want(outcome(t.q.Schedule(t.ctx, []backend.Message{m})), backend.ErrDuplicate, "a push of an id that UniqueFor keeps")
+	}
+	if t.has(backend.Cancelling) {
+		t.must(t.cancelID(live), "cancelling the message that waits")
+	}
 }
 
 // deadPages dead-letters messages in the opposite order of their due times.
@@ -355,5 +473,51 @@ func redriveAll(t *testRun) {
 	t.ack(t.takeAll(n, n)...)
 	if left := len(t.letters()); left > 0 {
 		t.fail("%d dead letters are left", left)
+	}
+}
+
+// deadFilter makes letters of which the filters select some that are not neighbours.
+func deadFilter(t *testRun) {
+	const n = 9
+	ms := make([]backend.Message, n)
+	for i := range ms {
+		ms[i] = t.after(0)
+		ms[i].Headers = t.headers("kind", fmt.Sprint(i%2))
+		t.push(ms[i])
+		t.must(t.deadLetter(t.takeID(ms[i].ID), fmt.Sprintf("reason %d of %d", i%3, i)), "Dead")
+		t.pass(max(t.traits.Resolution, time.Millisecond)) // so that deaths have an order
+	}
+	dead := t.portable().Dead()
+	t.picks(dead.RedriveWhere, delayq.DeadFilter{ReasonPrefix: "reason 1"}, 3)
+	for _, i := range []int{1, 4, 7} {
+		t.expectAgain(ms[i].ID, time.Time{})
+	}
+	t.grace()
+	for _, d := range t.takeAll(3, 3) {
+		if i := slices.IndexFunc(ms, func(m backend.Message) bool { return m.ID == d.ID }); i%3 != 1 {
+			t.fail("message %d of %d was redriven, and was not selected", i, n)
+		}
+		t.ack(d)
+	}
+	left := []int{0, 2, 3, 5, 6, 8}
+	if t.has(backend.KeepingHeaders) {
+		t.picks(dead.DeleteWhere, delayq.DeadFilter{Headers: map[string]string{"kind": "1"}}, 2)
+		left = []int{0, 2, 6, 8}
+	}
+	half := len(left) / 2
+	died := t.letters()[half].Died
+	t.picks(dead.DeleteWhere, delayq.DeadFilter{DiedBefore: died}, half)
+	got := each(t.letters(), func(l backend.DeadLetter) string { return l.ID })
+	if want := each(left[half:], func(i int) string { return ms[i].ID }); !slices.Equal(got, want) {
+		t.fail("left are the dead letters %q; want %q", got, want)
+	}
+	t.nothing("the other letters are dead or deleted")
+}
+
+func (t *testRun) picks(where func(context.Context, delayq.DeadFilter) (int, error), f delayq.DeadFilter, want int) {
+	n, err := where(t.ctx, f)
+	t.must(err, "dead letters by %+v", f)
+	if n != want {
+		t.fail("%d dead letters were selected by %+v; want %d", n, f, want)
 	}
 }

@@ -40,6 +40,11 @@ var dueChecks = []Check{
 		run:  reschedule,
 	},
 	{
+		Name: "reschedule-delay", Invariant: 1, needs: []backend.Feature{backend.Rescheduling},
+		Rule: "A delay of Reschedule counts from the store's now, however long the message has waited and whenever it was due.",
+		run:  rescheduleDelay,
+	},
+	{
 		Name: "reschedule-states", Invariant: 6, needs: []backend.Feature{backend.Rescheduling},
 		Rule: "Reschedule returns ErrInFlight for a message in flight and ErrNotFound for one that is done or unknown, and changes nothing.",
 		run:  rescheduleStates,
@@ -93,7 +98,7 @@ func (t *testRun) drainAsDue(n int, within time.Duration) {
 
 // readyNow returns the number of ready messages; 0 or 1 where the store cannot count them.
 func (t *testRun) readyNow() int64 {
-	if t.has(backend.Counting) {
+	if t.has(backend.CountingScheduled) {
 		s, err := t.q.Stats(t.ctx)
 		t.must(err, "Stats")
 		return s.Ready
@@ -157,6 +162,17 @@ func reschedule(t *testRun) {
 	t.quietUntil(end, "it was rescheduled to later")
 	t.grace()
 	t.ack(t.takeID(later))
+}
+
+func rescheduleDelay(t *testRun) {
+	id := t.pushAfter(100 * t.Tick)
+	t.pass(2 * t.Tick)
+	end := t.now().Add(3 * t.Tick)
+	t.expectAgain(id, end)
+	t.must(t.move(id, 3*t.Tick), "rescheduling")
+	t.quietUntil(end, "its new delay is not over")
+	t.grace()
+	t.ack(t.takeID(id))
 }
 
 func rescheduleStates(t *testRun) {

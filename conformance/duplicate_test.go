@@ -57,7 +57,7 @@ func TestHandlerPushesItsOwnID(t *testing.T) {
 					return d.Nack(ctx, 0)
 				}
 				defer cancel()
-				return d.Dead(ctx, "of the test")
+				return d.DeadLetter(ctx, "of the test")
 			})
 			if !errors.Is(context.Cause(ctx), context.Canceled) {
 				t.Fatalf("Consume: %v", err)

@@ -28,6 +28,10 @@ var verbs = map[string]func(ctx context.Context, q backend.Queue, ids []string) 
 		_, err := q.Stats(ctx)
 		return []error{err}
 	},
+	"Get": func(ctx context.Context, q backend.Queue, ids []string) []error {
+		_, errs := q.Get(ctx, ids)
+		return errs
+	},
 	"Peek": func(ctx context.Context, q backend.Queue, _ []string) []error {
 		_, _, err := q.Peek(ctx, "", 1)
 		return []error{err}
@@ -36,6 +40,10 @@ var verbs = map[string]func(ctx context.Context, q backend.Queue, ids []string) 
 		_, err := q.Purge(ctx)
 		return []error{err}
 	},
+	"PauseAll": func(ctx context.Context, q backend.Queue, _ []string) []error {
+		return []error{q.PauseAll(ctx, backend.Pause{Until: backend.EarliestDue})} // which has ended
+	},
+	"ResumeAll": func(ctx context.Context, q backend.Queue, _ []string) []error { return []error{q.ResumeAll(ctx)} },
 	"ListDead": func(ctx context.Context, q backend.Queue, _ []string) []error {
 		_, _, err := q.ListDead(ctx, "", 1)
 		return []error{err}
@@ -46,10 +54,14 @@ var verbs = map[string]func(ctx context.Context, q backend.Queue, ids []string) 
 	},
 	"Redrive":    func(ctx context.Context, q backend.Queue, ids []string) []error { return q.Redrive(ctx, ids) },
 	"DeleteDead": func(ctx context.Context, q backend.Queue, ids []string) []error { return q.DeleteDead(ctx, ids) },
+	"TrimDead": func(ctx context.Context, q backend.Queue, _ []string) []error {
+		_, _, err := q.TrimDead(ctx, backend.Retention{MaxCount: 1000})
+		return []error{err}
+	},
 }
 
 // onMany has the methods that return an error for each message.
-var onMany = map[string]bool{"Cancel": true, "Reschedule": true, "Redrive": true, "DeleteDead": true}
+var onMany = map[string]bool{"Cancel": true, "Get": true, "Reschedule": true, "Redrive": true, "DeleteDead": true}
 
 // features calls the claimed methods on an empty queue, and then the lacking ones on a message of
 // each state.

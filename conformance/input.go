@@ -82,6 +82,12 @@ func badMessages(largest int) map[string]delayq.Message {
 		"a negative UniqueFor":        {ID: "unique", UniqueFor: -time.Second},
 		"too short a UniqueFor":       {ID: "unique", UniqueFor: backend.MinUnique - 1},
 		"too long a UniqueFor":        {ID: "unique", UniqueFor: backend.MaxUnique + 1},
+		"Replace without an id":       {Replace: true},
+		"Replace with UniqueFor":      {ID: "replace", Replace: true, UniqueFor: time.Minute},
+		"MaxWait without Replace":     {ID: "replace", MaxWait: time.Minute},
+		"a negative MaxWait":          {ID: "replace", Replace: true, MaxWait: -time.Second},
+		"too short a MaxWait":         {ID: "replace", Replace: true, MaxWait: backend.MinWait - 1},
+		"too long a MaxWait":          {ID: "replace", Replace: true, MaxWait: backend.MaxDelay + 1},
 		"an empty header key":         {Headers: map[string]string{"": "x"}},
 		"a reserved header key":       {Headers: map[string]string{"delayq-x": "x"}},
 		"headers of more than 64 KiB": {Headers: map[string]string{"x": strings.Repeat("x", backend.MaxHeaders)}},
@@ -90,7 +96,7 @@ func badMessages(largest int) map[string]delayq.Message {
 
 // lacksPart reports whether the message has a part that the store does not support.
 func (t *testRun) lacksPart(m delayq.Message) bool {
-	return m.ID != "" && !t.has(backend.OwnIDs) || m.UniqueFor != 0 && !t.has(backend.UniqueWindows) || len(m.Headers) > 0 && !t.has(backend.Headers)
+	return m.Replace && !t.has(backend.Replacing) || m.ID != "" && !t.has(backend.OwnIDs) || m.UniqueFor != 0 && !t.has(backend.UniqueWindows) || len(m.Headers) > 0 && !t.has(backend.KeepingHeaders)
 }
 
 // refused fails unless err is ErrInvalid and says what is allowed.
@@ -112,7 +118,10 @@ func unsupported(t *testRun) {
 		{delayq.Rescheduling, t.has(backend.Rescheduling), func() error { return q.Reschedule(t.ctx, "unknown", t.now()) }},
 		{delayq.Counting, t.has(backend.Counting), func() error { _, err := q.Stats(t.ctx); return err }},
 		{delayq.Peeking, t.has(backend.Peeking), func() error { _, _, err := q.Peek(t.ctx, "", 1); return err }},
+		{delayq.Getting, t.has(backend.Getting), func() error { _, err := q.Get(t.ctx, "unknown"); return err }},
 		{delayq.Purging, t.has(backend.Purging), func() error { _, err := q.Purge(t.ctx); return err }},
+		{delayq.Pausing, t.has(backend.Pausing), func() error { return q.PauseAll(t.ctx, delayq.PauseUntil(backend.EarliestDue)) }},
+		{delayq.Pausing, t.has(backend.Pausing), func() error { return q.ResumeAll(t.ctx) }},
 		{delayq.Redriving, t.has(backend.Redriving), func() error { return q.Dead().Redrive(t.ctx, "unknown") }},
 	}
 	for _, c := range calls {
@@ -129,11 +138,14 @@ func unsupported(t *testRun) {
 	if !t.has(backend.UniqueWindows) {
 		t.refusesPart(q, delayq.UniqueWindows, delayq.UniqueFor(time.Minute))
 	}
+	if !t.has(backend.Replacing) {
+		t.refusesPart(q, delayq.Replacing, delayq.Replace())
+	}
 	if !t.has(backend.ChangingHeaders) {
 		t.refusesNewHeaders(q)
 	}
-	if !t.has(backend.Headers) {
-		t.refusesPart(q, delayq.Headers, delayq.Header("key", "value"))
+	if !t.has(backend.KeepingHeaders) {
+		t.refusesPart(q, delayq.KeepingHeaders, delayq.Header("key", "value"))
 		t.refusesHeaders()
 	}
 }

@@ -55,7 +55,7 @@ func TestLargeDeadLetters(t *testing.T) {
 				}
 				d, err := q.Receive(ctx)
 				if err == nil {
-					err = d.Dead(ctx, "large")
+					err = d.DeadLetter(ctx, "large")
 				}
 				if err != nil {
 					t.Fatal(err)

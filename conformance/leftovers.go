@@ -82,7 +82,7 @@ func (t *testRun) skipCancelled() {
 
 // empty checks Stats and the leftovers of the store.
 func (t *testRun) empty() {
-	if t.has(backend.Counting) {
+	if t.has(backend.CountingScheduled) {
 		if s := t.stats(); s != (backend.Stats{}) {
 			t.fail("Stats returns %s, head due at %v; all messages are settled", countsOf(s), s.HeadDue)
 		}

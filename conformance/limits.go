@@ -168,7 +168,7 @@ func (t *testRun) comesWhenDue(all []timed) {
 
 // idle fails when a message is due. On a server it reads Stats instead of waiting in a Receive.
 func (t *testRun) idle(because string) {
-	if t.inProcess() || !t.has(backend.Counting) {
+	if t.inProcess() || !t.has(backend.CountingScheduled) {
 		t.nothing(because)
 		return
 	}
@@ -221,7 +221,7 @@ func (t *testRun) showsExactly(m timed) {
 			t.dueExactly(m, p.Due, "Peek")
 		}
 	}
-	if t.has(backend.Counting) {
+	if t.has(backend.CountingScheduled) {
 		t.dueExactly(m, t.stats().HeadDue, "Stats")
 	}
 }

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -11,26 +12,35 @@ import (
 
 // compare runs after each operation. A store that sweeps, or has its own clock, gets time for it.
 func (m *machine) compare() {
-	if !m.has(backend.Counting) {
+	if !m.has(backend.CountingScheduled) {
 		return
 	}
 	want := m.ref.stats()
 	patient := m.fake == nil || m.traits.Sweep > 0
 	for deadline := time.Now().Add(m.Patience); ; time.Sleep(time.Millisecond) {
 		got, err := m.q.Stats(m.ctx)
-		if !m.ref.exact {
-			got.HeadDue = time.Time{}
-		}
-		same := countsOf(got) == countsOf(want) && got.HeadDue.Equal(want.HeadDue)
+		same := m.agree(got, want)
 		switch {
 		case err != nil:
 			m.rt.Fatalf("Stats: %v", err)
 		case same:
 			return
 		case !patient || time.Now().After(deadline):
-			m.rt.Fatalf("the backend counts %s, head due at %v; the reference %s, %v", countsOf(got), got.HeadDue, countsOf(want), want.HeadDue)
+			m.rt.Fatalf("the backend counts %s; the reference %s", statsText(got), statsText(want))
 		}
 	}
+}
+
+// agree compares two counts. What time passes by is compared where the reference knows the time.
+func (m *machine) agree(got, want backend.Stats) bool {
+	switch {
+	case countsOf(got) != countsOf(want) || got.Paused != want.Paused || sum(got.Due) != got.Scheduled:
+		return false
+	case !m.ref.exact:
+		return true
+	}
+	return got.HeadDue.Equal(want.HeadDue) && got.PausedUntil.Equal(want.PausedUntil) && (got.Due == want.Due || got.DueEstimated) &&
+		(want.OldestReady-got.OldestReady).Abs() <= m.traits.Resolution
 }
 
 // compareAll compares each message, at the end of a run.
@@ -72,6 +82,49 @@ func (w *walk) skipped(ms []*refMessage) *refMessage {
 
 func (w *walk) endless(ms int) bool { return w.pages > 2*ms+1000 }
 
+// getSome compares messages by id.
+func (m *machine) getSome(dice *rand.Rand) {
+	ids := m.ids(dice)
+	shown, errs := m.q.Get(m.ctx, ids)
+	if len(shown) != len(ids) {
+		m.rt.Fatalf("Get of %d ids returns %d messages", len(ids), len(shown))
+	}
+	m.outcomes(errs, len(ids), "getting", func(i int) (string, error) {
+		id, state := ids[i], m.ref.state(ids[i])
+		if state == 0 {
+			return id, backend.ErrNotFound
+		}
+		if got := shown[i]; at(errs, i) == nil {
+			m.getIs(id, got, state)
+		}
+		return id, nil
+	})
+}
+
+func (m *machine) getIs(id string, got backend.MessageInfo, state backend.State) {
+	if got.ID != id || got.State != state || got.Err != nil {
+		m.rt.Fatalf("Get shows message %q as %v, %v; want %q, %v", got.ID, got.State, got.Err, id, state)
+	}
+	if end := m.ref.windows[id]; m.ref.exact && end.After(m.ref.now) != !got.UniqueUntil.IsZero() || m.ref.exact && !got.UniqueUntil.IsZero() && !got.UniqueUntil.Equal(end) {
+		m.rt.Fatalf("Get shows a window of %s until %v; want %v", id, got.UniqueUntil, end)
+	}
+	want := m.ref.ms[id]
+	if want == nil {
+		return
+	}
+	if got.Attempts != want.attempt {
+		m.rt.Fatalf("Get shows %d attempts of message %s; it had %d", got.Attempts, id, want.attempt)
+	}
+	m.dueIs(id, got.Due, want)
+	m.whole(id, got.Body, got.Headers, want)
+	if state == backend.StateInFlight {
+		m.ends("the lease that Get shows", id, got.LeaseUntil, want.until.Sub(m.ref.now))
+	}
+	if state == backend.StateDead {
+		m.diedLike(got, want)
+	}
+}
+
 // peekPage compares the next page of waiting messages.
 func (m *machine) peekPage(limit int) {
 	if m.peeks == nil {
@@ -87,6 +140,9 @@ func (m *machine) peekPage(limit int) {
 		want := m.ref.ms[shown.ID]
 		if want == nil || want.state != "scheduled" || shown.Err != nil {
 			m.rt.Fatalf("Peek shows message %s, which does not wait: %v", shown.ID, shown.Err)
+		}
+		if ready := m.ref.ready(want); ready && shown.State != backend.StateReady || !ready && shown.State != backend.StateScheduled {
+			m.rt.Fatalf("Peek shows message %s as %v; it is ready: %t", shown.ID, shown.State, ready)
 		}
 		if shown.Attempts != want.attempt {
 			m.rt.Fatalf("Peek shows %d attempts of message %s; it had %d", shown.Attempts, shown.ID, want.attempt)
@@ -143,16 +199,13 @@ func (m *machine) listPage(limit int) {
 	for _, l := range page {
 		want := m.ref.ms[l.ID]
 		switch {
-		case want == nil || want.state != "dead":
-			m.rt.Fatalf("ListDead shows message %s, which is not dead", l.ID)
-		case l.Attempts != want.attempt || l.Reason != want.reason:
-			m.rt.Fatalf("dead letter %s has %d attempts and the reason %q; want %d, %q", l.ID, l.Attempts, l.Reason, want.attempt, want.reason)
-		case m.fake != nil && l.Died.Sub(want.died).Abs() > m.traits.Resolution:
-			m.rt.Fatalf("dead letter %s died at %v; it was at %v", l.ID, l.Died, want.died)
+		case want == nil || want.state != "dead" || l.State != backend.StateDead:
+			m.rt.Fatalf("ListDead shows message %s, which is not dead, as %v", l.ID, l.State)
 		case want.death < last:
 			m.rt.Fatalf("dead letter %s is listed after one that died later", l.ID)
 		}
 		last = want.death
+		m.diedLike(l, want)
 		m.dueIs(l.ID, l.Due, want)
 		m.whole(l.ID, l.Body, l.Headers, want)
 		w.seen[l.ID]++
@@ -165,5 +218,15 @@ func (m *machine) listPage(limit int) {
 		}
 	} else if w.endless(len(m.ref.ms)) {
 		m.rt.Fatalf("ListDead has listed %d pages and goes on", w.pages)
+	}
+}
+
+// diedLike compares a dead letter.
+func (m *machine) diedLike(l backend.DeadLetter, want *refMessage) {
+	switch {
+	case l.Attempts != want.attempt || l.Reason != want.reason:
+		m.rt.Fatalf("dead letter %s has %d attempts and the reason %q; want %d, %q", l.ID, l.Attempts, l.Reason, want.attempt, want.reason)
+	case m.fake != nil && l.Died.Sub(want.died).Abs() > m.traits.Resolution:
+		m.rt.Fatalf("dead letter %s died at %v; it was at %v", l.ID, l.Died, want.died)
 	}
 }

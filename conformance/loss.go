@@ -36,9 +36,19 @@ var lossChecks = []Check{
 		run:  contextEndLosesNothing,
 	},
 	{
-		Name: "stats", Invariant: 2, needs: []backend.Feature{backend.Counting},
+		Name: "stats", Invariant: 2, needs: []backend.Feature{backend.CountingScheduled},
 		Rule: "Stats counts each message once, in its state, and returns the earliest due time.",
 		run:  statsCount,
+	},
+	{
+		Name: "stats-known", Invariant: 2, needs: []backend.Feature{backend.Counting},
+		Rule: "Stats counts ready messages and dead letters; what the backend cannot count is Unknown, and that is nothing where it counts scheduled messages.",
+		run:  statsKnown,
+	},
+	{
+		Name: "stats-due", Invariant: 2, needs: []backend.Feature{backend.CountingScheduled},
+		Rule: "Stats counts each scheduled message in the interval in which it falls due, and returns for how long the oldest ready message has been due.",
+		run:  statsDue,
 	},
 }
 
@@ -82,7 +92,7 @@ func (t *testRun) refusal() error {
 	switch {
 	case t.has(backend.Deduplicating):
 		return backend.ErrDuplicate
-	case !t.has(backend.Headers):
+	case !t.has(backend.KeepingHeaders):
 		return backend.ErrUnsupported
 	}
 	return nil
@@ -94,7 +104,7 @@ func (t *testRun) rejected(other backend.Message) backend.Message {
 	if !t.has(backend.Deduplicating) {
 		m = t.after(0)
 		m.Headers = map[string]string{"of": m.ID}
-		if t.has(backend.Headers) {
+		if t.has(backend.KeepingHeaders) {
 			t.expect(m)
 		}
 	}
@@ -214,6 +224,88 @@ func statsCount(t *testRun) {
 	want("it is done", backend.Stats{Dead: 1})
 }
 
+// statsKnown gives a store time to count, as one that does not confirm acks needs.
+func statsKnown(t *testRun) {
+	all := t.has(backend.CountingScheduled)
+	want := func(step string, ready, held, dead int64) {
+		t.eventually(0, step+" in Stats", func() bool {
+			s := t.stats()
+			if !all && (s.Scheduled != backend.Unknown || !s.HeadDue.IsZero() || s.OldestReady != backend.Unknown || s.Due[0] != backend.Unknown) {
+				t.fail("Stats returns %s, and the backend declares that it cannot count scheduled messages", statsText(s))
+			}
+			if all && min(s.Scheduled, s.Ready, s.InFlight, s.Dead, s.Due[0]) < 0 {
+				t.fail("Stats returns %s, and the backend declares that it counts all", statsText(s))
+			}
+			return s.Ready == ready && s.Dead == dead && (s.InFlight == held || !all && s.InFlight == backend.Unknown)
+		})
+	}
+	want("an empty queue", 0, 0, 0)
+	for range 3 {
+		t.pushAfter(0)
+	}
+	want("three ready messages", 3, 0, 0)
+	d := t.takeFor(t.lease())
+	want("one in flight", 2, 1, 0)
+	if t.has(backend.Redriving) {
+		t.must(t.deadLetter(d, "of the check"), "Dead")
+		want("a dead letter", 2, 0, 1)
+		t.must(outcome(t.q.DeleteDead(t.ctx, []string{t.letters()[0].ID})), "DeleteDead")
+	} else {
+		t.ack(d)
+	}
+	t.ack(t.takeAll(2, 2)...)
+	want("that all are done", 0, 0, 0)
+}
+
+// statsDue pushes a message for each interval, two for the first, and one that has been due for an
+// hour. As time passes, messages move to nearer intervals.
+func statsDue(t *testRun) {
+	waits := []time.Duration{30 * time.Second, 50 * time.Second}
+	last := time.Duration(0)
+	for _, bound := range backend.DueBounds()[1:] {
+		last = bound / 2
+		waits = append(waits, last)
+	}
+	for _, wait := range append(waits, 10*last) {
+		t.pushAfter(wait)
+	}
+	want := func(step string, w backend.DueHistogram) {
+		if s := t.stats(); s.Due != w || s.DueEstimated {
+			t.fail("%s Stats returns %s; due are %v", step, statsText(s), w)
+		}
+	}
+	want("after eight pushes", backend.DueHistogram{2, 1, 1, 1, 1, 1, 1})
+	if age := t.stats().OldestReady; age != 0 {
+		t.fail("Stats returns that a message has been ready for %v, and none is", age)
+	}
+	pushed := t.now()
+	t.push(t.at(pushed.Add(-time.Hour)))
+	t.pushAfter(0)
+	t.eventually(0, "both messages to be ready", func() bool { return t.stats().Ready == 2 })
+	least, most := time.Hour-t.traits.Resolution-t.Skew, time.Hour+t.traits.Resolution+t.Skew
+	if age := t.stats().OldestReady; age < least || age > most+t.now().Sub(pushed) {
+		t.fail("Stats returns that the oldest message has been ready for %v; it was due an hour ago", age)
+	}
+	want("with two messages ready", backend.DueHistogram{2, 1, 1, 1, 1, 1, 1})
+	if t.fake != nil {
+		t.pass(40 * time.Second)
+		want("40 s later", backend.DueHistogram{1, 1, 1, 1, 1, 1, 1})
+		t.pass(4 * time.Minute)
+		want("4 minutes later", backend.DueHistogram{1, 0, 1, 1, 1, 1, 1})
+	}
+}
+
 func countsOf(s backend.Stats) string {
 	return fmt.Sprintf("%d scheduled, %d ready, %d in flight, %d dead", s.Scheduled, s.Ready, s.InFlight, s.Dead)
+}
+
+func statsText(s backend.Stats) string {
+	return fmt.Sprintf("%s, head due at %v, oldest ready for %v, %v by due time", countsOf(s), s.HeadDue, s.OldestReady, s.Due)
+}
+
+func sum(due backend.DueHistogram) (n int64) {
+	for _, count := range due {
+		n += count
+	}
+	return n
 }

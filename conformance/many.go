@@ -65,36 +65,43 @@ func manyMessages(t *testRun) {
 		t.ackBatch(batch)
 	}
 	t.nothing("all are done")
-	if t.has(backend.Counting) {
+	if t.has(backend.CountingScheduled) {
 		t.empty()
 	}
 }
 
-// removeSome cancels every seventh message.
+// removeSome cancels every seventh message, in batches: a store that walks through all messages for
+// each call would take minutes otherwise.
 func (t *testRun) removeSome(ms []backend.Message, dice *rand.Rand) []backend.Message {
 	if !t.has(backend.CancelNotFound) {
 		return ms
 	}
 	gone := make(map[string]bool)
-	for range len(ms) / 7 {
-		gone[ms[dice.IntN(len(ms))].ID] = true
+	for _, i := range dice.Perm(len(ms))[:len(ms)/7] {
+		gone[ms[i].ID] = true
 	}
-	for _, id := range slices.Sorted(maps.Keys(gone)) {
-		t.must(t.cancelID(id), "cancelling")
+	for ids := range slices.Chunk(slices.Sorted(maps.Keys(gone)), delayq.MaxBatch) {
+		t.outcomes(t.q.Cancel(t.ctx, ids), len(ids), "cancelling", allWell)
+		for _, id := range ids {
+			t.expectNoMore(id, "cancelled")
+		}
 	}
 	return slices.DeleteFunc(ms, func(m backend.Message) bool { return gone[m.ID] })
 }
 
-// moveSome reschedules messages by some seconds.
+// moveSome reschedules every seventh message by some seconds.
 func (t *testRun) moveSome(ms []backend.Message, due time.Time, dice *rand.Rand) []backend.Message {
 	if !t.has(backend.Rescheduling) {
 		return ms
 	}
-	for range len(ms) / 7 {
-		i := dice.IntN(len(ms))
-		ms[i].Due = due.Add(time.Duration(dice.IntN(5)) * time.Second)
-		t.expectAgain(ms[i].ID, ms[i].Due.Add(-t.Skew))
-		t.must(outcome(t.q.Reschedule(t.ctx, []backend.Move{{ID: ms[i].ID, Due: ms[i].Due}})), "rescheduling")
+	for some := range slices.Chunk(dice.Perm(len(ms))[:len(ms)/7], delayq.MaxBatch) {
+		moves := make([]backend.Move, len(some))
+		for k, i := range some {
+			ms[i].Due = due.Add(time.Duration(dice.IntN(5)) * time.Second)
+			t.expectAgain(ms[i].ID, ms[i].Due.Add(-t.Skew))
+			moves[k] = backend.Move{ID: ms[i].ID, Due: ms[i].Due}
+		}
+		t.outcomes(t.q.Reschedule(t.ctx, moves), len(moves), "rescheduling", allWell)
 	}
 	return ms
 }

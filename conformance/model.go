@@ -121,13 +121,21 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 	if m.has(backend.Redriving) {
 		actions["redrive"] = m.act(m.redriveSome)
 		actions["delete dead"] = m.act(m.deleteSome)
+		actions["trim dead"] = m.act(m.trimSome)
 		actions["list dead"] = m.act(func(dice *rand.Rand) { m.listPage(m.size(dice)) })
 	}
 	if m.has(backend.Peeking) {
 		actions["peek"] = m.act(func(dice *rand.Rand) { m.peekPage(m.size(dice)) })
 	}
+	if m.has(backend.Getting) {
+		actions["get"] = m.act(m.getSome)
+	}
 	if m.has(backend.Purging) {
 		actions["purge"] = m.act(m.purgeSome)
+	}
+	if m.has(backend.Pausing) {
+		actions["pause"] = m.act(m.pauseSome)
+		actions["resume"] = m.act(func(*rand.Rand) { m.resume() })
 	}
 	return actions
 }

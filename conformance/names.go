@@ -150,6 +150,16 @@ func (t *translator) Reschedule(ctx context.Context, ms []backend.Move) []error 
 	}))
 }
 
+func (t *translator) Get(ctx context.Context, names []string) ([]backend.MessageInfo, []error) {
+	ms, errs := t.Queue.Get(ctx, each(names, t.id))
+	for i := range ms {
+		if ms[i].ID != "" {
+			ms[i].ID = names[i]
+		}
+	}
+	return ms, errs
+}
+
 func (t *translator) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
 	ps, next, err := t.Queue.Peek(ctx, cursor, limit)
 	for i, p := range ps {

@@ -42,7 +42,7 @@ func numberedLeftovers(ctx context.Context, b backend.Backend) ([]string, error)
 
 func (b numbered) Traits() backend.Traits {
 	t := b.Backend.Traits()
-	t.Name, t.Lacks = "numbered", t.Lacks.With(backend.OwnIDs, backend.Deduplicating, backend.Headers)
+	t.Name, t.Lacks = "numbered", t.Lacks.With(backend.OwnIDs, backend.Deduplicating, backend.KeepingHeaders)
 	return t
 }
 
@@ -166,7 +166,7 @@ func TestSuiteCatchesClaims(t *testing.T) {
 	}{
 		{"keeps the pusher's ids", "ids", []backend.Feature{backend.OwnIDs, backend.Deduplicating}},
 		{"deduplicates by ids that it ignores", "ids", []backend.Feature{backend.OwnIDs}},
-		{"has headers", "unsupported", []backend.Feature{backend.Headers}},
+		{"has headers", "unsupported", []backend.Feature{backend.KeepingHeaders}},
 		{"sees what it cancels", "cancel-settled", []backend.Feature{backend.CancelNotFound}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -29,7 +29,19 @@ func (m *machine) pushSome(dice *rand.Rand) {
 		batch[i] = m.message(dice)
 	}
 	errs := m.q.Schedule(m.ctx, batch)
-	m.outcomes(errs, len(batch), "pushing", func(i int) (string, error) { return batch[i].ID, m.ref.push(batch[i]) })
+	m.outcomes(errs, len(batch), "pushing", func(i int) (string, error) {
+		first := m.ref.state(batch[i].ID)
+		err := m.ref.push(batch[i])
+		if err == nil || errors.Is(err, backend.ErrInFlight) {
+			return batch[i].ID, err
+		}
+		if m.has(backend.Getting) {
+			if wrong := saysState(at(errs, i), first); wrong != nil {
+				m.rt.Fatalf("pushing %s: %v", batch[i].ID, wrong)
+			}
+		}
+		return batch[i].ID, backend.ErrDuplicate
+	})
 }
 
 func (m *machine) message(dice *rand.Rand) backend.Message {
@@ -40,8 +52,20 @@ func (m *machine) message(dice *rand.Rand) backend.Message {
 	}
 	if m.has(backend.UniqueWindows) && dice.IntN(6) == 0 {
 		msg.UniqueFor = m.leaseFor(dice)
+	} else if m.has(backend.Replacing) && dice.IntN(4) == 0 {
+		msg.Replace = true
+		if dice.IntN(2) == 0 {
+			msg.MaxWait = m.maxWait(dice)
+		}
 	}
 	return msg
+}
+
+func (m *machine) maxWait(dice *rand.Rand) time.Duration {
+	if m.fake == nil {
+		return 500 * time.Hour // as far away as delays
+	}
+	return m.leaseFor(dice)
 }
 
 // body makes a body, most of them small, of sizes at which a store may begin to keep it in another
@@ -61,7 +85,7 @@ func (m *machine) body(dice *rand.Rand, id string) []byte {
 func (m *machine) takeSome(dice *rand.Rand) {
 	var ready []*refMessage
 	for _, r := range m.ref.in("scheduled") {
-		if m.ref.ready(r) {
+		if m.ref.ready(r) && !m.ref.isPaused() {
 			ready = append(ready, r)
 		}
 	}
@@ -246,6 +270,20 @@ func (m *machine) deleteSome(dice *rand.Rand) {
 	m.onIDs(dice, "deleting the dead letter", m.q.DeleteDead, m.ref.dead, func(id string) { delete(m.ref.ms, id) })
 }
 
+// trimSome deletes the oldest dead letters.
+func (m *machine) trimSome(dice *rand.Rand) {
+	var keep backend.Retention
+	if dice.IntN(2) == 0 {
+		keep.MaxCount = 1 + dice.IntN(4)
+	} else {
+		keep.MaxAge = m.delay(dice)
+	}
+	n, err := trimAll(m.ctx, m.q, keep)
+	if want := m.ref.trim(keep); err != nil || n != want {
+		m.rt.Fatalf("TrimDead of %+v returns %d and %v; want %d", keep, n, err, want)
+	}
+}
+
 // purgeSome purges seldom: most runs would otherwise see little but a new queue.
 func (m *machine) purgeSome(dice *rand.Rand) {
 	if dice.IntN(4) > 0 {
@@ -256,4 +294,29 @@ func (m *machine) purgeSome(dice *rand.Rand) {
 		m.rt.Fatalf("Purge returns %d and %v; there were %d messages", n, err, want)
 	}
 	m.ref.purge()
+}
+
+// pauseSome pauses seldom: nothing is handed out until a resume.
+func (m *machine) pauseSome(dice *rand.Rand) {
+	var p backend.Pause
+	switch dice.IntN(8) {
+	case 0, 1: // without an end
+	case 2:
+		p.For = m.delay(dice)
+	case 3:
+		p.Until = m.due(dice)
+	default:
+		return
+	}
+	if err := m.q.PauseAll(m.ctx, p); err != nil {
+		m.rt.Fatalf("PauseAll: %v", err)
+	}
+	m.ref.pause(p)
+}
+
+func (m *machine) resume() {
+	if err := m.q.ResumeAll(m.ctx); err != nil {
+		m.rt.Fatalf("ResumeAll: %v", err)
+	}
+	m.ref.paused = false
 }

@@ -56,6 +56,13 @@ func itemOfID(id string) judge.Item {
 	return it
 }
 
+// itemOfMessage adds the number of the content, for messages of replacedBy.
+func itemOfMessage(m backend.Message) judge.Item {
+	it := itemOfID(m.ID)
+	it.Replace, it.Content = m.Replace, contentNumber(m.Body)
+	return it
+}
+
 func itemOfLease(l backend.Lease) judge.Item {
 	it := itemOfID(l.ID)
 	it.Token = l.Token
@@ -63,7 +70,7 @@ func itemOfLease(l backend.Lease) judge.Item {
 }
 
 func (q *recorded) Schedule(ctx context.Context, ms []backend.Message) []error {
-	return record(q, judge.Push, ms, func(m backend.Message) judge.Item { return itemOfID(m.ID) }, func() []error { return q.Queue.Schedule(ctx, ms) })
+	return record(q, judge.Push, ms, itemOfMessage, func() []error { return q.Queue.Schedule(ctx, ms) })
 }
 
 func (q *recorded) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
@@ -73,6 +80,7 @@ func (q *recorded) Receive(ctx context.Context, limit int, lease time.Duration) 
 	c.Items = each(ds, func(d backend.Delivery) judge.Item {
 		it := itemOfLease(d.Lease())
 		it.Out, it.Attempt, it.Due, it.Until = judge.OK, d.Attempt, d.Due.UnixNano(), d.Until.UnixNano()
+		it.Content = contentNumber(d.Body)
 		return it
 	})
 	q.log.End(&c)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/conformance"
+	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/redisson"
@@ -107,7 +108,7 @@ type place struct {
 func keysWith(ctx context.Context, p place) (keys []string, err error) {
 	list := func(ctx context.Context, c *redis.Client) error {
 		some, err := c.Keys(ctx, "*"+p.prefix+":*").Result()
-		keys = append(keys, some...)
+		keys = append(keys, slices.DeleteFunc(some, redistest.IsRegistry)...)
 		return err
 	}
 	if c, ok := p.client.(*redis.ClusterClient); ok {

@@ -16,9 +16,11 @@ type reference struct {
 	step    int // counts operations
 	ms      map[string]*refMessage
 	windows map[string]time.Time // ends, by id
-	grain   time.Duration        // due times and ends of windows are rounded up to it
-	lag     time.Duration        // within which an ended lease is noticed
-	exact   bool                 // now is the store's clock
+	paused  bool
+	until   time.Time     // when a pause ends; zero for no end
+	grain   time.Duration // due times and ends of windows are rounded up to it
+	lag     time.Duration // within which an ended lease is noticed
+	exact   bool          // now is the store's clock
 }
 
 type refMessage struct {
@@ -30,6 +32,7 @@ type refMessage struct {
 	state   string // "scheduled", "leased" or "dead"
 	until   time.Time
 	token   backend.Token // of the last lease
+	first   time.Time     // the first push, with MaxWait
 	reason  string
 	died    time.Time
 	death   int
@@ -41,8 +44,13 @@ func newReference(now time.Time) *reference {
 }
 
 func (r *reference) push(m backend.Message) error {
-	if r.ms[m.ID] != nil || r.windows[m.ID].After(r.now) {
-		return backend.ErrDuplicate
+	old, first := r.ms[m.ID], r.state(m.ID)
+	switch {
+	case first == 0, m.Replace && old != nil && old.state == "scheduled":
+	case m.Replace && first == backend.StateInFlight:
+		return backend.ErrInFlight
+	default:
+		return backend.Duplicate(first)
 	}
 	if m.UniqueFor > 0 {
 		r.windows[m.ID] = r.roundUp(r.now.Add(m.UniqueFor))
@@ -50,9 +58,23 @@ func (r *reference) push(m backend.Message) error {
 	msg := &refMessage{Message: m}
 	r.ms[m.ID] = msg
 	r.schedule(msg, m.Due, m.Delay)
+	if m.MaxWait > 0 {
+		r.bound(msg, old)
+	}
 	r.pushes++
 	msg.seq = r.pushes
 	return nil
+}
+
+// bound applies MaxWait to a message that replaces old, nil for none.
+func (r *reference) bound(m, old *refMessage) {
+	m.first = r.now
+	if old != nil && !old.first.IsZero() {
+		m.first = old.first
+	}
+	if last := r.roundUp(m.first.Add(m.MaxWait)); m.due.After(last) {
+		m.due, m.exact = last, r.exact
+	}
 }
 
 // schedule makes a message due at a time, or after a delay where the time is zero.
@@ -106,6 +128,23 @@ func (r *reference) in(state string) (ms []*refMessage) {
 	return ms
 }
 
+// state is the state of the message of an id, 0 where there is none.
+func (r *reference) state(id string) backend.State {
+	switch m := r.ms[id]; {
+	case m == nil && r.windows[id].After(r.now):
+		return backend.StateDone
+	case m == nil:
+		return 0
+	case m.state == "leased":
+		return backend.StateInFlight
+	case m.state == "dead":
+		return backend.StateDead
+	case r.ready(m):
+		return backend.StateReady
+	}
+	return backend.StateScheduled
+}
+
 func (r *reference) ready(m *refMessage) bool {
 	return m.state == "scheduled" && !m.due.After(r.latest())
 }
@@ -132,7 +171,7 @@ func (r *reference) nack(m *refMessage, n backend.Return) {
 		return
 	}
 	if n.NewHeaders {
-		m.Headers = n.Headers
+		m.Headers, m.first = n.Headers, time.Time{} // the time of the first push is one of the headers
 	}
 	r.schedule(m, time.Time{}, n.Delay)
 }
@@ -149,9 +188,35 @@ func (r *reference) redrive(m *refMessage) {
 	r.schedule(m, time.Time{}, 0)
 }
 
+// trim deletes the oldest dead letters, and returns how many.
+func (r *reference) trim(keep backend.Retention) int {
+	letters := r.in("dead")
+	gone := slices.DeleteFunc(slices.Clone(letters), func(m *refMessage) bool {
+		beyond := keep.MaxCount > 0 && slices.Index(letters, m) < len(letters)-keep.MaxCount
+		return !beyond && (keep.MaxAge == 0 || r.now.Sub(m.died) < keep.MaxAge)
+	})
+	for _, m := range gone {
+		delete(r.ms, m.ID)
+	}
+	return len(gone)
+}
+
 func (r *reference) purge() {
 	clear(r.ms)
 	clear(r.windows)
+}
+
+func (r *reference) pause(p backend.Pause) {
+	r.paused, r.until = true, p.EndAt(r.now)
+	if !r.until.IsZero() {
+		r.until = r.roundUp(r.until)
+	}
+}
+
+// isPaused reports whether the queue is paused. Where now is the start of the check, other ends are much
+// later.
+func (r *reference) isPaused() bool {
+	return r.paused && (r.until.IsZero() || r.until.After(r.latest()))
 }
 
 // waiting is the outcome of Cancel and Reschedule.
@@ -181,26 +246,23 @@ func (r *reference) holds(l backend.Lease) error {
 	return nil
 }
 
-// stats counts messages. HeadDue is zero where it is not known to the nanosecond.
+// stats counts messages. Times are zero where they are not known to the nanosecond.
 func (r *reference) stats() (s backend.Stats) {
-	head := (*refMessage)(nil)
+	if s.Paused = r.isPaused(); s.Paused && r.exact {
+		s.PausedUntil = r.until
+	}
 	for _, m := range r.ms {
-		switch {
-		case r.ready(m):
-			s.Ready++
-		case m.state == "scheduled":
-			s.Scheduled++
-		case m.state == "leased":
+		switch m.state {
+		case "scheduled":
+			s.CountWaiting(m.due, r.latest())
+		case "leased":
 			s.InFlight++
 		default:
 			s.Dead++
 		}
-		if m.state == "scheduled" && (head == nil || m.due.Before(head.due)) {
-			head = m
-		}
 	}
-	if head != nil && r.exact {
-		s.HeadDue = head.due
+	if !r.exact {
+		s.HeadDue, s.OldestReady = time.Time{}, 0
 	}
 	return s
 }

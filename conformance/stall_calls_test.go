@@ -81,12 +81,23 @@ func stallCalls() map[string]stallCall {
 		"PushBatch": pushes(func(ctx context.Context, r *stallRound) error {
 			return second(r.q.PushBatch(ctx, make([]delayq.Message, 3)))
 		}),
-		"Stats":  fresh(func(ctx context.Context, r *stallRound) error { return second(r.q.Stats(ctx)) }),
-		"Purge":  once((*stallRound).later, func(ctx context.Context, r *stallRound) error { return single(r.q.Purge(ctx)) }),
-		"Cancel": once((*stallRound).later, func(ctx context.Context, r *stallRound) error { return r.q.Cancel(ctx, r.ids[0]) }),
+		"Stats": fresh(func(ctx context.Context, r *stallRound) error { return second(r.q.Stats(ctx)) }),
+		"Purge": once((*stallRound).later, func(ctx context.Context, r *stallRound) error { return single(r.q.Purge(ctx)) }),
+		"PauseAll": fresh(func(ctx context.Context, r *stallRound) error {
+			return r.q.PauseAll(ctx, delayq.PauseFor(time.Millisecond))
+		}),
+		"ResumeAll": fresh(func(ctx context.Context, r *stallRound) error { return r.q.ResumeAll(ctx) }),
+		"Cancel":    once((*stallRound).later, func(ctx context.Context, r *stallRound) error { return r.q.Cancel(ctx, r.ids[0]) }),
 		"Reschedule": {prepare: (*stallRound).later, untouched: (*stallRound).dueInAnHour, do: func(ctx context.Context, r *stallRound) error {
 			return r.q.Reschedule(ctx, r.ids[0], time.Now().Add(2*time.Hour))
 		}},
+		"RescheduleAfter": {prepare: (*stallRound).later, untouched: (*stallRound).dueInAnHour, do: func(ctx context.Context, r *stallRound) error {
+			return r.q.RescheduleAfter(ctx, r.ids[0], 2*time.Hour)
+		}},
+		"RescheduleBatch": {prepare: (*stallRound).later, untouched: (*stallRound).dueInAnHour, do: func(ctx context.Context, r *stallRound) error {
+			return r.q.RescheduleBatch(ctx, []delayq.Move{{ID: r.ids[0], Delay: 2 * time.Hour}})
+		}},
+		"CancelBatch":   once((*stallRound).later, func(ctx context.Context, r *stallRound) error { return r.q.CancelBatch(ctx, r.ids) }),
 		"Peek":          waits(func(ctx context.Context, r *stallRound) error { _, _, err := r.q.Peek(ctx, "", 10); return err }),
 		"Receive":       takes(func(ctx context.Context, r *stallRound) error { return second(r.q.Receive(ctx)) }),
 		"Receive, none": {waits: true, do: func(ctx context.Context, r *stallRound) error { return second(r.q.Receive(ctx)) }},
@@ -97,13 +108,13 @@ func stallCalls() map[string]stallCall {
 		"Nack, headers": one(func(ctx context.Context, d *delayq.Delivery) error {
 			return d.Nack(ctx, time.Hour, delayq.NackHeaders(map[string]string{"tries": "1"}))
 		}),
-		"NackBatch":    settles(func(ctx context.Context, r *stallRound) error { return r.q.NackBatch(ctx, r.ds, time.Hour) }),
-		"Release":      one(func(ctx context.Context, d *delayq.Delivery) error { return d.Release(ctx) }),
-		"ReleaseBatch": settles(func(ctx context.Context, r *stallRound) error { return r.q.ReleaseBatch(ctx, r.ds) }),
-		"ExtendBatch":  settles(func(ctx context.Context, r *stallRound) error { return r.q.ExtendBatch(ctx, r.ds, time.Minute) }),
-		"DeadBatch":    settles(func(ctx context.Context, r *stallRound) error { return r.q.DeadBatch(ctx, r.ds, "reason") }),
-		"Extend":       one(func(ctx context.Context, d *delayq.Delivery) error { return d.Extend(ctx, time.Minute) }),
-		"Dead":         one(func(ctx context.Context, d *delayq.Delivery) error { return d.Dead(ctx, "reason") }),
+		"NackBatch":       settles(func(ctx context.Context, r *stallRound) error { return r.q.NackBatch(ctx, r.ds, time.Hour) }),
+		"Release":         one(func(ctx context.Context, d *delayq.Delivery) error { return d.Release(ctx) }),
+		"ReleaseBatch":    settles(func(ctx context.Context, r *stallRound) error { return r.q.ReleaseBatch(ctx, r.ds) }),
+		"ExtendBatch":     settles(func(ctx context.Context, r *stallRound) error { return r.q.ExtendBatch(ctx, r.ds, time.Minute) }),
+		"DeadLetterBatch": settles(func(ctx context.Context, r *stallRound) error { return r.q.DeadLetterBatch(ctx, r.ds, "reason") }),
+		"Extend":          one(func(ctx context.Context, d *delayq.Delivery) error { return d.Extend(ctx, time.Minute) }),
+		"DeadLetter":      one(func(ctx context.Context, d *delayq.Delivery) error { return d.DeadLetter(ctx, "reason") }),
 		"Repeat": {waits: true, do: func(ctx context.Context, r *stallRound) error {
 			return schedule.Repeat(ctx, r.q, "hourly", schedule.Every(time.Hour), []byte("x"))
 		}},
@@ -194,7 +205,7 @@ func (r *stallRound) deadLetter() error {
 	if err := r.receive(); err != nil {
 		return err
 	}
-	return r.ds[0].Dead(r.Context(), "reason")
+	return r.ds[0].DeadLetter(r.Context(), "reason")
 }
 
 func (r *stallRound) new(ctx context.Context) error {

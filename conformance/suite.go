@@ -27,16 +27,17 @@ type Check struct {
 
 	needs   []backend.Feature // without them the check is skipped
 	limited bool              // it needs Harness.Limited
+	lister  bool              // it needs a backend that lists queues
 	run     func(*testRun)
 }
 
 // Checks returns all checks, by invariant.
 func Checks() []Check {
 	all := slices.Concat(
-		dueChecks, lossChecks, peekChecks, contentChecks, idChecks, duplicateChecks, uniqueChecks, leaseChecks, cancelChecks,
+		dueChecks, lossChecks, peekChecks, getChecks, contentChecks, idChecks, duplicateChecks, uniqueChecks, replaceChecks, leaseChecks, cancelChecks,
 		orderChecks, attemptChecks, deadChecks, closeChecks, workerChecks, wakeChecks,
-		chaosChecks, leftoverChecks, purgeChecks, inputChecks, modelChecks, limitChecks, batchChecks, everywhereChecks,
-		clientChecks, manyChecks, fullChecks, featureChecks,
+		ownLimitChecks, chaosChecks, leftoverChecks, purgeChecks, pauseChecks, inputChecks, modelChecks, limitChecks, batchChecks, everywhereChecks,
+		clientChecks, manyChecks, queuesChecks, fullChecks, featureChecks,
 	)
 	slices.SortStableFunc(all, func(a, b Check) int { return cmp.Compare(a.Invariant, b.Invariant) })
 	return all

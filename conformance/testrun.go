@@ -15,6 +15,7 @@ import (
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/internal/judge"
 )
 
@@ -92,7 +93,20 @@ func (t *testRun) missing(c Check) string {
 	if c.limited && t.Limited == nil {
 		return t.traits.Name + " does not claim a limit of a queue"
 	}
+	if c.lister && !t.canList() {
+		return t.traits.Name + " does not claim a list of queues"
+	}
 	return ""
+}
+
+// canList reports whether the backend lists queues, as its store is set up.
+func (t *testRun) canList() bool {
+	l, ok := t.b.(admin.Lister)
+	if ok {
+		_, err := l.Queues(t.ctx)
+		ok = !errors.Is(err, backend.ErrUnsupported)
+	}
+	return ok
 }
 
 func (t *testRun) name() string { return t.Prefix + "conformance." + t.check.Name }
@@ -291,10 +305,20 @@ func sameContent(d backend.Delivery, m backend.Message) error {
 	switch {
 	case !bytes.Equal(d.Body, m.Body):
 		return fmt.Errorf("message %s has another body: %s; want %s", d.ID, brief(d.Body), brief(m.Body))
-	case !maps.Equal(d.Headers, m.Headers):
+	case !maps.Equal(withoutFirstPush(d.Headers), m.Headers):
 		return fmt.Errorf("message %s has other headers: %q; want %q", d.ID, d.Headers, m.Headers)
 	}
 	return nil
+}
+
+// withoutFirstPush returns headers without the one that a store adds to messages with MaxWait.
+func withoutFirstPush(headers map[string]string) map[string]string {
+	if backend.FirstPush(headers).IsZero() {
+		return headers
+	}
+	headers = maps.Clone(headers)
+	delete(headers, backend.FirstPushHeader)
+	return headers
 }
 
 func brief(b []byte) string {

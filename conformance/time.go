@@ -65,7 +65,7 @@ func (t *testRun) grace() {
 // outlast lets time pass until a lease of that length has ended and the store has noticed it.
 func (t *testRun) outlast(lease time.Duration) {
 	t.pass(lease + t.lag())
-	if t.has(backend.Counting) && t.traits.Sweep > 0 && t.traits.Leases == backend.InStore {
+	if t.has(backend.CountingScheduled) && t.traits.Sweep > 0 && t.traits.Leases == backend.InStore {
 		t.eventually(0, "the sweep of ended leases", func() bool {
 			s, err := t.q.Stats(t.ctx)
 			t.must(err, "Stats")

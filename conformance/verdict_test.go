@@ -165,6 +165,16 @@ func TestEarlyInRealTime(t *testing.T) {
 	}
 }
 
+// TestShownPauseInRealTime has a backend that shows a pause with a wrong end.
+func TestShownPauseInRealTime(t *testing.T) {
+	t.Parallel()
+	late := fault(t, "shows a pause that ends a second later")
+	h := conformance.Harness{Tick: 60 * time.Millisecond, Quiet: 10 * time.Millisecond, New: func(context.Context) (backend.Backend, func(), error) {
+		return late.Wrap(memory.New()), nil, nil
+	}}
+	wantOutcome(t, h, late.Rule, conformance.Broken)
+}
+
 type hasty struct{ backend.Backend }
 
 func (b hasty) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {

@@ -9,7 +9,15 @@ import (
 	"github.com/delayq/delayq/internal/redis/queue"
 )
 
-var _ admin.Examiner = (*Backend)(nil)
+var (
+	_ admin.Examiner      = (*Backend)(nil)
+	_ admin.QueueExaminer = (*Backend)(nil)
+)
+
+// ExamineQueue is as in admin.QueueExaminer: whether the queue is paused.
+func (b *Backend) ExamineQueue(ctx context.Context, name string) ([]admin.Finding, error) {
+	return queue.ExamineQueue(ctx, b.queues, name)
+}
 
 // Examine is as in admin.Examiner: each server's version, role, eviction, persistence and clock,
 // and whether it tells of expiries. It turns no notifications on; the first Open does.

@@ -103,7 +103,7 @@ func TestForeignExpiriesWakeNoQueue(t *testing.T) {
 	await(t, "expiry of the keys", func() bool {
 		size, err := client.DBSize(t.Context()).Result()
 		must(t, err)
-		return size == 0
+		return size <= 1 // the list of queues
 	})
 	time.Sleep(redistest.Quiet) // for a look that must not happen
 	if looks := redistest.Calls(t, client)["evalsha"] - before; looks != 0 {

@@ -33,8 +33,11 @@ func (l *deadList) add(slot uint32, due, died int64, reason string) {
 	l.letters = append(l.letters, letter{slot, l.deaths, due, died, reason})
 }
 
+// at returns the letter of a slot. It is valid until the list changes.
+func (l *deadList) at(slot uint32) *letter { return &l.letters[*l.pos.at(slot)] }
+
 func (l *deadList) remove(slot uint32) {
-	at := &l.letters[*l.pos.at(slot)]
+	at := l.at(slot)
 	at.slot, at.reason = none, ""
 	l.holes++
 	if l.holes > len(l.letters)/2 {
@@ -51,6 +54,25 @@ func (l *deadList) pack() {
 		}
 	}
 	l.letters, l.holes = packed, 0
+}
+
+// notKept returns up to limit slots of the oldest letters that the retention does not keep.
+func (l *deadList) notKept(r backend.Retention, now int64, limit int) (gone []uint32) {
+	beyond := 0
+	if r.MaxCount > 0 {
+		beyond = l.len() - r.MaxCount
+	}
+	for _, d := range l.letters {
+		old := r.MaxAge > 0 && now-d.died >= int64(r.MaxAge)
+		switch {
+		case d.slot == none:
+		case len(gone) == limit || len(gone) >= beyond && !old:
+			return gone
+		default:
+			gone = append(gone, d.slot)
+		}
+	}
+	return gone
 }
 
 // from returns the letters after the cursor.
@@ -90,18 +112,6 @@ func pageOfDead[T any](s *store, cursor string, limit int, show func(letter) T) 
 
 func (s *store) idLocked(l letter) string {
 	return record.UnpackID(record.PackedID(s.arena.bytes(s.nodes.at(l.slot).rec())))
-}
-
-func (s *store) letterLocked(l letter) backend.DeadLetter {
-	n := s.nodes.at(l.slot)
-	id, headers, body := getRecord(s.arena.bytes(n.rec()))
-	return backend.DeadLetter{
-		ID: id, Headers: headers, Body: body,
-		Due:      moment(l.due),
-		Attempts: n.attempt(),
-		Reason:   l.reason,
-		Died:     moment(l.died),
-	}
 }
 
 // deadLetterLocked makes a message in flight a dead letter.

@@ -3,12 +3,14 @@ package memory
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/delayq/delayq/backend/admin"
 )
 
 var (
 	_ admin.Examiner = (*Backend)(nil)
+	_ admin.Lister   = (*Backend)(nil)
 	_ admin.Remover  = (*Backend)(nil)
 )
 
@@ -55,4 +57,24 @@ func (b *Backend) Remains(ctx context.Context, queues ...string) (left []string,
 		}
 	}
 	return left, nil
+}
+
+// Queues is as in admin.Lister: the queues that hold anything, and those with an open handle.
+func (b *Backend) Queues(ctx context.Context) (names []string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.usableLocked(ctx); err != nil {
+		return nil, err
+	}
+	open := make(map[*store]bool)
+	for q := range b.handles {
+		open[q.store] = true
+	}
+	for name, s := range b.stores {
+		if messages, bytes := s.usage(); open[s] || messages > 0 || bytes > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
 }

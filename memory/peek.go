@@ -11,26 +11,20 @@ import (
 
 // peekLocked returns a page of scheduled messages, and the cursor of the next: the place in due of
 // the last one.
-func (s *store) peekLocked(cursor string, limit int) (page []backend.Pending, next string, err error) {
+func (s *store) peekLocked(now int64, cursor string, limit int) (page []backend.Pending, next string, err error) {
 	k, err := placeOf(cursor)
 	if err != nil {
 		return nil, "", err
 	}
 	slots := s.due.after(k, limit+1)
 	for _, slot := range slots[:min(limit, len(slots))] {
-		page = append(page, s.pendingLocked(slot))
+		page = append(page, s.infoLocked(slot, now))
 	}
 	if len(slots) > limit {
 		last := s.due.key(slots[limit-1])
 		next = strconv.FormatInt(last.when, 10) + "." + strconv.FormatUint(last.seq, 10)
 	}
 	return page, next, nil
-}
-
-func (s *store) pendingLocked(slot uint32) backend.Pending {
-	n := s.nodes.at(slot)
-	id, headers, body := getRecord(s.arena.bytes(n.rec()))
-	return backend.Pending{ID: id, Headers: headers, Body: body, Due: moment(s.due.key(slot).when), Attempts: n.attempt()}
 }
 
 func placeOf(cursor string) (key, error) {

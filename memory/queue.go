@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 
@@ -181,27 +182,34 @@ func (q *queue) Stats(ctx context.Context) (backend.Stats, error) {
 	}
 	now := q.enter()
 	defer q.mu.Unlock()
-	ready := q.due.countUntil(now, q.due.len())
-	st := backend.Stats{
-		Scheduled: int64(q.due.len() - ready),
-		Ready:     int64(ready),
-		InFlight:  int64(q.leases.len()),
-		Dead:      int64(q.dead.len()),
-	}
+	st := q.due.survey(now)
+	st.InFlight, st.Dead = int64(q.leases.len()), int64(q.dead.len())
 	if q.due.len() > 0 {
 		k, _ := q.due.head()
-		st.HeadDue = moment(k.when)
+		st.HeadDue, st.OldestReady = moment(k.when), time.Duration(max(now-k.when, 0))
+	}
+	if st.Paused = q.paused > now; st.Paused && q.paused < math.MaxInt64 {
+		st.PausedUntil = moment(q.paused)
 	}
 	return st, nil
+}
+
+func (q *queue) Get(ctx context.Context, ids []string) ([]backend.MessageInfo, []error) {
+	infos := make([]backend.MessageInfo, len(ids))
+	errs := q.each(ctx, len(ids), func(i int, now int64) (err error) {
+		infos[i], err = q.getLocked(ids[i], now)
+		return err
+	})
+	return infos, errs
 }
 
 func (q *queue) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
 	if err := q.check(ctx); err != nil {
 		return nil, "", err
 	}
-	q.enter()
+	now := q.enter()
 	defer q.mu.Unlock()
-	return q.peekLocked(cursor, limit)
+	return q.peekLocked(now, cursor, limit)
 }
 
 func (q *queue) Purge(ctx context.Context) (int64, error) {
@@ -215,13 +223,37 @@ func (q *queue) Purge(ctx context.Context) (int64, error) {
 	return n, nil
 }
 
+func (q *queue) PauseAll(ctx context.Context, p backend.Pause) error {
+	return q.pauseUntil(ctx, func(now int64) int64 {
+		if p == (backend.Pause{}) {
+			return math.MaxInt64
+		}
+		return dueTime(p.Until, p.For, now)
+	})
+}
+
+func (q *queue) ResumeAll(ctx context.Context) error {
+	return q.pauseUntil(ctx, func(int64) int64 { return math.MinInt64 })
+}
+
+func (q *queue) pauseUntil(ctx context.Context, end func(now int64) int64) error {
+	if err := q.check(ctx); err != nil {
+		return err
+	}
+	now := q.enter()
+	defer q.mu.Unlock()
+	q.paused = end(now)
+	q.rouseLocked(now)
+	return nil
+}
+
 func (q *queue) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
 	if err := q.check(ctx); err != nil {
 		return nil, "", err
 	}
-	q.enter()
+	now := q.enter()
 	defer q.mu.Unlock()
-	return pageOfDead(q.store, cursor, limit, q.letterLocked)
+	return pageOfDead(q.store, cursor, limit, func(l letter) backend.DeadLetter { return q.infoLocked(l.slot, now) })
 }
 
 func (q *queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
@@ -242,6 +274,23 @@ func (q *queue) Redrive(ctx context.Context, ids []string) []error {
 		return err
 	})
 }
+
+// TrimDead deletes as many as can be had while other calls wait for no more than a moment.
+func (q *queue) TrimDead(ctx context.Context, r backend.Retention) (removed int, more bool, err error) {
+	if err := q.check(ctx); err != nil {
+		return 0, false, err
+	}
+	now := q.enter()
+	defer q.mu.Unlock()
+	gone := q.dead.notKept(r, now, mostTrimmed)
+	for _, slot := range gone {
+		q.dead.remove(slot)
+		q.forgetLocked(slot)
+	}
+	return len(gone), len(gone) == mostTrimmed, nil
+}
+
+const mostTrimmed = 1000
 
 func (q *queue) DeleteDead(ctx context.Context, ids []string) []error {
 	return q.each(ctx, len(ids), func(i int, _ int64) error {

@@ -106,11 +106,11 @@ func (s *store) rouseLocked(now int64) {
 	}
 }
 
-// nextEventLocked is when a message becomes due or a lease ends.
+// nextEventLocked is when a message may be handed out or a lease ends.
 func (s *store) nextEventLocked() (t int64, ok bool) {
 	if s.due.len() > 0 {
 		k, _ := s.due.head()
-		t, ok = k.when, true
+		t, ok = max(k.when, s.paused), true
 	}
 	if s.leases.len() > 0 {
 		if k, _ := s.leases.head(); !ok || k.when < t {

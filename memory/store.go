@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -30,6 +29,7 @@ type store struct {
 	tokens  uint64   // leases given, ever
 	bytes   int64    // in cells of the arena
 	windows *windows // nil when none lasts
+	paused  int64    // when the pause ends: the end of time for one without an end, its beginning for none
 	packed  []byte   // scratch for an id
 	sleep   sleepers
 }
@@ -41,7 +41,7 @@ type limits struct {
 }
 
 func newStore(clock clockwork.Clock, l limits) *store {
-	s := &store{clock: clock, limits: l}
+	s := &store{clock: clock, limits: l, paused: math.MinInt64}
 	s.emptyLocked()
 	s.sleep.fired = s.wakeUp
 	return s
@@ -78,16 +78,19 @@ func (s *store) expireLocked(now int64) {
 	}
 }
 
-// errHeld tells a handler that pushes its own message again why that is gone after the ack.
-var errHeld = fmt.Errorf("%w, and a worker has it in flight", backend.ErrDuplicate)
-
 // addLocked stores a new message.
 func (s *store) addLocked(m *backend.Message, now int64) error {
 	s.packed = record.PackID(s.packed[:0], m.ID)
-	if slot, ok := s.ids.find(s.packed); ok && s.nodes.at(slot).state() == leased {
-		return errHeld
-	} else if ok || s.windows.cover(s.packed, now) {
-		return backend.ErrDuplicate
+	if slot, ok := s.ids.find(s.packed); ok && m.Replace {
+		return s.replaceLocked(slot, m, now)
+	} else if ok {
+		return backend.Duplicate(s.stateLocked(slot, now))
+	} else if s.windows.end(s.packed) > now {
+		return backend.Duplicate(backend.StateDone)
+	}
+	if m.MaxWait > 0 {
+		bounded := m.Bounded(nil, moment(now))
+		m = &bounded
 	}
 	size := recordSize(s.packed, m.Headers, m.Body)
 	if s.fullLocked(m, size, now) {
@@ -107,12 +110,41 @@ func (s *store) addLocked(m *backend.Message, now int64) error {
 	return nil
 }
 
-// setHeadersLocked moves a message to a cell that is as large as its new headers need. Its packed
-// id is in s.packed.
+// replaceLocked gives a message that waits the content and the due time of a new one, and a new
+// place in the push order. Its packed id is in s.packed.
+func (s *store) replaceLocked(slot uint32, m *backend.Message, now int64) error {
+	switch state := s.stateLocked(slot, now); state {
+	case backend.StateInFlight:
+		return backend.ErrInFlight
+	case backend.StateDead:
+		return backend.Duplicate(state)
+	default:
+	}
+	n := s.nodes.at(slot)
+	if m.MaxWait > 0 {
+		_, waiting, _ := getRecord(s.arena.bytes(n.rec()))
+		bounded := m.Bounded(waiting, moment(now))
+		m = &bounded
+	}
+	if err := s.setContentLocked(slot, m.Headers, m.Body, now); err != nil {
+		return err
+	}
+	n.setAttempt(0)
+	s.pushes++
+	s.due.move(slot, key{dueTime(m.Due, m.Delay, now), s.pushes})
+	return nil
+}
+
 func (s *store) setHeadersLocked(slot uint32, headers map[string]string, now int64) error {
+	_, _, body := getRecord(s.arena.bytes(s.nodes.at(slot).rec()))
+	return s.setContentLocked(slot, headers, body, now)
+}
+
+// setContentLocked moves a message to a cell that is as large as its new content needs. Its packed
+// id is in s.packed.
+func (s *store) setContentLocked(slot uint32, headers map[string]string, body []byte, now int64) error {
 	n := s.nodes.at(slot)
 	old := s.arena.bytes(n.rec())
-	_, _, body := getRecord(old)
 	size := recordSize(s.packed, headers, body)
 	growth := int64(cellSize(size)) - int64(len(old))
 	if growth > 0 && s.outOfBytesLocked(now, growth) {
@@ -166,9 +198,9 @@ func after(now int64, d time.Duration) int64 {
 	return math.MaxInt64
 }
 
-// readyLocked reports whether a message is due.
+// readyLocked reports whether a message may be handed out.
 func (s *store) readyLocked(now int64) bool {
-	if s.due.len() == 0 {
+	if s.due.len() == 0 || s.paused > now {
 		return false
 	}
 	k, _ := s.due.head()
@@ -177,10 +209,10 @@ func (s *store) readyLocked(now int64) bool {
 
 // takeLocked leases up to limit due messages.
 func (s *store) takeLocked(now int64, limit int, lease time.Duration) []backend.Delivery {
-	n := s.due.countUntil(now, limit)
-	if n == 0 {
+	if !s.readyLocked(now) {
 		return nil
 	}
+	n := s.due.countUntil(now, limit)
 	ds := make([]backend.Delivery, n)
 	for i := range ds {
 		ds[i] = s.leaseLocked(after(now, lease))

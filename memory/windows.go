@@ -1,5 +1,7 @@
 package memory
 
+import "math"
+
 // Windows are the ids that stay taken after their messages are gone, each until a time. They are
 // stored apart from the messages: a queue without windows has none of this.
 type windows struct {
@@ -16,13 +18,15 @@ func newWindows() *windows {
 	return &windows{nodes: nodes, arena: arena, ids: newIndex(nodes, arena), ends: heap{pos: &nodes.pos}}
 }
 
-// cover reports whether a window of the id lasts at that time.
-func (w *windows) cover(packed []byte, now int64) bool {
+// end returns when the window of an id ends or has ended, or the least time where there is none.
+func (w *windows) end(packed []byte) int64 {
 	if w == nil {
-		return false
+		return math.MinInt64
 	}
-	slot, ok := w.ids.find(packed)
-	return ok && w.ends.key(slot).when > now
+	if slot, ok := w.ids.find(packed); ok {
+		return w.ends.key(slot).when
+	}
+	return math.MinInt64
 }
 
 // open opens a window, in place of one that has ended.

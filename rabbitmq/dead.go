@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -22,11 +23,15 @@ type deadLetter struct {
 	err error // of settling it
 }
 
-// readDead reads all dead letters, calls take with each, and then settle, which returns how many it
-// has acknowledged. The others are in the queue again when readDead returns. It is for thousands of
-// letters, not millions: the broker shows messages only by handing them out. One call at a time
-// reads, across processes, since other calls do not see the letters meanwhile.
-func (q *queue) readDead(ctx context.Context, take func(*deadLetter), settle func(ch *amqp.Channel, count int) (acked int)) error {
+// allDead reads all dead letters instead of the first ones.
+const allDead = math.MaxInt
+
+// readDead reads up to limit dead letters, calls take with each, and then settle with the number of
+// all, which returns how many it has acknowledged. The others are in the queue again when readDead
+// returns. It is for thousands of letters, not millions: the broker shows messages only by handing
+// them out. One call at a time reads, across processes, since other calls do not see the letters
+// meanwhile.
+func (q *queue) readDead(ctx context.Context, limit int, take func(*deadLetter), settle func(ch *amqp.Channel, count int) (acked int)) error {
 	unlock, err := q.b.dead.lock(ctx, q.name)
 	if err != nil {
 		return err
@@ -55,12 +60,13 @@ func (q *queue) readDead(ctx context.Context, take func(*deadLetter), settle fun
 		settle(ch, 0)
 		return nil
 	}
-	n, err := readQueue(ctx, ch, name, dead.Messages, deadQuietFor, func(d *amqp.Delivery) error {
+	wanted := min(dead.Messages, limit)
+	n, err := readQueue(ctx, ch, name, wanted, deadQuietFor, func(d *amqp.Delivery) error {
 		take(readDeadLetter(d))
 		return nil
 	})
-	if err == nil && n < dead.Messages {
-		err = fmt.Errorf("%w: of %d dead letters only %d came: another program holds some", backend.ErrUnavailable, dead.Messages, n)
+	if err == nil && n < wanted {
+		err = fmt.Errorf("%w: of %d dead letters only %d came: another program holds some", backend.ErrUnavailable, wanted, n)
 	}
 	if err != nil {
 		_ = giveBackDead(ch, name, dead.Messages, 0) // the next reader finds all of them
@@ -174,7 +180,7 @@ func readDeadLetter(d *amqp.Delivery) *deadLetter {
 	return &deadLetter{
 		record: r, tag: d.DeliveryTag,
 		DeadLetter: backend.DeadLetter{
-			ID: r.id, Body: r.body, Headers: r.headers, Due: r.due, Attempts: count(d.Headers[attemptsHeader]),
+			ID: r.id, State: backend.StateDead, Body: r.body, Headers: r.headers, Due: r.due, Attempts: count(d.Headers[attemptsHeader]),
 			Reason: text(d.Headers[reasonHeader]), Died: time.UnixMicro(max(number(d.Headers[diedHeader]), 0)).UTC(),
 		},
 	}
@@ -227,7 +233,7 @@ func (q *queue) settleDead(ctx context.Context, ids []string, before func([]*dea
 			}
 		}
 		asked := make([]*deadLetter, len(ids)) // nil for an id without a letter
-		err := q.readDead(ctx, take, func(ch *amqp.Channel, _ int) (acked int) {
+		err := q.readDead(ctx, allDead, take, func(ch *amqp.Channel, _ int) (acked int) {
 			q.listing.forget()
 			for _, same := range wanted {
 				slices.SortStableFunc(same, byDeath)

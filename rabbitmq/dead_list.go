@@ -55,7 +55,7 @@ func (q *queue) listAfter(ctx context.Context, after string, limit int) (ls []ba
 		}
 	}
 	l := &letters{after: after, read: time.Now()}
-	err = q.readDead(ctx, l.add, func(_ *amqp.Channel, count int) (acked int) {
+	err = q.readDead(ctx, allDead, l.add, func(_ *amqp.Channel, count int) (acked int) {
 		l.count = count
 		return 0
 	})

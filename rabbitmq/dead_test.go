@@ -180,7 +180,7 @@ func TestRedriveAllOfOneID(t *testing.T) {
 		for died := 0; died < len(ms); {
 			ds, err := q.ReceiveBatch(ctx, len(ms)-died)
 			must(t, err)
-			must(t, q.DeadBatch(ctx, ds, "of the test"))
+			must(t, q.DeadLetterBatch(ctx, ds, "of the test"))
 			died += len(ds)
 		}
 	}

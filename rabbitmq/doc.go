@@ -23,6 +23,12 @@
 //	grain=16ms | buckets=10s,1m | fixed=30m | delayed_exchange=true
 //	classic=true                classic queues, which lose messages when the broker crashes
 //
+// An AMQP URI opens the same store. Its path is the virtual host, / (%2F) when it is left out, and
+// the queue's name is delayq.Named or the parameter queue:
+//
+//	amqp://[USER:PASSWORD@]HOST[:PORT][/VHOST][?queue=QUEUE&…]
+//	amqps://…                   TLS, verified
+//
 // # What it promises
 //
 // A message that the broker has confirmed survives a crash. Messages come in no order. Two pushes

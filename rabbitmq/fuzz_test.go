@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,14 +27,21 @@ func FuzzURL(f *testing.F) {
 	} {
 		f.Add("rabbitmq", "me", "pass", seed)
 		f.Add("rabbitmqs", "", "p%40@/?#", seed)
+		f.Add("amqp", "me", "p%40@/?#", seed)
 	}
 	f.Fuzz(func(t *testing.T, scheme, user, password, rest string) {
 		u, err := url.Parse(scheme + "://" + url.UserPassword(user, password+token).String() + "@" + rest)
-		if err != nil || scheme != "rabbitmq" && scheme != "rabbitmqs" || strings.Contains(rest, "tls_") {
+		if err != nil || !slices.Contains([]string{"rabbitmq", "rabbitmqs", "amqp", "amqps"}, scheme) || strings.Contains(rest, "tls_") {
 			t.Skip("no URL for this package, or one that names files")
 		}
 		if read, _ := u.User.Password(); read != password+token {
 			t.Skip("the rest of the URL changes where the password ends")
+		}
+		if strings.HasPrefix(scheme, "amqp") {
+			if u, err = fromAMQP(u, "q"); err != nil {
+				mustHide(t, err)
+				return
+			}
 		}
 		broker, queue, err := splitPath(u)
 		if err != nil {

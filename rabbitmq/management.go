@@ -20,7 +20,8 @@ import (
 // queues can be read with the URL's user and password. At each Open and every 30 s a backend with
 // this option checks the policies of its open queues. It warns of a policy that has a queue refuse
 // messages, since that stops delayed messages of all queues. [Backend.Examine] reads policies
-// without it too, from the URL's host at port 15672, or for amqps:// at port 15671 with TLS.
+// without it too, from the URL's host at port 15672, or for amqps:// at port 15671 with TLS. With
+// this option Stats counts the messages in flight.
 func Management(addr string) Option {
 	return func(o *options) {
 		if u, err := url.Parse("http://" + addr); err != nil || u.Host != addr || u.Port() == "" || u.Hostname() == "" {
@@ -74,9 +75,34 @@ func object(text json.RawMessage) map[string]any {
 
 // queueInfos reads the queues of the virtual host from the management API.
 func (b *Backend) queueInfos(ctx context.Context) (all []queueInfo, err error) {
+	err = b.askManagement(ctx, "", "name,arguments,effective_policy_definition,messages_ready,message_bytes_ready", &all)
+	return all, err
+}
+
+// unacked counts the messages of a queue that the broker has sent and that are not acknowledged, as
+// the management API saw them some seconds ago. It returns backend.Unknown without that API.
+func (b *Backend) unacked(ctx context.Context, queue string) int64 {
+	if b.management == "" {
+		return backend.Unknown
+	}
+	ctx, cancel := context.WithTimeout(ctx, countWithin)
+	defer cancel()
+	info := struct {
+		Unacked *int64 `json:"messages_unacknowledged"`
+	}{}
+	err := b.askManagement(ctx, queue, "messages_unacknowledged", &info)
+	if err != nil || info.Unacked == nil { // it is not there for a queue that was just declared
+		return backend.Unknown
+	}
+	return *info.Unacked
+}
+
+// askManagement reads columns of a queue from the management API, or of all queues of the virtual
+// host.
+func (b *Backend) askManagement(ctx context.Context, queue, columns string, into any) error {
 	uri, err := amqp.ParseURI(b.url)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, managementWithin)
 	defer cancel()
@@ -85,29 +111,30 @@ func (b *Backend) queueInfos(ctx context.Context) (all []queueInfo, err error) {
 		scheme, port = "https", "15671"
 	}
 	addr := cmp.Or(b.management, net.JoinHostPort(uri.Host, port))
-	at := url.URL{
-		Scheme: scheme, Host: addr, Path: "/api/queues/" + uri.Vhost, RawPath: "/api/queues/" + url.PathEscape(uri.Vhost),
-		RawQuery: "columns=name,arguments,effective_policy_definition,messages_ready,message_bytes_ready",
+	path, escaped := "/api/queues/"+uri.Vhost, "/api/queues/"+url.PathEscape(uri.Vhost)
+	if queue != "" {
+		path, escaped = path+"/"+queue, escaped+"/"+url.PathEscape(queue)
 	}
+	at := url.URL{Scheme: scheme, Host: addr, Path: path, RawPath: escaped, RawQuery: "columns=" + columns}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	req.SetBasicAuth(uri.Username, uri.Password)
 	transport := &http.Transport{TLSClientConfig: b.tls.Clone(), DisableKeepAlives: true}
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("asking %s: %s (the user needs the tag monitoring, or management)", addr, resp.Status)
+		return fmt.Errorf("asking %s: %s (the user needs the tag monitoring, or management)", addr, resp.Status)
 	}
-	if err := json.NewDecoder(http.MaxBytesReader(nil, resp.Body, largestReply)).Decode(&all); err != nil {
-		return nil, fmt.Errorf("reading the reply of %s: %w", addr, err)
+	if err := json.NewDecoder(http.MaxBytesReader(nil, resp.Body, largestReply)).Decode(into); err != nil {
+		return fmt.Errorf("reading the reply of %s: %w", addr, err)
 	}
-	return all, nil
+	return nil
 }
 
 // largestReply is the size of a reply with some hundred thousand queues.

@@ -4,14 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/backend/admin"
 )
 
-var _ admin.Remover = (*Backend)(nil)
+var (
+	_ admin.Remover = (*Backend)(nil)
+	_ admin.Lister  = (*Backend)(nil)
+)
 
 // Remove is as in admin.Remover: it deletes the queue and its dead letters from the broker.
 // Messages that still wait in the levels end in undeliverable.
@@ -41,6 +47,29 @@ func (b *Backend) Remains(ctx context.Context, queues ...string) (left []string,
 		return nil
 	})
 	return left, err
+}
+
+// Queues is as in admin.Lister. It lists the queues of the namespace until they are removed, by the
+// broker's management API, since AMQP cannot list queues: see [Management] for its address. Without
+// it the error matches [backend.ErrUnsupported].
+func (b *Backend) Queues(ctx context.Context) (names []string, err error) {
+	if err := errors.Join(b.options.err, ctx.Err()); err != nil {
+		return nil, err
+	}
+	if b.closing.Load() {
+		return nil, backend.ErrClosed
+	}
+	all, err := b.queueInfos(ctx)
+	if err != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("%w without the management API, which lists queues: %w", backend.ErrUnsupported, err)
+	}
+	for _, info := range all {
+		if name, ok := strings.CutPrefix(info.Name, b.names.queue("")); ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, errors.Join(ctx.Err(), err)
 }
 
 // RemoveNamespace deletes the exchanges and queues that all queues of the namespace share, with

@@ -179,6 +179,7 @@ func TestExaminePolicies(t *testing.T) {
 	url := server.VhostURL(vhost)
 	openOn(t, newBackend(t, url), "orders")
 	wantFinding(t, examined(ctx, t, url, rabbitmq.Management(at)), "policies", admin.Fine, "no policy takes messages away")
+	testManagementCounts(ctx, t, url, at)
 	for definition, want := range map[string]struct {
 		pattern  string
 		severity admin.Severity

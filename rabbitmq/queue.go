@@ -14,7 +14,7 @@ import (
 
 // queue is a handle. Its loop owns the channel to consume on and all messages received there.
 type queue struct {
-	backend.Unsupported // for Reschedule, Stats, Peek and Purge
+	backend.Unsupported // for Reschedule, Get, Peek and Purge
 
 	b          *Backend
 	name       string

@@ -158,7 +158,7 @@ const traitName = "rabbitmq"
 // messages, and leases end with the connection. With tombstones, delays are limited.
 func (b *Backend) Traits() backend.Traits {
 	lacks := backend.Lacking(
-		backend.Rescheduling, backend.Counting, backend.Peeking, backend.Purging, backend.Ordering, backend.Deduplicating,
+		backend.Rescheduling, backend.CountingScheduled, backend.Peeking, backend.Getting, backend.Purging, backend.Pausing, backend.Ordering, backend.Deduplicating,
 		backend.UniqueWindows, backend.ExactAttempts, backend.SingleCopy, backend.CancelNotFound,
 	)
 	if b.tombstones == nil {

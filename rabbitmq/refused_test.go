@@ -134,7 +134,7 @@ func TestOpenIsBounded(t *testing.T) {
 	_, err := b.Open(ctx, "q", quiet())
 	wantError(t, err, context.DeadlineExceeded.Error())
 	must(t, b.Close())
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %v", took)
 	}
 }

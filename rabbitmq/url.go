@@ -16,6 +16,28 @@ import (
 func init() {
 	backend.Register("rabbitmq", openURL)
 	backend.Register("rabbitmqs", openURL)
+	backend.RegisterAlias("amqp", fromAMQP)
+	backend.RegisterAlias("amqps", fromAMQP)
+}
+
+// fromAMQP translates an AMQP URI, amqp://[USER:PASSWORD@]HOST[:PORT][/VHOST], whose path is a
+// virtual host. Without a path it is "/".
+func fromAMQP(u *url.URL, queue string) (*url.URL, error) {
+	vhost := strings.TrimPrefix(u.EscapedPath(), "/")
+	if vhost == "" {
+		vhost = "%2F"
+	}
+	if u.Host == "" || strings.Contains(vhost, "/") || strings.Contains(u.Path+u.Opaque, "@") {
+		return nil, backend.Invalid("URL", hidden, u.Scheme+`://USER:PASSWORD@HOST:PORT/VHOST, where a slash in the virtual host's name is %2F; the queue's name is queue=NAME, or the option Named`)
+	}
+	native := *u
+	native.Scheme = map[string]string{"amqp": "rabbitmq", "amqps": "rabbitmqs"}[u.Scheme]
+	native.RawPath = "/" + vhost + "/" + url.PathEscape(queue)
+	var err error
+	if native.Path, err = url.PathUnescape(native.RawPath); err != nil {
+		return nil, backend.Invalid("URL path", vhost, "percent-encoded text")
+	}
+	return &native, nil
 }
 
 // openURL reads rabbitmq://[USER:PASSWORD@]HOST[:PORT]/[VHOST/]QUEUE[?namespace=…&grain=…&…], with

@@ -36,6 +36,12 @@ func TestBadURLs(t *testing.T) {
 		login + "/q?namespace=a.b":                    "letters, digits, - and _",
 		login + "/q?hosts=a:1,/":                      "HOST or HOST:PORT",
 		login + "/q?tls_ca=x":                         "rabbitmqs with TLS parameters",
+		"amqp" + login[8:] + "/v":                     "one, since amqp:// names a store alone",
+		"amqp" + login[8:] + "/a/b?queue=q":           "a slash in the virtual host's name is %2F",
+		"amqp:///v?queue=q":                           "amqp://USER:PASSWORD@HOST:PORT/VHOST",
+		"amqp" + login[8:] + "?queue=q&heartbeat=10":  "one of buckets, classic",
+		"amqp" + login[8:] + "?queue=q&tls_ca=x":      "rabbitmqs with TLS parameters",
+		"amqps" + login[8:] + "?queue=q&tls_cert=x":   "both, a certificate and its private key",
 		"rabbitmqs" + login[8:] + "/q?tls_ca=" + junk: "a file with certificates in PEM",
 		"rabbitmqs" + login[8:] + "/q?tls_cert=x":     "both, a certificate and its private key",
 		"rabbitmqs" + login[8:] + "/q?tls_key=x":      "both, a certificate and its private key",
@@ -93,6 +99,7 @@ func TestURL(t *testing.T) {
 	dead.Refuse(true)
 	for _, text := range []string{
 		u.String() + "?namespace=other&grain=16ms",
+		strings.TrimSuffix(vhost(t), "/") + "?queue=" + queueOf(t),
 		strings.Replace(u.String(), server.Addr(), dead.Addr(), 1) + "?hosts=" + server.Addr(),
 	} {
 		if err := openURL(t, text); err != nil {

@@ -18,7 +18,7 @@ const claimName = 8
 // claim leases up to limit due messages in one script. A message whose payload the codec cannot
 // read becomes a dead letter, whole.
 func (s *store) claim(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
-	reply, err := s.Run(ctx, claimScript, min(limit, script.ChunkMessages), script.Delay(lease), name[:claimName])
+	reply, err := s.Claims.Run(ctx, claimScript, min(limit, script.ChunkMessages), script.Delay(lease), name[:claimName])
 	if err != nil {
 		return script.Claim{}, err
 	}

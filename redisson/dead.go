@@ -21,7 +21,9 @@ func (s *store) ListDead(ctx context.Context, cursor string, limit int) ([]backe
 	var ls []backend.DeadLetter
 	var unread error
 	next, err := script.ListDead(ctx, &s.Runner, listDeadScript, cursor, limit, false, deadFields, func(r []any) {
-		l, err := s.letter(r)
+		key, _ := r[1].(string)
+		death, _ := r[2].(string)
+		l, err := s.letter(key, []byte(death))
 		if err != nil {
 			unread = err
 			return
@@ -50,10 +52,7 @@ func (s *store) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]st
 // (ms, a double) | length of the reason (4 bytes) | reason | member.
 const deathLen = 8 + 8 + 4 + 8 + 4
 
-func (s *store) letter(r []any) (l backend.DeadLetter, err error) {
-	key, _ := r[1].(string)
-	text, _ := r[2].(string)
-	death := []byte(text)
+func (s *store) letter(key string, death []byte) (l backend.DeadLetter, err error) {
 	if len(death) < deathLen || uint64(len(death)) < deathLen+uint64(binary.BigEndian.Uint32(death[28:])) {
 		return l, record.ErrCorrupt
 	}
@@ -64,12 +63,13 @@ func (s *store) letter(r []any) (l backend.DeadLetter, err error) {
 	}
 	l = backend.DeadLetter{
 		ID:       s.id(key, double(death[8:])),
+		State:    backend.StateDead,
 		Due:      time.UnixMilli(double(death)).UTC(),
 		Attempts: int(binary.BigEndian.Uint32(death[16:])),
 		Died:     time.UnixMilli(double(death[20:])).UTC(),
 		Reason:   string(death[deathLen:reason]),
 	}
-	if l.Headers, l.Body, err = s.open(m.Payload); err != nil {
+	if l.Headers, l.Body, l.Err = s.open(m.Payload); l.Err != nil {
 		l.Body = bytes.Clone(m.Payload)
 	}
 	return l, nil
@@ -85,6 +85,11 @@ func (s *store) Redrive(ctx context.Context, ids []string) []error {
 // DeleteDead is as in backend.Queue.
 func (s *store) DeleteDead(ctx context.Context, ids []string) []error {
 	return s.byKey(ctx, deleteDeadScript, ids)
+}
+
+// TrimDead is as in backend.Queue.
+func (s *store) TrimDead(ctx context.Context, r backend.Retention) (removed int, more bool, err error) {
+	return script.TrimDead(ctx, &s.Runner, trimDeadScript, r)
 }
 
 func (s *store) byKey(ctx context.Context, sc *script.Script, ids []string) []error {

@@ -44,10 +44,9 @@ func TestManyEndedLeases(t *testing.T) {
 	}
 	p.push(q, 0, texts...)
 	p.take(q, len(texts), time.Hour)
-	for _, key := range []string{p.times(), p.own("leases")} {
-		const back = "for _, m in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do redis.call('ZINCRBY', KEYS[1], -7200000, m) end"
-		must(t, p.raw.Eval(p.ctx, back+" return 1", []string{key}).Err())
-	}
+	// Both keys at once: a sweep that saw one of them moved would take it that Java had the messages.
+	const back = "for _, key in ipairs(KEYS) do for _, m in ipairs(redis.call('ZRANGE', key, 0, -1)) do redis.call('ZINCRBY', key, -7200000, m) end end return 1"
+	must(t, p.raw.Eval(p.ctx, back, []string{p.times(), p.own("leases")}).Err())
 	ds := p.take(q, len(texts), time.Minute)
 	seen := make(map[string]bool)
 	for _, d := range ds {

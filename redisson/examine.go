@@ -21,10 +21,10 @@ func (b *Backend) Examine(ctx context.Context) (admin.Examination, error) {
 }
 
 // ExamineQueue is as in backend.QueueExaminer: whether the keys are the queue's own, and whether
-// all readers can read its messages and those that a push writes. Of a queue that only this package
-// uses it tells the first alone.
-func (b *Backend) ExamineQueue(ctx context.Context, queue string) ([]admin.Finding, error) {
-	s, err := b.direct(queue)
+// all readers can read its messages and those that a push writes, and whether it is paused. Of a
+// queue that only this package uses it tells the first and the last alone.
+func (b *Backend) ExamineQueue(ctx context.Context, name string) ([]admin.Finding, error) {
+	s, err := b.direct(name)
 	if err != nil {
 		return nil, err
 	}
@@ -37,18 +37,19 @@ func (b *Backend) ExamineQueue(ctx context.Context, queue string) ([]admin.Findi
 	if errors.As(s.wrongTypeError(wrong), &wrongTypeError) {
 		return []admin.Finding{{Severity: admin.Problem, About: "keys", Text: wrongTypeError.Error(), Remedy: "give the queue another name, or a prefix"}}, nil
 	}
-	if s.envelopes() {
-		return nil, nil
+	found, err := queue.ExamineQueue(ctx, b.queues, name)
+	if err != nil || s.envelopes() {
+		return found, err
 	}
-	r, err := b.Inspect(ctx, queue)
+	r, err := b.Inspect(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	waiting, _, err := b.Pending(ctx, queue, "", examinedMessages)
+	waiting, _, err := b.Pending(ctx, name, "", examinedMessages)
 	if err != nil {
 		return nil, err
 	}
-	return []admin.Finding{s.findFormat(r.Formats), s.findCodec(waiting)}, nil
+	return append(found, s.findFormat(r.Formats), s.findCodec(waiting)), nil
 }
 
 // examinedMessages is how many bodies are looked at.

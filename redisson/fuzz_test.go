@@ -57,12 +57,12 @@ func FuzzReplies(f *testing.F) {
 		d, err := s.delivery(stored)
 		wantSettleable(t, s, &d, err)
 		wantSmall(t, d.Body, stored)
-		l, err := s.letter([]any{"1", key, string(stored)})
+		l, err := s.letter(key, stored)
 		if err == nil {
 			wantSmall(t, l.Body, stored)
 		}
 		for _, where := range []string{"T", "D"} {
-			p := s.waiting([]any{where, key, "17", "18", "19", string(stored)})
+			p := s.waiting([]any{where, key, "17", "18", "19", string(stored)}, 0)
 			wantSmall(t, p.Body, stored)
 		}
 		q := s.quarantined(redis.Z{Score: 1, Member: string(stored)})

@@ -19,8 +19,9 @@ type place struct {
 	member string // its beginning
 }
 
+// pageHead is the number of values before the messages: a place, and the time.
 const (
-	placeFields   = 3
+	pageHead      = 4
 	waitingFields = 6
 )
 
@@ -36,22 +37,22 @@ func (s *store) Peek(ctx context.Context, cursor string, limit int) (page []back
 		return nil, "", err
 	}
 	r, ok := reply.([]any)
-	if !ok || len(r) < placeFields || (len(r)-placeFields)%waitingFields != 0 {
+	if !ok || len(r) < pageHead || (len(r)-pageHead)%waitingFields != 0 {
 		return nil, "", script.Unexpected(peekScript, reply)
 	}
-	for i := placeFields; i < len(r); i += waitingFields {
-		page = append(page, s.waiting(r[i:i+waitingFields]))
+	for i := pageHead; i < len(r); i += waitingFields {
+		page = append(page, s.waiting(r[i:i+waitingFields], script.Int(r[3])))
 	}
 	return page, cursorTo(r), nil
 }
 
 // waiting reads a message of a listing.
-func (s *store) waiting(r []any) (p backend.Pending) {
+func (s *store) waiting(r []any, now int64) (p backend.Pending) {
 	where, _ := r[0].(string)
 	key, _ := r[1].(string)
 	due, _ := r[2].(string)
 	bytes, _ := r[5].(string)
-	p.Attempts = int(script.Int(r[4]))
+	p.State, p.Attempts = script.Waits(script.Int(due), now), int(script.Int(r[4]))
 	if due != "" {
 		p.Due = time.UnixMilli(script.Int(due)).UTC()
 	}
@@ -104,6 +105,38 @@ func parsePlace(cursor string) (p place, err error) {
 		return p, backend.Invalid("cursor", cursor, "one that Peek returned")
 	}
 	return p, nil
+}
+
+// Get is as in backend.Queue. It finds a message as Cancel does.
+func (s *store) Get(ctx context.Context, ids []string) ([]backend.MessageInfo, []error) {
+	known, errs := s.known(ids)
+	found, missing := script.Get(ctx, &s.Runner, getScript, known, identityArgs, s.show)
+	infos := make([]backend.MessageInfo, len(ids))
+	next := 0
+	for i, err := range errs {
+		if err == nil {
+			infos[i] = found[next]
+			next++
+		}
+	}
+	return infos, merge(errs, missing)
+}
+
+// show reads what the script returned of a message.
+func (s *store) show(m *backend.MessageInfo, id identity, payload, death string) {
+	m.ID = s.id(string(id.key), id.origin)
+	if m.State == backend.StateDead {
+		letter, err := s.letter(string(id.key), []byte(death))
+		if err != nil {
+			m.Body, m.Err = []byte(death), err
+			return
+		}
+		*m = letter
+		return
+	}
+	if m.Headers, m.Body, m.Err = s.open([]byte(payload)); m.Err != nil {
+		m.Body = []byte(payload)
+	}
 }
 
 // Purge is as in backend.Queue, in one script: it deletes Redisson's three keys and this

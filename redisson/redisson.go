@@ -32,6 +32,9 @@ func newBackend(client redis.UniversalClient, o options, owned bool) *Backend {
 		Name: name, Client: client, Owned: owned, Poll: o.sweep, Err: o.err,
 		Source: b.openSource,
 		KeyOf:  b.keyOf,
+		Keys:   func(queue string) []string { return namesOf(o.prefix + queue).allKeys() },
+
+		Registry: "delayq_queues:" + o.prefix,
 	})
 	return b
 }
@@ -72,9 +75,9 @@ func (b *Backend) Close() error { return b.queues.Close() }
 // except ids that stay taken when their messages are gone, and headers that a nack changes. A queue
 // shared with Java has neither headers nor ids of the pusher's.
 func (b *Backend) Traits() backend.Traits {
-	lacks := backend.Lacking(backend.ChangingHeaders, backend.UniqueWindows)
+	lacks := backend.Lacking(backend.ChangingHeaders, backend.UniqueWindows, backend.Replacing)
 	if b.setup.codec != Envelope {
-		lacks = lacks.With(backend.OwnIDs, backend.Deduplicating, backend.Headers)
+		lacks = lacks.With(backend.OwnIDs, backend.Deduplicating, backend.KeepingHeaders)
 	}
 	return backend.Traits{Name: name, Lacks: lacks, Resolution: script.Resolution, Sweep: b.setup.sweep, AnyName: true}
 }

@@ -8,7 +8,10 @@ import (
 	"github.com/delayq/delayq/internal/redis/queue"
 )
 
-var _ admin.Remover = (*Backend)(nil)
+var (
+	_ admin.Remover = (*Backend)(nil)
+	_ admin.Lister  = (*Backend)(nil)
+)
 
 // Remove is as in admin.Remover.
 func (b *Backend) Remove(ctx context.Context, name string) error {
@@ -25,3 +28,8 @@ func (b *Backend) Remains(ctx context.Context, queues ...string) ([]string, erro
 func (b *Backend) keyOf(key, queue string) bool {
 	return slices.Contains(namesOf(b.setup.prefix+queue).allKeys(), key)
 }
+
+// Queues is as in admin.Lister. It knows the queues that this package opened under this prefix, at
+// most 10,000, and none that only Java uses. One is listed while it is open or has messages, and
+// for a day after that.
+func (b *Backend) Queues(ctx context.Context) ([]string, error) { return b.queues.Queues(ctx) }

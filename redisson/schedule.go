@@ -131,11 +131,11 @@ func (s *store) refused(ctx context.Context, err error) error {
 func (s *store) Cancel(ctx context.Context, ids []string) []error {
 	known, errs := s.known(ids)
 	return merge(errs, script.Chunked(known, script.Small, func(part []identity) []error {
-		return script.Each(ctx, &s.Runner, cancelScript, part, nil, func(args []any, id identity) []any {
-			return append(args, id.key, id.origin)
-		}, script.Waited)
+		return script.Each(ctx, &s.Runner, cancelScript, part, nil, identityArgs, script.Waited)
 	}))
 }
+
+func identityArgs(args []any, id identity) []any { return append(args, id.key, id.origin) }
 
 // known are the ids that may name something. The others name nothing.
 func (s *store) known(ids []string) (known []identity, errs []error) {

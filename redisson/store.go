@@ -16,6 +16,7 @@ import (
 // for a large batch, a few.
 type store struct {
 	script.Runner
+	script.Pausing
 	options
 	names names
 	types *typeClock
@@ -30,7 +31,7 @@ var own = []string{"leases", "held", "states", "dead", "graves", "seq", "handed"
 
 func (b *Backend) store(queue string, o backend.Options) (*store, error) {
 	n := namesOf(b.setup.prefix + queue)
-	keys := n.allKeys()
+	keys := n.scriptKeys()
 	if err := fitsCluster(b.queues.Client, queue, keys); err != nil {
 		return nil, err
 	}
@@ -39,17 +40,23 @@ func (b *Backend) store(queue string, o backend.Options) (*store, error) {
 		Client: b.queues.Client, Calls: b.queues.Calls, Keys: keys, Clock: o.Clock, Log: o.Logger,
 		Args: []any{n.channel, s.flags(), s.format.String(), s.grace()},
 	}
+	s.Pausing = script.NewPausing(s.Runner, n.paused(), n.channel)
 	return s, nil
 }
 
-// allKeys returns Redisson's keys and this package's.
-func (n names) allKeys() []string {
+// scriptKeys returns Redisson's keys and this package's, but the one of a pause.
+func (n names) scriptKeys() []string {
 	keys := n.keys()
 	for _, key := range own {
 		keys = append(keys, keyName("delayq_"+key, n.destination))
 	}
 	return keys
 }
+
+func (n names) paused() string { return keyName("delayq_paused", n.destination) }
+
+// allKeys returns Redisson's keys and this package's.
+func (n names) allKeys() []string { return append(n.scriptKeys(), n.paused()) }
 
 // fitsCluster rejects a name whose keys are in several slots of a Cluster, where Redisson's offers
 // fail too.

@@ -16,7 +16,7 @@ func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	clock := clockwork.NewFakeClockAt(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)) // a Friday
-	q, err := delayq.New(ctx, "reports", delayq.WithClock(clock))
+	q, err := delayq.New(ctx, "reports", delayq.InMemory(), delayq.WithClock(clock))
 	if err != nil {
 		panic(err)
 	}
@@ -53,7 +53,7 @@ func ExampleRepeat() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	clock := clockwork.NewFakeClockAt(time.Date(2026, 5, 1, 11, 30, 0, 0, time.UTC))
-	q, err := delayq.New(ctx, "reports", delayq.WithClock(clock))
+	q, err := delayq.New(ctx, "reports", delayq.InMemory(), delayq.WithClock(clock))
 	if err != nil {
 		panic(err)
 	}

@@ -322,7 +322,7 @@ func TestRepeatOfLeapDays(t *testing.T) {
 
 func TestRepeatEndsWithTheQueue(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		q, err := delayq.New(t.Context(), "orders")
+		q, err := delayq.New(t.Context(), "orders", delayq.InMemory())
 		must(t, err)
 		ended := make(chan error, 1)
 		go func() { ended <- schedule.Repeat(t.Context(), q, "report", schedule.Every(time.Hour), nil) }()
@@ -369,7 +369,7 @@ func TestCloseWaitsForRepeat(t *testing.T) {
 
 func TestRepeatOnAClosedQueue(t *testing.T) {
 	t.Parallel()
-	q, err := delayq.New(t.Context(), "orders")
+	q, err := delayq.New(t.Context(), "orders", delayq.InMemory())
 	must(t, err)
 	must(t, q.Close())
 	err = schedule.Repeat(t.Context(), q, "report", schedule.Every(time.Hour), nil)

@@ -21,6 +21,17 @@
 //	                            tls_cert=FILE, tls_key=FILE, or tls_insecure=true
 //	pool_size=N, dial_timeout=5s, read_timeout=5s, write_timeout=5s
 //
+// The URLs that people have in REDIS_URL open the same store. Their path is a database, and the
+// queue's name is delayq.Named or the parameter queue:
+//
+//	redis://[USER:PASSWORD@][HOST][:PORT][/DB][?queue=QUEUE&…]
+//	rediss://…                  with TLS
+//	unix://[USER:PASSWORD@]/PATH[?queue=QUEUE&db=N&…]
+//
+// They take the parameters above but tls and socket. master_name=NAME and skip_verify=true, which
+// go-redis has, are master=NAME and tls_insecure=true. USER and PASSWORD are the server's, also
+// with Sentinel.
+//
 // # What it promises
 //
 // Everything that package delayq offers: order by (due, push order), cancelling, rescheduling,

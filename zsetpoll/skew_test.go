@@ -89,7 +89,7 @@ func onTime(t *testing.T, d backend.Delivery, earliest time.Time, lease time.Dur
 	}
 }
 
-// comesBack lets leases end, extends one, and gives one back with a delay.
+// comesBack lets leases end, extends one, gives one back with a delay, and moves a message.
 func comesBack(ctx context.Context, t *testing.T, q backend.Queue, client *redis.Client) {
 	t.Helper()
 	const lease, delay = 100 * time.Millisecond, 150 * time.Millisecond
@@ -110,6 +110,12 @@ func comesBack(ctx context.Context, t *testing.T, q backend.Queue, client *redis
 	third := receiveOne(ctx, t, q, time.Minute, "a")
 	onTime(t, third, before.Add(delay), time.Minute)
 	must(t, q.Ack(ctx, []backend.Lease{third.Lease()})...)
+	must(t, q.Schedule(ctx, message("b", time.Hour))...)
+	before = serverTime(ctx, t, client)
+	must(t, q.Reschedule(ctx, []backend.Move{{ID: "b", Delay: delay}})...)
+	moved := receiveOne(ctx, t, q, time.Minute, "b")
+	onTime(t, moved, before.Add(delay), time.Minute)
+	must(t, q.Ack(ctx, []backend.Lease{moved.Lease()})...)
 }
 
 // TestNoClientTime reads all commands of the clients: no argument is a time of theirs. Arbitrate

@@ -10,7 +10,12 @@ import (
 	"github.com/delayq/delayq/internal/redis/setup"
 )
 
-func init() { backend.Register("zsetpoll", openURL) }
+func init() {
+	backend.Register("zsetpoll", openURL)
+	for _, scheme := range []string{"redis", "rediss", "unix"} {
+		backend.RegisterAlias(scheme, func(u *url.URL, queue string) (*url.URL, error) { return client.Native(u, "zsetpoll", queue) })
+	}
+}
 
 // modes are the values of the parameter claims.
 var modes = map[string]Mode{"script": Script, "arbitrate": Arbitrate, "mover": Mover}

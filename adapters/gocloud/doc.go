@@ -41,7 +41,7 @@
 // # Metadata
 //
 // Metadata become headers. Keys that a header cannot have are percent-encoded, and decoded on
-// receipt. A backend that lacks [delayq.Headers] rejects messages with metadata.
+// receipt. A backend that lacks [delayq.KeepingHeaders] rejects messages with metadata.
 //
 // # As
 //

@@ -16,7 +16,7 @@ import (
 // An order that is not paid in time is cancelled.
 func Example() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "unpaid") // in memory; delayq.WithBackend chooses another store
+	q, err := delayq.New(ctx, "unpaid", delayq.InMemory()) // in memory; delayq.WithBackend chooses another store
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func ExampleURLOpener() {
 // Ack has no effect on it then, but gocloud asks for the call.
 func ExampleOpenSubscription_deadLetter() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "mails")
+	q, err := delayq.New(ctx, "mails", delayq.InMemory())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func ExampleOpenSubscription_deadLetter() {
 			msg.Nack()
 			continue
 		}
-		if err := d.Dead(ctx, "the mail server refused it three times"); err != nil {
+		if err := d.DeadLetter(ctx, "the mail server refused it three times"); err != nil {
 			log.Fatal(err)
 		}
 		msg.Ack()

@@ -27,7 +27,7 @@ func (c Config) validate() error {
 	if c.Backend == nil {
 		return backend.Invalid("Config.Backend", nil, "a backend, as memory.New() returns one")
 	}
-	if traits := c.Backend.Traits(); !traits.Supports(delayq.Headers) {
+	if traits := c.Backend.Traits(); !traits.Supports(delayq.KeepingHeaders) {
 		return &delayq.UnsupportedError{Backend: traits.Name, Op: "headers, which hold UUID and metadata"}
 	}
 	return delayq.ValidateConsumeOptions(c.Consume...)

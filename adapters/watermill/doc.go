@@ -45,7 +45,7 @@
 // decoded on receipt. [QueueName] says which queue holds a topic. A message that was pushed without
 // this package has its id as its UUID.
 //
-// A backend needs [delayq.Headers]: redisson needs its codec Envelope.
+// A backend needs [delayq.KeepingHeaders]: redisson needs its codec Envelope.
 //
 // # Watermill's test suite
 //

@@ -23,7 +23,7 @@ type Publisher struct {
 var _ message.Publisher = (*Publisher)(nil)
 
 // NewPublisher returns a publisher. It connects to nothing. It returns [delayq.ErrInvalid] without
-// a backend, and [delayq.ErrUnsupported] where the backend lacks [delayq.Headers].
+// a backend, and [delayq.ErrUnsupported] where the backend lacks [delayq.KeepingHeaders].
 func NewPublisher(c Config) (*Publisher, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("new publisher: %w", err)

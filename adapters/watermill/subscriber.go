@@ -28,7 +28,7 @@ var _ message.Subscriber = (*Subscriber)(nil)
 
 // NewSubscriber returns a subscriber. It connects to nothing. It returns [delayq.ErrInvalid]
 // without a backend and for a bad option, and [delayq.ErrUnsupported] where the backend lacks
-// [delayq.Headers].
+// [delayq.KeepingHeaders].
 func NewSubscriber(c Config) (*Subscriber, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("new subscriber: %w", err)

@@ -34,7 +34,7 @@ func awaitInFlight(t *testing.T, b backend.Backend, topic string) {
 	q, err := delayq.New(t.Context(), adapter.QueueName(topic), delayq.WithBackend(b))
 	must(t, err)
 	defer func() { must(t, q.Close()) }()
-	for deadline := time.Now().Add(time.Minute); q.Supports(delayq.Counting); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); q.Supports(delayq.CountingScheduled); time.Sleep(time.Millisecond) {
 		s, err := q.Stats(t.Context())
 		must(t, err)
 		if s.InFlight == 1 {

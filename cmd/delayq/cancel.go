@@ -27,15 +27,17 @@ func (c *cancelCommand) Validate() error { return validIDs(c.IDs) }
 // Run cancels.
 func (c *cancelCommand) Run(ctx context.Context, std streams) error {
 	return c.use(ctx, std, func(q delayq.Queue) error {
-		errs := make([]error, len(c.IDs))
-		for i, id := range c.IDs {
-			errs[i] = q.Cancel(ctx, id)
-			if storeFailed(errs[i]) || isAny(errs[i], delayq.ErrUnsupported, context.Canceled) {
-				return errs[i] // the other ids would get it too
-			}
-		}
-		return reportOutcomes(std, "cancelled", c.IDs, errs, c.JSON)
+		return onIDs(std, "cancelled", c.IDs, c.JSON, func(ids []string) error { return q.CancelBatch(ctx, ids) })
 	})
+}
+
+// onIDs makes calls on many ids, and prints their outcomes.
+func onIDs(std streams, done string, ids []string, asJSON bool, do func(some []string) error) error {
+	_, errs, err := inParts(std, done, ids, do)
+	if err != nil {
+		return err
+	}
+	return reportOutcomes(std, done, ids, errs, asJSON)
 }
 
 // outcomeJSON is an id's outcome.
@@ -86,20 +88,20 @@ func outcomeLine(w io.Writer, id string, err error) error {
 	if err != nil {
 		doc.Error = shortError(err)
 	}
-	return writeJSON(w, doc, "")
+	return writeJSON(w, doc)
 }
 
 type rescheduleCommand struct {
 	namedQueue
-	ID    string         `arg:"" name:"id" placeholder:"ID" help:"The message."`
-	After *time.Duration `placeholder:"DURATION" help:"Due that long from now by the clock of this machine, as 1.5s, 30m or 720h."`
-	At    *time.Time     `placeholder:"TIME" help:"Due at that time, as 2030-01-31T18:00:00Z."`
-	JSON  bool           `name:"json" help:"Write a JSON line."`
+	IDs   []string       `arg:"" name:"id" placeholder:"ID" help:"The messages."`
+	After *time.Duration `placeholder:"DURATION" help:"Due that long from now by the store's clock, as 1.5s, 30m, 1d12h or 2w."`
+	At    *time.Time     `placeholder:"TIME" help:"Due at that time, as \"2030-01-31 18:00\", \"tomorrow 9:00\" or 2030-01-31T18:00:00Z."`
+	JSON  bool           `name:"json" help:"Write a JSON line for each id."`
 }
 
 // Help is the text between the summary and the flags.
 func (rescheduleCommand) Help() string {
-	return `Sooner or later; a time in the past makes the message due at once. The rest of it stays as it is. The exit code is 3 for a message that is in a worker's hands, done, dead or unknown.`
+	return `Sooner or later; a time in the past makes a message due at once. The rest of it stays as it is. A message that is in a worker's hands, done, dead or unknown is named on standard error, the others are moved all the same, and the exit code is then 3.`
 }
 
 // Validate is called by the parser.
@@ -107,25 +109,25 @@ func (c *rescheduleCommand) Validate() error {
 	if (c.After == nil) == (c.At == nil) {
 		return errors.New("expected one of --after and --at")
 	}
-	return nil
+	return validIDs(c.IDs)
 }
 
-// Run moves the message.
+// Run moves the messages.
 func (c *rescheduleCommand) Run(ctx context.Context, std streams) error {
-	var due time.Time
+	var to delayq.Move
 	if c.At != nil {
-		due = *c.At
+		to.Due = *c.At
 	} else {
-		due = time.Now().Add(*c.After)
+		to.Delay = *c.After
 	}
 	return c.use(ctx, std, func(q delayq.Queue) error {
-		if err := q.Reschedule(ctx, c.ID, due); err != nil {
-			return err
-		}
-		sum, due := "due "+at(due), due.UTC()
-		if c.JSON {
-			return doneUnwritten(std, sum, writeJSON(std.out, messageJSON{ID: c.ID, Due: &due}, ""))
-		}
-		return doneUnwritten(std, sum, write(std.out, sum+"\n"))
+		return onIDs(std, "rescheduled", c.IDs, c.JSON, func(ids []string) error {
+			moves := make([]delayq.Move, len(ids))
+			for i, id := range ids {
+				moves[i] = to
+				moves[i].ID = id
+			}
+			return q.RescheduleBatch(ctx, moves)
+		})
 	})
 }

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -22,17 +25,25 @@ type cli struct {
 	Push       pushCommand       `cmd:"" help:"Push a message, or one for each line of standard input."`
 	Consume    consumeCommand    `cmd:"" help:"Print each message as it becomes due, or run a command for it."`
 	Stats      statsCommand      `cmd:"" help:"Count the messages of a queue, once or all the time."`
+	Get        getCommand        `cmd:"" help:"Show messages by id, in whatever state they are."`
+	Queues     queuesCommand     `cmd:"" help:"List the queues of a store."`
 	Peek       peekCommand       `cmd:"" help:"Show the messages that wait, without taking them."`
 	Cancel     cancelCommand     `cmd:"" help:"Take messages back that wait."`
 	Reschedule rescheduleCommand `cmd:"" help:"Make a message that waits due at another time."`
 	Dead       deadCommand       `cmd:"" help:"List dead letters, put them back into the queue, or delete them."`
+	Pause      pauseCommand      `cmd:"" help:"Hold the messages of a queue back from all workers."`
+	Resume     resumeCommand     `cmd:"" help:"End a pause."`
 	Purge      purgeCommand      `cmd:"" help:"Delete everything that there is of a queue."`
 	Doctor     doctorCommand     `cmd:"" help:"Check how a store is set up, and name what to change."`
 	Verify     verifyCommand     `cmd:"" help:"Run the conformance suite against your own server."`
 	Demo       demoCommand       `cmd:"" help:"Watch a delay queue at work, or replay a file of messages through one."`
 	Redisson   redissonCommand   `cmd:"" help:"Look into a queue that is shared with Java."`
 	Completion completionCommand `cmd:"" help:"Print the script that completes commands and flags in a shell."`
+	Version    versionCommand    `cmd:"" help:"Print the version; so does --version."`
+	Help       helpCommand       `cmd:"" help:"Explain a command; so does --help behind it."`
 	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete"`
+
+	ShowVersion kong.VersionFlag `name:"version" hidden:""`
 }
 
 // streams are where a command reads and writes.
@@ -51,18 +62,22 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return code
 }
 
-// plain is an error's text without the name that the library and the program share.
-func plain(err error) string {
-	text := strings.TrimPrefix(err.Error(), "delayq: ")
-	return strings.NewReplacer("\ndelayq: ", "\n", ": delayq: ", ": ").Replace(text)
-}
+// plain is an error's text without the name that the library and the program share, and with what to
+// write here in place of what helps programmers.
+func plain(err error) string { return forUsers.Replace(strings.TrimPrefix(err.Error(), "delayq: ")) }
+
+var forUsers = strings.NewReplacer("\ndelayq: ", "\n", ": delayq: ", ": ",
+	"(forgotten import? known: ", "(expected SCHEME://HOST/QUEUE; schemes: ",
+	"expected a valid 64 bit int but got", "expected a whole number but got", "expected a float but got", "expected a number but got", " (string) (see", " (see",
+	`expected "<url>"`, "expected a queue's URL, as zsetpoll://HOST:6379/QUEUE",
+)
 
 func newParser(ctx context.Context, std streams, opts ...kong.Option) (*kong.Kong, error) {
-	return kong.New(&cli{}, append(opts,
+	return kong.New(&cli{}, append(append(opts, argumentReaders...),
 		kong.Name("delayq"),
 		kong.Description(description+exitTable()),
-		kong.Writers(std.out, std.err),
-		rawStrings,
+		kong.Writers(outputWriter{std.out}, std.err),
+		kong.Vars{"version": version()},
 		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 100}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(std),
@@ -79,10 +94,43 @@ func execute(ctx context.Context, args []string, std streams) error {
 	switch {
 	case helped: // the parser's errors after --help do not matter
 		return nil
+	case isUnwritten(err):
+		return err //nolint:wrapcheck // it says all
 	case err != nil:
 		return fmt.Errorf("%w (see %s --help)", err, helpful(err))
 	}
 	return command.Run()
+}
+
+type helpCommand struct {
+	Command []string `arg:"" optional:"" name:"command" placeholder:"COMMAND" help:"The command."`
+}
+
+// Run is what --help does.
+func (c *helpCommand) Run(ctx context.Context, std streams) error {
+	parser, err := newParser(ctx, std)
+	if err != nil {
+		return fmt.Errorf("reading the command line: %w", err)
+	}
+	if known := walk(parser.Model.Node, c.Command); known.arguments > 0 {
+		return fmt.Errorf("help: no command is called %q (see delayq --help)", strings.Join(c.Command, " "))
+	}
+	return execute(ctx, append(c.Command, "--help"), std)
+}
+
+type versionCommand struct{}
+
+// Run prints the version.
+func (versionCommand) Run(std streams) error { return write(std.out, version()+"\n") }
+
+// version is what the go command has noted in the program: the release that was installed, or the
+// commit that was built.
+func version() string {
+	release := "(devel)"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		release = cmp.Or(info.Main.Version, release)
+	}
+	return fmt.Sprintf("delayq %s %s %s/%s", release, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // helpful is the command whose help explains a parser's error.

@@ -70,6 +70,9 @@ type proposal struct{ word, meaning string }
 
 // proposals are the possible last words after the given ones.
 func proposals(node *kong.Node, before []string, last string) []proposal {
+	if len(before) > 0 && before[0] == "help" {
+		return commandsOf(walk(node, before[1:]).node)
+	}
 	place := walk(node, before)
 	switch {
 	case place.raw, place.value != nil && place.value.Enum == "":

@@ -26,8 +26,10 @@ func TestComplete(t *testing.T) {
 	t.Parallel()
 	for words, want := range map[string]string{
 		"pu":                                "push purge",
-		"dead ":                             "list redrive delete",
+		"dead ":                             "list redrive delete trim",
 		"redisson q":                        "quarantine",
+		"help ve":                           "verify version",
+		"help dead ":                        "list redrive delete trim",
 		"completion ":                       "bash zsh fish",
 		"completion z":                      "zsh",
 		"purge memory:///q --":              "--help --verbose --yes --json",

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/cmd/delayq/internal/human"
 )
 
 type consumeCommand struct {
@@ -30,7 +31,7 @@ type consumeCommand struct {
 
 // Help is the text between the summary and the flags.
 func (consumeCommand) Help() string {
-	return `Each message is printed as one line of JSON, and is acknowledged once the line is written. "body" is the text of the body, "body_base64" replaces it where the body is not text.
+	return `Each message is printed as one line of JSON, and is acknowledged once the line is written; on Linux, once the reader of a pipe has read it. A message whose line is not read goes back, no attempt counted. "body" is the body as JSON, where it is an object or an array, or as text; "body_base64" has the bytes where they are neither, and beside JSON of several lines.
 
 With --exec a command is run for each message, with the body as its standard input:
 
@@ -111,7 +112,7 @@ func (r *retryFlag) UnmarshalText(text []byte) error {
 	}
 	var delays delayq.Delays
 	for _, part := range strings.Split(list, ",") {
-		d, err := time.ParseDuration(strings.TrimSpace(part))
+		d, err := human.Duration(strings.TrimSpace(part))
 		if err != nil || d < 0 {
 			return fmt.Errorf("%q: allowed are delays, as 10s,1m,1h, or exponential, or exponential:BASE,MAX", text)
 		}

@@ -79,7 +79,7 @@ func environment(d *delayq.Delivery) []string {
 	vars := []string{
 		"DELAYQ_ID=" + d.ID,
 		"DELAYQ_ATTEMPT=" + strconv.Itoa(d.Attempt),
-		"DELAYQ_DUE=" + d.Due.Format(time.RFC3339Nano),
+		"DELAYQ_DUE=" + d.Due.UTC().Format(time.RFC3339Nano),
 	}
 	if err == nil && len(headers) <= longestVariable {
 		vars = append(vars, "DELAYQ_HEADERS="+string(headers))

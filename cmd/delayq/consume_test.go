@@ -37,7 +37,7 @@ func TestConsumePrintsAndAcks(t *testing.T) {
 	url := newURL("memory")
 	q := openQueue(t, url)
 	push(t, q, "a", "b", "c")
-	r := runOK(t, "consume", url, "--idle=50ms")
+	r := runOK(t, "consume", url, "--idle=3s")
 	all := decodeLines[messageJSON](t, r.stdout)
 	if len(all) != 3 || all[0].ID != "a" || *all[2].Body != "body of c" || all[1].Attempt != 1 || all[1].Due == nil {
 		t.Errorf("got %s", r.stdout)
@@ -50,16 +50,16 @@ func TestConsumeIntoPush(t *testing.T) {
 	t.Parallel()
 	from, to := newURL("memory"), redisURL(t, "keyspace")
 	q := openQueue(t, from)
-	for i, body := range []string{"", "text \x00 \u2028 \"", "\xff\xfe\x00", `{"a": 1.0}`, `"quoted"`} {
+	for i, body := range []string{"", "text \x00 \u2028 \"", "\xff\xfe\x00", `{"a": 1.0}`, `"quoted"`, "17", "{\n\t\"a\": [1, 2]\r\n}\n", ` [ ]`, `{"a":"<\u00e9\ud800>", "body":0}`, "{\"\xff\":1}", `{"a":1} x`} {
 		_, err := q.Push(t.Context(), []byte(body), delayq.ID(fmt.Sprint("m", i)), delayq.Header("text", "ü\x00"), delayq.Header("raw", body))
 		mustDo(t, err)
 	}
 	before := waiting(t, from)
-	moved := delayqRun(t, "consume", from, "--idle=50ms")
+	moved := delayqRun(t, "consume", from, "--idle=3s")
 	r := runIn(t.Context(), strings.NewReader(moved.stdout), "push", to)
 	r.wantCode(t, exitOK)
 	after := waiting(t, to)
-	if len(before) != 5 || len(after) != 5 {
+	if len(before) != 11 || len(after) != 11 {
 		t.Fatalf("%d messages before, %d after\n%s%s", len(before), len(after), moved.stdout, r.stderr)
 	}
 	for i := range before {
@@ -70,13 +70,17 @@ func TestConsumeIntoPush(t *testing.T) {
 	}
 }
 
+// bytes are the body's own.
+func (m *messageJSON) bytes() string {
+	if m.BodyBase64 != nil {
+		return string(m.BodyBase64)
+	}
+	return string(*m.Body)
+}
+
 // readable has values where there were pointers.
 func readable(m messageJSON) []string {
-	body := string(m.BodyBase64)
-	if m.Body != nil {
-		body = *m.Body
-	}
-	return []string{m.ID, body, fmt.Sprintf("%q", m.Headers), fmt.Sprintf("%q", m.HeadersBase64)}
+	return []string{m.ID, m.bytes(), fmt.Sprintf("%q", m.Headers), fmt.Sprintf("%q", m.HeadersBase64)}
 }
 
 // byBody prints its message, and exits with the status that is the message's body.
@@ -113,7 +117,7 @@ func TestConsumeMaxAttempts(t *testing.T) {
 	url := newURL("memory")
 	q := openQueue(t, url)
 	push(t, q, "a")
-	r := runOK(t, "consume", url, "--exec", "--max-attempts=3", "--retry=1ms", "--idle=200ms", "--", "sh", "-c", "echo $DELAYQ_ATTEMPT; exit 7")
+	r := runOK(t, "consume", url, "--exec", "--max-attempts=3", "--retry=1ms", "--idle=3s", "--", "sh", "-c", "echo $DELAYQ_ATTEMPT; exit 7")
 	if r.stdout != "1\n2\n3\n" {
 		t.Errorf("got the attempts %q", r.stdout)
 	}

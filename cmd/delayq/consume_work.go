@@ -20,6 +20,9 @@ type work struct {
 	idle     *idleness
 	left     atomic.Int64 // of --count
 	failure  atomic.Pointer[error]
+	printing sync.Mutex
+	printed  atomic.Int64
+	pipe     *pipe // nil where the output is something else
 	commands commands
 }
 
@@ -27,6 +30,9 @@ func newWork(c *consumeCommand, q delayq.Queue, std streams) *work {
 	w := &work{consumeCommand: c, q: q}
 	if _, closed := std.out.(noOutput); closed && c.Exec {
 		std.out = io.Discard // no message is lost: the commands' statuses count
+	}
+	if !c.Exec {
+		w.pipe = pipeOf(std.out)
 	}
 	w.std = streams{out: &lockedWriter{w: std.out}, err: tolerantWriter{&lockedWriter{w: std.err}, func(error) {}}}
 	w.left.Store(c.Count)
@@ -56,8 +62,10 @@ func (w *work) run(ctx context.Context) error {
 	if w.Exec {
 		defer w.commands.endOnSecondSignal()()
 	}
+	go w.pipe.watch(ctx, w.fail)
 	err := w.consume(ctx)
-	if failure := w.failure.Load(); failure != nil {
+	complete := w.Count > 0 && w.printed.Load() == w.Count // a reader may go then
+	if failure := w.failure.Load(); failure != nil && !complete {
 		err = errors.Join(*failure, err)
 	}
 	return err
@@ -123,11 +131,30 @@ func (w *work) handle(ctx context.Context, d *delayq.Delivery) error {
 		w.fail(err)
 		return err
 	}
-	if err := write(w.std.out, string(text)); err != nil {
+	err = w.print(ctx, string(text))
+	if isUnwritten(err) {
 		w.fail(err)
 		return d.Release(ctx) // at once, and no attempt: the message is not to blame
 	}
-	return nil
+	if err == nil {
+		w.printed.Add(1)
+	}
+	return err
+}
+
+// print writes a line. Of a pipe, it waits until the reader has taken the line, and lets no other
+// line in before: what is left in a pipe is lost when its reader goes, as head does after the first
+// lines.
+func (w *work) print(ctx context.Context, text string) error {
+	w.printing.Lock()
+	defer w.printing.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := write(w.std.out, text); err != nil {
+		return err
+	}
+	return w.pipe.taken(ctx)
 }
 
 // fail ends the run: output that cannot be written now may be possible later.

@@ -5,30 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/cmd/delayq/internal/human"
 )
 
 type deadCommand struct {
 	List    deadListCommand    `cmd:"" help:"List dead letters, the oldest death first."`
 	Redrive deadRedriveCommand `cmd:"" help:"Put dead letters back into the queue, due at once, their attempts counted from the start."`
 	Delete  deadDeleteCommand  `cmd:"" help:"Delete dead letters for good."`
+	Trim    deadTrimCommand    `cmd:"" help:"Delete the oldest dead letters, by age or number."`
 }
 
 type deadListCommand struct {
 	namedQueue
+	letterFilter
 	Limit int  `default:"100" placeholder:"N" help:"How many to list, ${default} unless given (allowed: 1 to 1000000)."`
 	JSON  bool `name:"json" help:"Write JSON, one line for each."`
 }
 
 // Validate is called by the parser.
-func (c *deadListCommand) Validate() error { return validLimit(c.Limit) }
+func (c *deadListCommand) Validate() error { return c.read() }
 
 // Run lists.
 func (c *deadListCommand) Run(ctx context.Context, std streams) error {
 	return c.use(ctx, std, func(q delayq.Queue) error {
-		ls, more, err := first(ctx, q.Dead().List, c.Limit)
+		ls, more, err := first(ctx, c.selected(q.Dead()), c.Limit)
 		if err != nil {
 			return err
 		}
@@ -44,24 +49,62 @@ func deadText(ls []delayq.DeadLetter, more bool) string {
 		return "There are no dead letters.\n"
 	}
 	var w strings.Builder
-	fmt.Fprintf(&w, "%-24s  %8s  %s\n", "DIED", "ATTEMPTS", "ID, REASON, BODY")
+	fmt.Fprintf(&w, "%-*s  %8s  %s\n", stampWidth(), "DIED", "ATTEMPTS", "ID, REASON, BODY")
 	for _, l := range ls {
-		fmt.Fprintf(&w, "%s  %8d  %s\n", at(l.Died), l.Attempts, printable(l.ID))
-		reason, _, _ := strings.Cut(l.Reason, "\n") // a panic's has its stack below
-		for _, line := range folded("! "+printable(reason), page-4) {
-			fmt.Fprintf(&w, "    %s\n", line)
-		}
+		fmt.Fprintf(&w, "%-*s  %8d  %s\n", stampWidth(), at(l.Died), l.Attempts, printable(l.ID))
+		showReason(&w, l.Reason)
 		showContent(&w, l.Headers, l.Body)
 	}
-	if more {
-		fmt.Fprintf(&w, "There are more than these %d; --limit=N shows them.\n", len(ls))
-	}
+	sayMore(&w, more, len(ls), "limit")
 	return w.String()
+}
+
+// showReason shows the first line of a reason: a panic's has its stack below.
+func showReason(w *strings.Builder, reason string) {
+	reason, _, _ = strings.Cut(reason, "\n")
+	for _, line := range folded("! "+printable(reason), page-4) {
+		fmt.Fprintf(w, "    %s\n", line)
+	}
+}
+
+// letterFilter selects dead letters by flags.
+type letterFilter struct {
+	OlderThan *time.Duration `placeholder:"DURATION" help:"Those that died longer ago than that by the clock of this machine, as 72h or 3d."`
+	Reason    string         `placeholder:"TEXT" help:"Those whose reason begins with the text."`
+	Header    []string       `sep:"none" placeholder:"KEY=VALUE" help:"Those with this header; may be repeated."`
+	Type      string         `placeholder:"TYPE" help:"Those of this type, which is the header \"type\"."`
+
+	filter delayq.DeadFilter
+}
+
+func (f *letterFilter) read() (err error) {
+	f.filter.ReasonPrefix = f.Reason
+	if f.filter.Headers, err = headersOf(f.Header, f.Type); err != nil {
+		return err
+	}
+	if f.OlderThan != nil {
+		f.filter.DiedBefore = time.Now().Add(-*f.OlderThan)
+	}
+	return nil
+}
+
+func (f *letterFilter) given() bool {
+	return f.OlderThan != nil || f.Reason != "" || len(f.filter.Headers) > 0
+}
+
+// selected lists the letters that the flags select, all of them without flags.
+func (f *letterFilter) selected(l delayq.DeadLetters) lister[delayq.DeadLetter] {
+	return func(ctx context.Context, cursor string, limit int) ([]delayq.DeadLetter, string, error) {
+		page, next, err := l.List(ctx, cursor, limit)
+		page = slices.DeleteFunc(page, func(d delayq.DeadLetter) bool { return !f.filter.Matches(d) })
+		return page, next, err
+	}
 }
 
 // letters are some of a queue's, or all.
 type letters struct {
 	namedQueue
+	letterFilter
 	IDs  []string `arg:"" optional:"" name:"id" placeholder:"ID" help:"Those letters, as \"delayq dead list\" shows them."`
 	All  bool     `help:"All that are dead now."`
 	JSON bool     `name:"json" help:"Write a JSON line for each id."`
@@ -69,8 +112,17 @@ type letters struct {
 
 // Validate is called by the parser.
 func (c *letters) Validate() error {
-	if c.All == (len(c.IDs) > 0) {
-		return errors.New("expected ids, or --all without ids")
+	if err := c.read(); err != nil {
+		return err
+	}
+	ways := 0
+	for _, given := range []bool{len(c.IDs) > 0, c.All, c.given()} {
+		if given {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return errors.New("expected ids, or --all, or one or more of --older-than, --reason, --header and --type")
 	}
 	return validIDs(c.IDs)
 }
@@ -89,22 +141,48 @@ func (c *deadDeleteCommand) Run(ctx context.Context, std streams) error {
 	return c.each(ctx, std, "deleted", delayq.DeadLetters.Delete)
 }
 
+type deadTrimCommand struct {
+	namedQueue
+	MaxAge   time.Duration `placeholder:"DURATION" help:"Delete those that died so long ago by the store's clock, as 72h or 3d."`
+	MaxCount int           `placeholder:"N" help:"Of more letters, delete the oldest."`
+}
+
+// Validate is called by the parser.
+func (c *deadTrimCommand) Validate() error {
+	if c.MaxAge == 0 && c.MaxCount == 0 {
+		return errors.New("expected --max-age, --max-count or both")
+	}
+	return nil
+}
+
+// Run deletes.
+func (c *deadTrimCommand) Run(ctx context.Context, std streams) error {
+	return c.use(ctx, std, func(q delayq.Queue) error {
+		n, err := q.Dead().Trim(ctx, c.MaxAge, c.MaxCount)
+		if n > 0 || err == nil {
+			err = errors.Join(err, write(std.out, human.Count(n, "dead letter")+" deleted\n"))
+		}
+		return err
+	})
+}
+
 type onLetters func(l delayq.DeadLetters, ctx context.Context, ids ...string) error
 
 func (c *letters) each(ctx context.Context, std streams, done string, do onLetters) error {
 	return c.use(ctx, std, func(q delayq.Queue) error {
 		ids := c.IDs
-		if c.All {
+		listed := len(ids) == 0
+		if listed {
 			var err error
-			if ids, err = allDead(ctx, q); err != nil {
+			if ids, err = c.allDead(ctx, q); err != nil {
 				return err
 			}
 		}
-		ids, errs, err := inParts(ctx, q.Dead(), ids, do, newProgress(std, done, int64(len(ids))))
+		ids, errs, err := inParts(std, done, ids, func(some []string) error { return do(q.Dead(), ctx, some...) })
 		if err != nil {
-			return fmt.Errorf("%s %d: %w", done, len(ids), err)
+			return err
 		}
-		if c.All {
+		if listed {
 			ids, errs = stillThere(ids, errs)
 		}
 		return reportOutcomes(std, done, ids, errs, c.JSON)
@@ -113,26 +191,27 @@ func (c *letters) each(ctx context.Context, std streams, done string, do onLette
 
 // allDead lists before anything is redriven: a message that becomes dead again meanwhile is not
 // redriven again.
-func allDead(ctx context.Context, q delayq.Queue) (ids []string, err error) {
-	ls, _, err := first(ctx, q.Dead().List, math.MaxInt)
+func (c *letters) allDead(ctx context.Context, q delayq.Queue) (ids []string, err error) {
+	ls, _, err := first(ctx, c.selected(q.Dead()), math.MaxInt)
 	for _, l := range ls {
 		ids = append(ids, l.ID)
 	}
 	return ids, err
 }
 
-// lettersAtOnce is how many go to the store together.
-const lettersAtOnce = 500
+// idsAtOnce is how many go to the store together.
+const idsAtOnce = 500
 
 // inParts returns the ids that were processed, and the outcome of each.
-func inParts(ctx context.Context, l delayq.DeadLetters, ids []string, do onLetters, bar *progress) ([]string, []error, error) {
+func inParts(std streams, done string, ids []string, do func(some []string) error) ([]string, []error, error) {
+	bar := newProgress(std, done, int64(len(ids)))
 	defer bar.end()
 	var errs []error
-	for n := 0; n < len(ids); n += lettersAtOnce {
-		part := ids[n:min(n+lettersAtOnce, len(ids))]
-		some, err := outcomesOf(do(l, ctx, part...), len(part))
+	for n := 0; n < len(ids); n += idsAtOnce {
+		part := ids[n:min(n+idsAtOnce, len(ids))]
+		some, err := outcomesOf(do(part), len(part))
 		if err != nil {
-			return ids[:n], errs, err
+			return ids[:n], errs, fmt.Errorf("%s %d: %w", done, n, err)
 		}
 		errs = append(errs, some...)
 		bar.add(int64(len(part)))

@@ -101,9 +101,9 @@ func file(t *testing.T, content string) string {
 	return name
 }
 
-const goodInput = `{"id":"late","delay":"2m","body":{"total": 12.50}}
+const goodInput = `{"id":"late","after":"2m","body":{"total": 12.50}}
 
-{"id":"soon","delay":"1m","body":"hello"}
+{"id":"soon","after":"1m","body":"hello"}
 {"body":"\u001b[31mred"}
 {"id":"past","due":"2001-01-01T00:00:00Z"}`
 
@@ -135,7 +135,7 @@ func TestReplayOfManyMessages(t *testing.T) {
 	const n = 20_000
 	var input strings.Builder
 	for i := range n {
-		_, _ = fmt.Fprintf(&input, "{\"id\":\"m%d\",\"delay\":\"%dms\",\"body\":%d}\n", i, i%100, i)
+		_, _ = fmt.Fprintf(&input, "{\"id\":\"m%d\",\"after\":\"%dms\",\"body\":%d}\n", i, i%100, i)
 	}
 	r := runIn(t.Context(), strings.NewReader(input.String()), "demo", "--input=-", "--workers=32")
 	r.wantCode(t, 0)
@@ -144,11 +144,11 @@ func TestReplayOfManyMessages(t *testing.T) {
 
 func TestReplayOfBadInput(t *testing.T) {
 	t.Parallel()
-	name := file(t, "{\"id\":\"a\"}\n{\"delay\":\"3 minutes\"}\n{\"id\":\"a\"}\n")
+	name := file(t, "{\"id\":\"a\"}\n{\"after\":\"3 minutes\"}\n{\"id\":\"a\"}\n")
 	r := delayqRun(t, "demo", "--input", name)
 	r.wantCode(t, 2)
 	want := "delayq: NAME: 2 bad lines; nothing was pushed\n" +
-		"NAME:2: delay \"3 minutes\": allowed is a string with a Go duration, 0 or more, as \"1.5s\" or \"30m\"\n" +
+		"NAME:2: after \"3 minutes\": allowed is a string with a duration, as \"1.5s\", \"30m\", \"1d12h\" or \"2w\"\n" +
 		"NAME:3: id \"a\" is that of line 1: allowed is one line for each id\n"
 	if got := strings.ReplaceAll(r.stderr, name, "NAME"); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -160,7 +160,7 @@ func TestReplayOfBadInput(t *testing.T) {
 
 func TestReplayIntoAFullQueue(t *testing.T) {
 	t.Parallel()
-	input := strings.Repeat("{\"delay\":\"1h\"}\n", 5)
+	input := strings.Repeat("{\"after\":\"1h\"}\n", 5)
 	r := runIn(t.Context(), strings.NewReader(input), "demo", "--input=-", "--url", newURL("memory")+"?max_messages=3")
 	r.wantCode(t, 5)
 	if want := "delayq: stdin:4: pushing it: queue is full\n"; r.stderr != want {

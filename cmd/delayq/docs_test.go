@@ -91,6 +91,9 @@ func usage(leaf *kong.Node) string {
 }
 
 func flagTable(b *strings.Builder, leaf *kong.Node) {
+	if len(leaf.Positional) == 0 && len(leaf.Flags) <= 1 { // --help
+		return
+	}
 	b.WriteString("\n| argument | |\n|---|---|\n")
 	cell := strings.NewReplacer("|", `\|`, "${default}", "\x00")
 	for _, p := range leaf.Positional {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/backend/admin"
+	"github.com/delayq/delayq/cmd/delayq/internal/human"
 )
 
 type doctorCommand struct {
@@ -122,7 +123,7 @@ func (d *diagnosis) verdict() error {
 type unhealthy struct{ problems, warnings int }
 
 func (a unhealthy) Error() string {
-	return fmt.Sprintf("%d problems, %d warnings", a.problems, a.warnings)
+	return human.Count(a.problems, "problem") + ", " + human.Count(a.warnings, "warning")
 }
 
 func (unhealthy) Is(target error) bool { return target == errBroken }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/delayq/delayq/cmd/delayq/internal/human"
 )
 
 // isText reports whether bytes are printable UTF-8, with line ends and tabs.
@@ -51,18 +53,11 @@ func fitting(text string, columns int, quote func(string) string) int {
 }
 
 // suffix counts the bytes that were cut off.
-func suffix(n int) string { return fmt.Sprintf("… (%s)", bytesOf(n)) }
-
-func bytesOf(n int) string {
-	if n == 1 {
-		return "1 byte"
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
+func suffix(n int) string { return fmt.Sprintf("… (%s)", human.Count(n, "byte")) }
 
 // hexadecimal shows bytes in hex, in up to so many columns.
 func hexadecimal(b []byte, columns int) string {
-	if whole := fmt.Sprintf("%x (%s)", b, bytesOf(len(b))); len(whole) <= columns {
+	if whole := fmt.Sprintf("%x (%s)", b, human.Count(len(b), "byte")); len(whole) <= columns {
 		return strings.TrimPrefix(whole, " ") // of no bytes
 	}
 	rest := suffix(len(b))

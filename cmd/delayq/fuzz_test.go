@@ -30,7 +30,7 @@ func FuzzPushLine(f *testing.F) {
 			t.Skip("the reader of lines refuses it")
 		}
 		var m pushLine
-		if err := m.read(text); err != nil {
+		if err := m.Read(text); err != nil {
 			if said := err.Error(); len(said) > 4000 || strings.ContainsFunc(said, unicode.IsControl) {
 				t.Fatalf("%q is rejected with %q", text, said)
 			}
@@ -42,7 +42,7 @@ func FuzzPushLine(f *testing.F) {
 		if len(m.Body) > len(text) {
 			t.Fatalf("%d bytes of body out of %d", len(m.Body), len(text))
 		}
-		if m.timed && m.Delay == 0 && m.Due.IsZero() && !bytes.Contains(text, []byte("after")) && !bytes.Contains(text, []byte("due")) && !bytes.Contains(text, []byte(`\`)) {
+		if m.Timed && m.Delay == 0 && m.Due.IsZero() && !bytes.Contains(text, []byte("after")) && !bytes.Contains(text, []byte("due")) && !bytes.Contains(text, []byte(`\`)) {
 			t.Fatalf("%q has a time", text)
 		}
 	})
@@ -80,6 +80,8 @@ func FuzzMessageJSON(f *testing.F) {
 	for _, ms := range []int64{0, 1_777_000_000_000, -1e17, 1e17, 1<<63 - 1, -1 << 63} {
 		f.Add("id", []byte("body"), "k", "v", ms)
 		f.Add("\x1b\n\xff", []byte("\xff"), "\xff", "\x00", ms)
+		f.Add(`"body":{}`, []byte(`{ "body" : {}, "<":"\u00e9" }`), "body", `{}`, ms)
+		f.Add("", []byte("[\n]\n"), `"body":[]`, `"body":[]`, ms)
 	}
 	f.Fuzz(func(t *testing.T, id string, body []byte, key, value string, ms int64) {
 		at := time.UnixMilli(ms).UTC()
@@ -90,11 +92,7 @@ func FuzzMessageJSON(f *testing.F) {
 		if err := json.Unmarshal(text, &m); err != nil || bytes.IndexByte(text, '\n') != len(text)-1 {
 			t.Fatalf("%q: %v", text, err)
 		}
-		got := m.BodyBase64
-		if m.Body != nil {
-			got = []byte(*m.Body)
-		}
-		if !bytes.Equal(got, body) {
+		if got := m.bytes(); got != string(body) {
 			t.Fatalf("the body %q came back as %q", body, got)
 		}
 	})

@@ -11,11 +11,18 @@ import (
 // writeLines writes each item as a line of JSON.
 func writeLines[T, D any](w io.Writer, items []T, document func(T) D) error {
 	for _, item := range items {
-		if err := writeJSON(w, document(item), ""); err != nil {
+		if err := writeJSON(w, document(item)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sayMore says that a listing of n ends early.
+func sayMore(w *strings.Builder, more bool, n int, flag string) {
+	if more {
+		fmt.Fprintf(w, "There are more than %d; --%s=N shows them.\n", n, flag)
+	}
 }
 
 // showContent shows headers and body below a line about a message.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // an image may have no zones
 
 	"github.com/redis/go-redis/v9/logging"
 )

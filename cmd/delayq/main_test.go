@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -164,7 +165,25 @@ func TestHelp(t *testing.T) {
 		first, _, _ := strings.Cut(e.meaning, ";")
 		help.wantOutput(t, fmt.Sprintf("%3d  %s", e.code, first))
 	}
-	delayqRun(t, "demo", "--help").wantOutput(t, "time scale of its own", "--speed", "--input", "--url", "--workers", `{"id": "order-17"`)
+	delayqRun(t, "demo", "--help").wantOutput(t, "time scale of its own", "--speed", "--input", "--url", "--workers", `{"id": "order-17", "after"`)
+}
+
+// "help" in front of a command's name is --help behind it.
+func TestHelpCommand(t *testing.T) {
+	t.Parallel()
+	for _, command := range []string{"", "push", "dead", "dead list", "redisson inspect", "help"} {
+		words := strings.Fields(command)
+		runOK(t, append([]string{"help"}, words...)...).want(t, runOK(t, append(words, "--help")...))
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	r := inProcess(t, "version")
+	r.want(t, inProcess(t, "--version"))
+	if !regexp.MustCompile(`^delayq \S+ go1\.\S+ \w+/\w+\n$`).MatchString(r.stdout) || r.code != exitOK {
+		t.Errorf("got %+v", r)
+	}
 }
 
 // Each command must fail before it does anything, with one line that contains the text. URL stands
@@ -173,11 +192,11 @@ func TestWrongUsage(t *testing.T) {
 	t.Parallel()
 	url := newJavaQueue(t).url
 	for args, want := range map[string]string{
-		"":                           `expected one of "push", "consume", "stats", "peek", "cancel", ... (see delayq --help)`,
+		"":                           `expected one of "push", "consume", "stats", "get", "queues", ... (see delayq --help)`,
 		"dmeo":                       `unexpected argument dmeo, did you mean "demo"? (see delayq --help)`,
 		"demo extra":                 `unexpected argument extra (see delayq demo --help)`,
 		"demo --fast":                `unknown flag --fast (see delayq demo --help)`,
-		"demo --speed=fast":          `--speed: expected a float but got "fast" (string) (see delayq demo --help)`,
+		"demo --speed=fast":          `--speed: expected a number but got "fast" (see delayq demo --help)`,
 		"demo --speed=0":             `demo: --speed=0: allowed for the scenes is 0.01 to 100 (see delayq demo --help)`,
 		"demo --speed=-1":            `demo: --speed=-1: allowed for the scenes is 0.01 to 100 (see delayq demo --help)`,
 		"demo --speed=NaN":           `demo: --speed=NaN: allowed for the scenes is 0.01 to 100 (see delayq demo --help)`,
@@ -192,14 +211,21 @@ func TestWrongUsage(t *testing.T) {
 		"demo --url=:":               `invalid URL`,
 		"demo --input=no-such-file":  `reading the input: open no-such-file`,
 
-		"push":                                                    `expected "<url>" (see delayq push --help)`,
-		"push memory:///q - --id=a":                               "--id: allowed with a BODY",
-		"push memory:///q --id=a":                                 "--id: allowed with a BODY",
-		"push memory:///q x --header=a":                           "--header=a: allowed is KEY=VALUE",
-		"push memory:///q x --after=1":                            "--after",
-		"push memory:///q x --at=tomorrow":                        "--at",
-		"push memory:///q x --header=delayq-a=":                   `invalid header key "delayq-a"`,
-		"push memory:///q x --after=-1s":                          "invalid delay -1s",
+		"push":                                  "expected a queue's URL, as zsetpoll://HOST:6379/QUEUE (see delayq push --help)",
+		"stats orders":                          `unknown URL scheme "" (expected SCHEME://HOST/QUEUE; schemes: `,
+		"push memory:///q - --id=a":             "--id: allowed with a BODY",
+		"push memory:///q --id=a":               "--id: allowed with a BODY",
+		"push memory:///q x --header=a":         "--header=a: allowed is KEY=VALUE",
+		"push memory:///q x --after=1":          `--after: "1": allowed is a duration, as "1.5s", "30m", "1d12h" or "2w"`,
+		"push memory:///q x --at=soon":          `--at: "soon": allowed is a time, as "2030-01-31 18:00", "31 Jan 2030 18:00", "tomorrow 9:00" or "2030-01-31T18:00:00Z"`,
+		"stats memory:///q --every=1d":          "--every=1d: allowed is 100ms to 1h",
+		"peek memory:///q --limit=0":            "peek: --limit=0: allowed is 1 to 1000000 (see delayq peek --help)",
+		"dead list memory:///q --limit=-1":      "dead list: --limit=-1: allowed is 1 to 1000000",
+		"help nosuch":                           `no command is called "nosuch"`,
+		"help dead nosuch":                      `no command is called "dead nosuch"`,
+		"version now":                           "unexpected argument now",
+		"push memory:///q x --header=delayq-a=": `invalid header key "delayq-a"`,
+		"push memory:///q x --after=-1s":        "invalid delay -1s",
 		"push memory:///q x --after=1s --at=2030-01-31T18:00:00Z": "--after and --at: allowed is one of them",
 
 		"consume memory:///q --exec":                    "--exec: expected a command after --",
@@ -220,7 +246,7 @@ func TestWrongUsage(t *testing.T) {
 		"verify memory:///q --run=(":        "--run=(: error parsing regexp",
 		"verify memory:///q --run=nosuch":   "--run=nosuch: no check is called that",
 		"verify memory:///q --slack=1ms":    "--slack=1ms: allowed is 10ms to 1m",
-		"verify memory:///q --tick=2m":      "--tick=2m0s: allowed is 10ms to 1m",
+		"verify memory:///q --tick=2m":      "--tick=2m: allowed is 10ms to 1m",
 		"verify memory:///q --test.v":       "unknown flag --test.v",
 		"verify memory:///q --rapid.checks": "unknown flag --rapid.checks",
 		"verify nosuch:///q":                "unknown URL scheme",
@@ -228,7 +254,7 @@ func TestWrongUsage(t *testing.T) {
 		"verify rabbitmq://%zz/q":           "invalid URL",
 
 		"redisson":                            `expected one of "inspect", "quarantine", "restore" (see delayq redisson --help)`,
-		"redisson inspect":                    `expected "<url>" (see delayq redisson inspect --help)`,
+		"redisson inspect":                    "expected a queue's URL, as zsetpoll://HOST:6379/QUEUE (see delayq redisson inspect --help)",
 		"redisson inspect URL --pending=-1":   `--pending=-1: allowed is 0 to 100000`,
 		"redisson inspect URL?codec=xml":      `invalid URL parameter codec "xml"`,
 		"redisson inspect memory:///q":        `begins with redisson://`,
@@ -269,3 +295,20 @@ func (w *tripwire) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// TestHelpUnwritten writes the help to a reader that has gone, and to a full disk.
+func TestHelpUnwritten(t *testing.T) {
+	for _, args := range [][]string{{"help"}, {"--help"}, {"push", "--help"}, {"help", "dead", "list"}} {
+		for err, want := range map[error]int{syscall.EPIPE: exitPipe, syscall.ENOSPC: exitOutput} {
+			var log strings.Builder
+			got := run(t.Context(), args, strings.NewReader(""), failingWriter{err}, &log)
+			if got != want || strings.Contains(log.String(), "(see") {
+				t.Errorf("%v: %v: got %d, want %d; %s", args, err, got, want, &log)
+			}
+		}
+	}
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -52,16 +50,24 @@ func write(w io.Writer, text string) error {
 	return nil
 }
 
-// writeJSON writes one value, in one line where there is no indent.
-func writeJSON(w io.Writer, value any, indent string) error {
-	var text bytes.Buffer
-	e := json.NewEncoder(&text)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", indent)
-	if err := e.Encode(value); err != nil {
-		return fmt.Errorf("writing JSON: %w", err)
+// An outputWriter returns an outputError, for the parser's help.
+type outputWriter struct{ to io.Writer }
+
+func (o outputWriter) Write(p []byte) (int, error) {
+	n, err := o.to.Write(p)
+	if err != nil {
+		err = &outputError{err}
 	}
-	return write(w, text.String())
+	return n, err //nolint:wrapcheck // it is wrapped
+}
+
+// writeJSON writes one value as a line.
+func writeJSON(w io.Writer, value any) error {
+	text, err := line(value)
+	if err != nil {
+		return err
+	}
+	return write(w, string(text))
 }
 
 // A tolerantWriter reports the bytes that it could not write, and returns no error, so that its

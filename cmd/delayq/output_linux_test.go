@@ -1,13 +1,18 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"iter"
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // outputs cannot be written to. Each has its exit code.
@@ -44,7 +49,7 @@ func through(t *testing.T, cmd *exec.Cmd, redirection string) {
 	t.Helper()
 	shell, err := exec.LookPath("sh")
 	mustDo(t, err)
-	cmd.Args = append([]string{"sh", "-c", `exec "$@" ` + redirection, "sh", cmd.Path}, cmd.Args[1:]...)
+	cmd.Args = append([]string{"sh", "-c", `"$@" ` + redirection, "sh", cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = shell
 }
 
@@ -80,9 +85,9 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	for code, out := range outputs(t) {
 		for _, c := range []struct{ args, said string }{
-			{"peek URL", ""}, {"peek URL --json", ""}, {"stats URL", ""}, {"stats URL --json", ""}, {"stats URL --watch --every=100ms", ""}, {"dead list URL --json", ""},
+			{"peek URL", ""}, {"peek URL --json", ""}, {"get URL a", ""}, {"get URL a --json", ""}, {"stats URL", ""}, {"stats URL --json", ""}, {"stats URL --watch --every=100ms", ""}, {"dead list URL --json", ""},
 			{"completion bash", ""}, {"demo --speed=100", ""}, {"cancel URL a", "delayq: cancelled 1\n"}, {"cancel URL b nosuch --json", "delayq: cancelled 1\n"},
-			{"reschedule URL c --after=2h", "delayq: due "}, {"dead redrive URL d", "delayq: redriven 1\n"}, {"purge URL --yes --json", "delayq: deleted 4\n"},
+			{"reschedule URL c --after=2h", "delayq: rescheduled 1\n"}, {"dead redrive URL d", "delayq: redriven 1\n"}, {"purge URL --yes --json", "delayq: deleted 4\n"},
 		} {
 			url := redisURL(t, "zsetpoll")
 			q := openQueue(t, url)
@@ -135,6 +140,94 @@ func TestConsumeWhoseOutputCannotBeWritten(t *testing.T) {
 		runInto(t, out, "", "consume", url, "--max-attempts=1", "--lease=1h", "--workers=2").wantCode(t, code)
 		wantStats(t, q, 0, 4, 0)
 	}
+}
+
+// A reader that goes leaves all messages in the queue whose lines it has not taken, no attempt
+// counted, though they would fit into the pipe.
+func TestConsumeIntoHead(t *testing.T) {
+	t.Parallel()
+	for _, workers := range []string{"1", "4"} {
+		for _, scheme := range []string{"zsetpoll", "redisson"} {
+			url := redisURL(t, scheme)
+			if scheme == "redisson" {
+				url += "?codec=envelope"
+			}
+			q := openQueue(t, url)
+			for i := range 20 {
+				push(t, q, fmt.Sprintf("m%02d", i))
+			}
+			cmd := process(t, "consume", url, "--lease=1h", "--workers="+workers)
+			through(t, cmd, "| head -1")
+			out, err := cmd.Output()
+			if line := string(out); err != nil || strings.Count(line, "\n") != 1 || !strings.Contains(line, `"attempt":1`) {
+				t.Errorf("%v: %s", err, out)
+			}
+			wantStats(t, q, 0, 19, 0)
+			for _, m := range waiting(t, url) {
+				if *m.Attempts != 0 || strings.Contains(string(out), `"`+m.ID+`"`) {
+					t.Errorf("left after %s: %+v", out, m)
+				}
+			}
+		}
+	}
+}
+
+// A reader that goes while there is nothing to print ends the program, before it takes a message.
+// One that goes with the last line of --count is no failure.
+func TestConsumeIntoReaderThatGoes(t *testing.T) {
+	t.Parallel()
+	url := redisURL(t, "zsetpoll")
+	q := openQueue(t, url)
+	for i := range 10 {
+		for count, code := range map[string]int{"--count=0": exitPipe, "--count=1": exitOK} {
+			push(t, q, fmt.Sprint(count, i))
+			r := untilOneLine(t, process(t, "consume", url, count))
+			r.wantCode(t, code)
+			if !strings.Contains(r.stdout, `"attempt":1`) || strings.HasPrefix(r.stderr, "delayq:") {
+				t.Errorf("got %+v", r)
+			}
+		}
+	}
+	wantStats(t, q, 0, 0, 0)
+}
+
+// untilOneLine runs a program whose output is a pipe, which its reader leaves after a line.
+func untilOneLine(t *testing.T, cmd *exec.Cmd) result {
+	t.Helper()
+	var stderr bytes.Buffer
+	reader, writer, err := os.Pipe()
+	mustDo(t, err)
+	cmd.Stdout, cmd.Stderr = writer, &stderr
+	mustDo(t, cmd.Start())
+	mustDo(t, writer.Close())
+	line, err := bufio.NewReader(reader).ReadString('\n')
+	mustDo(t, errors.Join(err, reader.Close()))
+	_ = cmd.Wait() // the exit code says more
+	return result{cmd.ProcessState.ExitCode(), line, stderr.String()}
+}
+
+// A line that the reader has not taken when the program is told to end is not lost.
+func TestConsumeIntoReaderThatWaits(t *testing.T) {
+	t.Parallel()
+	url := redisURL(t, "zsetpoll")
+	q := openQueue(t, url)
+	push(t, q, "a", "b")
+	reader, writer, err := os.Pipe()
+	mustDo(t, err)
+	defer func() { _ = reader.Close() }()
+	cmd := process(t, "consume", url, "--drain=100ms", "--max-attempts=1")
+	cmd.Stdout = writer
+	mustDo(t, cmd.Start())
+	mustDo(t, writer.Close())
+	until(t, "line in the pipe", func() bool {
+		n, err := unix.IoctlGetInt(int(reader.Fd()), unix.TIOCINQ)
+		return err == nil && n > 0
+	})
+	mustDo(t, cmd.Process.Signal(syscall.SIGTERM))
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	wantStats(t, q, 0, 2, 0)
 }
 
 // Messages that would be written to nowhere stay in the queue.

@@ -38,12 +38,17 @@ type pageTest struct {
 	until func(r *reader, stdout string) bool          // ends a command that goes on for ever
 	then  func(t *testing.T, r *reader, stdout string) // the result that the page promises
 	shell string                                       // bash, if empty
+	code  int                                          // of the pipeline
 }
 
 // pageTests has every command of the page about the command line, above the reference.
 var pageTests = map[string]pageTest{
 	`delayq push "$QUEUE" "renew the licence" --after=720h --id=licence-17`:                           {then: prints("licence-17\n")},
 	`delayq push "$QUEUE" '{"order": 17}' --at=2030-01-31T18:00:00Z --header=lang=en --type=reminder`: {then: holds(1, 0)},
+	`delayq push "$QUEUE" "send the present" --at="2030-12-24 09:00"`:                                 {then: holds(1, 0)},
+	`delayq push "$QUEUE" "send the present" --at="24 Dec 2030 09:00 Europe/Berlin"`:                  {then: holds(1, 0)},
+	`delayq push "$QUEUE" "water the plants" --at="tomorrow 9:00"`:                                    {then: holds(1, 0)},
+	`delayq push "$QUEUE" "send the present" --at=2030-12-24T09:00:00+01:00`:                          {then: holds(1, 0)},
 	`delayq push "$QUEUE" < reminders.jsonl > ids.txt`: {
 		given: hasGiven("reminders.jsonl", `{"id": "a", "after": "1h", "body": "x"}`+"\n"+`{"id": "b", "body": "y"}`+"\n"),
 		then:  all(holds(1, 1), hasFile("ids.txt", "a\nb\n")),
@@ -54,6 +59,9 @@ var pageTests = map[string]pageTest{
 	},
 	`delayq consume "$QUEUE"`: {
 		given: due("a"), until: printed(`"id":"a"`), then: holds(0, 0),
+	},
+	`delayq consume "$QUEUE" | head -1`: {
+		given: due("a", "b", "c"), then: all(contains(`"id":"a"`), holds(0, 2)), code: exitPipe,
 	},
 	`delayq consume "$QUEUE" --count=10 --idle=5s`: {
 		given: due("0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"), then: holds(0, 1),
@@ -88,8 +96,25 @@ var pageTests = map[string]pageTest{
 		},
 		then: prints("english\n"),
 	},
-	`delayq cancel "$QUEUE" licence-17`:                {given: later("licence-17"), then: holds(0, 0)},
-	`delayq reschedule "$QUEUE" licence-17 --after=1h`: {given: due("licence-17"), then: holds(1, 0)},
+	`delayq get "$QUEUE" licence-17`:                                     {given: later("licence-17"), then: contains("licence-17  scheduled\n")},
+	`delayq cancel "$QUEUE" licence-17`:                                  {given: later("licence-17"), then: holds(0, 0)},
+	`delayq reschedule "$QUEUE" licence-17 licence-18 --after=1h`:        {given: due("licence-17", "licence-18"), then: holds(2, 0)},
+	`delayq push "$QUEUE" "code 4711" --expires-after=10m`:               {then: holds(0, 1)},
+	`delayq push "$QUEUE" "refund 17" --attempts=3 --handler-timeout=1m`: {then: holds(0, 1)},
+	`delayq dead delete "$QUEUE" --older-than=720h`: {
+		given: deadLetters("new"), then: func(t *testing.T, r *reader, _ string) { wantStats(t, r.queue, 0, 0, 1) },
+	},
+	`delayq dead redrive "$QUEUE" --type=mail --reason="mail server"`: {
+		given: func(t *testing.T, r *reader) {
+			_, err := r.queue.Push(t.Context(), nil, delayq.Type("mail"))
+			mustDo(t, err)
+			d, err := r.queue.Receive(t.Context())
+			mustDo(t, err)
+			mustDo(t, d.DeadLetter(t.Context(), "mail server is down"))
+			makeDead(t, r.queue, "other")
+		},
+		then: func(t *testing.T, r *reader, _ string) { wantStats(t, r.queue, 0, 1, 1) },
+	},
 	`delayq peek "$QUEUE" --json | jq -r .id | xargs delayq cancel "$QUEUE"`: {
 		given: later("a", "b"), then: holds(0, 0),
 	},
@@ -172,7 +197,7 @@ func (r *reader) try(t *testing.T, command string, test pageTest) {
 	if test.until != nil {
 		r.interrupt(t, cmd, test.until, &stdout)
 	}
-	if err := cmd.Wait(); err != nil {
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != test.code {
 		t.Fatalf("%v: %s%s", err, stdout.String(), stderr.String())
 	}
 	if test.then != nil {

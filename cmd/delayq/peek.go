@@ -20,16 +20,6 @@ func (peekCommand) Help() string {
 	return `Changes nothing: no attempt is counted, and workers get messages meanwhile. Leased messages and dead letters are not shown.`
 }
 
-// Validate is called by the parser.
-func (c *peekCommand) Validate() error { return validLimit(c.Limit) }
-
-func validLimit(n int) error {
-	if n < 1 || n > 1_000_000 {
-		return fmt.Errorf("--limit=%d: allowed is 1 to 1000000", n)
-	}
-	return nil
-}
-
 // Run shows scheduled messages.
 func (c *peekCommand) Run(ctx context.Context, std streams) error {
 	return c.use(ctx, std, func(q delayq.Queue) error {
@@ -49,21 +39,19 @@ func waitingText(ps []delayq.Pending, more bool) string {
 		return "Nothing waits.\n"
 	}
 	var w strings.Builder
-	fmt.Fprintf(&w, "%-24s  %8s  %s\n", "DUE", "ATTEMPTS", "ID, BODY")
+	fmt.Fprintf(&w, "%-*s  %8s  %s\n", stampWidth(), "DUE", "ATTEMPTS", "ID, BODY")
 	for _, p := range ps {
 		due := "-"
 		if !p.Due.IsZero() {
 			due = at(p.Due)
 		}
-		fmt.Fprintf(&w, "%-24s  %8d  %s\n", due, p.Attempts, printable(cmp.Or(p.ID, "-")))
+		fmt.Fprintf(&w, "%-*s  %8d  %s\n", stampWidth(), due, p.Attempts, printable(cmp.Or(p.ID, "-")))
 		if p.Err != nil {
 			misfit(&w, why(p.Err), p.Body)
 			continue
 		}
 		showContent(&w, p.Headers, p.Body)
 	}
-	if more {
-		fmt.Fprintf(&w, "There are more than these %d; --limit=N shows them.\n", len(ps))
-	}
+	sayMore(&w, more, len(ps), "limit")
 	return w.String()
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/cmd/delayq/internal/human"
 )
 
 type purgeCommand struct {
@@ -37,9 +38,7 @@ func (c *purgeCommand) Run(ctx context.Context, std streams) error {
 		}
 		sum := fmt.Sprintf("deleted %d", n)
 		if c.JSON {
-			return doneUnwritten(std, sum, writeJSON(std.out, struct {
-				Removed int64 `json:"removed"`
-			}{n}, ""))
+			return doneUnwritten(std, sum, writeJSON(std.out, map[string]int64{"removed": n}))
 		}
 		return doneUnwritten(std, sum, write(std.out, sum+"\n"))
 	})
@@ -57,7 +56,7 @@ func (c *purgeCommand) confirm(ctx context.Context, q delayq.Queue, std streams)
 	}
 	what := "everything"
 	if s, err := q.Stats(ctx); err == nil {
-		what = fmt.Sprintf("%d messages", s.Scheduled+s.Ready+s.InFlight+s.Dead+s.Quarantined)
+		what = human.Count(s.Scheduled+s.Ready+s.InFlight+s.Dead+s.Quarantined, "message")
 	}
 	_, _ = fmt.Fprintf(std.err, "Delete %s of %s? [y/N] ", what, shownURL(c.URL))
 	return answered(ctx, std)

@@ -13,13 +13,16 @@ import (
 
 type pushCommand struct {
 	namedQueue
-	Body   *string        `arg:"" optional:"" placeholder:"BODY" help:"The message's body. \"-\", or none, reads a message from each line of standard input."`
-	ID     string         `name:"id" placeholder:"ID" help:"The message's id, 1 to 255 bytes. A second push of it is rejected while the first message is in the queue."`
-	After  *time.Duration `placeholder:"DURATION" help:"Due that long from now by the store's clock, as 1.5s, 30m or 720h."`
-	At     *time.Time     `placeholder:"TIME" help:"Due at that time, as 2030-01-31T18:00:00Z."`
-	Header []string       `sep:"none" placeholder:"KEY=VALUE" help:"A header; may be repeated."`
-	Type   string         `placeholder:"TYPE" help:"The header by which a Router chooses the handler: \"type\"."`
-	JSON   bool           `name:"json" help:"Print a JSON line for each message instead of its id."`
+	Body    *string        `arg:"" optional:"" placeholder:"BODY" help:"The message's body. \"-\", or none, reads a message from each line of standard input."`
+	ID      string         `name:"id" placeholder:"ID" help:"The message's id, 1 to 255 bytes. A second push of it is rejected while the first message is in the queue."`
+	After   *time.Duration `placeholder:"DURATION" help:"Due that long from now by the store's clock, as 1.5s, 30m, 1d12h or 2w."`
+	At      *time.Time     `placeholder:"TIME" help:"Due at that time, as \"2030-01-31 18:00\", \"tomorrow 9:00\" or 2030-01-31T18:00:00Z."`
+	Replace bool           `help:"Replace the message of that id if it waits. It is an error while a worker has it."`
+	MaxWait *time.Duration `placeholder:"DURATION" help:"With --replace: due at the latest that long after the first push that it replaces."`
+	Header  []string       `sep:"none" placeholder:"KEY=VALUE" help:"A header; may be repeated."`
+	Type    string         `placeholder:"TYPE" help:"The header by which a Router chooses the handler: \"type\"."`
+	JSON    bool           `name:"json" help:"Print a JSON line for each message instead of its id."`
+	limitFlags
 
 	headers map[string]string
 }
@@ -31,9 +34,9 @@ func (pushCommand) Help() string {
 Each line of standard input is one message, a JSON object; blank lines are skipped. All of its fields may be left out:
 
     {"id": "order-17", "after": "30m", "body": {"total": 12}, "headers": {"lang": "en"}, "type": "invoice"}
-    {"due": "2030-01-31T18:00:00Z", "body_base64": "3q2+7w==", "headers_base64": {"raw": "/w=="}}
+    {"due": "2030-01-31 18:00", "body_base64": "3q2+7w==", "headers_base64": {"raw": "/w=="}}
 
-"body" is a string, whose text is the body, or any other JSON, which is the body unchanged. "after" is a duration from the push on, "due" a time. --after, --at, --header and --type are defaults for lines without these fields. The output of "delayq consume" and "delayq peek" is valid input: fields that only a store sets ("attempt", "attempts", "reason", "died") are ignored.
+"body" is a string, whose text is the body, or any other JSON, which is the body unchanged; "body_base64" has any bytes. "after" is a duration from the push on, "due" a time, as for --after and --at. "limits" is an object with the fields "attempts", "handler_timeout", "expires_after", "expires" and "dead_letter_expired", as the flags of these names. The flags are defaults for lines without these fields. The output of "delayq consume" and "delayq peek" is valid input: fields that only a store sets, such as "state" and "attempts", are ignored.
 
 Messages are pushed in batches, as they arrive. A bad line, or one whose message the store rejects, is named on standard error with the reason. The other lines are pushed, and the exit code is 3. When the store itself fails, the program stops and names the first line that was not pushed.`
 }
@@ -43,20 +46,32 @@ func (c *pushCommand) Validate() error {
 	if c.After != nil && c.At != nil {
 		return errors.New("--after and --at: allowed is one of them")
 	}
+	if c.MaxWait != nil && !c.Replace {
+		return errors.New("--max-wait: allowed with --replace")
+	}
 	if c.fromLines() && c.ID != "" {
 		return errors.New("--id: allowed with a BODY; lines have an id each")
 	}
-	for _, h := range c.Header {
+	var err error
+	if c.headers, err = headersOf(c.Header, c.Type); err != nil {
+		return err
+	}
+	return c.limitFlags.read()
+}
+
+// headersOf are the headers of the flags --header and --type.
+func headersOf(given []string, typ string) (headers map[string]string, err error) {
+	for _, h := range given {
 		key, value, ok := strings.Cut(h, "=")
 		if !ok {
-			return fmt.Errorf("--header=%s: allowed is KEY=VALUE", h)
+			return nil, fmt.Errorf("--header=%s: allowed is KEY=VALUE", h)
 		}
-		set(&c.headers, key, value)
+		set(&headers, key, value)
 	}
-	if c.Type != "" {
-		set(&c.headers, delayq.TypeHeader, c.Type)
+	if typ != "" {
+		set(&headers, delayq.TypeHeader, typ)
 	}
-	return nil
+	return headers, nil
 }
 
 func (c *pushCommand) fromLines() bool { return c.Body == nil || *c.Body == "-" }
@@ -92,24 +107,41 @@ func (c *pushCommand) options() (opts []delayq.PushOption) {
 	if c.ID != "" {
 		opts = append(opts, delayq.ID(c.ID))
 	}
+	if c.Replace {
+		opts = append(opts, delayq.Replace())
+	}
+	if c.MaxWait != nil {
+		opts = append(opts, delayq.MaxWait(*c.MaxWait))
+	}
 	for k, v := range c.headers {
 		opts = append(opts, delayq.Header(k, v))
 	}
+	opts = append(opts, func(m *delayq.Message) error {
+		m.Limits = c.limits
+		return nil
+	})
 	return opts
 }
 
 // complete adds the defaults of fields that a line leaves out.
 func (c *pushCommand) complete(m *pushLine) {
-	if !m.timed && c.After != nil {
+	if !m.Timed && c.After != nil {
 		m.Delay = *c.After
 	}
-	if !m.timed && c.At != nil {
+	if !m.Timed && c.At != nil {
 		m.Due = *c.At
 	}
 	if len(c.headers) > 0 {
 		own := m.Headers
 		m.Headers = maps.Clone(c.headers)
 		maps.Copy(m.Headers, own)
+	}
+	m.Replace = c.Replace
+	if c.MaxWait != nil {
+		m.MaxWait = *c.MaxWait
+	}
+	if m.Limits == nil {
+		m.Limits = c.limits
 	}
 }
 
@@ -127,7 +159,7 @@ func stored(std streams, line, id string) {
 
 func (c *pushCommand) print(std streams, number int, id string) error {
 	if c.JSON {
-		return writeJSON(std.out, pushedJSON{Line: number, ID: id}, "")
+		return writeJSON(std.out, pushedJSON{Line: number, ID: id})
 	}
 	return write(std.out, id+"\n")
 }

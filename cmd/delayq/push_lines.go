@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/cmd/delayq/internal/human"
 	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
@@ -20,6 +21,13 @@ const (
 
 // mostComplaints is how many bad lines are named one by one.
 const mostComplaints = 20
+
+// pushLine is one line of input.
+type pushLine struct {
+	jsonl.Message
+	number int
+	err    error // why it is bad
+}
 
 // A pusher pushes the lines of an input.
 type pusher struct {
@@ -61,7 +69,7 @@ func pushLines(ctx context.Context, c *pushCommand, q delayq.Queue, std streams)
 		return fmt.Errorf("reading standard input: %w", p.failed)
 	}
 	if p.refused > 0 {
-		return fmt.Errorf("%d of %d lines: %w", p.refused, p.pushed+p.refused, errPartly)
+		return fmt.Errorf("%d of %s: %w", p.refused, human.Count(p.pushed+p.refused, "line"), errPartly)
 	}
 	return nil
 }
@@ -88,7 +96,7 @@ func (p *pusher) read(ctx context.Context, lines chan<- pushLine) {
 			continue
 		}
 		if err == nil {
-			err = m.read(text)
+			err = m.Read(text)
 		}
 		m.err = err
 		p.complete(&m)
@@ -141,7 +149,7 @@ func (p *pusher) pushBatch(ctx context.Context, batch []pushLine) error {
 	var good []delayq.Message
 	for _, m := range batch {
 		if m.err == nil {
-			good = append(good, m.Message)
+			good = append(good, m.Message.Message)
 		}
 	}
 	ids, errs := p.push(ctx, good)
@@ -231,7 +239,7 @@ func (p *pusher) tell(m *pushLine, id string) {
 		_, _ = fmt.Fprintln(p.std.err, "delayq: more lines were not pushed; --json names all of them")
 	}
 	if p.JSON && p.unwritten == nil {
-		p.unwritten = writeJSON(p.std.out, pushedJSON{Line: m.number, Error: why}, "")
+		p.unwritten = writeJSON(p.std.out, pushedJSON{Line: m.number, Error: why})
 	}
 }
 

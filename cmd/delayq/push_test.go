@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 	"github.com/delayq/delayq/internal/testenv"
 )
 
@@ -33,6 +35,14 @@ func waiting(t *testing.T, url string) []messageJSON {
 	t.Helper()
 	r := runOK(t, "peek", url, "--json", "--limit=100000")
 	return decodeLines[messageJSON](t, r.stdout)
+}
+
+// UnmarshalJSON reads a body as "delayq push" does.
+func (b *bodyJSON) UnmarshalJSON(text []byte) error {
+	var m jsonl.Message
+	err := m.Read(slices.Concat([]byte(`{"body":`), text, []byte("}")))
+	*b = bodyJSON(m.Body)
+	return err
 }
 
 func decodeLines[T any](t *testing.T, text string) (all []T) {
@@ -68,7 +78,7 @@ func TestPushOne(t *testing.T) {
 	}
 	r = delayqRun(t, "push", url, "again", "--id=mine")
 	r.wantCode(t, exitPartly)
-	r.wantSaid(t, `message "mine": a message with this id is in the queue`)
+	r.wantSaid(t, `message "mine": this id is taken: its message is scheduled`)
 	if all := waiting(t, url); len(all) != 2 || all[0].ID != "mine" || *all[0].Body != "" || time.Until(*all[0].Due) < 59*time.Minute {
 		t.Errorf("got %+v", all)
 	}
@@ -89,7 +99,7 @@ nonsense
 {"headers":{"k":1}}
 {"headers":{"type":"a"},"type":"b"}
 {"id":"","due":"2101-01-01T00:00:00Z"}
-{"due":"tomorrow"}
+{"due":"soon"}
 [1]
 {"body":"half \ud83d a character"}
 {"headers":{"\udc00\ud800":"v"},"body_base64":"eA=="}
@@ -114,10 +124,10 @@ func TestPushLines(t *testing.T) {
 			t.Errorf("pushed: %s", got)
 		}
 		for number, want := range map[int]string{
-			5: "a message with this id is in the queue", 6: "not JSON: ", 7: `"body" and "body_base64": allowed is one of them`,
+			5: "this id is taken: its message is scheduled", 6: "not JSON: ", 7: `"body" and "body_base64" differ: allowed is one of them`,
 			8: `after "3 minutes": allowed is`, 9: "invalid delay -1s: allowed is", 10: `field "delay": allowed are id,`,
 			11: `field "id" twice`, 12: `invalid header key "delayq-x": allowed is`, 13: `headers: header "k" is 1: allowed is a string`,
-			14: `header "type" twice`, 15: `id "": allowed is`, 16: `due "tomorrow": allowed is`, 17: "[1]: allowed is a JSON object",
+			14: `header "type" twice`, 15: `id "": allowed is`, 16: `due "soon": allowed is`, 17: "[1]: allowed is a JSON object",
 			18: `field "body": half a character, \ud83d: allowed is Unicode text; bytes that are none go in "body_base64" and "headers_base64"`,
 			19: `headers: field "\udc00\ud800": half a character, \udc00: allowed is`,
 		} {

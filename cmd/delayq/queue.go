@@ -10,7 +10,7 @@ import (
 
 // namedQueue is the queue that a URL names.
 type namedQueue struct {
-	URL     string `arg:"" name:"url" placeholder:"URL" help:"The queue: SCHEME://[USER:PASSWORD@]HOST[:PORT]/QUEUE[?NAME=VALUE&…]"`
+	URL     string `arg:"" name:"url" placeholder:"URL" help:"The queue: SCHEME://[USER:PASSWORD@]HOST[:PORT]/QUEUE[?NAME=VALUE&…]; also redis:// and amqp:// with queue=QUEUE"`
 	Verbose bool   `help:"Show the library's own log on standard error."`
 }
 
@@ -28,6 +28,7 @@ func (n *namedQueue) use(ctx context.Context, std streams, f func(delayq.Queue) 
 }
 
 func (n *namedQueue) useWith(ctx context.Context, f func(delayq.Queue) error, opts ...delayq.Option) (err error) {
+	opts = append(opts, delayq.DeadLetterRetention(0, 0)) // that of the application counts
 	q, err := delayq.Open(ctx, n.URL, opts...)
 	if err != nil {
 		return err

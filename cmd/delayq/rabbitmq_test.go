@@ -29,13 +29,15 @@ func TestRabbitMQ(t *testing.T) {
 	}
 	r = runOK(t, "consume", queue, "--exec", "--count=2", "--", "sh", "-c", `read body; echo "$DELAYQ_ID $body"; test "$body" != 65 || exit 65`)
 	r.wantOutput(t, "a 65\n", "b later\n")
-	r = delayqRun(t, "dead", "list", queue, "--json")
+	slash := strings.LastIndex(queue, "/")
+	uri := "amqp" + strings.TrimPrefix(queue[:slash], "rabbitmq") + "?queue=" + queue[slash+1:]
+	r = delayqRun(t, "dead", "list", uri, "--json")
 	if ls := decodeLines[messageJSON](t, r.stdout); len(ls) != 1 || ls[0].ID != "a" {
 		t.Errorf("dead: %s", r.stdout)
 	}
 	delayqRun(t, "dead", "redrive", queue, "--all").wantOutput(t, "redriven 1\n")
 	delayqRun(t, "consume", queue, "--count=1").wantOutput(t, `"id":"a"`)
-	for _, args := range []string{"stats URL", "peek URL", "cancel URL a", "reschedule URL a --after=1s", "purge URL --yes"} {
+	for _, args := range []string{"get URL a", "peek URL", "cancel URL a", "reschedule URL a --after=1s", "purge URL --yes", "pause URL", "resume URL"} {
 		delayqRun(t, strings.Fields(strings.Replace(args, "URL", queue, 1))...).wantCode(t, exitUnsupported)
 	}
 }
@@ -44,6 +46,6 @@ func TestRabbitMQ(t *testing.T) {
 func TestDemoOnRabbitMQ(t *testing.T) {
 	t.Parallel()
 	r := runOK(t, "demo", "--speed=10", "--url", rabbitURL(t))
-	r.wantOutput(t, "It cannot cancel: ", "It cannot count messages: ", "this backend cannot cancel", "timeout finds it answered")
+	r.wantOutput(t, "It cannot cancel: ", "It cannot count all messages: ", "this backend cannot cancel", "timeout finds it answered")
 	r.wantSummary(t, "cancelled 0 ", "early 0 lost 0 duplicates 0 ")
 }

@@ -61,30 +61,20 @@ func first[T any](ctx context.Context, list lister[T], n int) (items []T, more b
 	return items, true, nil
 }
 
-// report tells how many things were dealt with, and returns which were not. errs is nil where all
-// were.
-func report(std streams, done string, ids []string, errs []error) error {
-	n := len(ids)
-	var failed []error
-	for i, err := range errs {
-		if err == nil {
-			continue
+// reportAside reports as reportOutcomes does; errs is nil where all went well.
+func reportAside(std streams, done string, ids []string, errs []error) error {
+	outcomes := make([]error, len(ids))
+	copy(outcomes, errs)
+	for i, err := range outcomes {
+		switch {
+		case errors.Is(err, backend.ErrNotFound):
+			outcomes[i] = errNotAside
+		case err != nil && !isAny(err, storeReplies...):
+			return err
 		}
-		n--
-		if errors.Is(err, backend.ErrNotFound) {
-			err = errNotAside
-		}
-		failed = append(failed, fmt.Errorf("%q: %w", ids[i], err))
 	}
-	sum := fmt.Sprintf("%s %d", done, n)
-	return errors.Join(append(failed, doneUnwritten(std, sum, write(std.out, sum+"\n")))...)
+	return reportOutcomes(std, done, ids, outcomes, false)
 }
 
 // errNotAside is backend.ErrNotFound in other words.
-var errNotAside error = asideError{}
-
-type asideError struct{}
-
-func (asideError) Error() string { return "nothing of that id is in the quarantine" }
-
-func (asideError) Is(target error) bool { return target == backend.ErrNotFound }
+var errNotAside = errors.New("nothing of that id is in the quarantine")

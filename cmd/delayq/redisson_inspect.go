@@ -19,15 +19,7 @@ func (inspectCommand) Help() string {
 
 "destination" is the list that Java takes from, "timeouts" the sorted set of scheduled and leased messages, "index" the list of scheduled messages in the order of offers. "subscribers" are the processes that listen: each Java process with an RDelayedQueue, and each backend of delayq with the queue open. Formats are those of the first 1000 members.
 
-Cancel and Reschedule take the ids, of Java's messages too. In JSON a body is "body", in base64, with "text" where it is printable text.`
-}
-
-// Validate is called by the parser.
-func (c *inspectCommand) Validate() error {
-	if c.Pending < 0 || c.Pending > 100_000 {
-		return fmt.Errorf("--pending=%d: allowed is 0 to 100000", c.Pending)
-	}
-	return nil
+Cancel and Reschedule take the ids, of Java's messages too. In JSON a message has the fields that "delayq peek" shows, its format, and "member", its bytes in Redis in base64.`
 }
 
 // inspection is the command's output.
@@ -46,7 +38,7 @@ func (c *inspectCommand) Run(ctx context.Context, std streams) error {
 			return err
 		}
 		if c.JSON {
-			return writeJSON(std.out, seen.document(), "  ")
+			return seen.document(std.out)
 		}
 		return write(std.out, seen.text())
 	})

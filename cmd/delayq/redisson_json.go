@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"io"
 	"time"
 
 	"github.com/delayq/delayq/redisson"
@@ -44,16 +47,10 @@ type (
 	}
 
 	pendingJSON struct {
-		ID       string    `json:"id,omitempty"`
-		Due      time.Time `json:"due"`
-		Attempts int       `json:"attempts"`
-		Format   string    `json:"format,omitempty"`
-		Body     *[]byte   `json:"body,omitempty"`
-		Text     *string   `json:"text,omitempty"`
-		Error    string    `json:"error,omitempty"`
-		Member   []byte    `json:"member"`
+		messageJSON
+		Format string `json:"format,omitempty"`
+		Member []byte `json:"member"`
 	}
-
 	quarantinedJSON struct {
 		ID     string         `json:"id"`
 		Place  redisson.Place `json:"place"`
@@ -74,7 +71,7 @@ func textOf(b []byte) *string {
 	return &text
 }
 
-func (i *inspection) document() inspectionJSON {
+func (i *inspection) document(w io.Writer) error {
 	r := &i.report
 	doc := inspectionJSON{
 		Queue: i.queue, Subscribers: r.Subscribers, Unreadable: r.Unreadable, More: i.more,
@@ -91,17 +88,21 @@ func (i *inspection) document() inspectionJSON {
 	for _, p := range i.pending {
 		doc.Pending = append(doc.Pending, pendingDocument(p))
 	}
-	return doc
+	text, err := plainJSON(doc)
+	if err != nil {
+		return err
+	}
+	var pretty bytes.Buffer
+	_ = json.Indent(&pretty, text, "", "  ") // never fails on what the encoder wrote
+	return write(w, pretty.String())
 }
 
 func pendingDocument(p redisson.Pending) pendingJSON {
-	doc := pendingJSON{ID: p.ID, Due: *writable(p.Due), Attempts: p.Attempts, Format: formatOf(p), Member: p.Member}
+	doc := pendingJSON{messageJSON: contentJSON(p.ID, p.Body, nil, p.Due), Format: formatOf(p), Member: p.Member}
+	doc.Attempts = &p.Attempts
 	if p.Err != nil {
-		doc.Error = p.Err.Error()
-		return doc
+		doc.Error, doc.Body, doc.BodyBase64 = p.Err.Error(), nil, nil
 	}
-	body := append([]byte{}, p.Body...) // never null
-	doc.Body, doc.Text = &body, textOf(body)
 	return doc
 }
 

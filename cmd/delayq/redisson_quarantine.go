@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -24,11 +25,8 @@ An id here is a digest of the bytes and of the place where they were; it is not 
 
 // Validate is called by the parser.
 func (c *quarantineCommand) Validate() error {
-	switch {
-	case c.Limit < 1 || c.Limit > 100_000:
-		return fmt.Errorf("--limit=%d: allowed is 1 to 100000", c.Limit)
-	case len(c.Delete) > 0 && c.JSON:
-		return fmt.Errorf("--json: allowed is listing, without --delete")
+	if len(c.Delete) > 0 && c.JSON {
+		return errors.New("--json: allowed is listing, without --delete")
 	}
 	return nil
 }
@@ -38,7 +36,7 @@ func (c *quarantineCommand) Run(ctx context.Context, std streams) error {
 	return c.use(ctx, func(b *redisson.Backend, queue string) error {
 		q := b.Quarantine(queue)
 		if len(c.Delete) > 0 {
-			return report(std, "deleted", c.Delete, q.Delete(ctx, c.Delete))
+			return reportAside(std, "deleted", c.Delete, q.Delete(ctx, c.Delete))
 		}
 		items, more, err := first(ctx, q.List, c.Limit)
 		if err != nil {
@@ -56,13 +54,11 @@ func quarantineText(queue string, items []redisson.Quarantined, more bool) strin
 		return fmt.Sprintf("Nothing of queue %s is in the quarantine.\n", printable(queue))
 	}
 	var w strings.Builder
-	fmt.Fprintf(&w, "%-24s  %-24s  %-11s  %s\n", "ID", "DUE", "FROM", "REASON, BYTES")
+	fmt.Fprintf(&w, "%-24s  %-*s  %-11s  %s\n", "ID", stampWidth(), "DUE", "FROM", "REASON, BYTES")
 	for _, item := range items {
-		fmt.Fprintf(&w, "%-24s  %s  %s\n", item.ID, at(item.Due), item.Place)
+		fmt.Fprintf(&w, "%-24s  %-*s  %s\n", item.ID, stampWidth(), at(item.Due), item.Place)
 		misfit(&w, item.Reason, item.Bytes)
 	}
-	if more {
-		fmt.Fprintf(&w, "There are more than these %d; --limit=N shows them.\n", len(items))
-	}
+	sayMore(&w, more, len(items), "limit")
 	return w.String()
 }

@@ -35,7 +35,7 @@ func (c *restoreCommand) Run(ctx context.Context, std streams) error {
 		if c.All {
 			err = restoreAll(ctx, q, std)
 		} else {
-			err = report(std, "restored", c.IDs, q.Restore(ctx, c.IDs))
+			err = reportAside(std, "restored", c.IDs, q.Restore(ctx, c.IDs))
 		}
 		if err != nil {
 			return err
@@ -58,5 +58,5 @@ func restoreAll(ctx context.Context, q *redisson.Quarantine, std streams) error 
 	if errs != nil { // nil says that all went well
 		ids, errs = stillThere(ids, errs)
 	}
-	return report(std, "restored", ids, errs)
+	return reportAside(std, "restored", ids, errs)
 }

@@ -85,14 +85,14 @@ func TestInspect(t *testing.T) {
 		row("subscribers", 0, "redisson_delay_queue_channel:{"+q.name+"}"), row("quarantine", 0, "delayq_quarantine:{"+q.name+"}"),
 		row("V1", 1, "up to 3.21.0      up to 3.21.0"), row("V2", 2, "3.21.1 and newer  3.21.1 and newer"),
 		row("Both", 1, "every version     delayq, "), row("unreadable", 1, "never"),
-		fmt.Sprintf("%s  V2             0  080102030405060708-%d\n    \"hello\"\n", at(due), due.UnixMilli()),
+		fmt.Sprintf("%-*s  V2             0  080102030405060708-%d\n    \"hello\"\n", stampWidth(), at(due), due.UnixMilli()),
 		"  V1             0  81e97df41022b1c3-", "    \"order 17\"\n", "    `{\"a\":1}`\n",
 		"    ! codec string: not UTF-8\n      fffe (2 bytes)\n",
 		"  -              0  -\n    ! it has no layout of Redisson's\n      6e6f206d",
 	)
-	r.wantWidth(t, 80, q.name)
+	r.wantWidth(t, 56+stampWidth(), q.name)
 	r = delayqRun(t, "redisson", "inspect", q.url, "--pending=2")
-	r.wantOutput(t, "order 17", "There are more than these 2; --pending=N shows them.")
+	r.wantOutput(t, "order 17", "There are more than 2; --pending=N shows them.")
 }
 
 // row begins a line of a table.
@@ -128,10 +128,10 @@ func TestInspectInJSON(t *testing.T) {
 	}
 	first, foreign, garbage := got.Pending[0], got.Pending[3], got.Pending[4]
 	if first.ID != "080102030405060708-"+strconv.FormatInt(due.UnixMilli(), 10) || !first.Due.Equal(due) ||
-		string(*first.Body) != "hello" || *first.Text != "hello" || !bytes.Equal(first.Member, member(newID, "hello")) {
+		string(*first.Body) != "hello" || !bytes.Equal(first.Member, member(newID, "hello")) {
 		t.Errorf("got %+v", first)
 	}
-	if foreign.Format != "V2" || foreign.Body != nil || foreign.Text != nil || !strings.Contains(foreign.Error, "not UTF-8") {
+	if foreign.Format != "V2" || foreign.Body != nil || foreign.BodyBase64 != nil || !strings.Contains(foreign.Error, "not UTF-8") {
 		t.Errorf("got %+v", foreign)
 	}
 	if garbage.ID != "" || garbage.Format != "" || string(garbage.Member) != "no member of Redisson's" {
@@ -237,9 +237,9 @@ func TestQuarantine(t *testing.T) {
 	r := runOK(t, "redisson", "quarantine", q.url)
 	r.wantOutput(t, all[0].ID, all[1].ID, "  timeouts\n    ! it has no layout of Redisson's\n      000102 (3 bytes)\n",
 		fmt.Sprintf("      %x (23 bytes)\n", garbage))
-	r.wantWidth(t, 80, q.name)
+	r.wantWidth(t, 56+stampWidth(), q.name)
 	r = delayqRun(t, "redisson", "quarantine", q.url, "--limit=1")
-	r.wantOutput(t, "There are more than these 1; --limit=N shows them.")
+	r.wantOutput(t, "There are more than 1; --limit=N shows them.")
 	delayqRun(t, "redisson", "inspect", q.url).wantOutput(t, row("quarantine", 2, "delayq_quarantine:"))
 }
 
@@ -248,7 +248,7 @@ func TestQuarantineDeletes(t *testing.T) {
 	q := newQuarantine(t)
 	all := q.aside(t)
 	r := delayqRun(t, "redisson", "quarantine", q.url, "--delete", all[0].ID+",0123")
-	r.want(t, result{exitPartly, "deleted 1\n", "delayq: \"0123\": nothing of that id is in the quarantine\n"})
+	r.want(t, result{exitPartly, "deleted 1\n", "delayq: \"0123\": nothing of that id is in the quarantine\ndelayq: 1 of 2: not done\n"})
 	if left := q.aside(t); len(left) != 1 || left[0].ID != all[1].ID {
 		t.Errorf("left: %+v", left)
 	}
@@ -265,7 +265,7 @@ func TestRestore(t *testing.T) {
 	q := newQuarantine(t)
 	all := q.aside(t)
 	r := delayqRun(t, "redisson", "restore", q.url, all[0].ID, "0123")
-	r.want(t, result{exitPartly, "restored 1\n", "delayq: \"0123\": nothing of that id is in the quarantine\n"})
+	r.want(t, result{exitPartly, "restored 1\n", "delayq: \"0123\": nothing of that id is in the quarantine\ndelayq: 1 of 2: not done\n"})
 	score, err := q.client.ZScore(t.Context(), q.timeouts(), string(all[0].Bytes)).Result()
 	if err != nil || int64(score) != all[0].Due.UnixMilli() {
 		t.Errorf("its score is %v, %v; want %v", score, err, all[0].Due)
@@ -293,7 +293,7 @@ func TestPasswordsStayHidden(t *testing.T) {
 		url = fmt.Sprintf(url, closedPort(t))
 		for _, command := range []string{
 			"redisson inspect URL", "redisson quarantine URL", "redisson restore URL --all", "push URL body", "consume URL --verbose", "stats URL",
-			"peek URL", "cancel URL id", "reschedule URL id --after=1s", "dead list URL", "dead redrive URL --all", "dead delete URL id",
+			"get URL id", "peek URL", "cancel URL id", "reschedule URL id --after=1s", "dead list URL", "dead redrive URL --all", "dead delete URL id",
 			"purge URL --yes", "verify URL", "doctor URL", "demo --url=URL", "stats URL URL", "URL", "demo URL", "completion URL", "stats URL --every=URL", "push --nosuch=URL",
 		} {
 			r := delayqRun(t, strings.Fields(strings.ReplaceAll(command, "URL", url))...)

@@ -13,10 +13,14 @@ import (
 // page is how wide the text is that is not made of names and ids.
 const page = 80
 
-// stamp shows a time to the millisecond, which is how due times are kept.
-const stamp = "2006-01-02T15:04:05.000Z"
+// stamp shows a time to the millisecond, which is how due times are kept, and the offset of its zone.
+const stamp = "2006-01-02T15:04:05.000Z07:00"
 
-func at(t time.Time) string { return t.UTC().Format(stamp) }
+// at shows a time by the clocks here, as --at reads it.
+func at(t time.Time) string { return t.Local().Format(stamp) }
+
+// stampWidth is that of a column of times. An offset takes more room than UTC's Z.
+func stampWidth() int { return len(at(time.Now())) }
 
 func (i *inspection) text() string {
 	var w strings.Builder
@@ -82,15 +86,13 @@ func (i *inspection) waiting(w *strings.Builder) {
 	if len(i.pending) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%-24s  %-6s  %8s  %s\n", "DUE", "FORMAT", "ATTEMPTS", "ID, BODY")
+	fmt.Fprintf(w, "\n%-*s  %-6s  %8s  %s\n", stampWidth(), "DUE", "FORMAT", "ATTEMPTS", "ID, BODY")
 	for _, p := range i.pending {
 		id, format := cmp.Or(p.ID, "-"), cmp.Or(formatOf(p), "-")
-		fmt.Fprintf(w, "%s  %-6s  %8d  %s\n", at(p.Due), format, p.Attempts, printable(id))
+		fmt.Fprintf(w, "%-*s  %-6s  %8d  %s\n", stampWidth(), at(p.Due), format, p.Attempts, printable(id))
 		contents(w, p)
 	}
-	if i.more {
-		fmt.Fprintf(w, "There are more than these %d; --pending=N shows them.\n", len(i.pending))
-	}
+	sayMore(w, i.more, len(i.pending), "pending")
 }
 
 // formatOf returns "" for bytes without a layout.

@@ -37,7 +37,7 @@ func newScratch(rawURL, what string, log *slog.Logger) *scratch {
 // useNamespace moves the URL to a namespace of its own, where the scheme has namespaces.
 func (s *scratch) useNamespace() {
 	u, err := url.Parse(s.url)
-	if err != nil || !strings.HasPrefix(u.Scheme, "rabbitmq") {
+	if err != nil || !strings.HasPrefix(u.Scheme, "rabbitmq") && !strings.HasPrefix(u.Scheme, "amqp") {
 		return // opening it returns the error
 	}
 	query, err := url.ParseQuery(u.RawQuery)
@@ -83,6 +83,14 @@ func (b *fenced) Open(ctx context.Context, name string, o backend.Options) (back
 	set(&b.mine, name, true)
 	b.mu.Unlock()
 	return b.Backend.Open(ctx, name, o)
+}
+
+// Queues is as in admin.Lister.
+func (b *fenced) Queues(ctx context.Context) ([]string, error) {
+	if l, ok := b.Backend.(admin.Lister); ok {
+		return l.Queues(ctx)
+	}
+	return nil, backend.ErrUnsupported
 }
 
 // left names the messages left in queues that were opened through this backend.

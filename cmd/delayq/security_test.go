@@ -66,10 +66,10 @@ func TestControlCharactersStayOffTheTerminal(t *testing.T) {
 		push(t, q, "dead")
 		d, err := q.Receive(t.Context())
 		if err == nil {
-			err = d.Dead(t.Context(), "\x1b[2J reason\x00")
+			err = d.DeadLetter(t.Context(), "\x1b[2J reason\x00")
 		}
 		mustDo(t, err)
-		for _, args := range [][]string{{"peek", queue}, {"dead", "list", queue}, {"stats", queue}, {"peek", queue, "--verbose"}} {
+		for _, args := range [][]string{{"peek", queue}, {"get", queue, "a", "dead"}, {"dead", "list", queue}, {"stats", queue}, {"peek", queue, "--verbose"}} {
 			r := runOK(t, args...)
 			if text := r.stdout + r.stderr; strings.ContainsAny(text, "\x00\x07\x1b\u009b\u202e") {
 				t.Errorf("%q prints %q", args[:1], text)

@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/cmd/delayq/internal/human"
 )
 
 type statsCommand struct {
@@ -18,17 +21,13 @@ type statsCommand struct {
 
 // Help is the text between the summary and the flags.
 func (statsCommand) Help() string {
-	return `"scheduled" wait for their time, "ready" are due and wait for a worker, "in flight" are leased to one, "dead" are dead letters, and "quarantined" are members that other programs wrote and no codec can read. "head due" is the earliest due time of a scheduled or ready message; when that is past, workers are behind.
+	return `"scheduled" wait for their time, "ready" are due and wait for a worker, "in flight" are leased to one, "dead" are dead letters, and "quarantined" are members that other programs wrote and no codec can read. "head due" is the earliest due time of a scheduled or ready message; when that is past, workers are behind, unless the queue is "paused". "oldest ready" is how long ago it was due, by the store's clock.
 
-With --watch a terminal shows the counts in place; elsewhere they are one line each time. In JSON there is no "head_due" where no message waits.`
-}
+"due in 1m" are scheduled messages that fall due within a minute, "due in 10m" those that do after that and within ten minutes, and so on, so that each is counted once. "~" is before a number that is estimated from a sample, as in a queue in memory with many messages.
 
-// Validate is called by the parser.
-func (c *statsCommand) Validate() error {
-	if c.Every < 100*time.Millisecond || c.Every > time.Hour {
-		return fmt.Errorf("--every=%v: allowed is 100ms to 1h", c.Every)
-	}
-	return nil
+With --watch a terminal shows the counts in place; elsewhere they are one line each time. In JSON there is no "head_due" where no message waits.
+
+RabbitMQ keeps the scheduled messages of all queues together, and cannot count those of one: that is "unknown", or null in JSON. So are messages in flight without ?management=HOST:PORT, and dead letters while a program reads them.`
 }
 
 // Run counts.
@@ -42,7 +41,7 @@ func (c *statsCommand) Run(ctx context.Context, std streams) error {
 		case c.Watch:
 			return c.watch(ctx, q, std, s)
 		case c.JSON:
-			return writeJSON(std.out, statsDocument(s, time.Now()), "")
+			return writeJSON(std.out, statsDocument(s, time.Now()))
 		}
 		return write(std.out, statsTable(s, time.Now()))
 	})
@@ -82,8 +81,12 @@ func (c *statsCommand) frame(s delayq.Stats, live bool, lines *int) (string, err
 		text, err := line(statsDocument(s, now))
 		return string(text), err
 	case !live:
-		return fmt.Sprintf("%s  scheduled %d  ready %d  in flight %d  dead %d  quarantined %d  head due %s\n",
-			at(now), s.Scheduled, s.Ready, s.InFlight, s.Dead, s.Quarantined, headText(s, now)), nil
+		pause := ""
+		if s.Paused {
+			pause = "  " + pauseText(s)
+		}
+		return fmt.Sprintf("%s  scheduled %v  ready %v  in flight %v  dead %v  quarantined %v  head due %s  oldest ready %v%s\n",
+			at(now), count(s.Scheduled), count(s.Ready), count(s.InFlight), count(s.Dead), count(s.Quarantined), headText(s, now), oldestText(s), pause), nil
 	}
 	text := statsTable(s, now)
 	back := ""
@@ -98,11 +101,25 @@ func statsTable(s delayq.Stats, now time.Time) string {
 	var b strings.Builder
 	for _, row := range []struct {
 		what string
-		n    int64
-	}{{"scheduled", s.Scheduled}, {"ready", s.Ready}, {"in flight", s.InFlight}, {"dead", s.Dead}, {"quarantined", s.Quarantined}} {
-		fmt.Fprintf(&b, "%-12s %12d\n", row.what, row.n)
+		n    count
+	}{{"scheduled", count(s.Scheduled)}, {"ready", count(s.Ready)}, {"in flight", count(s.InFlight)}, {"dead", count(s.Dead)}, {"quarantined", count(s.Quarantined)}} {
+		fmt.Fprintf(&b, "%-12s %12v\n", row.what, row.n)
 	}
-	fmt.Fprintf(&b, "%-12s %s\n", "head due", headText(s, now))
+	fmt.Fprintf(&b, "%-12s %s\n%-12s %v\n", "head due", headText(s, now), "oldest ready", oldestText(s))
+	about := ""
+	if s.DueEstimated {
+		about = "~"
+	}
+	for i, label := range backend.DueLabels() {
+		what := "due in " + label
+		if i == len(s.Due)-1 {
+			what = "due " + label
+		}
+		fmt.Fprintf(&b, "%-12s %12s\n", what, about+count(s.Due[i]).String())
+	}
+	if s.Paused {
+		b.WriteString(pauseText(s) + "\n")
+	}
 	return b.String()
 }
 
@@ -112,32 +129,73 @@ func headText(s delayq.Stats, now time.Time) string {
 		return "-"
 	}
 	if wait := s.HeadDue.Sub(now); wait > 0 {
-		return fmt.Sprintf("%s (in %v)", at(s.HeadDue), rounded(wait))
+		return fmt.Sprintf("%s (in %s)", at(s.HeadDue), rounded(wait))
 	}
-	return fmt.Sprintf("%s (%v ago)", at(s.HeadDue), rounded(now.Sub(s.HeadDue)))
+	return fmt.Sprintf("%s (%s ago)", at(s.HeadDue), rounded(now.Sub(s.HeadDue)))
 }
 
-func rounded(d time.Duration) time.Duration {
-	if d > time.Minute {
-		return d.Round(time.Second)
+// A count is unknown where the store cannot count: null in JSON.
+type count int64
+
+func (c count) String() string {
+	if c == delayq.Unknown {
+		return "unknown"
 	}
-	return d.Round(time.Millisecond)
+	return strconv.FormatInt(int64(c), 10)
+}
+
+// MarshalJSON is as in json.Marshaler.
+//
+//nolint:unparam // the interface asks for an error
+func (c count) MarshalJSON() ([]byte, error) {
+	if c == delayq.Unknown {
+		return []byte("null"), nil
+	}
+	return strconv.AppendInt(nil, int64(c), 10), nil
+}
+
+func oldestText(s delayq.Stats) string {
+	if s.OldestReady == delayq.Unknown {
+		return "unknown"
+	}
+	return rounded(s.OldestReady)
+}
+
+func rounded(d time.Duration) string {
+	if d > time.Minute {
+		return human.Brief(d.Round(time.Second))
+	}
+	return human.Brief(d.Round(time.Millisecond))
 }
 
 // statsJSON are counts at a time by the clock of this machine.
 type statsJSON struct {
 	Time        time.Time  `json:"time"`
-	Scheduled   int64      `json:"scheduled"`
-	Ready       int64      `json:"ready"`
-	InFlight    int64      `json:"in_flight"`
-	Dead        int64      `json:"dead"`
-	Quarantined int64      `json:"quarantined"`
+	Scheduled   count      `json:"scheduled"`
+	Ready       count      `json:"ready"`
+	InFlight    count      `json:"in_flight"`
+	Dead        count      `json:"dead"`
+	Quarantined count      `json:"quarantined"`
 	HeadDue     *time.Time `json:"head_due,omitempty"`
+	pauseJSON
+
+	OldestReady  *float64         `json:"oldest_ready_seconds"`
+	Due          map[string]count `json:"due"` // by backend.DueLabels
+	DueEstimated bool             `json:"due_estimated,omitempty"`
 }
 
 func statsDocument(s delayq.Stats, now time.Time) statsJSON {
 	doc := statsJSON{
-		Time: now.UTC(), Scheduled: s.Scheduled, Ready: s.Ready, InFlight: s.InFlight, Dead: s.Dead, Quarantined: s.Quarantined,
+		Time: now.UTC(), Scheduled: count(s.Scheduled), Ready: count(s.Ready), InFlight: count(s.InFlight), Dead: count(s.Dead),
+		Quarantined: count(s.Quarantined), Due: make(map[string]count), DueEstimated: s.DueEstimated,
+		pauseJSON: pauseDocument(s),
+	}
+	if s.OldestReady != delayq.Unknown {
+		seconds := s.OldestReady.Seconds()
+		doc.OldestReady = &seconds
+	}
+	for i, label := range backend.DueLabels() {
+		doc.Due[label] = count(s.Due[i])
 	}
 	if !s.HeadDue.IsZero() {
 		doc.HeadDue = writable(s.HeadDue)

@@ -72,7 +72,7 @@ func TestStatsWatchOnATerminal(t *testing.T) {
 	cmd := process(t, "stats", redisURL(t, "zsetpoll"), "--watch", "--every=100ms")
 	cmd.Stdout = program
 	shown := shownOn(t, cmd, user, program)
-	until(t, "third frame", func() bool { return strings.Count(shown.String(), "\x1b[6A\x1b[J") > 1 }, shown)
+	until(t, "third frame", func() bool { return strings.Count(shown.String(), "\x1b[14A\x1b[J") > 1 }, shown)
 	mustDo(t, cmd.Process.Signal(os.Interrupt))
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)

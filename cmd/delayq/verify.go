@@ -12,6 +12,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/backend/admin"
+	"github.com/delayq/delayq/cmd/delayq/internal/human"
 	"github.com/delayq/delayq/conformance"
 )
 
@@ -34,11 +35,6 @@ A rule is "kept" when its check passes, "broken" when it fails, with the reason,
 
 // Validate is called by the parser.
 func (c *verifyCommand) Validate() error {
-	for name, d := range map[string]time.Duration{"slack": c.Slack, "tick": cmp.Or(c.Tick, time.Second)} {
-		if d < 10*time.Millisecond || d > time.Minute {
-			return fmt.Errorf("--%s=%v: allowed is 10ms to 1m", name, d)
-		}
-	}
 	_, err := c.checks()
 	return err
 }
@@ -194,9 +190,9 @@ var errBroken = errors.New("broken")
 func (v *verification) verdict() error {
 	switch n := v.count(); {
 	case n[conformance.Broken] > 0:
-		return fmt.Errorf("%d of %d rules: %w", n[conformance.Broken], len(v.verdicts), errBroken)
+		return fmt.Errorf("%d of %s: %w", n[conformance.Broken], human.Count(len(v.verdicts), "rule"), errBroken)
 	case n[conformance.NotJudged] > 0:
-		return fmt.Errorf("%d of %d rules: %w", n[conformance.NotJudged], len(v.verdicts), errNotJudged)
+		return fmt.Errorf("%d of %s: %w", n[conformance.NotJudged], human.Count(len(v.verdicts), "rule"), errNotJudged)
 	default:
 		return nil
 	}

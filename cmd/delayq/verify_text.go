@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/delayq/delayq/cmd/delayq/internal/human"
 	"github.com/delayq/delayq/conformance"
 )
 
@@ -34,8 +35,8 @@ func (v *verification) table() string {
 
 func (v *verification) summary() string {
 	n := v.count()
-	return fmt.Sprintf("%d checks: %d kept, %d broken, %d not offered, %d not judged",
-		len(v.verdicts), n[conformance.Kept], n[conformance.Broken], n[conformance.NotOffered], n[conformance.NotJudged])
+	return fmt.Sprintf("%s: %d kept, %d broken, %d not offered, %d not judged",
+		human.Count(len(v.verdicts), "check"), n[conformance.Kept], n[conformance.Broken], n[conformance.NotOffered], n[conformance.NotJudged])
 }
 
 // mostRemnants is how many of them are named.
@@ -50,7 +51,7 @@ func (v *verification) remnants(w io.Writer) {
 		_, _ = fmt.Fprintf(w, "  %s\n", printable(name))
 	}
 	if more := len(v.left) - mostRemnants; more > 0 {
-		_, _ = fmt.Fprintf(w, "  and %d more whose names have %s in them\n", more, strings.TrimSuffix(v.prefix, "."))
+		_, _ = fmt.Fprintf(w, "  and %d more with %s in the name\n", more, strings.TrimSuffix(v.prefix, "."))
 	}
 }
 
@@ -111,5 +112,5 @@ func (v *verification) document(w io.Writer) error {
 	return writeJSON(w, verifyJSON{
 		Checks: len(v.verdicts), Kept: n[conformance.Kept], Broken: n[conformance.Broken],
 		NotOffered: n[conformance.NotOffered], NotJudged: n[conformance.NotJudged], Left: v.left,
-	}, "")
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 )
 
 // Fault is one way to be broken.
@@ -15,8 +16,9 @@ type Fault struct {
 	Name string // what the backend does wrong
 	Rule string // the check that must catch it
 
-	breaks func(*queue)      // replaces functions of the queue; nil where the queue is sound
-	lacks  []backend.Feature // declared lacking, with those that the backend lacks
+	lists  func([]string) []string // replaces the list of queues; nil where that is sound
+	breaks func(*queue)            // replaces functions of the queue; nil where the queue is sound
+	lacks  []backend.Feature       // declared lacking, with those that the backend lacks
 }
 
 // Wrap returns a backend that is b but for the fault. b must support every feature that has a
@@ -45,11 +47,24 @@ func (b *faulty) Open(ctx context.Context, name string, o backend.Options) (back
 	return q, nil
 }
 
+// Queues is as in admin.Lister.
+func (b *faulty) Queues(ctx context.Context) ([]string, error) {
+	l, ok := b.Backend.(admin.Lister)
+	if !ok {
+		return nil, backend.ErrUnsupported
+	}
+	names, err := l.Queues(ctx)
+	if b.fault.lists != nil {
+		names = b.fault.lists(names)
+	}
+	return names, err
+}
+
 // Unwrap returns the sound backend, for tests that look into its store.
 func (b *faulty) Unwrap() backend.Backend { return b.Backend }
 
 // Faults returns all of them.
 func Faults() []Fault {
 	return slices.Concat(raceFaults, timeFaults, contentFaults, headerFaults, lossFaults, leaseFaults, stateFaults,
-		wakeFaults, uniqueFaults, lookFaults, limitFaults, batchFaults, pageFaults, manyFaults, lackingFaults)
+		wakeFaults, uniqueFaults, replaceFaults, lookFaults, getFaults, pauseFaults, trimFaults, limitFaults, batchFaults, pageFaults, manyFaults, lackingFaults)
 }

@@ -3,11 +3,34 @@ package broken
 import (
 	"context"
 	"maps"
+	"strings"
 
 	"github.com/delayq/delayq/backend"
 )
 
 var headerFaults = []Fault{
+	{Name: "loses the library's headers where a nack has new ones", Rule: "own-limits", breaks: func(q *queue) {
+		q.onNack(func(r *backend.Return) { r.Headers = withoutReserved(r.Headers) })
+	}},
+	{Name: "loses the library's headers when it redrives", Rule: "own-limits", breaks: func(q *queue) {
+		q.redrive = func(ctx context.Context, ids []string) []error {
+			all, _, err := q.Queue.ListDead(ctx, "", len(ids))
+			if err != nil || len(all) != 1 {
+				return q.Queue.Redrive(ctx, ids)
+			}
+			q.Queue.DeleteDead(ctx, ids)
+			return q.Queue.Schedule(ctx, []backend.Message{{ID: all[0].ID, Body: all[0].Body, Headers: withoutReserved(all[0].Headers)}})
+		}
+	}},
+	{Name: "loses the library's headers of what is given back untouched", Rule: "expires", breaks: func(q *queue) {
+		lost := make(map[string]bool)
+		q.onNack(func(r *backend.Return) { lost[r.ID] = r.Untouched })
+		q.onDelivery(func(d *backend.Delivery) {
+			if lost[d.ID] {
+				d.Headers = withoutReserved(d.Headers)
+			}
+		})
+	}},
 	{Name: "keeps the old headers where a nack has new ones", Rule: "nack-headers", breaks: func(q *queue) {
 		q.onNack(func(r *backend.Return) { r.NewHeaders = false })
 	}},
@@ -58,4 +81,10 @@ func (q *queue) showHeadersOfNack(success bool) {
 			d.Headers = maps.Clone(headers)
 		}
 	})
+}
+
+func withoutReserved(headers map[string]string) map[string]string {
+	headers = maps.Clone(headers)
+	maps.DeleteFunc(headers, func(key, _ string) bool { return strings.HasPrefix(key, "delayq-") })
+	return headers
 }

@@ -86,6 +86,14 @@ var lossFaults = []Fault{
 	{Name: "counts messages in flight as ready", Rule: "stats", breaks: func(q *queue) {
 		q.onStats(func(s *backend.Stats) { s.Ready, s.InFlight = s.Ready+s.InFlight, 0 })
 	}},
+	{Name: "counts all that is due within an hour as due within a minute", Rule: "stats-due", breaks: func(q *queue) {
+		q.onStats(func(s *backend.Stats) {
+			s.Due[0], s.Due[1], s.Due[2] = s.Due[0]+s.Due[1]+s.Due[2], 0, 0
+		})
+	}},
+	{Name: "measures how long the newest ready message has waited", Rule: "stats-due", breaks: func(q *queue) {
+		q.onStats(func(s *backend.Stats) { s.OldestReady = min(s.OldestReady, time.Second) })
+	}},
 	{Name: "mixes up queues whose names are alike", Rule: "queues-are-apart", breaks: func(q *queue) {
 		q.reopen(q.name[:min(len(q.name), len("conformance.queues-are-apart"))])
 	}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +14,14 @@ import (
 var handles atomic.Int64
 
 var manyFaults = []Fault{
+	{
+		Name: "lists no more queues than one", Rule: "lists-queues",
+		lists: func(names []string) []string { return names[:min(1, len(names))] },
+	},
+	{
+		Name: "lists a queue for each of its handles", Rule: "lists-queues",
+		lists: func(names []string) []string { return slices.Concat(names, names) },
+	},
 	{Name: "mixes up the order of more than 65,536 messages", Rule: "many-messages", breaks: func(q *queue) {
 		q.receive = func(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
 			s, err := q.Queue.Stats(ctx)

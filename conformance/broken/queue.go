@@ -30,12 +30,16 @@ type queue struct {
 	cancel      func(context.Context, []string) []error
 	reschedule  func(context.Context, []backend.Move) []error
 	stats       func(context.Context) (backend.Stats, error)
+	get         func(context.Context, []string) ([]backend.MessageInfo, []error)
 	peek        func(context.Context, string, int) ([]backend.Pending, string, error)
 	purge       func(context.Context) (int64, error)
+	pauseAll    func(context.Context, backend.Pause) error
+	resumeAll   func(context.Context) error
 	listDead    func(context.Context, string, int) ([]backend.DeadLetter, string, error)
 	listDeadIDs func(context.Context, string, int) ([]string, string, error)
 	redrive     func(context.Context, []string) []error
 	deleteDead  func(context.Context, []string) []error
+	trimDead    func(context.Context, backend.Retention) (int, bool, error)
 	close       func() error
 }
 
@@ -44,8 +48,10 @@ func (q *queue) use(sound backend.Queue) {
 	q.Queue = sound
 	q.schedule, q.receive, q.ack, q.nack, q.extend, q.dead = sound.Schedule, sound.Receive, sound.Ack, sound.Nack, sound.Extend, sound.Dead
 	q.cancel, q.reschedule, q.stats, q.peek, q.purge = sound.Cancel, sound.Reschedule, sound.Stats, sound.Peek, sound.Purge
+	q.get = sound.Get
 	q.listDead, q.listDeadIDs, q.redrive, q.deleteDead = sound.ListDead, sound.ListDeadIDs, sound.Redrive, sound.DeleteDead
-	q.close = sound.Close
+	q.trimDead = sound.TrimDead
+	q.pauseAll, q.resumeAll, q.close = sound.PauseAll, sound.ResumeAll, sound.Close
 }
 
 func (q *queue) Schedule(ctx context.Context, ms []backend.Message) []error {
@@ -76,11 +82,19 @@ func (q *queue) Reschedule(ctx context.Context, ms []backend.Move) []error {
 
 func (q *queue) Stats(ctx context.Context) (backend.Stats, error) { return q.stats(ctx) }
 
+func (q *queue) Get(ctx context.Context, ids []string) ([]backend.MessageInfo, []error) {
+	return q.get(ctx, ids)
+}
+
 func (q *queue) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
 	return q.peek(ctx, cursor, limit)
 }
 
 func (q *queue) Purge(ctx context.Context) (int64, error) { return q.purge(ctx) }
+
+func (q *queue) PauseAll(ctx context.Context, p backend.Pause) error { return q.pauseAll(ctx, p) }
+
+func (q *queue) ResumeAll(ctx context.Context) error { return q.resumeAll(ctx) }
 
 func (q *queue) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
 	return q.listDead(ctx, cursor, limit)
@@ -93,6 +107,10 @@ func (q *queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]st
 func (q *queue) Redrive(ctx context.Context, ids []string) []error { return q.redrive(ctx, ids) }
 
 func (q *queue) DeleteDead(ctx context.Context, ids []string) []error { return q.deleteDead(ctx, ids) }
+
+func (q *queue) TrimDead(ctx context.Context, r backend.Retention) (int, bool, error) {
+	return q.trimDead(ctx, r)
+}
 
 func (q *queue) Close() error { return q.close() }
 
@@ -149,6 +167,13 @@ func (q *queue) onDelivery(change func(*backend.Delivery)) {
 			change(&ds[i])
 		}
 	})
+}
+
+func (q *queue) onGet(change func(*backend.MessageInfo)) {
+	q.get = func(ctx context.Context, ids []string) ([]backend.MessageInfo, []error) {
+		ms, errs := q.Queue.Get(ctx, ids)
+		return changed(q, ms, change), errs
+	}
 }
 
 func (q *queue) onPending(change func(*backend.Pending)) {

@@ -62,6 +62,17 @@ var stateFaults = []Fault{
 	}},
 	{Name: "retries a message that crashes its worker for ever", Rule: "poison-kills-worker", breaks: func(q *queue) { q.countTo(2) }},
 	{Name: "deletes no dead letter, and returns success", Rule: "delete-dead", breaks: func(q *queue) { q.deleteDead = succeed }},
+	{Name: "shows one reason for all letters of a page of nine", Rule: "dead-filter", breaks: func(q *queue) {
+		q.listDead = func(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
+			page, next, err := q.Queue.ListDead(ctx, cursor, limit)
+			for i := range page {
+				if len(page) == 9 {
+					page[i].Reason = page[0].Reason
+				}
+			}
+			return page, next, err
+		}
+	}},
 	{Name: "accepts a push after Close", Rule: "closed", breaks: func(q *queue) {
 		other := sync.OnceValues(func() (backend.Queue, error) { return q.backend.Open(context.Background(), q.name, q.options) })
 		q.schedule = func(ctx context.Context, ms []backend.Message) []error {

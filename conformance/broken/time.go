@@ -40,6 +40,15 @@ var timeFaults = []Fault{
 	{Name: "reschedules to the old due time", Rule: "reschedule", breaks: func(q *queue) {
 		q.onMove(func(m *backend.Move) { *m = backend.Move{ID: m.ID, Delay: 100 * time.Hour} })
 	}},
+	{Name: "counts the delay of a reschedule from the push", Rule: "reschedule-delay", breaks: func(q *queue) {
+		pushed := make(map[string]time.Time)
+		q.onPush(func(m *backend.Message) { pushed[m.ID] = q.clock().Now() })
+		q.onMove(func(m *backend.Move) {
+			if m.Due.IsZero() {
+				m.Due, m.Delay = pushed[m.ID].Add(m.Delay), 0
+			}
+		})
+	}},
 	{Name: "orders ties by id backwards", Rule: "order-of-ties", breaks: func(q *queue) {
 		q.schedule = func(ctx context.Context, ms []backend.Message) []error {
 			ms = slices.Clone(ms)

@@ -37,47 +37,52 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	if err := cmp.Or(context.Cause(b.open), ctx.Err()); err != nil {
 		return nil, err
 	}
-	fresh := &store{waiting: list{}, leased: list{}, dead: list{}, unique: map[string]time.Time{}, changed: make(chan struct{})}
+	fresh := &store{messages: map[string]*message{}, unique: map[string]time.Time{}, resumes: backend.EarliestDue, changed: make(chan struct{})}
 	s, _ := b.stores.LoadOrStore(name, fresh)
 	q := &Queue{store: s.(*store), clock: cmp.Or(o.Clock, clockwork.NewRealClock())}
 	q.open, q.close = context.WithCancelCause(b.open)
 	return q, nil
 }
 
+func (b *Backend) Queues(ctx context.Context) ([]string, error) {
+	names := func(yield func(string) bool) { b.stores.Range(func(name, _ any) bool { return yield(name.(string)) }) }
+	return slices.Sorted(names), cmp.Or(context.Cause(b.open), ctx.Err())
+}
 func (b *Backend) Close() error { b.close(backend.ErrClosed); return nil }
 
-// store is what all handles on one name share. Each message is in one of the lists.
+// store is what all handles on one name share.
 type store struct {
-	mu                    sync.Mutex
-	waiting, leased, dead list
-	unique                map[string]time.Time // by id, the end of UniqueFor
-	last                  uint64               // number of a change: a place or a token
-	changed               chan struct{}        // closed at the next change
+	mu       sync.Mutex
+	messages map[string]*message  // by id
+	unique   map[string]time.Time // by id, the end of UniqueFor
+	resumes  time.Time            // when the pause ends; after backend.LatestDue for one without an end
+	last     uint64               // number of a change: a place or a token
+	changed  chan struct{}        // closed at the next change
 }
+
+// The states of a message here; one that is due stays scheduled.
+const scheduled, inFlight, dead = backend.StateScheduled, backend.StateInFlight, backend.StateDead
 
 type message struct {
-	backend.Delivery
-	at     int64  // nanoseconds since 1970 when it becomes due, or died
-	place  uint64 // among messages of the same time
-	reason string // why it died
+	backend.MessageInfo
+	token backend.Token
+	at    int64  // nanoseconds since 1970 when it becomes due, or died
+	place uint64 // among messages of the same time
 }
 
-func (m message) clone() message {
-	m.Body, m.Headers = slices.Clone(m.Body), maps.Clone(m.Headers)
-	return m
-}
-
-type list map[string]*message // by id
-
-// after returns the messages behind a place, in order.
-func (l list) after(at int64, place uint64) []*message {
+// after returns the messages of a state that are behind a place, in order.
+func (s *store) after(at int64, place uint64, state backend.State) (ms []*message) {
 	order := func(a, b *message) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.place, b.place)) }
-	ms := slices.SortedFunc(maps.Values(l), order)
-	i, _ := slices.BinarySearchFunc(ms, &message{at: at, place: place + 1}, order)
-	return ms[i:]
+	for _, m := range s.messages {
+		if m.State == state && order(m, &message{at: at, place: place}) > 0 {
+			ms = append(ms, m)
+		}
+	}
+	slices.SortFunc(ms, order)
+	return ms
 }
 
-// Queue is a handle. It is safe for concurrent use. Its methods are as in backend.Queue.
+// Queue is a handle, safe for concurrent use. Its methods are as in backend.Queue.
 type Queue struct {
 	backend.Unsupported // for methods that backend.Queue gets later
 	*store
@@ -93,7 +98,7 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-// locked ends leases and runs do, under the lock, unless the handle is closed or ctx has ended.
+// locked ends leases and windows, and runs do, unless the handle is closed or ctx has ended.
 func (q *Queue) locked(ctx context.Context, do func()) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,10 +106,10 @@ func (q *Queue) locked(ctx context.Context, do func()) error {
 		return err
 	}
 	q.now = q.clock.Now()
-	for id, m := range q.leased {
-		if !m.Until.After(q.now) {
-			delete(q.leased, id)
-			q.waiting[id] = m
+	maps.DeleteFunc(q.unique, func(_ string, end time.Time) bool { return !end.After(q.now) })
+	for _, m := range q.messages {
+		if m.State == inFlight && !m.LeaseUntil.After(q.now) {
+			m.wait(m.Due)
 		}
 	}
 	do()
@@ -123,57 +128,82 @@ func (q *Queue) each(ctx context.Context, n int, change func(i int) error) (errs
 	return errs
 }
 
-// take takes a message out of a list, and changes it. A leased one must have the token.
-func (q *Queue) take(from *list, l backend.Lease, change func(*message)) error {
-	m := (*from)[l.ID]
+// change changes a message that is in the state. One in flight must have the token.
+func (q *Queue) change(from backend.State, l backend.Lease, do func(*message)) error {
+	m := q.messages[l.ID]
 	switch {
-	case m != nil && (from != &q.leased || m.Token == l.Token):
-		delete(*from, l.ID)
-		change(m)
-		return nil
-	case from == &q.leased:
+	case from == inFlight && (m == nil || m.State != inFlight || m.token != l.Token):
 		return backend.ErrLeaseLost
-	case from == &q.waiting && q.leased[l.ID] != nil:
+	case from == scheduled && m != nil && m.State == inFlight:
 		return backend.ErrInFlight
+	case m == nil || m.State != from:
+		return backend.ErrNotFound
 	}
-	return backend.ErrNotFound
+	do(m)
+	return nil
 }
 
-func (q *Queue) wait(m *message, at time.Time) { m.Due, m.at, q.waiting[m.ID] = at, at.UnixNano(), m }
+func (m *message) wait(at time.Time) {
+	m.State, m.LeaseUntil, m.Reason, m.Died = scheduled, time.Time{}, "", time.Time{}
+	m.Due, m.at = at, at.UnixNano()
+}
+
+func (q *Queue) delete(m *message) { delete(q.messages, m.ID) }
+
+// info copies what is known of an id.
+func (q *Queue) info(id string) (backend.MessageInfo, error) {
+	info := backend.MessageInfo{ID: id, State: backend.StateDone}
+	if m := q.messages[id]; m != nil {
+		info = m.MessageInfo
+		info.Body, info.Headers = slices.Clone(m.Body), maps.Clone(m.Headers)
+	}
+	if info.State == scheduled && !info.Due.After(q.now) {
+		info.State = backend.StateReady
+	}
+	if info.UniqueUntil = q.unique[id]; info.State == backend.StateDone && info.UniqueUntil.IsZero() {
+		return backend.MessageInfo{}, backend.ErrNotFound
+	}
+	return info, nil
+}
 
 func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 	return q.each(ctx, len(ms), func(i int) error {
-		m := ms[i]
-		if q.waiting[m.ID] != nil || q.leased[m.ID] != nil || q.dead[m.ID] != nil || q.unique[m.ID].After(q.now) {
-			return backend.ErrDuplicate
+		m := &ms[i]
+		old, err := q.info(m.ID)
+		switch waits := err == nil && (old.State == scheduled || old.State == backend.StateReady); {
+		case m.Replace && old.State == inFlight:
+			return backend.ErrInFlight
+		case err == nil && !(m.Replace && waits):
+			return backend.Duplicate(old.State)
+		case err != nil:
+			q.unique[m.ID] = q.now.Add(m.UniqueFor) // already over if UniqueFor is 0
 		}
-		maps.DeleteFunc(q.unique, func(_ string, end time.Time) bool { return !end.After(q.now) })
-		q.unique[m.ID] = q.now.Add(m.UniqueFor) // already over if UniqueFor is 0
-		d := backend.Delivery{ID: m.ID, Body: slices.Clone(m.Body), Headers: maps.Clone(m.Headers)}
-		q.wait(&message{Delivery: d, place: q.last}, m.DueAt(q.now))
+		bounded := m.Bounded(old.Headers, q.now)
+		m = &bounded
+		q.messages[m.ID] = &message{MessageInfo: backend.MessageInfo{ID: m.ID, Body: slices.Clone(m.Body), Headers: maps.Clone(m.Headers)}, place: q.last}
+		q.messages[m.ID].wait(m.DueAt(q.now))
 		return nil
 	})
 }
 
 func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) (ds []backend.Delivery, err error) {
 	for {
-		var next int64 // when a message becomes due or a lease ends
+		var next int64 // when a message may be handed out or a lease ends
 		var changed chan struct{}
 		err = q.locked(ctx, func() {
 			next, changed = q.now.Add(time.Hour).UnixNano(), q.changed
-			for _, m := range q.waiting.after(0, 0) {
-				if m.Due.After(q.now) || len(ds) == limit {
-					next = min(next, m.at)
+			for _, m := range q.after(0, 0, scheduled) {
+				if at := max(m.at, q.resumes.UnixNano()); at > q.now.UnixNano() || len(ds) == limit {
+					next = min(next, at)
 					break
 				}
 				q.last++
-				m.Attempt, m.Token, m.Until = m.Attempt+1, backend.Token{Lo: q.last}, q.now.Add(lease)
-				delete(q.waiting, m.ID)
-				q.leased[m.ID] = m
-				ds = append(ds, m.clone().Delivery)
+				m.State, m.Attempts, m.LeaseUntil, m.token = inFlight, m.Attempts+1, q.now.Add(lease), backend.Token{Lo: q.last}
+				info, _ := q.info(m.ID)
+				ds = append(ds, backend.Delivery{ID: m.ID, Body: info.Body, Headers: info.Headers, Due: m.Due, Attempt: m.Attempts, Token: m.token, Until: m.LeaseUntil})
 			}
-			for _, m := range q.leased {
-				next = min(next, m.Until.UnixNano())
+			for _, m := range q.after(0, 0, inFlight) {
+				next = min(next, m.LeaseUntil.UnixNano())
 			}
 		})
 		if err != nil || len(ds) > 0 {
@@ -184,20 +214,20 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) (ds
 }
 
 func (q *Queue) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return q.each(ctx, len(ls), func(i int) error { return q.take(&q.leased, ls[i], func(*message) {}) })
+	return q.each(ctx, len(ls), func(i int) error { return q.change(inFlight, ls[i], q.delete) })
 }
 
 func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
 	return q.each(ctx, len(rs), func(i int) error {
-		return q.take(&q.leased, rs[i].Lease, func(m *message) {
+		return q.change(inFlight, rs[i].Lease, func(m *message) {
 			if rs[i].NewHeaders {
 				m.Headers = maps.Clone(rs[i].Headers)
 			}
 			due := q.now.Add(rs[i].Delay)
 			if rs[i].Untouched {
-				m.Attempt, due = m.Attempt-1, m.Due
+				m.Attempts, due = m.Attempts-1, m.Due
 			}
-			q.wait(m, due)
+			m.wait(due)
 		})
 	})
 }
@@ -205,84 +235,97 @@ func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
 func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error) {
 	ends := make([]time.Time, len(ls))
 	return ends, q.each(ctx, len(ls), func(i int) error {
-		return q.take(&q.leased, ls[i], func(m *message) {
-			m.Until, q.leased[m.ID] = q.now.Add(lease), m
-			ends[i] = m.Until
-		})
+		return q.change(inFlight, ls[i], func(m *message) { ends[i] = q.now.Add(lease); m.LeaseUntil = ends[i] })
 	})
 }
 
 func (q *Queue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
 	return q.each(ctx, len(bs), func(i int) error {
-		return q.take(&q.leased, bs[i].Lease, func(m *message) {
-			m.at, m.place, m.reason, q.dead[m.ID] = q.now.UnixNano(), q.last, bs[i].Reason, m
+		return q.change(inFlight, bs[i].Lease, func(m *message) {
+			m.State, m.LeaseUntil, m.Reason, m.Died = dead, time.Time{}, bs[i].Reason, q.now
+			m.at, m.place = q.now.UnixNano(), q.last
 		})
 	})
 }
 
 func (q *Queue) Cancel(ctx context.Context, ids []string) []error {
-	return q.each(ctx, len(ids), func(i int) error { return q.take(&q.waiting, backend.Lease{ID: ids[i]}, func(*message) {}) })
+	return q.each(ctx, len(ids), func(i int) error { return q.change(scheduled, backend.Lease{ID: ids[i]}, q.delete) })
 }
 
 func (q *Queue) Reschedule(ctx context.Context, ms []backend.Move) []error {
 	return q.each(ctx, len(ms), func(i int) error {
-		return q.take(&q.waiting, backend.Lease{ID: ms[i].ID}, func(m *message) { q.wait(m, ms[i].DueAt(q.now)) })
+		return q.change(scheduled, backend.Lease{ID: ms[i].ID}, func(m *message) { m.wait(ms[i].DueAt(q.now)) })
 	})
 }
 
 func (q *Queue) Redrive(ctx context.Context, ids []string) []error {
 	return q.each(ctx, len(ids), func(i int) error {
-		return q.take(&q.dead, backend.Lease{ID: ids[i]}, func(m *message) {
-			m.Attempt, m.place = 0, q.last
-			q.wait(m, q.now)
-		})
+		return q.change(dead, backend.Lease{ID: ids[i]}, func(m *message) { m.Attempts, m.place = 0, q.last; m.wait(q.now) })
 	})
 }
 
 func (q *Queue) DeleteDead(ctx context.Context, ids []string) []error {
-	return q.each(ctx, len(ids), func(i int) error { return q.take(&q.dead, backend.Lease{ID: ids[i]}, func(*message) {}) })
+	return q.each(ctx, len(ids), func(i int) error { return q.change(dead, backend.Lease{ID: ids[i]}, q.delete) })
+}
+
+func (q *Queue) TrimDead(ctx context.Context, r backend.Retention) (removed int, more bool, err error) {
+	err = q.locked(ctx, func() {
+		letters := q.after(0, 0, dead)
+		for i, m := range letters {
+			if r.MaxCount > 0 && i < len(letters)-r.MaxCount || r.MaxAge > 0 && q.now.Sub(m.Died) >= r.MaxAge {
+				q.delete(m)
+				removed++
+			}
+		}
+	})
+	return removed, false, err
+}
+
+func (q *Queue) Get(ctx context.Context, ids []string) ([]backend.MessageInfo, []error) {
+	infos := make([]backend.MessageInfo, len(ids))
+	return infos, q.each(ctx, len(ids), func(i int) (err error) { infos[i], err = q.info(ids[i]); return err })
 }
 
 func (q *Queue) Stats(ctx context.Context) (st backend.Stats, err error) {
 	err = q.locked(ctx, func() {
-		waiting, scheduled := q.waiting.after(0, 0), q.waiting.after(q.now.UnixNano(), q.last)
-		st.Scheduled, st.Ready = int64(len(scheduled)), int64(len(waiting)-len(scheduled))
-		st.InFlight, st.Dead = int64(len(q.leased)), int64(len(q.dead))
-		if len(waiting) > 0 {
-			st.HeadDue = waiting[0].Due
+		waiting := q.after(0, 0, scheduled)
+		st.Dead = int64(len(q.after(0, 0, dead)))
+		st.InFlight = int64(len(q.messages)-len(waiting)) - st.Dead
+		for _, m := range waiting {
+			st.CountWaiting(m.Due, q.now)
+		}
+		if st.Paused = q.resumes.After(q.now); st.Paused && !q.resumes.After(backend.LatestDue) {
+			st.PausedUntil = q.resumes
 		}
 	})
 	return st, err
 }
 
-// page returns messages of a list behind the cursor, which is the place of the last one before.
-func page[T any](ctx context.Context, q *Queue, l *list, cursor string, limit int, show func(message) T) (shown []T, next string, err error) {
+// page returns messages of a state behind the cursor, which is the place of the last one before.
+func (q *Queue) page(ctx context.Context, state backend.State, cursor string, limit int) (page []backend.MessageInfo, next string, err error) {
 	var last message
 	if n, _ := fmt.Sscanf(cursor, "%d.%d", &last.at, &last.place); n != 2 && cursor != "" {
 		return nil, "", backend.Invalid("cursor", cursor, "one that came with a page")
 	}
 	err = q.locked(ctx, func() {
-		rest := l.after(last.at, last.place)
+		rest := q.after(last.at, last.place, state)
 		for _, m := range rest[:min(limit, len(rest))] {
-			shown, next = append(shown, show(m.clone())), fmt.Sprintf("%d.%d", m.at, m.place)
+			info, _ := q.info(m.ID)
+			page, next = append(page, info), fmt.Sprintf("%d.%d", m.at, m.place)
 		}
 		if len(rest) <= limit {
 			next = ""
 		}
 	})
-	return shown, next, err
+	return page, next, err
 }
 
 func (q *Queue) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
-	return page(ctx, q, &q.waiting, cursor, limit, func(m message) backend.Pending {
-		return backend.Pending{ID: m.ID, Body: m.Body, Headers: m.Headers, Due: m.Due, Attempts: m.Attempt}
-	})
+	return q.page(ctx, scheduled, cursor, limit)
 }
 
 func (q *Queue) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
-	return page(ctx, q, &q.dead, cursor, limit, func(m message) backend.DeadLetter {
-		return backend.DeadLetter{ID: m.ID, Body: m.Body, Headers: m.Headers, Due: m.Due, Attempts: m.Attempt, Reason: m.reason, Died: time.Unix(0, m.at)}
-	})
+	return q.page(ctx, dead, cursor, limit)
 }
 
 func (q *Queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
@@ -291,8 +334,18 @@ func (q *Queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]st
 
 func (q *Queue) Purge(ctx context.Context) (removed int64, err error) {
 	err = q.locked(ctx, func() {
-		removed = int64(len(q.waiting) + len(q.leased) + len(q.dead))
-		q.waiting, q.leased, q.dead, q.unique = list{}, list{}, list{}, map[string]time.Time{}
+		removed = int64(len(q.messages))
+		clear(q.messages)
+		clear(q.unique)
 	})
 	return removed, err
+}
+
+func (q *Queue) PauseAll(ctx context.Context, p backend.Pause) error {
+	end := func(int) error { q.resumes = cmp.Or(p.EndAt(q.now), backend.LatestDue.Add(1)); return nil }
+	return cmp.Or(q.each(ctx, 1, end)...)
+}
+
+func (q *Queue) ResumeAll(ctx context.Context) error {
+	return q.PauseAll(ctx, backend.Pause{Until: backend.EarliestDue})
 }

@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(out, nil))
-	q, err := delayq.Open(ctx, s.url, delayq.WithLogger(log), delayq.Require(delayq.Headers, delayq.OwnIDs))
+	q, err := delayq.Open(ctx, s.url, delayq.WithLogger(log), delayq.Require(delayq.KeepingHeaders, delayq.OwnIDs))
 	if err != nil {
 		return err
 	}

@@ -147,10 +147,10 @@ func (s *shop) review(ctx context.Context, id, stars int) (order, error) {
 // handlers run when nothing happened in time, one for each type of message.
 func (s *shop) handlers() delayq.Handler {
 	return delayq.Router{
-		paymentTimeout: delayq.Decoded(delayq.JSON, func(_ context.Context, a about, _ *delayq.Delivery) error {
+		paymentTimeout: delayq.TypedHandler(delayq.JSON, func(_ context.Context, a about, _ *delayq.Delivery) error {
 			return s.late(a, unpaid, cancelled, 0)
 		}),
-		reviewDefault: delayq.Decoded(delayq.JSON, func(_ context.Context, a about, _ *delayq.Delivery) error {
+		reviewDefault: delayq.TypedHandler(delayq.JSON, func(_ context.Context, a about, _ *delayq.Delivery) error {
 			return s.late(a, shipped, reviewed, 5)
 		}),
 	}.Handle

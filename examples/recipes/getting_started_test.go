@@ -17,7 +17,7 @@ import (
 )
 
 func gettingStarted(ctx context.Context, cancelIfUnpaid func(ctx context.Context, order string) error) error {
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {
 		return err
 	}

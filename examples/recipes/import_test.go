@@ -37,7 +37,7 @@ func importAll(ctx context.Context, q delayq.Pusher, all []delayq.Message) (adde
 // An import that is repeated adds nothing.
 func Example_import() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "reviews")
+	q, err := delayq.New(ctx, "reviews", delayq.InMemory())
 	check(err)
 	defer q.Close()
 	var reviews []delayq.Message

@@ -85,7 +85,7 @@ func (o *orders) change(order, from, to string) (bool, error) {
 func Example_orderTimeout() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	check(err)
 	defer q.Close()
 	s := &shop{queue: q, orders: &orders{state: map[string]string{}}, timeout: 10 * time.Millisecond}

@@ -42,7 +42,7 @@ func relay(ctx context.Context, q delayq.Pusher, rows []row, remove func(id stri
 // A relay that dies after its push and before its delete pushes the same rows again.
 func Example_outbox() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "orders")
+	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	check(err)
 	defer q.Close()
 	due := time.Now().Add(30 * time.Minute)

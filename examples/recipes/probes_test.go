@@ -27,7 +27,7 @@ func probes(q delayq.Inspector) http.Handler {
 
 func TestProbes(t *testing.T) {
 	t.Parallel()
-	q, err := delayq.New(t.Context(), "orders")
+	q, err := delayq.New(t.Context(), "orders", delayq.InMemory())
 	check(err)
 	handler := probes(q)
 	get := func(path string) int {

@@ -24,7 +24,7 @@ func remind(ctx context.Context, q delayq.Queue, user string, year int, month ti
 // The user moves from Berlin to Lisbon and keeps nine o'clock.
 func Example_reminder() {
 	ctx := context.Background()
-	q, err := delayq.New(ctx, "reminders")
+	q, err := delayq.New(ctx, "reminders", delayq.InMemory())
 	check(err)
 	defer q.Close()
 	for _, zone := range []string{"Europe/Berlin", "Europe/Lisbon"} {

@@ -16,7 +16,7 @@ import (
 func TestReviewDefaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		q, err := delayq.New(ctx, "reviews") // in memory: its clock is the bubble's
+		q, err := delayq.New(ctx, "reviews", delayq.InMemory()) // in memory: its clock is the bubble's
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestReviewDefaults(t *testing.T) {
 func TestRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
-		q, err := delayq.New(ctx, "webhooks", delayq.WithLogger(slog.New(slog.DiscardHandler)))
+		q, err := delayq.New(ctx, "webhooks", delayq.InMemory(), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestReviewDefaultsOnAFakeClock(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	clock := clockwork.NewFakeClock()
-	q, err := delayq.New(ctx, "reviews", delayq.WithClock(clock))
+	q, err := delayq.New(ctx, "reviews", delayq.InMemory(), delayq.WithClock(clock))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func consumeWebhooks(ctx context.Context, q delayq.Queue, url string) error {
 func Example_webhook() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	q, err := delayq.New(ctx, "webhooks", delayq.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := delayq.New(ctx, "webhooks", delayq.InMemory(), delayq.WithLogger(slog.New(slog.DiscardHandler)))
 	check(err)
 	defer q.Close()
 	requests := 0

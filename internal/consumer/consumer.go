@@ -46,6 +46,13 @@ type Delivery interface {
 	Size() int    // of body and headers, in bytes
 	Lease() *lease.Lease
 
+	// Limits returns the message's own MaxAttempts and Timeout, 0 where the Options decide.
+	Limits() (attempts int, timeout time.Duration)
+
+	// Expired returns why no handler may get the message, which then becomes a dead letter; else
+	// nil.
+	Expired() error
+
 	// The methods that settle the message return [lease.ErrSettled] when it is settled already.
 	Ack(ctx context.Context) error
 	Nack(ctx context.Context, delay time.Duration) error
@@ -95,16 +102,22 @@ type Config struct {
 	// fails.
 	Retry, Fallback, Refetch Policy
 
+	// OnDead is called when a message has become a dead letter; nil for none. It must not panic; it
+	// may end its goroutine.
+	OnDead func(ctx context.Context, d Delivery, reason string, cause error)
+
 	Observer Observer
 }
 
 // A run is a message that a worker handles.
 type run struct {
-	d         Delivery
-	cancel    context.CancelCauseFunc
-	timer     clockwork.Timer // nil without a timeout
-	abandoned bool            // its lease is no longer renewed
-	lost      bool            // its lease is lost
+	d           Delivery
+	maxAttempts int           // 0 for no limit
+	timeout     time.Duration // 0 for none
+	cancel      context.CancelCauseFunc
+	timer       clockwork.Timer // nil without a timeout
+	abandoned   bool            // its lease is no longer renewed
+	lost        bool            // its lease is lost
 }
 
 // A consumer is one running Consume: a loop that fetches, a goroutine for each message being

@@ -31,6 +31,7 @@ const (
 	Returned Action = telemetry.OutcomeReturned // released, since the consumer stops
 	Settled  Action = telemetry.OutcomeSettled  // nothing: the handler settled it itself
 	Lost     Action = telemetry.OutcomeLost     // nothing: its lease is lost
+	Expired  Action = "expired"                 // made a dead letter; no handler got it
 )
 
 // An ending is how an attempt to handle a message ended: all that the decision depends on.
@@ -107,9 +108,9 @@ func decide(e ending, retry func(err error) time.Duration) decision {
 	return d
 }
 
-// expired is the failure of a message that was handed out as often as it may be, each time to a
+// abandoned is the failure of a message that was handed out as often as it may be, each time to a
 // worker that never settled it.
-func expired(attempts int) *Failure {
+func abandoned(attempts int) *Failure {
 	err := fmt.Errorf("%d attempts ended without a word from the worker", attempts)
 	return &Failure{Err: err, Reason: err.Error(), Kind: telemetry.FailedAbandoned}
 }

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,12 +16,13 @@ import (
 // start handles a message in a goroutine of its own, which is a worker.
 func (c *consumer) start(d Delivery) {
 	ctx, cancel := context.WithCancelCause(c.handling)
-	r := &run{d: d, cancel: cancel}
+	attempts, timeout := d.Limits()
+	r := &run{d: d, maxAttempts: cmp.Or(attempts, c.MaxAttempts), timeout: cmp.Or(timeout, c.Timeout), cancel: cancel}
 	d.Lease().Renewing()
 	c.mu.Lock()
 	c.running[r] = struct{}{}
-	if c.Timeout > 0 {
-		r.timer = c.Clock.AfterFunc(c.Timeout, func() { c.timedOut(r) })
+	if r.timeout > 0 {
+		r.timer = c.Clock.AfterFunc(r.timeout, func() { c.timedOut(r) })
 	}
 	c.mu.Unlock()
 	go c.handle(ctx, r)
@@ -43,7 +45,7 @@ func (c *consumer) abandon(r *run) {
 		r.abandoned = true
 		c.Observer.Failed(c.handling, telemetry.IgnoredTimeout, 1)
 		c.Log.Error("delayq: handler ignores its timeout; its message returns when the lease ends",
-			"id", r.d.ID(), "attempt", r.d.Attempt(), "timeout", c.Timeout)
+			"id", r.d.ID(), "attempt", r.d.Attempt(), "timeout", r.timeout)
 	}
 }
 
@@ -61,8 +63,12 @@ func (c *consumer) handle(ctx context.Context, r *run) {
 		}
 		c.finish(ctx, r, span, o)
 	}()
-	if c.MaxAttempts > 0 && r.d.Attempt() > c.MaxAttempts {
-		o = c.decide(ctx, r, expired(c.MaxAttempts))
+	if err := r.d.Expired(); err != nil {
+		o = decision{action: Expired, err: err, reason: err.Error()}
+		return
+	}
+	if r.maxAttempts > 0 && r.d.Attempt() > r.maxAttempts {
+		o = c.decide(ctx, r, abandoned(r.maxAttempts))
 		c.Observer.Failed(ctx, o.kind, 1)
 		return
 	}
@@ -82,7 +88,7 @@ func (c *consumer) call(ctx context.Context, d Delivery) *Failure {
 }
 
 func (c *consumer) decide(ctx context.Context, r *run, f *Failure) decision {
-	e := ending{failure: f, settled: r.d.Lease().Ended(), attempt: r.d.Attempt(), maxAttempts: c.MaxAttempts, timeout: c.Timeout}
+	e := ending{failure: f, settled: r.d.Lease().Ended(), attempt: r.d.Attempt(), maxAttempts: r.maxAttempts, timeout: r.timeout}
 	if f != nil {
 		e.cause, e.held = context.Cause(ctx), r.d.Lease().Age(c.Clock.Now())
 	}
@@ -115,9 +121,24 @@ func (c *consumer) finish(ctx context.Context, r *run, span Span, o decision) {
 		defer c.leave(r)
 	}
 	err := c.settle(ctx, r.d, o)
+	died := err == nil && (o.action == Died || o.action == Expired)
+	err = c.settled(ctx, r.d, err)
 	if span != nil {
 		span.End(string(o.action), err)
 	}
+	if died {
+		c.reportDead(ctx, r.d, o)
+	}
+}
+
+// reportDead calls OnDead with a context of its own, since the handler's may have ended.
+func (c *consumer) reportDead(ctx context.Context, d Delivery, o decision) {
+	if c.OnDead == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportWithin)
+	defer cancel()
+	c.OnDead(ctx, d, o.reason, o.err)
 }
 
 // leave ends a run and has its worker take the next message.
@@ -161,10 +182,14 @@ func (c *consumer) overlapped() {
 	}
 }
 
-// settleWithin bounds a settle by a context of its own, since the handler's may have ended.
-const settleWithin = 30 * time.Second
+// These bound a settle and a call of OnDead by contexts of their own, since the handler's may have
+// ended.
+const (
+	settleWithin = 30 * time.Second
+	reportWithin = 30 * time.Second
+)
 
-// settle carries out the decision, and returns the error of the call that settles.
+// settle carries out the decision, and returns the error of the call that settles the message.
 func (c *consumer) settle(ctx context.Context, d Delivery, o decision) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()
@@ -178,15 +203,22 @@ func (c *consumer) settle(ctx context.Context, d Delivery, o decision) error {
 		c.Log.Warn("delayq: handler lost its lease", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
 		return nil
 	case Acked:
-		return c.settled(ctx, d, d.Ack(ctx))
+		return d.Ack(ctx)
 	case Returned:
-		return c.settled(ctx, d, d.Release(ctx))
+		return d.Release(ctx)
 	case Dropped:
 		c.Log.Warn("delayq: handler dropped the message", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
-		return c.settled(ctx, d, d.Ack(ctx))
+		return d.Ack(ctx)
 	case Died:
 		c.Log.Error("delayq: message is dead", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
-		return c.settled(ctx, d, d.Dead(ctx, o.reason))
+		return d.Dead(ctx, o.reason)
+	case Expired:
+		c.Log.Debug("delayq: message expired", "id", d.ID(), "err", o.err)
+		err := d.Dead(ctx, o.reason)
+		if err == nil {
+			c.Observer.Expired(ctx, 1)
+		}
+		return err
 	case Retried:
 		if o.stopped {
 			c.Log.Warn("delayq: handler ran until it was stopped; the attempt counts", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
@@ -194,7 +226,7 @@ func (c *consumer) settle(ctx context.Context, d Delivery, o decision) error {
 			c.Log.Warn("delayq: handler failed", "id", d.ID(), "attempt", d.Attempt(), "retry", o.delay, "err", o.err)
 		}
 	}
-	return c.settled(ctx, d, d.Nack(ctx, o.delay))
+	return d.Nack(ctx, o.delay)
 }
 
 // settled logs an error that no caller learns of. The message comes back when its lease ends,

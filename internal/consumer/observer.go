@@ -11,6 +11,9 @@ type Observer interface {
 	// Failed counts n failures of a kind of package telemetry that no caller learns of.
 	Failed(ctx context.Context, kind string, n int)
 
+	// Expired counts n messages that expired and became dead letters.
+	Expired(ctx context.Context, n int)
+
 	// StartProcess is called before a handler. The context is the handler's. The Span is nil when
 	// nothing is observed.
 	StartProcess(ctx context.Context, d Delivery) (context.Context, Span)

@@ -58,6 +58,32 @@ func (p plot) counts(at, count int64) plot {
 	return p
 }
 
+// pause has PauseAll return at a time, for as long as that.
+func (p plot) pause(at, lasts int64) plot {
+	p = p.call(judge.PauseAll, at-1, at)
+	p[len(p)-1].Pause = lasts * msec
+	return p
+}
+
+func (p plot) resume(at int64) plot { return p.call(judge.ResumeAll, at, at+1) }
+
+// replace replaces a message, due at 10.
+func (p plot) replace(at int64, n, content uint32) plot {
+	return p.call(judge.Push, at, at+1, judge.Item{N: n, Due: epoch + 10*msec, Replace: true, Content: content})
+}
+
+// content has the last hand-out show a content.
+func (p plot) content(content uint32) plot {
+	p[len(p)-2].Items[0].Content = content
+	return p
+}
+
+// failed has the last call fail.
+func (p plot) failed() plot {
+	p[len(p)-1].Err = "lost"
+	return p
+}
+
 func (p plot) errs(got string, want ...string) plot {
 	p = p.call(judge.Misuse, 1, 2)
 	p[len(p)-1].Misuse = &judge.Mistake{What: "something", Want: want, Got: got}
@@ -95,6 +121,17 @@ func TestRulesOnHistoriesFindWhatBreaksThem(t *testing.T) {
 		"one too few":                      {plot{}.push(0, 1, 10, 10).counts(5, 1).take(19, 20, 1, 10, 2, 10), []string{"accounting"}},
 		"one too many":                     {plot{}.push(0, 1, 10, 10).take(19, 20, 1, 10, 2, 10).counts(30, 1), []string{"accounting"}},
 		"counted while it is pushed":       {plot{}.push(0, 1, 10).counts(0, 0).counts(1, 1).take(19, 20, 1, 10), nil},
+		"claimed in a pause":               {plot{}.push(0, 1, 1).pause(10, 0).take(11, 20, 1, 1), []string{"paused"}},
+		"claimed in a pause with an end":   {plot{}.push(0, 1, 1).pause(10, 20).take(11, 20, 1, 1), []string{"paused"}},
+		"claimed after a pause":            {plot{}.push(0, 1, 1).pause(10, 5).take(11, 20, 1, 1), nil},
+		"claimed after a resume":           {plot{}.push(0, 1, 1).pause(10, 0).resume(15).take(11, 20, 1, 1), nil},
+		"claimed before a resume":          {plot{}.push(0, 1, 1).pause(10, 0).take(11, 20, 1, 1).resume(30), []string{"paused"}},
+		"claimed in a second pause":        {plot{}.push(0, 1, 1).pause(5, 0).resume(8).pause(15, 0).take(11, 20, 1, 1), []string{"paused"}},
+		"a pause that failed":              {plot{}.push(0, 1, 1).pause(10, 0).failed().take(11, 20, 1, 1), nil},
+		"a resume that came late":          {plot{}.push(0, 1, 1).resume(5).failed().pause(10, 0).take(11, 20, 1, 1), nil},
+		"claimed before a pause":           {plot{}.push(0, 1, 1).take(11, 20, 1, 1).pause(22, 0), nil},
+		"the newest content":               {plot{}.push(0, 1, 10).replace(2, 1, 5).take(19, 20, 1, 10).content(5), nil},
+		"an older content":                 {plot{}.push(0, 1, 10).replace(2, 1, 5).take(19, 20, 1, 10).content(0), []string{"linearizable", "replaced"}},
 		"a mistake refused":                {plot{}.errs("invalid", "invalid"), nil},
 		"a mistake accepted":               {plot{}.errs("ok", "invalid"), []string{"input"}},
 		"a mistake without its error":      {plot{}.errs("unknown", "invalid"), []string{"input"}},

@@ -33,6 +33,7 @@ type Call struct {
 	Start  int64  `json:"start"`
 	End    int64  `json:"end,omitempty"` // 0 for a call that never returned
 	Lease  int64  `json:"lease,omitempty"`
+	Pause  int64  `json:"pause,omitempty"` // how long a PauseAll is to last; 0 for no end
 	Err    string `json:"err,omitempty"`
 	Second bool   `json:"second,omitempty"` // on the second queue
 	Items  []Item `json:"items,omitempty"`
@@ -49,6 +50,9 @@ type Item struct {
 	Out       Outcome       `json:"out"`
 	Altered   bool          `json:"altered,omitempty"` // body, headers or id are not as pushed
 	Untouched bool          `json:"untouched,omitempty"`
+	State     backend.State `json:"state,omitempty"`   // as Get showed it
+	Replace   bool          `json:"replace,omitempty"` // of a push
+	Content   uint32        `json:"content,omitempty"` // of a message that is replaced: which of its contents, each pushed once
 	Attempt   int           `json:"attempt,omitempty"`
 	Token     backend.Token `json:"token,omitzero"`
 	Delay     int64         `json:"delay,omitempty"`

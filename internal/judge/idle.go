@@ -10,6 +10,7 @@ import (
 // calm says that the test run went on for [CalmAtLeast] with nothing broken.
 func (v Verdict) Idle(h *History, calm bool) []string {
 	counted := slices.ContainsFunc(h.Calls, func(c Call) bool { return c.Op == Stats })
+	paused := len(h.Windows) == 0 && slices.ContainsFunc(h.Calls, func(c Call) bool { return c.Op == PauseAll }) // faults may leave each unsure
 	var names []string
 	for _, r := range []struct {
 		name  string
@@ -19,6 +20,7 @@ func (v Verdict) Idle(h *History, calm bool) []string {
 		{"order", h.Traits.Supports(backend.Ordering), v.Counts.Ordered},
 		{"wake-up", calm, v.Counts.Woken},
 		{"accounting", counted, v.Counts.Counted},
+		{"paused", paused, v.Counts.Paused},
 		{"input", true, v.Counts.Misused},
 	} {
 		if r.meant && r.saw == 0 {

@@ -8,7 +8,7 @@ func (c *checker) markIndeterminate(m *message) {
 		return
 	}
 	for _, s := range m.steps {
-		if c.repeated(s) && (s.Op == Push && s.Out == OK && m.pushedBefore(s) || c.misled(s)) {
+		if c.repeated(s) && (s.Op == Push && !s.Replace && s.Out == OK && m.pushedBefore(s) || c.misled(s)) {
 			s.Item.Out = Unknown
 			c.counts.Indeterminate++
 		}

@@ -63,17 +63,25 @@ const (
 
 // state is where a message is. A lease that no worker saw is the same as waiting.
 type state struct {
-	place place
-	token backend.Token
+	place   place
+	token   backend.Token
+	content uint32 // 0 where it is gone
 }
+
+// at is the same message at another place.
+func (st state) at(p place) state { return state{place: p, content: st.content} }
 
 // input is an operation of the model: that of a step, the end of a lease, or the end of the test run.
 type input struct {
 	op    Op
 	out   Outcome
 	token backend.Token
-	soft  bool // the store may have undone it
-	event event
+	shown backend.State // by a Get
+
+	replace bool   // a push with Replace
+	content uint32 // of a push, a delivery or a Get
+	soft    bool   // the store may have undone it
+	event   event
 }
 
 type event uint8
@@ -95,11 +103,11 @@ func (c *checker) operations(m *message) []porcupine.Operation {
 			to = never
 		}
 		if s.Op != Receive {
-			add(input{op: s.Op, out: s.Out, token: s.Token, soft: c.h.undone(s)}, s.Start, to)
+			add(input{op: s.Op, out: s.Out, token: s.Token, shown: s.State, replace: s.Replace, content: s.Content, soft: c.h.undone(s)}, s.Start, to)
 		}
 	}
 	for _, d := range m.deliveries() {
-		add(input{op: Receive, out: d.Out, token: d.Token, soft: c.h.undone(d.step)}, d.start(m), d.end())
+		add(input{op: Receive, out: d.Out, token: d.Token, content: d.Content, soft: c.h.undone(d.step)}, d.start(m), d.end())
 		add(input{event: leaseEnd, token: d.Token}, max(d.ends, d.start(m)), never)
 	}
 	if c.h.Drained {
@@ -116,8 +124,8 @@ var stateModel = (&porcupine.NondeterministicModel{
 // step returns the states that an operation may lead to, none where it is impossible.
 func (st state) step(in input) []any {
 	switch {
-	case in.event == leaseEnd && st == state{leased, in.token}:
-		return []any{state{place: waiting}}
+	case in.event == leaseEnd && st.holds(in.token):
+		return []any{st.at(waiting)}
 	case in.event == leaseEnd:
 		return []any{st}
 	case in.event == runEnd:
@@ -134,6 +142,8 @@ func (st state) step(in input) []any {
 	}
 }
 
+func (st state) holds(t backend.Token) bool { return st.place == leased && st.token == t }
+
 func only(can bool, st state) []any {
 	if !can {
 		return nil
@@ -143,32 +153,48 @@ func only(can bool, st state) []any {
 
 // after is the state that an operation leads to, where it succeeds.
 func (st state) after(in input) (next state, can bool) {
-	mine := st == state{leased, in.token}
+	mine := st.holds(in.token)
 	switch in.op {
 	case Push:
-		return state{place: waiting}, st.place == absent
+		return state{place: waiting, content: in.content}, st.place == absent || in.replace && st.place == waiting
 	case Receive:
-		return state{leased, in.token}, st.place == waiting
+		return state{leased, in.token, st.content}, st.place == waiting && st.content == in.content
 	case Ack:
 		return state{}, mine
 	case Nack:
-		return state{place: waiting}, mine
+		return st.at(waiting), mine
 	case Extend:
 		return st, mine
 	case Dead:
-		return state{place: dead}, mine
+		return st.at(dead), mine
 	case Cancel:
 		return state{}, st.place == waiting
 	case Reschedule:
 		return st, st.place == waiting
 	case Redrive:
-		return state{place: waiting}, st.place == dead
+		return st.at(waiting), st.place == dead
 	case DeleteDead:
 		return state{}, st.place == dead
 	case Listed:
 		return st, st.place == dead
+	case Get:
+		return st, st.shows(in.shown) && st.content == in.content
 	default:
 		return st, true
+	}
+}
+
+// shows reports whether Get may show a message as this.
+func (st state) shows(shown backend.State) bool {
+	switch shown {
+	case backend.StateScheduled, backend.StateReady:
+		return st.place == waiting
+	case backend.StateInFlight:
+		return st.place == leased || st.place == waiting // leased by a claim whose reply was lost
+	case backend.StateDead:
+		return st.place == dead
+	default:
+		return st.place == absent
 	}
 }
 
@@ -176,14 +202,17 @@ func (st state) after(in input) (next state, can bool) {
 func (st state) refuses(in input) bool {
 	switch in.out {
 	case Duplicate:
-		return st.place != absent
+		return st.place == dead || st.place != absent && !in.replace
 	case LeaseLost:
-		return st != state{leased, in.token}
+		return !st.holds(in.token)
 	case InFlight:
 		return st.place == leased || st.place == waiting // leased by a claim whose reply was lost
 	case NotFound:
 		if in.op == Redrive || in.op == DeleteDead {
 			return st.place != dead
+		}
+		if in.op == Get {
+			return st.place == absent
 		}
 		return st.place == absent || st.place == dead
 	default:

@@ -28,11 +28,14 @@ const (
 	Close  // of a handle; it has no items
 	Misuse // a call with bad input
 	Stats  // it has no items
+	Get
+	PauseAll
+	ResumeAll
 )
 
 var opNames = []string{
 	"push", "receive", "ack", "nack", "extend", "dead", "cancel", "reschedule", "redrive", "delete-dead", "listed", "close",
-	"misuse", "stats",
+	"misuse", "stats", "get", "pause-all", "resume-all",
 }
 
 func (o Op) String() string { return opNames[o] }

@@ -21,14 +21,16 @@ var rules = []Rule{
 	{"lost", []int{2, 10}, "Each message that was pushed is acknowledged, cancelled or a dead letter in the end.", (*checker).lost, nil},
 	{"drained", []int{2, 11}, "When faults are over and clients stop, the queues run empty.", nil, (*checker).drained},
 	{"full", []int{2}, "A full store still hands out messages and accepts what settles them.", nil, (*checker).full},
-	{"unexpected", []int{3}, "Only messages that were pushed are handed out, after their push, unchanged.", (*checker).unexpected, (*checker).unknownBody},
+	{"unexpected", []int{3}, "Only messages that were pushed are handed out or shown, after their push, unchanged.", (*checker).unexpected, (*checker).unknownBody},
 	{"isolation", []int{3}, "A message comes out of the queue that it was pushed to, though a message of another queue has its id.", (*checker).isolation, nil},
 	{"duplicated", []int{4}, "No message is handed out after a successful ack, cancellation or deletion.", (*checker).duplicated, (*checker).copies},
 	{"lease", []int{5, 11}, "Leases of one message never overlap, extended ones included; each is settled once, and a call after its end is refused.", (*checker).lease, nil},
 	{"attempts", []int{8, 10}, "Attempt rises by one with each delivery, but not for a message that was given back untouched.", (*checker).attempts, (*checker).unseen},
 	{"linearizable", []int{4, 5, 6}, "Some order of the calls on a message explains everything that they returned.", (*checker).linearizable, nil},
+	{"replaced", []int{4, 6}, "No older content is handed out or shown after a push with Replace of a newer one has returned nil.", (*checker).replaced, nil},
 	{"order", []int{7}, "Each batch is sorted by due time and push, and so is everything that a queue with one worker hands out.", nil, (*checker).order},
-	{"poison", []int{9}, "A message that kills its workers is a dead letter after exactly `MaxAttempts`.", nil, (*checker).poison},
+	{"poison", []int{9}, "A message that kills its workers is a dead letter after exactly `MaxAttempts`, or `Attempts` of its own.", nil, (*checker).poison},
+	{"paused", []int{10}, "No message is claimed between the return of `PauseAll` and the end of the pause.", (*checker).paused, nil},
 	{"wake-up", []int{11, 12}, "While nothing is broken, a waiting worker gets each message within the sweep and the slack for load, also while it holds another.", nil, (*checker).wakeUp},
 	{"accounting", []int{13}, "`Stats` counts the messages that were pushed and are not acknowledged, cancelled or deleted.", nil, (*checker).accounting},
 	{"empty", []int{14}, "When every message is settled, the store holds nothing of the queues.", nil, (*checker).empty},
@@ -84,6 +86,7 @@ type Counts struct {
 	Woken                       int // messages that a worker waited for while nothing was broken
 	Misused                     int // calls with bad input
 	Counted                     int // calls of Stats that were checked
+	Paused                      int // pauses that were surely in force for a while
 	LatestDelivery, SlowestWake int64
 }
 
@@ -101,6 +104,7 @@ type checker struct {
 
 	shortest int64          // of the leases
 	stalled  map[*Call]bool // see unseen
+	pauses   []span         // in which the queue was surely paused
 }
 
 type handle struct{ proc, handle int }
@@ -137,6 +141,8 @@ func newChecker(h *History, names []string) *checker {
 	}
 	c.counts.Calls = len(h.Calls)
 	h.readClocks()
+	c.pauses = h.surePauses()
+	c.counts.Paused = len(c.pauses)
 	return c
 }
 

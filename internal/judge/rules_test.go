@@ -42,6 +42,15 @@ func (s tale) spoiled() tale {
 	return s
 }
 
+// get is a Get that shows the message in that state, or does not find it.
+func (s tale) get(at int64, state backend.State) tale {
+	it := judge.Item{Out: judge.OK, State: state}
+	if state == 0 {
+		it.Out = judge.NotFound
+	}
+	return s.do(4, judge.Get, at, at+1, it)
+}
+
 func (s tale) settle(proc int, op judge.Op, at, taken int64, out judge.Outcome) tale {
 	return s.do(proc, op, at, at+1, judge.Item{Out: out, Token: backend.Token{Hi: uint64(taken), Lo: 1}})
 }
@@ -75,6 +84,23 @@ func TestRulesFindWhatBreaksThem(t *testing.T) {
 		"refused and there": {
 			tale{}.do(1, judge.Push, 0, 1, judge.Item{Out: judge.Full}).take(2, 20, 11, 1).settle(2, judge.Ack, 30, 20, judge.OK),
 			[]string{"linearizable", "unexpected"},
+		},
+		"shown through its life": {
+			start.get(2, backend.StateScheduled).get(12, backend.StateReady).take(2, 20, 11, 1).get(25, backend.StateInFlight).get(130, backend.StateReady).
+				take(3, 140, 11, 2).settle(3, judge.Dead, 150, 140, judge.OK).get(155, backend.StateDead).
+				do(3, judge.DeleteDead, 160, 161, judge.Item{Out: judge.OK}).get(165, 0),
+			nil,
+		},
+		"shown before it is pushed": {
+			tale{}.get(-10, backend.StateScheduled).push(0, 1, 10).take(2, 20, 11, 1).settle(2, judge.Ack, 30, 20, judge.OK),
+			[]string{"linearizable", "unexpected"},
+		},
+		"shown as ready while it is held": {start.take(2, 20, 11, 1).get(25, backend.StateReady).settle(2, judge.Ack, 30, 20, judge.OK), []string{"linearizable"}},
+		"shown as dead while it waits":    {start.get(5, backend.StateDead).take(2, 20, 11, 1).settle(2, judge.Ack, 30, 20, judge.OK), []string{"linearizable"}},
+		"not found while it waits":        {start.get(5, 0).take(2, 20, 11, 1).settle(2, judge.Ack, 30, 20, judge.OK), []string{"linearizable"}},
+		"shown when it is done":           {start.take(2, 20, 11, 1).settle(2, judge.Ack, 30, 20, judge.OK).get(40, backend.StateInFlight), []string{"linearizable"}},
+		"shown with another body": {
+			start.get(5, backend.StateScheduled).spoiled().take(2, 20, 11, 1).settle(2, judge.Ack, 30, 20, judge.OK), []string{"unexpected"},
 		},
 		"not whole": {start.take(2, 20, 11, 1).spoiled().settle(2, judge.Ack, 30, 20, judge.OK), []string{"unexpected"}},
 	} {

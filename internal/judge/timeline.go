@@ -70,6 +70,9 @@ func (s step) draw() string {
 	if s.Op == Receive {
 		fmt.Fprintf(&b, ", attempt %d, due %s, claimed %s", s.Attempt, clockOf(s.Due), clockOf(s.claim()))
 	}
+	if s.State != 0 {
+		fmt.Fprintf(&b, ", shown as %v", s.State)
+	}
 	if s.Until != 0 {
 		fmt.Fprintf(&b, ", lease until %s", clockOf(s.Until))
 	}

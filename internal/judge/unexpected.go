@@ -1,13 +1,13 @@
 package judge
 
-// unexpected: only messages that were pushed are handed out, after their push, unchanged.
+// unexpected: only messages that were pushed are handed out or shown, after their push, unchanged.
 func (c *checker) unexpected(m *message) {
 	pushed := int64(never)
 	for _, s := range m.only(Push) {
 		pushed = min(pushed, s.Start)
 	}
 	for _, s := range m.steps {
-		if s.Op != Receive && s.Op != Listed {
+		if s.Op != Receive && s.Op != Listed && (s.Op != Get || s.Out != OK) {
 			continue
 		}
 		if s.Altered {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/memory"
 )
 
 // Patience bounds, in real time, a wait for an event that must happen: long, since only a failing
@@ -26,11 +27,13 @@ var Silent = slog.New(slog.DiscardHandler)
 // New returns a quiet queue on memory that is closed with the test.
 func New(t *testing.T, opts ...delayq.Option) delayq.Queue {
 	t.Helper()
-	q, err := delayq.New(t.Context(), "orders", append([]delayq.Option{delayq.WithLogger(Silent)}, opts...)...)
+	b := memory.New() // a test's own WithBackend comes after it
+	q, err := delayq.New(t.Context(), "orders", append([]delayq.Option{delayq.WithLogger(Silent), delayq.WithBackend(b)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		defer func() { _ = b.Close() }()
 		if err := q.Close(); err != nil {
 			t.Errorf("Close: %v", err)
 		}

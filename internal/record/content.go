@@ -19,6 +19,19 @@ func AppendContent(dst []byte, headers map[string]string, body []byte) []byte {
 	return append(AppendHeaders(dst, headers), body...)
 }
 
+// AppendContentWith is AppendContent with one more header, which headers does not have. It returns
+// how far behind the beginning of the content that header's value begins.
+func AppendContentWith(dst []byte, headers map[string]string, key, value string, body []byte) (content []byte, at int) {
+	start := len(dst)
+	more := headersSize(map[string]string{key: value})
+	dst = binary.AppendUvarint(dst, uint64(headersSize(headers)+more))
+	for k, v := range headers {
+		dst = appendString(appendString(dst, k), v)
+	}
+	dst = appendString(appendString(dst, key), value)
+	return append(dst, body...), len(dst) - len(value) - start
+}
+
 // AppendHeaders appends the part before the body.
 func AppendHeaders(dst []byte, headers map[string]string) []byte {
 	dst = binary.AppendUvarint(dst, uint64(headersSize(headers)))

@@ -73,6 +73,13 @@ var verbs = []struct {
 		}
 		return err
 	}},
+	{"get", func(o *one) error {
+		ms, errs := o.q.Get(o.ctx, o.ids)
+		if errs == nil && ms[0].State != backend.StateReady {
+			return fmt.Errorf("message %+v", ms[0])
+		}
+		return errors.Join(errs...)
+	}},
 	{"peek", func(o *one) error {
 		page, _, err := o.q.Peek(o.ctx, "", 10)
 		if err == nil && len(page) != 1 {

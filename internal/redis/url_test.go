@@ -3,6 +3,7 @@ package redis_test
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -30,12 +31,48 @@ func TestOpenURL(t *testing.T) {
 	}
 }
 
+// The queue of a URL as REDIS_URL has them is the one that zsetpoll's own URL names.
+func TestOpenRedisURL(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "s")
+	server := testenv.Redis(t, testenv.AOF(), testenv.Directive("unixsocket", socket))
+	for rawURL, own := range map[string]string{
+		"redis://" + server.Addr():             "zsetpoll://" + server.Addr() + "/named",
+		"redis://" + server.Addr() + "/0":      "zsetpoll://" + server.Addr() + "/named",
+		"redis://" + server.Addr() + "/3":      "zsetpoll://" + server.Addr() + "/named?db=3",
+		"zsetpoll://" + server.Addr():          "zsetpoll://" + server.Addr() + "/named",
+		"unix://" + socket:                     "zsetpoll:///named?socket=" + socket,
+		"unix://" + socket + "?db=2&prefix=us": "zsetpoll://" + server.Addr() + "/named?db=2&prefix=us",
+	} {
+		ctx := redistest.Deadline(t)
+		q, err := delayq.Open(ctx, rawURL, delayq.Named("named"))
+		must(t, err)
+		id, err := q.Push(ctx, nil)
+		must(t, err)
+		must(t, q.Close())
+		q, err = delayq.Open(ctx, own)
+		must(t, err)
+		d, err := q.Receive(ctx)
+		must(t, err)
+		if d.ID != id {
+			t.Errorf("%s: %s has message %s, want %s", rawURL, own, d.ID, id)
+		}
+		must(t, d.Ack(ctx))
+		must(t, q.Close())
+	}
+	_, err := delayq.Open(t.Context(), "redis://"+server.Addr()+"/0")
+	if !errors.Is(err, delayq.ErrInvalid) || !strings.Contains(err.Error(), `Named("orders")`) {
+		t.Errorf("without a name: %v", err)
+	}
+}
+
 func TestOpenURLOfACluster(t *testing.T) {
 	t.Parallel()
 	addrs := testenv.RedisCluster(t, testenv.AOF()).Addrs()
 	for _, b := range backends {
 		redistest.RoundTrip(t, fmt.Sprintf("%s://%s/orders-%s?cluster=true&addr=%s", b.scheme, addrs[1], b.scheme, addrs[2]))
 	}
+	redistest.RoundTrip(t, fmt.Sprintf("redis://%s/0?queue=orders&cluster=true&addr=%s", addrs[1], addrs[2]))
 }
 
 func TestURLPrefix(t *testing.T) {
@@ -54,7 +91,7 @@ func TestURLPrefix(t *testing.T) {
 			t.Fatalf("%s: keys %q, error %v", b.scheme, keys, err)
 		}
 		for _, key := range keys {
-			if !strings.Contains(key, b.key) {
+			if !strings.Contains(key, b.key) && (!redistest.IsRegistry(key) || !strings.Contains(key, "mine")) {
 				t.Errorf("%s: key %q", b.scheme, key)
 			}
 		}

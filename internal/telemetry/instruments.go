@@ -8,9 +8,9 @@ import (
 
 // The instruments of a queue, which docs/observability.md lists.
 type instruments struct {
-	sent, consumed, redelivered, dead, failed metric.Int64Counter
-	handlers, workers                         metric.Int64UpDownCounter
-	duration, processed, lateness             metric.Float64Histogram
+	sent, consumed, redelivered, dead, expired, trimmed, failed metric.Int64Counter
+	handlers, workers                                           metric.Int64UpDownCounter
+	duration, processed, lateness                               metric.Float64Histogram
 }
 
 var (
@@ -35,6 +35,8 @@ func newInstruments(m metric.Meter) (*instruments, error) {
 		consumed:    b.counter("messaging.client.consumed.messages", unitMessage, "Number of messages that were delivered to the application."),
 		redelivered: b.counter("delayq.redeliveries", unitMessage, "Messages handed out for the second time or a later one."),
 		dead:        b.counter("delayq.dead_letters", unitMessage, "Messages that became dead letters."),
+		trimmed:     b.counter("delayq.dead_letters.deleted", unitMessage, "Dead letters that the retention deleted."),
+		expired:     b.counter("delayq.expired", unitMessage, "Messages that expired: deleted or made dead letters without being handed out."),
 		failed:      b.counter("delayq.failures", "{failure}", "Failures of handlers, and of the store where no caller gets the error."),
 		handlers:    b.upDown("delayq.handlers.running", "{handler}", "Handlers that run."),
 		workers:     b.upDown("delayq.workers", "{worker}", "Workers of all Consume that run: how many handlers may run at once."),

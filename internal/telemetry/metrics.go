@@ -57,6 +57,8 @@ func newMetrics(from metric.Meter, identity []attribute.KeyValue) (*metrics, err
 	}
 	m.dead.Add(context.Background(), 0, m.plain.add...) // see AddWorkers
 	m.redelivered.Add(context.Background(), 0, m.plain.add...)
+	m.expired.Add(context.Background(), 0, m.plain.add...)
+	m.trimmed.Add(context.Background(), 0, m.plain.add...)
 	return m, nil
 }
 
@@ -160,6 +162,22 @@ func (r *Recorder) Failed(ctx context.Context, kind string, n int) {
 	if r.measures() {
 		defer guard.Log(r.Log, meterProvider)
 		r.metrics.failed.Add(ctx, int64(n), r.metrics.failures[kind].add...)
+	}
+}
+
+// Expired records n messages that expired and were not handed out.
+func (r *Recorder) Expired(ctx context.Context, n int) {
+	if r.measures() && n > 0 {
+		defer guard.Log(r.Log, meterProvider)
+		r.metrics.expired.Add(ctx, int64(n), r.metrics.plain.add...)
+	}
+}
+
+// Trimmed records n dead letters that the retention deleted.
+func (r *Recorder) Trimmed(ctx context.Context, n int) {
+	if r.measures() && n > 0 {
+		defer guard.Log(r.Log, meterProvider)
+		r.metrics.trimmed.Add(ctx, int64(n), r.metrics.plain.add...)
 	}
 }
 

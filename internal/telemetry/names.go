@@ -21,6 +21,7 @@ const (
 
 	keyBackend     = attribute.Key("delayq.backend")
 	keyState       = attribute.Key("delayq.state")
+	keyDueWithin   = attribute.Key("delayq.due_within")
 	keyRedelivered = attribute.Key("delayq.redelivered")
 	keyAttempt     = attribute.Key("delayq.attempt")
 	keyLateness    = attribute.Key("delayq.lateness")

@@ -76,7 +76,7 @@ func New(c Config) (*Recorder, error) {
 	r.closing, r.close = context.WithCancel(context.Background())
 	if c.Tracers != nil {
 		err := guard.Call("tracer provider", func() {
-			r.tracer = c.Tracers.Tracer(scopeName, trace.WithSchemaURL(schemaURL))
+			r.tracer = c.Tracers.Tracer(scopeName, trace.WithSchemaURL(schemaURL), trace.WithInstrumentationVersion(version()))
 		})
 		if err != nil {
 			return nil, fmt.Errorf("making the tracer: %w", err)
@@ -96,7 +96,7 @@ func New(c Config) (*Recorder, error) {
 }
 
 func (r *Recorder) measure() error {
-	meter := r.Meters.Meter(scopeName, metric.WithSchemaURL(schemaURL))
+	meter := r.Meters.Meter(scopeName, metric.WithSchemaURL(schemaURL), metric.WithInstrumentationVersion(version()))
 	var err error
 	if r.metrics, err = newMetrics(meter, r.identity); err != nil {
 		return err

@@ -1,7 +1,8 @@
 -- Leases up to limit messages that are due: limit, lease in us, the claim's own name of 8 bytes.
 -- Returns the time in us, the next event in ms, and for each message its entry of HELD. A repeated
 -- claim returns the messages that its first try leased. Items of DEST are taken too: they may have
--- come from Java.
+-- come from Java. While the queue is paused it leases none, and what is due is no event before the end
+-- of the pause.
 local limit, till, claim = tonumber(ARGV[FIRST]), after(tonumber(ARGV[FIRST + 1])), ARGV[FIRST + 2]
 local out = {NOW_US, -1}
 
@@ -65,10 +66,12 @@ local function choose(due, there)
   return chosen
 end
 
+local states_there -- whether any message has an entry of STATES
+
 -- Adds to messages their entries of STATES. Returns the keys that have one.
 local function recall_all(msgs)
   local keys, known = {}, {}
-  if redis.call('EXISTS', STATES) == 0 then
+  if not states_there then
     return known
   end
   for i, msg in ipairs(msgs) do
@@ -180,6 +183,16 @@ if not leased_before and ends and ends <= NOW then
 end
 local head
 if not leased_before then
+  local kept = redis.call('EXISTS', PAUSED, STATES, STATES) -- STATES counts twice
+  states_there = kept > 1
+  local paused, resumes = false, nil
+  if kept % 2 == 1 then
+    paused, resumes = pause_state()
+  end
+  if paused then
+    out[2] = math.min(resumes or ends or -1, ends or resumes or -1)
+    return out
+  end
   local due = reader(not ENVELOPE)
   local chosen = choose(due, there)
   if #chosen > 0 then

@@ -1,19 +1,19 @@
 -- Lists waiting messages. First those in DEST, in its order, then TIMES by due time: how many; from
 -- which place in DEST on, or -1 for behind it; behind which place in TIMES, a due time in ms and
 -- the beginning of a member, or nothing. Returns where the next page begins, in the same three
--- values, all of them empty where there is no more; and for each message where it is, D or T, its
--- key, due time, origin, attempts, and its payload or member. The key is empty for an entry that is
+-- values, all of them empty where there is no more; the time in ms; and for each message where it is,
+-- D or T, its key, due time, origin, attempts, and its payload or member. The key is empty for an entry that is
 -- unreadable or has no id yet, the due time where it is unknown. Leased messages are left out.
 local limit, at = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1])
 local from_due, from = tonumber(ARGV[FIRST + 2]), ARGV[FIRST + 3]
-local out = {'', '', ''}
+local out = {'', '', '', int(NOW)}
 
 -- A page ends when the script has had its time, or at so many bytes where the server's clock does
 -- not tell it.
 local room, bytes = 512 * 1024, 0
 
 local function full()
-  return limit == 0 or room <= 0 or #out > 3 and spent(bytes)
+  return limit == 0 or room <= 0 or #out > 4 and spent(bytes)
 end
 
 -- A beginning of so many bytes tells all members apart: an id has 256 at most, then comes the

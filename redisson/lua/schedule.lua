@@ -1,8 +1,8 @@
 -- Stores messages: '1' for any format, '1' for a look at the types of all keys; for each message its
 -- key, in an envelope, or nothing, payload, due time in ms or '', delay in us. The key makes it
--- idempotent: one that is there stays. Returns an outcome for each: 1 stored, 0 a message of that
--- key is there, 3 there and in flight, 2 unknown: the first try may have stored one that was due and done since, which must
--- not come again; without keys, due time and key. Before anything is written, members that show of
+-- idempotent: one that is there stays. Returns an outcome for each: 1 stored; 2 unknown: the first try
+-- may have stored one that was due and done since, which must not come again; 0 a message of that key
+-- is there and waits, 3 it is in flight, 4 it is dead; without keys, due time and key. Before anything is written, members that show of
 -- which format Java's readers are can refuse it all: -FORMAT and theirs.
 local FORCE, ALL_TYPES = ARGV[FIRST] == '1', ARGV[FIRST + 1] == '1'
 local PREFIX = FORMAT == 'V2' and 9 or 8 -- the length of what is before the payload's
@@ -56,8 +56,9 @@ for i = FIRST + 2, #ARGV, 4 do
   local state = key ~= '' and (states[key] or known(key))
   if state then
     -- A repeated push finds the message that its first try stored.
-    local leased = string.sub(state, 1, 1) == 'L' and in_force(key)
-    outcomes[#outcomes + 1] = (RETRY and content_of(key, state) == payload) and 1 or leased and 3 or 0
+    local kind = string.sub(state, 1, 1)
+    local why = kind == 'D' and 4 or kind == 'L' and in_force(key) and 3 or 0
+    outcomes[#outcomes + 1] = (RETRY and content_of(key, state) == payload) and 1 or why
   elseif RETRY and due - math.ceil(AGE / 1000) <= NOW then
     outcomes[#outcomes + 1] = 2
   else

@@ -1,4 +1,6 @@
--- Counts: scheduled, ready, in flight, dead, quarantined, head due in ms or -1.
+-- Counts: scheduled, ready, in flight, dead, quarantined, head due in ms or -1, for how many ms it
+-- has been due, how many are due up to each of some times from now, in ms, and after the one
+-- before, and the end of the pause in ms, 0 for one without an end, -1 without a pause.
 
 -- The due time of the first in TIMES that is there for no lease, where those that are have so many
 -- before it that looking at each takes long: by how many are due at a time, and how many of these
@@ -53,11 +55,28 @@ if not ENVELOPE then
 end
 local scheduled = math.max(redis.call('ZCARD', TIMES) - due - standing_in, 0)
 local head = waiting_again > 0 and NOW or head_due(scheduled + due)
-return {
+local out = {
   scheduled,
   due + waiting_again + redis.call('LLEN', DEST),
   in_flight,
   redis.call('ZCARD', DEAD),
   redis.call('ZCARD', QUARANTINE),
   head < math.huge and int(head) or '-1',
+  head < math.huge and int(math.max(NOW - head, 0)) or 0,
 }
+local last = NOW
+for i = FIRST, #ARGV do
+  local bound = NOW + tonumber(ARGV[i])
+  local n = redis.call('ZCOUNT', TIMES, '(' .. int(last), int(bound))
+  if not ENVELOPE then
+    n = n - redis.call('ZCOUNT', LEASES, '(' .. int(last - GRACE), int(bound - GRACE))
+  end
+  out[#out + 1] = n
+  last = bound
+end
+local paused, resumes = false, nil
+if redis.call('EXISTS', PAUSED) == 1 then
+  paused, resumes = pause_state()
+end
+out[#out + 1] = int(paused and (resumes or 0) or -1)
+return out

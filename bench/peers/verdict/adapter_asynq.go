@@ -34,7 +34,7 @@ func (b *asynqBackend) Traits() backend.Traits {
 	t := backend.Traits{
 		Name: "asynq", Resolution: time.Second, Sweep: 5*time.Second + 3*time.Second/2,
 		Lacks: backend.Lacking(
-			backend.Rescheduling, backend.Counting, backend.Peeking, backend.Purging,
+			backend.Rescheduling, backend.Counting, backend.Peeking, backend.Getting, backend.Purging, backend.Pausing,
 			backend.Ordering, backend.ChangingHeaders, backend.UniqueWindows,
 		),
 		Leases: backend.InConnection,
@@ -251,7 +251,7 @@ func (q *asynqQueue) ListDead(ctx context.Context, cursor string, limit int) (ls
 	}
 	for _, t := range tasks {
 		ls = append(ls, backend.DeadLetter{
-			ID: t.ID, Body: t.Payload, Headers: t.Headers, Attempts: t.Retried + 1, Reason: t.LastErr, Died: t.LastFailedAt,
+			ID: t.ID, State: backend.StateDead, Body: t.Payload, Headers: t.Headers, Attempts: t.Retried + 1, Reason: t.LastErr, Died: t.LastFailedAt,
 		})
 	}
 	if len(tasks) == limit {

@@ -32,8 +32,8 @@ func (b *beanstalkdBackend) Traits() backend.Traits {
 	return backend.Traits{
 		Name: "beanstalkd", Resolution: time.Second, MaxDelay: math.MaxUint32 * time.Second,
 		Lacks: backend.Lacking(
-			backend.Rescheduling, backend.Redriving, backend.Peeking, backend.Purging,
-			backend.Ordering, backend.OwnIDs, backend.Headers, backend.Deduplicating,
+			backend.Rescheduling, backend.Redriving, backend.Peeking, backend.Getting, backend.Purging, backend.Pausing,
+			backend.Ordering, backend.OwnIDs, backend.KeepingHeaders, backend.Deduplicating,
 		),
 	}
 }

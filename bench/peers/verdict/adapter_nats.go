@@ -33,7 +33,7 @@ func (b *natsBackend) Traits() backend.Traits {
 	t := backend.Traits{
 		Name: "nats", Sweep: 250 * time.Millisecond,
 		Lacks: backend.Lacking(
-			backend.Rescheduling, backend.Counting, backend.Redriving, backend.Peeking, backend.Purging,
+			backend.Rescheduling, backend.Counting, backend.Redriving, backend.Peeking, backend.Getting, backend.Purging, backend.Pausing,
 			backend.Ordering, backend.Deduplicating, backend.ChangingHeaders, backend.UniqueWindows, backend.ExactAttempts,
 		),
 	}

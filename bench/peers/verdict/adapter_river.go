@@ -36,7 +36,7 @@ func (b *riverBackend) Traits() backend.Traits {
 	return backend.Traits{
 		Name: "river", Resolution: time.Microsecond, Sweep: 6 * time.Second, Leases: backend.InConnection,
 		Lacks: backend.Lacking(
-			backend.Rescheduling, backend.Counting, backend.Peeking, backend.Purging,
+			backend.Rescheduling, backend.Counting, backend.Peeking, backend.Getting, backend.Purging, backend.Pausing,
 			backend.Ordering, backend.OwnIDs, backend.Deduplicating, backend.ChangingHeaders,
 		),
 	}
@@ -332,7 +332,7 @@ func riverLetter(job *rivertype.JobRow) (l backend.DeadLetter, err error) {
 	if err := json.Unmarshal(job.EncodedArgs, &m); err != nil {
 		return l, fmt.Errorf("reading the arguments of job %d: %w", job.ID, err)
 	}
-	l = backend.DeadLetter{ID: strconv.FormatInt(job.ID, 10), Body: m.Body, Headers: plain(m.Headers), Due: job.ScheduledAt, Attempts: job.Attempt}
+	l = backend.DeadLetter{ID: strconv.FormatInt(job.ID, 10), State: backend.StateDead, Body: m.Body, Headers: plain(m.Headers), Due: job.ScheduledAt, Attempts: job.Attempt}
 	if n := len(job.Errors); n > 0 {
 		l.Reason = strings.TrimPrefix(job.Errors[n-1].Error, "JobCancelError: ")
 	}

@@ -58,7 +58,7 @@ func mustNotConnect(t *testing.T, rawURL string, parts ...string) {
 	if strings.Contains(err.Error(), "hunter") {
 		t.Errorf("%s: a password in: %v", rawURL, err)
 	}
-	if took := time.Since(began); took > 3*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("%s: the error took %s", rawURL, took)
 	}
 }
@@ -189,7 +189,7 @@ func mustGiveUp(ctx context.Context, t *testing.T, rawURL string, want error) {
 	t.Helper()
 	began := time.Now()
 	_, err := connect(ctx, t, rawURL)
-	if took := time.Since(began); !errors.Is(err, want) || took > 2*time.Second {
+	if took := time.Since(began); !errors.Is(err, want) || took > 4*time.Second {
 		t.Errorf("after %s: %v", took, err)
 	}
 }

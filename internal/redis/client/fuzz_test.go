@@ -22,6 +22,7 @@ func FuzzParse(f *testing.F) {
 		"zsetpoll://host/o?tls=true&tls_server_name=x&tls_insecure=true", "zsetpoll://h/o?tls=true&tls_ca=/dev/zero", "zsetpoll:host/o",
 		"zsetpoll://h/%00", "zsetpoll://h/a%2Fb", "zsetpoll://a,b/o", "zsetpoll://h/o#x", "zsetpoll://h/o?%zz", "zsetpoll://h/o?db=1;db=2",
 		"redisson://:@h/o", "redisson://u:@h/o", "//h/o", "zsetpoll://[::1%25eth0]/o", "zsetpoll://h/o?addr=x&addr=\x00",
+		"redis://", "redis://me:p%40@h:6380/2?pool_size=3", "rediss://h?skip_verify=true", "unix://me:p@/run/r.sock?db=2", "redis://h/0?master_name=m&addr=h2",
 	} {
 		f.Add(seed)
 	}
@@ -30,13 +31,24 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Skip("the parser of package url rejects it")
 		}
-		target, err := Parse(u, Params{"prefix": func(string) string { return "" }})
+		target, err := parseAny(u)
 		if err == nil {
 			target.mustBeUsable(t)
 		} else if !errors.Is(err, backend.ErrInvalid) {
 			t.Fatalf("%q is rejected with %v, which is no InvalidError", text, err)
 		}
 	})
+}
+
+// parseAny also reads the schemes that are translated.
+func parseAny(u *url.URL) (*Target, error) {
+	if slices.Contains([]string{"redis", "rediss", "unix"}, u.Scheme) {
+		var err error
+		if u, err = Native(u, "zsetpoll", "a/b"); err != nil {
+			return nil, err
+		}
+	}
+	return Parse(u, Params{"prefix": func(string) string { return "" }})
 }
 
 func (t *Target) mustBeUsable(tb testing.TB) {
@@ -77,12 +89,14 @@ func FuzzPassword(f *testing.F) {
 		if strings.Contains(before, "=") {
 			t.Skip("a parameter and its value")
 		}
-		u, err := url.Parse("zsetpoll://user:" + before + token + after + "@localhost" + rest)
-		if err != nil {
-			t.Skip("package backend hides all of it")
-		}
-		if _, err := Parse(u, nil); err != nil && strings.Contains(err.Error(), token) {
-			t.Fatalf("%s: %v", u, err)
+		for _, scheme := range []string{"zsetpoll", "redis", "rediss", "unix"} {
+			u, err := url.Parse(scheme + "://user:" + before + token + after + "@localhost" + rest)
+			if err != nil {
+				t.Skip("package backend hides all of it")
+			}
+			if _, err := parseAny(u); err != nil && strings.Contains(err.Error(), token) {
+				t.Fatalf("%s: %v", u, err)
+			}
 		}
 	})
 }

@@ -33,7 +33,7 @@ func Parse(u *url.URL, own Params) (*Target, error) {
 	params := t.params()
 	maps.Copy(params, own)
 	if passwordSpilled(u, query, params) {
-		return nil, backend.Invalid("URL", hidden, "a user and password whose reserved characters, such as @ / ? # %, are percent-encoded")
+		return nil, errSpilled
 	}
 	if err := params.read(query); err != nil {
 		return nil, err
@@ -54,6 +54,8 @@ func Parse(u *url.URL, own Params) (*Target, error) {
 	}
 	return t, nil
 }
+
+var errSpilled = backend.Invalid("URL", hidden, "a user and password whose reserved characters, such as @ / ? # %, are percent-encoded")
 
 // passwordSpilled reports whether part of a password with an unescaped reserved character seems to
 // have ended up behind the host.

@@ -14,7 +14,8 @@ import (
 // Backend opens queues on one client. All of them share one subscription.
 type Backend struct {
 	Config
-	hub *Hub
+	hub      *Hub
+	registry *registry // nil for none
 
 	mu      sync.Mutex
 	queues  map[*Queue]struct{}
@@ -29,6 +30,7 @@ func NewBackend(c Config) *Backend {
 	}
 	b := &Backend{Config: c, hub: NewHub(c.Client, c.Poll), queues: make(map[*Queue]struct{})}
 	b.hub.triggered = c.Triggered
+	b.registry = newRegistry(&b.Config)
 	return b
 }
 
@@ -53,7 +55,7 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 		return nil, err
 	}
 	q := newQueue(s, b.hub, b.Calls, o.Logger)
-	if err := b.add(q); err != nil {
+	if err := b.add(q, name); err != nil {
 		return nil, err
 	}
 	return q, nil
@@ -77,8 +79,11 @@ func (b *Backend) startCheck(ctx context.Context, log *slog.Logger) (checked <-c
 	return b.checked, nil
 }
 
-func (b *Backend) add(q *Queue) error {
-	q.onClose = b.remove
+func (b *Backend) add(q *Queue, name string) error {
+	q.onClose = func(q *Queue) {
+		b.remove(q)
+		b.registry.closed(name)
+	}
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
@@ -86,6 +91,7 @@ func (b *Backend) add(q *Queue) error {
 	}
 	b.queues[q] = struct{}{}
 	b.mu.Unlock()
+	b.registry.opened(name, q.log)
 	if q.Maintain != nil {
 		q.start()
 	}

@@ -33,6 +33,7 @@ func (b *Backend) Close() error {
 	}
 	closing.Wait()
 	b.Calls.Go(b.hub.Close)
+	b.registry.close()
 	var err error
 	if b.Owned {
 		err = b.closeClient(within)

@@ -28,6 +28,9 @@ type Config struct {
 
 	// Source makes a queue's source.
 	Source func(ctx context.Context, name string, o backend.Options) (Source, error)
+	// Registry is the key with the names of queues; empty for none. Keys returns the keys of one.
+	Registry string
+	Keys     func(queue string) []string
 	// KeyOf reports whether a key is one of a queue's.
 	KeyOf func(key, queue string) bool
 }

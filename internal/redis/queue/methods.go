@@ -69,6 +69,14 @@ func (q *Queue) DeleteDead(ctx context.Context, ids []string) []error {
 	return q.whileOpen(ctx, len(ids), func() []error { return q.Messages.DeleteDead(ctx, ids) })
 }
 
+// TrimDead is as in backend.Queue.
+func (q *Queue) TrimDead(ctx context.Context, r backend.Retention) (removed int, more bool, err error) {
+	if err := q.open(); err != nil {
+		return 0, false, err
+	}
+	return q.Messages.TrimDead(ctx, r)
+}
+
 // ListDead is as in backend.Queue.
 func (q *Queue) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
 	if err := q.open(); err != nil {
@@ -93,6 +101,16 @@ func (q *Queue) Stats(ctx context.Context) (backend.Stats, error) {
 	return q.Messages.Stats(ctx)
 }
 
+// Get is as in backend.Queue.
+func (q *Queue) Get(ctx context.Context, ids []string) (infos []backend.MessageInfo, errs []error) {
+	infos = make([]backend.MessageInfo, len(ids))
+	errs = q.whileOpen(ctx, len(ids), func() (errs []error) {
+		infos, errs = q.Messages.Get(ctx, ids)
+		return errs
+	})
+	return infos, errs
+}
+
 // Peek is as in backend.Queue.
 func (q *Queue) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
 	if err := q.open(); err != nil {
@@ -107,4 +125,20 @@ func (q *Queue) Purge(ctx context.Context) (int64, error) {
 		return 0, err
 	}
 	return q.Messages.Purge(ctx)
+}
+
+// PauseAll is as in backend.Queue.
+func (q *Queue) PauseAll(ctx context.Context, p backend.Pause) error {
+	if err := q.open(); err != nil {
+		return err
+	}
+	return q.Messages.PauseAll(ctx, p)
+}
+
+// ResumeAll is as in backend.Queue.
+func (q *Queue) ResumeAll(ctx context.Context) error {
+	if err := q.open(); err != nil {
+		return err
+	}
+	return q.Messages.ResumeAll(ctx)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,7 +17,7 @@ import (
 	"github.com/delayq/delayq/internal/redis/check"
 )
 
-// Remove is as in admin.Remover: a purge deletes all keys of a queue.
+// Remove is as in admin.Remover: a purge deletes all keys of a queue but that of its pause.
 func Remove(ctx context.Context, b *Backend, queue string) error {
 	if err := b.usable(); err != nil {
 		return err
@@ -24,6 +25,12 @@ func Remove(ctx context.Context, b *Backend, queue string) error {
 	s, err := b.Source(ctx, queue, backend.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		_, err = s.Purge(ctx)
+	}
+	if err == nil {
+		err = s.ResumeAll(ctx)
+	}
+	if err == nil {
+		err = b.registry.remove(ctx, queue)
 	}
 	return err
 }
@@ -34,6 +41,26 @@ func Examine(ctx context.Context, b *Backend) (admin.Examination, error) {
 		return admin.Examination{}, err
 	}
 	return call.Do(ctx, b.Calls, func(ctx context.Context) (admin.Examination, error) { return check.Examine(ctx, b.Client) })
+}
+
+// ExamineQueue is as in admin.QueueExaminer: it tells of a pause.
+func ExamineQueue(ctx context.Context, b *Backend, queue string) ([]admin.Finding, error) {
+	if err := b.usable(); err != nil {
+		return nil, err
+	}
+	s, err := b.Source(ctx, queue, backend.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	paused, until, err := s.Paused(ctx)
+	if err != nil || !paused {
+		return nil, err
+	}
+	text := "the queue is paused: no worker gets a message"
+	if !until.IsZero() {
+		text += " before " + until.Format(time.RFC3339)
+	}
+	return []admin.Finding{{Severity: admin.Note, About: "pause", Text: text, Remedy: "end it by delayq resume, when it is no longer meant"}}, nil
 }
 
 func (b *Backend) usable() error {

@@ -21,12 +21,17 @@ type Messages interface {
 	Cancel(ctx context.Context, ids []string) []error
 	Reschedule(ctx context.Context, ms []backend.Move) []error
 	Stats(ctx context.Context) (backend.Stats, error)
+	Get(ctx context.Context, ids []string) ([]backend.MessageInfo, []error)
 	Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error)
 	Purge(ctx context.Context) (removed int64, err error)
+	PauseAll(ctx context.Context, p backend.Pause) error
+	ResumeAll(ctx context.Context) error
+	Paused(ctx context.Context) (paused bool, until time.Time, err error)
 	ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error)
 	ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error)
 	Redrive(ctx context.Context, ids []string) []error
 	DeleteDead(ctx context.Context, ids []string) []error
+	TrimDead(ctx context.Context, r backend.Retention) (removed int, more bool, err error)
 
 	// Channel is where a message that becomes the head is announced, with its due time in ms.
 	Channel() string

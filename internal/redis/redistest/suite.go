@@ -59,6 +59,11 @@ var calls = []Call{
 	{Name: "reschedule of ended leases", Marker: RescheduleMarker, Before: Ended, Do: RescheduleAll, First: 2, Most: 2, Moves: true},
 	{Name: "redrive", Marker: RedriveMarker, Before: Dead, Do: RedriveAll, First: 1, Most: 1},
 	{Name: "delete dead", Marker: DeleteDeadMarker, Before: Dead, Do: DeleteDeadAll, Gone: true, First: 1, Most: 1},
+	{Name: "trim dead", Marker: "-- Deletes the oldest dead letters", Before: Dead, Gone: true, First: 1, Most: 1, Do: func(tr *Trial, s Store) error {
+		tr.Clock.Advance(time.Second)
+		_, _, err := s.TrimDead(tr.Ctx, backend.Retention{MaxAge: time.Second})
+		return err
+	}},
 	{Name: "list dead", Marker: "-- Lists dead letters", Before: Dead, First: 1, Most: 1, Reads: true, Do: func(tr *Trial, s Store) error {
 		_, _, err := s.ListDead(tr.Ctx, "", 10)
 		return err
@@ -67,10 +72,15 @@ var calls = []Call{
 		_, err := s.Stats(tr.Ctx)
 		return err
 	}},
+	{Name: "get", Marker: "-- Shows messages", Before: Ended, First: 2, Most: 2, Reads: true, Do: func(tr *Trial, s Store) error {
+		_, errs := s.Get(tr.Ctx, tr.IDs)
+		return errors.Join(errs...)
+	}},
 	{Name: "peek", Marker: "-- Lists waiting messages", Before: Ended, First: 2, Most: 2, Moves: true, Do: func(tr *Trial, s Store) error {
 		_, _, err := s.Peek(tr.Ctx, "", 10)
 		return err
 	}},
+	{Name: "pause", Marker: "-- Pauses a queue", Before: Pushed, First: 1, Most: 1, Do: PauseForMoment},
 	{Name: "purge", Marker: "-- Deletes all that there is", Before: Pushed, Gone: true, First: 1, Most: 1, Do: func(tr *Trial, s Store) error {
 		_, err := s.Purge(tr.Ctx)
 		return err
@@ -79,6 +89,16 @@ var calls = []Call{
 
 // PushAll pushes three messages.
 func PushAll(tr *Trial, s Store) error { return errors.Join(s.Schedule(tr.Ctx, tr.Messages())...) }
+
+// PauseForMoment pauses the queue, looks at the pause, and ends it whatever has failed.
+func PauseForMoment(tr *Trial, s Store) error {
+	defer func() { Must(tr.T, tr.Store.ResumeAll(tr.Ctx)) }()
+	if err := s.PauseAll(tr.Ctx, backend.Pause{For: time.Hour}); err != nil {
+		return err
+	}
+	_, err := s.Stats(tr.Ctx)
+	return err
+}
 
 // A Suite has the calls of a store.
 type Suite struct {

@@ -121,15 +121,18 @@ func OneOr(err error) func(any) error {
 	}
 }
 
-var errHeld = fmt.Errorf("%w, and a worker has it in flight", backend.ErrDuplicate)
-
-// Stored returns the error of a push. Of a message in flight it says so: a handler that pushes its
-// own message's id stores nothing, and its message is gone with the ack.
+// Stored returns the error of a push.
 func Stored(reply any) error {
-	if reply == int64(3) {
-		return errHeld
+	switch reply {
+	case int64(3):
+		return backend.Duplicate(backend.StateInFlight)
+	case int64(4):
+		return backend.Duplicate(backend.StateDead)
+	case int64(5):
+		return backend.Duplicate(backend.StateDone)
+	default:
+		return OneOr(backend.Duplicate(backend.StateScheduled))(reply)
 	}
-	return OneOr(backend.ErrDuplicate)(reply)
 }
 
 // Waited returns the error of an operation on a message that must be waiting.

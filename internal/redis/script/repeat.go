@@ -166,6 +166,17 @@ func wrap(sc *Script, err error) error {
 	return fmt.Errorf("script %s: %w", sc.name, sc.naming(Translate(err)))
 }
 
+// A failure is the error of a script that the script itself returned, for one message.
+type failure string
+
+func (f failure) Error() string { return string(f) }
+
+// RedisError makes it one of the server's.
+func (f failure) RedisError() {}
+
+// Failed returns the error of a script that caught it for one message.
+func (sc *Script) Failed(text string) error { return wrap(sc, failure(text)) }
+
 // Unknown reports whether a command may have been executed though there is no reply.
 func Unknown(ctx context.Context, err error) bool {
 	var reply redis.Error

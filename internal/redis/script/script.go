@@ -5,8 +5,9 @@ package script
 
 import (
 	"crypto/sha1"
-	_ "embed"
+	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"regexp"
@@ -26,11 +27,14 @@ type Script struct {
 	name, text, sha string
 }
 
-//go:embed lua/common.lua
-var common string
+//go:embed lua/*.lua
+var shared embed.FS
 
-// Load makes a script of lua/prelude.lua and further files, the last of which names it. It panics
-// for a file that is not there, since files are embedded.
+var common = read(shared, "common")
+
+// Load makes a script of lua/prelude.lua and further files, the last of which names it. Those that
+// files does not have are this package's. It panics for a file that is not there, since files are
+// embedded.
 //
 // Each file is a function within the one before. Lua finds the locals of the enclosing function by
 // a walk along a list, for each function that uses them. Those from further out it copies, so that
@@ -74,6 +78,9 @@ func (sc *Script) naming(err error) error {
 
 func read(files fs.FS, name string) string {
 	text, err := fs.ReadFile(files, "lua/"+name+".lua")
+	if errors.Is(err, fs.ErrNotExist) {
+		text, err = shared.ReadFile("lua/" + name + ".lua")
+	}
 	if err != nil {
 		panic(err)
 	}

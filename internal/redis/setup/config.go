@@ -49,6 +49,8 @@ func (c *Config) SetConfirm(option string, to script.Confirmation) {
 // the first Open.
 func Backend(c Config) *queue.Backend {
 	c.Calls = new(call.Group)
+	c.Registry = store.RegistryOf(c.Prefix)
+	c.Keys = func(queue string) []string { return store.KeysOf(c.Prefix, queue) }
 	c.KeyOf = func(key, queue string) bool { return store.Owns(c.Prefix, queue, key) }
 	c.Source = func(ctx context.Context, name string, o backend.Options) (queue.Source, error) {
 		s := store.New(store.Config{

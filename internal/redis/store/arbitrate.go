@@ -40,7 +40,8 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 		return c, nil
 	}
 	bids := makeBids(due, c.Now, lease, name)
-	if err := s.sendBids(ctx, node, bids); err != nil {
+	paused, err := s.sendBids(ctx, node, bids)
+	if err != nil {
 		s.undo(ctx, node, bids)
 		return s.withoutBids(ctx, limit, lease, name, err)
 	}
@@ -51,7 +52,24 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 	if script.Unknown(ctx, err) {
 		return s.reclaim(ctx, limit, lease, name)
 	}
+	if paused {
+		s.returnAll(ctx, c.Deliveries)
+		c.Deliveries = nil
+	}
 	return c, err
+}
+
+// returnAll gives back messages that the MULTI leased after the queue was paused.
+func (s *Store) returnAll(ctx context.Context, ds []backend.Delivery) {
+	rs := make([]backend.Return, len(ds))
+	for i := range ds {
+		rs[i] = backend.Return{Lease: ds[i].Lease(), Untouched: true}
+	}
+	for _, err := range s.Nack(ctx, rs) {
+		if err != nil {
+			s.Log.Warn("delayq: giving back a message of a paused queue failed; it returns when its lease ends", "err", err)
+		}
+	}
 }
 
 // withoutBids claims where the MULTI failed. A server that is out of memory rejects any MULTI that
@@ -99,7 +117,7 @@ func (s *Store) look(ctx context.Context, limit int) (c script.Claim, due []redi
 
 // lookOnce sets Next to now where a lease has ended.
 func (s *Store) lookOnce(ctx context.Context, limit int) (c script.Claim, due []redis.Z, moved bool, err error) {
-	reply, err := s.Run(ctx, lookScript, limit)
+	reply, err := s.Claims.Run(ctx, lookScript, limit)
 	if err != nil {
 		return c, nil, false, err
 	}
@@ -168,28 +186,36 @@ func ceilMS(t time.Time) time.Time {
 	return t
 }
 
-// sendBids makes all bids in one MULTI. The client library does not repeat it: reclaim finds out
-// whether it was executed.
-func (s *Store) sendBids(ctx context.Context, node redis.Cmdable, bids []*bid) error {
+// sendBids makes all bids in one MULTI, and returns whether the queue was paused by then. The client
+// library does not repeat it: reclaim finds out whether it was executed.
+func (s *Store) sendBids(ctx context.Context, node redis.Cmdable, bids []*bid) (paused bool, err error) {
 	tx := node.TxPipeline()
 	for _, b := range bids {
 		b.removed = tx.ZRem(ctx, s.keys.due(), b.member)
 		b.entered = tx.ZAddNX(ctx, s.keys.leases(), redis.Z{Score: float64(b.until.UnixMilli()), Member: b.member})
 		b.noted = tx.HSetNX(ctx, s.keys.held(), b.member, b.held)
 	}
-	// keeps the client library from repeating the whole
-	_ = tx.Process(ctx, script.NewOnce(ctx, "ping"))
-	_, err := tx.Exec(ctx)
-	return err
+	pause := script.NewOnce(ctx, "exists", s.keys.paused) // keeps the client library from repeating the whole
+	_ = tx.Process(ctx, pause)
+	_, err = tx.Exec(ctx)
+	return pause.Val() == int64(1), err
 }
 
 // reclaim returns the messages that a claim of that name has leased, else claims anew.
 func (s *Store) reclaim(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
-	reply, err := s.Again(ctx, claimScript, limit, script.Delay(lease), name)
+	reply, err := s.Claims.Again(ctx, claimScript, limit, script.Delay(lease), name)
 	if err != nil {
 		return script.Claim{}, err
 	}
-	return s.claimed(ctx, reply)
+	c, err := s.claimed(ctx, reply)
+	if len(c.Deliveries) == 0 {
+		return c, err
+	}
+	if paused, _, failed := s.Paused(ctx); failed == nil && paused { // the MULTI may have leased them since
+		s.returnAll(ctx, c.Deliveries)
+		c.Deliveries = nil
+	}
+	return c, err
 }
 
 // won reads the messages of the bids that won, and removes the entries of the others.

@@ -13,7 +13,7 @@ import (
 // Claim leases up to limit due messages in one script. name tells this claim from all others, so
 // that a repeated one finds the messages that its first try leased.
 func (s *Store) Claim(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
-	reply, err := s.Run(ctx, claimScript, min(limit, script.ChunkMessages), script.Delay(lease), name)
+	reply, err := s.Claims.Run(ctx, claimScript, min(limit, script.ChunkMessages), script.Delay(lease), name)
 	if err != nil {
 		return script.Claim{}, err
 	}

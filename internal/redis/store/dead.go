@@ -59,7 +59,7 @@ func listDead[T any](ctx context.Context, s *Store, cursor string, limit int, id
 // double) | reason.
 const deathLen = 8 + 4 + 8
 
-// parseLetter reads a dead letter as far as it is readable. It reports false for one without an id.
+// parseLetter reads a dead letter. It reports false for one without an id.
 func parseLetter(r []any) (l backend.DeadLetter, ok bool) {
 	id, _ := r[1].(string)
 	content, _ := r[2].(string)
@@ -67,16 +67,20 @@ func parseLetter(r []any) (l backend.DeadLetter, ok bool) {
 	if !record.IsPacked([]byte(id)) {
 		return l, false
 	}
-	l.ID, l.Reason = record.UnpackID([]byte(id)), unreadableReason
+	return letterOf(record.UnpackID([]byte(id)), content, death), true
+}
+
+// letterOf reads a dead letter as far as it is readable.
+func letterOf(id, content, death string) backend.DeadLetter {
+	l := backend.DeadLetter{ID: id, State: backend.StateDead, Reason: unreadableReason}
 	if len(death) >= deathLen {
 		l.Due, l.Died, l.Reason = parseDouble(death), parseDouble(death[12:]), death[deathLen:]
 		l.Attempts = int(binary.BigEndian.Uint32([]byte(death[8:])))
 	}
-	var err error
-	if l.Headers, l.Body, err = record.Content([]byte(content)); err != nil {
+	if l.Headers, l.Body, l.Err = record.Content([]byte(content)); l.Err != nil {
 		l.Body = []byte(content)
 	}
-	return l, true
+	return l
 }
 
 func parseDouble(s string) time.Time {
@@ -91,4 +95,9 @@ func (s *Store) Redrive(ctx context.Context, ids []string) []error {
 // DeleteDead is as in backend.Queue.
 func (s *Store) DeleteDead(ctx context.Context, ids []string) []error {
 	return s.byID(ctx, deleteDeadScript, ids, script.OneOr(backend.ErrNotFound))
+}
+
+// TrimDead is as in backend.Queue.
+func (s *Store) TrimDead(ctx context.Context, r backend.Retention) (removed int, more bool, err error) {
+	return script.TrimDead(ctx, &s.Runner, trimDeadScript, r)
 }

@@ -24,7 +24,7 @@ func FuzzReplies(f *testing.F) {
 		}
 		_, _, err := parseClaim([]any{number, number, number, member, content, number + " " + number})
 		mustBeCorrupt(t, err)
-		_, err = parsePending([]any{number, member, other, content})
+		_, err = parsePending([]any{number, member, other, content}, 0)
 		mustBeCorrupt(t, err)
 		if l, ok := parseLetter([]any{number, member, content, other}); ok && l.ID == "" {
 			t.Fatalf("%q is the dead letter %+v", member, l)

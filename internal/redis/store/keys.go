@@ -10,12 +10,13 @@ import (
 type keys struct {
 	channel string
 	trigger string
+	paused  string
 	list    []string
 }
 
 func newKeys(prefix, queue string) keys {
 	p := prefix + ":{" + queue + "}:"
-	k := keys{channel: p + wakeChannel, trigger: p + triggerKey}
+	k := keys{channel: p + wakeChannel, trigger: p + triggerKey, paused: p + "paused"}
 	for _, name := range []string{"due", "messages", "leases", "held", "gens", "dead", "graves", "seq", "ready", "unique"} {
 		k.list = append(k.list, p+name)
 	}
@@ -37,6 +38,13 @@ const (
 // Channel returns the channel where a message that becomes the first is announced, with its due
 // time in ms.
 func (s *Store) Channel() string { return s.keys.channel }
+
+// KeysOf returns the keys that a queue's messages may be in.
+func KeysOf(prefix, queue string) []string { return newKeys(prefix, queue).list }
+
+// RegistryOf returns the key with the names of all queues of a prefix. It is no queue's key: those
+// have braces.
+func RegistryOf(prefix string) string { return prefix + ":queues" }
 
 // Owns reports whether a key is one of a queue's.
 func Owns(prefix, queue, key string) bool { return strings.HasPrefix(key, prefix+":{"+queue+"}:") }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -57,6 +58,68 @@ func TestRepliesOfLargeMessagesAreBounded(t *testing.T) {
 			t.Errorf("got %d redriven messages", len(d))
 		}
 	})
+}
+
+// TestGetOfLargeMessagesIsBounded has no reply carry more than two of them, dead or not.
+func TestGetOfLargeMessagesIsBounded(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	ids := b.large(5)
+	b.deadLetter(b.claim(b.Claim, time.Minute).Deliveries[0])
+	most, replies := 0, 0
+	b.raw.AddHook(onReply(func(values []any) { most, replies = max(most, len(values)), replies+1 }))
+	ms, errs := b.Get(b.ctx, append(ids, "unknown"))
+	b.wantEach(errs, len(ids)+1, func(i int) error {
+		if i == len(ids) {
+			return backend.ErrNotFound
+		}
+		return nil
+	})
+	for i, id := range ids {
+		if ms[i].ID != id || len(ms[i].Body) != 6<<20 {
+			t.Errorf("message %d is %s of %d bytes, want %s", i, ms[i].ID, len(ms[i].Body), id)
+		}
+	}
+	if most > 2 || replies < 3 {
+		t.Errorf("%d replies have up to %d messages of 6 MiB", replies, most)
+	}
+}
+
+// onReply sees the lists that commands return.
+type onReply func([]any)
+
+func (onReply) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (onReply) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (see onReply) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if c, ok := cmd.(interface{ Val() any }); ok {
+			if values, ok := c.Val().([]any); ok {
+				see(values)
+			}
+		}
+		return err
+	}
+}
+
+// An unreadable record is shown as it is.
+func TestGetShowsAnUnreadableRecord(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.push("a", "b")
+	field := string(record.PackID(nil, "a"))
+	seq := b.raw.HGet(b.ctx, b.key("messages"), field).Val()[:7]
+	must(t, b.raw.HSet(b.ctx, b.key("messages"), field, seq+"\xff\xff\xff").Err())
+	ms, errs := b.Get(b.ctx, []string{"a", "b"})
+	b.all(errs)
+	if ms[0].State != backend.StateReady || ms[0].Err == nil || string(ms[0].Body) != "\xff\xff\xff" || ms[1].Err != nil {
+		t.Errorf("got %+v", ms)
+	}
+	b.raw.Del(b.ctx, b.key("messages"), b.key("due"), b.key("seq"))
 }
 
 // TestUnreadableRecordGoesAlone has an unreadable record among others. These come at once; it

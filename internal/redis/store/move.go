@@ -11,7 +11,7 @@ import (
 // that dies in between leaves the messages in the list for the next one.
 func (s *Store) MoveAndTake(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
 	limit = min(limit, script.ChunkMessages)
-	reply, err := s.Run(ctx, moveScript, limit)
+	reply, err := s.Claims.Run(ctx, moveScript, limit)
 	if err != nil {
 		return script.Claim{}, err
 	}
@@ -22,7 +22,7 @@ func (s *Store) MoveAndTake(ctx context.Context, limit int, lease time.Duration,
 	if r[2] == int64(0) {
 		return c, nil
 	}
-	if reply, err = s.Run(ctx, takeScript, limit, script.Delay(lease), name); err != nil {
+	if reply, err = s.Claims.Run(ctx, takeScript, limit, script.Delay(lease), name); err != nil {
 		return script.Claim{}, err
 	}
 	return s.claimed(ctx, reply)

@@ -12,10 +12,28 @@ import (
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
+// Get is as in backend.Queue.
+func (s *Store) Get(ctx context.Context, ids []string) ([]backend.MessageInfo, []error) {
+	return script.Get(ctx, &s.Runner, getScript, ids, func(args []any, id string) []any {
+		return append(args, packed(id))
+	}, func(m *backend.MessageInfo, id, content, death string) {
+		m.ID = id
+		switch m.State {
+		case backend.StateDone:
+		case backend.StateDead:
+			*m = letterOf(id, content, death)
+		default:
+			if m.Headers, m.Body, m.Err = record.Content([]byte(content)); m.Err != nil {
+				m.Body = []byte(content)
+			}
+		}
+	})
+}
+
 const pendingFields = 4
 
 // pendingHead is the number of values before the messages.
-const pendingHead = 2
+const pendingHead = 3
 
 // Peek is as in backend.Queue. The cursor is a place: a due time in ms and a member.
 func (s *Store) Peek(ctx context.Context, cursor string, limit int) (page []backend.Pending, next string, err error) {
@@ -37,21 +55,22 @@ func (s *Store) peek(ctx context.Context, cursor string, limit int) (page []back
 	}
 	for i := pendingHead; i < len(r); i += pendingFields {
 		// a claim puts the others aside
-		if p, err := parsePending(r[i : i+pendingFields]); err == nil {
+		if p, err := parsePending(r[i:i+pendingFields], script.Int(r[2])); err == nil {
 			page = append(page, p)
 		}
 	}
 	return page, cursorAt(r), nil
 }
 
-func parsePending(r []any) (p backend.Pending, err error) {
+func parsePending(r []any, now int64) (p backend.Pending, err error) {
 	member, _ := r[1].(string)
 	content, _ := r[3].(string)
 	lease, err := leaseOf(member)
 	if err != nil {
 		return p, err
 	}
-	p = backend.Pending{ID: lease.ID, Due: time.UnixMilli(script.Int(r[0])).UTC(), Attempts: int(script.Int(r[2]))}
+	due := script.Int(r[0])
+	p = backend.Pending{ID: lease.ID, State: script.Waits(due, now), Due: time.UnixMilli(due).UTC(), Attempts: int(script.Int(r[2]))}
 	p.Headers, p.Body, err = record.Content([]byte(content))
 	return p, err
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/record"
@@ -10,6 +11,14 @@ import (
 
 // Schedule is as in backend.Queue.
 func (s *Store) Schedule(ctx context.Context, ms []backend.Message) []error {
+	if slices.ContainsFunc(ms, replaces) {
+		return s.inRuns(ctx, ms)
+	}
+	return s.push(ctx, ms)
+}
+
+// push stores messages without Replace.
+func (s *Store) push(ctx context.Context, ms []backend.Message) []error {
 	size := func(m backend.Message) int { return len(m.Body) }
 	return script.Chunked(ms, size, func(part []backend.Message) []error {
 		reply, err := s.pushes.Run(ctx, scheduleScript, scheduleArgs(part)...)

@@ -90,9 +90,20 @@ func pushRest(from int, window time.Duration) func(*trial, redistest.Store) erro
 	}
 }
 
+// replaceAll replaces messages by themselves.
+func replaceAll(tr *trial, s redistest.Store) error {
+	ms := tr.Messages()
+	for i := range ms {
+		ms[i].Replace = true
+	}
+	return errors.Join(s.Schedule(tr.Ctx, ms)...)
+}
+
 func nackWithHeaders(tr *trial, s redistest.Store) error {
 	return errors.Join(settlers["nack with headers"](tr.Ctx, s, tr.Leases)...)
 }
+
+const replaceMarker = "-- Stores messages that replace others"
 
 var suite = redistest.Suite{
 	Variants: map[string]func(*testing.T, *testenv.RedisServer) *trial{"store": newTrial},
@@ -100,6 +111,12 @@ var suite = redistest.Suite{
 		{Name: "push with a window", Marker: redistest.PushMarker, Do: pushRest(0, time.Minute), Gone: true, First: 1, Most: 1},
 		{Name: "push beside a message that came back", Marker: redistest.PushMarker, Before: returnedOne, Do: pushRest(1, 0), Gone: true, First: 1, Most: 1},
 		{Name: "push with a window beside a message that came back", Marker: redistest.PushMarker, Before: returnedOne, Do: pushRest(1, time.Minute), Gone: true, First: 1, Most: 1},
+		{Name: "replace", Marker: replaceMarker, Before: redistest.Pushed, Do: replaceAll, First: 1, Most: 1},
+		{Name: "replace none", Marker: replaceMarker, Do: replaceAll, Gone: true, First: 1, Most: 1},
+		{Name: "replace after a return", Marker: replaceMarker, Before: returned, Do: replaceAll, First: 1, Most: 1},
+		{Name: "replace what was moved", Marker: replaceMarker, Before: moved, Do: replaceAll, First: 1, Most: 1},
+		{Name: "replace what was moved, and one that was not", Marker: replaceMarker, Before: movedTwo, Do: replaceAll, First: 1, Most: 1},
+		{Name: "replace after ended leases", Marker: replaceMarker, Before: redistest.Ended, Do: replaceAll, First: 1, Most: 3, Moves: true},
 		{Name: "claim of messages that came back", Marker: redistest.ClaimMarker, Before: returned, Do: redistest.Take(redistest.ByScript), First: 1, Most: 2},
 		{Name: "arbitrate for messages that came back", Marker: "-- Only reads: up to", Before: returned, Do: redistest.Take(byArbitrate), First: 1, Most: 2, Reads: true},
 		{Name: "ack after a return", Marker: redistest.AckMarker, Before: returnedLeased, Do: redistest.AckAll, Gone: true, First: 2, Most: 2},

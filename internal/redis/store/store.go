@@ -25,6 +25,7 @@ type Config struct {
 // for a large batch, a few.
 type Store struct {
 	script.Runner
+	script.Pausing
 	pushes *script.Runner // waits for the confirmation
 	keys   keys
 }
@@ -42,7 +43,9 @@ func New(c Config, queue string, clock clockwork.Clock) *Store {
 	scripts := script.Runner{
 		Client: c.Client, Calls: c.Calls, Keys: k.list, Clock: clock, Log: c.Log, Args: []any{k.channel, trigger},
 	}
-	return &Store{Runner: scripts, pushes: scripts.Confirmed(c.Confirm), keys: k}
+	return &Store{
+		Runner: scripts, Pausing: script.NewPausing(scripts, k.paused, k.channel), pushes: scripts.Confirmed(c.Confirm), keys: k,
+	}
 }
 
 // CanConfirm returns the error of a confirmation that the server cannot give.

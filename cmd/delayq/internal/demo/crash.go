@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/cmd/delayq/internal/human"
 	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
@@ -76,6 +77,6 @@ func (s *stage) grab(ctx context.Context, q delayq.Queue, id string, lease time.
 	}
 	s.ledger.died(id, lease)
 	s.note(trouble, id, fmt.Sprintf("worker A takes it as attempt %d and dies: a goroutine that never settles it", d.Attempt))
-	s.note(calm, id, fmt.Sprintf("nobody renews its lease of %s", brief(doomedLease)))
+	s.note(calm, id, fmt.Sprintf("nobody renews its lease of %s", human.Brief(doomedLease)))
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/cmd/delayq/internal/human"
 )
 
 // The outcomes that are not success.
@@ -104,17 +105,18 @@ func (r *run) openQueue(ctx context.Context, opts ...delayq.Option) (delayq.Queu
 func requireEmpty(ctx context.Context, q delayq.Queue) error {
 	n, err := count(ctx, q)
 	if err == nil && n > 0 {
-		return fmt.Errorf("the queue holds %s: the demo needs one of its own", counted(int(n), "message"))
+		return fmt.Errorf("the queue holds %s: the demo needs one of its own", human.Count(int(n), "message"))
 	}
 	return err
 }
 
-// count returns how many messages of any kind the queue holds; 0 where the backend cannot count.
+// count returns how many messages of any kind the queue holds; 0 where the backend cannot count
+// all.
 func count(ctx context.Context, q delayq.Queue) (int64, error) {
-	s, err := q.Stats(ctx)
-	if errors.Is(err, delayq.ErrUnsupported) {
+	if !q.Supports(delayq.CountingScheduled) {
 		return 0, nil
 	}
+	s, err := q.Stats(ctx)
 	return s.Scheduled + s.Ready + s.InFlight + s.Dead, err
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/cmd/delayq/internal/human"
 )
 
 // finish judges a run that ended with err and prints the summary.
@@ -58,7 +59,7 @@ func (r *run) withdraw(ctx context.Context) {
 			back++
 		}
 	}
-	r.say.plain(fmt.Sprintf("not handled yet: %s; taken back out of the queue: %d", counted(len(open), "message"), back))
+	r.say.plain(fmt.Sprintf("not handled yet: %s; taken back out of the queue: %d", human.Count(len(open), "message"), back))
 }
 
 func (r *run) takeBack(ctx context.Context, id string) error {

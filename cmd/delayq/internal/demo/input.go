@@ -2,32 +2,45 @@ package demo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/cmd/delayq/internal/human"
 	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
-// message is one line of the input.
+// message is one line of the input. Its times are those of the story.
 type message struct {
+	jsonl.Message
 	line int
-	id   string // "" when the line has none
-	body []byte
-	wait time.Duration // in the story
-	due  time.Time     // in the story; zero when the line has none
 }
 
 // delay is the wait from now on in a replay that began earlier.
 func (m *message) delay(began, now time.Time, speed float64) time.Duration {
-	if m.due.IsZero() {
-		return shrunk(m.wait, speed)
+	if m.Due.IsZero() {
+		return shrunk(m.Delay, speed)
 	}
-	return max(0, shrunk(m.due.Sub(began), speed)-now.Sub(began))
+	return max(0, shrunk(m.Due.Sub(began), speed)-now.Sub(began))
+}
+
+// check rejects what the library would reject after some messages were pushed.
+func (m *message) check() error {
+	switch {
+	case len(m.ID) > backend.MaxID || strings.IndexFunc(m.ID, unicode.IsControl) >= 0:
+		return fmt.Errorf("id %s: allowed are 1 to %d bytes without control characters", jsonl.Shown(m.ID), backend.MaxID)
+	case m.Delay < 0:
+		return fmt.Errorf("after %v: allowed is 0 or more", m.Delay)
+	case !m.Due.IsZero() && (m.Due.Before(backend.EarliestDue) || m.Due.After(backend.LatestDue)):
+		return fmt.Errorf("due %s: allowed are the years %d to %d", m.Due.Format(time.RFC3339), backend.EarliestDue.Year(), backend.LatestDue.Year())
+	case len(m.Body) > backend.MaxBody:
+		return fmt.Errorf("body of %d bytes: allowed are up to %d", len(m.Body), backend.MaxBody)
+	}
+	return nil
 }
 
 // BadInput says which lines of an input cannot be used, and why.
@@ -38,7 +51,7 @@ type BadInput struct {
 }
 
 func (e *BadInput) Error() string {
-	text := fmt.Sprintf("%s: %s; nothing was pushed", e.name, counted(e.total, "bad line"))
+	text := fmt.Sprintf("%s: %s; nothing was pushed", e.name, human.Count(e.total, "bad line"))
 	if e.total > len(e.lines) {
 		text += fmt.Sprintf("; the first %d:", len(e.lines))
 	}
@@ -122,28 +135,29 @@ func (p *parser) line(in *jsonl.Reader) error {
 		return err
 	}
 	m := message{line: in.Number}
-	if err := m.read(text); err != nil {
+	if err := m.Read(text); err != nil {
+		return err
+	}
+	if err := m.check(); err != nil {
 		return err
 	}
 	if err := p.unique(m); err != nil {
 		return err
 	}
 	if d := m.delay(p.now, p.now, p.speed); d > backend.MaxDelay {
-		return fmt.Errorf("due in %s at speed %g: allowed is up to %s", brief(d.Round(time.Hour)), p.speed, brief(backend.MaxDelay))
+		return fmt.Errorf("due in %s at speed %g: allowed is up to %s", human.Brief(d.Round(time.Hour)), p.speed, human.Brief(backend.MaxDelay))
 	}
 	p.messages = append(p.messages, m)
 	return nil
 }
 
 func (p *parser) unique(m message) error {
-	if m.id == "" {
+	if m.ID == "" {
 		return nil
 	}
-	if first, taken := p.lines[m.id]; taken {
-		return fmt.Errorf("id %q is that of line %d: allowed is one line for each id", jsonl.Shown(m.id), first)
+	if first, taken := p.lines[m.ID]; taken {
+		return fmt.Errorf("id %q is that of line %d: allowed is one line for each id", jsonl.Shown(m.ID), first)
 	}
-	p.lines[m.id] = m.line
+	p.lines[m.ID] = m.line
 	return nil
 }
-
-var errBothTimes = errors.New(`"delay" and "due": allowed is one of them`)

@@ -4,76 +4,84 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
 
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/cmd/delayq/internal/human"
 	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	const input = "\xef\xbb\xbf" + `{"id":"order-1","delay":"30m","body":{"total": 12.50}}
+	const input = "\xef\xbb\xbf" + `{"id":"order-1","after":"30m","body":{"total": 12.50}}
 
    ` + "\t" + `
-{"delay":"1.5s","body":"he said \"hi\"\u0000é"}` + "\r" + `
+{"after":"1.5s","body":"he said \"hi\"\u0000é"}` + "\r" + `
 {"due":"2100-01-31T18:00:00.5+01:00","id":"ü"}
-{}
+{"body_base64":"/w==","headers":{"k":"v"},"type":"t"}
 {"body":null,"id":"no newline after this"}`
 	got, err := parse("f", strings.NewReader(input), 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []message{
-		{line: 1, id: "order-1", wait: 30 * time.Minute, body: []byte(`{"total": 12.50}`)},
-		{line: 4, wait: 1500 * time.Millisecond, body: []byte("he said \"hi\"\x00é")},
-		{line: 5, id: "ü", due: time.Date(2100, 1, 31, 17, 0, 0, 5e8, time.UTC)},
-		{line: 6},
-		{line: 7, id: "no newline after this", body: []byte("null")},
+		lineOf(1, delayq.Message{ID: "order-1", Delay: 30 * time.Minute, Body: []byte(`{"total": 12.50}`)}),
+		lineOf(4, delayq.Message{Delay: 1500 * time.Millisecond, Body: []byte("he said \"hi\"\x00é")}),
+		lineOf(5, delayq.Message{ID: "ü", Due: time.Date(2100, 1, 31, 17, 0, 0, 5e8, time.UTC)}),
+		lineOf(6, delayq.Message{Body: []byte{0xff}, Headers: map[string]string{"type": "t", "k": "v"}}),
+		lineOf(7, delayq.Message{ID: "no newline after this", Body: []byte("null")}),
 	}
 	if len(got) != len(want) {
 		t.Fatalf("got %d messages, want %d: %+v", len(got), len(want), got)
 	}
 	for i, w := range want {
 		g := got[i]
-		if g.line != w.line || g.id != w.id || g.wait != w.wait || !g.due.Equal(w.due) || !bytes.Equal(g.body, w.body) {
+		if g.line != w.line || g.ID != w.ID || g.Delay != w.Delay || !g.Due.Equal(w.Due) || !bytes.Equal(g.Body, w.Body) || !maps.Equal(g.Headers, w.Headers) {
 			t.Errorf("message %d:\ngot  %+v\nwant %+v", i, g, w)
 		}
 	}
 }
 
+func lineOf(number int, m delayq.Message) message {
+	return message{Message: jsonl.Message{Message: m}, line: number}
+}
+
 const (
-	allowedDelay = `: allowed is a string with a Go duration, 0 or more, as "1.5s" or "30m"`
-	allowedDue   = `: allowed is a string with an RFC 3339 time from 1970 to 2200, as "2030-01-31T18:00:00Z"`
-	allowedID    = `: allowed is a string of 1 to 255 bytes without control characters`
+	allowedDelay = `: allowed is a string with a duration, as ` + human.Durations
+	allowedDue   = `: allowed is a string with a time, as ` + human.Times
+	allowedYears = `: allowed are the years 1970 to 2200`
+	allowedID    = `: allowed are 1 to 255 bytes without control characters`
 	allowedText  = `: allowed is UTF-8 text`
-	allowedNames = `: allowed are id, delay, due and body`
+	allowedNames = `: allowed are id, body, body_base64, after, due, headers, headers_base64, type and limits`
 )
 
 func TestBadLines(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		`{"delay":"3 minutes"}`:                       `delay "3 minutes"` + allowedDelay,
-		`{"delay":500}`:                               `delay 500` + allowedDelay,
-		`{"delay":null}`:                              `delay null` + allowedDelay,
-		`{"delay":""}`:                                `delay ""` + allowedDelay,
-		`{"delay":"-1s"}`:                             `delay "-1s"` + allowedDelay,
-		`{"delay":"9999999h"}`:                        `delay "9999999h"` + allowedDelay, // overflows
-		`{"delay":"1000000h"}`:                        `due in 1000000h at speed 1: allowed is up to 36500d`,
-		`{"due":"tomorrow"}`:                          `due "tomorrow"` + allowedDue,
-		`{"due":"2030-01-31"}`:                        `due "2030-01-31"` + allowedDue,
+		`{"after":"3 minutes"}`:                       `after "3 minutes"` + allowedDelay,
+		`{"after":500}`:                               `after 500` + allowedDelay,
+		`{"after":null}`:                              `after null` + allowedDelay,
+		`{"after":""}`:                                `after ""` + allowedDelay,
+		`{"after":"-1s"}`:                             `after -1s: allowed is 0 or more`,
+		`{"after":"9999999h"}`:                        `after "9999999h"` + allowedDelay, // overflows
+		`{"after":"1000000h"}`:                        `due in 41666d16h at speed 1: allowed is up to 36500d`,
+		`{"due":"soon"}`:                              `due "soon"` + allowedDue,
+		`{"due":"31.1.2030"}`:                         `due "31.1.2030"` + allowedDue,
 		`{"due":1893456000}`:                          `due 1893456000` + allowedDue,
 		`{"due":"0001-01-01T00:00:00Z"}`:              `due "0001-01-01T00:00:00Z"` + allowedDue,
-		`{"due":"2300-01-01T00:00:00Z"}`:              `due "2300-01-01T00:00:00Z"` + allowedDue,
-		`{"id":""}`:                                   `id ""` + allowedID,
-		`{"id":17}`:                                   `id 17` + allowedID,
-		`{"id":"a\u0000b"}`:                           `id "a\u0000b"` + allowedID,
-		`{"id":"` + strings.Repeat("x", 256) + `"}`:   `id "` + strings.Repeat("x", 59) + `…` + allowedID,
-		`{"delay":"1s","due":"2030-01-31T18:00:00Z"}`: `"delay" and "due": allowed is one of them`,
+		`{"due":"2300-01-01T00:00:00Z"}`:              `due 2300-01-01T00:00:00Z` + allowedYears,
+		`{"id":""}`:                                   `id "": allowed is a string that is not empty`,
+		`{"id":17}`:                                   `id 17: allowed is a string that is not empty`,
+		`{"id":"a\u0000b"}`:                           `id "a\x00b"` + allowedID,
+		`{"id":"` + strings.Repeat("x", 256) + `"}`:   `id ` + strings.Repeat("x", 60) + `…` + allowedID,
+		`{"after":"1s","due":"2030-01-31T18:00:00Z"}`: `"after" and "due": allowed is one of them`,
 		`{"ID":"a"}`:                                  `field "ID"` + allowedNames,
 		`{"priority":1}`:                              `field "priority"` + allowedNames,
-		`{"delay":"1s","delay":"2s"}`:                 `field "delay" twice: allowed is once`,
+		`{"after":"1s","after":"2s"}`:                 `field "after" twice: allowed is once`,
 		`[1,2]`:                                       `[1,2]: allowed is a JSON object`,
 		`null`:                                        `null: allowed is a JSON object`,
 		`"{}"`:                                        `"{}": allowed is a JSON object`,
@@ -95,7 +103,7 @@ func TestBadLines(t *testing.T) {
 
 func TestSpeedBoundsDelays(t *testing.T) {
 	t.Parallel()
-	const input = `{"delay":"876000h"}`
+	const input = `{"after":"876000h"}`
 	if _, err := parse("f", strings.NewReader(input), 1); err != nil {
 		t.Errorf("a hundred years at speed 1: %v", err)
 	}
@@ -143,11 +151,12 @@ func TestLongLineIsRefused(t *testing.T) {
 func TestLargeBody(t *testing.T) {
 	t.Parallel()
 	body := bytes.Repeat([]byte("1"), 16<<20+1)
-	var m message
-	if err := m.readBody(body[1:]); err != nil {
+	m := lineOf(1, delayq.Message{Body: body[1:]})
+	if err := m.check(); err != nil {
 		t.Errorf("of 16 MiB: %v", err)
 	}
-	err := m.readBody(body)
+	m.Body = body
+	err := m.check()
 	if want := "body of 16777217 bytes: allowed are up to 16777216"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -172,11 +181,11 @@ func TestDelay(t *testing.T) {
 		want  time.Duration
 	}{
 		{message{}, 600, 0},
-		{message{wait: 30 * time.Minute}, 600, 3 * time.Second}, // from the push
-		{message{due: began.Add(30 * time.Minute)}, 600, 2 * time.Second},
-		{message{due: began.Add(5 * time.Minute)}, 600, 0}, // the push comes too late for it
-		{message{due: began.Add(-time.Hour)}, 1, 0},
-		{message{wait: time.Minute}, 0.5, 2 * time.Minute},
+		{lineOf(1, delayq.Message{Delay: 30 * time.Minute}), 600, 3 * time.Second}, // from the push
+		{lineOf(1, delayq.Message{Due: began.Add(30 * time.Minute)}), 600, 2 * time.Second},
+		{lineOf(1, delayq.Message{Due: began.Add(5 * time.Minute)}), 600, 0}, // the push comes too late for it
+		{lineOf(1, delayq.Message{Due: began.Add(-time.Hour)}), 1, 0},
+		{lineOf(1, delayq.Message{Delay: time.Minute}), 0.5, 2 * time.Minute},
 	} {
 		if got := c.m.delay(began, now, c.speed); got != c.want {
 			t.Errorf("%+v at speed %g: got %v, want %v", c.m, c.speed, got, c.want)

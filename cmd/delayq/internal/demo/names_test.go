@@ -33,7 +33,7 @@ func (numbered) Close() error { return nil } // its queues outlive one client, a
 
 func (b numbered) Traits() backend.Traits {
 	t := b.Backend.Traits()
-	t.Lacks = t.Lacks.With(backend.OwnIDs, backend.Deduplicating, backend.Headers)
+	t.Lacks = t.Lacks.With(backend.OwnIDs, backend.Deduplicating, backend.KeepingHeaders)
 	return t
 }
 

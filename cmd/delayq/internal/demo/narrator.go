@@ -3,7 +3,6 @@ package demo
 import (
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"time"
 
@@ -97,26 +96,4 @@ func storyTime(d time.Duration) string {
 		return fmt.Sprintf("%dm %02ds", d/time.Minute, d%time.Minute/time.Second)
 	}
 	return fmt.Sprintf("%.2fs", d.Seconds())
-}
-
-// brief writes a duration without its zeros: 30m, not 30m0s.
-func brief(d time.Duration) string {
-	if d >= day && d%day == 0 {
-		return fmt.Sprintf("%dd", d/day)
-	}
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
-func counted(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/cmd/delayq/internal/human"
 	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
@@ -43,21 +44,21 @@ func (r *run) announce(messages []message, began time.Time) {
 		last = max(last, m.delay(began, began, r.Speed))
 	}
 	r.say.plain(fmt.Sprintf("%s from %s on %s at speed %g; the last is due in %s.",
-		counted(len(messages), "message"), inputName(r.Input), r.where(), r.Speed, brief(last.Round(time.Millisecond))))
+		human.Count(len(messages), "message"), inputName(r.Input), r.where(), r.Speed, human.Brief(last.Round(time.Millisecond))))
 	r.say.plain("First column: seconds since the start; second: the same times the speed.\n")
-	r.confess(delayq.Counting)
+	r.confess(delayq.CountingScheduled)
 }
 
 func (r *run) pushAll(ctx context.Context, part []message, began time.Time) error {
 	now := time.Now()
 	batch, names := make([]delayq.Message, len(part)), make([]string, len(part))
 	for i, m := range part {
-		names[i] = m.id
-		if m.id == "" {
+		names[i] = m.ID
+		if m.ID == "" {
 			names[i] = fmt.Sprintf("%sline-%d", r.tag, m.line)
 		}
-		batch[i] = delayq.Message{ID: names[i], Body: m.body, Delay: m.delay(began, now, r.Speed)}
-		r.ledger.push(names[i], m.body, now.Add(batch[i].Delay))
+		batch[i] = delayq.Message{ID: names[i], Body: m.Body, Headers: m.Headers, Delay: m.delay(began, now, r.Speed)}
+		r.ledger.push(names[i], m.Body, now.Add(batch[i].Delay))
 	}
 	err := r.names.learn(names, func() ([]string, error) { return r.queue.PushBatch(ctx, r.names.unnamed(batch)) })
 	return r.pushFailed(err, part, batch)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/cmd/delayq/internal/human"
 )
 
 // A scene is one use of a delay queue.
@@ -31,7 +32,7 @@ func scenes() []scene {
 
 func (r *run) playScenes(ctx context.Context) error {
 	r.say.plain(fmt.Sprintf("A delay queue at work on %s. First column: seconds since the start; second: time in the story.", r.where()))
-	r.confess(delayq.Cancelling, delayq.Counting)
+	r.confess(delayq.Cancelling, delayq.CountingScheduled)
 	for i, sc := range scenes() {
 		s := &stage{run: r, scale: sc.scale * r.Speed, began: time.Now()}
 		r.say.heading(fmt.Sprintf("%d. %s", i+1, sc.title), scaleText(s.scale))
@@ -49,7 +50,7 @@ func scaleText(scale float64) string {
 	case scale < 1:
 		return fmt.Sprintf("(%.3gx slower than real time)", 1/scale)
 	}
-	return fmt.Sprintf("(%s pass in a second: %.10gx)", brief(stretched(time.Second, scale)), scale)
+	return fmt.Sprintf("(%s pass in a second: %.10gx)", human.Brief(stretched(time.Second, scale)), scale)
 }
 
 // A stage is where one scene plays.
@@ -137,6 +138,6 @@ func (r *run) confess(features ...delayq.Feature) {
 }
 
 var lacking = map[delayq.Feature]string{
-	delayq.Cancelling: "It cannot cancel: a timeout that was answered in time is handed out all the same, and finds that there is nothing to do.",
-	delayq.Counting:   "It cannot count messages: whether somebody else uses the queue, and whether anything is left at the end, cannot be checked.",
+	delayq.Cancelling:        "It cannot cancel: a timeout that was answered in time is handed out all the same, and finds that there is nothing to do.",
+	delayq.CountingScheduled: "It cannot count all messages: whether somebody else uses the queue, and whether anything is left at the end, cannot be checked.",
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/cmd/delayq/internal/human"
 	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
@@ -21,7 +22,7 @@ func (r *run) attend(do work) delayq.Handler {
 	return func(ctx context.Context, d *delayq.Delivery) error {
 		name, got := r.take(d)
 		if !got.known {
-			r.say.plain(fmt.Sprintf("%s was not pushed by this demo: given back for %s", jsonl.Shown(d.ID), brief(foreignWait)))
+			r.say.plain(fmt.Sprintf("%s was not pushed by this demo: given back for %s", jsonl.Shown(d.ID), human.Brief(foreignWait)))
 			return d.Nack(ctx, foreignWait)
 		}
 		if err := do(d, name, got.late); err != nil {

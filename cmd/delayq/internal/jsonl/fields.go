@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 )
 
 // Fields calls f for each field of a JSON object, in order. Unlike a decoder into a struct it
@@ -94,11 +93,8 @@ func Parsed[T any](field string, value json.RawMessage, parse func(string) (T, e
 	return none, fmt.Errorf("%s %s: allowed is %s", field, Shown(string(value)), allowed)
 }
 
-// RFC3339 parses a time.
-func RFC3339(s string) (time.Time, error) { return time.Parse(time.RFC3339, s) }
-
-// Body is a JSON string's text, or any other value unchanged.
-func Body(value json.RawMessage) []byte {
+// body is a JSON string's text, or any other value unchanged.
+func body(value json.RawMessage) []byte {
 	if s, ok := Text(value); ok {
 		return []byte(s)
 	}

@@ -1,6 +1,7 @@
 -- Leases up to limit due messages. A repeated claim returns the messages that its first try leased.
 -- Messages that a mover left in READY come first, unless others are due before. While ended leases
--- are to be given back it leases none, and the next event is now.
+-- are to be given back it leases none, and the next event is now. While the queue is paused it leases
+-- none either, and what is due is no event before the end of the pause.
 local function hand_out_due()
   local page = redis.call('ZRANGEBYSCORE', DUE, '-inf', NOW, 'WITHSCORES', 'LIMIT', 0, limit)
   local ms, dues, numbers = {}, {}, {}
@@ -26,18 +27,31 @@ local function none_ended_left()
 end
 
 local fresh = not (RETRY and claimed_before()) and none_ended_left()
+local paused, resumes = false, nil
 if fresh then
-  if redis.call('EXISTS', READY, GENS) == 0 then -- mostly
+  if redis.call('EXISTS', READY, GENS, PAUSED) == 0 then -- mostly
     came_back = false
   else
-    merge_ready()
-    hand_out_ready()
+    local there = redis.call('EXISTS', PAUSED, GENS, GENS) -- GENS counts twice
+    came_back = there > 1
+    if there % 2 == 1 then
+      paused, resumes = pause_state()
+    end
+    if not paused then
+      merge_ready()
+      hand_out_ready()
+    end
   end
-  hand_out_due()
+  if not paused then
+    hand_out_due()
+  end
 end
 
 -- These are read before the messages are leased, since that may not be allowed.
 local head = due_behind(due_taken)
+if paused then
+  head = resumes
+end
 local later = TRIGGER ~= '' and head and head > NOW
 local left = later and redis.call('PTTL', TRIGGER)
 local failed = fresh and lease_all()

@@ -10,13 +10,5 @@ for i = FIRST, #ARGV do
   end
   outcomes[#outcomes + 1] = dead and 1 or RETRY and 2 or 0
 end
-if #gone > 0 then
-  -- These remove nothing: they prove that the last commands are allowed.
-  redis.call('ZREM', DEAD, '')
-  redis.call('HDEL', GRAVES, '')
-  local came_back = redis.call('EXISTS', GENS) == 1 and gone or {}
-  forget(gone, came_back, all_there_is(came_back))
-  on('HDEL', GRAVES, gone)
-  on('ZREM', DEAD, gone)
-end
+remove_dead(gone)
 return outcomes

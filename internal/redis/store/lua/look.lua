@@ -1,11 +1,19 @@
--- Only reads: up to so many of the first messages with their due times, for Arbitrate. Returns the
--- time in us, the end of the first lease in ms or -1, how many a mover left in READY, and a member
--- and its due time in ms each. It stops at so many bytes of content, as a claim does. HELD, GENS
--- and MSG are read for their types and the right to it: a MULTI goes on after a command that fails,
--- and a message that cannot be read has spent an attempt.
+-- Reads up to so many of the first messages with their due times, for Arbitrate; none while the queue
+-- is paused. Returns the time in us, the end of the first lease in ms or -1, whether a mover left
+-- messages in READY, and a member and its due time in ms each. While the queue is paused, the end of
+-- the pause counts as one of a lease. It stops at so many bytes of content, as a claim does. HELD,
+-- GENS and MSG are read for their types and the right to it: a MULTI goes on after a command that
+-- fails, and a message that cannot be read has spent an attempt.
 local room = 8 * 1024 * 1024
-local till = redis.call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2]
-local out = {int(NOW_US), till and int(tonumber(till)) or '-1', redis.call('LLEN', READY)}
+local ends = tonumber(redis.call('ZRANGE', LEASES, 0, 0, 'WITHSCORES')[2])
+local there = redis.call('EXISTS', PAUSED, READY, READY) -- READY counts twice
+if there % 2 == 1 then
+  local paused, resumes = pause_state()
+  if paused then
+    return {int(NOW_US), int(math.min(ends or resumes or -1, resumes or ends or -1)), 0}
+  end
+end
+local out = {int(NOW_US), int(ends or -1), there > 1 and 1 or 0}
 for _, key in ipairs({HELD, GENS, MSG}) do
   redis.call('HMGET', key, '')
 end

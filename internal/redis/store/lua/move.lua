@@ -1,12 +1,19 @@
 -- Moves due messages to the list READY until it has limit entries, in the order of the queue:
 -- limit. HELD keeps their due times. Returns the time in us, the next event in ms, and how many
--- there are in READY; 0 while ended leases are to be given back first.
+-- there are in READY; 0 while ended leases are to be given back first, and while the queue is paused.
 local limit = tonumber(ARGV[FIRST])
 if expire() then
   return {NOW_US, sooner(due_behind(0), first_end()), 0}
 end
+if redis.call('EXISTS', PAUSED) == 1 then
+  local paused, resumes = pause_state()
+  if paused then
+    return {NOW_US, sooner(resumes, first_end()), 0}
+  end
+end
 merge_ready()
-local lacking = limit - redis.call('LLEN', READY)
+local there = redis.call('LLEN', READY)
+local lacking = limit - there
 if lacking > 0 then
   local due = redis.call('ZRANGEBYSCORE', DUE, '-inf', NOW, 'WITHSCORES', 'LIMIT', 0, lacking)
   local ms, holds = {}, {}
@@ -25,5 +32,6 @@ if lacking > 0 then
     error(failed, 0)
   end
   on('ZREM', DUE, ms)
+  there = there + #ms
 end
-return {NOW_US, sooner(due_behind(0), first_end()), redis.call('LLEN', READY)}
+return {NOW_US, sooner(due_behind(0), first_end()), there}

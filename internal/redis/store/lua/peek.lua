@@ -1,7 +1,7 @@
 -- Lists waiting messages, by due time and push order: how many, and behind which place, a due time
 -- in ms and a member, or nothing. Returns for each due time, member, attempts, content, and in
--- front of them the place of the next page, or '' twice where there are no more; or MORE while
--- ended leases are to be given back first. Entries that a stop left without a message are not
+-- front of them the place of the next page, or '' twice where there are no more, and the time in ms;
+-- or MORE while ended leases are to be given back first. Entries that a stop left without a message are not
 -- listed: a page may be empty though there are more.
 local limit, from_due, from = tonumber(ARGV[FIRST]), tonumber(ARGV[FIRST + 1]), ARGV[FIRST + 2]
 
@@ -73,9 +73,9 @@ end
 if expire() then
   return 'MORE'
 end
-local out, waiting = {'', ''}, list()
+local out, waiting = {'', '', int(NOW)}, list()
 for i, w in ipairs(waiting) do
-  if #out >= 4 * limit + 2 or i > limit + FURTHER or room <= 0 then
+  if #out >= 4 * limit + 3 or i > limit + FURTHER or room <= 0 then
     out[1], out[2] = int(waiting[i - 1][1]), waiting[i - 1][2]
     break
   end

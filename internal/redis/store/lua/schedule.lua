@@ -1,8 +1,9 @@
 -- Stores messages: how many arguments each has, and then for each id, content, when it is due, in
 -- ms or as '+' and a delay in us, and, as a fourth where any has it, for how many us the id stays
--- taken, or 0. Idempotent by id: one that is there stays. Returns an outcome for each: 1 stored, 0
--- a message of that id is there or the id is taken, 3 it is there and in flight, 2 unknown: the first try may have stored one
--- that was due and done since, which must not come again. 1 alone is for all.
+-- taken, or 0. Idempotent by id: one that is there stays. Returns an outcome for each: 1 stored; 2
+-- unknown: the first try may have stored one that was due and done since, which must not come again;
+-- or why it was refused: 0 a message of that id waits, 3 it is in flight, 4 it is dead, 5 it is gone
+-- and the id is taken. 1 alone is for all.
 local FIELDS = tonumber(ARGV[FIRST])
 
 local there = redis.call('EXISTS', UNIQUE, GENS, GENS) -- GENS counts twice
@@ -32,7 +33,9 @@ local function special()
   -- The outcome of a push whose id another message has. Its member is as in message.lua, which
   -- would cost each push.
   function s.refused(id, rec)
-    if redis.call('EXISTS', LEASES) == 0 then
+    if redis.call('ZSCORE', DEAD, id) then
+      return 4
+    elseif redis.call('EXISTS', LEASES) == 0 then
       return 0
     end
     local v, seq, gen = redis.call('HGET', GENS, id) or '', string.sub(rec, 1, 7), '\0\0\0\0'
@@ -52,7 +55,7 @@ local function special()
     end
     local till = taken and taken_till(id)
     if till then
-      return (RETRY and us > 0 and till <= after(us) and till >= after(us - AGE)) and 2 or 0
+      return (RETRY and us > 0 and till <= after(us) and till >= after(us - AGE)) and 2 or 5
     end
     return (RETRY and due - math.ceil(AGE / 1000) <= NOW) and 2 or nil
   end

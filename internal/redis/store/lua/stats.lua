@@ -1,5 +1,7 @@
--- Counts: scheduled, ready, in flight, dead, head due in ms or -1. Returns MORE while ended leases
--- are to be given back first.
+-- Counts: scheduled, ready, in flight, dead, no quarantined ones, head due in ms or -1, for how
+-- many ms it has been due, how many are due up to each of some times from now, in ms, and after
+-- the one before, and the end of the pause in ms, 0 for one without an end, -1 without a pause.
+-- Returns MORE while ended leases are to be given back first.
 if expire() then
   return 'MORE'
 end
@@ -18,10 +20,25 @@ if first then
   local v = redis.call('HGET', HELD, first)
   head = math.min(v and due_in(v) or NOW, tonumber(head or math.huge))
 end
-return {
+head = head and tonumber(head)
+local out = {
   waiting - ready,
   ready + moved,
   in_flight,
   dead,
-  head and int(tonumber(head)) or '-1',
+  0,
+  head and int(head) or '-1',
+  head and int(math.max(NOW - head, 0)) or 0,
 }
+local after_last = '(' .. int(NOW)
+for i = FIRST, #ARGV do
+  local bound = int(NOW + tonumber(ARGV[i]))
+  out[#out + 1] = redis.call('ZCOUNT', DUE, after_last, bound)
+  after_last = '(' .. bound
+end
+local paused, resumes = false, nil
+if redis.call('EXISTS', PAUSED) == 1 then
+  paused, resumes = pause_state()
+end
+out[#out + 1] = int(paused and (resumes or 0) or -1)
+return out

@@ -1,0 +1,251 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Invariants 10 and 12, for PauseAll.
+var pauseChecks = []Check{
+	{
+		Name: "pause", Invariant: 10, needs: []backend.Feature{backend.Pausing},
+		Rule: "While a queue is paused no client gets a message, whether it was due before, becomes due, is given back or loses its lease; pushes, cancels and settling go on, and Stats shows the pause.",
+		run:  pause,
+	},
+	{
+		Name: "pause-stays", Invariant: 10, needs: []backend.Feature{backend.Pausing},
+		Rule: "A pause outlasts the handle that made it, the last message and a purge; a further PauseAll replaces its end, and an end that has passed ends it.",
+		run:  pauseStays,
+	},
+	{
+		Name: "pause-race", Invariant: 10, needs: []backend.Feature{backend.Pausing},
+		Rule: "A Receive that begins after PauseAll has returned gets no message before ResumeAll is called, however busy the workers are; no message is lost.",
+		run:  pauseRace,
+	},
+	{
+		Name: "pause-ends", Invariant: 12, needs: []backend.Feature{backend.Pausing},
+		Rule: "When a pause ends, by ResumeAll or by the store's clock, waiting workers of every client get what is due, in time and not before.",
+		run:  pauseEnds,
+	},
+}
+
+func pause(t *testRun) {
+	other := t.second()
+	returned, lapses, done := t.takeNew(t.lease()), t.takeNew(t.Tick), t.takeNew(t.lease())
+	t.pushAfter(0)
+	t.pauseAll(t.q, backend.Pause{})
+	t.isPaused(true)
+	t.holdsBack(t.q, other)
+	t.pushAfter(0)
+	t.pushAfter(t.Tick)
+	t.nack(returned, 0)
+	if t.has(backend.Cancelling) {
+		t.must(t.cancelID(t.pushAfter(t.Tick)), "Cancel in a pause")
+	}
+	_, err := t.extend(done, t.lease())
+	t.must(err, "Extend in a pause")
+	t.expectAgain(lapses.ID, time.Time{})
+	t.pass(t.Tick + t.lag())
+	t.holdsBack(t.q, other)
+	t.ack(done)
+	t.isPaused(true)
+	t.resumeAll(other)
+	t.isPaused(false)
+	t.ack(t.takeAll(5, 2)...)
+	t.nothing("all are done")
+	t.empty()
+}
+
+// takeNew pushes a message and takes it.
+func (t *testRun) takeNew(lease time.Duration) backend.Delivery {
+	return t.takeIDFor(t.pushAfter(0), lease)
+}
+
+func (t *testRun) pauseAll(q backend.Queue, p backend.Pause) {
+	t.must(q.PauseAll(t.ctx, p), "PauseAll")
+}
+
+func (t *testRun) resumeAll(q backend.Queue) { t.must(q.ResumeAll(t.ctx), "ResumeAll") }
+
+// isPaused compares the pause that Stats shows with one without an end, or none.
+func (t *testRun) isPaused(paused bool) {
+	if !t.has(backend.Counting) {
+		return
+	}
+	if s := t.stats(); s.Paused != paused || !s.PausedUntil.IsZero() {
+		t.fail("Stats shows a pause: %t, until %v; want %t, without an end", s.Paused, s.PausedUntil, paused)
+	}
+}
+
+// pauseFor pauses the queue for that long. Stats has to show the end: to the resolution on the fake
+// clock, else to the difference of the clocks and the time that the call took.
+func (t *testRun) pauseFor(d time.Duration) (end time.Time) {
+	asked := t.now()
+	t.pauseAll(t.q, backend.Pause{For: d})
+	end = asked.Add(d)
+	if !t.has(backend.Counting) {
+		return end
+	}
+	first, last := end.Add(-t.Skew), t.now().Add(d+t.traits.Resolution+t.Skew)
+	if s := t.stats(); !s.Paused || s.PausedUntil.Before(first) || s.PausedUntil.After(last) {
+		t.fail("Stats shows a pause: %t, until %v; want true, %v to %v", s.Paused, s.PausedUntil, first, last)
+	}
+	return end
+}
+
+// holdsBack fails when a client gets a message.
+func (t *testRun) holdsBack(clients ...backend.Queue) {
+	for _, q := range clients {
+		ctx, cancel := context.WithTimeout(t.ctx, t.Quiet)
+		ds, err := q.Receive(ctx, 1, t.lease())
+		cancel()
+		if len(ds) > 0 {
+			t.fail("message %s was handed out at attempt %d, though the queue is paused", ds[0].ID, ds[0].Attempt)
+		}
+		t.want(err, context.DeadlineExceeded, "receiving while the queue is paused")
+	}
+}
+
+func pauseStays(t *testRun) {
+	last := t.takeNew(t.lease())
+	other := t.second()
+	t.pauseAll(other, backend.Pause{})
+	t.must(other.Close(), "Close")
+	t.ack(last)
+	id := t.pushAfter(0)
+	t.holdsBack(t.q)
+	if t.has(backend.Purging) {
+		t.purges([]string{id})
+		id = t.pushAfter(0)
+		t.holdsBack(t.q)
+	}
+	t.pauseFor(1000 * t.Tick)
+	s := t.sleep(t.q)
+	end := t.pauseFor(t.Tick)
+	t.expectAgain(id, end.Add(-t.Skew))
+	t.settleDown()
+	t.pass(t.Tick)
+	t.grace()
+	t.ack(s.woken(id, "a shorter pause had replaced the first"))
+	t.isPaused(false)
+	t.pauseAll(t.q, backend.Pause{})
+	t.pauseAll(t.q, backend.Pause{Until: t.now().Add(-time.Hour)})
+	t.isPaused(false)
+	t.ack(t.takeNew(t.lease()))
+	t.resumeAll(t.q)
+	t.empty()
+}
+
+// pauseRace pauses the queue again and again while workers give messages back as fast as they get
+// them.
+func pauseRace(t *testRun) {
+	const workers, messages = 4, 20
+	clients := []backend.Queue{t.q, t.second()}
+	for range messages {
+		t.pushAfter(0)
+	}
+	var pause, acked atomic.Int64 // the number of the pause that is in force, or 0
+	var draining atomic.Bool
+	ctx, stop := context.WithCancel(t.ctx)
+	defer stop()
+	work := func(i int) error {
+		q := clients[i%len(clients)]
+		for {
+			during := pause.Load()
+			ds, err := q.Receive(ctx, 2, t.lease())
+			if err != nil {
+				return unless(errors.Is(err, context.Canceled), err)
+			}
+			if during != 0 && during == pause.Load() {
+				return fmt.Errorf("message %s was handed out to a Receive that began after PauseAll had returned", ds[0].ID)
+			}
+			for _, d := range ds {
+				if draining.Load() {
+					err = outcome(q.Ack(t.ctx, []backend.Lease{d.Lease()}))
+					acked.Add(1)
+				} else {
+					err = outcome(q.Nack(t.ctx, []backend.Return{{Lease: d.Lease()}}))
+				}
+				if err != nil {
+					return fmt.Errorf("settling message %s: %w", d.ID, err)
+				}
+			}
+		}
+	}
+	pauses := func() error {
+		defer stop()
+		for n := range int64(t.scaled(8, 50)) {
+			if err := clients[n%2].PauseAll(t.ctx, backend.Pause{}); err != nil {
+				return err
+			}
+			pause.Store(n + 1)
+			t.moment()
+			pause.Store(0)
+			if err := clients[n/2%2].ResumeAll(t.ctx); err != nil {
+				return err
+			}
+			t.moment()
+		}
+		draining.Store(true)
+		for deadline := time.Now().Add(t.Patience); acked.Load() < messages; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				return fmt.Errorf("%d of %d messages came after the last pause", acked.Load(), messages)
+			}
+		}
+		return nil
+	}
+	t.all(append(spread(workers, work), pauses)...)
+	t.empty()
+}
+
+func unless(fine bool, err error) error {
+	if fine {
+		return nil
+	}
+	return err
+}
+
+func pauseEnds(t *testRun) {
+	other := t.second()
+	for _, how := range []string{"by ResumeAll", "after a time", "at a time"} {
+		var p backend.Pause
+		switch how {
+		case "after a time":
+			p.For = 2 * t.Tick
+		case "at a time":
+			p.Until = t.now().Add(2 * t.Tick)
+		}
+		first, second := t.pushAfter(t.Tick), t.pushAfter(t.Tick/2)
+		t.pauseAll(t.q, p)
+		end := p.EndAt(t.now())
+		if end.IsZero() {
+			end = t.now().Add(2 * t.Tick)
+		}
+		for _, id := range []string{first, second} {
+			t.expectAgain(id, end.Add(-t.Skew))
+		}
+		a, b := t.sleep(t.q), t.sleep(other)
+		t.pass(max(0, end.Sub(t.now())-1))
+		t.moment()
+		if p == (backend.Pause{}) {
+			t.pass(1)
+			t.resumeAll(t.q)
+		} else {
+			t.pass(max(0, end.Sub(t.now())))
+		}
+		t.grace()
+		for _, s := range []*sleeper{a, b} {
+			t.ack(s.wokenBy("the pause had ended " + how))
+			if late := s.at.Sub(end); late < -t.Skew || late > t.late() {
+				t.fail("a message was handed out %v after the end of the pause; allowed is 0 to %v", late, t.late())
+			}
+		}
+		t.isPaused(false)
+	}
+	t.empty()
+}

@@ -1,0 +1,18 @@
+-- Pauses a queue: until a time in ms or '', for so many us or 0. Without either the pause has no end; one
+-- that has passed ends the pause. Tells sleeping fetchers when to look again.
+local PAUSED, CHANNEL, UNTIL, FOR = KEYS[1], ARGV[3], ARGV[4], ARGV[5]
+local endless = UNTIL == '' and FOR == '0'
+local till = endless and 0 or due_of(UNTIL, FOR)
+if not endless and till <= NOW then
+  till = NOW
+  redis.call('UNLINK', PAUSED)
+elseif endless or GIVEN_NOW ~= '' then
+  redis.call('SET', PAUSED, int(till))
+else
+  redis.call('SET', PAUSED, int(till), 'PX', int(till - NOW))
+end
+local told = not endless and redis.pcall('PUBLISH', CHANNEL, int(till))
+if type(told) == 'table' and told.err then
+  return {1, 'PUBLISH: ' .. told.err}
+end
+return 1

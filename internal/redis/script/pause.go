@@ -1,0 +1,69 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/redis/call"
+)
+
+var pauseScript = Parse("pause", common+read(shared, "pause"))
+
+// Pausing runs the scripts of a queue that pause it, or that a pause holds back. It is safe for
+// concurrent use.
+type Pausing struct {
+	// Claims runs the scripts that read the pause, whose key comes after the others. The scripts
+	// that do not read it are spared the key.
+	Claims Runner
+
+	pauses Runner
+}
+
+// NewPausing returns the pausing of a queue whose other scripts a Runner runs. key is in their slot.
+// The end of a pause is published to the channel.
+func NewPausing(r Runner, key, channel string) Pausing {
+	p := Pausing{Claims: r, pauses: r}
+	p.Claims.Keys = slices.Concat(r.Keys, []string{key})
+	p.pauses.Keys, p.pauses.Args = []string{key}, []any{channel}
+	return p
+}
+
+// PauseAll is as in backend.Queue.
+func (p *Pausing) PauseAll(ctx context.Context, pause backend.Pause) error {
+	reply, err := p.pauses.Run(ctx, pauseScript, Due(pause.Until), Delay(pause.For))
+	if err != nil {
+		return err
+	}
+	if p.pauses.Heard(reply) != int64(1) {
+		return Unexpected(pauseScript, reply)
+	}
+	return nil
+}
+
+// ResumeAll is as in backend.Queue.
+func (p *Pausing) ResumeAll(ctx context.Context) error {
+	return p.PauseAll(ctx, backend.Pause{Until: backend.EarliestDue})
+}
+
+// Paused returns the queue's pause, with a zero end for none. It changes nothing.
+func (p *Pausing) Paused(ctx context.Context) (paused bool, until time.Time, err error) {
+	end, err := call.Do(ctx, p.pauses.Calls, func(ctx context.Context) (string, error) {
+		return p.pauses.Client.Get(ctx, p.pauses.Keys[0]).Result()
+	})
+	switch {
+	case errors.Is(err, redis.Nil):
+		return false, time.Time{}, nil
+	case err != nil:
+		return false, time.Time{}, fmt.Errorf("reading the pause: %w", Translate(err))
+	}
+	return true, MS(end), nil
+}
+
+// PauseState reads the pause in a reply: its end in milliseconds, 0 for none, -1 without a pause.
+func PauseState(reply any) (paused bool, until time.Time) { return Int(reply) >= 0, MS(reply) }

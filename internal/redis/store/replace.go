@@ -1,0 +1,141 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/record"
+	"github.com/delayq/delayq/internal/redis/script"
+)
+
+func replaces(m backend.Message) bool { return m.Replace }
+
+// inRuns passes runs of messages with Replace and without to their scripts, in order.
+func (s *Store) inRuns(ctx context.Context, ms []backend.Message) (errs []error) {
+	for start, end := 0, 0; start < len(ms); start = end {
+		for end < len(ms) && ms[end].Replace == ms[start].Replace {
+			end++
+		}
+		store := s.push
+		if ms[start].Replace {
+			store = s.replace
+		}
+		if part := store(ctx, ms[start:end]); part != nil {
+			if errs == nil {
+				errs = make([]error, len(ms))
+			}
+			copy(errs[start:], part)
+		}
+	}
+	return errs
+}
+
+// A replacement is a message, and what is known of the one that waits under its id.
+type replacement struct {
+	*backend.Message
+	seq   string    // of the message that it may replace; "" for none
+	first time.Time // the first push; zero for now
+	err   error
+}
+
+// replace looks which messages wait, and then stores its own, each in place of the one that it has
+// seen: so a call that is repeated after a lost reply, or executed late, undoes no newer one. Where
+// another push came first, it tries again in place of that one.
+func (s *Store) replace(ctx context.Context, ms []backend.Message) []error {
+	last := make(map[string]*replacement, len(ms))
+	var todo []*replacement
+	for i := range slices.Backward(ms) {
+		if last[ms[i].ID] == nil {
+			last[ms[i].ID] = &replacement{Message: &ms[i]}
+			todo = append(todo, last[ms[i].ID])
+		}
+	}
+	slices.Reverse(todo)
+	for look := true; len(todo) > 0; look = false {
+		todo = s.replaceSome(ctx, todo, look)
+	}
+	return backend.Each(len(ms), func(i int) error { return last[ms[i].ID].err })
+}
+
+// replaceSome returns the messages to try again.
+func (s *Store) replaceSome(ctx context.Context, rs []*replacement, look bool) (again []*replacement) {
+	size := func(r *replacement) int { return len(r.Body) }
+	script.Chunked(rs, size, func(part []*replacement) []error {
+		args := make([]any, 0, 1+7*len(part))
+		args = append(args, script.Flag(look))
+		for _, r := range part {
+			args = r.arguments(args)
+		}
+		reply, err := s.pushes.Run(ctx, replaceScript, args...)
+		stored := error(nil)
+		if errors.Is(err, backend.ErrUnconfirmed) {
+			stored, err = err, nil
+		}
+		errs := script.Outcomes(replaceScript, len(part), s.pushes.Heard(reply), err, func(i int, reply any) error {
+			if part[i].met(reply) {
+				again = append(again, part[i])
+				return nil
+			}
+			return replaced(reply, stored)
+		})
+		for i, r := range part {
+			if errs != nil {
+				r.err = errs[i]
+			}
+		}
+		return nil
+	})
+	return again
+}
+
+// arguments appends those of the script.
+func (r *replacement) arguments(args []any) []any {
+	var content []byte
+	var wait, first string
+	at := 0
+	switch {
+	case r.MaxWait == 0:
+		content = record.AppendContent(nil, r.Headers, r.Body)
+	case r.first.IsZero():
+		wait = strconv.FormatInt(script.Delay(r.MaxWait), 10)
+		content, at = record.AppendContentWith(nil, r.Headers, backend.FirstPushHeader, strings.Repeat("0", backend.FirstPushSize), r.Body)
+	default:
+		wait = strconv.FormatInt(script.Delay(r.MaxWait), 10)
+		first = strconv.FormatInt(r.first.UnixMicro(), 10)
+		content = record.AppendContent(nil, backend.WithFirstPush(r.Headers, r.first), r.Body)
+	}
+	return append(args, packed(r.ID), content, appendWhen(nil, r.Message), r.seq, wait, first, at)
+}
+
+// met reads the reply for a message that may replace another one than the one that waits.
+func (r *replacement) met(reply any) bool {
+	values, ok := reply.([]any)
+	if !ok || len(values) != 2 {
+		return false
+	}
+	r.seq, _ = values[0].(string)
+	text, _ := values[1].(string)
+	headers, _, _ := record.Content([]byte(text))
+	r.first = backend.FirstPush(headers)
+	return true
+}
+
+// replaced returns the error of a push with Replace, and stored for one that was stored.
+func replaced(reply any, stored error) error {
+	switch values, _ := reply.([]any); {
+	case len(values) == 1:
+		text, _ := values[0].(string)
+		return replaceScript.Failed(text)
+	case reply == int64(1):
+		return stored
+	case reply == int64(3):
+		return backend.ErrInFlight
+	default:
+		return script.Stored(reply)
+	}
+}

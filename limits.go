@@ -1,0 +1,295 @@
+package delayq
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/telemetry"
+)
+
+// Limits are the limits of one message, which are stored with it. Every consumer keeps them,
+// whatever its own options say: Attempts replaces [MaxAttempts], and HandlerTimeout replaces
+// [Timeout]. An expired message is not handed out; Receive, ReceiveBatch and Consume delete it or
+// make it a dead letter, and go on waiting.
+//
+// The limits stay with the message when it is nacked, rescheduled, dead and redriven. A redriven
+// message is due at once, so that ExpiresAfter counts from then; one whose Expires has passed
+// expires again. A push with limits returns [ErrUnsupported] where the backend lacks [KeepingHeaders].
+type Limits = backend.Limits
+
+// Attempts sets after how many failures the message becomes a dead letter, 1 to 2^30, whatever
+// [MaxAttempts] says. Push returns [ErrUnsupported] where the backend lacks [KeepingHeaders] or
+// [CountingAttempts].
+func Attempts(n int) PushOption {
+	return limiting(func(l *Limits) error {
+		l.Attempts = n
+		return within("Attempts", n, 1, maxAttempts)
+	})
+}
+
+// HandlerTimeout sets how long a handler may take for the message, 1 ms to 24 h, whatever [Timeout]
+// says. What happens then is the same. Push returns [ErrUnsupported] where the backend lacks
+// [KeepingHeaders].
+func HandlerTimeout(d time.Duration) PushOption {
+	return limiting(func(l *Limits) error {
+		l.HandlerTimeout = d
+		return validTimeout("HandlerTimeout", d)
+	})
+}
+
+// ExpiresAfter sets how long after its due time the message may be handed out, 1 ms to a hundred
+// years by the store's clock, rounded up to the store's resolution. A message that a worker got in
+// time does not expire while its lease lasts. A retry or a reschedule counts from the new due time.
+// After a lease that ended, the old due time counts.
+//
+// An expired message is deleted when it would be handed out, or becomes a dead letter with
+// [DeadLetterExpired]. Push returns [ErrUnsupported] where the backend lacks [KeepingHeaders].
+func ExpiresAfter(d time.Duration) PushOption {
+	return limiting(func(l *Limits) error {
+		l.ExpiresAfter = d
+		return validExpiry(d)
+	})
+}
+
+// Expires sets the time until which the message may be handed out, from 1970 to 2200, by the
+// store's clock. It is like [ExpiresAfter] otherwise; with both, the earlier time counts. Push
+// returns [ErrInvalid] for a time before that of [At] with [Spread] added.
+func Expires(t time.Time) PushOption {
+	return limiting(func(l *Limits) error {
+		l.Expires = t
+		return validDue(t)
+	})
+}
+
+// DeadLetterExpired makes the message a dead letter when it expires, instead of deleting it. The
+// reason is the text of [ErrExpired]. It needs [ExpiresAfter] or [Expires].
+func DeadLetterExpired() PushOption {
+	return limiting(func(l *Limits) error {
+		l.DeadLetterExpired = true
+		return nil
+	})
+}
+
+// limiting returns an option that sets a limit. The message may share its Limits with others.
+func limiting(set func(*Limits) error) PushOption {
+	return func(m *Message) error {
+		var l Limits
+		if m.Limits != nil {
+			l = *m.Limits
+		}
+		m.Limits = &l
+		return set(&l)
+	}
+}
+
+func (q *queue) validLimits(m *Message) error {
+	l := m.Limits
+	switch {
+	case *l == Limits{}:
+		return nil
+	case !q.Supports(KeepingHeaders):
+		return q.unsupported("limits of a message")
+	case l.Attempts > 0 && !q.Supports(CountingAttempts):
+		return q.unsupported("Attempts")
+	case l.DeadLetterExpired && l.ExpiresAfter == 0 && l.Expires.IsZero():
+		return backend.Invalid("DeadLetterExpired", described("alone"), "with ExpiresAfter or Expires")
+	case !l.Expires.IsZero() && l.Expires.Before(m.Due.Add(m.Spread)):
+		return backend.Invalid("Expires", l.Expires, "the latest due time or later")
+	}
+	err := within("Attempts", l.Attempts, 0, maxAttempts)
+	if err == nil && l.HandlerTimeout != 0 {
+		err = validTimeout("HandlerTimeout", l.HandlerTimeout)
+	}
+	if err == nil && l.ExpiresAfter != 0 {
+		err = validExpiry(l.ExpiresAfter)
+	}
+	if err == nil && !l.Expires.IsZero() {
+		err = validDue(l.Expires)
+	}
+	return err
+}
+
+func validExpiry(d time.Duration) error {
+	if d < time.Millisecond || d > backend.MaxDelay {
+		return backend.Invalid("ExpiresAfter", d, fmt.Sprintf("1ms to %v", backend.MaxDelay))
+	}
+	return nil
+}
+
+// limitsHeader is the header that a message's limits are stored in.
+const limitsHeader = reservedPrefix + "limits"
+
+// withLimits returns headers with the text of limits among them.
+func withLimits(headers map[string]string, text string) (map[string]string, error) {
+	if text == "" {
+		return headers, nil
+	}
+	all := make(map[string]string, len(headers)+1)
+	maps.Copy(all, headers)
+	all[limitsHeader] = text
+	return all, validHeaders(all, limitsHeader)
+}
+
+// storedLimits are limits, and the text that they are stored as. The text may have fields of a
+// newer release.
+type storedLimits struct {
+	Limits
+	text    string
+	expired bool   // at the hand-out
+	first   string // the time of the first push, of a message with MaxWait
+}
+
+// takeLimits takes the limits, and the time of the first push, out of the headers of a message that
+// the store has returned.
+func takeLimits(headers *map[string]string) *storedLimits {
+	text, limited := (*headers)[limitsHeader]
+	first, bounded := (*headers)[backend.FirstPushHeader]
+	if !limited && !bounded {
+		return nil
+	}
+	delete(*headers, limitsHeader)
+	delete(*headers, backend.FirstPushHeader)
+	if len(*headers) == 0 {
+		*headers = nil
+	}
+	return &storedLimits{Limits: limitsOfText(text), text: text, first: first}
+}
+
+// in returns headers with what takeLimits took.
+func (s *storedLimits) in(headers map[string]string) (map[string]string, error) {
+	all, err := withLimits(headers, s.text)
+	if s.first != "" {
+		all = maps.Clone(all)
+		if all == nil {
+			all = make(map[string]string, 1)
+		}
+		all[backend.FirstPushHeader] = s.first
+	}
+	return all, err
+}
+
+func (s *storedLimits) shown() *Limits {
+	if s == nil || s.text == "" {
+		return nil
+	}
+	return &s.Limits
+}
+
+// The names of the fields in the text of limits.
+const (
+	fieldAttempts = "attempts"
+	fieldTimeout  = "timeout"
+	fieldAfter    = "expires-after"
+	fieldExpires  = "expires"
+	fieldDead     = "dead"
+)
+
+// textOfLimits returns "" where there are no limits.
+func textOfLimits(l *Limits) string {
+	var fields []string
+	if l.Attempts > 0 {
+		fields = append(fields, fieldAttempts+"="+strconv.Itoa(l.Attempts))
+	}
+	if l.HandlerTimeout > 0 {
+		fields = append(fields, fieldTimeout+"="+l.HandlerTimeout.String())
+	}
+	if l.ExpiresAfter > 0 {
+		fields = append(fields, fieldAfter+"="+l.ExpiresAfter.String())
+	}
+	if !l.Expires.IsZero() {
+		fields = append(fields, fieldExpires+"="+l.Expires.UTC().Format(time.RFC3339Nano))
+	}
+	if l.DeadLetterExpired {
+		fields = append(fields, fieldDead)
+	}
+	return strings.Join(fields, " ")
+}
+
+// limitsOfText skips fields that it does not know or cannot read: a message without a limit is
+// better than none.
+func limitsOfText(text string) (l Limits) {
+	for _, field := range strings.Fields(text) {
+		name, value, _ := strings.Cut(field, "=")
+		switch name {
+		case fieldAttempts:
+			if n, err := strconv.Atoi(value); err == nil && n > 0 && n <= maxAttempts {
+				l.Attempts = n
+			}
+		case fieldTimeout:
+			if d, err := time.ParseDuration(value); err == nil && validTimeout("", d) == nil {
+				l.HandlerTimeout = d
+			}
+		case fieldAfter:
+			if d, err := time.ParseDuration(value); err == nil && validExpiry(d) == nil {
+				l.ExpiresAfter = d
+			}
+		case fieldExpires:
+			if t, err := time.Parse(time.RFC3339Nano, value); err == nil && validDue(t) == nil {
+				l.Expires = t
+			}
+		case fieldDead:
+			l.DeadLetterExpired = true
+		}
+	}
+	return l
+}
+
+// expired takes the limits of a delivery out of its headers, and reports whether it has expired. Its
+// lease ends at until, which the store may have rounded up: only what remains without that is the
+// time of the hand-out for sure.
+func (q *queue) expired(d *Delivery, until time.Time) bool {
+	if d.limits = takeLimits(&d.Headers); d.limits == nil {
+		return false
+	}
+	handedOut := until.Add(-q.lease - q.traits.Resolution)
+	after, at := d.limits.ExpiresAfter, d.limits.Expires
+	d.limits.expired = after > 0 && handedOut.After(d.Due.Add(after)) || !at.IsZero() && handedOut.After(at)
+	return d.limits.expired
+}
+
+// expiredMessages are those of a claim.
+type expiredMessages struct {
+	drop []backend.Lease
+	dead []backend.DeadLetterRequest
+}
+
+func (m *expiredMessages) add(l backend.Lease, limits *storedLimits) {
+	if limits.DeadLetterExpired {
+		m.dead = append(m.dead, backend.DeadLetterRequest{Lease: l, Reason: ErrExpired.Error()})
+	} else {
+		m.drop = append(m.drop, l)
+	}
+}
+
+// settleExpired deletes expired messages or makes them dead letters. Those that fail come again when
+// their leases end. The messages that were claimed with them wait for it.
+func (q *queue) settleExpired(ctx context.Context, m expiredMessages) {
+	if len(m.drop)+len(m.dead) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(q.lease/3, time.Second))
+	defer cancel()
+	if len(m.drop) > 0 {
+		began := q.telemetry.Start()
+		q.expiredSettled(ctx, telemetry.Ack, len(m.drop), began, q.store.Ack(ctx, m.drop))
+	}
+	if len(m.dead) > 0 {
+		began := q.telemetry.Start()
+		q.expiredSettled(ctx, telemetry.Dead, len(m.dead), began, q.deadLetters(ctx, m.dead))
+	}
+}
+
+func (q *queue) expiredSettled(ctx context.Context, op string, n int, began time.Time, errs []error) {
+	settled, err := succeeded(n, errs), firstError(errs...)
+	q.telemetry.Settled(ctx, op, settled, began, err)
+	q.telemetry.Expired(ctx, settled)
+	if err != nil {
+		q.telemetry.Failed(ctx, telemetry.FailedSettle, n-settled)
+	}
+	q.log.Debug("delayq: messages expired", "messages", settled, "dead", op == telemetry.Dead, "err", err)
+}

@@ -1,0 +1,63 @@
+package delayq
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// PauseOption sets the end of a pause in [Queue.PauseAll].
+type PauseOption func(*backend.Pause) error
+
+// PauseFor ends the pause that long from now, by the store's clock: more than 0, up to a hundred
+// years.
+func PauseFor(d time.Duration) PauseOption {
+	return func(p *backend.Pause) error {
+		p.For = d
+		if d <= 0 || d > backend.MaxDelay {
+			return backend.Invalid("PauseFor", d, fmt.Sprintf("more than 0, up to %v", backend.MaxDelay))
+		}
+		return nil
+	}
+}
+
+// PauseUntil ends the pause at t, from 1970 to 2200, by the store's clock. A time in the past ends
+// the pause at once.
+func PauseUntil(t time.Time) PauseOption {
+	return func(p *backend.Pause) error {
+		p.Until = t
+		return validDue(t)
+	}
+}
+
+func (q *queue) PauseAll(ctx context.Context, opts ...PauseOption) error {
+	var p backend.Pause
+	err := firstError(q.lacks(Pausing, "pause all"), validContext(ctx))
+	for _, set := range opts {
+		if set == nil {
+			set = noPauseOption
+		}
+		err = firstError(err, set(&p))
+	}
+	if p.For != 0 && !p.Until.IsZero() {
+		err = firstError(err, backend.Invalid("pause", described("with PauseFor and PauseUntil"), "one of them"))
+	}
+	if err == nil {
+		err = q.store.PauseAll(ctx, p)
+	}
+	return q.fail("pause all", "", err)
+}
+
+func noPauseOption(*backend.Pause) error {
+	return backend.Invalid("pause option", described("nil"), "the result of PauseFor or PauseUntil")
+}
+
+func (q *queue) ResumeAll(ctx context.Context) error {
+	err := firstError(q.lacks(Pausing, "resume all"), validContext(ctx))
+	if err == nil {
+		err = q.store.ResumeAll(ctx)
+	}
+	return q.fail("resume all", "", err)
+}
