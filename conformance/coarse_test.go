@@ -282,6 +282,10 @@ func (q *coarseQueue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) 
 	return errs
 }
 
+func (q *coarseQueue) Get(ctx context.Context, ids []string) ([]backend.MessageInfo, []error) {
+	return backend.Unsupported{}.Get(ctx, ids)
+}
+
 func (q *coarseQueue) Close() error {
 	q.once.Do(func() { close(q.closed) })
 	return q.Queue.Close()
