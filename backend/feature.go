@@ -71,9 +71,9 @@ var features = [...]struct {
 	Purging:          {"purging", []string{"Purge"}, nil},
 	ChangingHeaders:  {"new headers at a nack (NackHeaders)", nil, nil},
 	Pausing:          {"pausing for all processes", []string{"PauseAll", "ResumeAll"}, nil},
-	ExactAttempts:    {"attempts that rise by hand-outs alone", nil, nil},
-	SingleCopy:       {"messages that are moved in one step", nil, nil},
-	CancelNotFound:   {"ErrNotFound for a cancel of what is not there", nil, nil},
+	ExactAttempts:    {"exact attempts", nil, nil},
+	SingleCopy:       {"a single copy after an interrupted call", nil, nil},
+	CancelNotFound:   {"ErrNotFound for cancelling an unknown id", nil, nil},
 	Getting:          {"getting messages by id", []string{"Get"}, nil},
 	Replacing:        {"replacing messages (Replace)", nil, nil},
 
