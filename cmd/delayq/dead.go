@@ -144,7 +144,7 @@ func (c *deadDeleteCommand) Run(ctx context.Context, std streams) error {
 type deadTrimCommand struct {
 	namedQueue
 	MaxAge   time.Duration `placeholder:"DURATION" help:"Delete those that died so long ago by the store's clock, as 72h or 3d."`
-	MaxCount int           `placeholder:"N" help:"Of more letters, delete the oldest."`
+	MaxCount int           `placeholder:"N" help:"Keep the N youngest letters, and delete the others."`
 }
 
 // Validate is called by the parser.

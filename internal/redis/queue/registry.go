@@ -106,7 +106,7 @@ func (r *registry) closed(name string) {
 	}
 }
 
-// startLocked enters names, unless that is under way.
+// startLocked starts to enter names, unless a goroutine is doing so.
 func (r *registry) startLocked(log *slog.Logger) {
 	if r.entered != nil {
 		return
@@ -172,8 +172,8 @@ func (r *registry) doneLocked(next time.Duration, log *slog.Logger) {
 	})
 }
 
-// warnLocked reports a server that rejects the names, once. One that cannot be reached shows in all
-// other calls.
+// warnLocked logs once that a server rejects the names. It does not log a server that cannot be
+// reached, since all other calls fail then too.
 func (r *registry) warnLocked(err error, log *slog.Logger) {
 	if reply := redis.Error(nil); r.warned || !errors.As(err, &reply) {
 		return
@@ -260,8 +260,8 @@ func (r *registry) remove(ctx context.Context, name string) error {
 	return err
 }
 
-// close waits a moment for the names that are being entered, as those of a program that pushes
-// once, and ends the rest.
+// close waits up to a second for the names that are being entered, for programs that only push
+// once. Then it stops entering names.
 func (r *registry) close() {
 	if r == nil {
 		return
