@@ -182,3 +182,33 @@ func TestManyDeathsDuringALook(t *testing.T) {
 		}
 	})
 }
+
+// The dead letters of expired messages count among the new ones.
+func TestManyExpiredMessagesDie(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWatcher()
+		q := newQueue(t, w.metrics(), delayq.DeadLetterRetention(0, 3))
+		die(t, q, 0, 1)
+		time.Sleep(time.Minute) // the first look is over
+		pushMany(t, q, 20, delayq.ExpiresAfter(time.Second), delayq.DeadLetterExpired())
+		time.Sleep(2 * time.Second)
+		takeNone(t, q)
+		time.Sleep(time.Second)
+		if n := len(deadIDs(t, q)); n != 3 {
+			t.Errorf("%d letters are left, want 3", n)
+		}
+		w.wantTotal(t, 18, "delayq.dead_letters.deleted")
+	})
+}
+
+func TestNoRetentionWithoutRedriving(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSeam()
+		s.traits = lackingOnly(delayq.Redriving)
+		newQueue(t, s.option(), delayq.DeadLetterRetention(0, 3))
+		time.Sleep(time.Hour)
+		if calls, _ := s.calls("trim"); calls != 0 {
+			t.Errorf("a store that keeps no dead letters was asked %d times to delete some", calls)
+		}
+	})
+}
