@@ -212,3 +212,17 @@ func TestNoRetentionWithoutRedriving(t *testing.T) {
 		}
 	})
 }
+
+// A store that outlives the process may have too many letters at the start.
+func TestRetentionOfADurableStore(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSeam()
+		s.traits = lackingOnly()
+		q, other := newPair(t, s, delayq.DeadLetterRetention(0, 3))
+		die(t, other, 0, 9)
+		time.Sleep(12 * time.Second)
+		if n := len(deadIDs(t, q)); n != 3 {
+			t.Errorf("%d letters are left after a start, want 3", n)
+		}
+	})
+}
