@@ -27,7 +27,7 @@ func BenchmarkRetention(b *testing.B) {
 		q, err := delayq.New(context.Background(), "bench", delayq.WithBackend(store), load.Quiet, delayq.DeadLetterRetention(0, 0))
 		load.Must(b, err)
 		b.Cleanup(func() { load.Must(b, q.Close()) })
-		bury(b, q, letters)
+		deadLetter(b, q, letters)
 		trim(b, server, store, backend.Retention{MaxAge: time.Hour, MaxCount: kept}, letters-kept)
 		st, err := q.Stats(context.Background())
 		load.Must(b, err)
@@ -38,8 +38,8 @@ func BenchmarkRetention(b *testing.B) {
 	})
 }
 
-// bury makes dead letters.
-func bury(b *testing.B, q delayq.Queue, letters int) {
+// deadLetter makes dead letters.
+func deadLetter(b *testing.B, q delayq.Queue, letters int) {
 	b.Helper()
 	ctx := context.Background()
 	for made := 0; made < letters; {

@@ -95,14 +95,14 @@ func testLettersWithoutARecord(t *testing.T, client *redis.Client, letters, size
 	prefix := redistest.Name()
 	s := store.New(store.Config{Client: client, Prefix: prefix}, "q", nil)
 	deadLetters(t, s, letters, size)
-	graves := client.Keys(t.Context(), prefix+"*graves").Val()
-	if len(graves) != 1 {
-		t.Fatalf("the records are in %q", graves)
+	records := client.Keys(t.Context(), prefix+":*:graves").Val()
+	if len(records) != 1 {
+		t.Fatalf("the records are in %q", records)
 	}
 	for i := range letters - 1 {
-		must(t, client.HDel(t.Context(), graves[0], string(record.PackID(nil, fmt.Sprintf("%08d", i)))).Err())
+		must(t, client.HDel(t.Context(), records[0], string(record.PackID(nil, fmt.Sprintf("%08d", i)))).Err())
 	}
-	if n := client.HLen(t.Context(), graves[0]).Val(); n != 1 {
+	if n := client.HLen(t.Context(), records[0]).Val(); n != 1 {
 		t.Fatalf("%d records are left", n)
 	}
 	if n := trimAll(t, s, time.Hour); n != 0 {
