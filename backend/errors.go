@@ -3,6 +3,7 @@ package backend
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // The sentinel errors that a backend returns. They are matched with [errors.Is]; package delayq
@@ -98,14 +99,16 @@ func Duplicate(s State) error {
 const shown = 64
 
 func show(value any) string {
-	s, ok := value.(string)
-	switch {
-	case !ok:
-		return fmt.Sprint(value)
-	case len(s) > shown:
-		return fmt.Sprintf("%q… (%d bytes)", s[:shown], len(s))
+	switch v := value.(type) {
+	case time.Time: // its own form has the reading of the monotonic clock
+		return v.Format(time.RFC3339Nano)
+	case string:
+		if len(v) > shown {
+			return fmt.Sprintf("%q… (%d bytes)", v[:shown], len(v))
+		}
+		return fmt.Sprintf("%q", v)
 	default:
-		return fmt.Sprintf("%q", s)
+		return fmt.Sprint(value)
 	}
 }
 

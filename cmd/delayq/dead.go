@@ -83,6 +83,9 @@ func (f *letterFilter) read() (err error) {
 		return err
 	}
 	if f.OlderThan != nil {
+		if *f.OlderThan <= 0 { // which would select all
+			return errors.New("--older-than: allowed is more than 0")
+		}
 		f.filter.DiedBefore = time.Now().Add(-*f.OlderThan)
 	}
 	return nil
