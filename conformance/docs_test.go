@@ -89,7 +89,7 @@ func featureNames(t *testing.T) (names []string) {
 func featuresTable(t *testing.T) string {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{})
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	const broker = "amqp://localhost"
 	if zset, key := zsetpoll.New(client).Traits().Lacks, keyspace.New(client).Traits().Lacks; zset != key {
 		t.Fatal("zsetpoll and keyspace lack other features: give each a column")
