@@ -391,6 +391,20 @@ func TestExpiryEndsWithTheContext(t *testing.T) {
 	})
 }
 
+// Expired messages that a Consume makes dead letters are counted too.
+func TestConsumeCountsExpiredMessages(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWatcher()
+		q := newQueue(t, w.metrics())
+		pushMany(t, q, 2, delayq.ExpiresAfter(time.Second), delayq.DeadLetterExpired())
+		push(t, q, delayq.ExpiresAfter(time.Second))
+		time.Sleep(time.Minute)
+		consume(t, q, time.Hour, unwanted)
+		w.wantTotal(t, 3, "delayq.expired")
+		wantCounts(t, q, delayq.Stats{Dead: 2})
+	})
+}
+
 // Messages that were claimed with an expired one are handed out within a third of the lease, also
 // while the store does not reply to the deletion.
 func TestExpiryDoesNotHoldUpOthers(t *testing.T) {
