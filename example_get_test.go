@@ -51,36 +51,6 @@ func ExampleQueue_Get() {
 	// not there
 }
 
-// Several messages in one call. Those that are not there have an error each.
-func ExampleQueue_GetBatch() {
-	ctx := context.Background()
-	q, err := delayq.New(ctx, "reminders", delayq.InMemory())
-	if err != nil {
-		panic(err)
-	}
-	defer q.Close()
-
-	if _, err := q.Push(ctx, []byte("pay"), delayq.ID("order-17"), delayq.After(time.Hour)); err != nil {
-		panic(err)
-	}
-	ids := []string{"order-17", "order-18"}
-	ms, err := q.GetBatch(ctx, ids)
-	var some *delayq.BatchError
-	if err != nil && !errors.As(err, &some) {
-		panic(err)
-	}
-	for i, id := range ids {
-		if some != nil && some.Errs[i] != nil {
-			fmt.Println(id, some.Errs[i])
-			continue
-		}
-		fmt.Println(id, ms[i].State)
-	}
-	// Output:
-	// order-17 scheduled
-	// order-18 no such message
-}
-
 // The error of a push says what has its id.
 func ExampleQueue_Push_duplicate() {
 	ctx := context.Background()
