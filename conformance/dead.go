@@ -305,7 +305,7 @@ func deadRetention(t *testRun) {
 	die := func(n int) {
 		ms := make([]backend.Message, n)
 		for i := range ms {
-			ms[i] = t.after(0)
+			ms[i] = t.at(t.now().Add(-100 * time.Hour)) // the age is from the death on
 		}
 		for some := range slices.Chunk(ms, delayq.MaxBatch) {
 			t.push(some...)

@@ -24,6 +24,15 @@ var trimFaults = []Fault{
 	{Name: "deletes dead letters before their age", Rule: "dead-retention", breaks: func(q *queue) {
 		q.onTrim(func(keep *backend.Retention) { keep.MaxAge -= keep.MaxAge / 100 })
 	}},
+	{Name: "deletes dead letters by their due time", Rule: "dead-retention", breaks: func(q *queue) {
+		q.trimDead = func(ctx context.Context, keep backend.Retention) (int, bool, error) {
+			letters, _, err := q.Queue.ListDead(ctx, "", 1<<20)
+			if err != nil || keep.MaxAge == 0 || len(letters) == 0 || q.clock().Now().Sub(letters[0].Due) < keep.MaxAge {
+				return q.Queue.TrimDead(ctx, keep)
+			}
+			return 1, true, errors.Join(q.Queue.DeleteDead(ctx, []string{letters[0].ID})...)
+		}
+	}},
 	{Name: "deletes the youngest dead letters", Rule: "dead-retention", breaks: func(q *queue) {
 		q.trimDead = func(ctx context.Context, keep backend.Retention) (int, bool, error) {
 			ids, _, err := q.Queue.ListDeadIDs(ctx, "", 1<<20)
