@@ -4,10 +4,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jonboulle/clockwork"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/redistest"
+	"github.com/delayq/delayq/internal/redis/store"
 )
 
 // A pause that begins while a worker claims holds its messages back, untouched. The mover has moved
@@ -91,4 +93,19 @@ func TestUnreadablePause(t *testing.T) {
 		b.ack(b.next(way, time.Minute, "a"))
 		b.empty()
 	})
+}
+
+// The key of a pause does not expire by the server's clock where another clock is given: the pause
+// would end too early, or never.
+func TestPauseByAGivenClock(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	clock := clockwork.NewFakeClockAt(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
+	s := store.New(store.Config{Client: b.raw, Prefix: "test"}, t.Name(), clock)
+	must(t, s.PauseAll(b.ctx, backend.Pause{For: time.Hour}))
+	ttl, err := b.raw.PTTL(b.ctx, b.key("paused")).Result()
+	must(t, err)
+	if ttl != -1 {
+		t.Errorf("the server ends the pause in %v, or has none", ttl)
+	}
 }
