@@ -124,10 +124,11 @@ func (q *Queue) giveBack(ds []backend.Delivery) {
 	}
 }
 
-// sleep waits until a message may be due: for the next event of the claim, a wake-up or MaxSleep.
+// sleep waits until a message may be due: for the next event of the claim, a wake-up or MaxSleep,
+// which grows with the number of handles.
 // at is the time here that was c.Now in the store.
 func (q *Queue) sleep(c Claim, at time.Time) {
-	left := q.MaxSleep
+	left := q.hub.interval(q.MaxSleep)
 	if !c.Next.IsZero() {
 		left = min(left, c.Next.Sub(c.Now))
 	}

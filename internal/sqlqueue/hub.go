@@ -9,6 +9,7 @@ import (
 type Hub struct {
 	mu      sync.Mutex
 	handles map[string]map[*Queue]struct{} // that have a fetcher, by the queue's name
+	open    int                            // all of these
 }
 
 // Wake tells the handles on a queue that a message becomes due then, by the store's clock. For the
@@ -32,11 +33,27 @@ func (h *Hub) WakeAll() {
 	}
 }
 
-// Listening reports whether any handle has a fetcher, which a wake-up would reach.
-func (h *Hub) Listening() bool {
+// Handles returns how many handles have a fetcher, which a wake-up would reach.
+func (h *Hub) Handles() (n int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.handles) > 0
+	for _, handles := range h.handles {
+		n += len(handles)
+	}
+	return n
+}
+
+// handlesPerSecond bounds the claims a second of all idle handles together, up to longestSleep.
+const (
+	handlesPerSecond = 100
+	longestSleep     = 10 * time.Second
+)
+
+// interval is how long an idle handle sleeps. It grows with the number of handles.
+func (h *Hub) interval(least time.Duration) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return max(least, min(time.Duration(h.open)*time.Second/handlesPerSecond, longestSleep))
 }
 
 func (h *Hub) add(q *Queue) {
@@ -49,12 +66,14 @@ func (h *Hub) add(q *Queue) {
 		h.handles[q.Name] = make(map[*Queue]struct{})
 	}
 	h.handles[q.Name][q] = struct{}{}
+	h.open++
 }
 
 func (h *Hub) remove(q *Queue) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.handles[q.Name], q)
+	h.open--
 	if len(h.handles[q.Name]) == 0 {
 		delete(h.handles, q.Name)
 	}

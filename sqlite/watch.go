@@ -1,0 +1,67 @@
+package sqlite
+
+import (
+	"os"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+)
+
+const (
+	watchEvery = 20 * time.Millisecond
+	perHandle  = 200 * time.Microsecond // longer for each handle, since a change has all of them look
+)
+
+// watch wakes the handles when another process has changed the file. It looks at the WAL's size and
+// time, which is no statement; only when these are new it asks SQLite whether the change was this
+// process's own.
+func (f *file) watch() {
+	defer close(f.watched)
+	var seen os.FileInfo
+	version := int64(-1)
+	for {
+		handles := f.hub.Handles()
+		t := time.NewTimer(max(watchEvery, time.Duration(handles)*perHandle))
+		select {
+		case <-f.writer.ending.Done():
+			t.Stop()
+			return
+		case <-t.C:
+		}
+		now, err := os.Stat(f.path + "-wal")
+		if handles == 0 || err != nil || !changed(seen, now) {
+			continue
+		}
+		seen = now
+		if v := f.dataVersion(); v != version {
+			if version >= 0 {
+				f.hub.WakeAll()
+			}
+			version = v
+		}
+	}
+}
+
+// changed reports whether a file may have changed since it was seen. A second change within the
+// grain of the file system's clock has the time of the first one: a change that is younger counts.
+func changed(seen, now os.FileInfo) bool {
+	const grain = 2 * watchEvery
+	return seen == nil || seen.Size() != now.Size() || !seen.ModTime().Equal(now.ModTime()) ||
+		time.Since(now.ModTime()) < grain
+}
+
+// dataVersion returns a number that changes when another connection has committed.
+func (f *file) dataVersion() (v int64) {
+	f.writer.outside(func(c *conn) {
+		_ = c.rows("data_version", func(s *sqlite3.Stmt) bool {
+			v = s.ColumnInt64(0)
+			return true
+		})
+	})
+	return v
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
