@@ -1,6 +1,6 @@
 -- Leases up to p_limit due messages, of some 8 MiB. The scans start at p_floor and p_lease_floor, so that they do not
 -- walk over deleted messages. The last row has no id: due is the time now, seq when to look again (NULL: nothing is
--- known), until the first end of a lease. p_again: a claim of this token was sent before, and its reply was lost.
+-- known), until the first end of a lease. p_floor below 0 looks at everything. p_again: a claim of this token was sent before, and its reply was lost.
 CREATE OR REPLACE FUNCTION public.delayq_claim(
     p_queue text, p_now bigint, p_limit int, p_lease bigint, p_token bigint, p_floor bigint, p_lease_floor bigint, p_again boolean
 ) RETURNS TABLE (id text, due bigint, seq bigint, attempts int, until bigint, first_push bigint, headers bytea, body bytea)
@@ -26,7 +26,14 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    SELECT q.paused_until INTO paused FROM public.delayq_queues q WHERE q.queue = p_queue AND q.paused_until > t;
+    IF p_floor < 0 THEN -- the scan of everything, once in a while
+        PERFORM public.delayq_sweep(p_queue, t, 1000);
+    END IF;
+    SELECT q.paused_until INTO paused FROM public.delayq_queues q WHERE q.queue = p_queue;
+    IF paused <= t THEN
+        DELETE FROM public.delayq_queues q WHERE q.queue = p_queue AND q.paused_until <= t;
+        paused := NULL;
+    END IF;
 
     SELECT m.at INTO lease_end FROM public.delayq_messages m
     WHERE m.queue = p_queue AND m.state = 1 AND m.at >= p_lease_floor ORDER BY m.at, m.seq LIMIT 1;
@@ -34,7 +41,7 @@ BEGIN
         WITH e AS MATERIALIZED (
             SELECT m.id FROM public.delayq_messages m
             WHERE m.queue = p_queue AND m.state = 1 AND m.at >= p_lease_floor AND m.at <= t
-            ORDER BY m.at, m.seq LIMIT 1000 FOR UPDATE SKIP LOCKED
+            FOR UPDATE SKIP LOCKED
         ), u AS (
             UPDATE public.delayq_messages m SET state = 0, at = m.due, token = NULL FROM e
             WHERE m.queue = p_queue AND m.id = e.id RETURNING m.due

@@ -24,11 +24,14 @@ CREATE TABLE IF NOT EXISTS public.delayq_messages (
 -- The order of everything: waiting messages by due time, leases by their ends, dead letters by age.
 CREATE INDEX IF NOT EXISTS delayq_messages_at ON public.delayq_messages (queue, state, at, seq);
 
--- Queues that were opened, and their pauses. 9223372036854775807 is a pause without an end.
+-- Queues that are paused. 9223372036854775807 is a pause without an end.
 CREATE TABLE IF NOT EXISTS public.delayq_queues (
     queue        text COLLATE "C" PRIMARY KEY,
-    paused_until bigint
+    paused_until bigint NOT NULL
 );
 
 -- One number for each call that pushes; its messages are numbered within.
 CREATE SEQUENCE IF NOT EXISTS public.delayq_calls AS bigint;
+
+-- The version of all this.
+CREATE TABLE IF NOT EXISTS public.delayq_schema (version int NOT NULL);

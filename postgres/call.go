@@ -1,0 +1,166 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// calls keeps account of a backend's goroutines.
+type calls struct {
+	mu      sync.Mutex
+	running int
+	changed chan struct{} // closed when one ends; nil while no goroutine waits for that
+}
+
+func (c *calls) run(do func()) {
+	c.mu.Lock()
+	c.running++
+	c.mu.Unlock()
+	go func() {
+		defer c.leave()
+		do()
+	}()
+}
+
+func (c *calls) leave() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running--
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
+}
+
+// wait reports whether all have ended before ctx has.
+func (c *calls) wait(ctx context.Context) bool {
+	for {
+		c.mu.Lock()
+		if c.running == 0 {
+			c.mu.Unlock()
+			return true
+		}
+		if c.changed == nil {
+			c.changed = make(chan struct{})
+		}
+		changed := c.changed
+		c.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+const (
+	// abandonedWithin is how long a call goes on when its caller has left. Ending it at once would
+	// cost its connection.
+	abandonedWithin = 5 * time.Second
+	// claimWithin bounds a call without a deadline of its own.
+	claimWithin = 30 * time.Second
+	// mostTries is how often a transaction is tried that the server has rolled back.
+	mostTries = 10
+)
+
+// call runs a statement and reads its rows. It returns when ctx ends: the statement then goes on in
+// the background, and args must not be the caller's memory.
+func call[T any](ctx context.Context, b *Backend, statement string, args []any, read func(into *T, s scan) error) (T, error) {
+	return callWith(ctx, b, func(ctx context.Context, e executor) (T, error) {
+		var all T
+		err := e.query(ctx, statement, args, func(s scan) error { return read(&all, s) })
+		return all, err
+	})
+}
+
+func callWith[T any](ctx context.Context, b *Backend, do func(context.Context, executor) (T, error)) (T, error) {
+	for try := 1; ; try++ {
+		got, err := callOnce(ctx, b, do)
+		if err == nil || try == mostTries || !again(err) {
+			return got, explain(&b.cfg, err)
+		}
+	}
+}
+
+// again reports whether nothing has happened, and a new try may do better.
+func again(err error) bool {
+	var refused *pgconn.PgError
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return false
+	case errors.As(err, &refused):
+		return refused.Code == deadlock || refused.Code == serialization
+	default:
+		return pgconn.SafeToRetry(err) && !unconnected(err)
+	}
+}
+
+func unconnected(err error) bool {
+	var failed *pgconn.ConnectError
+	return errors.As(err, &failed)
+}
+
+func callOnce[T any](ctx context.Context, b *Backend, do func(context.Context, executor) (T, error)) (T, error) {
+	var none T
+	conn, err := b.acquire(ctx)
+	if err != nil {
+		return none, err
+	}
+	if ctx.Done() == nil {
+		within, cancel := context.WithTimeout(ctx, claimWithin)
+		defer cancel()
+		defer conn.release()
+		return do(within, conn)
+	}
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	alone, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	b.calls.run(func() {
+		defer cancel()
+		defer conn.release()
+		value, err := do(alone, conn)
+		done <- outcome{value, err}
+	})
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-ctx.Done():
+		time.AfterFunc(abandonedWithin, cancel)
+		return none, fmt.Errorf("%w: %w", backend.ErrOutcomeUnknown, ctx.Err())
+	}
+}
+
+// unsent marks an error of a call that has sent nothing.
+type unsent struct{ error }
+
+func (u unsent) Unwrap() error { return u.error }
+
+// acquire takes a connection of the pool. It returns when ctx ends, also while the pool connects.
+func (b *Backend) acquire(ctx context.Context) (connection, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, unsent{err}
+	}
+	if ctx.Done() == nil {
+		within, cancel := context.WithTimeout(ctx, claimWithin)
+		defer cancel()
+		ctx = within
+	}
+	conn, err := b.db.acquire(ctx)
+	if err != nil {
+		if over := ctx.Err(); over != nil && !errors.Is(err, over) {
+			err = fmt.Errorf("%w: %w", over, err)
+		}
+		return nil, unsent{err}
+	}
+	return conn, nil
+}
