@@ -22,17 +22,14 @@ func sqliteBackends(t *testing.T) map[string]conformance.Harness {
 	dir := t.TempDir()
 	var files atomic.Int64
 	var paths sync.Map // of the backends that New made
-	open := func(opts ...sqlite.Option) func(context.Context) (backend.Backend, func(), error) {
-		return func(context.Context) (backend.Backend, func(), error) {
-			path := filepath.Join(dir, strconv.FormatInt(files.Add(1), 10), "delay.db")
-			b := sqlite.New(path, opts...)
-			paths.Store(b, path)
-			return b, func() { _ = os.RemoveAll(filepath.Dir(path)) }, os.Mkdir(filepath.Dir(path), 0o755)
-		}
+	open := func(context.Context) (backend.Backend, func(), error) {
+		path := filepath.Join(dir, strconv.FormatInt(files.Add(1), 10), "delay.db")
+		b := sqlite.New(path)
+		paths.Store(b, path)
+		return b, func() { _ = os.RemoveAll(filepath.Dir(path)) }, os.Mkdir(filepath.Dir(path), 0o755)
 	}
 	h := conformance.Harness{
-		New:     open(),
-		Limited: open(sqlite.MaxBytes(100_000)),
+		New: open,
 		Attach: func(_ context.Context, b backend.Backend) (backend.Backend, func(), error) {
 			path, _ := paths.Load(b)
 			return sqlite.New(path.(string)), nil, nil
@@ -48,6 +45,6 @@ func sqliteBackends(t *testing.T) map[string]conformance.Harness {
 		Quiet:   10 * time.Millisecond,
 	}
 	realtime := h
-	realtime.Virtual, realtime.Tick, realtime.Quiet = false, 100*time.Millisecond, 20*time.Millisecond
+	realtime.Virtual, realtime.Quiet = false, 0
 	return map[string]conformance.Harness{"sqlite": h, "sqlite-realtime": realtime}
 }

@@ -48,6 +48,14 @@ func connect(path string, flags sqlite3.OpenFlag, busy time.Duration) (*conn, er
 // handler waits for up to 100 ms, and messages would be late by as much.
 const mostPatient = 4
 
+// Close closes the statements and the connection.
+func (c *conn) Close() error {
+	for _, s := range c.prepared {
+		_ = s.Close()
+	}
+	return c.Conn.Close() //nolint:wrapcheck // file.close does
+}
+
 // statement returns the prepared statement of a file.
 func (c *conn) statement(name string) (*sqlite3.Stmt, error) {
 	if s := c.prepared[name]; s != nil {

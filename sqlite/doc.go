@@ -7,8 +7,7 @@
 //
 // sqlite:///var/lib/shop/delay.db/orders is the queue orders in the file /var/lib/shop/delay.db: the
 // last part of the path is the queue. sqlite://delay.db/orders is a file in the working directory.
-// The parameters busy_timeout and max_bytes are [BusyTimeout] and [MaxBytes]; synchronous=normal is
-// [Relaxed].
+// The parameter busy_timeout is [BusyTimeout], and synchronous=normal is [Relaxed].
 //
 // # What it promises
 //

@@ -22,8 +22,9 @@ type file struct {
 	settings
 	hub     sqlqueue.Hub
 	writer  *writer
-	readers chan *conn // a nil one is yet to be opened
-	watched chan struct{}
+	readers chan *conn    // a nil one is yet to be opened
+	version int64         // of the data, before the first handle
+	watched chan struct{} // closed when the watcher has ended
 }
 
 // mostReaders is how many calls read at the same time.
@@ -44,6 +45,7 @@ func openFile(ctx context.Context, s settings) (*file, error) {
 		f.readers <- nil
 	}
 	f.writer = newWriter(c, &f.hub)
+	f.version = f.dataVersion()
 	go f.watch()
 	return f, nil
 }

@@ -157,18 +157,7 @@ func (m *messages) Schedule(ctx context.Context, ms []backend.Message) []error {
 		}
 		ps[i] = p
 	}
-	full := false
-	return m.each(ctx, len(ps), func(t *tx, i int, now int64) (outcome, err error) {
-		if i%checkRoomEvery == 0 {
-			if full, err = m.full(t); err != nil {
-				return nil, err
-			}
-		}
-		if full {
-			return backend.ErrFull, nil
-		}
-		return m.add(t, &ps[i], now)
-	})
+	return m.each(ctx, len(ps), func(t *tx, i int, now int64) (outcome, err error) { return m.add(t, &ps[i], now) })
 }
 
 // add stores a message.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/jonboulle/clockwork"
-	"github.com/ncruces/go-sqlite3"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/sqlqueue"
@@ -27,10 +26,9 @@ type Backend struct {
 var _ backend.Backend = (*Backend)(nil)
 
 type settings struct {
-	path     string
-	sync     string // the value of PRAGMA synchronous
-	busy     time.Duration
-	maxBytes int64 // 0 is no limit
+	path string
+	sync string // the value of PRAGMA synchronous
+	busy time.Duration
 }
 
 // An Option changes a setting of [New].
@@ -52,19 +50,6 @@ func BusyTimeout(d time.Duration) Option {
 // The file stays whole.
 func Relaxed() Option { return func(b *Backend) { b.settings.sync = "NORMAL" } }
 
-// MaxBytes caps the bytes of the file that are in use, from 64 KiB on; it counts all queues, and whole
-// pages of 4 KiB. A push beyond it returns backend.ErrFull. What is in the queues can still be
-// handed out and settled, for which the file may grow by some pages more. Without it the disk is the
-// limit.
-func MaxBytes(n int64) Option {
-	return func(b *Backend) {
-		if n < 64<<10 {
-			b.err = backend.Invalid("sqlite.MaxBytes", n, "65536 or more")
-		}
-		b.settings.maxBytes = n
-	}
-}
-
 // New returns a backend on the file of that path. The first Open makes the file, where there is
 // none, and its tables, and reports an option out of range. Other processes may use the file at the
 // same time.
@@ -79,7 +64,7 @@ func New(path string, opts ...Option) *Backend {
 	}
 	for _, set := range opts {
 		if set == nil {
-			b.err = backend.Invalid("sqlite option", "nil", "the result of BusyTimeout, Relaxed or MaxBytes")
+			b.err = backend.Invalid("sqlite option", "nil", "the result of BusyTimeout or Relaxed")
 			continue
 		}
 		set(b)
@@ -168,19 +153,4 @@ func (b *Backend) Close() error {
 		return nil
 	}
 	return f.close()
-}
-
-// checkRoomEvery is after how many messages of one call the limit is checked again.
-const checkRoomEvery = 16
-
-// full reports whether the file has reached its limit.
-func (f *file) full(t *tx) (full bool, err error) {
-	if f.maxBytes == 0 {
-		return false, nil
-	}
-	err = t.rows("page_count", func(s *sqlite3.Stmt) bool {
-		full = s.ColumnInt64(0)*s.ColumnInt64(1) >= f.maxBytes
-		return true
-	})
-	return full, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 	"path"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +14,7 @@ func init() { backend.Register("sqlite", openURL) }
 
 const allowedURL = "sqlite:///directory/file.db/queue, or sqlite://file.db/queue for a file in the working directory"
 
-// openURL reads sqlite://[FILE]/[DIRECTORY/FILE/]QUEUE[?busy_timeout=D&max_bytes=N&synchronous=full|normal].
+// openURL reads sqlite://[FILE]/[DIRECTORY/FILE/]QUEUE[?busy_timeout=D&synchronous=full|normal].
 func openURL(_ context.Context, u *url.URL) (backend.Backend, string, error) {
 	if u.User != nil || u.Fragment != "" || u.Opaque != "" || strings.Contains(u.Host, ":") {
 		return nil, "", backend.Invalid("sqlite URL", "(hidden)", allowedURL)
@@ -32,7 +31,7 @@ func openURL(_ context.Context, u *url.URL) (backend.Backend, string, error) {
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, "", backend.Invalid("URL parameters", "(hidden)", "busy_timeout=D&max_bytes=N&synchronous=full|normal, percent-encoded")
+		return nil, "", backend.Invalid("URL parameters", "(hidden)", "busy_timeout=D&synchronous=full|normal, percent-encoded")
 	}
 	opts, err := urlOptions(query)
 	if err != nil {
@@ -53,12 +52,6 @@ func urlOptions(query url.Values) (opts []Option, err error) {
 				return nil, invalid("a duration, 1ms to 10m")
 			}
 			opts = append(opts, BusyTimeout(d))
-		case "max_bytes":
-			n, err := strconv.ParseInt(value, 10, 64)
-			if err != nil {
-				return nil, invalid("a number, 65536 or more")
-			}
-			opts = append(opts, MaxBytes(n))
 		case "synchronous":
 			switch value {
 			case "full":
@@ -68,7 +61,7 @@ func urlOptions(query url.Values) (opts []Option, err error) {
 				return nil, invalid("full or normal")
 			}
 		default:
-			return nil, backend.Invalid("URL parameter", k, "busy_timeout, max_bytes or synchronous")
+			return nil, backend.Invalid("URL parameter", k, "busy_timeout or synchronous")
 		}
 	}
 	return opts, nil

@@ -3,8 +3,6 @@ package sqlite
 import (
 	"os"
 	"time"
-
-	"github.com/ncruces/go-sqlite3"
 )
 
 const (
@@ -18,7 +16,7 @@ const (
 func (f *file) watch() {
 	defer close(f.watched)
 	var seen os.FileInfo
-	version := int64(-1)
+	version := f.version
 	for {
 		handles := f.hub.Handles()
 		t := time.NewTimer(max(watchEvery, time.Duration(handles)*perHandle))
@@ -34,10 +32,8 @@ func (f *file) watch() {
 		}
 		seen = now
 		if v := f.dataVersion(); v != version {
-			if version >= 0 {
-				f.hub.WakeAll()
-			}
 			version = v
+			f.hub.WakeAll()
 		}
 	}
 }
@@ -52,12 +48,7 @@ func changed(seen, now os.FileInfo) bool {
 
 // dataVersion returns a number that changes when another connection has committed.
 func (f *file) dataVersion() (v int64) {
-	f.writer.outside(func(c *conn) {
-		_ = c.rows("data_version", func(s *sqlite3.Stmt) bool {
-			v = s.ColumnInt64(0)
-			return true
-		})
-	})
+	f.writer.outside(func(c *conn) { v, _, _ = c.number("data_version") })
 	return v
 }
 
