@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -107,17 +108,16 @@ func unconnected(err error) bool {
 	return errors.As(err, &failed)
 }
 
+// callOnce runs do on a connection. Before do has begun, the end of ctx means that nothing was sent.
 func callOnce[T any](ctx context.Context, b *Backend, do func(context.Context, executor) (T, error)) (T, error) {
 	var none T
-	conn, err := b.acquire(ctx)
-	if err != nil {
-		return none, err
+	if err := ctx.Err(); err != nil {
+		return none, unsent{err}
 	}
 	if ctx.Done() == nil {
 		within, cancel := context.WithTimeout(ctx, claimWithin)
 		defer cancel()
-		defer conn.release()
-		return do(within, conn)
+		return onConnection(within, within, b, func() bool { return true }, do)
 	}
 	type outcome struct {
 		value T
@@ -125,42 +125,44 @@ func callOnce[T any](ctx context.Context, b *Backend, do func(context.Context, e
 	}
 	done := make(chan outcome, 1)
 	alone, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var decided atomic.Bool // that do begins, or that it never does
+	first := func() bool { return decided.CompareAndSwap(false, true) }
 	b.calls.run(func() {
 		defer cancel()
-		defer conn.release()
-		value, err := do(alone, conn)
+		value, err := onConnection(ctx, alone, b, first, do)
 		done <- outcome{value, err}
 	})
 	select {
 	case o := <-done:
 		return o.value, o.err
 	case <-ctx.Done():
-		time.AfterFunc(abandonedWithin, cancel)
-		return none, fmt.Errorf("%w: %w", backend.ErrOutcomeUnknown, ctx.Err())
 	}
+	if first() {
+		return none, unsent{ctx.Err()}
+	}
+	time.AfterFunc(abandonedWithin, cancel)
+	return none, fmt.Errorf("%w: %w", backend.ErrOutcomeUnknown, ctx.Err())
+}
+
+// onConnection takes a connection of the pool, until ctx ends, and runs do on it with the context
+// alone, unless begin says that it is too late.
+func onConnection[T any](ctx, alone context.Context, b *Backend, begin func() bool, do func(context.Context, executor) (T, error)) (T, error) {
+	var none T
+	conn, err := b.db.acquire(ctx)
+	if err != nil {
+		if over := ctx.Err(); over != nil && !errors.Is(err, over) {
+			err = fmt.Errorf("%w: %w", over, err)
+		}
+		return none, unsent{err}
+	}
+	defer conn.release()
+	if !begin() {
+		return none, unsent{ctx.Err()}
+	}
+	return do(alone, conn)
 }
 
 // unsent marks an error of a call that has sent nothing.
 type unsent struct{ error }
 
 func (u unsent) Unwrap() error { return u.error }
-
-// acquire takes a connection of the pool. It returns when ctx ends, also while the pool connects.
-func (b *Backend) acquire(ctx context.Context) (connection, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, unsent{err}
-	}
-	if ctx.Done() == nil {
-		within, cancel := context.WithTimeout(ctx, claimWithin)
-		defer cancel()
-		ctx = within
-	}
-	conn, err := b.db.acquire(ctx)
-	if err != nil {
-		if over := ctx.Err(); over != nil && !errors.Is(err, over) {
-			err = fmt.Errorf("%w: %w", over, err)
-		}
-		return nil, unsent{err}
-	}
-	return conn, nil
-}

@@ -64,7 +64,7 @@ func (a *announcer) send() {
 	for payloads := a.take(); len(payloads) > 0; payloads = a.take() {
 		began := time.Now()
 		ctx, cancel := context.WithTimeout(context.Background(), newsWithin)
-		if conn, err := a.b.acquire(ctx); err == nil {
+		if conn, err := a.b.db.acquire(ctx); err == nil {
 			// It need not be on the disk: nothing waits for it.
 			_ = conn.query(ctx, "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1::text, p) FROM unnest($2::text[]) p",
 				[]any{a.b.cfg.channel(), payloads}, func(scan) error { return nil })
