@@ -27,11 +27,11 @@ func connect(path string, flags sqlite3.OpenFlag, busy time.Duration) (*conn, er
 		return nil, err //nolint:wrapcheck // explain does
 	}
 	var since time.Time
-	err = c.BusyHandler(func(_ context.Context, tries int) bool {
+	err = c.BusyHandler(func(ctx context.Context, tries int) bool {
 		if tries == 0 {
 			since = time.Now()
 		}
-		if time.Since(since) > busy {
+		if time.Since(since) > busy || ctx.Err() != nil {
 			return false
 		}
 		time.Sleep(time.Duration(min(tries+1, mostPatient)) * time.Millisecond)

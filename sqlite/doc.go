@@ -19,7 +19,7 @@
 //
 // Its clock is the process's wall clock, or the one given with delayq.WithClock. Within a process a
 // push wakes the workers. A nearer message of another process is noticed within 50 ms: the file is
-// looked at every 20 ms, which is a call of the system and no statement. With more than a hundred
+// looked at every 10 ms, which is a call of the system and no statement. With more than fifty
 // handles that wait, it is looked at less often. A jump of the wall clock is noticed within a
 // minute.
 //

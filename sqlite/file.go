@@ -36,8 +36,14 @@ func openFile(ctx context.Context, s settings) (*file, error) {
 	if err != nil {
 		return nil, s.explainOpen(err)
 	}
-	if err := s.prepare(ctx, c); err != nil {
+	old := c.SetInterrupt(ctx)
+	err = s.prepare(ctx, c)
+	c.SetInterrupt(old)
+	if err != nil {
 		_ = c.Close()
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		return nil, s.explainOpen(err)
 	}
 	f := &file{settings: s, readers: make(chan *conn, mostReaders), watched: make(chan struct{})}

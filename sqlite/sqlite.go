@@ -78,7 +78,7 @@ func (*Backend) Traits() backend.Traits {
 }
 
 const (
-	sweep = 50 * time.Millisecond // twice the watcher's interval, and some
+	sweep = 50 * time.Millisecond // the watcher's interval, and the looks of many handles
 
 	// maxSleep bounds how long a jump of the wall clock goes unnoticed. Timers do not notice it.
 	maxSleep = time.Minute

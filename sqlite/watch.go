@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	watchEvery = 20 * time.Millisecond
+	watchEvery = 10 * time.Millisecond
 	perHandle  = 200 * time.Microsecond // longer for each handle, since a change has all of them look
 )
 
@@ -41,7 +41,7 @@ func (f *file) watch() {
 // changed reports whether a file may have changed since it was seen. A second change within the
 // grain of the file system's clock has the time of the first one: a change that is younger counts.
 func changed(seen, now os.FileInfo) bool {
-	const grain = 2 * watchEvery
+	const grain = 20 * time.Millisecond
 	return seen == nil || seen.Size() != now.Size() || !seen.ModTime().Equal(now.ModTime()) ||
 		time.Since(now.ModTime()) < grain
 }
