@@ -201,6 +201,6 @@ func (m *messages) Dead(ctx context.Context, requests []backend.DeadLetterReques
 		if err != nil {
 			return nil, err
 		}
-		return settled(t.exec("bury", m.held(bs[i].Lease, now, place, bs[i].Reason)...))
+		return settled(t.exec("dead", m.held(bs[i].Lease, now, place, bs[i].Reason)...))
 	})
 }
