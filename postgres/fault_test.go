@@ -33,6 +33,9 @@ func TestServerKilled(t *testing.T) {
 		defer close(pushed)
 		for i := 0; i < messages && ctx.Err() == nil; i += 20 {
 			ms := pushes(20, fmt.Sprintf("m%05d", i), 0)
+			for i := range ms { // one that is pushed again may have been acked meanwhile
+				ms[i].UniqueFor = time.Hour
+			}
 			persistent(ctx, t, func() error {
 				for _, err := range q.Schedule(ctx, ms) {
 					if err != nil && !errors.Is(err, backend.ErrDuplicate) { // it was stored, and the reply lost
