@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -52,8 +53,27 @@ func dueTime(due time.Time, delay time.Duration, now int64) int64 {
 	return after(now, delay)
 }
 
-// fewWindows is how many windows that have ended a transaction drops for each item of a call.
-const fewWindows = 16
+// mostWindows is how many windows that have ended a transaction drops.
+const mostWindows = 2000
+
+// forgetWindows drops ids whose windows have ended, once in a transaction.
+func (m *messages) forgetWindows(t *tx, now int64) error {
+	if slices.Contains(t.tidied, m.queue) {
+		return nil
+	}
+	t.tidied = append(t.tidied, m.queue)
+	var ended [][]byte
+	err := t.rows("ended_windows", func(s *sqlite3.Stmt) bool {
+		ended = append(ended, s.ColumnBlob(0, nil))
+		return true
+	}, m.queue, now, int64(mostWindows))
+	for _, id := range ended {
+		if err == nil {
+			_, err = t.exec("delete_message", m.queue, id)
+		}
+	}
+	return err
+}
 
 // each runs do for n items in one transaction. do returns an item's outcome, and apart from it the
 // error of a statement, which undoes the call.
@@ -61,7 +81,7 @@ func (m *messages) each(ctx context.Context, n int, do func(t *tx, i int, now in
 	var errs []error
 	err := m.writer.submit(ctx, func(t *tx) error {
 		now := m.now()
-		if _, err := t.exec("forget_windows", m.queue, now, int64(fewWindows+2*n)); err != nil {
+		if err := m.forgetWindows(t, now); err != nil {
 			return err
 		}
 		errs = nil // of an earlier try

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -25,7 +26,7 @@ type writer struct {
 }
 
 // mostOperations bounds a transaction, so that none waits for long.
-const mostOperations = 64
+const mostOperations = 256
 
 // An operation is a change, which may be run more than once, and whose effects count when its
 // transaction is committed.
@@ -41,6 +42,8 @@ type tx struct {
 	*conn
 	next  int64 // the next number; 0 before the first one was asked for
 	wakes map[string]time.Time
+
+	tidied []int64 // the queues whose ended windows were dropped
 }
 
 func newWriter(c *conn, hub *sqlqueue.Hub) *writer {
@@ -67,9 +70,27 @@ func (w *writer) run() {
 	}
 }
 
-// gather returns the operations that wait.
+// gather returns the operations that wait. Callers that the last commit has released may be about to
+// come with their next operation: the writer lets other goroutines run until none comes, so that
+// the flush of the disk is for all of them. It waits for nobody.
 func (w *writer) gather(first *operation) []*operation {
 	ops := []*operation{first}
+	for quiet := 0; quiet < quietRounds && len(ops) < mostOperations; quiet++ {
+		before := len(ops)
+		runtime.Gosched()
+		if ops = w.drain(ops); len(ops) > before {
+			quiet = 0
+		}
+	}
+	return ops
+}
+
+// quietRounds is how often the writer lets others run without a new operation: a caller that goes on
+// passes through some goroutines before it comes again.
+const quietRounds = 8
+
+// drain adds the operations whose callers stand at the channel.
+func (w *writer) drain(ops []*operation) []*operation {
 	for len(ops) < mostOperations {
 		select {
 		case o := <-w.ops:
@@ -141,7 +162,7 @@ const (
 )
 
 func (w *writer) try(ops []*operation) (error, phase) { //nolint:revive // the phase explains the error
-	if err := w.conn.Exec("BEGIN IMMEDIATE"); err != nil {
+	if _, err := w.conn.exec("begin"); err != nil {
 		return explain(err), beginning
 	}
 	t := &tx{conn: w.conn}
@@ -150,7 +171,7 @@ func (w *writer) try(ops []*operation) (error, phase) { //nolint:revive // the p
 		_ = w.conn.Exec("ROLLBACK") // a full disk has rolled it back already
 		return explain(err), running
 	}
-	if err := w.conn.Exec("COMMIT"); err != nil {
+	if _, err := w.conn.exec("commit"); err != nil {
 		_ = w.conn.Exec("ROLLBACK")
 		return explain(err), committing
 	}

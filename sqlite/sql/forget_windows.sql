@@ -1,2 +1,0 @@
-DELETE FROM delayq_message WHERE queue = ?1 AND id IN (
-  SELECT id FROM delayq_message INDEXED BY delayq_message_by_time WHERE queue = ?1 AND state = 3 AND at <= ?2 LIMIT ?3)
