@@ -36,16 +36,19 @@ test-all: tools-all check ## The same with all modes, clusters, releases of Redi
 	@$(MAKE) --no-print-directory bench-once
 	@$(MAKE) --no-print-directory fuzz FUZZTIME=1000x # a time instead may end in "context deadline exceeded" on a busy machine (golang/go#75804)
 
+# go test keeps a result though a file outside the test's module has changed, such as a page, compose.yaml or the Dockerfile.
+PAGES := go test -count=1 -run '^Test(Compose|Docs|Image|Page|Picture)' .
+
 .PHONY: test-root test-modules test-all-modules
 test-root:
 	$(GOTEST) ./rabbitmq ./conformance ./...
 
 test-modules:
-	cd cmd/delayq && $(GOTEST) ./...
+	cd cmd/delayq && $(GOTEST) ./... && $(PAGES)
 	cd examples/listbackend && $(GOTEST) -run '/virtual' ./...
 
 test-all-modules:
-	cd cmd/delayq && $(GOTEST) ./...
+	cd cmd/delayq && $(GOTEST) ./... && $(PAGES)
 	cd examples/listbackend && $(GOTEST) ./...
 	cd chaos && go vet ./... && go test -count=1 -timeout 60m -parallel 4 ./...
 	cd bench/peers && go vet ./... && go test -short -count=1 -timeout 60m ./verdict

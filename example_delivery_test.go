@@ -67,7 +67,7 @@ func ExampleDelivery_Extend() {
 }
 
 // A message that no retry can help becomes a dead letter, for a person to look at.
-func ExampleDelivery_Dead() {
+func ExampleDelivery_DeadLetter() {
 	ctx := context.Background()
 	q, err := delayq.New(ctx, "orders", delayq.InMemory())
 	if err != nil {

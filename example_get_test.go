@@ -73,7 +73,7 @@ func ExampleQueue_Push_duplicate() {
 		panic(err)
 	}
 	fmt.Println(push())
-	if err := d.Dead(ctx, "no such customer"); err != nil {
+	if err := d.DeadLetter(ctx, "no such customer"); err != nil {
 		panic(err)
 	}
 	fmt.Println(push())

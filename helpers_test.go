@@ -280,6 +280,14 @@ func (q *seamQueue) ListDeadIDs(ctx context.Context, cursor string, limit int) (
 	return q.Queue.ListDeadIDs(ctx, cursor, limit)
 }
 
+func (q *seamQueue) TrimDead(ctx context.Context, r backend.Retention) (int, bool, error) {
+	if err := q.s.enter(ctx, "trim", 1); err != nil {
+		return 0, false, err
+	}
+	defer q.s.leave("trim")
+	return q.Queue.TrimDead(ctx, r)
+}
+
 func (q *seamQueue) Redrive(ctx context.Context, ids []string) []error {
 	return q.s.each(ctx, "redrive", len(ids), func() []error { return q.Queue.Redrive(ctx, ids) })
 }

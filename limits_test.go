@@ -391,6 +391,25 @@ func TestExpiryEndsWithTheContext(t *testing.T) {
 	})
 }
 
+// Messages that were claimed with an expired one are handed out within a third of the lease, also
+// while the store does not reply to the deletion.
+func TestExpiryDoesNotHoldUpOthers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSeam()
+		s.before = hanging("ack")
+		q := newQueue(t, s.option(), delayq.WithLease(time.Minute))
+		push(t, q, delayq.ExpiresAfter(time.Second))
+		sound := push(t, q)
+		time.Sleep(time.Hour)
+		began := time.Now()
+		ds, err := q.ReceiveBatch(t.Context(), 2)
+		must(t, err)
+		if took := time.Since(began); len(ds) != 1 || ds[0].ID != sound || took != 20*time.Second {
+			t.Errorf("%d messages were handed out after %v", len(ds), took)
+		}
+	})
+}
+
 // Limits that cannot be read limit nothing, and do not stop the message. Fields of a newer release
 // stay with it.
 func TestUnreadableLimits(t *testing.T) {

@@ -110,7 +110,7 @@ func TestBadMovesChangeNothing(t *testing.T) {
 		}, "delay", "-1ns"},
 		"moves: due": {func(s *scene) error {
 			return s.RescheduleBatch(t.Context(), []delayq.Move{{ID: "scheduled"}, {ID: "ready", Due: after2200}})
-		}, "due time", "2200-01-01 00:00:00.000000001"},
+		}, "due time", "2200-01-01T00:00:00.000000001"},
 		"moves: both": {func(s *scene) error {
 			return s.RescheduleBatch(t.Context(), []delayq.Move{{ID: "ready", Due: noon, Delay: 1}})
 		}, "move", "due time and a delay"},

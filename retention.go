@@ -2,6 +2,7 @@ package delayq
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -120,19 +121,16 @@ func (t *trimmer) begin() {
 }
 
 func (t *trimmer) trim() {
-	t.mu.Lock()
-	busy := t.running
-	t.running, t.made = true, 0
-	t.mu.Unlock()
-	if busy {
+	if !t.start() {
 		return
 	}
+	closed := false // the backend, before the queue
 	_ = t.q.runUntilClose(context.Background(), func(ctx context.Context) error {
 		n, err := t.q.trimDead(ctx, t.keep)
 		if n > 0 {
 			t.q.log.Info("delayq: dead letters beyond the retention were deleted", "letters", n, "max_age", t.keep.MaxAge, "max_count", t.keep.MaxCount)
 		}
-		if err != nil && t.q.stopping.Err() == nil {
+		if closed = errors.Is(err, ErrClosed); err != nil && !closed && t.q.stopping.Err() == nil {
 			t.q.log.Warn("delayq: deleting dead letters beyond the retention failed; it is tried again in ten minutes", "err", err)
 		}
 		return nil
@@ -140,9 +138,29 @@ func (t *trimmer) trim() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.running = false
-	if t.q.stopping.Err() == nil {
+	switch {
+	case closed || t.q.stopping.Err() != nil:
+	case t.tooMany(t.made): // made after the last look
+		t.timer.Reset(0)
+	default:
 		t.timer.Reset(trimEvery - trimEvery/20 + rand.N(trimEvery/10))
 	}
+}
+
+// start reports false while another look goes on.
+func (t *trimmer) start() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.running {
+		return false
+	}
+	t.running, t.made = true, 0
+	return true
+}
+
+// tooMany reports whether so many new dead letters cannot wait for the next look.
+func (t *trimmer) tooMany(made int) bool {
+	return t.keep.MaxCount > 0 && made >= max(t.keep.MaxCount/100, 10)
 }
 
 // died looks sooner when many dead letters were made.
@@ -157,7 +175,7 @@ func (t *trimmer) died(n int) {
 	}
 	before := t.made
 	t.made += n
-	if many := max(t.keep.MaxCount/100, 10); t.keep.MaxCount > 0 && before < many && t.made >= many {
+	if !t.running && !t.tooMany(before) && t.tooMany(t.made) {
 		t.timer.Reset(0)
 	}
 }

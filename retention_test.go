@@ -131,3 +131,98 @@ func TestBadRetention(t *testing.T) {
 		t.Errorf("Trim in an ended context returns %v", err)
 	}
 }
+
+// A queue whose backend was closed first has nothing to trim, and says nothing.
+func TestRetentionAfterTheBackendIsClosed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var log journal
+		s := newSeam()
+		q := newQueue(t, s.option(), log.Logger(), delayq.DeadLetterRetention(0, 3))
+		die(t, q, 0, 1)
+		must(t, s.Close())
+		time.Sleep(time.Hour)
+		if calls, _ := s.calls("trim"); calls != 1 || log.String() != "" {
+			t.Errorf("%d looks in an hour, and the log is %q; want one look and no line", calls, log.String())
+		}
+	})
+}
+
+// A store that fails is asked again.
+func TestRetentionWhileTheStoreFails(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var log journal
+		s := newSeam()
+		s.before = once("trim")
+		q := newQueue(t, s.option(), log.Logger(), delayq.DeadLetterRetention(0, 3))
+		die(t, q, 0, 5)
+		time.Sleep(time.Minute)
+		log.Want(t, "level=WARN", "beyond the retention failed")
+		if n := len(deadIDs(t, q)); n != 5 {
+			t.Errorf("%d letters of 5 are left, and the store has failed", n)
+		}
+		time.Sleep(12 * time.Minute)
+		if n := len(deadIDs(t, q)); n != 3 {
+			t.Errorf("%d letters are left, want 3", n)
+		}
+	})
+}
+
+// Letters that are made while a slow look ends do not wait for the next one.
+func TestManyDeathsDuringALook(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSeam()
+		s.slowReply("trim", time.Minute)
+		q := newQueue(t, s.option(), delayq.DeadLetterRetention(0, 3))
+		die(t, q, 0, 1)
+		time.Sleep(20 * time.Second) // the look has begun
+		die(t, q, 1, 20)
+		time.Sleep(2 * time.Minute)
+		if n := len(deadIDs(t, q)); n != 3 {
+			t.Errorf("%d letters are left, want 3", n)
+		}
+	})
+}
+
+// The dead letters of expired messages count among the new ones.
+func TestManyExpiredMessagesDie(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWatcher()
+		q := newQueue(t, w.metrics(), delayq.DeadLetterRetention(0, 3))
+		die(t, q, 0, 1)
+		time.Sleep(time.Minute) // the first look is over
+		pushMany(t, q, 20, delayq.ExpiresAfter(time.Second), delayq.DeadLetterExpired())
+		time.Sleep(2 * time.Second)
+		takeNone(t, q)
+		time.Sleep(time.Second)
+		if n := len(deadIDs(t, q)); n != 3 {
+			t.Errorf("%d letters are left, want 3", n)
+		}
+		w.wantTotal(t, 18, "delayq.dead_letters.deleted")
+	})
+}
+
+func TestNoRetentionWithoutRedriving(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSeam()
+		s.traits = lackingOnly(delayq.Redriving)
+		newQueue(t, s.option(), delayq.DeadLetterRetention(0, 3))
+		time.Sleep(time.Hour)
+		if calls, _ := s.calls("trim"); calls != 0 {
+			t.Errorf("a store that keeps no dead letters was asked %d times to delete some", calls)
+		}
+	})
+}
+
+// A store that outlives the process may have too many letters at the start.
+func TestRetentionOfADurableStore(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newSeam()
+		s.traits = lackingOnly()
+		q, other := newPair(t, s, delayq.DeadLetterRetention(0, 3))
+		die(t, other, 0, 9)
+		time.Sleep(12 * time.Second)
+		if n := len(deadIDs(t, q)); n != 3 {
+			t.Errorf("%d letters are left after a start, want 3", n)
+		}
+	})
+}

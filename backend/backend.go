@@ -28,20 +28,20 @@ type Backend interface {
 
 // Options are the settings that package delayq passes to every queue.
 type Options struct {
-	// Clock replaces the store's own clock. Nil means the store's own: TIME on
-	// Redis, the broker's timers on RabbitMQ, the process's clock in memory.
-	// A backend that cannot run on another clock returns [ErrUnsupported] from Open.
-	// With a clock given, a waiting Receive sleeps on that clock and on no other. A fake
-	// clock jumps. Code that starts a timer reads the clock once more after that, as
-	// [SleepUntil] does, or it sleeps through a jump between the reading before and the start.
+	// Clock replaces the store's own clock. Nil means the store's own: TIME on Redis, the broker's
+	// timers on RabbitMQ, the process's clock in memory. A backend that cannot run on another clock
+	// returns [ErrUnsupported] from Open. With a clock given, a waiting Receive sleeps on that
+	// clock and on no other. A fake clock jumps. So code that starts a timer reads the clock once
+	// more after that, as [SleepUntil] does. Otherwise it sleeps through a jump that came just
+	// before the start.
 	Clock clockwork.Clock
 
 	// Logger gets events that no method can return: a lost connection, a degraded mode. It is never
 	// nil.
 	Logger *slog.Logger
 
-	// Refused is called when the store is found to refuse messages of this queue that are due, so
-	// that they stay away and may hold up others. A store calls it once a minute at most while that
-	// lasts. It is safe for concurrent use, returns at once, and may be nil.
+	// Refused is called when the store refuses messages of this queue that are due. They do not
+	// come then, and may hold up others. A store calls it at most once a minute while that lasts.
+	// It is safe for concurrent use, returns at once, and may be nil.
 	Refused func()
 }

@@ -3,11 +3,12 @@ package backend
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // The sentinel errors that a backend returns. They are matched with [errors.Is]; package delayq
-// re-exports each. The outcome of one message wraps at most one of them, but for ErrUnavailable and
-// ErrOutcomeUnknown, which may come together.
+// re-exports each. The outcome of one message wraps at most one of them. Only ErrUnavailable and
+// ErrOutcomeUnknown may come together.
 var (
 	// ErrClosed is returned by every call on a closed queue or backend.
 	ErrClosed = errors.New("closed")
@@ -27,18 +28,18 @@ var (
 
 	// ErrDuplicate is returned for an id that is in the queue already, or that UniqueFor still
 	// keeps. The first message stays unchanged. Treat ErrDuplicate as success when you repeat a
-	// push. A message in flight counts, so that a handler that pushes its own message's id pushes
-	// nothing. The text says in which state the first message is, where the store can look for it:
-	// see [Duplicate].
+	// push. A message in flight counts too: a handler that pushes its own message's id gets this
+	// error, and nothing is stored. The text says in which state the first message is, where the
+	// store can look for it: see [Duplicate].
 	ErrDuplicate = errors.New("this id is taken")
 
 	// ErrFull says that the store has reached its limit. Nothing was stored.
 	ErrFull = errors.New("queue is full")
 
-	// ErrUnconfirmed is returned by a push that waits for replicas or disks, when the store has the
-	// message but not all have confirmed it in time. The message may be lost with the store.
-	// Pushing it again under its id waits for them again, and returns ErrDuplicate when they have
-	// it.
+	// ErrUnconfirmed is returned by a push that waits for replicas or disks. The store has the
+	// message, but not all replicas or disks have confirmed it in time. The message may be lost
+	// with the store. Pushing it again under its id waits for them again, and returns ErrDuplicate
+	// when they have it.
 	ErrUnconfirmed = errors.New("stored, but not confirmed")
 
 	// ErrUnavailable says that the store cannot be reached, or is not ready: a refused or broken
@@ -98,14 +99,16 @@ func Duplicate(s State) error {
 const shown = 64
 
 func show(value any) string {
-	s, ok := value.(string)
-	switch {
-	case !ok:
-		return fmt.Sprint(value)
-	case len(s) > shown:
-		return fmt.Sprintf("%q… (%d bytes)", s[:shown], len(s))
+	switch v := value.(type) {
+	case time.Time: // its own form has the reading of the monotonic clock
+		return v.Format(time.RFC3339Nano)
+	case string:
+		if len(v) > shown {
+			return fmt.Sprintf("%q… (%d bytes)", v[:shown], len(v))
+		}
+		return fmt.Sprintf("%q", v)
 	default:
-		return fmt.Sprintf("%q", s)
+		return fmt.Sprint(value)
 	}
 }
 

@@ -2,7 +2,8 @@ package backend
 
 import "fmt"
 
-// Feature is a promise that not every backend keeps. [Traits.Lacks] holds those that one does not.
+// Feature is a promise that not every backend keeps. [Traits.Lacks] has the features that a backend
+// lacks.
 type Feature int
 
 // The features. Each is kept unless [Traits.Lacks] has it.
@@ -33,13 +34,13 @@ const (
 	SingleCopy
 
 	// CancelNotFound: Cancel returns ErrNotFound for an id that is not there. Without it Cancel
-	// returns nil for one, and a cancelled message takes up room until it is due.
+	// returns nil for such an id, and a cancelled message takes up room until it is due.
 	CancelNotFound
 
 	Getting   // Get, and a text of ErrDuplicate that says the state
 	Replacing // a push with Replace replaces the message of its id
-	// CountingScheduled: Stats counts all messages. Without it, Stats returns [Unknown] for what the
-	// store cannot count.
+	// CountingScheduled: Stats counts all messages. Without it, Stats returns [Unknown] for the
+	// counts that the store does not know.
 	CountingScheduled
 )
 
@@ -48,7 +49,8 @@ const (
 // Deprecated: use KeepingHeaders.
 const Headers = KeepingHeaders
 
-// features is the one table of them. A backend that lacks a feature also lacks those it implies.
+// features is the one table of all features. A backend that lacks a feature also lacks those that
+// it implies.
 var features = [...]struct {
 	name    string    // as errors show it
 	verbs   []string  // the methods of Queue that it covers
@@ -69,9 +71,9 @@ var features = [...]struct {
 	Purging:          {"purging", []string{"Purge"}, nil},
 	ChangingHeaders:  {"new headers at a nack (NackHeaders)", nil, nil},
 	Pausing:          {"pausing for all processes", []string{"PauseAll", "ResumeAll"}, nil},
-	ExactAttempts:    {"attempts that rise by hand-outs alone", nil, nil},
-	SingleCopy:       {"messages that are moved in one step", nil, nil},
-	CancelNotFound:   {"ErrNotFound for a cancel of what is not there", nil, nil},
+	ExactAttempts:    {"exact attempts", nil, nil},
+	SingleCopy:       {"a single copy after an interrupted call", nil, nil},
+	CancelNotFound:   {"ErrNotFound for cancelling an unknown id", nil, nil},
 	Getting:          {"getting messages by id", []string{"Get"}, nil},
 	Replacing:        {"replacing messages (Replace)", nil, nil},
 

@@ -8,10 +8,10 @@ import (
 // Message is one message of a push. Package delayq has it under the same name. Its zero value is a
 // message without content, due at once.
 type Message struct {
-	// ID names the message: 1 to 255 bytes of UTF-8 without control characters. Empty, package
-	// delayq gives it one. While a message of that id is in the queue, a further one is refused
-	// with [ErrDuplicate]. A store that lacks [OwnIDs] makes the ids itself: package delayq then
-	// returns [ErrUnsupported] for a message that has one.
+	// ID names the message: 1 to 255 bytes of UTF-8 without control characters. If it is empty,
+	// package delayq makes an id. While a message of that id is in the queue, a further push of it
+	// returns [ErrDuplicate]. A store that lacks [OwnIDs] makes the ids itself: package delayq then
+	// returns [ErrUnsupported] for a message with an ID.
 	ID string
 
 	// Body is up to 16 MiB, any bytes. The queue keeps no reference to it.
@@ -35,31 +35,31 @@ type Message struct {
 	Spread time.Duration
 
 	// UniqueFor, 1 ms to 400 days, keeps the ID taken for that long from the push on, by the
-	// store's clock. Until then a further push of the ID is refused with [ErrDuplicate], with
-	// UniqueFor or without, also when the message is done, dead or cancelled. A refused push
-	// lengthens nothing. It asks for an ID. 0 is off: the ID is free when the message is gone.
-	// Package delayq returns [ErrUnsupported] where the store lacks [UniqueWindows].
+	// store's clock. Until then a further push of the ID returns [ErrDuplicate], with UniqueFor or
+	// without, also when the message is done, dead or cancelled. A rejected push does not extend
+	// that time. UniqueFor needs an ID. With 0 the ID is free when the message is gone. Package
+	// delayq returns [ErrUnsupported] where the store lacks [UniqueWindows].
 	UniqueFor time.Duration
 
-	// Replace has the push take the place of a message of the ID that waits, scheduled or ready:
-	// body, headers and due time become the new ones in one step, attempts count anew, and among
-	// messages of one due time its place is that of this push. Without a message of the ID it is an
-	// ordinary push. One in flight gets [ErrInFlight]; one that is dead, or gone while UniqueFor
-	// keeps the ID, gets [ErrDuplicate]. Of several in one call the last wins. It asks for an ID,
-	// and does not go with UniqueFor. Package delayq returns [ErrUnsupported] where the store lacks
-	// [Replacing].
+	// Replace makes the push replace a message of the ID that waits, scheduled or ready. Body,
+	// headers and due time become the new ones in one step, and attempts count anew. Among messages
+	// of one due time, the message has the place of this push. If no message of the ID waits, it is
+	// an ordinary push. One in flight gets [ErrInFlight]; one that is dead, or gone while UniqueFor
+	// keeps the ID, gets [ErrDuplicate]. Of several in one call the last wins. Replace needs an ID,
+	// and cannot be combined with UniqueFor. Package delayq returns [ErrUnsupported] where the
+	// store lacks [Replacing].
 	Replace bool
 
 	// MaxWait, 1 ms to a hundred years, bounds how far Replace moves the due time: to the first
 	// push plus MaxWait at most, rounded up to the store's resolution. The first push is the one
-	// that found no message of the ID waiting, or one that was pushed without MaxWait. The time of
-	// it travels with the message, by the store's clock: see [FirstPushHeader]. It asks for
-	// Replace. 0 is off.
+	// that found no message of the ID waiting, or one that was pushed without MaxWait. Its time, by
+	// the store's clock, travels with the message: see [FirstPushHeader]. MaxWait needs Replace. 0
+	// sets no bound.
 	MaxWait time.Duration
 
-	// Limits are the message's own limits, nil for none. Package delayq stores them as a header, and
-	// returns [ErrUnsupported] where the store lacks [KeepingHeaders]. A store never looks at this field,
-	// which is nil in each message that it is given.
+	// Limits are the message's own limits, nil for none. Package delayq stores them as a header,
+	// and returns [ErrUnsupported] where the store lacks [KeepingHeaders]. The field is nil in
+	// every message that a store gets.
 	Limits *Limits
 }
 
@@ -103,8 +103,8 @@ type Delivery struct {
 	Headers map[string]string // nil when there are none
 	Due     time.Time         // as the store keeps it, rounded up
 
-	// Attempt is 1 at the first hand-out and rises by one at each further one,
-	// also when the worker before died without a word.
+	// Attempt is 1 at the first hand-out and rises by one at each further one, also when the worker
+	// before died.
 	Attempt int
 
 	Token Token     // of the lease
@@ -133,8 +133,9 @@ type Return struct {
 	// place in the order, and this hand-out is not counted as an attempt. Delay is 0.
 	Untouched bool
 
-	// NewHeaders has Headers replace all headers of the message in the same step; nil or empty
-	// leaves it none. Else Headers is not looked at. It does not go with Untouched.
+	// NewHeaders makes Headers replace all headers of the message in the same step; nil or empty
+	// Headers leave it without any. If NewHeaders is false, Headers is ignored. It cannot be
+	// combined with Untouched.
 	NewHeaders bool
 	Headers    map[string]string
 }
@@ -180,7 +181,7 @@ func (p Pause) EndAt(now time.Time) time.Time {
 // State is where a message is in its life.
 type State int
 
-// The states. A message in the queue is in one of the first four.
+// The states. A message in the queue has one of the first four.
 const (
 	StateScheduled State = iota + 1 // not due yet
 	StateReady                      // due and not leased, also where a lease has ended
@@ -201,11 +202,11 @@ func (s State) String() string {
 	return stateNames[s]
 }
 
-// MessageInfo is a message as the queue shows it. Fields that its state does not have are zero. Of
-// one that is done, only ID, State and UniqueUntil are known.
+// MessageInfo is a message as the queue shows it. Fields that do not apply to its state are zero.
+// For a message that is done, only ID, State and UniqueUntil are known.
 type MessageInfo struct {
-	// ID is the one that Cancel takes. It is empty where the message gets one only with its first
-	// hand-out, as one does that another program has moved along.
+	// ID is the id that Cancel takes. It is empty for a message that gets an id only with its first
+	// hand-out, such as one that another program has moved.
 	ID    string
 	State State
 
@@ -222,8 +223,8 @@ type MessageInfo struct {
 	// UniqueUntil is the end of the window of UniqueFor, where one lasts. Only Get fills it.
 	UniqueUntil time.Time
 
-	// Err says why the body cannot be read; Body then has the bytes that are there. Only a store
-	// that other programs write to has any such message.
+	// Err says why the body cannot be read; Body then has the raw bytes. This happens only in a
+	// store that other programs write to.
 	Err error
 
 	// Limits are the message's own, nil for none. Package delayq sets them.

@@ -32,10 +32,10 @@ type Queue interface {
 	// every push of that id returns [ErrDuplicate], with UniqueFor or without, also when the
 	// message is gone. A rejected push does not start or extend a window.
 	//
-	// A message with Replace replaces the one of its id that waits, as [Message] says: the store
-	// has one of the two at any moment. A replacement that was sent again, because its reply was
-	// lost, does not replace what others have pushed since; where the store cannot tell, the
-	// outcome is [ErrOutcomeUnknown]. It belongs to [Replacing].
+	// A message with Replace replaces the one of its id that waits, as [Message] says: at any
+	// moment the store has exactly one of the two. A replacement that is repeated after a lost
+	// reply does not replace a message that another call has pushed meanwhile. Where the store
+	// cannot tell, the outcome is [ErrOutcomeUnknown]. It belongs to [Replacing].
 	//
 	// The backend copies Body and Headers before it returns. It does not change the messages,
 	// except their ids where it lacks [OwnIDs].
@@ -47,8 +47,8 @@ type Queue interface {
 	//
 	// A message whose lease ended is due again, at its old place in the order.
 	//
-	// When ctx ends, or ended before, it returns ctx's error having taken nothing. When Close is
-	// called it returns [ErrClosed] likewise.
+	// When ctx ends, or has ended before, it takes nothing and returns ctx's error. When Close is
+	// called, it takes nothing and returns [ErrClosed].
 	//
 	// The caller owns the deliveries: no Body or Headers is shared with the store or with another
 	// delivery.
@@ -59,8 +59,8 @@ type Queue interface {
 	// the second of two acks fails. A lease is settled through the handle that received it.
 	Ack(ctx context.Context, ls []Lease) []error
 
-	// Nack gives the messages back, each to be due after its own delay, and with new headers where
-	// it has NewHeaders: every later hand-out and listing shows these. The backend copies them
+	// Nack gives the messages back, each to be due after its own delay. A message with NewHeaders
+	// gets new headers, which every later hand-out and listing shows. The backend copies them
 	// before it returns. When the outcome is an error, the headers are the old ones, unless that
 	// error matches [ErrOutcomeUnknown]. A store at its limit may return [ErrFull] for headers that
 	// are larger than the old ones: the lease is still in force.
@@ -91,8 +91,8 @@ type Queue interface {
 	// [StateDone]. A message whose lease has ended is [StateReady], whether or not the store has noticed.
 	//
 	// It changes nothing: it counts no attempt, touches no lease, and messages keep their places.
-	// Each message is shown as it was at some moment of the call; a call on many is not one moment
-	// for all. Bodies and headers are the caller's. It belongs to [Getting].
+	// Each message is shown as it was at some moment of the call. Two messages of a call may show
+	// two moments. Bodies and headers are the caller's. It belongs to [Getting].
 	Get(ctx context.Context, ids []string) ([]MessageInfo, []error)
 
 	// Peek returns up to limit scheduled or ready messages, by (due, push order) unless the backend
@@ -102,34 +102,34 @@ type Queue interface {
 	// that no Peek returned gets an [InvalidError].
 	//
 	// It changes nothing: no attempt is counted, workers get messages meanwhile, and the caller
-	// owns the page, whose messages are [StateScheduled] or [StateReady]. Messages change while pages
-	// are read. Messages that are not due yet and stay are not skipped, whatever others come, go or
-	// move meanwhile. It belongs to [Peeking].
+	// owns the page, whose messages are [StateScheduled] or [StateReady]. Messages change while
+	// pages are read. A message that is not due yet and stays in the queue is not skipped,
+	// whichever other messages come, go or move meanwhile. It belongs to [Peeking].
 	Peek(ctx context.Context, cursor string, limit int) (page []Pending, next string, err error)
 
 	// Purge deletes all data of the queue: scheduled, ready and leased messages, dead letters,
-	// quarantined ones, and ids that UniqueFor keeps, but no pause. Leases end with that: settling one returns
-	// [ErrLeaseLost]. Messages pushed before the call are gone when it returns nil; messages pushed
-	// meanwhile may be. Handles go on working, as on a queue that was never used.
+	// quarantined ones, and ids that UniqueFor keeps. A pause stays. It ends all leases: an ack
+	// returns [ErrLeaseLost]. Messages pushed before the call are gone when it returns nil;
+	// messages pushed meanwhile may be. Handles go on working, as on a queue that was never used.
 	//
 	// It returns how many messages it deleted, in any state. After an error, or where a lost reply
 	// made it try again, that is the number of known deletions. It belongs to [Purging].
 	Purge(ctx context.Context) (removed int64, err error)
 
 	// PauseAll makes the store hand out none of the queue's messages, to any handle of any process,
-	// until ResumeAll or the pause's end. When it has returned nil the store leases no more of
-	// them: a Receive returns only messages whose leases began before, whose reply was on its way.
-	// Other Receives wait. The promise holds for callers of this interface; other programs that
-	// share the queue go on.
+	// until ResumeAll or the pause's end. When it has returned nil the store leases no more
+	// messages. A Receive whose reply was on its way may still return messages that were leased
+	// before. All other Receives wait. The promise holds for callers of this interface; other
+	// programs that share the queue go on.
 	//
-	// Everything else goes on: pushes, cancels, settling, dead letters, redrives. Leases end as
-	// ever, and their messages are ready again. Stats shows the pause.
+	// Everything else goes on: pushes, cancels, acks, nacks, dead letters, redrives. Leases end as
+	// usual, and their messages are ready again. Stats shows the pause.
 	//
 	// A further call replaces the end of the pause. An end that has passed ends the pause. The end
-	// is rounded up to the resolution, and is kept by the store: it takes no process that waits for
-	// it. When the pause ends, in time or by ResumeAll, waiting Receives get what is due, as late
-	// as after a push that makes it due. A pause is part of the queue, and not of its messages:
-	// neither Purge nor the last message ends it. It belongs to [Pausing], as does the next.
+	// is rounded up to the resolution. The store keeps it, so no process needs to wait for it. When
+	// the pause ends, by its time or by ResumeAll, waiting Receives get the due messages, no later
+	// than after a push. A pause is part of the queue, and not of its messages: neither Purge nor
+	// the last message ends it. It belongs to [Pausing], as does the next.
 	PauseAll(ctx context.Context, p Pause) error
 
 	// ResumeAll ends the queue's pause. Without one it does nothing.
@@ -137,12 +137,12 @@ type Queue interface {
 
 	// ListDead returns up to limit dead letters, oldest death first, from the cursor on: "" starts,
 	// and a returned cursor of "" says that there are no more. A page may be short, or empty,
-	// before that, as where letters are large. Letters that come or go meanwhile do not make it
-	// skip the others. It belongs to [Redriving], as do the next four.
+	// before that, as where letters are large. Letters that come or go between two pages do not
+	// make it skip others. It belongs to [Redriving], as do the next four.
 	ListDead(ctx context.Context, cursor string, limit int) (page []DeadLetter, next string, err error)
 
-	// ListDeadIDs is ListDead without the contents: the ids, in the same order. A store that reads
-	// nothing without its contents passes the page of its ListDead through [DeadIDs].
+	// ListDeadIDs is ListDead without the contents: the ids, in the same order. A store that can
+	// only read whole letters passes the page of its ListDead through [DeadIDs].
 	ListDeadIDs(ctx context.Context, cursor string, limit int) (ids []string, next string, err error)
 
 	// Redrive schedules dead letters again, due at once, whole, with attempts counted from zero. An
@@ -159,9 +159,9 @@ type Queue interface {
 	TrimDead(ctx context.Context, r Retention) (removed int, more bool, err error)
 
 	// Close releases this handle and wakes its waiting Receives. Messages stay in the store; leases
-	// that this handle holds end in their own time. No goroutine of the handle runs once it has
-	// returned, but for one that waits for a store that does not reply: for that, Close waits for a
-	// bounded time. A second Close does nothing.
+	// that this handle holds end in their own time. When it has returned, no goroutine of the
+	// handle runs. The exception is a goroutine that waits for a store that does not reply: Close
+	// waits for it for a bounded time. A second Close does nothing.
 	Close() error
 }
 

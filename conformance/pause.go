@@ -14,7 +14,7 @@ import (
 var pauseChecks = []Check{
 	{
 		Name: "pause", Invariant: 10, needs: []backend.Feature{backend.Pausing},
-		Rule: "While a queue is paused no client gets a message, whether it was due before, becomes due, is given back or loses its lease; pushes, cancels and settling go on, and Stats shows the pause.",
+		Rule: "While a queue is paused no client gets a message, whether it was due before, becomes due, is given back or loses its lease; pushes, cancels and acks go on, and Stats shows the pause.",
 		run:  pause,
 	},
 	{

@@ -95,7 +95,7 @@ func (l *listener) run(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// follow subscribes on masters that are new, and leaves those that are none any more.
+// follow subscribes on new masters, and unsubscribes from servers that are no longer masters.
 func (l *listener) follow(ctx context.Context, log *slog.Logger) {
 	masters, err := call.Do(ctx, l.calls, l.masters)
 	if l.listed(err) && ctx.Err() == nil {
@@ -122,7 +122,7 @@ func (l *listener) all() []*node {
 	return slices.Collect(maps.Values(l.nodes))
 }
 
-// listed notes the outcome of listing the masters, and reports whether that is a new failure.
+// listed keeps the outcome of listing the masters, and reports whether it is a new failure.
 func (l *listener) listed(err error) (news bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/delayq/delayq/internal/record"
 )
 
-// A deadList keeps dead letters in the order of their deaths. A removed one leaves a
-// hole; when half of the list is holes, it is packed.
+// A deadList keeps dead letters in the order of their deaths. A removed letter leaves a hole; when
+// half of the list is holes, the list is packed.
 type deadList struct {
 	pos     *paged[uint32] // of each slot
 	letters []letter

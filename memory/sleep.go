@@ -7,8 +7,8 @@ import (
 )
 
 // Sleepers are the waiting Receive calls. One timer serves them all. A wake-up is a hint to look
-// again, which each sleeper passes on while messages are due, so that a sleeper that leaves can
-// lose none.
+// again. Each sleeper passes it on while messages are due, so no wake-up is lost when a sleeper
+// leaves.
 type sleepers struct {
 	first, last *sleeper
 	timer       clockwork.Timer
@@ -59,7 +59,7 @@ func (l *sleepers) wakeFirst() {
 }
 
 // arm makes the timer fire at t or before. A clock may jump between reading it and starting the
-// timer, a fake one by hours, and the timer would be late by as much: then it is set again.
+// timer, a fake one by hours. The timer would be late by as much, so then arm sets it again.
 func (l *sleepers) arm(clock clockwork.Clock, now, t int64) {
 	if now < l.armed && l.armed <= t {
 		return
@@ -82,8 +82,8 @@ func (l *sleepers) start(clock clockwork.Clock, d time.Duration) {
 	}
 }
 
-// disarm drops the timer. The next one belongs to the synctest bubble, or to none, that its sleeper
-// is in.
+// disarm drops the timer. A timer belongs to the synctest bubble of its sleeper, if there is one,
+// and the next sleeper may be in another.
 func (l *sleepers) disarm() {
 	if l.timer != nil {
 		l.timer.Stop()
@@ -91,8 +91,8 @@ func (l *sleepers) disarm() {
 	}
 }
 
-// rouseLocked wakes a sleeper when a message is due, else sets the timer for the
-// next event. Every change that may make one due ends with it.
+// rouseLocked wakes a sleeper when a message is due, else sets the timer for the next event. Every
+// method that may make a message due calls it at its end.
 func (s *store) rouseLocked(now int64) {
 	switch {
 	case s.sleep.first == nil:

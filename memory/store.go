@@ -158,8 +158,8 @@ func (s *store) setContentLocked(slot uint32, headers map[string]string, body []
 	return nil
 }
 
-// fullLocked reports whether there is no room for a message with a record of so many bytes. Windows
-// that have ended make room.
+// fullLocked reports whether there is no room for a message with a record of so many bytes. It
+// first frees the room of windows that have ended.
 func (s *store) fullLocked(m *backend.Message, size int, now int64) bool {
 	if l := s.limits.messages; l > 0 && int(s.nodes.live) >= l {
 		return true
@@ -190,7 +190,7 @@ func dueTime(due time.Time, delay time.Duration, now int64) int64 {
 	return after(now, delay)
 }
 
-// after adds without running over the end of time.
+// after adds, and stops at the largest time instead of overflowing.
 func after(now int64, d time.Duration) int64 {
 	if t := now + int64(d); d <= 0 || t > now {
 		return t
@@ -268,7 +268,7 @@ func (s *store) findLocked(id string) (uint32, bool) {
 	return s.ids.find(s.packed)
 }
 
-// waitingLocked finds a message that may still be cancelled or moved.
+// waitingLocked finds a message that can still be cancelled or moved.
 func (s *store) waitingLocked(id string) (uint32, error) {
 	slot, ok := s.findLocked(id)
 	switch {

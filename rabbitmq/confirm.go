@@ -106,8 +106,8 @@ func (c *confirmChannel) retire() {
 
 func (c *confirmChannel) usable() bool { return !c.IsClosed() && !c.refusing.Load() }
 
-// sendMany sends messages together while the channel is usable, and returns how many. The error is
-// of the message after those.
+// sendMany sends messages together while the channel is usable, and returns how many it sent. The
+// error belongs to the first message that it did not send.
 func (c *confirmChannel) sendMany(ctx context.Context, ms []*publication) (n int, err error) {
 	c.session.conn.buffer.hold()
 	defer c.session.conn.buffer.release()
@@ -181,7 +181,7 @@ func (c *confirmChannel) send(ctx context.Context, m *publication) error {
 	}
 }
 
-// fanoutLasts is how long a fanout exchange is assumed to exist after it was declared.
+// fanoutLasts is how long a handle assumes that a fanout exchange exists after its declaration.
 const fanoutLasts = 10 * time.Millisecond
 
 // declareAgain has the broker declare a fanout exchange before it reads the next message. So

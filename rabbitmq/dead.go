@@ -53,10 +53,10 @@ func (q *queue) readDead(ctx context.Context, limit int, take func(*deadLetter),
 	defer func() { _ = ch.Close() }()
 	name := q.names.dead(q.name)
 	dead, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
-	if err != nil {
+	if err != nil && !refusedWith(err, amqp.NotFound) {
 		return explain("looking at "+name, err)
 	}
-	if dead.Messages == 0 {
+	if err != nil || dead.Messages == 0 { // an operator may have deleted it: the next dead letter declares it
 		settle(ch, 0)
 		return nil
 	}

@@ -2,11 +2,14 @@ package rabbitmq_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/testenv"
@@ -221,4 +224,32 @@ func TestQueueAndExchangeDeleted(t *testing.T) {
 	remove()
 	must(t, openOn(t, b, "both").Schedule(ctx, message("b", 0))...)
 	drain(ctx, t, pusher, 1)
+}
+
+// A queue of dead letters that was deleted has none, until the next one dies.
+func TestDeadLettersDeleted(t *testing.T) {
+	t.Parallel()
+	ctx := deadline(t, patience)
+	server := testenv.SharedRabbitMQ(t)
+	url := server.VhostURL(server.Vhost(t))
+	q := openOn(t, newBackend(t, url), "orders")
+	deadLetterOne(ctx, t, q, q)
+	conn, err := amqp.Dial(url)
+	must(t, err)
+	defer func() { _ = conn.Close() }()
+	ch, err := conn.Channel()
+	must(t, err)
+	deleteQueue(t, ch, "delayq.v1.dead.orders")
+	if ls, _, err := q.ListDead(ctx, "", 10); err != nil || len(ls) != 0 {
+		t.Errorf("listed are %+v, %v", ls, err)
+	}
+	for what, errs := range map[string][]error{"Redrive": q.Redrive(ctx, []string{"dies"}), "DeleteDead": q.DeleteDead(ctx, []string{"dies"})} {
+		if len(errs) != 1 || !errors.Is(errs[0], backend.ErrNotFound) {
+			t.Errorf("%s returns %v", what, errs)
+		}
+	}
+	if n, more, err := q.TrimDead(ctx, backend.Retention{MaxCount: 1}); n != 0 || more || err != nil {
+		t.Errorf("TrimDead returns %d, %v, %v", n, more, err)
+	}
+	deadLetterOne(ctx, t, q, q)
 }

@@ -160,8 +160,8 @@ func (c *channel) dropFillers() {
 	c.sendAcks()
 }
 
-// removeStrayFillers takes the fillers out of the queue for which no subscription had room. A
-// filler behind another message stays for the handle that takes that message.
+// removeStrayFillers takes fillers out of the queue for which no subscription had room. It stops at
+// the first message that is no filler: later fillers stay for the handle that takes that message.
 func (c *channel) removeStrayFillers() {
 	for ; c.fillers.others > 0; c.fillers.others-- {
 		got, ok, err := c.Get(c.subs.queue, false)

@@ -11,7 +11,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// A subscription has the broker send messages, up to prefetch that are not settled.
+// A subscription makes the broker send messages, at most prefetch that are not settled.
 type subscription struct {
 	tag      string
 	end      context.CancelFunc
@@ -154,8 +154,9 @@ func (c *channel) idleEnd() (t time.Time) {
 	return t
 }
 
-// subscribe adds a subscription with room for the lacking messages, or as much room as all others
-// have if that is more. Waiters come one by one, and doubling keeps subscriptions few.
+// subscribe adds a subscription with room for the missing messages, and at least as much room as
+// all others have together. Waiters come one by one, and doubling keeps the number of subscriptions
+// small.
 func (c *channel) subscribe(lacking int) {
 	s := &c.subs
 	sub := &subscription{tag: fmt.Sprintf("delayq-%d-%d", s.number, s.made)}

@@ -9,7 +9,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// A delivery is a message that the broker has sent and that is not acknowledged yet.
+// A delivery is a message that the broker has sent and the handle has not acknowledged.
 type delivery struct {
 	record
 	tag   uint64
@@ -21,9 +21,9 @@ type delivery struct {
 
 func (d *delivery) hold() Hold { return Hold{ID: d.id, Stamp: d.stamp, Token: d.token} }
 
-// unacked are the unacked deliveries of one channel. Each is early (it came before it is due), due
-// or leased. A lease's token has the channel's number, so that a lease of a lost channel settles
-// nothing of the next one.
+// unacked are the unacked deliveries of one channel. Each is early (it came before its due time),
+// due or leased. A lease's token has the channel's number, so that a lease of a lost channel
+// settles nothing of the next one.
 type unacked struct {
 	channel uint64
 	early   []*delivery

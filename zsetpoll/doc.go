@@ -28,9 +28,9 @@
 //	rediss://…                  with TLS
 //	unix://[USER:PASSWORD@]/PATH[?queue=QUEUE&db=N&…]
 //
-// They take the parameters above but tls and socket. master_name=NAME and skip_verify=true, which
-// go-redis has, are master=NAME and tls_insecure=true. USER and PASSWORD are the server's, also
-// with Sentinel.
+// They take the parameters above except tls and socket. master_name=NAME and skip_verify=true, the
+// names of go-redis, mean master=NAME and tls_insecure=true. USER and PASSWORD are the server's,
+// also with Sentinel.
 //
 // # What it promises
 //

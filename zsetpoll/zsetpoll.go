@@ -67,8 +67,8 @@ func Poll(d time.Duration) Option {
 func Prefix(p string) Option { return func(c *setup.Config) { c.SetPrefix(p) } }
 
 // WaitReplicas makes a push wait until n replicas, 1 to 100, have the message, for at most within,
-// 1 ms to 1 min. When they do not have it in time, the push fails with [backend.ErrUnconfirmed]:
-// the message is stored, and lost only if the server is.
+// 1 ms to 1 min. If they do not have it in time, the push fails with [backend.ErrUnconfirmed]: the
+// server has stored the message, and the message is lost only with the server.
 //
 // Redis replicates after it replies. Without this option a message may be lost with a master whose
 // replicas lag behind. With it, a message is lost only if a replica without it is promoted.
@@ -81,10 +81,9 @@ func WaitReplicas(n int, within time.Duration) Option {
 	}
 }
 
-// WaitDisk is [WaitReplicas] on disk: a push waits until the server has written the message to the
-// disk with its append-only file, and so have n replicas, 0 to 100. It takes Redis 7.2 or newer
-// with appendonly yes; elsewhere Open fails. With appendfsync everysec a push waits for up to a
-// second.
+// WaitDisk is [WaitReplicas] for disks: a push waits until the append-only files of the server and
+// of n replicas, 0 to 100, have the message on disk. It needs Redis 7.2 or newer with appendonly
+// yes; otherwise Open fails. With appendfsync everysec a push waits for up to a second.
 func WaitDisk(n int, within time.Duration) Option {
 	return func(c *setup.Config) {
 		c.SetConfirm("zsetpoll.WaitDisk", script.Confirmation{Replicas: n, Disk: true, Within: within})

@@ -18,7 +18,7 @@ type cancelCommand struct {
 
 // Help is the text between the summary and the flags.
 func (cancelCommand) Help() string {
-	return `A message that is cancelled will never be handed out. One that is in a worker's hands, done, dead or unknown is named on standard error, the others are cancelled all the same, and the exit code is then 3.`
+	return `A cancelled message is never handed out. A message that is in flight, done, dead or unknown cannot be cancelled: it is named on standard error, and the exit code is 3. The others are cancelled all the same.`
 }
 
 // Validate is called by the parser.
@@ -101,7 +101,7 @@ type rescheduleCommand struct {
 
 // Help is the text between the summary and the flags.
 func (rescheduleCommand) Help() string {
-	return `Sooner or later; a time in the past makes a message due at once. The rest of it stays as it is. A message that is in a worker's hands, done, dead or unknown is named on standard error, the others are moved all the same, and the exit code is then 3.`
+	return `The new time may be sooner or later; a time in the past makes a message due at once. The rest of the message stays as it is. A message that is in flight, done, dead or unknown cannot be moved: it is named on standard error, and the exit code is 3. The others are moved all the same.`
 }
 
 // Validate is called by the parser.

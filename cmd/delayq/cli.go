@@ -15,7 +15,7 @@ import (
 
 const description = `A delay queue keeps a message hidden until it is due, then hands it to one worker, until a worker says that it is done.
 
-URL names a backend and a queue, as in redisson://HOST:6379/QUEUE, zsetpoll://HOST/QUEUE, keyspace://HOST/QUEUE, rabbitmq://HOST/VHOST/QUEUE or memory:///QUEUE. Of a password in it, nothing is ever shown.
+URL names a backend and a queue, as in redisson://HOST:6379/QUEUE, zsetpoll://HOST/QUEUE, keyspace://HOST/QUEUE, rabbitmq://HOST/VHOST/QUEUE, pg://HOST/DATABASE/QUEUE, sqlite:///DIRECTORY/FILE/QUEUE or memory:///QUEUE. Of a password in it, nothing is ever shown.
 
 Exit codes:
 
@@ -28,12 +28,12 @@ type cli struct {
 	Get        getCommand        `cmd:"" help:"Show messages by id, in whatever state they are."`
 	Queues     queuesCommand     `cmd:"" help:"List the queues of a store."`
 	Peek       peekCommand       `cmd:"" help:"Show the messages that wait, without taking them."`
-	Cancel     cancelCommand     `cmd:"" help:"Take messages back that wait."`
+	Cancel     cancelCommand     `cmd:"" help:"Cancel messages that wait."`
 	Reschedule rescheduleCommand `cmd:"" help:"Make a message that waits due at another time."`
 	Dead       deadCommand       `cmd:"" help:"List dead letters, put them back into the queue, or delete them."`
 	Pause      pauseCommand      `cmd:"" help:"Hold the messages of a queue back from all workers."`
 	Resume     resumeCommand     `cmd:"" help:"End a pause."`
-	Purge      purgeCommand      `cmd:"" help:"Delete everything that there is of a queue."`
+	Purge      purgeCommand      `cmd:"" help:"Delete all data of a queue."`
 	Doctor     doctorCommand     `cmd:"" help:"Check how a store is set up, and name what to change."`
 	Verify     verifyCommand     `cmd:"" help:"Run the conformance suite against your own server."`
 	Demo       demoCommand       `cmd:"" help:"Watch a delay queue at work, or replay a file of messages through one."`

@@ -22,30 +22,30 @@ type consumeCommand struct {
 	Lease       time.Duration `default:"30s" help:"How long this process may be silent before another worker gets its messages, ${default} unless given; a lease is renewed while its message is handled."`
 	Timeout     time.Duration `placeholder:"DURATION" help:"How long a message may take. Then its command is ended, and the message has failed."`
 	Drain       time.Duration `default:"30s" help:"How long the first signal lets commands go on, ${default} unless given."`
-	Retry       retryFlag     `default:"exponential" placeholder:"POLICY" help:"How long a message waits after its first failure, its second …: delays, as 10s,1m,1h, of which the last one goes on; or exponential, which is 1s, twice as long each time, up to 10m; or exponential:BASE,MAX."`
+	Retry       retryFlag     `default:"exponential" placeholder:"POLICY" help:"How long a message waits after its first failure, its second, and so on: a list of delays, as 10s,1m,1h, whose last one repeats; or exponential, which is 1s, twice as long each time, up to 10m; or exponential:BASE,MAX."`
 	MaxAttempts *int          `placeholder:"N" help:"After how many failures a message is dead, 25 unless given; 0 is never."`
 	Rate        *float64      `placeholder:"N" help:"How many messages a second at most."`
-	Count       int64         `placeholder:"N" help:"Stop after so many messages, whatever became of them."`
+	Count       int64         `placeholder:"N" help:"Stop after so many messages, handled well or not."`
 	Idle        time.Duration `placeholder:"DURATION" help:"Stop when nothing came for that long."`
 }
 
 // Help is the text between the summary and the flags.
 func (consumeCommand) Help() string {
-	return `Each message is printed as one line of JSON, and is acknowledged once the line is written; on Linux, once the reader of a pipe has read it. A message whose line is not read goes back, no attempt counted. "body" is the body as JSON, where it is an object or an array, or as text; "body_base64" has the bytes where they are neither, and beside JSON of several lines.
+	return `Each message is printed as one line of JSON, and is acknowledged once the line is written; on Linux, once the reader of a pipe has read it. A message whose line is not read goes back, and the attempt does not count. "body" is JSON if the body is a JSON object or array, and a string if it is other text. "body_base64" has the bytes of any other body. JSON of several lines has both.
 
 With --exec a command is run for each message, with the body as its standard input:
 
     delayq consume URL --exec --workers=8 --retry=10s,1m,1h -- ./handle.sh --fast
 
-Its environment has DELAYQ_ID, DELAYQ_ATTEMPT, DELAYQ_DUE, DELAYQ_HEADERS (a JSON object of the headers whose values are UTF-8, where it is not too long) and DELAYQ_HEADER_NAME for each header, the name in capitals and with _ for other characters than letters and digits. Where two names make one variable, as lang-x and lang_x do, it has the value of the name that sorts last. The command's output goes where the program's own output goes. By its exit status the message
+Its environment has DELAYQ_ID, DELAYQ_ATTEMPT and DELAYQ_DUE. DELAYQ_HEADERS is a JSON object of the headers whose values are UTF-8, if it is not too long. Each header also has a variable of its own: lang-x is DELAYQ_HEADER_LANG_X, with _ for each character that is no letter or digit. If two headers share a variable, it has the value of the name that sorts last. The command's output goes where the program's own output goes. The exit status decides about the message, which
 
   -  0   is done
   -  65  is dead-lettered at once (EX_DATAERR): trying again would not help
   -  75  comes again by --retry (EX_TEMPFAIL), as with any other status, or when a signal ends the command
 
-and after --max-attempts it is dead-lettered. The reason of a dead letter has the end of what the command wrote to standard error.
+After --max-attempts it is dead-lettered. The reason of a dead letter has the last part of the command's standard error.
 
-The first SIGINT or SIGTERM lets running handlers finish, for as long as --drain says, and takes no more messages. Messages that were not handled are given back untouched, and the exit code is 0. The second ends everything at once, commands too: their messages are redelivered when the leases end.`
+The first SIGINT or SIGTERM lets running handlers finish, for as long as --drain says, and takes no more messages. Messages that were not handled are given back untouched, and the exit code is 0. The second signal ends everything at once, commands too: their messages are redelivered when the leases end.`
 }
 
 // Validate is called by the parser.

@@ -83,6 +83,9 @@ func (f *letterFilter) read() (err error) {
 		return err
 	}
 	if f.OlderThan != nil {
+		if *f.OlderThan <= 0 { // which would select all
+			return errors.New("--older-than: allowed is more than 0")
+		}
 		f.filter.DiedBefore = time.Now().Add(-*f.OlderThan)
 	}
 	return nil
@@ -144,7 +147,7 @@ func (c *deadDeleteCommand) Run(ctx context.Context, std streams) error {
 type deadTrimCommand struct {
 	namedQueue
 	MaxAge   time.Duration `placeholder:"DURATION" help:"Delete those that died so long ago by the store's clock, as 72h or 3d."`
-	MaxCount int           `placeholder:"N" help:"Of more letters, delete the oldest."`
+	MaxCount int           `placeholder:"N" help:"Keep the N youngest letters, and delete the others."`
 }
 
 // Validate is called by the parser.

@@ -23,9 +23,15 @@ type demoCommand struct {
 
 // Help is the text between the summary and the flags of "delayq demo --help".
 func (demoCommand) Help() string {
-	return `Plays five scenes: orders unpaid for 30 minutes cancel themselves; a merchant has 5 minutes to accept an order; a review falls back to its default after 7 days; a worker dies while it handles a message; a message that always fails is dead-lettered, and redriven once the bug is fixed.
+	return `Plays five scenes:
 
-No one factor makes both 5 minutes and 7 days worth watching, so each scene has a time scale of its own, which its title names. --speed multiplies them all. Leases and retries of the last two scenes run in real time, divided by --speed.
+  - orders that are not paid for 30 minutes cancel themselves
+  - a merchant has 5 minutes to accept an order
+  - a review falls back to its default after 7 days
+  - a worker dies while it handles a message
+  - a message that always fails is dead-lettered, and redriven once the bug is fixed
+
+Each scene has a time scale of its own, which its title names. --speed multiplies them all. Leases and retries of the last two scenes run in real time, divided by --speed.
 
 The last line is the summary. It counts the promises that were broken, and the exit code is 1 if there are any:
 

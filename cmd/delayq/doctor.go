@@ -22,9 +22,9 @@ type doctorCommand struct {
 func (doctorCommand) Help() string {
 	return `Connects, reads the server's settings, and sends a message through it. Each finding is "ok", a "note", a "warning" (messages may get lost, be rejected or come late) or a "problem" (nothing works), and names the remedy.
 
-Of Redis: its version, whether it takes writes, Cluster or not, eviction, persistence, for keyspace:// the notifications of expiries, for redisson:// whether all readers of the queue can read pushed messages, and how far its clock differs from this machine's. Of RabbitMQ: its version, whether the user has the rights that workers need, the types of queues, alarms, unroutable messages, and, where the management API can be reached, policies that remove messages.
+On Redis it checks the version, whether the server takes writes, Cluster or not, eviction, persistence, and how far the clock differs from this machine's. For keyspace:// it also checks the notifications of expiries, and for redisson:// whether all readers of the queue can read pushed messages. On RabbitMQ it checks the version, the user's rights, the types of queues, alarms and unroutable messages. If it can reach the management API, it also checks for policies that remove messages.
 
-The message goes through a queue of a random name, which is deleted afterwards; the queue that the URL names is never opened, only read. Opening a queue creates what the first worker would create: on RabbitMQ the exchanges and queues that all queues of the namespace share, with keyspace:// the setting of notifications.
+The message goes through a queue of a random name, which is deleted afterwards. The queue that the URL names is never opened, only read. doctor leaves on the server what the first worker would create: on RabbitMQ the exchanges and queues that all queues of the namespace share, and with keyspace:// the setting of notifications.
 
 The exit code is 0 when nothing is worse than a note.`
 }

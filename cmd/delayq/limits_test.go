@@ -8,7 +8,7 @@ import (
 	"github.com/delayq/delayq/cmd/delayq/internal/jsonl"
 )
 
-var allLimits = jsonl.Limits{Attempts: 3, HandlerTimeout: jsonl.Duration(time.Minute), ExpiresAfter: jsonl.Duration(2 * time.Hour), Expires: jsonl.Time{Time: time.Date(2100, 1, 31, 18, 0, 0, 0, time.UTC)}, DeadLetterExpired: true}
+var allLimits = jsonl.Limits{Attempts: 3, HandlerTimeout: jsonl.Duration(time.Minute), ExpiresAfter: jsonl.Duration(2 * time.Hour), Expires: time.Date(2100, 1, 31, 18, 0, 0, 0, time.UTC), DeadLetterExpired: true}
 
 // Limits given as flags or as a field come out as they were given, and the output is valid input.
 func TestPushWithLimits(t *testing.T) {
@@ -43,8 +43,12 @@ func TestBadLimits(t *testing.T) {
 	} {
 		delayqRun(t, "push", url, "hello", bad).wantCode(t, exitUnusable)
 	}
-	for _, bad := range []string{`3`, `{"attempts": "3"}`, `{"expires_after": 3}`, `{"expires_after": "soon"}`, `{"colour": 1}`, `{"attempts": -1}`, `{"expires": "soon"}`} {
-		runIn(t.Context(), strings.NewReader(`{"limits": `+bad+`}`), "push", url).wantCode(t, exitPartly)
+	for _, bad := range []string{`3`, `{"attempts": "3"}`, `{"expires_after": 3}`, `{"expires_after": "soon"}`, `{"colour": 1}`, `{"attempts": -1}`, `{"expires": "soon"}`, `{"attempts": 3, "attempts": 4}`, `{"Attempts": 3}`, `{"dead_letter_expired": 1}`} {
+		r := runIn(t.Context(), strings.NewReader(`{"limits": `+bad+`}`), "push", url)
+		r.wantCode(t, exitPartly)
+		if strings.Contains(r.stderr, "Go ") || !strings.Contains(r.stderr, ": allowed ") {
+			t.Errorf("with limits %s: %s", bad, r.stderr)
+		}
 	}
 	if all := waiting(t, url); len(all) > 0 {
 		t.Errorf("pushed were %+v", all)

@@ -13,12 +13,12 @@ import (
 	"syscall"
 	_ "time/tzdata" // an image may have no zones
 
-	"github.com/redis/go-redis/v9/logging"
+	"github.com/redis/go-redis/v9"
 )
 
 func main() {
 	keepBrokenPipes()
-	logging.Disable() // the client library's own log: its messages are in our errors
+	redis.SetLogger(&redisLog)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, standardOutput(os.Args[1:]), os.Stderr))

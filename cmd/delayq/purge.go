@@ -23,7 +23,7 @@ func (purgeCommand) Help() string {
 
 On a queue shared with Java, Redisson's own keys go too, and with them Java's messages. Java's processes go on as on an empty queue.
 
-Asks on a terminal; elsewhere it wants --yes.`
+On a terminal it asks first. Elsewhere it needs --yes.`
 }
 
 // Run deletes everything.

@@ -17,6 +17,7 @@ type pushCommand struct {
 	ID      string         `name:"id" placeholder:"ID" help:"The message's id, 1 to 255 bytes. A second push of it is rejected while the first message is in the queue."`
 	After   *time.Duration `placeholder:"DURATION" help:"Due that long from now by the store's clock, as 1.5s, 30m, 1d12h or 2w."`
 	At      *time.Time     `placeholder:"TIME" help:"Due at that time, as \"2030-01-31 18:00\", \"tomorrow 9:00\" or 2030-01-31T18:00:00Z."`
+	Spread  *time.Duration `placeholder:"DURATION" help:"Due at a random time up to that much later, so that many messages for one time do not come at once."`
 	Replace bool           `help:"Replace the message of that id if it waits. It is an error while a worker has it."`
 	MaxWait *time.Duration `placeholder:"DURATION" help:"With --replace: due at the latest that long after the first push that it replaces."`
 	Header  []string       `sep:"none" placeholder:"KEY=VALUE" help:"A header; may be repeated."`
@@ -104,6 +105,9 @@ func (c *pushCommand) options() (opts []delayq.PushOption) {
 	if c.At != nil {
 		opts = append(opts, delayq.At(*c.At))
 	}
+	if c.Spread != nil {
+		opts = append(opts, delayq.Spread(*c.Spread))
+	}
 	if c.ID != "" {
 		opts = append(opts, delayq.ID(c.ID))
 	}
@@ -135,6 +139,9 @@ func (c *pushCommand) complete(m *pushLine) {
 		own := m.Headers
 		m.Headers = maps.Clone(c.headers)
 		maps.Copy(m.Headers, own)
+	}
+	if c.Spread != nil {
+		m.Spread = *c.Spread
 	}
 	m.Replace = c.Replace
 	if c.MaxWait != nil {

@@ -211,3 +211,27 @@ func TestPushIntoAFullQueue(t *testing.T) {
 		t.Errorf("got %q, %q", r.stdout, r.stderr)
 	}
 }
+
+// The random part is added to the due time of a body, and of each line.
+func TestPushSpread(t *testing.T) {
+	t.Parallel()
+	url := newURL("memory")
+	runOK(t, "push", url, "body", "--at=2100-01-31T18:00:00Z", "--spread=1h")
+	runIn(t.Context(), strings.NewReader(`{"due": "2100-01-31T18:00:00Z"}`+"\n{}\n"), "push", url, "--at=2100-01-31T18:00:00Z", "--spread=1h").wantCode(t, 0)
+	from := time.Date(2100, 1, 31, 18, 0, 0, 0, time.UTC)
+	dues := make(map[time.Time]bool)
+	for _, m := range waiting(t, url) {
+		if m.Due.Before(from) || m.Due.After(from.Add(time.Hour)) {
+			t.Errorf("a message is due at %v", m.Due)
+		}
+		dues[*m.Due] = true
+	}
+	if len(dues) != 3 {
+		t.Errorf("there are %d due times of three messages", len(dues))
+	}
+	delayqRun(t, "push", url, "body", "--spread=-1s").wantCode(t, exitUnusable)
+	runIn(t.Context(), strings.NewReader("{}"), "push", url, "--spread=-1s").wantCode(t, exitPartly)
+	if n := len(waiting(t, url)); n != 3 {
+		t.Errorf("%d messages wait after pushes that were rejected", n)
+	}
+}

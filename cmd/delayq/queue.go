@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/delayq/delayq"
 )
@@ -19,7 +21,22 @@ func (n *namedQueue) logger(std streams, level slog.Level) *slog.Logger {
 	if n.Verbose {
 		level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: level}))
+	log := slog.New(slog.NewTextHandler(std.err, &slog.HandlerOptions{Level: level}))
+	redisLog.to.Store(log)
+	return log
+}
+
+// redisLog passes lines of the client library for Redis on to the log of --verbose. That library has
+// one logger for all clients. What the lines say of failures is in our errors too.
+var redisLog clientLog
+
+type clientLog struct{ to atomic.Pointer[slog.Logger] }
+
+// Printf is called by the client library.
+func (l *clientLog) Printf(ctx context.Context, format string, v ...any) {
+	if to := l.to.Load(); to != nil {
+		to.DebugContext(ctx, "go-redis: "+fmt.Sprintf(format, v...))
+	}
 }
 
 // use calls f with the queue.

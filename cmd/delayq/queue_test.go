@@ -289,7 +289,7 @@ func TestDeadByFilter(t *testing.T) {
 			mustDo(t, d.DeadLetter(t.Context(), kind+" failed"))
 		}
 		delayqRun(t, "dead", "list", url, "--older-than=1h").wantOutput(t, "There are no dead letters.\n")
-		for _, args := range []string{"--type=mail --header=lang=en", "--reason=mail", "--older-than=-1h --type=mail"} {
+		for _, args := range []string{"--type=mail --header=lang=en", "--reason=mail", "--older-than=1ms --type=mail"} {
 			r := runOK(t, append([]string{"dead", "list", url, "--json"}, strings.Fields(args)...)...)
 			all := decodeLines[messageJSON](t, r.stdout)
 			if len(all) != 2 || *all[0].Reason != "mail failed" || all[1].Headers["type"] != "mail" {
@@ -299,9 +299,9 @@ func TestDeadByFilter(t *testing.T) {
 		delayqRun(t, "dead", "redrive", url, "--type=fax").wantOutput(t, "redriven 0\n")
 		delayqRun(t, "dead", "redrive", url, "--reason=mail", "--header=lang=en").wantOutput(t, "redriven 2\n")
 		wantStats(t, q, 0, 2, 1)
-		delayqRun(t, "dead", "delete", url, "--older-than=-1h").wantOutput(t, "deleted 1\n")
+		delayqRun(t, "dead", "delete", url, "--older-than=1ms").wantOutput(t, "deleted 1\n")
 		wantStats(t, q, 0, 2, 0)
-		for _, bad := range []string{"--all --type=mail", "a --reason=mail", "--header=lang", "--older-than=yesterday"} {
+		for _, bad := range []string{"--all --type=mail", "a --reason=mail", "--header=lang", "--older-than=yesterday", "--older-than=-1h", "--older-than=0"} {
 			delayqRun(t, append([]string{"dead", "delete", url}, strings.Fields(bad)...)...).wantCode(t, exitUnusable)
 		}
 	}
@@ -428,4 +428,19 @@ func (b *safeBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
+}
+
+// The client library for Redis tells which server a Sentinel names. --verbose shows that as a line of
+// the library's own log; nothing else does.
+func TestLinesOfTheClientLibrary(t *testing.T) {
+	t.Parallel()
+	sentinel := testenv.Sentinel(t, "main", testenv.Redis(t, testenv.Private()).Addr())
+	url := "redis://" + sentinel + "?master=main&queue=orders"
+	if r := inProcess(t, "stats", url); r.code != 0 || r.stderr != "" {
+		t.Errorf("exit code %d, standard error %q", r.code, r.stderr)
+	}
+	r := inProcess(t, "stats", url, "--verbose")
+	if !strings.Contains(r.stderr, `level=DEBUG msg="go-redis: sentinel: new master`) || strings.Contains(r.stderr, "\nredis: ") {
+		t.Errorf("with --verbose standard error is %q", r.stderr)
+	}
 }

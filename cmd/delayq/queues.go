@@ -17,7 +17,7 @@ type queuesCommand struct {
 func (queuesCommand) Help() string {
 	return `Lists the queues of the store that have messages or had some lately, sorted. The queue that the URL names is not opened.
 
-On Redis these are the queues that were opened under the same prefix, from the library or this program: one goes a day after its last message and handle. Queues that only Java uses are not listed. On RabbitMQ they are the queues of the namespace, and the management API must be reachable: ?management=HOST:PORT says where.`
+On Redis these are the queues that the library or this program opened under the same prefix. A queue leaves the list a day after its last message is gone and its last handle is closed. Queues that only Java uses are not listed. On RabbitMQ they are the queues of the namespace, and the management API must be reachable: ?management=HOST:PORT says where.`
 }
 
 // Run lists.

@@ -10,13 +10,13 @@ import (
 
 type restoreCommand struct {
 	sharedQueue
-	IDs []string `arg:"" optional:"" name:"id" placeholder:"ID" help:"The members to put back, as \"delayq redisson quarantine\" lists it."`
+	IDs []string `arg:"" optional:"" name:"id" placeholder:"ID" help:"The members to put back, as \"delayq redisson quarantine\" lists them."`
 	All bool     `help:"Put everything back that is there now."`
 }
 
 // Help is the text between the summary and the flags.
 func (restoreCommand) Help() string {
-	return `Use it once the codec can read the bytes. Members whose time has passed are due at once. Members that still cannot be read come back to the quarantine when they are due, if a Go process has the queue open then; if none has, they stop Redisson as before.`
+	return `Use it once the codec can read the bytes. Members whose time has passed are due at once. Members that still cannot be read come back to the quarantine when they are due, if a Go process has the queue open then. If no process has it open, they stop Redisson as before.`
 }
 
 // Validate is called by the parser.

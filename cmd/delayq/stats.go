@@ -21,13 +21,13 @@ type statsCommand struct {
 
 // Help is the text between the summary and the flags.
 func (statsCommand) Help() string {
-	return `"scheduled" wait for their time, "ready" are due and wait for a worker, "in flight" are leased to one, "dead" are dead letters, and "quarantined" are members that other programs wrote and no codec can read. "head due" is the earliest due time of a scheduled or ready message; when that is past, workers are behind, unless the queue is "paused". "oldest ready" is how long ago it was due, by the store's clock.
+	return `"scheduled" messages are not due yet. "ready" ones are due and wait for a worker. "in flight" ones are leased to a worker. "dead" are dead letters. "quarantined" are members that other programs wrote and no codec can read. "head due" is the earliest due time of a scheduled or ready message. If it has passed, workers are behind, unless the queue is "paused". "oldest ready" is how long ago the oldest ready message was due, by the store's clock.
 
-"due in 1m" are scheduled messages that fall due within a minute, "due in 10m" those that do after that and within ten minutes, and so on, so that each is counted once. "~" is before a number that is estimated from a sample, as in a queue in memory with many messages.
+"due in 1m" are scheduled messages that fall due within a minute. "due in 10m" are those due after one minute and within ten. So each message is counted once. A number with "~" is estimated from a sample, as in a queue in memory with many messages.
 
 With --watch a terminal shows the counts in place; elsewhere they are one line each time. In JSON there is no "head_due" where no message waits.
 
-RabbitMQ keeps the scheduled messages of all queues together, and cannot count those of one: that is "unknown", or null in JSON. So are messages in flight without ?management=HOST:PORT, and dead letters while a program reads them.`
+RabbitMQ keeps the scheduled messages of all queues together, and cannot count those of one queue. Their number is "unknown", or null in JSON. So is the number of messages in flight without ?management=HOST:PORT, and that of dead letters while a program reads them.`
 }
 
 // Run counts.

@@ -19,18 +19,18 @@ import (
 type verifyCommand struct {
 	namedQueue
 	Only  string        `name:"run" placeholder:"REGEXP" help:"Run the checks whose names match, all of them unless given."`
-	Slack time.Duration `default:"1s" help:"The noise of machine and network: lateness that is let pass, ${default} unless given (allowed: 10ms to 1m)."`
+	Slack time.Duration `default:"1s" help:"How late a message may be, because of machine and network, ${default} unless given (allowed: 10ms to 1m)."`
 	Tick  time.Duration `placeholder:"DURATION" help:"The unit of delays and leases, 200ms unless given, or 400ms where leases end with a connection (allowed: 10ms to 1m). The slower the network, the longer it should be."`
 	JSON  bool          `name:"json" help:"Write JSON, one line for each check, and one about them all."`
 }
 
 // Help is the text between the summary and the flags.
 func (verifyCommand) Help() string {
-	return `Runs delayq's own conformance suite against your server, in real time: on a loaded machine or a slow network give more --slack and --tick. It takes a minute or a few.
+	return `Runs delayq's own conformance suite against your server, in real time: on a loaded machine or a slow network give more --slack and --tick. It takes a few minutes.
 
-It works in queues of its own, with random names, and on RabbitMQ in a namespace of its own; the queue that the URL names is never opened. At the end its queues are deleted, and those that could not be deleted are named. While it runs, the server holds some thousand messages more, bodies of 1 MiB among them.
+It works in queues of its own, with random names, and on RabbitMQ in a namespace of its own; the queue that the URL names is never opened. At the end it deletes its queues, and names those that it could not delete. While it runs, the server holds some thousand messages more, some with bodies of 1 MiB.
 
-A rule is "kept" when its check passes, "broken" when it fails, with the reason, "not offered" when the backend does not claim it, and "not judged" when the check could not run to its end: the store went away, or its codec takes text only and the check's bodies are any bytes (codec=bytes takes them all). Rules have the numbers of docs/guarantees.md. The exit code is 1 when one is broken, and 3 when one was not judged.`
+A rule is "kept" if its check passes, and "broken", with the reason, if it fails. It is "not offered" if the backend does not claim it. It is "not judged" if the check could not finish: the store went away, or the codec takes only text and the check's bodies are bytes (codec=bytes takes all). Rules have the numbers of docs/guarantees.md. The exit code is 1 when one is broken, and 3 when one was not judged.`
 }
 
 // Validate is called by the parser.

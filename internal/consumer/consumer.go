@@ -85,7 +85,7 @@ type Config struct {
 	Log   *slog.Logger
 	Lease time.Duration
 
-	// InProcess says that settling takes no round trip, so that a worker has nothing to wait for.
+	// InProcess says that an ack takes no round trip, so that a worker has nothing to wait for.
 	InProcess bool
 
 	// MaxDelay is the longest delay that the store takes.
@@ -130,12 +130,12 @@ type consumer struct {
 	changed   chan struct{}  // a hint that a worker is idle or that there is room
 	returning sync.WaitGroup // calls that give messages back
 
-	mu       sync.Mutex
-	idle     int // workers without a message; 0 while a message waits
-	settling int // messages whose workers have gone on to the next
-	running  map[*run]struct{}
-	ahead    prefetch
-	watch    clockwork.Timer // on waiting runs, nil for none
+	mu          sync.Mutex
+	idle        int // workers without a message; 0 while a message waits
+	pendingAcks int // acks and nacks under way while their workers have gone on
+	running     map[*run]struct{}
+	ahead       prefetch
+	watch       clockwork.Timer // on waiting runs, nil for none
 }
 
 // Run receives messages and has them handled until ctx ends or the queue is closed. Then it gives
@@ -204,7 +204,7 @@ func (c *consumer) busyAfter(d time.Duration) (n int) {
 func (c *consumer) busy() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.Workers - c.idle + c.settling
+	return c.Workers - c.idle + c.pendingAcks
 }
 
 func (c *consumer) notify() {

@@ -167,9 +167,9 @@ func (c *consumer) overlap() bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	may := c.settling < settlesOfWorker*c.Workers
+	may := c.pendingAcks < settlesOfWorker*c.Workers
 	if may {
-		c.settling++
+		c.pendingAcks++
 	}
 	return may
 }
@@ -177,7 +177,7 @@ func (c *consumer) overlap() bool {
 func (c *consumer) overlapped() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.settling--; c.settling == 0 {
+	if c.pendingAcks--; c.pendingAcks == 0 {
 		c.notify()
 	}
 }

@@ -3,6 +3,7 @@ package redis_test
 import (
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,6 +79,35 @@ func TestShortLivedHandlesAreListed(t *testing.T) {
 		must(t, q.Close(), b.Close())
 		if names := client.ZRange(t.Context(), s.registry(), 0, -1).Val(); !slices.Equal(names, []string{"orders"}) {
 			t.Errorf("the list has %q", names)
+		}
+	})
+}
+
+// A name whose entering failed is entered again, also when its handle has closed meanwhile.
+func TestNamesThatFailedAreListedLater(t *testing.T) {
+	eachStore(t, func(t *testing.T, s store) {
+		server := testenv.Redis(t, testenv.Private()).Client(t)
+		client := redistest.Another(t, server)
+		closed := make(chan struct{})
+		var failed atomic.Bool
+		client.AddHook(redistest.OnCommand(func(cmd redis.Cmder, send func() error) error {
+			if !failed.Load() && slices.Contains(cmd.Args(), any(s.registry())) {
+				<-closed
+				failed.Store(true)
+				cmd.SetErr(redis.ErrClosed)
+				return redis.ErrClosed
+			}
+			return send()
+		}))
+		b := s.open(client)
+		defer func() { must(t, b.Close()) }()
+		must(t, redistest.Open(t, b, "orders").Close())
+		close(closed)
+		await(t, "the name in the list", func() bool {
+			return slices.Equal(server.ZRange(t.Context(), s.registry(), 0, -1).Val(), []string{"orders"})
+		})
+		if !failed.Load() {
+			t.Error("entering the name never failed")
 		}
 	})
 }

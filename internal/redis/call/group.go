@@ -16,8 +16,8 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// A Group keeps account of the goroutines of one backend. The zero value is ready. It is safe for
-// concurrent use.
+// A Group counts the goroutines of one backend. The zero value is ready. It is safe for concurrent
+// use.
 type Group struct {
 	mu        sync.Mutex
 	running   int
@@ -66,7 +66,7 @@ func Do[T any](ctx context.Context, g *Group, call func(context.Context) (T, err
 	return t.value, ended(ctx, t.err)
 }
 
-// A ticket is a call's entry in the account.
+// A ticket is a call's entry in the group.
 type ticket struct {
 	done      chan struct{}
 	abandoned bool
@@ -81,7 +81,7 @@ type task[T any] struct {
 
 var errExit = errors.New("the client ended its goroutine (runtime.Goexit)")
 
-// run keeps a panic of one of the client's hooks for the caller.
+// run recovers a panic of one of the client's hooks and passes it to the caller.
 func (t *task[T]) run(ctx context.Context, g *Group, call func(context.Context) (T, error)) {
 	t.err = errExit
 	defer g.leave(&t.ticket)

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// OldestVersion is the oldest version that can run the scripts. They read the clock before they
-// write, so the server must replicate a script by its effects. All commands are at least as old.
+// OldestVersion is the oldest version that can run the scripts. The scripts read the clock before
+// they write, so the server must replicate a script by its effects. All commands are at least as
+// old.
 const OldestVersion = "5.0"
 
 // A Finding is a problem of a server, and its remedy.
@@ -21,7 +22,8 @@ type Finding struct {
 
 func (f Finding) String() string { return f.Problem + "; " + f.Remedy }
 
-// Findings applies the rules to the facts. No finding means that everything is known and right.
+// Findings applies the rules to the facts. An empty result means that all facts are known and no
+// rule is broken.
 func (f Facts) Findings() []Finding {
 	var all []Finding
 	for _, rule := range []func(Facts) (Finding, bool){tooOld, onReplica, clusterWithoutClient, evicting, withoutPersistence} {

@@ -78,7 +78,10 @@ func (t *Target) user(u *url.URL) error {
 	if u.User == nil {
 		return nil
 	}
-	password, _ := u.User.Password()
+	password, given := u.User.Password()
+	if given && u.User.String() == ":" { // ":$PASSWORD@" without a password
+		return nil
+	}
 	if password == "" { // the client library would not send the name either
 		return backend.Invalid("URL user", hidden, "USER:PASSWORD@, or :PASSWORD@ for the default user")
 	}

@@ -56,8 +56,8 @@ func (q *Queue) awaitReceive() bool {
 	}
 }
 
-// wanted returns the lease that the first Receive wants, and how many messages all Receives with
-// that lease want.
+// wanted returns the lease that the first Receive asks for, and how many messages all Receives with
+// that lease ask for together.
 func (q *Queue) wanted() (limit int, lease time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -125,8 +125,8 @@ func (q *Queue) giveBack(ds []backend.Delivery) {
 
 // sleep waits until a message may be due: for the next event of the claim, a wake-up or the hub's
 // interval, since a wake-up can be lost. Where a trigger will wake the handle, sleep does not wait
-// for the event itself. at is the time here that was c.Now in the store. A Receive that arrives
-// ends the sleep where arrived is not nil.
+// for the event itself. at is the local time at which the store's clock showed c.Now. If arrived is
+// not nil, a Receive that arrives ends the sleep.
 func (q *Queue) sleep(c script.Claim, at time.Time, arrived <-chan struct{}) {
 	left := q.hub.interval()
 	if next := c.Next.Sub(c.Now); !c.Next.IsZero() && (next <= 0 || !q.Triggered) {

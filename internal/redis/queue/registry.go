@@ -23,7 +23,8 @@ const (
 	keepRegistry = 400 * 24 * time.Hour // after the last handle was open
 	oldName      = 24 * time.Hour       // then a queue without keys is removed
 	enterEvery   = time.Hour            // while handles are open
-	enterAgain   = time.Minute          // after a failure
+	enterSoon    = time.Second          // after a failure; doubled after each one
+	enterAgain   = time.Minute          // and at most
 	enterWithin  = 10 * time.Second
 	enterLast    = time.Second // when the backend is closed
 	namesAtOnce  = 500
@@ -57,6 +58,7 @@ type registry struct {
 	enter   map[string]struct{} // names to enter
 	entered chan struct{}       // closed when the entering that is under way has ended; nil without
 	timer   *time.Timer
+	wait    time.Duration // until names that failed are entered again
 	warned  bool
 }
 
@@ -98,13 +100,13 @@ func (r *registry) closed(name string) {
 	if r.open[name]--; r.open[name] <= 0 {
 		delete(r.open, name)
 	}
-	if len(r.open) == 0 && r.timer != nil {
+	if len(r.open) == 0 && len(r.enter) == 0 && r.timer != nil {
 		r.timer.Stop()
 		r.timer = nil
 	}
 }
 
-// startLocked enters names, unless that is under way.
+// startLocked starts to enter names, unless a goroutine is doing so.
 func (r *registry) startLocked(log *slog.Logger) {
 	if r.entered != nil {
 		return
@@ -129,12 +131,19 @@ func (r *registry) run(log *slog.Logger) {
 		}
 		r.mu.Unlock()
 		err := r.enterNames(r.life, names)
+		r.mu.Lock()
 		if err == nil {
+			r.wait = 0
+			r.mu.Unlock()
 			continue
 		}
-		r.mu.Lock()
+		// Those whose handles have closed since are entered too: a queue keeps its messages.
+		for _, name := range names {
+			r.enter[name] = struct{}{}
+		}
+		r.wait = min(max(2*r.wait, enterSoon), enterAgain)
 		r.warnLocked(err, log)
-		r.doneLocked(enterAgain, log)
+		r.doneLocked(r.wait, log)
 		r.mu.Unlock()
 		return
 	}
@@ -147,7 +156,7 @@ func (r *registry) doneLocked(next time.Duration, log *slog.Logger) {
 		r.timer.Stop()
 		r.timer = nil
 	}
-	if len(r.open) == 0 || r.life.Err() != nil {
+	if len(r.open) == 0 && len(r.enter) == 0 || r.life.Err() != nil {
 		return
 	}
 	r.timer = time.AfterFunc(next, func() {
@@ -163,8 +172,8 @@ func (r *registry) doneLocked(next time.Duration, log *slog.Logger) {
 	})
 }
 
-// warnLocked reports a server that rejects the names, once. One that cannot be reached shows in all
-// other calls.
+// warnLocked logs once that a server rejects the names. It does not log a server that cannot be
+// reached, since all other calls fail then too.
 func (r *registry) warnLocked(err error, log *slog.Logger) {
 	if reply := redis.Error(nil); r.warned || !errors.As(err, &reply) {
 		return
@@ -244,12 +253,15 @@ func (r *registry) remove(ctx context.Context, name string) error {
 	if err := r.settled(ctx); err != nil {
 		return err
 	}
+	r.mu.Lock()
+	delete(r.enter, name)
+	r.mu.Unlock()
 	_, err := r.Run(ctx, forgetScript, 0, name)
 	return err
 }
 
-// close waits a moment for the names that are being entered, as those of a program that pushes
-// once, and ends the rest.
+// close waits up to a second for the names that are being entered, for programs that only push
+// once. Then it stops entering names.
 func (r *registry) close() {
 	if r == nil {
 		return

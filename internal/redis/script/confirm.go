@@ -33,8 +33,8 @@ func (c Confirmation) Valid(option string) error {
 	return nil
 }
 
-// CanConfirm asks the server whether it can confirm writes as the runner demands. A replica that is
-// away at the moment is no error.
+// CanConfirm asks the server whether it can confirm writes as the runner demands. It is no error if
+// a replica is away at the moment.
 func (r *Runner) CanConfirm(ctx context.Context) error {
 	if !r.Confirm.wanted() {
 		return nil

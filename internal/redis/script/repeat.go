@@ -139,7 +139,8 @@ func problemOf(ctx context.Context, err error) problem {
 	}
 }
 
-// over reports whether the context's deadline has passed, which may be before the context ends.
+// over reports whether the context's deadline has passed. That may be a moment before the context
+// ends.
 func over(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && !time.Now().Before(deadline)

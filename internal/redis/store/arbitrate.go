@@ -21,9 +21,9 @@ import (
 // dies loses nothing, since the MULTI does both or neither.
 //
 // A lease entry left by a worker that lost the race is harmless: it names an old member. The loser
-// removes it. If the loser dies first, the entry ends like a lease, and expire drops it. Where a
-// mover works on the same queue, the message may wait in its list under that member. Then the end
-// of the entry, if it comes first, counts as an attempt.
+// removes it. If the loser dies first, the entry ends like a lease, and expire drops it. If a mover
+// works on the same queue, the message may wait in the mover's list under that member. If the entry
+// ends before the message is taken from there, that counts as an attempt.
 func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, name string) (script.Claim, error) {
 	node, err := s.node(ctx)
 	if err != nil {
@@ -100,8 +100,8 @@ func (s *Store) node(ctx context.Context) (redis.Cmdable, error) {
 	return node, nil
 }
 
-// look reads the time, the due messages, whether a mover left messages, and the next event. That
-// takes one command, since a queue may be idle for long. Messages of ended leases may be due before
+// look reads the time, the due messages, whether a mover left messages, and the next event. It
+// takes one command, so that an idle queue costs little. Messages of ended leases may be due before
 // all others, so they are given back first.
 func (s *Store) look(ctx context.Context, limit int) (c script.Claim, due []redis.Z, moved bool, err error) {
 	c, due, moved, err = s.lookOnce(ctx, limit)
@@ -306,8 +306,8 @@ func (b *bid) stale(gens any) bool {
 	return b.member[seqLen:seqLen+genLen] != now
 }
 
-// replaced reports whether the message has another place in the push order than this member: it was
-// purged, and its id pushed again.
+// replaced reports whether the message has another place in the push order than this member,
+// because it was purged and its id pushed again.
 func (b *bid) replaced(message, gens any) bool {
 	seq, _ := message.(string)
 	if g, _ := gens.(string); len(g) > 2*genLen { // it was redriven

@@ -35,7 +35,7 @@ func (s *Store) inRuns(ctx context.Context, ms []backend.Message) (errs []error)
 	return errs
 }
 
-// A replacement is a message, and what is known of the one that waits under its id.
+// A replacement is a message, with the known facts of the message that waits under its id.
 type replacement struct {
 	*backend.Message
 	seq   string    // of the message that it may replace; "" for none
@@ -43,9 +43,9 @@ type replacement struct {
 	err   error
 }
 
-// replace looks which messages wait, and then stores its own, each in place of the one that it has
-// seen: so a call that is repeated after a lost reply, or executed late, undoes no newer one. Where
-// another push came first, it tries again in place of that one.
+// replace looks which messages wait. Then it stores its own, each only in place of the message that
+// it has seen. So a call that is repeated after a lost reply, or executed late, undoes no newer
+// push. Where another push came in between, it looks and tries again.
 func (s *Store) replace(ctx context.Context, ms []backend.Message) []error {
 	last := make(map[string]*replacement, len(ms))
 	var todo []*replacement
@@ -112,7 +112,7 @@ func (r *replacement) arguments(args []any) []any {
 	return append(args, packed(r.ID), content, appendWhen(nil, r.Message), r.seq, wait, first, at)
 }
 
-// met reads the reply for a message that may replace another one than the one that waits.
+// met reads the reply for a message whose place was taken by another push.
 func (r *replacement) met(reply any) bool {
 	values, ok := reply.([]any)
 	if !ok || len(values) != 2 {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/record"
 	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/redis/store"
 	"github.com/delayq/delayq/internal/testenv"
@@ -77,4 +78,50 @@ func slowest(t *testing.T, client *redis.Client) (most time.Duration) {
 		}
 	}
 	return most
+}
+
+// Letters whose record was deleted by hand go when one that died later is old enough, however many
+// they are, and do not hold up others.
+func TestLettersWithoutARecordAreTrimmed(t *testing.T) {
+	t.Parallel()
+	client := testenv.SharedRedis(t).Client(t)
+	for _, tt := range []struct{ letters, size int }{{450, 10}, {20, 1 << 20}, {1, 10}} {
+		testLettersWithoutARecord(t, client, tt.letters, tt.size)
+	}
+}
+
+func testLettersWithoutARecord(t *testing.T, client *redis.Client, letters, size int) {
+	t.Helper()
+	prefix := redistest.Name()
+	s := store.New(store.Config{Client: client, Prefix: prefix}, "q", nil)
+	deadLetters(t, s, letters, size)
+	records := client.Keys(t.Context(), prefix+":*:graves").Val()
+	if len(records) != 1 {
+		t.Fatalf("the records are in %q", records)
+	}
+	for i := range letters - 1 {
+		must(t, client.HDel(t.Context(), records[0], string(record.PackID(nil, fmt.Sprintf("%08d", i)))).Err())
+	}
+	if n := client.HLen(t.Context(), records[0]).Val(); n != 1 {
+		t.Fatalf("%d records are left", n)
+	}
+	if n := trimAll(t, s, time.Hour); n != 0 {
+		t.Errorf("%d letters were deleted that may be young", n)
+	}
+	time.Sleep(2 * time.Millisecond) // the server's clock goes on
+	if n := trimAll(t, s, time.Millisecond); n != letters {
+		t.Errorf("%d letters of %d were deleted", n, letters)
+	}
+}
+
+func trimAll(t *testing.T, s *store.Store, age time.Duration) (n int) {
+	t.Helper()
+	for more := true; more; {
+		var some int
+		var err error
+		some, more, err = s.TrimDead(t.Context(), backend.Retention{MaxAge: age})
+		must(t, err)
+		n += some
+	}
+	return n
 }

@@ -1,7 +1,6 @@
 package jsonl
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -10,13 +9,13 @@ import (
 	"github.com/delayq/delayq/cmd/delayq/internal/human"
 )
 
-// Limits are a message's own limits as commands show and read them.
+// Limits are a message's own limits as commands show them.
 type Limits struct {
-	Attempts          int      `json:"attempts,omitempty"`
-	HandlerTimeout    Duration `json:"handler_timeout,omitempty"`
-	ExpiresAfter      Duration `json:"expires_after,omitempty"`
-	Expires           Time     `json:"expires,omitzero"`
-	DeadLetterExpired bool     `json:"dead_letter_expired,omitempty"`
+	Attempts          int       `json:"attempts,omitempty"`
+	HandlerTimeout    Duration  `json:"handler_timeout,omitempty"`
+	ExpiresAfter      Duration  `json:"expires_after,omitempty"`
+	Expires           time.Time `json:"expires,omitzero"`
+	DeadLetterExpired bool      `json:"dead_letter_expired,omitempty"`
 }
 
 // Duration is a duration as text.
@@ -32,33 +31,43 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Time is a time as text.
-type Time struct{ time.Time }
-
-// UnmarshalJSON is called by encoding/json.
-func (t *Time) UnmarshalJSON(text []byte) (err error) {
-	t.Time, err = Parsed("expires", text, readTime, allowedTime)
-	return err
-}
-
 // LimitsOf returns nil where there are none.
 func LimitsOf(l *delayq.Limits) *Limits {
 	if l == nil || *l == (delayq.Limits{}) {
 		return nil
 	}
-	return &Limits{l.Attempts, Duration(l.HandlerTimeout), Duration(l.ExpiresAfter), Time{l.Expires.UTC()}, l.DeadLetterExpired}
+	return &Limits{l.Attempts, Duration(l.HandlerTimeout), Duration(l.ExpiresAfter), l.Expires.UTC(), l.DeadLetterExpired}
+}
+
+var limitReaders = map[string]func(*delayq.Limits, json.RawMessage) error{
+	"attempts": func(l *delayq.Limits, value json.RawMessage) error {
+		if json.Unmarshal(value, &l.Attempts) != nil {
+			return fmt.Errorf("attempts %s: allowed is a whole number", Shown(string(value)))
+		}
+		return nil
+	},
+	"handler_timeout": func(l *delayq.Limits, value json.RawMessage) (err error) {
+		l.HandlerTimeout, err = Parsed("handler_timeout", value, human.Duration, allowedDuration)
+		return err
+	},
+	"expires_after": func(l *delayq.Limits, value json.RawMessage) (err error) {
+		l.ExpiresAfter, err = Parsed("expires_after", value, human.Duration, allowedDuration)
+		return err
+	},
+	"expires": func(l *delayq.Limits, value json.RawMessage) (err error) {
+		l.Expires, err = Parsed("expires", value, readTime, allowedTime)
+		return err
+	},
+	"dead_letter_expired": func(l *delayq.Limits, value json.RawMessage) error {
+		if json.Unmarshal(value, &l.DeadLetterExpired) != nil {
+			return fmt.Errorf("dead_letter_expired %s: allowed is true or false", Shown(string(value)))
+		}
+		return nil
+	},
 }
 
 func (m *Message) readLimits(value json.RawMessage) error {
-	var l Limits
-	in := json.NewDecoder(bytes.NewReader(value))
-	in.DisallowUnknownFields()
-	if err := in.Decode(&l); err != nil {
-		return fmt.Errorf(`limits %s: %w; allowed is an object, as {"attempts": 3, "handler_timeout": "1m", "expires_after": "2h"}`, Shown(string(value)), err)
-	}
-	m.Limits = &delayq.Limits{
-		Attempts: l.Attempts, HandlerTimeout: time.Duration(l.HandlerTimeout), ExpiresAfter: time.Duration(l.ExpiresAfter),
-		Expires: l.Expires.Time, DeadLetterExpired: l.DeadLetterExpired,
-	}
-	return nil
+	m.Limits = &delayq.Limits{}
+	_, err := Into(m.Limits, value, limitReaders, "attempts, handler_timeout, expires_after, expires and dead_letter_expired")
+	return in("limits", err)
 }

@@ -92,7 +92,7 @@ func (m *Message) readBytes(value json.RawMessage) (err error) {
 const inBase64 = "a string in base64"
 
 func (m *Message) readAfter(value json.RawMessage) (err error) {
-	m.Delay, err = Parsed("after", value, human.Duration, "a string with a duration, as "+human.Durations)
+	m.Delay, err = Parsed("after", value, human.Duration, allowedDuration)
 	return err
 }
 
@@ -100,6 +100,8 @@ func (m *Message) readDue(value json.RawMessage) (err error) {
 	m.Due, err = Parsed("due", value, readTime, allowedTime)
 	return err
 }
+
+const allowedDuration = "a string with a duration, as " + human.Durations
 
 const allowedTime = "a string with a time, as " + human.Times
 
