@@ -18,8 +18,8 @@
 // # Time
 //
 // Its clock is the process's wall clock, or the one given with delayq.WithClock. Within a process a
-// push wakes the workers. A nearer message of another process is noticed within 50 ms: the file is
-// looked at every 10 ms, which is a call of the system and no statement. With more than fifty
+// push wakes the workers. A nearer message of another process is noticed within 50 ms: the header
+// of the WAL's index is read every 10 ms, which is a call of the system and no statement. With more than fifty
 // handles that wait, it is looked at less often. A jump of the wall clock is noticed within a
 // minute.
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -24,6 +25,7 @@ type file struct {
 	writer  *writer
 	readers chan *conn    // a nil one is yet to be opened
 	version int64         // of the data, before the first handle
+	shm     *os.File      // the WAL's index, which the watcher reads
 	watched chan struct{} // closed when the watcher has ended
 }
 
@@ -46,7 +48,12 @@ func openFile(ctx context.Context, s settings) (*file, error) {
 		}
 		return nil, s.explainOpen(err)
 	}
-	f := &file{settings: s, readers: make(chan *conn, mostReaders), watched: make(chan struct{})}
+	shm, err := os.Open(s.path + "-shm")
+	if err != nil {
+		_ = c.Close()
+		return nil, s.explainOpen(err)
+	}
+	f := &file{settings: s, shm: shm, readers: make(chan *conn, mostReaders), watched: make(chan struct{})}
 	for range mostReaders {
 		f.readers <- nil
 	}
@@ -180,7 +187,9 @@ func (f *file) close() error {
 		}
 	}
 	// The last connection moves what the WAL has to the file, and removes the WAL.
-	if err := f.writer.conn.Close(); err != nil {
+	err := f.writer.conn.Close()
+	_ = f.shm.Close() // not before the connections: to close a file ends a process's POSIX locks on it
+	if err != nil {
 		return fmt.Errorf("closing %s: %w", f.path, explain(err))
 	}
 	return nil

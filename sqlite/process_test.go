@@ -161,6 +161,9 @@ func TestAnotherProcessWakes(t *testing.T) {
 			t.Fatalf("%s was not noticed in %v", id, patience)
 		}
 	}
+	if slowest > 10*time.Second { // a handle sleeps for a minute where it has missed a wake-up
+		t.Errorf("a message was noticed after %v", slowest)
+	}
 	t.Logf("the slowest of 20 was noticed %v after its push", slowest)
 }
 

@@ -10,12 +10,17 @@ const (
 	perHandle  = 200 * time.Microsecond // longer for each handle, since a change has all of them look
 )
 
-// watch wakes the handles when another process has changed the file. It looks at the WAL's size and
-// time, which is no statement; only when these are new it asks SQLite whether the change was this
-// process's own.
+// A walIndex is the header of the WAL's index, at the beginning of the file -shm. Each commit of any
+// process changes it, at the moment when others can see the commit. The WAL itself and its time
+// change earlier, before the flush of the disk.
+type walIndex [48]byte
+
+// watch wakes the handles when another process has changed the file. It reads the index's header,
+// which is no statement; only when that is new it asks SQLite whether the change was this process's
+// own.
 func (f *file) watch() {
 	defer close(f.watched)
-	var seen os.FileInfo
+	var seen walIndex
 	version := f.version
 	for {
 		handles := f.hub.Handles()
@@ -26,8 +31,11 @@ func (f *file) watch() {
 			return
 		case <-t.C:
 		}
-		now, err := os.Stat(f.path + "-wal")
-		if handles == 0 || err != nil || !changed(seen, now) {
+		if handles == 0 {
+			continue
+		}
+		var now walIndex
+		if _, err := f.shm.ReadAt(now[:], 0); err == nil && now == seen {
 			continue
 		}
 		seen = now
@@ -36,14 +44,6 @@ func (f *file) watch() {
 			f.hub.WakeAll()
 		}
 	}
-}
-
-// changed reports whether a file may have changed since it was seen. A second change within the
-// grain of the file system's clock has the time of the first one: a change that is younger counts.
-func changed(seen, now os.FileInfo) bool {
-	const grain = 20 * time.Millisecond
-	return seen == nil || seen.Size() != now.Size() || !seen.ModTime().Equal(now.ModTime()) ||
-		time.Since(now.ModTime()) < grain
 }
 
 // dataVersion returns a number that changes when another connection has committed.
