@@ -22,27 +22,35 @@ const maxClaim = 500
 // of them. So one starts where the last one ended, or at a nearer message that a wake-up tells of;
 // and once in a while at the beginning, for a message whose wake-up was lost.
 type scanner struct {
-	mu    sync.Mutex
-	due   int64 // no message that waits is due before
-	lease int64 // no lease ends before
-	woken int64 // the first due time of the wake-ups since the claim began
-	whole time.Time
-	took  time.Duration // the last scan from the beginning
-	token int64         // of the claim whose reply was lost; 0 for none
+	mu     sync.Mutex
+	due    int64 // no message that waits is due before
+	lease  int64 // no lease that this process knows of ends before
+	woken  int64 // the first due time of the wake-ups since the claim began
+	sooner int64 // the first end of the leases that were extended since then
+	whole  time.Time
+	took   time.Duration // the last scan from the beginning
+	token  int64         // of the claim whose reply was lost; 0 for none
 }
 
 // all is before every message.
 const all = math.MinInt64
 
-// lower makes the next scan start no later than due. The zero time is before every message.
+// lower makes the next scan of messages start no later than due. The zero time is before every
+// message and every lease.
 func (s *scanner) lower(due time.Time) {
-	at := int64(all)
-	if !due.IsZero() {
-		at = due.UnixMicro()
+	if due.IsZero() {
+		s.lowerTo(all, all)
+		return
 	}
+	s.lowerTo(due.UnixMicro(), math.MaxInt64)
+}
+
+// lowerTo makes the next scans of messages and of leases start no later than there.
+func (s *scanner) lowerTo(due, lease int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.woken, s.due, s.lease = min(s.woken, at), min(s.due, at), min(s.lease, at)
+	s.woken, s.due = min(s.woken, due), min(s.due, due)
+	s.sooner, s.lease = min(s.sooner, lease), min(s.lease, lease)
 }
 
 const (
@@ -54,7 +62,7 @@ const (
 func (s *scanner) start(now time.Time, virtual bool) (due, lease, token int64, again bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.woken = math.MaxInt64
+	s.woken, s.sooner = math.MaxInt64, math.MaxInt64
 	if virtual || now.Sub(s.whole) >= max(wholeEvery, wholeShare*s.took) {
 		s.due, s.lease, s.whole = all, all, now
 	}
@@ -73,7 +81,7 @@ func (s *scanner) end(c *claimed, due int64, took time.Duration) {
 		s.took = took
 	}
 	s.token = 0
-	s.due, s.lease = min(c.floor(), s.woken), min(c.leaseFloor(), s.woken)
+	s.due, s.lease = min(c.floor(), s.woken), min(c.leaseFloor(), s.sooner)
 }
 
 // lost notes that a claim's reply was lost. The next claim asks for its messages.
@@ -104,9 +112,10 @@ func (c *claimed) floor() int64 {
 	return c.now
 }
 
-// leaseFloor is where the next scan of leases starts.
+// leaseFloor is where the next scan of leases starts. Where none is left it is behind all: a later
+// one is of this process, or is found by the scan from the beginning.
 func (c *claimed) leaseFloor() int64 {
-	at := c.now
+	at := int64(math.MaxInt64)
 	if c.lease != nil {
 		at = *c.lease
 	}

@@ -346,6 +346,9 @@ func (m *messages) Extend(ctx context.Context, ls []backend.Lease, lease time.Du
 				ends[i] = moment(*c.soonest)
 			}
 		}
+		if c.soonest != nil {
+			m.b.endSooner(m.queue, *c.soonest)
+		}
 		return errs
 	})
 	return ends, errs

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 	"sync"
@@ -228,6 +229,18 @@ func (b *Backend) wake(queue string, due time.Time) {
 	}
 	b.mu.Unlock()
 	b.hub.Wake(queue, due)
+}
+
+// endSooner tells the handles of this process that a lease may end sooner than they know.
+func (b *Backend) endSooner(queue string, at int64) {
+	b.mu.Lock()
+	for _, m := range b.open {
+		if m.queue == queue {
+			m.scan.lowerTo(math.MaxInt64, at)
+		}
+	}
+	b.mu.Unlock()
+	b.hub.Wake(queue, moment(at))
 }
 
 // name returns a table's or a function's name in SQL.
