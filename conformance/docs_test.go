@@ -184,7 +184,7 @@ func TestDocsDescribeFeatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := stores(t)
-	columns := []column{all[0], all[1], all[2], all[4]}
+	columns := []column{all[0], all[1], all[2], all[6], all[4], all[5]} // in the order of the table
 	var rows [][]string
 	for line := range strings.Lines(string(raw)) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
