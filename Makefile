@@ -155,20 +155,20 @@ lint: ## Run golangci-lint
 	@for dir in . cmd/delayq adapters/watermill adapters/gocloud; do \
 	  (cd $$dir && if command -v golangci-lint >/dev/null; then golangci-lint run; else go run $(LINT) run; fi) || exit 1; done
 
-# A test that finds no server or no JDK fails instead of being skipped. Those of make test ask for redis and rabbitmq alone.
+# A test that finds no server or no JDK fails instead of being skipped. Those of make test ask for redis, rabbitmq and postgres alone.
 test test-all nightly chaos soak flakes cover report: export DELAYQ_REQUIRE ?= redis,rabbitmq,java,beanstalkd,postgres,shells
 
 # The race detector needs a C compiler, and the backends their servers.
 # The tests start servers of their own: the policy keeps a package from starting one when it is installed.
 NEEDS := command -v $${CC:-cc} >/dev/null || missing+=" gcc libc6-dev"; \
 	(PATH+=:/usr/sbin:/usr/local/bin:/usr/bin; command -v redis-server) >/dev/null || missing+=" redis-server"; \
-	(PATH+=:/usr/lib/rabbitmq/bin:/usr/sbin; command -v rabbitmq-server) >/dev/null || missing+=" rabbitmq-server";
-# Real Redisson needs a JDK and Maven, the commands of the documentation their shells, and bench/peers beanstalkd and PostgreSQL.
+	(PATH+=:/usr/lib/rabbitmq/bin:/usr/sbin; command -v rabbitmq-server) >/dev/null || missing+=" rabbitmq-server"; \
+	{ command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 || missing+=" postgresql";
+# Real Redisson needs a JDK and Maven, the commands of the documentation their shells, and bench/peers beanstalkd.
 NEEDS_ALL := { command -v java && command -v javac; } >/dev/null || missing+=" default-jdk-headless"; \
 	command -v mvn >/dev/null || missing+=" maven"; \
 	for shell in jq zsh fish; do command -v $$shell >/dev/null || missing+=" $$shell"; done; \
-	(PATH+=:/usr/sbin:/usr/bin; command -v beanstalkd) >/dev/null || missing+=" beanstalkd"; \
-	{ command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 || missing+=" postgresql";
+	(PATH+=:/usr/sbin:/usr/bin; command -v beanstalkd) >/dev/null || missing+=" beanstalkd";
 
 .PHONY: tools tools-all
 tools-all: NEEDS += $(NEEDS_ALL)

@@ -2,9 +2,10 @@
 //
 //	go test -bench . ./bench
 //
-// Backends on Redis need a redis-server on the PATH, or Docker, and rabbitmq a rabbitmq-server;
-// without, they are skipped. Each store on Redis has a server of its own without persistence,
-// rabbitmq one broker that writes to disk, on this machine, that shares its processors.
+// Backends on Redis need a redis-server on the PATH, or Docker, rabbitmq a rabbitmq-server, and
+// postgres a PostgreSQL; without, they are skipped. Each store on Redis has a server of its own without persistence,
+// rabbitmq one broker and postgres one server that write to disk, on this machine, that share its
+// processors.
 //
 // One backend: -bench '/backend=memory'. Two commits are compared by make bench-compare, two
 // backends with benchstat -col /backend. A benchmark fails when a promise is broken, an early
@@ -14,6 +15,7 @@ package bench
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -24,6 +26,7 @@ import (
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/memory"
 	"github.com/delayq/delayq/redisson"
+	"github.com/delayq/delayq/sqlite"
 	"github.com/delayq/delayq/zsetpoll"
 )
 
@@ -57,9 +60,15 @@ var targets = []target{
 	onRedis("redisson-noindex", openRedisson(redisson.NoIndex())),
 	onRedis("redisson-envelope", openRedisson(redisson.WithCodec(redisson.Envelope))),
 	{name: "rabbitmq", open: openRabbit, most: 20_000},
+	{name: "postgres", open: openPostgres, virtual: true},
+	{name: "sqlite", open: openSQLite, virtual: true},
 }
 
 func openMemory(testing.TB) backend.Backend { return memory.New() }
+
+func openSQLite(tb testing.TB) backend.Backend {
+	return sqlite.New(filepath.Join(tb.TempDir(), "delay.db"))
+}
 
 func openZset(m zsetpoll.Mode) func(redis.UniversalClient) backend.Backend {
 	return func(c redis.UniversalClient) backend.Backend { return zsetpoll.New(c, zsetpoll.Claims(m)) }

@@ -37,6 +37,8 @@ func backends(t *testing.T) map[string]conformance.Harness {
 	}
 	maps.Copy(hs, redisBackends(t))
 	maps.Copy(hs, rabbitBackends(t))
+	maps.Copy(hs, sqliteBackends(t))
+	maps.Copy(hs, postgresBackends(t))
 	return hs
 }
 
@@ -74,7 +76,7 @@ func memoryLeftovers(_ context.Context, b backend.Backend) ([]string, error) {
 const patience = time.Minute
 
 // defaultModes are the backends whose checks run in the tier testenv.Default.
-var defaultModes = []string{"memory", "zsetpoll", "keyspace", "redisson-both", "rabbitmq"}
+var defaultModes = []string{"memory", "zsetpoll", "keyspace", "redisson-both", "rabbitmq", "sqlite", "postgres"}
 
 func TestConformance(t *testing.T) {
 	all := backends(t)

@@ -15,9 +15,11 @@ import (
 	"github.com/delayq/delayq/conformance"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/memory"
+	"github.com/delayq/delayq/postgres"
 	"github.com/delayq/delayq/rabbitmq"
 	"github.com/delayq/delayq/rabbitmq/tombstone"
 	"github.com/delayq/delayq/redisson"
+	"github.com/delayq/delayq/sqlite"
 	"github.com/delayq/delayq/zsetpoll"
 )
 
@@ -83,6 +85,8 @@ func stores(t *testing.T) []column {
 		{"zsetpoll, keyspace", zset},
 		{"redisson, shared with Java", redisson.New(client).Traits()},
 		{"redisson, envelopes", redisson.New(client, redisson.WithCodec(redisson.Envelope)).Traits()},
+		{"sqlite", sqlite.New("delay.db").Traits()},
+		{"postgres", postgres.New(nil).Traits()},
 		{"rabbitmq", rabbitmq.New(broker).Traits()},
 		{"rabbitmq, tombstones", rabbitmq.New(broker, rabbitmq.WithTombstones(tombstone.NewMemory())).Traits()},
 	}
@@ -180,7 +184,7 @@ func TestDocsDescribeFeatures(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := stores(t)
-	columns := []column{all[0], all[1], all[2], all[4]}
+	columns := []column{all[0], all[1], all[2], all[6], all[4], all[5]} // in the order of the table
 	var rows [][]string
 	for line := range strings.Lines(string(raw)) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")

@@ -138,6 +138,14 @@ func TestPasswordsStaySecret(t *testing.T) {
 		}
 		urls = append(urls, scheme+"me:%zz"+wrong+"@"+closed+"/q", scheme+"me:1#"+wrong+"@"+closed+"/q", scheme+rabbitLogin+"no-such-host.invalid/q")
 	}
+	postgresLogin := userinfo("me", wrong)
+	for _, rest := range []string{"/db?queue=q", "/db", "/a/b/c?queue=q", "/db?queue=q&colour=red", "/db?queue=q&poll=x", "/db?queue=q&sslmode=x", "/db?queue=q#x"} {
+		for _, scheme := range []string{"postgres://", "postgresql://", "pg://"} {
+			urls = append(urls, scheme+postgresLogin+closed+rest)
+		}
+	}
+	urls = append(urls, "pg://"+postgresLogin+closed+"/db/q", "postgres://me:%zz"+wrong+"@"+closed+"/db?queue=q", "postgres://me:1/"+wrong+"@"+closed+"/db?queue=q",
+		"postgres://me:1?"+wrong+"@"+closed+"/db?queue=q", "postgres://me:1#"+wrong+"@"+closed+"/db?queue=q", "postgres://"+postgresLogin+"no-such-host.invalid/db?queue=q")
 	urls = append(urls, "memory://me:"+wrong+"@h/q", "nosuch://me:"+wrong+"@h/q", "://"+wrong)
 	w, opts := newEavesdropper()
 	defer quietly(w)()

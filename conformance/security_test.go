@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq"
@@ -19,6 +20,7 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/memory"
+	"github.com/delayq/delayq/postgres"
 	"github.com/delayq/delayq/rabbitmq"
 	"github.com/delayq/delayq/redisson"
 	"github.com/delayq/delayq/zsetpoll"
@@ -47,7 +49,14 @@ func targets(t *testing.T) map[string]target {
 	t.Helper()
 	client := testenv.Redis(t, testenv.Private()).Client(t)
 	broker := testenv.SharedRabbitMQ(t)
-	all := map[string]target{"memory": {backend: memory.New()}, "rabbitmq": {backend: &openedRabbit{Backend: rabbitmq.New(broker.URL())}}}
+	pool, err := pgxpool.New(t.Context(), testenv.SharedPostgres(t).URL())
+	must(t, err)
+	t.Cleanup(pool.Close)
+	all := map[string]target{
+		"memory":   {backend: memory.New()},
+		"rabbitmq": {backend: &openedRabbit{Backend: rabbitmq.New(broker.URL())}},
+		"postgres": {backend: postgres.New(pool, postgres.Prefix(fmt.Sprintf("c%d_", prefixes.Add(1))))},
+	}
 	for name, open := range map[string]func(redis.UniversalClient) backend.Backend{
 		"zsetpoll": func(c redis.UniversalClient) backend.Backend { return zsetpoll.New(c) },
 		"zsetpoll-arbitrate": func(c redis.UniversalClient) backend.Backend {

@@ -5,16 +5,19 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/memory"
+	"github.com/delayq/delayq/postgres"
 	"github.com/delayq/delayq/rabbitmq"
 	"github.com/delayq/delayq/redisson"
 	"github.com/delayq/delayq/zsetpoll"
@@ -117,6 +120,7 @@ func stallStores() map[string]stallStore {
 			return redisson.New(c, redisson.Format(redisson.Both))
 		}),
 		"rabbitmq": stallRabbit(),
+		"postgres": stallPostgres(),
 	}
 }
 
@@ -132,6 +136,34 @@ func stallRabbit() stallStore {
 		},
 		url: func(t testing.TB, s *stallServer, queue string) string {
 			return strings.Replace(url(t, s), "amqp://", "rabbitmq://", 1) + "/" + queue
+		},
+	}
+}
+
+func stallPostgres() stallStore {
+	addr := func(t testing.TB) string {
+		at, err := url.Parse(testenv.SharedPostgres(t).URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at.Host
+	}
+	at := func(t testing.TB, s *stallServer) string {
+		return strings.Replace(testenv.SharedPostgres(t).URL(), addr(t), s.addr, 1)
+	}
+	return stallStore{
+		keeps:    true,
+		upstream: func(t *testing.T) []string { return []string{addr(t)} },
+		open: func(t testing.TB, s *stallServer) backend.Backend {
+			pool, err := pgxpool.New(t.Context(), at(t, s))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(pool.Close)
+			return postgres.New(pool, postgres.Prefix(fmt.Sprintf("stall%d_", prefixes.Add(1))))
+		},
+		url: func(t testing.TB, s *stallServer, queue string) string {
+			return fmt.Sprintf("%s&queue=%s&prefix=stall%d_", at(t, s), queue, prefixes.Add(1))
 		},
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 const description = `A delay queue keeps a message hidden until it is due, then hands it to one worker, until a worker says that it is done.
 
-URL names a backend and a queue, as in redisson://HOST:6379/QUEUE, zsetpoll://HOST/QUEUE, keyspace://HOST/QUEUE, rabbitmq://HOST/VHOST/QUEUE or memory:///QUEUE. Of a password in it, nothing is ever shown.
+URL names a backend and a queue, as in redisson://HOST:6379/QUEUE, zsetpoll://HOST/QUEUE, keyspace://HOST/QUEUE, rabbitmq://HOST/VHOST/QUEUE, pg://HOST/DATABASE/QUEUE, sqlite:///DIRECTORY/FILE/QUEUE or memory:///QUEUE. Of a password in it, nothing is ever shown.
 
 Exit codes:
 

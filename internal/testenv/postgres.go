@@ -9,13 +9,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 )
 
 const postgresKind = "postgres"
 
-// FindPostgres finds the directory of the programs of PostgreSQL, which only benchmarks need. Its
-// error is for Require.
+// FindPostgres finds the directory of the programs of PostgreSQL, for tests of postgres and benchmarks.
+// Its error is for Require.
 func FindPostgres() (bin string, err error) {
 	if err := checkRequire(os.Getenv(requireVar)); err != nil {
 		return "", err
@@ -39,6 +40,7 @@ type PostgresServer struct {
 	local  local
 	bin    string
 	asUser []string // a prefix that runs a command as another user than root
+	set    []string // settings
 }
 
 // Postgres starts a server that ends with the test, with settings such as "synchronous_commit=off"
@@ -56,11 +58,16 @@ func launchPostgres(bin string, set []string) (*PostgresServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &PostgresServer{local: l, bin: bin}
+	s := &PostgresServer{local: l, bin: bin, set: set}
 	if err := errors.Join(s.chooseUser(), s.initialize()); err != nil {
 		return nil, errors.Join(err, s.local.remove())
 	}
-	return s, s.local.launch(func() error { return s.start(set) })
+	return s, s.local.launch(func() (err error) {
+		if s.local.port, err = freePort(); err != nil {
+			return err
+		}
+		return s.start()
+	})
 }
 
 // chooseUser finds a user to be, since PostgreSQL does not run as root.
@@ -103,13 +110,10 @@ func (s *PostgresServer) initialize() error {
 func (s *PostgresServer) data() string { return s.local.file("data") }
 
 // start returns when the server accepts connections.
-func (s *PostgresServer) start(set []string) (err error) {
-	if s.local.port, err = freePort(); err != nil {
-		return err
-	}
+func (s *PostgresServer) start() error {
 	at := []string{"-h", localhost, "-p", strconv.Itoa(s.local.port)}
 	args := append([]string{"-D", s.data(), "-k", s.local.dir}, at...)
-	for _, setting := range set {
+	for _, setting := range s.set {
 		args = append(args, "-c", setting)
 	}
 	return s.local.run(s.command("postgres", args...), func() error {
@@ -124,6 +128,65 @@ func (s *PostgresServer) URL() string {
 
 // Pid is the process id of the server's first process, the parent of the others.
 func (s *PostgresServer) Pid() int { return s.local.pid }
+
+// Kill ends all processes of the server at once, as a crash does.
+func (s *PostgresServer) Kill(tb testing.TB) {
+	tb.Helper()
+	all, err := s.halt()
+	for _, pid := range all {
+		err = errors.Join(err, killProcess(pid))
+	}
+	if err := errors.Join(err, s.local.kill()); err != nil {
+		tb.Fatalf("killing PostgreSQL: %v", err)
+	}
+	if err := await("the processes of PostgreSQL to end", func() (bool, error) {
+		for _, pid := range all {
+			if isRunning(pid) {
+				return false, fmt.Errorf("process %d runs", pid)
+			}
+		}
+		return true, nil
+	}); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Restart starts a server that was killed, at its old address. It returns when it accepts connections.
+func (s *PostgresServer) Restart(tb testing.TB) {
+	tb.Helper()
+	if err := s.start(); err != nil {
+		tb.Fatalf("restarting PostgreSQL: %v", err)
+	}
+}
+
+// Pause stops all processes of the server, which then accepts connections and says nothing, until
+// the returned function lets it go on.
+func (s *PostgresServer) Pause(tb testing.TB) (resume func()) {
+	tb.Helper()
+	stopped, err := s.halt()
+	if err != nil {
+		tb.Fatalf("pausing PostgreSQL: %v", err)
+	}
+	return sync.OnceFunc(func() {
+		for _, pid := range stopped {
+			_ = continueProcess(pid) // it may have been killed meanwhile
+		}
+		_ = s.local.resume()
+	})
+}
+
+// halt stops the server's processes, and returns those of them that lead process groups of their
+// own.
+func (s *PostgresServer) halt() (children []int, err error) {
+	if err := s.local.pause(); err != nil { // it starts no more of them
+		return nil, err
+	}
+	children, err = childrenOf(s.local.pid)
+	for _, pid := range children {
+		err = errors.Join(err, stopProcess(pid))
+	}
+	return children, err
+}
 
 // remove lets the server end by itself, since it leaves shared memory when it is killed.
 func (s *PostgresServer) remove() error {

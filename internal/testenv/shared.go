@@ -12,10 +12,17 @@ import (
 )
 
 var (
-	sharedRedis   = shared[*running]{start: func() (*running, error) { return provideRedis(nil) }}
-	sharedCluster = shared[*localCluster]{start: func() (*localCluster, error) { return launchCluster(nil) }}
-	sharedRabbit  = shared[*running]{start: func() (*running, error) { return provideRabbit(rabbitSettings{}) }}
-	mainRuns      atomic.Bool
+	sharedRedis    = shared[*running]{start: func() (*running, error) { return provideRedis(nil) }}
+	sharedCluster  = shared[*localCluster]{start: func() (*localCluster, error) { return launchCluster(nil) }}
+	sharedRabbit   = shared[*running]{start: func() (*running, error) { return provideRabbit(rabbitSettings{}) }}
+	sharedPostgres = shared[*PostgresServer]{start: func() (*PostgresServer, error) {
+		bin, err := FindPostgres()
+		if err != nil {
+			return nil, err
+		}
+		return launchPostgres(bin, []string{"max_connections=400"})
+	}}
+	mainRuns atomic.Bool
 )
 
 // Main runs the tests of a package, stops the shared servers, and fails when a goroutine is left:
@@ -42,6 +49,13 @@ func SharedRabbitMQ(tb testing.TB) *RabbitServer {
 	tb.Helper()
 	r := sharedRabbit.get(tb)
 	return &RabbitServer{handle: handle{tb: tb, url: r.url, kind: rabbitKind}, control: r.control}
+}
+
+// SharedPostgres returns the one server of the test process, for tests that keep to tables of their
+// own; see SharedRedis.
+func SharedPostgres(tb testing.TB) *PostgresServer {
+	tb.Helper()
+	return sharedPostgres.get(tb)
 }
 
 // shared is a server that starts when it is first asked for.
@@ -79,7 +93,7 @@ type tests struct{ m *testing.M }
 func (t tests) Run() int {
 	mainRuns.Store(true)
 	code := t.m.Run()
-	if err := errors.Join(sharedRedis.end(), sharedCluster.end(), sharedRabbit.end()); err != nil {
+	if err := errors.Join(sharedRedis.end(), sharedCluster.end(), sharedRabbit.end(), sharedPostgres.end()); err != nil {
 		fmt.Fprintln(os.Stderr, "stopping a shared server:", err)
 		return max(code, 1)
 	}

@@ -1,0 +1,62 @@
+package sqlqueue
+
+import (
+	"context"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Messages are the messages of one queue in a database. The methods are as in [backend.Queue], the
+// end of a context included; the handle has checked that it is open and that ctx has not ended.
+//
+// A change that makes messages due sooner than others may expect calls [Hub.Wake] after its commit:
+// Schedule, Nack, Extend to a sooner end, Reschedule, Redrive, and the end of a pause.
+type Messages interface {
+	Schedule(ctx context.Context, ms []backend.Message) []error
+	Claim(ctx context.Context, limit int, lease time.Duration) (Claim, error)
+	Ack(ctx context.Context, ls []backend.Lease) []error
+	Nack(ctx context.Context, rs []backend.Return) []error
+	Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error)
+	Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error
+	Cancel(ctx context.Context, ids []string) []error
+	Reschedule(ctx context.Context, ms []backend.Move) []error
+	Stats(ctx context.Context) (backend.Stats, error)
+	Get(ctx context.Context, ids []string) ([]backend.MessageInfo, []error)
+	Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error)
+	Purge(ctx context.Context) (removed int64, err error)
+	PauseAll(ctx context.Context, p backend.Pause) error
+	ResumeAll(ctx context.Context) error
+	ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error)
+	ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error)
+	Redrive(ctx context.Context, ids []string) []error
+	DeleteDead(ctx context.Context, ids []string) []error
+	TrimDead(ctx context.Context, r backend.Retention) (removed int, more bool, err error)
+}
+
+// A Claim is the outcome of a look for due messages.
+type Claim struct {
+	Deliveries []backend.Delivery // none when none is due, or the queue is paused
+
+	// Now is the store's clock at the look. Next is when to look again: the next due time, lease end
+	// or end of a pause, or Now when more is due than was claimed. Zero is nothing to wait for. It
+	// is looked at only where there are no deliveries.
+	Now, Next time.Time
+}
+
+// A Source is a queue's messages, and how its handle waits for them.
+type Source struct {
+	Messages
+	Name string
+
+	// Clock is the one that Claim's Now and Next are by, to sleep on. Nil: they are by the server's
+	// clock, and the handle sleeps for the difference.
+	Clock clockwork.Clock
+
+	// MaxSleep is how long a handle sleeps without a wake-up.
+	MaxSleep time.Duration
+	// MaxClaim is the most messages of one claim.
+	MaxClaim int
+}

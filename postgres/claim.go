@@ -1,0 +1,181 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/sqlqueue"
+)
+
+// maxClaim is the most messages of one claim.
+const maxClaim = 500
+
+// A scanner knows where the next scan of a handle's claims starts. Deleted rows stay in the index
+// until a vacuum, for long where an old snapshot is held. A scan from the beginning walks over all
+// of them. So one starts where the last one ended, or at a nearer message that a wake-up tells of;
+// and once in a while at the beginning, for a message whose wake-up was lost.
+type scanner struct {
+	mu     sync.Mutex
+	due    int64 // no message that waits is due before
+	lease  int64 // no lease that this process knows of ends before
+	woken  int64 // the first due time of the wake-ups since the claim began
+	sooner int64 // the first end of the leases that were extended since then
+	whole  time.Time
+	took   time.Duration // the last scan from the beginning
+	token  int64         // of the claim whose reply was lost; 0 for none
+}
+
+// all is before every message.
+const all = math.MinInt64
+
+// lower makes the next scan of messages start no later than due. The zero time is before every
+// message and every lease.
+func (s *scanner) lower(due time.Time) {
+	if due.IsZero() {
+		s.lowerTo(all, all)
+		return
+	}
+	s.lowerTo(due.UnixMicro(), math.MaxInt64)
+}
+
+// lowerTo makes the next scans of messages and of leases start no later than there.
+func (s *scanner) lowerTo(due, lease int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.woken, s.due = min(s.woken, due), min(s.due, due)
+	s.sooner, s.lease = min(s.sooner, lease), min(s.lease, lease)
+}
+
+const (
+	wholeEvery = time.Second
+	wholeShare = 20 // scans from the beginning take at most a part of the time: one in so many
+)
+
+// start returns where the scans of a claim start, and its token.
+func (s *scanner) start(now time.Time, virtual bool) (due, lease, token int64, again bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.woken, s.sooner = math.MaxInt64, math.MaxInt64
+	if virtual || now.Sub(s.whole) >= max(wholeEvery, wholeShare*s.took) {
+		s.due, s.lease, s.whole = all, all, now
+	}
+	token, again = s.token, s.token != 0
+	if !again {
+		token = rand.Int64N(math.MaxInt64) + 1
+	}
+	return s.due, s.lease, token, again
+}
+
+// end notes what a claim found, which began its scans at due.
+func (s *scanner) end(c *claimed, due int64, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if due == all {
+		s.took = took
+	}
+	s.token = 0
+	s.due, s.lease = min(c.floor(), s.woken), min(c.leaseFloor(), s.sooner)
+}
+
+// lost notes that a claim's reply was lost. The next claim asks for its messages.
+func (s *scanner) lost(token int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.token = token
+}
+
+// claimed is the reply to a claim. Times are microseconds.
+type claimed struct {
+	deliveries []delivered
+	now        int64
+	next       *int64 // when to look again
+	lease      *int64 // the first end of a lease that was there before
+}
+
+type delivered struct {
+	backend.Delivery
+	seq int64
+}
+
+// floor is where the next scan of messages starts.
+func (c *claimed) floor() int64 {
+	if n := len(c.deliveries); n > 0 {
+		return c.deliveries[n-1].Due.UnixMicro()
+	}
+	return c.now
+}
+
+// leaseFloor is where the next scan of leases starts. Where none is left it is behind all: a later
+// one is of this process, or is found by the scan from the beginning.
+func (c *claimed) leaseFloor() int64 {
+	at := int64(math.MaxInt64)
+	if c.lease != nil {
+		at = *c.lease
+	}
+	for _, d := range c.deliveries {
+		at = min(at, d.Until.UnixMicro())
+	}
+	return at
+}
+
+// Claim is as in sqlqueue.Messages. After a lost reply it asks for the messages of that claim.
+func (m *messages) Claim(ctx context.Context, limit int, lease time.Duration) (sqlqueue.Claim, error) {
+	m.b.listener.start()
+	began := time.Now()
+	due, leases, token, again := m.scan.start(began, m.clock != nil)
+	now := m.now()
+	c, err := call(ctx, m.b, m.b.cfg.call("claim", "text", "bigint", "int", "bigint", "bigint", "bigint", "bigint", "boolean"),
+		[]any{m.queue, now.param(), limit, now.after(lease), token, due, leases, again}, readClaimed)
+	if err != nil {
+		if errors.Is(err, backend.ErrOutcomeUnknown) {
+			m.scan.lost(token)
+		}
+		return sqlqueue.Claim{}, err
+	}
+	slices.SortFunc(c.deliveries, func(a, b delivered) int { return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.seq, b.seq)) })
+	m.scan.end(&c, due, time.Since(began))
+	return c.claim(token), nil
+}
+
+func readClaimed(c *claimed, scan scan) error {
+	var id *string
+	var due int64
+	var seq, until, first *int64
+	var attempts *int
+	var headers, body []byte
+	if err := scan(&id, &due, &seq, &attempts, &until, &first, &headers, &body); err != nil {
+		return err
+	}
+	if id == nil { // the last row
+		c.now, c.next, c.lease = due, seq, until
+		return nil
+	}
+	d := delivered{seq: *seq}
+	d.ID, d.Due, d.Attempt, d.Until, d.Body = *id, moment(due), *attempts, moment(*until), body
+	var err error
+	d.Headers, err = readHeaders(headers, first)
+	c.deliveries = append(c.deliveries, d)
+	return err
+}
+
+func (c *claimed) claim(token int64) sqlqueue.Claim {
+	claim := sqlqueue.Claim{Now: moment(c.now)}
+	for i := range c.deliveries {
+		d := &c.deliveries[i]
+		d.Token = backend.Token{Lo: uint64(token)}
+		claim.Deliveries = append(claim.Deliveries, d.Delivery)
+	}
+	for _, at := range []*int64{c.next, c.lease} {
+		if at != nil && (claim.Next.IsZero() || moment(*at).Before(claim.Next)) {
+			claim.Next = moment(*at)
+		}
+	}
+	return claim
+}

@@ -1,0 +1,63 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/delayq/delayq/backend"
+)
+
+// Codes of errors, https://www.postgresql.org/docs/current/errcodes-appendix.html.
+const (
+	deadlock      = "40P01"
+	serialization = "40001"
+	readOnly      = "25006"
+	noPermission  = "42501"
+	noTable       = "42P01"
+	noFunction    = "42883"
+	noSchema      = "3F000"
+	diskFull      = "53100"
+)
+
+// explain matches an error of the database to those of package backend, and says what to do.
+func explain(c *config, err error) error {
+	if err == nil || errors.Is(err, backend.ErrOutcomeUnknown) {
+		return err
+	}
+	var refused interface{ SQLState() string }
+	if errors.As(err, &refused) {
+		return explainCode(c, refused.SQLState(), err)
+	}
+	var notSent unsent
+	ended := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	switch {
+	case errors.As(err, &notSent) && ended:
+		return notSent.error
+	case errors.As(err, &notSent), pgconn.SafeToRetry(err):
+		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
+	default: // the connection broke, and the statement may have been carried out
+		return fmt.Errorf("%w: %w: %w", backend.ErrUnavailable, backend.ErrOutcomeUnknown, err)
+	}
+}
+
+func explainCode(c *config, code string, err error) error {
+	switch {
+	case code == readOnly:
+		return fmt.Errorf("%w: the server is read-only, such as a replica: connect to the primary, as with target_session_attrs=read-write: %w", backend.ErrUnavailable, err)
+	case code == noPermission:
+		return fmt.Errorf("%w: grant the user SELECT, INSERT, UPDATE and DELETE on the tables %s*, USAGE on the sequence and EXECUTE on the functions; to create them, CREATE on the schema", err, c.name(""))
+	case code == noTable, code == noFunction, code == noSchema:
+		return fmt.Errorf("%w: the tables %s* are missing or of another version: open the queue without NoMigration, or run the statements of postgres.SQL", err, c.name(""))
+	case code == diskFull:
+		return fmt.Errorf("%w: the server's disk: %w", backend.ErrFull, err)
+	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "53"), strings.HasPrefix(code, "57P"), strings.HasPrefix(code, "58"),
+		code == deadlock, code == serialization, code == "55P03", code == "57014":
+		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
+	default:
+		return err
+	}
+}

@@ -1,0 +1,78 @@
+-- Leases up to p_limit due messages, of some 8 MiB. The scans start at p_floor and p_lease_floor, so that they do not
+-- walk over deleted messages. The last row has no id: due is the time now, seq when to look again (NULL: nothing is
+-- known), until the first end of a lease. p_floor below 0 looks at everything. p_again: a claim of this token was sent before, and its reply was lost.
+CREATE OR REPLACE FUNCTION public.delayq_claim(
+    p_queue text, p_now bigint, p_limit int, p_lease bigint, p_token bigint, p_floor bigint, p_lease_floor bigint, p_again boolean
+) RETURNS TABLE (id text, due bigint, seq bigint, attempts int, until bigint, first_push bigint, headers bytea, body bytea)
+LANGUAGE plpgsql ROWS 100 SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off SET enable_sort = off AS $$
+#variable_conflict use_column
+DECLARE
+    t         bigint;
+    floor_at  bigint := p_floor;
+    lease_end bigint;
+    paused    bigint;
+    next_due  bigint;
+    taken     int := 0;
+    cut       boolean := false;
+    back      bigint;
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(hashtextextended('public.delayq_' || p_queue, 0)); -- against a pause
+    t := public.delayq_clock(p_now);
+    IF p_again THEN
+        RETURN QUERY SELECT m.id, m.due, m.seq, m.attempts, m.at, m.first_push, m.headers, m.body
+        FROM public.delayq_messages m WHERE m.queue = p_queue AND m.state = 1 AND m.at > t AND m.token = p_token;
+        IF FOUND THEN
+            RETURN QUERY SELECT NULL::text, t, t, NULL::int, t, NULL::bigint, NULL::bytea, NULL::bytea;
+            RETURN;
+        END IF;
+    END IF;
+    IF p_floor < 0 THEN -- the scan of everything, once in a while
+        PERFORM public.delayq_sweep(p_queue, t, 1000);
+    END IF;
+    SELECT q.paused_until INTO paused FROM public.delayq_queues q WHERE q.queue = p_queue;
+    IF paused <= t THEN
+        DELETE FROM public.delayq_queues q WHERE q.queue = p_queue AND q.paused_until <= t;
+        paused := NULL;
+    END IF;
+
+    SELECT m.at INTO lease_end FROM public.delayq_messages m
+    WHERE m.queue = p_queue AND m.state = 1 AND m.at >= p_lease_floor ORDER BY m.at, m.seq LIMIT 1;
+    IF lease_end <= t THEN
+        WITH e AS MATERIALIZED (
+            SELECT m.id FROM public.delayq_messages m
+            WHERE m.queue = p_queue AND m.state = 1 AND m.at >= p_lease_floor AND m.at <= t
+            FOR UPDATE SKIP LOCKED
+        ), u AS (
+            UPDATE public.delayq_messages m SET state = 0, at = m.due, token = NULL FROM e
+            WHERE m.queue = p_queue AND m.id = e.id RETURNING m.due
+        ) SELECT min(u.due) INTO back FROM u;
+        floor_at := least(floor_at, back);
+        SELECT m.at INTO lease_end FROM public.delayq_messages m
+        WHERE m.queue = p_queue AND m.state = 1 AND m.at >= p_lease_floor ORDER BY m.at, m.seq LIMIT 1;
+    END IF;
+
+    IF paused IS NULL THEN
+        RETURN QUERY
+        WITH c AS MATERIALIZED (
+            SELECT m.id, octet_length(m.body) + coalesce(octet_length(m.headers), 0) AS size FROM public.delayq_messages m
+            WHERE m.queue = p_queue AND m.state = 0 AND m.at >= floor_at AND m.at <= t
+            ORDER BY m.at, m.seq LIMIT p_limit FOR UPDATE SKIP LOCKED
+        ), b AS MATERIALIZED (
+            SELECT s.id FROM (SELECT c.id, sum(c.size) OVER (ROWS UNBOUNDED PRECEDING) - c.size AS before FROM c) s WHERE s.before < 8388608
+        )
+        UPDATE public.delayq_messages m SET state = 1, at = t + p_lease, token = p_token, attempts = m.attempts + 1
+        FROM b WHERE m.queue = p_queue AND m.id = b.id
+        RETURNING m.id, m.due, m.seq, m.attempts, m.at, m.first_push, m.headers, m.body;
+        GET DIAGNOSTICS taken = ROW_COUNT;
+        IF taken > 0 THEN
+            next_due := t; -- there may be more
+        ELSE
+            SELECT m.at INTO next_due FROM public.delayq_messages m
+            WHERE m.queue = p_queue AND m.state = 0 AND m.at > t ORDER BY m.at, m.seq LIMIT 1;
+        END IF;
+    ELSE
+        next_due := paused;
+    END IF;
+    RETURN QUERY SELECT NULL::text, t, next_due, NULL::int, lease_end, floor_at, NULL::bytea, NULL::bytea;
+END
+$$;

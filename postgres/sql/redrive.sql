@@ -1,0 +1,24 @@
+-- Schedules dead letters again, due at once. Outcome 2: no dead letter.
+CREATE OR REPLACE FUNCTION public.delayq_redrive(
+    p_queue text, p_now bigint, p_ids text[], OUT outcomes text, OUT now bigint, OUT soonest bigint
+) LANGUAGE plpgsql SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+DECLARE
+    t    bigint := public.delayq_clock(p_now);
+    call bigint := nextval('public.delayq_calls') << 20;
+    done int[];
+BEGIN
+    now := t;
+    WITH d AS (
+        UPDATE public.delayq_messages m SET state = 0, at = t, due = t, seq = call | u.ord, attempts = 0, reason = NULL
+        FROM unnest(p_ids) WITH ORDINALITY u (id, ord)
+        WHERE m.queue = p_queue AND m.id = u.id AND m.state + 0 = 2
+        RETURNING u.ord::int
+    ) SELECT array_agg(d.ord) INTO done FROM d;
+    IF cardinality(done) > 0 THEN
+        soonest := t;
+    END IF;
+    IF coalesce(cardinality(done), 0) < cardinality(p_ids) THEN
+        SELECT string_agg(o || ':2', ',') INTO outcomes FROM generate_series(1, cardinality(p_ids)) o WHERE o <> ALL (coalesce(done, '{}'));
+    END IF;
+END
+$$;

@@ -1,0 +1,26 @@
+-- Counts of the queue's messages: one row for ready, in flight and dead, with the first due time, and one for each
+-- interval of scheduled messages that p_bounds end.
+CREATE OR REPLACE FUNCTION public.delayq_stats(p_queue text, p_now bigint, p_bounds bigint[])
+RETURNS TABLE (kind text, n bigint, first bigint, now bigint)
+LANGUAGE plpgsql SET jit = off SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+    t bigint := public.delayq_clock(p_now);
+BEGIN
+    RETURN QUERY
+    SELECT 'ready', count(*), min(m.at), t FROM public.delayq_messages m WHERE m.queue = p_queue AND m.state = 0 AND m.at <= t
+    UNION ALL
+    SELECT CASE WHEN m.at > t THEN 'in flight' ELSE 'ready' END, count(*), min(m.due), t
+    FROM public.delayq_messages m WHERE m.queue = p_queue AND m.state = 1 GROUP BY m.at > t
+    UNION ALL
+    SELECT 'dead', count(*), NULL, t FROM public.delayq_messages m WHERE m.queue = p_queue AND m.state = 2
+    UNION ALL
+    SELECT 'paused', 1, q.paused_until, t FROM public.delayq_queues q WHERE q.queue = p_queue AND q.paused_until > t
+    UNION ALL
+    SELECT b.ord::text, s.n, s.first, t
+    FROM unnest(p_bounds) WITH ORDINALITY b (upto, ord), LATERAL (
+        SELECT count(*) AS n, min(m.at) AS first FROM public.delayq_messages m
+        WHERE m.queue = p_queue AND m.state = 0 AND m.at > t + CASE WHEN b.ord = 1 THEN 0 ELSE p_bounds[b.ord - 1] END AND m.at <= t + b.upto
+    ) s;
+END
+$$;

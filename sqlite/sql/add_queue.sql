@@ -1,0 +1,1 @@
+INSERT INTO delayq_queue (name) VALUES (?1) ON CONFLICT DO NOTHING

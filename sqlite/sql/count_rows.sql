@@ -1,0 +1,1 @@
+SELECT count(*) FROM delayq_message WHERE queue = ?1

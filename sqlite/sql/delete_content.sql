@@ -1,0 +1,1 @@
+DELETE FROM delayq_content WHERE key = ?1

@@ -1,0 +1,1 @@
+DELETE FROM delayq_message WHERE queue = ?1 AND id = ?2

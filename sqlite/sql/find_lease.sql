@@ -1,0 +1,2 @@
+SELECT unique_until FROM delayq_message
+WHERE queue = ?1 AND id = ?2 AND state = 1 AND token = ?3 AND content = ?4 AND at > ?5

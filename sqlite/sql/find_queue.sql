@@ -1,0 +1,1 @@
+SELECT number FROM delayq_queue WHERE name = ?1

@@ -1,0 +1,1 @@
+INSERT INTO delayq_content (key, headers, body) VALUES (?1, ?2, ?3)

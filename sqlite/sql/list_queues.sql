@@ -1,0 +1,1 @@
+SELECT name FROM delayq_queue ORDER BY name

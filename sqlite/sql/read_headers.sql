@@ -1,0 +1,1 @@
+SELECT headers FROM delayq_content WHERE key = ?1

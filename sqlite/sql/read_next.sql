@@ -1,0 +1,1 @@
+SELECT next FROM delayq_store

@@ -1,0 +1,1 @@
+SELECT paused_until FROM delayq_queue WHERE number = ?1

@@ -1,0 +1,1 @@
+DELETE FROM delayq_queue WHERE number = ?1

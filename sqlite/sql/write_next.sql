@@ -1,0 +1,1 @@
+UPDATE delayq_store SET next = ?1

@@ -1,0 +1,1 @@
+UPDATE delayq_queue SET paused_until = ?2 WHERE number = ?1

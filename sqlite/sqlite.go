@@ -1,0 +1,156 @@
+package sqlite
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/jonboulle/clockwork"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/sqlqueue"
+)
+
+// Backend keeps queues in one file. It is safe for concurrent use.
+type Backend struct {
+	settings settings
+	err      error // of an option; Open reports it
+
+	mu      sync.Mutex
+	file    *file // nil before the first Open
+	handles map[*sqlqueue.Queue]struct{}
+	closed  bool
+}
+
+var _ backend.Backend = (*Backend)(nil)
+
+type settings struct {
+	path string
+	sync string // the value of PRAGMA synchronous
+	busy time.Duration
+}
+
+// An Option changes a setting of [New].
+type Option func(*Backend)
+
+// BusyTimeout sets how long a call waits for another process that writes to the file, 1 ms to 10
+// min, 10 s by default. A call that waits longer returns backend.ErrUnavailable.
+func BusyTimeout(d time.Duration) Option {
+	return func(b *Backend) {
+		if d < time.Millisecond || d > 10*time.Minute {
+			b.err = backend.Invalid("sqlite.BusyTimeout", d, "1ms to 10m")
+		}
+		b.settings.busy = d
+	}
+}
+
+// Relaxed has a commit return before the disk has it: PRAGMA synchronous = NORMAL. A crash of the
+// process loses nothing then, but a power cut or a crash of the machine may lose the last commits.
+// The file stays whole.
+func Relaxed() Option { return func(b *Backend) { b.settings.sync = "NORMAL" } }
+
+// New returns a backend on the file of that path. The first Open makes the file, where there is
+// none, and its tables, and reports an option out of range. Other processes may use the file at the
+// same time.
+func New(path string, opts ...Option) *Backend {
+	b := &Backend{
+		settings: settings{sync: "FULL", busy: 10 * time.Second},
+		handles:  make(map[*sqlqueue.Queue]struct{}),
+	}
+	b.settings.path, b.err = filepath.Abs(path)
+	if path == "" {
+		b.err = backend.Invalid("sqlite file", path, "a path")
+	}
+	for _, set := range opts {
+		if set == nil {
+			b.err = backend.Invalid("sqlite option", "nil", "the result of BusyTimeout or Relaxed")
+			continue
+		}
+		set(b)
+	}
+	return b
+}
+
+// Traits returns the strictest promises. Another process's nearer message is noticed within Sweep.
+func (*Backend) Traits() backend.Traits {
+	return backend.Traits{Name: "sqlite", Sweep: sweep}
+}
+
+const (
+	sweep = 50 * time.Millisecond // the watcher's interval, and the looks of many handles
+
+	// maxSleep bounds how long a jump of the wall clock goes unnoticed. Timers do not notice it.
+	maxSleep = time.Minute
+)
+
+// Open returns a handle on the queue of that name. The first Open opens the file.
+func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	f, err := b.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	number, err := f.number(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	clock := o.Clock
+	if clock == nil {
+		clock = clockwork.NewRealClock()
+	}
+	q := sqlqueue.New(sqlqueue.Source{
+		Messages: &messages{file: f, name: name, queue: number, clock: clock},
+		Name:     name, Clock: clock, MaxSleep: maxSleep, MaxClaim: mostClaimed,
+	}, &f.hub, o.Logger, b.forget)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil, backend.ErrClosed
+	}
+	b.handles[q] = struct{}{}
+	return q, nil
+}
+
+// open returns the file, which the first call opens.
+func (b *Backend) open(ctx context.Context) (*file, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if b.closed {
+		return nil, backend.ErrClosed
+	}
+	if b.err != nil {
+		return nil, b.err
+	}
+	if b.file == nil {
+		f, err := openFile(ctx, b.settings)
+		if err != nil {
+			return nil, err
+		}
+		b.file = f
+	}
+	return b.file, nil
+}
+
+func (b *Backend) forget(q *sqlqueue.Queue) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.handles, q)
+}
+
+// Close closes all queues and the file. Messages stay in it.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	open, f := b.handles, b.file
+	b.closed, b.handles, b.file = true, nil, nil
+	b.mu.Unlock()
+	for q := range open {
+		_ = q.Close()
+	}
+	if f == nil {
+		return nil
+	}
+	return f.close()
+}
