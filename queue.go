@@ -19,6 +19,7 @@ import (
 	"github.com/delayq/delayq/internal/consumer"
 	"github.com/delayq/delayq/internal/guard"
 	"github.com/delayq/delayq/internal/telemetry"
+	"github.com/delayq/delayq/internal/trim"
 	"github.com/delayq/delayq/memory"
 )
 
@@ -344,7 +345,7 @@ type queue struct {
 
 	telemetry *telemetry.Recorder // nil without providers
 	random    func(n int64) int64 // from 0 to below n
-	trimmer   *trimmer            // nil without a retention
+	trimmer   *trim.Trimmer       // nil without a retention
 
 	gate      *consumer.Gate
 	stopping  context.Context // ends when Close begins
@@ -385,7 +386,7 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	}
 	recorder.Store(q.telemetry)
 	q.stopping, q.stop = context.WithCancel(context.Background())
-	q.trimmer = q.startTrimming(o.retention)
+	q.trimmer = q.newTrimmer(o.retention)
 	return q, nil
 }
 
@@ -432,7 +433,7 @@ func (q *queue) Close() error {
 	q.closeOnce.Do(func() {
 		q.mu.Lock()
 		q.stop()
-		q.trimmer.close()
+		q.trimmer.Close()
 		q.mu.Unlock()
 		q.running.Wait()
 		err := firstError(q.telemetry.Close(), q.store.Close())
