@@ -9,6 +9,7 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/lease"
 	"github.com/delayq/delayq/internal/telemetry"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // Delivery is a message that a worker holds, until it is settled with Ack, Nack, Release or
@@ -135,7 +136,7 @@ func (d *Delivery) Limits() Limits {
 func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOption) error {
 	var o nackOptions
 	check := func() (err error) {
-		if err = validDelay(delay, d.q.traits); err == nil {
+		if err = valid.Delay(delay, d.q.traits); err == nil {
 			o, err = d.q.nackOptions(opts)
 		}
 		if err == nil && o.newHeaders && d.limits != nil {
@@ -172,7 +173,7 @@ func (d *Delivery) DeadLetter(ctx context.Context, reason string) error {
 // while the handler runs, and leaves alone one that was extended to end later. In a handler of
 // Consume Extend never makes the lease shorter than [WithLease] says.
 func (d *Delivery) Extend(ctx context.Context, length time.Duration) error {
-	if err := firstError(d.valid(ctx), validLease("lease", length)); err != nil {
+	if err := firstError(d.valid(ctx), valid.Lease("lease", length)); err != nil {
 		return d.fail(telemetry.Extend, err)
 	}
 	return d.fail(telemetry.Extend, one(d.q.extend(ctx, []*Delivery{d}, length)))
@@ -197,7 +198,7 @@ func (d *Delivery) settle(ctx context.Context, op string, check, call func() err
 
 func (d *Delivery) valid(ctx context.Context) error {
 	if d.q == nil {
-		return backend.Invalid("delivery", described("of no queue"), "one that Receive returned or a handler was given")
+		return backend.Invalid("delivery", valid.Described("of no queue"), "one that Receive returned or a handler was given")
 	}
 	return validContext(ctx)
 }
@@ -245,7 +246,7 @@ type nackOptions struct {
 func NackHeaders(h map[string]string) NackOption {
 	return func(o *nackOptions) error {
 		o.newHeaders, o.headers = true, h
-		return validHeaders(h, "")
+		return valid.Headers(h, "")
 	}
 }
 
@@ -256,7 +257,7 @@ func (q *queue) nackOptions(opts []NackOption) (nackOptions, error) {
 	var o nackOptions
 	for _, set := range opts {
 		if set == nil {
-			return o, backend.Invalid("nack option", described("nil"), "the result of NackHeaders")
+			return o, backend.Invalid("nack option", valid.Described("nil"), "the result of NackHeaders")
 		}
 		if err := set(&o); err != nil {
 			return o, err

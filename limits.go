@@ -2,7 +2,6 @@ package delayq
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"strconv"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/telemetry"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // Limits are the limits of one message, which are stored with it. Every consumer keeps them,
@@ -28,7 +28,7 @@ type Limits = backend.Limits
 func Attempts(n int) PushOption {
 	return limiting(func(l *Limits) error {
 		l.Attempts = n
-		return within("Attempts", n, 1, maxAttempts)
+		return valid.Within("Attempts", n, 1, maxAttempts)
 	})
 }
 
@@ -38,7 +38,7 @@ func Attempts(n int) PushOption {
 func HandlerTimeout(d time.Duration) PushOption {
 	return limiting(func(l *Limits) error {
 		l.HandlerTimeout = d
-		return validTimeout("HandlerTimeout", d)
+		return valid.Timeout("HandlerTimeout", d)
 	})
 }
 
@@ -52,7 +52,7 @@ func HandlerTimeout(d time.Duration) PushOption {
 func ExpiresAfter(d time.Duration) PushOption {
 	return limiting(func(l *Limits) error {
 		l.ExpiresAfter = d
-		return validExpiry(d)
+		return valid.Expiry(d)
 	})
 }
 
@@ -62,7 +62,7 @@ func ExpiresAfter(d time.Duration) PushOption {
 func Expires(t time.Time) PushOption {
 	return limiting(func(l *Limits) error {
 		l.Expires = t
-		return validDue(t)
+		return valid.Due(t)
 	})
 }
 
@@ -97,32 +97,25 @@ func (q *queue) validLimits(m *Message) error {
 	case l.Attempts > 0 && !q.Supports(CountingAttempts):
 		return q.unsupported("Attempts")
 	case l.DeadLetterExpired && l.ExpiresAfter == 0 && l.Expires.IsZero():
-		return backend.Invalid("DeadLetterExpired", described("alone"), "with ExpiresAfter or Expires")
+		return backend.Invalid("DeadLetterExpired", valid.Described("alone"), "with ExpiresAfter or Expires")
 	case !l.Expires.IsZero() && l.Expires.Before(m.Due.Add(m.Spread)):
 		return backend.Invalid("Expires", l.Expires, "the latest due time or later")
 	}
-	err := within("Attempts", l.Attempts, 0, maxAttempts)
+	err := valid.Within("Attempts", l.Attempts, 0, maxAttempts)
 	if err == nil && l.HandlerTimeout != 0 {
-		err = validTimeout("HandlerTimeout", l.HandlerTimeout)
+		err = valid.Timeout("HandlerTimeout", l.HandlerTimeout)
 	}
 	if err == nil && l.ExpiresAfter != 0 {
-		err = validExpiry(l.ExpiresAfter)
+		err = valid.Expiry(l.ExpiresAfter)
 	}
 	if err == nil && !l.Expires.IsZero() {
-		err = validDue(l.Expires)
+		err = valid.Due(l.Expires)
 	}
 	return err
 }
 
-func validExpiry(d time.Duration) error {
-	if d < time.Millisecond || d > backend.MaxDelay {
-		return backend.Invalid("ExpiresAfter", d, fmt.Sprintf("1ms to %v", backend.MaxDelay))
-	}
-	return nil
-}
-
 // limitsHeader is the header that a message's limits are stored in.
-const limitsHeader = reservedPrefix + "limits"
+const limitsHeader = valid.ReservedPrefix + "limits"
 
 // withLimits returns headers with the text of limits among them.
 func withLimits(headers map[string]string, text string) (map[string]string, error) {
@@ -132,7 +125,7 @@ func withLimits(headers map[string]string, text string) (map[string]string, erro
 	all := make(map[string]string, len(headers)+1)
 	maps.Copy(all, headers)
 	all[limitsHeader] = text
-	return all, validHeaders(all, limitsHeader)
+	return all, valid.Headers(all, limitsHeader)
 }
 
 // storedLimits are limits, and the text that they are stored as. The text may have fields of a
@@ -221,15 +214,15 @@ func limitsOfText(text string) (l Limits) {
 				l.Attempts = n
 			}
 		case fieldTimeout:
-			if d, err := time.ParseDuration(value); err == nil && validTimeout("", d) == nil {
+			if d, err := time.ParseDuration(value); err == nil && valid.Timeout("", d) == nil {
 				l.HandlerTimeout = d
 			}
 		case fieldAfter:
-			if d, err := time.ParseDuration(value); err == nil && validExpiry(d) == nil {
+			if d, err := time.ParseDuration(value); err == nil && valid.Expiry(d) == nil {
 				l.ExpiresAfter = d
 			}
 		case fieldExpires:
-			if t, err := time.Parse(time.RFC3339Nano, value); err == nil && validDue(t) == nil {
+			if t, err := time.Parse(time.RFC3339Nano, value); err == nil && valid.Due(t) == nil {
 				l.Expires = t
 			}
 		case fieldDead:

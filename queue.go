@@ -4,12 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/jonboulle/clockwork"
 
@@ -20,6 +17,7 @@ import (
 	"github.com/delayq/delayq/internal/guard"
 	"github.com/delayq/delayq/internal/telemetry"
 	"github.com/delayq/delayq/internal/trim"
+	"github.com/delayq/delayq/internal/valid"
 	"github.com/delayq/delayq/memory"
 )
 
@@ -361,7 +359,7 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	if o.clock != nil {
 		o.clock = guard.Clock(o.clock)
 	}
-	if err := validName(name, traits); err != nil {
+	if err := valid.Name(name, traits); err != nil {
 		return nil, err
 	}
 	log := guard.Logger(o.logger).With("queue", name, "backend", traits.Name)
@@ -390,31 +388,6 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	return q, nil
 }
 
-func validName(name string, traits backend.Traits) error {
-	allowed := fmt.Sprintf("1 to %d bytes", backend.MaxName)
-	if !traits.AnyName {
-		allowed += ` of letters, digits and "-_.:"`
-	}
-	if name == "" || len(name) > backend.MaxName {
-		return backend.Invalid("queue name", name, allowed)
-	}
-	if traits.AnyName {
-		return nil
-	}
-	for _, r := range name {
-		if !portable(r) {
-			return backend.Invalid("queue name", name, allowed)
-		}
-	}
-	return nil
-}
-
-// portable rejects characters with a meaning to a store: braces to a Redis Cluster, stars and
-// hashes to RabbitMQ's bindings, slashes to a URL.
-func portable(r rune) bool {
-	return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_.:", r))
-}
-
 func (q *queue) newTelemetry(o *options) (*telemetry.Recorder, error) {
 	c := telemetry.Config{
 		Queue: q.name, Backend: q.traits.Name, Clock: q.clock, Log: q.log,
@@ -424,7 +397,7 @@ func (q *queue) newTelemetry(o *options) (*telemetry.Recorder, error) {
 		c.Stats = q.store.Stats
 	}
 	if q.Supports(KeepingHeaders) {
-		c.HeadersFit = func(headers map[string]string) bool { return validHeaders(headers, limitsHeader) == nil }
+		c.HeadersFit = func(headers map[string]string) bool { return valid.Headers(headers, limitsHeader) == nil }
 	}
 	return telemetry.New(c)
 }

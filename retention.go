@@ -7,6 +7,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/trim"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // What [DeadLetterRetention] keeps unless it is given. asynq keeps 90 days and 10,000.
@@ -38,7 +39,7 @@ func validRetention(what string, maxAge time.Duration, maxCount int) error {
 	if maxAge != 0 && (maxAge < time.Millisecond || maxAge > backend.MaxDelay) {
 		return backend.Invalid(what+"'s age", maxAge, fmt.Sprintf("0 for any age, or 1ms to %v", backend.MaxDelay))
 	}
-	return within(what+"'s count", maxCount, 0, mostDeadLetters)
+	return valid.Within(what+"'s count", maxCount, 0, mostDeadLetters)
 }
 
 // Trim deletes the dead letters that died maxAge ago or longer, by the store's clock, and the
@@ -50,7 +51,7 @@ func (l DeadLetters) Trim(ctx context.Context, maxAge time.Duration, maxCount in
 	}
 	err = validRetention("Trim", maxAge, maxCount)
 	if err == nil && maxAge == 0 && maxCount == 0 {
-		err = backend.Invalid("Trim", described("without a bound"), "an age, a count or both")
+		err = backend.Invalid("Trim", valid.Described("without a bound"), "an age, a count or both")
 	}
 	if err == nil {
 		n, err = trim.All(ctx, l.q.trimDead, backend.Retention{MaxAge: maxAge, MaxCount: maxCount})
