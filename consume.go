@@ -12,6 +12,7 @@ import (
 	"github.com/delayq/delayq/internal/consumer"
 	"github.com/delayq/delayq/internal/guard"
 	"github.com/delayq/delayq/internal/lease"
+	"github.com/delayq/delayq/internal/limits"
 	"github.com/delayq/delayq/internal/telemetry"
 	"github.com/delayq/delayq/internal/valid"
 )
@@ -30,7 +31,6 @@ type consumeOptions struct {
 const (
 	maxWorkers         = 100_000
 	defaultMaxAttempts = 25 // as Sidekiq and asynq
-	maxAttempts        = 1 << 30
 	defaultDrain       = 30 * time.Second
 	maxDrain           = 24 * time.Hour
 	defaultPrefetch    = 1000
@@ -109,7 +109,7 @@ func Retry(p RetryPolicy) ConsumeOption {
 func MaxAttempts(n int) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.MaxAttempts, o.limited = n, n > 0
-		return valid.Within("MaxAttempts", n, 0, maxAttempts)
+		return valid.Within("MaxAttempts", n, 0, limits.MaxAttempts)
 	}
 }
 
@@ -279,7 +279,7 @@ func (d delivery) Limits() (attempts int, timeout time.Duration) {
 }
 
 func (d delivery) Expired() error {
-	if d.limits == nil || !d.limits.expired {
+	if !d.expired {
 		return nil
 	}
 	return ErrExpired

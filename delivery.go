@@ -8,6 +8,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/lease"
+	"github.com/delayq/delayq/internal/limits"
 	"github.com/delayq/delayq/internal/telemetry"
 	"github.com/delayq/delayq/internal/valid"
 )
@@ -31,7 +32,8 @@ type Delivery struct {
 
 	q       *queue
 	attempt int // as Attempt, which a handler may change
-	limits  *storedLimits
+	limits  *limits.Stored
+	expired bool // at the hand-out
 	lease   lease.Lease
 }
 
@@ -97,9 +99,9 @@ func (q *queue) receive(ctx context.Context, limit int, consumer bool) ([]Delive
 		for i := range got {
 			d, g := &ds[n], &got[i]
 			d.ID, d.Body, d.Headers, d.Due, d.Attempt = g.ID, g.Body, g.Headers, g.Due, g.Attempt
-			d.q, d.attempt, d.limits = q, g.Attempt, nil
+			d.q, d.attempt, d.limits, d.expired = q, g.Attempt, nil, false
 			if len(g.Headers) > 0 && q.expired(d, g.Until) && (!consumer || !d.limits.DeadLetterExpired) {
-				gone.add(g.Lease(), d.limits)
+				gone.add(g.Lease(), d.limits.DeadLetterExpired)
 				continue
 			}
 			d.lease.Take(g.Lease(), q.lease, now, g.Until)
@@ -140,7 +142,7 @@ func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOp
 			o, err = d.q.nackOptions(opts)
 		}
 		if err == nil && o.newHeaders && d.limits != nil {
-			o.headers, err = d.limits.in(o.headers)
+			o.headers, err = d.limits.In(o.headers)
 		}
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/batcher"
 	"github.com/delayq/delayq/internal/ids"
+	"github.com/delayq/delayq/internal/limits"
 	"github.com/delayq/delayq/internal/valid"
 )
 
@@ -238,7 +239,7 @@ func (q *queue) prepare(ctx context.Context, m *Message) (madeID bool, err error
 	if m.Limits == nil {
 		return madeID, nil
 	}
-	m.Headers, err = withLimits(m.Headers, textOfLimits(m.Limits))
+	m.Headers, err = limits.Add(m.Headers, m.Limits)
 	m.Limits = nil
 	return madeID, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/delayq/delayq/internal/batcher"
 	"github.com/delayq/delayq/internal/consumer"
 	"github.com/delayq/delayq/internal/guard"
+	"github.com/delayq/delayq/internal/limits"
 	"github.com/delayq/delayq/internal/telemetry"
 	"github.com/delayq/delayq/internal/trim"
 	"github.com/delayq/delayq/internal/valid"
@@ -397,7 +398,7 @@ func (q *queue) newTelemetry(o *options) (*telemetry.Recorder, error) {
 		c.Stats = q.store.Stats
 	}
 	if q.Supports(KeepingHeaders) {
-		c.HeadersFit = func(headers map[string]string) bool { return valid.Headers(headers, limitsHeader) == nil }
+		c.HeadersFit = func(headers map[string]string) bool { return valid.Headers(headers, limits.Header) == nil }
 	}
 	return telemetry.New(c)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/limits"
 	"github.com/delayq/delayq/internal/valid"
 )
 
@@ -84,7 +85,7 @@ func (q *queue) Peek(ctx context.Context, cursor string, limit int) (page []Pend
 // showLimits moves the messages' own limits from their headers to their field.
 func showLimits(ms []MessageInfo) {
 	for i := range ms {
-		ms[i].Limits = takeLimits(&ms[i].Headers).shown()
+		ms[i].Limits = limits.Take(&ms[i].Headers).Shown()
 	}
 }
 
