@@ -9,6 +9,7 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/lease"
 	"github.com/delayq/delayq/internal/telemetry"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // MaxBatch is the largest number of messages, ids or dead letters in one call.
@@ -66,7 +67,7 @@ func (q *queue) AckBatch(ctx context.Context, ds []*Delivery) error {
 }
 
 func (q *queue) NackBatch(ctx context.Context, ds []*Delivery, delay time.Duration) error {
-	return q.settleBatch(ctx, telemetry.Nack, ds, validDelay(delay, q.traits), func(ls []backend.Lease) []error {
+	return q.settleBatch(ctx, telemetry.Nack, ds, valid.Delay(delay, q.traits), func(ls []backend.Lease) []error {
 		return q.store.Nack(ctx, returns(ls, backend.Return{Delay: delay}))
 	})
 }
@@ -122,7 +123,7 @@ func succeeded(n int, errs []error) int {
 }
 
 func (q *queue) ExtendBatch(ctx context.Context, ds []*Delivery, length time.Duration) error {
-	if err := firstError(q.validBatch(ctx, len(ds)), q.validDeliveries(ds), validLease("lease", length)); err != nil || len(ds) == 0 {
+	if err := firstError(q.validBatch(ctx, len(ds)), q.validDeliveries(ds), valid.Lease("lease", length)); err != nil || len(ds) == 0 {
 		return q.fail(telemetry.Extend, "", err)
 	}
 	return q.fail(telemetry.Extend, "", batchError(q.extend(ctx, ds, length)))
@@ -147,7 +148,7 @@ func leases(ds []*Delivery) []*lease.Lease {
 // validBatch checks a call on n messages. A call on none does not reach the store, so the closed
 // queue is reported here.
 func (q *queue) validBatch(ctx context.Context, n int) error {
-	if err := firstError(validContext(ctx), within("batch size", n, 0, MaxBatch)); err != nil {
+	if err := firstError(validContext(ctx), valid.Within("batch size", n, 0, MaxBatch)); err != nil {
 		return err
 	}
 	if n == 0 && q.stopping.Err() != nil {
@@ -159,7 +160,7 @@ func (q *queue) validBatch(ctx context.Context, n int) error {
 func (q *queue) validDeliveries(ds []*Delivery) error {
 	for _, d := range ds {
 		if d == nil || d.q != q {
-			return backend.Invalid("delivery", described("nil or of another queue"), "deliveries that this queue handed out")
+			return backend.Invalid("delivery", valid.Described("nil or of another queue"), "deliveries that this queue handed out")
 		}
 	}
 	return nil

@@ -12,7 +12,9 @@ import (
 	"github.com/delayq/delayq/internal/consumer"
 	"github.com/delayq/delayq/internal/guard"
 	"github.com/delayq/delayq/internal/lease"
+	"github.com/delayq/delayq/internal/limits"
 	"github.com/delayq/delayq/internal/telemetry"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // ConsumeOption sets up a Consume.
@@ -29,11 +31,9 @@ type consumeOptions struct {
 const (
 	maxWorkers         = 100_000
 	defaultMaxAttempts = 25 // as Sidekiq and asynq
-	maxAttempts        = 1 << 30
 	defaultDrain       = 30 * time.Second
 	maxDrain           = 24 * time.Hour
 	defaultPrefetch    = 1000
-	maxTimeout         = 24 * time.Hour
 	unset              = -1
 )
 
@@ -49,7 +49,7 @@ func newConsumeOptions(opts []ConsumeOption) (*consumeOptions, error) {
 	o.Workers, o.MaxAttempts, o.Drain, o.Prefetch = 1, defaultMaxAttempts, defaultDrain, unset
 	for _, set := range opts {
 		if set == nil {
-			return nil, backend.Invalid("consume option", described("nil"), "the result of Workers, Retry or another option")
+			return nil, backend.Invalid("consume option", valid.Described("nil"), "the result of Workers, Retry or another option")
 		}
 		if err := set(o); err != nil {
 			return nil, err
@@ -77,7 +77,7 @@ func ValidateConsumeOptions(opts ...ConsumeOption) error {
 func Workers(n int) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.Workers = n
-		return within("Workers", n, 1, maxWorkers)
+		return valid.Within("Workers", n, 1, maxWorkers)
 	}
 }
 
@@ -88,7 +88,7 @@ func Retry(p RetryPolicy) ConsumeOption {
 		o.retry = p
 		switch p := p.(type) {
 		case nil:
-			return backend.Invalid("Retry", described("nil"), "a RetryPolicy, as Exponential returns one")
+			return backend.Invalid("Retry", valid.Described("nil"), "a RetryPolicy, as Exponential returns one")
 		case Backoff:
 			return p.validate()
 		case *Backoff:
@@ -109,7 +109,7 @@ func Retry(p RetryPolicy) ConsumeOption {
 func MaxAttempts(n int) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.MaxAttempts, o.limited = n, n > 0
-		return within("MaxAttempts", n, 0, maxAttempts)
+		return valid.Within("MaxAttempts", n, 0, limits.MaxAttempts)
 	}
 }
 
@@ -144,7 +144,7 @@ func Drain(d time.Duration) ConsumeOption {
 func Prefetch(n int) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.Prefetch = n
-		return within("Prefetch", n, 0, MaxBatch)
+		return valid.Within("Prefetch", n, 0, MaxBatch)
 	}
 }
 
@@ -157,7 +157,7 @@ func RateLimit(perSecond float64, burst int) ConsumeOption {
 			return backend.Invalid("RateLimit", perSecond, "a finite number of messages a second, more than 0")
 		}
 		o.Rate = rate.NewLimiter(rate.Limit(perSecond), burst)
-		return within("RateLimit burst", burst, 1, MaxBatch)
+		return valid.Within("RateLimit burst", burst, 1, MaxBatch)
 	}
 }
 
@@ -168,15 +168,8 @@ func RateLimit(perSecond float64, burst int) ConsumeOption {
 func Timeout(d time.Duration) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.Timeout = d
-		return validTimeout("Timeout", d)
+		return valid.Timeout("Timeout", d)
 	}
-}
-
-func validTimeout(what string, d time.Duration) error {
-	if d < time.Millisecond || d > maxTimeout {
-		return backend.Invalid(what, d, "1ms to 24h")
-	}
-	return nil
 }
 
 // OnDead has f called for each message that this Consume makes a dead letter: the message, the
@@ -194,7 +187,7 @@ func validTimeout(what string, d time.Duration) error {
 func OnDead(f func(ctx context.Context, d *Delivery, reason string, cause error)) ConsumeOption {
 	return func(o *consumeOptions) error {
 		if o.onDead = f; f == nil {
-			return backend.Invalid("OnDead", described("nil"), "a function")
+			return backend.Invalid("OnDead", valid.Described("nil"), "a function")
 		}
 		return nil
 	}
@@ -211,7 +204,7 @@ func (q *queue) Consume(ctx context.Context, h Handler, opts ...ConsumeOption) e
 func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption) (*consumer.Config, error) {
 	o, err := newConsumeOptions(opts)
 	if err == nil && h == nil {
-		err = backend.Invalid("handler", described("nil"), "a function")
+		err = backend.Invalid("handler", valid.Described("nil"), "a function")
 	}
 	if err = firstError(err, validContext(ctx)); err != nil {
 		return nil, err
@@ -223,7 +216,7 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 		o.MaxAttempts = 0
 	}
 	if h = o.wrapped(h); h == nil {
-		return nil, backend.Invalid("Use", described("middleware that returns nil"), "middleware that returns a handler")
+		return nil, backend.Invalid("Use", valid.Described("middleware that returns nil"), "middleware that returns a handler")
 	}
 	c := &consumer.Config{
 		Options:   o.Options,
@@ -233,7 +226,7 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 		Log:       q.log,
 		Lease:     q.lease,
 		InProcess: !q.Supports(Durability),
-		MaxDelay:  maxDelay(q.traits),
+		MaxDelay:  valid.MaxDelay(q.traits),
 		Handle: func(ctx context.Context, d consumer.Delivery) error {
 			return h.call(ctx, d.(delivery).Delivery)
 		},
@@ -275,7 +268,7 @@ type delivery struct{ *Delivery }
 
 func (d delivery) ID() string          { return d.Delivery.ID }
 func (d delivery) Attempt() int        { return d.attempt }
-func (d delivery) Size() int           { return len(d.Body) + headerBytes(d.Headers) }
+func (d delivery) Size() int           { return len(d.Body) + valid.HeaderBytes(d.Headers) }
 func (d delivery) Lease() *lease.Lease { return &d.lease }
 
 func (d delivery) Limits() (attempts int, timeout time.Duration) {
@@ -286,7 +279,7 @@ func (d delivery) Limits() (attempts int, timeout time.Duration) {
 }
 
 func (d delivery) Expired() error {
-	if d.limits == nil || !d.limits.expired {
+	if !d.expired {
 		return nil
 	}
 	return ErrExpired

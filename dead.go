@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // DeadLetter is a message that failed too often, or that a worker made a dead letter.
@@ -117,7 +118,7 @@ func (l DeadLetters) DeleteWhere(ctx context.Context, f DeadFilter) (n int, err 
 func (f DeadFilter) ids(l DeadLetters) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) (ids []string, err error) {
 		if f.isZero() {
-			return nil, backend.Invalid("DeadFilter", described("without fields"), "one field or more")
+			return nil, backend.Invalid("DeadFilter", valid.Described("without fields"), "one field or more")
 		}
 		if err := l.q.validHeaders(f.Headers); err != nil {
 			return nil, err
@@ -190,21 +191,21 @@ func (l DeadLetters) each(ctx context.Context, op string, ids []string, do func(
 	if err := l.check(ctx, op); err != nil {
 		return err
 	}
-	if id, err := validIDs(ids); err != nil {
+	if id, err := valid.IDs(ids); err != nil {
 		return l.q.fail(op, id, err)
 	}
 	if err := l.q.validBatch(ctx, len(ids)); err != nil {
 		return l.q.fail(op, "", err)
 	}
 	if len(ids) == 0 {
-		return l.q.fail(op, "", backend.Invalid("ids", described("none"), "one or more ids"))
+		return l.q.fail(op, "", backend.Invalid("ids", valid.Described("none"), "one or more ids"))
 	}
 	return l.q.fail(op, "", batchError(do()))
 }
 
 func (l DeadLetters) check(ctx context.Context, op string) error {
 	if l.q == nil {
-		return opError(op, "", "", backend.Invalid("dead letters", described("of no queue"), "those that Queue.Dead returns"))
+		return opError(op, "", "", backend.Invalid("dead letters", valid.Described("of no queue"), "those that Queue.Dead returns"))
 	}
 	return l.q.fail(op, "", firstError(l.q.lacks(Redriving, op), validContext(ctx)))
 }

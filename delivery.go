@@ -8,7 +8,9 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/lease"
+	"github.com/delayq/delayq/internal/limits"
 	"github.com/delayq/delayq/internal/telemetry"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // Delivery is a message that a worker holds, until it is settled with Ack, Nack, Release or
@@ -30,7 +32,8 @@ type Delivery struct {
 
 	q       *queue
 	attempt int // as Attempt, which a handler may change
-	limits  *storedLimits
+	limits  *limits.Stored
+	expired bool // at the hand-out
 	lease   lease.Lease
 }
 
@@ -96,9 +99,9 @@ func (q *queue) receive(ctx context.Context, limit int, consumer bool) ([]Delive
 		for i := range got {
 			d, g := &ds[n], &got[i]
 			d.ID, d.Body, d.Headers, d.Due, d.Attempt = g.ID, g.Body, g.Headers, g.Due, g.Attempt
-			d.q, d.attempt, d.limits = q, g.Attempt, nil
+			d.q, d.attempt, d.limits, d.expired = q, g.Attempt, nil, false
 			if len(g.Headers) > 0 && q.expired(d, g.Until) && (!consumer || !d.limits.DeadLetterExpired) {
-				gone.add(g.Lease(), d.limits)
+				gone.add(g.Lease(), d.limits.DeadLetterExpired)
 				continue
 			}
 			d.lease.Take(g.Lease(), q.lease, now, g.Until)
@@ -135,11 +138,11 @@ func (d *Delivery) Limits() Limits {
 func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOption) error {
 	var o nackOptions
 	check := func() (err error) {
-		if err = validDelay(delay, d.q.traits); err == nil {
+		if err = valid.Delay(delay, d.q.traits); err == nil {
 			o, err = d.q.nackOptions(opts)
 		}
 		if err == nil && o.newHeaders && d.limits != nil {
-			o.headers, err = d.limits.in(o.headers)
+			o.headers, err = d.limits.In(o.headers)
 		}
 		return err
 	}
@@ -172,7 +175,7 @@ func (d *Delivery) DeadLetter(ctx context.Context, reason string) error {
 // while the handler runs, and leaves alone one that was extended to end later. In a handler of
 // Consume Extend never makes the lease shorter than [WithLease] says.
 func (d *Delivery) Extend(ctx context.Context, length time.Duration) error {
-	if err := firstError(d.valid(ctx), validLease("lease", length)); err != nil {
+	if err := firstError(d.valid(ctx), valid.Lease("lease", length)); err != nil {
 		return d.fail(telemetry.Extend, err)
 	}
 	return d.fail(telemetry.Extend, one(d.q.extend(ctx, []*Delivery{d}, length)))
@@ -197,7 +200,7 @@ func (d *Delivery) settle(ctx context.Context, op string, check, call func() err
 
 func (d *Delivery) valid(ctx context.Context) error {
 	if d.q == nil {
-		return backend.Invalid("delivery", described("of no queue"), "one that Receive returned or a handler was given")
+		return backend.Invalid("delivery", valid.Described("of no queue"), "one that Receive returned or a handler was given")
 	}
 	return validContext(ctx)
 }
@@ -245,7 +248,7 @@ type nackOptions struct {
 func NackHeaders(h map[string]string) NackOption {
 	return func(o *nackOptions) error {
 		o.newHeaders, o.headers = true, h
-		return validHeaders(h, "")
+		return valid.Headers(h, "")
 	}
 }
 
@@ -256,7 +259,7 @@ func (q *queue) nackOptions(opts []NackOption) (nackOptions, error) {
 	var o nackOptions
 	for _, set := range opts {
 		if set == nil {
-			return o, backend.Invalid("nack option", described("nil"), "the result of NackHeaders")
+			return o, backend.Invalid("nack option", valid.Described("nil"), "the result of NackHeaders")
 		}
 		if err := set(&o); err != nil {
 			return o, err

@@ -10,6 +10,7 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/consumer"
 	"github.com/delayq/delayq/internal/lease"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // The errors that a store may return, matched with [errors.Is]. Package backend describes each.
@@ -122,21 +123,11 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// described is a value that an error shows as it is, without quotes.
-type described string
-
 func validContext(ctx context.Context) error {
 	if ctx == nil {
-		return backend.Invalid("context", described("nil"), "context.Background() or one made from it")
+		return backend.Invalid("context", valid.Described("nil"), "context.Background() or one made from it")
 	}
 	return nil
 }
 
-func validLimit(limit int) error { return within("limit", limit, 1, MaxBatch) }
-
-func within(what string, n, low, high int) error {
-	if n < low || n > high {
-		return backend.Invalid(what, n, fmt.Sprintf("%d to %d", low, high))
-	}
-	return nil
-}
+func validLimit(limit int) error { return valid.Within("limit", limit, 1, MaxBatch) }

@@ -2,14 +2,12 @@ package delayq
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/limits"
 	"github.com/delayq/delayq/internal/telemetry"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // Limits are the limits of one message, which are stored with it. Every consumer keeps them,
@@ -28,7 +26,7 @@ type Limits = backend.Limits
 func Attempts(n int) PushOption {
 	return limiting(func(l *Limits) error {
 		l.Attempts = n
-		return within("Attempts", n, 1, maxAttempts)
+		return valid.Within("Attempts", n, 1, limits.MaxAttempts)
 	})
 }
 
@@ -38,7 +36,7 @@ func Attempts(n int) PushOption {
 func HandlerTimeout(d time.Duration) PushOption {
 	return limiting(func(l *Limits) error {
 		l.HandlerTimeout = d
-		return validTimeout("HandlerTimeout", d)
+		return valid.Timeout("HandlerTimeout", d)
 	})
 }
 
@@ -52,7 +50,7 @@ func HandlerTimeout(d time.Duration) PushOption {
 func ExpiresAfter(d time.Duration) PushOption {
 	return limiting(func(l *Limits) error {
 		l.ExpiresAfter = d
-		return validExpiry(d)
+		return valid.Expiry(d)
 	})
 }
 
@@ -62,7 +60,7 @@ func ExpiresAfter(d time.Duration) PushOption {
 func Expires(t time.Time) PushOption {
 	return limiting(func(l *Limits) error {
 		l.Expires = t
-		return validDue(t)
+		return valid.Due(t)
 	})
 }
 
@@ -97,159 +95,30 @@ func (q *queue) validLimits(m *Message) error {
 	case l.Attempts > 0 && !q.Supports(CountingAttempts):
 		return q.unsupported("Attempts")
 	case l.DeadLetterExpired && l.ExpiresAfter == 0 && l.Expires.IsZero():
-		return backend.Invalid("DeadLetterExpired", described("alone"), "with ExpiresAfter or Expires")
+		return backend.Invalid("DeadLetterExpired", valid.Described("alone"), "with ExpiresAfter or Expires")
 	case !l.Expires.IsZero() && l.Expires.Before(m.Due.Add(m.Spread)):
 		return backend.Invalid("Expires", l.Expires, "the latest due time or later")
 	}
-	err := within("Attempts", l.Attempts, 0, maxAttempts)
+	err := valid.Within("Attempts", l.Attempts, 0, limits.MaxAttempts)
 	if err == nil && l.HandlerTimeout != 0 {
-		err = validTimeout("HandlerTimeout", l.HandlerTimeout)
+		err = valid.Timeout("HandlerTimeout", l.HandlerTimeout)
 	}
 	if err == nil && l.ExpiresAfter != 0 {
-		err = validExpiry(l.ExpiresAfter)
+		err = valid.Expiry(l.ExpiresAfter)
 	}
 	if err == nil && !l.Expires.IsZero() {
-		err = validDue(l.Expires)
+		err = valid.Due(l.Expires)
 	}
 	return err
-}
-
-func validExpiry(d time.Duration) error {
-	if d < time.Millisecond || d > backend.MaxDelay {
-		return backend.Invalid("ExpiresAfter", d, fmt.Sprintf("1ms to %v", backend.MaxDelay))
-	}
-	return nil
-}
-
-// limitsHeader is the header that a message's limits are stored in.
-const limitsHeader = reservedPrefix + "limits"
-
-// withLimits returns headers with the text of limits among them.
-func withLimits(headers map[string]string, text string) (map[string]string, error) {
-	if text == "" {
-		return headers, nil
-	}
-	all := make(map[string]string, len(headers)+1)
-	maps.Copy(all, headers)
-	all[limitsHeader] = text
-	return all, validHeaders(all, limitsHeader)
-}
-
-// storedLimits are limits, and the text that they are stored as. The text may have fields of a
-// newer release.
-type storedLimits struct {
-	Limits
-	text    string
-	expired bool   // at the hand-out
-	first   string // the time of the first push, of a message with MaxWait
-}
-
-// takeLimits takes the limits, and the time of the first push, out of the headers of a message that
-// the store has returned.
-func takeLimits(headers *map[string]string) *storedLimits {
-	text, limited := (*headers)[limitsHeader]
-	first, bounded := (*headers)[backend.FirstPushHeader]
-	if !limited && !bounded {
-		return nil
-	}
-	delete(*headers, limitsHeader)
-	delete(*headers, backend.FirstPushHeader)
-	if len(*headers) == 0 {
-		*headers = nil
-	}
-	return &storedLimits{Limits: limitsOfText(text), text: text, first: first}
-}
-
-// in returns headers with what takeLimits took.
-func (s *storedLimits) in(headers map[string]string) (map[string]string, error) {
-	all, err := withLimits(headers, s.text)
-	if s.first != "" {
-		all = maps.Clone(all)
-		if all == nil {
-			all = make(map[string]string, 1)
-		}
-		all[backend.FirstPushHeader] = s.first
-	}
-	return all, err
-}
-
-func (s *storedLimits) shown() *Limits {
-	if s == nil || s.text == "" {
-		return nil
-	}
-	return &s.Limits
-}
-
-// The names of the fields in the text of limits.
-const (
-	fieldAttempts = "attempts"
-	fieldTimeout  = "timeout"
-	fieldAfter    = "expires-after"
-	fieldExpires  = "expires"
-	fieldDead     = "dead"
-)
-
-// textOfLimits returns "" where there are no limits.
-func textOfLimits(l *Limits) string {
-	var fields []string
-	if l.Attempts > 0 {
-		fields = append(fields, fieldAttempts+"="+strconv.Itoa(l.Attempts))
-	}
-	if l.HandlerTimeout > 0 {
-		fields = append(fields, fieldTimeout+"="+l.HandlerTimeout.String())
-	}
-	if l.ExpiresAfter > 0 {
-		fields = append(fields, fieldAfter+"="+l.ExpiresAfter.String())
-	}
-	if !l.Expires.IsZero() {
-		fields = append(fields, fieldExpires+"="+l.Expires.UTC().Format(time.RFC3339Nano))
-	}
-	if l.DeadLetterExpired {
-		fields = append(fields, fieldDead)
-	}
-	return strings.Join(fields, " ")
-}
-
-// limitsOfText skips fields that it does not know or cannot read: a message without a limit is
-// better than none.
-func limitsOfText(text string) (l Limits) {
-	for _, field := range strings.Fields(text) {
-		name, value, _ := strings.Cut(field, "=")
-		switch name {
-		case fieldAttempts:
-			if n, err := strconv.Atoi(value); err == nil && n > 0 && n <= maxAttempts {
-				l.Attempts = n
-			}
-		case fieldTimeout:
-			if d, err := time.ParseDuration(value); err == nil && validTimeout("", d) == nil {
-				l.HandlerTimeout = d
-			}
-		case fieldAfter:
-			if d, err := time.ParseDuration(value); err == nil && validExpiry(d) == nil {
-				l.ExpiresAfter = d
-			}
-		case fieldExpires:
-			if t, err := time.Parse(time.RFC3339Nano, value); err == nil && validDue(t) == nil {
-				l.Expires = t
-			}
-		case fieldDead:
-			l.DeadLetterExpired = true
-		}
-	}
-	return l
 }
 
 // expired takes the limits of a delivery out of its headers, and reports whether it has expired. Its
 // lease ends at until, which the store may have rounded up: only what remains without that is the
 // time of the hand-out for sure.
 func (q *queue) expired(d *Delivery, until time.Time) bool {
-	if d.limits = takeLimits(&d.Headers); d.limits == nil {
-		return false
-	}
-	handedOut := until.Add(-q.lease - q.traits.Resolution)
-	after, at := d.limits.ExpiresAfter, d.limits.Expires
-	d.limits.expired = after > 0 && handedOut.After(d.Due.Add(after)) || !at.IsZero() && handedOut.After(at)
-	return d.limits.expired
+	d.limits = limits.Take(&d.Headers)
+	d.expired = d.limits != nil && d.limits.ExpiredAt(until.Add(-q.lease-q.traits.Resolution), d.Due)
+	return d.expired
 }
 
 // expiredMessages are those of a claim.
@@ -258,8 +127,8 @@ type expiredMessages struct {
 	dead []backend.DeadLetterRequest
 }
 
-func (m *expiredMessages) add(l backend.Lease, limits *storedLimits) {
-	if limits.DeadLetterExpired {
+func (m *expiredMessages) add(l backend.Lease, deadLetter bool) {
+	if deadLetter {
 		m.dead = append(m.dead, backend.DeadLetterRequest{Lease: l, Reason: ErrExpired.Error()})
 	} else {
 		m.drop = append(m.drop, l)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // Middleware wraps a handler: to log, to measure, to open a transaction around it. The handler that
@@ -15,7 +16,7 @@ type Middleware func(Handler) Handler
 func Use(ms ...Middleware) ConsumeOption {
 	return func(o *consumeOptions) error {
 		if slices.ContainsFunc(ms, func(m Middleware) bool { return m == nil }) {
-			return backend.Invalid("Use", described("nil"), "a func(Handler) Handler")
+			return backend.Invalid("Use", valid.Described("nil"), "a func(Handler) Handler")
 		}
 		o.around = append(o.around, ms...)
 		return nil

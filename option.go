@@ -1,7 +1,6 @@
 package delayq
 
 import (
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // Option sets up a queue in [New] and [Open].
@@ -44,7 +44,7 @@ func newOptions(opts []Option) (*options, error) {
 	}
 	for _, set := range opts {
 		if set == nil {
-			return nil, backend.Invalid("option", described("nil"), "the result of a With… function")
+			return nil, backend.Invalid("option", valid.Described("nil"), "the result of a With… function")
 		}
 		if err := set(o); err != nil {
 			return nil, err
@@ -57,11 +57,11 @@ func newOptions(opts []Option) (*options, error) {
 func (o *options) check(call string) error {
 	switch {
 	case call == "Open" && (o.backend != nil || o.inMemory):
-		return backend.Invalid("option", described("WithBackend or InMemory"), "a URL or a backend, not both")
+		return backend.Invalid("option", valid.Described("WithBackend or InMemory"), "a URL or a backend, not both")
 	case call == "New" && o.name != "":
-		return backend.Invalid("option", described("Named"), "Named with Open only; New has the name as an argument")
+		return backend.Invalid("option", valid.Described("Named"), "Named with Open only; New has the name as an argument")
 	case o.backend != nil && o.inMemory:
-		return backend.Invalid("option", described("InMemory"), "WithBackend or InMemory, not both")
+		return backend.Invalid("option", valid.Described("InMemory"), "WithBackend or InMemory, not both")
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (o *options) check(call string) error {
 func WithBackend(b backend.Backend) Option {
 	return func(o *options) error {
 		if b == nil {
-			return backend.Invalid("WithBackend", described("nil"), "a backend, as memory.New() returns one")
+			return backend.Invalid("WithBackend", valid.Described("nil"), "a backend, as memory.New() returns one")
 		}
 		o.backend = b
 		return nil
@@ -106,7 +106,7 @@ func Named(queue string) Option {
 func WithRandom(source rand.Source) Option {
 	return func(o *options) error {
 		if source == nil {
-			return backend.Invalid("WithRandom", described("nil"), "a source, as rand.NewPCG(1, 2); leave the option out for the process's own")
+			return backend.Invalid("WithRandom", valid.Described("nil"), "a source, as rand.NewPCG(1, 2); leave the option out for the process's own")
 		}
 		o.random = source
 		return nil
@@ -119,15 +119,8 @@ func WithRandom(source rand.Source) Option {
 func WithLease(d time.Duration) Option {
 	return func(o *options) error {
 		o.lease = d
-		return validLease("WithLease", d)
+		return valid.Lease("WithLease", d)
 	}
-}
-
-func validLease(what string, d time.Duration) error {
-	if d < backend.MinLease || d > backend.MaxLease {
-		return backend.Invalid(what, d, fmt.Sprintf("%v to %v", backend.MinLease, backend.MaxLease))
-	}
-	return nil
 }
 
 // WithClock runs the queue on another clock than the store's own: clockwork.NewFakeClock in a test,
@@ -137,7 +130,7 @@ func validLease(what string, d time.Duration) error {
 func WithClock(c clockwork.Clock) Option {
 	return func(o *options) error {
 		if c == nil {
-			return backend.Invalid("WithClock", described("nil"), "a clock; leave the option out for the store's own")
+			return backend.Invalid("WithClock", valid.Described("nil"), "a clock; leave the option out for the store's own")
 		}
 		o.clock = c
 		return nil
@@ -148,7 +141,7 @@ func WithClock(c clockwork.Clock) Option {
 func WithLogger(l *slog.Logger) Option {
 	return func(o *options) error {
 		if l == nil {
-			return backend.Invalid("WithLogger", described("nil"), "a logger; slog.New(slog.DiscardHandler) for silence")
+			return backend.Invalid("WithLogger", valid.Described("nil"), "a logger; slog.New(slog.DiscardHandler) for silence")
 		}
 		o.logger = l
 		return nil
@@ -162,7 +155,7 @@ func WithLogger(l *slog.Logger) Option {
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return func(o *options) error {
 		if p == nil {
-			return backend.Invalid("WithMeterProvider", described("nil"), "a provider; leave the option out for no metrics")
+			return backend.Invalid("WithMeterProvider", valid.Described("nil"), "a provider; leave the option out for no metrics")
 		}
 		o.metrics = p
 		return nil
@@ -176,7 +169,7 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return func(o *options) error {
 		if p == nil {
-			return backend.Invalid("WithTracerProvider", described("nil"), "a provider; leave the option out for no traces")
+			return backend.Invalid("WithTracerProvider", valid.Described("nil"), "a provider; leave the option out for no traces")
 		}
 		o.traces = p
 		return nil
@@ -194,7 +187,7 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 func WithPropagator(p propagation.TextMapPropagator) Option {
 	return func(o *options) error {
 		if p == nil {
-			return backend.Invalid("WithPropagator", described("nil"), "a propagator; leave the option out for the W3C trace context")
+			return backend.Invalid("WithPropagator", valid.Described("nil"), "a propagator; leave the option out for the W3C trace context")
 		}
 		o.propagator = p
 		return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // PauseOption sets the end of a pause in [Queue.PauseAll].
@@ -28,7 +29,7 @@ func PauseFor(d time.Duration) PauseOption {
 func PauseUntil(t time.Time) PauseOption {
 	return func(p *backend.Pause) error {
 		p.Until = t
-		return validDue(t)
+		return valid.Due(t)
 	}
 }
 
@@ -42,7 +43,7 @@ func (q *queue) PauseAll(ctx context.Context, opts ...PauseOption) error {
 		err = firstError(err, set(&p))
 	}
 	if p.For != 0 && !p.Until.IsZero() {
-		err = firstError(err, backend.Invalid("pause", described("with PauseFor and PauseUntil"), "one of them"))
+		err = firstError(err, backend.Invalid("pause", valid.Described("with PauseFor and PauseUntil"), "one of them"))
 	}
 	if err == nil {
 		err = q.store.PauseAll(ctx, p)
@@ -51,7 +52,7 @@ func (q *queue) PauseAll(ctx context.Context, opts ...PauseOption) error {
 }
 
 func noPauseOption(*backend.Pause) error {
-	return backend.Invalid("pause option", described("nil"), "the result of PauseFor or PauseUntil")
+	return backend.Invalid("pause option", valid.Described("nil"), "the result of PauseFor or PauseUntil")
 }
 
 func (q *queue) ResumeAll(ctx context.Context) error {

@@ -1,23 +1,19 @@
 package delayq
 
 import (
-	"bufio"
 	"context"
-	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
-
-	"github.com/oklog/ulid/v2"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/batcher"
+	"github.com/delayq/delayq/internal/ids"
+	"github.com/delayq/delayq/internal/limits"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // Message is one message of a [Pusher.PushBatch]. Its zero value is a message without content, due
@@ -30,7 +26,7 @@ type PushOption func(*Message) error
 func apply(m *Message, opts []PushOption) error {
 	for _, set := range opts {
 		if set == nil {
-			return backend.Invalid("push option", described("nil"), "the result of After, At, ID, Header or another option")
+			return backend.Invalid("push option", valid.Described("nil"), "the result of After, At, ID, Header or another option")
 		}
 		if err := set(m); err != nil {
 			return err
@@ -53,7 +49,7 @@ func After(d time.Duration) PushOption {
 func At(t time.Time) PushOption {
 	return func(m *Message) error {
 		m.Due = t
-		return validDue(t)
+		return valid.Due(t)
 	}
 }
 
@@ -63,7 +59,7 @@ func At(t time.Time) PushOption {
 func Spread(d time.Duration) PushOption {
 	return func(m *Message) error {
 		m.Spread = d
-		return validSpread(d)
+		return valid.Spread(d)
 	}
 }
 
@@ -72,7 +68,7 @@ func Spread(d time.Duration) PushOption {
 func ID(id string) PushOption {
 	return func(m *Message) error {
 		m.ID = id
-		return validID(id)
+		return valid.ID(id)
 	}
 }
 
@@ -83,7 +79,7 @@ func ID(id string) PushOption {
 func UniqueFor(d time.Duration) PushOption {
 	return func(m *Message) error {
 		m.UniqueFor = d
-		return validWindow(d)
+		return valid.Window(d)
 	}
 }
 
@@ -118,7 +114,7 @@ func Replace() PushOption {
 func MaxWait(d time.Duration) PushOption {
 	return func(m *Message) error {
 		m.MaxWait = d
-		return validWait(d)
+		return valid.Wait(d)
 	}
 }
 
@@ -147,14 +143,14 @@ func (q *queue) batch() {
 	direct := !q.Supports(Durability)
 	q.pushes = batcher.New(batcher.Config[backend.Message]{
 		Send:  q.store.Schedule,
-		Size:  func(m backend.Message) int { return len(m.Body) + headerBytes(m.Headers) },
+		Size:  func(m backend.Message) int { return len(m.Body) + valid.HeaderBytes(m.Headers) },
 		Copy:  copyMessage,
 		Calls: pushCalls, Widen: true, MaxItems: MaxBatch, Direct: direct,
 	})
 	q.acks = batcher.New(batcher.Config[backend.Lease]{Send: q.store.Ack, Calls: settleCalls, MaxItems: MaxBatch, Direct: direct})
 	q.nacks = batcher.New(batcher.Config[backend.Return]{
 		Send:  q.store.Nack,
-		Size:  func(r backend.Return) int { return headerBytes(r.Headers) },
+		Size:  func(r backend.Return) int { return valid.HeaderBytes(r.Headers) },
 		Copy:  copyReturn,
 		Calls: settleCalls, MaxItems: MaxBatch, Direct: direct,
 	})
@@ -232,7 +228,7 @@ func (q *queue) prepare(ctx context.Context, m *Message) (madeID bool, err error
 		return false, err
 	}
 	if m.ID == "" && q.Supports(OwnIDs) {
-		m.ID, madeID = newID(), true
+		m.ID, madeID = ids.New(), true
 	}
 	if err = q.validMessage(m); err != nil {
 		return madeID, err
@@ -243,7 +239,7 @@ func (q *queue) prepare(ctx context.Context, m *Message) (madeID bool, err error
 	if m.Limits == nil {
 		return madeID, nil
 	}
-	m.Headers, err = withLimits(m.Headers, textOfLimits(m.Limits))
+	m.Headers, err = limits.Add(m.Headers, m.Limits)
 	m.Limits = nil
 	return madeID, err
 }
@@ -287,7 +283,7 @@ func (q *queue) validMessage(m *Message) error {
 	if err := q.validPushID(m.ID); err != nil {
 		return err
 	}
-	if err := validBody(m.Body, q.traits); err != nil {
+	if err := valid.Body(m.Body, q.traits); err != nil {
 		return err
 	}
 	if err := q.validHeaders(m.Headers); err != nil {
@@ -298,63 +294,29 @@ func (q *queue) validMessage(m *Message) error {
 			return err
 		}
 	}
-	if err := validTime("message", m.Due, m.Delay, q.traits); err != nil || m.Spread == 0 {
+	if err := valid.Time("message", m.Due, m.Delay, q.traits); err != nil || m.Spread == 0 {
 		return err
 	}
-	return firstError(validSpread(m.Spread), q.validLatest(m))
+	return firstError(valid.Spread(m.Spread), q.validLatest(m))
 }
 
 // validLatest checks the end of the time that a message may be spread over.
 func (q *queue) validLatest(m *Message) error {
 	if m.Due.IsZero() {
-		return validDelay(m.Delay+m.Spread, q.traits)
+		return valid.Delay(m.Delay+m.Spread, q.traits)
 	}
-	return validDue(m.Due.Add(m.Spread))
-}
-
-func validSpread(d time.Duration) error {
-	if d < 0 || d > backend.MaxDelay {
-		return backend.Invalid("Spread", d, fmt.Sprintf("0 to %v", backend.MaxDelay))
-	}
-	return nil
-}
-
-func validTime(what string, due time.Time, delay time.Duration, traits backend.Traits) error {
-	if due.IsZero() {
-		return validDelay(delay, traits)
-	}
-	if delay != 0 {
-		return backend.Invalid(what, described("with a due time and a delay"), "one of the two")
-	}
-	return validDue(due)
+	return valid.Due(m.Due.Add(m.Spread))
 }
 
 func (q *queue) validPushID(id string) error {
 	switch {
 	case q.Supports(OwnIDs):
-		return validID(id)
+		return valid.ID(id)
 	case id != "":
 		return q.unsupported("pushes with an id")
 	default:
 		return nil
 	}
-}
-
-func validID(id string) error {
-	if id == "" || len(id) > backend.MaxID || !printable(id) {
-		return backend.Invalid("id", id, "1 to 255 bytes of UTF-8 without control characters")
-	}
-	return nil
-}
-
-// validIDs returns the first id that is invalid, and its error.
-func validIDs(ids []string) (string, error) {
-	for _, id := range ids {
-		if err := validID(id); err != nil {
-			return id, err
-		}
-	}
-	return "", nil
 }
 
 // validUnique is called before a message without an id gets one: no caller would push that id
@@ -366,136 +328,33 @@ func (q *queue) validUnique(m *Message) error {
 	case !q.Supports(UniqueWindows):
 		return q.unsupported(UniqueWindows.String())
 	case m.ID == "":
-		return backend.Invalid("UniqueFor", described("without an ID"), "with an ID, which is what stays taken")
+		return backend.Invalid("UniqueFor", valid.Described("without an ID"), "with an ID, which is what stays taken")
 	}
-	return validWindow(m.UniqueFor)
+	return valid.Window(m.UniqueFor)
 }
 
 // validReplace is called before a message without an id gets one.
 func (q *queue) validReplace(m *Message) error {
 	switch {
 	case m.MaxWait != 0 && !m.Replace:
-		return backend.Invalid("MaxWait", described("without Replace"), "with Replace, whose due times it bounds")
+		return backend.Invalid("MaxWait", valid.Described("without Replace"), "with Replace, whose due times it bounds")
 	case !m.Replace:
 		return nil
 	case !q.Supports(Replacing):
 		return q.unsupported(Replacing.String())
 	case m.ID == "":
-		return backend.Invalid("Replace", described("without an ID"), "with the ID of the message to replace")
+		return backend.Invalid("Replace", valid.Described("without an ID"), "with the ID of the message to replace")
 	case m.UniqueFor != 0:
-		return backend.Invalid("Replace", described("with UniqueFor"), "one of the two")
+		return backend.Invalid("Replace", valid.Described("with UniqueFor"), "one of the two")
 	case m.MaxWait == 0:
 		return nil
 	}
-	return validWait(m.MaxWait)
+	return valid.Wait(m.MaxWait)
 }
-
-func validWait(d time.Duration) error {
-	if d < backend.MinWait || d > backend.MaxDelay {
-		return backend.Invalid("MaxWait", d, fmt.Sprintf("%v to %v", backend.MinWait, backend.MaxDelay))
-	}
-	return nil
-}
-
-func validWindow(d time.Duration) error {
-	if d != 0 && (d < backend.MinUnique || d > backend.MaxUnique) {
-		return backend.Invalid("UniqueFor", d, fmt.Sprintf("0, or %v to %v", backend.MinUnique, backend.MaxUnique))
-	}
-	return nil
-}
-
-func printable(s string) bool {
-	return utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0
-}
-
-func validBody(body []byte, traits backend.Traits) error {
-	limit := backend.MaxBody
-	if traits.MaxBody > 0 {
-		limit = traits.MaxBody
-	}
-	if len(body) > limit {
-		return backend.Invalid("body", described(fmt.Sprintf("of %d bytes", len(body))), fmt.Sprintf("up to %d bytes", limit))
-	}
-	return nil
-}
-
-// reservedPrefix begins the headers that the library and its backends add.
-const reservedPrefix = "delayq-"
 
 func (q *queue) validHeaders(headers map[string]string) error {
 	if len(headers) > 0 && !q.Supports(KeepingHeaders) {
 		return q.unsupported("headers")
 	}
-	return validHeaders(headers, "")
-}
-
-// validHeaders rejects reserved keys, except for one that the library has set.
-func validHeaders(headers map[string]string, except string) error {
-	for k := range headers {
-		if k == "" || len(k) > backend.MaxHeaderKey || !printable(k) {
-			return backend.Invalid("header key", k, "1 to 255 bytes of UTF-8 without control characters")
-		}
-		if strings.HasPrefix(k, reservedPrefix) && k != except {
-			return backend.Invalid("header key", k, `one that does not begin with "delayq-"`)
-		}
-	}
-	if total := headerBytes(headers); total > backend.MaxHeaders {
-		return backend.Invalid("headers", described(fmt.Sprintf("of %d bytes", total)),
-			fmt.Sprintf("up to %d bytes in all, with %d for each header beside its key and value", backend.MaxHeaders, backend.HeaderCost))
-	}
-	return nil
-}
-
-func headerBytes(headers map[string]string) (total int) {
-	for k, v := range headers {
-		total += len(k) + len(v) + backend.HeaderCost
-	}
-	return total
-}
-
-func validDelay(d time.Duration, traits backend.Traits) error {
-	if limit := maxDelay(traits); d < 0 || d > limit {
-		return backend.Invalid("delay", d, fmt.Sprintf("0 to %v", limit))
-	}
-	return nil
-}
-
-func maxDelay(traits backend.Traits) time.Duration {
-	if traits.MaxDelay > 0 {
-		return traits.MaxDelay
-	}
-	return backend.MaxDelay
-}
-
-func validDue(t time.Time) error {
-	if t.Before(backend.EarliestDue) || t.After(backend.LatestDue) {
-		return backend.Invalid("due time", t, fmt.Sprintf("%s to %s",
-			backend.EarliestDue.Format(time.RFC3339), backend.LatestDue.Format(time.RFC3339)))
-	}
-	return nil
-}
-
-// ids makes the ids of all queues of this process.
-var ids = idSource{entropy: ulid.Monotonic(bufio.NewReader(cryptorand.Reader), 0)}
-
-// An idSource makes ids that sort in the order in which they are made, also by several goroutines
-// and when the clock is set back.
-type idSource struct {
-	mu      sync.Mutex
-	ms      uint64                 // of the last id; never goes back
-	entropy *ulid.MonotonicEntropy // 80 random bits a millisecond, then counted up by random steps
-}
-
-func newID() string { return ids.next(time.Now()).String() }
-
-func (s *idSource) next(now time.Time) ulid.ULID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ms = max(s.ms, uint64(max(now.UnixMilli(), 0)))
-	id, err := ulid.New(s.ms, s.entropy)
-	if err != nil { // the count overflowed its 80 bits
-		s.ms++
-		id = ulid.MustNew(s.ms, s.entropy)
-	}
-	return id
+	return valid.Headers(headers, "")
 }

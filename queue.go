@@ -4,12 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/jonboulle/clockwork"
 
@@ -18,7 +15,10 @@ import (
 	"github.com/delayq/delayq/internal/batcher"
 	"github.com/delayq/delayq/internal/consumer"
 	"github.com/delayq/delayq/internal/guard"
+	"github.com/delayq/delayq/internal/limits"
 	"github.com/delayq/delayq/internal/telemetry"
+	"github.com/delayq/delayq/internal/trim"
+	"github.com/delayq/delayq/internal/valid"
 	"github.com/delayq/delayq/memory"
 )
 
@@ -344,7 +344,7 @@ type queue struct {
 
 	telemetry *telemetry.Recorder // nil without providers
 	random    func(n int64) int64 // from 0 to below n
-	trimmer   *trimmer            // nil without a retention
+	trimmer   *trim.Trimmer       // nil without a retention
 
 	gate      *consumer.Gate
 	stopping  context.Context // ends when Close begins
@@ -360,7 +360,7 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	if o.clock != nil {
 		o.clock = guard.Clock(o.clock)
 	}
-	if err := validName(name, traits); err != nil {
+	if err := valid.Name(name, traits); err != nil {
 		return nil, err
 	}
 	log := guard.Logger(o.logger).With("queue", name, "backend", traits.Name)
@@ -385,33 +385,8 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	}
 	recorder.Store(q.telemetry)
 	q.stopping, q.stop = context.WithCancel(context.Background())
-	q.trimmer = q.startTrimming(o.retention)
+	q.trimmer = q.newTrimmer(o.retention)
 	return q, nil
-}
-
-func validName(name string, traits backend.Traits) error {
-	allowed := fmt.Sprintf("1 to %d bytes", backend.MaxName)
-	if !traits.AnyName {
-		allowed += ` of letters, digits and "-_.:"`
-	}
-	if name == "" || len(name) > backend.MaxName {
-		return backend.Invalid("queue name", name, allowed)
-	}
-	if traits.AnyName {
-		return nil
-	}
-	for _, r := range name {
-		if !portable(r) {
-			return backend.Invalid("queue name", name, allowed)
-		}
-	}
-	return nil
-}
-
-// portable rejects characters with a meaning to a store: braces to a Redis Cluster, stars and
-// hashes to RabbitMQ's bindings, slashes to a URL.
-func portable(r rune) bool {
-	return r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("-_.:", r))
 }
 
 func (q *queue) newTelemetry(o *options) (*telemetry.Recorder, error) {
@@ -423,7 +398,7 @@ func (q *queue) newTelemetry(o *options) (*telemetry.Recorder, error) {
 		c.Stats = q.store.Stats
 	}
 	if q.Supports(KeepingHeaders) {
-		c.HeadersFit = func(headers map[string]string) bool { return validHeaders(headers, limitsHeader) == nil }
+		c.HeadersFit = func(headers map[string]string) bool { return valid.Headers(headers, limits.Header) == nil }
 	}
 	return telemetry.New(c)
 }
@@ -432,7 +407,7 @@ func (q *queue) Close() error {
 	q.closeOnce.Do(func() {
 		q.mu.Lock()
 		q.stop()
-		q.trimmer.close()
+		q.trimmer.Close()
 		q.mu.Unlock()
 		q.running.Wait()
 		err := firstError(q.telemetry.Close(), q.store.Close())

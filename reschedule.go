@@ -7,6 +7,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/telemetry"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // Move is a message's id and its new due time, for [Canceler.RescheduleBatch]: at Due, or where
@@ -14,12 +15,12 @@ import (
 type Move = backend.Move
 
 func (q *queue) Cancel(ctx context.Context, id string) error {
-	invalid := firstError(q.lacks(Cancelling, telemetry.Cancel), validContext(ctx), validID(id))
+	invalid := firstError(q.lacks(Cancelling, telemetry.Cancel), validContext(ctx), valid.ID(id))
 	return q.change(ctx, telemetry.Cancel, id, invalid, func() error { return one(q.store.Cancel(ctx, []string{id})) })
 }
 
 func (q *queue) CancelBatch(ctx context.Context, ids []string) error {
-	invalid := firstError(q.lacks(Cancelling, telemetry.Cancel), q.validBatch(ctx, len(ids)), eachOf(ids, validID))
+	invalid := firstError(q.lacks(Cancelling, telemetry.Cancel), q.validBatch(ctx, len(ids)), eachOf(ids, valid.ID))
 	if invalid == nil && len(ids) == 0 {
 		return nil
 	}
@@ -27,15 +28,15 @@ func (q *queue) CancelBatch(ctx context.Context, ids []string) error {
 }
 
 func (q *queue) Reschedule(ctx context.Context, id string, due time.Time) error {
-	return q.move(ctx, Move{ID: id, Due: due}, validDue(due))
+	return q.move(ctx, Move{ID: id, Due: due}, valid.Due(due))
 }
 
 func (q *queue) RescheduleAfter(ctx context.Context, id string, delay time.Duration) error {
-	return q.move(ctx, Move{ID: id, Delay: delay}, validDelay(delay, q.traits))
+	return q.move(ctx, Move{ID: id, Delay: delay}, valid.Delay(delay, q.traits))
 }
 
 func (q *queue) move(ctx context.Context, m Move, invalidTime error) error {
-	invalid := firstError(q.lacks(Rescheduling, telemetry.Reschedule), validContext(ctx), validID(m.ID), invalidTime)
+	invalid := firstError(q.lacks(Rescheduling, telemetry.Reschedule), validContext(ctx), valid.ID(m.ID), invalidTime)
 	return q.change(ctx, telemetry.Reschedule, m.ID, invalid, func() error { return one(q.store.Reschedule(ctx, []Move{m})) })
 }
 
@@ -59,7 +60,7 @@ func (q *queue) change(ctx context.Context, op, id string, invalid error, call f
 }
 
 func (q *queue) validMove(m Move) error {
-	return firstError(validID(m.ID), validTime("move", m.Due, m.Delay, q.traits))
+	return firstError(valid.ID(m.ID), valid.Time("move", m.Due, m.Delay, q.traits))
 }
 
 // eachOf returns the error of the first item that is invalid.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // RetryPolicy says how long a message waits after a failure. It is called from many goroutines.
@@ -49,7 +50,7 @@ func (ds Delays) Delay(attempt int, _ error) time.Duration {
 
 func (ds Delays) validate() error {
 	if len(ds) == 0 {
-		return backend.Invalid("Delays", described("none"), "at least one delay")
+		return backend.Invalid("Delays", valid.Described("none"), "at least one delay")
 	}
 	for _, d := range ds {
 		if d < 0 || d > backend.MaxDelay {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/limits"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // Stats counts the messages of a queue. Each message is in exactly one of Scheduled, Ready,
@@ -51,7 +53,7 @@ func (q *queue) Stats(ctx context.Context) (Stats, error) {
 }
 
 func (q *queue) Get(ctx context.Context, id string) (MessageInfo, error) {
-	if err := firstError(q.lacks(Getting, "get"), validContext(ctx), validID(id)); err != nil {
+	if err := firstError(q.lacks(Getting, "get"), validContext(ctx), valid.ID(id)); err != nil {
 		return MessageInfo{}, q.fail("get", id, err)
 	}
 	ms, errs := q.store.Get(ctx, []string{id})
@@ -63,7 +65,7 @@ func (q *queue) GetBatch(ctx context.Context, ids []string) ([]MessageInfo, erro
 	if err := firstError(q.lacks(Getting, "get"), q.validBatch(ctx, len(ids))); err != nil || len(ids) == 0 {
 		return nil, q.fail("get", "", err)
 	}
-	if id, err := validIDs(ids); err != nil {
+	if id, err := valid.IDs(ids); err != nil {
 		return nil, q.fail("get", id, err)
 	}
 	ms, errs := q.store.Get(ctx, ids)
@@ -83,7 +85,7 @@ func (q *queue) Peek(ctx context.Context, cursor string, limit int) (page []Pend
 // showLimits moves the messages' own limits from their headers to their field.
 func showLimits(ms []MessageInfo) {
 	for i := range ms {
-		ms[i].Limits = takeLimits(&ms[i].Headers).shown()
+		ms[i].Limits = limits.Take(&ms[i].Headers).Shown()
 	}
 }
 

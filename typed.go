@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // Codec turns values into bodies and back. Its methods are called from many goroutines.
@@ -60,7 +61,7 @@ func (t *TypedQueue[T]) Consume(ctx context.Context, h func(ctx context.Context,
 
 func (t *TypedQueue[T]) valid() error {
 	if t.queue == nil || t.codec == nil {
-		return backend.Invalid("Typed", described("nil"), "a queue, and a codec such as JSON")
+		return backend.Invalid("Typed", valid.Described("nil"), "a queue, and a codec such as JSON")
 	}
 	return nil
 }

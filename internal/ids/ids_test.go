@@ -1,4 +1,4 @@
-package delayq
+package ids
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ func TestIDsRise(t *testing.T) {
 		"a late goroutine's reading": {ms(1), ms(0), ms(1)},
 	} {
 		for range 100 { // the bits are random: one run could be right by chance
-			s := idSource{entropy: ulid.Monotonic(rand.Reader, 0)}
+			s := source{entropy: ulid.Monotonic(rand.Reader, 0)}
 			var last ulid.ULID
 			for i, now := range clock {
 				id := s.next(now)
@@ -39,7 +39,7 @@ func TestIDsRise(t *testing.T) {
 func TestIDsRiseBeyondTheirBits(t *testing.T) {
 	t.Parallel()
 	bits := append(bytes.Repeat([]byte{0xff}, 10), bytes.Repeat([]byte{1}, 10)...)
-	s := idSource{entropy: ulid.Monotonic(bytes.NewReader(bits), 1)}
+	s := source{entropy: ulid.Monotonic(bytes.NewReader(bits), 1)}
 	now := time.UnixMilli(1000)
 	first, second, third := s.next(now), s.next(now), s.next(now)
 	if second.Compare(first) <= 0 || third.Compare(second) <= 0 {
@@ -57,7 +57,7 @@ func TestIDsRiseInEachGoroutine(t *testing.T) {
 		all.Go(func() {
 			last := ""
 			for range 2000 {
-				id := newID()
+				id := New()
 				if id <= last {
 					t.Errorf("id %s after %s", id, last)
 				}
