@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,10 +14,10 @@ import (
 )
 
 // looks counts the steps that a Trimmer makes, each with the given outcome.
-func looks(n *int, err error) trim.Config {
+func looks(n *atomic.Int32, err error) trim.Config {
 	return trim.Config{
 		Keep: backend.Retention{MaxCount: 1000},
-		Step: func(context.Context, backend.Retention) (int, bool, error) { *n++; return 0, false, err },
+		Step: func(context.Context, backend.Retention) (int, bool, error) { n.Add(1); return 0, false, err },
 		Run:  func(ctx context.Context, loop func(context.Context) error) error { return loop(ctx) },
 		Log:  slog.New(slog.DiscardHandler),
 	}
@@ -65,20 +66,20 @@ func TestTrimmerLooksAtFirstAndEveryTenMinutes(t *testing.T) {
 	for name, err := range map[string]error{"succeeds": nil, "fails": errors.New("broken")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := 0
+				var n atomic.Int32
 				trimmer := trim.New(looks(&n, err))
 				defer trimmer.Close()
 				sleep(time.Hour)
-				if n != 0 {
-					t.Fatalf("%d looks before Begin", n)
+				if n.Load() != 0 {
+					t.Fatalf("%d looks before Begin", n.Load())
 				}
 				trimmer.Begin()
 				sleep(11 * time.Second)
-				if n != 1 {
-					t.Fatalf("%d looks in the first 11 s, want 1", n)
+				if n.Load() != 1 {
+					t.Fatalf("%d looks in the first 11 s, want 1", n.Load())
 				}
-				if sleep(time.Hour); n < 5 || n > 8 {
-					t.Errorf("%d looks in an hour, want about 6", n)
+				if sleep(time.Hour); n.Load() < 5 || n.Load() > 8 {
+					t.Errorf("%d looks in an hour, want about 6", n.Load())
 				}
 			})
 		})
@@ -87,33 +88,33 @@ func TestTrimmerLooksAtFirstAndEveryTenMinutes(t *testing.T) {
 
 func TestTrimmerLooksAtOnceAfterManyDeaths(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := 0
+		var n atomic.Int32
 		trimmer := trim.New(looks(&n, nil))
 		defer trimmer.Close()
-		if trimmer.Died(9); !idle() || n != 0 {
-			t.Fatalf("%d looks after 9 deaths of 1000 letters, want none yet", n)
+		if trimmer.Died(9); !idle() || n.Load() != 0 {
+			t.Fatalf("%d looks after 9 deaths of 1000 letters, want none yet", n.Load())
 		}
-		if trimmer.Died(1); !idle() || n != 1 {
-			t.Fatalf("%d looks after 10 deaths, want 1", n)
+		if trimmer.Died(1); !idle() || n.Load() != 1 {
+			t.Fatalf("%d looks after 10 deaths, want 1", n.Load())
 		}
-		if trimmer.Died(9); !idle() || n != 1 {
-			t.Errorf("%d looks, want the count to begin anew after a look", n)
+		if trimmer.Died(9); !idle() || n.Load() != 1 {
+			t.Errorf("%d looks, want the count to begin anew after a look", n.Load())
 		}
 	})
 }
 
 func TestTrimmerEndsWithItsQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := 0
+		var n atomic.Int32
 		trimmer := trim.New(looks(&n, backend.ErrClosed))
 		trimmer.Begin()
-		if sleep(time.Hour); n != 1 {
-			t.Errorf("%d looks at a closed store, want 1", n)
+		if sleep(time.Hour); n.Load() != 1 {
+			t.Errorf("%d looks at a closed store, want 1", n.Load())
 		}
 		trimmer.Close()
 		trimmer.Died(1000)
-		if sleep(time.Hour); n != 1 {
-			t.Errorf("%d looks after Close, want no more", n-1)
+		if sleep(time.Hour); n.Load() != 1 {
+			t.Errorf("%d looks after Close, want no more", n.Load()-1)
 		}
 	})
 }

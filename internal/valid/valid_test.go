@@ -12,7 +12,7 @@ import (
 )
 
 func TestLimits(t *testing.T) {
-	portable, any, short := backend.Traits{}, backend.Traits{AnyName: true}, backend.Traits{MaxDelay: time.Hour, MaxBody: 10}
+	portable, anyName, short := backend.Traits{}, backend.Traits{AnyName: true}, backend.Traits{MaxDelay: time.Hour, MaxBody: 10}
 	header := func(k, v string) map[string]string { return map[string]string{k: v} }
 	full := backend.MaxHeaders - backend.HeaderCost - 1
 	for name, c := range map[string]struct{ good, bad error }{
@@ -41,9 +41,9 @@ func TestLimits(t *testing.T) {
 		"lease":                 {valid.Lease("lease", backend.MinLease), valid.Lease("lease", backend.MaxLease+1)},
 		"number":                {valid.Within("n", 3, 1, 3), valid.Within("n", 4, 1, 3)},
 		"name":                  {valid.Name("a-Z_9.:", portable), valid.Name("a b", portable)},
-		"name's emptiness":      {valid.Name(" ", any), valid.Name("", any)},
-		"name's alphabet":       {valid.Name("ä {b}", any), valid.Name("ä", portable)},
-		"name's length":         {valid.Name(strings.Repeat("x", backend.MaxName), any), valid.Name(strings.Repeat("x", backend.MaxName+1), any)},
+		"name's emptiness":      {valid.Name(" ", anyName), valid.Name("", anyName)},
+		"name's alphabet":       {valid.Name("ä {b}", anyName), valid.Name("ä", portable)},
+		"name's length":         {valid.Name(strings.Repeat("x", backend.MaxName), anyName), valid.Name(strings.Repeat("x", backend.MaxName+1), anyName)},
 	} {
 		var invalid *backend.InvalidError
 		if c.good != nil {
