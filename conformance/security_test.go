@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +24,7 @@ import (
 	"github.com/delayq/delayq/postgres"
 	"github.com/delayq/delayq/rabbitmq"
 	"github.com/delayq/delayq/redisson"
+	"github.com/delayq/delayq/sqlite"
 	"github.com/delayq/delayq/zsetpoll"
 )
 
@@ -55,6 +57,7 @@ func targets(t *testing.T) map[string]target {
 	all := map[string]target{
 		"memory":   {backend: memory.New()},
 		"rabbitmq": {backend: &openedRabbit{Backend: rabbitmq.New(broker.URL())}},
+		"sqlite":   {backend: sqlite.New(filepath.Join(t.TempDir(), "delay.db"))},
 		"postgres": {backend: postgres.New(pool, postgres.Prefix(fmt.Sprintf("c%d_", prefixes.Add(1))))},
 	}
 	for name, open := range map[string]func(redis.UniversalClient) backend.Backend{

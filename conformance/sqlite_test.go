@@ -45,6 +45,6 @@ func sqliteBackends(t *testing.T) map[string]conformance.Harness {
 		Quiet:   10 * time.Millisecond,
 	}
 	realtime := h
-	realtime.Virtual, realtime.Quiet = false, 0
+	realtime.Virtual, realtime.Quiet, realtime.Tick = false, 0, 400*time.Millisecond // each call may wait for the disk
 	return map[string]conformance.Harness{"sqlite": h, "sqlite-realtime": realtime}
 }
