@@ -70,7 +70,7 @@ func (n *Numbers) take(count int) (first uint32, ok bool) {
 // Mix is the share of messages with which clients do more than push, receive and ack.
 type Mix struct {
 	Nack, Untouched, Extend, Dead, Abandon, Late float64
-	Cancel, Reschedule, PushAgain, Get           float64
+	Cancel, Reschedule, Replace, PushAgain, Get  float64
 	EndContext                                   float64 // of all calls
 	Reopen                                       float64 // of all calls, while Env.Reopening is set
 	Pause                                        float64 // of all rounds of workers, while Env.Pausing is set
@@ -83,7 +83,7 @@ type Mix struct {
 func DefaultMix() Mix {
 	return Mix{
 		Nack: 0.012, Untouched: 0.004, Extend: 0.01, Dead: 0.004, Abandon: 0.002, Late: 0.002,
-		Cancel: 0.01, Reschedule: 0.01, PushAgain: 0.003, Get: 0.01,
+		Cancel: 0.01, Reschedule: 0.01, Replace: 0.01, PushAgain: 0.003, Get: 0.01,
 		EndContext: 0.02, Reopen: 0.1, Pause: 0.2,
 		Delay:   1200 * time.Millisecond,
 		Leases:  []time.Duration{700 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second},
@@ -209,12 +209,12 @@ func (c *client) batch(ctx context.Context, call judge.Call, do func(context.Con
 
 // delivered is the record of a message that a worker received.
 func (c *client) delivered(d *backend.Delivery) judge.Item {
-	n, whole := recognize(d.Body, d.Headers, c.Traits)
+	n, content, whole := recognize(d.Body, d.Headers, c.Traits)
 	if c.Traits.Supports(backend.OwnIDs) {
 		whole = whole && d.ID == c.idOf(n)
 	}
 	return judge.Item{
-		N: n, Out: judge.OK, Altered: !whole, Attempt: d.Attempt, Token: d.Token, Due: d.Due.UnixNano(), Until: d.Until.UnixNano(),
+		N: n, Out: judge.OK, Altered: !whole, Content: content, Attempt: d.Attempt, Token: d.Token, Due: d.Due.UnixNano(), Until: d.Until.UnixNano(),
 	}
 }
 

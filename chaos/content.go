@@ -17,17 +17,24 @@ import (
 // worker can check that it receives exactly what was pushed.
 const numberLen = 4
 
-// maxNumber is above the numbers of any run: a body with a larger one is not a pusher's.
-const maxNumber = 1 << 26
+// maxNumber is above the numbers of any run. What follows a message's number in the first word of its
+// body counts its contents, where it is replaced: 0 for the first of up to maxContents. A body with
+// a larger word is not a pusher's.
+const (
+	maxNumber   = 1 << 26
+	maxContents = 4
+)
 
-// contentOf returns a message without its due time. Its id is an earlier message's on the second
-// queue: mostly one of the first queue's.
-func (e *Env) contentOf(n uint32) backend.Message { return contentOf(n, e.idOf(n), e.Traits) }
+// contentOf returns a message without its due time, with one of its contents. Its id is an earlier
+// message's on the second queue: mostly one of the first queue's.
+func (e *Env) contentOf(n, content uint32) backend.Message {
+	return contentOf(n+content*maxNumber, e.idOf(n), e.Traits)
+}
 
-func contentOf(n uint32, id string, t backend.Traits) backend.Message {
-	m := backend.Message{ID: id, Body: bodyOf(n)}
+func contentOf(word uint32, id string, t backend.Traits) backend.Message {
+	m := backend.Message{ID: id, Body: bodyOf(word)}
 	if t.Supports(backend.KeepingHeaders) {
-		m.Headers = headersOf(n)
+		m.Headers = headersOf(word)
 	}
 	return m
 }
@@ -41,39 +48,41 @@ func (e *Env) idOf(n uint32) string {
 
 func idOf(n uint32) string { return fmt.Sprintf("m%d", n) }
 
-// bodyOf returns the body of a message: mostly short, but one in a hundred has some kilobytes.
-func bodyOf(n uint32) []byte {
-	rng := rand.New(rand.NewPCG(uint64(n), 3))
+// bodyOf returns the body with a first word: mostly short, but one in a hundred has some kilobytes.
+func bodyOf(word uint32) []byte {
+	rng := rand.New(rand.NewPCG(uint64(word), 3))
 	size := rng.IntN(48)
-	if n%101 == 0 {
+	if word%101 == 0 {
 		size = 1000 + rng.IntN(4000)
 	}
 	body := make([]byte, numberLen, numberLen+size+8)
-	binary.BigEndian.PutUint32(body, n)
+	binary.BigEndian.PutUint32(body, word)
 	for len(body) < numberLen+size {
 		body = binary.LittleEndian.AppendUint64(body, rng.Uint64())
 	}
 	return body[:numberLen+size]
 }
 
-// headersOf returns a message's headers; one in seven has some.
-func headersOf(n uint32) map[string]string {
-	if n%7 != 0 {
+// headersOf returns the headers beside the body with a first word; one in seven has some.
+func headersOf(word uint32) map[string]string {
+	if word%7 != 0 {
 		return nil
 	}
-	return map[string]string{"n": strconv.Itoa(int(n)), "odd": "\xff\x00"}
+	return map[string]string{"n": strconv.Itoa(int(word)), "odd": "\xff\x00"}
 }
 
-// recognize returns a message's number, and whether body and headers are as pushed.
-func recognize(body []byte, headers map[string]string, t backend.Traits) (n uint32, whole bool) {
+// recognize returns a message's number, which of its contents it has, and whether body and headers
+// are as pushed.
+func recognize(body []byte, headers map[string]string, t backend.Traits) (n, content uint32, whole bool) {
 	if len(body) < numberLen {
-		return 0, false
+		return 0, 0, false
 	}
-	if n = binary.BigEndian.Uint32(body); n > maxNumber {
-		return 0, false
+	word := binary.BigEndian.Uint32(body)
+	if word >= maxContents*maxNumber {
+		return 0, 0, false
 	}
-	whole = bytes.Equal(body, bodyOf(n)) && (!t.Supports(backend.KeepingHeaders) || maps.Equal(headers, headersOf(n)))
-	return n, whole
+	whole = bytes.Equal(body, bodyOf(word)) && (!t.Supports(backend.KeepingHeaders) || maps.Equal(headers, headersOf(word)))
+	return word % maxNumber, word / maxNumber, whole
 }
 
 // rngOf returns the random numbers of one client.

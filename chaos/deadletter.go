@@ -33,7 +33,7 @@ func (c *client) redriveSome(ctx context.Context) {
 	}
 	var redrive, remove []message
 	for i := range page {
-		n, _ := recognize(page[i].Body, page[i].Headers, c.Traits)
+		n, _, _ := recognize(page[i].Body, page[i].Headers, c.Traits)
 		m := message{n, page[i].ID}
 		if c.rng.IntN(3) > 0 {
 			redrive = append(redrive, m)
@@ -61,7 +61,7 @@ func CollectDead(ctx context.Context, e *Env, proc int, b backend.Backend) error
 		listed := judge.Call{Op: judge.Listed}
 		var ms []message
 		for i := range page {
-			n, whole := recognize(page[i].Body, page[i].Headers, c.Traits)
+			n, _, whole := recognize(page[i].Body, page[i].Headers, c.Traits)
 			ms = append(ms, message{n, page[i].ID})
 			listed.Items = append(listed.Items, judge.Item{N: n, Out: judge.OK, Altered: !whole, Attempt: page[i].Attempts})
 		}

@@ -92,6 +92,12 @@ var mutants = []*mutant{
 	{name: "a second push replaces the first", backend: "zsetpoll", rule: "linearizable", edits: []edit{
 		{"outcome = redis.pcall('HSETNX', MSG, id, s .. content)", "redis.call('HSET', MSG, id, s .. content)\n    outcome = 1"},
 	}},
+	{name: "a replacement with the old content", backend: "keyspace", rule: "replaced", edits: []edit{
+		{"redis.pcall('HSET', MSG, id, s .. content)", "redis.pcall('HSET', MSG, id, s .. (m and string.sub(redis.call('HGET', MSG, id), 8) or content))"},
+	}},
+	{name: "a replacement of a message in flight", backend: "zsetpoll", rule: "linearizable", edits: []edit{
+		{"    if why == 'HELD' then\n      return 3\n    elseif not m and", "    if not m and"},
+	}},
 	{name: "an extension that does not extend", backend: "zsetpoll", rule: "lease", edits: []edit{{"on('ZADD', LEASES, entries)", ""}}},
 	{name: "a dead letter is not stored", backend: "zsetpoll", rule: "lost", edits: []edit{
 		{"on('ZADD', DEAD, deaths)", "for i = 2, #deaths, 2 do redis.call('HDEL', MSG, deaths[i]) end"},
@@ -218,7 +224,7 @@ func (m *mutant) target(t *testing.T) *target {
 	}
 	v.mix = func(mix *Mix) {
 		mix.Nack, mix.Untouched, mix.Extend, mix.Dead, mix.Abandon, mix.Late = 0.05, 0.03, 0.05, 0.02, 0.03, 0.08
-		mix.Cancel, mix.Reschedule, mix.PushAgain = 0.05, 0.03, 0.02
+		mix.Cancel, mix.Reschedule, mix.Replace, mix.PushAgain = 0.05, 0.03, 0.03, 0.02
 		mix.Delay = 500 * time.Millisecond
 		mix.Leases = []time.Duration{300 * time.Millisecond, 700 * time.Millisecond}
 	}

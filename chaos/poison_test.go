@@ -154,7 +154,7 @@ func setDead(p *judge.Poison, letters []backend.DeadLetter, t backend.Traits) {
 	p.Letters, p.End = 0, time.Now().UnixNano()
 	for i := range letters {
 		if l := &letters[i]; l.ID == p.ID {
-			_, whole := recognize(l.Body, l.Headers, t)
+			_, _, whole := recognize(l.Body, l.Headers, t)
 			p.Dead, p.Attempts, p.Altered = true, l.Attempts, p.Altered || !whole
 			p.Letters++
 		}

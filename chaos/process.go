@@ -97,7 +97,7 @@ func poisonWorker(e *Env) Run {
 				continue
 			}
 			err = q.Consume(ctx, func(_ context.Context, d *delayq.Delivery) error {
-				_, whole := recognize(d.Body, d.Headers, e.Traits)
+				_, _, whole := recognize(d.Body, d.Headers, e.Traits)
 				e.Rec.Begin(&judge.Call{
 					Op: judge.Receive, Start: time.Now().UnixNano(), Err: d.ID, Items: []judge.Item{{Attempt: d.Attempt, Altered: !whole}},
 				})

@@ -9,8 +9,8 @@ import (
 	"github.com/delayq/delayq/internal/judge"
 )
 
-// Pusher pushes a number of messages a second, cancels or reschedules some, and looks at these and
-// at others.
+// Pusher pushes a number of messages a second, cancels, reschedules or replaces some, and looks at
+// these and at others.
 func Pusher(e *Env, proc int, rate float64) Run {
 	return func(ctx context.Context, b backend.Backend) {
 		p := &pusher{client: newClient(e, proc, b), rate: rate, began: time.Now()}
@@ -32,11 +32,14 @@ type pusher struct {
 	changes []change
 }
 
-// change is a planned cancellation and rescheduling, and a look at these messages and at others.
+// change is a planned cancellation, rescheduling and replacement, and a look at these messages and at
+// others.
 type change struct {
-	at                      time.Time
-	cancel, reschedule, get []message
+	at                               time.Time
+	cancel, reschedule, replace, get []message
 }
+
+func (c change) all() []message { return slices.Concat(c.get, c.cancel, c.reschedule, c.replace) }
 
 // round reports false when there are no numbers left.
 func (p *pusher) round(ctx context.Context) bool {
@@ -67,7 +70,7 @@ func (p *pusher) push(ctx context.Context, first uint32, size int) judge.Call {
 	ms, c := make([]backend.Message, size), judge.Call{Op: judge.Push, Items: make([]judge.Item, size)}
 	for i := range ms {
 		n := first + uint32(i)
-		ms[i], c.Items[i] = p.contentOf(n), judge.Item{N: n}
+		ms[i], c.Items[i] = p.contentOf(n, 0), judge.Item{N: n}
 		p.setDue(&ms[i], &c.Items[i])
 	}
 	c = p.batch(ctx, c, func(ctx context.Context) []error { return p.q.Schedule(ctx, ms) })
@@ -93,8 +96,8 @@ func (p *pusher) setDue(m *backend.Message, it *judge.Item) {
 	}
 }
 
-// planChanges chooses messages of the last round to cancel and to reschedule, at a moment when
-// workers receive them too.
+// planChanges chooses messages of the last round to cancel, to reschedule and to replace, at a moment
+// when workers receive them too.
 func (p *pusher) planChanges() {
 	c := change{at: time.Now().Add(jitter(p.rng, p.Mix.Delay))}
 	for _, m := range p.known {
@@ -105,9 +108,11 @@ func (p *pusher) planChanges() {
 			c.reschedule = append(c.reschedule, m)
 		case r < p.Mix.Cancel+p.Mix.Reschedule+p.Mix.Get:
 			c.get = append(c.get, m)
+		case r < p.Mix.Cancel+p.Mix.Reschedule+p.Mix.Get+p.Mix.Replace:
+			c.replace = append(c.replace, m)
 		}
 	}
-	if len(c.cancel)+len(c.reschedule)+len(c.get) > 0 {
+	if len(c.all()) > 0 {
 		p.changes = append(p.changes, c)
 	}
 }
@@ -126,8 +131,13 @@ func (p *pusher) makeChanges(ctx context.Context) {
 		if p.Traits.Supports(backend.Rescheduling) {
 			p.reschedule(ctx, c.reschedule)
 		}
+		if p.Traits.Supports(backend.Replacing) {
+			for content := range uint32(maxContents - 1) {
+				p.replace(ctx, c.replace, content+1)
+			}
+		}
 		if p.Traits.Supports(backend.Getting) {
-			p.get(ctx, slices.Concat(c.get, c.cancel, c.reschedule))
+			p.get(ctx, c.all())
 		}
 	}
 	p.changes = rest
@@ -144,8 +154,8 @@ func (p *pusher) get(ctx context.Context, ms []message) {
 		unknown := call.SetOutcomes(errs)
 		for i, m := range shown {
 			if it := &call.Items[i]; it.Out == judge.OK {
-				n, whole := recognize(m.Body, m.Headers, p.Traits)
-				it.State, it.Altered = m.State, !whole || n != it.N || m.ID != ms[i].id
+				n, content, whole := recognize(m.Body, m.Headers, p.Traits)
+				it.State, it.Content, it.Altered = m.State, content, !whole || n != it.N || m.ID != ms[i].id
 			}
 		}
 		return unknown
@@ -161,4 +171,18 @@ func (p *pusher) reschedule(ctx context.Context, ms []message) {
 		c.Items = append(c.Items, judge.Item{N: m.n, Delay: int64(delay)})
 	}
 	p.batch(ctx, c, func(ctx context.Context) []error { return p.q.Reschedule(ctx, moves) })
+}
+
+// replace pushes messages with another content, in place of those that wait.
+func (p *pusher) replace(ctx context.Context, known []message, content uint32) {
+	if len(known) == 0 {
+		return
+	}
+	ms, c := make([]backend.Message, len(known)), judge.Call{Op: judge.Push, Items: make([]judge.Item, len(known))}
+	for i, m := range known {
+		ms[i], c.Items[i] = p.contentOf(m.n, content), judge.Item{N: m.n, Replace: true, Content: content}
+		ms[i].Replace = true
+		p.setDue(&ms[i], &c.Items[i])
+	}
+	p.batch(ctx, c, func(ctx context.Context) []error { return p.q.Schedule(ctx, ms) })
 }

@@ -1,6 +1,7 @@
 package redisson_test
 
 import (
+	"fmt"
 	"strconv"
 	"testing"
 	"time"
@@ -39,6 +40,30 @@ func TestClaimLosesItsReply(t *testing.T) {
 					t.Fatalf("message %d came in place %d, want %d", d.Body[0], i, want)
 				}
 			}
+		})
+	}
+}
+
+// A message that a first try moved, and a worker took since, is neither in flight nor gone for a
+// caller who would believe that nothing was moved.
+func TestRescheduleLosesItsReplyAndTheMessage(t *testing.T) {
+	t.Parallel()
+	for _, done := range []bool{false, true} {
+		t.Run(fmt.Sprint("done ", done), func(t *testing.T) {
+			t.Parallel()
+			p := setup(t)
+			workers, client := p.open(), p.server.Client(t)
+			q := p.openOn(p.backendOn(client))
+			far := []backend.Message{{Body: []byte("far"), Delay: time.Hour}}
+			must(t, q.Schedule(p.ctx, far)...)
+			must(t, q.Reschedule(p.ctx, []backend.Move{{ID: far[0].ID, Delay: time.Hour}})...) // the script is there now
+			client.AddHook(redistest.LostReply(func() {
+				ds := p.take(workers, 1, time.Minute)
+				if done {
+					must(t, workers.Ack(p.ctx, []backend.Lease{ds[0].Lease()})...)
+				}
+			}).Hook())
+			wants(t, q.Reschedule(p.ctx, []backend.Move{{ID: far[0].ID}}), backend.ErrOutcomeUnknown)
 		})
 	}
 }

@@ -1,5 +1,6 @@
 -- Moves messages that wait: for each its key, origin, due time in ms or '', delay in us. Returns
--- OK, NONE or HELD.
+-- OK, NONE or HELD for each, and UNKNOWN where none waits, perhaps because the first try moved it
+-- and a worker took it since.
 local outcomes, bytes = {}, 0
 
 -- Returns whether the message was there.
@@ -31,6 +32,6 @@ for i = FIRST, #ARGV, 4 do
     msg, why = nil, 'NONE'
   end
   bytes = msg and #msg.member or 0
-  outcomes[#outcomes + 1] = msg and 'OK' or why
+  outcomes[#outcomes + 1] = msg and 'OK' or RETRY and 'UNKNOWN' or why
 end
 return told(outcomes)

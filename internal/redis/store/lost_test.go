@@ -141,6 +141,32 @@ func TestNackLosesItsReplyAndTheMessage(t *testing.T) {
 	b.empty()
 }
 
+// A message that a first try moved, and a worker took since, is neither in flight nor gone for a
+// caller who would believe that nothing was moved.
+func TestRescheduleLosesItsReplyAndTheMessage(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]func(*bench, backend.Delivery){
+		"taken": func(*bench, backend.Delivery) {},
+		"done":  (*bench).ack,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := setup(t)
+			b.all(b.Schedule(b.ctx, []backend.Message{{ID: "a", Delay: time.Hour}}))
+			lossy := b.losing(func() { after(b, b.take()) })
+			b.unknown(lossy.Reschedule(b.ctx, []backend.Move{{ID: "a"}}))
+		})
+	}
+}
+
+// A move whose reply is lost is made again.
+func TestRescheduleLosesItsReply(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.all(b.Schedule(b.ctx, []backend.Message{{ID: "a", Delay: time.Hour}}))
+	b.all(b.losing(b.nothingMeanwhile).Reschedule(b.ctx, []backend.Move{{ID: "a", Delay: time.Minute}}))
+}
+
 // TestClaimLosesItsReply repeats a claim, which finds the messages that its first try leased, at
 // each of its steps.
 func TestClaimLosesItsReply(t *testing.T) {

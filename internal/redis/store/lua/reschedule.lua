@@ -1,5 +1,6 @@
 -- Moves messages that wait: for each id, due time in ms or '', delay in us. Returns OK, NONE or
--- HELD.
+-- HELD for each, and UNKNOWN where none waits, perhaps because the first try moved it and a worker
+-- took it since.
 local outcomes = {}
 for i = FIRST, #ARGV, 3 do
   local id = ARGV[i]
@@ -11,6 +12,6 @@ for i = FIRST, #ARGV, 3 do
     take_out(m)
     announce(back, due)
   end
-  outcomes[#outcomes + 1] = why or 'OK'
+  outcomes[#outcomes + 1] = why and (RETRY and 'UNKNOWN' or why) or 'OK'
 end
 return told(outcomes)
