@@ -22,7 +22,7 @@ func TestServerKilled(t *testing.T) {
 	t.Parallel()
 	server := testenv.Postgres(t)
 	b := postgres.New(pool(t, server.URL()))
-	q := opened(t, b, "q")
+	q := opened(t, b)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 
@@ -105,7 +105,7 @@ func TestServerPaused(t *testing.T) {
 	t.Parallel()
 	server := testenv.Postgres(t)
 	b := postgres.New(pool(t, server.URL()))
-	q := opened(t, b, "q")
+	q := opened(t, b)
 	none(t, q.Schedule(t.Context(), pushes(1, "before", time.Hour)))
 	resume := server.Pause(t)
 	defer resume()
@@ -147,12 +147,12 @@ func TestReplyOfClaimLost(t *testing.T) {
 	proxy := testenv.Proxy(t, at.Host)
 	at.Host = proxy.Addr()
 	prefix := fresh()
-	near := opened(t, postgres.New(pool(t, server.URL()), prefix), "q")
+	near := opened(t, postgres.New(pool(t, server.URL()), prefix))
 	unasked := func(c *pgxpool.Config) { // no other request goes before the claim
 		c.MaxConns = 1
 		c.ShouldPing = func(context.Context, pgxpool.ShouldPingParams) bool { return false }
 	}
-	far := opened(t, postgres.New(pool(t, at.String(), unasked), prefix), "q")
+	far := opened(t, postgres.New(pool(t, at.String(), unasked), prefix))
 	none(t, near.Schedule(t.Context(), pushes(1, "first", 0))) // its claim is prepared
 	ds, err := far.Receive(t.Context(), 1, time.Minute)
 	must(t, err)

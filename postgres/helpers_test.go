@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/postgres"
 )
 
@@ -62,18 +61,13 @@ var prefixes atomic.Int64
 // fresh is a prefix of no other test's tables.
 func fresh() postgres.Option { return postgres.Prefix(fmt.Sprintf("t%d_", prefixes.Add(1))) }
 
-func opened(t *testing.T, b *postgres.Backend, name string) backend.Queue {
+// opened opens the queue q.
+func opened(t *testing.T, b *postgres.Backend) backend.Queue {
 	t.Helper()
 	t.Cleanup(func() { _ = b.Close() })
-	q, err := b.Open(t.Context(), name, quiet)
+	q, err := b.Open(t.Context(), "q", quiet)
 	must(t, err)
 	return q
-}
-
-// onShared opens a queue in tables of its own on the shared server.
-func onShared(t *testing.T, opts ...postgres.Option) backend.Queue {
-	t.Helper()
-	return opened(t, postgres.New(pool(t, testenv.SharedPostgres(t).URL()), append(opts, fresh())...), "q")
 }
 
 func pushes(n int, name string, delay time.Duration) []backend.Message {

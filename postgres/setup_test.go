@@ -39,7 +39,7 @@ func TestBadServers(t *testing.T) {
 	admins := pool(t, server.URL())
 	open := func(p *pgxpool.Pool, opts ...postgres.Option) error {
 		b := postgres.New(p, opts...)
-		defer b.Close()
+		defer func() { _ = b.Close() }()
 		_, err := b.Open(t.Context(), "q", quiet)
 		return err
 	}
@@ -76,7 +76,7 @@ func TestBadServers(t *testing.T) {
 		must(t, open(admins, postgres.Schema("guarded"))) // by another user
 		exec(t, admins, "GRANT USAGE ON SCHEMA guarded TO weak; GRANT SELECT ON guarded.delayq_schema TO weak")
 		b := postgres.New(p, postgres.Schema("guarded"), postgres.NoMigration())
-		defer b.Close()
+		defer func() { _ = b.Close() }()
 		q, err := b.Open(t.Context(), "q", quiet)
 		must(t, err)
 		says(t, q.Schedule(t.Context(), pushes(1, "m", 0))[0], "permission denied", "grant")
@@ -104,7 +104,7 @@ func TestSQL(t *testing.T) {
 	must(t, err)
 	exec(t, p, statements)
 	exec(t, p, statements)
-	q := opened(t, postgres.New(p, append(opts, postgres.NoMigration())...), "q")
+	q := opened(t, postgres.New(p, append(opts, postgres.NoMigration())...))
 	none(t, q.Schedule(t.Context(), pushes(2, "m", 0)))
 	var n int
 	must(t, p.QueryRow(t.Context(), `SELECT count(*) FROM "Printed".p_messages`).Scan(&n))
@@ -191,7 +191,7 @@ func TestExamine(t *testing.T) {
 	server := testenv.Postgres(t, "autovacuum=off", "synchronous_commit=off")
 	p := pool(t, server.URL())
 	b := postgres.New(p, postgres.Prefix("ex_"))
-	defer b.Close()
+	defer func() { _ = b.Close() }()
 	e, err := b.Examine(t.Context())
 	must(t, err)
 	found := make(map[string]admin.Severity)
@@ -214,8 +214,8 @@ func TestWakesOtherProcesses(t *testing.T) {
 	prefix := fresh()
 	url := testenv.SharedPostgres(t).URL()
 	slow := postgres.Poll(10 * time.Second) // only a wake-up is soon enough
-	pusher := opened(t, postgres.New(pool(t, url), prefix, slow), "q")
-	worker := opened(t, postgres.New(pool(t, url), prefix, slow), "q")
+	pusher := opened(t, postgres.New(pool(t, url), prefix, slow))
+	worker := opened(t, postgres.New(pool(t, url), prefix, slow))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for i := range 5 {

@@ -20,7 +20,7 @@ import (
 func TestHeldSnapshot(t *testing.T) {
 	testenv.In(t, testenv.All)
 	p := pool(t, testenv.Postgres(t).URL(), func(c *pgxpool.Config) { c.MaxConns = 4 })
-	q := opened(t, postgres.New(p), "q")
+	q := opened(t, postgres.New(p))
 	settle := func(name string, n int) {
 		for i := 0; i < n; i += 500 {
 			none(t, q.Schedule(t.Context(), pushes(500, fmt.Sprint(name, i), 0)))

@@ -24,7 +24,7 @@ type conn struct {
 func connect(path string, flags sqlite3.OpenFlag, busy time.Duration) (*conn, error) {
 	c, err := sqlite3.OpenFlags(path, flags|sqlite3.OPEN_EXRESCODE)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // explain does
+		return nil, err
 	}
 	var since time.Time
 	err = c.BusyHandler(func(ctx context.Context, tries int) bool {
@@ -39,7 +39,7 @@ func connect(path string, flags sqlite3.OpenFlag, busy time.Duration) (*conn, er
 	})
 	if err != nil {
 		_ = c.Close()
-		return nil, err //nolint:wrapcheck // explain does
+		return nil, err
 	}
 	return &conn{Conn: c, prepared: make(map[string]*sqlite3.Stmt)}, nil
 }
@@ -53,7 +53,7 @@ func (c *conn) Close() error {
 	for _, s := range c.prepared {
 		_ = s.Close()
 	}
-	return c.Conn.Close() //nolint:wrapcheck // file.close does
+	return c.Conn.Close()
 }
 
 // statement returns the prepared statement of a file.
@@ -96,15 +96,15 @@ func (c *conn) rows(name string, row func(*sqlite3.Stmt) bool, args ...any) erro
 func bind(s *sqlite3.Stmt, i int, a any) error {
 	switch a := a.(type) {
 	case int64:
-		return s.BindInt64(i, a) //nolint:wrapcheck // rows does
+		return s.BindInt64(i, a)
 	case string:
-		return s.BindText(i, a) //nolint:wrapcheck // rows does
+		return s.BindText(i, a)
 	case []byte:
 		if a != nil {
-			return s.BindBlob(i, a) //nolint:wrapcheck // rows does
+			return s.BindBlob(i, a)
 		}
 	}
-	return s.BindNull(i) //nolint:wrapcheck // rows does
+	return s.BindNull(i)
 }
 
 // exec runs a statement without rows, and returns how many rows it changed.

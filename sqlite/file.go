@@ -74,12 +74,12 @@ func (s *settings) prepare(ctx context.Context, c *conn) error {
 			break
 		}
 		if !errors.Is(err, sqlite3.BUSY) || time.Now().After(deadline) || ctx.Err() != nil {
-			return err //nolint:wrapcheck // openFile explains it
+			return err
 		}
 		time.Sleep(mostPatient * time.Millisecond)
 	}
 	if err := c.Exec("PRAGMA synchronous = " + s.sync); err != nil {
-		return err //nolint:wrapcheck // openFile explains it
+		return err
 	}
 	return makeSchema(c)
 }
@@ -109,7 +109,7 @@ func readVersion(c *conn) (int64, error) {
 // createSchema makes the tables, unless another process has just made them.
 func createSchema(c *conn) (version int64, err error) {
 	if err := c.Exec("BEGIN IMMEDIATE"); err != nil {
-		return 0, err //nolint:wrapcheck // openFile explains it
+		return 0, err
 	}
 	version, err = readVersion(c)
 	if err == nil && version == 0 {

@@ -145,7 +145,7 @@ func (m *messages) Stats(ctx context.Context) (backend.Stats, error) {
 	var st backend.Stats
 	err := m.read(ctx, func(c *conn) (err error) {
 		if err := c.Exec("BEGIN"); err != nil {
-			return err //nolint:wrapcheck // read explains it
+			return err
 		}
 		defer func() { _ = c.Exec("COMMIT") }()
 		st, err = m.count(c, m.now())

@@ -23,26 +23,26 @@ func child(part, path string) int {
 	b := sqlite.New(path)
 	q, err := openOn(b)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		_, _ = fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	switch part {
 	case "push on request": // an id for each line that it reads
-		fmt.Println("ready")
+		say("ready")
 		lines := bufio.NewScanner(os.Stdin)
 		for lines.Scan() {
 			if err := push(q, lines.Text(), 0); err != nil {
-				fmt.Fprintln(os.Stderr, err)
+				_, _ = fmt.Fprintln(os.Stderr, err)
 				return 1
 			}
-			fmt.Println(lines.Text())
+			say(lines.Text())
 		}
 	case "work": // until it is killed: push, and settle what is due
 		go pushEver(q)
 		settleEver(q)
 	}
 	if err := b.Close(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		_, _ = fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return 0
@@ -53,7 +53,7 @@ var out sync.Mutex
 func say(words ...any) {
 	out.Lock()
 	defer out.Unlock()
-	fmt.Println(words...)
+	_, _ = fmt.Fprintln(os.Stdout, words...)
 }
 
 func pushEver(q backend.Queue) {
@@ -151,7 +151,9 @@ func TestAnotherProcessWakes(t *testing.T) {
 			}
 			got <- time.Now()
 		}()
-		fmt.Fprintln(p.in, id)
+		if _, err := fmt.Fprintln(p.in, id); err != nil {
+			t.Fatal(err)
+		}
 		p.line(t)
 		pushed := time.Now()
 		select {

@@ -132,14 +132,14 @@ func (w *writer) outside(do func(*conn)) {
 
 // transact runs operations in one transaction. If one of them fails, each has one of its own.
 func (w *writer) transact(ops []*operation) {
-	err, phase := w.try(ops)
-	if err != nil && phase == running && len(ops) > 1 {
+	reached, err := w.try(ops)
+	if err != nil && reached == running && len(ops) > 1 {
 		for _, o := range ops {
 			w.transact([]*operation{o})
 		}
 		return
 	}
-	if phase == committing && !errors.Is(err, backend.ErrFull) {
+	if reached == committing && !errors.Is(err, backend.ErrFull) {
 		err = sqlqueue.Unknown(err)
 	}
 	for _, o := range ops {
@@ -161,24 +161,24 @@ const (
 	committed
 )
 
-func (w *writer) try(ops []*operation) (error, phase) { //nolint:revive // the phase explains the error
+func (w *writer) try(ops []*operation) (phase, error) {
 	if _, err := w.conn.exec("begin"); err != nil {
-		return explain(err), beginning
+		return beginning, explain(err)
 	}
 	t := &tx{conn: w.conn}
 	err := t.all(ops)
 	if err != nil {
 		_ = w.conn.Exec("ROLLBACK") // a full disk has rolled it back already
-		return explain(err), running
+		return running, explain(err)
 	}
 	if _, err := w.conn.exec("commit"); err != nil {
 		_ = w.conn.Exec("ROLLBACK")
-		return explain(err), committing
+		return committing, explain(err)
 	}
 	for queue, due := range t.wakes {
 		w.hub.Wake(queue, due)
 	}
-	return nil, committed
+	return committed, nil
 }
 
 func (t *tx) all(ops []*operation) error {

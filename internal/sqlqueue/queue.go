@@ -20,7 +20,7 @@ type Queue struct {
 	log   *slog.Logger
 	hub   *Hub
 
-	fetching context.Context //nolint:containedctx // ends when Close begins
+	fetching context.Context // ends when Close begins
 	stop     context.CancelFunc
 	fetched  chan struct{} // closed when the fetcher has ended
 
