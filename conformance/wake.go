@@ -36,6 +36,11 @@ var wakeChecks = []Check{
 		run:  wakeUpByReschedule,
 	},
 	{
+		Name: "wake-up-by-replace", Invariant: 12, needs: []backend.Feature{backend.Replacing},
+		Rule: "A worker that waits for a far message gets its replacement in time, when a push of any client replaces it by a nearer one.",
+		run:  wakeUpByReplace,
+	},
+	{
 		Name: "wake-up-of-many", Invariant: 12,
 		Rule: "When many messages become due while many workers wait, all messages are handed out.",
 		run:  wakeUpOfMany,
@@ -73,17 +78,22 @@ func (t *testRun) wakes(worker, pusher backend.Queue) {
 	s := t.sleep(worker)
 	near := t.after(t.Tick)
 	t.expect(near)
+	t.wakesFor(s, pusher, near, "a nearer message was due")
+	if t.has(backend.Cancelling) {
+		t.must(outcome(t.q.Cancel(t.ctx, []string{far})), "cancelling the far message")
+	}
+}
+
+// wakesFor pushes a message that is due in a tick, and wants it to reach a worker in time.
+func (t *testRun) wakesFor(s *sleeper, pusher backend.Queue, near backend.Message, why string) {
 	due := t.now().Add(t.Tick)
 	t.must(outcome(pusher.Schedule(t.ctx, []backend.Message{near})), "scheduling")
 	t.settleDown()
 	t.pass(t.Tick)
 	t.grace()
-	t.ack(s.woken(near.ID, "a nearer message was due"))
+	t.ack(s.woken(near.ID, why))
 	if at := s.at; at.After(due.Add(t.late())) {
 		t.fail("the nearer message was handed out %v late; allowed is %v", at.Sub(due), t.late())
-	}
-	if t.has(backend.Cancelling) {
-		t.must(outcome(t.q.Cancel(t.ctx, []string{far})), "cancelling the far message")
 	}
 }
 
@@ -124,6 +134,16 @@ func wakeUpByReschedule(t *testRun) {
 	t.pass(t.Tick)
 	t.grace()
 	t.ack(s.woken(id, "the message was rescheduled to sooner"))
+}
+
+func wakeUpByReplace(t *testRun) {
+	for _, pusher := range []backend.Queue{t.q, t.second()} {
+		id := t.pushAfter(1000 * t.Tick)
+		s := t.sleep(t.q)
+		near := t.replacing(id, t.Tick)
+		t.expect(near)
+		t.wakesFor(s, pusher, near, "it was replaced by a nearer one")
+	}
 }
 
 func wakeUpOfMany(t *testRun) {

@@ -60,6 +60,11 @@ func TestEveryWayToBecomeDueWakes(t *testing.T) {
 	s = sleep(t, client, q)
 	must(t, other.Nack(t.Context(), []backend.Return{{Lease: d.Lease(), Delay: 300 * time.Millisecond}})...)
 	s.woken(t, "n", time.Second+noise)
+
+	push(t, other, "r", time.Hour)
+	s = sleep(t, client, q)
+	must(t, other.Schedule(t.Context(), []backend.Message{{ID: "r", Body: []byte("r"), Delay: 300 * time.Millisecond, Replace: true}})...)
+	s.woken(t, "r", time.Second+noise)
 }
 
 // A message that is due at once has no key to expire, and its push wakes a worker.

@@ -93,7 +93,8 @@ func TestConnectionsKilled(t *testing.T) {
 	}
 }
 
-// TestWakeUp has a sleeping worker with a long Poll learn at once of a message pushed elsewhere.
+// TestWakeUp has a sleeping worker with a long Poll learn at once of a message pushed elsewhere, and of
+// one that replaces a far one.
 func TestWakeUp(t *testing.T) {
 	eachMode(t, func(t *testing.T, mode zsetpoll.Mode) {
 		ctx := redistest.Deadline(t)
@@ -103,8 +104,12 @@ func TestWakeUp(t *testing.T) {
 		pusher := open(t, server.Client(t))
 		must(t, pusher.Schedule(ctx, message("far", time.Hour))...)
 		for i := range 20 {
+			near := message(fmt.Sprint(i), time.Duration(i%3)*10*time.Millisecond)
+			if near[0].Replace = i%2 == 1; near[0].Replace {
+				must(t, pusher.Schedule(ctx, message(fmt.Sprint(i), time.Hour))...)
+			}
 			got := waiting(ctx, t, q, client)
-			must(t, pusher.Schedule(ctx, message(fmt.Sprint(i), time.Duration(i%3)*10*time.Millisecond))...)
+			must(t, pusher.Schedule(ctx, near)...)
 			d := within(ctx, t, got, fmt.Sprint(i), 5*time.Second)
 			must(t, q.Ack(ctx, []backend.Lease{d.Lease()})...)
 		}
