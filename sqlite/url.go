@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,9 @@ func openURL(_ context.Context, u *url.URL) (backend.Backend, string, error) {
 	queue, err := url.PathUnescape(last)
 	if err != nil || queue == "" {
 		return nil, "", backend.Invalid("sqlite URL", "(hidden)", allowedURL)
+	}
+	if slices.Contains([]string{".db", ".sqlite", ".sqlite3"}, path.Ext(queue)) { // else the directory would be the file
+		return nil, "", backend.Invalid("sqlite URL without a queue", u.Host+u.Path, allowedURL)
 	}
 	file, err := url.PathUnescape(strings.TrimSuffix(dir, "/"))
 	if file = u.Host + file; err != nil || file == "" {

@@ -53,7 +53,9 @@ func TestBadURLs(t *testing.T) {
 		{"sqlite:///a.db/orders?synchronous=off", "", "synchronous"},
 		{"sqlite:///a.db/orders?synchronous=full&synchronous=full", "", `"full,full"`},
 		{"sqlite:///a.db/orders?mode=ro", "", `parameter "mode"`},
-		{"sqlite:///dir/a.db", "orders", "queue name"},
+		{"sqlite:///dir/a", "orders", "queue name"},
+		{"sqlite:///dir/a.db", "orders", "without a queue"},
+		{"sqlite:///dir/a.db", "", `"/dir/a.db"`},
 	} {
 		_, _, err := backend.DefaultMux().OpenNamed(t.Context(), c.url, c.name)
 		if !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), c.shows) {
