@@ -50,7 +50,7 @@ type Queue interface {
 	Purge(ctx context.Context) (removed int64, err error)
 
 	// PauseAll makes the store hand out none of the queue's messages, to any process, until
-	// ResumeAll or the end that [PauseFor] or [PauseUntil] gives. Pushes, cancels, settling and
+	// ResumeAll or the end that [PauseFor] or [PauseUntil] gives. Pushes, cancels, acks and
 	// redriving go on, running handlers finish, and leases end as ever. Stats shows the pause. It
 	// returns [ErrUnsupported] where the backend lacks [Pausing].
 	//
