@@ -130,7 +130,7 @@ func explain(doing string, err error) error {
 // classified marks the error of a connection that was refused or broke.
 func classified(err error) error {
 	if !errors.Is(err, backend.ErrUnavailable) && (refusedWith(err, amqp.ConnectionForced) || refusedWith(err, amqp.FrameError) ||
-		refusedWith(err, amqp.ChannelError) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || onNetwork(err)) {
+		refusedWith(err, amqp.ChannelError) || refusedWith(err, amqp.InternalError) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || onNetwork(err)) {
 		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
 	}
 	return err

@@ -73,7 +73,11 @@ func (l *link) startOnce(ctx context.Context, log *slog.Logger) error {
 	if started {
 		return nil
 	}
-	conn, err := l.connect(ctx)
+	var conn *connection
+	err := patiently(ctx, func() (err error) {
+		conn, err = l.connect(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}

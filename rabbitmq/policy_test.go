@@ -55,7 +55,9 @@ func TestQueueRefuses(t *testing.T) {
 	b := newBackend(t, server.VhostURL(vhost))
 	log := new(logBuffer)
 	var refused atomic.Int64
-	q, err := b.Open(ctx, "full", backend.Options{Logger: log.logger(), Refused: func() { refused.Add(1) }})
+	q, err := testenv.RetryOnBusyRabbit(ctx, func() (backend.Queue, error) {
+		return b.Open(ctx, "full", backend.Options{Logger: log.logger(), Refused: func() { refused.Add(1) }})
+	})
 	must(t, err)
 	if !strings.Contains(log.String(), "180 s late") {
 		t.Errorf("Open does not say how late messages come after a crash: %s", log)

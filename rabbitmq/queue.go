@@ -43,18 +43,22 @@ func newQueue(b *Backend, name string, sub *link, o backend.Options) *queue {
 // declares that again.
 func (q *queue) declare(ctx context.Context) error {
 	_, err := within(ctx, func() (struct{}, error) {
-		began := time.Now()
-		s, err := q.sub.session(ctx)
-		if err != nil {
-			return struct{}{}, err
-		}
-		if err = q.declareOn(s); refusedWith(err, amqp.NotFound) {
-			if err = q.b.pub.redeclareShared(ctx, began, err.Error()); err == nil {
-				err = q.declareOn(s)
-			}
-		}
-		return struct{}{}, err
+		return struct{}{}, patiently(ctx, func() error { return q.declareOnce(ctx) })
 	})
+	return err
+}
+
+func (q *queue) declareOnce(ctx context.Context) error {
+	began := time.Now()
+	s, err := q.sub.session(ctx)
+	if err != nil {
+		return err
+	}
+	if err = q.declareOn(s); refusedWith(err, amqp.NotFound) {
+		if err = q.b.pub.redeclareShared(ctx, began, err.Error()); err == nil {
+			err = q.declareOn(s)
+		}
+	}
 	return err
 }
 

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
+
 	"github.com/delayq/delayq/backend"
 )
 
@@ -43,6 +45,18 @@ func (b *backoff) next() time.Duration {
 	half := b.pause / 2
 	b.pause = min(2*b.pause, b.most)
 	return half + rand.N(half)
+}
+
+// patiently calls do again, with pauses and for up to refusedFor, while the broker returns an
+// internal error. A broker without enough processor time returns one for a new quorum queue whose
+// members do not find one another in time ("cluster_not_formed"). It closes the connection then.
+func patiently(ctx context.Context, do func() error) error {
+	began := time.Now()
+	err := do()
+	for retry := (backoff{5 * firstPause, time.Second}); refusedWith(err, amqp.InternalError) && time.Since(began) < refusedFor && sleep(ctx, retry.next()); {
+		err = do()
+	}
+	return err
 }
 
 // sleep waits, and returns false if the context ends before.

@@ -230,6 +230,32 @@ func TestUserHeadersNamedLikeKeys(t *testing.T) {
 	wantNoMessage(t, q, 400*time.Millisecond)
 }
 
+// takeProcessName has the broker return an internal error for a new quorum queue, as one without
+// enough processor time does: a process has the name of the queue's, until a declaration has failed.
+const takeProcessName = `
+	Name = '%[1]s_%[2]s', Queue = rabbit_misc:r(<<"%[1]s">>, queue, <<"%[2]s">>),
+	Await = fun Again(Result) -> case rabbit_amqqueue:lookup(Queue) of {Result, _} -> ok; _ -> timer:sleep(5), Again(Result) end end,
+	spawn(fun() -> register(Name, self()), Await(ok), Await(error), application:set_env(rabbit, Name, failed) end), timer:sleep(100).`
+
+func TestQueueThatDoesNotForm(t *testing.T) {
+	t.Parallel()
+	for _, taken := range []string{"delayq.v1.w2.5", "delayq.v1.q.orders"} {
+		t.Run(taken, func(t *testing.T) {
+			t.Parallel()
+			server, name := sharedVhost(t)
+			ctx := deadline(t, patience)
+			server.Ctl("eval", fmt.Sprintf(takeProcessName, name, taken))
+			q, err := newBackend(t, server.VhostURL(name)).Open(ctx, "orders", quiet())
+			must(t, err)
+			must(t, q.Schedule(ctx, message("m", 0))...)
+			ack(ctx, t, q, receiveOne(ctx, t, q, "m"))
+			if out := server.Ctl("eval", fmt.Sprintf(`application:get_env(rabbit, '%s_%s').`, name, taken)); !strings.Contains(out, "failed") {
+				t.Errorf("no declaration failed: %s", out)
+			}
+		})
+	}
+}
+
 // TestOtherTopology opens a queue where an exchange of a level exists with another type.
 func TestOtherTopology(t *testing.T) {
 	t.Parallel()
