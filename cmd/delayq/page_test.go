@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -118,6 +119,24 @@ var pageTests = map[string]pageTest{
 	`delayq peek "$QUEUE" --json | jq -r .id | xargs delayq cancel "$QUEUE"`: {
 		given: later("a", "b"), then: holds(0, 0),
 	},
+	`delayq push "$QUEUE" --at="tomorrow 9:00" --spread=10m < newsletters.jsonl`: {
+		given: hasGiven("newsletters.jsonl", `{"id": "a", "body": "x"}`+"\n"+`{"id": "b", "body": "y"}`+"\n"),
+		then:  all(prints("a\nb\n"), holds(2, 0)),
+	},
+	`delayq queues "$QUEUE"`: {
+		given: due("a"), then: func(t *testing.T, r *reader, out string) {
+			at := slices.IndexFunc(r.env, func(v string) bool { return strings.HasPrefix(v, "QUEUE=") })
+			contains(path.Base(r.env[at])+"\n")(t, r, out)
+		},
+	},
+	`delayq dead trim "$QUEUE" --max-count=10000`: {
+		given: deadLetters("d"), then: func(t *testing.T, r *reader, _ string) { wantStats(t, r.queue, 0, 0, 1) },
+	},
+	`delayq pause "$QUEUE" --for=2h`: {then: func(t *testing.T, r *reader, _ string) { wantPaused(t, r.queue, true) }},
+	`delayq resume "$QUEUE"`: {
+		given: func(t *testing.T, r *reader) { mustDo(t, r.queue.PauseAll(t.Context())) },
+		then:  func(t *testing.T, r *reader, _ string) { wantPaused(t, r.queue, false) },
+	},
 	`delayq dead list "$QUEUE"`:            {given: deadLetters("d"), then: contains("reason of d")},
 	`delayq dead redrive "$QUEUE" --all`:   {given: deadLetters("d", "e"), then: holds(0, 2)},
 	`delayq dead delete "$QUEUE" 01J8XYZ…`: {given: deadLetters("01J8XYZ…"), then: holds(0, 0)},
@@ -126,6 +145,13 @@ var pageTests = map[string]pageTest{
 	`delayq verify "$QUEUE" --run='^(never-early|lease)' --slack=3s --json | jq -r 'select(.verdict == "broken") | .check'`: {then: prints("")},
 	`source <(delayq completion bash)`: {then: prints("")},
 	`delayq completion fish | source`:  {shell: "fish", then: prints("")},
+}
+
+func wantPaused(t *testing.T, q delayq.Queue, want bool) {
+	t.Helper()
+	if s, err := q.Stats(t.Context()); err != nil || s.Paused != want {
+		t.Errorf("paused: %v, %v; want %v", s.Paused, err, want)
+	}
 }
 
 // Each command that a page shows gives the promised result when typed as written.
@@ -169,8 +195,8 @@ func builtCommand(t *testing.T) string {
 func newReader(t *testing.T, page, bin string) *reader {
 	t.Helper()
 	r := &reader{dir: t.TempDir(), page: page}
-	path := strings.Join([]string{r.dir, bin, os.Getenv("PATH")}, string(os.PathListSeparator))
-	r.env = append(os.Environ(), "PATH="+path, "HOME="+r.dir)
+	dirs := strings.Join([]string{r.dir, bin, os.Getenv("PATH")}, string(os.PathListSeparator))
+	r.env = append(os.Environ(), "PATH="+dirs, "HOME="+r.dir)
 	for name, q := range map[string]*delayq.Queue{"QUEUE": &r.queue, "OLD": &r.old, "NEW": &r.new} {
 		url := redisURL(t, "zsetpoll")
 		*q = openQueue(t, url)
