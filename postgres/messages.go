@@ -355,9 +355,9 @@ func (m *messages) Extend(ctx context.Context, ls []backend.Lease, lease time.Du
 }
 
 func (m *messages) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
-	return m.settle(ctx, len(bs), func(i int) backend.Lease { return bs[i].Lease }, "dead_letter", m.now(), []string{"bytea[]"},
+	return m.settle(ctx, len(bs), func(i int) backend.Lease { return bs[i].Lease }, "dead_letter", m.now(), []string{"bytea[]", "bigint[]"},
 		func(place []int) []any {
-			return []any{column(place, func(i int) []byte { return []byte(bs[i].Reason) })}
+			return []any{column(place, func(i int) []byte { return []byte(bs[i].Reason) }), column(place, func(i int) int64 { return int64(i) + 1 })}
 		})
 }
 
