@@ -129,13 +129,17 @@ func (q *Queue) giveBack(ds []backend.Delivery) {
 // at is the time here that was c.Now in the store.
 func (q *Queue) sleep(c Claim, at time.Time) {
 	left := q.hub.interval(q.MaxSleep)
+	var others <-chan time.Time // other processes push in real time, though a fake clock stands still
+	if q.Clock != nil {
+		others = time.After(left)
+	}
 	if !c.Next.IsZero() {
 		left = min(left, c.Next.Sub(c.Now))
 	}
 	for {
 		t := q.clock.NewTimer(max(left-q.clock.Since(at), 0))
 		// A fake clock may have jumped since the timer's delay was computed: read it once more.
-		if q.clock.Since(at) >= left || !q.awaitWake(t) {
+		if q.clock.Since(at) >= left || !q.awaitWake(t, others) {
 			t.Stop()
 			return
 		}
@@ -144,12 +148,13 @@ func (q *Queue) sleep(c Claim, at time.Time) {
 	}
 }
 
-// awaitWake waits for the timer or a wake-up, and reports whether it was a wake-up.
-func (q *Queue) awaitWake(t clockwork.Timer) bool {
+// awaitWake waits for a timer or a wake-up, and reports whether it was a wake-up.
+func (q *Queue) awaitWake(t clockwork.Timer, others <-chan time.Time) bool {
 	select {
 	case <-q.woken:
 		return true
 	case <-t.Chan():
+	case <-others:
 	case <-q.fetching.Done():
 	}
 	return false
