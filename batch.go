@@ -1,6 +1,7 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -102,7 +103,7 @@ func returns(ls []backend.Lease, like backend.Return) []backend.Return {
 func (q *queue) settleBatch(
 	ctx context.Context, op string, ds []*Delivery, invalid error, call func([]backend.Lease) []error,
 ) error {
-	if err := firstError(q.validBatch(ctx, len(ds)), q.validDeliveries(ds), invalid); err != nil || len(ds) == 0 {
+	if err := cmp.Or(q.validBatch(ctx, len(ds)), q.validDeliveries(ds), invalid); err != nil || len(ds) == 0 {
 		return q.fail(op, "", err)
 	}
 	began := q.telemetry.Start()
@@ -123,7 +124,7 @@ func succeeded(n int, errs []error) int {
 }
 
 func (q *queue) ExtendBatch(ctx context.Context, ds []*Delivery, length time.Duration) error {
-	if err := firstError(q.validBatch(ctx, len(ds)), q.validDeliveries(ds), valid.Lease("lease", length)); err != nil || len(ds) == 0 {
+	if err := cmp.Or(q.validBatch(ctx, len(ds)), q.validDeliveries(ds), valid.Lease("lease", length)); err != nil || len(ds) == 0 {
 		return q.fail(telemetry.Extend, "", err)
 	}
 	return q.fail(telemetry.Extend, "", batchError(q.extend(ctx, ds, length)))
@@ -133,7 +134,7 @@ func (q *queue) ExtendBatch(ctx context.Context, ds []*Delivery, length time.Dur
 func (q *queue) extend(ctx context.Context, ds []*Delivery, length time.Duration) []error {
 	began := q.telemetry.Start()
 	errs := lease.Extend(ctx, q.store, leases(ds), length, q.clock.Now())
-	q.telemetry.Operation(ctx, telemetry.Extend, began, firstError(errs...))
+	q.telemetry.Operation(ctx, telemetry.Extend, began, cmp.Or(errs...))
 	return errs
 }
 
@@ -148,7 +149,7 @@ func leases(ds []*Delivery) []*lease.Lease {
 // validBatch checks a call on n messages. A call on none does not reach the store, so the closed
 // queue is reported here.
 func (q *queue) validBatch(ctx context.Context, n int) error {
-	if err := firstError(validContext(ctx), valid.Within("batch size", n, 0, MaxBatch)); err != nil {
+	if err := cmp.Or(valid.Context(ctx), valid.Within("batch size", n, 0, MaxBatch)); err != nil {
 		return err
 	}
 	if n == 0 && q.stopping.Err() != nil {

@@ -1,6 +1,7 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -12,7 +13,6 @@ import (
 	"github.com/delayq/delayq/internal/consumer"
 	"github.com/delayq/delayq/internal/guard"
 	"github.com/delayq/delayq/internal/lease"
-	"github.com/delayq/delayq/internal/limits"
 	"github.com/delayq/delayq/internal/telemetry"
 	"github.com/delayq/delayq/internal/valid"
 )
@@ -109,7 +109,7 @@ func Retry(p RetryPolicy) ConsumeOption {
 func MaxAttempts(n int) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.MaxAttempts, o.limited = n, n > 0
-		return valid.Within("MaxAttempts", n, 0, limits.MaxAttempts)
+		return valid.Within("MaxAttempts", n, 0, valid.MaxAttempts)
 	}
 }
 
@@ -206,7 +206,7 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 	if err == nil && h == nil {
 		err = backend.Invalid("handler", valid.Described("nil"), "a function")
 	}
-	if err = firstError(err, validContext(ctx)); err != nil {
+	if err = cmp.Or(err, valid.Context(ctx)); err != nil {
 		return nil, err
 	}
 	if !q.Supports(CountingAttempts) {

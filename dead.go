@@ -1,6 +1,7 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -120,7 +121,7 @@ func (f DeadFilter) ids(l DeadLetters) func(context.Context) ([]string, error) {
 		if f.isZero() {
 			return nil, backend.Invalid("DeadFilter", valid.Described("without fields"), "one field or more")
 		}
-		if err := l.q.validHeaders(f.Headers); err != nil {
+		if err := valid.UserHeaders(f.Headers, l.q.traits); err != nil {
 			return nil, err
 		}
 		err = listEach(ctx, l.q.store.ListDead, pageOfDead, func(d DeadLetter) {
@@ -207,5 +208,5 @@ func (l DeadLetters) check(ctx context.Context, op string) error {
 	if l.q == nil {
 		return opError(op, "", "", backend.Invalid("dead letters", valid.Described("of no queue"), "those that Queue.Dead returns"))
 	}
-	return l.q.fail(op, "", firstError(l.q.lacks(Redriving, op), validContext(ctx)))
+	return l.q.fail(op, "", cmp.Or(l.q.lacks(Redriving, op), valid.Context(ctx)))
 }

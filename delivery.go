@@ -1,6 +1,7 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -86,7 +87,7 @@ func (d *Delivery) observed(now time.Time) telemetry.Delivery {
 // receive waits until it has messages that have not expired. It deletes expired ones or makes them
 // dead letters. A consumer gets those that become dead letters, since it reports them to [OnDead].
 func (q *queue) receive(ctx context.Context, limit int, consumer bool) ([]Delivery, error) {
-	if err := validContext(ctx); err != nil {
+	if err := valid.Context(ctx); err != nil {
 		return nil, err
 	}
 	for {
@@ -175,7 +176,7 @@ func (d *Delivery) DeadLetter(ctx context.Context, reason string) error {
 // while the handler runs, and leaves alone one that was extended to end later. In a handler of
 // Consume Extend never makes the lease shorter than [WithLease] says.
 func (d *Delivery) Extend(ctx context.Context, length time.Duration) error {
-	if err := firstError(d.valid(ctx), valid.Lease("lease", length)); err != nil {
+	if err := cmp.Or(d.valid(ctx), valid.Lease("lease", length)); err != nil {
 		return d.fail(telemetry.Extend, err)
 	}
 	return d.fail(telemetry.Extend, one(d.q.extend(ctx, []*Delivery{d}, length)))
@@ -202,7 +203,7 @@ func (d *Delivery) valid(ctx context.Context) error {
 	if d.q == nil {
 		return backend.Invalid("delivery", valid.Described("of no queue"), "one that Receive returned or a handler was given")
 	}
-	return validContext(ctx)
+	return valid.Context(ctx)
 }
 
 func (d *Delivery) fail(op string, err error) error {

@@ -1,6 +1,7 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -26,7 +27,7 @@ type Limits = backend.Limits
 func Attempts(n int) PushOption {
 	return limiting(func(l *Limits) error {
 		l.Attempts = n
-		return valid.Within("Attempts", n, 1, limits.MaxAttempts)
+		return valid.Within("Attempts", n, 1, valid.MaxAttempts)
 	})
 }
 
@@ -85,33 +86,6 @@ func limiting(set func(*Limits) error) PushOption {
 	}
 }
 
-func (q *queue) validLimits(m *Message) error {
-	l := m.Limits
-	switch {
-	case *l == Limits{}:
-		return nil
-	case !q.Supports(KeepingHeaders):
-		return q.unsupported("limits of a message")
-	case l.Attempts > 0 && !q.Supports(CountingAttempts):
-		return q.unsupported("Attempts")
-	case l.DeadLetterExpired && l.ExpiresAfter == 0 && l.Expires.IsZero():
-		return backend.Invalid("DeadLetterExpired", valid.Described("alone"), "with ExpiresAfter or Expires")
-	case !l.Expires.IsZero() && l.Expires.Before(m.Due.Add(m.Spread)):
-		return backend.Invalid("Expires", l.Expires, "the latest due time or later")
-	}
-	err := valid.Within("Attempts", l.Attempts, 0, limits.MaxAttempts)
-	if err == nil && l.HandlerTimeout != 0 {
-		err = valid.Timeout("HandlerTimeout", l.HandlerTimeout)
-	}
-	if err == nil && l.ExpiresAfter != 0 {
-		err = valid.Expiry(l.ExpiresAfter)
-	}
-	if err == nil && !l.Expires.IsZero() {
-		err = valid.Due(l.Expires)
-	}
-	return err
-}
-
 // expired takes the limits of a delivery out of its headers, and reports whether it has expired. Its
 // lease ends at until, which the store may have rounded up: only what remains without that is the
 // time of the hand-out for sure.
@@ -154,7 +128,7 @@ func (q *queue) settleExpired(ctx context.Context, m expiredMessages) {
 }
 
 func (q *queue) expiredSettled(ctx context.Context, op string, n int, began time.Time, errs []error) {
-	settled, err := succeeded(n, errs), firstError(errs...)
+	settled, err := succeeded(n, errs), cmp.Or(errs...)
 	q.telemetry.Settled(ctx, op, settled, began, err)
 	q.telemetry.Expired(ctx, settled)
 	if err != nil {

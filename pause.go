@@ -1,6 +1,7 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -35,15 +36,15 @@ func PauseUntil(t time.Time) PauseOption {
 
 func (q *queue) PauseAll(ctx context.Context, opts ...PauseOption) error {
 	var p backend.Pause
-	err := firstError(q.lacks(Pausing, "pause all"), validContext(ctx))
+	err := cmp.Or(q.lacks(Pausing, "pause all"), valid.Context(ctx))
 	for _, set := range opts {
 		if set == nil {
 			set = noPauseOption
 		}
-		err = firstError(err, set(&p))
+		err = cmp.Or(err, set(&p))
 	}
 	if p.For != 0 && !p.Until.IsZero() {
-		err = firstError(err, backend.Invalid("pause", valid.Described("with PauseFor and PauseUntil"), "one of them"))
+		err = cmp.Or(err, backend.Invalid("pause", valid.Described("with PauseFor and PauseUntil"), "one of them"))
 	}
 	if err == nil {
 		err = q.store.PauseAll(ctx, p)
@@ -56,7 +57,7 @@ func noPauseOption(*backend.Pause) error {
 }
 
 func (q *queue) ResumeAll(ctx context.Context) error {
-	err := firstError(q.lacks(Pausing, "resume all"), validContext(ctx))
+	err := cmp.Or(q.lacks(Pausing, "resume all"), valid.Context(ctx))
 	if err == nil {
 		err = q.store.ResumeAll(ctx)
 	}

@@ -1,6 +1,7 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -224,13 +225,13 @@ func (q *queue) idsOf(ms []backend.Message, errs []error) []string {
 
 // prepare validates a message, and gives it an id where it has none and the store assigns none.
 func (q *queue) prepare(ctx context.Context, m *Message) (madeID bool, err error) {
-	if err = firstError(validContext(ctx), q.validUnique(m), q.validReplace(m)); err != nil {
+	if err = cmp.Or(valid.Context(ctx), q.validUnique(m), q.validReplace(m)); err != nil {
 		return false, err
 	}
 	if m.ID == "" && q.Supports(OwnIDs) {
 		m.ID, madeID = ids.New(), true
 	}
-	if err = q.validMessage(m); err != nil {
+	if err = valid.Message(m, q.traits); err != nil {
 		return madeID, err
 	}
 	if m.Spread != 0 {
@@ -279,46 +280,6 @@ func pushed(err error, madeID bool) error {
 	return err
 }
 
-func (q *queue) validMessage(m *Message) error {
-	if err := q.validPushID(m.ID); err != nil {
-		return err
-	}
-	if err := valid.Body(m.Body, q.traits); err != nil {
-		return err
-	}
-	if err := q.validHeaders(m.Headers); err != nil {
-		return err
-	}
-	if m.Limits != nil {
-		if err := q.validLimits(m); err != nil {
-			return err
-		}
-	}
-	if err := valid.Time("message", m.Due, m.Delay, q.traits); err != nil || m.Spread == 0 {
-		return err
-	}
-	return firstError(valid.Spread(m.Spread), q.validLatest(m))
-}
-
-// validLatest checks the end of the time that a message may be spread over.
-func (q *queue) validLatest(m *Message) error {
-	if m.Due.IsZero() {
-		return valid.Delay(m.Delay+m.Spread, q.traits)
-	}
-	return valid.Due(m.Due.Add(m.Spread))
-}
-
-func (q *queue) validPushID(id string) error {
-	switch {
-	case q.Supports(OwnIDs):
-		return valid.ID(id)
-	case id != "":
-		return q.unsupported("pushes with an id")
-	default:
-		return nil
-	}
-}
-
 // validUnique is called before a message without an id gets one: no caller would push that id
 // again.
 func (q *queue) validUnique(m *Message) error {
@@ -350,11 +311,4 @@ func (q *queue) validReplace(m *Message) error {
 		return nil
 	}
 	return valid.Wait(m.MaxWait)
-}
-
-func (q *queue) validHeaders(headers map[string]string) error {
-	if len(headers) > 0 && !q.Supports(KeepingHeaders) {
-		return q.unsupported("headers")
-	}
-	return valid.Headers(headers, "")
 }

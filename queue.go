@@ -1,6 +1,7 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -261,7 +262,7 @@ func New(ctx context.Context, name string, opts ...Option) (Queue, error) {
 	if err != nil {
 		return nil, opError("new", name, "", err)
 	}
-	if err := validContext(ctx); err != nil {
+	if err := valid.Context(ctx); err != nil {
 		return nil, opError("new", name, "", err)
 	}
 	if err := o.check("New"); err != nil {
@@ -294,7 +295,7 @@ func New(ctx context.Context, name string, opts ...Option) (Queue, error) {
 func Open(ctx context.Context, rawURL string, opts ...Option) (Queue, error) {
 	o, err := newOptions(opts)
 	if err == nil {
-		err = firstError(o.check("Open"), validContext(ctx))
+		err = cmp.Or(o.check("Open"), valid.Context(ctx))
 	}
 	if err != nil {
 		return nil, opError("open", "", "", err)
@@ -410,9 +411,9 @@ func (q *queue) Close() error {
 		q.trimmer.Close()
 		q.mu.Unlock()
 		q.running.Wait()
-		err := firstError(q.telemetry.Close(), q.store.Close())
+		err := cmp.Or(q.telemetry.Close(), q.store.Close())
 		if q.own {
-			err = firstError(err, q.backend.Close())
+			err = cmp.Or(err, q.backend.Close())
 		}
 		q.closeErr = q.fail("close", "", err)
 	})
@@ -439,7 +440,7 @@ func (q *queue) runUntilClose(ctx context.Context, loop func(context.Context) er
 // Background returns the calls of the queue that package schedule uses. See [background.HostOf].
 func (q *queue) Background() background.Host {
 	return background.Host{
-		Name: q.name, Traits: q.traits, Clock: q.clock, Log: q.log, Validate: q.validMessage, Run: q.runUntilClose,
+		Name: q.name, Traits: q.traits, Clock: q.clock, Log: q.log, Run: q.runUntilClose,
 	}
 }
 

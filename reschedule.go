@@ -1,6 +1,7 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -15,12 +16,12 @@ import (
 type Move = backend.Move
 
 func (q *queue) Cancel(ctx context.Context, id string) error {
-	invalid := firstError(q.lacks(Cancelling, telemetry.Cancel), validContext(ctx), valid.ID(id))
+	invalid := cmp.Or(q.lacks(Cancelling, telemetry.Cancel), valid.Context(ctx), valid.ID(id))
 	return q.change(ctx, telemetry.Cancel, id, invalid, func() error { return one(q.store.Cancel(ctx, []string{id})) })
 }
 
 func (q *queue) CancelBatch(ctx context.Context, ids []string) error {
-	invalid := firstError(q.lacks(Cancelling, telemetry.Cancel), q.validBatch(ctx, len(ids)), eachOf(ids, valid.ID))
+	invalid := cmp.Or(q.lacks(Cancelling, telemetry.Cancel), q.validBatch(ctx, len(ids)), eachOf(ids, valid.ID))
 	if invalid == nil && len(ids) == 0 {
 		return nil
 	}
@@ -36,12 +37,12 @@ func (q *queue) RescheduleAfter(ctx context.Context, id string, delay time.Durat
 }
 
 func (q *queue) move(ctx context.Context, m Move, invalidTime error) error {
-	invalid := firstError(q.lacks(Rescheduling, telemetry.Reschedule), validContext(ctx), valid.ID(m.ID), invalidTime)
+	invalid := cmp.Or(q.lacks(Rescheduling, telemetry.Reschedule), valid.Context(ctx), valid.ID(m.ID), invalidTime)
 	return q.change(ctx, telemetry.Reschedule, m.ID, invalid, func() error { return one(q.store.Reschedule(ctx, []Move{m})) })
 }
 
 func (q *queue) RescheduleBatch(ctx context.Context, ms []Move) error {
-	invalid := firstError(q.lacks(Rescheduling, telemetry.Reschedule), q.validBatch(ctx, len(ms)), eachOf(ms, q.validMove))
+	invalid := cmp.Or(q.lacks(Rescheduling, telemetry.Reschedule), q.validBatch(ctx, len(ms)), eachOf(ms, func(m Move) error { return valid.Move(m, q.traits) }))
 	if invalid == nil && len(ms) == 0 {
 		return nil
 	}
@@ -57,10 +58,6 @@ func (q *queue) change(ctx context.Context, op, id string, invalid error, call f
 	err := call()
 	q.telemetry.Operation(ctx, op, began, err)
 	return q.fail(op, id, err)
-}
-
-func (q *queue) validMove(m Move) error {
-	return firstError(valid.ID(m.ID), valid.Time("move", m.Due, m.Delay, q.traits))
 }
 
 // eachOf returns the error of the first item that is invalid.

@@ -18,9 +18,6 @@ type Host struct {
 	Clock  clockwork.Clock
 	Log    *slog.Logger
 
-	// Validate returns the error of a message that a push would reject.
-	Validate func(*backend.Message) error
-
 	// Run calls loop with a context that ends with ctx, or when the queue's Close begins. Close
 	// waits until loop has returned. After Close, Run returns backend.ErrClosed and does not call.
 	Run func(ctx context.Context, loop func(context.Context) error) error

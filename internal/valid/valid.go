@@ -3,6 +3,7 @@
 package valid
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -15,11 +16,40 @@ import (
 // Described is a value that an error shows as it is, without quotes.
 type Described string
 
-// MaxTimeout is the longest time that a handler may be given for a message.
-const MaxTimeout = 24 * time.Hour
+// The most that a handler may be given for a message: time, and tries.
+const (
+	MaxTimeout  = 24 * time.Hour
+	MaxAttempts = 1 << 30
+)
 
 // ReservedPrefix begins the headers that the library and its backends add.
 const ReservedPrefix = "delayq-"
+
+// Feature returns a [backend.UnsupportedError] of an operation whose feature a store lacks.
+func Feature(f backend.Feature, op string, traits backend.Traits) error {
+	if traits.Supports(f) {
+		return nil
+	}
+	return unsupported(op, traits)
+}
+
+func unsupported(op string, traits backend.Traits) error {
+	return &backend.UnsupportedError{Backend: traits.Name, Op: op}
+}
+
+// Context checks that there is a context.
+func Context(ctx context.Context) error {
+	return Given("context", ctx, "context.Background() or one made from it")
+}
+
+// Given checks that what is not nil.
+func Given[T comparable](what string, v T, allowed string) error {
+	var none T
+	if v == none {
+		return backend.Invalid(what, Described("nil"), allowed)
+	}
+	return nil
+}
 
 // Spread checks how far a message may be spread.
 func Spread(d time.Duration) error {
