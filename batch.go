@@ -47,12 +47,10 @@ func (e *BatchError) Unwrap() []error {
 
 // batchError returns a BatchError when one of errs is an error.
 func batchError(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return &BatchError{Errs: errs}
-		}
+	if cmp.Or(errs...) == nil {
+		return nil
 	}
-	return nil
+	return &BatchError{Errs: errs}
 }
 
 // one returns the outcome of a call on a single message.
@@ -68,14 +66,22 @@ func (q *queue) AckBatch(ctx context.Context, ds []*Delivery) error {
 }
 
 func (q *queue) NackBatch(ctx context.Context, ds []*Delivery, delay time.Duration) error {
-	return q.settleBatch(ctx, telemetry.Nack, ds, valid.Delay(delay, q.traits), func(ls []backend.Lease) []error {
-		return q.store.Nack(ctx, returns(ls, backend.Return{Delay: delay}))
-	})
+	return q.giveBack(ctx, telemetry.Nack, ds, backend.Return{Delay: delay}, valid.Delay(delay, q.traits))
 }
 
 func (q *queue) ReleaseBatch(ctx context.Context, ds []*Delivery) error {
-	return q.settleBatch(ctx, telemetry.Release, ds, nil, func(ls []backend.Lease) []error {
-		return q.store.Nack(ctx, returns(ls, backend.Return{Untouched: true}))
+	return q.giveBack(ctx, telemetry.Release, ds, backend.Return{Untouched: true}, nil)
+}
+
+// giveBack returns all deliveries in the same way.
+func (q *queue) giveBack(ctx context.Context, op string, ds []*Delivery, how backend.Return, invalid error) error {
+	return q.settleBatch(ctx, op, ds, invalid, func(ls []backend.Lease) []error {
+		rs := make([]backend.Return, len(ls))
+		for i, l := range ls {
+			rs[i] = how
+			rs[i].Lease = l
+		}
+		return q.store.Nack(ctx, rs)
 	})
 }
 
@@ -90,20 +96,11 @@ func (q *queue) DeadLetterBatch(ctx context.Context, ds []*Delivery, reason stri
 	})
 }
 
-func returns(ls []backend.Lease, like backend.Return) []backend.Return {
-	rs := make([]backend.Return, len(ls))
-	for i, l := range ls {
-		rs[i] = like
-		rs[i].Lease = l
-	}
-	return rs
-}
-
 // settleBatch has one call settle the deliveries that are not settled yet.
 func (q *queue) settleBatch(
 	ctx context.Context, op string, ds []*Delivery, invalid error, call func([]backend.Lease) []error,
 ) error {
-	if err := cmp.Or(q.validBatch(ctx, len(ds)), q.validDeliveries(ds), invalid); err != nil || len(ds) == 0 {
+	if err := cmp.Or(q.validDeliveries(ctx, ds), invalid); err != nil || len(ds) == 0 {
 		return q.fail(op, "", err)
 	}
 	began := q.telemetry.Start()
@@ -124,7 +121,7 @@ func succeeded(n int, errs []error) int {
 }
 
 func (q *queue) ExtendBatch(ctx context.Context, ds []*Delivery, length time.Duration) error {
-	if err := cmp.Or(q.validBatch(ctx, len(ds)), q.validDeliveries(ds), valid.Lease("lease", length)); err != nil || len(ds) == 0 {
+	if err := cmp.Or(q.validDeliveries(ctx, ds), valid.Lease("lease", length)); err != nil || len(ds) == 0 {
 		return q.fail(telemetry.Extend, "", err)
 	}
 	return q.fail(telemetry.Extend, "", batchError(q.extend(ctx, ds, length)))
@@ -152,13 +149,16 @@ func (q *queue) validBatch(ctx context.Context, n int) error {
 	if err := cmp.Or(valid.Context(ctx), valid.Within("batch size", n, 0, MaxBatch)); err != nil {
 		return err
 	}
-	if n == 0 && q.stopping.Err() != nil {
+	if n == 0 && q.loops.Closed() {
 		return ErrClosed
 	}
 	return nil
 }
 
-func (q *queue) validDeliveries(ds []*Delivery) error {
+func (q *queue) validDeliveries(ctx context.Context, ds []*Delivery) error {
+	if err := q.validBatch(ctx, len(ds)); err != nil {
+		return err
+	}
 	for _, d := range ds {
 		if d == nil || d.q != q {
 			return backend.Invalid("delivery", valid.Described("nil or of another queue"), "deliveries that this queue handed out")

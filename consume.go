@@ -47,13 +47,8 @@ var (
 func newConsumeOptions(opts []ConsumeOption) (*consumeOptions, error) {
 	o := &consumeOptions{retry: defaultRetry}
 	o.Workers, o.MaxAttempts, o.Drain, o.Prefetch = 1, defaultMaxAttempts, defaultDrain, unset
-	for _, set := range opts {
-		if set == nil {
-			return nil, backend.Invalid("consume option", valid.Described("nil"), "the result of Workers, Retry or another option")
-		}
-		if err := set(o); err != nil {
-			return nil, err
-		}
+	if err := valid.Apply(o, opts, "consume option", "the result of Workers, Retry or another option"); err != nil {
+		return nil, err
 	}
 	if o.Prefetch == unset {
 		o.Prefetch = defaultPrefetch
@@ -86,18 +81,11 @@ func Workers(n int) ConsumeOption {
 func Retry(p RetryPolicy) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.retry = p
-		switch p := p.(type) {
-		case nil:
+		if b, ok := p.(*Backoff); p == nil || ok && b == nil {
 			return backend.Invalid("Retry", valid.Described("nil"), "a RetryPolicy, as Exponential returns one")
-		case Backoff:
-			return p.validate()
-		case *Backoff:
-			if p == nil {
-				return Retry(nil)(o)
-			}
-			return p.validate()
-		case Delays:
-			return p.validate()
+		}
+		if own, ok := p.(interface{ validate() error }); ok {
+			return own.validate()
 		}
 		return nil
 	}
@@ -198,7 +186,7 @@ func (q *queue) Consume(ctx context.Context, h Handler, opts ...ConsumeOption) e
 	if err != nil {
 		return q.fail("consume", "", err)
 	}
-	return q.fail("consume", "", q.runUntilClose(ctx, func(ctx context.Context) error { return consumer.Run(ctx, *c) }))
+	return q.fail("consume", "", q.loops.Run(ctx, func(ctx context.Context) error { return consumer.Run(ctx, *c) }))
 }
 
 func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption) (*consumer.Config, error) {

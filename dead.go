@@ -28,25 +28,28 @@ func (l DeadLetters) List(ctx context.Context, cursor string, limit int) (letter
 	if err := l.check(ctx, "list dead"); err != nil {
 		return nil, "", err
 	}
-	if err := validLimit(limit); err != nil {
-		return nil, "", l.q.fail("list dead", "", err)
-	}
-	letters, next, err = l.q.store.ListDead(ctx, cursor, limit)
-	showLimits(letters)
-	return letters, next, l.q.fail("list dead", "", err)
+	return l.q.page(ctx, Redriving, "list dead", cursor, limit, l.q.store.ListDead)
 }
 
 // All ranges over all dead letters, the oldest death first. It ends after the first error.
 func (l DeadLetters) All(ctx context.Context) iter.Seq2[DeadLetter, error] {
-	return func(yield func(DeadLetter, error) bool) {
+	return pages(ctx, l.List, pageOfDead)
+}
+
+// pages ranges over the items of all pages.
+func pages[T any](
+	ctx context.Context, list func(ctx context.Context, cursor string, limit int) ([]T, string, error), limit int,
+) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		for cursor := ""; ; {
-			page, next, err := l.List(ctx, cursor, pageOfDead)
+			page, next, err := list(ctx, cursor, limit)
 			if err != nil {
-				yield(DeadLetter{}, err)
+				var none T
+				yield(none, err)
 				return
 			}
-			for _, d := range page {
-				if !yield(d, nil) {
+			for _, item := range page {
+				if !yield(item, nil) {
 					return
 				}
 			}
@@ -96,10 +99,6 @@ func (f DeadFilter) Matches(d DeadLetter) bool {
 	return (f.DiedBefore.IsZero() || d.Died.Before(f.DiedBefore)) && strings.HasPrefix(d.Reason, f.ReasonPrefix)
 }
 
-func (f DeadFilter) isZero() bool {
-	return f.DiedBefore.IsZero() && f.ReasonPrefix == "" && len(f.Headers) == 0
-}
-
 // RedriveWhere redrives each dead letter that the filter selects once, however soon it dies again,
 // and returns how many are known to have come back, also when ctx ends it or the store fails. It
 // reads all dead letters, page by page, before it redrives the first one. A filter without fields
@@ -118,45 +117,34 @@ func (l DeadLetters) DeleteWhere(ctx context.Context, f DeadFilter) (n int, err 
 // ids returns a function that lists the ids of the letters that the filter selects.
 func (f DeadFilter) ids(l DeadLetters) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) (ids []string, err error) {
-		if f.isZero() {
+		if f.DiedBefore.IsZero() && f.ReasonPrefix == "" && len(f.Headers) == 0 {
 			return nil, backend.Invalid("DeadFilter", valid.Described("without fields"), "one field or more")
 		}
 		if err := valid.UserHeaders(f.Headers, l.q.traits); err != nil {
 			return nil, err
 		}
-		err = listEach(ctx, l.q.store.ListDead, pageOfDead, func(d DeadLetter) {
+		for d, err := range pages(ctx, l.q.store.ListDead, pageOfDead) {
+			if err != nil {
+				return ids, err
+			}
 			if f.Matches(d) {
 				ids = append(ids, d.ID)
 			}
-		})
-		return ids, err
+		}
+		return ids, nil
 	}
 }
 
 // ids lists the ids of all dead letters. Where the store lacks [Deduplicating], letters may share an
 // id.
 func (l DeadLetters) ids(ctx context.Context) (ids []string, err error) {
-	err = listEach(ctx, l.q.store.ListDeadIDs, pageOfIDs, func(id string) { ids = append(ids, id) })
-	return ids, err
-}
-
-// listEach calls visit with each item of all pages.
-func listEach[T any](
-	ctx context.Context, list func(ctx context.Context, cursor string, limit int) ([]T, string, error), limit int, visit func(T),
-) error {
-	for cursor := ""; ; {
-		page, next, err := list(ctx, cursor, limit)
+	for id, err := range pages(ctx, l.q.store.ListDeadIDs, pageOfIDs) {
 		if err != nil {
-			return err
+			return ids, err
 		}
-		for _, item := range page {
-			visit(item)
-		}
-		if next == "" {
-			return nil
-		}
-		cursor = next
+		ids = append(ids, id)
 	}
+	return ids, nil
 }
 
 // all lists ids, and then redrives or deletes these letters in batches. It returns for how many
@@ -195,13 +183,14 @@ func (l DeadLetters) each(ctx context.Context, op string, ids []string, do func(
 	if id, err := valid.IDs(ids); err != nil {
 		return l.q.fail(op, id, err)
 	}
-	if err := l.q.validBatch(ctx, len(ids)); err != nil {
-		return l.q.fail(op, "", err)
+	err := l.q.validBatch(ctx, len(ids))
+	if err == nil && len(ids) == 0 {
+		err = backend.Invalid("ids", valid.Described("none"), "one or more ids")
 	}
-	if len(ids) == 0 {
-		return l.q.fail(op, "", backend.Invalid("ids", valid.Described("none"), "one or more ids"))
+	if err == nil {
+		err = batchError(do())
 	}
-	return l.q.fail(op, "", batchError(do()))
+	return l.q.fail(op, "", err)
 }
 
 func (l DeadLetters) check(ctx context.Context, op string) error {

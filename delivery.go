@@ -39,41 +39,43 @@ type Delivery struct {
 }
 
 func (q *queue) Receive(ctx context.Context) (*Delivery, error) {
-	all, err := q.receive(ctx, 1, false)
+	all, err := q.take(ctx, 1)
 	if err != nil {
-		return nil, q.fail("receive", "", err)
+		return nil, err
 	}
-	q.observe(ctx, all)
 	return &all[0], nil
 }
 
 func (q *queue) ReceiveBatch(ctx context.Context, limit int) ([]*Delivery, error) {
-	if err := validLimit(limit); err != nil {
-		return nil, q.fail("receive", "", err)
-	}
-	all, err := q.receive(ctx, limit, false)
+	all, err := q.take(ctx, limit)
 	if err != nil {
-		return nil, q.fail("receive", "", err)
+		return nil, err
 	}
 	ds := make([]*Delivery, len(all))
 	for i := range all {
 		ds[i] = &all[i]
 	}
-	q.observe(ctx, all)
 	return ds, nil
 }
 
-// observe records messages that Receive returns.
-func (q *queue) observe(ctx context.Context, ds []Delivery) {
-	if q.telemetry == nil {
-		return
+// take receives messages for the user's own loop.
+func (q *queue) take(ctx context.Context, limit int) ([]Delivery, error) {
+	if err := validLimit(limit); err != nil {
+		return nil, q.fail("receive", "", err)
 	}
-	now := q.clock.Now()
-	observed := make([]telemetry.Delivery, len(ds))
-	for i := range ds {
-		observed[i] = ds[i].observed(now)
+	ds, err := q.receive(ctx, limit, false)
+	if err != nil {
+		return nil, q.fail("receive", "", err)
 	}
-	q.telemetry.Delivered(ctx, telemetry.Receive, observed...)
+	if q.telemetry != nil {
+		now := q.clock.Now()
+		observed := make([]telemetry.Delivery, len(ds))
+		for i := range ds {
+			observed[i] = ds[i].observed(now)
+		}
+		q.telemetry.Delivered(ctx, telemetry.Receive, observed...)
+	}
+	return ds, nil
 }
 
 // observed returns the values that metrics and traces record of the delivery, at a time of the
@@ -121,7 +123,7 @@ func (d *Delivery) LeaseUntil() time.Time { return d.lease.Until() }
 // Ack marks the message as done. It is deleted.
 func (d *Delivery) Ack(ctx context.Context) error {
 	return d.settle(ctx, telemetry.Ack, nil, func() error {
-		return d.q.acks.Do(ctx, &[1]backend.Lease{d.lease.Token()})
+		return d.q.batch.Acks.Do(ctx, &[1]backend.Lease{d.lease.Token()})
 	})
 }
 
@@ -139,16 +141,13 @@ func (d *Delivery) Limits() Limits {
 func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOption) error {
 	var o nackOptions
 	check := func() (err error) {
-		if err = valid.Delay(delay, d.q.traits); err == nil {
-			o, err = d.q.nackOptions(opts)
-		}
-		if err == nil && o.newHeaders && d.limits != nil {
-			o.headers, err = d.limits.In(o.headers)
+		if err = valid.Delay(delay, d.q.traits); err == nil && len(opts) > 0 {
+			o, err = d.nackOptions(opts)
 		}
 		return err
 	}
 	return d.settle(ctx, telemetry.Nack, check, func() error {
-		return d.q.nacks.Do(ctx, &[1]backend.Return{
+		return d.q.batch.Nacks.Do(ctx, &[1]backend.Return{
 			{Lease: d.lease.Token(), Delay: delay, NewHeaders: o.newHeaders, Headers: o.headers},
 		})
 	})
@@ -160,7 +159,7 @@ func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOp
 // once, again and again, and never reach [MaxAttempts].
 func (d *Delivery) Release(ctx context.Context) error {
 	return d.settle(ctx, telemetry.Release, nil, func() error {
-		return d.q.nacks.Do(ctx, &[1]backend.Return{{Lease: d.lease.Token(), Untouched: true}})
+		return d.q.batch.Nacks.Do(ctx, &[1]backend.Return{{Lease: d.lease.Token(), Untouched: true}})
 	})
 }
 
@@ -177,9 +176,9 @@ func (d *Delivery) DeadLetter(ctx context.Context, reason string) error {
 // Consume Extend never makes the lease shorter than [WithLease] says.
 func (d *Delivery) Extend(ctx context.Context, length time.Duration) error {
 	if err := cmp.Or(d.valid(ctx), valid.Lease("lease", length)); err != nil {
-		return d.fail(telemetry.Extend, err)
+		return d.q.fail(telemetry.Extend, d.ID, err)
 	}
-	return d.fail(telemetry.Extend, one(d.q.extend(ctx, []*Delivery{d}, length)))
+	return d.q.fail(telemetry.Extend, d.ID, one(d.q.extend(ctx, []*Delivery{d}, length)))
 }
 
 // settle makes the call that settles the delivery.
@@ -189,14 +188,14 @@ func (d *Delivery) settle(ctx context.Context, op string, check, call func() err
 		err = check()
 	}
 	if err != nil {
-		return d.fail(op, err)
+		return d.q.fail(op, d.ID, err)
 	}
 	began, settled := d.q.telemetry.Start(), 0
 	if err = d.lease.Settle(ctx, call); err == nil {
 		settled = 1
 	}
 	d.q.telemetry.Settled(ctx, op, settled, began, err)
-	return d.fail(op, err)
+	return d.q.fail(op, d.ID, err)
 }
 
 func (d *Delivery) valid(ctx context.Context) error {
@@ -204,13 +203,6 @@ func (d *Delivery) valid(ctx context.Context) error {
 		return backend.Invalid("delivery", valid.Described("of no queue"), "one that Receive returned or a handler was given")
 	}
 	return valid.Context(ctx)
-}
-
-func (d *Delivery) fail(op string, err error) error {
-	if d.q == nil {
-		return opError(op, "", d.ID, err)
-	}
-	return d.q.fail(op, d.ID, err)
 }
 
 // cut shortens a text to at most n bytes, at the end of a character.
@@ -253,21 +245,14 @@ func NackHeaders(h map[string]string) NackOption {
 	}
 }
 
-func (q *queue) nackOptions(opts []NackOption) (nackOptions, error) {
-	if len(opts) == 0 {
-		return nackOptions{}, nil // an o below would be an allocation for each nack
+// nackOptions is not a part of Nack, where o would be an allocation for each nack.
+func (d *Delivery) nackOptions(opts []NackOption) (o nackOptions, err error) {
+	err = valid.Apply(&o, opts, "nack option", "the result of NackHeaders")
+	if err == nil && o.newHeaders {
+		err = d.q.lacks(ChangingHeaders, ChangingHeaders.String())
 	}
-	var o nackOptions
-	for _, set := range opts {
-		if set == nil {
-			return o, backend.Invalid("nack option", valid.Described("nil"), "the result of NackHeaders")
-		}
-		if err := set(&o); err != nil {
-			return o, err
-		}
+	if err == nil && o.newHeaders && d.limits != nil {
+		o.headers, err = d.limits.In(o.headers)
 	}
-	if o.newHeaders && !q.Supports(ChangingHeaders) {
-		return o, q.unsupported(ChangingHeaders.String())
-	}
-	return o, nil
+	return o, err
 }

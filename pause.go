@@ -1,7 +1,6 @@
 package delayq
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -36,30 +35,13 @@ func PauseUntil(t time.Time) PauseOption {
 
 func (q *queue) PauseAll(ctx context.Context, opts ...PauseOption) error {
 	var p backend.Pause
-	err := cmp.Or(q.lacks(Pausing, "pause all"), valid.Context(ctx))
-	for _, set := range opts {
-		if set == nil {
-			set = noPauseOption
-		}
-		err = cmp.Or(err, set(&p))
+	invalid := valid.Apply(&p, opts, "pause option", "the result of PauseFor or PauseUntil")
+	if invalid == nil && p.For != 0 && !p.Until.IsZero() {
+		invalid = backend.Invalid("pause", valid.Described("with PauseFor and PauseUntil"), "one of them")
 	}
-	if p.For != 0 && !p.Until.IsZero() {
-		err = cmp.Or(err, backend.Invalid("pause", valid.Described("with PauseFor and PauseUntil"), "one of them"))
-	}
-	if err == nil {
-		err = q.store.PauseAll(ctx, p)
-	}
-	return q.fail("pause all", "", err)
-}
-
-func noPauseOption(*backend.Pause) error {
-	return backend.Invalid("pause option", valid.Described("nil"), "the result of PauseFor or PauseUntil")
+	return q.call(ctx, Pausing, "pause all", "", invalid, func() error { return q.store.PauseAll(ctx, p) })
 }
 
 func (q *queue) ResumeAll(ctx context.Context) error {
-	err := cmp.Or(q.lacks(Pausing, "resume all"), valid.Context(ctx))
-	if err == nil {
-		err = q.store.ResumeAll(ctx)
-	}
-	return q.fail("resume all", "", err)
+	return q.call(ctx, Pausing, "resume all", "", nil, func() error { return q.store.ResumeAll(ctx) })
 }

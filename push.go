@@ -5,13 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/batcher"
 	"github.com/delayq/delayq/internal/ids"
 	"github.com/delayq/delayq/internal/limits"
 	"github.com/delayq/delayq/internal/valid"
@@ -23,18 +19,6 @@ type Message = backend.Message
 
 // PushOption sets a part of a message in Push.
 type PushOption func(*Message) error
-
-func apply(m *Message, opts []PushOption) error {
-	for _, set := range opts {
-		if set == nil {
-			return backend.Invalid("push option", valid.Described("nil"), "the result of After, At, ID, Header or another option")
-		}
-		if err := set(m); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // After makes the message due that long from now by the store's clock, so that a wrong
 // clock in this process does no harm: 0 to a hundred years.
@@ -131,45 +115,9 @@ func Header(key, value string) PushOption {
 	}
 }
 
-// How many calls may be in flight before others wait for one of them. With few, two callers on a
-// long round trip wait for each other, and each gets half of what it had alone. With many, batches
-// are smaller, and workers that settle apart are idle apart: each claim then takes fewer messages.
-const (
-	pushCalls   = 4
-	settleCalls = 2
-)
-
-// batch makes the batchers. A store in this process has no round trips to share.
-func (q *queue) batch() {
-	direct := !q.Supports(Durability)
-	q.pushes = batcher.New(batcher.Config[backend.Message]{
-		Send:  q.store.Schedule,
-		Size:  func(m backend.Message) int { return len(m.Body) + valid.HeaderBytes(m.Headers) },
-		Copy:  copyMessage,
-		Calls: pushCalls, Widen: true, MaxItems: MaxBatch, Direct: direct,
-	})
-	q.acks = batcher.New(batcher.Config[backend.Lease]{Send: q.store.Ack, Calls: settleCalls, MaxItems: MaxBatch, Direct: direct})
-	q.nacks = batcher.New(batcher.Config[backend.Return]{
-		Send:  q.store.Nack,
-		Size:  func(r backend.Return) int { return valid.HeaderBytes(r.Headers) },
-		Copy:  copyReturn,
-		Calls: settleCalls, MaxItems: MaxBatch, Direct: direct,
-	})
-}
-
-func copyMessage(m backend.Message) backend.Message {
-	m.Body, m.Headers = append([]byte(nil), m.Body...), maps.Clone(m.Headers)
-	return m
-}
-
-func copyReturn(r backend.Return) backend.Return {
-	r.Headers = maps.Clone(r.Headers)
-	return r
-}
-
 func (q *queue) Push(ctx context.Context, body []byte, opts ...PushOption) (string, error) {
 	m := Message{Body: body}
-	if err := apply(&m, opts); err != nil {
+	if err := valid.Apply(&m, opts, "push option", "the result of After, At, ID, Header or another option"); err != nil {
 		return "", q.fail("push", m.ID, err)
 	}
 	made, err := q.prepare(ctx, &m)
@@ -180,7 +128,7 @@ func (q *queue) Push(ctx context.Context, body []byte, opts ...PushOption) (stri
 	ctx, pushing := q.telemetry.StartPush(ctx, item[:])
 	if m.Replace {
 		err = one(q.store.Schedule(ctx, item[:])) // under this context alone: when Push returns, no later try follows
-	} else if err = q.pushes.Do(ctx, item); err == nil {
+	} else if err = q.batch.Pushes.Do(ctx, item); err == nil {
 		m.ID = item[0].ID // also where the store assigned it
 	}
 	err = pushed(err, made)
@@ -254,21 +202,6 @@ func (q *queue) spread(m *Message) {
 		m.Due = m.Due.Add(part)
 	}
 	m.Spread = 0
-}
-
-// randomBelow returns a function that returns numbers from 0 to below n. It is safe for concurrent
-// use.
-func randomBelow(source rand.Source) func(n int64) int64 {
-	if source == nil {
-		return rand.Int64N
-	}
-	var mu sync.Mutex
-	random := rand.New(source) //nolint:gosec // it spreads due times, and guards nothing
-	return func(n int64) int64 {
-		mu.Lock()
-		defer mu.Unlock()
-		return random.Int64N(n)
-	}
 }
 
 // pushed returns the outcome of a push. An id that was made here belongs to no other message, so

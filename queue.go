@@ -258,28 +258,14 @@ type Inspector interface {
 // ctx bounds the opening alone, with the calls of the store that it takes. The queue lives until
 // Close, however ctx ends.
 func New(ctx context.Context, name string, opts ...Option) (Queue, error) {
-	o, err := newOptions(opts)
+	o, err := newOptions(ctx, "New", opts)
 	if err != nil {
 		return nil, opError("new", name, "", err)
 	}
-	if err := valid.Context(ctx); err != nil {
-		return nil, opError("new", name, "", err)
+	if o.backend == nil {
+		o.backend, o.own, o.forgotten = memory.New(), true, !o.inMemory
 	}
-	if err := o.check("New"); err != nil {
-		return nil, opError("new", name, "", err)
-	}
-	own := o.backend == nil
-	if own {
-		o.backend = memory.New()
-	}
-	q, err := open(ctx, "new", name, o, own)
-	if err != nil {
-		return nil, err
-	}
-	if own && !o.inMemory {
-		q.log.Warn("delayq: messages of this queue live in this process only; delayq.InMemory() says that this is meant")
-	}
-	return q, nil
+	return open(ctx, "new", name, o)
 }
 
 // Open returns the queue that a URL names, on the backend whose package is the URL's
@@ -293,35 +279,29 @@ func New(ctx context.Context, name string, opts ...Option) (Queue, error) {
 // [ErrUnknownScheme] for an unknown scheme. Close also closes the connection that Open made. ctx
 // bounds the opening alone, as in [New].
 func Open(ctx context.Context, rawURL string, opts ...Option) (Queue, error) {
-	o, err := newOptions(opts)
+	var name string
+	o, err := newOptions(ctx, "Open", opts)
 	if err == nil {
-		err = cmp.Or(o.check("Open"), valid.Context(ctx))
+		o.own = true
+		o.backend, name, err = backend.DefaultMux().OpenNamed(ctx, rawURL, o.name)
 	}
 	if err != nil {
 		return nil, opError("open", "", "", err)
 	}
-	b, name, err := backend.DefaultMux().OpenNamed(ctx, rawURL, o.name)
-	if err != nil {
-		return nil, opError("open", "", "", err)
-	}
-	o.backend = b
-	q, err := open(ctx, "open", name, o, true)
-	if err != nil {
-		return nil, err
-	}
-	return q, nil
+	return open(ctx, "open", name, o)
 }
 
-func open(ctx context.Context, op, name string, o *options, own bool) (*queue, error) {
-	q, err := openQueue(ctx, name, o)
-	if err == nil {
-		q.own = own
-		return q, nil
-	}
+func open(ctx context.Context, op, name string, o *options) (Queue, error) {
+	q, err := newQueue(ctx, name, o)
 	switch {
-	case own && ctx.Err() != nil:
+	case err == nil && o.forgotten:
+		q.log.Warn("delayq: messages of this queue live in this process only; delayq.InMemory() says that this is meant")
+		return q, nil
+	case err == nil:
+		return q, nil
+	case o.own && ctx.Err() != nil:
 		go func() { _ = o.backend.Close() }() // which may take longer than the context allows
-	case own:
+	case o.own:
 		_ = o.backend.Close()
 	}
 	return nil, opError(op, name, "", err)
@@ -336,31 +316,20 @@ type queue struct {
 	backend backend.Backend
 	own     bool // the backend is closed with the queue
 	traits  backend.Traits
-
-	store backend.Queue
-
-	pushes *batcher.Batcher[backend.Message]
-	acks   *batcher.Batcher[backend.Lease]
-	nacks  *batcher.Batcher[backend.Return]
+	store   backend.Queue
+	batch   batcher.Store
+	random  func(n int64) int64 // from 0 to below n
 
 	telemetry *telemetry.Recorder // nil without providers
-	random    func(n int64) int64 // from 0 to below n
 	trimmer   *trim.Trimmer       // nil without a retention
-
 	gate      *consumer.Gate
-	stopping  context.Context // ends when Close begins
-	stop      context.CancelFunc
-	running   sync.WaitGroup // calls of runUntilClose
-	mu        sync.Mutex     // between the start of one and Close
+	loops     *background.Loops
 	closeOnce sync.Once
 	closeErr  error
 }
 
-func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
+func newQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	traits := o.backend.Traits()
-	if o.clock != nil {
-		o.clock = guard.Clock(o.clock)
-	}
 	if err := valid.Name(name, traits); err != nil {
 		return nil, err
 	}
@@ -371,21 +340,25 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &queue{name: name, clock: o.clock, log: log, lease: o.lease, backend: o.backend, traits: traits, store: store, gate: consumer.NewGate(), random: randomBelow(o.random)}
+	q := &queue{
+		name: name, clock: o.clock, log: log, lease: o.lease, backend: o.backend, own: o.own, traits: traits, store: store,
+		batch:  batcher.ForStore(store, MaxBatch, !traits.Supports(Durability)),
+		random: o.random, gate: consumer.NewGate(), loops: background.NewLoops(),
+	}
 	if q.clock == nil {
 		q.clock = clockwork.NewRealClock()
 	}
-	q.batch()
-	if err := q.require(o.required); err != nil {
-		_ = store.Close()
-		return nil, err
+	for _, f := range o.required {
+		err = cmp.Or(err, q.lacks(f, f.String()))
 	}
-	if q.telemetry, err = q.newTelemetry(o); err != nil {
+	if err == nil {
+		q.telemetry, err = q.newTelemetry(o)
+	}
+	if err != nil {
 		_ = store.Close()
 		return nil, err
 	}
 	recorder.Store(q.telemetry)
-	q.stopping, q.stop = context.WithCancel(context.Background())
 	q.trimmer = q.newTrimmer(o.retention)
 	return q, nil
 }
@@ -406,11 +379,8 @@ func (q *queue) newTelemetry(o *options) (*telemetry.Recorder, error) {
 
 func (q *queue) Close() error {
 	q.closeOnce.Do(func() {
-		q.mu.Lock()
-		q.stop()
 		q.trimmer.Close()
-		q.mu.Unlock()
-		q.running.Wait()
+		q.loops.Close()
 		err := cmp.Or(q.telemetry.Close(), q.store.Close())
 		if q.own {
 			err = cmp.Or(err, q.backend.Close())
@@ -420,32 +390,19 @@ func (q *queue) Close() error {
 	return q.closeErr
 }
 
-// runUntilClose calls loop with a context that ends with ctx, or when Close begins. Close waits
-// until loop has returned.
-func (q *queue) runUntilClose(ctx context.Context, loop func(context.Context) error) error {
-	q.mu.Lock()
-	if q.stopping.Err() != nil {
-		q.mu.Unlock()
-		return ErrClosed
-	}
-	q.running.Add(1)
-	q.mu.Unlock()
-	defer q.running.Done()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(q.stopping, stop)()
-	return loop(ctx)
-}
-
-// Background returns the calls of the queue that package schedule uses. See [background.HostOf].
+// Background returns what package schedule uses of the queue. See [background.HostOf].
 func (q *queue) Background() background.Host {
-	return background.Host{
-		Name: q.name, Traits: q.traits, Clock: q.clock, Log: q.log, Run: q.runUntilClose,
-	}
+	return background.Host{Name: q.name, Traits: q.traits, Clock: q.clock, Log: q.log, Run: q.loops.Run}
 }
 
-// fail wraps a backend's error with the name of the operation; nil stays nil.
-func (q *queue) fail(op, id string, err error) error { return opError(op, q.name, id, err) }
+// fail wraps a backend's error with the name of the operation; nil stays nil. A value of no queue
+// has none.
+func (q *queue) fail(op, id string, err error) error {
+	if q == nil {
+		return opError(op, "", id, err)
+	}
+	return opError(op, q.name, id, err)
+}
 
 func (q *queue) unsupported(op string) error {
 	return &backend.UnsupportedError{Backend: q.traits.Name, Op: op}

@@ -66,7 +66,7 @@ func (q *queue) newTrimmer(keep backend.Retention) *trim.Trimmer {
 	if keep == (backend.Retention{}) || !q.Supports(Redriving) {
 		return nil
 	}
-	t := trim.New(trim.Config{Keep: keep, Step: q.trimDead, Run: q.runUntilClose, Log: q.log})
+	t := trim.New(trim.Config{Keep: keep, Step: q.trimDead, Run: q.loops.Run, Log: q.log})
 	if q.Supports(Durability) {
 		t.Begin()
 	}

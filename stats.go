@@ -75,12 +75,19 @@ func (q *queue) GetBatch(ctx context.Context, ids []string) ([]MessageInfo, erro
 }
 
 func (q *queue) Peek(ctx context.Context, cursor string, limit int) (page []Pending, next string, err error) {
-	if err := cmp.Or(q.lacks(Peeking, "peek"), valid.Context(ctx), validLimit(limit)); err != nil {
-		return nil, "", q.fail("peek", "", err)
-	}
-	page, next, err = q.store.Peek(ctx, cursor, limit)
-	showLimits(page)
-	return page, next, q.fail("peek", "", err)
+	return q.page(ctx, Peeking, "peek", cursor, limit, q.store.Peek)
+}
+
+type lister func(ctx context.Context, cursor string, limit int) (page []MessageInfo, next string, err error)
+
+// page returns one page of messages.
+func (q *queue) page(ctx context.Context, f Feature, op, cursor string, limit int, list lister) (page []MessageInfo, next string, err error) {
+	err = q.call(ctx, f, op, "", validLimit(limit), func() error {
+		page, next, err = list(ctx, cursor, limit)
+		showLimits(page)
+		return err
+	})
+	return page, next, err
 }
 
 // showLimits moves the messages' own limits from their headers to their field.
