@@ -208,7 +208,8 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 	}
 	c := &consumer.Config{
 		Options:   o.Options,
-		Queue:     claimed{Queue: q.store, q: q},
+		Receive:   q.claim,
+		Store:     q.store,
 		Gate:      q.gate,
 		Clock:     q.clock,
 		Log:       q.log,
@@ -218,11 +219,11 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 		Handle: func(ctx context.Context, d consumer.Delivery) error {
 			return h.call(ctx, d.(delivery).Delivery)
 		},
-		Classify: classify,
-		Retry:    func(attempt int, err error) time.Duration { return o.retry.Delay(attempt, err) },
-		Fallback: defaultRetry.Delay,
-		Refetch:  refetch.Delay,
-		Observer: observer{q.telemetry, q},
+		Classify:  classify,
+		Retry:     o.retry.Delay,
+		Fallback:  defaultRetry.Delay,
+		Refetch:   refetch.Delay,
+		Telemetry: q.telemetry,
 	}
 	if o.onDead != nil {
 		c.OnDead = func(ctx context.Context, d consumer.Delivery, reason string, cause error) {
@@ -236,14 +237,9 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 func (q *queue) Pause()  { q.gate.Shut() }
 func (q *queue) Resume() { q.gate.Open() }
 
-// claimed is a queue as the consumer sees it.
-type claimed struct {
-	backend.Queue
-	q *queue
-}
-
-func (c claimed) Receive(ctx context.Context, limit int) ([]consumer.Delivery, error) {
-	all, err := c.q.receive(ctx, limit, true)
+// claim receives messages for a consumer.
+func (q *queue) claim(ctx context.Context, limit int) ([]consumer.Delivery, error) {
+	all, err := q.receive(ctx, limit, true)
 	ds := make([]consumer.Delivery, len(all))
 	for i := range all {
 		ds[i] = delivery{&all[i]}
@@ -259,12 +255,7 @@ func (d delivery) Attempt() int        { return d.attempt }
 func (d delivery) Size() int           { return len(d.Body) + valid.HeaderBytes(d.Headers) }
 func (d delivery) Lease() *lease.Lease { return &d.lease }
 
-func (d delivery) Limits() (attempts int, timeout time.Duration) {
-	if d.limits == nil {
-		return 0, 0
-	}
-	return d.limits.Attempts, d.limits.HandlerTimeout
-}
+func (d delivery) Observed(now time.Time) telemetry.Delivery { return d.observed(now) }
 
 func (d delivery) Expired() error {
 	if !d.expired {
@@ -279,18 +270,4 @@ func (d delivery) Nack(ctx context.Context, delay time.Duration) error {
 
 func (d delivery) Extend(ctx context.Context, length time.Duration) error {
 	return one(d.q.extend(ctx, []*Delivery{d.Delivery}, length))
-}
-
-// observer records what a consumer does. Its Recorder is nil without providers.
-type observer struct {
-	*telemetry.Recorder
-	q *queue
-}
-
-func (o observer) StartProcess(ctx context.Context, d consumer.Delivery) (context.Context, consumer.Span) {
-	if o.Recorder == nil {
-		return ctx, nil
-	}
-	now := o.q.clock.Now()
-	return o.Recorder.StartProcess(ctx, d.(delivery).observed(now), now)
 }

@@ -97,20 +97,28 @@ func (q *queue) receive(ctx context.Context, limit int, consumer bool) ([]Delive
 		if err != nil {
 			return nil, err
 		}
-		var gone expiredMessages
+		var drop, dead []*Delivery // expired
 		ds, n, now := make([]Delivery, len(got)), 0, q.clock.Now()
 		for i := range got {
 			d, g := &ds[n], &got[i]
 			d.ID, d.Body, d.Headers, d.Due, d.Attempt = g.ID, g.Body, g.Headers, g.Due, g.Attempt
 			d.q, d.attempt, d.limits, d.expired = q, g.Attempt, nil, false
 			if len(g.Headers) > 0 && q.expired(d, g.Until) && (!consumer || !d.limits.DeadLetterExpired) {
-				gone.add(g.Lease(), d.limits.DeadLetterExpired)
+				gone := &Delivery{q: q}
+				gone.lease.Take(g.Lease(), q.lease, now, g.Until)
+				if d.limits.DeadLetterExpired {
+					dead = append(dead, gone)
+				} else {
+					drop = append(drop, gone)
+				}
 				continue
 			}
 			d.lease.Take(g.Lease(), q.lease, now, g.Until)
 			n++
 		}
-		q.settleExpired(ctx, gone)
+		if n < len(got) {
+			q.settleExpired(ctx, drop, dead)
+		}
 		if n > 0 {
 			return ds[:n], nil
 		}

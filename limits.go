@@ -1,8 +1,8 @@
 package delayq
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -95,44 +95,26 @@ func (q *queue) expired(d *Delivery, until time.Time) bool {
 	return d.expired
 }
 
-// expiredMessages are those of a claim.
-type expiredMessages struct {
-	drop []backend.Lease
-	dead []backend.DeadLetterRequest
-}
-
-func (m *expiredMessages) add(l backend.Lease, deadLetter bool) {
-	if deadLetter {
-		m.dead = append(m.dead, backend.DeadLetterRequest{Lease: l, Reason: ErrExpired.Error()})
-	} else {
-		m.drop = append(m.drop, l)
-	}
-}
-
-// settleExpired deletes expired messages or makes them dead letters. Those that fail come again when
-// their leases end. The messages that were claimed with them wait for it.
-func (q *queue) settleExpired(ctx context.Context, m expiredMessages) {
-	if len(m.drop)+len(m.dead) == 0 {
-		return
-	}
+// settleExpired deletes expired messages and makes dead letters of others. Those that fail come
+// again when their leases end. The messages that were claimed with them wait for it.
+func (q *queue) settleExpired(ctx context.Context, drop, dead []*Delivery) {
 	ctx, cancel := context.WithTimeout(ctx, max(q.lease/3, time.Second))
 	defer cancel()
-	if len(m.drop) > 0 {
-		began := q.telemetry.Start()
-		q.expiredSettled(ctx, telemetry.Ack, len(m.drop), began, q.store.Ack(ctx, m.drop))
+	if len(drop) > 0 {
+		q.expiredSettled(ctx, len(drop), false, q.AckBatch(ctx, drop))
 	}
-	if len(m.dead) > 0 {
-		began := q.telemetry.Start()
-		q.expiredSettled(ctx, telemetry.Dead, len(m.dead), began, q.deadLetters(ctx, m.dead))
+	if len(dead) > 0 {
+		q.expiredSettled(ctx, len(dead), true, q.DeadLetterBatch(ctx, dead, ErrExpired.Error()))
 	}
 }
 
-func (q *queue) expiredSettled(ctx context.Context, op string, n int, began time.Time, errs []error) {
-	settled, err := succeeded(n, errs), cmp.Or(errs...)
-	q.telemetry.Settled(ctx, op, settled, began, err)
-	q.telemetry.Expired(ctx, settled)
-	if err != nil {
-		q.telemetry.Failed(ctx, telemetry.FailedSettle, n-settled)
+func (q *queue) expiredSettled(ctx context.Context, n int, dead bool, err error) {
+	failed := 0
+	var batch *BatchError
+	if errors.As(err, &batch) {
+		failed = len(batch.Unwrap())
+		q.telemetry.Failed(ctx, telemetry.FailedSettle, failed)
 	}
-	q.log.Debug("delayq: messages expired", "messages", settled, "dead", op == telemetry.Dead, "err", err)
+	q.telemetry.Expired(ctx, n-failed)
+	q.log.Debug("delayq: messages expired", "messages", n-failed, "dead", dead, "err", err)
 }
