@@ -53,14 +53,6 @@ func batchError(errs []error) error {
 	return &BatchError{Errs: errs}
 }
 
-// one returns the outcome of a call on a single message.
-func one(errs []error) error {
-	if errs == nil {
-		return nil
-	}
-	return errs[0]
-}
-
 func (q *queue) AckBatch(ctx context.Context, ds []*Delivery) error {
 	return q.settleBatch(ctx, telemetry.Ack, ds, nil, func(ls []backend.Lease) []error { return q.store.Ack(ctx, ls) })
 }
@@ -86,7 +78,7 @@ func (q *queue) giveBack(ctx context.Context, op string, ds []*Delivery, how bac
 }
 
 func (q *queue) DeadLetterBatch(ctx context.Context, ds []*Delivery, reason string) error {
-	reason = cut(reason, backend.MaxReason)
+	reason = valid.Reason(reason)
 	return q.settleBatch(ctx, telemetry.Dead, ds, nil, func(ls []backend.Lease) []error {
 		bs := make([]backend.DeadLetterRequest, len(ls))
 		for i, l := range ls {

@@ -3,7 +3,6 @@ package delayq
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"time"
 
@@ -32,7 +31,6 @@ const (
 	maxWorkers         = 100_000
 	defaultMaxAttempts = 25 // as Sidekiq and asynq
 	defaultDrain       = 30 * time.Second
-	maxDrain           = 24 * time.Hour
 	defaultPrefetch    = 1000
 	unset              = -1
 )
@@ -107,10 +105,7 @@ func MaxAttempts(n int) ConsumeOption {
 func Drain(d time.Duration) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.Drain = d
-		if d < 0 || d > maxDrain {
-			return backend.Invalid("Drain", d, fmt.Sprintf("0 to %v", maxDrain))
-		}
-		return nil
+		return valid.Drain(d)
 	}
 }
 
@@ -228,7 +223,7 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 	if o.onDead != nil {
 		c.OnDead = func(ctx context.Context, d consumer.Delivery, reason string, cause error) {
 			defer guard.Log(q.log, "OnDead")
-			o.onDead(ctx, d.(delivery).Delivery, cut(reason, backend.MaxReason), cause)
+			o.onDead(ctx, d.(delivery).Delivery, valid.Reason(reason), cause)
 		}
 	}
 	return c, nil
@@ -269,5 +264,5 @@ func (d delivery) Nack(ctx context.Context, delay time.Duration) error {
 }
 
 func (d delivery) Extend(ctx context.Context, length time.Duration) error {
-	return one(d.q.extend(ctx, []*Delivery{d.Delivery}, length))
+	return cmp.Or(d.q.extend(ctx, []*Delivery{d.Delivery}, length)...)
 }

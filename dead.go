@@ -25,7 +25,7 @@ func (q *queue) Dead() DeadLetters { return DeadLetters{q} }
 // List returns up to limit dead letters, the oldest death first. cursor is "" at the start, and
 // otherwise the previous call's next; next is "" after the last. 1 <= limit <= [MaxBatch].
 func (l DeadLetters) List(ctx context.Context, cursor string, limit int) (letters []DeadLetter, next string, err error) {
-	if err := l.check(ctx, "list dead"); err != nil {
+	if err := l.check("list dead"); err != nil {
 		return nil, "", err
 	}
 	return l.q.page(ctx, Redriving, "list dead", cursor, limit, l.q.store.ListDead)
@@ -61,18 +61,21 @@ func pages[T any](
 	}
 }
 
-const pageOfDead = 100
+const (
+	pageOfDead = 100
+	pageOfIDs  = 500
+)
 
 // Redrive puts dead letters back into the queue, whole, due at once, their attempts counted
 // from the start. When it fails for some, [ErrNotFound] for those that are not dead, the others
 // are back and the error is a [*BatchError] with an entry for each.
 func (l DeadLetters) Redrive(ctx context.Context, ids ...string) error {
-	return l.each(ctx, "redrive", ids, func() []error { return l.q.store.Redrive(ctx, ids) })
+	return l.each(ctx, "redrive", ids, backend.Queue.Redrive)
 }
 
 // Delete deletes dead letters for good. Its errors are the same as Redrive's.
 func (l DeadLetters) Delete(ctx context.Context, ids ...string) error {
-	return l.each(ctx, "delete dead", ids, func() []error { return l.q.store.DeleteDead(ctx, ids) })
+	return l.each(ctx, "delete dead", ids, backend.Queue.DeleteDead)
 }
 
 // RedriveAll redrives each dead letter once, however soon it dies again, and returns how many
@@ -149,53 +152,51 @@ func (l DeadLetters) ids(ctx context.Context) (ids []string, err error) {
 
 // all lists ids, and then redrives or deletes these letters in batches. It returns for how many
 // it did.
-func (l DeadLetters) all(
-	ctx context.Context, op string, list func(context.Context) ([]string, error), do func(backend.Queue, context.Context, []string) []error,
-) (n int, err error) {
-	if err := l.check(ctx, op); err != nil {
+func (l DeadLetters) all(ctx context.Context, op string, list func(context.Context) ([]string, error), do settleDead) (n int, err error) {
+	if err := l.check(op); err != nil {
 		return 0, err
 	}
-	ids, err := list(ctx)
-	if err != nil {
-		return 0, l.q.fail(op, "", err)
-	}
-	for some := range slices.Chunk(ids, pageOfIDs) {
-		errs := do(l.q.store, ctx, some)
-		n += succeeded(len(some), errs)
-		for i, err := range errs {
-			if errors.Is(err, ErrNotFound) { // another process was faster
-				errs[i] = nil
+	err = l.q.call(ctx, Redriving, op, "", nil, func() error {
+		ids, err := list(ctx)
+		if err != nil {
+			return err
+		}
+		for some := range slices.Chunk(ids, pageOfIDs) {
+			errs := do(l.q.store, ctx, some)
+			n += succeeded(len(some), errs)
+			for i, err := range errs {
+				if errors.Is(err, ErrNotFound) { // another process was faster
+					errs[i] = nil
+				}
+			}
+			if err := batchError(errs); err != nil {
+				return err
 			}
 		}
-		if err := batchError(errs); err != nil {
-			return n, l.q.fail(op, "", err)
-		}
-	}
-	return n, nil
+		return nil
+	})
+	return n, err
 }
 
-const pageOfIDs = 500
+// settleDead redrives or deletes dead letters.
+type settleDead func(q backend.Queue, ctx context.Context, ids []string) []error
 
-func (l DeadLetters) each(ctx context.Context, op string, ids []string, do func() []error) error {
-	if err := l.check(ctx, op); err != nil {
+func (l DeadLetters) each(ctx context.Context, op string, ids []string, do settleDead) error {
+	if err := l.check(op); err != nil {
 		return err
 	}
-	if id, err := valid.IDs(ids); err != nil {
-		return l.q.fail(op, id, err)
+	id, invalid := valid.IDs(ids)
+	invalid = cmp.Or(invalid, l.q.validBatch(ctx, len(ids)))
+	if invalid == nil && len(ids) == 0 {
+		invalid = backend.Invalid("ids", valid.Described("none"), "one or more ids")
 	}
-	err := l.q.validBatch(ctx, len(ids))
-	if err == nil && len(ids) == 0 {
-		err = backend.Invalid("ids", valid.Described("none"), "one or more ids")
-	}
-	if err == nil {
-		err = batchError(do())
-	}
-	return l.q.fail(op, "", err)
+	return l.q.call(ctx, Redriving, op, id, invalid, func() error { return batchError(do(l.q.store, ctx, ids)) })
 }
 
-func (l DeadLetters) check(ctx context.Context, op string) error {
+// check rejects the zero value.
+func (l DeadLetters) check(op string) error {
 	if l.q == nil {
 		return opError(op, "", "", backend.Invalid("dead letters", valid.Described("of no queue"), "those that Queue.Dead returns"))
 	}
-	return l.q.fail(op, "", cmp.Or(l.q.lacks(Redriving, op), valid.Context(ctx)))
+	return nil
 }

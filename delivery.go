@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/lease"
@@ -175,7 +174,7 @@ func (d *Delivery) Release(ctx context.Context) error {
 // KiB is cut.
 func (d *Delivery) DeadLetter(ctx context.Context, reason string) error {
 	return d.settle(ctx, telemetry.Dead, nil, func() error {
-		return one(d.q.deadLetters(ctx, []backend.DeadLetterRequest{{Lease: d.lease.Token(), Reason: cut(reason, backend.MaxReason)}}))
+		return cmp.Or(d.q.deadLetters(ctx, []backend.DeadLetterRequest{{Lease: d.lease.Token(), Reason: valid.Reason(reason)}})...)
 	})
 }
 
@@ -186,7 +185,7 @@ func (d *Delivery) Extend(ctx context.Context, length time.Duration) error {
 	if err := cmp.Or(d.valid(ctx), valid.Lease("lease", length)); err != nil {
 		return d.q.fail(telemetry.Extend, d.ID, err)
 	}
-	return d.q.fail(telemetry.Extend, d.ID, one(d.q.extend(ctx, []*Delivery{d}, length)))
+	return d.q.fail(telemetry.Extend, d.ID, cmp.Or(d.q.extend(ctx, []*Delivery{d}, length)...))
 }
 
 // settle makes the call that settles the delivery.
@@ -211,17 +210,6 @@ func (d *Delivery) valid(ctx context.Context) error {
 		return backend.Invalid("delivery", valid.Described("of no queue"), "one that Receive returned or a handler was given")
 	}
 	return valid.Context(ctx)
-}
-
-// cut shortens a text to at most n bytes, at the end of a character.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
 
 // String returns the id, attempt and due time, and leaves the body out, for logs.

@@ -1,8 +1,8 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -17,10 +17,7 @@ type PauseOption func(*backend.Pause) error
 func PauseFor(d time.Duration) PauseOption {
 	return func(p *backend.Pause) error {
 		p.For = d
-		if d <= 0 || d > backend.MaxDelay {
-			return backend.Invalid("PauseFor", d, fmt.Sprintf("more than 0, up to %v", backend.MaxDelay))
-		}
-		return nil
+		return valid.PauseFor(d)
 	}
 }
 
@@ -35,11 +32,8 @@ func PauseUntil(t time.Time) PauseOption {
 
 func (q *queue) PauseAll(ctx context.Context, opts ...PauseOption) error {
 	var p backend.Pause
-	invalid := valid.Apply(&p, opts, "pause option", "the result of PauseFor or PauseUntil")
-	if invalid == nil && p.For != 0 && !p.Until.IsZero() {
-		invalid = backend.Invalid("pause", valid.Described("with PauseFor and PauseUntil"), "one of them")
-	}
-	return q.call(ctx, Pausing, "pause all", "", invalid, func() error { return q.store.PauseAll(ctx, p) })
+	err := cmp.Or(valid.Apply(&p, opts, "pause option", "the result of PauseFor or PauseUntil"), valid.Pause(p))
+	return q.call(ctx, Pausing, "pause all", "", err, func() error { return q.store.PauseAll(ctx, p) })
 }
 
 func (q *queue) ResumeAll(ctx context.Context) error {

@@ -127,7 +127,7 @@ func (q *queue) Push(ctx context.Context, body []byte, opts ...PushOption) (stri
 	item := &[1]backend.Message{m}
 	ctx, pushing := q.telemetry.StartPush(ctx, item[:])
 	if m.Replace {
-		err = one(q.store.Schedule(ctx, item[:])) // under this context alone: when Push returns, no later try follows
+		err = cmp.Or(q.store.Schedule(ctx, item[:])...) // under this context alone: when Push returns, no later try follows
 	} else if err = q.batch.Pushes.Do(ctx, item); err == nil {
 		m.ID = item[0].ID // also where the store assigned it
 	}

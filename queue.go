@@ -359,7 +359,12 @@ func newQueue(ctx context.Context, name string, o *options) (*queue, error) {
 		return nil, err
 	}
 	recorder.Store(q.telemetry)
-	q.trimmer = q.newTrimmer(o.retention)
+	if q.Supports(Redriving) {
+		q.trimmer = trim.New(trim.Config{Keep: o.retention, Step: q.trimDead, Run: q.loops.Run, Log: log})
+	}
+	if q.Supports(Durability) {
+		q.trimmer.Begin()
+	}
 	return q, nil
 }
 

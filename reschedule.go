@@ -3,7 +3,6 @@ package delayq
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -16,13 +15,13 @@ import (
 type Move = backend.Move
 
 func (q *queue) Cancel(ctx context.Context, id string) error {
-	cancel := func() error { return one(q.store.Cancel(ctx, []string{id})) }
+	cancel := func() error { return cmp.Or(q.store.Cancel(ctx, []string{id})...) }
 	return q.change(ctx, Cancelling, telemetry.Cancel, id, 1, valid.ID(id), cancel)
 }
 
 func (q *queue) CancelBatch(ctx context.Context, ids []string) error {
 	cancel := func() error { return batchError(q.store.Cancel(ctx, ids)) }
-	return q.change(ctx, Cancelling, telemetry.Cancel, "", len(ids), eachOf(ids, valid.ID), cancel)
+	return q.change(ctx, Cancelling, telemetry.Cancel, "", len(ids), valid.Each(ids, valid.ID), cancel)
 }
 
 func (q *queue) Reschedule(ctx context.Context, id string, due time.Time) error {
@@ -34,13 +33,13 @@ func (q *queue) RescheduleAfter(ctx context.Context, id string, delay time.Durat
 }
 
 func (q *queue) move(ctx context.Context, m Move, invalidTime error) error {
-	move := func() error { return one(q.store.Reschedule(ctx, []Move{m})) }
+	move := func() error { return cmp.Or(q.store.Reschedule(ctx, []Move{m})...) }
 	return q.change(ctx, Rescheduling, telemetry.Reschedule, m.ID, 1, cmp.Or(valid.ID(m.ID), invalidTime), move)
 }
 
 func (q *queue) RescheduleBatch(ctx context.Context, ms []Move) error {
 	move := func() error { return batchError(q.store.Reschedule(ctx, ms)) }
-	invalid := eachOf(ms, func(m Move) error { return valid.Move(m, q.traits) })
+	invalid := valid.Each(ms, func(m Move) error { return valid.Move(m, q.traits) })
 	return q.change(ctx, Rescheduling, telemetry.Reschedule, "", len(ms), invalid, move)
 }
 
@@ -55,14 +54,4 @@ func (q *queue) change(ctx context.Context, f Feature, op, id string, n int, inv
 		q.telemetry.Operation(ctx, op, began, err)
 		return err
 	})
-}
-
-// eachOf returns the error of the first item that is invalid.
-func eachOf[T any](items []T, valid func(T) error) error {
-	for i, item := range items {
-		if err := valid(item); err != nil {
-			return fmt.Errorf("message %d of the batch: %w", i, err)
-		}
-	}
-	return nil
 }

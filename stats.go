@@ -59,7 +59,7 @@ func (q *queue) Get(ctx context.Context, id string) (MessageInfo, error) {
 	}
 	ms, errs := q.store.Get(ctx, []string{id})
 	showLimits(ms)
-	return ms[0], q.fail("get", id, one(errs))
+	return ms[0], q.fail("get", id, cmp.Or(errs...))
 }
 
 func (q *queue) GetBatch(ctx context.Context, ids []string) ([]MessageInfo, error) {

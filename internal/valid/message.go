@@ -1,6 +1,10 @@
 package valid
 
-import "github.com/delayq/delayq/backend"
+import (
+	"unicode/utf8"
+
+	"github.com/delayq/delayq/backend"
+)
 
 // Message checks a message that is pushed, except for UniqueFor, Replace and MaxWait.
 func Message(m *backend.Message, t backend.Traits) error {
@@ -82,4 +86,17 @@ func UserHeaders(headers map[string]string, t backend.Traits) error {
 		return unsupported("headers", t)
 	}
 	return Headers(headers, "")
+}
+
+// Reason returns the reason of a dead letter: the text, or as much of it as a store takes, up to the
+// end of a character.
+func Reason(text string) string {
+	n := backend.MaxReason
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
 }
