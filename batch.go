@@ -54,85 +54,41 @@ func batchError(errs []error) error {
 }
 
 func (q *queue) AckBatch(ctx context.Context, ds []*Delivery) error {
-	return q.settleBatch(ctx, telemetry.Ack, ds, nil, func(ls []backend.Lease) []error { return q.store.Ack(ctx, ls) })
+	ack := func(ls []*lease.Lease) []error { return q.settle.AckAll(ctx, ls) }
+	return q.each(ctx, telemetry.Ack, ds, nil, ack)
 }
 
 func (q *queue) NackBatch(ctx context.Context, ds []*Delivery, delay time.Duration) error {
-	return q.giveBack(ctx, telemetry.Nack, ds, backend.Return{Delay: delay}, valid.Delay(delay, q.traits))
+	nack := func(ls []*lease.Lease) []error { return q.settle.ReturnAll(ctx, ls, backend.Return{Delay: delay}) }
+	return q.each(ctx, telemetry.Nack, ds, valid.Delay(delay, q.traits), nack)
 }
 
 func (q *queue) ReleaseBatch(ctx context.Context, ds []*Delivery) error {
-	return q.giveBack(ctx, telemetry.Release, ds, backend.Return{Untouched: true}, nil)
-}
-
-// giveBack returns all deliveries in the same way.
-func (q *queue) giveBack(ctx context.Context, op string, ds []*Delivery, how backend.Return, invalid error) error {
-	return q.settleBatch(ctx, op, ds, invalid, func(ls []backend.Lease) []error {
-		rs := make([]backend.Return, len(ls))
-		for i, l := range ls {
-			rs[i] = how
-			rs[i].Lease = l
-		}
-		return q.store.Nack(ctx, rs)
-	})
+	release := func(ls []*lease.Lease) []error { return q.settle.ReturnAll(ctx, ls, backend.Return{Untouched: true}) }
+	return q.each(ctx, telemetry.Release, ds, nil, release)
 }
 
 func (q *queue) DeadLetterBatch(ctx context.Context, ds []*Delivery, reason string) error {
-	reason = valid.Reason(reason)
-	return q.settleBatch(ctx, telemetry.Dead, ds, nil, func(ls []backend.Lease) []error {
-		bs := make([]backend.DeadLetterRequest, len(ls))
-		for i, l := range ls {
-			bs[i] = backend.DeadLetterRequest{Lease: l, Reason: reason}
-		}
-		return q.deadLetters(ctx, bs)
-	})
-}
-
-// settleBatch has one call settle the deliveries that are not settled yet.
-func (q *queue) settleBatch(
-	ctx context.Context, op string, ds []*Delivery, invalid error, call func([]backend.Lease) []error,
-) error {
-	if err := cmp.Or(q.validDeliveries(ctx, ds), invalid); err != nil || len(ds) == 0 {
-		return q.fail(op, "", err)
-	}
-	began := q.telemetry.Start()
-	errs := lease.Settle(ctx, leases(ds), call)
-	err := batchError(errs)
-	q.telemetry.Settled(ctx, op, succeeded(len(ds), errs), began, err)
-	return q.fail(op, "", err)
-}
-
-// succeeded returns for how many of n messages a call has succeeded.
-func succeeded(n int, errs []error) int {
-	for _, err := range errs {
-		if err != nil {
-			n--
-		}
-	}
-	return n
+	dead := func(ls []*lease.Lease) []error { return q.settle.DeadAll(ctx, ls, valid.Reason(reason)) }
+	return q.each(ctx, telemetry.Dead, ds, nil, dead)
 }
 
 func (q *queue) ExtendBatch(ctx context.Context, ds []*Delivery, length time.Duration) error {
-	if err := cmp.Or(q.validDeliveries(ctx, ds), valid.Lease("lease", length)); err != nil || len(ds) == 0 {
-		return q.fail(telemetry.Extend, "", err)
+	extend := func(ls []*lease.Lease) []error { return q.settle.Extend(ctx, ls, length) }
+	return q.each(ctx, telemetry.Extend, ds, valid.Lease("lease", length), extend)
+}
+
+// each makes one call on deliveries.
+func (q *queue) each(ctx context.Context, op string, ds []*Delivery, invalid error, call func([]*lease.Lease) []error) error {
+	err := cmp.Or(q.validBatch(ctx, len(ds)), q.validDeliveries(ds), invalid)
+	if err != nil || len(ds) == 0 {
+		return q.fail(op, "", err)
 	}
-	return q.fail(telemetry.Extend, "", batchError(q.extend(ctx, ds, length)))
-}
-
-// extend makes leases end that long from now and returns an outcome for each delivery.
-func (q *queue) extend(ctx context.Context, ds []*Delivery, length time.Duration) []error {
-	began := q.telemetry.Start()
-	errs := lease.Extend(ctx, q.store, leases(ds), length, q.clock.Now())
-	q.telemetry.Operation(ctx, telemetry.Extend, began, cmp.Or(errs...))
-	return errs
-}
-
-func leases(ds []*Delivery) []*lease.Lease {
 	ls := make([]*lease.Lease, len(ds))
 	for i, d := range ds {
 		ls[i] = &d.lease
 	}
-	return ls
+	return q.fail(op, "", batchError(call(ls)))
 }
 
 // validBatch checks a call on n messages. A call on none does not reach the store, so the closed
@@ -147,10 +103,7 @@ func (q *queue) validBatch(ctx context.Context, n int) error {
 	return nil
 }
 
-func (q *queue) validDeliveries(ctx context.Context, ds []*Delivery) error {
-	if err := q.validBatch(ctx, len(ds)); err != nil {
-		return err
-	}
+func (q *queue) validDeliveries(ds []*Delivery) error {
 	for _, d := range ds {
 		if d == nil || d.q != q {
 			return backend.Invalid("delivery", valid.Described("nil or of another queue"), "deliveries that this queue handed out")

@@ -264,5 +264,5 @@ func (d delivery) Nack(ctx context.Context, delay time.Duration) error {
 }
 
 func (d delivery) Extend(ctx context.Context, length time.Duration) error {
-	return cmp.Or(d.q.extend(ctx, []*Delivery{d.Delivery}, length)...)
+	return cmp.Or(d.q.settle.Extend(ctx, []*lease.Lease{&d.lease}, length)...)
 }

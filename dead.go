@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/settle"
 	"github.com/delayq/delayq/internal/valid"
 )
 
@@ -163,7 +164,7 @@ func (l DeadLetters) all(ctx context.Context, op string, list func(context.Conte
 		}
 		for some := range slices.Chunk(ids, pageOfIDs) {
 			errs := do(l.q.store, ctx, some)
-			n += succeeded(len(some), errs)
+			n += settle.Succeeded(len(some), errs)
 			for i, err := range errs {
 				if errors.Is(err, ErrNotFound) { // another process was faster
 					errs[i] = nil

@@ -96,15 +96,15 @@ func (q *queue) receive(ctx context.Context, limit int, consumer bool) ([]Delive
 		if err != nil {
 			return nil, err
 		}
-		var drop, dead []*Delivery // expired
+		var drop, dead []*lease.Lease // of expired messages
 		ds, n, now := make([]Delivery, len(got)), 0, q.clock.Now()
 		for i := range got {
 			d, g := &ds[n], &got[i]
 			d.ID, d.Body, d.Headers, d.Due, d.Attempt = g.ID, g.Body, g.Headers, g.Due, g.Attempt
 			d.q, d.attempt, d.limits, d.expired = q, g.Attempt, nil, false
 			if len(g.Headers) > 0 && q.expired(d, g.Until) && (!consumer || !d.limits.DeadLetterExpired) {
-				gone := &Delivery{q: q}
-				gone.lease.Take(g.Lease(), q.lease, now, g.Until)
+				gone := new(lease.Lease)
+				gone.Take(g.Lease(), q.lease, now, g.Until)
 				if d.limits.DeadLetterExpired {
 					dead = append(dead, gone)
 				} else {
@@ -129,9 +129,7 @@ func (d *Delivery) LeaseUntil() time.Time { return d.lease.Until() }
 
 // Ack marks the message as done. It is deleted.
 func (d *Delivery) Ack(ctx context.Context) error {
-	return d.settle(ctx, telemetry.Ack, nil, func() error {
-		return d.q.batch.Acks.Do(ctx, &[1]backend.Lease{d.lease.Token()})
-	})
+	return d.call(ctx, telemetry.Ack, func() error { return d.q.settle.Ack(ctx, &d.lease) })
 }
 
 // Limits returns the message's own limits. Fields without a limit are zero. Workers with a loop of
@@ -146,17 +144,16 @@ func (d *Delivery) Limits() Limits {
 // Nack gives the message back, to be due again after delay, 0 to a hundred years. The attempt
 // counts. The body stays, and so do the headers without [NackHeaders].
 func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOption) error {
-	var o nackOptions
-	check := func() (err error) {
-		if err = valid.Delay(delay, d.q.traits); err == nil && len(opts) > 0 {
-			o, err = d.nackOptions(opts)
+	return d.call(ctx, telemetry.Nack, func() error {
+		how := backend.Return{Delay: delay}
+		err := valid.Delay(delay, d.q.traits)
+		if err == nil && len(opts) > 0 {
+			how.NewHeaders, how.Headers, err = d.newHeaders(opts)
 		}
-		return err
-	}
-	return d.settle(ctx, telemetry.Nack, check, func() error {
-		return d.q.batch.Nacks.Do(ctx, &[1]backend.Return{
-			{Lease: d.lease.Token(), Delay: delay, NewHeaders: o.newHeaders, Headers: o.headers},
-		})
+		if err != nil {
+			return err
+		}
+		return d.q.settle.Return(ctx, &d.lease, how)
 	})
 }
 
@@ -165,51 +162,37 @@ func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOp
 // worker stops. Use [Delivery.Nack] for a message that failed: released, it would come back at
 // once, again and again, and never reach [MaxAttempts].
 func (d *Delivery) Release(ctx context.Context) error {
-	return d.settle(ctx, telemetry.Release, nil, func() error {
-		return d.q.batch.Nacks.Do(ctx, &[1]backend.Return{{Lease: d.lease.Token(), Untouched: true}})
-	})
+	return d.call(ctx, telemetry.Release, func() error { return d.q.settle.Return(ctx, &d.lease, backend.Return{Untouched: true}) })
 }
 
 // DeadLetter makes the message a dead letter, which [Queue.Dead] lists. A reason of more than 16
 // KiB is cut.
 func (d *Delivery) DeadLetter(ctx context.Context, reason string) error {
-	return d.settle(ctx, telemetry.Dead, nil, func() error {
-		return cmp.Or(d.q.deadLetters(ctx, []backend.DeadLetterRequest{{Lease: d.lease.Token(), Reason: valid.Reason(reason)}})...)
-	})
+	return d.call(ctx, telemetry.Dead, func() error { return d.q.settle.Dead(ctx, &d.lease, valid.Reason(reason)) })
 }
 
 // Extend makes the lease end that long from now, 1 ms to 24 h. Consume renews the lease by itself
 // while the handler runs, and leaves alone one that was extended to end later. In a handler of
 // Consume Extend never makes the lease shorter than [WithLease] says.
 func (d *Delivery) Extend(ctx context.Context, length time.Duration) error {
-	if err := cmp.Or(d.valid(ctx), valid.Lease("lease", length)); err != nil {
-		return d.q.fail(telemetry.Extend, d.ID, err)
-	}
-	return d.q.fail(telemetry.Extend, d.ID, cmp.Or(d.q.extend(ctx, []*Delivery{d}, length)...))
+	return d.call(ctx, telemetry.Extend, func() error {
+		if err := valid.Lease("lease", length); err != nil {
+			return err
+		}
+		return cmp.Or(d.q.settle.Extend(ctx, []*lease.Lease{&d.lease}, length)...)
+	})
 }
 
-// settle makes the call that settles the delivery.
-func (d *Delivery) settle(ctx context.Context, op string, check, call func() error) error {
-	err := d.valid(ctx)
-	if err == nil && check != nil {
-		err = check()
-	}
-	if err != nil {
-		return d.q.fail(op, d.ID, err)
-	}
-	began, settled := d.q.telemetry.Start(), 0
-	if err = d.lease.Settle(ctx, call); err == nil {
-		settled = 1
-	}
-	d.q.telemetry.Settled(ctx, op, settled, began, err)
-	return d.q.fail(op, d.ID, err)
-}
-
-func (d *Delivery) valid(ctx context.Context) error {
+// call makes a call on a delivery that a queue handed out.
+func (d *Delivery) call(ctx context.Context, op string, call func() error) error {
+	err := valid.Context(ctx)
 	if d.q == nil {
-		return backend.Invalid("delivery", valid.Described("of no queue"), "one that Receive returned or a handler was given")
+		err = backend.Invalid("delivery", valid.Described("of no queue"), "one that Receive returned or a handler was given")
 	}
-	return valid.Context(ctx)
+	if err == nil {
+		err = call()
+	}
+	return d.q.fail(op, d.ID, err)
 }
 
 // String returns the id, attempt and due time, and leaves the body out, for logs.
@@ -241,8 +224,9 @@ func NackHeaders(h map[string]string) NackOption {
 	}
 }
 
-// nackOptions is not a part of Nack, where o would be an allocation for each nack.
-func (d *Delivery) nackOptions(opts []NackOption) (o nackOptions, err error) {
+// newHeaders is not a part of Nack, where o would be an allocation for each nack.
+func (d *Delivery) newHeaders(opts []NackOption) (replace bool, headers map[string]string, err error) {
+	var o nackOptions
 	err = valid.Apply(&o, opts, "nack option", "the result of NackHeaders")
 	if err == nil && o.newHeaders {
 		err = d.q.lacks(ChangingHeaders, ChangingHeaders.String())
@@ -250,5 +234,5 @@ func (d *Delivery) nackOptions(opts []NackOption) (o nackOptions, err error) {
 	if err == nil && o.newHeaders && d.limits != nil {
 		o.headers, err = d.limits.In(o.headers)
 	}
-	return o, err
+	return o.newHeaders, o.headers, err
 }

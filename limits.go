@@ -2,12 +2,11 @@ package delayq
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/lease"
 	"github.com/delayq/delayq/internal/limits"
-	"github.com/delayq/delayq/internal/telemetry"
 	"github.com/delayq/delayq/internal/valid"
 )
 
@@ -95,26 +94,9 @@ func (q *queue) expired(d *Delivery, until time.Time) bool {
 	return d.expired
 }
 
-// settleExpired deletes expired messages and makes dead letters of others. Those that fail come
-// again when their leases end. The messages that were claimed with them wait for it.
-func (q *queue) settleExpired(ctx context.Context, drop, dead []*Delivery) {
+// settleExpired has the messages that were claimed with expired ones wait until these are settled.
+func (q *queue) settleExpired(ctx context.Context, drop, dead []*lease.Lease) {
 	ctx, cancel := context.WithTimeout(ctx, max(q.lease/3, time.Second))
 	defer cancel()
-	if len(drop) > 0 {
-		q.expiredSettled(ctx, len(drop), false, q.AckBatch(ctx, drop))
-	}
-	if len(dead) > 0 {
-		q.expiredSettled(ctx, len(dead), true, q.DeadLetterBatch(ctx, dead, ErrExpired.Error()))
-	}
-}
-
-func (q *queue) expiredSettled(ctx context.Context, n int, dead bool, err error) {
-	failed := 0
-	var batch *BatchError
-	if errors.As(err, &batch) {
-		failed = len(batch.Unwrap())
-		q.telemetry.Failed(ctx, telemetry.FailedSettle, failed)
-	}
-	q.telemetry.Expired(ctx, n-failed)
-	q.log.Debug("delayq: messages expired", "messages", n-failed, "dead", dead, "err", err)
+	q.settle.Expired(ctx, drop, dead, ErrExpired.Error())
 }

@@ -56,10 +56,3 @@ func (q *queue) trimDead(ctx context.Context, keep backend.Retention) (removed i
 	q.telemetry.Trimmed(ctx, removed)
 	return removed, more, err
 }
-
-// deadLetters makes messages dead letters.
-func (q *queue) deadLetters(ctx context.Context, bs []backend.DeadLetterRequest) []error {
-	errs := q.store.Dead(ctx, bs)
-	q.trimmer.Died(succeeded(len(bs), errs))
-	return errs
-}
