@@ -1,6 +1,7 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -46,112 +47,57 @@ func (e *BatchError) Unwrap() []error {
 
 // batchError returns a BatchError when one of errs is an error.
 func batchError(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return &BatchError{Errs: errs}
-		}
-	}
-	return nil
-}
-
-// one returns the outcome of a call on a single message.
-func one(errs []error) error {
-	if errs == nil {
+	if cmp.Or(errs...) == nil {
 		return nil
 	}
-	return errs[0]
+	return &BatchError{Errs: errs}
 }
 
 func (q *queue) AckBatch(ctx context.Context, ds []*Delivery) error {
-	return q.settleBatch(ctx, telemetry.Ack, ds, nil, func(ls []backend.Lease) []error { return q.store.Ack(ctx, ls) })
+	ack := func(ls []*lease.Lease) []error { return q.settle.AckAll(ctx, ls) }
+	return q.each(ctx, telemetry.Ack, ds, nil, ack)
 }
 
 func (q *queue) NackBatch(ctx context.Context, ds []*Delivery, delay time.Duration) error {
-	return q.settleBatch(ctx, telemetry.Nack, ds, valid.Delay(delay, q.traits), func(ls []backend.Lease) []error {
-		return q.store.Nack(ctx, returns(ls, backend.Return{Delay: delay}))
-	})
+	nack := func(ls []*lease.Lease) []error { return q.settle.ReturnAll(ctx, ls, backend.Return{Delay: delay}) }
+	return q.each(ctx, telemetry.Nack, ds, valid.Delay(delay, q.traits), nack)
 }
 
 func (q *queue) ReleaseBatch(ctx context.Context, ds []*Delivery) error {
-	return q.settleBatch(ctx, telemetry.Release, ds, nil, func(ls []backend.Lease) []error {
-		return q.store.Nack(ctx, returns(ls, backend.Return{Untouched: true}))
-	})
+	release := func(ls []*lease.Lease) []error { return q.settle.ReturnAll(ctx, ls, backend.Return{Untouched: true}) }
+	return q.each(ctx, telemetry.Release, ds, nil, release)
 }
 
 func (q *queue) DeadLetterBatch(ctx context.Context, ds []*Delivery, reason string) error {
-	reason = cut(reason, backend.MaxReason)
-	return q.settleBatch(ctx, telemetry.Dead, ds, nil, func(ls []backend.Lease) []error {
-		bs := make([]backend.DeadLetterRequest, len(ls))
-		for i, l := range ls {
-			bs[i] = backend.DeadLetterRequest{Lease: l, Reason: reason}
-		}
-		return q.deadLetters(ctx, bs)
-	})
-}
-
-func returns(ls []backend.Lease, like backend.Return) []backend.Return {
-	rs := make([]backend.Return, len(ls))
-	for i, l := range ls {
-		rs[i] = like
-		rs[i].Lease = l
-	}
-	return rs
-}
-
-// settleBatch has one call settle the deliveries that are not settled yet.
-func (q *queue) settleBatch(
-	ctx context.Context, op string, ds []*Delivery, invalid error, call func([]backend.Lease) []error,
-) error {
-	if err := firstError(q.validBatch(ctx, len(ds)), q.validDeliveries(ds), invalid); err != nil || len(ds) == 0 {
-		return q.fail(op, "", err)
-	}
-	began := q.telemetry.Start()
-	errs := lease.Settle(ctx, leases(ds), call)
-	err := batchError(errs)
-	q.telemetry.Settled(ctx, op, succeeded(len(ds), errs), began, err)
-	return q.fail(op, "", err)
-}
-
-// succeeded returns for how many of n messages a call has succeeded.
-func succeeded(n int, errs []error) int {
-	for _, err := range errs {
-		if err != nil {
-			n--
-		}
-	}
-	return n
+	dead := func(ls []*lease.Lease) []error { return q.settle.DeadAll(ctx, ls, valid.Reason(reason)) }
+	return q.each(ctx, telemetry.Dead, ds, nil, dead)
 }
 
 func (q *queue) ExtendBatch(ctx context.Context, ds []*Delivery, length time.Duration) error {
-	if err := firstError(q.validBatch(ctx, len(ds)), q.validDeliveries(ds), valid.Lease("lease", length)); err != nil || len(ds) == 0 {
-		return q.fail(telemetry.Extend, "", err)
+	extend := func(ls []*lease.Lease) []error { return q.settle.Extend(ctx, ls, length) }
+	return q.each(ctx, telemetry.Extend, ds, valid.Lease("lease", length), extend)
+}
+
+// each makes one call on deliveries.
+func (q *queue) each(ctx context.Context, op string, ds []*Delivery, invalid error, call func([]*lease.Lease) []error) error {
+	err := cmp.Or(q.validBatch(ctx, len(ds)), q.validDeliveries(ds), invalid)
+	if err != nil || len(ds) == 0 {
+		return q.fail(op, "", err)
 	}
-	return q.fail(telemetry.Extend, "", batchError(q.extend(ctx, ds, length)))
-}
-
-// extend makes leases end that long from now and returns an outcome for each delivery.
-func (q *queue) extend(ctx context.Context, ds []*Delivery, length time.Duration) []error {
-	began := q.telemetry.Start()
-	errs := lease.Extend(ctx, q.store, leases(ds), length, q.clock.Now())
-	q.telemetry.Operation(ctx, telemetry.Extend, began, firstError(errs...))
-	return errs
-}
-
-func leases(ds []*Delivery) []*lease.Lease {
 	ls := make([]*lease.Lease, len(ds))
 	for i, d := range ds {
 		ls[i] = &d.lease
 	}
-	return ls
+	return q.fail(op, "", batchError(call(ls)))
 }
 
 // validBatch checks a call on n messages. A call on none does not reach the store, so the closed
 // queue is reported here.
 func (q *queue) validBatch(ctx context.Context, n int) error {
-	if err := firstError(validContext(ctx), valid.Within("batch size", n, 0, MaxBatch)); err != nil {
+	if err := cmp.Or(valid.Context(ctx), valid.Within("batch size", n, 0, MaxBatch)); err != nil {
 		return err
 	}
-	if n == 0 && q.stopping.Err() != nil {
+	if n == 0 && q.loops.Closed() {
 		return ErrClosed
 	}
 	return nil

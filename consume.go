@@ -1,8 +1,8 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"time"
 
@@ -12,7 +12,6 @@ import (
 	"github.com/delayq/delayq/internal/consumer"
 	"github.com/delayq/delayq/internal/guard"
 	"github.com/delayq/delayq/internal/lease"
-	"github.com/delayq/delayq/internal/limits"
 	"github.com/delayq/delayq/internal/telemetry"
 	"github.com/delayq/delayq/internal/valid"
 )
@@ -32,7 +31,6 @@ const (
 	maxWorkers         = 100_000
 	defaultMaxAttempts = 25 // as Sidekiq and asynq
 	defaultDrain       = 30 * time.Second
-	maxDrain           = 24 * time.Hour
 	defaultPrefetch    = 1000
 	unset              = -1
 )
@@ -47,13 +45,8 @@ var (
 func newConsumeOptions(opts []ConsumeOption) (*consumeOptions, error) {
 	o := &consumeOptions{retry: defaultRetry}
 	o.Workers, o.MaxAttempts, o.Drain, o.Prefetch = 1, defaultMaxAttempts, defaultDrain, unset
-	for _, set := range opts {
-		if set == nil {
-			return nil, backend.Invalid("consume option", valid.Described("nil"), "the result of Workers, Retry or another option")
-		}
-		if err := set(o); err != nil {
-			return nil, err
-		}
+	if err := valid.Apply(o, opts, "consume option", "the result of Workers, Retry or another option"); err != nil {
+		return nil, err
 	}
 	if o.Prefetch == unset {
 		o.Prefetch = defaultPrefetch
@@ -86,18 +79,11 @@ func Workers(n int) ConsumeOption {
 func Retry(p RetryPolicy) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.retry = p
-		switch p := p.(type) {
-		case nil:
+		if b, ok := p.(*Backoff); p == nil || ok && b == nil {
 			return backend.Invalid("Retry", valid.Described("nil"), "a RetryPolicy, as Exponential returns one")
-		case Backoff:
-			return p.validate()
-		case *Backoff:
-			if p == nil {
-				return Retry(nil)(o)
-			}
-			return p.validate()
-		case Delays:
-			return p.validate()
+		}
+		if own, ok := p.(interface{ validate() error }); ok {
+			return own.validate()
 		}
 		return nil
 	}
@@ -109,7 +95,7 @@ func Retry(p RetryPolicy) ConsumeOption {
 func MaxAttempts(n int) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.MaxAttempts, o.limited = n, n > 0
-		return valid.Within("MaxAttempts", n, 0, limits.MaxAttempts)
+		return valid.Within("MaxAttempts", n, 0, valid.MaxAttempts)
 	}
 }
 
@@ -119,10 +105,7 @@ func MaxAttempts(n int) ConsumeOption {
 func Drain(d time.Duration) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.Drain = d
-		if d < 0 || d > maxDrain {
-			return backend.Invalid("Drain", d, fmt.Sprintf("0 to %v", maxDrain))
-		}
-		return nil
+		return valid.Drain(d)
 	}
 }
 
@@ -198,7 +181,7 @@ func (q *queue) Consume(ctx context.Context, h Handler, opts ...ConsumeOption) e
 	if err != nil {
 		return q.fail("consume", "", err)
 	}
-	return q.fail("consume", "", q.runUntilClose(ctx, func(ctx context.Context) error { return consumer.Run(ctx, *c) }))
+	return q.fail("consume", "", q.loops.Run(ctx, func(ctx context.Context) error { return consumer.Run(ctx, *c) }))
 }
 
 func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption) (*consumer.Config, error) {
@@ -206,7 +189,7 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 	if err == nil && h == nil {
 		err = backend.Invalid("handler", valid.Described("nil"), "a function")
 	}
-	if err = firstError(err, validContext(ctx)); err != nil {
+	if err = cmp.Or(err, valid.Context(ctx)); err != nil {
 		return nil, err
 	}
 	if !q.Supports(CountingAttempts) {
@@ -220,7 +203,8 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 	}
 	c := &consumer.Config{
 		Options:   o.Options,
-		Queue:     claimed{Queue: q.store, q: q},
+		Receive:   q.claim,
+		Store:     q.store,
 		Gate:      q.gate,
 		Clock:     q.clock,
 		Log:       q.log,
@@ -230,16 +214,16 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 		Handle: func(ctx context.Context, d consumer.Delivery) error {
 			return h.call(ctx, d.(delivery).Delivery)
 		},
-		Classify: classify,
-		Retry:    func(attempt int, err error) time.Duration { return o.retry.Delay(attempt, err) },
-		Fallback: defaultRetry.Delay,
-		Refetch:  refetch.Delay,
-		Observer: observer{q.telemetry, q},
+		Classify:  classify,
+		Retry:     o.retry.Delay,
+		Fallback:  defaultRetry.Delay,
+		Refetch:   refetch.Delay,
+		Telemetry: q.telemetry,
 	}
 	if o.onDead != nil {
 		c.OnDead = func(ctx context.Context, d consumer.Delivery, reason string, cause error) {
 			defer guard.Log(q.log, "OnDead")
-			o.onDead(ctx, d.(delivery).Delivery, cut(reason, backend.MaxReason), cause)
+			o.onDead(ctx, d.(delivery).Delivery, valid.Reason(reason), cause)
 		}
 	}
 	return c, nil
@@ -248,14 +232,9 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 func (q *queue) Pause()  { q.gate.Shut() }
 func (q *queue) Resume() { q.gate.Open() }
 
-// claimed is a queue as the consumer sees it.
-type claimed struct {
-	backend.Queue
-	q *queue
-}
-
-func (c claimed) Receive(ctx context.Context, limit int) ([]consumer.Delivery, error) {
-	all, err := c.q.receive(ctx, limit, true)
+// claim receives messages for a consumer.
+func (q *queue) claim(ctx context.Context, limit int) ([]consumer.Delivery, error) {
+	all, err := q.receive(ctx, limit, true)
 	ds := make([]consumer.Delivery, len(all))
 	for i := range all {
 		ds[i] = delivery{&all[i]}
@@ -271,12 +250,7 @@ func (d delivery) Attempt() int        { return d.attempt }
 func (d delivery) Size() int           { return len(d.Body) + valid.HeaderBytes(d.Headers) }
 func (d delivery) Lease() *lease.Lease { return &d.lease }
 
-func (d delivery) Limits() (attempts int, timeout time.Duration) {
-	if d.limits == nil {
-		return 0, 0
-	}
-	return d.limits.Attempts, d.limits.HandlerTimeout
-}
+func (d delivery) Observed(now time.Time) telemetry.Delivery { return d.observed(now) }
 
 func (d delivery) Expired() error {
 	if !d.expired {
@@ -290,19 +264,5 @@ func (d delivery) Nack(ctx context.Context, delay time.Duration) error {
 }
 
 func (d delivery) Extend(ctx context.Context, length time.Duration) error {
-	return one(d.q.extend(ctx, []*Delivery{d.Delivery}, length))
-}
-
-// observer records what a consumer does. Its Recorder is nil without providers.
-type observer struct {
-	*telemetry.Recorder
-	q *queue
-}
-
-func (o observer) StartProcess(ctx context.Context, d consumer.Delivery) (context.Context, consumer.Span) {
-	if o.Recorder == nil {
-		return ctx, nil
-	}
-	now := o.q.clock.Now()
-	return o.Recorder.StartProcess(ctx, d.(delivery).observed(now), now)
+	return cmp.Or(d.q.settle.Extend(ctx, []*lease.Lease{&d.lease}, length)...)
 }

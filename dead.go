@@ -1,6 +1,7 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/settle"
 	"github.com/delayq/delayq/internal/valid"
 )
 
@@ -24,28 +26,31 @@ func (q *queue) Dead() DeadLetters { return DeadLetters{q} }
 // List returns up to limit dead letters, the oldest death first. cursor is "" at the start, and
 // otherwise the previous call's next; next is "" after the last. 1 <= limit <= [MaxBatch].
 func (l DeadLetters) List(ctx context.Context, cursor string, limit int) (letters []DeadLetter, next string, err error) {
-	if err := l.check(ctx, "list dead"); err != nil {
+	if err := l.check("list dead"); err != nil {
 		return nil, "", err
 	}
-	if err := validLimit(limit); err != nil {
-		return nil, "", l.q.fail("list dead", "", err)
-	}
-	letters, next, err = l.q.store.ListDead(ctx, cursor, limit)
-	showLimits(letters)
-	return letters, next, l.q.fail("list dead", "", err)
+	return l.q.page(ctx, Redriving, "list dead", cursor, limit, l.q.store.ListDead)
 }
 
 // All ranges over all dead letters, the oldest death first. It ends after the first error.
 func (l DeadLetters) All(ctx context.Context) iter.Seq2[DeadLetter, error] {
-	return func(yield func(DeadLetter, error) bool) {
+	return pages(ctx, l.List, pageOfDead)
+}
+
+// pages ranges over the items of all pages.
+func pages[T any](
+	ctx context.Context, list func(ctx context.Context, cursor string, limit int) ([]T, string, error), limit int,
+) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		for cursor := ""; ; {
-			page, next, err := l.List(ctx, cursor, pageOfDead)
+			page, next, err := list(ctx, cursor, limit)
 			if err != nil {
-				yield(DeadLetter{}, err)
+				var none T
+				yield(none, err)
 				return
 			}
-			for _, d := range page {
-				if !yield(d, nil) {
+			for _, item := range page {
+				if !yield(item, nil) {
 					return
 				}
 			}
@@ -57,18 +62,21 @@ func (l DeadLetters) All(ctx context.Context) iter.Seq2[DeadLetter, error] {
 	}
 }
 
-const pageOfDead = 100
+const (
+	pageOfDead = 100
+	pageOfIDs  = 500
+)
 
 // Redrive puts dead letters back into the queue, whole, due at once, their attempts counted
 // from the start. When it fails for some, [ErrNotFound] for those that are not dead, the others
 // are back and the error is a [*BatchError] with an entry for each.
 func (l DeadLetters) Redrive(ctx context.Context, ids ...string) error {
-	return l.each(ctx, "redrive", ids, func() []error { return l.q.store.Redrive(ctx, ids) })
+	return l.each(ctx, "redrive", ids, backend.Queue.Redrive)
 }
 
 // Delete deletes dead letters for good. Its errors are the same as Redrive's.
 func (l DeadLetters) Delete(ctx context.Context, ids ...string) error {
-	return l.each(ctx, "delete dead", ids, func() []error { return l.q.store.DeleteDead(ctx, ids) })
+	return l.each(ctx, "delete dead", ids, backend.Queue.DeleteDead)
 }
 
 // RedriveAll redrives each dead letter once, however soon it dies again, and returns how many
@@ -95,10 +103,6 @@ func (f DeadFilter) Matches(d DeadLetter) bool {
 	return (f.DiedBefore.IsZero() || d.Died.Before(f.DiedBefore)) && strings.HasPrefix(d.Reason, f.ReasonPrefix)
 }
 
-func (f DeadFilter) isZero() bool {
-	return f.DiedBefore.IsZero() && f.ReasonPrefix == "" && len(f.Headers) == 0
-}
-
 // RedriveWhere redrives each dead letter that the filter selects once, however soon it dies again,
 // and returns how many are known to have come back, also when ctx ends it or the store fails. It
 // reads all dead letters, page by page, before it redrives the first one. A filter without fields
@@ -117,95 +121,83 @@ func (l DeadLetters) DeleteWhere(ctx context.Context, f DeadFilter) (n int, err 
 // ids returns a function that lists the ids of the letters that the filter selects.
 func (f DeadFilter) ids(l DeadLetters) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) (ids []string, err error) {
-		if f.isZero() {
+		if f.DiedBefore.IsZero() && f.ReasonPrefix == "" && len(f.Headers) == 0 {
 			return nil, backend.Invalid("DeadFilter", valid.Described("without fields"), "one field or more")
 		}
-		if err := l.q.validHeaders(f.Headers); err != nil {
+		if err := valid.UserHeaders(f.Headers, l.q.traits); err != nil {
 			return nil, err
 		}
-		err = listEach(ctx, l.q.store.ListDead, pageOfDead, func(d DeadLetter) {
+		for d, err := range pages(ctx, l.q.store.ListDead, pageOfDead) {
+			if err != nil {
+				return ids, err
+			}
 			if f.Matches(d) {
 				ids = append(ids, d.ID)
 			}
-		})
-		return ids, err
+		}
+		return ids, nil
 	}
 }
 
 // ids lists the ids of all dead letters. Where the store lacks [Deduplicating], letters may share an
 // id.
 func (l DeadLetters) ids(ctx context.Context) (ids []string, err error) {
-	err = listEach(ctx, l.q.store.ListDeadIDs, pageOfIDs, func(id string) { ids = append(ids, id) })
-	return ids, err
-}
-
-// listEach calls visit with each item of all pages.
-func listEach[T any](
-	ctx context.Context, list func(ctx context.Context, cursor string, limit int) ([]T, string, error), limit int, visit func(T),
-) error {
-	for cursor := ""; ; {
-		page, next, err := list(ctx, cursor, limit)
+	for id, err := range pages(ctx, l.q.store.ListDeadIDs, pageOfIDs) {
 		if err != nil {
-			return err
+			return ids, err
 		}
-		for _, item := range page {
-			visit(item)
-		}
-		if next == "" {
-			return nil
-		}
-		cursor = next
+		ids = append(ids, id)
 	}
+	return ids, nil
 }
 
 // all lists ids, and then redrives or deletes these letters in batches. It returns for how many
 // it did.
-func (l DeadLetters) all(
-	ctx context.Context, op string, list func(context.Context) ([]string, error), do func(backend.Queue, context.Context, []string) []error,
-) (n int, err error) {
-	if err := l.check(ctx, op); err != nil {
+func (l DeadLetters) all(ctx context.Context, op string, list func(context.Context) ([]string, error), do settleDead) (n int, err error) {
+	if err := l.check(op); err != nil {
 		return 0, err
 	}
-	ids, err := list(ctx)
-	if err != nil {
-		return 0, l.q.fail(op, "", err)
-	}
-	for some := range slices.Chunk(ids, pageOfIDs) {
-		errs := do(l.q.store, ctx, some)
-		n += succeeded(len(some), errs)
-		for i, err := range errs {
-			if errors.Is(err, ErrNotFound) { // another process was faster
-				errs[i] = nil
+	err = l.q.call(ctx, Redriving, op, "", nil, func() error {
+		ids, err := list(ctx)
+		if err != nil {
+			return err
+		}
+		for some := range slices.Chunk(ids, pageOfIDs) {
+			errs := do(l.q.store, ctx, some)
+			n += settle.Succeeded(len(some), errs)
+			for i, err := range errs {
+				if errors.Is(err, ErrNotFound) { // another process was faster
+					errs[i] = nil
+				}
+			}
+			if err := batchError(errs); err != nil {
+				return err
 			}
 		}
-		if err := batchError(errs); err != nil {
-			return n, l.q.fail(op, "", err)
-		}
-	}
-	return n, nil
+		return nil
+	})
+	return n, err
 }
 
-const pageOfIDs = 500
+// settleDead redrives or deletes dead letters.
+type settleDead func(q backend.Queue, ctx context.Context, ids []string) []error
 
-func (l DeadLetters) each(ctx context.Context, op string, ids []string, do func() []error) error {
-	if err := l.check(ctx, op); err != nil {
+func (l DeadLetters) each(ctx context.Context, op string, ids []string, do settleDead) error {
+	if err := l.check(op); err != nil {
 		return err
 	}
-	if id, err := valid.IDs(ids); err != nil {
-		return l.q.fail(op, id, err)
+	id, invalid := valid.IDs(ids)
+	invalid = cmp.Or(invalid, l.q.validBatch(ctx, len(ids)))
+	if invalid == nil && len(ids) == 0 {
+		invalid = backend.Invalid("ids", valid.Described("none"), "one or more ids")
 	}
-	if err := l.q.validBatch(ctx, len(ids)); err != nil {
-		return l.q.fail(op, "", err)
-	}
-	if len(ids) == 0 {
-		return l.q.fail(op, "", backend.Invalid("ids", valid.Described("none"), "one or more ids"))
-	}
-	return l.q.fail(op, "", batchError(do()))
+	return l.q.call(ctx, Redriving, op, id, invalid, func() error { return batchError(do(l.q.store, ctx, ids)) })
 }
 
-func (l DeadLetters) check(ctx context.Context, op string) error {
+// check rejects the zero value.
+func (l DeadLetters) check(op string) error {
 	if l.q == nil {
 		return opError(op, "", "", backend.Invalid("dead letters", valid.Described("of no queue"), "those that Queue.Dead returns"))
 	}
-	return l.q.fail(op, "", firstError(l.q.lacks(Redriving, op), validContext(ctx)))
+	return nil
 }

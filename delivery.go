@@ -1,10 +1,10 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/lease"
@@ -38,41 +38,43 @@ type Delivery struct {
 }
 
 func (q *queue) Receive(ctx context.Context) (*Delivery, error) {
-	all, err := q.receive(ctx, 1, false)
+	all, err := q.take(ctx, 1)
 	if err != nil {
-		return nil, q.fail("receive", "", err)
+		return nil, err
 	}
-	q.observe(ctx, all)
 	return &all[0], nil
 }
 
 func (q *queue) ReceiveBatch(ctx context.Context, limit int) ([]*Delivery, error) {
-	if err := validLimit(limit); err != nil {
-		return nil, q.fail("receive", "", err)
-	}
-	all, err := q.receive(ctx, limit, false)
+	all, err := q.take(ctx, limit)
 	if err != nil {
-		return nil, q.fail("receive", "", err)
+		return nil, err
 	}
 	ds := make([]*Delivery, len(all))
 	for i := range all {
 		ds[i] = &all[i]
 	}
-	q.observe(ctx, all)
 	return ds, nil
 }
 
-// observe records messages that Receive returns.
-func (q *queue) observe(ctx context.Context, ds []Delivery) {
-	if q.telemetry == nil {
-		return
+// take receives messages for the user's own loop.
+func (q *queue) take(ctx context.Context, limit int) ([]Delivery, error) {
+	if err := validLimit(limit); err != nil {
+		return nil, q.fail("receive", "", err)
 	}
-	now := q.clock.Now()
-	observed := make([]telemetry.Delivery, len(ds))
-	for i := range ds {
-		observed[i] = ds[i].observed(now)
+	ds, err := q.receive(ctx, limit, false)
+	if err != nil {
+		return nil, q.fail("receive", "", err)
 	}
-	q.telemetry.Delivered(ctx, telemetry.Receive, observed...)
+	if q.telemetry != nil {
+		now := q.clock.Now()
+		observed := make([]telemetry.Delivery, len(ds))
+		for i := range ds {
+			observed[i] = ds[i].observed(now)
+		}
+		q.telemetry.Delivered(ctx, telemetry.Receive, observed...)
+	}
+	return ds, nil
 }
 
 // observed returns the values that metrics and traces record of the delivery, at a time of the
@@ -86,7 +88,7 @@ func (d *Delivery) observed(now time.Time) telemetry.Delivery {
 // receive waits until it has messages that have not expired. It deletes expired ones or makes them
 // dead letters. A consumer gets those that become dead letters, since it reports them to [OnDead].
 func (q *queue) receive(ctx context.Context, limit int, consumer bool) ([]Delivery, error) {
-	if err := validContext(ctx); err != nil {
+	if err := valid.Context(ctx); err != nil {
 		return nil, err
 	}
 	for {
@@ -94,20 +96,28 @@ func (q *queue) receive(ctx context.Context, limit int, consumer bool) ([]Delive
 		if err != nil {
 			return nil, err
 		}
-		var gone expiredMessages
+		var drop, dead []*lease.Lease // of expired messages
 		ds, n, now := make([]Delivery, len(got)), 0, q.clock.Now()
 		for i := range got {
 			d, g := &ds[n], &got[i]
 			d.ID, d.Body, d.Headers, d.Due, d.Attempt = g.ID, g.Body, g.Headers, g.Due, g.Attempt
 			d.q, d.attempt, d.limits, d.expired = q, g.Attempt, nil, false
 			if len(g.Headers) > 0 && q.expired(d, g.Until) && (!consumer || !d.limits.DeadLetterExpired) {
-				gone.add(g.Lease(), d.limits.DeadLetterExpired)
+				gone := new(lease.Lease)
+				gone.Take(g.Lease(), q.lease, now, g.Until)
+				if d.limits.DeadLetterExpired {
+					dead = append(dead, gone)
+				} else {
+					drop = append(drop, gone)
+				}
 				continue
 			}
 			d.lease.Take(g.Lease(), q.lease, now, g.Until)
 			n++
 		}
-		q.settleExpired(ctx, gone)
+		if n < len(got) {
+			q.settleExpired(ctx, drop, dead)
+		}
 		if n > 0 {
 			return ds[:n], nil
 		}
@@ -119,9 +129,7 @@ func (d *Delivery) LeaseUntil() time.Time { return d.lease.Until() }
 
 // Ack marks the message as done. It is deleted.
 func (d *Delivery) Ack(ctx context.Context) error {
-	return d.settle(ctx, telemetry.Ack, nil, func() error {
-		return d.q.acks.Do(ctx, &[1]backend.Lease{d.lease.Token()})
-	})
+	return d.call(ctx, telemetry.Ack, func() error { return d.q.settle.Ack(ctx, &d.lease) })
 }
 
 // Limits returns the message's own limits. Fields without a limit are zero. Workers with a loop of
@@ -136,20 +144,16 @@ func (d *Delivery) Limits() Limits {
 // Nack gives the message back, to be due again after delay, 0 to a hundred years. The attempt
 // counts. The body stays, and so do the headers without [NackHeaders].
 func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOption) error {
-	var o nackOptions
-	check := func() (err error) {
-		if err = valid.Delay(delay, d.q.traits); err == nil {
-			o, err = d.q.nackOptions(opts)
+	return d.call(ctx, telemetry.Nack, func() error {
+		how := backend.Return{Delay: delay}
+		err := valid.Delay(delay, d.q.traits)
+		if err == nil && len(opts) > 0 {
+			how.NewHeaders, how.Headers, err = d.newHeaders(opts)
 		}
-		if err == nil && o.newHeaders && d.limits != nil {
-			o.headers, err = d.limits.In(o.headers)
+		if err != nil {
+			return err
 		}
-		return err
-	}
-	return d.settle(ctx, telemetry.Nack, check, func() error {
-		return d.q.nacks.Do(ctx, &[1]backend.Return{
-			{Lease: d.lease.Token(), Delay: delay, NewHeaders: o.newHeaders, Headers: o.headers},
-		})
+		return d.q.settle.Return(ctx, &d.lease, how)
 	})
 }
 
@@ -158,69 +162,37 @@ func (d *Delivery) Nack(ctx context.Context, delay time.Duration, opts ...NackOp
 // worker stops. Use [Delivery.Nack] for a message that failed: released, it would come back at
 // once, again and again, and never reach [MaxAttempts].
 func (d *Delivery) Release(ctx context.Context) error {
-	return d.settle(ctx, telemetry.Release, nil, func() error {
-		return d.q.nacks.Do(ctx, &[1]backend.Return{{Lease: d.lease.Token(), Untouched: true}})
-	})
+	return d.call(ctx, telemetry.Release, func() error { return d.q.settle.Return(ctx, &d.lease, backend.Return{Untouched: true}) })
 }
 
 // DeadLetter makes the message a dead letter, which [Queue.Dead] lists. A reason of more than 16
 // KiB is cut.
 func (d *Delivery) DeadLetter(ctx context.Context, reason string) error {
-	return d.settle(ctx, telemetry.Dead, nil, func() error {
-		return one(d.q.deadLetters(ctx, []backend.DeadLetterRequest{{Lease: d.lease.Token(), Reason: cut(reason, backend.MaxReason)}}))
-	})
+	return d.call(ctx, telemetry.Dead, func() error { return d.q.settle.Dead(ctx, &d.lease, valid.Reason(reason)) })
 }
 
 // Extend makes the lease end that long from now, 1 ms to 24 h. Consume renews the lease by itself
 // while the handler runs, and leaves alone one that was extended to end later. In a handler of
 // Consume Extend never makes the lease shorter than [WithLease] says.
 func (d *Delivery) Extend(ctx context.Context, length time.Duration) error {
-	if err := firstError(d.valid(ctx), valid.Lease("lease", length)); err != nil {
-		return d.fail(telemetry.Extend, err)
-	}
-	return d.fail(telemetry.Extend, one(d.q.extend(ctx, []*Delivery{d}, length)))
+	return d.call(ctx, telemetry.Extend, func() error {
+		if err := valid.Lease("lease", length); err != nil {
+			return err
+		}
+		return cmp.Or(d.q.settle.Extend(ctx, []*lease.Lease{&d.lease}, length)...)
+	})
 }
 
-// settle makes the call that settles the delivery.
-func (d *Delivery) settle(ctx context.Context, op string, check, call func() error) error {
-	err := d.valid(ctx)
-	if err == nil && check != nil {
-		err = check()
-	}
-	if err != nil {
-		return d.fail(op, err)
-	}
-	began, settled := d.q.telemetry.Start(), 0
-	if err = d.lease.Settle(ctx, call); err == nil {
-		settled = 1
-	}
-	d.q.telemetry.Settled(ctx, op, settled, began, err)
-	return d.fail(op, err)
-}
-
-func (d *Delivery) valid(ctx context.Context) error {
+// call makes a call on a delivery that a queue handed out.
+func (d *Delivery) call(ctx context.Context, op string, call func() error) error {
+	err := valid.Context(ctx)
 	if d.q == nil {
-		return backend.Invalid("delivery", valid.Described("of no queue"), "one that Receive returned or a handler was given")
+		err = backend.Invalid("delivery", valid.Described("of no queue"), "one that Receive returned or a handler was given")
 	}
-	return validContext(ctx)
-}
-
-func (d *Delivery) fail(op string, err error) error {
-	if d.q == nil {
-		return opError(op, "", d.ID, err)
+	if err == nil {
+		err = call()
 	}
 	return d.q.fail(op, d.ID, err)
-}
-
-// cut shortens a text to at most n bytes, at the end of a character.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }
 
 // String returns the id, attempt and due time, and leaves the body out, for logs.
@@ -252,21 +224,15 @@ func NackHeaders(h map[string]string) NackOption {
 	}
 }
 
-func (q *queue) nackOptions(opts []NackOption) (nackOptions, error) {
-	if len(opts) == 0 {
-		return nackOptions{}, nil // an o below would be an allocation for each nack
-	}
+// newHeaders is not a part of Nack, where o would be an allocation for each nack.
+func (d *Delivery) newHeaders(opts []NackOption) (replace bool, headers map[string]string, err error) {
 	var o nackOptions
-	for _, set := range opts {
-		if set == nil {
-			return o, backend.Invalid("nack option", valid.Described("nil"), "the result of NackHeaders")
-		}
-		if err := set(&o); err != nil {
-			return o, err
-		}
+	err = valid.Apply(&o, opts, "nack option", "the result of NackHeaders")
+	if err == nil && o.newHeaders {
+		err = d.q.lacks(ChangingHeaders, ChangingHeaders.String())
 	}
-	if o.newHeaders && !q.Supports(ChangingHeaders) {
-		return o, q.unsupported(ChangingHeaders.String())
+	if err == nil && o.newHeaders && d.limits != nil {
+		o.headers, err = d.limits.In(o.headers)
 	}
-	return o, nil
+	return o.newHeaders, o.headers, err
 }

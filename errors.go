@@ -1,7 +1,6 @@
 package delayq
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -112,22 +111,6 @@ func opError(op, queue, id string, err error) error {
 		return nil
 	}
 	return &OpError{Op: op, Queue: queue, ID: id, Err: err}
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func validContext(ctx context.Context) error {
-	if ctx == nil {
-		return backend.Invalid("context", valid.Described("nil"), "context.Background() or one made from it")
-	}
-	return nil
 }
 
 func validLimit(limit int) error { return valid.Within("limit", limit, 1, MaxBatch) }

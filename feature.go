@@ -1,6 +1,12 @@
 package delayq
 
-import "github.com/delayq/delayq/backend"
+import (
+	"cmp"
+	"context"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/valid"
+)
 
 // Feature is an operation or a promise that not every backend has, for [Require] and
 // [Queue.Supports].
@@ -35,18 +41,13 @@ const (
 func (q *queue) Supports(f Feature) bool { return q.traits.Supports(f) }
 
 // lacks returns the error of an operation whose feature the backend does not have, else nil.
-func (q *queue) lacks(f Feature, op string) error {
-	if q.traits.Supports(f) {
-		return nil
-	}
-	return q.unsupported(op)
-}
+func (q *queue) lacks(f Feature, op string) error { return valid.Feature(f, op, q.traits) }
 
-func (q *queue) require(fs []Feature) error {
-	for _, f := range fs {
-		if err := q.lacks(f, f.String()); err != nil {
-			return err
-		}
+// call makes a call of the store that needs a feature, unless an argument is invalid.
+func (q *queue) call(ctx context.Context, f Feature, op, id string, invalid error, call func() error) error {
+	err := cmp.Or(q.lacks(f, op), valid.Context(ctx), invalid)
+	if err == nil {
+		err = call()
 	}
-	return nil
+	return q.fail(op, id, err)
 }

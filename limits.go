@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/lease"
 	"github.com/delayq/delayq/internal/limits"
-	"github.com/delayq/delayq/internal/telemetry"
 	"github.com/delayq/delayq/internal/valid"
 )
 
@@ -26,7 +26,7 @@ type Limits = backend.Limits
 func Attempts(n int) PushOption {
 	return limiting(func(l *Limits) error {
 		l.Attempts = n
-		return valid.Within("Attempts", n, 1, limits.MaxAttempts)
+		return valid.Within("Attempts", n, 1, valid.MaxAttempts)
 	})
 }
 
@@ -85,33 +85,6 @@ func limiting(set func(*Limits) error) PushOption {
 	}
 }
 
-func (q *queue) validLimits(m *Message) error {
-	l := m.Limits
-	switch {
-	case *l == Limits{}:
-		return nil
-	case !q.Supports(KeepingHeaders):
-		return q.unsupported("limits of a message")
-	case l.Attempts > 0 && !q.Supports(CountingAttempts):
-		return q.unsupported("Attempts")
-	case l.DeadLetterExpired && l.ExpiresAfter == 0 && l.Expires.IsZero():
-		return backend.Invalid("DeadLetterExpired", valid.Described("alone"), "with ExpiresAfter or Expires")
-	case !l.Expires.IsZero() && l.Expires.Before(m.Due.Add(m.Spread)):
-		return backend.Invalid("Expires", l.Expires, "the latest due time or later")
-	}
-	err := valid.Within("Attempts", l.Attempts, 0, limits.MaxAttempts)
-	if err == nil && l.HandlerTimeout != 0 {
-		err = valid.Timeout("HandlerTimeout", l.HandlerTimeout)
-	}
-	if err == nil && l.ExpiresAfter != 0 {
-		err = valid.Expiry(l.ExpiresAfter)
-	}
-	if err == nil && !l.Expires.IsZero() {
-		err = valid.Due(l.Expires)
-	}
-	return err
-}
-
 // expired takes the limits of a delivery out of its headers, and reports whether it has expired. Its
 // lease ends at until, which the store may have rounded up: only what remains without that is the
 // time of the hand-out for sure.
@@ -121,44 +94,9 @@ func (q *queue) expired(d *Delivery, until time.Time) bool {
 	return d.expired
 }
 
-// expiredMessages are those of a claim.
-type expiredMessages struct {
-	drop []backend.Lease
-	dead []backend.DeadLetterRequest
-}
-
-func (m *expiredMessages) add(l backend.Lease, deadLetter bool) {
-	if deadLetter {
-		m.dead = append(m.dead, backend.DeadLetterRequest{Lease: l, Reason: ErrExpired.Error()})
-	} else {
-		m.drop = append(m.drop, l)
-	}
-}
-
-// settleExpired deletes expired messages or makes them dead letters. Those that fail come again when
-// their leases end. The messages that were claimed with them wait for it.
-func (q *queue) settleExpired(ctx context.Context, m expiredMessages) {
-	if len(m.drop)+len(m.dead) == 0 {
-		return
-	}
+// settleExpired has the messages that were claimed with expired ones wait until these are settled.
+func (q *queue) settleExpired(ctx context.Context, drop, dead []*lease.Lease) {
 	ctx, cancel := context.WithTimeout(ctx, max(q.lease/3, time.Second))
 	defer cancel()
-	if len(m.drop) > 0 {
-		began := q.telemetry.Start()
-		q.expiredSettled(ctx, telemetry.Ack, len(m.drop), began, q.store.Ack(ctx, m.drop))
-	}
-	if len(m.dead) > 0 {
-		began := q.telemetry.Start()
-		q.expiredSettled(ctx, telemetry.Dead, len(m.dead), began, q.deadLetters(ctx, m.dead))
-	}
-}
-
-func (q *queue) expiredSettled(ctx context.Context, op string, n int, began time.Time, errs []error) {
-	settled, err := succeeded(n, errs), firstError(errs...)
-	q.telemetry.Settled(ctx, op, settled, began, err)
-	q.telemetry.Expired(ctx, settled)
-	if err != nil {
-		q.telemetry.Failed(ctx, telemetry.FailedSettle, n-settled)
-	}
-	q.log.Debug("delayq: messages expired", "messages", settled, "dead", op == telemetry.Dead, "err", err)
+	q.settle.Expired(ctx, drop, dead, ErrExpired.Error())
 }

@@ -1,9 +1,12 @@
 package delayq
 
 import (
+	"cmp"
+	"context"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -12,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/guard"
 	"github.com/delayq/delayq/internal/valid"
 )
 
@@ -19,15 +23,16 @@ import (
 type Option func(*options) error
 
 type options struct {
-	backend  backend.Backend
-	inMemory bool
-	name     string      // for Open
-	random   rand.Source // nil for the process's own
-	clock    clockwork.Clock
-	logger   *slog.Logger
-	lease    time.Duration
-	required []Feature
-
+	backend   backend.Backend
+	own       bool // the queue closes the backend
+	inMemory  bool
+	forgotten bool   // neither WithBackend nor InMemory
+	name      string // for Open
+	random    func(n int64) int64
+	clock     clockwork.Clock // nil for the store's own
+	logger    *slog.Logger
+	lease     time.Duration
+	required  []Feature
 	retention backend.Retention
 
 	metrics    metric.MeterProvider // nil for none
@@ -37,44 +42,32 @@ type options struct {
 
 const defaultLease = 30 * time.Second // as Amazon SQS's visibility timeout
 
-func newOptions(opts []Option) (*options, error) {
+// newOptions rejects options that New or Open cannot use, and those that contradict one another.
+func newOptions(ctx context.Context, call string, opts []Option) (*options, error) {
 	o := &options{
-		lease: defaultLease, logger: slog.Default(), propagator: propagation.TraceContext{},
+		lease: defaultLease, logger: slog.Default(), propagator: propagation.TraceContext{}, random: rand.Int64N,
 		retention: backend.Retention{MaxAge: DefaultDeadLetterAge, MaxCount: DefaultDeadLetterCount},
 	}
-	for _, set := range opts {
-		if set == nil {
-			return nil, backend.Invalid("option", valid.Described("nil"), "the result of a With… function")
-		}
-		if err := set(o); err != nil {
-			return nil, err
-		}
+	err := cmp.Or(valid.Apply(o, opts, "option", "the result of a With… function"), valid.Context(ctx))
+	switch {
+	case err != nil:
+		return nil, err
+	case call == "Open" && (o.backend != nil || o.inMemory):
+		return nil, backend.Invalid("option", valid.Described("WithBackend or InMemory"), "a URL or a backend, not both")
+	case call == "New" && o.name != "":
+		return nil, backend.Invalid("option", valid.Described("Named"), "Named with Open only; New has the name as an argument")
+	case o.backend != nil && o.inMemory:
+		return nil, backend.Invalid("option", valid.Described("InMemory"), "WithBackend or InMemory, not both")
 	}
 	return o, nil
-}
-
-// check rejects options that New or Open cannot use, and those that contradict one another.
-func (o *options) check(call string) error {
-	switch {
-	case call == "Open" && (o.backend != nil || o.inMemory):
-		return backend.Invalid("option", valid.Described("WithBackend or InMemory"), "a URL or a backend, not both")
-	case call == "New" && o.name != "":
-		return backend.Invalid("option", valid.Described("Named"), "Named with Open only; New has the name as an argument")
-	case o.backend != nil && o.inMemory:
-		return backend.Invalid("option", valid.Described("InMemory"), "WithBackend or InMemory, not both")
-	}
-	return nil
 }
 
 // WithBackend puts the queue on a backend. The caller closes the backend, after the
 // queues on it.
 func WithBackend(b backend.Backend) Option {
 	return func(o *options) error {
-		if b == nil {
-			return backend.Invalid("WithBackend", valid.Described("nil"), "a backend, as memory.New() returns one")
-		}
 		o.backend = b
-		return nil
+		return valid.Given("WithBackend", b, "a backend, as memory.New() returns one")
 	}
 }
 
@@ -92,10 +85,9 @@ func InMemory() Option {
 // may have the same name; a different one is an error.
 func Named(queue string) Option {
 	return func(o *options) error {
-		if queue == "" {
+		if o.name = queue; queue == "" {
 			return backend.Invalid("Named", queue, "a queue's name")
 		}
-		o.name = queue
 		return nil
 	}
 }
@@ -105,11 +97,14 @@ func Named(queue string) Option {
 // math/rand/v2.
 func WithRandom(source rand.Source) Option {
 	return func(o *options) error {
-		if source == nil {
-			return backend.Invalid("WithRandom", valid.Described("nil"), "a source, as rand.NewPCG(1, 2); leave the option out for the process's own")
+		var mu sync.Mutex
+		random := rand.New(source) //nolint:gosec // it spreads due times, and guards nothing
+		o.random = func(n int64) int64 {
+			mu.Lock()
+			defer mu.Unlock()
+			return random.Int64N(n)
 		}
-		o.random = source
-		return nil
+		return valid.Given("WithRandom", source, "a source, as rand.NewPCG(1, 2); leave the option out for the process's own")
 	}
 }
 
@@ -129,22 +124,16 @@ func WithLease(d time.Duration) Option {
 // testing/synctest bubble.
 func WithClock(c clockwork.Clock) Option {
 	return func(o *options) error {
-		if c == nil {
-			return backend.Invalid("WithClock", valid.Described("nil"), "a clock; leave the option out for the store's own")
-		}
-		o.clock = c
-		return nil
+		o.clock = guard.Clock(c)
+		return valid.Given("WithClock", c, "a clock; leave the option out for the store's own")
 	}
 }
 
 // WithLogger sets where the queue logs errors that no call returns, by default [slog.Default].
 func WithLogger(l *slog.Logger) Option {
 	return func(o *options) error {
-		if l == nil {
-			return backend.Invalid("WithLogger", valid.Described("nil"), "a logger; slog.New(slog.DiscardHandler) for silence")
-		}
 		o.logger = l
-		return nil
+		return valid.Given("WithLogger", l, "a logger; slog.New(slog.DiscardHandler) for silence")
 	}
 }
 
@@ -154,11 +143,8 @@ func WithLogger(l *slog.Logger) Option {
 // queue, and waits 5 s for it at most.
 func WithMeterProvider(p metric.MeterProvider) Option {
 	return func(o *options) error {
-		if p == nil {
-			return backend.Invalid("WithMeterProvider", valid.Described("nil"), "a provider; leave the option out for no metrics")
-		}
 		o.metrics = p
-		return nil
+		return valid.Given("WithMeterProvider", p, "a provider; leave the option out for no metrics")
 	}
 }
 
@@ -168,11 +154,8 @@ func WithMeterProvider(p metric.MeterProvider) Option {
 // says. The handler's context carries the handler's span, which links to the span of the push.
 func WithTracerProvider(p trace.TracerProvider) Option {
 	return func(o *options) error {
-		if p == nil {
-			return backend.Invalid("WithTracerProvider", valid.Described("nil"), "a provider; leave the option out for no traces")
-		}
 		o.traces = p
-		return nil
+		return valid.Given("WithTracerProvider", p, "a provider; leave the option out for no traces")
 	}
 }
 
@@ -186,11 +169,8 @@ func WithTracerProvider(p trace.TracerProvider) Option {
 // headers.
 func WithPropagator(p propagation.TextMapPropagator) Option {
 	return func(o *options) error {
-		if p == nil {
-			return backend.Invalid("WithPropagator", valid.Described("nil"), "a propagator; leave the option out for the W3C trace context")
-		}
 		o.propagator = p
-		return nil
+		return valid.Given("WithPropagator", p, "a propagator; leave the option out for the W3C trace context")
 	}
 }
 

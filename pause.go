@@ -1,8 +1,8 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -17,10 +17,7 @@ type PauseOption func(*backend.Pause) error
 func PauseFor(d time.Duration) PauseOption {
 	return func(p *backend.Pause) error {
 		p.For = d
-		if d <= 0 || d > backend.MaxDelay {
-			return backend.Invalid("PauseFor", d, fmt.Sprintf("more than 0, up to %v", backend.MaxDelay))
-		}
-		return nil
+		return valid.PauseFor(d)
 	}
 }
 
@@ -35,30 +32,10 @@ func PauseUntil(t time.Time) PauseOption {
 
 func (q *queue) PauseAll(ctx context.Context, opts ...PauseOption) error {
 	var p backend.Pause
-	err := firstError(q.lacks(Pausing, "pause all"), validContext(ctx))
-	for _, set := range opts {
-		if set == nil {
-			set = noPauseOption
-		}
-		err = firstError(err, set(&p))
-	}
-	if p.For != 0 && !p.Until.IsZero() {
-		err = firstError(err, backend.Invalid("pause", valid.Described("with PauseFor and PauseUntil"), "one of them"))
-	}
-	if err == nil {
-		err = q.store.PauseAll(ctx, p)
-	}
-	return q.fail("pause all", "", err)
-}
-
-func noPauseOption(*backend.Pause) error {
-	return backend.Invalid("pause option", valid.Described("nil"), "the result of PauseFor or PauseUntil")
+	err := cmp.Or(valid.Apply(&p, opts, "pause option", "the result of PauseFor or PauseUntil"), valid.Pause(p))
+	return q.call(ctx, Pausing, "pause all", "", err, func() error { return q.store.PauseAll(ctx, p) })
 }
 
 func (q *queue) ResumeAll(ctx context.Context) error {
-	err := firstError(q.lacks(Pausing, "resume all"), validContext(ctx))
-	if err == nil {
-		err = q.store.ResumeAll(ctx)
-	}
-	return q.fail("resume all", "", err)
+	return q.call(ctx, Pausing, "resume all", "", nil, func() error { return q.store.ResumeAll(ctx) })
 }

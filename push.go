@@ -1,16 +1,13 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"math/rand/v2"
-	"sync"
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/batcher"
 	"github.com/delayq/delayq/internal/ids"
 	"github.com/delayq/delayq/internal/limits"
 	"github.com/delayq/delayq/internal/valid"
@@ -22,18 +19,6 @@ type Message = backend.Message
 
 // PushOption sets a part of a message in Push.
 type PushOption func(*Message) error
-
-func apply(m *Message, opts []PushOption) error {
-	for _, set := range opts {
-		if set == nil {
-			return backend.Invalid("push option", valid.Described("nil"), "the result of After, At, ID, Header or another option")
-		}
-		if err := set(m); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // After makes the message due that long from now by the store's clock, so that a wrong
 // clock in this process does no harm: 0 to a hundred years.
@@ -130,45 +115,9 @@ func Header(key, value string) PushOption {
 	}
 }
 
-// How many calls may be in flight before others wait for one of them. With few, two callers on a
-// long round trip wait for each other, and each gets half of what it had alone. With many, batches
-// are smaller, and workers that settle apart are idle apart: each claim then takes fewer messages.
-const (
-	pushCalls   = 4
-	settleCalls = 2
-)
-
-// batch makes the batchers. A store in this process has no round trips to share.
-func (q *queue) batch() {
-	direct := !q.Supports(Durability)
-	q.pushes = batcher.New(batcher.Config[backend.Message]{
-		Send:  q.store.Schedule,
-		Size:  func(m backend.Message) int { return len(m.Body) + valid.HeaderBytes(m.Headers) },
-		Copy:  copyMessage,
-		Calls: pushCalls, Widen: true, MaxItems: MaxBatch, Direct: direct,
-	})
-	q.acks = batcher.New(batcher.Config[backend.Lease]{Send: q.store.Ack, Calls: settleCalls, MaxItems: MaxBatch, Direct: direct})
-	q.nacks = batcher.New(batcher.Config[backend.Return]{
-		Send:  q.store.Nack,
-		Size:  func(r backend.Return) int { return valid.HeaderBytes(r.Headers) },
-		Copy:  copyReturn,
-		Calls: settleCalls, MaxItems: MaxBatch, Direct: direct,
-	})
-}
-
-func copyMessage(m backend.Message) backend.Message {
-	m.Body, m.Headers = append([]byte(nil), m.Body...), maps.Clone(m.Headers)
-	return m
-}
-
-func copyReturn(r backend.Return) backend.Return {
-	r.Headers = maps.Clone(r.Headers)
-	return r
-}
-
 func (q *queue) Push(ctx context.Context, body []byte, opts ...PushOption) (string, error) {
 	m := Message{Body: body}
-	if err := apply(&m, opts); err != nil {
+	if err := valid.Apply(&m, opts, "push option", "the result of After, At, ID, Header or another option"); err != nil {
 		return "", q.fail("push", m.ID, err)
 	}
 	made, err := q.prepare(ctx, &m)
@@ -178,8 +127,8 @@ func (q *queue) Push(ctx context.Context, body []byte, opts ...PushOption) (stri
 	item := &[1]backend.Message{m}
 	ctx, pushing := q.telemetry.StartPush(ctx, item[:])
 	if m.Replace {
-		err = one(q.store.Schedule(ctx, item[:])) // under this context alone: when Push returns, no later try follows
-	} else if err = q.pushes.Do(ctx, item); err == nil {
+		err = cmp.Or(q.store.Schedule(ctx, item[:])...) // under this context alone: when Push returns, no later try follows
+	} else if err = q.batch.Pushes.Do(ctx, item); err == nil {
 		m.ID = item[0].ID // also where the store assigned it
 	}
 	err = pushed(err, made)
@@ -224,13 +173,13 @@ func (q *queue) idsOf(ms []backend.Message, errs []error) []string {
 
 // prepare validates a message, and gives it an id where it has none and the store assigns none.
 func (q *queue) prepare(ctx context.Context, m *Message) (madeID bool, err error) {
-	if err = firstError(validContext(ctx), q.validUnique(m), q.validReplace(m)); err != nil {
+	if err = cmp.Or(valid.Context(ctx), q.validUnique(m), q.validReplace(m)); err != nil {
 		return false, err
 	}
 	if m.ID == "" && q.Supports(OwnIDs) {
 		m.ID, madeID = ids.New(), true
 	}
-	if err = q.validMessage(m); err != nil {
+	if err = valid.Message(m, q.traits); err != nil {
 		return madeID, err
 	}
 	if m.Spread != 0 {
@@ -255,21 +204,6 @@ func (q *queue) spread(m *Message) {
 	m.Spread = 0
 }
 
-// randomBelow returns a function that returns numbers from 0 to below n. It is safe for concurrent
-// use.
-func randomBelow(source rand.Source) func(n int64) int64 {
-	if source == nil {
-		return rand.Int64N
-	}
-	var mu sync.Mutex
-	random := rand.New(source) //nolint:gosec // it spreads due times, and guards nothing
-	return func(n int64) int64 {
-		mu.Lock()
-		defer mu.Unlock()
-		return random.Int64N(n)
-	}
-}
-
 // pushed returns the outcome of a push. An id that was made here belongs to no other message, so
 // ErrDuplicate means that an earlier try of the client library stored it.
 func pushed(err error, madeID bool) error {
@@ -277,46 +211,6 @@ func pushed(err error, madeID bool) error {
 		return nil
 	}
 	return err
-}
-
-func (q *queue) validMessage(m *Message) error {
-	if err := q.validPushID(m.ID); err != nil {
-		return err
-	}
-	if err := valid.Body(m.Body, q.traits); err != nil {
-		return err
-	}
-	if err := q.validHeaders(m.Headers); err != nil {
-		return err
-	}
-	if m.Limits != nil {
-		if err := q.validLimits(m); err != nil {
-			return err
-		}
-	}
-	if err := valid.Time("message", m.Due, m.Delay, q.traits); err != nil || m.Spread == 0 {
-		return err
-	}
-	return firstError(valid.Spread(m.Spread), q.validLatest(m))
-}
-
-// validLatest checks the end of the time that a message may be spread over.
-func (q *queue) validLatest(m *Message) error {
-	if m.Due.IsZero() {
-		return valid.Delay(m.Delay+m.Spread, q.traits)
-	}
-	return valid.Due(m.Due.Add(m.Spread))
-}
-
-func (q *queue) validPushID(id string) error {
-	switch {
-	case q.Supports(OwnIDs):
-		return valid.ID(id)
-	case id != "":
-		return q.unsupported("pushes with an id")
-	default:
-		return nil
-	}
 }
 
 // validUnique is called before a message without an id gets one: no caller would push that id
@@ -350,11 +244,4 @@ func (q *queue) validReplace(m *Message) error {
 		return nil
 	}
 	return valid.Wait(m.MaxWait)
-}
-
-func (q *queue) validHeaders(headers map[string]string) error {
-	if len(headers) > 0 && !q.Supports(KeepingHeaders) {
-		return q.unsupported("headers")
-	}
-	return valid.Headers(headers, "")
 }

@@ -1,6 +1,7 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"github.com/delayq/delayq/internal/consumer"
 	"github.com/delayq/delayq/internal/guard"
 	"github.com/delayq/delayq/internal/limits"
+	"github.com/delayq/delayq/internal/settle"
 	"github.com/delayq/delayq/internal/telemetry"
 	"github.com/delayq/delayq/internal/trim"
 	"github.com/delayq/delayq/internal/valid"
@@ -30,8 +32,9 @@ import (
 // [Consumer] or [Inspector].
 //
 // Every method is safe for concurrent use, and returns [ErrClosed] after Close and [ErrInvalid] for
-// an argument that cannot be used. All but Consume and Close return when their context ends, also
-// while the store does not reply. The error of such a call matches its context's, and
+// an argument that cannot be used. A method or option that needs a [Feature] returns
+// [ErrUnsupported] where the backend lacks it. All but Consume and Close return when their context
+// ends, also while the store does not reply. The error of such a call matches its context's, and
 // [ErrOutcomeUnknown] when the store may have received it: repeating the call does no harm. Errors
 // are of type [*OpError].
 type Queue interface {
@@ -45,14 +48,13 @@ type Queue interface {
 	// dead letters, quarantined messages, and ids that [UniqueFor] keeps. Handlers that run go on,
 	// lose their leases, and get [ErrLeaseLost] when they settle. Messages pushed before the call
 	// are gone when Purge returns nil; messages pushed meanwhile may be. It returns how many
-	// messages it deleted, as far as is known when a reply was lost, and [ErrUnsupported] where the
-	// backend lacks [Purging].
+	// messages it deleted, as far as is known when a reply was lost. It needs [Purging].
 	Purge(ctx context.Context) (removed int64, err error)
 
 	// PauseAll makes the store hand out none of the queue's messages, to any process, until
 	// ResumeAll or the end that [PauseFor] or [PauseUntil] gives. Pushes, cancels, acks and
 	// redriving go on, running handlers finish, and leases end as ever. Stats shows the pause. It
-	// returns [ErrUnsupported] where the backend lacks [Pausing].
+	// needs [Pausing].
 	//
 	// When it has returned nil the store leases no more messages. Those leased before are in
 	// flight: a Receive returns them as soon as the reply is there, and a Consume may still hand
@@ -64,8 +66,7 @@ type Queue interface {
 	PauseAll(ctx context.Context, opts ...PauseOption) error
 
 	// ResumeAll ends a pause by PauseAll; without one it does nothing. Waiting workers of all
-	// processes get what is due, as after a push. It does not end a Pause of a handle. It returns
-	// [ErrUnsupported] where the backend lacks [Pausing].
+	// processes get what is due, as after a push. It does not end a Pause of a handle.
 	ResumeAll(ctx context.Context) error
 
 	// Supports reports whether the backend has a feature.
@@ -90,9 +91,8 @@ type Pusher interface {
 	// When err is nil the message is stored as durably as the backend keeps any.
 	//
 	// The id is returned with most errors too. To retry, push again with that id: every backend
-	// with the feature [Deduplicating] then stores the message once. [UniqueFor] keeps the id taken
-	// when the message is gone. A backend that lacks [OwnIDs] assigns the id: it returns
-	// [ErrUnsupported] for [ID], and no id with an error.
+	// with [Deduplicating] then stores the message once. A backend that lacks [OwnIDs] assigns the
+	// id, and returns none with an error.
 	//
 	// After [ErrInvalid], [ErrUnsupported], [ErrFull] and [ErrDuplicate] the message is not stored.
 	// [ErrUnavailable] is temporary: wait, and push again. If it does not also match
@@ -111,9 +111,9 @@ type Pusher interface {
 
 	// PushBatch stores messages in one round trip where the backend has one, at most [MaxBatch],
 	// and returns their ids in the order of ms. When a message is invalid none is stored. When the
-	// store rejects some, the others are stored, and the error is a [*BatchError] with an entry for
-	// each. Ids are also returned for messages that failed or whose outcome is unknown, to push
-	// again with; where the backend assigns the ids, those of rejected messages are empty.
+	// store rejects some, the others are stored, and the error is a [*BatchError]. Ids are also
+	// returned for messages that failed or whose outcome is unknown, to push again with; where the
+	// backend assigns the ids, those of rejected messages are empty.
 	//
 	// Each message has a limit of bytes, and the batch has none: process and store hold all of its
 	// messages at once.
@@ -123,22 +123,21 @@ type Pusher interface {
 // Canceler is the part of a [Queue] that changes messages which wait.
 type Canceler interface {
 	// Cancel deletes a message that waits. When it returns nil the message will never be handed
-	// out. It returns [ErrInFlight] when a worker holds the message, [ErrNotFound] when it is done,
-	// dead or unknown, and [ErrUnsupported] where the backend lacks [Cancelling].
+	// out. It returns [ErrInFlight] when a worker holds the message, and [ErrNotFound] when it is
+	// done, dead or unknown. It needs [Cancelling].
 	Cancel(ctx context.Context, id string) error
 
 	// Reschedule makes a message that waits due at another time, sooner or later, and changes
-	// nothing else. It returns the errors of Cancel, and needs the feature [Rescheduling].
+	// nothing else. It returns the errors of Cancel, and needs [Rescheduling].
 	Reschedule(ctx context.Context, id string, due time.Time) error
 
-	// RescheduleAfter is Reschedule to a delay from now by the store's clock, so that a wrong clock
-	// in this process does no harm: 0 to a hundred years.
+	// RescheduleAfter is Reschedule to a delay from now, as [After] counts it.
 	RescheduleAfter(ctx context.Context, id string, delay time.Duration) error
 
 	// CancelBatch cancels messages in one round trip where the backend has one, at most [MaxBatch].
-	// When an id is invalid none is cancelled. When it fails for some, the others are cancelled, and
-	// the error is a [*BatchError] with an entry for each, as Cancel returns it. An id that is there
-	// twice is cancelled once: the second entry is that of a message that is gone.
+	// When an id is invalid none is cancelled. When it fails for some, the others are cancelled,
+	// and the error is a [*BatchError]. An id that is there twice is cancelled once: the second
+	// entry is that of a message that is gone.
 	CancelBatch(ctx context.Context, ids []string) error
 
 	// RescheduleBatch reschedules messages as CancelBatch cancels them. Of several entries for one
@@ -146,7 +145,9 @@ type Canceler interface {
 	RescheduleBatch(ctx context.Context, ms []Move) error
 }
 
-// Receiver is the part of a [Queue] for workers with a loop of their own.
+// Receiver is the part of a [Queue] for workers with a loop of their own. The methods of a batch
+// settle messages as the methods of [Delivery] settle one, in one round trip where the backend has
+// one. When that fails for some, the error is a [*BatchError].
 type Receiver interface {
 	// Receive waits for a message to be due and takes it under a lease of the length set with
 	// [WithLease]. Settle it before the lease ends, or [Delivery.Extend] the lease: a message whose
@@ -155,24 +156,20 @@ type Receiver interface {
 	// taken and did not arrive is handed out again.
 	Receive(ctx context.Context) (*Delivery, error)
 
-	// ReceiveBatch waits like Receive and takes up to limit messages that are due by
-	// then, at least one, each under a lease of its own; 1 <= limit <= [MaxBatch].
+	// ReceiveBatch waits like Receive and takes up to limit messages that are due by then, at least
+	// one, each under a lease of its own; 1 <= limit <= [MaxBatch].
 	ReceiveBatch(ctx context.Context, limit int) ([]*Delivery, error)
 
-	// AckBatch acknowledges messages in one round trip where the backend has one. When it fails for
-	// some, the error is a [*BatchError] with an entry for each, [ErrSettled] for those that were
-	// settled before.
+	// AckBatch acknowledges messages.
 	AckBatch(ctx context.Context, ds []*Delivery) error
 
-	// NackBatch gives messages back as [Delivery.Nack] does, each to be due again after delay. It
-	// returns errors as AckBatch does, and so do the other methods of a batch.
+	// NackBatch gives messages back, each to be due again after delay.
 	NackBatch(ctx context.Context, ds []*Delivery, delay time.Duration) error
 
-	// ReleaseBatch gives messages back untouched, as [Delivery.Release] does: those that a worker
-	// has received and not begun when it stops.
+	// ReleaseBatch gives messages back untouched.
 	ReleaseBatch(ctx context.Context, ds []*Delivery) error
 
-	// DeadLetterBatch makes messages dead letters with one reason, as [Delivery.DeadLetter] does.
+	// DeadLetterBatch makes messages dead letters with one reason.
 	DeadLetterBatch(ctx context.Context, ds []*Delivery, reason string) error
 
 	// DeadBatch is the old name of DeadLetterBatch.
@@ -180,7 +177,7 @@ type Receiver interface {
 	// Deprecated: use DeadLetterBatch.
 	DeadBatch(ctx context.Context, ds []*Delivery, reason string) error
 
-	// ExtendBatch makes the leases end that long from now, as [Delivery.Extend] does.
+	// ExtendBatch makes the leases end that long from now.
 	ExtendBatch(ctx context.Context, ds []*Delivery, lease time.Duration) error
 }
 
@@ -190,8 +187,8 @@ type Consumer interface {
 	// settles the message by the result of h: nil acknowledges it, an error or a panic gives it
 	// back to be due again later, and after the last attempt makes it a dead letter. While h runs,
 	// the lease is renewed. The options are [Workers], [Retry], [MaxAttempts], [Timeout], [Drain],
-	// [Prefetch], [RateLimit], [OnDead] and [Use]; see also [ValidateConsumeOptions]. A message's own
-	// [Limits] replace MaxAttempts and Timeout.
+	// [Prefetch], [RateLimit], [OnDead] and [Use]; see also [ValidateConsumeOptions]. A message's
+	// own [Limits] replace MaxAttempts and Timeout.
 	//
 	// The contexts of handlers carry the values of ctx, but do not end with it.
 	//
@@ -217,32 +214,30 @@ type Consumer interface {
 
 // Inspector is the part of a [Queue] that shows its messages and changes nothing.
 type Inspector interface {
-	// Stats counts the queue's messages, those that other processes hold included. It
-	// returns [ErrUnsupported] where the backend lacks [Counting], and [Unknown] in some fields
-	// where it lacks [CountingScheduled].
+	// Stats counts the queue's messages, those that other processes hold included. It needs
+	// [Counting]. Some fields are [Unknown] where the backend lacks [CountingScheduled].
 	Stats(ctx context.Context) (Stats, error)
 
-	// Get returns the message of an id, in whatever state it is, and takes nothing: it counts no
-	// attempt, and workers get the message meanwhile, so that its state may have changed when Get
-	// returns. It returns [ErrNotFound] for a message that is done, cancelled, deleted or unknown,
-	// except while [UniqueFor] keeps its id: then its state is [StateDone]. It returns
-	// [ErrUnsupported] where the backend lacks [Getting].
+	// Get returns the message of an id, in whatever state it is. It counts no attempt, and workers
+	// get the message meanwhile, so that its state may have changed when Get returns. It returns
+	// [ErrNotFound] for a message that is done, cancelled, deleted or unknown, except while
+	// [UniqueFor] keeps its id: then its state is [StateDone]. It needs [Getting].
 	Get(ctx context.Context, id string) (MessageInfo, error)
 
 	// GetBatch returns the messages of up to [MaxBatch] ids in the order of the ids, in as many
-	// round trips as their sizes ask for. When some are not there, the error is a [*BatchError] with
-	// an entry for each, and their entries of the result are zero.
+	// round trips as their sizes ask for. When some are not there, the error is a [*BatchError],
+	// and their entries of the result are zero.
 	GetBatch(ctx context.Context, ids []string) ([]MessageInfo, error)
 
 	// Peek returns up to limit messages that wait, the first due first, and takes none: it counts
 	// no attempt, and workers still get them. cursor is "" at the start, then next of the call
 	// before; next is "" after the last page, and an earlier page may be short or empty.
-	// 1 <= limit <= [MaxBatch]. Messages in flight and dead letters are left out.
+	// 1 <= limit <= [MaxBatch]. Messages in flight and dead letters are left out. It needs
+	// [Peeking].
 	//
 	// The queue changes while pages are read. Of the messages that are not due yet, Peek skips none
 	// because others come, go or move. On some backends a page is a few hundred messages at most,
 	// whatever limit says. On a memory backend a page costs a walk over the messages before it.
-	// Peek returns [ErrUnsupported] where the backend lacks [Peeking].
 	Peek(ctx context.Context, cursor string, limit int) (page []Pending, next string, err error)
 }
 
@@ -257,28 +252,14 @@ type Inspector interface {
 // ctx bounds the opening alone, with the calls of the store that it takes. The queue lives until
 // Close, however ctx ends.
 func New(ctx context.Context, name string, opts ...Option) (Queue, error) {
-	o, err := newOptions(opts)
+	o, err := newOptions(ctx, "New", opts)
 	if err != nil {
 		return nil, opError("new", name, "", err)
 	}
-	if err := validContext(ctx); err != nil {
-		return nil, opError("new", name, "", err)
+	if o.backend == nil {
+		o.backend, o.own, o.forgotten = memory.New(), true, !o.inMemory
 	}
-	if err := o.check("New"); err != nil {
-		return nil, opError("new", name, "", err)
-	}
-	own := o.backend == nil
-	if own {
-		o.backend = memory.New()
-	}
-	q, err := open(ctx, "new", name, o, own)
-	if err != nil {
-		return nil, err
-	}
-	if own && !o.inMemory {
-		q.log.Warn("delayq: messages of this queue live in this process only; delayq.InMemory() says that this is meant")
-	}
-	return q, nil
+	return open(ctx, "new", name, o)
 }
 
 // Open returns the queue that a URL names, on the backend whose package is the URL's
@@ -292,35 +273,29 @@ func New(ctx context.Context, name string, opts ...Option) (Queue, error) {
 // [ErrUnknownScheme] for an unknown scheme. Close also closes the connection that Open made. ctx
 // bounds the opening alone, as in [New].
 func Open(ctx context.Context, rawURL string, opts ...Option) (Queue, error) {
-	o, err := newOptions(opts)
+	var name string
+	o, err := newOptions(ctx, "Open", opts)
 	if err == nil {
-		err = firstError(o.check("Open"), validContext(ctx))
+		o.own = true
+		o.backend, name, err = backend.DefaultMux().OpenNamed(ctx, rawURL, o.name)
 	}
 	if err != nil {
 		return nil, opError("open", "", "", err)
 	}
-	b, name, err := backend.DefaultMux().OpenNamed(ctx, rawURL, o.name)
-	if err != nil {
-		return nil, opError("open", "", "", err)
-	}
-	o.backend = b
-	q, err := open(ctx, "open", name, o, true)
-	if err != nil {
-		return nil, err
-	}
-	return q, nil
+	return open(ctx, "open", name, o)
 }
 
-func open(ctx context.Context, op, name string, o *options, own bool) (*queue, error) {
-	q, err := openQueue(ctx, name, o)
-	if err == nil {
-		q.own = own
-		return q, nil
-	}
+func open(ctx context.Context, op, name string, o *options) (Queue, error) {
+	q, err := newQueue(ctx, name, o)
 	switch {
-	case own && ctx.Err() != nil:
+	case err == nil && o.forgotten:
+		q.log.Warn("delayq: messages of this queue live in this process only; delayq.InMemory() says that this is meant")
+		return q, nil
+	case err == nil:
+		return q, nil
+	case o.own && ctx.Err() != nil:
 		go func() { _ = o.backend.Close() }() // which may take longer than the context allows
-	case own:
+	case o.own:
 		_ = o.backend.Close()
 	}
 	return nil, opError(op, name, "", err)
@@ -335,31 +310,21 @@ type queue struct {
 	backend backend.Backend
 	own     bool // the backend is closed with the queue
 	traits  backend.Traits
-
-	store backend.Queue
-
-	pushes *batcher.Batcher[backend.Message]
-	acks   *batcher.Batcher[backend.Lease]
-	nacks  *batcher.Batcher[backend.Return]
+	store   backend.Queue
+	batch   batcher.Store
+	settle  settle.Settler
+	random  func(n int64) int64 // from 0 to below n
 
 	telemetry *telemetry.Recorder // nil without providers
-	random    func(n int64) int64 // from 0 to below n
 	trimmer   *trim.Trimmer       // nil without a retention
-
 	gate      *consumer.Gate
-	stopping  context.Context // ends when Close begins
-	stop      context.CancelFunc
-	running   sync.WaitGroup // calls of runUntilClose
-	mu        sync.Mutex     // between the start of one and Close
+	loops     *background.Loops
 	closeOnce sync.Once
 	closeErr  error
 }
 
-func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
+func newQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	traits := o.backend.Traits()
-	if o.clock != nil {
-		o.clock = guard.Clock(o.clock)
-	}
 	if err := valid.Name(name, traits); err != nil {
 		return nil, err
 	}
@@ -370,22 +335,34 @@ func openQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &queue{name: name, clock: o.clock, log: log, lease: o.lease, backend: o.backend, traits: traits, store: store, gate: consumer.NewGate(), random: randomBelow(o.random)}
+	q := &queue{
+		name: name, clock: o.clock, log: log, lease: o.lease, backend: o.backend, own: o.own, traits: traits, store: store,
+		batch:  batcher.ForStore(store, MaxBatch, !traits.Supports(Durability)),
+		random: o.random, gate: consumer.NewGate(), loops: background.NewLoops(),
+	}
 	if q.clock == nil {
 		q.clock = clockwork.NewRealClock()
 	}
-	q.batch()
-	if err := q.require(o.required); err != nil {
-		_ = store.Close()
-		return nil, err
+	for _, f := range o.required {
+		err = cmp.Or(err, q.lacks(f, f.String()))
 	}
-	if q.telemetry, err = q.newTelemetry(o); err != nil {
+	if err == nil {
+		q.telemetry, err = q.newTelemetry(o)
+	}
+	if err != nil {
 		_ = store.Close()
 		return nil, err
 	}
 	recorder.Store(q.telemetry)
-	q.stopping, q.stop = context.WithCancel(context.Background())
-	q.trimmer = q.newTrimmer(o.retention)
+	if q.Supports(Redriving) {
+		q.trimmer = trim.New(trim.Config{Keep: o.retention, Step: q.trimDead, Run: q.loops.Run, Log: log})
+	}
+	if q.Supports(Durability) {
+		q.trimmer.Begin()
+	}
+	q.settle = settle.Settler{
+		Store: store, Batch: q.batch, Telemetry: q.telemetry, Clock: q.clock, Log: log, Died: q.trimmer.Died,
+	}
 	return q, nil
 }
 
@@ -405,46 +382,30 @@ func (q *queue) newTelemetry(o *options) (*telemetry.Recorder, error) {
 
 func (q *queue) Close() error {
 	q.closeOnce.Do(func() {
-		q.mu.Lock()
-		q.stop()
 		q.trimmer.Close()
-		q.mu.Unlock()
-		q.running.Wait()
-		err := firstError(q.telemetry.Close(), q.store.Close())
+		q.loops.Close()
+		err := cmp.Or(q.telemetry.Close(), q.store.Close())
 		if q.own {
-			err = firstError(err, q.backend.Close())
+			err = cmp.Or(err, q.backend.Close())
 		}
 		q.closeErr = q.fail("close", "", err)
 	})
 	return q.closeErr
 }
 
-// runUntilClose calls loop with a context that ends with ctx, or when Close begins. Close waits
-// until loop has returned.
-func (q *queue) runUntilClose(ctx context.Context, loop func(context.Context) error) error {
-	q.mu.Lock()
-	if q.stopping.Err() != nil {
-		q.mu.Unlock()
-		return ErrClosed
-	}
-	q.running.Add(1)
-	q.mu.Unlock()
-	defer q.running.Done()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	defer context.AfterFunc(q.stopping, stop)()
-	return loop(ctx)
-}
-
-// Background returns the calls of the queue that package schedule uses. See [background.HostOf].
+// Background returns what package schedule uses of the queue. See [background.HostOf].
 func (q *queue) Background() background.Host {
-	return background.Host{
-		Name: q.name, Traits: q.traits, Clock: q.clock, Log: q.log, Validate: q.validMessage, Run: q.runUntilClose,
-	}
+	return background.Host{Name: q.name, Traits: q.traits, Clock: q.clock, Log: q.log, Run: q.loops.Run}
 }
 
-// fail wraps a backend's error with the name of the operation; nil stays nil.
-func (q *queue) fail(op, id string, err error) error { return opError(op, q.name, id, err) }
+// fail wraps a backend's error with the name of the operation; nil stays nil. A value of no queue
+// has none.
+func (q *queue) fail(op, id string, err error) error {
+	if q == nil {
+		return opError(op, "", id, err)
+	}
+	return opError(op, q.name, id, err)
+}
 
 func (q *queue) unsupported(op string) error {
 	return &backend.UnsupportedError{Backend: q.traits.Name, Op: op}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/backend/admin"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // Queues returns the names of the queues on a backend that have messages or had some lately,
@@ -21,7 +22,7 @@ func Queues(ctx context.Context, b backend.Backend) ([]string, error) {
 	if b == nil {
 		return nil, opError("queues", "", "", backend.Invalid("backend", nil, "one that lists queues, as zsetpoll.New returns"))
 	}
-	if err := validContext(ctx); err != nil {
+	if err := valid.Context(ctx); err != nil {
 		return nil, opError("queues", "", "", err)
 	}
 	l, ok := b.(admin.Lister)

@@ -1,8 +1,8 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -15,16 +15,13 @@ import (
 type Move = backend.Move
 
 func (q *queue) Cancel(ctx context.Context, id string) error {
-	invalid := firstError(q.lacks(Cancelling, telemetry.Cancel), validContext(ctx), valid.ID(id))
-	return q.change(ctx, telemetry.Cancel, id, invalid, func() error { return one(q.store.Cancel(ctx, []string{id})) })
+	cancel := func() error { return cmp.Or(q.store.Cancel(ctx, []string{id})...) }
+	return q.change(ctx, Cancelling, telemetry.Cancel, id, 1, valid.ID(id), cancel)
 }
 
 func (q *queue) CancelBatch(ctx context.Context, ids []string) error {
-	invalid := firstError(q.lacks(Cancelling, telemetry.Cancel), q.validBatch(ctx, len(ids)), eachOf(ids, valid.ID))
-	if invalid == nil && len(ids) == 0 {
-		return nil
-	}
-	return q.change(ctx, telemetry.Cancel, "", invalid, func() error { return batchError(q.store.Cancel(ctx, ids)) })
+	cancel := func() error { return batchError(q.store.Cancel(ctx, ids)) }
+	return q.change(ctx, Cancelling, telemetry.Cancel, "", len(ids), valid.Each(ids, valid.ID), cancel)
 }
 
 func (q *queue) Reschedule(ctx context.Context, id string, due time.Time) error {
@@ -36,39 +33,25 @@ func (q *queue) RescheduleAfter(ctx context.Context, id string, delay time.Durat
 }
 
 func (q *queue) move(ctx context.Context, m Move, invalidTime error) error {
-	invalid := firstError(q.lacks(Rescheduling, telemetry.Reschedule), validContext(ctx), valid.ID(m.ID), invalidTime)
-	return q.change(ctx, telemetry.Reschedule, m.ID, invalid, func() error { return one(q.store.Reschedule(ctx, []Move{m})) })
+	move := func() error { return cmp.Or(q.store.Reschedule(ctx, []Move{m})...) }
+	return q.change(ctx, Rescheduling, telemetry.Reschedule, m.ID, 1, cmp.Or(valid.ID(m.ID), invalidTime), move)
 }
 
 func (q *queue) RescheduleBatch(ctx context.Context, ms []Move) error {
-	invalid := firstError(q.lacks(Rescheduling, telemetry.Reschedule), q.validBatch(ctx, len(ms)), eachOf(ms, q.validMove))
-	if invalid == nil && len(ms) == 0 {
-		return nil
-	}
-	return q.change(ctx, telemetry.Reschedule, "", invalid, func() error { return batchError(q.store.Reschedule(ctx, ms)) })
+	move := func() error { return batchError(q.store.Reschedule(ctx, ms)) }
+	invalid := valid.Each(ms, func(m Move) error { return valid.Move(m, q.traits) })
+	return q.change(ctx, Rescheduling, telemetry.Reschedule, "", len(ms), invalid, move)
 }
 
-// change makes a call on messages that wait.
-func (q *queue) change(ctx context.Context, op, id string, invalid error, call func() error) error {
-	if invalid != nil {
-		return q.fail(op, id, invalid)
-	}
-	began := q.telemetry.Start()
-	err := call()
-	q.telemetry.Operation(ctx, op, began, err)
-	return q.fail(op, id, err)
-}
-
-func (q *queue) validMove(m Move) error {
-	return firstError(valid.ID(m.ID), valid.Time("move", m.Due, m.Delay, q.traits))
-}
-
-// eachOf returns the error of the first item that is invalid.
-func eachOf[T any](items []T, valid func(T) error) error {
-	for i, item := range items {
-		if err := valid(item); err != nil {
-			return fmt.Errorf("message %d of the batch: %w", i, err)
+// change makes a call on n messages that wait.
+func (q *queue) change(ctx context.Context, f Feature, op, id string, n int, invalid error, call func() error) error {
+	return q.call(ctx, f, op, id, cmp.Or(q.validBatch(ctx, n), invalid), func() error {
+		if n == 0 {
+			return nil
 		}
-	}
-	return nil
+		began := q.telemetry.Start()
+		err := call()
+		q.telemetry.Operation(ctx, op, began, err)
+		return err
+	})
 }

@@ -2,7 +2,6 @@ package delayq
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -29,59 +28,31 @@ const (
 func DeadLetterRetention(maxAge time.Duration, maxCount int) Option {
 	return func(o *options) error {
 		o.retention = backend.Retention{MaxAge: maxAge, MaxCount: maxCount}
-		return validRetention("DeadLetterRetention", maxAge, maxCount)
+		return valid.Retention("DeadLetterRetention", o.retention)
 	}
-}
-
-const mostDeadLetters = 1 << 30
-
-func validRetention(what string, maxAge time.Duration, maxCount int) error {
-	if maxAge != 0 && (maxAge < time.Millisecond || maxAge > backend.MaxDelay) {
-		return backend.Invalid(what+"'s age", maxAge, fmt.Sprintf("0 for any age, or 1ms to %v", backend.MaxDelay))
-	}
-	return valid.Within(what+"'s count", maxCount, 0, mostDeadLetters)
 }
 
 // Trim deletes the dead letters that died maxAge ago or longer, by the store's clock, and the
 // oldest of more than maxCount; 0 is no bound, and one bound is needed. It returns how many it
 // deleted, also when ctx ends it or the store fails. [DeadLetterRetention] does so all the time.
 func (l DeadLetters) Trim(ctx context.Context, maxAge time.Duration, maxCount int) (n int, err error) {
-	if err := l.check(ctx, "trim dead"); err != nil {
+	if err := l.check("trim dead"); err != nil {
 		return 0, err
 	}
-	err = validRetention("Trim", maxAge, maxCount)
-	if err == nil && maxAge == 0 && maxCount == 0 {
-		err = backend.Invalid("Trim", valid.Described("without a bound"), "an age, a count or both")
+	keep := backend.Retention{MaxAge: maxAge, MaxCount: maxCount}
+	invalid := valid.Retention("Trim", keep)
+	if keep == (backend.Retention{}) {
+		invalid = backend.Invalid("Trim", valid.Described("without a bound"), "an age, a count or both")
 	}
-	if err == nil {
-		n, err = trim.All(ctx, l.q.trimDead, backend.Retention{MaxAge: maxAge, MaxCount: maxCount})
-	}
-	return n, l.q.fail("trim dead", "", err)
-}
-
-// newTrimmer returns nil where there is nothing to delete. In a store that ends with the process
-// there is nothing before the first dead letter, and no timer: a test in a bubble of
-// testing/synctest that waits for ever would otherwise not be found out.
-func (q *queue) newTrimmer(keep backend.Retention) *trim.Trimmer {
-	if keep == (backend.Retention{}) || !q.Supports(Redriving) {
-		return nil
-	}
-	t := trim.New(trim.Config{Keep: keep, Step: q.trimDead, Run: q.runUntilClose, Log: q.log})
-	if q.Supports(Durability) {
-		t.Begin()
-	}
-	return t
+	err = l.q.call(ctx, Redriving, "trim dead", "", invalid, func() error {
+		n, err = trim.All(ctx, l.q.trimDead, keep)
+		return err
+	})
+	return n, err
 }
 
 func (q *queue) trimDead(ctx context.Context, keep backend.Retention) (removed int, more bool, err error) {
 	removed, more, err = q.store.TrimDead(ctx, keep)
 	q.telemetry.Trimmed(ctx, removed)
 	return removed, more, err
-}
-
-// deadLetters makes messages dead letters.
-func (q *queue) deadLetters(ctx context.Context, bs []backend.DeadLetterRequest) []error {
-	errs := q.store.Dead(ctx, bs)
-	q.trimmer.Died(succeeded(len(bs), errs))
-	return errs
 }

@@ -1,6 +1,7 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -45,7 +46,7 @@ const (
 )
 
 func (q *queue) Stats(ctx context.Context) (Stats, error) {
-	if err := firstError(q.lacks(Counting, "stats"), validContext(ctx)); err != nil {
+	if err := cmp.Or(q.lacks(Counting, "stats"), valid.Context(ctx)); err != nil {
 		return Stats{}, q.fail("stats", "", err)
 	}
 	s, err := q.store.Stats(ctx)
@@ -53,16 +54,16 @@ func (q *queue) Stats(ctx context.Context) (Stats, error) {
 }
 
 func (q *queue) Get(ctx context.Context, id string) (MessageInfo, error) {
-	if err := firstError(q.lacks(Getting, "get"), validContext(ctx), valid.ID(id)); err != nil {
+	if err := cmp.Or(q.lacks(Getting, "get"), valid.Context(ctx), valid.ID(id)); err != nil {
 		return MessageInfo{}, q.fail("get", id, err)
 	}
 	ms, errs := q.store.Get(ctx, []string{id})
 	showLimits(ms)
-	return ms[0], q.fail("get", id, one(errs))
+	return ms[0], q.fail("get", id, cmp.Or(errs...))
 }
 
 func (q *queue) GetBatch(ctx context.Context, ids []string) ([]MessageInfo, error) {
-	if err := firstError(q.lacks(Getting, "get"), q.validBatch(ctx, len(ids))); err != nil || len(ids) == 0 {
+	if err := cmp.Or(q.lacks(Getting, "get"), q.validBatch(ctx, len(ids))); err != nil || len(ids) == 0 {
 		return nil, q.fail("get", "", err)
 	}
 	if id, err := valid.IDs(ids); err != nil {
@@ -74,12 +75,19 @@ func (q *queue) GetBatch(ctx context.Context, ids []string) ([]MessageInfo, erro
 }
 
 func (q *queue) Peek(ctx context.Context, cursor string, limit int) (page []Pending, next string, err error) {
-	if err := firstError(q.lacks(Peeking, "peek"), validContext(ctx), validLimit(limit)); err != nil {
-		return nil, "", q.fail("peek", "", err)
-	}
-	page, next, err = q.store.Peek(ctx, cursor, limit)
-	showLimits(page)
-	return page, next, q.fail("peek", "", err)
+	return q.page(ctx, Peeking, "peek", cursor, limit, q.store.Peek)
+}
+
+type lister func(ctx context.Context, cursor string, limit int) (page []MessageInfo, next string, err error)
+
+// page returns one page of messages.
+func (q *queue) page(ctx context.Context, f Feature, op, cursor string, limit int, list lister) (page []MessageInfo, next string, err error) {
+	err = q.call(ctx, f, op, "", validLimit(limit), func() error {
+		page, next, err = list(ctx, cursor, limit)
+		showLimits(page)
+		return err
+	})
+	return page, next, err
 }
 
 // showLimits moves the messages' own limits from their headers to their field.
@@ -90,7 +98,7 @@ func showLimits(ms []MessageInfo) {
 }
 
 func (q *queue) Purge(ctx context.Context) (removed int64, err error) {
-	if err := firstError(q.lacks(Purging, "purge"), validContext(ctx)); err != nil {
+	if err := cmp.Or(q.lacks(Purging, "purge"), valid.Context(ctx)); err != nil {
 		return 0, q.fail("purge", "", err)
 	}
 	removed, err = q.store.Purge(ctx)

@@ -7,6 +7,7 @@ import (
 	"github.com/adhocore/gronx"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // Cron returns the schedule of a cron expression, in UTC: minute, hour, day of the month, month,
@@ -21,8 +22,8 @@ func Cron(expr string) (Schedule, error) { return CronIn(expr, time.UTC) }
 // most of Europe a daily schedule at half past two therefore does not occur on one day of the year,
 // and occurs twice on another. UTC has neither.
 func CronIn(expr string, loc *time.Location) (Schedule, error) {
-	if loc == nil {
-		return nil, opError("cron", "", "", backend.Invalid("location", described("nil"), "time.UTC or another"))
+	if err := valid.Given("location", loc, "time.UTC or another"); err != nil {
+		return nil, opError("cron", "", "", err)
 	}
 	c := &cron{expr: expr, loc: loc}
 	if len(expr) > longestCron || !validCron(expr) || c.Next(time.Unix(0, 0)).IsZero() {

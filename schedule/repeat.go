@@ -13,6 +13,7 @@ import (
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/background"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 const (
@@ -79,12 +80,12 @@ type repetition struct {
 func newRepetition(
 	ctx context.Context, q delayq.Queue, host background.Host, name string, s Schedule, body []byte, opts []delayq.PushOption,
 ) (*repetition, error) {
-	if ctx == nil {
-		return nil, backend.Invalid("context", described("nil"), "context.Background() or one made from it")
+	if err := valid.Context(ctx); err != nil {
+		return nil, err
 	}
 	for _, f := range []delayq.Feature{delayq.OwnIDs, delayq.UniqueWindows} {
-		if !host.Traits.Supports(f) {
-			return nil, &backend.UnsupportedError{Backend: host.Traits.Name, Op: f.String()}
+		if err := valid.Feature(f, f.String(), host.Traits); err != nil {
+			return nil, err
 		}
 	}
 	if name == "" || len(name) > maxName || !utf8.ValidString(name) || strings.IndexFunc(name, unicode.IsControl) >= 0 {
@@ -102,7 +103,7 @@ func newRepetition(
 		return nil, err
 	}
 	sample := r.at(backend.EarliestDue, backend.EarliestDue)
-	return r, host.Validate(&sample)
+	return r, valid.Message(&sample, host.Traits)
 }
 
 // apply sets the headers of the messages. Name and schedule decide the rest.
@@ -110,14 +111,14 @@ func (r *repetition) apply(opts []delayq.PushOption) error {
 	m := &r.message
 	for _, set := range opts {
 		if set == nil {
-			return backend.Invalid("push option", described("nil"), "the result of Header")
+			return backend.Invalid("push option", valid.Described("nil"), "the result of Header")
 		}
 		if err := set(m); err != nil {
 			return err
 		}
 	}
 	if m.ID != "" || m.UniqueFor != 0 || !m.Due.IsZero() || m.Delay != 0 {
-		return backend.Invalid("push option", described("ID, UniqueFor, At or After"), "Header: the rest comes from name and schedule")
+		return backend.Invalid("push option", valid.Described("ID, UniqueFor, At or After"), "Header: the rest comes from name and schedule")
 	}
 	return nil
 }
@@ -162,7 +163,7 @@ func (r *repetition) after(last time.Time) (time.Time, error) {
 		return next, err
 	}
 	m := r.at(next, next)
-	return next, r.host.Validate(&m)
+	return next, valid.Message(&m, r.host.Traits)
 }
 
 // push pushes an occurrence, unless it is there, and tries again until its time has passed.

@@ -14,6 +14,7 @@ import (
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/guard"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // Schedule says when messages are due. [Every], [Cron] and [CronIn] return one. It is called from
@@ -54,13 +55,10 @@ func (e every) validate() error {
 }
 
 func validSchedule(s Schedule) error {
-	if s == nil {
-		return backend.Invalid("schedule", described("nil"), "one that Every or Cron returns")
-	}
 	if e, ok := s.(every); ok {
 		return e.validate()
 	}
-	return nil
+	return valid.Given("schedule", s, "one that Every or Cron returns")
 }
 
 // nextAfter calls a schedule that the user may have written.
@@ -74,9 +72,6 @@ func nextAfter(s Schedule, after time.Time) (time.Time, error) {
 	}
 	return next, nil
 }
-
-// described is a value that an error shows as it is, without quotes.
-type described string
 
 func opError(op, queue, id string, err error) error {
 	if err == nil {

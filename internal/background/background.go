@@ -1,5 +1,5 @@
-// Package background lets package schedule run loops on a queue. What it gives them is not part of
-// delayq.Queue, so that the fakes of an application need not have it.
+// Package background runs the loops of a queue until it closes, those of package schedule too. What
+// it gives these is not part of delayq.Queue, so that the fakes of an application need not have it.
 package background
 
 import (
@@ -18,11 +18,7 @@ type Host struct {
 	Clock  clockwork.Clock
 	Log    *slog.Logger
 
-	// Validate returns the error of a message that a push would reject.
-	Validate func(*backend.Message) error
-
-	// Run calls loop with a context that ends with ctx, or when the queue's Close begins. Close
-	// waits until loop has returned. After Close, Run returns backend.ErrClosed and does not call.
+	// Run is [Loops.Run].
 	Run func(ctx context.Context, loop func(context.Context) error) error
 }
 

@@ -27,18 +27,6 @@ var (
 	ErrTimeout = errors.New("handler took too long")
 )
 
-// A Queue has the calls that a consumer makes on its queue.
-type Queue interface {
-	// Receive waits until a message is due and returns up to limit of them, at least one. It
-	// returns backend.ErrClosed once the queue is closed.
-	Receive(ctx context.Context, limit int) ([]Delivery, error)
-
-	// Nack gives messages back untouched that no handler has seen, as [backend.Queue] does.
-	Nack(ctx context.Context, rs []backend.Return) []error
-
-	lease.Extender
-}
-
 // A Delivery is a message that a consumer received. Its methods are safe for concurrent use.
 type Delivery interface {
 	ID() string
@@ -46,8 +34,8 @@ type Delivery interface {
 	Size() int    // of body and headers, in bytes
 	Lease() *lease.Lease
 
-	// Limits returns the message's own MaxAttempts and Timeout, 0 where the Options decide.
-	Limits() (attempts int, timeout time.Duration)
+	// Limits returns the message's own Attempts and HandlerTimeout, 0 where the Options decide.
+	Limits() backend.Limits
 
 	// Expired returns why no handler may get the message, which then becomes a dead letter; else
 	// nil.
@@ -61,6 +49,9 @@ type Delivery interface {
 
 	// Extend makes the lease end that long from now.
 	Extend(ctx context.Context, length time.Duration) error
+
+	// Observed returns what metrics and traces record of the message, at a time of the Clock.
+	Observed(now time.Time) telemetry.Delivery
 }
 
 // A Policy returns how long to wait after an attempt, 1 for the first, failed with err.
@@ -79,7 +70,14 @@ type Options struct {
 // Config is Run's configuration. Every field is required, except those of Options that may be 0.
 type Config struct {
 	Options
-	Queue Queue
+
+	// Receive waits until a message is due and returns up to limit of them, at least one. It
+	// returns backend.ErrClosed once the queue is closed.
+	Receive func(ctx context.Context, limit int) ([]Delivery, error)
+
+	// Store gives messages back that no handler has seen, and renews leases.
+	Store backend.Queue
+
 	Gate  *Gate
 	Clock clockwork.Clock
 	Log   *slog.Logger
@@ -106,7 +104,8 @@ type Config struct {
 	// may end its goroutine.
 	OnDead func(ctx context.Context, d Delivery, reason string, cause error)
 
-	Observer Observer
+	// Telemetry is nil for none.
+	Telemetry *telemetry.Recorder
 }
 
 // A run is a message that a worker handles.
@@ -146,7 +145,7 @@ func Run(ctx context.Context, cfg Config) error {
 	var abort context.CancelCauseFunc
 	c.handling, abort = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer abort(nil)
-	defer c.Observer.AddWorkers(c.Workers)()
+	defer c.Telemetry.AddWorkers(c.Workers)()
 	defer c.keepRenewing(context.WithoutCancel(ctx))()
 	c.fetch(ctx)
 	defer c.returning.Wait()
@@ -180,7 +179,7 @@ func (c *consumer) drained(abort context.CancelCauseFunc) error {
 	c.Log.Log(context.Background(), level, "delayq: stopping handlers that outlived the drain", "handlers", left, "drain", c.Drain)
 	abort(ErrDrain)
 	if left = c.busyAfter(obeyWithin); left > 0 {
-		c.Observer.Failed(context.Background(), telemetry.IgnoredStop, left)
+		c.Telemetry.Failed(context.Background(), telemetry.IgnoredStop, left)
 		c.Log.Error("delayq: handlers ignore their contexts; their messages return when the leases end", "handlers", left)
 		return ErrDrain
 	}

@@ -33,7 +33,7 @@ func (c *consumer) fetchWhile(ctx context.Context) (unseen []Delivery, closed bo
 		if n == 0 {
 			return nil, false
 		}
-		ds, err := c.Queue.Receive(ctx, n)
+		ds, err := c.Receive(ctx, n)
 		if c.Rate != nil {
 			c.Rate.AllowN(c.Clock.Now(), len(ds))
 		}
@@ -42,7 +42,7 @@ func (c *consumer) fetchWhile(ctx context.Context) (unseen []Delivery, closed bo
 			return ds, errors.Is(err, backend.ErrClosed)
 		case err != nil:
 			failures++
-			c.Observer.Failed(ctx, telemetry.FailedReceive, 1)
+			c.Telemetry.Failed(ctx, telemetry.FailedReceive, 1)
 			c.Log.Warn("delayq: receiving failed; trying again", "err", err, "failures", failures)
 			c.pause(ctx, c.Refetch(failures, err))
 		default:
@@ -190,7 +190,7 @@ func (c *consumer) handBack(ds []Delivery) {
 		for i, d := range some {
 			rs[i] = backend.Return{Lease: d.Lease().Token(), Untouched: true}
 		}
-		for i, err := range c.Queue.Nack(ctx, rs) {
+		for i, err := range c.Store.Nack(ctx, rs) {
 			_ = c.settled(ctx, some[i], err)
 		}
 	}

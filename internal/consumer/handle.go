@@ -16,8 +16,8 @@ import (
 // start handles a message in a goroutine of its own, which is a worker.
 func (c *consumer) start(d Delivery) {
 	ctx, cancel := context.WithCancelCause(c.handling)
-	attempts, timeout := d.Limits()
-	r := &run{d: d, maxAttempts: cmp.Or(attempts, c.MaxAttempts), timeout: cmp.Or(timeout, c.Timeout), cancel: cancel}
+	own := d.Limits()
+	r := &run{d: d, maxAttempts: cmp.Or(own.Attempts, c.MaxAttempts), timeout: cmp.Or(own.HandlerTimeout, c.Timeout), cancel: cancel}
 	d.Lease().Renewing()
 	c.mu.Lock()
 	c.running[r] = struct{}{}
@@ -43,7 +43,7 @@ func (c *consumer) abandon(r *run) {
 	defer c.mu.Unlock()
 	if _, running := c.running[r]; running && !r.d.Lease().Ended() {
 		r.abandoned = true
-		c.Observer.Failed(c.handling, telemetry.IgnoredTimeout, 1)
+		c.Telemetry.Failed(c.handling, telemetry.IgnoredTimeout, 1)
 		c.Log.Error("delayq: handler ignores its timeout; its message returns when the lease ends",
 			"id", r.d.ID(), "attempt", r.d.Attempt(), "timeout", r.timeout)
 	}
@@ -51,17 +51,15 @@ func (c *consumer) abandon(r *run) {
 
 func (c *consumer) handle(ctx context.Context, r *run) {
 	var o decision
-	var span Span
+	var processing telemetry.Processing // does nothing before it is started
 	defer func() {
 		if o.action == "" { // the retry policy ended the goroutine
 			f, after := exited, time.Second
 			f.RetryAfter = &after
 			o = c.decide(ctx, r, &f)
 		}
-		if span != nil {
-			span.Returned(ctx, o.kind, o.err)
-		}
-		c.finish(ctx, r, span, o)
+		processing.Returned(ctx, o.kind, o.err)
+		c.finish(ctx, r, processing, o)
 	}()
 	if err := r.d.Expired(); err != nil {
 		o = decision{action: Expired, err: err, reason: err.Error()}
@@ -69,10 +67,13 @@ func (c *consumer) handle(ctx context.Context, r *run) {
 	}
 	if r.maxAttempts > 0 && r.d.Attempt() > r.maxAttempts {
 		o = c.decide(ctx, r, abandoned(r.maxAttempts))
-		c.Observer.Failed(ctx, o.kind, 1)
+		c.Telemetry.Failed(ctx, o.kind, 1)
 		return
 	}
-	ctx, span = c.Observer.StartProcess(ctx, r.d)
+	if c.Telemetry != nil {
+		now := c.Clock.Now()
+		ctx, processing = c.Telemetry.StartProcess(ctx, r.d.Observed(now), now)
+	}
 	failure := &exited
 	defer func() { o = c.decide(ctx, r, failure) }() // also when the handler ends its goroutine
 	failure = c.call(ctx, r.d)
@@ -113,7 +114,7 @@ func (c *consumer) askPolicy(d Delivery, err error) (delay time.Duration) {
 
 // finish settles the message and has the worker take the next one, first where it need not wait
 // for the store. The worker goes on whatever the user's logger does.
-func (c *consumer) finish(ctx context.Context, r *run, span Span, o decision) {
+func (c *consumer) finish(ctx context.Context, r *run, processing telemetry.Processing, o decision) {
 	if c.overlap() {
 		c.leave(r)
 		defer c.overlapped()
@@ -123,9 +124,7 @@ func (c *consumer) finish(ctx context.Context, r *run, span Span, o decision) {
 	err := c.settle(ctx, r.d, o)
 	died := err == nil && (o.action == Died || o.action == Expired)
 	err = c.settled(ctx, r.d, err)
-	if span != nil {
-		span.End(string(o.action), err)
-	}
+	processing.End(string(o.action), err)
 	if died {
 		c.reportDead(ctx, r.d, o)
 	}
@@ -216,7 +215,7 @@ func (c *consumer) settle(ctx context.Context, d Delivery, o decision) error {
 		c.Log.Debug("delayq: message expired", "id", d.ID(), "err", o.err)
 		err := d.Dead(ctx, o.reason)
 		if err == nil {
-			c.Observer.Expired(ctx, 1)
+			c.Telemetry.Expired(ctx, 1)
 		}
 		return err
 	case Retried:
@@ -236,7 +235,7 @@ func (c *consumer) settled(ctx context.Context, d Delivery, err error) error {
 		return nil
 	}
 	if err != nil {
-		c.Observer.Failed(ctx, telemetry.FailedSettle, 1)
+		c.Telemetry.Failed(ctx, telemetry.FailedSettle, 1)
 		c.Log.Warn("delayq: settling failed", "id", d.ID(), "attempt", d.Attempt(), "err", err)
 	}
 	return err

@@ -44,7 +44,7 @@ func (c *consumer) renewAll(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(c.Lease/renewals, time.Second))
 	defer cancel()
-	ends, errs := c.Queue.Extend(ctx, lease.Tokens(ls), c.Lease)
+	ends, errs := c.Store.Extend(ctx, lease.Tokens(ls), c.Lease)
 	for i, r := range rs {
 		if errs == nil || errs[i] == nil {
 			ls[i].Renew(ends[i], kept)
@@ -89,7 +89,7 @@ func (c *consumer) notRenewed(r *run, err error) {
 	case errors.Is(err, context.Canceled): // the consumer has ended
 		return
 	}
-	c.Observer.Failed(c.handling, telemetry.FailedRenew, 1)
+	c.Telemetry.Failed(c.handling, telemetry.FailedRenew, 1)
 	c.Log.Warn("delayq: renewing a lease failed", "id", r.d.ID(), "err", err)
 	if r.d.Lease().Expired(c.Clock.Now()) {
 		c.stopHandler(r)
@@ -103,7 +103,7 @@ func (c *consumer) stopHandler(r *run) {
 	if _, running := c.running[r]; running && !r.lost && !r.d.Lease().Ended() {
 		r.lost = true
 		r.cancel(backend.ErrLeaseLost)
-		c.Observer.Failed(c.handling, telemetry.FailedLeaseLost, 1)
+		c.Telemetry.Failed(c.handling, telemetry.FailedLeaseLost, 1)
 		c.Log.Warn("delayq: a lease is lost while its handler runs; another worker may have the message",
 			"id", r.d.ID(), "attempt", r.d.Attempt())
 	}

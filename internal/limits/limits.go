@@ -12,9 +12,6 @@ import (
 	"github.com/delayq/delayq/internal/valid"
 )
 
-// MaxAttempts is the largest number of attempts that a message may have.
-const MaxAttempts = 1 << 30
-
 // Add returns headers with the limits among them, and an error where they are too many then.
 func Add(headers map[string]string, l *backend.Limits) (map[string]string, error) {
 	return with(headers, text(l))
@@ -121,7 +118,7 @@ func parse(stored string) (l backend.Limits) {
 		name, value, _ := strings.Cut(field, "=")
 		switch name {
 		case fieldAttempts:
-			if n, err := strconv.Atoi(value); err == nil && n > 0 && n <= MaxAttempts {
+			if n, err := strconv.Atoi(value); err == nil && n > 0 && n <= valid.MaxAttempts {
 				l.Attempts = n
 			}
 		case fieldTimeout:

@@ -3,6 +3,7 @@
 package valid
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -15,11 +16,42 @@ import (
 // Described is a value that an error shows as it is, without quotes.
 type Described string
 
-// MaxTimeout is the longest time that a handler may be given for a message.
-const MaxTimeout = 24 * time.Hour
+// The largest values of options.
+const (
+	MaxTimeout     = 24 * time.Hour // of a handler
+	MaxDrain       = 24 * time.Hour
+	MaxAttempts    = 1 << 30
+	maxDeadLetters = 1 << 30
+)
 
 // ReservedPrefix begins the headers that the library and its backends add.
 const ReservedPrefix = "delayq-"
+
+// Feature returns a [backend.UnsupportedError] of an operation whose feature a store lacks.
+func Feature(f backend.Feature, op string, traits backend.Traits) error {
+	if traits.Supports(f) {
+		return nil
+	}
+	return unsupported(op, traits)
+}
+
+func unsupported(op string, traits backend.Traits) error {
+	return &backend.UnsupportedError{Backend: traits.Name, Op: op}
+}
+
+// Context checks that there is a context.
+func Context(ctx context.Context) error {
+	return Given("context", ctx, "context.Background() or one made from it")
+}
+
+// Given checks that what is not nil.
+func Given[T comparable](what string, v T, allowed string) error {
+	var none T
+	if v == none {
+		return backend.Invalid(what, Described("nil"), allowed)
+	}
+	return nil
+}
 
 // Spread checks how far a message may be spread.
 func Spread(d time.Duration) error {
@@ -56,6 +88,16 @@ func IDs(ids []string) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// Each returns the error of the first item of a batch that check rejects.
+func Each[T any](batch []T, check func(T) error) error {
+	for i, item := range batch {
+		if err := check(item); err != nil {
+			return fmt.Errorf("message %d of the batch: %w", i, err)
+		}
+	}
+	return nil
 }
 
 // Wait checks a MaxWait.
@@ -154,6 +196,38 @@ func Expiry(d time.Duration) error {
 		return backend.Invalid("ExpiresAfter", d, fmt.Sprintf("1ms to %v", backend.MaxDelay))
 	}
 	return nil
+}
+
+// Drain checks how long a stop may wait for handlers.
+func Drain(d time.Duration) error {
+	if d < 0 || d > MaxDrain {
+		return backend.Invalid("Drain", d, fmt.Sprintf("0 to %v", MaxDrain))
+	}
+	return nil
+}
+
+// Pause checks the end of a pause, of which there may be one.
+func Pause(p backend.Pause) error {
+	if p.For != 0 && !p.Until.IsZero() {
+		return backend.Invalid("pause", Described("with PauseFor and PauseUntil"), "one of them")
+	}
+	return nil
+}
+
+// PauseFor checks the length of a pause.
+func PauseFor(d time.Duration) error {
+	if d <= 0 || d > backend.MaxDelay {
+		return backend.Invalid("PauseFor", d, fmt.Sprintf("more than 0, up to %v", backend.MaxDelay))
+	}
+	return nil
+}
+
+// Retention checks which dead letters are kept.
+func Retention(what string, keep backend.Retention) error {
+	if age := keep.MaxAge; age != 0 && (age < time.Millisecond || age > backend.MaxDelay) {
+		return backend.Invalid(what+"'s age", age, fmt.Sprintf("0 for any age, or 1ms to %v", backend.MaxDelay))
+	}
+	return Within(what+"'s count", keep.MaxCount, 0, maxDeadLetters)
 }
 
 // Lease checks the length of a lease.
