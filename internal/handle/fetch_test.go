@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/jonboulle/clockwork"
@@ -204,6 +203,32 @@ func TestFakeClock(t *testing.T) {
 	})
 }
 
+// A jumping clock jumps when a timer is about to be set.
+type jumping struct {
+	*clockwork.FakeClock
+	by time.Duration
+}
+
+func (j *jumping) NewTimer(d time.Duration) clockwork.Timer {
+	j.Advance(j.by)
+	j.by = 0
+	return j.FakeClock.NewTimer(d)
+}
+
+// A sleeper sees that a fake clock has jumped to the next event just before its timer was set.
+func TestFakeClockThatJumps(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		clock := &jumping{clockwork.NewFakeClock(), time.Minute}
+		f := open(t, &store{reply: func(_ int, c *Claim) error {
+			c.Now = clock.Now()
+			c.Next = c.Now.Add(time.Minute)
+			return nil
+		}}, on(clock))
+		f.receive(t.Context(), 1)
+		equal(t, "claims", f.store.claims(), []time.Duration{0, 0})
+	})
+}
+
 // While a fake clock stands still, other processes push in real time.
 func TestFakeClockThatStands(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -311,19 +336,15 @@ func TestReceiveThatIsServedAtItsEnd(t *testing.T) {
 // Without a Receive nothing is asked.
 func TestNoReceive(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		f := open(t, &store{reply: func(_ int, c *Claim) error {
-			c.Deliveries = deliveries(0, 1)
-			return nil
-		}})
-		<-f.receive(t.Context(), 1)
+		f := open(t, serves())
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if r := <-f.receive(ctx, 1); !errors.Is(r.err, context.Canceled) {
-			t.Errorf("an ended context: %v", r)
+		if r := <-f.receive(ctx, 1); !errors.Is(r.err, context.Canceled) || f.hub.Handles() != 0 {
+			t.Errorf("an ended context: %v; %d handles with a fetcher", r, f.hub.Handles())
 		}
+		<-f.receive(t.Context(), 1)
 		f.hub.WakeAll()
 		after(3 * poll)
 		equal(t, "claims", f.store.claims(), []time.Duration{0})
-		synctest.Wait()
 	})
 }

@@ -74,6 +74,29 @@ func TestCloseOfAStoreThatStalls(t *testing.T) {
 	})
 }
 
+// Receives that have not yet noticed the end get it from the fetcher, and not the error of the last
+// claim.
+func TestLastClaimFails(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := open(t, &store{reply: func(int, *Claim) error {
+			time.Sleep(time.Second)
+			return errors.New("broken")
+		}})
+		w := &waiter{limit: 1, lease: time.Minute, got: make(chan received, 1)}
+		if err := f.enter(w); err != nil {
+			t.Fatal(err)
+		}
+		f.Start()
+		after(0)
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+		if r := <-w.got; !errors.Is(r.err, backend.ErrClosed) {
+			t.Errorf("got %v", r)
+		}
+	})
+}
+
 // A closed handle neither receives nor starts a fetcher.
 func TestStartAfterClose(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -29,6 +29,7 @@ type store struct {
 	mu    sync.Mutex
 	began time.Time
 	asked []asked
+	kept  []time.Duration // when the queue was maintained
 	back  []string
 }
 
@@ -72,6 +73,13 @@ func (s *store) claims() (at []time.Duration) {
 		at = append(at, a.at)
 	}
 	return at
+}
+
+// maintained are the times at which the queue was.
+func (s *store) maintained() []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.kept)
 }
 
 func (s *store) returned() []string {
