@@ -80,7 +80,7 @@ func (n *node) handleEvent(ctx context.Context, event any) {
 	switch e := event.(type) {
 	case *redis.Message:
 		if channel, ok := store.Triggered(e.Payload); ok {
-			n.listener.hub.Wake(channel)
+			n.listener.hub.Wake(channel, time.Time{})
 		}
 	case *redis.Subscription:
 		n.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/sqlqueue"
+	"github.com/delayq/delayq/internal/handle"
 )
 
 // maxClaim is the most messages of one claim.
@@ -125,19 +125,19 @@ func (c *claimed) leaseFloor() int64 {
 	return at
 }
 
-// Claim is as in sqlqueue.Messages. After a lost reply it asks for the messages of that claim.
-func (m *messages) Claim(ctx context.Context, limit int, lease time.Duration) (sqlqueue.Claim, error) {
+// claim is as in handle.Source. After a lost reply it asks for the messages of that claim.
+func (m *messages) claim(ctx context.Context, limit int, lease time.Duration) (handle.Claim, error) {
 	m.b.listener.start()
 	began := time.Now()
 	due, leases, token, again := m.scan.start(began, m.clock != nil)
 	now := m.now()
 	c, err := call(ctx, m.b, m.b.cfg.call("claim", "text", "bigint", "int", "bigint", "bigint", "bigint", "bigint", "boolean"),
-		[]any{m.queue, now.param(), limit, now.after(lease), token, due, leases, again}, readClaimed)
+		[]any{m.queue, now.param(), min(limit, maxClaim), now.after(lease), token, due, leases, again}, readClaimed)
 	if err != nil {
 		if errors.Is(err, backend.ErrOutcomeUnknown) {
 			m.scan.lost(token)
 		}
-		return sqlqueue.Claim{}, err
+		return handle.Claim{}, err
 	}
 	slices.SortFunc(c.deliveries, func(a, b delivered) int { return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.seq, b.seq)) })
 	m.scan.end(&c, due, time.Since(began))
@@ -165,8 +165,8 @@ func readClaimed(c *claimed, scan scan) error {
 	return err
 }
 
-func (c *claimed) claim(token int64) sqlqueue.Claim {
-	claim := sqlqueue.Claim{Now: moment(c.now)}
+func (c *claimed) claim(token int64) handle.Claim {
+	claim := handle.Claim{Now: moment(c.now)}
 	for i := range c.deliveries {
 		d := &c.deliveries[i]
 		d.Token = backend.Token{Lo: uint64(token)}

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"strings"
@@ -15,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/sqlqueue"
+	"github.com/delayq/delayq/internal/handle"
 )
 
 // Backend keeps queues in a PostgreSQL database. It is safe for concurrent use.
@@ -24,13 +25,13 @@ type Backend struct {
 	cfg    config
 	number uint64 // among the process's backends
 
-	hub      sqlqueue.Hub
+	hub      handle.Hub
 	calls    calls
 	news     announcer
 	listener listener
 
 	mu      sync.Mutex
-	open    map[*sqlqueue.Queue]*messages
+	open    map[*handle.Queue]*messages
 	closed  bool
 	checked bool // the schema was found to be right
 }
@@ -116,8 +117,9 @@ func NewDB(db *sql.DB, opts ...Option) *Backend {
 }
 
 func newBackend(db database, opts []Option) *Backend {
-	b := &Backend{db: db, cfg: configure(opts), number: backends.Add(1), open: make(map[*sqlqueue.Queue]*messages)}
+	b := &Backend{db: db, cfg: configure(opts), number: backends.Add(1), open: make(map[*handle.Queue]*messages)}
 	b.news.b, b.listener.b = b, b
+	b.hub.Poll, b.hub.MaxPoll, b.hub.Go = b.cfg.poll, maxPoll, b.calls.run
 	return b
 }
 
@@ -156,7 +158,7 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	if b.closed {
 		return nil, backend.ErrClosed
 	}
-	q := sqlqueue.New(sqlqueue.Source{Messages: m, Name: name, Clock: o.Clock, MaxSleep: b.cfg.poll, MaxClaim: maxClaim}, &b.hub, o.Logger, b.forget)
+	q := handle.New(handle.Source{Messages: m, Name: name, Claim: m.claim, Clock: o.Clock}, &b.hub, o.Logger, b.forget)
 	b.open[q] = m
 	return q, nil
 }
@@ -181,7 +183,7 @@ func (b *Backend) check(ctx context.Context) error {
 	return nil
 }
 
-func (b *Backend) forget(q *sqlqueue.Queue) {
+func (b *Backend) forget(q *handle.Queue) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.open, q)
@@ -196,18 +198,14 @@ const closeWithin = 5 * time.Second
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	open, was := b.open, b.closed
-	b.open, b.closed = make(map[*sqlqueue.Queue]*messages), true
+	b.open, b.closed = make(map[*handle.Queue]*messages), true
 	b.mu.Unlock()
 	if was {
 		return nil
 	}
 	within, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
-	var closing sync.WaitGroup
-	for q := range open { // at the same time, since each may have to wait for the server
-		closing.Go(func() { _ = q.Close() })
-	}
-	closing.Wait()
+	handle.CloseAll(maps.Keys(open))
 	b.listener.close()
 	if b.cfg.owned {
 		b.calls.run(b.db.close)

@@ -12,6 +12,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/handle"
 	"github.com/delayq/delayq/internal/sqlqueue"
 )
 
@@ -21,7 +22,7 @@ const schemaVersion = 1
 // A file is an open database.
 type file struct {
 	settings
-	hub     sqlqueue.Hub
+	hub     handle.Hub
 	writer  *writer
 	readers chan *conn    // a nil one is yet to be opened
 	version int64         // of the data, before the first handle
@@ -57,6 +58,7 @@ func openFile(ctx context.Context, s settings) (*file, error) {
 	for range mostReaders {
 		f.readers <- nil
 	}
+	f.hub.Poll, f.hub.MaxPoll = maxSleep, maxSleep
 	f.writer = newWriter(c, &f.hub)
 	f.version = f.dataVersion()
 	go f.watch()

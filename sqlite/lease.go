@@ -8,6 +8,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/handle"
 	"github.com/delayq/delayq/internal/record"
 	"github.com/delayq/delayq/internal/sqlqueue"
 )
@@ -17,27 +18,27 @@ const (
 	mostRead    = 32 << 20 // bytes of bodies in one claim or page
 )
 
-// Claim is as in sqlqueue.Messages. It looks before it writes, so that a look that finds nothing
+// claim is as in handle.Source. It looks before it writes, so that a look that finds nothing
 // neither locks the file nor changes it.
-func (m *messages) Claim(ctx context.Context, limit int, lease time.Duration) (sqlqueue.Claim, error) {
+func (m *messages) claim(ctx context.Context, limit int, lease time.Duration) (handle.Claim, error) {
 	c, ready, err := m.look(ctx)
 	if err != nil || !ready {
 		return c, err
 	}
 	var ds []backend.Delivery
 	err = m.writer.submit(ctx, func(t *tx) (err error) {
-		ds, err = m.claim(t, limit, lease)
+		ds, err = m.leaseDue(t, min(limit, mostClaimed), lease)
 		return err
 	})
 	if err != nil {
-		return sqlqueue.Claim{}, err
+		return handle.Claim{}, err
 	}
 	c.Deliveries, c.Next = ds, c.Now // others may have been faster: look again
 	return c, nil
 }
 
 // look reports whether a message may be due, and when to look again.
-func (m *messages) look(ctx context.Context) (c sqlqueue.Claim, ready bool, err error) {
+func (m *messages) look(ctx context.Context) (c handle.Claim, ready bool, err error) {
 	var now, next int64
 	err = m.read(ctx, func(r *conn) error {
 		return r.rows("look", func(s *sqlite3.Stmt) bool {
@@ -58,7 +59,7 @@ func (m *messages) look(ctx context.Context) (c sqlqueue.Claim, ready bool, err 
 	return c, next <= now, err
 }
 
-func (m *messages) claim(t *tx, limit int, lease time.Duration) ([]backend.Delivery, error) {
+func (m *messages) leaseDue(t *tx, limit int, lease time.Duration) ([]backend.Delivery, error) {
 	now := m.now()
 	paused, _, err := t.number("read_pause", m.queue)
 	if err != nil || paused > now {

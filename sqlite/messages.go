@@ -12,6 +12,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/handle"
 	"github.com/delayq/delayq/internal/record"
 	"github.com/delayq/delayq/internal/sqlqueue"
 )
@@ -32,7 +33,7 @@ type messages struct {
 	clock clockwork.Clock
 }
 
-var _ sqlqueue.Messages = (*messages)(nil)
+var _ handle.Messages = (*messages)(nil)
 
 func (m *messages) now() int64 { return m.clock.Now().UnixNano() }
 

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"maps"
 	"path/filepath"
 	"sync"
 	"time"
@@ -9,7 +10,7 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/sqlqueue"
+	"github.com/delayq/delayq/internal/handle"
 )
 
 // Backend keeps queues in one file. It is safe for concurrent use.
@@ -19,7 +20,7 @@ type Backend struct {
 
 	mu      sync.Mutex
 	file    *file // nil before the first Open
-	handles map[*sqlqueue.Queue]struct{}
+	handles map[*handle.Queue]struct{}
 	closed  bool
 }
 
@@ -56,7 +57,7 @@ func Relaxed() Option { return func(b *Backend) { b.settings.sync = "NORMAL" } }
 func New(path string, opts ...Option) *Backend {
 	b := &Backend{
 		settings: settings{sync: "FULL", busy: 10 * time.Second},
-		handles:  make(map[*sqlqueue.Queue]struct{}),
+		handles:  make(map[*handle.Queue]struct{}),
 	}
 	b.settings.path, b.err = filepath.Abs(path)
 	if path == "" {
@@ -98,10 +99,8 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	if clock == nil {
 		clock = clockwork.NewRealClock()
 	}
-	q := sqlqueue.New(sqlqueue.Source{
-		Messages: &messages{file: f, name: name, queue: number, clock: clock},
-		Name:     name, Clock: clock, MaxSleep: maxSleep, MaxClaim: mostClaimed,
-	}, &f.hub, o.Logger, b.forget)
+	m := &messages{file: f, name: name, queue: number, clock: clock}
+	q := handle.New(handle.Source{Messages: m, Name: name, Claim: m.claim, Clock: clock}, &f.hub, o.Logger, b.forget)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
@@ -134,7 +133,7 @@ func (b *Backend) open(ctx context.Context) (*file, error) {
 	return b.file, nil
 }
 
-func (b *Backend) forget(q *sqlqueue.Queue) {
+func (b *Backend) forget(q *handle.Queue) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.handles, q)
@@ -146,9 +145,7 @@ func (b *Backend) Close() error {
 	open, f := b.handles, b.file
 	b.closed, b.handles, b.file = true, nil, nil
 	b.mu.Unlock()
-	for q := range open {
-		_ = q.Close()
-	}
+	handle.CloseAll(maps.Keys(open))
 	if f == nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/handle"
 	"github.com/delayq/delayq/internal/sqlqueue"
 )
 
@@ -16,7 +17,7 @@ import (
 // transaction, so that they share one flush of the disk. While it runs, the next ones gather.
 type writer struct {
 	conn *conn
-	hub  *sqlqueue.Hub
+	hub  *handle.Hub
 
 	ops    chan *operation
 	bare   chan func(*conn) // to be run outside a transaction
@@ -46,7 +47,7 @@ type tx struct {
 	tidied []int64 // the queues whose ended windows were dropped
 }
 
-func newWriter(c *conn, hub *sqlqueue.Hub) *writer {
+func newWriter(c *conn, hub *handle.Hub) *writer {
 	w := &writer{
 		conn: c, hub: hub,
 		ops: make(chan *operation), bare: make(chan func(*conn)), ended: make(chan struct{}),

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/handle"
 	"github.com/delayq/delayq/internal/redis/call"
 	"github.com/delayq/delayq/internal/redis/check"
 )
@@ -18,7 +19,7 @@ type Backend struct {
 	registry *registry // nil for none
 
 	mu      sync.Mutex
-	queues  map[*Queue]struct{}
+	queues  map[*handle.Queue]struct{}
 	closed  bool
 	checked chan struct{} // closed when the server check is over; nil before it starts
 }
@@ -28,8 +29,8 @@ func NewBackend(c Config) *Backend {
 	if c.Calls == nil {
 		c.Calls = new(call.Group)
 	}
-	b := &Backend{Config: c, hub: NewHub(c.Client, c.Poll), queues: make(map[*Queue]struct{})}
-	b.hub.triggered = c.Triggered
+	b := &Backend{Config: c, hub: NewHub(c.Client, c.Poll), queues: make(map[*handle.Queue]struct{})}
+	b.hub.triggered, b.hub.Go = c.Triggered, c.Calls.Go
 	b.registry = newRegistry(&b.Config)
 	return b
 }
@@ -54,9 +55,16 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	if err != nil {
 		return nil, err
 	}
-	q := newQueue(s, b.hub, b.Calls, o.Logger)
-	if err := b.add(q, name); err != nil {
+	q := handle.New(s.named(), &b.hub.Hub, o.Logger, func(q *handle.Queue) {
+		b.remove(q)
+		b.registry.closed(name)
+	})
+	if err := b.add(q); err != nil {
 		return nil, err
+	}
+	b.registry.opened(name, o.Logger)
+	if s.Maintain != nil {
+		q.Start()
 	}
 	return q, nil
 }
@@ -79,26 +87,17 @@ func (b *Backend) startCheck(ctx context.Context, log *slog.Logger) (checked <-c
 	return b.checked, nil
 }
 
-func (b *Backend) add(q *Queue, name string) error {
-	q.onClose = func(q *Queue) {
-		b.remove(q)
-		b.registry.closed(name)
-	}
+func (b *Backend) add(q *handle.Queue) error {
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	if b.closed {
-		b.mu.Unlock()
 		return backend.ErrClosed
 	}
 	b.queues[q] = struct{}{}
-	b.mu.Unlock()
-	b.registry.opened(name, q.log)
-	if q.Maintain != nil {
-		q.start()
-	}
 	return nil
 }
 
-func (b *Backend) remove(q *Queue) {
+func (b *Backend) remove(q *handle.Queue) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.queues, q)

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"maps"
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/handle"
 )
 
 // closeWithin bounds how long Close waits for a server that does not reply. Then Close closes a
@@ -20,18 +21,14 @@ func (b *Backend) Close() error {
 	b.mu.Lock()
 	open := b.queues
 	was := b.closed
-	b.queues, b.closed = make(map[*Queue]struct{}), true
+	b.queues, b.closed = make(map[*handle.Queue]struct{}), true
 	b.mu.Unlock()
 	if was {
 		return nil
 	}
 	within, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
-	var closing sync.WaitGroup
-	for q := range open { // at the same time, since each may have to wait for the server
-		closing.Go(func() { _ = q.Close() })
-	}
-	closing.Wait()
+	handle.CloseAll(maps.Keys(open))
 	b.Calls.Go(b.hub.Close)
 	b.registry.close()
 	var err error

@@ -2,36 +2,19 @@ package queue
 
 import (
 	"context"
+	"crypto/rand"
 	"time"
 
 	"github.com/jonboulle/clockwork"
 
-	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/handle"
 	"github.com/delayq/delayq/internal/redis/script"
 )
 
-// Messages are one queue's messages in Redis. The methods are as in package backend; the handle
-// checks whether it is open.
+// Messages are one queue's messages in Redis.
 type Messages interface {
-	Schedule(ctx context.Context, ms []backend.Message) []error
-	Ack(ctx context.Context, ls []backend.Lease) []error
-	Nack(ctx context.Context, rs []backend.Return) []error
-	Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error)
-	Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error
-	Cancel(ctx context.Context, ids []string) []error
-	Reschedule(ctx context.Context, ms []backend.Move) []error
-	Stats(ctx context.Context) (backend.Stats, error)
-	Get(ctx context.Context, ids []string) ([]backend.MessageInfo, []error)
-	Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error)
-	Purge(ctx context.Context) (removed int64, err error)
-	PauseAll(ctx context.Context, p backend.Pause) error
-	ResumeAll(ctx context.Context) error
+	handle.Messages
 	Paused(ctx context.Context) (paused bool, until time.Time, err error)
-	ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error)
-	ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error)
-	Redrive(ctx context.Context, ids []string) []error
-	DeleteDead(ctx context.Context, ids []string) []error
-	TrimDead(ctx context.Context, r backend.Retention) (removed int, more bool, err error)
 
 	// Channel is where a message that becomes the head is announced, with its due time in ms.
 	Channel() string
@@ -57,4 +40,23 @@ type Source struct {
 	// Maintain is nil for no background work. It runs when no Receive has waited for IdleFor.
 	Maintain Maintainer
 	IdleFor  time.Duration
+}
+
+// named returns the source of a handle, which gives each claim a name of its own.
+func (s *Source) named() handle.Source {
+	named := handle.Source{Messages: s.Messages, Name: s.Channel(), Clock: s.Clock, IdleFor: s.IdleFor}
+	named.Claim = func(ctx context.Context, limit int, lease time.Duration) (handle.Claim, error) {
+		c, err := s.Claim(ctx, limit, lease, rand.Text())
+		if s.Triggered && c.Next.After(c.Now) { // the trigger wakes the handle then
+			c.Next = time.Time{}
+		}
+		return handle.Claim(c), err
+	}
+	if s.Maintain != nil {
+		named.Maintain = func(ctx context.Context) (handle.Claim, error) {
+			c, err := s.Maintain(ctx)
+			return handle.Claim(c), err
+		}
+	}
+	return named
 }

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -10,15 +11,41 @@ import (
 // The client library subscribes under a lock of its own, and ignores the context while a server
 // does not reply. So one goroutine follows the hub's channels, and no call waits for it.
 
-// followLocked starts the subscription, or tells it that channels have changed.
-func (h *Hub) followLocked() {
+// subscribe has a channel subscribed to. The queue claims again once that is done.
+func (h *Hub) subscribe(channel string, log *slog.Logger) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.channels[channel] = log
+	h.changedLocked()
+}
+
+func (h *Hub) unsubscribe(channel string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.channels, channel)
+	h.changedLocked()
+}
+
+// changedLocked starts the subscription, or tells it that channels have changed.
+func (h *Hub) changedLocked() {
 	if !h.running {
 		h.running = true
 		var ctx context.Context
 		ctx, h.stop = context.WithCancel(context.Background())
 		h.ended.Go(func() { h.follow(ctx) })
 	}
-	signal(h.changed)
+	select {
+	case h.changed <- struct{}{}:
+	default:
+	}
+}
+
+// checkEvery is how often a silent subscription is checked: rarely, since it carries only hints.
+const checkEvery = time.Minute
+
+// Events returns a subscription's events, which tell of each reconnect too.
+func Events(p *redis.PubSub) <-chan any {
+	return p.ChannelWithSubscriptions(redis.WithChannelHealthCheckInterval(checkEvery))
 }
 
 func (h *Hub) follow(ctx context.Context) {
@@ -62,19 +89,15 @@ func (h *Hub) channelChanges(subscribed map[string]bool) (added, removed []strin
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for channel := range subscribed {
-		if h.queues[channel] == nil {
+		if h.channels[channel] == nil {
 			removed = append(removed, channel)
 			delete(subscribed, channel)
 		}
 	}
-	for channel, queues := range h.queues {
-		if subscribed[channel] {
-			continue
-		}
-		added = append(added, channel)
-		subscribed[channel] = true
-		for q := range queues {
-			log = q.log
+	for channel, its := range h.channels {
+		if !subscribed[channel] {
+			added, log = append(added, channel), its
+			subscribed[channel] = true
 		}
 	}
 	return added, removed, log

@@ -60,7 +60,7 @@ func Backend(c Config) *queue.Backend {
 		if err := s.CanConfirm(ctx); err != nil {
 			return queue.Source{}, err
 		}
-		return queue.Source{Messages: s, Claim: c.Claimer(s), Clock: o.Clock, Triggered: c.Triggered}, nil
+		return queue.Source{Messages: s, Claim: c.Claimer(s), Clock: o.Clock, Triggered: c.Triggered && o.Clock == nil}, nil
 	}
 	return queue.NewBackend(c.Config)
 }

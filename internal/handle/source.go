@@ -1,4 +1,4 @@
-package sqlqueue
+package handle
 
 import (
 	"context"
@@ -9,14 +9,13 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Messages are the messages of one queue in a database. The methods are as in [backend.Queue], the
-// end of a context included; the handle has checked that it is open and that ctx has not ended.
+// Messages are the messages of one queue in a store. The methods are as in [backend.Queue], the end
+// of a context included; the handle has checked that it is open and that ctx has not ended.
 //
-// A change that makes messages due sooner than others may expect calls [Hub.Wake] after its commit:
+// A change that makes messages due sooner than others may expect wakes the handles on the queue:
 // Schedule, Nack, Extend to a sooner end, Reschedule, Redrive, and the end of a pause.
 type Messages interface {
 	Schedule(ctx context.Context, ms []backend.Message) []error
-	Claim(ctx context.Context, limit int, lease time.Duration) (Claim, error)
 	Ack(ctx context.Context, ls []backend.Lease) []error
 	Nack(ctx context.Context, rs []backend.Return) []error
 	Extend(ctx context.Context, ls []backend.Lease, lease time.Duration) ([]time.Time, []error)
@@ -49,14 +48,17 @@ type Claim struct {
 // A Source is a queue's messages, and how its handle waits for them.
 type Source struct {
 	Messages
-	Name string
+	Name string // by which the hub wakes the handle
 
-	// Clock is the one that Claim's Now and Next are by, to sleep on. Nil: they are by the server's
+	// Claim leases due messages, up to limit or to the store's own bound. Its context does not end.
+	Claim func(ctx context.Context, limit int, lease time.Duration) (Claim, error)
+
+	// Clock is the one that a claim's Now and Next are by, to sleep on. Nil: they are by the server's
 	// clock, and the handle sleeps for the difference.
 	Clock clockwork.Clock
 
-	// MaxSleep is how long a handle sleeps without a wake-up.
-	MaxSleep time.Duration
-	// MaxClaim is the most messages of one claim.
-	MaxClaim int
+	// Maintain does a queue's background work when no Receive has waited for IdleFor, and returns
+	// when to do it again, without deliveries. It is nil for none.
+	Maintain func(ctx context.Context) (Claim, error)
+	IdleFor  time.Duration
 }

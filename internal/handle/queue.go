@@ -1,15 +1,16 @@
-package queue
+package handle
 
 import (
 	"context"
+	"iter"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redis/call"
 )
 
 // Queue is a handle on a queue. All its Receive calls share one fetcher: a goroutine that claims
@@ -23,7 +24,6 @@ type Queue struct {
 	fetching context.Context // ends when Close begins
 	stop     context.CancelFunc
 	fetched  chan struct{} // closed when the fetcher has ended
-	calls    *call.Group
 
 	life    sync.Mutex // of the fetcher: held while it is started, and never within mu
 	started bool
@@ -35,7 +35,7 @@ type Queue struct {
 	woken   chan struct{} // holds one when soonest has changed
 	soonest time.Time     // the first due time of the wake-ups since the last claim
 	closing sync.Once
-	onClose func(*Queue) // nil for none
+	onClose func(*Queue)
 }
 
 var _ backend.Queue = (*Queue)(nil)
@@ -52,11 +52,11 @@ type received struct {
 	err error
 }
 
-// newQueue returns a handle on a source. hub wakes it when a message becomes the first.
-func newQueue(s Source, hub *Hub, calls *call.Group, log *slog.Logger) *Queue {
+// New returns a handle on a source. Close calls onClose, which may be nil, once.
+func New(s Source, hub *Hub, log *slog.Logger, onClose func(*Queue)) *Queue {
 	q := &Queue{
-		Source: s, clock: s.Clock, log: log, hub: hub,
-		calls: calls, fetched: make(chan struct{}), arrived: make(chan struct{}, 1), woken: make(chan struct{}, 1),
+		Source: s, clock: s.Clock, log: log, hub: hub, onClose: onClose,
+		fetched: make(chan struct{}), arrived: make(chan struct{}, 1), woken: make(chan struct{}, 1),
 	}
 	if q.clock == nil {
 		q.clock = clockwork.NewRealClock()
@@ -74,7 +74,7 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]
 	if err := q.enter(w); err != nil {
 		return nil, err
 	}
-	q.start()
+	q.Start()
 	select {
 	case r := <-w.got:
 		return r.ds, r.err
@@ -85,9 +85,9 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) ([]
 	}
 }
 
-// start starts the fetcher: with the first Receive, or at once for a queue that has to be
-// maintained.
-func (q *Queue) start() {
+// Start starts the fetcher, unless it runs or the handle is closed. The first Receive does so too; a
+// queue that has to be maintained needs it before that.
+func (q *Queue) Start() {
 	q.life.Lock()
 	defer q.life.Unlock()
 	if q.started || q.fetching.Err() != nil {
@@ -95,27 +95,15 @@ func (q *Queue) start() {
 	}
 	q.started = true
 	q.hub.add(q)
-	q.calls.Go(func() {
+	fetch := func() {
 		defer close(q.fetched)
 		q.fetch()
-	})
-}
-
-// awaitFetcher waits for the last claim, so that its messages are given back. A claim that a server
-// holds up ends by the client's timeouts.
-func (q *Queue) awaitFetcher() {
-	late := time.NewTimer(closeWithin - giveBackWithin)
-	defer late.Stop()
-	select {
-	case <-q.fetched:
-	case <-late.C:
 	}
-}
-
-func (q *Queue) wasStarted() bool {
-	q.life.Lock()
-	defer q.life.Unlock()
-	return q.started
+	if q.hub.Go != nil {
+		q.hub.Go(fetch)
+		return
+	}
+	go fetch()
 }
 
 // enter adds a waiter.
@@ -142,15 +130,17 @@ func signal(c chan struct{}) {
 func (q *Queue) leave(w *waiter, err error) ([]backend.Delivery, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for i, other := range q.waiting {
-		if other == w {
-			q.waiting = append(q.waiting[:i], q.waiting[i+1:]...)
-			return nil, err
-		}
+	if i := slices.Index(q.waiting, w); i >= 0 {
+		q.waiting = slices.Delete(q.waiting, i, i+1)
+		return nil, err
 	}
 	r := <-w.got
 	return r.ds, r.err
 }
+
+// closeWithin bounds how long Close waits for the last claim, so that its messages are given back.
+// A backend's Close takes up to 5 s, and giving back has its part of them.
+const closeWithin = 5*time.Second - giveBackWithin
 
 // Close is as in backend.Queue.
 func (q *Queue) Close() error {
@@ -170,12 +160,36 @@ func (q *Queue) Close() error {
 	return nil
 }
 
-// open returns ErrClosed for a closed handle.
-func (q *Queue) open() error {
+func (q *Queue) wasStarted() bool {
+	q.life.Lock()
+	defer q.life.Unlock()
+	return q.started
+}
+
+func (q *Queue) awaitFetcher() {
+	late := time.NewTimer(closeWithin)
+	defer late.Stop()
+	select {
+	case <-q.fetched:
+	case <-late.C:
+	}
+}
+
+// CloseAll closes handles at the same time, since each may have to wait for the store.
+func CloseAll(handles iter.Seq[*Queue]) {
+	var closing sync.WaitGroup
+	for q := range handles {
+		closing.Go(func() { _ = q.Close() })
+	}
+	closing.Wait()
+}
+
+// open returns ErrClosed for a closed handle, and the error of a context that has ended.
+func (q *Queue) open(ctx context.Context) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		return backend.ErrClosed
 	}
-	return nil
+	return ctx.Err()
 }

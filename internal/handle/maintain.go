@@ -1,4 +1,4 @@
-package queue
+package handle
 
 import (
 	"context"
@@ -25,20 +25,16 @@ func (q *Queue) maintainOnce() (more bool) {
 	q.mu.Lock()
 	q.soonest = time.Time{}
 	q.mu.Unlock()
-	asked := q.clock.Now()
 	c, err := q.Maintain(context.Background())
 	if err != nil && q.fetching.Err() == nil {
 		q.log.Warn("delayq: maintaining the queue failed; it is tried again at the next interval", "err", err)
-	}
-	if q.Clock == nil {
-		asked = q.clock.Now()
 	}
 	if !c.Next.IsZero() && !c.Next.After(c.Now) {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		return len(q.waiting) == 0 && q.fetching.Err() == nil
 	}
-	q.sleep(c, asked, q.arrived)
+	q.sleep(c, q.arrived)
 	return false
 }
 

@@ -1,4 +1,4 @@
-package queue
+package handle
 
 import (
 	"context"
@@ -9,12 +9,13 @@ import (
 
 // While the handle is open, its methods are those of its messages.
 
+// whileOpen calls do for n messages, unless there are none.
 func (q *Queue) whileOpen(ctx context.Context, n int, do func() []error) []error {
-	if err := q.open(); err != nil {
+	if err := q.open(ctx); err != nil {
 		return backend.FailAll(n, err)
 	}
-	if err := ctx.Err(); err != nil {
-		return backend.FailAll(n, err)
+	if n == 0 {
+		return nil
 	}
 	return do()
 }
@@ -69,38 +70,6 @@ func (q *Queue) DeleteDead(ctx context.Context, ids []string) []error {
 	return q.whileOpen(ctx, len(ids), func() []error { return q.Messages.DeleteDead(ctx, ids) })
 }
 
-// TrimDead is as in backend.Queue.
-func (q *Queue) TrimDead(ctx context.Context, r backend.Retention) (removed int, more bool, err error) {
-	if err := q.open(); err != nil {
-		return 0, false, err
-	}
-	return q.Messages.TrimDead(ctx, r)
-}
-
-// ListDead is as in backend.Queue.
-func (q *Queue) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
-	if err := q.open(); err != nil {
-		return nil, "", err
-	}
-	return q.Messages.ListDead(ctx, cursor, limit)
-}
-
-// ListDeadIDs is as in backend.Queue.
-func (q *Queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
-	if err := q.open(); err != nil {
-		return nil, "", err
-	}
-	return q.Messages.ListDeadIDs(ctx, cursor, limit)
-}
-
-// Stats is as in backend.Queue.
-func (q *Queue) Stats(ctx context.Context) (backend.Stats, error) {
-	if err := q.open(); err != nil {
-		return backend.Stats{}, err
-	}
-	return q.Messages.Stats(ctx)
-}
-
 // Get is as in backend.Queue.
 func (q *Queue) Get(ctx context.Context, ids []string) (infos []backend.MessageInfo, errs []error) {
 	infos = make([]backend.MessageInfo, len(ids))
@@ -111,9 +80,41 @@ func (q *Queue) Get(ctx context.Context, ids []string) (infos []backend.MessageI
 	return infos, errs
 }
 
+// TrimDead is as in backend.Queue.
+func (q *Queue) TrimDead(ctx context.Context, r backend.Retention) (removed int, more bool, err error) {
+	if err := q.open(ctx); err != nil {
+		return 0, false, err
+	}
+	return q.Messages.TrimDead(ctx, r)
+}
+
+// ListDead is as in backend.Queue.
+func (q *Queue) ListDead(ctx context.Context, cursor string, limit int) ([]backend.DeadLetter, string, error) {
+	if err := q.open(ctx); err != nil {
+		return nil, "", err
+	}
+	return q.Messages.ListDead(ctx, cursor, limit)
+}
+
+// ListDeadIDs is as in backend.Queue.
+func (q *Queue) ListDeadIDs(ctx context.Context, cursor string, limit int) ([]string, string, error) {
+	if err := q.open(ctx); err != nil {
+		return nil, "", err
+	}
+	return q.Messages.ListDeadIDs(ctx, cursor, limit)
+}
+
+// Stats is as in backend.Queue.
+func (q *Queue) Stats(ctx context.Context) (backend.Stats, error) {
+	if err := q.open(ctx); err != nil {
+		return backend.Stats{}, err
+	}
+	return q.Messages.Stats(ctx)
+}
+
 // Peek is as in backend.Queue.
 func (q *Queue) Peek(ctx context.Context, cursor string, limit int) ([]backend.Pending, string, error) {
-	if err := q.open(); err != nil {
+	if err := q.open(ctx); err != nil {
 		return nil, "", err
 	}
 	return q.Messages.Peek(ctx, cursor, limit)
@@ -121,7 +122,7 @@ func (q *Queue) Peek(ctx context.Context, cursor string, limit int) ([]backend.P
 
 // Purge is as in backend.Queue.
 func (q *Queue) Purge(ctx context.Context) (int64, error) {
-	if err := q.open(); err != nil {
+	if err := q.open(ctx); err != nil {
 		return 0, err
 	}
 	return q.Messages.Purge(ctx)
@@ -129,7 +130,7 @@ func (q *Queue) Purge(ctx context.Context) (int64, error) {
 
 // PauseAll is as in backend.Queue.
 func (q *Queue) PauseAll(ctx context.Context, p backend.Pause) error {
-	if err := q.open(); err != nil {
+	if err := q.open(ctx); err != nil {
 		return err
 	}
 	return q.Messages.PauseAll(ctx, p)
@@ -137,7 +138,7 @@ func (q *Queue) PauseAll(ctx context.Context, p backend.Pause) error {
 
 // ResumeAll is as in backend.Queue.
 func (q *Queue) ResumeAll(ctx context.Context) error {
-	if err := q.open(); err != nil {
+	if err := q.open(ctx); err != nil {
 		return err
 	}
 	return q.Messages.ResumeAll(ctx)

@@ -1,14 +1,12 @@
-package queue
+package handle
 
 import (
 	"context"
-	"crypto/rand"
 	"time"
 
 	"github.com/jonboulle/clockwork"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/redis/script"
 )
 
 // fetch claims for all Receives that wait, until Close.
@@ -24,7 +22,7 @@ func (q *Queue) fetch() {
 func (q *Queue) fetchOnce(limit int, lease time.Duration) {
 	asked := q.clock.Now()
 	// A claim has no deadline. Messages that it brings after a Close are given back.
-	c, err := q.Claim(context.Background(), limit, lease, rand.Text())
+	c, err := q.Claim(context.Background(), limit, lease)
 	switch {
 	case err != nil && q.fetching.Err() != nil: // the end of the loop returns ErrClosed
 	case err != nil:
@@ -33,10 +31,8 @@ func (q *Queue) fetchOnce(limit int, lease time.Duration) {
 		q.deliverAll(c.Deliveries, lease)
 	case len(c.Deliveries) > 0: // the reply took longer than the leases lasted
 		q.giveBack(c.Deliveries)
-	case q.Clock != nil:
-		q.sleep(c, asked, nil)
-	default: // the server read its clock on the way; better late than early
-		q.sleep(c, q.clock.Now(), nil)
+	default:
+		q.sleep(c, nil)
 	}
 }
 
@@ -56,8 +52,8 @@ func (q *Queue) awaitReceive() bool {
 	}
 }
 
-// wanted returns the lease that the first Receive asks for, and how many messages all Receives with
-// that lease ask for together.
+// wanted returns the lease that the first Receive wants, and how many messages all Receives with
+// that lease want.
 func (q *Queue) wanted() (limit int, lease time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -70,7 +66,7 @@ func (q *Queue) wanted() (limit int, lease time.Duration) {
 			limit += w.limit
 		}
 	}
-	return min(limit, script.ChunkMessages), lease
+	return limit, lease
 }
 
 // deliver hands the same outcome to all Receives.
@@ -124,17 +120,24 @@ func (q *Queue) giveBack(ds []backend.Delivery) {
 }
 
 // sleep waits until a message may be due: for the next event of the claim, a wake-up or the hub's
-// interval, since a wake-up can be lost. Where a trigger will wake the handle, sleep does not wait
-// for the event itself. at is the local time at which the store's clock showed c.Now. If arrived is
-// not nil, a Receive that arrives ends the sleep.
-func (q *Queue) sleep(c script.Claim, at time.Time, arrived <-chan struct{}) {
+// interval, since a wake-up can be lost. If arrived is not nil, a Receive that arrives ends the sleep.
+func (q *Queue) sleep(c Claim, arrived <-chan struct{}) {
+	began := q.clock.Now() // the server read its clock on the way; better late than early
 	left := q.hub.interval()
-	if next := c.Next.Sub(c.Now); !c.Next.IsZero() && (next <= 0 || !q.Triggered) {
-		left = min(left, next)
+	var others <-chan time.Time // other processes push in real time, though a fake clock stands still
+	if q.Clock != nil {
+		others = time.After(left)
+		if !c.Now.IsZero() { // it is zero where maintaining failed
+			began = c.Now
+		}
+	}
+	if !c.Next.IsZero() {
+		left = min(left, c.Next.Sub(c.Now))
 	}
 	for {
-		t := q.clock.NewTimer(max(left-q.clock.Since(at), 0))
-		if q.clock.Since(at) >= left || !q.awaitWake(t, arrived) {
+		t := q.clock.NewTimer(max(left-q.clock.Since(began), 0))
+		// A fake clock may have jumped since the timer's delay was computed: read it once more.
+		if q.clock.Since(began) >= left || !q.awaitWake(t, others, arrived) {
 			t.Stop()
 			return
 		}
@@ -143,36 +146,42 @@ func (q *Queue) sleep(c script.Claim, at time.Time, arrived <-chan struct{}) {
 	}
 }
 
-// awaitWake waits for the timer, a Receive or a wake-up, and reports whether it was a wake-up.
-func (q *Queue) awaitWake(t clockwork.Timer, arrived <-chan struct{}) bool {
+// awaitWake waits for a timer, a Receive or a wake-up, and reports whether it was a wake-up.
+func (q *Queue) awaitWake(t clockwork.Timer, others <-chan time.Time, arrived <-chan struct{}) bool {
 	select {
 	case <-q.woken:
 		return true
 	case <-t.Chan():
+	case <-others:
 	case <-arrived:
 	case <-q.fetching.Done():
 	}
 	return false
 }
 
+// lookNow is before every due time, and is not the zero time.
+var lookNow = time.Unix(0, 1)
+
 // wake tells the fetcher that a message becomes due then. For the zero time it looks at once.
 func (q *Queue) wake(due time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if due.IsZero() {
+		due = lookNow
+	}
 	if q.soonest.IsZero() || due.Before(q.soonest) {
 		q.soonest = due
+		signal(q.woken)
 	}
-	if due.IsZero() {
-		q.soonest = lookNow
-	}
-	signal(q.woken)
 }
 
-// lookNow is before every due time, and is not the zero time.
-var lookNow = time.Unix(0, 1)
-
+// wakeTime returns the earliest due time of the wake-ups since the last claim began. A signal may
+// be older than that: then there is none, and a time far ahead is returned.
 func (q *Queue) wakeTime() time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.soonest.IsZero() {
+		return backend.LatestDue
+	}
 	return q.soonest
 }

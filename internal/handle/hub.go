@@ -1,0 +1,99 @@
+package handle
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// A Hub wakes the handles of one backend. Its zero value needs a Poll. It is safe for concurrent use.
+type Hub struct {
+	// Poll is how long an idle handle sleeps without a wake-up. Above a hundred handles, they sleep
+	// longer, so that all together claim a hundred times a second; but not longer than MaxPoll,
+	// unless that is zero.
+	Poll, MaxPoll time.Duration
+
+	// Go starts a fetcher, for a backend that waits for its goroutines when it closes. Nil is a plain
+	// go statement.
+	Go func(fetch func())
+
+	// Follow is called when a name gets its first handle with a fetcher, and Unfollow when it has
+	// lost its last, for a backend that subscribes to wake-ups. They may be nil. They are called
+	// under a lock, in order; they neither block nor call the hub.
+	Follow   func(name string, log *slog.Logger)
+	Unfollow func(name string)
+
+	mu      sync.Mutex
+	handles map[string]map[*Queue]struct{} // that have a fetcher, by name
+	open    int                            // all of these
+}
+
+// Wake tells the handles of a name that a message becomes due then, by the store's clock. For the
+// zero time they look at once.
+func (h *Hub) Wake(name string, due time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for q := range h.handles[name] {
+		q.wake(due)
+	}
+}
+
+// WakeAll makes all handles look at once.
+func (h *Hub) WakeAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, handles := range h.handles {
+		for q := range handles {
+			q.wake(time.Time{})
+		}
+	}
+}
+
+// Handles returns how many handles have a fetcher, which a wake-up would reach.
+func (h *Hub) Handles() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.open
+}
+
+// perSecond bounds the claims a second of all idle handles together.
+const perSecond = 100
+
+// interval is how long an idle handle sleeps. It grows with the number of handles.
+func (h *Hub) interval() time.Duration {
+	every := max(h.Poll, time.Duration(h.Handles())*time.Second/perSecond)
+	if h.MaxPoll > 0 {
+		every = min(every, h.MaxPoll)
+	}
+	return every
+}
+
+func (h *Hub) add(q *Queue) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open++
+	if h.handles == nil {
+		h.handles = make(map[string]map[*Queue]struct{})
+	}
+	if h.handles[q.Name] == nil {
+		h.handles[q.Name] = make(map[*Queue]struct{})
+		if h.Follow != nil {
+			h.Follow(q.Name, q.log)
+		}
+	}
+	h.handles[q.Name][q] = struct{}{}
+}
+
+func (h *Hub) remove(q *Queue) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open--
+	delete(h.handles[q.Name], q)
+	if len(h.handles[q.Name]) > 0 {
+		return
+	}
+	delete(h.handles, q.Name)
+	if h.Unfollow != nil {
+		h.Unfollow(q.Name)
+	}
+}
