@@ -33,15 +33,28 @@ func TestReplaceRounds(t *testing.T) {
 			t.Parallel()
 			h := all[name]
 			h.Patience = patience
-			replaceRounds(t, h, false)
+			replaceRounds(t, h, false, false)
 		})
 	}
 }
 
-func replaceRounds(t *testing.T, h conformance.Harness, lossy bool) {
+// TestReplaceInFlightRounds is the same with pushes with AfterInFlight, and workers that acknowledge.
+func TestReplaceInFlightRounds(t *testing.T) {
+	all := backends(t)
+	for _, name := range []string{"memory"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := all[name]
+			h.Patience = patience
+			replaceRounds(t, h, true, false)
+		})
+	}
+}
+
+func replaceRounds(t *testing.T, h conformance.Harness, inFlight, lossy bool) {
 	t.Helper()
 	for left := *replaces; left > 0; left -= roundsAtOnce {
-		if err := conformance.ReplaceRounds(t.Context(), h, min(left, roundsAtOnce), lossy); err != nil {
+		if err := conformance.ReplaceRounds(t.Context(), h, min(left, roundsAtOnce), inFlight, lossy); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +86,7 @@ func TestReplaceRoundsLoseReplies(t *testing.T) {
 				return open(server.Client(t, func(o *redis.Options) { o.Addr = proxy.Addr() }), prefix), nil, nil
 			}
 			before := proxy.Cuts()
-			replaceRounds(t, h, true)
+			replaceRounds(t, h, false, true)
 			if proxy.Cuts() == before {
 				t.Error("no reply was cut")
 			}
