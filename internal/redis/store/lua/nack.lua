@@ -9,6 +9,14 @@ local function done_before(m, delay)
   return due and (delay == 0 or tonumber(due) > NOW)
 end
 
+-- Whether the first try gave back a message that has been replaced, in flight or since. The lease has
+-- not ended in time.
+local function replaced_before(m, first)
+  local now = current(id_of(m))
+  local ahead = (struct.unpack('>I4', first) - NOW) % 4294967296
+  return now and gen_of(now) == gen_of(m) + 1 and seq_of(now) ~= seq_of(m) and ahead > 0 and ahead < 2147483648
+end
+
 -- New headers of a place, or nil.
 local function headers_at(i)
   local how = ARGV[FIRST + 3 * i - 1]
@@ -47,7 +55,7 @@ for i, m in ipairs(ms) do
     headers[m] = not seq and headers_at(i) or nil
     outcomes[i] = 1
   elseif RETRY then
-    outcomes[i] = done_before(m, unseen and 0 or delay) and 1 or 2
+    outcomes[i] = (done_before(m, unseen and 0 or delay) or replaced_before(m, firsts[i])) and 1 or 2
   else
     outcomes[i] = 0
   end
