@@ -277,6 +277,7 @@ func TestWhatABackendLacks(t *testing.T) {
 		"window":              {delayq.UniqueWindows, pushing(delayq.ID("a"), delayq.UniqueFor(time.Hour)), delayq.UniqueWindows.String()},
 		"window without ids":  {delayq.OwnIDs, pushing(delayq.ID("a"), delayq.UniqueFor(time.Hour)), delayq.UniqueWindows.String()},
 		"replace":             {delayq.Replacing, pushing(delayq.ID("a"), delayq.Replace()), delayq.Replacing.String()},
+		"replace in flight":   {delayq.ReplacingInFlight, pushing(delayq.ID("a"), delayq.ReplaceAfterInFlight()), delayq.ReplacingInFlight.String()},
 		"replace without ids": {delayq.OwnIDs, pushing(delayq.ID("a"), delayq.Replace()), delayq.Replacing.String()},
 		"limit of attempts":   {delayq.CountingAttempts, consuming(delayq.MaxAttempts(3)), "MaxAttempts"},
 	}, func(t *testing.T, tt test) {

@@ -41,6 +41,41 @@ func ExampleReplace() {
 	// left: 0
 }
 
+// A document that changes while a worker indexes it is indexed once more.
+func ExampleReplaceAfterInFlight() {
+	ctx := context.Background()
+	q, err := delayq.New(ctx, "index", delayq.InMemory())
+	if err != nil {
+		panic(err)
+	}
+	defer q.Close()
+
+	push := func(version string) {
+		_, err := q.Push(ctx, []byte(version), delayq.ID("document-17"), delayq.ReplaceAfterInFlight())
+		if err != nil {
+			panic(err)
+		}
+	}
+	push("version 1")
+	for range 2 {
+		d, err := q.Receive(ctx)
+		if err != nil {
+			panic(err)
+		}
+		if string(d.Body) == "version 1" { // it is in flight
+			push("version 2")
+			push("version 3")
+		}
+		fmt.Printf("%s, attempt %d\n", d.Body, d.Attempt)
+		if err := d.Ack(ctx); err != nil {
+			panic(err)
+		}
+	}
+	// Output:
+	// version 1, attempt 1
+	// version 3, attempt 1
+}
+
 // A message that is replaced all the time is delivered all the same.
 func ExampleMaxWait() {
 	ctx := context.Background()

@@ -36,6 +36,7 @@ const (
 	Replacing        = backend.Replacing        // Replace, MaxWait
 
 	CountingScheduled = backend.CountingScheduled // Stats counts every message, and none is Unknown
+	ReplacingInFlight = backend.ReplacingInFlight // ReplaceAfterInFlight
 )
 
 func (q *queue) Supports(f Feature) bool { return q.traits.Supports(f) }

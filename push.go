@@ -73,7 +73,8 @@ func UniqueFor(d time.Duration) PushOption {
 // many pushes of one id within their delay end in one delivery, of the last. Without such a message
 // it is an ordinary push.
 //
-// Push returns [ErrInFlight] while a worker holds the message of that id, and [ErrDuplicate] when
+// Push returns [ErrInFlight] while a worker holds the message of that id (see
+// [ReplaceAfterInFlight]), and [ErrDuplicate] when
 // it is a dead letter, or done while UniqueFor keeps the id. Nothing is stored then. Of concurrent
 // pushes of one id the last one to reach the store stays. A push that returned
 // [ErrOutcomeUnknown] is not repeated by the library where that could undo a newer one; repeated by
@@ -84,6 +85,25 @@ func UniqueFor(d time.Duration) PushOption {
 func Replace() PushOption {
 	return func(m *Message) error {
 		m.Replace = true
+		return nil
+	}
+}
+
+// ReplaceAfterInFlight is [Replace] that also replaces a message that a worker holds, instead of
+// returning [ErrInFlight]. The worker goes on with what it was given. When it settles that, in
+// whatever way, or its lease ends, the new message is scheduled: with its own due time, its own
+// headers and limits, and attempts counted anew. Until then a further such push replaces it.
+//
+// So the newest content wins. What the worker held is not retried after a failure, and is no dead
+// letter, though [OnDead] is still called. Until the worker settles, Get shows the new content in
+// flight, and Cancel and Reschedule return ErrInFlight. [After] counts from the push. [MaxWait]
+// counts from the first push that came while the worker held the message.
+//
+// Push returns the errors of Replace but for ErrInFlight, and [ErrUnsupported] where the backend
+// lacks [ReplacingInFlight].
+func ReplaceAfterInFlight() PushOption {
+	return func(m *Message) error {
+		m.Replace, m.AfterInFlight = true, true
 		return nil
 	}
 }
@@ -232,10 +252,14 @@ func (q *queue) validReplace(m *Message) error {
 	switch {
 	case m.MaxWait != 0 && !m.Replace:
 		return backend.Invalid("MaxWait", valid.Described("without Replace"), "with Replace, whose due times it bounds")
+	case m.AfterInFlight && !m.Replace:
+		return backend.Invalid("AfterInFlight", valid.Described("without Replace"), "with Replace, which it extends")
 	case !m.Replace:
 		return nil
 	case !q.Supports(Replacing):
 		return q.unsupported(Replacing.String())
+	case m.AfterInFlight && !q.Supports(ReplacingInFlight):
+		return q.unsupported(ReplacingInFlight.String())
 	case m.ID == "":
 		return backend.Invalid("Replace", valid.Described("without an ID"), "with the ID of the message to replace")
 	case m.UniqueFor != 0:

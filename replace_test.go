@@ -59,3 +59,36 @@ func TestReplaceInFlightOrDead(t *testing.T) {
 	wantIs(t, err, delayq.ErrDuplicate)
 	wantIs(t, err, backend.ErrDuplicate)
 }
+
+// TestReplaceAfterInFlight has a handler fail, and wants the message that was pushed meanwhile, with
+// limits and headers of its own, instead of a retry or a dead letter.
+func TestReplaceAfterInFlight(t *testing.T) {
+	t.Parallel()
+	for name, settle := range map[string]func(d *delayq.Delivery) error{
+		"ack":  func(d *delayq.Delivery) error { return d.Ack(t.Context()) },
+		"nack": func(d *delayq.Delivery) error { return d.Nack(t.Context(), time.Hour) },
+		"dead": func(d *delayq.Delivery) error { return d.DeadLetter(t.Context(), "of the test") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock := clockwork.NewFakeClock()
+			q := newQueue(t, delayq.WithClock(clock))
+			push(t, q, delayq.ID("a"), delayq.Attempts(7), delayq.Header("k", "old"))
+			d := receive(t, q)
+			push(t, q, delayq.ID("a"), delayq.After(time.Minute), delayq.HandlerTimeout(time.Hour), delayq.ReplaceAfterInFlight())
+			if m, err := q.Get(t.Context(), "a"); err != nil || m.State != delayq.StateInFlight || m.Attempts != 0 || m.Headers != nil {
+				t.Errorf("got %+v, %v", m, err)
+			}
+			must(t, settle(d))
+			clock.Advance(time.Minute)
+			next := receive(t, q)
+			if next.Attempt != 1 || next.Headers != nil || next.Limits() != (delayq.Limits{HandlerTimeout: time.Hour}) {
+				t.Errorf("got attempt %d, headers %v, limits %+v", next.Attempt, next.Headers, next.Limits())
+			}
+			must(t, next.Ack(t.Context()))
+			if s, err := q.Stats(t.Context()); err != nil || s.Scheduled+s.Ready+s.InFlight+s.Dead != 0 {
+				t.Errorf("left: %+v, %v", s, err)
+			}
+		})
+	}
+}

@@ -42,6 +42,8 @@ const (
 	// CountingScheduled: Stats counts all messages. Without it, Stats returns [Unknown] for the
 	// counts that the store does not know.
 	CountingScheduled
+
+	ReplacingInFlight // AfterInFlight: Replace takes a message in flight when its lease ends
 )
 
 // Headers is the old name of KeepingHeaders.
@@ -75,9 +77,10 @@ var features = [...]struct {
 	SingleCopy:       {"a single copy after an interrupted call", nil, nil},
 	CancelNotFound:   {"ErrNotFound for cancelling an unknown id", nil, nil},
 	Getting:          {"getting messages by id", []string{"Get"}, nil},
-	Replacing:        {"replacing messages (Replace)", nil, nil},
+	Replacing:        {"replacing messages (Replace)", nil, []Feature{ReplacingInFlight}},
 
 	CountingScheduled: {"counting scheduled messages", nil, nil},
+	ReplacingInFlight: {"replacing messages in flight (ReplaceAfterInFlight)", nil, nil},
 }
 
 // Features returns all features.
@@ -114,7 +117,7 @@ type FeatureSet uint32
 // Lacking returns the set of the features and of those that they imply: without [Cancelling] there
 // is no [CancelNotFound], without [OwnIDs] no [UniqueWindows], without [KeepingHeaders] no
 // [ChangingHeaders], without [Counting] no [CountingScheduled]; and without [OwnIDs],
-// [KeepingHeaders] or [Deduplicating] no [Replacing].
+// [KeepingHeaders] or [Deduplicating] no [Replacing]; and without that no [ReplacingInFlight].
 func Lacking(fs ...Feature) FeatureSet { return FeatureSet(0).With(fs...) }
 
 // With returns the set with more features in it, and those that they imply.

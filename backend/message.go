@@ -44,7 +44,7 @@ type Message struct {
 	// Replace makes the push replace a message of the ID that waits, scheduled or ready. Body,
 	// headers and due time become the new ones in one step, and attempts count anew. Among messages
 	// of one due time, the message has the place of this push. If no message of the ID waits, it is
-	// an ordinary push. One in flight gets [ErrInFlight]; one that is dead, or gone while UniqueFor
+	// an ordinary push. One in flight gets [ErrInFlight], unless AfterInFlight is set; one that is dead, or gone while UniqueFor
 	// keeps the ID, gets [ErrDuplicate]. Of several in one call the last wins. Replace needs an ID,
 	// and cannot be combined with UniqueFor. Package delayq returns [ErrUnsupported] where the
 	// store lacks [Replacing].
@@ -56,6 +56,14 @@ type Message struct {
 	// the store's clock, travels with the message: see [FirstPushHeader]. MaxWait needs Replace. 0
 	// sets no bound.
 	MaxWait time.Duration
+
+	// AfterInFlight makes Replace take a message of the ID that is in flight too. Body, headers and
+	// due time in the store become the new ones at once, and the worker keeps its lease on what it
+	// was given. When that lease ends, by Ack, Nack, Dead or in time, the message waits as one that
+	// was just pushed, until its new due time. What was in flight is gone then: it is not retried,
+	// and is no dead letter. MaxWait counts from the first such push of a lease. It needs Replace.
+	// Package delayq returns [ErrUnsupported] where the store lacks [ReplacingInFlight].
+	AfterInFlight bool
 
 	// Limits are the message's own limits, nil for none. Package delayq stores them as a header,
 	// and returns [ErrUnsupported] where the store lacks [KeepingHeaders]. The field is nil in

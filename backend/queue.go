@@ -37,6 +37,12 @@ type Queue interface {
 	// reply does not replace a message that another call has pushed meanwhile. Where the store
 	// cannot tell, the outcome is [ErrOutcomeUnknown]. It belongs to [Replacing].
 	//
+	// With AfterInFlight it also replaces a message in flight, as [Message] says. The lease stays:
+	// Cancel and Reschedule return [ErrInFlight], and Get shows the new message, [StateInFlight] with
+	// 0 attempts. Ack, Nack, Dead and the lease's end all do the same then: the new message waits.
+	// Nack ignores its Delay and Headers, and Dead keeps no letter. It belongs to
+	// [ReplacingInFlight].
+	//
 	// The backend copies Body and Headers before it returns. It does not change the messages,
 	// except their ids where it lacks [OwnIDs].
 	Schedule(ctx context.Context, ms []Message) []error

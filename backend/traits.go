@@ -20,6 +20,7 @@ type Traits struct {
 	//     refuses it before.
 	//   - without [UniqueWindows], Schedule is given no message with UniqueFor, likewise.
 	//   - without [Replacing], Schedule is given no message with Replace, likewise.
+	//   - without [ReplacingInFlight], Schedule is given no message with AfterInFlight, likewise.
 	//   - without [Deduplicating], a second push of an id stores a second message.
 	//   - without [CountingScheduled], Stats returns [Unknown] for Scheduled, OldestReady and each
 	//     count of Due, and no HeadDue. It may return [Unknown] for InFlight and Dead.

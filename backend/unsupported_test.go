@@ -96,7 +96,7 @@ func TestFeatureSet(t *testing.T) {
 	t.Parallel()
 	s := backend.Lacking(backend.OwnIDs, backend.Peeking)
 	for _, f := range backend.Features() {
-		want := f == backend.OwnIDs || f == backend.Peeking || f == backend.UniqueWindows || f == backend.Replacing // implied
+		want := f == backend.OwnIDs || f == backend.Peeking || f == backend.UniqueWindows || f == backend.Replacing || f == backend.ReplacingInFlight // implied
 		if s.Has(f) != want {
 			t.Errorf("%v is in the set: %t", f, s.Has(f))
 		}

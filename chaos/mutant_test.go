@@ -98,6 +98,9 @@ var mutants = []*mutant{
 	{name: "a replacement of a message in flight", backend: "zsetpoll", rule: "linearizable", edits: []edit{
 		{"    if why == 'HELD' then\n      return 3\n    elseif not m and", "    if not m and"},
 	}},
+	{name: "an ack of a message that was replaced in flight", backend: "zsetpoll", rule: "linearizable", edits: []edit{
+		{"if holds[i] and replaced(m, holds[i]) then\n    holds[i], outcomes[i] = false, 3", "if false then\n    holds[i], outcomes[i] = false, 3"},
+	}},
 	{name: "an extension that does not extend", backend: "zsetpoll", rule: "lease", edits: []edit{{"on('ZADD', LEASES, entries)", ""}}},
 	{name: "a dead letter is not stored", backend: "zsetpoll", rule: "lost", edits: []edit{
 		{"on('ZADD', DEAD, deaths)", "for i = 2, #deaths, 2 do redis.call('HDEL', MSG, deaths[i]) end"},

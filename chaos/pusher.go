@@ -173,7 +173,8 @@ func (p *pusher) reschedule(ctx context.Context, ms []message) {
 	p.batch(ctx, c, func(ctx context.Context) []error { return p.q.Reschedule(ctx, moves) })
 }
 
-// replace pushes messages with another content, in place of those that wait.
+// replace pushes messages with another content, in place of those that wait; every other content in
+// place of those in flight too.
 func (p *pusher) replace(ctx context.Context, known []message, content uint32) {
 	if len(known) == 0 {
 		return
@@ -182,6 +183,9 @@ func (p *pusher) replace(ctx context.Context, known []message, content uint32) {
 	for i, m := range known {
 		ms[i], c.Items[i] = p.contentOf(m.n, content), judge.Item{N: m.n, Replace: true, Content: content}
 		ms[i].Replace = true
+		if p.Traits.Supports(backend.ReplacingInFlight) && content%2 == 1 {
+			ms[i].AfterInFlight, c.Items[i].AfterInFlight = true, true
+		}
 		p.setDue(&ms[i], &c.Items[i])
 	}
 	p.batch(ctx, c, func(ctx context.Context) []error { return p.q.Schedule(ctx, ms) })

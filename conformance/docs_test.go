@@ -165,6 +165,7 @@ func inCode(names []string) string {
 var describedFeatures = map[string]backend.Feature{
 	"`UniqueFor`":                       backend.UniqueWindows,
 	"`Replace`, `MaxWait`":              backend.Replacing,
+	"`ReplaceAfterInFlight`":            backend.ReplacingInFlight,
 	"headers of a nack (`NackHeaders`)": backend.ChangingHeaders,
 	"limits of a message (`Attempts`, `HandlerTimeout`, `ExpiresAfter`, `Expires`)": backend.KeepingHeaders,
 	"dead letters":               backend.Redriving,

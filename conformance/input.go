@@ -68,35 +68,36 @@ func badInput(t *testRun) {
 
 func badMessages(largest int) map[string]delayq.Message {
 	return map[string]delayq.Message{
-		"a negative delay":            {Delay: -time.Second},
-		"a delay of 292 years":        {Delay: math.MaxInt64},
-		"a due time before 1970":      {Due: time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC)},
-		"a due time in year 300000":   {Due: time.Date(300000, 1, 1, 0, 0, 0, 0, time.UTC)},
-		"a due time and a delay":      {Due: time.Unix(1e9, 0), Delay: 1},
-		"an id with NUL":              {ID: "a\x00b"},
-		"an id of 256 bytes":          {ID: strings.Repeat("x", backend.MaxID+1)},
-		"an id that is not UTF-8":     {ID: "\xff"},
-		"too large a body":            {Body: make([]byte, largest+1)},
-		"a header key with NUL":       {Headers: map[string]string{"a\x00b": ""}},
-		"UniqueFor without an id":     {UniqueFor: time.Minute},
-		"a negative UniqueFor":        {ID: "unique", UniqueFor: -time.Second},
-		"too short a UniqueFor":       {ID: "unique", UniqueFor: backend.MinUnique - 1},
-		"too long a UniqueFor":        {ID: "unique", UniqueFor: backend.MaxUnique + 1},
-		"Replace without an id":       {Replace: true},
-		"Replace with UniqueFor":      {ID: "replace", Replace: true, UniqueFor: time.Minute},
-		"MaxWait without Replace":     {ID: "replace", MaxWait: time.Minute},
-		"a negative MaxWait":          {ID: "replace", Replace: true, MaxWait: -time.Second},
-		"too short a MaxWait":         {ID: "replace", Replace: true, MaxWait: backend.MinWait - 1},
-		"too long a MaxWait":          {ID: "replace", Replace: true, MaxWait: backend.MaxDelay + 1},
-		"an empty header key":         {Headers: map[string]string{"": "x"}},
-		"a reserved header key":       {Headers: map[string]string{"delayq-x": "x"}},
-		"headers of more than 64 KiB": {Headers: map[string]string{"x": strings.Repeat("x", backend.MaxHeaders)}},
+		"a negative delay":              {Delay: -time.Second},
+		"a delay of 292 years":          {Delay: math.MaxInt64},
+		"a due time before 1970":        {Due: time.Date(1969, 12, 31, 0, 0, 0, 0, time.UTC)},
+		"a due time in year 300000":     {Due: time.Date(300000, 1, 1, 0, 0, 0, 0, time.UTC)},
+		"a due time and a delay":        {Due: time.Unix(1e9, 0), Delay: 1},
+		"an id with NUL":                {ID: "a\x00b"},
+		"an id of 256 bytes":            {ID: strings.Repeat("x", backend.MaxID+1)},
+		"an id that is not UTF-8":       {ID: "\xff"},
+		"too large a body":              {Body: make([]byte, largest+1)},
+		"a header key with NUL":         {Headers: map[string]string{"a\x00b": ""}},
+		"UniqueFor without an id":       {UniqueFor: time.Minute},
+		"a negative UniqueFor":          {ID: "unique", UniqueFor: -time.Second},
+		"too short a UniqueFor":         {ID: "unique", UniqueFor: backend.MinUnique - 1},
+		"too long a UniqueFor":          {ID: "unique", UniqueFor: backend.MaxUnique + 1},
+		"Replace without an id":         {Replace: true},
+		"Replace with UniqueFor":        {ID: "replace", Replace: true, UniqueFor: time.Minute},
+		"MaxWait without Replace":       {ID: "replace", MaxWait: time.Minute},
+		"AfterInFlight without Replace": {ID: "replace", AfterInFlight: true},
+		"a negative MaxWait":            {ID: "replace", Replace: true, MaxWait: -time.Second},
+		"too short a MaxWait":           {ID: "replace", Replace: true, MaxWait: backend.MinWait - 1},
+		"too long a MaxWait":            {ID: "replace", Replace: true, MaxWait: backend.MaxDelay + 1},
+		"an empty header key":           {Headers: map[string]string{"": "x"}},
+		"a reserved header key":         {Headers: map[string]string{"delayq-x": "x"}},
+		"headers of more than 64 KiB":   {Headers: map[string]string{"x": strings.Repeat("x", backend.MaxHeaders)}},
 	}
 }
 
 // lacksPart reports whether the message has a part that the store does not support.
 func (t *testRun) lacksPart(m delayq.Message) bool {
-	return m.Replace && !t.has(backend.Replacing) || m.ID != "" && !t.has(backend.OwnIDs) || m.UniqueFor != 0 && !t.has(backend.UniqueWindows) || len(m.Headers) > 0 && !t.has(backend.KeepingHeaders)
+	return m.Replace && !t.has(backend.Replacing) || m.AfterInFlight && !t.has(backend.ReplacingInFlight) || m.ID != "" && !t.has(backend.OwnIDs) || m.UniqueFor != 0 && !t.has(backend.UniqueWindows) || len(m.Headers) > 0 && !t.has(backend.KeepingHeaders)
 }
 
 // refused fails unless err is ErrInvalid and says what is allowed.
@@ -140,6 +141,9 @@ func unsupported(t *testRun) {
 	}
 	if !t.has(backend.Replacing) {
 		t.refusesPart(q, delayq.Replacing, delayq.Replace())
+	}
+	if t.has(backend.Replacing) && !t.has(backend.ReplacingInFlight) {
+		t.refusesPart(q, delayq.ReplacingInFlight, delayq.ReplaceAfterInFlight())
 	}
 	if !t.has(backend.ChangingHeaders) {
 		t.refusesNewHeaders(q)

@@ -53,7 +53,7 @@ func (m *machine) message(dice *rand.Rand) backend.Message {
 	if m.has(backend.UniqueWindows) && dice.IntN(6) == 0 {
 		msg.UniqueFor = m.leaseFor(dice)
 	} else if m.has(backend.Replacing) && dice.IntN(4) == 0 {
-		msg.Replace = true
+		msg.Replace, msg.AfterInFlight = true, m.has(backend.ReplacingInFlight) && dice.IntN(2) == 0
 		if dice.IntN(2) == 0 {
 			msg.MaxWait = m.maxWait(dice)
 		}
@@ -159,7 +159,7 @@ func (m *machine) ackSome(dice *rand.Rand) {
 	m.outcomes(m.q.Ack(m.ctx, ls), len(ls), "acknowledging", func(i int) (string, error) {
 		err := m.ref.holds(ls[i])
 		if err == nil {
-			delete(m.ref.ms, ls[i].ID)
+			m.ref.ack(m.ref.ms[ls[i].ID])
 		}
 		return ls[i].ID, err
 	})

@@ -34,15 +34,15 @@ type recorded struct {
 	log *judge.Log
 }
 
-// record makes a call on items and keeps it. It is kept as refused with any definite error: other
-// checks are about the right one.
+// record makes a call on items and keeps it. It is kept as refused with any definite error but
+// ErrNotFound, which tells where a message is not: other checks are about the right one.
 func record[T any](q *recorded, op judge.Op, args []T, item func(T) judge.Item, do func() []error) []error {
 	c := judge.Call{Op: op, Items: each(args, item), Start: time.Now().UnixNano()}
 	errs := do()
 	c.End = time.Now().UnixNano()
 	_ = c.SetOutcomes(errs)
 	for i := range c.Items {
-		if c.Items[i].Out > judge.OK {
+		if c.Items[i].Out > judge.OK && c.Items[i].Out != judge.NotFound {
 			c.Items[i].Out = judge.Refused
 		}
 	}
@@ -59,7 +59,7 @@ func itemOfID(id string) judge.Item {
 // itemOfMessage adds the number of the content, for messages of replacedBy.
 func itemOfMessage(m backend.Message) judge.Item {
 	it := itemOfID(m.ID)
-	it.Replace, it.Content = m.Replace, contentNumber(m.Body)
+	it.Replace, it.AfterInFlight, it.Content = m.Replace, m.AfterInFlight, contentNumber(m.Body)
 	return it
 }
 

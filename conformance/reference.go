@@ -37,6 +37,8 @@ type refMessage struct {
 	died    time.Time
 	death   int
 	changed int // the number of the last operation that changed it
+
+	replaced bool // in flight, and the rest is of a newer message
 }
 
 func newReference(now time.Time) *reference {
@@ -47,6 +49,7 @@ func (r *reference) push(m backend.Message) error {
 	old, first := r.ms[m.ID], r.state(m.ID)
 	switch {
 	case first == 0, m.Replace && old != nil && old.state == "scheduled":
+	case m.AfterInFlight && first == backend.StateInFlight:
 	case m.Replace && first == backend.StateInFlight:
 		return backend.ErrInFlight
 	default:
@@ -58,12 +61,36 @@ func (r *reference) push(m backend.Message) error {
 	msg := &refMessage{Message: m}
 	r.ms[m.ID] = msg
 	r.schedule(msg, m.Due, m.Delay)
+	held := first == backend.StateInFlight
 	if m.MaxWait > 0 {
+		if held && !old.replaced {
+			old.first = time.Time{}
+		}
 		r.bound(msg, old)
 	}
 	r.pushes++
 	msg.seq = r.pushes
+	if held {
+		r.enter(msg, "leased")
+		msg.replaced, msg.token, msg.until = true, old.token, old.until
+	}
 	return nil
+}
+
+// superseded ends the lease of a message that was replaced in flight, if it is one.
+func (r *reference) superseded(m *refMessage) bool {
+	was := m.replaced
+	if was {
+		m.replaced = false
+		r.enter(m, "scheduled")
+	}
+	return was
+}
+
+func (r *reference) ack(m *refMessage) {
+	if !r.superseded(m) {
+		delete(r.ms, m.ID)
+	}
 }
 
 // bound applies MaxWait to a message that replaces old, nil for none.
@@ -104,6 +131,7 @@ func (r *reference) pass(d time.Duration) (unsure bool) {
 		switch {
 		case m.state != "leased":
 		case !m.until.Add(r.lag).After(r.now):
+			m.replaced = false
 			r.enter(m, "scheduled")
 		case !m.until.After(r.now):
 			unsure = true
@@ -165,6 +193,9 @@ func (r *reference) take(m *refMessage, token backend.Token, lease time.Duration
 }
 
 func (r *reference) nack(m *refMessage, n backend.Return) {
+	if r.superseded(m) {
+		return
+	}
 	if n.Untouched {
 		r.enter(m, "scheduled")
 		m.attempt--
@@ -177,6 +208,9 @@ func (r *reference) nack(m *refMessage, n backend.Return) {
 }
 
 func (r *reference) deadLetter(m *refMessage, reason string) {
+	if r.superseded(m) {
+		return
+	}
 	r.deaths++
 	m.reason, m.died, m.death = reason, r.now, r.deaths
 	r.enter(m, "dead")

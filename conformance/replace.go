@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -36,7 +37,7 @@ var replaceChecks = []Check{
 	{
 		Name: "replace-race", Invariant: 6, needs: []backend.Feature{backend.Replacing, backend.Cancelling},
 		Rule: "When pushes with Replace, Receive and Cancel race for a message, through one client or two, some order of the calls explains what they returned: one message is there, with a content that was pushed, and never an older one after a newer push returned nil.",
-		run:  func(t *testRun) { t.replaceRounds(40, false) },
+		run:  func(t *testRun) { t.replaceRounds(40, race{}) },
 	},
 }
 
@@ -228,14 +229,13 @@ func contentNumber(body []byte) (n uint32) {
 	return n
 }
 
-// replaceRounds has pushes, claims and cancels race for one message in each round. With lossy all
-// pushes go through the second client, whose replies may be lost.
-func (t *testRun) replaceRounds(rounds int, lossy bool) {
+// replaceRounds has pushes, claims and cancels race for one message in each round.
+func (t *testRun) replaceRounds(rounds int, r race) {
 	const pushers, pushes = 3, 2
 	t.record()
 	queues := []backend.Queue{t.q, t.second()}
 	through := func(i int) backend.Queue { return queues[i%2] }
-	if lossy {
+	if r.lossy {
 		through = func(int) backend.Queue { return queues[1] }
 	}
 	var contents atomic.Int64
@@ -252,19 +252,22 @@ func (t *testRun) replaceRounds(rounds int, lossy bool) {
 				}
 			}()
 			for range pushes {
+				if r.inFlight {
+					time.Sleep(rand.N(500 * time.Microsecond)) // so that a worker holds the message at some pushes
+				}
 				body := fmt.Sprintf(contentText, contents.Add(1))
-				err := outcome(through(i).Schedule(t.ctx, []backend.Message{{ID: id, Body: []byte(body), Replace: true}}))
-				if err != nil && !errors.Is(err, backend.ErrInFlight) && (!lossy || !errors.Is(err, backend.ErrOutcomeUnknown)) {
+				err := outcome(through(i).Schedule(t.ctx, []backend.Message{{ID: id, Body: []byte(body), Replace: true, AfterInFlight: r.inFlight}}))
+				if err != nil && !r.refusal(err) {
 					return fmt.Errorf("pushing with Replace: %w", err)
 				}
 			}
 			return nil
 		}
 		take := func(i int) error {
-			if lossy {
+			if r.lossy {
 				i = 0
 			}
-			return t.takeAndReturn(ctx, queues[i])
+			return t.takeAndReturn(ctx, queues[i], r)
 		}
 		cancel := func() error {
 			err := outcome(t.q.Cancel(t.ctx, []string{id}))
@@ -274,21 +277,27 @@ func (t *testRun) replaceRounds(rounds int, lossy bool) {
 			return nil
 		}
 		t.all(append(spread(pushers, push), append(spread(2, take), cancel)...)...)
-		t.endRound(id)
+		t.endRound(id, r)
 	}
 	t.judged("replaced", "linearizable", "lost", "lease")
 	t.nothing("all are done")
 }
 
-// takeAndReturn receives messages, and gives each back, until ctx ends.
-func (t *testRun) takeAndReturn(ctx context.Context, q backend.Queue) error {
+// takeAndReturn receives messages, and gives each back, or acknowledges some, until ctx ends.
+func (t *testRun) takeAndReturn(ctx context.Context, q backend.Queue, r race) error {
 	const most = 5 // so that the search for an order of the calls stays short
-	for range most {
+	for n := range most {
 		ds, err := q.Receive(ctx, 1, t.lease())
 		if errors.Is(err, context.Canceled) {
 			return nil
 		} else if err != nil {
 			return fmt.Errorf("receiving: %w", err)
+		}
+		if r.inFlight && n%2 == 0 {
+			if err := outcome(q.Ack(t.ctx, []backend.Lease{ds[0].Lease()})); err != nil {
+				return fmt.Errorf("acknowledging: %w", err)
+			}
+			continue
 		}
 		back := backend.Return{Lease: ds[0].Lease(), Untouched: ds[0].Attempt%2 == 0}
 		if err := outcome(q.Nack(t.ctx, []backend.Return{back})); err != nil {
@@ -299,13 +308,15 @@ func (t *testRun) takeAndReturn(ctx context.Context, q backend.Queue) error {
 }
 
 // endRound takes the message that is left, if any, and no second one.
-func (t *testRun) endRound(id string) {
-	m := backend.Message{ID: id, Body: []byte(fmt.Sprintf(contentText, 1<<31)), Replace: true}
-	push := func() error { return outcome(t.q.Schedule(t.ctx, []backend.Message{m})) }
-	err := push()
-	for until := time.Now().Add(t.Patience); errors.Is(err, backend.ErrInFlight) && time.Now().Before(until); err = push() {
-		time.Sleep(time.Millisecond) // a claim for a Receive that has ended is on its way back
+func (t *testRun) endRound(id string, r race) {
+	if r.inFlight { // the history tells whether one may be left
+		err := t.afterFlight(func() error { return outcome(t.q.Cancel(t.ctx, []string{id})) })
+		if err != nil && !errors.Is(err, backend.ErrNotFound) {
+			t.fail("cancelling what a round has left: %v", err)
+		}
 	}
+	m := backend.Message{ID: id, Body: []byte(fmt.Sprintf(contentText, 1<<31)), Replace: true}
+	err := t.afterFlight(func() error { return outcome(t.q.Schedule(t.ctx, []backend.Message{m})) })
 	t.must(err, "replacing what a round has left")
 	ds, err := t.q.Receive(t.ctx, 2, t.lease())
 	t.must(err, "taking the message of a round")
@@ -313,4 +324,14 @@ func (t *testRun) endRound(id string) {
 		t.fail("a round ended with %d messages, the first %s with the body %s; want one, %s", len(ds), ds[0].ID, brief(ds[0].Body), brief(m.Body))
 	}
 	t.ack(ds...)
+}
+
+// afterFlight makes a call until it does not return ErrInFlight: a claim for a Receive that has ended
+// may be on its way back.
+func (t *testRun) afterFlight(call func() error) error {
+	err := call()
+	for until := time.Now().Add(t.Patience); errors.Is(err, backend.ErrInFlight) && time.Now().Before(until); err = call() {
+		time.Sleep(time.Millisecond)
+	}
+	return err
 }

@@ -33,15 +33,28 @@ func TestReplaceRounds(t *testing.T) {
 			t.Parallel()
 			h := all[name]
 			h.Patience = patience
-			replaceRounds(t, h, false)
+			replaceRounds(t, h, false, false)
 		})
 	}
 }
 
-func replaceRounds(t *testing.T, h conformance.Harness, lossy bool) {
+// TestReplaceInFlightRounds is the same with pushes with AfterInFlight, and workers that acknowledge.
+func TestReplaceInFlightRounds(t *testing.T) {
+	all := backends(t)
+	for _, name := range []string{"memory", "sqlite", "postgres", "zsetpoll", "zsetpoll-arbitrate", "zsetpoll-mover", "zsetpoll-cluster", "keyspace", "keyspace-cluster"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := all[name]
+			h.Patience = patience
+			replaceRounds(t, h, true, false)
+		})
+	}
+}
+
+func replaceRounds(t *testing.T, h conformance.Harness, inFlight, lossy bool) {
 	t.Helper()
 	for left := *replaces; left > 0; left -= roundsAtOnce {
-		if err := conformance.ReplaceRounds(t.Context(), h, min(left, roundsAtOnce), lossy); err != nil {
+		if err := conformance.ReplaceRounds(t.Context(), h, min(left, roundsAtOnce), inFlight, lossy); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,23 +75,25 @@ func TestReplaceRoundsLoseReplies(t *testing.T) {
 			return keyspace.New(c, keyspace.Prefix(prefix))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			h := conformance.Harness{Patience: patience}
-			prefix := ""
-			h.New = func(context.Context) (backend.Backend, func(), error) {
-				prefix = fmt.Sprintf("lossy-%d", prefixes.Add(1))
-				return open(server.Client(t), prefix), nil, nil
-			}
-			h.Attach = func(context.Context, backend.Backend) (backend.Backend, func(), error) {
-				return open(server.Client(t, func(o *redis.Options) { o.Addr = proxy.Addr() }), prefix), nil, nil
-			}
-			before := proxy.Cuts()
-			replaceRounds(t, h, true)
-			if proxy.Cuts() == before {
-				t.Error("no reply was cut")
-			}
-			t.Logf("%d replies cut", proxy.Cuts()-before)
-		})
+		h := conformance.Harness{Patience: patience}
+		prefix := ""
+		h.New = func(context.Context) (backend.Backend, func(), error) {
+			prefix = fmt.Sprintf("lossy-%d", prefixes.Add(1))
+			return open(server.Client(t), prefix), nil, nil
+		}
+		h.Attach = func(context.Context, backend.Backend) (backend.Backend, func(), error) {
+			return open(server.Client(t, func(o *redis.Options) { o.Addr = proxy.Addr() }), prefix), nil, nil
+		}
+		for _, inFlight := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/in flight %t", name, inFlight), func(t *testing.T) {
+				before := proxy.Cuts()
+				replaceRounds(t, h, inFlight, true)
+				if proxy.Cuts() == before {
+					t.Error("no reply was cut")
+				}
+				t.Logf("%d replies cut", proxy.Cuts()-before)
+			})
+		}
 	}
 }
 

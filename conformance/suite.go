@@ -34,7 +34,7 @@ type Check struct {
 // Checks returns all checks, by invariant.
 func Checks() []Check {
 	all := slices.Concat(
-		dueChecks, lossChecks, peekChecks, getChecks, contentChecks, idChecks, duplicateChecks, uniqueChecks, replaceChecks, leaseChecks, cancelChecks,
+		dueChecks, lossChecks, peekChecks, getChecks, contentChecks, idChecks, duplicateChecks, uniqueChecks, replaceChecks, replaceInFlightChecks, leaseChecks, cancelChecks,
 		orderChecks, attemptChecks, deadChecks, closeChecks, workerChecks, wakeChecks,
 		ownLimitChecks, chaosChecks, leftoverChecks, purgeChecks, pauseChecks, inputChecks, modelChecks, limitChecks, batchChecks, everywhereChecks,
 		clientChecks, manyChecks, queuesChecks, fullChecks, featureChecks,

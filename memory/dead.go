@@ -114,8 +114,12 @@ func (s *store) idLocked(l letter) string {
 	return record.UnpackID(record.PackedID(s.arena.bytes(s.nodes.at(l.slot).rec())))
 }
 
-// deadLetterLocked makes a message in flight a dead letter.
+// deadLetterLocked makes a message in flight a dead letter, unless it was replaced meanwhile.
 func (s *store) deadLetterLocked(slot uint32, now int64, reason string) {
+	if s.nodes.at(slot).replaced() {
+		s.giveBackLocked(slot, s.held.at(slot))
+		return
+	}
 	due := s.held.at(slot).when
 	s.endLeaseLocked(slot)
 	s.nodes.at(slot).enter(dead)

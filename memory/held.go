@@ -34,6 +34,9 @@ func (h *heldKeys) add(slot uint32, k key) {
 	p.n++
 }
 
+// set changes the key of a slot that has one.
+func (h *heldKeys) set(slot uint32, k key) { h.pages[slot>>heldBits].keys[slot%heldLen] = k }
+
 func (h *heldKeys) page() *heldPage {
 	last := len(h.spare) - 1
 	if last < 0 {

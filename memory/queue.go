@@ -111,6 +111,10 @@ func (q *queue) settle(ctx context.Context, n int, lease func(i int) backend.Lea
 func (q *queue) Ack(ctx context.Context, ls []backend.Lease) []error {
 	return q.settle(ctx, len(ls), func(i int) backend.Lease { return ls[i] },
 		func(_ int, slot uint32, _ int64) {
+			if q.nodes.at(slot).replaced() {
+				q.giveBackLocked(slot, q.held.at(slot))
+				return
+			}
 			q.endLeaseLocked(slot)
 			q.forgetLocked(slot)
 		})
@@ -119,17 +123,20 @@ func (q *queue) Ack(ctx context.Context, ls []backend.Lease) []error {
 func (q *queue) Nack(ctx context.Context, rs []backend.Return) []error {
 	return q.each(ctx, len(rs), func(i int, now int64) error {
 		slot, err := q.heldLocked(rs[i].Lease)
-		if err == nil && rs[i].NewHeaders {
+		replaced := err == nil && q.nodes.at(slot).replaced()
+		if err == nil && rs[i].NewHeaders && !replaced {
 			err = q.setHeadersLocked(slot, rs[i].Headers, now)
 		}
 		if err != nil {
 			return err
 		}
 		k := q.held.at(slot)
-		if rs[i].Untouched {
+		switch {
+		case replaced:
+		case rs[i].Untouched:
 			n := q.nodes.at(slot)
 			n.setAttempt(n.attempt() - 1)
-		} else {
+		default:
 			k.when = after(now, rs[i].Delay)
 		}
 		q.giveBackLocked(slot, k)

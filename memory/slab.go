@@ -54,6 +54,10 @@ func (n *node) state() state  { return state(n.attempts >> stateShift) }
 func (n *node) attempt() int  { return int(n.attempts & maxAttempts) }
 func (n *node) enter(s state) { n.attempts = uint32(s)<<stateShift | n.attempts&maxAttempts }
 
+// replaced reports whether a message in flight was replaced since its hand-out, which counted an
+// attempt. Its record and its key in held are those of the new message.
+func (n *node) replaced() bool { return n.state() == leased && n.attempt() == 0 }
+
 func (n *node) setAttempt(a int) {
 	n.attempts = n.attempts&^maxAttempts | uint32(min(max(a, 0), maxAttempts))
 }

@@ -110,19 +110,21 @@ func (s *store) addLocked(m *backend.Message, now int64) error {
 	return nil
 }
 
-// replaceLocked gives a message that waits the content and the due time of a new one, and a new
-// place in the push order. Its packed id is in s.packed.
+// replaceLocked gives a message that waits, or is in flight where m says so, the content and the due
+// time of a new one, and a new place in the push order. Its packed id is in s.packed.
 func (s *store) replaceLocked(slot uint32, m *backend.Message, now int64) error {
-	switch state := s.stateLocked(slot, now); state {
-	case backend.StateInFlight:
-		return backend.ErrInFlight
-	case backend.StateDead:
-		return backend.Duplicate(state)
-	default:
-	}
 	n := s.nodes.at(slot)
+	switch {
+	case n.state() == dead:
+		return backend.Duplicate(backend.StateDead)
+	case n.state() == leased && !m.AfterInFlight:
+		return backend.ErrInFlight
+	}
 	if m.MaxWait > 0 {
-		_, waiting, _ := getRecord(s.arena.bytes(n.rec()))
+		var waiting map[string]string
+		if n.state() == scheduled || n.replaced() {
+			_, waiting, _ = getRecord(s.arena.bytes(n.rec()))
+		}
 		bounded := m.Bounded(waiting, moment(now))
 		m = &bounded
 	}
@@ -131,7 +133,12 @@ func (s *store) replaceLocked(slot uint32, m *backend.Message, now int64) error 
 	}
 	n.setAttempt(0)
 	s.pushes++
-	s.due.move(slot, key{dueTime(m.Due, m.Delay, now), s.pushes})
+	k := key{dueTime(m.Due, m.Delay, now), s.pushes}
+	if n.state() == leased {
+		s.held.set(slot, k)
+	} else {
+		s.due.move(slot, k)
+	}
 	return nil
 }
 

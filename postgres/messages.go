@@ -253,7 +253,7 @@ func (m *messages) schedule(ctx context.Context, ms []backend.Message) []error {
 	n, now := len(ms), m.now()
 	ids, dues, delays, uniques := make([]string, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	headers, bodies := make([][]byte, n), make([][]byte, n)
-	replaces, waits := make([]bool, n), make([]int64, n)
+	replaces, waits, inFlight := make([]bool, n), make([]int64, n), make([]bool, n)
 	for i := range ms {
 		g := &ms[i]
 		ids[i], dues[i] = g.ID, dueParam(g.Due)
@@ -264,7 +264,8 @@ func (m *messages) schedule(ctx context.Context, ms []backend.Message) []error {
 			uniques[i] = now.after(g.UniqueFor)
 		}
 		headers[i], bodies[i] = orEmpty(sqlqueue.Headers(g.Headers)), copyOf(g.Body)
-		if replaces[i] = g.Replace; g.MaxWait > 0 {
+		replaces[i], inFlight[i] = g.Replace, g.AfterInFlight
+		if g.MaxWait > 0 {
 			waits[i] = now.after(g.MaxWait)
 		}
 	}
@@ -272,7 +273,7 @@ func (m *messages) schedule(ctx context.Context, ms []backend.Message) []error {
 	types := []string{"text", "bigint", "text[]", "bigint[]", "bigint[]", "bigint[]", "bytea[]", "bytea[]"}
 	function := "push"
 	if slices.Contains(replaces, true) {
-		function, types, args = "replace", append(types, "boolean[]", "bigint[]"), append(args, replaces, waits)
+		function, types, args = "replace", append(types, "boolean[]", "bigint[]", "boolean[]"), append(args, replaces, waits, inFlight)
 	}
 	_, errs := m.change(ctx, n, nil, m.b.cfg.call(function, types...), args)
 	return errs

@@ -116,6 +116,17 @@ func settled(changed int64, err error) (outcome, failure error) {
 	return nil, err
 }
 
+// endReplaced ends a lease whose message was replaced: the new one waits. The statements that settle
+// others do not find it.
+func (m *messages) endReplaced(t *tx, l backend.Lease, now int64) (outcome, err error) {
+	due, found, err := t.number("end_replaced", m.held(l, now)...)
+	if err == nil && !found {
+		return backend.ErrLeaseLost, nil
+	}
+	t.wake(m.name, due)
+	return nil, err
+}
+
 // Ack is as in backend.Queue.
 func (m *messages) Ack(ctx context.Context, leases []backend.Lease) []error {
 	ls := append([]backend.Lease(nil), leases...)
@@ -138,7 +149,7 @@ func (m *messages) ackKept(t *tx, l backend.Lease, now int64) (outcome, err erro
 	case err != nil:
 		return nil, err
 	case !found:
-		return backend.ErrLeaseLost, nil
+		return m.endReplaced(t, l, now)
 	}
 	return nil, m.forget(t, &row{id: packed(l.ID), content: int64(l.Token.Hi), uniqueUntil: until}, now)
 }
@@ -158,9 +169,10 @@ func (m *messages) Nack(ctx context.Context, returns []backend.Return) []error {
 			due = after(now, r.Delay)
 			statement, args = "nack", append(args, due)
 		}
-		outcome, err = settled(t.exec(statement, args...))
-		if outcome != nil || err != nil {
-			return outcome, err
+		if n, err := t.exec(statement, args...); err != nil {
+			return nil, err
+		} else if n == 0 {
+			return m.endReplaced(t, r.Lease, now)
 		}
 		t.wake(m.name, due)
 		if r.NewHeaders {
@@ -202,6 +214,10 @@ func (m *messages) Dead(ctx context.Context, requests []backend.DeadLetterReques
 		if err != nil {
 			return nil, err
 		}
-		return settled(t.exec("dead", m.held(bs[i].Lease, now, place, bs[i].Reason)...))
+		n, err := t.exec("dead", m.held(bs[i].Lease, now, place, bs[i].Reason)...)
+		if err == nil && n == 0 {
+			return m.endReplaced(t, bs[i].Lease, now)
+		}
+		return nil, err
 	})
 }

@@ -187,10 +187,14 @@ func (m *messages) count(c *conn, now int64) (st backend.Stats, err error) {
 func (m *messages) countEnded(c *conn, now int64, st *backend.Stats) error {
 	head := int64(math.MaxInt64)
 	err := c.rows("ended_leases", func(s *sqlite3.Stmt) bool {
-		if n := s.ColumnInt64(0); n > 0 {
+		n, due := s.ColumnInt64(0), s.ColumnInt64(1)
+		if due <= now {
 			st.Ready += n
-			head = s.ColumnInt64(1)
+		} else {
+			st.Scheduled += n
+			st.Due[backend.DueInterval(time.Duration(due-now))] += n
 		}
+		head = min(head, due)
 		return true
 	}, m.queue, now)
 	if err != nil {

@@ -114,12 +114,17 @@ type row struct {
 	content     int64
 	uniqueUntil int64
 	due         int64
+	attempts    int64
 }
+
+// replaced reports whether a message in flight was replaced since its hand-out, which counted an
+// attempt.
+func (r *row) replaced() bool { return r.state == leased && r.attempts == 0 }
 
 // find returns the row of an id, or nil where there is none. A row whose lease has ended waits.
 func (m *messages) find(t *tx, id []byte, now int64) (r *row, err error) {
 	err = t.rows("find_message", func(s *sqlite3.Stmt) bool {
-		r = &row{id, s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnInt64(2), s.ColumnInt64(3), s.ColumnInt64(4)}
+		r = &row{id, s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnInt64(2), s.ColumnInt64(3), s.ColumnInt64(4), s.ColumnInt64(5)}
 		return true
 	}, m.queue, id)
 	if r != nil && r.state == leased && r.at <= now {
@@ -215,7 +220,7 @@ func (m *messages) add(t *tx, p *pushed, now int64) (outcome, err error) {
 				return nil, err
 			}
 			continue
-		case p.Replace && r.state == waiting:
+		case p.Replace && r.state == waiting, p.AfterInFlight && r.state == leased:
 			return nil, m.replace(t, r, p, number, now)
 		case p.Replace && r.state == leased:
 			return backend.ErrInFlight, nil
@@ -224,7 +229,8 @@ func (m *messages) add(t *tx, p *pushed, now int64) (outcome, err error) {
 	}
 }
 
-// replace gives a message that waits the content, the due time and the place of a new one.
+// replace gives a message that waits or is in flight the content, the due time and the place of a new
+// one.
 func (m *messages) replace(t *tx, r *row, p *pushed, number, now int64) error {
 	next := *p
 	if p.MaxWait > 0 {
@@ -240,12 +246,19 @@ func (m *messages) replace(t *tx, r *row, p *pushed, number, now int64) error {
 		if err != nil {
 			return err
 		}
+		if r.state == leased && !r.replaced() {
+			headers = nil
+		}
 		next.Message = p.Bounded(headers, moment(now))
 		next.headers = sqlqueue.Headers(next.Headers)
 	}
 	due := dueTime(next.Due, next.Delay, now)
-	t.wake(m.name, due)
-	if _, err := t.exec("replace_message", m.queue, r.id, due, number); err != nil {
+	statement := "replace_leased"
+	if r.state == waiting {
+		statement = "replace_message"
+		t.wake(m.name, due)
+	}
+	if _, err := t.exec(statement, m.queue, r.id, due, number); err != nil {
 		return err
 	}
 	_, err := t.exec("replace_content", r.content, next.headers, p.Body)

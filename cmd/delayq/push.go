@@ -13,16 +13,17 @@ import (
 
 type pushCommand struct {
 	namedQueue
-	Body    *string        `arg:"" optional:"" placeholder:"BODY" help:"The message's body. \"-\", or none, reads a message from each line of standard input."`
-	ID      string         `name:"id" placeholder:"ID" help:"The message's id, 1 to 255 bytes. A second push of it is rejected while the first message is in the queue."`
-	After   *time.Duration `placeholder:"DURATION" help:"Due that long from now by the store's clock, as 1.5s, 30m, 1d12h or 2w."`
-	At      *time.Time     `placeholder:"TIME" help:"Due at that time, as \"2030-01-31 18:00\", \"tomorrow 9:00\" or 2030-01-31T18:00:00Z."`
-	Spread  *time.Duration `placeholder:"DURATION" help:"Due at a random time up to that much later, so that many messages for one time do not come at once."`
-	Replace bool           `help:"Replace the message of that id if it waits. It is an error while a worker has it."`
-	MaxWait *time.Duration `placeholder:"DURATION" help:"With --replace: due at the latest that long after the first push that it replaces."`
-	Header  []string       `sep:"none" placeholder:"KEY=VALUE" help:"A header; may be repeated."`
-	Type    string         `placeholder:"TYPE" help:"The header by which a Router chooses the handler: \"type\"."`
-	JSON    bool           `name:"json" help:"Print a JSON line for each message instead of its id."`
+	Body          *string        `arg:"" optional:"" placeholder:"BODY" help:"The message's body. \"-\", or none, reads a message from each line of standard input."`
+	ID            string         `name:"id" placeholder:"ID" help:"The message's id, 1 to 255 bytes. A second push of it is rejected while the first message is in the queue."`
+	After         *time.Duration `placeholder:"DURATION" help:"Due that long from now by the store's clock, as 1.5s, 30m, 1d12h or 2w."`
+	At            *time.Time     `placeholder:"TIME" help:"Due at that time, as \"2030-01-31 18:00\", \"tomorrow 9:00\" or 2030-01-31T18:00:00Z."`
+	Spread        *time.Duration `placeholder:"DURATION" help:"Due at a random time up to that much later, so that many messages for one time do not come at once."`
+	Replace       bool           `help:"Replace the message of that id if it waits. It is an error while a worker has it."`
+	AfterInFlight bool           `name:"after-in-flight" help:"With --replace: also while a worker has the message. The new one is scheduled when the worker is done with it, in whatever way."`
+	MaxWait       *time.Duration `placeholder:"DURATION" help:"With --replace: due at the latest that long after the first push that it replaces."`
+	Header        []string       `sep:"none" placeholder:"KEY=VALUE" help:"A header; may be repeated."`
+	Type          string         `placeholder:"TYPE" help:"The header by which a Router chooses the handler: \"type\"."`
+	JSON          bool           `name:"json" help:"Print a JSON line for each message instead of its id."`
 	limitFlags
 
 	headers map[string]string
@@ -49,6 +50,9 @@ func (c *pushCommand) Validate() error {
 	}
 	if c.MaxWait != nil && !c.Replace {
 		return errors.New("--max-wait: allowed with --replace")
+	}
+	if c.AfterInFlight && !c.Replace {
+		return errors.New("--after-in-flight: allowed with --replace")
 	}
 	if c.fromLines() && c.ID != "" {
 		return errors.New("--id: allowed with a BODY; lines have an id each")
@@ -114,6 +118,9 @@ func (c *pushCommand) options() (opts []delayq.PushOption) {
 	if c.Replace {
 		opts = append(opts, delayq.Replace())
 	}
+	if c.AfterInFlight {
+		opts = append(opts, delayq.ReplaceAfterInFlight())
+	}
 	if c.MaxWait != nil {
 		opts = append(opts, delayq.MaxWait(*c.MaxWait))
 	}
@@ -143,7 +150,7 @@ func (c *pushCommand) complete(m *pushLine) {
 	if c.Spread != nil {
 		m.Spread = *c.Spread
 	}
-	m.Replace = c.Replace
+	m.Replace, m.AfterInFlight = c.Replace, c.AfterInFlight
 	if c.MaxWait != nil {
 		m.MaxWait = *c.MaxWait
 	}

@@ -2,7 +2,6 @@ package recipes_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -10,21 +9,12 @@ import (
 	"github.com/delayq/delayq"
 )
 
-// changed has the document indexed when it has been quiet for a minute. While it is being indexed, it
-// is tried again in a second: the worker may have read the document before the change.
+// changed has the document indexed when it has been quiet for a minute. A change while it is being
+// indexed counts for the next time: the worker may have read the document before.
 func changed(ctx context.Context, q delayq.Pusher, document string, version int) error {
-	for {
-		_, err := q.Push(ctx, []byte(strconv.Itoa(version)), delayq.ID("index-"+document),
-			delayq.After(time.Minute), delayq.Replace(), delayq.MaxWait(10*time.Minute))
-		if !errors.Is(err, delayq.ErrInFlight) {
-			return err
-		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	_, err := q.Push(ctx, []byte(strconv.Itoa(version)), delayq.ID("index-"+document),
+		delayq.After(time.Minute), delayq.ReplaceAfterInFlight(), delayq.MaxWait(10*time.Minute))
+	return err
 }
 
 // However often a document changes, one message waits, with the last version.

@@ -1,6 +1,9 @@
 package judge
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // early: no delivery before the due time, by the store's clock. The least due time follows from what
 // was pushed, rescheduled and given back, not from what the store says of itself.
@@ -42,11 +45,19 @@ func (c *checker) leastDue(m *message, d step) (least int64, from step) {
 // superseded reports whether another call certainly set the due time after s and before the delivery.
 func (m *message) superseded(s, d step) bool {
 	for _, later := range m.steps {
-		if _, sets := m.setsDue(later); sets && later.Out == OK && later.Start > s.end() && later.end() < d.Start {
+		if _, sets := m.setsDue(later); sets && later.Out == OK && later.Start > s.end() && later.end() < d.Start && !m.ignored(later, s) {
 			return true
 		}
 	}
 	return false
+}
+
+// ignored reports whether a nack may have been of a message that the push had replaced in flight: the
+// due time is that of the push then.
+func (m *message) ignored(nack, push step) bool {
+	return nack.Op == Nack && push.AfterInFlight && slices.ContainsFunc(m.deliveries(), func(d *delivery) bool {
+		return d.Token == nack.Token && d.start(m) <= push.end()
+	})
 }
 
 // setsDue returns the least due time that a call gives a message, if it gives it any.

@@ -46,18 +46,19 @@ type Call struct {
 
 // Item is one message in a call.
 type Item struct {
-	N         uint32        `json:"n"` // the message's number, from 1; 0 for an unknown body
-	Out       Outcome       `json:"out"`
-	Altered   bool          `json:"altered,omitempty"` // body, headers or id are not as pushed
-	Untouched bool          `json:"untouched,omitempty"`
-	State     backend.State `json:"state,omitempty"`   // as Get showed it
-	Replace   bool          `json:"replace,omitempty"` // of a push
-	Content   uint32        `json:"content,omitempty"` // of a message that is replaced: which of its contents, each pushed once
-	Attempt   int           `json:"attempt,omitempty"`
-	Token     backend.Token `json:"token,omitzero"`
-	Delay     int64         `json:"delay,omitempty"`
-	Due       int64         `json:"due,omitempty"`   // by the store's clock; 0 for one that is not told
-	Until     int64         `json:"until,omitempty"` // likewise
+	N             uint32        `json:"n"` // the message's number, from 1; 0 for an unknown body
+	Out           Outcome       `json:"out"`
+	Altered       bool          `json:"altered,omitempty"` // body, headers or id are not as pushed
+	Untouched     bool          `json:"untouched,omitempty"`
+	State         backend.State `json:"state,omitempty"`           // as Get showed it
+	Replace       bool          `json:"replace,omitempty"`         // of a push
+	AfterInFlight bool          `json:"after_in_flight,omitempty"` // likewise
+	Content       uint32        `json:"content,omitempty"`         // of a message that is replaced: which of its contents, each pushed once
+	Attempt       int           `json:"attempt,omitempty"`
+	Token         backend.Token `json:"token,omitzero"`
+	Delay         int64         `json:"delay,omitempty"`
+	Due           int64         `json:"due,omitempty"`   // by the store's clock; 0 for one that is not told
+	Until         int64         `json:"until,omitempty"` // likewise
 }
 
 // Window is a fault that was injected.

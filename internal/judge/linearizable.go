@@ -66,6 +66,8 @@ type state struct {
 	place   place
 	token   backend.Token
 	content uint32 // 0 where it is gone
+
+	replaced bool // leased, with the content of a push with AfterInFlight
 }
 
 // at is the same message at another place.
@@ -79,6 +81,7 @@ type input struct {
 	shown backend.State // by a Get
 
 	replace bool   // a push with Replace
+	held    bool   // with AfterInFlight too
 	content uint32 // of a push, a delivery or a Get
 	soft    bool   // the store may have undone it
 	event   event
@@ -103,7 +106,7 @@ func (c *checker) operations(m *message) []porcupine.Operation {
 			to = never
 		}
 		if s.Op != Receive {
-			add(input{op: s.Op, out: s.Out, token: s.Token, shown: s.State, replace: s.Replace, content: s.Content, soft: c.h.undone(s)}, s.Start, to)
+			add(input{op: s.Op, out: s.Out, token: s.Token, shown: s.State, replace: s.Replace, held: s.AfterInFlight, content: s.Content, soft: c.h.undone(s)}, s.Start, to)
 		}
 	}
 	for _, d := range m.deliveries() {
@@ -154,11 +157,17 @@ func only(can bool, st state) []any {
 // after is the state that an operation leads to, where it succeeds.
 func (st state) after(in input) (next state, can bool) {
 	mine := st.holds(in.token)
+	if mine && st.replaced && (in.op == Ack || in.op == Nack || in.op == Dead) {
+		return st.at(waiting), true
+	}
 	switch in.op {
 	case Push:
+		if st.place == leased && in.held {
+			return state{leased, st.token, in.content, true}, true
+		}
 		return state{place: waiting, content: in.content}, st.place == absent || in.replace && st.place == waiting
 	case Receive:
-		return state{leased, in.token, st.content}, st.place == waiting && st.content == in.content
+		return state{leased, in.token, st.content, false}, st.place == waiting && st.content == in.content
 	case Ack:
 		return state{}, mine
 	case Nack:
@@ -206,7 +215,7 @@ func (st state) refuses(in input) bool {
 	case LeaseLost:
 		return !st.holds(in.token)
 	case InFlight:
-		return st.place == leased || st.place == waiting // leased by a claim whose reply was lost
+		return !in.held && (st.place == leased || st.place == waiting) // leased by a claim whose reply was lost
 	case NotFound:
 		if in.op == Redrive || in.op == DeleteDead {
 			return st.place != dead

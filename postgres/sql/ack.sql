@@ -1,4 +1,5 @@
--- Deletes messages that their leases still hold; one with UniqueFor leaves its id taken. Outcome 3: lease lost.
+-- Deletes messages that their leases still hold; one with UniqueFor leaves its id taken. One that was replaced in
+-- flight waits. Outcome 3: lease lost.
 -- "+ 0" keeps the planner from the index of times, which is slow here before the first ANALYZE: the ids find the rows.
 CREATE OR REPLACE FUNCTION public.delayq_ack(
     p_queue text, p_now bigint, p_ids text[], p_tokens bigint[], OUT outcomes text, OUT now bigint, OUT soonest bigint
@@ -8,11 +9,12 @@ DECLARE
     wanted int    := cardinality(p_ids);
     done   int[];
     kept   int[];
+    again  int[];
 BEGIN
     now := t;
     WITH d AS (
         DELETE FROM public.delayq_messages m USING unnest(p_ids, p_tokens) WITH ORDINALITY u (id, token, ord)
-        WHERE m.queue = p_queue AND m.id = u.id AND m.state + 0 = 1 AND m.token = u.token AND m.at + 0 > t
+        WHERE m.queue = p_queue AND m.id = u.id AND m.state + 0 = 1 AND m.token = u.token AND m.at + 0 > t AND m.attempts > 0
           AND (m.unique_until IS NULL OR m.unique_until <= t)
         RETURNING u.ord::int
     ) SELECT array_agg(d.ord) INTO done FROM d;
@@ -22,9 +24,17 @@ BEGIN
     WITH d AS (
         UPDATE public.delayq_messages m SET state = 3, at = m.unique_until, token = NULL, headers = NULL, body = ''
         FROM unnest(p_ids, p_tokens) WITH ORDINALITY u (id, token, ord)
-        WHERE m.queue = p_queue AND m.id = u.id AND m.state + 0 = 1 AND m.token = u.token AND m.at + 0 > t AND m.unique_until > t
+        WHERE m.queue = p_queue AND m.id = u.id AND m.state + 0 = 1 AND m.token = u.token AND m.at + 0 > t AND m.attempts > 0 AND m.unique_until > t
         RETURNING u.ord::int
     ) SELECT array_agg(d.ord) INTO kept FROM d;
-    SELECT string_agg(o || ':3', ',') INTO outcomes FROM generate_series(1, wanted) o WHERE o <> ALL (coalesce(done || kept, '{}'));
+    IF coalesce(cardinality(done), 0) + coalesce(cardinality(kept), 0) < wanted THEN
+        WITH d AS (
+            UPDATE public.delayq_messages m SET state = 0, at = m.due, token = NULL
+            FROM unnest(p_ids, p_tokens) WITH ORDINALITY u (id, token, ord)
+            WHERE m.queue = p_queue AND m.id = u.id AND m.state + 0 = 1 AND m.token = u.token AND m.at + 0 > t AND m.attempts = 0
+            RETURNING u.ord::int, m.due
+        ) SELECT array_agg(d.ord), min(d.due) INTO again, soonest FROM d;
+    END IF;
+    SELECT string_agg(o || ':3', ',') INTO outcomes FROM generate_series(1, wanted) o WHERE o <> ALL (coalesce(done, '{}') || coalesce(kept, '{}') || coalesce(again, '{}'));
 END
 $$;

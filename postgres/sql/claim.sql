@@ -18,7 +18,9 @@ DECLARE
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtextextended('public.delayq_' || p_queue, 0)); -- against a pause
     t := public.delayq_clock(p_now);
-    IF p_again THEN
+    IF p_again THEN -- what was replaced meanwhile is another message, which may not be due
+        UPDATE public.delayq_messages m SET state = 0, at = m.due, token = NULL
+        WHERE m.queue = p_queue AND m.state = 1 AND m.token = p_token AND m.attempts = 0;
         RETURN QUERY SELECT m.id, m.due, m.seq, m.attempts, m.at, m.first_push, m.headers, m.body
         FROM public.delayq_messages m WHERE m.queue = p_queue AND m.state = 1 AND m.at > t AND m.token = p_token;
         IF FOUND THEN

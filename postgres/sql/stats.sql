@@ -10,8 +10,12 @@ BEGIN
     RETURN QUERY
     SELECT 'ready', count(*), min(m.at), t FROM public.delayq_messages m WHERE m.queue = p_queue AND m.state = 0 AND m.at <= t
     UNION ALL
-    SELECT CASE WHEN m.at > t THEN 'in flight' ELSE 'ready' END, count(*), min(m.due), t
-    FROM public.delayq_messages m WHERE m.queue = p_queue AND m.state = 1 GROUP BY m.at > t
+    SELECT k.kind, count(*), min(m.due), t
+    FROM public.delayq_messages m, LATERAL (
+        SELECT CASE WHEN m.at > t THEN 'in flight' WHEN m.due <= t THEN 'ready' -- a later one was replaced in flight
+               ELSE (SELECT min(b.ord)::text FROM unnest(p_bounds) WITH ORDINALITY b (upto, ord) WHERE m.due <= t + b.upto) END AS kind
+    ) k
+    WHERE m.queue = p_queue AND m.state = 1 GROUP BY k.kind
     UNION ALL
     SELECT 'dead', count(*), NULL, t FROM public.delayq_messages m WHERE m.queue = p_queue AND m.state = 2
     UNION ALL

@@ -7,7 +7,7 @@ CREATE TABLE IF NOT EXISTS public.delayq_messages (
     at           bigint   NOT NULL,  -- by state: due, end of the lease, death, end of UniqueFor
     seq          bigint   NOT NULL,  -- push order, or order of deaths
     due          bigint   NOT NULL,
-    attempts     integer  NOT NULL DEFAULT 0,
+    attempts     integer  NOT NULL DEFAULT 0, -- in flight, 0 once it was replaced: all but state, at and token are the new one's
     token        bigint,             -- of the lease
     unique_until bigint,             -- NULL without UniqueFor
     first_push   bigint,             -- NULL without MaxWait

@@ -1,2 +1,2 @@
 UPDATE delayq_message SET state = 2, at = ?5, place = ?6, token = 0, reason = ?7
-WHERE queue = ?1 AND id = ?2 AND state = 1 AND token = ?3 AND content = ?4 AND at > ?5
+WHERE queue = ?1 AND id = ?2 AND state = 1 AND token = ?3 AND content = ?4 AND at > ?5 AND attempts > 0

@@ -1,2 +1,2 @@
 SELECT unique_until FROM delayq_message
-WHERE queue = ?1 AND id = ?2 AND state = 1 AND token = ?3 AND content = ?4 AND at > ?5
+WHERE queue = ?1 AND id = ?2 AND state = 1 AND token = ?3 AND content = ?4 AND at > ?5 AND attempts > 0

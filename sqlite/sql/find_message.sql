@@ -1,1 +1,1 @@
-SELECT state, at, content, unique_until, due FROM delayq_message WHERE queue = ?1 AND id = ?2
+SELECT state, at, content, unique_until, due, attempts FROM delayq_message WHERE queue = ?1 AND id = ?2

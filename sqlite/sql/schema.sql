@@ -19,7 +19,7 @@ CREATE TABLE delayq_message (
   at           INTEGER NOT NULL, -- when it is due, its lease ends, it died, its window ends
   place        INTEGER NOT NULL, -- push order; among dead letters, the order of deaths
   due          INTEGER NOT NULL,
-  attempts     INTEGER NOT NULL,
+  attempts     INTEGER NOT NULL, -- in flight, 0 once the message was replaced: due, place and content are the new one's
   token        INTEGER NOT NULL, -- the number of the claim that leased it
   unique_until INTEGER NOT NULL,
   content      INTEGER NOT NULL, -- its key in delayq_content

@@ -59,7 +59,8 @@ func (s *Store) Arbitrate(ctx context.Context, limit int, lease time.Duration, n
 	return c, err
 }
 
-// returnAll gives back messages that the MULTI leased after the queue was paused.
+// returnAll gives back messages that the MULTI leased after the queue was paused, or that were replaced
+// since.
 func (s *Store) returnAll(ctx context.Context, ds []backend.Delivery) {
 	rs := make([]backend.Return, len(ds))
 	for i := range ds {
@@ -67,7 +68,7 @@ func (s *Store) returnAll(ctx context.Context, ds []backend.Delivery) {
 	}
 	for _, err := range s.Nack(ctx, rs) {
 		if err != nil {
-			s.Log.Warn("delayq: giving back a message of a paused queue failed; it returns when its lease ends", "err", err)
+			s.Log.Warn("delayq: giving back a message that may not be handed out now failed; it returns when its lease ends", "err", err)
 		}
 	}
 }
@@ -274,6 +275,7 @@ func (s *Store) read(ctx context.Context, node redis.Cmdable, winners []*bid, id
 		return nil, nil, fmt.Errorf("reading messages: %w", script.Translate(err))
 	}
 	ds = make([]backend.Delivery, 0, len(winners))
+	var superseded []backend.Delivery
 	for i, b := range winners {
 		// purged since, or left by a script that was stopped
 		if contents.Val()[i] == nil || b.stale(gens.Val()[i]) {
@@ -281,6 +283,10 @@ func (s *Store) read(ctx context.Context, node redis.Cmdable, winners []*bid, id
 		}
 		d, err := b.delivery(contents.Val()[i], gens.Val()[i])
 		if err == nil && b.replaced(contents.Val()[i], gens.Val()[i]) {
+			continue
+		}
+		if err == nil && replacedInFlight(gens.Val()[i]) { // it has another content since, which may not be due
+			superseded = append(superseded, d)
 			continue
 		}
 		if err != nil {
@@ -291,7 +297,17 @@ func (s *Store) read(ctx context.Context, node redis.Cmdable, winners []*bid, id
 		}
 		ds = append(ds, d)
 	}
+	if superseded != nil {
+		s.returnAll(ctx, superseded)
+	}
 	return ds, bad, nil
+}
+
+// replacedInFlight reports whether a message was replaced after the MULTI: its gens have the seq, and a
+// mark behind it.
+func replacedInFlight(gens any) bool {
+	g, _ := gens.(string)
+	return len(g) > 2*genLen+seqLen
 }
 
 // stale reports whether the message has another gen by now than this member.

@@ -18,7 +18,7 @@ func replaces(m backend.Message) bool { return m.Replace }
 // inRuns passes runs of messages with Replace and without to their scripts, in order.
 func (s *Store) inRuns(ctx context.Context, ms []backend.Message) (errs []error) {
 	for start, end := 0, 0; start < len(ms); start = end {
-		for end < len(ms) && ms[end].Replace == ms[start].Replace {
+		for end < len(ms) && ms[end].Replace == ms[start].Replace && ms[end].AfterInFlight == ms[start].AfterInFlight {
 			end++
 		}
 		store := s.push
@@ -40,6 +40,7 @@ type replacement struct {
 	*backend.Message
 	seq   string    // of the message that it may replace; "" for none
 	first time.Time // the first push; zero for now
+	anew  bool      // the message is in flight, and was not replaced yet
 	err   error
 }
 
@@ -67,7 +68,14 @@ func (s *Store) replaceSome(ctx context.Context, rs []*replacement, look bool) (
 	size := func(r *replacement) int { return len(r.Body) }
 	script.Chunked(rs, size, func(part []*replacement) []error {
 		args := make([]any, 0, 1+7*len(part))
-		args = append(args, script.Flag(look))
+		how := 0
+		if look {
+			how = 1
+		}
+		if part[0].AfterInFlight {
+			how += 2
+		}
+		args = append(args, how)
 		for _, r := range part {
 			args = r.arguments(args)
 		}
@@ -109,6 +117,9 @@ func (r *replacement) arguments(args []any) []any {
 		first = strconv.FormatInt(r.first.UnixMicro(), 10)
 		content = record.AppendContent(nil, backend.WithFirstPush(r.Headers, r.first), r.Body)
 	}
+	if r.anew {
+		first = "-"
+	}
 	return append(args, packed(r.ID), content, appendWhen(nil, r.Message), r.seq, wait, first, at)
 }
 
@@ -121,7 +132,7 @@ func (r *replacement) met(reply any) bool {
 	r.seq, _ = values[0].(string)
 	text, _ := values[1].(string)
 	headers, _, _ := record.Content([]byte(text))
-	r.first = backend.FirstPush(headers)
+	r.first, r.anew = backend.FirstPush(headers), text == "-"
 	return true
 }
 

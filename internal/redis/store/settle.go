@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -11,11 +12,43 @@ import (
 
 // Ack is as in backend.Queue.
 func (s *Store) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return script.Chunked(ls, script.Small, func(part []backend.Lease) []error {
+	errs := script.Chunked(ls, script.Small, func(part []backend.Lease) []error {
 		return script.Each(ctx, &s.Runner, ackScript, part, nil, func(args []any, l backend.Lease) []any {
 			return append(args, tokenOf(l))
-		}, script.OneOr(backend.ErrLeaseLost))
+		}, settled)
 	})
+	return s.endReplaced(ctx, errs, func(i int) backend.Lease { return ls[i] })
+}
+
+// errReplaced is the outcome of a script that does not settle a message, since it was replaced in
+// flight.
+var errReplaced = errors.New("the message was replaced in flight")
+
+func settled(reply any) error {
+	if reply == int64(3) {
+		return errReplaced
+	}
+	return script.OneOr(backend.ErrLeaseLost)(reply)
+}
+
+// endReplaced gives back messages that were replaced in flight, and returns the outcomes of all. Each
+// of them stays replaced while its lease lasts, so it does not matter what comes between.
+func (s *Store) endReplaced(ctx context.Context, errs []error, lease func(i int) backend.Lease) []error {
+	var rs []backend.Return
+	var places []int
+	for i, err := range errs {
+		if errors.Is(err, errReplaced) {
+			rs, places = append(rs, backend.Return{Lease: lease(i), Untouched: true}), append(places, i)
+			errs[i] = nil
+		}
+	}
+	if rs == nil {
+		return errs
+	}
+	for k, err := range s.Nack(ctx, rs) {
+		errs[places[k]] = err
+	}
+	return backend.Each(len(errs), func(i int) error { return errs[i] })
 }
 
 // Nack is as in backend.Queue.
@@ -39,11 +72,12 @@ func returnArg(r *backend.Return) any {
 
 // Dead is as in backend.Queue.
 func (s *Store) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
-	return script.Chunked(bs, func(b backend.DeadLetterRequest) int { return len(b.Reason) }, func(part []backend.DeadLetterRequest) []error {
+	errs := script.Chunked(bs, func(b backend.DeadLetterRequest) int { return len(b.Reason) }, func(part []backend.DeadLetterRequest) []error {
 		return script.Each(ctx, &s.Runner, deadScript, part, nil, func(args []any, b backend.DeadLetterRequest) []any {
 			return append(args, tokenOf(b.Lease), b.Reason)
-		}, script.OneOr(backend.ErrLeaseLost))
+		}, settled)
 	})
+	return s.endReplaced(ctx, errs, func(i int) backend.Lease { return bs[i].Lease })
 }
 
 // Extend is as in backend.Queue.

@@ -99,6 +99,27 @@ func replaceAll(tr *trial, s redistest.Store) error {
 	return errors.Join(s.Schedule(tr.Ctx, ms)...)
 }
 
+// replaceInFlight replaces messages by themselves, in flight too.
+func replaceInFlight(tr *trial, s redistest.Store) error {
+	ms := tr.Messages()
+	for i := range ms {
+		ms[i].Replace, ms[i].AfterInFlight = true, true
+	}
+	return errors.Join(s.Schedule(tr.Ctx, ms)...)
+}
+
+// replaced has messages in flight that were replaced.
+func replaced(tr *trial) {
+	redistest.Leased(tr)
+	must(tr.T, replaceInFlight(tr, tr.Store))
+}
+
+// replacedEnded has the same where the leases have ended.
+func replacedEnded(tr *trial) {
+	replaced(tr)
+	tr.Clock.Advance(2 * time.Minute)
+}
+
 func nackWithHeaders(tr *trial, s redistest.Store) error {
 	return errors.Join(settlers["nack with headers"](tr.Ctx, s, tr.Leases)...)
 }
@@ -117,6 +138,14 @@ var suite = redistest.Suite{
 		{Name: "replace what was moved", Marker: replaceMarker, Before: moved, Do: replaceAll, First: 1, Most: 1},
 		{Name: "replace what was moved, and one that was not", Marker: replaceMarker, Before: movedTwo, Do: replaceAll, First: 1, Most: 1},
 		{Name: "replace after ended leases", Marker: replaceMarker, Before: redistest.Ended, Do: replaceAll, First: 1, Most: 3, Moves: true},
+		{Name: "replace in flight", Marker: replaceMarker, Before: redistest.Leased, Do: replaceInFlight, First: 1, Most: 2},
+		{Name: "replace in flight after a return", Marker: replaceMarker, Before: returnedLeased, Do: replaceInFlight, First: 1, Most: 2},
+		{Name: "replace in flight again", Marker: replaceMarker, Before: replaced, Do: replaceInFlight, First: 1, Most: 1},
+		{Name: "ack of replaced messages", Marker: redistest.NackMarker, Before: replaced, Do: redistest.AckAll, First: 1, Most: 1},
+		{Name: "dead of replaced messages", Marker: redistest.NackMarker, Before: replaced, Do: redistest.DeadAll, First: 1, Most: 1},
+		{Name: "nack with headers of replaced messages", Marker: redistest.NackMarker, Before: replaced, Do: nackWithHeaders, First: 1, Most: 1},
+		{Name: "claim after ended leases of replaced messages", Marker: redistest.ClaimMarker, Before: replacedEnded, Do: redistest.Take(redistest.ByScript), First: 1, Most: 2, Moves: true},
+		{Name: "cancel after ended leases of replaced messages", Marker: redistest.CancelMarker, Before: replacedEnded, Do: redistest.CancelAll, Gone: true, First: 1, Most: 1, Moves: true},
 		{Name: "claim of messages that came back", Marker: redistest.ClaimMarker, Before: returned, Do: redistest.Take(redistest.ByScript), First: 1, Most: 2},
 		{Name: "arbitrate for messages that came back", Marker: "-- Only reads: up to", Before: returned, Do: redistest.Take(byArbitrate), First: 1, Most: 2, Reads: true},
 		{Name: "ack after a return", Marker: redistest.AckMarker, Before: returnedLeased, Do: redistest.AckAll, Gone: true, First: 2, Most: 2},

@@ -1,7 +1,14 @@
--- Deletes messages: a token each. Returns 1 done, 0 the lease is lost, 2 unknown. A repeated ack
+-- Deletes messages: a token each. Returns 1 done, 0 the lease is lost, 2 unknown, 3 nothing done, since
+-- the message was replaced in flight, and is to be given back. A repeated ack
 -- that finds no message is done: the first try deleted it, if no other worker could have had it.
 local ms, firsts = tokens(FIRST, 1)
 local holds = holds_all(ms, firsts)
+local outcomes = {}
+for i, m in ipairs(ms) do
+  if holds[i] and replaced(m, holds[i]) then
+    holds[i], outcomes[i] = false, 3
+  end
+end
 local done = held(ms, holds)
 local ids, came_back = {}, {}
 for i, m in ipairs(done) do
@@ -29,8 +36,7 @@ local function again(m, first)
   return (ahead > 0 and ahead < 2147483648) and 1 or 2
 end
 
-local outcomes = {}
 for i, m in ipairs(ms) do
-  outcomes[i] = holds[i] and 1 or RETRY and again(m, firsts[i]) or 0
+  outcomes[i] = outcomes[i] or holds[i] and 1 or RETRY and again(m, firsts[i]) or 0
 end
 return outcomes

@@ -3,9 +3,9 @@ local function gen_of(m)
 end
 
 -- Puts messages back under their next members, which it returns: their members, when each is due,
--- and which of them are untouched. The caller takes the old entries out after that. A member whose
+-- which of them are untouched, and the seqs of those that were replaced in flight. The caller takes the old entries out after that. A member whose
 -- gen GENS has not is not handed out, so a stop in between leaves each message where it was.
-local function put_back(ms, dues, untouched)
+local function put_back(ms, dues, untouched, seqs)
   local ids, backs, entries, values = {}, {}, {}, {}
   for i, m in ipairs(ms) do
     ids[i] = id_of(m)
@@ -18,11 +18,14 @@ local function put_back(ms, dues, untouched)
       if untouched[i] then
         spared = spared + 1
       end
+      if seqs[i] then -- attempts count anew
+        spared, seq = gen, ''
+      end
       local n = #entries
-      entries[n + 1], entries[n + 2] = int(dues[i]), member(seq_of(m), gen, id)
+      entries[n + 1], entries[n + 2] = int(dues[i]), member(seqs[i] or seq_of(m), gen, id)
       values[n + 1], values[n + 2] = id, struct.pack('>I4I4', gen, spared) .. seq
     end
-    backs[i] = member(seq_of(m), gen, id)
+    backs[i] = member(seqs[i] or seq_of(m), gen, id)
   end
   on('ZADD', DUE, entries)
   local reply = #values > 0 and redis.pcall('HSET', GENS, unpack(values))
@@ -35,8 +38,9 @@ local function put_back(ms, dues, untouched)
   return backs
 end
 
--- When the message was due whose ended lease has v in HELD, or nil where the entry is no lease: a
--- claim without a script left it and lost, or the message is done, dead, or waits.
+-- When the message was due whose ended lease has v in HELD, and its seq if it was replaced in flight.
+-- Returns nil where the entry is no lease: a claim without a script left it and lost, or the message
+-- is done, dead, or waits.
 local function due_after(m, v)
   if #m < 12 then
     return nil
@@ -45,7 +49,11 @@ local function due_after(m, v)
   if redis.call('ZSCORE', DEAD, id_of(m)) or not known and (current(id_of(m)) ~= m or redis.call('ZSCORE', DUE, m)) then
     return nil
   end
-  return v and due_in(v) or NOW
+  if not v then
+    return NOW
+  end
+  local seq, due = replaced(m, v)
+  return due or due_in(v), seq
 end
 
 -- A script gives back the messages of so many ended leases. More would block the server for long.
@@ -58,19 +66,20 @@ local function expire()
   if #ended == 0 then
     return false
   end
-  local ms, dues, known = {}, {}, {}
+  local ms, dues, seqs, known = {}, {}, {}, {}
   for i, v in ipairs(redis.call('HMGET', HELD, unpack(ended))) do
     local m = ended[i]
     if not (v and moved(v)) then -- a message in READY keeps its entry
       known[#known + 1] = m
-      local due = due_after(m, v)
+      local due, seq = due_after(m, v)
       if due then
         ms[#ms + 1], dues[#dues + 1] = m, due
+        seqs[#ms] = seq
       end
     end
   end
   prove_release()
-  put_back(ms, dues, {})
+  put_back(ms, dues, {}, seqs)
   on('ZREM', DUE, ms) -- there only if a claim was stopped half-way
   on('HDEL', HELD, known)
   redis.call('ZREM', LEASES, unpack(ended))

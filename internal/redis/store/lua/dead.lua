@@ -1,8 +1,14 @@
 -- Makes messages dead letters: for each token, reason. Returns 1 done, 0 the lease is lost, 2
 -- unknown: the first try may have made a dead letter that was redriven or deleted since. DEAD is
--- ordered by death. GRAVES has due time, attempts, time of death and the reason.
+-- ordered by death. 3 is as in ack. GRAVES has due time, attempts, time of death and the reason.
 local ms, firsts = tokens(FIRST, 2)
 local holds = holds_all(ms, firsts)
+local outcomes, deaths, graves = {}, {}, {}
+for i, m in ipairs(ms) do
+  if holds[i] and replaced(m, holds[i]) then
+    holds[i], outcomes[i] = false, 3
+  end
+end
 local dying = held(ms, holds)
 
 -- The outcome of a repeated script for a lease that is not in force.
@@ -20,7 +26,6 @@ if #dying > 0 then
   redis.call('ZADD', DEAD, 'XX', 0, '') -- adds nothing: proves that the addition after the first is allowed
   last = reserve(#dying)
 end
-local outcomes, deaths, graves = {}, {}, {}
 for i, m in ipairs(ms) do
   local id = id_of(m)
   if holds[i] then
@@ -30,7 +35,7 @@ for i, m in ipairs(ms) do
     graves[#graves + 1], graves[#graves + 2] =
       id, struct.pack('>dI4d', due_in(holds[i]), gen + 1 - untouched, NOW) .. ARGV[FIRST + 2 * i - 1]
     outcomes[i] = 1
-  else
+  elseif not outcomes[i] then
     outcomes[i] = RETRY and again(m) or 0
   end
 end

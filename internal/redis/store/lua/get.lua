@@ -29,7 +29,10 @@ local function place_of(id, rec)
     return 'D', NOW, gen - untouched, redis.call('HGET', GRAVES, id) or ''
   end
   local till = tonumber(redis.call('ZSCORE', LEASES, m))
-  if till and v and till > NOW then
+  local seq, later = replaced(m, v or '')
+  if till and seq then
+    return till > NOW and 'L' or later > NOW and 'S' or 'R', later, 0, till > NOW and int(till) or ''
+  elseif till and v and till > NOW then
     return 'L', due_in(v), gen + 1 - untouched, int(till)
   elseif till then -- expire gives it back
     return 'R', v and due_in(v) or NOW, gen + 1 - untouched, ''

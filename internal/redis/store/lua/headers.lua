@@ -27,13 +27,13 @@ end
 
 -- As put_back, but first gives those members that are in headers new ones. If a write fails, all
 -- have their old ones again.
-local function put_back_with(headers, ms, dues, untouched)
+local function put_back_with(headers, ms, dues, untouched, seqs)
   local old = {}
   local ok, backs = pcall(function()
     for _, m in ipairs(ms) do
       old[m] = headers[m] and change_headers(m, headers[m])
     end
-    return put_back(ms, dues, untouched)
+    return put_back(ms, dues, untouched, seqs)
   end)
   if not ok then
     for m, was in pairs(old) do

@@ -2,6 +2,10 @@
 -- was to end: of it a token has what a member has not, for a server that has forgotten a lease may
 -- give another the same member. An entry of READY has the due time alone. A claim without a script
 -- (see arbitrate) has '?' before its name: it may have lost, and then this is no lease.
+--
+-- If the message was replaced in flight, the name is '!', and two times a seq with the due time of the
+-- message that has it, the last two that were stored. The record in MSG tells which it is; with
+-- neither, the message is still the old one.
 
 -- The due time in an entry of HELD. One that is unreadable counts as due now: an entry that is no
 -- number would fail each script that meets it.
@@ -16,7 +20,22 @@ end
 
 -- Whether an entry of HELD alone tells that its member is the one that a message has now.
 local function certain(v)
-  return #v > 8 and string.byte(v, 9) ~= 63
+  local mark = string.byte(v, 9) or 63
+  return mark ~= 63 and mark ~= 33
+end
+
+-- The seq and the due time of the message that has replaced the one of a lease, with v in HELD, or nil.
+local function replaced(m, v)
+  if string.byte(v, 9) ~= 33 then -- '!'
+    return nil
+  end
+  local rec = redis.call('HGET', MSG, id_of(m))
+  for at = 10, 25, 15 do
+    local seq = string.sub(v, at, at + 6)
+    if rec and seq_of(rec) == seq then
+      return seq, (struct.unpack('>d', string.sub(v, at + 7, at + 14)))
+    end
+  end
 end
 
 -- Whether the lease that has v in HELD is in force. Mostly one look tells for all that none has

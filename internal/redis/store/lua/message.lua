@@ -8,13 +8,13 @@ local function seq_of(rec)
 end
 
 -- Reads an entry of GENS, or false: gen, how often the message came back untouched, and its seq if
--- it was redriven.
+-- that is not the one in MSG: it was redriven, or is in flight and was replaced (then '!' follows).
 local function gens_in(v)
   if not v or #v < 8 then
     return 0, 0, ''
   end
   local gen, untouched = struct.unpack('>I4I4', v)
-  return gen, untouched, string.sub(v, 9)
+  return gen, untouched, string.sub(v, 9, 15)
 end
 
 -- GENS has an entry for each message that came back.

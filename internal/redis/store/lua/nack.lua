@@ -1,5 +1,5 @@
 -- Gives messages back: for each token, delay in us, then '0', or '1' when untouched, or '2' and new
--- headers. Returns 1 done, 0 the lease is lost, 2 unknown: it was lost or the first try has done
+-- headers. One that was replaced in flight waits as the new one says. Returns 1 done, 0 the lease is lost, 2 unknown: it was lost or the first try has done
 -- it. Of messages with new headers it may return outcomes for the first only.
 
 -- Whether the first try gave the message back. The end of the lease would have made it due at once.
@@ -7,6 +7,14 @@ local function done_before(m, delay)
   local back = member(seq_of(m), gen_of(m) + 1, id_of(m))
   local due = redis.call('ZSCORE', DUE, back)
   return due and (delay == 0 or tonumber(due) > NOW)
+end
+
+-- Whether the first try gave back a message that has been replaced, in flight or since. The lease has
+-- not ended in time.
+local function replaced_before(m, first)
+  local now = current(id_of(m))
+  local ahead = (struct.unpack('>I4', first) - NOW) % 4294967296
+  return now and gen_of(now) == gen_of(m) + 1 and seq_of(now) ~= seq_of(m) and ahead > 0 and ahead < 2147483648
 end
 
 -- New headers of a place, or nil.
@@ -37,23 +45,24 @@ leave_out_last(ms)
 local holds = holds_all(ms, firsts)
 local given = held(ms, holds)
 
-local outcomes, dues, untouched, headers = {}, {}, {}, {}
+local outcomes, dues, untouched, headers, seqs = {}, {}, {}, {}, {}
 for i, m in ipairs(ms) do
   local delay, unseen = tonumber(ARGV[FIRST + 3 * i - 2]), ARGV[FIRST + 3 * i - 1] == '1'
   if holds[i] then
-    dues[#dues + 1] = unseen and due_in(holds[i]) or after(delay)
-    untouched[#dues] = unseen
-    headers[m] = headers_at(i)
+    local seq, due = replaced(m, holds[i])
+    dues[#dues + 1] = due or unseen and due_in(holds[i]) or after(delay)
+    untouched[#dues], seqs[#dues] = unseen, seq
+    headers[m] = not seq and headers_at(i) or nil
     outcomes[i] = 1
   elseif RETRY then
-    outcomes[i] = done_before(m, unseen and 0 or delay) and 1 or 2
+    outcomes[i] = (done_before(m, unseen and 0 or delay) or replaced_before(m, firsts[i])) and 1 or 2
   else
     outcomes[i] = 0
   end
 end
 if #given > 0 then
   prove_release()
-  local backs = next(headers) and put_back_with(headers, given, dues, untouched) or put_back(given, dues, untouched)
+  local backs = next(headers) and put_back_with(headers, given, dues, untouched, seqs) or put_back(given, dues, untouched, seqs)
   release(given)
   local head = first_waiting() -- of equal due times the first by push order, which need not be the first here
   for i, back in ipairs(backs) do

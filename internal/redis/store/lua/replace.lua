@@ -1,16 +1,27 @@
--- Stores messages that replace others: whether to look only, and then for each id, content, when it
+-- Stores messages that replace others: 1 to look only, 2 to replace messages in flight too, 3 for both, 0 for
+-- neither, and then for each id, content, when it
 -- is due as in schedule, the seq of the message that it may replace or '' for none, how many us
--- after the first push it is due at the latest or '', when that was in us or '' for now, and behind
--- how many bytes of the content the time of the first push is to be filled in, 0 for nowhere.
+-- after the first push it is due at the latest or '', when that was in us or '' for now, or '-' for now
+-- if the message is in flight and was not replaced yet, and behind how many bytes of the content the time of the first push is to be filled in, 0 for nowhere.
 --
 -- Returns for each 1 stored; 2 unknown; why it was refused: 3 the message of that id is in flight, 4
 -- it is dead, 5 it is gone and the id is taken; {seq, headers} of the message that waits where it is
--- not the one that may be replaced, '' for none: nothing is stored then; {error}.
+-- not the one that may be replaced, '' for none, and '-' for headers where '-' is right: nothing is
+-- stored then; {error}.
 --
 -- A seq is never given twice. So a script that is executed twice, or late, replaces no message that
 -- another push has stored in between.
-local LOOK = ARGV[FIRST] == '1'
+local HOW = tonumber(ARGV[FIRST])
+local LOOK, IN_FLIGHT = HOW % 2 == 1, HOW > 1
 local windows = redis.call('EXISTS', UNIQUE) == 1
+
+-- Fills in the time of the first push.
+local function filled(content, at)
+  if at == 0 then
+    return content
+  end
+  return string.sub(content, 1, at) .. string.format('%016.0f', NOW_US) .. '000' .. string.sub(content, at + 20)
+end
 
 -- Whether a repeated push finds the message that its first try may have stored. The time of the
 -- first push may differ.
@@ -62,22 +73,46 @@ local function put(id, content, due, m, came_back)
   return 1
 end
 
+-- Whether the message of an id is in flight, and was not replaced yet: MaxWait counts from now then.
+local function untouched_in_flight(id)
+  local m = current(id)
+  local v = m and redis.call('HGET', HELD, m)
+  return v and not moved(v) and holds_all({m})[1] and not replaced(m, v) or false
+end
+
+-- Stores a message in place of the one that is in flight as member m. The last write changes over:
+-- until then HELD names a seq that MSG has not, and GENS says what MSG said of the member.
+local function supersede(id, content, due, m)
+  local v = redis.call('HGET', HELD, m)
+  local was, was_due = replaced(m, v)
+  local gen, untouched = gens(id)
+  local s = seq(reserve(1) + 1, #content)
+  local before = was and was .. struct.pack('>d', was_due) or string.rep('\0', 15)
+  named('HSET', redis.pcall('HSET', GENS, id, struct.pack('>I4I4', gen, untouched) .. seq_of(m) .. '!'))
+  named('HSET', redis.pcall('HSET', HELD, m, string.sub(v, 1, 8) .. '!' .. before .. s .. struct.pack('>d', due) .. string.sub(v, -4)))
+  named('HSET', redis.pcall('HSET', MSG, id, s .. content))
+  return 1
+end
+
 local function replace(id, content, when, expected, wait, first, at)
+  local anew = IN_FLIGHT and wait ~= '' and untouched_in_flight(id)
   local due = string.byte(when) == 43 and after(tonumber(when)) or tonumber(when) -- '+'
   if wait ~= '' then
-    due = math.min(due, math.ceil(((first == '' and NOW_US or tonumber(first)) + tonumber(wait)) / 1000))
+    due = math.min(due, math.ceil(((tonumber(first) or NOW_US) + tonumber(wait)) / 1000))
   end
   local rec = redis.call('HGET', MSG, id)
   local there = rec and seq_of(rec) or ''
-  if LOOK or there ~= expected then
-    if RETRY and not LOOK then
+  if LOOK or there ~= expected or anew ~= (first == '-') then
+    if RETRY and not LOOK and there ~= expected then
       return (rec and own(id, rec, content, due, at)) and 1 or 2
     end
     local m, why = nil, 'NONE'
     if rec and not LOOK then
       m, why = waiting(id)
     end
-    if LOOK or m or not rec then
+    if anew then
+      return {there, '-'}
+    elseif LOOK or m or not rec or IN_FLIGHT and why == 'HELD' then
       local body = rec and wait ~= '' and body_of(rec)
       return {there, body and string.sub(rec, 8, body - 1) or ''}
     end
@@ -94,16 +129,16 @@ local function replace(id, content, when, expected, wait, first, at)
   local m, why
   if rec then
     m, why = waiting(id)
+    if why == 'HELD' and IN_FLIGHT then
+      return supersede(id, filled(content, at), due, current(id))
+    end
     if why == 'HELD' then
       return 3
     elseif not m and redis.call('ZSCORE', DEAD, id) then
       return 4
     end
   end
-  if at > 0 then
-    content = string.sub(content, 1, at) .. string.format('%016.0f', NOW_US) .. '000' .. string.sub(content, at + 20)
-  end
-  return put(id, content, due, m, m and returned(m))
+  return put(id, filled(content, at), due, m, m and returned(m))
 end
 
 local outcomes = {}

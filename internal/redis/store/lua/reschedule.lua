@@ -8,7 +8,7 @@ for i = FIRST, #ARGV, 3 do
   if m then
     local due = due_of(ARGV[i + 1], ARGV[i + 2])
     prove_release()
-    local back = put_back({m}, {due}, {true})[1]
+    local back = put_back({m}, {due}, {true}, {})[1]
     take_out(m)
     announce(back, due)
   end

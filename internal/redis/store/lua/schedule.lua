@@ -41,7 +41,7 @@ local function special()
     local v, seq, gen = redis.call('HGET', GENS, id) or '', string.sub(rec, 1, 7), '\0\0\0\0'
     if #v >= 8 then
       gen = string.sub(v, 1, 4)
-      seq = #v > 8 and string.sub(v, 9) or seq
+      seq = #v > 8 and string.sub(v, 9, 15) or seq
     end
     return tonumber(redis.call('ZSCORE', LEASES, seq .. gen .. id) or 0) > NOW and 3 or 0
   end

@@ -19,12 +19,12 @@ local function waiting(id)
   if holds_all({m})[1] then
     return nil, 'HELD'
   end
-  local due = due_after(m, v)
+  local due, seq = due_after(m, v)
   if not due then
     return nil, 'NONE'
   end
   prove_release()
-  local back = put_back({m}, {due}, {})[1]
+  local back = put_back({m}, {due}, {}, {seq})[1]
   release({m})
   return back
 end
