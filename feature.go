@@ -30,6 +30,8 @@ const (
 	Replacing        = backend.Replacing        // Replace, MaxWait
 
 	CountingScheduled = backend.CountingScheduled // Stats counts every message, and none is Unknown
+
+	Transactions = backend.Transactions // InTx
 )
 
 func (q *queue) Supports(f Feature) bool { return q.traits.Supports(f) }

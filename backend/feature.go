@@ -42,6 +42,8 @@ const (
 	// CountingScheduled: Stats counts all messages. Without it, Stats returns [Unknown] for the
 	// counts that the store does not know.
 	CountingScheduled
+
+	Transactions // InTx: calls that are part of the caller's own transaction of the store
 )
 
 // Headers is the old name of KeepingHeaders.
@@ -78,6 +80,7 @@ var features = [...]struct {
 	Replacing:        {"replacing messages (Replace)", nil, nil},
 
 	CountingScheduled: {"counting scheduled messages", nil, nil},
+	Transactions:      {"calls in the caller's transaction (InTx)", []string{"InTx"}, nil},
 }
 
 // Features returns all features.

@@ -33,6 +33,7 @@ type Backend struct {
 	open    map[*sqlqueue.Queue]*messages
 	closed  bool
 	checked bool // the schema was found to be right
+	place   place
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -175,8 +176,12 @@ func (b *Backend) check(ctx context.Context) error {
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
+	place, err := b.readPlace(ctx)
+	if err != nil {
+		return err
+	}
 	b.mu.Lock()
-	b.checked = true
+	b.checked, b.place = true, place
 	b.mu.Unlock()
 	return nil
 }

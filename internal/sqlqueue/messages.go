@@ -34,6 +34,8 @@ type Messages interface {
 	Redrive(ctx context.Context, ids []string) []error
 	DeleteDead(ctx context.Context, ids []string) []error
 	TrimDead(ctx context.Context, r backend.Retention) (removed int, more bool, err error)
+	// InTx returns the messages as they are inside a transaction of the caller.
+	InTx(tx any) (Changes, error)
 }
 
 // A Claim is the outcome of a look for due messages.

@@ -152,6 +152,9 @@ func (q *Queue) leave(w *waiter, err error) ([]backend.Delivery, error) {
 	return r.ds, r.err
 }
 
+// InTx returns ErrUnsupported: Redis has no transactions that a caller keeps open.
+func (*Queue) InTx(any) (backend.Queue, error) { return nil, backend.ErrUnsupported }
+
 // Close is as in backend.Queue.
 func (q *Queue) Close() error {
 	q.closing.Do(func() {
