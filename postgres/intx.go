@@ -94,7 +94,7 @@ func (t *transaction) check(ctx context.Context, b *Backend) error {
 
 // connectionFailed reports whether a statement could not be sent, or its reply not be read.
 func connectionFailed(ctx context.Context, err error) bool {
-	var network net.Error
+	var network *net.OpError
 	return ctx.Err() != nil || isOver(err) || errors.As(err, &network) || errors.Is(err, driver.ErrBadConn) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "conn closed")
 }
