@@ -193,7 +193,9 @@ func TestHandlerAcknowledgesInTransaction(t *testing.T) {
 	t.Parallel()
 	p := pool(t, testenv.SharedPostgres(t).URL())
 	var said locked
-	q, err := delayq.New(t.Context(), "q", delayq.WithBackend(postgres.New(p, fresh())),
+	b := postgres.New(p, fresh())
+	t.Cleanup(func() { _ = b.Close() })
+	q, err := delayq.New(t.Context(), "q", delayq.WithBackend(b),
 		delayq.WithLogger(slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))), delayq.WithLease(time.Hour))
 	must(t, err)
 	t.Cleanup(func() { _ = q.Close() })
