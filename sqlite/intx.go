@@ -120,7 +120,6 @@ func (c *userCall) checkOpen() error {
 
 // explain returns what an error in the caller's transaction means to a queue.
 func (c *userCall) explain(err error) error {
-	var known *sqlite3.Error
 	switch over := c.ctx.Err(); {
 	case err == nil:
 		return nil
@@ -132,13 +131,23 @@ func (c *userCall) explain(err error) error {
 		return fmt.Errorf("%w: %w", invalidTx("that is over"), err)
 	case errors.Is(err, backend.ErrInvalid):
 		return err
-	case !errors.As(err, &known):
+	case !isSQLite(err):
 		return fmt.Errorf("%w: %w", invalidTx("of another driver"), err)
 	case errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED):
 		return fmt.Errorf("%w: another connection writes, or has written since this transaction began to read: roll it back, and begin with BEGIN IMMEDIATE (_txlock=immediate in the file's URI): %w",
 			backend.ErrUnavailable, err)
 	}
 	return explain(err)
+}
+
+// isSQLite reports whether an error is one of this driver.
+func isSQLite(err error) bool {
+	var (
+		text     *sqlite3.Error
+		code     sqlite3.ErrorCode
+		extended sqlite3.ExtendedErrorCode
+	)
+	return errors.As(err, &text) || errors.As(err, &code) || errors.As(err, &extended)
 }
 
 // columns are a row of a result.
