@@ -37,6 +37,8 @@ const (
 
 	CountingScheduled = backend.CountingScheduled // Stats counts every message, and none is Unknown
 	ReplacingInFlight = backend.ReplacingInFlight // ReplaceAfterInFlight
+
+	Transactions = backend.Transactions // InTx
 )
 
 func (q *queue) Supports(f Feature) bool { return q.traits.Supports(f) }

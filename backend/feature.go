@@ -44,6 +44,7 @@ const (
 	CountingScheduled
 
 	ReplacingInFlight // AfterInFlight: Replace takes a message in flight when its lease ends
+	Transactions      // InTx: calls that are part of the caller's own transaction of the store
 )
 
 // Headers is the old name of KeepingHeaders.
@@ -81,6 +82,7 @@ var features = [...]struct {
 
 	CountingScheduled: {"counting scheduled messages", nil, nil},
 	ReplacingInFlight: {"replacing messages in flight (ReplaceAfterInFlight)", nil, nil},
+	Transactions:      {"calls in the caller's transaction (InTx)", []string{"InTx"}, nil},
 }
 
 // Features returns all features.

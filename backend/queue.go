@@ -164,6 +164,24 @@ type Queue interface {
 	// taken. Where a lost reply made it try again, removed is the number of known deletions.
 	TrimDead(ctx context.Context, r Retention) (removed int, more bool, err error)
 
+	// InTx returns a view of the queue whose Schedule, Ack, Cancel and Reschedule run inside the
+	// caller's transaction. A rollback leaves nothing of them. From the commit on other callers see
+	// what they have done, and waiting Receives get messages that became due sooner, no later than
+	// after a push. Before that nobody else sees it, and what it touches is locked: a message that
+	// was acknowledged is handed out to nobody, even where its lease ends before the commit.
+	//
+	// The view checks at its first call that the transaction is one of the queue's own database, and
+	// returns an [InvalidError] for another one, which it leaves alone. InTx itself returns an
+	// InvalidError for a tx of a type that the backend does not take.
+	//
+	// Calls run in the caller's goroutine and under its context, one after the other, and are never
+	// tried again. Outcomes such as [ErrDuplicate] leave the transaction usable. After any other
+	// error it must be rolled back. The error of a call that has ended early matches its context's,
+	// and never [ErrOutcomeUnknown]: only the commit decides. The other methods of a view return
+	// [ErrUnsupported], and its Close does nothing. The view is used until the transaction ends, and
+	// is not for concurrent use. It belongs to [Transactions].
+	InTx(tx any) (Queue, error)
+
 	// Close releases this handle and wakes its waiting Receives. Messages stay in the store; leases
 	// that this handle holds end in their own time. When it has returned, no goroutine of the
 	// handle runs. The exception is a goroutine that waits for a store that does not reply: Close

@@ -88,4 +88,7 @@ func (Unsupported) TrimDead(context.Context, Retention) (int, bool, error) {
 	return 0, false, ErrUnsupported
 }
 
+// InTx returns ErrUnsupported.
+func (Unsupported) InTx(any) (Queue, error) { return nil, ErrUnsupported }
+
 func unsupported(n int) []error { return FailAll(n, ErrUnsupported) }

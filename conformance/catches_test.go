@@ -21,16 +21,45 @@ import (
 // stops deliveries takes all of it.
 func judging(f broken.Fault) conformance.Harness {
 	return conformance.Harness{
-		New: func(context.Context) (backend.Backend, func(), error) { return f.Wrap(memory.New()), nil, nil },
+		New: func(context.Context) (backend.Backend, func(), error) {
+			return f.Wrap(broken.Transactional(memory.New())), nil, nil
+		},
+		Begin: func(_ context.Context, b backend.Backend) (conformance.Transaction, error) {
+			return begin(unwrap(b)), nil
+		},
+		BeginElsewhere: func(context.Context, backend.Backend) (conformance.Transaction, error) {
+			return begin(broken.Transactional(memory.New())), nil
+		},
 		Limited: func(context.Context) (backend.Backend, func(), error) {
-			return f.Wrap(memory.New(memory.MaxMessages(fewMessages))), nil, nil
+			return f.Wrap(broken.Transactional(memory.New(memory.MaxMessages(fewMessages)))), nil, nil
 		},
 		LimitedTo: fewMessages,
 		Leftovers: func(ctx context.Context, b backend.Backend) ([]string, error) {
-			return memoryLeftovers(ctx, b.(interface{ Unwrap() backend.Backend }).Unwrap())
+			return memoryLeftovers(ctx, unwrap(unwrap(b)))
 		},
 		Virtual:  true,
 		Patience: 300 * time.Millisecond,
+	}
+}
+
+func unwrap(b backend.Backend) backend.Backend {
+	return b.(interface{ Unwrap() backend.Backend }).Unwrap()
+}
+
+func begin(b backend.Backend) conformance.Transaction {
+	tx := broken.Begin(b)
+	return conformance.Transaction{Tx: tx, Commit: tx.Commit, Rollback: tx.Rollback}
+}
+
+// TestTransactional has the store that the faults of transactions are made of keep the rules.
+func TestTransactional(t *testing.T) {
+	t.Parallel()
+	h := judging(broken.Fault{})
+	h.Patience = patience
+	for _, c := range conformance.Checks() {
+		if strings.HasPrefix(c.Name, "transaction") || c.Name == "wake-up-by-commit" || c.Name == "features" {
+			wantOutcome(t, h, c.Name, conformance.Kept)
+		}
 	}
 }
 

@@ -175,6 +175,8 @@ var describedFeatures = map[string]backend.Feature{
 	"`Stats`":                    backend.Counting,
 	"purge":                      backend.Purging,
 	"pause for all (`PauseAll`)": backend.Pausing,
+
+	"part of your transaction (`InTx`)": backend.Transactions,
 }
 
 // TestDocsDescribeFeatures compares the table of promises, which is written by hand, with the

@@ -58,6 +58,10 @@ var verbs = map[string]func(ctx context.Context, q backend.Queue, ids []string) 
 		_, _, err := q.TrimDead(ctx, backend.Retention{MaxCount: 1000})
 		return []error{err}
 	},
+	"InTx": func(_ context.Context, q backend.Queue, _ []string) []error {
+		_, err := q.InTx(nil)
+		return []error{err}
+	},
 }
 
 // onMany has the methods that return an error for each message.

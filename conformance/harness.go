@@ -29,6 +29,11 @@ type Harness struct {
 	Limited   func(ctx context.Context) (b backend.Backend, cleanup func(), err error)
 	LimitedTo int
 
+	// Begin begins a transaction on the store of b, of the kind that InTx takes. Nil: transactions
+	// are not checked. BeginElsewhere begins one on another store of that kind, best with the same
+	// tables; nil: that it is refused is not checked.
+	Begin, BeginElsewhere func(ctx context.Context, b backend.Backend) (Transaction, error)
+
 	// Shared names functions, as a stack shows them, whose goroutines are no leaks: those of a
 	// client that New passes to all backends, for example.
 	Shared []string
@@ -68,6 +73,13 @@ type Harness struct {
 	// Patience is how long, in real time, the suite waits for a message or a call that must come:
 	// 10 s by default.
 	Patience time.Duration
+}
+
+// Transaction is an open transaction. The suite calls one of Commit and Rollback, once; Rollback may
+// follow a Commit, and does nothing then.
+type Transaction struct {
+	Tx               any // for InTx
+	Commit, Rollback func() error
 }
 
 func (h Harness) withDefaults() Harness {

@@ -170,6 +170,9 @@ func (t *testRun) changesNothing(ctx context.Context, q backend.Queue, d backend
 		t.want(settle(ctx, q, d.Lease(), t.Tick), wanted, "%s %s", op, when)
 	}
 	for verb, call := range t.verbs(true) {
+		if verb == "InTx" && ctx.Err() != nil {
+			continue // it takes no context
+		}
 		t.want(outcome(call(ctx, q, []string{d.ID})), wanted, "%s %s", verb, when)
 	}
 }

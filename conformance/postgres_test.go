@@ -3,11 +3,14 @@ package conformance_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/jackc/pgx/v5/stdlib"
 
@@ -20,7 +23,7 @@ import (
 // postgresBackends are the two ways to reach PostgreSQL: pgx, and database/sql, which cannot listen.
 func postgresBackends(t *testing.T) map[string]conformance.Harness {
 	t.Helper()
-	pgx := postgresHarness(func(ctx context.Context, prefix string) (backend.Backend, func(), error) {
+	native := postgresHarness(func(ctx context.Context, prefix string) (backend.Backend, func(), error) {
 		cfg, err := pgxpool.ParseConfig(testenv.SharedPostgres(t).URL())
 		if err != nil {
 			return nil, nil, err
@@ -32,6 +35,7 @@ func postgresBackends(t *testing.T) map[string]conformance.Harness {
 		}
 		return postgres.New(pool, postgres.Prefix(prefix)), pool.Close, nil
 	})
+	native.Begin, native.BeginElsewhere = beginPgx(t, "postgres"), beginPgx(t, "elsewhere")
 	std := postgresHarness(func(_ context.Context, prefix string) (backend.Backend, func(), error) {
 		db, err := sql.Open("pgx", testenv.SharedPostgres(t).URL())
 		if err != nil {
@@ -41,9 +45,10 @@ func postgresBackends(t *testing.T) map[string]conformance.Harness {
 		db.SetMaxIdleConns(8)
 		return postgres.NewDB(db, postgres.Prefix(prefix), postgres.Poll(200*time.Millisecond)), func() { _ = db.Close() }, nil
 	})
-	realtime := pgx
+	std.Begin, std.BeginElsewhere = beginStd(t, "postgres"), beginStd(t, "elsewhere")
+	realtime := native
 	realtime.Virtual = false
-	return map[string]conformance.Harness{"postgres": pgx, "postgres-realtime": realtime, "postgres-sql": std}
+	return map[string]conformance.Harness{"postgres": native, "postgres-realtime": realtime, "postgres-sql": std}
 }
 
 // postgresHarness gives each backend tables and a pool of its own, on a shared server.
@@ -67,5 +72,67 @@ func postgresHarness(open func(ctx context.Context, prefix string) (backend.Back
 		},
 		Virtual: true,
 		Quiet:   30 * time.Millisecond,
+	}
+}
+
+// databaseURL is a database of the shared server, which is made where it is not there.
+func databaseURL(ctx context.Context, t *testing.T, name string) (string, error) {
+	t.Helper()
+	url := testenv.SharedPostgres(t).URL()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	var there bool
+	err = conn.QueryRow(ctx, "SELECT pg_advisory_lock(1), EXISTS (SELECT FROM pg_database WHERE datname = $1)", name).Scan(nil, &there)
+	if err == nil && !there {
+		_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize())
+	}
+	return strings.Replace(url, "/postgres?", "/"+name+"?", 1), err
+}
+
+// beginPgx begins transactions of pgx.
+func beginPgx(t *testing.T, database string) func(context.Context, backend.Backend) (conformance.Transaction, error) {
+	t.Helper()
+	return func(ctx context.Context, _ backend.Backend) (conformance.Transaction, error) {
+		url, err := databaseURL(ctx, t, database)
+		if err != nil {
+			return conformance.Transaction{}, err
+		}
+		conn, err := pgx.Connect(ctx, url)
+		if err != nil {
+			return conformance.Transaction{}, err
+		}
+		tx, err := conn.Begin(ctx)
+		if err != nil {
+			return conformance.Transaction{}, errors.Join(err, conn.Close(ctx))
+		}
+		end := func(how func(context.Context) error) func() error {
+			return func() error {
+				defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+				if err := how(context.WithoutCancel(ctx)); !errors.Is(err, pgx.ErrTxClosed) {
+					return err
+				}
+				return nil
+			}
+		}
+		return conformance.Transaction{Tx: tx, Commit: end(tx.Commit), Rollback: end(tx.Rollback)}, nil
+	}
+}
+
+// beginStd begins transactions of database/sql.
+func beginStd(t *testing.T, database string) func(context.Context, backend.Backend) (conformance.Transaction, error) {
+	t.Helper()
+	return func(ctx context.Context, _ backend.Backend) (conformance.Transaction, error) {
+		url, err := databaseURL(ctx, t, database)
+		if err != nil {
+			return conformance.Transaction{}, err
+		}
+		db, err := sql.Open("pgx", url)
+		if err != nil {
+			return conformance.Transaction{}, err
+		}
+		return beginSQL(ctx, db, func() { _ = db.Close() })
 	}
 }

@@ -2,6 +2,8 @@ package conformance_test
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -9,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	_ "github.com/ncruces/go-sqlite3/driver"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/conformance"
@@ -41,10 +45,54 @@ func sqliteBackends(t *testing.T) map[string]conformance.Harness {
 			}
 			return b.(*sqlite.Backend).Remains(ctx, queues...)
 		},
+		Begin: func(ctx context.Context, b backend.Backend) (conformance.Transaction, error) {
+			path, _ := paths.Load(b)
+			return beginSQLite(ctx, path.(string))
+		},
+		BeginElsewhere: func(ctx context.Context, _ backend.Backend) (conformance.Transaction, error) {
+			b, cleanup, err := open(ctx)
+			if err != nil {
+				return conformance.Transaction{}, err
+			}
+			t.Cleanup(cleanup)
+			_, err = b.Open(ctx, "orders", backend.Options{}) // it has the same tables
+			if err = errors.Join(err, b.Close()); err != nil {
+				return conformance.Transaction{}, err
+			}
+			path, _ := paths.Load(b)
+			return beginSQLite(ctx, path.(string))
+		},
 		Virtual: true,
 		Quiet:   10 * time.Millisecond,
 	}
 	realtime := h
 	realtime.Virtual, realtime.Quiet, realtime.Tick = false, 0, 400*time.Millisecond // each call may wait for the disk
 	return map[string]conformance.Harness{"sqlite": h, "sqlite-realtime": realtime}
+}
+
+func beginSQLite(ctx context.Context, path string) (conformance.Transaction, error) {
+	db, err := sql.Open("sqlite3", "file:"+path+"?_txlock=immediate")
+	if err != nil {
+		return conformance.Transaction{}, err
+	}
+	return beginSQL(ctx, db, func() { _ = db.Close() })
+}
+
+// beginSQL begins a transaction, and calls done at its end.
+func beginSQL(ctx context.Context, db *sql.DB, done func()) (conformance.Transaction, error) {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		done()
+		return conformance.Transaction{}, err
+	}
+	end := func(how func() error) func() error {
+		return func() error {
+			defer done()
+			if err := how(); !errors.Is(err, sql.ErrTxDone) {
+				return err
+			}
+			return nil
+		}
+	}
+	return conformance.Transaction{Tx: tx, Commit: end(tx.Commit), Rollback: end(tx.Rollback)}, nil
 }

@@ -28,6 +28,7 @@ type Check struct {
 	needs   []backend.Feature // without them the check is skipped
 	limited bool              // it needs Harness.Limited
 	lister  bool              // it needs a backend that lists queues
+	begins  bool              // it needs Harness.Begin
 	run     func(*testRun)
 }
 
@@ -37,7 +38,7 @@ func Checks() []Check {
 		dueChecks, lossChecks, peekChecks, getChecks, contentChecks, idChecks, duplicateChecks, uniqueChecks, replaceChecks, replaceInFlightChecks, leaseChecks, cancelChecks,
 		orderChecks, attemptChecks, deadChecks, closeChecks, workerChecks, wakeChecks,
 		ownLimitChecks, chaosChecks, leftoverChecks, purgeChecks, pauseChecks, inputChecks, modelChecks, limitChecks, batchChecks, everywhereChecks,
-		clientChecks, manyChecks, queuesChecks, fullChecks, featureChecks,
+		clientChecks, manyChecks, queuesChecks, fullChecks, transactionChecks, featureChecks,
 	)
 	slices.SortStableFunc(all, func(a, b Check) int { return cmp.Compare(a.Invariant, b.Invariant) })
 	return all

@@ -93,6 +93,9 @@ func (t *testRun) missing(c Check) string {
 	if c.limited && t.Limited == nil {
 		return t.traits.Name + " does not claim a limit of a queue"
 	}
+	if c.begins && t.Begin == nil {
+		return "the harness of " + t.traits.Name + " begins no transactions"
+	}
 	if c.lister && !t.canList() {
 		return t.traits.Name + " does not claim a list of queues"
 	}

@@ -76,7 +76,7 @@ func WaitDisk(n int, within time.Duration) Option {
 
 // Traits returns the backend's promises: everything, to the millisecond, within a sweep.
 func (b *Backend) Traits() backend.Traits {
-	return backend.Traits{Name: "keyspace", Resolution: script.Resolution, Sweep: b.sweep}
+	return backend.Traits{Name: "keyspace", Lacks: backend.Lacking(backend.Transactions), Resolution: script.Resolution, Sweep: b.sweep}
 }
 
 // Open is as in backend.Backend. The first Open subscribes to expiries, and enables the

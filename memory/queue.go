@@ -34,6 +34,9 @@ func (q *queue) Close() error {
 	return nil
 }
 
+// InTx returns ErrUnsupported: there is no transaction to be part of.
+func (*queue) InTx(any) (backend.Queue, error) { return nil, backend.ErrUnsupported }
+
 func (q *queue) check(ctx context.Context) error {
 	select {
 	case <-q.closed:

@@ -165,12 +165,20 @@ func readClaimed(c *claimed, scan scan) error {
 	return err
 }
 
+// lockedAgain is after how long a message is looked for again that a transaction holds.
+const lockedAgain = 50 * time.Millisecond
+
 func (c *claimed) claim(token int64) handle.Claim {
 	claim := handle.Claim{Now: moment(c.now)}
 	for i := range c.deliveries {
 		d := &c.deliveries[i]
 		d.Token = backend.Token{Lo: uint64(token)}
 		claim.Deliveries = append(claim.Deliveries, d.Delivery)
+	}
+	if c.lease != nil && *c.lease <= c.now {
+		// The lease has ended, and a transaction holds its message. Nobody tells when that is over.
+		later := c.now + lockedAgain.Microseconds()
+		c.lease = &later
 	}
 	for _, at := range []*int64{c.next, c.lease} {
 		if at != nil && (claim.Next.IsZero() || moment(*at).Before(claim.Next)) {

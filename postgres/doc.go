@@ -27,6 +27,12 @@
 // The clock is the server's clock_timestamp(). Due times and leases are whole microseconds, rounded
 // up. With delayq.WithClock a queue runs in virtual time against a real server.
 //
+// # Transactions
+//
+// delayq.InTx takes a pgx.Tx or a *sql.Tx on the same database, whether New or NewDB made the
+// backend. The commit sends the notification that wakes workers. Ids that a transaction touches are
+// locked until it ends; claims pass by them.
+//
 // # PgBouncer
 //
 // In the pooling modes transaction and statement, use a pool whose default_query_exec_mode is exec

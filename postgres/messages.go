@@ -23,6 +23,7 @@ type messages struct {
 	queue string
 	clock clockwork.Clock // nil for the server's
 	scan  scanner
+	tx    *transaction // of the caller; nil outside of one
 }
 
 // call writes a statement that calls a function of the schema with parameters of these types.
@@ -157,6 +158,13 @@ func readChanged(c *changed, scan scan) error { return scan(&c.outcomes, &c.now,
 // change calls a function on n messages. place has the index of the message for each of the
 // function's numbers; nil for the same order. Errors are the outcomes.
 func (m *messages) change(ctx context.Context, n int, place []int, statement string, args []any) (changed, []error) {
+	if m.tx != nil {
+		c, err := m.tx.change(ctx, m, statement, args)
+		if err != nil {
+			return c, backend.FailAll(n, err)
+		}
+		return c, c.errors(n, place)
+	}
 	c, err := call(ctx, m.b, statement, args, readChanged)
 	if err != nil {
 		return c, backend.FailAll(n, err)

@@ -34,6 +34,7 @@ type Backend struct {
 	open    map[*handle.Queue]*messages
 	closed  bool
 	checked bool // the schema was found to be right
+	place   place
 }
 
 var _ backend.Backend = (*Backend)(nil)
@@ -158,7 +159,7 @@ func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (bac
 	if b.closed {
 		return nil, backend.ErrClosed
 	}
-	q := handle.New(handle.Source{Messages: m, Name: name, Claim: m.claim, Clock: o.Clock}, &b.hub, o.Logger, b.forget)
+	q := handle.New(handle.Source{Messages: m, Name: name, Claim: m.claim, Within: m.InTx, Clock: o.Clock}, &b.hub, o.Logger, b.forget)
 	b.open[q] = m
 	return q, nil
 }
@@ -177,8 +178,12 @@ func (b *Backend) check(ctx context.Context) error {
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
+	place, err := b.readPlace(ctx)
+	if err != nil {
+		return err
+	}
 	b.mu.Lock()
-	b.checked = true
+	b.checked, b.place = true, place
 	b.mu.Unlock()
 	return nil
 }

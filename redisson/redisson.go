@@ -75,7 +75,7 @@ func (b *Backend) Close() error { return b.queues.Close() }
 // except ids that stay taken when their messages are gone, and headers that a nack changes. A queue
 // shared with Java has neither headers nor ids of the pusher's.
 func (b *Backend) Traits() backend.Traits {
-	lacks := backend.Lacking(backend.ChangingHeaders, backend.UniqueWindows, backend.Replacing)
+	lacks := backend.Lacking(backend.ChangingHeaders, backend.UniqueWindows, backend.Replacing, backend.Transactions)
 	if b.setup.codec != Envelope {
 		lacks = lacks.With(backend.OwnIDs, backend.Deduplicating, backend.KeepingHeaders)
 	}

@@ -23,6 +23,12 @@
 // handles that wait, it is looked at less often. A jump of the wall clock is noticed within a
 // minute.
 //
+// # Transactions
+//
+// delayq.InTx takes a *sql.Tx of the driver github.com/ncruces/go-sqlite3/driver on the same file,
+// best begun with BEGIN IMMEDIATE (_txlock=immediate). It locks the file for all other writers until
+// it ends. Workers notice the commit as they notice that of another process.
+//
 // # Cost
 //
 // One connection writes. Calls that come while it writes share the next commit, and so one flush of

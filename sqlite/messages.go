@@ -31,6 +31,7 @@ type messages struct {
 	name  string
 	queue int64 // its number
 	clock clockwork.Clock
+	user  *userTx // the caller's transaction; nil outside of one
 }
 
 var _ handle.Messages = (*messages)(nil)
@@ -59,7 +60,7 @@ const mostWindows = 2000
 
 // forgetWindows drops ids whose windows have ended, once in a transaction.
 func (m *messages) forgetWindows(t *tx, now int64) error {
-	if slices.Contains(t.tidied, m.queue) {
+	if m.user != nil || slices.Contains(t.tidied, m.queue) {
 		return nil
 	}
 	t.tidied = append(t.tidied, m.queue)
@@ -80,7 +81,7 @@ func (m *messages) forgetWindows(t *tx, now int64) error {
 // error of a statement, which undoes the call.
 func (m *messages) each(ctx context.Context, n int, do func(t *tx, i int, now int64) (outcome, err error)) []error {
 	var errs []error
-	err := m.writer.submit(ctx, func(t *tx) error {
+	err := m.submit(ctx, func(t *tx) error {
 		now := m.now()
 		if err := m.forgetWindows(t, now); err != nil {
 			return err
@@ -123,7 +124,7 @@ func (r *row) replaced() bool { return r.state == leased && r.attempts == 0 }
 
 // find returns the row of an id, or nil where there is none. A row whose lease has ended waits.
 func (m *messages) find(t *tx, id []byte, now int64) (r *row, err error) {
-	err = t.rows("find_message", func(s *sqlite3.Stmt) bool {
+	err = t.get("find_message", func(s columns) bool {
 		r = &row{id, s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnInt64(2), s.ColumnInt64(3), s.ColumnInt64(4), s.ColumnInt64(5)}
 		return true
 	}, m.queue, id)
@@ -235,7 +236,7 @@ func (m *messages) replace(t *tx, r *row, p *pushed, number, now int64) error {
 	next := *p
 	if p.MaxWait > 0 {
 		var column []byte
-		err := t.rows("read_headers", func(s *sqlite3.Stmt) bool {
+		err := t.get("read_headers", func(s columns) bool {
 			column = s.ColumnBlob(0, nil)
 			return true
 		}, r.content)

@@ -37,6 +37,11 @@ func child(part, path string) int {
 			}
 			say(lines.Text())
 		}
+	case "transact": // until it is killed
+		if err := transactEver(path, q); err != nil {
+			_, _ = fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 	case "work": // until it is killed: push, and settle what is due
 		go pushEver(q)
 		settleEver(q)

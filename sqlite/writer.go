@@ -6,8 +6,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/ncruces/go-sqlite3"
-
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/handle"
 	"github.com/delayq/delayq/internal/sqlqueue"
@@ -38,10 +36,11 @@ type operation struct {
 	left bool       // its caller had left before it was run
 }
 
-// A tx is a transaction.
+// A tx is a transaction: of the writer, or of the caller.
 type tx struct {
 	*conn
-	next  int64 // the next number; 0 before the first one was asked for
+	user  *userCall // nil in one of the writer
+	next  int64     // the next number; 0 before the first one was asked for
 	wakes map[string]time.Time
 
 	tidied []int64 // the queues whose ended windows were dropped
@@ -191,6 +190,11 @@ func (t *tx) all(ops []*operation) error {
 			return err
 		}
 	}
+	return t.end()
+}
+
+// end writes the next number.
+func (t *tx) end() error {
 	if t.next == 0 {
 		return nil
 	}
@@ -201,7 +205,7 @@ func (t *tx) all(ops []*operation) error {
 // take returns the next number of the store. Numbers rise, and none is given twice.
 func (t *tx) take() (int64, error) {
 	if t.next == 0 {
-		err := t.rows("read_next", func(s *sqlite3.Stmt) bool {
+		err := t.get("read_next", func(s columns) bool {
 			t.next = s.ColumnInt64(0)
 			return true
 		})

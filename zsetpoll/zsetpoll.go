@@ -92,5 +92,5 @@ func WaitDisk(n int, within time.Duration) Option {
 
 // Traits returns the backend's promises: everything, to the millisecond.
 func (b *Backend) Traits() backend.Traits {
-	return backend.Traits{Name: "zsetpoll", Resolution: script.Resolution, Sweep: b.poll}
+	return backend.Traits{Name: "zsetpoll", Lacks: backend.Lacking(backend.Transactions), Resolution: script.Resolution, Sweep: b.poll}
 }

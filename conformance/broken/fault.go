@@ -66,5 +66,5 @@ func (b *faulty) Unwrap() backend.Backend { return b.Backend }
 // Faults returns all of them.
 func Faults() []Fault {
 	return slices.Concat(raceFaults, timeFaults, contentFaults, headerFaults, lossFaults, leaseFaults, stateFaults,
-		wakeFaults, uniqueFaults, replaceFaults, replaceInFlightFaults, lookFaults, getFaults, pauseFaults, trimFaults, limitFaults, batchFaults, pageFaults, manyFaults, lackingFaults)
+		wakeFaults, uniqueFaults, replaceFaults, replaceInFlightFaults, lookFaults, getFaults, pauseFaults, trimFaults, limitFaults, batchFaults, pageFaults, manyFaults, transactionFaults, lackingFaults)
 }

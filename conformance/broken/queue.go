@@ -40,6 +40,7 @@ type queue struct {
 	redrive     func(context.Context, []string) []error
 	deleteDead  func(context.Context, []string) []error
 	trimDead    func(context.Context, backend.Retention) (int, bool, error)
+	inTx        func(any) (backend.Queue, error)
 	close       func() error
 }
 
@@ -50,7 +51,7 @@ func (q *queue) use(sound backend.Queue) {
 	q.cancel, q.reschedule, q.stats, q.peek, q.purge = sound.Cancel, sound.Reschedule, sound.Stats, sound.Peek, sound.Purge
 	q.get = sound.Get
 	q.listDead, q.listDeadIDs, q.redrive, q.deleteDead = sound.ListDead, sound.ListDeadIDs, sound.Redrive, sound.DeleteDead
-	q.trimDead = sound.TrimDead
+	q.trimDead, q.inTx = sound.TrimDead, sound.InTx
 	q.pauseAll, q.resumeAll, q.close = sound.PauseAll, sound.ResumeAll, sound.Close
 }
 
@@ -111,6 +112,8 @@ func (q *queue) DeleteDead(ctx context.Context, ids []string) []error { return q
 func (q *queue) TrimDead(ctx context.Context, r backend.Retention) (int, bool, error) {
 	return q.trimDead(ctx, r)
 }
+
+func (q *queue) InTx(tx any) (backend.Queue, error) { return q.inTx(tx) }
 
 func (q *queue) Close() error { return q.close() }
 

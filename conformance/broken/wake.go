@@ -14,6 +14,7 @@ var wakeFaults = []Fault{
 	{Name: "misses a nack", Rule: "wake-up-by-nack", breaks: lookOnce},
 	{Name: "misses a reschedule", Rule: "wake-up-by-reschedule", breaks: sleepUntilKnownHead},
 	{Name: "misses a replacement", Rule: "wake-up-by-replace", breaks: sleepUntilKnownHead},
+	{Name: "misses a commit", Rule: "wake-up-by-commit", breaks: sleepUntilKnownHead},
 	{Name: "wakes one worker for many messages", Rule: "wake-up-of-many", breaks: wakeOne},
 	{Name: "gives a wake-up to a worker that is leaving", Rule: "wake-up-outlives-leavers", breaks: wakeOne},
 }

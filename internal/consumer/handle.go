@@ -88,8 +88,12 @@ func (c *consumer) call(ctx context.Context, d Delivery) *Failure {
 	return &f
 }
 
+// settledBy reports whether nothing is left to settle after a handler. One that has acknowledged its
+// message in a transaction and failed may have rolled back.
+func settledBy(l *lease.Lease, f *Failure) bool { return l.Ended() && (f == nil || !l.InTransaction()) }
+
 func (c *consumer) decide(ctx context.Context, r *run, f *Failure) decision {
-	e := ending{failure: f, settled: r.d.Lease().Ended(), attempt: r.d.Attempt(), maxAttempts: r.maxAttempts, timeout: r.timeout}
+	e := ending{failure: f, settled: settledBy(r.d.Lease(), f), attempt: r.d.Attempt(), maxAttempts: r.maxAttempts, timeout: r.timeout}
 	if f != nil {
 		e.cause, e.held = context.Cause(ctx), r.d.Lease().Age(c.Clock.Now())
 	}

@@ -53,6 +53,10 @@ type Source struct {
 	// Claim leases due messages, up to limit or to the store's own bound. Its context does not end.
 	Claim func(ctx context.Context, limit int, lease time.Duration) (Claim, error)
 
+	// Within returns the messages as they are inside a transaction of the caller. It is nil where the
+	// store has no transactions that a caller keeps open.
+	Within func(tx any) (Changes, error)
+
 	// Clock is the one that a claim's Now and Next are by, to sleep on. Nil: they are by the server's
 	// clock, and the handle sleeps for the difference.
 	Clock clockwork.Clock

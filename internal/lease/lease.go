@@ -128,6 +128,23 @@ func (l *Lease) Settle(ctx context.Context, call func() error) error {
 	return l.settle.outcome(ctx, err)
 }
 
+// SettleInTx makes a call that settles the lease when a transaction of the caller commits. From then
+// on the lease is not renewed: a renewal would wait for that transaction, and others with it. Nobody
+// tells whether it commits, so a later call that settles the lease is made, and where the store then
+// returns ErrLeaseLost its outcome is ErrSettled. A second one in a transaction gets the store's own
+// outcome: the first may have been rolled back.
+func (l *Lease) SettleInTx(call func() error) error {
+	if !l.settle.begin() {
+		return ErrSettled
+	}
+	err := call()
+	l.settle.endInTx(err)
+	return err
+}
+
+// InTransaction reports whether the lease is settled if a transaction commits.
+func (l *Lease) InTransaction() bool { return l.settle.inTransaction() }
+
 // Settle makes one call that settles the leases that are not settled yet, and returns an outcome
 // for each: nil, ErrSettled or the call's error.
 func Settle(ctx context.Context, ls []*Lease, call func([]backend.Lease) []error) []error {
@@ -154,5 +171,5 @@ func Settle(ctx context.Context, ls []*Lease, call func([]backend.Lease) []error
 	return outcomes
 }
 
-// Ended reports whether the lease is settled, being settled, or lost.
+// Ended reports whether the lease is settled, in a transaction too, being settled, or lost.
 func (l *Lease) Ended() bool { return l.settle.ended() }

@@ -254,3 +254,30 @@ func TestSettleBatchLeavesOutWhatIsSettled(t *testing.T) {
 		return nil
 	})
 }
+
+// A lease that was settled in a transaction is not renewed, and a later call asks the store, since
+// the transaction may have been rolled back.
+func TestSettleInTransaction(t *testing.T) {
+	t.Parallel()
+	committed, rolledBack, lost := take("a", 0), take("b", 0), take("c", 0)
+	for _, l := range []*Lease{committed, rolledBack} {
+		if err := l.SettleInTx(succeed); err != nil || !l.Ended() || !l.InTransaction() || l.Renewable(epoch.Add(time.Hour)) {
+			t.Errorf("%v; ended: %v, in a transaction: %v", err, l.Ended(), l.InTransaction())
+		}
+	}
+	if err := committed.Settle(t.Context(), lose); !errors.Is(err, ErrSettled) || errors.Is(err, backend.ErrLeaseLost) {
+		t.Errorf("settling what a transaction has settled: %v, want ErrSettled", err)
+	}
+	if err := committed.SettleInTx(lose); !errors.Is(err, backend.ErrLeaseLost) {
+		t.Errorf("settling in a second transaction: %v, want what the store says", err)
+	}
+	if err := rolledBack.Settle(t.Context(), succeed); err != nil || rolledBack.InTransaction() {
+		t.Errorf("settling after a rollback: %v", err)
+	}
+	if err := rolledBack.SettleInTx(succeed); !errors.Is(err, ErrSettled) {
+		t.Errorf("settling once more: %v, want ErrSettled", err)
+	}
+	if err := lost.SettleInTx(lose); !errors.Is(err, backend.ErrLeaseLost) || lost.InTransaction() {
+		t.Errorf("settling a lost lease: %v, in a transaction: %v", err, lost.InTransaction())
+	}
+}

@@ -22,6 +22,7 @@ type settlement struct {
 	calls int           // under way
 	done  bool          // one has succeeded
 	lost  bool          // the store returned ErrLeaseLost to one
+	inTx  bool          // one has succeeded in a transaction, which may be rolled back
 	quiet chan struct{} // closed when no call is under way; nil while no call waits for that
 }
 
@@ -48,6 +49,19 @@ func (s *settlement) end(err error) {
 		s.quiet = nil
 	}
 }
+
+// endInTx records the result of a call in a transaction of the caller.
+func (s *settlement) endInTx(err error) {
+	s.mu.Lock()
+	s.inTx = s.inTx || err == nil
+	s.mu.Unlock()
+	if err == nil {
+		err = errNotYet
+	}
+	s.end(err)
+}
+
+var errNotYet = errors.New("settled when the transaction commits")
 
 // outcome returns the error of a call that has ended. It distinguishes a lease that was lost from
 // one that another call settled. It waits for the other calls' results, but not longer than ctx.
@@ -83,11 +97,17 @@ func (s *settlement) others() <-chan struct{} {
 func (s *settlement) ended() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.done || s.lost || s.calls > 0
+	return s.done || s.lost || s.inTx || s.calls > 0
 }
 
 func (s *settlement) settled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.done
+	return s.done || s.inTx
+}
+
+func (s *settlement) inTransaction() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inTx && !s.done
 }

@@ -78,16 +78,16 @@ func TestOpenReportsBadOptions(t *testing.T) {
 func TestTraits(t *testing.T) {
 	t.Parallel()
 	client := redistest.Nowhere(t)
-	onRedis := backend.Traits{Name: "keyspace", Resolution: time.Millisecond, Sweep: time.Second}
+	onRedis := backend.Traits{Name: "keyspace", Lacks: backend.Lacking(backend.Transactions), Resolution: time.Millisecond, Sweep: time.Second}
 	often, seldom := onRedis, onRedis
 	often.Sweep, seldom.Sweep = 10*time.Millisecond, time.Minute
 	shared := backend.Traits{
 		Name: "redisson", Resolution: time.Millisecond, Sweep: time.Second, AnyName: true,
-		Lacks: backend.Lacking(backend.OwnIDs, backend.Deduplicating, backend.KeepingHeaders, backend.ChangingHeaders, backend.UniqueWindows),
+		Lacks: backend.Lacking(backend.OwnIDs, backend.Deduplicating, backend.KeepingHeaders, backend.ChangingHeaders, backend.UniqueWindows, backend.Transactions),
 	}
 	alone := backend.Traits{
 		Name: "redisson", Resolution: time.Millisecond, Sweep: time.Minute, AnyName: true,
-		Lacks: backend.Lacking(backend.ChangingHeaders, backend.UniqueWindows, backend.Replacing),
+		Lacks: backend.Lacking(backend.ChangingHeaders, backend.UniqueWindows, backend.Replacing, backend.Transactions),
 	}
 	for b, want := range map[backend.Backend]backend.Traits{
 		keyspace.New(client): onRedis,

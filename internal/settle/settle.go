@@ -46,10 +46,20 @@ func (s *Settler) Dead(ctx context.Context, l *lease.Lease, reason string) error
 	})
 }
 
+// AckInTx is Ack by the queue's view inside a transaction.
+func (s *Settler) AckInTx(ctx context.Context, l *lease.Lease, tx backend.Queue) error {
+	ack := func() error { return cmp.Or(tx.Ack(ctx, []backend.Lease{l.Token()})...) }
+	return s.record(ctx, telemetry.Ack, func() error { return l.SettleInTx(ack) })
+}
+
 // one makes the call that settles a delivery.
 func (s *Settler) one(ctx context.Context, op string, l *lease.Lease, call func() error) error {
+	return s.record(ctx, op, func() error { return l.Settle(ctx, call) })
+}
+
+func (s *Settler) record(ctx context.Context, op string, settle func() error) error {
 	began, settled := s.Telemetry.Start(), 0
-	err := l.Settle(ctx, call)
+	err := settle()
 	if err == nil {
 		settled = 1
 	}

@@ -35,7 +35,7 @@ func (b *asynqBackend) Traits() backend.Traits {
 		Name: "asynq", Resolution: time.Second, Sweep: 5*time.Second + 3*time.Second/2,
 		Lacks: backend.Lacking(
 			backend.Rescheduling, backend.Counting, backend.Peeking, backend.Getting, backend.Purging, backend.Pausing,
-			backend.Ordering, backend.ChangingHeaders, backend.UniqueWindows,
+			backend.Ordering, backend.ChangingHeaders, backend.UniqueWindows, backend.Transactions,
 		),
 		Leases: backend.InConnection,
 	}

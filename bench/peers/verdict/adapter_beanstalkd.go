@@ -33,7 +33,7 @@ func (b *beanstalkdBackend) Traits() backend.Traits {
 		Name: "beanstalkd", Resolution: time.Second, MaxDelay: math.MaxUint32 * time.Second,
 		Lacks: backend.Lacking(
 			backend.Rescheduling, backend.Redriving, backend.Peeking, backend.Getting, backend.Purging, backend.Pausing,
-			backend.Ordering, backend.OwnIDs, backend.KeepingHeaders, backend.Deduplicating,
+			backend.Ordering, backend.OwnIDs, backend.KeepingHeaders, backend.Deduplicating, backend.Transactions,
 		),
 	}
 }

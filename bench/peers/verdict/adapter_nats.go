@@ -34,7 +34,7 @@ func (b *natsBackend) Traits() backend.Traits {
 		Name: "nats", Sweep: 250 * time.Millisecond,
 		Lacks: backend.Lacking(
 			backend.Rescheduling, backend.Counting, backend.Redriving, backend.Peeking, backend.Getting, backend.Purging, backend.Pausing,
-			backend.Ordering, backend.Deduplicating, backend.ChangingHeaders, backend.UniqueWindows, backend.ExactAttempts,
+			backend.Ordering, backend.Deduplicating, backend.ChangingHeaders, backend.UniqueWindows, backend.ExactAttempts, backend.Transactions,
 		),
 	}
 	if !b.header {

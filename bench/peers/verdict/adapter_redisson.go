@@ -24,7 +24,7 @@ func (b *redissonBackend) Traits() backend.Traits {
 		Name: "Redisson", Resolution: time.Millisecond, Leases: backend.InConnection,
 		Lacks: backend.Lacking(
 			backend.Cancelling, backend.Rescheduling, backend.Counting, backend.Redriving, backend.Peeking, backend.Getting, backend.Purging, backend.Pausing,
-			backend.Ordering, backend.KeepingHeaders, backend.Deduplicating, backend.UniqueWindows, backend.CountingAttempts,
+			backend.Ordering, backend.KeepingHeaders, backend.Deduplicating, backend.UniqueWindows, backend.CountingAttempts, backend.Transactions,
 		),
 	}
 }

@@ -37,7 +37,7 @@ func (b *riverBackend) Traits() backend.Traits {
 		Name: "river", Resolution: time.Microsecond, Sweep: 6 * time.Second, Leases: backend.InConnection,
 		Lacks: backend.Lacking(
 			backend.Rescheduling, backend.Counting, backend.Peeking, backend.Getting, backend.Purging, backend.Pausing,
-			backend.Ordering, backend.OwnIDs, backend.Deduplicating, backend.ChangingHeaders,
+			backend.Ordering, backend.OwnIDs, backend.Deduplicating, backend.ChangingHeaders, backend.Transactions,
 		),
 	}
 }

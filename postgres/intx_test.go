@@ -1,0 +1,273 @@
+package postgres_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	_ "github.com/ncruces/go-sqlite3/driver"
+
+	"github.com/delayq/delayq"
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/postgres"
+)
+
+// A tx is a transaction of one of the drivers.
+type tx struct {
+	any
+	exec             func(statement string) error
+	commit, rollback func() error
+}
+
+func beginPgx(t *testing.T, p *pgxpool.Pool, o pgx.TxOptions) tx {
+	t.Helper()
+	begun, err := p.BeginTx(t.Context(), o)
+	must(t, err)
+	ctx := context.WithoutCancel(t.Context())
+	t.Cleanup(func() { _ = begun.Rollback(ctx) })
+	return tx{
+		begun, func(s string) error { _, err := begun.Exec(ctx, s); return err },
+		func() error { return begun.Commit(ctx) }, func() error { return begun.Rollback(ctx) },
+	}
+}
+
+func beginSQL(t *testing.T, db *sql.DB) tx {
+	t.Helper()
+	begun, err := db.BeginTx(t.Context(), nil)
+	must(t, err)
+	return tx{
+		begun, func(s string) error { _, err := begun.ExecContext(t.Context(), s); return err },
+		begun.Commit, begun.Rollback,
+	}
+}
+
+func inTx(t *testing.T, q backend.Queue, tx any) backend.Queue {
+	t.Helper()
+	view, err := q.InTx(tx)
+	must(t, err)
+	return view
+}
+
+// Both kinds of backends take transactions of both drivers.
+func TestTransactionsOfBothDrivers(t *testing.T) {
+	t.Parallel()
+	p := pool(t, testenv.SharedPostgres(t).URL())
+	db := stdlib.OpenDBFromPool(p)
+	t.Cleanup(func() { _ = db.Close() })
+	for name, q := range map[string]backend.Queue{
+		"New":   opened(t, postgres.New(p, fresh())),
+		"NewDB": opened(t, postgres.NewDB(db, fresh())),
+	} {
+		for driver, tx := range map[string]tx{"pgx": beginPgx(t, p, pgx.TxOptions{}), "database/sql": beginSQL(t, db)} {
+			ms := pushes(3, driver, 0)
+			ms[1].Headers = map[string]string{"a": `{"b\`}
+			none(t, inTx(t, q, tx.any).Schedule(t.Context(), ms))
+			must(t, tx.commit())
+			ds, err := q.Receive(t.Context(), 3, time.Minute)
+			if err != nil || len(ds) != 3 || ds[1].Headers["a"] != `{"b\` {
+				t.Errorf("%s, %s: received %+v, %v", name, driver, ds, err)
+			}
+		}
+	}
+}
+
+// TestCommitWakes has workers of two backends look every ten seconds: only the notification of the
+// commit can wake them sooner.
+func TestCommitWakes(t *testing.T) {
+	t.Parallel()
+	p := pool(t, testenv.SharedPostgres(t).URL())
+	prefix, seldom := fresh(), postgres.Poll(10*time.Second)
+	q := opened(t, postgres.New(p, prefix, seldom))
+	for name, worker := range map[string]backend.Queue{"the same backend": q, "another": opened(t, postgres.New(p, prefix, seldom))} {
+		slowest := time.Duration(0)
+		for range 10 {
+			got := make(chan error, 1)
+			go func() {
+				ds, err := worker.Receive(t.Context(), 1, time.Minute)
+				if err == nil {
+					err = errors.Join(worker.Ack(t.Context(), []backend.Lease{ds[0].Lease()})...)
+				}
+				got <- err
+			}()
+			time.Sleep(100 * time.Millisecond) // it waits by then, or the push is found at its first look
+			tx := beginPgx(t, p, pgx.TxOptions{})
+			none(t, inTx(t, q, tx.any).Schedule(t.Context(), pushes(1, "m", 0)))
+			select {
+			case err := <-got:
+				t.Fatalf("handed out before the commit, %v", err)
+			case <-time.After(50 * time.Millisecond):
+			}
+			committed := time.Now()
+			must(t, tx.commit())
+			must(t, <-got)
+			slowest = max(slowest, time.Since(committed))
+		}
+		t.Logf("%s: the slowest of 10 was received and acknowledged %v after its commit", name, slowest)
+		if slowest > 5*time.Second {
+			t.Errorf("%s: a commit did not wake the worker", name)
+		}
+	}
+}
+
+// TestTransactionThatFailed makes calls in transactions that cannot go on.
+func TestTransactionThatFailed(t *testing.T) {
+	t.Parallel()
+	p := pool(t, testenv.SharedPostgres(t).URL())
+	q := opened(t, postgres.New(p, fresh()))
+	other, err := sql.Open("sqlite3", "file:"+filepath.Join(t.TempDir(), "other.db"))
+	must(t, err)
+	t.Cleanup(func() { _ = other.Close() })
+
+	failed := beginPgx(t, p, pgx.TxOptions{})
+	if failed.exec("SELECT 1/0") == nil {
+		t.Error("the division did not fail")
+	}
+	closed := beginPgx(t, p, pgx.TxOptions{})
+	must(t, closed.rollback())
+	lost := beginPgx(t, p, pgx.TxOptions{})
+	if lost.exec("SELECT pg_terminate_backend(pg_backend_pid())") == nil {
+		t.Error("the connection did not end")
+	}
+	elsewhere := beginSQL(t, other)
+	t.Cleanup(func() { _ = elsewhere.rollback() })
+	for name, c := range map[string]struct {
+		tx   tx
+		is   error
+		says string
+	}{
+		"failed before": {failed, nil, "roll it back"},
+		"over":          {closed, backend.ErrInvalid, "over"},
+		"no connection": {lost, backend.ErrUnavailable, "transaction"},
+		"read-only":     {beginPgx(t, p, pgx.TxOptions{AccessMode: pgx.ReadOnly}), nil, "begin one that may write"},
+		"SQLite":        {elsewhere, backend.ErrInvalid, "of another database"},
+	} {
+		errs := inTx(t, q, c.tx.any).Schedule(t.Context(), pushes(1, "m", 0))
+		if len(errs) != 1 || errs[0] == nil || c.is != nil && !errors.Is(errs[0], c.is) || !strings.Contains(errs[0].Error(), c.says) || errors.Is(errs[0], backend.ErrOutcomeUnknown) {
+			t.Errorf("%s: %v", name, errs)
+		}
+	}
+	if s, err := q.Stats(t.Context()); err != nil || s.Ready != 0 {
+		t.Errorf("stored: %+v, %v", s, err)
+	}
+}
+
+// A transaction that waits for another one ends with its context, and has changed nothing.
+func TestTransactionWaitsForAnother(t *testing.T) {
+	t.Parallel()
+	p := pool(t, testenv.SharedPostgres(t).URL())
+	q := opened(t, postgres.New(p, fresh()))
+	first, second := beginPgx(t, p, pgx.TxOptions{}), beginPgx(t, p, pgx.TxOptions{})
+	none(t, inTx(t, q, first.any).Schedule(t.Context(), pushes(1, "m", time.Hour)))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	err := errors.Join(inTx(t, q, second.any).Schedule(ctx, pushes(1, "m", time.Hour))...)
+	if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, backend.ErrOutcomeUnknown) {
+		t.Errorf("the waiting push returned %v", err)
+	}
+	third := beginPgx(t, p, pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+	must(t, third.exec("SELECT 1 FROM pg_class")) // its snapshot is from before the commit
+	must(t, first.commit())
+	if err := errors.Join(inTx(t, q, third.any).Schedule(t.Context(), pushes(1, "m", time.Hour))...); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("a push that cannot be serialized returned %v", err)
+	}
+	if err := errors.Join(q.Schedule(t.Context(), pushes(1, "m", 0))...); !errors.Is(err, backend.ErrDuplicate) {
+		t.Errorf("the push after the commit returned %v", err)
+	}
+}
+
+// TestHandlerAcknowledgesInTransaction has handlers roll back at the first attempt, and commit at the
+// second. Each message takes effect once, is retried without waiting for its lease, and the log has
+// no word of lost leases.
+func TestHandlerAcknowledgesInTransaction(t *testing.T) {
+	t.Parallel()
+	p := pool(t, testenv.SharedPostgres(t).URL())
+	var said locked
+	b := postgres.New(p, fresh())
+	t.Cleanup(func() { _ = b.Close() })
+	q, err := delayq.New(t.Context(), "q", delayq.WithBackend(b),
+		delayq.WithLogger(slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))), delayq.WithLease(time.Hour))
+	must(t, err)
+	t.Cleanup(func() { _ = q.Close() })
+	const messages = 50
+	_, err = q.PushBatch(t.Context(), make([]delayq.Message, messages))
+	must(t, err)
+	_, err = p.Exec(t.Context(), "CREATE TABLE effects (id text, attempt int)")
+	must(t, err)
+	errFirst := errors.New("the first attempt")
+	handle := func(ctx context.Context, d *delayq.Delivery) error {
+		tx, err := p.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
+		if _, err := tx.Exec(ctx, "INSERT INTO effects VALUES ($1, $2)", d.ID, d.Attempt); err != nil {
+			return err
+		}
+		in, err := delayq.InTx(q, tx)
+		if err != nil {
+			return err
+		}
+		if err := in.Ack(ctx, d); err != nil {
+			return err
+		}
+		if err := in.Ack(ctx, d); !errors.Is(err, delayq.ErrLeaseLost) {
+			t.Errorf("the second Ack returned %v", err)
+		}
+		if d.Attempt == 1 {
+			return errFirst
+		}
+		return tx.Commit(ctx)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- q.Consume(ctx, handle, delayq.Workers(4), delayq.Retry(delayq.Delays{time.Millisecond}))
+	}()
+	await(t, "all effects", func() bool {
+		var n, second int
+		must(t, p.QueryRow(t.Context(), "SELECT count(*), count(*) FILTER (WHERE attempt = 2) FROM effects").Scan(&n, &second))
+		if n > messages || second != n {
+			t.Fatalf("%d effects, %d of the second attempt", n, second)
+		}
+		return n == messages
+	})
+	stop()
+	must(t, <-ended)
+	if s, err := q.Stats(t.Context()); err != nil || s.Scheduled+s.Ready+s.InFlight+s.Dead != 0 {
+		t.Errorf("left: %+v, %v", s, err)
+	}
+	for line := range strings.Lines(said.String()) {
+		if !strings.Contains(line, errFirst.Error()) {
+			t.Error(line)
+		}
+	}
+}
+
+// locked is a buffer for several goroutines.
+type locked struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
