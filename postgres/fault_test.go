@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,6 +49,7 @@ func TestServerKilled(t *testing.T) {
 	})
 	acked := make(map[string]bool)
 	maybe := make(map[string]bool) // acks of an unknown outcome
+	var received atomic.Int64
 	working.Go(func() {
 		for len(acked)+len(maybe) < messages && ctx.Err() == nil {
 			ds, err := q.Receive(ctx, 50, 10*time.Second)
@@ -55,6 +57,7 @@ func TestServerKilled(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 				continue
 			}
+			received.Add(int64(len(ds)))
 			ls := make([]backend.Lease, len(ds))
 			for i, d := range ds {
 				if acked[d.ID] {
@@ -73,8 +76,8 @@ func TestServerKilled(t *testing.T) {
 			}
 		}
 	})
-	for range 3 {
-		time.Sleep(300 * time.Millisecond) // some work in between
+	for kills := range int64(3) {
+		await(t, "work in between", func() bool { return received.Load() > (kills+1)*messages/5 })
 		server.Kill(t)
 		server.Restart(t)
 	}
