@@ -15,6 +15,7 @@
 //	go test -run TestChaos                             the short form, about three minutes
 //	go test -run TestChaos -chaos.for=4m -timeout 20m  all of it, about ten minutes
 //	go test -run TestChaos/keyspace -chaos.seed=7      one part, with the plan of a seed
+//	        -chaos.faults='kill -9'                    only such faults
 //	go test -run 'TestSoak$' -timeout 0 -chaos.soak=1h an hour of load, to find growth
 //	go test -run TestMutants                           broken backends, each found by its rule
 //	go test -run TestShow -chaos.show=FILE             a stored history, checked again

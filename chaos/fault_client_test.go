@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/delayq/delayq/internal/judge"
@@ -30,8 +32,8 @@ const (
 func (w *workerProcess) start() (err error) {
 	role := w.role
 	role.Proc = w.role.Proc*procsEach + len(w.files) + 1
-	role.File = filepath.Join(w.dir, fmt.Sprintf("%s-%d.jsonl", role.Client, role.Proc))
-	if role.Client == "pusher" {
+	role.File = filepath.Join(w.dir, fmt.Sprintf("%s-%d.jsonl", role.Clients[0], role.Proc))
+	if slices.ContainsFunc(role.Clients, func(c string) bool { return strings.HasSuffix(c, "pusher") }) {
 		role.From = w.numbers.Reserve(numbersEach)
 		role.To = role.From + numbersEach
 	}
@@ -91,7 +93,8 @@ func (w *workerProcess) recorded() int64 {
 
 var elsewhere = judge.Window{Breaks: true, Elsewhere: true}
 
-func processFaults(ws []*workerProcess) []*fault {
+// processFaults are faults of worker processes. stopped is what a stopped one breaks.
+func processFaults(ws []*workerProcess, stopped judge.Window) []*fault {
 	if len(ws) == 0 {
 		return nil
 	}
@@ -104,7 +107,7 @@ func processFaults(ws []*workerProcess) []*fault {
 			return count(worked)
 		}),
 		// A process that stops for longer than its leases settles them too late.
-		lasting("worker SIGSTOP", 2, 1800*time.Millisecond, elsewhere, func(i *injection) func() int {
+		lasting("worker SIGSTOP", 2, 1800*time.Millisecond, stopped, func(i *injection) func() int {
 			w := pick(i.rng, ws)
 			must(i.T, w.program.Pause())
 			size := w.recorded()
@@ -115,6 +118,22 @@ func processFaults(ws []*workerProcess) []*fault {
 			}
 		}),
 	}
+}
+
+// allKilled kills all processes at the same time, and starts their successors.
+func allKilled(ws []*workerProcess) *fault {
+	return instant("all processes kill -9", 4, breaks, func(i *injection) int {
+		worked := poll(2*time.Second, func() bool {
+			return !slices.ContainsFunc(ws, func(w *workerProcess) bool { return w.recorded() == 0 })
+		})
+		for _, w := range ws {
+			must(i.T, w.program.Kill())
+		}
+		for _, w := range ws {
+			must(i.T, w.replace())
+		}
+		return count(worked)
+	}).alone()
 }
 
 // clientFaults are faults of the clients of this process.
