@@ -70,7 +70,7 @@ func (r *run) faults() []*fault {
 	switch {
 	case r.v.harmless:
 		return harmlessFaults(r.env)
-	case r.v.ownFaults || r.v.faults == nil:
+	case r.v.ownFaults || r.v.faults == nil && !r.v.outside:
 		return r.v.faults
 	}
 	stopped := elsewhere

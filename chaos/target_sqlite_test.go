@@ -26,7 +26,7 @@ func sqliteTarget(t *testing.T) *target {
 // left who knows what the file's log holds: the next one recovers it.
 func sqliteKilledTarget(t *testing.T) *target {
 	t.Helper()
-	v := onFile(t, "sqlite, all killed", 1500)
+	v := onFile(t, "sqlite, all killed", 4000)
 	v.opens, v.outside = []OpenFunc{v.direct.Open}, true
 	return v
 }
