@@ -120,19 +120,21 @@ func processFaults(ws []*workerProcess, stopped judge.Window) []*fault {
 	}
 }
 
-// allKilled kills all processes at the same time, and starts their successors.
-func allKilled(ws []*workerProcess) *fault {
-	return instant("all processes kill -9", 4, breaks, func(i *injection) int {
+// allKilled kills all processes at the same time, and starts their successors. What is done between
+// returns its effect.
+func allKilled(name string, weight int, ws []*workerProcess, between func(*injection) int) *fault {
+	return instant(name, weight, breaks, func(i *injection) int {
 		worked := poll(2*time.Second, func() bool {
 			return !slices.ContainsFunc(ws, func(w *workerProcess) bool { return w.recorded() == 0 })
 		})
 		for _, w := range ws {
 			must(i.T, w.program.Kill())
 		}
+		effect := between(i)
 		for _, w := range ws {
 			must(i.T, w.replace())
 		}
-		return count(worked)
+		return effect * count(worked)
 	}).alone()
 }
 

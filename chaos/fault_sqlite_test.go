@@ -1,6 +1,9 @@
 package chaos
 
 import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -66,4 +69,85 @@ func checkpointed(i *injection, c *sqlite3.Conn) bool {
 		must(i.T, s.Err())
 	}
 	return s.ColumnInt(0) == 0
+}
+
+// tornLog writes random bytes over some of what follows the last commit in a log, and beyond its end.
+// A power cut may do that: none of it was synced for anybody. It returns how many bytes it wrote.
+func tornLog(i *injection, path string) int {
+	i.Helper()
+	log, err := os.ReadFile(path)
+	must(i.T, err)
+	end := committed(log)
+	from := end + i.rng.IntN(len(log)-end+1)
+	torn := make([]byte, 1+i.rng.IntN(10_000))
+	for k := range torn {
+		torn[k] = byte(i.rng.Uint32())
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	must(i.T, err)
+	defer func() { must(i.T, f.Close()) }()
+	_, err = f.WriteAt(torn, int64(from))
+	must(i.T, err)
+	return len(torn)
+}
+
+// committed returns where the last commit of a write-ahead log ends, as
+// https://www.sqlite.org/fileformat2.html#walformat has it.
+func committed(log []byte) (end int) {
+	const logHeader, frameHeader = 32, 24
+	if len(log) < logHeader {
+		return len(log)
+	}
+	var words binary.ByteOrder = binary.LittleEndian
+	if log[3]&1 == 1 {
+		words = binary.BigEndian
+	}
+	page := int(binary.BigEndian.Uint32(log[8:]))
+	var a, b uint32
+	add := func(part []byte) {
+		for ; len(part) > 0; part = part[8:] {
+			a += words.Uint32(part) + b
+			b += words.Uint32(part[4:]) + a
+		}
+	}
+	add(log[:24])
+	end = logHeader
+	for at := logHeader; at+frameHeader+page <= len(log); at += frameHeader + page {
+		frame := log[at : at+frameHeader+page]
+		add(frame[:8])
+		add(frame[frameHeader:])
+		if string(frame[8:16]) != string(log[16:24]) || binary.BigEndian.Uint32(frame[16:]) != a || binary.BigEndian.Uint32(frame[20:]) != b {
+			break // of an earlier use of the log, or not whole
+		}
+		if binary.BigEndian.Uint32(frame[4:]) != 0 {
+			end = at + frameHeader + page
+		}
+	}
+	return end
+}
+
+// TestCommitted compares the end of the last commit in a log with SQLite's own account.
+func TestCommitted(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "file.db")
+	c, err := sqlite3.Open(path)
+	must(t, err)
+	defer func() { must(t, c.Close()) }()
+	must(t, c.Exec("PRAGMA journal_mode = WAL; CREATE TABLE t (x)"))
+	for range 20 {
+		must(t, c.Exec("INSERT INTO t VALUES (randomblob(3000))"))
+	}
+	must(t, c.Exec("PRAGMA wal_checkpoint(RESTART); INSERT INTO t VALUES (1)")) // frames of the first use follow
+	log, err := os.ReadFile(path + "-wal")
+	must(t, err)
+	s, _, err := c.Prepare("PRAGMA wal_checkpoint(PASSIVE)")
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	if !s.Step() {
+		t.Fatal(s.Err())
+	}
+	frames := s.ColumnInt(1)
+	if got, want := committed(log), 32+frames*(24+4096); got != want || got >= len(log) {
+		t.Errorf("the last commit ends at %d of %d; want %d", got, len(log), want)
+	}
 }

@@ -77,7 +77,8 @@ func (r *run) faults() []*fault {
 	stopped.Elsewhere = !r.v.oneLock
 	ofProcesses := processFaults(r.processes, stopped)
 	if r.v.outside {
-		return slices.Concat(ofProcesses, []*fault{allKilled(r.processes)}, r.v.faults)
+		return append(ofProcesses, allKilled("all processes kill -9", 3, r.processes, func(*injection) int { return 1 }),
+			allKilled("all killed, log torn", 2, r.processes, r.v.tear))
 	}
 	return slices.Concat(clientFaults(r.env), ofProcesses, r.v.faults)
 }

@@ -28,6 +28,7 @@ func sqliteKilledTarget(t *testing.T) *target {
 	t.Helper()
 	v := onFile(t, "sqlite, all killed", 4000)
 	v.opens, v.outside = []OpenFunc{v.direct.Open}, true
+	v.tear = func(i *injection) int { return tornLog(i, v.direct.Addr+"-wal") }
 	return v
 }
 

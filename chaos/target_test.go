@@ -25,6 +25,7 @@ type target struct {
 	faults     []*fault
 	oneProcess bool                            // no other process can open the backend
 	outside    bool                            // all clients are in other processes: none here has the store open while faults strike
+	tear       func(*injection) int            // of such a target: it damages what a power cut may, while all are dead
 	ownFaults  bool                            // clients and processes have no faults, since those of the target take long
 	harmless   bool                            // only harmlessFaults strike
 	lastFault  func(t *testing.T) judge.Window // before the drain; nil for none
