@@ -25,8 +25,8 @@ type workerProcess struct {
 }
 
 const (
-	numbersEach = 20_000 // messages that a process may push
-	procsEach   = 1000   // process numbers for the successors of one process
+	numbersEach = 20_000  // messages that a process may push
+	procsEach   = 100_000 // process numbers for the successors of one process
 )
 
 func (w *workerProcess) start() (err error) {
