@@ -141,7 +141,7 @@ func TestServerPaused(t *testing.T) {
 }
 
 // TestReplyOfClaimLost cuts the connection between a claim's commit and its reply. The next claim
-// brings the same messages, as attempt 1.
+// brings the same messages, as attempt 1, under the lease that it asks for.
 func TestReplyOfClaimLost(t *testing.T) {
 	t.Parallel()
 	server := testenv.SharedPostgres(t)
@@ -179,12 +179,15 @@ func TestReplyOfClaimLost(t *testing.T) {
 	}
 	ds = nil
 	await(t, "the same messages", func() bool {
-		more, err := far.Receive(t.Context(), 3, time.Minute)
+		more, err := far.Receive(t.Context(), 3, time.Hour)
 		ds = append(ds, more...)
 		return err == nil
 	})
 	if len(ds) != 3 || ds[0].Attempt != 1 {
 		t.Fatalf("got %+v, want all three at attempt 1", ds)
+	}
+	if left := time.Until(ds[0].Until); left < 50*time.Minute {
+		t.Errorf("its lease of an hour ends in %v", left)
 	}
 	none(t, far.Ack(t.Context(), []backend.Lease{ds[0].Lease(), ds[1].Lease(), ds[2].Lease()}))
 }
