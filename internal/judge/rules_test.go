@@ -78,9 +78,9 @@ func TestRulesFindWhatBreaksThem(t *testing.T) {
 		"due by a push that took place after it had returned": {
 			start.replace(5, judge.Unknown, 10).replace(7, judge.OK, 60).take(2, 20, 15, 1).settle(2, judge.Ack, 30, 20, judge.OK), nil,
 		},
-		"claimed before it was due":  {start.take(2, 20, 21, 1).settle(2, judge.Ack, 30, 20, judge.OK), []string{"early"}},
-		"arrived before it was due":  {start.take(2, 5, 11, 1).settle(2, judge.Ack, 30, 5, judge.OK), []string{"early"}},
-		"held by two":                {start.take(2, 20, 11, 1).take(3, 119, 11, 2).settle(3, judge.Ack, 130, 119, judge.OK), []string{"lease"}},
+		"claimed before it was due": {start.take(2, 20, 21, 1).settle(2, judge.Ack, 30, 20, judge.OK), []string{"early"}},
+		"arrived before it was due": {start.take(2, 5, 11, 1).settle(2, judge.Ack, 30, 5, judge.OK), []string{"early"}},
+		"held by two":               {start.take(2, 20, 11, 1).take(3, 119, 11, 2).settle(3, judge.Ack, 130, 119, judge.OK), []string{"lease"}},
 		"a stale ack accepted": {
 			start.take(2, 20, 11, 1).take(3, 120, 11, 2).settle(2, judge.Ack, 130, 20, judge.OK).settle(3, judge.Ack, 140, 120, judge.LeaseLost),
 			[]string{"lease", "linearizable"},
