@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -19,23 +20,25 @@ import (
 type workerProcess struct {
 	role    Role
 	numbers *Numbers
+	most    uint32 // messages that one process may push
 	dir     string
 	program *testenv.Program
 	files   []string
 }
 
-const (
-	numbersEach = 20_000  // messages that a process may push
-	procsEach   = 100_000 // process numbers for the successors of one process
-)
+// procsEach bounds the successors of one process.
+const procsEach = 100_000
 
 func (w *workerProcess) start() (err error) {
 	role := w.role
 	role.Proc = w.role.Proc*procsEach + len(w.files) + 1
 	role.File = filepath.Join(w.dir, fmt.Sprintf("%s-%d.jsonl", role.Clients[0], role.Proc))
 	if slices.ContainsFunc(role.Clients, func(c string) bool { return strings.HasSuffix(c, "pusher") }) {
-		role.From = w.numbers.Reserve(numbersEach)
-		role.To = role.From + numbersEach
+		role.From = w.numbers.Reserve(w.most)
+		role.To = role.From + w.most
+		if role.To > maxNumber {
+			return errors.New("the run has used up the numbers of messages: it needs less time, or fewer kills")
+		}
 	}
 	text, err := json.Marshal(role)
 	if err != nil {

@@ -86,19 +86,20 @@ func (r *run) faults() []*fault {
 // prepareProcesses prepares worker processes: two that receive, and one that pushes. If all clients
 // are outside, there are two that do both, and one with the other clients.
 func (r *run) prepareProcesses() {
-	dir, kinds, rate := r.t.TempDir(), [][]string{{"worker"}, {"worker"}, {"pusher"}}, r.v.rate/20
+	dir, kinds, rate, most := r.t.TempDir(), [][]string{{"worker"}, {"worker"}, {"pusher"}}, r.v.rate/20, uint32(20_000)
 	if r.v.outside {
 		kinds, rate = [][]string{
 			{"worker", "worker", "pusher"}, {"worker", "worker", "pusher"},
 			{"second worker", "second pusher", "dead letters", "misuse", "pauser"},
 		}, r.v.rate/2
+		most = 8000 // none lives for long, and the numbers of a run have to do for thousands
 	}
 	for i, clients := range kinds {
 		at := r.v.direct
 		if i == 1 {
 			at = r.v.proxied
 		}
-		r.processes = append(r.processes, &workerProcess{dir: dir, numbers: r.env.Numbers, role: Role{
+		r.processes = append(r.processes, &workerProcess{dir: dir, numbers: r.env.Numbers, most: most, role: Role{
 			Clients: clients, Proc: i + 1, Endpoint: at, Queue: queueName, Second: secondQueue, Seed: r.env.Seed, Traits: r.env.Traits,
 			Rate: rate, Shift: r.v.shift(), Delay: r.env.Mix.Delay,
 		}})
