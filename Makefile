@@ -80,7 +80,7 @@ test-newer: ## Run the suite and the backends' tests, clusters too, on Redis 8.0
 	@.ci/newer $(ON)
 
 .PHONY: chaos
-chaos: tools ## Put every backend through faults, and judge what happened (ten minutes)
+chaos: tools ## Put every backend through faults, and judge what happened (12 minutes)
 	cd chaos && go vet ./... && go test -count=1 -v -timeout 20m -run 'TestChaos|TestMutants|TestPowerCut' -chaos.for=4m -parallel 4 .
 
 DURATION ?= 1h

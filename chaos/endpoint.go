@@ -6,20 +6,23 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/keyspace"
+	"github.com/delayq/delayq/postgres"
 	"github.com/delayq/delayq/rabbitmq"
 	"github.com/delayq/delayq/redisson"
+	"github.com/delayq/delayq/sqlite"
 	"github.com/delayq/delayq/zsetpoll"
 )
 
 // Endpoint is the address of a backend's store, from which other processes can open the backend.
 type Endpoint struct {
-	Backend string   `json:"backend"` // rabbitmq, or one of redisBackends
-	Addr    string   `json:"addr,omitempty"`
+	Backend string   `json:"backend"`           // rabbitmq, sqlite, postgres, or one of redisBackends
+	Addr    string   `json:"addr,omitempty"`    // or a URL, or the path of a file
 	Cluster []string `json:"cluster,omitempty"` // nodes of a Redis Cluster, or further nodes of RabbitMQ
 	Master  string   `json:"master,omitempty"`  // its name, where Addr is a Sentinel's
 
@@ -46,16 +49,35 @@ var redisBackends = map[string]func(redis.UniversalClient) backend.Backend{
 }
 
 // Open opens a backend with connections of its own.
-func (e Endpoint) Open(context.Context) (backend.Backend, error) {
-	if e.Backend == "rabbitmq" {
+func (e Endpoint) Open(ctx context.Context) (backend.Backend, error) {
+	switch e.Backend {
+	case "rabbitmq":
 		return rabbitmq.New(e.Addr, rabbitmq.Hosts(e.Cluster...)), nil
+	case "sqlite":
+		return sqlite.New(e.Addr), nil
+	case "postgres":
+		return e.openPostgres(ctx)
 	}
 	open, ok := redisBackends[e.Backend]
 	if !ok {
 		return nil, fmt.Errorf("no backend is called %q", e.Backend)
 	}
 	client := e.client()
-	return &redisBackend{open(client), client}, nil
+	return &owner{open(client), client.Close}, nil
+}
+
+// openPostgres opens a pool as small as that of a Redis client.
+func (e Endpoint) openPostgres(ctx context.Context) (backend.Backend, error) {
+	cfg, err := pgxpool.ParseConfig(e.Addr)
+	if err != nil {
+		return nil, err
+	}
+	cfg.MaxConns, cfg.ConnConfig.ConnectTimeout = 4, dialTime
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &owner{postgres.New(pool, postgres.Poll(sweep)), func() error { pool.Close(); return nil }}, nil
 }
 
 func (e Endpoint) client() redis.UniversalClient {
@@ -75,15 +97,20 @@ func (e Endpoint) client() redis.UniversalClient {
 	return c
 }
 
-// redisBackend closes its client too.
-type redisBackend struct {
+// owner closes the backend's client too.
+type owner struct {
 	backend.Backend
-	client redis.UniversalClient
+	closeClient func() error
 }
 
-func (b *redisBackend) Close() error { return errors.Join(b.Backend.Close(), b.client.Close()) }
+func (o *owner) Close() error { return errors.Join(o.Backend.Close(), o.closeClient()) }
 
 // Remains calls the backend's method of the same name.
-func (b *redisBackend) Remains(ctx context.Context, queues ...string) ([]string, error) {
-	return b.Backend.(admin.Remover).Remains(ctx, queues...)
+func (o *owner) Remains(ctx context.Context, queues ...string) ([]string, error) {
+	return o.Backend.(admin.Remover).Remains(ctx, queues...)
+}
+
+// Remove calls the backend's method of the same name.
+func (o *owner) Remove(ctx context.Context, queue string) error {
+	return o.Backend.(admin.Remover).Remove(ctx, queue)
 }

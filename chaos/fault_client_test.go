@@ -2,11 +2,14 @@ package chaos
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/delayq/delayq/internal/judge"
@@ -17,23 +20,25 @@ import (
 type workerProcess struct {
 	role    Role
 	numbers *Numbers
+	most    uint32 // messages that one process may push
 	dir     string
 	program *testenv.Program
 	files   []string
 }
 
-const (
-	numbersEach = 20_000 // messages that a process may push
-	procsEach   = 1000   // process numbers for the successors of one process
-)
+// procsEach bounds the successors of one process.
+const procsEach = 100_000
 
 func (w *workerProcess) start() (err error) {
 	role := w.role
 	role.Proc = w.role.Proc*procsEach + len(w.files) + 1
-	role.File = filepath.Join(w.dir, fmt.Sprintf("%s-%d.jsonl", role.Client, role.Proc))
-	if role.Client == "pusher" {
-		role.From = w.numbers.Reserve(numbersEach)
-		role.To = role.From + numbersEach
+	role.File = filepath.Join(w.dir, fmt.Sprintf("%s-%d.jsonl", role.Clients[0], role.Proc))
+	if slices.ContainsFunc(role.Clients, func(c string) bool { return strings.HasSuffix(c, "pusher") }) {
+		role.From = w.numbers.Reserve(w.most)
+		role.To = role.From + w.most
+		if role.To > maxNumber {
+			return errors.New("the run has used up the numbers of messages: it needs less time, or fewer kills")
+		}
 	}
 	text, err := json.Marshal(role)
 	if err != nil {
@@ -91,7 +96,8 @@ func (w *workerProcess) recorded() int64 {
 
 var elsewhere = judge.Window{Breaks: true, Elsewhere: true}
 
-func processFaults(ws []*workerProcess) []*fault {
+// processFaults are faults of worker processes. stopped is what a stopped one breaks.
+func processFaults(ws []*workerProcess, stopped judge.Window) []*fault {
 	if len(ws) == 0 {
 		return nil
 	}
@@ -104,7 +110,7 @@ func processFaults(ws []*workerProcess) []*fault {
 			return count(worked)
 		}),
 		// A process that stops for longer than its leases settles them too late.
-		lasting("worker SIGSTOP", 2, 1800*time.Millisecond, elsewhere, func(i *injection) func() int {
+		lasting("worker SIGSTOP", 2, 1800*time.Millisecond, stopped, func(i *injection) func() int {
 			w := pick(i.rng, ws)
 			must(i.T, w.program.Pause())
 			size := w.recorded()
@@ -115,6 +121,24 @@ func processFaults(ws []*workerProcess) []*fault {
 			}
 		}),
 	}
+}
+
+// allKilled kills all processes at the same time, and starts their successors. What is done between
+// returns its effect.
+func allKilled(name string, weight int, ws []*workerProcess, between func(*injection) int) *fault {
+	return instant(name, weight, breaks, func(i *injection) int {
+		worked := poll(2*time.Second, func() bool {
+			return !slices.ContainsFunc(ws, func(w *workerProcess) bool { return w.recorded() == 0 })
+		})
+		for _, w := range ws {
+			must(i.T, w.program.Kill())
+		}
+		effect := between(i)
+		for _, w := range ws {
+			must(i.T, w.replace())
+		}
+		return effect * count(worked)
+	}).alone()
 }
 
 // clientFaults are faults of the clients of this process.

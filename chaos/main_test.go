@@ -20,6 +20,7 @@ var (
 	forFlag     = flag.Duration("chaos.for", 0, "the length of the load, over all parts; 0 for the short form")
 	outFlag     = flag.String("chaos.out", filepath.Join(os.TempDir(), "delayq-chaos"), "the directory for histories that break rules")
 	updateFlag  = flag.Bool("chaos.update", false, "write the table of rules into docs/guarantees.md")
+	faultsFlag  = flag.String("chaos.faults", "", "a regular expression: only the faults with such a name strike")
 	planFlag    = flag.Bool("chaos.plan", false, "print the plans in full")
 	soakFlag    = flag.Duration("chaos.soak", 0, "the length of TestSoak, over all backends; 0 skips it")
 	showFlag    = flag.String("chaos.show", "", "a stored history to check again")

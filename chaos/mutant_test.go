@@ -2,9 +2,11 @@ package chaos
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"text/tabwriter"
 	"time"
@@ -14,10 +16,11 @@ import (
 	"github.com/delayq/delayq/internal/judge"
 	scripts "github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
+	"github.com/delayq/delayq/postgres"
 )
 
-// A mutant is a backend whose Lua scripts are changed on their way to the server. The backend itself
-// stays as it is.
+// A mutant is a backend whose Lua scripts are changed on their way to the server, or whose functions
+// in PostgreSQL are. The backend itself stays as it is.
 type mutant struct {
 	name, backend string
 	rule          string // that a run has to find broken
@@ -31,15 +34,17 @@ type edit struct{ old, text string }
 
 // hook returns a hook for all clients of one server.
 func (m *mutant) hook() redis.Hook {
-	return scripts.Rewrite(func(script string) string {
-		for _, e := range m.edits {
-			if strings.Contains(script, e.old) {
-				script = strings.ReplaceAll(script, e.old, e.text)
-				m.placed.Store(e, true)
-			}
+	return scripts.Rewrite(m.edit)
+}
+
+func (m *mutant) edit(script string) string {
+	for _, e := range m.edits {
+		if strings.Contains(script, e.old) {
+			script = strings.ReplaceAll(script, e.old, e.text)
+			m.placed.Store(e, true)
 		}
-		return script
-	})
+	}
+	return script
 }
 
 // mutants are broken backends, each with the rule by which a run has to find it.
@@ -147,6 +152,21 @@ var mutants = []*mutant{
 	{name: "redisson: an addition before the removal", backend: "redisson-envelope", rule: "full", fault: "maxmemory", edits: []edit{
 		{"local leased_before = RETRY", "redis.call('HSET', HELD, '', '')\nredis.call('HDEL', HELD, '')\nlocal leased_before = RETRY"},
 	}},
+	{name: "postgres: due 30 ms early", backend: "postgres", rule: "early", edits: []edit{
+		{"m.at >= floor_at AND m.at <= t\n", "m.at >= floor_at AND m.at <= t + 30000\n"},
+	}},
+	{name: "postgres: a claim without locks", backend: "postgres", rule: "lease", edits: []edit{
+		{"LIMIT p_limit FOR UPDATE SKIP LOCKED", "LIMIT p_limit"},
+	}},
+	{name: "postgres: a stale token accepted", backend: "postgres", rule: "lease", edits: []edit{
+		{"AND m.token = u.token AND m.at + 0 > t\n          AND (m.unique_until", "\n          AND (m.unique_until"},
+	}},
+	{name: "postgres: a nack drops the message", backend: "postgres", rule: "lost", edits: []edit{
+		{"SET state = 0, at = CASE WHEN u.untouched", "SET state = 3, at = CASE WHEN u.untouched"},
+	}},
+	{name: "postgres: a cancel takes a leased message", backend: "postgres", rule: "linearizable", edits: []edit{
+		{"CASE WHEN m.state = 1 AND m.at <= t THEN 0 ELSE m.state END AS state", "CASE WHEN m.state = 1 THEN 0 ELSE m.state END AS state"},
+	}},
 }
 
 // TestMutants checks the checkers: a run has to find each mutant by the rule that it breaks.
@@ -195,7 +215,7 @@ func findMutant(t *testing.T, m *mutant) string {
 
 // TestOriginals runs the same backends unchanged: no rule may be broken.
 func TestOriginals(t *testing.T) {
-	for _, name := range []string{"zsetpoll", "keyspace", "redisson", "redisson-envelope"} {
+	for _, name := range []string{"zsetpoll", "keyspace", "redisson", "redisson-envelope", "postgres"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := (&mutant{backend: name, fault: "maxmemory"}).target(t)
@@ -208,6 +228,9 @@ func TestOriginals(t *testing.T) {
 // than push, receive and ack much more often than elsewhere, since the run is short.
 func (m *mutant) target(t *testing.T) *target {
 	t.Helper()
+	if m.backend == "postgres" {
+		return m.inShort(m.onPostgres(t))
+	}
 	opts := []testenv.Option{testenv.Private()}
 	var clock *storeClock
 	if m.fault == jumpsByHours {
@@ -217,7 +240,6 @@ func (m *mutant) target(t *testing.T) *target {
 	s := testenv.Redis(t, opts...)
 	faults := redisFaults(s, s.Client(t, retrying))
 	v := onRedis("", Endpoint{Backend: m.backend, Addr: s.Addr(), Hooks: []redis.Hook{m.hook()}})
-	v.name, v.oneProcess, v.repeats, v.rate, v.drainTime = m.backend, true, false, 3000, 12*time.Second
 	if clock != nil {
 		v.clock, v.lastFault = clock, clock.jumpLast
 		faults = jumpFaults(clock, 2*time.Second) // longer than its leases
@@ -225,6 +247,32 @@ func (m *mutant) target(t *testing.T) *target {
 	if m.fault != "" {
 		v.faults = slices.DeleteFunc(faults, func(f *fault) bool { return f.Name != m.fault })
 	}
+	return m.inShort(v)
+}
+
+// onPostgres is a database of its own with changed functions, on the server that tests share.
+func (m *mutant) onPostgres(t *testing.T) *target {
+	t.Helper()
+	s := testenv.SharedPostgres(t)
+	name := fmt.Sprintf("mutant_%d", databases.Add(1))
+	_, err := adminPool(t, s.URL()).Exec(t.Context(), "CREATE DATABASE "+name)
+	must(t, err)
+	u, err := url.Parse(s.URL())
+	must(t, err)
+	u.Path = name
+	text, err := postgres.SQL()
+	must(t, err)
+	_, err = adminPool(t, u.String()).Exec(t.Context(), m.edit(text))
+	must(t, err)
+	at := Endpoint{Backend: "postgres", Addr: u.String()}
+	return &target{opens: []OpenFunc{sharing(t, at.Open), sharing(t, at.Open)}, leftovers: remains}
+}
+
+var databases atomic.Int64
+
+// inShort has a target show all that it does within the short time of a mutant.
+func (m *mutant) inShort(v *target) *target {
+	v.name, v.oneProcess, v.repeats, v.rate, v.drainTime = m.backend, true, false, 3000, 12*time.Second
 	v.mix = func(mix *Mix) {
 		mix.Nack, mix.Untouched, mix.Extend, mix.Dead, mix.Abandon, mix.Late = 0.05, 0.03, 0.05, 0.02, 0.03, 0.08
 		mix.Cancel, mix.Reschedule, mix.Replace, mix.PushAgain = 0.05, 0.03, 0.03, 0.02

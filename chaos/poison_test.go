@@ -35,7 +35,7 @@ const ownAttempts = poisonAttempts + 1
 func newPoisonRun(t *testing.T, v *target, e *Env, dir string) *poisonRun {
 	t.Helper()
 	p := &poisonRun{within: v.drainTime, pushed: time.Now(), process: &workerProcess{dir: dir, role: Role{
-		Client: "poison", Endpoint: v.direct, Queue: poisonQueue, Seed: e.Seed, Traits: e.Traits,
+		Clients: []string{"poison"}, Endpoint: v.direct, Queue: poisonQueue, Seed: e.Seed, Traits: e.Traits,
 	}}}
 	b, err := v.opens[0](t.Context())
 	must(t, err)

@@ -16,12 +16,13 @@ import (
 	"github.com/delayq/delayq/internal/judge"
 )
 
-// Role says which client a worker process runs.
+// Role says which clients a worker process runs.
 type Role struct {
-	Client   string         `json:"client"` // worker, pusher or poison
+	Clients  []string       `json:"clients"` // of clientsByName, or poison alone
 	Proc     int            `json:"proc"`
 	Endpoint Endpoint       `json:"endpoint"`
 	Queue    string         `json:"queue"`
+	Second   string         `json:"second,omitempty"` // the second queue, where one of the clients uses it
 	Seed     uint64         `json:"seed"`
 	Traits   backend.Traits `json:"traits"`
 	File     string         `json:"file"` // to record in
@@ -35,8 +36,25 @@ type Role struct {
 // RoleVar is the environment variable that makes a test binary a worker process. It holds the Role.
 const RoleVar = "DELAYQ_CHAOS_ROLE"
 
+// clientsByName are the clients that a process may run. Each has the rate of the role, but for the
+// pusher of the second queue.
+var clientsByName = map[string]func(r Role, e, second *Env, proc int) Run{
+	"worker":        func(_ Role, e, _ *Env, proc int) Run { return Worker(e, proc) },
+	"pusher":        func(r Role, e, _ *Env, proc int) Run { return Pusher(e, proc, r.Rate) },
+	"dead letters":  func(_ Role, e, _ *Env, proc int) Run { return DeadLetterClient(e, proc) },
+	"misuse":        func(_ Role, e, _ *Env, proc int) Run { return MisuseClient(e, proc) },
+	"pauser":        func(_ Role, e, _ *Env, proc int) Run { return Pauser(e, proc) },
+	"second worker": func(_ Role, _, second *Env, proc int) Run { return SecondWorker(second, proc) },
+	"second pusher": func(_ Role, _, second *Env, proc int) Run { return Pusher(second, proc, secondRate) },
+	"poison":        func(_ Role, e, _ *Env, _ int) Run { return poisonWorker(e) },
+}
+
+// secondRate is the number of messages a second that are pushed to the second queue.
+const secondRate = 15
+
 // RunRole runs the role in the environment, if there is one, until the input ends. From the first
-// line of input on, the process acks every message that it receives.
+// line of input on, the process acks every message that it receives, and from the second line on
+// those of the second queue too.
 func RunRole(in io.Reader) (ran bool, err error) {
 	text := os.Getenv(RoleVar)
 	if text == "" {
@@ -52,33 +70,50 @@ func RunRole(in io.Reader) (ran bool, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	e := &Env{
-		Backend: r.Endpoint.Backend, Queue: r.Queue, Seed: r.Seed, Traits: r.Traits, Rec: rec, Mix: DefaultMix(),
-		Numbers: NewNumbers(r.From, r.To), Shift: r.Shift,
+	env := func(queue string, mix Mix) *Env {
+		return &Env{
+			Backend: r.Endpoint.Backend, Queue: queue, Second: queue == r.Second, Seed: r.Seed, Traits: r.Traits, Rec: rec, Mix: mix,
+			Numbers: NewNumbers(r.From, r.To), Shift: r.Shift,
+		}
 	}
+	e, second := env(r.Queue, DefaultMix()), env(r.Second, SecondMix())
+	second.Numbers = e.Numbers
 	if r.Delay > 0 {
 		e.Mix.Delay = r.Delay
 	}
-	run := Worker(e, r.Proc)
-	switch r.Client {
-	case "pusher":
-		run = Pusher(e, r.Proc, r.Rate)
-	case "poison":
-		run = poisonWorker(e)
-	}
 	go func() {
 		for lines := bufio.NewScanner(in); lines.Scan(); {
-			e.Draining.Store(true)
+			second.Draining.Store(e.Draining.Swap(true))
 		}
 		e.Stopping.Store(true)
-		if r.Client == "poison" {
+		second.Stopping.Store(true)
+		if r.Clients[0] == "poison" {
 			cancel()
 		}
 	}()
+	b, err := r.Endpoint.Open(ctx)
+	if err != nil {
+		return true, err
+	}
+	defer func() { _ = b.Close() }()
+	share := func(context.Context) (backend.Backend, error) { return shared{b}, nil }
 	var g Group
 	defer g.Wait()
-	return true, g.Add(ctx, r.Endpoint.Open, run)
+	for i, name := range r.Clients {
+		if err := g.Add(ctx, share, clientsByName[name](r, e, second, r.Proc*clientsEach+i)); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
 }
+
+// clientsEach bounds the clients of one process.
+const clientsEach = 16
+
+// shared ignores Close.
+type shared struct{ backend.Backend }
+
+func (shared) Close() error { return nil }
 
 const (
 	poisonAttempts = 3                     // after these, a poison message is a dead letter

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +35,8 @@ type run struct {
 func runPlan(t *testing.T, v *target, seed uint64, length time.Duration) *judge.History {
 	t.Helper()
 	r := newRun(t, v, seed)
-	faults := r.faults()
+	only := regexp.MustCompile(*faultsFlag) // it panics with the reason where it is none
+	faults := slices.DeleteFunc(r.faults(), func(f *fault) bool { return !only.MatchString(f.Name) })
 	r.play(faults, MakePlan(seed, v.name, length, kindsOf(faults)))
 	return r.finish()
 }
@@ -68,27 +70,38 @@ func (r *run) faults() []*fault {
 	switch {
 	case r.v.harmless:
 		return harmlessFaults(r.env)
-	case r.v.ownFaults || r.v.faults == nil:
+	case r.v.ownFaults || r.v.faults == nil && !r.v.outside:
 		return r.v.faults
-	default:
-		return slices.Concat(clientFaults(r.env), processFaults(r.processes), r.v.faults)
 	}
+	stopped := elsewhere
+	stopped.Elsewhere = !r.v.oneLock
+	ofProcesses := processFaults(r.processes, stopped)
+	if r.v.outside {
+		return append(ofProcesses, allKilled("all processes kill -9", 3, r.processes, func(*injection) int { return 1 }),
+			allKilled("all killed, log torn", 2, r.processes, r.v.tear))
+	}
+	return slices.Concat(clientFaults(r.env), ofProcesses, r.v.faults)
 }
 
-// secondRate is the number of messages a second that are pushed to the second queue.
-const secondRate = 15
-
-// prepareProcesses prepares worker processes: two that receive, and one that pushes.
+// prepareProcesses prepares worker processes: two that receive, and one that pushes. If all clients
+// are outside, there are two that do both, and one with the other clients.
 func (r *run) prepareProcesses() {
-	dir := r.t.TempDir()
-	for i, kind := range []string{"worker", "worker", "pusher"} {
+	dir, kinds, rate, most := r.t.TempDir(), [][]string{{"worker"}, {"worker"}, {"pusher"}}, r.v.rate/20, uint32(20_000)
+	if r.v.outside {
+		kinds, rate = [][]string{
+			{"worker", "worker", "pusher"}, {"worker", "worker", "pusher"},
+			{"second worker", "second pusher", "dead letters", "misuse", "pauser"},
+		}, r.v.rate/2
+		most = 8000 // none lives for long, and the numbers of a run have to do for thousands
+	}
+	for i, clients := range kinds {
 		at := r.v.direct
 		if i == 1 {
 			at = r.v.proxied
 		}
-		r.processes = append(r.processes, &workerProcess{dir: dir, numbers: r.env.Numbers, role: Role{
-			Client: kind, Proc: i + 1, Endpoint: at, Queue: queueName, Seed: r.env.Seed, Traits: r.env.Traits,
-			Rate: r.v.rate / 20, Shift: r.v.shift(), Delay: r.env.Mix.Delay,
+		r.processes = append(r.processes, &workerProcess{dir: dir, numbers: r.env.Numbers, most: most, role: Role{
+			Clients: clients, Proc: i + 1, Endpoint: at, Queue: queueName, Second: secondQueue, Seed: r.env.Seed, Traits: r.env.Traits,
+			Rate: rate, Shift: r.v.shift(), Delay: r.env.Mix.Delay,
 		}})
 	}
 	if r.v.poison > 0 {
@@ -118,6 +131,19 @@ func (r *run) play(faults []*fault, p Plan) time.Duration {
 
 func (r *run) startClients() {
 	r.t.Helper()
+	if !r.v.outside {
+		r.startClientsHere()
+	}
+	for _, w := range r.processes {
+		must(r.t, w.start())
+	}
+	if r.poison != nil {
+		r.poison.start()
+	}
+}
+
+func (r *run) startClientsHere() {
+	r.t.Helper()
 	proc := 10
 	add := func(open OpenFunc, client func(proc int) Run) {
 		proc++
@@ -145,12 +171,6 @@ func (r *run) startClients() {
 	} {
 		add(r.v.opens[0], client)
 	}
-	for _, w := range r.processes {
-		must(r.t, w.start())
-	}
-	if r.poison != nil {
-		r.poison.start()
-	}
 }
 
 // awaitBegun waits until every process has made calls: to break one before would show nothing. On
@@ -159,7 +179,7 @@ func (r *run) awaitBegun() {
 	r.t.Helper()
 	if !poll(3*time.Minute, func() bool {
 		waits := slices.ContainsFunc(r.processes, func(w *workerProcess) bool { return w.recorded() == 0 })
-		return !waits && !judge.LastDelivery(r.log.Calls()).IsZero()
+		return !waits && !judge.LastDelivery(r.calls()).IsZero()
 	}) {
 		r.logUnsettled("before anything was broken")
 		r.t.Fatal("the clients did not begin")
@@ -181,6 +201,9 @@ func (r *run) finish() *judge.History {
 		r.stayCalm()
 	}
 	r.second.Draining.Store(true)
+	for _, w := range r.processes {
+		_ = w.drain() // of the second queue too
+	}
 	if h.Drained = r.drained(r.env) && r.drained(r.second); !h.Drained {
 		r.logUnsettled("not drained")
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ncruces/go-sqlite3"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq/backend"
@@ -29,7 +30,7 @@ var soakTargets = []struct {
 	make func(t *testing.T) soakTarget
 }{
 	{"memory", soakedMemory}, {"zsetpoll", soakedRedis("zsetpoll")}, {"keyspace", soakedRedis("keyspace")}, {"redisson", soakedRedis("redisson")},
-	{"rabbitmq", soakedRabbit},
+	{"sqlite", soakedSQLite}, {"postgres", soakedPostgres}, {"rabbitmq", soakedRabbit},
 }
 
 // TestSoak keeps each backend under load and faults for its share of -chaos.soak, in rounds. After
@@ -99,7 +100,7 @@ func soakRound(t *testing.T, v *target, seed uint64, length time.Duration) Round
 
 // soakFaults are the faults that take something away, which careless cleaning up would keep.
 var soakFaults = []string{
-	"contexts end", "handles closed", "worker kill -9", "replies cut", "connections cut", "CLIENT KILL", "connections closed", "pub/sub dropped",
+	"contexts end", "handles closed", "worker kill -9", "pg_terminate_backend", "LISTEN dropped", "replies cut", "connections cut", "CLIENT KILL", "connections closed", "pub/sub dropped",
 	"server kill -9", jumpsByHours,
 }
 
@@ -145,6 +146,72 @@ func soakedRedis(backendName string) func(t *testing.T) soakTarget {
 		t.Cleanup(func() { _ = c.Close() })
 		return soakTarget{v, []Meter{DepthMeter(direct, queueName), RedisMeter(c)}}
 	}
+}
+
+// soakedSQLite has one more backend on the file, whose connections stay open from round to round. A
+// backend opens those that read as they are needed, and by turns: some reads open all.
+func soakedSQLite(t *testing.T) soakTarget {
+	t.Helper()
+	v := sqliteTarget(t)
+	v.poison = 0
+	direct, err := sharing(t, v.direct.Open)(t.Context())
+	must(t, err)
+	depth := DepthMeter(direct, queueName)
+	for range 10 {
+		_, err := depth.Read(t.Context())
+		must(t, err)
+	}
+	return soakTarget{v, []Meter{depth, sqliteMeter(v.direct.Addr)}}
+}
+
+// moreFile is little more than the pages of indexes that are half empty, and one byte for each of a
+// million messages.
+const moreFile = 1 << 20
+
+// sqliteMeter reads how much of a file is in use. It never shrinks, but its pages are used again.
+func sqliteMeter(path string) Meter {
+	return Meter{
+		Gauges: []Gauge{{Name: "file in use", Bytes: true, Bound: moreFile}},
+		Read: func(context.Context) (levels []int64, err error) {
+			c, err := sqlite3.Open(path)
+			if err != nil {
+				return nil, fmt.Errorf("reading the file's levels: %w", err)
+			}
+			defer func() { _ = c.Close() }()
+			s, _, err := c.Prepare("SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size")
+			if err != nil {
+				return nil, fmt.Errorf("reading the file's levels: %w", err)
+			}
+			defer func() { _ = s.Close() }()
+			if !s.Step() {
+				return nil, fmt.Errorf("reading the file's levels: %w", s.Err())
+			}
+			return []int64{s.ColumnInt64(0)}, nil
+		},
+	}
+}
+
+func soakedPostgres(t *testing.T) soakTarget {
+	t.Helper()
+	v := postgresTarget(t)
+	v.poison = 0
+	direct, err := sharing(t, v.direct.Open)(t.Context())
+	must(t, err)
+	for i, open := range v.opens {
+		v.opens[i] = sharing(t, open)
+	}
+	admin := adminPool(t, v.direct.Addr)
+	return soakTarget{v, []Meter{DepthMeter(direct, queueName), {
+		Gauges: []Gauge{{Name: "rows"}, {Name: "connections", Bound: moreConnections}},
+		Read: func(context.Context) ([]int64, error) {
+			levels := make([]int64, 2)
+			err := persist(func(ctx context.Context) error {
+				return admin.QueryRow(ctx, `SELECT (SELECT count(*) FROM delayq_messages) + (SELECT count(*) FROM delayq_queues),
+					(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')`).Scan(&levels[0], &levels[1])
+			})
+			return levels, err
+		},
+	}}}
 }
 
 func soakedRabbit(t *testing.T) soakTarget {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/backend/admin"
 	"github.com/delayq/delayq/internal/judge"
 )
 
@@ -23,9 +24,14 @@ type target struct {
 
 	faults     []*fault
 	oneProcess bool                            // no other process can open the backend
+	outside    bool                            // all clients are in other processes: none here has the store open while faults strike
+	tear       func(*injection) int            // of such a target: it damages what a power cut may, while all are dead
 	ownFaults  bool                            // clients and processes have no faults, since those of the target take long
 	harmless   bool                            // only harmlessFaults strike
 	lastFault  func(t *testing.T) judge.Window // before the drain; nil for none
+
+	// oneLock says that one process that stops may hold the lock that all wait for.
+	oneLock bool
 
 	drainTime time.Duration // in which a drain has to end
 	skipCalm  bool          // no calm follows in which a lost wake-up shows; other targets have it
@@ -51,9 +57,12 @@ func (v *target) shift() time.Duration {
 	return v.clock.shift
 }
 
-// remains returns what a Redis backend still holds of the queues.
+// remains returns what a store still holds of the queues.
 func remains(ctx context.Context, b backend.Backend) ([]string, error) {
-	return b.(*redisBackend).Remains(ctx, queueName, secondQueue, poisonQueue)
+	if s, ok := b.(shared); ok {
+		b = s.Backend
+	}
+	return b.(admin.Remover).Remains(ctx, queueName, secondQueue, poisonQueue)
 }
 
 // sharing opens a backend, with its connections, that all clients share until the test ends.
@@ -64,8 +73,3 @@ func sharing(t *testing.T, open OpenFunc) OpenFunc {
 	t.Cleanup(func() { _ = b.Close() })
 	return func(context.Context) (backend.Backend, error) { return shared{b}, nil }
 }
-
-// shared ignores Close.
-type shared struct{ backend.Backend }
-
-func (shared) Close() error { return nil }

@@ -104,12 +104,17 @@ type delivered struct {
 	seq int64
 }
 
+// lateCommits is how long after its time a push may be committed and still come in its turn, though
+// its wake-up is late or lost.
+const lateCommits = int64(500 * time.Millisecond / time.Microsecond)
+
 // floor is where the next scan of messages starts.
 func (c *claimed) floor() int64 {
+	at := c.now - lateCommits
 	if n := len(c.deliveries); n > 0 {
-		return c.deliveries[n-1].Due.UnixMicro()
+		at = min(at, c.deliveries[n-1].Due.UnixMicro())
 	}
-	return c.now
+	return at
 }
 
 // leaseFloor is where the next scan of leases starts. Where none is left it is behind all: a later

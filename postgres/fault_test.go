@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,6 +49,7 @@ func TestServerKilled(t *testing.T) {
 	})
 	acked := make(map[string]bool)
 	maybe := make(map[string]bool) // acks of an unknown outcome
+	var received atomic.Int64
 	working.Go(func() {
 		for len(acked)+len(maybe) < messages && ctx.Err() == nil {
 			ds, err := q.Receive(ctx, 50, 10*time.Second)
@@ -55,6 +57,7 @@ func TestServerKilled(t *testing.T) {
 				time.Sleep(10 * time.Millisecond)
 				continue
 			}
+			received.Add(int64(len(ds)))
 			ls := make([]backend.Lease, len(ds))
 			for i, d := range ds {
 				if acked[d.ID] {
@@ -73,8 +76,8 @@ func TestServerKilled(t *testing.T) {
 			}
 		}
 	})
-	for range 3 {
-		time.Sleep(300 * time.Millisecond) // some work in between
+	for kills := range int64(3) {
+		await(t, "work in between", func() bool { return received.Load() > (kills+1)*messages/5 })
 		server.Kill(t)
 		server.Restart(t)
 	}
@@ -138,7 +141,7 @@ func TestServerPaused(t *testing.T) {
 }
 
 // TestReplyOfClaimLost cuts the connection between a claim's commit and its reply. The next claim
-// brings the same messages, as attempt 1.
+// brings the same messages, as attempt 1, under the lease that it asks for.
 func TestReplyOfClaimLost(t *testing.T) {
 	t.Parallel()
 	server := testenv.SharedPostgres(t)
@@ -176,12 +179,15 @@ func TestReplyOfClaimLost(t *testing.T) {
 	}
 	ds = nil
 	await(t, "the same messages", func() bool {
-		more, err := far.Receive(t.Context(), 3, time.Minute)
+		more, err := far.Receive(t.Context(), 3, time.Hour)
 		ds = append(ds, more...)
 		return err == nil
 	})
 	if len(ds) != 3 || ds[0].Attempt != 1 {
 		t.Fatalf("got %+v, want all three at attempt 1", ds)
+	}
+	if left := time.Until(ds[0].Until); left < 50*time.Minute {
+		t.Errorf("its lease of an hour ends in %v", left)
 	}
 	none(t, far.Ack(t.Context(), []backend.Lease{ds[0].Lease(), ds[1].Lease(), ds[2].Lease()}))
 }

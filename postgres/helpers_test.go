@@ -59,7 +59,9 @@ func pool(t *testing.T, url string, tune ...func(*pgxpool.Config)) *pgxpool.Pool
 var prefixes atomic.Int64
 
 // fresh is a prefix of no other test's tables.
-func fresh() postgres.Option { return postgres.Prefix(fmt.Sprintf("t%d_", prefixes.Add(1))) }
+func fresh() postgres.Option { return postgres.Prefix(freshName()) }
+
+func freshName() string { return fmt.Sprintf("t%d_", prefixes.Add(1)) }
 
 // opened opens the queue q.
 func opened(t *testing.T, b *postgres.Backend) backend.Queue {

@@ -211,14 +211,18 @@ func TestExamine(t *testing.T) {
 // TestWakesOtherProcesses has a worker of another backend sleep, and a nearer message pushed.
 func TestWakesOtherProcesses(t *testing.T) {
 	t.Parallel()
-	prefix := fresh()
+	name := freshName()
+	prefix := postgres.Prefix(name)
 	url := testenv.SharedPostgres(t).URL()
+	watch := pool(t, url)
 	slow := postgres.Poll(10 * time.Second) // only a wake-up is soon enough
 	pusher := opened(t, postgres.New(pool(t, url), prefix, slow))
 	worker := opened(t, postgres.New(pool(t, url), prefix, slow))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for i := range 5 {
+		var before time.Time
+		must(t, watch.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&before))
 		got := make(chan time.Time, 1)
 		go func() {
 			if _, err := worker.Receive(ctx, 1, time.Minute); err == nil {
@@ -228,11 +232,16 @@ func TestWakesOtherProcesses(t *testing.T) {
 		if i == 0 { // until it listens
 			await(t, "LISTEN", func() bool {
 				var n int
-				must(t, pool(t, url).QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'").Scan(&n))
+				must(t, watch.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'").Scan(&n))
 				return n > 0
 			})
 		}
-		time.Sleep(100 * time.Millisecond) // it sleeps by now; if not, the test is easier
+		await(t, "a claim that finds nothing", func() bool {
+			var n int
+			must(t, watch.QueryRow(ctx, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE $1 AND state = 'idle' AND query_start > $2",
+				"%"+name+"claim%", before).Scan(&n))
+			return n > 0
+		})
 		none(t, pusher.Schedule(ctx, pushes(1, fmt.Sprint("m", i), 50*time.Millisecond)))
 		pushed := time.Now()
 		select {

@@ -2,8 +2,10 @@ package peers
 
 import (
 	"context"
+	"path/filepath"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/delayq/delayq"
@@ -12,8 +14,10 @@ import (
 	"github.com/delayq/delayq/internal/testenv"
 	"github.com/delayq/delayq/keyspace"
 	"github.com/delayq/delayq/memory"
+	"github.com/delayq/delayq/postgres"
 	"github.com/delayq/delayq/rabbitmq"
 	"github.com/delayq/delayq/redisson"
+	"github.com/delayq/delayq/sqlite"
 	"github.com/delayq/delayq/zsetpoll"
 )
 
@@ -94,6 +98,28 @@ func (m inMemory) clear(tb testing.TB) {
 }
 
 func (inMemory) weigh(testing.TB) weight { return weight{memory: heap()} }
+
+// purged is a queue that is emptied by its own means.
+type purged struct{ ours }
+
+func (p purged) clear(tb testing.TB) {
+	tb.Helper()
+	_, err := p.queue.Purge(context.Background())
+	load.Must(tb, err)
+}
+
+func openSQLite(tb testing.TB) system {
+	tb.Helper()
+	return purged{openQueue(tb, sqlite.New(filepath.Join(tb.TempDir(), "queue.db")))}
+}
+
+func openPostgres(tb testing.TB) system {
+	tb.Helper()
+	pool, err := pgxpool.New(context.Background(), testenv.Postgres(tb).URL())
+	load.Must(tb, err)
+	tb.Cleanup(pool.Close)
+	return purged{openQueue(tb, postgres.New(pool))}
+}
 
 func ownVhost(tb testing.TB) string {
 	tb.Helper()

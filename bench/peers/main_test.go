@@ -73,7 +73,7 @@ func describe(b *testing.B) {
 		say(b, "redis", redisVersion(b),
 			"github.com/hibiken/asynq", "github.com/redis/go-redis/v9", "github.com/beanstalkd/go-beanstalk",
 			"github.com/nats-io/nats-server/v2", "github.com/nats-io/nats.go",
-			"github.com/riverqueue/river", "github.com/jackc/pgx/v5", "github.com/rabbitmq/amqp091-go")
+			"github.com/riverqueue/river", "github.com/vgarvardt/gue/v5", "github.com/jackc/pgx/v5", "maragu.dev/goqite", "github.com/mikestefanello/backlite", "github.com/ncruces/go-sqlite3", "github.com/rabbitmq/amqp091-go")
 		if binary, err := testenv.FindBeanstalkd(); err == nil {
 			configure("beanstalkd", versionOf(binary, "-v"))
 		}
@@ -89,6 +89,16 @@ func redisVersion(b *testing.B) string {
 	info, err := load.OwnRedis(b).Control.InfoMap(context.Background(), "server").Result()
 	load.Must(b, err)
 	return info["Server"]["redis_version"]
+}
+
+// schemaOf reads the statements that a module has its users run.
+func schemaOf(tb testing.TB, module, file string) string {
+	tb.Helper()
+	dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	load.Must(tb, err)
+	text, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), file))
+	load.Must(tb, err)
+	return string(text)
 }
 
 func versionOf(binary, flag string) string {

@@ -89,6 +89,8 @@ var peers = []peer{
 	{name: "zsetpoll", open: openZsetpoll, ours: true, in: everything},
 	{name: "keyspace", open: openKeyspace, ours: true, in: everything},
 	{name: "redisson", open: openRedisson, ours: true, in: everything},
+	{name: "sqlite", open: openSQLite, ours: true, in: pushes | drains | delays},
+	{name: "postgres", open: openPostgres, needs: lacksPostgres, ours: true, in: pushes | drains | delays},
 	{name: "rabbitmq", open: openRabbit, ours: true, in: drains | delays, slow: true, most: 10_000},
 
 	{
@@ -119,6 +121,12 @@ var peers = []peer{
 		in: everything &^ depths, slow: true, looks: 5 * time.Second, most: 1000,
 	},
 	{name: "river-tuned", open: openRiver(riverTuned), needs: lacksPostgres, in: everything, most: 10_000},
+
+	{name: "gue", open: openGue(gueSettings{}), needs: lacksPostgres, in: pushes | drains | delays, slow: true, looks: 5 * time.Second, most: 10_000},
+	{name: "gue-tuned", open: openGue(gueTuned), needs: lacksPostgres, in: pushes | drains | delays, most: 10_000},
+
+	{name: "goqite", open: openGoqite, in: pushes | drains | delays, most: 10_000},
+	{name: "backlite", open: openBacklite, in: pushes | drains | delays, most: 2000},
 
 	{
 		name: "redisson-java", open: openRedissonJava, needs: lacksJava,

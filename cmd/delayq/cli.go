@@ -42,6 +42,7 @@ type cli struct {
 	Version    versionCommand    `cmd:"" help:"Print the version; so does --version."`
 	Help       helpCommand       `cmd:"" help:"Explain a command; so does --help behind it."`
 	Complete   completeCommand   `cmd:"" hidden:"" name:"__complete"`
+	Doomed     doomedCommand     `cmd:"" hidden:"" name:"__demo-doomed"`
 
 	ShowVersion kong.VersionFlag `name:"version" hidden:""`
 }

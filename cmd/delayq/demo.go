@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"time"
 
 	"github.com/delayq/delayq/cmd/delayq/internal/demo"
@@ -23,15 +24,16 @@ type demoCommand struct {
 
 // Help is the text between the summary and the flags of "delayq demo --help".
 func (demoCommand) Help() string {
-	return `Plays five scenes:
+	return `Plays six scenes:
 
   - orders that are not paid for 30 minutes cancel themselves
   - a merchant has 5 minutes to accept an order
   - a review falls back to its default after 7 days
   - a worker dies while it handles a message
   - a message that always fails is dead-lettered, and redriven once the bug is fixed
+  - a process is killed with -9, and the next goes on with its SQLite file, which is a temporary one whatever --url says
 
-Each scene has a time scale of its own, which its title names. --speed multiplies them all. Leases and retries of the last two scenes run in real time, divided by --speed.
+Each scene has a time scale of its own, which its title names. --speed multiplies them all. Leases and retries of the last three scenes run in real time, divided by --speed.
 
 The last line is the summary. It counts the promises that were broken, and the exit code is 1 if there are any:
 
@@ -82,11 +84,32 @@ func (c *demoCommand) Run(ctx context.Context, std streams) error {
 		Out:      tolerantWriter{std.out, stop},
 		Color:    colored(std.out),
 		Logger:   logger,
+		Self:     program,
 	})
 	if cause := context.Cause(ctx); isUnwritten(cause) {
 		return errors.Join(cause, err)
 	}
 	return err
+}
+
+// program is this program with other arguments, not yet started.
+var program = func(ctx context.Context, args ...string) *exec.Cmd {
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	return exec.CommandContext(ctx, self, args...)
+}
+
+// A doomedCommand is the process that the demo kills.
+type doomedCommand struct {
+	URL   string        `arg:""`
+	Lease time.Duration `arg:""`
+}
+
+// Run does what is done before the end.
+func (c *doomedCommand) Run(ctx context.Context, std streams) error {
+	return demo.Doomed(ctx, c.URL, c.Lease, std.in, std.out)
 }
 
 // colored follows no-color.org. A character device that is no terminal, such as /dev/null, does

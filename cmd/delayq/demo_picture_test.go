@@ -25,8 +25,8 @@ func TestPictureShowsTheDemo(t *testing.T) {
 	text, styles := readPicture(t, string(raw))
 
 	titles := sceneTitle.FindAllString(runOK(t, "demo", "--speed=100").stdout, -1)
-	if len(titles) != 5 {
-		t.Fatalf("the demo has the scenes %q; want 5", titles)
+	if len(titles) != 6 {
+		t.Fatalf("the demo has the scenes %q; want 6", titles)
 	}
 	for _, title := range titles {
 		if title = strings.TrimSuffix(title, "  ("); !strings.Contains(text, title) {

@@ -23,6 +23,12 @@ import (
 const asProgram = "DELAYQ_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
+	start := program
+	program = func(ctx context.Context, args ...string) *exec.Cmd {
+		cmd := start(ctx, args...)
+		cmd.Env = append(os.Environ(), asProgram+"=1")
+		return cmd
+	}
 	if os.Getenv(asProgram) != "" {
 		// the arguments are the program's; the suite reads the flags of tests
 		_ = flag.CommandLine.Parse(nil)

@@ -43,7 +43,11 @@ func (c *checker) leastDue(m *message, d step) (least int64, from step) {
 }
 
 // superseded reports whether another call certainly set the due time after s and before the delivery.
+// A call with an unknown outcome may take place later than it returned, as the rule replaced has it.
 func (m *message) superseded(s, d step) bool {
+	if s.Out == Unknown {
+		return false
+	}
 	for _, later := range m.steps {
 		if _, sets := m.setsDue(later); sets && later.Out == OK && later.Start > s.end() && later.end() < d.Start && !m.ignored(later, s) {
 			return true

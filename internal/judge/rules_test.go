@@ -26,6 +26,11 @@ func (s tale) push(start, end, delay int64) tale {
 	return s.do(1, judge.Push, start, end, judge.Item{Out: judge.OK, Delay: delay * msec})
 }
 
+// replace is a push that takes the message's place.
+func (s tale) replace(at int64, out judge.Outcome, delay int64) tale {
+	return s.do(1, judge.Push, at, at+1, judge.Item{Out: out, Delay: delay * msec, Replace: true})
+}
+
 // take is a hand-out by the claim at a time, under a lease of 100 ms.
 func (s tale) take(proc int, at, due int64, attempt int) tale {
 	const lease = 100
@@ -67,9 +72,15 @@ func TestRulesFindWhatBreaksThem(t *testing.T) {
 		"never handed out":           {start, []string{"linearizable", "lost"}},
 		"handed out and not settled": {start.take(2, 20, 11, 1), []string{"linearizable", "lost"}},
 		"due too early":              {start.take(2, 20, 9, 1).settle(2, judge.Ack, 30, 20, judge.OK), []string{"early"}},
-		"claimed before it was due":  {start.take(2, 20, 21, 1).settle(2, judge.Ack, 30, 20, judge.OK), []string{"early"}},
-		"arrived before it was due":  {start.take(2, 5, 11, 1).settle(2, judge.Ack, 30, 5, judge.OK), []string{"early"}},
-		"held by two":                {start.take(2, 20, 11, 1).take(3, 119, 11, 2).settle(3, judge.Ack, 130, 119, judge.OK), []string{"lease"}},
+		"due by an earlier push than the one that replaced it": {
+			start.replace(5, judge.OK, 60).take(2, 20, 11, 1).settle(2, judge.Ack, 30, 20, judge.OK), []string{"early"},
+		},
+		"due by a push that took place after it had returned": {
+			start.replace(5, judge.Unknown, 10).replace(7, judge.OK, 60).take(2, 20, 15, 1).settle(2, judge.Ack, 30, 20, judge.OK), nil,
+		},
+		"claimed before it was due": {start.take(2, 20, 21, 1).settle(2, judge.Ack, 30, 20, judge.OK), []string{"early"}},
+		"arrived before it was due": {start.take(2, 5, 11, 1).settle(2, judge.Ack, 30, 5, judge.OK), []string{"early"}},
+		"held by two":               {start.take(2, 20, 11, 1).take(3, 119, 11, 2).settle(3, judge.Ack, 130, 119, judge.OK), []string{"lease"}},
 		"a stale ack accepted": {
 			start.take(2, 20, 11, 1).take(3, 120, 11, 2).settle(2, judge.Ack, 130, 20, judge.OK).settle(3, judge.Ack, 140, 120, judge.LeaseLost),
 			[]string{"lease", "linearizable"},

@@ -126,6 +126,9 @@ func (s *PostgresServer) URL() string {
 	return fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable", s.local.addr())
 }
 
+// Addr is the server's host and port.
+func (s *PostgresServer) Addr() string { return s.local.addr() }
+
 // Pid is the process id of the server's first process, the parent of the others.
 func (s *PostgresServer) Pid() int { return s.local.pid }
 
@@ -151,7 +154,20 @@ func (s *PostgresServer) Kill(tb testing.TB) {
 	}
 }
 
-// Restart starts a server that was killed, at its old address. It returns when it accepts connections.
+// Stop ends the server with "pg_ctl stop", in a mode of that: "fast" rolls back what is open and makes
+// a checkpoint, and "immediate" is a crash, after which the next start recovers.
+func (s *PostgresServer) Stop(tb testing.TB, mode string) {
+	tb.Helper()
+	said, err := s.command("pg_ctl", "stop", "-D", s.data(), "-m", mode, "-t", "60").CombinedOutput()
+	if err == nil {
+		err = await("PostgreSQL to end", func() (bool, error) { return s.local.ended(), nil })
+	}
+	if err != nil {
+		tb.Fatalf("stopping PostgreSQL: %v\n%s", err, said)
+	}
+}
+
+// Restart starts a server that was killed or stopped, at its old address. It returns when it accepts connections.
 func (s *PostgresServer) Restart(tb testing.TB) {
 	tb.Helper()
 	if err := s.start(); err != nil {

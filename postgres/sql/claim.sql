@@ -1,6 +1,7 @@
 -- Leases up to p_limit due messages, of some 8 MiB. The scans start at p_floor and p_lease_floor, so that they do not
 -- walk over deleted messages. The last row has no id: due is the time now, seq when to look again (NULL: nothing is
--- known), until the first end of a lease. p_floor below 0 looks at everything. p_again: a claim of this token was sent before, and its reply was lost.
+-- known), until the first end of a lease. p_floor below 0 looks at everything. p_again: a claim of this token was sent before, and its reply was lost:
+-- it gets the same messages, under a lease that begins now.
 CREATE OR REPLACE FUNCTION public.delayq_claim(
     p_queue text, p_now bigint, p_limit int, p_lease bigint, p_token bigint, p_floor bigint, p_lease_floor bigint, p_again boolean
 ) RETURNS TABLE (id text, due bigint, seq bigint, attempts int, until bigint, first_push bigint, headers bytea, body bytea)
@@ -21,8 +22,9 @@ BEGIN
     IF p_again THEN -- what was replaced meanwhile is another message, which may not be due
         UPDATE public.delayq_messages m SET state = 0, at = m.due, token = NULL
         WHERE m.queue = p_queue AND m.state = 1 AND m.token = p_token AND m.attempts = 0;
-        RETURN QUERY SELECT m.id, m.due, m.seq, m.attempts, m.at, m.first_push, m.headers, m.body
-        FROM public.delayq_messages m WHERE m.queue = p_queue AND m.state = 1 AND m.at > t AND m.token = p_token;
+        RETURN QUERY UPDATE public.delayq_messages m SET at = t + p_lease
+        WHERE m.queue = p_queue AND m.state = 1 AND m.at > t AND m.token = p_token
+        RETURNING m.id, m.due, m.seq, m.attempts, m.at, m.first_push, m.headers, m.body;
         IF FOUND THEN
             RETURN QUERY SELECT NULL::text, t, t, NULL::int, t, NULL::bigint, NULL::bytea, NULL::bytea;
             RETURN;
@@ -62,7 +64,9 @@ BEGIN
         ), b AS MATERIALIZED (
             SELECT s.id FROM (SELECT c.id, sum(c.size) OVER (ROWS UNBOUNDED PRECEDING) - c.size AS before FROM c) s WHERE s.before < 8388608
         )
-        UPDATE public.delayq_messages m SET state = 1, at = t + p_lease, token = p_token, attempts = m.attempts + 1
+        -- The leases begin when all rows are locked. Since t others may have had the messages, and have given them back.
+        UPDATE public.delayq_messages m SET state = 1, at = (SELECT public.delayq_clock(p_now) + 0 * count(*) FROM c) + p_lease,
+            token = p_token, attempts = m.attempts + 1
         FROM b WHERE m.queue = p_queue AND m.id = b.id
         RETURNING m.id, m.due, m.seq, m.attempts, m.at, m.first_push, m.headers, m.body;
         GET DIAGNOSTICS taken = ROW_COUNT;

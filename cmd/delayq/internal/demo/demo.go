@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -34,6 +35,9 @@ type Config struct {
 	Out      io.Writer
 	Color    bool
 	Logger   *slog.Logger // takes the library's log
+
+	// Self is this program with other arguments, not yet started. It ends with the context.
+	Self func(ctx context.Context, args ...string) *exec.Cmd
 }
 
 // Run plays the scenes or replays the input, ends with the summary line, and returns ErrBroken,

@@ -278,13 +278,13 @@ func (l *ledger) redriven(id string) {
 	l.open++
 }
 
-// left notes how many messages the store holds at the end. With foreign ones about, what is left
+// left notes how many messages a store holds at the end. With foreign ones about, what is left
 // may be theirs.
 func (l *ledger) left(n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.sum.foreign == 0 {
-		l.sum.left = int(n)
+		l.sum.left += int(n)
 	}
 }
 

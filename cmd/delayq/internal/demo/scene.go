@@ -27,6 +27,7 @@ func scenes() []scene {
 		missingReviews.scene(),
 		deadWorker,
 		poisonMessage,
+		killedProcess,
 	}
 }
 
