@@ -95,9 +95,9 @@ func TestUnannouncedPushOnAFakeClock(t *testing.T) {
 		}()
 		await(t, "the subscription, and the look after it", func() bool {
 			before := redistest.Calls(t, client)["evalsha"]
-			time.Sleep(20 * time.Millisecond) // between two counts; the condition ends the wait
+			time.Sleep(20 * time.Millisecond)                                                           // between two counts; the condition ends the wait
 			subscribed := client.PubSubNumSub(ctx, s.channel("orders")).Val()[s.channel("orders")] >= 1 // the other may maintain its queue
-			return subscribed && (s.redisson() || redistest.Calls(t, client)["evalsha"] == before) // its sweep is short here
+			return subscribed && (s.redisson() || redistest.Calls(t, client)["evalsha"] == before)      // its sweep is short here
 		})
 		must(t, quiet.Schedule(ctx, []backend.Message{{ID: "a"}})...)
 		must(t, <-got)
