@@ -140,6 +140,29 @@ func TestServerPaused(t *testing.T) {
 	}
 }
 
+// TestCloseWhileAClaimStalls closes a backend on a pool of the caller's while the server's processes
+// stand still: Close says that a claim goes on.
+func TestCloseWhileAClaimStalls(t *testing.T) {
+	t.Parallel()
+	server := testenv.Postgres(t)
+	b := postgres.New(pool(t, server.URL()))
+	q := opened(t, b)
+	resume := server.Pause(t)
+	defer resume()
+	received := make(chan error, 1)
+	go func() {
+		_, err := q.Receive(t.Context(), 1, time.Minute)
+		received <- err
+	}()
+	time.Sleep(100 * time.Millisecond) // the claim cannot be seen; without it, Close returns nil and the test fails
+	if err := b.Close(); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("Close returned %v", err)
+	}
+	if err := <-received; !errors.Is(err, backend.ErrClosed) {
+		t.Errorf("Receive returned %v", err)
+	}
+}
+
 // TestReplyOfClaimLost cuts the connection between a claim's commit and its reply. The next claim
 // brings the same messages, as attempt 1, under the lease that it asks for.
 func TestReplyOfClaimLost(t *testing.T) {

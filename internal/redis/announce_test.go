@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jonboulle/clockwork"
+
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/redis/redistest"
 	"github.com/delayq/delayq/internal/testenv"
@@ -68,5 +70,36 @@ func TestPushWithoutPublish(t *testing.T) {
 		if st, err := q.Stats(ctx); err != nil || st.Scheduled != 2 || st.Ready+st.InFlight != 1 {
 			t.Errorf("%+v, %v", st, err)
 		}
+	})
+}
+
+// TestUnannouncedPushOnAFakeClock finds a message of another process that could not be announced,
+// though the clock of the sleeper stands still.
+func TestUnannouncedPushOnAFakeClock(t *testing.T) {
+	eachStore(t, func(t *testing.T, s store) {
+		ctx := redistest.Deadline(t)
+		server := testenv.Redis(t, testenv.Private())
+		client := server.Client(t)
+		clocked := redistest.Silent()
+		clocked.Clock = clockwork.NewFakeClock()
+		sleeps, pushes := s.open(client), s.open(redistest.User(t, server, "quiet", redistest.Without(s.rights(t), "publish"), "~*", "&*"))
+		defer func() { must(t, sleeps.Close(), pushes.Close()) }()
+		q, err := sleeps.Open(ctx, "orders", clocked)
+		must(t, err)
+		quiet, err := pushes.Open(ctx, "orders", clocked)
+		must(t, err)
+		got := make(chan error, 1)
+		go func() {
+			_, err := q.Receive(ctx, 1, time.Minute)
+			got <- err
+		}()
+		await(t, "the subscription, and the look after it", func() bool {
+			before := redistest.Calls(t, client)["evalsha"]
+			time.Sleep(20 * time.Millisecond)                                                           // between two counts; the condition ends the wait
+			subscribed := client.PubSubNumSub(ctx, s.channel("orders")).Val()[s.channel("orders")] >= 1 // the other may maintain its queue
+			return subscribed && (s.redisson() || redistest.Calls(t, client)["evalsha"] == before)      // its sweep is short here
+		})
+		must(t, quiet.Schedule(ctx, []backend.Message{{ID: "a"}})...)
+		must(t, <-got)
 	})
 }
