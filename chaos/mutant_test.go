@@ -59,7 +59,7 @@ var mutants = []*mutant{
 		{"redis.call('ZREM', LEASES, '') -- removes nothing: then a server out of memory lets an addition pass", ""},
 	}},
 	{name: "a stale token accepted", backend: "keyspace", rule: "lease", edits: []edit{
-		{"local holds = holds_all(ms, firsts)\nlocal done = held(ms, holds)\nlocal ids", "local holds = {}\nfor i, m in ipairs(ms) do holds[i] = redis.call('HEXISTS', MSG, id_of(m)) == 1 end\nlocal done = held(ms, holds)\nlocal ids"},
+		{"local holds = holds_all(ms, firsts)\nlocal outcomes = {}", "local holds = {}\nfor i, m in ipairs(ms) do holds[i] = redis.call('HEXISTS', MSG, id_of(m)) == 1 and '' end\nlocal outcomes = {}"},
 	}},
 	{name: "due 30 ms early", backend: "keyspace", rule: "early", edits: []edit{
 		{"page = redis.call('ZRANGEBYSCORE', DUE, '-inf', NOW,", "page = redis.call('ZRANGEBYSCORE', DUE, '-inf', NOW + 30,"},
@@ -78,7 +78,7 @@ var mutants = []*mutant{
 		{"ends_first > NOW", "ends_first > NOW + 100"},
 	}},
 	{name: "a nack without its delay", backend: "zsetpoll", rule: "early", edits: []edit{{"due_in(holds[i]) or after(delay)", "due_in(holds[i]) or NOW"}}},
-	{name: "ended leases are dropped", backend: "zsetpoll", rule: "lost", edits: []edit{{"put_back(ms, dues, {})\n  on('ZREM', DUE, ms)", ""}}},
+	{name: "ended leases are dropped", backend: "zsetpoll", rule: "lost", edits: []edit{{"put_back(ms, dues, {}, seqs)\n  on('ZREM', DUE, ms)", ""}}},
 	{name: "attempts are not counted", backend: "keyspace", rule: "attempts", edits: []edit{
 		{"now, untouched = member_now(id_of(m), rec, v)", "now, untouched = m, (gens_in(v))"},
 	}},

@@ -72,6 +72,13 @@ func (p plot) replace(at int64, n, content uint32) plot {
 	return p.call(judge.Push, at, at+1, judge.Item{N: n, Due: epoch + 10*msec, Replace: true, Content: content})
 }
 
+// replaceHeld is replace with AfterInFlight.
+func (p plot) replaceHeld(at int64, n, content uint32) plot {
+	p = p.replace(at, n, content)
+	p[len(p)-1].Items[0].AfterInFlight = true
+	return p
+}
+
 // content has the last hand-out show a content.
 func (p plot) content(content uint32) plot {
 	p[len(p)-2].Items[0].Content = content
@@ -132,6 +139,9 @@ func TestRulesOnHistoriesFindWhatBreaksThem(t *testing.T) {
 		"claimed before a pause":           {plot{}.push(0, 1, 1).take(11, 20, 1, 1).pause(22, 0), nil},
 		"the newest content":               {plot{}.push(0, 1, 10).replace(2, 1, 5).take(19, 20, 1, 10).content(5), nil},
 		"an older content":                 {plot{}.push(0, 1, 10).replace(2, 1, 5).take(19, 20, 1, 10).content(0), []string{"linearizable", "replaced"}},
+		"replaced in flight":               {plot{}.push(0, 1, 10).take(19, 20, 1, 10).replaceHeld(20, 1, 5).take(30, 31, 1, 10).content(5), nil},
+		"replaced in flight, and lost":     {plot{}.push(0, 1, 10).take(19, 20, 1, 10).replaceHeld(20, 1, 5), []string{"linearizable"}},
+		"replaced in flight, and undone":   {plot{}.push(0, 1, 10).take(19, 20, 1, 10).replaceHeld(20, 1, 5).take(30, 31, 1, 10).content(0), []string{"linearizable", "replaced"}},
 		"a mistake refused":                {plot{}.errs("invalid", "invalid"), nil},
 		"a mistake accepted":               {plot{}.errs("ok", "invalid"), []string{"input"}},
 		"a mistake without its error":      {plot{}.errs("unknown", "invalid"), []string{"input"}},
