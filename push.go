@@ -48,8 +48,8 @@ func Spread(d time.Duration) PushOption {
 	}
 }
 
-// ID gives the message an id, as [Message] describes, under which a push can be retried. Push
-// returns [ErrUnsupported] where the backend lacks [OwnIDs].
+// ID gives the message an id, as [Message] describes, under which a push can be retried. It needs
+// [OwnIDs].
 func ID(id string) PushOption {
 	return func(m *Message) error {
 		m.ID = id
@@ -59,8 +59,7 @@ func ID(id string) PushOption {
 
 // UniqueFor keeps the id that [ID] gives taken for that long after the push, by the store's clock,
 // whatever becomes of the message: 1 ms to 400 days, 0 for off. A second push of the id within that
-// time returns [ErrDuplicate]. Push returns [ErrInvalid] without an ID, and [ErrUnsupported] where
-// the backend lacks [UniqueWindows].
+// time returns [ErrDuplicate]. Push returns [ErrInvalid] without an ID. It needs [UniqueWindows].
 func UniqueFor(d time.Duration) PushOption {
 	return func(m *Message) error {
 		m.UniqueFor = d
@@ -103,8 +102,7 @@ func MaxWait(d time.Duration) PushOption {
 	}
 }
 
-// Header adds a header, or replaces it. Push returns [ErrUnsupported] where the backend lacks
-// [KeepingHeaders].
+// Header adds a header, or replaces it. It needs [KeepingHeaders].
 func Header(key, value string) PushOption {
 	return func(m *Message) error {
 		if m.Headers == nil {
@@ -151,24 +149,17 @@ func (q *queue) PushBatch(ctx context.Context, ms []Message) ([]string, error) {
 	}
 	ctx, pushing := q.telemetry.StartPush(ctx, batch)
 	errs := q.store.Schedule(ctx, batch)
-	ids := q.idsOf(batch, errs)
+	ids := make([]string, len(ms))
+	for i := range ids {
+		if errs == nil || errs[i] == nil || q.Supports(OwnIDs) { // else the store has assigned none
+			ids[i] = batch[i].ID
+		}
+	}
 	for i, err := range errs {
 		errs[i] = pushed(err, made[i])
 	}
 	pushing.End(ctx, batch, errs...)
 	return ids, q.fail("push", "", batchError(errs))
-}
-
-// idsOf returns the ids of messages that were pushed. A store that assigns the ids assigns none to
-// messages that it rejects.
-func (q *queue) idsOf(ms []backend.Message, errs []error) []string {
-	ids := make([]string, len(ms))
-	for i := range ms {
-		if refused := errs != nil && errs[i] != nil; !refused || q.Supports(OwnIDs) {
-			ids[i] = ms[i].ID
-		}
-	}
-	return ids
 }
 
 // prepare validates a message, and gives it an id where it has none and the store assigns none.
