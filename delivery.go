@@ -197,8 +197,7 @@ type nackOptions struct {
 //
 // A message that is not given back keeps its headers. After a nack whose outcome is unknown it has
 // the old ones or the new. A store at its limit may return [ErrFull] for headers larger than the
-// old ones; the lease then goes on. Where the backend lacks [ChangingHeaders], Nack returns
-// [ErrUnsupported] and changes nothing.
+// old ones; the lease then goes on. It needs [ChangingHeaders].
 func NackHeaders(h map[string]string) NackOption {
 	return func(o *nackOptions) error {
 		o.newHeaders, o.headers = true, h

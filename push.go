@@ -173,8 +173,14 @@ func (q *queue) prepare(ctx context.Context, m *Message) (madeID bool, err error
 	if err = valid.Message(m, q.traits); err != nil {
 		return madeID, err
 	}
-	if m.Spread != 0 {
-		q.spread(m)
+	if m.Spread != 0 { // added here, so that no store needs to know of it
+		part := time.Duration(q.random(int64(m.Spread) + 1))
+		if m.Due.IsZero() {
+			m.Delay += part
+		} else {
+			m.Due = m.Due.Add(part)
+		}
+		m.Spread = 0
 	}
 	if m.Limits == nil {
 		return madeID, nil
@@ -182,17 +188,6 @@ func (q *queue) prepare(ctx context.Context, m *Message) (madeID bool, err error
 	m.Headers, err = limits.Add(m.Headers, m.Limits)
 	m.Limits = nil
 	return madeID, err
-}
-
-// spread adds the random part to the due time, so that no store needs to know of it.
-func (q *queue) spread(m *Message) {
-	part := time.Duration(q.random(int64(m.Spread) + 1))
-	if m.Due.IsZero() {
-		m.Delay += part
-	} else {
-		m.Due = m.Due.Add(part)
-	}
-	m.Spread = 0
 }
 
 // pushed returns the outcome of a push. An id that was made here belongs to no other message, so
