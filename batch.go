@@ -36,13 +36,7 @@ func (e *BatchError) Unwrap() []error {
 	if e == nil {
 		return nil
 	}
-	var failed []error
-	for _, err := range e.Errs {
-		if err != nil {
-			failed = append(failed, err)
-		}
-	}
-	return failed
+	return slices.DeleteFunc(slices.Clone(e.Errs), func(err error) bool { return err == nil })
 }
 
 // batchError returns a BatchError when one of errs is an error.

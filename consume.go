@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -79,19 +80,27 @@ func Workers(n int) ConsumeOption {
 func Retry(p RetryPolicy) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.retry = p
-		if b, ok := p.(*Backoff); p == nil || ok && b == nil {
+		switch p := p.(type) {
+		case nil:
 			return backend.Invalid("Retry", valid.Described("nil"), "a RetryPolicy, as Exponential returns one")
-		}
-		if own, ok := p.(interface{ validate() error }); ok {
-			return own.validate()
+		case Backoff:
+			return p.validate()
+		case *Backoff:
+			if p == nil {
+				return Retry(nil)(o)
+			}
+			return p.validate()
+		case Delays:
+			return p.validate()
 		}
 		return nil
 	}
 }
 
 // MaxAttempts sets after how many failures a message becomes a dead letter, 25 by default; 0 sets
-// no limit. A message that was pushed with [Attempts] has its own limit. A worker that dies with the message, or loses its lease, counts as a failure. Where the
-// backend lacks [CountingAttempts] there is no limit, and setting one returns [ErrUnsupported].
+// no limit. A message that was pushed with [Attempts] has its own limit. A worker that dies with the
+// message, or loses its lease, counts as a failure. A limit needs [CountingAttempts]: a backend
+// without it has none.
 func MaxAttempts(n int) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.MaxAttempts, o.limited = n, n > 0
@@ -99,9 +108,9 @@ func MaxAttempts(n int) ConsumeOption {
 	}
 }
 
-// Drain sets how long a stop waits for handlers before it ends their contexts, 0 to 24 h, 30 s
-// by default; 0 ends them at once, without a warning. They then have five more seconds to return
-// before Consume returns [ErrDrain].
+// Drain sets how long a stop waits for handlers before it ends their contexts, 0 to 24 h, 30 s by
+// default; 0 ends them at once, without a warning. They then have five more seconds to return before
+// Consume returns [ErrDrain].
 func Drain(d time.Duration) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.Drain = d
@@ -145,9 +154,10 @@ func RateLimit(perSecond float64, burst int) ConsumeOption {
 }
 
 // Timeout sets how long a handler may take for a message, 1 ms to 24 h; there is no limit by
-// default. A message that was pushed with [HandlerTimeout] has its own limit. Then its context ends with the [context.Cause] [ErrTimeout], and the message fails
-// unless the handler returns nil. A handler that has not returned five seconds later loses its
-// lease, so that another worker gets the message; its own worker stays busy until it returns.
+// default. A message that was pushed with [HandlerTimeout] has its own limit. Then its context ends
+// with the [context.Cause] [ErrTimeout], and the message fails unless the handler returns nil. A
+// handler that has not returned five seconds later loses its lease, so that another worker gets the
+// message; its own worker stays busy until it returns.
 func Timeout(d time.Duration) ConsumeOption {
 	return func(o *consumeOptions) error {
 		o.Timeout = d
@@ -198,12 +208,15 @@ func (q *queue) newConsumer(ctx context.Context, h Handler, opts []ConsumeOption
 		}
 		o.MaxAttempts = 0
 	}
-	if h = o.wrapped(h); h == nil {
-		return nil, backend.Invalid("Use", valid.Described("middleware that returns nil"), "middleware that returns a handler")
+	for _, m := range slices.Backward(o.around) {
+		if h = m(h); h == nil {
+			return nil, backend.Invalid("Use", valid.Described("middleware that returns nil"), "middleware that returns a handler")
+		}
 	}
 	c := &consumer.Config{
 		Options:   o.Options,
 		Receive:   q.claim,
+		Extend:    q.settle.Extend,
 		Store:     q.store,
 		Gate:      q.gate,
 		Clock:     q.clock,
@@ -250,7 +263,11 @@ func (d delivery) Attempt() int        { return d.attempt }
 func (d delivery) Size() int           { return len(d.Body) + valid.HeaderBytes(d.Headers) }
 func (d delivery) Lease() *lease.Lease { return &d.lease }
 
-func (d delivery) Observed(now time.Time) telemetry.Delivery { return d.observed(now) }
+func (d delivery) Observed(now time.Time) telemetry.Delivery {
+	return telemetry.Delivery{
+		ID: d.Delivery.ID, BodySize: len(d.Body), Headers: d.Headers, Attempt: d.Delivery.Attempt, Lateness: d.lease.Late(d.Due, now),
+	}
+}
 
 func (d delivery) Expired() error {
 	if !d.expired {
@@ -261,8 +278,4 @@ func (d delivery) Expired() error {
 
 func (d delivery) Nack(ctx context.Context, delay time.Duration) error {
 	return d.Delivery.Nack(ctx, delay)
-}
-
-func (d delivery) Extend(ctx context.Context, length time.Duration) error {
-	return cmp.Or(d.q.settle.Extend(ctx, []*lease.Lease{&d.lease}, length)...)
 }

@@ -11,14 +11,14 @@ import (
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/settle"
+	"github.com/delayq/delayq/internal/trim"
 	"github.com/delayq/delayq/internal/valid"
 )
 
 // DeadLetter is a message that failed too often, or that a worker made a dead letter.
 type DeadLetter = backend.DeadLetter
 
-// DeadLetters are the dead letters of one queue. Its methods return [ErrUnsupported] where the
-// backend lacks [Redriving].
+// DeadLetters are the dead letters of one queue. All its methods need [Redriving].
 type DeadLetters struct{ q *queue }
 
 func (q *queue) Dead() DeadLetters { return DeadLetters{q} }
@@ -200,4 +200,29 @@ func (l DeadLetters) check(op string) error {
 		return opError(op, "", "", backend.Invalid("dead letters", valid.Described("of no queue"), "those that Queue.Dead returns"))
 	}
 	return nil
+}
+
+// Trim deletes the dead letters that died maxAge ago or longer, by the store's clock, and the
+// oldest of more than maxCount; 0 is no bound, and one bound is needed. It returns how many it
+// deleted, also when ctx ends it or the store fails. [DeadLetterRetention] does so all the time.
+func (l DeadLetters) Trim(ctx context.Context, maxAge time.Duration, maxCount int) (n int, err error) {
+	if err := l.check("trim dead"); err != nil {
+		return 0, err
+	}
+	keep := backend.Retention{MaxAge: maxAge, MaxCount: maxCount}
+	invalid := valid.Retention("Trim", keep)
+	if keep == (backend.Retention{}) {
+		invalid = backend.Invalid("Trim", valid.Described("without a bound"), "an age, a count or both")
+	}
+	err = l.q.call(ctx, Redriving, "trim dead", "", invalid, func() error {
+		n, err = trim.All(ctx, l.q.trimDead, keep)
+		return err
+	})
+	return n, err
+}
+
+func (q *queue) trimDead(ctx context.Context, keep backend.Retention) (removed int, more bool, err error) {
+	removed, more, err = q.store.TrimDead(ctx, keep)
+	q.telemetry.Trimmed(ctx, removed)
+	return removed, more, err
 }

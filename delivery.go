@@ -9,6 +9,7 @@ import (
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/lease"
 	"github.com/delayq/delayq/internal/limits"
+	"github.com/delayq/delayq/internal/settle"
 	"github.com/delayq/delayq/internal/telemetry"
 	"github.com/delayq/delayq/internal/valid"
 )
@@ -70,19 +71,11 @@ func (q *queue) take(ctx context.Context, limit int) ([]Delivery, error) {
 		now := q.clock.Now()
 		observed := make([]telemetry.Delivery, len(ds))
 		for i := range ds {
-			observed[i] = ds[i].observed(now)
+			observed[i] = delivery{&ds[i]}.Observed(now)
 		}
 		q.telemetry.Delivered(ctx, telemetry.Receive, observed...)
 	}
 	return ds, nil
-}
-
-// observed returns the values that metrics and traces record of the delivery, at a time of the
-// queue's own clock.
-func (d *Delivery) observed(now time.Time) telemetry.Delivery {
-	return telemetry.Delivery{
-		ID: d.ID, BodySize: len(d.Body), Headers: d.Headers, Attempt: d.Attempt, Lateness: d.lease.Late(d.Due, now),
-	}
 }
 
 // receive waits until it has messages that have not expired. It deletes expired ones or makes them
@@ -96,27 +89,21 @@ func (q *queue) receive(ctx context.Context, limit int, consumer bool) ([]Delive
 		if err != nil {
 			return nil, err
 		}
-		var drop, dead []*lease.Lease // of expired messages
+		var gone settle.Expired
 		ds, n, now := make([]Delivery, len(got)), 0, q.clock.Now()
 		for i := range got {
 			d, g := &ds[n], &got[i]
 			d.ID, d.Body, d.Headers, d.Due, d.Attempt = g.ID, g.Body, g.Headers, g.Due, g.Attempt
 			d.q, d.attempt, d.limits, d.expired = q, g.Attempt, nil, false
 			if len(g.Headers) > 0 && q.expired(d, g.Until) && (!consumer || !d.limits.DeadLetterExpired) {
-				gone := new(lease.Lease)
-				gone.Take(g.Lease(), q.lease, now, g.Until)
-				if d.limits.DeadLetterExpired {
-					dead = append(dead, gone)
-				} else {
-					drop = append(drop, gone)
-				}
+				gone.Add(g.Lease(), d.limits.DeadLetterExpired)
 				continue
 			}
 			d.lease.Take(g.Lease(), q.lease, now, g.Until)
 			n++
 		}
-		if n < len(got) {
-			q.settleExpired(ctx, drop, dead)
+		if n < len(got) { // the others wait for it
+			q.settle.Expired(ctx, gone, ErrExpired.Error(), max(q.lease/3, time.Second))
 		}
 		if n > 0 {
 			return ds[:n], nil
@@ -134,12 +121,7 @@ func (d *Delivery) Ack(ctx context.Context) error {
 
 // Limits returns the message's own limits. Fields without a limit are zero. Workers with a loop of
 // their own have to keep Attempts and HandlerTimeout themselves, as [Consumer.Consume] does.
-func (d *Delivery) Limits() Limits {
-	if d.limits == nil {
-		return Limits{}
-	}
-	return d.limits.Limits
-}
+func (d *Delivery) Limits() Limits { return d.limits.Own() }
 
 // Nack gives the message back, to be due again after delay, 0 to a hundred years. The attempt
 // counts. The body stays, and so do the headers without [NackHeaders].
@@ -215,8 +197,7 @@ type nackOptions struct {
 //
 // A message that is not given back keeps its headers. After a nack whose outcome is unknown it has
 // the old ones or the new. A store at its limit may return [ErrFull] for headers larger than the
-// old ones; the lease then goes on. Where the backend lacks [ChangingHeaders], Nack returns
-// [ErrUnsupported] and changes nothing.
+// old ones; the lease then goes on. It needs [ChangingHeaders].
 func NackHeaders(h map[string]string) NackOption {
 	return func(o *nackOptions) error {
 		o.newHeaders, o.headers = true, h

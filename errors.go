@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/consumer"
@@ -79,15 +78,14 @@ func (e *OpError) Error() string {
 	if e == nil || e.Err == nil {
 		return "delayq: no error"
 	}
-	var b strings.Builder
-	b.WriteString("delayq: " + e.Op)
+	text := "delayq: " + e.Op
 	if e.Queue != "" {
-		b.WriteString(" on queue " + shortened(e.Queue))
+		text += " on queue " + shortened(e.Queue)
 	}
 	if e.ID != "" {
-		b.WriteString(", message " + shortened(e.ID))
+		text += ", message " + shortened(e.ID)
 	}
-	return b.String() + ": " + e.Err.Error()
+	return text + ": " + e.Err.Error()
 }
 
 // shortened quotes a name or id, which may be of any length when it was rejected.

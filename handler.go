@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
+	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/consumer"
 	"github.com/delayq/delayq/internal/guard"
 	"github.com/delayq/delayq/internal/telemetry"
+	"github.com/delayq/delayq/internal/valid"
 )
 
 // Handler handles one message. A nil result acknowledges the message and an error makes it fail;
@@ -19,6 +22,22 @@ import (
 // when it takes longer than [Timeout] allows, or [ErrDrain] when a stop takes longer than [Drain]
 // allows. The handler may settle the message itself; its result then only goes to the log.
 type Handler func(ctx context.Context, d *Delivery) error
+
+// Middleware wraps a handler: to log, to measure, to open a transaction around it. The handler that
+// it returns is called from many goroutines.
+type Middleware func(Handler) Handler
+
+// Use wraps the handler in middleware. The first is the outermost: it is called first and sees the
+// errors of the others. A second Use adds to the first. Panics pass through middleware.
+func Use(ms ...Middleware) ConsumeOption {
+	return func(o *consumeOptions) error {
+		if slices.ContainsFunc(ms, func(m Middleware) bool { return m == nil }) {
+			return backend.Invalid("Use", valid.Described("nil"), "a func(Handler) Handler")
+		}
+		o.around = append(o.around, ms...)
+		return nil
+	}
+}
 
 // PanicError is the error of a message whose handler panicked.
 type PanicError struct {

@@ -1,11 +1,9 @@
 package delayq
 
 import (
-	"context"
 	"time"
 
 	"github.com/delayq/delayq/backend"
-	"github.com/delayq/delayq/internal/lease"
 	"github.com/delayq/delayq/internal/limits"
 	"github.com/delayq/delayq/internal/valid"
 )
@@ -17,12 +15,11 @@ import (
 //
 // The limits stay with the message when it is nacked, rescheduled, dead and redriven. A redriven
 // message is due at once, so that ExpiresAfter counts from then; one whose Expires has passed
-// expires again. A push with limits returns [ErrUnsupported] where the backend lacks [KeepingHeaders].
+// expires again. A push with limits needs [KeepingHeaders].
 type Limits = backend.Limits
 
 // Attempts sets after how many failures the message becomes a dead letter, 1 to 2^30, whatever
-// [MaxAttempts] says. Push returns [ErrUnsupported] where the backend lacks [KeepingHeaders] or
-// [CountingAttempts].
+// [MaxAttempts] says. It needs [CountingAttempts] too.
 func Attempts(n int) PushOption {
 	return limiting(func(l *Limits) error {
 		l.Attempts = n
@@ -31,8 +28,7 @@ func Attempts(n int) PushOption {
 }
 
 // HandlerTimeout sets how long a handler may take for the message, 1 ms to 24 h, whatever [Timeout]
-// says. What happens then is the same. Push returns [ErrUnsupported] where the backend lacks
-// [KeepingHeaders].
+// says. What happens then is the same.
 func HandlerTimeout(d time.Duration) PushOption {
 	return limiting(func(l *Limits) error {
 		l.HandlerTimeout = d
@@ -46,7 +42,7 @@ func HandlerTimeout(d time.Duration) PushOption {
 // After a lease that ended, the old due time counts.
 //
 // An expired message is deleted when it would be handed out, or becomes a dead letter with
-// [DeadLetterExpired]. Push returns [ErrUnsupported] where the backend lacks [KeepingHeaders].
+// [DeadLetterExpired].
 func ExpiresAfter(d time.Duration) PushOption {
 	return limiting(func(l *Limits) error {
 		l.ExpiresAfter = d
@@ -92,11 +88,4 @@ func (q *queue) expired(d *Delivery, until time.Time) bool {
 	d.limits = limits.Take(&d.Headers)
 	d.expired = d.limits != nil && d.limits.ExpiredAt(until.Add(-q.lease-q.traits.Resolution), d.Due)
 	return d.expired
-}
-
-// settleExpired has the messages that were claimed with expired ones wait until these are settled.
-func (q *queue) settleExpired(ctx context.Context, drop, dead []*lease.Lease) {
-	ctx, cancel := context.WithTimeout(ctx, max(q.lease/3, time.Second))
-	defer cancel()
-	q.settle.Expired(ctx, drop, dead, ErrExpired.Error())
 }

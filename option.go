@@ -174,6 +174,29 @@ func WithPropagator(p propagation.TextMapPropagator) Option {
 	}
 }
 
+// What [DeadLetterRetention] keeps unless it is given. asynq keeps 90 days and 10,000.
+const (
+	DefaultDeadLetterAge   = 90 * 24 * time.Hour
+	DefaultDeadLetterCount = 100_000
+)
+
+// DeadLetterRetention sets which dead letters the queue keeps: those that died less than maxAge
+// ago, by the store's clock, and the maxCount youngest. The others are deleted. 0 is no bound; up
+// to a hundred years and 2^30 letters are allowed. The default is [DefaultDeadLetterAge] and
+// [DefaultDeadLetterCount].
+//
+// Each process deletes by its own retention, so that the strictest one counts: give all the same.
+// It looks some seconds after New or Open, then every ten minutes, and at once when it has itself
+// made 1 % of maxCount dead letters, and ten at least; so the count may be exceeded by as many for
+// each process. The store deletes in steps that take a few milliseconds. Without the feature
+// [Redriving] nothing is deleted. The steps run by the process's clock, whatever [WithClock] says.
+func DeadLetterRetention(maxAge time.Duration, maxCount int) Option {
+	return func(o *options) error {
+		o.retention = backend.Retention{MaxAge: maxAge, MaxCount: maxCount}
+		return valid.Retention("DeadLetterRetention", o.retention)
+	}
+}
+
 // Require makes [New] and [Open] fail with [ErrUnsupported] when the backend lacks one
 // of the features, rather than a call at three in the morning.
 func Require(fs ...Feature) Option {

@@ -48,8 +48,8 @@ func Spread(d time.Duration) PushOption {
 	}
 }
 
-// ID gives the message an id, as [Message] describes, under which a push can be retried. Push
-// returns [ErrUnsupported] where the backend lacks [OwnIDs].
+// ID gives the message an id, as [Message] describes, under which a push can be retried. It needs
+// [OwnIDs].
 func ID(id string) PushOption {
 	return func(m *Message) error {
 		m.ID = id
@@ -59,8 +59,7 @@ func ID(id string) PushOption {
 
 // UniqueFor keeps the id that [ID] gives taken for that long after the push, by the store's clock,
 // whatever becomes of the message: 1 ms to 400 days, 0 for off. A second push of the id within that
-// time returns [ErrDuplicate]. Push returns [ErrInvalid] without an ID, and [ErrUnsupported] where
-// the backend lacks [UniqueWindows].
+// time returns [ErrDuplicate]. Push returns [ErrInvalid] without an ID. It needs [UniqueWindows].
 func UniqueFor(d time.Duration) PushOption {
 	return func(m *Message) error {
 		m.UniqueFor = d
@@ -123,8 +122,7 @@ func MaxWait(d time.Duration) PushOption {
 	}
 }
 
-// Header adds a header, or replaces it. Push returns [ErrUnsupported] where the backend lacks
-// [KeepingHeaders].
+// Header adds a header, or replaces it. It needs [KeepingHeaders].
 func Header(key, value string) PushOption {
 	return func(m *Message) error {
 		if m.Headers == nil {
@@ -171,24 +169,17 @@ func (q *queue) PushBatch(ctx context.Context, ms []Message) ([]string, error) {
 	}
 	ctx, pushing := q.telemetry.StartPush(ctx, batch)
 	errs := q.store.Schedule(ctx, batch)
-	ids := q.idsOf(batch, errs)
+	ids := make([]string, len(ms))
+	for i := range ids {
+		if errs == nil || errs[i] == nil || q.Supports(OwnIDs) { // else the store has assigned none
+			ids[i] = batch[i].ID
+		}
+	}
 	for i, err := range errs {
 		errs[i] = pushed(err, made[i])
 	}
 	pushing.End(ctx, batch, errs...)
 	return ids, q.fail("push", "", batchError(errs))
-}
-
-// idsOf returns the ids of messages that were pushed. A store that assigns the ids assigns none to
-// messages that it rejects.
-func (q *queue) idsOf(ms []backend.Message, errs []error) []string {
-	ids := make([]string, len(ms))
-	for i := range ms {
-		if refused := errs != nil && errs[i] != nil; !refused || q.Supports(OwnIDs) {
-			ids[i] = ms[i].ID
-		}
-	}
-	return ids
 }
 
 // prepare validates a message, and gives it an id where it has none and the store assigns none.
@@ -202,8 +193,14 @@ func (q *queue) prepare(ctx context.Context, m *Message) (madeID bool, err error
 	if err = valid.Message(m, q.traits); err != nil {
 		return madeID, err
 	}
-	if m.Spread != 0 {
-		q.spread(m)
+	if m.Spread != 0 { // added here, so that no store needs to know of it
+		part := time.Duration(q.random(int64(m.Spread) + 1))
+		if m.Due.IsZero() {
+			m.Delay += part
+		} else {
+			m.Due = m.Due.Add(part)
+		}
+		m.Spread = 0
 	}
 	if m.Limits == nil {
 		return madeID, nil
@@ -211,17 +208,6 @@ func (q *queue) prepare(ctx context.Context, m *Message) (madeID bool, err error
 	m.Headers, err = limits.Add(m.Headers, m.Limits)
 	m.Limits = nil
 	return madeID, err
-}
-
-// spread adds the random part to the due time, so that no store needs to know of it.
-func (q *queue) spread(m *Message) {
-	part := time.Duration(q.random(int64(m.Spread) + 1))
-	if m.Due.IsZero() {
-		m.Delay += part
-	} else {
-		m.Due = m.Due.Add(part)
-	}
-	m.Spread = 0
 }
 
 // pushed returns the outcome of a push. An id that was made here belongs to no other message, so

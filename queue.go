@@ -32,11 +32,11 @@ import (
 // [Consumer] or [Inspector].
 //
 // Every method is safe for concurrent use, and returns [ErrClosed] after Close and [ErrInvalid] for
-// an argument that cannot be used. A method or option that needs a [Feature] returns
-// [ErrUnsupported] where the backend lacks it. All but Consume and Close return when their context
-// ends, also while the store does not reply. The error of such a call matches its context's, and
-// [ErrOutcomeUnknown] when the store may have received it: repeating the call does no harm. Errors
-// are of type [*OpError].
+// an argument that cannot be used. A method that needs a [Feature], or has an option that needs one,
+// returns [ErrUnsupported] where the backend lacks it. All but Consume and Close return when their
+// context ends, also while the store does not reply. The error of such a call matches its context's,
+// and [ErrOutcomeUnknown] when the store may have received it: repeating the call does no harm.
+// Errors are of type [*OpError].
 type Queue interface {
 	Pusher
 	Canceler

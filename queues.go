@@ -1,6 +1,7 @@
 package delayq
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/delayq/delayq/backend"
@@ -19,10 +20,7 @@ import (
 // the management API. Queues returns [ErrUnsupported] where a backend cannot list queues, as
 // RabbitMQ without that API.
 func Queues(ctx context.Context, b backend.Backend) ([]string, error) {
-	if b == nil {
-		return nil, opError("queues", "", "", backend.Invalid("backend", nil, "one that lists queues, as zsetpoll.New returns"))
-	}
-	if err := valid.Context(ctx); err != nil {
+	if err := cmp.Or(valid.Given("backend", b, "one that lists queues, as zsetpoll.New returns"), valid.Context(ctx)); err != nil {
 		return nil, opError("queues", "", "", err)
 	}
 	l, ok := b.(admin.Lister)

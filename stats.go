@@ -78,10 +78,11 @@ func (q *queue) Peek(ctx context.Context, cursor string, limit int) (page []Pend
 	return q.page(ctx, Peeking, "peek", cursor, limit, q.store.Peek)
 }
 
-type lister func(ctx context.Context, cursor string, limit int) (page []MessageInfo, next string, err error)
-
 // page returns one page of messages.
-func (q *queue) page(ctx context.Context, f Feature, op, cursor string, limit int, list lister) (page []MessageInfo, next string, err error) {
+func (q *queue) page(
+	ctx context.Context, f Feature, op, cursor string, limit int,
+	list func(ctx context.Context, cursor string, limit int) ([]MessageInfo, string, error),
+) (page []MessageInfo, next string, err error) {
 	err = q.call(ctx, f, op, "", validLimit(limit), func() error {
 		page, next, err = list(ctx, cursor, limit)
 		showLimits(page)

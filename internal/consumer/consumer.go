@@ -47,9 +47,6 @@ type Delivery interface {
 	Release(ctx context.Context) error
 	Dead(ctx context.Context, reason string) error
 
-	// Extend makes the lease end that long from now.
-	Extend(ctx context.Context, length time.Duration) error
-
 	// Observed returns what metrics and traces record of the message, at a time of the Clock.
 	Observed(now time.Time) telemetry.Delivery
 }
@@ -74,6 +71,9 @@ type Config struct {
 	// Receive waits until a message is due and returns up to limit of them, at least one. It
 	// returns backend.ErrClosed once the queue is closed.
 	Receive func(ctx context.Context, limit int) ([]Delivery, error)
+
+	// Extend makes leases end that long from now, and returns an outcome for each.
+	Extend func(ctx context.Context, ls []*lease.Lease, length time.Duration) []error
 
 	// Store gives messages back that no handler has seen, and renews leases.
 	Store backend.Queue

@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -70,11 +71,12 @@ func (c *consumer) renewable(kept time.Time) (rs []*run, ls []*lease.Lease) {
 // restore repeats a handler's Extend to later than kept that was made while the renewal to kept was
 // on its way, since the renewal may have undone it.
 func (c *consumer) restore(ctx context.Context, r *run, kept time.Time) {
-	asked, later := r.d.Lease().Overtaken(kept)
+	l := r.d.Lease()
+	asked, later := l.Overtaken(kept)
 	if !later {
 		return
 	}
-	if err := r.d.Extend(ctx, asked.Sub(c.Clock.Now())); err != nil {
+	if err := cmp.Or(c.Extend(ctx, []*lease.Lease{l}, asked.Sub(c.Clock.Now()))...); err != nil {
 		c.notRenewed(r, err)
 	}
 }

@@ -73,6 +73,14 @@ func (s *Stored) In(headers map[string]string) (map[string]string, error) {
 	return all, err
 }
 
+// Own returns the limits, none of a nil Stored.
+func (s *Stored) Own() backend.Limits {
+	if s == nil {
+		return backend.Limits{}
+	}
+	return s.Limits
+}
+
 // Shown returns the limits as a message shows them: nil without any, also for a nil Stored.
 func (s *Stored) Shown() *backend.Limits {
 	if s == nil || s.text == "" {

@@ -122,22 +122,41 @@ func (s *Settler) Extend(ctx context.Context, ls []*lease.Lease, length time.Dur
 	return errs
 }
 
-// Expired deletes expired messages, and makes dead letters of others, with a reason. Those that fail
-// come again when their leases end.
-func (s *Settler) Expired(ctx context.Context, drop, dead []*lease.Lease, reason string) {
-	if len(drop) > 0 {
-		s.expired(ctx, telemetry.Ack, s.AckAll(ctx, drop))
-	}
-	if len(dead) > 0 {
-		s.expired(ctx, telemetry.Dead, s.DeadAll(ctx, dead, reason))
+// Expired are messages of one claim that nobody gets.
+type Expired struct {
+	drop, dead []backend.Lease
+}
+
+// Add adds a message to delete, or one to become a dead letter.
+func (e *Expired) Add(l backend.Lease, deadLetter bool) {
+	if deadLetter {
+		e.dead = append(e.dead, l)
+	} else {
+		e.drop = append(e.drop, l)
 	}
 }
 
-func (s *Settler) expired(ctx context.Context, op string, errs []error) {
-	settled, err := Succeeded(len(errs), errs), cmp.Or(errs...)
+// Expired deletes expired messages, or makes them dead letters with a reason. Those for which it
+// fails come again when their leases end.
+func (s *Settler) Expired(ctx context.Context, e Expired, reason string, within time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if len(e.drop) > 0 {
+		began := s.Telemetry.Start()
+		s.expired(ctx, telemetry.Ack, len(e.drop), began, s.Store.Ack(ctx, e.drop))
+	}
+	if len(e.dead) > 0 {
+		began := s.Telemetry.Start()
+		s.expired(ctx, telemetry.Dead, len(e.dead), began, s.dead(ctx, e.dead, reason))
+	}
+}
+
+func (s *Settler) expired(ctx context.Context, op string, n int, began time.Time, errs []error) {
+	settled, err := Succeeded(n, errs), cmp.Or(errs...)
+	s.Telemetry.Settled(ctx, op, settled, began, err)
 	s.Telemetry.Expired(ctx, settled)
 	if err != nil {
-		s.Telemetry.Failed(ctx, telemetry.FailedSettle, len(errs)-settled)
+		s.Telemetry.Failed(ctx, telemetry.FailedSettle, n-settled)
 	}
 	s.Log.Debug("delayq: messages expired", "messages", settled, "dead", op == telemetry.Dead, "err", err)
 }
