@@ -184,7 +184,7 @@ func (q *queue) PushBatch(ctx context.Context, ms []Message) ([]string, error) {
 
 // prepare validates a message, and gives it an id where it has none and the store assigns none.
 func (q *queue) prepare(ctx context.Context, m *Message) (madeID bool, err error) {
-	if err = cmp.Or(valid.Context(ctx), q.validUnique(m), q.validReplace(m)); err != nil {
+	if err = cmp.Or(valid.Context(ctx), valid.Unique(m, q.traits), valid.Replace(m, q.traits)); err != nil {
 		return false, err
 	}
 	if m.ID == "" && q.Supports(OwnIDs) {
@@ -217,41 +217,4 @@ func pushed(err error, madeID bool) error {
 		return nil
 	}
 	return err
-}
-
-// validUnique is called before a message without an id gets one: no caller would push that id
-// again.
-func (q *queue) validUnique(m *Message) error {
-	switch {
-	case m.UniqueFor == 0:
-		return nil
-	case !q.Supports(UniqueWindows):
-		return q.unsupported(UniqueWindows.String())
-	case m.ID == "":
-		return backend.Invalid("UniqueFor", valid.Described("without an ID"), "with an ID, which is what stays taken")
-	}
-	return valid.Window(m.UniqueFor)
-}
-
-// validReplace is called before a message without an id gets one.
-func (q *queue) validReplace(m *Message) error {
-	switch {
-	case m.MaxWait != 0 && !m.Replace:
-		return backend.Invalid("MaxWait", valid.Described("without Replace"), "with Replace, whose due times it bounds")
-	case m.AfterInFlight && !m.Replace:
-		return backend.Invalid("AfterInFlight", valid.Described("without Replace"), "with Replace, which it extends")
-	case !m.Replace:
-		return nil
-	case !q.Supports(Replacing):
-		return q.unsupported(Replacing.String())
-	case m.AfterInFlight && !q.Supports(ReplacingInFlight):
-		return q.unsupported(ReplacingInFlight.String())
-	case m.ID == "":
-		return backend.Invalid("Replace", valid.Described("without an ID"), "with the ID of the message to replace")
-	case m.UniqueFor != 0:
-		return backend.Invalid("Replace", valid.Described("with UniqueFor"), "one of the two")
-	case m.MaxWait == 0:
-		return nil
-	}
-	return valid.Wait(m.MaxWait)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// Message checks a message that is pushed, except for UniqueFor, Replace and MaxWait.
+// Message checks a message that is pushed, except for what [Unique] and [Replace] check.
 func Message(m *backend.Message, t backend.Traits) error {
 	if err := pushID(m.ID, t); err != nil {
 		return err
@@ -32,6 +32,43 @@ func Message(m *backend.Message, t backend.Traits) error {
 		return Delay(m.Delay+m.Spread, t)
 	}
 	return Due(m.Due.Add(m.Spread))
+}
+
+// Unique checks UniqueFor, before a message without an id gets one: no caller would push that id
+// again.
+func Unique(m *backend.Message, t backend.Traits) error {
+	switch {
+	case m.UniqueFor == 0:
+		return nil
+	case !t.Supports(backend.UniqueWindows):
+		return unsupported(backend.UniqueWindows.String(), t)
+	case m.ID == "":
+		return backend.Invalid("UniqueFor", Described("without an ID"), "with an ID, which is what stays taken")
+	}
+	return Window(m.UniqueFor)
+}
+
+// Replace checks Replace and what goes with it, before a message without an id gets one.
+func Replace(m *backend.Message, t backend.Traits) error {
+	switch {
+	case m.MaxWait != 0 && !m.Replace:
+		return backend.Invalid("MaxWait", Described("without Replace"), "with Replace, whose due times it bounds")
+	case m.AfterInFlight && !m.Replace:
+		return backend.Invalid("AfterInFlight", Described("without Replace"), "with Replace, which it extends")
+	case !m.Replace:
+		return nil
+	case !t.Supports(backend.Replacing):
+		return unsupported(backend.Replacing.String(), t)
+	case m.AfterInFlight && !t.Supports(backend.ReplacingInFlight):
+		return unsupported(backend.ReplacingInFlight.String(), t)
+	case m.ID == "":
+		return backend.Invalid("Replace", Described("without an ID"), "with the ID of the message to replace")
+	case m.UniqueFor != 0:
+		return backend.Invalid("Replace", Described("with UniqueFor"), "one of the two")
+	case m.MaxWait == 0:
+		return nil
+	}
+	return Wait(m.MaxWait)
 }
 
 func pushID(id string, t backend.Traits) error {
