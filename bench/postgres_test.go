@@ -18,8 +18,9 @@ var postgresPrefixes atomic.Int64
 // openPostgres returns empty tables on the server that all benchmarks share.
 func openPostgres(tb testing.TB) backend.Backend {
 	tb.Helper()
-	pool := ownPool(tb)
-	return postgres.New(pool, postgres.Prefix(fmt.Sprintf("bench%d_", postgresPrefixes.Add(1))))
+	b := postgres.New(ownPool(tb), postgres.Prefix(fmt.Sprintf("bench%d_", postgresPrefixes.Add(1))))
+	tb.Cleanup(func() { _ = b.Close() })
+	return b
 }
 
 func ownPool(tb testing.TB) *pgxpool.Pool {
