@@ -33,6 +33,7 @@ func (c *consumer) fetchWhile(ctx context.Context) (unseen []Delivery, closed bo
 		if n == 0 {
 			return nil, false
 		}
+		asked := c.Clock.Now()
 		ds, err := c.Receive(ctx, n)
 		if c.Rate != nil {
 			c.Rate.AllowN(c.Clock.Now(), len(ds))
@@ -47,7 +48,7 @@ func (c *consumer) fetchWhile(ctx context.Context) (unseen []Delivery, closed bo
 			c.pause(ctx, c.Refetch(failures, err))
 		default:
 			failures = 0
-			c.hand(ds, n)
+			c.hand(ds, n, c.Clock.Since(asked))
 		}
 	}
 }
@@ -96,20 +97,20 @@ func (c *consumer) allowed(ctx context.Context, n int) int {
 }
 
 // hand gives messages to the idle workers, in order, and keeps the others for the next idle ones.
-func (c *consumer) hand(ds []Delivery, asked int) {
-	now, surplus := c.share(ds, asked)
+func (c *consumer) hand(ds []Delivery, asked int, took time.Duration) {
+	now, surplus := c.share(ds, asked, took)
 	for _, d := range now {
 		c.start(d)
 	}
 	c.handBack(surplus)
 }
 
-func (c *consumer) share(ds []Delivery, asked int) (now, surplus []Delivery) {
+func (c *consumer) share(ds []Delivery, asked int, took time.Duration) (now, surplus []Delivery) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := min(c.idle, len(ds))
 	c.idle -= n
-	c.ahead.plenty = 2*len(ds) >= asked
+	c.ahead.claimed(len(ds), asked, took)
 	surplus = c.ahead.add(ds[n:])
 	c.watchLocked(c.ahead.hold)
 	return ds[:n], surplus

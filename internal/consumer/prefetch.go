@@ -3,9 +3,11 @@ package consumer
 import "time"
 
 const (
-	// horizon is how much work is claimed ahead: more than a round trip takes, and too little for
-	// another worker that waits for the messages to notice.
-	horizon = 5 * time.Millisecond
+	// leastHorizon is how much work is claimed ahead: too little for another worker that waits for the
+	// messages to notice. Where a claim takes long, it is claimsAhead times that, so that workers
+	// have messages while it is under way, and a quarter of the hold at most.
+	leastHorizon = 5 * time.Millisecond
+	claimsAhead  = 4
 
 	// holdAtMost is how long a message waits for a worker before it is given back.
 	holdAtMost = 100 * time.Millisecond
@@ -42,7 +44,17 @@ type prefetch struct {
 
 func newPrefetch(limit, workers int, lease time.Duration, now time.Time) prefetch {
 	hold := min(holdAtMost, lease/renewals)
-	return prefetch{limit: limit, workers: workers, hold: hold, horizon: min(horizon, hold/4), began: now}
+	return prefetch{limit: limit, workers: workers, hold: hold, horizon: min(leastHorizon, hold/4), began: now}
+}
+
+// claimed notes a claim that asked for messages and got some. One that got most of what it asked for
+// did not wait for them to be due.
+func (p *prefetch) claimed(got, asked int, took time.Duration) {
+	was := p.plenty
+	p.plenty = 2*got >= asked
+	if was && p.plenty {
+		p.horizon = min(max(leastHorizon, claimsAhead*took), p.hold/4)
+	}
 }
 
 // measure sets the target by the pace of the workers. It falls as soon as the workers are seen to

@@ -49,7 +49,7 @@ func TestPrefetchTarget(t *testing.T) {
 		"few messages say little yet":   {1000, 39, 50 * time.Millisecond, 0},
 		"as many as are measured":       {1000, 40, 50 * time.Millisecond, 4},
 		"few messages after a second":   {1000, 39, time.Second, 0},
-		"no measure within the horizon": {1000, 1000, horizon - 1, 0},
+		"no measure within the horizon": {1000, 1000, leastHorizon - 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -164,5 +164,31 @@ func TestPrefetchHoldsLessOfAShortLease(t *testing.T) {
 	p := newPrefetch(10, 2, 30*time.Millisecond, epoch)
 	if p.hold != 10*time.Millisecond || p.horizon != 2500*time.Microsecond {
 		t.Errorf("hold %v, horizon %v, want a third of the lease and a quarter of that", p.hold, p.horizon)
+	}
+}
+
+func TestPrefetchHorizonFollowsTheClaims(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		before, got int // messages of two claims, of 100 each
+		took        time.Duration
+		want        time.Duration
+	}{
+		"a fast claim":                 {100, 100, time.Millisecond, leastHorizon},
+		"a slow claim":                 {100, 100, 4 * time.Millisecond, 16 * time.Millisecond},
+		"a very slow claim":            {100, 100, time.Second, 25 * time.Millisecond},
+		"a claim after few messages":   {10, 100, 4 * time.Millisecond, leastHorizon},
+		"a claim that found few":       {100, 10, 4 * time.Millisecond, leastHorizon},
+		"a clock that was turned back": {100, 100, -time.Second, leastHorizon},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := paced(1000, 1000, 100*time.Millisecond)
+			p.claimed(tt.before, 100, 0)
+			p.claimed(tt.got, 100, tt.took)
+			if p.horizon != tt.want {
+				t.Errorf("horizon %v, want %v", p.horizon, tt.want)
+			}
+		})
 	}
 }
