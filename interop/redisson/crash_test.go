@@ -85,7 +85,7 @@ func numbered(prefix string, n int) (all []string) {
 func TestJVMKilledInMidTransfer(t *testing.T) {
 	eachVersion(t, func(ctx context.Context, f fixture) {
 		for range unlessShort(3, 1) {
-			f.killsInMidTransfer(ctx, unlessShort(6000, 2000))
+			f.killsInMidTransfer(ctx, unlessShort(3000, 2000))
 		}
 	})
 }
