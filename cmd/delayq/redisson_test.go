@@ -328,6 +328,6 @@ func TestSceneSharedWithJava(t *testing.T) {
 	t.Parallel()
 	for _, codec := range []string{"bytes", "envelope"} {
 		r := runOK(t, "demo", "--speed=20", "--url", newJavaQueue(t).url+"?codec="+codec)
-		r.wantSummary(t, "pushed 35 ", promisesKept)
+		r.wantSummary(t, "pushed 38 ", promisesKept)
 	}
 }

@@ -30,6 +30,10 @@ var killedProcess = scene{
 var reminders = []time.Duration{150 * time.Millisecond, 500 * time.Millisecond, 700 * time.Millisecond}
 
 func playKilledProcess(ctx context.Context, s *stage) (err error) {
+	if s.Self == nil {
+		s.say.plain("left out: there is no program to start")
+		return nil
+	}
 	dir, err := os.MkdirTemp("", "delayq-demo-")
 	if err != nil {
 		s.say.plain("left out: " + err.Error())
@@ -40,8 +44,8 @@ func playKilledProcess(ctx context.Context, s *stage) (err error) {
 	here.URL = (&url.URL{Scheme: "sqlite", Path: filepath.ToSlash(filepath.Join(dir, "demo.db")) + "/reminders"}).String()
 	s = &stage{run: &here, scale: s.scale, began: s.began}
 	here.names = &names{areIDs: true}
-	lease := s.real(doomedLease)
-	if err := s.killInMidWork(ctx, lease); err != nil {
+	// The lease is as long at any speed: the other process may be slow to take its message.
+	if err := s.killInMidWork(ctx, doomedLease); err != nil {
 		return err
 	}
 	if here.queue, err = s.openQueue(ctx); err != nil {
