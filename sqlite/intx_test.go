@@ -293,3 +293,17 @@ func TestTransactionsAgree(t *testing.T) {
 	t.Logf("%d commits, %d rollbacks, 12 kills: %d orders, each with its message", len(committed), len(rolled), messages)
 	mustBeWhole(t, path)
 }
+
+// The error of a transaction that may only read says so, and the transaction goes on.
+func TestReadOnlyTransaction(t *testing.T) {
+	path := newFile(t)
+	q := open(t, path)
+	tx, err := database(t, path).BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
+	must(t, err)
+	view, err := q.InTx(tx)
+	must(t, err)
+	if err := push(view, "m", time.Hour); err == nil || !strings.Contains(err.Error(), "begin one that may write") {
+		t.Errorf("a push in a transaction that may only read: %v", err)
+	}
+	must(t, tx.Commit())
+}
