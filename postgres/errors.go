@@ -21,6 +21,8 @@ const (
 	noFunction    = "42883"
 	noSchema      = "3F000"
 	diskFull      = "53100"
+	idleTooLong   = "25P03" // idle_in_transaction_session_timeout
+	tooLong       = "25P04" // transaction_timeout
 )
 
 // explain matches an error of the database to those of package backend, and says what to do.
@@ -55,7 +57,7 @@ func explainCode(c *config, code string, err error) error {
 	case code == diskFull:
 		return fmt.Errorf("%w: the server's disk: %w", backend.ErrFull, err)
 	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "53"), strings.HasPrefix(code, "57P"), strings.HasPrefix(code, "58"),
-		code == deadlock, code == serialization, code == "55P03", code == "57014":
+		code == deadlock, code == serialization, code == idleTooLong, code == tooLong, code == "55P03", code == "57014":
 		return fmt.Errorf("%w: %w", backend.ErrUnavailable, err)
 	default:
 		return err

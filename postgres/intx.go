@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"reflect"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -26,15 +27,15 @@ type transaction struct {
 // InTx is handle.Source.Within. A pgx.Tx and a *sql.Tx will do, however the backend was made.
 func (m *messages) InTx(tx any) (handle.Changes, error) {
 	t := &transaction{}
+	if v := reflect.ValueOf(tx); v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, invalidTx(fmt.Sprintf("nil of type %T", tx))
+	}
 	switch tx := tx.(type) {
 	case pgx.Tx:
 		t.run = func(ctx context.Context, statement string, args []any, row func(scan) error) error {
 			return pgxQuery(ctx, tx, statement, args, row)
 		}
 	case *sql.Tx:
-		if tx == nil {
-			return nil, invalidTx("nil")
-		}
 		t.run = func(ctx context.Context, statement string, args []any, row func(scan) error) error {
 			return sqlQuery(ctx, tx, statement, args, row)
 		}
@@ -86,6 +87,7 @@ func (t *transaction) check(ctx context.Context, b *Backend) error {
 		return nil
 	case err == nil:
 		return invalidTx("of another database")
+	case isBusy(err): // see explainInTx
 	case errors.As(err, &refused) && strings.HasPrefix(refused.SQLState(), "42"), !errors.As(err, &refused) && !connectionFailed(ctx, err):
 		return fmt.Errorf("%w: %w", invalidTx("of another database"), err)
 	}
@@ -98,6 +100,10 @@ func connectionFailed(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || isOver(err) || errors.As(err, &network) || errors.Is(err, driver.ErrBadConn) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "conn closed")
 }
+
+// isBusy reports whether the caller still reads the rows of a query on the connection. pgx has no
+// type for it.
+func isBusy(err error) bool { return strings.Contains(err.Error(), "conn busy") }
 
 func isOver(err error) bool { return errors.Is(err, sql.ErrTxDone) || errors.Is(err, pgx.ErrTxClosed) }
 
@@ -117,6 +123,8 @@ func explainInTx(ctx context.Context, c *config, err error) error {
 		return err
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	case isBusy(err):
+		return fmt.Errorf("the transaction is in use: read all rows of your own query and close them before the call; now roll it back: %w", err)
 	case !errors.As(err, &refused):
 		return fmt.Errorf("%w: the connection broke, and the transaction with it: %w", backend.ErrUnavailable, err)
 	case refused.SQLState() == failedBefore:

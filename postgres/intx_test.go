@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -270,4 +271,98 @@ func (l *locked) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+// A transaction with an old snapshot does not see that a lease was renewed. That is no lost lease: the
+// call fails as serializations do, and the same in a new transaction succeeds.
+func TestOldSnapshotOfLease(t *testing.T) {
+	t.Parallel()
+	p := pool(t, testenv.SharedPostgres(t).URL())
+	q := opened(t, postgres.New(p, fresh()))
+	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
+		none(t, q.Schedule(t.Context(), pushes(1, "m", 0)))
+		ds, err := q.Receive(t.Context(), 1, 200*time.Millisecond)
+		must(t, err)
+		leases := []backend.Lease{ds[0].Lease()}
+		old := beginPgx(t, p, pgx.TxOptions{IsoLevel: level})
+		must(t, old.exec("SELECT 1 FROM pg_class"))
+		_, errs := q.Extend(t.Context(), leases, time.Minute)
+		none(t, errs)
+		await(t, "the end of the lease in the snapshot", func() bool { return time.Now().After(ds[0].Until) })
+		if err := errors.Join(inTx(t, q, old.any).Ack(t.Context(), leases)...); !errors.Is(err, backend.ErrUnavailable) {
+			t.Errorf("%s: Ack by an old snapshot returned %v", level, err)
+		}
+		must(t, old.rollback())
+		anew := beginPgx(t, p, pgx.TxOptions{IsoLevel: level})
+		none(t, inTx(t, q, anew.any).Ack(t.Context(), leases))
+		must(t, anew.commit())
+	}
+}
+
+// A call while the caller reads rows of the same transaction says what is wrong, and sends nothing.
+func TestTransactionInUse(t *testing.T) {
+	t.Parallel()
+	p := pool(t, testenv.SharedPostgres(t).URL())
+	q := opened(t, postgres.New(p, fresh()))
+	for _, checked := range []bool{false, true} {
+		begun := beginPgx(t, p, pgx.TxOptions{})
+		view := inTx(t, q, begun.any)
+		if checked {
+			none(t, view.Schedule(t.Context(), pushes(1, "first", time.Hour)))
+		}
+		rows, err := begun.any.(pgx.Tx).Query(t.Context(), "SELECT generate_series(1, 3)")
+		must(t, err)
+		err = errors.Join(view.Schedule(t.Context(), pushes(1, "m", time.Hour))...)
+		rows.Close()
+		if err == nil || !strings.Contains(err.Error(), "in use") || errors.Is(err, backend.ErrInvalid) || errors.Is(err, backend.ErrUnavailable) {
+			t.Errorf("checked: %v: a push while rows are read returned %v", checked, err)
+		}
+		_ = begun.rollback() // pgx may have given up the connection
+	}
+}
+
+func TestNilTransaction(t *testing.T) {
+	t.Parallel()
+	q := opened(t, postgres.New(pool(t, testenv.SharedPostgres(t).URL()), fresh()))
+	for _, tx := range []any{nil, (*pgxpool.Tx)(nil), (*sql.Tx)(nil)} {
+		if _, err := q.InTx(tx); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "nil") {
+			t.Errorf("InTx(%T) returned %v", tx, err)
+		}
+	}
+}
+
+// The server ends transactions that idle for too long. Run again they may succeed.
+func TestTransactionIdlesTooLong(t *testing.T) {
+	t.Parallel()
+	p := pool(t, testenv.SharedPostgres(t).URL())
+	q := opened(t, postgres.New(p, fresh()))
+	idle := beginPgx(t, p, pgx.TxOptions{})
+	pid := idle.any.(pgx.Tx).Conn().PgConn().PID()
+	must(t, idle.exec("SET LOCAL idle_in_transaction_session_timeout = 50"))
+	await(t, "the end of the connection", func() bool {
+		var there bool
+		must(t, p.QueryRow(t.Context(), "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", pid).Scan(&there))
+		return !there
+	})
+	if err := errors.Join(inTx(t, q, idle.any).Schedule(t.Context(), pushes(1, "m", 0))...); !errors.Is(err, backend.ErrUnavailable) {
+		t.Errorf("a push in a transaction that has ended returned %v", err)
+	}
+}
+
+// A message that is neither stored nor a duplicate, as others store and delete its id meanwhile, gets
+// an error. A trigger that keeps rows out makes the server find that each time.
+func TestPushNeverStoredNorDuplicate(t *testing.T) {
+	t.Parallel()
+	p, prefix := pool(t, testenv.SharedPostgres(t).URL()), freshName()
+	q := opened(t, postgres.New(p, postgres.Prefix(prefix)))
+	_, err := p.Exec(t.Context(), fmt.Sprintf(`CREATE FUNCTION %[1]sout() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+		CREATE TRIGGER out BEFORE INSERT ON %[1]smessages FOR EACH ROW WHEN (NEW.id = 'm-000001') EXECUTE FUNCTION %[1]sout()`, prefix))
+	must(t, err)
+	errs := q.Schedule(t.Context(), pushes(3, "m", time.Hour))
+	if len(errs) != 3 || !errors.Is(errs[1], backend.ErrUnavailable) {
+		t.Errorf("the pushes returned %v", errs)
+	}
+	if s, err := q.Stats(t.Context()); err != nil || s.Scheduled != 0 {
+		t.Errorf("stored: %+v, %v", s, err)
+	}
 }

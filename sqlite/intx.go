@@ -71,7 +71,10 @@ func (c *userCall) run(path string, do func(*tx) error) (err error) {
 		err = t.end()
 	}
 	if err == nil {
-		return c.statement("RELEASE delayq")
+		err = c.statement("RELEASE delayq")
+	}
+	if err == nil {
+		return nil
 	}
 	// It fails where SQLite has rolled back the whole transaction.
 	_, _ = c.tx.ExecContext(context.WithoutCancel(c.ctx), "ROLLBACK TO delayq; RELEASE delayq")
@@ -137,6 +140,8 @@ func (c *userCall) explain(err error) error {
 	case errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED):
 		return fmt.Errorf("%w: another connection writes, or has written since this transaction began to read: roll it back, and begin with BEGIN IMMEDIATE (_txlock=immediate in the file's URI): %w",
 			backend.ErrUnavailable, err)
+	case errors.Is(err, sqlite3.READONLY):
+		return fmt.Errorf("the transaction is read-only, or the file is: begin one that may write: %w", err)
 	}
 	return explain(err)
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -292,4 +293,60 @@ func TestTransactionsAgree(t *testing.T) {
 	}
 	t.Logf("%d commits, %d rollbacks, 12 kills: %d orders, each with its message", len(committed), len(rolled), messages)
 	mustBeWhole(t, path)
+}
+
+// The error of a transaction that may only read says so, and the transaction goes on.
+func TestReadOnlyTransaction(t *testing.T) {
+	path := newFile(t)
+	q := open(t, path)
+	tx, err := database(t, path).BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
+	must(t, err)
+	view, err := q.InTx(tx)
+	must(t, err)
+	if err := push(view, "m", time.Hour); err == nil || !strings.Contains(err.Error(), "begin one that may write") {
+		t.Errorf("a push in a transaction that may only read: %v", err)
+	}
+	must(t, tx.Commit())
+}
+
+// A contextThatEnds ends when it is asked for the last time.
+type contextThatEnds struct {
+	context.Context
+	end  context.CancelFunc
+	left atomic.Int64
+}
+
+func (c *contextThatEnds) Done() <-chan struct{} {
+	if c.left.Add(-1) == 0 {
+		c.end()
+	}
+	return c.Context.Done()
+}
+
+// A call whose context ends has left nothing, at whichever of its statements that is, though the
+// caller commits all the same.
+func TestContextEndsInTransaction(t *testing.T) {
+	path := newFile(t)
+	q := open(t, path)
+	db := database(t, path)
+	failed := 0
+	for asked := int64(1); ; asked++ {
+		tx, view := begin(t, db, q)
+		inner, end := context.WithCancel(t.Context())
+		ctx := &contextThatEnds{Context: inner, end: end}
+		ctx.left.Store(asked)
+		err := errors.Join(view.Schedule(ctx, []backend.Message{{ID: "a", Delay: time.Hour}, {ID: "b", Delay: time.Hour}})...)
+		end()
+		_ = tx.Commit() // it fails where SQLite has rolled back the transaction
+		if err == nil {
+			break
+		}
+		failed++
+		if s, statsErr := q.Stats(t.Context()); statsErr != nil || s.Scheduled != 0 {
+			t.Fatalf("asked for the %d. time the context has ended: the push returned %v, and %d messages are stored, %v", asked, err, s.Scheduled, statsErr)
+		}
+	}
+	if failed < 5 {
+		t.Errorf("the context has ended in %d calls only", failed)
+	}
 }

@@ -35,6 +35,11 @@ BEGIN
             RETURNING u.ord::int, m.due
         ) SELECT array_agg(d.ord), min(d.due) INTO again, soonest FROM d;
     END IF;
+    IF coalesce(cardinality(done), 0) + coalesce(cardinality(kept), 0) + coalesce(cardinality(again), 0) < wanted
+        AND current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+        -- An old snapshot may show a lease as it was before its renewal: then this fails, as nobody knows if it is lost.
+        PERFORM 1 FROM public.delayq_messages m WHERE m.queue = p_queue AND m.id = ANY (p_ids) ORDER BY m.id FOR UPDATE;
+    END IF;
     SELECT string_agg(o || ':3', ',') INTO outcomes FROM generate_series(1, wanted) o WHERE o <> ALL (coalesce(done, '{}') || coalesce(kept, '{}') || coalesce(again, '{}'));
 END
 $$;

@@ -33,6 +33,9 @@ BEGIN
         WHERE m.seq <> call | u.ord;
         EXIT WHEN added = wanted; -- else one was deleted meanwhile
     END LOOP;
+    IF stored < wanted AND added < wanted THEN -- neither stored nor a duplicate
+        RAISE EXCEPTION 'messages of these ids were stored and deleted again and again' USING ERRCODE = 'serialization_failure';
+    END IF;
     IF stored > 0 THEN
         SELECT min(CASE WHEN u.due >= 0 THEN u.due ELSE t + u.delay END) INTO soonest FROM unnest(p_dues, p_delays) u (due, delay);
     END IF;
