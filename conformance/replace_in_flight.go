@@ -22,7 +22,7 @@ var replaceInFlightChecks = []Check{
 	},
 	{
 		Name: "replace-in-flight-max-wait", Invariant: 1, needs: []backend.Feature{backend.ReplacingInFlight},
-		Rule: "MaxWait of a push with AfterInFlight counts from the first such push of the lease, not from a push of what is in flight.",
+		Rule: "MaxWait of a push with AfterInFlight counts from the first such push of the lease, not from a push of what is in flight; when that lease has ended, from the first push of what waits.",
 		run:  replaceInFlightMaxWait,
 	},
 	{
@@ -106,6 +106,30 @@ func replaceInFlight(t *testRun) {
 			}
 		}
 	}
+	if t.has(backend.Rescheduling) {
+		t.moveReplaced()
+	}
+}
+
+// moveReplaced moves a message that was replaced in flight, when its lease has ended. No worker looks
+// in between.
+func (t *testRun) moveReplaced() {
+	id := t.pushAfter(0)
+	lease := t.Tick + 2*t.noise()
+	t.takeIDFor(id, lease)
+	t.replaceHeld(id, 1000*time.Hour)
+	t.pass(lease + t.lag())
+	if t.has(backend.Getting) {
+		infos, errs := t.q.Get(t.ctx, []string{id})
+		t.must(outcome(errs), "Get")
+		if got := infos[0]; got.State != backend.StateScheduled || got.Attempts != 0 {
+			t.fail("Get shows a message that was replaced in flight, when the lease has ended, as %v, %d attempts; want scheduled, 0", got.State, got.Attempts)
+		}
+	}
+	t.expectAgain(id, time.Time{})
+	t.must(t.move(id, 0), "rescheduling a message that was replaced in flight, when the lease has ended")
+	t.ack(t.takeFirst(id, "was in flight, left, and moved"))
+	t.nothing("the message that was moved is done")
 }
 
 func replaceInFlightUntilThen(t *testRun) {
@@ -175,15 +199,28 @@ func replaceInFlightMaxWait(t *testRun) {
 	t.pass(t.Tick)
 	push(true, 1000*time.Hour)
 	t.must(outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})), "acknowledging")
+	t.dueByMaxWait(id, first)
+
+	first = t.now()
+	push(false, 0)
+	lease := t.Tick + 2*t.noise()
+	t.takeIDFor(id, lease)
+	t.pass(lease + t.lag())
+	push(true, 1000*time.Hour) // no worker holds it any more: it counts from the first push
+	t.dueByMaxWait(id, first)
+	t.nothing("all are done")
+}
+
+// dueByMaxWait takes a message that MaxWait makes due 3 ticks after its first push.
+func (t *testRun) dueByMaxWait(id string, first time.Time) {
 	due := first.Add(3 * t.Tick)
 	t.expectAgain(id, due.Add(-t.Skew))
 	t.pass(due.Sub(t.now()) + t.lag())
-	d = t.takeID(id)
+	d := t.takeID(id)
 	if over := d.Due.Sub(due); t.fake != nil && (over < 0 || over > t.traits.Resolution) {
-		t.fail("the message was due %v after the first push that replaced one in flight; want %v", d.Due.Sub(first), 3*t.Tick)
+		t.fail("the message was due %v after its first push; want %v", d.Due.Sub(first), 3*t.Tick)
 	}
 	t.ack(d)
-	t.nothing("all are done")
 }
 
 func replaceInFlightWakeUp(t *testRun) {
