@@ -109,6 +109,31 @@ func replaceInFlight(t *testRun) {
 	if t.has(backend.Rescheduling) {
 		t.moveReplaced()
 	}
+	t.replaceMixed()
+}
+
+// replaceMixed replaces two messages in flight in one batch, of which one may not be replaced.
+func (t *testRun) replaceMixed() {
+	first, second := t.pushAfter(0), t.pushAfter(0)
+	held := map[string]backend.Delivery{}
+	for range 2 {
+		d := t.take()
+		held[d.ID] = d
+	}
+	batch := []backend.Message{t.replacing(first, 0), t.replacing(second, 0), t.replacing(first, 0), t.replacing(second, 0)}
+	batch[0].AfterInFlight, batch[2].AfterInFlight = true, true
+	t.expect(batch[2]) // the newest of its id
+	t.expectNoMore(first, "in flight")
+	errs := t.q.Schedule(t.ctx, batch)
+	for i, want := range []error{nil, backend.ErrInFlight, nil, backend.ErrInFlight} {
+		t.want(at(errs, i), want, "replacing two messages in flight, one with AfterInFlight: entry %d of the batch", i)
+	}
+	t.ack(held[second])
+	t.expectAgain(first, time.Time{})
+	d := held[first]
+	t.must(outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})), "acknowledging")
+	t.ack(t.takeFirst(first, "was in flight"))
+	t.nothing("both are done")
 }
 
 // moveReplaced moves a message that was replaced in flight, when its lease has ended. No worker looks
@@ -154,7 +179,11 @@ func replaceInFlightUntilThen(t *testRun) {
 	m := t.replacing(id, 0)
 	t.want(outcome(t.q.Schedule(t.ctx, []backend.Message{m})), backend.ErrInFlight, "replacing a message that was replaced in flight")
 	m.Replace = false
-	t.want(outcome(t.q.Schedule(t.ctx, []backend.Message{m})), backend.ErrDuplicate, "pushing the id of a message in flight")
+	err := outcome(t.q.Schedule(t.ctx, []backend.Message{m}))
+	t.want(err, backend.ErrDuplicate, "pushing the id of a message in flight")
+	if t.has(backend.Getting) {
+		t.must(saysState(err, backend.StateInFlight), "pushing the id of a message that was replaced in flight")
+	}
 
 	ends, errs := t.q.Extend(t.ctx, []backend.Lease{d.Lease()}, 2*t.lease())
 	t.must(outcome(errs), "extending the lease of a message that was replaced")
