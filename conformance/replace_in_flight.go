@@ -191,7 +191,13 @@ func replaceInFlightUntilThen(t *testRun) {
 	t.nothing(fmt.Sprintf("the lease ends only at %v", ends[0]))
 	t.must(outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})), "acknowledging")
 	t.expectAgain(id, due)
-	t.ack(t.takeFirst(id, "was in flight"))
+	second := t.takeFirst(id, "was in flight")
+	due = t.replaceHeld(id, 0)
+	t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})), backend.ErrLeaseLost, "acknowledging the first delivery of a message that was replaced twice")
+	t.nothing("the message is in flight at its second worker")
+	t.must(outcome(t.q.Ack(t.ctx, []backend.Lease{second.Lease()})), "acknowledging the second delivery")
+	t.expectAgain(id, due)
+	t.ack(t.takeFirst(id, "was in flight again"))
 
 	m = t.replacing(id, 0)
 	m.AfterInFlight = true
