@@ -141,9 +141,11 @@ func (t *testRun) replaceMixed() {
 func (t *testRun) moveReplaced() {
 	id := t.pushAfter(0)
 	lease := t.Tick + 2*t.noise()
-	t.takeIDFor(id, lease)
+	d := t.takeIDFor(id, lease)
 	t.replaceHeld(id, 1000*time.Hour)
 	t.pass(lease + t.lag())
+	t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})), backend.ErrLeaseLost, "acknowledging after the end of the lease")
+	t.want(t.deadLetter(d, "of the check"), backend.ErrLeaseLost, "dead-lettering after the end of the lease")
 	if t.has(backend.Getting) {
 		infos, errs := t.q.Get(t.ctx, []string{id})
 		t.must(outcome(errs), "Get")
