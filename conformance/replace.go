@@ -203,6 +203,15 @@ func maxWait(t *testRun) {
 	first = t.now()
 	push(far, t.Tick)
 	dueIs(first, t.Tick)
+
+	push(far, 2*far)
+	t.pass(t.Tick)
+	first = t.now()
+	anew, bounded := t.replacing(id, far), t.replacing(id, far)
+	bounded.MaxWait = t.Tick
+	t.expect(bounded)
+	t.must(outcome(t.q.Schedule(t.ctx, []backend.Message{anew, bounded})), "pushing without MaxWait and with it in one batch")
+	dueIs(first, t.Tick)
 	t.nothing("all are done")
 }
 

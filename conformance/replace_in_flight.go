@@ -22,7 +22,7 @@ var replaceInFlightChecks = []Check{
 	},
 	{
 		Name: "replace-in-flight-max-wait", Invariant: 1, needs: []backend.Feature{backend.ReplacingInFlight},
-		Rule: "MaxWait of a push with AfterInFlight counts from the first such push of the lease, not from a push of what is in flight.",
+		Rule: "MaxWait of a push with AfterInFlight counts from the first such push of the lease, not from a push of what is in flight; when that lease has ended, from the first push of what waits.",
 		run:  replaceInFlightMaxWait,
 	},
 	{
@@ -79,17 +79,19 @@ func replaceInFlight(t *testRun) {
 			if end == nil {
 				lease = t.Tick + 2*t.noise()
 			}
+			if end == nil && delay > 0 {
+				delay += lease // due only after the end
+			}
 			d := t.takeIDFor(id, lease)
 			t.replaceHeld(id, 1000*time.Hour)
 			due := t.replaceHeld(id, delay)
 			if end == nil {
 				t.pass(lease + t.lag())
-				due = time.Time{}
 			} else {
 				t.must(end(d), "the message was replaced in flight, and is %s", how)
 			}
 			t.expectAgain(id, due)
-			if delay > 0 && end != nil && t.fake != nil {
+			if delay > 0 && t.fake != nil {
 				t.nothing("the message in flight was " + how + ", and the one that replaced it is due later")
 			}
 			t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})), backend.ErrLeaseLost, "acknowledging a message that was %s", how)
@@ -104,6 +106,57 @@ func replaceInFlight(t *testRun) {
 			}
 		}
 	}
+	if t.has(backend.Rescheduling) {
+		t.moveReplaced()
+	}
+	t.replaceMixed()
+}
+
+// replaceMixed replaces two messages in flight in one batch, of which one may not be replaced.
+func (t *testRun) replaceMixed() {
+	first, second := t.pushAfter(0), t.pushAfter(0)
+	held := map[string]backend.Delivery{}
+	for range 2 {
+		d := t.take()
+		held[d.ID] = d
+	}
+	batch := []backend.Message{t.replacing(first, 0), t.replacing(second, 0), t.replacing(first, 0), t.replacing(second, 0)}
+	batch[0].AfterInFlight, batch[2].AfterInFlight = true, true
+	t.expect(batch[2]) // the newest of its id
+	t.expectNoMore(first, "in flight")
+	errs := t.q.Schedule(t.ctx, batch)
+	for i, want := range []error{nil, backend.ErrInFlight, nil, backend.ErrInFlight} {
+		t.want(at(errs, i), want, "replacing two messages in flight, one with AfterInFlight: entry %d of the batch", i)
+	}
+	t.ack(held[second])
+	t.expectAgain(first, time.Time{})
+	d := held[first]
+	t.must(outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})), "acknowledging")
+	t.ack(t.takeFirst(first, "was in flight"))
+	t.nothing("both are done")
+}
+
+// moveReplaced moves a message that was replaced in flight, when its lease has ended. No worker looks
+// in between.
+func (t *testRun) moveReplaced() {
+	id := t.pushAfter(0)
+	lease := t.Tick + 2*t.noise()
+	d := t.takeIDFor(id, lease)
+	t.replaceHeld(id, 1000*time.Hour)
+	t.pass(lease + t.lag())
+	t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})), backend.ErrLeaseLost, "acknowledging after the end of the lease")
+	t.want(t.deadLetter(d, "of the check"), backend.ErrLeaseLost, "dead-lettering after the end of the lease")
+	if t.has(backend.Getting) {
+		infos, errs := t.q.Get(t.ctx, []string{id})
+		t.must(outcome(errs), "Get")
+		if got := infos[0]; got.State != backend.StateScheduled || got.Attempts != 0 {
+			t.fail("Get shows a message that was replaced in flight, when the lease has ended, as %v, %d attempts; want scheduled, 0", got.State, got.Attempts)
+		}
+	}
+	t.expectAgain(id, time.Time{})
+	t.must(t.move(id, 0), "rescheduling a message that was replaced in flight, when the lease has ended")
+	t.ack(t.takeFirst(id, "was in flight, left, and moved"))
+	t.nothing("the message that was moved is done")
 }
 
 func replaceInFlightUntilThen(t *testRun) {
@@ -128,7 +181,11 @@ func replaceInFlightUntilThen(t *testRun) {
 	m := t.replacing(id, 0)
 	t.want(outcome(t.q.Schedule(t.ctx, []backend.Message{m})), backend.ErrInFlight, "replacing a message that was replaced in flight")
 	m.Replace = false
-	t.want(outcome(t.q.Schedule(t.ctx, []backend.Message{m})), backend.ErrDuplicate, "pushing the id of a message in flight")
+	err := outcome(t.q.Schedule(t.ctx, []backend.Message{m}))
+	t.want(err, backend.ErrDuplicate, "pushing the id of a message in flight")
+	if t.has(backend.Getting) {
+		t.must(saysState(err, backend.StateInFlight), "pushing the id of a message that was replaced in flight")
+	}
 
 	ends, errs := t.q.Extend(t.ctx, []backend.Lease{d.Lease()}, 2*t.lease())
 	t.must(outcome(errs), "extending the lease of a message that was replaced")
@@ -136,7 +193,13 @@ func replaceInFlightUntilThen(t *testRun) {
 	t.nothing(fmt.Sprintf("the lease ends only at %v", ends[0]))
 	t.must(outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})), "acknowledging")
 	t.expectAgain(id, due)
-	t.ack(t.takeFirst(id, "was in flight"))
+	second := t.takeFirst(id, "was in flight")
+	due = t.replaceHeld(id, 0)
+	t.want(outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})), backend.ErrLeaseLost, "acknowledging the first delivery of a message that was replaced twice")
+	t.nothing("the message is in flight at its second worker")
+	t.must(outcome(t.q.Ack(t.ctx, []backend.Lease{second.Lease()})), "acknowledging the second delivery")
+	t.expectAgain(id, due)
+	t.ack(t.takeFirst(id, "was in flight again"))
 
 	m = t.replacing(id, 0)
 	m.AfterInFlight = true
@@ -173,15 +236,28 @@ func replaceInFlightMaxWait(t *testRun) {
 	t.pass(t.Tick)
 	push(true, 1000*time.Hour)
 	t.must(outcome(t.q.Ack(t.ctx, []backend.Lease{d.Lease()})), "acknowledging")
+	t.dueByMaxWait(id, first)
+
+	first = t.now()
+	push(false, 0)
+	lease := t.Tick + 2*t.noise()
+	t.takeIDFor(id, lease)
+	t.pass(lease + t.lag())
+	push(true, 1000*time.Hour) // no worker holds it any more: it counts from the first push
+	t.dueByMaxWait(id, first)
+	t.nothing("all are done")
+}
+
+// dueByMaxWait takes a message that MaxWait makes due 3 ticks after its first push.
+func (t *testRun) dueByMaxWait(id string, first time.Time) {
 	due := first.Add(3 * t.Tick)
 	t.expectAgain(id, due.Add(-t.Skew))
 	t.pass(due.Sub(t.now()) + t.lag())
-	d = t.takeID(id)
+	d := t.takeID(id)
 	if over := d.Due.Sub(due); t.fake != nil && (over < 0 || over > t.traits.Resolution) {
-		t.fail("the message was due %v after the first push that replaced one in flight; want %v", d.Due.Sub(first), 3*t.Tick)
+		t.fail("the message was due %v after its first push; want %v", d.Due.Sub(first), 3*t.Tick)
 	}
 	t.ack(d)
-	t.nothing("all are done")
 }
 
 func replaceInFlightWakeUp(t *testRun) {

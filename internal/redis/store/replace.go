@@ -41,6 +41,7 @@ type replacement struct {
 	seq   string    // of the message that it may replace; "" for none
 	first time.Time // the first push; zero for now
 	anew  bool      // the message is in flight, and was not replaced yet
+	fresh bool      // this is the first push: one before it in the batch has no MaxWait
 	err   error
 }
 
@@ -54,6 +55,8 @@ func (s *Store) replace(ctx context.Context, ms []backend.Message) []error {
 		if last[ms[i].ID] == nil {
 			last[ms[i].ID] = &replacement{Message: &ms[i]}
 			todo = append(todo, last[ms[i].ID])
+		} else if ms[i].MaxWait == 0 {
+			last[ms[i].ID].fresh = true
 		}
 	}
 	slices.Reverse(todo)
@@ -133,6 +136,9 @@ func (r *replacement) met(reply any) bool {
 	text, _ := values[1].(string)
 	headers, _, _ := record.Content([]byte(text))
 	r.first, r.anew = backend.FirstPush(headers), text == "-"
+	if r.fresh {
+		r.first = time.Time{}
+	}
 	return true
 }
 

@@ -94,6 +94,27 @@ func TestAckOfReplacedLosesItsReply(t *testing.T) {
 	b.shows(backend.StateReady, "third")
 }
 
+// A nack that arrives only after the lease of a replaced message has ended does not say that it was in
+// time.
+func TestNackOfReplacedComesTooLate(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.push("a")
+	d := b.next(b.Claim, 200*time.Millisecond, "a")
+	later := superseding("second")
+	later[0].Delay = time.Hour
+	b.all(b.Schedule(b.ctx, later))
+	ended := func() {
+		await(t, "the end of the lease", func() bool {
+			b.nothing(b.Claim) // it gives back messages of ended leases
+			return b.raw.Exists(b.ctx, b.key("leases")).Val() == 0
+		})
+	}
+	f := &redistest.Fault{At: "evalsha", Before: ended, Unsent: true}
+	b.unknown(b.faulty(f).Nack(b.ctx, []backend.Return{{Lease: d.Lease()}}))
+	b.shows(backend.StateScheduled, "second")
+}
+
 // TestReplaceInFlightLeavesNothing wants no entry more than before of a message that was replaced in
 // flight, when it is done.
 func TestReplaceInFlightLeavesNothing(t *testing.T) {
