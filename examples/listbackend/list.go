@@ -143,6 +143,17 @@ func (q *Queue) change(from backend.State, l backend.Lease, do func(*message)) e
 	return nil
 }
 
+// settle changes a message in flight. One that was replaced meanwhile waits, whatever the worker says.
+func (q *Queue) settle(l backend.Lease, do func(*message)) error {
+	return q.change(inFlight, l, func(m *message) {
+		if m.Attempts == 0 {
+			m.wait(m.Due)
+			return
+		}
+		do(m)
+	})
+}
+
 func (m *message) wait(at time.Time) {
 	m.State, m.LeaseUntil, m.Reason, m.Died = scheduled, time.Time{}, "", time.Time{}
 	m.Due, m.at = at, at.UnixNano()
@@ -171,8 +182,12 @@ func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 		m := &ms[i]
 		old, err := q.info(m.ID)
 		switch waits := err == nil && (old.State == scheduled || old.State == backend.StateReady); {
-		case m.Replace && old.State == inFlight:
+		case m.Replace && old.State == inFlight && !m.AfterInFlight:
 			return backend.ErrInFlight
+		case m.Replace && old.State == inFlight:
+			if old.Attempts > 0 {
+				old.Headers = nil // MaxWait counts from now
+			}
 		case err == nil && !(m.Replace && waits):
 			return backend.Duplicate(old.State)
 		case err != nil:
@@ -180,8 +195,12 @@ func (q *Queue) Schedule(ctx context.Context, ms []backend.Message) []error {
 		}
 		bounded := m.Bounded(old.Headers, q.now)
 		m = &bounded
-		q.messages[m.ID] = &message{MessageInfo: backend.MessageInfo{ID: m.ID, Body: slices.Clone(m.Body), Headers: maps.Clone(m.Headers)}, place: q.last}
-		q.messages[m.ID].wait(m.DueAt(q.now))
+		fresh := &message{MessageInfo: backend.MessageInfo{ID: m.ID, Body: slices.Clone(m.Body), Headers: maps.Clone(m.Headers)}, place: q.last}
+		fresh.wait(m.DueAt(q.now))
+		if old.State == inFlight { // it waits when the lease is over
+			fresh.State, fresh.LeaseUntil, fresh.token = inFlight, old.LeaseUntil, q.messages[m.ID].token
+		}
+		q.messages[m.ID] = fresh
 		return nil
 	})
 }
@@ -214,12 +233,12 @@ func (q *Queue) Receive(ctx context.Context, limit int, lease time.Duration) (ds
 }
 
 func (q *Queue) Ack(ctx context.Context, ls []backend.Lease) []error {
-	return q.each(ctx, len(ls), func(i int) error { return q.change(inFlight, ls[i], q.delete) })
+	return q.each(ctx, len(ls), func(i int) error { return q.settle(ls[i], q.delete) })
 }
 
 func (q *Queue) Nack(ctx context.Context, rs []backend.Return) []error {
 	return q.each(ctx, len(rs), func(i int) error {
-		return q.change(inFlight, rs[i].Lease, func(m *message) {
+		return q.settle(rs[i].Lease, func(m *message) {
 			if rs[i].NewHeaders {
 				m.Headers = maps.Clone(rs[i].Headers)
 			}
@@ -241,7 +260,7 @@ func (q *Queue) Extend(ctx context.Context, ls []backend.Lease, lease time.Durat
 
 func (q *Queue) Dead(ctx context.Context, bs []backend.DeadLetterRequest) []error {
 	return q.each(ctx, len(bs), func(i int) error {
-		return q.change(inFlight, bs[i].Lease, func(m *message) {
+		return q.settle(bs[i].Lease, func(m *message) {
 			m.State, m.LeaseUntil, m.Reason, m.Died = dead, time.Time{}, bs[i].Reason, q.now
 			m.at, m.place = q.now.UnixNano(), q.last
 		})
