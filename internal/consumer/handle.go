@@ -194,42 +194,49 @@ const (
 
 // settle carries out the decision, and returns the error of the call that settles the message.
 func (c *consumer) settle(ctx context.Context, d Delivery, o decision) error {
+	c.logDecision(d, o)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
 	defer cancel()
 	switch o.action {
-	case Settled:
-		if o.err != nil {
-			c.Log.Warn("delayq: handler settled the message and failed", "id", d.ID(), "err", o.err)
-		}
+	case Settled, Lost:
 		return nil
-	case Lost:
-		c.Log.Warn("delayq: handler lost its lease", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
-		return nil
-	case Acked:
+	case Acked, Dropped:
 		return d.Ack(ctx)
 	case Returned:
 		return d.Release(ctx)
-	case Dropped:
-		c.Log.Warn("delayq: handler dropped the message", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
-		return d.Ack(ctx)
 	case Died:
-		c.Log.Error("delayq: message is dead", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
 		return d.Dead(ctx, o.reason)
 	case Expired:
-		c.Log.Debug("delayq: message expired", "id", d.ID(), "err", o.err)
 		err := d.Dead(ctx, o.reason)
 		if err == nil {
 			c.Telemetry.Expired(ctx, 1)
 		}
 		return err
-	case Retried:
-		if o.stopped {
-			c.Log.Warn("delayq: handler ran until it was stopped; the attempt counts", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
-		} else {
-			c.Log.Warn("delayq: handler failed", "id", d.ID(), "attempt", d.Attempt(), "retry", o.delay, "err", o.err)
-		}
+	default:
+		return d.Nack(ctx, o.delay)
 	}
-	return d.Nack(ctx, o.delay)
+}
+
+// logDecision is not a part of settle: its large frame would be on the stack of each settle, and a
+// message has a goroutine of its own. On Redis 32 workers drain a fifth less when these stacks grow
+// once more.
+func (c *consumer) logDecision(d Delivery, o decision) {
+	switch {
+	case o.action == Settled && o.err != nil:
+		c.Log.Warn("delayq: handler settled the message and failed", "id", d.ID(), "err", o.err)
+	case o.action == Lost:
+		c.Log.Warn("delayq: handler lost its lease", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
+	case o.action == Dropped:
+		c.Log.Warn("delayq: handler dropped the message", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
+	case o.action == Died:
+		c.Log.Error("delayq: message is dead", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
+	case o.action == Expired:
+		c.Log.Debug("delayq: message expired", "id", d.ID(), "err", o.err)
+	case o.action == Retried && o.stopped:
+		c.Log.Warn("delayq: handler ran until it was stopped; the attempt counts", "id", d.ID(), "attempt", d.Attempt(), "err", o.err)
+	case o.action == Retried:
+		c.Log.Warn("delayq: handler failed", "id", d.ID(), "attempt", d.Attempt(), "retry", o.delay, "err", o.err)
+	}
 }
 
 // settled logs an error that no caller learns of. The message comes back when its lease ends,
