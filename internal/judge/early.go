@@ -43,9 +43,10 @@ func (c *checker) leastDue(m *message, d step) (least int64, from step) {
 }
 
 // superseded reports whether another call certainly set the due time after s and before the delivery.
-// A call with an unknown outcome may take place later than it returned, as the rule replaced has it.
+// A push with Replace whose outcome is unknown may take place later than it returned, as the rule
+// replaced has it; no other call may.
 func (m *message) superseded(s, d step) bool {
-	if s.Out == Unknown {
+	if s.Op == Push && s.Replace && s.Out == Unknown {
 		return false
 	}
 	for _, later := range m.steps {

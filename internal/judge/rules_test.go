@@ -78,6 +78,10 @@ func TestRulesFindWhatBreaksThem(t *testing.T) {
 		"due by a push that took place after it had returned": {
 			start.replace(5, judge.Unknown, 10).replace(7, judge.OK, 60).take(2, 20, 15, 1).settle(2, judge.Ack, 30, 20, judge.OK), nil,
 		},
+		"due by a reschedule that took place after it had returned": {
+			start.do(1, judge.Reschedule, 5, 6, judge.Item{Out: judge.Unknown, Delay: 10 * msec}).replace(7, judge.OK, 60).
+				take(2, 20, 15, 1).settle(2, judge.Ack, 30, 20, judge.OK), []string{"early"},
+		},
 		"claimed before it was due": {start.take(2, 20, 21, 1).settle(2, judge.Ack, 30, 20, judge.OK), []string{"early"}},
 		"arrived before it was due": {start.take(2, 5, 11, 1).settle(2, judge.Ack, 30, 5, judge.OK), []string{"early"}},
 		"held by two":               {start.take(2, 20, 11, 1).take(3, 119, 11, 2).settle(3, judge.Ack, 130, 119, judge.OK), []string{"lease"}},
