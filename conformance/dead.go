@@ -297,73 +297,98 @@ func trimAll(ctx context.Context, q backend.Queue, keep backend.Retention) (remo
 	return removed, err
 }
 
+// letters are the dead letters that there should be, the oldest first.
+type letters struct {
+	*testRun
+	ids []string
+}
+
+// die makes n more.
+func (l *letters) die(n int) {
+	ms := make([]backend.Message, n)
+	for i := range ms {
+		ms[i] = l.at(l.now().Add(-100 * time.Hour)) // the age is from the death on
+	}
+	for some := range slices.Chunk(ms, delayq.MaxBatch) {
+		l.push(some...)
+	}
+	for i, d := range l.takeAllFor(n, delayq.MaxBatch, backend.MaxLease) {
+		l.kill(d, fmt.Sprint("letter ", i))
+	}
+}
+
+func (l *letters) kill(d backend.Delivery, reason string) {
+	l.must(l.deadLetter(d, reason), "Dead")
+	l.ids = append(l.ids, d.ID)
+}
+
+// trim trims them, and wants so many of the oldest to go.
+func (l *letters) trim(keep backend.Retention, want int) {
+	removed, err := trimAll(l.ctx, l.q, keep)
+	if err != nil || removed != want {
+		l.fail("TrimDead of %+v deletes %d letters and returns %v; want %d", keep, removed, err, want)
+	}
+	l.ids = l.ids[want:]
+	left := each(pages(l.testRun, "ListDead", 100, l.q.ListDead), func(d backend.DeadLetter) string { return d.ID })
+	if !slices.Equal(left, l.ids) {
+		l.fail("after TrimDead of %+v there are %d letters, not the %d youngest", keep, len(left), len(l.ids))
+	}
+}
+
 // deadRetention trims dead letters of two ages, more of them than one step deletes.
 func deadRetention(t *testRun) {
 	n := t.scaled(260, 2300)
-	live := t.pushAfter(1000 * t.Tick)
-	var ids []string
-	die := func(n int) {
-		ms := make([]backend.Message, n)
-		for i := range ms {
-			ms[i] = t.at(t.now().Add(-100 * time.Hour)) // the age is from the death on
-		}
-		for some := range slices.Chunk(ms, delayq.MaxBatch) {
-			t.push(some...)
-		}
-		for i, d := range t.takeAllFor(n, delayq.MaxBatch, backend.MaxLease) {
-			t.must(t.deadLetter(d, fmt.Sprint("letter ", i)), "Dead")
-			ids = append(ids, d.ID)
-		}
-	}
-	trim := func(keep backend.Retention, want int) {
-		removed, err := trimAll(t.ctx, t.q, keep)
-		if err != nil || removed != want {
-			t.fail("TrimDead of %+v deletes %d letters and returns %v; want %d", keep, removed, err, want)
-		}
-		ids = ids[want:]
-		left := each(pages(t, "ListDead", 100, t.q.ListDead), func(l backend.DeadLetter) string { return l.ID })
-		if !slices.Equal(left, ids) {
-			t.fail("after TrimDead of %+v there are %d letters, not the %d youngest", keep, len(left), len(ids))
-		}
-	}
-	die(n)
-	trim(backend.Retention{}, 0)
-	trim(backend.Retention{MaxCount: n, MaxAge: 1000 * t.Tick}, 0)
-	trim(backend.Retention{MaxCount: n - 1}, 1)
-	trim(backend.Retention{MaxCount: 9}, n-10)
-	oldest := ids[0]
+	waits := t.pushAfter(1000 * t.Tick)
+	l := &letters{testRun: t}
+	l.die(n)
+	l.trim(backend.Retention{}, 0)
+	l.trim(backend.Retention{MaxCount: n, MaxAge: 1000 * t.Tick}, 0)
+	l.trim(backend.Retention{MaxCount: n - 1}, 1)
+	l.trim(backend.Retention{MaxCount: 9}, n-10)
+	oldest := l.ids[0]
 	t.pass(2 * t.Tick)
-	die(3)
+	l.die(3)
 	if t.fake != nil { // else the others may be as old
-		trim(backend.Retention{MaxAge: 2*t.Tick + max(t.traits.Resolution, time.Millisecond)}, 0)
-		trim(backend.Retention{MaxCount: 11, MaxAge: 2 * t.Tick}, 9)
+		l.trim(backend.Retention{MaxAge: 2*t.Tick + max(t.traits.Resolution, time.Millisecond)}, 0)
+		l.trim(backend.Retention{MaxCount: 11, MaxAge: 2 * t.Tick}, 9)
 	}
-	trim(backend.Retention{MaxCount: 2, MaxAge: 1000 * time.Hour}, len(ids)-2)
+	l.trim(backend.Retention{MaxCount: 2, MaxAge: 1000 * time.Hour}, len(l.ids)-2)
 	t.pass(t.Tick)
-	trim(backend.Retention{MaxCount: 2, MaxAge: t.Tick / 2}, 2)
-	if t.has(backend.OwnIDs) && t.has(backend.Deduplicating) {
-		m := t.after(0)
-		m.ID = oldest
-		t.push(m)
-		t.must(t.deadLetter(t.takeID(oldest), "again"), "Dead")
-		ids = append(ids, oldest)
-		trim(backend.Retention{MaxAge: 1000 * time.Hour}, 0)
-		trim(backend.Retention{MaxAge: 0, MaxCount: 1}, 0)
-		t.must(outcome(t.q.DeleteDead(t.ctx, []string{oldest})), "DeleteDead")
-	}
-	if t.has(backend.UniqueWindows) {
-		m := t.after(0)
-		m.UniqueFor = time.Hour
-		t.push(m)
-		t.must(t.deadLetter(t.takeID(m.ID), "of the check"), "Dead")
-		ids = []string{m.ID}
-		t.pass(t.Tick)
-		trim(backend.Retention{MaxAge: t.Tick / 2}, 1)
-		t.want(outcome(t.q.Schedule(t.ctx, []backend.Message{m})), backend.ErrDuplicate, "a push of an id that UniqueFor keeps")
-	}
+	l.trim(backend.Retention{MaxCount: 2, MaxAge: t.Tick / 2}, 2)
+	l.reuse(oldest)
+	l.windows()
 	if t.has(backend.Cancelling) {
-		t.must(t.cancelID(live), "cancelling the message that waits")
+		t.must(t.cancelID(waits), "cancelling the message that waits")
 	}
+}
+
+// reuse pushes the id of a trimmed letter again, which dies once more.
+func (l *letters) reuse(id string) {
+	if !l.has(backend.OwnIDs) || !l.has(backend.Deduplicating) {
+		return
+	}
+	m := l.after(0)
+	m.ID = id
+	l.push(m)
+	l.kill(l.takeID(id), "again")
+	l.trim(backend.Retention{MaxAge: 1000 * time.Hour}, 0)
+	l.trim(backend.Retention{MaxAge: 0, MaxCount: 1}, 0)
+	l.must(outcome(l.q.DeleteDead(l.ctx, []string{id})), "DeleteDead")
+	l.ids = nil
+}
+
+// windows trims a letter whose id UniqueFor keeps.
+func (l *letters) windows() {
+	if !l.has(backend.UniqueWindows) {
+		return
+	}
+	m := l.after(0)
+	m.UniqueFor = time.Hour
+	l.push(m)
+	l.kill(l.takeID(m.ID), "of the check")
+	l.pass(l.Tick)
+	l.trim(backend.Retention{MaxAge: l.Tick / 2}, 1)
+	l.want(outcome(l.q.Schedule(l.ctx, []backend.Message{m})), backend.ErrDuplicate, "a push of an id that UniqueFor keeps")
 }
 
 // deadPages dead-letters messages in the opposite order of their due times.

@@ -340,7 +340,7 @@ func (t *testRun) endRound(id string, r race) {
 func (t *testRun) afterFlight(call func() error) error {
 	err := call()
 	for until := time.Now().Add(t.Patience); errors.Is(err, backend.ErrInFlight) && time.Now().Before(until); err = call() {
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // between two tries; the outcome ends them
 	}
 	return err
 }

@@ -145,7 +145,8 @@ func TestServerPaused(t *testing.T) {
 func TestCloseWhileAClaimStalls(t *testing.T) {
 	t.Parallel()
 	server := testenv.Postgres(t)
-	b := postgres.New(pool(t, server.URL()))
+	p := pool(t, server.URL())
+	b := postgres.New(p)
 	q := opened(t, b)
 	resume := server.Pause(t)
 	defer resume()
@@ -154,7 +155,7 @@ func TestCloseWhileAClaimStalls(t *testing.T) {
 		_, err := q.Receive(t.Context(), 1, time.Minute)
 		received <- err
 	}()
-	time.Sleep(100 * time.Millisecond) // the claim cannot be seen; without it, Close returns nil and the test fails
+	await(t, "a claim on a connection", func() bool { return p.Stat().AcquiredConns() == 1 })
 	if err := b.Close(); !errors.Is(err, backend.ErrUnavailable) {
 		t.Errorf("Close returned %v", err)
 	}

@@ -41,7 +41,7 @@ func TestIdleQueues(t *testing.T) {
 	// perSecond is the rate over ten seconds, at least: a busy machine only lowers it.
 	perSecond := func() float64 {
 		began, before := time.Now(), number(claims)
-		time.Sleep(10 * time.Second)
+		time.Sleep(10 * time.Second) // the test counts claims in a time
 		return float64(number(claims)-before) / time.Since(began).Seconds()
 	}
 

@@ -366,3 +366,30 @@ func TestPushNeverStoredNorDuplicate(t *testing.T) {
 		t.Errorf("stored: %+v, %v", s, err)
 	}
 }
+
+// TestTransactionOnAnotherServer uses a transaction of another server, whose database has the same
+// number and the same tables.
+func TestTransactionOnAnotherServer(t *testing.T) {
+	t.Parallel()
+	here, there := pool(t, testenv.Postgres(t).URL()), pool(t, testenv.Postgres(t).URL())
+	q := opened(t, postgres.New(here))
+	opened(t, postgres.New(there))
+	number := func(p *pgxpool.Pool) (oid uint32) {
+		must(t, p.QueryRow(t.Context(), "SELECT oid FROM pg_database WHERE datname = current_database()").Scan(&oid))
+		return oid
+	}
+	if a, b := number(here), number(there); a != b {
+		t.Fatalf("the databases have the numbers %d and %d; the test wants them to be equal", a, b)
+	}
+	tx := beginPgx(t, there, pgx.TxOptions{})
+	errs := inTx(t, q, tx.any).Schedule(t.Context(), pushes(1, "m", 0))
+	if len(errs) != 1 || !errors.Is(errs[0], backend.ErrInvalid) {
+		t.Errorf("got %v, want ErrInvalid", errs)
+	}
+	must(t, tx.commit())
+	var n int
+	must(t, there.QueryRow(t.Context(), "SELECT count(*) FROM delayq_messages").Scan(&n))
+	if n != 0 {
+		t.Errorf("%d messages on the other server", n)
+	}
+}

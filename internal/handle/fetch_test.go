@@ -298,7 +298,7 @@ func TestReceiveThatEndsDuringAClaim(t *testing.T) {
 func TestReplyAfterTheLeases(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := open(t, &store{reply: func(n int, c *Claim) error {
-			time.Sleep(time.Duration(2-n) * time.Minute / 2)
+			time.Sleep(time.Duration(2-n) * time.Minute / 2) // of the bubble: the reply takes as long
 			c.Deliveries = deliveries(n, n+1)
 			return nil
 		}})

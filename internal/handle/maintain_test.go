@@ -83,7 +83,7 @@ func TestMaintainFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := maintain(t, new(store), func(n int, c *Claim) error {
 			*c = Claim{}
-			time.Sleep(time.Duration(n) * time.Second)
+			time.Sleep(time.Duration(n) * time.Second) // of the bubble: the work takes as long
 			return errors.New("broken")
 		})
 		after(91 * time.Second)
@@ -124,7 +124,7 @@ func TestMaintainFailsOnAFakeClock(t *testing.T) {
 func TestMaintainWithoutAnEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := maintain(t, serves(), func(_ int, c *Claim) error {
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) // of the bubble: the work takes as long
 			c.Next = c.Now
 			return nil
 		})

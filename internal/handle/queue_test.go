@@ -15,7 +15,7 @@ func TestCloseDuringAClaim(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		closes := 0
 		s := &store{reply: func(_ int, c *Claim) error {
-			time.Sleep(2 * time.Second)
+			time.Sleep(2 * time.Second) // of the bubble: the claim takes as long
 			c.Deliveries = deliveries(0, 1)
 			return nil
 		}}
@@ -79,7 +79,7 @@ func TestCloseOfAStoreThatStalls(t *testing.T) {
 func TestLastClaimFails(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := open(t, &store{reply: func(int, *Claim) error {
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) // of the bubble: the claim takes as long
 			return errors.New("broken")
 		}})
 		w := &waiter{limit: 1, lease: time.Minute, got: make(chan received, 1)}

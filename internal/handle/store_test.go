@@ -134,7 +134,7 @@ func (f fixture) receiveFor(ctx context.Context, limit int, lease time.Duration)
 	return got
 }
 
-// after lets a time pass.
+// after lets a time of the bubble pass.
 func after(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

@@ -266,18 +266,18 @@ func TestSettleInTransaction(t *testing.T) {
 		}
 	}
 	if err := committed.Settle(t.Context(), lose); !errors.Is(err, ErrSettled) || errors.Is(err, backend.ErrLeaseLost) {
-		t.Errorf("settling what a transaction has settled: %v, want ErrSettled", err)
+		t.Errorf("a settle of what a transaction has settled: %v, want ErrSettled", err)
 	}
 	if err := committed.SettleInTx(lose); !errors.Is(err, backend.ErrLeaseLost) {
-		t.Errorf("settling in a second transaction: %v, want what the store says", err)
+		t.Errorf("a settle in a second transaction: %v, want what the store says", err)
 	}
 	if err := rolledBack.Settle(t.Context(), succeed); err != nil || rolledBack.InTransaction() {
-		t.Errorf("settling after a rollback: %v", err)
+		t.Errorf("a settle after a rollback: %v", err)
 	}
 	if err := rolledBack.SettleInTx(succeed); !errors.Is(err, ErrSettled) {
-		t.Errorf("settling once more: %v, want ErrSettled", err)
+		t.Errorf("one more settle: %v, want ErrSettled", err)
 	}
 	if err := lost.SettleInTx(lose); !errors.Is(err, backend.ErrLeaseLost) || lost.InTransaction() {
-		t.Errorf("settling a lost lease: %v, in a transaction: %v", err, lost.InTransaction())
+		t.Errorf("a settle under a lost lease: %v, in a transaction: %v", err, lost.InTransaction())
 	}
 }

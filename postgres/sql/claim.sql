@@ -14,7 +14,6 @@ DECLARE
     paused    bigint;
     next_due  bigint;
     taken     int := 0;
-    cut       boolean := false;
     back      bigint;
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtextextended('public.delayq_' || p_queue, 0)); -- against a pause

@@ -3,7 +3,7 @@
 -- ordered by death. 3 is as in ack. GRAVES has due time, attempts, time of death and the reason.
 local ms, firsts = tokens(FIRST, 2)
 local holds = holds_all(ms, firsts)
-local outcomes, deaths, graves = {}, {}, {}
+local outcomes, deaths, letters = {}, {}, {}
 for i, m in ipairs(ms) do
   if holds[i] and replaced(m, holds[i]) then
     holds[i], outcomes[i] = false, 3
@@ -32,14 +32,14 @@ for i, m in ipairs(ms) do
     local gen, untouched = gens(id)
     last = last + 1
     deaths[#deaths + 1], deaths[#deaths + 2] = int(last), id
-    graves[#graves + 1], graves[#graves + 2] =
+    letters[#letters + 1], letters[#letters + 2] =
       id, struct.pack('>dI4d', due_in(holds[i]), gen + 1 - untouched, NOW) .. ARGV[FIRST + 2 * i - 1]
     outcomes[i] = 1
   elseif not outcomes[i] then
     outcomes[i] = RETRY and again(m) or 0
   end
 end
-on('HSET', GRAVES, graves)
+on('HSET', GRAVES, letters)
 on('ZADD', DEAD, deaths)
 release(dying)
 return outcomes
