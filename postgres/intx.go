@@ -141,7 +141,8 @@ type place struct {
 	mark, database int64
 }
 
-// The mark of a server is its own number; where nobody may read that, the table's must do.
+// The mark is the server's system identifier. Where the user may not call pg_control_system, it is
+// the number of the table.
 const (
 	placeOfServer = "SELECT (SELECT system_identifier FROM pg_control_system()), oid::bigint FROM pg_database WHERE datname = current_database()"
 	placeOfTable  = "SELECT coalesce(to_regclass($1::text)::oid::bigint, 0), oid::bigint FROM pg_database WHERE datname = current_database()"
