@@ -32,7 +32,7 @@ func ownFile(b *testing.B) (delayq.Queue, *fileStatements) {
 	conn, err := sqlite3.Open(path)
 	load.Must(b, err)
 	b.Cleanup(func() { _ = conn.Close() })
-	load.Must(b, conn.Exec("PRAGMA synchronous = FULL"))
+	load.Must(b, conn.Exec("PRAGMA synchronous = FULL; PRAGMA busy_timeout = 10000"))
 	return q, &fileStatements{conn: conn, prepared: make(map[string]*sqlite3.Stmt), next: 1}
 }
 
