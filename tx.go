@@ -89,7 +89,7 @@ func InTx(q Queue, tx any) (Tx, error) {
 	}
 	return transaction{of, &queue{
 		name: of.name, clock: of.clock, log: of.log, lease: of.lease, backend: of.backend, traits: of.traits, store: store,
-		telemetry: of.telemetry, random: of.random, loops: of.loops, batch: batcher.ForStore(store, MaxBatch, true),
+		telemetry: of.telemetry, random: of.random, loops: of.loops, batch: batcher.ForStore(store, MaxBatch, backend.NoRoundTrip),
 	}}, nil
 }
 
