@@ -145,8 +145,8 @@ func (c *request) trimDead() (any, error) {
 		return nil, err
 	}
 	keep := backend.Retention{MaxAge: time.Duration(asked.MaxAge), MaxCount: asked.MaxCount}
-	if err := valid.Retention("trim", keep); err != nil {
-		return nil, err
+	if keep.MaxAge < 0 || keep.MaxAge > backend.MaxDelay || keep.MaxCount < 0 {
+		return nil, backend.Invalid("trim", keep, "a max_age of 0 to 100 years, and a max_count of 0 or more")
 	}
 	if keep == (backend.Retention{}) {
 		return nil, backend.Invalid("trim", wire.Described("without a bound"), "max_age, max_count or both")

@@ -78,6 +78,9 @@ func (c *request) readReturn(asked *wire.Return) (backend.Return, error) {
 	if err == nil {
 		err = valid.Delay(r.Delay, c.traits)
 	}
+	if err == nil && r.Untouched && (r.Delay != 0 || r.NewHeaders) {
+		err = backend.Invalid("untouched", wire.Described("with after or headers"), "untouched alone")
+	}
 	if err != nil || !r.NewHeaders {
 		return r, err
 	}

@@ -72,13 +72,14 @@ type Nack struct {
 type Return struct {
 	Lease         string             `json:"lease"`
 	After         Duration           `json:"after,omitempty"`
+	Untouched     bool               `json:"untouched,omitempty"` // as a release does
 	Headers       *map[string]string `json:"headers,omitempty"`
 	HeadersBase64 map[string][]byte  `json:"headers_base64,omitempty"`
 }
 
 // ReturnOf returns a nack as JSON has it.
 func ReturnOf(r backend.Return) Return {
-	w := Return{Lease: Lease(r.Lease), After: Duration(r.Delay)}
+	w := Return{Lease: Lease(r.Lease), After: Duration(r.Delay), Untouched: r.Untouched}
 	if r.NewHeaders {
 		texts, others := headersOf(r.Headers)
 		if texts == nil {
@@ -92,7 +93,7 @@ func ReturnOf(r backend.Return) Return {
 // Read is the inverse of ReturnOf.
 func (r *Return) Read() (backend.Return, error) {
 	l, err := ReadLease(r.Lease)
-	back := backend.Return{Lease: l, Delay: time.Duration(r.After)}
+	back := backend.Return{Lease: l, Delay: time.Duration(r.After), Untouched: r.Untouched}
 	if err != nil || r.Headers == nil && r.HeadersBase64 == nil {
 		return back, err
 	}

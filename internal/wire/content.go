@@ -72,7 +72,7 @@ func (c *Content) Read() (body []byte, headers map[string]string, err error) {
 		return nil, nil, backend.Invalid("body", Described("twice"), "one of body and body_base64")
 	}
 	body = c.BodyBase64
-	if body == nil {
+	if c.Body != "" {
 		body = []byte(c.Body)
 	}
 	headers, err = readHeaders(c.Headers, c.HeadersBase64)
