@@ -68,7 +68,7 @@ func (c *request) await(limit int, lease, wait time.Duration, keepExpired bool) 
 	ctx, cancel := context.WithTimeout(c.ctx, wait)
 	defer cancel()
 	defer context.AfterFunc(c.draining, cancel)()
-	for {
+	for c.draining.Err() == nil {
 		ds, err := c.q.Receive(ctx, limit, lease)
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) || errors.Is(err, backend.ErrClosed) && c.draining.Err() != nil {
 			return nil, nil
@@ -83,6 +83,7 @@ func (c *request) await(limit int, lease, wait time.Duration, keepExpired bool) 
 			return ds, nil
 		}
 	}
+	return nil, nil
 }
 
 // dropExpired deletes the messages that have expired, or makes them dead letters. A store may have

@@ -100,7 +100,8 @@ func (set *TokenSet) add(fields []string) error {
 		return backend.Invalid("line of tokens", len(fields), "three or more fields: "+allowedLine)
 	}
 	var sum [sha256.Size]byte
-	if n, err := hex.Decode(sum[:], []byte(fields[1])); err != nil || n != len(sum) || len(fields[1]) != 2*len(sum) {
+	raw, err := hex.DecodeString(fields[1])
+	if err != nil || copy(sum[:], raw) != len(sum) || len(raw) != len(sum) {
 		return backend.Invalid("hash of token "+fields[0], "(hidden)", "64 hexadecimal digits, the SHA-256 of the token")
 	}
 	if set.callers[sum] != nil {
