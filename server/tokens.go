@@ -120,8 +120,8 @@ func (set *TokenSet) add(fields []string) error {
 	return nil
 }
 
-// caller returns the owner of a token, nil for an unknown one. Whoever measures the time of the look
-// learns of a hash, and not of the token.
+// caller returns the owner of a token, nil for an unknown one. The time of the look depends on the
+// hash alone, which tells nothing of the token.
 func (set *TokenSet) caller(token string) *caller {
 	return set.callers[sha256.Sum256([]byte(token))]
 }

@@ -20,7 +20,7 @@ type serveCommand struct {
 	URL       string        `name:"url" default:"sqlite://delayq.db/queue" placeholder:"URL" help:"The store, as other commands name a queue; the queue in it is not used, and may be left out. By default the SQLite file delayq.db in the current directory."`
 	Listen    string        `default:"127.0.0.1:8090" placeholder:"ADDRESS" help:"The address and port to listen on. Port 0 is a free one."`
 	Tokens    string        `placeholder:"FILE" help:"Accept the tokens of this file alone; \"delayq token\" makes its lines."`
-	NoTokens  bool          `name:"no-tokens" help:"Listen on other addresses than the loopback without tokens: whoever reaches the port may do everything."`
+	NoTokens  bool          `name:"no-tokens" help:"Listen on other addresses than the loopback without tokens: every program that reaches the port may do everything."`
 	TLSCert   string        `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate, in PEM."`
 	TLSKey    string        `name:"tls-key" placeholder:"FILE" help:"The key of the certificate, in PEM."`
 	MaxBytes  int           `name:"max-request-bytes" default:"33554432" placeholder:"N" help:"The largest body of a request (allowed: 1024 to 1073741824)."`

@@ -9,7 +9,7 @@ import (
 )
 
 // Content is the part of a message that its pusher writes. Bytes that are UTF-8 are text, others
-// are base64.
+// are base64, and so are large texts that are mostly escapes as JSON.
 type Content struct {
 	Body          Text              `json:"body,omitempty"`
 	BodyBase64    []byte            `json:"body_base64,omitempty"`
@@ -40,13 +40,32 @@ func (t *Text) UnmarshalJSON(value []byte) error {
 
 // ContentOf returns the content of a message.
 func ContentOf(body []byte, headers map[string]string) (c Content) {
-	if utf8.Valid(body) {
+	if utf8.Valid(body) && !longAsText(body) {
 		c.Body = Text(body)
 	} else {
 		c.BodyBase64 = body
 	}
 	c.Headers, c.HeadersBase64 = headersOf(headers)
 	return c
+}
+
+// longAsText reports whether a large text takes so much more room as JSON that it may not fit into a
+// request: base64 takes a third more.
+func longAsText(body []byte) bool {
+	const large = 1 << 20
+	if len(body) < large {
+		return false
+	}
+	escapes := 0
+	for _, b := range body {
+		switch {
+		case b == '"' || b == '\\' || b == '\n' || b == '\r' || b == '\t':
+			escapes++
+		case b < ' ':
+			escapes += len(`\u0000`) - 1
+		}
+	}
+	return escapes > len(body)/3
 }
 
 func headersOf(headers map[string]string) (texts map[string]string, others map[string][]byte) {
