@@ -130,8 +130,10 @@ func TestLostReplies(t *testing.T) {
 	for i := range messages {
 		known("push", errors.Join(q.Schedule(t.Context(), []backend.Message{{ID: fmt.Sprint(i)}})...))
 	}
-	for range messages {
-		ds, err := q.Receive(t.Context(), 1, time.Hour)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for range messages - unknown { // those whose push is unknown may be there
+		ds, err := q.Receive(ctx, 1, time.Hour)
 		if known("receive", err); err != nil {
 			continue
 		}
@@ -178,13 +180,13 @@ func TestEndedReceiveTakesNothing(t *testing.T) {
 // fit too.
 func TestLargeBatches(t *testing.T) {
 	t.Parallel()
-	q := open(t, dial(t, serve(t, server.MaxBatch(7), server.MaxRequestBytes(32<<20))))
-	ms := make([]backend.Message, 100)
+	q := open(t, dial(t, serve(t, server.MaxBatch(3))))
+	ms := make([]backend.Message, 10)
 	for i := range ms {
 		ms[i] = backend.Message{ID: fmt.Sprint(i), Body: make([]byte, 1<<20)} // zeros are six bytes each as text
 	}
 	must(t, errors.Join(q.Schedule(t.Context(), ms)...))
-	if s, err := q.Stats(t.Context()); err != nil || s.Ready != 100 {
+	if s, err := q.Stats(t.Context()); err != nil || s.Ready != 10 {
 		t.Errorf("got %+v, %v", s, err)
 	}
 	big := backend.Message{ID: "big", Body: make([]byte, backend.MaxBody)}
