@@ -181,12 +181,12 @@ func TestEndedReceiveTakesNothing(t *testing.T) {
 func TestLargeBatches(t *testing.T) {
 	t.Parallel()
 	q := open(t, dial(t, serve(t, server.MaxBatch(3))))
-	ms := make([]backend.Message, 10)
+	ms := make([]backend.Message, 4)
 	for i := range ms {
 		ms[i] = backend.Message{ID: fmt.Sprint(i), Body: make([]byte, 1<<20)} // zeros are six bytes each as text
 	}
 	must(t, errors.Join(q.Schedule(t.Context(), ms)...))
-	if s, err := q.Stats(t.Context()); err != nil || s.Ready != 10 {
+	if s, err := q.Stats(t.Context()); err != nil || s.Ready != 4 {
 		t.Errorf("got %+v, %v", s, err)
 	}
 	big := backend.Message{ID: "big", Body: make([]byte, backend.MaxBody)}

@@ -64,6 +64,7 @@ func TestPageServe(t *testing.T) {
 	raw, err := os.ReadFile(servePage)
 	mustDo(t, err)
 	testenv.Shell(t, "jq")
+	testenv.Shell(t, "curl")
 	dir := t.TempDir()
 	s := startServe(t, dir)
 	address := strings.TrimPrefix(s.url, "http://")
