@@ -168,7 +168,7 @@ NEEDS := command -v $${CC:-cc} >/dev/null || missing+=" gcc libc6-dev"; \
 # and postgres PgBouncer.
 NEEDS_ALL := { command -v java && command -v javac; } >/dev/null || missing+=" default-jdk-headless"; \
 	command -v mvn >/dev/null || missing+=" maven"; \
-	for shell in jq zsh fish; do command -v $$shell >/dev/null || missing+=" $$shell"; done; \
+	for shell in jq zsh fish curl python3; do command -v $$shell >/dev/null || missing+=" $$shell"; done; \
 	(PATH+=:/usr/sbin:/usr/bin; command -v beanstalkd) >/dev/null || missing+=" beanstalkd"; \
 	(PATH+=:/usr/sbin; command -v pgbouncer) >/dev/null || missing+=" pgbouncer";
 

@@ -39,6 +39,7 @@ func backends(t *testing.T) map[string]conformance.Harness {
 	maps.Copy(hs, rabbitBackends(t))
 	maps.Copy(hs, sqliteBackends(t))
 	maps.Copy(hs, postgresBackends(t))
+	maps.Copy(hs, httpBackends(t))
 	return hs
 }
 
@@ -76,7 +77,7 @@ func memoryLeftovers(_ context.Context, b backend.Backend) ([]string, error) {
 const patience = time.Minute
 
 // defaultModes are the backends whose checks run in the tier testenv.Default.
-var defaultModes = []string{"memory", "zsetpoll", "keyspace", "redisson-both", "rabbitmq", "sqlite", "postgres"}
+var defaultModes = []string{"memory", "zsetpoll", "keyspace", "redisson-both", "rabbitmq", "sqlite", "postgres", "httpclient"}
 
 func TestConformance(t *testing.T) {
 	all := backends(t)

@@ -2,6 +2,7 @@ package main
 
 // The backends that a URL can name, besides memory.
 import (
+	_ "github.com/delayq/delayq/httpclient"
 	_ "github.com/delayq/delayq/keyspace"
 	_ "github.com/delayq/delayq/postgres"
 	_ "github.com/delayq/delayq/rabbitmq"

@@ -15,7 +15,7 @@ import (
 
 const description = `A delay queue keeps a message hidden until it is due, then hands it to one worker, until a worker says that it is done.
 
-URL names a backend and a queue, as in redisson://HOST:6379/QUEUE, zsetpoll://HOST/QUEUE, keyspace://HOST/QUEUE, rabbitmq://HOST/VHOST/QUEUE, pg://HOST/DATABASE/QUEUE, sqlite:///DIRECTORY/FILE/QUEUE or memory:///QUEUE. Of a password in it, nothing is ever shown.
+URL names a backend and a queue, as in redisson://HOST:6379/QUEUE, zsetpoll://HOST/QUEUE, keyspace://HOST/QUEUE, rabbitmq://HOST/VHOST/QUEUE, pg://HOST/DATABASE/QUEUE, sqlite:///DIRECTORY/FILE/QUEUE, delayq+http://TOKEN@HOST/QUEUE or memory:///QUEUE. Of a password in it, nothing is ever shown.
 
 Exit codes:
 
@@ -34,6 +34,8 @@ type cli struct {
 	Pause      pauseCommand      `cmd:"" help:"Hold the messages of a queue back from all workers."`
 	Resume     resumeCommand     `cmd:"" help:"End a pause."`
 	Purge      purgeCommand      `cmd:"" help:"Delete all data of a queue."`
+	Serve      serveCommand      `cmd:"" help:"Serve the queues of a store over HTTP, for programs in any language."`
+	Token      tokenCommand      `cmd:"" help:"Make a token for serve."`
 	Doctor     doctorCommand     `cmd:"" help:"Check how a store is set up, and name what to change."`
 	Verify     verifyCommand     `cmd:"" help:"Run the conformance suite against your own server."`
 	Demo       demoCommand       `cmd:"" help:"Watch a delay queue at work, or replay a file of messages through one."`

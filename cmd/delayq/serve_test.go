@@ -1,0 +1,222 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/delayq/delayq/internal/testenv"
+)
+
+// served is the program's server in a process of its own.
+type served struct {
+	cmd  *exec.Cmd
+	said *safeBuffer
+	url  string
+}
+
+var servingAt = regexp.MustCompile(`on (https?://\S+);`)
+
+// startServe starts the server on a free port, with its file in a directory, unless arguments say
+// otherwise.
+func startServe(t *testing.T, dir string, args ...string) *served {
+	t.Helper()
+	s := &served{cmd: process(t, append([]string{"serve", "--listen=127.0.0.1:0"}, args...)...), said: new(safeBuffer)}
+	s.cmd.Dir, s.cmd.Stderr = dir, s.said
+	mustDo(t, s.cmd.Start())
+	t.Cleanup(func() { _ = s.cmd.Process.Kill(); _ = s.cmd.Wait() })
+	until(t, "server", func() bool { return servingAt.MatchString(s.said.String()) }, s.said)
+	s.url = servingAt.FindStringSubmatch(s.said.String())[1]
+	return s
+}
+
+// stop ends the server by a signal, and wants it to end in good order.
+func (s *served) stop(t *testing.T) {
+	t.Helper()
+	mustDo(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("%v: %s", err, s.said)
+	}
+}
+
+const servePage = "../../docs/serve.md"
+
+// pageLine matches the lines of the page's blocks that a user types, and the output below each.
+var pageLine = regexp.MustCompile(`(?m)^    \$ (.*)\n((?:    [^$\s].*\n)*)`)
+
+// TestPageServe types the commands of docs/serve.md, one after another, and compares what they
+// print.
+func TestPageServe(t *testing.T) {
+	testenv.In(t, testenv.All)
+	t.Parallel()
+	raw, err := os.ReadFile(servePage)
+	mustDo(t, err)
+	testenv.Shell(t, "jq")
+	testenv.Shell(t, "curl")
+	dir := t.TempDir()
+	s := startServe(t, dir)
+	address := strings.TrimPrefix(s.url, "http://")
+	var script, want strings.Builder
+	for _, m := range pageLine.FindAllStringSubmatch(string(raw), -1) {
+		fmt.Fprintf(&script, "echo '$ '%s\n%s\n", shellQuoted(m[1]), strings.ReplaceAll(m[1], "localhost:8090", address))
+		want.WriteString("$ " + m[1] + "\n" + strings.ReplaceAll(m[2], "    ", ""))
+		if strings.Contains(m[1], "--json") && !strings.Contains(m[1], "|") && !strings.Contains(m[1], ">") && m[2] == "" {
+			t.Errorf("the page does not show what %s prints", m[1])
+		}
+	}
+	if n := strings.Count(want.String(), "curl"); n < 20 {
+		t.Errorf("the page has %d lines with curl", n)
+	}
+	cmd := exec.CommandContext(t.Context(), testenv.Shell(t, "bash"), "-eo", "pipefail", "-c", script.String())
+	bin := builtCommand(t)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	var out, log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &log
+	if err := cmd.Run(); err != nil {
+		t.Errorf("%v: %s", err, log.String())
+	}
+	if out.String() != want.String() {
+		t.Errorf("the page differs from what its commands print:\n%s\nthe page has:\n%s", out.String(), want.String())
+	}
+	s.stop(t)
+}
+
+func shellQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// Clients in other languages push and receive.
+func TestExampleClients(t *testing.T) {
+	testenv.In(t, testenv.All)
+	t.Parallel()
+	s := startServe(t, t.TempDir())
+	t.Run("python", func(t *testing.T) {
+		t.Parallel()
+		cmd := exec.CommandContext(t.Context(), testenv.Shell(t, "python3"), "-B", "../../examples/clients/python/example.py", s.url, "python")
+		wantOutputOf(t, cmd, "push: duplicate\nbytes b'\\xff\\x00' {} attempt 1\ntext b'gr\\xc3\\xbc\\xc3\\x9fe' {'lang': 'de'} attempt 2\n")
+	})
+	t.Run("java", func(t *testing.T) {
+		t.Parallel()
+		java, err := testenv.Java()
+		testenv.Require(t, err)
+		classes := t.TempDir()
+		files, err := filepath.Glob("../../examples/clients/java/*.java")
+		mustDo(t, err)
+		compiler := filepath.Join(filepath.Dir(java), "javac")
+		wantOutputOf(t, exec.CommandContext(t.Context(), compiler, append([]string{"-d", classes}, files...)...), "")
+		cmd := exec.CommandContext(t.Context(), java, "-cp", classes, "Example", s.url, "java")
+		wantOutputOf(t, cmd, "push: duplicate\nbytes of 2 bytes, attempt 1\ntext of 9 bytes, attempt 2\n")
+	})
+}
+
+// wantOutputOf compares what a program prints.
+func wantOutputOf(t *testing.T, cmd *exec.Cmd, want string) {
+	t.Helper()
+	var log bytes.Buffer
+	cmd.Stderr = &log
+	out, err := cmd.Output()
+	if err != nil || string(out) != want {
+		t.Errorf("%v: got %s%s\nwant %s", err, out, log.String(), want)
+	}
+}
+
+// The server listens on other addresses only where the user says who may come.
+func TestServeWrongUsage(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	bad := filepath.Join(dir, "bad")
+	mustDo(t, os.WriteFile(bad, []byte("a b c\n"), 0o600))
+	for args, want := range map[string]string{
+		"--listen=0.0.0.0:0":                       "needs --tokens, or --no-tokens",
+		"--listen=:0":                              "needs --tokens, or --no-tokens",
+		"--listen=8090":                            "ADDRESS:PORT",
+		"--tokens=x --no-tokens":                   "one of them",
+		"--tls-cert=x":                             "both or neither",
+		"--tls-cert=x --tls-key=y":                 "--tls-cert and --tls-key",
+		"--tokens=" + bad:                          "64 hexadecimal digits",
+		"--tokens=" + filepath.Join(dir, "nosuch"): "no such file",
+		"--max-batch=0":                            "allowed is 1 to 10000",
+		"--max-wait=1ms":                           "allowed is 1s to 10m",
+		"--url=nosuch://x/q":                       "unknown URL scheme",
+		"--dead-max-age=-1s":                       "DeadLetterRetention",
+	} {
+		r := delayqRun(t, append([]string{"serve", "--url=memory:///x"}, strings.Fields(args)...)...)
+		r.wantCode(t, exitUnusable)
+		r.wantSaid(t, want)
+	}
+	delayqRun(t, "token", "a", "write:q").wantSaid(t, "RIGHT is push, consume, read or admin")
+	delayqRun(t, "token", "a b", "push:q").wantSaid(t, "allowed is a word")
+}
+
+// A server with tokens and a certificate serves those that have a token.
+func TestServeTokens(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "tokens")
+	token := strings.TrimSpace(runOK(t, "token", "billing", "push:mail*", "read:mail", "--file="+file).stdout)
+	if raw, err := os.ReadFile(file); err != nil || strings.Contains(string(raw), token) {
+		t.Errorf("the file has %s, %v", raw, err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file has %v, %v", info.Mode(), err)
+	}
+	s := startServe(t, dir, "--tokens="+file, "--url=memory:///any")
+	queue := "delayq+http://" + token + "@" + strings.TrimPrefix(s.url, "http://") + "/mail"
+	runOK(t, "push", queue, "hello", "--id=a")
+	runOK(t, "stats", queue)
+	r := delayqRun(t, "purge", queue, "--yes")
+	r.wantSaid(t, "needed is the right admin")
+	if strings.Contains(r.stderr+r.stdout+s.said.String(), token) {
+		t.Error("the token is shown")
+	}
+	delayqRun(t, "stats", strings.Replace(queue, token, "wrong", 1)).wantSaid(t, "the token is not known")
+	s.stop(t)
+}
+
+// A signal ends a receive that waits with an empty reply, and the program in good order.
+func TestServeStops(t *testing.T) {
+	t.Parallel()
+	s := startServe(t, t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	got := make(chan string, 1)
+	go func() {
+		r, _ := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/v1/queues/mail/receive", strings.NewReader(`{"wait": "1m"}`))
+		r.Header.Set("Content-Type", "application/json")
+		w, err := http.DefaultClient.Do(r)
+		if err != nil {
+			got <- err.Error()
+			return
+		}
+		defer w.Body.Close()
+		body, _ := io.ReadAll(w.Body)
+		got <- fmt.Sprint(w.StatusCode, string(body))
+	}()
+	until(t, "receive that waits", func() bool {
+		w, err := http.Get(s.url + "/metrics")
+		if err != nil {
+			return false
+		}
+		defer w.Body.Close()
+		body, _ := io.ReadAll(w.Body)
+		return bytes.Contains(body, []byte("delayq_server_waiting_receives 1\n"))
+	})
+	s.stop(t)
+	if reply := <-got; reply != "200{\"messages\":[]}\n" {
+		t.Errorf("got %s", reply)
+	}
+	if c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://")); err == nil {
+		_ = c.Close()
+		t.Error("it still listens")
+	}
+}

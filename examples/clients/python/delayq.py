@@ -1,0 +1,108 @@
+"""A client of "delayq serve", with the standard library alone.
+
+    queue = Queue("http://localhost:8090", "mail")
+    queue.push(b"hello", after="10s")
+    queue.work(lambda message: print(message.body))
+"""
+
+import base64
+import dataclasses
+import http.client
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+import uuid
+
+
+class Problem(Exception):
+    """An error of the server. Its code says which: "not-found", "lease-lost", "duplicate", ..."""
+
+    def __init__(self, fields):
+        super().__init__(f"{fields.get('title')}: {fields.get('detail', '')}")
+        self.code = fields.get("code")
+        self.fields = fields
+
+
+@dataclasses.dataclass
+class Message:
+    id: str
+    body: bytes
+    headers: dict
+    attempt: int
+    lease: str
+
+
+class Queue:
+    def __init__(self, server, name, token=None, tries=5):
+        self.base = f"{server.rstrip('/')}/v1/queues/{urllib.parse.quote(name, safe='')}/"
+        self.token = token
+        self.tries = tries
+
+    def push(self, body, id=None, **fields):
+        """Stores a message and returns its id. Fields are after, due, headers and so on."""
+        if id is not None:
+            fields["id"] = id
+        encoded = base64.b64encode(body).decode()
+        return self._post("messages", {"body_base64": encoded, **fields})["id"]
+
+    def receive(self, limit=1, wait="20s", lease_for="30s"):
+        """Waits for messages that are due. The list is empty when the time to wait is over."""
+        asked = {"limit": limit, "wait": wait, "lease_for": lease_for}
+        return [self._message(m) for m in self._post("receive", asked)["messages"]]
+
+    def ack(self, message):
+        self._post("ack", {"leases": [message.lease]})
+
+    def nack(self, message, after):
+        self._post("nack", {"messages": [{"lease": message.lease, "after": after}]})
+
+    def dead(self, message, reason):
+        self._post("dead", {"messages": [{"lease": message.lease, "reason": reason}]})
+
+    def cancel(self, id):
+        self._post("cancel", {"ids": [id]})
+
+    def work(self, handle, attempts=10, lease_for="30s"):
+        """Calls handle for each message, for ever. A message that fails is due again later, and
+        becomes a dead letter after so many attempts. handle has to return within the lease."""
+        while True:
+            for message in self.receive(lease_for=lease_for):
+                try:
+                    handle(message)
+                except Exception as failure:
+                    if message.attempt >= attempts:
+                        self.dead(message, repr(failure))
+                    else:
+                        self.nack(message, after=min(2**message.attempt, 3600))
+                else:
+                    self.ack(message)
+
+    @staticmethod
+    def _message(m):
+        if "body_base64" in m:
+            body = base64.b64decode(m["body_base64"])
+        else:
+            body = m.get("body", "").encode()
+        return Message(m["id"], body, m.get("headers", {}), m["attempt"], m["lease"])
+
+    def _post(self, verb, value):
+        # A request that is sent again with the same key is not executed again.
+        headers = {"Content-Type": "application/json", "Idempotency-Key": str(uuid.uuid4())}
+        if self.token:
+            headers["Authorization"] = "Bearer " + self.token
+        request = urllib.request.Request(self.base + verb, json.dumps(value).encode(), headers)
+        for again in range(self.tries):
+            try:
+                with urllib.request.urlopen(request, timeout=90) as reply:
+                    return json.load(reply)
+            except urllib.error.HTTPError as error:
+                problem = Problem(json.load(error))
+                if problem.code not in ("unavailable", "too-many-requests"):
+                    raise problem from None
+                failure = problem
+            except (OSError, http.client.HTTPException) as error:  # the reply may be lost
+                failure = error
+            time.sleep(0.1 * 2**again)
+        raise failure

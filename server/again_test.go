@@ -1,0 +1,187 @@
+package server_test
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/wire"
+	"github.com/delayq/delayq/memory"
+	"github.com/delayq/delayq/server"
+)
+
+const keyHeader = wire.KeyHeader
+
+// A request that is sent again with its key gets the reply of the first one, and changes nothing.
+func TestKeyRepeatsTheReply(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	first := f.post(t, "messages", `{"body": "x"}`, keyHeader, "k1")
+	again := f.post(t, "messages", `{"body": "x"}`, keyHeader, "k1")
+	if first.status != http.StatusCreated || string(first.body) != string(again.body) || f.stats(t).Ready != 1 {
+		t.Errorf("got %s, then %s; %d messages", first.body, again.body, f.stats(t).Ready)
+	}
+	f.post(t, "messages", `{"body": "y"}`, keyHeader, "k1").want(t, http.StatusUnprocessableEntity, wire.KeyReused)
+
+	ds := f.receive(t, keyHeader, "k2")
+	if same := f.receive(t, keyHeader, "k2"); len(ds) != 1 || len(same) != 1 || same[0].Lease != ds[0].Lease {
+		t.Errorf("got %v, then %v", ds, same)
+	}
+	ack := `{"leases": ["` + ds[0].Lease + `"]}`
+	for range 2 {
+		f.post(t, "ack", ack, keyHeader, "k3").want(t, http.StatusOK, "")
+	}
+	f.post(t, "ack", ack).want(t, http.StatusConflict, wire.LeaseLost)
+}
+
+// A push without an id has the id of its key. So a server that was started meanwhile, and has not the
+// replies of the first one, stores it once.
+func TestKeyIsTheIDOfAPush(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	first, second := startOn(t, store), startOn(t, store)
+	var ids [2]wire.Pushed
+	first.post(t, "messages", `{"body": "x"}`, keyHeader, "k").into(t, &ids[0])
+	second.post(t, "messages", `{"body": "x"}`, keyHeader, "k").into(t, &ids[1])
+	if ids[0].ID != ids[1].ID || ids[0].Duplicate || !ids[1].Duplicate || first.stats(t).Ready != 1 {
+		t.Errorf("got %+v", ids)
+	}
+	d := first.receive(t)[0]
+	first.post(t, "ack", `{"leases": ["`+d.Lease+`"]}`).want(t, http.StatusOK, "")
+	third := startOn(t, store)
+	third.post(t, "messages", `{"body": "x"}`, keyHeader, "k").want(t, http.StatusCreated, "")
+	if n := first.stats(t).Ready; n != 0 {
+		t.Errorf("%d messages after the first one is done", n)
+	}
+}
+
+// A server that was started meanwhile does not execute what an earlier one may have executed.
+func TestOtherServer(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	instance := f.call(t, http.MethodGet, "/healthz", "").header.Get(wire.InstanceHeader)
+	f.post(t, "messages", `{}`, wire.InstanceHeader, instance).want(t, http.StatusCreated, "")
+	f.post(t, "messages", `{}`, wire.InstanceHeader, "of another").want(t, http.StatusPreconditionFailed, wire.OtherServer)
+	if n := f.stats(t).Ready; n != 1 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+// Leases are plain data: another server on the store settles them.
+func TestLeasesOfAnotherServer(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	first, second := startOn(t, store), startOn(t, store)
+	first.push(t, "a")
+	d := first.receive(t)[0]
+	first.server.Close()
+	second.post(t, "extend", `{"leases": ["`+d.Lease+`"], "lease_for": 5}`).want(t, http.StatusOK, "")
+	second.post(t, "ack", `{"leases": ["`+d.Lease+`"]}`).want(t, http.StatusOK, "")
+	if s := second.stats(t); s.InFlight+s.Ready != 0 {
+		t.Errorf("left over: %+v", s)
+	}
+}
+
+// held is a store whose first Receive returns what it has taken when its context has ended.
+type held struct {
+	backend.Backend
+	taken chan struct{}
+	first *atomic.Bool
+}
+
+func (h held) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	q, err := h.Backend.Open(ctx, name, o)
+	return heldQueue{q, h}, err
+}
+
+type heldQueue struct {
+	backend.Queue
+	h held
+}
+
+func (q heldQueue) Receive(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
+	ds, err := q.Queue.Receive(ctx, limit, lease)
+	if err == nil && q.h.first.CompareAndSwap(false, true) {
+		q.h.taken <- struct{}{}
+		<-ctx.Done()
+	}
+	return ds, err
+}
+
+// A message that was taken for a client that has gone goes back untouched.
+func TestClientGoneAfterTheClaim(t *testing.T) {
+	t.Parallel()
+	for _, headers := range [][]string{nil, {keyHeader, "k"}} {
+		h := held{memory.New(), make(chan struct{}), new(atomic.Bool)}
+		f := startOn(t, h)
+		f.push(t, "a")
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan struct{})
+		go func() {
+			defer close(left)
+			_, _ = f.try(ctx, http.MethodPost, orders+"receive", `{"wait": "1m", "lease_for": "1h"}`, headers...)
+		}()
+		<-h.taken
+		leave()
+		<-left
+		until(t, "message that was given back", func() bool { return f.stats(t).InFlight == 0 })
+		ds := f.receive(t)
+		if len(ds) != 1 || ds[0].Attempt != 1 {
+			t.Errorf("%v: got %+v, want the message at attempt 1", headers, ds)
+		}
+	}
+}
+
+// Ending a receive by its key makes it reply at once, also when it arrives later.
+func TestEndReceive(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	got := make(chan reply, 1)
+	go func() {
+		r, _ := f.try(t.Context(), http.MethodPost, orders+"receive", `{"wait": "1m"}`, keyHeader, "waits")
+		got <- r
+	}()
+	until(t, "receive that waits", func() bool { return waiting(t, f) == "1" })
+	f.post(t, "receive/end", `{"key": "waits"}`).want(t, http.StatusOK, "")
+	if r := <-got; string(r.body) != "{\"messages\":[]}\n" {
+		t.Errorf("got %d %s", r.status, r.body)
+	}
+	f.post(t, "receive/end", `{"key": "late"}`).want(t, http.StatusOK, "")
+	f.push(t, "a")
+	if ds := f.receive(t, keyHeader, "late"); len(ds) != 0 {
+		t.Errorf("a receive that was ended before it came took %v", ds)
+	}
+}
+
+// A server that drains ends all receives, and new ones, and serves the rest.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	f := start(t, server.MaxWaiting(3))
+	got := make(chan reply, 3)
+	for range 3 {
+		go func() {
+			r, _ := f.try(t.Context(), http.MethodPost, orders+"receive", `{"wait": "1m"}`)
+			got <- r
+		}()
+	}
+	until(t, "three receives that wait", func() bool { return waiting(t, f) == "3" })
+	f.post(t, "receive", `{"wait": "1m"}`).want(t, http.StatusTooManyRequests, wire.TooMany)
+	f.server.Drain()
+	for range 3 {
+		if r := <-got; string(r.body) != "{\"messages\":[]}\n" {
+			t.Errorf("got %d %s", r.status, r.body)
+		}
+	}
+	f.push(t, "a")
+	if ds := f.receive(t); len(ds) != 0 {
+		t.Errorf("a draining server gave %v", ds)
+	}
+	if r := f.call(t, http.MethodGet, "/readyz", ""); r.status != http.StatusServiceUnavailable {
+		t.Errorf("readyz: %d", r.status)
+	}
+	f.server.Close()
+	f.post(t, "messages", `{}`).want(t, http.StatusServiceUnavailable, wire.Unavailable)
+}

@@ -1,0 +1,297 @@
+package server
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/valid"
+	"github.com/delayq/delayq/internal/wire"
+)
+
+const (
+	instanceHeader = wire.InstanceHeader
+	keyHeader      = wire.KeyHeader
+	jsonType       = "application/json"
+)
+
+// A request is one call of a verb.
+type request struct {
+	*Server
+	http   *http.Request
+	ctx    context.Context //nolint:containedctx // of this call
+	caller *caller
+	name   string     // of the queue
+	q      *openQueue // nil for verbs of no queue
+	key    string     // the Idempotency-Key, "" for none
+	body   []byte
+
+	// giveBack is set by a receive: it gives the messages back that could not be written.
+	giveBack func()
+	kept     *kept // of the key; nil where this request does not execute it
+}
+
+// lost gives the messages of a reply back that could not be written. When the request was sent
+// again, that one has them.
+func (c *request) lost() {
+	if c.giveBack != nil && (c.kept == nil || c.replies.forget(c.kept)) {
+		c.giveBack()
+	}
+}
+
+// serve checks a request, has its verb run, and writes the reply.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, v verb, queue string) {
+	began := time.Now()
+	c := &request{Server: s, http: r, name: queue, key: r.Header.Get(keyHeader)}
+	p := c.admit(w, v)
+	var out reply
+	if p == nil {
+		out = c.once(v)
+	} else {
+		out = problemReply(p)
+	}
+	s.write(w, r, out, c.lost)
+	s.metrics.observe(v.name, out.status, time.Since(began))
+}
+
+// admit checks who asks, and reads the body.
+func (c *request) admit(w http.ResponseWriter, v verb) (p *wire.Problem) {
+	if c.caller, p = c.identify(c.http); p != nil {
+		return p
+	}
+	if v.right != "" {
+		if err := valid.Name(c.name, c.traits); err != nil {
+			return wire.ProblemOf(err)
+		}
+		if !c.caller.may(v.right, c.name) {
+			return wire.New(wire.Forbidden, fmt.Sprintf("needed is the right %s on queue %q", v.right, c.name))
+		}
+	}
+	if len(c.key) > maxKey {
+		return wire.ProblemOf(backend.Invalid(keyHeader, c.key, fmt.Sprintf("up to %d bytes", maxKey)))
+	}
+	if other := c.http.Header.Get(instanceHeader); other != "" && other != c.instance {
+		return wire.New(wire.OtherServer, "what became of the first try is not known here")
+	}
+	if c.http.Method == http.MethodGet {
+		return nil
+	}
+	return c.readBody(w)
+}
+
+func (c *request) readBody(w http.ResponseWriter) *wire.Problem {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(c.timeout)) // a writer without deadlines has those of its owner
+	body, err := io.ReadAll(http.MaxBytesReader(w, c.http.Body, c.requestBytes))
+	_ = control.SetReadDeadline(time.Time{})
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return wire.New(wire.TooLarge, fmt.Sprintf("allowed are %d bytes in a request", c.requestBytes))
+	case err != nil:
+		return wire.ProblemOf(backend.Invalid("body", wire.Described("cut off"), "as many bytes as Content-Length says, sent in time"))
+	}
+	kind, _, _ := mime.ParseMediaType(c.http.Header.Get("Content-Type"))
+	if len(body) > 0 && kind != jsonType {
+		return wire.New(wire.BadMediaType, `allowed is the header "Content-Type: application/json"`)
+	}
+	c.body = body
+	return nil
+}
+
+// once executes a request, unless it was executed before under its Idempotency-Key.
+func (c *request) once(v verb) reply {
+	ctx, cancel := context.WithCancel(c.http.Context())
+	defer cancel()
+	if c.key == "" || c.http.Method == http.MethodGet || v.name == "receive_end" {
+		return c.execute(ctx, v)
+	}
+	k, mine := c.replies.begin(keyOf(c.caller.name, c.http.URL.EscapedPath(), c.key), sha256.Sum256(c.body), cancel)
+	if mine {
+		c.kept = k
+		out := c.execute(ctx, v)
+		c.replies.finish(k, out)
+		return out
+	}
+	select {
+	case <-k.done:
+	case <-ctx.Done():
+		return problemReply(wire.ProblemOf(ctx.Err()))
+	}
+	if k.body != ([sha256.Size]byte{}) && k.body != sha256.Sum256(c.body) {
+		return problemReply(wire.New(wire.KeyReused, "allowed is a new key for each request, and the old one to send that again"))
+	}
+	if !c.replies.take(k) {
+		return c.execute(ctx, v)
+	}
+	return k.reply
+}
+
+// execute has the verb run. A change goes on when the client has gone: it may come back and ask what
+// became of it.
+func (c *request) execute(ctx context.Context, v verb) (out reply) {
+	defer func() {
+		if e := recover(); e != nil {
+			c.log.Error("delayq: a call panicked", "verb", v.name, "queue", c.name, "panic", e, "stack", string(debug.Stack()))
+			out = problemReply(wire.New(wire.Internal, "the log of the server has more"))
+		}
+	}()
+	if v.name != "receive" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
+		defer cancel()
+	}
+	c.ctx = ctx
+	if v.right != "" {
+		q, done, err := c.queues.use(ctx, c.name)
+		if err != nil {
+			return problemReply(c.problem(v, err))
+		}
+		defer done()
+		c.q = q
+	}
+	value, err := v.run(c)
+	if err != nil {
+		return problemReply(c.problem(v, err))
+	}
+	return jsonReply(cmp.Or(v.status, http.StatusOK), value)
+}
+
+// problem returns the problem of a verb's error. What is no fault of the caller is logged.
+func (c *request) problem(v verb, err error) *wire.Problem {
+	var own *ownProblem
+	if errors.As(err, &own) {
+		return own.Problem
+	}
+	p := wire.ProblemOf(err)
+	if p.Status >= http.StatusInternalServerError && p.Code != wire.Unsupported && c.http.Context().Err() == nil {
+		c.log.Warn("delayq: a call failed", "verb", v.name, "queue", c.name, "err", err)
+	}
+	return p
+}
+
+// ownProblem is a problem that no store has.
+type ownProblem struct{ *wire.Problem }
+
+func (p *ownProblem) Error() string { return p.Title + ": " + p.Detail }
+
+// read decodes the body. Bytes that JSON would replace in silence are rejected.
+func read[T any](c *request) (value T, err error) {
+	body := c.body
+	if len(body) == 0 {
+		body = []byte("{}")
+	}
+	if !utf8.Valid(body) {
+		return value, backend.Invalid("body", wire.Described("that is not UTF-8"), "JSON in UTF-8; other bytes go into body_base64")
+	}
+	if half := wire.HalfCharacter(body); half != "" {
+		return value, backend.Invalid("character", half, "both halves of a surrogate pair; other bytes go into body_base64")
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err = d.Decode(&value); err == nil && d.More() {
+		err = errors.New("more than one value")
+	}
+	var invalid *backend.InvalidError
+	if err == nil || errors.As(err, &invalid) {
+		return value, err
+	}
+	return value, backend.Invalid("JSON", wire.Described("("+err.Error()+")"), "one value, as GET /openapi.json describes it")
+}
+
+func jsonReply(status int, value any) reply {
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		return problemReply(wire.New(wire.Internal, "writing JSON: "+err.Error()))
+	}
+	return reply{status, jsonType, body.Bytes()}
+}
+
+func problemReply(p *wire.Problem) reply {
+	out := jsonReply(p.Status, p)
+	out.kind = wire.ProblemType
+	return out
+}
+
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, p *wire.Problem) {
+	s.write(w, r, problemReply(p), func() {})
+}
+
+// write writes a reply. If the client has gone, lost is called.
+func (s *Server) write(w http.ResponseWriter, r *http.Request, out reply, lost func()) {
+	if r.Context().Err() != nil {
+		lost()
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", out.kind)
+	h.Set("Content-Length", strconv.Itoa(len(out.body)))
+	switch out.status {
+	case http.StatusUnauthorized:
+		h.Set("WWW-Authenticate", "Bearer")
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		h.Set("Retry-After", "1")
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(s.timeout))
+	w.WriteHeader(out.status)
+	_, err := w.Write(out.body)
+	if err == nil {
+		err = control.Flush()
+	}
+	if errors.Is(err, http.ErrNotSupported) {
+		err = nil
+	}
+	_ = control.SetWriteDeadline(time.Time{})
+	if err != nil {
+		lost()
+	}
+}
+
+// many checks how many messages a call has.
+func (c *request) many(n int) error { return valid.Within("number of messages", n, 1, c.batch) }
+
+// number reads a parameter of the URL.
+func (c *request) number(name string, otherwise, most int) (int, error) {
+	text := c.http.URL.Query().Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, backend.Invalid(name, text, fmt.Sprintf("1 to %d", most))
+	}
+	return n, nil
+}
+
+// results are the outcomes of a call on several messages. When the call is on one, its error is that
+// of the call.
+func results(n int, errs []error, fill func(i int, r *wire.Result)) (any, error) {
+	if n == 1 && errs != nil && errs[0] != nil {
+		return nil, errs[0]
+	}
+	all := wire.Results{Results: make([]wire.Result, n)}
+	for i := range all.Results {
+		switch {
+		case errs != nil && errs[i] != nil:
+			all.Results[i].Error = wire.ProblemOf(errs[i])
+		case fill != nil:
+			fill(i, &all.Results[i])
+		}
+	}
+	return all, nil
+}
