@@ -4,7 +4,7 @@
 //
 // [New] returns an [http.Handler] to mount in your own server under any prefix:
 //
-//	pages, err := dashboard.New(dashboard.Backend(b), dashboard.Authorize(allow))
+//	pages, err := dashboard.New(dashboard.Backend(b, nil), dashboard.Authorize(allow))
 //	http.Handle("/delayq/", http.StripPrefix("/delayq", pages))
 //
 // Without [Authorize] the handler serves only requests from the machine itself and changes nothing.

@@ -117,7 +117,11 @@ func growth(samples []sample) string {
 			if last.stats.Scheduled == delayq.Unknown {
 				return unknownCount
 			}
-			return fmt.Sprintf("%+.1f", float64(total(last.stats)-total(s.stats))/elapsed.Seconds())
+			grown := total(last.stats) - total(s.stats)
+			if grown == 0 {
+				return "0"
+			}
+			return fmt.Sprintf("%+.1f", float64(grown)/elapsed.Seconds())
 		}
 	}
 	return "–"

@@ -15,7 +15,7 @@ type listData struct {
 	Looked   string // set where a filter has looked at messages
 	First    bool   // the list's beginning
 	Next     url.Values
-	Can      map[Action]string
+	Can      map[string]string
 	Gettable bool
 }
 

@@ -16,7 +16,7 @@ type messageData struct {
 	List    string // that has it, "" for none
 	Headers []header
 	Body    bodyView
-	Can     map[Action]string
+	Can     map[string]string
 }
 
 // Size is the number of bytes of the body.

@@ -11,7 +11,7 @@ type queueData struct {
 	Figures figures
 	Charts  []chartData
 	Bars    []string // labels of the histogram
-	Can     map[Action]string
+	Can     map[string]string
 	Lacks   []string // what the store cannot do, with the reason
 	Counts  bool     // the store counts its messages
 	Known   bool     // and all of them
@@ -38,10 +38,10 @@ func queuePage(v *visit) error {
 }
 
 // can has for each action why it is not offered, "" where it is.
-func (v *visit) can() map[Action]string {
-	can := make(map[Action]string, len(changes))
+func (v *visit) can() map[string]string {
+	can := make(map[string]string, len(changes))
 	for a := range changes {
-		can[a] = v.denied(v.r, a, v.queue, v.name)
+		can[string(a)] = v.denied(v.r, a, v.queue, v.name)
 	}
 	return can
 }

@@ -44,13 +44,17 @@ type keptOpen struct{ delayq.Queue }
 func (keptOpen) Close() error { return nil }
 
 // Backend is a source of all queues of a backend, as [delayq.Queues] lists them, and of those with
-// the names. Where the backend cannot list queues, it has those with the names alone. The caller
-// closes the backend, after the handler.
-func Backend(b backend.Backend, names ...string) Source { return &whole{b, slices.Clone(names)} }
+// the names, which may be nil. Where the backend cannot list queues, it has those with the names
+// alone. The options are for each queue that the dashboard opens, such as [delayq.WithLogger]. The
+// caller closes the backend, after the handler.
+func Backend(b backend.Backend, names []string, opts ...delayq.Option) Source {
+	return &whole{b, slices.Clone(names), slices.Clone(opts)}
+}
 
 type whole struct {
 	backend backend.Backend
 	names   []string
+	opts    []delayq.Option
 }
 
 func (w *whole) List(ctx context.Context) ([]string, error) {
@@ -65,7 +69,8 @@ func (w *whole) List(ctx context.Context) ([]string, error) {
 
 func (w *whole) Open(ctx context.Context, name string) (delayq.Queue, error) {
 	// The application's retention of dead letters counts, and not one of this handle.
-	return delayq.New(ctx, name, delayq.WithBackend(w.backend), delayq.DeadLetterRetention(0, 0))
+	opts := append([]delayq.Option{delayq.DeadLetterRetention(0, 0), delayq.WithBackend(w.backend)}, w.opts...)
+	return delayq.New(ctx, name, opts...) //nolint:wrapcheck // it says all
 }
 
 // Join is a source of the queues of several sources. The name of a queue begins with its source's

@@ -34,6 +34,7 @@ type cli struct {
 	Pause      pauseCommand      `cmd:"" help:"Hold the messages of a queue back from all workers."`
 	Resume     resumeCommand     `cmd:"" help:"End a pause."`
 	Purge      purgeCommand      `cmd:"" help:"Delete all data of a queue."`
+	Dashboard  dashboardCommand  `cmd:"" help:"Show the queues of stores in a browser."`
 	Doctor     doctorCommand     `cmd:"" help:"Check how a store is set up, and name what to change."`
 	Verify     verifyCommand     `cmd:"" help:"Run the conformance suite against your own server."`
 	Demo       demoCommand       `cmd:"" help:"Watch a delay queue at work, or replay a file of messages through one."`
