@@ -37,7 +37,13 @@ type page struct {
 }
 
 // Query is that of the page's figures.
-func (p *page) Query() string { return url.Values{"q": p.Live}.Encode() }
+func (p *page) Query() string {
+	query := url.Values{}
+	for _, name := range p.Live {
+		query.Add("q", segment(name))
+	}
+	return query.Encode()
+}
 
 var pages = parsePages()
 

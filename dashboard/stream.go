@@ -19,8 +19,9 @@ const (
 // watched returns the queues that a request for figures names and the user may see.
 func (h *Handler) watched(r *http.Request) []string {
 	var names []string
-	for _, name := range r.URL.Query()["q"] {
-		if len(names) < queuesShown && h.authorize(r, View, name) == nil && h.handles.has(r.Context(), name) == nil {
+	for _, s := range r.URL.Query()["q"] {
+		name, ok := fromSegment(s)
+		if ok && len(names) < queuesShown && h.authorize(r, View, name) == nil && h.handles.has(r.Context(), name) == nil {
 			names = append(names, name)
 		}
 	}
@@ -31,7 +32,7 @@ func (h *Handler) watched(r *http.Request) []string {
 func (h *Handler) figures(w http.ResponseWriter, r *http.Request) {
 	names := h.watched(r)
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(h.snapshot(r.Context(), names))
+	_ = json.NewEncoder(w).Encode(bySegment(h.snapshot(r.Context(), names)))
 }
 
 // snapshot returns the figures of queues. The charts are on the page of one queue.
@@ -46,6 +47,15 @@ func (h *Handler) snapshot(ctx context.Context, names []string) map[string]figur
 		all[name] = figuresOf(h.polls.wait(ctx, name), len(names) == 1)
 	}
 	return all
+}
+
+// bySegment has the queues under the names that the page's elements carry.
+func bySegment(all map[string]figures) map[string]figures {
+	out := make(map[string]figures, len(all))
+	for name, f := range all {
+		out[segment(name)] = f
+	}
+	return out
 }
 
 // events sends figures whenever they are counted anew, as server-sent events.
@@ -71,7 +81,7 @@ func (h *Handler) events(w http.ResponseWriter, r *http.Request) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
-		data, err := json.Marshal(h.snapshot(ctx, names))
+		data, err := json.Marshal(bySegment(h.snapshot(ctx, names)))
 		if err != nil || ctx.Err() != nil || h.ctx.Err() != nil {
 			return
 		}
