@@ -10,6 +10,7 @@ import (
 const (
 	bodyShown   = 64 << 10 // bytes of a text
 	hexShown    = 4 << 10  // bytes
+	jsonRead    = 1 << 20  // bytes; larger bodies are shown as text
 	bodyPreview = 120      // characters
 )
 
@@ -27,13 +28,15 @@ func viewBody(body []byte, as string) bodyView {
 	if as != "json" && as != "text" && as != "hex" {
 		v.As = bestForm(body)
 	}
-	if v.As == "json" {
+	if v.As == "json" && len(body) <= jsonRead {
 		var out bytes.Buffer
 		if json.Indent(&out, body, "", "  ") == nil {
 			v.Text, v.Cut = cutText(out.Bytes())
 			return v
 		}
-		v.As = bestForm(body)
+	}
+	if v.As == "json" {
+		v.As = "text"
 	}
 	if v.As == "hex" {
 		v.Cut = len(body) > hexShown
@@ -48,7 +51,7 @@ func bestForm(body []byte) string {
 	switch trimmed := bytes.TrimSpace(body[:min(len(body), bodyShown)]); {
 	case !utf8.Valid(body) || bytes.IndexByte(body, 0) >= 0:
 		return "hex"
-	case len(trimmed) > 0 && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(body):
+	case len(trimmed) > 0 && len(body) <= jsonRead && (trimmed[0] == '{' || trimmed[0] == '[') && json.Valid(body):
 		return "json"
 	default:
 		return "text"

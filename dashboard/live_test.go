@@ -86,7 +86,7 @@ func TestBrowsersShareThePolling(t *testing.T) {
 		b := open(t, dashboard.Queues(map[string]delayq.Queue{"orders": q}), anybody)
 		ctx, leave := context.WithCancel(t.Context())
 		var streams []*stream
-		for range 50 {
+		for range 20 {
 			streams = append(streams, watch(ctx, b, "/events?q=orders"))
 		}
 		push(t, q, "a", "")
