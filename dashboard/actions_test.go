@@ -146,14 +146,14 @@ func TestJobIsStopped(t *testing.T) {
 		b.post(page, url.Values{"do": {"begin"}})
 		slow.calls <- struct{}{}
 		settled()
-		b.get(page, "100 of 350 : 100 done")
-		if got := b.do("GET", page+"/status", nil).body; !strings.Contains(got, `"State":"working"`) || !strings.Contains(got, `"Percent":28`) {
+		b.get(page, "50 of 350 : 50 done")
+		if got := b.do("GET", page+"/status", nil).body; !strings.Contains(got, `"State":"working"`) || !strings.Contains(got, `"Percent":14`) {
 			t.Errorf("the status is %s", got)
 		}
 		b.post(page, url.Values{"do": {"stop"}})
 		settled()
 		b.get(page, "Stopped", "stays changed")
-		if s, err := q.Stats(t.Context()); err != nil || s.Scheduled != 250 {
+		if s, err := q.Stats(t.Context()); err != nil || s.Scheduled != 300 {
 			t.Errorf("%d are left, %v", s.Scheduled, err)
 		}
 	})

@@ -16,7 +16,7 @@ const (
 	jobsKept    = 64      // with those that have ended, or wait for the user
 	jobMost     = 200_000 // messages; more take another job
 	jobFor      = 30 * time.Minute
-	jobBatch    = 100 // messages of one call of the store, so that no call takes long
+	jobBatch    = 50 // messages of one call of the store, so that no call takes long
 	keepJobsFor = 10 * time.Minute
 )
 

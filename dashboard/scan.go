@@ -11,9 +11,9 @@ import (
 
 const (
 	rowsShown = 50
-	pageRead  = 100         // messages of one call of the store
-	lookMost  = 5_000       // messages that one page with a filter looks at
-	lookFor   = time.Second // and for how long
+	pageRead  = 50                     // messages of one call of the store, so that no call keeps it busy for long
+	lookMost  = 5_000                  // messages that one page with a filter looks at
+	lookFor   = 100 * time.Millisecond // and for how long
 )
 
 // lister reads one page of a list of messages.
