@@ -26,7 +26,7 @@ var shots = []struct {
 	dark          bool
 }{
 	{"queues", "/", 1000, 300, false},
-	{"queue", "/queues/orders", 1000, 560, false},
+	{"queue", "/queues/orders", 1000, 640, false},
 	{"dead", "/queues/orders/dead", 1000, 520, false},
 	{"message", "/queues/orders/messages/order-17005", 1000, 540, true},
 	{"phone", "/queues/orders", 360, 720, true},
