@@ -239,6 +239,6 @@ func TestStoreThatLacksFeatures(t *testing.T) {
 			b.rejected(b.postOnly(target, form), http.StatusForbidden, "this store does not support")
 		}
 		b.rejected(b.do("GET", "/queues/orders/messages/a", nil), http.StatusNotImplemented, "cannot do that")
-		b.post("/queues/orders/push", url.Values{"body": {"x"}}, "Pushed", "Ready due, and waits for a worker")
+		b.post("/queues/orders/push", url.Values{"body": {"x"}}, "Pushed", "Ready waits for a worker")
 	})
 }

@@ -21,10 +21,10 @@ type chartData struct{ Name, Label, Help string }
 
 var charts = []chartData{
 	{"scheduled", "Scheduled", "not due yet"},
-	{"ready", "Ready", "due, and waits for a worker"},
+	{"ready", "Ready", "waits for a worker"},
 	{"inflight", "In flight", "a worker has it"},
 	{"dead", "Dead letters", "no longer tried"},
-	{"oldest", "Oldest ready", "how late the first one is by now"},
+	{"oldest", "Oldest ready", "the first one, late by now"},
 }
 
 // queuePage shows one queue.
