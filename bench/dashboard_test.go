@@ -44,7 +44,7 @@ func openPages(b *testing.B, server load.Redis, pages http.Handler, target strin
 	load.Must(b, server.Control.Do(context.Background(), "SLOWLOG", "RESET").Err())
 	var took []time.Duration
 	for b.Loop() {
-		r := httptest.NewRequest("GET", target, nil)
+		r := httptest.NewRequest(http.MethodGet, target, nil)
 		r.RemoteAddr, r.Host = "127.0.0.1:1", "localhost"
 		w := httptest.NewRecorder()
 		start := time.Now()

@@ -3,7 +3,6 @@ package dashboard_test
 import (
 	"errors"
 	"fmt"
-	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -36,7 +35,7 @@ func Example() {
 			slog.Info("queue changed", "user", userOf(e.Request), "action", e.Action, "queue", e.Queue, "done", e.Done)
 		}))
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer pages.Close()
 	mux := http.NewServeMux()
@@ -45,11 +44,11 @@ func Example() {
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	for _, user := range []string{"", "ann"} {
-		r, _ := http.NewRequest("GET", server.URL+"/delayq/", nil)
+		r, _ := http.NewRequest(http.MethodGet, server.URL+"/delayq/", nil)
 		r.Header.Set("X-User", user)
 		res, err := server.Client().Do(r)
 		if err != nil {
-			log.Fatal(err)
+			panic(err)
 		}
 		res.Body.Close()
 		fmt.Println(res.StatusCode)

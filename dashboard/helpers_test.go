@@ -87,7 +87,7 @@ func (b *browser) do(method, target string, form url.Values) reply {
 	w := httptest.NewRecorder()
 	b.handler.ServeHTTP(w, r)
 	res := w.Result()
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	for _, c := range res.Cookies() {
 		b.cookies[c.Name] = c.Value
 	}

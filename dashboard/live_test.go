@@ -190,7 +190,7 @@ func TestSlowBrowser(t *testing.T) {
 	t.Cleanup(server.Close)
 	res, err := server.Client().Get(server.URL + "/events?q=orders")
 	mustDo(t, err)
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }()
 	lines := bufio.NewScanner(res.Body)
 	for lines.Scan() {
 		data, ok := strings.CutPrefix(lines.Text(), "data: ")
