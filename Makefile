@@ -30,7 +30,7 @@ test: tools check ## Test every package and every store in its default mode, wit
 	@echo "left out: $(call calls,All) tests or groups of them for make test-all, $(call calls,Nightly) for make nightly"
 
 .PHONY: test-all
-test-all: tools-all check ## The same with all modes, clusters, releases of Redisson, short chaos, adapters, other libraries, API, benchmarks once, fuzzing (up to 35 minutes)
+test-all: tools-all check ## The same with all modes, clusters, releases of Redisson, short chaos, adapters, the dashboard in a browser, other libraries, API, benchmarks once, fuzzing (up to 35 minutes)
 	@$(MAKE) --no-print-directory test-root test-all-modules
 	@$(MAKE) --no-print-directory api
 	@$(MAKE) --no-print-directory bench-once
@@ -54,6 +54,7 @@ test-all-modules:
 	cd bench/peers && go vet ./... && go test -short -count=1 -timeout 60m ./verdict
 	cd adapters/watermill && go vet ./... && $(GOTEST) ./...
 	cd adapters/gocloud && go vet ./... && $(GOTEST) ./...
+	cd dashboard/browsertest && go vet ./... && go test -count=1 -timeout 60m ./...
 	cd docs/check && go vet ./... && go test -count=1 -timeout 60m ./...
 	cd bench/report && go vet ./... && go test -count=1 -timeout 60m ./...
 	cd internal/testenv/container && go vet ./...
@@ -156,7 +157,7 @@ lint: ## Run golangci-lint
 	  (cd $$dir && if command -v golangci-lint >/dev/null; then golangci-lint run; else go run $(LINT) run; fi) || exit 1; done
 
 # A test that finds no server or no JDK fails instead of being skipped. Those of make test ask for redis, rabbitmq and postgres alone.
-test test-all nightly chaos soak flakes cover report: export DELAYQ_REQUIRE ?= redis,rabbitmq,java,beanstalkd,postgres,pgbouncer,shells
+test test-all nightly chaos soak flakes cover report: export DELAYQ_REQUIRE ?= redis,rabbitmq,java,beanstalkd,postgres,pgbouncer,shells,chromium
 
 # The race detector needs a C compiler, and the backends their servers.
 # The tests start servers of their own: the policy keeps a package from starting one when it is installed.
@@ -165,11 +166,13 @@ NEEDS := command -v $${CC:-cc} >/dev/null || missing+=" gcc libc6-dev"; \
 	(PATH+=:/usr/lib/rabbitmq/bin:/usr/sbin; command -v rabbitmq-server) >/dev/null || missing+=" rabbitmq-server"; \
 	{ command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 || missing+=" postgresql";
 # Real Redisson needs a JDK and Maven, the commands of the documentation their shells, bench/peers beanstalkd,
-# and postgres PgBouncer.
+# postgres PgBouncer, and the dashboard a browser.
 NEEDS_ALL := { command -v java && command -v javac; } >/dev/null || missing+=" default-jdk-headless"; \
 	command -v mvn >/dev/null || missing+=" maven"; \
 	for shell in jq zsh fish curl python3; do command -v $$shell >/dev/null || missing+=" $$shell"; done; \
 	(PATH+=:/usr/sbin:/usr/bin; command -v beanstalkd) >/dev/null || missing+=" beanstalkd"; \
+	{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null || missing+=" chromium"; \
+	command -v npm >/dev/null || missing+=" npm"; \
 	(PATH+=:/usr/sbin; command -v pgbouncer) >/dev/null || missing+=" pgbouncer";
 
 .PHONY: tools tools-all

@@ -36,6 +36,7 @@ type cli struct {
 	Purge      purgeCommand      `cmd:"" help:"Delete all data of a queue."`
 	Serve      serveCommand      `cmd:"" help:"Serve the queues of a store over HTTP, for programs in any language."`
 	Token      tokenCommand      `cmd:"" help:"Make a token for serve."`
+	Dashboard  dashboardCommand  `cmd:"" help:"Show the queues of stores in a browser."`
 	Doctor     doctorCommand     `cmd:"" help:"Check how a store is set up, and name what to change."`
 	Verify     verifyCommand     `cmd:"" help:"Run the conformance suite against your own server."`
 	Demo       demoCommand       `cmd:"" help:"Watch a delay queue at work, or replay a file of messages through one."`

@@ -1,0 +1,229 @@
+package dashboard
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/delayq/delayq"
+)
+
+const (
+	jobsAtOnce  = 16      // under way
+	jobsKept    = 64      // with those that have ended, or wait for the user
+	jobMost     = 200_000 // messages; more take another job
+	jobFor      = 30 * time.Minute
+	jobBatch    = 50 // messages of one call of the store, so that no call takes long
+	keepJobsFor = 10 * time.Minute
+)
+
+// jobState is how far a job is.
+type jobState string
+
+// The states of a job.
+const (
+	counting jobState = "counting" // the messages that match
+	asking   jobState = "asking"   // the user, with the count
+	working  jobState = "working"
+	finished jobState = "finished"
+	stopped  jobState = "stopped" // by the user, by an error or by its limit of time
+)
+
+// job makes one change on all messages that a filter selects: it lists them, asks, and then changes
+// those and no others.
+type job struct {
+	id, queue string
+	change    change
+	filter    filter
+	began     time.Time
+
+	mu      sync.Mutex
+	state   jobState
+	looked  int
+	ids     []string
+	more    bool // than jobMost match
+	tried   int
+	result  result
+	problem string
+	changed time.Time
+	cancel  context.CancelFunc
+}
+
+type jobs struct {
+	ctx     context.Context //nolint:containedctx // it ends all jobs
+	running sync.WaitGroup
+
+	mu  sync.Mutex
+	all map[string]*job
+}
+
+var errJobs = errors.New("too many jobs are under way: wait for one to end, or stop one")
+
+func newJobs(ctx context.Context) *jobs { return &jobs{ctx: ctx, all: make(map[string]*job)} }
+
+// start counts what the filter selects, in the background.
+func (js *jobs) start(queue string, c change, f filter, count func(ctx context.Context, j *job) error) (*job, error) {
+	now := time.Now()
+	j := &job{id: rand.Text(), queue: queue, change: c, filter: f, began: now, state: counting, changed: now}
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	active := 0
+	for id, old := range js.all {
+		switch state, changed := old.status(); {
+		case state == counting, state == working:
+			active++
+		case time.Since(changed) > keepJobsFor:
+			delete(js.all, id)
+		}
+	}
+	if active >= jobsAtOnce || len(js.all) >= jobsKept || js.ctx.Err() != nil {
+		return nil, errJobs
+	}
+	js.all[j.id] = j
+	js.run(j, asking, count)
+	return j, nil
+}
+
+// run calls f in the background, and then sets the state.
+func (js *jobs) run(j *job, then jobState, f func(ctx context.Context, j *job) error) {
+	ctx, cancel := context.WithTimeout(js.ctx, jobFor)
+	j.mu.Lock()
+	j.cancel = cancel
+	j.mu.Unlock()
+	js.running.Go(func() {
+		defer cancel()
+		err := f(ctx, j)
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.changed = time.Now()
+		switch {
+		case j.state == stopped:
+		case err != nil:
+			j.state, j.problem = stopped, problem(err)
+		default:
+			j.state = then
+		}
+	})
+}
+
+func (js *jobs) get(queue, id string) *job {
+	js.mu.Lock()
+	defer js.mu.Unlock()
+	if j := js.all[id]; j != nil && j.queue == queue {
+		return j
+	}
+	return nil
+}
+
+func (j *job) status() (jobState, time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.state, j.changed
+}
+
+// stop ends a job where it is. What it has changed stays changed.
+func (j *job) stop() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.state == finished || j.state == stopped {
+		return
+	}
+	j.state, j.problem, j.changed = stopped, "Stopped by a user.", time.Now()
+	j.cancel()
+}
+
+// begin tells whether the job may begin its work now, which it may once.
+func (j *job) begin() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.state != asking || len(j.ids) == 0 {
+		return false
+	}
+	j.state, j.changed = working, time.Now()
+	return true
+}
+
+// count lists the ids of the messages that the filter selects.
+func (j *job) count(ctx context.Context, list lister) error {
+	for cursor := ""; ; {
+		page, next, err := list(ctx, cursor, pageRead)
+		if err != nil {
+			return err
+		}
+		j.mu.Lock()
+		j.looked += len(page)
+		for i := range page {
+			if page[i].ID == "" || !j.filter.matches(&page[i], j.began) {
+				continue
+			}
+			if len(j.ids) == jobMost {
+				j.more = true
+				break
+			}
+			j.ids = append(j.ids, page[i].ID)
+		}
+		enough := j.more
+		j.mu.Unlock()
+		if next == "" || enough {
+			return nil
+		}
+		cursor = next
+	}
+}
+
+// work changes the messages, and tells of each batch.
+func (j *job) work(ctx context.Context, q delayq.Queue, tell func(ids []string, done int, err error)) error {
+	for len(j.ids) > j.tried {
+		ids := j.ids[j.tried:min(j.tried+jobBatch, len(j.ids))]
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r, err := j.change.apply(ctx, q, ids)
+		tell(ids, r.Done, err)
+		j.mu.Lock()
+		j.tried += len(ids)
+		j.result.add(r)
+		j.mu.Unlock()
+		var some *delayq.BatchError
+		if err != nil && !errors.As(err, &some) {
+			return err
+		}
+	}
+	return nil
+}
+
+// jobStatus is a job as its page shows it.
+type jobStatus struct {
+	State   jobState
+	Looked  string
+	Matched string
+	More    bool
+	Tried   string
+	Percent int
+	Result  string
+	Problem string
+}
+
+func (j *job) show() jobStatus {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := jobStatus{
+		State: j.state, Looked: count(int64(j.looked)), Matched: count(int64(len(j.ids))), More: j.more,
+		Tried: count(int64(j.tried)), Result: j.result.String(), Problem: j.problem,
+	}
+	if len(j.ids) > 0 {
+		s.Percent = 100 * j.tried / len(j.ids)
+	}
+	return s
+}
+
+// close waits for all jobs; their context has ended.
+func (js *jobs) close() { js.running.Wait() }
+
+// detached is a request whose context goes on after the reply, for [Audit].
+func detached(r *http.Request) *http.Request {
+	return r.WithContext(context.WithoutCancel(r.Context()))
+}

@@ -1,0 +1,108 @@
+package dashboard
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/delayq/delayq"
+)
+
+func FuzzSegment(f *testing.F) {
+	for _, s := range []string{"", ".", "..", "orders", "~x", "a/b", "\x00\xff", "a:b"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		s := segment(name)
+		if strings.Trim(s, plainBytes+"~") != "" || s == "" || s == "." || s == ".." {
+			t.Errorf("%q becomes %q", name, s)
+		}
+		if back, ok := fromSegment(s); !ok || back != name {
+			t.Errorf("%q becomes %q, and that %q", name, s, back)
+		}
+	})
+}
+
+func FuzzVisible(f *testing.F) {
+	for _, s := range []string{"", "é", "\u202e", "\xff\xfe", "a\nb", strings.Repeat("é", 300)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, got := range []string{visible(s), visibleLines(s), short(s, 20), preview([]byte(s)), viewBody([]byte(s), "").Text} {
+			if !utf8.ValidString(got) || strings.ContainsAny(got, "\u202e\u2066\u200b\x00\x1b\x7f") {
+				t.Errorf("%q is shown as %q", s, got)
+			}
+		}
+		if n := utf8.RuneCountInString(short(s, 20)); n > 21 {
+			t.Errorf("%q is shortened to %d characters", s, n)
+		}
+	})
+}
+
+func FuzzParseSpan(f *testing.F) {
+	for _, s := range []string{"1d", "1w2d3h", "-1s", "1h1d", "99999999999h", "d"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if d, err := parseSpan(s); d < 0 || err != nil && d != 0 {
+			t.Errorf("%q is %v, %v", s, d, err)
+		}
+	})
+}
+
+func TestParseSpan(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]time.Duration{
+		"90s": 90 * time.Second, "1d": 24 * time.Hour, "1w2d3h": (9*24 + 3) * time.Hour, "0s": 0, "2w": 14 * 24 * time.Hour,
+		"": -1, "1": -1, "-1h": -1, "d": -1, "1h1d": -1, "1.5d": -1, "1e9d": -1,
+	} {
+		if got, err := parseSpan(s); want < 0 && err == nil || want >= 0 && (got != want || err != nil) {
+			t.Errorf("%q is %v, %v", s, got, err)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		0: "0 ms", 999 * time.Millisecond: "999 ms", 1500 * time.Millisecond: "1.5 s", 59 * time.Second: "59 s", 61 * time.Second: "1 min 1 s",
+		time.Hour: "1 h", 25*time.Hour + time.Minute: "1 d 1 h", 400 * 24 * time.Hour: "1 y 35 d", -time.Minute: "-1 min",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("%v is %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", delayq.Unknown: "?"} {
+		if got := count(n); got != want {
+			t.Errorf("%d is %q, want %q", n, got, want)
+		}
+	}
+}
+
+// A chart has gaps where the store did not reply, and the growth is of the last ten seconds.
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	began := time.Unix(0, 0)
+	at := func(seconds int, ready int64, err error) sample {
+		return sample{at: began.Add(time.Duration(seconds) * time.Second), stats: delayq.Stats{Ready: ready}, err: err}
+	}
+	f := figuresOf([]sample{at(0, 0, nil), at(30, 0, delayq.ErrUnavailable), at(50, 5, nil), at(60, 10, nil)}, true)
+	if got, want := f.Paths["ready"], "M0.0 47.0M250.0 24.5L300.0 2.0"; got != want {
+		t.Errorf("the chart is %q, want %q", got, want)
+	}
+	if f.Texts["change"] != "+0.5" || f.Texts["top-ready"] != "highest 10" || f.Texts["since"] != "the last 1 min" {
+		t.Errorf("got %v", f.Texts)
+	}
+	unknown := delayq.Stats{Scheduled: delayq.Unknown, Ready: 3, InFlight: delayq.Unknown, OldestReady: delayq.Unknown}
+	f = figuresOf([]sample{{at: began, stats: unknown}, {at: began.Add(10 * time.Second), stats: unknown}}, true)
+	for _, name := range []string{"scheduled", "inflight", "oldest", "head", "change"} {
+		if f.Texts[name] != "?" {
+			t.Errorf("%s is %q", name, f.Texts[name])
+		}
+	}
+}
