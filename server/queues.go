@@ -120,7 +120,7 @@ func (qs *queues) open(ctx context.Context, q *openQueue) {
 		qs.mu.Unlock()
 		return
 	}
-	q.batch = batcher.ForStore(q.Queue, qs.set.batch, !qs.traits.Supports(backend.Durability))
+	q.batch = batcher.ForStore(q.Queue, qs.set.batch, qs.traits.Calls)
 	q.loops = background.NewLoops()
 	if qs.traits.Supports(backend.Redriving) {
 		q.trimmer = trim.New(trim.Config{Keep: qs.set.retention, Step: q.TrimDead, Run: q.loops.Run, Log: qs.set.log})
