@@ -299,6 +299,46 @@ func TestOldSnapshotOfLease(t *testing.T) {
 	}
 }
 
+// A transaction with an old snapshot does not see a message that was pushed after it. Nor is its lease
+// lost: the call fails as serializations do, and leaves nothing. A lease that is surely lost still is.
+func TestAckByASnapshotOlderThanTheMessage(t *testing.T) {
+	t.Parallel()
+	p := pool(t, testenv.SharedPostgres(t).URL())
+	name := freshName()
+	q := opened(t, postgres.New(p, postgres.Prefix(name)))
+	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
+		none(t, q.Schedule(t.Context(), pushes(1, "done", 0)))
+		done, err := q.Receive(t.Context(), 1, time.Minute)
+		must(t, err)
+		none(t, q.Ack(t.Context(), []backend.Lease{done[0].Lease()}))
+
+		old := beginPgx(t, p, pgx.TxOptions{IsoLevel: level})
+		must(t, old.exec("SELECT 1 FROM pg_class"))
+		none(t, q.Schedule(t.Context(), pushes(1, "new", 0)))
+		ds, err := q.Receive(t.Context(), 1, time.Minute)
+		must(t, err)
+		view := inTx(t, q, old.any)
+		if errs := view.Ack(t.Context(), []backend.Lease{done[0].Lease()}); !errors.Is(errs[0], backend.ErrLeaseLost) {
+			t.Errorf("%s: Ack of a message that was done before the snapshot returned %v", level, errs[0])
+		}
+		if err := errors.Join(view.Ack(t.Context(), []backend.Lease{ds[0].Lease()})...); !errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrLeaseLost) {
+			t.Errorf("%s: Ack by a snapshot older than the message returned %v", level, err)
+		}
+		must(t, old.rollback())
+		anew := beginPgx(t, p, pgx.TxOptions{IsoLevel: level})
+		none(t, inTx(t, q, anew.any).Ack(t.Context(), []backend.Lease{ds[0].Lease()}))
+		if errs := inTx(t, q, anew.any).Ack(t.Context(), []backend.Lease{done[0].Lease()}); !errors.Is(errs[0], backend.ErrLeaseLost) {
+			t.Errorf("%s: a second Ack returned %v", level, errs[0])
+		}
+		must(t, anew.commit())
+		var left int
+		must(t, p.QueryRow(t.Context(), "SELECT count(*) FROM "+name+"messages").Scan(&left))
+		if left != 0 {
+			t.Errorf("%s: %d rows are left", level, left)
+		}
+	}
+}
+
 // A call while the caller reads rows of the same transaction says what is wrong, and sends nothing.
 func TestTransactionInUse(t *testing.T) {
 	t.Parallel()
