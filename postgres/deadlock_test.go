@@ -23,11 +23,11 @@ func TestBatchesDoNotDeadlock(t *testing.T) {
 	t.Parallel()
 	at := testenv.SharedPostgres(t).URL()
 	admin := pool(t, at)
-	_, err := admin.Exec(t.Context(), "CREATE DATABASE deadlocks")
-	must(t, err)
+	name := freshName()
+	exec(t, admin, "CREATE DATABASE "+name)
 	u, err := url.Parse(at)
 	must(t, err)
-	u.Path = "/deadlocks"
+	u.Path = "/" + name
 	const clients = 8
 	p := pool(t, u.String(), func(c *pgxpool.Config) {
 		c.MaxConns = clients + 2
@@ -51,11 +51,11 @@ func TestBatchesDoNotDeadlock(t *testing.T) {
 	p.Close()
 	await(t, "the end of all connections, each of which reports its deadlocks then", func() bool {
 		var n int
-		must(t, admin.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = 'deadlocks'").Scan(&n))
+		must(t, admin.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = $1", name).Scan(&n))
 		return n == 0
 	})
 	var deadlocks int
-	must(t, admin.QueryRow(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = 'deadlocks'").Scan(&deadlocks))
+	must(t, admin.QueryRow(t.Context(), "SELECT deadlocks FROM pg_stat_database WHERE datname = $1", name).Scan(&deadlocks))
 	if deadlocks > 0 {
 		t.Errorf("the server found %d deadlocks, want 0", deadlocks)
 	}
