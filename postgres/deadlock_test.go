@@ -81,8 +81,8 @@ func (c *crossing) pushes(replace bool) []backend.Message {
 	var ms []backend.Message
 	for _, id := range c.ids() {
 		m := backend.Message{ID: id, Replace: replace, AfterInFlight: replace}
-		if c.rng.IntN(3) == 0 {
-			m.UniqueFor = time.Duration(1 + c.rng.IntN(int(20*time.Millisecond)))
+		if c.rng.IntN(2) == 0 {
+			m.UniqueFor = time.Duration(1 + c.rng.IntN(int(100*time.Millisecond)))
 		}
 		ms = append(ms, m)
 	}
@@ -109,7 +109,7 @@ func (c *crossing) held() []backend.Lease {
 
 func (c *crossing) round(t *testing.T) {
 	var errs []error
-	switch c.rng.IntN(12) {
+	switch c.rng.IntN(16) {
 	case 0, 1:
 		errs = c.q.Schedule(c.ctx, c.pushes(false))
 	case 2, 3, 4:
