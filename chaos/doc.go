@@ -30,8 +30,8 @@
 // does. Most rules check single messages. A second queue has a name that begins like the first
 // one's, and messages with ids of the first one's. Its one worker waits for one message at a time,
 // and sometimes keeps one: its deliveries show order and wake-ups. Pushers replace messages that
-// wait, and workers replace messages that they hold. One client makes mistakes all the time. While the queues drain, Stats is called again and again. A run fails when a rule had
-// nothing to check.
+// wait, and workers replace messages that they hold. One client makes mistakes all the time. While
+// the queues drain, Stats is called again and again. A run fails when a rule had nothing to check.
 //
 // # Declared losses
 //

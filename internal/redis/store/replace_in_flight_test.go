@@ -154,7 +154,7 @@ func TestArbitrateMeetsAReplacedMessage(t *testing.T) {
 	b.shows(backend.StateScheduled, "second")
 }
 
-// TestReplacedMessageIsUnreadable has the record of the new message broken, by whoever, before the
+// TestReplacedMessageIsUnreadable has the record of the new message broken before the
 // worker settles the old one. It becomes a dead letter, as any other that cannot be read, and can be
 // deleted whole.
 func TestReplacedMessageIsUnreadable(t *testing.T) {
@@ -164,7 +164,7 @@ func TestReplacedMessageIsUnreadable(t *testing.T) {
 		b.all(b.Schedule(b.ctx, superseding("second")))
 		b.garble("a")
 		b.all(b.Ack(b.ctx, []backend.Lease{d.Lease()}))
-		b.buried(way)
+		b.deadLettered(way)
 	})
 }
 
@@ -187,7 +187,7 @@ func TestArbitrateMeetsAnUnreadableReplacement(t *testing.T) {
 		if !f.Met() {
 			t.Error("the content was read in another way")
 		}
-		b.buried(b.Arbitrate)
+		b.deadLettered(b.Arbitrate)
 	}
 }
 
@@ -199,9 +199,9 @@ func (b *bench) garble(id string) {
 	must(b.t, err, b.raw.HSet(b.ctx, b.key("messages"), packed, rec[:7]+"\xff\xff\xff").Err())
 }
 
-// buried claims until the one message is a dead letter, redrives it, and deletes it when it is one
+// deadLettered claims until the one message is a dead letter, redrives it, and deletes it when it is one
 // again.
-func (b *bench) buried(way claimer) {
+func (b *bench) deadLettered(way claimer) {
 	b.t.Helper()
 	for round := range 2 {
 		await(b.t, "the dead letter", func() bool {
