@@ -56,6 +56,11 @@ func TestSoonest(t *testing.T) {
 					what += " of a replaced message"
 				}
 				is(what, soonest(call), want)
+				var left int
+				must(t, p.QueryRow(t.Context(), "SELECT count(*) FROM "+name+"messages WHERE state = 0 AND (reason IS NOT NULL OR token IS NOT NULL)").Scan(&left))
+				if left != 0 {
+					t.Errorf("%s: the message that waits has a reason or a token", what)
+				}
 				if verb == "ack" && replaced {
 					is("replace", soonest(replace), 7_000_000)
 				}
