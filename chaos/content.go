@@ -25,18 +25,27 @@ const numberLen = 4
 const (
 	maxNumber      = 1 << 26
 	pusherContents = 4
+	ownContents    = 10 // of this process's workers; those of worker processes follow
 	maxContents    = 16
 )
 
-// workerContents counts the contents that workers of this process have given to messages in flight,
-// so that each content of a message is pushed once.
-type workerContents struct{ used sync.Map }
+// workerContents counts the contents that workers of one process have given to messages in flight, so
+// that each content of a message is pushed once. A worker process gives some to the messages that it
+// has pushed itself.
+type workerContents struct {
+	first, end uint32 // contents
+	after, to  uint32 // numbers of messages
+	used       sync.Map
+}
 
-// next reports false when a message has had all contents.
+// next reports false when a message has had all contents, or is another process's.
 func (c *workerContents) next(n uint32) (content uint32, ok bool) {
+	if n <= c.after || n > c.to {
+		return 0, false
+	}
 	used, _ := c.used.LoadOrStore(n, new(atomic.Uint32))
-	content = used.(*atomic.Uint32).Add(1) + pusherContents - 1
-	return content, content < maxContents
+	content = used.(*atomic.Uint32).Add(1) + c.first - 1
+	return content, content < c.end
 }
 
 // contentOf returns a message without its due time, with one of its contents. Its id is an earlier

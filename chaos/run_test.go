@@ -56,7 +56,7 @@ func newRun(t *testing.T, v *target, seed uint64) *run {
 		}
 	}
 	r.env, r.second = env(queueName, DefaultMix()), env(secondQueue, SecondMix())
-	r.env.WorkerContents = new(workerContents)
+	r.env.WorkerContents = &workerContents{first: pusherContents, end: ownContents, to: maxNumber}
 	if v.mix != nil {
 		v.mix(&r.env.Mix)
 	}
