@@ -519,3 +519,25 @@ func TestDoneMessageKeepsItsIDAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestTransactionOfAnotherDatabase has a transaction of another database of the same server, with the
+// same tables.
+func TestTransactionOfAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	at, err := url.Parse(testenv.SharedPostgres(t).URL())
+	must(t, err)
+	here, name := pool(t, at.String()), freshName()
+	exec(t, here, "CREATE DATABASE "+name)
+	at.Path = "/" + name
+	there, prefix := pool(t, at.String()), fresh()
+	q := opened(t, postgres.New(here, prefix))
+	other := opened(t, postgres.New(there, prefix))
+	tx := beginPgx(t, there, pgx.TxOptions{})
+	if errs := inTx(t, q, tx.any).Schedule(t.Context(), pushes(1, "m", 0)); len(errs) != 1 || !errors.Is(errs[0], backend.ErrInvalid) {
+		t.Errorf("got %v, want ErrInvalid", errs)
+	}
+	must(t, tx.commit())
+	if s, err := other.Stats(t.Context()); err != nil || s.Ready+s.Scheduled != 0 {
+		t.Errorf("the other database has %+v, %v", s, err)
+	}
+}
