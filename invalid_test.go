@@ -156,6 +156,24 @@ func TestBadInputIsRefused(t *testing.T) {
 		"batch: short timeout":           {pushingBatch(delayq.Message{Limits: &delayq.Limits{HandlerTimeout: 1}}), "HandlerTimeout", "1ns"},
 		"batch: negative expiry":         {pushingBatch(delayq.Message{Limits: &delayq.Limits{ExpiresAfter: -1}}), "ExpiresAfter", "-1ns"},
 		"batch: expires after 2200":      {pushingBatch(delayq.Message{Limits: &delayq.Limits{Expires: after2200}}), "due time", "2200"},
+		"attempts negative":              {pushing(delayq.Attempts(-1)), "Attempts", "-1"},
+		"handler timeout negative":       {pushing(delayq.HandlerTimeout(-1)), "HandlerTimeout", "-1ns"},
+		"handler timeout too short":      {pushing(delayq.HandlerTimeout(time.Millisecond - 1)), "HandlerTimeout", "999.999µs"},
+		"expires after negative":         {pushing(delayq.ExpiresAfter(-1)), "ExpiresAfter", "-1ns"},
+		"expires after less":             {pushing(delayq.ExpiresAfter(time.Millisecond - 1)), "ExpiresAfter", "999.999µs"},
+		"expires after 2200":             {pushing(delayq.Expires(after2200)), "due time", "2200-01-01T00:00:00.000000001"},
+		"expires amid the spread": {
+			pushing(delayq.At(backend.EarliestDue), delayq.Spread(time.Hour), delayq.Expires(backend.EarliestDue.Add(time.Minute))), "Expires", "1970",
+		},
+		"replace, bad attempts": {pushing(delayq.ID("scheduled"), delayq.Replace(), delayq.Attempts(0)), "Attempts", "0"},
+		"replace, bad delay":    {pushing(delayq.ID("scheduled"), delayq.Replace(), delayq.After(-1)), "delay", "-1ns"},
+		"replace, bad spread":   {pushing(delayq.ID("scheduled"), delayq.Replace(), delayq.Spread(-1)), "Spread", "-1ns"},
+		"replace the dead, bad": {pushing(delayq.ID("dead"), delayq.Replace(), delayq.MaxWait(-1)), "MaxWait", "-1ns"},
+		"in flight, bad header": {pushing(delayq.ID("held"), delayq.ReplaceAfterInFlight(), delayq.Header("", "v")), "header key", `""`},
+		"in flight, bad wait":   {pushing(delayq.ID("held"), delayq.ReplaceAfterInFlight(), delayq.MaxWait(backend.MaxDelay+1)), "MaxWait", "876000h0m0.000000001s"},
+		"batch: in flight, no id": {
+			pushingBatch(delayq.Message{Replace: true, AfterInFlight: true}), "Replace", "without an ID",
+		},
 		"no room for limits": {
 			pushing(delayq.Header("k", strings.Repeat("v", backend.MaxHeaders-backend.HeaderCost-1)), delayq.Attempts(1)), "headers", "of 65",
 		},
@@ -252,6 +270,29 @@ func TestBadInputIsRefused(t *testing.T) {
 		"redrive none":             {func(s *scene, ctx context.Context) error { return s.Dead().Redrive(ctx) }, "ids", "none"},
 		"redrive: id":              {func(s *scene, ctx context.Context) error { return s.Dead().Redrive(ctx, "dead", "") }, "id", `""`},
 		"delete: empty filter":     {deletingWhere(delayq.DeadFilter{}), "DeadFilter", "without fields"},
+		"redrive: empty filter": {func(s *scene, ctx context.Context) error {
+			_, err := s.Dead().RedriveWhere(ctx, delayq.DeadFilter{})
+			return err
+		}, "DeadFilter", "without fields"},
+		"redrive: header in filter": {func(s *scene, ctx context.Context) error {
+			_, err := s.Dead().RedriveWhere(ctx, delayq.DeadFilter{Headers: map[string]string{strings.Repeat("k", 256): "a"}})
+			return err
+		}, "header key", "kkk"},
+		"trim: negative age":   {trimming(-1, 1), "Trim's age", "-1ns"},
+		"trim: negative count": {trimming(time.Hour, -1), "Trim's count", "-1"},
+		"trim: no bound":       {trimming(0, 0), "Trim", "without a bound"},
+		"reschedule after: negative": {func(s *scene, ctx context.Context) error {
+			return s.RescheduleAfter(ctx, "scheduled", -1)
+		}, "delay", "-1ns"},
+		"reschedule after: too long": {func(s *scene, ctx context.Context) error {
+			return s.RescheduleAfter(ctx, "scheduled", backend.MaxDelay+1)
+		}, "delay", "876000h0m0.000000001s"},
+		"reschedule batch: one is bad": {func(s *scene, ctx context.Context) error {
+			return s.RescheduleBatch(ctx, []delayq.Move{{ID: "scheduled"}, {ID: "ready", Delay: -1}})
+		}, "delay", "-1ns"},
+		"cancel batch: one is bad": {func(s *scene, ctx context.Context) error {
+			return s.CancelBatch(ctx, []string{"scheduled", ""})
+		}, "id", `""`},
 		"delete: header in filter": {deletingWhere(delayq.DeadFilter{Headers: map[string]string{"": "a"}}), "header key", `""`},
 		"delete none":              {func(s *scene, ctx context.Context) error { return s.Dead().Delete(ctx) }, "ids", "none"},
 		"delete: id":               {func(s *scene, ctx context.Context) error { return s.Dead().Delete(ctx, "dead", "a\x00") }, "id", `a\x00`},
@@ -322,6 +363,13 @@ func peeking(cursor string, limit int) func(*scene, context.Context) error {
 func deletingWhere(f delayq.DeadFilter) func(*scene, context.Context) error {
 	return func(s *scene, ctx context.Context) error {
 		_, err := s.Dead().DeleteWhere(ctx, f)
+		return err
+	}
+}
+
+func trimming(maxAge time.Duration, maxCount int) func(*scene, context.Context) error {
+	return func(s *scene, ctx context.Context) error {
+		_, err := s.Dead().Trim(ctx, maxAge, maxCount)
 		return err
 	}
 }

@@ -3,7 +3,9 @@ package delayq_test
 import (
 	"context"
 	"database/sql"
+	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,11 +16,11 @@ import (
 )
 
 // newFile opens a queue in a SQLite file, and a handle of database/sql on the same file.
-func newFile(t *testing.T) (delayq.Queue, *sql.DB) {
+func newFile(t *testing.T, opts ...delayq.Option) (delayq.Queue, *sql.DB) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "delay.db")
 	b := sqlite.New(path)
-	q, err := delayq.New(t.Context(), "orders", delayq.WithBackend(b))
+	q, err := delayq.New(t.Context(), "orders", append(opts, delayq.WithBackend(b))...)
 	must(t, err)
 	db, err := sql.Open("sqlite3", "file:"+path+"?_txlock=immediate")
 	must(t, err)
@@ -136,4 +138,36 @@ func TestInTxRefuses(t *testing.T) {
 	must(t, tx.Commit())
 	_, err = in.Push(t.Context(), nil)
 	wantIs(t, err, delayq.ErrInvalid)
+}
+
+// TestSpreadInTx spreads messages by the queue's own source of random numbers.
+func TestSpreadInTx(t *testing.T) {
+	t.Parallel()
+	late := func(inside bool) (all []time.Duration) {
+		q, db := newFile(t, delayq.WithRandom(rand.NewPCG(1, 2)))
+		tx, in := begin(t, q, db)
+		var to interface {
+			Push(context.Context, []byte, ...delayq.PushOption) (string, error)
+		} = in
+		if !inside {
+			must(t, tx.Rollback())
+			to = q
+		}
+		for range 5 {
+			_, err := to.Push(t.Context(), nil, delayq.At(noon.AddDate(50, 0, 0)), delayq.Spread(time.Hour))
+			must(t, err)
+		}
+		if inside {
+			must(t, tx.Commit())
+		}
+		page, _, err := q.Peek(t.Context(), "", 10)
+		must(t, err)
+		for _, m := range page {
+			all = append(all, m.Due.Sub(noon))
+		}
+		return all
+	}
+	if a, b := late(false), late(true); !slices.Equal(a, b) || len(a) != 5 {
+		t.Errorf("spread by %v, and inside a transaction by %v", a, b)
+	}
 }

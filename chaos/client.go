@@ -26,6 +26,9 @@ type Env struct {
 	// Second marks the second queue, whose messages have ids of the first queue's messages.
 	Second bool
 
+	// WorkerContents are those that workers give to messages that they hold; nil where they give none.
+	WorkerContents *workerContents
+
 	// Shift is the difference of the store's clock from the machine's while nothing makes it jump.
 	// Due times follow the store's clock.
 	Shift time.Duration
@@ -71,6 +74,7 @@ func (n *Numbers) take(count int) (first uint32, ok bool) {
 type Mix struct {
 	Nack, Untouched, Extend, Dead, Abandon, Late float64
 	Cancel, Reschedule, Replace, PushAgain, Get  float64
+	ReplaceHeld                                  float64 // of what a worker receives
 	EndContext                                   float64 // of all calls
 	Reopen                                       float64 // of all calls, while Env.Reopening is set
 	Pause                                        float64 // of all rounds of workers, while Env.Pausing is set
@@ -83,7 +87,7 @@ type Mix struct {
 func DefaultMix() Mix {
 	return Mix{
 		Nack: 0.012, Untouched: 0.004, Extend: 0.01, Dead: 0.004, Abandon: 0.002, Late: 0.002,
-		Cancel: 0.01, Reschedule: 0.01, Replace: 0.01, PushAgain: 0.003, Get: 0.01,
+		Cancel: 0.01, Reschedule: 0.01, Replace: 0.01, PushAgain: 0.003, Get: 0.01, ReplaceHeld: 0.005,
 		EndContext: 0.02, Reopen: 0.1, Pause: 0.2,
 		Delay:   1200 * time.Millisecond,
 		Leases:  []time.Duration{700 * time.Millisecond, 1500 * time.Millisecond, 3 * time.Second},
@@ -215,6 +219,19 @@ func (c *client) delivered(d *backend.Delivery) judge.Item {
 	}
 	return judge.Item{
 		N: n, Out: judge.OK, Altered: !whole, Content: content, Attempt: d.Attempt, Token: d.Token, Due: d.Due.UnixNano(), Until: d.Until.UnixNano(),
+	}
+}
+
+// setDue makes a message due at once, after a delay, or at a time.
+func (c *client) setDue(m *backend.Message, it *judge.Item) {
+	delay := jitter(c.rng, c.Mix.Delay)
+	switch c.rng.IntN(10) {
+	case 0:
+	case 1:
+		due := time.Now().Add(c.Shift + delay)
+		m.Due, it.Due = due, due.UnixNano()
+	default:
+		m.Delay, it.Delay = delay, int64(delay)
 	}
 }
 

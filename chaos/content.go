@@ -8,6 +8,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/delayq/delayq/backend"
@@ -18,12 +20,33 @@ import (
 const numberLen = 4
 
 // maxNumber is above the numbers of any run. What follows a message's number in the first word of its
-// body counts its contents, where it is replaced: 0 for the first of up to maxContents. A body with
-// a larger word is not a pusher's.
+// body counts its contents, where it is replaced: 0 for the first, those of a pusher up to
+// pusherContents, then those of workers up to maxContents. A body with a larger word is nobody's.
 const (
-	maxNumber   = 1 << 26
-	maxContents = 4
+	maxNumber      = 1 << 26
+	pusherContents = 4
+	ownContents    = 10 // of this process's workers; those of worker processes follow
+	maxContents    = 16
 )
+
+// workerContents counts the contents that workers of one process have given to messages in flight, so
+// that each content of a message is pushed once. A worker process gives some to the messages that it
+// has pushed itself.
+type workerContents struct {
+	first, end uint32 // contents
+	after, to  uint32 // numbers of messages
+	used       sync.Map
+}
+
+// next reports false when a message has had all contents, or is another process's.
+func (c *workerContents) next(n uint32) (content uint32, ok bool) {
+	if n <= c.after || n > c.to {
+		return 0, false
+	}
+	used, _ := c.used.LoadOrStore(n, new(atomic.Uint32))
+	content = used.(*atomic.Uint32).Add(1) + c.first - 1
+	return content, content < c.end
+}
 
 // contentOf returns a message without its due time, with one of its contents. Its id is an earlier
 // message's on the second queue: mostly one of the first queue's.

@@ -29,9 +29,9 @@
 // [judge.Rules] lists the rules with the promises that each proves, as a table in docs/guarantees.md
 // does. Most rules check single messages. A second queue has a name that begins like the first
 // one's, and messages with ids of the first one's. Its one worker waits for one message at a time,
-// and sometimes keeps one: its deliveries show order and wake-ups. One client makes mistakes all
-// the time. While the queues drain, Stats is called again and again. A run fails when a rule had
-// nothing to check.
+// and sometimes keeps one: its deliveries show order and wake-ups. Pushers replace messages that
+// wait, and workers replace messages that they hold. One client makes mistakes all the time. While
+// the queues drain, Stats is called again and again. A run fails when a rule had nothing to check.
 //
 // # Declared losses
 //

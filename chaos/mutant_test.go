@@ -159,7 +159,7 @@ var mutants = []*mutant{
 		{"LIMIT p_limit FOR UPDATE SKIP LOCKED", "LIMIT p_limit"},
 	}},
 	{name: "postgres: a stale token accepted", backend: "postgres", rule: "lease", edits: []edit{
-		{"AND m.token = u.token AND m.at + 0 > t AND m.attempts > 0\n          AND (m.unique_until", "\n          AND (m.unique_until"},
+		{"AND m.token = u.token AND m.at + 0 > t AND m.attempts > 0\n                  AND (m.unique_until", "\n                  AND (m.unique_until"},
 	}},
 	{name: "postgres: a nack drops the message", backend: "postgres", rule: "lost", edits: []edit{
 		{"SET state = 0, at = CASE WHEN u.untouched", "SET state = 3, at = CASE WHEN u.untouched"},

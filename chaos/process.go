@@ -78,6 +78,8 @@ func RunRole(in io.Reader) (ran bool, err error) {
 	}
 	e, second := env(r.Queue, DefaultMix()), env(r.Second, SecondMix())
 	second.Numbers = e.Numbers
+	e.Mix.ReplaceHeld *= 10 // its workers get few messages that it has pushed itself
+	e.WorkerContents = &workerContents{first: ownContents, end: maxContents, after: r.From, to: r.To}
 	if r.Delay > 0 {
 		e.Mix.Delay = r.Delay
 	}

@@ -83,19 +83,6 @@ func (p *pusher) push(ctx context.Context, first uint32, size int) judge.Call {
 	return c
 }
 
-// setDue makes a message due at once, after a delay, or at a time.
-func (p *pusher) setDue(m *backend.Message, it *judge.Item) {
-	delay := jitter(p.rng, p.Mix.Delay)
-	switch p.rng.IntN(10) {
-	case 0:
-	case 1:
-		due := time.Now().Add(p.Shift + delay)
-		m.Due, it.Due = due, due.UnixNano()
-	default:
-		m.Delay, it.Delay = delay, int64(delay)
-	}
-}
-
 // planChanges chooses messages of the last round to cancel, to reschedule and to replace, at a moment
 // when workers receive them too.
 func (p *pusher) planChanges() {
@@ -132,7 +119,7 @@ func (p *pusher) makeChanges(ctx context.Context) {
 			p.reschedule(ctx, c.reschedule)
 		}
 		if p.Traits.Supports(backend.Replacing) {
-			for content := range uint32(maxContents - 1) {
+			for content := range uint32(pusherContents - 1) {
 				p.replace(ctx, c.replace, content+1)
 			}
 		}
@@ -176,17 +163,9 @@ func (p *pusher) reschedule(ctx context.Context, ms []message) {
 // replace pushes messages with another content, in place of those that wait; every other content in
 // place of those in flight too.
 func (p *pusher) replace(ctx context.Context, known []message, content uint32) {
-	if len(known) == 0 {
-		return
+	var r replacement
+	for _, m := range known {
+		r.add(p.client, m.n, content, p.Traits.Supports(backend.ReplacingInFlight) && content%2 == 1)
 	}
-	ms, c := make([]backend.Message, len(known)), judge.Call{Op: judge.Push, Items: make([]judge.Item, len(known))}
-	for i, m := range known {
-		ms[i], c.Items[i] = p.contentOf(m.n, content), judge.Item{N: m.n, Replace: true, Content: content}
-		ms[i].Replace = true
-		if p.Traits.Supports(backend.ReplacingInFlight) && content%2 == 1 {
-			ms[i].AfterInFlight, c.Items[i].AfterInFlight = true, true
-		}
-		p.setDue(&ms[i], &c.Items[i])
-	}
-	p.batch(ctx, c, func(ctx context.Context) []error { return p.q.Schedule(ctx, ms) })
+	r.push(ctx, p.client)
 }

@@ -56,6 +56,7 @@ func newRun(t *testing.T, v *target, seed uint64) *run {
 		}
 	}
 	r.env, r.second = env(queueName, DefaultMix()), env(secondQueue, SecondMix())
+	r.env.WorkerContents = &workerContents{first: pusherContents, end: ownContents, to: maxNumber}
 	if v.mix != nil {
 		v.mix(&r.env.Mix)
 	}
@@ -335,8 +336,8 @@ func check(t *testing.T, v *target, h *judge.History) Report {
 	verdict := judge.Check(h)
 	c := verdict.Counts
 	t.Logf("%s: %d messages, %d calls, checked in %v", h.Backend, c.Messages, c.Calls, time.Since(began).Round(time.Millisecond))
-	t.Logf("%s: %d pairs in order, %d waited for, the longest for %v, %d calls with bad input, %d counts", h.Backend, c.Ordered, c.Woken,
-		time.Duration(c.SlowestWake).Round(time.Millisecond), c.Misused, c.Counted)
+	t.Logf("%s: %d pairs in order, %d waited for, the longest for %v, %d calls with bad input, %d counts, %d replaced, %d in flight", h.Backend, c.Ordered, c.Woken,
+		time.Duration(c.SlowestWake).Round(time.Millisecond), c.Misused, c.Counted, c.Replaced, c.ReplacedInFlight)
 	if idle := verdict.Idle(h, !v.skipCalm); len(idle) > 0 {
 		t.Errorf("%s, -chaos.seed=%d: the rules %v had nothing to check", h.Backend, h.Seed, idle)
 	}

@@ -121,9 +121,13 @@ func (w *worker) settle(ctx context.Context, got []delivery, lease time.Duration
 		w.deadAtDrain -= w.deadLetter(ctx, got[:n])
 		got = got[n:]
 	}
+	replaced := w.replaceHeld(ctx, got)
 	by := make(map[action][]delivery)
 	for _, d := range got {
 		a := w.choose()
+		if replaced[d.n] {
+			a = action(w.rng.IntN(int(abandon) + 1)) // each has a meaning of its own now
+		}
 		by[a] = append(by[a], d)
 		if a == late {
 			w.later = append(w.later, later{delivery: d, handle: w.handle, at: time.Now().Add(lease + jitter(w.rng, lease))})
@@ -134,6 +138,26 @@ func (w *worker) settle(ctx context.Context, got []delivery, lease time.Duration
 	w.nack(ctx, by[untouched], true)
 	w.deadLetter(ctx, by[deadLetter])
 	w.extendThenAck(ctx, by[extend], lease)
+}
+
+// replaceHeld replaces some of the messages that the worker holds, and returns their numbers.
+func (w *worker) replaceHeld(ctx context.Context, got []delivery) map[uint32]bool {
+	if w.Draining.Load() || w.WorkerContents == nil || !w.Traits.Supports(backend.ReplacingInFlight) {
+		return nil
+	}
+	var r replacement
+	replaced := make(map[uint32]bool)
+	for _, d := range got {
+		if d.n == 0 || !w.chance(w.Mix.ReplaceHeld) {
+			continue
+		}
+		if content, ok := w.WorkerContents.next(d.n); ok {
+			r.add(w.client, d.n, content, true)
+			replaced[d.n] = true
+		}
+	}
+	r.push(ctx, w.client)
+	return replaced
 }
 
 // extendThenAck extends leases. It acks half of the batches at once, and the other half when their

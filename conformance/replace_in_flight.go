@@ -12,7 +12,7 @@ import (
 var replaceInFlightChecks = []Check{
 	{
 		Name: "replace-in-flight", Invariant: 4, needs: []backend.Feature{backend.ReplacingInFlight},
-		Rule: "A push with AfterInFlight of an id in flight leaves its worker the lease. When that ends, by Ack, Nack, Dead or in time, the newest such message waits, and nothing else is left: with its own body, headers and due time, and attempts from 1.",
+		Rule: "A push with AfterInFlight of an id in flight leaves its worker the lease. When that ends, by Ack, Nack, Dead or in time, the newest such message waits, and nothing else is left: with its own body, headers, due time and place in the push order, and attempts from 1.",
 		run:  replaceInFlight,
 	},
 	{
@@ -110,6 +110,35 @@ func replaceInFlight(t *testRun) {
 		t.moveReplaced()
 	}
 	t.replaceMixed()
+	if t.has(backend.Ordering) {
+		t.orderOfReplaced()
+	}
+}
+
+// orderOfReplaced has a message in flight be replaced, and another be pushed for the same due time,
+// before the lease ends.
+func (t *testRun) orderOfReplaced() {
+	for how, end := range t.leaseEnds() {
+		id, lease := t.pushAfter(0), t.lease()
+		if end == nil {
+			lease = t.Tick + 2*t.noise()
+		}
+		d := t.takeIDFor(id, lease)
+		due := t.now().Add(lease + t.Tick)
+		m, next := t.at(due), t.at(due)
+		m.ID, m.Replace, m.AfterInFlight = id, true, true
+		t.expect(m)
+		t.expectNoMore(id, "in flight")
+		t.must(outcome(t.q.Schedule(t.ctx, []backend.Message{m})), "replacing a message in flight")
+		t.push(next)
+		if end != nil {
+			t.must(end(d), "the message was replaced in flight, and is %s", how)
+		}
+		t.expectAgain(id, due)
+		t.pass(due.Sub(t.now()) + t.lag())
+		t.ack(t.takeFirst(id, "was in flight and then "+how))
+		t.ack(t.takeID(next.ID))
+	}
 }
 
 // replaceMixed replaces two messages in flight in one batch, of which one may not be replaced.

@@ -37,7 +37,7 @@ var transactionChecks = []Check{
 	},
 	{
 		Name: "transaction-refused", Invariant: 15, needs: transacting, begins: true,
-		Rule: "A transaction of another type, of another store, or that is over gets an InvalidError, and is not used; the methods of a view but those for changes return ErrUnsupported.",
+		Rule: "A transaction of another type, of another store, or that is over gets an InvalidError, each call of a view whose queue is closed ErrClosed, and the transaction is not used; the methods of a view but those for changes return ErrUnsupported.",
 		run:  transactionRefused,
 	},
 }
@@ -232,28 +232,43 @@ func transactionRefused(t *testRun) {
 		t.refusedElsewhere()
 	}
 
+	calls, unchanged := t.viewCalls()
 	other, err := t.openAsIs(t.b, t.name())
 	t.must(err, "opening a second handle")
 	tx := t.beginOn(other)
 	t.others(tx)
 	t.must(other.Close(), "Close")
-	t.want(outcome(tx.q.Schedule(t.ctx, []backend.Message{t.after(0)})), backend.ErrClosed, "pushing on a closed queue")
+	for name, call := range calls {
+		t.want(outcome(call(tx.q)), backend.ErrClosed, "%s in a transaction, on a closed queue", name)
+	}
 	_, err = other.InTx(tx.Tx)
 	t.want(err, backend.ErrClosed, "InTx of a closed queue")
 	t.commit(tx)
+	unchanged()
 	t.nothing("nothing was pushed")
 }
 
-// refusedElsewhere makes each call in a transaction of another store.
-func (t *testRun) refusedElsewhere() {
+// viewCalls are the calls of a view by name, on messages that wait or are in flight. unchanged makes
+// sure that they are as before.
+func (t *testRun) viewCalls() (calls map[string]func(backend.Queue) []error, unchanged func()) {
 	id := t.pushAfter(1000 * t.Tick)
 	held := t.takeNew(t.lease())
-	for name, call := range map[string]func(backend.Queue) []error{
+	calls = map[string]func(backend.Queue) []error{
 		"Schedule":   func(q backend.Queue) []error { return q.Schedule(t.ctx, []backend.Message{t.after(0)}) },
 		"Cancel":     func(q backend.Queue) []error { return q.Cancel(t.ctx, []string{id}) },
 		"Reschedule": func(q backend.Queue) []error { return q.Reschedule(t.ctx, []backend.Move{{ID: id}}) },
 		"Ack":        func(q backend.Queue) []error { return q.Ack(t.ctx, []backend.Lease{held.Lease()}) },
-	} {
+	}
+	return calls, func() {
+		t.must(t.cancelID(id), "cancelling a message that refused calls had to leave")
+		t.ack(held)
+	}
+}
+
+// refusedElsewhere makes each call in a transaction of another store.
+func (t *testRun) refusedElsewhere() {
+	calls, unchanged := t.viewCalls()
+	for name, call := range calls {
 		tx, err := t.BeginElsewhere(t.ctx, t.b)
 		t.must(err, "beginning a transaction on another store")
 		view, err := t.q.InTx(tx.Tx)
@@ -263,8 +278,7 @@ func (t *testRun) refusedElsewhere() {
 		t.want(err, backend.ErrInvalid, "%s in a transaction of another store", name)
 		t.must(tx.Commit(), "committing a transaction that was refused")
 	}
-	t.must(t.cancelID(id), "cancelling a message that the transactions of another store had to leave")
-	t.ack(held)
+	unchanged()
 }
 
 // others calls the methods of a view that are not for changes.

@@ -73,22 +73,31 @@ func (s *scanner) start(now time.Time, virtual bool) (due, lease, token int64, a
 	return s.due, s.lease, token, again
 }
 
-// end notes what a claim found, which began its scans at due.
+// end notes what a claim found, which began its scans at due. After a claim that was repeated, the
+// next one looks at everything: the tries whose replies were lost may have given back messages of
+// leases that had ended, and nobody was told when these are due.
 func (s *scanner) end(c *claimed, due int64, took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if due == all {
 		s.took = took
 	}
+	repeated := s.token != 0
 	s.token = 0
+	if repeated {
+		s.due, s.lease = all, all
+		return
+	}
 	s.due, s.lease = min(c.floor(), s.woken), min(c.leaseFloor(), s.sooner)
 }
 
-// lost notes that a claim's reply was lost. The next claim asks for its messages.
+// lost notes that a claim's reply was lost. The next claim asks for its messages, and looks at
+// everything if it had none.
 func (s *scanner) lost(token int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.token = token
+	s.due, s.lease = all, all
 }
 
 // claimed is the reply to a claim. Times are microseconds.

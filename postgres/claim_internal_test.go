@@ -1,8 +1,15 @@
 package postgres
 
 import (
+	"log/slog"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/handle"
+	"github.com/delayq/delayq/internal/testenv"
 )
 
 // A lease that has ended while a transaction holds its message must not make a handle look again at
@@ -13,5 +20,57 @@ func TestLookAgainForLockedMessage(t *testing.T) {
 	c := claimed{now: 1_000_000, lease: &ended, next: &soon}
 	if got, want := c.claim(1).Next, moment(c.now).Add(lockedAgain); !got.Equal(want) {
 		t.Errorf("it looks again at %v, want %v", got, want)
+	}
+}
+
+// TestRepeatedClaimLooksAtEverything has a message go back at a lost claim's repetition, with a due
+// time before the place where scans start by then. The next claim finds it, and not the look at
+// everything a second later.
+func TestRepeatedClaimLooksAtEverything(t *testing.T) {
+	t.Parallel()
+	p, err := pgxpool.New(t.Context(), testenv.SharedPostgres(t).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	b := New(p, Prefix("repeated_looks_"))
+	t.Cleanup(func() { _ = b.Close() })
+	q, err := b.Open(t.Context(), "q", backend.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := q.(*handle.Queue).Messages.(*messages)
+	push := func(ms ...backend.Message) {
+		t.Helper()
+		for _, err := range m.Schedule(t.Context(), ms) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	claim := func(limit int) []backend.Delivery {
+		t.Helper()
+		m.scan.mu.Lock()
+		m.scan.whole = time.Now().Add(time.Hour) // none of these is the look at everything in its turn
+		m.scan.mu.Unlock()
+		c, err := m.claim(t.Context(), limit, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Deliveries
+	}
+	push(backend.Message{ID: "old"}, backend.Message{ID: "new"})
+	claim(0) // so that scans start at the present
+	if _, err := p.Exec(t.Context(), "SELECT repeated_looks_claim('q', NULL, 10, 3600000000, 7, -1, -1, false)"); err != nil {
+		t.Fatal(err)
+	}
+	push(backend.Message{ID: "old", Due: time.Now().Add(-time.Minute), Replace: true, AfterInFlight: true})
+	m.scan.lower(time.Now()) // what a wake-up tells of is not what is tested
+	m.scan.lost(7)
+	if ds := claim(10); len(ds) != 1 || ds[0].ID != "new" {
+		t.Fatalf("the repeated claim returned %v, want new", ds)
+	}
+	if ds := claim(10); len(ds) != 1 || ds[0].ID != "old" {
+		t.Errorf("the claim after it returned %v, want old", ds)
 	}
 }

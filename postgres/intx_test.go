@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -299,6 +300,46 @@ func TestOldSnapshotOfLease(t *testing.T) {
 	}
 }
 
+// A transaction with an old snapshot does not see a message that was pushed after it. Nor is its lease
+// lost: the call fails as serializations do, and leaves nothing. A lease that is surely lost still is.
+func TestAckByASnapshotOlderThanTheMessage(t *testing.T) {
+	t.Parallel()
+	p := pool(t, testenv.SharedPostgres(t).URL())
+	name := freshName()
+	q := opened(t, postgres.New(p, postgres.Prefix(name)))
+	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
+		none(t, q.Schedule(t.Context(), pushes(1, "done", 0)))
+		done, err := q.Receive(t.Context(), 1, time.Minute)
+		must(t, err)
+		none(t, q.Ack(t.Context(), []backend.Lease{done[0].Lease()}))
+
+		old := beginPgx(t, p, pgx.TxOptions{IsoLevel: level})
+		must(t, old.exec("SELECT 1 FROM pg_class"))
+		none(t, q.Schedule(t.Context(), pushes(1, "new", 0)))
+		ds, err := q.Receive(t.Context(), 1, time.Minute)
+		must(t, err)
+		view := inTx(t, q, old.any)
+		if errs := view.Ack(t.Context(), []backend.Lease{done[0].Lease()}); !errors.Is(errs[0], backend.ErrLeaseLost) {
+			t.Errorf("%s: Ack of a message that was done before the snapshot returned %v", level, errs[0])
+		}
+		if err := errors.Join(view.Ack(t.Context(), []backend.Lease{ds[0].Lease()})...); !errors.Is(err, backend.ErrUnavailable) || errors.Is(err, backend.ErrLeaseLost) {
+			t.Errorf("%s: Ack by a snapshot older than the message returned %v", level, err)
+		}
+		must(t, old.rollback())
+		anew := beginPgx(t, p, pgx.TxOptions{IsoLevel: level})
+		none(t, inTx(t, q, anew.any).Ack(t.Context(), []backend.Lease{ds[0].Lease()}))
+		if errs := inTx(t, q, anew.any).Ack(t.Context(), []backend.Lease{done[0].Lease()}); !errors.Is(errs[0], backend.ErrLeaseLost) {
+			t.Errorf("%s: a second Ack returned %v", level, errs[0])
+		}
+		must(t, anew.commit())
+		var left int
+		must(t, p.QueryRow(t.Context(), "SELECT count(*) FROM "+name+"messages").Scan(&left))
+		if left != 0 {
+			t.Errorf("%s: %d rows are left", level, left)
+		}
+	}
+}
+
 // A call while the caller reads rows of the same transaction says what is wrong, and sends nothing.
 func TestTransactionInUse(t *testing.T) {
 	t.Parallel()
@@ -391,5 +432,112 @@ func TestTransactionOnAnotherServer(t *testing.T) {
 	must(t, there.QueryRow(t.Context(), "SELECT count(*) FROM delayq_messages").Scan(&n))
 	if n != 0 {
 		t.Errorf("%d messages on the other server", n)
+	}
+}
+
+// TestPlaceWithoutRights has a user that may not ask the server for its identifier. Transactions on the
+// queue's database are told from others by the number of the table.
+func TestPlaceWithoutRights(t *testing.T) {
+	t.Parallel()
+	at, err := url.Parse(testenv.SharedPostgres(t).URL())
+	must(t, err)
+	admins := pool(t, at.String())
+	role := freshName()
+	exec(t, admins, "CREATE ROLE "+role+" LOGIN")
+	in := func(database, user string) *pgxpool.Pool {
+		u := *at
+		u.Path, u.User = "/"+database, url.User(user)
+		return pool(t, u.String())
+	}
+	for _, name := range []string{role + "ours", role + "theirs"} {
+		exec(t, admins, "CREATE DATABASE "+name+" OWNER "+role)
+		exec(t, in(name, "postgres"), "REVOKE EXECUTE ON FUNCTION pg_control_system() FROM PUBLIC; GRANT CREATE ON SCHEMA public TO "+role)
+	}
+	ours, theirs := in(role+"ours", role), in(role+"theirs", role)
+	q := opened(t, postgres.New(ours))
+	opened(t, postgres.New(theirs)) // with tables of the same name
+
+	for name, p := range map[string]*pgxpool.Pool{"the user": ours, "another user": in(role+"ours", "postgres")} {
+		tx := beginPgx(t, p, pgx.TxOptions{})
+		none(t, inTx(t, q, tx.any).Schedule(t.Context(), pushes(1, name, time.Hour)))
+		must(t, tx.commit())
+	}
+	if s, err := q.Stats(t.Context()); err != nil || s.Scheduled != 2 {
+		t.Errorf("%+v, %v; want two messages", s, err)
+	}
+	for name, p := range map[string]*pgxpool.Pool{"a database with such tables": theirs, "one without": admins} {
+		tx := beginPgx(t, p, pgx.TxOptions{})
+		errs := inTx(t, q, tx.any).Schedule(t.Context(), pushes(1, "refused", 0))
+		if len(errs) != 1 || !errors.Is(errs[0], backend.ErrInvalid) || !strings.Contains(errs[0].Error(), "of another database") {
+			t.Errorf("%s: got %v", name, errs)
+		}
+		if err := tx.exec("SELECT 1"); err != nil {
+			t.Errorf("%s: the transaction does not go on: %v", name, err)
+		}
+	}
+}
+
+// TestDoneMessageKeepsItsIDAlone wants nothing of a message in its row while UniqueFor keeps the id:
+// its content may be large, and secret.
+func TestDoneMessageKeepsItsIDAlone(t *testing.T) {
+	t.Parallel()
+	p := pool(t, testenv.SharedPostgres(t).URL())
+	name := freshName()
+	q := opened(t, postgres.New(p, postgres.Prefix(name)))
+	for how, end := range map[string]func(backend.Lease) []error{
+		"ack": func(l backend.Lease) []error { return q.Ack(t.Context(), []backend.Lease{l}) },
+		"cancel": func(l backend.Lease) []error {
+			none(t, q.Nack(t.Context(), []backend.Return{{Lease: l, Delay: time.Hour}}))
+			return q.Cancel(t.Context(), []string{l.ID})
+		},
+		"delete": func(l backend.Lease) []error {
+			none(t, q.Dead(t.Context(), []backend.DeadLetterRequest{{Lease: l, Reason: "secret"}}))
+			return q.DeleteDead(t.Context(), []string{l.ID})
+		},
+		"trim": func(l backend.Lease) []error {
+			none(t, q.Dead(t.Context(), []backend.DeadLetterRequest{{Lease: l, Reason: "secret"}}))
+			await(t, "an age of the dead letter", func() bool {
+				n, _, err := q.TrimDead(t.Context(), backend.Retention{MaxAge: time.Millisecond})
+				must(t, err)
+				return n == 1
+			})
+			return nil
+		},
+	} {
+		m := backend.Message{ID: how, UniqueFor: time.Hour, Body: []byte("secret"), Headers: map[string]string{"k": "secret"}}
+		none(t, q.Schedule(t.Context(), []backend.Message{m}))
+		ds, err := q.Receive(t.Context(), 1, time.Minute)
+		must(t, err)
+		none(t, end(ds[0].Lease()))
+		var state, length int
+		var headers, reason []byte
+		var token *int64
+		must(t, p.QueryRow(t.Context(), "SELECT state, octet_length(body), headers, reason, token FROM "+name+"messages WHERE id = $1", how).
+			Scan(&state, &length, &headers, &reason, &token))
+		if state != 3 || length != 0 || headers != nil || reason != nil || token != nil {
+			t.Errorf("%s leaves state %d, %d bytes, headers %q, reason %q, token %v", how, state, length, headers, reason, token)
+		}
+	}
+}
+
+// TestTransactionOfAnotherDatabase has a transaction of another database of the same server, with the
+// same tables.
+func TestTransactionOfAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	at, err := url.Parse(testenv.SharedPostgres(t).URL())
+	must(t, err)
+	here, name := pool(t, at.String()), freshName()
+	exec(t, here, "CREATE DATABASE "+name)
+	at.Path = "/" + name
+	there, prefix := pool(t, at.String()), fresh()
+	q := opened(t, postgres.New(here, prefix))
+	other := opened(t, postgres.New(there, prefix))
+	tx := beginPgx(t, there, pgx.TxOptions{})
+	if errs := inTx(t, q, tx.any).Schedule(t.Context(), pushes(1, "m", 0)); len(errs) != 1 || !errors.Is(errs[0], backend.ErrInvalid) {
+		t.Errorf("got %v, want ErrInvalid", errs)
+	}
+	must(t, tx.commit())
+	if s, err := other.Stats(t.Context()); err != nil || s.Ready+s.Scheduled != 0 {
+		t.Errorf("the other database has %+v, %v", s, err)
 	}
 }

@@ -350,3 +350,27 @@ func TestContextEndsInTransaction(t *testing.T) {
 		t.Errorf("the context has ended in %d calls only", failed)
 	}
 }
+
+// A message without headers has the same row, wherever it was pushed.
+func TestRowsOfTransaction(t *testing.T) {
+	path := newFile(t)
+	q, db := open(t, path), database(t, path)
+	must(t, push(q, "by the queue", time.Hour))
+	tx, view := begin(t, db, q)
+	must(t, push(view, "by a view", time.Hour))
+	must(t, tx.Commit())
+	var n, none int
+	must(t, db.QueryRowContext(t.Context(), "SELECT count(*), count(*) FILTER (WHERE headers IS NULL) FROM delayq_content").Scan(&n, &none))
+	if n != 2 || none != 2 {
+		t.Errorf("%d of %d rows have no headers, want both", none, n)
+	}
+}
+
+func TestNilTransaction(t *testing.T) {
+	q := open(t, newFile(t))
+	for _, tx := range []any{nil, (*sql.Tx)(nil)} {
+		if _, err := q.InTx(tx); !errors.Is(err, backend.ErrInvalid) || !strings.Contains(err.Error(), "nil") {
+			t.Errorf("InTx(%T) returned %v", tx, err)
+		}
+	}
+}

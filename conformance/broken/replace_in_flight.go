@@ -30,6 +30,19 @@ var replaceInFlightFaults = []Fault{
 			})
 		}
 	}},
+	{Name: "gives what has replaced a message in flight a new place when it is given back", Rule: "replace-in-flight", breaks: func(q *queue) {
+		q.nack = func(ctx context.Context, rs []backend.Return) []error {
+			return backend.Each(len(rs), func(i int) error {
+				nack := func(ctx context.Context, _ []backend.Lease) []error { return q.Queue.Nack(ctx, rs[i:i+1]) }
+				return first(q.settlingReplaced(ctx, []backend.Lease{rs[i].Lease}, nack, func(id string) {
+					infos, _ := q.Queue.Get(ctx, []string{id})
+					m := backend.Message{ID: id, Body: infos[0].Body, Headers: infos[0].Headers, Due: infos[0].Due}
+					_ = q.Queue.Cancel(ctx, []string{id})
+					_ = q.Queue.Schedule(ctx, []backend.Message{m})
+				}))
+			})
+		}
+	}},
 	{Name: "keeps the first of two messages that replace one in flight", Rule: "replace-in-flight", breaks: func(q *queue) {
 		q.schedule = func(ctx context.Context, ms []backend.Message) []error {
 			return backend.Each(len(ms), func(i int) error {

@@ -250,6 +250,14 @@ var transactionFaults = []Fault{
 			return v.txView.Schedule(ctx, ms)
 		}
 	})},
+	{Name: "acknowledges in a transaction though the queue is closed", Rule: "transaction-refused", breaks: inTx(func(v *faultyView) {
+		v.ack = func(ctx context.Context, ls []backend.Lease) []error {
+			if _, err := v.q.Queue.Stats(ctx); err != nil {
+				return nil
+			}
+			return v.txView.Ack(ctx, ls)
+		}
+	})},
 }
 
 // A faultyView is a view whose fault replaces some of the functions of a sound one.

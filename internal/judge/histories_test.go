@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/judge"
@@ -253,6 +254,8 @@ func TestRulesThatSawNothing(t *testing.T) {
 	whole[len(whole)-2].Second = false
 	failed := plot{}.push(0, 1, 10).counts(5, 0)
 	failed[len(failed)-1].Err = "the store is away"
+	refused := plot{}.replaceHeld(60, 1, 1)
+	refused[0].Items[0].Out = judge.Refused
 	for name, tt := range map[string]struct {
 		plot      plot
 		calm      bool
@@ -264,6 +267,12 @@ func TestRulesThatSawNothing(t *testing.T) {
 		"none, in faults":              {nil, false, false, []string{"order", "input"}},
 		"none, of a store in disorder": {nil, false, true, []string{"input"}},
 		"counts that came to nought":   {failed, false, true, []string{"accounting", "input"}},
+		"no replacement that took place": {
+			slices.Concat(whole, refused), true, false, []string{"replaced", "replaced in flight"},
+		},
+		"no replacement in flight": {
+			slices.Concat(whole, plot{}.push(50, 3, 1000).replaceHeld(60, 3, 1)), true, false, []string{"replaced in flight"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -273,6 +282,42 @@ func TestRulesThatSawNothing(t *testing.T) {
 			}
 			if idle := judge.Check(h).Idle(h, tt.calm); !slices.Equal(idle, tt.idle) {
 				t.Errorf("found %v, want %v", idle, tt.idle)
+			}
+		})
+	}
+}
+
+// TestRepeatedPushOfAMessageThatWasChanged has a push refused that was stored: excused only where its
+// reply may have been lost, and another call changed the message before the repetition.
+func TestRepeatedPushOfAMessageThatWasChanged(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		broke   int64
+		changed int64 // by a replacement in flight
+		out     judge.Outcome
+		rules   []string
+	}{
+		"both":                        {50, 25, judge.OK, nil},
+		"no reply is lost":            {5000, 25, judge.OK, []string{"attempts", "duplicated", "linearizable", "unexpected"}},
+		"changed after the repeating": {50, 105, judge.OK, []string{"attempts", "duplicated", "linearizable", "unexpected"}},
+		"a change that was refused":   {50, 25, judge.Refused, []string{"linearizable", "unexpected"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			told := tale{}.do(1, judge.Push, 0, 100, judge.Item{Out: judge.Duplicate, Delay: 10 * msec}).take(2, 20, 11, 1).
+				do(2, judge.Push, tt.changed, tt.changed+2, judge.Item{Out: tt.out, Replace: true, AfterInFlight: true, Content: 1, Delay: 10 * msec}).
+				settle(2, judge.Ack, 110, 20, judge.OK)
+			if tt.out == judge.OK {
+				told = told.take(2, 150, tt.changed+10, 1)
+				told[len(told)-1].Items[0].Content = 1
+				told = told.settle(2, judge.Ack, 160, 150, judge.OK)
+			}
+			at := epoch + tt.broke*msec
+			h := &judge.History{Calls: told, RepeatAfter: int64(700 * time.Millisecond), Drained: true, Windows: []judge.Window{
+				{Kind: "replies cut", Start: at, End: at, Breaks: true},
+			}}
+			if got := judge.Check(h).Rules(); !slices.Equal(got, tt.rules) {
+				t.Errorf("found %v, want %v\n%s", got, tt.rules, judge.Timeline(h, 1))
 			}
 		})
 	}

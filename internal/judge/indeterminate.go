@@ -1,5 +1,7 @@
 package judge
 
+import "slices"
+
 // markIndeterminate makes outcomes unknown where the store is known for them (docs/redis.md). A
 // repeated push, whose first try lost its reply, succeeds where it finds a message of its id, content
 // and due time, also when another push stored that.
@@ -8,7 +10,7 @@ func (c *checker) markIndeterminate(m *message) {
 		return
 	}
 	for _, s := range m.steps {
-		if c.repeated(s) && (s.Op == Push && !s.Replace && s.Out == OK && m.pushedBefore(s) || c.misled(s)) {
+		if c.repeated(s) && (s.Op == Push && !s.Replace && s.Out == OK && m.pushedBefore(s) || m.changedMeanwhile(s) || c.misled(s)) {
 			s.Item.Out = Unknown
 			c.counts.Indeterminate++
 		}
@@ -26,6 +28,15 @@ func (c *checker) repeated(s step) bool {
 // times.
 func (c *checker) misled(s step) bool {
 	return c.h.jumped(s.Start, s.end()) && (s.Op == Push && s.Out == Duplicate || (s.Op == Ack || s.Op == Nack) && s.Out == OK)
+}
+
+// changedMeanwhile reports whether a push may have met its own message as a duplicate: one that its
+// first try stored, and that another call replaced or moved before the repetition.
+func (m *message) changedMeanwhile(push step) bool {
+	return push.Op == Push && !push.Replace && push.Out == Duplicate && slices.ContainsFunc(m.steps, func(s step) bool {
+		changes := s.Op == Push && s.Replace || s.Op == Reschedule
+		return changes && s.Out.may() && push.Start < s.end() && s.Start < push.end()
+	})
 }
 
 // pushedBefore reports whether another push of the same id may have come first.

@@ -1,5 +1,7 @@
 package judge
 
+import "slices"
+
 // replaced: when a push with Replace has returned nil, no content is handed out or shown any more that
 // was pushed before, by a push that had returned. What an unknown outcome pushed may come later.
 func (c *checker) replaced(m *message) {
@@ -23,6 +25,24 @@ func (m *message) replaces() bool {
 		}
 	}
 	return false
+}
+
+// surelyInFlight reports whether a worker held the message all the time of a call.
+func (m *message) surelyInFlight(call step) bool {
+	return slices.ContainsFunc(m.deliveries(), func(d *delivery) bool {
+		settledAt := int64(never)
+		if d.settled.Call != nil {
+			settledAt = d.settled.Start
+		}
+		return d.end() < call.Start && call.end() < min(d.ends, settledAt)
+	})
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // newest checks that what the store showed from a time on had not been replaced by then.

@@ -80,6 +80,7 @@ type Counts struct {
 	Acked, Cancelled, Dead      int
 	Unseen                      int // deliveries that no worker saw, as the attempts tell
 	Linearizable, Undecided     int // messages whose history was searched for an order, and those it gave up
+	Replaced, ReplacedInFlight  int // pushes with Replace that returned nil, and those that were surely of a message in flight
 	Undone, UndoneLost          int // outcomes that the store may have undone, as declared, and the messages lost by it
 	Indeterminate               int // outcomes of repeated calls that are unknown
 	Ordered                     int // pairs of deliveries whose order was checked
@@ -177,6 +178,8 @@ func (c *checker) count(m *message) {
 		switch {
 		case s.Op == Push && s.Out == OK:
 			n.Pushed++
+			n.Replaced += count(s.Replace)
+			n.ReplacedInFlight += count(s.AfterInFlight && m.surelyInFlight(s))
 		case s.Op == Push && s.Out == Unknown:
 			n.Unclear++
 		case s.Op == Receive:

@@ -34,8 +34,16 @@ func TestLimitsComeBackAndLeaveTheHeaders(t *testing.T) {
 	}
 }
 
+// A zone may differ from UTC by seconds, which the text of a time cannot say.
+func TestExpiresOfAnOddZone(t *testing.T) {
+	all, err := limits.Add(nil, &backend.Limits{Expires: at.In(time.FixedZone("LMT", 1172))})
+	if got := limits.Take(&all).Own().Expires; err != nil || !got.Equal(at) {
+		t.Errorf("%v became %v, err %v", at, got, err)
+	}
+}
+
 func TestFieldsThatCannotBeReadAreKeptAndSkipped(t *testing.T) {
-	const text = "attempts=x newer=7 timeout=0s expires-after=-1s expires=never attempts=2"
+	const text = "attempts=x newer=7 timeout=0s expires-after=-1s expires=never attempts=2 attempts=1073741825 attempts=0"
 	headers := map[string]string{limits.Header: text, backend.FirstPushHeader: "17"}
 	s := limits.Take(&headers)
 	if s.Limits != (backend.Limits{Attempts: 2}) || headers != nil {
@@ -52,6 +60,7 @@ func TestExpiry(t *testing.T) {
 		"after":           {ExpiresAfter: time.Hour},
 		"at":              {Expires: at.Add(time.Hour)},
 		"the earlier one": {ExpiresAfter: time.Hour, Expires: at.Add(2 * time.Hour)},
+		"the other one":   {ExpiresAfter: 2 * time.Hour, Expires: at.Add(time.Hour)},
 	} {
 		s := limits.Stored{Limits: l}
 		if s.ExpiredAt(at.Add(time.Hour), at) || !s.ExpiredAt(at.Add(time.Hour+1), at) {

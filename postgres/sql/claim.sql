@@ -18,7 +18,9 @@ DECLARE
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtextextended('public.delayq_' || p_queue, 0)); -- against a pause
     t := public.delayq_clock(p_now);
-    IF p_again THEN -- what was replaced meanwhile is another message, which may not be due
+    IF p_again THEN
+        PERFORM 1 FROM public.delayq_messages m WHERE m.queue = p_queue AND m.state = 1 AND m.token = p_token ORDER BY m.id FOR UPDATE;
+        -- what was replaced meanwhile is another message, which may not be due
         UPDATE public.delayq_messages m SET state = 0, at = m.due, token = NULL
         WHERE m.queue = p_queue AND m.state = 1 AND m.token = p_token AND m.attempts = 0;
         RETURN QUERY UPDATE public.delayq_messages m SET at = t + p_lease

@@ -7,23 +7,18 @@ DECLARE
     t    bigint := public.delayq_clock(p_now);
     call bigint := nextval('public.delayq_calls') << 20;
     done int[];
-    back int[];
 BEGIN
     now := t;
     WITH d AS (
-        UPDATE public.delayq_messages m SET state = 2, at = t, seq = call | u.place, token = NULL, reason = u.reason
+        UPDATE public.delayq_messages m
+        SET state = CASE WHEN m.attempts > 0 THEN 2 ELSE 0 END, at = CASE WHEN m.attempts > 0 THEN t ELSE m.due END, token = NULL,
+            seq = CASE WHEN m.attempts > 0 THEN call | u.place ELSE m.seq END, reason = CASE WHEN m.attempts > 0 THEN u.reason END
         FROM unnest(p_ids, p_tokens, p_reasons, p_order) WITH ORDINALITY u (id, token, reason, place, ord)
-        WHERE m.queue = p_queue AND m.id = u.id AND m.state + 0 = 1 AND m.token = u.token AND m.at + 0 > t AND m.attempts > 0
-        RETURNING u.ord::int
-    ) SELECT array_agg(d.ord) INTO done FROM d;
+        WHERE m.queue = p_queue AND m.id = u.id AND m.state + 0 = 1 AND m.token = u.token AND m.at + 0 > t
+        RETURNING u.ord::int, CASE WHEN m.state = 0 THEN m.due END AS due
+    ) SELECT array_agg(d.ord), min(d.due) INTO done, soonest FROM d;
     IF coalesce(cardinality(done), 0) < cardinality(p_ids) THEN
-        WITH d AS (
-            UPDATE public.delayq_messages m SET state = 0, at = m.due, token = NULL
-            FROM unnest(p_ids, p_tokens) WITH ORDINALITY u (id, token, ord)
-            WHERE m.queue = p_queue AND m.id = u.id AND m.state + 0 = 1 AND m.token = u.token AND m.at + 0 > t AND m.attempts = 0
-            RETURNING u.ord::int, m.due
-        ) SELECT array_agg(d.ord), min(d.due) INTO back, soonest FROM d;
-        SELECT string_agg(o || ':3', ',') INTO outcomes FROM generate_series(1, cardinality(p_ids)) o WHERE o <> ALL (coalesce(done, '{}') || coalesce(back, '{}'));
+        SELECT string_agg(o || ':3', ',') INTO outcomes FROM generate_series(1, cardinality(p_ids)) o WHERE o <> ALL (coalesce(done, '{}'));
     END IF;
 END
 $$;

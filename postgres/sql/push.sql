@@ -8,34 +8,41 @@ DECLARE
     call   bigint := nextval('public.delayq_calls') << 20;
     wanted int    := cardinality(p_ids);
     stored int    := 0;
-    added  int;
-    ended  int;
+    known  int    := 0;
 BEGIN
     now := t;
-    FOR try IN 1..5 LOOP
-        INSERT INTO public.delayq_messages (queue, id, state, at, seq, due, unique_until, headers, body)
-        SELECT p_queue, u.id, 0, d.due, call | u.ord, d.due, t + nullif(u.uniq, 0), nullif(u.headers, ''), u.body
-        FROM unnest(p_ids, p_dues, p_delays, p_uniques, p_headers, p_bodies) WITH ORDINALITY u (id, due, delay, uniq, headers, body, ord),
-             LATERAL (SELECT CASE WHEN u.due >= 0 THEN u.due ELSE t + u.delay END AS due) d
-        ORDER BY u.id COLLATE "C" -- all calls lock in one order
-        ON CONFLICT DO NOTHING;
-        GET DIAGNOSTICS added = ROW_COUNT;
-        stored := stored + added;
-        EXIT WHEN stored = wanted;
-        -- an id whose window has ended is free
-        DELETE FROM public.delayq_messages m WHERE m.queue = p_queue AND m.id = ANY (p_ids) AND m.state + 0 = 3 AND m.at + 0 <= t;
-        GET DIAGNOSTICS ended = ROW_COUNT;
-        CONTINUE WHEN ended > 0;
-        SELECT string_agg(u.ord || ':' || 10 + CASE WHEN m.state = 1 AND m.at <= t THEN 0 ELSE m.state END, ','), stored + count(*)
-        INTO outcomes, added
-        FROM unnest(p_ids) WITH ORDINALITY u (id, ord)
-        JOIN public.delayq_messages m ON m.queue = p_queue AND m.id = u.id
-        WHERE m.seq <> call | u.ord;
-        EXIT WHEN added = wanted; -- else one was deleted meanwhile
+    FOR try IN 1..2 LOOP
+        BEGIN -- all calls lock in the order of ids: so what the first try has stored goes before the second
+            IF try = 1 THEN
+                INSERT INTO public.delayq_messages (queue, id, state, at, seq, due, unique_until, headers, body)
+                SELECT p_queue, u.id, 0, d.due, call | u.ord, d.due, t + nullif(u.uniq, 0), nullif(u.headers, ''), u.body
+                FROM unnest(p_ids, p_dues, p_delays, p_uniques, p_headers, p_bodies) WITH ORDINALITY u (id, due, delay, uniq, headers, body, ord),
+                     LATERAL (SELECT CASE WHEN u.due >= 0 THEN u.due ELSE t + u.delay END AS due) d
+                ORDER BY u.id COLLATE "C"
+                ON CONFLICT DO NOTHING; -- which waits for no lock of one that is there
+            ELSE -- an id whose window has ended is free, and so is one that was deleted meanwhile
+                INSERT INTO public.delayq_messages AS m (queue, id, state, at, seq, due, unique_until, headers, body)
+                SELECT p_queue, u.id, 0, d.due, call | u.ord, d.due, t + nullif(u.uniq, 0), nullif(u.headers, ''), u.body
+                FROM unnest(p_ids, p_dues, p_delays, p_uniques, p_headers, p_bodies) WITH ORDINALITY u (id, due, delay, uniq, headers, body, ord),
+                     LATERAL (SELECT CASE WHEN u.due >= 0 THEN u.due ELSE t + u.delay END AS due) d
+                ORDER BY u.id COLLATE "C"
+                ON CONFLICT (queue, id) DO UPDATE
+                SET state = 0, at = excluded.at, seq = excluded.seq, due = excluded.due, attempts = 0, token = NULL,
+                    unique_until = excluded.unique_until, first_push = NULL, headers = excluded.headers, body = excluded.body, reason = NULL
+                WHERE m.state = 3 AND m.at <= t;
+            END IF;
+            GET DIAGNOSTICS stored = ROW_COUNT;
+            EXIT WHEN stored = wanted;
+            SELECT string_agg(u.ord || ':' || 10 + CASE WHEN m.state = 1 AND m.at <= t THEN 0 ELSE m.state END, ','), count(*)
+            INTO outcomes, known
+            FROM unnest(p_ids) WITH ORDINALITY u (id, ord)
+            JOIN public.delayq_messages m ON m.queue = p_queue AND m.id = u.id
+            WHERE m.seq <> call | u.ord AND (m.state + 0 < 3 OR m.at + 0 > t);
+            EXIT WHEN stored + known = wanted;
+            RAISE EXCEPTION 'an id was free after all' USING ERRCODE = CASE WHEN try = 1 THEN 'DQ001' ELSE 'serialization_failure' END;
+        EXCEPTION WHEN SQLSTATE 'DQ001' THEN -- goes on with the second try
+        END;
     END LOOP;
-    IF stored < wanted AND added < wanted THEN -- neither stored nor a duplicate
-        RAISE EXCEPTION 'messages of these ids were stored and deleted again and again' USING ERRCODE = 'serialization_failure';
-    END IF;
     IF stored > 0 THEN
         SELECT min(CASE WHEN u.due >= 0 THEN u.due ELSE t + u.delay END) INTO soonest FROM unnest(p_dues, p_delays) u (due, delay);
     END IF;

@@ -5,13 +5,18 @@ CREATE OR REPLACE FUNCTION public.delayq_redrive(
 DECLARE
     t    bigint := public.delayq_clock(p_now);
     call bigint := nextval('public.delayq_calls') << 20;
+    dead text[];
     done int[];
 BEGIN
     now := t;
+    WITH l AS MATERIALIZED ( -- all calls lock in one order
+        SELECT m.id FROM public.delayq_messages m
+        WHERE m.queue = p_queue AND m.id = ANY (p_ids) AND m.state + 0 = 2 ORDER BY m.id FOR UPDATE
+    ) SELECT array_agg(l.id) INTO dead FROM l;
     WITH d AS (
         UPDATE public.delayq_messages m SET state = 0, at = t, due = t, seq = call | u.ord, attempts = 0, reason = NULL
         FROM unnest(p_ids) WITH ORDINALITY u (id, ord)
-        WHERE m.queue = p_queue AND m.id = u.id AND m.state + 0 = 2
+        WHERE m.queue = p_queue AND m.id = u.id AND u.id = ANY (dead)
         RETURNING u.ord::int
     ) SELECT array_agg(d.ord) INTO done FROM d;
     IF cardinality(done) > 0 THEN

@@ -14,11 +14,11 @@ DECLARE
     held  boolean;
     first bigint;
     due   bigint;
+    i     int;
 BEGIN
     now := t;
     -- all calls lock in one order
-    PERFORM 1 FROM public.delayq_messages m WHERE m.queue = p_queue AND m.id = ANY (p_ids) ORDER BY m.id FOR UPDATE;
-    FOR i IN 1..cardinality(p_ids) LOOP
+    FOREACH i IN ARRAY (SELECT array_agg(u.ord::int ORDER BY u.id COLLATE "C") FROM unnest(p_ids) WITH ORDINALITY u (id, ord)) LOOP
         INSERT INTO public.delayq_messages AS m (queue, id, state, at, seq, due, body)
         VALUES (p_queue, p_ids[i], 3, t, call | i, t, '') -- an id that is free
         ON CONFLICT DO NOTHING;

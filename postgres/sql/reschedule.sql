@@ -4,19 +4,21 @@ CREATE OR REPLACE FUNCTION public.delayq_reschedule(
     p_queue text, p_now bigint, p_ids text[], p_dues bigint[], p_delays bigint[], OUT outcomes text, OUT now bigint, OUT soonest bigint
 ) LANGUAGE plpgsql SET jit = off SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
 DECLARE
-    t bigint := public.delayq_clock(p_now);
+    t     bigint := public.delayq_clock(p_now);
+    waits text[];
 BEGIN
     now := t;
     WITH l AS MATERIALIZED (
         SELECT m.id, CASE WHEN m.state = 1 AND m.at <= t THEN 0 ELSE m.state END AS state FROM public.delayq_messages m
         WHERE m.queue = p_queue AND m.id = ANY (p_ids) ORDER BY m.id FOR UPDATE
-    ) SELECT string_agg(u.ord || ':' || CASE WHEN l.state = 1 THEN 1 ELSE 2 END, ',') FILTER (WHERE l.state IS DISTINCT FROM 0)
-    INTO outcomes
+    ) SELECT string_agg(u.ord || ':' || CASE WHEN l.state = 1 THEN 1 ELSE 2 END, ',') FILTER (WHERE l.state IS DISTINCT FROM 0),
+             array_agg(l.id) FILTER (WHERE l.state = 0)
+    INTO outcomes, waits
     FROM unnest(p_ids) WITH ORDINALITY u (id, ord) LEFT JOIN l ON l.id = u.id;
     WITH d AS (
         UPDATE public.delayq_messages m SET state = 0, at = d.due, due = d.due, token = NULL
         FROM unnest(p_ids, p_dues, p_delays) u (id, due, delay), LATERAL (SELECT CASE WHEN u.due >= 0 THEN u.due ELSE t + u.delay END AS due) d
-        WHERE m.queue = p_queue AND m.id = u.id AND (m.state + 0 = 0 OR m.state + 0 = 1 AND m.at + 0 <= t)
+        WHERE m.queue = p_queue AND m.id = u.id AND u.id = ANY (waits)
         RETURNING m.due
     ) SELECT min(d.due) INTO soonest FROM d;
 END

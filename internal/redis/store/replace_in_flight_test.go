@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/internal/record"
 	"github.com/delayq/delayq/internal/redis/redistest"
 )
 
@@ -151,4 +152,68 @@ func TestArbitrateMeetsAReplacedMessage(t *testing.T) {
 		t.Error("the content was read in another way")
 	}
 	b.shows(backend.StateScheduled, "second")
+}
+
+// TestReplacedMessageIsUnreadable has the record of the new message broken before the
+// worker settles the old one. It becomes a dead letter, as any other that cannot be read, and can be
+// deleted whole.
+func TestReplacedMessageIsUnreadable(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, b *bench, _ string, way claimer) {
+		d := b.inFlight("first")
+		b.all(b.Schedule(b.ctx, superseding("second")))
+		b.garble("a")
+		b.all(b.Ack(b.ctx, []backend.Lease{d.Lease()}))
+		b.deadLettered(way)
+	})
+}
+
+// TestArbitrateMeetsAnUnreadableReplacement is the same between the MULTI that leases the message and
+// the reading of its content.
+func TestArbitrateMeetsAnUnreadableReplacement(t *testing.T) {
+	t.Parallel()
+	for _, delay := range []time.Duration{0, time.Hour} {
+		b := setup(t)
+		b.all(b.Schedule(b.ctx, []backend.Message{{ID: "a", Body: []byte("first")}}))
+		f := &redistest.Fault{At: "hmget", Before: func() {
+			second := superseding("second")
+			second[0].Delay = delay
+			b.all(b.Schedule(b.ctx, second))
+			b.garble("a")
+		}}
+		if c, err := b.with(f.Client(t, b.raw)).Arbitrate(b.ctx, 1, time.Minute, "worker"); err != nil || len(c.Deliveries) > 0 {
+			t.Errorf("handed out %+v, %v", c.Deliveries, err)
+		}
+		if !f.Met() {
+			t.Error("the content was read in another way")
+		}
+		b.deadLettered(b.Arbitrate)
+	}
+}
+
+// garble leaves of a record what says its place, and breaks the rest.
+func (b *bench) garble(id string) {
+	b.t.Helper()
+	packed := string(record.PackID(nil, id))
+	rec, err := b.raw.HGet(b.ctx, b.key("messages"), packed).Result()
+	must(b.t, err, b.raw.HSet(b.ctx, b.key("messages"), packed, rec[:7]+"\xff\xff\xff").Err())
+}
+
+// deadLettered claims until the one message is a dead letter, redrives it, and deletes it when it is one
+// again.
+func (b *bench) deadLettered(way claimer) {
+	b.t.Helper()
+	for round := range 2 {
+		await(b.t, "the dead letter", func() bool {
+			b.nothing(way)
+			ls, _, err := b.ListDead(b.ctx, "", 10)
+			must(b.t, err)
+			return len(ls) == 1 && ls[0].ID == "a"
+		})
+		if round == 0 {
+			b.all(b.Redrive(b.ctx, []string{"a"}))
+		}
+	}
+	b.all(b.DeleteDead(b.ctx, []string{"a"}))
+	b.empty()
 }

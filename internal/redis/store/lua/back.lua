@@ -46,7 +46,7 @@ local function due_after(m, v)
     return nil
   end
   local known = v and certain(v)
-  if redis.call('ZSCORE', DEAD, id_of(m)) or not known and (current(id_of(m)) ~= m or redis.call('ZSCORE', DUE, m)) then
+  if redis.call('ZSCORE', DEAD, id_of(m)) or not known and (not is_current(m, v) or redis.call('ZSCORE', DUE, m)) then
     return nil
   end
   if not v then

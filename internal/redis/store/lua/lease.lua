@@ -38,14 +38,26 @@ local function replaced(m, v)
   end
 end
 
+-- Whether a member is the one that its message has now. Of a message that was replaced in flight GENS
+-- has an entry; where that was deleted by hand, HELD tells.
+local function is_current(m, v)
+  local id = id_of(m)
+  return current(id) == m or v and replaced(m, v) and not redis.call('HGET', GENS, id)
+end
+
 -- Whether the lease that has v in HELD is in force. Mostly one look tells for all that none has
 -- ended.
 local none_ended
 
 local function in_force(m, v)
   if not certain(v) then
-    local till = not moved(v) and redis.call('ZSCORE', LEASES, m)
-    return till and tonumber(till) > NOW and current(id_of(m)) == m
+    if moved(v) then
+      return false
+    end
+    local till = redis.call('ZSCORE', LEASES, m)
+    -- Without the key, which was deleted by hand then, a lease that is certain has no end.
+    local endless = not till and string.byte(v, 9) == 33 and redis.call('EXISTS', LEASES) == 0 -- '!'
+    return (endless or till and tonumber(till) > NOW) and is_current(m, v)
   end
   if none_ended == nil then
     none_ended = redis.call('ZCOUNT', LEASES, '-inf', NOW) == 0
