@@ -157,7 +157,7 @@ lint: ## Run golangci-lint
 	  (cd $$dir && if command -v golangci-lint >/dev/null; then golangci-lint run; else go run $(LINT) run; fi) || exit 1; done
 
 # A test that finds no server or no JDK fails instead of being skipped. Those of make test ask for redis, rabbitmq and postgres alone.
-test test-all nightly chaos soak flakes cover report: export DELAYQ_REQUIRE ?= redis,rabbitmq,java,beanstalkd,postgres,shells,chromium
+test test-all nightly chaos soak flakes cover report: export DELAYQ_REQUIRE ?= redis,rabbitmq,java,beanstalkd,postgres,pgbouncer,shells,chromium
 
 # The race detector needs a C compiler, and the backends their servers.
 # The tests start servers of their own: the policy keeps a package from starting one when it is installed.
@@ -165,11 +165,13 @@ NEEDS := command -v $${CC:-cc} >/dev/null || missing+=" gcc libc6-dev"; \
 	(PATH+=:/usr/sbin:/usr/local/bin:/usr/bin; command -v redis-server) >/dev/null || missing+=" redis-server"; \
 	(PATH+=:/usr/lib/rabbitmq/bin:/usr/sbin; command -v rabbitmq-server) >/dev/null || missing+=" rabbitmq-server"; \
 	{ command -v initdb || ls /usr/lib/postgresql/*/bin/initdb; } >/dev/null 2>&1 || missing+=" postgresql";
-# Real Redisson needs a JDK and Maven, the commands of the documentation their shells, bench/peers beanstalkd, and the dashboard a browser.
+# Real Redisson needs a JDK and Maven, the commands of the documentation their shells, bench/peers beanstalkd,
+# postgres PgBouncer, and the dashboard a browser.
 NEEDS_ALL := { command -v java && command -v javac; } >/dev/null || missing+=" default-jdk-headless"; \
 	command -v mvn >/dev/null || missing+=" maven"; \
 	for shell in jq zsh fish; do command -v $$shell >/dev/null || missing+=" $$shell"; done; \
 	(PATH+=:/usr/sbin:/usr/bin; command -v beanstalkd) >/dev/null || missing+=" beanstalkd"; \
+	(PATH+=:/usr/sbin; command -v pgbouncer) >/dev/null || missing+=" pgbouncer"; \
 	{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null || missing+=" chromium"; \
 	command -v npm >/dev/null || missing+=" npm";
 

@@ -208,9 +208,9 @@ func lacking(fs ...backend.Feature) func(*backend.Traits) {
 	return func(tr *backend.Traits) { tr.Lacks = tr.Lacks.With(fs...) }
 }
 
-// lackingOnly declares that the backend has all features but those.
+// lackingOnly declares that the backend has all features but those, and is elsewhere.
 func lackingOnly(fs ...backend.Feature) func(*backend.Traits) {
-	return func(tr *backend.Traits) { tr.Lacks = backend.Lacking(fs...) }
+	return func(tr *backend.Traits) { tr.Lacks, tr.Calls = backend.Lacking(fs...), backend.RoundTrip }
 }
 
 func (s *seam) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {

@@ -337,7 +337,7 @@ func newQueue(ctx context.Context, name string, o *options) (*queue, error) {
 	}
 	q := &queue{
 		name: name, clock: o.clock, log: log, lease: o.lease, backend: o.backend, own: o.own, traits: traits, store: store,
-		batch:  batcher.ForStore(store, MaxBatch, !traits.Supports(Durability)),
+		batch:  batcher.ForStore(store, MaxBatch, traits.Calls),
 		random: o.random, gate: consumer.NewGate(), loops: background.NewLoops(),
 	}
 	if q.clock == nil {

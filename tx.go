@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/delayq/delayq/backend"
 	"github.com/delayq/delayq/internal/batcher"
@@ -32,10 +31,31 @@ import (
 // the same goroutine, make no call of the [Queue] itself for a message that the transaction has
 // touched, and on SQLite none that writes: it would wait for you.
 //
-// A Tx is good until its transaction ends, and is not for concurrent use.
-type Tx struct {
-	of *queue
-	in *queue // the same on a store inside the transaction
+// A Tx is good until its transaction ends, and is not for concurrent use. Only InTx returns one, and
+// methods may be added.
+type Tx interface {
+	// Pusher stores messages, also with [Replace]. They are in the queue from the commit on. A delay
+	// counts from the call, so that a message may be due when it is committed.
+	Pusher
+
+	// Canceler changes messages that wait. No worker gets them from the call on. After a rollback
+	// they are where they were: one that has become due meanwhile may then be late by a look of the
+	// workers, a second on PostgreSQL.
+	Canceler
+
+	// Ack marks the message of a delivery as done, so that what a handler writes and the end of its
+	// message are one: after the commit the message is gone, after a rollback nothing has happened.
+	// It returns [ErrLeaseLost] where another worker may have the message: roll back then.
+	//
+	// The lease is checked at the call, and the message is locked until the transaction ends. So
+	// nobody else gets it, also when the lease ends before the commit. From the call on the lease is
+	// not renewed: after a rollback a later one may have ended, and the message is handed out again.
+	// Make it the last call before the commit.
+	//
+	// A handler of Consume that has committed returns nil; one that has rolled back returns an
+	// error, and its message is retried as ever. What the handler does outside the database, such as
+	// sending a mail, is not part of it: a rollback, or a crash before the commit, repeats it.
+	Ack(ctx context.Context, d *Delivery) error
 }
 
 // InTx returns the queue inside a transaction on the database that the queue is in. tx is a pgx.Tx or
@@ -54,7 +74,7 @@ type Tx struct {
 //
 // It sends nothing. It returns [ErrUnsupported] where the backend lacks [Transactions], and
 // [ErrInvalid] for a tx of another type and for a queue that neither [New] nor [Open] returned.
-func InTx(q Queue, tx any) (*Tx, error) {
+func InTx(q Queue, tx any) (Tx, error) {
 	const op = "begin in a transaction"
 	of, ok := q.(*queue)
 	if !ok {
@@ -67,67 +87,26 @@ func InTx(q Queue, tx any) (*Tx, error) {
 	if err != nil {
 		return nil, of.fail(op, "", err)
 	}
-	in := &queue{
+	return transaction{of, &queue{
 		name: of.name, clock: of.clock, log: of.log, lease: of.lease, backend: of.backend, traits: of.traits, store: store,
-		telemetry: of.telemetry, random: of.random, loops: of.loops, batch: batcher.ForStore(store, MaxBatch, true),
-	}
-	return &Tx{of: of, in: in}, nil
+		telemetry: of.telemetry, random: of.random, loops: of.loops, batch: batcher.ForStore(store, MaxBatch, backend.NoRoundTrip),
+	}}, nil
 }
 
-// Push is as [Pusher.Push], also with [Replace]. The message is in the queue from the commit on. A
-// delay counts from the call, so that a message may be due when it is committed.
-func (t *Tx) Push(ctx context.Context, body []byte, opts ...PushOption) (id string, err error) {
-	return t.in.Push(ctx, body, opts...)
+// transaction is a queue whose store is inside a transaction.
+type transaction struct {
+	of *queue // outside of it
+	*queue
 }
 
-// PushBatch is as [Pusher.PushBatch].
-func (t *Tx) PushBatch(ctx context.Context, ms []Message) (ids []string, err error) {
-	return t.in.PushBatch(ctx, ms)
-}
-
-// Cancel is as [Canceler.Cancel]. No worker gets the message from the call on, and after a rollback
-// it is where it was: a message that has become due meanwhile may then be late by a look of the
-// workers, a second on PostgreSQL.
-func (t *Tx) Cancel(ctx context.Context, id string) error { return t.in.Cancel(ctx, id) }
-
-// CancelBatch is as [Canceler.CancelBatch].
-func (t *Tx) CancelBatch(ctx context.Context, ids []string) error { return t.in.CancelBatch(ctx, ids) }
-
-// Reschedule is as [Canceler.Reschedule]. No worker gets the message before the transaction ends.
-func (t *Tx) Reschedule(ctx context.Context, id string, due time.Time) error {
-	return t.in.Reschedule(ctx, id, due)
-}
-
-// RescheduleAfter is as [Canceler.RescheduleAfter]. The delay counts from the call.
-func (t *Tx) RescheduleAfter(ctx context.Context, id string, delay time.Duration) error {
-	return t.in.RescheduleAfter(ctx, id, delay)
-}
-
-// RescheduleBatch is as [Canceler.RescheduleBatch].
-func (t *Tx) RescheduleBatch(ctx context.Context, ms []Move) error {
-	return t.in.RescheduleBatch(ctx, ms)
-}
-
-// Ack marks the message of a delivery as done, so that what a handler writes and the end of its
-// message are one: after the commit the message is gone, after a rollback nothing has happened. It
-// returns [ErrLeaseLost] where another worker may have the message: roll back then.
-//
-// The lease is checked at the call, and the message is locked until the transaction ends. So nobody
-// else gets it, also when the lease ends before the commit. From the call on the lease is not
-// renewed: after a rollback a later one may have ended, and the message is handed out again. Make it
-// the last call before the commit.
-//
-// A handler of Consume that has committed returns nil; one that has rolled back returns an error, and
-// its message is retried as ever. What the handler does outside the database, such as sending a mail,
-// is not part of it: a rollback, or a crash before the commit, repeats it.
-func (t *Tx) Ack(ctx context.Context, d *Delivery) error {
+func (t transaction) Ack(ctx context.Context, d *Delivery) error {
 	id := ""
 	if d != nil {
 		id = d.ID
 	}
 	err := cmp.Or(valid.Context(ctx), t.of.validDeliveries([]*Delivery{d}))
 	if err == nil {
-		err = t.of.settle.AckInTx(ctx, &d.lease, t.in.store)
+		err = t.of.settle.AckInTx(ctx, &d.lease, t.store)
 	}
 	return t.of.fail(telemetry.Ack, id, err)
 }

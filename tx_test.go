@@ -30,7 +30,7 @@ func newFile(t *testing.T) (delayq.Queue, *sql.DB) {
 	return q, db
 }
 
-func begin(t *testing.T, q delayq.Queue, db *sql.DB) (*sql.Tx, *delayq.Tx) {
+func begin(t *testing.T, q delayq.Queue, db *sql.DB) (*sql.Tx, delayq.Tx) {
 	t.Helper()
 	tx, err := db.BeginTx(t.Context(), nil)
 	must(t, err)

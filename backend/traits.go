@@ -47,6 +47,10 @@ type Traits struct {
 	// Leases says where a lease is kept.
 	Leases LeaseKeeper
 
+	// Calls says what a call costs the store. Package delayq combines the single pushes, acks and
+	// nacks of concurrent callers by it.
+	Calls CallCost
+
 	// AnyName declares that a queue may have any name of 1 to [MaxName] bytes, since other programs
 	// name the store's queues by their own rules. The portable rules allow letters, digits and
 	// "-_.:" alone.
@@ -55,6 +59,20 @@ type Traits struct {
 
 // Supports tells whether the backend has the feature. It is false for a number that is no feature.
 func (t Traits) Supports(f Feature) bool { return f.known() && !t.Lacks.Has(f) }
+
+// CallCost says what a call costs a store.
+type CallCost int
+
+const (
+	// RoundTrip calls cost a round trip. Callers share one, and do not wait long for those of
+	// others.
+	RoundTrip CallCost = iota
+	// Transaction calls cost the store a transaction too, such as a flush of its log. Few large ones
+	// are faster than many small ones.
+	Transaction
+	// NoRoundTrip calls share nothing: the store is in this process, or combines calls itself.
+	NoRoundTrip
+)
 
 // LeaseKeeper says where a lease is kept.
 type LeaseKeeper int

@@ -46,6 +46,9 @@ type target struct {
 	// most is how many messages to let wait there, where that is fewer than other stores take.
 	most int
 
+	// apart returns two backends on one empty store, as two processes have; nil on Redis and memory.
+	apart func(testing.TB) (one, other backend.Backend)
+
 	// onRedis makes a backend on a client; nil for stores elsewhere.
 	onRedis func(redis.UniversalClient) backend.Backend
 }
@@ -59,15 +62,20 @@ var targets = []target{
 	onRedis("redisson", openRedisson()),
 	onRedis("redisson-noindex", openRedisson(redisson.NoIndex())),
 	onRedis("redisson-envelope", openRedisson(redisson.WithCodec(redisson.Envelope))),
-	{name: "rabbitmq", open: openRabbit, most: 20_000},
-	{name: "postgres", open: openPostgres, virtual: true},
-	{name: "sqlite", open: openSQLite, virtual: true},
+	{name: "rabbitmq", open: openRabbit, apart: twoRabbit, most: 20_000},
+	{name: "postgres", open: openPostgres, apart: twoPostgres, virtual: true},
+	{name: "sqlite", open: openSQLite, apart: twoSQLite, virtual: true},
 }
 
 func openMemory(testing.TB) backend.Backend { return memory.New() }
 
 func openSQLite(tb testing.TB) backend.Backend {
 	return sqlite.New(filepath.Join(tb.TempDir(), "delay.db"))
+}
+
+func twoSQLite(tb testing.TB) (one, other backend.Backend) {
+	path := filepath.Join(tb.TempDir(), "delay.db")
+	return sqlite.New(path), sqlite.New(path)
 }
 
 func openZset(m zsetpoll.Mode) func(redis.UniversalClient) backend.Backend {

@@ -23,6 +23,12 @@ func openPostgres(tb testing.TB) backend.Backend {
 	return b
 }
 
+// twoPostgres returns two backends, each with a pool of its own.
+func twoPostgres(tb testing.TB) (one, other backend.Backend) {
+	prefix := postgres.Prefix(fmt.Sprintf("bench%d_", postgresPrefixes.Add(1)))
+	return postgres.New(ownPool(tb), prefix), postgres.New(ownPool(tb), prefix)
+}
+
 func ownPool(tb testing.TB) *pgxpool.Pool {
 	tb.Helper()
 	cfg, err := pgxpool.ParseConfig(testenv.SharedPostgres(tb).URL())

@@ -31,6 +31,11 @@ func ownVhost(tb testing.TB) string {
 
 func openRabbit(tb testing.TB) backend.Backend { return rabbitmq.New(ownVhost(tb)) }
 
+func twoRabbit(tb testing.TB) (one, other backend.Backend) {
+	url := ownVhost(tb)
+	return rabbitmq.New(url), rabbitmq.New(url)
+}
+
 // onRabbit opens the queue on a broker.
 func onRabbit(b *testing.B, url string, opts ...rabbitmq.Option) delayq.Queue {
 	b.Helper()

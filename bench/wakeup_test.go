@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 // is of one process. Between two messages the consumer waits for 20 ms.
 func BenchmarkWakeUp(b *testing.B) {
 	overTargets(b, func(b *testing.B, t target) {
-		pusher, consumer := t.apart(b)
+		pusher, consumer := t.twice(b)
 		messages := load.UnlessShort(300, 10)
 		var wakes []time.Duration
 		for range messages {
@@ -32,8 +33,8 @@ func BenchmarkWakeUp(b *testing.B) {
 	})
 }
 
-// apart opens one queue twice, as two processes would.
-func (t target) apart(b *testing.B) (pusher, consumer delayq.Queue) {
+// twice opens one queue twice, as two processes would.
+func (t target) twice(b *testing.B) (pusher, consumer delayq.Queue) {
 	b.Helper()
 	switch {
 	case t.onRedis != nil:
@@ -45,8 +46,9 @@ func (t target) apart(b *testing.B) (pusher, consumer delayq.Queue) {
 		q := t.queue(b)
 		return q, q
 	}
-	url := ownVhost(b)
-	return onRabbit(b, url), onRabbit(b, url)
+	here, there := t.apart(b)
+	b.Cleanup(func() { load.Must(b, errors.Join(here.Close(), there.Close())) })
+	return open(b, here, "bench"), open(b, there, "bench")
 }
 
 func wake(b *testing.B, pusher, consumer delayq.Queue) time.Duration {

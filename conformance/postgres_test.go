@@ -20,20 +20,12 @@ import (
 	"github.com/delayq/delayq/postgres"
 )
 
-// postgresBackends are the two ways to reach PostgreSQL: pgx, and database/sql, which cannot listen.
+// postgresBackends are the ways to reach PostgreSQL: pgx, database/sql, which cannot listen, and pgx through a
+// PgBouncer, where prepared statements and LISTEN do not work.
 func postgresBackends(t *testing.T) map[string]conformance.Harness {
 	t.Helper()
 	native := postgresHarness(func(ctx context.Context, prefix string) (backend.Backend, func(), error) {
-		cfg, err := pgxpool.ParseConfig(testenv.SharedPostgres(t).URL())
-		if err != nil {
-			return nil, nil, err
-		}
-		cfg.MaxConns = 8
-		pool, err := pgxpool.NewWithConfig(ctx, cfg)
-		if err != nil {
-			return nil, nil, err
-		}
-		return postgres.New(pool, postgres.Prefix(prefix)), pool.Close, nil
+		return onPool(ctx, testenv.SharedPostgres(t).URL(), postgres.Prefix(prefix))
 	})
 	native.Begin, native.BeginElsewhere = beginPgx(t, "postgres"), beginPgx(t, "elsewhere")
 	std := postgresHarness(func(_ context.Context, prefix string) (backend.Backend, func(), error) {
@@ -48,7 +40,28 @@ func postgresBackends(t *testing.T) map[string]conformance.Harness {
 	std.Begin, std.BeginElsewhere = beginStd(t, "postgres"), beginStd(t, "elsewhere")
 	realtime := native
 	realtime.Virtual = false
-	return map[string]conformance.Harness{"postgres": native, "postgres-realtime": realtime, "postgres-sql": std}
+	pooler := sync.OnceValue(func() *testenv.PgBouncerServer { return testenv.PgBouncer(t, testenv.SharedPostgres(t), "transaction") })
+	pooled := postgresHarness(func(ctx context.Context, prefix string) (backend.Backend, func(), error) {
+		return onPool(ctx, pooler().URL()+"&default_query_exec_mode=exec", postgres.Prefix(prefix), postgres.Poll(200*time.Millisecond))
+	})
+	pooled.Begin, pooled.BeginElsewhere = native.Begin, native.BeginElsewhere
+	return map[string]conformance.Harness{
+		"postgres": native, "postgres-realtime": realtime, "postgres-sql": std, "postgres-pgbouncer": pooled,
+	}
+}
+
+// onPool returns a backend with a pool of its own.
+func onPool(ctx context.Context, url string, opts ...postgres.Option) (backend.Backend, func(), error) {
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg.MaxConns = 8
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, nil, err
+	}
+	return postgres.New(pool, opts...), pool.Close, nil
 }
 
 // postgresHarness gives each backend tables and a pool of its own, on a shared server.

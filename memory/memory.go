@@ -68,7 +68,7 @@ func invalidOption(b *Backend) {
 
 // Traits returns the strictest promises but one: messages live in the process.
 func (*Backend) Traits() backend.Traits {
-	return backend.Traits{Name: "memory", Lacks: backend.Lacking(backend.Durability, backend.Transactions)}
+	return backend.Traits{Name: "memory", Lacks: backend.Lacking(backend.Durability, backend.Transactions), Calls: backend.NoRoundTrip}
 }
 
 // Open returns a handle on the queue of that name, made when it does not exist. All

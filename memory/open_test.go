@@ -40,7 +40,7 @@ func TestOpenAfterTheContextEnded(t *testing.T) {
 }
 
 func TestTraits(t *testing.T) {
-	if got, want := New().Traits(), (backend.Traits{Name: "memory", Lacks: backend.Lacking(backend.Durability, backend.Transactions)}); got != want {
+	if got, want := New().Traits(), (backend.Traits{Name: "memory", Lacks: backend.Lacking(backend.Durability, backend.Transactions), Calls: backend.NoRoundTrip}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -281,7 +281,7 @@ func TestOldSnapshotOfLease(t *testing.T) {
 	q := opened(t, postgres.New(p, fresh()))
 	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
 		none(t, q.Schedule(t.Context(), pushes(1, "m", 0)))
-		ds, err := q.Receive(t.Context(), 1, 200*time.Millisecond)
+		ds, err := q.Receive(t.Context(), 1, 2*time.Second)
 		must(t, err)
 		leases := []backend.Lease{ds[0].Lease()}
 		old := beginPgx(t, p, pgx.TxOptions{IsoLevel: level})

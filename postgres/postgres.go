@@ -141,7 +141,7 @@ func configure(opts []Option) config {
 
 // Traits returns the backend's promises: everything, to the microsecond.
 func (b *Backend) Traits() backend.Traits {
-	return backend.Traits{Name: "postgres", Resolution: time.Microsecond, Sweep: b.cfg.poll}
+	return backend.Traits{Name: "postgres", Resolution: time.Microsecond, Sweep: b.cfg.poll, Calls: backend.Transaction}
 }
 
 // Open returns a handle on the queue of that name. The first Open checks the server, and makes or

@@ -75,7 +75,7 @@ func New(path string, opts ...Option) *Backend {
 
 // Traits returns the strictest promises. Another process's nearer message is noticed within Sweep.
 func (*Backend) Traits() backend.Traits {
-	return backend.Traits{Name: "sqlite", Sweep: sweep}
+	return backend.Traits{Name: "sqlite", Sweep: sweep, Calls: backend.NoRoundTrip} // its writer combines them
 }
 
 const (

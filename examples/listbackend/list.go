@@ -30,7 +30,8 @@ func New() *Backend {
 }
 
 func (b *Backend) Traits() backend.Traits {
-	return backend.Traits{Name: "list", Lacks: backend.Lacking(backend.Durability, backend.Transactions)} // messages end with the process
+	lacks := backend.Lacking(backend.Durability, backend.Transactions) // messages end with the process
+	return backend.Traits{Name: "list", Lacks: lacks, Calls: backend.NoRoundTrip}
 }
 
 func (b *Backend) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {

@@ -21,7 +21,7 @@ type ledger struct {
 }
 
 // inTx runs do in a transaction that both the tables and the queue are part of.
-func (l *ledger) inTx(ctx context.Context, do func(*sql.Tx, *delayq.Tx) error) error {
+func (l *ledger) inTx(ctx context.Context, do func(*sql.Tx, delayq.Tx) error) error {
 	tx, err := l.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (l *ledger) inTx(ctx context.Context, do func(*sql.Tx, *delayq.Tx) error) e
 
 // place stores an order and sets its timer: both, or neither.
 func (l *ledger) place(ctx context.Context, order string, timeout time.Duration) error {
-	return l.inTx(ctx, func(tx *sql.Tx, in *delayq.Tx) error {
+	return l.inTx(ctx, func(tx *sql.Tx, in delayq.Tx) error {
 		if _, err := tx.ExecContext(ctx, "INSERT INTO orders VALUES (?, 'unpaid')", order); err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (l *ledger) place(ctx context.Context, order string, timeout time.Duration)
 
 // pay stores a payment and stops the timer: both, or neither.
 func (l *ledger) pay(ctx context.Context, order string) error {
-	return l.inTx(ctx, func(tx *sql.Tx, in *delayq.Tx) error {
+	return l.inTx(ctx, func(tx *sql.Tx, in delayq.Tx) error {
 		if _, err := tx.ExecContext(ctx, "UPDATE orders SET state = 'paid' WHERE id = ?", order); err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func (l *ledger) pay(ctx context.Context, order string) error {
 
 // expire handles a timer. The order is cancelled and the message is done: both, or neither.
 func (l *ledger) expire(ctx context.Context, d *delayq.Delivery) error {
-	return l.inTx(ctx, func(tx *sql.Tx, in *delayq.Tx) error {
+	return l.inTx(ctx, func(tx *sql.Tx, in delayq.Tx) error {
 		if _, err := tx.ExecContext(ctx, "UPDATE orders SET state = 'cancelled' WHERE id = ?", string(d.Body)); err != nil {
 			return err
 		}

@@ -22,15 +22,15 @@ const (
 	settleCalls = 2
 )
 
-// ForStore returns the batchers of a queue, for up to maxItems items in one call. A store in this
-// process has no round trips to share: its calls are direct.
-func ForStore(q backend.Queue, maxItems int, direct bool) Store {
+// ForStore returns the batchers of a queue, for up to maxItems items in one call.
+func ForStore(q backend.Queue, maxItems int, cost backend.CallCost) Store {
+	direct := cost == backend.NoRoundTrip
 	return Store{
 		Pushes: New(Config[backend.Message]{
 			Send:  q.Schedule,
 			Size:  func(m backend.Message) int { return len(m.Body) + valid.HeaderBytes(m.Headers) },
 			Copy:  copyMessage,
-			Calls: pushCalls, Widen: true, MaxItems: maxItems, Direct: direct,
+			Calls: pushCalls, Widen: cost == backend.RoundTrip, MaxItems: maxItems, Direct: direct,
 		}),
 		Acks: New(Config[backend.Lease]{Send: q.Ack, Calls: settleCalls, MaxItems: maxItems, Direct: direct}),
 		Nacks: New(Config[backend.Return]{

@@ -35,7 +35,7 @@ func take(t *testing.T, n int) *fixture {
 	}
 	f := &fixture{T: t}
 	f.Settler = settle.Settler{
-		Store: q, Batch: batcher.ForStore(q, 100, true), Clock: clock, Log: log, Died: func(n int) { f.died += n },
+		Store: q, Batch: batcher.ForStore(q, 100, backend.NoRoundTrip), Clock: clock, Log: log, Died: func(n int) { f.died += n },
 	}
 	ms := make([]backend.Message, n)
 	for i := range ms {

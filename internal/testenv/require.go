@@ -12,7 +12,7 @@ import (
 const requireVar = "DELAYQ_REQUIRE"
 
 // kinds are the words that DELAYQ_REQUIRE may hold.
-var kinds = []string{"redis", "rabbitmq", "java", beanstalkdKind, postgresKind, "shells", chromiumKind}
+var kinds = []string{"redis", "rabbitmq", "java", beanstalkdKind, postgresKind, pgbouncerKind, "shells", chromiumKind}
 
 // absentError reports that the machine lacks a program, and how to get it.
 type absentError struct{ kind, remedy string }

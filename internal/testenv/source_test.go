@@ -148,7 +148,7 @@ func TestUnknownRequirement(t *testing.T) {
 		"RabbitCluster": func(tb testing.TB) { RabbitCluster(tb, 3) },
 	} {
 		r := record(t, start)
-		if !strings.Contains(r.failed, `"rabbit" is unknown; known: redis, rabbitmq, java, beanstalkd, postgres, shells`) {
+		if !strings.Contains(r.failed, `"rabbit" is unknown; known: redis, rabbitmq, java, beanstalkd, postgres, pgbouncer, shells`) {
 			t.Errorf("%s: failed with %q, skipped with %q", name, r.failed, r.skipped)
 		}
 	}
