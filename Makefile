@@ -171,9 +171,9 @@ NEEDS_ALL := { command -v java && command -v javac; } >/dev/null || missing+=" d
 	command -v mvn >/dev/null || missing+=" maven"; \
 	for shell in jq zsh fish curl python3; do command -v $$shell >/dev/null || missing+=" $$shell"; done; \
 	(PATH+=:/usr/sbin:/usr/bin; command -v beanstalkd) >/dev/null || missing+=" beanstalkd"; \
+	(PATH+=:/usr/sbin; command -v pgbouncer) >/dev/null || missing+=" pgbouncer"; \
 	{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null || missing+=" chromium"; \
-	command -v npm >/dev/null || missing+=" npm"; \
-	(PATH+=:/usr/sbin; command -v pgbouncer) >/dev/null || missing+=" pgbouncer";
+	command -v npm >/dev/null || missing+=" npm";
 
 .PHONY: tools tools-all
 tools-all: NEEDS += $(NEEDS_ALL)
