@@ -3,7 +3,6 @@ package conformance_test
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -135,8 +134,7 @@ func served(newStore func() (backend.Backend, error)) func(context.Context) (bac
 
 // dialed connects a client, by connections of its own.
 func dialed(ctx context.Context, c *clockedClient) (_ backend.Backend, err error) {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	c.Backend, err = httpclient.Dial(ctx, c.url, httpclient.HTTPClient(&http.Client{Transport: transport}))
+	c.Backend, err = httpclient.Dial(ctx, c.url)
 	return c, err
 }
 
