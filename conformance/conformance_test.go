@@ -77,7 +77,7 @@ func memoryLeftovers(_ context.Context, b backend.Backend) ([]string, error) {
 const patience = time.Minute
 
 // defaultModes are the backends whose checks run in the tier testenv.Default.
-var defaultModes = []string{"memory", "zsetpoll", "keyspace", "redisson-both", "rabbitmq", "sqlite", "postgres", "httpclient"}
+var defaultModes = []string{"memory", "zsetpoll", "keyspace", "redisson-both", "rabbitmq", "sqlite", "postgres"}
 
 func TestConformance(t *testing.T) {
 	all := backends(t)

@@ -3,7 +3,6 @@ package conformance_test
 import (
 	"context"
 	"log/slog"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -135,8 +134,7 @@ func served(newStore func() (backend.Backend, error)) func(context.Context) (bac
 
 // dialed connects a client, by connections of its own.
 func dialed(ctx context.Context, c *clockedClient) (_ backend.Backend, err error) {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	c.Backend, err = httpclient.Dial(ctx, c.url, httpclient.HTTPClient(&http.Client{Transport: transport}))
+	c.Backend, err = httpclient.Dial(ctx, c.url)
 	return c, err
 }
 
@@ -158,4 +156,27 @@ func servedLeftovers(ctx context.Context, b backend.Backend) ([]string, error) {
 		return store.Remains(ctx, queues...)
 	}
 	return nil, nil
+}
+
+// overHTTP are the checks of the first tier. The others take minutes under the race detector, most of
+// them for the JSON of large bodies.
+var overHTTP = []string{
+	"never-early", "due-at", "order", "cancel", "reschedule", "lease-excludes", "stale-ack", "settle-once", "extend-holds",
+	"close-wakes", "close-takes-nothing", "closed", "stop-returns-untouched", "attempt-counts-crashes", "dead-list", "redrive",
+	"peek-pages", "get", "purge", "pause", "unique-window", "replace", "wake-up", "context-end-loses-nothing", "odd-ids",
+	"features", "bad-input", "unsupported", "leaves-nothing", "clients-at-once",
+}
+
+func TestOverHTTP(t *testing.T) {
+	t.Parallel()
+	h := httpBackends(t)["httpclient"]
+	h.Patience = patience
+	for _, name := range overHTTP {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := conformance.Verify(t.Context(), h, name); err != nil {
+				t.Error(err)
+			}
+		})
+	}
 }

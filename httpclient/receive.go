@@ -78,7 +78,8 @@ func (q *queue) run(p *poll, limit int, lease time.Duration) {
 }
 
 const (
-	// The end of a poll whose caller has gone is awaited for that long, by Close too.
+	// Close waits that long for the ends of polls whose callers have gone. What comes later is given
+	// back all the same.
 	endWithin = 5 * time.Second
 	// The caller waits for that long: when it returns, the server takes no message for it any more,
 	// unless the network is slow.
@@ -91,20 +92,15 @@ func (q *queue) abandon(p *poll) {
 	go func() {
 		defer q.polls.Done()
 		defer close(ended)
-		ctx, cancel := context.WithTimeout(context.Background(), endWithin)
-		defer cancel()
 		select {
 		case <-p.done: // it came in the same moment
 		default:
-			if err := q.b.post(ctx, q.path+"receive/end", wire.EndReceive{Key: p.key}, &wire.Done{}); err != nil {
+			if err := q.b.post(context.Background(), q.path+"receive/end", wire.EndReceive{Key: p.key}, &wire.Done{}); err != nil {
 				q.log.Debug("delayq: ending a receive failed; the server ends it in time", "err", err)
 			}
 		}
-		select {
-		case <-p.done:
-			q.release(p.ds)
-		case <-ctx.Done():
-		}
+		<-p.done // which has a bound of its own
+		q.release(p.ds)
 	}()
 	soon := time.NewTimer(endSoon)
 	defer soon.Stop()
@@ -119,13 +115,11 @@ func (q *queue) release(ds []backend.Delivery) {
 	if len(ds) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
-	defer cancel()
 	ls := make([]backend.Lease, len(ds))
 	for i, d := range ds {
 		ls[i] = d.Lease()
 	}
-	if err := q.b.post(ctx, q.path+"release", wire.Leases{Leases: leases(ls)}, &wire.Results{}); err != nil {
+	if err := q.b.post(context.Background(), q.path+"release", wire.Leases{Leases: leases(ls)}, &wire.Results{}); err != nil {
 		q.log.Warn("delayq: giving messages back failed; they return when their leases end", "messages", len(ds), "err", err)
 	}
 }

@@ -15,8 +15,6 @@ const (
 	defaultLease = 30 * time.Second
 	// shortestWait gives a store the time for one look.
 	shortestWait = 100 * time.Millisecond
-	// giveBackWithin bounds how long messages are given back. If that fails, their leases end in time.
-	giveBackWithin = 5 * time.Second
 )
 
 func (c *request) receive() (any, error) {
@@ -103,7 +101,7 @@ func (c *request) dropExpired(ds []backend.Delivery, lease time.Duration) (rest 
 			drop = append(drop, d.Lease())
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), giveBackWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), c.timeout)
 	defer cancel()
 	var errs []error
 	if len(drop) > 0 {
@@ -133,8 +131,9 @@ func storedLimits(headers map[string]string) *limits.Stored {
 
 func shownLimits(headers map[string]string) *backend.Limits { return storedLimits(headers).Shown() }
 
+// returnUntouched gives messages back. If that fails, their leases end in time.
 func (c *request) returnUntouched(ds []backend.Delivery) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), giveBackWithin)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), c.timeout)
 	defer cancel()
 	rs := make([]backend.Return, len(ds))
 	for i, d := range ds {
