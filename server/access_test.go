@@ -79,6 +79,7 @@ func TestListShowsNoOtherQueues(t *testing.T) {
 			t.Errorf("got %q, want %q", got.Queues, want)
 		}
 	}
+	f.token = all
 	if r := f.call(t, http.MethodGet, "/metrics", ""); r.status != http.StatusOK || !strings.Contains(string(r.body), `delayq_server_queue_messages{queue="mail",state="ready"} 1`) {
 		t.Errorf("got %d %s", r.status, r.body)
 	}

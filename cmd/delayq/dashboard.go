@@ -157,7 +157,7 @@ func (c *dashboardCommand) source(ctx context.Context, opts ...delayq.Option) (s
 	}
 	sources := make(map[string]dashboard.Source)
 	for _, raw := range c.URLs {
-		b, names, err := openStore(ctx, raw)
+		b, names, err := openListed(ctx, raw)
 		if err != nil {
 			return nil, nil, errors.Join(err, done())
 		}
@@ -171,23 +171,19 @@ func (c *dashboardCommand) source(ctx context.Context, opts ...delayq.Option) (s
 	return s, done, nil
 }
 
-// openStore connects to a store, and returns the queue that the URL names, if it does.
-func openStore(ctx context.Context, raw string) (backend.Backend, []string, error) {
-	mux := backend.DefaultMux()
-	b, name, err := mux.Open(ctx, raw)
-	if err == nil {
+// openListed opens a store whose queues can be shown: it lists them, or the URL names one.
+func openListed(ctx context.Context, raw string) (backend.Backend, []string, error) {
+	b, name, err := openStore(ctx, raw)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case name != "":
 		return b, []string{name}, nil
 	}
-	if !errors.Is(err, delayq.ErrInvalid) {
-		return nil, nil, err
+	if _, err := delayq.Queues(ctx, b); errors.Is(err, delayq.ErrUnsupported) {
+		return nil, nil, errors.Join(fmt.Errorf("this store cannot list its queues: expected a URL with a queue: %w", err), b.Close())
 	}
-	if b, _, other := mux.OpenNamed(ctx, raw, "delayq-dashboard"); other == nil { // a URL of a store alone; no queue is opened
-		if _, err := delayq.Queues(ctx, b); errors.Is(err, delayq.ErrUnsupported) {
-			return nil, nil, errors.Join(fmt.Errorf("this store cannot list its queues: expected a URL with a queue: %w", err), b.Close())
-		}
-		return b, nil, nil
-	}
-	return nil, nil, err
+	return b, nil, nil
 }
 
 // storeKey names a store among several.

@@ -80,7 +80,7 @@ func (c *serveCommand) Run(ctx context.Context, std streams) (err error) {
 		}
 		config = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
 	}
-	b, err := openStore(ctx, c.URL)
+	b, _, err := openStore(ctx, c.URL)
 	if err != nil {
 		return err
 	}
@@ -120,17 +120,6 @@ func (c *serveCommand) options(std streams) ([]server.Option, error) {
 		return nil, fmt.Errorf("--tokens=%s: %w", c.Tokens, err)
 	}
 	return append(opts, server.Tokens(tokens)), nil
-}
-
-// openStore opens the store of a URL, with the name of a queue or without one.
-func openStore(ctx context.Context, url string) (backend.Backend, error) {
-	b, _, err := backend.DefaultMux().Open(ctx, url)
-	if errors.Is(err, delayq.ErrInvalid) {
-		if named, _, again := backend.DefaultMux().OpenNamed(ctx, url, "queue"); again == nil {
-			return named, nil
-		}
-	}
-	return b, err
 }
 
 // announce says on standard error where the server is, and who may use it.
