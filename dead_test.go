@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/delayq/delayq"
@@ -168,6 +169,7 @@ func filterable(t *testing.T, s *seam) (q delayq.Queue, began time.Time) {
 		must(t, receive(t, q).Dead(t.Context(), fmt.Sprintf("reason %d of %d", i%3, i)))
 		time.Sleep(time.Second)
 	}
+	synctest.Wait() // the retention looks at what has died: s may be changed when it is done
 	return q, began
 }
 
