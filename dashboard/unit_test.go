@@ -40,6 +40,32 @@ func FuzzVisible(f *testing.F) {
 	})
 }
 
+// Nested JSON of some kilobytes would be indented to gigabytes.
+func TestDeepJSON(t *testing.T) {
+	t.Parallel()
+	const depth = 3000
+	opening, closing := strings.Repeat("[", depth), strings.Repeat("]", depth)
+	for name, body := range map[string]string{
+		"closed":          opening + strings.Repeat("1,", 3000) + "1" + closing,
+		"closed too much": opening + strings.Repeat("1,", 3000) + "1" + closing + closing,
+		"text":            opening + `"\"]]]",` + strings.Repeat("1,", 3000) + "1" + closing,
+	} {
+		for _, as := range []string{"", "json"} {
+			if v := viewBody([]byte(body), as); v.As != "text" || v.Text != body {
+				t.Errorf("%s is shown as %s of %d bytes", name, v.As, len(v.Text))
+			}
+		}
+	}
+	for body, want := range map[string]string{
+		`["[[[","\"",{"a":1}]`:                   "[\n  \"[[[\",\n  \"\\\"\",\n  {\n    \"a\": 1\n  }\n]",
+		"[" + strings.Repeat("1,", 1<<10) + "1]": "[" + strings.Repeat("\n  1,", 1<<10) + "\n  1\n]",
+	} {
+		if v := viewBody([]byte(body), ""); v.As != "json" || v.Text != want {
+			t.Errorf("%s is shown as %s %s", body, v.As, v.Text)
+		}
+	}
+}
+
 func FuzzParseSpan(f *testing.F) {
 	for _, s := range []string{"1d", "1w2d3h", "-1s", "1h1d", "99999999999h", "d"} {
 		f.Add(s)
