@@ -208,6 +208,9 @@ func TestWithoutAuthorize(t *testing.T) {
 			"no address":      func(r *http.Request) { r.RemoteAddr = "@" },
 			"a proxy":         func(r *http.Request) { r.Header.Set("X-Forwarded-For", "127.0.0.1") },
 			"another proxy":   func(r *http.Request) { r.Header.Set("Forwarded", "for=127.0.0.1") },
+			"an empty header": func(r *http.Request) { r.Header["X-Forwarded-For"] = []string{""} },
+			"a proxy's host":  func(r *http.Request) { r.Header.Set("X-Forwarded-Host", "queues.example") },
+			"nginx":           func(r *http.Request) { r.Proto, r.ProtoMinor = "HTTP/1.0", 0 },
 			"another name":    func(r *http.Request) { r.Host = "rebound.example:8490" },
 		} {
 			b.edit = edit
