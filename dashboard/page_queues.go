@@ -22,7 +22,7 @@ type queuesData struct {
 // queuesPage shows all queues.
 func (h *Handler) queuesPage(w http.ResponseWriter, r *http.Request) {
 	if err := h.authorize(r, View, ""); err != nil {
-		h.fail(w, r, &failure{http.StatusForbidden, "You may not see the queues: " + err.Error()})
+		h.fail(w, r, &failure{http.StatusForbidden, "You may not see the queues: " + visible(err.Error())})
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), pageLimit)
