@@ -220,7 +220,7 @@ func TestQueuesAreOpenedAndClosed(t *testing.T) {
 		s.wantCalls(t, "a", 1, 0)
 		s.wantCalls(t, "b", 1, 0)
 		b.rejected(b.do("GET", "/queues/c", nil), http.StatusNotFound, "no such queue")
-		if r := b.do("GET", "/figures?q=c", nil); r.body != "{}\n" {
+		if r := b.do("GET", "/figures?q=c", nil); r.status != http.StatusNotFound {
 			t.Errorf("queue c is not listed, and has figures: %s", r.body)
 		}
 		s.wantCalls(t, "c", 0, 0)

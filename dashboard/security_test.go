@@ -219,7 +219,7 @@ func TestWithoutAuthorize(t *testing.T) {
 					t.Errorf("%s gets %s: %d %s", name, target, r.status, text(r.body))
 				}
 			}
-			if r := b.do("GET", "/figures?q=orders", nil); r.body != "{}\n" {
+			if r := b.do("GET", "/figures?q=orders", nil); r.status != http.StatusNotFound {
 				t.Errorf("%s gets the figures %s", name, r.body)
 			}
 			if r := b.do("GET", "/events?q=orders", nil); r.status != http.StatusNotFound {
