@@ -82,6 +82,7 @@ func TestParseSpan(t *testing.T) {
 	for s, want := range map[string]time.Duration{
 		"90s": 90 * time.Second, "1d": 24 * time.Hour, "1w2d3h": (9*24 + 3) * time.Hour, "0s": 0, "2w": 14 * 24 * time.Hour,
 		"": -1, "1": -1, "-1h": -1, "d": -1, "1h1d": -1, "1.5d": -1, "1e9d": -1,
+		"36500d": 36500 * 24 * time.Hour, "36501d": -1, "30501w": -1 /* its nanoseconds overflow to 3 days */, "36500d1s": -1, "5214w36500d": -1,
 	} {
 		if got, err := parseSpan(s); want < 0 && err == nil || want >= 0 && (got != want || err != nil) {
 			t.Errorf("%q is %v, %v", s, got, err)
