@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -54,6 +56,7 @@ type job struct {
 
 type jobs struct {
 	ctx     context.Context //nolint:containedctx // it ends all jobs
+	log     *slog.Logger
 	running sync.WaitGroup
 
 	mu  sync.Mutex
@@ -62,7 +65,9 @@ type jobs struct {
 
 var errJobs = errors.New("too many jobs are under way: wait for one to end, or stop one")
 
-func newJobs(ctx context.Context) *jobs { return &jobs{ctx: ctx, all: make(map[string]*job)} }
+func newJobs(ctx context.Context, log *slog.Logger) *jobs {
+	return &jobs{ctx: ctx, log: log, all: make(map[string]*job)}
+}
 
 // start counts what the filter selects, in the background.
 func (js *jobs) start(queue string, c change, f filter, count func(ctx context.Context, j *job) error) (*job, error) {
@@ -95,7 +100,7 @@ func (js *jobs) run(j *job, then jobState, f func(ctx context.Context, j *job) e
 	j.mu.Unlock()
 	js.running.Go(func() {
 		defer cancel()
-		err := f(ctx, j)
+		err := js.guarded(func() error { return f(ctx, j) })
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.changed = time.Now()
@@ -107,6 +112,18 @@ func (js *jobs) run(j *job, then jobState, f func(ctx context.Context, j *job) e
 			j.state = then
 		}
 	})
+}
+
+// guarded makes an error of a panic of the functions for [Redact] and [Audit]: in a page, the server
+// recovers from it, and a job must not end the process either.
+func (js *jobs) guarded(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			js.log.Error("delayq dashboard: a job panicked", "panic", p, "stack", string(debug.Stack()))
+			err = &failure{http.StatusInternalServerError, "The job panicked: the log has the details."}
+		}
+	}()
+	return f()
 }
 
 func (js *jobs) get(queue, id string) *job {
