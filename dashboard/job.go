@@ -45,8 +45,9 @@ type job struct {
 	mu      sync.Mutex
 	state   jobState
 	looked  int
-	ids     []string
-	more    bool // than jobMost match
+	matched int
+	ids     []string // of those that match, until the job ends
+	more    bool     // than jobMost match
 	tried   int
 	result  result
 	problem string
@@ -97,6 +98,9 @@ func (js *jobs) run(j *job, then jobState, f func(ctx context.Context, j *job) e
 	ctx, cancel := context.WithTimeout(js.ctx, jobFor)
 	j.mu.Lock()
 	j.cancel = cancel
+	if j.state == stopped { // between begin and here
+		cancel()
+	}
 	j.mu.Unlock()
 	js.running.Go(func() {
 		defer cancel()
@@ -110,6 +114,9 @@ func (js *jobs) run(j *job, then jobState, f func(ctx context.Context, j *job) e
 			j.state, j.problem = stopped, problem(err)
 		default:
 			j.state = then
+		}
+		if j.state != asking {
+			j.ids = nil // megabytes
 		}
 	})
 }
@@ -148,6 +155,9 @@ func (j *job) stop() {
 	if j.state == finished || j.state == stopped {
 		return
 	}
+	if j.state == asking {
+		j.ids = nil
+	}
 	j.state, j.problem, j.changed = stopped, "Stopped by a user.", time.Now()
 	j.cancel()
 }
@@ -181,6 +191,7 @@ func (j *job) count(ctx context.Context, list lister) error {
 				break
 			}
 			j.ids = append(j.ids, page[i].ID)
+			j.matched++
 		}
 		enough := j.more
 		j.mu.Unlock()
@@ -228,11 +239,11 @@ func (j *job) show() jobStatus {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := jobStatus{
-		State: j.state, Looked: count(int64(j.looked)), Matched: count(int64(len(j.ids))), More: j.more,
+		State: j.state, Looked: count(int64(j.looked)), Matched: count(int64(j.matched)), More: j.more,
 		Tried: count(int64(j.tried)), Result: j.result.String(), Problem: j.problem,
 	}
-	if len(j.ids) > 0 {
-		s.Percent = 100 * j.tried / len(j.ids)
+	if j.matched > 0 {
+		s.Percent = 100 * j.tried / j.matched
 	}
 	return s
 }

@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +66,53 @@ func TestDeepJSON(t *testing.T) {
 			t.Errorf("%s is shown as %s %s", body, v.As, v.Text)
 		}
 	}
+}
+
+// A job that has ended keeps no ids: there may be 200,000 of them.
+func TestEndedJobKeepsNoIDs(t *testing.T) {
+	t.Parallel()
+	js := newJobs(t.Context(), slog.New(slog.DiscardHandler))
+	two := func(context.Context, string, int) ([]delayq.MessageInfo, string, error) {
+		return []delayq.MessageInfo{{ID: "a"}, {ID: "b"}}, "", nil
+	}
+	counted := func() *job {
+		j, err := js.start("q", change{action: Cancel}, filter{}, func(ctx context.Context, j *job) error { return j.count(ctx, two) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		js.running.Wait()
+		return j
+	}
+	left, done := counted(), counted()
+	left.stop()
+	if !done.begin() {
+		t.Fatal("the job does not begin")
+	}
+	js.run(done, finished, func(context.Context, *job) error { return nil })
+	js.running.Wait()
+	for _, j := range []*job{left, done} {
+		if j.ids != nil || j.show().Matched != "2" {
+			t.Errorf("a job that is %s has the ids %q of %s messages", j.state, j.ids, j.show().Matched)
+		}
+	}
+}
+
+// A job that is stopped before its work has begun does none.
+func TestJobStoppedAtItsBegin(t *testing.T) {
+	t.Parallel()
+	js := newJobs(t.Context(), slog.New(slog.DiscardHandler))
+	j := &job{state: asking, ids: []string{"a"}, cancel: func() {}}
+	if !j.begin() {
+		t.Fatal("the job does not begin")
+	}
+	j.stop()
+	js.run(j, finished, func(ctx context.Context, _ *job) error {
+		if ctx.Err() == nil {
+			t.Error("the job works")
+		}
+		return ctx.Err()
+	})
+	js.running.Wait()
 }
 
 func FuzzParseSpan(f *testing.F) {
