@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/delayq/delayq"
@@ -31,8 +33,8 @@ var changes = map[Action]delayq.Feature{
 
 // Event is one change that a user made or tried to make.
 type Event struct {
-	Request *http.Request // of the user; its body is read
-	Action  Action
+	Request *http.Request // of the user; its body may be read already
+	Action  Action        // [View] for a form about a queue that the user may not see
 	Queue   string
 	IDs     []string // of the messages, as they were asked for; nil where the action has none
 
@@ -40,21 +42,29 @@ type Event struct {
 	// deleted.
 	Done int
 
-	// Err is nil when the action succeeded for all messages. It is the error of [Authorize] when
+	// Err is nil when the action succeeded for all messages. It wraps the error of [Authorize] when
 	// that rejected the action.
 	Err error
 }
 
-// denied says why the action is not offered on a queue, "" when it is.
-func (h *Handler) denied(r *http.Request, a Action, q delayq.Queue, name string) string {
+// allowed returns why the action is not offered on a queue, nil when it is.
+func (h *Handler) allowed(r *http.Request, a Action, q delayq.Queue, name string) error {
 	if f := changes[a]; f != 0 && !q.Supports(f) {
-		return "this store does not support " + f.String()
+		return errors.New("this store does not support " + f.String())
 	}
 	if h.readOnly != "" {
-		return h.readOnly
+		return errors.New(h.readOnly)
 	}
 	if err := h.authorize(r, a, name); err != nil {
-		return "you may not do this: " + visible(err.Error())
+		return fmt.Errorf("you may not do this: %w", err)
+	}
+	return nil
+}
+
+// denied is the text of allowed, "" for nil.
+func (v *visit) denied(a Action) string {
+	if err := v.allowed(v.r, a, v.queue, v.name); err != nil {
+		return visible(err.Error())
 	}
 	return ""
 }

@@ -242,3 +242,43 @@ func TestStoreThatLacksFeatures(t *testing.T) {
 		b.post("/queues/orders/push", url.Values{"body": {"x"}}, "Pushed", "Ready waits for a worker")
 	})
 }
+
+// A function of the user's that panics ends its job, and not the process.
+func TestPanicInJob(t *testing.T) {
+	queuetest.Bubble(t, func(t *testing.T) {
+		var redacting, auditing bool
+		b, q := openQueue(t,
+			dashboard.Redact(func(_ string, m *delayq.MessageInfo) {
+				m.Headers["seen"] = "yes" // also where the message has none
+				if redacting {
+					panic("redacting")
+				}
+			}),
+			dashboard.Audit(func(dashboard.Event) {
+				if auditing {
+					panic("auditing")
+				}
+			}))
+		push(t, q, "a", "", delayq.After(time.Hour))
+		b.get("/queues/orders/messages/a", "seen yes")
+		page := begin(t, b, url.Values{"action": {"cancel"}}, "1 messages match")
+		auditing = true
+		b.post(page, url.Values{"do": {"begin"}})
+		settled()
+		b.get(page, "Stopped. The job panicked: the log has the details.")
+		push(t, q, "b", "", delayq.After(time.Hour))
+		redacting = true
+		begin(t, b, url.Values{"action": {"cancel"}}, "Stopped. The job panicked")
+	})
+}
+
+// Browsers drop a line break at the beginning of a text area.
+func TestRejectedPushKeepsItsBody(t *testing.T) {
+	queuetest.Bubble(t, func(t *testing.T) {
+		b, _ := openQueue(t)
+		r := b.postOnly("/queues/orders/push", url.Values{"body": {"\nfirst"}, "headers": {"\nno colon"}})
+		if r.status != http.StatusBadRequest || !strings.Contains(r.body, ">\n\nfirst</textarea>") || !strings.Contains(r.body, ">\n\nno colon</textarea>") {
+			t.Errorf("%d: %s", r.status, r.body)
+		}
+	})
+}

@@ -11,6 +11,7 @@ const (
 	bodyShown   = 64 << 10 // bytes of a text
 	hexShown    = 4 << 10  // bytes
 	jsonRead    = 1 << 20  // bytes; larger bodies are shown as text
+	jsonWritten = 4 << 20  // bytes, with the indentation; what needs more is shown as text
 	bodyPreview = 120      // characters
 )
 
@@ -28,7 +29,7 @@ func viewBody(body []byte, as string) bodyView {
 	if as != "json" && as != "text" && as != "hex" {
 		v.As = bestForm(body)
 	}
-	if v.As == "json" && len(body) <= jsonRead {
+	if v.As == "json" && len(body) <= jsonRead && indentable(body) {
 		var out bytes.Buffer
 		if json.Indent(&out, body, "", "  ") == nil {
 			v.Text, v.Cut = cutText(out.Bytes())
@@ -45,6 +46,30 @@ func viewBody(body []byte, as string) bodyView {
 	}
 	v.Text, v.Cut = cutText(body)
 	return v
+}
+
+// indentable tells whether JSON stays below jsonWritten with line breaks and two spaces a level. Deep
+// nesting makes gigabytes of some kilobytes.
+func indentable(body []byte) bool {
+	size, depth, quoted := len(body), 0, false
+	for i := 0; i < len(body) && size <= jsonWritten; i++ {
+		switch c := body[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{', c == '[':
+			depth++
+			size += 1 + 2*depth
+		case c == '}', c == ']':
+			depth--
+			size += 1 + 2*depth
+		case c == ',':
+			size += 1 + 2*depth
+		}
+	}
+	return size <= jsonWritten
 }
 
 func bestForm(body []byte) string {

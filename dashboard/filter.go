@@ -114,19 +114,24 @@ func parseSpan(s string) (time.Duration, error) {
 			continue
 		}
 		n, err := strconv.ParseUint(before, 10, 16)
-		if err != nil || n > 36_500 {
+		if err != nil || n > uint64(longestSpan/u.size) {
 			return 0, errSpan
 		}
 		sum, rest = sum+time.Duration(n)*u.size, after
 	}
-	if rest == "" && sum > 0 {
-		return sum, nil
+	if rest != "" || sum == 0 {
+		d, err := time.ParseDuration(rest)
+		if err != nil || d < 0 || d > longestSpan {
+			return 0, errSpan
+		}
+		sum += d // of three spans at most, which a duration holds
 	}
-	d, err := time.ParseDuration(rest)
-	if err != nil || d < 0 || d > 100*365*24*time.Hour {
+	if sum > longestSpan {
 		return 0, errSpan
 	}
-	return sum + d, nil
+	return sum, nil
 }
 
-var errSpan = errors.New("a duration, as 90s, 30m, 12h, 3d or 1w2d")
+const longestSpan = 36_500 * 24 * time.Hour // a hundred years
+
+var errSpan = errors.New("a duration up to 36500d, as 90s, 30m, 12h, 3d or 1w2d")

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -23,19 +24,31 @@ func setHeaders(head http.Header) {
 }
 
 // Loopback is a function for [Authorize] that allows all actions to requests from the machine
-// itself. It rejects requests that a proxy has passed on, and those for a host name other than
-// localhost, as a page of another site can make.
+// itself. It rejects requests for a host name other than localhost, as a page of another site can
+// make, and those that a proxy has passed on, as far as they show it: by a header such as
+// X-Forwarded-For or Via, or by HTTP/1.0, which no browser uses and nginx does unless it is told
+// otherwise. A tunnel or a proxy that shows nothing looks like the machine itself.
 func Loopback(r *http.Request, _ Action, _ string) error {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	switch {
 	case err != nil || !from.Addr().Unmap().IsLoopback():
 		return errors.New("the dashboard serves this machine alone")
-	case r.Header.Get("Forwarded") != "" || r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("X-Real-Ip") != "" || r.Header.Get("Via") != "":
+	case passedOn(r):
 		return errors.New("the dashboard serves this machine alone, and a proxy has passed this request on")
 	case !isLoopbackHost(r.Host):
 		return errors.New("the dashboard serves this machine alone, under the name localhost")
 	}
 	return nil
+}
+
+func passedOn(r *http.Request) bool {
+	for name := range r.Header {
+		switch {
+		case strings.HasPrefix(name, "X-Forwarded-"), slices.Contains([]string{"Forwarded", "Via", "X-Real-Ip", "X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip"}, name):
+			return true
+		}
+	}
+	return !r.ProtoAtLeast(1, 1)
 }
 
 func isLoopbackHost(hostport string) bool {

@@ -60,7 +60,7 @@ func New(source Source, opts ...Option) (*Handler, error) {
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.handles = newHandles(source)
 	h.polls = newPolls(h.ctx, h.handles)
-	h.jobs = newJobs(h.ctx)
+	h.jobs = newJobs(h.ctx, h.log)
 	h.mux = h.routes()
 	return h, nil
 }

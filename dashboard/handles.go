@@ -12,8 +12,9 @@ import (
 
 const (
 	openLimit  = 10 * time.Second
-	namesFor   = 5 * time.Second // a list of names is used for that long
-	handlesFor = 5 * time.Minute // a handle that nobody uses stays open for that long
+	namesFor   = 5 * time.Second  // a list of names is used for that long
+	partFor    = 30 * time.Second // and one that lacks some, whose sources may be slow to fail again
+	handlesFor = 5 * time.Minute  // a handle that nobody uses stays open for that long
 )
 
 var errNoQueue = errors.New("there is no such queue")
@@ -21,13 +22,26 @@ var errNoQueue = errors.New("there is no such queue")
 // handles keeps the queues open that somebody looks at.
 type handles struct {
 	source Source
-	list   flight[[]string]
+	list   flight[listing]
 
-	mu      sync.Mutex
-	names   []string // sorted
-	namesAt time.Time
-	open    map[string]*handle
-	closed  bool
+	mu     sync.Mutex
+	last   listing
+	open   map[string]*handle
+	closed bool
+}
+
+// listing is what the source has listed.
+type listing struct {
+	names []string // sorted
+	lacks error    // why there are more queues than these
+	at    time.Time
+}
+
+func (l listing) fresh() bool {
+	if l.lacks != nil {
+		return time.Since(l.at) < partFor
+	}
+	return !l.at.IsZero() && time.Since(l.at) < namesFor
 }
 
 // handle is a queue that is being opened, or open, or failed to open.
@@ -41,37 +55,41 @@ type handle struct {
 func newHandles(s Source) *handles { return &handles{source: s, open: make(map[string]*handle)} }
 
 // all returns the names of all queues. They may be some seconds old.
-func (hs *handles) all(ctx context.Context) ([]string, error) {
+func (hs *handles) all(ctx context.Context) (listing, error) {
 	hs.mu.Lock()
-	names, at := hs.names, hs.namesAt
+	last := hs.last
 	hs.mu.Unlock()
-	if time.Since(at) < namesFor && !at.IsZero() {
-		return names, nil
+	if last.fresh() {
+		return last, nil
 	}
-	return hs.list.do(ctx, openLimit, func(ctx context.Context) ([]string, error) {
+	return hs.list.do(ctx, openLimit, func(ctx context.Context) (listing, error) {
 		names, err := hs.source.List(ctx)
-		if err != nil {
-			return nil, err
+		if err != nil && len(names) == 0 {
+			return listing{}, err
 		}
 		names = slices.Clone(names)
 		slices.Sort(names)
 		hs.mu.Lock()
 		defer hs.mu.Unlock()
-		hs.names, hs.namesAt = names, time.Now()
-		return names, nil
+		hs.last = listing{names, err, time.Now()}
+		return hs.last, nil
 	})
 }
 
-// has returns errNoQueue for a name that the source does not list.
+// has returns an error for a name that the source does not list: errNoQueue, or why the source
+// cannot tell.
 func (hs *handles) has(ctx context.Context, name string) error {
-	names, err := hs.all(ctx)
+	l, err := hs.all(ctx)
 	if err != nil {
 		return err
 	}
-	if _, found := slices.BinarySearch(names, name); !found {
-		return errNoQueue
+	if _, found := slices.BinarySearch(l.names, name); found {
+		return nil
 	}
-	return nil
+	if l.lacks != nil {
+		return l.lacks
+	}
+	return errNoQueue
 }
 
 // use returns an open queue, and what the caller calls when it is done with it. Only names that the

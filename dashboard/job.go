@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -43,8 +45,9 @@ type job struct {
 	mu      sync.Mutex
 	state   jobState
 	looked  int
-	ids     []string
-	more    bool // than jobMost match
+	matched int
+	ids     []string // of those that match, until the job ends
+	more    bool     // than jobMost match
 	tried   int
 	result  result
 	problem string
@@ -54,6 +57,7 @@ type job struct {
 
 type jobs struct {
 	ctx     context.Context //nolint:containedctx // it ends all jobs
+	log     *slog.Logger
 	running sync.WaitGroup
 
 	mu  sync.Mutex
@@ -62,7 +66,9 @@ type jobs struct {
 
 var errJobs = errors.New("too many jobs are under way: wait for one to end, or stop one")
 
-func newJobs(ctx context.Context) *jobs { return &jobs{ctx: ctx, all: make(map[string]*job)} }
+func newJobs(ctx context.Context, log *slog.Logger) *jobs {
+	return &jobs{ctx: ctx, log: log, all: make(map[string]*job)}
+}
 
 // start counts what the filter selects, in the background.
 func (js *jobs) start(queue string, c change, f filter, count func(ctx context.Context, j *job) error) (*job, error) {
@@ -92,10 +98,13 @@ func (js *jobs) run(j *job, then jobState, f func(ctx context.Context, j *job) e
 	ctx, cancel := context.WithTimeout(js.ctx, jobFor)
 	j.mu.Lock()
 	j.cancel = cancel
+	if j.state == stopped { // between begin and here
+		cancel()
+	}
 	j.mu.Unlock()
 	js.running.Go(func() {
 		defer cancel()
-		err := f(ctx, j)
+		err := js.guarded(func() error { return f(ctx, j) })
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		j.changed = time.Now()
@@ -106,7 +115,22 @@ func (js *jobs) run(j *job, then jobState, f func(ctx context.Context, j *job) e
 		default:
 			j.state = then
 		}
+		if j.state != asking {
+			j.ids = nil // megabytes
+		}
 	})
+}
+
+// guarded makes an error of a panic of the functions for [Redact] and [Audit]: in a page, the server
+// recovers from it, and a job must not end the process either.
+func (js *jobs) guarded(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			js.log.Error("delayq dashboard: a job panicked", "panic", p, "stack", string(debug.Stack()))
+			err = &failure{http.StatusInternalServerError, "The job panicked: the log has the details."}
+		}
+	}()
+	return f()
 }
 
 func (js *jobs) get(queue, id string) *job {
@@ -130,6 +154,9 @@ func (j *job) stop() {
 	defer j.mu.Unlock()
 	if j.state == finished || j.state == stopped {
 		return
+	}
+	if j.state == asking {
+		j.ids = nil
 	}
 	j.state, j.problem, j.changed = stopped, "Stopped by a user.", time.Now()
 	j.cancel()
@@ -164,6 +191,7 @@ func (j *job) count(ctx context.Context, list lister) error {
 				break
 			}
 			j.ids = append(j.ids, page[i].ID)
+			j.matched++
 		}
 		enough := j.more
 		j.mu.Unlock()
@@ -211,11 +239,11 @@ func (j *job) show() jobStatus {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := jobStatus{
-		State: j.state, Looked: count(int64(j.looked)), Matched: count(int64(len(j.ids))), More: j.more,
+		State: j.state, Looked: count(int64(j.looked)), Matched: count(int64(j.matched)), More: j.more,
 		Tried: count(int64(j.tried)), Result: j.result.String(), Problem: j.problem,
 	}
-	if len(j.ids) > 0 {
-		s.Percent = 100 * j.tried / len(j.ids)
+	if j.matched > 0 {
+		s.Percent = 100 * j.tried / j.matched
 	}
 	return s
 }

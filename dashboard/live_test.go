@@ -220,7 +220,7 @@ func TestQueuesAreOpenedAndClosed(t *testing.T) {
 		s.wantCalls(t, "a", 1, 0)
 		s.wantCalls(t, "b", 1, 0)
 		b.rejected(b.do("GET", "/queues/c", nil), http.StatusNotFound, "no such queue")
-		if r := b.do("GET", "/figures?q=c", nil); r.body != "{}\n" {
+		if r := b.do("GET", "/figures?q=c", nil); r.status != http.StatusNotFound {
 			t.Errorf("queue c is not listed, and has figures: %s", r.body)
 		}
 		s.wantCalls(t, "c", 0, 0)
@@ -301,5 +301,38 @@ func TestBackendListsQueues(t *testing.T) {
 		b := open(t, dashboard.Join(map[string]dashboard.Source{"x": one, "y": dashboard.Queues(nil)}), anybody)
 		b.get("/", "x/named 0", "x/orders 0 1")
 		b.get("/queues/~eC9vcmRlcnM/messages", "a ready")
+	})
+}
+
+// silent is a source whose store does not reply.
+type silent struct{ calls atomic.Int64 }
+
+func (s *silent) List(ctx context.Context) ([]string, error) {
+	s.calls.Add(1)
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (*silent) Open(context.Context, string) (delayq.Queue, error) {
+	return nil, errors.New("no queue")
+}
+
+// Of several stores, those that fail or hang do not hide the others, and the page tells of them.
+func TestSomeStoresFail(t *testing.T) {
+	queuetest.Bubble(t, func(t *testing.T) {
+		q, hangs, fails := queuetest.New(t), &silent{}, &listed{broken: errors.New("no route to host")}
+		b := open(t, dashboard.Join(map[string]dashboard.Source{
+			"a": hangs, "b": dashboard.Queues(map[string]delayq.Queue{"or/ders": q}), "c": fails,
+		}), anybody)
+		began := time.Now()
+		b.get("/", "Some queues are not shown: a: context deadline exceeded; c: no route to host", "b/or/ders 0 0 0 0")
+		for range 10 {
+			b.get("/queues/~Yi9vci9kZXJz")
+			time.Sleep(time.Second) // virtual
+		}
+		if took := time.Since(began); took > 15*time.Second || hangs.calls.Load() != 1 {
+			t.Errorf("the pages took %v, with %d calls of the store that hangs", took-10*time.Second, hangs.calls.Load())
+		}
+		b.rejected(b.do("GET", "/queues/~Yy94", nil), http.StatusBadGateway, "c: no route to host") // c/x
 	})
 }

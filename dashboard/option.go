@@ -43,8 +43,9 @@ func Redact(f func(queue string, m *delayq.MessageInfo)) Option {
 	}
 }
 
-// Audit is told of each change after it was made or rejected. f must be safe for concurrent use,
-// and the page waits for it.
+// Audit is told of each change after it was made, had failed, or was rejected by [Authorize] or
+// [ReadOnly]. Forms without a token of the dashboard, and forms with mistakes, are no changes of a
+// user. f must be safe for concurrent use, and the page waits for it.
 func Audit(f func(Event)) Option {
 	return func(h *Handler) error {
 		h.audit = f

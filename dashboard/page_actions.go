@@ -88,7 +88,7 @@ type purgeData struct {
 
 // purgePage asks for the queue's name before everything is deleted.
 func purgePage(v *visit) error {
-	d := purgeData{Denied: v.denied(v.r, Purge, v.queue, v.name), Typed: visible(v.name)}
+	d := purgeData{Denied: v.denied(Purge), Typed: visible(v.name)}
 	d.Figures = v.snapshot(v.ctx, []string{v.name})[v.name]
 	return v.show("purge", &page{Title: "Purge " + visible(v.name), Tab: "purge", Live: []string{v.name}, Data: d})
 }

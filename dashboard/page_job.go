@@ -108,7 +108,7 @@ func jobPage(v *visit) error {
 	}
 	d := jobData{
 		jobStatus: j.show(), Action: j.change.action, Change: j.change.String(), Filter: j.filter.String(), Query: j.filter,
-		Back: listOf[j.change.action], Denied: v.denied(v.r, j.change.action, v.queue, v.name), Limit: count(jobMost),
+		Back: listOf[j.change.action], Denied: v.denied(j.change.action), Limit: count(jobMost),
 	}
 	p := &page{Title: sentence(d.Change) + " messages of " + visible(v.name), Tab: d.Back, Data: d}
 	if d.Ongoing = d.State == counting || d.State == working; d.Ongoing {

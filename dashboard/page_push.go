@@ -21,7 +21,7 @@ type pushData struct {
 
 func (v *visit) pushData(form url.Values) pushData {
 	return pushData{
-		Form: form, Denied: v.denied(v.r, Push, v.queue, v.name),
+		Form: form, Denied: v.denied(Push),
 		OwnIDs: v.queue.Supports(delayq.OwnIDs), Headers: v.queue.Supports(delayq.KeepingHeaders),
 	}
 }

@@ -41,7 +41,7 @@ func queuePage(v *visit) error {
 func (v *visit) can() map[string]string {
 	can := make(map[string]string, len(changes))
 	for a := range changes {
-		can[string(a)] = v.denied(v.r, a, v.queue, v.name)
+		can[string(a)] = v.denied(a)
 	}
 	return can
 }

@@ -17,24 +17,28 @@ type queuesData struct {
 	Rows          []queueRow
 	Shown, All    string
 	Before, After string // numbers of pages, "" for none
+	Lacks         string // why there are more queues than these
 }
 
 // queuesPage shows all queues.
 func (h *Handler) queuesPage(w http.ResponseWriter, r *http.Request) {
 	if err := h.authorize(r, View, ""); err != nil {
-		h.fail(w, r, &failure{http.StatusForbidden, "You may not see the queues: " + err.Error()})
+		h.fail(w, r, &failure{http.StatusForbidden, "You may not see the queues: " + visible(err.Error())})
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), pageLimit)
 	defer cancel()
-	names, err := h.handles.all(ctx)
+	listed, err := h.handles.all(ctx)
 	if err != nil {
 		h.fail(w, r, err)
 		return
 	}
 	d := queuesData{Find: r.URL.Query().Get("find")}
+	if listed.lacks != nil {
+		d.Lacks = short(strings.ReplaceAll(listed.lacks.Error(), "\n", "; "), 500)
+	}
 	var may []string
-	for _, name := range names {
+	for _, name := range listed.names {
 		if strings.Contains(strings.ToLower(name), strings.ToLower(d.Find)) && h.authorize(r, View, name) == nil {
 			may = append(may, name)
 		}

@@ -36,7 +36,7 @@ type polls struct {
 
 // poll counts one queue again and again while somebody asks.
 type poll struct {
-	samples []sample // the newest last, and no two with the same error
+	samples []sample // the newest last
 	asked   time.Time
 	running bool
 	next    chan struct{} // closed at the next sample

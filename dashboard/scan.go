@@ -45,6 +45,9 @@ func (h *Handler) redacted(name string, m *delayq.MessageInfo) {
 		return
 	}
 	m.Body, m.Headers = slices.Clone(m.Body), maps.Clone(m.Headers)
+	if m.Headers == nil {
+		m.Headers = make(map[string]string) // so that f may write to it
+	}
 	id, state := m.ID, m.State
 	h.redact(name, m)
 	m.ID, m.State = id, state

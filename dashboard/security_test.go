@@ -208,6 +208,9 @@ func TestWithoutAuthorize(t *testing.T) {
 			"no address":      func(r *http.Request) { r.RemoteAddr = "@" },
 			"a proxy":         func(r *http.Request) { r.Header.Set("X-Forwarded-For", "127.0.0.1") },
 			"another proxy":   func(r *http.Request) { r.Header.Set("Forwarded", "for=127.0.0.1") },
+			"an empty header": func(r *http.Request) { r.Header["X-Forwarded-For"] = []string{""} },
+			"a proxy's host":  func(r *http.Request) { r.Header.Set("X-Forwarded-Host", "queues.example") },
+			"nginx":           func(r *http.Request) { r.Proto, r.ProtoMinor = "HTTP/1.0", 0 },
 			"another name":    func(r *http.Request) { r.Host = "rebound.example:8490" },
 		} {
 			b.edit = edit
@@ -216,7 +219,7 @@ func TestWithoutAuthorize(t *testing.T) {
 					t.Errorf("%s gets %s: %d %s", name, target, r.status, text(r.body))
 				}
 			}
-			if r := b.do("GET", "/figures?q=orders", nil); r.body != "{}\n" {
+			if r := b.do("GET", "/figures?q=orders", nil); r.status != http.StatusNotFound {
 				t.Errorf("%s gets the figures %s", name, r.body)
 			}
 			if r := b.do("GET", "/events?q=orders", nil); r.status != http.StatusNotFound {
@@ -262,6 +265,7 @@ func TestAuthorizeByActionAndQueue(t *testing.T) {
 		fill(t, q)
 		fill(t, secret)
 		allowed := map[dashboard.Action]bool{dashboard.View: true, dashboard.Cancel: true}
+		notForAnn := errors.New("not for ann\u202e")
 		var events []dashboard.Event
 		b := open(t, dashboard.Queues(map[string]delayq.Queue{"orders": q, "secret": secret}),
 			dashboard.Audit(func(e dashboard.Event) { events = append(events, e) }),
@@ -270,7 +274,7 @@ func TestAuthorizeByActionAndQueue(t *testing.T) {
 					return errors.New("log in first")
 				}
 				if queue == "secret" || !allowed[a] {
-					return errors.New("not for ann")
+					return notForAnn
 				}
 				return nil
 			}))
@@ -280,12 +284,12 @@ func TestAuthorizeByActionAndQueue(t *testing.T) {
 			t.Error("the page of all queues shows a queue that the user may not see")
 		}
 		for _, target := range []string{"/queues/secret", "/queues/secret/messages", "/queues/secret/dead", "/queues/secret/messages/d1", "/queues/secret/messages/d1/body", "/queues/secret/push"} {
-			b.rejected(b.do("GET", target, nil), http.StatusForbidden, "not for ann")
+			b.rejected(b.do("GET", target, nil), http.StatusForbidden, `not for ann\u202e`)
 		}
 		if r := b.do("GET", "/figures?q=secret&q=orders", nil); strings.Contains(r.body, "secret") || !strings.Contains(r.body, "orders") {
 			t.Errorf("the figures are %s", r.body)
 		}
-		page := b.get("/queues/orders/messages", "Reschedule: you may not do this: not for ann.")
+		page := b.get("/queues/orders/messages", `Reschedule: you may not do this: not for ann\u202e.`)
 		if !regexp.MustCompile(`value="reschedule" disabled`).MatchString(page) || regexp.MustCompile(`value="cancel"[^>]* disabled`).MatchString(page) {
 			t.Error("the wrong buttons are offered")
 		}
@@ -298,12 +302,13 @@ func TestAuthorizeByActionAndQueue(t *testing.T) {
 		var tried []string
 		for _, e := range events {
 			user, _, _ := e.Request.BasicAuth()
-			tried = append(tried, fmt.Sprintf("%s %s %s %v %d %v", user, e.Action, e.Queue, e.IDs, e.Done, e.Err != nil))
+			tried = append(tried, fmt.Sprintf("%s %s %s %v %d %v", user, e.Action, e.Queue, e.IDs, e.Done, errors.Is(e.Err, notForAnn)))
 		}
 		slices.Sort(tried)
 		if want := []string{
 			"ann cancel orders [s1] 1 false", "ann pause orders [] 0 true", "ann purge orders [] 0 true",
-			"ann push orders [] 0 true", "ann resume orders [] 0 true",
+			"ann push orders [] 0 true", "ann resume orders [] 0 true", "ann view secret [] 0 true", "ann view secret [] 0 true",
+			"ann view secret [] 0 true", "ann view secret [] 0 true", "ann view secret [] 0 true", "ann view secret [] 0 true",
 		}; !slices.Equal(tried, want) {
 			t.Errorf("the audit has %q, want %q", tried, want)
 		}

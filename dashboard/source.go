@@ -7,14 +7,19 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/delayq/delayq"
 	"github.com/delayq/delayq/backend"
 )
 
+const listLimit = 3 * time.Second // of one source among several
+
 // Source has the queues that a dashboard shows. Its methods are safe for concurrent use.
 type Source interface {
-	// List returns the names of all queues.
+	// List returns the names of all queues. Where it can list some only, it returns those and an
+	// error, which the page of all queues shows.
 	List(ctx context.Context) ([]string, error)
 
 	// Open opens one of them. The dashboard closes it when nobody has looked at it for some
@@ -74,35 +79,37 @@ func (w *whole) Open(ctx context.Context, name string) (delayq.Queue, error) {
 }
 
 // Join is a source of the queues of several sources. The name of a queue begins with its source's
-// key and a slash.
+// key and a slash; the key has none. Sources that fail, or do not reply within three seconds, do not
+// keep the others from being shown.
 func Join(sources map[string]Source) Source { return joined(maps.Clone(sources)) }
 
 type joined map[string]Source
 
-// List returns the queues of the sources that can be reached, unless none can.
 func (j joined) List(ctx context.Context) ([]string, error) {
-	var names []string
-	var failed error
-	for _, key := range slices.Sorted(maps.Keys(j)) {
-		found, err := j[key].List(ctx)
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", key, err))
-		}
-		for _, name := range found {
-			names = append(names, key+"/"+name)
-		}
+	ctx, cancel := context.WithTimeout(ctx, listLimit)
+	defer cancel()
+	keys := slices.Sorted(maps.Keys(j))
+	lists, errs := make([][]string, len(keys)), make([]error, len(keys))
+	var listing sync.WaitGroup
+	for i, key := range keys {
+		listing.Go(func() {
+			found, err := j[key].List(ctx)
+			for _, name := range found {
+				lists[i] = append(lists[i], key+"/"+name)
+			}
+			if err != nil {
+				errs[i] = fmt.Errorf("%s: %w", key, err)
+			}
+		})
 	}
-	if len(names) > 0 {
-		return names, nil
-	}
-	return nil, failed
+	listing.Wait()
+	return slices.Concat(lists...), errors.Join(errs...)
 }
 
 func (j joined) Open(ctx context.Context, name string) (delayq.Queue, error) {
-	for key, source := range j {
-		if rest, ok := strings.CutPrefix(name, key+"/"); ok {
-			return source.Open(ctx, rest)
-		}
+	key, rest, _ := strings.Cut(name, "/")
+	if source := j[key]; source != nil {
+		return source.Open(ctx, rest)
 	}
 	return nil, fmt.Errorf("no queue %q", name)
 }

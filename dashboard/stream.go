@@ -31,6 +31,10 @@ func (h *Handler) watched(r *http.Request) []string {
 // figures replies with the current figures, for browsers that poll.
 func (h *Handler) figures(w http.ResponseWriter, r *http.Request) {
 	names := h.watched(r)
+	if len(names) == 0 {
+		http.Error(w, "no such queue", http.StatusNotFound)
+		return
+	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(bySegment(h.snapshot(r.Context(), names)))
 }

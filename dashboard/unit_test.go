@@ -1,6 +1,8 @@
 package dashboard
 
 import (
+	"context"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +42,79 @@ func FuzzVisible(f *testing.F) {
 	})
 }
 
+// Nested JSON of some kilobytes would be indented to gigabytes.
+func TestDeepJSON(t *testing.T) {
+	t.Parallel()
+	const depth = 3000
+	opening, closing := strings.Repeat("[", depth), strings.Repeat("]", depth)
+	for name, body := range map[string]string{
+		"closed":          opening + strings.Repeat("1,", 3000) + "1" + closing,
+		"closed too much": opening + strings.Repeat("1,", 3000) + "1" + closing + closing,
+		"text":            opening + `"\"]]]",` + strings.Repeat("1,", 3000) + "1" + closing,
+	} {
+		for _, as := range []string{"", "json"} {
+			if v := viewBody([]byte(body), as); v.As != "text" || v.Text != body {
+				t.Errorf("%s is shown as %s of %d bytes", name, v.As, len(v.Text))
+			}
+		}
+	}
+	for body, want := range map[string]string{
+		`["[[[","\"",{"a":1}]`:                   "[\n  \"[[[\",\n  \"\\\"\",\n  {\n    \"a\": 1\n  }\n]",
+		"[" + strings.Repeat("1,", 1<<10) + "1]": "[" + strings.Repeat("\n  1,", 1<<10) + "\n  1\n]",
+	} {
+		if v := viewBody([]byte(body), ""); v.As != "json" || v.Text != want {
+			t.Errorf("%s is shown as %s %s", body, v.As, v.Text)
+		}
+	}
+}
+
+// A job that has ended keeps no ids: there may be 200,000 of them.
+func TestEndedJobKeepsNoIDs(t *testing.T) {
+	t.Parallel()
+	js := newJobs(t.Context(), slog.New(slog.DiscardHandler))
+	two := func(context.Context, string, int) ([]delayq.MessageInfo, string, error) {
+		return []delayq.MessageInfo{{ID: "a"}, {ID: "b"}}, "", nil
+	}
+	counted := func() *job {
+		j, err := js.start("q", change{action: Cancel}, filter{}, func(ctx context.Context, j *job) error { return j.count(ctx, two) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		js.running.Wait()
+		return j
+	}
+	left, done := counted(), counted()
+	left.stop()
+	if !done.begin() {
+		t.Fatal("the job does not begin")
+	}
+	js.run(done, finished, func(context.Context, *job) error { return nil })
+	js.running.Wait()
+	for _, j := range []*job{left, done} {
+		if j.ids != nil || j.show().Matched != "2" {
+			t.Errorf("a job that is %s has the ids %q of %s messages", j.state, j.ids, j.show().Matched)
+		}
+	}
+}
+
+// A job that is stopped before its work has begun does none.
+func TestJobStoppedAtItsBegin(t *testing.T) {
+	t.Parallel()
+	js := newJobs(t.Context(), slog.New(slog.DiscardHandler))
+	j := &job{state: asking, ids: []string{"a"}, cancel: func() {}}
+	if !j.begin() {
+		t.Fatal("the job does not begin")
+	}
+	j.stop()
+	js.run(j, finished, func(ctx context.Context, _ *job) error {
+		if ctx.Err() == nil {
+			t.Error("the job works")
+		}
+		return ctx.Err()
+	})
+	js.running.Wait()
+}
+
 func FuzzParseSpan(f *testing.F) {
 	for _, s := range []string{"1d", "1w2d3h", "-1s", "1h1d", "99999999999h", "d"} {
 		f.Add(s)
@@ -56,6 +131,7 @@ func TestParseSpan(t *testing.T) {
 	for s, want := range map[string]time.Duration{
 		"90s": 90 * time.Second, "1d": 24 * time.Hour, "1w2d3h": (9*24 + 3) * time.Hour, "0s": 0, "2w": 14 * 24 * time.Hour,
 		"": -1, "1": -1, "-1h": -1, "d": -1, "1h1d": -1, "1.5d": -1, "1e9d": -1,
+		"36500d": 36500 * 24 * time.Hour, "36501d": -1, "30501w": -1 /* its nanoseconds overflow to 3 days */, "36500d1s": -1, "5214w36500d": -1,
 	} {
 		if got, err := parseSpan(s); want < 0 && err == nil || want >= 0 && (got != want || err != nil) {
 			t.Errorf("%q is %v, %v", s, got, err)

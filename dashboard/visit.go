@@ -76,7 +76,10 @@ func (h *Handler) visit(w http.ResponseWriter, r *http.Request, serve func(v *vi
 		return errNoQueue
 	}
 	if err := h.authorize(r, View, name); err != nil {
-		return &failure{http.StatusForbidden, "You may not see this queue: " + err.Error()}
+		if r.Method == http.MethodPost {
+			h.report(Event{Request: r, Action: View, Queue: name, Err: err})
+		}
+		return &failure{http.StatusForbidden, "You may not see this queue: " + visible(err.Error())}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), pageLimit)
 	defer cancel()
@@ -90,13 +93,12 @@ func (h *Handler) visit(w http.ResponseWriter, r *http.Request, serve func(v *vi
 
 // may returns an error unless the user may do that to the queue.
 func (v *visit) may(a Action) error {
-	why := v.denied(v.r, a, v.queue, v.name)
-	if why == "" {
+	err := v.allowed(v.r, a, v.queue, v.name)
+	if err == nil {
 		return nil
 	}
-	err := &failure{http.StatusForbidden, "Not done: " + why + "."}
 	v.tell(a, nil, 0, err)
-	return err
+	return &failure{http.StatusForbidden, "Not done: " + visible(err.Error()) + "."}
 }
 
 // tell reports a change to the log and to the user's function.

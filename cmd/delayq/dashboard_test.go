@@ -107,6 +107,7 @@ func TestDashboardRejects(t *testing.T) {
 		"give --password-file": {"memory:///q", "--listen=0.0.0.0:0"},
 		"expected HOST:PORT":   {"memory:///q", "--listen=8490"},
 		"8 bytes or more":      {"memory:///q", "--password-file=" + short},
+		"connection refused":   {"redis://127.0.0.1:1"},
 		"no such file":         {"memory:///q", "--password-file=" + short + "x"},
 		"unknown URL scheme":   {"nosuch:///q"},
 		`expected "<url> ..."`: {},

@@ -21,21 +21,23 @@
   };
   const say = (text) => { if (status.textContent !== text) status.textContent = text; };
 
-  let source, timer;
+  let source, timer, polling;
   const poll = async () => {
+    const mine = polling = new AbortController();
     try {
-      const reply = await fetch(figures, { headers: { Accept: "application/json" } });
+      const reply = await fetch(figures, { headers: { Accept: "application/json" }, signal: mine.signal });
       if (!reply.ok) throw new Error(String(reply.status));
       show(await reply.json());
       say("live, every 5 s");
     } catch {
-      say("not connected");
+      if (!mine.signal.aborted) say("not connected");
     }
-    timer = setTimeout(poll, 5000);
+    if (!mine.signal.aborted) timer = setTimeout(poll, 5000);
   };
-  const stop = () => { source?.close(); clearTimeout(timer); source = timer = undefined; };
+  const stop = () => { source?.close(); polling?.abort(); clearTimeout(timer); source = timer = undefined; };
   const start = () => {
     stop();
+    if (document.hidden) return; // a page that nobody sees costs the store nothing
     source = new EventSource(events);
     source.onmessage = (e) => { show(JSON.parse(e.data)); say("live"); };
     source.onerror = () => {
@@ -45,16 +47,17 @@
   };
   if (events && parts.size > 0) {
     start();
-    // A page that nobody sees costs the store nothing.
-    document.addEventListener("visibilitychange", () => document.hidden ? stop() : start());
+    document.addEventListener("visibilitychange", start);
     addEventListener("pagehide", stop);
+    addEventListener("pageshow", (e) => { if (e.persisted) start(); }); // after the browser's Back
   }
 
   // A job's page: its figures, and a new page when it has other buttons.
   const job = document.querySelector("[data-job]");
   const watch = async () => {
-    try {
+    if (!document.hidden) try {
       const reply = await fetch(job.dataset.job);
+      if (!reply.ok) { location.reload(); return; } // which says why
       const s = await reply.json();
       for (const e of job.querySelectorAll("[data-j]")) {
         if (e.tagName === "PROGRESS") e.value = s[e.dataset.j]; else e.textContent = s[e.dataset.j];
