@@ -185,3 +185,17 @@ func TestDrain(t *testing.T) {
 	f.server.Close()
 	f.post(t, "messages", `{}`).want(t, http.StatusServiceUnavailable, wire.Unavailable)
 }
+
+// A server in memory that was started again knows no lease of the first one, though the same message
+// is pushed and received again.
+func TestLeaseOfAStoreThatIsGone(t *testing.T) {
+	t.Parallel()
+	first, second := start(t), start(t)
+	var leases [2]string
+	for i, f := range []*fixture{first, second} {
+		f.push(t, "a")
+		leases[i] = f.receive(t)[0].Lease
+	}
+	second.post(t, "ack", `{"leases": ["`+leases[0]+`"]}`).want(t, http.StatusConflict, wire.LeaseLost)
+	second.post(t, "ack", `{"leases": ["`+leases[1]+`"]}`).want(t, http.StatusOK, "")
+}
