@@ -220,7 +220,7 @@ func read[T any](c *request) (value T, err error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
-	if err = d.Decode(&value); err == nil && d.More() {
+	if err = d.Decode(&value); err == nil && len(bytes.TrimSpace(body[d.InputOffset():])) > 0 {
 		err = errors.New("more than one value")
 	}
 	var invalid *backend.InvalidError
