@@ -207,3 +207,24 @@ func TestNotAServer(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A get of more than fits into one reply is several requests.
+func TestGetOfLargeMessages(t *testing.T) {
+	t.Parallel()
+	q := open(t, dial(t, serve(t)))
+	var ids []string
+	for i := range 40 {
+		ids = append(ids, fmt.Sprintf("m%02d", i))
+		must(t, errors.Join(q.Schedule(t.Context(), []backend.Message{{ID: ids[i], Body: make([]byte, 1<<20)}})...))
+	}
+	ids = append(ids, "nosuch")
+	infos, errs := q.Get(t.Context(), ids)
+	if len(infos) != 41 || len(errs) != 41 || !errors.Is(errs[40], backend.ErrNotFound) {
+		t.Fatalf("%d messages, %d errors", len(infos), len(errs))
+	}
+	for i, m := range infos[:40] {
+		if errs[i] != nil || m.ID != ids[i] || len(m.Body) != 1<<20 {
+			t.Errorf("message %d: %s of %d bytes, %v", i, m.ID, len(m.Body), errs[i])
+		}
+	}
+}

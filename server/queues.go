@@ -18,6 +18,7 @@ type openQueue struct {
 	backend.Queue
 	name    string
 	batch   batcher.Store
+	mean    mean          // of what was received
 	trimmer *trim.Trimmer // nil without a retention
 	loops   *background.Loops
 
