@@ -10,13 +10,8 @@ import (
 	"github.com/delayq/delayq/internal/wire"
 )
 
-const (
-	// replyBytes bounds the bodies and headers in one reply, which has one message at least. Clients
-	// ask for a number of messages, and a thousand may be 16 GiB.
-	replyBytes = 16 << 20
-	// firstLook is how many messages are listed before their size is known.
-	firstLook = 16
-)
+// firstLook is how many messages are listed before their size is known.
+const firstLook = 16
 
 // A mean is the bytes of a message, as seen lately; 0 where none was seen.
 type mean struct{ bytes atomic.Int64 }
@@ -38,13 +33,13 @@ func (m *mean) fit(most, bytes int) int {
 
 // take receives up to limit messages, as many as fit into a reply. Those that do not fit go back.
 func (c *request) take(ctx context.Context, limit int, lease time.Duration) ([]backend.Delivery, error) {
-	ds, err := c.q.Receive(ctx, c.q.mean.fit(limit, replyBytes), lease)
+	ds, err := c.q.Receive(ctx, c.q.mean.fit(limit, c.replyBytes), lease)
 	if err != nil {
 		return nil, err
 	}
 	bytes, fit := 0, 0
 	for i, d := range ds {
-		if bytes += sizeOf(d.Body, d.Headers); bytes <= replyBytes || i == 0 {
+		if bytes += sizeOf(d.Body, d.Headers); bytes <= c.replyBytes || i == 0 {
 			fit = i + 1
 		}
 	}
@@ -66,7 +61,7 @@ type lister func(ctx context.Context, cursor string, limit int) ([]backend.Messa
 func (c *request) listed(list lister, cursor string, limit int) (all []backend.MessageInfo, next string, err error) {
 	var seen mean
 	bytes := 0
-	for look := min(limit, firstLook); ; look = seen.fit(limit-len(all), replyBytes-bytes) {
+	for look := min(limit, firstLook); ; look = seen.fit(limit-len(all), c.replyBytes-bytes) {
 		var page []backend.MessageInfo
 		if page, next, err = list(c.ctx, cursor, look); err != nil {
 			return nil, "", err
@@ -75,7 +70,7 @@ func (c *request) listed(list lister, cursor string, limit int) (all []backend.M
 			bytes += sizeOf(m.Body, m.Headers)
 		}
 		all, cursor = append(all, page...), next
-		if next == "" || len(page) == 0 || len(all) >= limit || bytes >= replyBytes {
+		if next == "" || len(page) == 0 || len(all) >= limit || bytes >= c.replyBytes {
 			return all, next, nil
 		}
 		seen.saw(len(all), bytes)
@@ -89,7 +84,7 @@ func (c *request) getSome(ids []string) (infos []backend.MessageInfo, errs []err
 	infos, errs = make([]backend.MessageInfo, len(ids)), make([]error, len(ids))
 	bytes := 0
 	for from, look := 0, min(len(ids), firstLook); from < len(ids); {
-		if bytes >= replyBytes {
+		if bytes >= c.replyBytes {
 			copy(errs[from:], backend.FailAll(len(ids)-from, wire.ErrReplyFull))
 			break
 		}
@@ -101,7 +96,7 @@ func (c *request) getSome(ids []string) (infos []backend.MessageInfo, errs []err
 		}
 		from += look
 		seen.saw(from, bytes)
-		look = seen.fit(len(ids)-from, max(replyBytes-bytes, 0))
+		look = seen.fit(len(ids)-from, max(c.replyBytes-bytes, 0))
 	}
 	return infos, errs
 }

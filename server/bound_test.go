@@ -7,30 +7,35 @@ import (
 	"testing"
 
 	"github.com/delayq/delayq/internal/wire"
+	"github.com/delayq/delayq/server"
 )
 
-const mebibyte = 1 << 20
+// A reply has the bodies of 16 messages.
+const (
+	large   = 1 << 12
+	replies = 16 * large
+)
 
-// pushLarge pushes 40 messages of 1 MiB.
+// pushLarge pushes 40 messages of 4 KiB.
 func pushLarge(t *testing.T, f *fixture) (ids []string) {
 	t.Helper()
 	for i := range 40 {
 		ids = append(ids, fmt.Sprintf("m%02d", i))
-		f.post(t, "messages", `{"id": "`+ids[i]+`", "body": "`+strings.Repeat("x", mebibyte)+`"}`).want(t, http.StatusCreated, "")
+		f.post(t, "messages", `{"id": "`+ids[i]+`", "body": "`+strings.Repeat("x", large)+`"}`).want(t, http.StatusCreated, "")
 	}
 	return ids
 }
 
-// A receive hands out as many messages as fit into 16 MiB, in their order. The others are not touched.
+// A receive hands out as many messages as fit into a reply, in their order. The others are not touched.
 func TestReceiveIsBounded(t *testing.T) {
 	t.Parallel()
-	f := start(t)
+	f := start(t, server.MaxReplyBytes(replies))
 	ids := pushLarge(t, f)
 	for len(ids) > 0 {
 		r := f.post(t, "receive", `{"limit": 1000, "lease_for": "1h"}`)
 		var got wire.Received
 		r.into(t, &got)
-		if len(got.Messages) == 0 || len(r.body) > 17*mebibyte {
+		if len(got.Messages) == 0 || len(r.body) > 20*large {
 			t.Fatalf("%d messages in %d bytes", len(got.Messages), len(r.body))
 		}
 		for i, d := range got.Messages {
@@ -48,13 +53,13 @@ func TestReceiveIsBounded(t *testing.T) {
 // A page ends when it is full, and the next one goes on behind it.
 func TestPagesAreBounded(t *testing.T) {
 	t.Parallel()
-	f := start(t)
+	f := start(t, server.MaxReplyBytes(replies))
 	ids := pushLarge(t, f)
 	for cursor, pages := "", 0; ; pages++ {
 		r := f.call(t, http.MethodGet, orders+"messages?limit=1000&cursor="+cursor, "")
 		var got wire.Page
 		r.into(t, &got)
-		if len(got.Messages) == 0 || len(r.body) > 17*mebibyte {
+		if len(got.Messages) == 0 || len(r.body) > 20*large {
 			t.Fatalf("%d messages in %d bytes", len(got.Messages), len(r.body))
 		}
 		for i, m := range got.Messages {
@@ -75,11 +80,11 @@ func TestPagesAreBounded(t *testing.T) {
 // A get returns what fits, and says of the rest that it did not fit.
 func TestGetIsBounded(t *testing.T) {
 	t.Parallel()
-	f := start(t)
+	f := start(t, server.MaxReplyBytes(replies))
 	r := f.post(t, "get", `{"ids": ["`+strings.Join(pushLarge(t, f), `", "`)+`"]}`)
 	var got wire.Results
 	r.into(t, &got)
-	if len(got.Results) != 40 || got.Results[0].Message == nil || len(r.body) > 17*mebibyte {
+	if len(got.Results) != 40 || got.Results[0].Message == nil || len(r.body) > 20*large {
 		t.Fatalf("%d results in %d bytes", len(got.Results), len(r.body))
 	}
 	for i, result := range got.Results {

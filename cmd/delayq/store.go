@@ -14,8 +14,9 @@ func openStore(ctx context.Context, url string) (b backend.Backend, queue string
 	mux := backend.DefaultMux()
 	b, queue, err = mux.Open(ctx, url)
 	if errors.Is(err, delayq.ErrInvalid) {
-		if b, _, other := mux.OpenNamed(ctx, url, "queue"); other == nil { // a URL of a store alone
-			return b, "", nil
+		alone, _, other := mux.OpenNamed(ctx, url, "queue")
+		if !errors.Is(other, delayq.ErrInvalid) { // a URL of a store alone
+			return alone, "", other
 		}
 	}
 	return b, queue, err
