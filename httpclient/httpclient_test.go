@@ -183,7 +183,7 @@ func TestLargeBatches(t *testing.T) {
 	q := open(t, dial(t, serve(t, server.MaxBatch(3))))
 	ms := make([]backend.Message, 4)
 	for i := range ms {
-		ms[i] = backend.Message{ID: fmt.Sprint(i), Body: make([]byte, 1<<20)} // zeros are six bytes each as text
+		ms[i] = backend.Message{ID: fmt.Sprint(i), Body: make([]byte, 1<<12)} // zeros are six bytes each as text
 	}
 	must(t, errors.Join(q.Schedule(t.Context(), ms)...))
 	if s, err := q.Stats(t.Context()); err != nil || s.Ready != 4 {
@@ -205,5 +205,26 @@ func TestNotAServer(t *testing.T) {
 	_, err := httpclient.Dial(t.Context(), h.URL)
 	if err == nil || !strings.Contains(err.Error(), "not a reply of a delayq server") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A get of more than fits into one reply is several requests.
+func TestGetOfLargeMessages(t *testing.T) {
+	t.Parallel()
+	q := open(t, dial(t, serve(t, server.MaxReplyBytes(1<<16))))
+	var ids []string
+	for i := range 40 {
+		ids = append(ids, fmt.Sprintf("m%02d", i))
+		must(t, errors.Join(q.Schedule(t.Context(), []backend.Message{{ID: ids[i], Body: make([]byte, 1<<12)}})...))
+	}
+	ids = append(ids, "nosuch")
+	infos, errs := q.Get(t.Context(), ids)
+	if len(infos) != 41 || len(errs) != 41 || !errors.Is(errs[40], backend.ErrNotFound) {
+		t.Fatalf("%d messages, %d errors", len(infos), len(errs))
+	}
+	for i, m := range infos[:40] {
+		if errs[i] != nil || m.ID != ids[i] || len(m.Body) != 1<<12 {
+			t.Errorf("message %d: %s of %d bytes, %v", i, m.ID, len(m.Body), errs[i])
+		}
 	}
 }

@@ -2,9 +2,11 @@ package httpclient
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -180,8 +182,25 @@ func (q *queue) Reschedule(ctx context.Context, ms []backend.Move) []error {
 	}, nil)
 }
 
-// Get is as in backend.Queue.
+// Get is as in backend.Queue. It asks again for what did not fit into a reply, which has one message at
+// least.
 func (q *queue) Get(ctx context.Context, ids []string) ([]backend.MessageInfo, []error) {
+	infos, errs := make([]backend.MessageInfo, len(ids)), make([]error, len(ids))
+	for from := 0; from < len(ids); {
+		some := ids[from:min(from+q.b.store.Batch, len(ids))]
+		got, failed := q.getSome(ctx, some)
+		full := slices.IndexFunc(failed, func(err error) bool { return errors.Is(err, wire.ErrReplyFull) })
+		if full > 0 {
+			got, failed = got[:full], failed[:full]
+		}
+		copy(infos[from:], got)
+		copy(errs[from:], failed)
+		from += len(got)
+	}
+	return infos, errs
+}
+
+func (q *queue) getSome(ctx context.Context, ids []string) ([]backend.MessageInfo, []error) {
 	infos := make([]backend.MessageInfo, len(ids))
 	errs := q.many(ctx, "get", len(ids), func(from, to int) any { return wire.IDs{IDs: ids[from:to]} }, func(i int, r *wire.Result) (err error) {
 		if r.Message != nil {

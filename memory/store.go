@@ -2,6 +2,7 @@ package memory
 
 import (
 	"math"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ type store struct {
 	dead    deadList
 	pushes  uint64   // push order
 	tokens  uint64   // leases given, ever
+	epoch   uint64   // distinguishes its leases from those of another store: a lease may outlive the process as text
 	bytes   int64    // in cells of the arena
 	windows *windows // nil when none lasts
 	paused  int64    // when the pause ends: the end of time for one without an end, its beginning for none
@@ -41,7 +43,7 @@ type limits struct {
 }
 
 func newStore(clock clockwork.Clock, l limits) *store {
-	s := &store{clock: clock, limits: l, paused: math.MinInt64}
+	s := &store{clock: clock, limits: l, paused: math.MinInt64, epoch: rand.Uint64()}
 	s.emptyLocked()
 	s.sleep.fired = s.wakeUp
 	return s
@@ -242,7 +244,7 @@ func (s *store) leaseLocked(until int64) backend.Delivery {
 		ID: id, Headers: headers, Body: body,
 		Due:     moment(k.when),
 		Attempt: n.attempt(),
-		Token:   backend.Token{Lo: s.tokens},
+		Token:   backend.Token{Hi: s.epoch, Lo: s.tokens},
 		Until:   moment(until),
 	}
 }
@@ -264,7 +266,7 @@ func (s *store) endLeaseLocked(slot uint32) {
 // heldLocked finds the message that a lease still holds.
 func (s *store) heldLocked(l backend.Lease) (uint32, error) {
 	slot, ok := s.findLocked(l.ID)
-	if !ok || s.nodes.at(slot).state() != leased || s.leases.key(slot).seq != l.Token.Lo {
+	if !ok || s.nodes.at(slot).state() != leased || l.Token != (backend.Token{Hi: s.epoch, Lo: s.leases.key(slot).seq}) {
 		return none, backend.ErrLeaseLost
 	}
 	return slot, nil

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-
-	"github.com/delayq/delayq/backend"
 )
 
 // A channel is one AMQP channel and all state that ends with it: subscriptions, unacked deliveries
@@ -36,7 +34,7 @@ func newChannel(l *channelLoop, s *session, ch *amqp.Channel) *channel {
 	c := &channel{
 		Channel: ch, loop: l, session: s, closed: ch.NotifyClose(make(chan *amqp.Error, 1)),
 		subs:    subscriptions{queue: l.q.names.queue(l.q.name), number: l.opened, inbox: inbox{filled: make(chan struct{}, 1)}, idleFor: idleAfter},
-		unacked: unacked{channel: l.opened, leased: make(map[backend.Token]*delivery)},
+		unacked: newUnacked(),
 	}
 	c.ctx, c.end = context.WithCancel(context.Background())
 	return c

@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"bytes"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -22,14 +23,18 @@ type delivery struct {
 func (d *delivery) hold() Hold { return Hold{ID: d.id, Stamp: d.stamp, Token: d.token} }
 
 // unacked are the unacked deliveries of one channel. Each is early (it came before its due time),
-// due or leased. A lease's token has the channel's number, so that a lease of a lost channel
-// settles nothing of the next one.
+// due or leased. A lease's token has a random number of the channel, so that a lease of a lost channel
+// settles nothing of the next one, which may be that of another process: leases travel as text.
 type unacked struct {
 	channel uint64
 	early   []*delivery
 	due     []*delivery
 	leased  map[backend.Token]*delivery
 	soonest time.Time // no lease ends before
+}
+
+func newUnacked() unacked {
+	return unacked{channel: rand.Uint64(), leased: make(map[backend.Token]*delivery)}
 }
 
 // holdAtMost is how early a message may come to wait in the handle. Levels are some tenths of a

@@ -7,10 +7,10 @@ import (
 	"github.com/delayq/delayq/backend"
 )
 
-// newUnacked returns the deliveries of channel 3, of which n with tags from 1 on are leased until a
+// leasedUntil returns the deliveries of a channel, of which n with tags from 1 on are leased until a
 // time.
-func newUnacked(n uint64, until time.Time) (u unacked, ls []backend.Lease) {
-	u = unacked{channel: 3, leased: make(map[backend.Token]*delivery)}
+func leasedUntil(n uint64, until time.Time) (u unacked, ls []backend.Lease) {
+	u = newUnacked()
 	for tag := range n {
 		leased := u.lease([]*delivery{{record: record{id: "id"}, tag: tag + 1}}, until)
 		ls = append(ls, leased[0].Lease())
@@ -40,12 +40,12 @@ func TestDeliveriesBecomeDue(t *testing.T) {
 
 func TestLeaseIsInForce(t *testing.T) {
 	t.Parallel()
-	u, ls := newUnacked(3, time.Now().Add(time.Minute))
+	u, ls := leasedUntil(3, time.Now().Add(time.Minute))
 	u.leased[ls[1].Token].busy = true
 	u.leased[ls[2].Token].until = time.Now()
 	other, another := ls[0], ls[0]
 	other.ID = "other"
-	another.Token.Hi = 2
+	another.Token.Hi++
 	for what, c := range map[string]struct {
 		lease backend.Lease
 		want  bool
@@ -62,7 +62,7 @@ func TestLeaseIsInForce(t *testing.T) {
 func TestLeasesExpire(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	u, ls := newUnacked(3, now.Add(time.Second))
+	u, ls := leasedUntil(3, now.Add(time.Second))
 	u.leased[ls[1].Token].busy = true
 	u.extend(u.leased[ls[2].Token], now.Add(time.Minute))
 	if got := u.takeExpired(now); len(got) > 0 || !u.next().Equal(now.Add(time.Second)) {
@@ -77,5 +77,17 @@ func TestLeasesExpire(t *testing.T) {
 	}
 	if n := len(u.untilLost()); n != 2 {
 		t.Errorf("%d deliveries may be held, want 2", n)
+	}
+}
+
+// Two processes, or one before and after a restart, may hand out the same message with the same
+// delivery tag. The lease of one is not that of the other.
+func TestLeasesOfTwoProcessesDiffer(t *testing.T) {
+	t.Parallel()
+	until := time.Now().Add(time.Minute)
+	_, first := leasedUntil(1, until)
+	second, _ := leasedUntil(1, until)
+	if second.find(first[0]) != nil {
+		t.Error("the lease of another process is in force")
 	}
 }

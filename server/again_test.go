@@ -185,3 +185,49 @@ func TestDrain(t *testing.T) {
 	f.server.Close()
 	f.post(t, "messages", `{}`).want(t, http.StatusServiceUnavailable, wire.Unavailable)
 }
+
+// A server in memory that was started again knows no lease of the first one, though the same message
+// is pushed and received again.
+func TestLeaseOfAStoreThatIsGone(t *testing.T) {
+	t.Parallel()
+	first, second := start(t), start(t)
+	var leases [2]string
+	for i, f := range []*fixture{first, second} {
+		f.push(t, "a")
+		leases[i] = f.receive(t)[0].Lease
+	}
+	second.post(t, "ack", `{"leases": ["`+leases[0]+`"]}`).want(t, http.StatusConflict, wire.LeaseLost)
+	second.post(t, "ack", `{"leases": ["`+leases[1]+`"]}`).want(t, http.StatusOK, "")
+}
+
+// Another request under the same key is another message, though the server that knew the key is gone,
+// and though it is a call on another path.
+func TestKeyOfAnotherPush(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	first, second := startOn(t, store), startOn(t, store)
+	first.post(t, "messages", `{"body": "a"}`, keyHeader, "k").want(t, http.StatusCreated, "")
+	second.post(t, "messages", `{"body": "b"}`, keyHeader, "k").want(t, http.StatusCreated, "")
+	first.post(t, "messages/batch", `{"messages": [{"body": "c"}]}`, keyHeader, "k").want(t, http.StatusOK, "")
+	if n := first.stats(t).Ready; n != 3 {
+		t.Errorf("%d messages of three pushes", n)
+	}
+}
+
+// A request that is told to come again later may do so under its key.
+func TestKeyAfterTooMany(t *testing.T) {
+	t.Parallel()
+	f := start(t, server.MaxWaiting(1))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = f.try(ctx, http.MethodPost, orders+"receive", `{"wait": 60}`) // ends with ctx
+	}()
+	until(t, "waiting receive", func() bool { return waiting(t, f) == "1" })
+	f.post(t, "receive", `{}`, keyHeader, "k").want(t, http.StatusTooManyRequests, wire.TooMany)
+	stop()
+	<-ended
+	until(t, "end of the receive", func() bool { return waiting(t, f) == "0" })
+	f.post(t, "receive", `{}`, keyHeader, "k").want(t, http.StatusOK, "")
+}

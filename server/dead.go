@@ -21,7 +21,7 @@ func (c *request) listDead() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := c.q.ListDead(c.ctx, cursor, limit)
+	page, next, err := c.listed(c.q.ListDead, cursor, limit)
 	page = slices.DeleteFunc(page, func(l backend.DeadLetter) bool { return !f.matches(l) })
 	return pageOf(page, next), err
 }

@@ -71,13 +71,14 @@ func (rs *replies) begin(key requestKey, body [sha256.Size]byte, end context.Can
 	return k, true
 }
 
-// finish sets the reply. After a failure of the server the request may be executed again.
+// finish sets the reply. After a failure of the server, or where it told the client to come again,
+// the request may be executed again.
 func (rs *replies) finish(k *kept, r reply) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	k.reply, k.ended = r, time.Now()
 	close(k.done)
-	if r.status >= http.StatusInternalServerError || len(r.body) > maxReplyBytes/8 {
+	if r.status >= http.StatusInternalServerError || r.status == http.StatusTooManyRequests || len(r.body) > maxReplyBytes/8 {
 		k.forgotten = true
 		delete(rs.byKey, k.key)
 		return

@@ -37,6 +37,8 @@ func TestBadInput(t *testing.T) {
 	}{
 		{"messages", `{`, 400, wire.Invalid, "JSON"},
 		{"messages", `{} {}`, 400, wire.Invalid, "more than one"},
+		{"messages", `{}}`, 400, wire.Invalid, "more than one"},
+		{"messages", `{}]`, 400, wire.Invalid, "more than one"},
 		{"messages", `[]`, 400, wire.Invalid, "JSON"},
 		{"messages", `{"bodi": 1}`, 400, wire.Invalid, "bodi"},
 		{"messages", "{\"body\": \"\xff\"}", 400, wire.Invalid, "UTF-8"},
@@ -48,6 +50,8 @@ func TestBadInput(t *testing.T) {
 		{"messages", `{"after": "soon"}`, 400, wire.Invalid, "30m"},
 		{"messages", `{"after": -1}`, 400, wire.Invalid, "delay"},
 		{"messages", `{"after": 1, "due": "2100-01-01T00:00:00Z"}`, 400, wire.Invalid, "one of the two"},
+		{"messages", `{"after": "` + strings.Repeat("9", 1000) + `"}`, 400, wire.Invalid, "(1002 bytes)"},
+		{"messages", `{"due": "0001-01-01T00:00:00Z"}`, 400, wire.Invalid, "due time"},
 		{"messages", `{"due": "tomorrow"}`, 400, wire.Invalid, "tomorrow"},
 		{"messages", `{"id": "a\nb"}`, 400, wire.Invalid, "id"},
 		{"messages", `{"unique_for": "1h"}`, 400, wire.Invalid, "UniqueFor"},
@@ -66,6 +70,7 @@ func TestBadInput(t *testing.T) {
 		{"dead/redrive", `{}`, 400, wire.Invalid, "filter"},
 		{"dead/trim", `{}`, 400, wire.Invalid, "max_age"},
 		{"pause", `{"for": 1, "until": "2100-01-01T00:00:00Z"}`, 400, wire.Invalid, "one of them"},
+		{"pause", `{"until": "0001-01-01T00:00:00Z"}`, 400, wire.Invalid, "due time"},
 		{"nosuch", `{}`, 404, wire.NoSuchPath, "openapi.json"},
 	} {
 		p := f.post(t, tt.verb, tt.body).want(t, tt.status, tt.code)
@@ -81,7 +86,7 @@ func TestBadInput(t *testing.T) {
 	if r.header.Get("Allow") != "GET, POST" {
 		t.Errorf("Allow: %s", r.header.Get("Allow"))
 	}
-	if s := f.stats(t); s.Ready+s.Scheduled != 0 {
+	if s := f.stats(t); s.Ready+s.Scheduled != 0 || s.Paused {
 		t.Errorf("stored: %+v", s)
 	}
 }

@@ -18,7 +18,7 @@ func (c *request) get() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	infos, errs := c.q.Get(c.ctx, ids)
+	infos, errs := c.getSome(ids)
 	return results(len(ids), errs, func(i int, r *wire.Result) {
 		shown := wire.InfoOf(infos[i], shownLimits(infos[i].Headers))
 		r.Message = &shown
@@ -33,7 +33,7 @@ func (c *request) peek() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, next, err := c.q.Peek(c.ctx, c.http.URL.Query().Get("cursor"), limit)
+	page, next, err := c.listed(c.q.Peek, c.http.URL.Query().Get("cursor"), limit)
 	return pageOf(page, next), err
 }
 

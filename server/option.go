@@ -15,6 +15,7 @@ type settings struct {
 	retention backend.Retention
 
 	requestBytes int64
+	replyBytes   int
 	batch        int
 	wait         time.Duration
 	waiting      int
@@ -25,6 +26,7 @@ type settings struct {
 // The defaults of options.
 const (
 	DefaultMaxRequestBytes = 32 << 20
+	DefaultMaxReplyBytes   = 16 << 20
 	DefaultMaxBatch        = 1000
 	DefaultMaxWait         = time.Minute
 	DefaultMaxWaiting      = 10_000
@@ -69,6 +71,16 @@ func MaxRequestBytes(n int) Option {
 	return func(s *settings) error {
 		s.requestBytes = int64(n)
 		return valid.Within("MaxRequestBytes", n, 1<<10, 1<<30)
+	}
+}
+
+// MaxReplyBytes bounds the bodies and headers in a reply, 1 KiB to 1 GiB: 16 MiB by default. A reply
+// has one message at least. The other messages that a client asked for stay in the store, or go back
+// to it, and their attempts do not count: a thousand may be 16 GiB.
+func MaxReplyBytes(n int) Option {
+	return func(s *settings) error {
+		s.replyBytes = n
+		return valid.Within("MaxReplyBytes", n, 1<<10, 1<<30)
 	}
 }
 
@@ -135,7 +147,8 @@ func DeadLetterRetention(maxAge time.Duration, maxCount int) Option {
 
 func newSettings(opts []Option) (*settings, error) {
 	s := &settings{
-		log: slog.Default(), requestBytes: DefaultMaxRequestBytes, batch: DefaultMaxBatch, wait: DefaultMaxWait,
+		log: slog.Default(), requestBytes: DefaultMaxRequestBytes, replyBytes: DefaultMaxReplyBytes,
+		batch: DefaultMaxBatch, wait: DefaultMaxWait,
 		waiting: DefaultMaxWaiting, timeout: DefaultTimeout, queues: DefaultMaxQueues,
 		retention: backend.Retention{MaxAge: DefaultDeadLetterAge, MaxCount: DefaultDeadLetterCount},
 	}

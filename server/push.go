@@ -97,12 +97,13 @@ func (c *request) prepare(asked *wire.Message, index int) (m backend.Message, ma
 }
 
 // newID returns the id of a message that was pushed without one: of the Idempotency-Key where there
-// is one, so that the store knows a push that is sent again.
+// is one, so that the store knows a push that is sent again. Another request under the same key is
+// another message, also where the server does not know that the key was used.
 func (c *request) newID(index int) string {
 	if c.key == "" {
 		return ids.New()
 	}
-	sum := sha256.Sum256([]byte(c.caller.name + "\x00" + c.key + "\x00" + strconv.Itoa(index)))
+	sum := sha256.Sum256([]byte(c.caller.name + "\x00" + c.key + "\x00" + strconv.Itoa(index) + "\x00" + string(c.body)))
 	return "key-" + hex.EncodeToString(sum[:16])
 }
 

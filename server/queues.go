@@ -18,14 +18,31 @@ type openQueue struct {
 	backend.Queue
 	name    string
 	batch   batcher.Store
+	mean    mean          // of what was received
 	trimmer *trim.Trimmer // nil without a retention
 	loops   *background.Loops
 
 	opened chan struct{} // closed when the rest is set
 	err    error
 
-	users int       // requests
-	used  time.Time // the last one's end
+	users int           // requests
+	used  time.Time     // the last one's end
+	left  chan struct{} // closed when the last one ends after Close; nil where there is none
+}
+
+// leaveWithin bounds how long Close waits for the requests on a queue: they may give messages back.
+const leaveWithin = 5 * time.Second
+
+func (q *openQueue) closeUnused() {
+	if q.left != nil {
+		late := time.NewTimer(leaveWithin)
+		defer late.Stop()
+		select {
+		case <-q.left:
+		case <-late.C:
+		}
+	}
+	q.close()
 }
 
 func (q *openQueue) close() {
@@ -135,6 +152,9 @@ func (qs *queues) leave(q *openQueue) {
 	defer qs.mu.Unlock()
 	q.users--
 	q.used = time.Now()
+	if q.users == 0 && q.left != nil {
+		close(q.left)
+	}
 }
 
 func (qs *queues) count() int {
@@ -170,9 +190,18 @@ func (qs *queues) all(do func(*openQueue)) {
 
 func (qs *queues) close() {
 	qs.mu.Lock()
+	if qs.closed {
+		qs.mu.Unlock()
+		return
+	}
 	qs.closed = true
+	for _, q := range qs.byName {
+		if q.users > 0 {
+			q.left = make(chan struct{})
+		}
+	}
 	qs.mu.Unlock()
 	var closing sync.WaitGroup
-	qs.all(func(q *openQueue) { closing.Go(q.close) })
+	qs.all(func(q *openQueue) { closing.Go(q.closeUnused) })
 	closing.Wait()
 }

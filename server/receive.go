@@ -67,7 +67,7 @@ func (c *request) await(limit int, lease, wait time.Duration, keepExpired bool) 
 	defer cancel()
 	defer context.AfterFunc(c.draining, cancel)()
 	for c.draining.Err() == nil {
-		ds, err := c.q.Receive(ctx, limit, lease)
+		ds, err := c.take(ctx, limit, lease)
 		if ctx.Err() != nil && errors.Is(err, ctx.Err()) || errors.Is(err, backend.ErrClosed) && c.draining.Err() != nil {
 			return nil, nil
 		}
@@ -131,7 +131,7 @@ func storedLimits(headers map[string]string) *limits.Stored {
 
 func shownLimits(headers map[string]string) *backend.Limits { return storedLimits(headers).Shown() }
 
-// returnUntouched gives messages back. If that fails, their leases end in time.
+// returnUntouched gives messages back, and their attempts do not count. If that fails, their leases end in time.
 func (c *request) returnUntouched(ds []backend.Delivery) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), c.timeout)
 	defer cancel()
@@ -140,7 +140,7 @@ func (c *request) returnUntouched(ds []backend.Delivery) {
 		rs[i] = backend.Return{Lease: d.Lease(), Untouched: true}
 	}
 	if err := errors.Join(c.q.Nack(ctx, rs)...); err != nil {
-		c.log.Warn("delayq: giving back what could not be sent failed; it returns when its lease ends", "queue", c.name, "err", err)
+		c.log.Warn("delayq: giving back what was not sent failed; it returns when its lease ends", "queue", c.name, "err", err)
 	}
 }
 

@@ -40,21 +40,25 @@ type request struct {
 
 	// giveBack is set by a receive: it gives the messages back that could not be written.
 	giveBack func()
-	kept     *kept // of the key; nil where this request does not execute it
+	leave    func() // ends the use of the queue
+	kept     *kept  // of the key; nil where this request does not execute it
 }
 
-// lost gives the messages of a reply back that could not be written. When the request was sent
-// again, that one has them.
-func (c *request) lost() {
-	if c.giveBack != nil && (c.kept == nil || c.replies.forget(c.kept)) {
-		c.giveBack()
+// lost gives the messages of a reply back that could not be written, and reports whether there were
+// any. When the request was sent again, that one has them.
+func (c *request) lost() bool {
+	if c.giveBack == nil || c.kept != nil && !c.replies.forget(c.kept) {
+		return false
 	}
+	c.giveBack()
+	return true
 }
 
 // serve checks a request, has its verb run, and writes the reply.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, v verb, queue string) {
 	began := time.Now()
-	c := &request{Server: s, http: r, name: queue, key: r.Header.Get(keyHeader)}
+	c := &request{Server: s, http: r, name: queue, key: r.Header.Get(keyHeader), leave: func() {}}
+	defer func() { c.leave() }() // the queue is needed until the reply is written: lost uses it
 	p := c.admit(w, v)
 	var out reply
 	if p == nil {
@@ -92,10 +96,7 @@ func (c *request) admit(w http.ResponseWriter, v verb) (p *wire.Problem) {
 }
 
 func (c *request) readBody(w http.ResponseWriter) *wire.Problem {
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(c.timeout)) // a writer without deadlines has those of its owner
 	body, err := io.ReadAll(http.MaxBytesReader(w, c.http.Body, c.requestBytes))
-	_ = control.SetReadDeadline(time.Time{})
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -103,12 +104,31 @@ func (c *request) readBody(w http.ResponseWriter) *wire.Problem {
 	case err != nil:
 		return wire.ProblemOf(backend.Invalid("body", wire.Described("cut off"), "as many bytes as Content-Length says, sent in time"))
 	}
+	arrived(w)
 	kind, _, _ := mime.ParseMediaType(c.http.Header.Get("Content-Type"))
 	if len(body) > 0 && kind != jsonType {
 		return wire.New(wire.BadMediaType, `allowed is the header "Content-Type: application/json"`)
 	}
 	c.body = body
 	return nil
+}
+
+// boundBody bounds the body of a request, which many replies do not read. Else net/http would read it
+// before it sends such a reply, without a bound in time.
+func (s *Server) boundBody(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength == 0 {
+		return
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.timeout)) // a writer without deadlines has those of its owner
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close")
+	}
+}
+
+// arrived ends what boundBody began: a receive may wait for longer.
+func arrived(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	w.Header().Del("Connection")
 }
 
 // once executes a request, unless it was executed before under its Idempotency-Key.
@@ -159,8 +179,7 @@ func (c *request) execute(ctx context.Context, v verb) (out reply) {
 		if err != nil {
 			return problemReply(c.problem(v, err))
 		}
-		defer done()
-		c.q = q
+		c.q, c.leave = q, done
 	}
 	value, err := v.run(c)
 	if err != nil {
@@ -201,7 +220,7 @@ func read[T any](c *request) (value T, err error) {
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
-	if err = d.Decode(&value); err == nil && d.More() {
+	if err = d.Decode(&value); err == nil && len(bytes.TrimSpace(body[d.InputOffset():])) > 0 {
 		err = errors.New("more than one value")
 	}
 	var invalid *backend.InvalidError
@@ -228,14 +247,14 @@ func problemReply(p *wire.Problem) reply {
 }
 
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, p *wire.Problem) {
-	s.write(w, r, problemReply(p), func() {})
+	s.write(w, r, problemReply(p), func() bool { return false })
 }
 
-// write writes a reply. If the client has gone, lost is called.
-func (s *Server) write(w http.ResponseWriter, r *http.Request, out reply, lost func()) {
-	if r.Context().Err() != nil {
-		lost()
-		return
+// write writes a reply. If the client has gone, lost is called. There is always a reply: without one
+// net/http sends 200, and the client may be there, as when its body came too slowly.
+func (s *Server) write(w http.ResponseWriter, r *http.Request, out reply, lost func() bool) {
+	if r.Context().Err() != nil && lost() {
+		out = jsonReply(http.StatusOK, received(nil))
 	}
 	h := w.Header()
 	h.Set("Content-Type", out.kind)

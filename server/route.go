@@ -61,6 +61,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set(instanceHeader, s.instance)
+	s.boundBody(w, r)
 	path := r.URL.EscapedPath()
 	switch path {
 	case "/healthz":

@@ -50,8 +50,9 @@ func New(b backend.Backend, opts ...Option) (*Server, error) {
 // go on. Call it before the Shutdown of the [http.Server], and Close after that.
 func (s *Server) Drain() { s.drain() }
 
-// Close drains the server and closes its queues. Later calls fail. Messages and leases stay in the
-// store, unless its leases end with a connection.
+// Close drains the server and closes its queues. It waits for up to five seconds for the calls that
+// run: they may have to give messages back. Later calls fail. Messages and leases stay in the store,
+// unless its leases end with a connection.
 func (s *Server) Close() {
 	s.Drain()
 	s.queues.close()

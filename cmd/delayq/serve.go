@@ -24,6 +24,7 @@ type serveCommand struct {
 	TLSCert   string        `name:"tls-cert" placeholder:"FILE" help:"Serve HTTPS with this certificate, in PEM."`
 	TLSKey    string        `name:"tls-key" placeholder:"FILE" help:"The key of the certificate, in PEM."`
 	MaxBytes  int           `name:"max-request-bytes" default:"33554432" placeholder:"N" help:"The largest body of a request (allowed: 1024 to 1073741824)."`
+	MaxReply  int           `name:"max-reply-bytes" default:"16777216" placeholder:"N" help:"The most bytes of bodies in a reply, which has one message at least (allowed: 1024 to 1073741824)."`
 	MaxBatch  int           `default:"1000" placeholder:"N" help:"The most messages of a call (allowed: 1 to 10000)."`
 	MaxWait   time.Duration `default:"1m" placeholder:"DURATION" help:"How long a receive may wait (allowed: 1s to 10m)."`
 	MaxWaits  int           `name:"max-waiting" default:"10000" placeholder:"N" help:"The most receives that wait at the same time (allowed: 1 to 1000000)."`
@@ -100,7 +101,7 @@ func (c *serveCommand) Run(ctx context.Context, std streams) (err error) {
 func (c *serveCommand) options(std streams) ([]server.Option, error) {
 	log := (&namedQueue{Verbose: c.Verbose}).logger(std, slog.LevelWarn)
 	opts := []server.Option{
-		server.WithLogger(log), server.MaxRequestBytes(c.MaxBytes), server.MaxBatch(c.MaxBatch), server.MaxWait(c.MaxWait),
+		server.WithLogger(log), server.MaxRequestBytes(c.MaxBytes), server.MaxReplyBytes(c.MaxReply), server.MaxBatch(c.MaxBatch), server.MaxWait(c.MaxWait),
 		server.MaxWaiting(c.MaxWaits), server.MaxQueues(c.MaxQueues), server.Timeout(c.Timeout),
 		server.DeadLetterRetention(c.DeadAge, c.DeadCount),
 	}

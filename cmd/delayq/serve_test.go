@@ -146,6 +146,7 @@ func TestServeWrongUsage(t *testing.T) {
 		"--tokens=" + bad:                          "64 hexadecimal digits",
 		"--tokens=" + filepath.Join(dir, "nosuch"): "no such file",
 		"--max-batch=0":                            "allowed is 1 to 10000",
+		"--url=redis://127.0.0.1:1":                "connection refused",
 		"--max-wait=1ms":                           "allowed is 1s to 10m",
 		"--url=nosuch://x/q":                       "unknown URL scheme",
 		"--dead-max-age=-1s":                       "DeadLetterRetention",

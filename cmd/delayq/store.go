@@ -16,11 +16,9 @@ func openStore(ctx context.Context, url string) (b backend.Backend, queue string
 	if !errors.Is(err, delayq.ErrInvalid) {
 		return b, queue, err
 	}
-	switch b, _, other := mux.OpenNamed(ctx, url, "queue"); { // is it the URL of a store alone?
-	case other == nil:
-		return b, "", nil
-	case !errors.Is(other, delayq.ErrInvalid): // it is, and the store fails
-		return nil, "", other
+	alone, _, other := mux.OpenNamed(ctx, url, "queue")
+	if errors.Is(other, delayq.ErrInvalid) {
+		return nil, "", err
 	}
-	return nil, "", err
+	return alone, "", other // of a store alone
 }

@@ -54,7 +54,11 @@ const (
 	KeyReused     = "idempotency-key-reused"
 	OtherServer   = "other-server"
 	ForeignOrigin = "foreign-origin"
+	ReplyFull     = "reply-full"
 )
+
+// ErrReplyFull is the error of a message that did not fit into the reply.
+var ErrReplyFull = errors.New("the reply is full: get this message by another request")
 
 // kind is what all problems of a code share.
 type kind struct {
@@ -86,11 +90,12 @@ var kinds = map[string]kind{
 	KeyReused:     {http.StatusUnprocessableEntity, "The Idempotency-Key was used for another request", nil},
 	OtherServer:   {http.StatusPreconditionFailed, "The server has been started again", nil},
 	ForeignOrigin: {http.StatusForbidden, "The request comes from another site", nil},
+	ReplyFull:     {http.StatusRequestEntityTooLarge, "The reply is full", ErrReplyFull},
 }
 
 // ofBackend are the codes of sentinels, those first that say more.
 var ofBackend = []string{
-	Invalid, Unsupported, NotFound, InFlight, LeaseLost, Duplicate, Full, Unconfirmed, Unavailable, OutcomeUnknown,
+	Invalid, Unsupported, NotFound, InFlight, LeaseLost, Duplicate, Full, Unconfirmed, Unavailable, OutcomeUnknown, ReplyFull,
 }
 
 // Codes returns the codes that a server may use.

@@ -44,7 +44,7 @@ func (d *Duration) UnmarshalJSON(value []byte) error {
 	case strings.ContainsAny(text, "eE"):
 		f, err := strconv.ParseFloat(text, 64)
 		if err != nil {
-			return backend.Invalid("duration", text, allowedDuration)
+			return invalidDuration(value)
 		}
 		text = strconv.FormatFloat(f, 'f', 9, 64) + "s"
 	default:
@@ -52,10 +52,19 @@ func (d *Duration) UnmarshalJSON(value []byte) error {
 	}
 	parsed, err := time.ParseDuration(text)
 	if err != nil {
-		return backend.Invalid("duration", Described(value), allowedDuration)
+		return invalidDuration(value)
 	}
 	*d = Duration(parsed)
 	return nil
+}
+
+// invalidDuration shows the JSON as it was sent, but for one that would make the error large.
+func invalidDuration(value []byte) error {
+	const shown = 64
+	if len(value) > shown {
+		return backend.Invalid("duration", string(value), allowedDuration) // which is shortened
+	}
+	return backend.Invalid("duration", Described(value), allowedDuration)
 }
 
 // The first and the last time that JSON has a form for. Other programs may have set any due time.
@@ -78,10 +87,14 @@ func Time(t time.Time) *time.Time {
 	return &t
 }
 
-// At is the inverse of Time.
+// At is the inverse of Time. The zero time that somebody sends is not one that was left out: it is too
+// early for everything.
 func At(t *time.Time) time.Time {
-	if t == nil {
+	switch {
+	case t == nil:
 		return time.Time{}
+	case t.IsZero():
+		return t.Add(time.Nanosecond)
 	}
 	return *t
 }

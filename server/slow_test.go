@@ -1,0 +1,109 @@
+package server_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/delayq/delayq/backend"
+	"github.com/delayq/delayq/memory"
+	"github.com/delayq/delayq/server"
+)
+
+// A body that does not come is an error, and holds no connection: also that of a request which is
+// rejected before its body is read. Without a bound, nobody would get the reply.
+func TestBodyThatDoesNotCome(t *testing.T) {
+	t.Parallel()
+	f := start(t, server.Timeout(time.Second))
+	for head, status := range map[string]int{
+		"POST " + orders + "messages HTTP/1.1\r\nHost: localhost":         http.StatusBadRequest,
+		"POST " + orders + "messages HTTP/1.1\r\nHost: other.example.com": http.StatusForbidden,
+		"GET " + orders + "stats HTTP/1.1\r\nHost: localhost":             http.StatusOK,
+		"GET /healthz HTTP/1.1\r\nHost: localhost":                        http.StatusOK,
+	} {
+		t.Run(head, func(t *testing.T) {
+			t.Parallel()
+			c, err := net.Dial("tcp", strings.TrimPrefix(f.URL, "http://"))
+			must(t, err)
+			defer c.Close()
+			must(t, c.SetDeadline(time.Now().Add(30*time.Second)))
+			_, err = c.Write([]byte(head + "\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"))
+			must(t, err)
+			r, err := http.ReadResponse(bufio.NewReader(c), nil)
+			must(t, err)
+			_ = r.Body.Close()
+			if r.StatusCode != status {
+				t.Errorf("got %s, want %d", r.Status, status)
+			}
+		})
+	}
+}
+
+// A handleStore has one handle, which settles nothing after Close.
+type handleStore struct {
+	backend.Backend
+	handle *handle
+}
+
+func (s *handleStore) Open(ctx context.Context, name string, o backend.Options) (backend.Queue, error) {
+	q, err := s.Backend.Open(ctx, name, o)
+	s.handle = &handle{Queue: q}
+	return s.handle, err
+}
+
+type handle struct {
+	backend.Queue
+	closed atomic.Bool
+}
+
+func (h *handle) Close() error {
+	h.closed.Store(true)
+	return h.Queue.Close()
+}
+
+func (h *handle) Nack(ctx context.Context, rs []backend.Return) []error {
+	if h.closed.Load() {
+		return backend.FailAll(len(rs), backend.ErrClosed)
+	}
+	return h.Queue.Nack(ctx, rs)
+}
+
+// A server that is closed gives the messages back first that could not be sent.
+func TestCloseGivesBack(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	handles := &handleStore{Backend: store}
+	f, other := startOn(t, handles), startOn(t, store)
+	q, err := store.Open(t.Context(), "orders", backend.Options{})
+	must(t, err)
+	must(t, errors.Join(q.Schedule(t.Context(), []backend.Message{{ID: "a", Body: make([]byte, 12<<20)}})...))
+	must(t, q.Close())
+	c, err := net.Dial("tcp", strings.TrimPrefix(f.URL, "http://"))
+	must(t, err)
+	_, err = c.Write([]byte("POST " + orders + "receive HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"))
+	must(t, err)
+	r, err := http.ReadResponse(bufio.NewReader(c), nil) // its head; the rest is more than the buffers of the system
+	must(t, err)
+	defer r.Body.Close()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		f.server.Close()
+	}()
+	until(t, "drain", func() bool { return f.call(t, http.MethodGet, "/readyz", "").status == http.StatusServiceUnavailable })
+	time.Sleep(100 * time.Millisecond) // a server that does not wait closes the handle meanwhile
+	if handles.handle.closed.Load() {
+		t.Error("the handle was closed before the reply was sent")
+	}
+	must(t, c.Close())
+	<-closed
+	if s := other.stats(t); s.Ready != 1 || s.InFlight != 0 {
+		t.Errorf("got %+v", s)
+	}
+}
