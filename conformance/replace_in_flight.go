@@ -119,12 +119,13 @@ func replaceInFlight(t *testRun) {
 // before the lease ends.
 func (t *testRun) orderOfReplaced() {
 	for how, end := range t.leaseEnds() {
-		id, lease := t.pushAfter(0), t.lease()
+		id, lease, delay := t.pushAfter(0), t.lease(), t.Tick
 		if end == nil {
 			lease = t.Tick + 2*t.noise()
+			delay += lease
 		}
 		d := t.takeIDFor(id, lease)
-		due := t.now().Add(lease + t.Tick)
+		due := t.now().Add(delay)
 		m, next := t.at(due), t.at(due)
 		m.ID, m.Replace, m.AfterInFlight = id, true, true
 		t.expect(m)
