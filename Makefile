@@ -25,7 +25,7 @@ GOTEST := go test -race -timeout 60m -parallel 6
 calls  = $$(grep -rE --include='*_test.go' '\bIn\(t, (testenv[.])?$(1)\)' . | wc -l)
 
 .PHONY: test
-test: tools check ## Test every package and every store in its default mode, with the race detector (up to 10 minutes)
+test: tools check ## Test every package and every store in its default mode, with the race detector (about 15 minutes)
 	@$(MAKE) --no-print-directory test-root test-modules
 	@echo "left out: $(call calls,All) tests or groups of them for make test-all, $(call calls,Nightly) for make nightly"
 

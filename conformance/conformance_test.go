@@ -90,8 +90,9 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			switch {
 			case name == "httpclient":
-				// random-cancellations may find a message lost: a poll that its caller has left takes it
-				// milliseconds later, while the virtual clock passes its lease. httpclient-realtime has all checks.
+				// A known defect: random-cancellations has reported a lost message. The cause is not known;
+				// perhaps a poll whose caller has left takes a message while the virtual clock passes its
+				// lease. httpclient-realtime runs all checks in make test-all.
 				testenv.In(t, testenv.Nightly)
 			case !slices.Contains(defaultModes, name):
 				testenv.In(t, testenv.All)

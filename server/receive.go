@@ -112,7 +112,7 @@ func (c *request) dropExpired(ds []backend.Delivery, lease time.Duration) (rest 
 		c.q.trimmer.Died(len(dead))
 	}
 	if err := errors.Join(errs...); err != nil {
-		c.log.Warn("delayq: settling expired messages failed; they come again", "queue", c.name, "err", err)
+		c.log.Warn("delayq: deleting expired messages failed; they come again", "queue", c.name, "err", err)
 	}
 	return rest
 }
